@@ -1,1 +1,26 @@
-//! Hyperfold.
+//! Hyperfold: thousands of packet-level experiments on the networks that train large language models,
+//! in one run, on a GPU or a CPU, with identical bits.
+//!
+//! Layers, top down; a module imports only from those above it (`tests/layers.rs` enforces it):
+//! `units` → `spec`, `sweep`, `transport`, `columns` → `topology`, `routing` → `workload` → `engine` → `batch` →
+//! `results` → `cli`. ARCHITECTURE.md says what each is for.
+
+pub mod units;
+
+pub mod columns;
+pub mod spec;
+pub mod sweep;
+pub mod transport;
+
+pub mod routing;
+pub mod topology;
+
+pub mod workload;
+
+pub mod engine;
+
+pub mod batch;
+
+pub mod results;
+
+pub mod cli;

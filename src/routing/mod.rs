@@ -1,0 +1,5 @@
+//! Routing: shortest-path next hops, ECMP, spraying, explicit routes.
+
+pub mod path;
+
+pub use path::FlowPaths;

@@ -1,0 +1,5 @@
+//! Workloads: what is sent, when.
+
+pub mod flow;
+
+pub use flow::Flow;
