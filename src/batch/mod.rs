@@ -1,1 +1,3 @@
-//! (in progress)
+//! The host side of a run: from resolved experiments to tables, through the engine, to records.
+
+pub mod build;
