@@ -8,6 +8,7 @@ use hyperfold::topology::Network;
 use hyperfold::transport::{RttWindow, Transport};
 use hyperfold::workload::Flow;
 
+pub mod engine;
 pub mod golden;
 
 /// One packet-level experiment, resolved: what an engine takes.
