@@ -3,6 +3,7 @@
 //! Layer: topology. Everything here ends in a validated [`Network`]; routes over it are `routing`'s.
 
 mod body;
+pub mod generate;
 pub mod network;
 mod ns3;
 mod simai;
@@ -11,6 +12,7 @@ mod validate;
 
 use std::path::Path;
 
+pub use generate::{Clos, Fabric, FatTree, OversubscriptionMilli, RailOnly, RailOptimized};
 pub use network::{ArcIdx, Link, Network, Node, NodeIdx, NodeKind, NvLink};
 pub use ns3::{TopologyFile, parse_ns3, to_ns3};
 pub use simai::parse_simai;
