@@ -101,9 +101,13 @@ impl<'a> Router<'a> {
             Policy::Spray { seed, max_paths } => {
                 let data = self.data_path(&flow, seed)?;
                 let (first, last) = (data[0], data[data.len() - 1]);
+                // Where paths are sampled, every flow begins at another one, so that together they use all.
+                let (src, dst) = self.ends(&flow)?;
+                let id = |node: NodeIdx| self.net.nodes[node as usize].id;
+                let offset = EcmpKey::new(id(src), id(dst), flow.sport, flow.dport).hash(seed);
                 Ok(FlowPaths {
-                    data: self.all_paths(first, last, max_paths),
-                    ack: self.all_paths(last ^ 1, first ^ 1, max_paths),
+                    data: self.all_paths(first, last, max_paths, offset),
+                    ack: self.all_paths(last ^ 1, first ^ 1, max_paths, offset),
                 })
             }
             Policy::File(file) => file.paths(&flow),
@@ -253,8 +257,9 @@ impl<'a> Router<'a> {
         path
     }
 
-    /// All shortest paths that begin with NIC arc `first` and end with NIC arc `last`, in the order of next hops; at most `max_paths`, evenly sampled.
-    fn all_paths(&self, first: ArcIdx, last: ArcIdx, max_paths: u32) -> Vec<Vec<ArcIdx>> {
+    /// All shortest paths that begin with NIC arc `first` and end with NIC arc `last`, in the order of next hops; at most `max_paths`, evenly
+    /// sampled from the `offset`-th on, around.
+    fn all_paths(&self, first: ArcIdx, last: ArcIdx, max_paths: u32, offset: u32) -> Vec<Vec<ArcIdx>> {
         if first == last {
             return vec![vec![first]];
         }
@@ -263,9 +268,10 @@ impl<'a> Router<'a> {
         let mut counts = HashMap::new();
         let total = self.count_paths(table, start, &mut counts);
         let n = total.min(u64::from(max_paths.max(1)));
+        let offset = if n < total { u64::from(offset) % total } else { 0 };
         let nth = |i: u64| {
             // The i-th of n samples of `total` paths; a path is spelled out by how many come before it at each hop.
-            let mut rank = (u128::from(i) * u128::from(total) / u128::from(n)) as u64;
+            let mut rank = ((u128::from(i) * u128::from(total) / u128::from(n)) as u64 + offset) % total;
             let mut path = vec![first];
             let mut switch = start;
             while table.n_next(switch) > 0 {

@@ -96,8 +96,7 @@ fn uplinks(
     oversubscription: OversubscriptionMilli,
 ) -> Result<u32, TopologyError> {
     if !(1..=1_000_000).contains(&oversubscription) {
-        let value = format!("{}/1000", oversubscription);
-        return Err(bad("topology.oversubscription", value, "it must be from 0.001 to 1000"));
+        return Err(bad("topology.oversubscription", shown_milli(oversubscription), "it must be from 0.001 to 1000"));
     }
     let derived = fabric.uplinks_for(n_hosts, oversubscription);
     if given == 0 {
@@ -105,12 +104,18 @@ fn uplinks(
     }
     if oversubscription != 1000 && derived != given {
         let problem = format!(
-            "an oversubscription of {}/1000 needs {derived} above leaves of {n_hosts} hosts; leave one of the two out",
-            oversubscription
+            "an oversubscription of {} needs {derived} above leaves of {n_hosts} hosts; leave one of the two out",
+            shown_milli(oversubscription)
         );
         return Err(bad("topology.spines", given, problem));
     }
     Ok(given)
+}
+
+/// Thousandths as people write them.
+fn shown_milli(milli: OversubscriptionMilli) -> String {
+    let text = format!("{}.{:03}", milli / 1000, milli % 1000);
+    text.trim_end_matches('0').trim_end_matches('.').to_string()
 }
 
 /// A network under construction. Counts are checked before anything of that size is made.
