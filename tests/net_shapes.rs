@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use hyperfold::routing::{
-    FlowKey, FlowPaths, Policy, RouteError, Router, flow_rtt_window, global_rtt_window, is_intra_server,
+    FlowKey, FlowPaths, Policy, RouteError, RouteFile, Router, flow_rtt_window, global_rtt_window, is_intra_server,
 };
 use hyperfold::topology::{
     Clos, Fabric, FatTree, Network, NodeKind, NvLink, RailOnly, RailOptimized, TopologyError, parse_ns3, to_ns3,
@@ -262,10 +262,15 @@ fn hosts_with_several_nics_parallel_links_and_direct_links() {
     }
     assert_eq!(n, 600);
     assert_eq!(nics, HashSet::from([(0, 7), (2, 7), (4, 9)]), "all of host 0's NICs, each by its own switch");
+    // A queue pair is pinned to one NIC at either end, also where a file says where it goes.
+    let flow = [FlowKey { sport: 10_000, ..key(0, 1) }];
+    let pinned = RouteFile::parse("routes", "0 0 1 10000 100 | 0 2 1 | 1 2 0", &net, flow).unwrap();
+    check(&net, 0, 1, &router.paths(flow[0], Policy::File(&pinned)).unwrap());
+    insta::assert_snapshot!(RouteFile::parse("routes", "0 0 1 10000 100 | 0 2 1 | 1 3 0", &net, flow).unwrap_err());
     let direct = router.paths(key(2, 3), ECMP).unwrap();
     assert_eq!((direct.data[0].as_slice(), direct.ack[0].as_slice()), (&[16][..], &[17][..]));
     assert_eq!(flow_rtt_window(&net, &direct, 1000).rtt_ps, 6_160_000);
-    // The longest: host 0 or 1 to the others and back crosses three links of 1 us; the direct link takes 2 x 3 us and 160 ns.
+    // Everything else crosses at most three links of 1 us, 80 ns each: 6,240 ns would be more, but no pair needs three.
     assert_eq!(global_rtt_window(&router, 1000).rtt_ps, 6_160_000);
 }
 

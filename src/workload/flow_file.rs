@@ -54,7 +54,7 @@ pub fn parse_flows(
     let mut lines = Lines::new(path, text);
     let header = lines.expect(|| "it should begin with the number of flows".to_string())?;
     let [count] = header.exactly("number of flows")?;
-    let count = header.number("the number of flows", count, 0, MAX_FLOWS)?;
+    let count = header.number("the number of flows", count, 1, MAX_FLOWS)?;
     let mut raw: Vec<(Line, Flow, &str)> = Vec::new();
     let mut ports = SportCounter::default();
     let rank_of = ranks_by_node(net);
