@@ -64,10 +64,8 @@ impl Cdf {
                     return Err(line.error(problem).into());
                 }
             };
-            if let Some(&(size_before, share_before)) = points.last() {
-                if size < size_before || share < share_before {
-                    return Err(line.error("sizes and percentages must not fall from line to line").into());
-                }
+            if points.last().is_some_and(|&(size_before, share_before)| size < size_before || share < share_before) {
+                return Err(line.error("sizes and percentages must not fall from line to line").into());
             }
             points.push((size, share));
         }
