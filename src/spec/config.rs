@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 
 use super::error::Conflict;
-use super::keys::{BUILT_IN_CDFS, K};
+use super::keys::{BUILT_IN_CDFS, K, built_in_cdf};
 use super::value::Values;
 use crate::transport::EcnThresholds;
 use crate::units::{BPS_PER_GBPS, PS_PER_NS};
@@ -40,9 +40,10 @@ pub struct Topology {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TopologyKind {
     FatTree { k: u32 },
-    Clos { tiers: u32, hosts_per_leaf: u32, spines: u32, pods: u32 },
-    RailOptimized { pods: u32, servers_per_pod: u32, spines: u32 },
-    RailOnly,
+    Clos { tiers: u32, hosts_per_leaf: u32, spines: u32, pods: u32, cores: u32 },
+    /// At most one of `pods` and `servers_per_pod` is given: see [`Topology::pods`].
+    RailOptimized { rails: u32, pods: u32, servers_per_pod: u32, spines: u32 },
+    RailOnly { rails: u32 },
     File { path: PathBuf, format: TopologyFormat },
 }
 
@@ -87,7 +88,8 @@ pub enum Workload {
 /// Who sends to whom. `bytes` is the size of each flow.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Pattern {
-    Incast { fan_in: u32, bytes: u64 },
+    /// `fan_in` 0: everyone else.
+    Incast { fan_in: u32, receivers: u32, bytes: u64 },
     Permutation { bytes: u64 },
     Ring { stride: u32, bytes: u64 },
     AllToAll { bytes: u64 },
@@ -152,6 +154,17 @@ pub(super) fn scaled(x: f64, scale: f64) -> u64 {
     (x * scale).round() as u64
 }
 
+impl Topology {
+    /// Pods of a network of `servers` servers; 0 leaves them to the generator.
+    pub fn pods(&self, servers: u32) -> u32 {
+        match self.kind {
+            TopologyKind::RailOptimized { servers_per_pod: per_pod @ 1.., .. } => servers.div_ceil(per_pod),
+            TopologyKind::RailOptimized { pods, .. } | TopologyKind::Clos { pods, .. } => pods,
+            _ => 0,
+        }
+    }
+}
+
 impl Config {
     /// Types and checks resolved values. `dir` is what relative paths are relative to (the sweep file's folder), `seed` the replica's.
     /// The error names the key at fault.
@@ -171,13 +184,15 @@ impl Config {
                 hosts_per_leaf: u32_of(K::HostsPerLeaf),
                 spines: u32_of(K::Spines),
                 pods: u32_of(K::Pods),
+                cores: u32_of(K::Cores),
             },
             "rail-optimized" => TopologyKind::RailOptimized {
+                rails: u32_of(K::Rails),
                 pods: u32_of(K::Pods),
                 servers_per_pod: u32_of(K::ServersPerPod),
                 spines: u32_of(K::Spines),
             },
-            "rail-only" => TopologyKind::RailOnly,
+            "rail-only" => TopologyKind::RailOnly { rails: u32_of(K::Rails) },
             _ => TopologyKind::File {
                 path: path(K::TopologyPath, "topology.kind = \"file\"")?,
                 format: if v.is(K::TopologyFormat, "simai") { TopologyFormat::SimAi } else { TopologyFormat::Ns3 },
@@ -226,17 +241,26 @@ impl Config {
     fn check(&self) -> Result<(), Conflict> {
         let v = &self.values;
         let fail = |key: K, why: String| Err(Conflict { key, why });
+        let generated = !matches!(self.topology.kind, TopologyKind::File { .. });
         match self.topology.kind {
             TopologyKind::FatTree { k } if k % 2 == 1 => return fail(K::FatTreeK, format!("it must be even: {} or {}", k - 1, k + 1)),
-            TopologyKind::RailOptimized { .. } | TopologyKind::RailOnly => {
-                let (rails, nics) = (v.int(K::Rails), v.int(K::NicsPerServer));
-                if rails > 0 && rails != nics {
-                    return fail(K::Rails, format!("it must equal cluster.nics_per_server = {nics}, or be left out"));
-                }
+            TopologyKind::RailOptimized { rails, .. } | TopologyKind::RailOnly { rails } if rails > self.cluster.nics_per_server => {
+                return fail(K::Rails, format!("it must be at most cluster.nics_per_server = {}", self.cluster.nics_per_server));
+            }
+            TopologyKind::RailOptimized { pods: 1.., servers_per_pod: 1.., .. } => {
+                return fail(K::ServersPerPod, "topology.pods says the same already; give one of them".to_string());
             }
             _ => {}
         }
-        if !matches!(self.topology.kind, TopologyKind::File { .. }) && self.cluster.nics_per_server > self.cluster.gpus_per_server {
+        if let Some(gpus) = self.cluster.gpus.filter(|_| generated) {
+            let per_server = self.cluster.gpus_per_server;
+            if gpus % per_server != 0 {
+                let near = (gpus / per_server * per_server, (gpus / per_server + 1) * per_server);
+                let or = if near.0 > 0 { format!("{} or {}", near.0, near.1) } else { near.1.to_string() };
+                return fail(K::Gpus, format!("it must be a multiple of cluster.gpus_per_server = {per_server}, for example {or}"));
+            }
+        }
+        if generated && self.cluster.nics_per_server > self.cluster.gpus_per_server {
             let gpus = self.cluster.gpus_per_server;
             return fail(K::NicsPerServer, format!("it must be at most cluster.gpus_per_server = {gpus}"));
         }
@@ -287,6 +311,9 @@ fn members(pattern: &Pattern, n: u32) -> Result<(), Conflict> {
         Pattern::Incast { fan_in, .. } if *fan_in >= n => {
             Err(Conflict { key: K::FanIn, why: format!("{n} GPUs take part, so it must be at most {}", n - 1) })
         }
+        Pattern::Incast { receivers, .. } if *receivers > n => {
+            Err(Conflict { key: K::Receivers, why: format!("{n} GPUs take part, so it must be at most {n}") })
+        }
         Pattern::Ring { stride, .. } if stride % n == 0 => {
             Err(Conflict { key: K::Stride, why: format!("{n} GPUs take part, so everyone would send to itself; use 1 to {}", n - 1) })
         }
@@ -308,7 +335,7 @@ fn workload(v: &Values, dir: &Path) -> Result<Workload, Conflict> {
                 p => Ok(Workload::Flows { path: dir.join(p), start_unit }),
             };
         }
-        ("traffic", "incast") => Pattern::Incast { fan_in: v.int(K::FanIn) as u32, bytes },
+        ("traffic", "incast") => Pattern::Incast { fan_in: v.int(K::FanIn) as u32, receivers: v.int(K::Receivers) as u32, bytes },
         ("traffic", "permutation") => Pattern::Permutation { bytes },
         ("traffic", "ring") => Pattern::Ring { stride: v.int(K::Stride) as u32, bytes },
         ("traffic", "all-to-all") => Pattern::AllToAll { bytes },
@@ -332,7 +359,7 @@ fn workload(v: &Values, dir: &Path) -> Result<Workload, Conflict> {
 
 fn cdf(v: &Values, dir: &Path) -> Result<Cdf, Conflict> {
     let name = v.text(K::Cdf);
-    match BUILT_IN_CDFS.iter().find(|b| **b == name) {
+    match built_in_cdf(name) {
         Some(b) => Ok(Cdf::BuiltIn(b)),
         None if name.is_empty() => Err(Conflict { key: K::Cdf, why: format!("it must be one of {} or a file", BUILT_IN_CDFS.join(", ")) }),
         None => Ok(Cdf::File(dir.join(name))),

@@ -14,19 +14,16 @@ pub(super) fn gpus(v: &Values) -> Value {
         return Value::Unset;
     }
     let per_server = v.int(K::GpusPerServer).max(1);
-    let need = match (v.int(K::Ranks), v.is(K::Pattern, "incast")) {
-        (0, true) => v.int(K::FanIn) + 1,
-        (0, false) => 128,
-        (ranks, _) => ranks,
+    let need = match (v.int(K::Ranks), v.is(K::Pattern, "incast"), v.int(K::FanIn)) {
+        (0, true, fan_in) if fan_in > 0 => v.int(K::Receivers).max(fan_in + 1),
+        (0, _, _) => 128,
+        (ranks, _, _) => ranks,
     };
     Value::Int((need + per_server - 1) / per_server * per_server)
 }
 
 pub(super) fn nics_per_server(v: &Values) -> Value {
-    match v.int(K::Rails) {
-        0 => Value::Int(v.int(K::GpusPerServer)),
-        rails => Value::Int(rails),
-    }
+    Value::Int(v.int(K::GpusPerServer))
 }
 
 fn k_or(v: &Values, other: f64) -> Value {

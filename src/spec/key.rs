@@ -69,6 +69,7 @@ impl Key {
     /// What may be written, in words.
     pub fn accepts(&self) -> String {
         match self.kind {
+            Kind::Int { min, max } if min == max => format!("{min} in this version: {}", self.doc),
             Kind::Int { min, max } => format!("a whole number from {min} to {max}"),
             Kind::Float { min, max, quantum: 0.0 } => format!("a number from {min} to {max}"),
             Kind::Float { min, max, quantum } => format!("a number from {min} to {max} in steps of {quantum}"),
@@ -98,6 +99,7 @@ impl Key {
                 _ => wrong(),
             },
             DeValue::String(s) => self.read_text(s),
+            DeValue::Table(_) if self.id == K::Gpu => Err("it must be a text; a table of specifications is not available in this version".to_string()),
             _ => wrong(),
         }
     }

@@ -79,8 +79,8 @@ keys! {
         generated, "GPUs in the network; 0 is the default";
     GpusPerServer "cluster.gpus_per_server" int(1, 1024), D::Int(8), generated, "GPUs in one server";
     Gpu "cluster.gpu" Kind::Text, D::Text("h100"), never, "accelerator; network traffic alone does not depend on it";
-    NicsPerServer "cluster.nics_per_server" int(1, 1024), D::Derived(derive::nics_per_server, "topology.rails if given, else one a GPU"),
-        generated, "network ports of one server";
+    NicsPerServer "cluster.nics_per_server" int(1, 1024), D::Derived(derive::nics_per_server, "one a GPU"),
+        generated, "network ports of one server, at most one a GPU; with fewer, neighbouring GPUs share one";
     NvlinkGbps "cluster.nvlink_gbps" stepped(0.0, 8796.0, 0.001), D::Float(3600.0), generated,
         "rate between GPUs of one server, analytical; 0: none, they use the network";
     NvlinkLatencyNs "cluster.nvlink_latency_ns" stepped(0.001, 1e9, 0.001), D::Float(500.0), |v| generated(v) && v.float(K::NvlinkGbps) > 0.0,
@@ -97,19 +97,20 @@ keys! {
     Oversubscription "topology.oversubscription" stepped(0.001, 1000.0, 0.001), D::Float(1.0),
         |v| topology(v, "clos") || topology(v, "rail-optimized"), "rate into a leaf from hosts over its rate to the tier above";
     BufferMib "topology.buffer_mib" stepped(0.001, 65536.0, 0.001), D::Float(32.0), always, "shared packet buffer of a switch";
-    FatTreeK "topology.k" int(0, 128), D::Int(0), |v| topology(v, "fat-tree"), "ports of a fat-tree's switches, even; 0: the least that fits the GPUs";
+    FatTreeK "topology.k" int(0, 256), D::Int(0), |v| topology(v, "fat-tree"), "ports of a fat-tree's switches, even; 0: the least that fits the GPUs";
     Tiers "topology.tiers" int(2, 3), D::Int(2), |v| topology(v, "clos"), "tiers of switches of a Clos network";
     HostsPerLeaf "topology.hosts_per_leaf" int(0, COUNT), D::Int(0), |v| topology(v, "clos"), "host ports of a leaf of a Clos network; 0: chosen";
     Pods "topology.pods" int(0, COUNT), D::Int(0), |v| topology(v, "rail-optimized") || (topology(v, "clos") && v.int(K::Tiers) == 3),
         "groups of leaves; 0: chosen";
     Spines "topology.spines" int(0, COUNT), D::Int(0), |v| topology(v, "clos") || topology(v, "rail-optimized"),
-        "switches of the tier above the leaves; 0: chosen by oversubscription";
+        "switches above the leaves, in a Clos network of three tiers those of one pod; 0: chosen by oversubscription";
+    Cores "topology.cores" int(0, COUNT), D::Int(0), |v| topology(v, "clos") && v.int(K::Tiers) == 3, "switches of a Clos network's third tier; 0: chosen";
     Rails "topology.rails" int(0, 1024), D::Int(0), |v| topology(v, "rail-optimized") || topology(v, "rail-only"),
-        "rails; 0: cluster.nics_per_server, which it must equal";
-    ServersPerPod "topology.servers_per_pod" int(0, COUNT), D::Int(0), |v| topology(v, "rail-optimized"), "servers of one pod; 0: chosen";
+        "leaves a pod, or switches of a rail-only network; 0: cluster.nics_per_server";
+    ServersPerPod "topology.servers_per_pod" int(0, COUNT), D::Int(0), |v| topology(v, "rail-optimized"), "servers of one pod, instead of pods; 0: chosen";
 
     Policy "routing.policy" one_of(&["ecmp", "spray", "file"], &["flowlet", "adaptive"]), D::Choice("ecmp"), always, "how packets choose among shortest paths";
-    RoutingSeed "routing.seed" int(0, i64::MAX), D::Int(1), |v| !v.is(K::Policy, "file"), "seed of ECMP's hash (1: the reference's own) and of spraying";
+    RoutingSeed "routing.seed" int(0, u32::MAX as i64), D::Int(1), |v| !v.is(K::Policy, "file"), "seed of ECMP's hash (1: the reference's own) and of spraying";
     RoutingPath "routing.path" Kind::Path, D::None("required with policy = \"file\""), |v| v.is(K::Policy, "file"), "routes file";
     MaxPaths "routing.max_paths" int(1, 65536), D::Int(64), |v| v.is(K::Policy, "spray"), "most paths a flow is sprayed over";
 
@@ -179,7 +180,8 @@ keys! {
     Pattern "workload.pattern" one_of(&["incast", "permutation", "ring", "all-to-all", "poisson"], &[]), D::None("required with kind = \"traffic\""), traffic, "who sends to whom";
     Bytes "workload.bytes" int(1, BYTES_MAX), D::Int(1_000_000), |v| traffic(v) && !v.is(K::Pattern, "poisson"), "size of each flow";
     Ranks "workload.ranks" int(0, COUNT), D::Int(0), traffic, "GPUs that take part, from rank 0; 0: all";
-    FanIn "workload.fan_in" int(1, COUNT), D::Int(8), |v| pattern(v, "incast"), "senders to one receiver";
+    FanIn "workload.fan_in" int(0, COUNT), D::Int(8), |v| pattern(v, "incast"), "senders to each receiver; 0: everyone else";
+    Receivers "workload.receivers" int(1, COUNT), D::Int(1), |v| pattern(v, "incast"), "receivers, spread evenly from rank 0";
     Stride "workload.stride" int(1, COUNT), D::Int(1), |v| pattern(v, "ring"), "rank i sends to rank i + stride";
     Load "workload.load" num(0.001, 1.0), D::Float(0.5), |v| pattern(v, "poisson"), "share of the hosts' link rate";
     Cdf "workload.cdf" Kind::Text, D::Text("WebSearch"), |v| pattern(v, "poisson"),
@@ -224,6 +226,11 @@ pub const SECTIONS: &[(&str, &str)] = &[
 
 /// Flow-size distributions that come with the program; any other `workload.cdf` is a file.
 pub const BUILT_IN_CDFS: [&str; 4] = ["WebSearch", "FbHdp", "AliStorage2019", "GoogleRPC2008"];
+
+/// The built-in distribution of this name, in any case of letters.
+pub fn built_in_cdf(name: &str) -> Option<&'static str> {
+    BUILT_IN_CDFS.into_iter().find(|b| b.eq_ignore_ascii_case(name))
+}
 
 /// Known names (and everything below them) that later versions bring, with what to use now.
 pub const LATER: &[(&str, &str)] = {

@@ -18,6 +18,6 @@ pub use config::{
 pub use docs::{reference_markdown, template};
 pub use error::{Conflict, Place, SpecError, nearest};
 pub use key::{Default, Key, Kind, find, hint, key, later};
-pub use keys::{BUILT_IN_CDFS, K, KEYS, LATER, N_KEYS, SECTIONS};
+pub use keys::{BUILT_IN_CDFS, K, KEYS, LATER, N_KEYS, SECTIONS, built_in_cdf};
 pub use ns3_config::{FileConfig, Note, read_ns3_config};
 pub use value::{Value, Values};

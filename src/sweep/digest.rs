@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
-use crate::spec::{BUILT_IN_CDFS, K, KEYS, Kind, Values};
+use crate::spec::{K, KEYS, Kind, Values, built_in_cdf};
 
 /// Version of the model's semantics. Raised whenever the same configuration may give other results than before.
 pub const SEMANTIC_VERSION: u32 = 1;
@@ -37,6 +37,10 @@ impl Files {
     /// The hash of a file's content, read on first use.
     pub fn hash(&mut self, path: &Path) -> std::io::Result<&str> {
         if !self.0.contains_key(path) {
+            // A device or a pipe could go on for ever, and would be used up when the file is read for real.
+            if !std::fs::metadata(path)?.is_file() {
+                return Err(std::io::Error::other("it is not a regular file"));
+            }
             let mut hasher = Sha256::new();
             std::io::copy(&mut std::fs::File::open(path)?, &mut Writer(&mut hasher))?;
             let hex = hasher.finalize().iter().fold(String::with_capacity(64), |mut s, b| {
@@ -75,8 +79,10 @@ pub(super) fn canonical(v: &Values, dir: &Path, files: &mut Files, out: &mut Str
         }
         out.push_str(key.name);
         out.push('=');
-        let is_file = matches!(key.kind, Kind::Path) || (key.id == K::Cdf && !BUILT_IN_CDFS.contains(&v.text(K::Cdf)));
-        if is_file {
+        let built_in = if key.id == K::Cdf { built_in_cdf(v.text(K::Cdf)) } else { None };
+        if let Some(name) = built_in {
+            out.push_str(name);
+        } else if matches!(key.kind, Kind::Path) || key.id == K::Cdf {
             let hash = files.hash(&dir.join(v.text(key.id))).map_err(|e| (key.id, e))?;
             out.push_str("sha256:");
             out.push_str(hash);

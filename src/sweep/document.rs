@@ -44,6 +44,14 @@ pub(super) struct Where {
     pub place: Place,
 }
 
+impl Where {
+    /// The condition, short enough for a message.
+    pub fn shown(&self) -> String {
+        let short: String = self.text.chars().take(80).collect();
+        format!("\"{}{}\"", short.escape_default(), if short.len() < self.text.len() { "..." } else { "" })
+    }
+}
+
 /// Everything a sweep file says, with `--set` applied.
 pub(super) struct Document {
     pub name: String,

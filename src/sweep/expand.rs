@@ -11,7 +11,7 @@ use super::digest::{self, Files, Hash128};
 use super::document::Document;
 use super::sample::Design;
 use super::{Experiment, MAX_EXPERIMENTS};
-use crate::spec::{Config, Conflict, K, Place, SpecError, Value, Values, key, mix, read_ns3_config};
+use crate::spec::{Config, Conflict, Default, K, Place, SpecError, Value, Values, key, mix, read_ns3_config};
 
 /// What all experiments share, and how one point is laid over it.
 #[derive(Clone)]
@@ -88,7 +88,7 @@ pub(super) fn expand(doc: &Document, path: &Path, dir: &Path) -> Result<Expanded
     }
     let mut constraints = Vec::with_capacity(doc.constraints.len());
     for c in &doc.constraints {
-        let bad = |why| SpecError::BadValue { place: c.place.clone(), key: "constraints.where".into(), value: format!("\"{}\"", c.text.escape_default()), why };
+        let bad = |why| SpecError::BadValue { place: c.place.clone(), key: "constraints.where".into(), value: c.shown(), why };
         constraints.push((c, Constraint::parse(&c.text).map_err(bad)?));
     }
     let mut run = Run {
@@ -160,7 +160,7 @@ impl Run<'_> {
                 keep &= constraint.holds(&values).map_err(|why| {
                     let axes = self.layers.axes_text(point);
                     let why = if axes.is_empty() { why } else { format!("{why} (experiment with {axes})") };
-                    SpecError::BadValue { place: c.place.clone(), key: "constraints.where".into(), value: format!("\"{}\"", c.text.escape_default()), why }
+                    SpecError::BadValue { place: c.place.clone(), key: "constraints.where".into(), value: c.shown(), why }
                 })?;
             }
             if !keep {
@@ -193,11 +193,11 @@ impl Run<'_> {
         let mut from_file = Vec::new();
         if !file.is_empty() {
             let path = self.dir.join(&*file);
-            let read = std::fs::read_to_string(&path).map_err(|e| self.unreadable(point, K::TransportConfig, &text_only(&file), &e.to_string()))?;
-            let config = read_ns3_config(&read, &path)?;
-            self.notes.extend(config.notes.iter().map(|n| format!("{}:{}: `{}` has no effect here: {}", path.display(), n.line, n.key, n.why)));
             let hashed = self.files.hash(&path).map(|_| ());
-            hashed.map_err(|e| self.unreadable(point, K::TransportConfig, &text_only(&file), &e.to_string()))?;
+            let read = hashed.and_then(|()| std::fs::read_to_string(&path));
+            let text = read.map_err(|e| self.unreadable(point, K::TransportConfig, &text_only(&file), &e.to_string()))?;
+            let config = read_ns3_config(&text, &path)?;
+            self.notes.extend(config.notes.iter().map(|n| format!("{}:{}: `{}` has no effect here: {}", path.display(), n.line, n.key, n.why)));
             from_file = config.values;
         }
         let flat = Values::layered(&[&from_file, &self.layers.base]);
@@ -228,7 +228,11 @@ impl Run<'_> {
     fn unreadable(&self, point: u64, k: K, values: &Values, why: &str) -> SpecError {
         let text = values.text(k);
         if text.is_empty() {
-            let hint = "it names a file here; give its path, relative to the sweep file".to_string();
+            let when = match key(k).default {
+                Default::None(when) => when,
+                _ => "it must not be empty",
+            };
+            let hint = format!("{when}; give a file's path, relative to the sweep file");
             return SpecError::Missing { place: self.place(point, k), key: key(k).name.to_string(), hint };
         }
         let file = self.dir.join(text);
