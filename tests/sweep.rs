@@ -214,6 +214,30 @@ fn a_hundred_thousand_experiments_expand_quickly() {
 }
 
 #[test]
+fn a_hundred_thousand_sampled_or_listed_experiments_expand_quickly() {
+    let random = format!(
+        "{RING}[sweep]\nmethod = \"random\"\nsamples = 100000\n[axes]\n\"transport.hpcc.eta\" = {{ min = 0.8, max = 0.98 }}\n\
+         \"topology.kind\" = [\"clos\", \"rail-optimized\"]\n\"topology.link_gbps\" = {{ min = 10, max = 800, scale = \"log\" }}\n\"workload.bytes\" = {{ min = 1000, max = 100000000 }}\n"
+    );
+    let mut list = format!("{RING}[sweep]\nmethod = \"list\"\n");
+    for i in 0..100_000 {
+        let _ = write!(list, "[[experiment]]\nworkload.bytes = {}\ntopology.kind = \"clos\"\n", i + 1);
+    }
+    for (name, text) in [("random", random), ("list", list)] {
+        let start = Instant::now();
+        assert_eq!(parse(&text).unwrap().experiments.len(), 100_000);
+        println!("100,000 experiments by {name}: {:.2?}", start.elapsed());
+        assert!(start.elapsed().as_secs_f64() < 6.0);
+    }
+}
+
+#[test]
+fn samples_of_a_grid_are_noted() {
+    let s = parse(&format!("{RING}[sweep]\nsamples = 5\n")).unwrap();
+    assert_eq!(s.notes, ["sweep.toml:6: `sweep.samples` has no effect with method = \"grid\"; random and lhs read it"]);
+}
+
+#[test]
 fn exploding_axes_are_refused_at_once() {
     let start = Instant::now();
     let axis = |k: &str| format!("\"{k}\" = {{ start = 1, stop = 1000, step = 1 }}\n");

@@ -96,8 +96,14 @@ fn uncommented(text: &str, every: usize) -> String {
     text.lines().enumerate().map(line).collect::<Vec<_>>().join("\n")
 }
 
+/// 400 cases each, or as many as `PROPTEST_CASES` says for a longer run.
+fn config() -> ProptestConfig {
+    let cases = std::env::var("PROPTEST_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(400);
+    ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(config())]
 
     #[test]
     fn arbitrary_text_is_no_panic(text in "\\PC{0,200}") {

@@ -24,13 +24,6 @@ impl Place {
         Place::File { path: path.to_path_buf(), line: None }
     }
 
-    /// The line of `text` that byte `offset` is on.
-    pub fn at(path: &Path, text: &str, offset: usize) -> Self {
-        let end = offset.min(text.len());
-        let line = 1 + text.as_bytes()[..end].iter().filter(|b| **b == b'\n').count();
-        Place::File { path: path.to_path_buf(), line: Some(line) }
-    }
-
     /// A line counted from 1.
     pub fn line(path: &Path, line: usize) -> Self {
         Place::File { path: path.to_path_buf(), line: Some(line) }
@@ -111,12 +104,5 @@ mod tests {
         assert_eq!(nearest("topology.knid", words.into_iter()), Some("topology.kind"));
         assert_eq!(nearest("transport.cv", words.into_iter()), Some("transport.cc"));
         assert_eq!(nearest("weather", words.into_iter()), None);
-    }
-
-    #[test]
-    fn lines_count_from_one() {
-        let p = Path::new("a.toml");
-        assert_eq!(Place::at(p, "a\nb\nc", 2).to_string(), "a.toml:2");
-        assert_eq!(Place::at(p, "a\nb\nc", 99).to_string(), "a.toml:3");
     }
 }

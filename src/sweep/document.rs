@@ -60,6 +60,8 @@ pub(super) struct Document {
     pub base: Vec<(K, Value, Place)>,
     pub method: Method,
     pub samples: u64,
+    /// Where `samples` was written.
+    pub samples_place: Option<Place>,
     pub replicas: u32,
     /// In file order.
     pub axes: Vec<Axis>,
@@ -76,14 +78,21 @@ pub(super) struct Source<'a> {
     pub path: &'a Path,
     pub text: &'a str,
     /// Given for `--set`: then every place is this.
-    pub set: Option<&'a str>,
+    set: Option<&'a str>,
+    /// Byte offsets of line ends, because a list of experiments asks for as many places as it has.
+    line_ends: Vec<usize>,
 }
 
-impl Source<'_> {
+impl<'a> Source<'a> {
+    fn new(path: &'a Path, text: &'a str, set: Option<&'a str>) -> Self {
+        let line_ends = text.bytes().enumerate().filter(|(_, b)| *b == b'\n').map(|(i, _)| i).collect();
+        Source { path, text, set, line_ends }
+    }
+
     pub fn place(&self, offset: usize) -> Place {
         match self.set {
             Some(s) => Place::Set(s.to_string()),
-            None => Place::at(self.path, self.text, offset),
+            None => Place::line(self.path, 1 + self.line_ends.partition_point(|end| *end < offset)),
         }
     }
 
@@ -139,7 +148,7 @@ pub(super) fn known(source: &Source<'_>, name: &str, offset: usize) -> Result<&'
 impl Document {
     /// Reads the text of a sweep file. `path` is only named in messages.
     pub fn read(text: &str, path: &Path, sets: &SetOverrides) -> Result<Document, SpecError> {
-        let source = Source { path, text, set: None };
+        let source = Source::new(path, text, None);
         let root = DeTable::parse(text).map_err(|e| SpecError::Syntax {
             place: source.place(e.span().map_or(0, |s| s.start)),
             why: e.message().lines().next().unwrap_or("").to_string(),
@@ -150,6 +159,7 @@ impl Document {
             base: Vec::new(),
             method: Method::Grid,
             samples: 100,
+            samples_place: None,
             replicas: 1,
             axes: Vec::new(),
             rows: Vec::new(),
@@ -260,7 +270,10 @@ impl Document {
                 _ => return Err(source.bad(name, value, "it must be a text of 1 to 200 characters".into())),
             },
             "seed" => self.seed = whole(0, i64::MAX)? as u64,
-            "sweep.samples" => self.samples = whole(1, super::MAX_EXPERIMENTS as i64)? as u64,
+            "sweep.samples" => {
+                self.samples = whole(1, super::MAX_EXPERIMENTS as i64)? as u64;
+                self.samples_place = Some(source.place(offset));
+            }
             "sweep.replicas" => self.replicas = whole(1, super::MAX_EXPERIMENTS as i64)? as u32,
             "sweep.method" => {
                 self.method = match value.get_ref().as_str() {
@@ -291,7 +304,7 @@ impl Document {
             return Err(SpecError::Sweep { place: place(), why: "write KEY=VALUE, for example transport.cc=hpcc".into() });
         };
         let (name, text) = (name.trim(), text.trim());
-        let source = Source { path, text, set: Some(set) };
+        let source = Source::new(path, text, Some(set));
         // A bare word is a text: nobody wants to quote twice for a shell.
         let value = match DeValue::parse(text) {
             Ok(v) => v,

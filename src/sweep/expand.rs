@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::constraint::Constraint;
 use super::digest::{self, Files, Hash128};
-use super::document::Document;
+use super::document::{Document, Method};
 use super::sample::Design;
 use super::{Experiment, MAX_EXPERIMENTS};
 use crate::spec::{Config, Conflict, Default, K, Place, SpecError, Value, Values, key, mix, read_ns3_config};
@@ -251,6 +251,9 @@ impl Run<'_> {
             let n = found.len();
             let why = format!("nothing reads the axis `{}` in any of the {n} experiments ({}); remove it, or choose what reads it", key(k).name, key(k).doc);
             return Err(SpecError::Sweep { place, why });
+        }
+        if let (Some(place), Method::Grid | Method::Zip | Method::List) = (&self.doc.samples_place, self.doc.method) {
+            self.notes.push(format!("{place}: `sweep.samples` has no effect with method = \"{}\"; random and lhs read it", self.doc.method.name()));
         }
         for ((k, _, place), used) in self.doc.base.iter().zip(&self.base_used) {
             if !used {

@@ -5,7 +5,7 @@
 
 use std::fmt::Write;
 
-use super::document::Document;
+use super::document::{Document, Method};
 use crate::spec::{Default, KEYS, SECTIONS, Value, Values, key};
 
 /// The whole sweep as TOML.
@@ -29,7 +29,10 @@ pub(super) fn toml(doc: &Document) -> String {
             };
         }
     }
-    let _ = write!(out, "\n[sweep]\nmethod = \"{}\"\nsamples = {}\nreplicas = {}\n", doc.method.name(), doc.samples, doc.replicas);
+    let _ = write!(out, "\n[sweep]\nmethod = \"{}\"\nreplicas = {}\n", doc.method.name(), doc.replicas);
+    if matches!(doc.method, Method::Random | Method::Lhs) {
+        let _ = writeln!(out, "samples = {}", doc.samples);
+    }
     if !doc.axes.is_empty() {
         out.push_str("\n[axes]\n");
         for a in &doc.axes {
