@@ -140,7 +140,9 @@ fn set_overrides_base_and_refuses_axes() {
 #[test]
 fn resolved_toml_reads_back_to_the_same_experiments() {
     for text in [
-        format!("{RING}[base.transport]\nhpcc.eta = 0.9\n[sweep]\nreplicas = 2\n[axes]\ntopology.link_gbps = {{ start = 100, stop = 400, step = 100 }}\n[[constraints]]\nwhere = \"topology.kind == \\\"rail-optimized\\\"\"\n"),
+        format!(
+            "{RING}[base.transport]\nhpcc.eta = 0.9\n[sweep]\nreplicas = 2\n[axes]\ntopology.link_gbps = {{ start = 100, stop = 400, step = 100 }}\n[[constraints]]\nwhere = \"topology.kind == \\\"rail-optimized\\\"\"\n"
+        ),
         format!("{RING}[sweep]\nmethod = \"lhs\"\nsamples = 5\n[axes.transport.hpcc.eta]\nmin = 0.8\nmax = 0.9\n"),
         format!("{RING}[sweep]\nmethod = \"list\"\n[[experiment]]\ntransport.cc = \"timely\"\n[[experiment]]\ntopology.link_gbps = 100\n"),
     ] {
@@ -176,7 +178,9 @@ fn template_is_a_valid_sweep() {
 #[test]
 fn every_default_may_be_written_out() {
     // Each line of the template that shows a default, uncommented, must read.
-    let shown = |l: &str| l.strip_prefix("# ").is_some_and(|l| l.split_once(" = ").is_some_and(|(k, _)| k.chars().all(|c| c.is_ascii_lowercase() || c == '_')));
+    let shown = |l: &str| {
+        l.strip_prefix("# ").is_some_and(|l| l.split_once(" = ").is_some_and(|(k, _)| k.chars().all(|c| c.is_ascii_lowercase() || c == '_')))
+    };
     let base = spec::template();
     let base = base.split("\n[sweep]").next().unwrap();
     let all: String = base.lines().map(|l| format!("{}\n", if shown(l) { &l[2..] } else { l })).collect();

@@ -81,7 +81,11 @@ fn configuration_files_set_what_the_sweep_file_leaves_open() {
     assert_eq!(t.ecn_for(400 * GBPS), EcnThresholds { kmin_bytes: 800_000, kmax_bytes: 3_200_000, pmax_q32: 1 << 31 });
     assert_eq!(t.ecn_for(200 * GBPS).kmax_bytes, 3_200_000, "rates that are not listed scale from the defaults");
     assert_eq!(sweep.notes.len(), 1, "{:?}", sweep.notes);
-    assert!(sweep.notes[0].ends_with("config.txt:15: `FCT_OUTPUT_FILE` has no effect here: monitoring output; see [base.output]"), "{}", sweep.notes[0]);
+    assert!(
+        sweep.notes[0].ends_with("config.txt:15: `FCT_OUTPUT_FILE` has no effect here: monitoring output; see [base.output]"),
+        "{}",
+        sweep.notes[0]
+    );
 
     let (_dir, sweep) = over_config("payload_bytes = 1000\necn_kmax_kb = 2000\nhpcc.int_multi = 5\n");
     let t = transport_of(&sweep, 0, 100 * GBPS);
@@ -128,7 +132,10 @@ fn every_reference_case_reads_and_equals_the_defaults_of_its_congestion_control(
     let text = format!(
         "name = \"golden\"\n[base]\ntopology.kind = \"file\"\nworkload.kind = \"flows\"\nworkload.start_unit = \"ns\"\nrouting.policy = \"file\"\ntransport.clock = \"ns\"\n\
          [sweep]\nmethod = \"zip\"\n[axes]\ntopology.path = {}\nworkload.path = {}\nrouting.path = {}\ntransport.config = {}\n",
-        list("topology.txt"), list("flows.txt"), list("routes.txt"), list("config.txt")
+        list("topology.txt"),
+        list("flows.txt"),
+        list("routes.txt"),
+        list("config.txt")
     );
     let sweep = sweep::parse(&text, Path::new("golden.toml"), &SetOverrides::default()).unwrap();
     assert_eq!(sweep.experiments.len(), cases.len());

@@ -5,10 +5,8 @@
 use std::path::Path;
 
 use super::error::Conflict;
-use super::sections::{
-    Cdf, Cluster, Limits, Output, Pattern, Policy, Routing, StartUnit, Topology, TopologyFormat, TopologyKind, Workload,
-};
 use super::keys::{BUILT_IN_CDFS, K, built_in_cdf};
+use super::sections::{Cdf, Cluster, Limits, Output, Pattern, Policy, Routing, StartUnit, Topology, TopologyFormat, TopologyKind, Workload};
 use super::value::Values;
 use crate::transport::EcnThresholds;
 use crate::units::{BPS_PER_GBPS, PS_PER_NS};
@@ -201,7 +199,9 @@ fn workload(v: &Values, dir: &Path) -> Result<Workload, Conflict> {
                 _ => None,
             };
             return match v.text(K::WorkloadPath) {
-                "" => Err(Conflict { key: K::WorkloadPath, why: "it is required with workload.kind = \"flows\"; give the path of a flow file".into() }),
+                "" => {
+                    Err(Conflict { key: K::WorkloadPath, why: "it is required with workload.kind = \"flows\"; give the path of a flow file".into() })
+                }
                 p => Ok(Workload::Flows { path: dir.join(p), start_unit }),
             };
         }

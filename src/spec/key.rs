@@ -4,19 +4,29 @@
 
 use toml::de::DeValue;
 
+use super::error::nearest;
 use super::keys::{K, KEYS, LATER};
 use super::value::{Value, Values};
-use super::error::nearest;
 
 /// Type and range of a key.
 #[derive(Clone, Copy, Debug)]
 pub enum Kind {
-    Int { min: i64, max: i64 },
+    Int {
+        min: i64,
+        max: i64,
+    },
     /// A number that must be a whole multiple of `quantum` (0: any).
-    Float { min: f64, max: f64, quantum: f64 },
+    Float {
+        min: f64,
+        max: f64,
+        quantum: f64,
+    },
     Bool,
     /// One of `now`; `later` are known, but not available in this version.
-    Choice { now: &'static [&'static str], later: &'static [&'static str] },
+    Choice {
+        now: &'static [&'static str],
+        later: &'static [&'static str],
+    },
     /// Free text.
     Text,
     /// A file, relative to the sweep file's folder.
@@ -99,7 +109,9 @@ impl Key {
                 _ => wrong(),
             },
             DeValue::String(s) => self.read_text(s),
-            DeValue::Table(_) if self.id == K::Gpu => Err("it must be a text; a table of specifications is not available in this version".to_string()),
+            DeValue::Table(_) if self.id == K::Gpu => {
+                Err("it must be a text; a table of specifications is not available in this version".to_string())
+            }
             _ => wrong(),
         }
     }
@@ -136,11 +148,7 @@ impl Key {
             }
             Kind::Float { min, max, quantum } => {
                 let on_grid = quantum == 0.0 || ((x / quantum).round() * quantum - x).abs() <= 1e-9 * x.abs().max(quantum);
-                if x >= min && x <= max && on_grid {
-                    Ok(Value::Float(x + 0.0))
-                } else {
-                    Err(format!("it must be {}", self.accepts()))
-                }
+                if x >= min && x <= max && on_grid { Ok(Value::Float(x + 0.0)) } else { Err(format!("it must be {}", self.accepts())) }
             }
             _ => Err(format!("it must be {}", self.accepts())),
         }

@@ -238,10 +238,27 @@ pub const LATER: &[(&str, &str)] = {
     const T: &str = "available topologies: fat-tree, clos, rail-optimized, rail-only, file";
     const C: &str = "available congestion controls: none, dcqcn, hpcc, timely, dctcp";
     &[
-        ("workload.model", W), ("workload.tp", W), ("workload.pp", W), ("workload.dp", W), ("workload.ep", W), ("workload.cp", W),
-        ("workload.vpp", W), ("workload.microbatch", W), ("workload.global_batch", W), ("workload.recompute", W), ("workload.zero", W),
-        ("workload.framework", W), ("workload.compute_jitter", W), ("workload.expert_skew", W), ("workload.op", W), ("workload.algorithm", W),
-        ("topology.dims", T), ("topology.planes", T), ("topology.groups", T), ("transport.swift", C),
-        ("routing.flowlet", "available policies: ecmp, spray, file"), ("routing.adaptive", "available policies: ecmp, spray, file"),
+        ("workload.model", W),
+        ("workload.tp", W),
+        ("workload.pp", W),
+        ("workload.dp", W),
+        ("workload.ep", W),
+        ("workload.cp", W),
+        ("workload.vpp", W),
+        ("workload.microbatch", W),
+        ("workload.global_batch", W),
+        ("workload.recompute", W),
+        ("workload.zero", W),
+        ("workload.framework", W),
+        ("workload.compute_jitter", W),
+        ("workload.expert_skew", W),
+        ("workload.op", W),
+        ("workload.algorithm", W),
+        ("topology.dims", T),
+        ("topology.planes", T),
+        ("topology.groups", T),
+        ("transport.swift", C),
+        ("routing.flowlet", "available policies: ecmp, spray, file"),
+        ("routing.adaptive", "available policies: ecmp, spray, file"),
     ]
 };

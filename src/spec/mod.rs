@@ -19,7 +19,5 @@ pub use error::{Conflict, Place, SpecError, nearest};
 pub use key::{Default, Key, Kind, find, hint, key, later};
 pub use keys::{BUILT_IN_CDFS, K, KEYS, LATER, N_KEYS, SECTIONS, built_in_cdf};
 pub use ns3_config::{FileConfig, Note, read_ns3_config};
-pub use sections::{
-    Cdf, Cluster, Limits, Output, Pattern, Policy, Routing, StartUnit, Topology, TopologyFormat, TopologyKind, Workload,
-};
+pub use sections::{Cdf, Cluster, Limits, Output, Pattern, Policy, Routing, StartUnit, Topology, TopologyFormat, TopologyKind, Workload};
 pub use value::{Value, Values};

@@ -124,12 +124,15 @@ static FILE_KEYS: &[(&str, Use)] = &[
     ("RNG_RUN", Use::Rng(false)),
 ];
 
+/// The line of a threshold map and its `(rate in bps, value)` pairs.
+type RateMap = (usize, Vec<(u64, f64)>);
+
 /// What is gathered over several lines before it becomes values.
 #[derive(Default)]
 struct Gathered {
     values: Vec<(K, Value)>,
-    /// KMIN, KMAX, PMAX: the line and `(rate in bps, value)`.
-    maps: [Option<(usize, Vec<(u64, f64)>)>; 3],
+    /// KMIN, KMAX, PMAX.
+    maps: [Option<RateMap>; 3],
     rng: [Option<u64>; 2],
 }
 
@@ -214,7 +217,9 @@ fn take(got: &mut Gathered, usage: &Use, line: usize, words: &[&str]) -> Result<
                 "3" => "hpcc",
                 "7" => "timely",
                 "8" => "dctcp",
-                "10" => return Err("HPCC-PINT is not available in this version; available: 0 (none), 1 (dcqcn), 3 (hpcc), 7 (timely), 8 (dctcp)".into()),
+                "10" => {
+                    return Err("HPCC-PINT is not available in this version; available: 0 (none), 1 (dcqcn), 3 (hpcc), 7 (timely), 8 (dctcp)".into());
+                }
                 _ => return Err("it must be 0 (none), 1 (dcqcn), 3 (hpcc), 7 (timely) or 8 (dctcp)".into()),
             };
             got.values.push((K::Cc, Value::Choice(cc)));
@@ -250,16 +255,23 @@ fn number(word: &str) -> Result<f64, String> {
 /// `n rate value rate value ...`
 fn map(words: &[&str], slot: usize) -> Result<Vec<(u64, f64)>, String> {
     let form = "write the number of pairs, then pairs of a rate in bps and a value, for example `1 100000000000 1600`";
-    let n: usize = words.first().and_then(|w| w.parse().ok()).filter(|n| (1..=1024).contains(n)).ok_or(format!("the number of pairs is missing; {form}"))?;
+    let n: usize =
+        words.first().and_then(|w| w.parse().ok()).filter(|n| (1..=1024).contains(n)).ok_or(format!("the number of pairs is missing; {form}"))?;
     if words.len() != 1 + 2 * n {
         return Err(format!("{n} pairs are announced, {} values follow; {form}", words.len() - 1));
     }
     let mut out: Vec<(u64, f64)> = Vec::with_capacity(n);
     for pair in words[1..].chunks_exact(2) {
-        let rate: u64 = pair[0].parse().ok().filter(|r| (1_000_000..=crate::units::MAX_RATE_BPS).contains(r) && r % 1_000_000 == 0)
+        let rate: u64 = pair[0]
+            .parse()
+            .ok()
+            .filter(|r| (1_000_000..=crate::units::MAX_RATE_BPS).contains(r) && r % 1_000_000 == 0)
             .ok_or_else(|| format!("`{}` is not a rate in whole Mb/s, written in bps; {form}", shown(pair[0])))?;
         let max = if slot == 2 { 1.0 } else { 1e7 };
-        let value = number(pair[1]).ok().filter(|v| (0.0..=max).contains(v)).ok_or_else(|| format!("`{}` is not a number from 0 to {max}; {form}", shown(pair[1])))?;
+        let value = number(pair[1])
+            .ok()
+            .filter(|v| (0.0..=max).contains(v))
+            .ok_or_else(|| format!("`{}` is not a number from 0 to {max}; {form}", shown(pair[1])))?;
         if out.iter().any(|(r, _)| *r == rate) {
             return Err(format!("the rate {rate} is given twice; keep one of them"));
         }
@@ -269,7 +281,7 @@ fn map(words: &[&str], slot: usize) -> Result<Vec<(u64, f64)>, String> {
 }
 
 /// The three maps as the text of `transport.ecn_by_rate`.
-fn by_rate(maps: &[Option<(usize, Vec<(u64, f64)>)>; 3], path: &Path) -> Result<Option<String>, SpecError> {
+fn by_rate(maps: &[Option<RateMap>; 3], path: &Path) -> Result<Option<String>, SpecError> {
     const NAMES: [&str; 3] = ["KMIN_MAP", "KMAX_MAP", "PMAX_MAP"];
     if maps.iter().all(Option::is_none) {
         return Ok(None);

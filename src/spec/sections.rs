@@ -33,12 +33,30 @@ pub struct Topology {
 /// Shape of the network; 0 in a count leaves it to the generator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TopologyKind {
-    FatTree { k: u32 },
-    Clos { tiers: u32, hosts_per_leaf: u32, spines: u32, pods: u32, cores: u32 },
+    FatTree {
+        k: u32,
+    },
+    Clos {
+        tiers: u32,
+        hosts_per_leaf: u32,
+        spines: u32,
+        pods: u32,
+        cores: u32,
+    },
     /// At most one of `pods` and `servers_per_pod` is given: see [`Topology::pods`].
-    RailOptimized { rails: u32, pods: u32, servers_per_pod: u32, spines: u32 },
-    RailOnly { rails: u32 },
-    File { path: PathBuf, format: TopologyFormat },
+    RailOptimized {
+        rails: u32,
+        pods: u32,
+        servers_per_pod: u32,
+        spines: u32,
+    },
+    RailOnly {
+        rails: u32,
+    },
+    File {
+        path: PathBuf,
+        format: TopologyFormat,
+    },
 }
 
 /// Form of a topology file.
@@ -83,10 +101,21 @@ pub enum Workload {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Pattern {
     /// `fan_in` 0: everyone else.
-    Incast { fan_in: u32, receivers: u32, bytes: u64 },
-    Permutation { bytes: u64 },
-    Ring { stride: u32, bytes: u64 },
-    AllToAll { bytes: u64 },
+    Incast {
+        fan_in: u32,
+        receivers: u32,
+        bytes: u64,
+    },
+    Permutation {
+        bytes: u64,
+    },
+    Ring {
+        stride: u32,
+        bytes: u64,
+    },
+    AllToAll {
+        bytes: u64,
+    },
     Poisson {
         /// Share of the hosts' link rate, millionths.
         load_ppm: u32,

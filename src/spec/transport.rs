@@ -45,7 +45,8 @@ impl Config {
             let nic = nic_rate_bps as f64 / BPS_PER_MBPS as f64;
             return Err(Conflict { key: K::MinRateMbps, why: format!("it must be at most the NIC's rate, {nic} Mb/s") });
         }
-        let int_multi = if v.given(K::HpccIntMulti) { v.int(K::HpccIntMulti) as u32 } else { (nic_rate_bps / (25 * BPS_PER_GBPS)).clamp(1, 1024) as u32 };
+        let int_multi =
+            if v.given(K::HpccIntMulti) { v.int(K::HpccIntMulti) as u32 } else { (nic_rate_bps / (25 * BPS_PER_GBPS)).clamp(1, 1024) as u32 };
         let chunk = match v.int(K::AckChunkBytes) as u64 {
             // No sequence number but 0 is a multiple of it.
             0 => u64::MAX,
@@ -116,7 +117,8 @@ pub(super) fn ecn_by_rate(v: &Values) -> Result<Vec<(u64, EcnThresholds)>, Confl
         return Ok(Vec::new());
     }
     let fail = |group: &str, why: &str| {
-        let why = format!("group `{}`: {why}; write `gbps kmin_kb kmax_kb pmax; ...`, for example \"100 400 1600 0.2; 400 1600 6400 0.2\"", group.trim());
+        let why =
+            format!("group `{}`: {why}; write `gbps kmin_kb kmax_kb pmax; ...`, for example \"100 400 1600 0.2; 400 1600 6400 0.2\"", group.trim());
         Err(Conflict { key: K::EcnByRate, why })
     };
     let mut out: Vec<(u64, EcnThresholds)> = Vec::new();
@@ -125,7 +127,12 @@ pub(super) fn ecn_by_rate(v: &Values) -> Result<Vec<(u64, EcnThresholds)>, Confl
         let [gbps, mut kmin, mut kmax, mut pmax] = numbers[..] else {
             return fail(group, "it must be four numbers");
         };
-        if group.split_whitespace().count() != 4 || !(0.001..=8796.0).contains(&gbps) || !(0.0..=1e7).contains(&kmin) || !(0.0..=1e7).contains(&kmax) || !(0.0..=1.0).contains(&pmax) {
+        if group.split_whitespace().count() != 4
+            || !(0.001..=8796.0).contains(&gbps)
+            || !(0.0..=1e7).contains(&kmin)
+            || !(0.0..=1e7).contains(&kmax)
+            || !(0.0..=1.0).contains(&pmax)
+        {
             return fail(group, "a number is out of range");
         }
         let per_100g = gbps / 100.0;

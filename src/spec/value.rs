@@ -62,6 +62,12 @@ impl Values {
         Values { v: vec![Value::Unset; N_KEYS], given: 0 }
     }
 
+    /// Becomes a copy of `other`, in the allocation at hand.
+    pub fn copy_from(&mut self, other: &Values) {
+        self.v.clone_from(&other.v);
+        self.given = other.given;
+    }
+
     /// The value of a key.
     pub fn get(&self, key: K) -> &Value {
         &self.v[key as usize]

@@ -14,7 +14,11 @@ use crate::spec::{K, Key, Kind, Place, SpecError, Value, key, nearest};
 pub enum Points {
     List(Vec<Value>),
     /// Sampled by `random` and `lhs`; rounded to what the key accepts.
-    Range { min: f64, max: f64, log: bool },
+    Range {
+        min: f64,
+        max: f64,
+        log: bool,
+    },
 }
 
 /// An axis as declared.
@@ -77,10 +81,8 @@ fn range(source: &Source<'_>, method: Method, key: &Key, value: &Spanned<DeValue
     const KNOWN: [&str; 6] = ["start", "stop", "step", "min", "max", "scale"];
     for (k, _) in table {
         if !KNOWN.contains(&k.get_ref().as_ref()) {
-            let hint = nearest(k.get_ref(), KNOWN.into_iter()).map_or_else(
-                || "a range is { start, stop, step } or { min, max, scale }".to_string(),
-                |n| format!("did you mean `{n}`?"),
-            );
+            let hint = nearest(k.get_ref(), KNOWN.into_iter())
+                .map_or_else(|| "a range is { start, stop, step } or { min, max, scale }".to_string(), |n| format!("did you mean `{n}`?"));
             return Err(SpecError::UnknownKey { place: source.place(k.span().start), key: format!("{}.{}", key.name, k.get_ref()), hint });
         }
     }
@@ -98,14 +100,19 @@ fn range(source: &Source<'_>, method: Method, key: &Key, value: &Spanned<DeValue
         }
         return sampled(source, key, value, table);
     }
-    let (start, stop, step) = (endpoint(source, key, value, table, "start")?, endpoint(source, key, value, table, "stop")?, number(source, key, value, table, "step")?);
+    let (start, stop, step) =
+        (endpoint(source, key, value, table, "start")?, endpoint(source, key, value, table, "stop")?, number(source, key, value, table, "step")?);
     if step == 0.0 || (stop - start) * step < 0.0 {
         return Err(source.bad(key.name, value, format!("a step of {step} never gets from {start} to {stop}; change its sign or size")));
     }
     // The tolerance lets 0.1 steps reach a stop of 0.3.
     let count = ((stop - start) / step + 1e-9).floor() + 1.0;
     if count > MAX_EXPERIMENTS as f64 {
-        return Err(source.bad(key.name, value, format!("{count} values are more than the {MAX_EXPERIMENTS} experiments a sweep may have; use larger steps")));
+        return Err(source.bad(
+            key.name,
+            value,
+            format!("{count} values are more than the {MAX_EXPERIMENTS} experiments a sweep may have; use larger steps"),
+        ));
     }
     let mut values = Vec::with_capacity(count as usize);
     for i in 0..count as u64 {
@@ -145,7 +152,11 @@ fn endpoint(source: &Source<'_>, key: &Key, value: &Spanned<DeValue<'_>>, table:
 
 fn number(source: &Source<'_>, key: &Key, value: &Spanned<DeValue<'_>>, table: &DeTable<'_>, name: &str) -> Result<f64, SpecError> {
     let Some(v) = table.get(name) else {
-        return Err(source.bad(key.name, value, format!("`{name}` is missing; write {{ start, stop, step }} or, with random and lhs, {{ min, max, scale }}")));
+        return Err(source.bad(
+            key.name,
+            value,
+            format!("`{name}` is missing; write {{ start, stop, step }} or, with random and lhs, {{ min, max, scale }}"),
+        ));
     };
     let x = match v.get_ref() {
         DeValue::Integer(i) => i64::from_str_radix(i.as_str(), i.radix()).ok().map(|i| i as f64),

@@ -278,9 +278,14 @@ fn prepare(text: &str) -> Result<String, String> {
             out.push_str(&format!("{{{word}}}"));
             (len, true)
         } else {
-            let op = ["||", "&&", "==", "!=", "<=", ">=", "<", ">", "+", "-", "*", "/", "%", "!", "(", ")"].into_iter().find(|op| rest.starts_with(op));
+            let op =
+                ["||", "&&", "==", "!=", "<=", ">=", "<", ">", "+", "-", "*", "/", "%", "!", "(", ")"].into_iter().find(|op| rest.starts_with(op));
             let Some(op) = op else {
-                let what = if c == '"' || c == '\'' { "texts stand in double quotes, opened and closed".to_string() } else { "it takes keys, numbers, texts in double quotes, ( ) and || && == != < <= > >= + - * / % !".to_string() };
+                let what = if c == '"' || c == '\'' {
+                    "texts stand in double quotes, opened and closed".to_string()
+                } else {
+                    "it takes keys, numbers, texts in double quotes, ( ) and || && == != < <= > >= + - * / % !".to_string()
+                };
                 return Err(format!("`{}` is not understood; {what}", c.escape_default()));
             };
             depth = match op {

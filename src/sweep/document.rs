@@ -119,7 +119,7 @@ fn leaves<'t>(table: &'t DeTable<'t>, prefix: &str, out: &mut Vec<Leaf<'t>>) {
     for (k, v) in table {
         let name = if prefix.is_empty() { k.get_ref().to_string() } else { format!("{prefix}.{}", k.get_ref()) };
         match v.get_ref() {
-            DeValue::Table(t) if find(&name).is_none() && !(t.is_empty() && !is_section(&name)) => leaves(t, &name, out),
+            DeValue::Table(t) if find(&name).is_none() && (!t.is_empty() || is_section(&name)) => leaves(t, &name, out),
             _ => out.push((name, k.span().start, v)),
         }
     }
@@ -183,8 +183,7 @@ impl Document {
         const KNOWN: [&str; 7] = ["name", "seed", "base", "sweep", "axes", "constraints", "experiment"];
         let tables = || -> Result<Vec<&Spanned<DeValue<'_>>>, SpecError> {
             let list = value.get_ref().as_array().map(|a| a.iter().collect::<Vec<_>>());
-            list.filter(|l| l.iter().all(|v| v.get_ref().is_table()))
-                .ok_or_else(|| source.bad(name, value, format!("write tables: [[{name}]]")))
+            list.filter(|l| l.iter().all(|v| v.get_ref().is_table())).ok_or_else(|| source.bad(name, value, format!("write tables: [[{name}]]")))
         };
         let table = || value.get_ref().as_table().ok_or_else(|| source.bad(name, value, format!("it must be a table: [{name}]")));
         match name {
@@ -231,7 +230,11 @@ impl Document {
                     let table = t.get_ref().as_table().expect("`tables` lets only tables through");
                     if let Some((k, _)) = table.iter().find(|(k, _)| k.get_ref() != "where") {
                         let key = format!("constraints.{}", k.get_ref());
-                        return Err(SpecError::UnknownKey { place: source.place(k.span().start), key, hint: "a constraint has one key, `where`".into() });
+                        return Err(SpecError::UnknownKey {
+                            place: source.place(k.span().start),
+                            key,
+                            hint: "a constraint has one key, `where`".into(),
+                        });
                     }
                     let Some(v) = table.get("where") else {
                         let hint = "write the condition as text: where = \"transport.cc == \\\"hpcc\\\"\"".to_string();
@@ -259,11 +262,13 @@ impl Document {
     /// `name`, `seed` and the keys of `[sweep]`.
     fn scalar(&mut self, source: &Source<'_>, name: &str, offset: usize, value: &Spanned<DeValue<'_>>) -> Result<(), SpecError> {
         const KNOWN: [&str; 3] = ["sweep.method", "sweep.samples", "sweep.replicas"];
-        let whole = |min: i64, max: i64| match value.get_ref() {
-            DeValue::Integer(i) => i64::from_str_radix(i.as_str(), i.radix()).ok().filter(|i| (min..=max).contains(i)),
-            _ => None,
-        }
-        .ok_or_else(|| source.bad(name, value, format!("it must be a whole number from {min} to {max}")));
+        let whole = |min: i64, max: i64| {
+            match value.get_ref() {
+                DeValue::Integer(i) => i64::from_str_radix(i.as_str(), i.radix()).ok().filter(|i| (min..=max).contains(i)),
+                _ => None,
+            }
+            .ok_or_else(|| source.bad(name, value, format!("it must be a whole number from {min} to {max}")))
+        };
         match name {
             "name" => match value.get_ref().as_str() {
                 Some(s) if !s.trim().is_empty() && s.len() <= 200 && !s.contains(char::is_control) => self.name = s.to_string(),
@@ -290,7 +295,8 @@ impl Document {
                 }
             }
             _ => {
-                let hint = nearest(name, KNOWN.into_iter()).map_or_else(|| format!("known there: {}", KNOWN.join(", ")), |k| format!("did you mean `{k}`?"));
+                let hint =
+                    nearest(name, KNOWN.into_iter()).map_or_else(|| format!("known there: {}", KNOWN.join(", ")), |k| format!("did you mean `{k}`?"));
                 let key = name.chars().filter(|c| !c.is_control()).take(80).collect();
                 return Err(SpecError::UnknownKey { place: source.place(offset), key, hint });
             }
@@ -311,7 +317,10 @@ impl Document {
             Err(_) => Spanned::new(0..text.len(), DeValue::String(text.into())),
         };
         if name == "sweep.method" {
-            return Err(SpecError::Sweep { place: place(), why: "the method cannot be changed, because it decides how axes are read; change it in the sweep file".into() });
+            return Err(SpecError::Sweep {
+                place: place(),
+                why: "the method cannot be changed, because it decides how axes are read; change it in the sweep file".into(),
+            });
         }
         if matches!(name, "name" | "seed") || name.starts_with("sweep.") {
             return self.scalar(&source, name, 0, &value);
@@ -340,7 +349,9 @@ impl Document {
         }
         match (self.method, self.rows.first(), self.axes.first()) {
             (Method::List, None, _) => fail(Place::file(path), "method = \"list\" needs [[experiment]] tables; add one for each experiment"),
-            (Method::List, _, Some(a)) => fail(a.place.clone(), "method = \"list\" takes [[experiment]] tables instead of axes; remove [axes] or use another method"),
+            (Method::List, _, Some(a)) => {
+                fail(a.place.clone(), "method = \"list\" takes [[experiment]] tables instead of axes; remove [axes] or use another method")
+            }
             (Method::Grid | Method::Zip | Method::Random | Method::Lhs, Some(r), _) => {
                 fail(r.place.clone(), &format!("[[experiment]] tables need method = \"list\" in [sweep]; it is \"{}\"", self.method.name()))
             }

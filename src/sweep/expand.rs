@@ -2,7 +2,7 @@
 //!
 //! Layer: sweep. Nothing is kept per experiment but its keys; configurations are resolved again when asked for.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -84,7 +84,12 @@ pub(super) fn expand(doc: &Document, path: &Path, dir: &Path) -> Result<Expanded
     let points = design.len();
     match points.checked_mul(u64::from(doc.replicas)) {
         Some(n) if n <= MAX_EXPERIMENTS => {}
-        _ => return Err(whole(format!("{points} points times {} replicas are more than the {MAX_EXPERIMENTS} experiments a sweep may have; use fewer of either", doc.replicas))),
+        _ => {
+            return Err(whole(format!(
+                "{points} points times {} replicas are more than the {MAX_EXPERIMENTS} experiments a sweep may have; use fewer of either",
+                doc.replicas
+            )));
+        }
     }
     let mut constraints = Vec::with_capacity(doc.constraints.len());
     for c in &doc.constraints {
@@ -98,6 +103,7 @@ pub(super) fn expand(doc: &Document, path: &Path, dir: &Path) -> Result<Expanded
         layers: Layers { axes, design: Arc::new(design), base: doc.base.iter().map(|(k, v, _)| (*k, v.clone())).collect(), flats: HashMap::new() },
         files: Files::default(),
         notes: Vec::new(),
+        inert: BTreeMap::new(),
         axis_used: Vec::new(),
         base_used: vec![false; doc.base.len()],
     };
@@ -114,7 +120,14 @@ pub(super) fn expand(doc: &Document, path: &Path, dir: &Path) -> Result<Expanded
     for (point, config_key) in found {
         for (replica, seed) in seeds.iter().enumerate() {
             let exp_id = experiments.len() as u64;
-            experiments.push(Experiment { exp_id, point, replica: replica as u32, seed: *seed, config_key, exp_key: digest::exp_key(config_key, *seed) });
+            experiments.push(Experiment {
+                exp_id,
+                point,
+                replica: replica as u32,
+                seed: *seed,
+                config_key,
+                exp_key: digest::exp_key(config_key, *seed),
+            });
         }
     }
     Ok(Expanded { layers: run.layers, experiments, files: run.files, notes: run.notes })
@@ -132,6 +145,8 @@ struct Run<'a> {
     layers: Layers,
     files: Files,
     notes: Vec<String>,
+    /// Keys of configuration files without effect: where first, why, in how many files.
+    inert: BTreeMap<String, (String, &'static str, usize)>,
     /// Whether any experiment reads the axis, the entry of `[base]`.
     axis_used: Vec<bool>,
     base_used: Vec<bool>,
@@ -144,13 +159,15 @@ impl Run<'_> {
         let mut overlay = Vec::new();
         let mut canonical = String::with_capacity(4096);
         let first_seed = replica_seed(self.doc.seed, 0);
+        // One allocation serves all points: it goes into a configuration and comes back.
+        let mut values = Values::layered(&[]);
         for point in 0..n {
             self.layers.overlay(point, &mut overlay);
             let file = self.layers.config_file(&overlay);
-            let mut values = match self.layers.flats.get(file) {
-                Some(flat) => flat.clone(),
-                None => self.read_config(file.into(), point)?,
-            };
+            match self.layers.flats.get(file) {
+                Some(flat) => values.copy_from(flat),
+                None => values = self.read_config(file.into(), point)?,
+            }
             for (k, v) in overlay.drain(..) {
                 values.set(k, v);
             }
@@ -166,26 +183,29 @@ impl Run<'_> {
             if !keep {
                 continue;
             }
-            digest::canonical(&values, self.dir, &mut self.files, &mut canonical).map_err(|(k, e)| self.unreadable(point, k, &values, &e.to_string()))?;
+            digest::canonical(&values, self.dir, &mut self.files, &mut canonical)
+                .map_err(|(k, e)| self.unreadable(point, k, &values, &e.to_string()))?;
             for (used, k) in self.axis_used.iter_mut().zip(&self.layers.axes) {
                 *used = *used || (key(*k).reads)(&values);
             }
             for (used, (k, _, _)) in self.base_used.iter_mut().zip(&self.doc.base) {
                 *used = *used || (key(*k).reads)(&values);
             }
-            self.check(point, values, first_seed)?;
+            values = self.check(point, values, first_seed)?;
             found.push((point, digest::config_key(&canonical)));
         }
         Ok(found)
     }
 
     /// Types the configuration of a point and resolves what can be resolved without its network.
-    fn check(&self, point: u64, values: Values, seed: u64) -> Result<(), SpecError> {
-        let shown = values.clone();
-        let generated = !shown.is(K::TopologyKind, "file");
-        Config::new(values, self.dir, seed)
-            .and_then(|config| if generated { config.transport(config.topology.link_bps).map(drop) } else { Ok(()) })
-            .map_err(|Conflict { key: k, why }| self.conflict(point, k, &shown, why))
+    fn check(&self, point: u64, values: Values, seed: u64) -> Result<Values, SpecError> {
+        let checked = Config::new(values, self.dir, seed).and_then(|config| {
+            if !config.values.is(K::TopologyKind, "file") {
+                config.transport(config.topology.link_bps)?;
+            }
+            Ok(config.values)
+        });
+        checked.map_err(|Conflict { key: k, why }| self.conflict(point, k, &self.layers.values(point), why))
     }
 
     /// Reads a configuration file of the reference (or none) and lays `[base]` over it.
@@ -197,7 +217,10 @@ impl Run<'_> {
             let read = hashed.and_then(|()| std::fs::read_to_string(&path));
             let text = read.map_err(|e| self.unreadable(point, K::TransportConfig, &text_only(&file), &e.to_string()))?;
             let config = read_ns3_config(&text, &path)?;
-            self.notes.extend(config.notes.iter().map(|n| format!("{}:{}: `{}` has no effect here: {}", path.display(), n.line, n.key, n.why)));
+            for n in config.notes {
+                let first = format!("{}:{}", path.display(), n.line);
+                self.inert.entry(n.key).or_insert((first, n.why, 0)).2 += 1;
+            }
             from_file = config.values;
         }
         let flat = Values::layered(&[&from_file, &self.layers.base]);
@@ -236,7 +259,11 @@ impl Run<'_> {
             return SpecError::Missing { place: self.place(point, k), key: key(k).name.to_string(), hint };
         }
         let file = self.dir.join(text);
-        let what = if k == K::Cdf { format!("it is neither a built-in distribution ({}) nor a file: ", crate::spec::BUILT_IN_CDFS.join(", ")) } else { String::new() };
+        let what = if k == K::Cdf {
+            format!("it is neither a built-in distribution ({}) nor a file: ", crate::spec::BUILT_IN_CDFS.join(", "))
+        } else {
+            String::new()
+        };
         let why = format!("{what}cannot read {}: {why}; give the path of a file, relative to the sweep file", file.display());
         SpecError::BadValue { place: self.place(point, k), key: key(k).name.to_string(), value: values.get(k).to_toml(), why }
     }
@@ -249,8 +276,16 @@ impl Run<'_> {
             let place = declared.or_else(|| self.doc.rows.iter().find(|r| r.values.iter().any(|(key, _)| *key == k)).map(|r| r.place.clone()));
             let place = place.unwrap_or_else(|| Place::file(self.path));
             let n = found.len();
-            let why = format!("nothing reads the axis `{}` in any of the {n} experiments ({}); remove it, or choose what reads it", key(k).name, key(k).doc);
+            let why = format!(
+                "nothing reads the axis `{}` in any of the {n} experiments ({}); remove it, or choose what reads it",
+                key(k).name,
+                key(k).doc
+            );
             return Err(SpecError::Sweep { place, why });
+        }
+        for (key, (first, why, n)) in &self.inert {
+            let others = if *n > 1 { format!(" and in {} other files", n - 1) } else { String::new() };
+            self.notes.push(format!("{first}: `{key}` has no effect here{others}: {why}"));
         }
         if let (Some(place), Method::Grid | Method::Zip | Method::List) = (&self.doc.samples_place, self.doc.method) {
             self.notes.push(format!("{place}: `sweep.samples` has no effect with method = \"{}\"; random and lhs read it", self.doc.method.name()));
@@ -291,7 +326,10 @@ impl Run<'_> {
         let more = if n > pairs.len() { format!(" and {} more", n - pairs.len()) } else { String::new() };
         let (a, b) = pairs[0];
         let unread = self.unread_difference(a, b);
-        let why = format!("experiments resolve to the same configuration: {}{more}{unread}; remove one of each, or exclude it by a constraint", list.join("; "));
+        let why = format!(
+            "experiments resolve to the same configuration: {}{more}{unread}; remove one of each, or exclude it by a constraint",
+            list.join("; ")
+        );
         Err(SpecError::Sweep { place: Place::file(self.path), why })
     }
 

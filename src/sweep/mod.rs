@@ -157,7 +157,8 @@ impl Sweep {
         self.experiments.retain(keep);
         if self.experiments.is_empty() {
             let n = self.n_experiments;
-            let why = format!("no experiments: --limit and --shard select none of {n}; --limit must be at least 1, and --shard I/N needs an I below {n}");
+            let why =
+                format!("no experiments: --limit and --shard select none of {n}; --limit must be at least 1, and --shard I/N needs an I below {n}");
             return Err(SpecError::Sweep { place: Place::file(&self.path), why });
         }
         Ok(())

@@ -68,7 +68,10 @@ fn grid(axes: &[Axis]) -> Result<Design, String> {
         Some(n) if n <= MAX_EXPERIMENTS => Ok(Design::Grid(axes)),
         _ => {
             let sizes: Vec<String> = axes.iter().map(|a| a.len().to_string()).collect();
-            Err(format!("the axes span {} points, more than the {MAX_EXPERIMENTS} a sweep may have; shorten an axis, or use method = \"random\" or \"lhs\"", sizes.join(" x ")))
+            Err(format!(
+                "the axes span {} points, more than the {MAX_EXPERIMENTS} a sweep may have; shorten an axis, or use method = \"random\" or \"lhs\"",
+                sizes.join(" x ")
+            ))
         }
     }
 }
@@ -118,7 +121,9 @@ fn random(axes: &[Axis], samples: u64, seed: u64) -> Result<Design, String> {
             seen.insert(text.join("\n")).then_some(point)
         });
         let Some(point) = point else {
-            return Err(format!("sweep.samples = {samples} is more than the axes give: only {i} different points were found; ask for fewer, or use method = \"grid\""));
+            return Err(format!(
+                "sweep.samples = {samples} is more than the axes give: only {i} different points were found; ask for fewer, or use method = \"grid\""
+            ));
         };
         values.extend(point);
     }
