@@ -89,7 +89,7 @@ impl Config {
                 oversubscription_milli: scaled(v.float(K::Oversubscription), 1e3) as u32,
                 buffer_bytes: scaled(v.float(K::BufferMib), (1u64 << 20) as f64),
             },
-            routing: Routing { policy, seed: v.int(K::RoutingSeed) as u64 },
+            routing: Routing { policy, seed: v.int(K::RoutingSeed) as u32 },
             workload: workload(v, dir)?,
             limits: Limits {
                 sim_ps: some(v.int(K::SimNs) as u64 * PS_PER_NS),
@@ -164,7 +164,7 @@ impl Config {
 
     /// Seed of spraying: the replica's and `routing.seed`. ECMP's hash depends on `routing.seed` alone, so that replicas keep their paths.
     pub fn spray_seed(&self) -> u32 {
-        mix(self.seed, self.routing.seed, 2) as u32
+        mix(self.seed, u64::from(self.routing.seed), 2) as u32
     }
 
     /// Seed of generated traffic: the replica's and `workload.seed`.
@@ -224,7 +224,7 @@ fn workload(v: &Values, dir: &Path) -> Result<Workload, Conflict> {
         }
     };
     let ranks = (v.int(K::Ranks) > 0).then(|| v.int(K::Ranks) as u32);
-    Ok(Workload::Traffic { pattern, ranks, seed: v.int(K::WorkloadSeed) as u64 })
+    Ok(Workload::Traffic { pattern, ranks })
 }
 
 fn cdf(v: &Values, dir: &Path) -> Result<Cdf, Conflict> {

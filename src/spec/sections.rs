@@ -70,8 +70,8 @@ pub enum TopologyFormat {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Routing {
     pub policy: Policy,
-    /// 1: ECMP hashes as the reference does.
-    pub seed: u64,
+    /// ECMP's; 1 hashes as the reference does. Spraying uses [`super::Config::spray_seed`].
+    pub seed: u32,
 }
 
 /// How packets choose among shortest paths.
@@ -82,14 +82,13 @@ pub enum Policy {
     File { path: PathBuf },
 }
 
-/// `[base.workload]`.
+/// `[base.workload]`. Generated traffic is seeded by [`super::Config::traffic_seed`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Workload {
     Traffic {
         pattern: Pattern,
         /// GPUs that take part, from rank 0; `None`: all.
         ranks: Option<u32>,
-        seed: u64,
     },
     Flows {
         path: PathBuf,
