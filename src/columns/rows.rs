@@ -5,6 +5,10 @@
 
 use super::row::rows;
 
+/// How an event came about, for the order of simultaneous events: newest two ages, two changes of pattern, their distances, the root.
+/// ARCHITECTURE.md, "Events and their order".
+pub type Lineage = [u32; 6];
+
 /// Values of [`Exp::status`].
 pub mod status {
     /// Has events to process.
@@ -124,6 +128,8 @@ rows! {
         packet_base: u32, packet_len: u32,
         /// INT vectors: one a flow (the remembered one), then one a packet. Length 0 without HPCC.
         int_base: u32, int_len: u32,
+        /// A stamp a packet. Length 0 where nobody needs round-trip times.
+        stamp_base: u32, stamp_len: u32,
         path_base: u32, path_len: u32,
         plan_base: u32, plan_len: u32,
         /// Shared words: header, then `ingress` bytes a port, then `mask_words` words of wanted ingresses a port.
@@ -184,9 +190,9 @@ rows! {
         worst: u32,
         /// End of the transmission in progress, `NEVER` when idle.
         busy_until: u64,
-        busy_d: [u32; 4],
+        busy_d: Lineage,
         timer: u64,
-        timer_d: [u32; 4],
+        timer_d: Lineage,
         /// No retransmission deadline of its queue pairs lies before this.
         rto: u64,
         next_start: u64,
@@ -218,7 +224,7 @@ rows! {
         /// 1: the peer has paused this port's queue.
         paused: u32,
         busy_until: u64,
-        busy_d: [u32; 4],
+        busy_d: Lineage,
         q_head: u32, q_tail: u32,
         q_bytes: u32,
         frame_head: u32, frame_tail: u32, frames: u32,
@@ -314,11 +320,9 @@ rows! {
         /// Arrival at the far end of the wire it is on.
         t: u64,
         /// Lineage of that arrival.
-        d: [u32; 4],
+        d: Lineage,
         /// Data: first payload byte; ACK, NACK: next byte expected.
         seq: u64,
-        /// When the data packet was built.
-        ts: u64,
         /// Next entry of its path.
         path: u32,
         meta: u32,
