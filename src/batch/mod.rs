@@ -1,5 +1,6 @@
 //! The host side of a run: from resolved experiments to tables, through the engine, to records.
 
 pub mod build;
+pub mod prepare;
 pub mod conserve;
 pub mod diagnose;

@@ -23,10 +23,8 @@ pub mod status {
     pub const GAVE_UP: u32 = 4;
     /// An invariant was violated.
     pub const VIOLATION: u32 = 5;
-    /// More packets in flight than the host allows.
-    pub const TOO_MANY_PACKETS: u32 = 6;
-    /// Taken from the device by the host: a limit of packet-hops or wall time was reached.
-    pub const HOST_LIMIT: u32 = 7;
+    /// Ended by the host, which knows why: a limit of packet-hops or wall time, or no room.
+    pub const ENDED_BY_HOST: u32 = 6;
 }
 
 /// Bits of the experiment's flag word (the first of its shared words).

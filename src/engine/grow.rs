@@ -2,9 +2,9 @@
 
 use crate::columns::{IntVec, cc, NONE, Packet, SHARED_FLAGS, Tables, flag, status};
 
-/// An experiment needs more packets than it may have.
+/// An experiment needs more packets in flight than the host has room for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("needs {wanted} packets in flight, more than the {limit} that limits.packets_in_flight allows")]
+#[error("needs {wanted} packets in flight at once, more than the {limit} this run has room for: a smaller network, fewer flows, or congestion control would need fewer")]
 pub struct TooManyPackets {
     pub wanted: u64,
     pub limit: u64,

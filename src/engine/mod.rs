@@ -9,22 +9,34 @@ use std::time::Duration;
 
 use crate::columns::{Tables, status};
 
-/// What the semantics of the engine are called; part of every experiment's key, so that results of another version are never
-/// mistaken for this one's.
-pub const SEMANTICS_VERSION: u32 = 1;
-
 /// Runs batches of experiments, a slice of wall time after another.
-pub trait Engine {
-    /// Name for people and manifests.
-    fn name(&self) -> String;
-
-    /// Advances every experiment that is `RUNNING` for about `slice`; pools that run short grow up to `packet_limit` records.
+pub trait Engine: Send + Sync {
+    /// Advances every experiment that is not final for about [`Engine::slice`], or until `stop` says so; pools that run short grow up
+    /// to `packet_limit` records. Slices change no result.
     ///
-    /// Returns the seconds spent on each experiment in this slice.
-    fn advance(&mut self, batch: &mut [Tables], slice: Duration, packet_limit: u64) -> Result<Vec<f64>, EngineError>;
+    /// # Errors
+    /// The engine cannot go on at all; an experiment that cannot is no error, it is in [`Slice::failures`] or has a status.
+    fn advance(&mut self, batch: &mut [Tables], packet_limit: u64, stop: &(dyn Fn() -> bool + Sync)) -> Result<Slice, EngineError>;
+
+    /// How long `advance` goes on by itself: the time between two looks of the host.
+    fn slice(&self) -> Duration;
+
+    /// Bytes of tables that one batch may have, as far as the engine is concerned.
+    fn room(&self) -> u64 {
+        u64::MAX
+    }
 }
 
-/// An engine cannot go on at all (an experiment that cannot is no error, it has a status).
+/// What a slice did.
+#[derive(Clone, Debug, Default)]
+pub struct Slice {
+    /// Seconds spent on each experiment; where they run side by side on one device, its share.
+    pub seconds: Vec<f64>,
+    /// Experiments, by their place in the batch, that can never end on this engine, and why.
+    pub failures: Vec<(usize, String)>,
+}
+
+/// An engine cannot go on.
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
     #[error("{0}")]
