@@ -1,1 +1,3 @@
-//! (in progress)
+//! The packet engine: columns in, columns out. Knows no sweep file, topology or workload.
+
+pub mod gpu;
