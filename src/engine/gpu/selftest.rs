@@ -62,12 +62,18 @@ struct Case {
     counters: (Vec<u32>, Vec<u32>),
 }
 
+const SOURCE: &str = include_str!("../../../shaders/selftest.wgsl");
+
 /// Runs every sub-test; a device that is lost midway fails the rest with that reason.
 pub fn run(gpu: &GpuDevice) -> SelfTest {
+    run_source(gpu, SOURCE)
+}
+
+fn run_source(gpu: &GpuDevice, source: &str) -> SelfTest {
     let start = Instant::now();
     let module = gpu.device.create_shader_module(wgpu::ShaderModuleDescriptor {
         label: Some("selftest"),
-        source: wgpu::ShaderSource::Wgsl(include_str!("../../../shaders/selftest.wgsl").into()),
+        source: wgpu::ShaderSource::Wgsl(source.into()),
     });
     let layout = bind_layout(&gpu.device);
     let sub_tests = cases()
@@ -293,12 +299,44 @@ mod tests {
 
     #[test]
     fn every_case_is_a_kernel_of_the_shader() {
-        let module = naga::front::wgsl::parse_str(include_str!("../../../shaders/selftest.wgsl")).expect("parses");
+        let module = naga::front::wgsl::parse_str(SOURCE).expect("parses");
         let mut kernels: Vec<&str> = module.entry_points.iter().map(|e| e.name.as_str()).collect();
         let all = cases();
         let mut names: Vec<&str> = all.iter().map(|c| c.name).collect();
         kernels.sort_unstable();
         names.sort_unstable();
         assert_eq!(kernels, names);
+    }
+
+    /// Needs an adapter; `scripts/setup-vulkan.sh` installs one in software.
+    #[test]
+    fn a_driver_with_a_fault_fails_the_sub_test_for_it() {
+        let gpu = crate::engine::gpu::adapter::open(None, crate::engine::gpu::SoftwarePolicy::IfNothingElse)
+            .expect("an adapter passes; run scripts/setup-vulkan.sh");
+        // Each fault is put into the kernels, as if the driver had compiled them so.
+        let faults: [(&str, &str, &[&str]); 5] = [
+            ("let steps = input[0];", "let steps = min(input[0], 65535u);", &["long_loops"]),
+            ("store_u64(out + 2u, a / b);", "store_u64(out + 2u, u64(i64(a) / max(i64(b), 1li)));", &["wide_integers"]),
+            ("workgroupBarrier();", "", &["barriers_64", "barriers_256"]),
+            ("storageBarrier();", "", &["storage_barriers"]),
+            ("atomicOr(&shared_counters[19u + (id.x % 8u)],", "atomicXor(&shared_counters[19u + (id.x % 8u)],", &["atomics"]),
+        ];
+        for (right, wrong, expected) in faults {
+            assert!(SOURCE.contains(right), "{right}");
+            let test = run_source(&gpu, &SOURCE.replace(right, wrong));
+            let failed: Vec<&str> = test.sub_tests.iter().filter(|t| t.failure.is_some()).map(|t| t.name).collect();
+            assert_eq!(failed, expected, "{}", test.failures());
+        }
+        gpu.check().expect("faulty kernels are no fault of the device");
+    }
+
+    #[test]
+    fn a_kernel_that_does_not_compile_is_a_failure_and_no_panic() {
+        let gpu = crate::engine::gpu::adapter::open(None, crate::engine::gpu::SoftwarePolicy::IfNothingElse)
+            .expect("an adapter passes; run scripts/setup-vulkan.sh");
+        let test = run_source(&gpu, "this is no WGSL");
+        assert_eq!(test.sub_tests.iter().filter(|t| t.failure.is_some()).count(), test.sub_tests.len());
+        assert!(test.failures().contains("reported an error"), "{}", test.failures());
+        assert!(gpu.check().is_err() && !gpu.faults().is_empty());
     }
 }
