@@ -23,7 +23,7 @@ fn axes() -> Vec<Axis> {
 
 /// An experiment whose every number follows from its id.
 fn finished(exp_id: u64) -> Finished {
-    let axis_values = vec!["fat-tree".into(), Cell::Int(100 + exp_id as i64), Cell::Real(0.25), Cell::Flag(exp_id % 2 == 0)];
+    let axis_values = vec!["fat-tree".into(), Cell::Int(100 + exp_id as i64), Cell::Real(0.25), Cell::Flag(exp_id.is_multiple_of(2))];
     let mut record = ExperimentRecord::new(exp_id, format!("c{exp_id}"), format!("e{exp_id}"), 0, u64::MAX - exp_id, axis_values);
     record.makespan = Some(Ps(1_234_567 + exp_id));
     record.flows = Some(2);
