@@ -1,0 +1,445 @@
+//! From a network, its flows and their paths to the tables of one experiment.
+//!
+//! Layer: batch. The only place that knows both the graph and the columns.
+
+use bytemuck::Zeroable;
+
+use crate::columns::{
+    Exp, FlowRx, FlowTx, FRAME_BYTES, IntVec, NEVER, NONE, Nic, Plan, Port, RttSample, SHARED_FLOWS_LEFT, SHARED_HEADER, Switch,
+    Tables, Wire, mode,
+};
+use crate::engine::grow;
+use crate::routing::FlowPaths;
+use crate::topology::{ArcIdx, Network, NodeKind};
+use crate::transport::{Cc, RttWindow, Transport};
+use crate::units::{BPS_PER_MBPS, PS_PER_S, tx_ps};
+use crate::workload::Flow;
+
+/// One experiment, in the terms of the layers above the engine.
+pub struct PacketCase<'a> {
+    pub network: &'a Network,
+    /// The flows that cross at packet level, with `paths` and `rtt` beside them.
+    pub flows: &'a [Flow],
+    pub paths: &'a [FlowPaths],
+    pub rtt: &'a [RttWindow],
+    pub transport: &'a Transport,
+    pub options: BuildOptions,
+}
+
+/// What is recorded and how far, never what happens.
+#[derive(Clone, Copy, Debug)]
+pub struct BuildOptions {
+    /// The experiment's index in the sweep.
+    pub exp_id: u32,
+    /// Integrate queues for links.csv.
+    pub links: bool,
+    /// RTT samples kept a flow (even), 0 for none.
+    pub rtt_cap: u32,
+    /// Steps are this many times shorter than they may be. Changes nothing but the time it takes; a test relies on that.
+    pub step_divisor: u64,
+    /// End of simulated time.
+    pub time_limit_ps: u64,
+}
+
+impl Default for BuildOptions {
+    fn default() -> Self {
+        BuildOptions { exp_id: 0, links: false, rtt_cap: 0, step_divisor: 1, time_limit_ps: NEVER }
+    }
+}
+
+/// The tables and what their rows stand for.
+pub struct Built {
+    pub tables: Tables,
+    /// Row of `flow_tx` of each flow of the case.
+    pub flow_rows: Vec<u32>,
+    /// The arc that each link end transmits on: NICs, then ports.
+    pub end_arcs: Vec<ArcIdx>,
+}
+
+/// Why a case cannot be built.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BuildError {
+    #[error("HPCC's telemetry can name 8 link rates; this network has {0}: use fewer distinct rates or another transport.cc")]
+    TooManyRates(usize),
+    #[error("a link of {0} bps: link rates must be whole Mb/s")]
+    OddRate(u64),
+    #[error("a data packet of {0} bytes on the wire: transport.payload_bytes must leave it below 65536")]
+    LargePacket(u64),
+    #[error("flow {flow} starts on node {node}, which is not a host with a NIC on its path")]
+    NotAHost { flow: u32, node: u32 },
+    #[error("too large for one experiment: {what} ({n}) exceed 2^32 table rows")]
+    TooLarge { what: &'static str, n: u64 },
+}
+
+/// Builds the tables of one experiment.
+pub fn build(case: &PacketCase) -> Result<Built, BuildError> {
+    let net = case.network;
+    let tr = case.transport;
+    let wire_full = tr.payload as u64 + tr.data_overhead as u64;
+    if wire_full >= 65_536 {
+        return Err(BuildError::LargePacket(wire_full));
+    }
+    let ends = Ends::new(net);
+    let step = net.links.iter().filter(|l| net.is_packet_link(l)).map(|l| l.delay_ps).min().unwrap_or(1);
+    let step = (step / case.options.step_divisor).max(1);
+    let rates = int_rates(net, tr.cc)?;
+    let mut t = Tables::default();
+    t.exps.push(header(case, &rates, step));
+    nics(&mut t, case, &ends);
+    switches(&mut t, case, &ends, &rates)?;
+    let flow_rows = flows(&mut t, case, &ends)?;
+    let n_ends = ends.arcs.len();
+    t.wires = vec![Wire { head: NONE, tail: NONE, n: 0, pad0: 0 }; n_ends];
+    t.clocks = vec![NEVER; 2 * n_ends];
+    for (n, nic) in t.nics.iter().enumerate() {
+        t.clocks[n_ends + n] = nic.next_start;
+    }
+    let port_n_most = t.switches.iter().map(|s| s.port_n).max().unwrap_or(0);
+    let mask_words = port_n_most.div_ceil(32);
+    t.shared = vec![0; SHARED_HEADER as usize + t.ports.len() * (1 + mask_words as usize)];
+    t.shared[SHARED_FLOWS_LEFT as usize] = case.flows.len() as u32;
+    t.rtts = vec![RttSample { at: 0, rtt: 0 }; case.options.rtt_cap as usize * case.flows.len()];
+    if tr.cc == Cc::Hpcc {
+        t.ints = vec![IntVec { hop: [0; 5] }; case.flows.len()];
+    }
+    t.exps[0].mask_words = mask_words;
+    let fill = first_pools(&mut t, case, step);
+    grow::first_fill(&mut t, &fill);
+    lengths(&mut t)?;
+    let now = t.clocks.iter().copied().min().unwrap_or(NEVER);
+    t.exps[0].now = if now == NEVER { 0 } else { now };
+    Ok(Built { tables: t, flow_rows, end_arcs: ends.arcs })
+}
+
+/// Numbering of link ends.
+struct Ends {
+    /// Arc each end transmits on.
+    arcs: Vec<ArcIdx>,
+    /// End that transmits on an arc; NONE off the packet network.
+    of_arc: Vec<u32>,
+    n_nics: u32,
+    /// (node, first port, ports) of every switch.
+    switches: Vec<(u32, u32, u32)>,
+}
+
+impl Ends {
+    fn new(net: &Network) -> Self {
+        let out = net.out_arcs();
+        let mut arcs = Vec::new();
+        let mut of_arc = vec![NONE; net.links.len() * 2];
+        let mut add = |node: usize, arcs: &mut Vec<ArcIdx>| {
+            for &arc in &out[node] {
+                if net.is_packet_link(net.arc_link(arc)) {
+                    of_arc[arc as usize] = arcs.len() as u32;
+                    arcs.push(arc);
+                }
+            }
+        };
+        for (v, node) in net.nodes.iter().enumerate() {
+            if node.kind == NodeKind::Host {
+                add(v, &mut arcs);
+            }
+        }
+        let n_nics = arcs.len() as u32;
+        let mut switches = Vec::new();
+        for (v, node) in net.nodes.iter().enumerate() {
+            if node.kind == NodeKind::Switch {
+                let first = arcs.len() as u32 - n_nics;
+                add(v, &mut arcs);
+                switches.push((v as u32, first, arcs.len() as u32 - n_nics - first));
+            }
+        }
+        Ends { arcs, of_arc, n_nics, switches }
+    }
+}
+
+/// Distinct link rates in Mb/s, ascending, for the INT header; empty without HPCC.
+fn int_rates(net: &Network, cc: Cc) -> Result<Vec<u32>, BuildError> {
+    let mut rates: Vec<u64> = net.links.iter().filter(|l| net.is_packet_link(l)).map(|l| l.rate_bps).collect();
+    rates.sort_unstable();
+    rates.dedup();
+    if let Some(&odd) = rates.iter().find(|r| *r % BPS_PER_MBPS != 0) {
+        return Err(BuildError::OddRate(odd));
+    }
+    if cc != Cc::Hpcc {
+        return Ok(Vec::new());
+    }
+    if rates.len() > 8 {
+        return Err(BuildError::TooManyRates(rates.len()));
+    }
+    Ok(rates.iter().map(|r| (r / BPS_PER_MBPS) as u32).collect())
+}
+
+fn header(case: &PacketCase, rates: &[u32], step: u64) -> Exp {
+    let tr = case.transport;
+    let mut modes = 0;
+    for (on, bit) in [
+        (tr.window, mode::WINDOW),
+        (tr.var_window, mode::VAR_WINDOW),
+        (tr.rate_bound, mode::RATE_BOUND),
+        (tr.ack_high_prio, mode::ACK_HIGH_PRIO),
+        (tr.fast_react, mode::FAST_REACT),
+        (tr.dcqcn_clamp, mode::DCQCN_CLAMP),
+        (tr.ecn, mode::ECN),
+        (tr.pfc, mode::PFC),
+        (case.options.links, mode::LINKS),
+    ] {
+        modes |= if on { bit } else { 0 };
+    }
+    let mut e = Exp::zeroed();
+    e.exp_id = case.options.exp_id;
+    e.step = step;
+    e.time_limit = case.options.time_limit_ps;
+    e.cc = tr.cc as u32;
+    e.modes = modes;
+    e.clock_ps = tr.clock_ps as u32;
+    e.payload = tr.payload;
+    e.data_overhead = tr.data_overhead;
+    e.ack_bytes = tr.ack_bytes;
+    e.seed = tr.seed;
+    e.routing_seed = tr.routing_seed;
+    e.rto_retries = tr.rto_retries;
+    e.fast_recovery = tr.dcqcn_fast_recovery;
+    e.mi_thresh = tr.mi_thresh;
+    e.int_multi = tr.int_multi;
+    e.ack_interval = tr.ack_interval;
+    e.chunk = tr.chunk;
+    e.nack_interval = tr.nack_interval_ps;
+    e.cnp_interval = tr.cnp_interval_ps;
+    e.rto = tr.rto_ps;
+    e.min_rate = tr.min_rate;
+    e.rai = tr.rai;
+    e.rhai = tr.rhai;
+    e.g_q32 = tr.g_q32;
+    e.p_alpha = tr.dcqcn_alpha_ps;
+    e.p_dec = tr.dcqcn_decrease_ps;
+    e.p_inc = tr.dcqcn_increase_ps;
+    e.eta_q40 = tr.eta_q40;
+    e.eta_q48 = tr.eta_q48;
+    e.timely_alpha_q32 = tr.timely_alpha_q32;
+    e.timely_beta_q32 = tr.timely_beta_q32;
+    e.tlow = tr.timely_tlow_ps;
+    e.thigh = tr.timely_thigh_ps;
+    e.min_rtt = tr.timely_min_rtt_ps;
+    e.reserve = tr.reserve_bytes;
+    e.resume_offset = tr.resume_offset_bytes;
+    e.buffer = tr.buffer_bytes;
+    e.rtt_cap = case.options.rtt_cap;
+    for (i, &r) in rates.iter().enumerate() {
+        if i < 4 {
+            e.rates_mbps_lo[i] = r;
+        } else {
+            e.rates_mbps_hi[i - 4] = r;
+        }
+    }
+    e
+}
+
+fn nics(t: &mut Tables, case: &PacketCase, ends: &Ends) {
+    let (net, tr) = (case.network, case.transport);
+    for &arc in &ends.arcs[..ends.n_nics as usize] {
+        let link = net.arc_link(arc);
+        t.nics.push(Nic {
+            exp: case.options.exp_id,
+            peer: ends.of_arc[(arc ^ 1) as usize],
+            rate: link.rate_bps,
+            delay: link.delay_ps,
+            tx_full: tx_ps(tr.payload + tr.data_overhead, link.rate_bps, tr.clock_ps),
+            tx_ack: tx_ps(tr.ack_bytes, link.rate_bps, tr.clock_ps),
+            busy_until: NEVER,
+            timer: NEVER,
+            rto: NEVER,
+            next_start: NEVER,
+            ack_head: NONE,
+            ack_tail: NONE,
+            free_head: NONE,
+            orphans: NONE,
+            ..Nic::zeroed()
+        });
+    }
+}
+
+fn switches(t: &mut Tables, case: &PacketCase, ends: &Ends, rates: &[u32]) -> Result<(), BuildError> {
+    let (net, tr) = (case.network, case.transport);
+    // The reference compares every port with the first host's NIC.
+    let host_rate = ends.arcs.first().map_or(u64::MAX, |&arc| net.arc_link(arc).rate_bps);
+    let mut plan_first = 0u64;
+    for (s, &(_, first, n)) in ends.switches.iter().enumerate() {
+        let mut headrooms = 0u64;
+        let mut least = u32::MAX;
+        for p in first..first + n {
+            let arc = ends.arcs[(ends.n_nics + p) as usize];
+            let link = net.arc_link(arc);
+            let headroom = (3 * link.rate_bps as u128 * link.delay_ps as u128 / (8 * PS_PER_S as u128)) as u64;
+            let headroom = headroom.min(u32::MAX as u64 / 2) as u32;
+            headrooms += headroom as u64;
+            least = least.min(headroom);
+            let ecn = tr.ecn_for(link.rate_bps);
+            let (mut shift, mut r) = (tr.pfc_alpha_shift, link.rate_bps);
+            while r > host_rate && shift > 0 {
+                r /= 2;
+                shift -= 1;
+            }
+            let mbps = (link.rate_bps / BPS_PER_MBPS) as u32;
+            t.ports.push(Port {
+                exp: case.options.exp_id,
+                switch_idx: s as u32,
+                peer: ends.of_arc[(arc ^ 1) as usize],
+                rate_idx: rates.iter().position(|&x| x == mbps).unwrap_or(0) as u32,
+                rate: link.rate_bps,
+                delay: link.delay_ps,
+                tx_full: tx_ps(tr.payload + tr.data_overhead, link.rate_bps, tr.clock_ps),
+                tx_ack: tx_ps(tr.ack_bytes, link.rate_bps, tr.clock_ps),
+                kmin: ecn.kmin_bytes.min(u32::MAX as u64) as u32,
+                kmax: ecn.kmax_bytes.min(u32::MAX as u64) as u32,
+                pmax_q32: ecn.pmax_q32,
+                headroom,
+                shift,
+                q_head: NONE,
+                q_tail: NONE,
+                frame_head: NONE,
+                frame_tail: NONE,
+                in_frames: NONE,
+                merged: NONE,
+                orphans: NONE,
+                ..Port::zeroed()
+            });
+        }
+        let fixed = headrooms + n as u64 * tr.reserve_bytes as u64;
+        t.switches.push(Switch {
+            exp: case.options.exp_id,
+            port_first: first,
+            port_n: n,
+            plan_first: plan_first as u32,
+            free_head: NONE,
+            max_wire: (tr.payload + tr.data_overhead).max(tr.ack_bytes),
+            shared_size: tr.buffer_bytes.saturating_sub(fixed),
+            min_headroom: least,
+            ..Switch::zeroed()
+        });
+        plan_first += n as u64 * n as u64;
+        if plan_first > u32::MAX as u64 {
+            return Err(BuildError::TooLarge { what: "pairs of ports of one switch", n: plan_first });
+        }
+    }
+    t.plans = vec![Plan { head: NONE, tail: NONE }; plan_first as usize];
+    debug_assert!(FRAME_BYTES < 64);
+    Ok(())
+}
+
+fn flows(t: &mut Tables, case: &PacketCase, ends: &Ends) -> Result<Vec<u32>, BuildError> {
+    let n = case.flows.len();
+    let nic_of = |arc: Option<&ArcIdx>, f: &Flow| -> Result<u32, BuildError> {
+        let end = arc.map_or(NONE, |&a| ends.of_arc[a as usize]);
+        if end < ends.n_nics { Ok(end) } else { Err(BuildError::NotAHost { flow: f.id, node: f.src_rank }) }
+    };
+    let mut nic_src = Vec::with_capacity(n);
+    let mut nic_dst = Vec::with_capacity(n);
+    for (f, p) in case.flows.iter().zip(case.paths) {
+        nic_src.push(nic_of(p.data.first().and_then(|d| d.first()), f)?);
+        nic_dst.push(nic_of(p.ack.first().and_then(|d| d.first()), f)?);
+    }
+    let mut sorted: Vec<u32> = (0..n as u32).collect();
+    sorted.sort_by_key(|&i| (nic_src[i as usize], case.flows[i as usize].start_ps, case.flows[i as usize].id));
+    let mut rows = vec![0; n];
+    for (row, &i) in sorted.iter().enumerate() {
+        let (f, p, w) = (&case.flows[i as usize], &case.paths[i as usize], &case.rtt[i as usize]);
+        rows[i as usize] = row as u32;
+        let nic = nic_src[i as usize];
+        let owner = &mut t.nics[nic as usize];
+        if owner.flow_n == 0 {
+            owner.flow_first = row as u32;
+            owner.next_start = f.start_ps;
+        }
+        owner.flow_n += 1;
+        let (path_first, path_len, n_paths) = add_paths(t, &p.data, ends);
+        t.flow_tx.push(FlowTx {
+            size: f.bytes,
+            path_first,
+            path_len,
+            n_paths,
+            base_rtt_ns: (w.rtt_ps / 1000).clamp(1, u32::MAX as u64) as u32,
+            window: w.window_bytes.max(1),
+            start: f.start_ps,
+            finish: NEVER,
+            rto_at: NEVER,
+            nic,
+            flow_id: f.id,
+            exp: case.options.exp_id,
+            rtt_stride: 1,
+            ..FlowTx::zeroed()
+        });
+        let (path_first, path_len, n_paths) = add_paths(t, &p.ack, ends);
+        t.flow_rx.push(FlowRx {
+            size: f.bytes,
+            nack_seq: NEVER,
+            held: NONE,
+            path_first,
+            path_len,
+            n_paths,
+            flow_id: f.id,
+            exp: case.options.exp_id,
+            nic: nic_dst[i as usize],
+            milestone: case.transport.ack_interval,
+            ..FlowRx::zeroed()
+        });
+    }
+    t.order = vec![NONE; n];
+    Ok(rows)
+}
+
+/// Appends paths as egress ports of the switches they cross: (first entry, entries a path, paths).
+fn add_paths(t: &mut Tables, paths: &[Vec<ArcIdx>], ends: &Ends) -> (u32, u32, u32) {
+    let first = t.paths.len() as u32;
+    for path in paths {
+        // The first arc leaves the NIC; every later one leaves a switch.
+        t.paths.extend(path.iter().skip(1).map(|&arc| ends.of_arc[arc as usize] - ends.n_nics));
+    }
+    let len = paths.first().map_or(0, |p| p.len() as u32 - 1);
+    (first, len, paths.len() as u32)
+}
+
+/// Worst case of every NIC a step, and how many packets it starts with.
+fn first_pools(t: &mut Tables, case: &PacketCase, step: u64) -> Vec<u32> {
+    let tr = case.transport;
+    let mut fill = Vec::with_capacity(t.nics.len());
+    for n in 0..t.nics.len() {
+        let nic = &t.nics[n];
+        if nic.flow_n == 0 {
+            fill.push(0);
+            continue;
+        }
+        // All packets of a message but its last are full; a message goes back to its last at most once an answer.
+        let least = tx_ps(tr.data_overhead + 1, nic.rate, tr.clock_ps).max(1);
+        let any = step / least + 2;
+        let full = step / nic.tx_full.max(1) + 2 + 2 * nic.flow_n as u64;
+        let worst = any.min(full) as u32;
+        let rows = nic.flow_first as usize..(nic.flow_first + nic.flow_n) as usize;
+        let packets: u64 = t.flow_tx[rows.clone()].iter().map(|f| f.size.div_ceil(tr.payload as u64)).sum();
+        let flight = 2 * t.flow_tx[rows.start].window / tr.payload as u64 + 16;
+        t.nics[n].worst = worst;
+        fill.push(worst + packets.min(flight) as u32);
+    }
+    fill
+}
+
+fn lengths(t: &mut Tables) -> Result<(), BuildError> {
+    for (what, n) in [("path entries", t.paths.len()), ("packets", t.packets.len()), ("plan entries", t.plans.len())] {
+        if n > (u32::MAX / 2) as usize {
+            return Err(BuildError::TooLarge { what, n: n as u64 });
+        }
+    }
+    let e = &mut t.exps[0];
+    e.nic_len = t.nics.len() as u32;
+    e.port_len = t.ports.len() as u32;
+    e.switch_len = t.switches.len() as u32;
+    e.flow_len = t.flow_tx.len() as u32;
+    e.packet_len = t.packets.len() as u32;
+    e.int_len = t.ints.len() as u32;
+    e.path_len = t.paths.len() as u32;
+    e.plan_len = t.plans.len() as u32;
+    e.shared_len = t.shared.len() as u32;
+    e.rtt_len = t.rtts.len() as u32;
+    e.end_len = t.wires.len() as u32;
+    Ok(())
+}

@@ -1,0 +1,58 @@
+//! The macro that declares a row type for Rust and WGSL at once.
+
+/// One column of a row type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Field {
+    pub name: &'static str,
+    /// WGSL type.
+    pub wgsl: &'static str,
+    /// Byte offset in the row.
+    pub offset: usize,
+}
+
+/// A row type that both sides can read.
+pub trait Row: bytemuck::Pod {
+    /// Name of the Rust and the WGSL struct.
+    const NAME: &'static str;
+    const FIELDS: &'static [Field];
+}
+
+/// The WGSL spelling of a column's type.
+pub trait WgslType {
+    const WGSL: &'static str;
+}
+
+macro_rules! wgsl_type {
+    ($($t:ty => $w:literal),* $(,)?) => { $(impl WgslType for $t { const WGSL: &'static str = $w; })* };
+}
+
+wgsl_type! {
+    u32 => "u32",
+    u64 => "u64",
+    i64 => "i64",
+    [u32; 4] => "array<u32, 4>",
+    [u64; 5] => "array<u64, 5>",
+}
+
+/// Declares row types. `bytemuck::Pod` refuses padding, so the layouts of Rust and WGSL agree by construction; the naga test
+/// makes sure of it.
+macro_rules! rows {
+    ($($(#[$meta:meta])* $name:ident { $($(#[$fmeta:meta])* $field:ident: $ty:ty),* $(,)? })*) => {
+        $(
+            $(#[$meta])*
+            #[repr(C)]
+            #[derive(Clone, Copy, Debug, PartialEq, Eq, bytemuck::Pod, bytemuck::Zeroable, bevy_ecs::component::Component)]
+            pub struct $name { $($(#[$fmeta])* pub $field: $ty),* }
+
+            impl $crate::columns::Row for $name {
+                const NAME: &'static str = stringify!($name);
+                const FIELDS: &'static [$crate::columns::Field] = &[$($crate::columns::Field {
+                    name: stringify!($field),
+                    wgsl: <$ty as $crate::columns::row::WgslType>::WGSL,
+                    offset: std::mem::offset_of!($name, $field),
+                }),*];
+            }
+        )*
+    };
+}
+pub(crate) use rows;

@@ -1,0 +1,342 @@
+//! Row types of every table. Times ps, rates bps, sizes bytes; indices count from the experiment's own first row.
+//!
+//! A *link end* is a NIC or a switch port: NICs first, then ports, numbered together (`end = n_nic + port`). A *wire* is a direction of a
+//! link, named by the link end that receives.
+
+use super::row::rows;
+
+/// Values of [`Exp::status`].
+pub mod status {
+    /// Has events to process.
+    pub const RUNNING: u32 = 0;
+    /// Nothing is left to happen.
+    pub const DONE: u32 = 1;
+    /// Stopped at a boundary until the host has grown a pool of packets.
+    pub const NEEDS_PACKETS: u32 = 2;
+    /// The limit of simulated time was reached.
+    pub const TIME_LIMIT: u32 = 3;
+    /// A queue pair gave up retransmitting.
+    pub const GAVE_UP: u32 = 4;
+    /// An invariant was violated.
+    pub const VIOLATION: u32 = 5;
+    /// More packets in flight than the host allows.
+    pub const TOO_MANY_PACKETS: u32 = 6;
+    /// Taken from the device by the host: a limit of packet-hops or wall time was reached.
+    pub const HOST_LIMIT: u32 = 7;
+}
+
+/// Bits of the experiment's flag word (the first of its shared words).
+pub mod flag {
+    /// A switch lacks records for pause frames; set in `settle`, before anything was forwarded.
+    pub const NEEDS_FRAMES: u32 = 1;
+    /// A NIC's pool may not last another step.
+    pub const NEEDS_PACKETS: u32 = 2;
+    /// Some row holds records to give back to their owners.
+    pub const ORPHANS: u32 = 4;
+    /// A queue pair gave up.
+    pub const GAVE_UP: u32 = 8;
+    /// A buffer held more than its size.
+    pub const OVER_BUFFER: u32 = 16;
+    /// A pool ran dry although its worst case was checked.
+    pub const POOL_DRY: u32 = 32;
+}
+
+/// Bits of [`Exp::modes`].
+pub mod mode {
+    pub const WINDOW: u32 = 1;
+    pub const VAR_WINDOW: u32 = 2;
+    pub const RATE_BOUND: u32 = 4;
+    pub const ACK_HIGH_PRIO: u32 = 8;
+    pub const FAST_REACT: u32 = 16;
+    pub const DCQCN_CLAMP: u32 = 32;
+    pub const ECN: u32 = 64;
+    pub const PFC: u32 = 128;
+    /// Integrate queue lengths over time, for links.csv.
+    pub const LINKS: u32 = 256;
+}
+
+/// Values of [`Exp::cc`], those of the reference's `CC_MODE`.
+pub mod cc {
+    pub const NONE: u32 = 0;
+    pub const DCQCN: u32 = 1;
+    pub const HPCC: u32 = 3;
+    pub const TIMELY: u32 = 7;
+    pub const DCTCP: u32 = 8;
+}
+
+/// Packet kinds, bits 16..18 of [`Packet::meta`].
+pub mod kind {
+    pub const DATA: u32 = 0;
+    pub const ACK: u32 = 1;
+    pub const NACK: u32 = 2;
+    /// A pause or resume frame.
+    pub const FRAME: u32 = 3;
+}
+
+/// Layout of [`Packet::meta`].
+pub mod meta {
+    pub const WIRE_MASK: u32 = 0xffff;
+    pub const KIND_SHIFT: u32 = 16;
+    pub const KIND_MASK: u32 = 3;
+    /// Data: marked by ECN.
+    pub const MARKED: u32 = 1 << 18;
+    /// ACK: carries a congestion notification.
+    pub const CNP: u32 = 1 << 19;
+    /// Frame: resume (else pause).
+    pub const RESUME: u32 = 1 << 20;
+    pub const INT_SHIFT: u32 = 24;
+    pub const INT_MASK: u32 = 7;
+}
+
+/// Bits of [`FlowTx::flags`].
+pub mod qp {
+    pub const FINISHED: u32 = 1;
+    /// DCQCN: timers run.
+    pub const STARTED: u32 = 2;
+    pub const A_SEEN: u32 = 4;
+    pub const D_SEEN: u32 = 8;
+    /// HPCC: an INT vector is remembered.
+    pub const HAS_INT: u32 = 16;
+    /// DCTCP: congestion window reduced.
+    pub const CWR: u32 = 32;
+}
+
+/// Bytes of a pause frame on the wire (9 + 20 + 14, `ns3-model` section 3).
+pub const FRAME_BYTES: u32 = 43;
+/// Hops an INT header has room for.
+pub const INT_HOPS: u32 = 5;
+/// Bytes an INT queue field counts by, times `int_multi`; the transmitted-bytes field likewise.
+pub const INT_Q_UNIT: u32 = 80;
+pub const INT_TX_UNIT: u32 = 128;
+/// The first shared words of an experiment: flags, then flows that have not finished.
+pub const SHARED_FLAGS: u32 = 0;
+pub const SHARED_FLOWS_LEFT: u32 = 1;
+pub const SHARED_HEADER: u32 = 2;
+
+rows! {
+    /// One experiment: where its rows are, what governs it, where it stands.
+    Exp {
+        // Where its rows start in the shared tables, and how many there are.
+        nic_base: u32, nic_len: u32,
+        port_base: u32, port_len: u32,
+        switch_base: u32, switch_len: u32,
+        flow_base: u32, flow_len: u32,
+        packet_base: u32, packet_len: u32,
+        /// INT vectors: one a flow (the remembered one), then one a packet. Length 0 without HPCC.
+        int_base: u32, int_len: u32,
+        path_base: u32, path_len: u32,
+        plan_base: u32, plan_len: u32,
+        /// Shared words: header, then `ingress` bytes a port, then `mask_words` words of wanted ingresses a port.
+        shared_base: u32, shared_len: u32,
+        rtt_base: u32, rtt_len: u32,
+        /// The index of the experiment in the sweep, low word: the ExpId of all its rows.
+        exp_id: u32,
+        mask_words: u32,
+        /// Link ends: `nic_len + port_len`; the experiment's wires, and its two clocks in the table of clocks.
+        end_base: u32, end_len: u32,
+
+        // Where it stands.
+        status: u32,
+        /// 1: stopped between `settle` and `forward`.
+        phase: u32,
+        now: u64,
+        /// Length of a step: at most the least link delay.
+        step: u64,
+        /// Simulation ends here at the latest.
+        time_limit: u64,
+        steps: u64,
+
+        // What governs it.
+        cc: u32, modes: u32,
+        clock_ps: u32, payload: u32,
+        data_overhead: u32, ack_bytes: u32,
+        seed: u32, routing_seed: u32,
+        rto_retries: u32, fast_recovery: u32,
+        mi_thresh: u32, int_multi: u32,
+        ack_interval: u64, chunk: u64,
+        nack_interval: u64, cnp_interval: u64,
+        rto: u64,
+        min_rate: u64, rai: u64, rhai: u64,
+        g_q32: u64,
+        p_alpha: u64, p_dec: u64, p_inc: u64,
+        eta_q40: u64, eta_q48: u64,
+        timely_alpha_q32: u64, timely_beta_q32: u64,
+        tlow: u64, thigh: u64, min_rtt: u64,
+        reserve: u32, resume_offset: u32,
+        buffer: u64,
+        /// RTT samples kept a flow; 0: none.
+        rtt_cap: u32, pad0: u32,
+        /// Link rates that an INT header can name, Mb/s.
+        rates_mbps_lo: [u32; 4], rates_mbps_hi: [u32; 4],
+    }
+
+    /// A host's port: transmitter, ACK queue, pool of packets, clocks.
+    Nic {
+        exp: u32,
+        /// The link end that receives what it sends.
+        peer: u32,
+        rate: u64, delay: u64,
+        /// Transmission time of a full data packet and of an ACK.
+        tx_full: u64, tx_ack: u64,
+        /// Its flows, consecutive, in order of start; the next to start.
+        flow_first: u32, flow_n: u32, flow_next: u32,
+        /// Packets it may start to send in one step, at worst.
+        worst: u32,
+        /// End of the transmission in progress, `NEVER` when idle.
+        busy_until: u64,
+        busy_d: [u32; 4],
+        timer: u64,
+        timer_d: [u32; 4],
+        /// No retransmission deadline of its queue pairs lies before this.
+        rto: u64,
+        next_start: u64,
+        ack_head: u32, ack_tail: u32,
+        paused: u32,
+        /// Queue pairs in its part of `order`; index of the last served.
+        qp_n: u32, rr: u32,
+        free_head: u32, free_n: u32,
+        orphans: u32,
+        tx_bytes: u64, hops: u64,
+        pauses: u32, pad0: u32,
+    }
+
+    /// A switch port: egress queue and transmitter, ingress accounting.
+    Port {
+        exp: u32,
+        switch_idx: u32,
+        peer: u32,
+        /// Index of its link's rate in the INT header.
+        rate_idx: u32,
+        rate: u64, delay: u64,
+        tx_full: u64, tx_ack: u64,
+        kmin: u32, kmax: u32,
+        pmax_q32: u64,
+        headroom: u32, shift: u32,
+
+        /// 1 while a transmission is in progress or its end has not been looked at.
+        busy: u32,
+        /// 1: the peer has paused this port's queue.
+        paused: u32,
+        busy_until: u64,
+        busy_d: [u32; 4],
+        q_head: u32, q_tail: u32,
+        q_bytes: u32,
+        frame_head: u32, frame_tail: u32, frames: u32,
+        /// 1: this port has paused its peer.
+        pausing: u32,
+        /// Headroom in use by packets that came in here.
+        hr: u32,
+        /// Bytes and packets that arrive here in this step (data and ACKs); `plan` to `forward`.
+        arr_bytes: u32, arr_n: u32,
+        /// Pause frames that arrive here in this step, a list.
+        in_frames: u32,
+        /// Arrivals for this egress, merged; only inside `storm`.
+        merged: u32,
+        orphans: u32,
+        pauses: u32,
+        drops: u32, max_q: u32,
+        dropped_bytes: u64,
+        draws: u64,
+        marks: u64,
+        tx_bytes: u64, hops: u64,
+        /// Integral of `q_bytes` over time, in units of 1024 byte-picoseconds, up to `q_since`.
+        q_area: u64, q_since: u64,
+    }
+
+    /// A switch: its ports, its shared buffer, its pool of pause frames.
+    Switch {
+        exp: u32,
+        port_first: u32, port_n: u32,
+        /// First of its `port_n * port_n` plan entries.
+        plan_first: u32,
+        /// 1: decided in `settle`: this step cannot pause, resume or drop.
+        calm: u32,
+        /// Ports that have paused their peer or use headroom.
+        unsettled: u32,
+        free_head: u32, free_n: u32,
+        /// Frames missing when a step had to wait.
+        need: u32,
+        max_wire: u32,
+        /// Shared bytes to give away: buffer less headrooms less reserves; and the least headroom.
+        shared_size: u64,
+        min_headroom: u32, pad0: u32,
+        /// Most bytes it has held (exact in a storm, a bound in calm steps).
+        max_held: u64,
+    }
+
+    /// A queue pair at its sender. Written by its source NIC only.
+    FlowTx {
+        size: u64, snd_nxt: u64, snd_una: u64,
+        rate: u64, next_avail: u64,
+        /// Window in force (`W'`), 0 for none; and the full window `W`.
+        win: u64,
+        last_wire: u32, flags: u32,
+        path_first: u32, path_len: u32, n_paths: u32,
+        /// Data packets sent, for spraying.
+        n_sent: u32,
+        // DCQCN (alpha: DCTCP too)
+        alpha: u64, target: u64, t_alpha: u64, t_dec: u64, t_inc: u64,
+        // HPCC, TIMELY, DCTCP
+        stage: u32, base_rtt_ns: u32,
+        u: u64, rc: u64, last_seq: u64, high_seq: u64,
+        diff: i64, last_rtt: u64,
+        cnt: u32, batch: u32,
+        window: u64,
+        rto_at: u64,
+        start: u64, finish: u64,
+        sent_bytes: u64,
+        retries: u32,
+        nic: u32,
+        /// The flow's number as users know it.
+        flow_id: u32,
+        exp: u32,
+        rtt_seen: u32, rtt_stride: u32, rtt_n: u32, pad0: u32,
+    }
+
+    /// A queue pair at its receiver. Written by its destination NIC only.
+    FlowRx {
+        size: u64, expected: u64, milestone: u64,
+        nack_t: u64, nack_seq: u64, cnp_t: u64,
+        arrived_bytes: u64,
+        /// Records of data packets that needed no answer; they go home with the next one.
+        held: u32,
+        path_first: u32, path_len: u32, n_paths: u32,
+        n_acks: u32,
+        flow_id: u32,
+        exp: u32, nic: u32,
+    }
+
+    /// A packet: 64 bytes, one cache line.
+    Packet {
+        next: u32,
+        /// Flow; of a pause frame: the switch it belongs to.
+        flow: u32,
+        /// Arrival at the far end of the wire it is on.
+        t: u64,
+        /// Lineage of that arrival.
+        d: [u32; 4],
+        /// Data: first payload byte; ACK, NACK: next byte expected.
+        seq: u64,
+        /// When the data packet was built.
+        ts: u64,
+        /// Next entry of its path.
+        path: u32,
+        meta: u32,
+        /// Data: payload bytes. ACK, NACK: list of records that travel home with it.
+        payload: u32,
+        /// The switch port it came in by.
+        in_port: u32,
+    }
+
+    /// Telemetry of a packet or remembered by a queue pair: a word a hop: time 24 bits, transmitted 20, queue 17, rate index 3.
+    IntVec { hop: [u64; 5] }
+
+    /// Packets on their way to one link end, in order of arrival.
+    Wire { head: u32, tail: u32, n: u32, pad0: u32 }
+
+    /// What one ingress has for one egress in this step: a list.
+    Plan { head: u32, tail: u32 }
+
+    /// A sampled round-trip time.
+    RttSample { at: u64, rtt: u64 }
+}

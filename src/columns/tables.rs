@@ -1,0 +1,89 @@
+//! The tables of a batch: all experiments' rows side by side, each experiment's consecutive.
+
+use super::{Exp, FlowRx, FlowTx, IntVec, Nic, Packet, Plan, Port, RttSample, Switch, Wire};
+
+/// A run of rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span {
+    pub base: usize,
+    pub len: usize,
+}
+
+/// Every table. Experiment `e`'s rows are where `exps[e]` says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tables {
+    pub exps: Vec<Exp>,
+    pub nics: Vec<Nic>,
+    pub ports: Vec<Port>,
+    pub switches: Vec<Switch>,
+    pub flow_tx: Vec<FlowTx>,
+    pub flow_rx: Vec<FlowRx>,
+    pub packets: Vec<Packet>,
+    pub ints: Vec<IntVec>,
+    pub wires: Vec<Wire>,
+    /// Two a link end: for each experiment first the arrival time of the head of every wire, then every row's own next event.
+    pub clocks: Vec<u64>,
+    /// Words that several rows add to in one system, always by commutative operations.
+    pub shared: Vec<u32>,
+    pub plans: Vec<Plan>,
+    /// Queue pairs of each NIC in order of creation, in the places of the NIC's flows.
+    pub order: Vec<u32>,
+    /// Paths as egress ports, one switch after another.
+    pub paths: Vec<u32>,
+    pub rtts: Vec<RttSample>,
+}
+
+impl Tables {
+    /// Bytes of all tables.
+    pub fn bytes(&self) -> u64 {
+        fn size<T>(v: &[T]) -> u64 {
+            std::mem::size_of_val(v) as u64
+        }
+        size(&self.exps)
+            + size(&self.nics)
+            + size(&self.ports)
+            + size(&self.switches)
+            + size(&self.flow_tx)
+            + size(&self.flow_rx)
+            + size(&self.packets)
+            + size(&self.ints)
+            + size(&self.wires)
+            + size(&self.clocks)
+            + size(&self.shared)
+            + size(&self.plans)
+            + size(&self.order)
+            + size(&self.paths)
+            + size(&self.rtts)
+    }
+
+    /// Appends the rows of `one`, a table set holding a single experiment, and rebases its header.
+    pub fn append(&mut self, one: &Tables) {
+        let mut exp = one.exps[0];
+        exp.nic_base = self.nics.len() as u32;
+        exp.port_base = self.ports.len() as u32;
+        exp.switch_base = self.switches.len() as u32;
+        exp.flow_base = self.flow_tx.len() as u32;
+        exp.packet_base = self.packets.len() as u32;
+        exp.int_base = self.ints.len() as u32;
+        exp.path_base = self.paths.len() as u32;
+        exp.plan_base = self.plans.len() as u32;
+        exp.shared_base = self.shared.len() as u32;
+        exp.rtt_base = self.rtts.len() as u32;
+        exp.end_base = self.wires.len() as u32;
+        self.exps.push(exp);
+        self.nics.extend_from_slice(&one.nics);
+        self.ports.extend_from_slice(&one.ports);
+        self.switches.extend_from_slice(&one.switches);
+        self.flow_tx.extend_from_slice(&one.flow_tx);
+        self.flow_rx.extend_from_slice(&one.flow_rx);
+        self.packets.extend_from_slice(&one.packets);
+        self.ints.extend_from_slice(&one.ints);
+        self.wires.extend_from_slice(&one.wires);
+        self.clocks.extend_from_slice(&one.clocks);
+        self.shared.extend_from_slice(&one.shared);
+        self.plans.extend_from_slice(&one.plans);
+        self.order.extend_from_slice(&one.order);
+        self.paths.extend_from_slice(&one.paths);
+        self.rtts.extend_from_slice(&one.rtts);
+    }
+}

@@ -1,0 +1,92 @@
+//! System `advance`, a row an experiment: gives records back to their owners, finds the next instant at which anything happens, decides whether the
+//! experiment goes on (twin: `shaders/advance.wgsl`).
+
+use crate::columns::{NEVER, NONE, SHARED_FLAGS, Tables, flag, kind, meta, status};
+
+/// Moves the experiment to its next event; returns nothing, the verdict is in `Exp::status`.
+pub fn advance(t: &mut Tables, end: u64) {
+    let flags = t.shared[SHARED_FLAGS as usize];
+    if flags & flag::NEEDS_FRAMES != 0 {
+        t.exps[0].status = status::NEEDS_PACKETS;
+        t.exps[0].phase = 1;
+        return;
+    }
+    if flags & flag::ORPHANS != 0 {
+        reclaim(t);
+        t.shared[SHARED_FLAGS as usize] &= !flag::ORPHANS;
+    }
+    let next = next_clock(t);
+    let e = &mut t.exps[0];
+    e.phase = 0;
+    e.steps += 1;
+    e.now = if next > end && next != NEVER { next } else { end };
+    if flags & (flag::OVER_BUFFER | flag::POOL_DRY) != 0 {
+        e.status = status::VIOLATION;
+    } else if flags & flag::GAVE_UP != 0 {
+        e.status = status::GAVE_UP;
+    } else if next == NEVER {
+        e.status = status::DONE;
+    } else if e.now >= e.time_limit {
+        e.status = status::TIME_LIMIT;
+    } else if flags & flag::NEEDS_PACKETS != 0 {
+        e.status = status::NEEDS_PACKETS;
+    }
+}
+
+/// The least of all clocks: heads of wires and rows' own events.
+fn next_clock(t: &Tables) -> u64 {
+    let mut least = NEVER;
+    for &c in &t.clocks {
+        least = least.min(c);
+    }
+    least
+}
+
+/// Gives dropped packets and used pause frames back to the pools they came from.
+fn reclaim(t: &mut Tables) {
+    for n in 0..t.exps[0].nic_len {
+        let mut p = t.nics[n as usize].orphans;
+        t.nics[n as usize].orphans = NONE;
+        while p != NONE {
+            p = give_back(t, p);
+        }
+    }
+    for q in 0..t.exps[0].port_len {
+        let mut p = t.ports[q as usize].orphans;
+        t.ports[q as usize].orphans = NONE;
+        while p != NONE {
+            p = give_back(t, p);
+        }
+    }
+}
+
+/// Returns record `p`, and what travels with it, to its owner; gives the record after it in the list.
+fn give_back(t: &mut Tables, p: u32) -> u32 {
+    let pk = t.packets[p as usize];
+    let what = (pk.meta >> meta::KIND_SHIFT) & meta::KIND_MASK;
+    if what == kind::FRAME {
+        let sw = &mut t.switches[pk.flow as usize];
+        t.packets[p as usize].next = sw.free_head;
+        sw.free_head = p;
+        sw.free_n += 1;
+        return pk.next;
+    }
+    let owner = t.flow_tx[pk.flow as usize].nic;
+    if what != kind::DATA {
+        let mut q = pk.payload;
+        while q != NONE {
+            let next = t.packets[q as usize].next;
+            to_nic(t, owner, q);
+            q = next;
+        }
+    }
+    to_nic(t, owner, p);
+    pk.next
+}
+
+fn to_nic(t: &mut Tables, n: u32, p: u32) {
+    let row = &mut t.nics[n as usize];
+    t.packets[p as usize].next = row.free_head;
+    row.free_head = p;
+    row.free_n += 1;
+}

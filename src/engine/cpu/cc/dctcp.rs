@@ -1,0 +1,46 @@
+//! DCTCP on rates (`ns3-model` section 8; SIGCOMM '10 equation 1).
+
+use crate::columns::{Tables, qp};
+use crate::engine::cpu::math::{decay_q32, mul_shr};
+use crate::engine::cpu::sender::set_rate;
+
+const ONE_Q32: u64 = 1 << 32;
+const TWO_Q32: u64 = 1 << 33;
+
+/// An acknowledgement up to `seq`, with or without a notification.
+pub fn on_ack(t: &mut Tables, n: u32, f: u32, seq: u64, cnp: bool) {
+    let e = &t.exps[0];
+    let (g, payload, min_rate, rai) = (e.g_q32, e.payload as u64, e.min_rate, e.rai);
+    let line = t.nics[n as usize].rate;
+    let tx = &mut t.flow_tx[f as usize];
+    if cnp {
+        tx.cnt += 1;
+    }
+    let batch_end = seq > tx.last_seq;
+    if batch_end {
+        if tx.last_seq == 0 {
+            tx.batch = (tx.snd_nxt / payload + 1) as u32;
+        } else {
+            let fraction = (((tx.cnt as u64) << 32) / tx.batch as u64).min(ONE_Q32);
+            tx.alpha = tx.alpha - decay_q32(tx.alpha, g) + mul_shr(g, fraction, 32);
+            tx.cnt = 0;
+            tx.batch = ((tx.snd_nxt - seq.min(tx.snd_nxt)) / payload + 1) as u32;
+        }
+        tx.last_seq = tx.snd_nxt;
+    }
+    if tx.flags & qp::CWR != 0 && seq > tx.high_seq {
+        tx.flags &= !qp::CWR;
+    }
+    let mut rate = tx.rate;
+    if cnp && tx.flags & qp::CWR == 0 {
+        rate = mul_shr(rate, TWO_Q32 - tx.alpha, 33).max(min_rate);
+        tx.flags |= qp::CWR;
+        tx.high_seq = tx.snd_nxt;
+    }
+    if tx.flags & qp::CWR == 0 && batch_end {
+        rate = (rate + rai).min(line);
+    }
+    if rate != tx.rate {
+        set_rate(t, f, rate, line);
+    }
+}

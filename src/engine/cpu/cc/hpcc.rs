@@ -1,0 +1,106 @@
+//! HPCC (SIGCOMM '19, Algorithm 1) as the reference runs it (`ns3-model` section 8).
+
+use crate::columns::{INT_Q_UNIT, INT_TX_UNIT, Tables, meta, mode, qp};
+use crate::engine::cpu::key::{Key, lineage};
+use crate::engine::cpu::math::{mul_div, tx_time};
+use crate::engine::cpu::sender::set_rate;
+use crate::columns::NEVER;
+
+const ONE_Q48: u64 = 1 << 48;
+
+/// An acknowledgement `p` with telemetry.
+pub fn on_ack(t: &mut Tables, n: u32, f: u32, p: u32, at: &Key) {
+    let seq = t.packets[p as usize].seq;
+    let hops = (t.packets[p as usize].meta >> meta::INT_SHIFT) & meta::INT_MASK;
+    let new = t.ints[(t.exps[0].flow_len + p) as usize];
+    let tx = &mut t.flow_tx[f as usize];
+    if tx.flags & qp::HAS_INT == 0 {
+        tx.flags |= qp::HAS_INT;
+        tx.last_seq = tx.snd_nxt;
+        t.ints[f as usize] = new;
+        return;
+    }
+    let full = seq > tx.last_seq;
+    if !full && t.exps[0].modes & mode::FAST_REACT == 0 {
+        return;
+    }
+    let old = t.ints[f as usize];
+    t.ints[f as usize] = new;
+    let mut rate = tx.rate;
+    let mut stage = tx.stage;
+    if hops > 0 {
+        (rate, stage) = react(t, n, f, hops, &old.hop, &new.hop);
+        change_rate(t, n, f, rate, at);
+    }
+    if full {
+        let tx = &mut t.flow_tx[f as usize];
+        tx.rc = rate;
+        tx.stage = stage;
+        tx.last_seq = tx.snd_nxt;
+    }
+}
+
+/// Algorithm 1, lines 1-20: the most utilised hop, its moving average, the rate that follows; and the additive stage.
+fn react(t: &mut Tables, n: u32, f: u32, hops: u32, old: &[u64; 5], new: &[u64; 5]) -> (u64, u32) {
+    let e = &t.exps[0];
+    let multi = e.int_multi as u64;
+    let line = t.nics[n as usize].rate;
+    let line_m = line / 1_000_000;
+    let tx = &mut t.flow_tx[f as usize];
+    let mut most = 0u64;
+    let mut most_tau = 1u64;
+    for i in 0..hops as usize {
+        let rate_m = link_rate_mbps(&e.rates_mbps_lo, &e.rates_mbps_hi, (new[i] >> 61) as u32);
+        let dt = (new[i].wrapping_sub(old[i])) & 0xff_ffff;
+        let tau = if dt == 0 { 1 } else { dt };
+        let db = (((new[i] >> 24).wrapping_sub(old[i] >> 24)) & 0xf_ffff) * INT_TX_UNIT as u64 * multi;
+        let q = ((new[i] >> 44) & 0x1_ffff).min((old[i] >> 44) & 0x1_ffff) * INT_Q_UNIT as u64 * multi;
+        let tx_part = mul_div(db * 8000, ONE_Q48, tau * rate_m);
+        let q_part = mul_div(q * line_m, ONE_Q48, rate_m * tx.window);
+        let u = tx_part.saturating_add(q_part);
+        if i == 0 || u > most {
+            most = u;
+            most_tau = tau;
+        }
+    }
+    let period = tx.base_rtt_ns as u64;
+    let tau = most_tau.min(period);
+    tx.u = mul_div(tx.u, period - tau, period) + mul_div(most, tau, period);
+    let rate;
+    let stage;
+    if tx.u >= e.eta_q48 || tx.stage >= e.mi_thresh {
+        rate = mul_div(tx.rc << 8, e.eta_q40, tx.u).saturating_add(e.rai);
+        stage = 0;
+    } else {
+        rate = tx.rc + e.rai;
+        stage = tx.stage + 1;
+    }
+    (rate.min(line).max(e.min_rate), stage)
+}
+
+/// Rate of a link by its index in the INT header, in Mb/s.
+fn link_rate_mbps(lo: &[u32; 4], hi: &[u32; 4], idx: u32) -> u64 {
+    (if idx < 4 { lo[idx as usize] } else { hi[(idx - 4) as usize] }) as u64
+}
+
+/// A new rate moves the next send of the queue pair, and the NIC's timer if that is now too late.
+fn change_rate(t: &mut Tables, n: u32, f: u32, rate: u64, at: &Key) {
+    let e = &t.exps[0];
+    let clock = e.clock_ps as u64;
+    let line = t.nics[n as usize].rate;
+    let tx = &mut t.flow_tx[f as usize];
+    if rate == tx.rate {
+        return;
+    }
+    if e.modes & mode::RATE_BOUND != 0 {
+        let gap = tx_time(tx.last_wire, rate, clock);
+        let was = tx_time(tx.last_wire, tx.rate, clock);
+        tx.next_avail = tx.next_avail + gap - was;
+        let row = &mut t.nics[n as usize];
+        if row.timer != NEVER && tx.next_avail < row.timer {
+            row.timer = tx.next_avail.max(at.t);
+            row.timer_d = lineage(row.timer - at.t, &at.d);
+        }
+    }
+    set_rate(t, f, rate, line);
+}

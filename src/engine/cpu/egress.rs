@@ -1,0 +1,207 @@
+//! A port's transmitter and queue, shared by `forward` and `storm` (twin: `shaders/egress.wgsl`).
+
+use super::key::{COMPLETION, Key, NO_EVENT, before, lineage};
+use super::lists::wire_push;
+use super::math::{hash32, tx_time};
+use super::mmu;
+use crate::columns::{
+    FRAME_BYTES, INT_HOPS, INT_Q_UNIT, INT_TX_UNIT, NONE, SHARED_FLAGS, SHARED_HEADER, Tables, cc, flag, kind, meta, mode,
+};
+
+/// The end of the port's transmission, if something would follow it; else no event: an end that nothing follows changes
+/// nothing, and whoever comes later finds out by [`idle`].
+#[inline]
+pub fn completion(t: &Tables, port: u32) -> Key {
+    let row = &t.ports[port as usize];
+    let work = row.frame_head != NONE || (row.q_head != NONE && row.paused == 0);
+    if row.busy == 0 || !work {
+        return NO_EVENT;
+    }
+    Key { t: row.busy_until, d: row.busy_d, kind: COMPLETION, entity: port }
+}
+
+/// Whether the transmitter is free for an event `at`: idle, or its transmission ended before.
+#[inline]
+pub fn idle(t: &mut Tables, port: u32, at: &Key) -> bool {
+    let row = &mut t.ports[port as usize];
+    if row.busy == 0 {
+        return true;
+    }
+    let end = Key { t: row.busy_until, d: row.busy_d, kind: COMPLETION, entity: port };
+    if before(&end, at) {
+        row.busy = 0;
+        return true;
+    }
+    false
+}
+
+/// Integrates the queue's length up to `now`, before it changes.
+#[inline]
+fn integrate(t: &mut Tables, port: u32, now: u64) {
+    if t.exps[0].modes & mode::LINKS == 0 {
+        return;
+    }
+    let row = &mut t.ports[port as usize];
+    row.q_area += (row.q_bytes as u64 * (now - row.q_since)) >> 10;
+    row.q_since = now;
+}
+
+/// Joins packet `p` to the queue of `port`.
+#[inline]
+pub fn enqueue(t: &mut Tables, port: u32, p: u32, now: u64) {
+    integrate(t, port, now);
+    t.packets[p as usize].next = NONE;
+    let wire = t.packets[p as usize].meta & meta::WIRE_MASK;
+    let row = &mut t.ports[port as usize];
+    let tail = row.q_tail;
+    row.q_tail = p;
+    row.q_bytes += wire;
+    if row.q_bytes > row.max_q {
+        row.max_q = row.q_bytes;
+    }
+    if tail == NONE {
+        row.q_head = p;
+    } else {
+        t.packets[tail as usize].next = p;
+    }
+}
+
+/// Starts the next transmission of an idle port, caused by `at`: a pause frame, else the head of the queue, else nothing.
+pub fn start_next(t: &mut Tables, port: u32, at: &Key, storm: bool) {
+    let row = &t.ports[port as usize];
+    if row.frame_head != NONE {
+        start_frame(t, port, at);
+    } else if row.q_head != NONE && row.paused == 0 {
+        start_head(t, port, at, storm);
+    } else {
+        t.ports[port as usize].busy = 0;
+    }
+}
+
+/// Sends the first waiting pause frame.
+pub fn start_frame(t: &mut Tables, port: u32, at: &Key) {
+    let row = &mut t.ports[port as usize];
+    let p = row.frame_head;
+    row.frame_head = t.packets[p as usize].next;
+    if row.frame_head == NONE {
+        row.frame_tail = NONE;
+    }
+    row.frames -= 1;
+    let (rate, clock) = (row.rate, t.exps[0].clock_ps as u64);
+    transmit(t, port, p, FRAME_BYTES, tx_time(FRAME_BYTES, rate, clock), at);
+}
+
+/// Sends the head of the queue: counters, mark, resume test, telemetry, wire, in the reference's order.
+fn start_head(t: &mut Tables, port: u32, at: &Key, storm: bool) {
+    integrate(t, port, at.t);
+    let p = t.ports[port as usize].q_head;
+    let (next, in_port, pk_meta) = {
+        let pk = &t.packets[p as usize];
+        (pk.next, pk.in_port, pk.meta)
+    };
+    let wire = pk_meta & meta::WIRE_MASK;
+    let data = (pk_meta >> meta::KIND_SHIFT) & meta::KIND_MASK == kind::DATA;
+    let row = &mut t.ports[port as usize];
+    row.q_head = next;
+    if next == NONE {
+        row.q_tail = NONE;
+    }
+    row.q_bytes -= wire;
+    let q = row.q_bytes;
+    if storm {
+        mmu::release(t, in_port, wire);
+    } else {
+        let word = (SHARED_HEADER + in_port) as usize;
+        t.shared[word] = t.shared[word].wrapping_sub(wire);
+    }
+    if t.exps[0].modes & mode::ECN != 0 && q > t.ports[port as usize].kmin && draw_mark(t, port, q) && data {
+        t.packets[p as usize].meta |= meta::MARKED;
+        t.ports[port as usize].marks += 1;
+    }
+    if storm {
+        mmu::resume_test(t, in_port, port, at);
+    }
+    if data && t.exps[0].cc == cc::HPCC {
+        push_int(t, port, p, at.t);
+    }
+    let row = &t.ports[port as usize];
+    let e = &t.exps[0];
+    let x = if wire == e.payload + e.data_overhead {
+        row.tx_full
+    } else if wire == e.ack_bytes {
+        row.tx_ack
+    } else {
+        tx_time(wire, row.rate, e.clock_ps as u64)
+    };
+    t.ports[port as usize].hops += 1;
+    transmit(t, port, p, wire, x, at);
+}
+
+/// The marking test of a queue `q > kmin`: certain above `kmax`, else a draw.
+#[inline]
+fn draw_mark(t: &mut Tables, port: u32, q: u32) -> bool {
+    let seed = t.exps[0].seed;
+    let row = &mut t.ports[port as usize];
+    if q > row.kmax {
+        return true;
+    }
+    let threshold = row.pmax_q32 * (q - row.kmin) as u64 / (row.kmax - row.kmin) as u64;
+    let draw = hash32(port, row.draws as u32, (row.draws >> 32) as u32, seed);
+    row.draws += 1;
+    (draw as u64) < threshold
+}
+
+/// Adds this hop to the packet's telemetry.
+fn push_int(t: &mut Tables, port: u32, p: u32, now: u64) {
+    let n = (t.packets[p as usize].meta >> meta::INT_SHIFT) & meta::INT_MASK;
+    if n >= INT_HOPS {
+        return;
+    }
+    let e = &t.exps[0];
+    let row = &t.ports[port as usize];
+    let multi = e.int_multi as u64;
+    let time = (now / 1000) & 0xff_ffff;
+    let tx = (row.tx_bytes / (INT_TX_UNIT as u64 * multi)) & 0xf_ffff;
+    let queue = ((row.q_bytes + FRAME_BYTES * row.frames) as u64 / (INT_Q_UNIT as u64 * multi)).min(0x1_ffff);
+    let word = time | (tx << 24) | (queue << 44) | ((row.rate_idx as u64) << 61);
+    t.ints[(e.flow_len + p) as usize].hop[n as usize] = word;
+    t.packets[p as usize].meta += 1 << meta::INT_SHIFT;
+}
+
+/// Puts `p` on the wire.
+#[inline]
+fn transmit(t: &mut Tables, port: u32, p: u32, wire: u32, x: u64, at: &Key) {
+    let row = &mut t.ports[port as usize];
+    row.busy = 1;
+    row.busy_until = at.t + x;
+    row.busy_d = lineage(x, &at.d);
+    row.tx_bytes += wire as u64;
+    let (peer, delay) = (row.peer, row.delay);
+    let pk = &mut t.packets[p as usize];
+    pk.t = at.t + x + delay;
+    pk.d = lineage(x + delay, &at.d);
+    wire_push(t, peer, p);
+}
+
+/// A pause or resume frame reaches the port from its peer.
+pub fn on_frame(t: &mut Tables, port: u32, p: u32, at: &Key, storm: bool) {
+    let resume = t.packets[p as usize].meta & meta::RESUME != 0;
+    let row = &mut t.ports[port as usize];
+    if resume {
+        row.paused = 0;
+    } else {
+        row.paused = 1;
+        row.pauses += 1;
+    }
+    keep_orphan(t, port, p);
+    if resume && idle(t, port, at) {
+        start_next(t, port, at, storm);
+    }
+}
+
+/// Keeps a record until `advance` gives it back to its owner.
+pub fn keep_orphan(t: &mut Tables, port: u32, p: u32) {
+    t.packets[p as usize].next = t.ports[port as usize].orphans;
+    t.ports[port as usize].orphans = p;
+    t.shared[SHARED_FLAGS as usize] |= flag::ORPHANS;
+}

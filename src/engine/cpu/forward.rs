@@ -1,0 +1,111 @@
+//! System `forward`, a row a switch port of a calm switch: pulls what the ingresses have for it, merges it by time, transmits
+//! (twin: `shaders/forward.wgsl`).
+
+use super::egress::{completion, enqueue, idle, on_frame, start_next};
+use super::key::{ARRIVAL, Key, NO_EVENT, before};
+use super::lists::merge;
+use super::plan::want_word;
+use crate::columns::{NEVER, NONE, SHARED_HEADER, Tables};
+
+/// Merges all that the ingresses planned for `port` into one list, by time; ties go to the lower ingress.
+pub fn gather(t: &mut Tables, port: u32) -> u32 {
+    let sw = &t.switches[t.ports[port as usize].switch_idx as usize];
+    let (port_first, port_n, plan_first) = (sw.port_first, sw.port_n, sw.plan_first);
+    let local = port - port_first;
+    let words = t.exps[0].mask_words;
+    // Lists of 1, 2, 4 ... sources, as in a bottom-up merge sort, so that n sources cost log n visits a packet.
+    let mut levels = [NONE; 16];
+    let mut top = 0usize;
+    for w in 0..words {
+        let word = want_word(t, port, w * 32) as usize;
+        let mut bits = t.shared[word];
+        t.shared[word] = 0;
+        while bits != 0 {
+            let ingress = w * 32 + bits.trailing_zeros();
+            bits &= bits - 1;
+            let mut list = t.plans[(plan_first + ingress * port_n + local) as usize].head;
+            let mut level = 0usize;
+            while levels[level] != NONE {
+                list = merge(t, levels[level], list);
+                levels[level] = NONE;
+                level += 1;
+            }
+            levels[level] = list;
+            if level > top {
+                top = level;
+            }
+        }
+    }
+    let mut all = NONE;
+    for level in 0..=top {
+        if levels[level] != NONE {
+            all = if all == NONE { levels[level] } else { merge(t, levels[level], all) };
+        }
+    }
+    all
+}
+
+/// Key of the arrival at the head of a list.
+#[inline]
+pub fn arrival(t: &Tables, p: u32) -> Key {
+    if p == NONE {
+        return NO_EVENT;
+    }
+    let pk = &t.packets[p as usize];
+    Key { t: pk.t, d: pk.d, kind: ARRIVAL, entity: pk.in_port }
+}
+
+/// Key of the arrival of a pause frame at `port`.
+#[inline]
+pub fn frame_arrival(t: &Tables, port: u32) -> Key {
+    let p = t.ports[port as usize].in_frames;
+    if p == NONE {
+        return NO_EVENT;
+    }
+    let pk = &t.packets[p as usize];
+    Key { t: pk.t, d: pk.d, kind: ARRIVAL, entity: port }
+}
+
+/// Processes `port` up to `end`.
+pub fn forward(t: &mut Tables, port: u32, end: u64) {
+    let word = (SHARED_HEADER + port) as usize;
+    t.shared[word] = t.shared[word].wrapping_add(t.ports[port as usize].arr_bytes);
+    t.ports[port as usize].arr_bytes = 0;
+    t.ports[port as usize].arr_n = 0;
+    let mut list = gather(t, port);
+    loop {
+        let mut next = completion(t, port);
+        let mut what = 0;
+        let a = arrival(t, list);
+        if before(&a, &next) {
+            next = a;
+            what = 1;
+        }
+        let f = frame_arrival(t, port);
+        if before(&f, &next) {
+            next = f;
+            what = 2;
+        }
+        if next.t >= end {
+            break;
+        }
+        if what == 0 {
+            start_next(t, port, &next, false);
+        } else if what == 1 {
+            let p = list;
+            list = t.packets[p as usize].next;
+            enqueue(t, port, p, next.t);
+            if idle(t, port, &next) {
+                start_next(t, port, &next, false);
+            }
+        } else {
+            let p = t.ports[port as usize].in_frames;
+            t.ports[port as usize].in_frames = t.packets[p as usize].next;
+            on_frame(t, port, p, &next, false);
+        }
+    }
+    let clock = completion(t, port).t;
+    let at = (t.exps[0].end_len + t.exps[0].nic_len + port) as usize;
+    t.clocks[at] = clock;
+    debug_assert!(clock == NEVER || clock >= end);
+}

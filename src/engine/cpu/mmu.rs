@@ -1,0 +1,150 @@
+//! The shared buffer of a switch, exactly, event by event; only `storm` needs it (twin: `shaders/mmu.wgsl`).
+
+use super::egress;
+use super::key::Key;
+use crate::columns::{FRAME_BYTES, NONE, SHARED_FLAGS, SHARED_HEADER, Switch, Tables, flag, kind, meta, mode};
+
+/// What port `i` occupies of the shared part of the buffer.
+#[inline]
+fn shared_of(t: &Tables, port: u32) -> u32 {
+    t.shared[(SHARED_HEADER + port) as usize].saturating_sub(t.exps[0].reserve)
+}
+
+/// Shared bytes in use at the switch.
+///
+/// A sum over its ports: `storm` keeps it in `Switch::max_held`'s neighbour would be one more state to keep right; storms are rare.
+pub fn shared_used(t: &Tables, sw: &Switch) -> u64 {
+    (sw.port_first..sw.port_first + sw.port_n).map(|p| shared_of(t, p) as u64).sum()
+}
+
+/// The dynamic threshold of port `i` with `used` shared bytes in use.
+#[inline]
+fn threshold(t: &Tables, sw: &Switch, port: u32, used: u64) -> u64 {
+    sw.shared_size.saturating_sub(used) >> t.ports[port as usize].shift
+}
+
+/// Whether a packet of `x` bytes that came in by `port` may stay.
+pub fn admit(t: &Tables, port: u32, x: u32) -> bool {
+    let row = &t.ports[port as usize];
+    if x + row.hr <= row.headroom {
+        return true;
+    }
+    let sw = &t.switches[row.switch_idx as usize];
+    let used = shared_used(t, sw);
+    x as u64 + used <= threshold(t, sw, port, used)
+}
+
+/// Charges `x` bytes to ingress `port`, then pauses its peer if that is due.
+pub fn charge(t: &mut Tables, port: u32, x: u32, at: &Key) {
+    let sw = t.switches[t.ports[port as usize].switch_idx as usize];
+    let reserve = t.exps[0].reserve;
+    let used = shared_used(t, &sw);
+    let word = (SHARED_HEADER + port) as usize;
+    let n = t.shared[word] + x;
+    if n > reserve && (n - reserve) as u64 > threshold(t, &sw, port, used) {
+        if t.ports[port as usize].hr == 0 && t.ports[port as usize].pausing == 0 {
+            t.switches[t.ports[port as usize].switch_idx as usize].unsettled += 1;
+        }
+        t.ports[port as usize].hr += x;
+    } else {
+        t.shared[word] = n;
+    }
+    note_held(t, &sw, port);
+    let row = &t.ports[port as usize];
+    if t.exps[0].modes & mode::PFC == 0 || row.pausing != 0 {
+        return;
+    }
+    let used = shared_used(t, &sw);
+    if row.hr > 0 || shared_of(t, port) as u64 >= threshold(t, &sw, port, used) {
+        if row.hr == 0 {
+            t.switches[row.switch_idx as usize].unsettled += 1;
+        }
+        t.ports[port as usize].pausing = 1;
+        queue_frame(t, port, 0, at);
+    }
+}
+
+/// Remembers the most the switch has held, and that it was too much.
+fn note_held(t: &mut Tables, sw: &Switch, port: u32) {
+    let held: u64 = (sw.port_first..sw.port_first + sw.port_n)
+        .map(|p| t.shared[(SHARED_HEADER + p) as usize] as u64 + t.ports[p as usize].hr as u64)
+        .sum();
+    let row = &mut t.switches[t.ports[port as usize].switch_idx as usize];
+    if held > row.max_held {
+        row.max_held = held;
+    }
+    if held > t.exps[0].buffer {
+        t.shared[SHARED_FLAGS as usize] |= flag::OVER_BUFFER;
+    }
+}
+
+/// Releases `x` bytes of ingress `port`.
+pub fn release(t: &mut Tables, port: u32, x: u32) {
+    let row = &mut t.ports[port as usize];
+    let from_headroom = if x < row.hr { x } else { row.hr };
+    let was = row.hr;
+    row.hr -= from_headroom;
+    if was > 0 && row.hr == 0 && row.pausing == 0 {
+        t.switches[row.switch_idx as usize].unsettled -= 1;
+    }
+    t.shared[(SHARED_HEADER + port) as usize] -= x - from_headroom;
+}
+
+/// After a packet that came in by `port` left through `egress`: resumes the peer of `port` if that is due.
+pub fn resume_test(t: &mut Tables, port: u32, egress: u32, at: &Key) {
+    let row = &t.ports[port as usize];
+    if row.pausing == 0 || row.hr != 0 {
+        return;
+    }
+    let sw = &t.switches[row.switch_idx as usize];
+    let mine = shared_of(t, port) as u64;
+    let used = shared_used(t, sw);
+    if mine == 0 || mine + t.exps[0].resume_offset as u64 <= threshold(t, sw, port, used) {
+        t.switches[row.switch_idx as usize].unsettled -= 1;
+        t.ports[port as usize].pausing = 0;
+        if port == egress {
+            // Its transmitter is being loaded at this very moment: the frame goes next.
+            push_frame(t, port, meta::RESUME);
+        } else {
+            queue_frame(t, port, meta::RESUME, at);
+        }
+    }
+}
+
+/// Queues a frame at `port` and sends it at once if the transmitter is free.
+fn queue_frame(t: &mut Tables, port: u32, resume: u32, at: &Key) {
+    push_frame(t, port, resume);
+    if egress::idle(t, port, at) && t.ports[port as usize].frame_head != NONE {
+        egress::start_frame(t, port, at);
+    }
+}
+
+/// Takes a record from the switch's pool and makes it the last frame of `port`.
+fn push_frame(t: &mut Tables, port: u32, resume: u32) {
+    let s = t.ports[port as usize].switch_idx;
+    let p = t.switches[s as usize].free_head;
+    if p == NONE {
+        t.shared[SHARED_FLAGS as usize] |= flag::POOL_DRY;
+        return;
+    }
+    t.switches[s as usize].free_head = t.packets[p as usize].next;
+    t.switches[s as usize].free_n -= 1;
+    let pk = &mut t.packets[p as usize];
+    pk.next = NONE;
+    pk.flow = s;
+    pk.seq = 0;
+    pk.ts = 0;
+    pk.path = 0;
+    pk.payload = NONE;
+    pk.in_port = NONE;
+    pk.meta = FRAME_BYTES | (kind::FRAME << meta::KIND_SHIFT) | resume;
+    let row = &mut t.ports[port as usize];
+    let tail = row.frame_tail;
+    row.frame_tail = p;
+    row.frames += 1;
+    if tail == NONE {
+        row.frame_head = p;
+    } else {
+        t.packets[tail as usize].next = p;
+    }
+}

@@ -1,0 +1,300 @@
+//! System `nic`, a row a NIC with all its queue pairs: arrivals, transmitter, pacing, timeouts and flow starts in time order
+//! (twin: `shaders/nic.wgsl`). A NIC is one serial unit: what happens here at one instant depends on the order.
+
+use super::cc::dcqcn;
+use super::key::{ARRIVAL, COMPLETION, Key, NO_EVENT, RTO, START, TIMER, before, lineage};
+use super::lists::{wire_pop, wire_push};
+use super::math::{hash32, tx_time};
+use super::{receiver, sender};
+use crate::columns::{NEVER, NONE, SHARED_FLAGS, Tables, cc, flag, kind, meta, mode, qp};
+
+/// Lineage of retransmission timeouts: scheduled longer ago than anything.
+const OLDEST: [u32; 4] = [u32::MAX; 4];
+
+/// Processes NIC `n` up to `end`.
+pub fn nic(t: &mut Tables, n: u32, end: u64) {
+    loop {
+        let next = next_event(t, n);
+        if next.t >= end {
+            break;
+        }
+        match next.kind {
+            COMPLETION => {
+                t.nics[n as usize].busy_until = NEVER;
+                kick(t, n, &next);
+            }
+            ARRIVAL => arrive(t, n, &next),
+            TIMER => {
+                t.nics[n as usize].timer = NEVER;
+                kick(t, n, &next);
+            }
+            RTO => timeout(t, n, &next),
+            _ => start_flow(t, n, &next),
+        }
+    }
+    let row = &t.nics[n as usize];
+    let clock = row.busy_until.min(row.timer).min(row.rto).min(row.next_start);
+    let at = (t.exps[0].end_len + n) as usize;
+    t.clocks[at] = clock;
+    if row.free_n < row.worst {
+        t.shared[SHARED_FLAGS as usize] |= flag::NEEDS_PACKETS;
+    }
+}
+
+/// The earliest of what can happen at a NIC.
+#[inline]
+fn next_event(t: &Tables, n: u32) -> Key {
+    let row = &t.nics[n as usize];
+    let mut next = NO_EVENT;
+    if row.busy_until != NEVER {
+        next = Key { t: row.busy_until, d: row.busy_d, kind: COMPLETION, entity: n };
+    }
+    let head_t = t.clocks[n as usize];
+    if head_t <= next.t && head_t != NEVER {
+        let d = t.packets[t.wires[n as usize].head as usize].d;
+        let arrival = Key { t: head_t, d, kind: ARRIVAL, entity: n };
+        if before(&arrival, &next) {
+            next = arrival;
+        }
+    }
+    if row.timer <= next.t && row.timer != NEVER {
+        let timer = Key { t: row.timer, d: row.timer_d, kind: TIMER, entity: n };
+        if before(&timer, &next) {
+            next = timer;
+        }
+    }
+    if row.rto <= next.t && row.rto != NEVER {
+        let rto = Key { t: row.rto, d: OLDEST, kind: RTO, entity: 0 };
+        if before(&rto, &next) {
+            next = rto;
+        }
+    }
+    if row.next_start <= next.t && row.next_start != NEVER {
+        let start = Key { t: row.next_start, d: [0; 4], kind: START, entity: 0 };
+        if before(&start, &next) {
+            next = start;
+        }
+    }
+    next
+}
+
+/// A packet arrives.
+fn arrive(t: &mut Tables, n: u32, at: &Key) {
+    let p = wire_pop(t, n);
+    let pk_meta = t.packets[p as usize].meta;
+    match (pk_meta >> meta::KIND_SHIFT) & meta::KIND_MASK {
+        kind::DATA => {
+            if receiver::on_data(t, n, p, at.t) {
+                kick(t, n, at);
+            }
+        }
+        kind::FRAME => {
+            let row = &mut t.nics[n as usize];
+            t.packets[p as usize].next = row.orphans;
+            row.orphans = p;
+            t.shared[SHARED_FLAGS as usize] |= flag::ORPHANS;
+            if pk_meta & meta::RESUME != 0 {
+                row.paused = 0;
+                kick(t, n, at);
+            } else {
+                row.paused = 1;
+                row.pauses += 1;
+            }
+        }
+        _ => {
+            sender::on_ack(t, n, p, at);
+            kick(t, n, at);
+        }
+    }
+}
+
+/// The next flow of the NIC starts: a queue pair is created and the NIC kicked.
+fn start_flow(t: &mut Tables, n: u32, at: &Key) {
+    let row = &mut t.nics[n as usize];
+    let f = row.flow_first + row.flow_next;
+    row.flow_next += 1;
+    t.order[(row.flow_first + row.qp_n) as usize] = f;
+    row.qp_n += 1;
+    row.next_start =
+        if row.flow_next < row.flow_n { t.flow_tx[(row.flow_first + row.flow_next) as usize].start } else { NEVER };
+    sender::create(t, n, f, at.t);
+    kick(t, n, at);
+}
+
+/// Retransmission: the due queue pair with the lowest flow number goes back to what is not acknowledged.
+fn timeout(t: &mut Tables, n: u32, at: &Key) {
+    let row = &t.nics[n as usize];
+    let (first, qp_n) = (row.flow_first, row.qp_n);
+    let mut due = NONE;
+    for k in 0..qp_n {
+        let f = t.order[(first + k) as usize];
+        let tx = &t.flow_tx[f as usize];
+        if tx.rto_at <= at.t && (due == NONE || tx.flow_id < t.flow_tx[due as usize].flow_id) {
+            due = f;
+        }
+    }
+    if due != NONE {
+        let rto = t.exps[0].rto;
+        let most = t.exps[0].rto_retries;
+        let tx = &mut t.flow_tx[due as usize];
+        tx.retries += 1;
+        tx.snd_nxt = tx.snd_una;
+        tx.rto_at = at.t + rto;
+        if tx.retries > most {
+            tx.rto_at = NEVER;
+            t.shared[SHARED_FLAGS as usize] |= flag::GAVE_UP;
+        }
+    }
+    let mut least = NEVER;
+    for k in 0..qp_n {
+        let f = t.order[(first + k) as usize];
+        least = least.min(t.flow_tx[f as usize].rto_at);
+    }
+    t.nics[n as usize].rto = least;
+    if due != NONE {
+        kick(t, n, at);
+    }
+}
+
+/// Gives the NIC the chance to send: an ACK first, else the next queue pair in turn that may, else a timer.
+pub fn kick(t: &mut Tables, n: u32, at: &Key) {
+    let row = &t.nics[n as usize];
+    if row.busy_until != NEVER {
+        return;
+    }
+    let ack_prio = t.exps[0].modes & mode::ACK_HIGH_PRIO != 0;
+    if row.ack_head != NONE && (ack_prio || row.paused == 0) {
+        send_ack(t, n, at);
+        return;
+    }
+    let (first, count, paused) = (row.flow_first, row.qp_n, row.paused != 0);
+    if count == 0 {
+        return;
+    }
+    let mut idx = row.rr % count;
+    let mut found = NONE;
+    let mut gone = NONE;
+    let mut least = NEVER;
+    for _ in 0..count {
+        idx += 1;
+        if idx >= count {
+            idx = 0;
+        }
+        let tx = &t.flow_tx[t.order[(first + idx) as usize] as usize];
+        let sendable = !paused && tx.snd_nxt < tx.size && (tx.win == 0 || tx.snd_nxt - tx.snd_una < tx.win);
+        if sendable && tx.next_avail <= at.t {
+            found = idx;
+            break;
+        }
+        if !sendable && tx.flags & qp::FINISHED != 0 {
+            gone = gone.min(idx);
+        } else {
+            least = least.min(tx.next_avail);
+        }
+    }
+    if gone != NONE {
+        found = remove_finished(t, n, gone, found);
+    }
+    if found != NONE {
+        t.nics[n as usize].rr = found;
+        let f = t.order[(first + found) as usize];
+        send_data(t, n, f, at);
+        return;
+    }
+    let row = &mut t.nics[n as usize];
+    if least != NEVER && least > at.t && row.timer == NEVER {
+        row.timer = least;
+        row.timer_d = lineage(least - at.t, &at.d);
+    }
+}
+
+/// Removes the finished queue pairs from index `from` on; returns where the one at `found` went.
+fn remove_finished(t: &mut Tables, n: u32, from: u32, found: u32) -> u32 {
+    let row = &t.nics[n as usize];
+    let (first, count) = (row.flow_first, row.qp_n);
+    let mut moved = found;
+    let mut to = from;
+    for k in from + 1..count {
+        let f = t.order[(first + k) as usize];
+        if t.flow_tx[f as usize].flags & qp::FINISHED == 0 {
+            if k == found {
+                moved = to;
+            }
+            t.order[(first + to) as usize] = f;
+            to += 1;
+        }
+    }
+    t.nics[n as usize].qp_n = to;
+    moved
+}
+
+fn send_ack(t: &mut Tables, n: u32, at: &Key) {
+    let row = &mut t.nics[n as usize];
+    let p = row.ack_head;
+    row.ack_head = t.packets[p as usize].next;
+    if row.ack_head == NONE {
+        row.ack_tail = NONE;
+    }
+    let x = row.tx_ack;
+    transmit(t, n, p, x, at);
+}
+
+/// Sends the next packet of queue pair `f`.
+fn send_data(t: &mut Tables, n: u32, f: u32, at: &Key) {
+    if t.exps[0].cc == cc::DCQCN {
+        dcqcn::advance(t, f, at);
+    }
+    let p = t.nics[n as usize].free_head;
+    if p == NONE {
+        t.shared[SHARED_FLAGS as usize] |= flag::POOL_DRY;
+        return;
+    }
+    let e = &t.exps[0];
+    let row = &mut t.nics[n as usize];
+    row.free_head = t.packets[p as usize].next;
+    row.free_n -= 1;
+    let tx = &mut t.flow_tx[f as usize];
+    let left = tx.size - tx.snd_nxt;
+    let payload = if left < e.payload as u64 { left as u32 } else { e.payload };
+    let wire = payload + e.data_overhead;
+    let full = wire == e.payload + e.data_overhead;
+    let clock = e.clock_ps as u64;
+    let x = if full { row.tx_full } else { tx_time(wire, row.rate, clock) };
+    let gap = if e.modes & mode::RATE_BOUND == 0 || tx.rate == row.rate { x } else { tx_time(wire, tx.rate, clock) };
+    let pk = &mut t.packets[p as usize];
+    pk.flow = f;
+    pk.seq = tx.snd_nxt;
+    pk.ts = at.t;
+    pk.payload = payload;
+    pk.meta = wire | (kind::DATA << meta::KIND_SHIFT);
+    pk.path = tx.path_first;
+    pk.in_port = NONE;
+    if tx.n_paths > 1 {
+        pk.path += hash32(tx.flow_id, tx.n_sent, 0, e.routing_seed) % tx.n_paths * tx.path_len;
+    }
+    tx.n_sent += 1;
+    if tx.snd_nxt == tx.snd_una {
+        tx.rto_at = at.t + e.rto;
+        row.rto = row.rto.min(tx.rto_at);
+    }
+    tx.snd_nxt += payload as u64;
+    tx.sent_bytes += payload as u64;
+    tx.last_wire = wire;
+    tx.next_avail = at.t + gap;
+    transmit(t, n, p, x, at);
+}
+
+/// Puts `p` on the NIC's wire.
+#[inline]
+fn transmit(t: &mut Tables, n: u32, p: u32, x: u64, at: &Key) {
+    let row = &mut t.nics[n as usize];
+    row.busy_until = at.t + x;
+    row.busy_d = lineage(x, &at.d);
+    row.hops += 1;
+    let (peer, delay) = (row.peer, row.delay);
+    let pk = &mut t.packets[p as usize];
+    row.tx_bytes += (pk.meta & meta::WIRE_MASK) as u64;
+    pk.t = at.t + x + delay;
+    pk.d = lineage(x + delay, &at.d);
+    wire_push(t, peer, p);
+}

@@ -1,0 +1,58 @@
+//! System `plan`, a row a switch port: what arrives here in this step, sorted by the egress that wants it (twin: `shaders/plan.wgsl`).
+
+use super::lists::wire_pop;
+use crate::columns::{NONE, SHARED_HEADER, Tables, kind, meta};
+
+/// Word and bit by which `ingress` (index in its switch) tells egress `port` that it has something for it.
+#[inline]
+pub fn want_word(t: &Tables, port: u32, ingress: u32) -> u32 {
+    let e = &t.exps[0];
+    SHARED_HEADER + e.port_len + port * e.mask_words + ingress / 32
+}
+
+/// Takes all that arrives at `port` before `end` off its wire.
+pub fn plan(t: &mut Tables, port: u32, end: u64) {
+    let link_end = t.exps[0].nic_len + port;
+    let switch = t.ports[port as usize].switch_idx;
+    let (port_first, port_n, plan_first) = {
+        let s = &t.switches[switch as usize];
+        (s.port_first, s.port_n, s.plan_first)
+    };
+    let local = port - port_first;
+    let mut bytes = 0;
+    let mut n = 0;
+    let mut frame_tail = NONE;
+    while t.clocks[link_end as usize] < end {
+        let p = wire_pop(t, link_end);
+        let pk = &mut t.packets[p as usize];
+        pk.next = NONE;
+        if (pk.meta >> meta::KIND_SHIFT) & meta::KIND_MASK == kind::FRAME {
+            if frame_tail == NONE {
+                t.ports[port as usize].in_frames = p;
+            } else {
+                t.packets[frame_tail as usize].next = p;
+            }
+            frame_tail = p;
+            continue;
+        }
+        let egress = t.paths[pk.path as usize];
+        pk.path += 1;
+        pk.in_port = port;
+        bytes += pk.meta & meta::WIRE_MASK;
+        n += 1;
+        let entry = (plan_first + local * port_n + (egress - port_first)) as usize;
+        let word = want_word(t, egress, local) as usize;
+        let bit = 1u32 << (local % 32);
+        if t.shared[word] & bit == 0 {
+            t.shared[word] |= bit;
+            t.plans[entry].head = p;
+        } else {
+            let tail = t.plans[entry].tail;
+            t.packets[tail as usize].next = p;
+        }
+        t.plans[entry].tail = p;
+    }
+    let row = &mut t.ports[port as usize];
+    row.arr_bytes = bytes;
+    row.arr_n = n;
+}

@@ -1,0 +1,61 @@
+//! The receiving side of a queue pair (twin: `shaders/receiver.wgsl`).
+
+use super::math::hash32;
+use crate::columns::{NONE, Tables, kind, meta};
+
+/// Data packet `p` has arrived whole at NIC `n`. Returns whether an answer was queued; the data packet's record becomes the
+/// answer, or is held until the next one.
+pub fn on_data(t: &mut Tables, n: u32, p: u32, now: u64) -> bool {
+    let e = &t.exps[0];
+    let pk = &mut t.packets[p as usize];
+    let rx = &mut t.flow_rx[pk.flow as usize];
+    rx.arrived_bytes += pk.payload as u64;
+    let mut answer = kind::ACK;
+    let due;
+    if pk.seq == rx.expected {
+        rx.expected += pk.payload as u64;
+        let milestone = rx.expected >= rx.milestone;
+        if milestone {
+            rx.milestone += e.ack_interval;
+        }
+        due = milestone || rx.expected % e.chunk == 0 || rx.expected >= rx.size;
+    } else if pk.seq > rx.expected {
+        answer = kind::NACK;
+        due = now >= rx.nack_t || rx.nack_seq != rx.expected;
+        if due {
+            rx.nack_t = now + e.nack_interval;
+            rx.nack_seq = rx.expected;
+        }
+    } else {
+        due = true;
+    }
+    if !due {
+        pk.next = rx.held;
+        rx.held = p;
+        return false;
+    }
+    let mut pk_meta = e.ack_bytes | (answer << meta::KIND_SHIFT) | (pk.meta & (meta::INT_MASK << meta::INT_SHIFT));
+    if pk.meta & meta::MARKED != 0 && (e.cnp_interval == 0 || now >= rx.cnp_t) {
+        pk_meta |= meta::CNP;
+        rx.cnp_t = now + e.cnp_interval;
+    }
+    pk.meta = pk_meta;
+    pk.seq = rx.expected;
+    pk.payload = rx.held;
+    rx.held = NONE;
+    pk.path = rx.path_first;
+    if rx.n_paths > 1 {
+        pk.path += hash32(rx.flow_id, rx.n_acks, 1, e.routing_seed) % rx.n_paths * rx.path_len;
+    }
+    rx.n_acks += 1;
+    pk.next = NONE;
+    let row = &mut t.nics[n as usize];
+    let tail = row.ack_tail;
+    row.ack_tail = p;
+    if tail == NONE {
+        row.ack_head = p;
+    } else {
+        t.packets[tail as usize].next = p;
+    }
+    true
+}

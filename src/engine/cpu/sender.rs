@@ -1,0 +1,123 @@
+//! The sending side of a queue pair: creation, acknowledgements, rates (twin: `shaders/sender.wgsl`).
+
+use super::cc::{dcqcn, dctcp, hpcc, timely};
+use super::key::Key;
+use super::math::mul_div;
+use crate::columns::{NEVER, NONE, RttSample, SHARED_FLOWS_LEFT, Tables, cc, kind, meta, mode, qp};
+
+/// 1.0 in q32 and q48.
+const ONE_Q32: u64 = 1 << 32;
+const ONE_Q48: u64 = 1 << 48;
+
+/// Queue pair `f` of NIC `n` comes into being: line rate, free to send.
+pub fn create(t: &mut Tables, n: u32, f: u32, now: u64) {
+    let line = t.nics[n as usize].rate;
+    let tx = &mut t.flow_tx[f as usize];
+    tx.next_avail = now;
+    tx.target = line;
+    tx.rc = line;
+    tx.alpha = ONE_Q32;
+    tx.u = ONE_Q48;
+    tx.t_alpha = NEVER;
+    tx.t_dec = NEVER;
+    tx.t_inc = NEVER;
+    tx.rto_at = NEVER;
+    set_rate(t, f, line, line);
+}
+
+/// Sets the rate and the window that follows from it.
+pub fn set_rate(t: &mut Tables, f: u32, rate: u64, line: u64) {
+    let modes = t.exps[0].modes;
+    let tx = &mut t.flow_tx[f as usize];
+    tx.rate = rate;
+    if modes & mode::WINDOW == 0 {
+        tx.win = 0;
+    } else if modes & mode::VAR_WINDOW == 0 {
+        tx.win = tx.window;
+    } else {
+        tx.win = mul_div(tx.window, rate, line).max(1);
+    }
+}
+
+/// Gives record `p` back to the pool of NIC `n`.
+pub fn free_packet(t: &mut Tables, n: u32, p: u32) {
+    let row = &mut t.nics[n as usize];
+    t.packets[p as usize].next = row.free_head;
+    row.free_head = p;
+    row.free_n += 1;
+}
+
+/// ACK or NACK `p` has come back to NIC `n`.
+pub fn on_ack(t: &mut Tables, n: u32, p: u32, at: &Key) {
+    let pk = t.packets[p as usize];
+    let f = pk.flow;
+    if t.flow_tx[f as usize].flags & qp::FINISHED == 0 {
+        advance_una(t, f, &pk, at.t);
+        if t.exps[0].rtt_cap > 0 {
+            sample_rtt(t, f, at.t, at.t - pk.ts);
+        }
+        match t.exps[0].cc {
+            cc::DCQCN => dcqcn::on_ack(t, f, pk.meta & meta::CNP != 0, at),
+            cc::HPCC => hpcc::on_ack(t, n, f, p, at),
+            cc::TIMELY => timely::on_ack(t, n, f, pk.seq, at.t - pk.ts),
+            cc::DCTCP => dctcp::on_ack(t, n, f, pk.seq, pk.meta & meta::CNP != 0),
+            _ => {}
+        }
+    }
+    let mut q = pk.payload;
+    while q != NONE {
+        let next = t.packets[q as usize].next;
+        free_packet(t, n, q);
+        q = next;
+    }
+    free_packet(t, n, p);
+}
+
+/// What the sequence number says: progress, a step back, the end.
+fn advance_una(t: &mut Tables, f: u32, pk: &crate::columns::Packet, now: u64) {
+    let rto = t.exps[0].rto;
+    let tx = &mut t.flow_tx[f as usize];
+    let progress = pk.seq > tx.snd_una;
+    if progress {
+        tx.snd_una = pk.seq;
+        tx.retries = 0;
+    }
+    if tx.snd_nxt < tx.snd_una || (pk.meta >> meta::KIND_SHIFT) & meta::KIND_MASK == kind::NACK {
+        tx.snd_nxt = tx.snd_una;
+    }
+    if tx.snd_una >= tx.snd_nxt {
+        tx.rto_at = NEVER;
+    } else if progress {
+        tx.rto_at = now + rto;
+    }
+    if tx.snd_una >= tx.size {
+        tx.finish = now;
+        tx.flags |= qp::FINISHED;
+        tx.rto_at = NEVER;
+        t.shared[SHARED_FLOWS_LEFT as usize] -= 1;
+    }
+}
+
+/// Keeps a round-trip time; when a flow's room is full, every second one goes and the stride doubles.
+fn sample_rtt(t: &mut Tables, f: u32, now: u64, rtt: u64) {
+    let cap = t.exps[0].rtt_cap;
+    let base = f * cap;
+    let tx = &mut t.flow_tx[f as usize];
+    let take = tx.rtt_seen % tx.rtt_stride == 0;
+    tx.rtt_seen += 1;
+    if !take {
+        return;
+    }
+    if tx.rtt_n == cap {
+        for k in 0..cap / 2 {
+            t.rtts[(base + k) as usize] = t.rtts[(base + 2 * k) as usize];
+        }
+        tx.rtt_n = cap / 2;
+        tx.rtt_stride *= 2;
+        if (tx.rtt_seen - 1) % tx.rtt_stride != 0 {
+            return;
+        }
+    }
+    t.rtts[(base + tx.rtt_n) as usize] = RttSample { at: now, rtt };
+    tx.rtt_n += 1;
+}

@@ -1,0 +1,54 @@
+//! System `settle`, a row a switch: can anything pause, resume or drop here in this step? (twin: `shaders/settle.wgsl`)
+//!
+//! Worst case: everything that arrives is charged before anything is released. A switch that stays below every threshold even
+//! so is calm, and its ports need not know of each other. Changes nothing but the verdict, so it can be repeated.
+
+use crate::columns::{SHARED_FLAGS, SHARED_HEADER, Tables, flag, mode};
+
+/// Decides whether switch `s` is calm, and whether its pool of pause frames suffices if not.
+pub fn settle(t: &mut Tables, s: u32) {
+    let sw = t.switches[s as usize];
+    let e = &t.exps[0];
+    let reserve = e.reserve;
+    let pfc = e.modes & mode::PFC != 0;
+    let buffer = e.buffer;
+    let mut arrivals = 0u32;
+    let mut shared = 0u64;
+    let mut held = 0u64;
+    for p in sw.port_first..sw.port_first + sw.port_n {
+        let row = &t.ports[p as usize];
+        let most = t.shared[(SHARED_HEADER + p) as usize] + row.arr_bytes;
+        held += most as u64;
+        shared += most.saturating_sub(reserve) as u64;
+        arrivals += row.arr_n;
+    }
+    let mut calm = sw.unsettled == 0;
+    if calm && arrivals > 0 {
+        let free = sw.shared_size.saturating_sub(shared);
+        for p in sw.port_first..sw.port_first + sw.port_n {
+            let row = &t.ports[p as usize];
+            let most = t.shared[(SHARED_HEADER + p) as usize] + row.arr_bytes;
+            let threshold = free >> row.shift;
+            calm = calm && (most.saturating_sub(reserve) as u64) < threshold;
+            // What is below its headroom is admitted; beyond that a small threshold drops even where nothing is full.
+            calm = calm && (sw.max_wire <= row.headroom || sw.max_wire as u64 + shared <= threshold);
+        }
+    }
+    let row = &mut t.switches[s as usize];
+    row.calm = calm as u32;
+    if calm {
+        if held > row.max_held {
+            row.max_held = held;
+        }
+        if held > buffer {
+            t.shared[SHARED_FLAGS as usize] |= flag::OVER_BUFFER;
+        }
+    } else if pfc {
+        // Each frame follows a charge or a release, by turns: at most two a packet that arrives, and one resume for what was held.
+        let need = 2 * arrivals + sw.port_n;
+        row.need = need;
+        if row.free_n < need {
+            t.shared[SHARED_FLAGS as usize] |= flag::NEEDS_FRAMES;
+        }
+    }
+}

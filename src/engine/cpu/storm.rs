@@ -1,0 +1,79 @@
+//! System `storm`, a row a switch that is not calm: all its ports in time order, by one invocation, because a departure here can
+//! release, pause, resume or drop there at the same instant (twin: `shaders/storm.wgsl`).
+
+use super::egress::{completion, enqueue, idle, keep_orphan, on_frame, start_next};
+use super::forward::{arrival, frame_arrival, gather};
+use super::key::{NO_EVENT, before};
+use super::mmu;
+use crate::columns::{Tables, kind, meta};
+
+/// Processes switch `s` up to `end`.
+pub fn storm(t: &mut Tables, s: u32, end: u64) {
+    let sw = t.switches[s as usize];
+    let ports = sw.port_first..sw.port_first + sw.port_n;
+    for port in ports.clone() {
+        t.ports[port as usize].merged = gather(t, port);
+        t.ports[port as usize].arr_bytes = 0;
+        t.ports[port as usize].arr_n = 0;
+    }
+    loop {
+        let mut next = NO_EVENT;
+        let mut what = 0;
+        let mut which = 0;
+        for port in ports.clone() {
+            let c = completion(t, port);
+            if before(&c, &next) {
+                (next, what, which) = (c, 0, port);
+            }
+            let a = arrival(t, t.ports[port as usize].merged);
+            if before(&a, &next) {
+                (next, what, which) = (a, 1, port);
+            }
+            let f = frame_arrival(t, port);
+            if before(&f, &next) {
+                (next, what, which) = (f, 2, port);
+            }
+        }
+        if next.t >= end {
+            break;
+        }
+        if what == 0 {
+            start_next(t, which, &next, true);
+        } else if what == 1 {
+            let p = t.ports[which as usize].merged;
+            t.ports[which as usize].merged = t.packets[p as usize].next;
+            let pk = &t.packets[p as usize];
+            let (ingress, wire) = (pk.in_port, pk.meta & meta::WIRE_MASK);
+            if !mmu::admit(t, ingress, wire) {
+                drop_packet(t, which, p);
+                continue;
+            }
+            mmu::charge(t, ingress, wire, &next);
+            enqueue(t, which, p, next.t);
+            if idle(t, which, &next) {
+                start_next(t, which, &next, true);
+            }
+        } else {
+            let p = t.ports[which as usize].in_frames;
+            t.ports[which as usize].in_frames = t.packets[p as usize].next;
+            on_frame(t, which, p, &next, true);
+        }
+    }
+    for port in ports {
+        let at = (t.exps[0].end_len + t.exps[0].nic_len + port) as usize;
+        t.clocks[at] = completion(t, port).t;
+    }
+}
+
+/// Drops `p` on its way to egress `port`.
+fn drop_packet(t: &mut Tables, port: u32, p: u32) {
+    let pk = &t.packets[p as usize];
+    let data = (pk.meta >> meta::KIND_SHIFT) & meta::KIND_MASK == kind::DATA;
+    let payload = pk.payload;
+    let row = &mut t.ports[port as usize];
+    row.drops += 1;
+    if data {
+        row.dropped_bytes += payload as u64;
+    }
+    keep_orphan(t, port, p);
+}

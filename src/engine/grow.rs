@@ -1,0 +1,67 @@
+//! Capacity: pools of packets that grow between steps, never inside one.
+
+use crate::columns::{IntVec, NONE, Packet, SHARED_FLAGS, Tables, flag, status};
+
+/// An experiment needs more packets than it may have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("needs {wanted} packets in flight, more than the {limit} that limits.packets_in_flight allows")]
+pub struct TooManyPackets {
+    pub wanted: u64,
+    pub limit: u64,
+}
+
+/// Gives every pool that asked what it needs and as much again as its experiment has, and lets the experiment go on.
+///
+/// PRECONDITION: `t` holds one experiment, stopped with `NEEDS_PACKETS`.
+pub fn grow(t: &mut Tables, limit: u64) -> Result<(), TooManyPackets> {
+    for n in 0..t.nics.len() {
+        let row = &t.nics[n];
+        if row.free_n < row.worst {
+            let add = (2 * row.worst - row.free_n).max(64);
+            let (head, added) = add_records(t, row.free_head, add, limit)?;
+            t.nics[n].free_head = head;
+            t.nics[n].free_n += added;
+        }
+    }
+    for s in 0..t.switches.len() {
+        let row = &t.switches[s];
+        if row.free_n < row.need {
+            let (head, added) = add_records(t, row.free_head, row.need - row.free_n + 64, limit)?;
+            t.switches[s].free_head = head;
+            t.switches[s].free_n += added;
+        }
+    }
+    t.shared[SHARED_FLAGS as usize] &= !(flag::NEEDS_FRAMES | flag::NEEDS_PACKETS);
+    t.exps[0].status = status::RUNNING;
+    Ok(())
+}
+
+/// Appends `add` free records in front of the list `head`.
+fn add_records(t: &mut Tables, head: u32, add: u32, limit: u64) -> Result<(u32, u32), TooManyPackets> {
+    let first = t.packets.len() as u32;
+    let wanted = first as u64 + add as u64;
+    if wanted > limit {
+        return Err(TooManyPackets { wanted, limit });
+    }
+    for k in 0..add {
+        let next = if k + 1 < add { first + k + 1 } else { head };
+        t.packets.push(Packet { next, ..bytemuck::Zeroable::zeroed() });
+    }
+    if !t.ints.is_empty() {
+        t.ints.resize(t.flow_tx.len() + t.packets.len(), IntVec { hop: [0; 5] });
+        t.exps[0].int_len = t.ints.len() as u32;
+    }
+    t.exps[0].packet_len = t.packets.len() as u32;
+    Ok((first, add))
+}
+
+/// Fills the pools before the first step.
+pub fn first_fill(t: &mut Tables, per_nic: &[u32]) {
+    for (n, &count) in per_nic.iter().enumerate() {
+        if count > 0 {
+            let (head, added) = add_records(t, NONE, count, u64::from(u32::MAX)).expect("a first fill is far below the number of indices");
+            t.nics[n].free_head = head;
+            t.nics[n].free_n = added;
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! Running a [`Case`] on the CPU engine and reading its outcome.
+
+use hyperfold::batch::build::{BuildOptions, Built, PacketCase, build};
+use hyperfold::columns::{NEVER, Tables, status};
+use hyperfold::engine::{cpu, grow};
+
+use super::Case;
+
+/// Tables of a case.
+pub fn tables(case: &Case, options: BuildOptions) -> Built {
+    build(&PacketCase {
+        network: &case.network,
+        flows: &case.flows,
+        paths: &case.paths,
+        rtt: &case.rtt,
+        transport: &case.transport,
+        options,
+    })
+    .unwrap_or_else(|e| panic!("{e}"))
+}
+
+/// Runs a built case on the CPU engine until it stops for good; returns its status.
+pub fn run_cpu(t: &mut Tables) -> u32 {
+    loop {
+        cpu::run(t, u32::MAX);
+        if t.exps[0].status != status::NEEDS_PACKETS {
+            return t.exps[0].status;
+        }
+        grow::grow(t, u32::MAX as u64 / 2).unwrap_or_else(|e| panic!("{e}"));
+    }
+}
+
+/// Completion times by flow of the case, ps after the start; `None` for an unfinished flow.
+pub fn fct_ps(built: &Built) -> Vec<Option<u64>> {
+    built
+        .flow_rows
+        .iter()
+        .map(|&row| {
+            let tx = &built.tables.flow_tx[row as usize];
+            (tx.finish != NEVER).then(|| tx.finish - tx.start)
+        })
+        .collect()
+}
+
+/// Data and ACK packets that left a port.
+pub fn packet_hops(t: &Tables) -> u64 {
+    t.nics.iter().map(|n| n.hops).sum::<u64>() + t.ports.iter().map(|p| p.hops).sum::<u64>()
+}
+
+/// Pause frames received, by NICs and ports.
+pub fn pauses(t: &Tables) -> u64 {
+    t.nics.iter().map(|n| n.pauses as u64).sum::<u64>() + t.ports.iter().map(|p| p.pauses as u64).sum::<u64>()
+}

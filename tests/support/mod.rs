@@ -1,0 +1,25 @@
+//! What integration tests share: a case as the engine and the oracle take it, the golden cases, random cases.
+//!
+//! A test binary declares `mod support;` (and `mod oracle;` where it needs the oracle) at its root.
+#![allow(dead_code, reason = "every test binary uses another part of it")]
+
+use hyperfold::routing::FlowPaths;
+use hyperfold::topology::Network;
+use hyperfold::transport::{RttWindow, Transport};
+use hyperfold::workload::Flow;
+
+pub mod engine;
+pub mod golden;
+
+/// One packet-level experiment, resolved: what an engine takes.
+#[derive(Clone, Debug)]
+pub struct Case {
+    pub network: Network,
+    /// In file order; `flows[i].id == i`.
+    pub flows: Vec<Flow>,
+    /// Parallel to `flows`.
+    pub paths: Vec<FlowPaths>,
+    pub transport: Transport,
+    /// Parallel to `flows`.
+    pub rtt: Vec<RttWindow>,
+}
