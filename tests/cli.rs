@@ -41,7 +41,7 @@ fn usage_errors_are_exit_2_and_name_the_option() {
         (&["simulate"], "simulate"),
         (&["run", "s.toml"], "--out"),
         (&["run", "s.toml", "--out", "o", "--engine", "tpu"], "auto, cpu, gpu"),
-        (&["run", "s.toml", "--out", "o", "--shard", "4/4"], "0 to N-1"),
+        (&["run", "s.toml", "--out", "o", "--shard", "4/4"], "0 to N - 1"),
         (&["run", "s.toml", "--out", "o", "--set", "transport.cc"], "KEY=VALUE"),
         (&["run", "s.toml", "--out", "o", "--limit", "0"], "--limit"),
         (&["run", "s.toml", "--out", "o", "--jobs", "0"], "--jobs"),
@@ -81,12 +81,39 @@ fn init_writes_once() {
     let output = hyperfold(root.path(), &["init", "mine.toml"]);
     assert_eq!(code(&output), 0, "{}", stderr(&output));
     assert!(stdout(&output).contains("hyperfold run mine.toml"));
+    let plan = hyperfold(root.path(), &["plan", "mine.toml"]);
+    assert_eq!(code(&plan), 0, "the template is a valid sweep: {}", stderr(&plan));
+    assert!(stdout(&plan).starts_with("experiments: "), "{}", stdout(&plan));
     fs::write(root.path().join("mine.toml"), "edited").unwrap();
     let again = hyperfold(root.path(), &["init", "mine.toml"]);
     assert_eq!(code(&again), 2);
     assert!(stderr(&again).contains("mine.toml: exists already"), "{}", stderr(&again));
     assert_eq!(fs::read_to_string(root.path().join("mine.toml")).unwrap(), "edited");
     assert_eq!(code(&hyperfold(root.path(), &["init", "no/such/folder.toml"])), 2);
+}
+
+const SWEEP: &str = "name = \"s\"\n[base.workload]\nkind = \"traffic\"\npattern = \"ring\"\n[axes]\n\"transport.cc\" = [\"hpcc\", \"dcqcn\", \"none\"]\n\
+                     \"topology.link_gbps\" = [100, 400]\n";
+
+#[test]
+fn plan_says_what_would_run() {
+    let root = tempfile::tempdir().unwrap();
+    fs::write(root.path().join("s.toml"), SWEEP).unwrap();
+    let output = hyperfold(root.path(), &["plan", "s.toml"]);
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    let text = stdout(&output);
+    assert!(text.starts_with("experiments: 6\naxes: transport.cc, topology.link_gbps\nduplicates: 0\n"), "{text}");
+
+    let output = hyperfold(root.path(), &["plan", "s.toml", "--json", "--shard", "1/4", "--set", "topology.link_delay_ns=500"]);
+    let plan: serde_json::Value = serde_json::from_str(&stdout(&output)).expect("one JSON object");
+    assert_eq!((&plan["experiments"], &plan["selected"]), (&6.into(), &2.into()));
+    assert_eq!(fs::read_dir(root.path()).unwrap().count(), 1, "plan writes nothing");
+
+    for bad in [&["--shard", "7/9"][..], &["--set", "transport.cx=1"], &["--set", "transport.payload_bytes=-1"]] {
+        let output = hyperfold(root.path(), &[&["plan", "s.toml"], bad].concat());
+        assert_eq!((code(&output), stdout(&output).as_str()), (2, ""), "{bad:?}");
+        assert!(stderr(&output).contains(bad[1].split('=').next().unwrap()) || stderr(&output).contains("--shard"), "{}", stderr(&output));
+    }
 }
 
 #[test]

@@ -10,15 +10,15 @@ const PEERS: &[(&str, &str)] = &[("sweep", "spec"), ("sweep", "transport"), ("sp
 /// Modules that may import only these, fewer than their layer allows.
 const NARROW: &[(&str, &[&str])] = &[("engine", &["units", "transport", "columns"])];
 
-/// Crates that belong to one module, because they decide what that module is.
-const CRATES: &[(&str, &str)] = &[
-    ("bevy_ecs", "batch"),
-    ("wgpu", "engine"),
-    ("clap", "cli"),
-    ("indicatif", "cli"),
-    ("ctrlc", "cli"),
-    ("anyhow", "cli"),
-    ("parquet", "results"),
+/// Crates that belong to a module, because they decide what that module is. The world is `batch`'s; its components are rows of `columns`.
+const CRATES: &[(&str, &[&str])] = &[
+    ("bevy_ecs", &["batch", "columns"]),
+    ("wgpu", &["engine"]),
+    ("clap", &["cli"]),
+    ("indicatif", &["cli"]),
+    ("ctrlc", &["cli"]),
+    ("anyhow", &["cli"]),
+    ("parquet", &["results"]),
 ];
 
 fn source() -> PathBuf {
@@ -189,9 +189,9 @@ fn modules_import_only_from_layers_above_them() {
 fn crates_stay_in_their_module() {
     let mut wrong = Vec::new();
     for (module, _, shown, code) in files() {
-        for (name, home) in CRATES {
-            if module != *home && code.match_indices(&format!("{name}::")).any(|(at, _)| !code[..at].ends_with([':', '_'])) {
-                wrong.push(format!("src/{shown}: `{name}` belongs to `{home}`"));
+        for (name, homes) in CRATES {
+            if !homes.contains(&module.as_str()) && code.match_indices(&format!("{name}::")).any(|(at, _)| !code[..at].ends_with([':', '_'])) {
+                wrong.push(format!("src/{shown}: `{name}` belongs to {homes:?}"));
             }
         }
     }

@@ -3,11 +3,11 @@
 //! Layer: cli. Parses; decides nothing.
 
 use std::path::PathBuf;
-use std::str::FromStr;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::engine::gpu::DeviceChoice;
+use crate::sweep::Shard;
 
 /// Batch simulator for the networks that train large language models.
 #[derive(Debug, Parser)]
@@ -45,7 +45,7 @@ pub struct SweepArgs {
     /// Only the experiments with exp_id mod N = I
     #[arg(long, value_name = "I/N")]
     pub shard: Option<Shard>,
-    /// Only the first N experiments
+    /// Only the experiments with exp_id below N
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub limit: Option<u64>,
 }
@@ -123,25 +123,6 @@ pub enum EngineChoice {
     Gpu,
 }
 
-/// A share of a sweep: the experiments with `exp_id mod count = index`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Shard {
-    pub index: u64,
-    pub count: u64,
-}
-
-impl FromStr for Shard {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let parsed = text.split_once('/').and_then(|(i, n)| Some((i.trim().parse().ok()?, n.trim().parse().ok()?)));
-        match parsed {
-            Some((index, count)) if index < count => Ok(Shard { index, count }),
-            _ => Err("write I/N with I from 0 to N-1, for example 0/4".into()),
-        }
-    }
-}
-
 fn key_value(text: &str) -> Result<String, String> {
     match text.split_once('=') {
         Some((key, _)) if !key.trim().is_empty() => Ok(text.to_string()),
@@ -157,13 +138,5 @@ mod tests {
     #[test]
     fn the_declaration_is_consistent() {
         Cli::command().debug_assert();
-    }
-
-    #[test]
-    fn shards_are_checked() {
-        assert_eq!("1/4".parse(), Ok(Shard { index: 1, count: 4 }));
-        for bad in ["4/4", "1", "1/0", "-1/4", "a/b", "", "1/4/2"] {
-            assert!(bad.parse::<Shard>().is_err(), "{bad}");
-        }
     }
 }

@@ -38,6 +38,10 @@ pub fn execute<S: Simulator>(args: &RunArgs, simulator: &S, interrupt: &Interrup
     let settings = settings(args, interrupt);
     let (used, engine) = simulator.engine(&sweep, &settings).map_err(CliError::bad_input)?;
 
+    if interrupt.requested() {
+        return Ok(Exit::Interrupted);
+    }
+
     let dir = ResultDir::create(&args.out).map_err(dir_error)?;
     let mut report = Report::open(dir, &planned, &used, &settings, expanding.elapsed().as_secs_f64())?;
     let mut progress = progress::for_terminal(planned.selected.len() as u64, args.quiet);

@@ -179,3 +179,13 @@ fn what_is_refused_leaves_no_folder() {
     assert_eq!(run(&one, root.path(), |a| a.memo = Some("off".into())).0, Exit::Ok);
     assert_eq!(run(&one, root.path(), |_| {}).0, Exit::BadInput, "the folder is in use now");
 }
+
+#[test]
+fn ctrl_c_before_the_first_batch_leaves_no_folder() {
+    let root = tempfile::tempdir().unwrap();
+    let interrupt = Interrupt::default();
+    interrupt.request();
+    let exit = execute(&args(&root.path().join("out")), &Fake { experiments: 1, ..Fake::default() }, &interrupt).unwrap();
+    assert_eq!(exit, Exit::Interrupted);
+    assert!(!root.path().join("out").exists());
+}

@@ -9,8 +9,9 @@ use serde::Serialize;
 use crate::engine::gpu::DeviceChoice;
 use crate::results::manifest::AdapterUsed;
 use crate::results::{Axis, Finished, InputFile, Outputs};
+use crate::sweep::Selection;
 
-use super::args::{EngineChoice, Shard, SweepArgs};
+use super::args::{EngineChoice, SweepArgs};
 use super::exit::CliError;
 use super::interrupt::Interrupt;
 
@@ -20,13 +21,13 @@ pub struct SweepRequest {
     pub path: PathBuf,
     /// `KEY=VALUE`, in the order typed.
     pub set: Vec<String>,
-    pub shard: Option<Shard>,
-    pub limit: Option<u64>,
+    pub selection: Selection,
 }
 
 impl From<&SweepArgs> for SweepRequest {
     fn from(args: &SweepArgs) -> Self {
-        SweepRequest { path: args.sweep.clone(), set: args.set.clone(), shard: args.shard, limit: args.limit }
+        let selection = Selection { limit: args.limit, shard: args.shard };
+        SweepRequest { path: args.sweep.clone(), set: args.set.clone(), selection }
     }
 }
 

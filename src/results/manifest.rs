@@ -2,44 +2,16 @@
 //!
 //! Layer: results. Written when a run starts and again when it ends; not among the deterministic files.
 
-use std::fs::File;
-use std::io::Read;
-use std::path::Path;
-
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 
 use super::{ResultDir, ResultsError};
 
 /// An input file and its contents' hash.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InputFile {
-    /// As the sweep names it.
     pub path: String,
-    pub bytes: u64,
     /// Hexadecimal.
     pub sha256: String,
-}
-
-impl InputFile {
-    /// Hashes a file.
-    ///
-    /// # Errors
-    /// It cannot be read.
-    pub fn read(path: &Path) -> Result<InputFile, ResultsError> {
-        let mut file = File::open(path).map_err(ResultsError::io(path))?;
-        let (mut hash, mut bytes, mut block) = (Sha256::new(), 0, vec![0; 1 << 16]);
-        loop {
-            let n = file.read(&mut block).map_err(ResultsError::io(path))?;
-            if n == 0 {
-                break;
-            }
-            hash.update(&block[..n]);
-            bytes += n as u64;
-        }
-        let sha256 = hash.finalize().iter().map(|b| format!("{b:02x}")).collect();
-        Ok(InputFile { path: path.display().to_string(), bytes, sha256 })
-    }
 }
 
 /// Wall seconds of a run's parts.
@@ -114,22 +86,5 @@ impl Manifest {
         let mut text = serde_json::to_vec_pretty(self).map_err(|source| ResultsError::Json { path, source })?;
         text.push(b'\n');
         dir.replace("manifest.json", &text)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn files_are_hashed_as_sha256sum_does() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("f");
-        std::fs::write(&path, "abc").unwrap();
-        let input = InputFile::read(&path).unwrap();
-        assert_eq!(input.sha256, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
-        assert_eq!(input.bytes, 3);
-        let missing = InputFile::read(&dir.path().join("none")).unwrap_err().to_string();
-        assert!(missing.contains("none"), "{missing}");
     }
 }
