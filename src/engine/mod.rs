@@ -3,6 +3,7 @@
 //! Layer: knows columns and numbers only; no TOML, no topology generator, no entity.
 
 pub mod cpu;
+pub mod gpu;
 pub mod grow;
 
 use std::time::Duration;
