@@ -88,7 +88,7 @@ fn walk(t: &Tables) -> Found {
     let mut found = Found { records: 0, data_bytes: 0, held_by_ingress: vec![0; t.ports.len()] };
     // A list longer than the table would be a cycle; the count of records then tells.
     let most = t.packets.len() as u64;
-    let mut list = |head: u32, queued: bool, travelling: bool, found: &mut Found| {
+    let list = |head: u32, queued: bool, travelling: bool, found: &mut Found| {
         let mut p = head;
         let mut n = 0;
         while p != NONE && n <= most {

@@ -67,6 +67,8 @@ pub struct Prepared {
     pub flows: Vec<FlowInfo>,
     /// Names of links by link end, `a->b`.
     pub network: Network,
+    /// Packet-hops that carrying every packet once takes: what a plan can say of the time.
+    pub packet_hops: u64,
     /// What the user should know about the inputs.
     pub notes: Vec<String>,
 }
@@ -133,8 +135,10 @@ pub fn prepare(config: &Config, exp_id: u32) -> Result<Prepared, PrepareError> {
             row: packet.map(|i| built.flow_rows[i]),
         })
         .collect();
+    let hops = |(f, p): (&Flow, &FlowPaths)| f.bytes.div_ceil(transport.payload as u64) * (p.data[0].len() + p.ack[0].len()) as u64;
+    let packet_hops = packet_flows.iter().zip(&paths).map(hops).sum();
     drop(router);
-    Ok(Prepared { built, flows: infos, network, notes })
+    Ok(Prepared { built, flows: infos, network, packet_hops, notes })
 }
 
 /// Rate of the first host's first link that packets cross.

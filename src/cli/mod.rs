@@ -8,6 +8,8 @@ pub mod bench;
 pub mod doctor;
 pub mod engine_choice;
 pub mod exit;
+pub mod benchmarks;
+pub mod convert;
 pub mod glue;
 pub mod init;
 pub mod interrupt;

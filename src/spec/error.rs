@@ -62,7 +62,8 @@ pub enum SpecError {
 }
 
 /// A value that does not fit together with the rest of a configuration. The caller knows where the key was written.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[error("`{}`: {why}", super::key(*.key).name)]
 pub struct Conflict {
     pub key: super::K,
     pub why: String,
