@@ -1,5 +1,6 @@
 //! The oracle against the golden cases of `../shared`, flow by flow. Skipped, with a printed line, where they are absent.
 
+mod oracle;
 mod support;
 
 use support::golden;
@@ -23,4 +24,20 @@ fn golden_cases_load() {
         }
         assert!(g.fct_seeds.iter().chain(&g.fct_jitter).all(|row| row.len() == n), "{name}");
     }
+}
+
+#[test]
+fn probe() {
+    use oracle::*;
+    let name = std::env::var("CASE").unwrap_or("c1_single_hpcc".into());
+    for name in golden::names().iter().filter(|n| n.contains(&name)) {
+    let g = golden::load(name);
+    for order in [Order::Reference, Order::Lineage] {
+        let start = std::time::Instant::now();
+        let o = simulate(&g.case, order, Opts::default());
+        let err: Vec<i64> = o.finish_ps.iter().zip(&g.fct_ns).zip(&g.case.flows).map(|((f, &w), fl)| {
+            f.map_or(i64::MAX, |f| ((f - fl.start_ps) / 1000) as i64 - w as i64)
+        }).collect();
+        println!("{name} {order:?} max {} pauses {}/{} frames {}/{} hops {}/{} fail {:?} {:?}", err.iter().map(|e| e.abs()).max().unwrap(), o.pfc_pauses, g.pauses, o.pfc_frames, g.pfc_frames, o.packet_hops, g.packet_hops, o.failure, start.elapsed());
+    }}
 }
