@@ -9,6 +9,8 @@ use hyperfold::transport::{RttWindow, Transport};
 use hyperfold::workload::Flow;
 
 pub mod golden;
+pub mod random;
+pub mod table;
 
 /// One packet-level experiment, resolved: what an engine takes.
 #[derive(Clone, Debug)]
