@@ -106,7 +106,7 @@ impl Sim<'_> {
     /// Sets a timer of period `p`, `extra` later the first time.
     fn cc_timer(&mut self, flow: u32, timer: CcTimer, p: u64, extra: u64, generation: u64) {
         let d = u32::try_from(p).unwrap_or(u32::MAX);
-        self.schedule_with([d; 4], self.now + p + extra, Event::CcTimer(flow, timer, generation));
+        self.queue.push([d; 4], self.now + p + extra, Event::CcTimer(flow, timer, generation));
     }
 
     pub(super) fn dcqcn_timer(&mut self, flow: u32, timer: CcTimer, generation: u64) {

@@ -1,12 +1,9 @@
 //! The oracle: an independent event-heap simulator of ARCHITECTURE.md's packet model, small and slow.
 //!
 //! Written from "Semantics of the packet model" alone, sharing only the input types with the engine: one heap, one event at a
-//! time, no steps, no tables. `Order::Lineage` is the order of that document, what the engine must reproduce bit for bit;
-//! `Order::Reference` runs simultaneous events first-scheduled-first, which is what the golden cases did.
+//! time, no steps, no tables. `Order` says how simultaneous events are ordered: as that document says, or as the
+//! reference simulator of the golden cases does.
 #![allow(dead_code, reason = "every test binary uses another part of it")]
-
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 
 use hyperfold::topology::{ArcIdx, NodeKind};
 
@@ -16,20 +13,14 @@ mod arith;
 mod cc;
 mod nic;
 mod port;
+mod queue;
 mod switch;
 
 use nic::{Nic, Receiver, Sender};
 use port::{Item, Port};
+pub use queue::Order;
+use queue::{CcTimer, Event, Lineage, Queue};
 use switch::Mmu;
-
-/// How simultaneous events are ordered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Order {
-    /// By a global scheduling counter, as the reference simulator does.
-    Reference,
-    /// By time, lineage, kind and entity, as ARCHITECTURE.md says.
-    Lineage,
-}
 
 /// When to give up. The default never does.
 #[derive(Clone, Copy, Debug, Default)]
@@ -77,65 +68,9 @@ pub fn simulate(case: &Case, order: Order, opts: Opts) -> Outcome {
     sim.outcome()
 }
 
-/// Times between scheduling and happening: an event's own, its cause's, and so on. ps, saturated.
-type Lineage = [u32; 4];
-
-#[derive(Clone, Copy, Debug)]
-enum Event {
-    Complete(ArcIdx),
-    /// The oldest packet on the arc's wire arrives: so arrivals on a link keep the order they were sent in.
-    Arrive(ArcIdx),
-    /// A NIC's pacing timer; void unless the generation is the current one.
-    Pace(ArcIdx, u64),
-    CcTimer(u32, CcTimer, u64),
-    Rto(u32),
-    Start(u32),
-}
-
-/// DCQCN's timers, in the order they run in where even their lineages tie.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum CcTimer {
-    Increase,
-    Decrease,
-    Alpha,
-}
-
-/// Sorts events: time, then (in lineage order only) the complement of the lineage, kind and entity; then the counter.
-type Key = (u64, u128, u64, u64);
-
-struct Queued {
-    key: Key,
-    lineage: Lineage,
-    event: Event,
-}
-
-impl PartialEq for Queued {
-    fn eq(&self, other: &Self) -> bool {
-        self.key == other.key
-    }
-}
-
-impl Eq for Queued {}
-
-impl PartialOrd for Queued {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Queued {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        self.key.cmp(&other.key)
-    }
-}
-
 struct Sim<'a> {
     case: &'a Case,
-    order: Order,
-    heap: BinaryHeap<Reverse<Queued>>,
-    scheduled: u64,
-    /// Events in the heap other than congestion-control timers, which by themselves never send anything.
-    live: u64,
+    queue: Queue,
     now: u64,
     /// Lineage of the event being handled.
     lineage: Lineage,
@@ -161,10 +96,7 @@ impl<'a> Sim<'a> {
         let net = &case.network;
         let mut sim = Sim {
             case,
-            order,
-            heap: BinaryHeap::new(),
-            scheduled: 0,
-            live: 0,
+            queue: Queue::new(order),
             now: 0,
             lineage: [0; 4],
             failure: None,
@@ -181,22 +113,21 @@ impl<'a> Sim<'a> {
             max_queue_bytes: 0,
         };
         for flow in &case.flows {
-            sim.schedule_with([0; 4], flow.start_ps, Event::Start(flow.id));
+            sim.queue.push([0; 4], flow.start_ps, Event::Start(flow.id));
         }
         sim
     }
 
     fn run(&mut self, opts: Opts) {
-        while self.live > 0 && self.failure.is_none() {
-            let Reverse(next) = self.heap.pop().expect("live events are in the heap");
-            assert!(next.key.0 >= self.now, "time ran backwards");
-            if opts.time_limit_ps.is_some_and(|limit| next.key.0 > limit) {
+        while self.failure.is_none() {
+            let Some(next) = self.queue.pop() else { break };
+            assert!(next.time() >= self.now, "time ran backwards");
+            if opts.time_limit_ps.is_some_and(|limit| next.time() > limit) {
                 self.failure = Some(Failure::TimeLimit);
                 return;
             }
-            self.now = next.key.0;
+            self.now = next.time();
             self.lineage = next.lineage;
-            self.live -= u64::from(!matches!(next.event, Event::CcTimer(..)));
             match next.event {
                 Event::Complete(arc) => {
                     self.ports[arc as usize].busy = false;
@@ -221,29 +152,7 @@ impl<'a> Sim<'a> {
     fn schedule(&mut self, t: u64, event: Event) {
         let c = self.lineage;
         let d0 = u32::try_from(t - self.now).unwrap_or(u32::MAX);
-        self.schedule_with([d0, c[0], c[1], c[2]], t, event);
-    }
-
-    fn schedule_with(&mut self, lineage: Lineage, t: u64, event: Event) {
-        let (kind, entity, sub) = match event {
-            Event::Complete(arc) => (0, arc, 0),
-            // The port it arrives at; links are in the same order at both ends.
-            Event::Arrive(arc) => (1, arc ^ 1, 0),
-            Event::Pace(nic, _) => (2, nic, 0),
-            Event::CcTimer(flow, timer, _) => (3, flow, timer as u64),
-            Event::Rto(flow) => (4, flow, 0),
-            Event::Start(flow) => (5, flow, 0),
-        };
-        self.scheduled += 1;
-        let key = match self.order {
-            Order::Reference => (t, 0, 0, self.scheduled),
-            Order::Lineage => {
-                let d = lineage.iter().fold(0u128, |acc, &d| acc << 32 | d as u128);
-                (t, !d, (kind as u64) << 40 | (entity as u64) << 8 | sub, self.scheduled)
-            }
-        };
-        self.live += u64::from(kind != 3);
-        self.heap.push(Reverse(Queued { key, lineage, event }));
+        self.queue.push([d0, c[0], c[1], c[2]], t, event);
     }
 
     fn arrive(&mut self, arc: ArcIdx) {

@@ -317,7 +317,7 @@ impl Sim<'_> {
         if !sender.deadline_queued {
             sender.deadline_queued = true;
             let t = sender.deadline;
-            self.schedule_with([u32::MAX; 4], t, Event::Rto(flow));
+            self.queue.push([u32::MAX; 4], t, Event::Rto(flow));
         }
     }
 
@@ -330,7 +330,7 @@ impl Sim<'_> {
         if sender.deadline > self.now {
             sender.deadline_queued = true;
             let t = sender.deadline;
-            self.schedule_with([u32::MAX; 4], t, Event::Rto(flow));
+            self.queue.push([u32::MAX; 4], t, Event::Rto(flow));
             return;
         }
         sender.retries += 1;
