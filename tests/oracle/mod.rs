@@ -96,7 +96,7 @@ impl<'a> Sim<'a> {
         let net = &case.network;
         let mut sim = Sim {
             case,
-            queue: Queue::new(order),
+            queue: Queue::new(case, order),
             now: 0,
             lineage: [0; 4],
             failure: None,

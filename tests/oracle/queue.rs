@@ -5,6 +5,8 @@ use std::collections::{BinaryHeap, HashMap};
 
 use hyperfold::topology::ArcIdx;
 
+use super::Case;
+
 /// Times between scheduling and happening: an event's own, its cause's, and so on. ps, saturated.
 pub type Lineage = [u32; 4];
 
@@ -55,8 +57,8 @@ fn who(event: Event) -> Who {
     }
 }
 
-/// The complement of the lineage, so that larger ones sort first.
-type Key = (u64, u128, Who, u64);
+/// Time; the complement of the lineage, so that larger ones sort first; node (events of different nodes do not meet); who; the counter.
+type Key = (u64, u128, u32, Who, u64);
 
 pub struct Queued {
     key: Key,
@@ -92,6 +94,9 @@ impl Ord for Queued {
 
 pub struct Queue {
     order: Order,
+    /// Node of each arc's transmitting port, and of each flow's sender.
+    arc_node: Vec<u32>,
+    flow_node: Vec<u32>,
     heap: BinaryHeap<Reverse<Queued>>,
     scheduled: u64,
     /// Events other than congestion-control timers, which by themselves never send anything.
@@ -102,17 +107,22 @@ pub struct Queue {
 }
 
 impl Queue {
-    pub fn new(order: Order) -> Self {
-        Queue { order, heap: BinaryHeap::new(), scheduled: 0, live: 0, handled: 0, latest: HashMap::new() }
+    pub fn new(case: &Case, order: Order) -> Self {
+        let net = &case.network;
+        let arc_node: Vec<u32> = (0..2 * net.links.len() as ArcIdx).map(|arc| net.arc_from(arc)).collect();
+        let flow_node = case.paths.iter().map(|p| arc_node[p.data[0][0] as usize]).collect();
+        Queue { order, arc_node, flow_node, heap: BinaryHeap::new(), scheduled: 0, live: 0, handled: 0, latest: HashMap::new() }
     }
 
     pub fn push(&mut self, lineage: Lineage, t: u64, event: Event) {
         self.scheduled += 1;
         let key = match self.order {
-            Order::Reference => (t, 0, (0, 0, 0), self.scheduled),
+            Order::Reference => (t, 0, 0, (0, 0, 0), self.scheduled),
             Order::Lineage | Order::Ranked => {
                 let d = lineage.iter().fold(0u128, |acc, &d| acc << 32 | d as u128);
-                (t, !d, who(event), self.scheduled)
+                let who = who(event);
+                let node = if who.0 <= 2 { self.arc_node[who.1 as usize] } else { self.flow_node[who.1 as usize] };
+                (t, !d, node, who, self.scheduled)
             }
         };
         self.live += u64::from(!matches!(event, Event::CcTimer(..)));
@@ -132,26 +142,26 @@ impl Queue {
         Some(next)
     }
 
-    /// Of all events that tie with `next` in time, lineage and kind, the one whose port comes first.
+    /// Of all events of its node that tie with `next` in time, lineage and kind, the one whose port comes first.
     fn first_of_ties(&mut self, next: Queued) -> Queued {
-        let kind = next.key.2.0;
+        let kind = next.key.3.0;
         if kind > 1 {
             return next;
         }
         let mut ties = vec![next];
         while let Some(Reverse(top)) = self.heap.peek() {
-            if (top.key.0, top.key.1, top.key.2.0) != (ties[0].key.0, ties[0].key.1, kind) {
+            if (top.key.0, top.key.1, top.key.2, top.key.3.0) != (ties[0].key.0, ties[0].key.1, ties[0].key.2, kind) {
                 break;
             }
             ties.extend(self.heap.pop().map(|Reverse(q)| q));
         }
-        let rank = |q: &Queued| self.latest.get(&(kind, q.key.2.1)).copied().unwrap_or(0);
+        let rank = |q: &Queued| self.latest.get(&(kind, q.key.3.1)).copied().unwrap_or(0);
         // Ties are in the order of their entities already, and the first of equals is taken.
         let first = (0..ties.len()).min_by_key(|&i| rank(&ties[i])).expect("there is at least `next`");
         let next = ties.swap_remove(first);
         self.heap.extend(ties.into_iter().map(Reverse));
         self.handled += 1;
-        self.latest.insert((kind, next.key.2.1), self.handled);
+        self.latest.insert((kind, next.key.3.1), self.handled);
         next
     }
 }
