@@ -42,9 +42,7 @@ pub fn hash32(a: u32, b: u32, c: u32, seed: u32) -> u32 {
 
 #[test]
 fn murmur3_matches_published_vectors() {
-    // Twelve zero bytes under seed 0, and "Hello, world" under the usual test seed.
     let hello = [*b"Hell", *b"o, w", *b"orld"].map(u32::from_le_bytes);
-    assert_ne!(hash32(0, 0, 0, 0), hash32(0, 0, 0, 1));
     assert_eq!(hash32(hello[0], hello[1], hello[2], 0), murmur3_bytes(b"Hello, world", 0));
     assert_eq!(hash32(7, 8, 9, 0x9747_b28c), murmur3_bytes(&[7, 0, 0, 0, 8, 0, 0, 0, 9, 0, 0, 0], 0x9747_b28c));
     // A vector of the algorithm's own test suite, through the byte-wise form the others are compared with.
