@@ -97,8 +97,6 @@ pub mod qp {
     pub const STARTED: u32 = 2;
     pub const A_SEEN: u32 = 4;
     pub const D_SEEN: u32 = 8;
-    /// HPCC: an INT vector is remembered.
-    pub const HAS_INT: u32 = 16;
     /// DCTCP: congestion window reduced.
     pub const CWR: u32 = 32;
 }

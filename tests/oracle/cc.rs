@@ -5,7 +5,7 @@ use hyperfold::transport::Cc;
 use super::arith::{mul_ceil_q32, mul_div, mul_shr};
 use super::nic::Sender;
 use super::port::{Int, Packet};
-use super::{CcTimer, Event, Sim};
+use super::{CcTimer, Event, Lineage, Sim};
 
 const ONE_Q32: u64 = 1 << 32;
 const ONE_Q48: u64 = 1 << 48;
@@ -106,7 +106,7 @@ impl Sim<'_> {
     /// Sets a timer of period `p`, `extra` later the first time.
     fn cc_timer(&mut self, flow: u32, timer: CcTimer, p: u64, extra: u64, generation: u64) {
         let d = u32::try_from(p).unwrap_or(u32::MAX);
-        self.queue.push([d; 4], self.now + p + extra, Event::CcTimer(flow, timer, generation));
+        self.queue.push(Lineage::periodic(d), self.now + p + extra, Event::CcTimer(flow, timer, generation));
     }
 
     pub(super) fn dcqcn_timer(&mut self, flow: u32, timer: CcTimer, generation: u64) {

@@ -98,7 +98,7 @@ impl<'a> Sim<'a> {
             case,
             queue: Queue::new(case, order),
             now: 0,
-            lineage: [0; 4],
+            lineage: Lineage::of_start(0),
             failure: None,
             ports: port::all(case),
             nics: vec![Nic::default(); 2 * net.links.len()],
@@ -113,7 +113,7 @@ impl<'a> Sim<'a> {
             max_queue_bytes: 0,
         };
         for flow in &case.flows {
-            sim.queue.push([0; 4], flow.start_ps, Event::Start(flow.id));
+            sim.queue.push(Lineage::of_start(flow.id), flow.start_ps, Event::Start(flow.id));
         }
         sim
     }
@@ -150,9 +150,7 @@ impl<'a> Sim<'a> {
 
     /// Schedules `event` for `t`, caused by the event being handled.
     fn schedule(&mut self, t: u64, event: Event) {
-        let c = self.lineage;
-        let d0 = u32::try_from(t - self.now).unwrap_or(u32::MAX);
-        self.queue.push([d0, c[0], c[1], c[2]], t, event);
+        self.queue.push(self.lineage.child(t - self.now), t, event);
     }
 
     fn arrive(&mut self, arc: ArcIdx) {

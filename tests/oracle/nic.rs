@@ -8,7 +8,7 @@ use hyperfold::transport::Transport;
 use super::arith::{hash32, mul_div, tx};
 use super::cc::CcState;
 use super::port::{Int, Item, Kind, Packet};
-use super::{Case, Event, Failure, Sim};
+use super::{Case, Event, Failure, Lineage, Sim};
 
 #[derive(Clone, Debug, Default)]
 pub struct Nic {
@@ -317,7 +317,7 @@ impl Sim<'_> {
         if !sender.deadline_queued {
             sender.deadline_queued = true;
             let t = sender.deadline;
-            self.queue.push([u32::MAX; 4], t, Event::Rto(flow));
+            self.queue.push(Lineage::periodic(u32::MAX), t, Event::Rto(flow));
         }
     }
 
@@ -330,7 +330,7 @@ impl Sim<'_> {
         if sender.deadline > self.now {
             sender.deadline_queued = true;
             let t = sender.deadline;
-            self.queue.push([u32::MAX; 4], t, Event::Rto(flow));
+            self.queue.push(Lineage::periodic(u32::MAX), t, Event::Rto(flow));
             return;
         }
         sender.retries += 1;

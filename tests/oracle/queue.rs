@@ -1,14 +1,78 @@
-//! The event queue: one heap, and the three orders of simultaneous events.
+//! The event queue: one heap, and the two orders of simultaneous events.
 
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap};
+use std::cmp::{Ordering, Reverse};
+use std::collections::BinaryHeap;
 
 use hyperfold::topology::ArcIdx;
 
 use super::Case;
 
-/// Times between scheduling and happening: an event's own, its cause's, and so on. ps, saturated.
-pub type Lineage = [u32; 4];
+/// What an event remembers of its ancestors' ages, as ARCHITECTURE.md tells it: the newest two, and up to two places of the history that differ from
+/// the one two places nearer; and whose start it all goes back to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lineage {
+    newest: [u32; 2],
+    /// Place in the history and the age there, nearest first.
+    changes: [Option<(u32, u32)>; 2],
+    root: u32,
+}
+
+/// A change further back than this is forgotten, and all older ones with it.
+const FARTHEST: u32 = 65_535;
+
+impl Lineage {
+    pub fn of_start(flow: u32) -> Self {
+        Lineage { newest: [0; 2], changes: [None; 2], root: flow }
+    }
+
+    /// Of a timer that has always been there with this period.
+    pub fn periodic(age: u32) -> Self {
+        Lineage { newest: [age; 2], changes: [None; 2], root: 0 }
+    }
+
+    /// Of an event that this one schedules for `ahead` later.
+    pub fn child(&self, ahead: u64) -> Self {
+        let age = u32::try_from(ahead).unwrap_or(u32::MAX);
+        let newest = [age, self.newest[0]];
+        let older = |c: (u32, u32)| (c.0 + 1, c.1);
+        let changes = if age != self.newest[1] {
+            [Some((2, self.newest[1])), self.changes[0].map(older)]
+        } else if self.changes[0].is_some_and(|(place, _)| place - 1 >= FARTHEST) {
+            [None; 2]
+        } else {
+            self.changes.map(|c| c.map(older))
+        };
+        Lineage { newest, changes, root: self.root }
+    }
+
+    /// Ages at the places where either history changes, in order: what decides between two histories.
+    fn compare(&self, other: &Self) -> Ordering {
+        let mut ages = [self.newest, other.newest];
+        // Larger ages were scheduled earlier.
+        for k in 0..2 {
+            let earlier = ages[1][k].cmp(&ages[0][k]);
+            if earlier != Ordering::Equal {
+                return earlier;
+            }
+        }
+        let mut places: Vec<u32> = self.changes.iter().chain(&other.changes).flatten().map(|c| c.0).collect();
+        places.sort_unstable();
+        places.dedup();
+        for place in places {
+            let side = (place % 2) as usize;
+            for (ages, lineage) in ages.iter_mut().zip([self, other]) {
+                if let Some((_, age)) = lineage.changes.iter().flatten().find(|c| c.0 == place) {
+                    ages[side] = *age;
+                }
+            }
+            let earlier = ages[1][side].cmp(&ages[0][side]);
+            if earlier != Ordering::Equal {
+                return earlier;
+            }
+        }
+        self.root.cmp(&other.root)
+    }
+}
 
 /// How simultaneous events are ordered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,9 +81,6 @@ pub enum Order {
     Reference,
     /// By time, lineage, kind and entity, as ARCHITECTURE.md says.
     Lineage,
-    /// The same, but arrivals (and completions) whose lineages tie go in the order in which their ports' latest ones were handled: what
-    /// runs in lock-step for longer than a lineage remembers keeps the order that the lineage once gave it.
-    Ranked,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -57,38 +118,44 @@ fn who(event: Event) -> Who {
     }
 }
 
-/// Time; the complement of the lineage, so that larger ones sort first; node (events of different nodes do not meet); who; the counter.
-type Key = (u64, u128, u32, Who, u64);
+/// Node (events of different nodes do not meet, so any order will do); who; the counter.
+type Rest = (u32, Who, u64);
 
 pub struct Queued {
-    key: Key,
+    t: u64,
+    order: Order,
     pub lineage: Lineage,
+    rest: Rest,
     pub event: Event,
 }
 
 impl Queued {
     pub fn time(&self) -> u64 {
-        self.key.0
+        self.t
     }
 }
 
 impl PartialEq for Queued {
     fn eq(&self, other: &Self) -> bool {
-        self.key == other.key
+        self.cmp(other) == Ordering::Equal
     }
 }
 
 impl Eq for Queued {}
 
 impl PartialOrd for Queued {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
 impl Ord for Queued {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        self.key.cmp(&other.key)
+    fn cmp(&self, other: &Self) -> Ordering {
+        let by_time = self.t.cmp(&other.t);
+        match self.order {
+            Order::Reference => by_time.then(self.rest.2.cmp(&other.rest.2)),
+            Order::Lineage => by_time.then_with(|| self.lineage.compare(&other.lineage)).then_with(|| self.rest.cmp(&other.rest)),
+        }
     }
 }
 
@@ -101,9 +168,6 @@ pub struct Queue {
     scheduled: u64,
     /// Events other than congestion-control timers, which by themselves never send anything.
     live: u64,
-    handled: u64,
-    /// When (by `handled`) the latest arrival at a port, or completion of it, was handled. Only compared within a node.
-    latest: HashMap<(u32, u32), u64>,
 }
 
 impl Queue {
@@ -111,22 +175,15 @@ impl Queue {
         let net = &case.network;
         let arc_node: Vec<u32> = (0..2 * net.links.len() as ArcIdx).map(|arc| net.arc_from(arc)).collect();
         let flow_node = case.paths.iter().map(|p| arc_node[p.data[0][0] as usize]).collect();
-        Queue { order, arc_node, flow_node, heap: BinaryHeap::new(), scheduled: 0, live: 0, handled: 0, latest: HashMap::new() }
+        Queue { order, arc_node, flow_node, heap: BinaryHeap::new(), scheduled: 0, live: 0 }
     }
 
     pub fn push(&mut self, lineage: Lineage, t: u64, event: Event) {
         self.scheduled += 1;
-        let key = match self.order {
-            Order::Reference => (t, 0, 0, (0, 0, 0), self.scheduled),
-            Order::Lineage | Order::Ranked => {
-                let d = lineage.iter().fold(0u128, |acc, &d| acc << 32 | d as u128);
-                let who = who(event);
-                let node = if who.0 <= 2 { self.arc_node[who.1 as usize] } else { self.flow_node[who.1 as usize] };
-                (t, !d, node, who, self.scheduled)
-            }
-        };
+        let who = who(event);
+        let node = if who.0 <= 2 { self.arc_node[who.1 as usize] } else { self.flow_node[who.1 as usize] };
         self.live += u64::from(!matches!(event, Event::CcTimer(..)));
-        self.heap.push(Reverse(Queued { key, lineage, event }));
+        self.heap.push(Reverse(Queued { t, order: self.order, lineage, rest: (node, who, self.scheduled), event }));
     }
 
     /// The next event; `None` once only congestion-control timers are left.
@@ -134,34 +191,8 @@ impl Queue {
         if self.live == 0 {
             return None;
         }
-        let Reverse(mut next) = self.heap.pop()?;
-        if self.order == Order::Ranked {
-            next = self.first_of_ties(next);
-        }
+        let Reverse(next) = self.heap.pop()?;
         self.live -= u64::from(!matches!(next.event, Event::CcTimer(..)));
         Some(next)
-    }
-
-    /// Of all events of its node that tie with `next` in time, lineage and kind, the one whose port comes first.
-    fn first_of_ties(&mut self, next: Queued) -> Queued {
-        let kind = next.key.3.0;
-        if kind > 1 {
-            return next;
-        }
-        let mut ties = vec![next];
-        while let Some(Reverse(top)) = self.heap.peek() {
-            if (top.key.0, top.key.1, top.key.2, top.key.3.0) != (ties[0].key.0, ties[0].key.1, ties[0].key.2, kind) {
-                break;
-            }
-            ties.extend(self.heap.pop().map(|Reverse(q)| q));
-        }
-        let rank = |q: &Queued| self.latest.get(&(kind, q.key.3.1)).copied().unwrap_or(0);
-        // Ties are in the order of their entities already, and the first of equals is taken.
-        let first = (0..ties.len()).min_by_key(|&i| rank(&ties[i])).expect("there is at least `next`");
-        let next = ties.swap_remove(first);
-        self.heap.extend(ties.into_iter().map(Reverse));
-        self.handled += 1;
-        self.latest.insert((kind, next.key.3.1), self.handled);
-        next
     }
 }

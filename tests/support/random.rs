@@ -225,7 +225,8 @@ fn transport(rng: &mut Rng, network: &Network, cc: Cc, clock_ps: u64) -> Transpo
         .max()
         .expect("there is a switch");
     let spare = rng.pick(&[10_000, 50_000, 200_000, 1_000_000, 32 << 20]);
-    let buffer_bytes = if rng.chance(10) { fixed_part / 2 } else { fixed_part + spare };
+    // A smaller buffer than the fixed part is refused before anything runs.
+    let buffer_bytes = if rng.chance(10) { fixed_part } else { fixed_part + spare };
     let k = rng.range(2_000, 150_000);
     let ecn = EcnThresholds {
         kmin_bytes: k,
