@@ -171,6 +171,10 @@ pub fn kick(t: &mut Tables, n: u32, at: &Key) {
     if count == 0 {
         return;
     }
+    // A variable window follows DCQCN's rate, which its timers move unseen.
+    let e = &t.exps[0];
+    let both = mode::WINDOW | mode::VAR_WINDOW;
+    let timers = e.cc == cc::DCQCN && e.modes & both == both;
     let mut idx = row.rr % count;
     let mut found = NONE;
     let mut gone = NONE;
@@ -180,7 +184,11 @@ pub fn kick(t: &mut Tables, n: u32, at: &Key) {
         if idx >= count {
             idx = 0;
         }
-        let tx = &t.flow_tx[t.order[(first + idx) as usize] as usize];
+        let f = t.order[(first + idx) as usize];
+        if timers {
+            dcqcn::advance(t, f, at);
+        }
+        let tx = &t.flow_tx[f as usize];
         let sendable = !paused && tx.snd_nxt < tx.size && (tx.win == 0 || tx.snd_nxt - tx.snd_una < tx.win);
         if sendable && tx.next_avail <= at.t {
             found = idx;
