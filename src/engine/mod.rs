@@ -3,4 +3,5 @@
 //! Layer: knows columns and numbers only; no TOML, no topology generator, no entity.
 
 pub mod cpu;
+pub mod gpu;
 pub mod grow;

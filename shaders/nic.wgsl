@@ -1,0 +1,310 @@
+// System `nic`, a row a NIC with all its queue pairs: arrivals, transmitter, pacing, timeouts and flow starts in time order
+// (twin: `src/engine/cpu/nic.rs`). A NIC is one serial unit: what happens here at one instant depends on the order.
+//
+// Handlers return whether the NIC is to be kicked, and `nic` kicks: so the code of a kick is in the kernel once.
+
+// Processes NIC `n` up to `end`.
+fn nic(n: u32, end: u64) {
+    let row = nic_base + n;
+    loop {
+        let next = next_event(n);
+        if next.t >= end {
+            break;
+        }
+        var go = true;
+        switch next.kind {
+            case EVENT_COMPLETION: {
+                nics[row].busy_until = NEVER;
+            }
+            case EVENT_ARRIVAL: {
+                go = arrive(n, next);
+            }
+            case EVENT_TIMER: {
+                nics[row].timer = NEVER;
+            }
+            case EVENT_RTO: {
+                go = timeout(n, next);
+            }
+            default: {
+                start_flow(n, next);
+            }
+        }
+        if go {
+            kick(n, next);
+        }
+    }
+    let clock = min(min(nics[row].busy_until, nics[row].timer), min(nics[row].rto, nics[row].next_start));
+    clocks[clock_base + exps[exp_row].end_len + n] = clock;
+    if nics[row].free_n < nics[row].worst {
+        set_flag(FLAG_NEEDS_PACKETS);
+    }
+}
+
+// The earliest of what can happen at a NIC.
+fn next_event(n: u32) -> Key {
+    let row = nic_base + n;
+    var next = no_event();
+    if nics[row].busy_until != NEVER {
+        next = Key(nics[row].busy_until, nics[row].busy_d, EVENT_COMPLETION, n);
+    }
+    let head_t = clocks[clock_base + n];
+    if head_t <= next.t && head_t != NEVER {
+        let d = packets[packet_base + wires[wire_base + n].head].d;
+        let arrives = Key(head_t, d, EVENT_ARRIVAL, n);
+        if before(arrives, next) {
+            next = arrives;
+        }
+    }
+    if nics[row].timer <= next.t && nics[row].timer != NEVER {
+        let timer = Key(nics[row].timer, nics[row].timer_d, EVENT_TIMER, n);
+        if before(timer, next) {
+            next = timer;
+        }
+    }
+    if nics[row].rto <= next.t && nics[row].rto != NEVER {
+        // Scheduled longer ago than anything.
+        let oldest = array<u32, 4>(0xffffffffu, 0xffffffffu, 0xffffffffu, 0xffffffffu);
+        let rto = Key(nics[row].rto, oldest, EVENT_RTO, 0u);
+        if before(rto, next) {
+            next = rto;
+        }
+    }
+    if nics[row].next_start <= next.t && nics[row].next_start != NEVER {
+        let start = Key(nics[row].next_start, array<u32, 4>(0u, 0u, 0u, 0u), EVENT_START, 0u);
+        if before(start, next) {
+            next = start;
+        }
+    }
+    return next;
+}
+
+// A packet arrives.
+fn arrive(n: u32, at: Key) -> bool {
+    let p = wire_pop(n);
+    let meta_word = packets[packet_base + p].meta_;
+    let what = packet_kind(meta_word);
+    if what == KIND_DATA {
+        return on_data(n, p, at.t);
+    }
+    if what != KIND_FRAME {
+        on_ack(n, p, at);
+        return true;
+    }
+    let row = nic_base + n;
+    packets[packet_base + p].next = nics[row].orphans;
+    nics[row].orphans = p;
+    set_flag(FLAG_ORPHANS);
+    if (meta_word & META_RESUME) != 0u {
+        nics[row].paused = 0u;
+        return true;
+    }
+    nics[row].paused = 1u;
+    nics[row].pauses += 1u;
+    return false;
+}
+
+// The next flow of the NIC starts: a queue pair is created.
+fn start_flow(n: u32, at: Key) {
+    let row = nic_base + n;
+    let first = nics[row].flow_first;
+    let f = first + nics[row].flow_next;
+    let flow_next = nics[row].flow_next + 1u;
+    nics[row].flow_next = flow_next;
+    order[flow_base + first + nics[row].qp_n] = f;
+    nics[row].qp_n += 1u;
+    if flow_next < nics[row].flow_n {
+        nics[row].next_start = flow_tx[flow_base + first + flow_next].start;
+    } else {
+        nics[row].next_start = NEVER;
+    }
+    create(n, f, at.t);
+}
+
+// Retransmission: the due queue pair with the lowest flow number goes back to what is not acknowledged.
+fn timeout(n: u32, at: Key) -> bool {
+    let row = nic_base + n;
+    let first = flow_base + nics[row].flow_first;
+    let qp_n = nics[row].qp_n;
+    var due = NONE;
+    for (var k = 0u; k < qp_n; k++) {
+        let f = order[first + k];
+        if flow_tx[flow_base + f].rto_at <= at.t {
+            if due == NONE {
+                due = f;
+            } else if flow_tx[flow_base + f].flow_id < flow_tx[flow_base + due].flow_id {
+                due = f;
+            }
+        }
+    }
+    if due != NONE {
+        let tx = flow_base + due;
+        let retries = flow_tx[tx].retries + 1u;
+        flow_tx[tx].retries = retries;
+        flow_tx[tx].snd_nxt = flow_tx[tx].snd_una;
+        flow_tx[tx].rto_at = at.t + exps[exp_row].rto;
+        if retries > exps[exp_row].rto_retries {
+            flow_tx[tx].rto_at = NEVER;
+            set_flag(FLAG_GAVE_UP);
+        }
+    }
+    var least = NEVER;
+    for (var k = 0u; k < qp_n; k++) {
+        least = min(least, flow_tx[flow_base + order[first + k]].rto_at);
+    }
+    nics[row].rto = least;
+    return due != NONE;
+}
+
+// Gives the NIC the chance to send: an ACK first, else the next queue pair in turn that may, else a timer.
+fn kick(n: u32, at: Key) {
+    let row = nic_base + n;
+    if nics[row].busy_until != NEVER {
+        return;
+    }
+    let paused = nics[row].paused != 0u;
+    if nics[row].ack_head != NONE && (has_mode(MODE_ACK_HIGH_PRIO) || !paused) {
+        send_ack(n, at);
+        return;
+    }
+    let first = flow_base + nics[row].flow_first;
+    let count = nics[row].qp_n;
+    if count == 0u {
+        return;
+    }
+    var idx = nics[row].rr % count;
+    var found = NONE;
+    var gone = NONE;
+    var least = NEVER;
+    for (var k = 0u; k < count; k++) {
+        idx += 1u;
+        if idx >= count {
+            idx = 0u;
+        }
+        let tx = flow_base + order[first + idx];
+        var sendable = false;
+        if !paused && flow_tx[tx].snd_nxt < flow_tx[tx].size {
+            let win = flow_tx[tx].win;
+            sendable = win == 0lu || flow_tx[tx].snd_nxt - flow_tx[tx].snd_una < win;
+        }
+        if sendable && flow_tx[tx].next_avail <= at.t {
+            found = idx;
+            break;
+        }
+        if !sendable && (flow_tx[tx].flags & QP_FINISHED) != 0u {
+            gone = min(gone, idx);
+        } else {
+            least = min(least, flow_tx[tx].next_avail);
+        }
+    }
+    if gone != NONE {
+        found = remove_finished(n, gone, found);
+    }
+    if found != NONE {
+        nics[row].rr = found;
+        send_data(n, order[first + found], at);
+        return;
+    }
+    if least != NEVER && least > at.t && nics[row].timer == NEVER {
+        nics[row].timer = least;
+        nics[row].timer_d = lineage(least - at.t, at.d);
+    }
+}
+
+// Removes the finished queue pairs from index `gone` on; returns where the one at `found` went.
+fn remove_finished(n: u32, gone: u32, found: u32) -> u32 {
+    let row = nic_base + n;
+    let first = flow_base + nics[row].flow_first;
+    let count = nics[row].qp_n;
+    var moved = found;
+    var to = gone;
+    for (var k = gone + 1u; k < count; k++) {
+        let f = order[first + k];
+        if (flow_tx[flow_base + f].flags & QP_FINISHED) == 0u {
+            if k == found {
+                moved = to;
+            }
+            order[first + to] = f;
+            to += 1u;
+        }
+    }
+    nics[row].qp_n = to;
+    return moved;
+}
+
+fn send_ack(n: u32, at: Key) {
+    let row = nic_base + n;
+    let p = nics[row].ack_head;
+    let next = packets[packet_base + p].next;
+    nics[row].ack_head = next;
+    if next == NONE {
+        nics[row].ack_tail = NONE;
+    }
+    nic_transmit(n, p, nics[row].tx_ack, at);
+}
+
+// Sends the next packet of queue pair `f`.
+fn send_data(n: u32, f: u32, at: Key) {
+    if exps[exp_row].cc == CC_DCQCN {
+        dcqcn_advance(f, at);
+    }
+    let row = nic_base + n;
+    let p = nics[row].free_head;
+    if p == NONE {
+        set_flag(FLAG_POOL_DRY);
+        return;
+    }
+    let pk = packet_base + p;
+    let tx = flow_base + f;
+    nics[row].free_head = packets[pk].next;
+    nics[row].free_n -= 1u;
+    let snd_nxt = flow_tx[tx].snd_nxt;
+    let full_payload = exps[exp_row].payload;
+    let payload = u32(min(flow_tx[tx].size - snd_nxt, u64(full_payload)));
+    let wire = payload + exps[exp_row].data_overhead;
+    let clock = u64(exps[exp_row].clock_ps);
+    var x = nics[row].tx_full;
+    if payload != full_payload {
+        x = tx_time(wire, nics[row].rate, clock);
+    }
+    var gap = x;
+    if has_mode(MODE_RATE_BOUND) && flow_tx[tx].rate != nics[row].rate {
+        gap = tx_time(wire, flow_tx[tx].rate, clock);
+    }
+    packets[pk].flow = f;
+    packets[pk].seq = snd_nxt;
+    packets[pk].ts = at.t;
+    packets[pk].payload = payload;
+    packets[pk].meta_ = wire | (KIND_DATA << META_KIND_SHIFT);
+    packets[pk].in_port = NONE;
+    var path = flow_tx[tx].path_first;
+    let n_paths = flow_tx[tx].n_paths;
+    if n_paths > 1u {
+        let draw = hash32(flow_tx[tx].flow_id, flow_tx[tx].n_sent, 0u, exps[exp_row].routing_seed);
+        path += draw % n_paths * flow_tx[tx].path_len;
+    }
+    packets[pk].path = path;
+    flow_tx[tx].n_sent += 1u;
+    if snd_nxt == flow_tx[tx].snd_una {
+        let rto_at = at.t + exps[exp_row].rto;
+        flow_tx[tx].rto_at = rto_at;
+        nics[row].rto = min(nics[row].rto, rto_at);
+    }
+    flow_tx[tx].snd_nxt = snd_nxt + u64(payload);
+    flow_tx[tx].sent_bytes += u64(payload);
+    flow_tx[tx].last_wire = wire;
+    flow_tx[tx].next_avail = at.t + gap;
+    nic_transmit(n, p, x, at);
+}
+
+// Puts `p` on the NIC's wire.
+fn nic_transmit(n: u32, p: u32, x: u64, at: Key) {
+    let row = nic_base + n;
+    nics[row].busy_until = at.t + x;
+    nics[row].busy_d = lineage(x, at.d);
+    nics[row].hops += 1lu;
+    nics[row].tx_bytes += u64(packets[packet_base + p].meta_ & META_WIRE_MASK);
+    let delay = nics[row].delay;
+    packets[packet_base + p].t = at.t + x + delay;
+    packets[packet_base + p].d = lineage(x + delay, at.d);
+    wire_push(nics[row].peer, p);
+}

@@ -1,0 +1,78 @@
+// System `storm`, a row a switch that is not calm: all its ports in time order, by one invocation, because a departure here can
+// release, pause, resume or drop there at the same instant (twin: `src/engine/cpu/storm.rs`).
+
+// Processes switch `s` up to `end`.
+fn storm(s: u32, end: u64) {
+    let sw = switch_base + s;
+    let port_first = switches[sw].port_first;
+    let port_end = port_first + switches[sw].port_n;
+    for (var port = port_first; port < port_end; port++) {
+        ports[port_base + port].merged = gather(port);
+        ports[port_base + port].arr_bytes = 0u;
+        ports[port_base + port].arr_n = 0u;
+    }
+    loop {
+        var next = no_event();
+        var what = 0u;
+        var which = 0u;
+        for (var port = port_first; port < port_end; port++) {
+            let c = completion(port);
+            if before(c, next) {
+                next = c;
+                what = 0u;
+                which = port;
+            }
+            let a = arrival(ports[port_base + port].merged);
+            if before(a, next) {
+                next = a;
+                what = 1u;
+                which = port;
+            }
+            let f = frame_arrival(port);
+            if before(f, next) {
+                next = f;
+                what = 2u;
+                which = port;
+            }
+        }
+        if next.t >= end {
+            break;
+        }
+        let row = port_base + which;
+        var start = true;
+        if what == 1u {
+            let p = ports[row].merged;
+            ports[row].merged = packets[packet_base + p].next;
+            let ingress = packets[packet_base + p].in_port;
+            let wire = packets[packet_base + p].meta_ & META_WIRE_MASK;
+            if !admit(ingress, wire) {
+                drop_packet(which, p);
+                continue;
+            }
+            charge(ingress, wire, next);
+            enqueue(which, p, next.t);
+            start = idle(which, next);
+        } else if what == 2u {
+            let p = ports[row].in_frames;
+            ports[row].in_frames = packets[packet_base + p].next;
+            start = on_frame(which, p, next);
+        }
+        if start {
+            start_next(which, next, true);
+        }
+    }
+    for (var port = port_first; port < port_end; port++) {
+        clocks[own_clock(port)] = completion(port).t;
+    }
+}
+
+// Drops `p` on its way to egress `port`.
+fn drop_packet(port: u32, p: u32) {
+    let row = port_base + port;
+    let data = packet_kind(packets[packet_base + p].meta_) == KIND_DATA;
+    ports[row].drops += 1u;
+    if data {
+        ports[row].dropped_bytes += u64(packets[packet_base + p].payload);
+    }
+    keep_orphan(port, p);
+}
