@@ -2,4 +2,13 @@
 //!
 //! Layer: engine. Knows nothing of sweeps, topologies or workloads.
 
+pub mod faults;
+pub mod host;
+pub mod kernels;
+pub mod pack;
+pub mod resident;
 pub mod source;
+
+pub use faults::RunError;
+pub use host::{ExperimentError, GpuEngine, Mode, Progress, Report};
+pub use kernels::Kernel;
