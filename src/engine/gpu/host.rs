@@ -181,7 +181,7 @@ impl GpuEngine {
             let mut all = pack::pack(fitting.iter().map(|&p| &experiments[p]));
             let resident =
                 Resident::upload(&self.device, &self.queue, &self.faults, self.kernels.group_layout(), &all)?;
-            let pause = self.dispatch_until_pause(&resident, &all, batch, &others, report, go_on)?;
+            let pause = self.dispatch_until_pause(&resident, batch, &others, report, go_on)?;
             resident.download(&self.device, &self.queue, &self.faults, &mut all)?;
             for (row, &p) in fitting.iter().enumerate() {
                 pack::unpack(&all, row, &mut experiments[p]);
@@ -231,13 +231,12 @@ impl GpuEngine {
     fn dispatch_until_pause(
         &mut self,
         resident: &Resident,
-        all: &Tables,
         batch: &Batch,
         others: &Others,
         report: &mut Report,
         go_on: &mut dyn FnMut(&Progress) -> bool,
     ) -> Result<Pause, RunError> {
-        let mut running: Vec<u32> = (0..all.exps.len() as u32).collect();
+        let mut running: Vec<u32> = (0..resident.exps().len() as u32).collect();
         loop {
             let steps = self.steps[batch.mode as usize];
             resident.set_control(&self.queue, steps, &running);
@@ -255,7 +254,7 @@ impl GpuEngine {
                     let mut pass = begin(&mut encoder, resident);
                     for _ in 0..steps {
                         for kernel in SYSTEMS {
-                            self.dispatch_system(&mut pass, kernel, &all.exps, &running);
+                            self.dispatch_system(&mut pass, kernel, resident.exps(), &running);
                         }
                     }
                 }
@@ -317,21 +316,25 @@ impl GpuEngine {
         Resident::upload(&self.device, &self.queue, &self.faults, self.kernels.group_layout(), all)
     }
 
-    /// Runs one system of one step over all experiments of `all` that run, and reads every table back.
+    /// Runs one system of one step over all experiments of `resident` that run, and reads every table back into `all`, if wanted.
     ///
     /// # Errors
     /// As [`GpuEngine::run`].
-    pub fn run_system(&mut self, resident: &Resident, kernel: Kernel, all: &mut Tables) -> Result<(), RunError> {
+    pub fn run_system(&mut self, resident: &Resident, kernel: Kernel, all: Option<&mut Tables>) -> Result<(), RunError> {
         self.kernels.prepare(&self.device, &self.faults, kernel)?;
-        let rows: Vec<u32> = (0..all.exps.len() as u32).collect();
+        let exps = resident.exps();
+        let rows: Vec<u32> = (0..exps.len() as u32).collect();
         resident.set_control(&self.queue, 1, &rows);
         let mut encoder = self.device.create_command_encoder(&wgpu::CommandEncoderDescriptor { label: Some(kernel.entry()) });
         {
             let mut pass = begin(&mut encoder, resident);
-            self.dispatch_system(&mut pass, kernel, &all.exps, &rows);
+            self.dispatch_system(&mut pass, kernel, exps, &rows);
         }
         self.queue.submit([encoder.finish()]);
-        resident.download(&self.device, &self.queue, &self.faults, all)
+        match all {
+            Some(all) => resident.download(&self.device, &self.queue, &self.faults, all),
+            None => Ok(()),
+        }
     }
 }
 

@@ -38,7 +38,8 @@ pub struct Resident {
     /// Mappable; large enough for the headers and for a chunk of everything.
     staging: wgpu::Buffer,
     bytes: [u64; N_TABLES],
-    n_exps: usize,
+    /// Headers as they were uploaded: bases and lengths.
+    exps: Vec<Exp>,
 }
 
 impl Resident {
@@ -84,7 +85,12 @@ impl Resident {
             .collect();
         let group = device.create_bind_group(&wgpu::BindGroupDescriptor { label: Some("tables"), layout, entries: &entries });
         faults.check()?;
-        Ok(Resident { buffers, control, group, staging, bytes, n_exps: t.exps.len() })
+        Ok(Resident { buffers, control, group, staging, bytes, exps: t.exps.clone() })
+    }
+
+    /// The experiments' headers as they were uploaded: bases and lengths still hold, where they stand does not.
+    pub fn exps(&self) -> &[Exp] {
+        &self.exps
     }
 
     /// The bind group of all tables.
@@ -112,7 +118,7 @@ impl Resident {
     ) -> Result<Vec<Exp>, RunError> {
         encoder.copy_buffer_to_buffer(&self.buffers[0], 0, &self.staging, 0, self.bytes[0]);
         queue.submit([encoder.finish()]);
-        let mut exps = Vec::with_capacity(self.n_exps);
+        let mut exps = Vec::with_capacity(self.exps.len());
         faults.read(device, &self.staging, self.bytes[0], |bytes| exps = bytemuck::pod_collect_to_vec(bytes))?;
         Ok(exps)
     }
