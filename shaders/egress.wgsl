@@ -69,19 +69,33 @@ fn enqueue(port: u32, p: u32, now: u64) {
 }
 
 // Starts the next transmission of an idle port, caused by `at`: a pause frame, else the head of the queue, else nothing.
+//
+// The twin transmits in two places; here both meet in one, because every copy of a transmission costs compile time.
 fn start_next(port: u32, at: Key, in_storm: bool) {
     let row = port_base + port;
+    var p: u32;
     if ports[row].frame_head != NONE {
-        start_frame(port, at);
+        p = start_frame(port);
     } else if ports[row].q_head != NONE && ports[row].paused == 0u {
-        start_head(port, at, in_storm);
+        p = start_head(port, at, in_storm);
     } else {
         ports[row].busy = 0u;
+        return;
     }
+    let wire = packets[packet_base + p].meta_ & META_WIRE_MASK;
+    var x: u64;
+    if wire == exps[exp_row].payload + exps[exp_row].data_overhead {
+        x = ports[row].tx_full;
+    } else if wire == exps[exp_row].ack_bytes {
+        x = ports[row].tx_ack;
+    } else {
+        x = tx_time(wire, ports[row].rate, u64(exps[exp_row].clock_ps));
+    }
+    port_transmit(port, p, wire, x, at);
 }
 
-// Sends the first waiting pause frame.
-fn start_frame(port: u32, at: Key) {
+// Takes the first waiting pause frame, to be sent.
+fn start_frame(port: u32) -> u32 {
     let row = port_base + port;
     let p = ports[row].frame_head;
     let next = packets[packet_base + p].next;
@@ -90,11 +104,11 @@ fn start_frame(port: u32, at: Key) {
         ports[row].frame_tail = NONE;
     }
     ports[row].frames -= 1u;
-    port_transmit(port, p, FRAME_BYTES, tx_time(FRAME_BYTES, ports[row].rate, u64(exps[exp_row].clock_ps)), at);
+    return p;
 }
 
-// Sends the head of the queue: counters, mark, resume test, telemetry, wire, in the reference's order.
-fn start_head(port: u32, at: Key, in_storm: bool) {
+// Takes the head of the queue, to be sent: counters, mark, resume test, telemetry, in the reference's order.
+fn start_head(port: u32, at: Key, in_storm: bool) -> u32 {
     integrate(port, at.t);
     let row = port_base + port;
     let p = ports[row].q_head;
@@ -123,21 +137,13 @@ fn start_head(port: u32, at: Key, in_storm: bool) {
         }
     }
     if in_storm {
-        resume_test(in_port, port, at);
+        resume_test(in_port, port);
     }
     if data && exps[exp_row].cc == CC_HPCC {
         push_int(port, p, at.t);
     }
-    var x: u64;
-    if wire == exps[exp_row].payload + exps[exp_row].data_overhead {
-        x = ports[row].tx_full;
-    } else if wire == exps[exp_row].ack_bytes {
-        x = ports[row].tx_ack;
-    } else {
-        x = tx_time(wire, ports[row].rate, u64(exps[exp_row].clock_ps));
-    }
     ports[row].hops += 1lu;
-    port_transmit(port, p, wire, x, at);
+    return p;
 }
 
 // The marking test of a queue `q > kmin`: certain above `kmax`, else a draw.

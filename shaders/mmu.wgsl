@@ -1,4 +1,9 @@
 // The shared buffer of a switch, exactly, event by event; only `storm` needs it (twin: `src/engine/cpu/mmu.rs`).
+//
+// The twin sends a pause frame where it queues it. Here `storm` does, in the same order, so that the code of a transmission is in
+// the kernel once: these say which port has one to send.
+var<private> pause_port: u32;
+var<private> resume_port: u32;
 
 // What port `i` occupies of the shared part of the buffer.
 fn shared_of(port: u32) -> u32 {
@@ -33,7 +38,7 @@ fn admit(port: u32, x: u32) -> bool {
 }
 
 // Charges `x` bytes to ingress `port`, then pauses its peer if that is due.
-fn charge(port: u32, x: u32, at: Key) {
+fn charge(port: u32, x: u32) {
     let row = port_base + port;
     let sw = switch_base + ports[row].switch_idx;
     let reserve = exps[exp_row].reserve;
@@ -57,7 +62,8 @@ fn charge(port: u32, x: u32, at: Key) {
             switches[sw].unsettled += 1u;
         }
         ports[row].pausing = 1u;
-        queue_frame(port, 0u, at);
+        push_frame(port, 0u);
+        pause_port = port;
     }
 }
 
@@ -90,7 +96,7 @@ fn release(port: u32, x: u32) {
 }
 
 // After a packet that came in by `port` left through `egress`: resumes the peer of `port` if that is due.
-fn resume_test(port: u32, egress: u32, at: Key) {
+fn resume_test(port: u32, egress: u32) {
     let row = port_base + port;
     if ports[row].pausing == 0u || ports[row].hr != 0u {
         return;
@@ -101,21 +107,10 @@ fn resume_test(port: u32, egress: u32, at: Key) {
     if mine == 0lu || mine + u64(exps[exp_row].resume_offset) <= threshold(sw, port, used) {
         switches[sw].unsettled -= 1u;
         ports[row].pausing = 0u;
-        if port == egress {
-            // Its transmitter is being loaded at this very moment: the frame goes next.
-            push_frame(port, META_RESUME);
-        } else {
-            queue_frame(port, META_RESUME, at);
-        }
-    }
-}
-
-// Queues a frame at `port` and sends it at once if the transmitter is free.
-fn queue_frame(port: u32, resume: u32, at: Key) {
-    push_frame(port, resume);
-    if idle(port, at) {
-        if ports[port_base + port].frame_head != NONE {
-            start_frame(port, at);
+        push_frame(port, META_RESUME);
+        // If it is the egress itself, its transmitter is being loaded at this very moment: the frame goes next.
+        if port != egress {
+            resume_port = port;
         }
     }
 }

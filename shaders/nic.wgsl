@@ -6,13 +6,13 @@
 // Processes NIC `n` up to `end`.
 fn nic(n: u32, end: u64) {
     let row = nic_base + n;
+    window_due[DUE_SEND] = NONE;
     loop {
         let next = next_event(n);
-        if next.t >= end {
-            break;
-        }
+        let over = next.t >= end;
         var go = true;
-        switch next.kind {
+        window_due[DUE_EVENT] = NONE;
+        switch select(next.kind, EVENT_NONE, over) {
             case EVENT_COMPLETION: {
                 nics[row].busy_until = NEVER;
             }
@@ -25,9 +25,20 @@ fn nic(n: u32, end: u64) {
             case EVENT_RTO: {
                 go = timeout(n, next);
             }
-            default: {
+            case EVENT_START: {
                 start_flow(n, next);
             }
+            default: {
+            }
+        }
+        for (var due = 0u; due < 2u; due++) {
+            if window_due[due] != NONE {
+                set_window(n, window_due[due]);
+            }
+        }
+        window_due[DUE_SEND] = NONE;
+        if over {
+            break;
         }
         if go {
             kick(n, next);
@@ -155,21 +166,40 @@ fn timeout(n: u32, at: Key) -> bool {
     return due != NONE;
 }
 
+// What a NIC sends next: a packet, or none, and the time that takes.
+struct Sending {
+    p: u32,
+    x: u64,
+}
+
 // Gives the NIC the chance to send: an ACK first, else the next queue pair in turn that may, else a timer.
 fn kick(n: u32, at: Key) {
     let row = nic_base + n;
     if nics[row].busy_until != NEVER {
         return;
     }
+    var sending = Sending(NONE, 0lu);
     let paused = nics[row].paused != 0u;
     if nics[row].ack_head != NONE && (has_mode(MODE_ACK_HIGH_PRIO) || !paused) {
-        send_ack(n, at);
-        return;
+        sending = send_ack(n);
+    } else {
+        let f = next_queue_pair(n, paused, at);
+        if f != NONE {
+            sending = send_data(n, f, at);
+        }
     }
+    if sending.p != NONE {
+        nic_transmit(n, sending.p, sending.x, at);
+    }
+}
+
+// The queue pair whose turn it is; if there is none, the timer is set.
+fn next_queue_pair(n: u32, paused: bool, at: Key) -> u32 {
+    let row = nic_base + n;
     let first = flow_base + nics[row].flow_first;
     let count = nics[row].qp_n;
     if count == 0u {
-        return;
+        return NONE;
     }
     var idx = nics[row].rr % count;
     var found = NONE;
@@ -186,14 +216,15 @@ fn kick(n: u32, at: Key) {
             let win = flow_tx[tx].win;
             sendable = win == 0lu || flow_tx[tx].snd_nxt - flow_tx[tx].snd_una < win;
         }
-        if sendable && flow_tx[tx].next_avail <= at.t {
+        let next_avail = flow_tx[tx].next_avail;
+        if sendable && next_avail <= at.t {
             found = idx;
             break;
         }
         if !sendable && (flow_tx[tx].flags & QP_FINISHED) != 0u {
             gone = min(gone, idx);
         } else {
-            least = min(least, flow_tx[tx].next_avail);
+            least = min(least, next_avail);
         }
     }
     if gone != NONE {
@@ -201,13 +232,13 @@ fn kick(n: u32, at: Key) {
     }
     if found != NONE {
         nics[row].rr = found;
-        send_data(n, order[first + found], at);
-        return;
+        return order[first + found];
     }
     if least != NEVER && least > at.t && nics[row].timer == NEVER {
         nics[row].timer = least;
         nics[row].timer_d = lineage(least - at.t, at.d);
     }
+    return NONE;
 }
 
 // Removes the finished queue pairs from index `gone` on; returns where the one at `found` went.
@@ -231,7 +262,7 @@ fn remove_finished(n: u32, gone: u32, found: u32) -> u32 {
     return moved;
 }
 
-fn send_ack(n: u32, at: Key) {
+fn send_ack(n: u32) -> Sending {
     let row = nic_base + n;
     let p = nics[row].ack_head;
     let next = packets[packet_base + p].next;
@@ -239,19 +270,19 @@ fn send_ack(n: u32, at: Key) {
     if next == NONE {
         nics[row].ack_tail = NONE;
     }
-    nic_transmit(n, p, nics[row].tx_ack, at);
+    return Sending(p, nics[row].tx_ack);
 }
 
-// Sends the next packet of queue pair `f`.
-fn send_data(n: u32, f: u32, at: Key) {
+// Makes the next packet of queue pair `f`.
+fn send_data(n: u32, f: u32, at: Key) -> Sending {
     if exps[exp_row].cc == CC_DCQCN {
-        dcqcn_advance(f, at);
+        dcqcn_advance(f, at, DUE_SEND);
     }
     let row = nic_base + n;
     let p = nics[row].free_head;
     if p == NONE {
         set_flag(FLAG_POOL_DRY);
-        return;
+        return Sending(NONE, 0lu);
     }
     let pk = packet_base + p;
     let tx = flow_base + f;
@@ -293,7 +324,7 @@ fn send_data(n: u32, f: u32, at: Key) {
     flow_tx[tx].sent_bytes += u64(payload);
     flow_tx[tx].last_wire = wire;
     flow_tx[tx].next_avail = at.t + gap;
-    nic_transmit(n, p, x, at);
+    return Sending(p, x);
 }
 
 // Puts `p` on the NIC's wire.

@@ -18,19 +18,30 @@ fn create(n: u32, f: u32, now: u64) {
     flow_tx[tx].t_dec = NEVER;
     flow_tx[tx].t_inc = NEVER;
     flow_tx[tx].rto_at = NEVER;
-    set_rate(f, line, line);
+    set_rate(f, line, DUE_EVENT);
 }
 
-// Sets the rate and the window that follows from it.
-fn set_rate(f: u32, rate: u64, line: u64) {
+// Queue pairs whose rate has changed and whose window is still to follow: by an arrival or a start, and by a send. `nic` settles
+// them before anything looks at a window. The twin does it at once; here it is in the kernel once.
+var<private> window_due: array<u32, 2>;
+const DUE_EVENT: u32 = 0u;
+const DUE_SEND: u32 = 1u;
+
+// Sets the rate. The window follows.
+fn set_rate(f: u32, rate: u64, due: u32) {
+    flow_tx[flow_base + f].rate = rate;
+    window_due[due] = f;
+}
+
+// Sets the window that follows from the rate of `f`, a queue pair of NIC `n`.
+fn set_window(n: u32, f: u32) {
     let tx = flow_base + f;
-    flow_tx[tx].rate = rate;
     if !has_mode(MODE_WINDOW) {
         flow_tx[tx].win = 0lu;
     } else if !has_mode(MODE_VAR_WINDOW) {
         flow_tx[tx].win = flow_tx[tx].window;
     } else {
-        flow_tx[tx].win = max(mul_div(flow_tx[tx].window, rate, line), 1lu);
+        flow_tx[tx].win = max(mul_div(flow_tx[tx].window, flow_tx[tx].rate, nics[nic_base + n].rate), 1lu);
     }
 }
 

@@ -39,7 +39,9 @@ fn storm(s: u32, end: u64) {
             break;
         }
         let row = port_base + which;
-        var start = true;
+        var start = what == 0u;
+        pause_port = NONE;
+        resume_port = NONE;
         if what == 1u {
             let p = ports[row].merged;
             ports[row].merged = packets[packet_base + p].next;
@@ -49,16 +51,33 @@ fn storm(s: u32, end: u64) {
                 drop_packet(which, p);
                 continue;
             }
-            charge(ingress, wire, next);
+            charge(ingress, wire);
             enqueue(which, p, next.t);
-            start = idle(which, next);
         } else if what == 2u {
             let p = ports[row].in_frames;
             ports[row].in_frames = packets[packet_base + p].next;
             start = on_frame(which, p, next);
         }
-        if start {
-            start_next(which, next, true);
+        // The pause frame that the charge has queued, then the port itself, then the resume frame that its departure has queued.
+        for (var turn = 0u; turn < 3u; turn++) {
+            var port = which;
+            if turn == 0u {
+                port = pause_port;
+            } else if turn == 2u {
+                port = resume_port;
+            }
+            if port == NONE {
+                continue;
+            }
+            if turn != 1u || what == 1u {
+                start = idle(port, next);
+                if turn != 1u {
+                    start = start && ports[port_base + port].frame_head != NONE;
+                }
+            }
+            if start {
+                start_next(port, next, true);
+            }
         }
     }
     for (var port = port_first; port < port_end; port++) {

@@ -11,7 +11,7 @@ mod small;
 use hyperfold::batch::build::BuildOptions;
 use hyperfold::columns::{SHARED_FLAGS, Tables, flag, status};
 use hyperfold::engine::cpu::{self, advance};
-use hyperfold::engine::gpu::{GpuEngine, Kernel, pack};
+use hyperfold::engine::gpu::{GpuEngine, Kernel, Mode, pack};
 use hyperfold::engine::grow;
 use support::golden;
 
@@ -84,7 +84,6 @@ fn parity(engine: &mut GpuEngine, experiments: &mut Named, steps: u32) {
 
 #[test]
 fn small_networks() {
-    let mut engine = gpu::engine();
     let mut experiments: Named = small::all()
         .into_iter()
         .enumerate()
@@ -93,22 +92,22 @@ fn small_networks() {
             (name.to_string(), support::engine::tables(&case, options).tables)
         })
         .collect();
-    parity(&mut engine, &mut experiments, 300);
+    parity(&mut gpu::shared(), &mut experiments, 450);
     let sum = |count: fn(&Tables) -> u64| experiments.iter().map(|e| count(&e.1)).sum::<u64>();
     // What the cases are for has happened.
     assert!(sum(support::engine::pauses) > 0, "no pause");
     assert!(sum(|t| t.ports.iter().map(|p| u64::from(p.drops)).sum()) > 0, "no drop");
     assert!(sum(|t| t.ports.iter().map(|p| p.marks).sum()) > 0, "no mark");
-    assert!(sum(|t| t.flow_tx.iter().filter(|f| f.flags & 1 != 0).count() as u64) > 30, "few flows finished");
+    assert!(sum(|t| t.flow_tx.iter().filter(|f| f.flags & 1 != 0).count() as u64) > 40, "few flows finished");
 }
 
 #[test]
 fn golden_cases() {
     let wanted = [
-        "c2_incast4_1M_dcqcnstep",
-        "c2_incast4_1M_hpcc",
-        "c2_incast4_1M_dctcp",
-        "c2_incast4_1M_timely",
+        "c2s_incast4_1M_dcqcnstep",
+        "c2s_incast4_1M_hpcc",
+        "c2s_incast4_1M_dctcp",
+        "c2s_incast4_1M_timely",
         "c5_pfc_victim_dcqcnstep",
     ];
     let names = golden::names();
@@ -121,5 +120,17 @@ fn golden_cases() {
         return;
     }
     assert_eq!(experiments.len(), wanted.len(), "{names:?}");
-    parity(&mut gpu::engine(), &mut experiments, 120);
+    parity(&mut gpu::shared(), &mut experiments, 100);
+}
+
+#[test]
+fn runs_by_system_end_as_on_the_cpu() {
+    let short = ["dcqcn", "dctcp", "pauses"];
+    let (names, mut before): (Vec<_>, Vec<_>) = small::tables().into_iter().filter(|(name, _)| short.contains(name)).unzip();
+    small::starve(&mut before[1]);
+    let want = small::on_cpu(&before);
+    let mut got = before;
+    let report = gpu::shared().run(&mut got, Mode::PerSystem, 1 << 20, &mut |_| true).unwrap_or_else(|e| panic!("{e}"));
+    small::compare(&names, &got, &want);
+    assert!(report.failures.is_empty() && report.growths > 0, "{report:?}");
 }

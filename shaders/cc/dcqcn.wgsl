@@ -1,8 +1,8 @@
 // DCQCN as NICs of the reference run it (twin: `src/engine/cpu/cc/dcqcn.rs`). Its periodic timers are evaluated lazily: only sends
 // and acknowledgements can see them.
 
-// Runs all timers of queue pair `f` that expire before the event `at`.
-fn dcqcn_advance(f: u32, at: Key) {
+// Runs all timers of queue pair `f` that expire before the event `at`; `due_to` says whether for an event or a send.
+fn dcqcn_advance(f: u32, at: Key, due_to: u32) {
     let tx = flow_base + f;
     if (flow_tx[tx].flags & QP_STARTED) == 0u {
         return;
@@ -35,9 +35,9 @@ fn dcqcn_advance(f: u32, at: Key) {
             }
         }
         if which == 0u {
-            dcqcn_increase(f);
+            dcqcn_increase(f, due_to);
         } else if which == 1u {
-            dcqcn_decrease(f);
+            dcqcn_decrease(f, due_to);
         } else {
             dcqcn_decay_alpha(f);
         }
@@ -49,7 +49,7 @@ fn dcqcn_on_ack(f: u32, cnp: bool, at: Key) {
     if !cnp {
         return;
     }
-    dcqcn_advance(f, at);
+    dcqcn_advance(f, at, DUE_EVENT);
     let tx = flow_base + f;
     let before_flags = flow_tx[tx].flags;
     flow_tx[tx].flags = before_flags | QP_A_SEEN | QP_D_SEEN;
@@ -76,9 +76,8 @@ fn dcqcn_decay_alpha(f: u32) {
     flow_tx[tx].t_alpha += exps[exp_row].p_alpha;
 }
 
-fn dcqcn_decrease(f: u32) {
+fn dcqcn_decrease(f: u32, due_to: u32) {
     let tx = flow_base + f;
-    let line = nics[nic_base + flow_tx[tx].nic].rate;
     let now = flow_tx[tx].t_dec;
     flow_tx[tx].t_dec = now + exps[exp_row].p_dec;
     if (flow_tx[tx].flags & QP_D_SEEN) == 0u {
@@ -91,10 +90,10 @@ fn dcqcn_decrease(f: u32) {
     flow_tx[tx].flags &= ~QP_D_SEEN;
     flow_tx[tx].t_inc = now + exps[exp_row].p_inc;
     let rate = max(mul_shr(flow_tx[tx].rate, TWO_Q32 - flow_tx[tx].alpha, 33u), exps[exp_row].min_rate);
-    set_rate(f, rate, line);
+    set_rate(f, rate, due_to);
 }
 
-fn dcqcn_increase(f: u32) {
+fn dcqcn_increase(f: u32, due_to: u32) {
     let tx = flow_base + f;
     let line = nics[nic_base + flow_tx[tx].nic].rate;
     let stage = flow_tx[tx].stage;
@@ -106,5 +105,5 @@ fn dcqcn_increase(f: u32) {
     flow_tx[tx].stage = add_sat_u32(stage, 1u);
     flow_tx[tx].t_inc += exps[exp_row].p_inc;
     let rate = flow_tx[tx].rate / 2lu + flow_tx[tx].target_ / 2lu;
-    set_rate(f, rate, line);
+    set_rate(f, rate, due_to);
 }

@@ -87,7 +87,6 @@ fn link_rate_mbps(idx: u32) -> u64 {
 fn hpcc_change_rate(n: u32, f: u32, rate: u64, at: Key) {
     let tx = flow_base + f;
     let row = nic_base + n;
-    let line = nics[row].rate;
     if rate == flow_tx[tx].rate {
         return;
     }
@@ -103,5 +102,5 @@ fn hpcc_change_rate(n: u32, f: u32, rate: u64, at: Key) {
             nics[row].timer_d = lineage(timer - at.t, at.d);
         }
     }
-    set_rate(f, rate, line);
+    set_rate(f, rate, DUE_EVENT);
 }

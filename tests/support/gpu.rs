@@ -2,6 +2,7 @@
 
 use hyperfold::columns::{Exp, Field, FlowRx, FlowTx, IntVec, Nic, Packet, Plan, Port, Row, RttSample, Switch, Tables, Wire};
 use hyperfold::engine::gpu::GpuEngine;
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// An open device with 64-bit integers. Panics where there is none: a missing adapter must not look like a passed test.
 pub fn open() -> (wgpu::Device, wgpu::Queue, wgpu::Limits) {
@@ -29,6 +30,13 @@ pub fn open() -> (wgpu::Device, wgpu::Queue, wgpu::Limits) {
 pub fn engine() -> GpuEngine {
     let (device, queue, limits) = open();
     GpuEngine::new(device, queue, &limits).unwrap_or_else(|e| panic!("{e}"))
+}
+
+/// The engine that the tests of a binary share, because its kernels take long to compile on software Vulkan.
+pub fn shared() -> MutexGuard<'static, GpuEngine> {
+    static ENGINE: OnceLock<Mutex<GpuEngine>> = OnceLock::new();
+    // A failed comparison poisons the lock but leaves the engine as good as it was.
+    ENGINE.get_or_init(|| Mutex::new(engine())).lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The first difference: table, row, column, both values.

@@ -1,11 +1,13 @@
 //! Small cases for parity of CPU and GPU: two switches, two trunks, every congestion control and every way to lose or pause.
 
+use hyperfold::batch::build::BuildOptions;
+use hyperfold::columns::{NONE, Packet, Tables};
 use hyperfold::routing::FlowPaths;
 use hyperfold::topology::{ArcIdx, Link, Network, Node, NodeKind};
 use hyperfold::transport::{Cc, EcnThresholds, RttWindow, Transport};
 use hyperfold::workload::Flow;
 
-use crate::support::Case;
+use crate::support::{Case, engine};
 
 /// Hosts on each of the two switches.
 pub const SIDE: u32 = 4;
@@ -167,4 +169,50 @@ pub fn all() -> Vec<(&'static str, Case)> {
             }),
         ),
     ]
+}
+
+/// The small cases, built; those with an odd number keep round-trip times and queue integrals.
+pub fn tables() -> Vec<(&'static str, Tables)> {
+    all()
+        .into_iter()
+        .enumerate()
+        .map(|(i, (name, case))| {
+            let odd = i % 2 == 1;
+            let options = BuildOptions { exp_id: i as u32, links: odd, rtt_cap: if odd { 8 } else { 0 }, ..Default::default() };
+            (name, engine::tables(&case, options).tables)
+        })
+        .collect()
+}
+
+/// Takes packets away from every pool, so that it must grow on the way.
+pub fn starve(t: &mut Tables) {
+    for n in 0..t.nics.len() {
+        let keep = t.nics[n].worst;
+        let mut p = t.nics[n].free_head;
+        for _ in 1..keep {
+            p = t.packets[p as usize].next;
+        }
+        if t.nics[n].free_n > keep {
+            t.packets[p as usize] = Packet { next: NONE, ..t.packets[p as usize] };
+            t.nics[n].free_n = keep;
+        }
+    }
+}
+
+/// What the CPU engine makes of them.
+pub fn on_cpu(before: &[Tables]) -> Vec<Tables> {
+    let mut after = before.to_vec();
+    for t in &mut after {
+        engine::run_cpu(t);
+    }
+    after
+}
+
+/// Panics with the first difference between what came out and what should have.
+pub fn compare(names: &[&str], got: &[Tables], want: &[Tables]) {
+    for ((name, got), want) in names.iter().zip(got).zip(want) {
+        if let Some(first) = super::gpu::difference(got, want) {
+            panic!("{name}: {first}");
+        }
+    }
 }

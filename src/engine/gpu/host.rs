@@ -77,6 +77,8 @@ pub struct GpuEngine {
     queue: wgpu::Queue,
     faults: Faults,
     kernels: Kernels,
+    /// What the device allows, and what the caller does.
+    device_room: Room,
     room: Room,
     steps: [u32; 2],
 }
@@ -112,7 +114,7 @@ impl GpuEngine {
             total_bytes: u64::MAX,
             experiments: limits.max_compute_workgroups_per_dimension as usize,
         };
-        Ok(GpuEngine { device, queue, faults, kernels, room, steps: [FIRST_STEPS; 2] })
+        Ok(GpuEngine { device, queue, faults, kernels, device_room: room, room, steps: [FIRST_STEPS; 2] })
     }
 
     /// What one batch can hold. A run splits what does not fit.
@@ -120,10 +122,11 @@ impl GpuEngine {
         self.room
     }
 
-    /// Makes batches smaller than the device allows, in bytes of a table and in bytes of all tables.
+    /// Makes batches as small as the caller wants them, in bytes of a table and in bytes of all tables; never larger than the
+    /// device allows.
     pub fn limit_room(&mut self, table_bytes: u64, total_bytes: u64) {
-        self.room.table_bytes = self.room.table_bytes.min(table_bytes);
-        self.room.total_bytes = self.room.total_bytes.min(total_bytes);
+        self.room.table_bytes = self.device_room.table_bytes.min(table_bytes);
+        self.room.total_bytes = self.device_room.total_bytes.min(total_bytes);
     }
 
     /// Brings every experiment to its final status (done, time limit, gave up, violation), unless `go_on` says no after a dispatch.
