@@ -11,15 +11,16 @@
 @group(0) @binding(5) var<storage, read_write> flow_rx: array<FlowRx>;
 @group(0) @binding(6) var<storage, read_write> packets: array<Packet>;
 @group(0) @binding(7) var<storage, read_write> ints: array<IntVec>;
-@group(0) @binding(8) var<storage, read_write> wires: array<Wire>;
-@group(0) @binding(9) var<storage, read_write> clocks: array<u64>;
-@group(0) @binding(10) var<storage, read_write> shared_words: array<atomic<u32>>;
-@group(0) @binding(11) var<storage, read_write> plans: array<Plan>;
-@group(0) @binding(12) var<storage, read_write> order: array<u32>;
-@group(0) @binding(13) var<storage, read> paths: array<u32>;
-@group(0) @binding(14) var<storage, read_write> rtts: array<RttSample>;
+@group(0) @binding(8) var<storage, read_write> stamps: array<u64>;
+@group(0) @binding(9) var<storage, read_write> wires: array<Wire>;
+@group(0) @binding(10) var<storage, read_write> clocks: array<u64>;
+@group(0) @binding(11) var<storage, read_write> shared_words: array<atomic<u32>>;
+@group(0) @binding(12) var<storage, read_write> plans: array<Plan>;
+@group(0) @binding(13) var<storage, read_write> order: array<u32>;
+@group(0) @binding(14) var<storage, read> paths: array<u32>;
+@group(0) @binding(15) var<storage, read_write> rtts: array<RttSample>;
 // Steps to take, then the rows in `exps` of the experiments that run.
-@group(0) @binding(15) var<storage, read> control: array<u32>;
+@group(0) @binding(16) var<storage, read> control: array<u32>;
 
 // The experiment's row in `exps`, and the first of its rows in the other tables.
 var<private> exp_row: u32;
@@ -29,6 +30,7 @@ var<private> switch_base: u32;
 var<private> flow_base: u32;
 var<private> packet_base: u32;
 var<private> int_base: u32;
+var<private> stamp_base: u32;
 var<private> path_base: u32;
 var<private> plan_base: u32;
 var<private> shared_base: u32;
@@ -44,6 +46,7 @@ fn enter(row: u32) {
     flow_base = exps[row].flow_base;
     packet_base = exps[row].packet_base;
     int_base = exps[row].int_base;
+    stamp_base = exps[row].stamp_base;
     path_base = exps[row].path_base;
     plan_base = exps[row].plan_base;
     shared_base = exps[row].shared_base;

@@ -35,33 +35,30 @@ fn gather(port: u32) -> u32 {
     var all_arrivals = NONE;
     for (var level = 0u; level <= top; level++) {
         if levels[level] != NONE {
-            if all_arrivals == NONE {
-                all_arrivals = levels[level];
-            } else {
-                all_arrivals = merge(levels[level], all_arrivals);
-            }
+            all_arrivals = merge(levels[level], all_arrivals);
         }
     }
     return all_arrivals;
 }
 
-// Key of the arrival at the head of a list.
-fn arrival(p: u32) -> Key {
-    if p == NONE {
-        return no_event();
-    }
-    let pk = packet_base + p;
-    return Key(packets[pk].t, packets[pk].d, EVENT_ARRIVAL, packets[pk].in_port);
-}
+// What can happen at a port.
+const AT_COMPLETION: u32 = 0u;
+const AT_ARRIVAL: u32 = 1u;
+const AT_FRAME: u32 = 2u;
 
-// Key of the arrival of a pause frame at `port`.
-fn frame_arrival(port: u32) -> Key {
-    let p = ports[port_base + port].in_frames;
+// Key of the next event of kind `what` at `port`, where `list` holds its arrivals.
+fn port_event(port: u32, what: u32, list: u32) -> Key {
+    if what == AT_COMPLETION {
+        return completion(port);
+    }
+    let p = select(ports[port_base + port].in_frames, list, what == AT_ARRIVAL);
     if p == NONE {
         return no_event();
     }
     let pk = packet_base + p;
-    return Key(packets[pk].t, packets[pk].d, EVENT_ARRIVAL, port);
+    // Arrivals of packets are told apart by where they came in, those of frames all came from the peer.
+    let entity = select(port, packets[pk].in_port, what == AT_ARRIVAL);
+    return Key(packets[pk].t, packets[pk].d, EVENT_ARRIVAL, entity);
 }
 
 // Whether `port` of a calm switch has anything to do before `end`.
@@ -92,28 +89,25 @@ fn forward(port: u32, end: u64) {
     ports[row].arr_n = 0u;
     var list = gather(port);
     loop {
-        var next = completion(port);
-        var what = 0u;
-        let a = arrival(list);
-        if before(a, next) {
-            next = a;
-            what = 1u;
-        }
-        let f = frame_arrival(port);
-        if before(f, next) {
-            next = f;
-            what = 2u;
+        var next = no_event();
+        var what = AT_COMPLETION;
+        for (var k = AT_COMPLETION; k <= AT_FRAME; k++) {
+            let event = port_event(port, k, list);
+            if before(event, next) {
+                next = event;
+                what = k;
+            }
         }
         if next.t >= end {
             break;
         }
         var start = true;
-        if what == 1u {
+        if what == AT_ARRIVAL {
             let p = list;
             list = packets[packet_base + p].next;
             enqueue(port, p, next.t);
             start = idle(port, next);
-        } else if what == 2u {
+        } else if what == AT_FRAME {
             let p = ports[row].in_frames;
             ports[row].in_frames = packets[packet_base + p].next;
             start = on_frame(port, p, next);

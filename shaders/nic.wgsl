@@ -51,39 +51,66 @@ fn nic(n: u32, end: u64) {
     }
 }
 
+// When the event of one kind comes next at a NIC; `NEVER` if none does.
+fn event_time(n: u32, kind: u32) -> u64 {
+    let row = nic_base + n;
+    switch kind {
+        case EVENT_COMPLETION: {
+            return nics[row].busy_until;
+        }
+        case EVENT_ARRIVAL: {
+            return clocks[clock_base + n];
+        }
+        case EVENT_TIMER: {
+            return nics[row].timer;
+        }
+        case EVENT_RTO: {
+            return nics[row].rto;
+        }
+        case EVENT_START: {
+            return nics[row].next_start;
+        }
+        default: {
+            return NEVER;
+        }
+    }
+}
+
+// The key of that event.
+fn event_key(n: u32, kind: u32, t: u64) -> Key {
+    let row = nic_base + n;
+    switch kind {
+        case EVENT_COMPLETION: {
+            return Key(t, nics[row].busy_d, kind, n);
+        }
+        case EVENT_ARRIVAL: {
+            return Key(t, packets[packet_base + wires[wire_base + n].head].d, kind, n);
+        }
+        case EVENT_TIMER: {
+            return Key(t, nics[row].timer_d, kind, n);
+        }
+        case EVENT_RTO: {
+            // Scheduled longer ago than anything.
+            return Key(t, Lineage(0xffffffffu, 0xffffffffu, 0u, 0u, 0u, 0u), kind, 0u);
+        }
+        default: {
+            let f = flow_base + nics[row].flow_first + nics[row].flow_next;
+            return Key(t, Lineage(0u, 0u, 0u, 0u, 0u, flow_tx[f].flow_id), kind, 0u);
+        }
+    }
+}
+
 // The earliest of what can happen at a NIC.
 fn next_event(n: u32) -> Key {
-    let row = nic_base + n;
     var next = no_event();
-    if nics[row].busy_until != NEVER {
-        next = Key(nics[row].busy_until, nics[row].busy_d, EVENT_COMPLETION, n);
-    }
-    let head_t = clocks[clock_base + n];
-    if head_t <= next.t && head_t != NEVER {
-        let d = packets[packet_base + wires[wire_base + n].head].d;
-        let arrives = Key(head_t, d, EVENT_ARRIVAL, n);
-        if before(arrives, next) {
-            next = arrives;
+    for (var kind = EVENT_COMPLETION; kind <= EVENT_START; kind++) {
+        let t = event_time(n, kind);
+        if t == NEVER || t > next.t {
+            continue;
         }
-    }
-    if nics[row].timer <= next.t && nics[row].timer != NEVER {
-        let timer = Key(nics[row].timer, nics[row].timer_d, EVENT_TIMER, n);
-        if before(timer, next) {
-            next = timer;
-        }
-    }
-    if nics[row].rto <= next.t && nics[row].rto != NEVER {
-        // Scheduled longer ago than anything.
-        let oldest = array<u32, 4>(0xffffffffu, 0xffffffffu, 0xffffffffu, 0xffffffffu);
-        let rto = Key(nics[row].rto, oldest, EVENT_RTO, 0u);
-        if before(rto, next) {
-            next = rto;
-        }
-    }
-    if nics[row].next_start <= next.t && nics[row].next_start != NEVER {
-        let start = Key(nics[row].next_start, array<u32, 4>(0u, 0u, 0u, 0u), EVENT_START, 0u);
-        if before(start, next) {
-            next = start;
+        let event = event_key(n, kind, t);
+        if before(event, next) {
+            next = event;
         }
     }
     return next;
@@ -303,7 +330,6 @@ fn send_data(n: u32, f: u32, at: Key) -> Sending {
     }
     packets[pk].flow = f;
     packets[pk].seq = snd_nxt;
-    packets[pk].ts = at.t;
     packets[pk].payload = payload;
     packets[pk].meta_ = wire | (KIND_DATA << META_KIND_SHIFT);
     packets[pk].in_port = NONE;
@@ -315,6 +341,9 @@ fn send_data(n: u32, f: u32, at: Key) -> Sending {
     }
     packets[pk].path = path;
     flow_tx[tx].n_sent += 1u;
+    if exps[exp_row].stamp_len > 0u {
+        stamps[stamp_base + p] = at.t;
+    }
     if snd_nxt == flow_tx[tx].snd_una {
         let rto_at = at.t + exps[exp_row].rto;
         flow_tx[tx].rto_at = rto_at;

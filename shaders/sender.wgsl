@@ -61,8 +61,11 @@ fn on_ack(n: u32, p: u32, at: Key) {
     let meta_word = packets[pk].meta_;
     let cnp = (meta_word & META_CNP) != 0u;
     if (flow_tx[flow_base + f].flags & QP_FINISHED) == 0u {
-        let rtt = at.t - packets[pk].ts;
         advance_una(f, seq, packet_kind(meta_word) == KIND_NACK, at.t);
+        var rtt = 0lu;
+        if exps[exp_row].stamp_len > 0u {
+            rtt = at.t - stamps[stamp_base + p];
+        }
         if exps[exp_row].rtt_cap > 0u {
             sample_rtt(f, at.t, rtt);
         }

@@ -13,36 +13,26 @@ fn storm(s: u32, end: u64) {
     }
     loop {
         var next = no_event();
-        var what = 0u;
+        var what = AT_COMPLETION;
         var which = 0u;
         for (var port = port_first; port < port_end; port++) {
-            let c = completion(port);
-            if before(c, next) {
-                next = c;
-                what = 0u;
-                which = port;
-            }
-            let a = arrival(ports[port_base + port].merged);
-            if before(a, next) {
-                next = a;
-                what = 1u;
-                which = port;
-            }
-            let f = frame_arrival(port);
-            if before(f, next) {
-                next = f;
-                what = 2u;
-                which = port;
+            for (var k = AT_COMPLETION; k <= AT_FRAME; k++) {
+                let event = port_event(port, k, ports[port_base + port].merged);
+                if before(event, next) {
+                    next = event;
+                    what = k;
+                    which = port;
+                }
             }
         }
         if next.t >= end {
             break;
         }
         let row = port_base + which;
-        var start = what == 0u;
+        var start = what == AT_COMPLETION;
         pause_port = NONE;
         resume_port = NONE;
-        if what == 1u {
+        if what == AT_ARRIVAL {
             let p = ports[row].merged;
             ports[row].merged = packets[packet_base + p].next;
             let ingress = packets[packet_base + p].in_port;
@@ -53,7 +43,7 @@ fn storm(s: u32, end: u64) {
             }
             charge(ingress, wire);
             enqueue(which, p, next.t);
-        } else if what == 2u {
+        } else if what == AT_FRAME {
             let p = ports[row].in_frames;
             ports[row].in_frames = packets[packet_base + p].next;
             start = on_frame(which, p, next);
@@ -69,7 +59,7 @@ fn storm(s: u32, end: u64) {
             if port == NONE {
                 continue;
             }
-            if turn != 1u || what == 1u {
+            if turn != 1u || what == AT_ARRIVAL {
                 start = idle(port, next);
                 if turn != 1u {
                     start = start && ports[port_base + port].frame_head != NONE;

@@ -21,6 +21,7 @@ fn deterministic_cases() {
         let clock = Instant::now();
         let st = engine::run_cpu(&mut built.tables);
         let wall = clock.elapsed().as_secs_f64();
+        hyperfold::batch::conserve::check(&built.tables).unwrap_or_else(|e| panic!("{name}: {e}"));
         let fct = engine::fct_ps(&built);
         let mut worst = 0i64;
         let mut missing = 0;

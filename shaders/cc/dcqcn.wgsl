@@ -30,7 +30,7 @@ fn dcqcn_advance(f: u32, at: Key, due_to: u32) {
                 period = exps[exp_row].p_alpha;
             }
             let p = sat(period);
-            if !before(Key(due, array<u32, 4>(p, p, p, p), EVENT_CC_TIMER, f), at) {
+            if !before(Key(due, Lineage(p, p, 0u, 0u, 0u, 0u), EVENT_CC_TIMER, f), at) {
                 return;
             }
         }

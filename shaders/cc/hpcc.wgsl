@@ -7,8 +7,7 @@ fn hpcc_on_ack(n: u32, f: u32, p: u32, at: Key) {
     let hops = (packets[packet_base + p].meta_ >> META_INT_SHIFT) & META_INT_MASK;
     let old = int_base + f;
     let new_int = int_base + exps[exp_row].flow_len + p;
-    if (flow_tx[tx].flags & QP_HAS_INT) == 0u {
-        flow_tx[tx].flags |= QP_HAS_INT;
+    if flow_tx[tx].last_seq == 0lu {
         flow_tx[tx].last_seq = flow_tx[tx].snd_nxt;
         ints[old] = ints[new_int];
         return;
@@ -87,20 +86,18 @@ fn link_rate_mbps(idx: u32) -> u64 {
 fn hpcc_change_rate(n: u32, f: u32, rate: u64, at: Key) {
     let tx = flow_base + f;
     let row = nic_base + n;
-    if rate == flow_tx[tx].rate {
-        return;
-    }
-    if has_mode(MODE_RATE_BOUND) {
+    if has_mode(MODE_RATE_BOUND) && rate != flow_tx[tx].rate {
         let clock = u64(exps[exp_row].clock_ps);
         let gap = tx_time(flow_tx[tx].last_wire, rate, clock);
         let was = tx_time(flow_tx[tx].last_wire, flow_tx[tx].rate, clock);
-        let next_avail = flow_tx[tx].next_avail + gap - was;
-        flow_tx[tx].next_avail = next_avail;
-        if nics[row].timer != NEVER && next_avail < nics[row].timer {
-            let timer = max(next_avail, at.t);
-            nics[row].timer = timer;
-            nics[row].timer_d = lineage(timer - at.t, at.d);
-        }
+        flow_tx[tx].next_avail += gap - was;
+    }
+    // Also where the rate stays: the timer may have been armed for another queue pair.
+    let next_avail = flow_tx[tx].next_avail;
+    if nics[row].timer != NEVER && next_avail < nics[row].timer {
+        let timer = max(next_avail, at.t);
+        nics[row].timer = timer;
+        nics[row].timer_d = lineage(timer - at.t, at.d);
     }
     set_rate(f, rate, DUE_EVENT);
 }

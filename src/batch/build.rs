@@ -67,6 +67,11 @@ pub enum BuildError {
     LargePacket(u64),
     #[error("flow {flow} starts on node {node}, which is not a host with a NIC on its path")]
     NotAHost { flow: u32, node: u32 },
+    #[error(
+        "`topology.buffer_mib`: {has} bytes are too few for switch {switch}: its {ports} ports need {needs} bytes for headroom (3 x rate x delay / 8 each) \
+         and reserve; use at least {mib}"
+    )]
+    SmallBuffer { switch: u32, ports: u32, needs: u64, has: u64, mib: u64 },
     #[error("too large for one experiment: {what} ({n}) exceed 2^32 table rows")]
     TooLarge { what: &'static str, n: u64 },
 }
@@ -264,7 +269,7 @@ fn switches(t: &mut Tables, case: &PacketCase, ends: &Ends, rates: &[u32]) -> Re
     // The reference compares every port with the first host's NIC.
     let host_rate = ends.arcs.first().map_or(u64::MAX, |&arc| net.arc_link(arc).rate_bps);
     let mut plan_first = 0u64;
-    for (s, &(_, first, n)) in ends.switches.iter().enumerate() {
+    for (s, &(node, first, n)) in ends.switches.iter().enumerate() {
         let mut headrooms = 0u64;
         let mut least = u32::MAX;
         for p in first..first + n {
@@ -306,6 +311,10 @@ fn switches(t: &mut Tables, case: &PacketCase, ends: &Ends, rates: &[u32]) -> Re
             });
         }
         let fixed = headrooms + n as u64 * tr.reserve_bytes as u64;
+        if fixed > tr.buffer_bytes {
+            let switch = net.nodes[node as usize].id;
+            return Err(BuildError::SmallBuffer { switch, ports: n, needs: fixed, has: tr.buffer_bytes, mib: fixed.div_ceil(1 << 20) });
+        }
         t.switches.push(Switch {
             exp: case.options.exp_id,
             port_first: first,
@@ -313,7 +322,7 @@ fn switches(t: &mut Tables, case: &PacketCase, ends: &Ends, rates: &[u32]) -> Re
             plan_first: plan_first as u32,
             free_head: NONE,
             max_wire: (tr.payload + tr.data_overhead).max(tr.ack_bytes),
-            shared_size: tr.buffer_bytes.saturating_sub(fixed),
+            shared_size: tr.buffer_bytes - fixed,
             min_headroom: least,
             ..Switch::zeroed()
         });

@@ -1,3 +1,16 @@
-//! The host side of a run: from resolved experiments to tables, through the engine, to records.
+//! The host side of a run: from resolved experiments to tables, through the engine, to outcomes.
+//!
+//! Layer: batch. Knows every layer above it; formats nothing and prints nothing.
 
 pub mod build;
+pub mod conserve;
+pub mod diagnose;
+pub mod outcome;
+pub mod prepare;
+pub mod runner;
+pub mod world;
+
+pub use outcome::{FlowOutcome, LinkOutcome, Outcome};
+pub use prepare::{PrepareError, Prepared, prepare};
+pub use runner::{News, RunOptions, Task, run};
+pub use world::{Batch, Ended, Limits};

@@ -5,6 +5,10 @@
 
 use super::row::rows;
 
+/// How an event came about, for the order of simultaneous events: newest two ages, two changes of pattern, their distances, the root.
+/// ARCHITECTURE.md, "Events and their order".
+pub type Lineage = [u32; 6];
+
 /// Values of [`Exp::status`].
 pub mod status {
     /// Has events to process.
@@ -19,6 +23,8 @@ pub mod status {
     pub const GAVE_UP: u32 = 4;
     /// An invariant was violated.
     pub const VIOLATION: u32 = 5;
+    /// Ended by the host, which knows why: a limit of packet-hops or wall time, or no room.
+    pub const ENDED_BY_HOST: u32 = 6;
 }
 
 /// Bits of the experiment's flag word (the first of its shared words).
@@ -91,8 +97,6 @@ pub mod qp {
     pub const STARTED: u32 = 2;
     pub const A_SEEN: u32 = 4;
     pub const D_SEEN: u32 = 8;
-    /// HPCC: an INT vector is remembered.
-    pub const HAS_INT: u32 = 16;
     /// DCTCP: congestion window reduced.
     pub const CWR: u32 = 32;
 }
@@ -120,6 +124,8 @@ rows! {
         packet_base: u32, packet_len: u32,
         /// INT vectors: one a flow (the remembered one), then one a packet. Length 0 without HPCC.
         int_base: u32, int_len: u32,
+        /// A stamp a packet. Length 0 where nobody needs round-trip times.
+        stamp_base: u32, stamp_len: u32,
         path_base: u32, path_len: u32,
         plan_base: u32, plan_len: u32,
         /// Shared words: header, then `ingress` bytes a port, then `mask_words` words of wanted ingresses a port.
@@ -180,9 +186,9 @@ rows! {
         worst: u32,
         /// End of the transmission in progress, `NEVER` when idle.
         busy_until: u64,
-        busy_d: [u32; 4],
+        busy_d: Lineage,
         timer: u64,
-        timer_d: [u32; 4],
+        timer_d: Lineage,
         /// No retransmission deadline of its queue pairs lies before this.
         rto: u64,
         next_start: u64,
@@ -214,7 +220,7 @@ rows! {
         /// 1: the peer has paused this port's queue.
         paused: u32,
         busy_until: u64,
-        busy_d: [u32; 4],
+        busy_d: Lineage,
         q_head: u32, q_tail: u32,
         q_bytes: u32,
         frame_head: u32, frame_tail: u32, frames: u32,
@@ -310,11 +316,9 @@ rows! {
         /// Arrival at the far end of the wire it is on.
         t: u64,
         /// Lineage of that arrival.
-        d: [u32; 4],
+        d: Lineage,
         /// Data: first payload byte; ACK, NACK: next byte expected.
         seq: u64,
-        /// When the data packet was built.
-        ts: u64,
         /// Next entry of its path.
         path: u32,
         meta: u32,

@@ -20,6 +20,8 @@ pub struct Tables {
     pub flow_rx: Vec<FlowRx>,
     pub packets: Vec<Packet>,
     pub ints: Vec<IntVec>,
+    /// When each data packet was built, a packet; empty unless round-trip times are needed.
+    pub stamps: Vec<u64>,
     pub wires: Vec<Wire>,
     /// Two a link end: for each experiment first the arrival time of the head of every wire, then every row's own next event.
     pub clocks: Vec<u64>,
@@ -47,6 +49,7 @@ impl Tables {
             + size(&self.flow_rx)
             + size(&self.packets)
             + size(&self.ints)
+            + size(&self.stamps)
             + size(&self.wires)
             + size(&self.clocks)
             + size(&self.shared)
@@ -65,6 +68,7 @@ impl Tables {
         exp.flow_base = self.flow_tx.len() as u32;
         exp.packet_base = self.packets.len() as u32;
         exp.int_base = self.ints.len() as u32;
+        exp.stamp_base = self.stamps.len() as u32;
         exp.path_base = self.paths.len() as u32;
         exp.plan_base = self.plans.len() as u32;
         exp.shared_base = self.shared.len() as u32;
@@ -78,6 +82,7 @@ impl Tables {
         self.flow_rx.extend_from_slice(&one.flow_rx);
         self.packets.extend_from_slice(&one.packets);
         self.ints.extend_from_slice(&one.ints);
+        self.stamps.extend_from_slice(&one.stamps);
         self.wires.extend_from_slice(&one.wires);
         self.clocks.extend_from_slice(&one.clocks);
         self.shared.extend_from_slice(&one.shared);

@@ -17,7 +17,7 @@ pub fn column(name: &str) -> String {
 
 /// Declarations of all row structs.
 pub fn declarations() -> String {
-    let mut out = String::new();
+    let mut out = String::from("alias Lineage = array<u32, 6>;\n\n");
     one::<Exp>(&mut out);
     one::<Nic>(&mut out);
     one::<Port>(&mut out);
@@ -88,13 +88,13 @@ pub fn constants() -> String {
     constant(&mut out, "SHARED_FLAGS", super::SHARED_FLAGS);
     constant(&mut out, "SHARED_FLOWS_LEFT", super::SHARED_FLOWS_LEFT);
     constant(&mut out, "SHARED_HEADER", super::SHARED_HEADER);
-    module!(out, "STATUS", status: RUNNING, DONE, NEEDS_PACKETS, TIME_LIMIT, GAVE_UP, VIOLATION);
+    module!(out, "STATUS", status: RUNNING, DONE, NEEDS_PACKETS, TIME_LIMIT, GAVE_UP, VIOLATION, ENDED_BY_HOST);
     module!(out, "FLAG", flag: NEEDS_FRAMES, NEEDS_PACKETS, ORPHANS, GAVE_UP, OVER_BUFFER, POOL_DRY);
     module!(out, "MODE", mode: WINDOW, VAR_WINDOW, RATE_BOUND, ACK_HIGH_PRIO, FAST_REACT, DCQCN_CLAMP, ECN, PFC, LINKS);
     module!(out, "CC", cc: NONE, DCQCN, HPCC, TIMELY, DCTCP);
     module!(out, "KIND", kind: DATA, ACK, NACK, FRAME);
     module!(out, "META", meta: WIRE_MASK, KIND_SHIFT, KIND_MASK, MARKED, CNP, RESUME, INT_SHIFT, INT_MASK);
-    module!(out, "QP", qp: FINISHED, STARTED, A_SEEN, D_SEEN, HAS_INT, CWR);
+    module!(out, "QP", qp: FINISHED, STARTED, A_SEEN, D_SEEN, CWR);
     out
 }
 

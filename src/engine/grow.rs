@@ -1,10 +1,10 @@
 //! Capacity: pools of packets that grow between steps, never inside one.
 
-use crate::columns::{IntVec, NONE, Packet, SHARED_FLAGS, Tables, flag, status};
+use crate::columns::{IntVec, cc, NONE, Packet, SHARED_FLAGS, Tables, flag, status};
 
-/// An experiment needs more packets than it may have.
+/// An experiment needs more packets in flight than the host has room for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("needs {wanted} packets in flight, more than the {limit} that limits.packets_in_flight allows")]
+#[error("needs {wanted} packets in flight at once, more than the {limit} this run has room for: a smaller network, fewer flows, or congestion control would need fewer")]
 pub struct TooManyPackets {
     pub wanted: u64,
     pub limit: u64,
@@ -50,6 +50,10 @@ fn add_records(t: &mut Tables, head: u32, add: u32, limit: u64) -> Result<(u32, 
     if !t.ints.is_empty() {
         t.ints.resize(t.flow_tx.len() + t.packets.len(), IntVec { hop: [0; 5] });
         t.exps[0].int_len = t.ints.len() as u32;
+    }
+    if t.exps[0].cc == cc::TIMELY || t.exps[0].rtt_cap > 0 {
+        t.stamps.resize(t.packets.len(), 0);
+        t.exps[0].stamp_len = t.stamps.len() as u32;
     }
     t.exps[0].packet_len = t.packets.len() as u32;
     Ok((first, add))

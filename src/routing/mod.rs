@@ -1,5 +1,16 @@
-//! Routing: shortest-path next hops, ECMP, spraying, explicit routes.
+//! Routing: shortest-path next hops, ECMP, spraying, explicit routes, base round-trip times.
+//!
+//! Layer: routing, beside topology. It knows ranks and ports of a flow ([`FlowKey`]), not what it carries.
 
+mod file;
+mod hash;
 pub mod path;
+mod router;
+mod rtt;
+mod table;
 
+pub use file::RouteFile;
+pub use hash::{EcmpKey, FlowKey, host_ip, node_seed};
 pub use path::FlowPaths;
+pub use router::{Policy, RouteError, Router, is_intra_server};
+pub use rtt::{flow_rtt_window, global_rtt_window, path_rtt_window};

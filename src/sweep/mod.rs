@@ -1,1 +1,166 @@
-//! (in progress)
+//! Sweeps: from a sweep file to experiments that are known to be sound, distinct and complete.
+//!
+//! Layer: sweep, beside `spec`. Reads the sweep file and hashes the files it names; builds no network and no flow.
+
+mod axis;
+mod constraint;
+mod digest;
+mod document;
+mod expand;
+mod resolved;
+mod sample;
+
+use std::path::{Path, PathBuf};
+
+pub use digest::{Hash128, SEMANTIC_VERSION};
+pub use document::{Method, SetOverrides};
+
+use crate::spec::{Config, Conflict, Place, SpecError, Value, Values, key};
+
+/// The most experiments a sweep may have.
+pub const MAX_EXPERIMENTS: u64 = 10_000_000;
+
+/// One experiment of a sweep. What it consists of is resolved on demand: [`Sweep::config`], [`Sweep::axis_values`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Experiment {
+    /// Index after constraints, before `--limit` and `--shard`. Replicas of a point are neighbours.
+    pub exp_id: u64,
+    /// Which point of the axes, before constraints.
+    pub point: u64,
+    pub replica: u32,
+    /// The replica's seed, 53 bits; every random choice of the experiment comes from it.
+    pub seed: u64,
+    /// The resolved configuration with its files and the engine's semantics; shared by replicas.
+    pub config_key: Hash128,
+    /// The same with the replica's seed.
+    pub exp_key: Hash128,
+}
+
+/// A sweep, expanded and checked.
+pub struct Sweep {
+    pub name: String,
+    pub seed: u64,
+    pub method: Method,
+    /// The sweep file.
+    pub path: PathBuf,
+    /// Dotted names of the axes, in file order.
+    pub axes: Vec<String>,
+    /// In order of `exp_id`, after [`Sweep::select`] those selected.
+    pub experiments: Vec<Experiment>,
+    /// The number of experiments before any selection.
+    pub n_experiments: u64,
+    /// The sweep as TOML with every key of `[base]`; reading it gives the same experiments.
+    pub resolved_toml: String,
+    /// Every input file with the SHA-256 of its content, ascending by path.
+    pub inputs: Vec<InputFile>,
+    /// What has no effect, for the user to know; not errors.
+    pub notes: Vec<String>,
+    dir: PathBuf,
+    layers: expand::Layers,
+}
+
+/// A file an experiment reads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InputFile {
+    pub path: PathBuf,
+    /// Hexadecimal.
+    pub sha256: String,
+}
+
+/// `--limit` and `--shard`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Selection {
+    /// Only experiments with a smaller `exp_id`.
+    pub limit: Option<u64>,
+    pub shard: Option<Shard>,
+}
+
+/// Experiments whose `exp_id` modulo `of` is `index`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shard {
+    pub index: u64,
+    pub of: u64,
+}
+
+impl std::str::FromStr for Shard {
+    type Err = String;
+
+    /// `I/N` with `0 <= I < N`.
+    fn from_str(s: &str) -> Result<Shard, String> {
+        let parts = s.split_once('/').and_then(|(i, n)| Some((i.trim().parse().ok()?, n.trim().parse().ok()?)));
+        match parts {
+            Some((index, of)) if index < of => Ok(Shard { index, of }),
+            _ => Err(format!("`{s}` is not a shard; write I/N with I from 0 to N - 1, for example 0/4")),
+        }
+    }
+}
+
+/// Reads, expands and checks the sweep file at `path`. Every error is the user's to mend (exit code 2).
+pub fn load(path: &Path, sets: &SetOverrides) -> Result<Sweep, SpecError> {
+    let unreadable = |why: String| SpecError::Read { place: Place::file(path), why };
+    let bytes = std::fs::read(path).map_err(|e| unreadable(e.to_string()))?;
+    let text = String::from_utf8(bytes).map_err(|_| unreadable("it is not UTF-8 text; save it as UTF-8".to_string()))?;
+    parse(&text, path, sets)
+}
+
+/// [`load`] for text at hand; `path` is named in messages, and its folder is what the file's paths are relative to.
+pub fn parse(text: &str, path: &Path, sets: &SetOverrides) -> Result<Sweep, SpecError> {
+    let doc = document::Document::read(text, path, sets)?;
+    let dir = path.parent().map(Path::to_path_buf).unwrap_or_default();
+    let expanded = expand::expand(&doc, path, &dir)?;
+    Ok(Sweep {
+        resolved_toml: resolved::toml(&doc),
+        name: doc.name,
+        seed: doc.seed,
+        method: doc.method,
+        path: path.to_path_buf(),
+        axes: expanded.layers.axes.iter().map(|k| key(*k).name.to_string()).collect(),
+        n_experiments: expanded.experiments.len() as u64,
+        experiments: expanded.experiments,
+        inputs: expanded.files.0.into_iter().map(|(path, sha256)| InputFile { path, sha256 }).collect(),
+        notes: expanded.notes,
+        dir,
+        layers: expanded.layers,
+    })
+}
+
+impl Sweep {
+    /// The resolved values of an experiment.
+    fn values(&self, experiment: &Experiment) -> Values {
+        self.layers.values(experiment.point)
+    }
+
+    /// The configuration of an experiment. It was checked by [`load`] already; an error can only mean that the experiment is another sweep's.
+    pub fn config(&self, experiment: &Experiment) -> Result<Config, Conflict> {
+        Config::new(self.values(experiment), &self.dir, experiment.seed)
+    }
+
+    /// The experiment's value on every axis, in the order of `axes`.
+    pub fn axis_values(&self, experiment: &Experiment) -> Vec<Value> {
+        let mut resolved = None;
+        let mut cell = |i: usize| match self.layers.design.value(experiment.point, i) {
+            // A listed experiment that leaves the key to [base].
+            Value::Unset => resolved.get_or_insert_with(|| self.values(experiment)).get(self.layers.axes[i]).clone(),
+            value => value.clone(),
+        };
+        (0..self.layers.axes.len()).map(&mut cell).collect()
+    }
+
+    /// The axis values as `key = value, ...`, for messages and tables.
+    pub fn axes_text(&self, experiment: &Experiment) -> String {
+        self.layers.axes_text(experiment.point)
+    }
+
+    /// Keeps what `--limit` and `--shard` select. An error if that is nothing.
+    pub fn select(&mut self, selection: &Selection) -> Result<(), SpecError> {
+        let keep = |e: &Experiment| selection.limit.is_none_or(|n| e.exp_id < n) && selection.shard.is_none_or(|s| e.exp_id % s.of == s.index);
+        self.experiments.retain(keep);
+        if self.experiments.is_empty() {
+            let n = self.n_experiments;
+            let why =
+                format!("no experiments: --limit and --shard select none of {n}; --limit must be at least 1, and --shard I/N needs an I below {n}");
+            return Err(SpecError::Sweep { place: Place::file(&self.path), why });
+        }
+        Ok(())
+    }
+}

@@ -1,5 +1,39 @@
 //! Topologies: the graph, its generators and file readers.
+//!
+//! Layer: topology. Everything here ends in a validated [`Network`]; routes over it are `routing`'s.
 
+mod body;
+pub mod generate;
 pub mod network;
+mod ns3;
+mod simai;
+pub mod text;
+mod validate;
 
+use std::path::Path;
+
+pub use generate::{Clos, Fabric, FatTree, OversubscriptionMilli, RailOnly, RailOptimized};
 pub use network::{ArcIdx, Link, Network, Node, NodeIdx, NodeKind, NvLink};
+pub use ns3::{TopologyFile, parse_ns3, to_ns3};
+pub use simai::parse_simai;
+pub use text::FileError;
+pub use validate::{MAX_LINKS, MAX_NODES, TopologyError};
+
+/// Forms of topology files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum TopologyFormat {
+    /// ns-3 as in HPCC and its descendants.
+    Ns3,
+    /// SimAI's topology generator.
+    Simai,
+}
+
+/// Reads a topology file.
+pub fn read_topology(path: &Path, format: TopologyFormat) -> Result<TopologyFile, TopologyError> {
+    let text = text::load_text(path)?;
+    let shown = path.display().to_string();
+    match format {
+        TopologyFormat::Ns3 => parse_ns3(&shown, &text),
+        TopologyFormat::Simai => parse_simai(&shown, &text),
+    }
+}

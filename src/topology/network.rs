@@ -66,7 +66,7 @@ impl Network {
     /// The transmitting node of an arc.
     pub fn arc_from(&self, arc: ArcIdx) -> NodeIdx {
         let l = &self.links[(arc / 2) as usize];
-        if arc % 2 == 0 { l.a } else { l.b }
+        if arc.is_multiple_of(2) { l.a } else { l.b }
     }
 
     /// The receiving node of an arc.

@@ -1,4 +1,8 @@
 //! A flow: one message on one queue pair.
+//!
+//! Layer: workload. What flow files and generators produce and the engine's tables are filled from.
+
+use crate::routing::FlowKey;
 
 /// What the packet engine is asked to carry.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,4 +20,10 @@ pub struct Flow {
     pub dport: u16,
     /// Priority group as written. One class is modelled: all flows of an experiment must agree.
     pub priority: u8,
+}
+
+impl From<&Flow> for FlowKey {
+    fn from(f: &Flow) -> FlowKey {
+        FlowKey { id: f.id, src_rank: f.src_rank, dst_rank: f.dst_rank, sport: f.sport, dport: f.dport }
+    }
 }

@@ -1,5 +1,17 @@
 //! Workloads: what is sent, when.
+//!
+//! Layer: workload. Flow files and traffic patterns end in [`Flow`]s; how they travel is `routing`'s and `engine`'s.
 
+mod cdf;
+mod decimal;
+mod error;
 pub mod flow;
+mod flow_file;
+mod random;
+mod traffic;
 
+pub use cdf::Cdf;
+pub use error::WorkloadError;
 pub use flow::Flow;
+pub use flow_file::{FIRST_SPORT, FlowFile, MAX_FLOW_BYTES, MAX_FLOWS, StartUnit, parse_flows, read_flows};
+pub use traffic::{AllToAll, Incast, Permutation, Poisson, Ring};

@@ -58,6 +58,7 @@ pub fn difference(got: &Tables, want: &Tables) -> Option<String> {
         .or_else(|| rows::<FlowRx>("flow_rx", &got.flow_rx, &want.flow_rx))
         .or_else(|| rows::<Packet>("packets", &got.packets, &want.packets))
         .or_else(|| rows::<IntVec>("ints", &got.ints, &want.ints))
+        .or_else(|| plain("stamps", &got.stamps, &want.stamps))
         .or_else(|| plain("clocks", &got.clocks, &want.clocks))
         .or_else(|| plain("shared", &got.shared, &want.shared))
         .or_else(|| rows::<Plan>("plans", &got.plans, &want.plans))

@@ -10,6 +10,8 @@ use hyperfold::workload::Flow;
 
 pub mod engine;
 pub mod golden;
+pub mod random;
+pub mod table;
 
 /// One packet-level experiment, resolved: what an engine takes.
 #[derive(Clone, Debug)]

@@ -133,7 +133,6 @@ fn push_frame(t: &mut Tables, port: u32, resume: u32) {
     pk.next = NONE;
     pk.flow = s;
     pk.seq = 0;
-    pk.ts = 0;
     pk.path = 0;
     pk.payload = NONE;
     pk.in_port = NONE;

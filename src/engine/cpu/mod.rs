@@ -3,6 +3,7 @@
 pub mod advance;
 pub mod cc;
 pub mod egress;
+pub mod engine;
 pub mod forward;
 pub mod key;
 pub mod lists;

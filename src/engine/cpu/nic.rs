@@ -6,10 +6,10 @@ use super::key::{ARRIVAL, COMPLETION, Key, NO_EVENT, RTO, START, TIMER, before, 
 use super::lists::{wire_pop, wire_push};
 use super::math::{hash32, tx_time};
 use super::{receiver, sender};
-use crate::columns::{NEVER, NONE, SHARED_FLAGS, Tables, cc, flag, kind, meta, mode, qp};
+use crate::columns::{Lineage, NEVER, NONE, SHARED_FLAGS, Tables, cc, flag, kind, meta, mode, qp};
 
 /// Lineage of retransmission timeouts: scheduled longer ago than anything.
-const OLDEST: [u32; 4] = [u32::MAX; 4];
+const OLDEST: Lineage = [u32::MAX, u32::MAX, 0, 0, 0, 0];
 
 /// Processes NIC `n` up to `end`.
 pub fn nic(t: &mut Tables, n: u32, end: u64) {
@@ -70,7 +70,7 @@ fn next_event(t: &Tables, n: u32) -> Key {
         }
     }
     if row.next_start <= next.t && row.next_start != NEVER {
-        let start = Key { t: row.next_start, d: [0; 4], kind: START, entity: 0 };
+        let start = Key { t: row.next_start, d: [0, 0, 0, 0, 0, t.flow_tx[(row.flow_first + row.flow_next) as usize].flow_id], kind: START, entity: 0 };
         if before(&start, &next) {
             next = start;
         }
@@ -264,7 +264,6 @@ fn send_data(t: &mut Tables, n: u32, f: u32, at: &Key) {
     let pk = &mut t.packets[p as usize];
     pk.flow = f;
     pk.seq = tx.snd_nxt;
-    pk.ts = at.t;
     pk.payload = payload;
     pk.meta = wire | (kind::DATA << meta::KIND_SHIFT);
     pk.path = tx.path_first;
@@ -273,6 +272,9 @@ fn send_data(t: &mut Tables, n: u32, f: u32, at: &Key) {
         pk.path += hash32(tx.flow_id, tx.n_sent, 0, e.routing_seed) % tx.n_paths * tx.path_len;
     }
     tx.n_sent += 1;
+    if e.stamp_len > 0 {
+        t.stamps[p as usize] = at.t;
+    }
     if tx.snd_nxt == tx.snd_una {
         tx.rto_at = at.t + e.rto;
         row.rto = row.rto.min(tx.rto_at);

@@ -53,13 +53,14 @@ pub fn on_ack(t: &mut Tables, n: u32, p: u32, at: &Key) {
     let f = pk.flow;
     if t.flow_tx[f as usize].flags & qp::FINISHED == 0 {
         advance_una(t, f, &pk, at.t);
+        let rtt = if t.exps[0].stamp_len > 0 { at.t - t.stamps[p as usize] } else { 0 };
         if t.exps[0].rtt_cap > 0 {
-            sample_rtt(t, f, at.t, at.t - pk.ts);
+            sample_rtt(t, f, at.t, rtt);
         }
         match t.exps[0].cc {
             cc::DCQCN => dcqcn::on_ack(t, f, pk.meta & meta::CNP != 0, at),
             cc::HPCC => hpcc::on_ack(t, n, f, p, at),
-            cc::TIMELY => timely::on_ack(t, n, f, pk.seq, at.t - pk.ts),
+            cc::TIMELY => timely::on_ack(t, n, f, pk.seq, rtt),
             cc::DCTCP => dctcp::on_ack(t, n, f, pk.seq, pk.meta & meta::CNP != 0),
             _ => {}
         }

@@ -7,11 +7,11 @@ use std::ops::Range;
 use crate::columns::{Exp, Tables};
 
 /// Tables of a [`Tables`].
-pub const N_TABLES: usize = 15;
+pub const N_TABLES: usize = 16;
 
 /// The names of the tables, in the order of [`views`].
 pub const NAMES: [&str; N_TABLES] = [
-    "exps", "nics", "ports", "switches", "flow_tx", "flow_rx", "packets", "ints", "wires", "clocks", "shared", "plans", "order",
+    "exps", "nics", "ports", "switches", "flow_tx", "flow_rx", "packets", "ints", "stamps", "wires", "clocks", "shared", "plans", "order",
     "paths", "rtts",
 ];
 
@@ -26,6 +26,7 @@ pub fn views(t: &Tables) -> [&[u8]; N_TABLES] {
         bytemuck::cast_slice(&t.flow_rx),
         bytemuck::cast_slice(&t.packets),
         bytemuck::cast_slice(&t.ints),
+        bytemuck::cast_slice(&t.stamps),
         bytemuck::cast_slice(&t.wires),
         bytemuck::cast_slice(&t.clocks),
         bytemuck::cast_slice(&t.shared),
@@ -47,6 +48,7 @@ pub fn views_mut(t: &mut Tables) -> [&mut [u8]; N_TABLES] {
         bytemuck::cast_slice_mut(&mut t.flow_rx),
         bytemuck::cast_slice_mut(&mut t.packets),
         bytemuck::cast_slice_mut(&mut t.ints),
+        bytemuck::cast_slice_mut(&mut t.stamps),
         bytemuck::cast_slice_mut(&mut t.wires),
         bytemuck::cast_slice_mut(&mut t.clocks),
         bytemuck::cast_slice_mut(&mut t.shared),
@@ -84,6 +86,7 @@ pub fn unpack(all: &Tables, row: usize, one: &mut Tables) {
     copy(&mut one.flow_rx, &all.flow_rx, exp.flow_base);
     copy(&mut one.packets, &all.packets, exp.packet_base);
     copy(&mut one.ints, &all.ints, exp.int_base);
+    copy(&mut one.stamps, &all.stamps, exp.stamp_base);
     copy(&mut one.wires, &all.wires, exp.end_base);
     copy(&mut one.clocks, &all.clocks, 2 * exp.end_base);
     copy(&mut one.shared, &all.shared, exp.shared_base);
@@ -105,6 +108,7 @@ pub fn without_bases(mut exp: Exp) -> Exp {
     exp.flow_base = 0;
     exp.packet_base = 0;
     exp.int_base = 0;
+    exp.stamp_base = 0;
     exp.path_base = 0;
     exp.plan_base = 0;
     exp.shared_base = 0;
@@ -197,6 +201,7 @@ mod tests {
             flow_len: n as u32 + 1,
             packet_len: 5,
             int_len: n as u32 + 6,
+            stamp_len: 5,
             path_len: 3,
             plan_len: 4,
             shared_len: 9,
@@ -214,6 +219,7 @@ mod tests {
             flow_rx: rows::<FlowRx>(s, n + 1),
             packets: rows::<Packet>(s, 5),
             ints: rows::<IntVec>(s, n + 6),
+            stamps: rows::<u64>(s, 5),
             wires: rows::<Wire>(s, 3 * n),
             clocks: rows::<u64>(s, 6 * n),
             shared: rows::<u32>(s, 9),
@@ -229,7 +235,7 @@ mod tests {
         let before: Vec<Tables> = [(1, 2), (2, 5), (3, 1)].map(|(seed, n)| tables(seed, n)).into();
         let mut all = pack(&before);
         assert_eq!(all.exps[2].end_base, 21);
-        assert_eq!(views(&all)[9].len(), 8 * 6 * 8);
+        assert_eq!(views(&all)[10].len(), 8 * 6 * 8);
         // Every table but the paths, which kernels only read, is written back.
         for (i, v) in views_mut(&mut all).into_iter().enumerate().skip(1) {
             if NAMES[i] != "paths" {

@@ -20,6 +20,7 @@ const ROW_BYTES: [usize; N_TABLES] = [
     size_of::<FlowRx>(),
     size_of::<Packet>(),
     size_of::<IntVec>(),
+    size_of::<u64>(),
     size_of::<Wire>(),
     size_of::<u64>(),
     size_of::<u32>(),

@@ -7,7 +7,7 @@ use crate::engine::cpu::cc::{dcqcn, timely};
 use crate::engine::cpu::key;
 
 /// Tables that kernels bind: numbers and order are those of `shaders/bindings.wgsl`.
-pub const BINDINGS: [&str; 16] = [
+pub const BINDINGS: [&str; 17] = [
     "exps",
     "nics",
     "ports",
@@ -16,6 +16,7 @@ pub const BINDINGS: [&str; 16] = [
     "flow_rx",
     "packets",
     "ints",
+    "stamps",
     "wires",
     "clocks",
     "shared_words",

@@ -41,7 +41,7 @@ pub fn advance(t: &mut Tables, f: u32, at: &Key) {
             } else {
                 e.p_alpha
             });
-            if !before(&Key { t: due, d: [p; 4], kind: CC_TIMER, entity: f }, at) {
+            if !before(&Key { t: due, d: [p, p, 0, 0, 0, 0], kind: CC_TIMER, entity: f }, at) {
                 return;
             }
         }

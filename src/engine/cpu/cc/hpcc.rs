@@ -1,6 +1,6 @@
 //! HPCC (SIGCOMM '19, Algorithm 1) as the reference runs it (`ns3-model` section 8).
 
-use crate::columns::{INT_Q_UNIT, INT_TX_UNIT, Tables, meta, mode, qp};
+use crate::columns::{INT_Q_UNIT, INT_TX_UNIT, Tables, meta, mode};
 use crate::engine::cpu::key::{Key, lineage};
 use crate::engine::cpu::math::{mul_div, tx_time};
 use crate::engine::cpu::sender::set_rate;
@@ -14,8 +14,7 @@ pub fn on_ack(t: &mut Tables, n: u32, f: u32, p: u32, at: &Key) {
     let hops = (t.packets[p as usize].meta >> meta::INT_SHIFT) & meta::INT_MASK;
     let new = t.ints[(t.exps[0].flow_len + p) as usize];
     let tx = &mut t.flow_tx[f as usize];
-    if tx.flags & qp::HAS_INT == 0 {
-        tx.flags |= qp::HAS_INT;
+    if tx.last_seq == 0 {
         tx.last_seq = tx.snd_nxt;
         t.ints[f as usize] = new;
         return;
@@ -89,18 +88,16 @@ fn change_rate(t: &mut Tables, n: u32, f: u32, rate: u64, at: &Key) {
     let clock = e.clock_ps as u64;
     let line = t.nics[n as usize].rate;
     let tx = &mut t.flow_tx[f as usize];
-    if rate == tx.rate {
-        return;
-    }
-    if e.modes & mode::RATE_BOUND != 0 {
+    if e.modes & mode::RATE_BOUND != 0 && rate != tx.rate {
         let gap = tx_time(tx.last_wire, rate, clock);
         let was = tx_time(tx.last_wire, tx.rate, clock);
         tx.next_avail = tx.next_avail + gap - was;
-        let row = &mut t.nics[n as usize];
-        if row.timer != NEVER && tx.next_avail < row.timer {
-            row.timer = tx.next_avail.max(at.t);
-            row.timer_d = lineage(row.timer - at.t, &at.d);
-        }
+    }
+    // Also where the rate stays: the timer may have been armed for another queue pair.
+    let row = &mut t.nics[n as usize];
+    if row.timer != NEVER && tx.next_avail < row.timer {
+        row.timer = tx.next_avail.max(at.t);
+        row.timer_d = lineage(row.timer - at.t, &at.d);
     }
     set_rate(t, f, rate, line);
 }

@@ -1,0 +1,34 @@
+#!/usr/bin/env bash
+# All tests, on a fresh machine that has a Rust toolchain: builds, makes sure of a GPU adapter (in software, where there is
+# no other), runs them. Further arguments go to `cargo test`.
+#
+#   scripts/test.sh              every test
+#   scripts/test.sh --soak       the long ones instead: fuzzing and many seeds, HYPERFOLD_SOAK_MINUTES (default 30) in all
+#
+# HYPERFOLD_TEST_PROFILE (default `checked`: optimised, with overflow and debug assertions) is the cargo profile.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+profile=${HYPERFOLD_TEST_PROFILE:-checked}
+soak=false
+if [ "${1:-}" = --soak ]; then
+    soak=true
+    shift
+fi
+export HYPERFOLD_SOAK_MINUTES=${HYPERFOLD_SOAK_MINUTES:-30}
+case "$HYPERFOLD_SOAK_MINUTES" in
+    ''|*[!0-9]*) echo "test.sh: HYPERFOLD_SOAK_MINUTES=$HYPERFOLD_SOAK_MINUTES: write whole minutes, for example 30" >&2; exit 2 ;;
+esac
+
+command -v cargo >/dev/null || { echo "test.sh: cargo is missing; install Rust (rustup) first" >&2; exit 2; }
+# Snapshots are compared, never written, whatever the caller's environment says.
+export INSTA_UPDATE=no CARGO_TERM_COLOR=${CARGO_TERM_COLOR:-auto}
+
+cargo build --profile "$profile" --bin hyperfold
+scripts/setup-vulkan.sh "${CARGO_TARGET_DIR:-target}/$profile/hyperfold"
+
+if $soak; then
+    # Soak tests are the ignored ones with `soak` in their name; one at a time, so that each has the machine to itself.
+    exec cargo test --profile "$profile" "$@" -- --ignored --test-threads 1 soak
+fi
+exec cargo test --profile "$profile" --no-fail-fast "$@"

@@ -1,0 +1,135 @@
+//! Conservation laws, checked on every experiment that ends: a simulator that breaks one has lied somewhere.
+
+use crate::columns::{FRAME_BYTES, NEVER, NONE, SHARED_HEADER, Tables, kind, meta};
+use crate::units::PS_PER_S;
+
+/// A law that does not hold.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Violation {
+    #[error("bytes are not conserved: {sent} sent, {arrived} arrived, {dropped} dropped, {in_flight} in flight")]
+    Bytes { sent: u64, arrived: u64, dropped: u64, in_flight: u64 },
+    #[error("{end} sent {bytes} bytes in {elapsed_ps} ps, more than its {rate_bps} bps allow")]
+    Rate { end: String, bytes: u64, elapsed_ps: u64, rate_bps: u64 },
+    #[error("switch {switch} held {held} bytes, more than its buffer of {buffer}")]
+    Buffer { switch: usize, held: u64, buffer: u64 },
+    #[error("packet records are not conserved: {found} of {all} found in a list")]
+    Records { found: u64, all: u64 },
+    #[error("switch port {port} accounts for {charged} bytes that came in by it, its switch holds {held}")]
+    Accounting { port: usize, charged: u64, held: u64 },
+    #[error("flow {flow}: {acked} bytes acknowledged of {delivered} delivered in order")]
+    Order { flow: u32, acked: u64, delivered: u64 },
+}
+
+/// Checks a stopped experiment.
+///
+/// PRECONDITION: `t` holds one experiment, stopped between steps.
+pub fn check(t: &Tables) -> Result<(), Violation> {
+    let found = walk(t);
+    let sent: u64 = t.flow_tx.iter().map(|f| f.sent_bytes).sum();
+    let arrived: u64 = t.flow_rx.iter().map(|f| f.arrived_bytes).sum();
+    let dropped: u64 = t.ports.iter().map(|p| p.dropped_bytes).sum();
+    if sent != arrived + dropped + found.data_bytes {
+        return Err(Violation::Bytes { sent, arrived, dropped, in_flight: found.data_bytes });
+    }
+    if found.records != t.packets.len() as u64 {
+        return Err(Violation::Records { found: found.records, all: t.packets.len() as u64 });
+    }
+    for (tx, rx) in t.flow_tx.iter().zip(&t.flow_rx) {
+        if tx.snd_una > rx.expected || rx.expected > tx.size {
+            return Err(Violation::Order { flow: tx.flow_id, acked: tx.snd_una, delivered: rx.expected });
+        }
+    }
+    for (port, &held) in found.held_by_ingress.iter().enumerate() {
+        let charged = t.shared[SHARED_HEADER as usize + port] as u64 + t.ports[port].hr as u64;
+        if charged != held {
+            return Err(Violation::Accounting { port, charged, held });
+        }
+    }
+    for (i, s) in t.switches.iter().enumerate() {
+        if s.max_held > t.exps[0].buffer {
+            return Err(Violation::Buffer { switch: i, held: s.max_held, buffer: t.exps[0].buffer });
+        }
+    }
+    rates(t)
+}
+
+/// No transmitter sent more than its rate allows. Each packet's time is rounded by at most half a clock tick, and the last may still be on its way out.
+fn rates(t: &Tables) -> Result<(), Violation> {
+    let e = &t.exps[0];
+    let check = |end: String, bytes: u64, packets: u64, rate: u64, busy_until: u64| {
+        let last = if busy_until == NEVER { 0 } else { busy_until };
+        let elapsed = e.now.max(last);
+        let least = bytes as u128 * 8 * PS_PER_S as u128 / rate as u128;
+        let slack = packets as u128 * e.clock_ps as u128;
+        if least > elapsed as u128 + slack {
+            return Err(Violation::Rate { end, bytes, elapsed_ps: elapsed, rate_bps: rate });
+        }
+        Ok(())
+    };
+    for (i, n) in t.nics.iter().enumerate() {
+        check(format!("NIC {i}"), n.tx_bytes, n.hops, n.rate, n.busy_until)?;
+    }
+    for (i, p) in t.ports.iter().enumerate() {
+        let frames = p.tx_bytes / FRAME_BYTES as u64;
+        check(format!("port {i}"), p.tx_bytes, p.hops + frames, p.rate, p.busy_until)?;
+    }
+    Ok(())
+}
+
+/// What the lists hold.
+struct Found {
+    records: u64,
+    data_bytes: u64,
+    /// Bytes queued in switches by the port they came in by.
+    held_by_ingress: Vec<u64>,
+}
+
+fn walk(t: &Tables) -> Found {
+    let mut found = Found { records: 0, data_bytes: 0, held_by_ingress: vec![0; t.ports.len()] };
+    // A list longer than the table would be a cycle; the count of records then tells.
+    let most = t.packets.len() as u64;
+    let list = |head: u32, queued: bool, travelling: bool, found: &mut Found| {
+        let mut p = head;
+        let mut n = 0;
+        while p != NONE && n <= most {
+            n += 1;
+            found.records += 1;
+            let pk = &t.packets[p as usize];
+            let what = (pk.meta >> meta::KIND_SHIFT) & meta::KIND_MASK;
+            if travelling && what == kind::DATA {
+                found.data_bytes += pk.payload as u64;
+            }
+            if travelling && (what == kind::ACK || what == kind::NACK) {
+                let mut q = pk.payload;
+                while q != NONE && found.records <= 2 * most {
+                    found.records += 1;
+                    q = t.packets[q as usize].next;
+                }
+            }
+            if queued {
+                found.held_by_ingress[pk.in_port as usize] += (pk.meta & meta::WIRE_MASK) as u64;
+            }
+            p = pk.next;
+        }
+    };
+    for w in &t.wires {
+        list(w.head, false, true, &mut found);
+    }
+    for n in &t.nics {
+        list(n.free_head, false, false, &mut found);
+        list(n.ack_head, false, true, &mut found);
+        list(n.orphans, false, false, &mut found);
+    }
+    for p in &t.ports {
+        list(p.q_head, true, true, &mut found);
+        list(p.frame_head, false, false, &mut found);
+        list(p.orphans, false, false, &mut found);
+    }
+    for s in &t.switches {
+        list(s.free_head, false, false, &mut found);
+    }
+    for f in &t.flow_rx {
+        list(f.held, false, false, &mut found);
+    }
+    found
+}

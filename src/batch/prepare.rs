@@ -1,0 +1,251 @@
+//! From a configuration to a case that can run: network, flows, paths, transport, tables.
+//!
+//! Layer: batch. Reads the files an experiment names; simulates nothing.
+
+use std::path::Path;
+
+use crate::routing::{self, FlowPaths, RouteError, RouteFile, Router, flow_rtt_window, global_rtt_window, is_intra_server};
+use crate::spec::{self, Cdf as CdfKey, Config, Conflict, Pattern, Policy, TopologyKind, Workload};
+use crate::topology::{
+    self, Clos, Fabric, FatTree, FileError, Network, NvLink, RailOnly, RailOptimized, TopologyError, TopologyFormat, text,
+};
+use crate::transport::{RttWindow, Transport};
+use crate::units::PS_PER_S;
+use crate::workload::{self, AllToAll, Cdf, Flow, Incast, Permutation, Poisson, Ring, WorkloadError};
+
+use super::build::{BuildError, BuildOptions, Built, PacketCase, build};
+
+/// RTT samples kept a flow where rtt.csv is asked for.
+const RTT_SAMPLES: u32 = 256;
+
+/// Why an experiment cannot run.
+#[derive(Debug, thiserror::Error)]
+pub enum PrepareError {
+    #[error(transparent)]
+    Topology(#[from] TopologyError),
+    #[error(transparent)]
+    Workload(#[from] WorkloadError),
+    #[error(transparent)]
+    Route(#[from] RouteError),
+    #[error(transparent)]
+    File(#[from] FileError),
+    #[error("{0}")]
+    Config(#[from] Conflict),
+    #[error(transparent)]
+    Build(#[from] BuildError),
+    #[error("flows {a} and {b} have priorities {pa} and {pb}: one traffic class is modelled, so all flows of an experiment need the same")]
+    Priorities { a: u32, pa: u8, b: u32, pb: u8 },
+    #[error("cluster.gpus = {asked}, but the topology file has {found} hosts; leave cluster.gpus out")]
+    Gpus { asked: u32, found: u32 },
+}
+
+impl PrepareError {
+    /// Whether the user's input is at fault, rather than what it asks of the network: then nothing of the sweep should run.
+    pub fn is_input(&self) -> bool {
+        !matches!(self, PrepareError::Route(RouteError::NoRoute { .. }) | PrepareError::Build(BuildError::TooLarge { .. }))
+    }
+}
+
+/// A flow as results name it.
+#[derive(Clone, Debug)]
+pub struct FlowInfo {
+    pub id: u32,
+    /// The file's host ids, or GPU ranks.
+    pub src: u32,
+    pub dst: u32,
+    pub bytes: u64,
+    pub start_ps: u64,
+    /// Completion time on an idle network.
+    pub ideal_ps: u64,
+    /// Row of its queue pair; `None`: it stays inside a server and takes `ideal_ps`.
+    pub row: Option<u32>,
+}
+
+/// An experiment ready for the engine.
+pub struct Prepared {
+    pub built: Built,
+    pub flows: Vec<FlowInfo>,
+    /// Names of links by link end, `a->b`.
+    pub network: Network,
+    /// Packet-hops that carrying every packet once takes: what a plan can say of the time.
+    pub packet_hops: u64,
+    /// What the user should know about the inputs.
+    pub notes: Vec<String>,
+}
+
+/// Prepares one experiment.
+pub fn prepare(config: &Config, exp_id: u32) -> Result<Prepared, PrepareError> {
+    let mut notes = Vec::new();
+    let network = network(config, &mut notes)?;
+    let flows = flows(config, &network, &mut notes)?;
+    one_class(&flows)?;
+    let transport = config.transport(first_host_rate(&network))?;
+    let router = Router::new(&network);
+    let routes = match &config.routing.policy {
+        Policy::File { path } => Some(route_file(path, &network, &flows)?),
+        _ => None,
+    };
+    let policy = match (&config.routing.policy, &routes) {
+        (Policy::Spray { max_paths }, _) => routing::Policy::Spray { seed: config.routing.seed, max_paths: *max_paths },
+        (_, Some(file)) => routing::Policy::File(file),
+        _ => routing::Policy::Ecmp { seed: config.routing.seed },
+    };
+    let mut packet_flows: Vec<Flow> = Vec::with_capacity(flows.len());
+    let mut paths: Vec<FlowPaths> = Vec::with_capacity(flows.len());
+    let mut packet_of: Vec<Option<usize>> = Vec::with_capacity(flows.len());
+    for flow in &flows {
+        if is_intra_server(&network, flow) {
+            packet_of.push(None);
+        } else {
+            paths.push(router.paths(flow, policy)?);
+            packet_of.push(Some(packet_flows.len()));
+            packet_flows.push(flow.clone());
+        }
+    }
+    let own: Vec<RttWindow> = paths.iter().map(|p| flow_rtt_window(&network, p, transport.payload)).collect();
+    let rtt = if transport.global_rtt && !packet_flows.is_empty() {
+        vec![global_rtt_window(&router, transport.payload); packet_flows.len()]
+    } else {
+        own.clone()
+    };
+    let options = BuildOptions {
+        exp_id,
+        links: config.output.links,
+        rtt_cap: if config.output.rtt { RTT_SAMPLES } else { 0 },
+        step_divisor: 1,
+        time_limit_ps: config.limits.sim_ps.unwrap_or(u64::MAX),
+    };
+    let case = PacketCase { network: &network, flows: &packet_flows, paths: &paths, rtt: &rtt, transport: &transport, options };
+    let built = build(&case)?;
+    let from_file = matches!(config.topology.kind, TopologyKind::File { .. });
+    let name = |rank: u32| if from_file { network.nodes[network.ranks[rank as usize] as usize].id } else { rank };
+    let infos = flows
+        .iter()
+        .zip(&packet_of)
+        .map(|(f, packet)| FlowInfo {
+            id: f.id,
+            src: name(f.src_rank),
+            dst: name(f.dst_rank),
+            bytes: f.bytes,
+            start_ps: f.start_ps,
+            ideal_ps: match packet {
+                Some(i) => ideal_ps(f.bytes, &network, &paths[*i], &own[*i], &transport),
+                None => nvlink_ps(f.bytes, &network),
+            },
+            row: packet.map(|i| built.flow_rows[i]),
+        })
+        .collect();
+    let hops = |(f, p): (&Flow, &FlowPaths)| f.bytes.div_ceil(transport.payload as u64) * (p.data[0].len() + p.ack[0].len()) as u64;
+    let packet_hops = packet_flows.iter().zip(&paths).map(hops).sum();
+    drop(router);
+    Ok(Prepared { built, flows: infos, network, packet_hops, notes })
+}
+
+/// Rate of the first host's first link that packets cross.
+fn first_host_rate(net: &Network) -> u64 {
+    let host = net.ranks.iter().copied().min().unwrap_or(0);
+    net.links.iter().filter(|l| net.is_packet_link(l)).find(|l| l.a == host || l.b == host).map_or(100_000_000_000, |l| l.rate_bps)
+}
+
+/// Completion time on an idle network: base round trip, and the whole message with its headers at the slowest link's rate.
+fn ideal_ps(bytes: u64, net: &Network, paths: &FlowPaths, rtt: &RttWindow, tr: &Transport) -> u64 {
+    let rate = paths.data[0].iter().map(|&a| net.arc_link(a).rate_bps).min().unwrap_or(1);
+    let wire = bytes as u128 + bytes.div_ceil(tr.payload as u64) as u128 * tr.data_overhead as u128;
+    rtt.rtt_ps + (wire * 8 * PS_PER_S as u128 / rate as u128) as u64
+}
+
+/// Completion time inside a server: out, across and the acknowledgement back.
+fn nvlink_ps(bytes: u64, net: &Network) -> u64 {
+    let Some(NvLink { rate_bps, latency_ps }) = net.nvlink else { return 0 };
+    2 * latency_ps + (bytes as u128 * 8 * PS_PER_S as u128 / rate_bps.max(1) as u128) as u64
+}
+
+fn network(config: &Config, notes: &mut Vec<String>) -> Result<Network, PrepareError> {
+    let (c, t) = (&config.cluster, &config.topology);
+    let over = t.oversubscription_milli;
+    if let TopologyKind::File { path, format } = &t.kind {
+        let format = match format {
+            spec::TopologyFormat::Ns3 => TopologyFormat::Ns3,
+            spec::TopologyFormat::SimAi => TopologyFormat::Simai,
+        };
+        let file = topology::read_topology(path, format)?;
+        if file.left_out > 0 {
+            notes.push(format!("{}: {} lines after the announced ones were left out", path.display(), file.left_out));
+        }
+        let found = file.network.ranks.len() as u32;
+        if let Some(asked) = c.gpus.filter(|&n| n != found) {
+            return Err(PrepareError::Gpus { asked, found });
+        }
+        return Ok(file.network);
+    }
+    let gpus = c.gpus.unwrap_or(c.gpus_per_server);
+    let fabric = Fabric {
+        gpus,
+        gpus_per_server: c.gpus_per_server,
+        nics_per_server: c.nics_per_server,
+        link_bps: t.link_bps,
+        uplink_bps: t.uplink_bps,
+        link_delay_ps: t.link_delay_ps,
+        switch_latency_ps: t.switch_latency_ps,
+        nvlink: (c.nvlink_bps > 0).then_some(NvLink { rate_bps: c.nvlink_bps, latency_ps: c.nvlink_latency_ps }),
+    };
+    let servers = gpus.div_ceil(c.gpus_per_server.max(1));
+    Ok(match t.kind {
+        TopologyKind::FatTree { k } => FatTree { k }.build(&fabric)?,
+        TopologyKind::Clos { tiers, hosts_per_leaf, spines, pods, cores } => {
+            Clos { tiers, hosts_per_leaf, spines, pods, cores, oversubscription: over }.build(&fabric)?
+        }
+        TopologyKind::RailOptimized { rails, spines, .. } => {
+            RailOptimized { rails, pods: t.pods(servers), spines, oversubscription: over }.build(&fabric)?
+        }
+        TopologyKind::RailOnly { rails } => RailOnly { rails }.build(&fabric)?,
+        TopologyKind::File { .. } => unreachable!("files were read above"),
+    })
+}
+
+fn flows(config: &Config, net: &Network, notes: &mut Vec<String>) -> Result<Vec<Flow>, PrepareError> {
+    let (pattern, ranks) = match &config.workload {
+        Workload::Flows { path, start_unit } => {
+            let unit = start_unit.map(|u| match u {
+                spec::StartUnit::Ns => workload::StartUnit::Ns,
+                spec::StartUnit::S => workload::StartUnit::S,
+            });
+            let file = workload::read_flows(path, net, unit)?;
+            if file.left_out > 0 {
+                notes.push(format!("{}: {} flows after the announced ones were left out", path.display(), file.left_out));
+            }
+            return Ok(file.flows);
+        }
+        Workload::Traffic { pattern, ranks } => (pattern, ranks.unwrap_or(net.ranks.len() as u32)),
+    };
+    let seed = config.traffic_seed();
+    Ok(match pattern {
+        Pattern::Incast { fan_in, receivers, bytes } => {
+            Incast { fan_in: *fan_in, receivers: *receivers, bytes: *bytes, seed }.flows(ranks)?
+        }
+        Pattern::Permutation { bytes } => Permutation { bytes: *bytes, seed }.flows(ranks)?,
+        Pattern::Ring { stride, bytes } => Ring { stride: *stride, bytes: *bytes }.flows(ranks)?,
+        Pattern::AllToAll { bytes } => AllToAll { bytes: *bytes }.flows(ranks)?,
+        Pattern::Poisson { load_ppm, cdf, duration_ps } => {
+            let cdf = match cdf {
+                CdfKey::BuiltIn(name) => Cdf::named(name).expect("the key table offers only distributions that exist"),
+                CdfKey::File(path) => Cdf::read(path)?,
+            };
+            Poisson { load: *load_ppm as f64 / 1e6, link_bps: config.topology.link_bps, duration_ps: *duration_ps, cdf, seed }.flows(ranks)?
+        }
+    })
+}
+
+fn route_file(path: &Path, net: &Network, flows: &[Flow]) -> Result<RouteFile, PrepareError> {
+    let shown = path.display().to_string();
+    Ok(RouteFile::parse(&shown, &text::load_text(path)?, net, flows)?)
+}
+
+/// One traffic class: all priorities agree.
+fn one_class(flows: &[Flow]) -> Result<(), PrepareError> {
+    let Some(first) = flows.first() else { return Ok(()) };
+    match flows.iter().find(|f| f.priority != first.priority) {
+        Some(other) => Err(PrepareError::Priorities { a: first.id, pa: first.priority, b: other.id, pb: other.priority }),
+        None => Ok(()),
+    }
+}

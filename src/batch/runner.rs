@@ -1,0 +1,118 @@
+//! Runs the experiments of a sweep: prepares them, batches them, hands them to the engine, reports each as it ends.
+//!
+//! Layer: batch. Order of batches, their size and the engine change no outcome, only the time it takes.
+
+use rayon::prelude::*;
+
+use crate::engine::{Engine, EngineError};
+use crate::spec::Config;
+
+use super::prepare::{PrepareError, Prepared, prepare};
+use super::world::{Batch, Ended, Limits};
+
+/// Most experiments in a batch: enough for a GPU, few enough that results appear soon.
+const MOST_IN_BATCH: usize = 512;
+/// Most bytes of tables in a batch.
+const MOST_BYTES: u64 = 4 << 30;
+
+/// Experiments prepared in one go.
+const PREPARED_AT_ONCE: usize = 16;
+
+/// One experiment to run.
+pub struct Task {
+    pub exp_id: u64,
+    pub config: Config,
+}
+
+/// News, in the order it happens.
+pub enum News {
+    /// The experiments of a batch were prepared and are about to run.
+    Started(Vec<u64>),
+    Ended(Ended),
+    /// Something about inputs that the user should know.
+    Note(String),
+}
+
+/// How to run.
+pub struct RunOptions {
+    /// Records of packets that one experiment may have.
+    pub packet_limit: u64,
+    /// Most experiments in a batch (tests vary it; results must not).
+    pub batch: usize,
+}
+
+impl Default for RunOptions {
+    fn default() -> Self {
+        // 64 bytes a record: 8 GiB for one experiment.
+        RunOptions { packet_limit: 128 << 20, batch: MOST_IN_BATCH }
+    }
+}
+
+/// Runs every task. Stops early, without an error, when `stop` says so.
+///
+/// # Errors
+/// The engine cannot go on, or `tell` refuses news. A bad experiment is no error: it ends with a reason.
+pub fn run<E: From<EngineError>>(
+    tasks: impl Iterator<Item = Task>,
+    engine: Box<dyn Engine>,
+    options: &RunOptions,
+    stop: impl Fn() -> bool + Send + Sync + Clone + 'static,
+    tell: &mut dyn FnMut(News) -> Result<(), E>,
+) -> Result<(), E> {
+    let mut batch = Batch::new(engine, options.packet_limit, Box::new(stop.clone()));
+    let room = batch.room().min(MOST_BYTES);
+    let mut tasks = tasks.peekable();
+    // What was prepared but did not fit into the batch before.
+    let mut left: Vec<Candidate> = Vec::new();
+    while (tasks.peek().is_some() || !left.is_empty()) && !stop() {
+        fill(&mut left, &mut tasks, options.batch.max(1), room, &stop);
+        let mut bytes = 0;
+        let mut admitted = Vec::new();
+        let mut rest = Vec::new();
+        for (exp_id, prepared, limits) in left {
+            match prepared {
+                Err(e) => tell(News::Ended(Ended { exp_id, result: Err(e.to_string()), packet_hops: 0, seconds: 0.0 }))?,
+                Ok(p) if !rest.is_empty() || (bytes > 0 && bytes + p.built.tables.bytes() > room) => rest.push((exp_id, Ok(p), limits)),
+                Ok(p) => {
+                    bytes += p.built.tables.bytes();
+                    for note in &p.notes {
+                        tell(News::Note(note.clone()))?;
+                    }
+                    admitted.push((exp_id, p, limits));
+                }
+            }
+        }
+        left = rest;
+        tell(News::Started(admitted.iter().map(|a| a.0).collect()))?;
+        batch.admit(admitted);
+        while !batch.is_over() && !stop() {
+            for ended in batch.round()? {
+                tell(News::Ended(ended))?;
+            }
+        }
+        batch.clear();
+    }
+    Ok(())
+}
+
+/// An experiment that was prepared, or could not be.
+type Candidate = (u64, Result<Prepared, PrepareError>, Limits);
+
+/// Prepares tasks until the batch is full or the room is used up, a few at a time, so that large ones do not pile up.
+fn fill(left: &mut Vec<Candidate>, tasks: &mut impl Iterator<Item = Task>, most: usize, room: u64, stop: &impl Fn() -> bool) {
+    let bytes = |c: &Candidate| c.1.as_ref().map_or(0, |p| p.built.tables.bytes());
+    let mut used: u64 = left.iter().map(bytes).sum();
+    while left.len() < most && used < room && !stop() {
+        let few: Vec<Task> = tasks.take((most - left.len()).min(PREPARED_AT_ONCE)).collect();
+        if few.is_empty() {
+            return;
+        }
+        let first = left.len();
+        left.par_extend(few.into_par_iter().map(|t| (t.exp_id, prepare(&t.config, t.exp_id as u32), limits(&t.config))));
+        used += left[first..].iter().map(bytes).sum::<u64>();
+    }
+}
+
+fn limits(config: &Config) -> Limits {
+    Limits { packet_hops: config.limits.packet_hops, wall_ms: config.limits.wall_ms }
+}

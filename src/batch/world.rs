@@ -1,0 +1,403 @@
+//! The world of a batch: every experiment's rows as entities of shared archetypes, and the host systems that run between slices of the engine.
+//!
+//! Layer: batch. Archetypes: (ExpId, Nic), (ExpId, Port), (ExpId, Switch), (ExpId, FlowTx, FlowRx), (ExpId, Exp, Job), spawned sorted by (ExpId, row) and
+//! structurally frozen until the batch is over, so that each archetype's table holds an experiment's rows in one run and columns are copied
+//! out and in as slices. What only the engine needs (packets, wires, clocks ...) never becomes entities.
+
+use std::time::Instant;
+
+use bevy_ecs::prelude::*;
+use bevy_ecs::schedule::ScheduleLabel;
+
+use crate::columns::{Exp, FlowRx, FlowTx, Nic, Port, SHARED_FLOWS_LEFT, Switch, Tables, flag, status};
+use crate::engine::{Engine, EngineError, is_final, packet_hops};
+
+use super::outcome::{Outcome, Rows, read};
+use super::prepare::Prepared;
+use super::{conserve, diagnose};
+
+/// The experiment a row belongs to: its index in the sweep.
+#[derive(Component, Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ExpId(pub u64);
+
+/// Limits of one experiment; `None`: none.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Limits {
+    pub packet_hops: Option<u64>,
+    pub wall_ms: Option<u64>,
+}
+
+/// Where an experiment of the batch stands.
+#[derive(Component)]
+struct Job {
+    /// Its place on the device.
+    slot: usize,
+    flows: Vec<super::prepare::FlowInfo>,
+    link_names: Vec<String>,
+    limits: Limits,
+    seconds: f64,
+    /// Why the host ended it.
+    ended: Option<String>,
+    reported: bool,
+}
+
+/// How an experiment ended.
+#[derive(Debug)]
+pub struct Ended {
+    pub exp_id: u64,
+    /// What happened, or why nothing can be said.
+    pub result: Result<Outcome, String>,
+    pub packet_hops: u64,
+    pub seconds: f64,
+}
+
+/// First row of every experiment in every archetype's table, by slot.
+#[derive(Clone, Copy, Debug, Default)]
+struct Bases {
+    nic: usize,
+    port: usize,
+    switch: usize,
+    flow: usize,
+}
+
+/// What the device holds: one set of tables an experiment, by slot.
+#[derive(Resource, Default)]
+struct Device {
+    tables: Vec<Tables>,
+    bases: Vec<Bases>,
+    uploaded: bool,
+}
+
+#[derive(Resource)]
+struct EngineHandle(Box<dyn Engine>);
+
+#[derive(Resource)]
+struct Settings {
+    packet_limit: u64,
+    stop: Box<dyn Fn() -> bool + Send + Sync>,
+}
+
+/// Experiments that ended in this round, and whether the engine broke.
+#[derive(Resource, Default)]
+struct Round {
+    ended: Vec<Ended>,
+    broken: Option<EngineError>,
+}
+
+/// The stages of a round, in this order.
+#[derive(SystemSet, Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Stage {
+    /// Columns of newly admitted rows go to the device.
+    Upload,
+    /// The engine runs for a slice.
+    Dispatch,
+    /// Columns of experiments that ended come back.
+    ReadBack,
+    /// Outcomes are read off the world's columns.
+    Complete,
+}
+
+#[derive(ScheduleLabel, Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct RoundLabel;
+
+/// A batch of experiments and the schedule that runs it.
+pub struct Batch {
+    world: World,
+    schedule: Schedule,
+}
+
+impl Batch {
+    /// An empty batch. `packet_limit`: records of packets that one experiment may have; `stop`: asked often, ends a round early.
+    pub fn new(engine: Box<dyn Engine>, packet_limit: u64, stop: Box<dyn Fn() -> bool + Send + Sync>) -> Batch {
+        let mut world = World::new();
+        world.init_resource::<Device>();
+        world.init_resource::<Round>();
+        world.insert_resource(EngineHandle(engine));
+        world.insert_resource(Settings { packet_limit, stop });
+        let mut schedule = Schedule::new(RoundLabel);
+        schedule.configure_sets((Stage::Upload, Stage::Dispatch, Stage::ReadBack, Stage::Complete).chain());
+        schedule.add_systems((
+            upload.in_set(Stage::Upload),
+            dispatch.in_set(Stage::Dispatch),
+            read_back.in_set(Stage::ReadBack),
+            complete.in_set(Stage::Complete),
+        ));
+        Batch { world, schedule }
+    }
+
+    /// Takes experiments in, in ascending order of their ids.
+    ///
+    /// PRECONDITION: the batch is empty, or the last one was cleared.
+    pub fn admit(&mut self, experiments: Vec<(u64, Prepared, Limits)>) {
+        let mut next = Bases::default();
+        for (slot, (exp_id, prepared, limits)) in experiments.into_iter().enumerate() {
+            let id = ExpId(exp_id);
+            let t = prepared.built.tables;
+            self.world.resource_mut::<Device>().bases.push(next);
+            next.nic += t.nics.len();
+            next.port += t.ports.len();
+            next.switch += t.switches.len();
+            next.flow += t.flow_tx.len();
+            self.world.spawn_batch(t.nics.iter().map(|&r| (id, r)).collect::<Vec<_>>());
+            self.world.spawn_batch(t.ports.iter().map(|&r| (id, r)).collect::<Vec<_>>());
+            self.world.spawn_batch(t.switches.iter().map(|&r| (id, r)).collect::<Vec<_>>());
+            self.world.spawn_batch(t.flow_tx.iter().zip(&t.flow_rx).map(|(&tx, &rx)| (id, tx, rx)).collect::<Vec<_>>());
+            let job = Job {
+                slot,
+                flows: prepared.flows,
+                link_names: link_names(&prepared.network, &prepared.built.end_arcs),
+                limits,
+                seconds: 0.0,
+                ended: None,
+                reported: false,
+            };
+            self.world.spawn((id, t.exps[0], job));
+            self.world.resource_mut::<Device>().tables.push(t);
+        }
+    }
+
+    /// Runs one round; returns the experiments that ended in it.
+    ///
+    /// # Errors
+    /// The engine cannot go on.
+    pub fn round(&mut self) -> Result<Vec<Ended>, EngineError> {
+        self.schedule.run(&mut self.world);
+        let mut round = self.world.resource_mut::<Round>();
+        match round.broken.take() {
+            Some(e) => Err(e),
+            None => Ok(std::mem::take(&mut round.ended)),
+        }
+    }
+
+    /// Whether every experiment has ended and was reported.
+    pub fn is_over(&mut self) -> bool {
+        let mut jobs = self.world.query::<&Job>();
+        jobs.iter(&self.world).all(|j| j.reported)
+    }
+
+    /// Removes all experiments; the next ones may be admitted.
+    pub fn clear(&mut self) {
+        let mut rows = self.world.query_filtered::<Entity, With<ExpId>>();
+        let rows: Vec<Entity> = rows.iter(&self.world).collect();
+        for row in rows {
+            self.world.despawn(row);
+        }
+        *self.world.resource_mut::<Device>() = Device::default();
+    }
+
+    /// How many bytes of tables the engine can take at once.
+    pub fn room(&self) -> u64 {
+        self.world.resource::<EngineHandle>().0.room()
+    }
+}
+
+/// Names of the links that link ends transmit on: `a->b`, and `a->b#k` where links are parallel.
+fn link_names(net: &crate::topology::Network, end_arcs: &[u32]) -> Vec<String> {
+    let mut parallel = std::collections::HashMap::new();
+    let key = |arc: u32| (net.arc_from(arc), net.arc_to(arc));
+    for &arc in end_arcs {
+        *parallel.entry(key(arc)).or_insert(0u32) += 1;
+    }
+    let mut seen = std::collections::HashMap::new();
+    let id = |node: u32| net.nodes[node as usize].id;
+    end_arcs
+        .iter()
+        .map(|&arc| {
+            let (from, to) = key(arc);
+            let plain = format!("{}->{}", id(from), id(to));
+            if parallel[&(from, to)] == 1 {
+                return plain;
+            }
+            let k = seen.entry((from, to)).or_insert(0u32);
+            *k += 1;
+            format!("{plain}#{k}")
+        })
+        .collect()
+}
+
+/// Stage `Upload`: columns of the world into the device's tables.
+fn upload(mut device: ResMut<Device>, nics: Query<&Nic>, ports: Query<&Port>, switches: Query<&Switch>, flows: Query<(&FlowTx, &FlowRx)>) {
+    if device.uploaded {
+        return;
+    }
+    let Device { tables, bases, uploaded } = &mut *device;
+    *uploaded = true;
+    for column in nics.contiguous_iter().expect(DENSE) {
+        each(tables, bases, |t, b| copy(&mut t.nics, column, b.nic));
+    }
+    for column in ports.contiguous_iter().expect(DENSE) {
+        each(tables, bases, |t, b| copy(&mut t.ports, column, b.port));
+    }
+    for column in switches.contiguous_iter().expect(DENSE) {
+        each(tables, bases, |t, b| copy(&mut t.switches, column, b.switch));
+    }
+    for (tx, rx) in flows.contiguous_iter().expect(DENSE) {
+        each(tables, bases, |t, b| {
+            copy(&mut t.flow_tx, tx, b.flow);
+            copy(&mut t.flow_rx, rx, b.flow);
+        });
+    }
+}
+
+/// Row types are table components, so queries over them are dense; and one archetype is one table, so there is one slice.
+const DENSE: &str = "row types are stored in tables";
+
+fn each(tables: &mut [Tables], bases: &[Bases], mut f: impl FnMut(&mut Tables, Bases)) {
+    for (t, &b) in tables.iter_mut().zip(bases) {
+        f(t, b);
+    }
+}
+
+fn copy<T: Copy>(to: &mut [T], column: &[T], base: usize) {
+    let n = to.len();
+    to.copy_from_slice(&column[base..base + n]);
+}
+
+/// Stage `Dispatch`: the engine runs; limits that only the host knows are applied.
+fn dispatch(
+    mut device: ResMut<Device>,
+    mut engine: ResMut<EngineHandle>,
+    settings: Res<Settings>,
+    mut round: ResMut<Round>,
+    mut jobs: Query<&mut Job>,
+) {
+    let slice = match engine.0.advance(&mut device.tables, settings.packet_limit, &settings.stop) {
+        Ok(slice) => slice,
+        Err(e) => {
+            round.broken = Some(e);
+            return;
+        }
+    };
+    for mut job in &mut jobs {
+        let t = &mut device.tables[job.slot];
+        job.seconds += slice.seconds.get(job.slot).copied().unwrap_or(0.0);
+        if let Some((_, why)) = slice.failures.iter().find(|(slot, _)| *slot == job.slot) {
+            job.ended = Some(why.clone());
+        }
+        if let Some(most) = job.limits.packet_hops.filter(|&most| packet_hops(t) > most) {
+            job.ended = Some(format!("limit: packet_hops = {most} reached; raise limits.packet_hops or make the workload smaller"));
+        }
+        if let Some(most) = job.limits.wall_ms.filter(|&most| !is_final(t) && job.seconds * 1e3 > most as f64) {
+            job.ended = Some(format!("limit: wall_s = {} reached; raise limits.wall_s or make the workload smaller", most as f64 / 1e3));
+        }
+        if job.ended.is_some() {
+            t.exps[0].status = status::ENDED_BY_HOST;
+        }
+    }
+}
+
+/// Stage `ReadBack`: columns of experiments that have just ended come back into the world.
+fn read_back(
+    device: Res<Device>,
+    mut jobs: Query<(&Job, &mut Exp)>,
+    mut nics: Query<&mut Nic>,
+    mut ports: Query<&mut Port>,
+    mut switches: Query<&mut Switch>,
+    mut flows: Query<(&mut FlowTx, &mut FlowRx)>,
+) {
+    let mut over = Vec::new();
+    for (job, mut exp) in &mut jobs {
+        let t = &device.tables[job.slot];
+        if !job.reported && is_final(t) {
+            *exp = t.exps[0];
+            over.push((t, device.bases[job.slot]));
+        }
+    }
+    if over.is_empty() {
+        return;
+    }
+    for mut column in nics.contiguous_iter_mut().expect(DENSE) {
+        over.iter().for_each(|(t, b)| put(&t.nics, column.bypass_change_detection(), b.nic));
+    }
+    for mut column in ports.contiguous_iter_mut().expect(DENSE) {
+        over.iter().for_each(|(t, b)| put(&t.ports, column.bypass_change_detection(), b.port));
+    }
+    for mut column in switches.contiguous_iter_mut().expect(DENSE) {
+        over.iter().for_each(|(t, b)| put(&t.switches, column.bypass_change_detection(), b.switch));
+    }
+    for (mut tx, mut rx) in flows.contiguous_iter_mut().expect(DENSE) {
+        for (t, b) in &over {
+            put(&t.flow_tx, tx.bypass_change_detection(), b.flow);
+            put(&t.flow_rx, rx.bypass_change_detection(), b.flow);
+        }
+    }
+}
+
+fn put<T: Copy>(from: &[T], column: &mut [T], base: usize) {
+    column[base..base + from.len()].copy_from_slice(from);
+}
+
+/// Stage `Complete`: outcomes of experiments that have just ended; their tables are let go.
+fn complete(
+    mut device: ResMut<Device>,
+    mut round: ResMut<Round>,
+    mut jobs: Query<(&ExpId, &mut Job, &Exp)>,
+    nics: Query<&Nic>,
+    ports: Query<&Port>,
+    flows: Query<&FlowTx>,
+) {
+    let nics = column(nics.contiguous_iter().expect(DENSE));
+    let ports = column(ports.contiguous_iter().expect(DENSE));
+    let flows = column(flows.contiguous_iter().expect(DENSE));
+    for (id, mut job, exp) in &mut jobs {
+        let slot = job.slot;
+        if job.reported || !is_final(&device.tables[slot]) {
+            continue;
+        }
+        job.reported = true;
+        let (t, b) = (&device.tables[slot], device.bases[slot]);
+        let rows = Rows {
+            exp,
+            nics: &nics[b.nic..b.nic + t.nics.len()],
+            ports: &ports[b.port..b.port + t.ports.len()],
+            tx: &flows[b.flow..b.flow + t.flow_tx.len()],
+        };
+        let started = Instant::now();
+        let result = match verdict(t, &job) {
+            Ok(()) => Ok(read(rows, &job.flows, &job.link_names, &t.rtts)),
+            Err(why) => Err(why),
+        };
+        job.seconds += started.elapsed().as_secs_f64();
+        round.ended.push(Ended { exp_id: id.0, result, packet_hops: packet_hops(t), seconds: job.seconds });
+        let exps = std::mem::take(&mut device.tables[slot].exps);
+        device.tables[slot] = Tables { exps, ..Tables::default() };
+    }
+}
+
+/// The one slice of a column that is one archetype's.
+fn column<'a, T>(slices: impl Iterator<Item = &'a [T]>) -> &'a [T] {
+    slices.last().unwrap_or(&[])
+}
+
+/// Whether the experiment's numbers may be believed, and why not.
+fn verdict(t: &Tables, job: &Job) -> Result<(), String> {
+    if let Some(why) = &job.ended {
+        return Err(why.clone());
+    }
+    let name = |end: u32| job.link_names[end as usize].clone();
+    let e = &t.exps[0];
+    match e.status {
+        status::TIME_LIMIT => {
+            return Err(format!("limit: sim_ns = {} reached; raise limits.sim_ns or make the workload smaller", e.time_limit / 1000));
+        }
+        status::VIOLATION => {
+            let flags = t.shared[0];
+            let what = if flags & flag::OVER_BUFFER != 0 { "a switch held more than its buffer" } else { "a pool of packets ran dry" };
+            return Err(format!("internal error, please report: {what}"));
+        }
+        status::GAVE_UP => {
+            let worst = t.flow_tx.iter().max_by_key(|f| f.retries).map_or(0, |f| f.flow_id);
+            return Err(format!(
+                "flow {worst} gave up after {} retransmission timeouts without progress (transport.rto_retries); {}",
+                e.rto_retries,
+                diagnose::stuck(t, &name)
+            ));
+        }
+        _ => {}
+    }
+    conserve::check(t).map_err(|v| format!("internal error, please report: {v}"))?;
+    if t.shared[SHARED_FLOWS_LEFT as usize] > 0 {
+        return Err(diagnose::stuck(t, &name));
+    }
+    Ok(())
+}

@@ -1,0 +1,142 @@
+//! Commands and options, declared once.
+//!
+//! Layer: cli. Parses; decides nothing.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::engine::gpu::DeviceChoice;
+use crate::sweep::Shard;
+
+/// Batch simulator for the networks that train large language models.
+#[derive(Debug, Parser)]
+#[command(name = "hyperfold", version, max_term_width = 110, after_help = EXIT_CODES)]
+pub struct Cli {
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+const EXIT_CODES: &str = "Exit codes: 0 every experiment has a result; 1 some experiments failed; 2 bad usage or input; \
+3 a --strict condition was hit; 130 Ctrl-C";
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Expand, validate and simulate a sweep; write results as they finish
+    Run(RunArgs),
+    /// Do the same up to validation, and say what would run
+    Plan(PlanArgs),
+    /// Write an annotated sweep file to start from
+    Init(InitArgs),
+    /// List GPU adapters, test each, and say what to install
+    Doctor(DoctorArgs),
+    /// Run the benchmarks
+    Bench(BenchArgs),
+}
+
+/// What selects experiments, for `run` and `plan`.
+#[derive(Debug, Args)]
+pub struct SweepArgs {
+    /// The sweep file (TOML)
+    pub sweep: PathBuf,
+    /// Set a key of the sweep file, by its dotted name (repeatable)
+    #[arg(long, value_name = "KEY=VALUE", value_parser = key_value)]
+    pub set: Vec<String>,
+    /// Only the experiments with exp_id mod N = I
+    #[arg(long, value_name = "I/N")]
+    pub shard: Option<Shard>,
+    /// Only the experiments with exp_id below N
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub limit: Option<u64>,
+}
+
+#[derive(Debug, Args)]
+pub struct RunArgs {
+    #[command(flatten)]
+    pub sweep: SweepArgs,
+    /// Folder for the results; must not exist or be empty
+    #[arg(long, value_name = "DIR")]
+    pub out: PathBuf,
+    /// Engine: `auto` takes a real GPU when the batch is large enough to pay for it, else the CPU
+    #[arg(long, value_enum, default_value_t = EngineChoice::Auto)]
+    pub engine: EngineChoice,
+    /// GPU adapter, by its number or a part of its name in `hyperfold doctor` (repeatable)
+    #[arg(long, value_name = "INDEX|NAME")]
+    pub device: Vec<DeviceChoice>,
+    /// CPU threads [default: all]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
+    pub jobs: Option<u32>,
+    /// Memo to reuse; this version has none, so only `off` is accepted
+    #[arg(long, value_name = "off")]
+    pub memo: Option<String>,
+    /// Continue an earlier run (not available in this version)
+    #[arg(long)]
+    pub resume: bool,
+    /// Exit with 3 if there was a warning
+    #[arg(long)]
+    pub strict: bool,
+    /// No progress, no table; only errors
+    #[arg(long, short)]
+    pub quiet: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct PlanArgs {
+    #[command(flatten)]
+    pub sweep: SweepArgs,
+    /// One JSON object a line
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct InitArgs {
+    /// Where to write it; an existing file is kept
+    #[arg(default_value = "sweep.toml")]
+    pub path: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub struct DoctorArgs {
+    /// One JSON object a line, one line an adapter
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct BenchArgs {
+    /// The benchmark [default: all]
+    pub name: Option<String>,
+    /// List the benchmarks
+    #[arg(long)]
+    pub list: bool,
+    /// One JSON object a line
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Which engine simulates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum EngineChoice {
+    Auto,
+    Cpu,
+    Gpu,
+}
+
+fn key_value(text: &str) -> Result<String, String> {
+    match text.split_once('=') {
+        Some((key, _)) if !key.trim().is_empty() => Ok(text.to_string()),
+        _ => Err("write KEY=VALUE, for example transport.cc=dcqcn".into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_declaration_is_consistent() {
+        Cli::command().debug_assert();
+    }
+}

@@ -1,0 +1,98 @@
+//! The benchmark set: `hyperfold bench` and `cargo bench` run the same.
+//!
+//! Layer: cli. Each benchmark is a small sweep, so that what is measured is what users run.
+
+use std::path::Path;
+use std::time::Instant;
+
+use anyhow::{Context, anyhow};
+
+use crate::batch::prepare;
+use crate::columns::{Tables, status};
+use crate::engine::{cpu, grow, packet_hops};
+use crate::sweep::{self, SetOverrides};
+
+use super::simulator::{BenchInfo, BenchRow};
+
+/// A benchmark: name, what it is, its configuration below `[base]`, hosts.
+struct Case {
+    name: &'static str,
+    about: &'static str,
+    base: &'static str,
+    hosts: u64,
+}
+
+/// The golden rail-128 case by its parameters: 16 servers of 8 GPUs in 2 pods, a leaf a pod and rail, 8 spines, a ring in every rail.
+const RAIL128: &str = r#"
+cluster = { gpus = 128 }
+topology = { kind = "rail-optimized", pods = 2, spines = 8, link_gbps = 100, uplink_gbps = 100 }
+workload = { kind = "traffic", pattern = "ring", stride = 8, bytes = 16000000 }
+"#;
+
+/// 1,024 hosts in a three-tier fat-tree of 16-port switches, everyone sends to someone else.
+const PERMUTATION1024: &str = r#"
+cluster = { gpus = 1024, gpus_per_server = 1, nics_per_server = 1 }
+topology = { kind = "fat-tree", k = 16, link_gbps = 100, uplink_gbps = 100 }
+workload = { kind = "traffic", pattern = "permutation", bytes = 1000000 }
+"#;
+
+/// 32 hosts send to one through a small buffer: pauses all the time.
+const STORM32: &str = r#"
+cluster = { gpus = 33, gpus_per_server = 1, nics_per_server = 1 }
+topology = { kind = "clos", tiers = 2, hosts_per_leaf = 33, spines = 1, link_gbps = 100, uplink_gbps = 100, buffer_mib = 4 }
+workload = { kind = "traffic", pattern = "incast", fan_in = 32, bytes = 500000 }
+"#;
+
+const CASES: &[Case] = &[
+    Case { name: "rail128-dcqcn", about: "128 hosts, rail ring of 16 MB flows, DCQCN, one core", base: RAIL128, hosts: 128 },
+    Case { name: "rail128-hpcc", about: "the same with HPCC", base: RAIL128, hosts: 128 },
+    Case { name: "permutation1024-dcqcn", about: "1,024 hosts, random permutation of 1 MB flows, DCQCN, one core", base: PERMUTATION1024, hosts: 1024 },
+    Case { name: "permutation1024-hpcc", about: "the same with HPCC", base: PERMUTATION1024, hosts: 1024 },
+    Case { name: "storm32-none", about: "32-to-1 incast without congestion control: PFC storms, one core", base: STORM32, hosts: 33 },
+];
+
+/// What there is.
+pub fn list() -> Vec<BenchInfo> {
+    CASES.iter().map(|c| BenchInfo { name: c.name.into(), about: c.about.into() }).collect()
+}
+
+/// Runs one benchmark and reports its row.
+pub fn run(name: &str, sink: &mut dyn FnMut(BenchRow)) -> anyhow::Result<()> {
+    let case = CASES.iter().find(|c| c.name == name).ok_or_else(|| anyhow!("no benchmark `{name}`"))?;
+    let mut tables = tables(case)?;
+    let start = Instant::now();
+    to_the_end(&mut tables)?;
+    let seconds = start.elapsed().as_secs_f64();
+    let hops = packet_hops(&tables);
+    sink(BenchRow {
+        name: case.name.into(),
+        engine: "cpu".into(),
+        hosts: case.hosts,
+        experiments: 1,
+        packet_hops: hops,
+        seconds,
+        packet_hops_per_s: hops as f64 / seconds,
+        peak_bytes: tables.bytes(),
+    });
+    Ok(())
+}
+
+/// The tables of a benchmark, before its first step.
+fn tables(case: &Case) -> anyhow::Result<Tables> {
+    let cc = case.name.rsplit('-').next().context("benchmarks are named after their congestion control")?;
+    let text = format!("name = \"{}\"\n[base]\n{}\n[base.transport]\ncc = \"{cc}\"\n", case.name, case.base);
+    let sweep = sweep::parse(&text, Path::new("benchmark"), &SetOverrides(Vec::new()))?;
+    let config = sweep.config(&sweep.experiments[0]).map_err(|e| anyhow!("{e}"))?;
+    Ok(prepare(&config, 0)?.built.tables)
+}
+
+fn to_the_end(t: &mut Tables) -> anyhow::Result<()> {
+    loop {
+        cpu::run(t, u32::MAX);
+        match t.exps[0].status {
+            status::NEEDS_PACKETS => grow::grow(t, u32::MAX as u64)?,
+            status::DONE => return Ok(()),
+            other => return Err(anyhow!("the benchmark ended with status {other}")),
+        }
+    }
+}

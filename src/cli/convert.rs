@@ -1,0 +1,88 @@
+//! Outcomes of the simulation become result records.
+//!
+//! Layer: cli. Between `batch`, which formats nothing, and `results`, which simulates nothing.
+
+use crate::batch::{Ended, FlowOutcome, LinkOutcome, Outcome};
+use crate::results::{
+    Cell, ExperimentRecord, Finished, FlowRecord, LinkRecord, Micro, Outputs, Ps, RttRecord, StatsRecord, fct_stats, utilisation,
+};
+
+/// A finished experiment as it is written. `record` holds its identity; `outputs` says which companion files are asked for.
+pub fn finished(record: ExperimentRecord, ended: Ended, outputs: &Outputs) -> Finished {
+    let stats = StatsRecord { packet_hops_simulated: ended.packet_hops, batches: 1, wall_s: ended.seconds, ..StatsRecord::default() };
+    let outcome = match ended.result {
+        Ok(outcome) => outcome,
+        Err(why) => {
+            return Finished { record: record.failed(why), flows: Vec::new(), links: Vec::new(), rtt: Vec::new(), stats };
+        }
+    };
+    let span = outcome.makespan_ps;
+    let links = if outputs.links { outcome.links.iter().map(|l| link(l, span)).collect() } else { Vec::new() };
+    let flows = if outputs.flows { outcome.flows.iter().map(flow).collect() } else { Vec::new() };
+    let sample = |&(flow_id, at, rtt): &(u32, u64, u64)| RttRecord { flow_id, sample: Ps(at), rtt: Ps(rtt) };
+    let rtt = if outputs.rtt { outcome.rtts.iter().map(sample).collect() } else { Vec::new() };
+    Finished { record: measured(record, &outcome), flows, links, rtt, stats }
+}
+
+fn measured(mut r: ExperimentRecord, o: &Outcome) -> ExperimentRecord {
+    r.makespan = Some(Ps(o.makespan_ps));
+    r.flows = Some(o.flows.len() as u64);
+    if let Some(s) = fct_stats(o.flows.iter().filter_map(|f| f.fct_ps.map(|fct| (fct, f.ideal_ps)))) {
+        r.fct_mean = Some(s.mean);
+        r.fct_p50 = Some(s.p50);
+        r.fct_p99 = Some(s.p99);
+        r.fct_max = Some(s.max);
+        r.fct_slowdown_p50 = s.slowdown_p50;
+        r.fct_slowdown_p99 = s.slowdown_p99;
+    }
+    r.packet_hops = Some(o.packet_hops);
+    r.ecn_marks = Some(o.ecn_marks);
+    r.pfc_pauses = Some(o.pfc_pauses);
+    r.drops = Some(o.drops);
+    r.max_queue_bytes = Some(o.max_queue_bytes);
+    // The first of the most utilised, in the order of links.
+    let mut most: Option<(Micro, &LinkOutcome)> = None;
+    for l in o.links.iter().filter(|l| l.bytes > 0) {
+        let u = utilisation(l.bytes, l.rate_bps, o.makespan_ps);
+        if most.is_none_or(|(best, _)| u > best) {
+            most = Some((u, l));
+        }
+    }
+    if let Some((u, l)) = most {
+        r.max_link_utilisation = Some(u);
+        r.bottleneck_link = Some(l.name.clone());
+    }
+    r
+}
+
+fn flow(f: &FlowOutcome) -> FlowRecord {
+    FlowRecord { flow_id: f.id, src: f.src, dst: f.dst, bytes: f.bytes, start: Ps(f.start_ps), fct: f.fct_ps.map(Ps) }
+}
+
+fn link(l: &LinkOutcome, span_ps: u64) -> LinkRecord {
+    // Units of 1024 byte-ps over ps, in millionths of a byte.
+    let mean = (l.queue_area as u128 * 1024 * 1_000_000).checked_div(span_ps as u128).unwrap_or(0);
+    LinkRecord {
+        link: l.name.clone(),
+        bytes: l.bytes,
+        utilisation: utilisation(l.bytes, l.rate_bps, span_ps),
+        max_queue_bytes: l.max_queue_bytes,
+        mean_queue_bytes: Micro(mean as u64),
+        ecn_marks: l.marks,
+        pfc_pauses: l.pauses,
+        drops: l.drops,
+    }
+}
+
+/// Axis values become cells; what a listed experiment leaves open is empty.
+pub fn cell(value: &crate::spec::Value) -> Cell {
+    use crate::spec::Value;
+    match value {
+        Value::Unset => Cell::Empty,
+        Value::Int(v) => Cell::Int(*v),
+        Value::Float(v) => Cell::Real(*v),
+        Value::Bool(v) => Cell::Flag(*v),
+        Value::Choice(v) => Cell::from(*v),
+        Value::Text(v) => Cell::from(v.as_ref()),
+    }
+}

@@ -1,0 +1,221 @@
+//! Connects the command line to the sweep loader, the batch runner and the benchmarks.
+//!
+//! Layer: cli. The only module of it that knows them.
+
+use std::collections::{HashMap, HashSet};
+
+use anyhow::Context;
+
+use crate::batch::{self, News, PrepareError, RunOptions, Task};
+use crate::engine::cpu::engine::CpuEngine;
+use crate::engine::gpu::GpuDevice;
+use crate::engine::{Engine, EngineError};
+use crate::results::{Axis, Cell, ExperimentRecord, InputFile, Outputs};
+use crate::spec::{self, Config};
+use crate::sweep::{self, Experiment, SetOverrides, Sweep};
+
+use super::convert::{cell, finished};
+use super::exit::CliError;
+use super::simulator::{BenchInfo, BenchRow, EngineUsed, Planned, RunSettings, Simulator, SweepRequest, Update, UpdateSink};
+use super::{benchmarks, engine_choice};
+
+/// Distinct shapes of experiments (network, routes, traffic) whose inputs are checked before anything runs. Those beyond are checked
+/// when their turn comes, and then end as failed.
+const CHECKED_SHAPES: usize = 256;
+/// Packet-hops a second that estimates count on, a thread: what the CPU engine does at least.
+const PACKET_HOPS_PER_S: f64 = 8e6;
+/// A batch pays for a GPU from this many experiments and packet-hops on.
+const GPU_EXPERIMENTS: usize = 64;
+const GPU_PACKET_HOPS: u64 = 2_000_000_000;
+
+/// The real simulator.
+pub struct Connected;
+
+/// Types of the axis columns, from all values of the sweep, selected or not, so that shards agree on them.
+fn axes(sweep: &Sweep) -> Vec<Axis> {
+    let mut columns: Vec<Vec<Cell>> = vec![Vec::new(); sweep.axes.len()];
+    for experiment in &sweep.experiments {
+        for (column, value) in columns.iter_mut().zip(sweep.axis_values(experiment)) {
+            // Only a change of type can matter, and a run of one type is the rule.
+            let value = cell(&value);
+            if column.last().is_none_or(|last| std::mem::discriminant(last) != std::mem::discriminant(&value)) {
+                column.push(value);
+            }
+        }
+    }
+    sweep.axes.iter().zip(&columns).map(|(key, values)| Axis::infer(key.as_str(), values)).collect()
+}
+
+/// The files the sweep asks for: those that any of its experiments asks for.
+fn outputs(sweep: &Sweep) -> Outputs {
+    let varies = sweep.axes.iter().any(|key| key.starts_with("output."));
+    let asked = if varies { sweep.experiments.len() } else { 1 };
+    let mut outputs = Outputs::default();
+    for experiment in sweep.experiments.iter().take(asked) {
+        let output = sweep.config(experiment).expect("loading has checked every experiment's configuration").output;
+        outputs.flows |= output.flows;
+        outputs.links |= output.links;
+        outputs.rtt |= output.rtt;
+    }
+    outputs
+}
+
+/// A sweep, and what a look at its inputs has shown.
+pub struct Loaded {
+    sweep: Sweep,
+    outputs: Outputs,
+    /// Packet-hops of all selected experiments, at least.
+    packet_hops: u64,
+}
+
+/// What a look at the inputs of the selected experiments shows.
+#[derive(Default)]
+struct Look {
+    packet_hops: u64,
+    /// Bytes of the tables of the largest experiment.
+    most_bytes: u64,
+    warnings: Vec<String>,
+}
+
+/// Prepares one experiment of every shape and lets it go again: bad input is found before anything runs.
+fn look(sweep: &Sweep) -> anyhow::Result<Look> {
+    let mut shapes: HashMap<String, Option<u64>> = HashMap::new();
+    let mut look = Look::default();
+    let mut told = HashSet::new();
+    for experiment in &sweep.experiments {
+        let config = config(sweep, experiment);
+        let (net, traffic) = ((&config.cluster, &config.topology, &config.routing), &config.workload);
+        let shape = format!("{net:?}{traffic:?}{:?}", config.values.text(spec::K::Cc));
+        let hops = match shapes.get(&shape) {
+            Some(hops) => *hops,
+            None if shapes.len() >= CHECKED_SHAPES => None,
+            None => {
+                let hops = match batch::prepare(&config, 0) {
+                    Ok(p) => {
+                        look.most_bytes = look.most_bytes.max(p.built.tables.bytes());
+                        look.warnings.extend(p.notes.into_iter().filter(|n| told.insert(n.clone())));
+                        Some(p.packet_hops)
+                    }
+                    Err(e) if e.is_input() => return Err(named(sweep, experiment, e)),
+                    Err(_) => None,
+                };
+                shapes.insert(shape, hops);
+                hops
+            }
+        };
+        look.packet_hops += hops.unwrap_or(0);
+    }
+    Ok(look)
+}
+
+/// An input error with the experiment it belongs to.
+fn named(sweep: &Sweep, experiment: &Experiment, error: PrepareError) -> anyhow::Error {
+    let axes = sweep.axes_text(experiment);
+    let of = if axes.is_empty() { String::new() } else { format!(" (experiment with {axes})") };
+    anyhow::Error::new(error).context(format!("{}{of}", sweep.path.display()))
+}
+
+fn config(sweep: &Sweep, experiment: &Experiment) -> Config {
+    sweep.config(experiment).expect("loading has checked every experiment's configuration")
+}
+
+fn identity(sweep: &Sweep, e: &Experiment) -> ExperimentRecord {
+    let axes = sweep.axis_values(e).iter().map(cell).collect();
+    ExperimentRecord::new(e.exp_id, e.config_key.to_string(), e.exp_key.to_string(), e.replica, e.seed, axes)
+}
+
+/// Why a run broke off.
+enum Broken {
+    Engine(EngineError),
+    Sink(anyhow::Error),
+}
+
+impl From<EngineError> for Broken {
+    fn from(e: EngineError) -> Self {
+        Broken::Engine(e)
+    }
+}
+
+impl Simulator for Connected {
+    type Sweep = Loaded;
+    type Engine = Vec<GpuDevice>;
+
+    fn load(&self, request: &SweepRequest) -> anyhow::Result<(Planned, Loaded)> {
+        let mut sweep = sweep::load(&request.path, &SetOverrides(request.set.clone()))?;
+        let (axes, outputs) = (axes(&sweep), outputs(&sweep));
+        sweep.select(&request.selection)?;
+        let look = look(&sweep)?;
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        let side_by_side = sweep.experiments.len().min(RunOptions::default().batch) as u64;
+        let input = |f: &sweep::InputFile| InputFile { path: f.path.display().to_string(), sha256: f.sha256.clone() };
+        let planned = Planned {
+            name: sweep.name.clone(),
+            experiments: sweep.n_experiments,
+            selected: sweep.experiments.iter().map(|e| e.exp_id).collect(),
+            axes,
+            outputs,
+            resolved: sweep.resolved_toml.clone(),
+            inputs: sweep.inputs.iter().map(input).collect(),
+            warnings: sweep.notes.iter().cloned().chain(look.warnings).collect(),
+            memory_bytes: Some(look.most_bytes * side_by_side),
+            seconds: Some(look.packet_hops as f64 / (PACKET_HOPS_PER_S * threads as f64)),
+            ..Planned::default()
+        };
+        Ok((planned, Loaded { sweep, outputs, packet_hops: look.packet_hops }))
+    }
+
+    fn engine(&self, loaded: &Loaded, settings: &RunSettings) -> anyhow::Result<(EngineUsed, Vec<GpuDevice>)> {
+        engine_choice::choose(settings, || {
+            loaded.sweep.experiments.len() >= GPU_EXPERIMENTS && loaded.packet_hops >= GPU_PACKET_HOPS
+        })
+    }
+
+    fn run(
+        &self,
+        loaded: Loaded,
+        devices: Vec<GpuDevice>,
+        settings: &RunSettings,
+        sink: &mut UpdateSink<'_>,
+    ) -> Result<Vec<String>, CliError> {
+        let Loaded { sweep, outputs, .. } = &loaded;
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(settings.jobs).build().context("cannot start threads").map_err(CliError::broken)?;
+        let engine = engine(devices).map_err(CliError::broken)?;
+        let interrupt = settings.interrupt.clone();
+        let by_id: HashMap<u64, &Experiment> = sweep.experiments.iter().map(|e| (e.exp_id, e)).collect();
+        let tasks = sweep.experiments.iter().map(|e| Task { exp_id: e.exp_id, config: config(sweep, e) });
+        let mut tell = |news: News| -> Result<(), Broken> {
+            match news {
+                News::Started(ids) => ids.into_iter().try_for_each(|exp_id| sink(Update::Started { exp_id })),
+                News::Note(_) => Ok(()),
+                News::Ended(ended) => {
+                    let record = identity(sweep, by_id[&ended.exp_id]);
+                    sink(Update::Finished(Box::new(finished(record, ended, outputs))))
+                }
+            }
+            .map_err(Broken::Sink)
+        };
+        let ran = pool.install(|| batch::run(tasks, engine, &RunOptions::default(), move || interrupt.requested(), &mut tell));
+        match ran {
+            Ok(()) => Ok(Vec::new()),
+            Err(Broken::Engine(e)) => Err(CliError::broken(e)),
+            Err(Broken::Sink(e)) => Err(CliError::broken(e)),
+        }
+    }
+
+    fn template(&self) -> String {
+        spec::template()
+    }
+
+    fn benches(&self) -> Vec<BenchInfo> {
+        benchmarks::list()
+    }
+
+    fn bench(&self, name: &str, sink: &mut dyn FnMut(BenchRow)) -> anyhow::Result<()> {
+        benchmarks::run(name, sink)
+    }
+}
+
+/// The CPU engine where there is no device.
+fn engine(_devices: Vec<GpuDevice>) -> anyhow::Result<Box<dyn Engine>> {
+    Ok(Box::new(CpuEngine))
+}

@@ -1,0 +1,31 @@
+//! `hyperfold init`.
+//!
+//! Layer: cli.
+
+use std::fs::OpenOptions;
+use std::io::{ErrorKind, Write};
+
+use anyhow::anyhow;
+
+use super::args::InitArgs;
+use super::exit::{CliError, Exit};
+use super::say;
+use super::simulator::Simulator;
+
+/// Writes the template; keeps a file that is there.
+///
+/// # Errors
+/// The file exists or cannot be written.
+pub fn execute<S: Simulator>(args: &InitArgs, simulator: &S) -> Result<Exit, CliError> {
+    let path = &args.path;
+    let refused = |e: std::io::Error| {
+        CliError::bad_input(match e.kind() {
+            ErrorKind::AlreadyExists => anyhow!("{}: exists already; name another file", path.display()),
+            _ => anyhow!("{}: {e}", path.display()),
+        })
+    };
+    let mut file = OpenOptions::new().write(true).create_new(true).open(path).map_err(refused)?;
+    file.write_all(simulator.template().as_bytes()).map_err(|e| CliError::broken(anyhow!("{}: {e}", path.display())))?;
+    say(&format!("wrote {}; run it with: hyperfold run {} --out results", path.display(), path.display()));
+    Ok(Exit::Ok)
+}

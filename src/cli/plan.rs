@@ -1,0 +1,89 @@
+//! `hyperfold plan`.
+//!
+//! Layer: cli.
+
+use anyhow::anyhow;
+use serde_json::json;
+
+use super::args::PlanArgs;
+use super::exit::{CliError, Exit};
+use super::simulator::{Planned, Simulator, SweepRequest};
+use super::{say, table};
+
+/// Says what a run would do.
+///
+/// # Errors
+/// Bad input, or nothing to run.
+pub fn execute<S: Simulator>(args: &PlanArgs, simulator: &S) -> Result<Exit, CliError> {
+    let (planned, _) = simulator.load(&SweepRequest::from(&args.sweep)).map_err(CliError::bad_input)?;
+    let lines = if args.json { vec![as_json(&planned)] } else { as_text(&planned) };
+    lines.iter().for_each(|line| say(line));
+    if planned.selected.is_empty() {
+        let error = anyhow!("{}: no experiments; check constraints, --shard and --limit", args.sweep.sweep.display());
+        return Err(CliError::bad_input(error));
+    }
+    Ok(Exit::Ok)
+}
+
+fn as_text(planned: &Planned) -> Vec<String> {
+    let mut lines = vec![format!("experiments: {}", planned.experiments)];
+    if planned.selected.len() as u64 != planned.experiments {
+        lines.push(format!("selected: {}", planned.selected.len()));
+    }
+    let axes: Vec<&str> = planned.axes.iter().map(|a| a.key.as_str()).collect();
+    lines.push(format!("axes: {}", if axes.is_empty() { "none".to_string() } else { axes.join(", ") }));
+    lines.push(format!("duplicates: {}", planned.duplicates.len()));
+    lines.extend(planned.duplicates.iter().map(|d| format!("  {d}")));
+    lines.push(format!("cannot fit: {}", planned.cannot_fit.len()));
+    lines.extend(planned.cannot_fit.iter().map(|(id, why)| format!("  experiment {id}: {why}")));
+    lines.extend(planned.memory_bytes.map(|b| format!("estimated memory: {}", table::bytes(b))));
+    lines.extend(planned.seconds.map(|s| format!("estimated time: {}", table::seconds(s))));
+    lines.extend(planned.warnings.iter().map(|w| format!("warning: {w}")));
+    lines
+}
+
+fn as_json(planned: &Planned) -> String {
+    let cannot_fit: Vec<_> = planned.cannot_fit.iter().map(|(id, why)| json!({"exp_id": id, "why": why})).collect();
+    json!({
+        "name": planned.name,
+        "experiments": planned.experiments,
+        "selected": planned.selected.len(),
+        "axes": planned.axes.iter().map(|a| a.key.as_str()).collect::<Vec<_>>(),
+        "duplicates": planned.duplicates,
+        "cannot_fit": cannot_fit,
+        "memory_bytes": planned.memory_bytes,
+        "seconds": planned.seconds,
+        "warnings": planned.warnings,
+    })
+    .to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::results::{Axis, Kind};
+
+    fn planned() -> Planned {
+        Planned {
+            name: "p".into(),
+            experiments: 12,
+            selected: (0..6).collect(),
+            axes: vec![Axis { key: "transport.cc".into(), kind: Kind::Text }],
+            cannot_fit: vec![(3, "needs 90 GiB, the GPU has 80".into())],
+            memory_bytes: Some(3 << 20),
+            seconds: Some(61.0),
+            warnings: vec!["w".into()],
+            ..Planned::default()
+        }
+    }
+
+    #[test]
+    fn text_begins_with_the_number_of_experiments() {
+        insta::assert_snapshot!(as_text(&planned()).join("\n"));
+    }
+
+    #[test]
+    fn json_is_one_line() {
+        insta::assert_snapshot!(as_json(&planned()));
+    }
+}

@@ -1,0 +1,187 @@
+//! What a run says at its end: one line an experiment, or one line an axis value, and which experiment is best.
+//!
+//! Layer: cli. Reads records; the files hold the exact values.
+
+use std::collections::BTreeMap;
+
+use crate::results::{Axis, ExperimentRecord, Status};
+
+use super::table::{self, Table};
+
+/// Up to so many experiments get a line each.
+pub const EACH_UP_TO: usize = 40;
+/// Values of one axis that get a line each.
+const VALUES_UP_TO: usize = 12;
+/// Workloads for which the best experiment is told.
+const BESTS_UP_TO: usize = 8;
+
+/// The lines for standard output. `records` in the order of `exp_id`.
+pub fn lines(axes: &[Axis], records: &[ExperimentRecord]) -> Vec<String> {
+    let mut lines = if records.len() <= EACH_UP_TO { each(axes, records) } else { per_value(axes, records) };
+    lines.push(String::new());
+    lines.extend(bests(axes, records));
+    lines
+}
+
+/// The axes' names without the part that all have in common with nothing else: the last segment where that is unique.
+fn short_names(axes: &[Axis]) -> Vec<String> {
+    let last = |key: &str| key.rsplit('.').next().unwrap_or(key).to_string();
+    let unique = |name: &String| axes.iter().filter(|a| &last(&a.key) == name).count() == 1;
+    axes.iter().map(|a| Some(last(&a.key)).filter(unique).unwrap_or_else(|| a.key.clone())).collect()
+}
+
+fn each(axes: &[Axis], records: &[ExperimentRecord]) -> Vec<String> {
+    let replicas = records.iter().any(|r| r.replica > 0);
+    let mut header = vec!["exp".to_string()];
+    header.extend(short_names(axes));
+    header.extend(replicas.then(|| "replica".into()));
+    header.extend(["status", "makespan", "FCT mean", "FCT p99", "marks", "pauses", "drops", "max queue"].map(String::from));
+    let mut table = Table::new(header);
+    for r in records {
+        let mut row = vec![r.exp_id.to_string()];
+        row.extend(r.axis_values.iter().map(ToString::to_string));
+        row.extend(replicas.then(|| r.replica.to_string()));
+        row.push(r.status.as_str().into());
+        row.extend([r.makespan, r.fct_mean, r.fct_p99].map(|t| t.map_or(String::new(), |ps| table::time(ps.0))));
+        row.extend([r.ecn_marks, r.pfc_pauses, r.drops].map(|n| n.map_or(String::new(), table::count)));
+        row.push(r.max_queue_bytes.map_or(String::new(), table::bytes));
+        table.row(row);
+    }
+    let mut lines = table.lines();
+    let failures = records.iter().filter(|r| r.status == Status::Failed);
+    lines.extend(failures.map(|r| format!("experiment {} failed: {}", r.exp_id, r.error)));
+    lines
+}
+
+fn per_value(axes: &[Axis], records: &[ExperimentRecord]) -> Vec<String> {
+    let mut lines = Vec::new();
+    for (at, axis) in axes.iter().enumerate() {
+        let mut groups: Vec<(String, Vec<&ExperimentRecord>)> = Vec::new();
+        let mut places = BTreeMap::new();
+        for r in records {
+            let value = r.axis_values[at].to_string();
+            let place = *places.entry(value.clone()).or_insert(groups.len());
+            if place == groups.len() {
+                groups.push((value, Vec::new()));
+            }
+            groups[place].1.push(r);
+        }
+        let header = [axis.key.as_str(), "experiments", "failed", "best makespan", "worst makespan", "mean of FCT means"];
+        let mut table = Table::new(header);
+        for (value, group) in groups.iter().take(VALUES_UP_TO) {
+            let done: Vec<&ExperimentRecord> = group.iter().copied().filter(|r| r.status == Status::Ok).collect();
+            let makespans = || done.iter().filter_map(|r| r.makespan);
+            let show = |r: Option<crate::results::Ps>| r.map_or(String::new(), |ps| table::time(ps.0));
+            let fcts: Vec<u128> = done.iter().filter_map(|r| r.fct_mean).map(|ps| u128::from(ps.0)).collect();
+            let mean = fcts.iter().sum::<u128>().checked_div(fcts.len() as u128);
+            let failed = group.iter().filter(|r| r.status == Status::Failed).count();
+            table.row(vec![
+                value.clone(),
+                group.len().to_string(),
+                failed.to_string(),
+                show(makespans().min()),
+                show(makespans().max()),
+                mean.map_or(String::new(), |ps| table::time(u64::try_from(ps).expect("a mean is at most the maximum"))),
+            ]);
+        }
+        if at > 0 {
+            lines.push(String::new());
+        }
+        lines.extend(table.lines());
+        if groups.len() > VALUES_UP_TO {
+            lines.push(format!("... and {} more values of {}", groups.len() - VALUES_UP_TO, axis.key));
+        }
+    }
+    let failed = records.iter().filter(|r| r.status == Status::Failed).count();
+    if failed > 0 {
+        lines.push(format!("{failed} of {} experiments failed; failed.csv says why", records.len()));
+    }
+    lines
+}
+
+/// The best experiment by makespan, then mean completion time, then id. Experiments that carry different traffic are not compared:
+/// each combination of workload values has its own best.
+fn bests(axes: &[Axis], records: &[ExperimentRecord]) -> Vec<String> {
+    let workload: Vec<usize> = (0..axes.len()).filter(|&a| axes[a].key.starts_with("workload.")).collect();
+    let mut best: Vec<(Vec<String>, &ExperimentRecord)> = Vec::new();
+    for r in records.iter().filter(|r| r.status == Status::Ok && r.makespan.is_some()) {
+        let group: Vec<String> = workload.iter().map(|&a| r.axis_values[a].to_string()).collect();
+        match best.iter_mut().find(|(g, _)| *g == group) {
+            None => best.push((group, r)),
+            Some((_, b)) if (r.makespan, r.fct_mean, r.exp_id) < (b.makespan, b.fct_mean, b.exp_id) => *b = r,
+            Some(_) => {}
+        }
+    }
+    if best.is_empty() {
+        return vec!["no experiment completed".into()];
+    }
+    let names = short_names(axes);
+    let line = |(group, r): &(Vec<String>, &ExperimentRecord)| {
+        let among = if group.is_empty() { String::new() } else { format!(" of {}", group.join(", ")) };
+        let others = (0..axes.len()).filter(|a| !workload.contains(a));
+        let values: Vec<String> = others.map(|a| format!("{} {}", names[a], r.axis_values[a])).collect();
+        let values = if values.is_empty() { String::new() } else { format!(" ({})", values.join(", ")) };
+        let makespan = r.makespan.map_or(0, |ps| ps.0);
+        format!("best{among}: experiment {}{values}, makespan {}", r.exp_id, table::time(makespan))
+    };
+    let mut lines: Vec<String> = best.iter().take(BESTS_UP_TO).map(line).collect();
+    if best.len() > BESTS_UP_TO {
+        lines.push(format!("... and the best of {} more workloads", best.len() - BESTS_UP_TO));
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::results::{Cell, Kind, Ps};
+
+    fn axes() -> Vec<Axis> {
+        ["topology.kind", "transport.cc", "workload.pattern"].map(|key| Axis { key: key.into(), kind: Kind::Text }).to_vec()
+    }
+
+    fn sweep(n: u64) -> Vec<ExperimentRecord> {
+        let pick = |of: &[&str], at: u64| -> Cell { of[at as usize % of.len()].into() };
+        (0..n)
+            .map(|id| {
+                let values =
+                    vec![pick(&["fat-tree", "clos"], id), pick(&["hpcc", "dcqcn", "none"], id / 2), pick(&["ring", "incast"], id / 6)];
+                let mut r = ExperimentRecord::new(id, "c".into(), "e".into(), 0, 1, values);
+                if id == 4 {
+                    return r.failed("flow 3 gave up");
+                }
+                r.makespan = Some(Ps(1_000_000_000 + (id * 7919 % 13) * 10_000_000));
+                r.fct_mean = Some(Ps(500_000_000 + id * 1_000_000));
+                r.fct_p99 = Some(Ps(900_000_000));
+                r.ecn_marks = Some(id * 1000);
+                r.pfc_pauses = Some(0);
+                r.drops = Some(0);
+                r.max_queue_bytes = Some(id * 5000);
+                r
+            })
+            .collect()
+    }
+
+    #[test]
+    fn few_experiments_have_a_line_each() {
+        insta::assert_snapshot!(lines(&axes(), &sweep(12)).join("\n"));
+    }
+
+    #[test]
+    fn many_experiments_have_a_line_an_axis_value() {
+        insta::assert_snapshot!(lines(&axes(), &sweep(60)).join("\n"));
+    }
+
+    #[test]
+    fn nothing_completed_is_said() {
+        let failed = vec![sweep(1).remove(0).failed("why")];
+        assert_eq!(lines(&axes(), &failed).last().map(String::as_str), Some("no experiment completed"));
+        assert_eq!(lines(&[], &[]).last().map(String::as_str), Some("no experiment completed"));
+    }
+
+    #[test]
+    fn ambiguous_names_stay_long() {
+        let axes = ["topology.seed", "routing.seed", "transport.cc"].map(|key| Axis { key: key.into(), kind: Kind::Text });
+        assert_eq!(short_names(&axes), ["topology.seed", "routing.seed", "cc"]);
+    }
+}

@@ -1,0 +1,433 @@
+//! GPU adapters: which exist, which is chosen, and a device whose failures are values.
+//!
+//! Layer: engine. An adapter is opened with its own limits and 64-bit integers, and only after it has passed
+//! [`super::selftest`]. Does not know what is run on it.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use thiserror::Error;
+
+use super::selftest::{self, SelfTest};
+
+/// How long the host waits for one submission before it declares the device hung.
+pub const SUBMISSION_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Why no usable device came of it, or why one was given up.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum GpuError {
+    #[error("no GPU adapter found; install a Vulkan driver (`hyperfold doctor` says which), or use `--engine cpu`")]
+    NoAdapter,
+    #[error("only software adapters found ({0}); name one with `--device` or use `--engine gpu` to take it, or use `--engine cpu`")]
+    OnlySoftware(String),
+    #[error("--device {choice}: no such adapter; there are: {found}")]
+    UnknownDevice { choice: String, found: String },
+    #[error("--device {choice}: matches more than one adapter ({found}); use its number")]
+    AmbiguousDevice { choice: String, found: String },
+    #[error("adapter `{0}` has no 64-bit integers in shaders (SHADER_INT64), which the engine needs; use another adapter or `--engine cpu`")]
+    NoInt64(String),
+    #[error("adapter `{adapter}` fails the self-test ({failed}); update its driver, use another adapter or `--engine cpu`")]
+    SelfTestFailed { adapter: String, failed: String },
+    #[error("adapter `{adapter}` gave no device: {reason}")]
+    NoDevice { adapter: String, reason: String },
+    #[error("GPU `{adapter}` was lost: {reason}")]
+    Lost { adapter: String, reason: String },
+    #[error("GPU `{adapter}` reported an error: {reason}")]
+    Reported { adapter: String, reason: String },
+    #[error("GPU `{adapter}` did not finish a submission within {seconds} s")]
+    Hung { adapter: String, seconds: u64 },
+    #[error("GPU `{adapter}`: reading a buffer back failed: {reason}")]
+    ReadBack { adapter: String, reason: String },
+}
+
+/// The limits that decide what the engine can run; bytes and counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AdapterLimits {
+    /// Largest storage buffer one binding can show, bytes.
+    pub storage_binding_bytes: u64,
+    /// Largest buffer, bytes.
+    pub buffer_bytes: u64,
+    /// Storage buffers one kernel may bind.
+    pub storage_buffers: u32,
+    /// Workgroup memory, bytes.
+    pub workgroup_bytes: u32,
+    /// Invocations in one workgroup.
+    pub workgroup_invocations: u32,
+    /// Workgroups in one dimension of a dispatch.
+    pub workgroups: u32,
+}
+
+/// What an adapter says of itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AdapterReport {
+    /// Its number in the listing, what `--device INDEX` means.
+    pub index: usize,
+    pub name: String,
+    /// `vulkan`, `metal` or `dx12`.
+    pub backend: String,
+    /// `discrete`, `integrated`, `virtual`, `software` or `other`.
+    pub kind: &'static str,
+    pub driver: String,
+    /// The driver's version as it describes itself.
+    pub driver_info: String,
+    /// 64-bit integers in shaders, which the engine requires.
+    pub int64: bool,
+    /// Timestamps on the device, used for profiles where present.
+    pub timestamps: bool,
+    pub limits: AdapterLimits,
+}
+
+impl AdapterReport {
+    /// Whether it runs on the CPU: for parity tests, not for speed.
+    pub fn is_software(&self) -> bool {
+        self.kind == "software"
+    }
+}
+
+impl fmt::Display for AdapterReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {} ({}, {}, {} {})", self.index, self.name, self.backend, self.kind, self.driver, self.driver_info)
+    }
+}
+
+/// An adapter as a user names it: its number in `hyperfold doctor`'s listing, or a part of its name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DeviceChoice {
+    Index(usize),
+    /// Matched without regard to case, anywhere in the adapter's name.
+    Name(String),
+}
+
+impl FromStr for DeviceChoice {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let text = text.trim();
+        if text.is_empty() {
+            return Err("write an adapter's number or a part of its name, as `hyperfold doctor` lists them".into());
+        }
+        Ok(match text.parse() {
+            Ok(index) => DeviceChoice::Index(index),
+            Err(_) => DeviceChoice::Name(text.to_string()),
+        })
+    }
+}
+
+impl fmt::Display for DeviceChoice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            DeviceChoice::Index(index) => write!(f, "{index}"),
+            DeviceChoice::Name(name) => f.write_str(name),
+        }
+    }
+}
+
+/// Whether a software adapter may be taken where none is named.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SoftwarePolicy {
+    /// `--engine auto`: software Vulkan is slower than the CPU engine.
+    Never,
+    /// `--engine gpu`: only where no real GPU is there.
+    IfNothingElse,
+}
+
+/// An adapter found on this machine, not yet opened.
+pub struct FoundAdapter {
+    pub report: AdapterReport,
+    adapter: wgpu::Adapter,
+}
+
+/// All adapters of Vulkan, Metal and DX12, in the order the drivers list them.
+pub fn list_adapters() -> Vec<FoundAdapter> {
+    let backends = wgpu::Backends::VULKAN | wgpu::Backends::METAL | wgpu::Backends::DX12;
+    let mut desc = wgpu::InstanceDescriptor::new_without_display_handle();
+    desc.backends = backends;
+    let instance = wgpu::Instance::new(desc);
+    pollster::block_on(instance.enumerate_adapters(backends))
+        .into_iter()
+        .enumerate()
+        .map(|(index, adapter)| FoundAdapter { report: describe(index, &adapter), adapter })
+        .collect()
+}
+
+fn describe(index: usize, adapter: &wgpu::Adapter) -> AdapterReport {
+    let info = adapter.get_info();
+    let limits = adapter.limits();
+    let features = adapter.features();
+    AdapterReport {
+        index,
+        name: info.name,
+        backend: info.backend.to_string(),
+        kind: match info.device_type {
+            wgpu::DeviceType::DiscreteGpu => "discrete",
+            wgpu::DeviceType::IntegratedGpu => "integrated",
+            wgpu::DeviceType::VirtualGpu => "virtual",
+            wgpu::DeviceType::Cpu => "software",
+            wgpu::DeviceType::Other => "other",
+        },
+        driver: info.driver,
+        driver_info: info.driver_info,
+        int64: features.contains(wgpu::Features::SHADER_INT64),
+        timestamps: features.contains(wgpu::Features::TIMESTAMP_QUERY),
+        limits: AdapterLimits {
+            storage_binding_bytes: limits.max_storage_buffer_binding_size,
+            buffer_bytes: limits.max_buffer_size,
+            storage_buffers: limits.max_storage_buffers_per_shader_stage,
+            workgroup_bytes: limits.max_compute_workgroup_storage_size,
+            workgroup_invocations: limits.max_compute_invocations_per_workgroup,
+            workgroups: limits.max_compute_workgroups_per_dimension,
+        },
+    }
+}
+
+/// The position in `found` of the adapter that `choice` names, or of the best one: discrete before integrated before
+/// virtual or other, software only where `policy` allows it.
+///
+/// # Errors
+/// Nothing found, nothing that matches, or only software where that is not wanted.
+pub fn choose(found: &[AdapterReport], choice: Option<&DeviceChoice>, policy: SoftwarePolicy) -> Result<usize, GpuError> {
+    let names = || found.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
+    if found.is_empty() {
+        return Err(GpuError::NoAdapter);
+    }
+    match choice {
+        Some(DeviceChoice::Index(index)) => found
+            .iter()
+            .position(|r| r.index == *index)
+            .ok_or_else(|| GpuError::UnknownDevice { choice: index.to_string(), found: names() }),
+        Some(DeviceChoice::Name(name)) => {
+            let wanted = name.to_lowercase();
+            let hits: Vec<usize> = (0..found.len()).filter(|&i| found[i].name.to_lowercase().contains(&wanted)).collect();
+            match hits[..] {
+                [one] => Ok(one),
+                [] => Err(GpuError::UnknownDevice { choice: name.clone(), found: names() }),
+                _ => Err(GpuError::AmbiguousDevice { choice: name.clone(), found: names() }),
+            }
+        }
+        None => {
+            // An adapter without 64-bit integers cannot run the engine, so it comes last in its kind.
+            let rank = |r: &AdapterReport| {
+                let kind = match r.kind {
+                    "discrete" => 0,
+                    "integrated" => 1,
+                    "software" => 3,
+                    _ => 2,
+                };
+                (r.is_software(), !r.int64, kind, r.index)
+            };
+            let best = (0..found.len()).min_by_key(|&i| rank(&found[i])).expect("found is not empty");
+            if found[best].is_software() && policy == SoftwarePolicy::Never {
+                return Err(GpuError::OnlySoftware(names()));
+            }
+            Ok(best)
+        }
+    }
+}
+
+/// A device that has passed the self-test, with its queue. Errors that wgpu reports asynchronously are kept and returned by
+/// [`GpuDevice::check`]; nothing panics.
+pub struct GpuDevice {
+    pub device: wgpu::Device,
+    pub queue: wgpu::Queue,
+    pub report: AdapterReport,
+    faults: Arc<Mutex<Vec<GpuError>>>,
+}
+
+impl fmt::Debug for GpuDevice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "GpuDevice({})", self.report)
+    }
+}
+
+/// Finds, opens and self-tests an adapter.
+///
+/// # Errors
+/// See [`GpuError`]: none found, none that fits, or one that fails the self-test.
+pub fn open(choice: Option<&DeviceChoice>, policy: SoftwarePolicy) -> Result<GpuDevice, GpuError> {
+    let found = list_adapters();
+    let reports: Vec<AdapterReport> = found.iter().map(|f| f.report.clone()).collect();
+    let chosen = &found[choose(&reports, choice, policy)?];
+    let device = chosen.open_untested()?;
+    let test = selftest::run(&device);
+    if !test.passed() {
+        return Err(GpuError::SelfTestFailed { adapter: device.report.name.clone(), failed: test.failures() });
+    }
+    Ok(device)
+}
+
+impl FoundAdapter {
+    /// Opens the adapter without judging it; only the self-test may use what this returns.
+    ///
+    /// # Errors
+    /// No 64-bit integers, or the driver gives no device.
+    pub fn open_untested(&self) -> Result<GpuDevice, GpuError> {
+        let report = self.report.clone();
+        if !report.int64 {
+            return Err(GpuError::NoInt64(report.name));
+        }
+        let optional = wgpu::Features::TIMESTAMP_QUERY & self.adapter.features();
+        let (device, queue) = pollster::block_on(self.adapter.request_device(&wgpu::DeviceDescriptor {
+            label: Some("hyperfold"),
+            required_features: wgpu::Features::SHADER_INT64 | optional,
+            // The adapter's own: wgpu's defaults would cap a storage binding at 128 MiB on every machine.
+            required_limits: self.adapter.limits(),
+            experimental_features: wgpu::ExperimentalFeatures::disabled(),
+            memory_hints: wgpu::MemoryHints::Performance,
+            trace: wgpu::Trace::Off,
+        }))
+        .map_err(|e| GpuError::NoDevice { adapter: report.name.clone(), reason: e.to_string() })?;
+
+        let faults = Arc::new(Mutex::new(Vec::new()));
+        let (sink, adapter) = (Arc::clone(&faults), report.name.clone());
+        device.on_uncaptured_error(Arc::new(move |error: wgpu::Error| {
+            keep(&sink, GpuError::Reported { adapter: adapter.clone(), reason: one_line(&error.to_string()) });
+        }));
+        let (sink, adapter) = (Arc::clone(&faults), report.name.clone());
+        device.set_device_lost_callback(move |reason, message| {
+            // Dropping the device also ends here; that is no fault.
+            if reason != wgpu::DeviceLostReason::Destroyed {
+                keep(&sink, GpuError::Lost { adapter: adapter.clone(), reason: one_line(&message) });
+            }
+        });
+        Ok(GpuDevice { device, queue, report, faults })
+    }
+
+    /// Opens the adapter and runs the self-test on it.
+    ///
+    /// # Errors
+    /// As [`FoundAdapter::open_untested`]; a failed sub-test is in the returned value.
+    pub fn self_test(&self) -> Result<SelfTest, GpuError> {
+        Ok(selftest::run(&self.open_untested()?))
+    }
+}
+
+impl GpuDevice {
+    /// `Err` with the first thing that went wrong since the device was opened. Faults stay: a device that has reported one
+    /// is not used again.
+    ///
+    /// # Errors
+    /// The first fault.
+    pub fn check(&self) -> Result<(), GpuError> {
+        match self.lock().first() {
+            Some(fault) => Err(fault.clone()),
+            None => Ok(()),
+        }
+    }
+
+    /// All that went wrong so far, for the log.
+    pub fn faults(&self) -> Vec<GpuError> {
+        self.lock().clone()
+    }
+
+    /// Waits until everything submitted so far is done.
+    ///
+    /// # Errors
+    /// A device that hangs, was lost, or reported an error.
+    pub fn wait(&self) -> Result<(), GpuError> {
+        let polled = self.device.poll(wgpu::PollType::Wait { submission_index: None, timeout: Some(SUBMISSION_TIMEOUT) });
+        self.check()?;
+        polled.map(|_| ()).map_err(|e| match e {
+            wgpu::PollError::Timeout => {
+                GpuError::Hung { adapter: self.report.name.clone(), seconds: SUBMISSION_TIMEOUT.as_secs() }
+            }
+            other => GpuError::Reported { adapter: self.report.name.clone(), reason: one_line(&other.to_string()) },
+        })
+    }
+
+    /// Reads a mappable buffer (`MAP_READ`) after everything submitted so far; its words.
+    ///
+    /// # Errors
+    /// As [`GpuDevice::wait`], or the mapping itself failed.
+    pub fn read_words(&self, staging: &wgpu::Buffer) -> Result<Vec<u32>, GpuError> {
+        let failed = |reason: String| GpuError::ReadBack { adapter: self.report.name.clone(), reason };
+        let (sender, receiver) = std::sync::mpsc::channel();
+        staging.map_async(wgpu::MapMode::Read, .., move |result| {
+            // The receiver is gone only if `wait` below has failed, and then nobody asks for the outcome.
+            let _ = sender.send(result);
+        });
+        self.wait()?;
+        receiver.try_recv().map_err(|e| failed(e.to_string()))?.map_err(|e| failed(e.to_string()))?;
+        let words = {
+            let view = staging.get_mapped_range(..).map_err(|e| failed(e.to_string()))?;
+            bytemuck::pod_collect_to_vec::<u8, u32>(&view)
+        };
+        staging.unmap();
+        self.check()?;
+        Ok(words)
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<GpuError>> {
+        // A panic elsewhere while holding the lock cannot leave a Vec half pushed in a way that matters here.
+        self.faults.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn keep(sink: &Mutex<Vec<GpuError>>, fault: GpuError) {
+    sink.lock().unwrap_or_else(PoisonError::into_inner).push(fault);
+}
+
+/// wgpu's messages span lines; ours go into logs of one line each.
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn report(index: usize, name: &str, kind: &'static str, int64: bool) -> AdapterReport {
+        let limits = AdapterLimits {
+            storage_binding_bytes: 1 << 27,
+            buffer_bytes: 1 << 30,
+            storage_buffers: 8,
+            workgroup_bytes: 32768,
+            workgroup_invocations: 1024,
+            workgroups: 65535,
+        };
+        AdapterReport {
+            index,
+            name: name.into(),
+            backend: "vulkan".into(),
+            kind,
+            driver: "d".into(),
+            driver_info: "1".into(),
+            int64,
+            timestamps: true,
+            limits,
+        }
+    }
+
+    #[test]
+    fn real_gpus_come_first_and_software_only_when_allowed() {
+        let found = [report(0, "llvmpipe", "software", true), report(1, "Iris", "integrated", true), report(2, "H200", "discrete", true)];
+        assert_eq!(choose(&found, None, SoftwarePolicy::Never), Ok(2));
+        assert_eq!(choose(&found[..1], None, SoftwarePolicy::IfNothingElse), Ok(0));
+        assert!(matches!(choose(&found[..1], None, SoftwarePolicy::Never), Err(GpuError::OnlySoftware(_))));
+        assert_eq!(choose(&[], None, SoftwarePolicy::IfNothingElse), Err(GpuError::NoAdapter));
+    }
+
+    #[test]
+    fn an_adapter_without_wide_integers_is_not_preferred() {
+        let found = [report(0, "old", "discrete", false), report(1, "new", "integrated", true)];
+        assert_eq!(choose(&found, None, SoftwarePolicy::Never), Ok(1));
+    }
+
+    #[test]
+    fn devices_are_named_by_number_or_part_of_the_name() {
+        let found = [report(0, "NVIDIA H200", "discrete", true), report(1, "NVIDIA H100", "discrete", true)];
+        let pick = |text: &str| choose(&found, Some(&text.parse().unwrap()), SoftwarePolicy::Never);
+        assert_eq!(pick("1"), Ok(1));
+        assert_eq!(pick("h200"), Ok(0));
+        assert!(matches!(pick("nvidia"), Err(GpuError::AmbiguousDevice { .. })));
+        let unknown = pick("7").unwrap_err().to_string();
+        assert!(unknown.contains("--device 7") && unknown.contains("NVIDIA H100"), "{unknown}");
+        assert!("  ".parse::<DeviceChoice>().is_err());
+    }
+
+    #[test]
+    fn errors_fit_on_one_line() {
+        assert_eq!(one_line("a\n  b\tc "), "a b c");
+    }
+}

@@ -1,0 +1,130 @@
+//! `results.parquet`: the rows of `results.csv` with types.
+//!
+//! Layer: results. Plain pages, no compression and no dates, so that equal results are equal bytes.
+
+use std::io::Write;
+use std::sync::Arc;
+
+use parquet::basic::{Compression, ConvertedType, Repetition, Type as Physical};
+use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DoubleType, Int64Type};
+use parquet::errors::ParquetError;
+use parquet::file::properties::WriterProperties;
+use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
+use parquet::schema::types::Type;
+
+use super::record::{ExperimentRecord, IDENTITY, OUTCOME};
+use super::rows::results_row;
+use super::value::{Axis, Cell, Kind};
+
+/// Rows in a row group; part of the file's bytes.
+const GROUP_ROWS: usize = 16_384;
+
+/// Writes all rows; `records` in the order of `exp_id`.
+///
+/// # Errors
+/// The sink fails.
+pub fn write<W: Write + Send>(sink: W, axes: &[Axis], records: &[ExperimentRecord]) -> Result<(), ParquetError> {
+    let columns = columns(axes);
+    let fields = columns.iter().map(|c| c.field().map(Arc::new)).collect::<Result<Vec<_>, _>>()?;
+    let schema = Arc::new(Type::group_type_builder("results").with_fields(fields).build()?);
+    let properties = WriterProperties::builder()
+        .set_created_by("hyperfold".into())
+        .set_compression(Compression::UNCOMPRESSED)
+        .set_max_row_group_row_count(Some(GROUP_ROWS))
+        .build();
+    let mut file = SerializedFileWriter::new(sink, schema, Arc::new(properties))?;
+    for group in records.chunks(GROUP_ROWS) {
+        let rows: Vec<Vec<Cell>> = group.iter().map(results_row).collect();
+        let mut writer = file.next_row_group()?;
+        for (at, column) in columns.iter().enumerate() {
+            column.write(&mut writer, rows.iter().map(|row| &row[at]))?;
+        }
+        writer.close()?;
+    }
+    file.close()?;
+    Ok(())
+}
+
+struct ParquetColumn<'a> {
+    name: &'a str,
+    kind: Kind,
+    required: bool,
+}
+
+/// In the order of `results.csv`.
+fn columns(axes: &[Axis]) -> Vec<ParquetColumn<'_>> {
+    fn fixed<'a>(c: &super::record::Column) -> ParquetColumn<'a> {
+        ParquetColumn { name: c.name, kind: c.kind, required: c.required }
+    }
+    fn axis(a: &Axis) -> ParquetColumn<'_> {
+        ParquetColumn { name: &a.key, kind: a.kind, required: false }
+    }
+    IDENTITY.iter().map(fixed).chain(axes.iter().map(axis)).chain(OUTCOME.iter().map(fixed)).collect()
+}
+
+impl ParquetColumn<'_> {
+    fn field(&self) -> Result<Type, ParquetError> {
+        let (physical, converted) = match self.kind {
+            Kind::Int => (Physical::INT64, ConvertedType::NONE),
+            Kind::Unsigned => (Physical::INT64, ConvertedType::UINT_64),
+            Kind::Real => (Physical::DOUBLE, ConvertedType::NONE),
+            Kind::Flag => (Physical::BOOLEAN, ConvertedType::NONE),
+            Kind::Text => (Physical::BYTE_ARRAY, ConvertedType::UTF8),
+        };
+        Type::primitive_type_builder(self.name, physical)
+            .with_repetition(if self.required { Repetition::REQUIRED } else { Repetition::OPTIONAL })
+            .with_converted_type(converted)
+            .build()
+    }
+
+    fn write<'c, W: Write + Send>(
+        &self,
+        group: &mut SerializedRowGroupWriter<'_, W>,
+        cells: impl Iterator<Item = &'c Cell>,
+    ) -> Result<(), ParquetError> {
+        let mut column = group.next_column()?.expect("the schema has one column for each");
+        macro_rules! values {
+            ($type:ty, $convert:expr) => {{
+                let converted: Vec<Option<_>> = cells.map($convert).collect();
+                let levels: Vec<i16> = converted.iter().map(|v| i16::from(v.is_some())).collect();
+                let present: Vec<_> = converted.into_iter().flatten().collect();
+                let levels = (!self.required).then_some(levels.as_slice());
+                column.typed::<$type>().write_batch(&present, levels, None)?;
+            }};
+        }
+        match self.kind {
+            Kind::Int | Kind::Unsigned => values!(Int64Type, whole),
+            Kind::Real => values!(DoubleType, real),
+            Kind::Flag => values!(BoolType, |cell: &Cell| match cell {
+                Cell::Flag(v) => Some(*v),
+                _ => None,
+            }),
+            Kind::Text => values!(ByteArrayType, |cell: &Cell| match cell {
+                Cell::Empty => None,
+                other => Some(ByteArray::from(other.to_string().into_bytes())),
+            }),
+        }
+        column.close()
+    }
+}
+
+/// A whole number's 64 bits; the column's annotation says how to read them.
+fn whole(cell: &Cell) -> Option<i64> {
+    match cell {
+        Cell::Int(v) => Some(*v),
+        Cell::Unsigned(v) => Some(*v as i64),
+        _ => None,
+    }
+}
+
+/// The double nearest to the decimal that `results.csv` shows.
+fn real(cell: &Cell) -> Option<f64> {
+    match cell {
+        Cell::Int(v) => Some(*v as f64),
+        Cell::Unsigned(v) => Some(*v as f64),
+        Cell::Ps(v) => Some(v.0 as f64 / 1e3),
+        Cell::Micro(v) => Some(v.0 as f64 / 1e6),
+        Cell::Real(v) => v.is_finite().then_some(*v),
+        Cell::Empty | Cell::Flag(_) | Cell::Text(_) => None,
+    }
+}

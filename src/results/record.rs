@@ -1,0 +1,260 @@
+//! The records of a run, and the columns of `results.csv`, declared once.
+//!
+//! Layer: results. Plain data: what fills them is above or beside; what writes them is [`super::rows`] and [`super::parquet_file`].
+
+use super::value::{Cell, Kind, Micro, Ps};
+
+/// How an experiment ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Status {
+    Ok,
+    /// The configuration does not fit the GPU's memory: a result, not a failure.
+    Oom,
+    Failed,
+}
+
+impl Status {
+    /// As the `status` column shows it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Status::Ok => "ok",
+            Status::Oom => "oom",
+            Status::Failed => "failed",
+        }
+    }
+}
+
+/// One row of `results.csv`. What does not apply is `None` and shown empty.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ExperimentRecord {
+    /// Index in the sweep after constraints, before `--limit` and `--shard`.
+    pub exp_id: u64,
+    /// Shared by the replicas of one configuration.
+    pub config_key: String,
+    pub exp_key: String,
+    pub replica: u32,
+    pub seed: u64,
+    /// One value an axis, in the order of the axes the writer was given.
+    pub axis_values: Vec<Cell>,
+    pub status: Status,
+    /// Why it failed; empty otherwise.
+    pub error: String,
+    /// From 0 to the last completion.
+    pub makespan: Option<Ps>,
+    pub iteration_time: Option<Ps>,
+    pub compute: Option<Ps>,
+    pub comm_exposed_tp: Option<Ps>,
+    pub comm_exposed_pp: Option<Ps>,
+    pub comm_exposed_dp: Option<Ps>,
+    pub comm_exposed_ep: Option<Ps>,
+    pub comm_exposed_cp: Option<Ps>,
+    pub bubble: Option<Ps>,
+    pub optimizer: Option<Ps>,
+    pub other: Option<Ps>,
+    pub tokens_per_s: Option<f64>,
+    pub tokens_per_s_per_gpu: Option<f64>,
+    pub mfu: Option<f64>,
+    pub algbw_gbps: Option<f64>,
+    pub busbw_gbps: Option<f64>,
+    pub peak_memory_bytes: Option<u64>,
+    pub flows: Option<u64>,
+    pub fct_mean: Option<Ps>,
+    pub fct_p50: Option<Ps>,
+    pub fct_p99: Option<Ps>,
+    pub fct_max: Option<Ps>,
+    pub fct_slowdown_p50: Option<Micro>,
+    pub fct_slowdown_p99: Option<Micro>,
+    /// Packet-hops represented, simulated or skipped.
+    pub packet_hops: Option<u64>,
+    /// Marked data packets.
+    pub ecn_marks: Option<u64>,
+    /// Pause frames received.
+    pub pfc_pauses: Option<u64>,
+    pub drops: Option<u64>,
+    pub max_queue_bytes: Option<u64>,
+    pub max_link_utilisation: Option<Micro>,
+    /// The link of that utilisation, as `links.csv` names it.
+    pub bottleneck_link: Option<String>,
+}
+
+impl ExperimentRecord {
+    /// A record of an experiment that has only its identity so far: status ok, everything measured empty.
+    pub fn new(exp_id: u64, config_key: String, exp_key: String, replica: u32, seed: u64, axis_values: Vec<Cell>) -> Self {
+        ExperimentRecord {
+            exp_id,
+            config_key,
+            exp_key,
+            replica,
+            seed,
+            axis_values,
+            status: Status::Ok,
+            error: String::new(),
+            makespan: None,
+            iteration_time: None,
+            compute: None,
+            comm_exposed_tp: None,
+            comm_exposed_pp: None,
+            comm_exposed_dp: None,
+            comm_exposed_ep: None,
+            comm_exposed_cp: None,
+            bubble: None,
+            optimizer: None,
+            other: None,
+            tokens_per_s: None,
+            tokens_per_s_per_gpu: None,
+            mfu: None,
+            algbw_gbps: None,
+            busbw_gbps: None,
+            peak_memory_bytes: None,
+            flows: None,
+            fct_mean: None,
+            fct_p50: None,
+            fct_p99: None,
+            fct_max: None,
+            fct_slowdown_p50: None,
+            fct_slowdown_p99: None,
+            packet_hops: None,
+            ecn_marks: None,
+            pfc_pauses: None,
+            drops: None,
+            max_queue_bytes: None,
+            max_link_utilisation: None,
+            bottleneck_link: None,
+        }
+    }
+
+    /// The same, failed for this reason. Its lines are joined, so that a row of a result file stays one line.
+    pub fn failed(self, error: impl AsRef<str>) -> Self {
+        let lines: Vec<&str> = error.as_ref().lines().map(str::trim).filter(|l| !l.is_empty()).collect();
+        ExperimentRecord { status: Status::Failed, error: lines.join("; "), ..self }
+    }
+}
+
+/// A column of `results.csv` that is no axis.
+pub struct Column {
+    pub name: &'static str,
+    pub kind: Kind,
+    /// Whether every experiment has it.
+    pub required: bool,
+    pub cell: fn(&ExperimentRecord) -> Cell,
+}
+
+const fn required(name: &'static str, kind: Kind, cell: fn(&ExperimentRecord) -> Cell) -> Column {
+    Column { name, kind, required: true, cell }
+}
+
+const fn optional(name: &'static str, kind: Kind, cell: fn(&ExperimentRecord) -> Cell) -> Column {
+    Column { name, kind, required: false, cell }
+}
+
+/// The columns before the axes.
+pub const IDENTITY: &[Column] = &[
+    required("exp_id", Kind::Unsigned, |r| r.exp_id.into()),
+    required("config_key", Kind::Text, |r| r.config_key.as_str().into()),
+    required("exp_key", Kind::Text, |r| r.exp_key.as_str().into()),
+    required("replica", Kind::Unsigned, |r| r.replica.into()),
+    required("seed", Kind::Unsigned, |r| r.seed.into()),
+];
+
+/// The columns after the axes.
+pub const OUTCOME: &[Column] = &[
+    required("status", Kind::Text, |r| r.status.as_str().into()),
+    optional("error", Kind::Text, |r| (!r.error.is_empty()).then_some(r.error.as_str()).into()),
+    optional("makespan_ns", Kind::Real, |r| r.makespan.into()),
+    optional("iteration_time_ns", Kind::Real, |r| r.iteration_time.into()),
+    optional("compute_ns", Kind::Real, |r| r.compute.into()),
+    optional("comm_exposed_tp_ns", Kind::Real, |r| r.comm_exposed_tp.into()),
+    optional("comm_exposed_pp_ns", Kind::Real, |r| r.comm_exposed_pp.into()),
+    optional("comm_exposed_dp_ns", Kind::Real, |r| r.comm_exposed_dp.into()),
+    optional("comm_exposed_ep_ns", Kind::Real, |r| r.comm_exposed_ep.into()),
+    optional("comm_exposed_cp_ns", Kind::Real, |r| r.comm_exposed_cp.into()),
+    optional("bubble_ns", Kind::Real, |r| r.bubble.into()),
+    optional("optimizer_ns", Kind::Real, |r| r.optimizer.into()),
+    optional("other_ns", Kind::Real, |r| r.other.into()),
+    optional("tokens_per_s", Kind::Real, |r| r.tokens_per_s.into()),
+    optional("tokens_per_s_per_gpu", Kind::Real, |r| r.tokens_per_s_per_gpu.into()),
+    optional("mfu", Kind::Real, |r| r.mfu.into()),
+    optional("algbw_gbps", Kind::Real, |r| r.algbw_gbps.into()),
+    optional("busbw_gbps", Kind::Real, |r| r.busbw_gbps.into()),
+    optional("peak_memory_bytes", Kind::Unsigned, |r| r.peak_memory_bytes.into()),
+    optional("flows", Kind::Unsigned, |r| r.flows.into()),
+    optional("fct_mean_ns", Kind::Real, |r| r.fct_mean.into()),
+    optional("fct_p50_ns", Kind::Real, |r| r.fct_p50.into()),
+    optional("fct_p99_ns", Kind::Real, |r| r.fct_p99.into()),
+    optional("fct_max_ns", Kind::Real, |r| r.fct_max.into()),
+    optional("fct_slowdown_p50", Kind::Real, |r| r.fct_slowdown_p50.into()),
+    optional("fct_slowdown_p99", Kind::Real, |r| r.fct_slowdown_p99.into()),
+    optional("packet_hops", Kind::Unsigned, |r| r.packet_hops.into()),
+    optional("ecn_marks", Kind::Unsigned, |r| r.ecn_marks.into()),
+    optional("pfc_pauses", Kind::Unsigned, |r| r.pfc_pauses.into()),
+    optional("drops", Kind::Unsigned, |r| r.drops.into()),
+    optional("max_queue_bytes", Kind::Unsigned, |r| r.max_queue_bytes.into()),
+    optional("max_link_utilisation", Kind::Real, |r| r.max_link_utilisation.into()),
+    optional("bottleneck_link", Kind::Text, |r| r.bottleneck_link.as_deref().into()),
+];
+
+/// One row of `flows.csv`; the experiment's id is the writer's to add.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FlowRecord {
+    /// Counts the flows of a flow file from 0 in file order.
+    pub flow_id: u32,
+    /// The file's host ids, or GPU ranks.
+    pub src: u32,
+    pub dst: u32,
+    pub bytes: u64,
+    pub start: Ps,
+    /// From start to the last ACK at the sender; `None` if unfinished.
+    pub fct: Option<Ps>,
+}
+
+/// One row of `links.csv`: one direction of one link.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LinkRecord {
+    /// `a->b`, the users' node ids; `a->b#k` for the k-th of parallel links (from 1).
+    pub link: String,
+    /// Bytes put on the link, wire sizes, pause frames included.
+    pub bytes: u64,
+    /// Share of the link's rate from 0 to the makespan.
+    pub utilisation: Micro,
+    pub max_queue_bytes: u64,
+    /// Over time, from 0 to the makespan.
+    pub mean_queue_bytes: Micro,
+    pub ecn_marks: u64,
+    /// Pause frames that arrived at the transmitting end.
+    pub pfc_pauses: u64,
+    pub drops: u64,
+}
+
+/// One row of `rtt.csv`: a round-trip time that a sender saw.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RttRecord {
+    pub flow_id: u32,
+    pub sample: Ps,
+    pub rtt: Ps,
+}
+
+/// One row of `stats.csv`: how the result came about. Not part of the deterministic files.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct StatsRecord {
+    pub packet_hops_simulated: u64,
+    pub packet_hops_skipped: u64,
+    pub memo_hits: u64,
+    pub memo_misses: u64,
+    pub steady_skips: u64,
+    /// Batches that the experiment was part of (more than one if it was grown and re-run).
+    pub batches: u64,
+    pub wall_s: f64,
+    /// Relative error of the flow completion times, where an audit was made.
+    pub audit_fct_error: Option<f64>,
+}
+
+/// All that is written of one experiment.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Finished {
+    pub record: ExperimentRecord,
+    /// Ignored unless the sweep asks for `flows.csv`; likewise the next two.
+    pub flows: Vec<FlowRecord>,
+    pub links: Vec<LinkRecord>,
+    pub rtt: Vec<RttRecord>,
+    pub stats: StatsRecord,
+}

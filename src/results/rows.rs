@@ -1,0 +1,171 @@
+//! Records as CSV text.
+//!
+//! Layer: results. Renders; [`super::writer`] decides when and where it is written.
+
+use super::record::{ExperimentRecord, Finished, FlowRecord, IDENTITY, LinkRecord, OUTCOME, RttRecord, StatsRecord};
+use super::value::{Axis, Cell};
+
+/// Header of `flows.csv`.
+pub const FLOWS: &[&str] = &["exp_id", "flow_id", "src", "dst", "bytes", "start_ns", "fct_ns"];
+/// Header of `links.csv`.
+pub const LINKS: &[&str] =
+    &["exp_id", "link", "bytes", "utilisation", "max_queue_bytes", "mean_queue_bytes", "ecn_marks", "pfc_pauses", "drops"];
+/// Header of `rtt.csv`.
+pub const RTT: &[&str] = &["exp_id", "flow_id", "sample_ns", "rtt_ns"];
+/// Header of `stats.csv`.
+pub const STATS: &[&str] = &[
+    "exp_id",
+    "packet_hops_simulated",
+    "packet_hops_skipped",
+    "memo_hits",
+    "memo_misses",
+    "steady_skips",
+    "batches",
+    "wall_s",
+    "audit_fct_error",
+];
+
+/// Text that a spreadsheet would take for a formula gets an apostrophe in front; anything else is unchanged.
+pub fn neutralise(text: &str) -> String {
+    if text.starts_with(['=', '+', '-', '@', '\t', '\r']) { format!("'{text}") } else { text.to_string() }
+}
+
+/// Collects rows in memory.
+pub struct Rows {
+    csv: csv::Writer<Vec<u8>>,
+}
+
+impl Default for Rows {
+    fn default() -> Self {
+        Rows { csv: csv::WriterBuilder::new().terminator(csv::Terminator::Any(b'\n')).from_writer(Vec::new()) }
+    }
+}
+
+impl Rows {
+    /// Appends a row; only text is neutralised, so that a negative number stays a number.
+    pub fn push(&mut self, cells: impl IntoIterator<Item = Cell>) {
+        let fields = cells.into_iter().map(|cell| match cell {
+            Cell::Text(text) => neutralise(&text),
+            other => other.to_string(),
+        });
+        self.csv.write_record(fields).expect("memory takes every row, and all rows of a file have its header's length");
+    }
+
+    /// The text so far.
+    pub fn into_bytes(self) -> Vec<u8> {
+        self.csv.into_inner().expect("memory takes every row")
+    }
+}
+
+/// One line of column names.
+pub fn header<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<u8> {
+    let mut rows = Rows::default();
+    rows.push(names.into_iter().map(Cell::from));
+    rows.into_bytes()
+}
+
+/// Column names of `results.csv`.
+pub fn results_header(axes: &[Axis]) -> Vec<&str> {
+    let names = IDENTITY.iter().map(|c| c.name).chain(axes.iter().map(|a| a.key.as_str()));
+    names.chain(OUTCOME.iter().map(|c| c.name)).collect()
+}
+
+/// Column names of `failed.csv`.
+pub fn failed_header(axes: &[Axis]) -> Vec<&str> {
+    ["exp_id", "exp_key"].into_iter().chain(axes.iter().map(|a| a.key.as_str())).chain(["error"]).collect()
+}
+
+/// The row of `results.csv`.
+pub fn results_row(record: &ExperimentRecord) -> Vec<Cell> {
+    let identity = IDENTITY.iter().map(|c| (c.cell)(record));
+    identity.chain(record.axis_values.iter().cloned()).chain(OUTCOME.iter().map(|c| (c.cell)(record))).collect()
+}
+
+/// The row of `failed.csv`.
+pub fn failed_row(record: &ExperimentRecord) -> Vec<Cell> {
+    let mut row = vec![record.exp_id.into(), record.exp_key.as_str().into()];
+    row.extend(record.axis_values.iter().cloned());
+    row.push(record.error.as_str().into());
+    row
+}
+
+fn flow_row(exp_id: u64, f: &FlowRecord) -> [Cell; 7] {
+    [exp_id.into(), f.flow_id.into(), f.src.into(), f.dst.into(), f.bytes.into(), f.start.into(), f.fct.into()]
+}
+
+fn link_row(exp_id: u64, l: &LinkRecord) -> [Cell; 9] {
+    [
+        exp_id.into(),
+        l.link.as_str().into(),
+        l.bytes.into(),
+        l.utilisation.into(),
+        l.max_queue_bytes.into(),
+        l.mean_queue_bytes.into(),
+        l.ecn_marks.into(),
+        l.pfc_pauses.into(),
+        l.drops.into(),
+    ]
+}
+
+fn rtt_row(exp_id: u64, r: &RttRecord) -> [Cell; 4] {
+    [exp_id.into(), r.flow_id.into(), r.sample.into(), r.rtt.into()]
+}
+
+fn stats_row(exp_id: u64, s: &StatsRecord) -> [Cell; 9] {
+    [
+        exp_id.into(),
+        s.packet_hops_simulated.into(),
+        s.packet_hops_skipped.into(),
+        s.memo_hits.into(),
+        s.memo_misses.into(),
+        s.steady_skips.into(),
+        s.batches.into(),
+        s.wall_s.into(),
+        s.audit_fct_error.into(),
+    ]
+}
+
+fn text<T, R: IntoIterator<Item = Cell>>(exp_id: u64, records: &[T], row: fn(u64, &T) -> R) -> Vec<u8> {
+    let mut rows = Rows::default();
+    records.iter().for_each(|record| rows.push(row(exp_id, record)));
+    rows.into_bytes()
+}
+
+/// `flows.csv`'s part of one experiment.
+pub fn flows_text(finished: &Finished) -> Vec<u8> {
+    text(finished.record.exp_id, &finished.flows, flow_row)
+}
+
+/// `links.csv`'s part of one experiment.
+pub fn links_text(finished: &Finished) -> Vec<u8> {
+    text(finished.record.exp_id, &finished.links, link_row)
+}
+
+/// `rtt.csv`'s part of one experiment.
+pub fn rtt_text(finished: &Finished) -> Vec<u8> {
+    text(finished.record.exp_id, &finished.rtt, rtt_row)
+}
+
+/// `stats.csv`'s part of one experiment.
+pub fn stats_text(finished: &Finished) -> Vec<u8> {
+    text(finished.record.exp_id, std::slice::from_ref(&finished.stats), stats_row)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn formulas_become_text_and_numbers_stay_numbers() {
+        let mut rows = Rows::default();
+        rows.push(["=1+1".into(), "@x".into(), "a,\"b\"".into(), Cell::Int(-5), Cell::Empty]);
+        assert_eq!(String::from_utf8(rows.into_bytes()).unwrap(), "'=1+1,'@x,\"a,\"\"b\"\"\",-5,\n");
+    }
+
+    #[test]
+    fn a_single_empty_cell_is_still_a_row() {
+        let mut rows = Rows::default();
+        rows.push([Cell::Empty]);
+        assert_eq!(rows.into_bytes(), b"\"\"\n");
+    }
+}

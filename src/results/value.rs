@@ -1,0 +1,185 @@
+//! Values as result files show them: exact decimals of integers, and cells with a type.
+//!
+//! Layer: results. Times and ratios stay integers up to the last moment, so that no float's rounding can differ between machines.
+
+use std::fmt;
+
+/// A time in whole picoseconds, shown in nanoseconds with up to three decimals, exactly.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub struct Ps(pub u64);
+
+/// A number in whole millionths, shown with up to six decimals, exactly. For ratios and time averages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub struct Micro(pub u64);
+
+impl Micro {
+    /// `num / den` rounded half up; 0 where `den` is 0, at most `u64::MAX` millionths.
+    pub fn ratio(num: u128, den: u128) -> Micro {
+        if den == 0 {
+            return Micro(0);
+        }
+        let millionths = num.saturating_mul(1_000_000).saturating_add(den / 2) / den;
+        Micro(u64::try_from(millionths).unwrap_or(u64::MAX))
+    }
+}
+
+/// `value / 10^digits` without trailing zeros.
+fn decimal(f: &mut fmt::Formatter<'_>, value: u64, digits: usize) -> fmt::Result {
+    let unit = 10_u64.pow(digits as u32);
+    let (whole, part) = (value / unit, value % unit);
+    if part == 0 {
+        return write!(f, "{whole}");
+    }
+    let text = format!("{part:0digits$}");
+    write!(f, "{whole}.{}", text.trim_end_matches('0'))
+}
+
+impl fmt::Display for Ps {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        decimal(f, self.0, 3)
+    }
+}
+
+impl fmt::Display for Micro {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        decimal(f, self.0, 6)
+    }
+}
+
+/// One value of a result table.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub enum Cell {
+    /// Does not apply, or is not known.
+    #[default]
+    Empty,
+    Int(i64),
+    Unsigned(u64),
+    Ps(Ps),
+    Micro(Micro),
+    /// Only for what is derived in reports; one that is not finite is shown as empty.
+    Real(f64),
+    Flag(bool),
+    Text(String),
+}
+
+impl fmt::Display for Cell {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Cell::Empty => Ok(()),
+            Cell::Int(v) => write!(f, "{v}"),
+            Cell::Unsigned(v) => write!(f, "{v}"),
+            Cell::Ps(v) => write!(f, "{v}"),
+            Cell::Micro(v) => write!(f, "{v}"),
+            Cell::Real(v) if !v.is_finite() => Ok(()),
+            // Rust prints the shortest decimal that reads back as the same double, on every machine.
+            Cell::Real(v) if *v != 0.0 && !(1e-5..1e15).contains(&v.abs()) => write!(f, "{v:e}"),
+            Cell::Real(v) => write!(f, "{v}"),
+            Cell::Flag(v) => write!(f, "{v}"),
+            Cell::Text(v) => f.write_str(v),
+        }
+    }
+}
+
+macro_rules! cell_from {
+    ($($from:ty => $variant:ident as $to:ty),* $(,)?) => {
+        $(impl From<$from> for Cell {
+            fn from(value: $from) -> Cell {
+                Cell::$variant(<$to>::from(value))
+            }
+        })*
+    };
+}
+cell_from!(i64 => Int as i64, u32 => Unsigned as u64, u64 => Unsigned as u64, Ps => Ps as Ps, Micro => Micro as Micro,
+    f64 => Real as f64, bool => Flag as bool, String => Text as String, &str => Text as String);
+
+impl<T: Into<Cell>> From<Option<T>> for Cell {
+    fn from(value: Option<T>) -> Cell {
+        value.map_or(Cell::Empty, Into::into)
+    }
+}
+
+/// The type of a column, what its parquet column is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// INT64.
+    Int,
+    /// INT64 with the unsigned annotation.
+    Unsigned,
+    /// DOUBLE; times in nanoseconds and ratios too.
+    Real,
+    /// BOOLEAN.
+    Flag,
+    /// UTF8.
+    Text,
+}
+
+/// An axis of the sweep as a result column.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Axis {
+    /// The dotted key, the column's name.
+    pub key: String,
+    pub kind: Kind,
+}
+
+impl Axis {
+    /// The narrowest kind that holds all the values an axis takes: whole numbers, else numbers, else flags, else text.
+    /// All values of the sweep must be given, so that the type does not depend on which experiments were run.
+    pub fn infer<'a>(key: impl Into<String>, values: impl IntoIterator<Item = &'a Cell>) -> Axis {
+        let mut kind = None;
+        for value in values {
+            let this = match value {
+                Cell::Empty => continue,
+                Cell::Int(_) => Kind::Int,
+                Cell::Unsigned(v) if i64::try_from(*v).is_ok() => Kind::Int,
+                Cell::Unsigned(_) | Cell::Ps(_) | Cell::Micro(_) | Cell::Real(_) => Kind::Real,
+                Cell::Flag(_) => Kind::Flag,
+                Cell::Text(_) => Kind::Text,
+            };
+            kind = Some(match (kind, this) {
+                (None, this) => this,
+                (Some(a), b) if a == b => a,
+                (Some(Kind::Int | Kind::Real), Kind::Int | Kind::Real) => Kind::Real,
+                _ => Kind::Text,
+            });
+        }
+        Axis { key: key.into(), kind: kind.unwrap_or(Kind::Text) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn picoseconds_show_as_exact_nanoseconds() {
+        let shown: Vec<String> = [0, 1, 10, 1_000, 1_500, 123_456_789_012_345_678, u64::MAX].map(|p| Ps(p).to_string()).to_vec();
+        assert_eq!(shown, ["0", "0.001", "0.01", "1", "1.5", "123456789012345.678", "18446744073709551.615"]);
+    }
+
+    #[test]
+    fn ratios_round_half_up_and_never_divide_by_zero() {
+        assert_eq!(Micro::ratio(1, 3).to_string(), "0.333333");
+        assert_eq!(Micro::ratio(2, 3).to_string(), "0.666667");
+        assert_eq!(Micro::ratio(5, 5).to_string(), "1");
+        assert_eq!(Micro::ratio(5, 0), Micro(0));
+        assert_eq!(Micro::ratio(u128::MAX, 1), Micro(u64::MAX));
+    }
+
+    #[test]
+    fn doubles_show_the_shortest_decimal_and_nothing_that_is_no_number() {
+        let show = |v: f64| Cell::Real(v).to_string();
+        assert_eq!([show(0.1), show(400.0), show(0.0), show(1e300), show(2.5e-9)], ["0.1", "400", "0", "1e300", "2.5e-9"]);
+        assert_eq!([show(f64::NAN), show(f64::INFINITY)], ["", ""]);
+    }
+
+    #[test]
+    fn an_axis_takes_the_narrowest_kind() {
+        let kind = |values: &[Cell]| Axis::infer("k", values).kind;
+        assert_eq!(kind(&[Cell::Int(1), Cell::Unsigned(2), Cell::Empty]), Kind::Int);
+        assert_eq!(kind(&[Cell::Int(1), Cell::Real(0.5)]), Kind::Real);
+        assert_eq!(kind(&[Cell::Flag(true)]), Kind::Flag);
+        assert_eq!(kind(&[Cell::Flag(true), Cell::Int(1)]), Kind::Text);
+        assert_eq!(kind(&["hpcc".into()]), Kind::Text);
+        assert_eq!(kind(&[]), Kind::Text);
+    }
+}

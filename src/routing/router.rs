@@ -1,0 +1,324 @@
+//! From a flow to its paths: shortest-path ECMP as the reference hashes it, and packet spraying over equal-cost paths.
+//!
+//! Layer: routing. Tables are built when a destination is first asked for and shared by all hosts behind the same switch.
+
+use std::collections::HashMap;
+use std::sync::OnceLock;
+
+use super::file::RouteFile;
+use super::hash::{EcmpKey, FlowKey, node_seed};
+use super::path::FlowPaths;
+use super::table::{Graph, Table, UNREACHED};
+use crate::topology::{ArcIdx, FileError, Network, NodeIdx, NodeKind};
+
+/// How a flow's path is chosen.
+#[derive(Clone, Copy, Debug)]
+pub enum Policy<'a> {
+    /// One shortest path by the hash of addresses and ports. Seed 1 chooses as the reference does.
+    Ecmp { seed: u32 },
+    /// All equal-cost paths between the NICs that ECMP chooses; where there are more than `max_paths`, that many, evenly sampled.
+    Spray { seed: u32, max_paths: u32 },
+    /// Written out in a file.
+    File(&'a RouteFile),
+}
+
+/// Why a flow has no path.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RouteError {
+    #[error(transparent)]
+    File(#[from] FileError),
+    #[error("flow {flow}: rank {rank} does not exist; the network has ranks 0 to {last}")]
+    NoSuchRank { flow: u32, rank: u32, last: usize },
+    #[error(
+        "flow {flow}: no route from rank {src_rank} (host {src_host}) to rank {dst_rank} (host {dst_host}): no packet path joins them, \
+         and they are not in one server with NVLink; in a rail-only fabric only ranks of one rail or one server can talk"
+    )]
+    NoRoute { flow: u32, src_rank: u32, src_host: u32, dst_rank: u32, dst_host: u32 },
+    #[error(
+        "flow {flow}: ranks {src_rank} and {dst_rank} share NIC {host}, so no packet path joins them; give the servers NVLink or a NIC per GPU"
+    )]
+    SameHost { flow: u32, src_rank: u32, dst_rank: u32, host: u32 },
+    #[error("{path}: no route for flow {flow} (rank {src_rank} to rank {dst_rank}); add a line that begins with `{flow}`")]
+    NotInFile { path: String, flow: u32, src_rank: u32, dst_rank: u32 },
+}
+
+/// Routes over one network. Cheap to make: next hops are searched per destination switch, when first needed.
+pub struct Router<'a> {
+    pub(super) net: &'a Network,
+    pub(super) graph: Graph,
+    /// Class of every node that is a host and attached to a switch; `u32::MAX` for others.
+    class_of: Vec<u32>,
+    /// Class of the hosts behind just this switch, by switch number.
+    edge_class: Vec<u32>,
+    /// Attachment switches of every class, by switch number, ascending.
+    roots: Vec<Vec<u32>>,
+    tables: Vec<OnceLock<Table>>,
+}
+
+impl<'a> Router<'a> {
+    pub fn new(net: &'a Network) -> Router<'a> {
+        let graph = Graph::new(net);
+        let mut edge_class = vec![u32::MAX; graph.switches.len()];
+        let mut class_of = vec![u32::MAX; net.nodes.len()];
+        let mut roots: Vec<Vec<u32>> = Vec::new();
+        let mut several: HashMap<Vec<u32>, u32> = HashMap::new();
+        let mut attached = Vec::new();
+        for (i, _) in net.nodes.iter().enumerate().filter(|(_, n)| n.kind == NodeKind::Host) {
+            attached.clear();
+            attached.extend(
+                graph.neighbours(i as NodeIdx).iter().map(|&v| graph.switch_of[v as usize]).filter(|&s| s != u32::MAX),
+            );
+            attached.dedup();
+            // Paths are pinned to one NIC on the way back, so every attachment switch has a class of its own.
+            for &s in &attached {
+                if edge_class[s as usize] == u32::MAX {
+                    edge_class[s as usize] = roots.len() as u32;
+                    roots.push(vec![s]);
+                }
+            }
+            class_of[i] = match attached[..] {
+                [] => u32::MAX,
+                [s] => edge_class[s as usize],
+                _ => *several.entry(attached.clone()).or_insert_with(|| {
+                    roots.push(attached.clone());
+                    roots.len() as u32 - 1
+                }),
+            };
+        }
+        let tables = roots.iter().map(|_| OnceLock::new()).collect();
+        Router { net, graph, class_of, edge_class, roots, tables }
+    }
+
+    /// The paths of a flow. Flows for which [`is_intra_server`] holds are not routed: ask that first.
+    pub fn paths(&self, flow: impl Into<FlowKey>, policy: Policy) -> Result<FlowPaths, RouteError> {
+        let flow = flow.into();
+        match policy {
+            Policy::Ecmp { seed } => {
+                let data = self.data_path(&flow, seed)?;
+                let ack = self.ack_path(&flow, &data, seed);
+                Ok(FlowPaths { data: vec![data], ack: vec![ack] })
+            }
+            Policy::Spray { seed, max_paths } => {
+                let data = self.data_path(&flow, seed)?;
+                let (first, last) = (data[0], data[data.len() - 1]);
+                // Where paths are sampled, every flow begins at another one, so that together they use all.
+                let (src, dst) = self.ends(&flow)?;
+                let id = |node: NodeIdx| self.net.nodes[node as usize].id;
+                let offset = EcmpKey::new(id(src), id(dst), flow.sport, flow.dport).hash(seed);
+                Ok(FlowPaths {
+                    data: self.all_paths(first, last, max_paths, offset),
+                    ack: self.all_paths(last ^ 1, first ^ 1, max_paths, offset),
+                })
+            }
+            Policy::File(file) => file.paths(&flow),
+        }
+    }
+
+    /// Bytes of all next-hop tables built so far.
+    pub fn table_bytes(&self) -> usize {
+        self.tables.iter().filter_map(|t| t.get()).map(Table::bytes).sum()
+    }
+
+    /// Hosts of a flow as nodes.
+    fn ends(&self, flow: &FlowKey) -> Result<(NodeIdx, NodeIdx), RouteError> {
+        let host = |rank: u32| {
+            self.net.ranks.get(rank as usize).copied().ok_or(RouteError::NoSuchRank {
+                flow: flow.id,
+                rank,
+                last: self.net.ranks.len().saturating_sub(1),
+            })
+        };
+        Ok((host(flow.src_rank)?, host(flow.dst_rank)?))
+    }
+
+    /// Table towards a class.
+    fn table(&self, class: u32) -> &Table {
+        self.tables[class as usize].get_or_init(|| Table::build(&self.graph, &self.roots[class as usize]))
+    }
+
+    /// Table towards all attachment switches of a host, if it has any.
+    pub(super) fn host_table(&self, host: NodeIdx) -> Option<&Table> {
+        let class = self.class_of[host as usize];
+        (class != u32::MAX).then(|| self.table(class))
+    }
+
+    /// Switch number of the far end of an arc; `u32::MAX` if that is a host.
+    fn switch_at(&self, arc: ArcIdx) -> u32 {
+        self.graph.switch_of[self.net.arc_to(arc) as usize]
+    }
+
+    /// The arcs from `host` that begin a shortest path to `dst`, in the order in which the search from `dst` leaves their far ends.
+    pub(super) fn first_arcs(&self, host: NodeIdx, dst: NodeIdx) -> Vec<ArcIdx> {
+        let arcs = self.graph.arcs(host);
+        let direct: Vec<ArcIdx> = arcs.iter().copied().filter(|&a| self.net.arc_to(a) == dst).collect();
+        if !direct.is_empty() {
+            return direct;
+        }
+        let Some(table) = self.host_table(dst) else { return Vec::new() };
+        let dist = |arc: ArcIdx| match self.switch_at(arc) {
+            u32::MAX => UNREACHED,
+            s => table.dist(s),
+        };
+        let least = arcs.iter().map(|&a| dist(a)).min().unwrap_or(UNREACHED);
+        if least == UNREACHED {
+            return Vec::new();
+        }
+        let mut first: Vec<ArcIdx> = arcs.iter().copied().filter(|&a| dist(a) == least).collect();
+        // Several NICs: a switch was found by its first next hop, so earlier parents come first, then smaller ids.
+        if first.len() > 1 {
+            first.sort_by_cached_key(|&arc| (self.discovery(table, self.switch_at(arc)), arc));
+        }
+        first
+    }
+
+    /// What orders switches of equal distance as the search met them: the chain of first next hops from the class, then the switch.
+    fn discovery(&self, table: &Table, mut switch: u32) -> Vec<u32> {
+        let mut chain = vec![switch];
+        while table.n_next(switch) > 0 {
+            switch = self.switch_at(self.next_arc(table, switch, 0));
+            chain.push(switch);
+        }
+        chain.reverse();
+        chain
+    }
+
+    /// The `i`-th next hop of a switch (by number).
+    pub(super) fn next_arc(&self, table: &Table, switch: u32, i: u32) -> ArcIdx {
+        self.graph.arcs(self.graph.switches[switch as usize])[table.next(switch, i) as usize]
+    }
+
+    /// Arcs from an attachment switch to a host: more than one only with parallel links.
+    pub(super) fn last_arcs(&self, switch: u32, host: NodeIdx) -> impl Iterator<Item = ArcIdx> + Clone + '_ {
+        let node = self.graph.switches[switch as usize];
+        self.graph.arcs(host).iter().map(|&a| a ^ 1).filter(move |&a| self.net.arc_from(a) == node)
+    }
+
+    /// A choice of one among `n` at a node.
+    fn choose(&self, key: EcmpKey, node: NodeIdx, seed: u32, n: u32) -> u32 {
+        if n <= 1 { 0 } else { key.hash(node_seed(self.net.nodes[node as usize].id, seed)) % n }
+    }
+
+    /// Follows the hash from `switch` to an attachment switch of the table's class, which is returned.
+    fn walk(&self, table: &Table, mut switch: u32, key: EcmpKey, seed: u32, path: &mut Vec<ArcIdx>) -> u32 {
+        loop {
+            let n = table.n_next(switch);
+            if n == 0 {
+                return switch;
+            }
+            let pick = self.choose(key, self.graph.switches[switch as usize], seed, n);
+            let arc = self.next_arc(table, switch, pick);
+            path.push(arc);
+            switch = self.switch_at(arc);
+        }
+    }
+
+    fn data_path(&self, flow: &FlowKey, seed: u32) -> Result<Vec<ArcIdx>, RouteError> {
+        let (src, dst) = self.ends(flow)?;
+        let id = |node: NodeIdx| self.net.nodes[node as usize].id;
+        let (src_rank, dst_rank) = (flow.src_rank, flow.dst_rank);
+        if src == dst {
+            return Err(RouteError::SameHost { flow: flow.id, src_rank, dst_rank, host: id(src) });
+        }
+        let first = self.first_arcs(src, dst);
+        if first.is_empty() {
+            let (src_host, dst_host) = (id(src), id(dst));
+            return Err(RouteError::NoRoute { flow: flow.id, src_rank, src_host, dst_rank, dst_host });
+        }
+        let key = EcmpKey::new(id(src), id(dst), flow.sport, flow.dport);
+        let arc = first[self.choose(key, src, seed, first.len() as u32) as usize];
+        let mut path = Vec::with_capacity(6);
+        path.push(arc);
+        if self.net.arc_to(arc) == dst {
+            return Ok(path);
+        }
+        let table = self.host_table(dst).expect("a first arc to a switch was found in this table");
+        let edge = self.walk(table, self.switch_at(arc), key, seed, &mut path);
+        let mut last = self.last_arcs(edge, dst);
+        let n = last.clone().count() as u32;
+        let pick = self.choose(key, self.graph.switches[edge as usize], seed, n);
+        path.push(last.nth(pick as usize).expect("the class's switches are those the host is attached to"));
+        Ok(path)
+    }
+
+    /// The way back between the two NICs of a data path; the key is the ACK's own.
+    fn ack_path(&self, flow: &FlowKey, data: &[ArcIdx], seed: u32) -> Vec<ArcIdx> {
+        let (first, last) = (data[0], data[data.len() - 1]);
+        if data.len() == 1 {
+            return vec![last ^ 1];
+        }
+        let (src, dst) = (self.net.arc_from(first), self.net.arc_to(last));
+        let id = |node: NodeIdx| self.net.nodes[node as usize].id;
+        let key = EcmpKey::new(id(dst), id(src), flow.dport, flow.sport);
+        let mut path = Vec::with_capacity(data.len());
+        path.push(last ^ 1);
+        let table = self.table(self.edge_class[self.switch_at(first) as usize]);
+        self.walk(table, self.switch_at(last ^ 1), key, seed, &mut path);
+        path.push(first ^ 1);
+        path
+    }
+
+    /// All shortest paths that begin with NIC arc `first` and end with NIC arc `last`, in the order of next hops; at most `max_paths`, evenly
+    /// sampled from the `offset`-th on, around.
+    fn all_paths(&self, first: ArcIdx, last: ArcIdx, max_paths: u32, offset: u32) -> Vec<Vec<ArcIdx>> {
+        if first == last {
+            return vec![vec![first]];
+        }
+        let table = self.table(self.edge_class[self.switch_at(last ^ 1) as usize]);
+        let start = self.switch_at(first);
+        let mut counts = HashMap::new();
+        let total = self.count_paths(table, start, &mut counts);
+        let n = total.min(u64::from(max_paths.max(1)));
+        let offset = if n < total { u64::from(offset) % total } else { 0 };
+        let nth = |i: u64| {
+            // The i-th of n samples of `total` paths; a path is spelled out by how many come before it at each hop.
+            let mut rank = ((u128::from(i) * u128::from(total) / u128::from(n)) as u64 + offset) % total;
+            let mut path = vec![first];
+            let mut switch = start;
+            while table.n_next(switch) > 0 {
+                for k in 0..table.n_next(switch) {
+                    let arc = self.next_arc(table, switch, k);
+                    let below = counts[&self.switch_at(arc)];
+                    if rank < below {
+                        path.push(arc);
+                        switch = self.switch_at(arc);
+                        break;
+                    }
+                    rank -= below;
+                }
+            }
+            path.push(last);
+            path
+        };
+        (0..n).map(nth).collect()
+    }
+
+    /// Number of shortest paths from a switch, at most 2^48; `counts` remembers them.
+    fn count_paths(&self, table: &Table, start: u32, counts: &mut HashMap<u32, u64>) -> u64 {
+        // Depth first with a stack of its own: a chain of switches can be as long as a file likes.
+        let mut stack = vec![start];
+        while let Some(&switch) = stack.last() {
+            let n = table.n_next(switch);
+            let before = stack.len();
+            let mut sum = u64::from(n == 0);
+            for k in 0..n {
+                let next = self.switch_at(self.next_arc(table, switch, k));
+                match counts.get(&next) {
+                    Some(c) => sum += c,
+                    None => stack.push(next),
+                }
+            }
+            if stack.len() == before {
+                counts.insert(switch, sum.min(1 << 48));
+                stack.pop();
+            }
+        }
+        counts[&start]
+    }
+}
+
+/// Whether a flow stays inside a server that has NVLink, so that it is analytical and has no packet path.
+pub fn is_intra_server(net: &Network, flow: impl Into<FlowKey>) -> bool {
+    let flow = flow.into();
+    let server = |rank: u32| net.ranks.get(rank as usize).map(|&n| net.nodes[n as usize].server);
+    net.nvlink.is_some() && server(flow.src_rank).is_some() && server(flow.src_rank) == server(flow.dst_rank)
+}

@@ -1,0 +1,248 @@
+//! One experiment's configuration: typed, in integers, checked as a whole.
+//!
+//! Layer: spec. Built from resolved [`Values`]; does not touch the files it names, does not build networks or flows.
+
+use std::path::Path;
+
+use super::error::Conflict;
+use super::keys::{BUILT_IN_CDFS, K, built_in_cdf};
+use super::sections::{Cdf, Cluster, Limits, Output, Pattern, Policy, Routing, StartUnit, Topology, TopologyFormat, TopologyKind, Workload};
+use super::value::Values;
+use crate::transport::EcnThresholds;
+use crate::units::{BPS_PER_GBPS, PS_PER_NS};
+
+/// Everything that describes one experiment but its seed.
+#[derive(Clone, Debug)]
+pub struct Config {
+    pub cluster: Cluster,
+    pub topology: Topology,
+    pub routing: Routing,
+    pub workload: Workload,
+    pub limits: Limits,
+    pub output: Output,
+    /// The seed that this experiment's replica was given; every other seed is mixed from it.
+    pub seed: u64,
+    /// `ecn_by_rate`, read: link rate in bps and its thresholds.
+    pub(super) ecn_by_rate: Vec<(u64, EcnThresholds)>,
+    /// All keys as resolved, for what is read lazily (transport) and for printing.
+    pub values: Values,
+}
+
+/// Rounds a person's number times `scale` to an integer; the table's ranges keep it in 64 bits.
+pub(super) fn scaled(x: f64, scale: f64) -> u64 {
+    (x * scale).round() as u64
+}
+
+impl Config {
+    /// Types and checks resolved values. `dir` is what relative paths are relative to (the sweep file's folder), `seed` the replica's.
+    /// The error names the key at fault.
+    pub fn new(values: Values, dir: &Path, seed: u64) -> Result<Config, Conflict> {
+        let v = &values;
+        let path = |key: K, when: &str| match v.text(key) {
+            "" => Err(Conflict { key, why: format!("it is required with {when}; give the path of a file") }),
+            p => Ok(dir.join(p)),
+        };
+        let u32_of = |key: K| v.int(key) as u32;
+        let some = |x: u64| (x > 0).then_some(x);
+
+        let kind = match v.text(K::TopologyKind) {
+            "fat-tree" => TopologyKind::FatTree { k: u32_of(K::FatTreeK) },
+            "clos" => TopologyKind::Clos {
+                tiers: u32_of(K::Tiers),
+                hosts_per_leaf: u32_of(K::HostsPerLeaf),
+                spines: u32_of(K::Spines),
+                pods: u32_of(K::Pods),
+                cores: u32_of(K::Cores),
+            },
+            "rail-optimized" => TopologyKind::RailOptimized {
+                rails: u32_of(K::Rails),
+                pods: u32_of(K::Pods),
+                servers_per_pod: u32_of(K::ServersPerPod),
+                spines: u32_of(K::Spines),
+            },
+            "rail-only" => TopologyKind::RailOnly { rails: u32_of(K::Rails) },
+            _ => TopologyKind::File {
+                path: path(K::TopologyPath, "topology.kind = \"file\"")?,
+                format: if v.is(K::TopologyFormat, "simai") { TopologyFormat::SimAi } else { TopologyFormat::Ns3 },
+            },
+        };
+        let policy = match v.text(K::Policy) {
+            "spray" => Policy::Spray { max_paths: u32_of(K::MaxPaths) },
+            "file" => Policy::File { path: path(K::RoutingPath, "routing.policy = \"file\"")? },
+            _ => Policy::Ecmp,
+        };
+        let ecn_by_rate = super::transport::ecn_by_rate(v)?;
+        let config = Config {
+            cluster: Cluster {
+                gpus: some(v.int(K::Gpus) as u64).map(|n| n as u32),
+                gpus_per_server: u32_of(K::GpusPerServer),
+                nics_per_server: u32_of(K::NicsPerServer),
+                nvlink_bps: scaled(v.float(K::NvlinkGbps), BPS_PER_GBPS as f64),
+                nvlink_latency_ps: scaled(v.float(K::NvlinkLatencyNs), PS_PER_NS as f64),
+            },
+            topology: Topology {
+                kind,
+                link_bps: scaled(v.float(K::LinkGbps), BPS_PER_GBPS as f64),
+                uplink_bps: scaled(v.float(K::UplinkGbps), BPS_PER_GBPS as f64),
+                link_delay_ps: scaled(v.float(K::LinkDelayNs), PS_PER_NS as f64),
+                switch_latency_ps: scaled(v.float(K::SwitchLatencyNs), PS_PER_NS as f64),
+                oversubscription_milli: scaled(v.float(K::Oversubscription), 1e3) as u32,
+                buffer_bytes: scaled(v.float(K::BufferMib), (1u64 << 20) as f64),
+            },
+            routing: Routing { policy, seed: v.int(K::RoutingSeed) as u32 },
+            workload: workload(v, dir)?,
+            limits: Limits {
+                sim_ps: some(v.int(K::SimNs) as u64 * PS_PER_NS),
+                packet_hops: some(v.int(K::PacketHops) as u64),
+                wall_ms: some(scaled(v.float(K::WallS), 1e3)),
+            },
+            output: Output { flows: v.bool(K::OutFlows), links: v.bool(K::OutLinks), rtt: v.bool(K::OutRtt) },
+            seed,
+            ecn_by_rate,
+            values,
+        };
+        config.check()?;
+        Ok(config)
+    }
+
+    /// What single ranges cannot say.
+    fn check(&self) -> Result<(), Conflict> {
+        let v = &self.values;
+        let fail = |key: K, why: String| Err(Conflict { key, why });
+        let generated = !matches!(self.topology.kind, TopologyKind::File { .. });
+        match self.topology.kind {
+            TopologyKind::FatTree { k } if k % 2 == 1 => return fail(K::FatTreeK, format!("it must be even: {} or {}", k - 1, k + 1)),
+            TopologyKind::RailOptimized { rails, .. } | TopologyKind::RailOnly { rails } if rails > self.cluster.nics_per_server => {
+                return fail(K::Rails, format!("it must be at most cluster.nics_per_server = {}", self.cluster.nics_per_server));
+            }
+            TopologyKind::RailOptimized { pods: 1.., servers_per_pod: 1.., .. } => {
+                return fail(K::ServersPerPod, "topology.pods says the same already; give one of them".to_string());
+            }
+            _ => {}
+        }
+        if let Some(gpus) = self.cluster.gpus.filter(|_| generated) {
+            let per_server = self.cluster.gpus_per_server;
+            if gpus % per_server != 0 {
+                let near = (gpus / per_server * per_server, (gpus / per_server + 1) * per_server);
+                let or = if near.0 > 0 { format!("{} or {}", near.0, near.1) } else { near.1.to_string() };
+                return fail(K::Gpus, format!("it must be a multiple of cluster.gpus_per_server = {per_server}, for example {or}"));
+            }
+        }
+        if generated && self.cluster.nics_per_server > self.cluster.gpus_per_server {
+            let gpus = self.cluster.gpus_per_server;
+            return fail(K::NicsPerServer, format!("it must be at most cluster.gpus_per_server = {gpus}"));
+        }
+        if v.bool(K::Ecn) && v.float(K::EcnKminKb) > v.float(K::EcnKmaxKb) {
+            let kmax = v.get(K::EcnKmaxKb);
+            return fail(K::EcnKminKb, format!("it must be at most transport.ecn_kmax_kb = {kmax}"));
+        }
+        if v.is(K::Cc, "timely") && v.float(K::TimelyTLowUs) > v.float(K::TimelyTHighUs) {
+            let high = v.get(K::TimelyTHighUs);
+            return fail(K::TimelyTLowUs, format!("it must be at most transport.timely.t_high_us = {high}"));
+        }
+        if let (Workload::Traffic { pattern, ranks: Some(ranks), .. }, gpus) = (&self.workload, self.cluster.gpus) {
+            if let Some(gpus) = gpus.filter(|g| ranks > g) {
+                return fail(K::Ranks, format!("it must be at most cluster.gpus = {gpus}"));
+            }
+            if *ranks < 2 {
+                return fail(K::Ranks, "it must be at least 2 (somebody sends, somebody else receives), or 0 for all".to_string());
+            }
+            members(pattern, *ranks)?;
+        } else if let (Workload::Traffic { pattern, .. }, Some(gpus)) = (&self.workload, self.cluster.gpus) {
+            if gpus < 2 {
+                return fail(K::Gpus, "it must be at least 2: somebody sends, somebody else receives".to_string());
+            }
+            members(pattern, gpus)?;
+        }
+        Ok(())
+    }
+
+    /// Seed of marking: the replica's and `transport.seed`.
+    pub fn marking_seed(&self) -> u32 {
+        mix(self.seed, self.values.int(K::TransportSeed) as u64, 1) as u32
+    }
+
+    /// Seed of spraying: the replica's and `routing.seed`. ECMP's hash depends on `routing.seed` alone, so that replicas keep their paths.
+    pub fn spray_seed(&self) -> u32 {
+        mix(self.seed, u64::from(self.routing.seed), 2) as u32
+    }
+
+    /// Seed of generated traffic: the replica's and `workload.seed`.
+    pub fn traffic_seed(&self) -> u64 {
+        mix(self.seed, self.values.int(K::WorkloadSeed) as u64, 3)
+    }
+}
+
+/// Whether a pattern fits `n` members.
+fn members(pattern: &Pattern, n: u32) -> Result<(), Conflict> {
+    match pattern {
+        Pattern::Incast { fan_in, .. } if *fan_in >= n => {
+            Err(Conflict { key: K::FanIn, why: format!("{n} GPUs take part, so it must be at most {}", n - 1) })
+        }
+        Pattern::Incast { receivers, .. } if *receivers > n => {
+            Err(Conflict { key: K::Receivers, why: format!("{n} GPUs take part, so it must be at most {n}") })
+        }
+        Pattern::Ring { stride, .. } if stride % n == 0 => {
+            Err(Conflict { key: K::Stride, why: format!("{n} GPUs take part, so everyone would send to itself; use 1 to {}", n - 1) })
+        }
+        _ => Ok(()),
+    }
+}
+
+fn workload(v: &Values, dir: &Path) -> Result<Workload, Conflict> {
+    let bytes = v.int(K::Bytes) as u64;
+    let pattern = match (v.text(K::WorkloadKind), v.text(K::Pattern)) {
+        ("flows", _) => {
+            let start_unit = match v.text(K::StartUnit) {
+                "ns" => Some(StartUnit::Ns),
+                "s" => Some(StartUnit::S),
+                _ => None,
+            };
+            return match v.text(K::WorkloadPath) {
+                "" => {
+                    Err(Conflict { key: K::WorkloadPath, why: "it is required with workload.kind = \"flows\"; give the path of a flow file".into() })
+                }
+                p => Ok(Workload::Flows { path: dir.join(p), start_unit }),
+            };
+        }
+        ("traffic", "incast") => Pattern::Incast { fan_in: v.int(K::FanIn) as u32, receivers: v.int(K::Receivers) as u32, bytes },
+        ("traffic", "permutation") => Pattern::Permutation { bytes },
+        ("traffic", "ring") => Pattern::Ring { stride: v.int(K::Stride) as u32, bytes },
+        ("traffic", "all-to-all") => Pattern::AllToAll { bytes },
+        ("traffic", "poisson") => Pattern::Poisson {
+            load_ppm: scaled(v.float(K::Load), 1e6) as u32,
+            cdf: cdf(v, dir)?,
+            duration_ps: v.int(K::DurationNs) as u64 * PS_PER_NS,
+        },
+        ("traffic", _) => {
+            let why = format!("it is required with workload.kind = \"traffic\": {}", super::key::key(K::Pattern).accepts());
+            return Err(Conflict { key: K::Pattern, why });
+        }
+        _ => {
+            let why = format!("it is required: {}", super::key::key(K::WorkloadKind).accepts());
+            return Err(Conflict { key: K::WorkloadKind, why });
+        }
+    };
+    let ranks = (v.int(K::Ranks) > 0).then(|| v.int(K::Ranks) as u32);
+    Ok(Workload::Traffic { pattern, ranks })
+}
+
+fn cdf(v: &Values, dir: &Path) -> Result<Cdf, Conflict> {
+    let name = v.text(K::Cdf);
+    match built_in_cdf(name) {
+        Some(b) => Ok(Cdf::BuiltIn(b)),
+        None if name.is_empty() => Err(Conflict { key: K::Cdf, why: format!("it must be one of {} or a file", BUILT_IN_CDFS.join(", ")) }),
+        None => Ok(Cdf::File(dir.join(name))),
+    }
+}
+
+/// A well-mixed function of three words (the finaliser of splitmix64, applied per word).
+pub fn mix(a: u64, b: u64, c: u64) -> u64 {
+    let step = |h: u64, x: u64| {
+        let mut z = (h ^ x).wrapping_add(0x9e37_79b9_7f4a_7c15);
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    };
+    step(step(step(0, a), b), c)
+}

@@ -1,0 +1,88 @@
+//! The annotated sweep file of `hyperfold init` and the reference of all keys, printed from the key table.
+//!
+//! Layer: spec.
+
+use std::fmt::Write;
+
+use super::key::{Default, Key, Kind};
+use super::keys::{KEYS, SECTIONS};
+
+const HEAD: &str = "\
+# A sweep of hyperfold: every key of [base] can be an axis. Lines that are commented out show the defaults.
+# `hyperfold plan FILE` says what it expands to, `hyperfold run FILE --out DIR` runs it.
+name = \"my-sweep\"
+seed = 1
+";
+
+const TAIL: &str = "
+[sweep]
+method = \"grid\"              # grid | zip | list | random | lhs
+# samples = 100              # random, lhs
+# replicas = 1               # repeats with other seeds
+
+# Axes: lists, or { start, stop, step } (the stop included); with random and lhs also { min, max, scale = \"linear\" | \"log\" }.
+# The last one varies fastest.
+[axes]
+\"transport.cc\" = [\"dcqcn\", \"hpcc\"]
+\"workload.pattern\" = [\"ring\", \"all-to-all\"]
+
+# Only experiments for which every constraint holds are run.
+# [[constraints]]
+# where = \"transport.cc == \\\"hpcc\\\" || workload.pattern != \\\"ring\\\"\"
+
+# With method = \"list\", experiments instead of axes:
+# [[experiment]]
+# transport.cc = \"hpcc\"
+# topology.link_gbps = 200
+";
+
+/// Keys the template sets, so that it runs as it is.
+const SET: &[(&str, &str)] =
+    &[("cluster.gpus", "16"), ("topology.kind", "\"rail-optimized\""), ("workload.kind", "\"traffic\""), ("workload.bytes", "1000000")];
+
+/// An annotated, valid sweep file to start from.
+pub fn template() -> String {
+    let mut out = String::from(HEAD);
+    for (section, about) in SECTIONS {
+        let mut table = String::new();
+        for key in KEYS.iter().filter(|k| k.name.split('.').next() == Some(section)) {
+            let (parent, leaf) = key.name.rsplit_once('.').expect("every key of the table is dotted");
+            if parent != table {
+                let comment = if table.is_empty() { format!("  # {about}") } else { String::new() };
+                let _ = write!(out, "\n[base.{parent}]{comment}\n");
+                table = parent.to_string();
+            }
+            let line = match SET.iter().find(|(name, _)| *name == key.name) {
+                Some((_, value)) => format!("{leaf} = {value}"),
+                None => match key.default {
+                    Default::None(text) | Default::Derived(_, text) => format!("# {leaf}: {text}"),
+                    _ => format!("# {leaf} = {}", key.default_text()),
+                },
+            };
+            let _ = writeln!(out, "{line:<34} # {}", remark(key));
+        }
+    }
+    out.push_str(TAIL);
+    out
+}
+
+/// A key's doc line and, for choices, what there is to choose from.
+fn remark(key: &Key) -> String {
+    match key.kind {
+        Kind::Choice { now, .. } if now.len() > 1 => format!("{}: {}", key.doc, now.join(" | ")),
+        _ => key.doc.to_string(),
+    }
+}
+
+/// Every key of `[base]` as Markdown tables: name, what it accepts, default, meaning.
+pub fn reference_markdown() -> String {
+    let mut out = String::from("# Keys of `[base]`\n");
+    for (section, about) in SECTIONS {
+        let _ = write!(out, "\n## {section}: {about}\n\n| key | accepts | default | meaning |\n|---|---|---|---|\n");
+        for key in KEYS.iter().filter(|k| k.name.split('.').next() == Some(section)) {
+            let cells = [key.accepts(), key.default_text(), key.doc.to_string()].map(|c| c.replace('|', "\\|"));
+            let _ = writeln!(out, "| `{}` | {} | {} | {} |", key.name, cells[0], cells[1], cells[2]);
+        }
+    }
+    out
+}

@@ -1,0 +1,197 @@
+//! What a key's declaration says, and reading a TOML value against it.
+//!
+//! Layer: spec. The declarations themselves are in `keys`.
+
+use toml::de::DeValue;
+
+use super::error::nearest;
+use super::keys::{K, KEYS, LATER};
+use super::value::{Value, Values};
+
+/// Type and range of a key.
+#[derive(Clone, Copy, Debug)]
+pub enum Kind {
+    Int {
+        min: i64,
+        max: i64,
+    },
+    /// A number that must be a whole multiple of `quantum` (0: any).
+    Float {
+        min: f64,
+        max: f64,
+        quantum: f64,
+    },
+    Bool,
+    /// One of `now`; `later` are known, but not available in this version.
+    Choice {
+        now: &'static [&'static str],
+        later: &'static [&'static str],
+    },
+    /// Free text.
+    Text,
+    /// A file, relative to the sweep file's folder.
+    Path,
+    /// A switch that this version can only leave off.
+    Off,
+}
+
+/// What a key is when nobody writes it.
+#[derive(Clone, Copy)]
+pub enum Default {
+    Int(i64),
+    Float(f64),
+    Bool(bool),
+    Choice(&'static str),
+    Text(&'static str),
+    /// No value; the text says what happens then.
+    None(&'static str),
+    /// Computed from other keys that are declared before it or have plain defaults; the text says how.
+    Derived(fn(&Values) -> Value, &'static str),
+}
+
+/// The declaration of one key. Parsing, `--set`, axes, the template, the reference and suggestions all come from it.
+pub struct Key {
+    pub id: K,
+    /// Dotted, as below `[base]`.
+    pub name: &'static str,
+    pub kind: Kind,
+    pub default: Default,
+    /// Whether anything reads the key, given the values of all keys.
+    pub reads: fn(&Values) -> bool,
+    /// Whether the key decides a simulation's outcome (rather than what is written, or for how long it may run).
+    pub decides: bool,
+    /// One line; the unit stands in the key's name.
+    pub doc: &'static str,
+}
+
+impl Key {
+    /// The default as it is printed in the template and the reference.
+    pub fn default_text(&self) -> String {
+        match self.default {
+            Default::Int(i) => i.to_string(),
+            Default::Float(x) => Value::Float(x).to_toml(),
+            Default::Bool(b) => b.to_string(),
+            Default::Choice(s) | Default::Text(s) => format!("\"{s}\""),
+            Default::None(text) | Default::Derived(_, text) => text.to_string(),
+        }
+    }
+
+    /// What may be written, in words.
+    pub fn accepts(&self) -> String {
+        match self.kind {
+            Kind::Int { min, max } if min == max => format!("{min} in this version: {}", self.doc),
+            Kind::Int { min, max } => format!("a whole number from {min} to {max}"),
+            Kind::Float { min, max, quantum: 0.0 } => format!("a number from {min} to {max}"),
+            Kind::Float { min, max, quantum } => format!("a number from {min} to {max} in steps of {quantum}"),
+            Kind::Bool => "true or false".to_string(),
+            Kind::Choice { now, .. } => format!("one of {}", quoted(now)),
+            Kind::Text => "a text".to_string(),
+            Kind::Path => "a file's path, relative to the sweep file".to_string(),
+            Kind::Off => "false (it is not available in this version)".to_string(),
+        }
+    }
+
+    /// Reads a TOML value. The error says what would be right.
+    pub fn read(&self, value: &DeValue<'_>) -> Result<Value, String> {
+        let wrong = || Err(format!("it must be {}", self.accepts()));
+        match value {
+            DeValue::Integer(i) => match i64::from_str_radix(i.as_str(), i.radix()) {
+                Ok(i) => self.check_number(i as f64, Some(i)),
+                Err(_) => wrong(),
+            },
+            DeValue::Float(x) => match x.as_str().parse::<f64>() {
+                Ok(x) => self.check_number(x, None),
+                Err(_) => wrong(),
+            },
+            DeValue::Boolean(b) => match self.kind {
+                Kind::Bool => Ok(Value::Bool(*b)),
+                Kind::Off if !*b => Ok(Value::Bool(false)),
+                _ => wrong(),
+            },
+            DeValue::String(s) => self.read_text(s),
+            DeValue::Table(_) if self.id == K::Gpu => {
+                Err("it must be a text; a table of specifications is not available in this version".to_string())
+            }
+            _ => wrong(),
+        }
+    }
+
+    fn read_text(&self, s: &str) -> Result<Value, String> {
+        match self.kind {
+            Kind::Choice { now, later } => {
+                if let Some(c) = now.iter().find(|c| **c == s) {
+                    return Ok(Value::Choice(c));
+                }
+                if later.contains(&s) {
+                    return Err(format!("it is not available in this version; available: {}", quoted(now)));
+                }
+                Err(match nearest(s, now.iter().copied()) {
+                    Some(c) => format!("did you mean \"{c}\"? It must be {}", self.accepts()),
+                    None => format!("it must be {}", self.accepts()),
+                })
+            }
+            Kind::Path if s.is_empty() => Err(format!("it must be {}", self.accepts())),
+            Kind::Text | Kind::Path if !s.contains(['\0', '\n', '\r']) => Ok(Value::Text(s.into())),
+            _ => Err(format!("it must be {}", self.accepts())),
+        }
+    }
+
+    /// Checks a number against type and range. `whole` is given for a TOML integer; a float that is whole counts as one.
+    pub fn check_number(&self, x: f64, whole: Option<i64>) -> Result<Value, String> {
+        match self.kind {
+            Kind::Int { min, max } => {
+                let i = whole.or_else(|| (x.fract() == 0.0 && x.abs() < 9e15).then_some(x as i64));
+                match i {
+                    Some(i) if (min..=max).contains(&i) => Ok(Value::Int(i)),
+                    _ => Err(format!("it must be {}", self.accepts())),
+                }
+            }
+            Kind::Float { min, max, quantum } => {
+                let on_grid = quantum == 0.0 || ((x / quantum).round() * quantum - x).abs() <= 1e-9 * x.abs().max(quantum);
+                if x >= min && x <= max && on_grid { Ok(Value::Float(x + 0.0)) } else { Err(format!("it must be {}", self.accepts())) }
+            }
+            _ => Err(format!("it must be {}", self.accepts())),
+        }
+    }
+}
+
+/// The declaration of a dotted name.
+pub fn find(name: &str) -> Option<&'static Key> {
+    KEYS.iter().find(|k| k.name == name)
+}
+
+/// The declaration of a key.
+pub fn key(id: K) -> &'static Key {
+    &KEYS[id as usize]
+}
+
+/// What a known name that this version lacks asks for, and what to use instead.
+pub fn later(name: &str) -> Option<&'static str> {
+    LATER.iter().find(|(n, _)| name == *n || name.strip_prefix(n).is_some_and(|rest| rest.starts_with('.'))).map(|(_, instead)| *instead)
+}
+
+/// A hint for an unknown dotted name.
+pub fn hint(name: &str) -> String {
+    if let Some(k) = nearest(name, KEYS.iter().map(|k| k.name)) {
+        return format!("did you mean `{k}`?");
+    }
+    // The last part alone may be right, in another section.
+    let last = name.rsplit('.').next().unwrap_or(name);
+    let same: Vec<&str> = KEYS.iter().map(|k| k.name).filter(|k| k.rsplit('.').next() == Some(last)).collect();
+    if !same.is_empty() {
+        return format!("did you mean `{}`?", same.join("` or `"));
+    }
+    let section = name.split('.').next().unwrap_or(name);
+    let mut known: Vec<&str> = KEYS.iter().map(|k| k.name).filter(|k| k.split('.').next() == Some(section)).collect();
+    if known.is_empty() {
+        known = super::keys::SECTIONS.iter().map(|(s, _)| *s).collect();
+        return format!("the sections are {}", known.join(", "));
+    }
+    known.truncate(40);
+    format!("known there: {}", known.join(", "))
+}
+
+fn quoted(words: &[&str]) -> String {
+    let q: Vec<String> = words.iter().map(|w| format!("\"{w}\"")).collect();
+    q.join(", ")
+}

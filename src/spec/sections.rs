@@ -1,0 +1,166 @@
+//! The sections of a configuration as types, in integers.
+//!
+//! Layer: spec. Plain data: `config` fills it in and checks it.
+
+use std::path::PathBuf;
+
+/// `[base.cluster]`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cluster {
+    /// `None`: what the topology or flow file needs.
+    pub gpus: Option<u32>,
+    pub gpus_per_server: u32,
+    pub nics_per_server: u32,
+    /// Rate between GPUs of one server, bps; 0: they use the network.
+    pub nvlink_bps: u64,
+    /// One way, ps.
+    pub nvlink_latency_ps: u64,
+}
+
+/// `[base.topology]`. Rates in bps (whole Mb/s), times in ps.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Topology {
+    pub kind: TopologyKind,
+    pub link_bps: u64,
+    pub uplink_bps: u64,
+    pub link_delay_ps: u64,
+    pub switch_latency_ps: u64,
+    /// Thousandths: 1000 is 1:1.
+    pub oversubscription_milli: u32,
+    pub buffer_bytes: u64,
+}
+
+/// Shape of the network; 0 in a count leaves it to the generator.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TopologyKind {
+    FatTree {
+        k: u32,
+    },
+    Clos {
+        tiers: u32,
+        hosts_per_leaf: u32,
+        spines: u32,
+        pods: u32,
+        cores: u32,
+    },
+    /// At most one of `pods` and `servers_per_pod` is given: see [`Topology::pods`].
+    RailOptimized {
+        rails: u32,
+        pods: u32,
+        servers_per_pod: u32,
+        spines: u32,
+    },
+    RailOnly {
+        rails: u32,
+    },
+    File {
+        path: PathBuf,
+        format: TopologyFormat,
+    },
+}
+
+/// Form of a topology file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TopologyFormat {
+    Ns3,
+    SimAi,
+}
+
+/// `[base.routing]`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Routing {
+    pub policy: Policy,
+    /// ECMP's; 1 hashes as the reference does. Spraying uses [`super::Config::spray_seed`].
+    pub seed: u32,
+}
+
+/// How packets choose among shortest paths.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Policy {
+    Ecmp,
+    Spray { max_paths: u32 },
+    File { path: PathBuf },
+}
+
+/// `[base.workload]`. Generated traffic is seeded by [`super::Config::traffic_seed`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Workload {
+    Traffic {
+        pattern: Pattern,
+        /// GPUs that take part, from rank 0; `None`: all.
+        ranks: Option<u32>,
+    },
+    Flows {
+        path: PathBuf,
+        start_unit: Option<StartUnit>,
+    },
+}
+
+/// Who sends to whom. `bytes` is the size of each flow.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Pattern {
+    /// `fan_in` 0: everyone else.
+    Incast {
+        fan_in: u32,
+        receivers: u32,
+        bytes: u64,
+    },
+    Permutation {
+        bytes: u64,
+    },
+    Ring {
+        stride: u32,
+        bytes: u64,
+    },
+    AllToAll {
+        bytes: u64,
+    },
+    Poisson {
+        /// Share of the hosts' link rate, millionths.
+        load_ppm: u32,
+        cdf: Cdf,
+        duration_ps: u64,
+    },
+}
+
+/// A flow-size distribution.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Cdf {
+    /// One of [`super::BUILT_IN_CDFS`].
+    BuiltIn(&'static str),
+    File(PathBuf),
+}
+
+/// Unit of a flow file's start times.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StartUnit {
+    Ns,
+    S,
+}
+
+/// `[base.limits]`; `None`: no limit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limits {
+    pub sim_ps: Option<u64>,
+    pub packet_hops: Option<u64>,
+    pub wall_ms: Option<u64>,
+}
+
+/// `[base.output]`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Output {
+    pub flows: bool,
+    pub links: bool,
+    pub rtt: bool,
+}
+
+impl Topology {
+    /// Pods of a network of `servers` servers; 0 leaves them to the generator.
+    pub fn pods(&self, servers: u32) -> u32 {
+        match self.kind {
+            TopologyKind::RailOptimized { servers_per_pod: per_pod @ 1.., .. } => servers.div_ceil(per_pod),
+            TopologyKind::RailOptimized { pods, .. } | TopologyKind::Clos { pods, .. } => pods,
+            _ => 0,
+        }
+    }
+}

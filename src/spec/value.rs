@@ -1,0 +1,125 @@
+//! A key's value, checked against its declaration, and the values of all keys of one experiment.
+//!
+//! Layer: spec. Values are still in a person's units; `config` turns them into integers.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::keys::{K, N_KEYS};
+
+/// One value. Choices point into the key table, so that comparing and copying them is cheap.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Value {
+    /// Nothing was written and nothing applies.
+    Unset,
+    Int(i64),
+    Float(f64),
+    Bool(bool),
+    Choice(&'static str),
+    Text(Arc<str>),
+}
+
+impl fmt::Display for Value {
+    /// As a person would write it, without quotes; this is also the canonical form that keys are hashed in.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Value::Unset => f.write_str("auto"),
+            Value::Int(i) => write!(f, "{i}"),
+            // The shortest form that reads back to the same bits; -0 is 0.
+            Value::Float(x) => write!(f, "{}", x + 0.0),
+            Value::Bool(b) => write!(f, "{b}"),
+            Value::Choice(s) => f.write_str(s),
+            Value::Text(s) => f.write_str(s),
+        }
+    }
+}
+
+impl Value {
+    /// As TOML, quoted where it must be. `Unset` has no TOML form and is written as an empty string.
+    pub fn to_toml(&self) -> String {
+        match self {
+            Value::Unset => "\"\"".to_string(),
+            Value::Float(x) if x.fract() == 0.0 && x.abs() < 1e15 => format!("{x:.1}"),
+            Value::Choice(s) => toml::Value::String((*s).to_string()).to_string(),
+            Value::Text(s) => toml::Value::String(s.to_string()).to_string(),
+            other => other.to_string(),
+        }
+    }
+}
+
+/// The values of all keys of one experiment, and which of them somebody wrote.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Values {
+    v: Vec<Value>,
+    given: u128,
+}
+
+const _: () = assert!(N_KEYS <= 128, "`Values::given` has one bit a key");
+
+impl Values {
+    /// Nothing written, nothing resolved.
+    pub(super) fn empty() -> Self {
+        Values { v: vec![Value::Unset; N_KEYS], given: 0 }
+    }
+
+    /// Becomes a copy of `other`, in the allocation at hand.
+    pub fn copy_from(&mut self, other: &Values) {
+        self.v.clone_from(&other.v);
+        self.given = other.given;
+    }
+
+    /// The value of a key.
+    pub fn get(&self, key: K) -> &Value {
+        &self.v[key as usize]
+    }
+
+    /// Whether the key was written (in the sweep file, by an option, an axis or a configuration file) rather than left to its default.
+    pub fn given(&self, key: K) -> bool {
+        self.given >> (key as u32) & 1 == 1
+    }
+
+    pub(super) fn set_given(&mut self, key: K, value: Value) {
+        self.v[key as usize] = value;
+        self.given |= 1 << (key as u32);
+    }
+
+    pub(super) fn set_derived(&mut self, key: K, value: Value) {
+        self.v[key as usize] = value;
+    }
+
+    /// Whether a text or choice key has exactly this value.
+    pub fn is(&self, key: K, text: &str) -> bool {
+        self.text(key) == text
+    }
+
+    /// A text or choice; empty if unset.
+    pub fn text(&self, key: K) -> &str {
+        match self.get(key) {
+            Value::Choice(s) => s,
+            Value::Text(s) => s,
+            _ => "",
+        }
+    }
+
+    /// A whole number; 0 if unset.
+    pub fn int(&self, key: K) -> i64 {
+        match self.get(key) {
+            Value::Int(i) => *i,
+            _ => 0,
+        }
+    }
+
+    /// A number; 0 if unset.
+    pub fn float(&self, key: K) -> f64 {
+        match self.get(key) {
+            Value::Float(x) => *x,
+            Value::Int(i) => *i as f64,
+            _ => 0.0,
+        }
+    }
+
+    /// A switch; off if unset.
+    pub fn bool(&self, key: K) -> bool {
+        matches!(self.get(key), Value::Bool(true))
+    }
+}

@@ -1,0 +1,364 @@
+//! The sweep file as written: names, values and axes, checked one by one and with their places kept.
+//!
+//! Layer: sweep. Does not expand anything and does not look at combinations of values.
+
+use std::path::Path;
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::axis::{Axis, read_axis};
+use crate::spec::{K, Place, SpecError, Value, find, hint, later, nearest};
+
+/// How experiments come from axes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Method {
+    Grid,
+    Zip,
+    List,
+    Random,
+    Lhs,
+}
+
+impl Method {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Method::Grid => "grid",
+            Method::Zip => "zip",
+            Method::List => "list",
+            Method::Random => "random",
+            Method::Lhs => "lhs",
+        }
+    }
+}
+
+/// One `[[experiment]]`.
+pub(super) struct Row {
+    pub place: Place,
+    pub values: Vec<(K, Value)>,
+}
+
+/// A constraint and where it stands.
+pub(super) struct Where {
+    pub text: String,
+    pub place: Place,
+}
+
+impl Where {
+    /// The condition, short enough for a message.
+    pub fn shown(&self) -> String {
+        let short: String = self.text.chars().take(80).collect();
+        format!("\"{}{}\"", short.escape_default(), if short.len() < self.text.len() { "..." } else { "" })
+    }
+}
+
+/// Everything a sweep file says, with `--set` applied.
+pub(super) struct Document {
+    pub name: String,
+    pub seed: u64,
+    /// `[base]` in file order, then `--set`; later entries win.
+    pub base: Vec<(K, Value, Place)>,
+    pub method: Method,
+    pub samples: u64,
+    /// Where `samples` was written.
+    pub samples_place: Option<Place>,
+    pub replicas: u32,
+    /// In file order.
+    pub axes: Vec<Axis>,
+    pub rows: Vec<Row>,
+    pub constraints: Vec<Where>,
+}
+
+/// `--set KEY=VALUE`, in the order given.
+#[derive(Clone, Debug, Default)]
+pub struct SetOverrides(pub Vec<String>);
+
+/// The text being read and its name, for messages.
+pub(super) struct Source<'a> {
+    pub path: &'a Path,
+    pub text: &'a str,
+    /// Given for `--set`: then every place is this.
+    set: Option<&'a str>,
+    /// Byte offsets of line ends, because a list of experiments asks for as many places as it has.
+    line_ends: Vec<usize>,
+}
+
+impl<'a> Source<'a> {
+    fn new(path: &'a Path, text: &'a str, set: Option<&'a str>) -> Self {
+        let line_ends = text.bytes().enumerate().filter(|(_, b)| *b == b'\n').map(|(i, _)| i).collect();
+        Source { path, text, set, line_ends }
+    }
+
+    pub fn place(&self, offset: usize) -> Place {
+        match self.set {
+            Some(s) => Place::Set(s.to_string()),
+            None => Place::line(self.path, 1 + self.line_ends.partition_point(|end| *end < offset)),
+        }
+    }
+
+    /// A value as it was written, short enough for a message.
+    pub fn shown(&self, span: std::ops::Range<usize>) -> String {
+        let text = self.text.get(span).unwrap_or("").trim();
+        let mut short: String = text.chars().take(60).map(|c| if c.is_control() { ' ' } else { c }).collect();
+        if short.len() < text.len() {
+            short.push_str("...");
+        }
+        short
+    }
+
+    pub fn bad(&self, key: &str, value: &Spanned<DeValue<'_>>, why: String) -> SpecError {
+        SpecError::BadValue { place: self.place(value.span().start), key: key.to_string(), value: self.shown(value.span()), why }
+    }
+}
+
+/// A key with its dotted name, where it is written, and its value.
+pub(super) type Leaf<'t> = (String, usize, &'t Spanned<DeValue<'t>>);
+
+/// All leaves of a table by dotted names, in file order. A known key is a leaf even if a table was written for it.
+fn leaves<'t>(table: &'t DeTable<'t>, prefix: &str, out: &mut Vec<Leaf<'t>>) {
+    for (k, v) in table {
+        let name = if prefix.is_empty() { k.get_ref().to_string() } else { format!("{prefix}.{}", k.get_ref()) };
+        match v.get_ref() {
+            DeValue::Table(t) if find(&name).is_none() && (!t.is_empty() || is_section(&name)) => leaves(t, &name, out),
+            _ => out.push((name, k.span().start, v)),
+        }
+    }
+    if prefix.is_empty() {
+        out.sort_by_key(|(_, offset, _)| *offset);
+    }
+}
+
+/// Whether keys exist below this name.
+fn is_section(name: &str) -> bool {
+    crate::spec::KEYS.iter().any(|k| k.name.strip_prefix(name).is_some_and(|rest| rest.starts_with('.')))
+}
+
+/// The declared key of a dotted name, or why there is none.
+pub(super) fn known(source: &Source<'_>, name: &str, offset: usize) -> Result<&'static crate::spec::Key, SpecError> {
+    find(name).ok_or_else(|| {
+        let place = source.place(offset);
+        let key: String = name.chars().filter(|c| !c.is_control()).take(80).collect();
+        match later(name) {
+            Some(instead) => SpecError::KeyNotAvailable { place, key, instead: instead.to_string() },
+            None => SpecError::UnknownKey { place, hint: hint(&key), key },
+        }
+    })
+}
+
+impl Document {
+    /// Reads the text of a sweep file. `path` is only named in messages.
+    pub fn read(text: &str, path: &Path, sets: &SetOverrides) -> Result<Document, SpecError> {
+        let source = Source::new(path, text, None);
+        let root = DeTable::parse(text).map_err(|e| SpecError::Syntax {
+            place: source.place(e.span().map_or(0, |s| s.start)),
+            why: e.message().lines().next().unwrap_or("").to_string(),
+        })?;
+        let mut doc = Document {
+            name: String::new(),
+            seed: 1,
+            base: Vec::new(),
+            method: Method::Grid,
+            samples: 100,
+            samples_place: None,
+            replicas: 1,
+            axes: Vec::new(),
+            rows: Vec::new(),
+            constraints: Vec::new(),
+        };
+        let mut sections: Vec<_> = root.get_ref().iter().collect();
+        sections.sort_by_key(|(k, _)| k.span().start);
+        // The method decides how axes are read, so `[sweep]` comes first wherever it stands.
+        sections.sort_by_key(|(k, _)| k.get_ref() != "sweep");
+        for (k, v) in sections {
+            doc.section(&source, k.get_ref(), k.span().start, v)?;
+        }
+        for text in &sets.0 {
+            doc.apply_set(path, text)?;
+        }
+        doc.check(path)?;
+        Ok(doc)
+    }
+
+    fn section(&mut self, source: &Source<'_>, name: &str, offset: usize, value: &Spanned<DeValue<'_>>) -> Result<(), SpecError> {
+        const KNOWN: [&str; 7] = ["name", "seed", "base", "sweep", "axes", "constraints", "experiment"];
+        let tables = || -> Result<Vec<&Spanned<DeValue<'_>>>, SpecError> {
+            let list = value.get_ref().as_array().map(|a| a.iter().collect::<Vec<_>>());
+            list.filter(|l| l.iter().all(|v| v.get_ref().is_table())).ok_or_else(|| source.bad(name, value, format!("write tables: [[{name}]]")))
+        };
+        let table = || value.get_ref().as_table().ok_or_else(|| source.bad(name, value, format!("it must be a table: [{name}]")));
+        match name {
+            "name" | "seed" => self.scalar(source, name, offset, value),
+            "base" => {
+                let mut out = Vec::new();
+                leaves(table()?, "", &mut out);
+                for (name, offset, v) in out {
+                    let key = known(source, &name, offset)?;
+                    let read = key.read(v.get_ref()).map_err(|why| source.bad(&name, v, why))?;
+                    self.base.push((key.id, read, source.place(offset)));
+                }
+                Ok(())
+            }
+            "sweep" => {
+                let mut entries: Vec<_> = table()?.iter().collect();
+                entries.sort_by_key(|(k, _)| k.span().start);
+                entries.into_iter().try_for_each(|(k, v)| self.scalar(source, &format!("sweep.{}", k.get_ref()), k.span().start, v))
+            }
+            "axes" => {
+                let mut out = Vec::new();
+                leaves(table()?, "", &mut out);
+                for leaf in out {
+                    self.axes.push(read_axis(source, self.method, &leaf)?);
+                }
+                Ok(())
+            }
+            "experiment" => {
+                for t in tables()? {
+                    let mut out = Vec::new();
+                    leaves(t.get_ref().as_table().expect("`tables` lets only tables through"), "", &mut out);
+                    let mut values = Vec::with_capacity(out.len());
+                    for (name, offset, v) in out {
+                        let key = known(source, &name, offset)?;
+                        values.push((key.id, key.read(v.get_ref()).map_err(|why| source.bad(&name, v, why))?));
+                    }
+                    self.rows.push(Row { place: source.place(t.span().start), values });
+                }
+                Ok(())
+            }
+            "constraints" => {
+                for t in tables()? {
+                    let t_place = source.place(t.span().start);
+                    let table = t.get_ref().as_table().expect("`tables` lets only tables through");
+                    if let Some((k, _)) = table.iter().find(|(k, _)| k.get_ref() != "where") {
+                        let key = format!("constraints.{}", k.get_ref());
+                        return Err(SpecError::UnknownKey {
+                            place: source.place(k.span().start),
+                            key,
+                            hint: "a constraint has one key, `where`".into(),
+                        });
+                    }
+                    let Some(v) = table.get("where") else {
+                        let hint = "write the condition as text: where = \"transport.cc == \\\"hpcc\\\"\"".to_string();
+                        return Err(SpecError::Missing { place: t_place, key: "constraints.where".into(), hint });
+                    };
+                    match v.get_ref() {
+                        DeValue::String(s) => self.constraints.push(Where { text: s.to_string(), place: source.place(v.span().start) }),
+                        _ => return Err(source.bad("constraints.where", v, "it must be a text with a condition".into())),
+                    }
+                }
+                Ok(())
+            }
+            _ => {
+                let hint = match nearest(name, KNOWN.into_iter()) {
+                    Some(k) => format!("did you mean `{k}`?"),
+                    None if find(name).is_some() || is_section(name) => format!("write [base.{name}]: keys of experiments stand below `base`"),
+                    None => format!("at the top stand {}", KNOWN.join(", ")),
+                };
+                let key = name.chars().filter(|c| !c.is_control()).take(80).collect();
+                Err(SpecError::UnknownKey { place: source.place(offset), key, hint })
+            }
+        }
+    }
+
+    /// `name`, `seed` and the keys of `[sweep]`.
+    fn scalar(&mut self, source: &Source<'_>, name: &str, offset: usize, value: &Spanned<DeValue<'_>>) -> Result<(), SpecError> {
+        const KNOWN: [&str; 3] = ["sweep.method", "sweep.samples", "sweep.replicas"];
+        let whole = |min: i64, max: i64| {
+            match value.get_ref() {
+                DeValue::Integer(i) => i64::from_str_radix(i.as_str(), i.radix()).ok().filter(|i| (min..=max).contains(i)),
+                _ => None,
+            }
+            .ok_or_else(|| source.bad(name, value, format!("it must be a whole number from {min} to {max}")))
+        };
+        match name {
+            "name" => match value.get_ref().as_str() {
+                Some(s) if !s.trim().is_empty() && s.len() <= 200 && !s.contains(char::is_control) => self.name = s.to_string(),
+                _ => return Err(source.bad(name, value, "it must be a text of 1 to 200 characters".into())),
+            },
+            "seed" => self.seed = whole(0, i64::MAX)? as u64,
+            "sweep.samples" => {
+                self.samples = whole(1, super::MAX_EXPERIMENTS as i64)? as u64;
+                self.samples_place = Some(source.place(offset));
+            }
+            "sweep.replicas" => self.replicas = whole(1, super::MAX_EXPERIMENTS as i64)? as u32,
+            "sweep.method" => {
+                self.method = match value.get_ref().as_str() {
+                    Some("grid") => Method::Grid,
+                    Some("zip") => Method::Zip,
+                    Some("list") => Method::List,
+                    Some("random") => Method::Random,
+                    Some("lhs") => Method::Lhs,
+                    Some("optimize") => {
+                        let why = "it is not available in this version; available: \"grid\", \"zip\", \"list\", \"random\", \"lhs\"";
+                        return Err(source.bad(name, value, why.into()));
+                    }
+                    _ => return Err(source.bad(name, value, "it must be one of \"grid\", \"zip\", \"list\", \"random\", \"lhs\"".into())),
+                }
+            }
+            _ => {
+                let hint =
+                    nearest(name, KNOWN.into_iter()).map_or_else(|| format!("known there: {}", KNOWN.join(", ")), |k| format!("did you mean `{k}`?"));
+                let key = name.chars().filter(|c| !c.is_control()).take(80).collect();
+                return Err(SpecError::UnknownKey { place: source.place(offset), key, hint });
+            }
+        }
+        Ok(())
+    }
+
+    fn apply_set(&mut self, path: &Path, set: &str) -> Result<(), SpecError> {
+        let place = || Place::Set(set.to_string());
+        let Some((name, text)) = set.split_once('=') else {
+            return Err(SpecError::Sweep { place: place(), why: "write KEY=VALUE, for example transport.cc=hpcc".into() });
+        };
+        let (name, text) = (name.trim(), text.trim());
+        let source = Source::new(path, text, Some(set));
+        // A bare word is a text: nobody wants to quote twice for a shell.
+        let value = match DeValue::parse(text) {
+            Ok(v) => v,
+            Err(_) => Spanned::new(0..text.len(), DeValue::String(text.into())),
+        };
+        if name == "sweep.method" {
+            return Err(SpecError::Sweep {
+                place: place(),
+                why: "the method cannot be changed, because it decides how axes are read; change it in the sweep file".into(),
+            });
+        }
+        if matches!(name, "name" | "seed") || name.starts_with("sweep.") {
+            return self.scalar(&source, name, 0, &value);
+        }
+        let name = name.strip_prefix("base.").unwrap_or(name);
+        let key = known(&source, name, 0)?;
+        if self.axes.iter().any(|a| a.key == key.id) || self.rows.iter().any(|r| r.values.iter().any(|(k, _)| *k == key.id)) {
+            let why = format!("`{name}` is an axis of this sweep, which would win; change the axis in the sweep file");
+            return Err(SpecError::Sweep { place: place(), why });
+        }
+        let read = key.read(value.get_ref()).map_err(|why| source.bad(name, &value, why))?;
+        self.base.push((key.id, read, place()));
+        Ok(())
+    }
+
+    /// What only the whole file shows.
+    fn check(&self, path: &Path) -> Result<(), SpecError> {
+        let fail = |place: Place, why: &str| Err(SpecError::Sweep { place, why: why.to_string() });
+        if self.name.is_empty() {
+            return Err(SpecError::Missing { place: Place::file(path), key: "name".into(), hint: "write name = \"...\" at the top".into() });
+        }
+        for (i, a) in self.axes.iter().enumerate() {
+            if self.axes[..i].iter().any(|b| b.key == a.key) {
+                return fail(a.place.clone(), &format!("axis `{}` is given twice; keep one of them", a.name()));
+            }
+        }
+        match (self.method, self.rows.first(), self.axes.first()) {
+            (Method::List, None, _) => fail(Place::file(path), "method = \"list\" needs [[experiment]] tables; add one for each experiment"),
+            (Method::List, _, Some(a)) => {
+                fail(a.place.clone(), "method = \"list\" takes [[experiment]] tables instead of axes; remove [axes] or use another method")
+            }
+            (Method::Grid | Method::Zip | Method::Random | Method::Lhs, Some(r), _) => {
+                fail(r.place.clone(), &format!("[[experiment]] tables need method = \"list\" in [sweep]; it is \"{}\"", self.method.name()))
+            }
+            (Method::Random | Method::Lhs, _, None) => {
+                fail(Place::file(path), &format!("method = \"{}\" needs axes to sample; add [axes]", self.method.name()))
+            }
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,347 @@
+//! From a document to experiments: every point resolved, checked, filtered and named.
+//!
+//! Layer: sweep. Nothing is kept per experiment but its keys; configurations are resolved again when asked for.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
+use std::sync::Arc;
+
+use super::constraint::Constraint;
+use super::digest::{self, Files, Hash128};
+use super::document::{Document, Method};
+use super::sample::Design;
+use super::{Experiment, MAX_EXPERIMENTS};
+use crate::spec::{Config, Conflict, Default, K, Place, SpecError, Value, Values, key, mix, read_ns3_config};
+
+/// What all experiments share, and how one point is laid over it.
+#[derive(Clone)]
+pub(super) struct Layers {
+    pub axes: Vec<K>,
+    pub design: Arc<Design>,
+    base: Vec<(K, Value)>,
+    /// Defaults, configuration file and `[base]` together, for each configuration file ("" for none).
+    flats: HashMap<Arc<str>, Values>,
+}
+
+impl Layers {
+    /// The configuration file of a point; empty for none.
+    fn config_file<'a>(&'a self, overlay: &'a [(K, Value)]) -> &'a str {
+        let last = |list: &'a [(K, Value)]| list.iter().rev().find(|(k, _)| *k == K::TransportConfig);
+        match last(overlay).or_else(|| last(&self.base)) {
+            Some((_, Value::Text(path))) => path,
+            _ => "",
+        }
+    }
+
+    /// The axis values of a point that are set there.
+    fn overlay(&self, point: u64, out: &mut Vec<(K, Value)>) {
+        out.clear();
+        for (i, k) in self.axes.iter().enumerate() {
+            match self.design.value(point, i) {
+                Value::Unset => {}
+                value => out.push((*k, value.clone())),
+            }
+        }
+    }
+
+    /// All keys of a point, resolved.
+    /// PRECONDITION: the point's configuration file was read, which expansion did for every point.
+    pub fn values(&self, point: u64) -> Values {
+        let mut overlay = Vec::with_capacity(self.axes.len());
+        self.overlay(point, &mut overlay);
+        let flat = self.flats.get(self.config_file(&overlay)).expect("expansion read the configuration file of every point");
+        let mut values = flat.clone();
+        for (k, v) in overlay {
+            values.set(k, v);
+        }
+        values.derive();
+        values
+    }
+
+    /// The axis values of a point, as `key = value, ...`.
+    pub fn axes_text(&self, point: u64) -> String {
+        let cell = |(i, k): (usize, &K)| match self.design.value(point, i) {
+            Value::Unset => None,
+            v => Some(format!("{} = {}", key(*k).name, v.to_toml())),
+        };
+        self.axes.iter().enumerate().filter_map(cell).collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// Everything that expansion finds out.
+pub(super) struct Expanded {
+    pub layers: Layers,
+    pub experiments: Vec<Experiment>,
+    pub files: Files,
+    /// What has no effect, for the user to know.
+    pub notes: Vec<String>,
+}
+
+/// Expands and checks a whole sweep. `path` is the sweep file, `dir` its folder.
+pub(super) fn expand(doc: &Document, path: &Path, dir: &Path) -> Result<Expanded, SpecError> {
+    let whole = |why: String| SpecError::Sweep { place: Place::file(path), why };
+    let (axes, design) = Design::new(doc).map_err(whole)?;
+    let points = design.len();
+    match points.checked_mul(u64::from(doc.replicas)) {
+        Some(n) if n <= MAX_EXPERIMENTS => {}
+        _ => {
+            return Err(whole(format!(
+                "{points} points times {} replicas are more than the {MAX_EXPERIMENTS} experiments a sweep may have; use fewer of either",
+                doc.replicas
+            )));
+        }
+    }
+    let mut constraints = Vec::with_capacity(doc.constraints.len());
+    for c in &doc.constraints {
+        let bad = |why| SpecError::BadValue { place: c.place.clone(), key: "constraints.where".into(), value: c.shown(), why };
+        constraints.push((c, Constraint::parse(&c.text).map_err(bad)?));
+    }
+    let mut run = Run {
+        doc,
+        path,
+        dir,
+        layers: Layers { axes, design: Arc::new(design), base: doc.base.iter().map(|(k, v, _)| (*k, v.clone())).collect(), flats: HashMap::new() },
+        files: Files::default(),
+        notes: Vec::new(),
+        inert: BTreeMap::new(),
+        axis_used: Vec::new(),
+        base_used: vec![false; doc.base.len()],
+    };
+    run.axis_used = vec![false; run.layers.axes.len()];
+    let found = run.points(points, &constraints)?;
+    if found.is_empty() {
+        let why = format!("no experiments: the constraints leave none of {points} points; loosen one of them");
+        return Err(SpecError::Sweep { place: doc.constraints.first().map_or_else(|| Place::file(path), |c| c.place.clone()), why });
+    }
+    run.check_used(&found)?;
+    run.check_duplicates(&found)?;
+    let seeds: Vec<u64> = (0..doc.replicas).map(|r| replica_seed(doc.seed, r)).collect();
+    let mut experiments = Vec::with_capacity(found.len() * seeds.len());
+    for (point, config_key) in found {
+        for (replica, seed) in seeds.iter().enumerate() {
+            let exp_id = experiments.len() as u64;
+            experiments.push(Experiment {
+                exp_id,
+                point,
+                replica: replica as u32,
+                seed: *seed,
+                config_key,
+                exp_key: digest::exp_key(config_key, *seed),
+            });
+        }
+    }
+    Ok(Expanded { layers: run.layers, experiments, files: run.files, notes: run.notes })
+}
+
+/// The seed of a replica, at most 53 bits so that every tool that reads results can hold it.
+fn replica_seed(seed: u64, replica: u32) -> u64 {
+    mix(seed, u64::from(replica), 7) >> 11
+}
+
+struct Run<'a> {
+    doc: &'a Document,
+    path: &'a Path,
+    dir: &'a Path,
+    layers: Layers,
+    files: Files,
+    notes: Vec<String>,
+    /// Keys of configuration files without effect: where first, why, in how many files.
+    inert: BTreeMap<String, (String, &'static str, usize)>,
+    /// Whether any experiment reads the axis, the entry of `[base]`.
+    axis_used: Vec<bool>,
+    base_used: Vec<bool>,
+}
+
+impl Run<'_> {
+    /// Resolves, filters and checks all points; what is left with its `config_key`.
+    fn points(&mut self, n: u64, constraints: &[(&super::document::Where, Constraint)]) -> Result<Vec<(u64, Hash128)>, SpecError> {
+        let mut found = Vec::new();
+        let mut overlay = Vec::new();
+        let mut canonical = String::with_capacity(4096);
+        let first_seed = replica_seed(self.doc.seed, 0);
+        // One allocation serves all points: it goes into a configuration and comes back.
+        let mut values = Values::layered(&[]);
+        for point in 0..n {
+            self.layers.overlay(point, &mut overlay);
+            let file = self.layers.config_file(&overlay);
+            match self.layers.flats.get(file) {
+                Some(flat) => values.copy_from(flat),
+                None => values = self.read_config(file.into(), point)?,
+            }
+            for (k, v) in overlay.drain(..) {
+                values.set(k, v);
+            }
+            values.derive();
+            let mut keep = true;
+            for (c, constraint) in constraints {
+                keep &= constraint.holds(&values).map_err(|why| {
+                    let axes = self.layers.axes_text(point);
+                    let why = if axes.is_empty() { why } else { format!("{why} (experiment with {axes})") };
+                    SpecError::BadValue { place: c.place.clone(), key: "constraints.where".into(), value: c.shown(), why }
+                })?;
+            }
+            if !keep {
+                continue;
+            }
+            digest::canonical(&values, self.dir, &mut self.files, &mut canonical)
+                .map_err(|(k, e)| self.unreadable(point, k, &values, &e.to_string()))?;
+            for (used, k) in self.axis_used.iter_mut().zip(&self.layers.axes) {
+                *used = *used || (key(*k).reads)(&values);
+            }
+            for (used, (k, _, _)) in self.base_used.iter_mut().zip(&self.doc.base) {
+                *used = *used || (key(*k).reads)(&values);
+            }
+            values = self.check(point, values, first_seed)?;
+            found.push((point, digest::config_key(&canonical)));
+        }
+        Ok(found)
+    }
+
+    /// Types the configuration of a point and resolves what can be resolved without its network.
+    fn check(&self, point: u64, values: Values, seed: u64) -> Result<Values, SpecError> {
+        let checked = Config::new(values, self.dir, seed).and_then(|config| {
+            if !config.values.is(K::TopologyKind, "file") {
+                config.transport(config.topology.link_bps)?;
+            }
+            Ok(config.values)
+        });
+        checked.map_err(|Conflict { key: k, why }| self.conflict(point, k, &self.layers.values(point), why))
+    }
+
+    /// Reads a configuration file of the reference (or none) and lays `[base]` over it.
+    fn read_config(&mut self, file: Arc<str>, point: u64) -> Result<Values, SpecError> {
+        let mut from_file = Vec::new();
+        if !file.is_empty() {
+            let path = self.dir.join(&*file);
+            let hashed = self.files.hash(&path).map(|_| ());
+            let read = hashed.and_then(|()| std::fs::read_to_string(&path));
+            let text = read.map_err(|e| self.unreadable(point, K::TransportConfig, &text_only(&file), &e.to_string()))?;
+            let config = read_ns3_config(&text, &path)?;
+            for n in config.notes {
+                let first = format!("{}:{}", path.display(), n.line);
+                self.inert.entry(n.key).or_insert((first, n.why, 0)).2 += 1;
+            }
+            from_file = config.values;
+        }
+        let flat = Values::layered(&[&from_file, &self.layers.base]);
+        self.layers.flats.insert(file, flat.clone());
+        Ok(flat)
+    }
+
+    /// Where a key of a point was written.
+    fn place(&self, point: u64, k: K) -> Place {
+        let axes = self.layers.axes_text(point);
+        let on_axis = self.layers.axes.iter().position(|a| *a == k).is_some_and(|i| *self.layers.design.value(point, i) != Value::Unset);
+        match self.doc.base.iter().rev().find(|(b, _, _)| *b == k) {
+            Some((_, _, place)) if !on_axis => place.clone(),
+            _ => Place::Experiment { path: self.path.to_path_buf(), axes },
+        }
+    }
+
+    fn conflict(&self, point: u64, k: K, values: &Values, why: String) -> SpecError {
+        let place = self.place(point, k);
+        let axes = self.layers.axes_text(point);
+        let why = if axes.is_empty() || matches!(place, Place::Experiment { .. }) { why } else { format!("{why} (experiment with {axes})") };
+        match values.get(k) {
+            Value::Unset => SpecError::Missing { place, key: key(k).name.to_string(), hint: why },
+            value => SpecError::BadValue { place, key: key(k).name.to_string(), value: value.to_toml(), why },
+        }
+    }
+
+    fn unreadable(&self, point: u64, k: K, values: &Values, why: &str) -> SpecError {
+        let text = values.text(k);
+        if text.is_empty() {
+            let when = match key(k).default {
+                Default::None(when) => when,
+                _ => "it must not be empty",
+            };
+            let hint = format!("{when}; give a file's path, relative to the sweep file");
+            return SpecError::Missing { place: self.place(point, k), key: key(k).name.to_string(), hint };
+        }
+        let file = self.dir.join(text);
+        let what = if k == K::Cdf {
+            format!("it is neither a built-in distribution ({}) nor a file: ", crate::spec::BUILT_IN_CDFS.join(", "))
+        } else {
+            String::new()
+        };
+        let why = format!("{what}cannot read {}: {why}; give the path of a file, relative to the sweep file", file.display());
+        SpecError::BadValue { place: self.place(point, k), key: key(k).name.to_string(), value: values.get(k).to_toml(), why }
+    }
+
+    /// Axes that nothing reads are mistakes; keys of `[base]` that nothing reads are worth a note.
+    fn check_used(&mut self, found: &[(u64, Hash128)]) -> Result<(), SpecError> {
+        if let Some(i) = self.axis_used.iter().position(|u| !u) {
+            let k = self.layers.axes[i];
+            let declared = self.doc.axes.iter().find(|a| a.key == k).map(|a| a.place.clone());
+            let place = declared.or_else(|| self.doc.rows.iter().find(|r| r.values.iter().any(|(key, _)| *key == k)).map(|r| r.place.clone()));
+            let place = place.unwrap_or_else(|| Place::file(self.path));
+            let n = found.len();
+            let why = format!(
+                "nothing reads the axis `{}` in any of the {n} experiments ({}); remove it, or choose what reads it",
+                key(k).name,
+                key(k).doc
+            );
+            return Err(SpecError::Sweep { place, why });
+        }
+        for (key, (first, why, n)) in &self.inert {
+            let others = if *n > 1 { format!(" and in {} other files", n - 1) } else { String::new() };
+            self.notes.push(format!("{first}: `{key}` has no effect here{others}: {why}"));
+        }
+        if let (Some(place), Method::Grid | Method::Zip | Method::List) = (&self.doc.samples_place, self.doc.method) {
+            self.notes.push(format!("{place}: `sweep.samples` has no effect with method = \"{}\"; random and lhs read it", self.doc.method.name()));
+        }
+        for ((k, _, place), used) in self.doc.base.iter().zip(&self.base_used) {
+            if !used {
+                self.notes.push(format!("{place}: `{}` has no effect on any experiment of this sweep ({})", key(*k).name, key(*k).doc));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_duplicates(&self, found: &[(u64, Hash128)]) -> Result<(), SpecError> {
+        let mut first: HashMap<Hash128, u64> = HashMap::with_capacity(found.len());
+        let mut pairs: Vec<(u64, u64)> = Vec::new();
+        let mut n = 0usize;
+        for (point, config_key) in found {
+            match first.entry(*config_key) {
+                std::collections::hash_map::Entry::Occupied(e) => {
+                    n += 1;
+                    if pairs.len() < 3 {
+                        pairs.push((*e.get(), *point));
+                    }
+                }
+                std::collections::hash_map::Entry::Vacant(e) => {
+                    e.insert(*point);
+                }
+            }
+        }
+        if n == 0 {
+            return Ok(());
+        }
+        let name = |p: u64| match self.layers.axes_text(p) {
+            t if t.is_empty() => "no axis values".to_string(),
+            t => t,
+        };
+        let list: Vec<String> = pairs.iter().map(|(a, b)| format!("[{}] and [{}]", name(*a), name(*b))).collect();
+        let more = if n > pairs.len() { format!(" and {} more", n - pairs.len()) } else { String::new() };
+        let (a, b) = pairs[0];
+        let unread = self.unread_difference(a, b);
+        let why = format!(
+            "experiments resolve to the same configuration: {}{more}{unread}; remove one of each, or exclude it by a constraint",
+            list.join("; ")
+        );
+        Err(SpecError::Sweep { place: Place::file(self.path), why })
+    }
+
+    /// Names the axes in which two equal experiments differ.
+    fn unread_difference(&self, a: u64, b: u64) -> String {
+        let differ = |i: &usize| self.layers.design.value(a, *i) != self.layers.design.value(b, *i);
+        let names: Vec<String> = (0..self.layers.axes.len()).filter(differ).map(|i| format!("`{}`", key(self.layers.axes[i]).name)).collect();
+        if names.is_empty() { String::new() } else { format!(" (there, {} changes nothing)", names.join(" and ")) }
+    }
+}
+
+/// Values that hold nothing but a configuration file's path, for a message.
+fn text_only(path: &str) -> Values {
+    Values::layered(&[&[(K::TransportConfig, Value::Text(path.into()))]])
+}

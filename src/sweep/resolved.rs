@@ -1,0 +1,52 @@
+//! The sweep as it was understood, for the manifest.
+//!
+//! Layer: sweep. Reading the text again gives the same experiments: what was left to a default stays a comment, because a configuration file or
+//! another axis value may still decide it.
+
+use std::fmt::Write;
+
+use super::document::{Document, Method};
+use crate::spec::{Default, KEYS, SECTIONS, Value, Values, key};
+
+/// The whole sweep as TOML.
+pub(super) fn toml(doc: &Document) -> String {
+    let text = |s: &str| Value::Text(s.into()).to_toml();
+    let mut out = format!("name = {}\nseed = {}\n", text(&doc.name), doc.seed);
+    let base: Vec<_> = doc.base.iter().map(|(k, v, _)| (*k, v.clone())).collect();
+    let values = Values::layered(&[&base]);
+    for (section, _) in SECTIONS {
+        let mut table = "";
+        for k in KEYS.iter().filter(|k| k.name.split('.').next() == Some(section)) {
+            let (parent, leaf) = k.name.rsplit_once('.').expect("every key of the table is dotted");
+            if parent != table {
+                let _ = write!(out, "\n[base.{parent}]\n");
+                table = parent;
+            }
+            let _ = match (values.given(k.id), k.default) {
+                (true, _) => writeln!(out, "{leaf} = {}", values.get(k.id).to_toml()),
+                (false, Default::None(why) | Default::Derived(_, why)) => writeln!(out, "# {leaf}: {why}"),
+                (false, _) => writeln!(out, "# {leaf} = {}", k.default_text()),
+            };
+        }
+    }
+    let _ = write!(out, "\n[sweep]\nmethod = \"{}\"\nreplicas = {}\n", doc.method.name(), doc.replicas);
+    if matches!(doc.method, Method::Random | Method::Lhs) {
+        let _ = writeln!(out, "samples = {}", doc.samples);
+    }
+    if !doc.axes.is_empty() {
+        out.push_str("\n[axes]\n");
+        for a in &doc.axes {
+            let _ = writeln!(out, "\"{}\" = {}", a.name(), a.written);
+        }
+    }
+    for c in &doc.constraints {
+        let _ = write!(out, "\n[[constraints]]\nwhere = {}\n", text(&c.text));
+    }
+    for row in &doc.rows {
+        out.push_str("\n[[experiment]]\n");
+        for (k, v) in &row.values {
+            let _ = writeln!(out, "{} = {}", key(*k).name, v.to_toml());
+        }
+    }
+    out
+}

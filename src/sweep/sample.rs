@@ -1,0 +1,154 @@
+//! Which combinations of axis values a sweep visits.
+//!
+//! Layer: sweep. A design is kept compact (a point is decoded when asked for), because sweeps have up to millions of points.
+
+use std::collections::HashSet;
+
+use super::MAX_EXPERIMENTS;
+use super::axis::{Axis, Points};
+use super::document::{Document, Method};
+use crate::spec::{K, Value, key, mix};
+
+/// The points of a sweep, before constraints.
+pub(super) enum Design {
+    /// Every combination; the last axis varies fastest.
+    Grid(Vec<Vec<Value>>),
+    /// Point by point, `width` values each; `Unset` where a listed experiment does not mention a key.
+    Rows { width: usize, values: Vec<Value> },
+}
+
+impl Design {
+    /// The keys and points of a sweep file. The error says why there are none, or too many.
+    pub fn new(doc: &Document) -> Result<(Vec<K>, Design), String> {
+        let keys: Vec<K> = doc.axes.iter().map(|a| a.key).collect();
+        let design = match doc.method {
+            Method::Grid => grid(&doc.axes)?,
+            Method::Zip => zip(&doc.axes)?,
+            Method::Random => random(&doc.axes, doc.samples, doc.seed)?,
+            Method::Lhs => lhs(&doc.axes, doc.samples, doc.seed),
+            Method::List => return list(doc),
+        };
+        Ok((keys, design))
+    }
+
+    /// The number of points.
+    pub fn len(&self) -> u64 {
+        match self {
+            Design::Grid(axes) => axes.iter().map(|a| a.len() as u64).product(),
+            Design::Rows { width: 0, .. } => 1,
+            Design::Rows { width, values } => (values.len() / width) as u64,
+        }
+    }
+
+    /// The value of axis `axis` at point `point`. PRECONDITION: `point < len()`.
+    pub fn value(&self, point: u64, axis: usize) -> &Value {
+        match self {
+            Design::Grid(axes) => {
+                let faster: u64 = axes[axis + 1..].iter().map(|a| a.len() as u64).product();
+                &axes[axis][(point / faster % axes[axis].len() as u64) as usize]
+            }
+            Design::Rows { width, values } => &values[point as usize * width + axis],
+        }
+    }
+}
+
+fn lists(axes: &[Axis]) -> Vec<Vec<Value>> {
+    axes.iter()
+        .map(|a| match &a.points {
+            Points::List(values) => values.clone(),
+            Points::Range { .. } => Vec::new(),
+        })
+        .collect()
+}
+
+fn grid(axes: &[Axis]) -> Result<Design, String> {
+    let axes = lists(axes);
+    let points = axes.iter().try_fold(1u64, |n, a| n.checked_mul(a.len() as u64));
+    match points {
+        Some(n) if n <= MAX_EXPERIMENTS => Ok(Design::Grid(axes)),
+        _ => {
+            let sizes: Vec<String> = axes.iter().map(|a| a.len().to_string()).collect();
+            Err(format!(
+                "the axes span {} points, more than the {MAX_EXPERIMENTS} a sweep may have; shorten an axis, or use method = \"random\" or \"lhs\"",
+                sizes.join(" x ")
+            ))
+        }
+    }
+}
+
+fn zip(axes: &[Axis]) -> Result<Design, String> {
+    let columns = lists(axes);
+    let n = columns.first().map_or(0, Vec::len);
+    if columns.iter().any(|c| c.len() != n) {
+        let sizes: Vec<String> = axes.iter().zip(&columns).map(|(a, c)| format!("`{}` has {}", a.name(), c.len())).collect();
+        return Err(format!("method = \"zip\" needs axes of one length: {}", sizes.join(", ")));
+    }
+    let values = (0..n).flat_map(|i| columns.iter().map(move |c| c[i].clone())).collect();
+    Ok(Design::Rows { width: columns.len(), values })
+}
+
+fn list(doc: &Document) -> Result<(Vec<K>, Design), String> {
+    let mut keys: Vec<K> = Vec::new();
+    for (k, _) in doc.rows.iter().flat_map(|r| &r.values) {
+        if !keys.contains(k) {
+            keys.push(*k);
+        }
+    }
+    if keys.is_empty() && doc.rows.len() > 1 {
+        return Err("the [[experiment]] tables are empty, so all experiments are the same; give each its keys".to_string());
+    }
+    let cell = |row: &super::document::Row, k: &K| row.values.iter().find(|(key, _)| key == k).map_or(Value::Unset, |(_, v)| v.clone());
+    let values = doc.rows.iter().flat_map(|r| keys.iter().map(move |k| cell(r, k))).collect();
+    let width = keys.len();
+    Ok((keys, Design::Rows { width, values }))
+}
+
+/// A fraction in [0, 1) that depends on the sweep's seed, the axis' name and two counters alone.
+fn unit(seed: u64, axis: &str, i: u64, j: u64) -> f64 {
+    let name = axis.bytes().fold(0xcbf2_9ce4_8422_2325u64, |h, b| (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3));
+    (mix(mix(seed, name, 11), i, j) >> 11) as f64 / (1u64 << 53) as f64
+}
+
+/// Independent draws without repeats: a point that was drawn before is drawn again.
+fn random(axes: &[Axis], samples: u64, seed: u64) -> Result<Design, String> {
+    const TRIES: u64 = 1000;
+    let mut seen = HashSet::with_capacity(samples as usize);
+    let mut values = Vec::with_capacity(samples as usize * axes.len());
+    for i in 0..samples {
+        let point = (0..TRIES).find_map(|t| {
+            let point: Vec<Value> = axes.iter().map(|a| a.points.at(key(a.key), unit(seed, a.name(), i, t))).collect();
+            let text: Vec<String> = point.iter().map(Value::to_string).collect();
+            seen.insert(text.join("\n")).then_some(point)
+        });
+        let Some(point) = point else {
+            return Err(format!(
+                "sweep.samples = {samples} is more than the axes give: only {i} different points were found; ask for fewer, or use method = \"grid\""
+            ));
+        };
+        values.extend(point);
+    }
+    Ok(Design::Rows { width: axes.len(), values })
+}
+
+/// Latin hypercube: each axis is cut into `samples` equal parts, and each part is used once.
+fn lhs(axes: &[Axis], samples: u64, seed: u64) -> Design {
+    let orders: Vec<Vec<u64>> = axes
+        .iter()
+        .map(|a| {
+            let mut order: Vec<u64> = (0..samples).collect();
+            for i in (1..samples).rev() {
+                let j = (unit(seed, a.name(), i, u64::MAX) * (i + 1) as f64) as u64;
+                order.swap(i as usize, j as usize);
+            }
+            order
+        })
+        .collect();
+    let mut values = Vec::with_capacity(samples as usize * axes.len());
+    for i in 0..samples {
+        for (a, order) in axes.iter().zip(&orders) {
+            let u = (order[i as usize] as f64 + unit(seed, a.name(), i, 0)) / samples as f64;
+            values.push(a.points.at(key(a.key), u));
+        }
+    }
+    Design::Rows { width: axes.len(), values }
+}

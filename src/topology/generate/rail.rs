@@ -1,0 +1,94 @@
+//! Rail-optimized and rail-only fabrics: NIC i of every server of a pod is on the leaf of rail i.
+//!
+//! Layer: topology. Rail-only has no spine, so ranks of different rails and servers have no packet path: routing says so.
+
+use super::{Builder, Fabric, OversubscriptionMilli, bad, uplinks};
+use crate::topology::{Network, TopologyError};
+
+/// Servers of a pod where no number of pods is given: as in NVIDIA's scalable unit of 32 DGX H100, whose leaves have 32 host ports.
+const SERVERS_PER_POD: u32 = 32;
+
+/// Parameters of a rail-optimized fabric. 0 stands for "chosen from the rest".
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RailOptimized {
+    /// Leaves of a pod. 0: one per NIC of a server. With fewer, NIC i is on rail i mod rails.
+    pub rails: u32,
+    /// 0: pods of up to 32 servers.
+    pub pods: u32,
+    /// Each linked once to every leaf. 0: from the oversubscription.
+    pub spines: u32,
+    pub oversubscription: OversubscriptionMilli,
+}
+
+impl Default for RailOptimized {
+    fn default() -> RailOptimized {
+        RailOptimized { rails: 0, pods: 0, spines: 0, oversubscription: 1000 }
+    }
+}
+
+/// Parameters of a rail-only fabric: one switch a rail, for all servers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RailOnly {
+    /// 0: one per NIC of a server. With fewer, NIC i is on rail i mod rails.
+    pub rails: u32,
+}
+
+fn n_rails(fabric: &Fabric, given: u32) -> Result<u32, TopologyError> {
+    let nics = fabric.nics_per_server;
+    match given {
+        0 => Ok(nics),
+        r if r <= nics => Ok(r),
+        r => Err(bad("topology.rails", r, format!("servers have {nics} NICs (cluster.nics_per_server), so at most {nics} rails"))),
+    }
+}
+
+impl RailOptimized {
+    pub fn build(&self, fabric: &Fabric) -> Result<Network, TopologyError> {
+        fabric.check()?;
+        let rails = n_rails(fabric, self.rails)?;
+        let servers = fabric.n_servers();
+        let pods = match self.pods {
+            0 => servers.div_ceil(SERVERS_PER_POD),
+            p if p > servers => {
+                return Err(bad("topology.pods", p, format!("there are {servers} servers, fewer than pods")));
+            }
+            p => p,
+        };
+        let servers_per_pod = servers.div_ceil(pods);
+        let pods = servers.div_ceil(servers_per_pod);
+        let hosts_per_leaf = servers_per_pod * fabric.nics_per_server.div_ceil(rails);
+        let n_leaves = pods * rails;
+        let n_spines = match (n_leaves, self.spines) {
+            // A single leaf has nothing to reach.
+            (1, 0) => 0,
+            _ => uplinks(fabric, hosts_per_leaf, self.spines, self.oversubscription)?,
+        };
+        let hosts = fabric.n_hosts();
+        let n_links = u64::from(hosts) + u64::from(n_leaves) * u64::from(n_spines);
+        let mut b = Builder::new(fabric, u64::from(n_leaves) + u64::from(n_spines), n_links)?;
+        let (leaf_0, spine_0) = (hosts, hosts + n_leaves);
+        for h in 0..hosts {
+            let (server, nic) = (h / fabric.nics_per_server, h % fabric.nics_per_server);
+            b.host_link(h, leaf_0 + server / servers_per_pod * rails + nic % rails);
+        }
+        for leaf in 0..n_leaves {
+            for s in 0..n_spines {
+                b.uplink(leaf_0 + leaf, spine_0 + s);
+            }
+        }
+        b.build()
+    }
+}
+
+impl RailOnly {
+    pub fn build(&self, fabric: &Fabric) -> Result<Network, TopologyError> {
+        fabric.check()?;
+        let rails = n_rails(fabric, self.rails)?;
+        let hosts = fabric.n_hosts();
+        let mut b = Builder::new(fabric, u64::from(rails), u64::from(hosts))?;
+        for h in 0..hosts {
+            b.host_link(h, hosts + h % fabric.nics_per_server % rails);
+        }
+        b.build()
+    }
+}

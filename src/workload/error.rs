@@ -1,0 +1,21 @@
+//! What can be wrong with a workload.
+
+use crate::topology::FileError;
+
+/// What is wrong with a flow file, a distribution or a traffic pattern.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum WorkloadError {
+    #[error(transparent)]
+    File(#[from] FileError),
+    #[error("{path}: all start times are whole numbers, which may be seconds or nanoseconds; set workload.start_unit to \"ns\" or \"s\"")]
+    AmbiguousStart { path: String },
+    #[error("workload.{key} = {value}: {problem}")]
+    Parameter { key: &'static str, value: String, problem: String },
+}
+
+impl WorkloadError {
+    /// A parameter of a pattern that cannot be.
+    pub(super) fn parameter(key: &'static str, value: impl ToString, problem: impl Into<String>) -> WorkloadError {
+        WorkloadError::Parameter { key, value: value.to_string(), problem: problem.into() }
+    }
+}

@@ -1,0 +1,158 @@
+//! Flow files in the ns-3 form: a count, then `src dst priority dport bytes start` a flow.
+//!
+//! Layer: workload. Ids are the topology's; they become ranks here. The engine sees picoseconds only.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use super::decimal::scaled;
+use super::error::WorkloadError;
+use super::flow::Flow;
+use crate::topology::text::{Line, Lines, load_text, shown};
+use crate::topology::{FileError, Network, NodeKind};
+use crate::units::PS_PER_S;
+
+/// The form of a flow line.
+const SHAPE: &str = "src dst priority dport bytes start";
+/// The most bytes of one flow: a petabyte, far beyond any message, and sums stay far inside 64 bits.
+pub const MAX_FLOW_BYTES: u64 = 1_000_000_000_000_000;
+/// The latest start: a million seconds.
+const MAX_START_PS: u64 = 1_000_000 * PS_PER_S;
+/// The most flows of one experiment.
+pub const MAX_FLOWS: u32 = 1 << 26;
+/// Source port of the first flow of a pair of ranks.
+pub const FIRST_SPORT: u16 = 10_000;
+
+/// What start times of a flow file count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum StartUnit {
+    Ns,
+    S,
+}
+
+/// A flow file as read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FlowFile {
+    pub flows: Vec<Flow>,
+    /// Flow lines beyond the count, which the reference leaves out too (HPCC's example counts 2 of its 250): worth a notice.
+    pub left_out: u32,
+}
+
+/// Reads a flow file from disk.
+pub fn read_flows(path: &Path, net: &Network, unit: Option<StartUnit>) -> Result<FlowFile, WorkloadError> {
+    parse_flows(&path.display().to_string(), &load_text(path)?, net, unit)
+}
+
+/// Reads a flow file; `path` is for messages. Without a unit, starts are seconds if any of them has a `.` or an exponent; all whole
+/// numbers are ambiguous (unless all are 0) and an error.
+pub fn parse_flows(
+    path: &str,
+    text: &str,
+    net: &Network,
+    unit: Option<StartUnit>,
+) -> Result<FlowFile, WorkloadError> {
+    let mut lines = Lines::new(path, text);
+    let header = lines.expect(|| "it should begin with the number of flows".to_string())?;
+    let [count] = header.exactly("number of flows")?;
+    let count = header.number("the number of flows", count, 1, MAX_FLOWS)?;
+    let mut raw: Vec<(Line, Flow, &str)> = Vec::new();
+    let mut ports = SportCounter::default();
+    let rank_of = ranks_by_node(net);
+    while raw.len() < count as usize {
+        let line =
+            lines.expect(|| format!("line {} announces {count} flows, the file has {}", header.number, raw.len()))?;
+        let (mut flow, start) = parse_line(&line, net, &rank_of)?;
+        flow.id = raw.len() as u32;
+        flow.sport = ports.next(flow.src_rank, flow.dst_rank);
+        raw.push((line, flow, start));
+    }
+    let left_out = read_rest(&mut lines, count)?;
+    let unit = match unit {
+        Some(u) => u,
+        None if raw.iter().any(|(_, _, s)| s.contains(['.', 'e', 'E'])) => StartUnit::S,
+        None if raw.iter().all(|(_, _, s)| scaled(s, 0) == Some(0)) => StartUnit::Ns,
+        None => return Err(WorkloadError::AmbiguousStart { path: path.to_string() }),
+    };
+    let mut flows = Vec::with_capacity(raw.len());
+    for (line, mut flow, start) in raw {
+        let shift = if unit == StartUnit::Ns { 3 } else { 12 };
+        flow.start_ps = match scaled(start, shift) {
+            Some(ps) if ps <= MAX_START_PS => ps,
+            _ => {
+                let unit = if unit == StartUnit::Ns { "nanoseconds" } else { "seconds" };
+                return Err(line
+                    .error(format!(
+                        "start `{}` is not a time in {unit}, at least 0 and at most a million seconds",
+                        shown(start)
+                    ))
+                    .into());
+            }
+        };
+        flows.push(flow);
+    }
+    Ok(FlowFile { flows, left_out })
+}
+
+/// Rank of every host node: the first of those that share it.
+fn ranks_by_node(net: &Network) -> Vec<u32> {
+    let mut rank_of = vec![u32::MAX; net.nodes.len()];
+    for (rank, &node) in net.ranks.iter().enumerate().rev() {
+        rank_of[node as usize] = rank as u32;
+    }
+    rank_of
+}
+
+fn parse_line<'a>(line: &Line<'a>, net: &Network, rank_of: &[u32]) -> Result<(Flow, &'a str), FileError> {
+    let [src, dst, priority, dport, bytes, start] = line.exactly(SHAPE)?;
+    let rank = |what: &str, field: &str| {
+        let id = field.parse::<u32>().ok();
+        let Some(node) = id.and_then(|id| net.nodes.binary_search_by_key(&id, |n| n.id).ok()) else {
+            return Err(line.error(format!("{what} `{}` is not a node of the topology", shown(field))));
+        };
+        if net.nodes[node].kind != NodeKind::Host || rank_of[node] == u32::MAX {
+            return Err(line.error(format!("{what} {field} is a switch; flows run between hosts")));
+        }
+        Ok(rank_of[node])
+    };
+    let (src_rank, dst_rank) = (rank("source", src)?, rank("destination", dst)?);
+    if src_rank == dst_rank {
+        return Err(line.error(format!("source and destination are both {src}; a flow needs two hosts")));
+    }
+    let priority = line.number("priority", priority, 0u8, 7)?;
+    let dport = line.number("destination port", dport, 1u16, u16::MAX)?;
+    let bytes = line.number("size in bytes", bytes, 1, MAX_FLOW_BYTES)?;
+    let flow = Flow { id: 0, src_rank, dst_rank, bytes, start_ps: 0, sport: 0, dport, priority };
+    Ok((flow, start))
+}
+
+/// What follows the counted flows: more flows, and after a blank line, notes.
+fn read_rest(lines: &mut Lines, count: u32) -> Result<u32, FileError> {
+    let mut left_out = 0;
+    let mut notes = false;
+    while let Some(line) = lines.next() {
+        notes |= lines.after_blank;
+        let is_flow = line.exactly::<6>(SHAPE).is_ok_and(|f| f[..5].iter().all(|x| x.parse::<u64>().is_ok()));
+        if is_flow {
+            left_out += 1;
+        } else if !notes {
+            return Err(line.error(format!(
+                "`{}` follows the last of the {count} flows; put notes after a blank line or a `#`",
+                shown(line.text)
+            )));
+        }
+    }
+    Ok(left_out)
+}
+
+/// Source ports by pair of ranks: the k-th flow of a pair has 10000 + k, starting over after 65535.
+#[derive(Default)]
+pub(super) struct SportCounter(HashMap<(u32, u32), u16>);
+
+impl SportCounter {
+    pub(super) fn next(&mut self, src: u32, dst: u32) -> u16 {
+        let port = self.0.entry((src, dst)).or_insert(FIRST_SPORT);
+        let this = *port;
+        *port = if this == u16::MAX { FIRST_SPORT } else { this + 1 };
+        this
+    }
+}

@@ -1,0 +1,45 @@
+//! `doctor` on this machine. These tests need an adapter that passes: `scripts/setup-vulkan.sh` installs one in software.
+
+use std::process::Command;
+
+fn doctor(args: &[&str]) -> (i32, String, String) {
+    let output = Command::new(env!("CARGO_BIN_EXE_hyperfold")).arg("doctor").args(args).output().expect("the program starts");
+    let text = |bytes| String::from_utf8(bytes).expect("UTF-8");
+    (output.status.code().expect("ended by itself"), text(output.stdout), text(output.stderr))
+}
+
+#[test]
+fn an_adapter_of_this_machine_passes_the_self_test() {
+    let (code, stdout, stderr) = doctor(&["--json"]);
+    assert_eq!(code, 0, "no adapter passes; run scripts/setup-vulkan.sh\n{stdout}{stderr}");
+    let adapters: Vec<serde_json::Value> = stdout.lines().map(|l| serde_json::from_str(l).expect("a JSON object a line")).collect();
+    assert!(adapters.iter().any(|a| a["self_test"] == "pass"), "{stdout}");
+    for (at, adapter) in adapters.iter().enumerate() {
+        assert_eq!(adapter["index"], at);
+        assert!(adapter["name"].is_string() && adapter["driver"].is_string() && adapter["storage_binding_bytes"].is_u64());
+        assert_eq!(adapter["self_test"] == "pass", adapter["failures"].as_array().is_some_and(Vec::is_empty));
+    }
+}
+
+#[test]
+fn people_are_told_the_same() {
+    let (code, stdout, _) = doctor(&[]);
+    assert_eq!(code, 0, "no adapter passes; run scripts/setup-vulkan.sh\n{stdout}");
+    assert!(stdout.contains("self-test: passed (6 kernels, "), "{stdout}");
+    assert!(stdout.contains("CPU engine: ready"), "{stdout}");
+}
+
+/// Where the Vulkan loader is pointed at no driver at all, as on a machine that has none.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_machine_without_an_adapter_is_told_what_to_install() {
+    let output = Command::new(env!("CARGO_BIN_EXE_hyperfold"))
+        .arg("doctor")
+        .env("VK_ICD_FILENAMES", "/nonexistent.json")
+        .env("VK_DRIVER_FILES", "/nonexistent.json")
+        .output()
+        .expect("the program starts");
+    let stdout = String::from_utf8(output.stdout).expect("UTF-8");
+    assert_eq!(output.status.code(), Some(2), "{stdout}");
+    assert!(stdout.contains("no GPU adapter found") && stdout.contains("to install: "), "{stdout}");
+}

@@ -1,0 +1,141 @@
+//! Packets, and the transmitting half of a link: what a NIC and a switch port have in common.
+
+use std::collections::VecDeque;
+
+use hyperfold::topology::ArcIdx;
+use hyperfold::transport::EcnThresholds;
+
+use super::arith::tx;
+use super::{Case, Event, Sim, is_switch};
+
+/// Bytes of a pause or resume frame on the wire.
+pub const PAUSE_BYTES: u32 = 43;
+/// Hops that a packet has room to record.
+pub const INT_HOPS: usize = 5;
+
+/// What one switch hop writes into a data packet.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Hop {
+    pub time: u64,
+    pub tx: u64,
+    pub q: u64,
+    pub rate_bps: u64,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Int {
+    pub n: usize,
+    pub hops: [Hop; INT_HOPS],
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Data,
+    Ack,
+    Nack,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct Packet {
+    pub kind: Kind,
+    pub flow: u32,
+    /// Data: offset of the first byte. ACK, NACK: the byte expected next.
+    pub seq: u64,
+    pub payload: u32,
+    pub wire: u32,
+    /// Which of the flow's paths, and how many of its arcs have been taken.
+    pub path: u32,
+    pub hop: u32,
+    pub marked: bool,
+    pub cnp: bool,
+    pub ts: u64,
+    pub int: Int,
+    /// At a switch: the port (its outgoing arc) by which it came in.
+    pub in_port: ArcIdx,
+}
+
+/// What travels on a wire.
+#[derive(Clone, Copy, Debug)]
+pub enum Item {
+    Packet(Packet),
+    /// A pause frame (true) or a resume frame (false).
+    Pause(bool),
+}
+
+/// The transmitting half of a link. The NIC's scheduler lives in `nic`; the queues here are a switch's.
+#[derive(Clone, Debug)]
+pub struct Port {
+    pub is_switch: bool,
+    pub rate_bps: u64,
+    pub delay_ps: u64,
+    pub busy: bool,
+    /// The far end asked for silence (of the data class).
+    pub paused: bool,
+    /// Sent and not yet arrived, oldest first.
+    pub wire: VecDeque<Item>,
+    pub fifo: VecDeque<Packet>,
+    /// Bytes in `fifo`.
+    pub queue_bytes: u64,
+    pub frames: VecDeque<bool>,
+    pub tx_bytes: u64,
+    pub ecn: EcnThresholds,
+    /// Number of the port among all switch ports, for the marking hash.
+    pub number: u32,
+    /// Random draws made.
+    pub draws: u64,
+}
+
+/// Ports of all arcs. Switch ports are numbered by node, then by link.
+pub fn all(case: &Case) -> Vec<Port> {
+    let net = &case.network;
+    let mut ports: Vec<Port> = (0..2 * net.links.len() as ArcIdx)
+        .map(|arc| {
+            let link = net.arc_link(arc);
+            Port {
+                is_switch: is_switch(case, arc),
+                rate_bps: link.rate_bps,
+                delay_ps: link.delay_ps,
+                busy: false,
+                paused: false,
+                wire: VecDeque::new(),
+                fifo: VecDeque::new(),
+                queue_bytes: 0,
+                frames: VecDeque::new(),
+                tx_bytes: 0,
+                ecn: case.transport.ecn_for(link.rate_bps),
+                number: u32::MAX,
+                draws: 0,
+            }
+        })
+        .collect();
+    let mut number = 0;
+    for arcs in net.out_arcs() {
+        for arc in arcs {
+            if ports[arc as usize].is_switch && net.is_packet_link(net.arc_link(arc)) {
+                ports[arc as usize].number = number;
+                number += 1;
+            }
+        }
+    }
+    ports
+}
+
+impl Sim<'_> {
+    /// Puts `item` on the arc's wire now. The completion is scheduled before the arrival.
+    pub(super) fn transmit(&mut self, arc: ArcIdx, item: Item) {
+        let bytes = match item {
+            Item::Packet(p) => p.wire,
+            Item::Pause(_) => PAUSE_BYTES,
+        };
+        self.packet_hops += u64::from(matches!(item, Item::Packet(_)));
+        let clock_ps = self.case.transport.clock_ps;
+        let port = &mut self.ports[arc as usize];
+        port.busy = true;
+        port.tx_bytes += bytes as u64;
+        port.wire.push_back(item);
+        let done = self.now + tx(bytes, port.rate_bps, clock_ps);
+        let there = done + port.delay_ps;
+        self.schedule(done, Event::Complete(arc));
+        self.schedule(there, Event::Arrive(arc));
+    }
+}

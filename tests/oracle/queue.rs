@@ -1,0 +1,198 @@
+//! The event queue: one heap, and the two orders of simultaneous events.
+
+use std::cmp::{Ordering, Reverse};
+use std::collections::BinaryHeap;
+
+use hyperfold::topology::ArcIdx;
+
+use super::Case;
+
+/// What an event remembers of its ancestors' ages, as ARCHITECTURE.md tells it: the newest two, and up to two places of the history that differ from
+/// the one two places nearer; and whose start it all goes back to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lineage {
+    newest: [u32; 2],
+    /// Place in the history and the age there, nearest first.
+    changes: [Option<(u32, u32)>; 2],
+    root: u32,
+}
+
+/// A change further back than this is forgotten, and all older ones with it.
+const FARTHEST: u32 = 65_535;
+
+impl Lineage {
+    pub fn of_start(flow: u32) -> Self {
+        Lineage { newest: [0; 2], changes: [None; 2], root: flow }
+    }
+
+    /// Of a timer that has always been there with this period.
+    pub fn periodic(age: u32) -> Self {
+        Lineage { newest: [age; 2], changes: [None; 2], root: 0 }
+    }
+
+    /// Of an event that this one schedules for `ahead` later.
+    pub fn child(&self, ahead: u64) -> Self {
+        let age = u32::try_from(ahead).unwrap_or(u32::MAX);
+        let newest = [age, self.newest[0]];
+        let older = |c: (u32, u32)| (c.0 + 1, c.1);
+        let changes = if age != self.newest[1] {
+            [Some((2, self.newest[1])), self.changes[0].map(older)]
+        } else if self.changes[0].is_some_and(|(place, _)| place - 1 >= FARTHEST) {
+            [None; 2]
+        } else {
+            self.changes.map(|c| c.map(older))
+        };
+        Lineage { newest, changes, root: self.root }
+    }
+
+    /// Ages at the places where either history changes, in order: what decides between two histories.
+    fn compare(&self, other: &Self) -> Ordering {
+        let mut ages = [self.newest, other.newest];
+        // Larger ages were scheduled earlier.
+        for k in 0..2 {
+            let earlier = ages[1][k].cmp(&ages[0][k]);
+            if earlier != Ordering::Equal {
+                return earlier;
+            }
+        }
+        let mut places: Vec<u32> = self.changes.iter().chain(&other.changes).flatten().map(|c| c.0).collect();
+        places.sort_unstable();
+        places.dedup();
+        for place in places {
+            let side = (place % 2) as usize;
+            for (ages, lineage) in ages.iter_mut().zip([self, other]) {
+                if let Some((_, age)) = lineage.changes.iter().flatten().find(|c| c.0 == place) {
+                    ages[side] = *age;
+                }
+            }
+            let earlier = ages[1][side].cmp(&ages[0][side]);
+            if earlier != Ordering::Equal {
+                return earlier;
+            }
+        }
+        self.root.cmp(&other.root)
+    }
+}
+
+/// How simultaneous events are ordered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// By a global scheduling counter, as the reference simulator does.
+    Reference,
+    /// By time, lineage, kind and entity, as ARCHITECTURE.md says.
+    Lineage,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub enum Event {
+    Complete(ArcIdx),
+    /// The oldest packet on the arc's wire arrives: so arrivals on a link keep the order they were sent in.
+    Arrive(ArcIdx),
+    /// A NIC's pacing timer; void unless the generation is the current one.
+    Pace(ArcIdx, u64),
+    CcTimer(u32, CcTimer, u64),
+    Rto(u32),
+    Start(u32),
+}
+
+/// DCQCN's timers, in the order they run in where even their lineages tie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum CcTimer {
+    Increase,
+    Decrease,
+    Alpha,
+}
+
+/// Kind, entity, and which of an entity's timers.
+type Who = (u32, u32, u32);
+
+fn who(event: Event) -> Who {
+    match event {
+        Event::Complete(arc) => (0, arc, 0),
+        // The port it arrives at; links are in the same order at both ends.
+        Event::Arrive(arc) => (1, arc ^ 1, 0),
+        Event::Pace(nic, _) => (2, nic, 0),
+        Event::CcTimer(flow, timer, _) => (3, flow, timer as u32),
+        Event::Rto(flow) => (4, flow, 0),
+        Event::Start(flow) => (5, flow, 0),
+    }
+}
+
+/// Node (events of different nodes do not meet, so any order will do); who; the counter.
+type Rest = (u32, Who, u64);
+
+pub struct Queued {
+    t: u64,
+    order: Order,
+    pub lineage: Lineage,
+    rest: Rest,
+    pub event: Event,
+}
+
+impl Queued {
+    pub fn time(&self) -> u64 {
+        self.t
+    }
+}
+
+impl PartialEq for Queued {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Queued {}
+
+impl PartialOrd for Queued {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Queued {
+    fn cmp(&self, other: &Self) -> Ordering {
+        let by_time = self.t.cmp(&other.t);
+        match self.order {
+            Order::Reference => by_time.then(self.rest.2.cmp(&other.rest.2)),
+            Order::Lineage => by_time.then_with(|| self.lineage.compare(&other.lineage)).then_with(|| self.rest.cmp(&other.rest)),
+        }
+    }
+}
+
+pub struct Queue {
+    order: Order,
+    /// Node of each arc's transmitting port, and of each flow's sender.
+    arc_node: Vec<u32>,
+    flow_node: Vec<u32>,
+    heap: BinaryHeap<Reverse<Queued>>,
+    scheduled: u64,
+    /// Events other than congestion-control timers, which by themselves never send anything.
+    live: u64,
+}
+
+impl Queue {
+    pub fn new(case: &Case, order: Order) -> Self {
+        let net = &case.network;
+        let arc_node: Vec<u32> = (0..2 * net.links.len() as ArcIdx).map(|arc| net.arc_from(arc)).collect();
+        let flow_node = case.paths.iter().map(|p| arc_node[p.data[0][0] as usize]).collect();
+        Queue { order, arc_node, flow_node, heap: BinaryHeap::new(), scheduled: 0, live: 0 }
+    }
+
+    pub fn push(&mut self, lineage: Lineage, t: u64, event: Event) {
+        self.scheduled += 1;
+        let who = who(event);
+        let node = if who.0 <= 2 { self.arc_node[who.1 as usize] } else { self.flow_node[who.1 as usize] };
+        self.live += u64::from(!matches!(event, Event::CcTimer(..)));
+        self.heap.push(Reverse(Queued { t, order: self.order, lineage, rest: (node, who, self.scheduled), event }));
+    }
+
+    /// The next event; `None` once only congestion-control timers are left.
+    pub fn pop(&mut self) -> Option<Queued> {
+        if self.live == 0 {
+            return None;
+        }
+        let Reverse(next) = self.heap.pop()?;
+        self.live -= u64::from(!matches!(next.event, Event::CcTimer(..)));
+        Some(next)
+    }
+}

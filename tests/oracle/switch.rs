@@ -1,0 +1,222 @@
+//! A switch: shared buffer, pause frames, marking, telemetry, and its egress queues.
+
+use hyperfold::topology::{ArcIdx, NodeIdx, NodeKind};
+
+use super::arith::{PS_PER_S, hash32};
+use super::port::{Hop, INT_HOPS, Item, Kind, PAUSE_BYTES, Packet};
+use super::{Case, Sim};
+
+/// Accounting of one in-port.
+#[derive(Clone, Debug)]
+struct Ingress {
+    arc: ArcIdx,
+    bytes: u64,
+    headroom_used: u64,
+    headroom: u64,
+    shift: u32,
+    /// This port has paused its peer.
+    has_paused: bool,
+}
+
+/// Memory management of one switch.
+#[derive(Clone, Debug, Default)]
+pub struct Mmu {
+    ingress: Vec<Ingress>,
+    reserve: u64,
+    /// Buffer less all headrooms and reserves; negative where the buffer is too small for them.
+    pool: i128,
+    /// Sum over in-ports of what they hold beyond their reserve.
+    shared: u64,
+}
+
+/// By node; empty for hosts.
+pub fn mmus(case: &Case) -> Vec<Mmu> {
+    let net = &case.network;
+    let t = &case.transport;
+    let out = net.out_arcs();
+    let packet_arcs = |node: usize| out[node].iter().copied().filter(|&a| net.is_packet_link(net.arc_link(a)));
+    let host_rate = net
+        .nodes
+        .iter()
+        .position(|n| n.kind == NodeKind::Host)
+        .and_then(|host| packet_arcs(host).next())
+        .map_or(0, |arc| net.arc_link(arc).rate_bps);
+    let mmu = |node: usize| -> Mmu {
+        if net.nodes[node].kind != NodeKind::Switch {
+            return Mmu::default();
+        }
+        let ingress: Vec<Ingress> = packet_arcs(node)
+            .map(|arc| {
+                let link = net.arc_link(arc);
+                let (mut rate, mut shift) = (link.rate_bps, t.pfc_alpha_shift);
+                while rate > host_rate && shift > 0 {
+                    rate /= 2;
+                    shift -= 1;
+                }
+                let headroom = 3 * link.rate_bps as u128 * link.delay_ps as u128 / 8 / PS_PER_S;
+                Ingress { arc, bytes: 0, headroom_used: 0, headroom: headroom as u64, shift, has_paused: false }
+            })
+            .collect();
+        let reserve = t.reserve_bytes as u64;
+        let taken: i128 = ingress.iter().map(|i| (i.headroom + reserve) as i128).sum();
+        Mmu { ingress, reserve, pool: t.buffer_bytes as i128 - taken, shared: 0 }
+    };
+    (0..net.nodes.len()).map(mmu).collect()
+}
+
+impl Mmu {
+    fn index(&self, arc: ArcIdx) -> usize {
+        self.ingress.iter().position(|i| i.arc == arc).expect("packets come in by packet links of this switch")
+    }
+
+    fn threshold(&self, i: usize) -> u64 {
+        ((self.pool - self.shared as i128).max(0) >> self.ingress[i].shift) as u64
+    }
+
+    fn shared_of(&self, i: usize) -> u64 {
+        self.ingress[i].bytes.saturating_sub(self.reserve)
+    }
+
+    fn set_bytes(&mut self, i: usize, bytes: u64) {
+        self.shared -= self.shared_of(i);
+        self.ingress[i].bytes = bytes;
+        self.shared += self.shared_of(i);
+    }
+
+    fn admits(&self, i: usize, x: u64) -> bool {
+        let port = &self.ingress[i];
+        !(x + port.headroom_used > port.headroom && x + self.shared > self.threshold(i))
+    }
+
+    fn charge(&mut self, i: usize, x: u64) {
+        let n = self.ingress[i].bytes + x;
+        if n > self.reserve && n - self.reserve > self.threshold(i) {
+            self.ingress[i].headroom_used += x;
+        } else {
+            self.set_bytes(i, n);
+        }
+    }
+
+    fn release(&mut self, i: usize, x: u64) {
+        let h = x.min(self.ingress[i].headroom_used);
+        self.ingress[i].headroom_used -= h;
+        self.set_bytes(i, self.ingress[i].bytes - (x - h));
+    }
+
+    fn must_pause(&self, i: usize) -> bool {
+        !self.ingress[i].has_paused && (self.ingress[i].headroom_used > 0 || self.shared_of(i) >= self.threshold(i))
+    }
+
+    fn may_resume(&self, i: usize, offset: u64) -> bool {
+        let shared = self.shared_of(i);
+        self.ingress[i].has_paused
+            && self.ingress[i].headroom_used == 0
+            && (shared == 0 || shared + offset <= self.threshold(i))
+    }
+
+    /// Bytes held, headroom included.
+    pub fn held(&self) -> u64 {
+        self.ingress.iter().map(|i| i.bytes + i.headroom_used).sum()
+    }
+}
+
+impl Sim<'_> {
+    fn node_of(&self, arc: ArcIdx) -> NodeIdx {
+        self.case.network.arc_from(arc)
+    }
+
+    /// A data packet or ACK arrived at a switch by `in_port`.
+    pub(super) fn forward(&mut self, in_port: ArcIdx, mut packet: Packet) {
+        let egress = self.next_arc(&packet);
+        let node = self.node_of(in_port) as usize;
+        assert_eq!(self.node_of(egress) as usize, node, "flow {}: the path is not connected", packet.flow);
+        let mmu = &mut self.mmus[node];
+        let i = mmu.index(in_port);
+        let x = packet.wire as u64;
+        if !mmu.admits(i, x) {
+            self.drops += 1;
+            return;
+        }
+        mmu.charge(i, x);
+        if self.case.transport.pfc && mmu.must_pause(i) {
+            mmu.ingress[i].has_paused = true;
+            self.ports[in_port as usize].frames.push_back(true);
+            self.kick(in_port);
+        }
+        packet.in_port = in_port;
+        packet.hop += 1;
+        let port = &mut self.ports[egress as usize];
+        port.fifo.push_back(packet);
+        port.queue_bytes += x;
+        self.max_queue_bytes = self.max_queue_bytes.max(port.queue_bytes);
+        self.kick(egress);
+    }
+
+    /// The port is idle: sends what it has.
+    pub(super) fn kick_switch_port(&mut self, arc: ArcIdx) {
+        let port = &mut self.ports[arc as usize];
+        if let Some(pause) = port.frames.pop_front() {
+            self.transmit(arc, Item::Pause(pause));
+            return;
+        }
+        if port.paused {
+            return;
+        }
+        let Some(mut packet) = port.fifo.pop_front() else { return };
+        // Busy from here on: the resume test below may kick another port, and must not start this one.
+        port.busy = true;
+        port.queue_bytes -= packet.wire as u64;
+        let node = self.node_of(arc) as usize;
+        let i = self.mmus[node].index(packet.in_port);
+        self.mmus[node].release(i, packet.wire as u64);
+        if self.draw_mark(arc) && packet.kind == Kind::Data {
+            packet.marked = true;
+            self.ecn_marks += 1;
+        }
+        if self.mmus[node].may_resume(i, self.case.transport.resume_offset_bytes as u64) {
+            self.mmus[node].ingress[i].has_paused = false;
+            self.ports[packet.in_port as usize].frames.push_back(false);
+            self.kick(packet.in_port);
+        }
+        if packet.kind == Kind::Data {
+            self.record(arc, &mut packet);
+        }
+        self.transmit(arc, Item::Packet(packet));
+    }
+
+    /// The marking test with the queue as it is now; a draw is made only on the slope.
+    fn draw_mark(&mut self, arc: ArcIdx) -> bool {
+        if !self.case.transport.ecn {
+            return false;
+        }
+        let port = &mut self.ports[arc as usize];
+        let (q, ecn) = (port.queue_bytes, port.ecn);
+        if q > ecn.kmax_bytes {
+            return true;
+        }
+        if q <= ecn.kmin_bytes {
+            return false;
+        }
+        let n = port.draws;
+        port.draws += 1;
+        let drawn = hash32(port.number, n as u32, (n >> 32) as u32, self.case.transport.seed);
+        (drawn as u64) < ecn.pmax_q32 * (q - ecn.kmin_bytes) / (ecn.kmax_bytes - ecn.kmin_bytes)
+    }
+
+    /// Telemetry: every congestion control's data packets carry it here; only HPCC reads it.
+    fn record(&self, arc: ArcIdx, packet: &mut Packet) {
+        if packet.int.n == INT_HOPS {
+            return;
+        }
+        let port = &self.ports[arc as usize];
+        let multi = self.case.transport.int_multi as u64;
+        let queued = port.queue_bytes + PAUSE_BYTES as u64 * port.frames.len() as u64;
+        packet.int.hops[packet.int.n] = Hop {
+            time: self.now / 1000 % (1 << 24),
+            tx: port.tx_bytes / (128 * multi) % (1 << 20),
+            q: (queued / (80 * multi)).min((1 << 17) - 1),
+            rate_bps: port.rate_bps,
+        };
+        packet.int.n += 1;
+    }
+}

@@ -1,0 +1,304 @@
+//! Random small cases: a few hosts and switches, odd rates and delays, ties, storms of pauses, losses.
+//!
+//! Seeded and self-contained (splitmix64), so that a failing seed can be run again anywhere.
+
+use std::collections::VecDeque;
+
+use hyperfold::routing::FlowPaths;
+use hyperfold::topology::{ArcIdx, Link, Network, Node, NodeIdx, NodeKind};
+use hyperfold::transport::{Cc, EcnThresholds, RttWindow, Transport};
+use hyperfold::workload::Flow;
+
+use super::Case;
+
+/// splitmix64.
+#[derive(Clone, Debug)]
+pub struct Rng(u64);
+
+impl Rng {
+    pub fn new(seed: u64) -> Self {
+        Rng(seed.wrapping_mul(0x2545_f491_4f6c_dd1d) ^ 0x6a09_e667_f3bc_c908)
+    }
+
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// Uniform in `lo..=hi`.
+    pub fn range(&mut self, lo: u64, hi: u64) -> u64 {
+        lo + self.next() % (hi - lo + 1)
+    }
+
+    pub fn pick<T: Copy>(&mut self, from: &[T]) -> T {
+        from[self.range(0, from.len() as u64 - 1) as usize]
+    }
+
+    /// True `percent` times of a hundred.
+    pub fn chance(&mut self, percent: u64) -> bool {
+        self.range(1, 100) <= percent
+    }
+}
+
+/// The case of `seed`. Over consecutive seeds all congestion controls come in turn.
+pub fn case(seed: u64) -> Case {
+    let cc = [Cc::None, Cc::Dcqcn, Cc::Hpcc, Cc::Timely, Cc::Dctcp][(seed % 5) as usize];
+    case_of(seed, cc)
+}
+
+/// A case with congestion control `cc`.
+pub fn case_of(seed: u64, cc: Cc) -> Case {
+    let mut rng = Rng::new(seed);
+    let clock_ps = rng.pick(&[1, 1000]);
+    let network = network(&mut rng, clock_ps);
+    let flows = flows(&mut rng, network.ranks.len() as u64, clock_ps);
+    let paths = paths(&mut rng, &network, &flows);
+    let transport = transport(&mut rng, &network, cc, clock_ps);
+    let rtt = rtt(&network, &paths, &transport);
+    Case { network, flows, paths, transport, rtt }
+}
+
+const GBPS: u64 = 1_000_000_000;
+
+/// A random tree of switches, sometimes with a second link between two of them, and hosts on any of them.
+fn network(rng: &mut Rng, clock_ps: u64) -> Network {
+    let n_hosts = rng.range(2, 12) as u32;
+    let n_switches = rng.range(1, 4) as u32;
+    let all_rates = [25, 40, 50, 100, 200, 400];
+    // Half of the networks are uniform: there ties abound.
+    let uniform = rng.chance(50);
+    let one_rate = rng.pick(&all_rates) * GBPS;
+    let one_delay = delay(rng, clock_ps);
+    let mut links: Vec<Link> = Vec::new();
+    let mut link = |rng: &mut Rng, a: NodeIdx, b: NodeIdx| {
+        let (rate_bps, delay_ps) =
+            if uniform { (one_rate, one_delay) } else { (rng.pick(&all_rates) * GBPS, delay(rng, clock_ps)) };
+        let (a, b) = if rng.chance(50) { (a, b) } else { (b, a) };
+        links.push(Link { a, b, rate_bps, delay_ps });
+    };
+    // Sometimes the switches have the low ids.
+    let switches_first = rng.chance(30);
+    let (host0, switch0) = if switches_first { (n_switches, 0) } else { (0, n_hosts) };
+    for s in 1..n_switches {
+        let to = switch0 + rng.range(0, s as u64 - 1) as u32;
+        link(rng, switch0 + s, to);
+    }
+    for _ in 0..rng.range(0, 4) {
+        let (a, b) = (rng.range(0, n_switches as u64 - 1) as u32, rng.range(0, n_switches as u64 - 1) as u32);
+        if a != b {
+            link(rng, switch0 + a, switch0 + b);
+        }
+    }
+    for h in 0..n_hosts {
+        let at = switch0 + rng.range(0, n_switches as u64 - 1) as u32;
+        link(rng, host0 + h, at);
+    }
+    // Port order is link order: any order will do.
+    for i in (1..links.len()).rev() {
+        links.swap(i, rng.range(0, i as u64) as usize);
+    }
+    let is_host = |i: u32| (host0..host0 + n_hosts).contains(&i);
+    let nodes = (0..n_hosts + n_switches)
+        .map(|i| Node {
+            kind: if is_host(i) { NodeKind::Host } else { NodeKind::Switch },
+            id: i,
+            server: if is_host(i) { i - host0 } else { u32::MAX },
+        })
+        .collect();
+    Network { nodes, links, ranks: (host0..host0 + n_hosts).collect(), nvlink: None }
+}
+
+/// 200 ns to 3 us; whole nanoseconds under the nanosecond clock.
+fn delay(rng: &mut Rng, clock_ps: u64) -> u64 {
+    if rng.chance(40) { rng.pick(&[200, 500, 1000, 3000]) * 1000 } else { rng.range(200_000, 3_000_000) / clock_ps * clock_ps }
+}
+
+fn flows(rng: &mut Rng, n_hosts: u64, clock_ps: u64) -> Vec<Flow> {
+    let n = if rng.chance(30) { rng.range(1, 4) } else { rng.range(2, 40) };
+    let incast = rng.chance(40).then(|| rng.range(0, n_hosts - 1));
+    let spread_ps = rng.pick(&[0, 0, 100_000, 3_000_000, 50_000_000]);
+    let largest = rng.pick(&[3_000, 30_000, 300_000]);
+    let same_size = rng.chance(40).then(|| rng.range(1, largest));
+    let mut pairs = std::collections::HashMap::new();
+    (0..n as u32)
+        .map(|id| {
+            let dst = incast.unwrap_or_else(|| rng.range(0, n_hosts - 1));
+            let src = (dst + rng.range(1, n_hosts - 1)) % n_hosts;
+            let k = pairs.entry((src, dst)).or_insert(0u16);
+            *k += 1;
+            // A third of the staggered flows still start at 0.
+            let start_ps = if spread_ps == 0 || rng.chance(33) { 0 } else { rng.range(0, spread_ps) };
+            Flow {
+                id,
+                src_rank: src as u32,
+                dst_rank: dst as u32,
+                bytes: same_size.unwrap_or_else(|| rng.range(1, largest)),
+                start_ps: start_ps / clock_ps * clock_ps,
+                sport: 10_000 + *k - 1,
+                dport: 100,
+                priority: 3,
+            }
+        })
+        .collect()
+}
+
+/// One random shortest path per flow and direction, or (spraying) all of them.
+fn paths(rng: &mut Rng, network: &Network, flows: &[Flow]) -> Vec<FlowPaths> {
+    let spray = rng.chance(50);
+    flows
+        .iter()
+        .map(|f| {
+            let (src, dst) = (network.ranks[f.src_rank as usize], network.ranks[f.dst_rank as usize]);
+            let mut choose = |mut all: Vec<Vec<ArcIdx>>| {
+                if spray { all } else { vec![all.swap_remove(rng.range(0, all.len() as u64 - 1) as usize)] }
+            };
+            FlowPaths {
+                data: choose(shortest_paths(network, src, dst)),
+                ack: choose(shortest_paths(network, dst, src)),
+            }
+        })
+        .collect()
+}
+
+/// All shortest paths from `src` to `dst`, in port order.
+pub fn shortest_paths(network: &Network, src: NodeIdx, dst: NodeIdx) -> Vec<Vec<ArcIdx>> {
+    let out = network.out_arcs();
+    let mut dist = vec![usize::MAX; network.nodes.len()];
+    dist[dst as usize] = 0;
+    let mut todo = VecDeque::from([dst]);
+    while let Some(node) = todo.pop_front() {
+        if node != dst && network.nodes[node as usize].kind == NodeKind::Host {
+            continue;
+        }
+        for &arc in &out[node as usize] {
+            let next = network.arc_to(arc);
+            if dist[next as usize] == usize::MAX {
+                dist[next as usize] = dist[node as usize] + 1;
+                todo.push_back(next);
+            }
+        }
+    }
+    let mut found = Vec::new();
+    let mut stack = vec![(src, Vec::new())];
+    while let Some((node, path)) = stack.pop() {
+        if node == dst {
+            found.push(path);
+            continue;
+        }
+        for &arc in out[node as usize].iter().rev() {
+            let next = network.arc_to(arc);
+            let forwards = next == dst || network.nodes[next as usize].kind == NodeKind::Switch;
+            if forwards && dist[next as usize] != usize::MAX && dist[next as usize] + 1 == dist[node as usize] {
+                let mut longer = path.clone();
+                longer.push(arc);
+                stack.push((next, longer));
+            }
+        }
+    }
+    found
+}
+
+fn transport(rng: &mut Rng, network: &Network, cc: Cc, clock_ps: u64) -> Transport {
+    let (data_overhead, ack_bytes) = match cc {
+        Cc::Hpcc => (90, 88),
+        Cc::Timely => (56, 60),
+        Cc::None | Cc::Dcqcn | Cc::Dctcp => (48, 60),
+    };
+    let pfc = rng.chance(70);
+    let windowed = matches!(cc, Cc::Hpcc | Cc::Dctcp) != rng.chance(20);
+    // From "a handful of packets beyond the reserves" (storms, losses) to plenty.
+    let fixed_part = network
+        .out_arcs()
+        .iter()
+        .zip(&network.nodes)
+        .filter(|(_, node)| node.kind == NodeKind::Switch)
+        .map(|(arcs, _)| {
+            let headroom = |&a: &ArcIdx| {
+                let l = network.arc_link(a);
+                (3 * l.rate_bps as u128 * l.delay_ps as u128 / 8 / 1_000_000_000_000) as u64
+            };
+            arcs.iter().map(|a| headroom(a) + 4096).sum::<u64>()
+        })
+        .max()
+        .expect("there is a switch");
+    let spare = rng.pick(&[10_000, 50_000, 200_000, 1_000_000, 32 << 20]);
+    // A smaller buffer than the fixed part is refused before anything runs.
+    let buffer_bytes = if rng.chance(10) { fixed_part } else { fixed_part + spare };
+    let k = rng.range(2_000, 150_000);
+    let ecn = EcnThresholds {
+        kmin_bytes: k,
+        kmax_bytes: if cc == Cc::Dctcp || rng.chance(30) { k } else { k + rng.range(1, 400_000) },
+        pmax_q32: rng.pick(&[1 << 32, 1 << 31, 858_993_459]),
+    };
+    let by_rate = if rng.chance(50) { vec![(100 * GBPS, ecn)] } else { Vec::new() };
+    let eta = rng.range(80, 98);
+    Transport {
+        cc,
+        clock_ps,
+        seed: rng.next() as u32,
+        routing_seed: rng.next() as u32,
+        payload: rng.pick(&[1000, 1000, 1000, 256, 4096]),
+        data_overhead,
+        ack_bytes,
+        ack_interval: rng.pick(&[1, 1, 1, 2000, 10_000]),
+        chunk: rng.pick(&[4000, 4000, 1000, 64_000]),
+        nack_interval_ps: rng.pick(&[500_000_000, 5_000_000]),
+        cnp_interval_ps: rng.pick(&[0, 0, 4_000_000, 50_000_000]),
+        rto_ps: rng.pick(&[50_000_000, 200_000_000]),
+        rto_retries: rng.pick(&[1, 3, 7]) as u32,
+        ack_high_prio: rng.chance(50),
+        rate_bound: rng.chance(90),
+        window: windowed,
+        var_window: rng.chance(70),
+        min_rate: rng.pick(&[100_000_000, GBPS]),
+        rai: rng.range(5, 1000) * 1_000_000,
+        rhai: rng.range(50, 5000) * 1_000_000,
+        g_q32: 1 << (32 - rng.range(2, 9)),
+        dcqcn_alpha_ps: rng.pick(&[1_000_000, 55_000_000, 1_234_567]) / clock_ps * clock_ps,
+        dcqcn_decrease_ps: rng.pick(&[4_000_000, 50_000_000]),
+        dcqcn_increase_ps: rng.pick(&[300_000_000, 55_000_000, 8_000_000]),
+        dcqcn_fast_recovery: rng.pick(&[1, 5]) as u32,
+        dcqcn_clamp: rng.chance(30),
+        eta_q40: (eta << 40) / 100,
+        eta_q48: (eta << 48) / 100,
+        mi_thresh: rng.pick(&[0, 0, 5]) as u32,
+        int_multi: rng.pick(&[1, 4]) as u32,
+        fast_react: rng.chance(70),
+        timely_alpha_q32: (rng.range(10, 95) << 32) / 100,
+        timely_beta_q32: (rng.range(10, 90) << 32) / 100,
+        timely_tlow_ps: rng.range(2, 50) * 1_000_000,
+        timely_thigh_ps: rng.range(60, 500) * 1_000_000,
+        timely_min_rtt_ps: rng.range(2, 20) * 1_000_000,
+        ecn: rng.chance(90),
+        pfc,
+        buffer_bytes,
+        reserve_bytes: 4096,
+        resume_offset_bytes: 3072,
+        pfc_alpha_shift: rng.range(0, 4) as u32,
+        ecn_by_rate: by_rate,
+        ecn_per_100g: ecn,
+        global_rtt: rng.chance(50),
+    }
+}
+
+/// Base RTT and window as `RttWindow` defines them; all flows share the maxima if `global_rtt`.
+fn rtt(network: &Network, paths: &[FlowPaths], transport: &Transport) -> Vec<RttWindow> {
+    let own: Vec<RttWindow> = paths
+        .iter()
+        .map(|p| {
+            let links: Vec<&Link> = p.data[0].iter().map(|&a| network.arc_link(a)).collect();
+            let send = |l: &Link| transport.payload as u64 * 8 * 1_000_000_000_000 / l.rate_bps;
+            let rtt_ps: u64 = links.iter().map(|l| 2 * l.delay_ps + send(l)).sum();
+            let least = links.iter().map(|l| l.rate_bps).min().expect("paths have links");
+            RttWindow { rtt_ps, window_bytes: (rtt_ps as u128 * least as u128 / 8 / 1_000_000_000_000) as u64 }
+        })
+        .collect();
+    if !transport.global_rtt {
+        return own;
+    }
+    let most = |f: fn(&RttWindow) -> u64| own.iter().map(f).max().expect("there are flows");
+    vec![RttWindow { rtt_ps: most(|r| r.rtt_ps), window_bytes: most(|r| r.window_bytes) }; paths.len()]
+}

@@ -1,0 +1,253 @@
+//! Sweep files: expansion, identity of experiments, sampling, selection, speed, templates.
+
+use std::fmt::Write;
+use std::path::Path;
+use std::time::Instant;
+
+use hyperfold::spec::{self, SpecError, Value, Workload};
+use hyperfold::sweep::{self, Selection, SetOverrides, Sweep};
+
+fn parse(text: &str) -> Result<Sweep, SpecError> {
+    sweep::parse(text, Path::new("sweep.toml"), &SetOverrides::default())
+}
+
+fn parse_set(text: &str, sets: &[&str]) -> Result<Sweep, SpecError> {
+    sweep::parse(text, Path::new("sweep.toml"), &SetOverrides(sets.iter().map(|s| s.to_string()).collect()))
+}
+
+/// A sweep's experiments, one a line, without keys and seeds.
+fn listed(text: &str) -> String {
+    let sweep = parse(text).unwrap();
+    let mut out = format!("{:?}\n", sweep.axes);
+    for e in &sweep.experiments {
+        let values: Vec<String> = sweep.axis_values(e).iter().map(Value::to_string).collect();
+        let _ = writeln!(out, "{} r{} {}", e.exp_id, e.replica, values.join(" "));
+    }
+    out
+}
+
+const RING: &str = "name = \"t\"\n[base.workload]\nkind = \"traffic\"\npattern = \"ring\"\n";
+
+#[test]
+fn grid_varies_the_last_axis_fastest_and_replicas_faster_still() {
+    insta::assert_snapshot!(listed(&format!(
+        "{RING}[sweep]\nreplicas = 2\n[axes]\n\"transport.cc\" = [\"hpcc\", \"dcqcn\"]\n\"topology.link_gbps\" = {{ start = 100, stop = 400, step = 150 }}\n"
+    )));
+}
+
+#[test]
+fn zip_pairs_and_list_falls_back_to_base() {
+    insta::assert_snapshot!(listed(&format!(
+        "{RING}[sweep]\nmethod = \"zip\"\n[axes]\ntransport.cc = [\"hpcc\", \"dcqcn\"]\ntopology.link_gbps = [100, 400]\n"
+    )));
+    insta::assert_snapshot!(listed(&format!(
+        "{RING}[sweep]\nmethod = \"list\"\n[[experiment]]\ntransport.cc = \"timely\"\n[[experiment]]\ntopology.link_gbps = 100\n[[experiment]]\n"
+    )));
+}
+
+#[test]
+fn sampling_is_seeded_distinct_and_inside() {
+    let text = |method: &str| {
+        format!(
+            "{RING}[sweep]\nmethod = \"{method}\"\nsamples = 8\n[axes]\n\"transport.hpcc.eta\" = {{ min = 0.8, max = 0.98 }}\n\
+             \"topology.link_gbps\" = {{ min = 10, max = 400, scale = \"log\" }}\n\"workload.stride\" = {{ min = 1, max = 8 }}\n"
+        )
+    };
+    insta::assert_snapshot!(listed(&text("random")));
+    insta::assert_snapshot!(listed(&text("lhs")));
+    let lhs = parse(&text("lhs")).unwrap();
+    let mut strides: Vec<String> = lhs.experiments.iter().map(|e| lhs.axis_values(e)[2].to_string()).collect();
+    strides.sort();
+    assert_eq!(strides, ["1", "2", "3", "4", "5", "6", "7", "8"], "each eighth of the axis is used once");
+    let other = parse(&text("lhs").replace("[base", "seed = 2\n[base")).unwrap();
+    assert_ne!(other.axis_values(&other.experiments[0]), lhs.axis_values(&lhs.experiments[0]));
+}
+
+#[test]
+fn constraints_filter_before_ids_and_selection_after() {
+    let text = format!(
+        "{RING}[axes]\n\"cluster.gpus\" = [16, 32, 64, 128]\n\"transport.cc\" = [\"hpcc\", \"none\"]\n\
+         [[constraints]]\nwhere = \"cluster.gpus * 2 <= 128 && !(transport.cc == \\\"none\\\" && cluster.gpus == 16)\"\n"
+    );
+    insta::assert_snapshot!(listed(&text));
+    let ids = |limit, shard: Option<&str>| {
+        let mut s = parse(&text).unwrap();
+        s.select(&Selection { limit, shard: shard.map(|s| s.parse().unwrap()) }).map(|()| s.experiments.iter().map(|e| e.exp_id).collect::<Vec<_>>())
+    };
+    assert_eq!(ids(Some(3), None), Ok(vec![0, 1, 2]));
+    assert_eq!(ids(None, Some("1/2")), Ok(vec![1, 3]));
+    assert_eq!(ids(Some(3), Some("1/2")), Ok(vec![1]));
+    assert!(ids(Some(0), None).unwrap_err().to_string().contains("no experiments"));
+    assert!("4/4".parse::<sweep::Shard>().is_err());
+}
+
+#[test]
+fn keys_ignore_what_nothing_reads_and_follow_what_is_read() {
+    let key = |extra: &str| parse(&format!("{RING}{extra}")).unwrap().experiments[0].config_key;
+    let base = key("");
+    assert_eq!(key("bytes = 1000000\n[base.transport]\ncc = \"hpcc\"\nwindow = true\n"), base, "spelled-out defaults change nothing");
+    assert_eq!(key("[base.transport]\ndcqcn.g = 0.5\n"), base, "hpcc does not read it");
+    assert_eq!(key("[base.output]\nflows = true\n"), base, "what is written decides nothing");
+    assert_eq!(key("[base.topology]\nlink_gbps = 400\n"), base, "400 is 400.0");
+    assert_ne!(key("[base.transport]\nhpcc.eta = 0.9\n"), base);
+    assert_ne!(key("bytes = 2\n"), base);
+}
+
+#[test]
+fn replicas_share_config_keys_and_differ_in_seeds() {
+    let s = parse(&format!("{RING}[sweep]\nreplicas = 3\n")).unwrap();
+    let [a, b, c] = &s.experiments[..] else { panic!("three replicas") };
+    assert!(a.config_key == b.config_key && b.config_key == c.config_key);
+    assert!(a.exp_key != b.exp_key && b.exp_key != c.exp_key);
+    let seeds: Vec<u32> = s.experiments.iter().map(|e| s.config(e).unwrap().marking_seed()).collect();
+    assert!(seeds[0] != seeds[1] && seeds[1] != seeds[2]);
+    let other = parse(&format!("seed = 9\n{RING}")).unwrap();
+    assert_eq!(other.experiments[0].config_key, a.config_key);
+    assert_ne!(other.experiments[0].exp_key, a.exp_key);
+}
+
+#[test]
+fn files_count_by_content() {
+    let dir = tempfile::tempdir().unwrap();
+    for (name, text) in [("a.txt", "1\n"), ("b.txt", "1\n"), ("c.txt", "2\n")] {
+        std::fs::write(dir.path().join(name), text).unwrap();
+    }
+    let sweep = |axis: &str| {
+        let text = format!("name = \"t\"\n[base.workload]\nkind = \"flows\"\n[axes]\n\"workload.path\" = [{axis}]\n");
+        sweep::parse(&text, &dir.path().join("sweep.toml"), &SetOverrides::default())
+    };
+    let same = sweep("\"a.txt\", \"b.txt\"").err().unwrap().to_string();
+    assert!(same.contains("same configuration") && same.contains("a.txt") && same.contains("b.txt"), "{same}");
+    let s = sweep("\"a.txt\", \"c.txt\"").unwrap();
+    assert_eq!(s.inputs.len(), 2);
+    let Workload::Flows { path, .. } = s.config(&s.experiments[1]).unwrap().workload else { panic!("flows") };
+    assert_eq!(path, dir.path().join("c.txt"), "paths are relative to the sweep file");
+}
+
+#[test]
+fn set_overrides_base_and_refuses_axes() {
+    let text = format!("{RING}[axes]\n\"transport.cc\" = [\"hpcc\", \"dcqcn\"]\n");
+    let s = parse_set(&text, &["topology.kind=fat-tree", "base.cluster.gpus=16", "sweep.replicas=2", "seed=7", "name=\"x\""]).unwrap();
+    assert_eq!((s.experiments.len(), s.seed, s.name.as_str()), (4, 7, "x"));
+    assert_eq!(s.config(&s.experiments[0]).unwrap().cluster.gpus, Some(16));
+    insta::assert_snapshot!(
+        ["transport.cc=none", "topology.knid=clos", "cluster.gpus=many", "cluster.gpus", "sweep.method=zip", "workload.tp=8", "topology.kind=torus"]
+            .map(|set| parse_set(&text, &[set]).err().unwrap().to_string())
+            .join("\n")
+    );
+}
+
+#[test]
+fn resolved_toml_reads_back_to_the_same_experiments() {
+    for text in [
+        format!(
+            "{RING}[base.transport]\nhpcc.eta = 0.9\n[sweep]\nreplicas = 2\n[axes]\ntopology.link_gbps = {{ start = 100, stop = 400, step = 100 }}\n[[constraints]]\nwhere = \"topology.kind == \\\"rail-optimized\\\"\"\n"
+        ),
+        format!("{RING}[sweep]\nmethod = \"lhs\"\nsamples = 5\n[axes.transport.hpcc.eta]\nmin = 0.8\nmax = 0.9\n"),
+        format!("{RING}[sweep]\nmethod = \"list\"\n[[experiment]]\ntransport.cc = \"timely\"\n[[experiment]]\ntopology.link_gbps = 100\n"),
+    ] {
+        let a = parse(&text).unwrap();
+        let b = parse(&a.resolved_toml).unwrap();
+        assert_eq!(a.experiments, b.experiments);
+        assert_eq!(a.resolved_toml, b.resolved_toml);
+    }
+}
+
+#[test]
+fn one_key_files_resolve_as_documented() {
+    let s = parse(RING).unwrap();
+    assert_eq!(s.experiments.len(), 1);
+    insta::assert_snapshot!(s.resolved_toml);
+}
+
+#[test]
+fn notes_name_what_has_no_effect() {
+    let s = parse("name = \"t\"\n[base.cluster]\ngpu = \"h100\"\n[base.workload]\nkind = \"traffic\"\npattern = \"ring\"\nload = 0.5\n").unwrap();
+    insta::assert_snapshot!(s.notes.join("\n"));
+}
+
+#[test]
+fn template_is_a_valid_sweep() {
+    let template = spec::template();
+    let s = parse(&template).unwrap();
+    assert_eq!(s.experiments.len(), 4);
+    assert_eq!(s.notes, Vec::<String>::new());
+    insta::assert_snapshot!(template);
+}
+
+#[test]
+fn every_default_may_be_written_out() {
+    // Each line of the template that shows a default, uncommented, must read.
+    let shown = |l: &str| {
+        l.strip_prefix("# ").is_some_and(|l| l.split_once(" = ").is_some_and(|(k, _)| k.chars().all(|c| c.is_ascii_lowercase() || c == '_')))
+    };
+    let base = spec::template();
+    let base = base.split("\n[sweep]").next().unwrap();
+    let all: String = base.lines().map(|l| format!("{}\n", if shown(l) { &l[2..] } else { l })).collect();
+    assert!(all.lines().filter(|l| l.contains(" = ") && !l.starts_with('#')).count() > 70, "{all}");
+    let written = parse(&format!("{all}[axes]\nworkload.pattern = [\"ring\"]\n")).unwrap();
+    let left = parse(&format!("{base}[axes]\nworkload.pattern = [\"ring\"]\n")).unwrap();
+    assert_eq!(written.experiments[0].config_key, left.experiments[0].config_key);
+}
+
+#[test]
+fn reference_lists_every_key() {
+    let text = spec::reference_markdown();
+    for k in &spec::KEYS {
+        assert!(text.contains(&format!("`{}`", k.name)), "{}", k.name);
+    }
+    insta::assert_snapshot!(text);
+}
+
+/// The bar is 2 seconds on one core; the bound here is generous because test machines are busy.
+#[test]
+fn a_hundred_thousand_experiments_expand_quickly() {
+    let text = format!(
+        "{RING}[axes]\n\"transport.hpcc.eta\" = {{ start = 0.8, stop = 0.899, step = 0.001 }}\n\"workload.stride\" = {{ start = 1, stop = 100, step = 1 }}\n\
+         \"topology.link_gbps\" = {{ start = 100, stop = 1000, step = 100 }}\n[[constraints]]\nwhere = \"workload.stride * 2 < cluster.gpus * 4\"\n"
+    );
+    let start = Instant::now();
+    let sweep = parse(&text).unwrap();
+    let expanded = start.elapsed();
+    assert_eq!(sweep.experiments.len(), 100_000);
+    let typed = Instant::now();
+    let bytes: u64 = sweep.experiments.iter().map(|e| sweep.config(e).unwrap().topology.link_bps).sum();
+    assert!(bytes > 0);
+    println!("100,000 experiments: expanded, validated and hashed in {expanded:.2?}; all configurations built again in {:.2?}", typed.elapsed());
+    assert!(expanded.as_secs_f64() < 6.0, "{expanded:?}");
+}
+
+#[test]
+fn a_hundred_thousand_sampled_or_listed_experiments_expand_quickly() {
+    let random = format!(
+        "{RING}[sweep]\nmethod = \"random\"\nsamples = 100000\n[axes]\n\"transport.hpcc.eta\" = {{ min = 0.8, max = 0.98 }}\n\
+         \"topology.kind\" = [\"clos\", \"rail-optimized\"]\n\"topology.link_gbps\" = {{ min = 10, max = 800, scale = \"log\" }}\n\"workload.bytes\" = {{ min = 1000, max = 100000000 }}\n"
+    );
+    let mut list = format!("{RING}[sweep]\nmethod = \"list\"\n");
+    for i in 0..100_000 {
+        let _ = write!(list, "[[experiment]]\nworkload.bytes = {}\ntopology.kind = \"clos\"\n", i + 1);
+    }
+    for (name, text) in [("random", random), ("list", list)] {
+        let start = Instant::now();
+        assert_eq!(parse(&text).unwrap().experiments.len(), 100_000);
+        println!("100,000 experiments by {name}: {:.2?}", start.elapsed());
+        assert!(start.elapsed().as_secs_f64() < 6.0);
+    }
+}
+
+#[test]
+fn samples_of_a_grid_are_noted() {
+    let s = parse(&format!("{RING}[sweep]\nsamples = 5\n")).unwrap();
+    assert_eq!(s.notes, ["sweep.toml:6: `sweep.samples` has no effect with method = \"grid\"; random and lhs read it"]);
+}
+
+#[test]
+fn exploding_axes_are_refused_at_once() {
+    let start = Instant::now();
+    let axis = |k: &str| format!("\"{k}\" = {{ start = 1, stop = 1000, step = 1 }}\n");
+    let e = parse(&format!("{RING}[axes]\n{}{}{}", axis("workload.bytes"), axis("workload.stride"), axis("routing.seed"))).err().unwrap();
+    assert!(e.to_string().contains("1000 x 1000 x 1000"), "{e}");
+    let e = parse(&format!("{RING}[axes]\n\"workload.bytes\" = {{ start = 1, stop = 1000000000, step = 1 }}\n")).err().unwrap();
+    assert!(e.to_string().contains("use larger steps"), "{e}");
+    assert!(start.elapsed().as_secs_f64() < 1.0);
+}
