@@ -13,7 +13,7 @@ use hyperfold::columns::{SHARED_FLAGS, Tables, flag, qp, status};
 use hyperfold::engine::cpu::{self, advance};
 use hyperfold::engine::gpu::{GpuEngine, Kernel, Mode, pack};
 use hyperfold::engine::grow;
-use support::golden;
+use support::{golden, random};
 
 /// Experiments by name, each with the tables that the CPU engine works on.
 type Named = Vec<(String, Tables)>;
@@ -100,6 +100,14 @@ fn small_networks() {
     assert!(sum(|t| t.ports.iter().map(|p| p.marks).sum()) > 0, "no mark");
     let finished = sum(|t| t.flow_tx.iter().filter(|f| f.flags & qp::FINISHED != 0).count() as u64);
     assert!(finished > 20, "only {finished} flows finished");
+}
+
+#[test]
+fn random_networks() {
+    let mut experiments: Named = (0..20)
+        .map(|seed| (format!("random case {seed}"), support::engine::tables(&random::case(seed), BuildOptions::default()).tables))
+        .collect();
+    parity(&mut gpu::shared(), &mut experiments, 150);
 }
 
 #[test]

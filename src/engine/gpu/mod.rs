@@ -3,6 +3,7 @@
 //! Layer: engine. Knows nothing of sweeps, topologies or workloads.
 
 pub mod adapter;
+pub mod engine;
 pub mod faults;
 pub mod host;
 pub mod kernels;
