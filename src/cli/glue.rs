@@ -16,6 +16,7 @@ use crate::spec::{self, Config};
 use crate::sweep::{self, Experiment, SetOverrides, Sweep};
 
 use super::convert::{cell, finished};
+use super::effect::Effects;
 use super::exit::CliError;
 use super::simulator::{BenchInfo, BenchRow, EngineUsed, Planned, RunSettings, Simulator, SweepRequest, Update, UpdateSink};
 use super::{benchmarks, engine_choice};
@@ -189,20 +190,23 @@ impl Simulator for Connected {
         let interrupt = settings.interrupt.clone();
         let by_id: HashMap<u64, &Experiment> = sweep.experiments.iter().map(|e| (e.exp_id, e)).collect();
         let tasks = sweep.experiments.iter().map(|e| Task { exp_id: e.exp_id, config: config(sweep, e) });
+        let mut effects = Effects::default();
         let mut tell = |news: News| -> Result<(), Broken> {
             match news {
                 News::Started(ids) => ids.into_iter().try_for_each(|exp_id| sink(Update::Started { exp_id })),
                 News::Note(_) => Ok(()),
                 News::Ended(ended) => {
-                    let record = identity(sweep, by_id[&ended.exp_id]);
-                    sink(Update::Finished(Box::new(finished(record, ended, outputs))))
+                    let done = finished(identity(sweep, by_id[&ended.exp_id]), ended, outputs);
+                    effects.add(&done.record);
+                    sink(Update::Finished(Box::new(done)))
                 }
             }
             .map_err(Broken::Sink)
         };
         let ran = pool.install(|| batch::run(tasks, engine, &RunOptions::default(), move || interrupt.requested(), &mut tell));
         match ran {
-            Ok(()) => Ok(Vec::new()),
+            Ok(()) if settings.interrupt.requested() => Ok(Vec::new()),
+            Ok(()) => Ok(effects.warnings(&sweep.axes)),
             Err(Broken::Engine(e)) => Err(CliError::broken(e)),
             Err(Broken::Sink(e)) => Err(CliError::broken(e)),
         }
