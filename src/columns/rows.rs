@@ -103,6 +103,10 @@ pub mod qp {
 
 /// Bytes of a pause frame on the wire (9 + 20 + 14, `ns3-model` section 3).
 pub const FRAME_BYTES: u32 = 43;
+/// Doublings of the longest pause after a NACK without progress.
+pub const STALL_DOUBLINGS: u32 = 6;
+/// NACKs without progress that weigh as much as one timeout.
+pub const STALLS_A_RETRY: u32 = 16;
 /// Hops an INT header has room for.
 pub const INT_HOPS: u32 = 5;
 /// Bytes an INT queue field counts by, times `int_multi`; the transmitted-bytes field likewise.
@@ -292,7 +296,9 @@ rows! {
         /// The flow's number as users know it.
         flow_id: u32,
         exp: u32,
-        rtt_seen: u32, rtt_stride: u32, rtt_n: u32, pad0: u32,
+        rtt_seen: u32, rtt_stride: u32, rtt_n: u32,
+        /// Steps back for a NACK since the last progress.
+        stalls: u32,
     }
 
     /// A queue pair at its receiver. Written by its destination NIC only.

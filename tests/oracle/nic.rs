@@ -39,6 +39,8 @@ pub struct Sender {
     pub rtt_ns: u64,
     sent: u32,
     retries: u32,
+    /// NACKs without progress since the last progress.
+    stalls: u32,
     deadline: u64,
     /// An event for the deadline, or an earlier one, is in the heap.
     deadline_queued: bool,
@@ -63,6 +65,7 @@ impl Sender {
             rtt_ns: case.rtt[flow].rtt_ps / 1000,
             sent: 0,
             retries: 0,
+            stalls: 0,
             deadline: 0,
             deadline_queued: false,
             cc: CcState::new(case.transport.cc, rate_max),
@@ -297,12 +300,24 @@ impl Sim<'_> {
             sender.snd_nxt = sender.snd_nxt.max(sender.snd_una);
             if ack.kind == Kind::Nack {
                 sender.snd_nxt = sender.snd_una;
+                if !progress {
+                    let t = &self.case.transport;
+                    sender.stalls += 1;
+                    let longest = (sender.rtt_ns * 1000) << sender.stalls.min(6);
+                    let draw = hash32(ack.flow, sender.stalls, sender.snd_una as u32, t.seed) as u64;
+                    sender.next_avail = sender.next_avail.max(self.now) + draw % longest;
+                    if sender.stalls > 16 * (t.rto_retries + 1) {
+                        self.failure = Some(Failure::GaveUp { flow: ack.flow });
+                        return;
+                    }
+                }
             }
             if sender.snd_una >= sender.size {
                 sender.finish_ps = Some(self.now);
             }
             if progress {
                 sender.retries = 0;
+                sender.stalls = 0;
                 self.set_deadline(ack.flow);
             }
             self.congestion_control(ack);

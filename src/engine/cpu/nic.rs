@@ -134,14 +134,13 @@ fn timeout(t: &mut Tables, n: u32, at: &Key) {
         }
     }
     if due != NONE {
-        let rto = t.exps[0].rto;
         let most = t.exps[0].rto_retries;
         let tx = &mut t.flow_tx[due as usize];
         tx.retries += 1;
         tx.snd_nxt = tx.snd_una;
-        tx.rto_at = at.t + rto;
+        // Nothing is outstanding now; the next packet sets a deadline anew.
+        tx.rto_at = NEVER;
         if tx.retries > most {
-            tx.rto_at = NEVER;
             t.shared[SHARED_FLAGS as usize] |= flag::GAVE_UP;
         }
     }
@@ -171,6 +170,10 @@ pub fn kick(t: &mut Tables, n: u32, at: &Key) {
     if count == 0 {
         return;
     }
+    // A variable window follows DCQCN's rate, which its timers move unseen.
+    let e = &t.exps[0];
+    let both = mode::WINDOW | mode::VAR_WINDOW;
+    let timers = e.cc == cc::DCQCN && e.modes & both == both;
     let mut idx = row.rr % count;
     let mut found = NONE;
     let mut gone = NONE;
@@ -180,7 +183,11 @@ pub fn kick(t: &mut Tables, n: u32, at: &Key) {
         if idx >= count {
             idx = 0;
         }
-        let tx = &t.flow_tx[t.order[(first + idx) as usize] as usize];
+        let f = t.order[(first + idx) as usize];
+        if timers {
+            dcqcn::advance(t, f, at);
+        }
+        let tx = &t.flow_tx[f as usize];
         let sendable = !paused && tx.snd_nxt < tx.size && (tx.win == 0 || tx.snd_nxt - tx.snd_una < tx.win);
         if sendable && tx.next_avail <= at.t {
             found = idx;

@@ -2,8 +2,10 @@
 
 use super::cc::{dcqcn, dctcp, hpcc, timely};
 use super::key::Key;
-use super::math::mul_div;
-use crate::columns::{NEVER, NONE, RttSample, SHARED_FLOWS_LEFT, Tables, cc, kind, meta, mode, qp};
+use super::math::{hash32, mul_div};
+use crate::columns::{
+    NEVER, NONE, RttSample, SHARED_FLAGS, SHARED_FLOWS_LEFT, STALL_DOUBLINGS, STALLS_A_RETRY, Tables, cc, flag, kind, meta, mode, qp,
+};
 
 /// 1.0 in q32 and q48.
 const ONE_Q32: u64 = 1 << 32;
@@ -82,10 +84,16 @@ fn advance_una(t: &mut Tables, f: u32, pk: &crate::columns::Packet, now: u64) {
     if progress {
         tx.snd_una = pk.seq;
         tx.retries = 0;
+        tx.stalls = 0;
     }
-    if tx.snd_nxt < tx.snd_una || (pk.meta >> meta::KIND_SHIFT) & meta::KIND_MASK == kind::NACK {
+    let nack = (pk.meta >> meta::KIND_SHIFT) & meta::KIND_MASK == kind::NACK;
+    if tx.snd_nxt < tx.snd_una || nack {
         tx.snd_nxt = tx.snd_una;
     }
+    if nack && !progress {
+        stall(t, f, now);
+    }
+    let tx = &mut t.flow_tx[f as usize];
     if tx.snd_una >= tx.snd_nxt {
         tx.rto_at = NEVER;
     } else if progress {
@@ -96,6 +104,22 @@ fn advance_una(t: &mut Tables, f: u32, pk: &crate::columns::Packet, now: u64) {
         tx.flags |= qp::FINISHED;
         tx.rto_at = NEVER;
         t.shared[SHARED_FLOWS_LEFT as usize] -= 1;
+    }
+}
+
+/// A NACK that brought no progress: a pause of random length, so that flows whose losses keep step with each other's fall out of step; and in the
+/// end the flow gives up.
+fn stall(t: &mut Tables, f: u32, now: u64) {
+    let e = &t.exps[0];
+    let (seed, most) = (e.seed, STALLS_A_RETRY * (e.rto_retries + 1));
+    let tx = &mut t.flow_tx[f as usize];
+    tx.stalls += 1;
+    let doublings = if tx.stalls < STALL_DOUBLINGS { tx.stalls } else { STALL_DOUBLINGS };
+    let longest = (tx.base_rtt_ns as u64 * 1000) << doublings;
+    let draw = hash32(tx.flow_id, tx.stalls, tx.snd_una as u32, seed) as u64;
+    tx.next_avail = tx.next_avail.max(now) + draw % longest;
+    if tx.stalls > most {
+        t.shared[SHARED_FLAGS as usize] |= flag::GAVE_UP;
     }
 }
 

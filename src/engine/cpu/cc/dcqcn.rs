@@ -18,29 +18,26 @@ pub fn advance(t: &mut Tables, f: u32, at: &Key) {
     }
     loop {
         let tx = &t.flow_tx[f as usize];
+        let e = &t.exps[0];
         // The longer period first at one instant: it was scheduled earlier.
         let mut due = tx.t_inc;
+        let mut period = e.p_inc;
         let mut which = 0;
-        if tx.t_dec < due {
+        if tx.t_dec < due || (tx.t_dec == due && e.p_dec > period) {
             due = tx.t_dec;
+            period = e.p_dec;
             which = 1;
         }
-        if tx.t_alpha < due {
+        if tx.t_alpha < due || (tx.t_alpha == due && e.p_alpha > period) {
             due = tx.t_alpha;
+            period = e.p_alpha;
             which = 2;
         }
         if due > at.t {
             return;
         }
         if due == at.t {
-            let e = &t.exps[0];
-            let p = sat(if which == 0 {
-                e.p_inc
-            } else if which == 1 {
-                e.p_dec
-            } else {
-                e.p_alpha
-            });
+            let p = sat(period);
             if !before(&Key { t: due, d: [p, p, 0, 0, 0, 0], kind: CC_TIMER, entity: f }, at) {
                 return;
             }
