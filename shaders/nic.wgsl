@@ -6,13 +6,14 @@
 // Processes NIC `n` up to `end`.
 fn nic(n: u32, end: u64) {
     let row = nic_base + n;
-    window_due[DUE_SEND] = NONE;
+    window_due = NONE;
     loop {
         let next = next_event(n);
-        let over = next.t >= end;
+        if next.t >= end {
+            break;
+        }
         var go = true;
-        window_due[DUE_EVENT] = NONE;
-        switch select(next.kind, EVENT_NONE, over) {
+        switch next.kind {
             case EVENT_COMPLETION: {
                 nics[row].busy_until = NEVER;
             }
@@ -25,21 +26,11 @@ fn nic(n: u32, end: u64) {
             case EVENT_RTO: {
                 go = timeout(n, next);
             }
-            case EVENT_START: {
+            default: {
                 start_flow(n, next);
             }
-            default: {
-            }
         }
-        for (var due = 0u; due < 2u; due++) {
-            if window_due[due] != NONE {
-                set_window(n, window_due[due]);
-            }
-        }
-        window_due[DUE_SEND] = NONE;
-        if over {
-            break;
-        }
+        set_window(n);
         if go {
             kick(n, next);
         }
@@ -179,9 +170,9 @@ fn timeout(n: u32, at: Key) -> bool {
         let retries = flow_tx[tx].retries + 1u;
         flow_tx[tx].retries = retries;
         flow_tx[tx].snd_nxt = flow_tx[tx].snd_una;
-        flow_tx[tx].rto_at = at.t + exps[exp_row].rto;
+        // Nothing is outstanding now; the next packet sets a deadline anew.
+        flow_tx[tx].rto_at = NEVER;
         if retries > exps[exp_row].rto_retries {
-            flow_tx[tx].rto_at = NEVER;
             set_flag(FLAG_GAVE_UP);
         }
     }
@@ -220,7 +211,16 @@ fn kick(n: u32, at: Key) {
     }
 }
 
-// The queue pair whose turn it is; if there is none, the timer is set.
+// Whether the queue pair in row `tx` has something to send and its window lets it.
+fn may_send(tx: u32, paused: bool) -> bool {
+    if paused || flow_tx[tx].snd_nxt >= flow_tx[tx].size {
+        return false;
+    }
+    let win = flow_tx[tx].win;
+    return win == 0lu || flow_tx[tx].snd_nxt - flow_tx[tx].snd_una < win;
+}
+
+// The queue pair whose turn it is, its timers run; if there is none, the timer is set.
 fn next_queue_pair(n: u32, paused: bool, at: Key) -> u32 {
     let row = nic_base + n;
     let first = flow_base + nics[row].flow_first;
@@ -228,6 +228,10 @@ fn next_queue_pair(n: u32, paused: bool, at: Key) -> u32 {
     if count == 0u {
         return NONE;
     }
+    // A variable window follows DCQCN's rate, which its timers move unseen: all who are asked run their timers. Otherwise only the
+    // one who sends does.
+    let dcqcn = exps[exp_row].cc == CC_DCQCN;
+    let ask_all = dcqcn && has_mode(MODE_WINDOW) && has_mode(MODE_VAR_WINDOW);
     var idx = nics[row].rr % count;
     var found = NONE;
     var gone = NONE;
@@ -237,13 +241,17 @@ fn next_queue_pair(n: u32, paused: bool, at: Key) -> u32 {
         if idx >= count {
             idx = 0u;
         }
-        let tx = flow_base + order[first + idx];
-        var sendable = false;
-        if !paused && flow_tx[tx].snd_nxt < flow_tx[tx].size {
-            let win = flow_tx[tx].win;
-            sendable = win == 0lu || flow_tx[tx].snd_nxt - flow_tx[tx].snd_una < win;
-        }
+        let f = order[first + idx];
+        let tx = flow_base + f;
         let next_avail = flow_tx[tx].next_avail;
+        var sendable = !ask_all && may_send(tx, paused);
+        if ask_all || (dcqcn && sendable && next_avail <= at.t) {
+            dcqcn_advance(f, at);
+            set_window(n);
+        }
+        if ask_all {
+            sendable = may_send(tx, paused);
+        }
         if sendable && next_avail <= at.t {
             found = idx;
             break;
@@ -302,9 +310,6 @@ fn send_ack(n: u32) -> Sending {
 
 // Makes the next packet of queue pair `f`.
 fn send_data(n: u32, f: u32, at: Key) -> Sending {
-    if exps[exp_row].cc == CC_DCQCN {
-        dcqcn_advance(f, at, DUE_SEND);
-    }
     let row = nic_base + n;
     let p = nics[row].free_head;
     if p == NONE {

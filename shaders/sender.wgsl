@@ -18,24 +18,26 @@ fn create(n: u32, f: u32, now: u64) {
     flow_tx[tx].t_dec = NEVER;
     flow_tx[tx].t_inc = NEVER;
     flow_tx[tx].rto_at = NEVER;
-    set_rate(f, line, DUE_EVENT);
+    set_rate(f, line);
 }
 
-// Queue pairs whose rate has changed and whose window is still to follow: by an arrival or a start, and by a send. `nic` settles
-// them before anything looks at a window. The twin does it at once; here it is in the kernel once.
-var<private> window_due: array<u32, 2>;
-const DUE_EVENT: u32 = 0u;
-const DUE_SEND: u32 = 1u;
+// The queue pair whose rate has changed and whose window is still to follow, before anything looks at it. The twin does it at
+// once; here it is where rates may have changed, so that its code is in the kernel twice and not ten times.
+var<private> window_due: u32;
 
 // Sets the rate. The window follows.
-fn set_rate(f: u32, rate: u64, due: u32) {
+fn set_rate(f: u32, rate: u64) {
     flow_tx[flow_base + f].rate = rate;
-    window_due[due] = f;
+    window_due = f;
 }
 
-// Sets the window that follows from the rate of `f`, a queue pair of NIC `n`.
-fn set_window(n: u32, f: u32) {
-    let tx = flow_base + f;
+// Sets the window that is due, of a queue pair of NIC `n`.
+fn set_window(n: u32) {
+    if window_due == NONE {
+        return;
+    }
+    let tx = flow_base + window_due;
+    window_due = NONE;
     if !has_mode(MODE_WINDOW) {
         flow_tx[tx].win = 0lu;
     } else if !has_mode(MODE_VAR_WINDOW) {
@@ -102,10 +104,14 @@ fn advance_una(f: u32, seq: u64, nack: bool, now: u64) {
     if progress {
         flow_tx[tx].snd_una = seq;
         flow_tx[tx].retries = 0u;
+        flow_tx[tx].stalls = 0u;
     }
     let una = flow_tx[tx].snd_una;
     if flow_tx[tx].snd_nxt < una || nack {
         flow_tx[tx].snd_nxt = una;
+    }
+    if nack && !progress {
+        stall(f, now);
     }
     if una >= flow_tx[tx].snd_nxt {
         flow_tx[tx].rto_at = NEVER;
@@ -117,6 +123,20 @@ fn advance_una(f: u32, seq: u64, nack: bool, now: u64) {
         flow_tx[tx].flags |= QP_FINISHED;
         flow_tx[tx].rto_at = NEVER;
         atomicSub(&shared_words[shared_base + SHARED_FLOWS_LEFT], 1u);
+    }
+}
+
+// A NACK that brought no progress: a pause of random length, so that flows whose losses keep step with each other's fall out of
+// step; and in the end the flow gives up.
+fn stall(f: u32, now: u64) {
+    let tx = flow_base + f;
+    let stalls = flow_tx[tx].stalls + 1u;
+    flow_tx[tx].stalls = stalls;
+    let longest = (u64(flow_tx[tx].base_rtt_ns) * 1000lu) << min(stalls, STALL_DOUBLINGS);
+    let draw = hash32(flow_tx[tx].flow_id, stalls, u32(flow_tx[tx].snd_una & LOW_32), exps[exp_row].seed);
+    flow_tx[tx].next_avail = max(flow_tx[tx].next_avail, now) + u64(draw) % longest;
+    if stalls > STALLS_A_RETRY * (exps[exp_row].rto_retries + 1u) {
+        set_flag(FLAG_GAVE_UP);
     }
 }
 

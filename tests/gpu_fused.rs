@@ -10,7 +10,7 @@ mod small;
 
 use hyperfold::batch::build::BuildOptions;
 use hyperfold::columns::{Tables, status};
-use hyperfold::engine::gpu::{ExperimentError, Mode};
+use hyperfold::engine::gpu::{ExperimentError, GpuEngine, Mode, RunError};
 use hyperfold::engine::{Engine, is_final};
 use support::{golden, random};
 
@@ -70,6 +70,43 @@ fn one_that_needs_too_much_fails_alone() {
     );
     assert_eq!(got[0].exps[0].status, status::NEEDS_PACKETS);
     small::compare(&names[1..], &got[1..], &want[1..]);
+}
+
+#[test]
+fn one_that_is_too_large_for_the_device_fails_alone() {
+    let (names, before): (Vec<_>, Vec<_>) = small::tables().into_iter().take(2).unzip();
+    let want = small::on_cpu(&before);
+    // Room for what the second one ends with; the first grows beyond.
+    let room = want[1].bytes();
+    assert!(want[0].bytes() > room);
+    let mut got = before;
+    let mut engine = gpu::shared();
+    engine.limit_room(u64::MAX, room);
+    let report = engine.run(&mut got, Mode::Fused, PACKET_LIMIT, &mut |_| true);
+    engine.limit_room(u64::MAX, u64::MAX);
+    let report = report.unwrap_or_else(|e| panic!("{e}"));
+    assert!(matches!(report.failures[..], [(0, ExperimentError::TooLarge { limit, .. })] if limit == room), "{report:?}");
+    small::compare(&names[1..], &got[1..], &want[1..]);
+}
+
+#[test]
+fn a_lost_device_is_an_error_and_no_panic() {
+    let (device, queue, limits) = gpu::open();
+    let mut engine = GpuEngine::new(device.clone(), queue, &limits).unwrap_or_else(|e| panic!("{e}"));
+    device.destroy();
+    let (_, mut tables): (Vec<_>, Vec<_>) = small::tables().into_iter().take(1).unzip();
+    let before = tables.clone();
+    let error = engine.run(&mut tables, Mode::Fused, PACKET_LIMIT, &mut |_| true).unwrap_err();
+    assert!(matches!(error, RunError::Lost(_) | RunError::Reported(_)), "{error:?}");
+    assert_eq!(tables, before);
+}
+
+#[test]
+fn a_device_with_few_bindings_is_refused() {
+    let (device, queue, limits) = gpu::open();
+    let few = wgpu::Limits { max_storage_buffers_per_shader_stage: 8, ..limits };
+    let error = GpuEngine::new(device, queue, &few).unwrap_err();
+    assert_eq!(error, RunError::TooFewBindings { found: 8, needed: 17 });
 }
 
 #[test]

@@ -1,8 +1,8 @@
 // DCQCN as NICs of the reference run it (twin: `src/engine/cpu/cc/dcqcn.rs`). Its periodic timers are evaluated lazily: only sends
 // and acknowledgements can see them.
 
-// Runs all timers of queue pair `f` that expire before the event `at`; `due_to` says whether for an event or a send.
-fn dcqcn_advance(f: u32, at: Key, due_to: u32) {
+// Runs all timers of queue pair `f` that expire before the event `at`.
+fn dcqcn_advance(f: u32, at: Key) {
     let tx = flow_base + f;
     if (flow_tx[tx].flags & QP_STARTED) == 0u {
         return;
@@ -10,34 +10,35 @@ fn dcqcn_advance(f: u32, at: Key, due_to: u32) {
     loop {
         // The longer period first at one instant: it was scheduled earlier.
         var due = flow_tx[tx].t_inc;
+        var period = exps[exp_row].p_inc;
         var which = 0u;
-        if flow_tx[tx].t_dec < due {
-            due = flow_tx[tx].t_dec;
+        let t_dec = flow_tx[tx].t_dec;
+        let p_dec = exps[exp_row].p_dec;
+        if t_dec < due || (t_dec == due && p_dec > period) {
+            due = t_dec;
+            period = p_dec;
             which = 1u;
         }
-        if flow_tx[tx].t_alpha < due {
-            due = flow_tx[tx].t_alpha;
+        let t_alpha = flow_tx[tx].t_alpha;
+        let p_alpha = exps[exp_row].p_alpha;
+        if t_alpha < due || (t_alpha == due && p_alpha > period) {
+            due = t_alpha;
+            period = p_alpha;
             which = 2u;
         }
         if due > at.t {
             return;
         }
         if due == at.t {
-            var period = exps[exp_row].p_inc;
-            if which == 1u {
-                period = exps[exp_row].p_dec;
-            } else if which == 2u {
-                period = exps[exp_row].p_alpha;
-            }
             let p = sat(period);
             if !before(Key(due, Lineage(p, p, 0u, 0u, 0u, 0u), EVENT_CC_TIMER, f), at) {
                 return;
             }
         }
         if which == 0u {
-            dcqcn_increase(f, due_to);
+            dcqcn_increase(f);
         } else if which == 1u {
-            dcqcn_decrease(f, due_to);
+            dcqcn_decrease(f);
         } else {
             dcqcn_decay_alpha(f);
         }
@@ -49,7 +50,7 @@ fn dcqcn_on_ack(f: u32, cnp: bool, at: Key) {
     if !cnp {
         return;
     }
-    dcqcn_advance(f, at, DUE_EVENT);
+    dcqcn_advance(f, at);
     let tx = flow_base + f;
     let before_flags = flow_tx[tx].flags;
     flow_tx[tx].flags = before_flags | QP_A_SEEN | QP_D_SEEN;
@@ -76,7 +77,7 @@ fn dcqcn_decay_alpha(f: u32) {
     flow_tx[tx].t_alpha += exps[exp_row].p_alpha;
 }
 
-fn dcqcn_decrease(f: u32, due_to: u32) {
+fn dcqcn_decrease(f: u32) {
     let tx = flow_base + f;
     let now = flow_tx[tx].t_dec;
     flow_tx[tx].t_dec = now + exps[exp_row].p_dec;
@@ -90,10 +91,10 @@ fn dcqcn_decrease(f: u32, due_to: u32) {
     flow_tx[tx].flags &= ~QP_D_SEEN;
     flow_tx[tx].t_inc = now + exps[exp_row].p_inc;
     let rate = max(mul_shr(flow_tx[tx].rate, TWO_Q32 - flow_tx[tx].alpha, 33u), exps[exp_row].min_rate);
-    set_rate(f, rate, due_to);
+    set_rate(f, rate);
 }
 
-fn dcqcn_increase(f: u32, due_to: u32) {
+fn dcqcn_increase(f: u32) {
     let tx = flow_base + f;
     let line = nics[nic_base + flow_tx[tx].nic].rate;
     let stage = flow_tx[tx].stage;
@@ -105,5 +106,5 @@ fn dcqcn_increase(f: u32, due_to: u32) {
     flow_tx[tx].stage = add_sat_u32(stage, 1u);
     flow_tx[tx].t_inc += exps[exp_row].p_inc;
     let rate = flow_tx[tx].rate / 2lu + flow_tx[tx].target_ / 2lu;
-    set_rate(f, rate, due_to);
+    set_rate(f, rate);
 }

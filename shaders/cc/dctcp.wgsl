@@ -37,6 +37,6 @@ fn dctcp_on_ack(n: u32, f: u32, seq: u64, cnp: bool) {
         rate = min(rate + exps[exp_row].rai, line);
     }
     if rate != flow_tx[tx].rate {
-        set_rate(f, rate, DUE_EVENT);
+        set_rate(f, rate);
     }
 }

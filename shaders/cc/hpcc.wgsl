@@ -99,5 +99,5 @@ fn hpcc_change_rate(n: u32, f: u32, rate: u64, at: Key) {
         nics[row].timer = timer;
         nics[row].timer_d = lineage(timer - at.t, at.d);
     }
-    set_rate(f, rate, DUE_EVENT);
+    set_rate(f, rate);
 }

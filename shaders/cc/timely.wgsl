@@ -47,6 +47,6 @@ fn timely_on_ack(n: u32, f: u32, seq: u64, rtt: u64) {
     }
     flow_tx[tx].last_rtt = rtt;
     if rate != flow_tx[tx].rate {
-        set_rate(f, rate, DUE_EVENT);
+        set_rate(f, rate);
     }
 }

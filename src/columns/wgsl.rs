@@ -82,6 +82,8 @@ pub fn constants() -> String {
     constant(&mut out, "NONE", super::NONE);
     constant(&mut out, "NEVER", super::NEVER);
     constant(&mut out, "FRAME_BYTES", super::FRAME_BYTES);
+    constant(&mut out, "STALL_DOUBLINGS", super::STALL_DOUBLINGS);
+    constant(&mut out, "STALLS_A_RETRY", super::STALLS_A_RETRY);
     constant(&mut out, "INT_HOPS", super::INT_HOPS);
     constant(&mut out, "INT_Q_UNIT", super::INT_Q_UNIT);
     constant(&mut out, "INT_TX_UNIT", super::INT_TX_UNIT);

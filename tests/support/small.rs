@@ -168,6 +168,18 @@ pub fn all() -> Vec<(&'static str, Case)> {
                 t.dcqcn_fast_recovery = 0;
             }),
         ),
+        (
+            "dcqcn_windows",
+            with(Cc::Dcqcn, |t| {
+                t.window = true;
+                t.var_window = true;
+                t.dcqcn_decrease_ps = 2 * US;
+                t.dcqcn_increase_ps = 2 * US;
+                t.pfc = false;
+                t.buffer_bytes = 150_000;
+                t.nack_interval_ps = US;
+            }),
+        ),
     ]
 }
 

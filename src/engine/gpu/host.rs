@@ -63,10 +63,12 @@ pub struct Report {
 
 /// Wall time a dispatch should take: long enough to forget the host, short enough to stop soon.
 const DISPATCH_TARGET: Duration = Duration::from_millis(50);
-/// Steps of the first dispatch; it may also compile a kernel, so its time says little.
-const FIRST_STEPS: u32 = 64;
+/// Row-steps (link ends times steps) of the first dispatch of an engine, which compiles a kernel too.
+const FIRST_WORK: u64 = 1 << 14;
 /// Most steps of a fused dispatch, and of a per-system one, which the host encodes step by step.
 const MOST_STEPS: [u32; 2] = [1 << 20, 1 << 10];
+/// Most row-steps of a dispatch: far more than any device does in the time of one.
+const MOST_WORK: u64 = 1 << 40;
 /// Invocations of a workgroup.
 pub const WORKGROUP: u32 = 128;
 
@@ -80,7 +82,8 @@ pub struct GpuEngine {
     /// What the device allows, and what the caller does.
     device_room: Room,
     room: Room,
-    steps: [u32; 2],
+    /// Row-steps that a dispatch of each mode may take, by the time the last ones took.
+    work: [u64; 2],
 }
 
 impl GpuEngine {
@@ -114,7 +117,7 @@ impl GpuEngine {
             total_bytes: u64::MAX,
             experiments: limits.max_compute_workgroups_per_dimension as usize,
         };
-        Ok(GpuEngine { device, queue, faults, kernels, device_room: room, room, steps: [FIRST_STEPS; 2] })
+        Ok(GpuEngine { device, queue, faults, kernels, device_room: room, room, work: [FIRST_WORK; 2] })
     }
 
     /// What one batch can hold. A run splits what does not fit.
@@ -211,9 +214,8 @@ impl GpuEngine {
                 // Came to its end before this run.
                 _ => return false,
             };
-            let limit = self.room.table_bytes;
             let outcome = outcome.and_then(|()| match pack::too_large(t, &self.room) {
-                Some((table, bytes)) => Err(ExperimentError::TooLarge { table, bytes, limit }),
+                Some((table, bytes, limit)) => Err(ExperimentError::TooLarge { table, bytes, limit }),
                 None => Ok(()),
             });
             outcome.map_err(|e| report.failures.push((batch.first + p, e))).is_ok()
@@ -240,8 +242,9 @@ impl GpuEngine {
         go_on: &mut dyn FnMut(&Progress) -> bool,
     ) -> Result<Pause, RunError> {
         let mut running: Vec<u32> = (0..resident.exps().len() as u32).collect();
+        let mut before = resident.exps().to_vec();
         loop {
-            let steps = self.steps[batch.mode as usize];
+            let steps = self.steps_for(batch.mode, running.iter().map(|&r| u64::from(before[r as usize].end_len)).sum());
             resident.set_control(&self.queue, steps, &running);
             let mut encoder = self.device.create_command_encoder(&wgpu::CommandEncoderDescriptor { label: Some("steps") });
             match batch.mode {
@@ -267,7 +270,8 @@ impl GpuEngine {
             let wall = clock.elapsed();
             report.dispatches += 1;
             report.device_wall += wall;
-            self.adapt(batch.mode, wall);
+            let taken = before.iter().zip(&exps).map(|(b, e)| (e.steps - b.steps) * u64::from(e.end_len)).sum();
+            self.adapt(batch.mode, wall, taken);
 
             running.retain(|&r| exps[r as usize].status == status::RUNNING);
             let waiting = exps.iter().filter(|e| e.status == status::NEEDS_PACKETS).count();
@@ -281,6 +285,7 @@ impl GpuEngine {
             if !go_on(&progress) {
                 return Ok(Pause::Stopped);
             }
+            before = exps;
             // Growing moves all tables twice, so a few that wait are left to wait.
             if running.is_empty() || (waiting > 0 && 4 * waiting >= running.len()) {
                 return Ok(Pause::ReadBack);
@@ -288,12 +293,17 @@ impl GpuEngine {
         }
     }
 
-    /// Chooses the length of the next dispatch by the time the last one took.
-    fn adapt(&mut self, mode: Mode, wall: Duration) {
-        let steps = &mut self.steps[mode as usize];
-        let now = u64::from(*steps);
-        let fair = now * DISPATCH_TARGET.as_micros() as u64 / (wall.as_micros() as u64).max(1);
-        *steps = fair.clamp((now / 4).max(1), 4 * now).min(u64::from(MOST_STEPS[mode as usize])) as u32;
+    /// Steps of the next dispatch, over experiments that have `rows` link ends together.
+    fn steps_for(&self, mode: Mode, rows: u64) -> u32 {
+        (self.work[mode as usize] / rows.max(1)).clamp(1, u64::from(MOST_STEPS[mode as usize])) as u32
+    }
+
+    /// Chooses how much the next dispatch may do by the time that the last one took for `taken` row-steps.
+    fn adapt(&mut self, mode: Mode, wall: Duration, taken: u64) {
+        let work = &mut self.work[mode as usize];
+        let fair = u128::from(taken) * DISPATCH_TARGET.as_micros() / wall.as_micros().max(1);
+        // A dispatch that did little because its experiments ended says little.
+        *work = fair.clamp(u128::from(*work / 4), u128::from(*work * 4)).clamp(1, MOST_WORK.into()) as u64;
     }
 
     /// Appends one system over all rows of the running experiments.

@@ -128,13 +128,13 @@ pub struct Room {
     pub experiments: usize,
 }
 
-/// Table and bytes of the first table of `one` that has no place in `room` even alone.
-pub fn too_large(one: &Tables, room: &Room) -> Option<(&'static str, u64)> {
+/// The first table of `one` that has no place in `room` even alone, its bytes and the most they may be.
+pub fn too_large(one: &Tables, room: &Room) -> Option<(&'static str, u64, u64)> {
     let bytes = table_bytes(one);
     (0..N_TABLES)
         .find(|&i| bytes[i] > room.table_bytes)
-        .map(|i| (NAMES[i], bytes[i]))
-        .or_else(|| (one.bytes() > room.total_bytes).then(|| ("all tables", one.bytes())))
+        .map(|i| (NAMES[i], bytes[i], room.table_bytes))
+        .or_else(|| (one.bytes() > room.total_bytes).then(|| ("tables together", one.bytes(), room.total_bytes)))
 }
 
 /// Whether `experiments` have room side by side.
