@@ -1,6 +1,7 @@
 //! Running a [`Case`] on the CPU engine and reading its outcome.
 
 use hyperfold::batch::build::{BuildOptions, Built, PacketCase, build};
+use hyperfold::batch::conserve;
 use hyperfold::columns::{NEVER, Tables, status};
 use hyperfold::engine::{cpu, grow};
 
@@ -50,4 +51,20 @@ pub fn packet_hops(t: &Tables) -> u64 {
 /// Pause frames received, by NICs and ports.
 pub fn pauses(t: &Tables) -> u64 {
     t.nics.iter().map(|n| n.pauses as u64).sum::<u64>() + t.ports.iter().map(|p| p.pauses as u64).sum::<u64>()
+}
+
+/// Runs a case to its end: every flow complete, every law of conservation kept, or a panic that names `name`.
+pub fn finish(name: &str, case: &Case, options: BuildOptions) -> Built {
+    let mut built = tables(case, options);
+    finish_built(name, &mut built);
+    built
+}
+
+/// [`finish`] for tables at hand.
+pub fn finish_built(name: &str, built: &mut Built) {
+    let status = run_cpu(&mut built.tables);
+    assert_eq!(status, status::DONE, "{name}: status {status}");
+    conserve::check(&built.tables).unwrap_or_else(|e| panic!("{name}: {e}"));
+    let unfinished = fct_ps(built).iter().filter(|f| f.is_none()).count();
+    assert_eq!(unfinished, 0, "{name}: flows without a completion");
 }

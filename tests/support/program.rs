@@ -1,0 +1,84 @@
+//! Running the program in a folder of its own.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// What a run of the program came to.
+#[derive(Debug)]
+pub struct Ran {
+    /// The exit code. A program that was killed by a signal fails the test.
+    pub code: i32,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+/// The program, to be started in `dir`.
+pub fn command(dir: &Path, args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_hyperfold"));
+    command.current_dir(dir).args(args);
+    command
+}
+
+/// Runs the program in `dir` to its end. A panic of it fails the test.
+pub fn hyperfold(dir: &Path, args: &[&str]) -> Ran {
+    seen(args, command(dir, args).output().expect("the program starts"))
+}
+
+/// What came of it. PRECONDITION: the program has ended.
+pub fn seen(args: &[&str], output: Output) -> Ran {
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("the program writes UTF-8");
+    let ran = Ran {
+        code: output.status.code().unwrap_or_else(|| panic!("{args:?} was killed: {}", output.status)),
+        stdout: text(output.stdout),
+        stderr: text(output.stderr),
+    };
+    assert!(!ran.stderr.contains("panicked"), "{args:?}: {}", ran.stderr);
+    ran
+}
+
+/// A folder for one test, with files in it.
+pub struct Folder(tempfile::TempDir);
+
+impl Folder {
+    pub fn new(files: &[(&str, &str)]) -> Folder {
+        let folder = Folder(tempfile::tempdir().expect("a temporary folder can be made"));
+        for (name, text) in files {
+            folder.write(name, text);
+        }
+        folder
+    }
+
+    pub fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    pub fn write(&self, name: &str, text: &str) {
+        fs::write(self.file(name), text).expect("a file can be written there");
+    }
+
+    pub fn bytes(&self, name: &str) -> Vec<u8> {
+        fs::read(self.file(name)).unwrap_or_else(|e| panic!("{name}: {e}"))
+    }
+
+    pub fn text(&self, name: &str) -> String {
+        String::from_utf8(self.bytes(name)).unwrap_or_else(|e| panic!("{name}: {e}"))
+    }
+
+    /// Runs the program here.
+    pub fn run(&self, args: &[&str]) -> Ran {
+        hyperfold(self.path(), args)
+    }
+
+    /// The values of one column of a CSV file, row by row.
+    pub fn column(&self, name: &str, column: &str) -> Vec<String> {
+        let mut reader = csv::Reader::from_path(self.file(name)).unwrap_or_else(|e| panic!("{name}: {e}"));
+        let headers = reader.headers().unwrap_or_else(|e| panic!("{name}: {e}")).clone();
+        let at = headers.iter().position(|h| h == column).unwrap_or_else(|| panic!("{name} has no column {column}: {headers:?}"));
+        reader.records().map(|r| r.unwrap_or_else(|e| panic!("{name}: {e}"))[at].to_string()).collect()
+    }
+}
