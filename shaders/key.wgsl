@@ -24,14 +24,20 @@ fn older(a: Lineage, b: Lineage) -> i32 {
     return older_by_pattern(a, b);
 }
 
+// First word of the distances, and the root's place.
+const RUNS: u32 = 2u + CHANGES;
+const ROOT: u32 = LINEAGE_WORDS - 1u;
+
 // The rest of `older`: walks back over both patterns to the first difference.
-fn older_by_pattern(a: Lineage, b: Lineage) -> i32 {
+fn older_by_pattern(a_lineage: Lineage, b_lineage: Lineage) -> i32 {
+    var a = a_lineage;
+    var b = b_lineage;
     var even = a[0];
     var odd = a[1];
     var index = 1u;
-    for (var k = 0u; k < 2u; k++) {
-        let ra = (a[4] >> (16u * k)) & 0xffffu;
-        let rb = (b[4] >> (16u * k)) & 0xffffu;
+    for (var k = 0u; k < CHANGES; k++) {
+        let ra = (a[RUNS + k / 2u] >> (16u * (k % 2u))) & 0xffffu;
+        let rb = (b[RUNS + k / 2u] >> (16u * (k % 2u))) & 0xffffu;
         if ra == 0u && rb == 0u {
             break;
         }
@@ -40,8 +46,8 @@ fn older_by_pattern(a: Lineage, b: Lineage) -> i32 {
         let a_first = rb == 0u || (ra != 0u && ra < rb);
         index += select(rb, ra, both || a_first);
         let expected = select(odd, even, index % 2u == 0u);
-        let va = select(expected, select(a[2], a[3], k == 1u), both || a_first);
-        let vb = select(expected, select(b[2], b[3], k == 1u), both || !a_first);
+        let va = select(expected, a[2u + k], both || a_first);
+        let vb = select(expected, b[2u + k], both || !a_first);
         if va != vb {
             return select(-1, 1, va > vb);
         }
@@ -54,8 +60,8 @@ fn older_by_pattern(a: Lineage, b: Lineage) -> i32 {
             odd = va;
         }
     }
-    if a[5] != b[5] {
-        return select(-1, 1, a[5] < b[5]);
+    if a[ROOT] != b[ROOT] {
+        return select(-1, 1, a[ROOT] < b[ROOT]);
     }
     return 0;
 }
@@ -78,14 +84,35 @@ fn before(a: Key, b: Key) -> bool {
 // Lineage of an event scheduled `ahead` ps before it happens by an event with lineage `cause`.
 fn lineage(ahead: u64, cause: Lineage) -> Lineage {
     let d = sat(ahead);
-    let runs = cause[4];
+    var l = cause;
+    l[0] = d;
+    l[1] = cause[0];
     if d != cause[1] {
-        return Lineage(d, cause[0], cause[1], cause[2], (runs << 16u) | 1u, cause[5]);
+        // The pattern changes two places back: one more change, the oldest is forgotten.
+        for (var k = CHANGES - 1u; k > 0u; k--) {
+            l[2u + k] = l[1u + k];
+        }
+        l[2] = cause[1];
+        for (var w = CHANGES / 2u - 1u; w > 0u; w--) {
+            l[RUNS + w] = (l[RUNS + w] << 16u) | (l[RUNS + w - 1u] >> 16u);
+        }
+        l[RUNS] = (l[RUNS] << 16u) | 1u;
+        return l;
     }
-    let first = runs & 0xffffu;
+    let first = cause[RUNS] & 0xffffu;
     if first == 0u || first == 0xffffu {
         // No change yet, or too long ago to tell: it has always been like this.
-        return Lineage(d, cause[0], 0u, 0u, 0u, cause[5]);
+        return periodic(d, cause[0], cause[ROOT]);
     }
-    return Lineage(d, cause[0], cause[2], cause[3], runs + 1u, cause[5]);
+    l[RUNS] = cause[RUNS] + 1u;
+    return l;
+}
+
+// Lineage of an event whose history alternates between two ages.
+fn periodic(newest: u32, next: u32, root: u32) -> Lineage {
+    var l = Lineage();
+    l[0] = newest;
+    l[1] = next;
+    l[ROOT] = root;
+    return l;
 }

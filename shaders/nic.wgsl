@@ -82,11 +82,11 @@ fn event_key(n: u32, kind: u32, t: u64) -> Key {
         }
         case EVENT_RTO: {
             // Scheduled longer ago than anything.
-            return Key(t, Lineage(0xffffffffu, 0xffffffffu, 0u, 0u, 0u, 0u), kind, 0u);
+            return Key(t, periodic(0xffffffffu, 0xffffffffu, 0u), kind, 0u);
         }
         default: {
             let f = flow_base + nics[row].flow_first + nics[row].flow_next;
-            return Key(t, Lineage(0u, 0u, 0u, 0u, 0u, flow_tx[f].flow_id), kind, 0u);
+            return Key(t, periodic(0u, 0u, flow_tx[f].flow_id), kind, 0u);
         }
     }
 }

@@ -37,10 +37,6 @@ fn spreads(root: &Path, kind: &str) -> HashMap<String, Spread> {
     found
 }
 
-/// Where the bound is NOT met today: the maximum FCT of two all-to-all cases is further off than allowed, in percent. The lineage's two changes cannot tell all
-/// of their ties apart (ARCHITECTURE.md, "Events and their order": eight would make them exact). Each must stay as near as it is, and leaves this list once it is met.
-const MISSED: [(&str, f64); 2] = [("c6_ft4_a2a_dcqcnstep", 7.6), ("c6_ft4_a2a_timely", 1.3)];
-
 /// What a run of a case came to.
 struct Got {
     /// ns, by flow, fractions cut off (there are none with the nanosecond clock).
@@ -106,14 +102,7 @@ fn deterministic_cases_are_within_the_reference_s_spread() {
         };
         must(got.fct_ns.len() == g.fct_ns.len(), format!("{} flows of {}", got.fct_ns.len(), g.fct_ns.len()));
         must(mean_error.abs() <= mean_bound, format!("mean FCT off by {mean_error:.3} %, allowed {mean_bound:.2} %"));
-        match MISSED.iter().find(|m| m.0 == name) {
-            Some(&(_, today)) => {
-                println!("{name}: MISSES its bound: maximum FCT off by {max_error:.3} %, allowed {max_bound:.2} %");
-                must(max_error.abs() <= today, format!("maximum FCT off by {max_error:.3} %, it was {today} %"));
-                must(max_error.abs() > max_bound, "it meets its bound now; take it off the list MISSED".to_string());
-            }
-            None => must(max_error.abs() <= max_bound, format!("maximum FCT off by {max_error:.3} %, allowed {max_bound:.2} %")),
-        }
+        must(max_error.abs() <= max_bound, format!("maximum FCT off by {max_error:.3} %, allowed {max_bound:.2} %"));
         must(
             got.pauses.abs_diff(g.pauses) as f64 <= (g.pauses as f64 * 0.05).max(2.0),
             format!("{} pause frames, the reference has {}", got.pauses, g.pauses),

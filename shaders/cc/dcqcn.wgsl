@@ -31,7 +31,7 @@ fn dcqcn_advance(f: u32, at: Key) {
         }
         if due == at.t {
             let p = sat(period);
-            if !before(Key(due, Lineage(p, p, 0u, 0u, 0u, 0u), EVENT_CC_TIMER, f), at) {
+            if !before(Key(due, periodic(p, p, 0u), EVENT_CC_TIMER, f), at) {
                 return;
             }
         }

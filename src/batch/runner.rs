@@ -43,8 +43,8 @@ pub struct RunOptions {
 
 impl Default for RunOptions {
     fn default() -> Self {
-        // 64 bytes a record: 8 GiB for one experiment.
-        RunOptions { packet_limit: 128 << 20, batch: MOST_IN_BATCH }
+        // Some 100 bytes a record: 10 GiB for one experiment.
+        RunOptions { packet_limit: 100 << 20, batch: MOST_IN_BATCH }
     }
 }
 

@@ -5,9 +5,12 @@
 
 use super::row::rows;
 
-/// How an event came about, for the order of simultaneous events: newest two ages, two changes of pattern, their distances, the root.
+/// How an event came about, for the order of simultaneous events: newest two ages, [`CHANGES`] changes of pattern, their distances (two a word), the root.
 /// ARCHITECTURE.md, "Events and their order".
-pub type Lineage = [u32; 6];
+pub type Lineage = [u32; LINEAGE_WORDS];
+/// Changes of pattern that a lineage remembers. Six cost no more bytes a packet than five.
+pub const CHANGES: usize = 6;
+pub const LINEAGE_WORDS: usize = 2 + CHANGES + CHANGES / 2 + 1;
 
 /// Values of [`Exp::status`].
 pub mod status {
@@ -314,7 +317,7 @@ rows! {
         exp: u32, nic: u32,
     }
 
-    /// A packet: 64 bytes, one cache line.
+    /// A packet.
     Packet {
         next: u32,
         /// Flow; of a pause frame: the switch it belongs to.

@@ -4,7 +4,7 @@
 
 use std::fmt::{Display, Write};
 
-use super::{Exp, FlowRx, FlowTx, IntVec, Nic, Packet, Plan, Port, Row, RttSample, Switch, Wire};
+use super::{CHANGES, Exp, FlowRx, FlowTx, IntVec, LINEAGE_WORDS, Nic, Packet, Plan, Port, Row, RttSample, Switch, Wire};
 use super::{cc, flag, kind, meta, mode, qp, status};
 
 /// Columns whose Rust names are reserved words of WGSL; there they end in an underscore.
@@ -17,7 +17,7 @@ pub fn column(name: &str) -> String {
 
 /// Declarations of all row structs.
 pub fn declarations() -> String {
-    let mut out = String::from("alias Lineage = array<u32, 6>;\n\n");
+    let mut out = format!("alias Lineage = array<u32, {LINEAGE_WORDS}>;\n\n");
     one::<Exp>(&mut out);
     one::<Nic>(&mut out);
     one::<Port>(&mut out);
@@ -85,6 +85,8 @@ pub fn constants() -> String {
     constant(&mut out, "STALL_DOUBLINGS", super::STALL_DOUBLINGS);
     constant(&mut out, "STALLS_A_RETRY", super::STALLS_A_RETRY);
     constant(&mut out, "INT_HOPS", super::INT_HOPS);
+    constant(&mut out, "CHANGES", CHANGES as u32);
+    constant(&mut out, "LINEAGE_WORDS", LINEAGE_WORDS as u32);
     constant(&mut out, "INT_Q_UNIT", super::INT_Q_UNIT);
     constant(&mut out, "INT_TX_UNIT", super::INT_TX_UNIT);
     constant(&mut out, "SHARED_FLAGS", super::SHARED_FLAGS);

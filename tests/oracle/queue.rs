@@ -7,13 +7,13 @@ use hyperfold::topology::ArcIdx;
 
 use super::Case;
 
-/// What an event remembers of its ancestors' ages, as ARCHITECTURE.md tells it: the newest two, and up to two places of the history that differ from
+/// What an event remembers of its ancestors' ages, as ARCHITECTURE.md tells it: the newest two, and up to six places of the history that differ from
 /// the one two places nearer; and whose start it all goes back to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lineage {
     newest: [u32; 2],
     /// Place in the history and the age there, nearest first.
-    changes: [Option<(u32, u32)>; 2],
+    changes: [Option<(u32, u32)>; 6],
     root: u32,
 }
 
@@ -22,12 +22,12 @@ const FARTHEST: u32 = 65_535;
 
 impl Lineage {
     pub fn of_start(flow: u32) -> Self {
-        Lineage { newest: [0; 2], changes: [None; 2], root: flow }
+        Lineage { newest: [0; 2], changes: [None; 6], root: flow }
     }
 
     /// Of a timer that has always been there with this period.
     pub fn periodic(age: u32) -> Self {
-        Lineage { newest: [age; 2], changes: [None; 2], root: 0 }
+        Lineage { newest: [age; 2], changes: [None; 6], root: 0 }
     }
 
     /// Of an event that this one schedules for `ahead` later.
@@ -36,9 +36,12 @@ impl Lineage {
         let newest = [age, self.newest[0]];
         let older = |c: (u32, u32)| (c.0 + 1, c.1);
         let changes = if age != self.newest[1] {
-            [Some((2, self.newest[1])), self.changes[0].map(older)]
+            {
+            let [a, b, c, d, e, _] = self.changes.map(|c| c.map(older));
+            [Some((2, self.newest[1])), a, b, c, d, e]
+        }
         } else if self.changes[0].is_some_and(|(place, _)| place - 1 >= FARTHEST) {
-            [None; 2]
+            [None; 6]
         } else {
             self.changes.map(|c| c.map(older))
         };

@@ -1,7 +1,7 @@
 //! The order of events (twin: `shaders/key.wgsl`). ARCHITECTURE.md, "Events and their order".
 
 use super::math::sat;
-use crate::columns::{Lineage, NEVER};
+use crate::columns::{CHANGES, LINEAGE_WORDS, Lineage, NEVER};
 
 /// Event kinds, in their order at one instant.
 pub const COMPLETION: u32 = 0;
@@ -21,7 +21,7 @@ pub struct Key {
 }
 
 /// Later than everything.
-pub const NO_EVENT: Key = Key { t: NEVER, d: [0; 6], kind: 9, entity: 0 };
+pub const NO_EVENT: Key = Key { t: NEVER, d: [0; LINEAGE_WORDS], kind: 9, entity: 0 };
 
 /// Whether lineage `a` was scheduled earlier than `b`, both for the same instant: 1 yes, -1 no, 0 cannot tell.
 #[inline]
@@ -35,14 +35,24 @@ pub fn older(a: &Lineage, b: &Lineage) -> i32 {
     older_by_pattern(a, b)
 }
 
+/// First word of the distances, and the root's place.
+const RUNS: usize = 2 + CHANGES;
+const ROOT: usize = LINEAGE_WORDS - 1;
+
+/// Distance of change `k` from the one before it; 0: there is none.
+#[inline]
+fn run(l: &Lineage, k: usize) -> u32 {
+    (l[RUNS + k / 2] >> (16 * (k % 2))) & 0xffff
+}
+
 /// The rest of [`older`]: walks back over both patterns to the first difference.
 fn older_by_pattern(a: &Lineage, b: &Lineage) -> i32 {
     let mut even = a[0];
     let mut odd = a[1];
     let mut index = 1u32;
-    for k in 0..2u32 {
-        let ra = (a[4] >> (16 * k)) & 0xffff;
-        let rb = (b[4] >> (16 * k)) & 0xffff;
+    for k in 0..CHANGES {
+        let ra = run(a, k);
+        let rb = run(b, k);
         if ra == 0 && rb == 0 {
             break;
         }
@@ -51,8 +61,8 @@ fn older_by_pattern(a: &Lineage, b: &Lineage) -> i32 {
         let a_first = rb == 0 || (ra != 0 && ra < rb);
         index += if both || a_first { ra } else { rb };
         let expected = if index % 2 == 0 { even } else { odd };
-        let va = if both || a_first { a[2 + k as usize] } else { expected };
-        let vb = if both || !a_first { b[2 + k as usize] } else { expected };
+        let va = if both || a_first { a[2 + k] } else { expected };
+        let vb = if both || !a_first { b[2 + k] } else { expected };
         if va != vb {
             return if va > vb { 1 } else { -1 };
         }
@@ -65,8 +75,8 @@ fn older_by_pattern(a: &Lineage, b: &Lineage) -> i32 {
             odd = va;
         }
     }
-    if a[5] != b[5] {
-        return if a[5] < b[5] { 1 } else { -1 };
+    if a[ROOT] != b[ROOT] {
+        return if a[ROOT] < b[ROOT] { 1 } else { -1 };
     }
     0
 }
@@ -91,16 +101,38 @@ pub fn before(a: &Key, b: &Key) -> bool {
 #[inline]
 pub fn lineage(ahead: u64, cause: &Lineage) -> Lineage {
     let d = sat(ahead);
-    let runs = cause[4];
+    let mut l = *cause;
+    l[0] = d;
+    l[1] = cause[0];
     if d != cause[1] {
-        return [d, cause[0], cause[1], cause[2], (runs << 16) | 1, cause[5]];
+        // The pattern changes two places back: one more change, the oldest is forgotten.
+        l[2] = cause[1];
+        for k in 1..CHANGES {
+            l[2 + k] = cause[1 + k];
+        }
+        l[RUNS] = (cause[RUNS] << 16) | 1;
+        for w in 1..CHANGES / 2 {
+            l[RUNS + w] = (cause[RUNS + w] << 16) | (cause[RUNS + w - 1] >> 16);
+        }
+        return l;
     }
-    let first = runs & 0xffff;
+    let first = cause[RUNS] & 0xffff;
     if first == 0 || first == 0xffff {
         // No change yet, or too long ago to tell: it has always been like this.
-        return [d, cause[0], 0, 0, 0, cause[5]];
+        return periodic(d, cause[0], cause[ROOT]);
     }
-    [d, cause[0], cause[2], cause[3], runs + 1, cause[5]]
+    l[RUNS] = cause[RUNS] + 1;
+    l
+}
+
+/// Lineage of an event whose history alternates between two ages.
+#[inline]
+pub fn periodic(newest: u32, next: u32, root: u32) -> Lineage {
+    let mut l = [0; LINEAGE_WORDS];
+    l[0] = newest;
+    l[1] = next;
+    l[ROOT] = root;
+    l
 }
 
 #[cfg(test)]
@@ -112,8 +144,8 @@ mod tests {
         let mut ages = vec![l[0], l[1]];
         let mut changes = Vec::new();
         let mut at = 1usize;
-        for k in 0..2 {
-            let r = (l[4] >> (16 * k)) & 0xffff;
+        for k in 0..CHANGES {
+            let r = run(l, k);
             if r == 0 {
                 break;
             }
@@ -128,13 +160,13 @@ mod tests {
     }
 
     #[test]
-    fn a_lineage_keeps_two_changes_of_a_pattern_of_two() {
+    fn a_lineage_keeps_the_last_changes_of_a_pattern_of_two() {
         let history = [9, 7, 5, 3, 5, 3, 8, 3, 8, 3];
-        let mut l: Lineage = [0; 6];
+        let mut l: Lineage = [0; LINEAGE_WORDS];
         for &d in &history {
             l = lineage(d as u64, &l);
         }
-        assert_eq!(decode(&l, 7), [3, 8, 3, 8, 3, 5, 3]);
+        assert_eq!(decode(&l, 10), [3, 8, 3, 8, 3, 5, 3, 5, 7, 9]);
     }
 
     #[test]
@@ -146,8 +178,8 @@ mod tests {
         };
         let some: Vec<Lineage> = (0..300)
             .map(|_| {
-                let mut l: Lineage = [0; 6];
-                for _ in 0..next() % 12 {
+                let mut l: Lineage = [0; LINEAGE_WORDS];
+                for _ in 0..next() % 30 {
                     l = lineage((next() % 3) as u64, &l);
                 }
                 l

@@ -2,14 +2,12 @@
 //! (twin: `shaders/nic.wgsl`). A NIC is one serial unit: what happens here at one instant depends on the order.
 
 use super::cc::dcqcn;
-use super::key::{ARRIVAL, COMPLETION, Key, NO_EVENT, RTO, START, TIMER, before, lineage};
+use super::key::{ARRIVAL, COMPLETION, Key, NO_EVENT, RTO, START, TIMER, before, lineage, periodic};
 use super::lists::{wire_pop, wire_push};
 use super::math::{hash32, tx_time};
 use super::{receiver, sender};
-use crate::columns::{Lineage, NEVER, NONE, SHARED_FLAGS, Tables, cc, flag, kind, meta, mode, qp};
+use crate::columns::{NEVER, NONE, SHARED_FLAGS, Tables, cc, flag, kind, meta, mode, qp};
 
-/// Lineage of retransmission timeouts: scheduled longer ago than anything.
-const OLDEST: Lineage = [u32::MAX, u32::MAX, 0, 0, 0, 0];
 
 /// Processes NIC `n` up to `end`.
 pub fn nic(t: &mut Tables, n: u32, end: u64) {
@@ -64,13 +62,13 @@ fn next_event(t: &Tables, n: u32) -> Key {
         }
     }
     if row.rto <= next.t && row.rto != NEVER {
-        let rto = Key { t: row.rto, d: OLDEST, kind: RTO, entity: 0 };
+        let rto = Key { t: row.rto, d: periodic(u32::MAX, u32::MAX, 0), kind: RTO, entity: 0 };
         if before(&rto, &next) {
             next = rto;
         }
     }
     if row.next_start <= next.t && row.next_start != NEVER {
-        let start = Key { t: row.next_start, d: [0, 0, 0, 0, 0, t.flow_tx[(row.flow_first + row.flow_next) as usize].flow_id], kind: START, entity: 0 };
+        let start = Key { t: row.next_start, d: periodic(0, 0, t.flow_tx[(row.flow_first + row.flow_next) as usize].flow_id), kind: START, entity: 0 };
         if before(&start, &next) {
             next = start;
         }

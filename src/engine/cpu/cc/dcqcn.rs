@@ -2,7 +2,7 @@
 //! and acknowledgements can see them.
 
 use crate::columns::{NEVER, Tables, mode, qp};
-use crate::engine::cpu::key::{CC_TIMER, Key, before};
+use crate::engine::cpu::key::{CC_TIMER, Key, before, periodic};
 use crate::engine::cpu::math::{decay_q32, mul_shr, sat};
 use crate::engine::cpu::sender::set_rate;
 
@@ -38,7 +38,7 @@ pub fn advance(t: &mut Tables, f: u32, at: &Key) {
         }
         if due == at.t {
             let p = sat(period);
-            if !before(&Key { t: due, d: [p, p, 0, 0, 0, 0], kind: CC_TIMER, entity: f }, at) {
+            if !before(&Key { t: due, d: periodic(p, p, 0), kind: CC_TIMER, entity: f }, at) {
                 return;
             }
         }
