@@ -3,18 +3,20 @@
 //! Layer: cli. The only module of it that knows them.
 
 use std::collections::{HashMap, HashSet};
+use std::time::Instant;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 
 use crate::batch::{self, News, PrepareError, RunOptions, Task};
 use crate::engine::cpu::engine::CpuEngine;
-use crate::engine::gpu::GpuDevice;
+use crate::engine::gpu::{GpuDevice, GpuEngine};
 use crate::engine::{Engine, EngineError};
 use crate::results::{Axis, Cell, ExperimentRecord, InputFile, Outputs};
 use crate::spec::{self, Config};
 use crate::sweep::{self, Experiment, SetOverrides, Sweep};
 
 use super::convert::{cell, finished};
+use super::effect::Effects;
 use super::exit::CliError;
 use super::simulator::{BenchInfo, BenchRow, EngineUsed, Planned, RunSettings, Simulator, SweepRequest, Update, UpdateSink};
 use super::{benchmarks, engine_choice};
@@ -179,24 +181,32 @@ impl Simulator for Connected {
     ) -> Result<Vec<String>, CliError> {
         let Loaded { sweep, outputs, .. } = &loaded;
         let pool = rayon::ThreadPoolBuilder::new().num_threads(settings.jobs).build().context("cannot start threads").map_err(CliError::broken)?;
-        let engine = engine(devices).map_err(CliError::broken)?;
+        let on_device = !devices.is_empty();
+        let compiling = Instant::now();
+        let engine = engine(devices).map_err(CliError::bad_input)?;
+        if on_device {
+            sink(Update::Compiled { seconds: compiling.elapsed().as_secs_f64() }).map_err(CliError::broken)?;
+        }
         let interrupt = settings.interrupt.clone();
         let by_id: HashMap<u64, &Experiment> = sweep.experiments.iter().map(|e| (e.exp_id, e)).collect();
         let tasks = sweep.experiments.iter().map(|e| Task { exp_id: e.exp_id, config: config(sweep, e) });
+        let mut effects = Effects::default();
         let mut tell = |news: News| -> Result<(), Broken> {
             match news {
                 News::Started(ids) => ids.into_iter().try_for_each(|exp_id| sink(Update::Started { exp_id })),
                 News::Note(_) => Ok(()),
                 News::Ended(ended) => {
-                    let record = identity(sweep, by_id[&ended.exp_id]);
-                    sink(Update::Finished(Box::new(finished(record, ended, outputs))))
+                    let done = finished(identity(sweep, by_id[&ended.exp_id]), ended, outputs);
+                    effects.add(&done.record);
+                    sink(Update::Finished(Box::new(done)))
                 }
             }
             .map_err(Broken::Sink)
         };
         let ran = pool.install(|| batch::run(tasks, engine, &RunOptions::default(), move || interrupt.requested(), &mut tell));
         match ran {
-            Ok(()) => Ok(Vec::new()),
+            Ok(()) if settings.interrupt.requested() => Ok(Vec::new()),
+            Ok(()) => Ok(effects.warnings(&sweep.axes)),
             Err(Broken::Engine(e)) => Err(CliError::broken(e)),
             Err(Broken::Sink(e)) => Err(CliError::broken(e)),
         }
@@ -215,7 +225,15 @@ impl Simulator for Connected {
     }
 }
 
-/// The CPU engine where there is no device.
-fn engine(_devices: Vec<GpuDevice>) -> anyhow::Result<Box<dyn Engine>> {
-    Ok(Box::new(CpuEngine))
+/// The CPU engine where there is no device, else the device's.
+fn engine(devices: Vec<GpuDevice>) -> anyhow::Result<Box<dyn Engine>> {
+    match devices.as_slice() {
+        [] => Ok(Box::new(CpuEngine)),
+        [device] => Ok(Box::new(GpuEngine::on(device).with_context(|| format!("adapter {}", device.report.name))?)),
+        [first, second, ..] => bail!(
+            "--device {} and --device {}: one device a run in this version; name one, or run shards (--shard I/N) side by side",
+            first.report.name,
+            second.report.name
+        ),
+    }
 }

@@ -6,6 +6,7 @@
 pub mod args;
 pub mod bench;
 pub mod doctor;
+pub mod effect;
 pub mod engine_choice;
 pub mod exit;
 pub mod benchmarks;

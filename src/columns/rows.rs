@@ -346,3 +346,25 @@ rows! {
     /// A sampled round-trip time.
     RttSample { at: u64, rtt: u64 }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What memory grows by; ARCHITECTURE.md quotes these.
+    #[test]
+    fn row_sizes() {
+        let sizes = [
+            ("Nic", size_of::<Nic>()),
+            ("Port", size_of::<Port>()),
+            ("Switch", size_of::<Switch>()),
+            ("FlowTx", size_of::<FlowTx>()),
+            ("FlowRx", size_of::<FlowRx>()),
+            ("Packet", size_of::<Packet>()),
+            ("IntVec", size_of::<IntVec>()),
+            ("Wire", size_of::<Wire>()),
+            ("Plan", size_of::<Plan>()),
+        ];
+        insta::assert_debug_snapshot!(sizes);
+    }
+}

@@ -1,12 +1,23 @@
-//! WGSL struct declarations, generated from the row types.
+//! WGSL declarations of row structs and their constants, generated from the Rust ones.
+//!
+//! Layer: columns. Knows names and layouts, not what kernels do with them.
 
-use std::fmt::Write;
+use std::fmt::{Display, Write};
 
 use super::{Exp, FlowRx, FlowTx, IntVec, Nic, Packet, Plan, Port, Row, RttSample, Switch, Wire};
+use super::{cc, flag, kind, meta, mode, qp, status};
+
+/// Columns whose Rust names are reserved words of WGSL; there they end in an underscore.
+const RESERVED: [&str; 2] = ["meta", "target"];
+
+/// The WGSL name of a column.
+pub fn column(name: &str) -> String {
+    if RESERVED.contains(&name) { format!("{name}_") } else { name.to_string() }
+}
 
 /// Declarations of all row structs.
 pub fn declarations() -> String {
-    let mut out = String::new();
+    let mut out = String::from("alias Lineage = array<u32, 6>;\n\n");
     one::<Exp>(&mut out);
     one::<Nic>(&mut out);
     one::<Port>(&mut out);
@@ -24,7 +35,85 @@ pub fn declarations() -> String {
 fn one<R: Row>(out: &mut String) {
     let _ = writeln!(out, "struct {} {{", R::NAME);
     for field in R::FIELDS {
-        let _ = writeln!(out, "    {}: {},", field.name, field.wgsl);
+        let _ = writeln!(out, "    {}: {},", column(field.name), field.wgsl);
     }
     let _ = writeln!(out, "}}\n");
+}
+
+/// `const NAME: TYPE = VALUE;` in WGSL.
+pub fn constant(out: &mut String, name: &str, value: impl Literal) {
+    let _ = writeln!(out, "const {name}: {} = {value}{};", value.wgsl_type(), value.suffix());
+}
+
+/// An integer that WGSL can spell.
+pub trait Literal: Display + Copy {
+    fn wgsl_type(self) -> &'static str;
+    fn suffix(self) -> &'static str;
+}
+
+impl Literal for u32 {
+    fn wgsl_type(self) -> &'static str {
+        "u32"
+    }
+    fn suffix(self) -> &'static str {
+        "u"
+    }
+}
+
+impl Literal for u64 {
+    fn wgsl_type(self) -> &'static str {
+        "u64"
+    }
+    fn suffix(self) -> &'static str {
+        "lu"
+    }
+}
+
+/// Writes `PREFIX_NAME` for constants of a module.
+macro_rules! module {
+    ($out:ident, $prefix:literal, $module:ident: $($name:ident),* $(,)?) => {
+        $(constant(&mut $out, concat!($prefix, "_", stringify!($name)), $module::$name);)*
+    };
+}
+
+/// Declarations of the constants that rows are made of: `STATUS_RUNNING`, `META_WIRE_MASK`, `NONE` and so on.
+pub fn constants() -> String {
+    let mut out = String::new();
+    constant(&mut out, "NONE", super::NONE);
+    constant(&mut out, "NEVER", super::NEVER);
+    constant(&mut out, "FRAME_BYTES", super::FRAME_BYTES);
+    constant(&mut out, "STALL_DOUBLINGS", super::STALL_DOUBLINGS);
+    constant(&mut out, "STALLS_A_RETRY", super::STALLS_A_RETRY);
+    constant(&mut out, "INT_HOPS", super::INT_HOPS);
+    constant(&mut out, "INT_Q_UNIT", super::INT_Q_UNIT);
+    constant(&mut out, "INT_TX_UNIT", super::INT_TX_UNIT);
+    constant(&mut out, "SHARED_FLAGS", super::SHARED_FLAGS);
+    constant(&mut out, "SHARED_FLOWS_LEFT", super::SHARED_FLOWS_LEFT);
+    constant(&mut out, "SHARED_HEADER", super::SHARED_HEADER);
+    module!(out, "STATUS", status: RUNNING, DONE, NEEDS_PACKETS, TIME_LIMIT, GAVE_UP, VIOLATION, ENDED_BY_HOST);
+    module!(out, "FLAG", flag: NEEDS_FRAMES, NEEDS_PACKETS, ORPHANS, GAVE_UP, OVER_BUFFER, POOL_DRY);
+    module!(out, "MODE", mode: WINDOW, VAR_WINDOW, RATE_BOUND, ACK_HIGH_PRIO, FAST_REACT, DCQCN_CLAMP, ECN, PFC, LINKS);
+    module!(out, "CC", cc: NONE, DCQCN, HPCC, TIMELY, DCTCP);
+    module!(out, "KIND", kind: DATA, ACK, NACK, FRAME);
+    module!(out, "META", meta: WIRE_MASK, KIND_SHIFT, KIND_MASK, MARKED, CNP, RESUME, INT_SHIFT, INT_MASK);
+    module!(out, "QP", qp: FINISHED, STARTED, A_SEEN, D_SEEN, CWR);
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn constants_are_spelled_with_their_type() {
+        let text = constants();
+        assert!(text.contains("const NEVER: u64 = 18446744073709551615lu;\n"), "{text}");
+        assert!(text.contains("const META_MARKED: u32 = 262144u;\n"), "{text}");
+    }
+
+    #[test]
+    fn reserved_words_get_an_underscore() {
+        assert_eq!(column("meta"), "meta_");
+        assert!(declarations().contains("    target_: u64,"));
+    }
 }

@@ -134,14 +134,13 @@ fn timeout(t: &mut Tables, n: u32, at: &Key) {
         }
     }
     if due != NONE {
-        let rto = t.exps[0].rto;
         let most = t.exps[0].rto_retries;
         let tx = &mut t.flow_tx[due as usize];
         tx.retries += 1;
         tx.snd_nxt = tx.snd_una;
-        tx.rto_at = at.t + rto;
+        // Nothing is outstanding now; the next packet sets a deadline anew.
+        tx.rto_at = NEVER;
         if tx.retries > most {
-            tx.rto_at = NEVER;
             t.shared[SHARED_FLAGS as usize] |= flag::GAVE_UP;
         }
     }

@@ -1,9 +1,19 @@
-//! GPU side of the engine: adapters, their self-test.
+//! GPU side of the engine: adapters and their self-test; the WGSL twin of `cpu`, and the host that runs it.
 //!
 //! Layer: engine. Knows nothing of sweeps, topologies or workloads.
 
 pub mod adapter;
+pub mod engine;
+pub mod faults;
+pub mod host;
+pub mod kernels;
+pub mod pack;
+pub mod resident;
 pub mod selftest;
+pub mod source;
 
 pub use adapter::{AdapterReport, DeviceChoice, GpuDevice, GpuError, SoftwarePolicy};
+pub use faults::RunError;
+pub use host::{ExperimentError, GpuEngine, Mode, Progress, Report};
+pub use kernels::Kernel;
 pub use selftest::{SelfTest, SubTest};

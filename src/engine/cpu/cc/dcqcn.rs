@@ -9,7 +9,7 @@ use crate::engine::cpu::sender::set_rate;
 const ONE_Q32: u64 = 1 << 32;
 const TWO_Q32: u64 = 1 << 33;
 /// The decrease timer's first expiry is a nanosecond late, so that it never meets alpha's.
-const FIRST_DECREASE_LAG: u64 = 1000;
+pub(crate) const FIRST_DECREASE_LAG: u64 = 1000;
 
 /// Runs all timers of queue pair `f` that expire before the event `at`.
 pub fn advance(t: &mut Tables, f: u32, at: &Key) {

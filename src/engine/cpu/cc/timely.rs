@@ -6,9 +6,9 @@ use crate::engine::cpu::sender::set_rate;
 
 const ONE_Q32: u64 = 1 << 32;
 /// Fraction bits of the smoothed difference, in picoseconds.
-const DIFF_BITS: u32 = 22;
+pub(crate) const DIFF_BITS: u32 = 22;
 /// Updates in a row after which the increase is the larger one (Algorithm 1's N).
-const HYPER_AFTER: u32 = 5;
+pub(crate) const HYPER_AFTER: u32 = 5;
 
 /// `x * f / 2^32`, truncated towards zero.
 fn scale_signed(x: i64, f: u64) -> i64 {

@@ -1,0 +1,86 @@
+// System `advance`, a row an experiment: gives records back to their owners, finds the next instant at which anything happens,
+// decides whether the experiment goes on (twin: `src/engine/cpu/advance.rs`).
+
+// Moves the experiment to its next event at `next`, the least of its clocks; the verdict is in `Exp::status`.
+fn advance(end: u64, next: u64) {
+    let found = flags();
+    if (found & FLAG_NEEDS_FRAMES) != 0u {
+        exps[exp_row].status = STATUS_NEEDS_PACKETS;
+        exps[exp_row].phase = 1u;
+        return;
+    }
+    if (found & FLAG_ORPHANS) != 0u {
+        reclaim();
+        atomicAnd(&shared_words[shared_base + SHARED_FLAGS], ~FLAG_ORPHANS);
+    }
+    exps[exp_row].phase = 0u;
+    exps[exp_row].steps += 1lu;
+    let now = select(end, next, next > end && next != NEVER);
+    exps[exp_row].now = now;
+    if (found & (FLAG_OVER_BUFFER | FLAG_POOL_DRY)) != 0u {
+        exps[exp_row].status = STATUS_VIOLATION;
+    } else if (found & FLAG_GAVE_UP) != 0u {
+        exps[exp_row].status = STATUS_GAVE_UP;
+    } else if next == NEVER {
+        exps[exp_row].status = STATUS_DONE;
+    } else if now >= exps[exp_row].time_limit {
+        exps[exp_row].status = STATUS_TIME_LIMIT;
+    } else if (found & FLAG_NEEDS_PACKETS) != 0u {
+        exps[exp_row].status = STATUS_NEEDS_PACKETS;
+    }
+}
+
+// The least of every `WORKGROUP`th clock from number `lane` on.
+fn next_clock(lane: u32) -> u64 {
+    let n = 2u * exps[exp_row].end_len;
+    var least = NEVER;
+    for (var c = lane; c < n; c += WORKGROUP) {
+        least = min(least, clocks[clock_base + c]);
+    }
+    return least;
+}
+
+// Gives dropped packets and used pause frames back to the pools they came from.
+fn reclaim() {
+    let nic_end = nic_base + exps[exp_row].nic_len;
+    for (var n = nic_base; n < nic_end; n++) {
+        var p = nics[n].orphans;
+        nics[n].orphans = NONE;
+        while p != NONE {
+            p = give_back(p);
+        }
+    }
+    let port_end = port_base + exps[exp_row].port_len;
+    for (var q = port_base; q < port_end; q++) {
+        var p = ports[q].orphans;
+        ports[q].orphans = NONE;
+        while p != NONE {
+            p = give_back(p);
+        }
+    }
+}
+
+// Returns record `p`, and what travels with it, to its owner; gives the record after it in the list.
+fn give_back(p: u32) -> u32 {
+    let pk = packet_base + p;
+    let what = packet_kind(packets[pk].meta_);
+    let after = packets[pk].next;
+    if what == KIND_FRAME {
+        let sw = switch_base + packets[pk].flow;
+        packets[pk].next = switches[sw].free_head;
+        switches[sw].free_head = p;
+        switches[sw].free_n += 1u;
+        return after;
+    }
+    let owner = flow_tx[flow_base + packets[pk].flow].nic;
+    if what != KIND_DATA {
+        var q = packets[pk].payload;
+        while q != NONE {
+            let next = packets[packet_base + q].next;
+            free_packet(owner, q);
+            q = next;
+        }
+    }
+    free_packet(owner, p);
+    return after;
+}

@@ -1,0 +1,375 @@
+// System `nic`, a row a NIC with all its queue pairs: arrivals, transmitter, pacing, timeouts and flow starts in time order
+// (twin: `src/engine/cpu/nic.rs`). A NIC is one serial unit: what happens here at one instant depends on the order.
+//
+// Handlers return whether the NIC is to be kicked, and `nic` kicks: so the code of a kick is in the kernel once.
+
+// Processes NIC `n` up to `end`.
+fn nic(n: u32, end: u64) {
+    let row = nic_base + n;
+    window_due = NONE;
+    loop {
+        let next = next_event(n);
+        if next.t >= end {
+            break;
+        }
+        var go = true;
+        switch next.kind {
+            case EVENT_COMPLETION: {
+                nics[row].busy_until = NEVER;
+            }
+            case EVENT_ARRIVAL: {
+                go = arrive(n, next);
+            }
+            case EVENT_TIMER: {
+                nics[row].timer = NEVER;
+            }
+            case EVENT_RTO: {
+                go = timeout(n, next);
+            }
+            default: {
+                start_flow(n, next);
+            }
+        }
+        set_window(n);
+        if go {
+            kick(n, next);
+        }
+    }
+    let clock = min(min(nics[row].busy_until, nics[row].timer), min(nics[row].rto, nics[row].next_start));
+    clocks[clock_base + exps[exp_row].end_len + n] = clock;
+    if nics[row].free_n < nics[row].worst {
+        set_flag(FLAG_NEEDS_PACKETS);
+    }
+}
+
+// When the event of one kind comes next at a NIC; `NEVER` if none does.
+fn event_time(n: u32, kind: u32) -> u64 {
+    let row = nic_base + n;
+    switch kind {
+        case EVENT_COMPLETION: {
+            return nics[row].busy_until;
+        }
+        case EVENT_ARRIVAL: {
+            return clocks[clock_base + n];
+        }
+        case EVENT_TIMER: {
+            return nics[row].timer;
+        }
+        case EVENT_RTO: {
+            return nics[row].rto;
+        }
+        case EVENT_START: {
+            return nics[row].next_start;
+        }
+        default: {
+            return NEVER;
+        }
+    }
+}
+
+// The key of that event.
+fn event_key(n: u32, kind: u32, t: u64) -> Key {
+    let row = nic_base + n;
+    switch kind {
+        case EVENT_COMPLETION: {
+            return Key(t, nics[row].busy_d, kind, n);
+        }
+        case EVENT_ARRIVAL: {
+            return Key(t, packets[packet_base + wires[wire_base + n].head].d, kind, n);
+        }
+        case EVENT_TIMER: {
+            return Key(t, nics[row].timer_d, kind, n);
+        }
+        case EVENT_RTO: {
+            // Scheduled longer ago than anything.
+            return Key(t, Lineage(0xffffffffu, 0xffffffffu, 0u, 0u, 0u, 0u), kind, 0u);
+        }
+        default: {
+            let f = flow_base + nics[row].flow_first + nics[row].flow_next;
+            return Key(t, Lineage(0u, 0u, 0u, 0u, 0u, flow_tx[f].flow_id), kind, 0u);
+        }
+    }
+}
+
+// The earliest of what can happen at a NIC.
+fn next_event(n: u32) -> Key {
+    var next = no_event();
+    for (var kind = EVENT_COMPLETION; kind <= EVENT_START; kind++) {
+        let t = event_time(n, kind);
+        if t == NEVER || t > next.t {
+            continue;
+        }
+        let event = event_key(n, kind, t);
+        if before(event, next) {
+            next = event;
+        }
+    }
+    return next;
+}
+
+// A packet arrives.
+fn arrive(n: u32, at: Key) -> bool {
+    let p = wire_pop(n);
+    let meta_word = packets[packet_base + p].meta_;
+    let what = packet_kind(meta_word);
+    if what == KIND_DATA {
+        return on_data(n, p, at.t);
+    }
+    if what != KIND_FRAME {
+        on_ack(n, p, at);
+        return true;
+    }
+    let row = nic_base + n;
+    packets[packet_base + p].next = nics[row].orphans;
+    nics[row].orphans = p;
+    set_flag(FLAG_ORPHANS);
+    if (meta_word & META_RESUME) != 0u {
+        nics[row].paused = 0u;
+        return true;
+    }
+    nics[row].paused = 1u;
+    nics[row].pauses += 1u;
+    return false;
+}
+
+// The next flow of the NIC starts: a queue pair is created.
+fn start_flow(n: u32, at: Key) {
+    let row = nic_base + n;
+    let first = nics[row].flow_first;
+    let f = first + nics[row].flow_next;
+    let flow_next = nics[row].flow_next + 1u;
+    nics[row].flow_next = flow_next;
+    order[flow_base + first + nics[row].qp_n] = f;
+    nics[row].qp_n += 1u;
+    if flow_next < nics[row].flow_n {
+        nics[row].next_start = flow_tx[flow_base + first + flow_next].start;
+    } else {
+        nics[row].next_start = NEVER;
+    }
+    create(n, f, at.t);
+}
+
+// Retransmission: the due queue pair with the lowest flow number goes back to what is not acknowledged.
+fn timeout(n: u32, at: Key) -> bool {
+    let row = nic_base + n;
+    let first = flow_base + nics[row].flow_first;
+    let qp_n = nics[row].qp_n;
+    var due = NONE;
+    for (var k = 0u; k < qp_n; k++) {
+        let f = order[first + k];
+        if flow_tx[flow_base + f].rto_at <= at.t {
+            if due == NONE {
+                due = f;
+            } else if flow_tx[flow_base + f].flow_id < flow_tx[flow_base + due].flow_id {
+                due = f;
+            }
+        }
+    }
+    if due != NONE {
+        let tx = flow_base + due;
+        let retries = flow_tx[tx].retries + 1u;
+        flow_tx[tx].retries = retries;
+        flow_tx[tx].snd_nxt = flow_tx[tx].snd_una;
+        // Nothing is outstanding now; the next packet sets a deadline anew.
+        flow_tx[tx].rto_at = NEVER;
+        if retries > exps[exp_row].rto_retries {
+            set_flag(FLAG_GAVE_UP);
+        }
+    }
+    var least = NEVER;
+    for (var k = 0u; k < qp_n; k++) {
+        least = min(least, flow_tx[flow_base + order[first + k]].rto_at);
+    }
+    nics[row].rto = least;
+    return due != NONE;
+}
+
+// What a NIC sends next: a packet, or none, and the time that takes.
+struct Sending {
+    p: u32,
+    x: u64,
+}
+
+// Gives the NIC the chance to send: an ACK first, else the next queue pair in turn that may, else a timer.
+fn kick(n: u32, at: Key) {
+    let row = nic_base + n;
+    if nics[row].busy_until != NEVER {
+        return;
+    }
+    var sending = Sending(NONE, 0lu);
+    let paused = nics[row].paused != 0u;
+    if nics[row].ack_head != NONE && (has_mode(MODE_ACK_HIGH_PRIO) || !paused) {
+        sending = send_ack(n);
+    } else {
+        let f = next_queue_pair(n, paused, at);
+        if f != NONE {
+            sending = send_data(n, f, at);
+        }
+    }
+    if sending.p != NONE {
+        nic_transmit(n, sending.p, sending.x, at);
+    }
+}
+
+// Whether the queue pair in row `tx` has something to send and its window lets it.
+fn may_send(tx: u32, paused: bool) -> bool {
+    if paused || flow_tx[tx].snd_nxt >= flow_tx[tx].size {
+        return false;
+    }
+    let win = flow_tx[tx].win;
+    return win == 0lu || flow_tx[tx].snd_nxt - flow_tx[tx].snd_una < win;
+}
+
+// The queue pair whose turn it is, its timers run; if there is none, the timer is set.
+fn next_queue_pair(n: u32, paused: bool, at: Key) -> u32 {
+    let row = nic_base + n;
+    let first = flow_base + nics[row].flow_first;
+    let count = nics[row].qp_n;
+    if count == 0u {
+        return NONE;
+    }
+    // A variable window follows DCQCN's rate, which its timers move unseen: all who are asked run their timers. Otherwise only the
+    // one who sends does.
+    let dcqcn = exps[exp_row].cc == CC_DCQCN;
+    let ask_all = dcqcn && has_mode(MODE_WINDOW) && has_mode(MODE_VAR_WINDOW);
+    var idx = nics[row].rr % count;
+    var found = NONE;
+    var gone = NONE;
+    var least = NEVER;
+    for (var k = 0u; k < count; k++) {
+        idx += 1u;
+        if idx >= count {
+            idx = 0u;
+        }
+        let f = order[first + idx];
+        let tx = flow_base + f;
+        let next_avail = flow_tx[tx].next_avail;
+        var sendable = !ask_all && may_send(tx, paused);
+        if ask_all || (dcqcn && sendable && next_avail <= at.t) {
+            dcqcn_advance(f, at);
+            set_window(n);
+        }
+        if ask_all {
+            sendable = may_send(tx, paused);
+        }
+        if sendable && next_avail <= at.t {
+            found = idx;
+            break;
+        }
+        if !sendable && (flow_tx[tx].flags & QP_FINISHED) != 0u {
+            gone = min(gone, idx);
+        } else {
+            least = min(least, next_avail);
+        }
+    }
+    if gone != NONE {
+        found = remove_finished(n, gone, found);
+    }
+    if found != NONE {
+        nics[row].rr = found;
+        return order[first + found];
+    }
+    if least != NEVER && least > at.t && nics[row].timer == NEVER {
+        nics[row].timer = least;
+        nics[row].timer_d = lineage(least - at.t, at.d);
+    }
+    return NONE;
+}
+
+// Removes the finished queue pairs from index `gone` on; returns where the one at `found` went.
+fn remove_finished(n: u32, gone: u32, found: u32) -> u32 {
+    let row = nic_base + n;
+    let first = flow_base + nics[row].flow_first;
+    let count = nics[row].qp_n;
+    var moved = found;
+    var to = gone;
+    for (var k = gone + 1u; k < count; k++) {
+        let f = order[first + k];
+        if (flow_tx[flow_base + f].flags & QP_FINISHED) == 0u {
+            if k == found {
+                moved = to;
+            }
+            order[first + to] = f;
+            to += 1u;
+        }
+    }
+    nics[row].qp_n = to;
+    return moved;
+}
+
+fn send_ack(n: u32) -> Sending {
+    let row = nic_base + n;
+    let p = nics[row].ack_head;
+    let next = packets[packet_base + p].next;
+    nics[row].ack_head = next;
+    if next == NONE {
+        nics[row].ack_tail = NONE;
+    }
+    return Sending(p, nics[row].tx_ack);
+}
+
+// Makes the next packet of queue pair `f`.
+fn send_data(n: u32, f: u32, at: Key) -> Sending {
+    let row = nic_base + n;
+    let p = nics[row].free_head;
+    if p == NONE {
+        set_flag(FLAG_POOL_DRY);
+        return Sending(NONE, 0lu);
+    }
+    let pk = packet_base + p;
+    let tx = flow_base + f;
+    nics[row].free_head = packets[pk].next;
+    nics[row].free_n -= 1u;
+    let snd_nxt = flow_tx[tx].snd_nxt;
+    let full_payload = exps[exp_row].payload;
+    let payload = u32(min(flow_tx[tx].size - snd_nxt, u64(full_payload)));
+    let wire = payload + exps[exp_row].data_overhead;
+    let clock = u64(exps[exp_row].clock_ps);
+    var x = nics[row].tx_full;
+    if payload != full_payload {
+        x = tx_time(wire, nics[row].rate, clock);
+    }
+    var gap = x;
+    if has_mode(MODE_RATE_BOUND) && flow_tx[tx].rate != nics[row].rate {
+        gap = tx_time(wire, flow_tx[tx].rate, clock);
+    }
+    packets[pk].flow = f;
+    packets[pk].seq = snd_nxt;
+    packets[pk].payload = payload;
+    packets[pk].meta_ = wire | (KIND_DATA << META_KIND_SHIFT);
+    packets[pk].in_port = NONE;
+    var path = flow_tx[tx].path_first;
+    let n_paths = flow_tx[tx].n_paths;
+    if n_paths > 1u {
+        let draw = hash32(flow_tx[tx].flow_id, flow_tx[tx].n_sent, 0u, exps[exp_row].routing_seed);
+        path += draw % n_paths * flow_tx[tx].path_len;
+    }
+    packets[pk].path = path;
+    flow_tx[tx].n_sent += 1u;
+    if exps[exp_row].stamp_len > 0u {
+        stamps[stamp_base + p] = at.t;
+    }
+    if snd_nxt == flow_tx[tx].snd_una {
+        let rto_at = at.t + exps[exp_row].rto;
+        flow_tx[tx].rto_at = rto_at;
+        nics[row].rto = min(nics[row].rto, rto_at);
+    }
+    flow_tx[tx].snd_nxt = snd_nxt + u64(payload);
+    flow_tx[tx].sent_bytes += u64(payload);
+    flow_tx[tx].last_wire = wire;
+    flow_tx[tx].next_avail = at.t + gap;
+    return Sending(p, x);
+}
+
+// Puts `p` on the NIC's wire.
+fn nic_transmit(n: u32, p: u32, x: u64, at: Key) {
+    let row = nic_base + n;
+    nics[row].busy_until = at.t + x;
+    nics[row].busy_d = lineage(x, at.d);
+    nics[row].hops += 1lu;
+    nics[row].tx_bytes += u64(packets[packet_base + p].meta_ & META_WIRE_MASK);
+    let delay = nics[row].delay;
+    packets[packet_base + p].t = at.t + x + delay;
+    packets[packet_base + p].d = lineage(x + delay, at.d);
+    wire_push(nics[row].peer, p);
+}

@@ -1,0 +1,46 @@
+// System `settle`, a row a switch: can anything pause, resume or drop here in this step? (twin: `src/engine/cpu/settle.rs`)
+
+// Decides whether switch `s` is calm, and whether its pool of pause frames suffices if not.
+fn settle(s: u32) {
+    let sw = switch_base + s;
+    let port_first = switches[sw].port_first;
+    let port_end = port_first + switches[sw].port_n;
+    let reserve = exps[exp_row].reserve;
+    var arrivals = 0u;
+    var shared_sum = 0lu;
+    var held = 0lu;
+    for (var p = port_first; p < port_end; p++) {
+        let most = ingress_bytes(p) + ports[port_base + p].arr_bytes;
+        held += u64(most);
+        shared_sum += u64(sub_sat_u32(most, reserve));
+        arrivals += ports[port_base + p].arr_n;
+    }
+    var calm = switches[sw].unsettled == 0u;
+    if calm && arrivals > 0u {
+        let free = sub_sat(switches[sw].shared_size, shared_sum);
+        let max_wire = switches[sw].max_wire;
+        for (var p = port_first; p < port_end; p++) {
+            let most = ingress_bytes(p) + ports[port_base + p].arr_bytes;
+            let limit = free >> ports[port_base + p].shift;
+            calm = calm && u64(sub_sat_u32(most, reserve)) < limit;
+            // What is below its headroom is admitted; beyond that a small threshold drops even where nothing is full.
+            calm = calm && (max_wire <= ports[port_base + p].headroom || u64(max_wire) + shared_sum <= limit);
+        }
+    }
+    switches[sw].calm = select(0u, 1u, calm);
+    if calm {
+        if held > switches[sw].max_held {
+            switches[sw].max_held = held;
+        }
+        if held > exps[exp_row].buffer {
+            set_flag(FLAG_OVER_BUFFER);
+        }
+    } else if has_mode(MODE_PFC) {
+        // Each frame follows a charge or a release, by turns: at most two a packet that arrives, and one resume for what was held.
+        let need = 2u * arrivals + switches[sw].port_n;
+        switches[sw].need = need;
+        if switches[sw].free_n < need {
+            set_flag(FLAG_NEEDS_FRAMES);
+        }
+    }
+}

@@ -1,0 +1,87 @@
+// System `storm`, a row a switch that is not calm: all its ports in time order, by one invocation, because a departure here can
+// release, pause, resume or drop there at the same instant (twin: `src/engine/cpu/storm.rs`).
+
+// Processes switch `s` up to `end`.
+fn storm(s: u32, end: u64) {
+    let sw = switch_base + s;
+    let port_first = switches[sw].port_first;
+    let port_end = port_first + switches[sw].port_n;
+    for (var port = port_first; port < port_end; port++) {
+        ports[port_base + port].merged = gather(port);
+        ports[port_base + port].arr_bytes = 0u;
+        ports[port_base + port].arr_n = 0u;
+    }
+    loop {
+        var next = no_event();
+        var what = AT_COMPLETION;
+        var which = 0u;
+        for (var port = port_first; port < port_end; port++) {
+            for (var k = AT_COMPLETION; k <= AT_FRAME; k++) {
+                let event = port_event(port, k, ports[port_base + port].merged);
+                if before(event, next) {
+                    next = event;
+                    what = k;
+                    which = port;
+                }
+            }
+        }
+        if next.t >= end {
+            break;
+        }
+        let row = port_base + which;
+        var start = what == AT_COMPLETION;
+        pause_port = NONE;
+        resume_port = NONE;
+        if what == AT_ARRIVAL {
+            let p = ports[row].merged;
+            ports[row].merged = packets[packet_base + p].next;
+            let ingress = packets[packet_base + p].in_port;
+            let wire = packets[packet_base + p].meta_ & META_WIRE_MASK;
+            if !admit(ingress, wire) {
+                drop_packet(which, p);
+                continue;
+            }
+            charge(ingress, wire);
+            enqueue(which, p, next.t);
+        } else if what == AT_FRAME {
+            let p = ports[row].in_frames;
+            ports[row].in_frames = packets[packet_base + p].next;
+            start = on_frame(which, p, next);
+        }
+        // The pause frame that the charge has queued, then the port itself, then the resume frame that its departure has queued.
+        for (var turn = 0u; turn < 3u; turn++) {
+            var port = which;
+            if turn == 0u {
+                port = pause_port;
+            } else if turn == 2u {
+                port = resume_port;
+            }
+            if port == NONE {
+                continue;
+            }
+            if turn != 1u || what == AT_ARRIVAL {
+                start = idle(port, next);
+                if turn != 1u {
+                    start = start && ports[port_base + port].frame_head != NONE;
+                }
+            }
+            if start {
+                start_next(port, next, true);
+            }
+        }
+    }
+    for (var port = port_first; port < port_end; port++) {
+        clocks[own_clock(port)] = completion(port).t;
+    }
+}
+
+// Drops `p` on its way to egress `port`.
+fn drop_packet(port: u32, p: u32) {
+    let row = port_base + port;
+    let data = packet_kind(packets[packet_base + p].meta_) == KIND_DATA;
+    ports[row].drops += 1u;
+    if data {
+        ports[row].dropped_bytes += u64(packets[packet_base + p].payload);
+    }
+    keep_orphan(port, p);
+}

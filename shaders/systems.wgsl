@@ -1,0 +1,115 @@
+// The systems over the rows that have something to do, and each as a kernel of its own: one dispatch a system over all
+// experiments that run, `x` counts rows, `y` experiments (twin: the `*_all` functions of `src/engine/cpu/mod.rs`).
+
+// `plan` where something reaches the port.
+fn plan_row(port: u32, end: u64) {
+    if clocks[clock_base + exps[exp_row].nic_len + port] < end {
+        plan(port, end);
+    }
+}
+
+// `forward` at ports of calm switches, where there is something to do.
+fn forward_row(port: u32, end: u64) {
+    if switches[switch_base + ports[port_base + port].switch_idx].calm != 0u {
+        if forward_due(port, end) {
+            forward(port, end);
+        }
+    }
+}
+
+// `storm` at switches that are not calm.
+fn storm_row(s: u32, end: u64) {
+    if switches[switch_base + s].calm == 0u {
+        storm(s, end);
+    }
+}
+
+// `nic` where there is something to do.
+fn nic_row(n: u32, end: u64) {
+    if clocks[clock_base + n] < end || clocks[clock_base + exps[exp_row].end_len + n] < end {
+        nic(n, end);
+    }
+}
+
+// Takes up the experiment in place `slot` of those that run; whether its step is (still) to be processed.
+fn enter_slot(slot: u32) -> bool {
+    enter(control[CONTROL_ROWS + slot]);
+    return exps[exp_row].status == STATUS_RUNNING;
+}
+
+// Whether `settle` found what the step needs, so that it may change anything.
+fn settled() -> bool {
+    return (flags() & FLAG_NEEDS_FRAMES) == 0u;
+}
+
+@compute @workgroup_size(WORKGROUP)
+fn plan_all(@builtin(global_invocation_id) id: vec3<u32>) {
+    if enter_slot(id.y) && exps[exp_row].phase == 0u && id.x < exps[exp_row].port_len {
+        plan_row(id.x, step_end());
+    }
+}
+
+@compute @workgroup_size(WORKGROUP)
+fn settle_all(@builtin(global_invocation_id) id: vec3<u32>) {
+    if enter_slot(id.y) && id.x < exps[exp_row].switch_len {
+        settle(id.x);
+    }
+}
+
+@compute @workgroup_size(WORKGROUP)
+fn forward_all(@builtin(global_invocation_id) id: vec3<u32>) {
+    if enter_slot(id.y) && settled() && id.x < exps[exp_row].port_len {
+        forward_row(id.x, step_end());
+    }
+}
+
+@compute @workgroup_size(WORKGROUP)
+fn storm_all(@builtin(global_invocation_id) id: vec3<u32>) {
+    if enter_slot(id.y) && settled() && id.x < exps[exp_row].switch_len {
+        storm_row(id.x, step_end());
+    }
+}
+
+@compute @workgroup_size(WORKGROUP)
+fn nic_all(@builtin(global_invocation_id) id: vec3<u32>) {
+    if enter_slot(id.y) && settled() && id.x < exps[exp_row].nic_len {
+        nic_row(id.x, step_end());
+    }
+}
+
+// The least clock each invocation has seen, then the least of sixteen of those.
+var<workgroup> lane_clocks: array<u64, WORKGROUP>;
+var<workgroup> least_clocks: array<u64, LANE_GROUPS>;
+
+// Lanes that reduce sixteen others each.
+const LANE_GROUPS: u32 = WORKGROUP / 16u;
+
+fn least_of_sixteen(first: u32) -> u64 {
+    var least = NEVER;
+    for (var k = 0u; k < 16u; k++) {
+        least = min(least, lane_clocks[16u * first + k]);
+    }
+    return least;
+}
+
+fn least_of_all() -> u64 {
+    var least = NEVER;
+    for (var k = 0u; k < LANE_GROUPS; k++) {
+        least = min(least, least_clocks[k]);
+    }
+    return least;
+}
+
+@compute @workgroup_size(WORKGROUP)
+fn advance_all(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
+    let running = enter_slot(group.x);
+    lane_clocks[lane] = next_clock(lane);
+    workgroupBarrier();
+    if lane < LANE_GROUPS {
+        least_clocks[lane] = least_of_sixteen(lane);
+    }
+    workgroupBarrier();
+    if lane == 0u && running {
+        advance(step_end(), least_of_all());
+    }
+}

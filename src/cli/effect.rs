@@ -1,0 +1,83 @@
+//! After a run: axes that changed no result.
+//!
+//! Layer: cli. A key that had no effect is worth knowing: a typing error in a value, a mechanism that never came into play.
+
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use crate::results::ExperimentRecord;
+use crate::results::record::OUTCOME;
+
+/// Outcomes by axis values, of the experiments that have one.
+#[derive(Default)]
+pub struct Effects {
+    seen: Vec<(Vec<String>, u64)>,
+}
+
+impl Effects {
+    /// Takes a finished experiment into account.
+    pub fn add(&mut self, record: &ExperimentRecord) {
+        if record.makespan.is_none() {
+            return;
+        }
+        let mut hash = DefaultHasher::new();
+        for column in OUTCOME {
+            format!("{:?}", (column.cell)(record)).hash(&mut hash);
+        }
+        let mut values: Vec<String> = record.axis_values.iter().map(|v| format!("{v:?}")).collect();
+        values.push(record.replica.to_string());
+        self.seen.push((values, hash.finish()));
+    }
+
+    /// A warning for every axis such that experiments that differ in it alone have the same result, all of them.
+    pub fn warnings(&self, axes: &[String]) -> Vec<String> {
+        axes.iter()
+            .enumerate()
+            .filter(|(i, _)| self.without_effect(*i))
+            .map(|(_, key)| format!("axis {key} had no effect on any result of this run"))
+            .collect()
+    }
+
+    fn without_effect(&self, axis: usize) -> bool {
+        let mut groups: HashMap<Vec<&str>, (u64, bool)> = HashMap::new();
+        let mut compared = false;
+        for (values, outcome) in &self.seen {
+            let others = values.iter().enumerate().filter(|(i, _)| *i != axis).map(|(_, v)| v.as_str()).collect();
+            let group = groups.entry(others).or_insert((*outcome, false));
+            if group.0 != *outcome {
+                return false;
+            }
+            compared |= group.1;
+            group.1 = true;
+        }
+        compared
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::results::{Cell, Ps};
+
+    fn record(axes: [i64; 2], makespan: u64) -> ExperimentRecord {
+        let mut r = ExperimentRecord::new(0, String::new(), String::new(), 0, 0, axes.map(Cell::Int).to_vec());
+        r.makespan = Some(Ps(makespan));
+        r
+    }
+
+    #[test]
+    fn only_the_axis_that_changes_nothing_is_named() {
+        let mut effects = Effects::default();
+        for (axes, makespan) in [([1, 1], 10), ([1, 2], 10), ([2, 1], 20), ([2, 2], 20)] {
+            effects.add(&record(axes, makespan));
+        }
+        assert_eq!(effects.warnings(&["a".into(), "b".into()]), ["axis b had no effect on any result of this run"]);
+    }
+
+    #[test]
+    fn a_single_experiment_shows_nothing() {
+        let mut effects = Effects::default();
+        effects.add(&record([1, 1], 10));
+        assert!(effects.warnings(&["a".into(), "b".into()]).is_empty());
+    }
+}

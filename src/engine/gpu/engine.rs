@@ -1,0 +1,63 @@
+//! The GPU engine behind the common interface: a batch on one device, a slice of wall time after another.
+//!
+//! Layer: engine. Decides only how long to stay on the device and how the steps are dispatched.
+
+use std::time::{Duration, Instant};
+
+use super::adapter::GpuDevice;
+use super::faults::RunError;
+use super::host::{GpuEngine, Mode};
+use crate::columns::Tables;
+use crate::engine::{Engine, EngineError, Slice, is_final};
+
+/// Tables go to the device and back once a slice, so it is longer than the CPU engine's.
+const SLICE: Duration = Duration::from_secs(1);
+/// Experiments with more ports than this, and fewer of them than [`FEW`], go system by system: a workgroup would walk over their
+/// rows many times a step while most of the device is idle. Our choice, not yet measured on a real GPU.
+const LARGE_PORTS: u32 = 8192;
+const FEW: usize = 16;
+
+impl GpuEngine {
+    /// An engine on an adapter that has passed its self-test. Takes over the device's error handlers.
+    ///
+    /// # Errors
+    /// As [`GpuEngine::new`].
+    pub fn on(gpu: &GpuDevice) -> Result<Self, RunError> {
+        Self::new(gpu.device.clone(), gpu.queue.clone(), &gpu.device.limits())
+    }
+
+    /// How a batch is best dispatched.
+    fn mode_for(batch: &[Tables]) -> Mode {
+        let mut running = 0;
+        let mut most_ports = 0;
+        for t in batch.iter().filter(|t| !is_final(t)) {
+            running += 1;
+            most_ports = most_ports.max(t.exps[0].port_len);
+        }
+        if running < FEW && most_ports > LARGE_PORTS { Mode::PerSystem } else { Mode::Fused }
+    }
+}
+
+impl Engine for GpuEngine {
+    fn advance(&mut self, batch: &mut [Tables], packet_limit: u64, stop: &(dyn Fn() -> bool + Sync)) -> Result<Slice, EngineError> {
+        let ran: Vec<bool> = batch.iter().map(|t| !is_final(t)).collect();
+        let start = Instant::now();
+        let report = self
+            .run(batch, Self::mode_for(batch), packet_limit, &mut |_| start.elapsed() < SLICE && !stop())
+            .map_err(|e| EngineError::Device(e.to_string()))?;
+        let share = start.elapsed().as_secs_f64() / ran.iter().filter(|r| **r).count().max(1) as f64;
+        Ok(Slice {
+            seconds: ran.iter().map(|r| if *r { share } else { 0.0 }).collect(),
+            failures: report.failures.into_iter().map(|(place, why)| (place, why.to_string())).collect(),
+        })
+    }
+
+    fn slice(&self) -> Duration {
+        SLICE
+    }
+
+    /// What surely fits as one batch: no table is larger than all of them together.
+    fn room(&self) -> u64 {
+        GpuEngine::room(self).table_bytes
+    }
+}

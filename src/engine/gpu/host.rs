@@ -1,0 +1,385 @@
+//! The host of the GPU engine: brings experiments to their end, in batches that fit, in dispatches of measured length.
+//!
+//! Layer: engine. Takes and gives experiments' own tables, exactly as the CPU engine leaves them; decides nothing that a result
+//! could depend on: which experiments share a batch, how many steps a dispatch takes and when pools grow are free.
+
+use std::time::{Duration, Instant};
+
+use super::faults::{Faults, RunError};
+use super::kernels::{Kernel, Kernels, SYSTEMS};
+use super::pack::{self, Room};
+use super::resident::Resident;
+use super::source;
+use crate::columns::{Exp, Tables, status};
+use crate::engine::grow::{TooManyPackets, grow};
+
+/// How the steps reach the device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// One workgroup an experiment, many steps a dispatch: for many experiments.
+    Fused,
+    /// One dispatch a system over the rows of all experiments: for experiments too large for a workgroup.
+    PerSystem,
+}
+
+/// Where a run stands, after a dispatch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// Experiments of the run that have come to their end.
+    pub finished: usize,
+    /// All experiments of the run.
+    pub experiments: usize,
+    /// Steps that all experiments have taken together.
+    pub steps: u64,
+    /// Steps the last dispatch was allowed.
+    pub dispatch_steps: u32,
+    /// Wall time of the last dispatch, the read-back of headers included.
+    pub dispatch_wall: Duration,
+}
+
+/// Why an experiment did not come to its end; the others did.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ExperimentError {
+    #[error(transparent)]
+    TooManyPackets(#[from] TooManyPackets),
+    #[error("its {table} take {bytes} bytes, more than the {limit} that this device binds at once; use `--engine cpu`")]
+    TooLarge { table: &'static str, bytes: u64, limit: u64 },
+}
+
+/// What a run did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Report {
+    /// Experiments, by their place in the slice, that could not be brought to their end, and why.
+    pub failures: Vec<(usize, ExperimentError)>,
+    /// The caller stopped the run; some experiments may still be running.
+    pub stopped: bool,
+    pub batches: u32,
+    pub dispatches: u32,
+    /// Times that a batch was read back to grow its pools.
+    pub growths: u32,
+    /// Wall time of dispatches.
+    pub device_wall: Duration,
+}
+
+/// Wall time a dispatch should take: long enough to forget the host, short enough to stop soon.
+const DISPATCH_TARGET: Duration = Duration::from_millis(50);
+/// Row-steps (link ends times steps) of the first dispatch of an engine, which compiles a kernel too.
+const FIRST_WORK: u64 = 1 << 14;
+/// Most steps of a fused dispatch, and of a per-system one, which the host encodes step by step.
+const MOST_STEPS: [u32; 2] = [1 << 20, 1 << 10];
+/// Most row-steps of a dispatch: far more than any device does in the time of one.
+const MOST_WORK: u64 = 1 << 40;
+/// Invocations of a workgroup.
+pub const WORKGROUP: u32 = 128;
+
+/// A device with the engine's kernels.
+#[derive(Debug)]
+pub struct GpuEngine {
+    device: wgpu::Device,
+    queue: wgpu::Queue,
+    faults: Faults,
+    kernels: Kernels,
+    /// What the device allows, and what the caller does.
+    device_room: Room,
+    room: Room,
+    /// Row-steps that a dispatch of each mode may take, by the time the last ones took.
+    work: [u64; 2],
+}
+
+impl GpuEngine {
+    /// Makes an engine of an open device. `limits` are those the device was opened with. Takes over the device's error handlers.
+    ///
+    /// # Errors
+    /// The device lacks what the kernels need, or refuses them.
+    pub fn new(device: wgpu::Device, queue: wgpu::Queue, limits: &wgpu::Limits) -> Result<Self, RunError> {
+        Self::with_workgroup(device, queue, limits, WORKGROUP)
+    }
+
+    /// As [`GpuEngine::new`], with workgroups of `workgroup` invocations: a multiple of 16 from 64 to 256.
+    ///
+    /// # Errors
+    /// As [`GpuEngine::new`].
+    pub fn with_workgroup(
+        device: wgpu::Device,
+        queue: wgpu::Queue,
+        limits: &wgpu::Limits,
+        workgroup: u32,
+    ) -> Result<Self, RunError> {
+        let needed = source::BINDINGS.len() as u32;
+        let found = limits.max_storage_buffers_per_shader_stage;
+        if found < needed {
+            return Err(RunError::TooFewBindings { found, needed });
+        }
+        let faults = Faults::watch(&device);
+        let kernels = Kernels::new(&device, &faults, workgroup.min(limits.max_compute_invocations_per_workgroup))?;
+        let room = Room {
+            table_bytes: limits.max_storage_buffer_binding_size.min(limits.max_buffer_size),
+            total_bytes: u64::MAX,
+            experiments: limits.max_compute_workgroups_per_dimension as usize,
+        };
+        Ok(GpuEngine { device, queue, faults, kernels, device_room: room, room, work: [FIRST_WORK; 2] })
+    }
+
+    /// What one batch can hold. A run splits what does not fit.
+    pub fn room(&self) -> Room {
+        self.room
+    }
+
+    /// Makes batches as small as the caller wants them, in bytes of a table and in bytes of all tables; never larger than the
+    /// device allows.
+    pub fn limit_room(&mut self, table_bytes: u64, total_bytes: u64) {
+        self.room.table_bytes = self.device_room.table_bytes.min(table_bytes);
+        self.room.total_bytes = self.device_room.total_bytes.min(total_bytes);
+    }
+
+    /// Brings every experiment to its final status (done, time limit, gave up, violation), unless `go_on` says no after a dispatch.
+    /// `packet_limit` is the most packets in flight an experiment may have.
+    ///
+    /// # Errors
+    /// The device failed. Experiments of the batch in flight are then as they were when their pools last grew, or before it.
+    pub fn run(
+        &mut self,
+        experiments: &mut [Tables],
+        mode: Mode,
+        packet_limit: u64,
+        go_on: &mut dyn FnMut(&Progress) -> bool,
+    ) -> Result<Report, RunError> {
+        let mut report = Report::default();
+        let n_run = experiments.len();
+        let mut steps_before = 0;
+        for range in pack::batches(experiments, &self.room) {
+            let batch = Batch { first: range.start, n_run, steps_before, mode, packet_limit };
+            let experiments = &mut experiments[range];
+            self.run_batch(experiments, &batch, &mut report, go_on)?;
+            report.batches += 1;
+            if report.stopped {
+                break;
+            }
+            steps_before += experiments.iter().map(|t| t.exps[0].steps).sum::<u64>();
+        }
+        Ok(report)
+    }
+
+    fn run_batch(
+        &mut self,
+        experiments: &mut [Tables],
+        batch: &Batch,
+        report: &mut Report,
+        go_on: &mut dyn FnMut(&Progress) -> bool,
+    ) -> Result<(), RunError> {
+        // Places of those that take part: growing may leave some without room or over their limit.
+        let mut places: Vec<usize> = (0..experiments.len()).collect();
+        loop {
+            self.prepare_growth(experiments, &mut places, batch, report);
+            // What has grown may no longer have room side by side.
+            let fitting = self.fitting(experiments, &places);
+            if fitting.is_empty() {
+                return Ok(());
+            }
+            let others = Others {
+                ended: batch.first + experiments.len() - places.len(),
+                steps: batch.steps_before
+                    + (0..experiments.len())
+                        .filter(|p| !fitting.contains(p))
+                        .map(|p| experiments[p].exps[0].steps)
+                        .sum::<u64>(),
+            };
+            let mut all = pack::pack(fitting.iter().map(|&p| &experiments[p]));
+            let resident =
+                Resident::upload(&self.device, &self.queue, &self.faults, self.kernels.group_layout(), &all)?;
+            let pause = self.dispatch_until_pause(&resident, batch, &others, report, go_on)?;
+            resident.download(&self.device, &self.queue, &self.faults, &mut all)?;
+            for (row, &p) in fitting.iter().enumerate() {
+                pack::unpack(&all, row, &mut experiments[p]);
+            }
+            places.retain(|&p| matches!(experiments[p].exps[0].status, status::RUNNING | status::NEEDS_PACKETS));
+            if pause == Pause::Stopped {
+                report.stopped = true;
+                return Ok(());
+            }
+        }
+    }
+
+    /// Grows the pools of the experiments that wait for it; those that may not grow leave `places`.
+    fn prepare_growth(&self, experiments: &mut [Tables], places: &mut Vec<usize>, batch: &Batch, report: &mut Report) {
+        let mut grown = 0;
+        places.retain(|&p| {
+            let t = &mut experiments[p];
+            let outcome = match t.exps[0].status {
+                status::RUNNING => Ok(()),
+                status::NEEDS_PACKETS => {
+                    grown = 1;
+                    grow(t, batch.packet_limit).map_err(ExperimentError::from)
+                }
+                // Came to its end before this run.
+                _ => return false,
+            };
+            let outcome = outcome.and_then(|()| match pack::too_large(t, &self.room) {
+                Some((table, bytes, limit)) => Err(ExperimentError::TooLarge { table, bytes, limit }),
+                None => Ok(()),
+            });
+            outcome.map_err(|e| report.failures.push((batch.first + p, e))).is_ok()
+        });
+        report.growths += grown;
+    }
+
+    /// The first of `places` that have room together.
+    fn fitting(&self, experiments: &[Tables], places: &[usize]) -> Vec<usize> {
+        let mut n = places.len();
+        while n > 1 && !pack::batch_fits(places[..n].iter().map(|&p| &experiments[p]), &self.room) {
+            n = n.div_ceil(2);
+        }
+        places[..n].to_vec()
+    }
+
+    /// Dispatches until every experiment has ended, enough of them wait for packets, or the caller stops.
+    fn dispatch_until_pause(
+        &mut self,
+        resident: &Resident,
+        batch: &Batch,
+        others: &Others,
+        report: &mut Report,
+        go_on: &mut dyn FnMut(&Progress) -> bool,
+    ) -> Result<Pause, RunError> {
+        let mut running: Vec<u32> = (0..resident.exps().len() as u32).collect();
+        let mut before = resident.exps().to_vec();
+        loop {
+            let steps = self.steps_for(batch.mode, running.iter().map(|&r| u64::from(before[r as usize].end_len)).sum());
+            resident.set_control(&self.queue, steps, &running);
+            let mut encoder = self.device.create_command_encoder(&wgpu::CommandEncoderDescriptor { label: Some("steps") });
+            match batch.mode {
+                Mode::Fused => {
+                    self.kernels.prepare(&self.device, &self.faults, Kernel::Fused)?;
+                    let mut pass = begin(&mut encoder, resident);
+                    self.kernels.dispatch(&mut pass, Kernel::Fused, running.len() as u32, 1);
+                }
+                Mode::PerSystem => {
+                    for kernel in SYSTEMS {
+                        self.kernels.prepare(&self.device, &self.faults, kernel)?;
+                    }
+                    let mut pass = begin(&mut encoder, resident);
+                    for _ in 0..steps {
+                        for kernel in SYSTEMS {
+                            self.dispatch_system(&mut pass, kernel, resident.exps(), &running);
+                        }
+                    }
+                }
+            }
+            let clock = Instant::now();
+            let exps = resident.submit_and_read_exps(&self.device, &self.queue, &self.faults, encoder)?;
+            let wall = clock.elapsed();
+            report.dispatches += 1;
+            report.device_wall += wall;
+            let taken = before.iter().zip(&exps).map(|(b, e)| (e.steps - b.steps) * u64::from(e.end_len)).sum();
+            self.adapt(batch.mode, wall, taken);
+
+            running.retain(|&r| exps[r as usize].status == status::RUNNING);
+            let waiting = exps.iter().filter(|e| e.status == status::NEEDS_PACKETS).count();
+            let progress = Progress {
+                finished: others.ended + exps.len() - running.len() - waiting,
+                experiments: batch.n_run,
+                steps: others.steps + exps.iter().map(|e| e.steps).sum::<u64>(),
+                dispatch_steps: steps,
+                dispatch_wall: wall,
+            };
+            if !go_on(&progress) {
+                return Ok(Pause::Stopped);
+            }
+            before = exps;
+            // Growing moves all tables twice, so a few that wait are left to wait.
+            if running.is_empty() || (waiting > 0 && 4 * waiting >= running.len()) {
+                return Ok(Pause::ReadBack);
+            }
+        }
+    }
+
+    /// Steps of the next dispatch, over experiments that have `rows` link ends together.
+    fn steps_for(&self, mode: Mode, rows: u64) -> u32 {
+        (self.work[mode as usize] / rows.max(1)).clamp(1, u64::from(MOST_STEPS[mode as usize])) as u32
+    }
+
+    /// Chooses how much the next dispatch may do by the time that the last one took for `taken` row-steps.
+    fn adapt(&mut self, mode: Mode, wall: Duration, taken: u64) {
+        let work = &mut self.work[mode as usize];
+        let fair = u128::from(taken) * DISPATCH_TARGET.as_micros() / wall.as_micros().max(1);
+        // A dispatch that did little because its experiments ended says little.
+        *work = fair.clamp(u128::from(*work / 4), u128::from(*work * 4)).clamp(1, MOST_WORK.into()) as u64;
+    }
+
+    /// Appends one system over all rows of the running experiments.
+    fn dispatch_system(&self, pass: &mut wgpu::ComputePass, kernel: Kernel, exps: &[Exp], running: &[u32]) {
+        let most = |rows: fn(&Exp) -> u32| running.iter().map(|&r| rows(&exps[r as usize])).max().unwrap_or(0);
+        let rows = match kernel {
+            Kernel::Plan | Kernel::Forward => most(|e| e.port_len),
+            Kernel::Settle | Kernel::Storm => most(|e| e.switch_len),
+            Kernel::Nic => most(|e| e.nic_len),
+            Kernel::Advance | Kernel::Fused => {
+                self.kernels.dispatch(pass, kernel, running.len() as u32, 1);
+                return;
+            }
+        };
+        self.kernels.dispatch(pass, kernel, rows.div_ceil(self.kernels.workgroup), running.len() as u32);
+    }
+
+    /// Uploads `all` to run single systems on it: for tests that compare after every one of them.
+    ///
+    /// # Errors
+    /// As [`GpuEngine::run`].
+    pub fn upload(&self, all: &Tables) -> Result<Resident, RunError> {
+        Resident::upload(&self.device, &self.queue, &self.faults, self.kernels.group_layout(), all)
+    }
+
+    /// Runs one system of one step over all experiments of `resident` that run, and reads every table back into `all`, if wanted.
+    ///
+    /// # Errors
+    /// As [`GpuEngine::run`].
+    pub fn run_system(&mut self, resident: &Resident, kernel: Kernel, all: Option<&mut Tables>) -> Result<(), RunError> {
+        self.kernels.prepare(&self.device, &self.faults, kernel)?;
+        let exps = resident.exps();
+        let rows: Vec<u32> = (0..exps.len() as u32).collect();
+        resident.set_control(&self.queue, 1, &rows);
+        let mut encoder = self.device.create_command_encoder(&wgpu::CommandEncoderDescriptor { label: Some(kernel.entry()) });
+        {
+            let mut pass = begin(&mut encoder, resident);
+            self.dispatch_system(&mut pass, kernel, exps, &rows);
+        }
+        self.queue.submit([encoder.finish()]);
+        match all {
+            Some(all) => resident.download(&self.device, &self.queue, &self.faults, all),
+            None => Ok(()),
+        }
+    }
+}
+
+/// A batch of a run.
+struct Batch {
+    /// Place of its first experiment in the run.
+    first: usize,
+    n_run: usize,
+    /// Steps of the batches before it.
+    steps_before: u64,
+    mode: Mode,
+    packet_limit: u64,
+}
+
+/// The experiments of a run that are not on the device now.
+struct Others {
+    /// Those that have come to their end, those of earlier batches included.
+    ended: usize,
+    /// Steps they all have taken.
+    steps: u64,
+}
+
+/// Why dispatching paused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Pause {
+    /// Nothing runs on, or much waits.
+    ReadBack,
+    Stopped,
+}
+
+fn begin<'a>(encoder: &'a mut wgpu::CommandEncoder, resident: &Resident) -> wgpu::ComputePass<'a> {
+    let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor { label: None, timestamp_writes: None });
+    pass.set_bind_group(0, resident.group(), &[]);
+    pass
+}

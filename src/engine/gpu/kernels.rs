@@ -1,0 +1,126 @@
+//! Kernels: compiled when first used, because software Vulkan takes seconds for each.
+//!
+//! Layer: engine. Knows entry points and bindings, not what is in the tables.
+
+use super::faults::{Faults, RunError};
+use super::source;
+
+/// An entry point.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kernel {
+    /// Many steps, a workgroup an experiment.
+    Fused,
+    Plan,
+    Settle,
+    Forward,
+    Storm,
+    Nic,
+    Advance,
+}
+
+/// The systems in their order, one dispatch each.
+pub const SYSTEMS: [Kernel; 6] = [Kernel::Plan, Kernel::Settle, Kernel::Forward, Kernel::Storm, Kernel::Nic, Kernel::Advance];
+
+impl Kernel {
+    /// The entry point's name in WGSL.
+    pub fn entry(self) -> &'static str {
+        match self {
+            Kernel::Fused => "fused",
+            Kernel::Plan => "plan_all",
+            Kernel::Settle => "settle_all",
+            Kernel::Forward => "forward_all",
+            Kernel::Storm => "storm_all",
+            Kernel::Nic => "nic_all",
+            Kernel::Advance => "advance_all",
+        }
+    }
+}
+
+/// The compiled module and the pipelines made of it so far.
+#[derive(Debug)]
+pub struct Kernels {
+    module: wgpu::ShaderModule,
+    group_layout: wgpu::BindGroupLayout,
+    layout: wgpu::PipelineLayout,
+    pipelines: [Option<wgpu::ComputePipeline>; 7],
+    /// Invocations of a workgroup.
+    pub workgroup: u32,
+}
+
+impl Kernels {
+    /// Checks the text and hands it to the driver; compiles no entry point yet.
+    ///
+    /// # Errors
+    /// A text that is not valid, or a device that refuses it.
+    pub fn new(device: &wgpu::Device, faults: &Faults, workgroup: u32) -> Result<Self, RunError> {
+        let text = source::compose(workgroup)?;
+        source::validate(&text)?;
+        let module = device.create_shader_module(wgpu::ShaderModuleDescriptor {
+            label: Some("hyperfold systems"),
+            source: wgpu::ShaderSource::Wgsl(text.into()),
+        });
+        let entries: Vec<wgpu::BindGroupLayoutEntry> = (0..source::BINDINGS.len() as u32)
+            .map(|binding| wgpu::BindGroupLayoutEntry {
+                binding,
+                visibility: wgpu::ShaderStages::COMPUTE,
+                ty: wgpu::BindingType::Buffer {
+                    ty: wgpu::BufferBindingType::Storage { read_only: is_read_only(binding) },
+                    has_dynamic_offset: false,
+                    min_binding_size: None,
+                },
+                count: None,
+            })
+            .collect();
+        let group_layout =
+            device.create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor { label: Some("tables"), entries: &entries });
+        let layout = device.create_pipeline_layout(&wgpu::PipelineLayoutDescriptor {
+            label: Some("tables"),
+            bind_group_layouts: &[Some(&group_layout)],
+            immediate_size: 0,
+        });
+        faults.check()?;
+        Ok(Kernels { module, group_layout, layout, pipelines: Default::default(), workgroup })
+    }
+
+    /// Compiles `kernel` unless it is there.
+    ///
+    /// # Errors
+    /// The driver refuses it.
+    pub fn prepare(&mut self, device: &wgpu::Device, faults: &Faults, kernel: Kernel) -> Result<(), RunError> {
+        let slot = &mut self.pipelines[kernel as usize];
+        if slot.is_none() {
+            let pipeline = device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
+                label: Some(kernel.entry()),
+                layout: Some(&self.layout),
+                module: &self.module,
+                entry_point: Some(kernel.entry()),
+                compilation_options: wgpu::PipelineCompilationOptions {
+                    // Private variables are set by `enter`, workgroup variables before they are read.
+                    zero_initialize_workgroup_memory: false,
+                    ..Default::default()
+                },
+                cache: None,
+            });
+            faults.check()?;
+            *slot = Some(pipeline);
+        }
+        Ok(())
+    }
+
+    /// Appends a dispatch of `kernel`, which [`Kernels::prepare`] has compiled.
+    pub fn dispatch(&self, pass: &mut wgpu::ComputePass, kernel: Kernel, x: u32, y: u32) {
+        let pipeline = self.pipelines[kernel as usize].as_ref().expect("prepare comes before dispatch");
+        pass.set_pipeline(pipeline);
+        pass.dispatch_workgroups(x, y, 1);
+    }
+
+    /// The layout that tables are bound with.
+    pub fn group_layout(&self) -> &wgpu::BindGroupLayout {
+        &self.group_layout
+    }
+}
+
+/// Whether kernels only read the table at `binding`.
+fn is_read_only(binding: u32) -> bool {
+    matches!(source::BINDINGS[binding as usize], "paths" | "control")
+}

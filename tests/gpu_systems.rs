@@ -1,0 +1,145 @@
+//! Parity of CPU and GPU after every system: every bit of every table.
+
+mod support;
+#[path = "support/gpu.rs"]
+#[allow(dead_code, reason = "every test binary uses another part of it")]
+mod gpu;
+#[path = "support/small.rs"]
+#[allow(dead_code, reason = "every test binary uses another part of it")]
+mod small;
+
+use hyperfold::batch::build::BuildOptions;
+use hyperfold::columns::{SHARED_FLAGS, Tables, flag, qp, status};
+use hyperfold::engine::cpu::{self, advance};
+use hyperfold::engine::gpu::{GpuEngine, Kernel, Mode, pack};
+use hyperfold::engine::grow;
+use support::{golden, random};
+
+/// Experiments by name, each with the tables that the CPU engine works on.
+type Named = Vec<(String, Tables)>;
+
+fn running(t: &Tables) -> bool {
+    t.exps[0].status == status::RUNNING
+}
+
+fn settled(t: &Tables) -> bool {
+    t.shared[SHARED_FLAGS as usize] & flag::NEEDS_FRAMES == 0
+}
+
+/// The systems on both sides, by what the parity test calls them.
+const SYSTEMS: [(&str, &[Kernel]); 5] = [
+    ("plan", &[Kernel::Plan]),
+    ("settle", &[Kernel::Settle]),
+    ("forward and storm", &[Kernel::Forward, Kernel::Storm]),
+    ("nic", &[Kernel::Nic]),
+    ("advance", &[Kernel::Advance]),
+];
+
+fn on_cpu(system: usize, t: &mut Tables) {
+    let end = cpu::step_end(t);
+    match system {
+        0 if t.exps[0].phase == 0 => cpu::plan_all(t, end),
+        1 => cpu::settle_all(t, end),
+        2 if settled(t) => cpu::forward_all(t, end),
+        3 if settled(t) => cpu::nic_all(t, end),
+        4 => advance::advance(t, end),
+        _ => {}
+    }
+}
+
+/// Runs `steps` steps of all experiments side by side on both, comparing after every system.
+fn parity(engine: &mut GpuEngine, experiments: &mut Named, steps: u32) {
+    let mut all = pack::pack(experiments.iter().map(|e| &e.1));
+    let mut resident = engine.upload(&all).unwrap_or_else(|e| panic!("{e}"));
+    for step in 0..steps {
+        let mut grown = false;
+        for (_, t) in experiments.iter_mut().filter(|e| e.1.exps[0].status == status::NEEDS_PACKETS) {
+            grow::grow(t, u64::from(u32::MAX)).unwrap_or_else(|e| panic!("{e}"));
+            grown = true;
+        }
+        if grown {
+            all = pack::pack(experiments.iter().map(|e| &e.1));
+            resident = engine.upload(&all).unwrap_or_else(|e| panic!("{e}"));
+        }
+        if !experiments.iter().any(|e| running(&e.1)) {
+            return;
+        }
+        let took_part: Vec<bool> = experiments.iter().map(|e| running(&e.1)).collect();
+        for (system, (name, kernels)) in SYSTEMS.iter().enumerate() {
+            for (k, kernel) in kernels.iter().enumerate() {
+                let last = k + 1 == kernels.len();
+                engine.run_system(&resident, *kernel, last.then_some(&mut all)).unwrap_or_else(|e| panic!("{e}"));
+            }
+            for (row, (experiment, t)) in experiments.iter_mut().enumerate().filter(|(row, _)| took_part[*row]) {
+                on_cpu(system, t);
+                let mut got = t.clone();
+                pack::unpack(&all, row, &mut got);
+                if let Some(first) = gpu::difference(&got, t) {
+                    panic!("{experiment}, step {step}, after {name}: {first}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn small_networks() {
+    let mut experiments: Named = small::all()
+        .into_iter()
+        .enumerate()
+        .map(|(i, (name, case))| {
+            let options = BuildOptions { exp_id: i as u32, links: i % 2 == 0, rtt_cap: 4 * (i as u32 % 3), ..Default::default() };
+            (name.to_string(), support::engine::tables(&case, options).tables)
+        })
+        .collect();
+    parity(&mut gpu::shared(), &mut experiments, 450);
+    let sum = |count: fn(&Tables) -> u64| experiments.iter().map(|e| count(&e.1)).sum::<u64>();
+    // What the cases are for has happened.
+    assert!(sum(support::engine::pauses) > 0, "no pause");
+    assert!(sum(|t| t.ports.iter().map(|p| u64::from(p.drops)).sum()) > 0, "no drop");
+    assert!(sum(|t| t.ports.iter().map(|p| p.marks).sum()) > 0, "no mark");
+    let finished = sum(|t| t.flow_tx.iter().filter(|f| f.flags & qp::FINISHED != 0).count() as u64);
+    assert!(finished > 20, "only {finished} flows finished");
+}
+
+#[test]
+fn random_networks() {
+    let mut experiments: Named = (0..20)
+        .map(|seed| (format!("random case {seed}"), support::engine::tables(&random::case(seed), BuildOptions::default()).tables))
+        .collect();
+    parity(&mut gpu::shared(), &mut experiments, 150);
+}
+
+#[test]
+fn golden_cases() {
+    let wanted = [
+        "c2s_incast4_1M_dcqcnstep",
+        "c2s_incast4_1M_hpcc",
+        "c2s_incast4_1M_dctcp",
+        "c2s_incast4_1M_timely",
+        "c5_pfc_victim_dcqcnstep",
+    ];
+    let names = golden::names();
+    let mut experiments: Named = Vec::new();
+    for name in names.iter().filter(|n| wanted.contains(&n.as_str())) {
+        experiments.push((name.clone(), support::engine::tables(&golden::load(name).case, BuildOptions::default()).tables));
+    }
+    if experiments.is_empty() {
+        println!("skipped: the golden cases are not here");
+        return;
+    }
+    assert_eq!(experiments.len(), wanted.len(), "{names:?}");
+    parity(&mut gpu::shared(), &mut experiments, 100);
+}
+
+#[test]
+fn runs_by_system_end_as_on_the_cpu() {
+    let short = ["dcqcn", "dctcp", "pauses"];
+    let (names, mut before): (Vec<_>, Vec<_>) = small::tables().into_iter().filter(|(name, _)| short.contains(name)).unzip();
+    small::starve(&mut before[1]);
+    let want = small::on_cpu(&before);
+    let mut got = before;
+    let report = gpu::shared().run(&mut got, Mode::PerSystem, 1 << 20, &mut |_| true).unwrap_or_else(|e| panic!("{e}"));
+    small::compare(&names, &got, &want);
+    assert!(report.failures.is_empty() && report.growths > 0, "{report:?}");
+}

@@ -1,0 +1,95 @@
+//! A device for GPU tests, and the first difference between two sets of tables.
+
+use hyperfold::columns::{Exp, Field, FlowRx, FlowTx, IntVec, Nic, Packet, Plan, Port, Row, RttSample, Switch, Tables, Wire};
+use hyperfold::engine::gpu::GpuEngine;
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+
+/// An open device with 64-bit integers. Panics where there is none: a missing adapter must not look like a passed test.
+pub fn open() -> (wgpu::Device, wgpu::Queue, wgpu::Limits) {
+    let mut desc = wgpu::InstanceDescriptor::new_without_display_handle();
+    desc.backends = wgpu::Backends::VULKAN | wgpu::Backends::METAL | wgpu::Backends::DX12;
+    let instance = wgpu::Instance::new(desc);
+    let mut adapters = pollster::block_on(instance.enumerate_adapters(wgpu::Backends::all()));
+    adapters.retain(|a| a.features().contains(wgpu::Features::SHADER_INT64));
+    adapters.sort_by_key(|a| a.get_info().device_type == wgpu::DeviceType::Cpu);
+    let adapter = adapters.first().expect(
+        "no GPU adapter with 64-bit integers: run scripts/setup-vulkan.sh, which installs a software Vulkan driver that will do",
+    );
+    let limits = adapter.limits();
+    let (device, queue) = pollster::block_on(adapter.request_device(&wgpu::DeviceDescriptor {
+        label: Some("tests"),
+        required_features: wgpu::Features::SHADER_INT64,
+        required_limits: limits.clone(),
+        ..Default::default()
+    }))
+    .unwrap_or_else(|e| panic!("{}: {e}", adapter.get_info().name));
+    (device, queue, limits)
+}
+
+/// An engine on such a device.
+pub fn engine() -> GpuEngine {
+    let (device, queue, limits) = open();
+    GpuEngine::new(device, queue, &limits).unwrap_or_else(|e| panic!("{e}"))
+}
+
+/// The engine that the tests of a binary share, because its kernels take long to compile on software Vulkan.
+pub fn shared() -> MutexGuard<'static, GpuEngine> {
+    static ENGINE: OnceLock<Mutex<GpuEngine>> = OnceLock::new();
+    // A failed comparison poisons the lock but leaves the engine as good as it was.
+    ENGINE.get_or_init(|| Mutex::new(engine())).lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The first difference: table, row, column, both values.
+pub fn difference(got: &Tables, want: &Tables) -> Option<String> {
+    fn rows<R: Row>(table: &str, got: &[R], want: &[R]) -> Option<String> {
+        words(table, R::FIELDS, bytemuck::cast_slice(got), bytemuck::cast_slice(want), size_of::<R>())
+    }
+    fn plain<T: bytemuck::Pod>(table: &str, got: &[T], want: &[T]) -> Option<String> {
+        let wgsl = if size_of::<T>() == 8 { "u64" } else { "u32" };
+        let field = [Field { name: "word", wgsl, offset: 0 }];
+        words(table, &field, bytemuck::cast_slice(got), bytemuck::cast_slice(want), size_of::<T>())
+    }
+    rows::<Exp>("exps", &got.exps, &want.exps)
+        .or_else(|| rows::<Wire>("wires", &got.wires, &want.wires))
+        .or_else(|| rows::<Port>("ports", &got.ports, &want.ports))
+        .or_else(|| rows::<Switch>("switches", &got.switches, &want.switches))
+        .or_else(|| rows::<Nic>("nics", &got.nics, &want.nics))
+        .or_else(|| rows::<FlowTx>("flow_tx", &got.flow_tx, &want.flow_tx))
+        .or_else(|| rows::<FlowRx>("flow_rx", &got.flow_rx, &want.flow_rx))
+        .or_else(|| rows::<Packet>("packets", &got.packets, &want.packets))
+        .or_else(|| rows::<IntVec>("ints", &got.ints, &want.ints))
+        .or_else(|| plain("stamps", &got.stamps, &want.stamps))
+        .or_else(|| plain("clocks", &got.clocks, &want.clocks))
+        .or_else(|| plain("shared", &got.shared, &want.shared))
+        .or_else(|| rows::<Plan>("plans", &got.plans, &want.plans))
+        .or_else(|| plain("order", &got.order, &want.order))
+        .or_else(|| plain("paths", &got.paths, &want.paths))
+        .or_else(|| rows::<RttSample>("rtts", &got.rtts, &want.rtts))
+}
+
+fn words(table: &str, fields: &[Field], got: &[u8], want: &[u8], row: usize) -> Option<String> {
+    if got.len() != want.len() {
+        return Some(format!("table {table}: {} rows, must be {}", got.len() / row, want.len() / row));
+    }
+    let at = (0..got.len()).find(|&i| got[i] != want[i])?;
+    let field = fields.iter().rev().find(|f| f.offset <= at % row).expect("the first column is at 0");
+    let wide = field.wgsl.contains("64");
+    let width = if wide { 8 } else { 4 };
+    let from = at - (at % row - field.offset) % width;
+    let value = |bytes: &[u8]| -> u64 {
+        let mut word = [0; 8];
+        word[..width].copy_from_slice(&bytes[from..from + width]);
+        u64::from_le_bytes(word)
+    };
+    let element = (from % row - field.offset) / width;
+    Some(format!(
+        "table {table}, row {}, column {}{}: {} ({:#x}), must be {} ({:#x})",
+        at / row,
+        field.name,
+        if element > 0 { format!("[{element}]") } else { String::new() },
+        value(got),
+        value(got),
+        value(want),
+        value(want)
+    ))
+}

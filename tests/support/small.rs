@@ -1,0 +1,230 @@
+//! Small cases for parity of CPU and GPU: two switches, two trunks, every congestion control and every way to lose or pause.
+
+use hyperfold::batch::build::BuildOptions;
+use hyperfold::columns::{NONE, Packet, Tables};
+use hyperfold::routing::FlowPaths;
+use hyperfold::topology::{ArcIdx, Link, Network, Node, NodeKind};
+use hyperfold::transport::{Cc, EcnThresholds, RttWindow, Transport};
+use hyperfold::workload::Flow;
+
+use crate::support::{Case, engine};
+
+/// Hosts on each of the two switches.
+pub const SIDE: u32 = 4;
+const GBPS: u64 = 1_000_000_000;
+const US: u64 = 1_000_000;
+
+/// A case whose congestion control is `cc`: an incast of three hosts of one side and two of the other into host 0, and a flow back.
+pub fn case(cc: Cc) -> Case {
+    let network = dumbbell();
+    let mut flows = Vec::new();
+    let mut paths = Vec::new();
+    let pairs = [(1, 0), (2, 0), (3, 0), (4, 0), (5, 0), (0, 6), (4, 2), (5, 1), (5, 0)];
+    for (i, &(src, dst)) in pairs.iter().enumerate() {
+        flows.push(Flow {
+            id: i as u32,
+            src_rank: src,
+            dst_rank: dst,
+            bytes: 60_000 + 7_001 * i as u64,
+            start_ps: (i as u64 / 3) * 3 * US,
+            sport: 10_000 + i as u16,
+            dport: 100,
+            priority: 3,
+        });
+        paths.push(FlowPaths { data: path(src, dst), ack: path(dst, src) });
+    }
+    let rtt = RttWindow { rtt_ps: 6_500_000, window_bytes: 20_000 };
+    Case { rtt: vec![rtt; flows.len()], network, flows, paths, transport: transport(cc) }
+}
+
+/// Hosts 0 to 3 on switch 8, 4 to 7 on switch 9; two trunks of other rates between them.
+fn dumbbell() -> Network {
+    let hosts = 2 * SIDE;
+    let mut links: Vec<Link> = (0..hosts)
+        .map(|h| Link { a: h, b: hosts + h / SIDE, rate_bps: if h < SIDE { 25 * GBPS } else { 40 * GBPS }, delay_ps: US })
+        .collect();
+    links.push(Link { a: hosts, b: hosts + 1, rate_bps: 40 * GBPS, delay_ps: US + 500_000 });
+    links.push(Link { a: hosts, b: hosts + 1, rate_bps: 100 * GBPS, delay_ps: US });
+    let nodes = (0..hosts + 2)
+        .map(|id| Node {
+            kind: if id < hosts { NodeKind::Host } else { NodeKind::Switch },
+            id,
+            server: if id < hosts { id } else { u32::MAX },
+        })
+        .collect();
+    Network { nodes, links, ranks: (0..hosts).collect(), nvlink: None }
+}
+
+/// All shortest paths: up, over either trunk where it must cross, down.
+fn path(src: u32, dst: u32) -> Vec<Vec<ArcIdx>> {
+    let (up, down) = (2 * src, 2 * dst + 1);
+    let (from, to) = (src / SIDE, dst / SIDE);
+    if from == to {
+        return vec![vec![up, down]];
+    }
+    let trunks = 2 * SIDE;
+    (trunks..trunks + 2).map(|link| vec![up, 2 * link + from, down]).collect()
+}
+
+fn transport(cc: Cc) -> Transport {
+    let (data_overhead, ack_bytes) = match cc {
+        Cc::Hpcc => (90, 88),
+        Cc::Timely => (56, 60),
+        _ => (48, 60),
+    };
+    Transport {
+        cc,
+        clock_ps: 1,
+        seed: 7,
+        routing_seed: 3,
+        payload: 1000,
+        data_overhead,
+        ack_bytes,
+        ack_interval: 1,
+        chunk: 4_000,
+        nack_interval_ps: 20 * US,
+        cnp_interval_ps: 0,
+        rto_ps: 60 * US,
+        rto_retries: 7,
+        ack_high_prio: false,
+        rate_bound: true,
+        window: matches!(cc, Cc::Hpcc | Cc::Dctcp),
+        var_window: matches!(cc, Cc::Hpcc | Cc::Dctcp),
+        min_rate: 100_000_000,
+        rai: 40_000_000,
+        rhai: 400_000_000,
+        g_q32: 1 << 24,
+        dcqcn_alpha_ps: US,
+        dcqcn_decrease_ps: 4 * US,
+        dcqcn_increase_ps: 10 * US,
+        dcqcn_fast_recovery: 1,
+        dcqcn_clamp: false,
+        eta_q40: (95 << 40) / 100,
+        eta_q48: (95 << 48) / 100,
+        mi_thresh: 0,
+        int_multi: 1,
+        fast_react: true,
+        timely_alpha_q32: (7 << 32) / 8,
+        timely_beta_q32: (8 << 32) / 10,
+        timely_tlow_ps: 8 * US,
+        timely_thigh_ps: 40 * US,
+        timely_min_rtt_ps: 6 * US,
+        ecn: true,
+        pfc: true,
+        buffer_bytes: 2 << 20,
+        reserve_bytes: 4096,
+        resume_offset_bytes: 3072,
+        pfc_alpha_shift: 3,
+        ecn_by_rate: Vec::new(),
+        ecn_per_100g: EcnThresholds { kmin_bytes: 8_000, kmax_bytes: 60_000, pmax_q32: 1 << 31 },
+        global_rtt: true,
+    }
+}
+
+/// Every case by name: five congestion controls, and variants that pause, drop, go back, hold answers and keep records.
+pub fn all() -> Vec<(&'static str, Case)> {
+    let with = |cc, change: fn(&mut Transport)| {
+        let mut c = case(cc);
+        change(&mut c.transport);
+        c
+    };
+    vec![
+        ("dcqcn", case(Cc::Dcqcn)),
+        ("hpcc", case(Cc::Hpcc)),
+        ("dctcp", case(Cc::Dctcp)),
+        ("timely", case(Cc::Timely)),
+        (
+            "pauses",
+            with(Cc::None, |t| {
+                t.buffer_bytes = 220_000;
+                t.pfc_alpha_shift = 2;
+                t.clock_ps = 1000;
+            }),
+        ),
+        (
+            "drops",
+            with(Cc::None, |t| {
+                t.pfc = false;
+                t.buffer_bytes = 150_000;
+                t.ack_high_prio = true;
+            }),
+        ),
+        (
+            "hpcc_additive",
+            with(Cc::Hpcc, |t| {
+                t.mi_thresh = 5;
+                t.fast_react = false;
+                t.ack_interval = 3_000;
+                t.buffer_bytes = 220_000;
+            }),
+        ),
+        (
+            "dcqcn_clamped",
+            with(Cc::Dcqcn, |t| {
+                t.dcqcn_clamp = true;
+                t.cnp_interval_ps = 4 * US;
+                t.rate_bound = false;
+                t.window = true;
+                t.dcqcn_fast_recovery = 0;
+            }),
+        ),
+        (
+            "dcqcn_windows",
+            with(Cc::Dcqcn, |t| {
+                t.window = true;
+                t.var_window = true;
+                t.dcqcn_decrease_ps = 2 * US;
+                t.dcqcn_increase_ps = 2 * US;
+                t.pfc = false;
+                t.buffer_bytes = 150_000;
+                t.nack_interval_ps = US;
+            }),
+        ),
+    ]
+}
+
+/// The small cases, built; those with an odd number keep round-trip times and queue integrals.
+pub fn tables() -> Vec<(&'static str, Tables)> {
+    all()
+        .into_iter()
+        .enumerate()
+        .map(|(i, (name, case))| {
+            let odd = i % 2 == 1;
+            let options = BuildOptions { exp_id: i as u32, links: odd, rtt_cap: if odd { 8 } else { 0 }, ..Default::default() };
+            (name, engine::tables(&case, options).tables)
+        })
+        .collect()
+}
+
+/// Takes packets away from every pool, so that it must grow on the way.
+pub fn starve(t: &mut Tables) {
+    for n in 0..t.nics.len() {
+        let keep = t.nics[n].worst;
+        let mut p = t.nics[n].free_head;
+        for _ in 1..keep {
+            p = t.packets[p as usize].next;
+        }
+        if t.nics[n].free_n > keep {
+            t.packets[p as usize] = Packet { next: NONE, ..t.packets[p as usize] };
+            t.nics[n].free_n = keep;
+        }
+    }
+}
+
+/// What the CPU engine makes of them.
+pub fn on_cpu(before: &[Tables]) -> Vec<Tables> {
+    let mut after = before.to_vec();
+    for t in &mut after {
+        engine::run_cpu(t);
+    }
+    after
+}
+
+/// Panics with the first difference between what came out and what should have.
+pub fn compare(names: &[&str], got: &[Tables], want: &[Tables]) {
+    for ((name, got), want) in names.iter().zip(got).zip(want) {
+        if let Some(first) = super::gpu::difference(got, want) {
+            panic!("{name}: {first}");
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! The kernels as text: layouts, and barriers only where all invocations meet.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use hyperfold::columns::wgsl::column;
+use hyperfold::columns::{Exp, Field, FlowRx, FlowTx, IntVec, Nic, Packet, Plan, Port, Row, RttSample, Switch, Wire};
+use hyperfold::engine::gpu::source;
+
+fn module() -> naga::Module {
+    let text = source::compose(128).unwrap();
+    source::validate(&text).unwrap_or_else(|e| panic!("{e}")).0
+}
+
+#[test]
+fn rows_lie_alike_in_rust_and_wgsl() {
+    fn row<R: Row>() -> (&'static str, &'static [Field], usize) {
+        (R::NAME, R::FIELDS, size_of::<R>())
+    }
+    let rows = [
+        row::<Exp>(),
+        row::<Nic>(),
+        row::<Port>(),
+        row::<Switch>(),
+        row::<FlowTx>(),
+        row::<FlowRx>(),
+        row::<Packet>(),
+        row::<IntVec>(),
+        row::<Wire>(),
+        row::<Plan>(),
+        row::<RttSample>(),
+    ];
+    let module = module();
+    for (name, fields, size) in rows {
+        let ty = module.types.iter().find(|(_, t)| t.name.as_deref() == Some(name)).unwrap_or_else(|| panic!("no struct {name}")).1;
+        let naga::TypeInner::Struct { members, span } = &ty.inner else { panic!("{name} is no struct") };
+        assert_eq!(*span as usize, size, "size of {name}");
+        let in_wgsl: Vec<(String, usize)> =
+            members.iter().map(|m| (m.name.clone().unwrap(), m.offset as usize)).collect();
+        let in_rust: Vec<(String, usize)> = fields.iter().map(|f| (column(f.name), f.offset)).collect();
+        assert_eq!(in_wgsl, in_rust, "columns of {name}");
+    }
+    // The tables are arrays of these, without gaps.
+    let sizes: BTreeMap<&str, usize> = rows.iter().map(|r| (r.0, r.2)).collect();
+    let mut tables = Vec::new();
+    for (_, global) in module.global_variables.iter() {
+        let naga::TypeInner::Array { base, stride, .. } = module.types[global.ty].inner else { continue };
+        if global.space == naga::AddressSpace::WorkGroup {
+            continue;
+        }
+        let binding = global.binding.expect("a storage array is bound").binding as usize;
+        assert_eq!(global.name.as_deref(), Some(source::BINDINGS[binding]), "binding {binding}");
+        if let Some(size) = module.types[base].name.as_deref().and_then(|n| sizes.get(n)) {
+            assert_eq!(stride as usize, *size, "stride of {}", source::BINDINGS[binding]);
+        }
+        tables.push(binding);
+    }
+    tables.sort_unstable();
+    assert_eq!(tables, (0..source::BINDINGS.len()).collect::<Vec<_>>());
+}
+
+/// Every statement that all invocations of a workgroup must reach together, with what is around it.
+fn meetings(block: &naga::Block, around: &str, found: &mut Vec<String>) {
+    use naga::Statement as S;
+    for statement in block {
+        match statement {
+            S::ControlBarrier(barrier) => found.push(format!("{around}{barrier:?}")),
+            S::MemoryBarrier(barrier) => found.push(format!("{around}memory {barrier:?}")),
+            S::WorkGroupUniformLoad { .. } => found.push(format!("{around}uniform load")),
+            S::Block(inner) => meetings(inner, around, found),
+            S::If { accept, reject, .. } => {
+                meetings(accept, &format!("{around}if > "), found);
+                meetings(reject, &format!("{around}else > "), found);
+            }
+            S::Switch { cases, .. } => {
+                for case in cases {
+                    meetings(&case.body, &format!("{around}switch > "), found);
+                }
+            }
+            S::Loop { body, continuing, .. } => {
+                meetings(body, &format!("{around}loop > "), found);
+                meetings(continuing, &format!("{around}continuing > "), found);
+            }
+            _ => {}
+        }
+    }
+}
+
+#[test]
+fn barriers_stand_in_entry_points_only() {
+    for (_, function) in module().functions.iter() {
+        let mut found = Vec::new();
+        meetings(&function.body, "", &mut found);
+        assert!(found.is_empty(), "{} meets: {found:?}", function.name.as_deref().unwrap_or("?"));
+    }
+}
+
+#[test]
+fn barriers_are_where_they_were() {
+    let mut text = String::new();
+    for entry in &module().entry_points {
+        let mut found = Vec::new();
+        meetings(&entry.function.body, "", &mut found);
+        let _ = writeln!(text, "{}: {}", entry.name, found.len());
+        for line in found {
+            let _ = writeln!(text, "  {line}");
+        }
+    }
+    insta::assert_snapshot!(text);
+}
