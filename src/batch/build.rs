@@ -276,8 +276,8 @@ fn switches(t: &mut Tables, case: &PacketCase, ends: &Ends, rates: &[u32]) -> Re
             let arc = ends.arcs[(ends.n_nics + p) as usize];
             let link = net.arc_link(arc);
             let headroom = (3 * link.rate_bps as u128 * link.delay_ps as u128 / (8 * PS_PER_S as u128)) as u64;
+            headrooms += headroom;
             let headroom = headroom.min(u32::MAX as u64 / 2) as u32;
-            headrooms += headroom as u64;
             least = least.min(headroom);
             let ecn = tr.ecn_for(link.rate_bps);
             let (mut shift, mut r) = (tr.pfc_alpha_shift, link.rate_bps);

@@ -7,10 +7,10 @@ use std::path::Path;
 use crate::routing::{self, FlowPaths, RouteError, RouteFile, Router, flow_rtt_window, global_rtt_window, is_intra_server};
 use crate::spec::{self, Cdf as CdfKey, Config, Conflict, Pattern, Policy, TopologyKind, Workload};
 use crate::topology::{
-    self, Clos, Fabric, FatTree, FileError, Network, NvLink, RailOnly, RailOptimized, TopologyError, TopologyFormat, text,
+    self, ArcIdx, Clos, Fabric, FatTree, FileError, Network, NvLink, RailOnly, RailOptimized, TopologyError, TopologyFormat, text,
 };
 use crate::transport::{RttWindow, Transport};
-use crate::units::PS_PER_S;
+use crate::units::{PS_PER_S, tx_ps};
 use crate::workload::{self, AllToAll, Cdf, Flow, Incast, Permutation, Poisson, Ring, WorkloadError};
 
 use super::build::{BuildError, BuildOptions, Built, PacketCase, build};
@@ -79,7 +79,7 @@ pub fn prepare(config: &Config, exp_id: u32) -> Result<Prepared, PrepareError> {
     let network = network(config, &mut notes)?;
     let flows = flows(config, &network, &mut notes)?;
     one_class(&flows)?;
-    let transport = config.transport(first_host_rate(&network))?;
+    let mut transport = config.transport(first_host_rate(&network))?;
     let router = Router::new(&network);
     let routes = match &config.routing.policy {
         Policy::File { path } => Some(route_file(path, &network, &flows)?),
@@ -103,6 +103,7 @@ pub fn prepare(config: &Config, exp_id: u32) -> Result<Prepared, PrepareError> {
         }
     }
     let own: Vec<RttWindow> = paths.iter().map(|p| flow_rtt_window(&network, p, transport.payload)).collect();
+    retransmission_timeout(config, &mut transport, &own, &mut notes);
     let rtt = if transport.global_rtt && !packet_flows.is_empty() {
         vec![global_rtt_window(&router, transport.payload); packet_flows.len()]
     } else {
@@ -129,7 +130,7 @@ pub fn prepare(config: &Config, exp_id: u32) -> Result<Prepared, PrepareError> {
             bytes: f.bytes,
             start_ps: f.start_ps,
             ideal_ps: match packet {
-                Some(i) => ideal_ps(f.bytes, &network, &paths[*i], &own[*i], &transport),
+                Some(i) => ideal_ps(f.bytes, &network, &paths[*i], &transport),
                 None => nvlink_ps(f.bytes, &network),
             },
             row: packet.map(|i| built.flow_rows[i]),
@@ -147,11 +148,42 @@ fn first_host_rate(net: &Network) -> u64 {
     net.links.iter().filter(|l| net.is_packet_link(l)).find(|l| l.a == host || l.b == host).map_or(100_000_000_000, |l| l.rate_bps)
 }
 
-/// Completion time on an idle network: base round trip, and the whole message with its headers at the slowest link's rate.
-fn ideal_ps(bytes: u64, net: &Network, paths: &FlowPaths, rtt: &RttWindow, tr: &Transport) -> u64 {
-    let rate = paths.data[0].iter().map(|&a| net.arc_link(a).rate_bps).min().unwrap_or(1);
-    let wire = bytes as u128 + bytes.div_ceil(tr.payload as u64) as u128 * tr.data_overhead as u128;
-    rtt.rtt_ps + (wire * 8 * PS_PER_S as u128 / rate as u128) as u64
+/// Completion time on an idle network at line rate: all packets one behind the other over every link of the path, store and forward, until the last is
+/// whole at the receiver, and its acknowledgement back. Whichever link makes the packets wait most decides. No flow is faster.
+fn ideal_ps(bytes: u64, net: &Network, paths: &FlowPaths, tr: &Transport) -> u64 {
+    let packets = bytes.div_ceil(tr.payload as u64);
+    let last = (bytes - (packets - 1) * tr.payload as u64) as u32 + tr.data_overhead;
+    let full = tr.payload + tr.data_overhead;
+    let first = if packets > 1 { full } else { last };
+    let over = |arc: ArcIdx, wire: u32| tx_ps(wire, net.arc_link(arc).rate_bps, tr.clock_ps);
+    let delay = |arc: ArcIdx| net.arc_link(arc).delay_ps;
+    let path = &paths.data[0];
+    let data = (0..path.len()).map(|slowest| {
+        let before: u64 = path[..=slowest].iter().map(|&a| over(a, first) + delay(a)).sum();
+        let behind = match packets {
+            1 => 0,
+            n => (n - 2) * over(path[slowest], full) + over(path[slowest], last),
+        };
+        let after: u64 = path[slowest + 1..].iter().map(|&a| over(a, last) + delay(a)).sum();
+        before + behind + after
+    });
+    let back: u64 = paths.ack[0].iter().map(|&a| over(a, tr.ack_bytes) + delay(a)).sum();
+    data.max().unwrap_or(0) + back
+}
+
+/// The retransmission timeout: what `transport.rto_us` says, or if it says nothing at least four base round trips, so that a long network does not time out by itself.
+fn retransmission_timeout(config: &Config, transport: &mut Transport, own: &[RttWindow], notes: &mut Vec<String>) {
+    let longest = own.iter().map(|w| w.rtt_ps).max().unwrap_or(0);
+    if config.default_rto() {
+        transport.rto_ps = transport.rto_ps.max(4 * longest);
+    } else if transport.rto_ps <= longest {
+        notes.push(format!(
+            "transport.rto_us = {} is not above the longest base round trip, {} us: flows will send everything again and may give up; use at least {} us, or 0 to have it chosen",
+            transport.rto_ps / 1_000_000,
+            longest.div_ceil(1_000_000),
+            (2 * longest).div_ceil(1_000_000)
+        ));
+    }
 }
 
 /// Completion time inside a server: out, across and the acknowledgement back.

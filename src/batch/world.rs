@@ -389,8 +389,9 @@ fn verdict(t: &Tables, job: &Job) -> Result<(), String> {
         status::GAVE_UP => {
             let worst = t.flow_tx.iter().max_by_key(|f| f.retries).map_or(0, |f| f.flow_id);
             return Err(format!(
-                "flow {worst} gave up after {} retransmission timeouts without progress (transport.rto_retries); {}",
+                "flow {worst} gave up after {} retransmission timeouts without progress (transport.rto_retries; transport.rto_us = {}); {}",
                 e.rto_retries,
+                e.rto / 1_000_000,
                 diagnose::stuck(t, &name)
             ));
         }

@@ -43,7 +43,7 @@ fn measured(mut r: ExperimentRecord, o: &Outcome) -> ExperimentRecord {
     // The first of the most utilised, in the order of links.
     let mut most: Option<(Micro, &LinkOutcome)> = None;
     for l in o.links.iter().filter(|l| l.bytes > 0) {
-        let u = utilisation(l.bytes, l.rate_bps, o.makespan_ps);
+        let u = share(l, o.makespan_ps);
         if most.is_none_or(|(best, _)| u > best) {
             most = Some((u, l));
         }
@@ -59,13 +59,18 @@ fn flow(f: &FlowOutcome) -> FlowRecord {
     FlowRecord { flow_id: f.id, src: f.src, dst: f.dst, bytes: f.bytes, start: Ps(f.start_ps), fct: f.fct_ps.map(Ps) }
 }
 
+/// Share of a link's rate from 0 to the makespan. Bytes that follow the last completion (duplicates on their way) count too, so it is capped at 1.
+fn share(l: &LinkOutcome, span_ps: u64) -> Micro {
+    utilisation(l.bytes, l.rate_bps, span_ps).min(Micro(1_000_000))
+}
+
 fn link(l: &LinkOutcome, span_ps: u64) -> LinkRecord {
     // Units of 1024 byte-ps over ps, in millionths of a byte.
     let mean = (l.queue_area as u128 * 1024 * 1_000_000).checked_div(span_ps as u128).unwrap_or(0);
     LinkRecord {
         link: l.name.clone(),
         bytes: l.bytes,
-        utilisation: utilisation(l.bytes, l.rate_bps, span_ps),
+        utilisation: share(l, span_ps),
         max_queue_bytes: l.max_queue_bytes,
         mean_queue_bytes: Micro(mean as u64),
         ecn_marks: l.marks,

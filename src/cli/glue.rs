@@ -99,7 +99,11 @@ fn look(sweep: &Sweep) -> anyhow::Result<Look> {
                         Some(p.packet_hops)
                     }
                     Err(e) if e.is_input() => return Err(named(sweep, experiment, e)),
-                    Err(_) => None,
+                    Err(e) => {
+                        let why = format!("some experiments will fail: {e}");
+                        look.warnings.extend(told.insert(why.clone()).then_some(why));
+                        None
+                    }
                 };
                 shapes.insert(shape, hops);
                 hops
@@ -191,6 +195,7 @@ impl Simulator for Connected {
         let by_id: HashMap<u64, &Experiment> = sweep.experiments.iter().map(|e| (e.exp_id, e)).collect();
         let tasks = sweep.experiments.iter().map(|e| Task { exp_id: e.exp_id, config: config(sweep, e) });
         let mut effects = Effects::default();
+        let mut lost_with_pfc = 0u64;
         let mut tell = |news: News| -> Result<(), Broken> {
             match news {
                 News::Started(ids) => ids.into_iter().try_for_each(|exp_id| sink(Update::Started { exp_id })),
@@ -198,6 +203,10 @@ impl Simulator for Connected {
                 News::Ended(ended) => {
                     let done = finished(identity(sweep, by_id[&ended.exp_id]), ended, outputs);
                     effects.add(&done.record);
+                    let e = by_id[&done.record.exp_id];
+                    if done.record.drops.is_some_and(|n| n > 0) && config(sweep, e).values.bool(spec::K::Pfc) {
+                        lost_with_pfc += 1;
+                    }
                     sink(Update::Finished(Box::new(done)))
                 }
             }
@@ -206,7 +215,16 @@ impl Simulator for Connected {
         let ran = pool.install(|| batch::run(tasks, engine, &RunOptions::default(), move || interrupt.requested(), &mut tell));
         match ran {
             Ok(()) if settings.interrupt.requested() => Ok(Vec::new()),
-            Ok(()) => Ok(effects.warnings(&sweep.axes)),
+            Ok(()) => {
+                let mut warnings = effects.warnings(&sweep.axes);
+                if lost_with_pfc > 0 {
+                    warnings.push(format!(
+                        "{lost_with_pfc} experiments dropped packets although transport.pfc = true: headroom was exceeded, by ACKs that are never paused \
+                         (transport.ack_high_prio = true) or by a pause that takes longer than 3/2 of the link's delay to act"
+                    ));
+                }
+                Ok(warnings)
+            }
             Err(Broken::Engine(e)) => Err(CliError::broken(e)),
             Err(Broken::Sink(e)) => Err(CliError::broken(e)),
         }

@@ -157,6 +157,11 @@ impl Config {
         Ok(())
     }
 
+    /// Whether the retransmission timeout is the default one, which may be raised where round trips are long.
+    pub fn default_rto(&self) -> bool {
+        *self.values.get(K::RtoUs) == super::derive::rto_us(&self.values)
+    }
+
     /// Seed of marking: the replica's and `transport.seed`.
     pub fn marking_seed(&self) -> u32 {
         mix(self.seed, self.values.int(K::TransportSeed) as u64, 1) as u32

@@ -144,7 +144,7 @@ keys! {
     NackIntervalUs "transport.nack_interval_us" DELAY_US_OR_0, D::Float(500.0), always, "least time between two NACKs for one byte";
     CnpIntervalUs "transport.cnp_interval_us" DELAY_US_OR_0, D::Float(0.0), |v| v.bool(K::Ecn) && (cc(v, "dcqcn") || cc(v, "dctcp")),
         "least time between two congestion notifications of a flow; 0: every marked packet gives one";
-    RtoUs "transport.rto_us" DELAY_US_OR_0, D::Derived(derive::rto_us, "4194 without PFC, 67109 with"), always, "retransmission timeout; 0 is the default";
+    RtoUs "transport.rto_us" DELAY_US_OR_0, D::Derived(derive::rto_us, "4194 without PFC, 67109 with"), always, "retransmission timeout; 0 is the default, raised to four base round trips where that is longer";
     RtoRetries "transport.rto_retries" int(0, 1_000_000), D::Int(7), always, "timeouts in a row after which a flow gives up";
     TransportSeed "transport.seed" int(0, i64::MAX), D::Int(1), |v| v.bool(K::Ecn), "mixed into the seed of marking";
     TransportConfig "transport.config" Kind::Path, D::None("none"), always, "configuration file of HPCC or SimAI; keys written in the sweep file win over it";
