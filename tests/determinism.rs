@@ -18,6 +18,8 @@ const WAYS: &[(&str, &[&str])] = &[
     ("one thread", &["--engine", "cpu", "--jobs", "1"]),
     ("two threads", &["--engine", "cpu", "--jobs", "2"]),
     ("two threads again", &["--engine", "cpu", "--jobs", "2"]),
+    ("a GPU, fused", &["--engine", "gpu", "--gpu-dispatch", "fused"]),
+    ("a GPU, system by system", &["--engine", "gpu", "--gpu-dispatch", "per-system"]),
 ];
 
 /// Files that must be the same, byte by byte.

@@ -63,6 +63,9 @@ pub struct RunArgs {
     /// GPU adapter, by its number or a part of its name in `hyperfold doctor` (repeatable)
     #[arg(long, value_name = "INDEX|NAME")]
     pub device: Vec<DeviceChoice>,
+    /// How steps reach a GPU: a workgroup an experiment, or a dispatch a system for very large experiments
+    #[arg(long, value_enum, default_value_t = GpuDispatch::Auto)]
+    pub gpu_dispatch: GpuDispatch,
     /// CPU threads [default: all]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub jobs: Option<u32>,
@@ -121,6 +124,14 @@ pub enum EngineChoice {
     Auto,
     Cpu,
     Gpu,
+}
+
+/// How the host dispatches steps to a GPU. Changes no result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum GpuDispatch {
+    Auto,
+    Fused,
+    PerSystem,
 }
 
 fn key_value(text: &str) -> Result<String, String> {

@@ -72,11 +72,12 @@ fn used(report: &AdapterReport) -> AdapterUsed {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cli::args::GpuDispatch;
     use crate::cli::interrupt::Interrupt;
 
     fn settings(engine: EngineChoice, devices: &[&str]) -> RunSettings {
         let devices = devices.iter().map(|d| d.parse().unwrap()).collect();
-        RunSettings { engine, devices, jobs: 1, interrupt: Interrupt::default() }
+        RunSettings { engine, devices, gpu_dispatch: GpuDispatch::Auto, jobs: 1, interrupt: Interrupt::default() }
     }
 
     #[test]

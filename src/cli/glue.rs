@@ -9,12 +9,13 @@ use anyhow::{Context, bail};
 
 use crate::batch::{self, News, PrepareError, RunOptions, Task};
 use crate::engine::cpu::engine::CpuEngine;
-use crate::engine::gpu::{GpuDevice, GpuEngine};
+use crate::engine::gpu::{GpuDevice, GpuEngine, Mode};
 use crate::engine::{Engine, EngineError};
 use crate::results::{Axis, Cell, ExperimentRecord, InputFile, Outputs};
 use crate::spec::{self, Config};
 use crate::sweep::{self, Experiment, SetOverrides, Sweep};
 
+use super::args::GpuDispatch;
 use super::convert::{cell, finished};
 use super::effect::Effects;
 use super::exit::CliError;
@@ -187,7 +188,7 @@ impl Simulator for Connected {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(settings.jobs).build().context("cannot start threads").map_err(CliError::broken)?;
         let on_device = !devices.is_empty();
         let compiling = Instant::now();
-        let engine = engine(devices).map_err(CliError::bad_input)?;
+        let engine = engine(devices, settings.gpu_dispatch).map_err(CliError::bad_input)?;
         if on_device {
             sink(Update::Compiled { seconds: compiling.elapsed().as_secs_f64() }).map_err(CliError::broken)?;
         }
@@ -244,10 +245,18 @@ impl Simulator for Connected {
 }
 
 /// The CPU engine where there is no device, else the device's.
-fn engine(devices: Vec<GpuDevice>) -> anyhow::Result<Box<dyn Engine>> {
+fn engine(devices: Vec<GpuDevice>, dispatch: GpuDispatch) -> anyhow::Result<Box<dyn Engine>> {
     match devices.as_slice() {
         [] => Ok(Box::new(CpuEngine)),
-        [device] => Ok(Box::new(GpuEngine::on(device).with_context(|| format!("adapter {}", device.report.name))?)),
+        [device] => {
+            let mut engine = GpuEngine::on(device).with_context(|| format!("adapter {}", device.report.name))?;
+            engine.dispatch_as(match dispatch {
+                GpuDispatch::Auto => None,
+                GpuDispatch::Fused => Some(Mode::Fused),
+                GpuDispatch::PerSystem => Some(Mode::PerSystem),
+            });
+            Ok(Box::new(engine))
+        }
         [first, second, ..] => bail!(
             "--device {} and --device {}: one device a run in this version; name one, or run shards (--shard I/N) side by side",
             first.report.name,

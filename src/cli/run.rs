@@ -107,6 +107,7 @@ fn settings(args: &RunArgs, interrupt: &Interrupt) -> RunSettings {
     RunSettings {
         engine: args.engine,
         devices: args.device.clone(),
+        gpu_dispatch: args.gpu_dispatch,
         jobs: args.jobs.map_or_else(all, |n| n as usize),
         interrupt: interrupt.clone(),
     }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::*;
-use crate::cli::args::{EngineChoice, SweepArgs};
+use crate::cli::args::{EngineChoice, GpuDispatch, SweepArgs};
 use crate::cli::simulator::{BenchInfo, BenchRow, UpdateSink};
 use crate::results::{Axis, Cell, ExperimentRecord, Finished, Kind, Outputs, Ps, StatsRecord};
 
@@ -91,6 +91,7 @@ fn args(out: &Path) -> RunArgs {
         sweep: SweepArgs { sweep: "s.toml".into(), set: vec![], shard: None, limit: None },
         out: out.into(),
         engine: EngineChoice::Auto,
+        gpu_dispatch: GpuDispatch::Auto,
         device: vec![],
         jobs: Some(1),
         memo: None,

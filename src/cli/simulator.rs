@@ -11,7 +11,7 @@ use crate::results::manifest::AdapterUsed;
 use crate::results::{Axis, Finished, InputFile, Outputs};
 use crate::sweep::Selection;
 
-use super::args::{EngineChoice, SweepArgs};
+use super::args::{EngineChoice, GpuDispatch, SweepArgs};
 use super::exit::CliError;
 use super::interrupt::Interrupt;
 
@@ -61,6 +61,7 @@ pub struct Planned {
 pub struct RunSettings {
     pub engine: EngineChoice,
     pub devices: Vec<DeviceChoice>,
+    pub gpu_dispatch: GpuDispatch,
     /// CPU threads, at least 1.
     pub jobs: usize,
     pub interrupt: Interrupt,

@@ -26,6 +26,11 @@ impl GpuEngine {
         Self::new(gpu.device.clone(), gpu.queue.clone(), &gpu.device.limits())
     }
 
+    /// Dispatches every batch like this from now on; `None`: as each batch suggests. Changes no result.
+    pub fn dispatch_as(&mut self, mode: Option<Mode>) {
+        self.mode = mode;
+    }
+
     /// How a batch is best dispatched.
     fn mode_for(batch: &[Tables]) -> Mode {
         let mut running = 0;
@@ -42,8 +47,9 @@ impl Engine for GpuEngine {
     fn advance(&mut self, batch: &mut [Tables], packet_limit: u64, stop: &(dyn Fn() -> bool + Sync)) -> Result<Slice, EngineError> {
         let ran: Vec<bool> = batch.iter().map(|t| !is_final(t)).collect();
         let start = Instant::now();
+        let mode = self.mode.unwrap_or_else(|| Self::mode_for(batch));
         let report = self
-            .run(batch, Self::mode_for(batch), packet_limit, &mut |_| start.elapsed() < SLICE && !stop())
+            .run(batch, mode, packet_limit, &mut |_| start.elapsed() < SLICE && !stop())
             .map_err(|e| EngineError::Device(e.to_string()))?;
         let share = start.elapsed().as_secs_f64() / ran.iter().filter(|r| **r).count().max(1) as f64;
         Ok(Slice {

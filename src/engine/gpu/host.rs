@@ -84,6 +84,8 @@ pub struct GpuEngine {
     room: Room,
     /// Row-steps that a dispatch of each mode may take, by the time the last ones took.
     work: [u64; 2],
+    /// How to dispatch; `None`: as the batch suggests.
+    pub(super) mode: Option<Mode>,
 }
 
 impl GpuEngine {
@@ -117,7 +119,7 @@ impl GpuEngine {
             total_bytes: u64::MAX,
             experiments: limits.max_compute_workgroups_per_dimension as usize,
         };
-        Ok(GpuEngine { device, queue, faults, kernels, device_room: room, room, work: [FIRST_WORK; 2] })
+        Ok(GpuEngine { device, queue, faults, kernels, device_room: room, room, work: [FIRST_WORK; 2], mode: None })
     }
 
     /// What one batch can hold. A run splits what does not fit.
