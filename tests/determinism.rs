@@ -13,7 +13,7 @@ use hyperfold::sweep::{self, SetOverrides, Sweep};
 use support::program::Folder;
 use support::{Case, engine, golden, random};
 
-/// Ways to run a sweep that must write the same bytes as the first. Another engine is one more line.
+/// Ways to run a sweep that must write the same bytes as the first.
 const WAYS: &[(&str, &[&str])] = &[
     ("one thread", &["--engine", "cpu", "--jobs", "1"]),
     ("two threads", &["--engine", "cpu", "--jobs", "2"]),
@@ -21,6 +21,9 @@ const WAYS: &[(&str, &[&str])] = &[
     ("a GPU, fused", &["--engine", "gpu", "--gpu-dispatch", "fused"]),
     ("a GPU, system by system", &["--engine", "gpu", "--gpu-dispatch", "per-system"]),
 ];
+
+/// Ways that need an adapter, a real one or one in software; without any they fail, as every GPU test does.
+const WAYS_ON_A_GPU: &[(&str, &[&str])] = &[("GPU", &["--engine", "gpu"]), ("GPU again, one thread", &["--engine", "gpu", "--jobs", "1"])];
 
 /// Files that must be the same, byte by byte.
 const FILES: [&str; 5] = ["results.csv", "results.parquet", "flows.csv", "links.csv", "rtt.csv"];
@@ -69,15 +72,28 @@ fn run(folder: &Folder, out: &str, args: &[&str]) {
     assert_eq!(ran.code, i32::from(failed), "{args:?}: {}", ran.stderr);
 }
 
-#[test]
-fn threads_and_repeats_change_no_byte() {
-    let folder = Folder::new(&[("s.toml", &sweep_text())]);
-    for (i, (name, args)) in WAYS.iter().enumerate() {
-        run(&folder, &i.to_string(), args);
+/// Runs the sweep in every way, the results in folders 0, 1 ...
+fn same_bytes(folder: &Folder, ways: &[(&str, &[&str])]) {
+    for (i, (name, args)) in ways.iter().enumerate() {
+        run(folder, &i.to_string(), args);
         for file in FILES {
             assert!(folder.bytes(&format!("{i}/{file}")) == folder.bytes(&format!("0/{file}")), "{file} differs: {name}");
         }
     }
+}
+
+#[test]
+fn the_gpu_writes_the_same_bytes() {
+    let folder = Folder::new(&[("s.toml", &sweep_text())]);
+    same_bytes(&folder, &[&WAYS[..1], WAYS_ON_A_GPU].concat());
+    let manifest: serde_json::Value = serde_json::from_slice(&folder.bytes("1/manifest.json")).unwrap();
+    assert_eq!(manifest["engine"], "gpu");
+}
+
+#[test]
+fn threads_and_repeats_change_no_byte() {
+    let folder = Folder::new(&[("s.toml", &sweep_text())]);
+    same_bytes(&folder, WAYS);
     // That the sweep reaches what it is about.
     let sum = |column: &str| -> u64 { folder.column("0/results.csv", column).iter().filter_map(|v| v.parse::<u64>().ok()).sum() };
     assert!(sum("pfc_pauses") > 100 && sum("drops") > 100 && sum("ecn_marks") > 100, "no storm, no loss or no marks");
