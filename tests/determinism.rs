@@ -18,12 +18,13 @@ const WAYS: &[(&str, &[&str])] = &[
     ("one thread", &["--engine", "cpu", "--jobs", "1"]),
     ("two threads", &["--engine", "cpu", "--jobs", "2"]),
     ("two threads again", &["--engine", "cpu", "--jobs", "2"]),
-    ("a GPU, fused", &["--engine", "gpu", "--gpu-dispatch", "fused"]),
-    ("a GPU, system by system", &["--engine", "gpu", "--gpu-dispatch", "per-system"]),
 ];
 
 /// Ways that need an adapter, a real one or one in software; without any they fail, as every GPU test does.
-const WAYS_ON_A_GPU: &[(&str, &[&str])] = &[("GPU", &["--engine", "gpu"]), ("GPU again, one thread", &["--engine", "gpu", "--jobs", "1"])];
+const WAYS_ON_A_GPU: &[(&str, &[&str])] = &[
+    ("GPU, fused", &["--engine", "gpu", "--gpu-dispatch", "fused"]),
+    ("GPU, system by system, one thread", &["--engine", "gpu", "--gpu-dispatch", "per-system", "--jobs", "1"]),
+];
 
 /// Files that must be the same, byte by byte.
 const FILES: [&str; 5] = ["results.csv", "results.parquet", "flows.csv", "links.csv", "rtt.csv"];
