@@ -76,7 +76,7 @@ fn compare(from: u64, to: u64) -> [u32; 3] {
 fn engine_and_oracle_agree_on_random_networks() {
     let [paused, lost, gave_up] = compare(0, 400);
     println!("400 cases: {paused} with pauses, {lost} with losses, {gave_up} gave up");
-    assert!(paused > 40 && lost > 20 && gave_up > 0, "the random cases no longer reach storms and losses");
+    assert!(paused > 40 && lost > 10 && gave_up > 0, "the random cases no longer reach storms and losses");
 }
 
 /// More of the same, for as long as the soak lasts (`HYPERFOLD_SOAK_MINUTES` for all soak tests together).

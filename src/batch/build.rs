@@ -68,7 +68,7 @@ pub enum BuildError {
     #[error("flow {flow} starts on node {node}, which is not a host with a NIC on its path")]
     NotAHost { flow: u32, node: u32 },
     #[error(
-        "`topology.buffer_mib`: {has} bytes are too few for switch {switch}: its {ports} ports need {needs} bytes for headroom (3 x rate x delay / 8 each) \
+        "`topology.buffer_mib`: {has} bytes are too few for switch {switch}: its {ports} ports need {needs} bytes for headroom (3 x rate x delay / 8 each, more on short links) \
          and reserve; use at least {mib}"
     )]
     SmallBuffer { switch: u32, ports: u32, needs: u64, has: u64, mib: u64 },
@@ -264,10 +264,18 @@ fn nics(t: &mut Tables, case: &PacketCase, ends: &Ends) {
     }
 }
 
+/// Room for what still comes in after a pause was sent: the reference's three one-way delays at line rate; on short links or with large packets more, namely a
+/// round trip, the packet that the pause frame waits for, the one that is on its way out at the peer, and one for the frame and for counting by packets.
+fn headroom_bytes(rate_bps: u64, delay_ps: u64, max_wire: u32) -> u64 {
+    let in_flight = |delays: u128| (delays * rate_bps as u128 * delay_ps as u128 / (8 * PS_PER_S as u128)) as u64;
+    in_flight(3).max(in_flight(2) + 3 * max_wire as u64)
+}
+
 fn switches(t: &mut Tables, case: &PacketCase, ends: &Ends, rates: &[u32]) -> Result<(), BuildError> {
     let (net, tr) = (case.network, case.transport);
     // The reference compares every port with the first host's NIC.
     let host_rate = ends.arcs.first().map_or(u64::MAX, |&arc| net.arc_link(arc).rate_bps);
+    let max_wire = (tr.payload + tr.data_overhead).max(tr.ack_bytes);
     let mut plan_first = 0u64;
     for (s, &(node, first, n)) in ends.switches.iter().enumerate() {
         let mut headrooms = 0u64;
@@ -275,7 +283,7 @@ fn switches(t: &mut Tables, case: &PacketCase, ends: &Ends, rates: &[u32]) -> Re
         for p in first..first + n {
             let arc = ends.arcs[(ends.n_nics + p) as usize];
             let link = net.arc_link(arc);
-            let headroom = (3 * link.rate_bps as u128 * link.delay_ps as u128 / (8 * PS_PER_S as u128)) as u64;
+            let headroom = headroom_bytes(link.rate_bps, link.delay_ps, max_wire);
             headrooms += headroom;
             let headroom = headroom.min(u32::MAX as u64 / 2) as u32;
             least = least.min(headroom);
@@ -321,7 +329,7 @@ fn switches(t: &mut Tables, case: &PacketCase, ends: &Ends, rates: &[u32]) -> Re
             port_n: n,
             plan_first: plan_first as u32,
             free_head: NONE,
-            max_wire: (tr.payload + tr.data_overhead).max(tr.ack_bytes),
+            max_wire,
             shared_size: tr.buffer_bytes - fixed,
             min_headroom: least,
             ..Switch::zeroed()

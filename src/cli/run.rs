@@ -116,7 +116,7 @@ fn settings(args: &RunArgs, interrupt: &Interrupt) -> RunSettings {
 /// A folder that another run has just taken is the user's to solve; a full disk is not bad input.
 fn dir_error(error: ResultsError) -> CliError {
     match error {
-        ResultsError::InUse(_) | ResultsError::NotAFolder(_) => CliError::bad_input(error),
+        ResultsError::InUse(_) | ResultsError::NotAFolder(_) | ResultsError::Cannot { .. } => CliError::bad_input(error),
         other => CliError::broken(other),
     }
 }

@@ -38,7 +38,7 @@ impl ResultDir {
     /// As [`ResultDir::check`], or it cannot be created.
     pub fn create(path: &Path) -> Result<ResultDir, ResultsError> {
         Self::check(path)?;
-        fs::create_dir_all(path).map_err(ResultsError::io(path))?;
+        fs::create_dir_all(path).map_err(|e| ResultsError::Cannot { path: path.into(), why: e.to_string() })?;
         Ok(ResultDir { path: path.into() })
     }
 

@@ -33,7 +33,9 @@ pub enum ResultsError {
     InUse(PathBuf),
     #[error("--out {}: this is a file; name a folder", .0.display())]
     NotAFolder(PathBuf),
-    #[error("{}: {source}", .path.display())]
+    #[error("--out {}: the folder cannot be created ({why}); name one in a place you may write to", .path.display())]
+    Cannot { path: PathBuf, why: String },
+    #[error("cannot write {}", .path.display())]
     Io { path: PathBuf, source: std::io::Error },
     #[error("{}: {source}", .path.display())]
     Parquet { path: PathBuf, source: parquet::errors::ParquetError },

@@ -53,7 +53,9 @@ pub fn mmus(case: &Case) -> Vec<Mmu> {
                     rate /= 2;
                     shift -= 1;
                 }
-                let headroom = 3 * link.rate_bps as u128 * link.delay_ps as u128 / 8 / PS_PER_S;
+                let in_flight = link.rate_bps as u128 * link.delay_ps as u128;
+                let largest = (t.payload + t.data_overhead).max(t.ack_bytes) as u128;
+                let headroom = (3 * in_flight / 8 / PS_PER_S).max(2 * in_flight / 8 / PS_PER_S + 3 * largest);
                 Ingress { arc, bytes: 0, headroom_used: 0, headroom: headroom as u64, shift, has_paused: false }
             })
             .collect();

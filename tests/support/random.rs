@@ -210,6 +210,7 @@ fn transport(rng: &mut Rng, network: &Network, cc: Cc, clock_ps: u64) -> Transpo
     let pfc = rng.chance(70);
     let windowed = matches!(cc, Cc::Hpcc | Cc::Dctcp) != rng.chance(20);
     // From "a handful of packets beyond the reserves" (storms, losses) to plenty.
+    let payload = rng.pick(&[1000, 1000, 1000, 256, 4096]);
     let fixed_part = network
         .out_arcs()
         .iter()
@@ -218,7 +219,8 @@ fn transport(rng: &mut Rng, network: &Network, cc: Cc, clock_ps: u64) -> Transpo
         .map(|(arcs, _)| {
             let headroom = |&a: &ArcIdx| {
                 let l = network.arc_link(a);
-                (3 * l.rate_bps as u128 * l.delay_ps as u128 / 8 / 1_000_000_000_000) as u64
+                let in_flight = |delays: u128| (delays * l.rate_bps as u128 * l.delay_ps as u128 / 8 / 1_000_000_000_000) as u64;
+                in_flight(3).max(in_flight(2) + 3 * (payload + data_overhead).max(ack_bytes) as u64)
             };
             arcs.iter().map(|a| headroom(a) + 4096).sum::<u64>()
         })
@@ -240,7 +242,7 @@ fn transport(rng: &mut Rng, network: &Network, cc: Cc, clock_ps: u64) -> Transpo
         clock_ps,
         seed: rng.next() as u32,
         routing_seed: rng.next() as u32,
-        payload: rng.pick(&[1000, 1000, 1000, 256, 4096]),
+        payload,
         data_overhead,
         ack_bytes,
         ack_interval: rng.pick(&[1, 1, 1, 2000, 10_000]),
