@@ -9,10 +9,19 @@ use anyhow::{Context, anyhow};
 
 use crate::batch::prepare;
 use crate::columns::{Tables, status};
-use crate::engine::{cpu, grow, packet_hops};
+use crate::engine::cpu::engine::CpuEngine;
+use crate::engine::gpu::{GpuEngine, SoftwarePolicy, adapter};
+use crate::engine::{Engine, cpu, grow, is_final, packet_hops};
 use crate::sweep::{self, SetOverrides};
 
 use super::simulator::{BenchInfo, BenchRow};
+
+/// Short flows on 128 hosts, for many experiments at once.
+const BATCH128: &str = r#"
+cluster = { gpus = 128 }
+topology = { kind = "rail-optimized", pods = 2, spines = 8, link_gbps = 100, uplink_gbps = 100 }
+workload = { kind = "traffic", pattern = "ring", stride = 8, bytes = 20000 }
+"#;
 
 /// A benchmark: name, what it is, its configuration below `[base]`, hosts.
 struct Case {
@@ -20,6 +29,9 @@ struct Case {
     about: &'static str,
     base: &'static str,
     hosts: u64,
+    /// Experiments side by side, and whether on a GPU; 0: one experiment on one core, by the CPU engine itself.
+    batch: u32,
+    gpu: bool,
 }
 
 /// The golden rail-128 case by its parameters: 16 servers of 8 GPUs in 2 pods, a leaf a pod and rail, 8 spines, a ring in every rail.
@@ -44,12 +56,21 @@ workload = { kind = "traffic", pattern = "incast", fan_in = 32, bytes = 500000 }
 "#;
 
 const CASES: &[Case] = &[
-    Case { name: "rail128-dcqcn", about: "128 hosts, rail ring of 16 MB flows, DCQCN, one core", base: RAIL128, hosts: 128 },
-    Case { name: "rail128-hpcc", about: "the same with HPCC", base: RAIL128, hosts: 128 },
-    Case { name: "permutation1024-dcqcn", about: "1,024 hosts, random permutation of 1 MB flows, DCQCN, one core", base: PERMUTATION1024, hosts: 1024 },
-    Case { name: "permutation1024-hpcc", about: "the same with HPCC", base: PERMUTATION1024, hosts: 1024 },
-    Case { name: "storm32-none", about: "32-to-1 incast without congestion control: PFC storms, one core", base: STORM32, hosts: 33 },
+    Case { name: "rail128-dcqcn", about: "128 hosts, rail ring of 16 MB flows, DCQCN, one core", base: RAIL128, hosts: 128, batch: 0, gpu: false },
+    Case { name: "rail128-hpcc", about: "the same with HPCC", base: RAIL128, hosts: 128, batch: 0, gpu: false },
+    Case { name: "permutation1024-dcqcn", about: "1,024 hosts, random permutation of 1 MB flows, DCQCN, one core", base: PERMUTATION1024, hosts: 1024, batch: 0, gpu: false },
+    Case { name: "permutation1024-hpcc", about: "the same with HPCC", base: PERMUTATION1024, hosts: 1024, batch: 0, gpu: false },
+    Case { name: "storm32-none", about: "32-to-1 incast without congestion control: PFC storms, one core", base: STORM32, hosts: 33, batch: 0, gpu: false },
+    batch("batch512-cpu", "512 experiments of 128 hosts with short flows, DCQCN, all threads", 512, false),
+    batch("batch1-gpu", "one of them on the GPU (or software Vulkan)", 1, true),
+    batch("batch64-gpu", "64 of them on the GPU", 64, true),
+    batch("batch512-gpu", "512 of them on the GPU", 512, true),
 ];
+
+/// The same batch on the CPU's threads and on the adapter that `--engine gpu` would take.
+const fn batch(name: &'static str, about: &'static str, batch: u32, gpu: bool) -> Case {
+    Case { name, about, base: BATCH128, hosts: 128, batch, gpu }
+}
 
 /// What there is.
 pub fn list() -> Vec<BenchInfo> {
@@ -59,6 +80,9 @@ pub fn list() -> Vec<BenchInfo> {
 /// Runs one benchmark and reports its row.
 pub fn run(name: &str, sink: &mut dyn FnMut(BenchRow)) -> anyhow::Result<()> {
     let case = CASES.iter().find(|c| c.name == name).ok_or_else(|| anyhow!("no benchmark `{name}`"))?;
+    if case.batch > 0 {
+        return run_batch(case, sink);
+    }
     let mut tables = tables(case)?;
     let start = Instant::now();
     to_the_end(&mut tables)?;
@@ -77,9 +101,55 @@ pub fn run(name: &str, sink: &mut dyn FnMut(BenchRow)) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Runs a batch to its end through the common interface of the engines.
+fn run_batch(case: &Case, sink: &mut dyn FnMut(BenchRow)) -> anyhow::Result<()> {
+    let mut engine: Box<dyn Engine> = Box::new(CpuEngine);
+    let mut on = "cpu".to_string();
+    if case.gpu {
+        match adapter::open(None, SoftwarePolicy::IfNothingElse) {
+            Ok(device) => {
+                on = device.report.name.clone();
+                engine = Box::new(GpuEngine::on(&device)?);
+            }
+            Err(e) => {
+                eprintln!("{}: left out: {e}", case.name);
+                return Ok(());
+            }
+        }
+    }
+    let one = tables(case)?;
+    let to_the_end = |engine: &mut dyn Engine, batch: &mut [Tables]| -> anyhow::Result<()> {
+        while !batch.iter().all(is_final) {
+            let slice = engine.advance(batch, u32::MAX as u64, &|| false)?;
+            if let Some((_, why)) = slice.failures.first() {
+                return Err(anyhow!("{why}"));
+            }
+        }
+        Ok(())
+    };
+    // Kernels are compiled at their first dispatch.
+    to_the_end(engine.as_mut(), &mut [one.clone()])?;
+    let mut batch = vec![one; case.batch as usize];
+    let start = Instant::now();
+    to_the_end(engine.as_mut(), &mut batch)?;
+    let seconds = start.elapsed().as_secs_f64();
+    let hops = batch.iter().map(packet_hops).sum();
+    sink(BenchRow {
+        name: case.name.into(),
+        engine: on,
+        hosts: case.hosts,
+        experiments: case.batch as u64,
+        packet_hops: hops,
+        seconds,
+        packet_hops_per_s: hops as f64 / seconds,
+        peak_bytes: batch.iter().map(Tables::bytes).sum(),
+    });
+    Ok(())
+}
+
 /// The tables of a benchmark, before its first step.
 fn tables(case: &Case) -> anyhow::Result<Tables> {
-    let cc = case.name.rsplit('-').next().context("benchmarks are named after their congestion control")?;
+    let cc = if case.batch > 0 { "dcqcn" } else { case.name.rsplit('-').next().context("benchmarks are named after their congestion control")? };
     let text = format!("name = \"{}\"\n[base]\n{}\n[base.transport]\ncc = \"{cc}\"\n", case.name, case.base);
     let sweep = sweep::parse(&text, Path::new("benchmark"), &SetOverrides(Vec::new()))?;
     let config = sweep.config(&sweep.experiments[0]).map_err(|e| anyhow!("{e}"))?;
