@@ -279,14 +279,12 @@ fn switches(t: &mut Tables, case: &PacketCase, ends: &Ends, rates: &[u32]) -> Re
     let mut plan_first = 0u64;
     for (s, &(node, first, n)) in ends.switches.iter().enumerate() {
         let mut headrooms = 0u64;
-        let mut least = u32::MAX;
         for p in first..first + n {
             let arc = ends.arcs[(ends.n_nics + p) as usize];
             let link = net.arc_link(arc);
             let headroom = headroom_bytes(link.rate_bps, link.delay_ps, max_wire);
             headrooms += headroom;
             let headroom = headroom.min(u32::MAX as u64 / 2) as u32;
-            least = least.min(headroom);
             let ecn = tr.ecn_for(link.rate_bps);
             let (mut shift, mut r) = (tr.pfc_alpha_shift, link.rate_bps);
             while r > host_rate && shift > 0 {
@@ -331,7 +329,6 @@ fn switches(t: &mut Tables, case: &PacketCase, ends: &Ends, rates: &[u32]) -> Re
             free_head: NONE,
             max_wire,
             shared_size: tr.buffer_bytes - fixed,
-            min_headroom: least,
             ..Switch::zeroed()
         });
         plan_first += n as u64 * n as u64;

@@ -266,9 +266,8 @@ rows! {
         /// Frames missing when a step had to wait.
         need: u32,
         max_wire: u32,
-        /// Shared bytes to give away: buffer less headrooms less reserves; and the least headroom.
+        /// Shared bytes to give away: buffer less headrooms less reserves.
         shared_size: u64,
-        min_headroom: u32, pad0: u32,
         /// Most bytes it has held (exact in a storm, a bound in calm steps).
         max_held: u64,
     }

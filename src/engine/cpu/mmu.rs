@@ -12,7 +12,7 @@ fn shared_of(t: &Tables, port: u32) -> u32 {
 
 /// Shared bytes in use at the switch.
 ///
-/// A sum over its ports: `storm` keeps it in `Switch::max_held`'s neighbour would be one more state to keep right; storms are rare.
+/// Summed anew each time: a running total would be one more state to keep right in two languages, and storms are rare.
 pub fn shared_used(t: &Tables, sw: &Switch) -> u64 {
     (sw.port_first..sw.port_first + sw.port_n).map(|p| shared_of(t, p) as u64).sum()
 }
