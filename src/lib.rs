@@ -2,7 +2,8 @@
 //! in one run, on a GPU or a CPU, with identical bits.
 //!
 //! Layers, top down; a module imports only from those above it (`tests/layers.rs` enforces it):
-//! `units` → `spec`, `sweep`, `transport`, `columns` → `topology`, `routing` → `workload` → `engine` → `batch` →
+//! `units` → `spec`, `sweep`, `transport`, `columns` → `topology`, `routing`, `model`, `collective` → `compute` → `memory` →
+//! `workload` → `engine` → `batch` →
 //! `results` → `cli`. ARCHITECTURE.md says what each is for.
 
 pub mod units;
@@ -12,8 +13,14 @@ pub mod spec;
 pub mod sweep;
 pub mod transport;
 
+pub mod collective;
+pub mod model;
 pub mod routing;
 pub mod topology;
+
+pub mod compute;
+
+pub mod memory;
 
 pub mod workload;
 

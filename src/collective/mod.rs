@@ -1,0 +1,39 @@
+//! Collective operations: what they are, which transfers an algorithm makes of them, which algorithm NCCL would choose, what they cost on an idle system.
+//!
+//! Layer: collective. Pure: members are numbered from 0, times are ps; knows no network, no ranks, no workload.
+
+mod schedule;
+
+pub use schedule::{Schedule, Transfer};
+
+/// A collective operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Op {
+    AllReduce,
+    AllGather,
+    ReduceScatter,
+    AllToAll,
+    Broadcast,
+    Reduce,
+    /// Nobody goes on before all have arrived; carries no bytes.
+    Barrier,
+}
+
+/// How a collective is carried out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Algorithm {
+    /// What NCCL's cost model chooses.
+    Auto,
+    Ring,
+    /// Double binary tree.
+    Tree,
+    HalvingDoubling,
+    /// Everyone to everyone at once.
+    Direct,
+    /// Within servers first, between them by rail, and back.
+    Hierarchical,
+    /// NVLink SHARP: reduction in the NVSwitch.
+    Nvls,
+    /// Reduction in the network's switches (CollNet, SHARP).
+    InNetwork,
+}

@@ -1,0 +1,107 @@
+//! Models: hyper-parameters, presets, and what follows from them by arithmetic: parameters, FLOPs.
+//!
+//! Layer: model. Pure; knows no GPU, no parallelism.
+
+mod layout;
+
+pub use layout::{ElementBytes, Framework, Layout, PipelineSchedule, Recompute};
+
+/// A neural network, as much of it as decides compute, memory and communication.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Model {
+    pub name: String,
+    /// Paper or model card the numbers are from.
+    pub source: String,
+    pub body: Body,
+}
+
+/// Families of networks.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Body {
+    Transformer(Transformer),
+    /// Recommendation: embedding tables and multi-layer perceptrons.
+    Dlrm(Dlrm),
+    /// A list of layers with their parameters and FLOPs, trained data-parallel: CNNs and the like.
+    Layers(Vec<Layer>),
+}
+
+/// A decoder (or encoder) stack.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Transformer {
+    pub layers: u32,
+    pub hidden: u32,
+    /// Inner size of the dense feed-forward part.
+    pub ffn: u32,
+    pub heads: u32,
+    /// Key/value heads; `heads` without grouped-query attention.
+    pub kv_heads: u32,
+    /// Size of one head; `hidden / heads` in most.
+    pub head_dim: u32,
+    pub vocab: u32,
+    /// Sequence length trained with, unless the user says another.
+    pub seq: u32,
+    /// SwiGLU: three matrices in the feed-forward part, else two.
+    pub gated: bool,
+    /// Input and output embedding share their weights.
+    pub tied: bool,
+    /// Learned positions (GPT) take `seq * hidden` parameters; rotary ones none.
+    pub learned_positions: bool,
+    /// Attention sees earlier tokens only.
+    pub causal: bool,
+    /// Biases in linear layers; LayerNorm (two vectors) rather than RMSNorm (one).
+    pub biases: bool,
+    /// Dropout, and so its masks in activation memory.
+    pub dropout: bool,
+    pub moe: Option<Moe>,
+    /// Latent attention (DeepSeek).
+    pub mla: Option<Mla>,
+}
+
+/// Mixture of experts.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Moe {
+    pub experts: u32,
+    pub top_k: u32,
+    /// Inner size of one expert.
+    pub expert_ffn: u32,
+    /// Experts that every token visits.
+    pub shared_experts: u32,
+    /// Leading layers that are dense.
+    pub dense_layers: u32,
+    /// Every how many layers one has experts; 1: all.
+    pub every: u32,
+}
+
+/// Multi-head latent attention's sizes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Mla {
+    pub q_rank: u32,
+    pub kv_rank: u32,
+    pub rope_dim: u32,
+    pub nope_dim: u32,
+    pub v_dim: u32,
+}
+
+/// A deep-learning recommendation model.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Dlrm {
+    pub tables: u32,
+    pub rows_per_table: u64,
+    pub embedding_dim: u32,
+    /// Look-ups a table and sample.
+    pub pooling: u32,
+    pub dense_features: u32,
+    pub bottom_mlp: Vec<u32>,
+    pub top_mlp: Vec<u32>,
+}
+
+/// A layer known by its totals only.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Layer {
+    pub name: String,
+    pub params: u64,
+    /// Forward FLOPs a sample (2 a multiply-add).
+    pub flops: u64,
+    /// Bytes of its output a sample, 16-bit.
+    pub activation_bytes: u64,
+}

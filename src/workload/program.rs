@@ -1,0 +1,150 @@
+//! Programs: what every rank of a job does, as frameworks write it: kernels, collectives, sends and receives on in-order streams.
+//!
+//! Layer: workload. Every workload but plain flows becomes this: generated training, imported traces, benchmarks of one collective. Ranks that do the same
+//! share one program, so a graph of ten thousand GPUs is a few programs and a table of groups. What a collective becomes on a network is `lower`'s.
+
+use crate::collective::{Algorithm, Op as CollectiveOp};
+
+/// What part of an iteration a communication belongs to, for the breakdown of iteration time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Dim {
+    Tp,
+    Pp,
+    Dp,
+    Ep,
+    Cp,
+    Other,
+}
+
+/// What part of an iteration a kernel belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Phase {
+    Forward,
+    /// Backward, gradients of weights and inputs, recomputation.
+    Backward,
+    Optimizer,
+    Other,
+}
+
+/// An in-order queue of a rank. An op waits for the op before it on its stream, and for its `deps`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Stream(pub u8);
+
+impl Stream {
+    pub const COMPUTE: Stream = Stream(0);
+    /// Copies between host and device.
+    pub const COPY: Stream = Stream(1);
+    /// No order but `deps`: traces that are graphs.
+    pub const FREE: Stream = Stream(255);
+
+    /// The communication stream of a dimension.
+    pub const fn comm(dim: Dim) -> Stream {
+        Stream(2 + dim as u8)
+    }
+}
+
+/// The other end of a send or receive: member `member` of the rank's group in `slot`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Peer {
+    pub slot: u16,
+    pub member: u32,
+}
+
+/// One thing a rank does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum OpKind {
+    /// A kernel, or several in a row; duration in ps on this rank's GPU before jitter.
+    Compute { ps: u64, phase: Phase },
+    /// A collective of the rank's group in `slot`. The k-th collective of a group is the same operation on all members.
+    /// `bytes` as nccl-tests counts them: all-reduce, broadcast, reduce: the buffer; all-gather: what each rank ends with; reduce-scatter and all-to-all: what each rank
+    /// begins with. `algorithm`: `None` leaves it to the configuration. `shares`: all-to-all only, index into [`Workload::shares`].
+    Collective { op: CollectiveOp, slot: u16, bytes: u64, dim: Dim, algorithm: Option<Algorithm>, shares: Option<u32> },
+    /// The k-th send from a to b with a tag meets the k-th receive of b from a with that tag. Done when the buffer may be reused.
+    Send { peer: Peer, bytes: u64, tag: u32, dim: Dim },
+    /// Done when all bytes are there.
+    Recv { peer: Peer, bytes: u64, tag: u32, dim: Dim },
+    /// Waits for its dependencies, takes no time.
+    Join,
+}
+
+/// An op in its program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Op {
+    pub kind: OpKind,
+    pub stream: Stream,
+    /// Index into [`Workload::names`].
+    pub name: u32,
+    /// Its dependencies: `Program::deps[first .. first + n]`, indices of earlier ops.
+    pub deps_first: u32,
+    pub deps_n: u32,
+}
+
+/// What one rank, or several alike, do from start to end.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Program {
+    pub ops: Vec<Op>,
+    pub deps: Vec<u32>,
+    /// For each iteration the number of ops up to its end, ascending; the last is `ops.len()`.
+    pub iteration_ends: Vec<u32>,
+}
+
+/// A communicator.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Group {
+    /// Ranks, in the communicator's order.
+    pub members: Vec<u32>,
+    pub dim: Dim,
+}
+
+/// A rank's program and what its slots mean.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rank {
+    pub program: u32,
+    /// Index into [`Workload::groups`] for each slot.
+    pub groups: Vec<u32>,
+}
+
+/// A job.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Workload {
+    pub programs: Vec<Program>,
+    /// In order of rank.
+    pub ranks: Vec<Rank>,
+    pub groups: Vec<Group>,
+    pub names: Vec<String>,
+    /// Uneven all-to-alls: for each member as destination its weight; what a rank sends is split in proportion.
+    pub shares: Vec<Vec<u64>>,
+    /// Tokens that one iteration trains, for tokens_per_s; 0: does not apply.
+    pub tokens: u64,
+    /// Floating-point operations of the model in one iteration over all ranks, for mfu; 0: does not apply.
+    pub model_flops: u128,
+    /// Peak FLOP/s of one GPU that mfu is held against; 0: does not apply.
+    pub peak_flops: u64,
+}
+
+impl Program {
+    /// Appends an op.
+    pub fn push(&mut self, kind: OpKind, stream: Stream, name: u32, deps: &[u32]) -> u32 {
+        let deps_first = self.deps.len() as u32;
+        self.deps.extend_from_slice(deps);
+        self.ops.push(Op { kind, stream, name, deps_first, deps_n: deps.len() as u32 });
+        self.ops.len() as u32 - 1
+    }
+
+    /// Dependencies of op `i`, beside its stream's order.
+    pub fn deps_of(&self, i: u32) -> &[u32] {
+        let op = &self.ops[i as usize];
+        &self.deps[op.deps_first as usize..(op.deps_first + op.deps_n) as usize]
+    }
+}
+
+impl Workload {
+    /// Index of a name, added if new. Linear in a short table: names are of layers and operations, not of instances.
+    pub fn name(&mut self, name: &str) -> u32 {
+        if let Some(i) = self.names.iter().position(|n| n == name) {
+            return i as u32;
+        }
+        self.names.push(name.to_string());
+        self.names.len() as u32 - 1
+    }
+}
