@@ -1,5 +1,6 @@
 //! What can be wrong with a training job.
 
+use crate::model::ModelError;
 use crate::workload::check::CheckError;
 
 /// Why no workload came of a model and its layout.
@@ -9,6 +10,8 @@ pub enum TrainingError {
     Order { order: String, problem: String },
     #[error("workload.{key} = {value}: {problem}")]
     Key { key: &'static str, value: String, problem: String },
+    #[error(transparent)]
+    Layout(#[from] ModelError),
     #[error("generated graph: {0}")]
     Graph(#[from] CheckError),
 }

@@ -1,10 +1,11 @@
 //! A planned job as a graph: acts as each rank in turn and writes its kernels, collectives, sends and receives.
 //!
-//! Layer: workload. Ranks of one pipeline stage do the same (but where experts are loaded unevenly), so there are about as many programs as stages.
+//! Layer: workload. Ranks of one pipeline stage do the same, so there are as many programs as pipeline ranks. Where experts are loaded unevenly, every
+//! rank computes as long as the busiest, for whom the others would wait at the next exchange.
 
 use super::evaluate::{gather_comms, norm_purpose, reduce_comms, sequence_grads};
 use super::pipeline::order;
-use super::placement::{Coords, Placement, Purpose};
+use super::placement::{Placement, Purpose};
 use super::plan::{Held, Plan, buckets};
 use super::step::{Comm, Overlap, Step, piece, share};
 use crate::collective::Op as CollectiveOp;
@@ -22,8 +23,7 @@ const GATHER_LANE: u8 = 1;
 
 /// A planned job on its ranks.
 pub struct Graph<'a> {
-    /// One plan for each place among the experts; a single one where all are alike.
-    pub plans: &'a [Plan],
+    pub plan: &'a Plan,
     pub layout: &'a Layout,
     pub iterations: u32,
     placement: Placement,
@@ -35,14 +35,10 @@ pub struct Graph<'a> {
 }
 
 impl<'a> Graph<'a> {
-    pub fn new(plans: &'a [Plan], layout: &'a Layout, placement: Placement, iterations: u32, shares: Vec<Vec<u64>>) -> Graph<'a> {
+    pub fn new(plan: &'a Plan, layout: &'a Layout, placement: Placement, iterations: u32, shares: Vec<Vec<u64>>) -> Graph<'a> {
         let purposes: Vec<Purpose> = Purpose::ALL.into_iter().filter(|&p| placement.size(p) > 1).collect();
         let (groups, slots) = placement.all(&purposes);
-        Graph { plans, layout, iterations, placement, groups, slots, purposes, shares }
-    }
-
-    fn plan(&self, at: &Coords) -> &'a Plan {
-        &self.plans[(at.data % self.placement.ep) as usize % self.plans.len()]
+        Graph { plan, layout, iterations, placement, groups, slots, purposes, shares }
     }
 }
 
@@ -60,14 +56,12 @@ impl RankSchedule for Graph<'_> {
     }
 
     fn alike(&self, rank: u32) -> u64 {
-        let c = self.placement.coords(rank);
-        let expert = if self.plans.len() > 1 { c.data % self.placement.ep } else { 0 };
-        u64::from(c.pp) << 32 | u64::from(expert)
+        u64::from(self.placement.coords(rank).pp)
     }
 
     fn write(&self, rank: u32, to: &mut Writer) {
         let at = self.placement.coords(rank);
-        let mut pen = Pen { to, graph: self, plan: self.plan(&at), rank: at.pp, last: None, pending: Vec::new(), reductions: Vec::new(), late: Vec::new(), gathered: Vec::new() };
+        let mut pen = Pen { to, graph: self, plan: self.plan, rank: at.pp, last: None, pending: Vec::new(), reductions: Vec::new(), late: Vec::new(), gathered: Vec::new() };
         (0..self.iterations).for_each(|_| pen.iteration());
     }
 

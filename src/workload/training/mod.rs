@@ -3,17 +3,21 @@
 //! Layer: workload. `plan` says what a layer is on a rank, `pipeline` in which order passes come, `placement` who is whom; `graph` writes programs from them,
 //! `evaluate` adds up times. Knows no network: what a communication takes alone is asked of [`CommCost`].
 
+mod compose;
 mod error;
 mod evaluate;
 mod graph;
+mod job;
 mod machine;
 mod pipeline;
 mod placement;
 mod plan;
+mod shard;
 mod step;
 
 pub use error::TrainingError;
 pub use evaluate::Breakdown;
+pub use job::{evaluate, generate};
 pub use machine::{CommCost, KernelCost, Machine};
 pub use placement::{Coords, Placement, Purpose, Span};
 

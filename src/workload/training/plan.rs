@@ -1,8 +1,7 @@
 //! A training job as stages of layers, each layer with its steps and its share of parameters: what graph and analytic evaluation are both made from.
 //!
-//! Layer: workload. Everything here is of one rank; ranks of a stage differ only where experts are loaded unevenly.
+//! Layer: workload. Everything here is of one rank; ranks of a stage do the same.
 
-use super::placement::Placement;
 use super::step::{Price, Spent, Step};
 use crate::model::Layout;
 
@@ -90,9 +89,4 @@ pub fn buckets(plan: &Plan, layers: &[u16], bytes_each: u32, bucket_bytes: u64) 
         }
     }
     buckets
-}
-
-/// Whether two ranks of one stage and different places among the experts do the same.
-pub fn experts_alike(layout: &Layout, placement: &Placement) -> bool {
-    placement.ep <= 1 || layout.expert_skew <= 1.0
 }
