@@ -254,3 +254,127 @@ fn collective_text(kind: &OpKind) -> String {
         _ => "none".to_string(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::collective::Op as CollectiveOp;
+    use crate::workload::program::{Dim, Group, Peer, Phase, Stream};
+    use crate::workload::rules::{RankSchedule, Writer, assemble};
+
+    /// Two ranks that do what two functions write.
+    struct Two(fn(&mut Writer), fn(&mut Writer));
+
+    impl RankSchedule for Two {
+        fn ranks(&self) -> u32 {
+            2
+        }
+
+        fn groups(&self) -> Vec<Group> {
+            vec![Group { members: vec![0, 1], dim: Dim::Dp }]
+        }
+
+        fn slots(&self, _: u32) -> Vec<u32> {
+            vec![0]
+        }
+
+        fn alike(&self, rank: u32) -> u64 {
+            rank.into()
+        }
+
+        fn write(&self, rank: u32, to: &mut Writer) {
+            if rank == 0 { self.0(to) } else { self.1(to) }
+        }
+    }
+
+    fn error(a: fn(&mut Writer), b: fn(&mut Writer)) -> String {
+        assemble(&Two(a, b)).map_or_else(|e| e.to_string(), |w| format!("{} ranks fit", w.ranks.len()))
+    }
+
+    fn reduce(w: &mut Writer, bytes: u64) {
+        w.collective("grads", CollectiveOp::AllReduce, 0, bytes, Dim::Dp, &[]);
+    }
+
+    fn send(w: &mut Writer, member: u32, deps: &[u32]) -> u32 {
+        w.send("send", Peer { slot: 0, member }, 8, 7, Dim::Pp, Stream::comm(Dim::Pp), deps)
+    }
+
+    fn recv(w: &mut Writer, member: u32, deps: &[u32]) -> u32 {
+        w.recv("recv", Peer { slot: 0, member }, 8, 7, Dim::Pp, Stream::comm(Dim::Pp), deps)
+    }
+
+    #[test]
+    fn what_fits_fits() {
+        let a = |w: &mut Writer| {
+            let k = w.compute("k", 5, Phase::Forward, &[]);
+            send(w, 1, &[k]);
+            reduce(w, 64);
+        };
+        let b = |w: &mut Writer| {
+            let r = recv(w, 0, &[]);
+            w.compute("k", 5, Phase::Forward, &[r]);
+            reduce(w, 64);
+        };
+        assert_eq!(error(a, b), "2 ranks fit");
+    }
+
+    #[test]
+    fn collectives_that_differ_are_named() {
+        assert_eq!(
+            error(|w| [8, 64].into_iter().for_each(|b| reduce(w, b)), |w| [8, 65].into_iter().for_each(|b| reduce(w, b))),
+            "group 0 (dp): collective 1 is AllReduce of 64 bytes on rank 0 but AllReduce of 65 bytes on rank 1; all members must do the same"
+        );
+        assert!(error(|w| reduce(w, 8), |_| {}).contains("collective 0 is AllReduce of 8 bytes on rank 0 but none on rank 1"));
+    }
+
+    #[test]
+    fn messages_must_meet() {
+        let message = error(
+            |w| {
+                send(w, 1, &[]);
+            },
+            |_| {},
+        );
+        assert_eq!(message, "from rank 0 to rank 1, tag 7: message 0 is 8 bytes at the sender but absent at the receiver");
+    }
+
+    #[test]
+    fn deadlocks_are_found_and_who_waits_is_named() {
+        // Both receive before they send.
+        let a = |w: &mut Writer| {
+            recv(w, 1, &[]);
+            send(w, 1, &[]);
+        };
+        let b = |w: &mut Writer| {
+            recv(w, 0, &[]);
+            send(w, 0, &[]);
+        };
+        let message = error(a, b);
+        assert!(message.starts_with("deadlock: rank 0 waits at op 0 `recv` for message 0 with tag 7 from rank 1"), "{message}");
+        assert!(message.contains("rank 1 waits at op 0"), "{message}");
+        // A collective behind a receive whose send is behind the collective.
+        let a = |w: &mut Writer| {
+            let r = recv(w, 1, &[]);
+            w.collective("grads", CollectiveOp::AllReduce, 0, 8, Dim::Dp, &[r]);
+        };
+        let b = |w: &mut Writer| {
+            let c = w.collective("grads", CollectiveOp::AllReduce, 0, 8, Dim::Dp, &[]);
+            send(w, 0, &[c]);
+        };
+        let message = error(a, b);
+        assert!(message.contains("rank 1 waits at op 0 `grads` for collective 0 of group 0, which rank 0 (or one like it) never reaches"), "{message}");
+    }
+
+    #[test]
+    fn indices_are_checked() {
+        let error = |break_it: fn(&mut Workload)| {
+            let mut w = assemble(&Two(|w| reduce(w, 8), |w| reduce(w, 8))).unwrap();
+            break_it(&mut w);
+            w.check().unwrap_err().to_string()
+        };
+        assert_eq!(error(|w| w.groups[0].members[1] = 5), "group 0: member 5 is not a rank; there are 2, counted from 0");
+        assert_eq!(error(|w| w.ranks[1].program = 9), "rank 1: program 9 does not exist; there are 2");
+        assert!(error(|w| w.ranks[1].groups.clear()).contains("rank of this program has 0"));
+        assert!(error(|w| w.groups[0].members.truncate(1)).contains("slot 0 names group 0, which has no such member"));
+    }
+}

@@ -38,6 +38,14 @@ fn exchange(comm: &Comm, needed_by: Option<Part>, rest: &[compute::Step], layout
         let ps = kernels.iter().map(|(_, k)| price.machine.kernels.kernel_ps(k)).sum();
         (kernels.len(), ps, kernels.first().map_or("", |(p, _)| block(p.site)))
     };
+    // Gradients of keys and values go round with the keys and values.
+    if comm.purpose == Purpose::Context
+        && comm.op == CollectiveOp::ReduceScatter
+        && let Some(Step::Both { comm: ring, overlap: Overlap::Ring(_), .. }) = out.last_mut()
+    {
+        ring.bytes += comm.bytes;
+        return 0;
+    }
     // What stands between the communication and who needs it runs beside it.
     let (n, ps, name) = run(&|p| Some(p) != needed_by);
     let used_later = rest[n..].iter().any(|s| matches!(s, compute::Step::Kernel { part, .. } if Some(*part) == needed_by)) || needed_by.is_none();
@@ -52,13 +60,6 @@ fn exchange(comm: &Comm, needed_by: Option<Part>, rest: &[compute::Step], layout
             if n > 0 {
                 out.push(price.both(name, ps, *comm, Overlap::Ring(layout.cp)));
                 return n;
-            }
-        }
-        // Gradients of keys and values go round with the keys and values.
-        Purpose::Context if comm.op == CollectiveOp::ReduceScatter => {
-            if let Some(Step::Both { comm: ring, overlap: Overlap::Ring(_), .. }) = out.last_mut() {
-                ring.bytes += comm.bytes;
-                return 0;
             }
         }
         Purpose::Tensor if pieces > 1 && comm.op == CollectiveOp::AllGather => {

@@ -6,7 +6,7 @@ use crate::workload::check::CheckError;
 /// Why no workload came of a model and its layout.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TrainingError {
-    #[error("workload.order = \"{order}\": {problem}")]
+    #[error("workload.rank_order = \"{order}\": {problem}")]
     Order { order: String, problem: String },
     #[error("workload.{key} = {value}: {problem}")]
     Key { key: &'static str, value: String, problem: String },

@@ -209,3 +209,39 @@ fn reduced_at(plan: &Plan, layout: &Layout, price: &Price, rank: u32, order: &[S
     }
     at
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::PipelineSchedule;
+    use crate::workload::training::tests::layout;
+
+    fn makespan(l: &Layout, forward: u64, backward: u64, message_ps: u64) -> u64 {
+        let orders: Vec<Vec<Slot>> = (0..l.pp).map(|r| order(l, r)).collect();
+        let spent = vec![(forward, backward); (l.pp * l.vpp) as usize];
+        let t = timeline(l, &orders, &spent, message_ps, &vec![0; l.pp as usize]);
+        t.slots.iter().filter_map(|s| s.last()).map(|s| s.1).max().unwrap()
+    }
+
+    #[test]
+    fn bubbles_of_equal_stages_are_exact() {
+        for (p, v, m) in [(2, 1, 4), (4, 1, 4), (8, 1, 64), (4, 2, 8), (8, 3, 64), (35, 3, 280), (6, 8, 6)] {
+            let l = Layout { pp: p, vpp: v, microbatch: 1, global_batch: m, ..layout() };
+            let (f, b) = (1_000, 2_000);
+            // The ideal time is m v (f + b); the bubble is (p - 1) / (v m) of it.
+            let (p, v, m) = (p as u64, v as u64, m as u64);
+            assert_eq!(makespan(&l, f, b, 0), m * v * (f + b) + (p - 1) * (f + b), "p {p} v {v} m {m}");
+        }
+        let l = Layout { pp: 4, microbatch: 1, global_batch: 8, schedule: PipelineSchedule::GPipe, ..layout() };
+        assert_eq!(makespan(&l, 1_000, 2_000, 0), (8 + 3) * 3_000);
+    }
+
+    #[test]
+    fn messages_are_paid_by_the_sender_unless_overlapped() {
+        let l = Layout { pp: 4, microbatch: 1, global_batch: 8, ..layout() };
+        let free = makespan(&l, 1_000, 2_000, 0);
+        let overlapped = makespan(&Layout { overlap_p2p: true, ..l.clone() }, 1_000, 2_000, 10);
+        let blocking = makespan(&l, 1_000, 2_000, 10);
+        assert!(free < overlapped && overlapped < blocking, "{free} {overlapped} {blocking}");
+    }
+}

@@ -3,6 +3,7 @@
 //! Layer: workload. `plan` says what a layer is on a rank, `pipeline` in which order passes come, `placement` who is whom; `graph` writes programs from them,
 //! `evaluate` adds up times. Knows no network: what a communication takes alone is asked of [`CommCost`].
 
+mod cluster;
 mod compose;
 mod error;
 mod evaluate;
@@ -15,6 +16,7 @@ mod plan;
 mod shard;
 mod step;
 
+pub use cluster::Cluster;
 pub use error::TrainingError;
 pub use evaluate::Breakdown;
 pub use job::{evaluate, generate};
