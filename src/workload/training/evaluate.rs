@@ -81,7 +81,8 @@ pub fn breakdown(plan: &Plan, layout: &Layout, price: &Price) -> Breakdown {
     let pp = layout.pp;
     let stages: Vec<(Spent, Spent)> = plan.stages.iter().map(|s| (plan.pass(price, s, false), plan.pass(price, s, true))).collect();
     let totals: Vec<(u64, u64)> = stages.iter().map(|(f, b)| (f.total(), b.total())).collect();
-    let message_ps = if pp > 1 { price.machine.comm.message_ps(plan.message_bytes, price.pipeline_in_server()) } else { 0 };
+    let gather = Comm { name: "stage-gather", op: CollectiveOp::AllGather, purpose: Purpose::Tensor, bytes: plan.gathered_bytes };
+    let message_ps = if pp > 1 { price.machine.comm.message_ps(plan.message_bytes, price.pipeline_in_server()) + price.comm(&gather) } else { 0 };
     let orders: Vec<Vec<Slot>> = (0..pp).map(|r| order(layout, r)).collect();
     // What of the parameters' gathering precedes the first pass of each rank.
     let gathers: Vec<u64> = (0..pp).map(|r| gather_before(plan, layout, price, r, &totals)).collect();

@@ -8,7 +8,7 @@ use super::evaluate::{Breakdown, breakdown};
 use super::graph::Graph;
 use super::machine::Machine;
 use super::placement::Placement;
-use super::plan::{Held, LayerPlan, Plan};
+use super::plan::{Habits, Held, LayerPlan, Plan};
 use super::shard;
 use super::step::Price;
 use crate::compute::{LayerKind, Pass, expert_loads, kind_of, layer_steps, optimizer_kernels};
@@ -30,7 +30,7 @@ pub fn generate(model: &Model, layout: &Layout, machine: &Machine, iterations: u
     let price = Price::new(machine, &placement);
     let mut workload = match &model.body {
         Body::Transformer(t) => {
-            let plan = plan(t, layout, &price);
+            let plan = plan(t, layout, &price, Habits::default());
             let shares = shares(t, layout);
             assemble(&Graph::new(&plan, layout, placement, iterations, shares))?
         }
@@ -44,17 +44,22 @@ pub fn generate(model: &Model, layout: &Layout, machine: &Machine, iterations: u
 
 /// Iteration time and where it goes, without a graph.
 pub fn evaluate(model: &Model, layout: &Layout, machine: &Machine) -> Result<Breakdown, TrainingError> {
+    evaluate_as(model, layout, machine, Habits::default())
+}
+
+/// [`evaluate`] with a framework's habits.
+pub fn evaluate_as(model: &Model, layout: &Layout, machine: &Machine, habits: Habits) -> Result<Breakdown, TrainingError> {
     layout.check(model, layout.gpus())?;
     let placement = Placement::new(layout)?;
     let price = Price::new(machine, &placement);
     match &model.body {
-        Body::Transformer(t) => Ok(breakdown(&plan(t, layout, &price), layout, &price)),
+        Body::Transformer(t) => Ok(breakdown(&plan(t, layout, &price, habits), layout, &price)),
         Body::Layers(_) | Body::Dlrm(_) => Err(TrainingError::key("model", &model.name, "is no transformer")),
     }
 }
 
 /// What each layer is and who has it.
-pub fn plan(model: &Transformer, layout: &Layout, price: &Price) -> Plan {
+pub fn plan(model: &Transformer, layout: &Layout, price: &Price, habits: Habits) -> Plan {
     let layers = KINDS.iter().map(|&k| layer(model, layout, price, k)).collect();
     let mut stages = Vec::new();
     let mut next = 0;
@@ -66,11 +71,14 @@ pub fn plan(model: &Transformer, layout: &Layout, price: &Price) -> Plan {
     stages.last_mut().expect("there is a stage").push(kind_index(LayerKind::Logits));
     let tokens = layout.seq as u64 / layout.cp as u64 * layout.microbatch as u64;
     // With sequence parallelism a rank's activations between layers are its share of the sequence.
-    let own = if layout.sequence_parallel { tokens / layout.tp as u64 } else { tokens };
+    let scattered = habits.scatter_gather && !layout.sequence_parallel && layout.tp > 1;
+    let own = if layout.sequence_parallel || scattered { tokens / layout.tp as u64 } else { tokens };
+    let each = model.hidden as u64 * layout.bytes.activations as u64;
     let mut plan = Plan {
         layers,
         stages,
-        message_bytes: own * model.hidden as u64 * layout.bytes.activations as u64,
+        message_bytes: own * each,
+        gathered_bytes: if scattered { tokens * each } else { 0 },
         optimizer_ps: Vec::new(),
         embedding_bytes: 0,
     };

@@ -15,12 +15,14 @@ mod placement;
 mod plan;
 mod shard;
 mod step;
+pub mod validation;
 
 pub use cluster::Cluster;
 pub use error::TrainingError;
 pub use evaluate::Breakdown;
-pub use job::{evaluate, generate};
+pub use job::{evaluate, evaluate_as, generate};
 pub use machine::{CommCost, KernelCost, Machine};
+pub use plan::Habits;
 pub use placement::{Coords, Placement, Purpose, Span};
 
 #[cfg(test)]

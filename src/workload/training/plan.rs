@@ -5,6 +5,18 @@
 use super::step::{Price, Spent, Step};
 use crate::model::Layout;
 
+/// What a framework's version does that its layout does not say.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Habits {
+    /// Without sequence parallelism every tensor-parallel rank has a stage's whole output. Megatron's first versions sent a share each and gathered it behind the network
+    /// (Narayanan et al., Section 4.1); later ones send it whole.
+    pub scatter_gather: bool,
+}
+
+impl Habits {
+    pub const SCATTER_GATHER: Habits = Habits { scatter_gather: true };
+}
+
 /// Parameters that one rank holds, by who holds copies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Held {
@@ -41,6 +53,8 @@ pub struct Plan {
     pub stages: Vec<Vec<u16>>,
     /// Bytes of one message between pipeline stages.
     pub message_bytes: u64,
+    /// Bytes of a message that tensor-parallel ranks gather after each received its share; 0: nothing.
+    pub gathered_bytes: u64,
     /// Optimizer step of each pipeline rank, in ps.
     pub optimizer_ps: Vec<u64>,
     /// Gradients of the shared embedding, in bytes; 0: not shared between stages.
