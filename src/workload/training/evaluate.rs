@@ -3,7 +3,7 @@
 //! Layer: workload. Communication costs what it costs alone; contention between dimensions is the simulators' business.
 
 use super::pipeline::{Slot, order};
-use super::plan::{Held, Plan, buckets};
+use super::plan::{Held, Plan, Sync, buckets};
 use super::placement::Purpose;
 use super::step::{Comm, Price, Spent};
 use crate::collective::Op as CollectiveOp;
@@ -79,7 +79,15 @@ pub fn timeline(layout: &Layout, orders: &[Vec<Slot>], spent: &[(u64, u64)], mes
 /// Evaluates a planned job; the iteration in the steady state, where it begins with the parameters that the one before has updated.
 pub fn breakdown(plan: &Plan, layout: &Layout, price: &Price) -> Breakdown {
     let pp = layout.pp;
-    let stages: Vec<(Spent, Spent)> = plan.stages.iter().map(|s| (plan.pass(price, s, false), plan.pass(price, s, true))).collect();
+    let sync = Sync::of(layout);
+    let pass = |stage: &[u16], backward: bool| {
+        let mut spent = plan.pass(price, stage, backward);
+        if if backward { sync.gather_backward || sync.reduce_each } else { sync.gather_forward } {
+            spent.dp += sharded_wait(plan, layout, price, stage, backward);
+        }
+        spent
+    };
+    let stages: Vec<(Spent, Spent)> = plan.stages.iter().map(|s| (pass(s, false), pass(s, true))).collect();
     let totals: Vec<(u64, u64)> = stages.iter().map(|(f, b)| (f.total(), b.total())).collect();
     let gather = Comm { name: "stage-gather", op: CollectiveOp::AllGather, purpose: Purpose::Tensor, bytes: plan.gathered_bytes };
     let message_ps = if pp > 1 { price.machine.comm.message_ps(plan.message_bytes, price.pipeline_in_server()) + price.comm(&gather) } else { 0 };
@@ -114,7 +122,7 @@ pub fn breakdown(plan: &Plan, layout: &Layout, price: &Price) -> Breakdown {
     let mut held = Held::default();
     plan.chunks(layout, rank).for_each(|c| held.add(&plan.held(c)));
     let sequence = sequence_grads(layout, &held).map_or(0, |c| price.comm(&c));
-    let gather_after = if layout.overlap_param || layout.zero == 0 { 0 } else { gather_all(plan, layout, price, rank) };
+    let gather_after = if layout.overlap_param || !sync.gather_step { 0 } else { gather_all(plan, layout, price, rank) };
     let optimizer = plan.optimizer_ps[r];
     let mut b = Breakdown {
         iteration: 0,
@@ -171,9 +179,46 @@ fn gather_all(plan: &Plan, layout: &Layout, price: &Price, rank: u32) -> u64 {
     plan.chunks(layout, rank).map(of).sum()
 }
 
+/// How much longer a pass over sharded parameters (or towards sharded gradients) takes for their communication: buckets are gathered one ahead of the layers that
+/// need them, gradients reduced behind them, all on the same links; without overlap everything waits.
+fn sharded_wait(plan: &Plan, layout: &Layout, price: &Price, stage: &[u16], backward: bool) -> u64 {
+    let sync = Sync::of(layout);
+    let mut layers = stage.to_vec();
+    if backward {
+        layers.reverse();
+    }
+    let gathers = if backward { sync.gather_backward } else { sync.gather_forward };
+    let list = buckets(plan, &layers, layout.bytes.params, sync.bucket_bytes);
+    let cost = |comms: [Comm; 2]| comms.iter().map(|c| price.comm(c)).sum::<u64>();
+    let mut first = 0;
+    let (mut link, mut work, mut busy) = (0u64, 0u64, 0u64);
+    // When the bucket before the last began: one is gathered ahead of it.
+    let mut asked = 0;
+    for (last, held) in &list {
+        let took = plan.pass(price, &layers[first..=*last], backward).total();
+        first = last + 1;
+        busy += took;
+        if gathers {
+            let gather = cost(gather_comms(layout, held));
+            link = link.max(if layout.overlap_param { asked } else { work }) + gather;
+            asked = work;
+            work = work.max(link);
+        }
+        work += took;
+        if backward && sync.reduce_each {
+            link = link.max(work) + cost(reduce_comms(layout, held));
+            if !layout.overlap_grad {
+                work = link;
+            }
+        }
+    }
+    // What is still on the links delays the next pass's first bucket.
+    (if backward { work.max(link) } else { work }) - busy
+}
+
 /// How much longer a rank's first pass takes for parameters that are gathered beside it: the first bucket, and what of the others outlasts the pass.
 fn gather_before(plan: &Plan, layout: &Layout, price: &Price, rank: u32, totals: &[(u64, u64)]) -> u64 {
-    if !layout.overlap_param || layout.zero == 0 {
+    if !layout.overlap_param || !Sync::of(layout).gather_step {
         return 0;
     }
     let stage = &plan.stages[rank as usize];
@@ -191,6 +236,10 @@ fn gather_before(plan: &Plan, layout: &Layout, price: &Price, rank: u32, totals:
 
 /// When the last bucket of a rank is reduced. Buckets of a virtual stage become ready as its last backward pass goes through its layers.
 fn reduced_at(plan: &Plan, layout: &Layout, price: &Price, rank: u32, order: &[Slot], times: &[(u64, u64)]) -> u64 {
+    // Reductions after every micro-batch are in its backward pass.
+    if Sync::of(layout).reduce_each {
+        return 0;
+    }
     let mut at = 0;
     let pipeline_end = times.last().map_or(0, |t| t.1);
     let mut last_of: Vec<Option<usize>> = vec![None; layout.vpp.max(1) as usize];

@@ -7,6 +7,7 @@ use super::error::TrainingError;
 use super::evaluate::{Breakdown, breakdown};
 use super::graph::Graph;
 use super::machine::Machine;
+use super::other::{dlrm_plan, list_plan};
 use super::placement::Placement;
 use super::plan::{Habits, Held, LayerPlan, Plan};
 use super::shard;
@@ -28,15 +29,16 @@ pub fn generate(model: &Model, layout: &Layout, machine: &Machine, iterations: u
     layout.check(model, layout.gpus())?;
     let placement = Placement::new(layout)?;
     let price = Price::new(machine, &placement);
-    let mut workload = match &model.body {
-        Body::Transformer(t) => {
-            let plan = plan(t, layout, &price, Habits::default());
-            let shares = shares(t, layout);
-            assemble(&Graph::new(&plan, layout, placement, iterations, shares))?
-        }
-        Body::Layers(_) | Body::Dlrm(_) => return Err(TrainingError::key("model", &model.name, "is no transformer")),
+    let plan = plan(model, layout, &price, Habits::default());
+    let shares = match &model.body {
+        Body::Transformer(t) => shares(t, layout),
+        Body::Layers(_) | Body::Dlrm(_) => Vec::new(),
     };
-    workload.tokens = layout.global_batch as u64 * layout.seq as u64;
+    let mut workload = assemble(&Graph::new(&plan, layout, placement, iterations, shares))?;
+    workload.tokens = match &model.body {
+        Body::Transformer(_) => layout.global_batch as u64 * layout.seq as u64,
+        Body::Layers(_) | Body::Dlrm(_) => 0,
+    };
     workload.model_flops = model.model_flops(layout.global_batch, layout.seq);
     workload.peak_flops = machine.peak_flops;
     Ok(workload)
@@ -52,14 +54,21 @@ pub fn evaluate_as(model: &Model, layout: &Layout, machine: &Machine, habits: Ha
     layout.check(model, layout.gpus())?;
     let placement = Placement::new(layout)?;
     let price = Price::new(machine, &placement);
-    match &model.body {
-        Body::Transformer(t) => Ok(breakdown(&plan(t, layout, &price, habits), layout, &price)),
-        Body::Layers(_) | Body::Dlrm(_) => Err(TrainingError::key("model", &model.name, "is no transformer")),
-    }
+    Ok(breakdown(&plan(model, layout, &price, habits), layout, &price))
 }
 
-/// What each layer is and who has it.
-pub fn plan(model: &Transformer, layout: &Layout, price: &Price, habits: Habits) -> Plan {
+/// What each layer is, who has it, and what the optimizer takes.
+fn plan(model: &Model, layout: &Layout, price: &Price, habits: Habits) -> Plan {
+    let mut plan = match &model.body {
+        Body::Transformer(t) => transformer_plan(t, layout, price, habits),
+        Body::Layers(layers) => list_plan(layers, layout, price),
+        Body::Dlrm(dlrm) => dlrm_plan(dlrm, layout, price),
+    };
+    plan.optimizer_ps = (0..layout.pp).map(|rank| optimizer_ps(&plan, layout, price, rank)).collect();
+    plan
+}
+
+fn transformer_plan(model: &Transformer, layout: &Layout, price: &Price, habits: Habits) -> Plan {
     let layers = KINDS.iter().map(|&k| layer(model, layout, price, k)).collect();
     let mut stages = Vec::new();
     let mut next = 0;
@@ -85,7 +94,6 @@ pub fn plan(model: &Transformer, layout: &Layout, price: &Price, habits: Habits)
     if model.tied && layout.pp > 1 {
         plan.embedding_bytes = shard::vocab_matrix(model, layout) * layout.bytes.grads as u64;
     }
-    plan.optimizer_ps = (0..layout.pp).map(|rank| optimizer_ps(&plan, layout, price, rank)).collect();
     plan
 }
 

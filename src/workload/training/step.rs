@@ -16,6 +16,13 @@ pub struct Comm {
     pub bytes: u64,
 }
 
+impl Comm {
+    /// The dimension its time is booked under. Rows of embedding tables that are spread over data-parallel ranks are exchanged as tokens with experts are.
+    pub fn dim(&self) -> Dim {
+        if self.op == CollectiveOp::AllToAll { Dim::Ep } else { self.purpose.dim() }
+    }
+}
+
 /// How a kernel and a communication share their time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Overlap {
@@ -120,7 +127,7 @@ impl<'a> Price<'a> {
         let mut spent = Spent::default();
         match step {
             Step::Kernel { ps, .. } => spent.compute += ps,
-            Step::Comm(comm) => spent.expose(comm.purpose.dim(), self.comm(comm)),
+            Step::Comm(comm) => spent.expose(comm.dim(), self.comm(comm)),
             Step::Both { ps, comm, overlap, .. } => {
                 let total = match *overlap {
                     Overlap::Beside => (*ps).max(self.comm(comm)),
@@ -134,7 +141,7 @@ impl<'a> Price<'a> {
                     }
                 };
                 spent.compute += ps;
-                spent.expose(comm.purpose.dim(), total - ps);
+                spent.expose(comm.dim(), total - ps);
             }
         }
         spent
