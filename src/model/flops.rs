@@ -93,8 +93,8 @@ impl Model {
             (_, Recompute::None) => 0,
             (Body::Transformer(t), Recompute::Selective) => 3 * seq as u128 * t.token_flops(seq).core as u128,
             (Body::Transformer(t), Recompute::Full) => seq as u128 * t.token_flops(seq).layers() as u128,
-            (_, Recompute::Selective) => 0,
-            (_, Recompute::Full) => self.sample_flops(seq),
+            // Refused by `Layout::check`: nothing to recompute is defined.
+            (_, _) => 0,
         };
         self.model_flops(batch, seq) + batch as u128 * again
     }
