@@ -16,7 +16,7 @@ impl KernelCost for Plain {
         (kernel.flops() / 100 + kernel.bytes()) as u64
     }
 
-    fn stretched_ps(&self, _: &'static str, ps: u64, _: CollectiveOp, _: f64) -> u64 {
+    fn stretched_ps(&self, _: &Kernel, ps: u64, _: CollectiveOp, _: u64, _: f64) -> u64 {
         ps
     }
 }

@@ -31,7 +31,10 @@ pub fn dlrm_plan(dlrm: &Dlrm, layout: &Layout, price: &Price) -> Plan {
     // Each rank begins and ends with as many vectors: all samples of its tables, its samples of all tables.
     let bytes = layout.microbatch as u64 * dlrm.tables as u64 * dlrm.embedding_dim as u64 * layout.bytes.activations as u64;
     let exchange = Comm { name: "embedding-all-to-all", op: CollectiveOp::AllToAll, purpose: Purpose::Data, bytes };
-    let bottom = |pass| price.both("bottom-mlp", of(DlrmPart::Bottom, pass), exchange, Overlap::Beside);
+    let bottom = |pass| {
+        let kernels: Vec<Kernel> = dlrm_kernels(dlrm, layout, DlrmPart::Bottom, pass).into_iter().map(|(_, k)| k).collect();
+        price.both("bottom-mlp", &kernels, exchange, Overlap::Beside)
+    };
     let kernel = |name, part, pass| Step::Kernel { name, ps: of(part, pass) };
     let weights = |widths: &[u64]| Held { dense: widths.windows(2).map(|w| w[0] * w[1] + w[1]).sum(), expert: 0, sequence: 0 };
     let [bottom_widths, top_widths] = dlrm.mlp_widths();
