@@ -4,13 +4,14 @@
 //! their overlap.
 
 use super::placement::Purpose;
+use super::plan::Habits;
 use super::step::{Comm, Overlap, Price, Step};
 use crate::collective::Op as CollectiveOp;
 use crate::compute::{self, Among, Kernel, Part, Site};
 use crate::model::Layout;
 
 /// Steps of a pass of a layer.
-pub fn compose(steps: &[compute::Step], layout: &Layout, price: &Price) -> Vec<Step> {
+pub fn compose(steps: &[compute::Step], layout: &Layout, price: &Price, habits: Habits) -> Vec<Step> {
     let mut out = Vec::new();
     let mut i = 0;
     while i < steps.len() {
@@ -21,6 +22,7 @@ pub fn compose(steps: &[compute::Step], layout: &Layout, price: &Price) -> Vec<S
             }
             compute::Step::Exchange { among, op, bytes, needed_by } => {
                 let comm = Comm { name: comm_name(among, op), op, purpose: purpose(among), bytes };
+                let needed_by = if habits.before_2022 { next_part(&steps[i + 1..]).or(needed_by) } else { needed_by };
                 let before = match i.checked_sub(1).map(|b| steps[b]) {
                     Some(compute::Step::Kernel { kernel, .. }) => Some(kernel),
                     _ => None,
@@ -86,6 +88,14 @@ fn exchange(comm: &Comm, needed_by: Option<Part>, before: Option<Kernel>, rest: 
     }
     out.push(Step::Comm(*comm));
     0
+}
+
+/// The part of the next kernel.
+fn next_part(steps: &[compute::Step]) -> Option<Part> {
+    steps.iter().find_map(|s| match s {
+        compute::Step::Kernel { part, .. } => Some(*part),
+        compute::Step::Exchange { .. } => None,
+    })
 }
 
 fn purpose(among: Among) -> Purpose {

@@ -61,7 +61,7 @@ impl RankSchedule for Graph<'_> {
 
     fn write(&self, rank: u32, to: &mut Writer) {
         let at = self.placement.coords(rank);
-        let mut pen = Pen { to, graph: self, plan: self.plan, rank: at.pp, last: None, pending: Vec::new(), reductions: Vec::new(), late: Vec::new(), gathered: Vec::new() };
+        let mut pen = Pen { to, graph: self, plan: self.plan, rank: at.pp, last: None, stretch: 1.0, pending: Vec::new(), reductions: Vec::new(), late: Vec::new(), gathered: Vec::new() };
         (0..self.iterations).for_each(|_| pen.iteration());
     }
 
@@ -79,6 +79,8 @@ struct Pen<'p, 'w, 'a> {
     rank: u32,
     /// The last kernel.
     last: Option<u32>,
+    /// How much longer kernels of this pass take for what is reduced or gathered beside them.
+    stretch: f64,
     /// What the next kernel waits for beside the last.
     pending: Vec<u32>,
     /// Gradient communication of this iteration.
@@ -93,6 +95,7 @@ impl Pen<'_, '_, '_> {
     fn kernel(&mut self, name: &str, ps: u64, phase: Phase, more: &[u32]) -> u32 {
         let mut deps = std::mem::take(&mut self.pending);
         deps.extend_from_slice(more);
+        let ps = if self.stretch > 1.0 { (ps as f64 * self.stretch) as u64 } else { ps };
         let op = self.to.compute(name, ps, phase, &deps);
         self.last = Some(op);
         op
@@ -194,12 +197,17 @@ impl Pen<'_, '_, '_> {
             let stage = slot.chunk * layout.pp + self.rank;
             self.receive(stage, slot.backward);
             let layers = &plan.stages[stage as usize];
+            let (gathers, reduces) = plan.stretch[stage as usize];
             if slot.backward {
                 backwards[slot.chunk as usize] += 1;
-                self.backward(layers, sync.reduce_each || backwards[slot.chunk as usize] == layout.microbatches());
+                let reduce = sync.reduce_each || backwards[slot.chunk as usize] == layout.microbatches();
+                self.stretch = if reduce { reduces } else { 1.0 };
+                self.backward(layers, reduce);
             } else {
+                self.stretch = if sync.gather_forward || slot.microbatch == 0 { gathers } else { 1.0 };
                 self.forward(layers, slot.chunk as usize);
             }
+            self.stretch = 1.0;
             self.send(stage, slot.backward);
         }
         self.finish();

@@ -11,10 +11,8 @@ pub struct Habits {
     /// Without sequence parallelism every tensor-parallel rank has a stage's whole output. Megatron's first versions sent a share each and gathered it behind the network
     /// (Narayanan et al., Section 4.1); later ones send it whole.
     pub scatter_gather: bool,
-}
-
-impl Habits {
-    pub const SCATTER_GATHER: Habits = Habits { scatter_gather: true };
+    /// Megatron before 2022: all-reduces of the backward pass hold up the gradients of weights, which are added to the kept ones by kernels of their own.
+    pub before_2022: bool,
 }
 
 /// Parameters that one rank holds, by who holds copies.
@@ -55,6 +53,8 @@ pub struct Plan {
     pub message_bytes: u64,
     /// Bytes of a message that tensor-parallel ranks gather after each received its share; 0: nothing.
     pub gathered_bytes: u64,
+    /// How much longer the kernels of a pass take that has gradients reduced, or parameters gathered, beside it: by virtual stage, forward and backward; at least 1.
+    pub stretch: Vec<(f64, f64)>,
     /// Optimizer step of each pipeline rank, in ps.
     pub optimizer_ps: Vec<u64>,
     /// Gradients of the shared embedding, in bytes; 0: not shared between stages.

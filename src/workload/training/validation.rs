@@ -146,7 +146,7 @@ fn seqsel() -> Vec<Row> {
                 name: format!("{size} {what}"),
                 unit: "s",
                 measured: table.real(r, column),
-                simulated: seconds(&model, &layout, &cluster, Habits::SCATTER_GATHER),
+                simulated: seconds(&model, &layout, &cluster, Habits { scatter_gather: true, before_2022: false }),
                 note: String::new(),
             });
         }
@@ -187,7 +187,7 @@ fn sc21() -> Vec<Row> {
             name: format!("{params}B"),
             unit: "s",
             measured: table.real(r, "derived_iter_s"),
-            simulated: seconds(&model, &layout, &cluster, Habits::SCATTER_GATHER),
+            simulated: seconds(&model, &layout, &cluster, Habits { scatter_gather: true, before_2022: true }),
             note: String::new(),
         }
     };
