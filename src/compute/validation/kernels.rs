@@ -62,7 +62,8 @@ fn attention_row(database: &[Measured], record: &[String]) -> Row {
     }
 }
 
-/// Attention as PyTorch computes it without a fused kernel, forward and backward, as the charts' benchmark does: products, mask (added as a matrix), softmax, and dropout of probability 0.
+/// Attention as PyTorch computes it without a fused kernel, forward and backward, as the charts' benchmark does: products, mask (added as a matrix), softmax, and dropout of probability 0;
+/// queries, keys, values and the output change from token-major to head-major, their gradients back and into one tensor.
 fn unfused(batch: u64, heads: u64, seq: u64, head_dim: u64, causal: bool) -> Vec<Kernel> {
     let scores = batch * heads * seq * seq;
     let gemm = |m, n, k| Kernel::Gemm { m, n, k, batch: batch * heads, dtype: Dtype::Bf16 };
@@ -70,6 +71,9 @@ fn unfused(batch: u64, heads: u64, seq: u64, head_dim: u64, causal: bool) -> Vec
     let mut kernels = vec![gemm(seq, seq, head_dim), memory("softmax", scores * 4), memory("dropout", scores * 5), gemm(seq, head_dim, seq)];
     kernels.extend([gemm(seq, seq, head_dim), gemm(seq, head_dim, seq), memory("dropout-backward", scores * 5), memory("softmax-backward", scores * 6)]);
     kernels.extend([gemm(seq, head_dim, seq), gemm(seq, head_dim, seq)]);
+    let element = batch * heads * seq * head_dim * 2;
+    kernels.extend([memory("transpose", element * 2); 8]);
+    kernels.push(memory("stack", element * 6));
     if causal {
         kernels.push(memory("mask-add", scores * 4));
     }

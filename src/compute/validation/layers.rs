@@ -2,7 +2,7 @@
 
 use super::{Row, number, records};
 use crate::collective::Op;
-use crate::compute::{Among, Gpu, LayerKind, Pass, Role, Site, Step, Timing, layer_kernels, layer_steps};
+use crate::compute::{Among, Features, Gpu, LayerKind, Pass, Role, Site, Slowdown, SlowdownTable, Step, Timing, layer_kernels, layer_steps, overlap_ratio};
 use crate::model::{ElementBytes, Framework, Layout, PipelineSchedule, Recompute, Transformer};
 
 const LAYER_TIMES: &str = include_str!("../../../assets/reference/seqsel_table4_layer_times.csv");
@@ -85,9 +85,10 @@ fn all_reduce_ps(bytes: u64) -> u64 {
     (us * 1e6) as u64
 }
 
-/// One rank's time for the steps: kernels in order on one stream, exchanges on another, each waiting as its step says.
+/// One rank's time for the steps: kernels in order on one stream, exchanges on another, each waiting as its step says; kernels beside an exchange take longer.
 fn span_ps(timing: &Timing, steps: &[Step]) -> u64 {
     let (mut compute, mut exchange) = (0u64, 0u64);
+    let slowdown = Slowdown::Table(SlowdownTable::shipped());
     let mut awaited = Vec::new();
     for step in steps {
         match *step {
@@ -99,7 +100,9 @@ fn span_ps(timing: &Timing, steps: &[Step]) -> u64 {
                     }
                     !wait
                 });
-                compute += timing.ps(kernel);
+                let alone = timing.ps(kernel);
+                let beside = overlap_ratio(alone, exchange.saturating_sub(compute));
+                compute += slowdown.stretched_ps(alone, beside, &Features::new(timing, kernel, Op::AllReduce, 0));
             }
             Step::Exchange { op, bytes, needed_by, among } => {
                 debug_assert_eq!(among, Among::Tp, "these layers have no other");
