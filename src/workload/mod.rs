@@ -4,6 +4,7 @@
 
 mod cdf;
 pub mod check;
+pub mod dag;
 mod decimal;
 mod error;
 pub mod flow;
