@@ -73,7 +73,9 @@ fn rank_list(text: &str, n: Option<u32>) -> Result<Vec<u32>, String> {
     }
     for part in text.split_whitespace() {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
-        let number = |t: &str| t.parse::<u32>().ok().filter(|&r| r < MAX_RANKS).ok_or_else(|| format!("`{text}` is not `all` or ranks such as `0-3 8`, below {MAX_RANKS}"));
+        let number = |t: &str| {
+            t.parse::<u32>().ok().filter(|&r| r < MAX_RANKS).ok_or_else(|| format!("`{text}` is not `all` or ranks such as `0-3 8`, below {MAX_RANKS}"))
+        };
         let (first, last) = (number(first)?, number(last)?);
         if first > last {
             return Err(format!("`{part}` runs backwards"));
@@ -199,7 +201,8 @@ fn kind(raw: &RawNode, n: u32, groups: &mut Vec<Group>, named: &mut HashMap<Stri
         "compute" => {
             unread(&[has_bytes, messages[0], messages[1], group, dim])?;
             let Some(text) = raw.duration_ns.as_ref().map(|t| &t.0) else { return Err("has no `duration_ns`".to_string()) };
-            let ps = scaled(text, 3).filter(|&ps| ps <= 1 << 60).ok_or_else(|| format!("duration_ns `{text}` is not a time in nanoseconds of at most two weeks"))?;
+            let ps =
+                scaled(text, 3).filter(|&ps| ps <= 1 << 60).ok_or_else(|| format!("duration_ns `{text}` is not a time in nanoseconds of at most two weeks"))?;
             let phase = match raw.phase.as_deref() {
                 Some("forward") => Phase::Forward,
                 Some("backward") => Phase::Backward,
