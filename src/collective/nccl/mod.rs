@@ -12,7 +12,8 @@ mod xml;
 #[cfg(test)]
 mod tests;
 
-pub use choice::{Choice, choose};
+pub use choice::Choice;
+pub(super) use choice::{all_to_all_algorithm, choose_collective, point_chunk_bytes};
 pub use env::{Env, EnvError, Hca, Level, NAMES};
 pub use model::{Context, predict_us};
 pub(super) use model::{bandwidth_gbps, latency_us};

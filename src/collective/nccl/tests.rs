@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::*;
+use crate::collective::choose;
 use crate::collective::server::Server;
 use crate::collective::system::Placement;
 use crate::collective::{Algorithm, Op};
@@ -88,7 +89,15 @@ fn the_environment_changes_what_it_costs() {
     let at = Placement::alone(16, 8);
     let cost = |pairs: &[(&str, &str)], op| crate::collective::cost_ps(op, 256 << 20, &at, &h100(), &env(pairs).unwrap());
     let plain = cost(&[], Op::AllGather);
-    for pair in [("NCCL_MAX_NCHANNELS", "2"), ("NCCL_IB_HCA", "mlx5_0,mlx5_1"), ("NCCL_IB_DISABLE", "1"), ("NCCL_NET", "Socket"), ("NCCL_P2P_DISABLE", "1"), ("NCCL_P2P_LEVEL", "LOC"), ("NCCL_NET_GDR_LEVEL", "LOC")] {
+    for pair in [
+        ("NCCL_MAX_NCHANNELS", "2"),
+        ("NCCL_IB_HCA", "mlx5_0,mlx5_1"),
+        ("NCCL_IB_DISABLE", "1"),
+        ("NCCL_NET", "Socket"),
+        ("NCCL_P2P_DISABLE", "1"),
+        ("NCCL_P2P_LEVEL", "LOC"),
+        ("NCCL_NET_GDR_LEVEL", "LOC"),
+    ] {
         assert!(cost(&[pair], Op::AllGather) > plain, "{pair:?}");
     }
 }

@@ -225,7 +225,9 @@ mod tests {
     use super::*;
 
     fn gpu(dev: u32, sm: u32) -> String {
-        format!("<pci busid=\"g{dev}\" link_speed=\"16.0 GT/s PCIe\" link_width=\"16\"><gpu dev=\"{dev}\" sm=\"{sm}\"><nvlink target=\"s\" count=\"12\" tclass=\"0x068000\"/></gpu></pci>")
+        format!(
+            "<pci busid=\"g{dev}\" link_speed=\"16.0 GT/s PCIe\" link_width=\"16\"><gpu dev=\"{dev}\" sm=\"{sm}\"><nvlink target=\"s\" count=\"12\" tclass=\"0x068000\"/></gpu></pci>"
+        )
     }
 
     fn nic(name: &str, ports: u32, mbps: u32) -> String {
@@ -240,7 +242,13 @@ mod tests {
     #[test]
     fn two_gpus_share_a_dual_port_nic() {
         let cpus: String = (0..2)
-            .map(|c| format!("<cpu numaid=\"{c}\" vendor=\"AuthenticAMD\">{}{}</cpu>\n", switch(&(gpu(2 * c, 80) + &gpu(2 * c + 1, 80) + &nic(&format!("mlx5_{c}"), 2, 100_000))), nic("eth", 1, 25_000)))
+            .map(|c| {
+                format!(
+                    "<cpu numaid=\"{c}\" vendor=\"AuthenticAMD\">{}{}</cpu>\n",
+                    switch(&(gpu(2 * c, 80) + &gpu(2 * c + 1, 80) + &nic(&format!("mlx5_{c}"), 2, 100_000))),
+                    nic("eth", 1, 25_000)
+                )
+            })
             .collect();
         let t = topology(&format!("<?xml version=\"1.0\"?>\n<!-- dumped -->\n<system version=\"1\">{cpus}</system>")).unwrap();
         let s = &t.server;
