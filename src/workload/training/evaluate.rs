@@ -106,7 +106,11 @@ pub fn breakdown(plan: &Plan, layout: &Layout, price: &Price) -> Breakdown {
         }
         spent
     };
-    let stages: Vec<(Spent, Spent)> = plan.stages.iter().map(|s| (pass(s, false), pass(s, true))).collect();
+    let slowed = |mut spent: Spent, factor: f64| {
+        spent.compute = (spent.compute as f64 * factor) as u64;
+        spent
+    };
+    let stages: Vec<(Spent, Spent)> = plan.stages.iter().zip(&plan.messages).map(|(s, m)| (slowed(pass(s, false), m.0), slowed(pass(s, true), m.1))).collect();
     let totals: Vec<(u64, u64)> = stages.iter().map(|(f, b)| (f.total(), b.total())).collect();
     let gather = Comm { name: "stage-gather", op: CollectiveOp::AllGather, purpose: Purpose::Tensor, bytes: plan.gathered_bytes };
     let message_ps = if pp > 1 { price.machine.comm.message_ps(plan.message_bytes, price.pipeline_in_server()) + price.comm(&gather) } else { 0 };

@@ -54,5 +54,14 @@ fn time(kernels: &[(Part, Kernel)], price: &Price) -> u64 {
 
 fn one_stage(layers: Vec<LayerPlan>) -> Plan {
     let stage = (0..layers.len() as u16).collect();
-    Plan { layers, stages: vec![stage], message_bytes: 0, gathered_bytes: 0, stretch: Vec::new(), optimizer_ps: Vec::new(), embedding_bytes: 0 }
+    Plan {
+        layers,
+        stages: vec![stage],
+        message_bytes: 0,
+        gathered_bytes: 0,
+        messages: Vec::new(),
+        stretch: Vec::new(),
+        optimizer_ps: Vec::new(),
+        embedding_bytes: 0,
+    }
 }

@@ -53,6 +53,8 @@ pub struct Plan {
     pub message_bytes: u64,
     /// Bytes of a message that tensor-parallel ranks gather after each received its share; 0: nothing.
     pub gathered_bytes: u64,
+    /// How much longer the kernels of every pass take for messages beside them: by virtual stage, forward and backward; at least 1.
+    pub messages: Vec<(f64, f64)>,
     /// How much longer the kernels of a pass take that has gradients reduced, or parameters gathered, beside it: by virtual stage, forward and backward; at least 1.
     pub stretch: Vec<(f64, f64)>,
     /// Optimizer step of each pipeline rank, in ps.
