@@ -125,7 +125,7 @@ fn layer(model: &Transformer, layout: &Layout, price: &Price, kind: LayerKind, h
         let ps = price.machine.kernels.kernel_ps(&Kernel::Memory { name: "gradient-accumulate", bytes });
         backward.push(Step::Kernel { name: "gradient-accumulate", ps });
     }
-    LayerPlan { forward: pass(Pass::Forward), backward, held }
+    LayerPlan::new(pass(Pass::Forward), backward, held, price)
 }
 
 /// Time of a rank's optimizer step over the parameters it updates.
@@ -148,7 +148,7 @@ fn stretch(plan: &Plan, layout: &Layout, price: &Price) -> (Stretch, Stretch) {
     // What most of a pass consists of, in place of its many kernels.
     let kernel = Kernel::gemm(4096, 4096, 4096, Dtype::Bf16);
     let factor = |stage: &[u16], backward: bool, beside: u64, op: CollectiveOp, bytes: u64| {
-        let pass = plan.pass(price, stage, backward).compute.max(1);
+        let pass = plan.pass(stage, backward).compute.max(1);
         let ratio = beside.min(pass) as f64 / pass as f64;
         price.machine.kernels.stretched_ps(&kernel, pass, op, bytes, ratio) as f64 / pass as f64
     };
