@@ -169,7 +169,9 @@ fn check(path: &str, dag: &Dag) -> Result<Checked, DagError> {
 /// Ranks alike: the same nodes and the same groups in the same slots, and no peer that depends on the rank.
 fn alike(c: &Checked) -> Vec<u64> {
     let relative: Vec<bool> = c.nodes.iter().map(|n| matches!(n.kind, Kind::Message { peer: End::Relative(_), .. })).collect();
-    let mut seen: HashMap<(&[u32], Vec<u32>, Option<u32>), u64> = HashMap::new();
+    // Nodes, slots, and the rank itself where it matters.
+    type Look<'a> = (&'a [u32], Vec<u32>, Option<u32>);
+    let mut seen: HashMap<Look, u64> = HashMap::new();
     let key = |r: usize| {
         let own = c.of_rank[r].iter().any(|&i| relative[i as usize]).then_some(r as u32);
         (c.of_rank[r].as_slice(), c.slots[r].clone(), own)
