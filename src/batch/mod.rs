@@ -3,6 +3,7 @@
 //! Layer: batch. Knows every layer above it; formats nothing and prints nothing.
 
 pub mod build;
+mod build_tasks;
 pub mod conserve;
 pub mod diagnose;
 pub mod outcome;

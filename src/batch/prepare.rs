@@ -116,7 +116,7 @@ pub fn prepare(config: &Config, exp_id: u32) -> Result<Prepared, PrepareError> {
         step_divisor: 1,
         time_limit_ps: config.limits.sim_ps.unwrap_or(u64::MAX),
     };
-    let case = PacketCase { network: &network, flows: &packet_flows, paths: &paths, rtt: &rtt, transport: &transport, options };
+    let case = PacketCase { network: &network, flows: &packet_flows, paths: &paths, rtt: &rtt, transport: &transport, graph: None, options };
     let built = build(&case)?;
     let from_file = matches!(config.topology.kind, TopologyKind::File { .. });
     let name = |rank: u32| if from_file { network.nodes[network.ranks[rank as usize] as usize].id } else { rank };

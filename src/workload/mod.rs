@@ -7,8 +7,10 @@ mod decimal;
 mod error;
 pub mod flow;
 mod flow_file;
+pub mod lower;
 pub mod program;
 mod random;
+pub mod tasks;
 mod traffic;
 
 pub use cdf::Cdf;
