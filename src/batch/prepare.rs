@@ -35,6 +35,8 @@ pub enum PrepareError {
     Build(#[from] BuildError),
     #[error("flows {a} and {b} have priorities {pa} and {pb}: one traffic class is modelled, so all flows of an experiment need the same")]
     Priorities { a: u32, pa: u8, b: u32, pb: u8 },
+    #[error("{0} cannot be simulated in this version")]
+    NotConnected(&'static str),
     #[error("cluster.gpus = {asked}, but the topology file has {found} hosts; leave cluster.gpus out")]
     Gpus { asked: u32, found: u32 },
 }
@@ -199,6 +201,7 @@ fn network(config: &Config, notes: &mut Vec<String>) -> Result<Network, PrepareE
         let format = match format {
             spec::TopologyFormat::Ns3 => TopologyFormat::Ns3,
             spec::TopologyFormat::SimAi => TopologyFormat::Simai,
+            spec::TopologyFormat::Htsim => return Err(PrepareError::NotConnected("topology.format = \"htsim\"")),
         };
         let file = topology::read_topology(path, format)?;
         if file.left_out > 0 {
@@ -248,6 +251,7 @@ fn flows(config: &Config, net: &Network, notes: &mut Vec<String>) -> Result<Vec<
             }
             return Ok(file.flows);
         }
+        Workload::Program(_) => return Err(PrepareError::NotConnected("workloads other than traffic and flows")),
         Workload::Traffic { pattern, ranks } => (pattern, ranks.unwrap_or(net.ranks.len() as u32)),
     };
     let seed = config.traffic_seed();
