@@ -77,7 +77,8 @@ impl Context {
         let reachable = System { nics_per_server: nics, ..*system };
         let share = reachable.net_share_bytes_per_s(at) / 1e9;
         let nic = (system.nic_bps as f64 / 8e9).min(share);
-        let (inter_n, inter_speed) = if nodes > 1 { best(inter, if per_node > 1 { gpu } else { f64::MAX }, Some((share / nic, nic))) } else { (intra_n, intra_speed) };
+        let (inter_n, inter_speed) =
+            if nodes > 1 { best(inter, if per_node > 1 { gpu } else { f64::MAX }, Some((share / nic, nic))) } else { (intra_n, intra_speed) };
         // NCCL doubles the channels of a graph and halves their speed while there is room: 12 rings of A100 and H100 become 24, 8 over NICs 16.
         let graph = if nodes > 1 { inter_n } else { intra_n.max(12) };
         let channels = env.bound_channels((graph * 2).clamp(2, t.channels.max_channels));
@@ -140,7 +141,13 @@ fn bandwidth(op: Op, algorithm: Algorithm, protocol: Protocol, c: &Context) -> f
     let t = tuning();
     let f = &t.factors;
     let (n, nodes) = (c.ranks, c.nodes);
-    let by_nodes = if nodes <= 1.0 { 0 } else if nodes <= 2.0 { 1 } else { 2 };
+    let by_nodes = if nodes <= 1.0 {
+        0
+    } else if nodes <= 2.0 {
+        1
+    } else {
+        2
+    };
     let bus = if nodes <= 2.0 || algorithm == Algorithm::InNetwork { c.intra_bus.min(if nodes > 1.0 { c.inter_bus } else { f64::MAX }) } else { c.inter_bus };
     let ll_max = t.ll_max_bw.of(if nodes <= 1.0 {
         c.arch
@@ -241,7 +248,12 @@ pub fn predict_us(op: Op, algorithm: Algorithm, protocol: Protocol, bytes: u64, 
         // The table's last index is 23; beyond it nothing is corrected.
         bw *= table.get(index).copied().unwrap_or(1.0);
     }
-    if algorithm == Algorithm::Ring && protocol == Protocol::Simple && op == Op::AllReduce && c.nodes > 1.0 && bytes as f64 / (c.channels as f64 * c.ranks) >= 64.0 {
+    if algorithm == Algorithm::Ring
+        && protocol == Protocol::Simple
+        && op == Op::AllReduce
+        && c.nodes > 1.0
+        && bytes as f64 / (c.channels as f64 * c.ranks) >= 64.0
+    {
         lat *= if c.arch >= Arch::Ampere { t.factors.ring_simple_plateau_sm80plus } else { t.factors.ring_simple_plateau_pre_sm80 };
     }
     Some(lat + bytes as f64 / (1000.0 * bw))
