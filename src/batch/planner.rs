@@ -5,9 +5,8 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use crate::collective::build::{Options, Shape, build};
 use crate::collective::nccl::{Env, Protocol, choose};
-use crate::collective::{Algorithm, Op, Placement, Schedule, System, cost_ps};
+use crate::collective::{Algorithm, Op, Options, Placement, Schedule, Shape, System, build, cost_ps};
 use crate::spec;
 use crate::workload::lower::{Asked, Plan, Planner};
 use crate::workload::program::Dim;
