@@ -7,6 +7,7 @@ mod decimal;
 mod error;
 pub mod flow;
 mod flow_file;
+pub mod import;
 pub mod program;
 mod random;
 mod traffic;
