@@ -5,11 +5,14 @@
 mod cdf;
 mod decimal;
 mod error;
+pub mod export;
 pub mod flow;
 mod flow_file;
 pub mod import;
+pub mod inspect;
 pub mod program;
 mod random;
+pub mod rescale;
 mod traffic;
 
 pub use cdf::Cdf;
