@@ -20,6 +20,7 @@ pub mod run;
 pub mod simulator;
 pub mod summary;
 pub mod table;
+pub mod workload;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -58,6 +59,7 @@ fn dispatch(command: &Command) -> Result<Exit, CliError> {
         Command::Init(args) => init::execute(args, &simulator),
         Command::Doctor(args) => doctor::execute(args),
         Command::Bench(args) => bench::execute(args, &simulator),
+        Command::Workload(args) => workload::execute(args),
     }
 }
 

@@ -5,11 +5,15 @@
 mod cdf;
 mod decimal;
 mod error;
+pub mod export;
 pub mod flow;
 mod flow_file;
+mod random;
+pub mod import;
+pub mod inspect;
 pub mod lower;
 pub mod program;
-mod random;
+pub mod rescale;
 pub mod tasks;
 mod traffic;
 
