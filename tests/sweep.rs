@@ -131,7 +131,7 @@ fn set_overrides_base_and_refuses_axes() {
     assert_eq!((s.experiments.len(), s.seed, s.name.as_str()), (4, 7, "x"));
     assert_eq!(s.config(&s.experiments[0]).unwrap().cluster.gpus, Some(16));
     insta::assert_snapshot!(
-        ["transport.cc=none", "topology.knid=clos", "cluster.gpus=many", "cluster.gpus", "sweep.method=zip", "workload.tp=8", "topology.kind=torus"]
+        ["transport.cc=none", "topology.knid=clos", "cluster.gpus=many", "cluster.gpus", "sweep.method=zip", "workload.priority=8", "topology.kind=torus"]
             .map(|set| parse_set(&text, &[set]).err().unwrap().to_string())
             .join("\n")
     );

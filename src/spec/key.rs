@@ -209,7 +209,14 @@ pub fn hint(name: &str) -> String {
         return format!("did you mean `{}`?", same.join("` or `"));
     }
     let section = name.split('.').next().unwrap_or(name);
-    let mut known: Vec<&str> = KEYS.iter().map(|k| k.name).filter(|k| k.split('.').next() == Some(section)).collect();
+    let table = name.rsplit_once('.').map_or(name, |(table, _)| table);
+    let below = |table: &str| -> Vec<&str> {
+        KEYS.iter().map(|k| k.name).filter(|k| k.strip_prefix(table).is_some_and(|rest| rest.starts_with('.'))).collect()
+    };
+    let mut known = below(table);
+    if known.is_empty() {
+        known = below(section);
+    }
     if known.is_empty() {
         known = super::keys::SECTIONS.iter().map(|(s, _)| *s).collect();
         return format!("the sections are {}", known.join(", "));
