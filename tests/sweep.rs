@@ -251,3 +251,22 @@ fn exploding_axes_are_refused_at_once() {
     assert!(e.to_string().contains("use larger steps"), "{e}");
     assert!(start.elapsed().as_secs_f64() < 1.0);
 }
+
+/// Suites too large to run in a test still expand, every key with an effect.
+#[test]
+fn shipped_sweeps_expand_to_what_their_readme_says() {
+    let readme = std::fs::read_to_string("experiments/README.md").unwrap();
+    for folder in ["studies", "suites"] {
+        for entry in std::fs::read_dir(Path::new("experiments").join(folder)).unwrap() {
+            let path = entry.unwrap().path();
+            let s = sweep::load(&path, &SetOverrides::default()).unwrap_or_else(|e| panic!("{e}"));
+            assert_eq!(s.notes, Vec::<String>::new(), "{}", path.display());
+            let name = format!("`{folder}/{}`", path.file_name().unwrap().to_str().unwrap());
+            let line = readme.lines().find(|l| l.contains(&name)).unwrap_or_else(|| panic!("experiments/README.md does not name {name}"));
+            assert!(line.contains(&format!("| {} experiments", s.experiments.len())), "{name}: {} experiments", s.experiments.len());
+            for e in &s.experiments {
+                assert!(matches!(s.config(e).unwrap().workload, Workload::Program(_)));
+            }
+        }
+    }
+}
