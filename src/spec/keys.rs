@@ -226,10 +226,9 @@ keys! {
     RankOrder "workload.rank_order" Kind::Text, D::Text("tp-cp-ep-dp-pp"), several_degrees, "how ranks are numbered, fastest first";
     Kernels "workload.kernels" Kind::Path, D::None("none"), |v| model(v) && v.has(K::Kernels), "CSV of measured kernels, laid over the built-in operation database";
     MemoryCheck "workload.memory_check" Kind::Bool, D::Bool(true), model, "an experiment that needs more memory than a GPU has is `oom`, without being simulated";
-    MemoryReserveGib "workload.memory_reserve_gib" stepped(0.0, 1e6, 0.001), D::Float(1.0), |v| model(v) && v.bool(K::MemoryCheck),
-        "memory that the driver, CUDA and libraries keep for themselves (our choice)";
-    MemoryFragmentation "workload.memory_fragmentation" stepped(0.0, 1.0, 0.000_001), D::Float(0.0), |v| model(v) && v.bool(K::MemoryCheck),
-        "share of the peak that is lost to fragmentation on top";
+    MemoryReserveGib "workload.memory_reserve_gib" stepped(0.0, 1e6, 0.001), D::Float(1.0), model, "memory of a GPU that driver, CUDA and libraries take (our choice)";
+    MemoryFragmentation "workload.memory_fragmentation" stepped(0.0, 1.0, 0.000_001), D::Float(0.05), model,
+        "share of activations and working memory that is lost to fragmentation on top (our choice)";
 
     ComputeScale "workload.compute_scale" stepped(0.0, 1e6, 0.000_001), D::Float(1.0), computes, "factor on the time of every kernel";
     BytesScale "workload.bytes_scale" stepped(0.000_001, 1e6, 0.000_001), D::Float(1.0), imported, "factor on the bytes of every message and collective of the file";
