@@ -14,7 +14,7 @@ pub mod prepare;
 pub mod runner;
 pub mod world;
 
-pub use outcome::{FlowOutcome, Iteration, LinkOutcome, Outcome};
+pub use outcome::{Ending, FlowOutcome, Iteration, LinkOutcome, Outcome};
 pub use prepare::{PrepareError, Prepared, prepare};
 pub use runner::{News, RunOptions, Task, run};
 pub use world::{Batch, Ended, Limits};

@@ -71,6 +71,18 @@ pub struct Iteration {
     pub collective: Option<(u64, (u64, u64))>,
 }
 
+/// Why an experiment has no outcome.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ending {
+    Failed(String),
+    /// The fullest rank needs more memory than its GPU has: a result that costs nothing.
+    Oom {
+        peak_bytes: u64,
+        /// What the bytes are, in words.
+        breakdown: String,
+    },
+}
+
 /// The rows of one experiment, as slices of the world's columns.
 #[derive(Clone, Copy)]
 pub struct Rows<'a> {

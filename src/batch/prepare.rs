@@ -18,6 +18,7 @@ use crate::workload::{self, AllToAll, Cdf, FIRST_SPORT, Flow, Incast, Permutatio
 
 use super::build::{BuildError, BuildOptions, Built, GraphCase, PacketCase, build};
 use super::job::{Job, JobError, job};
+use super::outcome::Ending;
 
 /// RoCE's port, as flow files of the reference have it; only ECMP's hash sees it.
 const QP_DPORT: u16 = 100;
@@ -43,6 +44,8 @@ pub enum PrepareError {
     Build(#[from] BuildError),
     #[error("flows {a} and {b} have priorities {pa} and {pb}: one traffic class is modelled, so all flows of an experiment need the same")]
     Priorities { a: u32, pa: u8, b: u32, pb: u8 },
+    #[error("{breakdown}")]
+    Oom { peak_bytes: u64, breakdown: String },
     #[error("{0} cannot be simulated in this version")]
     NotConnected(&'static str),
     #[error("cluster.gpus = {asked}, but the topology file has {found} hosts; leave cluster.gpus out")]
@@ -52,7 +55,17 @@ pub enum PrepareError {
 impl PrepareError {
     /// Whether the user's input is at fault, rather than what it asks of the network: then nothing of the sweep should run.
     pub fn is_input(&self) -> bool {
-        !matches!(self, PrepareError::Route(RouteError::NoRoute { .. }) | PrepareError::Build(BuildError::TooLarge { .. }))
+        let fates = matches!(self, PrepareError::Route(RouteError::NoRoute { .. }) | PrepareError::Build(BuildError::TooLarge { .. }) | PrepareError::Oom { .. });
+        !fates
+    }
+}
+
+impl From<PrepareError> for Ending {
+    fn from(error: PrepareError) -> Ending {
+        match error {
+            PrepareError::Oom { peak_bytes, breakdown } => Ending::Oom { peak_bytes, breakdown },
+            other => Ending::Failed(other.to_string()),
+        }
     }
 }
 

@@ -12,7 +12,7 @@ use bevy_ecs::schedule::ScheduleLabel;
 use crate::columns::{Exp, FlowRx, FlowTx, Nic, Port, SHARED_FLOWS_LEFT, Switch, Tables, Task, flag, status};
 use crate::engine::{Engine, EngineError, is_final, packet_hops};
 
-use super::outcome::{Outcome, Rows, read};
+use super::outcome::{Ending, Outcome, Rows, read};
 use super::prepare::Prepared;
 use super::{conserve, diagnose};
 
@@ -47,7 +47,7 @@ struct Job {
 pub struct Ended {
     pub exp_id: u64,
     /// What happened, or why nothing can be said.
-    pub result: Result<Outcome, String>,
+    pub result: Result<Outcome, Ending>,
     pub packet_hops: u64,
     pub seconds: f64,
 }
@@ -370,7 +370,7 @@ fn complete(
         let started = Instant::now();
         let result = match verdict(t, &job) {
             Ok(()) => Ok(read(rows, &job.flows, job.program.as_ref(), &job.link_names, &t.rtts)),
-            Err(why) => Err(why),
+            Err(why) => Err(Ending::Failed(why)),
         };
         job.seconds += started.elapsed().as_secs_f64();
         round.ended.push(Ended { exp_id: id.0, result, packet_hops: packet_hops(t), seconds: job.seconds });

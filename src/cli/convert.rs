@@ -2,7 +2,7 @@
 //!
 //! Layer: cli. Between `batch`, which formats nothing, and `results`, which simulates nothing.
 
-use crate::batch::{Ended, FlowOutcome, Iteration, LinkOutcome, Outcome};
+use crate::batch::{Ended, Ending, FlowOutcome, Iteration, LinkOutcome, Outcome};
 use crate::units::PS_PER_S;
 use crate::results::{
     Cell, ExperimentRecord, Finished, FlowRecord, LinkRecord, Micro, Outputs, Ps, RttRecord, StatsRecord, fct_stats, utilisation,
@@ -13,8 +13,12 @@ pub fn finished(record: ExperimentRecord, ended: Ended, outputs: &Outputs) -> Fi
     let stats = StatsRecord { packet_hops_simulated: ended.packet_hops, batches: 1, wall_s: ended.seconds, ..StatsRecord::default() };
     let outcome = match ended.result {
         Ok(outcome) => outcome,
-        Err(why) => {
-            return Finished { record: record.failed(why), flows: Vec::new(), links: Vec::new(), rtt: Vec::new(), stats };
+        Err(ending) => {
+            let record = match ending {
+                Ending::Failed(why) => record.failed(why),
+                Ending::Oom { peak_bytes, breakdown } => record.oom(peak_bytes, breakdown),
+            };
+            return Finished { record, flows: Vec::new(), links: Vec::new(), rtt: Vec::new(), stats };
         }
     };
     let span = outcome.makespan_ps;

@@ -128,7 +128,7 @@ impl Key {
 
     /// Whether the key is a variable of NCCL's environment.
     fn is_variable(&self) -> bool {
-        self.name.starts_with("workload.nccl.")
+        self.name.starts_with(VARIABLES)
     }
 
     fn read_text(&self, s: &str) -> Result<Value, String> {
@@ -192,6 +192,9 @@ pub fn key(id: K) -> &'static Key {
     &KEYS[id as usize]
 }
 
+/// The table of NCCL's environment variables.
+pub(super) const VARIABLES: &str = "workload.nccl.";
+
 /// What a known name that this version lacks asks for, and what to use instead.
 pub fn later(name: &str) -> Option<&'static str> {
     LATER.iter().find(|(n, _)| name == *n || name.strip_prefix(n).is_some_and(|rest| rest.starts_with('.'))).map(|(_, instead)| *instead)
@@ -199,6 +202,10 @@ pub fn later(name: &str) -> Option<&'static str> {
 
 /// A hint for an unknown dotted name.
 pub fn hint(name: &str) -> String {
+    if name.starts_with(VARIABLES) {
+        let known: Vec<&str> = KEYS.iter().filter_map(|k| k.name.strip_prefix(VARIABLES)).collect();
+        return format!("the variables that a simulation can follow are {}", known.join(", "));
+    }
     if let Some(k) = nearest(name, KEYS.iter().map(|k| k.name)) {
         return format!("did you mean `{k}`?");
     }
@@ -209,7 +216,14 @@ pub fn hint(name: &str) -> String {
         return format!("did you mean `{}`?", same.join("` or `"));
     }
     let section = name.split('.').next().unwrap_or(name);
-    let mut known: Vec<&str> = KEYS.iter().map(|k| k.name).filter(|k| k.split('.').next() == Some(section)).collect();
+    let table = name.rsplit_once('.').map_or(name, |(table, _)| table);
+    let below = |table: &str| -> Vec<&str> {
+        KEYS.iter().map(|k| k.name).filter(|k| k.strip_prefix(table).is_some_and(|rest| rest.starts_with('.'))).collect()
+    };
+    let mut known = below(table);
+    if known.is_empty() {
+        known = below(section);
+    }
     if known.is_empty() {
         known = super::keys::SECTIONS.iter().map(|(s, _)| *s).collect();
         return format!("the sections are {}", known.join(", "));

@@ -226,10 +226,9 @@ keys! {
     RankOrder "workload.rank_order" Kind::Text, D::Text("tp-cp-ep-dp-pp"), several_degrees, "how ranks are numbered, fastest first";
     Kernels "workload.kernels" Kind::Path, D::None("none"), |v| model(v) && v.has(K::Kernels), "CSV of measured kernels, laid over the built-in operation database";
     MemoryCheck "workload.memory_check" Kind::Bool, D::Bool(true), model, "an experiment that needs more memory than a GPU has is `oom`, without being simulated";
-    MemoryReserveGib "workload.memory_reserve_gib" stepped(0.0, 1e6, 0.001), D::Float(1.0), |v| model(v) && v.bool(K::MemoryCheck),
-        "memory that the driver, CUDA and libraries keep for themselves (our choice)";
-    MemoryFragmentation "workload.memory_fragmentation" stepped(0.0, 1.0, 0.000_001), D::Float(0.0), |v| model(v) && v.bool(K::MemoryCheck),
-        "share of the peak that is lost to fragmentation on top";
+    MemoryReserveGib "workload.memory_reserve_gib" stepped(0.0, 1e6, 0.001), D::Float(1.0), model, "memory of a GPU that driver, CUDA and libraries take (our choice)";
+    MemoryFragmentation "workload.memory_fragmentation" stepped(0.0, 1.0, 0.000_001), D::Float(0.05), model,
+        "share of activations and working memory that is lost to fragmentation on top (our choice)";
 
     ComputeScale "workload.compute_scale" stepped(0.0, 1e6, 0.000_001), D::Float(1.0), computes, "factor on the time of every kernel";
     BytesScale "workload.bytes_scale" stepped(0.000_001, 1e6, 0.000_001), D::Float(1.0), imported, "factor on the bytes of every message and collective of the file";
@@ -262,12 +261,12 @@ keys! {
         "from the last rank's arrival at a collective to its start on all; at least the simulation's step (our choice)";
     NcclAlgo "workload.nccl.NCCL_ALGO" Kind::Text, D::None("NCCL's"), |v| nccl(v, K::Algorithm), "algorithms that NCCL may choose";
     NcclProto "workload.nccl.NCCL_PROTO" Kind::Text, D::None("NCCL's"), |v| nccl(v, K::Protocol), "protocols that NCCL may choose";
-    NcclMinChannels "workload.nccl.NCCL_MIN_NCHANNELS" int(0, 64), D::None("NCCL's"), |v| nccl(v, K::Channels), "least channels";
-    NcclMaxChannels "workload.nccl.NCCL_MAX_NCHANNELS" int(0, 64), D::None("NCCL's"), |v| nccl(v, K::Channels), "most channels";
-    NcclMinRings "workload.nccl.NCCL_MIN_NRINGS" int(0, 64), D::None("NCCL's"), |v| nccl(v, K::Channels) && !v.has(K::NcclMinChannels), "the former name of NCCL_MIN_NCHANNELS";
-    NcclMaxRings "workload.nccl.NCCL_MAX_NRINGS" int(0, 64), D::None("NCCL's"), |v| nccl(v, K::Channels) && !v.has(K::NcclMaxChannels), "the former name of NCCL_MAX_NCHANNELS";
+    NcclMinChannels "workload.nccl.NCCL_MIN_NCHANNELS" int(1, 64), D::None("NCCL's"), |v| nccl(v, K::Channels), "least channels";
+    NcclMaxChannels "workload.nccl.NCCL_MAX_NCHANNELS" int(1, 64), D::None("NCCL's"), |v| nccl(v, K::Channels), "most channels";
+    NcclMinRings "workload.nccl.NCCL_MIN_NRINGS" int(1, 64), D::None("NCCL's"), |v| nccl(v, K::Channels) && !v.has(K::NcclMinChannels), "the former name of NCCL_MIN_NCHANNELS";
+    NcclMaxRings "workload.nccl.NCCL_MAX_NRINGS" int(1, 64), D::None("NCCL's"), |v| nccl(v, K::Channels) && !v.has(K::NcclMaxChannels), "the former name of NCCL_MAX_NCHANNELS";
     NcclNvls "workload.nccl.NCCL_NVLS_ENABLE" int(0, 2), D::None("NCCL's"), |v| nccl(v, K::Algorithm), "0: NCCL does not choose NVLink SHARP";
-    NcclBuffsize "workload.nccl.NCCL_BUFFSIZE" int(1024, 1 << 40), D::None("NCCL's"), |v| nccl(v, K::ChunkKib), "bytes of the buffer between two GPUs, eight chunks";
+    NcclBuffsize "workload.nccl.NCCL_BUFFSIZE" int(4096, 1 << 32), D::None("NCCL's"), |v| nccl(v, K::ChunkKib), "bytes of the buffer between two GPUs, eight chunks";
     NcclQps "workload.nccl.NCCL_IB_QPS_PER_CONNECTION" int(1, 128), D::None("1"), |v| messages(v) && !v.given(K::QpsPerConnection), "see workload.qps_per_connection";
     NcclSplit "workload.nccl.NCCL_IB_SPLIT_DATA_ON_QPS" int(0, 1), D::None("0"),
         |v| messages(v) && v.int(K::QpsPerConnection) > 1 && !v.given(K::SplitDataOnQps), "see workload.split_data_on_qps";
@@ -281,7 +280,7 @@ keys! {
     NcclTopoFile "workload.nccl.NCCL_TOPO_FILE" Kind::Path, D::None("none"), |v| collectives(v) && v.has(K::NcclTopoFile) && !v.given(K::ServerXml), "see cluster.server_xml";
     NcclCrossNic "workload.nccl.NCCL_CROSS_NIC" int(0, 2), D::None("NCCL's"), never, "rings stay on their rails here, as with 0";
     NcclGdrLevel "workload.nccl.NCCL_NET_GDR_LEVEL" Kind::Text, D::None("NCCL's"), never, "GPUs reach their NICs directly here";
-    NcclHca "workload.nccl.NCCL_IB_HCA" Kind::Text, D::None("all"), never, "every NIC takes part here; see cluster.nics_per_server";
+    NcclHca "workload.nccl.NCCL_IB_HCA" Kind::Text, D::None("all"), |v| nccl(v, K::Algorithm), "NICs that NCCL counts on; how many the network has is cluster.nics_per_server";
     NcclTc "workload.nccl.NCCL_IB_TC" int(0, 255), D::None("0"), never, "one traffic class is modelled";
     NcclGid "workload.nccl.NCCL_IB_GID_INDEX" int(0, 255), D::None("0"), never, "addressing takes no time";
     NcclIbDisable "workload.nccl.NCCL_IB_DISABLE" int(0, 1), D::None("0"), never, "the network is RoCE here; sockets are not modelled";
@@ -289,7 +288,7 @@ keys! {
     NcclNetShared "workload.nccl.NCCL_NET_SHARED_BUFFERS" int(0, 1), D::None("1"), never, "buffers are not modelled one by one";
     NcclP2pDirect "workload.nccl.NCCL_P2P_DIRECT_DISABLE" int(0, 1), D::None("0"), never, "copies inside a GPU are part of the calibrated costs";
     NcclNvb "workload.nccl.NCCL_NVB_DISABLE" int(0, 1), D::None("0"), never, "servers have NVSwitches or full meshes here: no GPU is an intermediate";
-    NcclP2pChunk "workload.nccl.NCCL_P2P_NET_CHUNKSIZE" int(1, 1 << 40), D::None("131072"), never, "a send is one message here";
+    NcclP2pChunk "workload.nccl.NCCL_P2P_NET_CHUNKSIZE" int(4096, 1 << 30), D::None("131072"), |v| nccl(v, K::ChunkKib), "bytes that an all-to-all passes on at a time";
 
     Mode "fidelity.mode" one_of(&["packet"], &["flow", "job"]), D::Choice("packet"), never, "level of detail";
     FastForward "fidelity.fast_forward" one_of(&["steady", "exact", "off"], &[]), D::Choice("steady"), never,

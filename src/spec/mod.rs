@@ -27,5 +27,5 @@ pub use ns3_config::{FileConfig, Note, read_ns3_config};
 pub use program::{Algorithm, Analytic, Communication, Compute, Op, Program, ProgramFormat, Protocol, Slowdown, Source};
 pub use sections::{Cdf, Cluster, Limits, Named, Output, Pattern, Policy, Routing, StartUnit, Topology, TopologyFormat, TopologyKind, Workload};
 pub use servers::{SERVERS, Server, find_server};
-pub use training::{Framework, MemoryCheck, Recompute, Schedule, Training};
+pub use training::{Framework, MemoryBudget, Recompute, Schedule, Training};
 pub use value::{Value, Values};

@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 
 use super::config::scaled;
 use super::error::Conflict;
-use super::keys::K;
+use super::key::VARIABLES;
+use super::keys::{K, KEYS};
 use super::sections::Named;
 use super::training::Training;
 use super::value::{Value, Values};
@@ -268,7 +269,7 @@ fn ranks(text: &str) -> Result<Vec<u32>, Conflict> {
 impl Communication {
     fn new(v: &Values) -> Result<Communication, Conflict> {
         let ns = |key: K| scaled(v.float(key), PS_PER_NS as f64);
-        let nccl = super::keys::KEYS.iter().filter(|k| k.name.starts_with("workload.nccl.") && *v.get(k.id) != Value::Unset);
+        let nccl = KEYS.iter().filter_map(|k| Some((k.name.strip_prefix(VARIABLES)?, v.get(k.id)))).filter(|(_, value)| **value != Value::Unset);
         Ok(Communication {
             algorithm: match v.text(K::Algorithm) {
                 "ring" => Algorithm::Ring,
@@ -295,7 +296,7 @@ impl Communication {
             work_queue_latency_ps: ns(K::WorkQueueLatencyNs),
             rendezvous_ps: ns(K::RendezvousNs),
             analytic: analytic(v.text(K::Analytic))?,
-            nccl: nccl.map(|k| (k.name["workload.nccl.".len()..].to_string(), v.get(k.id).to_string())).collect(),
+            nccl: nccl.map(|(name, value)| (name.to_string(), value.to_string())).collect(),
         })
     }
 }

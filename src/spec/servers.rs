@@ -22,14 +22,14 @@ const fn server(name: &'static str, gpu: &'static str, gpus: i64, nics: i64, nic
 /// NVIDIA's data sheets of each system; NVLink rates are half the bidirectional ones they print (600, 900, 1800 GB/s; H800: 400).
 /// The PCIe server has the nominal rate of PCIe 4.0 x16 between GPUs, 32 GB/s, and a NIC for every two.
 static TABLE: [Server; 8] = [
-    server("dgx-a100", "a100-80", 8, 8, 200.0, 2400.0),
+    server("dgx-a100", "a100", 8, 8, 200.0, 2400.0),
     server("dgx-h100", "h100", 8, 8, 400.0, 3600.0),
     server("dgx-h200", "h200", 8, 8, 400.0, 3600.0),
     server("dgx-b200", "b200", 8, 8, 400.0, 7200.0),
     server("hgx-h20", "h20", 8, 8, 400.0, 3600.0),
     server("hgx-h800", "h800", 8, 8, 400.0, 1600.0),
     server("gb200-nvl72", "gb200", 72, 72, 400.0, 7200.0),
-    server("pcie-a100", "a100-80-pcie", 8, 4, 200.0, 256.0),
+    server("pcie-a100", "a100-pcie", 8, 4, 200.0, 256.0),
 ];
 
 /// The names, for the key's choices.

@@ -48,8 +48,7 @@ pub struct Training {
     pub rank_order: String,
     /// Measured kernels of the user.
     pub kernels: Option<PathBuf>,
-    /// `None`: not checked.
-    pub memory: Option<MemoryCheck>,
+    pub memory: MemoryBudget,
 }
 
 /// Whose habits the training follows.
@@ -76,11 +75,13 @@ pub enum Recompute {
     Full,
 }
 
-/// What a GPU's memory must hold beside what the model's arithmetic says.
+/// What a GPU's memory must hold beside what the model's arithmetic says, and whether too much is `oom`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct MemoryCheck {
+pub struct MemoryBudget {
+    pub check: bool,
+    /// Driver, CUDA, libraries.
     pub reserve_bytes: u64,
-    /// Share of the peak, millionths.
+    /// Share of activations and working memory, millionths.
     pub fragmentation_ppm: u64,
 }
 
@@ -92,7 +93,8 @@ impl Training {
             return Err(Conflict { key: K::Model, why });
         }
         let u32_of = |key: K| v.int(key) as u32;
-        let memory = MemoryCheck {
+        let memory = MemoryBudget {
+            check: v.bool(K::MemoryCheck),
             reserve_bytes: scaled(v.float(K::MemoryReserveGib), (1u64 << 30) as f64),
             fragmentation_ppm: scaled(v.float(K::MemoryFragmentation), PPM),
         };
@@ -135,7 +137,7 @@ impl Training {
             expert_skew_ppm: scaled(v.float(K::ExpertSkew), PPM),
             rank_order: v.text(K::RankOrder).to_string(),
             kernels: v.has(K::Kernels).then(|| dir.join(v.text(K::Kernels))),
-            memory: v.bool(K::MemoryCheck).then_some(memory),
+            memory,
         })
     }
 
