@@ -8,9 +8,11 @@ pub mod diagnose;
 pub mod outcome;
 pub mod prepare;
 pub mod runner;
+pub mod training;
 pub mod world;
 
 pub use outcome::{Ending, FlowOutcome, LinkOutcome, Outcome};
-pub use prepare::{PrepareError, Prepared, prepare};
+pub use prepare::{PrepareError, Prepared, fits, prepare};
+pub use training::{SetupError, TrainingSetup};
 pub use runner::{News, RunOptions, Task, run};
 pub use world::{Batch, Ended, Limits};

@@ -13,8 +13,9 @@ use crate::transport::{RttWindow, Transport};
 use crate::units::{PS_PER_S, tx_ps};
 use crate::workload::{self, AllToAll, Cdf, Flow, Incast, Permutation, Poisson, Ring, WorkloadError};
 
-use super::outcome::Ending;
 use super::build::{BuildError, BuildOptions, Built, PacketCase, build};
+use super::outcome::Ending;
+use super::training::{SetupError, TrainingSetup};
 
 /// RTT samples kept a flow where rtt.csv is asked for.
 const RTT_SAMPLES: u32 = 256;
@@ -36,6 +37,8 @@ pub enum PrepareError {
     Build(#[from] BuildError),
     #[error("flows {a} and {b} have priorities {pa} and {pb}: one traffic class is modelled, so all flows of an experiment need the same")]
     Priorities { a: u32, pa: u8, b: u32, pb: u8 },
+    #[error(transparent)]
+    Setup(#[from] SetupError),
     #[error("{breakdown}")]
     Oom { peak_bytes: u64, breakdown: String },
     #[error("{0} cannot be simulated in this version")]
@@ -88,8 +91,23 @@ pub struct Prepared {
     pub notes: Vec<String>,
 }
 
+/// Whether what an experiment trains fits its GPUs' memory; costs microseconds, and nothing for other workloads.
+///
+/// # Errors
+/// [`PrepareError::Oom`] with peak and breakdown, or why the model, its layout or the GPU cannot be had.
+pub fn fits(config: &Config) -> Result<(), PrepareError> {
+    match &config.workload {
+        Workload::Program(p) => match &p.source {
+            spec::Source::Model(training) => TrainingSetup::new(config, training).map(drop),
+            _ => Ok(()),
+        },
+        _ => Ok(()),
+    }
+}
+
 /// Prepares one experiment.
 pub fn prepare(config: &Config, exp_id: u32) -> Result<Prepared, PrepareError> {
+    fits(config)?;
     let mut notes = Vec::new();
     let network = network(config, &mut notes)?;
     let flows = flows(config, &network, &mut notes)?;
