@@ -12,9 +12,11 @@ pub mod outcome;
 mod planner;
 pub mod prepare;
 pub mod runner;
+pub mod training;
 pub mod world;
 
 pub use outcome::{Ending, FlowOutcome, Iteration, LinkOutcome, Outcome};
-pub use prepare::{PrepareError, Prepared, prepare};
+pub use prepare::{PrepareError, Prepared, fits, prepare};
+pub use training::{SetupError, TrainingSetup};
 pub use runner::{News, RunOptions, Task, run};
 pub use world::{Batch, Ended, Limits};

@@ -19,6 +19,7 @@ use crate::workload::{self, AllToAll, Cdf, FIRST_SPORT, Flow, Incast, Permutatio
 use super::build::{BuildError, BuildOptions, Built, GraphCase, PacketCase, build};
 use super::job::{Job, JobError, job};
 use super::outcome::Ending;
+use super::training::{SetupError, TrainingSetup};
 
 /// RoCE's port, as flow files of the reference have it; only ECMP's hash sees it.
 const QP_DPORT: u16 = 100;
@@ -44,6 +45,8 @@ pub enum PrepareError {
     Build(#[from] BuildError),
     #[error("flows {a} and {b} have priorities {pa} and {pb}: one traffic class is modelled, so all flows of an experiment need the same")]
     Priorities { a: u32, pa: u8, b: u32, pb: u8 },
+    #[error(transparent)]
+    Setup(#[from] SetupError),
     #[error("{breakdown}")]
     Oom { peak_bytes: u64, breakdown: String },
     #[error("{0} cannot be simulated in this version")]
@@ -108,8 +111,23 @@ pub struct Prepared {
     pub notes: Vec<String>,
 }
 
+/// Whether what an experiment trains fits its GPUs' memory; costs microseconds, and nothing for other workloads.
+///
+/// # Errors
+/// [`PrepareError::Oom`] with peak and breakdown, or why the model, its layout or the GPU cannot be had.
+pub fn fits(config: &Config) -> Result<(), PrepareError> {
+    match &config.workload {
+        Workload::Program(p) => match &p.source {
+            spec::Source::Model(training) => TrainingSetup::new(config, training).map(drop),
+            _ => Ok(()),
+        },
+        _ => Ok(()),
+    }
+}
+
 /// Prepares one experiment.
 pub fn prepare(config: &Config, exp_id: u32) -> Result<Prepared, PrepareError> {
+    fits(config)?;
     let mut notes = Vec::new();
     let mut network = network(config, &mut notes)?;
     if config.cluster.nvlink_packets {

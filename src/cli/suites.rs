@@ -3,6 +3,7 @@
 //! Layer: cli. Converts the rows of the layers below into one form.
 
 use super::validate::Row;
+use crate::memory;
 
 /// A suite of `hyperfold validate`.
 pub struct Suite {
@@ -22,5 +23,9 @@ pub static SUITES: [Suite; 7] = [
     Suite { name: "layers", about: "times of transformer layers against published measurements", bound: 0.1, rows: None },
     Suite { name: "collectives", about: "collective operations against runs of nccl-tests, above 1 MiB", bound: 0.08, rows: None },
     Suite { name: "training", about: "training steps against published measurements", bound: 0.05, rows: None },
-    Suite { name: "memory", about: "memory of training against published measurements", bound: 0.03, rows: None },
+    Suite { name: "memory", about: "memory of training against published measurements", bound: 0.03, rows: Some(memory) },
 ];
+
+fn memory() -> anyhow::Result<Vec<Row>> {
+    Ok(memory::validation::rows().into_iter().map(|r| Row::new("memory", r.name, r.unit, r.measured, r.simulated, r.note)).collect())
+}
