@@ -5,6 +5,7 @@
 use super::model::{Context, predict_us};
 use super::tuning::tuning;
 use super::{Env, Protocol};
+use crate::collective::physics::Links;
 use crate::collective::system::{Placement, System};
 use crate::collective::{Algorithm, Op};
 
@@ -87,11 +88,12 @@ fn all_to_all(bytes: u64, at: &Placement, system: &System, env: &Env) -> Choice 
     let pxn = rails && !env.pxn_disable && env.pxn_level != Some(0) && !env.no_p2p();
     let b = &tuning().buffers;
     let chunk_bytes = if at.nodes() > 1 { env.p2p_net_chunk.unwrap_or(b.p2p_chunk_net) } else { b.p2p_chunk_nvlink };
+    let algorithm = if pxn { Algorithm::Hierarchical } else { Algorithm::Direct };
     Choice {
-        algorithm: if pxn { Algorithm::Hierarchical } else { Algorithm::Direct },
+        algorithm,
         protocol: Protocol::Simple,
         channels: env.bound_channels(1),
         chunk_bytes,
-        predicted_ps: crate::collective::cost::direct_ps(bytes, at, system, env),
+        predicted_ps: (Links::new(system, at, env).time_us(Op::AllToAll, algorithm, Protocol::Simple, bytes) * 1e6) as u64,
     }
 }

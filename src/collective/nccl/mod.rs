@@ -10,6 +10,7 @@ mod tuning;
 pub use choice::{Choice, choose};
 pub use env::{Env, EnvError, Hca, Level, NAMES};
 pub use model::{Context, predict_us};
+pub(super) use model::{bandwidth_gbps, latency_us};
 pub use tuning::{Tuning, tuning};
 
 /// How data and the news of its arrival travel.

@@ -25,6 +25,8 @@ pub struct Context {
     pub nvls_bus: f64,
     pub nvls_channels: u32,
     pub in_network: bool,
+    /// Share of the graph's channels that bounds on channels leave.
+    pub held: f64,
     overhead_us: f64,
     amd_cpu: bool,
 }
@@ -42,6 +44,9 @@ fn counted_gbps(system: &System) -> f64 {
     }
 }
 
+/// Rings of a graph at most, before they are doubled: logs show 8 over NICs and 12 inside; the search does not take more for a per cent of bandwidth.
+const MOST_RINGS: f64 = 16.0;
+
 /// The best sum of equal channels that fit the GPUs' links and, with a network, the NICs: channels and speed. Ties go to the faster channel.
 fn best(speeds: &[f64], gpu: f64, nics: Option<(f64, f64)>) -> (u32, f64) {
     let mut found = (1, gpu.min(nics.map_or(gpu, |(n, each)| n * each)));
@@ -49,7 +54,7 @@ fn best(speeds: &[f64], gpu: f64, nics: Option<(f64, f64)>) -> (u32, f64) {
     for &speed in speeds {
         let inside = libm::floor(gpu / speed + 1e-9);
         let fits = nics.map_or(inside, |(n, each)| inside.min(libm::floor(n * libm::floor(each / speed + 1e-9) + 1e-9)));
-        if fits >= 1.0 && fits * speed > most + 1e-9 {
+        if (1.0..=MOST_RINGS).contains(&fits) && fits * speed > most + 1e-9 {
             most = fits * speed;
             found = (fits as u32, speed);
         }
@@ -83,7 +88,7 @@ impl Context {
         let graph = if nodes > 1 { inter_n } else { intra_n.max(12) };
         let channels = env.bound_channels((graph * 2).clamp(2, t.channels.max_channels));
         let heads = per_node as f64;
-        let nvls_speed = intra.iter().copied().find(|s| s * heads <= gpu + 1e-9).unwrap_or(0.0);
+        let nvls_speed = intra.iter().copied().find(|s| s * heads <= gpu + 1e-9).unwrap_or(gpu / heads);
         let nvls = system.nvls && inside == Inside::NvSwitch && env.nvls_enable != Some(false) && per_node > 2;
         let nvls_channels = match (system.arch, nodes) {
             (Arch::Blackwell, 1) => t.channels.nvls_sm100_single_nvl,
@@ -110,6 +115,7 @@ impl Context {
             nvls_bus: if nvls { nvls_speed * heads } else { 0.0 },
             nvls_channels: env.bound_channels(nvls_channels),
             in_network: system.in_network && nodes > 1,
+            held,
             overhead_us,
             amd_cpu: system.cpu == Cpu::Amd,
         }
@@ -179,10 +185,11 @@ fn bandwidth(op: Op, algorithm: Algorithm, protocol: Protocol, c: &Context) -> f
             }
         }
         Algorithm::HalvingDoubling if simple_only && c.ranks_per_node <= 1.0 && matches!(op, Op::AllGather | Op::ReduceScatter) => bus * f.pat_bw,
-        Algorithm::InNetwork if simple_only && c.in_network && matches!(op, Op::AllReduce) => {
-            // Each GPU's stream meets the network once; on Hopper the model counts less for a group within a server.
-            bus * c.ranks_per_node / c.ranks_per_node * if c.arch >= Arch::Hopper { f.collnet_direct_sm90 } else { 1.0 }
+        // With NVLS inside, the server's switch reduces before the network's does (NCCL calls this NVLS too).
+        Algorithm::InNetwork if simple_only && c.in_network && op == Op::AllReduce && c.nvls_bus > 0.0 => {
+            c.nvls_bus * t.nvls_efficiency.of(c.arch) * (c.ranks_per_node - 1.0) / c.ranks_per_node * 2.0
         }
+        Algorithm::InNetwork if simple_only && c.in_network && op == Op::AllReduce => bus * if c.arch >= Arch::Hopper { f.collnet_direct_sm90 } else { 1.0 },
         Algorithm::Nvls if simple_only && c.nvls_bus > 0.0 => {
             let heads = c.ranks_per_node;
             let inside = c.nvls_bus * t.nvls_efficiency.of(c.arch) * (heads - 1.0) / heads;
@@ -196,8 +203,8 @@ fn bandwidth(op: Op, algorithm: Algorithm, protocol: Protocol, c: &Context) -> f
         _ => 0.0,
     };
     match algorithm {
-        Algorithm::Ring | Algorithm::Nvls => bus * n / steps(op, n),
-        Algorithm::HalvingDoubling => bus * n / steps(op, n),
+        Algorithm::Ring | Algorithm::Nvls | Algorithm::HalvingDoubling => bus * n / steps(op, n),
+        Algorithm::InNetwork if c.nvls_bus > 0.0 => bus * n / steps(op, n),
         _ => bus * 0.5,
     }
 }
@@ -224,37 +231,43 @@ fn latency(op: Op, algorithm: Algorithm, protocol: Protocol, c: &Context) -> f64
             base + (steps - net_steps) * if across { intra.max(overhead) } else { intra } + net_steps * inter
         }
         Algorithm::Tree => base + 2.0 * ((c.ranks / c.nodes - 1.0) * intra + libm::log2(c.nodes) * inter),
+        Algorithm::InNetwork if c.nvls_bus > 0.0 => inside.nvls[p] + net.nvls[p],
         Algorithm::InNetwork => base + 2.0 * (intra + t.factors.collnet_direct_arity_us * (c.ranks_per_node - 1.0)) + inter,
         Algorithm::Nvls => base + intra + if across { 2.0 * libm::log2(c.nodes) * inter } else { 0.0 },
         _ => base + libm::log2(c.nodes) * inter / t.factors.pat_log_divisor + t.factors.pat_linear_us_per_rank * c.ranks,
     }
 }
 
+/// Latency of an operation with its correction for size, us.
+pub(in crate::collective) fn latency_us(op: Op, algorithm: Algorithm, protocol: Protocol, bytes: u64, c: &Context) -> f64 {
+    let f = &tuning().factors;
+    let plateau = algorithm == Algorithm::Ring && protocol == Protocol::Simple && op == Op::AllReduce && c.nodes > 1.0;
+    let factor = match plateau && bytes as f64 / (c.channels as f64 * c.ranks) >= 64.0 {
+        false => 1.0,
+        true if c.arch >= Arch::Ampere => f.ring_simple_plateau_sm80plus,
+        true => f.ring_simple_plateau_pre_sm80,
+    };
+    latency(op, algorithm, protocol, c) * factor
+}
+
+/// Algorithm bandwidth with its correction for size, GB/s; 0: NCCL does not do it this way.
+pub(in crate::collective) fn bandwidth_gbps(op: Op, algorithm: Algorithm, protocol: Protocol, bytes: u64, c: &Context) -> f64 {
+    let bw = bandwidth(op, algorithm, protocol, c);
+    if algorithm != Algorithm::Tree || op != Op::AllReduce {
+        return bw;
+    }
+    let tables = &tuning().tree_correction;
+    let table = match protocol {
+        Protocol::Ll => &tables.ll,
+        Protocol::Ll128 => &tables.ll128,
+        Protocol::Simple => &tables.simple,
+    };
+    // Beyond the table's last size nothing is corrected.
+    bw * table.get((bytes / 64).max(1).ilog2() as usize).copied().unwrap_or(1.0)
+}
+
 /// What the model says an operation of `bytes` takes, us; `None`: NCCL does not do it this way. Bytes as nccl-tests counts them.
 pub fn predict_us(op: Op, algorithm: Algorithm, protocol: Protocol, bytes: u64, c: &Context) -> Option<f64> {
-    let mut bw = bandwidth(op, algorithm, protocol, c);
-    if bw <= 0.0 {
-        return None;
-    }
-    let t = tuning();
-    let mut lat = latency(op, algorithm, protocol, c);
-    if algorithm == Algorithm::Tree && op == Op::AllReduce {
-        let index = (bytes / 64).max(1).ilog2() as usize;
-        let table = match protocol {
-            Protocol::Ll => &t.tree_correction.ll,
-            Protocol::Ll128 => &t.tree_correction.ll128,
-            Protocol::Simple => &t.tree_correction.simple,
-        };
-        // The table's last index is 23; beyond it nothing is corrected.
-        bw *= table.get(index).copied().unwrap_or(1.0);
-    }
-    if algorithm == Algorithm::Ring
-        && protocol == Protocol::Simple
-        && op == Op::AllReduce
-        && c.nodes > 1.0
-        && bytes as f64 / (c.channels as f64 * c.ranks) >= 64.0
-    {
-        lat *= if c.arch >= Arch::Ampere { t.factors.ring_simple_plateau_sm80plus } else { t.factors.ring_simple_plateau_pre_sm80 };
-    }
-    Some(lat + bytes as f64 / (1000.0 * bw))
+    let gbps = bandwidth_gbps(op, algorithm, protocol, bytes, c);
+    (gbps > 0.0).then(|| latency_us(op, algorithm, protocol, bytes, c) + bytes as f64 / (1000.0 * gbps))
 }
