@@ -26,8 +26,9 @@ pub fn text(w: &Workload) -> Result<String, ExportError> {
     if program.iteration_ends.len() > 1 {
         return Err(cannot(FORM, format!("there are {} iterations; write one, and let the simulator repeat it", program.iteration_ends.len())));
     }
-    let rows = rows(w, program)?;
-    let (tp, ep) = (group_size(w, program, Dim::Tp)?, group_size(w, program, Dim::Ep)?);
+    let ep = group_size(w, program, Dim::Ep)?;
+    let tp = tensor_parallel(w, program)?;
+    let rows = rows(w, program, tp)?;
     let mut out = String::new();
     let infallible = "writing to a string cannot fail";
     writeln!(
@@ -70,7 +71,7 @@ struct Row {
     update_ns: u64,
 }
 
-fn rows(w: &Workload, program: &Program) -> Result<Vec<Row>, ExportError> {
+fn rows(w: &Workload, program: &Program, tp: u32) -> Result<Vec<Row>, ExportError> {
     let (mut forward, mut backward): (Vec<Row>, Vec<Row>) = (Vec::new(), Vec::new());
     let waiters = waiters(program);
     let mut phase = Phase::Forward;
@@ -111,12 +112,12 @@ fn rows(w: &Workload, program: &Program) -> Result<Vec<Row>, ExportError> {
                     return Err(cannot(FORM, format!("operation {i} has uneven shares or an algorithm of its own")));
                 }
                 let beside = !waited_for(program, &waiters, i);
-                let comm = comm(w, operation, dim, slot, i)?;
+                let comm = comm(w, operation, dim, slot, tp, i)?;
                 let (name, ns) = pending.take().unwrap_or((op.name, 0));
                 let (name, part) = (word(&w.names[name as usize]), Part { ns, comm, bytes });
                 match (phase, dim) {
-                    (Phase::Forward, Dim::Dp) if !beside => {
-                        return Err(cannot(FORM, format!("operation {i} is a data-parallel collective that the forward pass waits for")));
+                    (_, Dim::Dp) if !beside => {
+                        return Err(cannot(FORM, format!("operation {i} is a data-parallel collective that other operations wait for")));
                     }
                     // A weight-gradient collective of a row that does nothing else; last in the order of rows is first in backward.
                     (_, Dim::Dp) => backward.push(Row { name, wg: part, ..Row::default() }),
@@ -166,7 +167,7 @@ fn waited_for(program: &Program, waiters: &[(u32, u32)], collective: usize) -> b
     }
 }
 
-fn comm(w: &Workload, op: Op, dim: Dim, slot: u16, i: usize) -> Result<String, ExportError> {
+fn comm(w: &Workload, op: Op, dim: Dim, slot: u16, tp: u32, i: usize) -> Result<String, ExportError> {
     let word = match op {
         Op::AllReduce => "ALLREDUCE",
         Op::AllGather => "ALLGATHER",
@@ -177,7 +178,7 @@ fn comm(w: &Workload, op: Op, dim: Dim, slot: u16, i: usize) -> Result<String, E
     };
     let suffix = match dim {
         Dim::Ep => "_EP",
-        Dim::Dp if !is_full_dp(w, slot)? => "_DP_EP",
+        Dim::Dp if !is_full_dp(w, slot, tp) => "_DP_EP",
         Dim::Tp | Dim::Dp => "",
         Dim::Pp | Dim::Cp | Dim::Other => return Err(cannot(FORM, format!("operation {i} is a collective of dimension {dim:?}; it has TP, DP and EP"))),
     };
@@ -185,9 +186,26 @@ fn comm(w: &Workload, op: Op, dim: Dim, slot: u16, i: usize) -> Result<String, E
 }
 
 /// Whether a data-parallel slot spans all replicas, not only those with the same experts.
-fn is_full_dp(w: &Workload, slot: u16) -> Result<bool, ExportError> {
-    let tp = group_size(w, &w.programs[0], Dim::Tp)?;
-    Ok(w.groups[w.ranks[0].groups[slot as usize] as usize].members.len() as u32 * tp == w.ranks.len() as u32)
+fn is_full_dp(w: &Workload, slot: u16, tp: u32) -> bool {
+    w.groups[w.ranks[0].groups[slot as usize] as usize].members.len() as u64 * u64::from(tp) == w.ranks.len() as u64
+}
+
+/// Size of tensor-parallel groups; where those have no collective, how far apart expert- or else data-parallel neighbours are.
+fn tensor_parallel(w: &Workload, program: &Program) -> Result<u32, ExportError> {
+    let size = group_size(w, program, Dim::Tp)?;
+    if size > 1 {
+        return Ok(size);
+    }
+    let stride = |dim: Dim| {
+        program.ops.iter().find_map(|op| match op.kind {
+            OpKind::Collective { slot, dim: d, .. } if d == dim => {
+                let members = &w.groups[w.ranks[0].groups[slot as usize] as usize].members;
+                members.get(1).map(|second| second.abs_diff(members[0]).max(1))
+            }
+            _ => None,
+        })
+    };
+    Ok(stride(Dim::Ep).or_else(|| stride(Dim::Dp)).unwrap_or(1))
 }
 
 /// Size of the groups of a dimension: 1 where there is no collective of it.

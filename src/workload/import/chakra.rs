@@ -3,7 +3,7 @@
 //! Layer: workload. A node is an operation, its data and control dependencies are the program's; nodes that depend on nothing of each other run side by side
 //! ([`crate::workload::program::Stream::FREE`]). `comm_size` counts what a rank begins with, as ASTRA-sim and the PyTorch converter have it: an all-gather ends with that times the ranks.
 //! Traces converted from PyTorch (nodes with `rf_id`) name call-stack parents as control dependencies, of which many are not in the file and which contradict the
-//! data dependencies; there the data dependencies alone are the order, as in ASTRA-sim's feeder.
+//! data dependencies; there the data dependencies alone are the order, as in ASTRA-sim's feeder, and kernels run one at a time on the GPU, by id, which PyTorch counts up as it launches them.
 //!
 //! Members of a process group (`pg_name`) are the ranks listed in `comm_group.json` beside the traces (ASTRA-sim's form: `{"name": [rank, ...]}`), else all ranks
 //! whose trace has a collective of that name. Collectives without a name span all ranks.
@@ -16,7 +16,7 @@ use super::graph::{self, Item, Names, Ranks};
 use super::{ImportError, Imported, MAX_BYTES, MAX_OPS, MAX_PS, MAX_RANKS, Options, check};
 use crate::collective::Op;
 use crate::units::{PS_PER_S, PS_PER_US};
-use crate::workload::program::{Dim, Group, OpKind, Peer, Phase, Workload};
+use crate::workload::program::{Dim, Group, OpKind, Peer, Phase, Stream, Workload};
 
 /// File with the members of process groups, beside the traces.
 pub const GROUPS_FILE: &str = "comm_group.json";
@@ -255,15 +255,25 @@ impl Slots {
 }
 
 impl Builder<'_> {
-    fn rank(&mut self, rank: u32, path: &str, nodes: Vec<Node>, notes: &mut Vec<String>) -> Result<(crate::workload::program::Program, Vec<u32>), ImportError> {
+    fn rank(
+        &mut self,
+        rank: u32,
+        path: &str,
+        mut nodes: Vec<Node>,
+        notes: &mut Vec<String>,
+    ) -> Result<(crate::workload::program::Program, Vec<u32>), ImportError> {
         let error = |node: u64, problem: String| ImportError::Node { path: path.to_string(), node, problem };
+        let from_pytorch = nodes.iter().any(|n| n.from_pytorch);
+        if from_pytorch {
+            nodes.sort_by_key(|n| n.id);
+        }
         let mut place: HashMap<u64, u32> = HashMap::with_capacity(nodes.len());
         for (i, n) in nodes.iter().enumerate() {
             if place.insert(n.id, i as u32).is_some() {
                 return Err(error(n.id, "two nodes have this id; ids must be unique".to_string()));
             }
         }
-        let call_stack = nodes.iter().any(|n| n.from_pytorch) && nodes.iter().any(|n| !n.ctrl_deps.is_empty());
+        let call_stack = from_pytorch && nodes.iter().any(|n| !n.ctrl_deps.is_empty());
         if call_stack {
             notes.push(format!("{path}: control dependencies are call-stack parents (the trace comes from PyTorch); data dependencies alone are the order"));
         }
@@ -282,7 +292,9 @@ impl Builder<'_> {
             deps.sort_unstable();
             deps.dedup();
             let kind = self.kind(rank, n, &mut slots).map_err(|problem| error(n.id, problem))?;
-            items.push(Item { kind, name: self.names.of(n.name), deps });
+            let on_gpu = from_pytorch && !n.is_cpu_op && matches!(kind, OpKind::Compute { .. });
+            let stream = if on_gpu { Stream::COMPUTE } else { Stream::FREE };
+            items.push(Item { kind, name: self.names.of(n.name), stream, deps });
         }
         let program = graph::program(items).map_err(|at| {
             error(nodes[at as usize].id, "it waits for itself through its dependencies (a cycle), so nothing of it can ever start".to_string())

@@ -12,7 +12,7 @@ use super::{ImportError, Imported, MAX_BYTES, MAX_PS, MAX_RANKS, Options, check}
 use crate::topology::FileError;
 use crate::topology::text::{Line, load_text, shown};
 use crate::units::PS_PER_NS;
-use crate::workload::program::{Dim, Group, OpKind, Peer, Phase, Workload};
+use crate::workload::program::{Dim, Group, OpKind, Peer, Phase, Stream, Workload};
 
 /// Reads a GOAL file.
 ///
@@ -150,7 +150,7 @@ fn gates(items: &mut Vec<Item>, after_start: &[(u32, u32)]) -> HashMap<u32, u32>
         let at = items.len() as u32;
         let name = items[b as usize].name;
         let deps = std::mem::replace(&mut items[b as usize].deps, vec![at]);
-        items.push(Item { kind: OpKind::Join, name, deps });
+        items.push(Item { kind: OpKind::Join, name, stream: Stream::FREE, deps });
         gates.insert(b, at);
     }
     // An operation that is both gated and waits for a start must pass that on to its gate.
@@ -263,7 +263,7 @@ impl Parser {
         let name = self.names.of(words[0]);
         let block = self.block(line)?;
         let at = block.items.len() as u32;
-        block.items.push(Item { kind, name, deps: Vec::new() });
+        block.items.push(Item { kind, name, stream: Stream::FREE, deps: Vec::new() });
         if let Some(label) = label {
             if label.is_empty() || label.contains(char::is_whitespace) {
                 return Err(line.error("a label is one word before the colon"));

@@ -1,6 +1,6 @@
 //! Graphs of numbered operations become programs: dependencies checked, operations put in an order in which each follows what it waits for.
 //!
-//! Layer: workload. What trace formats share; knows no format. Streams are [`Stream::FREE`]: the graph is the only order.
+//! Layer: workload. What trace formats share; knows no format.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap};
@@ -12,6 +12,7 @@ use crate::workload::program::{OpKind, Program, Rank, Stream, Workload};
 pub(super) struct Item {
     pub(super) kind: OpKind,
     pub(super) name: u32,
+    pub(super) stream: Stream,
     pub(super) deps: Vec<u32>,
 }
 
@@ -34,7 +35,7 @@ pub(super) fn program(items: Vec<Item>) -> Result<Program, u32> {
         deps.extend(item.deps.iter().map(|&d| place[d as usize]));
         deps.sort_unstable();
         deps.dedup();
-        program.push(item.kind, Stream::FREE, item.name, &deps);
+        program.push(item.kind, item.stream, item.name, &deps);
     }
     program.iteration_ends = vec![n as u32];
     Ok(program)

@@ -14,7 +14,7 @@ use crate::topology::FileError;
 use crate::topology::text::{Line, Lines, load_text, shown};
 use crate::workload::decimal::scaled;
 use crate::workload::flow_file::SportCounter;
-use crate::workload::program::{Dim, Group, OpKind, Peer, Phase, Workload};
+use crate::workload::program::{Dim, Group, OpKind, Peer, Phase, Stream, Workload};
 use crate::workload::{Flow, MAX_FLOWS};
 
 /// UDP destination port and priority group of flows: the format has neither; those of the ns-3 examples.
@@ -229,7 +229,7 @@ struct Host {
 
 impl Host {
     fn push(&mut self, kind: OpKind, name: u32, deps: Vec<u32>) -> u32 {
-        self.items.push(Item { kind, name, deps });
+        self.items.push(Item { kind, name, stream: Stream::FREE, deps });
         self.items.len() as u32 - 1
     }
 }

@@ -181,11 +181,14 @@ impl Plan {
         Plan { before: 0..starts[0], micro: starts.iter().map(|&s| s..s + length).collect(), after: end..n, vpp }
     }
 
-    /// Rows of chunk `c` of a micro-batch.
+    /// Rows of chunk `c` of a micro-batch: even parts of what follows `embedding_layer`, which goes with the first.
     fn chunk(&self, micro: usize, c: u32) -> std::ops::Range<usize> {
         let r = &self.micro[micro];
-        let at = |c: u32| r.start + (r.len() as u64 * u64::from(c) / u64::from(self.vpp)) as usize;
-        at(c)..at(c + 1)
+        let at = |c: u32| match c {
+            0 => r.start,
+            _ => r.start + 1 + (r.len().saturating_sub(1) as u64 * u64::from(c) / u64::from(self.vpp)) as usize,
+        };
+        at(c)..at(c + 1).min(r.end)
     }
 }
 
