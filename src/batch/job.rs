@@ -4,20 +4,38 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use crate::collective::{Arch, Cpu, Inside, Op, System};
+use crate::collective::{Arch, Cpu, Env, EnvError, Inside, Op, System};
+use crate::compute::{Dtype, Gpu, Timing};
 use crate::spec::{self, Config};
 use crate::topology::Network;
+use crate::workload::check::CheckError;
+use crate::workload::import::{self, ImportError};
 use crate::workload::lower::{LowerError, Lowering, lower};
 use crate::workload::program::{Dim, Group, OpKind, Peer, Program, Rank, Stream, Workload};
 use crate::workload::tasks::TaskGraph;
+use crate::workload::training::{Cluster, TrainingError, generate};
 
 use super::planner::ClusterPlanner;
+use super::prepare::PrepareError;
+use super::training::{self as setup, SetupError, TrainingSetup};
 
 /// Why a program cannot be put on a cluster.
 #[derive(Debug, thiserror::Error)]
 pub enum JobError {
     #[error(transparent)]
     Lower(#[from] LowerError),
+    #[error(transparent)]
+    Setup(#[from] SetupError),
+    #[error(transparent)]
+    Training(#[from] TrainingError),
+    #[error(transparent)]
+    Import(#[from] ImportError),
+    #[error(transparent)]
+    Check(#[from] CheckError),
+    #[error("workload.nccl: {0}")]
+    Nccl(#[from] EnvError),
+    #[error("workload.path = {path}: {why}")]
+    Dag { path: String, why: String },
     #[error("the workload has {needs} ranks, the network {has} GPUs; cluster.gpus (or the topology file) must give at least as many")]
     Ranks { needs: usize, has: usize },
 }
@@ -31,6 +49,8 @@ pub struct Job {
     pub warmup: u32,
     /// What algbw and busbw are about.
     pub collective: Option<Measured>,
+    /// Peak of the fullest rank, where the model tells.
+    pub peak_bytes: Option<u64>,
 }
 
 /// A benchmark of one collective.
@@ -45,13 +65,7 @@ pub struct Measured {
 ///
 /// # Errors
 /// Files, models and collectives that do not fit.
-pub fn job(config: &Config, program: &spec::Program, net: &Network, notes: &mut Vec<String>) -> Result<Job, JobError> {
-    let _ = &notes;
-    let (workload, collective) = workload(program, net);
-    if workload.ranks.len() > net.ranks.len() {
-        return Err(JobError::Ranks { needs: workload.ranks.len(), has: net.ranks.len() });
-    }
-    let servers: Vec<u32> = net.ranks.iter().map(|&h| net.nodes[h as usize].server).collect();
+pub fn job(config: &Config, program: &spec::Program, net: &Network, notes: &mut Vec<String>) -> Result<Job, PrepareError> {
     let c = &program.communication;
     let mut variables: BTreeMap<String, String> = c.nccl.clone();
     if let Some(protocol) = c.protocol {
@@ -62,10 +76,21 @@ pub fn job(config: &Config, program: &spec::Program, net: &Network, notes: &mut 
         };
         variables.insert("NCCL_PROTO".to_string(), name.to_string());
     }
+    let env = Env::parse(&variables).map_err(JobError::Nccl)?;
+    for name in env.without_effect() {
+        notes.push(format!("workload.nccl.{name} changes nothing in this model"));
+    }
+    let gpu = setup::gpu(&config.cluster.gpu)?;
+    let system = system(config, net, &gpu);
+    let Read { workload, collective, peak_bytes } = read(config, program, net, &gpu, system, env, notes)?;
+    if workload.ranks.len() > net.ranks.len() {
+        return Err(JobError::Ranks { needs: workload.ranks.len(), has: net.ranks.len() }.into());
+    }
+    let servers: Vec<u32> = net.ranks.iter().map(|&h| net.nodes[h as usize].server).collect();
     let intra = net.nvlink.filter(|_| !config.cluster.nvlink_packets).map(|n| (n.rate_bps, n.latency_ps));
     let mut planner = ClusterPlanner {
         communication: c,
-        system: system(config, net),
+        system,
         variables,
         servers: &servers,
         intra_analytic: intra.is_some(),
@@ -86,19 +111,106 @@ pub fn job(config: &Config, program: &spec::Program, net: &Network, notes: &mut 
         split: c.split_data_on_qps,
         factor_q32: &factor,
     };
-    let graph = lower(&workload, &lowering, &mut planner)?;
-    Ok(Job { workload, graph, warmup: program.warmup, collective })
+    let graph = lower(&workload, &lowering, &mut planner).map_err(JobError::Lower)?;
+    Ok(Job { workload, graph, warmup: program.warmup, collective, peak_bytes })
 }
 
-fn workload(program: &spec::Program, net: &Network) -> (Workload, Option<Measured>) {
-    match &program.source {
+/// A program, and what is known beside it.
+struct Read {
+    workload: Workload,
+    collective: Option<Measured>,
+    peak_bytes: Option<u64>,
+}
+
+fn read(
+    config: &Config,
+    program: &spec::Program,
+    net: &Network,
+    gpu: &Gpu,
+    system: System,
+    env: Env,
+    notes: &mut Vec<String>,
+) -> Result<Read, PrepareError> {
+    Ok(match &program.source {
         spec::Source::Collective { op, bytes, ranks } => {
             let n = ranks.unwrap_or(net.ranks.len() as u32);
             let bus = bus_factor(*op, u64::from(n));
-            (benchmark(*op, *bytes, n, program.warmup + program.iterations), Some(Measured { bytes: *bytes, bus }))
+            let workload = benchmark(*op, *bytes, n, program.warmup + program.iterations);
+            Read { workload, collective: Some(Measured { bytes: *bytes, bus }), peak_bytes: None }
         }
-        _ => unreachable!(),
+        spec::Source::Model(t) => {
+            let TrainingSetup { model, layout, gpu, memory } = TrainingSetup::new(config, t)?;
+            let dtype = if layout.fp8 { Dtype::Fp8 } else { Dtype::Bf16 };
+            let kernels = t.kernels.as_deref().map(setup::kernels).transpose()?;
+            let timing = Timing::new(&gpu, kernels.as_ref()).map_err(SetupError::Gpu)?;
+            let cluster = Cluster { timing, system, env };
+            let workload = generate(&model, &layout, &cluster.machine(dtype), program.warmup + program.iterations).map_err(JobError::Training)?;
+            Read { workload, collective: None, peak_bytes: Some(memory.peak_bytes()) }
+        }
+        spec::Source::File { format, path, ranks, bytes_scale_ppm } => {
+            let mut workload = file(*format, path, *ranks, net, gpu, notes)?;
+            scale_bytes(&mut workload, *bytes_scale_ppm);
+            workload.check().map_err(JobError::Check)?;
+            let workload = repeated(workload, program.warmup + program.iterations);
+            Read { workload, collective: None, peak_bytes: None }
+        }
+    })
+}
+
+fn file(
+    format: spec::ProgramFormat,
+    path: &std::path::Path,
+    ranks: Option<u32>,
+    net: &Network,
+    gpu: &Gpu,
+    notes: &mut Vec<String>,
+) -> Result<Workload, JobError> {
+    let format = match format {
+        spec::ProgramFormat::SimAi => import::Format::Simai,
+        spec::ProgramFormat::Chakra => import::Format::Chakra,
+        spec::ProgramFormat::Htsim => import::Format::Htsim,
+        spec::ProgramFormat::Goal => import::Format::Goal,
+        spec::ProgramFormat::Dag => return Err(JobError::Dag { path: path.display().to_string(), why: "dags are not read yet".to_string() }),
+    };
+    // A trace of one rank stands for all GPUs unless told otherwise.
+    let ranks = ranks.or(Some(net.ranks.len() as u32));
+    let options = import::Options { ranks, flops_per_s: gpu.peak(Dtype::Bf16), memory_bytes_per_s: gpu.memory_bps as u64 };
+    let imported = import::read(path, format, &options)?;
+    notes.extend(imported.notes);
+    Ok(imported.workload)
+}
+
+/// Every size times a factor in millionths, at least 1 byte where there was one.
+fn scale_bytes(workload: &mut Workload, ppm: u64) {
+    if ppm == 1_000_000 {
+        return;
     }
+    for op in workload.programs.iter_mut().flat_map(|p| &mut p.ops) {
+        if let OpKind::Collective { bytes, .. } | OpKind::Send { bytes, .. } | OpKind::Recv { bytes, .. } = &mut op.kind {
+            *bytes = ((*bytes as u128 * ppm as u128 / 1_000_000) as u64).max(u64::from(*bytes > 0));
+        }
+    }
+}
+
+/// The same programs several times over: an iteration begins on a rank when its last one has ended there.
+fn repeated(mut workload: Workload, times: u32) -> Workload {
+    let name = workload.name("iteration");
+    for p in &mut workload.programs {
+        let once = p.clone();
+        let ends: Vec<u32> = if once.iteration_ends.is_empty() { vec![once.ops.len() as u32] } else { once.iteration_ends.clone() };
+        p.iteration_ends = ends.clone();
+        for _ in 1..times {
+            let all: Vec<u32> = (p.ops.len() as u32 - once.ops.len() as u32..p.ops.len() as u32).collect();
+            let join = p.push(OpKind::Join, Stream::FREE, name, &all);
+            let base = p.ops.len() as u32;
+            for (i, op) in once.ops.iter().enumerate() {
+                let deps: Vec<u32> = once.deps_of(i as u32).iter().map(|d| d + base).chain([join]).collect();
+                p.push(op.kind, op.stream, op.name, &deps);
+            }
+            p.iteration_ends.extend(ends.iter().map(|e| e + base));
+        }
+    }
+    workload
 }
 
 /// The benchmark of one collective on `n` ranks, `times` times one after another.
@@ -178,7 +290,7 @@ fn is_analytic(a: &spec::Analytic, dim: Dim) -> bool {
 }
 
 /// The cluster as the cost models see it.
-pub fn system(config: &Config, net: &Network) -> System {
+pub fn system(config: &Config, net: &Network, gpu: &Gpu) -> System {
     let host = net.ranks.first().copied().unwrap_or(0);
     let server = net.nodes[host as usize].server;
     let gpus = net.ranks.iter().filter(|&&h| net.nodes[h as usize].server == server).count().max(1) as u32;
@@ -186,7 +298,7 @@ pub fn system(config: &Config, net: &Network) -> System {
     let nics: Vec<&crate::topology::Link> =
         net.links.iter().filter(|l| net.is_packet_link(l) && (hosts.contains(&l.a) || hosts.contains(&l.b))).collect();
     System {
-        arch: Arch::Hopper,
+        arch: arch(gpu),
         inside: if net.nvlink.is_some() { Inside::NvSwitch } else { Inside::Pcie },
         cpu: Cpu::Intel,
         gpus_per_server: gpus,
@@ -196,6 +308,17 @@ pub fn system(config: &Config, net: &Network) -> System {
         net_extra_ps: nics.first().map_or(0, |l| 2 * l.delay_ps),
         nvls: true,
         in_network: true,
+    }
+}
+
+/// The GPU generation that NCCL's model goes by. GPUs of a user's own count as what their measured kernels come from.
+fn arch(gpu: &Gpu) -> Arch {
+    let name = if Gpu::named(&gpu.name).is_ok() { &gpu.name } else { &gpu.baseline };
+    match name.as_str() {
+        n if n.starts_with('v') => Arch::Volta,
+        n if n.starts_with('b') || n.starts_with("gb") => Arch::Blackwell,
+        n if n.starts_with('h') || n.starts_with("gh") => Arch::Hopper,
+        _ => Arch::Ampere,
     }
 }
 

@@ -113,7 +113,7 @@ fn dgx(gpu: &str) -> Cluster {
 }
 
 fn timing(gpu: &str) -> Timing {
-    Timing::new(&Gpu::named(gpu).expect("the GPU is among the assets"))
+    Timing::new(&Gpu::named(gpu).expect("the GPU is among the assets"), None).expect("without a user's rows there is nothing to refuse")
 }
 
 /// What all of these runs have in common: Megatron's mixed precision.
