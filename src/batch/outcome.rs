@@ -54,6 +54,8 @@ pub struct Outcome {
     /// (flow, when, round-trip time), by flow.
     pub rtts: Vec<(u32, u64, u64)>,
     pub iteration: Option<Iteration>,
+    /// Memory of the fullest rank, where a model tells.
+    pub peak_memory_bytes: Option<u64>,
 }
 
 /// What a program came to, per measured iteration.
@@ -128,6 +130,7 @@ pub fn read(rows: Rows, infos: &[FlowInfo], job: Option<&Job>, link_names: &[Str
         out.rtts.sort_unstable();
         out.makespan_ps = rows.tasks.iter().map(|t| if t.done == NEVER { 0 } else { t.done }).max().unwrap_or(0);
         out.iteration = iteration(job, rows.tasks);
+        out.peak_memory_bytes = job.peak_bytes;
     }
     for (nic, name) in rows.nics.iter().zip(link_names) {
         out.packet_hops += nic.hops;

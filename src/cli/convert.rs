@@ -45,6 +45,7 @@ fn measured(mut r: ExperimentRecord, o: &Outcome) -> ExperimentRecord {
     r.pfc_pauses = Some(o.pfc_pauses);
     r.drops = Some(o.drops);
     r.max_queue_bytes = Some(o.max_queue_bytes);
+    r.peak_memory_bytes = o.peak_memory_bytes;
     if let Some(i) = &o.iteration {
         measured_iteration(&mut r, i);
     }
