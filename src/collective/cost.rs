@@ -3,33 +3,96 @@
 //! Layer: collective. Whole ps; a call takes about a microsecond. Physics by links and NCCL's latencies, times how far measured runs of the kind are from it.
 
 use super::curves::{Curves, Kind};
-use super::nccl::{Env, Protocol, choose};
+use super::nccl::{Choice, Context, Env, Protocol, all_to_all_algorithm, choose_collective, point_chunk_bytes};
 use super::physics::Links;
 use super::system::{Placement, System};
 use super::{Algorithm, Op};
 
+/// A communicator, set up once: costs of its operations then take a fraction of a microsecond.
+pub struct Communicator<'a> {
+    context: Context,
+    links: Links,
+    at: Placement,
+    system: &'a System,
+    env: &'a Env,
+}
+
+impl<'a> Communicator<'a> {
+    /// The communicator `at` on `system`.
+    pub fn new(at: &Placement, system: &'a System, env: &'a Env) -> Communicator<'a> {
+        let context = Context::new(system, at, env);
+        Communicator { context, links: Links::new(context, system, at, env), at: *at, system, env }
+    }
+
+    /// What NCCL would choose.
+    pub fn choose(&self, op: Op, bytes: u64) -> Choice {
+        match op {
+            Op::AllToAll => {
+                let algorithm = all_to_all_algorithm(&self.at, self.system, self.env);
+                let us = self.links.time_us(op, algorithm, Protocol::Simple, bytes);
+                Choice {
+                    algorithm,
+                    protocol: Protocol::Simple,
+                    channels: self.env.bound_channels(1),
+                    chunk_bytes: point_chunk_bytes(&self.at, self.env),
+                    predicted_ps: (us * 1e6) as u64,
+                }
+            }
+            Op::Barrier => choose_collective(Op::AllReduce, 1, &self.context, self.env),
+            _ => choose_collective(op, bytes, &self.context, self.env),
+        }
+    }
+
+    /// Time of an operation with what NCCL would choose, ps: see [`cost_ps`].
+    pub fn cost_ps(&self, op: Op, bytes: u64) -> u64 {
+        if self.at.ranks <= 1 || (bytes == 0 && op != Op::Barrier) {
+            return 0;
+        }
+        let choice = self.choose(op, bytes);
+        self.cost_with_ps(op, choice.algorithm, choice.protocol, bytes)
+    }
+
+    /// The same with an algorithm and a protocol given; `Auto` is NCCL's choice.
+    pub fn cost_with_ps(&self, op: Op, algorithm: Algorithm, protocol: Protocol, bytes: u64) -> u64 {
+        if algorithm == Algorithm::Auto {
+            return self.cost_ps(op, bytes);
+        }
+        if self.at.ranks <= 1 || (bytes == 0 && op != Op::Barrier) {
+            return 0;
+        }
+        let (op, bytes) = if op == Op::Barrier { (Op::AllReduce, 1) } else { (op, bytes) };
+        let us = self.links.time_us(op, algorithm, protocol, bytes);
+        let ratio = Curves::all().ratio(&Kind::new(op, algorithm, &self.at, self.system.arch), bytes);
+        (us * ratio * 1e6) as u64
+    }
+
+    /// What `physics` says with what NCCL would choose, or the algorithm given, us; and the curve that would correct it.
+    pub(super) fn plain(&self, op: Op, algorithm: Option<Algorithm>, bytes: u64) -> (f64, Kind) {
+        let (algorithm, protocol) = match algorithm {
+            Some(a) => (a, Protocol::Simple),
+            None => {
+                let choice = self.choose(op, bytes);
+                (choice.algorithm, choice.protocol)
+            }
+        };
+        (self.links.time_us(op, algorithm, protocol, bytes), Kind::new(op, algorithm, &self.at, self.system.arch))
+    }
+}
+
+/// What NCCL would choose for an operation: see [`Communicator::choose`].
+pub fn choose(op: Op, bytes: u64, at: &Placement, system: &System, env: &Env) -> Choice {
+    Communicator::new(at, system, env).choose(op, bytes)
+}
+
 /// Time from the last member's arrival to the end on all members, ps, with what NCCL would choose. Bytes as nccl-tests counts them (`workload::program::OpKind::Collective`).
 /// One member, or no bytes in anything but a barrier, takes no time.
 pub fn cost_ps(op: Op, bytes: u64, at: &Placement, system: &System, env: &Env) -> u64 {
-    if at.ranks <= 1 || (bytes == 0 && op != Op::Barrier) {
-        return 0;
-    }
-    let choice = choose(op, bytes, at, system, env);
-    cost_with_ps(op, choice.algorithm, choice.protocol, bytes, at, system, env)
+    Communicator::new(at, system, env).cost_ps(op, bytes)
 }
 
 /// The same with an algorithm and a protocol given; `Auto` is NCCL's choice.
 pub fn cost_with_ps(op: Op, algorithm: Algorithm, protocol: Protocol, bytes: u64, at: &Placement, system: &System, env: &Env) -> u64 {
-    if algorithm == Algorithm::Auto {
-        return cost_ps(op, bytes, at, system, env);
-    }
-    if at.ranks <= 1 || (bytes == 0 && op != Op::Barrier) {
-        return 0;
-    }
-    let (op, bytes) = if op == Op::Barrier { (Op::AllReduce, 1) } else { (op, bytes) };
-    let us = Links::new(system, at, env).time_us(op, algorithm, protocol, bytes);
-    let ratio = Curves::all().ratio(&Kind::new(op, algorithm, at, system.arch), bytes);
-    (us * ratio * 1e6) as u64
+    Communicator::new(at, system, env).cost_with_ps(op, algorithm, protocol, bytes)
 }
 
 /// Time of an operation among `n` GPUs of one server, ps.
@@ -40,5 +103,5 @@ pub fn intra_ps(op: Op, algorithm: Algorithm, protocol: Protocol, bytes: u64, n:
 /// Time of one message from a GPU to another, ps; `sharing` such messages leave a server at the same time.
 pub fn send_ps(bytes: u64, same_server: bool, sharing: u32, system: &System, env: &Env) -> u64 {
     let at = Placement { ranks: 2, ranks_per_node: if same_server { 2 } else { 1 }, sharing };
-    (Links::new(system, &at, env).message_us(bytes) * 1e6) as u64
+    (Communicator::new(&at, system, env).links.message_us(bytes) * 1e6) as u64
 }

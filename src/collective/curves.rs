@@ -44,12 +44,12 @@ impl Curves {
     pub fn new(runs: &[Run], left_out: Option<(&str, u64)>) -> Curves {
         let mut curves: Vec<(Kind, Points)> = Vec::new();
         for run in runs.iter().filter(|r| r.curve) {
-            for row in run.rows.iter().filter(|r| r.bytes >= LEAST_BYTES && left_out != Some((&run.id, r.bytes))) {
-                let plain = run.plain(row);
-                let point = (libm::log2(row.bytes as f64), libm::log(row.time_us / plain.us));
-                match curves.iter_mut().find(|(k, _)| *k == plain.kind) {
+            for row in run.rows.iter().filter(|r| left_out != Some((&run.id, r.bytes))) {
+                let (us, kind) = run.plain(row);
+                let point = (libm::log2(row.bytes as f64), libm::log(row.time_us / us));
+                match curves.iter_mut().find(|(k, _)| *k == kind) {
                     Some((_, points)) => points.push(point),
-                    None => curves.push((plain.kind, vec![point])),
+                    None => curves.push((kind, vec![point])),
                 }
             }
         }
@@ -81,6 +81,3 @@ impl Curves {
         libm::exp(log)
     }
 }
-
-/// Runs of small messages differ by how they were launched more than by the machine.
-const LEAST_BYTES: u64 = 64 << 10;

@@ -14,8 +14,8 @@ mod system;
 pub mod validation;
 
 pub use build::{BuildError, Options, Shape, build, known};
-pub use cost::{cost_ps, cost_with_ps, intra_ps, send_ps};
-pub use nccl::{Choice, Env, EnvError, Protocol, choose};
+pub use cost::{Communicator, choose, cost_ps, cost_with_ps, intra_ps, send_ps};
+pub use nccl::{Choice, Env, EnvError, Protocol};
 pub use schedule::{Schedule, Transfer};
 pub use server::{NoSuchServer, Server};
 pub use system::{Arch, Cpu, Inside, Placement, System};

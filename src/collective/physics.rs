@@ -87,8 +87,8 @@ pub struct Links {
 }
 
 impl Links {
-    /// The communicator `at` on `system`.
-    pub fn new(system: &System, at: &Placement, env: &Env) -> Links {
+    /// The communicator `at` on `system`, of which NCCL's model makes `context`.
+    pub fn new(mut context: Context, system: &System, at: &Placement, env: &Env) -> Links {
         let c = calibration();
         // Without peer-to-peer, data inside a server passes the host: PCIe up and down at NCCL's rate for it.
         let host = tuning().link_bw.pci_gen3_x16;
@@ -104,7 +104,6 @@ impl Links {
             Arch::Blackwell => c.nvls.blackwell,
             _ => c.nvls.hopper,
         };
-        let mut context = Context::new(system, at, env);
         let ring = held(sheet * c.ring.of(system));
         let across = at.nodes() > 1;
         // What bounds on channels take from NCCL's model they take from the links too.

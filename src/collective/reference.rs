@@ -7,9 +7,9 @@ use std::sync::OnceLock;
 
 use serde::Deserialize;
 
+use super::cost::Communicator;
 use super::curves::Kind;
-use super::nccl::{Env, Protocol, choose};
-use super::physics::Links;
+use super::nccl::Env;
 use super::server::Server;
 use super::system::{Placement, System};
 use super::{Algorithm, Op};
@@ -37,29 +37,11 @@ pub struct Run {
     pub rows: Vec<Row>,
 }
 
-/// A computed time before any curve, and the curve's kind.
-pub struct Plain {
-    pub us: f64,
-    pub kind: Kind,
-}
-
 impl Run {
-    /// What `physics` says of a row.
-    pub fn plain(&self, row: &Row) -> Plain {
-        plain(row.op, self.algorithm, row.bytes, &row.at, &self.system, &Env::default())
+    /// What `physics` says of a row, us, and the curve it belongs to.
+    pub fn plain(&self, row: &Row) -> (f64, Kind) {
+        Communicator::new(&row.at, &self.system, &Env::default()).plain(row.op, self.algorithm, row.bytes)
     }
-}
-
-/// What `physics` says of an operation, by the algorithm given or NCCL's choice.
-pub fn plain(op: Op, algorithm: Option<Algorithm>, bytes: u64, at: &Placement, system: &System, env: &Env) -> Plain {
-    let (algorithm, protocol) = match algorithm {
-        Some(a) => (a, Protocol::Simple),
-        None => {
-            let choice = choose(op, bytes, at, system, env);
-            (choice.algorithm, choice.protocol)
-        }
-    };
-    Plain { us: Links::new(system, at, env).time_us(op, algorithm, protocol, bytes), kind: Kind::new(op, algorithm, at, system.arch) }
 }
 
 /// A single measured bandwidth.

@@ -41,13 +41,6 @@ pub struct NoSuchServer {
 }
 
 #[derive(Deserialize)]
-#[serde(untagged)]
-enum NicOfGpu {
-    List(Vec<u32>),
-    Word(String),
-}
-
-#[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Entry {
     source: String,
@@ -60,7 +53,8 @@ struct Entry {
     nics: u32,
     nic_gbps: u64,
     ports: u32,
-    nic_of_gpu: NicOfGpu,
+    /// Left out: one each.
+    nic_of_gpu: Option<Vec<u32>>,
     nvls: bool,
 }
 
@@ -75,10 +69,6 @@ fn presets() -> &'static BTreeMap<String, Server> {
 
 impl Entry {
     fn server(self) -> Server {
-        let nic_of_gpu = match self.nic_of_gpu {
-            NicOfGpu::List(list) => list,
-            NicOfGpu::Word(_) => (0..self.gpus).collect(),
-        };
         Server {
             arch: self.arch,
             inside: self.inside,
@@ -89,7 +79,7 @@ impl Entry {
             nics: self.nics,
             nic_bps: self.nic_gbps * 1_000_000_000,
             ports: self.ports,
-            nic_of_gpu,
+            nic_of_gpu: self.nic_of_gpu.unwrap_or_else(|| (0..self.gpus).collect()),
             nvls: self.nvls,
             source: self.source,
         }

@@ -49,9 +49,9 @@ fn sweep_rows(run: &Run) -> Vec<Row> {
         .iter()
         .enumerate()
         .map(|(i, row)| {
-            let plain = run.plain(row);
+            let (us, kind) = run.plain(row);
             let curves = Curves::new(reference::runs(), Some((&run.id, row.bytes)));
-            let simulated = plain.us * curves.ratio(&plain.kind, row.bytes);
+            let simulated = us * curves.ratio(&kind, row.bytes);
             // A run outside the database may hold a size more than once.
             let nth = if run.curve { String::new() } else { format!("#{i}") };
             let name = format!("{}/{:?}/{}{nth}", run.id, row.op, row.bytes);

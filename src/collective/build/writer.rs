@@ -37,8 +37,25 @@ pub struct Carried {
     pub how: How,
 }
 
+/// Deliveries that something is made of. Nearly always one: no allocation then.
+#[derive(Clone)]
+struct By {
+    first: u32,
+    rest: Vec<u32>,
+}
+
+impl By {
+    fn one(index: u32) -> By {
+        By { first: index, rest: Vec::new() }
+    }
+
+    fn iter(&self) -> impl Iterator<Item = u32> + '_ {
+        std::iter::once(self.first).chain(self.rest.iter().copied())
+    }
+}
+
 /// Deliveries that made each stretch of a member's buffer, by its start: end, transfers. What is in no stretch is as at the start.
-type Made = BTreeMap<u64, (u64, Vec<u32>)>;
+type Made = BTreeMap<u64, (u64, By)>;
 
 /// A schedule in the making.
 pub struct Writer {
@@ -104,7 +121,7 @@ impl Writer {
     /// One byte each, all sent before any of them arrives: what a sender waits for is of earlier rounds.
     pub fn tokens(&mut self, round: &[(u32, u32)]) {
         let token = Range { start: 0, end: 1 };
-        let waits: Vec<Vec<u32>> = round.iter().map(|(from, _)| self.made[*from as usize].get(&0).map_or(Vec::new(), |(_, by)| by.clone())).collect();
+        let waits: Vec<Vec<u32>> = round.iter().map(|(from, _)| self.made[*from as usize].get(&0).map_or(Vec::new(), |(_, by)| by.iter().collect())).collect();
         for ((from, to), waits) in round.iter().zip(&waits) {
             let index = self.schedule.push(*from, *to, 1, 0, waits);
             deliver(&mut self.made[*to as usize], token, index, How::Reduce);
@@ -133,10 +150,17 @@ impl Writer {
 }
 
 fn collect(made: &Made, range: Range, into: &mut Vec<u32>) {
+    // The common case: the same stretch as it was delivered in.
+    if let Some((end, by)) = made.get(&range.start)
+        && *end >= range.end
+    {
+        into.extend(by.iter());
+        return;
+    }
     let before = made.range(..=range.start).next_back();
     for (_, (end, by)) in before.into_iter().chain(made.range(range.start + 1..range.end)) {
         if *end > range.start {
-            into.extend_from_slice(by);
+            into.extend(by.iter());
         }
     }
 }
@@ -158,10 +182,10 @@ fn deliver(made: &mut Made, range: Range, index: u32, how: How) {
     if let Some((end, by)) = made.get_mut(&range.start)
         && *end == range.end
     {
-        if how == How::Copy {
-            by.clear();
+        match how {
+            How::Copy => *by = By::one(index),
+            How::Reduce => by.rest.push(index),
         }
-        by.push(index);
         return;
     }
     cut(made, range.start);
@@ -171,19 +195,19 @@ fn deliver(made: &mut Made, range: Range, index: u32, how: How) {
         for start in inside {
             made.remove(&start);
         }
-        made.insert(range.start, (range.end, vec![index]));
+        made.insert(range.start, (range.end, By::one(index)));
         return;
     }
     let mut at = range.start;
     for start in inside {
         if start > at {
-            made.insert(at, (start, vec![index]));
+            made.insert(at, (start, By::one(index)));
         }
         let (end, by) = made.get_mut(&start).expect("its key was just read");
-        by.push(index);
+        by.rest.push(index);
         at = *end;
     }
     if at < range.end {
-        made.insert(at, (range.end, vec![index]));
+        made.insert(at, (range.end, By::one(index)));
     }
 }

@@ -5,7 +5,6 @@
 use super::model::{Context, predict_us};
 use super::tuning::tuning;
 use super::{Env, Protocol};
-use crate::collective::physics::Links;
 use crate::collective::system::{Placement, System};
 use crate::collective::{Algorithm, Op};
 
@@ -24,17 +23,12 @@ pub struct Choice {
 /// Candidates in NCCL's order: of equals the first wins.
 const CANDIDATES: [Algorithm; 5] = [Algorithm::Tree, Algorithm::Ring, Algorithm::InNetwork, Algorithm::Nvls, Algorithm::HalvingDoubling];
 
-/// NCCL's choice for an operation. All-to-all is direct sends (over PXN where servers have rails), a barrier a one-byte all-reduce. Where the environment leaves nothing, the ring remains, as in NCCL.
-pub fn choose(op: Op, bytes: u64, at: &Placement, system: &System, env: &Env) -> Choice {
-    let context = Context::new(system, at, env);
-    let (op, bytes) = if op == Op::Barrier { (Op::AllReduce, 1) } else { (op, bytes) };
-    if op == Op::AllToAll {
-        return all_to_all(bytes, at, system, env);
-    }
+/// NCCL's choice for what its model knows: not for all-to-all, which is direct sends. Where the environment leaves nothing, the ring remains, as in NCCL.
+pub fn choose_collective(op: Op, bytes: u64, context: &Context, env: &Env) -> Choice {
     let mut best: Option<(f64, Algorithm, Protocol)> = None;
     for algorithm in CANDIDATES.into_iter().filter(|a| env.allows(op, *a)) {
         for protocol in Protocol::ALL.into_iter().filter(|p| env.allows_protocol(op, *p)) {
-            if let Some(us) = predict_us(op, algorithm, protocol, bytes, &context)
+            if let Some(us) = predict_us(op, algorithm, protocol, bytes, context)
                 && best.is_none_or(|(least, ..)| us < least)
             {
                 best = Some((us, algorithm, protocol));
@@ -42,11 +36,11 @@ pub fn choose(op: Op, bytes: u64, at: &Placement, system: &System, env: &Env) ->
         }
     }
     let (us, algorithm, protocol) = best.unwrap_or_else(|| {
-        let us = predict_us(op, Algorithm::Ring, Protocol::Simple, bytes, &context).expect("a ring with Simple is always possible");
+        let us = predict_us(op, Algorithm::Ring, Protocol::Simple, bytes, context).expect("a ring with Simple is always possible");
         (us, Algorithm::Ring, Protocol::Simple)
     });
-    let channels = channels_for(algorithm, protocol, bytes, &context, env);
-    Choice { algorithm, protocol, channels, chunk_bytes: chunk_bytes(op, algorithm, protocol, &context, env), predicted_ps: (us * 1e6) as u64 }
+    let channels = channels_for(algorithm, protocol, bytes, context, env);
+    Choice { algorithm, protocol, channels, chunk_bytes: chunk_bytes(op, algorithm, protocol, context, env), predicted_ps: (us * 1e6) as u64 }
 }
 
 /// Channels are dropped while each would have less than its threads are worth.
@@ -83,17 +77,15 @@ fn chunk_bytes(op: Op, algorithm: Algorithm, protocol: Protocol, c: &Context, en
     .max(1)
 }
 
-fn all_to_all(bytes: u64, at: &Placement, system: &System, env: &Env) -> Choice {
+/// All-to-all goes over PXN where servers have rails and nothing forbids it.
+pub fn all_to_all_algorithm(at: &Placement, system: &System, env: &Env) -> Algorithm {
     let rails = at.nodes() > 1 && at.ranks_per_node > 1 && system.nics_per_server > 1;
     let pxn = rails && !env.pxn_disable && env.pxn_level != Some(0) && !env.no_p2p();
+    if pxn { Algorithm::Hierarchical } else { Algorithm::Direct }
+}
+
+/// Payload of a message of sends and receives.
+pub fn point_chunk_bytes(at: &Placement, env: &Env) -> u64 {
     let b = &tuning().buffers;
-    let chunk_bytes = if at.nodes() > 1 { env.p2p_net_chunk.unwrap_or(b.p2p_chunk_net) } else { b.p2p_chunk_nvlink };
-    let algorithm = if pxn { Algorithm::Hierarchical } else { Algorithm::Direct };
-    Choice {
-        algorithm,
-        protocol: Protocol::Simple,
-        channels: env.bound_channels(1),
-        chunk_bytes,
-        predicted_ps: (Links::new(system, at, env).time_us(Op::AllToAll, algorithm, Protocol::Simple, bytes) * 1e6) as u64,
-    }
+    if at.nodes() > 1 { env.p2p_net_chunk.unwrap_or(b.p2p_chunk_net) } else { b.p2p_chunk_nvlink }
 }

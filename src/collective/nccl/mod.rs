@@ -5,13 +5,21 @@
 mod choice;
 mod env;
 mod model;
+mod topology;
 mod tuning;
+mod xml;
 
-pub use choice::{Choice, choose};
+#[cfg(test)]
+mod tests;
+
+pub use choice::Choice;
+pub(super) use choice::{all_to_all_algorithm, choose_collective, point_chunk_bytes};
 pub use env::{Env, EnvError, Hca, Level, NAMES};
 pub use model::{Context, predict_us};
 pub(super) use model::{bandwidth_gbps, latency_us};
+pub use topology::{GpuNic, Topology, topology};
 pub use tuning::{Tuning, tuning};
+pub use xml::XmlError;
 
 /// How data and the news of its arrival travel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

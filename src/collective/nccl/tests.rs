@@ -1,0 +1,126 @@
+//! The model and the choice against what is known of NCCL's own; the environment.
+
+use std::collections::BTreeMap;
+
+use super::*;
+use crate::collective::choose;
+use crate::collective::server::Server;
+use crate::collective::system::Placement;
+use crate::collective::{Algorithm, Op};
+
+fn env(pairs: &[(&str, &str)]) -> Result<Env, EnvError> {
+    Env::parse(&pairs.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect::<BTreeMap<_, _>>())
+}
+
+fn h100() -> crate::collective::System {
+    Server::preset("dgx-h100").unwrap().system(false)
+}
+
+#[test]
+fn predictions_of_8_h100_as_nccl_makes_them() {
+    let at = Placement::alone(8, 8);
+    let none = Env::default();
+    // 28.0 us at 1 MiB and 63.2 ms at 16 GiB by NCCL 2.30.7's constants; ring with LL up to 1 MiB, then NVLS.
+    let small = choose(Op::AllReduce, 1 << 20, &at, &h100(), &none);
+    assert_eq!((small.algorithm, small.protocol), (Algorithm::Ring, Protocol::Ll));
+    assert!((small.predicted_ps as f64 / 1e6 - 28.0).abs() < 0.1, "{}", small.predicted_ps);
+    let large = choose(Op::AllReduce, 16 << 30, &at, &h100(), &none);
+    assert_eq!((large.algorithm, large.protocol, large.channels), (Algorithm::Nvls, Protocol::Simple, 16));
+    assert!((large.predicted_ps as f64 / 1e9 - 63.2).abs() < 0.1, "{}", large.predicted_ps);
+    assert_eq!(choose(Op::AllReduce, 2 << 20, &at, &h100(), &none).algorithm, Algorithm::Nvls);
+}
+
+#[test]
+fn latencies_of_two_nodes_as_a_log_of_nccl_shows_them() {
+    let context = Context::new(&h100(), &Placement::alone(2, 1), &Env::default());
+    let us = |algorithm| Protocol::ALL.map(|p| (latency_us(Op::AllReduce, algorithm, p, 8, &context) * 10.0).round() / 10.0);
+    assert_eq!(us(Algorithm::Ring), [16.6, 31.0, 36.4]);
+    assert_eq!(us(Algorithm::Tree), [16.8, 31.0, 36.4]);
+}
+
+#[test]
+fn graphs_as_logs_show_them() {
+    let a100 = Server::preset("dgx-a100").unwrap().system(false);
+    let context = |system: &crate::collective::System, nodes: u32| Context::new(system, &Placement::alone(8 * nodes, 8), &Env::default());
+    assert_eq!((context(&a100, 1).intra_bus, context(&a100, 1).channels), (240.0, 24));
+    assert_eq!((context(&h100(), 1).intra_bus, context(&h100(), 1).channels), (360.0, 24));
+    assert_eq!((context(&h100(), 2).inter_bus, context(&h100(), 2).channels), (360.0, 16));
+    assert_eq!(context(&a100, 4).inter_bus, 192.0);
+}
+
+#[test]
+fn nobody_is_cheaper_than_the_choice() {
+    let system = h100();
+    for (nodes, per) in [(1, 8), (2, 8), (16, 8), (8, 1)] {
+        let at = Placement::alone(nodes * per, per);
+        let context = Context::new(&system, &at, &Env::default());
+        for bytes in (3..34).map(|k| 1u64 << k) {
+            for op in [Op::AllReduce, Op::AllGather, Op::ReduceScatter, Op::Broadcast, Op::Reduce] {
+                let choice = choose(op, bytes, &at, &system, &Env::default());
+                for algorithm in [Algorithm::Ring, Algorithm::Tree, Algorithm::Nvls, Algorithm::HalvingDoubling, Algorithm::InNetwork] {
+                    for protocol in Protocol::ALL {
+                        let us = predict_us(op, algorithm, protocol, bytes, &context).unwrap_or(f64::MAX);
+                        assert!(us * 1e6 + 1.0 >= choice.predicted_ps as f64, "{op:?} {bytes} {algorithm:?} {protocol:?}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn the_environment_overrides_the_choice() {
+    let at = Placement::alone(16, 8);
+    let pick = |pairs: &[(&str, &str)], op| choose(op, 64 << 20, &at, &h100(), &env(pairs).unwrap());
+    assert_eq!(pick(&[("NCCL_ALGO", "Ring")], Op::AllReduce).algorithm, Algorithm::Ring);
+    assert_eq!(pick(&[("NCCL_ALGO", "^Ring,NVLSTree,NVLS")], Op::AllReduce).algorithm, Algorithm::Tree);
+    assert_eq!(pick(&[("NCCL_ALGO", "allreduce:tree;allgather:ring")], Op::AllReduce).algorithm, Algorithm::Tree);
+    assert_ne!(pick(&[("NCCL_NVLS_ENABLE", "0")], Op::AllReduce).algorithm, Algorithm::Nvls);
+    assert_eq!(pick(&[("NCCL_PROTO", "LL"), ("NCCL_ALGO", "Ring")], Op::AllGather).protocol, Protocol::Ll);
+    assert_eq!(pick(&[("NCCL_MAX_NCHANNELS", "4"), ("NCCL_ALGO", "Ring")], Op::AllReduce).channels, 4);
+    assert_eq!(pick(&[("NCCL_BUFFSIZE", "8388608"), ("NCCL_PROTO", "Simple"), ("NCCL_ALGO", "Ring")], Op::AllGather).chunk_bytes, 2 << 20);
+    assert_eq!(pick(&[], Op::AllToAll).algorithm, Algorithm::Hierarchical);
+    assert_eq!(pick(&[("NCCL_PXN_DISABLE", "1")], Op::AllToAll).algorithm, Algorithm::Direct);
+    assert_eq!(pick(&[("NCCL_P2P_NET_CHUNKSIZE", "65536")], Op::AllToAll).chunk_bytes, 65536);
+}
+
+#[test]
+fn the_environment_changes_what_it_costs() {
+    let at = Placement::alone(16, 8);
+    let cost = |pairs: &[(&str, &str)], op| crate::collective::cost_ps(op, 256 << 20, &at, &h100(), &env(pairs).unwrap());
+    let plain = cost(&[], Op::AllGather);
+    for pair in [
+        ("NCCL_MAX_NCHANNELS", "2"),
+        ("NCCL_IB_HCA", "mlx5_0,mlx5_1"),
+        ("NCCL_IB_DISABLE", "1"),
+        ("NCCL_NET", "Socket"),
+        ("NCCL_P2P_DISABLE", "1"),
+        ("NCCL_P2P_LEVEL", "LOC"),
+        ("NCCL_NET_GDR_LEVEL", "LOC"),
+    ] {
+        assert!(cost(&[pair], Op::AllGather) > plain, "{pair:?}");
+    }
+}
+
+#[test]
+fn what_cannot_be_simulated_is_refused_by_name() {
+    let error = |name, value| env(&[(name, value)]).unwrap_err().to_string();
+    assert!(error("NCCL_COLLNET_ENABLE", "1").contains("NCCL_COLLNET_ENABLE is not"));
+    assert!(error("NCCL_SOCKET_IFNAME", "eth0").contains("NCCL_ALGO, NCCL_BUFFSIZE"));
+    assert!(error("NCCL_ALGO", "Ring,Star").contains("Tree, Ring, CollnetDirect"));
+    assert!(error("NCCL_IB_TC", "256").contains("0 to 255"));
+    assert!(env(&[("NCCL_MIN_NCHANNELS", "8"), ("NCCL_MAX_NCHANNELS", "4")]).is_err());
+    assert_eq!(env(&[("NCCL_IB_GID_INDEX", "3")]).unwrap().without_effect(), ["NCCL_IB_GID_INDEX"]);
+    assert_eq!(env(&[("NCCL_IB_TIMEOUT", "14")]).unwrap().ib_timeout_ps, Some(4_096_000 << 14));
+    // Every name is understood.
+    for name in NAMES {
+        assert!(!matches!(env(&[(name, "?")]), Err(EnvError::Unknown { .. })), "{name}");
+    }
+}
+
+#[test]
+fn protocols_cost_their_flags() {
+    assert_eq!(Protocol::Ll.wire_bytes(9), 32);
+    assert_eq!(Protocol::Ll128.wire_bytes(121), 256);
+    assert_eq!(Protocol::Simple.wire_bytes(121), 121);
+}

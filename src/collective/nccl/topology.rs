@@ -1,0 +1,286 @@
+//! A server from NCCL's XML form (NCCL_TOPO_FILE, NCCL_TOPO_DUMP_FILE): CPUs, PCIe switches, GPUs with their NVLinks, NICs with their ports.
+//!
+//! Layer: collective. Gives the GPUs' nearest NICs and what lies between, as NCCL's path types have it. Reads text; opens no file.
+
+use super::env::Level;
+use super::tuning::tuning;
+use super::xml::{Element, XmlError, parse};
+use crate::collective::server::Server;
+use crate::collective::system::{Arch, Cpu, Inside};
+
+/// The way from a GPU to a NIC.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GpuNic {
+    pub gpu: u32,
+    pub nic: u32,
+    pub level: Level,
+    /// The narrowest PCIe link or the NIC, one direction, bit/s.
+    pub bps: u64,
+}
+
+/// What the file says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Topology {
+    pub server: Server,
+    /// Names of the NICs that count, by number.
+    pub nics: Vec<String>,
+    /// Every GPU with every NIC.
+    pub ways: Vec<GpuNic>,
+}
+
+struct Gpu {
+    sm: u32,
+    /// Element indices from the root down, with the rate of each PCIe link on the way, bit/s.
+    path: Vec<(usize, u64)>,
+    nvlinks: u32,
+    switched: bool,
+    dev: u32,
+}
+
+struct Nic {
+    name: String,
+    path: Vec<(usize, u64)>,
+    bps: u64,
+    ports: u32,
+}
+
+#[derive(Default)]
+struct Found {
+    gpus: Vec<Gpu>,
+    nics: Vec<Nic>,
+    cpu: Option<Cpu>,
+    elements: usize,
+}
+
+/// Reads the text of a topology file.
+pub fn topology(text: &str) -> Result<Topology, XmlError> {
+    let root = parse(text)?;
+    if root.name != "system" {
+        return Err(root.error(format!("the root element is <{}>, it must be <system>", root.name)));
+    }
+    let mut found = Found::default();
+    for child in &root.children {
+        if child.name != "cpu" {
+            return Err(child.error(format!("<{}> in <system>; only <cpu> may be there", child.name)));
+        }
+        found.cpu.get_or_insert(match child.get("vendor") {
+            Some("GenuineIntel") => Cpu::Intel,
+            Some("AuthenticAMD") => Cpu::Amd,
+            _ => Cpu::Other,
+        });
+        visit(child, &mut Vec::new(), &mut found)?;
+    }
+    if found.gpus.is_empty() {
+        return Err(root.error("the file has no <gpu>"));
+    }
+    assemble(found)
+}
+
+fn number(element: &Element, name: &str) -> Result<u64, XmlError> {
+    let value = element.get(name).ok_or_else(|| element.error(format!("<{}> has no {name}", element.name)))?;
+    value.parse().map_err(|_| element.error(format!("{name} = \"{value}\" must be a whole number")))
+}
+
+/// A PCIe link's rate as NCCL counts it: 12 GB/s for 8 GT/s x16, in proportion; unknown links are such.
+fn pci_bps(element: &Element) -> Result<u64, XmlError> {
+    let speed = element.get("link_speed").unwrap_or("");
+    let gts: f64 = match speed.split_whitespace().next() {
+        None | Some("Unknown") => 8.0,
+        Some(n) => n.parse().ok().filter(|g| *g > 0.0).ok_or_else(|| element.error(format!("link_speed = \"{speed}\" must be like \"16.0 GT/s PCIe\"")))?,
+    };
+    let width = match element.get("link_width") {
+        None | Some("") | Some("0") => 16,
+        Some(_) => number(element, "link_width")?,
+    };
+    Ok((tuning().link_bw.pci_gen3_x16 * 8e9 * gts / 8.0 * width as f64 / 16.0) as u64)
+}
+
+fn visit(element: &Element, path: &mut Vec<(usize, u64)>, found: &mut Found) -> Result<(), XmlError> {
+    let link = if element.name == "pci" { pci_bps(element)? } else { u64::MAX };
+    path.push((found.elements, link));
+    found.elements += 1;
+    match element.name.as_str() {
+        "cpu" | "pci" => {
+            for child in &element.children {
+                visit(child, path, found)?;
+            }
+        }
+        "gpu" => {
+            let links: Vec<&Element> = element.children.iter().filter(|c| c.name == "nvlink").collect();
+            let mut nvlinks = 0;
+            for link in &links {
+                nvlinks += number(link, "count")? as u32;
+            }
+            found.gpus.push(Gpu {
+                sm: number(element, "sm")? as u32,
+                dev: number(element, "dev")? as u32,
+                path: path.clone(),
+                nvlinks,
+                // PCI class 0x068000: a bridge, which is what an NVSwitch shows itself as.
+                switched: links.iter().any(|l| l.get("tclass") == Some("0x068000")),
+            });
+        }
+        "nic" => {
+            let nets: Vec<&Element> = element.children.iter().filter(|c| c.name == "net").collect();
+            let mut bps = 0;
+            for net in &nets {
+                bps += number(net, "speed")? * 1_000_000;
+            }
+            if let Some(first) = nets.first() {
+                found.nics.push(Nic { name: first.get("name").unwrap_or("net").to_string(), path: path.clone(), bps, ports: nets.len() as u32 });
+            }
+        }
+        other => return Err(element.error(format!("<{other}> is not of NCCL's form: cpu, pci, gpu, nvlink, nic, net"))),
+    }
+    path.pop();
+    Ok(())
+}
+
+/// How far a GPU and a NIC are apart and the narrowest link between.
+fn way(gpu: &Gpu, nic: &Nic) -> (Level, u64) {
+    let common = gpu.path.iter().zip(&nic.path).take_while(|(a, b)| a.0 == b.0).count();
+    let level = match common {
+        0 => Level::Sys,
+        1 => Level::Phb,
+        // Both directly below the same switch, or with further switches between.
+        _ if gpu.path.len() - common <= 2 && nic.path.len() - common <= 2 => Level::Pix,
+        _ => Level::Pxb,
+    };
+    let narrowest = gpu.path[common..].iter().chain(&nic.path[common..]).map(|p| p.1).min().unwrap_or(u64::MAX);
+    (level, narrowest.min(nic.bps))
+}
+
+fn assemble(mut found: Found) -> Result<Topology, XmlError> {
+    found.gpus.sort_by_key(|g| g.dev);
+    // NCCL uses the fastest NICs; slower ones are for storage and management.
+    let fastest = found.nics.iter().map(|n| n.bps).max().unwrap_or(0);
+    found.nics.retain(|n| n.bps == fastest);
+    let mut ways = Vec::new();
+    for (g, gpu) in found.gpus.iter().enumerate() {
+        for (n, nic) in found.nics.iter().enumerate() {
+            let (level, bps) = way(gpu, nic);
+            ways.push(GpuNic { gpu: g as u32, nic: n as u32, level, bps });
+        }
+    }
+    let nic_of_gpu = nearest(found.gpus.len(), &ways);
+    let first = &found.gpus[0];
+    let arch = Arch::of_capability(first.sm);
+    let per_link = if arch == Arch::Blackwell { 400_000_000_000 } else { 200_000_000_000 };
+    let inside = match (first.nvlinks, first.switched) {
+        (0, _) => Inside::Pcie,
+        (_, true) => Inside::NvSwitch,
+        _ => Inside::NvlinkMesh,
+    };
+    let pci = first.path.iter().map(|p| p.1).min().unwrap_or(0);
+    // The file's PCIe rates are what NCCL counts, three quarters of the data sheet's.
+    let inside_bps = if inside == Inside::Pcie { pci / 3 * 4 } else { first.nvlinks as u64 * per_link };
+    let server = Server {
+        arch,
+        inside,
+        cpu: found.cpu.unwrap_or(Cpu::Other),
+        gpus: found.gpus.len() as u32,
+        inside_bps,
+        latency_ps: match inside {
+            Inside::NvSwitch => 700_000,
+            Inside::NvlinkMesh => 500_000,
+            Inside::Pcie => 1_500_000,
+        },
+        nics: found.nics.len() as u32,
+        nic_bps: fastest,
+        ports: found.nics.iter().map(|n| n.ports).max().unwrap_or(1),
+        nic_of_gpu,
+        nvls: inside == Inside::NvSwitch && arch >= Arch::Hopper,
+        source: "NCCL topology file".to_string(),
+    };
+    Ok(Topology { server, nics: found.nics.into_iter().map(|n| n.name).collect(), ways })
+}
+
+/// Each GPU's nearest NIC; GPUs that have the same ones nearest share them out in turn.
+fn nearest(gpus: usize, ways: &[GpuNic]) -> Vec<u32> {
+    let mut taken: Vec<(Vec<u32>, usize)> = Vec::new();
+    let mut result = Vec::new();
+    for gpu in 0..gpus as u32 {
+        let mine = || ways.iter().filter(|w| w.gpu == gpu);
+        let Some(best) = mine().map(|w| (w.level, std::cmp::Reverse(w.bps))).min() else {
+            return Vec::new();
+        };
+        let near: Vec<u32> = mine().filter(|w| (w.level, std::cmp::Reverse(w.bps)) == best).map(|w| w.nic).collect();
+        let turn = match taken.iter_mut().find(|(n, _)| *n == near) {
+            Some((_, turn)) => {
+                *turn += 1;
+                *turn
+            }
+            None => {
+                taken.push((near.clone(), 0));
+                0
+            }
+        };
+        result.push(near[turn % near.len()]);
+    }
+    result
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn gpu(dev: u32, sm: u32) -> String {
+        format!(
+            "<pci busid=\"g{dev}\" link_speed=\"16.0 GT/s PCIe\" link_width=\"16\"><gpu dev=\"{dev}\" sm=\"{sm}\"><nvlink target=\"s\" count=\"12\" tclass=\"0x068000\"/></gpu></pci>"
+        )
+    }
+
+    fn nic(name: &str, ports: u32, mbps: u32) -> String {
+        let nets: String = (0..ports).map(|p| format!("<net name=\"{name}\" port=\"{p}\" speed=\"{mbps}\"/>")).collect();
+        format!("<pci busid=\"{name}\" link_speed=\"16.0 GT/s PCIe\" link_width=\"16\"><nic>{nets}</nic></pci>")
+    }
+
+    fn switch(inside: &str) -> String {
+        format!("<pci busid=\"x\" class=\"0x060400\" link_speed=\"16.0 GT/s PCIe\" link_width=\"16\">{inside}</pci>")
+    }
+
+    #[test]
+    fn two_gpus_share_a_dual_port_nic() {
+        let cpus: String = (0..2)
+            .map(|c| {
+                format!(
+                    "<cpu numaid=\"{c}\" vendor=\"AuthenticAMD\">{}{}</cpu>\n",
+                    switch(&(gpu(2 * c, 80) + &gpu(2 * c + 1, 80) + &nic(&format!("mlx5_{c}"), 2, 100_000))),
+                    nic("eth", 1, 25_000)
+                )
+            })
+            .collect();
+        let t = topology(&format!("<?xml version=\"1.0\"?>\n<!-- dumped -->\n<system version=\"1\">{cpus}</system>")).unwrap();
+        let s = &t.server;
+        assert_eq!((s.gpus, s.nics, s.ports, s.nic_bps, s.inside_bps), (4, 2, 2, 200_000_000_000, 2_400_000_000_000));
+        assert_eq!((s.arch, s.inside, s.cpu, s.nvls), (Arch::Ampere, Inside::NvSwitch, Cpu::Amd, false));
+        assert_eq!(s.nic_of_gpu, [0, 0, 1, 1]);
+        assert_eq!(t.nics, ["mlx5_0", "mlx5_1"]);
+        let way = |gpu, nic| t.ways.iter().find(|w| w.gpu == gpu && w.nic == nic).map(|w| (w.level, w.bps)).unwrap();
+        // 16 GT/s x16 counts as 24 GB/s = 192 Gb/s, less than the NIC.
+        assert_eq!(way(0, 0), (Level::Pix, 192_000_000_000));
+        assert_eq!(way(0, 1).0, Level::Sys);
+    }
+
+    #[test]
+    fn equally_near_nics_are_shared_out() {
+        let inside = (0..4).map(|d| gpu(d, 90)).collect::<String>() + &nic("a", 1, 400_000) + &nic("b", 1, 400_000);
+        let t = topology(&format!("<system><cpu vendor=\"GenuineIntel\">{inside}</cpu></system>")).unwrap();
+        assert_eq!(t.server.nic_of_gpu, [0, 1, 0, 1]);
+        assert!(t.server.nvls && t.ways.iter().all(|w| w.level == Level::Phb));
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_with_its_line() {
+        let error = |text: &str| topology(text).unwrap_err().to_string();
+        assert_eq!(error("<system>\n<cpu>\n</system>"), "line 3: </system> closes <cpu> of line 2");
+        assert_eq!(error("<system>\n<cpu><gpu dev=\"0\" sm=\"x\"/></cpu></system>"), "line 2: sm = \"x\" must be a whole number");
+        assert_eq!(error("<graphs/>"), "line 1: the root element is <graphs>, it must be <system>");
+        assert_eq!(error("<system></system>"), "line 1: the file has no <gpu>");
+        assert_eq!(error("<system a=1/>"), "line 1: the value of a must be quoted");
+        assert!(error("<system><cpu><disk/></cpu></system>").contains("<disk> is not of NCCL's form"));
+        assert!(error("<system>").contains("is not closed"));
+        assert!(error(&"<a>".repeat(100)).contains("nested"));
+        assert!(error("").contains("an element"));
+    }
+}
