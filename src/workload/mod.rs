@@ -11,7 +11,9 @@ mod flow_file;
 pub mod import;
 pub mod inspect;
 pub mod program;
+pub mod progress;
 mod random;
+pub mod repeat;
 pub mod rescale;
 mod traffic;
 
