@@ -9,13 +9,10 @@ use hyperfold::units::{PS_PER_NS, PS_PER_US};
 use hyperfold::workload::import::{self, Format, Imported, Options};
 use hyperfold::workload::inspect::{Summary, summary};
 use hyperfold::workload::program::{Dim, OpKind, Phase, Stream, Workload};
+use hyperfold::workload::critical_path::free_makespan as drive;
+use hyperfold::workload::repeat::repeat;
 use hyperfold::workload::rescale::{Factor, rescale};
 use hyperfold::workload::{StartUnit, export, read_flows};
-
-#[path = "support/drive.rs"]
-mod drive;
-
-use drive::drive;
 
 fn corpus(kind: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus").join(kind)
@@ -133,7 +130,13 @@ fn every_file_of_others_is_read_or_refused_for_a_reason() {
                     .map(|f| format!("ns-3 flows: {} flows, {} left out", f.flows.len(), f.left_out))
                     .map_err(|e| e.to_string())
             }
-            (_, Some(format)) => import::read(file, format, &options).map(|i| format!("{format:?}: {}", line(&i))).map_err(|e| e.to_string()),
+            (_, Some(format)) => import::read(file, format, &options).map_err(|e| e.to_string()).map(|i| {
+                if format == Format::Chakra {
+                    let back = chakra(&i.workload);
+                    assert_eq!((totals(&back), drive(&back)), (totals(&i.workload), drive(&i.workload)), "{name}");
+                }
+                format!("{format:?}: {}", line(&i))
+            }),
             (_, None) => panic!("{name}: no reader"),
         };
         let row = row.unwrap_or_else(|e| format!("REFUSED {e}"));
@@ -408,6 +411,24 @@ fn rescaling_multiplies_sizes_and_durations() {
     let huge: Factor = "1e6".parse().unwrap();
     rescale(&mut w, huge, huge).unwrap();
     rescale(&mut w, huge, Factor::ONE).unwrap_err();
+}
+
+#[test]
+fn an_iteration_begins_where_the_one_before_ended() {
+    for (name, w) in fixtures() {
+        let mut three = w.clone();
+        repeat(&mut three, 3);
+        assert_eq!(summary(&three).compute_ps, 3 * summary(&w).compute_ps, "{name}");
+        let (once, thrice) = (drive(&w).unwrap(), drive(&three).unwrap());
+        // Stages of a pipeline end at different times, so iterations may overlap across ranks, never within one.
+        assert!(thrice <= 3 * once && thrice >= once, "{name}: {once}, {thrice}");
+        let ends = &three.programs[0].iteration_ends;
+        assert_eq!((ends.len(), ends[2]), (3, three.programs[0].ops.len() as u32), "{name}");
+    }
+    let mut w = pipeline(1, 1, 2);
+    let once = drive(&w).unwrap();
+    repeat(&mut w, 4);
+    assert_eq!(drive(&w).unwrap(), 4 * once);
 }
 
 #[test]

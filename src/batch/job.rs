@@ -12,6 +12,7 @@ use crate::workload::check::CheckError;
 use crate::workload::import::{self, ImportError};
 use crate::workload::lower::{LowerError, Lowering, lower};
 use crate::workload::program::{Dim, Group, OpKind, Peer, Program, Rank, Stream, Workload};
+use crate::workload::repeat::repeat;
 use crate::workload::tasks::TaskGraph;
 use crate::workload::training::{Cluster, TrainingError, generate};
 
@@ -151,7 +152,7 @@ fn read(
             let mut workload = file(*format, path, *ranks, net, gpu, notes)?;
             scale_bytes(&mut workload, *bytes_scale_ppm);
             workload.check().map_err(JobError::Check)?;
-            let workload = repeated(workload, program.warmup + program.iterations);
+            repeat(&mut workload, program.warmup + program.iterations);
             Read { workload, collective: None, peak_bytes: None }
         }
     })
@@ -190,27 +191,6 @@ fn scale_bytes(workload: &mut Workload, ppm: u64) {
             *bytes = ((*bytes as u128 * ppm as u128 / 1_000_000) as u64).max(u64::from(*bytes > 0));
         }
     }
-}
-
-/// The same programs several times over: an iteration begins on a rank when its last one has ended there.
-fn repeated(mut workload: Workload, times: u32) -> Workload {
-    let name = workload.name("iteration");
-    for p in &mut workload.programs {
-        let once = p.clone();
-        let ends: Vec<u32> = if once.iteration_ends.is_empty() { vec![once.ops.len() as u32] } else { once.iteration_ends.clone() };
-        p.iteration_ends = ends.clone();
-        for _ in 1..times {
-            let all: Vec<u32> = (p.ops.len() as u32 - once.ops.len() as u32..p.ops.len() as u32).collect();
-            let join = p.push(OpKind::Join, Stream::FREE, name, &all);
-            let base = p.ops.len() as u32;
-            for (i, op) in once.ops.iter().enumerate() {
-                let deps: Vec<u32> = once.deps_of(i as u32).iter().map(|d| d + base).chain([join]).collect();
-                p.push(op.kind, op.stream, op.name, &deps);
-            }
-            p.iteration_ends.extend(ends.iter().map(|e| e + base));
-        }
-    }
-    workload
 }
 
 /// The benchmark of one collective on `n` ranks, `times` times one after another.

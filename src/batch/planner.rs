@@ -5,8 +5,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use crate::collective::nccl::{Env, Protocol, choose};
-use crate::collective::{Algorithm, Op, Options, Placement, Schedule, Shape, System, build, cost_ps};
+use crate::collective::{Algorithm, Env, Op, Options, Placement, Protocol, Schedule, Shape, System, build, choose, cost_with_ps};
 use crate::spec;
 use crate::workload::lower::{Asked, Plan, Planner};
 use crate::workload::program::Dim;
@@ -83,10 +82,8 @@ impl ClusterPlanner<'_> {
         let inside = at.nodes() == 1 && self.intra_analytic;
         let in_switches = matches!(algorithm, Algorithm::Nvls | Algorithm::InNetwork);
         if inside || in_switches || self.analytic(asked.dim) {
-            if matches!(algorithm, Algorithm::HalvingDoubling | Algorithm::Hierarchical) && asked.op != Op::AllToAll {
-                return Err(format!("{algorithm:?} has no cost model, so it cannot be analytical: use ring, tree, nvls or in-network, or packets (workload.analytic)"));
-            }
-            return Ok(Plan::Analytic { ps: cost_ps(asked.op, asked.bytes, &at, &self.system, &env).max(1) });
+            let ps = cost_with_ps(asked.op, algorithm, choice.protocol, asked.bytes, &at, &self.system, &env);
+            return Ok(Plan::Analytic { ps: ps.max(1) });
         }
         let c = self.communication;
         let options = Options {

@@ -15,7 +15,11 @@ use crate::workload::export;
 use crate::workload::import::{self, Format, Imported, Options, chakra::GROUPS_FILE};
 use crate::workload::inspect::{Summary, summary};
 use crate::workload::program::Workload;
+use crate::workload::critical_path::free_makespan;
 use crate::workload::rescale::{Factor, rescale};
+
+/// The most operations, over all ranks, that `inspect` runs through with free communication: a few seconds.
+const MAX_INSPECTED: u64 = 20_000_000;
 
 #[derive(Debug, Args)]
 pub struct WorkloadArgs {
@@ -179,10 +183,14 @@ fn read(input: &Input) -> Result<(Format, Imported), CliError> {
 fn inspect(args: &InspectArgs) -> Result<Exit, CliError> {
     let (format, imported) = read(&args.input)?;
     let s = summary(&imported.workload);
+    let makespan = match s.ops {
+        0..=MAX_INSPECTED => Some(free_makespan(&imported.workload).map_err(CliError::bad_input)?),
+        _ => None,
+    };
     if args.json {
-        say(&json(&args.input.path, format, &imported, &s).to_string());
+        say(&json(&args.input.path, format, &imported, &s, makespan).to_string());
     } else {
-        print(format, &s);
+        print(format, &s, makespan);
     }
     Ok(Exit::Ok)
 }
@@ -192,7 +200,7 @@ fn word(what: impl std::fmt::Debug) -> String {
     format!("{what:?}").to_lowercase()
 }
 
-fn json(path: &Path, format: Format, imported: &Imported, s: &Summary) -> serde_json::Value {
+fn json(path: &Path, format: Format, imported: &Imported, s: &Summary, makespan: Option<u64>) -> serde_json::Value {
     let communication = s.collective_bytes.iter().map(|((dim, op), a)| (word(dim), word(op), a));
     let messages = s.message_bytes.iter().map(|(dim, a)| (word(dim), "send".to_string(), a));
     let rows: Vec<_> =
@@ -202,11 +210,11 @@ fn json(path: &Path, format: Format, imported: &Imported, s: &Summary) -> serde_
         "path": path.display().to_string(), "format": word(format), "ranks": s.ranks, "programs": s.programs, "groups": s.groups,
         "iterations": s.iterations, "ops": s.ops, "computes": s.computes, "collectives": s.collectives, "sends": s.sends, "recvs": s.recvs,
         "joins": s.joins, "communication": rows, "compute_ps": s.compute_ps, "compute_ps_by_phase": phases,
-        "critical_path_ops": s.critical_ops, "critical_path_compute_ps": s.critical_ps, "notes": imported.notes,
+        "critical_path_ops": s.critical_ops, "critical_path_compute_ps": s.critical_ps, "free_makespan_ps": makespan, "notes": imported.notes,
     })
 }
 
-fn print(format: Format, s: &Summary) {
+fn print(format: Format, s: &Summary, makespan: Option<u64>) {
     say(&format!("form           {}", word(format)));
     say(&format!("ranks          {} running {} program(s) in {} group(s), {} iteration(s)", s.ranks, s.programs, s.groups, s.iterations));
     say(&format!(
@@ -216,6 +224,8 @@ fn print(format: Format, s: &Summary) {
     let phases: Vec<String> = s.phase_ps.iter().map(|(p, &ps)| format!("{} {}", word(p), time(ps))).collect();
     say(&format!("compute        {} on the busiest rank ({})", time(s.compute_ps), phases.join(", ")));
     say(&format!("critical path  {} operations, {} of compute, within one rank and with free communication", s.critical_ops, time(s.critical_ps)));
+    let shown = makespan.map_or_else(|| format!("not computed for more than {MAX_INSPECTED} operations"), time);
+    say(&format!("free makespan  {shown}, across ranks: waiting for each other included, communication free"));
     let mut table = Table::new(["dimension", "operation", "count", "bytes"]);
     for ((dim, op), a) in &s.collective_bytes {
         table.row(vec![word(dim), word(op), a.count.to_string(), a.bytes.to_string()]);

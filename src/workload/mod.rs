@@ -4,6 +4,7 @@
 
 mod cdf;
 pub mod check;
+pub mod critical_path;
 mod decimal;
 mod error;
 pub mod export;
@@ -15,6 +16,7 @@ pub mod lower;
 pub mod program;
 mod progress;
 mod random;
+pub mod repeat;
 pub mod rescale;
 pub mod rules;
 pub mod tasks;

@@ -173,7 +173,7 @@ pub fn parse(path: &str, traces: &[(String, Vec<u8>)], groups: Option<(&str, &st
         notes.push(format!("operations on the CPU take {} us in all and run side by side where no dependency orders them", b.cpu_ps / PS_PER_US));
     }
     w.names = b.names.list;
-    check::matching(path, &w)?;
+    check::sound(path, &w)?;
     Ok(Imported { workload: w, flows: None, notes })
 }
 
@@ -324,7 +324,7 @@ impl Builder<'_> {
     fn duration(&self, n: &Node) -> Result<u64, String> {
         let ps = match n.duration_ps {
             Some(ps) => u64::try_from(ps).map_err(|_| format!("{} {ps} is negative", et::own::DURATION_PS))?,
-            None => n.duration_micros.checked_mul(PS_PER_US).unwrap_or(u64::MAX),
+            None => n.duration_micros.saturating_mul(PS_PER_US),
         };
         if ps > MAX_PS {
             return Err(format!("a duration of {} us is more than a million seconds", n.duration_micros));

@@ -1,11 +1,12 @@
 //! Checks that every importer ends with: whoever sends is received from, and members of a group agree on its collectives.
 //!
-//! Layer: workload. An import that passes cannot wait for ever on a message that nobody sends; a cycle across ranks is the simulation's to find.
+//! Layer: workload. A workload that passes comes to its end on any network that delivers.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::ImportError;
 use crate::workload::program::{OpKind, Program, Workload};
+use crate::workload::critical_path::free_makespan;
 
 /// A message of a program in one of its slots.
 #[derive(Clone, Copy)]
@@ -19,6 +20,12 @@ struct Point {
 pub(super) fn matching(path: &str, w: &Workload) -> Result<(), ImportError> {
     messages(path, w)?;
     collectives(path, w)
+}
+
+/// As [`matching`], and that nothing waits for ever: for graphs written by others. Costs time for every operation of every rank.
+pub(super) fn sound(path: &str, w: &Workload) -> Result<(), ImportError> {
+    matching(path, w)?;
+    free_makespan(w).map(|_| ()).map_err(|stuck| ImportError::graph(path, stuck.to_string()))
 }
 
 /// Group by group: groups whose members run the same programs in the same order are checked once.

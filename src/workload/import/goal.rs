@@ -58,7 +58,7 @@ pub fn parse(path: &str, text: &str, options: &Options) -> Result<Imported, Impo
         ranks.push(&mut w, program, vec![0]);
     }
     w.names = p.names.list;
-    check::matching(path, &w)?;
+    check::sound(path, &w)?;
     let mut notes = Vec::new();
     if p.cpus > 0 {
         notes.push(format!("{} operation(s) name a cpu other than 0; operations that no dependency orders run side by side on any cpu", p.cpus));

@@ -308,7 +308,7 @@ fn build(path: &str, file: &File) -> Result<Workload, ImportError> {
         ranks.push(&mut w, program, h.groups);
     }
     w.names = names.list;
-    check::matching(path, &w)?;
+    check::sound(path, &w)?;
     Ok(w)
 }
 
