@@ -27,5 +27,6 @@ pub static SUITES: [Suite; 7] = [
 ];
 
 fn memory() -> anyhow::Result<Vec<Row>> {
-    Ok(memory::validation::rows().into_iter().map(|r| Row::new("memory", r.name, r.unit, r.measured, r.simulated, r.note)).collect())
+    let table = |name: &str| ["seqsel Fig. 1", "seqsel Fig. 7", "Moye Table 8"].into_iter().find(|t| name.starts_with(t)).unwrap_or("others");
+    Ok(memory::validation::rows().iter().map(|r| Row::new("memory", table(&r.name), &r.name, r.unit, [r.measured, r.simulated], &r.note)).collect())
 }
