@@ -7,6 +7,8 @@
 //! - [`Timing`]: durations: the operation database (`assets/kernels`, overlaid by the user's), scaled to GPUs it lacks, then the roofline.
 
 pub mod convert;
+mod curves;
+mod database;
 mod error;
 mod gpu;
 mod kernel;
@@ -17,6 +19,7 @@ pub use convert::{
     Among, DlrmPart, LayerKind, Part, Pass, Role, Site, Step, dlrm_kernels, expert_loads, kind_of, layer_kernels, layer_steps, list_layer_kernels,
     optimizer_kernels,
 };
+pub use database::UserDatabase;
 pub use error::Error;
 pub use gpu::Gpu;
 pub use kernel::{Class, Dtype, Kernel};

@@ -1,23 +1,102 @@
-//! Durations of kernels on one GPU.
+//! Durations of kernels on one GPU: measured rows where there are any, else the roofline.
 //!
 //! Layer: compute. Each distinct kernel is worked out once and remembered.
+//!
+//! Rows of a GPU that is not the one asked for, but its baseline, are scaled as physics has it: time by old over new FLOP/s where arithmetic decides, by old over new
+//! bandwidth where memory does. (SimAI's two equations, section 3.3, print the ratio the other way round.)
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{PoisonError, RwLock};
 
-use super::{Gpu, Kernel, roofline};
+use super::curves::{AttentionCurves, MemoryCurve};
+use super::database::{Measured, Operation, UserDatabase};
+use super::{Dtype, Error, Gpu, Kernel, roofline};
+
+/// Queries that one block of fused attention works on: 128 rows in FlashAttention-2 and after.
+const ATTENTION_ROWS: u64 = 128;
+
+/// Implementation whose directions were measured apart and together on one GPU, and that GPU: it tells how to divide what others measured together.
+const DIVIDED: (&str, &str) = ("h100-sxm", "FlashAttention-2");
+
+/// A measured product: where it is, and how the measurement differs from the roofline.
+#[derive(Clone, Debug)]
+struct Product {
+    at: [f64; 4],
+    log_ratio: f64,
+}
 
 /// Durations on one GPU. Shared by threads; what is remembered changes no result.
 #[derive(Debug)]
 pub struct Timing {
     gpu: Gpu,
+    forward: AttentionCurves,
+    backward: AttentionCurves,
+    products: BTreeMap<Dtype, Vec<Product>>,
+    memory: BTreeMap<String, MemoryCurve>,
     known: RwLock<HashMap<Kernel, u64>>,
 }
 
 impl Timing {
-    /// Durations on `gpu`.
-    pub fn new(gpu: &Gpu) -> Timing {
-        Timing { gpu: gpu.clone(), known: RwLock::default() }
+    /// Durations on `gpu`; the user's rows come before the assets'. A database without a row of this GPU or its baseline is an error: it would have no effect.
+    pub fn new(gpu: &Gpu, user: Option<&UserDatabase>) -> Result<Timing, Error> {
+        if let Some(user) = user {
+            let mine = |r: &Measured| r.gpu == gpu.name || r.gpu == gpu.baseline;
+            if !user.rows.iter().any(mine) {
+                let mut found: Vec<&str> = user.rows.iter().map(|r| r.gpu.as_str()).collect();
+                found.sort_unstable();
+                found.dedup();
+                return Err(Error::DatabaseGpu { file: user.file.clone(), gpu: gpu.name.clone(), found: found.join(", ") });
+            }
+        }
+        let rows = UserDatabase::shipped().rows.into_iter().chain(user.iter().flat_map(|u| u.rows.iter().cloned())).collect::<Vec<_>>();
+        Ok(Timing::from_rows(gpu, &rows))
+    }
+
+    /// Durations on `gpu` by these rows alone; later rows replace earlier ones of the same kernel.
+    pub(super) fn from_rows(gpu: &Gpu, rows: &[Measured]) -> Timing {
+        let baseline = Gpu::named(&gpu.baseline).unwrap_or_else(|_| gpu.clone());
+        let curves = |name: &str, backward| {
+            let shipped = if backward { backward_curves(rows, name, &gpu.attention) } else { forward_curves(rows, name, &gpu.attention) };
+            let operation = if backward { Operation::AttentionBackward } else { Operation::AttentionForward };
+            shipped.overlaid(AttentionCurves::collect(rows, name, operation, ""))
+        };
+        // Attention is bound by arithmetic.
+        let scale = |value: f64| Some(value * baseline.peak(Dtype::Bf16) as f64 / gpu.peak_16bit());
+        let both = |backward| {
+            let scaled = curves(&baseline.name, backward).map(|_, _, _, value| scale(value));
+            if gpu.name == baseline.name { scaled } else { scaled.overlaid(curves(&gpu.name, backward)) }
+        };
+        let mut timing = Timing {
+            gpu: gpu.clone(),
+            forward: both(false),
+            backward: both(true),
+            products: BTreeMap::new(),
+            memory: BTreeMap::new(),
+            known: RwLock::default(),
+        };
+        if gpu.name != baseline.name {
+            timing.add(rows, &baseline, baseline.memory_bps / gpu.memory_bps);
+        }
+        timing.add(rows, gpu, 1.0);
+        timing.memory.values_mut().for_each(MemoryCurve::settle);
+        timing
+    }
+
+    /// Takes in products and memory-bound kernels measured on `owner`.
+    fn add(&mut self, rows: &[Measured], owner: &Gpu, memory_ratio: f64) {
+        for row in rows.iter().filter(|r| r.gpu == owner.name) {
+            match row.kernel {
+                Kernel::Gemm { m, n, k, batch, dtype } => {
+                    let log_ratio = libm::log(row.ps / roofline_ps(owner, &row.kernel));
+                    let product = Product { at: logs(m, n, k, batch), log_ratio };
+                    let products = self.products.entry(owner.effective(dtype)).or_default();
+                    products.retain(|p| p.at != product.at);
+                    products.push(product);
+                }
+                Kernel::Memory { bytes, .. } => self.memory.entry(row.name.clone()).or_default().insert(bytes, row.ps * memory_ratio),
+                Kernel::Attention { .. } | Kernel::Work { .. } => {}
+            }
+        }
     }
 
     /// The GPU.
@@ -30,8 +109,204 @@ impl Timing {
         if let Some(ps) = self.known.read().unwrap_or_else(PoisonError::into_inner).get(kernel) {
             return *ps;
         }
-        let ps = self.gpu.launch_ps + (roofline::seconds(&self.gpu, kernel) * 1e12 + 0.5) as u64;
+        let ps = self.work_out(kernel) as u64;
         self.known.write().unwrap_or_else(PoisonError::into_inner).insert(*kernel, ps);
         ps
+    }
+
+    /// Picoseconds of several kernels in a row.
+    pub fn total_ps<'k>(&self, kernels: impl IntoIterator<Item = &'k Kernel>) -> u64 {
+        kernels.into_iter().map(|k| self.ps(k)).sum()
+    }
+
+    fn work_out(&self, kernel: &Kernel) -> f64 {
+        let roofline = roofline_ps(&self.gpu, kernel);
+        let ps = match *kernel {
+            Kernel::Gemm { m, n, k, batch, dtype } => {
+                let near = self.products.get(&self.gpu.effective(dtype)).map_or(0.0, |p| log_ratio(p, logs(m, n, k, batch)));
+                Some(roofline * libm::exp(near))
+            }
+            Kernel::Attention { .. } => self.attention_ps(kernel),
+            Kernel::Memory { name, bytes } => self.memory.get(name).and_then(|c| c.at(bytes, self.gpu.launch_ps as f64)),
+            Kernel::Work { .. } => None,
+        };
+        ps.unwrap_or(roofline) + 0.5
+    }
+
+    fn attention_ps(&self, kernel: &Kernel) -> Option<f64> {
+        let Kernel::Attention { batch, heads, seq_q, seq_kv, head_dim, causal, backward, dtype, .. } = *kernel else { return None };
+        let curves = if backward { &self.backward } else { &self.forward };
+        let per_flop = curves.at(causal, head_dim, seq_q.min(seq_kv))?;
+        // Curves are of GPUs filled with blocks; a ragged last wave leaves multiprocessors idle.
+        let blocks = (batch * heads * seq_q.div_ceil(ATTENTION_ROWS)) as f64;
+        let waves = libm::ceil(blocks / self.gpu.sms as f64);
+        // From eight waves on the raggedness is as small as it was where the curves were measured.
+        let idle = if waves >= 8.0 { 1.0 } else { waves * self.gpu.sms as f64 / blocks };
+        let slower = self.gpu.peak_16bit() / self.gpu.peak(if dtype == Dtype::Fp8 { Dtype::Bf16 } else { dtype }) as f64;
+        let ps = kernel.flops() as f64 * per_flop * idle * slower.max(1.0);
+        Some(ps.max(roofline_ps(&self.gpu, kernel)))
+    }
+}
+
+impl Gpu {
+    /// Peak of the better of the 16-bit types.
+    fn peak_16bit(&self) -> f64 {
+        self.peak(Dtype::Bf16).max(self.peak(Dtype::Fp16)) as f64
+    }
+}
+
+fn roofline_ps(gpu: &Gpu, kernel: &Kernel) -> f64 {
+    gpu.launch_ps as f64 + roofline::seconds(gpu, kernel) * 1e12
+}
+
+fn logs(m: u64, n: u64, k: u64, batch: u64) -> [f64; 4] {
+    [m, n, k, batch].map(|x| libm::log2(x.max(1) as f64))
+}
+
+/// How measurements near a shape differ from the roofline, by Shepard's weights: exactly that of a row at its shape, nothing beyond a factor of 2 (in all dimensions
+/// together) from any, and in between falling off smoothly against a weight of 1 for the roofline.
+fn log_ratio(products: &[Product], at: [f64; 4]) -> f64 {
+    let (mut sum, mut weights) = (0.0, 1.0);
+    for product in products {
+        let distance = product.at.iter().zip(&at).map(|(a, b)| (a - b).abs()).sum::<f64>();
+        if distance == 0.0 {
+            return product.log_ratio;
+        }
+        if distance < 1.0 {
+            let weight = (1.0 - distance) * (1.0 - distance) / (distance * distance);
+            sum += weight * product.log_ratio;
+            weights += weight;
+        }
+    }
+    sum / weights
+}
+
+/// Forward curves of an implementation: measured, else what was measured together, divided as [`DIVIDED`] tells.
+fn forward_curves(rows: &[Measured], gpu: &str, variant: &str) -> AttentionCurves {
+    let together = AttentionCurves::collect(rows, gpu, Operation::Attention, variant);
+    let known_forward = AttentionCurves::collect(rows, DIVIDED.0, Operation::AttentionForward, DIVIDED.1);
+    let known_together = AttentionCurves::collect(rows, DIVIDED.0, Operation::Attention, DIVIDED.1);
+    let divided = together.map(|causal, d, s, value| Some(value * known_forward.at(causal, d, s)? / known_together.at(causal, d, s)?));
+    divided.overlaid(AttentionCurves::collect(rows, gpu, Operation::AttentionForward, variant))
+}
+
+/// Backward curves: what was measured together less the forward direction (3.5 = 1 + 2.5 times its FLOPs); where only forward was measured, as much better than
+/// FlashAttention-2 backward as it is forward.
+fn backward_curves(rows: &[Measured], gpu: &str, variant: &str) -> AttentionCurves {
+    let forward = forward_curves(rows, gpu, variant);
+    let apart = |rows: &[Measured], gpu: &str, variant: &str| {
+        let forward = forward_curves(rows, gpu, variant);
+        let together = AttentionCurves::collect(rows, gpu, Operation::Attention, variant);
+        together.map(|causal, d, s, value| Some((3.5 * value - forward.at(causal, d, s)?) / 2.5))
+    };
+    let (known_forward, known_backward) = (forward_curves(rows, gpu, DIVIDED.1), apart(rows, gpu, DIVIDED.1));
+    let guessed = forward.map(|causal, d, s, value| Some(value * known_backward.at(causal, d, s)? / known_forward.at(causal, d, s)?));
+    guessed.overlaid(apart(rows, gpu, variant)).overlaid(AttentionCurves::collect(rows, gpu, Operation::AttentionBackward, variant))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn timing(gpu: &str) -> Timing {
+        Timing::new(&Gpu::named(gpu).unwrap(), None).unwrap()
+    }
+
+    fn attention(seq: u64, head_dim: u64, backward: bool) -> Kernel {
+        let heads = 2048 / head_dim;
+        Kernel::Attention { batch: 16384 / seq, heads, kv_heads: heads, seq_q: seq, seq_kv: seq, head_dim, causal: true, backward, dtype: Dtype::Bf16 }
+    }
+
+    #[test]
+    fn rows_are_met_exactly() {
+        let h100 = timing("h100");
+        let gemm = Kernel::gemm(2048, 2048, 13312, Dtype::Bf16);
+        let tflops = |k: &Kernel, ps: u64| k.flops() as f64 / ps as f64;
+        assert!((tflops(&gemm, h100.ps(&gemm)) - 794.5).abs() < 0.1);
+        let fused = attention(4096, 128, false);
+        assert!((tflops(&fused, h100.ps(&fused)) - 518.0).abs() < 0.1);
+        // Both directions of FlashAttention-2 together, as measured on the A100.
+        let a100 = timing("a100");
+        let both = a100.ps(&attention(4096, 128, false)) + a100.ps(&attention(4096, 128, true));
+        let flops = attention(4096, 128, false).flops() as f64 * 3.5;
+        assert!((flops / both as f64 - 173.0).abs() < 0.2);
+    }
+
+    #[test]
+    fn gpus_that_do_not_exist_scale_as_physics_has_it() {
+        let table: toml::Table =
+            "like = 'h100'\nbf16_tflops = 1978.8\nfp16_tflops = 1978.8\nfp8_tflops = 3957.8\nl2_gb_per_s = 18740\nlaunch_ns = 0".parse().unwrap();
+        let fast = Timing::new(&Gpu::parse(&table).unwrap(), None).unwrap();
+        let h100 = Timing::new(&Gpu::parse(&"like = 'h100'\nlaunch_ns = 0".parse().unwrap()).unwrap(), None).unwrap();
+        for kernel in [Kernel::gemm(8192, 8192, 8192, Dtype::Bf16), attention(4096, 128, true)] {
+            let ratio = h100.ps(&kernel) as f64 / fast.ps(&kernel) as f64;
+            assert!((ratio - 2.0).abs() < 1e-3, "{kernel:?}: {ratio}");
+        }
+        let stream = Kernel::Memory { name: "gelu", bytes: 1 << 30 };
+        assert_eq!(h100.ps(&stream), fast.ps(&stream));
+        let h200 = Timing::new(&Gpu::parse(&"like = 'h200'\nlaunch_ns = 0".parse().unwrap()).unwrap(), None).unwrap();
+        let ratio = h100.ps(&stream) as f64 / h200.ps(&stream) as f64;
+        assert!((ratio - 4800.0 / 3352.0).abs() < 1e-3, "{ratio}");
+    }
+
+    #[test]
+    fn users_rows_come_first_and_strangers_are_refused() {
+        let header = "gpu,operation,variant,shape,dtype,value,unit,source\n";
+        let text = format!(
+            "{header}h100-sxm,gelu,,bytes=1000000,bf16,100,us,mine\nh100-sxm,gemm,,m=2048 n=2048 k=13312,bf16,300,us,mine\nh100-sxm,attention-forward,,batch=4 heads=16 seq=4096 head_dim=128 causal=1,bf16,1000,us,mine\n"
+        );
+        let user = UserDatabase::parse("mine.csv", &text).unwrap();
+        let h100 = Timing::new(&Gpu::named("h100").unwrap(), Some(&user)).unwrap();
+        assert_eq!(h100.ps(&Kernel::Memory { name: "gelu", bytes: 1_000_000 }), 100_000_000);
+        assert_eq!(h100.ps(&Kernel::gemm(2048, 2048, 13312, Dtype::Bf16)), 300_000_000);
+        assert_eq!(h100.ps(&attention(4096, 128, false)), 1_000_000_000);
+        // A GPU like it takes them over, by the ratio of bandwidths.
+        let h200 = Timing::new(&Gpu::named("h200").unwrap(), Some(&user)).unwrap();
+        assert_eq!(h200.ps(&Kernel::Memory { name: "gelu", bytes: 1_000_000 }), 69_833_333);
+        let error = Timing::new(&Gpu::named("a100").unwrap(), Some(&user)).unwrap_err().to_string();
+        assert!(error.contains("mine.csv") && error.contains("a100-80g-sxm") && error.contains("h100-sxm"), "{error}");
+    }
+
+    #[test]
+    fn no_kernel_is_faster_than_its_half() {
+        for gpu in Gpu::names() {
+            let timing = timing(&gpu);
+            for dtype in [Dtype::Fp32, Dtype::Bf16, Dtype::Fp8] {
+                for (m, n, k) in [(64, 64, 64), (1, 4096, 4096), (2048, 2048, 512), (8192, 3072, 6144), (4096, 4096, 4096), (96, 50000, 700)] {
+                    let one = timing.ps(&Kernel::gemm(m, n, k, dtype));
+                    for more in [Kernel::gemm(2 * m, n, k, dtype), Kernel::gemm(m, 2 * n, k, dtype), Kernel::gemm(m, n, 2 * k, dtype)] {
+                        assert!(timing.ps(&more) >= one, "{gpu}: {more:?}");
+                    }
+                }
+            }
+            let mut before = 0;
+            for seq in [128, 256, 512, 1024, 2048, 4096, 8192, 16384] {
+                let kernel = Kernel::Attention {
+                    batch: 2,
+                    heads: 8,
+                    kv_heads: 8,
+                    seq_q: seq,
+                    seq_kv: seq,
+                    head_dim: 96,
+                    causal: true,
+                    backward: true,
+                    dtype: Dtype::Bf16,
+                };
+                assert!(timing.ps(&kernel) > before, "{gpu}: {seq}");
+                before = timing.ps(&kernel);
+            }
+        }
+    }
+
+    #[test]
+    fn nothing_beats_the_peak() {
+        for gpu in Gpu::names() {
+            let timing = timing(&gpu);
+            for size in [64u64, 512, 4096, 32768] {
+                let kernel = Kernel::gemm(size, size, size, Dtype::Bf16);
+                let rate = kernel.flops() as f64 * 1e12 / timing.ps(&kernel) as f64;
+                assert!(rate < timing.gpu().peak(Dtype::Bf16) as f64, "{gpu}: {size}");
+            }
+        }
     }
 }

@@ -1,0 +1,169 @@
+//! What measured rows say of shapes between them: curves of fused attention and of memory-bound kernels.
+//!
+//! Layer: compute. Knows rows, not GPUs.
+
+use std::collections::BTreeMap;
+
+use super::Kernel;
+use super::database::{Measured, Operation};
+
+/// Attention: ps a FLOP as measured, by (head size, causal), ascending in the sequence's length. Overheads per row of tiles make it linear in 1 / length and in
+/// 1 / head size, so it is interpolated, and carried on, in these.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct AttentionCurves(BTreeMap<(bool, u64), Vec<(u64, f64)>>);
+
+impl AttentionCurves {
+    /// The rows of one GPU, operation and implementation; each as the function reads it: ps a FLOP.
+    pub fn collect(rows: &[Measured], gpu: &str, operation: Operation, variant: &str) -> AttentionCurves {
+        let mut curves = AttentionCurves::default();
+        for row in rows.iter().filter(|r| r.gpu == gpu && r.operation == operation && r.variant == variant) {
+            if let Kernel::Attention { seq_q, head_dim, causal, .. } = row.kernel {
+                let flops = row.kernel.flops() as f64 * if operation == Operation::Attention { 3.5 } else { 1.0 };
+                curves.insert(causal, head_dim, seq_q, row.ps / flops);
+            }
+        }
+        curves
+    }
+
+    fn insert(&mut self, causal: bool, head_dim: u64, seq: u64, value: f64) {
+        let points = self.0.entry((causal, head_dim)).or_default();
+        match points.binary_search_by_key(&seq, |p| p.0) {
+            Ok(i) => points[i].1 = value,
+            Err(i) => points.insert(i, (seq, value)),
+        }
+    }
+
+    /// Every point changed by a function of (causal, head size, length, value); those that become `None` are left out.
+    pub fn map(&self, f: impl Fn(bool, u64, u64, f64) -> Option<f64>) -> AttentionCurves {
+        let mut out = AttentionCurves::default();
+        for ((causal, head_dim), points) in &self.0 {
+            for (seq, value) in points {
+                if let Some(value) = f(*causal, *head_dim, *seq, *value) {
+                    out.insert(*causal, *head_dim, *seq, value);
+                }
+            }
+        }
+        out
+    }
+
+    /// Points of `over` replace those of the same mask: measurements of several origins are not mixed in one curve.
+    pub fn overlaid(mut self, over: AttentionCurves) -> AttentionCurves {
+        for (key, points) in over.0 {
+            self.0.insert(key, points);
+        }
+        self
+    }
+
+    /// ps a FLOP at a shape; `None` without any row of that mask.
+    pub fn at(&self, causal: bool, head_dim: u64, seq: u64) -> Option<f64> {
+        let sizes: Vec<(u64, f64)> = self.0.range((causal, 0)..=(causal, u64::MAX)).map(|((_, d), points)| (*d, along(points, seq))).collect();
+        let (first, last) = (sizes.first()?, sizes.last()?);
+        if head_dim <= first.0 {
+            // Narrower heads are padded to the narrowest tile.
+            return Some(first.1 * first.0 as f64 / head_dim as f64);
+        }
+        if head_dim >= last.0 {
+            return Some(last.1);
+        }
+        let i = sizes.partition_point(|s| s.0 <= head_dim);
+        Some(between(sizes[i - 1], sizes[i], head_dim))
+    }
+}
+
+/// Linear in 1 / x.
+fn between(a: (u64, f64), b: (u64, f64), x: u64) -> f64 {
+    let (xa, xb, x) = (1.0 / a.0 as f64, 1.0 / b.0 as f64, 1.0 / x as f64);
+    a.1 + (b.1 - a.1) * (x - xa) / (xb - xa)
+}
+
+/// Along a curve of one head size. Outside its points the first or last piece goes on, but never so that a longer sequence would cost more a FLOP, nor less than nine tenths of
+/// the longest that was measured.
+fn along(points: &[(u64, f64)], seq: u64) -> f64 {
+    let (first, last) = (points[0], points[points.len() - 1]);
+    let one = points.len() == 1;
+    if seq <= first.0 {
+        return if one { first.1 } else { between(first, points[1], seq).max(first.1) };
+    }
+    if seq >= last.0 {
+        return if one { last.1 } else { between(points[points.len() - 2], last, seq).clamp(0.9 * last.1, last.1) };
+    }
+    let i = points.partition_point(|p| p.0 <= seq);
+    between(points[i - 1], points[i], seq)
+}
+
+/// Memory-bound kernels: ps by bytes, ascending in both. Linear between points; below the first towards `floor_ps` at no bytes; above the last at the last one's rate.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct MemoryCurve(Vec<(u64, f64)>);
+
+impl MemoryCurve {
+    pub fn insert(&mut self, bytes: u64, ps: f64) {
+        match self.0.binary_search_by_key(&bytes, |p| p.0) {
+            Ok(i) => self.0[i].1 = ps,
+            Err(i) => self.0.insert(i, (bytes, ps)),
+        }
+    }
+
+    /// Makes it monotone: a kernel that was measured to take less than a smaller one takes as much.
+    pub fn settle(&mut self) {
+        let mut most = 0.0f64;
+        for point in &mut self.0 {
+            most = most.max(point.1);
+            point.1 = most;
+        }
+    }
+
+    pub fn at(&self, bytes: u64, floor_ps: f64) -> Option<f64> {
+        let (first, last) = (*self.0.first()?, *self.0.last()?);
+        let line = |a: (u64, f64), b: (u64, f64)| a.1 + (b.1 - a.1) * (bytes - a.0) as f64 / (b.0 - a.0) as f64;
+        Some(if bytes < first.0 {
+            line((0, floor_ps.min(first.1)), first)
+        } else if bytes >= last.0 {
+            last.1 * bytes as f64 / last.0 as f64
+        } else {
+            let i = self.0.partition_point(|p| p.0 <= bytes);
+            line(self.0[i - 1], self.0[i])
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn attention_between_and_beyond_points_is_monotone_and_sane() {
+        let mut curves = AttentionCurves::default();
+        for (seq, value) in [(512, 10.0), (1024, 8.0), (2048, 7.0)] {
+            curves.insert(true, 64, seq, value);
+            curves.insert(true, 128, seq, value * 0.8);
+        }
+        let mut before = f64::INFINITY;
+        for seq in (64..20_000).step_by(64) {
+            let now = curves.at(true, 64, seq).unwrap();
+            assert!(now <= before, "seq {seq}");
+            before = now;
+        }
+        assert_eq!(curves.at(true, 64, 1024), Some(8.0));
+        assert_eq!(curves.at(true, 256, 1024), curves.at(true, 128, 1024));
+        assert_eq!(curves.at(true, 32, 1024), Some(16.0));
+        let middle = curves.at(true, 96, 1024).unwrap();
+        assert!(middle > 6.4 && middle < 8.0);
+        assert_eq!(curves.at(false, 64, 1024), None);
+    }
+
+    #[test]
+    fn memory_curves_never_decrease() {
+        let mut curve = MemoryCurve::default();
+        for (bytes, ps) in [(1000, 5.0), (4000, 4.0), (8000, 9.0)] {
+            curve.insert(bytes, ps);
+        }
+        curve.settle();
+        let mut before = 0.0;
+        for bytes in (0..20_000).step_by(100) {
+            let now = curve.at(bytes, 3.0).unwrap();
+            assert!(now >= before, "{bytes}");
+            before = now;
+        }
+        assert_eq!((curve.at(0, 3.0), curve.at(4000, 3.0), curve.at(16_000, 3.0)), (Some(3.0), Some(5.0), Some(18.0)));
+    }
+}
