@@ -2,9 +2,23 @@
 //!
 //! Layer: collective. Pure: members are numbered from 0, times are ps; knows no network, no ranks, no workload.
 
+mod build;
+mod cost;
+mod curves;
+pub mod nccl;
+mod physics;
+mod reference;
 mod schedule;
+mod server;
+mod system;
+pub mod validation;
 
+pub use build::{BuildError, Options, Shape, build, known};
+pub use cost::{cost_ps, cost_with_ps, intra_ps, send_ps};
+pub use nccl::{Choice, Env, EnvError, Protocol, choose};
 pub use schedule::{Schedule, Transfer};
+pub use server::{NoSuchServer, Server};
+pub use system::{Arch, Cpu, Inside, Placement, System};
 
 /// A collective operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

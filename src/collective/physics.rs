@@ -1,0 +1,251 @@
+//! What operations take by the links they load: NCCL's latencies, and bandwidths that links were measured to give it (`assets/nccl/calibration.toml`).
+//!
+//! Layer: collective. Where NCCL's own model counts by whole speeds of its search, this counts by rates; `curves` then says how far measured runs are from it.
+
+use std::sync::OnceLock;
+
+use serde::Deserialize;
+
+use super::nccl::{Context, Env, Protocol, bandwidth_gbps, latency_us, tuning};
+use super::system::{Arch, Inside, Placement, System};
+use super::{Algorithm, Op};
+
+#[derive(Debug, Deserialize)]
+struct PerLink {
+    volta: f64,
+    ampere: f64,
+    hopper: f64,
+    blackwell: f64,
+    pcie: f64,
+}
+
+impl PerLink {
+    fn of(&self, system: &System) -> f64 {
+        match (system.inside, system.arch) {
+            (Inside::Pcie, _) => self.pcie,
+            (_, Arch::Volta) => self.volta,
+            (_, Arch::Ampere) => self.ampere,
+            (_, Arch::Hopper) => self.hopper,
+            (_, Arch::Blackwell) => self.blackwell,
+        }
+    }
+}
+
+#[derive(Debug, Deserialize)]
+struct Nvls {
+    hopper: f64,
+    blackwell: f64,
+    large_domain: f64,
+}
+
+#[derive(Debug, Deserialize)]
+struct Net {
+    ring: f64,
+    point: f64,
+}
+
+#[derive(Debug, Deserialize)]
+struct PointLatency {
+    point_net: f64,
+    point_inside: f64,
+    peer_net: f64,
+    peer_inside: f64,
+}
+
+#[derive(Debug, Deserialize)]
+struct Calibration {
+    ring: PerLink,
+    nvls: Nvls,
+    net: Net,
+    copy: PerLink,
+    latency_us: PointLatency,
+}
+
+fn calibration() -> &'static Calibration {
+    static CALIBRATION: OnceLock<Calibration> = OnceLock::new();
+    CALIBRATION
+        .get_or_init(|| toml::from_str(include_str!("../../assets/nccl/calibration.toml")).expect("the asset is part of the program and a test reads it"))
+}
+
+/// GPUs in one NVLink domain from which on it spans several levels of switches' worth of trays (NVL72 as against 8 in a box).
+pub const LARGE_DOMAIN: u32 = 17;
+
+/// A communicator by its links, GB/s.
+#[derive(Clone, Copy, Debug)]
+pub struct Links {
+    context: Context,
+    at: Placement,
+    /// A GPU's rate into the server's fabric: rings; the switch's reduction; copies.
+    ring: f64,
+    nvls: f64,
+    copy: f64,
+    /// What the group gets from one server's NICs: rings; single messages.
+    net: f64,
+    net_point: f64,
+    /// Extra time of a pass through the network, us.
+    net_extra_us: f64,
+}
+
+impl Links {
+    /// The communicator `at` on `system`.
+    pub fn new(system: &System, at: &Placement, env: &Env) -> Links {
+        let c = calibration();
+        // Without peer-to-peer, data inside a server passes the host: PCIe up and down at NCCL's rate for it.
+        let host = tuning().link_bw.pci_gen3_x16;
+        let sheet = system.inside_bps as f64 / 8e9;
+        let held = |gbps: f64| if env.no_p2p() { gbps.min(host) } else { gbps };
+        // Without RDMA, or without a path from NIC to GPU, what leaves crosses the host's memory as well.
+        let through_host = env.sockets || env.gdr_level == Some(super::nccl::Level::Loc);
+        let nics = System { nics_per_server: env.nics(system.nics_per_server), ..*system };
+        let share = nics.net_share_bytes_per_s(at) / 1e9;
+        let net = if through_host { share.min(host * at.ranks_per_node as f64) } else { share };
+        let nvls = match system.arch {
+            _ if at.ranks_per_node >= LARGE_DOMAIN => c.nvls.large_domain,
+            Arch::Blackwell => c.nvls.blackwell,
+            _ => c.nvls.hopper,
+        };
+        let mut context = Context::new(system, at, env);
+        let ring = held(sheet * c.ring.of(system));
+        let across = at.nodes() > 1;
+        // What bounds on channels take from NCCL's model they take from the links too.
+        context.intra_bus = ring * context.held;
+        context.inter_bus = if across { (net * c.net.ring).min(if at.ranks_per_node > 1 { ring } else { f64::MAX }) } else { ring } * context.held;
+        Links {
+            context,
+            at: *at,
+            ring: context.intra_bus,
+            nvls: sheet * nvls,
+            copy: held(sheet * c.copy.of(system)),
+            net: net * c.net.ring * context.held,
+            net_point: net * c.net.point,
+            net_extra_us: if across { system.net_extra_ps as f64 / 1e6 } else { 0.0 },
+        }
+    }
+
+    /// Time of an operation of `bytes`, us. Every pair of operation and algorithm has one; what NCCL does not offer is estimated from its volume and steps.
+    pub fn time_us(&self, op: Op, algorithm: Algorithm, protocol: Protocol, bytes: u64) -> f64 {
+        let c = &self.context;
+        let kb = bytes as f64 / 1000.0;
+        if op == Op::AllToAll {
+            return self.all_to_all_us(bytes, algorithm == Algorithm::Hierarchical);
+        }
+        let passes = self.net_extra_us * self.net_passes(op, algorithm);
+        match algorithm {
+            Algorithm::Ring | Algorithm::Tree => {
+                let gbps = bandwidth_gbps(op, algorithm, protocol, bytes, c);
+                if gbps > 0.0 {
+                    return latency_us(op, algorithm, protocol, bytes, c) + kb / gbps + passes;
+                }
+                // A tree of what NCCL knows rings for only: half of a ring's bus, the tree's depth.
+                let depth = latency_us(Op::AllReduce, algorithm, protocol, bytes, c) / 2.0;
+                depth + kb / (0.5 * self.bus()) + passes
+            }
+            Algorithm::HalvingDoubling => self.logarithmic_us(op, kb) + passes,
+            Algorithm::Nvls | Algorithm::InNetwork => latency_us(op, algorithm, Protocol::Simple, bytes, c) + kb / self.reduced_gbps(op, algorithm) + passes,
+            _ => self.grouped_us(op, algorithm, kb) + passes,
+        }
+    }
+
+    /// Time of one message between two GPUs, us.
+    pub fn message_us(&self, bytes: u64) -> f64 {
+        let c = &calibration().latency_us;
+        let kb = bytes as f64 / 1000.0;
+        if self.at.nodes() > 1 { c.point_net + self.net_extra_us + kb / self.net_point.min(self.copy) } else { c.point_inside + kb / self.copy }
+    }
+
+    /// Times that the network is passed one after the other.
+    fn net_passes(&self, op: Op, algorithm: Algorithm) -> f64 {
+        let nodes = self.context.nodes;
+        let both = if op == Op::AllReduce { 2.0 } else { 1.0 };
+        match algorithm {
+            Algorithm::Ring | Algorithm::Hierarchical => both * (nodes - 1.0),
+            Algorithm::Direct => both,
+            Algorithm::InNetwork => 2.0,
+            _ => both * libm::ceil(libm::log2(nodes)),
+        }
+    }
+
+    /// A ring's bus bandwidth.
+    fn bus(&self) -> f64 {
+        if self.context.nodes > 1.0 { self.context.inter_bus } else { self.ring }
+    }
+
+    /// Algorithm bandwidth where switches reduce.
+    fn reduced_gbps(&self, op: Op, algorithm: Algorithm) -> f64 {
+        let (nodes, k) = (self.context.nodes, self.context.ranks_per_node);
+        // Each GPU sends its data once to be reduced and takes its part of the sums, sends it once to be spread and gets all.
+        let inside = match op {
+            _ if k <= 1.0 => f64::MAX,
+            Op::AllReduce if self.context.nvls_bus > 0.0 => self.nvls * k / (k + 1.0),
+            _ if self.context.nvls_bus > 0.0 => self.nvls * k / (k - 1.0),
+            _ => self.ring * k / (2.0 * (k - 1.0)),
+        };
+        let across = match algorithm {
+            _ if nodes <= 1.0 => f64::MAX,
+            Algorithm::InNetwork => self.net,
+            // Two trees: each of the nodes - 1 edges carries the data once up and once down.
+            _ => self.net * nodes / (2.0 * (nodes - 1.0)),
+        };
+        inside.min(across)
+    }
+
+    /// Recursive halving and doubling: NCCL's PAT where it has one, else by steps.
+    fn logarithmic_us(&self, op: Op, kb: f64) -> f64 {
+        let c = &self.context;
+        let pat = bandwidth_gbps(op, Algorithm::HalvingDoubling, Protocol::Simple, 0, c);
+        if pat > 0.0 {
+            return latency_us(op, Algorithm::HalvingDoubling, Protocol::Simple, 0, c) + kb / pat;
+        }
+        let both = if op == Op::AllReduce { 2.0 } else { 1.0 };
+        let (base, intra, inter) = hops(c.inside);
+        let rounds_net = libm::ceil(libm::log2(c.nodes));
+        let rounds = libm::ceil(libm::log2(c.ranks)) - rounds_net;
+        // Distances beyond the server load the NICs of all its members at once: most bytes move at the largest distance.
+        let (n, k) = (c.ranks, c.ranks_per_node);
+        let within = kb * (k - 1.0) / n / self.ring;
+        let across = if c.nodes > 1.0 { kb * k * (n - k) / n / self.net } else { 0.0 };
+        base + both * (rounds * intra + rounds_net * inter + within + across)
+    }
+
+    /// Direct and hierarchical forms: the busiest link's bytes, the steps' latency.
+    fn grouped_us(&self, op: Op, algorithm: Algorithm, kb: f64) -> f64 {
+        let c = &self.context;
+        let (n, k, nodes) = (c.ranks, c.ranks_per_node, c.nodes);
+        let (base, intra, inter) = hops(c.inside);
+        let hierarchical = algorithm == Algorithm::Hierarchical;
+        let both = if op == Op::AllReduce { 2.0 } else { 1.0 };
+        // kB that the busiest GPU moves inside, and the busiest server's NICs outside.
+        let (within, across) = match (op, hierarchical) {
+            (Op::Broadcast | Op::Reduce, false) => ((k - 1.0) * kb, (n - k) * kb),
+            (Op::Broadcast | Op::Reduce, true) => (2.0 * (k - 1.0) / k * kb, if nodes > 1.0 { kb } else { 0.0 }),
+            (_, false) => (both * (k - 1.0) / n * kb, both * k * (n - k) / n * kb),
+            (_, true) => (both * (k - 1.0) / k * kb, both * (nodes - 1.0) / nodes * kb),
+        };
+        let steps = if hierarchical { both * intra + both * (nodes - 1.0) * inter } else { both * if nodes > 1.0 { inter } else { intra } };
+        base + steps + (within / self.ring).max(if across > 0.0 { across / self.net } else { 0.0 })
+    }
+
+    /// Everyone to everyone: the slower of what stays in the server and what leaves it.
+    fn all_to_all_us(&self, bytes: u64, rails: bool) -> f64 {
+        let c = &calibration().latency_us;
+        let (n, k, nodes) = (self.context.ranks, self.context.ranks_per_node, self.context.nodes);
+        let kb = bytes as f64 / 1000.0;
+        // Over rails most of what leaves first goes to a neighbour: (k - 1) / k of it.
+        let relayed = if rails && k > 1.0 { (n - k) / n * (k - 1.0) / k } else { 0.0 };
+        let within = kb * ((k - 1.0) / n + relayed) / self.copy;
+        if nodes <= 1.0 {
+            return c.point_inside + c.peer_inside * (n - 2.0).max(0.0) + within;
+        }
+        let across = kb * k * (n - k) / n / self.net_point;
+        let peers = if rails { nodes - 1.0 } else { n - k };
+        c.point_net + c.peer_net * peers + self.net_extra_us + within.max(across)
+    }
+}
+
+/// Base, hop inside and hop over the network of the Simple protocol, us.
+fn hops(inside: Inside) -> (f64, f64, f64) {
+    let t = tuning();
+    let simple = Protocol::Simple as usize;
+    let hw = if inside == Inside::Pcie { &t.hw_latency_us.pci } else { &t.hw_latency_us.nvlink };
+    (t.base_latency_us.ring[simple], hw.ring[simple], t.hw_latency_us.net.ring[simple])
+}

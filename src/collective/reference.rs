@@ -1,0 +1,181 @@
+//! Measured collectives, as `assets/reference` holds them: runs of nccl-tests and single points, each with the machine it ran on.
+//!
+//! Layer: collective. Reads; `curves` and `validation` use it.
+
+use std::collections::BTreeMap;
+use std::sync::OnceLock;
+
+use serde::Deserialize;
+
+use super::curves::Kind;
+use super::nccl::{Env, Protocol, choose};
+use super::physics::Links;
+use super::server::Server;
+use super::system::{Placement, System};
+use super::{Algorithm, Op};
+
+/// One size of a run.
+#[derive(Clone, Debug)]
+pub struct Row {
+    pub bytes: u64,
+    /// Out of place, us.
+    pub time_us: f64,
+    pub op: Op,
+    pub at: Placement,
+}
+
+/// A sweep over sizes on one machine.
+#[derive(Clone, Debug)]
+pub struct Run {
+    pub id: String,
+    pub system: System,
+    /// Part of the database.
+    pub curve: bool,
+    pub note: String,
+    /// Not what NCCL would choose.
+    pub algorithm: Option<Algorithm>,
+    pub rows: Vec<Row>,
+}
+
+/// A computed time before any curve, and the curve's kind.
+pub struct Plain {
+    pub us: f64,
+    pub kind: Kind,
+}
+
+impl Run {
+    /// What `physics` says of a row.
+    pub fn plain(&self, row: &Row) -> Plain {
+        plain(row.op, self.algorithm, row.bytes, &row.at, &self.system, &Env::default())
+    }
+}
+
+/// What `physics` says of an operation, by the algorithm given or NCCL's choice.
+pub fn plain(op: Op, algorithm: Option<Algorithm>, bytes: u64, at: &Placement, system: &System, env: &Env) -> Plain {
+    let (algorithm, protocol) = match algorithm {
+        Some(a) => (a, Protocol::Simple),
+        None => {
+            let choice = choose(op, bytes, at, system, env);
+            (choice.algorithm, choice.protocol)
+        }
+    };
+    Plain { us: Links::new(system, at, env).time_us(op, algorithm, protocol, bytes), kind: Kind::new(op, algorithm, at, system.arch) }
+}
+
+/// A single measured bandwidth.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Point {
+    pub system: String,
+    pub nodes: u32,
+    pub ranks: u32,
+    pub collective: String,
+    pub algo: String,
+    pub size: String,
+    pub busbw_gbps: f64,
+    pub note: String,
+}
+
+#[derive(Deserialize)]
+struct RunEntry {
+    server: String,
+    ranks_per_node: Option<u32>,
+    sharing: Option<u32>,
+    #[serde(default)]
+    curve: bool,
+    #[serde(default)]
+    note: String,
+    #[serde(default)]
+    hierarchical: bool,
+}
+
+#[derive(Deserialize)]
+struct Systems {
+    calibration: Vec<String>,
+    run: BTreeMap<String, RunEntry>,
+    point: BTreeMap<String, String>,
+    doubtful: BTreeMap<String, String>,
+}
+
+#[derive(Deserialize)]
+struct SweepRow {
+    run_id: String,
+    nodes: u32,
+    gpus_per_node: u32,
+    ranks: u32,
+    collective: String,
+    size_bytes: u64,
+    time_us: f64,
+}
+
+const ASSET: &str = "the asset is part of the program and a test reads it";
+
+fn systems() -> &'static Systems {
+    static SYSTEMS: OnceLock<Systems> = OnceLock::new();
+    SYSTEMS.get_or_init(|| toml::from_str(include_str!("../../assets/reference/nccl_systems.toml")).expect(ASSET))
+}
+
+fn csv<T: serde::de::DeserializeOwned>(text: &str) -> Vec<T> {
+    csv::ReaderBuilder::new().comment(Some(b'#')).from_reader(text.as_bytes()).deserialize().collect::<Result<_, _>>().expect(ASSET)
+}
+
+/// An operation by nccl-tests' name; what follows the name is a remark.
+pub fn op_named(name: &str) -> Option<Op> {
+    Some(match name.split(' ').next().unwrap_or(name).replace('_', "").as_str() {
+        "allreduce" => Op::AllReduce,
+        "allgather" => Op::AllGather,
+        "reducescatter" => Op::ReduceScatter,
+        "alltoall" => Op::AllToAll,
+        "broadcast" => Op::Broadcast,
+        "reduce" => Op::Reduce,
+        _ => return None,
+    })
+}
+
+/// The sweeps.
+pub fn runs() -> &'static [Run] {
+    static RUNS: OnceLock<Vec<Run>> = OnceLock::new();
+    RUNS.get_or_init(|| {
+        let mut runs: Vec<Run> = Vec::new();
+        for row in csv::<SweepRow>(include_str!("../../assets/reference/nccl_tests_sweeps.csv")) {
+            let entry = systems().run.get(&row.run_id).expect(ASSET);
+            let at = Placement {
+                ranks: row.ranks,
+                ranks_per_node: entry.ranks_per_node.unwrap_or(if row.nodes > 1 { row.gpus_per_node } else { row.ranks }),
+                sharing: entry.sharing.unwrap_or(1),
+            };
+            let op = op_named(&row.collective).expect(ASSET);
+            if runs.last().is_none_or(|r| r.id != row.run_id) {
+                runs.push(Run {
+                    id: row.run_id.clone(),
+                    system: Server::preset(&entry.server).expect(ASSET).system(false),
+                    curve: entry.curve,
+                    note: entry.note.clone(),
+                    algorithm: entry.hierarchical.then_some(Algorithm::Hierarchical),
+                    rows: Vec::new(),
+                });
+            }
+            runs.last_mut().expect("one was just pushed").rows.push(Row { bytes: row.size_bytes, time_us: row.time_us, op, at });
+        }
+        runs
+    })
+}
+
+/// Whether `assets/nccl/calibration.toml` takes a figure from a row of that name.
+pub fn is_calibration(row: &str) -> bool {
+    systems().calibration.iter().any(|c| c == row)
+}
+
+/// Why a row, by its name, is not a healthy machine's time; `None`: nothing is known against it.
+pub fn doubt(row: &str) -> Option<&'static str> {
+    systems().doubtful.iter().find(|(start, _)| row.starts_with(start.as_str())).map(|(_, why)| why.as_str())
+}
+
+/// The single points.
+pub fn points() -> Vec<Point> {
+    csv(include_str!("../../assets/reference/nccl_point_values.csv"))
+}
+
+/// The server a point was measured on.
+pub fn point_server(point: &Point) -> &'static Server {
+    Server::preset(systems().point.get(&point.system).expect(ASSET)).expect(ASSET)
+}

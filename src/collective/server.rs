@@ -1,0 +1,162 @@
+//! Servers: GPUs, what links them, NICs and which GPU is near which. Presets from `assets/servers`.
+//!
+//! Layer: collective. NCCL's XML form is `xml`'s.
+
+use std::collections::BTreeMap;
+use std::sync::OnceLock;
+
+use serde::Deserialize;
+
+use super::system::{Arch, Cpu, Inside, System};
+
+/// A server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Server {
+    pub arch: Arch,
+    pub inside: Inside,
+    pub cpu: Cpu,
+    pub gpus: u32,
+    /// One GPU's rate into the fabric that links the GPUs, one direction, bit/s.
+    pub inside_bps: u64,
+    /// From a GPU to another, ps.
+    pub latency_ps: u64,
+    pub nics: u32,
+    /// One NIC's rate, one direction, all its ports together, bit/s.
+    pub nic_bps: u64,
+    /// Ports of one NIC; of a dual-port NIC each has half the rate.
+    pub ports: u32,
+    /// The nearest NIC of each GPU.
+    pub nic_of_gpu: Vec<u32>,
+    /// Its switches reduce.
+    pub nvls: bool,
+    /// Where the figures are from.
+    pub source: String,
+}
+
+/// A name without a preset.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no server is called \"{name}\"; there are {}", Server::names().collect::<Vec<_>>().join(", "))]
+pub struct NoSuchServer {
+    pub name: String,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum NicOfGpu {
+    List(Vec<u32>),
+    Word(String),
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Entry {
+    source: String,
+    arch: Arch,
+    inside: Inside,
+    cpu: Cpu,
+    gpus: u32,
+    inside_gbps: u64,
+    latency_ns: u64,
+    nics: u32,
+    nic_gbps: u64,
+    ports: u32,
+    nic_of_gpu: NicOfGpu,
+    nvls: bool,
+}
+
+fn presets() -> &'static BTreeMap<String, Server> {
+    static PRESETS: OnceLock<BTreeMap<String, Server>> = OnceLock::new();
+    PRESETS.get_or_init(|| {
+        let entries: BTreeMap<String, Entry> =
+            toml::from_str(include_str!("../../assets/servers/servers.toml")).expect("the asset is part of the program and a test reads it");
+        entries.into_iter().map(|(name, entry)| (name, entry.server())).collect()
+    })
+}
+
+impl Entry {
+    fn server(self) -> Server {
+        let nic_of_gpu = match self.nic_of_gpu {
+            NicOfGpu::List(list) => list,
+            NicOfGpu::Word(_) => (0..self.gpus).collect(),
+        };
+        Server {
+            arch: self.arch,
+            inside: self.inside,
+            cpu: self.cpu,
+            gpus: self.gpus,
+            inside_bps: self.inside_gbps * 1_000_000_000,
+            latency_ps: self.latency_ns * 1000,
+            nics: self.nics,
+            nic_bps: self.nic_gbps * 1_000_000_000,
+            ports: self.ports,
+            nic_of_gpu,
+            nvls: self.nvls,
+            source: self.source,
+        }
+    }
+}
+
+impl Server {
+    /// A preset by name.
+    pub fn preset(name: &str) -> Result<&'static Server, NoSuchServer> {
+        presets().get(name).ok_or_else(|| NoSuchServer { name: name.to_string() })
+    }
+
+    /// Names of the presets.
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        presets().keys().map(String::as_str)
+    }
+
+    /// What costs are computed from, for a cluster of such servers.
+    pub fn system(&self, in_network: bool) -> System {
+        System {
+            arch: self.arch,
+            inside: self.inside,
+            cpu: self.cpu,
+            gpus_per_server: self.gpus,
+            inside_bps: self.inside_bps,
+            nics_per_server: self.nics,
+            nic_bps: self.nic_bps,
+            net_extra_ps: 0,
+            nvls: self.nvls,
+            in_network,
+        }
+    }
+
+    /// GPUs that share a NIC.
+    pub fn gpus_of_nic(&self, nic: u32) -> impl Iterator<Item = u32> + '_ {
+        self.nic_of_gpu.iter().enumerate().filter(move |(_, n)| **n == nic).map(|(gpu, _)| gpu as u32)
+    }
+
+    /// Rate of one port of a NIC, bit/s.
+    pub fn port_bps(&self) -> u64 {
+        self.nic_bps / self.ports.max(1) as u64
+    }
+
+    /// Rate between two GPUs that talk alone, one direction, bit/s: all of a GPU's links through a switch, a peer's share of them in a mesh.
+    pub fn pair_bps(&self) -> u64 {
+        match self.inside {
+            Inside::NvlinkMesh => self.inside_bps / self.gpus.saturating_sub(1).max(1) as u64,
+            _ => self.inside_bps,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn presets_are_whole() {
+        assert!(Server::names().count() >= 12);
+        for name in Server::names() {
+            let s = Server::preset(name).unwrap();
+            assert_eq!(s.nic_of_gpu.len(), s.gpus as usize, "{name}");
+            assert!(s.nic_of_gpu.iter().all(|&n| n < s.nics), "{name}");
+            assert!((0..s.nics).all(|n| s.gpus_of_nic(n).count() > 0), "{name}: a NIC that no GPU is near");
+            assert!(!s.source.is_empty() && s.inside_bps > 0 && s.nic_bps % s.ports as u64 == 0, "{name}");
+        }
+        assert!(Server::preset("dgx").unwrap_err().to_string().contains("dgx-a100"));
+        assert_eq!(Server::preset("hgx-a100-4nic").unwrap().gpus_of_nic(1).collect::<Vec<_>>(), [2, 3]);
+    }
+}
