@@ -1,5 +1,7 @@
 //! Memory estimates against closed forms, and every choice that must show in them.
 
+use proptest::prelude::*;
+
 use hyperfold::memory::{MemoryOptions, estimate, layer_activations, timeline};
 use hyperfold::model::{ElementBytes, Framework, Layout, Model, PipelineSchedule, Recompute};
 
@@ -133,6 +135,22 @@ fn the_timelines_greatest_moment_is_the_peak() {
     }
 }
 
+#[test]
+fn the_peak_is_found_for_every_depth_and_rank() {
+    // 61 and 32 layers, the first three of the former dense: unequal virtual stages at most depths.
+    for (name, batch) in [("deepseek-v3", 1), ("deepseek-v3", 4), ("gpt3-6.7b", 3)] {
+        let model = Model::named(name).unwrap();
+        for (pp, vpp) in (1..=6).flat_map(|pp| (1..=5).map(move |vpp| (pp, vpp))) {
+            let l = Layout { pp, vpp: if pp == 1 { 1 } else { vpp }, global_batch: batch * pp, recompute: Recompute::Full, ..layout() };
+            l.check(&model, pp as u64).unwrap();
+            for stage in estimate(&model, &l, &MemoryOptions::default()).stages {
+                let moments = timeline(&model, &l, &MemoryOptions::default(), stage.stage);
+                assert_eq!(moments.iter().map(|m| m.total).max(), Some(stage.peak()), "{name} pp {pp} vpp {vpp} stage {}", stage.stage);
+            }
+        }
+    }
+}
+
 /// Rajbhandari et al. 2020 (ZeRO, arXiv 1910.02054), Figure 1: 7.5 billion parameters over 64 ranks, K = 12, 16-bit gradients: 120, 31.4, 16.6 and 1.9 GB.
 #[test]
 fn zero_divides_states_as_its_paper_says() {
@@ -221,4 +239,40 @@ fn over_capacity_says_which_stage_and_of_what() {
     assert!(text.starts_with("out of memory: pipeline stage 0 of 8 needs "), "{text}");
     assert!(text.contains("GiB of 80.00 GiB at its peak with 8 micro-batch passes in flight: parameters 5.2"), "{text}");
     assert!(text.contains("activations of layers 51.75"), "{text}");
+}
+
+/// Sizes from 1 to large ones, most of them small.
+fn size(bits: u32) -> impl Strategy<Value = u32> {
+    (0..bits, any::<u32>()).prop_map(|(b, r)| (1 << b) + (r & ((1 << b) - 1)))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    /// Whatever is accepted is counted without overflow (the tests' profile panics on it), and nothing is refused by a panic.
+    #[test]
+    fn any_sizes_are_refused_or_counted(
+        (layers, hidden, heads, dim, ffn) in (size(13), size(20), size(8), size(11), size(19)),
+        (vocab, seq, experts, top_k, expert_ffn) in (size(24), size(21), size(14), size(3), size(19)),
+        (tp, pp, dp, ep, cp, vpp) in (size(4), size(4), size(6), size(4), size(3), size(3)),
+        (microbatch, groups, flash, gated) in (size(8), size(16), any::<bool>(), any::<bool>()),
+    ) {
+        // Multiples, so that most layouts go with their models and get as far as being counted.
+        let (heads, ffn, expert_ffn, experts, seq, dp) = (heads * tp, ffn * tp, expert_ffn * tp, experts * ep, seq * 2 * cp, dp * ep);
+        let batch = (dp * microbatch * pp).saturating_mul(groups);
+        let text = format!(
+            "name = \"any\"\n[transformer]\nlayers = {layers}\nhidden = {hidden}\nheads = {heads}\nhead_dim = {dim}\nffn = {ffn}\nvocab = {vocab}\nseq = {seq}\n\
+             gated = {gated}\nmoe = {{ experts = {experts}, top_k = {top_k}, expert_ffn = {expert_ffn} }}\n"
+        );
+        if let Ok(model) = Model::parse(&text, "any.toml") {
+            let l = Layout { tp, pp, dp, ep, cp, vpp, microbatch, seq, flash_attention: flash, global_batch: batch, ..layout() };
+            prop_assert!(model.params().active() <= model.params().total());
+            prop_assert!(model.hardware_flops(batch, seq, Recompute::Full) > model.model_flops(batch, seq));
+            if l.check(&model, l.gpus()).is_ok() {
+                let e = estimate(&model, &l, &MemoryOptions::default());
+                prop_assert_eq!(e.stages.len(), pp as usize);
+                prop_assert!(e.peak_bytes() > e.stages[0].states());
+            }
+        }
+    }
 }

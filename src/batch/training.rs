@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use crate::compute::{self, Gpu};
+use crate::compute::{self, Gpu, UserDatabase};
 use crate::memory::{self, Estimate, MemoryOptions};
 use crate::model::{ElementBytes, Framework, Layout, Model, ModelError, PipelineSchedule, Recompute};
 use crate::spec::{self, Config, Named, Training};
@@ -68,6 +68,11 @@ pub fn gpu(named: &Named) -> Result<Gpu, SetupError> {
         Named::File(path) => read(path)?.parse().map_err(|e: toml::de::Error| file_error(path, e.to_string().trim_end()))?,
     };
     Ok(Gpu::parse(&table)?)
+}
+
+/// A user's database of kernels.
+pub fn kernels(path: &std::path::Path) -> Result<UserDatabase, SetupError> {
+    Ok(UserDatabase::parse(&path.display().to_string(), &read(path)?)?)
 }
 
 fn file_error(path: &std::path::Path, why: &str) -> SetupError {

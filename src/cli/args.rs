@@ -32,6 +32,8 @@ pub enum Command {
     Doctor(DoctorArgs),
     /// Run the benchmarks
     Bench(BenchArgs),
+    /// Inspect, convert and rescale workload files of other tools
+    Workload(super::workload::WorkloadArgs),
     /// Hold the model against published measurements, and print the error of every row
     Validate(ValidateArgs),
 }

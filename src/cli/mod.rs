@@ -21,6 +21,7 @@ pub mod simulator;
 pub mod suites;
 pub mod summary;
 pub mod table;
+pub mod workload;
 pub mod validate;
 
 use std::io::Write;
@@ -60,6 +61,7 @@ fn dispatch(command: &Command) -> Result<Exit, CliError> {
         Command::Init(args) => init::execute(args, &simulator),
         Command::Doctor(args) => doctor::execute(args),
         Command::Bench(args) => bench::execute(args, &simulator),
+        Command::Workload(args) => workload::execute(args),
         Command::Validate(args) => validate::execute(args),
     }
 }

@@ -39,9 +39,31 @@ impl Schedule {
         Schedule { pp, vpp, passes, warmup: warmup.min(passes), gpipe }
     }
 
-    /// The most passes whose activations are held at once.
-    pub fn most_in_flight(&self) -> u64 {
-        (self.warmup + 1).min(self.passes)
+    /// Of the first `n` forward passes, those through virtual stage `chunk`.
+    fn forwards(&self, n: u64, chunk: u64) -> u64 {
+        let group = self.pp * self.vpp;
+        n / group * self.pp + (n % group).saturating_sub(chunk * self.pp).min(self.pp)
+    }
+
+    /// Passes through `chunk` that are held when the k-th backward pass (from 0) begins.
+    pub fn held(&self, k: u64, chunk: u32) -> u64 {
+        let done = self.forwards(k, self.vpp - 1 - chunk as u64);
+        self.forwards((self.warmup + 1 + k).min(self.passes), chunk as u64) - done
+    }
+
+    /// Backward passes among which is the one that needs most, whatever each virtual stage keeps. Between these, what is held grows or shrinks steadily; after
+    /// one round of `pp` micro-batches through all virtual stages everything repeats, and in the end less and less is held.
+    pub fn candidates(self) -> impl Iterator<Item = u64> {
+        let round = (self.pp * self.vpp).min(self.passes);
+        // The first and last of each run of backward passes through one virtual stage, and where the forward passes beside them change theirs.
+        let turn = (self.pp - (self.warmup + 1) % self.pp) % self.pp;
+        let offsets = [0, turn.saturating_sub(1), turn, self.pp - 1];
+        (0..round).step_by(self.pp as usize).flat_map(move |k| offsets.map(|o| k + o)).filter(move |&k| k < round)
+    }
+
+    /// The virtual stage of the k-th backward pass.
+    pub fn backward_chunk(&self, k: u64) -> u32 {
+        self.backward(k).chunk
     }
 
     /// The k-th forward pass: micro-batches in groups of `pp`, each group through one virtual stage after the other.
@@ -67,11 +89,5 @@ impl Schedule {
         let steady = (self.warmup..self.passes).flat_map(move |k| [self.forward(k), self.backward(k - self.warmup)]);
         let rest = (self.passes - self.warmup..self.passes).map(move |k| self.backward(k));
         (0..self.warmup).map(move |k| self.forward(k)).chain(steady).chain(rest)
-    }
-
-    /// Enough of the slots to see every state: the steady part repeats after a group has gone through all virtual stages.
-    pub fn period(self) -> impl Iterator<Item = Slot> {
-        let n = self.warmup + 2 * (self.pp * self.vpp + 1);
-        self.slots().take(n as usize)
     }
 }

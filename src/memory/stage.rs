@@ -91,25 +91,15 @@ impl Stage {
 
     /// The peak, without a walk through all micro-batches.
     pub fn peak(&self) -> StageMemory {
-        let mut held = vec![0u64; self.chunks.len()];
-        if let [_] = held[..] {
-            held[0] = self.schedule.most_in_flight();
-            return self.state(&held, Some(0));
-        }
-        let mut peak = self.fixed.clone();
-        for slot in self.schedule.period() {
-            let chunk = slot.chunk as usize;
-            if !slot.backward {
-                held[chunk] += 1;
-                continue;
-            }
-            let state = self.state(&held, Some(chunk));
-            if state.peak() > peak.peak() {
-                peak = state;
-            }
-            held[chunk] -= 1;
-        }
-        peak
+        let held = |k: u64| (0..).zip(&self.chunks).map(move |(c, chunk)| (self.schedule.held(k, c), chunk));
+        let dynamic = |k: u64| {
+            let working = self.chunks[self.schedule.backward_chunk(k) as usize].working;
+            working + held(k).map(|(n, chunk)| n * (chunk.layers + chunk.ends)).sum::<u64>()
+        };
+        // The first of equals.
+        let peak = self.schedule.candidates().max_by_key(|&k| (dynamic(k), u64::MAX - k)).expect("a schedule has at least one pass");
+        let held: Vec<u64> = held(peak).map(|(n, _)| n).collect();
+        self.state(&held, Some(self.schedule.backward_chunk(peak) as usize))
     }
 
     /// With `held` passes of each virtual stage, while `backward` of them runs its backward pass.

@@ -84,7 +84,13 @@ impl Layout {
             must(value == 1, key, value, &expected)?;
         }
         let recompute = format!("{:?}", self.recompute).to_lowercase();
-        must(self.recompute == Recompute::None, "workload.recompute", recompute, "none: only transformers' layers are recomputed")
+        must(self.recompute == Recompute::None, "workload.recompute", recompute, "none: only transformers' layers are recomputed")?;
+        let per_sample = match &model.body {
+            Body::Dlrm(d) => f64::from(d.tables) * f64::from(d.embedding_dim) * f64::from(d.pooling.max(2)) + f64::from(d.tables).powi(2),
+            Body::Layers(layers) => layers.iter().map(|l| l.activation_bytes as f64).sum(),
+            Body::Transformer(_) => 0.0,
+        };
+        self.few_enough(per_sample)
     }
 
     fn check_transformer(&self, t: &Transformer) -> Result<(), ModelError> {
@@ -118,7 +124,28 @@ impl Layout {
         must((seq as u64).is_multiple_of(slices), "workload.cp", cp, format!("such that 2 x cp divides the sequence length {seq}"))?;
         let local = if self.sequence_parallel { tp as u64 } else { 1 };
         let expected = format!("such that tp divides a context-parallel rank's sequence of {} (workload.sequence_parallel)", seq / cp);
-        must((seq as u64 / cp as u64).is_multiple_of(local), "workload.seq", seq, expected)
+        must((seq as u64 / cp as u64).is_multiple_of(local), "workload.seq", seq, expected)?;
+        self.check_magnitude(t)
+    }
+
+    /// Memory is counted in 64 bits. What a rank would keep of all micro-batches, in floating point and from above.
+    fn check_magnitude(&self, t: &Transformer) -> Result<(), ModelError> {
+        let [layers, h, ffn, heads, d, vocab] = [t.layers, t.hidden, t.ffn, t.heads, t.head_dim, t.vocab].map(f64::from);
+        let experts = t.moe.map_or(0.0, |m| f64::from(m.top_k) * self.expert_skew * (2.0 * h + 3.0 * f64::from(m.expert_ffn)) + 8.0 * f64::from(m.experts));
+        let latent = t.mla.map_or(0.0, |m| f64::from(2 * m.q_rank + 2 * m.kv_rank) + heads * f64::from(2 * (m.nope_dim + m.rope_dim) + 2 * m.v_dim));
+        let per_token = layers * (8.0 * h + 3.0 * ffn + 4.0 * heads * d + latent + experts + heads * f64::from(self.seq)) + 4.0 * vocab;
+        self.few_enough(f64::from(self.seq) * per_token)
+    }
+
+    /// At `per_sample` elements a sample.
+    fn few_enough(&self, per_sample: f64) -> Result<(), ModelError> {
+        let bytes = 8.0 * f64::from(self.global_batch) * per_sample;
+        must(
+            bytes < (1u64 << 62) as f64,
+            "workload.global_batch",
+            self.global_batch,
+            "less: with this model and sequence length it counts exabytes of activations",
+        )
     }
 
     fn check_batch(&self) -> Result<(), ModelError> {
@@ -155,7 +182,8 @@ mod tests {
 
     #[test]
     fn each_mistake_names_its_key_and_what_would_be_right() {
-        let cases: [(&str, u64, fn(&mut Layout), &str); 18] = [
+        type Change = fn(&mut Layout);
+        let cases: [(&str, u64, Change, &str); 19] = [
             ("gpt3-13b", 256, |_| {}, "`workload.dp = 4`: it must be 8: tp 8 x pp 4 x cp 1 x dp 4 = 128 GPUs; the cluster has 256"),
             ("gpt3-13b", 100, |_| {}, "`workload.dp = 4`: it must be such that the degrees' product is the cluster: tp 8"),
             ("gpt3-13b", 128, |l| l.tp = 0, "`workload.tp = 0`: it must be from 1"),
@@ -173,6 +201,7 @@ mod tests {
             ("gpt3-13b", 128, |l| (l.zero, l.framework) = (2, Framework::DeepSpeed), "`workload.zero = 2`: it must be 0 or 1 with a pipeline"),
             ("gpt3-13b", 128, |l| l.order = "tp-dp".into(), "`workload.rank_order = \"tp-dp\"`"),
             ("gpt3-13b", 128, |l| l.expert_skew = 0.5, "`workload.expert_skew = 0.5`: it must be at least 1"),
+            ("gpt3-13b", 128, |l| (l.seq, l.global_batch) = (1 << 24, 1 << 20), "`workload.global_batch = 1048576`: it must be less"),
             ("vgg19", 128, |_| {}, "`workload.tp = 8`: it must be 1: vgg19 is trained data-parallel only"),
         ];
         for (name, gpus, change, expected) in cases {

@@ -137,7 +137,11 @@ impl Rules<'_> {
 
     /// Sizes are positive, and small enough that their products fit.
     fn size(&self, key: &'static str, value: u32) -> Result<(), ModelError> {
-        self.must((1..=1 << 24).contains(&value), key, value, "from 1 to 16777216")
+        self.up_to(1 << 20, key, value)
+    }
+
+    fn up_to(&self, most: u32, key: &'static str, value: u32) -> Result<(), ModelError> {
+        self.must((1..=most).contains(&value), key, value, format!("from 1 to {most}"))
     }
 }
 
@@ -155,20 +159,45 @@ impl RawModel {
                 return Err(ModelError::Syntax { place: file.to_string(), why });
             }
         };
+        if let Body::Transformer(t) = &body {
+            let weights = t.rough_weights();
+            rules.must(
+                weights < MOST_WEIGHTS,
+                "transformer",
+                format!("{} billion weights", (weights / 1e9) as u64),
+                "of sizes that make less than 2^50 weights",
+            )?;
+        }
         Ok(Model { name: self.name, source: self.source, body })
+    }
+}
+
+/// More would overflow what is counted per weight; a thousand times the largest model of today.
+const MOST_WEIGHTS: f64 = (1u64 << 50) as f64;
+
+impl Transformer {
+    /// Weights of the matrices in floating point, which cannot overflow, and at least as many as there are.
+    fn rough_weights(&self) -> f64 {
+        let [layers, h, ffn, heads, vocab, d] = [self.layers, self.hidden, self.ffn, self.heads, self.vocab, self.head_dim].map(f64::from);
+        let attention = self.mla.map_or(4.0 * h * heads * d, |m| {
+            let [q, kv, rope, nope, v] = [m.q_rank, m.kv_rank, m.rope_dim, m.nope_dim, m.v_dim].map(f64::from);
+            (h + heads * (nope + rope)) * q + h * heads * (nope + rope) + h * (kv + rope) + kv * heads * (nope + v) + h * heads * v
+        });
+        let experts = self.moe.map_or(0.0, |m| 3.0 * h * f64::from(m.expert_ffn) * f64::from(m.experts + m.shared_experts) + h * f64::from(m.experts));
+        2.0 * vocab * h + f64::from(self.seq) * h + layers * (attention + 3.0 * h * ffn + experts)
     }
 }
 
 impl RawTransformer {
     fn transformer(self, rules: &Rules) -> Result<Transformer, ModelError> {
-        for (key, value) in [
-            ("transformer.layers", self.layers),
-            ("transformer.hidden", self.hidden),
-            ("transformer.heads", self.heads),
-            ("transformer.vocab", self.vocab),
-            ("transformer.seq", self.seq),
+        for (key, value, most) in [
+            ("transformer.layers", self.layers, 1 << 12),
+            ("transformer.hidden", self.hidden, 1 << 20),
+            ("transformer.heads", self.heads, 1 << 10),
+            ("transformer.vocab", self.vocab, 1 << 24),
+            ("transformer.seq", self.seq, 1 << 24),
         ] {
-            rules.size(key, value)?;
+            rules.up_to(most, key, value)?;
         }
         rules.must(!self.gated || self.ffn.is_some(), "transformer.gated", true, "given together with `ffn`, the inner size of a gated feed-forward part")?;
         rules.must(
@@ -180,8 +209,8 @@ impl RawTransformer {
         let ffn = self.ffn.unwrap_or(4 * self.hidden);
         let kv_heads = self.kv_heads.unwrap_or(self.heads);
         let head_dim = self.head_dim.unwrap_or(self.mla.as_ref().map_or(self.hidden / self.heads, |m| m.nope_dim));
-        rules.size("transformer.ffn", ffn)?;
-        rules.size("transformer.head_dim", head_dim)?;
+        rules.up_to(1 << 22, "transformer.ffn", ffn)?;
+        rules.up_to(1 << 12, "transformer.head_dim", head_dim)?;
         let divides = kv_heads >= 1 && self.heads.is_multiple_of(kv_heads);
         rules.must(divides, "transformer.kv_heads", kv_heads, format!("a divisor of `heads = {}`", self.heads))?;
         let moe = match self.moe {
@@ -215,11 +244,11 @@ impl RawTransformer {
 
 impl RawMoe {
     fn moe(self, ffn: u32, layers: u32, rules: &Rules) -> Result<Moe, ModelError> {
-        rules.size("transformer.moe.experts", self.experts)?;
+        rules.up_to(1 << 16, "transformer.moe.experts", self.experts)?;
         let few = (1..=self.experts).contains(&self.top_k);
         rules.must(few, "transformer.moe.top_k", self.top_k, format!("from 1 to `experts = {}`", self.experts))?;
         let expert_ffn = self.expert_ffn.unwrap_or(ffn);
-        rules.size("transformer.moe.expert_ffn", expert_ffn)?;
+        rules.up_to(1 << 22, "transformer.moe.expert_ffn", expert_ffn)?;
         rules.must(self.dense_layers < layers, "transformer.moe.dense_layers", self.dense_layers, format!("less than `layers = {layers}`"))?;
         rules.size("transformer.moe.every", self.every)?;
         rules.must(self.shared_experts <= 1 << 10, "transformer.moe.shared_experts", self.shared_experts, "at most 1024")?;
@@ -236,9 +265,9 @@ impl RawMla {
             ("transformer.mla.nope_dim", self.nope_dim),
             ("transformer.mla.v_dim", self.v_dim),
         ] {
-            rules.size(key, value)?;
+            rules.up_to(1 << 12, key, value)?;
         }
-        rules.must(self.q_rank <= 1 << 24, "transformer.mla.q_rank", self.q_rank, "at most 16777216")?;
+        rules.must(self.q_rank <= 1 << 12, "transformer.mla.q_rank", self.q_rank, "at most 4096")?;
         let Self { q_rank, kv_rank, rope_dim, nope_dim, v_dim } = self;
         Ok(Mla { q_rank, kv_rank, rope_dim, nope_dim, v_dim })
     }
@@ -255,15 +284,22 @@ impl RawDlrm {
             rules.size(key, value)?;
         }
         rules.must((1..=1u64 << 36).contains(&self.rows_per_table), "dlrm.rows_per_table", self.rows_per_table, "from 1 to 2^36")?;
+        rules.up_to(1 << 16, "dlrm.tables", self.tables)?;
+        rules.must(
+            self.rows_per_table as f64 * f64::from(self.tables) * f64::from(self.embedding_dim) < MOST_WEIGHTS,
+            "dlrm.rows_per_table",
+            self.rows_per_table,
+            "less: the tables would have 2^50 weights",
+        )?;
         let last = self.bottom_mlp.last() == Some(&self.embedding_dim);
         let expected = format!("a list that ends with `embedding_dim = {}`: the dot products need equal sizes", self.embedding_dim);
         rules.must(last, "dlrm.bottom_mlp", format!("{:?}", self.bottom_mlp), expected)?;
         rules.must(!self.top_mlp.is_empty(), "dlrm.top_mlp", "[]", "a list of widths")?;
-        for &width in &self.bottom_mlp {
-            rules.size("dlrm.bottom_mlp", width)?;
-        }
-        for &width in &self.top_mlp {
-            rules.size("dlrm.top_mlp", width)?;
+        for (key, widths) in [("dlrm.bottom_mlp", &self.bottom_mlp), ("dlrm.top_mlp", &self.top_mlp)] {
+            rules.must(widths.len() <= 64, key, format!("{} widths", widths.len()), "at most 64 widths")?;
+            for &width in widths {
+                rules.size(key, width)?;
+            }
         }
         let Self { tables, rows_per_table, embedding_dim, pooling, dense_features, bottom_mlp, top_mlp } = self;
         Ok(Dlrm { tables, rows_per_table, embedding_dim, pooling, dense_features, bottom_mlp, top_mlp })
@@ -274,7 +310,7 @@ impl RawDlrm {
 fn layers(blocks: &[RawBlock], rules: &Rules) -> Result<Vec<Layer>, ModelError> {
     let mut all = Vec::new();
     for block in blocks {
-        rules.must((1..=1 << 12).contains(&block.repeat), "blocks.repeat", block.repeat, "from 1 to 4096")?;
+        rules.up_to(1 << 12, "blocks.repeat", block.repeat)?;
         for k in 1..=block.repeat {
             for raw in &block.layers {
                 let mut layer = raw.layer(rules)?;
@@ -285,7 +321,10 @@ fn layers(blocks: &[RawBlock], rules: &Rules) -> Result<Vec<Layer>, ModelError> 
             }
         }
     }
-    rules.must(!all.is_empty(), "blocks", "[]", "a list of blocks with at least one layer")?;
+    rules.must((1..=1 << 13).contains(&all.len()), "blocks", format!("{} layers", all.len()), "of 1 to 8192 layers")?;
+    let total = |of: fn(&Layer) -> u64| all.iter().map(|l| of(l) as f64).sum::<f64>();
+    let fits = total(|l| l.params) < MOST_WEIGHTS && total(|l| l.activation_bytes) < MOST_WEIGHTS;
+    rules.must(fits, "blocks", format!("{} layers", all.len()), "of less than 2^50 weights and bytes of activations in all")?;
     Ok(all)
 }
 

@@ -10,6 +10,7 @@ use super::Case;
 /// Tables of a case.
 pub fn tables(case: &Case, options: BuildOptions) -> Built {
     build(&PacketCase {
+        graph: None,
         network: &case.network,
         flows: &case.flows,
         paths: &case.paths,

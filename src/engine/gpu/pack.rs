@@ -227,6 +227,7 @@ mod tests {
             order: rows::<u32>(s, n + 1),
             paths: rows::<u32>(s, 3),
             rtts: rows::<RttSample>(s, 2),
+            ..Tables::default()
         }
     }
 
