@@ -36,6 +36,10 @@ pub struct Gpu {
     pub l2_bps: f64,
     /// Streaming multiprocessors.
     pub sms: u64,
+    /// Columns of a tile of a matrix product come in multiples of this.
+    pub tile_step: u64,
+    /// Multiprocessors that share what they load of a matrix product; 1: each for itself.
+    pub cluster: u64,
     /// NVLink bit/s, each direction, all links together; 0: none.
     pub nvlink_bps: u64,
     /// From the end of a kernel to the beginning of the next one on the same stream, and its ramps up and down, ps.
@@ -66,6 +70,8 @@ struct Specification {
     l2_mib: Option<f64>,
     l2_gb_per_s: Option<f64>,
     sms: Option<u64>,
+    tile_step: Option<u64>,
+    cluster: Option<u64>,
     nvlink_gbps: Option<f64>,
     launch_ns: Option<f64>,
 }
@@ -147,6 +153,8 @@ impl Gpu {
             l2_bytes: (need("l2_mib", spec.l2_mib, inherit(|g| g.l2_bytes as f64 / (1u64 << 20) as f64), 0.1, 1e5)? * mib) as u64,
             l2_bps: need("l2_gb_per_s", spec.l2_gb_per_s, inherit(|g| g.l2_bps / 1e9), 1.0, 1e7)? * 1e9,
             sms: need("sms", spec.sms.map(|s| s as f64), inherit(|g| g.sms as f64), 1.0, 1e5)? as u64,
+            tile_step: need("tile_step", spec.tile_step.map(|s| s as f64), inherit(|g| g.tile_step as f64), 8.0, 256.0)? as u64,
+            cluster: need("cluster", spec.cluster.map(|s| s as f64), inherit(|g| g.cluster as f64), 1.0, 16.0)? as u64,
             nvlink_bps: (need("nvlink_gbps", spec.nvlink_gbps, inherit(|g| g.nvlink_bps as f64 / 1e9).or(Some(0.0)), 0.0, 1e6)? * 1e9) as u64,
             launch_ps: (need("launch_ns", spec.launch_ns, inherit(|g| g.launch_ps as f64 / 1e3), 0.0, 1e6)? * 1e3) as u64,
         })

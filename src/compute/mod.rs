@@ -5,6 +5,7 @@
 //! - [`Gpu`]: specifications, from `assets/gpus.toml` or a user's table.
 //! - [`Kernel`]: what decides a duration. [`convert`]: a model's submodules as kernels and the exchanges between them.
 //! - [`Timing`]: durations: the operation database (`assets/kernels`, overlaid by the user's), scaled to GPUs it lacks, then the roofline.
+//! - [`Slowdown`]: what communication beside a kernel costs it. [`validation`]: all of it against published measurements.
 
 pub mod convert;
 mod curves;
@@ -13,7 +14,9 @@ mod error;
 mod gpu;
 mod kernel;
 mod roofline;
+mod slowdown;
 mod timing;
+pub mod validation;
 
 pub use convert::{
     Among, DlrmPart, LayerKind, Part, Pass, Role, Site, Step, dlrm_kernels, expert_loads, kind_of, layer_kernels, layer_steps, list_layer_kernels,
@@ -23,4 +26,5 @@ pub use database::UserDatabase;
 pub use error::Error;
 pub use gpu::Gpu;
 pub use kernel::{Class, Dtype, Kernel};
+pub use slowdown::{FEATURES, Features, Slowdown, SlowdownTable, Trees, overlap_ratio};
 pub use timing::Timing;

@@ -7,8 +7,9 @@
 
 use super::{Dtype, Gpu, Kernel};
 
-/// Tiles of the result that libraries offer (CUTLASS's default sets for Ampere and Hopper), rows by columns.
-const TILES: [(u64, u64); 9] = [(256, 128), (128, 256), (128, 128), (128, 64), (64, 128), (64, 64), (64, 32), (32, 64), (64, 16)];
+/// Rows of a tile that libraries offer, and the most elements a tile's sums fill registers with: 256 x 160. Columns come in the GPU's `tile_step`.
+const TILE_ROWS: [u64; 3] = [64, 128, 256];
+const TILE_ELEMENTS: u64 = 256 * 160;
 
 /// Depth that a tile's pipeline is filled by before it runs at its rate, elements of `k`: one stage of 64 (16-bit) elements. Stages behind it load meanwhile.
 const FILL_K: f64 = 64.0;
@@ -31,26 +32,36 @@ pub fn seconds(gpu: &Gpu, kernel: &Kernel) -> f64 {
     }
 }
 
+/// The fastest of the tiles and splits.
 fn gemm_seconds(gpu: &Gpu, m: u64, n: u64, k: u64, batch: u64, dtype: Dtype) -> f64 {
     let sms = gpu.sms as f64;
     let flops = gpu.sustained_flops(dtype) / sms;
     let l2 = gpu.l2_bps / sms;
     let element = gpu.effective(dtype).bytes() as f64;
     let mut best = f64::INFINITY;
-    for (tm, tn) in TILES {
-        let tiles = m.div_ceil(tm) * n.div_ceil(tn) * batch;
-        // Seconds that a step of one element of k takes.
-        let step = (2.0 * (tm * tn) as f64 / flops).max((tm + tn) as f64 * element / l2);
-        for split in SPLITS {
-            if split > 1 && (tiles * split > 2 * gpu.sms || k < split * 64) {
-                break;
+    for tm in TILE_ROWS {
+        for tn in (gpu.tile_step..=256).step_by(gpu.tile_step as usize).filter(|tn| tm * tn <= TILE_ELEMENTS) {
+            let tiles = m.div_ceil(tm) * n.div_ceil(tn) * batch;
+            let loaded = loaded_per_step(tm as f64, tn as f64, gpu.cluster);
+            // Seconds that a step of one element of k takes.
+            let step = (2.0 * (tm * tn) as f64 / flops).max(loaded * element / l2);
+            for split in SPLITS {
+                if split > 1 && (tiles * split > 2 * gpu.sms || k < split * 64) {
+                    break;
+                }
+                let waves = (tiles * split).div_ceil(gpu.sms) as f64;
+                let sums = if split > 1 { (m * n * batch * split * 4) as f64 / gpu.l2_bps } else { 0.0 };
+                best = best.min(waves * (k.div_ceil(split) as f64 + FILL_K) * step + sums);
             }
-            let waves = (tiles * split).div_ceil(gpu.sms) as f64;
-            let sums = if split > 1 { (m * n * batch * split * 4) as f64 / gpu.l2_bps } else { 0.0 };
-            best = best.min(waves * (k.div_ceil(split) as f64 + FILL_K) * step + sums);
         }
     }
     best
+}
+
+/// Elements that a multiprocessor loads for one step of k: clusters of neighbours, arranged as serves best, load once what they share.
+fn loaded_per_step(tm: f64, tn: f64, cluster: u64) -> f64 {
+    let arrangements = (1..=cluster).filter(|rows| cluster % rows == 0);
+    arrangements.map(|rows| tm / (cluster / rows) as f64 + tn / rows as f64).fold(f64::INFINITY, f64::min)
 }
 
 /// Between the curve's points efficiency is linear in the logarithm of the size, gently enough that time always grows with size.

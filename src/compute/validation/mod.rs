@@ -1,0 +1,44 @@
+//! Kernels and layers held against published measurements. The tables are under `assets/reference`, each with its source.
+//!
+//! Part of compute. What is predicted never uses its own row: rows of the operation database are left out one by one, and what a GPU sustains is taken from other GPUs of its
+//! family where the row is what that figure comes from.
+
+mod kernels;
+mod layers;
+
+pub use kernels::kernels;
+pub use layers::layers;
+
+/// A measurement and what the model says instead.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Row {
+    pub name: String,
+    pub unit: &'static str,
+    pub measured: f64,
+    pub simulated: f64,
+    /// How it was predicted; why it may be off.
+    pub note: String,
+}
+
+impl Row {
+    /// (simulated - measured) / measured.
+    pub fn error(&self) -> f64 {
+        (self.simulated - self.measured) / self.measured
+    }
+}
+
+/// Mean of the absolute relative errors; 0 of none.
+pub fn mean_absolute_error(rows: &[Row]) -> f64 {
+    if rows.is_empty() { 0.0 } else { rows.iter().map(|r| r.error().abs()).sum::<f64>() / rows.len() as f64 }
+}
+
+/// Records of a table of the assets, by column.
+fn records(text: &'static str) -> Vec<Vec<String>> {
+    let reader = csv::ReaderBuilder::new().comment(Some(b'#')).flexible(true).from_reader(text.as_bytes());
+    let rows = reader.into_records().map(|r| r.expect("assets/reference is read by a test"));
+    rows.map(|r| r.iter().map(str::to_string).collect()).collect()
+}
+
+fn number(text: &str) -> f64 {
+    text.parse().expect("assets/reference is read by a test")
+}
