@@ -2,8 +2,9 @@
 
 use std::time::Instant;
 
+use hyperfold::collective::Op;
 use hyperfold::compute::validation::{Row, kernels, layers, mean_absolute_error};
-use hyperfold::compute::{Dtype, Gpu, Kernel, Timing};
+use hyperfold::compute::{Dtype, Features, Gpu, Kernel, Timing, Trees};
 
 /// Mean absolute error of the rows whose name contains `what` (and how many they are), with the rows in the message.
 fn bound(rows: &[Row], what: &str, count: usize, percent: f64) {
@@ -58,4 +59,24 @@ fn a_kernel_is_evaluated_in_under_a_microsecond_on_average() {
     }
     let ns = start.elapsed().as_nanos() as f64 / (2000.0 * distinct.len() as f64);
     assert!(sum > 0 && ns < 1000.0, "{ns} ns a kernel");
+}
+
+#[test]
+fn boosted_trees_are_evaluated_as_xgboost_does() {
+    let trees = Trees::parse("slowdown_model.json", include_str!("compute_data/slowdown_model.json")).unwrap();
+    let timing = Timing::new(&Gpu::named("h100").unwrap(), None).unwrap();
+    let mut lines = include_str!("compute_data/slowdown_predictions.csv").lines().skip(1);
+    let names: Vec<&str> = lines.next().unwrap().split(',').collect();
+    let mut rows = 0;
+    for line in lines {
+        let values: Vec<f64> = line.split(',').map(|v| if v.is_empty() { f64::NAN } else { v.parse().unwrap() }).collect();
+        let mut features = Features::new(&timing, &Kernel::gemm(64, 64, 64, Dtype::Bf16), Op::AllReduce, 1);
+        for (name, value) in names.iter().zip(&values).filter(|(n, _)| **n != "prediction") {
+            assert!(features.set(name, *value), "{name}");
+        }
+        let expected = values[names.len() - 1] as f32;
+        assert_eq!(trees.predict(&features), expected, "{line}");
+        rows += 1;
+    }
+    assert_eq!(rows, 40);
 }

@@ -58,7 +58,7 @@ pub enum PrepareError {
 impl PrepareError {
     /// Whether the user's input is at fault, rather than what it asks of the network: then nothing of the sweep should run.
     pub fn is_input(&self) -> bool {
-        let fates = matches!(self, PrepareError::Route(RouteError::NoRoute { .. }) | PrepareError::Build(BuildError::TooLarge { .. }) | PrepareError::Oom { .. });
+        let fates = matches!(self, PrepareError::Route(RouteError::NoRoute { .. }) | PrepareError::Build(BuildError::TooLarge { .. }) | PrepareError::Oom { .. } | PrepareError::NotConnected(_));
         !fates
     }
 }

@@ -3,7 +3,7 @@
 //! Layer: cli. Converts the rows of the layers below into one form.
 
 use super::validate::Row;
-use crate::memory;
+use crate::{collective, memory};
 
 /// A suite of `hyperfold validate`.
 pub struct Suite {
@@ -21,11 +21,24 @@ pub static SUITES: [Suite; 7] = [
     Suite { name: "closed-forms", about: "collectives and pipelines against their formulas", bound: 0.005, rows: None },
     Suite { name: "kernels", about: "times of single kernels against published measurements", bound: 0.15, rows: None },
     Suite { name: "layers", about: "times of transformer layers against published measurements", bound: 0.1, rows: None },
-    Suite { name: "collectives", about: "collective operations against runs of nccl-tests, above 1 MiB", bound: 0.08, rows: None },
+    Suite { name: "collectives", about: "collective operations against runs of nccl-tests, above 1 MiB", bound: 0.08, rows: Some(collectives) },
     Suite { name: "training", about: "training steps against published measurements", bound: 0.05, rows: None },
     Suite { name: "memory", about: "memory of training against published measurements", bound: 0.03, rows: Some(memory) },
 ];
 
+/// Sizes of at most this are shown but do not count.
+const SMALL: u64 = 1 << 20;
+
+fn collectives() -> anyhow::Result<Vec<Row>> {
+    let row = |r: &collective::validation::Row| {
+        let table = if r.unit == "us" { "nccl_tests_sweeps" } else { "nccl_point_values" };
+        let row = Row::new("collectives", table, &r.name, r.unit, [r.measured, r.simulated], &r.note);
+        Row { counts: r.bytes > SMALL, ..row }
+    };
+    Ok(collective::validation::rows().iter().map(row).collect())
+}
+
 fn memory() -> anyhow::Result<Vec<Row>> {
-    Ok(memory::validation::rows().into_iter().map(|r| Row::new("memory", r.name, r.unit, r.measured, r.simulated, r.note)).collect())
+    let table = |name: &str| ["seqsel Fig. 1", "seqsel Fig. 7", "Moye Table 8"].into_iter().find(|t| name.starts_with(t)).unwrap_or("others");
+    Ok(memory::validation::rows().iter().map(|r| Row::new("memory", table(&r.name), &r.name, r.unit, [r.measured, r.simulated], &r.note)).collect())
 }

@@ -8,7 +8,7 @@ use super::error::Conflict;
 use super::keys::{COUNT as MAX_GPUS, K};
 use super::program::named;
 use super::sections::{Cluster, Limits, Output, Policy, Routing, Topology, TopologyFormat, TopologyKind, Workload};
-use super::servers::find_server;
+use super::servers::SERVERS;
 use super::value::Values;
 use super::workload::{members, workload};
 use crate::transport::EcnThresholds;
@@ -88,7 +88,7 @@ impl Config {
                 gpus: some(v.int(K::Gpus) as u64).map(|n| n as u32),
                 gpus_per_server: u32_of(K::GpusPerServer),
                 nics_per_server: u32_of(K::NicsPerServer),
-                server: find_server(v.text(K::Server)).map(|s| s.name),
+                server: SERVERS.into_iter().find(|s| v.is(K::Server, s)),
                 server_xml: v.has(K::ServerXml).then(|| dir.join(v.text(K::ServerXml))),
                 gpu: named(v.text(K::Gpu), dir),
                 gpu_memory_bytes: some(scaled(v.float(K::GpuMemoryGib), (1u64 << 30) as f64)),

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::key::Default;
 use super::keys::{K, KEYS};
 use super::reads::{collective, collectives, model, program, traffic};
-use super::servers::{Server, find_server};
+use super::servers::{Server, find_server, gpu_of};
 use super::value::{Value, Values};
 
 /// What the named server has, if one is named.
@@ -20,20 +20,24 @@ pub(super) fn gpus_per_server(v: &Values) -> Value {
 pub(super) fn nics_per_server(v: &Values) -> Value {
     // A server that was given another number of GPUs keeps at most one NIC a GPU.
     let per_gpu = v.int(K::GpusPerServer);
-    Value::Int(server(v).map_or(per_gpu, |s| s.nics.min(per_gpu)))
+    Value::Int(server(v).map_or(per_gpu, |s| s.ports().min(per_gpu)))
 }
 pub(super) fn gpu(v: &Values) -> Value {
-    Value::Text(server(v).map_or("h100", |s| s.gpu).into())
+    Value::Text(gpu_of(v.text(K::Server)).unwrap_or("h100").into())
 }
 pub(super) fn nvlink_gbps(v: &Values) -> Value {
     let no_p2p = v.int(K::NcclP2pDisable) == 1 || matches!(v.text(K::NcclP2pLevel), "0" | "LOC");
-    Value::Float(if no_p2p && collectives(v) { 0.0 } else { server(v).map_or(3600.0, |s| s.nvlink_gbps) })
+    Value::Float(if no_p2p && collectives(v) { 0.0 } else { server(v).map_or(3600.0, |s| s.inside_gbps) })
+}
+/// Our choice where no server is named: 500.
+pub(super) fn nvlink_latency_ns(v: &Values) -> Value {
+    Value::Float(server(v).map_or(500.0, |s| s.latency_ns))
 }
 pub(super) fn server_xml(v: &Values) -> Value {
     v.get(K::NcclTopoFile).clone()
 }
 pub(super) fn link_gbps(v: &Values) -> Value {
-    Value::Float(server(v).map_or(400.0, |s| s.nic_gbps))
+    Value::Float(server(v).map_or(400.0, Server::port_gbps))
 }
 
 /// GPUs that the workload needs: whole servers. Nothing where a file decides.

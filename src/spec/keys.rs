@@ -56,7 +56,7 @@ const BYTES_MAX: i64 = 1 << 40;
 
 keys! {
     Server "cluster.server" one_of(&SERVERS, &[]), D::None("none"), generated,
-        "a server of assets/servers: it gives gpu, gpus_per_server, nics_per_server, nvlink_gbps and topology.link_gbps where they are not written";
+        "a server of assets/servers: it gives gpu, gpus_per_server, nics_per_server, nvlink_gbps, nvlink_latency_ns and topology.link_gbps where they are not written";
     GpusPerServer "cluster.gpus_per_server" int(1, 1024), D::Derived(derive::gpus_per_server, "the server's, else 8"), generated, "GPUs in one server";
     Gpus "cluster.gpus" int(0, COUNT), D::Derived(derive::gpus, "what the workload or the topology file needs, else 128"),
         generated, "GPUs in the network; 0 is the default";
@@ -68,8 +68,8 @@ keys! {
         generated, "network ports of one server, at most one a GPU; with fewer, neighbouring GPUs share one";
     NvlinkGbps "cluster.nvlink_gbps" stepped(0.0, 8796.0, 0.001), D::Derived(derive::nvlink_gbps, "the server's, else 3600; 0 with NCCL_P2P_DISABLE"), generated,
         "rate between GPUs of one server; 0: none, they use the network";
-    NvlinkLatencyNs "cluster.nvlink_latency_ns" stepped(0.001, 1e9, 0.001), D::Float(500.0), |v| generated(v) && v.float(K::NvlinkGbps) > 0.0,
-        "one-way latency between GPUs of one server (our choice)";
+    NvlinkLatencyNs "cluster.nvlink_latency_ns" stepped(0.001, 1e9, 0.001), D::Derived(derive::nvlink_latency_ns, "the server's, else 500"),
+        |v| generated(v) && v.float(K::NvlinkGbps) > 0.0, "one-way latency between GPUs of one server (our choice)";
     Nvlink "cluster.nvlink" one_of(&["analytic", "packet"], &[]), D::Choice("analytic"), |v| program(v) && generated(v) && v.float(K::NvlinkGbps) > 0.0,
         "what carries traffic inside a server: a calibrated cost, or packets over an NVSwitch";
     ServerXml "cluster.server_xml" Kind::Path, D::Derived(derive::server_xml, "NCCL_TOPO_FILE, else none"), |v| collectives(v) && v.has(K::ServerXml),

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use super::config::scaled;
 use super::error::Conflict;
-use super::key::VARIABLES;
+use super::key::{Key, VARIABLES};
 use super::keys::{K, KEYS};
 use super::sections::Named;
 use super::training::Training;
@@ -131,7 +131,7 @@ pub struct Communication {
     pub work_queue_latency_ps: u64,
     pub rendezvous_ps: u64,
     pub analytic: Analytic,
-    /// The variables of `[base.workload.nccl]` that were written, by their names.
+    /// The variables of `[base.workload.nccl]` that were written and that no key overrides, by their names.
     pub nccl: BTreeMap<String, String>,
 }
 
@@ -269,7 +269,8 @@ fn ranks(text: &str) -> Result<Vec<u32>, Conflict> {
 impl Communication {
     fn new(v: &Values) -> Result<Communication, Conflict> {
         let ns = |key: K| scaled(v.float(key), PS_PER_NS as f64);
-        let nccl = KEYS.iter().filter_map(|k| Some((k.name.strip_prefix(VARIABLES)?, v.get(k.id)))).filter(|(_, value)| **value != Value::Unset);
+        let read = |k: &&Key| *v.get(k.id) != Value::Unset && (k.reads)(v);
+        let nccl = KEYS.iter().filter(read).filter_map(|k| Some((k.name.strip_prefix(VARIABLES)?, v.get(k.id))));
         Ok(Communication {
             algorithm: match v.text(K::Algorithm) {
                 "ring" => Algorithm::Ring,

@@ -1,43 +1,83 @@
-//! Servers by name: the numbers that a network sees of each.
+//! Servers by name: what `assets/servers` says that is a default of `cluster` and `topology` keys.
 //!
-//! Layer: spec. They are defaults of `cluster` and `topology` keys; what is inside a server beyond them is described by `collective`'s assets.
+//! Layer: spec. What else is inside a server (which GPU is near which NIC, its switches) is `collective`'s to read from the same file.
+
+use std::collections::BTreeMap;
+use std::sync::OnceLock;
+
+use serde::Deserialize;
 
 /// A server model.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct Server {
-    pub name: &'static str,
-    /// Its accelerator, as `cluster.gpu` names it.
-    pub gpu: &'static str,
     pub gpus: i64,
     /// Network ports for GPU traffic, and the rate of each.
-    pub nics: i64,
-    pub nic_gbps: f64,
+    nics: i64,
+    nic_gbps: f64,
     /// From one GPU to the others of the server, one direction.
-    pub nvlink_gbps: f64,
+    pub inside_gbps: f64,
+    /// From a GPU to another.
+    pub latency_ns: f64,
 }
 
-const fn server(name: &'static str, gpu: &'static str, gpus: i64, nics: i64, nic_gbps: f64, nvlink_gbps: f64) -> Server {
-    Server { name, gpu, gpus, nics, nic_gbps, nvlink_gbps }
+impl Server {
+    /// Network ports as the network sees them: where a GPU has several NICs they are one port with their rates added.
+    pub fn ports(&self) -> i64 {
+        self.nics.min(self.gpus)
+    }
+
+    /// The rate of each of those.
+    pub fn port_gbps(&self) -> f64 {
+        self.nic_gbps * (self.nics / self.ports()) as f64
+    }
 }
 
-/// NVIDIA's data sheets of each system; NVLink rates are half the bidirectional ones they print (600, 900, 1800 GB/s; H800: 400).
-/// The PCIe server has the nominal rate of PCIe 4.0 x16 between GPUs, 32 GB/s, and a NIC for every two.
-static TABLE: [Server; 8] = [
-    server("dgx-a100", "a100", 8, 8, 200.0, 2400.0),
-    server("dgx-h100", "h100", 8, 8, 400.0, 3600.0),
-    server("dgx-h200", "h200", 8, 8, 400.0, 3600.0),
-    server("dgx-b200", "b200", 8, 8, 400.0, 7200.0),
-    server("hgx-h20", "h20", 8, 8, 400.0, 3600.0),
-    server("hgx-h800", "h800", 8, 8, 400.0, 1600.0),
-    server("gb200-nvl72", "gb200", 72, 72, 400.0, 7200.0),
-    server("pcie-a100", "a100-pcie", 8, 4, 200.0, 256.0),
+/// The names, and the accelerator of each as `cluster.gpu` names it.
+const GPU_OF: [(&str, &str); 16] = [
+    ("dgx-a100", "a100"),
+    ("hgx-a100-4nic", "a100"),
+    ("aws-p4de", "a100"),
+    ("oci-a100", "a100-40g"),
+    ("dgx-h100", "h100"),
+    ("hgx-h100-4nic", "h100"),
+    ("aws-p5", "h100"),
+    ("gcp-a3mega", "h100"),
+    ("hgx-h800", "h800"),
+    ("hgx-h20", "h20"),
+    ("hgx-b200", "b200"),
+    ("hgx-b300", "b300"),
+    ("gb200-nvl72", "gb200"),
+    ("gb200-tray", "gb200"),
+    ("dgx-1v", "v100"),
+    ("pcie-gen4", "a100-pcie"),
 ];
 
 /// The names, for the key's choices.
-pub static SERVERS: [&str; 8] = ["dgx-a100", "dgx-h100", "dgx-h200", "dgx-b200", "hgx-h20", "hgx-h800", "gb200-nvl72", "pcie-a100"];
+pub static SERVERS: [&str; GPU_OF.len()] = {
+    let mut names = [""; GPU_OF.len()];
+    let mut i = 0;
+    while i < names.len() {
+        names[i] = GPU_OF[i].0;
+        i += 1;
+    }
+    names
+};
 
 /// The server of a name.
 pub fn find_server(name: &str) -> Option<&'static Server> {
-    TABLE.iter().find(|s| s.name == name)
+    static ASSET: OnceLock<BTreeMap<String, Server>> = OnceLock::new();
+    if name.is_empty() {
+        return None;
+    }
+    ASSET
+        .get_or_init(|| toml::from_str(include_str!("../../assets/servers/servers.toml")).expect("the asset is part of the program and a test reads it"))
+        .get(name)
+        .filter(|_| SERVERS.contains(&name))
+}
+
+/// The accelerator of a server.
+pub(super) fn gpu_of(name: &str) -> Option<&'static str> {
+    GPU_OF.iter().find(|(server, _)| *server == name).map(|(_, gpu)| *gpu)
 }
 
 #[cfg(test)]
@@ -45,7 +85,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_choice_is_in_the_table() {
-        assert!(TABLE.iter().map(|s| s.name).eq(SERVERS));
+    fn every_choice_is_in_the_asset() {
+        assert!(SERVERS.iter().all(|s| find_server(s).is_some()));
+        let h100 = find_server("dgx-h100").unwrap();
+        assert_eq!((h100.gpus, h100.ports(), h100.port_gbps(), h100.inside_gbps), (8, 8, 400.0, 3600.0));
+        // Four NICs of 100 Gb/s to a GPU; two GPUs to a NIC.
+        assert_eq!(find_server("aws-p5").map(|s| (s.ports(), s.port_gbps())), Some((8, 400.0)));
+        assert_eq!(find_server("hgx-a100-4nic").map(|s| (s.ports(), s.port_gbps())), Some((4, 200.0)));
     }
 }

@@ -95,6 +95,10 @@ fn parse(text: &str) -> Result<Trees, String> {
     if outputs != "1" {
         return Err(format!("num_target = {outputs}; one output, the slowdown, would be right"));
     }
+    let encoded = learner.pointer("/gradient_booster/model/cats/enc").and_then(Value::as_array).is_some_and(|e| !e.is_empty());
+    if encoded {
+        return Err("it was trained on a data frame's categories, whose codes are its own; train on the numbers of the table of features instead".to_string());
+    }
     let places = array(learner, "feature_names")?.iter().map(feature).collect::<Result<Vec<_>, _>>()?;
     if places.is_empty() {
         return Err(format!("feature_names is empty; train with names, which are among {}", FEATURES.join(", ")));

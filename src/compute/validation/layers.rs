@@ -141,7 +141,7 @@ fn layer_times(timing: &Timing) -> Vec<Row> {
 
 fn aiob(timing: &Timing) -> Vec<Row> {
     let mut rows = Vec::new();
-    let (mut config, mut last) = (String::new(), String::new());
+    let mut config = String::new();
     for r in records(AIOB) {
         if r[1] != "same" {
             config = r[1].clone();
@@ -153,7 +153,7 @@ fn aiob(timing: &Timing) -> Vec<Row> {
             "Llama-7B" => (gpt(4096, 32, 11008, true), 2),
             other => panic!("aicb_aiob_a100_op_times has no model {other}"),
         };
-        let mut layout = layout(tp, 1, config.contains("+ SP") || config.contains("TP8 + SP"));
+        let mut layout = layout(tp, 1, config.contains("+ SP"));
         layout.flash_attention = true;
         let attention = [Site::AttnNorm, Site::Qkv, Site::Rope, Site::Core, Site::Proj, Site::AttnResidual];
         let mlp = [Site::MlpNorm, Site::Up, Site::Activation, Site::Down, Site::MlpResidual];
@@ -170,11 +170,8 @@ fn aiob(timing: &Timing) -> Vec<Row> {
         };
         let kernels = layer_kernels(&model, &layout, kind, Pass::Forward);
         let of_sites = kernels.iter().filter(|(p, _)| p.role == Role::Forward && sites.contains(&p.site)).map(|(_, k)| k);
-        let name = format!("{} {config}: {}", r[0], r[2]);
-        debug_assert_ne!(name, last, "rows have names of their own");
-        last.clone_from(&name);
         rows.push(Row {
-            name,
+            name: format!("{} {config}: {}", r[0], r[2]),
             unit: "us",
             measured: number(&r[3]),
             simulated: timing.total_ps(of_sites) as f64 / 1e6,
