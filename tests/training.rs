@@ -16,7 +16,7 @@ impl KernelCost for Plain {
         (kernel.flops() / 100 + kernel.bytes()) as u64
     }
 
-    fn stretched_ps(&self, _: &'static str, ps: u64, _: CollectiveOp, _: f64) -> u64 {
+    fn stretched_ps(&self, _: &Kernel, ps: u64, _: CollectiveOp, _: u64, _: f64) -> u64 {
         ps
     }
 }
@@ -172,6 +172,53 @@ fn context_parallel_bytes_follow_the_formula() {
     // Keys and values of 8 heads of 128 round the ring forward; they and their gradients backward.
     let kv = 8192 * 2 * 8 * 128 * 2;
     assert_eq!(total(&w, Dim::Cp, Some(CollectiveOp::AllGather)), 32 * 3 * kv * 2 * 8);
+}
+
+#[test]
+fn sharded_parameters_and_gradients_follow_the_formula() {
+    let n = params("gpt3-13b", 1, 1, 2048);
+    // Parameters are gathered for each pass of each of two micro-batches, gradients scattered after each, on eight ranks.
+    for (framework, zero, gathers, scatters) in [
+        (Framework::DeepSpeed, 1, 1, 1),
+        (Framework::DeepSpeed, 2, 1, 2),
+        (Framework::DeepSpeed, 3, 4, 2),
+        (Framework::Fsdp, 2, 2, 2),
+        (Framework::Fsdp, 3, 4, 2),
+    ] {
+        for overlap in [false, true] {
+            let l = Layout { dp: 8, global_batch: 16, framework, zero, overlap_grad: overlap, overlap_param: overlap, ..layout() };
+            let w = graph("gpt3-13b", &l);
+            assert_eq!(total(&w, Dim::Dp, Some(CollectiveOp::AllGather)), gathers * n * 2 * 8, "{framework:?} {zero} {overlap}");
+            assert_eq!(total(&w, Dim::Dp, Some(CollectiveOp::ReduceScatter)), scatters * n * 4 * 8, "{framework:?} {zero} {overlap}");
+        }
+    }
+}
+
+#[test]
+fn data_parallel_models_reduce_every_parameter_once() {
+    for name in ["vgg19", "resnet-152", "bert-large", "gpt2"] {
+        let model = Model::named(name).unwrap();
+        let seq = if let hyperfold::model::Body::Transformer(t) = &model.body { t.seq } else { 1 };
+        let l = Layout { dp: 4, global_batch: 128, microbatch: 32, seq, framework: Framework::Ddp, overlap_grad: true, bucket_bytes: 25 << 20, ..layout() };
+        let w = graph(name, &l);
+        let reduced = total(&w, Dim::Dp, Some(CollectiveOp::AllReduce));
+        let n = model.params().total() as u128;
+        // The vocabulary is padded; everything else is exact.
+        assert!(reduced >= n * 16 && reduced < n * 16 * 101 / 100, "{name}: {reduced} of {}", n * 16);
+        if name == "vgg19" {
+            assert_eq!(reduced, n * 16);
+        }
+    }
+}
+
+#[test]
+fn recommendation_models_exchange_rows_and_reduce_networks() {
+    let l = Layout { dp: 8, global_batch: 8 * 2048, microbatch: 2048, seq: 1, framework: Framework::Ddp, overlap_grad: true, ..layout() };
+    let w = graph("dlrm", &l);
+    // 26 tables of 128 in 16 bit, there and back, for 2,048 samples on each of eight ranks.
+    assert_eq!(total(&w, Dim::Ep, Some(CollectiveOp::AllToAll)), 2 * 2048 * 26 * 128 * 2 * 8);
+    let hyperfold::model::Body::Dlrm(d) = &Model::named("dlrm").unwrap().body.clone() else { panic!() };
+    assert_eq!(total(&w, Dim::Dp, Some(CollectiveOp::AllReduce)), d.mlp_params() as u128 * 4 * 8);
 }
 
 /// Twelve layers of 13B's size: so that stages are equal, the ends take no time.

@@ -144,7 +144,8 @@ fn read(
             let dtype = if layout.fp8 { Dtype::Fp8 } else { Dtype::Bf16 };
             let kernels = t.kernels.as_deref().map(setup::kernels).transpose()?;
             let timing = Timing::new(&gpu, kernels.as_ref()).map_err(SetupError::Gpu)?;
-            let cluster = Cluster { timing, system, env };
+            let slowdown = setup::slowdown(&program.compute.slowdown)?;
+            let cluster = Cluster { timing, system, env, slowdown };
             let workload = generate(&model, &layout, &cluster.machine(dtype), program.warmup + program.iterations).map_err(JobError::Training)?;
             Read { workload, collective: None, peak_bytes: Some(memory.peak_bytes()) }
         }

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use crate::compute::{self, Gpu, UserDatabase};
+use crate::compute::{self, Gpu, Slowdown, SlowdownTable, Trees, UserDatabase};
 use crate::memory::{self, Estimate, MemoryOptions};
 use crate::model::{ElementBytes, Framework, Layout, Model, ModelError, PipelineSchedule, Recompute};
 use crate::spec::{self, Config, Named, Training};
@@ -73,6 +73,15 @@ pub fn gpu(named: &Named) -> Result<Gpu, SetupError> {
 /// A user's database of kernels.
 pub fn kernels(path: &std::path::Path) -> Result<UserDatabase, SetupError> {
     Ok(UserDatabase::parse(&path.display().to_string(), &read(path)?)?)
+}
+
+/// What communication costs kernels beside it.
+pub fn slowdown(asked: &spec::Slowdown) -> Result<Slowdown, SetupError> {
+    Ok(match asked {
+        spec::Slowdown::None => Slowdown::None,
+        spec::Slowdown::Table => Slowdown::Table(SlowdownTable::shipped()),
+        spec::Slowdown::Trees(path) => Slowdown::Trees(Trees::parse(&path.display().to_string(), &read(path)?)?),
+    })
 }
 
 fn file_error(path: &std::path::Path, why: &str) -> SetupError {

@@ -4,13 +4,14 @@
 //! their overlap.
 
 use super::placement::Purpose;
+use super::plan::Habits;
 use super::step::{Comm, Overlap, Price, Step};
 use crate::collective::Op as CollectiveOp;
 use crate::compute::{self, Among, Kernel, Part, Site};
 use crate::model::Layout;
 
 /// Steps of a pass of a layer.
-pub fn compose(steps: &[compute::Step], layout: &Layout, price: &Price) -> Vec<Step> {
+pub fn compose(steps: &[compute::Step], layout: &Layout, price: &Price, habits: Habits) -> Vec<Step> {
     let mut out = Vec::new();
     let mut i = 0;
     while i < steps.len() {
@@ -21,7 +22,12 @@ pub fn compose(steps: &[compute::Step], layout: &Layout, price: &Price) -> Vec<S
             }
             compute::Step::Exchange { among, op, bytes, needed_by } => {
                 let comm = Comm { name: comm_name(among, op), op, purpose: purpose(among), bytes };
-                1 + exchange(&comm, needed_by, &steps[i + 1..], layout, price, &mut out)
+                let needed_by = if habits.before_2022 { next_part(&steps[i + 1..]).or(needed_by) } else { needed_by };
+                let before = match i.checked_sub(1).map(|b| steps[b]) {
+                    Some(compute::Step::Kernel { kernel, .. }) => Some(kernel),
+                    _ => None,
+                };
+                1 + exchange(&comm, needed_by, before, &steps[i + 1..], layout, price, &mut out)
             }
         };
     }
@@ -29,14 +35,15 @@ pub fn compose(steps: &[compute::Step], layout: &Layout, price: &Price) -> Vec<S
 }
 
 /// Adds a communication, and the kernels that share its time; gives how many steps after it these were.
-fn exchange(comm: &Comm, needed_by: Option<Part>, rest: &[compute::Step], layout: &Layout, price: &Price, out: &mut Vec<Step>) -> usize {
-    let run = |wanted: &dyn Fn(Part) -> bool| -> (usize, u64, &'static str) {
-        let kernels: Vec<(Part, Kernel)> = rest.iter().map_while(|s| match s {
+fn exchange(comm: &Comm, needed_by: Option<Part>, before: Option<Kernel>, rest: &[compute::Step], layout: &Layout, price: &Price, out: &mut Vec<Step>) -> usize {
+    let run = |wanted: &dyn Fn(Part) -> bool| -> (Vec<Kernel>, &'static str) {
+        let next = |s: &compute::Step| match s {
             compute::Step::Kernel { part, kernel } if wanted(*part) => Some((*part, *kernel)),
             _ => None,
-        }).collect();
-        let ps = kernels.iter().map(|(_, k)| price.machine.kernels.kernel_ps(k)).sum();
-        (kernels.len(), ps, kernels.first().map_or("", |(p, _)| block(p.site)))
+        };
+        let kernels: Vec<(Part, Kernel)> = rest.iter().map_while(next).collect();
+        let name = kernels.first().map_or("", |(p, _)| block(p.site));
+        (kernels.into_iter().map(|(_, k)| k).collect(), name)
     };
     // Gradients of keys and values go round with the keys and values.
     if comm.purpose == Purpose::Context
@@ -47,32 +54,33 @@ fn exchange(comm: &Comm, needed_by: Option<Part>, rest: &[compute::Step], layout
         return 0;
     }
     // What stands between the communication and who needs it runs beside it.
-    let (n, ps, name) = run(&|p| Some(p) != needed_by);
+    let (beside, name) = run(&|p| Some(p) != needed_by);
+    let n = beside.len();
     let used_later = rest[n..].iter().any(|s| matches!(s, compute::Step::Kernel { part, .. } if Some(*part) == needed_by)) || needed_by.is_none();
     if n > 0 && used_later {
-        out.push(price.both(name, ps, *comm, Overlap::Beside));
+        out.push(price.both(name, &beside, *comm, Overlap::Beside));
         return n;
     }
     let pieces = layout.tp_overlap_pieces;
     match comm.purpose {
         Purpose::Context if comm.op == CollectiveOp::AllGather => {
-            let (n, ps, name) = run(&|p| Some(p) == needed_by);
-            if n > 0 {
-                out.push(price.both(name, ps, *comm, Overlap::Ring(layout.cp)));
-                return n;
+            let (users, name) = run(&|p| Some(p) == needed_by);
+            if !users.is_empty() {
+                out.push(price.both(name, &users, *comm, Overlap::Ring(layout.cp)));
+                return users.len();
             }
         }
         Purpose::Tensor if pieces > 1 && comm.op == CollectiveOp::AllGather => {
-            let (n, ps, name) = run(&|p| Some(p) == needed_by);
-            if n > 0 {
-                out.push(price.both(name, ps, *comm, Overlap::Feeds(pieces)));
-                return n;
+            let (users, name) = run(&|p| Some(p) == needed_by);
+            if !users.is_empty() {
+                out.push(price.both(name, &users, *comm, Overlap::Feeds(pieces)));
+                return users.len();
             }
         }
         Purpose::Tensor if pieces > 1 && comm.op != CollectiveOp::AllToAll => {
-            if let Some(Step::Kernel { name, ps }) = out.last().copied() {
+            if let (Some(Step::Kernel { name, .. }), Some(kernel)) = (out.last().copied(), before) {
                 out.pop();
-                out.push(price.both(name, ps, *comm, Overlap::Drains(pieces)));
+                out.push(price.both(name, &[kernel], *comm, Overlap::Drains(pieces)));
                 return 0;
             }
         }
@@ -80,6 +88,14 @@ fn exchange(comm: &Comm, needed_by: Option<Part>, rest: &[compute::Step], layout
     }
     out.push(Step::Comm(*comm));
     0
+}
+
+/// The part of the next kernel.
+fn next_part(steps: &[compute::Step]) -> Option<Part> {
+    steps.iter().find_map(|s| match s {
+        compute::Step::Kernel { part, .. } => Some(*part),
+        compute::Step::Exchange { .. } => None,
+    })
 }
 
 fn purpose(among: Among) -> Purpose {

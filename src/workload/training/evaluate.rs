@@ -3,7 +3,7 @@
 //! Layer: workload. Communication costs what it costs alone; contention between dimensions is the simulators' business.
 
 use super::pipeline::{Slot, order};
-use super::plan::{Held, Plan, buckets};
+use super::plan::{Held, Plan, Sync, buckets};
 use super::placement::Purpose;
 use super::step::{Comm, Price, Spent};
 use crate::collective::Op as CollectiveOp;
@@ -31,9 +31,20 @@ pub struct Timeline {
     pub slots: Vec<Vec<(u64, u64)>>,
 }
 
-/// Runs the pipeline: each slot begins after the one before it on its rank and after its input has come. `spent[virtual stage] = (forward, backward)` in ps.
+/// What the pipeline runs with, by virtual stage.
+pub struct Passes<'a> {
+    /// Forward and backward, in ps.
+    pub spent: &'a [(u64, u64)],
+    /// What the first forward and the last backward pass take more than others.
+    pub extra: &'a [(u64, u64)],
+    /// Before when no forward pass can begin: parameters are not there.
+    pub ready: &'a [u64],
+}
+
+/// Runs the pipeline: each slot begins after the one before it on its rank and after its input has come.
 /// Sends that overlap nothing hold up their sender too.
-pub fn timeline(layout: &Layout, orders: &[Vec<Slot>], spent: &[(u64, u64)], message_ps: u64, first: &[u64]) -> Timeline {
+pub fn timeline(layout: &Layout, orders: &[Vec<Slot>], passes: &Passes, message_ps: u64) -> Timeline {
+    let spent = passes.spent;
     let (p, stages) = (layout.pp as usize, spent.len());
     let m = layout.microbatches() as usize;
     let hold = if layout.overlap_p2p { 0 } else { message_ps };
@@ -41,7 +52,8 @@ pub fn timeline(layout: &Layout, orders: &[Vec<Slot>], spent: &[(u64, u64)], mes
     let mut forward = vec![NOT_YET; stages * m];
     let mut backward = vec![NOT_YET; stages * m];
     let mut slots: Vec<Vec<(u64, u64)>> = orders.iter().map(|o| Vec::with_capacity(o.len())).collect();
-    let mut free: Vec<u64> = first.to_vec();
+    let mut free: Vec<u64> = vec![0; p];
+    let mut backwards = vec![0; stages];
     let mut left: usize = orders.iter().map(Vec::len).sum();
     while left > 0 {
         let before = left;
@@ -61,8 +73,15 @@ pub fn timeline(layout: &Layout, orders: &[Vec<Slot>], spent: &[(u64, u64)], mes
                 }
                 let from_afar = if slot.backward { stage + 1 < stages } else { stage > 0 };
                 let arrives = input + if from_afar && p > 1 { message_ps } else { 0 };
-                let start = free[rank].max(arrives);
-                let end = start + took;
+                let ready = if slot.backward { 0 } else { passes.ready[stage] };
+                let start = free[rank].max(arrives).max(ready);
+                backwards[stage] += usize::from(slot.backward);
+                let more = match slot.backward {
+                    false if slot.microbatch == 0 => passes.extra[stage].0,
+                    true if backwards[stage] == m => passes.extra[stage].1,
+                    _ => 0,
+                };
+                let end = start + took + more;
                 let sends = p > 1 && if slot.backward { stage > 0 } else { stage + 1 < stages };
                 free[rank] = end + if sends { hold } else { 0 };
                 slots[rank].push((start, end));
@@ -79,15 +98,26 @@ pub fn timeline(layout: &Layout, orders: &[Vec<Slot>], spent: &[(u64, u64)], mes
 /// Evaluates a planned job; the iteration in the steady state, where it begins with the parameters that the one before has updated.
 pub fn breakdown(plan: &Plan, layout: &Layout, price: &Price) -> Breakdown {
     let pp = layout.pp;
-    let stages: Vec<(Spent, Spent)> = plan.stages.iter().map(|s| (plan.pass(price, s, false), plan.pass(price, s, true))).collect();
+    let sync = Sync::of(layout);
+    let pass = |stage: &[u16], backward: bool| {
+        let mut spent = plan.pass(price, stage, backward);
+        if if backward { sync.gather_backward || sync.reduce_each } else { sync.gather_forward } {
+            spent.dp += sharded_wait(plan, layout, price, stage, backward);
+        }
+        spent
+    };
+    let stages: Vec<(Spent, Spent)> = plan.stages.iter().map(|s| (pass(s, false), pass(s, true))).collect();
     let totals: Vec<(u64, u64)> = stages.iter().map(|(f, b)| (f.total(), b.total())).collect();
     let gather = Comm { name: "stage-gather", op: CollectiveOp::AllGather, purpose: Purpose::Tensor, bytes: plan.gathered_bytes };
     let message_ps = if pp > 1 { price.machine.comm.message_ps(plan.message_bytes, price.pipeline_in_server()) + price.comm(&gather) } else { 0 };
     let orders: Vec<Vec<Slot>> = (0..pp).map(|r| order(layout, r)).collect();
-    // What of the parameters' gathering precedes the first pass of each rank.
-    let gathers: Vec<u64> = (0..pp).map(|r| gather_before(plan, layout, price, r, &totals)).collect();
-    let timeline_of = |message_ps: u64, first: &[u64]| timeline(layout, &orders, &totals, message_ps, first);
-    let with = timeline_of(message_ps, &gathers);
+    let ready: Vec<u64> = ready_times(plan, layout, price, &totals);
+    let stretched = |ps: u64, factor: f64| (ps as f64 * (factor - 1.0)) as u64;
+    let extra: Vec<(u64, u64)> = stages.iter().zip(&plan.stretch).map(|((f, b), s)| (stretched(f.compute, s.0), stretched(b.compute, s.1))).collect();
+    let none = vec![0; ready.len()];
+    let timeline_of = |message_ps: u64, ready: &[u64]| timeline(layout, &orders, &Passes { spent: &totals, extra: &extra, ready }, message_ps);
+    let with = timeline_of(message_ps, &ready);
+    let at_once = if ready == none { None } else { Some(timeline_of(message_ps, &none)) };
     let mut worst: Option<(u64, u32, u64)> = None;
     for rank in 0..pp {
         let pipeline_end = with.slots[rank as usize].last().map_or(0, |s| s.1);
@@ -104,9 +134,12 @@ pub fn breakdown(plan: &Plan, layout: &Layout, price: &Price) -> Breakdown {
         let (f, b) = &stages[(slot.chunk * pp + rank) as usize];
         busy.add(if slot.backward { b } else { f }, 1);
     }
-    let without = timeline_of(0, &gathers);
-    let span_without = without.slots[r].last().map_or(0, |s| s.1) - gathers[r];
-    let idle = pipeline_end - gathers[r] - busy.total();
+    busy.compute += (0..layout.vpp).map(|c| extra[(c * pp + rank) as usize]).map(|(f, b)| f + b).sum::<u64>();
+    let end_of = |t: &Timeline| t.slots[r].last().map_or(0, |s| s.1);
+    // What waiting for parameters adds, then what messages add; the rest is the schedule's.
+    let gather_wait = at_once.as_ref().map_or(0, |t| pipeline_end - end_of(t));
+    let span_without = end_of(&timeline_of(0, &none));
+    let idle = pipeline_end - gather_wait - busy.total();
     let bubble = span_without.saturating_sub(busy.total()).min(idle);
     let norm = price.comm(&Comm { name: "grad-norm", op: CollectiveOp::AllReduce, purpose: norm_purpose(layout), bytes: 4 });
     let shared = price.comm(&Comm { name: "embedding-grads", op: CollectiveOp::AllReduce, purpose: Purpose::Embedding, bytes: plan.embedding_bytes });
@@ -114,14 +147,14 @@ pub fn breakdown(plan: &Plan, layout: &Layout, price: &Price) -> Breakdown {
     let mut held = Held::default();
     plan.chunks(layout, rank).for_each(|c| held.add(&plan.held(c)));
     let sequence = sequence_grads(layout, &held).map_or(0, |c| price.comm(&c));
-    let gather_after = if layout.overlap_param || layout.zero == 0 { 0 } else { gather_all(plan, layout, price, rank) };
+    let gather_after = if layout.overlap_param || !sync.gather_step { 0 } else { gather_all(plan, layout, price, rank) };
     let optimizer = plan.optimizer_ps[r];
     let mut b = Breakdown {
         iteration: 0,
         compute: busy.compute,
         tp: busy.tp + sequence,
         pp: idle - bubble,
-        dp: busy.dp + gathers[r] + (end - pipeline_end) + shared + gather_after,
+        dp: busy.dp + gather_wait + (end - pipeline_end) + shared + gather_after,
         ep: busy.ep,
         cp: busy.cp,
         bubble,
@@ -171,26 +204,73 @@ fn gather_all(plan: &Plan, layout: &Layout, price: &Price, rank: u32) -> u64 {
     plan.chunks(layout, rank).map(of).sum()
 }
 
-/// How much longer a rank's first pass takes for parameters that are gathered beside it: the first bucket, and what of the others outlasts the pass.
-fn gather_before(plan: &Plan, layout: &Layout, price: &Price, rank: u32, totals: &[(u64, u64)]) -> u64 {
-    if !layout.overlap_param || layout.zero == 0 {
-        return 0;
+/// How much longer a pass over sharded parameters (or towards sharded gradients) takes for their communication: buckets are gathered one ahead of the layers that
+/// need them, gradients reduced behind them, all on the same links; without overlap everything waits.
+fn sharded_wait(plan: &Plan, layout: &Layout, price: &Price, stage: &[u16], backward: bool) -> u64 {
+    let sync = Sync::of(layout);
+    let mut layers = stage.to_vec();
+    if backward {
+        layers.reverse();
     }
-    let stage = &plan.stages[rank as usize];
-    let list = buckets(plan, stage, layout.bytes.params, layout.bucket_bytes);
-    let (mut ready, mut work) = (0, 0);
-    let per_layer = totals[rank as usize].0 / stage.len().max(1) as u64;
-    let mut done_layers = 0;
+    let gathers = if backward { sync.gather_backward } else { sync.gather_forward };
+    let list = buckets(plan, &layers, layout.bytes.params, sync.bucket_bytes);
+    let cost = |comms: [Comm; 2]| comms.iter().map(|c| price.comm(c)).sum::<u64>();
+    let mut first = 0;
+    let (mut link, mut work, mut busy) = (0u64, 0u64, 0u64);
+    // When the bucket before the last began: one is gathered ahead of it.
+    let mut asked = 0;
     for (last, held) in &list {
-        ready += gather_comms(layout, held).iter().map(|c| price.comm(c)).sum::<u64>();
-        work = ready.max(work) + per_layer * (last + 1 - done_layers) as u64;
-        done_layers = last + 1;
+        let took = plan.pass(price, &layers[first..=*last], backward).total();
+        first = last + 1;
+        busy += took;
+        if gathers {
+            let gather = cost(gather_comms(layout, held));
+            link = link.max(if layout.overlap_param { asked } else { work }) + gather;
+            asked = work;
+            work = work.max(link);
+        }
+        work += took;
+        if backward && sync.reduce_each {
+            link = link.max(work) + cost(reduce_comms(layout, held));
+            if !layout.overlap_grad {
+                work = link;
+            }
+        }
     }
-    work.saturating_sub(per_layer * stage.len() as u64)
+    // What is still on the links delays the next pass's first bucket.
+    (if backward { work.max(link) } else { work }) - busy
+}
+
+/// When parameters that are gathered at the beginning of an iteration let the first pass of each virtual stage begin, so that no later bucket stalls it. Buckets are
+/// gathered one after another, in the order of the forward pass.
+fn ready_times(plan: &Plan, layout: &Layout, price: &Price, totals: &[(u64, u64)]) -> Vec<u64> {
+    let mut ready = vec![0; plan.stages.len()];
+    if !layout.overlap_param || !Sync::of(layout).gather_step {
+        return ready;
+    }
+    for rank in 0..layout.pp {
+        let mut gathered = 0u64;
+        for chunk in 0..layout.vpp {
+            let at = (chunk * layout.pp + rank) as usize;
+            let stage = &plan.stages[at];
+            let per_layer = totals[at].0 / stage.len().max(1) as u64;
+            let mut first_layer = 0;
+            for (last, held) in buckets(plan, stage, layout.bytes.params, layout.bucket_bytes) {
+                gathered += gather_comms(layout, &held).iter().map(|c| price.comm(c)).sum::<u64>();
+                ready[at] = ready[at].max(gathered.saturating_sub(per_layer * first_layer as u64));
+                first_layer = last + 1;
+            }
+        }
+    }
+    ready
 }
 
 /// When the last bucket of a rank is reduced. Buckets of a virtual stage become ready as its last backward pass goes through its layers.
 fn reduced_at(plan: &Plan, layout: &Layout, price: &Price, rank: u32, order: &[Slot], times: &[(u64, u64)]) -> u64 {
+    // Reductions after every micro-batch are in its backward pass.
+    if Sync::of(layout).reduce_each {
+        return 0;
+    }
     let mut at = 0;
     let pipeline_end = times.last().map_or(0, |t| t.1);
     let mut last_of: Vec<Option<usize>> = vec![None; layout.vpp.max(1) as usize];
@@ -220,7 +300,8 @@ mod tests {
     fn makespan(l: &Layout, forward: u64, backward: u64, message_ps: u64) -> u64 {
         let orders: Vec<Vec<Slot>> = (0..l.pp).map(|r| order(l, r)).collect();
         let spent = vec![(forward, backward); (l.pp * l.vpp) as usize];
-        let t = timeline(l, &orders, &spent, message_ps, &vec![0; l.pp as usize]);
+        let passes = Passes { spent: &spent, extra: &vec![(0, 0); spent.len()], ready: &vec![0; spent.len()] };
+        let t = timeline(l, &orders, &passes, message_ps);
         t.slots.iter().filter_map(|s| s.last()).map(|s| s.1).max().unwrap()
     }
 

@@ -6,7 +6,7 @@
 use super::evaluate::{gather_comms, norm_purpose, reduce_comms, sequence_grads};
 use super::pipeline::order;
 use super::placement::{Placement, Purpose};
-use super::plan::{Held, Plan, buckets};
+use super::plan::{Held, Plan, Sync, buckets};
 use super::step::{Comm, Overlap, Step, piece, share};
 use crate::collective::Op as CollectiveOp;
 use crate::model::Layout;
@@ -61,7 +61,7 @@ impl RankSchedule for Graph<'_> {
 
     fn write(&self, rank: u32, to: &mut Writer) {
         let at = self.placement.coords(rank);
-        let mut pen = Pen { to, graph: self, plan: self.plan, rank: at.pp, last: None, pending: Vec::new(), reductions: Vec::new(), late: Vec::new(), gathered: Vec::new() };
+        let mut pen = Pen { to, graph: self, plan: self.plan, rank: at.pp, last: None, stretch: 1.0, pending: Vec::new(), reductions: Vec::new(), late: Vec::new(), gathered: Vec::new() };
         (0..self.iterations).for_each(|_| pen.iteration());
     }
 
@@ -79,6 +79,8 @@ struct Pen<'p, 'w, 'a> {
     rank: u32,
     /// The last kernel.
     last: Option<u32>,
+    /// How much longer kernels of this pass take for what is reduced or gathered beside them.
+    stretch: f64,
     /// What the next kernel waits for beside the last.
     pending: Vec<u32>,
     /// Gradient communication of this iteration.
@@ -93,6 +95,7 @@ impl Pen<'_, '_, '_> {
     fn kernel(&mut self, name: &str, ps: u64, phase: Phase, more: &[u32]) -> u32 {
         let mut deps = std::mem::take(&mut self.pending);
         deps.extend_from_slice(more);
+        let ps = if self.stretch > 1.0 { (ps as f64 * self.stretch) as u64 } else { ps };
         let op = self.to.compute(name, ps, phase, &deps);
         self.last = Some(op);
         op
@@ -113,7 +116,7 @@ impl Pen<'_, '_, '_> {
         if comm.bytes == 0 {
             return None;
         }
-        let dim = comm.purpose.dim();
+        let dim = comm.dim();
         let uneven = comm.op == CollectiveOp::AllToAll && comm.purpose == Purpose::Expert && !self.graph.shares.is_empty();
         let shares = uneven.then_some(0);
         let kind = OpKind::Collective { op: comm.op, slot, bytes: comm.bytes, dim, algorithm: None, shares };
@@ -121,7 +124,7 @@ impl Pen<'_, '_, '_> {
     }
 
     fn comm(&mut self, comm: &Comm, deps: &[u32]) -> Option<u32> {
-        self.comm_on(comm, Stream::comm(comm.purpose.dim()), deps)
+        self.comm_on(comm, Stream::comm(comm.dim()), deps)
     }
 
     /// What a communication of what is computed so far waits for.
@@ -185,21 +188,26 @@ impl Pen<'_, '_, '_> {
     fn iteration(&mut self) {
         let layout = self.graph.layout;
         let plan = self.plan;
-        if layout.zero > 0 && layout.overlap_param {
+        let sync = Sync::of(layout);
+        if sync.gather_step && layout.overlap_param {
             self.gather_params();
         }
-        self.reductions.clear();
         let mut backwards = vec![0; layout.vpp.max(1) as usize];
         for slot in order(layout, self.rank) {
             let stage = slot.chunk * layout.pp + self.rank;
             self.receive(stage, slot.backward);
             let layers = &plan.stages[stage as usize];
+            let (gathers, reduces) = plan.stretch[stage as usize];
             if slot.backward {
                 backwards[slot.chunk as usize] += 1;
-                self.backward(layers, backwards[slot.chunk as usize] == layout.microbatches());
+                let reduce = sync.reduce_each || backwards[slot.chunk as usize] == layout.microbatches();
+                self.stretch = if reduce { reduces } else { 1.0 };
+                self.backward(layers, reduce);
             } else {
+                self.stretch = if sync.gather_forward || slot.microbatch == 0 { gathers } else { 1.0 };
                 self.forward(layers, slot.chunk as usize);
             }
+            self.stretch = 1.0;
             self.send(stage, slot.backward);
         }
         self.finish();
@@ -209,11 +217,13 @@ impl Pen<'_, '_, '_> {
         let plan = self.plan;
         let mut gathered = self.gathered.get_mut(chunk).map(std::mem::take).unwrap_or_default().into_iter();
         let mut first = 0;
+        let mut sharded = Sharded::new(plan, self.graph.layout, layers, Sync::of(self.graph.layout).gather_forward);
         for (i, &l) in layers.iter().enumerate() {
             if i == first && let Some((last, ops)) = gathered.next() {
                 self.pending.extend(ops);
                 first = last + 1;
             }
+            self.gather_ahead(&mut sharded, i);
             plan.layers[l as usize].forward.iter().for_each(|s| self.step(s, Phase::Forward));
         }
     }
@@ -221,19 +231,42 @@ impl Pen<'_, '_, '_> {
     fn backward(&mut self, layers: &[u16], reduce: bool) {
         let (plan, layout) = (self.plan, self.graph.layout);
         let reversed: Vec<u16> = layers.iter().rev().copied().collect();
-        let size = if layout.overlap_grad { layout.bucket_bytes } else { u64::MAX };
+        let sync = Sync::of(layout);
+        let size = if layout.overlap_grad { sync.bucket_bytes } else { u64::MAX };
         let list = if reduce { buckets(plan, &reversed, layout.bytes.grads, size) } else { Vec::new() };
         let mut next = list.iter().peekable();
+        let mut sharded = Sharded::new(plan, layout, &reversed, sync.gather_backward);
         for (i, &l) in reversed.iter().enumerate() {
+            self.gather_ahead(&mut sharded, i);
             plan.layers[l as usize].backward.iter().for_each(|s| self.step(s, Phase::Backward));
             if let Some((_, held)) = next.next_if(|b| b.0 == i) {
                 if layout.overlap_grad {
                     self.reduce(held);
+                } else if sync.reduce_each {
+                    // Whoever shards gradients and overlaps nothing waits for the reduction before the next micro-batch.
+                    self.reduce(held);
+                    self.pending.extend(std::mem::take(&mut self.reductions));
                 } else {
                     self.late.push(*held);
                 }
             }
         }
+    }
+
+    /// Before layer `i` of a pass over sharded parameters: waits for its bucket, and has the next one gathered. Without overlap a bucket is asked for when it is needed.
+    fn gather_ahead(&mut self, sharded: &mut Sharded, i: usize) {
+        let ahead = if self.graph.layout.overlap_param { 2 } else { 1 };
+        let Some(at) = sharded.starts_at(i) else { return };
+        while sharded.asked.len() < (at + ahead).min(sharded.buckets.len()) {
+            let deps: Vec<u32> = self.last.into_iter().collect();
+            let held = sharded.buckets[sharded.asked.len()].1;
+            let mut ops = Vec::new();
+            for comm in gather_comms(self.graph.layout, &held) {
+                ops.extend(self.comm_on(&comm, Stream::comm_lane(Dim::Dp, GATHER_LANE), &deps));
+            }
+            sharded.asked.push(ops);
+        }
+        self.pending.extend_from_slice(&sharded.asked[at]);
     }
 
     /// Reduces a bucket once the kernels so far are done.
@@ -279,7 +312,7 @@ impl Pen<'_, '_, '_> {
             self.step(&Step::Comm(comm), Phase::Optimizer);
         }
         self.kernel("optimizer", plan.optimizer_ps[self.rank as usize], Phase::Optimizer, &[]);
-        if layout.zero > 0 && !layout.overlap_param {
+        if Sync::of(layout).gather_step && !layout.overlap_param {
             self.gather_params();
             let ops = std::mem::take(&mut self.gathered);
             self.pending.extend(ops.into_iter().flatten().flat_map(|(_, ops)| ops));
@@ -326,6 +359,24 @@ impl Pen<'_, '_, '_> {
         if !layout.overlap_p2p {
             self.pending.push(op);
         }
+    }
+}
+
+/// Buckets of sharded parameters on a pass: their last layers and sizes, and the ops that gather those asked for.
+struct Sharded {
+    buckets: Vec<(usize, Held)>,
+    asked: Vec<Vec<u32>>,
+}
+
+impl Sharded {
+    fn new(plan: &Plan, layout: &Layout, layers: &[u16], sharded: bool) -> Sharded {
+        let list = if sharded { buckets(plan, layers, layout.bytes.params, Sync::of(layout).bucket_bytes) } else { Vec::new() };
+        Sharded { buckets: list, asked: Vec::new() }
+    }
+
+    /// The bucket that begins at layer `i`.
+    fn starts_at(&self, i: usize) -> Option<usize> {
+        (0..self.buckets.len()).find(|&b| i == if b == 0 { 0 } else { self.buckets[b - 1].0 + 1 })
     }
 }
 

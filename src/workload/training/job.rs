@@ -4,14 +4,15 @@
 
 use super::compose::compose;
 use super::error::TrainingError;
-use super::evaluate::{Breakdown, breakdown};
+use super::evaluate::{Breakdown, breakdown, gather_comms, reduce_comms};
 use super::graph::Graph;
 use super::machine::Machine;
+use super::other::{dlrm_plan, list_plan};
 use super::placement::Placement;
-use super::plan::{Habits, Held, LayerPlan, Plan};
+use super::plan::{Habits, Held, LayerPlan, Plan, Sync};
 use super::shard;
-use super::step::Price;
-use crate::compute::{LayerKind, Pass, expert_loads, kind_of, layer_steps, optimizer_kernels};
+use super::step::{Comm, Price, Step};
+use crate::compute::{Dtype, Kernel, LayerKind, Pass, expert_loads, kind_of, layer_steps, optimizer_kernels};
 use crate::model::{Body, Layout, Model, Transformer};
 use crate::workload::program::Workload;
 use crate::workload::rules::assemble;
@@ -28,15 +29,16 @@ pub fn generate(model: &Model, layout: &Layout, machine: &Machine, iterations: u
     layout.check(model, layout.gpus())?;
     let placement = Placement::new(layout)?;
     let price = Price::new(machine, &placement);
-    let mut workload = match &model.body {
-        Body::Transformer(t) => {
-            let plan = plan(t, layout, &price, Habits::default());
-            let shares = shares(t, layout);
-            assemble(&Graph::new(&plan, layout, placement, iterations, shares))?
-        }
-        Body::Layers(_) | Body::Dlrm(_) => return Err(TrainingError::key("model", &model.name, "is no transformer")),
+    let plan = plan(model, layout, &price, Habits::default());
+    let shares = match &model.body {
+        Body::Transformer(t) => shares(t, layout),
+        Body::Layers(_) | Body::Dlrm(_) => Vec::new(),
     };
-    workload.tokens = layout.global_batch as u64 * layout.seq as u64;
+    let mut workload = assemble(&Graph::new(&plan, layout, placement, iterations, shares))?;
+    workload.tokens = match &model.body {
+        Body::Transformer(_) => layout.global_batch as u64 * layout.seq as u64,
+        Body::Layers(_) | Body::Dlrm(_) => 0,
+    };
     workload.model_flops = model.model_flops(layout.global_batch, layout.seq);
     workload.peak_flops = machine.peak_flops;
     Ok(workload)
@@ -52,15 +54,23 @@ pub fn evaluate_as(model: &Model, layout: &Layout, machine: &Machine, habits: Ha
     layout.check(model, layout.gpus())?;
     let placement = Placement::new(layout)?;
     let price = Price::new(machine, &placement);
-    match &model.body {
-        Body::Transformer(t) => Ok(breakdown(&plan(t, layout, &price, habits), layout, &price)),
-        Body::Layers(_) | Body::Dlrm(_) => Err(TrainingError::key("model", &model.name, "is no transformer")),
-    }
+    Ok(breakdown(&plan(model, layout, &price, habits), layout, &price))
 }
 
-/// What each layer is and who has it.
-pub fn plan(model: &Transformer, layout: &Layout, price: &Price, habits: Habits) -> Plan {
-    let layers = KINDS.iter().map(|&k| layer(model, layout, price, k)).collect();
+/// What each layer is, who has it, and what the optimizer takes.
+fn plan(model: &Model, layout: &Layout, price: &Price, habits: Habits) -> Plan {
+    let mut plan = match &model.body {
+        Body::Transformer(t) => transformer_plan(t, layout, price, habits),
+        Body::Layers(layers) => list_plan(layers, layout, price),
+        Body::Dlrm(dlrm) => dlrm_plan(dlrm, layout, price),
+    };
+    plan.stretch = stretch(&plan, layout, price);
+    plan.optimizer_ps = (0..layout.pp).map(|rank| optimizer_ps(&plan, layout, price, rank)).collect();
+    plan
+}
+
+fn transformer_plan(model: &Transformer, layout: &Layout, price: &Price, habits: Habits) -> Plan {
+    let layers = KINDS.iter().map(|&k| layer(model, layout, price, k, habits)).collect();
     let mut stages = Vec::new();
     let mut next = 0;
     for n in layout.chunk_layers(model.layers) {
@@ -79,13 +89,13 @@ pub fn plan(model: &Transformer, layout: &Layout, price: &Price, habits: Habits)
         stages,
         message_bytes: own * each,
         gathered_bytes: if scattered { tokens * each } else { 0 },
+        stretch: Vec::new(),
         optimizer_ps: Vec::new(),
         embedding_bytes: 0,
     };
     if model.tied && layout.pp > 1 {
         plan.embedding_bytes = shard::vocab_matrix(model, layout) * layout.bytes.grads as u64;
     }
-    plan.optimizer_ps = (0..layout.pp).map(|rank| optimizer_ps(&plan, layout, price, rank)).collect();
     plan
 }
 
@@ -93,7 +103,7 @@ fn kind_index(kind: LayerKind) -> u16 {
     KINDS.iter().position(|&k| k == kind).expect("KINDS lists every kind") as u16
 }
 
-fn layer(model: &Transformer, layout: &Layout, price: &Price, kind: LayerKind) -> LayerPlan {
+fn layer(model: &Transformer, layout: &Layout, price: &Price, kind: LayerKind, habits: Habits) -> LayerPlan {
     let held = match kind {
         LayerKind::Embedding => shard::embedding(model, layout),
         LayerKind::Dense => shard::dense_layer(model, layout),
@@ -104,9 +114,15 @@ fn layer(model: &Transformer, layout: &Layout, price: &Price, kind: LayerKind) -
         },
         LayerKind::Logits => shard::head(model, layout),
     };
-    let pass = |pass| compose(&layer_steps(model, layout, kind, pass), layout, price);
+    let pass = |pass| compose(&layer_steps(model, layout, kind, pass), layout, price, habits);
     let mut backward = pass(Pass::Recompute);
     backward.extend(pass(Pass::Backward));
+    if habits.before_2022 {
+        // The 16-bit gradient is read, the kept one read and written.
+        let bytes = (held.dense + held.expert) * (2 + 2 * layout.bytes.grads as u64);
+        let ps = price.machine.kernels.kernel_ps(&Kernel::Memory { name: "gradient-accumulate", bytes });
+        backward.push(Step::Kernel { name: "gradient-accumulate", ps });
+    }
     LayerPlan { forward: pass(Pass::Forward), backward, held }
 }
 
@@ -121,6 +137,28 @@ fn optimizer_ps(plan: &Plan, layout: &Layout, price: &Price, rank: u32) -> u64 {
         held.dense.div_ceil(layout.dense_replicas() as u64) + held.expert.div_ceil(layout.expert_replicas() as u64)
     };
     optimizer_kernels(params, shard, layout).iter().map(|(_, k)| price.machine.kernels.kernel_ps(k)).sum()
+}
+
+/// How far kernels are slowed down by gradients that are reduced, and parameters that are gathered, beside one pass through each virtual stage.
+fn stretch(plan: &Plan, layout: &Layout, price: &Price) -> Vec<(f64, f64)> {
+    let sync = Sync::of(layout);
+    // What most of a pass consists of, in place of its many kernels.
+    let kernel = Kernel::gemm(4096, 4096, 4096, Dtype::Bf16);
+    let factor = |stage: &[u16], backward: bool, comms: [Comm; 2]| {
+        let pass = plan.pass(price, stage, backward).compute.max(1);
+        let beside: u64 = comms.iter().map(|c| price.comm(c)).sum();
+        let ratio = beside.min(pass) as f64 / pass as f64;
+        let stretched = price.machine.kernels.stretched_ps(&kernel, pass, comms[0].op, comms[0].bytes, ratio);
+        stretched as f64 / pass as f64
+    };
+    let of = |stage: &Vec<u16>| {
+        let held = plan.held(stage);
+        let gathers = layout.overlap_param && (sync.gather_step || sync.gather_forward);
+        let forward = if gathers { factor(stage, false, gather_comms(layout, &held)) } else { 1.0 };
+        let backward = if layout.overlap_grad { factor(stage, true, reduce_comms(layout, &held)) } else { 1.0 };
+        (forward, backward)
+    };
+    plan.stages.iter().map(of).collect()
 }
 
 /// How tokens divide over the experts' ranks; empty: evenly.

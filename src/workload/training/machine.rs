@@ -11,8 +11,8 @@ pub trait KernelCost {
     /// Duration in ps, launch included.
     fn kernel_ps(&self, kernel: &Kernel) -> u64;
 
-    /// Duration in ps of a kernel of `ps` of which communication covers `ratio` (0 to 1).
-    fn stretched_ps(&self, name: &'static str, ps: u64, beside: CollectiveOp, ratio: f64) -> u64;
+    /// Duration in ps of a kernel of `ps` alone, `ratio` (0 to 1) of which has communication beside it.
+    fn stretched_ps(&self, kernel: &Kernel, ps: u64, beside: CollectiveOp, bytes: u64, ratio: f64) -> u64;
 }
 
 /// Time of communication on an otherwise idle system.
@@ -32,10 +32,4 @@ pub struct Machine<'a> {
     pub gpus_per_server: u32,
     /// Peak FLOP/s of one GPU that mfu is held against; 0: unknown.
     pub peak_flops: u64,
-}
-
-impl Machine<'_> {
-    pub(super) fn stretched_ps(&self, name: &'static str, ps: u64, beside: CollectiveOp, ratio: f64) -> u64 {
-        if ratio <= 0.0 { ps } else { self.kernels.stretched_ps(name, ps, beside, ratio.min(1.0)) }
-    }
 }

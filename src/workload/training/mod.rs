@@ -10,6 +10,7 @@ mod evaluate;
 mod graph;
 mod job;
 mod machine;
+mod other;
 mod pipeline;
 mod placement;
 mod plan;

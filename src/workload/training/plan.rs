@@ -3,7 +3,7 @@
 //! Layer: workload. Everything here is of one rank; ranks of a stage do the same.
 
 use super::step::{Price, Spent, Step};
-use crate::model::Layout;
+use crate::model::{Framework, Layout};
 
 /// What a framework's version does that its layout does not say.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -11,10 +11,8 @@ pub struct Habits {
     /// Without sequence parallelism every tensor-parallel rank has a stage's whole output. Megatron's first versions sent a share each and gathered it behind the network
     /// (Narayanan et al., Section 4.1); later ones send it whole.
     pub scatter_gather: bool,
-}
-
-impl Habits {
-    pub const SCATTER_GATHER: Habits = Habits { scatter_gather: true };
+    /// Megatron before 2022: all-reduces of the backward pass hold up the gradients of weights, which are added to the kept ones by kernels of their own.
+    pub before_2022: bool,
 }
 
 /// Parameters that one rank holds, by who holds copies.
@@ -55,6 +53,8 @@ pub struct Plan {
     pub message_bytes: u64,
     /// Bytes of a message that tensor-parallel ranks gather after each received its share; 0: nothing.
     pub gathered_bytes: u64,
+    /// How much longer the kernels of a pass take that has gradients reduced, or parameters gathered, beside it: by virtual stage, forward and backward; at least 1.
+    pub stretch: Vec<(f64, f64)>,
     /// Optimizer step of each pipeline rank, in ps.
     pub optimizer_ps: Vec<u64>,
     /// Gradients of the shared embedding, in bytes; 0: not shared between stages.
@@ -103,4 +103,32 @@ pub fn buckets(plan: &Plan, layers: &[u16], bytes_each: u32, bucket_bytes: u64) 
         }
     }
     buckets
+}
+
+/// When gradients are reduced and sharded parameters gathered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sync {
+    /// After every micro-batch rather than the last of an iteration: gradients are sharded.
+    pub reduce_each: bool,
+    /// Around every forward (backward) pass: parameters are sharded.
+    pub gather_forward: bool,
+    pub gather_backward: bool,
+    /// Once an iteration: optimizer state is sharded, parameters are not.
+    pub gather_step: bool,
+    /// Bytes from which on gradients (or gathered parameters) go as one.
+    pub bucket_bytes: u64,
+}
+
+impl Sync {
+    /// PyTorch's FSDP wraps layer by layer; its second stage (shard gradients and optimizer) gathers before the forward pass and frees after the backward one.
+    pub fn of(layout: &Layout) -> Sync {
+        let fsdp = layout.framework == Framework::Fsdp;
+        Sync {
+            reduce_each: layout.zero >= 2,
+            gather_forward: layout.zero == 3 || (fsdp && layout.zero == 2),
+            gather_backward: layout.zero == 3,
+            gather_step: layout.zero == 1 || (layout.zero == 2 && !fsdp),
+            bucket_bytes: if fsdp { 1 } else { layout.bucket_bytes },
+        }
+    }
 }

@@ -5,6 +5,7 @@
 use super::machine::Machine;
 use super::placement::{Placement, Purpose, Span};
 use crate::collective::Op as CollectiveOp;
+use crate::compute::Kernel;
 use crate::workload::program::Dim;
 
 /// A collective of one of the rank's groups; `bytes` as [`OpKind::Collective`](crate::workload::program::OpKind) counts them.
@@ -14,6 +15,13 @@ pub struct Comm {
     pub op: CollectiveOp,
     pub purpose: Purpose,
     pub bytes: u64,
+}
+
+impl Comm {
+    /// The dimension its time is booked under. Rows of embedding tables that are spread over data-parallel ranks are exchanged as tokens with experts are.
+    pub fn dim(&self) -> Dim {
+        if self.op == CollectiveOp::AllToAll { Dim::Ep } else { self.purpose.dim() }
+    }
 }
 
 /// How a kernel and a communication share their time.
@@ -101,18 +109,22 @@ impl<'a> Price<'a> {
         if span.members <= 1 || comm.bytes == 0 { 0 } else { self.machine.comm.collective_ps(comm.op, comm.bytes, span) }
     }
 
-    /// A kernel and a communication together, the kernel stretched by the machine's slowdown as far as they overlap.
-    pub fn both(&self, name: &'static str, ps: u64, comm: Comm, overlap: Overlap) -> Step {
+    /// Kernels and a communication together, the kernels stretched by the machine's slowdown as far as they overlap.
+    pub fn both(&self, name: &'static str, kernels: &[Kernel], comm: Comm, overlap: Overlap) -> Step {
+        let times: Vec<u64> = kernels.iter().map(|k| self.machine.kernels.kernel_ps(k)).collect();
+        let ps: u64 = times.iter().sum();
         let comm_ps = self.comm(&comm);
-        if comm_ps == 0 {
-            return Step::Kernel { name, ps };
+        if comm_ps == 0 || ps == 0 {
+            // Without cost nothing is hidden, but what is sent is sent.
+            return Step::Both { name, ps, comm, overlap };
         }
         let covered = match overlap {
             Overlap::Beside => comm_ps.min(ps),
             Overlap::Feeds(n) | Overlap::Drains(n) | Overlap::Ring(n) => comm_ps.min(ps) / n as u64 * (n as u64 - 1),
         };
-        let ratio = if ps == 0 { 0.0 } else { covered as f64 / ps as f64 };
-        Step::Both { name, ps: self.machine.stretched_ps(name, ps, comm.op, ratio), comm, overlap }
+        let ratio = covered as f64 / ps as f64;
+        let stretched = |(k, &t): (&Kernel, &u64)| self.machine.kernels.stretched_ps(k, t, comm.op, comm.bytes, ratio);
+        Step::Both { name, ps: kernels.iter().zip(&times).map(stretched).sum(), comm, overlap }
     }
 
     /// Time of a step.
@@ -120,7 +132,7 @@ impl<'a> Price<'a> {
         let mut spent = Spent::default();
         match step {
             Step::Kernel { ps, .. } => spent.compute += ps,
-            Step::Comm(comm) => spent.expose(comm.purpose.dim(), self.comm(comm)),
+            Step::Comm(comm) => spent.expose(comm.dim(), self.comm(comm)),
             Step::Both { ps, comm, overlap, .. } => {
                 let total = match *overlap {
                     Overlap::Beside => (*ps).max(self.comm(comm)),
@@ -134,7 +146,7 @@ impl<'a> Price<'a> {
                     }
                 };
                 spent.compute += ps;
-                spent.expose(comm.purpose.dim(), total - ps);
+                spent.expose(comm.dim(), total - ps);
             }
         }
         spent

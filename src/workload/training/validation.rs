@@ -6,8 +6,8 @@
 use super::cluster::Cluster;
 use super::job::evaluate_as;
 use super::plan::Habits;
-use crate::collective::{Arch, Cpu, Env, Inside, System};
-use crate::compute::{Dtype, Gpu, Timing};
+use crate::collective::{Env, Server, System};
+use crate::compute::{Dtype, Gpu, Slowdown, SlowdownTable, Timing};
 use crate::model::{ElementBytes, Framework, Layout, Model, PipelineSchedule, Recompute};
 
 /// A measured figure and ours.
@@ -77,43 +77,12 @@ impl<'a> Table<'a> {
     }
 }
 
-/// DGX A100 of Selene: eight A100 over NVSwitch, eight HDR InfiniBand ports (Narayanan et al., Section 5).
-fn selene() -> Cluster {
-    let system = System {
-        arch: Arch::Ampere,
-        inside: Inside::NvSwitch,
-        cpu: Cpu::Amd,
-        gpus_per_server: 8,
-        inside_bps: 2_400_000_000_000,
-        nics_per_server: 8,
-        nic_bps: 200_000_000_000,
-        net_extra_ps: 0,
-        nvls: false,
-        in_network: false,
-    };
-    Cluster { timing: timing("a100-80g-sxm"), system, env: Env::default() }
-}
-
-/// DGX H100 (or B200): eight GPUs over NVSwitch, eight NDR InfiniBand ports. NVLink SHARP is off, as MLPerf's submissions have it.
-fn dgx(gpu: &str) -> Cluster {
-    let blackwell = gpu.starts_with('b');
-    let system = System {
-        arch: if blackwell { Arch::Blackwell } else { Arch::Hopper },
-        inside: Inside::NvSwitch,
-        cpu: Cpu::Intel,
-        gpus_per_server: 8,
-        inside_bps: if blackwell { 7_200_000_000_000 } else { 3_600_000_000_000 },
-        nics_per_server: 8,
-        nic_bps: 400_000_000_000,
-        net_extra_ps: 0,
-        nvls: false,
-        in_network: false,
-    };
-    Cluster { timing: timing(gpu), system, env: Env::default() }
-}
-
-fn timing(gpu: &str) -> Timing {
-    Timing::new(&Gpu::named(gpu).expect("the GPU is among the assets"), None).expect("without a user's rows there is nothing to refuse")
+/// A cluster of a preset server, eight GPUs each. `nvls`: NVLink SHARP where the server has it; MLPerf's submissions turn it off.
+fn cluster(server: &str, gpu: &str, nvls: bool) -> Cluster {
+    let system = Server::preset(server).expect("the server is among the assets").system(false);
+    let gpu = Gpu::named(gpu).expect("the GPU is among the assets");
+    let timing = Timing::new(&gpu, None).expect("without a user's database nothing can be missing from it");
+    Cluster { timing, system: System { nvls: system.nvls && nvls, ..system }, env: Env::default(), slowdown: Slowdown::Table(SlowdownTable::shipped()) }
 }
 
 /// What all of these runs have in common: Megatron's mixed precision.
@@ -155,7 +124,7 @@ fn seconds(model: &str, layout: &Layout, cluster: &Cluster, habits: Habits) -> f
 
 /// Korthikanti et al.: full recomputation without, and selective recomputation with sequence parallelism.
 fn seqsel() -> Vec<Row> {
-    let (table, cluster) = (Table::new(SEQSEL), selene());
+    let (table, cluster) = (Table::new(SEQSEL), cluster("dgx-a100", "a100-80g-sxm", false));
     let mut rows = Vec::new();
     for r in &table.records {
         let size = table.text(r, "model");
@@ -177,7 +146,7 @@ fn seqsel() -> Vec<Row> {
                 name: format!("{size} {what}"),
                 unit: "s",
                 measured: table.real(r, column),
-                simulated: seconds(&model, &layout, &cluster, Habits::SCATTER_GATHER),
+                simulated: seconds(&model, &layout, &cluster, Habits { scatter_gather: true, before_2022: false }),
                 note: String::new(),
             });
         }
@@ -188,7 +157,7 @@ fn seqsel() -> Vec<Row> {
 /// Narayanan et al.: torch's data parallelism (gradients in 16 bit, reduced in buckets beside the backward pass) where there is no pipeline, Megatron's own of the time
 /// (32 bit, after it) where there is one.
 fn sc21() -> Vec<Row> {
-    let (table, cluster) = (Table::new(SC21), selene());
+    let (table, cluster) = (Table::new(SC21), cluster("dgx-a100", "a100-80g-sxm", false));
     let row = |r: &Vec<&str>| {
         let pp = table.int(r, "pp");
         let torch = pp == 1;
@@ -218,7 +187,7 @@ fn sc21() -> Vec<Row> {
             name: format!("{params}B"),
             unit: "s",
             measured: table.real(r, "derived_iter_s"),
-            simulated: seconds(&model, &layout, &cluster, Habits::SCATTER_GATHER),
+            simulated: seconds(&model, &layout, &cluster, Habits { scatter_gather: true, before_2022: true }),
             note: String::new(),
         }
     };
@@ -227,7 +196,7 @@ fn sc21() -> Vec<Row> {
 
 /// Megatron-Core's weak scaling. Micro-batch and interleaving are not published: the fastest of those that divide is taken, as whoever tuned these runs would.
 fn mcore() -> Vec<Row> {
-    let (table, cluster) = (Table::new(MCORE), dgx("h100-sxm"));
+    let (table, cluster) = (Table::new(MCORE), cluster("dgx-h100", "h100-sxm", true));
     let row = |r: &Vec<&str>| {
         let (tp, pp, dp, batch) = (table.int(r, "tp"), table.int(r, "pp"), table.int(r, "dp"), table.int(r, "batch"));
         let name = format!("mcore-{}", table.text(r, "model").to_lowercase());
@@ -276,7 +245,7 @@ fn mcore() -> Vec<Row> {
 /// MLPerf's GPT-3 175B in FP8; layouts from the submissions.
 fn mlperf() -> Vec<Row> {
     let table = Table::new(MLPERF);
-    let clusters = [("H100", dgx("h100-sxm")), ("B200", dgx("b200"))];
+    let clusters = [("H100", cluster("dgx-h100", "h100-sxm", false)), ("B200", cluster("hgx-b200", "b200", false))];
     let row = |r: &Vec<&str>| {
         let gpu = table.text(r, "gpu");
         let cluster = &clusters.iter().find(|c| c.0 == gpu).expect("the table has H100 and B200").1;

@@ -1,0 +1,62 @@
+//! Plans of models that are not transformers: lists of layers, and recommendation models.
+//!
+//! Layer: workload. Both are trained data-parallel; a recommendation model's tables are spread over the ranks, which exchange looked-up rows all to all.
+
+use super::plan::{Held, LayerPlan, Plan};
+use super::placement::Purpose;
+use super::step::{Comm, Overlap, Price, Step};
+use crate::collective::Op as CollectiveOp;
+use crate::compute::{DlrmPart, Kernel, Part, Pass, dlrm_kernels, list_layer_kernels};
+use crate::model::{Dlrm, Layer, Layout};
+
+/// A list of layers: one stage.
+pub fn list_plan(layers: &[Layer], layout: &Layout, price: &Price) -> Plan {
+    let plan = |layer: &Layer| {
+        let pass = |name, pass| vec![Step::Kernel { name, ps: time(&list_layer_kernels(layer, layout, pass), price) }];
+        LayerPlan {
+            forward: pass("layer", Pass::Forward),
+            backward: pass("layer", Pass::Backward),
+            held: Held { dense: layer.params, expert: 0, sequence: 0 },
+        }
+    };
+    one_stage(layers.iter().map(plan).collect())
+}
+
+/// A recommendation model. Tables are looked up for the samples of all ranks, then exchanged while the bottom network runs; the same backward.
+pub fn dlrm_plan(dlrm: &Dlrm, layout: &Layout, price: &Price) -> Plan {
+    let ranks = layout.dp;
+    let samples = layout.microbatch as u64 * ranks as u64;
+    let tables = DlrmPart::Embedding { tables: dlrm.tables.div_ceil(ranks), samples };
+    let of = |part, pass| time(&dlrm_kernels(dlrm, layout, part, pass), price);
+    // Each rank begins and ends with as many vectors: all samples of its tables, its samples of all tables.
+    let bytes = layout.microbatch as u64 * dlrm.tables as u64 * dlrm.embedding_dim as u64 * layout.bytes.activations as u64;
+    let exchange = Comm { name: "embedding-all-to-all", op: CollectiveOp::AllToAll, purpose: Purpose::Data, bytes };
+    let bottom = |pass| {
+        let kernels: Vec<Kernel> = dlrm_kernels(dlrm, layout, DlrmPart::Bottom, pass).into_iter().map(|(_, k)| k).collect();
+        price.both("bottom-mlp", &kernels, exchange, Overlap::Beside)
+    };
+    let kernel = |name, part, pass| Step::Kernel { name, ps: of(part, pass) };
+    let weights = |widths: &[u64]| Held { dense: widths.windows(2).map(|w| w[0] * w[1] + w[1]).sum(), expert: 0, sequence: 0 };
+    let [bottom_widths, top_widths] = dlrm.mlp_widths();
+    one_stage(vec![
+        LayerPlan {
+            forward: vec![kernel("embedding", tables, Pass::Forward), bottom(Pass::Forward)],
+            backward: vec![bottom(Pass::Backward), kernel("embedding", tables, Pass::Backward)],
+            held: weights(&bottom_widths),
+        },
+        LayerPlan {
+            forward: vec![kernel("top-mlp", DlrmPart::Top, Pass::Forward)],
+            backward: vec![kernel("top-mlp", DlrmPart::Top, Pass::Backward)],
+            held: weights(&top_widths),
+        },
+    ])
+}
+
+fn time(kernels: &[(Part, Kernel)], price: &Price) -> u64 {
+    kernels.iter().map(|(_, k)| price.machine.kernels.kernel_ps(k)).sum()
+}
+
+fn one_stage(layers: Vec<LayerPlan>) -> Plan {
+    let stage = (0..layers.len() as u16).collect();
+    Plan { layers, stages: vec![stage], message_bytes: 0, gathered_bytes: 0, stretch: Vec::new(), optimizer_ps: Vec::new(), embedding_bytes: 0 }
+}
