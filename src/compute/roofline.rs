@@ -60,7 +60,7 @@ fn gemm_seconds(gpu: &Gpu, m: u64, n: u64, k: u64, batch: u64, dtype: Dtype) -> 
 
 /// Elements that a multiprocessor loads for one step of k: clusters of neighbours, arranged as serves best, load once what they share.
 fn loaded_per_step(tm: f64, tn: f64, cluster: u64) -> f64 {
-    let arrangements = (1..=cluster).filter(|rows| cluster % rows == 0);
+    let arrangements = (1..=cluster).filter(|rows| cluster.is_multiple_of(*rows));
     arrangements.map(|rows| tm / (cluster / rows) as f64 + tn / rows as f64).fold(f64::INFINITY, f64::min)
 }
 
