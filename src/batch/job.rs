@@ -3,6 +3,7 @@
 //! Layer: batch. Knows configuration and topology; paths and rows are `prepare`'s and `build`'s.
 
 use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
 
 use crate::collective::{Arch, Cpu, Env, EnvError, Inside, Op, System};
 use crate::compute::{Dtype, Gpu, Timing};
@@ -159,14 +160,15 @@ fn read(
     })
 }
 
-fn file(
-    format: spec::ProgramFormat,
-    path: &std::path::Path,
-    ranks: Option<u32>,
-    net: &Network,
-    gpu: &Gpu,
-    notes: &mut Vec<String>,
-) -> Result<Workload, JobError> {
+/// Ranks of the file of a program, where it tells how many it needs; what is wrong with it is told when it is read for good.
+pub fn ranks_needed(program: &spec::Program) -> Option<u32> {
+    let spec::Source::File { format, path, ranks, .. } = &program.source else { return None };
+    let options = import::Options { ranks: *ranks, flops_per_s: 1, memory_bytes_per_s: 1 };
+    let workload = read_file(*format, path, &options, &mut Vec::new()).ok()?;
+    u32::try_from(workload.ranks.len()).ok()
+}
+
+fn read_file(format: spec::ProgramFormat, path: &Path, options: &import::Options, notes: &mut Vec<String>) -> Result<Workload, JobError> {
     let format = match format {
         spec::ProgramFormat::SimAi => import::Format::Simai,
         spec::ProgramFormat::Chakra => import::Format::Chakra,
@@ -174,12 +176,27 @@ fn file(
         spec::ProgramFormat::Goal => import::Format::Goal,
         spec::ProgramFormat::Dag => return Err(JobError::Dag { path: path.display().to_string(), why: "dags are not read yet".to_string() }),
     };
-    // A trace of one rank stands for all GPUs unless told otherwise.
-    let ranks = ranks.or(Some(net.ranks.len() as u32));
-    let options = import::Options { ranks, flops_per_s: gpu.peak(Dtype::Bf16), memory_bytes_per_s: gpu.memory_bps as u64 };
-    let imported = import::read(path, format, &options)?;
+    let imported = import::read(path, format, options)?;
     notes.extend(imported.notes);
     Ok(imported.workload)
+}
+
+fn file(
+    format: spec::ProgramFormat,
+    path: &Path,
+    ranks: Option<u32>,
+    net: &Network,
+    gpu: &Gpu,
+    notes: &mut Vec<String>,
+) -> Result<Workload, JobError> {
+    let options = import::Options { ranks, flops_per_s: gpu.peak(Dtype::Bf16), memory_bytes_per_s: gpu.memory_bps as u64 };
+    match read_file(format, path, &options, notes) {
+        // What leaves its ranks open runs on all GPUs.
+        Err(JobError::Import(ImportError::Ranks { .. })) if ranks.is_none() => {
+            read_file(format, path, &import::Options { ranks: Some(net.ranks.len() as u32), ..options }, notes)
+        }
+        read => read,
+    }
 }
 
 /// Every size times a factor in millionths, at least 1 byte where there was one.

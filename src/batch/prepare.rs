@@ -17,7 +17,7 @@ use crate::workload::tasks::QueuePair;
 use crate::workload::{self, AllToAll, Cdf, FIRST_SPORT, Flow, Incast, Permutation, Poisson, Ring, WorkloadError};
 
 use super::build::{BuildError, BuildOptions, Built, GraphCase, PacketCase, build};
-use super::job::{Job, JobError, job};
+use super::job::{self, Job, JobError};
 use super::outcome::Ending;
 use super::training::{SetupError, TrainingSetup};
 
@@ -135,7 +135,7 @@ pub fn prepare(config: &Config, exp_id: u32) -> Result<Prepared, PrepareError> {
     }
     let (flows, job) = match &config.workload {
         Workload::Program(program) => {
-            let job = job(config, program, &network, &mut notes)?;
+            let job = job::job(config, program, &network, &mut notes)?;
             (queue_pairs(&job), Some(job))
         }
         _ => (flows(config, &network, &mut notes)?, None),
@@ -348,7 +348,11 @@ fn network(config: &Config, notes: &mut Vec<String>) -> Result<Network, PrepareE
         }
         return Ok(file.network);
     }
-    let gpus = c.gpus.unwrap_or(c.gpus_per_server);
+    let gpus = match (c.gpus, &config.workload) {
+        (Some(gpus), _) => gpus,
+        (None, Workload::Program(program)) => whole_servers(job::ranks_needed(program), c.gpus_per_server),
+        (None, _) => c.gpus_per_server,
+    };
     let fabric = Fabric {
         gpus,
         gpus_per_server: c.gpus_per_server,
@@ -371,6 +375,12 @@ fn network(config: &Config, notes: &mut Vec<String>) -> Result<Network, PrepareE
         TopologyKind::RailOnly { rails } => RailOnly { rails }.build(&fabric)?,
         TopologyKind::File { .. } => unreachable!("files were read above"),
     })
+}
+
+/// GPUs of as many servers as so many ranks need, at least one server.
+fn whole_servers(ranks: Option<u32>, per_server: u32) -> u32 {
+    let per_server = per_server.max(1);
+    ranks.unwrap_or(per_server).div_ceil(per_server).max(1).saturating_mul(per_server)
 }
 
 fn flows(config: &Config, net: &Network, notes: &mut Vec<String>) -> Result<Vec<Flow>, PrepareError> {
