@@ -94,3 +94,15 @@ fn what_cannot_be_is_exit_2_and_says_why() {
     }
     assert!(!root.path().join("f").exists());
 }
+
+#[test]
+fn a_sweep_runs_on_a_topology_of_htsim() {
+    let root = with("topo/ok-leaf-spine.topo", "net.topo");
+    let sweep = "name = \"htsim\"\n[base.topology]\nkind = \"file\"\npath = \"net.topo\"\nformat = \"htsim\"\n\
+                 [base.workload]\nkind = \"traffic\"\npattern = \"ring\"\nbytes = 100000\n";
+    fs::write(root.path().join("s.toml"), sweep).unwrap();
+    let run = Command::new(env!("CARGO_BIN_EXE_hyperfold")).current_dir(root.path()).args(["run", "s.toml", "--out", "o", "--engine", "cpu"]).output().unwrap();
+    assert_eq!(code(&run), 0, "{}", stderr(&run));
+    let results = fs::read_to_string(root.path().join("o/results.csv")).unwrap();
+    assert!(results.lines().nth(1).unwrap().contains(",ok,"), "{results}");
+}

@@ -63,7 +63,11 @@ impl Config {
             "rail-only" => TopologyKind::RailOnly { rails: u32_of(K::Rails) },
             _ => TopologyKind::File {
                 path: path(K::TopologyPath, "topology.kind = \"file\"")?,
-                format: if v.is(K::TopologyFormat, "simai") { TopologyFormat::SimAi } else { TopologyFormat::Ns3 },
+                format: match v.text(K::TopologyFormat) {
+                    "simai" => TopologyFormat::SimAi,
+                    "htsim" => TopologyFormat::Htsim,
+                    _ => TopologyFormat::Ns3,
+                },
             },
         };
         let policy = match v.text(K::Policy) {

@@ -89,7 +89,7 @@ keys! {
     TopologyKind "topology.kind" one_of(&["fat-tree", "clos", "rail-optimized", "rail-only", "file"],
         &["dragonfly", "torus", "bcube", "hpn", "dcn-plus", "spectrum-x"]), D::Choice("rail-optimized"), always, "shape of the network";
     TopologyPath "topology.path" Kind::Path, D::None("required with kind = \"file\""), |v| topology(v, "file"), "topology file";
-    TopologyFormat "topology.format" one_of(&["ns3", "simai"], &["htsim"]), D::Choice("ns3"), |v| topology(v, "file"), "form of the topology file";
+    TopologyFormat "topology.format" one_of(&["ns3", "simai", "htsim"], &[]), D::Choice("ns3"), |v| topology(v, "file"), "form of the topology file";
     LinkGbps "topology.link_gbps" LINK_GBPS, D::Float(400.0), generated, "rate of links between hosts and switches";
     UplinkGbps "topology.uplink_gbps" LINK_GBPS, D::Float(400.0), |v| generated(v) && !topology(v, "rail-only"), "rate of links between switches";
     LinkDelayNs "topology.link_delay_ns" stepped(0.001, 1e9, 0.001), D::Float(1000.0), generated, "propagation delay of a link, one way";

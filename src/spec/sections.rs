@@ -64,6 +64,7 @@ pub enum TopologyKind {
 pub enum TopologyFormat {
     Ns3,
     SimAi,
+    Htsim,
 }
 
 /// `[base.routing]`.
