@@ -79,7 +79,7 @@ fn what_cannot_be_is_exit_2_and_says_why() {
     let cases: &[(&[&str], &str)] = &[
         (&["inspect", "absent"], "no such file"),
         (&["inspect", "notes.txt"], "--format simai|chakra|htsim|goal"),
-        (&["inspect", "notes.txt", "--format", "goal"], "notes.txt:1: `nothing` is none of"),
+        (&["inspect", "notes.txt", "--format", "goal"], "notes.txt:1: `nothing` is outside of a block"),
         (&["inspect", "m.cm", "--ranks", "5"], "the file says Nodes 4"),
         (&["convert", "m.cm", "--to", "ns3", "--out", "f"], "a flow file cannot say it"),
         (&["convert", "m.cm", "--to", "simai", "--out", "f"], "SimAI's workload text cannot say it"),
