@@ -79,7 +79,7 @@ fn what_cannot_be_is_exit_2_and_says_why() {
     let cases: &[(&[&str], &str)] = &[
         (&["inspect", "absent"], "no such file"),
         (&["inspect", "notes.txt"], "--format simai|chakra|htsim|goal"),
-        (&["inspect", "notes.txt", "--format", "goal"], "notes.txt:1: `nothing` is none of"),
+        (&["inspect", "notes.txt", "--format", "goal"], "notes.txt:1: `nothing` is outside of a block"),
         (&["inspect", "m.cm", "--ranks", "5"], "the file says Nodes 4"),
         (&["convert", "m.cm", "--to", "ns3", "--out", "f"], "a flow file cannot say it"),
         (&["convert", "m.cm", "--to", "simai", "--out", "f"], "SimAI's workload text cannot say it"),
@@ -93,4 +93,16 @@ fn what_cannot_be_is_exit_2_and_says_why() {
         assert!(stderr(&output).contains(named), "{args:?}: {}", stderr(&output));
     }
     assert!(!root.path().join("f").exists());
+}
+
+#[test]
+fn a_sweep_runs_on_a_topology_of_htsim() {
+    let root = with("topo/ok-leaf-spine.topo", "net.topo");
+    let sweep = "name = \"htsim\"\n[base.topology]\nkind = \"file\"\npath = \"net.topo\"\nformat = \"htsim\"\n\
+                 [base.workload]\nkind = \"traffic\"\npattern = \"ring\"\nbytes = 100000\n";
+    fs::write(root.path().join("s.toml"), sweep).unwrap();
+    let run = Command::new(env!("CARGO_BIN_EXE_hyperfold")).current_dir(root.path()).args(["run", "s.toml", "--out", "o", "--engine", "cpu"]).output().unwrap();
+    assert_eq!(code(&run), 0, "{}", stderr(&run));
+    let results = fs::read_to_string(root.path().join("o/results.csv")).unwrap();
+    assert!(results.lines().nth(1).unwrap().contains(",ok,"), "{results}");
 }

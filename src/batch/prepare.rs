@@ -336,7 +336,7 @@ fn network(config: &Config, notes: &mut Vec<String>) -> Result<Network, PrepareE
         let format = match format {
             spec::TopologyFormat::Ns3 => TopologyFormat::Ns3,
             spec::TopologyFormat::SimAi => TopologyFormat::Simai,
-            spec::TopologyFormat::Htsim => return Err(PrepareError::NotConnected("topology.format = \"htsim\"")),
+            spec::TopologyFormat::Htsim => TopologyFormat::Htsim,
         };
         let file = topology::read_topology(path, format)?;
         if file.left_out > 0 {
