@@ -3,7 +3,8 @@
 //! Layer: cli. Converts the rows of the layers below into one form.
 
 use super::validate::Row;
-use crate::{collective, memory};
+use crate::workload::training;
+use crate::{collective, compute, memory};
 
 /// A suite of `hyperfold validate`.
 pub struct Suite {
@@ -19,10 +20,10 @@ pub struct Suite {
 pub static SUITES: [Suite; 7] = [
     Suite { name: "reference", about: "flow completion times against the packet-level reference", bound: 0.01, rows: None },
     Suite { name: "closed-forms", about: "collectives and pipelines against their formulas", bound: 0.005, rows: None },
-    Suite { name: "kernels", about: "times of single kernels against published measurements", bound: 0.15, rows: None },
-    Suite { name: "layers", about: "times of transformer layers against published measurements", bound: 0.1, rows: None },
+    Suite { name: "kernels", about: "times of single kernels against published measurements", bound: 0.15, rows: Some(kernels) },
+    Suite { name: "layers", about: "times of transformer layers against published measurements", bound: 0.1, rows: Some(layers) },
     Suite { name: "collectives", about: "collective operations against runs of nccl-tests, above 1 MiB", bound: 0.08, rows: Some(collectives) },
-    Suite { name: "training", about: "training steps against published measurements", bound: 0.05, rows: None },
+    Suite { name: "training", about: "training steps against published measurements", bound: 0.05, rows: Some(training) },
     Suite { name: "memory", about: "memory of training against published measurements", bound: 0.03, rows: Some(memory) },
 ];
 
@@ -36,6 +37,28 @@ fn collectives() -> anyhow::Result<Vec<Row>> {
         Row { counts: r.bytes > SMALL, ..row }
     };
     Ok(collective::validation::rows().iter().map(row).collect())
+}
+
+fn training() -> anyhow::Result<Vec<Row>> {
+    let row = |r: &training::validation::Row| {
+        Row::new("training", r.suite, &format!("{}/{}", r.suite, r.name), r.unit, [r.measured, r.simulated], &r.note)
+    };
+    Ok(training::validation::rows().iter().map(row).collect())
+}
+
+/// Rows of `compute`; the unit tells the published table.
+fn computed(suite: &'static str, rows: &[compute::validation::Row], table: fn(&compute::validation::Row) -> &'static str) -> Vec<Row> {
+    rows.iter().map(|r| Row::new(suite, table(r), &r.name, r.unit, [r.measured, r.simulated], &r.note)).collect()
+}
+
+fn kernels() -> anyhow::Result<Vec<Row>> {
+    let table = |r: &compute::validation::Row| if r.name.contains(" seq ") { "flash_attention_tflops" } else { "gemm_mamf and gemm_points" };
+    Ok(computed("kernels", &compute::validation::kernels(), table))
+}
+
+fn layers() -> anyhow::Result<Vec<Row>> {
+    let table = |r: &compute::validation::Row| if r.unit == "ms" { "seqsel_table4_layer_times" } else { "aicb_aiob_a100_op_times" };
+    Ok(computed("layers", &compute::validation::layers(), table))
 }
 
 fn memory() -> anyhow::Result<Vec<Row>> {
