@@ -111,7 +111,7 @@ impl<'a> Price<'a> {
 
     /// Kernels and a communication together, the kernels stretched by the machine's slowdown as far as they overlap.
     pub fn both(&self, name: &'static str, kernels: &[Kernel], comm: Comm, overlap: Overlap) -> Step {
-        let times: Vec<u64> = kernels.iter().map(|k| self.machine.kernels.kernel_ps(k)).collect();
+        let times: Vec<u64> = kernels.iter().map(|k| self.in_pieces(k, overlap)).collect();
         let ps: u64 = times.iter().sum();
         let comm_ps = self.comm(&comm);
         if comm_ps == 0 || ps == 0 {
@@ -125,6 +125,17 @@ impl<'a> Price<'a> {
         let ratio = covered as f64 / ps as f64;
         let stretched = |(k, &t): (&Kernel, &u64)| self.machine.kernels.stretched_ps(k, t, comm.op, comm.bytes, ratio);
         Step::Both { name, ps: kernels.iter().zip(&times).map(stretched).sum(), comm, overlap }
+    }
+
+    /// Time of a kernel in the pieces of its overlap: products of fewer rows fill the GPU less well. The other kernels lose nothing by it.
+    fn in_pieces(&self, kernel: &Kernel, overlap: Overlap) -> u64 {
+        match (*kernel, overlap) {
+            (Kernel::Gemm { m, n, k, batch, dtype }, Overlap::Feeds(pieces) | Overlap::Drains(pieces)) => {
+                let each = Kernel::Gemm { m: m.div_ceil(pieces as u64), n, k, batch, dtype };
+                self.machine.kernels.kernel_ps(&each) * pieces as u64
+            }
+            _ => self.machine.kernels.kernel_ps(kernel),
+        }
     }
 
     /// Time of a step.
