@@ -189,7 +189,7 @@ fn more_of_a_machine_is_never_slower() {
     assert!(cost(few) > 2 * cost(base));
     let mut far = base;
     far.net_extra_ps = 5_000_000;
-    assert_eq!(cost(far) > cost(base), true);
+    assert!(cost(far) > cost(base));
     let shared = Placement { ranks: 4, ranks_per_node: 1, sharing: 8 };
     let alone = Placement::alone(4, 1);
     assert_eq!(cost_ps(Op::AllGather, MB, &shared, &base, &env), cost_ps(Op::AllGather, MB, &alone, &base, &env), "one GPU, one NIC: neighbours take nothing");
