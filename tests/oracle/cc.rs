@@ -75,7 +75,7 @@ impl CcState {
         }
     }
 
-    /// A message that starts fresh: as at creation, but for DCTCP's batch and where it ends.
+    /// A message that starts fresh: as at creation, but for DCTCP's batch in progress: its size, the marks in it so far, where it ends.
     pub fn renew(&mut self, cc: Cc, rate_max: u64) {
         let before = std::mem::replace(self, CcState::new(cc, rate_max));
         match (self, before) {
@@ -84,8 +84,7 @@ impl CcState {
                 new.increase_generation = old.increase_generation + 1;
             }
             (CcState::Dctcp(new), CcState::Dctcp(old)) => {
-                new.batch = old.batch;
-                new.last_seq = old.last_seq;
+                (new.batch, new.cnt, new.last_seq) = (old.batch, old.cnt, old.last_seq);
             }
             _ => {}
         }
