@@ -206,6 +206,25 @@ pub fn shortest_paths(network: &Network, src: NodeIdx, dst: NodeIdx) -> Vec<Vec<
     found
 }
 
+/// The least buffer that a switch may have: headrooms and reserves of the largest, for packets of up to `largest` bytes.
+pub(super) fn fixed_part(network: &Network, largest: u32) -> u64 {
+    network
+        .out_arcs()
+        .iter()
+        .zip(&network.nodes)
+        .filter(|(_, node)| node.kind == NodeKind::Switch)
+        .map(|(arcs, _)| {
+            let headroom = |&a: &ArcIdx| {
+                let l = network.arc_link(a);
+                let in_flight = |delays: u128| (delays * l.rate_bps as u128 * l.delay_ps as u128 / 8 / 1_000_000_000_000) as u64;
+                in_flight(3).max(in_flight(2) + 3 * largest as u64)
+            };
+            arcs.iter().map(|a| headroom(a) + 4096).sum::<u64>()
+        })
+        .max()
+        .expect("there is a switch")
+}
+
 pub(super) fn transport(rng: &mut Rng, network: &Network, cc: Cc, clock_ps: u64) -> Transport {
     let (data_overhead, ack_bytes) = match cc {
         Cc::Hpcc => (90, 88),
@@ -216,21 +235,7 @@ pub(super) fn transport(rng: &mut Rng, network: &Network, cc: Cc, clock_ps: u64)
     let windowed = matches!(cc, Cc::Hpcc | Cc::Dctcp) != rng.chance(20);
     // From "a handful of packets beyond the reserves" (storms, losses) to plenty.
     let payload = rng.pick(&[1000, 1000, 1000, 256, 4096]);
-    let fixed_part = network
-        .out_arcs()
-        .iter()
-        .zip(&network.nodes)
-        .filter(|(_, node)| node.kind == NodeKind::Switch)
-        .map(|(arcs, _)| {
-            let headroom = |&a: &ArcIdx| {
-                let l = network.arc_link(a);
-                let in_flight = |delays: u128| (delays * l.rate_bps as u128 * l.delay_ps as u128 / 8 / 1_000_000_000_000) as u64;
-                in_flight(3).max(in_flight(2) + 3 * (payload + data_overhead).max(ack_bytes) as u64)
-            };
-            arcs.iter().map(|a| headroom(a) + 4096).sum::<u64>()
-        })
-        .max()
-        .expect("there is a switch");
+    let fixed_part = fixed_part(network, (payload + data_overhead).max(ack_bytes));
     let spare = rng.pick(&[10_000, 50_000, 200_000, 1_000_000, 32 << 20]);
     // A smaller buffer than the fixed part is refused before anything runs.
     let buffer_bytes = if rng.chance(10) { fixed_part } else { fixed_part + spare };

@@ -3,7 +3,7 @@
 //! Without cycles by construction: everything leads from a task to one of a larger number.
 
 use hyperfold::topology::{ArcIdx, Link, Network, NodeKind};
-use hyperfold::transport::Cc;
+use hyperfold::transport::{Cc, EcnThresholds};
 use hyperfold::workload::tasks::{Edge, QueuePair, Target, TaskGraph, When, Work};
 
 use super::Case;
@@ -30,7 +30,20 @@ pub fn case(seed: u64) -> TaskCase {
         flows.push(queue_pair(flows.len() as u32, qp.src, qp.dst));
     }
     let paths = random::paths(&mut rng, &network, &flows);
-    let transport = random::transport(&mut rng, &network, cc, clock_ps);
+    let mut transport = random::transport(&mut rng, &network, cc, clock_ps);
+    if rng.chance(60) {
+        // Messages are short: only low thresholds have something marked while a queue pair lives on.
+        let kmin_bytes = rng.range(300, 4_000);
+        let kmax_bytes = if cc == Cc::Dctcp || rng.chance(30) { kmin_bytes } else { kmin_bytes + rng.range(1, 20_000) };
+        transport.ecn_per_100g = EcnThresholds { kmin_bytes, kmax_bytes, ..transport.ecn_per_100g };
+        transport.ecn_by_rate.clear();
+        transport.ecn = true;
+    }
+    if rng.chance(30) {
+        let largest = (transport.payload + transport.data_overhead).max(transport.ack_bytes);
+        transport.buffer_bytes = random::fixed_part(&network, largest) + rng.pick(&[0, 10_000, 50_000]);
+        transport.pfc = rng.chance(30);
+    }
     let rtt = random::rtt(&network, &paths, &transport);
     let case = Case { network, flows, paths, transport, rtt };
     let graph = Maker { first_qp, case: &case, rng: &mut rng, clock_ps, graph: TaskGraph { qps: pairs, ..TaskGraph::default() } }.make();
@@ -62,7 +75,7 @@ fn plain_flows(rng: &mut Rng, network: &Network, clock_ps: u64) -> Vec<hyperfold
 
 fn queue_pairs(rng: &mut Rng, network: &Network) -> Vec<QueuePair> {
     let ranks = network.ranks.len() as u64;
-    let incast = rng.chance(30).then(|| rng.range(0, ranks - 1) as u32);
+    let incast = rng.chance(40).then(|| rng.range(0, ranks - 1) as u32);
     let mut pairs = Vec::new();
     for lane in 0..rng.range(1, 12) as u32 {
         let dst = incast.unwrap_or_else(|| rng.range(0, ranks - 1) as u32);
@@ -100,7 +113,8 @@ impl Maker<'_> {
         let messages = self.rng.pick(&[30, 60, 90]);
         // Two lengths that many tasks share.
         let usual = [self.time(20_000_000), self.time(2_000_000)];
-        let largest = self.rng.pick(&[2_000, 20_000, 200_000]);
+        let largest = self.rng.pick(&[2_000, 20_000, 200_000, 400_000]);
+        let heavy = self.rng.chance(25);
         // Few ranks make few NICs, on which more happens at once.
         let ranks = if self.rng.chance(40) { ranks.min(2) } else { ranks };
         for _ in 0..n {
@@ -113,6 +127,7 @@ impl Maker<'_> {
             if self.rng.chance(messages) {
                 let qp = self.rng.range(0, self.graph.qps.len() as u64 - 1) as u32;
                 let bytes = match self.rng.range(0, 9) {
+                    0..=6 if heavy => self.rng.range(1, largest),
                     0 | 1 => 1,
                     2 => payload,
                     3 => payload + 1,
