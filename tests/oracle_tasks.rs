@@ -72,7 +72,6 @@ fn by_engine(c: &TaskCase, name: &str, step_divisor: u64) -> Seen {
         tx_bytes[arc as usize] = bytes;
     }
     Seen {
-        // What was released and is not due yet has its time already.
         tasks: t.tasks[..c.graph.tasks.len()].iter().map(|r| Times { at: time(r.at), done: time(r.done), got: time(r.got) }).collect(),
         finish_ps: built.flow_rows[..c.first_qp].iter().map(|&r| time(t.flow_tx[r as usize].finish)).collect(),
         gave_up: ended == status::GAVE_UP,
@@ -105,7 +104,7 @@ fn compare_random(from: u64, to: u64) -> [u32; 3] {
     let mut met = [0; 3];
     for seed in from..to {
         let case = random_tasks::case(seed);
-        let seen = compare(&case, &format!("seed {seed}"), &[1 + seed % 3]);
+        let seen = compare(&case, &format!("seed {seed}"), &[1, 2 + seed % 2]);
         met[0] += u32::from(seen.pfc_pauses > 0);
         met[1] += u32::from(seen.drops > 0);
         met[2] += u32::from(seen.gave_up);

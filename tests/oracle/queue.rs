@@ -41,7 +41,7 @@ impl Lineage {
             let [a, b, c, d, e, _] = self.changes.map(|c| c.map(older));
             [Some((2, self.newest[1])), a, b, c, d, e]
         }
-        } else if self.changes[0].is_some_and(|(place, _)| place - 1 >= FARTHEST) {
+        } else if self.changes[0].is_some_and(|(place, _)| place > FARTHEST) {
             [None; 6]
         } else {
             self.changes.map(|c| c.map(older))

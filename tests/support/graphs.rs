@@ -18,7 +18,7 @@ const US: u64 = 1_000_000;
 
 /// Every graph under every congestion control and variant, by name.
 pub fn all() -> Vec<(String, TaskCase)> {
-    let graphs: [(&str, fn() -> TaskGraph); 7] = [
+    let graphs: [Named<fn() -> TaskGraph>; 7] = [
         ("ring all-reduce", ring_all_reduce),
         ("all-to-all", all_to_all),
         ("pipeline", pipeline),
@@ -43,9 +43,9 @@ pub fn all() -> Vec<(String, TaskCase)> {
     all
 }
 
-type Variant = (&'static str, fn(&mut Transport));
+type Named<T> = (&'static str, T);
 
-const VARIANTS: [Variant; 4] = [
+const VARIANTS: [Named<fn(&mut Transport)>; 4] = [
     ("plain", |_| {}),
     ("windows the other way", |t| {
         t.window = !t.window;
@@ -95,9 +95,8 @@ fn task_case(graph: TaskGraph, transport: Transport, fresh_qp: bool) -> TaskCase
 /// Hosts 0 to 3 on one switch, 4 to 7 on another; two trunks of other rates between them.
 fn network() -> Network {
     let side = HOSTS / 2;
-    let mut links: Vec<Link> = (0..HOSTS)
-        .map(|h| Link { a: h, b: HOSTS + h / side, rate_bps: if h < side { 25 * GBPS } else { 40 * GBPS }, delay_ps: US })
-        .collect();
+    let rate_bps = |h| if h < side { 25 * GBPS } else { 40 * GBPS };
+    let mut links: Vec<Link> = (0..HOSTS).map(|h| Link { a: h, b: HOSTS + h / side, rate_bps: rate_bps(h), delay_ps: US }).collect();
     links.push(Link { a: HOSTS, b: HOSTS + 1, rate_bps: 40 * GBPS, delay_ps: US + 500_000 });
     links.push(Link { a: HOSTS, b: HOSTS + 1, rate_bps: 100 * GBPS, delay_ps: US });
     let nodes = (0..HOSTS + 2)
@@ -265,7 +264,7 @@ fn transfers() -> TaskGraph {
             let neighbour = h ^ 1;
             let there = m.compute(neighbour, 0);
             m.graph.release(gate, there);
-            // Waits for two gates: its own rank's and, from the second message on, for nothing else.
+            // Waits for a gate and for a task besides.
             let message = m.send(neighbour, (neighbour + 5) % HOSTS, 5_000, 0);
             m.graph.after(there, message);
             m.graph.release(gate, message);
