@@ -6,6 +6,7 @@ mod support;
 use hyperfold::batch::build::BuildOptions;
 use hyperfold::batch::conserve;
 use hyperfold::columns::{NEVER, status};
+use hyperfold::workload::tasks::{QueuePair, TaskGraph, Work};
 use oracle::{Failure, Opts, Order, Times, simulate_tasks};
 use support::tasks::TaskCase;
 use support::{engine, graphs, random_tasks};
@@ -110,6 +111,41 @@ fn compare_random(from: u64, to: u64) -> [u32; 3] {
         met[2] += u32::from(seen.gave_up);
     }
     met
+}
+
+/// Both could misread the semantics in the same way; not what anybody can reckon.
+#[test]
+fn times_are_those_reckoned_by_hand() {
+    let mut graph = TaskGraph { qps: vec![QueuePair { src: 5, dst: 6, lane: 0 }], servers: 1, ..TaskGraph::default() };
+    let first = graph.task(5, 2_000_000, Work::Message { qp: 0, bytes: 1_000 });
+    let second = graph.task(5, 0, Work::Message { qp: 0, bytes: 500 });
+    let arrived = graph.task(6, 700, Work::Delay);
+    graph.after_arrival(first, arrived);
+    let acknowledged = graph.join(5);
+    graph.after(second, acknowledged);
+    let [mut ready, mut released] = [[0; 2]; 2];
+    for (k, (from, to, latency_ps, delay_ps)) in [(5, 6, 1_000_000, 500_000), (6, 5, 2_000_000, 0)].into_iter().enumerate() {
+        ready[k] = graph.task(from, 1_000_000, Work::Delay);
+        let gate = graph.gate(Some(0), 3_000_000, latency_ps);
+        graph.into_gate(ready[k], gate);
+        released[k] = graph.task(to, delay_ps, Work::Delay);
+        graph.release(gate, released[k]);
+    }
+    let seen = compare(&graphs::quiet(graph), "by hand", &[1, 2, 3]);
+    let times = |task: u32| {
+        let t = seen.tasks[task as usize];
+        (t.at, t.got, t.done)
+    };
+    // 1048 bytes take 209.6 ns on each of two links, an ACK 12 ns, every link 1 us more.
+    let (arrives, comes_back) = (2_000_000 + 2 * 1_209_600, 2 * 1_012_000);
+    assert_eq!(times(first), (Some(2_000_000), Some(arrives), Some(arrives + comes_back)));
+    // Ready at 0, but posted after the first; 548 bytes take 109.6 ns behind it.
+    assert_eq!(times(second), (Some(2_000_000), Some(arrives + 109_600), Some(arrives + 109_600 + comes_back)));
+    assert_eq!(times(arrived), (Some(arrives + 700), None, Some(arrives + 700)));
+    assert_eq!(times(acknowledged).2, times(second).2);
+    // The server takes both gates' 3 us in turn.
+    assert_eq!(times(released[0]).0, Some(1_000_000 + 3_000_000 + 1_000_000 + 500_000));
+    assert_eq!(times(released[1]).0, Some(1_000_000 + 6_000_000 + 2_000_000));
 }
 
 #[test]

@@ -139,7 +139,7 @@ impl Receiver {
             self.milestone += t.ack_interval;
             return Some(Kind::Ack);
         }
-        (self.expected % t.chunk == 0 || ends.binary_search(&self.expected).is_ok()).then_some(Kind::Ack)
+        (self.expected.is_multiple_of(t.chunk) || ends.binary_search(&self.expected).is_ok()).then_some(Kind::Ack)
     }
 }
 
@@ -177,11 +177,11 @@ impl Sim<'_> {
     /// The transmitter is idle: sends an ACK, or serves the next queue pair, or sleeps until one may send.
     pub(super) fn kick_nic(&mut self, nic: ArcIdx) {
         let paused = self.ports[nic as usize].paused;
-        if !paused || self.case.transport.ack_high_prio {
-            if let Some(ack) = self.nics[nic as usize].acks.pop_front() {
-                self.transmit(nic, Item::Packet(ack));
-                return;
-            }
+        if (!paused || self.case.transport.ack_high_prio)
+            && let Some(ack) = self.nics[nic as usize].acks.pop_front()
+        {
+            self.transmit(nic, Item::Packet(ack));
+            return;
         }
         match self.scan(nic, paused) {
             Some(index) => {

@@ -51,14 +51,12 @@ impl Lineage {
 
     /// Ages at the places where either history changes, in order: what decides between two histories.
     fn compare(&self, other: &Self) -> Ordering {
-        let mut ages = [self.newest, other.newest];
         // Larger ages were scheduled earlier.
-        for k in 0..2 {
-            let earlier = ages[1][k].cmp(&ages[0][k]);
-            if earlier != Ordering::Equal {
-                return earlier;
-            }
+        let earlier = other.newest.cmp(&self.newest);
+        if earlier != Ordering::Equal {
+            return earlier;
         }
+        let mut ages = [self.newest, other.newest];
         let mut places: Vec<u32> = self.changes.iter().chain(&other.changes).flatten().map(|c| c.0).collect();
         places.sort_unstable();
         places.dedup();

@@ -35,7 +35,7 @@ pub fn all() -> Vec<(String, TaskCase)> {
                     let mut transport = transport(cc);
                     change(&mut transport);
                     let full_name = format!("{name}, {cc:?}, {variant}, fresh {fresh_qp}");
-                    all.push((full_name, task_case(graph(), transport, fresh_qp)));
+                    all.push((full_name, task_case(incast(), graph(), transport, fresh_qp)));
                 }
             }
         }
@@ -71,14 +71,23 @@ const VARIANTS: [Named<fn(&mut Transport)>; 4] = [
     }),
 ];
 
-/// A graph on the network of [`HOSTS`] hosts, beside an incast of plain flows into host 0.
-fn task_case(graph: TaskGraph, transport: Transport, fresh_qp: bool) -> TaskCase {
+/// A graph that has the network to itself, without congestion control. Hosts 4 to 7 are on one switch, 40 Gb/s and 1 us away.
+pub fn quiet(graph: TaskGraph) -> TaskCase {
+    task_case(Vec::new(), graph, transport(Cc::None), false)
+}
+
+/// Plain flows into host 0.
+fn incast() -> Vec<Flow> {
+    let flow = |(id, &src): (usize, &u32)| {
+        let (bytes, start_ps) = (30_000 + 7_001 * id as u64, 5 * US * (id as u64 / 3));
+        Flow { bytes, start_ps, ..queue_pair(id as u32, src, 0) }
+    };
+    [1, 2, 4, 5, 6].iter().enumerate().map(flow).collect()
+}
+
+/// A graph on the network of [`HOSTS`] hosts, beside plain flows.
+fn task_case(mut flows: Vec<Flow>, graph: TaskGraph, transport: Transport, fresh_qp: bool) -> TaskCase {
     let network = network();
-    let mut flows: Vec<Flow> = [1, 2, 4, 5, 6]
-        .iter()
-        .enumerate()
-        .map(|(id, &src)| Flow { bytes: 30_000 + 7_001 * id as u64, start_ps: 5 * US * (id as u64 / 3), ..queue_pair(id as u32, src, 0) })
-        .collect();
     let first_qp = flows.len();
     for qp in &graph.qps {
         flows.push(queue_pair(flows.len() as u32, qp.src, qp.dst));
