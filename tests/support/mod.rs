@@ -10,9 +10,12 @@ use hyperfold::workload::Flow;
 
 pub mod engine;
 pub mod golden;
+pub mod graphs;
 pub mod program;
 pub mod random;
+pub mod random_tasks;
 pub mod table;
+pub mod tasks;
 
 /// One packet-level experiment, resolved: what an engine takes.
 #[derive(Clone, Debug)]
