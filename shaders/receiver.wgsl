@@ -2,7 +2,8 @@
 
 // Data packet `p` has arrived whole at NIC `n`. Returns whether an answer was queued; the data packet's record becomes the
 // answer, or is held until the next one.
-fn on_data(n: u32, p: u32, now: u64) -> bool {
+fn on_data(n: u32, p: u32, at: Key) -> bool {
+    let now = at.t;
     let pk = packet_base + p;
     let rx = flow_base + packets[pk].flow;
     let payload = u64(packets[pk].payload);
@@ -18,7 +19,17 @@ fn on_data(n: u32, p: u32, now: u64) -> bool {
         if milestone {
             flow_rx[rx].milestone += exps[exp_row].ack_interval;
         }
-        due = milestone || reached % exps[exp_row].chunk == 0lu || reached >= flow_rx[rx].size;
+        let msg_end = flow_rx[rx].msg_end;
+        due = milestone || reached % exps[exp_row].chunk == 0lu || reached >= msg_end;
+        let msg = flow_rx[rx].msg;
+        if reached == msg_end && msg != NONE {
+            delivered(msg, at);
+            let follow = tasks[task_base + msg].follow;
+            flow_rx[rx].msg = follow;
+            if follow != NONE {
+                flow_rx[rx].msg_end = msg_end + tasks[task_base + follow].bytes;
+            }
+        }
     } else if seq > expected {
         answer = KIND_NACK;
         due = now >= flow_rx[rx].nack_t || flow_rx[rx].nack_seq != expected;

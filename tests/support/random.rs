@@ -146,7 +146,7 @@ fn flows(rng: &mut Rng, n_hosts: u64, clock_ps: u64) -> Vec<Flow> {
 }
 
 /// One random shortest path per flow and direction, or (spraying) all of them.
-fn paths(rng: &mut Rng, network: &Network, flows: &[Flow]) -> Vec<FlowPaths> {
+pub fn paths(rng: &mut Rng, network: &Network, flows: &[Flow]) -> Vec<FlowPaths> {
     let spray = rng.chance(50);
     flows
         .iter()
@@ -211,21 +211,7 @@ fn transport(rng: &mut Rng, network: &Network, cc: Cc, clock_ps: u64) -> Transpo
     let windowed = matches!(cc, Cc::Hpcc | Cc::Dctcp) != rng.chance(20);
     // From "a handful of packets beyond the reserves" (storms, losses) to plenty.
     let payload = rng.pick(&[1000, 1000, 1000, 256, 4096]);
-    let fixed_part = network
-        .out_arcs()
-        .iter()
-        .zip(&network.nodes)
-        .filter(|(_, node)| node.kind == NodeKind::Switch)
-        .map(|(arcs, _)| {
-            let headroom = |&a: &ArcIdx| {
-                let l = network.arc_link(a);
-                let in_flight = |delays: u128| (delays * l.rate_bps as u128 * l.delay_ps as u128 / 8 / 1_000_000_000_000) as u64;
-                in_flight(3).max(in_flight(2) + 3 * (payload + data_overhead).max(ack_bytes) as u64)
-            };
-            arcs.iter().map(|a| headroom(a) + 4096).sum::<u64>()
-        })
-        .max()
-        .expect("there is a switch");
+    let fixed_part = least_buffer(network, (payload + data_overhead).max(ack_bytes));
     let spare = rng.pick(&[10_000, 50_000, 200_000, 1_000_000, 32 << 20]);
     // A smaller buffer than the fixed part is refused before anything runs.
     let buffer_bytes = if rng.chance(10) { fixed_part } else { fixed_part + spare };
@@ -286,8 +272,27 @@ fn transport(rng: &mut Rng, network: &Network, cc: Cc, clock_ps: u64) -> Transpo
     }
 }
 
+/// The least buffer that holds every switch's headrooms and reserves; `max_wire` is the largest packet.
+pub fn least_buffer(network: &Network, max_wire: u32) -> u64 {
+    network
+        .out_arcs()
+        .iter()
+        .zip(&network.nodes)
+        .filter(|(_, node)| node.kind == NodeKind::Switch)
+        .map(|(arcs, _)| {
+            let headroom = |&a: &ArcIdx| {
+                let l = network.arc_link(a);
+                let in_flight = |delays: u128| (delays * l.rate_bps as u128 * l.delay_ps as u128 / 8 / 1_000_000_000_000) as u64;
+                in_flight(3).max(in_flight(2) + 3 * max_wire as u64)
+            };
+            arcs.iter().map(|a| headroom(a) + 4096).sum::<u64>()
+        })
+        .max()
+        .expect("there is a switch")
+}
+
 /// Base RTT and window as `RttWindow` defines them; all flows share the maxima if `global_rtt`.
-fn rtt(network: &Network, paths: &[FlowPaths], transport: &Transport) -> Vec<RttWindow> {
+pub fn rtt(network: &Network, paths: &[FlowPaths], transport: &Transport) -> Vec<RttWindow> {
     let own: Vec<RttWindow> = paths
         .iter()
         .map(|p| {
