@@ -8,8 +8,7 @@ fn analytical() {
     exps[exp_row].fired = NONE;
     while g != NONE {
         let gate = gate_base + g;
-        let latest = gates[gate].latest;
-        var free = latest;
+        var free = gates[gate].latest;
         let server = gates[gate].server;
         if server != NONE {
             free = max(free, servers[server_base + server]) + gates[gate].serial;
@@ -24,7 +23,7 @@ fn analytical() {
             let n = tasks[row].owner;
             tasks[row].waits -= 1u;
             tasks[row].at = at;
-            under_way(n, i, periodic(sat(at - latest), 0u, i));
+            under_way(n, i);
             let own = clock_base + exps[exp_row].end_len + n;
             clocks[own] = min(clocks[own], at);
         }

@@ -32,13 +32,12 @@ fn nic(n: u32, end: u64) {
                 start_flow(n, next);
             }
             default: {
-                due(n, next);
-                go = false;
+                go = due(n, next.t);
             }
         }
         set_window(n);
-        let posted = drain(n, next);
-        if go || posted {
+        drain(n, next.t);
+        if go {
             kick(n, next);
         }
     }
@@ -96,8 +95,7 @@ fn event_key(n: u32, kind: u32, t: u64) -> Key {
             return Key(t, periodic(0xffffffffu, 0xffffffffu, 0u), kind, 0u);
         }
         case EVENT_TASK: {
-            let i = nics[row].task_head;
-            return Key(t, tasks[task_base + i].d, kind, i);
+            return task_key(nics[row].task_head);
         }
         default: {
             let f = flow_base + nics[row].flow_first + nics[row].flow_next;
@@ -128,7 +126,7 @@ fn arrive(n: u32, at: Key) -> bool {
     let meta_word = packets[packet_base + p].meta_;
     let what = packet_kind(meta_word);
     if what == KIND_DATA {
-        return on_data(n, p, at);
+        return on_data(n, p, at.t);
     }
     if what != KIND_FRAME {
         on_ack(n, p, at);

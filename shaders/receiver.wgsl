@@ -2,8 +2,7 @@
 
 // Data packet `p` has arrived whole at NIC `n`. Returns whether an answer was queued; the data packet's record becomes the
 // answer, or is held until the next one.
-fn on_data(n: u32, p: u32, at: Key) -> bool {
-    let now = at.t;
+fn on_data(n: u32, p: u32, now: u64) -> bool {
     let pk = packet_base + p;
     let rx = flow_base + packets[pk].flow;
     let payload = u64(packets[pk].payload);
@@ -23,7 +22,7 @@ fn on_data(n: u32, p: u32, at: Key) -> bool {
         due = milestone || reached % exps[exp_row].chunk == 0lu || reached >= msg_end;
         let msg = flow_rx[rx].msg;
         if reached == msg_end && msg != NONE {
-            delivered(msg, at);
+            delivered(msg, now);
             let follow = tasks[task_base + msg].follow;
             flow_rx[rx].msg = follow;
             if follow != NONE {

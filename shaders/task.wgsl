@@ -4,10 +4,9 @@
 // What an event sets off is noted by its handler and followed by `drain`, which `nic` calls once after it: so the code that
 // releases tasks is in the kernel once.
 
-// Tasks that end at this instant, first released first; whether any message was posted.
+// Tasks that end at this instant, first released first.
 var<private> chain_head: u32;
 var<private> chain_tail: u32;
-var<private> chain_posted: bool;
 // The message that has arrived whole; messages that were acknowledged, from the first up to but not the last.
 var<private> delivered_message: u32;
 var<private> acked_from: u32;
@@ -17,14 +16,24 @@ var<private> acked_until: u32;
 fn begin_chain() {
     chain_head = NONE;
     chain_tail = NONE;
-    chain_posted = false;
     delivered_message = NONE;
     acked_from = NONE;
     acked_until = NONE;
 }
 
-// The first of NIC `n`'s tasks under way is due.
-fn due(n: u32, at: Key) {
+// Puts task `i` at the end of those that end at this instant.
+fn add_to_chain(i: u32) {
+    tasks[task_base + i].next = NONE;
+    if chain_tail == NONE {
+        chain_head = i;
+    } else {
+        tasks[task_base + chain_tail].next = i;
+    }
+    chain_tail = i;
+}
+
+// The first of NIC `n`'s tasks under way is due. Returns whether a message was posted.
+fn due(n: u32, now: u64) -> bool {
     let row = nic_base + n;
     let i = nics[row].task_head;
     let next = tasks[task_base + i].next;
@@ -34,12 +43,18 @@ fn due(n: u32, at: Key) {
     } else {
         nics[row].next_task = tasks[task_base + next].at;
     }
-    ready(n, i, at);
+    let what = tasks[task_base + i].flags;
+    if (what & TASK_MESSAGE) != 0u {
+        tasks[task_base + i].flags = what | TASK_READY;
+        return post(n, tasks[task_base + i].flow, now);
+    }
+    add_to_chain(i);
+    return false;
 }
 
 // Message `i` has arrived whole.
-fn delivered(i: u32, at: Key) {
-    tasks[task_base + i].got = at.t;
+fn delivered(i: u32, now: u64) {
+    tasks[task_base + i].got = now;
     delivered_message = i;
 }
 
@@ -49,13 +64,13 @@ fn acknowledged(first: u32, until: u32) {
     acked_until = until;
 }
 
-// Follows what the event at NIC `n` has set off until nothing ends at this instant any more; returns whether a message was posted.
-fn drain(n: u32, at: Key) -> bool {
+// Follows what the event at NIC `n` has set off until nothing ends at this instant any more.
+fn drain(n: u32, now: u64) {
     loop {
         if delivered_message != NONE {
             let row = task_base + delivered_message;
             delivered_message = NONE;
-            release_all(n, tasks[row].got_first, tasks[row].got_n, at);
+            release_all(n, tasks[row].got_first, tasks[row].got_n, now);
             continue;
         }
         var i = acked_from;
@@ -71,26 +86,25 @@ fn drain(n: u32, at: Key) -> bool {
                 chain_tail = NONE;
             }
         }
-        end_task(n, i, at);
+        end_task(n, i, now);
     }
-    return chain_posted;
 }
 
 // Task `i` ends.
-fn end_task(n: u32, i: u32, at: Key) {
+fn end_task(n: u32, i: u32, now: u64) {
     let row = task_base + i;
-    tasks[row].done = at.t;
+    tasks[row].done = now;
     atomicSub(&shared_words[shared_base + SHARED_FLOWS_LEFT], 1u);
-    release_all(n, tasks[row].done_first, tasks[row].done_n, at);
+    release_all(n, tasks[row].done_first, tasks[row].done_n, now);
 }
 
 // Takes one dependency from everything that `count` edges from `first` on lead to.
-fn release_all(n: u32, first: u32, count: u32, at: Key) {
+fn release_all(n: u32, first: u32, count: u32, now: u64) {
     for (var k = first; k < first + count; k++) {
         let edge = edges[edge_base + k];
         if (edge & EDGE_SIGNAL) != 0u {
             let s = edge & ~EDGE_SIGNAL;
-            signals[signal_base + s].at = at.t;
+            signals[signal_base + s].at = now;
             signals[signal_base + s].next = nics[nic_base + n].signals;
             nics[nic_base + n].signals = s;
             set_flag(FLAG_SIGNALS);
@@ -98,41 +112,34 @@ fn release_all(n: u32, first: u32, count: u32, at: Key) {
             let waits = tasks[task_base + edge].waits - 1u;
             tasks[task_base + edge].waits = waits;
             if waits == 0u {
-                release_task(n, edge, at);
+                release_task(n, edge, now);
             }
         }
     }
 }
 
-// Nothing keeps task `i` any more: it gets under way, or is done at once where it takes no time.
-fn release_task(n: u32, i: u32, at: Key) {
-    let delay = tasks[task_base + i].delay;
-    tasks[task_base + i].at = at.t + delay;
-    if delay == 0lu {
-        ready(n, i, at);
-        return;
+// Nothing keeps task `i` any more: it gets under way, or, no message and without delay, ends at once.
+fn release_task(n: u32, i: u32, now: u64) {
+    let row = task_base + i;
+    let delay = tasks[row].delay;
+    tasks[row].at = now + delay;
+    if delay > 0lu || (tasks[row].flags & TASK_MESSAGE) != 0u {
+        under_way(n, i);
+    } else {
+        add_to_chain(i);
     }
-    under_way(n, i, lineage(delay, at.d));
 }
 
 // Puts task `i`, whose time is set, among NIC `n`'s tasks under way.
-fn under_way(n: u32, i: u32, d: Lineage) {
+fn under_way(n: u32, i: u32) {
     let row = nic_base + n;
-    tasks[task_base + i].d = d;
     let at = tasks[task_base + i].at;
-    let here = Key(at, d, EVENT_TASK, i);
+    let root = tasks[task_base + i].root;
     var last = NONE;
     var next = nics[row].task_head;
     while next != NONE {
-        // Lineages are of use between equal times only.
-        let next_at = tasks[task_base + next].at;
-        if next_at > at {
+        if !is_before(next, i, at, root) {
             break;
-        }
-        if next_at == at {
-            if !before(Key(next_at, tasks[task_base + next].d, EVENT_TASK, next), here) {
-                break;
-            }
         }
         last = next;
         next = tasks[task_base + next].next;
@@ -146,27 +153,28 @@ fn under_way(n: u32, i: u32, d: Lineage) {
     }
 }
 
-// Task `i`'s time has come.
-fn ready(n: u32, i: u32, at: Key) {
+// Whether the event of task `i` is before that of task `other`, at `at` with root `root`: their lineages differ in nothing else.
+fn is_before(i: u32, other: u32, at: u64, root: u32) -> bool {
     let row = task_base + i;
-    let what = tasks[row].flags;
-    if (what & TASK_MESSAGE) != 0u {
-        tasks[row].flags = what | TASK_READY;
-        post(n, tasks[row].flow, at.t);
-        return;
+    if tasks[row].at != at {
+        return tasks[row].at < at;
     }
-    tasks[row].next = NONE;
-    if chain_tail == NONE {
-        chain_head = i;
-    } else {
-        tasks[task_base + chain_tail].next = i;
+    if tasks[row].root != root {
+        return tasks[row].root < root;
     }
-    chain_tail = i;
+    return i < other;
 }
 
-// Posts what may be posted on queue pair `f`, in its order.
-fn post(n: u32, f: u32, now: u64) {
+// The event of task `i`: the past does not matter to it, so that the same work goes the same way whatever went before.
+fn task_key(i: u32) -> Key {
+    let row = task_base + i;
+    return Key(tasks[row].at, periodic(0u, 0u, tasks[row].root), EVENT_TASK, i);
+}
+
+// Posts what may be posted on queue pair `f`, in its order; returns whether anything was.
+fn post(n: u32, f: u32, now: u64) -> bool {
     let tx = flow_base + f;
+    var posted = false;
     loop {
         let i = flow_tx[tx].msg_post;
         if i == NONE {
@@ -180,8 +188,9 @@ fn post(n: u32, f: u32, now: u64) {
         tasks[row].at = now;
         flow_tx[tx].size += tasks[row].bytes;
         flow_tx[tx].msg_post = tasks[row].follow;
-        chain_posted = true;
+        posted = true;
     }
+    return posted;
 }
 
 // A message is about to be posted on queue pair `f`: it takes its turn at the NIC; a new one, or each where they start fresh,

@@ -4,7 +4,7 @@
 
 use bytemuck::Zeroable;
 
-use crate::columns::{EDGE_SIGNAL, Gate, LINEAGE_WORDS, NEVER, NONE, Signal, Tables, Task, task};
+use crate::columns::{EDGE_SIGNAL, Gate, NEVER, NONE, Signal, Tables, Task, task};
 use crate::workload::tasks::{Target, TaskGraph, When, Work};
 
 use super::build::{BuildError, GraphCase};
@@ -94,6 +94,7 @@ fn rows(t: &mut Tables, graph: &TaskGraph, qp_rows: &[u32], owners: &[u32], exp_
             row.flow = qp_rows[qp as usize];
             row.owner = t.flow_tx[row.flow as usize].nic;
             row.bytes = bytes;
+            row.root = t.flow_tx[row.flow as usize].flow_id;
         }
         t.tasks.push(row);
     }
@@ -171,13 +172,12 @@ fn first_due(t: &mut Tables) {
     let mut free: Vec<u32> = (0..t.tasks.len() as u32).filter(|&i| t.tasks[i as usize].waits == 0).collect();
     free.sort_by_key(|&i| {
         let row = &t.tasks[i as usize];
-        (row.owner, row.delay, i)
+        (row.owner, row.delay, row.root, i)
     });
     let mut last: Option<u32> = None;
     for &i in &free {
         let row = &mut t.tasks[i as usize];
         row.at = row.delay;
-        row.d[LINEAGE_WORDS - 1] = i;
         let (owner, at) = (row.owner, row.at);
         match last {
             Some(before) if t.tasks[before as usize].owner == owner => t.tasks[before as usize].next = i,

@@ -92,6 +92,10 @@ fn per_value(axes: &[Axis], records: &[ExperimentRecord]) -> Vec<String> {
             lines.push(format!("... and {} more values of {}", groups.len() - VALUES_UP_TO, axis.key));
         }
     }
+    let oom = records.iter().filter(|r| r.status == Status::Oom).count();
+    if oom > 0 {
+        lines.push(format!("{oom} of {} experiments need more memory than their GPUs have; the column `error` says for what", records.len()));
+    }
     let failed = records.iter().filter(|r| r.status == Status::Failed).count();
     if failed > 0 {
         lines.push(format!("{failed} of {} experiments failed; failed.csv says why", records.len()));

@@ -2,9 +2,17 @@
 //!
 //! Layer: collective. Pure: members are numbered from 0, times are ps; knows no network, no ranks, no workload.
 
+mod build;
+pub mod cost;
+pub mod nccl;
 mod schedule;
+mod system;
 
+pub use build::{BuildError, Options, Shape, build, known};
+pub use cost::{cost_ps, send_ps};
+pub use nccl::{Choice, Env, EnvError, Protocol, choose};
 pub use schedule::{Schedule, Transfer};
+pub use system::{Arch, Cpu, Inside, Placement, System};
 
 /// A collective operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

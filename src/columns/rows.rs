@@ -365,7 +365,8 @@ rows! {
         flow: u32, follow: u32,
         /// Edges to what waits for it: for its end (a message's last acknowledgement), for a message's arrival.
         done_first: u32, done_n: u32, got_first: u32, got_n: u32,
-        pad0: u32,
+        /// Message: number of its queue pair, the root of what its post causes.
+        root: u32,
         /// From its release to its end; of a message to its post.
         delay: u64,
         bytes: u64,
@@ -373,8 +374,6 @@ rows! {
         at: u64,
         /// When it ended; when a message had arrived whole.
         done: u64, got: u64,
-        /// Lineage of the event at `at`.
-        d: Lineage,
     }
 
     /// An edge to a gate.

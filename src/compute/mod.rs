@@ -1,24 +1,23 @@
 //! Compute: kernels, what submodules become as kernels, and how long a kernel takes on a GPU: measured, else by a roofline.
 //!
 //! Layer: compute. Host-side floats through one libm; results are whole ps. Knows no parallel schedule, no network.
+//!
+//! - [`Gpu`]: specifications, from `assets/gpus.toml` or a user's table.
+//! - [`Kernel`]: what decides a duration. [`convert`]: a model's submodules as kernels and the exchanges between them.
+//! - [`Timing`]: durations: the operation database (`assets/kernels`, overlaid by the user's), scaled to GPUs it lacks, then the roofline.
 
-/// Data types of tensors.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Dtype {
-    Fp32,
-    Tf32,
-    Bf16,
-    Fp16,
-    Fp8,
-}
+pub mod convert;
+mod error;
+mod gpu;
+mod kernel;
+mod roofline;
+mod timing;
 
-/// One kernel, by what decides its duration.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Kernel {
-    /// `batch` products of an m x k by a k x n matrix.
-    Gemm { m: u64, n: u64, k: u64, batch: u64, dtype: Dtype },
-    /// Fused attention (FlashAttention) of one layer on one rank.
-    Attention { batch: u64, heads: u64, kv_heads: u64, seq_q: u64, seq_kv: u64, head_dim: u64, causal: bool, backward: bool, dtype: Dtype },
-    /// Bound by memory: bytes read and written; `name` for the database ("layernorm", "gelu", "dropout-add", "softmax", "rope", "adam" ...).
-    Memory { name: &'static str, bytes: u64 },
-}
+pub use convert::{
+    Among, DlrmPart, LayerKind, Part, Pass, Role, Site, Step, dlrm_kernels, expert_loads, kind_of, layer_kernels, layer_steps, list_layer_kernels,
+    optimizer_kernels,
+};
+pub use error::Error;
+pub use gpu::Gpu;
+pub use kernel::{Class, Dtype, Kernel};
+pub use timing::Timing;

@@ -1,3 +1,38 @@
 //! Memory: what a rank's GPU holds over an iteration, and whether it fits.
 //!
-//! Layer: memory. Pure arithmetic on a model and its parallel layout; knows no network.
+//! Layer: memory. Pure arithmetic on a model and its parallel layout, microseconds a configuration; knows no network, no durations. Ranks of one pipeline stage
+//! hold the same but for uneven expert load, of which the busiest rank is taken. Activations follow Korthikanti et al. 2022 (arXiv 2205.05198, "the paper" in
+//! this module), extended to what it leaves out: grouped-query and latent attention, gated feed-forward parts, experts, context parallelism, fused attention.
+
+mod activations;
+mod buffers;
+mod fit;
+mod options;
+mod schedule;
+mod shares;
+mod stage;
+pub mod validation;
+
+pub use activations::LayerActivations;
+pub use fit::{Estimate, OutOfMemory};
+pub use options::MemoryOptions;
+pub use schedule::Slot;
+pub use stage::{Moment, StageMemory};
+
+use crate::model::{Layout, Model};
+
+/// What each pipeline stage holds at its peak. PRECONDITION: `layout.check` accepts the model.
+pub fn estimate(model: &Model, layout: &Layout, options: &MemoryOptions) -> Estimate {
+    Estimate { stages: (0..layout.pp).map(|stage| stage::Stage::new(model, layout, options, stage).peak()).collect() }
+}
+
+/// What pipeline stage `stage` holds in each slot of its schedule, in order, and then in the optimizer's step. The greatest total is [`estimate`]'s peak.
+/// PRECONDITION: as for [`estimate`], and `stage < layout.pp`.
+pub fn timeline(model: &Model, layout: &Layout, options: &MemoryOptions, stage: u32) -> Vec<Moment> {
+    stage::Stage::new(model, layout, options, stage).timeline()
+}
+
+/// What one transformer layer keeps of one micro-batch on a rank, by component; `layer` from 0. `None` for other models.
+pub fn layer_activations(model: &Model, layout: &Layout, layer: u32) -> Option<LayerActivations> {
+    model.transformer().map(|t| LayerActivations::new(t, layout, t.is_moe(layer)))
+}

@@ -38,8 +38,8 @@ pub struct ElementBytes {
     pub optimizer: u32,
 }
 
-/// A training configuration but for the machine. INVARIANT (checked by `Layout::check`, to be written in `model`): degrees are at least 1, `tp * pp * dp * cp` GPUs in all, `ep` divides
-/// `dp * cp` (experts are spread over data-parallel ranks), layers divide by `pp * vpp`, heads by `tp`, `global_batch` by `dp * microbatch`.
+/// A training configuration but for the machine. INVARIANT (`Layout::check`): degrees are at least 1, `tp * pp * dp * cp` GPUs in all, `ep` divides `dp * cp` (experts are
+/// spread over data-parallel ranks), every virtual stage has a layer ([`Layout::chunk_layers`]), heads divide by `tp`, `global_batch` by `dp * microbatch`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Layout {
     pub tp: u32,
@@ -88,5 +88,77 @@ impl Layout {
     /// Micro-batches of one pipeline and iteration.
     pub fn microbatches(&self) -> u32 {
         self.global_batch / (self.dp * self.microbatch).max(1)
+    }
+
+    /// Layers of each virtual stage, in the model's order; stage `c` of them is on pipeline rank `c % pp`. Equal where `pp * vpp` divides the layers. Else the
+    /// last and the first hold one less, then the ones next to them, and so on: the ends have the output matrix and the embedding to do as well (Llama 3 405B
+    /// trains its 126 layers on 16 ranks that way).
+    pub fn chunk_layers(&self, layers: u32) -> Vec<u32> {
+        let chunks = (self.pp * self.vpp).max(1);
+        let most = layers.div_ceil(chunks);
+        let mut counts = vec![most; chunks as usize];
+        for k in 0..most * chunks - layers {
+            let at = if k.is_multiple_of(2) { chunks - 1 - k / 2 } else { k / 2 };
+            counts[at as usize] -= 1;
+        }
+        counts
+    }
+
+    /// Ranks that hold the same dense parameters and share their optimizer state under ZeRO.
+    pub fn dense_replicas(&self) -> u32 {
+        self.dp * self.cp
+    }
+
+    /// The same for routed experts.
+    pub fn expert_replicas(&self) -> u32 {
+        self.dp * self.cp / self.ep
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    /// One GPU, one sample; tests change what they are about.
+    pub fn layout() -> Layout {
+        Layout {
+            tp: 1,
+            pp: 1,
+            dp: 1,
+            ep: 1,
+            cp: 1,
+            vpp: 1,
+            microbatch: 1,
+            global_batch: 1,
+            seq: 2048,
+            sequence_parallel: false,
+            schedule: PipelineSchedule::OneFOneB,
+            recompute: Recompute::None,
+            zero: 0,
+            framework: Framework::Megatron,
+            bytes: ElementBytes { params: 2, grads: 4, activations: 2, optimizer: 12 },
+            fp8: false,
+            flash_attention: false,
+            overlap_grad: false,
+            overlap_param: false,
+            tp_overlap_pieces: 1,
+            overlap_p2p: false,
+            bucket_bytes: 25 << 20,
+            expert_skew: 1.0,
+            order: "tp-cp-ep-dp-pp".into(),
+        }
+    }
+
+    #[test]
+    fn layers_that_do_not_divide_leave_the_ends_lighter() {
+        let of = |pp, vpp, layers| Layout { pp, vpp, ..layout() }.chunk_layers(layers);
+        assert_eq!(of(4, 2, 40), [5; 8]);
+        assert_eq!(of(4, 1, 14), [3, 4, 4, 3]);
+        assert_eq!(of(4, 1, 5), [1, 2, 1, 1]);
+        for (pp, vpp, layers) in [(16, 1, 126), (64, 1, 96), (16, 1, 61), (7, 3, 64)] {
+            let chunks = of(pp, vpp, layers);
+            assert_eq!(chunks.iter().sum::<u32>(), layers);
+            assert!(chunks.iter().all(|&n| n >= layers / (pp * vpp)));
+        }
     }
 }

@@ -1,10 +1,19 @@
 //! Models: hyper-parameters, presets, and what follows from them by arithmetic: parameters, FLOPs.
 //!
-//! Layer: model. Pure; knows no GPU, no parallelism.
+//! Layer: model. Pure; knows no GPU. [`Layout`] describes how a model is spread over GPUs; what follows from that is for the layers below.
 
+mod check;
+mod error;
+mod flops;
 mod layout;
+mod params;
+mod presets;
+mod raw;
 
+pub use error::ModelError;
+pub use flops::TokenFlops;
 pub use layout::{ElementBytes, Framework, Layout, PipelineSchedule, Recompute};
+pub use params::{LayerParams, Params};
 
 /// A neural network, as much of it as decides compute, memory and communication.
 #[derive(Clone, Debug, PartialEq)]
@@ -68,13 +77,14 @@ pub struct Moe {
     pub shared_experts: u32,
     /// Leading layers that are dense.
     pub dense_layers: u32,
-    /// Every how many layers one has experts; 1: all.
+    /// Every how many layers after those one has experts; 1: all.
     pub every: u32,
 }
 
 /// Multi-head latent attention's sizes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Mla {
+    /// Rank of the queries' compression; 0: queries are not compressed.
     pub q_rank: u32,
     pub kv_rank: u32,
     pub rope_dim: u32,
@@ -91,7 +101,9 @@ pub struct Dlrm {
     /// Look-ups a table and sample.
     pub pooling: u32,
     pub dense_features: u32,
+    /// Widths of the layers after the dense features; the last is `embedding_dim`.
     pub bottom_mlp: Vec<u32>,
+    /// Widths of the layers after the pairwise dot products.
     pub top_mlp: Vec<u32>,
 }
 
@@ -102,6 +114,28 @@ pub struct Layer {
     pub params: u64,
     /// Forward FLOPs a sample (2 a multiply-add).
     pub flops: u64,
-    /// Bytes of its output a sample, 16-bit.
+    /// Bytes a sample that it writes and the backward pass needs, 16-bit: its output, with batch normalisation that one's output too.
     pub activation_bytes: u64,
+}
+
+impl Transformer {
+    /// Whether layer `layer` (from 0) has experts instead of one feed-forward part.
+    pub fn is_moe(&self, layer: u32) -> bool {
+        self.moe.is_some_and(|m| layer >= m.dense_layers && (layer - m.dense_layers).is_multiple_of(m.every))
+    }
+
+    /// Layers with experts.
+    pub fn moe_layers(&self) -> u32 {
+        self.moe.map_or(0, |m| (self.layers - m.dense_layers).div_ceil(m.every))
+    }
+}
+
+impl Model {
+    /// The transformer, if it is one.
+    pub fn transformer(&self) -> Option<&Transformer> {
+        match &self.body {
+            Body::Transformer(t) => Some(t),
+            _ => None,
+        }
+    }
 }

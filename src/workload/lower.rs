@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use super::program::{Dim, OpKind, Stream, Workload};
-use super::tasks::{OpTasks, TaskGraph, Work};
+use super::tasks::{OpTasks, QueuePair, TaskGraph, Work};
 use crate::collective::{Algorithm, Op as CollectiveOp, Schedule};
 
 /// What a collective becomes.
@@ -53,10 +53,12 @@ pub struct Lowering<'a> {
     pub local_ps: u64,
     /// From the post of a send by the program to the post on the queue pair.
     pub p2p_overhead_ps: u64,
-    /// Queue pairs of one connection; messages take turns.
+    /// Queue pairs of one connection.
     pub qps_per_connection: u32,
-    /// Relative excess of each compute op: `jitter(rank, op) -> parts per 2^32` is added.
-    pub jitter: &'a dyn Fn(u32, u32) -> u64,
+    /// Every message is split over the queue pairs of its connection, else they take turns.
+    pub split: bool,
+    /// What a rank's kernel takes over what its program says, 1 being 2^32: by rank and op.
+    pub factor_q32: &'a dyn Fn(u32, u32) -> u64,
 }
 
 /// Why programs cannot be lowered.
@@ -181,8 +183,7 @@ impl Lowerer<'_> {
             let i = i as u32;
             let tasks = match op.kind {
                 OpKind::Compute { ps, .. } => {
-                    let extra = (self.on.jitter)(rank, i);
-                    let ps = ps + ((ps as u128 * extra as u128) >> 32) as u64;
+                    let ps = ((ps as u128 * (self.on.factor_q32)(rank, i) as u128) >> 32) as u64;
                     let task = self.graph.task(rank, ps, Work::Delay);
                     OpTasks { begin: task, go: u32::MAX, end: task }
                 }
@@ -356,17 +357,41 @@ impl Lowerer<'_> {
         if let Some((rate_bps, latency_ps)) = self.on.intra.filter(|_| self.same_server(src, dst)) {
             return self.through_gate(src, dst, bytes, rate_bps, latency_ps, overhead_ps);
         }
-        let turns = self.on.qps_per_connection.max(1);
+        let each = self.on.qps_per_connection.max(1);
+        if self.on.split && each > 1 {
+            return self.split(comm, src, dst, lane * each, each, bytes, overhead_ps);
+        }
         let turn = self.turns.entry((comm, src, dst, lane)).or_insert(0);
-        let lane = lane * turns + *turn % turns;
+        let lane = lane * each + *turn % each;
         *turn = turn.wrapping_add(1);
-        let qps = &mut self.graph.qps;
-        let qp = *self.qps.entry((comm, src, dst, lane)).or_insert_with(|| {
-            qps.push(super::tasks::QueuePair { src, dst, lane });
-            qps.len() as u32 - 1
-        });
+        let qp = self.queue_pair(comm, src, dst, lane);
         let post = self.graph.task(src, overhead_ps, Work::Message { qp, bytes });
-        (post, Arrival::Message(post))
+        (post, Arrival { sent: post, arrived: post, message: true })
+    }
+
+    fn queue_pair(&mut self, comm: u32, src: u32, dst: u32, lane: u32) -> u32 {
+        let qps = &mut self.graph.qps;
+        *self.qps.entry((comm, src, dst, lane)).or_insert_with(|| {
+            qps.push(QueuePair { src, dst, lane });
+            qps.len() as u32 - 1
+        })
+    }
+
+    /// A message in parts, one on each of `each` queue pairs from `lane` on.
+    #[allow(clippy::too_many_arguments, reason = "one message, by what identifies it")]
+    fn split(&mut self, comm: u32, src: u32, dst: u32, lane: u32, each: u32, bytes: u64, overhead_ps: u64) -> (u32, Arrival) {
+        let post = self.graph.task(src, overhead_ps, Work::Delay);
+        let (sent, arrived) = (self.graph.join(src), self.graph.join(dst));
+        let parts = u64::from(each).min(bytes);
+        for part in 0..parts {
+            let share = bytes * (part + 1) / parts - bytes * part / parts;
+            let qp = self.queue_pair(comm, src, dst, lane + part as u32);
+            let message = self.graph.task(src, 0, Work::Message { qp, bytes: share });
+            self.graph.after(post, message);
+            self.graph.after(message, sent);
+            self.graph.after_arrival(message, arrived);
+        }
+        (post, Arrival { sent, arrived, message: false })
     }
 
     fn through_gate(&mut self, src: u32, dst: u32, bytes: u64, rate_bps: u64, latency_ps: u64, overhead_ps: u64) -> (u32, Arrival) {
@@ -377,7 +402,7 @@ impl Lowerer<'_> {
         self.graph.into_gate(post, gate);
         let arrived = self.graph.join(dst);
         self.graph.release(gate, arrived);
-        (post, Arrival::Joined { post, arrived })
+        (post, Arrival { sent: post, arrived, message: false })
     }
 
     fn same_server(&self, a: u32, b: u32) -> bool {
@@ -386,16 +411,15 @@ impl Lowerer<'_> {
 
     /// `to`, a task of the receiving rank, waits for an arrival.
     fn wait(&mut self, arrival: Arrival, to: u32) {
-        match arrival {
-            Arrival::Message(post) => self.graph.after_arrival(post, to),
-            Arrival::Joined { arrived, .. } => self.graph.after(arrived, to),
+        match arrival.message {
+            true => self.graph.after_arrival(arrival.arrived, to),
+            false => self.graph.after(arrival.arrived, to),
         }
     }
 
     /// `to`, a task of the sending rank, waits until a transfer has left.
     fn wait_sent(&mut self, arrival: Arrival, to: u32) {
-        let (Arrival::Message(post) | Arrival::Joined { post, .. }) = arrival;
-        self.graph.after(post, to);
+        self.graph.after(arrival.sent, to);
     }
 
     /// Sends meet receives, tag by tag; on their queue pairs messages go in the order of the sender's program.
@@ -429,16 +453,19 @@ impl Lowerer<'_> {
             self.graph.after(from.begin, post);
             self.wait_sent(arrival, from.end);
             self.wait(arrival, to.end);
+            // To the receiver its data is on the way from the post on.
+            self.graph.ops[dst as usize][recv.op as usize].go = post;
         }
         Ok(())
     }
 }
 
-/// How an arrival is waited for.
+/// How a transfer is waited for: at the sender for the end of `sent`, at the receiver for the end, or of a message the arrival, of `arrived`.
 #[derive(Clone, Copy)]
-enum Arrival {
-    Message(u32),
-    Joined { post: u32, arrived: u32 },
+struct Arrival {
+    sent: u32,
+    arrived: u32,
+    message: bool,
 }
 
 /// Ranks of a group, the first few.

@@ -1,19 +1,28 @@
 //! Workloads: what is sent, when.
 //!
-//! Layer: workload. Flow files and traffic patterns end in [`Flow`]s; how they travel is `routing`'s and `engine`'s.
+//! Layer: workload. Flow files and traffic patterns end in [`Flow`]s, training jobs and graphs in [`program::Workload`]s; how what they send travels is `routing`'s and `engine`'s.
 
 mod cdf;
+pub mod check;
 mod decimal;
 mod error;
+pub mod export;
 pub mod flow;
 mod flow_file;
+pub mod import;
+pub mod inspect;
 pub mod lower;
 pub mod program;
+mod progress;
 mod random;
+pub mod rescale;
+pub mod rules;
 pub mod tasks;
 mod traffic;
+pub mod training;
 
 pub use cdf::Cdf;
+pub use check::CheckError;
 pub use error::WorkloadError;
 pub use flow::Flow;
 pub use flow_file::{FIRST_SPORT, FlowFile, MAX_FLOW_BYTES, MAX_FLOWS, StartUnit, parse_flows, read_flows};

@@ -41,6 +41,11 @@ impl Stream {
     pub const fn comm(dim: Dim) -> Stream {
         Stream(2 + dim as u8)
     }
+
+    /// Another communication stream of a dimension, for what runs beside its first: the directions of a pipeline, prefetched parameters. `lane` below 16.
+    pub const fn comm_lane(dim: Dim, lane: u8) -> Stream {
+        Stream(2 + dim as u8 + 8 * lane)
+    }
 }
 
 /// The other end of a send or receive: member `member` of the rank's group in `slot`.

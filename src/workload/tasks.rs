@@ -67,7 +67,7 @@ pub struct Gate {
 pub struct OpTasks {
     /// Ends (or, a compute task, begins) when everything on this rank that the op waits for is there.
     pub begin: u32,
-    /// Ends when the others are there too; `u32::MAX`: it waits for nobody.
+    /// Ends when the others are there too; of a receive the task that posts, on another rank; `u32::MAX`: it waits for nobody.
     pub go: u32,
     pub end: u32,
 }
@@ -97,6 +97,14 @@ impl TaskGraph {
     /// Appends a task that takes no time: a meeting point of edges.
     pub fn join(&mut self, rank: u32) -> u32 {
         self.task(rank, 0, Work::Delay)
+    }
+
+    /// Messages in the order of tasks: (task, queue pair, bytes).
+    pub fn messages(&self) -> impl Iterator<Item = (u32, u32, u64)> {
+        self.tasks.iter().enumerate().filter_map(|(i, t)| match t.work {
+            Work::Message { qp, bytes } => Some((i as u32, qp, bytes)),
+            Work::Delay => None,
+        })
     }
 
     /// `to` waits for the end of `from`.

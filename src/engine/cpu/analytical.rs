@@ -1,7 +1,5 @@
 //! System `analytical`, a row an experiment: what is no packets' is served and releases its tasks (twin: `shaders/analytical.wgsl`).
 
-use super::key::periodic;
-use super::math::sat;
 use super::task::under_way;
 use crate::columns::{NONE, Tables};
 
@@ -24,7 +22,7 @@ pub fn analytical(t: &mut Tables) {
             row.waits -= 1;
             row.at = end + row.delay;
             let (n, at) = (row.owner, row.at);
-            under_way(t, n, i, &periodic(sat(at - gate.latest), 0, i));
+            under_way(t, n, i);
             let own = (t.exps[0].end_len + n) as usize;
             t.clocks[own] = t.clocks[own].min(at);
         }

@@ -2,7 +2,7 @@
 //! (twin: `shaders/nic.wgsl`). A NIC is one serial unit: what happens here at one instant depends on the order.
 
 use super::cc::dcqcn;
-use super::key::{ARRIVAL, COMPLETION, Key, NO_EVENT, RTO, START, TASK, TIMER, before, lineage, periodic};
+use super::key::{ARRIVAL, COMPLETION, Key, NO_EVENT, RTO, START, TIMER, before, lineage, periodic};
 use super::lists::{wire_pop, wire_push};
 use super::math::{hash32, tx_time};
 use super::{receiver, sender, task};
@@ -79,7 +79,7 @@ fn next_event(t: &Tables, n: u32) -> Key {
         }
     }
     if row.next_task <= next.t && row.next_task != NEVER {
-        let due = Key { t: row.next_task, d: t.tasks[row.task_head as usize].d, kind: TASK, entity: row.task_head };
+        let due = task::key(t, row.task_head);
         if before(&due, &next) {
             next = due;
         }

@@ -1,18 +1,27 @@
 //! Tasks: what a rank does, released by what it waits for (twin: `shaders/task.wgsl`). Part of system `nic`: what happens on one NIC happens at once.
 
-use super::key::{Key, TASK, before, lineage};
+use super::key::{Key, TASK, before, periodic};
 use super::{nic, sender};
-use crate::columns::{EDGE_SIGNAL, Lineage, NEVER, NONE, SHARED_FLAGS, SHARED_FLOWS_LEFT, Tables, cc, flag, mode, qp, task};
+use crate::columns::{EDGE_SIGNAL, NEVER, NONE, SHARED_FLAGS, SHARED_FLOWS_LEFT, Tables, cc, flag, mode, qp, task};
 
-/// Tasks that end at this instant, first released first, and whether any message was posted.
+/// Tasks that end at this instant, first released first.
 struct Chain {
     head: u32,
     tail: u32,
-    posted: bool,
 }
 
 impl Chain {
-    const NEW: Chain = Chain { head: NONE, tail: NONE, posted: false };
+    const NEW: Chain = Chain { head: NONE, tail: NONE };
+
+    fn add(&mut self, t: &mut Tables, i: u32) {
+        t.tasks[i as usize].next = NONE;
+        if self.tail == NONE {
+            self.head = i;
+        } else {
+            t.tasks[self.tail as usize].next = i;
+        }
+        self.tail = i;
+    }
 }
 
 /// The first of NIC `n`'s tasks under way is due. Returns whether a message was posted.
@@ -22,9 +31,14 @@ pub fn due(t: &mut Tables, n: u32, at: &Key) -> bool {
     let next = t.tasks[i as usize].next;
     row.task_head = next;
     row.next_task = if next == NONE { NEVER } else { t.tasks[next as usize].at };
+    if t.tasks[i as usize].flags & task::MESSAGE != 0 {
+        t.tasks[i as usize].flags |= task::READY;
+        return post(t, n, t.tasks[i as usize].flow, at);
+    }
     let mut chain = Chain::NEW;
-    ready(t, n, i, at, &mut chain);
-    drain(t, n, at, &mut chain)
+    chain.add(t, i);
+    drain(t, n, at, &mut chain);
+    false
 }
 
 /// Message `i` has arrived whole at NIC `n`.
@@ -48,8 +62,8 @@ pub fn acknowledged(t: &mut Tables, n: u32, from: u32, until: u32, at: &Key) {
     drain(t, n, at, &mut chain);
 }
 
-/// Ends tasks until none ends at this instant any more; returns whether a message was posted.
-fn drain(t: &mut Tables, n: u32, at: &Key, chain: &mut Chain) -> bool {
+/// Ends tasks until none ends at this instant any more.
+fn drain(t: &mut Tables, n: u32, at: &Key, chain: &mut Chain) {
     while chain.head != NONE {
         let i = chain.head;
         chain.head = t.tasks[i as usize].next;
@@ -58,7 +72,6 @@ fn drain(t: &mut Tables, n: u32, at: &Key, chain: &mut Chain) -> bool {
         }
         end(t, n, i, at, chain);
     }
-    chain.posted
 }
 
 /// Task `i` ends.
@@ -90,21 +103,19 @@ fn release_all(t: &mut Tables, n: u32, first: u32, count: u32, at: &Key, chain: 
     }
 }
 
-/// Nothing keeps task `i` any more: it gets under way, or is done at once where it takes no time.
+/// Nothing keeps task `i` any more: it gets under way, or, no message and without delay, ends at once.
 fn release(t: &mut Tables, n: u32, i: u32, at: &Key, chain: &mut Chain) {
     let row = &mut t.tasks[i as usize];
     row.at = at.t + row.delay;
-    if row.delay == 0 {
-        ready(t, n, i, at, chain);
-        return;
+    if row.delay > 0 || row.flags & task::MESSAGE != 0 {
+        under_way(t, n, i);
+    } else {
+        chain.add(t, i);
     }
-    let d = lineage(row.delay, &at.d);
-    under_way(t, n, i, &d);
 }
 
 /// Puts task `i`, whose time is set, among NIC `n`'s tasks under way.
-pub fn under_way(t: &mut Tables, n: u32, i: u32, d: &Lineage) {
-    t.tasks[i as usize].d = *d;
+pub fn under_way(t: &mut Tables, n: u32, i: u32) {
     let new = key(t, i);
     let mut last = NONE;
     let mut next = t.nics[n as usize].task_head;
@@ -121,27 +132,10 @@ pub fn under_way(t: &mut Tables, n: u32, i: u32, d: &Lineage) {
     }
 }
 
-fn key(t: &Tables, i: u32) -> Key {
+/// The event of task `i`: the past does not matter to it, so that the same work goes the same way whatever went before.
+pub fn key(t: &Tables, i: u32) -> Key {
     let row = &t.tasks[i as usize];
-    Key { t: row.at, d: row.d, kind: TASK, entity: i }
-}
-
-/// Task `i`'s time has come.
-fn ready(t: &mut Tables, n: u32, i: u32, at: &Key, chain: &mut Chain) {
-    if t.tasks[i as usize].flags & task::MESSAGE != 0 {
-        t.tasks[i as usize].flags |= task::READY;
-        if post(t, n, t.tasks[i as usize].flow, at) {
-            chain.posted = true;
-        }
-        return;
-    }
-    t.tasks[i as usize].next = NONE;
-    if chain.tail == NONE {
-        chain.head = i;
-    } else {
-        t.tasks[chain.tail as usize].next = i;
-    }
-    chain.tail = i;
+    Key { t: row.at, d: periodic(0, 0, row.root), kind: TASK, entity: i }
 }
 
 /// Posts what may be posted on queue pair `f`, in its order; returns whether anything was.

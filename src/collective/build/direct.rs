@@ -1,0 +1,107 @@
+//! Everyone to everyone at once: all-to-all with even or uneven shares, and the one- or two-step forms of the other collectives.
+//!
+//! Layer: collective. Destinations are taken in turn from the sender's own number on, so that nobody is everybody's first.
+
+use super::{BuildError, How, Op, Range, Writer, span};
+
+/// What each member sends to each other, as offsets in a member's buffer; the buffers of all members lie one after the other.
+pub struct Shares {
+    bytes: u64,
+    /// n + 1 offsets: the part for member d is `at[d]..at[d + 1]`.
+    at: Vec<u64>,
+}
+
+impl Shares {
+    pub fn new(bytes: u64, n: u32, weights: Option<&[u64]>) -> Result<Shares, BuildError> {
+        let even;
+        let weights = match weights {
+            Some(w) => w,
+            None => {
+                even = vec![1; n as usize];
+                &even
+            }
+        };
+        let sum: u128 = weights.iter().map(|&w| w as u128).sum();
+        if weights.len() != n as usize || sum == 0 {
+            return Err(BuildError::Shares { given: weights.len(), n, sum });
+        }
+        let mut at = vec![0];
+        let mut before = 0u128;
+        for &weight in weights {
+            before += weight as u128;
+            at.push(share_of(bytes, before, sum));
+        }
+        Ok(Shares { bytes, at })
+    }
+
+    /// What goes from one member to another, as offsets in the space of all members' buffers.
+    pub fn range(&self, from: u32, to: u32) -> Range {
+        let base = from as u64 * self.bytes;
+        Range { start: base + self.at[to as usize], end: base + self.at[to as usize + 1] }
+    }
+}
+
+/// floor(bytes * before / sum) without overflow: weights may be byte counts of their own.
+fn share_of(bytes: u64, before: u128, sum: u128) -> u64 {
+    let bytes = bytes as u128;
+    match bytes.checked_mul(before) {
+        Some(product) => (product / sum) as u64,
+        // Weights of more than 2^64 in all: their low 64 bits decide less than a byte.
+        None => (bytes * (before >> 64) / (sum >> 64).max(1)) as u64,
+    }
+}
+
+pub fn all_to_all(w: &mut Writer, shares: &Shares, channels: u16) {
+    let n = w.n();
+    for turn in 1..n {
+        for from in 0..n {
+            let to = (from + turn) % n;
+            for c in 0..channels {
+                w.send(from, to, c, span(shares.range(from, to), c as u64, channels as u64), How::Copy);
+            }
+        }
+    }
+}
+
+pub fn write(w: &mut Writer, op: Op, bytes: u64, channels: u16, root: u32) {
+    let n = w.n();
+    let whole = Range { start: 0, end: bytes };
+    let members: Vec<u32> = (0..n).collect();
+    for c in 0..channels {
+        let part = |range| span(range, c as u64, channels as u64);
+        let shards: Vec<Vec<Range>> = (0..n).map(|m| vec![part(span(whole, m as u64, n as u64))]).collect();
+        match op {
+            Op::Broadcast => (1..n).for_each(|turn| w.send(root, (root + turn) % n, c, part(whole), How::Copy)),
+            Op::Reduce => (1..n).for_each(|turn| w.send((root + turn) % n, root, c, part(whole), How::Reduce)),
+            _ => {
+                if op != Op::AllGather {
+                    reduce_scatter(w, &members, c, &shards);
+                }
+                if op != Op::ReduceScatter {
+                    all_gather(w, &members, c, &shards);
+                }
+            }
+        }
+    }
+}
+
+/// Everybody sends everybody else its part; afterwards position p holds the sum of `parts[p]`.
+pub fn reduce_scatter(w: &mut Writer, members: &[u32], channel: u16, parts: &[Vec<Range>]) {
+    let n = members.len();
+    for turn in 1..n {
+        for p in 0..n {
+            let q = (p + turn) % n;
+            w.send_all(members[p], members[q], channel, &parts[q], How::Reduce);
+        }
+    }
+}
+
+/// Everybody sends everybody else what it has; position p has `parts[p]`.
+pub fn all_gather(w: &mut Writer, members: &[u32], channel: u16, parts: &[Vec<Range>]) {
+    let n = members.len();
+    for turn in 1..n {
+        for p in 0..n {
+            w.send_all(members[p], members[(p + turn) % n], channel, &parts[p], How::Copy);
+        }
+    }
+}

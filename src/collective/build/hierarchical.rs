@@ -1,0 +1,138 @@
+//! Within servers first, between them by rail, and back: every byte crosses the network between members of one place only. All-to-all goes over NVLink to the GPU on the
+//! destination's rail, then over the network, as NCCL's PXN does.
+//!
+//! Layer: collective.
+
+use super::direct::{self, Shares};
+use super::{BuildError, How, Op, Range, Shape, Writer, ring, span};
+
+/// Servers of one kind: rows are servers, columns are rails.
+struct Grid {
+    servers: Vec<Vec<u32>>,
+    places: usize,
+}
+
+impl Grid {
+    fn new(op: Op, shape: &Shape) -> Result<Grid, BuildError> {
+        let servers = shape.by_server();
+        let place = |m: u32| shape.members[m as usize].1;
+        let first: Vec<u32> = servers[0].iter().map(|&m| place(m)).collect();
+        for members in &servers {
+            if !members.iter().map(|&m| place(m)).eq(first.iter().copied()) {
+                return Err(BuildError::Uneven { op, member: members[0] });
+            }
+        }
+        Ok(Grid { servers, places: first.len() })
+    }
+
+    /// Members of place index `p`, server by server, beginning with server `from`.
+    fn rail(&self, p: usize, from: usize) -> Vec<u32> {
+        let n = self.servers.len();
+        (0..n).map(|s| self.servers[(from + s) % n][p]).collect()
+    }
+}
+
+pub fn write(w: &mut Writer, op: Op, bytes: u64, shape: &Shape, channels: u16, root: u32) -> Result<(), BuildError> {
+    let grid = Grid::new(op, shape)?;
+    for c in 0..channels {
+        match op {
+            Op::AllReduce => all_reduce(w, &grid, c, span(Range { start: 0, end: bytes }, c as u64, channels as u64)),
+            Op::Broadcast | Op::Reduce => rooted(w, &grid, op, c, span(Range { start: 0, end: bytes }, c as u64, channels as u64), root),
+            _ => sharded(w, &grid, op, c, channels, bytes),
+        }
+    }
+    Ok(())
+}
+
+fn all_reduce(w: &mut Writer, grid: &Grid, c: u16, range: Range) {
+    let parts: Vec<Vec<Range>> = (0..grid.places).map(|p| vec![span(range, p as u64, grid.places as u64)]).collect();
+    for members in &grid.servers {
+        direct::reduce_scatter(w, members, c, &parts);
+    }
+    for (p, part) in parts.iter().enumerate() {
+        let rail = grid.rail(p, 0);
+        let blocks: Vec<Range> = (0..rail.len()).map(|s| span(part[0], s as u64, rail.len() as u64)).collect();
+        ring::reduce_scatter(w, &rail, c, &blocks);
+        ring::all_gather(w, &rail, c, &blocks);
+    }
+    for members in &grid.servers {
+        direct::all_gather(w, members, c, &parts);
+    }
+}
+
+/// Reduce-scatter and all-gather, whose shards belong to members: place p of a server handles the shards of its whole rail.
+fn sharded(w: &mut Writer, grid: &Grid, op: Op, c: u16, channels: u16, bytes: u64) {
+    let n = w.n() as u64;
+    let shard = |m: u32| span(span(Range { start: 0, end: bytes }, m as u64, n), c as u64, channels as u64);
+    let rails: Vec<Vec<u32>> = (0..grid.places).map(|p| grid.rail(p, 0)).collect();
+    let of_rails: Vec<Vec<Range>> = rails.iter().map(|rail| rail.iter().map(|&m| shard(m)).collect()).collect();
+    if op == Op::ReduceScatter {
+        for members in &grid.servers {
+            direct::reduce_scatter(w, members, c, &of_rails);
+        }
+        for (rail, shards) in rails.iter().zip(&of_rails) {
+            ring::reduce_scatter(w, rail, c, shards);
+        }
+    } else {
+        for (rail, shards) in rails.iter().zip(&of_rails) {
+            ring::all_gather(w, rail, c, shards);
+        }
+        for members in &grid.servers {
+            direct::all_gather(w, members, c, &of_rails);
+        }
+    }
+}
+
+/// Broadcast and reduction: the root's server shares the work out over its rails.
+fn rooted(w: &mut Writer, grid: &Grid, op: Op, c: u16, range: Range, root: u32) {
+    let home = grid.servers.iter().position(|m| m.contains(&root)).expect("the root is in a server");
+    let parts: Vec<Vec<Range>> = (0..grid.places).map(|p| vec![span(range, p as u64, grid.places as u64)]).collect();
+    if op == Op::Broadcast {
+        for (p, &member) in grid.servers[home].iter().enumerate().filter(|(_, m)| **m != root) {
+            w.send(root, member, c, parts[p][0], How::Copy);
+        }
+        for (p, part) in parts.iter().enumerate() {
+            ring::chain_down(w, &grid.rail(p, home), c, part[0]);
+        }
+        for members in &grid.servers {
+            for turn in 1..grid.places {
+                for (p, part) in parts.iter().enumerate() {
+                    let to = members[(p + turn) % grid.places];
+                    if to != root {
+                        w.send(members[p], to, c, part[0], How::Copy);
+                    }
+                }
+            }
+        }
+    } else {
+        for members in &grid.servers {
+            direct::reduce_scatter(w, members, c, &parts);
+        }
+        for (p, part) in parts.iter().enumerate() {
+            ring::chain_up(w, &grid.rail(p, home), c, part[0]);
+        }
+        for (p, &member) in grid.servers[home].iter().enumerate().filter(|(_, m)| **m != root) {
+            w.send(member, root, c, parts[p][0], How::Copy);
+        }
+    }
+}
+
+/// PXN: what leaves a server does so from the member of the destination's place; where a server has none of that place, from the sender itself.
+pub fn all_to_all(w: &mut Writer, shares: &Shares, shape: &Shape, channels: u16) {
+    let n = w.n();
+    let at: std::collections::BTreeMap<(u32, u32), u32> = shape.members.iter().enumerate().map(|(i, &place)| (place, i as u32)).collect();
+    for turn in 1..n {
+        for from in 0..n {
+            let to = (from + turn) % n;
+            let (here, there) = (shape.members[from as usize], shape.members[to as usize]);
+            let proxy = if here.0 == there.0 { from } else { at.get(&(here.0, there.1)).copied().unwrap_or(from) };
+            for c in 0..channels {
+                let range = span(shares.range(from, to), c as u64, channels as u64);
+                if proxy != from {
+                    w.send(from, proxy, c, range, How::Copy);
+                }
+                w.send(proxy, to, c, range, How::Copy);
+            }
+        }
+    }
+}

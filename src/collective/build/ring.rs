@@ -1,0 +1,95 @@
+//! Rings: reduce-scatter and all-gather round a ring, chains for broadcast and reduction.
+//!
+//! Layer: collective. Each channel has its own order of members, so that channels leave servers by different NICs.
+
+use super::{How, Op, Range, Shape, Writer, span};
+
+/// Members in the order of channel `c`'s ring. Across servers the ring of channel c enters a server at place c and leaves it at place c - 1; every other server is passed through
+/// backwards, so that a hop between servers stays on its rail. Within one server rings step by different strides, so that a mesh's links are all used.
+pub fn order(shape: &Shape, c: u16) -> Vec<u32> {
+    let servers = shape.by_server();
+    if servers.len() == 1 {
+        let members = &servers[0];
+        let n = members.len();
+        let strides: Vec<usize> = (1..n.max(2)).filter(|&s| gcd(s, n) == 1).collect();
+        let stride = strides[c as usize % strides.len()];
+        return (0..n).map(|i| members[i * stride % n]).collect();
+    }
+    let mut ring = Vec::with_capacity(shape.members.len());
+    for (s, members) in servers.iter().enumerate() {
+        let k = members.len();
+        let turned = (0..k).map(|i| members[(i + c as usize) % k]);
+        if s % 2 == 0 {
+            ring.extend(turned);
+        } else {
+            ring.extend(turned.rev());
+        }
+    }
+    ring
+}
+
+fn gcd(a: usize, b: usize) -> usize {
+    if b == 0 { a } else { gcd(b, a % b) }
+}
+
+pub fn write(w: &mut Writer, op: Op, bytes: u64, shape: &Shape, channels: u16, root: u32) {
+    let n = w.n() as u64;
+    let whole = Range { start: 0, end: bytes };
+    for c in 0..channels {
+        let ring = order(shape, c);
+        // Member m's shard belongs to m on every channel; a channel takes its share of each shard.
+        let share: Vec<Range> = ring.iter().map(|&m| span(span(whole, m as u64, n), c as u64, channels as u64)).collect();
+        match op {
+            Op::AllReduce => {
+                reduce_scatter(w, &ring, c, &share);
+                all_gather(w, &ring, c, &share);
+            }
+            Op::ReduceScatter => reduce_scatter(w, &ring, c, &share),
+            Op::AllGather => all_gather(w, &ring, c, &share),
+            _ => {
+                let at = ring.iter().position(|&m| m == root).expect("the root is a member");
+                let chain: Vec<u32> = ring[at..].iter().chain(&ring[..at]).copied().collect();
+                let part = span(whole, c as u64, channels as u64);
+                if op == Op::Broadcast {
+                    chain_down(w, &chain, c, part);
+                } else {
+                    chain_up(w, &chain, c, part);
+                }
+            }
+        }
+    }
+}
+
+/// n - 1 steps; afterwards position p of the ring holds the sum of `blocks[p]`.
+pub fn reduce_scatter(w: &mut Writer, ring: &[u32], channel: u16, blocks: &[Range]) {
+    let n = ring.len();
+    for step in 0..n.saturating_sub(1) {
+        for p in 0..n {
+            w.send(ring[p], ring[(p + 1) % n], channel, blocks[(p + n - step - 1) % n], How::Reduce);
+        }
+    }
+}
+
+/// n - 1 steps; position p begins with `blocks[p]`, all end with all.
+pub fn all_gather(w: &mut Writer, ring: &[u32], channel: u16, blocks: &[Range]) {
+    let n = ring.len();
+    for step in 0..n.saturating_sub(1) {
+        for p in 0..n {
+            w.send(ring[p], ring[(p + 1) % n], channel, blocks[(p + n - step) % n], How::Copy);
+        }
+    }
+}
+
+/// From the first of a chain to the last.
+pub fn chain_down(w: &mut Writer, chain: &[u32], channel: u16, range: Range) {
+    for pair in chain.windows(2) {
+        w.send(pair[0], pair[1], channel, range, How::Copy);
+    }
+}
+
+/// From the last of a chain to the first, summing up.
+pub fn chain_up(w: &mut Writer, chain: &[u32], channel: u16, range: Range) {
+    for pair in chain.windows(2).rev() {
+        w.send(pair[1], pair[0], channel, range, How::Reduce);
+    }
+}

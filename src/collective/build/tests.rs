@@ -1,0 +1,171 @@
+//! Every algorithm proved on every small communicator; transfer counts, bytes and orders as the closed forms and the papers have them.
+
+use super::proof::prove;
+use super::*;
+
+const OPS: [Op; 7] = [Op::AllReduce, Op::AllGather, Op::ReduceScatter, Op::AllToAll, Op::Broadcast, Op::Reduce, Op::Barrier];
+const ALGORITHMS: [Algorithm; 5] = [Algorithm::Ring, Algorithm::Tree, Algorithm::HalvingDoubling, Algorithm::Direct, Algorithm::Hierarchical];
+
+fn pairs() -> Vec<(Op, Algorithm)> {
+    let one = Shape::flat(2);
+    OPS.iter()
+        .flat_map(|&op| ALGORITHMS.map(|a| (op, a)))
+        .filter(|&(op, a)| !matches!(build(op, a, 8, &one, &Options::default()), Err(BuildError::NoSuch { .. })))
+        .collect()
+}
+
+/// Shapes of `n` members: each alone, all in one server, and servers of every size that divides n; one with shuffled numbering.
+fn shapes(n: u32) -> Vec<Shape> {
+    let mut shapes = vec![Shape::flat(n), Shape::servers(1, n)];
+    shapes.extend((2..n).filter(|each| n % each == 0).map(|each| Shape::servers(n / each, each)));
+    if n % 2 == 0 {
+        shapes.push(Shape { members: (0..n).map(|i| (i % (n / 2), i / (n / 2))).collect() });
+    }
+    shapes
+}
+
+#[test]
+fn every_member_ends_with_the_right_data() {
+    assert_eq!(pairs().len(), 28);
+    for n in 2..=17 {
+        for shape in shapes(n) {
+            for (op, algorithm) in pairs() {
+                for (bytes, channels, chunk_bytes) in [(1, 1, 0), (7, 2, 0), (1001, 1, 0), (1001, 3, 64), (4099, 2, 200)] {
+                    let root = (n * 2 / 3) % n;
+                    prove(op, algorithm, bytes, &shape, &Options { channels, chunk_bytes, root, shares: None });
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn servers_of_different_sizes() {
+    let shape = Shape { members: vec![(0, 0), (0, 1), (0, 2), (1, 0), (2, 1), (2, 0), (1, 5)] };
+    for (op, algorithm) in pairs() {
+        let options = Options { channels: 3, chunk_bytes: 100, root: 4, shares: None };
+        if algorithm == Algorithm::Hierarchical && op != Op::AllToAll {
+            assert_eq!(
+                build(op, algorithm, 999, &shape, &options).unwrap_err(),
+                BuildError::Uneven { op: if op == Op::Barrier { Op::AllReduce } else { op }, member: 3 }
+            );
+        } else {
+            prove(op, algorithm, 999, &shape, &options);
+        }
+    }
+}
+
+#[test]
+fn uneven_shares_lose_no_byte() {
+    let shape = Shape::servers(3, 2);
+    for weights in [[1, 2, 3, 4, 5, 6], [0, 0, 7, 0, 0, 0], [u64::MAX, 1, u64::MAX, 0, 3, u64::MAX]] {
+        for algorithm in [Algorithm::Direct, Algorithm::Hierarchical] {
+            prove(Op::AllToAll, algorithm, 1013, &shape, &Options { channels: 2, chunk_bytes: 50, root: 0, shares: Some(&weights) });
+        }
+        let sent: u64 = build(Op::AllToAll, Algorithm::Direct, 1013, &shape, &Options { shares: Some(&weights), ..Options::default() })
+            .unwrap()
+            .transfers
+            .iter()
+            .filter(|t| t.from == 2)
+            .map(|t| t.bytes)
+            .sum();
+        let own = direct::Shares::new(1013, 6, Some(&weights)).unwrap().range(2, 2);
+        assert_eq!(sent, 1013 - (own.end - own.start));
+    }
+    let wrong = build(Op::AllToAll, Algorithm::Direct, 10, &shape, &Options { shares: Some(&[1, 2]), ..Options::default() });
+    assert_eq!(wrong.unwrap_err(), BuildError::Shares { given: 2, n: 6, sum: 3 });
+}
+
+#[test]
+fn the_interpreter_finds_faults() {
+    let (shape, options) = (Shape::flat(4), Options::default());
+    let found = |break_it: fn(&mut Writer)| {
+        let mut w = write(Op::AllReduce, Algorithm::Ring, 64, &shape, &options).unwrap();
+        break_it(&mut w);
+        std::panic::catch_unwind(|| proof::check(&w, Op::AllReduce, Algorithm::Ring, 64, &shape, &options)).is_err()
+    };
+    assert!(!found(|_| {}));
+    // One dependency less; a sum taken for a copy; a byte less; a message to somebody else.
+    assert!(found(|w| w.schedule.transfers[5].after_n = 0));
+    assert!(found(|w| w.carried[5].how = How::Copy));
+    assert!(found(|w| w.schedule.transfers[5].bytes -= 1));
+    assert!(found(|w| w.schedule.transfers[23].to = 1));
+}
+
+#[test]
+fn trees_are_binary_and_share_the_load() {
+    for n in 2..200 {
+        let (mut inner_of_both, mut depth) = (0, 0);
+        let trees = [tree::parents(n, 0), tree::parents(n, 1)];
+        let children = trees.each_ref().map(|up| (0..n).map(|r| up.iter().filter(|p| **p == Some(r)).count()).collect::<Vec<_>>());
+        for (up, children) in trees.iter().zip(&children) {
+            assert_eq!(up.iter().filter(|p| p.is_none()).count(), 1);
+            assert!(children.iter().all(|&c| c <= 2));
+            for r in 0..n {
+                let (mut at, mut d) = (r, 0);
+                while let Some(p) = up[at as usize] {
+                    (at, d) = (p, d + 1);
+                }
+                depth = depth.max(d);
+            }
+        }
+        for r in 0..n as usize {
+            inner_of_both += (children[0][r] > 0 && children[1][r] > 0) as u32;
+        }
+        assert!(inner_of_both <= 2, "n = {n}: {inner_of_both} are inner nodes of both trees");
+        assert!(depth <= n.ilog2() + 1, "n = {n}: depth {depth}");
+    }
+}
+
+#[test]
+fn rings_between_servers_stay_on_their_rail() {
+    let shape = Shape::servers(4, 8);
+    for c in 0..8 {
+        let ring = ring::order(&shape, c);
+        for i in 0..ring.len() {
+            let (a, b) = (shape.members[ring[i] as usize], shape.members[ring[(i + 1) % ring.len()] as usize]);
+            assert!(a.0 == b.0 || a.1 == b.1, "channel {c}: {a:?} -> {b:?}");
+        }
+    }
+}
+
+#[test]
+fn pxn_crosses_the_network_on_rails_only() {
+    let shape = Shape::servers(3, 4);
+    let s = build(Op::AllToAll, Algorithm::Hierarchical, 12_000, &shape, &Options::default()).unwrap();
+    let place = |m: u32| shape.members[m as usize];
+    let across: Vec<_> = s.transfers.iter().filter(|t| place(t.from).0 != place(t.to).0).collect();
+    assert!(across.iter().all(|t| place(t.from).1 == place(t.to).1));
+    assert_eq!(across.iter().map(|t| t.bytes).sum::<u64>(), 12 * 8 * 1000);
+}
+
+#[test]
+fn small_schedules() {
+    let mut text = String::new();
+    for (op, algorithm, n, bytes) in [
+        (Op::AllReduce, Algorithm::Ring, 3, 10),
+        (Op::AllReduce, Algorithm::Tree, 4, 9),
+        (Op::AllReduce, Algorithm::HalvingDoubling, 5, 11),
+        (Op::Reduce, Algorithm::Ring, 3, 5),
+        (Op::Barrier, Algorithm::HalvingDoubling, 3, 0),
+    ] {
+        let s = build(op, algorithm, bytes, &Shape::flat(n), &Options::default()).unwrap();
+        text += &format!("{op:?} {algorithm:?} {bytes} B\n");
+        for (i, t) in s.transfers.iter().enumerate() {
+            let after = &s.after[t.after_first as usize..(t.after_first + t.after_n) as usize];
+            text += &format!("{i:3}: {} -> {} {} B channel {} after {after:?}\n", t.from, t.to, t.bytes, t.channel);
+        }
+    }
+    insta::assert_snapshot!(text);
+}
+
+#[test]
+fn what_has_no_schedule_says_so() {
+    let flat = Shape::flat(4);
+    let error = |op, a| build(op, a, 8, &flat, &Options::default()).unwrap_err();
+    assert_eq!(error(Op::AllReduce, Algorithm::Auto), BuildError::Unchosen);
+    assert_eq!(error(Op::AllReduce, Algorithm::Nvls), BuildError::Analytic { algorithm: Algorithm::Nvls });
+    assert!(error(Op::AllToAll, Algorithm::Tree).to_string().contains("direct, hierarchical"));
+    let root = build(Op::Broadcast, Algorithm::Ring, 8, &flat, &Options { root: 4, ..Options::default() });
+    assert_eq!(root.unwrap_err(), BuildError::Root { root: 4, n: 4 });
+}

@@ -1,0 +1,102 @@
+//! Trees: NCCL's double binary tree over servers with chains inside them; all-reduce goes up and down, broadcast and reduction one way.
+//!
+//! Layer: collective. Two trees, in which nearly every inner node of one is a leaf of the other, so that each server sends about what it receives (Sanders, Speck and Traeff 2009,
+//! "Two-tree algorithms for full bandwidth broadcast, reduction and scan").
+
+use super::{How, Op, Range, Shape, Writer, ring, span};
+
+/// Parent of rank `r` in the in-order binary tree on `n` ranks whose leaves are the odd ranks; `None`: the root, 0.
+pub fn parent(r: u32, n: u32) -> Option<u32> {
+    if r == 0 {
+        return None;
+    }
+    let bit = r & r.wrapping_neg();
+    let up = (r ^ bit) | (bit << 1);
+    Some(if up >= n { r ^ bit } else { up })
+}
+
+/// Parents in tree `t` (0 or 1): the second is the first mirrored if `n` is even, shifted by one if it is odd.
+pub fn parents(n: u32, t: u32) -> Vec<Option<u32>> {
+    (0..n)
+        .map(|r| match (t, n % 2) {
+            (0, _) => parent(r, n),
+            (_, 0) => parent(n - 1 - r, n).map(|p| n - 1 - p),
+            _ => parent((r + n - 1) % n, n).map(|p| (p + 1) % n),
+        })
+        .collect()
+}
+
+/// Ranks from the root on, parents before children.
+fn downwards(up: &[Option<u32>]) -> Vec<u32> {
+    let mut children = vec![Vec::new(); up.len()];
+    let mut order = Vec::with_capacity(up.len());
+    for (r, p) in up.iter().enumerate() {
+        match p {
+            Some(p) => children[*p as usize].push(r as u32),
+            None => order.push(r as u32),
+        }
+    }
+    let mut at = 0;
+    while at < order.len() {
+        order.extend_from_slice(&children[order[at] as usize]);
+        at += 1;
+    }
+    order
+}
+
+pub fn write(w: &mut Writer, op: Op, bytes: u64, shape: &Shape, channels: u16, root: u32) {
+    // An all-reduce uses both trees even on one channel; what has a root uses the tree that is rooted at its server.
+    let trees: u16 = if op == Op::AllReduce { 2 } else { 1 };
+    let parts = (channels * trees) as u64;
+    for c in 0..channels {
+        let chains = chains(shape, c, (op != Op::AllReduce).then_some(root));
+        for t in 0..trees {
+            let up = parents(chains.len() as u32, t as u32);
+            let order = downwards(&up);
+            let channel = c * trees + t;
+            let range = span(Range { start: 0, end: bytes }, channel as u64, parts);
+            if op != Op::Broadcast {
+                climb(w, &chains, &up, &order, channel, range);
+            }
+            if op != Op::Reduce {
+                descend(w, &chains, &up, &order, channel, range);
+            }
+        }
+    }
+}
+
+/// Each server's members as a chain from the one that meets the network: place c for channel c; with a root its server comes first and it leads.
+fn chains(shape: &Shape, c: u16, root: Option<u32>) -> Vec<Vec<u32>> {
+    let mut servers = shape.by_server();
+    for members in &mut servers {
+        let lead = c as usize % members.len();
+        members.rotate_left(lead);
+    }
+    if let Some(root) = root {
+        let home = servers.iter().position(|m| m.contains(&root)).expect("the root is in a server");
+        servers.rotate_left(home);
+        let lead = servers[0].iter().position(|&m| m == root).expect("the root is in its server");
+        servers[0].rotate_left(lead);
+    }
+    servers
+}
+
+fn climb(w: &mut Writer, chains: &[Vec<u32>], up: &[Option<u32>], order: &[u32], channel: u16, range: Range) {
+    for &s in order.iter().rev() {
+        let chain = &chains[s as usize];
+        ring::chain_up(w, chain, channel, range);
+        if let Some(p) = up[s as usize] {
+            w.send(chain[0], chains[p as usize][0], channel, range, How::Reduce);
+        }
+    }
+}
+
+fn descend(w: &mut Writer, chains: &[Vec<u32>], up: &[Option<u32>], order: &[u32], channel: u16, range: Range) {
+    for &s in order {
+        let chain = &chains[s as usize];
+        if let Some(p) = up[s as usize] {
+            w.send(chains[p as usize][0], chain[0], channel, range, How::Copy);
+        }
+        ring::chain_down(w, chain, channel, range);
+    }
+}

@@ -1,0 +1,39 @@
+//! NCCL: its protocols, its cost model and the choice it makes with it, its environment variables.
+//!
+//! Layer: collective. The model chooses; what an operation really takes is `collective::cost`'s.
+
+mod choice;
+mod env;
+mod model;
+mod tuning;
+
+pub use choice::{Choice, choose};
+pub use env::{Env, EnvError, Hca, Level, NAMES};
+pub use model::{Context, predict_us};
+pub use tuning::{Tuning, tuning};
+
+/// How data and the news of its arrival travel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Protocol {
+    /// 8 bytes of data and 8 of flags in a 16-byte store.
+    Ll = 0,
+    /// 120 bytes of data and 8 of flags in a 128-byte store.
+    Ll128 = 1,
+    /// Whole slices, then a fence and a flag.
+    Simple = 2,
+}
+
+impl Protocol {
+    /// All, in NCCL's order.
+    pub const ALL: [Protocol; 3] = [Protocol::Ll, Protocol::Ll128, Protocol::Simple];
+
+    /// Bytes on the wire for a payload: flags included, whole lines.
+    pub fn wire_bytes(self, payload: u64) -> u64 {
+        let buffers = &tuning().buffers;
+        match self {
+            Protocol::Ll => payload.div_ceil(buffers.ll_line_bytes / 2) * buffers.ll_line_bytes,
+            Protocol::Ll128 => payload.div_ceil(buffers.ll128_line_bytes - 8) * buffers.ll128_line_bytes,
+            Protocol::Simple => payload,
+        }
+    }
+}

@@ -1,0 +1,260 @@
+//! NCCL's cost model: latency and bandwidth of every algorithm and protocol for a communicator, and what they say an operation takes.
+//!
+//! Layer: collective. As `src/graph/tuning.cc` of NCCL 2.30.7 has it, including its optimism; figures from `assets/nccl`. An operation is predicted from a [`Context`]
+//! in well under a microsecond.
+
+use super::tuning::{Latencies, tuning};
+use super::{Env, Protocol};
+use crate::collective::system::{Arch, Cpu, Inside, Placement, System};
+use crate::collective::{Algorithm, Op};
+
+/// A communicator as the model sees it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Context {
+    pub ranks: f64,
+    pub nodes: f64,
+    pub ranks_per_node: f64,
+    pub arch: Arch,
+    pub inside: Inside,
+    /// Bus bandwidth of the rings inside a server and with the network, GB/s.
+    pub intra_bus: f64,
+    pub inter_bus: f64,
+    /// Channels of rings and trees.
+    pub channels: u32,
+    /// Bus bandwidth of NVLS before its efficiency, GB/s, and its channels; 0: none.
+    pub nvls_bus: f64,
+    pub nvls_channels: u32,
+    pub in_network: bool,
+    overhead_us: f64,
+    amd_cpu: bool,
+}
+
+/// GB/s that NCCL counts for a GPU's links of a data-sheet rate: whole NVLinks of its own figure each (A100 12 x 25 -> 12 x 20).
+fn counted_gbps(system: &System) -> f64 {
+    let sheet = system.inside_bps as f64 / 8e9;
+    let links = &tuning().link_bw;
+    match (system.inside, system.arch) {
+        (Inside::Pcie, _) => sheet * 0.75,
+        (_, Arch::Volta) => sheet / 25.0 * links.nvlink_sm70,
+        (_, Arch::Ampere) => sheet / 25.0 * links.nvlink_sm80,
+        (_, Arch::Hopper) => sheet / 25.0 * links.nvlink_sm90,
+        (_, Arch::Blackwell) => sheet / 50.0 * links.nvlink_sm100,
+    }
+}
+
+/// The best sum of equal channels that fit the GPUs' links and, with a network, the NICs: channels and speed. Ties go to the faster channel.
+fn best(speeds: &[f64], gpu: f64, nics: Option<(f64, f64)>) -> (u32, f64) {
+    let mut found = (1, gpu.min(nics.map_or(gpu, |(n, each)| n * each)));
+    let mut most = 0.0;
+    for &speed in speeds {
+        let inside = libm::floor(gpu / speed + 1e-9);
+        let fits = nics.map_or(inside, |(n, each)| inside.min(libm::floor(n * libm::floor(each / speed + 1e-9) + 1e-9)));
+        if fits >= 1.0 && fits * speed > most + 1e-9 {
+            most = fits * speed;
+            found = (fits as u32, speed);
+        }
+    }
+    found
+}
+
+impl Context {
+    /// The communicator `at` on `system`.
+    pub fn new(system: &System, at: &Placement, env: &Env) -> Context {
+        let t = tuning();
+        let speeds = &t.search_speeds;
+        let (intra, inter) = match system.arch {
+            Arch::Volta | Arch::Ampere => (&speeds.intra, &speeds.inter),
+            Arch::Hopper => (&speeds.intra_sm90, &speeds.inter_sm90),
+            Arch::Blackwell => (&speeds.intra_sm100, &speeds.inter_sm100),
+        };
+        let gpu = counted_gbps(system);
+        let nodes = at.nodes();
+        let per_node = at.ranks_per_node.min(at.ranks).max(1);
+        let inside = if env.no_p2p() { Inside::Pcie } else { system.inside };
+        let gpu = if env.no_p2p() && system.inside != Inside::Pcie { gpu.min(t.link_bw.pci_gen3_x16) } else { gpu };
+        let (intra_n, intra_speed) = best(intra, gpu, None);
+        let nics = env.nics(system.nics_per_server);
+        let reachable = System { nics_per_server: nics, ..*system };
+        let share = reachable.net_share_bytes_per_s(at) / 1e9;
+        let nic = (system.nic_bps as f64 / 8e9).min(share);
+        let (inter_n, inter_speed) =
+            if nodes > 1 { best(inter, if per_node > 1 { gpu } else { f64::MAX }, Some((share / nic, nic))) } else { (intra_n, intra_speed) };
+        // NCCL doubles the channels of a graph and halves their speed while there is room: 12 rings of A100 and H100 become 24, 8 over NICs 16.
+        let graph = if nodes > 1 { inter_n } else { intra_n.max(12) };
+        let channels = env.bound_channels((graph * 2).clamp(2, t.channels.max_channels));
+        let heads = per_node as f64;
+        let nvls_speed = intra.iter().copied().find(|s| s * heads <= gpu + 1e-9).unwrap_or(0.0);
+        let nvls = system.nvls && inside == Inside::NvSwitch && env.nvls_enable != Some(false) && per_node > 2;
+        let nvls_channels = match (system.arch, nodes) {
+            (Arch::Blackwell, 1) => t.channels.nvls_sm100_single_nvl,
+            (Arch::Blackwell, _) => t.channels.nvls_sm100_multinode,
+            _ => t.channels.nvls_sm90,
+        };
+        let overhead = &t.net_overhead_us;
+        let overhead_us = match system.cpu {
+            Cpu::Intel => overhead.intel,
+            Cpu::Amd => overhead.amd,
+            Cpu::Other => overhead.other,
+        };
+        // Bounds on channels bind what the graph's channels carry together.
+        let held = (channels as f64 / (graph * 2) as f64).min(1.0);
+        Context {
+            ranks: at.ranks as f64,
+            nodes: nodes as f64,
+            ranks_per_node: heads,
+            arch: system.arch,
+            inside,
+            intra_bus: intra_n as f64 * intra_speed * held,
+            inter_bus: inter_n as f64 * inter_speed * held,
+            channels,
+            nvls_bus: if nvls { nvls_speed * heads } else { 0.0 },
+            nvls_channels: env.bound_channels(nvls_channels),
+            in_network: system.in_network && nodes > 1,
+            overhead_us,
+            amd_cpu: system.cpu == Cpu::Amd,
+        }
+    }
+}
+
+fn row(latencies: &Latencies, algorithm: Algorithm, nodes: f64) -> [f64; 3] {
+    match algorithm {
+        Algorithm::Tree => latencies.tree,
+        Algorithm::InNetwork => latencies.collnet_direct,
+        Algorithm::Nvls if nodes > 1.0 => latencies.nvls_tree,
+        Algorithm::Nvls => latencies.nvls,
+        Algorithm::HalvingDoubling => latencies.pat,
+        _ => latencies.ring,
+    }
+}
+
+/// Steps that NCCL counts for an operation.
+fn steps(op: Op, n: f64) -> f64 {
+    match op {
+        Op::AllReduce => 2.0 * (n - 1.0),
+        Op::AllGather | Op::ReduceScatter => n - 1.0,
+        _ => n,
+    }
+}
+
+/// Algorithm bandwidth, GB/s; 0: this pair is not available.
+fn bandwidth(op: Op, algorithm: Algorithm, protocol: Protocol, c: &Context) -> f64 {
+    let t = tuning();
+    let f = &t.factors;
+    let (n, nodes) = (c.ranks, c.nodes);
+    let by_nodes = if nodes <= 1.0 {
+        0
+    } else if nodes <= 2.0 {
+        1
+    } else {
+        2
+    };
+    let bus = if nodes <= 2.0 || algorithm == Algorithm::InNetwork { c.intra_bus.min(if nodes > 1.0 { c.inter_bus } else { f64::MAX }) } else { c.inter_bus };
+    let ll_max = t.ll_max_bw.of(if nodes <= 1.0 {
+        c.arch
+    } else if c.amd_cpu {
+        Arch::Ampere
+    } else {
+        Arch::Volta
+    })[by_nodes];
+    let channels = c.channels as f64;
+    let cap = |rows: &super::tuning::ByArch| channels * rows.of(c.arch)[by_nodes];
+    let caps = &t.per_channel_max_bw;
+    // LL128 relies on 128-byte stores staying whole: NVLink inside.
+    if protocol == Protocol::Ll128 && c.inside == Inside::Pcie {
+        return 0.0;
+    }
+    let simple_only = protocol == Protocol::Simple;
+    let bus = match algorithm {
+        Algorithm::Ring => match protocol {
+            Protocol::Ll => ll_max.min(bus * f.ring_ll_bw),
+            Protocol::Ll128 => (bus * f.ring_ll128_bw).min(cap(&caps.ring_ll128)),
+            Protocol::Simple => bus,
+        },
+        Algorithm::Tree if op == Op::AllReduce => {
+            let tree = (bus * f.tree_allreduce_bw).min(cap(&caps.tree_simple));
+            match protocol {
+                Protocol::Ll => (tree * f.tree_ll_bw).min(ll_max),
+                Protocol::Ll128 => (tree * if nodes <= 1.0 { f.tree_ll128_bw_1node } else { f.tree_ll128_bw_multinode }).min(cap(&caps.tree_ll128)),
+                Protocol::Simple => tree,
+            }
+        }
+        Algorithm::HalvingDoubling if simple_only && c.ranks_per_node <= 1.0 && matches!(op, Op::AllGather | Op::ReduceScatter) => bus * f.pat_bw,
+        Algorithm::InNetwork if simple_only && c.in_network && matches!(op, Op::AllReduce) => {
+            // Each GPU's stream meets the network once; on Hopper the model counts less for a group within a server.
+            bus * c.ranks_per_node / c.ranks_per_node * if c.arch >= Arch::Hopper { f.collnet_direct_sm90 } else { 1.0 }
+        }
+        Algorithm::Nvls if simple_only && c.nvls_bus > 0.0 => {
+            let heads = c.ranks_per_node;
+            let inside = c.nvls_bus * t.nvls_efficiency.of(c.arch) * (heads - 1.0) / heads;
+            match op {
+                Op::AllReduce if nodes > 1.0 => (inside * 2.0).min(c.inter_bus * if nodes <= 2.0 { 2.0 } else { 1.0 }).min(cap(&caps.nvls_tree)),
+                Op::AllReduce => inside * 2.0,
+                Op::AllGather | Op::ReduceScatter if nodes <= 1.0 => inside * (c.ranks_per_node - 1.0) / c.ranks_per_node,
+                _ => 0.0,
+            }
+        }
+        _ => 0.0,
+    };
+    match algorithm {
+        Algorithm::Ring | Algorithm::Nvls => bus * n / steps(op, n),
+        Algorithm::HalvingDoubling => bus * n / steps(op, n),
+        _ => bus * 0.5,
+    }
+}
+
+/// Latency, us.
+fn latency(op: Op, algorithm: Algorithm, protocol: Protocol, c: &Context) -> f64 {
+    let t = tuning();
+    let p = protocol as usize;
+    let base = row(&t.base_latency_us, algorithm, c.nodes)[p];
+    let inside = if c.inside == Inside::Pcie { &t.hw_latency_us.pci } else { &t.hw_latency_us.nvlink };
+    let intra = row(inside, algorithm, c.nodes)[p];
+    let net = &t.hw_latency_us.net;
+    let inter = if c.ranks_per_node <= 1.0 && algorithm == Algorithm::Ring { net.tree[p] } else { row(net, algorithm, c.nodes)[p] };
+    let across = c.nodes > 1.0;
+    match algorithm {
+        Algorithm::Ring => {
+            let steps = steps(op, c.ranks);
+            let net_steps = match (across, op) {
+                (false, _) => 0.0,
+                (true, Op::AllReduce) => 2.0 * (c.nodes - 1.0),
+                (true, _) => c.nodes - 1.0,
+            };
+            let overhead = c.overhead_us * if protocol == Protocol::Simple { 3.0 } else { 1.0 };
+            base + (steps - net_steps) * if across { intra.max(overhead) } else { intra } + net_steps * inter
+        }
+        Algorithm::Tree => base + 2.0 * ((c.ranks / c.nodes - 1.0) * intra + libm::log2(c.nodes) * inter),
+        Algorithm::InNetwork => base + 2.0 * (intra + t.factors.collnet_direct_arity_us * (c.ranks_per_node - 1.0)) + inter,
+        Algorithm::Nvls => base + intra + if across { 2.0 * libm::log2(c.nodes) * inter } else { 0.0 },
+        _ => base + libm::log2(c.nodes) * inter / t.factors.pat_log_divisor + t.factors.pat_linear_us_per_rank * c.ranks,
+    }
+}
+
+/// What the model says an operation of `bytes` takes, us; `None`: NCCL does not do it this way. Bytes as nccl-tests counts them.
+pub fn predict_us(op: Op, algorithm: Algorithm, protocol: Protocol, bytes: u64, c: &Context) -> Option<f64> {
+    let mut bw = bandwidth(op, algorithm, protocol, c);
+    if bw <= 0.0 {
+        return None;
+    }
+    let t = tuning();
+    let mut lat = latency(op, algorithm, protocol, c);
+    if algorithm == Algorithm::Tree && op == Op::AllReduce {
+        let index = (bytes / 64).max(1).ilog2() as usize;
+        let table = match protocol {
+            Protocol::Ll => &t.tree_correction.ll,
+            Protocol::Ll128 => &t.tree_correction.ll128,
+            Protocol::Simple => &t.tree_correction.simple,
+        };
+        // The table's last index is 23; beyond it nothing is corrected.
+        bw *= table.get(index).copied().unwrap_or(1.0);
+    }
+    if algorithm == Algorithm::Ring
+        && protocol == Protocol::Simple
+        && op == Op::AllReduce
+        && c.nodes > 1.0
+        && bytes as f64 / (c.channels as f64 * c.ranks) >= 64.0
+    {
+        lat *= if c.arch >= Arch::Ampere { t.factors.ring_simple_plateau_sm80plus } else { t.factors.ring_simple_plateau_pre_sm80 };
+    }
+    Some(lat + bytes as f64 / (1000.0 * bw))
+}

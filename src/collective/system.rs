@@ -1,0 +1,102 @@
+//! The machine as collectives see it: GPU generation, links inside a server, NICs; and where a communicator's members are.
+//!
+//! Layer: collective. Plain numbers; knows no topology, no file.
+
+/// GPU generations that NCCL's model tells apart, by compute capability.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Arch {
+    /// 7.x (V100) and before.
+    Volta,
+    /// 8.x (A100, A800).
+    Ampere,
+    /// 9.x (H100, H200, H800, H20).
+    Hopper,
+    /// 10.x (B200, GB200, GB300) and after.
+    Blackwell,
+}
+
+impl Arch {
+    /// From a compute capability times ten (80, 90, 100).
+    pub fn of_capability(sm: u32) -> Arch {
+        match sm {
+            0..80 => Arch::Volta,
+            80..90 => Arch::Ampere,
+            90..100 => Arch::Hopper,
+            _ => Arch::Blackwell,
+        }
+    }
+}
+
+/// How the GPUs of a server reach each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Inside {
+    /// NVLink through switches: every pair at full rate.
+    NvSwitch,
+    /// NVLink from GPU to GPU: a GPU's rate is shared out over its peers.
+    NvlinkMesh,
+    /// PCIe only.
+    Pcie,
+}
+
+/// Makers of host CPUs, which decide what posting a network operation costs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Cpu {
+    Intel,
+    Amd,
+    Other,
+}
+
+/// What decides the cost of a collective on an idle cluster of equal servers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct System {
+    pub arch: Arch,
+    pub inside: Inside,
+    pub cpu: Cpu,
+    pub gpus_per_server: u32,
+    /// Rate of one GPU into the server's fabric, one direction, as the data sheet has it, bit/s: NVLink's, or PCIe's where there is no NVLink.
+    pub inside_bps: u64,
+    pub nics_per_server: u32,
+    /// Rate of one NIC, one direction, bit/s (all its ports together).
+    pub nic_bps: u64,
+    /// One-way latency of the network beyond what NCCL's own constants hold for adjacent servers, ps.
+    pub net_extra_ps: u64,
+    /// The NVSwitches reduce (NVLink SHARP).
+    pub nvls: bool,
+    /// The network's switches reduce (SHARP).
+    pub in_network: bool,
+}
+
+/// Where the members of a communicator are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Placement {
+    /// Members in all, at least 1.
+    pub ranks: u32,
+    /// Members in one server; 1 for data-parallel groups across servers whose GPUs are all in one tensor-parallel group.
+    pub ranks_per_node: u32,
+    /// Groups like this that communicate at the same time on each server and share its NICs; 1: alone.
+    pub sharing: u32,
+}
+
+impl Placement {
+    /// A communicator that has its servers to itself.
+    pub fn alone(ranks: u32, ranks_per_node: u32) -> Placement {
+        Placement { ranks, ranks_per_node, sharing: 1 }
+    }
+
+    /// Servers it spans.
+    pub fn nodes(&self) -> u32 {
+        self.ranks.max(1).div_ceil(self.ranks_per_node.max(1))
+    }
+}
+
+impl System {
+    /// Bytes a second that one group may send from a server's NICs: those its GPUs reach, its share of them if others are at work.
+    pub fn net_share_bytes_per_s(&self, at: &Placement) -> f64 {
+        let nics = self.nics_per_server.max(1) as f64;
+        let reach = (at.ranks_per_node as f64 * nics / self.gpus_per_server.max(1) as f64).max(1.0).min(nics);
+        let share = nics / at.sharing.max(1) as f64;
+        reach.min(share) * self.nic_bps as f64 / 8.0
+    }
+}

@@ -1,0 +1,194 @@
+//! The attention half of a layer: norm, projections, core, residual.
+
+use crate::collective::Op;
+
+use super::super::Kernel;
+use super::part::{Among, Part, Role, Site};
+use super::shape::Builder;
+
+/// One rank's heads.
+struct Heads {
+    heads: u64,
+    kv_heads: u64,
+    /// Elements of a head's query and key; of its value.
+    qk: u64,
+    v: u64,
+    batch: u64,
+    seq_q: u64,
+    seq_kv: u64,
+}
+
+fn heads(b: &Builder) -> Heads {
+    let (m, l) = (b.model, b.layout);
+    let heads = (m.heads as u64).div_ceil(b.tp);
+    let (kv_heads, qk, v) = match m.mla {
+        // Latent attention expands to a key and a value for each head in training.
+        Some(mla) => (heads, (mla.nope_dim + mla.rope_dim) as u64, mla.v_dim as u64),
+        None => ((m.kv_heads as u64).div_ceil(b.tp), m.head_dim as u64, m.head_dim as u64),
+    };
+    Heads { heads, kv_heads, qk, v, batch: l.microbatch as u64, seq_q: l.seq as u64 / l.cp as u64, seq_kv: l.seq as u64 }
+}
+
+impl Heads {
+    /// Elements of the matrix of scores.
+    fn scores(&self) -> u64 {
+        self.batch * self.heads * self.seq_q * self.seq_kv
+    }
+
+    fn fused(&self, b: &Builder, backward: bool) -> Kernel {
+        Kernel::Attention {
+            batch: self.batch,
+            heads: self.heads,
+            kv_heads: self.kv_heads,
+            seq_q: self.seq_q,
+            seq_kv: self.seq_kv,
+            head_dim: (self.qk + self.v) / 2,
+            causal: b.model.causal,
+            backward,
+            dtype: b.dtype,
+        }
+    }
+}
+
+/// Matrices that make queries, keys and values: (out, in) on this rank. Latent attention has narrow ones that every tensor-parallel rank holds in full.
+fn projections(b: &Builder, h: &Heads) -> Vec<(u64, u64, bool)> {
+    match b.model.mla {
+        None => vec![((h.heads + 2 * h.kv_heads) * h.qk, b.hidden, true)],
+        Some(mla) => {
+            let (q, kv, rope) = (mla.q_rank as u64, mla.kv_rank as u64, mla.rope_dim as u64);
+            let queries = if q == 0 { vec![(h.heads * h.qk, b.hidden, true)] } else { vec![(q, b.hidden, false), (h.heads * h.qk, q, true)] };
+            queries.into_iter().chain([(kv + rope, b.hidden, false), (h.heads * (mla.nope_dim as u64 + h.v), kv, true)]).collect()
+        }
+    }
+}
+
+/// The attention core again or for the first time: what selective recomputation repeats.
+pub fn core_forward(b: &mut Builder) {
+    let (h, role) = (heads(b), b.forward);
+    // With context parallelism every rank needs the keys and values of the whole sequence.
+    if b.layout.cp > 1 {
+        let kv = h.batch * h.kv_heads * h.seq_kv * (h.qk + h.v) * b.bytes;
+        b.exchange(Among::Cp, Op::AllGather, kv, Some(Part { site: Site::Core, role }));
+    }
+    if b.layout.flash_attention {
+        let kernel = h.fused(b, false);
+        b.kernel(Site::Core, role, kernel);
+        return;
+    }
+    let (groups, scores) = (h.batch * h.heads, h.scores());
+    b.kernel(Site::Core, role, Kernel::Gemm { m: h.seq_q, n: h.seq_kv, k: h.qk, batch: groups, dtype: b.dtype });
+    // Scale, mask and softmax in one kernel: scores read, probabilities written.
+    b.memory(Site::Core, role, "softmax", scores * 2 * b.bytes);
+    if b.model.dropout {
+        b.memory(Site::Core, role, "dropout", scores * (2 * b.bytes + 1));
+    }
+    b.kernel(Site::Core, role, Kernel::Gemm { m: h.seq_q, n: h.v, k: h.seq_kv, batch: groups, dtype: b.dtype });
+    // Heads side by side again, for the projection.
+    b.memory(Site::Core, role, "transpose", groups * h.seq_q * h.v * 2 * b.bytes);
+}
+
+fn core_backward(b: &mut Builder) {
+    let (h, role) = (heads(b), Role::InputGrad);
+    let kv = h.batch * h.kv_heads * h.seq_kv * (h.qk + h.v) * b.bytes;
+    if b.layout.cp > 1 {
+        b.exchange(Among::Cp, Op::AllGather, kv, Some(Part { site: Site::Core, role }));
+    }
+    if b.layout.flash_attention {
+        let kernel = h.fused(b, true);
+        b.kernel(Site::Core, role, kernel);
+    } else {
+        let (groups, scores, dtype) = (h.batch * h.heads, h.scores(), b.dtype);
+        let gemm = |m, n, k| Kernel::Gemm { m, n, k, batch: groups, dtype };
+        b.memory(Site::Core, role, "transpose", groups * h.seq_q * h.v * 2 * b.bytes);
+        b.kernel(Site::Core, role, gemm(h.seq_q, h.seq_kv, h.v));
+        b.kernel(Site::Core, role, gemm(h.seq_kv, h.v, h.seq_q));
+        if b.model.dropout {
+            b.memory(Site::Core, role, "dropout-backward", scores * (2 * b.bytes + 1));
+        }
+        b.memory(Site::Core, role, "softmax-backward", scores * 3 * b.bytes);
+        b.kernel(Site::Core, role, gemm(h.seq_q, h.qk, h.seq_kv));
+        b.kernel(Site::Core, role, gemm(h.seq_kv, h.qk, h.seq_q));
+    }
+    if b.layout.cp > 1 {
+        b.exchange(Among::Cp, Op::ReduceScatter, kv, Some(Part { site: Site::Qkv, role }));
+    }
+}
+
+/// Bytes of the rotary embedding of queries and keys: read and written.
+fn rope_bytes(b: &Builder, h: &Heads) -> u64 {
+    let rotated = b.model.mla.map_or(h.qk, |m| m.rope_dim as u64);
+    b.tokens * (h.heads + h.kv_heads) * rotated * 2 * b.bytes
+}
+
+/// Norm to residual, forward.
+pub fn forward(b: &mut Builder) {
+    let (h, role, tokens) = (heads(b), b.forward, b.tokens);
+    norm_forward(b, Site::AttnNorm);
+    b.enter_forward(Site::Qkv, tokens);
+    for (n, k, _) in projections(b, &h) {
+        b.linear_forward(Site::Qkv, tokens, n, k, 1);
+    }
+    if !b.model.learned_positions {
+        let bytes = rope_bytes(b, &h);
+        b.memory(Site::Rope, role, "rope", bytes);
+    }
+    core_forward(b);
+    b.cast(Site::Proj, role, tokens * h.heads * h.v);
+    b.linear_forward(Site::Proj, tokens, b.hidden, h.heads * h.v, 1);
+    b.leave_forward(tokens, Some(Part { site: Site::AttnResidual, role }));
+    residual_forward(b, Site::AttnResidual);
+}
+
+/// Residual to norm, backward.
+pub fn backward(b: &mut Builder) {
+    let (h, tokens) = (heads(b), b.tokens);
+    residual_backward(b, Site::AttnResidual);
+    b.leave_backward(Part { site: Site::Proj, role: Role::InputGrad }, tokens);
+    b.cast(Site::Proj, Role::InputGrad, tokens * b.hidden);
+    b.linear_backward(Site::Proj, tokens, b.hidden, h.heads * h.v, 1);
+    core_backward(b);
+    if !b.model.learned_positions {
+        let bytes = rope_bytes(b, &h);
+        b.memory(Site::Rope, Role::InputGrad, "rope-backward", bytes);
+    }
+    let mut projections = projections(b, &h);
+    let outputs = projections.iter().map(|p| p.0).sum::<u64>();
+    b.cast(Site::Qkv, Role::InputGrad, tokens * outputs);
+    projections.reverse();
+    let last = projections.pop().expect("attention has a projection");
+    for (n, k, _) in projections {
+        b.linear_backward(Site::Qkv, tokens, n, k, 1);
+    }
+    b.column_backward(Site::Qkv, tokens, last.0, last.1, Site::AttnNorm);
+    norm_backward(b, Site::AttnNorm);
+}
+
+/// A norm: activations read and written. In FP8 training it writes two bytes of FP8 instead of one activation, which is the same.
+pub fn norm_forward(b: &mut Builder, site: Site) {
+    let (name, bytes) = (if b.model.biases { "layernorm" } else { "rmsnorm" }, b.local_tokens * b.hidden * 2 * b.bytes);
+    b.memory(site, b.forward, name, bytes);
+}
+
+/// Two kernels: the input's gradient reads input and output gradient and writes one; the parameters' gradient reads both again.
+pub fn norm_backward(b: &mut Builder, site: Site) {
+    let (input, weight) = if b.model.biases { ("layernorm-backward", "layernorm-weight-grad") } else { ("rmsnorm-backward", "rmsnorm-weight-grad") };
+    let elements = b.local_tokens * b.hidden;
+    b.memory(site, Role::InputGrad, input, elements * 3 * b.bytes);
+    b.memory(site, Role::WeightGrad, weight, elements * 2 * b.bytes);
+    // The residual path's gradient joins here.
+    b.memory(site, Role::InputGrad, "add", elements * 3 * b.bytes);
+}
+
+/// Bias, dropout and residual in one kernel: two reads, one write, and a byte of mask.
+pub fn residual_forward(b: &mut Builder, site: Site) {
+    let mask = if b.model.dropout { 1 } else { 0 };
+    let name = if b.model.dropout { "dropout-add" } else { "add" };
+    b.memory(site, b.forward, name, b.local_tokens * b.hidden * (3 * b.bytes + mask));
+}
+
+/// Without dropout the gradient passes through unchanged.
+pub fn residual_backward(b: &mut Builder, site: Site) {
+    if b.model.dropout {
+        b.memory(site, Role::InputGrad, "dropout-backward", b.local_tokens * b.hidden * (2 * b.bytes + 1));
+    }
+}

@@ -1,0 +1,131 @@
+//! The feed-forward half of a layer with experts.
+//!
+//! Experts are spread over the `ep` ranks of a group and, as Megatron does by default, each is split over the tensor-parallel ranks. A rank's experts are one
+//! grouped product. The rank shown is the busiest one: the others wait for it at the all-to-all.
+
+use crate::collective::Op;
+use crate::model::{Layout, Moe};
+
+use super::super::Kernel;
+use super::attention::{norm_backward, norm_forward, residual_backward, residual_forward};
+use super::mlp::{activation_backward, activation_forward, up_columns};
+use super::part::{Among, Part, Role, Site};
+use super::shape::Builder;
+
+/// Share of all routed tokens that each rank of an expert-parallel group gets, in tokens per `total`; sums to `total`. The first rank holds the busiest expert, whose load is
+/// `expert_skew` times the mean (at most: all tokens); the other experts share what is left evenly.
+pub fn expert_loads(moe: &Moe, layout: &Layout, total: u64) -> Vec<u64> {
+    let ranks = (layout.ep as u64).max(1);
+    let experts = (moe.experts as u64).max(ranks);
+    let here = experts as f64 / ranks as f64;
+    let skew = layout.expert_skew.clamp(1.0, experts as f64);
+    let others = if experts > 1 { (experts as f64 - skew) / (experts as f64 - 1.0) } else { 0.0 };
+    let busiest = (total as f64 / experts as f64 * (skew + (here - 1.0) * others)).min(total as f64);
+    let first = (busiest + 0.5) as u64;
+    let rest = total - first.min(total);
+    let mut loads = vec![first.min(total)];
+    for i in 0..ranks - 1 {
+        loads.push(rest * (i + 1) / (ranks - 1) - rest * i / (ranks - 1));
+    }
+    if ranks == 1 {
+        loads[0] = total;
+    }
+    loads
+}
+
+struct Experts {
+    /// Experts on this rank, and tokens of each: what the busiest rank gets, divided evenly.
+    here: u64,
+    each: u64,
+    /// Tokens, counted once for each expert that they visit, that this rank sends and that its tensor-parallel group holds.
+    sent: u64,
+    inner: u64,
+    shared: u64,
+}
+
+fn experts(b: &Builder, moe: &Moe) -> Experts {
+    let (ep, top_k) = (b.layout.ep.max(1) as u64, moe.top_k as u64);
+    let here = (moe.experts as u64).div_ceil(ep).max(1);
+    // All ranks of the group send as many as this one.
+    let total = b.tokens * top_k * ep;
+    let mine = expert_loads(moe, b.layout, total)[0];
+    Experts {
+        here,
+        each: mine.div_ceil(here),
+        sent: b.local_tokens * top_k,
+        inner: (moe.expert_ffn as u64).div_ceil(b.tp),
+        shared: (moe.expert_ffn as u64 * moe.shared_experts as u64).div_ceil(b.tp),
+    }
+}
+
+/// Dispatch or combine: expert-parallel all-to-all of what each rank begins with.
+fn all_to_all(b: &mut Builder, tokens: u64, needed_by: Part) {
+    if b.layout.ep > 1 {
+        b.exchange(Among::Ep, Op::AllToAll, tokens * b.hidden * b.bytes, Some(needed_by));
+    }
+}
+
+/// Norm to residual, forward.
+pub fn forward(b: &mut Builder, moe: &Moe) {
+    let (e, role, hidden, tokens) = (experts(b, moe), b.forward, b.hidden, b.tokens);
+    let part = |site| Part { site, role };
+    norm_forward(b, Site::MlpNorm);
+    router_forward(b, moe);
+    b.memory(Site::Permute, role, "permute", e.sent * hidden * 2 * b.bytes);
+    all_to_all(b, e.sent, part(Site::Up));
+    let routed = e.here * e.each;
+    b.enter_forward(Site::Up, routed);
+    b.cast(Site::Up, role, routed * hidden);
+    b.linear_forward(Site::Up, e.each, up_columns(b, e.inner), hidden, e.here);
+    activation_forward(b, Site::Activation, routed, e.inner);
+    b.linear_forward(Site::Down, e.each, hidden, e.inner, e.here);
+    b.leave_forward(routed, Some(part(Site::Unpermute)));
+    all_to_all(b, e.sent, part(Site::Unpermute));
+    if e.shared > 0 {
+        b.enter_forward(Site::SharedUp, tokens);
+        b.linear_forward(Site::SharedUp, tokens, up_columns(b, e.shared), hidden, 1);
+        activation_forward(b, Site::SharedActivation, tokens, e.shared);
+        b.linear_forward(Site::SharedDown, tokens, hidden, e.shared, 1);
+        b.leave_forward(tokens, Some(part(Site::MlpResidual)));
+    }
+    // Reads every expert's result, writes the sum.
+    b.memory(Site::Unpermute, role, "unpermute", (e.sent + b.local_tokens) * hidden * b.bytes);
+    residual_forward(b, Site::MlpResidual);
+}
+
+/// Scores of all experts (in the activations' type, kept in FP32), softmax and choice.
+fn router_forward(b: &mut Builder, moe: &Moe) {
+    let (role, tokens, experts) = (b.forward, b.local_tokens, moe.experts as u64);
+    b.kernel(Site::Router, role, Kernel::gemm(tokens, experts, b.hidden, b.dtype));
+    b.memory(Site::Router, role, "top-k", tokens * experts * 4 * 4);
+}
+
+/// Residual to norm, backward.
+pub fn backward(b: &mut Builder, moe: &Moe) {
+    let (e, hidden, tokens) = (experts(b, moe), b.hidden, b.tokens);
+    let part = |site| Part { site, role: Role::InputGrad };
+    let routed = e.here * e.each;
+    residual_backward(b, Site::MlpResidual);
+    b.memory(Site::Unpermute, Role::InputGrad, "unpermute-backward", (2 * e.sent + b.local_tokens) * hidden * b.bytes);
+    if e.shared > 0 {
+        b.leave_backward(Part { site: Site::SharedDown, role: Role::InputGrad }, tokens);
+        b.linear_backward(Site::SharedDown, tokens, hidden, e.shared, 1);
+        activation_backward(b, Site::SharedActivation, tokens, e.shared);
+        b.column_backward(Site::SharedUp, tokens, up_columns(b, e.shared), hidden, Site::Permute);
+    }
+    all_to_all(b, e.sent, part(Site::Down));
+    b.leave_backward(Part { site: Site::Down, role: Role::InputGrad }, routed);
+    b.cast(Site::Down, Role::InputGrad, routed * hidden);
+    b.linear_backward(Site::Down, e.each, hidden, e.inner, e.here);
+    activation_backward(b, Site::Activation, routed, e.inner);
+    b.input_grad(Site::Up, e.each, up_columns(b, e.inner), hidden, e.here);
+    b.leave_forward(routed, Some(part(Site::Permute)));
+    all_to_all(b, e.sent, part(Site::Permute));
+    b.weight_grad(Site::Up, e.each, up_columns(b, e.inner), hidden, e.here);
+    b.memory(Site::Permute, Role::InputGrad, "permute-backward", (e.sent + b.local_tokens) * hidden * b.bytes);
+    let (local, experts) = (b.local_tokens, moe.experts as u64);
+    b.memory(Site::Router, Role::InputGrad, "top-k-backward", local * experts * 4 * 3);
+    b.kernel(Site::Router, Role::InputGrad, Kernel::gemm(local, hidden, experts, b.dtype));
+    b.kernel(Site::Router, Role::WeightGrad, Kernel::gemm(experts, hidden, local, b.dtype));
+    norm_backward(b, Site::MlpNorm);
+}

@@ -1,0 +1,33 @@
+//! The optimizer's step over one rank's parameters.
+
+use crate::model::{Framework, Layout};
+
+use super::super::Kernel;
+use super::part::{Part, Role, Site};
+
+/// Kernels of the step. `params`: parameters this rank computes gradients of; `shard`: those it updates (fewer with ZeRO or a distributed optimizer).
+/// Adam reads gradient, master weights and both moments, and writes all but the gradient and the copy that is computed with; before it the gradients' norm is read
+/// and gradients are clipped; after it they are set to zero.
+pub fn optimizer_kernels(params: u64, shard: u64, layout: &Layout) -> Vec<(Part, Kernel)> {
+    let (grads, state, copy) = (layout.bytes.grads as u64, layout.bytes.optimizer as u64, layout.bytes.params as u64);
+    let part = Part { site: Site::Optimizer, role: Role::Forward };
+    let mut kernels = Vec::new();
+    let mut memory = |name, bytes| {
+        if bytes > 0 {
+            kernels.push((part, Kernel::Memory { name, bytes }));
+        }
+    };
+    memory("gradient-norm", shard * grads);
+    memory("gradient-clip", shard * 2 * grads);
+    // State in FP32 beside weights that are FP32 themselves: no copy.
+    let adam = shard * (grads + 2 * state) + if copy < 4 { 0 } else { shard * 2 * copy };
+    memory("adam", adam);
+    if copy < 4 {
+        // Frameworks write the weights for computing in a pass of their own.
+        memory("weights-copy", shard * (4 + copy));
+    }
+    if layout.framework != Framework::Ddp {
+        memory("zero-gradients", params * grads);
+    }
+    kernels
+}

@@ -1,0 +1,157 @@
+//! Sizes of one rank's share of a layer, and the steps that every linear layer consists of.
+
+use crate::collective::Op;
+use crate::model::{Framework, Layout, Transformer};
+
+use super::super::{Dtype, Kernel};
+use super::part::{Among, Part, Role, Site, Step};
+
+/// One rank's share of a layer, and the steps found so far.
+pub struct Builder<'a> {
+    pub model: &'a Transformer,
+    pub layout: &'a Layout,
+    /// Tokens of a micro-batch on this rank while tensor-parallel ranks hold them together.
+    pub tokens: u64,
+    /// Tokens of norms, dropout, residuals: a share of the above with sequence parallelism.
+    pub local_tokens: u64,
+    pub hidden: u64,
+    pub tp: u64,
+    /// Type of activations and of products outside FP8.
+    pub dtype: Dtype,
+    /// Type of the products of linear layers.
+    pub linear: Dtype,
+    /// Bytes of an activation.
+    pub bytes: u64,
+    /// What the forward computation counts as here.
+    pub forward: Role,
+    pub steps: Vec<Step>,
+}
+
+impl<'a> Builder<'a> {
+    pub fn new(model: &'a Transformer, layout: &'a Layout, forward: Role) -> Builder<'a> {
+        let tokens = layout.microbatch as u64 * layout.seq as u64 / layout.cp as u64;
+        let tp = layout.tp as u64;
+        let dtype = activation_dtype(layout);
+        Builder {
+            model,
+            layout,
+            tokens,
+            local_tokens: if layout.sequence_parallel { tokens.div_ceil(tp) } else { tokens },
+            hidden: model.hidden as u64,
+            tp,
+            dtype,
+            linear: if layout.fp8 { Dtype::Fp8 } else { dtype },
+            bytes: dtype.bytes(),
+            forward,
+            steps: Vec::new(),
+        }
+    }
+
+    pub fn kernel(&mut self, site: Site, role: Role, kernel: Kernel) {
+        self.steps.push(Step::Kernel { part: Part { site, role }, kernel });
+    }
+
+    /// A kernel bound by memory that touches `elements` activations `times` times.
+    pub fn memory(&mut self, site: Site, role: Role, name: &'static str, bytes: u64) {
+        self.kernel(site, role, Kernel::Memory { name, bytes });
+    }
+
+    fn sequence(&self) -> bool {
+        self.layout.sequence_parallel && self.tp > 1
+    }
+
+    /// Bytes of the activations that tensor-parallel ranks exchange.
+    pub fn exchanged(&self, tokens: u64) -> u64 {
+        tokens * self.hidden * self.bytes
+    }
+
+    pub fn exchange(&mut self, among: Among, op: Op, bytes: u64, needed_by: Option<Part>) {
+        self.steps.push(Step::Exchange { among, op, bytes, needed_by });
+    }
+
+    /// Input of a column-parallel layer: with sequence parallelism the shares are gathered first.
+    pub fn enter_forward(&mut self, site: Site, tokens: u64) {
+        if self.sequence() {
+            let part = Part { site, role: self.forward };
+            self.exchange(Among::Tp, Op::AllGather, self.exchanged(tokens), Some(part));
+        }
+    }
+
+    /// Output of a row-parallel layer: partial sums are added up, with sequence parallelism leaving a share each.
+    pub fn leave_forward(&mut self, tokens: u64, needed_by: Option<Part>) {
+        if self.tp > 1 {
+            let op = if self.sequence() { Op::ReduceScatter } else { Op::AllReduce };
+            self.exchange(Among::Tp, op, self.exchanged(tokens), needed_by);
+        }
+    }
+
+    /// Gradient of a row-parallel layer's output: shares are gathered.
+    pub fn leave_backward(&mut self, needed_by: Part, tokens: u64) {
+        if self.sequence() {
+            self.exchange(Among::Tp, Op::AllGather, self.exchanged(tokens), Some(needed_by));
+        }
+    }
+
+    /// Forward product of `m` tokens with a `k` x `n` matrix.
+    pub fn linear_forward(&mut self, site: Site, m: u64, n: u64, k: u64, batch: u64) {
+        self.kernel(site, self.forward, Kernel::Gemm { m, n, k, batch, dtype: self.linear });
+    }
+
+    /// Gradients of a linear layer whose output gradient is at hand: the input's, then the weights'.
+    pub fn linear_backward(&mut self, site: Site, m: u64, n: u64, k: u64, batch: u64) {
+        self.input_grad(site, m, n, k, batch);
+        self.weight_grad(site, m, n, k, batch);
+    }
+
+    /// Gradients of a column-parallel layer: the input's partial sums are added up while the weights' gradient is computed. With sequence parallelism the
+    /// input, of which only a share was kept, is gathered meanwhile.
+    pub fn column_backward(&mut self, site: Site, tokens: u64, n: u64, k: u64, then: Site) {
+        if self.sequence() {
+            self.exchange(Among::Tp, Op::AllGather, self.exchanged(tokens), Some(Part { site, role: Role::WeightGrad }));
+        }
+        self.input_grad(site, tokens, n, k, 1);
+        self.leave_forward(tokens, Some(Part { site: then, role: Role::InputGrad }));
+        self.weight_grad(site, tokens, n, k, 1);
+    }
+
+    pub fn input_grad(&mut self, site: Site, m: u64, n: u64, k: u64, batch: u64) {
+        self.kernel(site, Role::InputGrad, Kernel::Gemm { m, n: k, k: n, batch, dtype: self.linear });
+    }
+
+    /// The weights' gradient, and what the framework does to add it to the gradient of earlier micro-batches. Megatron's product adds in place.
+    pub fn weight_grad(&mut self, site: Site, m: u64, n: u64, k: u64, batch: u64) {
+        self.kernel(site, Role::WeightGrad, Kernel::Gemm { m: n, n: k, k: m, batch, dtype: self.linear });
+        if self.model.biases {
+            self.memory(site, Role::WeightGrad, "bias-grad", m * n * batch * self.bytes);
+        }
+        let (gradient, kept) = (self.bytes, self.layout.bytes.grads as u64);
+        let bytes = match self.layout.framework {
+            Framework::Megatron => 0,
+            // Read and added to what is there, unless this micro-batch is the only one; DeepSpeed copies into its bucket in any case.
+            Framework::DeepSpeed => gradient + kept + if self.layout.microbatches() > 1 { kept } else { 0 },
+            Framework::Fsdp | Framework::Ddp => {
+                if self.layout.microbatches() > 1 {
+                    gradient + 2 * kept
+                } else {
+                    0
+                }
+            }
+        };
+        if bytes > 0 {
+            self.memory(site, Role::WeightGrad, "gradient-accumulate", n * k * batch * bytes);
+        }
+    }
+
+    /// Conversion of `elements` to FP8, in both orders that the forward and the backward product read (Hopper's FP8 products need one operand order): one read of
+    /// the activation, two writes of a byte. What norms and activation functions produce is converted by their own kernels instead (Transformer Engine).
+    pub fn cast(&mut self, site: Site, role: Role, elements: u64) {
+        if self.layout.fp8 {
+            self.memory(site, role, "fp8-cast", elements * (self.bytes + 2));
+        }
+    }
+}
+
+/// Type of activations. BF16 stands for both 16-bit types, whose rates are equal where both exist.
+pub fn activation_dtype(layout: &Layout) -> Dtype {
+    if layout.bytes.activations >= 4 { Dtype::Tf32 } else { Dtype::Bf16 }
+}

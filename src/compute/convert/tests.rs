@@ -1,0 +1,231 @@
+//! The converter held against closed forms.
+
+use super::*;
+use crate::collective::Op;
+use crate::model::{ElementBytes, Framework, Mla, Moe, PipelineSchedule};
+
+fn gpt() -> Transformer {
+    Transformer {
+        layers: 48,
+        hidden: 6144,
+        ffn: 4 * 6144,
+        heads: 64,
+        kv_heads: 64,
+        head_dim: 96,
+        vocab: 51200,
+        seq: 2048,
+        gated: false,
+        tied: true,
+        learned_positions: true,
+        causal: true,
+        biases: true,
+        dropout: true,
+        moe: None,
+        mla: None,
+    }
+}
+
+fn layout(tp: u32, sequence_parallel: bool) -> Layout {
+    Layout {
+        tp,
+        pp: 1,
+        dp: 1,
+        ep: 1,
+        cp: 1,
+        vpp: 1,
+        microbatch: 4,
+        global_batch: 4,
+        seq: 2048,
+        sequence_parallel,
+        schedule: PipelineSchedule::OneFOneB,
+        recompute: Recompute::None,
+        zero: 0,
+        framework: Framework::Megatron,
+        bytes: ElementBytes { params: 2, grads: 4, activations: 2, optimizer: 12 },
+        fp8: false,
+        flash_attention: false,
+        overlap_grad: false,
+        overlap_param: false,
+        tp_overlap_pieces: 1,
+        overlap_p2p: false,
+        bucket_bytes: 1 << 30,
+        expert_skew: 1.0,
+        order: "tp-cp-ep-dp-pp".to_string(),
+    }
+}
+
+fn flops(model: &Transformer, layout: &Layout, kind: LayerKind, pass: Pass) -> u128 {
+    layer_kernels(model, layout, kind, pass).iter().map(|(_, k)| k.flops()).sum()
+}
+
+/// Bytes of tensor-parallel exchanges, as a ring sends them: all-reduce twice what gathering or scattering does.
+fn ring_bytes(steps: &[Step], of: Among) -> u64 {
+    let weigh = |step: &Step| match *step {
+        Step::Exchange { among, op, bytes, .. } if among == of => bytes * if op == Op::AllReduce { 2 } else { 1 },
+        _ => 0,
+    };
+    steps.iter().map(weigh).sum()
+}
+
+#[test]
+fn dense_layers_have_the_flops_of_the_closed_form() {
+    let model = gpt();
+    for tp in [1, 2, 8] {
+        let layout = layout(tp, tp > 1);
+        let (b, s, h) = (4u128, 2048u128, 6144u128);
+        // 24 b s h^2 + 4 b s^2 h forward; twice that backward.
+        let forward = (24 * b * s * h * h + 4 * b * s * s * h) / tp as u128;
+        assert_eq!(flops(&model, &layout, LayerKind::Dense, Pass::Forward), forward);
+        assert_eq!(flops(&model, &layout, LayerKind::Dense, Pass::Backward), 2 * forward);
+        let logits = 2 * b * s * h * 51200 / tp as u128;
+        assert_eq!(flops(&model, &layout, LayerKind::Logits, Pass::Forward), logits);
+        assert_eq!(flops(&model, &layout, LayerKind::Logits, Pass::Backward), 2 * logits);
+    }
+}
+
+#[test]
+fn recomputation_is_what_the_layout_says() {
+    let (model, mut layout) = (gpt(), layout(8, true));
+    let count = |layout: &Layout| layer_steps(&model, layout, LayerKind::Dense, Pass::Recompute).len();
+    assert_eq!(count(&layout), 0);
+    layout.recompute = Recompute::Selective;
+    let core = flops(&model, &layout, LayerKind::Dense, Pass::Recompute);
+    assert_eq!(core, 4 * 4 * 2048 * 2048 * 6144 / 8);
+    layout.recompute = Recompute::Full;
+    assert_eq!(count(&layout), layer_steps(&model, &layout, LayerKind::Dense, Pass::Forward).len());
+    assert_eq!(layer_steps(&model, &layout, LayerKind::Logits, Pass::Recompute), Vec::new());
+}
+
+#[test]
+fn fused_attention_counts_half_of_the_pairs() {
+    let (model, mut layout) = (gpt(), layout(8, true));
+    layout.flash_attention = true;
+    let (b, s, h) = (4u128, 2048u128, 6144u128);
+    assert_eq!(flops(&model, &layout, LayerKind::Dense, Pass::Forward), (24 * b * s * h * h + 2 * b * s * s * h) / 8);
+    // Context parallelism divides the work evenly.
+    let whole = flops(&model, &layout, LayerKind::Dense, Pass::Forward);
+    layout.cp = 2;
+    assert_eq!(flops(&model, &layout, LayerKind::Dense, Pass::Forward) * 2, whole);
+}
+
+#[test]
+fn tensor_parallel_traffic_is_megatrons() {
+    let (model, s) = (gpt(), 4 * 2048 * 6144 * 2u64);
+    for sequence in [false, true] {
+        let layout = layout(8, sequence);
+        let bytes = |pass| ring_bytes(&layer_steps(&model, &layout, LayerKind::Dense, pass), Among::Tp);
+        assert_eq!(bytes(Pass::Forward), 4 * s);
+        // Sequence parallelism gathers the inputs of two layers once more for their weights' gradients.
+        assert_eq!(bytes(Pass::Backward), if sequence { 6 * s } else { 4 * s });
+    }
+    assert_eq!(ring_bytes(&layer_steps(&model, &layout(1, true), LayerKind::Dense, Pass::Forward), Among::Tp), 0);
+}
+
+#[test]
+fn exchanges_are_awaited_by_a_kernel_that_follows() {
+    let mut model = gpt();
+    model.moe = Some(Moe { experts: 8, top_k: 2, expert_ffn: 4096, shared_experts: 1, dense_layers: 0, every: 1 });
+    for (kind, pass) in [LayerKind::Embedding, LayerKind::Dense, LayerKind::Moe, LayerKind::Logits]
+        .into_iter()
+        .flat_map(|k| [Pass::Forward, Pass::Backward, Pass::Recompute].map(|p| (k, p)))
+    {
+        for sequence in [false, true] {
+            let mut layout = layout(4, sequence);
+            (layout.ep, layout.dp, layout.cp, layout.recompute) = (4, 2, 2, Recompute::Full);
+            let steps = layer_steps(&model, &layout, kind, pass);
+            for (i, step) in steps.iter().enumerate() {
+                if let Step::Exchange { needed_by: Some(part), bytes, .. } = step {
+                    assert!(*bytes > 0);
+                    let waits = |s: &Step| matches!(s, Step::Kernel { part: p, .. } if p == part);
+                    assert!(steps[i..].iter().any(waits), "{kind:?} {pass:?}: nobody waits as {part:?}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn experts_do_the_work_of_the_tokens_sent_to_them() {
+    let mut model = gpt();
+    let moe = Moe { experts: 8, top_k: 2, expert_ffn: 4096, shared_experts: 0, dense_layers: 0, every: 1 };
+    model.moe = Some(moe);
+    let mut layout = layout(1, false);
+    layout.ep = 4;
+    layout.dp = 4;
+    let experts = |layout: &Layout| -> u128 {
+        let kernels = layer_kernels(&model, layout, LayerKind::Moe, Pass::Forward);
+        kernels.iter().filter(|(p, _)| matches!(p.site, Site::Up | Site::Down)).map(|(_, k)| k.flops()).sum()
+    };
+    let even = experts(&layout);
+    assert_eq!(even, 2 * 2 * 8192 * 2 * 6144 * 4096);
+    layout.expert_skew = 2.0;
+    // The busiest expert has twice the mean, its neighbour on the rank six sevenths of it.
+    let ratio = experts(&layout) as f64 / even as f64;
+    assert!((ratio - (2.0 + 6.0 / 7.0) / 2.0).abs() < 1e-3, "{ratio}");
+    let loads = expert_loads(&moe, &layout, 1_000_003);
+    assert_eq!(loads.iter().sum::<u64>(), 1_000_003);
+    assert!(loads[0] > loads[1] && loads[1].abs_diff(loads[3]) <= 1);
+}
+
+#[test]
+fn latent_attention_has_its_projections() {
+    let mut model = gpt();
+    (model.hidden, model.heads, model.kv_heads, model.head_dim) = (7168, 128, 128, 128);
+    model.mla = Some(Mla { q_rank: 1536, kv_rank: 512, rope_dim: 64, nope_dim: 128, v_dim: 128 });
+    let layout = layout(1, false);
+    let kernels = layer_kernels(&model, &layout, LayerKind::Dense, Pass::Forward);
+    let weights: u64 =
+        kernels.iter().filter(|(p, _)| matches!(p.site, Site::Qkv | Site::Proj)).map(|(_, k)| if let Kernel::Gemm { n, k, .. } = k { n * k } else { 0 }).sum();
+    assert_eq!(weights, 7168 * 1536 + 1536 * 128 * 192 + 7168 * 576 + 512 * 128 * 256 + 128 * 128 * 7168);
+    let forward = flops(&model, &layout, LayerKind::Dense, Pass::Forward);
+    assert_eq!(flops(&model, &layout, LayerKind::Dense, Pass::Backward), 2 * forward);
+}
+
+#[test]
+fn fp8_changes_linear_layers_only_and_converts() {
+    let (model, mut layout) = (gpt(), layout(8, true));
+    let before = layer_kernels(&model, &layout, LayerKind::Dense, Pass::Forward);
+    layout.fp8 = true;
+    let after = layer_kernels(&model, &layout, LayerKind::Dense, Pass::Forward);
+    let fp8 = |kernels: &[(Part, Kernel)]| kernels.iter().filter(|(_, k)| k.dtype() == Some(super::super::Dtype::Fp8)).map(|(p, _)| p.site).collect::<Vec<_>>();
+    assert!(fp8(&before).is_empty());
+    assert_eq!(fp8(&after), [Site::Qkv, Site::Proj, Site::Up, Site::Down]);
+    assert!(after.iter().any(|(_, k)| matches!(k, Kernel::Memory { name: "fp8-cast", .. })));
+    assert!(fp8(&layer_kernels(&model, &layout, LayerKind::Logits, Pass::Backward)).is_empty());
+}
+
+#[test]
+fn every_knob_that_reaches_here_changes_kernels() {
+    let model = gpt();
+    let base = layout(8, true);
+    let all = |l: &Layout| {
+        let passes = [Pass::Forward, Pass::Backward, Pass::Recompute];
+        passes.map(|p| layer_steps(&model, l, LayerKind::Dense, p)).concat()
+    };
+    let change: [fn(&mut Layout); 10] = [
+        |l| l.tp = 4,
+        |l| l.cp = 2,
+        |l| l.microbatch = 2,
+        |l| l.seq = 1024,
+        |l| l.sequence_parallel = false,
+        |l| l.recompute = Recompute::Full,
+        |l| l.framework = Framework::DeepSpeed,
+        |l| l.bytes.activations = 4,
+        |l| l.fp8 = true,
+        |l| l.flash_attention = true,
+    ];
+    for (i, change) in change.into_iter().enumerate() {
+        let mut other = base.clone();
+        change(&mut other);
+        assert_ne!(all(&base), all(&other), "change {i}");
+    }
+}
+
+#[test]
+fn the_optimizer_touches_what_is_sharded() {
+    let base = layout(1, false);
+    let bytes = |shard| optimizer_kernels(1000, shard, &base).iter().map(|(_, k)| k.bytes()).sum::<u128>();
+    // Norm 4, clip 8, Adam 28, weights 6 a sharded parameter, and 4 a parameter to clear its gradient.
+    assert_eq!(bytes(1000), 1000 * (4 + 8 + 28 + 6) + 4000);
+    assert_eq!(bytes(125), 125 * 46 + 4000);
+}

@@ -1,0 +1,248 @@
+//! GPUs by their specifications: from `assets/gpus.toml`, or a user's table.
+//!
+//! Layer: compute. Knows no kernels: what a specification is worth in practice is `roofline`'s and the database's.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use super::{Dtype, Error};
+
+const ASSETS: &str = include_str!("../../assets/gpus.toml");
+
+/// A GPU, as much of it as decides how long kernels take and what fits.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Gpu {
+    /// Canonical name.
+    pub name: String,
+    /// Data sheet or paper the numbers are from.
+    pub source: String,
+    /// GPU whose measured kernels stand in where it has none of its own, scaled by the ratio of specifications; its own name where it has.
+    pub baseline: String,
+    /// Implementation of fused attention whose measurements apply, as the database calls it.
+    pub attention: String,
+    /// Dense peak FLOP/s for each of [`Dtype::ALL`]; 0: the hardware has no such units.
+    pub peak_flops: [f64; 5],
+    /// Share of that peak which long products sustain under the power limit, for each of [`Dtype::ALL`].
+    pub sustained: [f64; 5],
+    /// Memory bandwidth, bytes/s, as specified.
+    pub memory_bps: f64,
+    /// Share of that bandwidth which streams reach.
+    pub memory_efficiency: f64,
+    /// Memory, bytes.
+    pub capacity_bytes: u64,
+    /// Second-level cache: bytes, and bytes/s that all multiprocessors together read from it.
+    pub l2_bytes: u64,
+    pub l2_bps: f64,
+    /// Streaming multiprocessors.
+    pub sms: u64,
+    /// NVLink bit/s, each direction, all links together; 0: none.
+    pub nvlink_bps: u64,
+    /// From the end of a kernel to the beginning of the next one on the same stream, and its ramps up and down, ps.
+    pub launch_ps: u64,
+}
+
+/// A table of specifications as it is written. What is missing comes from `like`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Specification {
+    name: Option<String>,
+    source: Option<String>,
+    like: Option<String>,
+    aliases: Option<Vec<String>>,
+    /// Whether the database has rows of this GPU.
+    measured: Option<bool>,
+    attention: Option<String>,
+    fp32_tflops: Option<f64>,
+    tf32_tflops: Option<f64>,
+    bf16_tflops: Option<f64>,
+    fp16_tflops: Option<f64>,
+    fp8_tflops: Option<f64>,
+    sustained: Option<f64>,
+    sustained_fp8: Option<f64>,
+    memory_gb_per_s: Option<f64>,
+    memory_efficiency: Option<f64>,
+    memory_gib: Option<f64>,
+    l2_mib: Option<f64>,
+    l2_gb_per_s: Option<f64>,
+    sms: Option<u64>,
+    nvlink_gbps: Option<f64>,
+    launch_ns: Option<f64>,
+}
+
+fn assets() -> BTreeMap<String, Specification> {
+    toml::from_str(ASSETS).expect("assets/gpus.toml is read by a test")
+}
+
+impl Gpu {
+    /// Canonical names of the GPUs in the assets, in alphabetical order.
+    pub fn names() -> Vec<String> {
+        assets().into_keys().collect()
+    }
+
+    /// The GPU of that name or alias, whatever the case.
+    pub fn named(name: &str) -> Result<Gpu, Error> {
+        Self::find(&assets(), name, 0)
+    }
+
+    /// A GPU from a user's table: the keys of `assets/gpus.toml`, and `name`. With `like`, only what differs need be given; all but names and `nvlink_gbps`
+    /// must be there without it. Measured kernels come from the GPU that `like` names, scaled; without it from the A100.
+    pub fn parse(table: &toml::Table) -> Result<Gpu, Error> {
+        let label = table.get("name").and_then(|v| v.as_str()).unwrap_or("custom").to_string();
+        let spec: Specification =
+            table.clone().try_into().map_err(|e: toml::de::Error| Error::Gpu { name: label.clone(), message: e.message().to_string() })?;
+        Self::resolve(&assets(), &label, &spec, 0)
+    }
+
+    fn find(all: &BTreeMap<String, Specification>, name: &str, depth: u32) -> Result<Gpu, Error> {
+        let wanted = name.trim().to_ascii_lowercase();
+        let hit = all.iter().find(|(key, spec)| **key == wanted || spec.aliases.iter().flatten().any(|a| *a == wanted));
+        match hit {
+            Some((key, spec)) => Self::resolve(all, key, spec, depth),
+            None => Err(Error::UnknownGpu { name: name.to_string(), known: all.keys().cloned().collect::<Vec<_>>().join(", ") }),
+        }
+    }
+
+    fn resolve(all: &BTreeMap<String, Specification>, name: &str, spec: &Specification, depth: u32) -> Result<Gpu, Error> {
+        let bad = |message: String| Error::Gpu { name: name.to_string(), message };
+        if depth > 8 {
+            return Err(bad("`like` leads in a circle".to_string()));
+        }
+        let like = spec.like.as_deref().map(|like| Self::find(all, like, depth + 1)).transpose()?;
+        let need = |key: &str, value: Option<f64>, inherited: Option<f64>, least: f64, most: f64| -> Result<f64, Error> {
+            let value = value.or(inherited).ok_or_else(|| bad(format!("`{key}` is missing; give it, or `like` a GPU that has it")))?;
+            if value.is_finite() && value >= least && value <= most {
+                Ok(value)
+            } else {
+                Err(bad(format!("{key} = {value} is out of range; from {least} to {most} would be right")))
+            }
+        };
+        let given = [spec.fp32_tflops, spec.tf32_tflops, spec.bf16_tflops, spec.fp16_tflops, spec.fp8_tflops];
+        let mut peak_flops = [0.0; 5];
+        let mut sustained = [0.0; 5];
+        for (i, dtype) in Dtype::ALL.into_iter().enumerate() {
+            let fp8 = dtype == Dtype::Fp8;
+            let key = format!("{dtype}_tflops");
+            peak_flops[i] = need(&key, given[i], like.as_ref().map(|g| g.peak_flops[i] / 1e12), 0.0, 1e6)? * 1e12;
+            let share = if fp8 { spec.sustained_fp8.or(spec.sustained) } else { spec.sustained };
+            sustained[i] = need("sustained", share, like.as_ref().map(|g| g.sustained[i]), 0.01, 1.0)?;
+        }
+        if peak_flops[0] == 0.0 {
+            return Err(bad("fp32_tflops = 0; every GPU computes in fp32".to_string()));
+        }
+        let inherit = |of: fn(&Gpu) -> f64| like.as_ref().map(of);
+        let measured = spec.measured.unwrap_or(false);
+        let gib = (1u64 << 30) as f64;
+        let mib = (1u64 << 20) as f64;
+        Ok(Gpu {
+            name: spec.name.clone().unwrap_or_else(|| name.to_string()),
+            source: spec.source.clone().unwrap_or_else(|| "given by the user".to_string()),
+            baseline: if measured { name.to_string() } else { like.as_ref().map_or_else(|| "a100-80g-sxm".to_string(), |g| g.baseline.clone()) },
+            attention: spec.attention.clone().or_else(|| like.as_ref().map(|g| g.attention.clone())).unwrap_or_else(|| "FlashAttention-2".to_string()),
+            peak_flops,
+            sustained,
+            memory_bps: need("memory_gb_per_s", spec.memory_gb_per_s, inherit(|g| g.memory_bps / 1e9), 1.0, 1e6)? * 1e9,
+            memory_efficiency: need("memory_efficiency", spec.memory_efficiency, inherit(|g| g.memory_efficiency), 0.01, 1.0)?,
+            capacity_bytes: (need("memory_gib", spec.memory_gib, inherit(|g| g.capacity_bytes as f64 / (1u64 << 30) as f64), 1.0, 1e6)? * gib) as u64,
+            l2_bytes: (need("l2_mib", spec.l2_mib, inherit(|g| g.l2_bytes as f64 / (1u64 << 20) as f64), 0.1, 1e5)? * mib) as u64,
+            l2_bps: need("l2_gb_per_s", spec.l2_gb_per_s, inherit(|g| g.l2_bps / 1e9), 1.0, 1e7)? * 1e9,
+            sms: need("sms", spec.sms.map(|s| s as f64), inherit(|g| g.sms as f64), 1.0, 1e5)? as u64,
+            nvlink_bps: (need("nvlink_gbps", spec.nvlink_gbps, inherit(|g| g.nvlink_bps as f64 / 1e9).or(Some(0.0)), 0.0, 1e6)? * 1e9) as u64,
+            launch_ps: (need("launch_ns", spec.launch_ns, inherit(|g| g.launch_ps as f64 / 1e3), 0.0, 1e6)? * 1e3) as u64,
+        })
+    }
+
+    /// Whether the hardware computes in that type.
+    pub fn supports(&self, dtype: Dtype) -> bool {
+        self.peak_flops[dtype as usize] > 0.0
+    }
+
+    /// The type that stands in where the hardware lacks one: FP8 is computed in 16 bits, BF16 and TF32 in FP32.
+    pub fn effective(&self, dtype: Dtype) -> Dtype {
+        let next = match dtype {
+            _ if self.supports(dtype) => return dtype,
+            Dtype::Fp8 if self.supports(Dtype::Bf16) => Dtype::Bf16,
+            Dtype::Fp8 if self.supports(Dtype::Fp16) => Dtype::Fp16,
+            _ => Dtype::Fp32,
+        };
+        debug_assert!(self.supports(next), "fp32 is there");
+        next
+    }
+
+    /// Dense peak FLOP/s in that type (or what stands in for it), for MFU.
+    pub fn peak(&self, dtype: Dtype) -> u64 {
+        self.peak_flops[self.effective(dtype) as usize] as u64
+    }
+
+    /// FLOP/s that long products sustain.
+    pub fn sustained_flops(&self, dtype: Dtype) -> f64 {
+        let i = self.effective(dtype) as usize;
+        self.peak_flops[i] * self.sustained[i]
+    }
+
+    /// Bytes/s that streams reach.
+    pub fn stream_bps(&self) -> f64 {
+        self.memory_bps * self.memory_efficiency
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table(text: &str) -> toml::Table {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn assets_are_all_read_and_sane() {
+        for name in Gpu::names() {
+            let gpu = Gpu::named(&name).unwrap();
+            assert!(gpu.source.len() > 10, "{name} has no source");
+            assert!(Gpu::named(&gpu.baseline).is_ok(), "{name}: baseline {}", gpu.baseline);
+            let compute_per_byte = gpu.sustained_flops(Dtype::Fp16) / gpu.stream_bps();
+            assert!((20.0..500.0).contains(&compute_per_byte), "{name}: {compute_per_byte} FLOP a byte");
+            assert!(gpu.l2_bps > gpu.memory_bps, "{name}: cache slower than memory");
+        }
+    }
+
+    #[test]
+    fn aliases_and_case() {
+        assert_eq!(Gpu::named("H100").unwrap().name, "h100-sxm");
+        assert_eq!(Gpu::named("a100").unwrap().name, "a100-80g-sxm");
+        let error = Gpu::named("h1000").unwrap_err().to_string();
+        assert!(error.contains("h1000") && error.contains("h100-sxm"), "{error}");
+    }
+
+    #[test]
+    fn fictional_gpus_say_what_differs() {
+        let gpu = Gpu::parse(&table("name = 'x1'\nlike = 'h100'\nbf16_tflops = 2000")).unwrap();
+        let h100 = Gpu::named("h100").unwrap();
+        assert_eq!((gpu.name.as_str(), gpu.baseline.as_str()), ("x1", "h100-sxm"));
+        assert_eq!(gpu.peak(Dtype::Bf16), 2_000_000_000_000_000);
+        assert_eq!(gpu.memory_bps, h100.memory_bps);
+        assert_eq!(gpu.sustained, h100.sustained);
+    }
+
+    #[test]
+    fn bad_tables_are_refused_with_the_key() {
+        for (text, word) in [
+            ("like = 'h100'\nbf16_tflop = 1", "bf16_tflop"),
+            ("like = 'h100'\nsms = 0", "sms = 0"),
+            ("like = 'nothing'", "nothing"),
+            ("bf16_tflops = 100", "missing"),
+            ("like = 'h100'\nmemory_gb_per_s = 'fast'", "string"),
+        ] {
+            let error = Gpu::parse(&table(text)).unwrap_err().to_string();
+            assert!(error.contains(word), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn missing_types_have_stand_ins() {
+        let (v100, a100) = (Gpu::named("v100").unwrap(), Gpu::named("a100").unwrap());
+        assert_eq!(v100.effective(Dtype::Bf16), Dtype::Fp32);
+        assert_eq!(v100.effective(Dtype::Fp8), Dtype::Fp16);
+        assert_eq!(a100.effective(Dtype::Fp8), Dtype::Bf16);
+    }
+}

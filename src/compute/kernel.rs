@@ -1,0 +1,149 @@
+//! Kernels, by what decides how long they take, and the floating-point operations and bytes that follow.
+//!
+//! Layer: compute. Knows no GPU.
+
+use std::fmt;
+use std::str::FromStr;
+
+use super::Error;
+
+/// Data types of tensors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Dtype {
+    Fp32,
+    Tf32,
+    Bf16,
+    Fp16,
+    Fp8,
+}
+
+impl Dtype {
+    /// All of them, in order.
+    pub const ALL: [Dtype; 5] = [Dtype::Fp32, Dtype::Tf32, Dtype::Bf16, Dtype::Fp16, Dtype::Fp8];
+
+    /// Bytes of an element in memory.
+    pub const fn bytes(self) -> u64 {
+        match self {
+            Dtype::Fp32 | Dtype::Tf32 => 4,
+            Dtype::Bf16 | Dtype::Fp16 => 2,
+            Dtype::Fp8 => 1,
+        }
+    }
+
+    /// The name used in files.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Dtype::Fp32 => "fp32",
+            Dtype::Tf32 => "tf32",
+            Dtype::Bf16 => "bf16",
+            Dtype::Fp16 => "fp16",
+            Dtype::Fp8 => "fp8",
+        }
+    }
+}
+
+impl fmt::Display for Dtype {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Dtype {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Dtype, Error> {
+        Dtype::ALL.into_iter().find(|d| d.name() == text).ok_or_else(|| Error::Dtype { value: text.to_string() })
+    }
+}
+
+/// One kernel, by what decides its duration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Kernel {
+    /// `batch` products of an m x k by a k x n matrix.
+    Gemm { m: u64, n: u64, k: u64, batch: u64, dtype: Dtype },
+    /// Fused attention (FlashAttention) of one layer on one rank. `causal` halves the pairs of queries and keys, also where `seq_q` is a context-parallel
+    /// share of `seq_kv`: ranks hold early and late pieces, so that each has half of its rectangle. `head_dim` is the mean of the sizes that queries
+    /// and values have.
+    Attention { batch: u64, heads: u64, kv_heads: u64, seq_q: u64, seq_kv: u64, head_dim: u64, causal: bool, backward: bool, dtype: Dtype },
+    /// Bound by memory: bytes read and written; `name` for the database ("layernorm", "gelu", "dropout-add", "softmax", "rope", "adam" ...).
+    Memory { name: &'static str, bytes: u64 },
+    /// Known by its totals only (a convolution, a layer of a CNN).
+    Work { flops: u64, bytes: u64, dtype: Dtype },
+}
+
+/// What class of resources a kernel leans on, for the slowdown beside communication.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Class {
+    Gemm,
+    Attention,
+    Memory,
+}
+
+impl Class {
+    /// The name used in files.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Class::Gemm => "gemm",
+            Class::Attention => "attention",
+            Class::Memory => "memory",
+        }
+    }
+}
+
+impl Kernel {
+    /// A product of two matrices.
+    pub const fn gemm(m: u64, n: u64, k: u64, dtype: Dtype) -> Kernel {
+        Kernel::Gemm { m, n, k, batch: 1, dtype }
+    }
+
+    /// Floating-point operations, 2 a multiply-add. Attention as its authors count: 4 for each pair of query and key and element of the head, half of the
+    /// pairs where causal, 2.5 times that backward (five products for two). 0 for what is bound by memory.
+    pub fn flops(&self) -> u128 {
+        match *self {
+            Kernel::Gemm { m, n, k, batch, .. } => 2 * m as u128 * n as u128 * k as u128 * batch as u128,
+            Kernel::Attention { batch, heads, seq_q, seq_kv, head_dim, causal, backward, .. } => {
+                let forward = 4 * batch as u128 * heads as u128 * seq_q as u128 * seq_kv as u128 * head_dim as u128 / if causal { 2 } else { 1 };
+                if backward { forward * 5 / 2 } else { forward }
+            }
+            Kernel::Memory { .. } => 0,
+            Kernel::Work { flops, .. } => flops as u128,
+        }
+    }
+
+    /// Bytes that must cross the memory interface at least: each operand once, each result once. FP8 products write 16-bit results.
+    pub fn bytes(&self) -> u128 {
+        match *self {
+            Kernel::Gemm { m, n, k, batch, dtype } => {
+                let (read, written) = (dtype.bytes() as u128, dtype.bytes().max(2) as u128);
+                let (m, n, k) = (m as u128, n as u128, k as u128);
+                batch as u128 * ((m * k + k * n) * read + m * n * written)
+            }
+            Kernel::Attention { batch, heads, kv_heads, seq_q, seq_kv, head_dim, backward, dtype, .. } => {
+                let q = batch as u128 * heads as u128 * seq_q as u128 * head_dim as u128;
+                let kv = 2 * batch as u128 * kv_heads as u128 * seq_kv as u128 * head_dim as u128;
+                // Forward reads Q, K, V and writes O; backward reads these and dO and writes dQ, dK, dV.
+                let elements = if backward { 4 * q + 2 * kv } else { 2 * q + kv };
+                elements * dtype.bytes().max(2) as u128
+            }
+            Kernel::Memory { bytes, .. } => bytes as u128,
+            Kernel::Work { bytes, .. } => bytes as u128,
+        }
+    }
+
+    /// Data type of the arithmetic; `None` for what is bound by memory.
+    pub fn dtype(&self) -> Option<Dtype> {
+        match *self {
+            Kernel::Gemm { dtype, .. } | Kernel::Attention { dtype, .. } | Kernel::Work { dtype, .. } => Some(dtype),
+            Kernel::Memory { .. } => None,
+        }
+    }
+
+    /// Its class.
+    pub fn class(&self) -> Class {
+        match self {
+            Kernel::Gemm { .. } | Kernel::Work { .. } => Class::Gemm,
+            Kernel::Attention { .. } => Class::Attention,
+            Kernel::Memory { .. } => Class::Memory,
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! How long a kernel takes by the machine's limits: arithmetic, cache and memory, in whole waves of tiles.
+//!
+//! Layer: compute. Knows no measured kernel: `timing` asks here for what the database lacks, and for the shape of the curve between its rows.
+//!
+//! A product of matrices is cut into tiles of the result; each multiprocessor computes one tile at a time, so that the last wave may be ragged. A tile
+//! proceeds at the slower of its arithmetic and of what the cache can deliver to a multiprocessor. The library is taken to choose the tile that is fastest.
+
+use super::{Dtype, Gpu, Kernel};
+
+/// Tiles of the result that libraries offer (CUTLASS's default sets for Ampere and Hopper), rows by columns.
+const TILES: [(u64, u64); 9] = [(256, 128), (128, 256), (128, 128), (128, 64), (64, 128), (64, 64), (64, 32), (32, 64), (64, 16)];
+
+/// Depth that a tile's pipeline is filled by before it runs at its rate, elements of `k`: one stage of 64 (16-bit) elements. Stages behind it load meanwhile.
+const FILL_K: f64 = 64.0;
+
+/// Ways to split `k` over multiprocessors where tiles are few; partial sums cross the cache once in FP32.
+const SPLITS: [u64; 5] = [1, 2, 4, 8, 16];
+
+/// Efficiency of kernels known by FLOPs only, by their size in GFLOP: the matrix curve of calculon systems/*.json@caa4b11 (assumed there, not measured), whose
+/// lowest step, below 1 GFLOP, we place at 10 MFLOP.
+const WORK_EFFICIENCY: [(f64, f64); 4] = [(0.01, 0.1), (1.0, 0.6), (16.0, 0.9), (128.0, 0.95)];
+
+/// Seconds of a kernel, without launch. Attention is the database's; here it counts as its two (or five) products at the sustained rate, or its memory traffic.
+pub fn seconds(gpu: &Gpu, kernel: &Kernel) -> f64 {
+    let memory = kernel.bytes() as f64 / gpu.stream_bps();
+    match *kernel {
+        Kernel::Gemm { m, n, k, batch, dtype } => gemm_seconds(gpu, m, n, k, batch, dtype).max(memory),
+        Kernel::Attention { dtype, .. } => (kernel.flops() as f64 / gpu.sustained_flops(dtype)).max(memory),
+        Kernel::Memory { .. } => memory,
+        Kernel::Work { flops, dtype, .. } => work_seconds(gpu, flops, dtype).max(memory),
+    }
+}
+
+fn gemm_seconds(gpu: &Gpu, m: u64, n: u64, k: u64, batch: u64, dtype: Dtype) -> f64 {
+    let sms = gpu.sms as f64;
+    let flops = gpu.sustained_flops(dtype) / sms;
+    let l2 = gpu.l2_bps / sms;
+    let element = gpu.effective(dtype).bytes() as f64;
+    let mut best = f64::INFINITY;
+    for (tm, tn) in TILES {
+        let tiles = m.div_ceil(tm) * n.div_ceil(tn) * batch;
+        // Seconds that a step of one element of k takes.
+        let step = (2.0 * (tm * tn) as f64 / flops).max((tm + tn) as f64 * element / l2);
+        for split in SPLITS {
+            if split > 1 && (tiles * split > 2 * gpu.sms || k < split * 64) {
+                break;
+            }
+            let waves = (tiles * split).div_ceil(gpu.sms) as f64;
+            let sums = if split > 1 { (m * n * batch * split * 4) as f64 / gpu.l2_bps } else { 0.0 };
+            best = best.min(waves * (k.div_ceil(split) as f64 + FILL_K) * step + sums);
+        }
+    }
+    best
+}
+
+/// Between the curve's points efficiency is linear in the logarithm of the size, gently enough that time always grows with size.
+fn work_seconds(gpu: &Gpu, flops: u64, dtype: Dtype) -> f64 {
+    let size = libm::log2((flops as f64).max(1.0));
+    let points = WORK_EFFICIENCY.map(|(gflop, efficiency)| (libm::log2(gflop * 1e9), efficiency));
+    let efficiency = match points.iter().position(|p| size < p.0) {
+        Some(0) => points[0].1,
+        Some(i) => {
+            let ((x0, y0), (x1, y1)) = (points[i - 1], points[i]);
+            y0 + (y1 - y0) * (size - x0) / (x1 - x0)
+        }
+        None => points[points.len() - 1].1,
+    };
+    flops as f64 / (gpu.sustained_flops(dtype) * efficiency)
+}

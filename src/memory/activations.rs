@@ -1,0 +1,146 @@
+//! What a transformer keeps of a micro-batch for its backward pass, on one rank.
+//!
+//! Layer: memory. Masks of dropout take a byte, router's scores and logits four, all else what the layout says of activations.
+
+use crate::model::{Layout, Mla, Moe, Recompute, Transformer};
+
+/// Tokens of a micro-batch on a context-parallel rank, and how tensors are divided.
+#[derive(Clone, Copy)]
+pub(super) struct Tokens {
+    pub n: u64,
+    /// Bytes of an element.
+    pub e: u64,
+    /// Ranks over which heads and inner sizes are divided.
+    pub tp: u64,
+    /// Ranks over which everything else is: `tp` with sequence parallelism, else 1.
+    pub sp: u64,
+}
+
+impl Tokens {
+    pub fn new(layout: &Layout) -> Tokens {
+        Tokens {
+            n: layout.microbatch as u64 * (layout.seq / layout.cp) as u64,
+            e: layout.bytes.activations as u64,
+            tp: layout.tp as u64,
+            sp: if layout.sequence_parallel { layout.tp as u64 } else { 1 },
+        }
+    }
+
+    /// A tensor of `width` an token, divided by sequence parallelism only.
+    fn whole(&self, width: u64) -> u64 {
+        self.e * self.n * width / self.sp
+    }
+
+    /// A tensor of `width` a token, divided by tensor parallelism.
+    fn split(&self, width: u64) -> u64 {
+        self.e * self.n * width / self.tp
+    }
+
+    /// One hidden state.
+    pub fn hidden(&self, t: &Transformer) -> u64 {
+        self.whole(t.hidden as u64)
+    }
+
+    /// A dropout mask over hidden states.
+    pub fn mask(&self, t: &Transformer) -> u64 {
+        t.dropout as u64 * self.n * t.hidden as u64 / self.sp
+    }
+}
+
+/// Bytes that one layer keeps of one micro-batch, were nothing recomputed; [`LayerActivations::kept`] says what is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LayerActivations {
+    /// Inputs of both norms. The first is the layer's own input.
+    pub norms: u64,
+    pub input: u64,
+    /// Attention but for its core: inputs of the projections, queries, keys, values, the dropout mask.
+    pub attention: u64,
+    /// The core: scores after softmax and dropout with their mask, or the row sums that fused attention keeps.
+    pub core: u64,
+    /// Feed-forward part, or router and experts.
+    pub mlp: u64,
+    /// The largest single tensor, whose gradient and whose input's gradient the backward pass holds at once.
+    pub widest: u64,
+}
+
+impl LayerActivations {
+    pub(super) fn new(t: &Transformer, layout: &Layout, moe: bool) -> LayerActivations {
+        let tokens = Tokens::new(layout);
+        let input = tokens.hidden(t);
+        let (attention, core, widest_a) = attention(t, layout, &tokens);
+        let (mlp, widest_m) = match t.moe {
+            Some(m) if moe => experts(t, &m, layout, &tokens),
+            _ => feed_forward(t, t.ffn as u64, &tokens),
+        };
+        LayerActivations { norms: 2 * input, input, attention, core, mlp, widest: widest_a.max(widest_m).max(input) }
+    }
+
+    /// Everything, as without recomputation.
+    pub fn all(&self) -> u64 {
+        self.norms + self.attention + self.core + self.mlp
+    }
+
+    /// What stays from the forward to the backward pass.
+    pub fn kept(&self, recompute: Recompute) -> u64 {
+        match recompute {
+            Recompute::None => self.all(),
+            Recompute::Selective => self.all() - self.core,
+            Recompute::Full => self.input,
+        }
+    }
+
+    /// What the layer's backward pass needs for a while: what it computes again, and two gradients of the widest tensor.
+    pub fn working(&self, recompute: Recompute) -> u64 {
+        self.all() - self.kept(recompute) + 2 * self.widest
+    }
+}
+
+/// Bytes of attention without its core, of the core, and of the widest tensor.
+fn attention(t: &Transformer, layout: &Layout, tokens: &Tokens) -> (u64, u64, u64) {
+    let heads = t.heads as u64;
+    let (compressed, query_key_value, out) = match t.mla {
+        Some(m) => latent(&m, heads, tokens),
+        None => (0, tokens.split((heads + 2 * t.kv_heads as u64) * t.head_dim as u64), tokens.split(heads * t.head_dim as u64)),
+    };
+    let rest = tokens.hidden(t) + compressed + query_key_value + out + tokens.mask(t);
+    let rows = tokens.n * heads / tokens.tp;
+    if layout.flash_attention {
+        // The logarithm of each row's sum, fp32.
+        return (rest, 4 * rows, query_key_value);
+    }
+    let scores = rows * layout.seq as u64;
+    let dropout = if t.dropout { 1 + tokens.e } else { 0 };
+    (rest, scores * (tokens.e + dropout), query_key_value.max(tokens.e * scores))
+}
+
+/// Latent attention: the compressed vectors before and after their norms (their projections are not divided), the vectors of each head, and the core's output.
+fn latent(m: &Mla, heads: u64, tokens: &Tokens) -> (u64, u64, u64) {
+    let [q, kv, rope, nope, v] = [m.q_rank, m.kv_rank, m.rope_dim, m.nope_dim, m.v_dim].map(u64::from);
+    (tokens.whole(2 * q + 2 * kv + rope), tokens.split(heads * (2 * (nope + rope) + v)), tokens.split(heads * v))
+}
+
+/// A feed-forward part of inner size `ffn`: its input, the activation function's input and output, the dropout mask.
+fn feed_forward(t: &Transformer, ffn: u64, tokens: &Tokens) -> (u64, u64) {
+    let up = tokens.split((1 + t.gated as u64) * ffn);
+    (tokens.hidden(t) + up + tokens.split(ffn) + tokens.mask(t), up)
+}
+
+/// Tokens that a rank's experts see, on the busiest rank.
+pub(super) fn routed(m: &Moe, layout: &Layout, tokens: &Tokens) -> u64 {
+    let even = (tokens.n * m.top_k as u64) as f64;
+    (even * layout.expert_skew) as u64
+}
+
+/// Experts: router, tokens as they arrive from the other ranks (each tensor-parallel rank holds all of them and a slice of each expert), inner tensors,
+/// outputs that are weighted by the router's scores, and experts that every token visits.
+fn experts(t: &Transformer, m: &Moe, layout: &Layout, tokens: &Tokens) -> (u64, u64) {
+    let (h, f, gate) = (t.hidden as u64, m.expert_ffn as u64, t.gated as u64);
+    let arrived = routed(m, layout, tokens);
+    let router = 2 * 4 * tokens.n * m.experts as u64 / tokens.sp;
+    let input = tokens.e * arrived * h;
+    let up = tokens.e * arrived * (1 + gate) * f / tokens.tp;
+    let inner = tokens.e * arrived * f / tokens.tp;
+    let output = tokens.whole(m.top_k as u64 * h);
+    let shared = m.shared_experts as u64 * tokens.split((2 + gate) * f);
+    (tokens.hidden(t) + router + input + up + inner + output + shared + tokens.mask(t), up.max(input))
+}

@@ -1,0 +1,64 @@
+//! Buffers of communication.
+//!
+//! Layer: memory. NCCL's own, buckets of gradients, gathered parameters, staging of tensor, expert and pipeline parallelism.
+
+use super::activations::{Tokens, routed};
+use super::options::MemoryOptions;
+use super::shares::Share;
+use crate::model::{Body, Framework, Layout, Model};
+
+/// Communicators that a rank takes part in.
+fn communicators(layout: &Layout) -> u64 {
+    let groups = [layout.tp, layout.cp, layout.pp, layout.ep, layout.dense_replicas()];
+    let experts_apart = layout.ep > 1 && layout.expert_replicas() > 1;
+    groups.iter().filter(|&&n| n > 1).count() as u64 + experts_apart as u64
+}
+
+/// Buckets and gathered parameters of data parallelism.
+fn data_parallel(layout: &Layout, share: &Share) -> u64 {
+    let (dense, params, grads) = (share.dense + share.experts, layout.bytes.params as u64, layout.bytes.grads as u64);
+    if layout.dense_replicas() == 1 {
+        return 0;
+    }
+    let bucket = layout.bucket_bytes.min(dense * grads);
+    // Two in turn where reduction overlaps with the backward pass.
+    let buckets = bucket * (1 + layout.overlap_grad as u64);
+    // The unit in use and the one that is on its way.
+    let gathered = if layout.zero == 3 { params * share.unit * (1 + layout.overlap_param as u64) } else { 0 };
+    match layout.framework {
+        // Gradients and parameters live in one contiguous buffer each, which is communicated in place.
+        Framework::Megatron => 0,
+        // Buckets are copies of all gradients (`gradient_as_bucket_view` is off by default).
+        Framework::Ddp => dense * grads,
+        Framework::DeepSpeed if layout.zero == 0 => bucket,
+        Framework::DeepSpeed => buckets + if layout.zero < 3 { layout.bucket_bytes.min(dense * params) } else { gathered },
+        // A unit's whole gradients until they are scattered.
+        Framework::Fsdp => gathered + grads * share.unit * (1 + layout.overlap_grad as u64),
+    }
+}
+
+/// Bytes of all of them on a rank of the stage.
+pub(super) fn buffers(model: &Model, layout: &Layout, options: &MemoryOptions, share: &Share) -> u64 {
+    let nccl = communicators(layout) * options.nccl_channels as u64 * options.nccl_channel_bytes;
+    let mut staging = 0;
+    if let Body::Transformer(t) = &model.body {
+        let tokens = Tokens::new(layout);
+        let hidden = tokens.hidden(t);
+        // The gathered sequence, kept as one buffer for the whole model.
+        if layout.sequence_parallel && layout.tp > 1 {
+            staging += hidden * layout.tp as u64;
+        }
+        // An activation and a gradient, one coming and one going each.
+        if layout.pp > 1 {
+            staging += 4 * hidden;
+        }
+        // Keys and values of the next rank while those of the last are in use.
+        if layout.cp > 1 {
+            staging += 2 * 2 * tokens.e * tokens.n * (t.kv_heads * t.head_dim) as u64 / tokens.tp;
+        }
+        if let (Some(m), true) = (t.moe, layout.ep > 1) {
+            staging += tokens.e * routed(&m, layout, &tokens) * t.hidden as u64 / tokens.sp;
+        }
+    }
+    nccl + staging + data_parallel(layout, share)
+}

@@ -1,0 +1,78 @@
+//! Whether a configuration fits, and the text of the result `oom` if it does not.
+//!
+//! Layer: memory.
+
+use std::fmt;
+
+use thiserror::Error;
+
+use super::stage::StageMemory;
+
+/// What each pipeline stage holds at its peak, in order of stage.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Estimate {
+    pub stages: Vec<StageMemory>,
+}
+
+/// The fullest stage of a configuration that is over a GPU's capacity.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub struct OutOfMemory {
+    pub capacity_bytes: u64,
+    pub stages: usize,
+    /// Boxed, since results that fit should not pay for its size.
+    pub fullest: Box<StageMemory>,
+}
+
+impl Estimate {
+    /// The stage that needs most; the first of equals.
+    pub fn fullest(&self) -> &StageMemory {
+        self.stages.iter().reduce(|a, b| if b.peak() > a.peak() { b } else { a }).expect("a layout has at least one stage")
+    }
+
+    /// The fullest stage's bytes, `peak_memory_bytes` of the results.
+    pub fn peak_bytes(&self) -> u64 {
+        self.fullest().peak()
+    }
+
+    /// Whether every stage fits into a GPU of `capacity_bytes`.
+    pub fn fits(&self, capacity_bytes: u64) -> Result<(), OutOfMemory> {
+        let fullest = self.fullest();
+        if fullest.peak() <= capacity_bytes {
+            return Ok(());
+        }
+        Err(OutOfMemory { capacity_bytes, stages: self.stages.len(), fullest: Box::new(fullest.clone()) })
+    }
+}
+
+/// Bytes as GiB with two decimals.
+fn gib(bytes: u64) -> String {
+    format!("{:.2}", bytes as f64 / (1u64 << 30) as f64)
+}
+
+/// The parts, without those that are nothing.
+impl fmt::Display for StageMemory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let parts = [
+            ("parameters", self.params),
+            ("gradients", self.grads),
+            ("optimizer", self.optimizer),
+            ("activations of layers", self.activations),
+            ("embedding, norm and logits", self.ends),
+            ("recomputation and gradients of activations", self.working),
+            ("communication buffers", self.buffers),
+            ("context and libraries", self.context),
+            ("fragmentation", self.fragmentation),
+        ];
+        let text: Vec<String> = parts.iter().filter(|(_, bytes)| *bytes > 0).map(|(name, bytes)| format!("{name} {}", gib(*bytes))).collect();
+        f.write_str(&text.join(", "))
+    }
+}
+
+impl fmt::Display for OutOfMemory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let StageMemory { stage, in_flight, .. } = *self.fullest;
+        let (peak, capacity) = (gib(self.fullest.peak()), gib(self.capacity_bytes));
+        write!(f, "out of memory: pipeline stage {stage} of {} needs {peak} GiB of {capacity} GiB", self.stages)?;
+        write!(f, " at its peak with {in_flight} micro-batch passes in flight: {}", self.fullest)
+    }
+}

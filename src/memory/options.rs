@@ -1,0 +1,37 @@
+//! Parameters of the estimate that neither the model nor its layout says.
+//!
+//! Layer: memory.
+
+/// What runtime and libraries take.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct MemoryOptions {
+    /// Channels of each NCCL communicator. 16: our choice, what NCCL opens on eight-NIC servers unless told otherwise.
+    pub nccl_channels: u32,
+    /// Bytes of buffers of one channel. NCCL 2.30.7: 4 MiB for Simple, 512 KiB for LL, 4,915,200 for LL128 (`NCCL_BUFFSIZE` and its kin).
+    pub nccl_channel_bytes: u64,
+    /// CUDA context, loaded kernels, library workspaces. 1 GiB: our choice.
+    pub context_bytes: u64,
+    /// What the caching allocator cannot use, as a share of activations and working memory (what is allocated and freed all the time). 0.05: our choice.
+    pub fragmentation: f64,
+    /// Keep each stage's output until its backward pass instead of dropping it when it is sent (Megatron-LM's `--no-deallocate-pipeline-outputs`).
+    pub keep_stage_outputs: bool,
+}
+
+impl Default for MemoryOptions {
+    fn default() -> Self {
+        MemoryOptions {
+            nccl_channels: 16,
+            nccl_channel_bytes: (4 << 20) + (512 << 10) + 4_915_200,
+            context_bytes: 1 << 30,
+            fragmentation: 0.05,
+            keep_stage_outputs: false,
+        }
+    }
+}
+
+impl MemoryOptions {
+    /// The allowance over `dynamic` bytes.
+    pub(super) fn fragmented(&self, dynamic: u64) -> u64 {
+        (dynamic as f64 * self.fragmentation) as u64
+    }
+}

@@ -1,0 +1,127 @@
+//! What a pipeline stage's rank holds of the parameters.
+//!
+//! Layer: memory. Counts of parameters; bytes and sharding by ZeRO are `stage`'s.
+
+use crate::model::{Body, Dlrm, Layout, Model, Transformer};
+
+/// Parameters on a rank, before ZeRO divides anything.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Share {
+    /// Replicated over data- and context-parallel ranks.
+    pub dense: u64,
+    /// Routed experts: spread over `ep` of those ranks.
+    pub experts: u64,
+    /// A recommender's tables: on one rank each, trained without Adam.
+    pub tables: u64,
+    /// Those of `dense` and `experts` in layers' matrices, which FP8 training keeps a second time.
+    pub matrices: u64,
+    /// The largest unit that ZeRO-3 gathers at once: a layer, or an embedding.
+    pub unit: u64,
+}
+
+/// The rank's part of one layer.
+#[derive(Clone, Copy)]
+struct LayerShare {
+    dense: u64,
+    experts: u64,
+    vectors: u64,
+}
+
+/// Column- and row-parallel matrices are divided; norms, the router, biases after the reduction and the down-projections of latent attention are not.
+fn layer(t: &Transformer, layout: &Layout, moe: bool) -> LayerShare {
+    let (h, tp, bias) = (t.hidden as u64, layout.tp as u64, t.biases as u64);
+    let feed_forward = |ffn: u32| (t.ffn_params(ffn) - bias * h) / tp + bias * h;
+    let attention = match t.mla {
+        Some(m) => {
+            let [q, kv, rope] = [m.q_rank, m.kv_rank, m.rope_dim].map(u64::from);
+            let down = (h + 1) * q + h * (kv + rope) + kv;
+            down + (t.attention_params() - down) / tp
+        }
+        None => (t.attention_params() - bias * h) / tp + bias * h,
+    };
+    let vectors = 2 * t.norm_params() + 2 * bias * h;
+    let common = attention + 2 * t.norm_params();
+    match t.moe {
+        Some(m) if moe => LayerShare {
+            dense: common + h * m.experts as u64 + m.shared_experts as u64 * feed_forward(m.expert_ffn),
+            experts: (m.experts / layout.ep) as u64 * feed_forward(m.expert_ffn),
+            vectors,
+        },
+        _ => LayerShare { dense: common + feed_forward(t.ffn), experts: 0, vectors },
+    }
+}
+
+fn transformer(t: &Transformer, layout: &Layout, stage: u32, counts: &[(u32, u32)]) -> Share {
+    let [dense, moe] = [false, true].map(|moe| layer(t, layout, moe));
+    let mut share = Share::default();
+    for &(dense_layers, moe_layers) in counts {
+        for (n, l) in [(dense_layers as u64, dense), (moe_layers as u64, moe)] {
+            share.dense += n * l.dense;
+            share.experts += n * l.experts;
+            share.matrices += n * (l.dense + l.experts - l.vectors);
+            if n > 0 {
+                share.unit = share.unit.max(l.dense + l.experts);
+            }
+        }
+    }
+    let h = t.hidden as u64;
+    let words = (t.vocab as u64).div_ceil(layout.tp as u64) * h;
+    let (first, last) = (stage == 0, stage + 1 == layout.pp);
+    if first {
+        share.dense += words + t.learned_positions as u64 * t.seq as u64 * h;
+    }
+    // Tied weights are on both ends of a pipeline.
+    if last {
+        share.dense += t.norm_params() + if t.tied && first { 0 } else { words };
+    }
+    if first || last {
+        share.unit = share.unit.max(words);
+    }
+    share
+}
+
+fn dlrm(d: &Dlrm, layout: &Layout) -> Share {
+    // Whole tables where there are enough of them, else rows of all.
+    let ranks = layout.dp as u64;
+    let (tables, one) = (d.tables as u64, d.table_params());
+    let tables = if tables >= ranks { tables.div_ceil(ranks) * one } else { (tables * one).div_ceil(ranks) };
+    Share { dense: d.mlp_params(), tables, unit: d.mlp_params(), ..Share::default() }
+}
+
+impl Share {
+    /// `counts`: dense layers and layers with experts of each of the stage's virtual stages.
+    pub fn new(model: &Model, layout: &Layout, stage: u32, counts: &[(u32, u32)]) -> Share {
+        match &model.body {
+            Body::Transformer(t) => transformer(t, layout, stage, counts),
+            Body::Dlrm(d) => dlrm(d, layout),
+            Body::Layers(layers) => {
+                let dense = layers.iter().map(|l| l.params).sum();
+                Share { dense, matrices: dense, unit: layers.iter().map(|l| l.params).max().unwrap_or(0), ..Share::default() }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::validation::seqsel;
+    use super::*;
+
+    /// What all ranks hold together is the model, but for what is replicated.
+    #[test]
+    fn shares_of_all_ranks_add_up_to_the_model() {
+        for name in ["gpt3-22b", "llama3-8b", "mixtral-8x7b", "deepseek-v3"] {
+            let model = Model::named(name).unwrap();
+            let t = model.transformer().unwrap();
+            let layout = Layout { tp: 8, ep: t.moe.map_or(1, |m| m.experts.min(8)), dp: 8, ..seqsel("22B", 1, 1, 1) };
+            let moe = t.moe_layers();
+            let share = Share::new(&model, &layout, 0, &[(t.layers - moe, moe)]);
+            let held = share.dense * 8 + share.experts * 8 * layout.ep as u64;
+            let total = model.params().total();
+            assert!(held >= total && (held as f64) < 1.02 * total as f64, "{name}: {held} {total}");
+            let alone = Layout { tp: 1, ep: 1, ..layout };
+            let share = Share::new(&model, &alone, 0, &[(t.layers - moe, moe)]);
+            assert_eq!(share.dense + share.experts, total, "{name}");
+        }
+    }
+}

@@ -1,0 +1,219 @@
+//! One pipeline stage's memory: what stays, what each slot of the schedule adds and frees.
+//!
+//! Layer: memory.
+
+use super::activations::{LayerActivations, Tokens};
+use super::buffers::buffers;
+use super::options::MemoryOptions;
+use super::schedule::{Schedule, Slot};
+use super::shares::Share;
+use crate::model::{Body, Dlrm, Layer, Layout, Model, Transformer};
+
+/// What a rank of a stage holds at the peak of an iteration, in bytes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StageMemory {
+    pub stage: u32,
+    pub params: u64,
+    pub grads: u64,
+    /// Master weights and moments.
+    pub optimizer: u64,
+    /// Activations of layers, over all micro-batches in flight.
+    pub activations: u64,
+    /// Activations beside the layers: the embedding's dropout mask, the final norm, logits, outputs kept for the next stage.
+    pub ends: u64,
+    /// What a backward pass needs for a while: what it recomputes, gradients of activations.
+    pub working: u64,
+    /// Communication.
+    pub buffers: u64,
+    /// CUDA context and libraries.
+    pub context: u64,
+    /// What the allocator cannot use.
+    pub fragmentation: u64,
+    /// Passes (of a micro-batch through a virtual stage) whose activations are held at the peak.
+    pub in_flight: u64,
+}
+
+impl StageMemory {
+    /// All of it.
+    pub fn peak(&self) -> u64 {
+        self.states() + self.activations + self.ends + self.working + self.buffers + self.context + self.fragmentation
+    }
+
+    /// Parameters, gradients and optimizer state.
+    pub fn states(&self) -> u64 {
+        self.params + self.grads + self.optimizer
+    }
+}
+
+/// What a stage holds during one slot of its schedule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Moment {
+    /// `None`: the optimizer's step.
+    pub slot: Option<Slot>,
+    /// Passes whose activations are held.
+    pub in_flight: u32,
+    /// Activations, of layers and beside them.
+    pub activations: u64,
+    /// Everything that is held.
+    pub total: u64,
+}
+
+/// What one virtual stage keeps of one micro-batch, and needs for a while in its backward pass.
+#[derive(Clone, Copy, Default)]
+struct Chunk {
+    layers: u64,
+    ends: u64,
+    working: u64,
+}
+
+/// A stage, ready to be walked through its schedule.
+pub(super) struct Stage {
+    fixed: StageMemory,
+    chunks: Vec<Chunk>,
+    schedule: Schedule,
+    options: MemoryOptions,
+}
+
+impl Stage {
+    pub fn new(model: &Model, layout: &Layout, options: &MemoryOptions, stage: u32) -> Stage {
+        let (chunks, counts) = match &model.body {
+            Body::Transformer(t) => transformer_chunks(t, layout, options, stage),
+            Body::Dlrm(d) => (vec![dlrm_chunk(d, layout)], Vec::new()),
+            Body::Layers(layers) => (vec![layers_chunk(layers, layout)], Vec::new()),
+        };
+        let share = Share::new(model, layout, stage, &counts);
+        let mut fixed = states(model, layout, &share);
+        fixed.stage = stage;
+        fixed.buffers = buffers(model, layout, options, &share);
+        fixed.context = options.context_bytes;
+        Stage { fixed, chunks, schedule: Schedule::new(layout, stage), options: *options }
+    }
+
+    /// The peak, without a walk through all micro-batches.
+    pub fn peak(&self) -> StageMemory {
+        let mut held = vec![0u64; self.chunks.len()];
+        if let [_] = held[..] {
+            held[0] = self.schedule.most_in_flight();
+            return self.state(&held, Some(0));
+        }
+        let mut peak = self.fixed.clone();
+        for slot in self.schedule.period() {
+            let chunk = slot.chunk as usize;
+            if !slot.backward {
+                held[chunk] += 1;
+                continue;
+            }
+            let state = self.state(&held, Some(chunk));
+            if state.peak() > peak.peak() {
+                peak = state;
+            }
+            held[chunk] -= 1;
+        }
+        peak
+    }
+
+    /// With `held` passes of each virtual stage, while `backward` of them runs its backward pass.
+    fn state(&self, held: &[u64], backward: Option<usize>) -> StageMemory {
+        let sum = |of: fn(&Chunk) -> u64| self.chunks.iter().zip(held).map(|(c, &n)| n * of(c)).sum::<u64>();
+        let (activations, ends) = (sum(|c| c.layers), sum(|c| c.ends));
+        let working = backward.map_or(0, |c| self.chunks[c].working);
+        let fragmentation = self.options.fragmented(activations + ends + working);
+        StageMemory { activations, ends, working, fragmentation, in_flight: held.iter().sum(), ..self.fixed.clone() }
+    }
+
+    pub fn timeline(&self) -> Vec<Moment> {
+        let mut held = vec![0u64; self.chunks.len()];
+        let mut moments = Vec::with_capacity(2 * self.schedule.passes as usize + 1);
+        for slot in self.schedule.slots() {
+            let chunk = slot.chunk as usize;
+            if !slot.backward {
+                held[chunk] += 1;
+            }
+            moments.push(self.moment(Some(slot), &held));
+            if slot.backward {
+                held[chunk] -= 1;
+            }
+        }
+        moments.push(self.moment(None, &held));
+        moments
+    }
+
+    fn moment(&self, slot: Option<Slot>, held: &[u64]) -> Moment {
+        let backward = slot.filter(|s| s.backward).map(|s| s.chunk as usize);
+        let state = self.state(held, backward);
+        Moment { slot, in_flight: state.in_flight as u32, activations: state.activations + state.ends, total: state.peak() }
+    }
+}
+
+/// Parameters, gradients and optimizer state, divided as ZeRO says.
+fn states(model: &Model, layout: &Layout, share: &Share) -> StageMemory {
+    let bytes = layout.bytes;
+    let over = |from: u8, each: u32| {
+        let divide = |n: u64, ranks: u32| if layout.zero >= from { n.div_ceil(ranks as u64) } else { n };
+        each as u64 * (divide(share.dense, layout.dense_replicas()) + divide(share.experts, layout.expert_replicas()))
+    };
+    // Each matrix quantised, and transposed for the backward pass, as Transformer Engine keeps them between micro-batches.
+    let quantised = if layout.fp8 { 2 * share.matrices / if layout.zero == 3 { layout.dense_replicas() as u64 } else { 1 } } else { 0 };
+    // Tables have sparse gradients, which are activations, and one fp32 accumulator a row (row-wise AdaGrad).
+    let (tables, accumulators) = match &model.body {
+        Body::Dlrm(d) => (bytes.params as u64 * share.tables, 4 * share.tables / d.embedding_dim as u64),
+        _ => (0, 0),
+    };
+    StageMemory {
+        params: over(3, bytes.params) + quantised + tables,
+        grads: over(2, bytes.grads),
+        optimizer: over(1, bytes.optimizer) + accumulators,
+        ..StageMemory::default()
+    }
+}
+
+/// Each virtual stage of `stage`, and its numbers of dense layers and of layers with experts.
+fn transformer_chunks(t: &Transformer, layout: &Layout, options: &MemoryOptions, stage: u32) -> (Vec<Chunk>, Vec<(u32, u32)>) {
+    let [dense, moe] = [false, true].map(|moe| LayerActivations::new(t, layout, moe));
+    let tokens = Tokens::new(layout);
+    let hidden = tokens.hidden(t);
+    let all = layout.chunk_layers(t.layers);
+    let (mut first_layer, mut chunks, mut counts) = (0, Vec::new(), Vec::new());
+    for (global, &n) in all.iter().enumerate() {
+        let layers = first_layer..first_layer + n;
+        first_layer += n;
+        if global as u32 % layout.pp != stage {
+            continue;
+        }
+        let n_moe = layers.filter(|&l| t.is_moe(l)).count() as u32;
+        let n_dense = n - n_moe;
+        let (first, last) = (global == 0, global + 1 == all.len());
+        let mut chunk = Chunk { layers: n_dense as u64 * dense.kept(layout.recompute) + n_moe as u64 * moe.kept(layout.recompute), ..Chunk::default() };
+        for (n, kind) in [(n_dense, dense), (n_moe, moe)] {
+            if n > 0 {
+                chunk.working = chunk.working.max(kind.working(layout.recompute));
+            }
+        }
+        if first {
+            chunk.ends += tokens.mask(t);
+        }
+        if last {
+            // Inputs of the final norm and of the output matrix, and fp32 logits (divided over the vocabulary).
+            chunk.ends += 2 * hidden + 4 * tokens.n * (t.vocab as u64).div_ceil(tokens.tp);
+        } else if options.keep_stage_outputs {
+            chunk.ends += hidden;
+        }
+        chunks.push(chunk);
+        counts.push((n_dense, n_moe));
+    }
+    (chunks, counts)
+}
+
+fn layers_chunk(layers: &[Layer], layout: &Layout) -> Chunk {
+    let scale = |bytes: u64| bytes / 2 * layout.bytes.activations as u64 * layout.microbatch as u64;
+    let widest = layers.iter().map(|l| scale(l.activation_bytes)).max().unwrap_or(0);
+    Chunk { layers: layers.iter().map(|l| scale(l.activation_bytes)).sum(), ends: 0, working: 2 * widest }
+}
+
+/// Outputs of both networks' layers, the dot products, and the looked-up vectors before and after the all-to-all; gradients of the latter while they are scattered.
+fn dlrm_chunk(d: &Dlrm, layout: &Layout) -> Chunk {
+    let per_sample = |width: u64| width * layout.bytes.activations as u64 * layout.microbatch as u64;
+    let outputs: u64 = d.mlp_widths().iter().flat_map(|w| &w[..]).sum();
+    let vectors = d.tables as u64 * d.embedding_dim as u64;
+    Chunk { layers: per_sample(outputs + 2 * vectors), ends: 0, working: per_sample(vectors * d.pooling as u64) }
+}

@@ -1,0 +1,183 @@
+//! Whether a layout goes with its model and cluster.
+//!
+//! Layer: model. Says the first thing that does not fit, by the sweep file's key; what memory it takes is `memory`'s.
+
+use super::{Body, Framework, Layout, Model, ModelError, PipelineSchedule, Recompute, Transformer};
+
+fn must(holds: bool, key: &'static str, value: impl ToString, expected: impl ToString) -> Result<(), ModelError> {
+    if holds {
+        return Ok(());
+    }
+    Err(ModelError::Layout { key, value: value.to_string(), expected: expected.to_string() })
+}
+
+impl Layout {
+    /// Whether this layout can train `model` on `gpus` GPUs. Everything that takes a layout relies on it.
+    pub fn check(&self, model: &Model, gpus: u64) -> Result<(), ModelError> {
+        self.check_ranges()?;
+        self.check_framework()?;
+        match &model.body {
+            Body::Transformer(t) => self.check_transformer(t)?,
+            Body::Dlrm(_) | Body::Layers(_) => self.check_data_parallel(model)?,
+        }
+        self.check_batch()?;
+        let Layout { tp, pp, dp, cp, .. } = *self;
+        let need = [tp, pp, dp, cp].iter().map(|&d| d as u128).product::<u128>();
+        let product = format!("tp {tp} x pp {pp} x cp {cp} x dp {dp} = {need} GPUs; the cluster has {gpus}");
+        let others = need / dp as u128;
+        let whole = (gpus as u128).is_multiple_of(others) && gpus as u128 >= others;
+        let right = if whole { format!("{}: {product}", gpus as u128 / others) } else { format!("such that the degrees' product is the cluster: {product}") };
+        must(need == gpus as u128, "workload.dp", dp, right)
+    }
+
+    fn check_ranges(&self) -> Result<(), ModelError> {
+        for (key, value) in [
+            ("workload.tp", self.tp),
+            ("workload.pp", self.pp),
+            ("workload.dp", self.dp),
+            ("workload.ep", self.ep),
+            ("workload.cp", self.cp),
+            ("workload.vpp", self.vpp),
+            ("workload.microbatch", self.microbatch),
+            ("workload.global_batch", self.global_batch),
+            ("workload.seq", self.seq),
+            ("workload.tp_overlap_pieces", self.tp_overlap_pieces),
+        ] {
+            must((1..=1 << 24).contains(&value), key, value, "from 1 to 16777216")?;
+        }
+        must(self.zero <= 3, "workload.zero", self.zero, "0, 1, 2 or 3")?;
+        must(self.bucket_bytes >= 1, "workload.bucket_mb", self.bucket_bytes, "more than nothing")?;
+        must(self.expert_skew.is_finite() && self.expert_skew >= 1.0, "workload.expert_skew", self.expert_skew, "at least 1, which is even")?;
+        for (key, value) in
+            [("workload.param_bytes", self.bytes.params), ("workload.grad_bytes", self.bytes.grads), ("workload.activation_bytes", self.bytes.activations)]
+        {
+            must(matches!(value, 1 | 2 | 4), key, value, "1, 2 or 4")?;
+        }
+        must(self.bytes.optimizer <= 64, "workload.optimizer_bytes", self.bytes.optimizer, "at most 64")?;
+        let mut dims: Vec<&str> = self.order.split('-').collect();
+        dims.sort_unstable();
+        let all = ["cp", "dp", "ep", "pp", "tp"];
+        let without_ep = ["cp", "dp", "pp", "tp"];
+        let orders = dims == all || (dims == without_ep && self.ep == 1);
+        must(orders, "workload.rank_order", format!("\"{}\"", self.order), "an order of tp, cp, ep, dp and pp, fastest first, such as \"tp-cp-ep-dp-pp\"")
+    }
+
+    fn check_framework(&self) -> Result<(), ModelError> {
+        let zero = self.zero;
+        match self.framework {
+            Framework::Ddp => must(zero == 0, "workload.zero", zero, "0 with framework \"ddp\", which shards nothing; \"fsdp\" and \"deepspeed\" do")?,
+            Framework::Fsdp => must(zero >= 2, "workload.zero", zero, "3 (full shard) or 2 (shard gradients and optimizer) with framework \"fsdp\"")?,
+            Framework::Megatron => must(zero <= 1, "workload.zero", zero, "0, or 1 (distributed optimizer) with framework \"megatron\"")?,
+            Framework::DeepSpeed => {}
+        }
+        let pipeline = self.framework != Framework::Ddp && self.framework != Framework::Fsdp;
+        must(self.pp == 1 || pipeline, "workload.pp", self.pp, "1 with framework \"ddp\" or \"fsdp\"; \"megatron\" and \"deepspeed\" have pipelines")?;
+        must(self.pp == 1 || zero <= 1, "workload.zero", zero, "0 or 1 with a pipeline: each micro-batch would gather or reduce everything")?;
+        must(self.vpp == 1 || self.pp > 1, "workload.vpp", self.vpp, "1 without a pipeline (workload.pp = 1)")?;
+        let interleaves = self.schedule == PipelineSchedule::OneFOneB;
+        must(self.vpp == 1 || interleaves, "workload.vpp", self.vpp, "1 with schedule \"gpipe\"; interleaving is 1F1B's")
+    }
+
+    fn check_data_parallel(&self, model: &Model) -> Result<(), ModelError> {
+        let expected = format!("1: {} is trained data-parallel only", model.name);
+        for (key, value) in [("workload.tp", self.tp), ("workload.pp", self.pp), ("workload.ep", self.ep), ("workload.cp", self.cp)] {
+            must(value == 1, key, value, &expected)?;
+        }
+        let recompute = format!("{:?}", self.recompute).to_lowercase();
+        must(self.recompute == Recompute::None, "workload.recompute", recompute, "none: only transformers' layers are recomputed")
+    }
+
+    fn check_transformer(&self, t: &Transformer) -> Result<(), ModelError> {
+        let Layout { tp, pp, dp, ep, cp, vpp, seq, .. } = *self;
+        must(t.heads.is_multiple_of(tp), "workload.tp", tp, format!("a divisor of the model's {} heads", t.heads))?;
+        let kv = t.mla.is_some() || t.kv_heads.is_multiple_of(tp);
+        must(kv, "workload.tp", tp, format!("a divisor of the model's {} key/value heads", t.kv_heads))?;
+        must(t.ffn.is_multiple_of(tp), "workload.tp", tp, format!("a divisor of the feed-forward part's inner size {}", t.ffn))?;
+        let chunks = pp as u64 * vpp as u64;
+        let key = if pp > t.layers { "workload.pp" } else { "workload.vpp" };
+        let stages = format!("such that each of the pp x vpp = {chunks} virtual stages has one of the model's {} layers", t.layers);
+        must(chunks <= t.layers as u64, key, if pp > t.layers { pp } else { vpp }, stages)?;
+        match t.moe {
+            None => must(ep == 1, "workload.ep", ep, "1: the model has no experts")?,
+            Some(moe) => {
+                must(moe.experts.is_multiple_of(ep), "workload.ep", ep, format!("a divisor of the model's {} experts", moe.experts))?;
+                must(moe.expert_ffn.is_multiple_of(tp), "workload.tp", tp, format!("a divisor of an expert's inner size {}", moe.expert_ffn))?;
+                let replicas = dp as u64 * cp as u64;
+                must(replicas.is_multiple_of(ep as u64), "workload.ep", ep, format!("a divisor of dp x cp = {replicas}: experts are spread over those ranks"))?;
+                let most = moe.experts as f64 / moe.top_k as f64;
+                must(
+                    self.expert_skew <= most,
+                    "workload.expert_skew",
+                    self.expert_skew,
+                    format!("at most experts / top_k = {most}: one that every token visits"),
+                )?;
+            }
+        }
+        // Causal attention is balanced over context-parallel ranks by giving each a slice from both ends.
+        let slices = if cp > 1 { 2 * cp as u64 } else { 1 };
+        must((seq as u64).is_multiple_of(slices), "workload.cp", cp, format!("such that 2 x cp divides the sequence length {seq}"))?;
+        let local = if self.sequence_parallel { tp as u64 } else { 1 };
+        let expected = format!("such that tp divides a context-parallel rank's sequence of {} (workload.sequence_parallel)", seq / cp);
+        must((seq as u64 / cp as u64).is_multiple_of(local), "workload.seq", seq, expected)
+    }
+
+    fn check_batch(&self) -> Result<(), ModelError> {
+        let Layout { dp, pp, vpp, microbatch, global_batch, .. } = *self;
+        let one = dp as u64 * microbatch as u64;
+        let expected = format!("a multiple of dp x microbatch = {one}");
+        must((global_batch as u64).is_multiple_of(one), "workload.global_batch", global_batch, expected)?;
+        let m = self.microbatches();
+        let expected = format!("such that global_batch / (dp x microbatch), now {m}, is a multiple of pp = {pp}: interleaving goes round in groups of pp");
+        must(vpp == 1 || m.is_multiple_of(pp), "workload.global_batch", global_batch, expected)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::layout::tests::layout;
+    use super::*;
+
+    fn error(name: &str, gpus: u64, change: impl Fn(&mut Layout)) -> String {
+        let mut l = Layout { tp: 8, pp: 4, dp: 4, global_batch: 32, ..layout() };
+        change(&mut l);
+        l.check(&Model::named(name).unwrap(), gpus).map_or_else(|e| e.to_string(), |()| "fits".into())
+    }
+
+    #[test]
+    fn what_papers_train_is_accepted() {
+        assert_eq!(error("gpt3-13b", 128, |_| {}), "fits");
+        assert_eq!(error("gpt3-175b", 1024, |l| (l.pp, l.dp, l.vpp, l.global_batch) = (8, 16, 3, 16 * 64)), "fits");
+        assert_eq!(error("llama3-405b", 1024, |l| (l.pp, l.dp, l.global_batch, l.seq) = (16, 8, 512, 8192)), "fits");
+        assert_eq!(error("gpt3-485b", 8192, |l| (l.pp, l.dp, l.global_batch) = (64, 16, 640)), "fits");
+        assert_eq!(error("deepseek-v3", 2048, |l| (l.tp, l.pp, l.dp, l.ep, l.global_batch) = (1, 16, 128, 64, 15360)), "fits");
+        assert_eq!(error("vgg19", 32, |l| (l.tp, l.pp, l.dp, l.framework) = (1, 1, 32, Framework::Ddp)), "fits");
+    }
+
+    #[test]
+    fn each_mistake_names_its_key_and_what_would_be_right() {
+        let cases: [(&str, u64, fn(&mut Layout), &str); 18] = [
+            ("gpt3-13b", 256, |_| {}, "`workload.dp = 4`: it must be 8: tp 8 x pp 4 x cp 1 x dp 4 = 128 GPUs; the cluster has 256"),
+            ("gpt3-13b", 100, |_| {}, "`workload.dp = 4`: it must be such that the degrees' product is the cluster: tp 8"),
+            ("gpt3-13b", 128, |l| l.tp = 0, "`workload.tp = 0`: it must be from 1"),
+            ("gpt3-13b", 128, |l| l.tp = 3, "`workload.tp = 3`: it must be a divisor of the model's 40 heads"),
+            ("llama3-8b", 128, |l| l.tp = 16, "`workload.tp = 16`: it must be a divisor of the model's 8 key/value heads"),
+            ("gpt3-13b", 128, |l| l.pp = 41, "`workload.pp = 41`: it must be such that each"),
+            ("gpt3-13b", 128, |l| l.vpp = 11, "`workload.vpp = 11`: it must be such that each"),
+            ("gpt3-13b", 128, |l| l.ep = 2, "`workload.ep = 2`: it must be 1"),
+            ("mixtral-8x7b", 128, |l| l.ep = 3, "`workload.ep = 3`: it must be a divisor of the model's 8 experts"),
+            ("mixtral-8x7b", 128, |l| l.ep = 8, "`workload.ep = 8`: it must be a divisor of dp x cp = 4"),
+            ("gpt3-13b", 128, |l| l.global_batch = 33, "`workload.global_batch = 33`: it must be a multiple of dp x microbatch = 4"),
+            ("gpt3-13b", 128, |l| (l.vpp, l.global_batch) = (2, 24), "`workload.global_batch = 24`"),
+            ("gpt3-13b", 128, |l| (l.vpp, l.schedule) = (2, PipelineSchedule::GPipe), "`workload.vpp = 2`: it must be 1 with schedule \"gpipe\""),
+            ("gpt3-13b", 128, |l| l.zero = 2, "`workload.zero = 2`: it must be 0, or 1"),
+            ("gpt3-13b", 128, |l| (l.zero, l.framework) = (2, Framework::DeepSpeed), "`workload.zero = 2`: it must be 0 or 1 with a pipeline"),
+            ("gpt3-13b", 128, |l| l.order = "tp-dp".into(), "`workload.rank_order = \"tp-dp\"`"),
+            ("gpt3-13b", 128, |l| l.expert_skew = 0.5, "`workload.expert_skew = 0.5`: it must be at least 1"),
+            ("vgg19", 128, |_| {}, "`workload.tp = 8`: it must be 1: vgg19 is trained data-parallel only"),
+        ];
+        for (name, gpus, change, expected) in cases {
+            let message = error(name, gpus, change);
+            assert!(message.starts_with(expected), "{message}\n{expected}");
+        }
+    }
+}

@@ -1,0 +1,20 @@
+//! What can be wrong with a model or its layout.
+//!
+//! Layer: model.
+
+use thiserror::Error;
+
+/// Why a model cannot be had or a layout cannot be used.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum ModelError {
+    #[error("no model is called \"{name}\"; {hint}")]
+    Unknown { name: String, hint: String },
+    /// `place`: the file and, where known, the line.
+    #[error("{place}: {why}")]
+    Syntax { place: String, why: String },
+    #[error("{file}: `{key} = {value}`: it must be {expected}")]
+    Value { file: String, key: &'static str, value: String, expected: String },
+    /// A key of the sweep file that does not go with the model, the cluster or another key.
+    #[error("`{key} = {value}`: it must be {expected}")]
+    Layout { key: &'static str, value: String, expected: String },
+}

@@ -1,0 +1,222 @@
+//! How many parameters a model has, by component.
+//!
+//! Layer: model. Exact counts of the whole model; shares of a rank are `memory`'s.
+
+use super::{Body, Dlrm, Model, Transformer};
+
+/// Parameters of one transformer layer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LayerParams {
+    /// Projections of queries, keys, values and output, with biases and, in latent attention, the norms between them.
+    pub attention: u64,
+    /// The feed-forward part of a dense layer, or the experts that every token visits.
+    pub mlp: u64,
+    /// Both norms.
+    pub norms: u64,
+    /// All routed experts, and what a token visits of them.
+    pub experts: u64,
+    pub active_experts: u64,
+    pub router: u64,
+}
+
+impl LayerParams {
+    pub fn total(&self) -> u64 {
+        self.attention + self.mlp + self.norms + self.experts + self.router
+    }
+
+    /// What a token passes through.
+    pub fn active(&self) -> u64 {
+        self.total() - self.experts + self.active_experts
+    }
+}
+
+/// Parameters of a model by component, summed over its layers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Params {
+    /// Input embedding with learned positions; a recommender's tables.
+    pub embedding: u64,
+    /// Output matrix where it is not the input embedding.
+    pub output: u64,
+    /// Layers, summed by component; a CNN's and a recommender's dense layers count as `mlp`.
+    pub layers: LayerParams,
+    pub final_norm: u64,
+}
+
+impl Params {
+    pub fn total(&self) -> u64 {
+        self.embedding + self.output + self.layers.total() + self.final_norm
+    }
+
+    /// Parameters that a token's forward pass has to do with: of the routed experts only those it visits, all else whole (Mixtral's count).
+    pub fn active(&self) -> u64 {
+        self.total() - self.layers.experts + self.layers.active_experts
+    }
+}
+
+impl Transformer {
+    /// Parameters of layer `layer`, from 0.
+    pub fn layer_params(&self, layer: u32) -> LayerParams {
+        let h = self.hidden as u64;
+        let norms = 2 * self.norm_params();
+        let attention = self.attention_params();
+        if !self.is_moe(layer) {
+            return LayerParams { attention, mlp: self.ffn_params(self.ffn), norms, ..LayerParams::default() };
+        }
+        let moe = self.moe.expect("is_moe is false without experts");
+        let expert = self.ffn_params(moe.expert_ffn);
+        LayerParams {
+            attention,
+            mlp: moe.shared_experts as u64 * expert,
+            norms,
+            experts: moe.experts as u64 * expert,
+            active_experts: moe.top_k as u64 * expert,
+            router: h * moe.experts as u64,
+        }
+    }
+
+    /// One norm: scale, and shift in LayerNorm.
+    pub fn norm_params(&self) -> u64 {
+        self.hidden as u64 * (1 + self.biases as u64)
+    }
+
+    /// A feed-forward part of inner size `ffn`.
+    pub fn ffn_params(&self, ffn: u32) -> u64 {
+        let (h, f) = (self.hidden as u64, ffn as u64);
+        let up = 1 + self.gated as u64;
+        (up + 1) * h * f + self.biases as u64 * (up * f + h)
+    }
+
+    /// The attention part of a layer.
+    pub fn attention_params(&self) -> u64 {
+        let (h, heads) = (self.hidden as u64, self.heads as u64);
+        if let Some(m) = self.mla {
+            let [q, kv, rope, nope, v] = [m.q_rank, m.kv_rank, m.rope_dim, m.nope_dim, m.v_dim].map(u64::from);
+            let queries = if q == 0 { h * heads * (nope + rope) } else { h * q + q + q * heads * (nope + rope) };
+            return queries + h * (kv + rope) + kv + kv * heads * (nope + v) + heads * v * h;
+        }
+        let (q, kv) = (heads * self.head_dim as u64, self.kv_heads as u64 * self.head_dim as u64);
+        h * (q + 2 * kv) + q * h + self.biases as u64 * (q + 2 * kv + h)
+    }
+
+    /// Parameters of the whole transformer.
+    pub fn params(&self) -> Params {
+        let (h, vocab) = (self.hidden as u64, self.vocab as u64);
+        let mut layers = LayerParams::default();
+        let moe = self.moe_layers() as u64;
+        let first_moe = self.moe.map_or(0, |m| m.dense_layers);
+        let first_dense = (0..self.layers).find(|&l| !self.is_moe(l)).unwrap_or(0);
+        for (n, kind) in [(self.layers as u64 - moe, self.layer_params(first_dense)), (moe, self.layer_params(first_moe))] {
+            layers.attention += n * kind.attention;
+            layers.mlp += n * kind.mlp;
+            layers.norms += n * kind.norms;
+            layers.experts += n * kind.experts;
+            layers.active_experts += n * kind.active_experts;
+            layers.router += n * kind.router;
+        }
+        Params {
+            embedding: vocab * h + self.learned_positions as u64 * self.seq as u64 * h,
+            output: !self.tied as u64 * vocab * h,
+            layers,
+            final_norm: self.norm_params(),
+        }
+    }
+}
+
+impl Dlrm {
+    /// Widths of the bottom and the top network, their inputs first. The top one's input is the bottom's output with the dot products of all pairs of vectors.
+    pub fn mlp_widths(&self) -> [Vec<u64>; 2] {
+        let vectors = self.tables as u64 + 1;
+        let pairs = vectors * (vectors - 1) / 2;
+        let widths = |first: u64, rest: &[u32]| std::iter::once(first).chain(rest.iter().map(|&w| w as u64)).collect();
+        [widths(self.dense_features as u64, &self.bottom_mlp), widths(self.embedding_dim as u64 + pairs, &self.top_mlp)]
+    }
+
+    /// Parameters of one embedding table.
+    pub fn table_params(&self) -> u64 {
+        self.rows_per_table * self.embedding_dim as u64
+    }
+
+    /// Parameters of both networks, with biases.
+    pub fn mlp_params(&self) -> u64 {
+        self.mlp_widths().iter().flat_map(|w| w.windows(2)).map(|w| w[0] * w[1] + w[1]).sum()
+    }
+}
+
+impl Model {
+    /// Parameters by component.
+    pub fn params(&self) -> Params {
+        let dense = |embedding: u64, mlp: u64| Params { embedding, layers: LayerParams { mlp, ..LayerParams::default() }, ..Params::default() };
+        match &self.body {
+            Body::Transformer(t) => t.params(),
+            Body::Dlrm(d) => dense(d.tables as u64 * d.table_params(), d.mlp_params()),
+            Body::Layers(layers) => dense(0, layers.iter().map(|l| l.params).sum()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Published counts in millions: total, and active where it differs. Sources: the papers and model cards in `assets/models`; torchvision for the CNNs.
+    const PUBLISHED: [(&str, f64, f64); 17] = [
+        ("gpt3-175b", 174_600.0, 174_600.0),
+        ("gpt3-22b", 22_000.0, 22_000.0),
+        ("gpt3-530b", 529_600.0, 529_600.0),
+        ("gpt3-1t", 1_008_000.0, 1_008_000.0),
+        ("gpt3-18.4b", 18_400.0, 18_400.0),
+        ("mcore-462b", 462_000.0, 462_000.0),
+        ("llama-7b", 6_738.0, 6_738.0),
+        ("llama-65b", 65_286.0, 65_286.0),
+        ("llama3-8b", 8_030.0, 8_030.0),
+        ("llama3-70b", 70_553.0, 70_553.0),
+        ("llama3-405b", 405_853.0, 405_853.0),
+        ("mixtral-8x7b", 46_703.0, 12_880.0),
+        ("mixtral-8x22b", 140_600.0, 39_100.0),
+        ("gpt2", 124.4, 124.4),
+        ("bert-large", 335.1, 335.1),
+        ("vgg19", 143.667, 143.667),
+        ("resnet-152", 60.193, 60.193),
+    ];
+
+    #[test]
+    fn counts_are_within_one_percent_of_the_published_ones() {
+        for (name, total, active) in PUBLISHED {
+            let p = Model::named(name).unwrap().params();
+            for (ours, theirs) in [(p.total(), total), (p.active(), active)] {
+                let ours = ours as f64 / 1e6;
+                assert!((ours / theirs - 1.0).abs() < 0.01, "{name}: {ours:.1} M, published {theirs} M");
+            }
+        }
+    }
+
+    #[test]
+    fn some_counts_are_exact() {
+        let total = |name| Model::named(name).unwrap().params().total();
+        assert_eq!(total("gpt2"), 124_439_808);
+        assert_eq!(total("llama3-8b"), 8_030_261_248);
+        assert_eq!(total("llama3-70b"), 70_553_706_496);
+        assert_eq!(total("mixtral-8x7b"), 46_702_792_704);
+        assert_eq!(total("vgg19"), 143_667_240);
+        assert_eq!(total("resnet-152"), 60_192_808);
+    }
+
+    #[test]
+    fn deepseek_v3_has_671_billion_of_which_37_are_active() {
+        let p = Model::named("deepseek-v3").unwrap().params();
+        assert!((p.total() as f64 / 671e9 - 1.0).abs() < 0.01, "{}", p.total());
+        // Its report counts the layers and the output matrix, not the input embedding, of which a token reads one row.
+        let active = p.active() - p.embedding;
+        assert!((active as f64 / 37e9 - 1.0).abs() < 0.0105, "{active}");
+    }
+
+    #[test]
+    fn components_add_up() {
+        let t = Model::named("deepseek-v3").unwrap();
+        let t = t.transformer().unwrap();
+        let layers: u64 = (0..t.layers).map(|l| t.layer_params(l).total()).sum();
+        assert_eq!(layers, t.params().layers.total());
+        let dlrm = Model::named("dlrm").unwrap().params();
+        assert!((dlrm.embedding as f64 / 24.03e9 - 1.0).abs() < 0.01);
+    }
+}

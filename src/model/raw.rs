@@ -1,0 +1,318 @@
+//! Models as files write them, and the way from there to [`Model`]: defaults, then checks.
+//!
+//! Layer: model. The same tables serve the presets and users' own files.
+
+use serde::Deserialize;
+
+use super::{Body, Dlrm, Layer, Mla, Model, ModelError, Moe, Transformer};
+
+/// One model; exactly one of `transformer`, `dlrm` and `blocks`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawModel {
+    pub name: String,
+    #[serde(default)]
+    pub aliases: Vec<String>,
+    #[serde(default)]
+    source: String,
+    transformer: Option<RawTransformer>,
+    dlrm: Option<RawDlrm>,
+    blocks: Option<Vec<RawBlock>>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawTransformer {
+    layers: u32,
+    hidden: u32,
+    heads: u32,
+    vocab: u32,
+    seq: u32,
+    /// 4 x hidden by default; with `gated` it must be said.
+    ffn: Option<u32>,
+    kv_heads: Option<u32>,
+    head_dim: Option<u32>,
+    #[serde(default)]
+    gated: bool,
+    #[serde(default)]
+    tied: bool,
+    #[serde(default)]
+    learned_positions: bool,
+    #[serde(default = "yes")]
+    causal: bool,
+    #[serde(default)]
+    biases: bool,
+    #[serde(default)]
+    dropout: bool,
+    moe: Option<RawMoe>,
+    mla: Option<RawMla>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawMoe {
+    experts: u32,
+    top_k: u32,
+    /// The dense inner size by default.
+    expert_ffn: Option<u32>,
+    #[serde(default)]
+    shared_experts: u32,
+    #[serde(default)]
+    dense_layers: u32,
+    #[serde(default = "one")]
+    every: u32,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawMla {
+    #[serde(default)]
+    q_rank: u32,
+    kv_rank: u32,
+    rope_dim: u32,
+    nope_dim: u32,
+    v_dim: u32,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawDlrm {
+    tables: u32,
+    rows_per_table: u64,
+    embedding_dim: u32,
+    #[serde(default = "one")]
+    pooling: u32,
+    dense_features: u32,
+    bottom_mlp: Vec<u32>,
+    top_mlp: Vec<u32>,
+}
+
+/// Layers that follow each other, all of them `repeat` times.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawBlock {
+    #[serde(default = "one")]
+    repeat: u32,
+    layers: Vec<RawLayer>,
+}
+
+/// One layer: a convolution, a matrix, or its totals.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawLayer {
+    name: String,
+    /// Input channels, output channels, width of the square kernel, width of the square output.
+    conv: Option<[u64; 4]>,
+    /// Inputs, outputs.
+    linear: Option<[u64; 2]>,
+    #[serde(default)]
+    bias: bool,
+    #[serde(default)]
+    batch_norm: bool,
+    params: Option<u64>,
+    flops: Option<u64>,
+    activation_bytes: Option<u64>,
+}
+
+fn yes() -> bool {
+    true
+}
+
+fn one() -> u32 {
+    1
+}
+
+/// What must hold of a value, collected so that each rule is one line.
+struct Rules<'a> {
+    file: &'a str,
+}
+
+impl Rules<'_> {
+    fn must(&self, holds: bool, key: &'static str, value: impl ToString, expected: impl ToString) -> Result<(), ModelError> {
+        if holds {
+            return Ok(());
+        }
+        Err(ModelError::Value { file: self.file.to_string(), key, value: value.to_string(), expected: expected.to_string() })
+    }
+
+    /// Sizes are positive, and small enough that their products fit.
+    fn size(&self, key: &'static str, value: u32) -> Result<(), ModelError> {
+        self.must((1..=1 << 24).contains(&value), key, value, "from 1 to 16777216")
+    }
+}
+
+impl RawModel {
+    /// The model, or the first rule that it breaks. `file` is for messages.
+    pub(super) fn model(self, file: &str) -> Result<Model, ModelError> {
+        let rules = Rules { file };
+        rules.must(!self.name.is_empty(), "name", "\"\"", "a name")?;
+        let body = match (self.transformer, self.dlrm, self.blocks) {
+            (Some(t), None, None) => Body::Transformer(t.transformer(&rules)?),
+            (None, Some(d), None) => Body::Dlrm(d.dlrm(&rules)?),
+            (None, None, Some(blocks)) => Body::Layers(layers(&blocks, &rules)?),
+            _ => {
+                let why = format!("model \"{}\" must have exactly one of [transformer], [dlrm] and [[blocks]]", self.name);
+                return Err(ModelError::Syntax { place: file.to_string(), why });
+            }
+        };
+        Ok(Model { name: self.name, source: self.source, body })
+    }
+}
+
+impl RawTransformer {
+    fn transformer(self, rules: &Rules) -> Result<Transformer, ModelError> {
+        for (key, value) in [
+            ("transformer.layers", self.layers),
+            ("transformer.hidden", self.hidden),
+            ("transformer.heads", self.heads),
+            ("transformer.vocab", self.vocab),
+            ("transformer.seq", self.seq),
+        ] {
+            rules.size(key, value)?;
+        }
+        rules.must(!self.gated || self.ffn.is_some(), "transformer.gated", true, "given together with `ffn`, the inner size of a gated feed-forward part")?;
+        rules.must(
+            self.head_dim.is_some() || self.mla.is_some() || self.hidden.is_multiple_of(self.heads),
+            "transformer.heads",
+            self.heads,
+            format!("a divisor of `hidden = {}`, or `head_dim` given", self.hidden),
+        )?;
+        let ffn = self.ffn.unwrap_or(4 * self.hidden);
+        let kv_heads = self.kv_heads.unwrap_or(self.heads);
+        let head_dim = self.head_dim.unwrap_or(self.mla.as_ref().map_or(self.hidden / self.heads, |m| m.nope_dim));
+        rules.size("transformer.ffn", ffn)?;
+        rules.size("transformer.head_dim", head_dim)?;
+        let divides = kv_heads >= 1 && self.heads.is_multiple_of(kv_heads);
+        rules.must(divides, "transformer.kv_heads", kv_heads, format!("a divisor of `heads = {}`", self.heads))?;
+        let moe = match self.moe {
+            Some(m) => Some(m.moe(ffn, self.layers, rules)?),
+            None => None,
+        };
+        let mla = match self.mla {
+            Some(m) => Some(m.mla(rules)?),
+            None => None,
+        };
+        Ok(Transformer {
+            layers: self.layers,
+            hidden: self.hidden,
+            ffn,
+            heads: self.heads,
+            kv_heads,
+            head_dim,
+            vocab: self.vocab,
+            seq: self.seq,
+            gated: self.gated,
+            tied: self.tied,
+            learned_positions: self.learned_positions,
+            causal: self.causal,
+            biases: self.biases,
+            dropout: self.dropout,
+            moe,
+            mla,
+        })
+    }
+}
+
+impl RawMoe {
+    fn moe(self, ffn: u32, layers: u32, rules: &Rules) -> Result<Moe, ModelError> {
+        rules.size("transformer.moe.experts", self.experts)?;
+        let few = (1..=self.experts).contains(&self.top_k);
+        rules.must(few, "transformer.moe.top_k", self.top_k, format!("from 1 to `experts = {}`", self.experts))?;
+        let expert_ffn = self.expert_ffn.unwrap_or(ffn);
+        rules.size("transformer.moe.expert_ffn", expert_ffn)?;
+        rules.must(self.dense_layers < layers, "transformer.moe.dense_layers", self.dense_layers, format!("less than `layers = {layers}`"))?;
+        rules.size("transformer.moe.every", self.every)?;
+        rules.must(self.shared_experts <= 1 << 10, "transformer.moe.shared_experts", self.shared_experts, "at most 1024")?;
+        let Self { experts, top_k, shared_experts, dense_layers, every, .. } = self;
+        Ok(Moe { experts, top_k, expert_ffn, shared_experts, dense_layers, every })
+    }
+}
+
+impl RawMla {
+    fn mla(self, rules: &Rules) -> Result<Mla, ModelError> {
+        for (key, value) in [
+            ("transformer.mla.kv_rank", self.kv_rank),
+            ("transformer.mla.rope_dim", self.rope_dim),
+            ("transformer.mla.nope_dim", self.nope_dim),
+            ("transformer.mla.v_dim", self.v_dim),
+        ] {
+            rules.size(key, value)?;
+        }
+        rules.must(self.q_rank <= 1 << 24, "transformer.mla.q_rank", self.q_rank, "at most 16777216")?;
+        let Self { q_rank, kv_rank, rope_dim, nope_dim, v_dim } = self;
+        Ok(Mla { q_rank, kv_rank, rope_dim, nope_dim, v_dim })
+    }
+}
+
+impl RawDlrm {
+    fn dlrm(self, rules: &Rules) -> Result<Dlrm, ModelError> {
+        for (key, value) in [
+            ("dlrm.tables", self.tables),
+            ("dlrm.embedding_dim", self.embedding_dim),
+            ("dlrm.pooling", self.pooling),
+            ("dlrm.dense_features", self.dense_features),
+        ] {
+            rules.size(key, value)?;
+        }
+        rules.must((1..=1u64 << 36).contains(&self.rows_per_table), "dlrm.rows_per_table", self.rows_per_table, "from 1 to 2^36")?;
+        let last = self.bottom_mlp.last() == Some(&self.embedding_dim);
+        let expected = format!("a list that ends with `embedding_dim = {}`: the dot products need equal sizes", self.embedding_dim);
+        rules.must(last, "dlrm.bottom_mlp", format!("{:?}", self.bottom_mlp), expected)?;
+        rules.must(!self.top_mlp.is_empty(), "dlrm.top_mlp", "[]", "a list of widths")?;
+        for &width in &self.bottom_mlp {
+            rules.size("dlrm.bottom_mlp", width)?;
+        }
+        for &width in &self.top_mlp {
+            rules.size("dlrm.top_mlp", width)?;
+        }
+        let Self { tables, rows_per_table, embedding_dim, pooling, dense_features, bottom_mlp, top_mlp } = self;
+        Ok(Dlrm { tables, rows_per_table, embedding_dim, pooling, dense_features, bottom_mlp, top_mlp })
+    }
+}
+
+/// All layers in order, repeats written out.
+fn layers(blocks: &[RawBlock], rules: &Rules) -> Result<Vec<Layer>, ModelError> {
+    let mut all = Vec::new();
+    for block in blocks {
+        rules.must((1..=1 << 12).contains(&block.repeat), "blocks.repeat", block.repeat, "from 1 to 4096")?;
+        for k in 1..=block.repeat {
+            for raw in &block.layers {
+                let mut layer = raw.layer(rules)?;
+                if block.repeat > 1 {
+                    layer.name = format!("{}_{k}", layer.name);
+                }
+                all.push(layer);
+            }
+        }
+    }
+    rules.must(!all.is_empty(), "blocks", "[]", "a list of blocks with at least one layer")?;
+    Ok(all)
+}
+
+impl RawLayer {
+    fn layer(&self, rules: &Rules) -> Result<Layer, ModelError> {
+        // Larger ones would overflow the sums, and none is that large.
+        let fits = |v: u64| v < 1 << 50;
+        let name = self.name.clone();
+        if let (None, None, Some(params), Some(flops), Some(activation_bytes)) = (self.conv, self.linear, self.params, self.flops, self.activation_bytes) {
+            rules.must(fits(params) && fits(flops) && fits(activation_bytes), "blocks.layers", name.clone(), "of totals below 2^50")?;
+            return Ok(Layer { name, params, flops, activation_bytes });
+        }
+        let totals = self.params.is_some() || self.flops.is_some() || self.activation_bytes.is_some();
+        let shape = match (self.conv, self.linear) {
+            (Some([from, to, kernel, width]), None) if !totals => Some((from as u128 * (kernel as u128).pow(2), to as u128, (width as u128).pow(2))),
+            (None, Some([from, to])) if !totals => Some((from as u128, to as u128, 1)),
+            _ => None,
+        };
+        let expected = "one with `conv = [in, out, kernel, width]`, `linear = [in, out]`, or all of `params`, `flops` and `activation_bytes`";
+        let (inner, out, positions) = match shape {
+            Some(shape) => shape,
+            None => return Err(rules.must(false, "blocks.layers", name, expected).expect_err("the rule is broken")),
+        };
+        let (vectors, writes) = (self.bias as u128 + 2 * self.batch_norm as u128, 1 + self.batch_norm as u128);
+        let [params, flops, activation_bytes] = [inner * out + vectors * out, 2 * inner * out * positions, 2 * out * positions * writes];
+        let all_fit = [inner, out, positions].iter().all(|&v| (1..1 << 40).contains(&v)) && [params, flops, activation_bytes].iter().all(|&v| v < 1 << 50);
+        rules.must(all_fit, "blocks.layers", name.clone(), "of sizes from 1, with totals below 2^50")?;
+        Ok(Layer { name, params: params as u64, flops: flops as u64, activation_bytes: activation_bytes as u64 })
+    }
+}

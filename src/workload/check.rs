@@ -1,0 +1,380 @@
+//! Proves that a workload's ranks fit together: indices, collectives of every group, sends and receives, and that nothing waits for ever.
+//!
+//! Layer: workload. The rules are those of `rules`. Cost goes with programs and groups, not with ranks times ops: ten thousand ranks take well under a second.
+
+use std::collections::HashMap;
+
+use super::program::{Op, OpKind, Workload};
+use super::progress;
+
+/// What does not fit together, with ranks and ops named. Ops are numbered from 0 in their rank's program.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CheckError {
+    #[error("rank {rank}: {problem}")]
+    Rank { rank: u32, problem: String },
+    #[error("group {group}: {problem}")]
+    Group { group: u32, problem: String },
+    #[error("program {program}, op {op} `{name}`: {problem}")]
+    Op { program: u32, op: u32, name: String, problem: String },
+    #[error("group {group} ({dim}): collective {index} is {a_does} on rank {a} but {b_does} on rank {b}; all members must do the same")]
+    Collective { group: u32, dim: String, index: usize, a: u32, a_does: String, b: u32, b_does: String },
+    #[error("from rank {from} to rank {to}, tag {tag}: message {index} is {sent} at the sender but {received} at the receiver")]
+    Message { from: u32, to: u32, tag: u32, index: usize, sent: String, received: String },
+    #[error("deadlock: {waits}")]
+    Deadlock { waits: String },
+}
+
+impl Workload {
+    /// Holds the workload against the inter-rank matching rules; the first break found is the error.
+    pub fn check(&self) -> Result<(), CheckError> {
+        self.check_groups()?;
+        self.check_ops()?;
+        self.check_collectives()?;
+        self.check_messages()?;
+        progress::check(self)
+    }
+
+    /// Name of an op, for messages.
+    pub(super) fn op_name(&self, op: &Op) -> &str {
+        self.names.get(op.name as usize).map_or("?", |n| n)
+    }
+
+    fn check_groups(&self) -> Result<(), CheckError> {
+        let n = self.ranks.len() as u32;
+        let mut last_seen = vec![u32::MAX; n as usize];
+        for (g, group) in self.groups.iter().enumerate() {
+            let group_error = |problem| CheckError::Group { group: g as u32, problem };
+            for &m in &group.members {
+                if m >= n {
+                    return Err(group_error(format!("member {m} is not a rank; there are {n}, counted from 0")));
+                }
+                if last_seen[m as usize] == g as u32 {
+                    return Err(group_error(format!("rank {m} is a member twice")));
+                }
+                last_seen[m as usize] = g as u32;
+            }
+        }
+        let mut in_group: Vec<Vec<u32>> = vec![Vec::new(); n as usize];
+        for (g, group) in self.groups.iter().enumerate() {
+            for &m in &group.members {
+                in_group[m as usize].push(g as u32);
+            }
+        }
+        for (r, rank) in self.ranks.iter().enumerate() {
+            let rank_error = |problem| CheckError::Rank { rank: r as u32, problem };
+            if rank.program as usize >= self.programs.len() {
+                return Err(rank_error(format!("program {} does not exist; there are {}", rank.program, self.programs.len())));
+            }
+            for (slot, &g) in rank.groups.iter().enumerate() {
+                if in_group[r].binary_search(&g).is_err() {
+                    return Err(rank_error(format!("slot {slot} names group {g}, which has no such member")));
+                }
+                if rank.groups[..slot].contains(&g) {
+                    return Err(rank_error(format!("group {g} is in two slots, so the order of its collectives is open")));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn check_ops(&self) -> Result<(), CheckError> {
+        for (p, program) in self.programs.iter().enumerate() {
+            // The slots that every rank of the program has, and the least members and shares' length there.
+            let ranks = || self.ranks.iter().filter(|r| r.program as usize == p);
+            let slots = ranks().map(|r| r.groups.len()).min().unwrap_or(0);
+            let least = |slot: usize| ranks().map(|r| self.groups[r.groups[slot] as usize].members.len()).min().unwrap_or(0);
+            let members: Vec<usize> = (0..slots).map(least).collect();
+            for (i, op) in program.ops.iter().enumerate() {
+                let op_error =
+                    |problem| Err(CheckError::Op { program: p as u32, op: i as u32, name: self.op_name(op).to_string(), problem });
+                if (op.deps_first + op.deps_n) as usize > program.deps.len() {
+                    return op_error("its dependencies lie outside of the program's table".to_string());
+                }
+                if let Some(d) = program.deps_of(i as u32).iter().find(|&&d| d as usize >= i) {
+                    return op_error(format!("depends on op {d}, which is not an earlier one"));
+                }
+                let slot = match op.kind {
+                    OpKind::Collective { slot, .. } => slot,
+                    OpKind::Send { peer, .. } | OpKind::Recv { peer, .. } => peer.slot,
+                    OpKind::Compute { .. } | OpKind::Join => continue,
+                };
+                let Some(&n) = members.get(slot as usize) else {
+                    return op_error(format!("names group slot {slot}; a rank of this program has {slots}"));
+                };
+                match op.kind {
+                    OpKind::Send { peer, .. } | OpKind::Recv { peer, .. } if peer.member as usize >= n => {
+                        return op_error(format!("names member {} of slot {slot}; a group there has {n}", peer.member));
+                    }
+                    OpKind::Collective { shares: Some(s), .. } => match self.shares.get(s as usize) {
+                        Some(weights) if weights.len() == n && weights.iter().any(|&w| w > 0) => {}
+                        _ => return op_error(format!("shares {s} must be {n} weights, not all 0")),
+                    },
+                    _ => {}
+                }
+            }
+            let ends = &program.iteration_ends;
+            if ends.windows(2).any(|w| w[0] > w[1]) || ends.last().is_some_and(|&e| e as usize != program.ops.len()) {
+                let problem = "iteration ends must ascend to the number of ops".to_string();
+                return Err(CheckError::Op { program: p as u32, op: 0, name: String::new(), problem });
+            }
+        }
+        Ok(())
+    }
+
+    /// Collectives of each program and slot, in order.
+    fn collectives_by_slot(&self) -> Vec<Vec<Vec<OpKind>>> {
+        let of = |p: &super::program::Program| {
+            let mut by_slot: Vec<Vec<OpKind>> = Vec::new();
+            for op in &p.ops {
+                if let OpKind::Collective { slot, .. } = op.kind {
+                    let slot = slot as usize;
+                    if by_slot.len() <= slot {
+                        by_slot.resize(slot + 1, Vec::new());
+                    }
+                    by_slot[slot].push(op.kind);
+                }
+            }
+            by_slot
+        };
+        self.programs.iter().map(of).collect()
+    }
+
+    fn check_collectives(&self) -> Result<(), CheckError> {
+        let by_slot = self.collectives_by_slot();
+        let none = Vec::new();
+        // Equal lists are compared once a pair of (program, slot), not once a pair of ranks.
+        let mut first: Vec<Option<(u32, u32, usize)>> = vec![None; self.groups.len()];
+        let mut equal: std::collections::HashSet<(u32, usize, u32, usize)> = std::collections::HashSet::new();
+        for (b, rank) in self.ranks.iter().enumerate() {
+            for (slot, &g) in rank.groups.iter().enumerate() {
+                let Some((a, a_program, a_slot)) = first[g as usize] else {
+                    first[g as usize] = Some((b as u32, rank.program, slot));
+                    continue;
+                };
+                if !equal.insert((a_program, a_slot, rank.program, slot)) {
+                    continue;
+                }
+                let x = by_slot[a_program as usize].get(a_slot).unwrap_or(&none);
+                let y = by_slot[rank.program as usize].get(slot).unwrap_or(&none);
+                let same = |x: &OpKind, y: &OpKind| slotless(*x) == slotless(*y);
+                let index = x.iter().zip(y).position(|(x, y)| !same(x, y)).unwrap_or(x.len().min(y.len()));
+                if index < x.len().max(y.len()) {
+                    let dim = format!("{:?}", self.groups[g as usize].dim).to_lowercase();
+                    let does = |k: Option<&OpKind>| k.map_or("none".to_string(), collective_text);
+                    return Err(CheckError::Collective {
+                        group: g,
+                        dim,
+                        index,
+                        a,
+                        a_does: does(x.get(index)),
+                        b: b as u32,
+                        b_does: does(y.get(index)),
+                    });
+                }
+            }
+        }
+        // A member without the group in a slot takes part in none of its collectives.
+        for (g, group) in self.groups.iter().enumerate() {
+            let Some((a, program, slot)) = first[g] else { continue };
+            let Some(k) = by_slot[program as usize].get(slot).and_then(|x| x.first()) else { continue };
+            if let Some(&b) = group.members.iter().find(|&&m| !self.ranks[m as usize].groups.contains(&(g as u32))) {
+                let dim = format!("{:?}", group.dim).to_lowercase();
+                let b_does = "none (the rank has no slot for the group)".to_string();
+                return Err(CheckError::Collective { group: g as u32, dim, index: 0, a, a_does: collective_text(k), b, b_does });
+            }
+        }
+        Ok(())
+    }
+
+    fn check_messages(&self) -> Result<(), CheckError> {
+        // By program: sends and receives by peer and tag, in order.
+        type Lists = Vec<((u16, u32, u32, bool), Vec<u64>)>;
+        let lists: Vec<Lists> = self.programs.iter().map(|p| {
+            let mut index: HashMap<(u16, u32, u32, bool), usize> = HashMap::new();
+            let mut lists: Lists = Vec::new();
+            for op in &p.ops {
+                let (peer, bytes, tag, send) = match op.kind {
+                    OpKind::Send { peer, bytes, tag, .. } => (peer, bytes, tag, true),
+                    OpKind::Recv { peer, bytes, tag, .. } => (peer, bytes, tag, false),
+                    _ => continue,
+                };
+                let key = (peer.slot, peer.member, tag, send);
+                let at = *index.entry(key).or_insert_with(|| {
+                    lists.push((key, Vec::new()));
+                    lists.len() - 1
+                });
+                lists[at].1.push(bytes);
+            }
+            lists
+        }).collect();
+        let mut ends: std::collections::BTreeMap<(u32, u32, u32), [Option<&[u64]>; 2]> = std::collections::BTreeMap::new();
+        for (r, rank) in self.ranks.iter().enumerate() {
+            for ((slot, member, tag, send), bytes) in &lists[rank.program as usize] {
+                let peer = self.groups[rank.groups[*slot as usize] as usize].members[*member as usize];
+                if peer == r as u32 {
+                    return Err(CheckError::Rank { rank: r as u32, problem: format!("sends to or receives from itself, tag {tag}") });
+                }
+                let key = if *send { (r as u32, peer, *tag) } else { (peer, r as u32, *tag) };
+                let entry = &mut ends.entry(key).or_default()[usize::from(!*send)];
+                if entry.is_some() {
+                    let problem = format!("names rank {peer} by two groups for messages of tag {tag}, so their order is open");
+                    return Err(CheckError::Rank { rank: r as u32, problem });
+                }
+                *entry = Some(bytes);
+            }
+        }
+        for ((from, to, tag), [sent, received]) in ends {
+            let (sent, received) = (sent.unwrap_or(&[]), received.unwrap_or(&[]));
+            if sent != received {
+                let index = sent.iter().zip(received).position(|(a, b)| a != b).unwrap_or(sent.len().min(received.len()));
+                let text = |x: &[u64]| x.get(index).map_or("absent".to_string(), |b| format!("{b} bytes"));
+                return Err(CheckError::Message { from, to, tag, index, sent: text(sent), received: text(received) });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A collective but for the slot, which may differ from rank to rank.
+fn slotless(kind: OpKind) -> OpKind {
+    match kind {
+        OpKind::Collective { op, bytes, dim, algorithm, shares, .. } => OpKind::Collective { op, slot: 0, bytes, dim, algorithm, shares },
+        other => other,
+    }
+}
+
+/// A collective in words.
+fn collective_text(kind: &OpKind) -> String {
+    match kind {
+        OpKind::Collective { op, bytes, shares, algorithm, .. } => {
+            let uneven = shares.map_or(String::new(), |s| format!(" with shares {s}"));
+            let by = algorithm.map_or(String::new(), |a| format!(" by {a:?}"));
+            format!("{op:?} of {bytes} bytes{uneven}{by}")
+        }
+        _ => "none".to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::collective::Op as CollectiveOp;
+    use crate::workload::program::{Dim, Group, Peer, Phase, Stream};
+    use crate::workload::rules::{RankSchedule, Writer, assemble};
+
+    /// Two ranks that do what two functions write.
+    struct Two(fn(&mut Writer), fn(&mut Writer));
+
+    impl RankSchedule for Two {
+        fn ranks(&self) -> u32 {
+            2
+        }
+
+        fn groups(&self) -> Vec<Group> {
+            vec![Group { members: vec![0, 1], dim: Dim::Dp }]
+        }
+
+        fn slots(&self, _: u32) -> Vec<u32> {
+            vec![0]
+        }
+
+        fn alike(&self, rank: u32) -> u64 {
+            rank.into()
+        }
+
+        fn write(&self, rank: u32, to: &mut Writer) {
+            if rank == 0 { self.0(to) } else { self.1(to) }
+        }
+    }
+
+    fn error(a: fn(&mut Writer), b: fn(&mut Writer)) -> String {
+        assemble(&Two(a, b)).map_or_else(|e| e.to_string(), |w| format!("{} ranks fit", w.ranks.len()))
+    }
+
+    fn reduce(w: &mut Writer, bytes: u64) {
+        w.collective("grads", CollectiveOp::AllReduce, 0, bytes, Dim::Dp, &[]);
+    }
+
+    fn send(w: &mut Writer, member: u32, deps: &[u32]) -> u32 {
+        w.send("send", Peer { slot: 0, member }, 8, 7, Dim::Pp, Stream::comm(Dim::Pp), deps)
+    }
+
+    fn recv(w: &mut Writer, member: u32, deps: &[u32]) -> u32 {
+        w.recv("recv", Peer { slot: 0, member }, 8, 7, Dim::Pp, Stream::comm(Dim::Pp), deps)
+    }
+
+    #[test]
+    fn what_fits_fits() {
+        let a = |w: &mut Writer| {
+            let k = w.compute("k", 5, Phase::Forward, &[]);
+            send(w, 1, &[k]);
+            reduce(w, 64);
+        };
+        let b = |w: &mut Writer| {
+            let r = recv(w, 0, &[]);
+            w.compute("k", 5, Phase::Forward, &[r]);
+            reduce(w, 64);
+        };
+        assert_eq!(error(a, b), "2 ranks fit");
+    }
+
+    #[test]
+    fn collectives_that_differ_are_named() {
+        assert_eq!(
+            error(|w| [8, 64].into_iter().for_each(|b| reduce(w, b)), |w| [8, 65].into_iter().for_each(|b| reduce(w, b))),
+            "group 0 (dp): collective 1 is AllReduce of 64 bytes on rank 0 but AllReduce of 65 bytes on rank 1; all members must do the same"
+        );
+        assert!(error(|w| reduce(w, 8), |_| {}).contains("collective 0 is AllReduce of 8 bytes on rank 0 but none on rank 1"));
+    }
+
+    #[test]
+    fn messages_must_meet() {
+        let message = error(
+            |w| {
+                send(w, 1, &[]);
+            },
+            |_| {},
+        );
+        assert_eq!(message, "from rank 0 to rank 1, tag 7: message 0 is 8 bytes at the sender but absent at the receiver");
+    }
+
+    #[test]
+    fn deadlocks_are_found_and_who_waits_is_named() {
+        // Both receive before they send.
+        let a = |w: &mut Writer| {
+            recv(w, 1, &[]);
+            send(w, 1, &[]);
+        };
+        let b = |w: &mut Writer| {
+            recv(w, 0, &[]);
+            send(w, 0, &[]);
+        };
+        let message = error(a, b);
+        assert!(message.starts_with("deadlock: rank 0 waits at op 0 `recv` for message 0 with tag 7 from rank 1"), "{message}");
+        assert!(message.contains("rank 1 waits at op 0"), "{message}");
+        // A collective behind a receive whose send is behind the collective.
+        let a = |w: &mut Writer| {
+            let r = recv(w, 1, &[]);
+            w.collective("grads", CollectiveOp::AllReduce, 0, 8, Dim::Dp, &[r]);
+        };
+        let b = |w: &mut Writer| {
+            let c = w.collective("grads", CollectiveOp::AllReduce, 0, 8, Dim::Dp, &[]);
+            send(w, 0, &[c]);
+        };
+        let message = error(a, b);
+        assert!(message.contains("rank 1 waits at op 0 `grads` for collective 0 of group 0, which rank 0 (or one like it) never reaches"), "{message}");
+    }
+
+    #[test]
+    fn indices_are_checked() {
+        let error = |break_it: fn(&mut Workload)| {
+            let mut w = assemble(&Two(|w| reduce(w, 8), |w| reduce(w, 8))).unwrap();
+            break_it(&mut w);
+            w.check().unwrap_err().to_string()
+        };
+        assert_eq!(error(|w| w.groups[0].members[1] = 5), "group 0: member 5 is not a rank; there are 2, counted from 0");
+        assert_eq!(error(|w| w.ranks[1].program = 9), "rank 1: program 9 does not exist; there are 2");
+        assert!(error(|w| w.ranks[1].groups.clear()).contains("rank of this program has 0"));
+        assert!(error(|w| w.groups[0].members.truncate(1)).contains("slot 0 names group 0, which has no such member"));
+    }
+}

@@ -1,0 +1,283 @@
+//! Proves that a workload comes to its end, whatever the durations.
+//!
+//! Layer: workload. Ranks are put into classes that see the same classes in the same places of their groups; ranks of a class progress alike, so one of each is
+//! run, without time. Sends are taken to be buffered: what hangs here hangs on every network.
+
+use std::collections::{BTreeSet, HashMap};
+
+use super::check::CheckError;
+use super::program::{OpKind, Program, Stream, Workload};
+
+/// A group's place in a rank: (class, slot).
+type Place = (u32, u16);
+
+/// Runs one rank of each class; an error names what waits for what.
+pub(super) fn check(w: &Workload) -> Result<(), CheckError> {
+    let (class_of, reps) = classes(w);
+    let mut run = Run::new(w, &class_of, &reps);
+    run.go();
+    run.stuck().map_or(Ok(()), |waits| Err(CheckError::Deadlock { waits }))
+}
+
+/// Classes of ranks: equal programs, and equal classes member by member in equal slots. Gives each rank's class and each class's first rank.
+fn classes(w: &Workload) -> (Vec<u32>, Vec<u32>) {
+    let slot_in: Vec<Vec<u16>> = {
+        // Each group member's slot for the group.
+        let mut index: HashMap<(u32, u32), u16> = HashMap::new();
+        for (r, rank) in w.ranks.iter().enumerate() {
+            for (slot, &g) in rank.groups.iter().enumerate() {
+                index.insert((g, r as u32), slot as u16);
+            }
+        }
+        let of = |(g, group): (usize, &super::program::Group)| group.members.iter().map(|&m| index.get(&(g as u32, m)).copied().unwrap_or(u16::MAX)).collect();
+        w.groups.iter().enumerate().map(of).collect()
+    };
+    let mut class: Vec<u32> = w.ranks.iter().map(|r| r.program).collect();
+    let mut n = class.iter().collect::<BTreeSet<_>>().len();
+    loop {
+        // A group looks like its members' classes and slots; a rank like its own class and its groups' looks.
+        let mut looks: HashMap<Vec<Place>, u32> = HashMap::new();
+        let mut group_look = Vec::with_capacity(w.groups.len());
+        for (g, group) in w.groups.iter().enumerate() {
+            let look: Vec<Place> = group.members.iter().zip(&slot_in[g]).map(|(&m, &s)| (class[m as usize], s)).collect();
+            let next = looks.len() as u32;
+            group_look.push(*looks.entry(look).or_insert(next));
+        }
+        let mut seen: HashMap<(u32, Vec<u32>), u32> = HashMap::new();
+        let mut reps = Vec::new();
+        let mut refined = Vec::with_capacity(class.len());
+        for (r, rank) in w.ranks.iter().enumerate() {
+            let look = (class[r], rank.groups.iter().map(|&g| group_look[g as usize]).collect());
+            let next = seen.len() as u32;
+            let c = *seen.entry(look).or_insert_with(|| {
+                reps.push(r as u32);
+                next
+            });
+            refined.push(c);
+        }
+        class = refined;
+        if reps.len() == n {
+            return (class, reps);
+        }
+        n = reps.len();
+    }
+}
+
+/// One rank of each class on its way.
+struct Run<'a> {
+    w: &'a Workload,
+    reps: &'a [u32],
+    /// By class and slot: who takes part in its collectives.
+    parties: Vec<Vec<Vec<Place>>>,
+    /// By class: where a receive's messages come from: (slot, member, tag) of the receiver to (class, slot, member, tag) of the sender.
+    sources: Vec<HashMap<(u16, u32, u32), (u32, (u16, u32, u32))>>,
+    /// By class and op: dependencies that are not done, its stream's predecessor among them.
+    waits: Vec<Vec<u32>>,
+    /// By class and op: who depends on it, as a linked list through `edges`.
+    heads: Vec<Vec<u32>>,
+    edges: Vec<Vec<(u32, u32)>>,
+    /// By class and op: number among the collectives of its slot, or the receives or sends of its peer and tag.
+    number: Vec<Vec<u32>>,
+    done: Vec<Vec<bool>>,
+    /// By class and slot: collectives begun.
+    begun: Vec<Vec<u32>>,
+    /// By class: sends done, by (slot, member, tag).
+    sent: Vec<HashMap<(u16, u32, u32), u32>>,
+    on_collective: HashMap<Place, Vec<(u32, u32)>>,
+    on_send: HashMap<(u32, (u16, u32, u32)), Vec<(u32, u32)>>,
+    ready: Vec<(u32, u32)>,
+}
+
+impl<'a> Run<'a> {
+    fn new(w: &'a Workload, class_of: &[u32], reps: &'a [u32]) -> Run<'a> {
+        let program = |c: usize| &w.programs[w.ranks[reps[c] as usize].program as usize];
+        let n = reps.len();
+        let mut run = Run {
+            w,
+            reps,
+            parties: Vec::new(),
+            sources: Vec::new(),
+            waits: Vec::new(),
+            heads: Vec::new(),
+            edges: Vec::new(),
+            number: Vec::new(),
+            done: (0..n).map(|c| vec![false; program(c).ops.len()]).collect(),
+            begun: (0..n).map(|c| vec![0; w.ranks[reps[c] as usize].groups.len()]).collect(),
+            sent: vec![HashMap::new(); n],
+            on_collective: HashMap::new(),
+            on_send: HashMap::new(),
+            ready: Vec::new(),
+        };
+        let place = |m: u32, g: u32| -> Option<Place> {
+            let slot = w.ranks[m as usize].groups.iter().position(|&x| x == g)?;
+            Some((class_of[m as usize], slot as u16))
+        };
+        for (c, &r) in reps.iter().enumerate() {
+            let groups = &w.ranks[r as usize].groups;
+            let parties = |&g: &u32| {
+                let places: BTreeSet<Place> = w.groups[g as usize].members.iter().filter_map(|&m| place(m, g)).collect();
+                places.into_iter().collect()
+            };
+            run.parties.push(groups.iter().map(parties).collect());
+            run.sources.push(sources(w, class_of, r));
+            run.wire(c as u32, program(c));
+        }
+        run
+    }
+
+    /// Who waits for whom inside a class, and the numbers of its communications.
+    fn wire(&mut self, c: u32, p: &Program) {
+        let n = p.ops.len();
+        let (mut waits, mut heads, mut edges) = (vec![0u32; n], vec![u32::MAX; n], Vec::new());
+        let mut number = vec![0; n];
+        let mut last_on: [u32; 256] = [u32::MAX; 256];
+        let mut counts: HashMap<(u8, u16, u32, u32), u32> = HashMap::new();
+        for (i, op) in p.ops.iter().enumerate() {
+            let mut wait_for = |on: u32| {
+                edges.push((i as u32, heads[on as usize]));
+                heads[on as usize] = edges.len() as u32 - 1;
+                waits[i] += 1;
+            };
+            p.deps_of(i as u32).iter().for_each(|&d| wait_for(d));
+            if op.stream != Stream::FREE {
+                let last = std::mem::replace(&mut last_on[op.stream.0 as usize], i as u32);
+                if last != u32::MAX {
+                    wait_for(last);
+                }
+            }
+            let key = match op.kind {
+                OpKind::Collective { slot, .. } => (0, slot, 0, 0),
+                OpKind::Send { peer, tag, .. } => (1, peer.slot, peer.member, tag),
+                OpKind::Recv { peer, tag, .. } => (2, peer.slot, peer.member, tag),
+                OpKind::Compute { .. } | OpKind::Join => continue,
+            };
+            let count = counts.entry(key).or_insert(0);
+            number[i] = *count;
+            *count += 1;
+        }
+        self.ready.extend((0..n as u32).filter(|&i| waits[i as usize] == 0).map(|i| (c, i)));
+        self.waits.push(waits);
+        self.heads.push(heads);
+        self.edges.push(edges);
+        self.number.push(number);
+    }
+
+    fn program(&self, c: u32) -> &'a Program {
+        &self.w.programs[self.w.ranks[self.reps[c as usize] as usize].program as usize]
+    }
+
+    fn go(&mut self) {
+        while let Some((c, i)) = self.ready.pop() {
+            match self.program(c).ops[i as usize].kind {
+                OpKind::Collective { slot, .. } => {
+                    self.begun[c as usize][slot as usize] += 1;
+                    self.try_finish(c, i);
+                    let waiters = self.on_collective.remove(&(c, slot)).unwrap_or_default();
+                    waiters.into_iter().for_each(|(c, i)| self.try_finish(c, i));
+                }
+                OpKind::Recv { .. } => self.try_finish(c, i),
+                OpKind::Send { peer, tag, .. } => {
+                    let key = (peer.slot, peer.member, tag);
+                    *self.sent[c as usize].entry(key).or_insert(0) += 1;
+                    self.finish(c, i);
+                    let waiters = self.on_send.remove(&(c, key)).unwrap_or_default();
+                    waiters.into_iter().for_each(|(c, i)| self.try_finish(c, i));
+                }
+                OpKind::Compute { .. } | OpKind::Join => self.finish(c, i),
+            }
+        }
+    }
+
+    /// Finishes a collective or receive if the others are there, else leaves word with one who is not.
+    fn try_finish(&mut self, c: u32, i: u32) {
+        let k = self.number[c as usize][i as usize];
+        match self.program(c).ops[i as usize].kind {
+            OpKind::Collective { slot, .. } => match self.absent(c, slot, k) {
+                Some(place) => self.on_collective.entry(place).or_default().push((c, i)),
+                None => self.finish(c, i),
+            },
+            OpKind::Recv { peer, tag, .. } => {
+                let Some(&source) = self.sources[c as usize].get(&(peer.slot, peer.member, tag)) else { return };
+                match self.sent[source.0 as usize].get(&source.1) {
+                    Some(&n) if n > k => self.finish(c, i),
+                    _ => self.on_send.entry(source).or_default().push((c, i)),
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// A party that has not begun collective `k`.
+    fn absent(&self, c: u32, slot: u16, k: u32) -> Option<Place> {
+        self.parties[c as usize][slot as usize].iter().copied().find(|&(p, s)| self.begun[p as usize][s as usize] <= k)
+    }
+
+    fn finish(&mut self, c: u32, i: u32) {
+        self.done[c as usize][i as usize] = true;
+        let mut edge = self.heads[c as usize][i as usize];
+        while edge != u32::MAX {
+            let (to, next) = self.edges[c as usize][edge as usize];
+            self.waits[c as usize][to as usize] -= 1;
+            if self.waits[c as usize][to as usize] == 0 {
+                self.ready.push((c, to));
+            }
+            edge = next;
+        }
+    }
+
+    /// The first communications that began and did not end, in words.
+    fn stuck(&self) -> Option<String> {
+        let mut waits = Vec::new();
+        for (c, done) in self.done.iter().enumerate() {
+            let Some(i) = (0..done.len()).find(|&i| !done[i] && self.waits[c][i] == 0) else { continue };
+            let (rank, op) = (self.reps[c], &self.program(c as u32).ops[i]);
+            let name = self.w.op_name(op);
+            let groups = &self.w.ranks[rank as usize].groups;
+            let why = match op.kind {
+                OpKind::Collective { slot, .. } => {
+                    let k = self.number[c][i];
+                    let late = self.absent(c as u32, slot, k).map_or(rank, |(p, _)| self.reps[p as usize]);
+                    format!("collective {k} of group {}, which rank {late} (or one like it) never reaches", groups[slot as usize])
+                }
+                OpKind::Recv { peer, tag, .. } => {
+                    let from = self.w.groups[groups[peer.slot as usize] as usize].members[peer.member as usize];
+                    format!("message {} with tag {tag} from rank {from}, which never sends it", self.number[c][i])
+                }
+                _ => continue,
+            };
+            waits.push(format!("rank {rank} waits at op {i} `{name}` for {why}"));
+            if waits.len() == 3 {
+                break;
+            }
+        }
+        (!waits.is_empty()).then(|| waits.join("; "))
+    }
+}
+
+/// Where the messages to rank `r` come from.
+fn sources(w: &Workload, class_of: &[u32], r: u32) -> HashMap<(u16, u32, u32), (u32, (u16, u32, u32))> {
+    let rank = &w.ranks[r as usize];
+    let resolve = |rank: &super::program::Rank, slot: u16, member: u32| w.groups[rank.groups[slot as usize] as usize].members[member as usize];
+    let mut wanted: HashMap<(u32, u32), (u16, u32, u32)> = HashMap::new();
+    for op in &w.programs[rank.program as usize].ops {
+        if let OpKind::Recv { peer, tag, .. } = op.kind {
+            wanted.insert((resolve(rank, peer.slot, peer.member), tag), (peer.slot, peer.member, tag));
+        }
+    }
+    let mut sources = HashMap::new();
+    let senders: BTreeSet<u32> = wanted.keys().map(|&(m, _)| m).collect();
+    for m in senders {
+        let sender = &w.ranks[m as usize];
+        let mut seen: BTreeSet<(u16, u32, u32)> = BTreeSet::new();
+        for op in &w.programs[sender.program as usize].ops {
+            if let OpKind::Send { peer, tag, .. } = op.kind
+                && seen.insert((peer.slot, peer.member, tag))
+                && resolve(sender, peer.slot, peer.member) == r
+                && let Some(&key) = wanted.get(&(m, tag))
+            {
+                sources.insert(key, (class_of[m as usize], (peer.slot, peer.member, tag)));
+            }
+        }
+    }
+    sources
+}

@@ -1,0 +1,125 @@
+//! A pass through a layer as timed steps: which communication runs beside which kernels, which is cut in pieces with its product.
+//!
+//! Layer: workload. `compute` says which kernels and exchanges a layer consists of, in the order in which frameworks issue them; here they get their times and
+//! their overlap.
+
+use super::placement::Purpose;
+use super::step::{Comm, Overlap, Price, Step};
+use crate::collective::Op as CollectiveOp;
+use crate::compute::{self, Among, Kernel, Part, Site};
+use crate::model::Layout;
+
+/// Steps of a pass of a layer.
+pub fn compose(steps: &[compute::Step], layout: &Layout, price: &Price) -> Vec<Step> {
+    let mut out = Vec::new();
+    let mut i = 0;
+    while i < steps.len() {
+        i += match steps[i] {
+            compute::Step::Kernel { part, kernel } => {
+                out.push(Step::Kernel { name: block(part.site), ps: price.machine.kernels.kernel_ps(&kernel) });
+                1
+            }
+            compute::Step::Exchange { among, op, bytes, needed_by } => {
+                let comm = Comm { name: comm_name(among, op), op, purpose: purpose(among), bytes };
+                1 + exchange(&comm, needed_by, &steps[i + 1..], layout, price, &mut out)
+            }
+        };
+    }
+    merge(out)
+}
+
+/// Adds a communication, and the kernels that share its time; gives how many steps after it these were.
+fn exchange(comm: &Comm, needed_by: Option<Part>, rest: &[compute::Step], layout: &Layout, price: &Price, out: &mut Vec<Step>) -> usize {
+    let run = |wanted: &dyn Fn(Part) -> bool| -> (usize, u64, &'static str) {
+        let kernels: Vec<(Part, Kernel)> = rest.iter().map_while(|s| match s {
+            compute::Step::Kernel { part, kernel } if wanted(*part) => Some((*part, *kernel)),
+            _ => None,
+        }).collect();
+        let ps = kernels.iter().map(|(_, k)| price.machine.kernels.kernel_ps(k)).sum();
+        (kernels.len(), ps, kernels.first().map_or("", |(p, _)| block(p.site)))
+    };
+    // Gradients of keys and values go round with the keys and values.
+    if comm.purpose == Purpose::Context
+        && comm.op == CollectiveOp::ReduceScatter
+        && let Some(Step::Both { comm: ring, overlap: Overlap::Ring(_), .. }) = out.last_mut()
+    {
+        ring.bytes += comm.bytes;
+        return 0;
+    }
+    // What stands between the communication and who needs it runs beside it.
+    let (n, ps, name) = run(&|p| Some(p) != needed_by);
+    let used_later = rest[n..].iter().any(|s| matches!(s, compute::Step::Kernel { part, .. } if Some(*part) == needed_by)) || needed_by.is_none();
+    if n > 0 && used_later {
+        out.push(price.both(name, ps, *comm, Overlap::Beside));
+        return n;
+    }
+    let pieces = layout.tp_overlap_pieces;
+    match comm.purpose {
+        Purpose::Context if comm.op == CollectiveOp::AllGather => {
+            let (n, ps, name) = run(&|p| Some(p) == needed_by);
+            if n > 0 {
+                out.push(price.both(name, ps, *comm, Overlap::Ring(layout.cp)));
+                return n;
+            }
+        }
+        Purpose::Tensor if pieces > 1 && comm.op == CollectiveOp::AllGather => {
+            let (n, ps, name) = run(&|p| Some(p) == needed_by);
+            if n > 0 {
+                out.push(price.both(name, ps, *comm, Overlap::Feeds(pieces)));
+                return n;
+            }
+        }
+        Purpose::Tensor if pieces > 1 && comm.op != CollectiveOp::AllToAll => {
+            if let Some(Step::Kernel { name, ps }) = out.last().copied() {
+                out.pop();
+                out.push(price.both(name, ps, *comm, Overlap::Drains(pieces)));
+                return 0;
+            }
+        }
+        _ => {}
+    }
+    out.push(Step::Comm(*comm));
+    0
+}
+
+fn purpose(among: Among) -> Purpose {
+    match among {
+        Among::Tp => Purpose::Tensor,
+        Among::Ep => Purpose::Expert,
+        Among::Cp => Purpose::Context,
+    }
+}
+
+fn comm_name(among: Among, op: CollectiveOp) -> &'static str {
+    match (among, op) {
+        (Among::Tp, CollectiveOp::AllGather) => "tp-all-gather",
+        (Among::Tp, CollectiveOp::ReduceScatter) => "tp-reduce-scatter",
+        (Among::Tp, _) => "tp-all-reduce",
+        (Among::Ep, _) => "ep-all-to-all",
+        (Among::Cp, _) => "cp-ring",
+    }
+}
+
+/// The name under which kernels of a site stand in a graph: neighbours of one name are one op.
+pub fn block(site: Site) -> &'static str {
+    match site {
+        Site::AttnNorm | Site::Qkv | Site::Rope | Site::Core | Site::Proj | Site::AttnResidual => "attention",
+        Site::Router | Site::Permute | Site::Unpermute => "router",
+        Site::MlpNorm | Site::Up | Site::Activation | Site::Down | Site::MlpResidual => "mlp",
+        Site::SharedUp | Site::SharedActivation | Site::SharedDown => "shared-experts",
+        Site::FinalNorm | Site::Logits | Site::CrossEntropy => "logits",
+        Site::Embedding | Site::Optimizer | Site::Layer => site.name(),
+    }
+}
+
+/// Joins kernels of one name that follow each other.
+fn merge(steps: Vec<Step>) -> Vec<Step> {
+    let mut merged: Vec<Step> = Vec::with_capacity(steps.len());
+    for step in steps {
+        match (merged.last_mut(), step) {
+            (Some(Step::Kernel { name, ps }), Step::Kernel { name: next, ps: more }) if *name == next => *ps += more,
+            (_, step) => merged.push(step),
+        }
+    }
+    merged
+}

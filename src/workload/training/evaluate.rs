@@ -1,0 +1,248 @@
+//! Iteration time of a configuration without its graph: times of passes, the pipeline's recurrence, what of gradients and parameters stays exposed.
+//!
+//! Layer: workload. Communication costs what it costs alone; contention between dimensions is the simulators' business.
+
+use super::pipeline::{Slot, order};
+use super::plan::{Held, Plan, buckets};
+use super::placement::Purpose;
+use super::step::{Comm, Price, Spent};
+use crate::collective::Op as CollectiveOp;
+use crate::model::Layout;
+
+/// Where the time of an iteration goes, on the rank that ends last; in ps. The parts sum to `iteration`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Breakdown {
+    pub iteration: u64,
+    pub compute: u64,
+    /// Communication that nothing covers.
+    pub tp: u64,
+    pub pp: u64,
+    pub dp: u64,
+    pub ep: u64,
+    pub cp: u64,
+    pub bubble: u64,
+    pub optimizer: u64,
+    pub other: u64,
+}
+
+/// When each pass of one pipeline ends, by stage in the order of its slots.
+pub struct Timeline {
+    /// (start, end) of each slot.
+    pub slots: Vec<Vec<(u64, u64)>>,
+}
+
+/// Runs the pipeline: each slot begins after the one before it on its rank and after its input has come. `spent[virtual stage] = (forward, backward)` in ps.
+/// Sends that overlap nothing hold up their sender too.
+pub fn timeline(layout: &Layout, orders: &[Vec<Slot>], spent: &[(u64, u64)], message_ps: u64, first: &[u64]) -> Timeline {
+    let (p, stages) = (layout.pp as usize, spent.len());
+    let m = layout.microbatches() as usize;
+    let hold = if layout.overlap_p2p { 0 } else { message_ps };
+    const NOT_YET: u64 = u64::MAX;
+    let mut forward = vec![NOT_YET; stages * m];
+    let mut backward = vec![NOT_YET; stages * m];
+    let mut slots: Vec<Vec<(u64, u64)>> = orders.iter().map(|o| Vec::with_capacity(o.len())).collect();
+    let mut free: Vec<u64> = first.to_vec();
+    let mut left: usize = orders.iter().map(Vec::len).sum();
+    while left > 0 {
+        let before = left;
+        // Ranks downwards let forward passes flow in one sweep, upwards backward passes.
+        for rank in (0..p).chain((0..p).rev()) {
+            while let Some(slot) = orders[rank].get(slots[rank].len()) {
+                let stage = slot.chunk as usize * p + rank;
+                let at = |s: usize| s * m + slot.microbatch as usize;
+                let (input, took) = match slot.backward {
+                    false if stage == 0 => (0, spent[stage].0),
+                    false => (forward[at(stage - 1)], spent[stage].0),
+                    true if stage + 1 == stages => (forward[at(stage)], spent[stage].1),
+                    true => (backward[at(stage + 1)], spent[stage].1),
+                };
+                if input == NOT_YET {
+                    break;
+                }
+                let from_afar = if slot.backward { stage + 1 < stages } else { stage > 0 };
+                let arrives = input + if from_afar && p > 1 { message_ps } else { 0 };
+                let start = free[rank].max(arrives);
+                let end = start + took;
+                let sends = p > 1 && if slot.backward { stage > 0 } else { stage + 1 < stages };
+                free[rank] = end + if sends { hold } else { 0 };
+                slots[rank].push((start, end));
+                let ends = if slot.backward { &mut backward } else { &mut forward };
+                ends[at(stage)] = end;
+                left -= 1;
+            }
+        }
+        assert!(left < before, "the orders of `pipeline::order` leave no pass waiting for itself");
+    }
+    Timeline { slots }
+}
+
+/// Evaluates a planned job; the iteration in the steady state, where it begins with the parameters that the one before has updated.
+pub fn breakdown(plan: &Plan, layout: &Layout, price: &Price) -> Breakdown {
+    let pp = layout.pp;
+    let stages: Vec<(Spent, Spent)> = plan.stages.iter().map(|s| (plan.pass(price, s, false), plan.pass(price, s, true))).collect();
+    let totals: Vec<(u64, u64)> = stages.iter().map(|(f, b)| (f.total(), b.total())).collect();
+    let gather = Comm { name: "stage-gather", op: CollectiveOp::AllGather, purpose: Purpose::Tensor, bytes: plan.gathered_bytes };
+    let message_ps = if pp > 1 { price.machine.comm.message_ps(plan.message_bytes, price.pipeline_in_server()) + price.comm(&gather) } else { 0 };
+    let orders: Vec<Vec<Slot>> = (0..pp).map(|r| order(layout, r)).collect();
+    // What of the parameters' gathering precedes the first pass of each rank.
+    let gathers: Vec<u64> = (0..pp).map(|r| gather_before(plan, layout, price, r, &totals)).collect();
+    let timeline_of = |message_ps: u64, first: &[u64]| timeline(layout, &orders, &totals, message_ps, first);
+    let with = timeline_of(message_ps, &gathers);
+    let mut worst: Option<(u64, u32, u64)> = None;
+    for rank in 0..pp {
+        let pipeline_end = with.slots[rank as usize].last().map_or(0, |s| s.1);
+        let reduced = reduced_at(plan, layout, price, rank, &orders[rank as usize], &with.slots[rank as usize]);
+        let end = reduced.max(pipeline_end);
+        if worst.is_none_or(|w| end + plan.optimizer_ps[rank as usize] > w.0 + plan.optimizer_ps[w.1 as usize]) {
+            worst = Some((end, rank, pipeline_end));
+        }
+    }
+    let (end, rank, pipeline_end) = worst.expect("a pipeline has a rank");
+    let r = rank as usize;
+    let mut busy = Spent::default();
+    for slot in &orders[r] {
+        let (f, b) = &stages[(slot.chunk * pp + rank) as usize];
+        busy.add(if slot.backward { b } else { f }, 1);
+    }
+    let without = timeline_of(0, &gathers);
+    let span_without = without.slots[r].last().map_or(0, |s| s.1) - gathers[r];
+    let idle = pipeline_end - gathers[r] - busy.total();
+    let bubble = span_without.saturating_sub(busy.total()).min(idle);
+    let norm = price.comm(&Comm { name: "grad-norm", op: CollectiveOp::AllReduce, purpose: norm_purpose(layout), bytes: 4 });
+    let shared = price.comm(&Comm { name: "embedding-grads", op: CollectiveOp::AllReduce, purpose: Purpose::Embedding, bytes: plan.embedding_bytes });
+    let shared = if rank == 0 || rank + 1 == pp { shared } else { 0 };
+    let mut held = Held::default();
+    plan.chunks(layout, rank).for_each(|c| held.add(&plan.held(c)));
+    let sequence = sequence_grads(layout, &held).map_or(0, |c| price.comm(&c));
+    let gather_after = if layout.overlap_param || layout.zero == 0 { 0 } else { gather_all(plan, layout, price, rank) };
+    let optimizer = plan.optimizer_ps[r];
+    let mut b = Breakdown {
+        iteration: 0,
+        compute: busy.compute,
+        tp: busy.tp + sequence,
+        pp: idle - bubble,
+        dp: busy.dp + gathers[r] + (end - pipeline_end) + shared + gather_after,
+        ep: busy.ep,
+        cp: busy.cp,
+        bubble,
+        optimizer,
+        other: norm,
+    };
+    b.iteration = b.compute + b.tp + b.pp + b.dp + b.ep + b.cp + b.bubble + b.optimizer + b.other;
+    b
+}
+
+/// Whose gradients the norm is taken over: sharded ones are everywhere.
+pub fn norm_purpose(layout: &Layout) -> Purpose {
+    if layout.zero == 0 { Purpose::Model } else { Purpose::World }
+}
+
+/// Gradients of the norms that work on a part of the sequence, summed over tensor-parallel ranks.
+pub fn sequence_grads(layout: &Layout, held: &Held) -> Option<Comm> {
+    let bytes = held.sequence * layout.bytes.grads as u64;
+    (layout.sequence_parallel && layout.tp > 1 && bytes > 0)
+        .then_some(Comm { name: "sequence-grads", op: CollectiveOp::AllReduce, purpose: Purpose::Tensor, bytes })
+}
+
+/// Gradient communication of a bucket: dense and expert parameters go to groups of their own.
+pub fn reduce_comms(layout: &Layout, held: &Held) -> [Comm; 2] {
+    let op = if layout.zero == 0 { CollectiveOp::AllReduce } else { CollectiveOp::ReduceScatter };
+    let each = layout.bytes.grads as u64;
+    [
+        Comm { name: "grads", op, purpose: Purpose::Data, bytes: held.dense * each },
+        Comm { name: "expert-grads", op, purpose: Purpose::ExpertData, bytes: held.expert * each },
+    ]
+}
+
+/// Parameter gathering of a bucket, see [`reduce_comms`].
+pub fn gather_comms(layout: &Layout, held: &Held) -> [Comm; 2] {
+    let each = layout.bytes.params as u64;
+    [
+        Comm { name: "params", op: CollectiveOp::AllGather, purpose: Purpose::Data, bytes: held.dense * each },
+        Comm { name: "expert-params", op: CollectiveOp::AllGather, purpose: Purpose::ExpertData, bytes: held.expert * each },
+    ]
+}
+
+fn gather_all(plan: &Plan, layout: &Layout, price: &Price, rank: u32) -> u64 {
+    let of = |stage: &[u16]| -> u64 {
+        let list = buckets(plan, stage, layout.bytes.params, layout.bucket_bytes);
+        list.iter().flat_map(|(_, held)| gather_comms(layout, held)).map(|c| price.comm(&c)).sum()
+    };
+    plan.chunks(layout, rank).map(of).sum()
+}
+
+/// How much longer a rank's first pass takes for parameters that are gathered beside it: the first bucket, and what of the others outlasts the pass.
+fn gather_before(plan: &Plan, layout: &Layout, price: &Price, rank: u32, totals: &[(u64, u64)]) -> u64 {
+    if !layout.overlap_param || layout.zero == 0 {
+        return 0;
+    }
+    let stage = &plan.stages[rank as usize];
+    let list = buckets(plan, stage, layout.bytes.params, layout.bucket_bytes);
+    let (mut ready, mut work) = (0, 0);
+    let per_layer = totals[rank as usize].0 / stage.len().max(1) as u64;
+    let mut done_layers = 0;
+    for (last, held) in &list {
+        ready += gather_comms(layout, held).iter().map(|c| price.comm(c)).sum::<u64>();
+        work = ready.max(work) + per_layer * (last + 1 - done_layers) as u64;
+        done_layers = last + 1;
+    }
+    work.saturating_sub(per_layer * stage.len() as u64)
+}
+
+/// When the last bucket of a rank is reduced. Buckets of a virtual stage become ready as its last backward pass goes through its layers.
+fn reduced_at(plan: &Plan, layout: &Layout, price: &Price, rank: u32, order: &[Slot], times: &[(u64, u64)]) -> u64 {
+    let mut at = 0;
+    let pipeline_end = times.last().map_or(0, |t| t.1);
+    let mut last_of: Vec<Option<usize>> = vec![None; layout.vpp.max(1) as usize];
+    order.iter().enumerate().filter(|(_, s)| s.backward).for_each(|(i, s)| last_of[s.chunk as usize] = Some(i));
+    let mut chunks: Vec<(usize, u32)> = last_of.iter().enumerate().filter_map(|(c, i)| i.map(|i| (i, c as u32))).collect();
+    chunks.sort_unstable();
+    for (i, chunk) in chunks {
+        let stage = &plan.stages[(chunk * layout.pp + rank) as usize];
+        let reversed: Vec<u16> = stage.iter().rev().copied().collect();
+        let size = if layout.overlap_grad { layout.bucket_bytes } else { u64::MAX };
+        let list = buckets(plan, &reversed, layout.bytes.grads, size);
+        let (start, end) = times[i];
+        for (last, held) in list {
+            let ready = if layout.overlap_grad { start + (end - start) / stage.len() as u64 * (last as u64 + 1) } else { pipeline_end };
+            at = ready.max(at) + reduce_comms(layout, &held).iter().map(|c| price.comm(c)).sum::<u64>();
+        }
+    }
+    at
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::PipelineSchedule;
+    use crate::workload::training::tests::layout;
+
+    fn makespan(l: &Layout, forward: u64, backward: u64, message_ps: u64) -> u64 {
+        let orders: Vec<Vec<Slot>> = (0..l.pp).map(|r| order(l, r)).collect();
+        let spent = vec![(forward, backward); (l.pp * l.vpp) as usize];
+        let t = timeline(l, &orders, &spent, message_ps, &vec![0; l.pp as usize]);
+        t.slots.iter().filter_map(|s| s.last()).map(|s| s.1).max().unwrap()
+    }
+
+    #[test]
+    fn bubbles_of_equal_stages_are_exact() {
+        for (p, v, m) in [(2, 1, 4), (4, 1, 4), (8, 1, 64), (4, 2, 8), (8, 3, 64), (35, 3, 280), (6, 8, 6)] {
+            let l = Layout { pp: p, vpp: v, microbatch: 1, global_batch: m, ..layout() };
+            let (f, b) = (1_000, 2_000);
+            // The ideal time is m v (f + b); the bubble is (p - 1) / (v m) of it.
+            let (p, v, m) = (p as u64, v as u64, m as u64);
+            assert_eq!(makespan(&l, f, b, 0), m * v * (f + b) + (p - 1) * (f + b), "p {p} v {v} m {m}");
+        }
+        let l = Layout { pp: 4, microbatch: 1, global_batch: 8, schedule: PipelineSchedule::GPipe, ..layout() };
+        assert_eq!(makespan(&l, 1_000, 2_000, 0), (8 + 3) * 3_000);
+    }
+
+    #[test]
+    fn messages_are_paid_by_the_sender_unless_overlapped() {
+        let l = Layout { pp: 4, microbatch: 1, global_batch: 8, ..layout() };
+        let free = makespan(&l, 1_000, 2_000, 0);
+        let overlapped = makespan(&Layout { overlap_p2p: true, ..l.clone() }, 1_000, 2_000, 10);
+        let blocking = makespan(&l, 1_000, 2_000, 10);
+        assert!(free < overlapped && overlapped < blocking, "{free} {overlapped} {blocking}");
+    }
+}

@@ -1,0 +1,335 @@
+//! A planned job as a graph: acts as each rank in turn and writes its kernels, collectives, sends and receives.
+//!
+//! Layer: workload. Ranks of one pipeline stage do the same, so there are as many programs as pipeline ranks. Where experts are loaded unevenly, every
+//! rank computes as long as the busiest, for whom the others would wait at the next exchange.
+
+use super::evaluate::{gather_comms, norm_purpose, reduce_comms, sequence_grads};
+use super::pipeline::order;
+use super::placement::{Placement, Purpose};
+use super::plan::{Held, Plan, buckets};
+use super::step::{Comm, Overlap, Step, piece, share};
+use crate::collective::Op as CollectiveOp;
+use crate::model::Layout;
+use crate::workload::program::{Dim, Group, OpKind, Peer, Phase, Stream};
+use crate::workload::rules::{RankSchedule, Writer};
+
+/// Lanes of the pipeline's communication: to the next stage, from the one before, to the one before, from the next.
+const TO_NEXT: u8 = 0;
+const FROM_PREVIOUS: u8 = 1;
+const TO_PREVIOUS: u8 = 2;
+const FROM_NEXT: u8 = 3;
+/// Parameters are gathered beside the reduction of gradients.
+const GATHER_LANE: u8 = 1;
+
+/// A planned job on its ranks.
+pub struct Graph<'a> {
+    pub plan: &'a Plan,
+    pub layout: &'a Layout,
+    pub iterations: u32,
+    placement: Placement,
+    groups: Vec<Group>,
+    slots: Vec<Vec<u32>>,
+    purposes: Vec<Purpose>,
+    /// Weights of the experts' ranks as destinations of all-to-alls, where uneven.
+    shares: Vec<Vec<u64>>,
+}
+
+impl<'a> Graph<'a> {
+    pub fn new(plan: &'a Plan, layout: &'a Layout, placement: Placement, iterations: u32, shares: Vec<Vec<u64>>) -> Graph<'a> {
+        let purposes: Vec<Purpose> = Purpose::ALL.into_iter().filter(|&p| placement.size(p) > 1).collect();
+        let (groups, slots) = placement.all(&purposes);
+        Graph { plan, layout, iterations, placement, groups, slots, purposes, shares }
+    }
+}
+
+impl RankSchedule for Graph<'_> {
+    fn ranks(&self) -> u32 {
+        self.placement.ranks()
+    }
+
+    fn groups(&self) -> Vec<Group> {
+        self.groups.clone()
+    }
+
+    fn slots(&self, rank: u32) -> Vec<u32> {
+        self.slots[rank as usize].clone()
+    }
+
+    fn alike(&self, rank: u32) -> u64 {
+        u64::from(self.placement.coords(rank).pp)
+    }
+
+    fn write(&self, rank: u32, to: &mut Writer) {
+        let at = self.placement.coords(rank);
+        let mut pen = Pen { to, graph: self, plan: self.plan, rank: at.pp, last: None, pending: Vec::new(), reductions: Vec::new(), late: Vec::new(), gathered: Vec::new() };
+        (0..self.iterations).for_each(|_| pen.iteration());
+    }
+
+    fn shares(&self) -> Vec<Vec<u64>> {
+        self.shares.clone()
+    }
+}
+
+/// Writes one rank's program.
+struct Pen<'p, 'w, 'a> {
+    to: &'p mut Writer<'w>,
+    graph: &'p Graph<'a>,
+    plan: &'a Plan,
+    /// Pipeline rank.
+    rank: u32,
+    /// The last kernel.
+    last: Option<u32>,
+    /// What the next kernel waits for beside the last.
+    pending: Vec<u32>,
+    /// Gradient communication of this iteration.
+    reductions: Vec<u32>,
+    /// Gradients that wait for the end of the pipeline.
+    late: Vec<Held>,
+    /// By chunk: last layer of each bucket of parameters, and the ops that gather it.
+    gathered: Vec<Vec<(usize, Vec<u32>)>>,
+}
+
+impl Pen<'_, '_, '_> {
+    fn kernel(&mut self, name: &str, ps: u64, phase: Phase, more: &[u32]) -> u32 {
+        let mut deps = std::mem::take(&mut self.pending);
+        deps.extend_from_slice(more);
+        let op = self.to.compute(name, ps, phase, &deps);
+        self.last = Some(op);
+        op
+    }
+
+    /// Slot of a purpose; none where its groups have one member or this rank takes no part.
+    fn slot(&self, purpose: Purpose) -> Option<u16> {
+        let ends = self.rank == 0 || self.rank + 1 == self.graph.layout.pp;
+        if purpose == Purpose::Embedding && !ends {
+            return None;
+        }
+        self.graph.purposes.iter().position(|&p| p == purpose).map(|s| s as u16)
+    }
+
+    /// A collective; none where it has nothing to do.
+    fn comm_on(&mut self, comm: &Comm, stream: Stream, deps: &[u32]) -> Option<u32> {
+        let slot = self.slot(comm.purpose)?;
+        if comm.bytes == 0 {
+            return None;
+        }
+        let dim = comm.purpose.dim();
+        let uneven = comm.op == CollectiveOp::AllToAll && comm.purpose == Purpose::Expert && !self.graph.shares.is_empty();
+        let shares = uneven.then_some(0);
+        let kind = OpKind::Collective { op: comm.op, slot, bytes: comm.bytes, dim, algorithm: None, shares };
+        Some(self.to.op(comm.name, kind, stream, deps))
+    }
+
+    fn comm(&mut self, comm: &Comm, deps: &[u32]) -> Option<u32> {
+        self.comm_on(comm, Stream::comm(comm.purpose.dim()), deps)
+    }
+
+    /// What a communication of what is computed so far waits for.
+    fn so_far(&self) -> Vec<u32> {
+        self.last.iter().chain(&self.pending).copied().collect()
+    }
+
+    fn step(&mut self, step: &Step, phase: Phase) {
+        match step {
+            Step::Kernel { ps: 0, .. } => {}
+            Step::Kernel { name, ps } => {
+                self.kernel(name, *ps, phase, &[]);
+            }
+            Step::Comm(comm) => {
+                let deps = self.so_far();
+                if let Some(op) = self.comm(comm, &deps) {
+                    self.pending = vec![op];
+                }
+            }
+            Step::Both { name, ps, comm, overlap } => self.both(name, *ps, comm, *overlap, phase),
+        }
+    }
+
+    fn both(&mut self, name: &str, ps: u64, comm: &Comm, overlap: Overlap, phase: Phase) {
+        let before = self.so_far();
+        match overlap {
+            Overlap::Beside => {
+                let op = self.comm(comm, &before);
+                self.kernel(name, ps, phase, &[]);
+                self.pending.extend(op);
+            }
+            Overlap::Feeds(n) => {
+                for i in 0..n {
+                    let deps = if i == 0 { before.as_slice() } else { &[] };
+                    let op = self.comm(&piece(comm, n, i), deps);
+                    self.pending.extend(op);
+                    self.kernel(name, share(ps, n, i), phase, &[]);
+                }
+            }
+            Overlap::Drains(n) => {
+                let mut drained = None;
+                for i in 0..n {
+                    let kernel = self.kernel(name, share(ps, n, i), phase, &[]);
+                    drained = self.comm(&piece(comm, n, i), &[kernel]).or(drained);
+                }
+                self.pending.extend(drained);
+            }
+            Overlap::Ring(n) => {
+                let mut come = self.comm(&piece(comm, n - 1, 0), &before);
+                for i in 0..n {
+                    self.kernel(name, share(ps, n, i), phase, &[]);
+                    self.pending.extend(come.take());
+                    if i + 2 < n {
+                        come = self.comm(&piece(comm, n - 1, i + 1), &[]);
+                    }
+                }
+            }
+        }
+    }
+
+    fn iteration(&mut self) {
+        let layout = self.graph.layout;
+        let plan = self.plan;
+        if layout.zero > 0 && layout.overlap_param {
+            self.gather_params();
+        }
+        self.reductions.clear();
+        let mut backwards = vec![0; layout.vpp.max(1) as usize];
+        for slot in order(layout, self.rank) {
+            let stage = slot.chunk * layout.pp + self.rank;
+            self.receive(stage, slot.backward);
+            let layers = &plan.stages[stage as usize];
+            if slot.backward {
+                backwards[slot.chunk as usize] += 1;
+                self.backward(layers, backwards[slot.chunk as usize] == layout.microbatches());
+            } else {
+                self.forward(layers, slot.chunk as usize);
+            }
+            self.send(stage, slot.backward);
+        }
+        self.finish();
+    }
+
+    fn forward(&mut self, layers: &[u16], chunk: usize) {
+        let plan = self.plan;
+        let mut gathered = self.gathered.get_mut(chunk).map(std::mem::take).unwrap_or_default().into_iter();
+        let mut first = 0;
+        for (i, &l) in layers.iter().enumerate() {
+            if i == first && let Some((last, ops)) = gathered.next() {
+                self.pending.extend(ops);
+                first = last + 1;
+            }
+            plan.layers[l as usize].forward.iter().for_each(|s| self.step(s, Phase::Forward));
+        }
+    }
+
+    fn backward(&mut self, layers: &[u16], reduce: bool) {
+        let (plan, layout) = (self.plan, self.graph.layout);
+        let reversed: Vec<u16> = layers.iter().rev().copied().collect();
+        let size = if layout.overlap_grad { layout.bucket_bytes } else { u64::MAX };
+        let list = if reduce { buckets(plan, &reversed, layout.bytes.grads, size) } else { Vec::new() };
+        let mut next = list.iter().peekable();
+        for (i, &l) in reversed.iter().enumerate() {
+            plan.layers[l as usize].backward.iter().for_each(|s| self.step(s, Phase::Backward));
+            if let Some((_, held)) = next.next_if(|b| b.0 == i) {
+                if layout.overlap_grad {
+                    self.reduce(held);
+                } else {
+                    self.late.push(*held);
+                }
+            }
+        }
+    }
+
+    /// Reduces a bucket once the kernels so far are done.
+    fn reduce(&mut self, held: &Held) {
+        let deps: Vec<u32> = self.last.into_iter().collect();
+        for comm in reduce_comms(self.graph.layout, held) {
+            let op = self.comm(&comm, &deps);
+            self.reductions.extend(op);
+        }
+    }
+
+    fn gather_params(&mut self) {
+        let (plan, layout) = (self.plan, self.graph.layout);
+        let before = self.so_far();
+        let stages: Vec<&[u16]> = plan.chunks(layout, self.rank).collect();
+        let mut gathered = Vec::new();
+        for stage in stages {
+            let mut of_stage = Vec::new();
+            for (last, held) in buckets(plan, stage, layout.bytes.params, layout.bucket_bytes) {
+                let mut ops = Vec::new();
+                for comm in gather_comms(layout, &held) {
+                    ops.extend(self.comm_on(&comm, Stream::comm_lane(Dim::Dp, GATHER_LANE), &before));
+                }
+                of_stage.push((last, ops));
+            }
+            gathered.push(of_stage);
+        }
+        self.gathered = gathered;
+    }
+
+    /// What follows the pipeline: gradients, their norm, the optimizer, parameters.
+    fn finish(&mut self) {
+        let (plan, layout) = (self.plan, self.graph.layout);
+        let late = std::mem::take(&mut self.late);
+        late.iter().for_each(|held| self.reduce(held));
+        let reductions = std::mem::take(&mut self.reductions);
+        self.pending.extend(reductions);
+        let mut held = Held::default();
+        plan.chunks(layout, self.rank).for_each(|c| held.add(&plan.held(c)));
+        let shared = Comm { name: "embedding-grads", op: CollectiveOp::AllReduce, purpose: Purpose::Embedding, bytes: plan.embedding_bytes };
+        let norm = Comm { name: "grad-norm", op: CollectiveOp::AllReduce, purpose: norm_purpose(layout), bytes: 4 };
+        for comm in sequence_grads(layout, &held).into_iter().chain([shared, norm]) {
+            self.step(&Step::Comm(comm), Phase::Optimizer);
+        }
+        self.kernel("optimizer", plan.optimizer_ps[self.rank as usize], Phase::Optimizer, &[]);
+        if layout.zero > 0 && !layout.overlap_param {
+            self.gather_params();
+            let ops = std::mem::take(&mut self.gathered);
+            self.pending.extend(ops.into_iter().flatten().flat_map(|(_, ops)| ops));
+        }
+        // The next iteration begins after this one's last op, whatever stream that is on.
+        let pending = std::mem::take(&mut self.pending);
+        let end = self.to.op("iteration-end", OpKind::Join, Stream::COMPUTE, &pending);
+        self.last = Some(end);
+        self.to.end_iteration();
+    }
+
+    /// The neighbour a pass's input comes from or its output goes to, by virtual stage.
+    fn peer(&self, stage: u32) -> Option<Peer> {
+        Some(Peer { slot: self.slot(Purpose::Pipeline)?, member: stage % self.graph.layout.pp })
+    }
+
+    fn receive(&mut self, stage: u32, backward: bool) {
+        let layout = self.graph.layout;
+        let stages = layout.pp * layout.vpp.max(1);
+        let from = if backward { stage + 1 } else { stage.wrapping_sub(1) };
+        if from >= stages {
+            return;
+        }
+        let Some(peer) = self.peer(from) else { return };
+        let deps = if layout.overlap_p2p { Vec::new() } else { self.last.into_iter().collect() };
+        let lane = if backward { FROM_NEXT } else { FROM_PREVIOUS };
+        let name = if backward { "recv-backward" } else { "recv-forward" };
+        let op = self.to.recv(name, peer, self.plan.message_bytes, tag(stage, backward), Dim::Pp, Stream::comm_lane(Dim::Pp, lane), &deps);
+        self.pending.push(op);
+    }
+
+    fn send(&mut self, stage: u32, backward: bool) {
+        let layout = self.graph.layout;
+        let stages = layout.pp * layout.vpp.max(1);
+        let to = if backward { stage.wrapping_sub(1) } else { stage + 1 };
+        if to >= stages {
+            return;
+        }
+        let Some(peer) = self.peer(to) else { return };
+        let deps = self.so_far();
+        let lane = if backward { TO_PREVIOUS } else { TO_NEXT };
+        let name = if backward { "send-backward" } else { "send-forward" };
+        let op = self.to.send(name, peer, self.plan.message_bytes, tag(to, backward), Dim::Pp, Stream::comm_lane(Dim::Pp, lane), &deps);
+        if !layout.overlap_p2p {
+            self.pending.push(op);
+        }
+    }
+}
+
+/// Messages into a virtual stage, by direction.
+fn tag(stage: u32, backward: bool) -> u32 {
+    stage * 2 + u32::from(backward)
+}

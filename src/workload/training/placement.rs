@@ -1,0 +1,287 @@
+//! Which rank has which coordinates, and the groups that follow.
+//!
+//! Layer: workload. Ranks are numbered by `Layout::order`, fastest first. As in Megatron, experts are spread over the data- and context-parallel ranks: within a pipeline
+//! stage and tensor-parallel index, the `dp * cp` ranks in the order's sequence form runs of `ep` that share out the experts, and the runs hold copies of each other.
+
+use super::error::TrainingError;
+use crate::model::Layout;
+use crate::workload::program::{Dim, Group};
+
+/// Where a rank stands in each dimension.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Coords {
+    pub tp: u32,
+    pub cp: u32,
+    pub dp: u32,
+    pub pp: u32,
+    /// Position among the `dp * cp` ranks of its stage and tensor-parallel index.
+    pub data: u32,
+}
+
+/// Numbering of a layout's ranks.
+#[derive(Clone, Debug)]
+pub struct Placement {
+    /// (dimension, degree), fastest first; `ep` left out.
+    order: Vec<(Dim, u32)>,
+    degrees: [u32; 4],
+    pub ep: u32,
+}
+
+/// What a communicator is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Purpose {
+    Tensor,
+    Context,
+    /// Gradients of what all `dp * cp` ranks copy.
+    Data,
+    Expert,
+    /// Gradients of experts.
+    ExpertData,
+    Pipeline,
+    /// First and last stage, which share the embedding's weights.
+    Embedding,
+    /// All tensor- and pipeline-parallel ranks that hold one copy of the model.
+    Model,
+    /// Everyone.
+    World,
+}
+
+impl Purpose {
+    pub const ALL: [Purpose; 9] = [
+        Purpose::Tensor,
+        Purpose::Context,
+        Purpose::Data,
+        Purpose::Expert,
+        Purpose::ExpertData,
+        Purpose::Pipeline,
+        Purpose::Model,
+        Purpose::World,
+        Purpose::Embedding,
+    ];
+
+    /// The dimension its time is booked under.
+    pub const fn dim(self) -> Dim {
+        match self {
+            Purpose::Tensor => Dim::Tp,
+            Purpose::Context => Dim::Cp,
+            Purpose::Data | Purpose::ExpertData | Purpose::Embedding => Dim::Dp,
+            Purpose::Expert => Dim::Ep,
+            Purpose::Pipeline => Dim::Pp,
+            Purpose::Model | Purpose::World => Dim::Other,
+        }
+    }
+}
+
+impl Placement {
+    /// Reads the layout's order: "tp", "cp", "dp", "pp" once each, "ep" at will (experts follow from the data-parallel ranks).
+    pub fn new(layout: &Layout) -> Result<Placement, TrainingError> {
+        let wrong = |problem: String| TrainingError::Order { order: layout.order.clone(), problem };
+        let mut order = Vec::new();
+        let mut words = Vec::new();
+        for word in layout.order.split('-') {
+            if words.contains(&word) {
+                return Err(wrong(format!("`{word}` stands twice")));
+            }
+            words.push(word);
+            match word {
+                "tp" => order.push((Dim::Tp, layout.tp)),
+                "cp" => order.push((Dim::Cp, layout.cp)),
+                "dp" => order.push((Dim::Dp, layout.dp)),
+                "pp" => order.push((Dim::Pp, layout.pp)),
+                "ep" => {}
+                _ => return Err(wrong(format!("`{word}` is no dimension; there are tp, cp, ep, dp, pp"))),
+            }
+        }
+        let all = [(Dim::Tp, layout.tp), (Dim::Cp, layout.cp), (Dim::Dp, layout.dp), (Dim::Pp, layout.pp)];
+        for (dim, degree) in all {
+            if order.iter().all(|o| o.0 != dim) {
+                if degree > 1 {
+                    return Err(wrong(format!("lacks `{}`, whose degree is {degree}", format!("{dim:?}").to_lowercase())));
+                }
+                order.push((dim, 1));
+            }
+        }
+        Ok(Placement { order, degrees: [layout.tp, layout.cp, layout.dp, layout.pp], ep: layout.ep.max(1) })
+    }
+
+    /// Ranks in all.
+    pub fn ranks(&self) -> u32 {
+        self.degrees.iter().product()
+    }
+
+    /// Coordinates of a rank.
+    pub fn coords(&self, rank: u32) -> Coords {
+        let mut left = rank;
+        let mut c = Coords { tp: 0, cp: 0, dp: 0, pp: 0, data: 0 };
+        let (mut data, mut data_stride) = (0, 1);
+        for &(dim, degree) in &self.order {
+            let i = left % degree;
+            left /= degree;
+            match dim {
+                Dim::Tp => c.tp = i,
+                Dim::Pp => c.pp = i,
+                Dim::Cp => c.cp = i,
+                _ => c.dp = i,
+            }
+            if matches!(dim, Dim::Cp | Dim::Dp) {
+                data += i * data_stride;
+                data_stride *= degree;
+            }
+        }
+        c.data = data;
+        c
+    }
+
+    /// Members of every group of a purpose, ascending in the dimension it spans; groups ordered by their first rank.
+    pub fn groups(&self, purpose: Purpose) -> Vec<Vec<u32>> {
+        let pp = self.degrees[3];
+        let mut by_key: std::collections::BTreeMap<(u32, u32, u32), Vec<(u32, u32)>> = std::collections::BTreeMap::new();
+        for rank in 0..self.ranks() {
+            let c = self.coords(rank);
+            let (key, at) = match purpose {
+                Purpose::Tensor => ((c.cp, c.dp, c.pp), c.tp),
+                Purpose::Context => ((c.tp, c.dp, c.pp), c.cp),
+                Purpose::Data => ((c.tp, c.pp, 0), c.data),
+                Purpose::Expert => ((c.tp, c.pp, c.data / self.ep), c.data % self.ep),
+                Purpose::ExpertData => ((c.tp, c.pp, c.data % self.ep), c.data / self.ep),
+                Purpose::Pipeline => ((c.tp, c.cp, c.dp), c.pp),
+                Purpose::Model => ((c.data, 0, 0), c.tp + c.pp * self.degrees[0]),
+                Purpose::World => ((0, 0, 0), rank),
+                Purpose::Embedding if c.pp == 0 || c.pp + 1 == pp => ((c.tp, c.cp, c.dp), c.pp),
+                Purpose::Embedding => continue,
+            };
+            by_key.entry(key).or_default().push((at, rank));
+        }
+        let sorted = |mut members: Vec<(u32, u32)>| {
+            members.sort_unstable();
+            members.into_iter().map(|m| m.1).collect::<Vec<u32>>()
+        };
+        let mut groups: Vec<Vec<u32>> = by_key.into_values().map(sorted).collect();
+        groups.sort_unstable_by_key(|g| g[0]);
+        groups
+    }
+
+    /// Size of a purpose's groups.
+    pub fn size(&self, purpose: Purpose) -> u32 {
+        let [tp, cp, dp, pp] = self.degrees;
+        match purpose {
+            Purpose::Tensor => tp,
+            Purpose::Context => cp,
+            Purpose::Data => cp * dp,
+            Purpose::Expert => self.ep,
+            Purpose::ExpertData => cp * dp / self.ep,
+            Purpose::Pipeline => pp,
+            Purpose::Embedding => pp.min(2),
+            Purpose::Model => tp * pp,
+            Purpose::World => self.ranks(),
+        }
+    }
+
+    /// Where the first group of a purpose lies: members, and how many of them share a server of `gpus` consecutive ranks.
+    pub fn span(&self, purpose: Purpose, gpus: u32) -> Span {
+        let members = self.size(purpose);
+        if members <= 1 {
+            return Span { members, per_server: 1 };
+        }
+        let first = self.members_of_rank_0(purpose);
+        let per_server = first.iter().filter(|&&r| r / gpus == first[0] / gpus).count() as u32;
+        Span { members, per_server }
+    }
+
+    /// The group of rank 0, without listing the others.
+    fn members_of_rank_0(&self, purpose: Purpose) -> Vec<u32> {
+        let [tp, cp, dp, pp] = self.degrees;
+        let stride = |dim: Dim| -> u32 {
+            let at = self.order.iter().position(|o| o.0 == dim).unwrap_or(0);
+            self.order[..at].iter().map(|o| o.1).product()
+        };
+        let run = |dim: Dim, n: u32| -> Vec<u32> { (0..n).map(|i| i * stride(dim)).collect() };
+        // Data positions count in the order's sequence of cp and dp.
+        let data_rank = |data: u32| -> u32 {
+            let (mut left, mut rank) = (data, 0);
+            for &(dim, degree) in self.order.iter().filter(|o| matches!(o.0, Dim::Cp | Dim::Dp)) {
+                rank += (left % degree) * stride(dim);
+                left /= degree;
+            }
+            rank
+        };
+        match purpose {
+            Purpose::Tensor => run(Dim::Tp, tp),
+            Purpose::Context => run(Dim::Cp, cp),
+            Purpose::Pipeline => run(Dim::Pp, pp),
+            Purpose::Embedding => vec![0, (pp - 1) * stride(Dim::Pp)],
+            Purpose::Data => (0..cp * dp).map(data_rank).collect(),
+            Purpose::Expert => (0..self.ep).map(data_rank).collect(),
+            Purpose::ExpertData => (0..cp * dp / self.ep).map(|i| data_rank(i * self.ep)).collect(),
+            Purpose::World => (0..self.ranks()).collect(),
+            Purpose::Model => (0..pp).flat_map(|p| run(Dim::Tp, tp).into_iter().map(move |t| t + p * stride(Dim::Pp))).collect(),
+        }
+    }
+
+
+    /// All groups of the purposes, as a workload keeps them.
+    pub fn all(&self, purposes: &[Purpose]) -> (Vec<Group>, Vec<Vec<u32>>) {
+        let mut groups = Vec::new();
+        let mut slots: Vec<Vec<u32>> = vec![Vec::new(); self.ranks() as usize];
+        for &purpose in purposes {
+            for members in self.groups(purpose) {
+                members.iter().for_each(|&m| slots[m as usize].push(groups.len() as u32));
+                groups.push(Group { members, dim: purpose.dim() });
+            }
+        }
+        (groups, slots)
+    }
+}
+
+/// How a communicator lies over servers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Span {
+    pub members: u32,
+    /// Members in one server.
+    pub per_server: u32,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workload::training::tests::layout;
+
+    fn placed(order: &str) -> Placement {
+        let l = Layout { tp: 2, cp: 2, dp: 4, pp: 2, ep: 4, order: order.to_string(), ..layout() };
+        Placement::new(&l).unwrap()
+    }
+
+    #[test]
+    fn every_purpose_parts_the_ranks() {
+        for order in ["tp-cp-ep-dp-pp", "tp-pp-dp-cp", "pp-dp-cp-tp"] {
+            let p = placed(order);
+            for purpose in Purpose::ALL {
+                let groups = p.groups(purpose);
+                let mut all: Vec<u32> = groups.iter().flatten().copied().collect();
+                all.sort_unstable();
+                assert_eq!(all, (0..32).collect::<Vec<u32>>(), "{order} {purpose:?}");
+                assert!(groups.iter().all(|g| g.len() as u32 == p.size(purpose)));
+                assert_eq!(groups[0], p.members_of_rank_0(purpose), "{order} {purpose:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn megatrons_order() {
+        let p = placed("tp-cp-ep-dp-pp");
+        assert_eq!(p.groups(Purpose::Tensor)[1], [2, 3]);
+        assert_eq!(p.groups(Purpose::Context)[0], [0, 2]);
+        assert_eq!(p.groups(Purpose::Pipeline)[0], [0, 16]);
+        assert_eq!(p.groups(Purpose::Expert)[0], [0, 2, 4, 6]);
+        assert_eq!(p.groups(Purpose::ExpertData)[0], [0, 8]);
+        assert_eq!(p.span(Purpose::Data, 8), Span { members: 8, per_server: 4 });
+    }
+
+    #[test]
+    fn a_bad_order_is_told() {
+        let bad = |order: &str| Placement::new(&Layout { tp: 2, order: order.to_string(), ..layout() }).unwrap_err().to_string();
+        assert!(bad("tp-xp").contains("`xp` is no dimension"));
+        assert!(bad("tp-tp").contains("twice"));
+        assert!(bad("dp-pp").contains("lacks `tp`"));
+    }
+}

@@ -1,0 +1,100 @@
+//! Parameters that one rank holds of each kind of layer: what its gradients and optimizer weigh.
+//!
+//! Layer: workload. Tensor-parallel ranks share out matrices and the biases of column-parallel ones, copy norms, routers and the biases of row-parallel ones.
+
+use super::plan::Held;
+use crate::model::{Layout, Mla, Moe, Transformer};
+
+/// Vocabulary as embedded: Megatron pads it to a multiple of 128 for each tensor-parallel rank.
+pub fn padded_vocab(model: &Transformer, layout: &Layout) -> u64 {
+    let multiple = 128 * layout.tp as u64;
+    (model.vocab as u64).div_ceil(multiple) * multiple
+}
+
+/// One norm: scale, and shift where there are biases.
+fn norm(model: &Transformer, width: u64) -> u64 {
+    if model.biases { 2 * width } else { width }
+}
+
+/// Attention with its norm.
+fn attention(model: &Transformer, layout: &Layout) -> Held {
+    let (t, h) = (layout.tp as u64, model.hidden as u64);
+    if let Some(mla) = &model.mla {
+        return latent_attention(model, mla, t, h);
+    }
+    let q = model.heads as u64 * model.head_dim as u64;
+    let kv = model.kv_heads as u64 * model.head_dim as u64;
+    let columns = q + 2 * kv;
+    let biases = if model.biases { columns / t + h } else { 0 };
+    let copied = norm(model, h) + if model.biases { h } else { 0 };
+    Held { dense: (h * columns + q * h) / t + biases + norm(model, h), expert: 0, sequence: copied }
+}
+
+fn latent_attention(model: &Transformer, mla: &Mla, t: u64, h: u64) -> Held {
+    let heads = model.heads as u64;
+    let (q_rank, kv_rank, rope) = (mla.q_rank as u64, mla.kv_rank as u64, mla.rope_dim as u64);
+    let (nope, v) = (mla.nope_dim as u64, mla.v_dim as u64);
+    // Projections down are copied; without a rank, queries are projected at once.
+    let down = h * q_rank + h * (kv_rank + rope);
+    let q_in = if q_rank > 0 { q_rank } else { h };
+    let up = q_in * heads * (nope + rope) + kv_rank * heads * (nope + v) + heads * v * h;
+    let copied = down + norm(model, h) + norm(model, q_rank) + norm(model, kv_rank);
+    Held { dense: up / t + copied, expert: 0, sequence: copied }
+}
+
+/// A feed-forward part of inner size `ffn`, without norm.
+fn feed_forward(model: &Transformer, layout: &Layout, ffn: u64) -> Held {
+    let (t, h) = (layout.tp as u64, model.hidden as u64);
+    let up = if model.gated { 2 } else { 1 };
+    let copied = if model.biases { h } else { 0 };
+    let biases = if model.biases { up * ffn / t } else { 0 };
+    Held { dense: (up + 1) * h * ffn / t + biases + copied, expert: 0, sequence: copied }
+}
+
+/// A dense layer.
+pub fn dense_layer(model: &Transformer, layout: &Layout) -> Held {
+    let mut held = attention(model, layout);
+    held.add(&feed_forward(model, layout, model.ffn as u64));
+    held.add(&norm_held(model));
+    held
+}
+
+/// A layer with experts.
+pub fn moe_layer(model: &Transformer, moe: &Moe, layout: &Layout) -> Held {
+    let h = model.hidden as u64;
+    let mut held = attention(model, layout);
+    held.add(&norm_held(model));
+    let router = h * moe.experts as u64;
+    held.add(&Held { dense: router, expert: 0, sequence: router });
+    if moe.shared_experts > 0 {
+        held.add(&feed_forward(model, layout, moe.expert_ffn as u64 * moe.shared_experts as u64));
+    }
+    let one = feed_forward(model, layout, moe.expert_ffn as u64).dense;
+    held.add(&Held { dense: 0, expert: one * (moe.experts / layout.ep.max(1)) as u64, sequence: 0 });
+    held
+}
+
+fn norm_held(model: &Transformer) -> Held {
+    let n = norm(model, model.hidden as u64);
+    Held { dense: n, expert: 0, sequence: n }
+}
+
+/// The input embedding with learned positions.
+pub fn embedding(model: &Transformer, layout: &Layout) -> Held {
+    let h = model.hidden as u64;
+    let positions = if model.learned_positions { layout.seq as u64 * h } else { 0 };
+    Held { dense: vocab_matrix(model, layout) + positions, expert: 0, sequence: 0 }
+}
+
+/// The final norm and the output matrix, whose weights are the embedding's own where tied and on one rank.
+pub fn head(model: &Transformer, layout: &Layout) -> Held {
+    let matrix = if model.tied && layout.pp == 1 { 0 } else { vocab_matrix(model, layout) };
+    let mut held = norm_held(model);
+    held.add(&Held { dense: matrix, expert: 0, sequence: 0 });
+    held
+}
+
+/// Elements of a rank's share of the embedding.
+pub fn vocab_matrix(model: &Transformer, layout: &Layout) -> u64 {
+    padded_vocab(model, layout) * model.hidden as u64 / layout.tp as u64
+}

@@ -1,0 +1,159 @@
+//! What a pass through a layer is made of: kernels, communication between them, and pairs of both at the same time.
+//!
+//! Layer: workload. The same steps are written into a rank's program and, by their times alone, evaluated without one.
+
+use super::machine::Machine;
+use super::placement::{Placement, Purpose, Span};
+use crate::collective::Op as CollectiveOp;
+use crate::workload::program::Dim;
+
+/// A collective of one of the rank's groups; `bytes` as [`OpKind::Collective`](crate::workload::program::OpKind) counts them.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Comm {
+    pub name: &'static str,
+    pub op: CollectiveOp,
+    pub purpose: Purpose,
+    pub bytes: u64,
+}
+
+/// How a kernel and a communication share their time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Overlap {
+    /// Both begin at once; what follows waits for both.
+    Beside,
+    /// Piece i of the kernel follows piece i of the communication.
+    Feeds(u32),
+    /// Piece i of the communication follows piece i of the kernel.
+    Drains(u32),
+    /// The kernel's first of n pieces needs nothing; each other follows one of n - 1 pieces of the communication, which begins with the kernel.
+    Ring(u32),
+}
+
+/// One step of a pass.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Step {
+    Kernel { name: &'static str, ps: u64 },
+    Comm(Comm),
+    /// `ps` is the kernel's time, already stretched by what runs beside it.
+    Both { name: &'static str, ps: u64, comm: Comm, overlap: Overlap },
+}
+
+/// Time of some steps, by what it is spent on; communication counts as far as nothing runs beside it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Spent {
+    pub compute: u64,
+    pub tp: u64,
+    pub ep: u64,
+    pub cp: u64,
+    pub dp: u64,
+}
+
+impl Spent {
+    pub fn total(&self) -> u64 {
+        self.compute + self.tp + self.ep + self.cp + self.dp
+    }
+
+    /// Adds `times` times `other`.
+    pub fn add(&mut self, other: &Spent, times: u64) {
+        self.compute += times * other.compute;
+        self.tp += times * other.tp;
+        self.ep += times * other.ep;
+        self.cp += times * other.cp;
+        self.dp += times * other.dp;
+    }
+
+    fn expose(&mut self, dim: Dim, ps: u64) {
+        match dim {
+            Dim::Tp => self.tp += ps,
+            Dim::Ep => self.ep += ps,
+            Dim::Cp => self.cp += ps,
+            _ => self.dp += ps,
+        }
+    }
+}
+
+/// Prices communication on a machine for one placement of ranks.
+#[derive(Clone, Copy)]
+pub struct Price<'a> {
+    pub machine: &'a Machine<'a>,
+    spans: [Span; Purpose::ALL.len()],
+}
+
+impl<'a> Price<'a> {
+    pub fn new(machine: &'a Machine<'a>, placement: &Placement) -> Price<'a> {
+        Price { machine, spans: Purpose::ALL.map(|p| placement.span(p, machine.gpus_per_server)) }
+    }
+
+    /// Where a purpose's groups lie.
+    pub fn span(&self, purpose: Purpose) -> Span {
+        let at = Purpose::ALL.iter().position(|&p| p == purpose).expect("ALL lists every purpose");
+        self.spans[at]
+    }
+
+    /// Neighbouring pipeline stages share a server.
+    pub fn pipeline_in_server(&self) -> bool {
+        self.span(Purpose::Pipeline).per_server > 1
+    }
+
+    /// Time of a communication alone.
+    pub fn comm(&self, comm: &Comm) -> u64 {
+        let span = self.span(comm.purpose);
+        if span.members <= 1 || comm.bytes == 0 { 0 } else { self.machine.comm.collective_ps(comm.op, comm.bytes, span) }
+    }
+
+    /// A kernel and a communication together, the kernel stretched by the machine's slowdown as far as they overlap.
+    pub fn both(&self, name: &'static str, ps: u64, comm: Comm, overlap: Overlap) -> Step {
+        let comm_ps = self.comm(&comm);
+        if comm_ps == 0 {
+            return Step::Kernel { name, ps };
+        }
+        let covered = match overlap {
+            Overlap::Beside => comm_ps.min(ps),
+            Overlap::Feeds(n) | Overlap::Drains(n) | Overlap::Ring(n) => comm_ps.min(ps) / n as u64 * (n as u64 - 1),
+        };
+        let ratio = if ps == 0 { 0.0 } else { covered as f64 / ps as f64 };
+        Step::Both { name, ps: self.machine.stretched_ps(name, ps, comm.op, ratio), comm, overlap }
+    }
+
+    /// Time of a step.
+    pub fn step(&self, step: &Step) -> Spent {
+        let mut spent = Spent::default();
+        match step {
+            Step::Kernel { ps, .. } => spent.compute += ps,
+            Step::Comm(comm) => spent.expose(comm.purpose.dim(), self.comm(comm)),
+            Step::Both { ps, comm, overlap, .. } => {
+                let total = match *overlap {
+                    Overlap::Beside => (*ps).max(self.comm(comm)),
+                    Overlap::Feeds(n) | Overlap::Drains(n) => {
+                        let (k, c) = (ps / n as u64, self.comm(&piece(comm, n, 0)));
+                        (k + c + (n as u64 - 1) * k.max(c)).max(*ps)
+                    }
+                    Overlap::Ring(n) => {
+                        let (k, c) = (ps / n as u64, self.comm(&piece(comm, n - 1, 0)));
+                        (k + (n as u64 - 1) * k.max(c)).max(*ps)
+                    }
+                };
+                spent.compute += ps;
+                spent.expose(comm.purpose.dim(), total - ps);
+            }
+        }
+        spent
+    }
+
+    /// Time of steps one after another.
+    pub fn steps(&self, steps: &[Step]) -> Spent {
+        let mut spent = Spent::default();
+        steps.iter().for_each(|s| spent.add(&self.step(s), 1));
+        spent
+    }
+}
+
+/// Piece `i` of `n` of a communication; the pieces' bytes sum to its own.
+pub fn piece(comm: &Comm, n: u32, i: u32) -> Comm {
+    Comm { bytes: share(comm.bytes, n, i), ..*comm }
+}
+
+/// Part `i` of `total` in `n` parts that differ by at most 1, the larger ones first.
+pub fn share(total: u64, n: u32, i: u32) -> u64 {
+    total / n as u64 + u64::from((i as u64) < total % n as u64)
+}

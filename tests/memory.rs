@@ -1,0 +1,224 @@
+//! Memory estimates against closed forms, and every choice that must show in them.
+
+use hyperfold::memory::{MemoryOptions, estimate, layer_activations, timeline};
+use hyperfold::model::{ElementBytes, Framework, Layout, Model, PipelineSchedule, Recompute};
+
+fn layout() -> Layout {
+    Layout {
+        tp: 1,
+        pp: 1,
+        dp: 1,
+        ep: 1,
+        cp: 1,
+        vpp: 1,
+        microbatch: 1,
+        global_batch: 64,
+        seq: 2048,
+        sequence_parallel: false,
+        schedule: PipelineSchedule::OneFOneB,
+        recompute: Recompute::None,
+        zero: 0,
+        framework: Framework::Megatron,
+        bytes: ElementBytes { params: 2, grads: 4, activations: 2, optimizer: 12 },
+        fp8: false,
+        flash_attention: false,
+        overlap_grad: false,
+        overlap_param: false,
+        tp_overlap_pieces: 1,
+        overlap_p2p: false,
+        bucket_bytes: 100 << 20,
+        expert_skew: 1.0,
+        order: "tp-cp-ep-dp-pp".into(),
+    }
+}
+
+/// s, b, h, a, L, t, p, m of a GPT and its layout, as Korthikanti et al. name them.
+fn letters(model: &Model, l: &Layout) -> [f64; 8] {
+    let t = model.transformer().unwrap();
+    [l.seq, l.microbatch, t.hidden, t.heads, t.layers, l.tp, l.pp, l.vpp].map(f64::from)
+}
+
+fn near(ours: u64, formula: f64, what: &str) {
+    assert!((ours as f64 / formula - 1.0).abs() < 1e-6, "{what}: {ours} against {formula}");
+}
+
+const MODELS: [&str; 4] = ["gpt3-6.7b", "gpt3-22b", "gpt3-175b", "gpt3-1t"];
+
+/// Korthikanti et al. 2022 (arXiv 2205.05198), Table 2, and the totals of Section 4.2.3.
+#[test]
+fn activations_are_the_papers_formulas() {
+    let (none, selective, full) = (Recompute::None, Recompute::Selective, Recompute::Full);
+    for name in MODELS {
+        let model = Model::named(name).unwrap();
+        for (tp, microbatch) in [(1, 1), (2, 4), (8, 1), (8, 4)] {
+            let l = Layout { tp, microbatch, ..layout() };
+            let [s, b, h, a, _, t, ..] = letters(&model, &l);
+            let sbh = s * b * h;
+            let cases = [
+                (false, none, sbh * (10.0 + 24.0 / t + 5.0 * a * s / (h * t))),
+                (true, none, sbh / t * (34.0 + 5.0 * a * s / h)),
+                (false, selective, sbh * (10.0 + 24.0 / t)),
+                (true, selective, 34.0 * sbh / t),
+                (false, full, 2.0 * sbh),
+            ];
+            for (sequence_parallel, recompute, formula) in cases {
+                let l = Layout { sequence_parallel, ..l.clone() };
+                near(layer_activations(&model, &l, 0).unwrap().kept(recompute), formula, &format!("{name} tp {tp} {sequence_parallel} {recompute:?}"));
+            }
+        }
+    }
+}
+
+#[test]
+fn the_first_stage_holds_p_micro_batches_and_more_if_interleaved() {
+    let model = Model::named("gpt3-175b").unwrap();
+    for (pp, vpp) in [(1, 1), (4, 1), (8, 1), (8, 3), (4, 6), (8, 12)] {
+        let l = Layout { tp: 8, pp, vpp, sequence_parallel: true, recompute: Recompute::Selective, ..layout() };
+        let [s, b, h, _, layers, t, p, m] = letters(&model, &l);
+        let stages = estimate(&model, &l, &MemoryOptions::default()).stages;
+        let interleaved = if m > 1.0 { 1.0 + (p - 1.0) / (p * m) } else { 1.0 };
+        near(stages[0].activations, 34.0 * s * b * h / t * layers * interleaved, &format!("pp {pp} vpp {vpp}"));
+        let last = stages.last().unwrap();
+        let logits = 4.0 * s * b * 51200.0 / t + 2.0 * 2.0 * s * b * h / t;
+        let dropout = if pp == 1 { s * b * h / t } else { 0.0 };
+        near(last.ends, logits + dropout, "beside the layers");
+        if vpp == 1 {
+            let in_flight: Vec<u64> = stages.iter().map(|s| s.in_flight).collect();
+            assert_eq!(in_flight, (1..=pp as u64).rev().collect::<Vec<_>>());
+        }
+    }
+}
+
+#[test]
+fn gpipe_holds_all_micro_batches_and_few_ones_bound_the_rest() {
+    let model = Model::named("gpt3-13b").unwrap();
+    let in_flight = |l: Layout| estimate(&model, &l, &MemoryOptions::default()).stages.iter().map(|s| s.in_flight).collect::<Vec<_>>();
+    let l = Layout { pp: 4, global_batch: 16, ..layout() };
+    assert_eq!(in_flight(Layout { schedule: PipelineSchedule::GPipe, ..l.clone() }), [16; 4]);
+    assert_eq!(in_flight(l.clone()), [4, 3, 2, 1]);
+    assert_eq!(in_flight(Layout { global_batch: 2, ..l.clone() }), [2, 2, 2, 1]);
+    assert_eq!(in_flight(Layout { vpp: 2, ..l.clone() }), [11, 9, 7, 5]);
+    assert_eq!(in_flight(Layout { vpp: 2, global_batch: 4, ..l })[0], 8);
+}
+
+#[test]
+fn the_timelines_greatest_moment_is_the_peak() {
+    let options = MemoryOptions { keep_stage_outputs: true, ..MemoryOptions::default() };
+    for (name, tp, pp, vpp, schedule, batch) in [
+        ("gpt3-13b", 2, 1, 1, PipelineSchedule::OneFOneB, 16),
+        ("gpt3-13b", 2, 4, 1, PipelineSchedule::OneFOneB, 16),
+        ("gpt3-13b", 2, 4, 1, PipelineSchedule::GPipe, 16),
+        ("gpt3-13b", 2, 4, 2, PipelineSchedule::OneFOneB, 32),
+        ("gpt3-175b", 8, 8, 12, PipelineSchedule::OneFOneB, 64),
+        ("llama3-405b", 8, 16, 2, PipelineSchedule::OneFOneB, 64),
+        ("llama3-405b", 8, 16, 1, PipelineSchedule::OneFOneB, 8),
+        ("deepseek-v3", 1, 16, 1, PipelineSchedule::OneFOneB, 64),
+        ("deepseek-v3", 1, 4, 3, PipelineSchedule::OneFOneB, 8),
+        ("vgg19", 1, 1, 1, PipelineSchedule::OneFOneB, 4),
+        ("dlrm", 1, 1, 1, PipelineSchedule::OneFOneB, 4),
+    ] {
+        let model = Model::named(name).unwrap();
+        for recompute in [Recompute::None, Recompute::Full] {
+            let recompute = if model.transformer().is_some() { recompute } else { Recompute::None };
+            let l = Layout { tp, pp, vpp, schedule, recompute, global_batch: batch, ..layout() };
+            l.check(&model, (tp * pp) as u64).unwrap();
+            for stage in estimate(&model, &l, &options).stages {
+                let moments = timeline(&model, &l, &options, stage.stage);
+                let greatest = moments.iter().map(|m| m.total).max().unwrap();
+                assert_eq!(greatest, stage.peak(), "{name} {l:?} {stage:?}");
+                assert_eq!(moments.len(), 2 * (batch * vpp) as usize + 1);
+                assert!(moments.iter().all(|m| m.activations > 0) ^ moments.last().is_some_and(|m| m.activations == 0 && m.in_flight == 0));
+            }
+        }
+    }
+}
+
+/// Rajbhandari et al. 2020 (ZeRO, arXiv 1910.02054), Figure 1: 7.5 billion parameters over 64 ranks, K = 12, 16-bit gradients: 120, 31.4, 16.6 and 1.9 GB.
+#[test]
+fn zero_divides_states_as_its_paper_says() {
+    let model = Model::named("gpt3-7.5b").unwrap();
+    let params = model.params().total() as f64;
+    for (zero, published) in [(0, 120.0), (1, 31.4), (2, 16.6), (3, 1.9)] {
+        let bytes = ElementBytes { params: 2, grads: 2, activations: 2, optimizer: 12 };
+        let l = Layout { dp: 64, zero, bytes, framework: Framework::DeepSpeed, ..layout() };
+        let states = estimate(&model, &l, &MemoryOptions::default()).stages[0].states() as f64 / 1e9 * 7.5e9 / params;
+        assert!((states / published - 1.0).abs() < 0.02, "ZeRO-{zero}: {states}");
+    }
+}
+
+#[test]
+fn experts_are_spread_and_sharded_over_fewer_ranks() {
+    let model = Model::named("mixtral-8x7b").unwrap();
+    let stage = |ep| estimate(&model, &Layout { dp: 8, ep, zero: 1, ..layout() }, &MemoryOptions::default()).stages[0].clone();
+    let (whole, spread) = (stage(1), stage(8));
+    let experts = model.params().layers.experts;
+    assert_eq!(whole.params - spread.params, 2 * experts / 8 * 7);
+    // Divided over eight ranks either way: by ZeRO, or because each expert is on one of them.
+    assert_eq!(whole.optimizer, spread.optimizer);
+}
+
+#[test]
+fn every_choice_changes_the_estimate() {
+    let peak = |name: &str, change: &dyn Fn(&mut Layout)| {
+        let mut l = Layout { tp: 2, pp: 2, dp: 4, ..layout() };
+        change(&mut l);
+        let model = Model::named(name).unwrap();
+        l.check(&model, l.gpus()).unwrap();
+        estimate(&model, &l, &MemoryOptions::default()).peak_bytes()
+    };
+    type Change = fn(&mut Layout);
+    let changes: [(&str, Change, bool); 16] = [
+        ("tp", |l| l.tp = 4, true),
+        ("pp", |l| l.pp = 4, true),
+        ("cp", |l| l.cp = 2, true),
+        ("ep", |l| l.ep = 4, true),
+        ("vpp", |l| l.vpp = 2, false),
+        ("microbatch", |l| l.microbatch = 2, false),
+        ("seq", |l| l.seq = 4096, false),
+        ("sequence parallel", |l| l.sequence_parallel = true, true),
+        ("gpipe", |l| l.schedule = PipelineSchedule::GPipe, false),
+        ("selective", |l| l.recompute = Recompute::Selective, true),
+        ("full", |l| l.recompute = Recompute::Full, true),
+        ("zero 1", |l| l.zero = 1, true),
+        ("fp8", |l| l.fp8 = true, false),
+        ("flash attention", |l| l.flash_attention = true, true),
+        ("expert skew", |l| l.expert_skew = 2.0, false),
+        ("activations", |l| l.bytes.activations = 4, false),
+    ];
+    for (what, change, less) in changes {
+        let (before, after) = (peak("mixtral-8x7b", &|_| {}), peak("mixtral-8x7b", &change));
+        assert!(if less { after < before } else { after > before }, "{what}: {before} {after}");
+    }
+    let fsdp = |l: &mut Layout| (l.tp, l.pp, l.zero, l.framework) = (1, 1, 3, Framework::Fsdp);
+    let overlapped = |l: &mut Layout| (l.tp, l.pp, l.zero, l.framework, l.overlap_param) = (1, 1, 3, Framework::Fsdp, true);
+    assert!(peak("llama3-8b", &overlapped) > peak("llama3-8b", &fsdp));
+}
+
+#[test]
+fn options_count() {
+    let (model, l) = (Model::named("gpt3-13b").unwrap(), Layout { tp: 2, pp: 2, ..layout() });
+    let peak = |options: MemoryOptions| estimate(&model, &l, &options).peak_bytes();
+    let default = MemoryOptions::default();
+    let base = peak(default);
+    for more in [
+        MemoryOptions { nccl_channels: 32, ..default },
+        MemoryOptions { nccl_channel_bytes: 16 << 20, ..default },
+        MemoryOptions { context_bytes: 2 << 30, ..default },
+        MemoryOptions { fragmentation: 0.2, ..default },
+        MemoryOptions { keep_stage_outputs: true, ..default },
+    ] {
+        assert!(peak(more) > base, "{more:?}");
+    }
+}
+
+#[test]
+fn over_capacity_says_which_stage_and_of_what() {
+    let model = Model::named("gpt3-175b").unwrap();
+    let l = Layout { tp: 8, pp: 8, ..layout() };
+    let e = estimate(&model, &l, &MemoryOptions::default());
+    assert_eq!(e.fits(e.peak_bytes()), Ok(()));
+    let text = e.fits(80 << 30).unwrap_err().to_string();
+    assert!(text.starts_with("out of memory: pipeline stage 0 of 8 needs "), "{text}");
+    assert!(text.contains("GiB of 80.00 GiB at its peak with 8 micro-batch passes in flight: parameters 5.2"), "{text}");
+    assert!(text.contains("activations of layers 51.75"), "{text}");
+}

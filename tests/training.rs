@@ -1,0 +1,204 @@
+//! Training jobs end to end: traffic of generated graphs against closed formulas, byte for byte; bubbles; scale.
+
+use hyperfold::collective::Op as CollectiveOp;
+use hyperfold::compute::Kernel;
+use hyperfold::model::{ElementBytes, Framework, Layout, Model, PipelineSchedule, Recompute};
+use hyperfold::workload::program::{Dim, OpKind, Workload};
+use hyperfold::workload::training::{CommCost, KernelCost, Machine, Span, evaluate, generate};
+
+/// A GPU of 100 TFLOP/s and 1 TB/s on which communication takes a microsecond and a nanosecond for each 100 bytes; or nothing.
+struct Plain {
+    free_communication: bool,
+}
+
+impl KernelCost for Plain {
+    fn kernel_ps(&self, kernel: &Kernel) -> u64 {
+        (kernel.flops() / 100 + kernel.bytes()) as u64
+    }
+
+    fn stretched_ps(&self, _: &'static str, ps: u64, _: CollectiveOp, _: f64) -> u64 {
+        ps
+    }
+}
+
+impl CommCost for Plain {
+    fn collective_ps(&self, _: CollectiveOp, bytes: u64, _: Span) -> u64 {
+        if self.free_communication { 0 } else { 1_000_000 + bytes * 10 }
+    }
+
+    fn message_ps(&self, bytes: u64, _: bool) -> u64 {
+        if self.free_communication { 0 } else { 1_000_000 + bytes * 10 }
+    }
+}
+
+fn machine(plain: &Plain) -> Machine<'_> {
+    Machine { kernels: plain, comm: plain, gpus_per_server: 8, peak_flops: 100_000_000_000_000 }
+}
+
+fn layout() -> Layout {
+    Layout {
+        tp: 1,
+        pp: 1,
+        dp: 1,
+        ep: 1,
+        cp: 1,
+        vpp: 1,
+        microbatch: 1,
+        global_batch: 1,
+        seq: 2048,
+        sequence_parallel: false,
+        schedule: PipelineSchedule::OneFOneB,
+        recompute: Recompute::None,
+        zero: 0,
+        framework: Framework::Megatron,
+        bytes: ElementBytes { params: 2, grads: 4, activations: 2, optimizer: 12 },
+        fp8: false,
+        flash_attention: true,
+        overlap_grad: false,
+        overlap_param: false,
+        tp_overlap_pieces: 1,
+        overlap_p2p: false,
+        bucket_bytes: 40_000_000,
+        expert_skew: 1.0,
+        order: "tp-cp-ep-dp-pp".to_string(),
+    }
+}
+
+fn graph(model: &str, layout: &Layout) -> Workload {
+    generate(&Model::named(model).unwrap(), layout, &machine(&Plain { free_communication: false }), 1).unwrap()
+}
+
+/// Bytes as `OpKind` counts them, by operation, that all ranks of a dimension take part in, sends for `None`.
+fn total(w: &Workload, dim: Dim, op: Option<CollectiveOp>) -> u128 {
+    let of_program = |p: u32| -> u128 {
+        let bytes = |kind: &OpKind| match *kind {
+            OpKind::Collective { op: o, bytes, dim: d, .. } if d == dim && Some(o) == op => bytes as u128,
+            OpKind::Send { bytes, dim: d, .. } if d == dim && op.is_none() => bytes as u128,
+            _ => 0,
+        };
+        w.programs[p as usize].ops.iter().map(|o| bytes(&o.kind)).sum()
+    };
+    w.ranks.iter().map(|r| of_program(r.program)).sum()
+}
+
+/// Parameters of the transformers tested here on all ranks of one copy together: matrices once, what tensor-parallel ranks copy `tp` times.
+fn params(model: &str, tp: u64, pp: u64, seq: u64) -> u128 {
+    let hyperfold::model::Body::Transformer(t) = Model::named(model).unwrap().body.clone() else { panic!("{model} is no transformer") };
+    let (h, l, ffn) = (t.hidden as u64, t.layers as u64, t.ffn as u64);
+    // GPT-3: weights and column biases are shared out; two norms, two row biases a layer, positions and the final norm are copied.
+    let layer = 12 * h * h / 4 * 4 + (ffn - 4 * h) * 2 * h + 3 * h + ffn + tp * (2 * h + 4 * h);
+    let vocab = (t.vocab as u64).div_ceil(128 * tp) * 128 * tp * h;
+    let copies = if pp > 1 { 2 } else { 1 };
+    (l * layer + copies * vocab + tp * (seq * h + 2 * h)) as u128
+}
+
+#[test]
+fn tensor_parallel_bytes_follow_the_formula() {
+    let (layers, hidden, seq) = (40u128, 5120u128, 2048u128);
+    let l = Layout { tp: 8, dp: 2, global_batch: 8, ..layout() };
+    let w = graph("gpt3-13b", &l);
+    // Each half of a layer, both ways, the embedding and the gradient of the logits' input; four micro-batches; three statistics of four bytes a token for the loss.
+    let hidden_bytes = seq * hidden * 2;
+    let per_rank = 4 * ((4 * layers + 2) * hidden_bytes + 3 * seq * 4);
+    assert_eq!(total(&w, Dim::Tp, Some(CollectiveOp::AllReduce)), per_rank * 16);
+    // With sequence parallelism: a gather and a scatter for each all-reduce, and the input once more for each gradient of weights.
+    let l = Layout { sequence_parallel: true, ..l };
+    let w = graph("gpt3-13b", &l);
+    assert_eq!(total(&w, Dim::Tp, Some(CollectiveOp::ReduceScatter)), 4 * (4 * layers + 2) * hidden_bytes * 16);
+    assert_eq!(total(&w, Dim::Tp, Some(CollectiveOp::AllGather)), 4 * (6 * layers + 3) * hidden_bytes * 16);
+    // Pieces change no byte.
+    let pieces = graph("gpt3-13b", &Layout { tp_overlap_pieces: 4, ..l });
+    for op in [CollectiveOp::ReduceScatter, CollectiveOp::AllGather] {
+        assert_eq!(total(&pieces, Dim::Tp, Some(op)), total(&w, Dim::Tp, Some(op)));
+    }
+}
+
+#[test]
+fn recomputation_repeats_the_layers_exchanges() {
+    let l = Layout { tp: 8, global_batch: 1, recompute: Recompute::Full, ..layout() };
+    let w = graph("gpt3-13b", &l);
+    let hidden_bytes = 2048u128 * 5120 * 2;
+    assert_eq!(total(&w, Dim::Tp, Some(CollectiveOp::AllReduce)), ((6 * 40 + 2) * hidden_bytes + 3 * 2048 * 4) * 8);
+}
+
+#[test]
+fn data_parallel_bytes_follow_the_formula() {
+    for (tp, pp, vpp) in [(1, 1, 1), (8, 1, 1), (8, 4, 1), (4, 4, 5)] {
+        let n = params("gpt3-13b", tp as u64, pp as u64, 2048);
+        let embedding = (51200u64.div_ceil(128 * tp as u64) * 128 * 5120 * 4) as u128;
+        let tied = if pp > 1 { embedding * 2 * tp as u128 * 4 } else { 0 };
+        let base = Layout { tp, pp, vpp, dp: 4, global_batch: 16, ..layout() };
+        for overlap_grad in [false, true] {
+            let l = Layout { overlap_grad, ..base.clone() };
+            assert_eq!(total(&graph("gpt3-13b", &l), Dim::Dp, Some(CollectiveOp::AllReduce)), n * 4 * 4 + tied, "tp {tp} pp {pp}");
+            let l = Layout { zero: 1, overlap_param: overlap_grad, ..l };
+            let w = graph("gpt3-13b", &l);
+            assert_eq!(total(&w, Dim::Dp, Some(CollectiveOp::ReduceScatter)), n * 4 * 4);
+            assert_eq!(total(&w, Dim::Dp, Some(CollectiveOp::AllGather)), n * 2 * 4);
+            assert_eq!(total(&w, Dim::Dp, Some(CollectiveOp::AllReduce)), tied);
+        }
+    }
+}
+
+#[test]
+fn pipeline_bytes_follow_the_formula() {
+    for (pp, vpp, schedule) in [(4, 1, PipelineSchedule::GPipe), (4, 1, PipelineSchedule::OneFOneB), (4, 5, PipelineSchedule::OneFOneB), (2, 4, PipelineSchedule::OneFOneB)] {
+        for (sequence_parallel, overlap_p2p) in [(false, false), (true, true)] {
+            let l = Layout { tp: 4, pp, vpp, schedule, sequence_parallel, overlap_p2p, dp: 2, global_batch: 16, ..layout() };
+            let w = graph("gpt3-13b", &l);
+            let message = 2048 * 5120 * 2 / if sequence_parallel { 4 } else { 1 };
+            // Forward and backward, between all virtual stages, eight micro-batches, on each of the tp x dp pipelines.
+            assert_eq!(total(&w, Dim::Pp, None), 2 * (pp * vpp - 1) as u128 * 8 * message * 8);
+        }
+    }
+}
+
+#[test]
+fn expert_parallel_bytes_follow_the_formula() {
+    for (tp, sequence_parallel) in [(1, false), (2, true)] {
+        let l = Layout { tp, sequence_parallel, dp: 8, ep: 8, global_batch: 16, seq: 4096, expert_skew: 1.5, ..layout() };
+        let w = graph("mixtral-8x7b", &l);
+        // 32 layers, dispatch and combine both ways, two micro-batches, two experts a token.
+        let per_rank = 32 * 4 * 2 * (4096 / tp as u128) * 2 * 4096 * 2;
+        assert_eq!(total(&w, Dim::Ep, Some(CollectiveOp::AllToAll)), per_rank * 8 * tp as u128);
+        assert_eq!(w.shares.len(), 1);
+    }
+}
+
+#[test]
+fn context_parallel_bytes_follow_the_formula() {
+    let l = Layout { cp: 4, dp: 2, global_batch: 4, seq: 8192, ..layout() };
+    let w = graph("llama3-8b", &l);
+    // Keys and values of 8 heads of 128 round the ring forward; they and their gradients backward.
+    let kv = 8192 * 2 * 8 * 128 * 2;
+    assert_eq!(total(&w, Dim::Cp, Some(CollectiveOp::AllGather)), 32 * 3 * kv * 2 * 8);
+}
+
+/// Twelve layers of 13B's size: so that stages are equal, the ends take no time.
+fn equal_stages(layout: &Layout) -> u128 {
+    let plain = Plain { free_communication: true };
+    let b = evaluate(&Model::named("gpt3-13b").unwrap(), layout, &machine(&plain)).unwrap();
+    assert_eq!(b.iteration, b.compute + b.tp + b.pp + b.dp + b.ep + b.cp + b.bubble + b.optimizer + b.other);
+    b.bubble as u128
+}
+
+#[test]
+fn the_breakdown_adds_up_and_bubbles_shrink_with_micro_batches_and_interleaving() {
+    let l = Layout { pp: 4, global_batch: 8, ..layout() };
+    let bubble = equal_stages(&l);
+    assert!(bubble > 0);
+    assert!(equal_stages(&Layout { vpp: 5, ..l.clone() }) < bubble);
+    assert_eq!(equal_stages(&Layout { pp: 1, ..l }), 0);
+}
+
+#[test]
+fn an_8192_gpu_graph_is_quick_and_small() {
+    let l = Layout { tp: 8, pp: 8, dp: 128, vpp: 3, global_batch: 2048, sequence_parallel: true, zero: 1, overlap_grad: true, ..layout() };
+    let start = std::time::Instant::now();
+    let w = graph("gpt3-175b", &l);
+    let seconds = start.elapsed().as_secs_f64();
+    assert_eq!((w.ranks.len(), w.programs.len()), (8192, 8));
+    let ops: usize = w.programs.iter().map(|p| p.ops.len()).sum();
+    eprintln!("{ops} ops in {} programs for {} ranks: {seconds:.2} s", w.programs.len(), w.ranks.len());
+    assert!(seconds < 10.0, "{seconds} s");
+}
