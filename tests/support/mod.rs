@@ -10,6 +10,7 @@ use hyperfold::workload::Flow;
 
 pub mod engine;
 pub mod golden;
+pub mod gpu_graphs;
 pub mod graphs;
 pub mod program;
 pub mod random;

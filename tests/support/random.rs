@@ -64,7 +64,7 @@ pub fn case_of(seed: u64, cc: Cc) -> Case {
 const GBPS: u64 = 1_000_000_000;
 
 /// A random tree of switches, sometimes with a second link between two of them, and hosts on any of them.
-pub(super) fn network(rng: &mut Rng, clock_ps: u64) -> Network {
+pub fn network(rng: &mut Rng, clock_ps: u64) -> Network {
     let n_hosts = rng.range(2, 12) as u32;
     let n_switches = rng.range(1, 4) as u32;
     let all_rates = [25, 40, 50, 100, 200, 400];
@@ -112,11 +112,11 @@ pub(super) fn network(rng: &mut Rng, clock_ps: u64) -> Network {
 }
 
 /// 200 ns to 3 us; whole nanoseconds under the nanosecond clock.
-pub(super) fn delay(rng: &mut Rng, clock_ps: u64) -> u64 {
+pub fn delay(rng: &mut Rng, clock_ps: u64) -> u64 {
     if rng.chance(40) { rng.pick(&[200, 500, 1000, 3000]) * 1000 } else { rng.range(200_000, 3_000_000) / clock_ps * clock_ps }
 }
 
-pub(super) fn flows(rng: &mut Rng, n_hosts: u64, clock_ps: u64) -> Vec<Flow> {
+pub fn flows(rng: &mut Rng, n_hosts: u64, clock_ps: u64) -> Vec<Flow> {
     let n = if rng.chance(30) { rng.range(1, 4) } else { rng.range(2, 40) };
     let incast = rng.chance(40).then(|| rng.range(0, n_hosts - 1));
     let spread_ps = rng.pick(&[0, 0, 100_000, 3_000_000, 50_000_000]);
@@ -146,7 +146,7 @@ pub(super) fn flows(rng: &mut Rng, n_hosts: u64, clock_ps: u64) -> Vec<Flow> {
 }
 
 /// One random shortest path per flow and direction, or (spraying) all of them.
-pub(super) fn paths(rng: &mut Rng, network: &Network, flows: &[Flow]) -> Vec<FlowPaths> {
+pub fn paths(rng: &mut Rng, network: &Network, flows: &[Flow]) -> Vec<FlowPaths> {
     let spray = rng.chance(50);
     flows
         .iter()
@@ -207,7 +207,7 @@ pub fn shortest_paths(network: &Network, src: NodeIdx, dst: NodeIdx) -> Vec<Vec<
 }
 
 /// The least buffer that a switch may have: headrooms and reserves of the largest, for packets of up to `largest` bytes.
-pub(super) fn fixed_part(network: &Network, largest: u32) -> u64 {
+pub fn fixed_part(network: &Network, largest: u32) -> u64 {
     network
         .out_arcs()
         .iter()
@@ -225,7 +225,7 @@ pub(super) fn fixed_part(network: &Network, largest: u32) -> u64 {
         .expect("there is a switch")
 }
 
-pub(super) fn transport(rng: &mut Rng, network: &Network, cc: Cc, clock_ps: u64) -> Transport {
+pub fn transport(rng: &mut Rng, network: &Network, cc: Cc, clock_ps: u64) -> Transport {
     let (data_overhead, ack_bytes) = match cc {
         Cc::Hpcc => (90, 88),
         Cc::Timely => (56, 60),
@@ -297,7 +297,7 @@ pub(super) fn transport(rng: &mut Rng, network: &Network, cc: Cc, clock_ps: u64)
 }
 
 /// Base RTT and window as `RttWindow` defines them; all flows share the maxima if `global_rtt`.
-pub(super) fn rtt(network: &Network, paths: &[FlowPaths], transport: &Transport) -> Vec<RttWindow> {
+pub fn rtt(network: &Network, paths: &[FlowPaths], transport: &Transport) -> Vec<RttWindow> {
     let own: Vec<RttWindow> = paths
         .iter()
         .map(|p| {
