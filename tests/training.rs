@@ -142,7 +142,9 @@ fn data_parallel_bytes_follow_the_formula() {
 
 #[test]
 fn pipeline_bytes_follow_the_formula() {
-    for (pp, vpp, schedule) in [(4, 1, PipelineSchedule::GPipe), (4, 1, PipelineSchedule::OneFOneB), (4, 5, PipelineSchedule::OneFOneB), (2, 4, PipelineSchedule::OneFOneB)] {
+    for (pp, vpp, schedule) in
+        [(4, 1, PipelineSchedule::GPipe), (4, 1, PipelineSchedule::OneFOneB), (4, 5, PipelineSchedule::OneFOneB), (2, 4, PipelineSchedule::OneFOneB)]
+    {
         for (sequence_parallel, overlap_p2p) in [(false, false), (true, true)] {
             let l = Layout { tp: 4, pp, vpp, schedule, sequence_parallel, overlap_p2p, dp: 2, global_batch: 16, ..layout() };
             let w = graph("gpt3-13b", &l);

@@ -10,6 +10,7 @@ use crate::compute::{Dtype, Gpu, Timing};
 use crate::spec::{self, Config};
 use crate::topology::Network;
 use crate::workload::check::CheckError;
+use crate::workload::dag::{DagError, read_dag};
 use crate::workload::import::{self, ImportError};
 use crate::workload::lower::{LowerError, Lowering, lower};
 use crate::workload::program::{Dim, Group, OpKind, Peer, Program, Rank, Stream, Workload};
@@ -36,8 +37,8 @@ pub enum JobError {
     Check(#[from] CheckError),
     #[error("workload.nccl: {0}")]
     Nccl(#[from] EnvError),
-    #[error("workload.path = {path}: {why}")]
-    Dag { path: String, why: String },
+    #[error(transparent)]
+    Dag(#[from] DagError),
     #[error("the workload has {needs} ranks, the network {has} GPUs; cluster.gpus (or the topology file) must give at least as many")]
     Ranks { needs: usize, has: usize },
 }
@@ -174,7 +175,7 @@ fn read_file(format: spec::ProgramFormat, path: &Path, options: &import::Options
         spec::ProgramFormat::Chakra => import::Format::Chakra,
         spec::ProgramFormat::Htsim => import::Format::Htsim,
         spec::ProgramFormat::Goal => import::Format::Goal,
-        spec::ProgramFormat::Dag => return Err(JobError::Dag { path: path.display().to_string(), why: "dags are not read yet".to_string() }),
+        spec::ProgramFormat::Dag => return Ok(read_dag(path)?),
     };
     let imported = import::read(path, format, options)?;
     notes.extend(imported.notes);

@@ -85,8 +85,7 @@ impl Workload {
             let least = |slot: usize| ranks().map(|r| self.groups[r.groups[slot] as usize].members.len()).min().unwrap_or(0);
             let members: Vec<usize> = (0..slots).map(least).collect();
             for (i, op) in program.ops.iter().enumerate() {
-                let op_error =
-                    |problem| Err(CheckError::Op { program: p as u32, op: i as u32, name: self.op_name(op).to_string(), problem });
+                let op_error = |problem| Err(CheckError::Op { program: p as u32, op: i as u32, name: self.op_name(op).to_string(), problem });
                 if (op.deps_first + op.deps_n) as usize > program.deps.len() {
                     return op_error("its dependencies lie outside of the program's table".to_string());
                 }
@@ -161,15 +160,7 @@ impl Workload {
                 if index < x.len().max(y.len()) {
                     let dim = format!("{:?}", self.groups[g as usize].dim).to_lowercase();
                     let does = |k: Option<&OpKind>| k.map_or("none".to_string(), collective_text);
-                    return Err(CheckError::Collective {
-                        group: g,
-                        dim,
-                        index,
-                        a,
-                        a_does: does(x.get(index)),
-                        b: b as u32,
-                        b_does: does(y.get(index)),
-                    });
+                    return Err(CheckError::Collective { group: g, dim, index, a, a_does: does(x.get(index)), b: b as u32, b_does: does(y.get(index)) });
                 }
             }
         }
@@ -189,24 +180,28 @@ impl Workload {
     fn check_messages(&self) -> Result<(), CheckError> {
         // By program: sends and receives by peer and tag, in order.
         type Lists = Vec<((u16, u32, u32, bool), Vec<u64>)>;
-        let lists: Vec<Lists> = self.programs.iter().map(|p| {
-            let mut index: HashMap<(u16, u32, u32, bool), usize> = HashMap::new();
-            let mut lists: Lists = Vec::new();
-            for op in &p.ops {
-                let (peer, bytes, tag, send) = match op.kind {
-                    OpKind::Send { peer, bytes, tag, .. } => (peer, bytes, tag, true),
-                    OpKind::Recv { peer, bytes, tag, .. } => (peer, bytes, tag, false),
-                    _ => continue,
-                };
-                let key = (peer.slot, peer.member, tag, send);
-                let at = *index.entry(key).or_insert_with(|| {
-                    lists.push((key, Vec::new()));
-                    lists.len() - 1
-                });
-                lists[at].1.push(bytes);
-            }
-            lists
-        }).collect();
+        let lists: Vec<Lists> = self
+            .programs
+            .iter()
+            .map(|p| {
+                let mut index: HashMap<(u16, u32, u32, bool), usize> = HashMap::new();
+                let mut lists: Lists = Vec::new();
+                for op in &p.ops {
+                    let (peer, bytes, tag, send) = match op.kind {
+                        OpKind::Send { peer, bytes, tag, .. } => (peer, bytes, tag, true),
+                        OpKind::Recv { peer, bytes, tag, .. } => (peer, bytes, tag, false),
+                        _ => continue,
+                    };
+                    let key = (peer.slot, peer.member, tag, send);
+                    let at = *index.entry(key).or_insert_with(|| {
+                        lists.push((key, Vec::new()));
+                        lists.len() - 1
+                    });
+                    lists[at].1.push(bytes);
+                }
+                lists
+            })
+            .collect();
         let mut ends: std::collections::BTreeMap<(u32, u32, u32), [Option<&[u64]>; 2]> = std::collections::BTreeMap::new();
         for (r, rank) in self.ranks.iter().enumerate() {
             for ((slot, member, tag, send), bytes) in &lists[rank.program as usize] {

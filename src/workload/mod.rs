@@ -5,6 +5,7 @@
 mod cdf;
 pub mod check;
 pub mod critical_path;
+pub mod dag;
 mod decimal;
 mod error;
 pub mod export;

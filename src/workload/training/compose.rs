@@ -35,7 +35,15 @@ pub fn compose(steps: &[compute::Step], layout: &Layout, price: &Price, habits: 
 }
 
 /// Adds a communication, and the kernels that share its time; gives how many steps after it these were.
-fn exchange(comm: &Comm, needed_by: Option<Part>, before: Option<Kernel>, rest: &[compute::Step], layout: &Layout, price: &Price, out: &mut Vec<Step>) -> usize {
+fn exchange(
+    comm: &Comm,
+    needed_by: Option<Part>,
+    before: Option<Kernel>,
+    rest: &[compute::Step],
+    layout: &Layout,
+    price: &Price,
+    out: &mut Vec<Step>,
+) -> usize {
     let run = |wanted: &dyn Fn(Part) -> bool| -> (Vec<Kernel>, &'static str) {
         let next = |s: &compute::Step| match s {
             compute::Step::Kernel { part, kernel } if wanted(*part) => Some((*part, *kernel)),

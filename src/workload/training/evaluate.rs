@@ -3,8 +3,8 @@
 //! Layer: workload. Communication costs what it costs alone; contention between dimensions is the simulators' business.
 
 use super::pipeline::{Slot, order};
-use super::plan::{Held, Plan, Sync, buckets};
 use super::placement::Purpose;
+use super::plan::{Held, Plan, Sync, buckets};
 use super::step::{Comm, Price, Spent};
 use crate::collective::Op as CollectiveOp;
 use crate::model::Layout;
@@ -173,8 +173,12 @@ pub fn norm_purpose(layout: &Layout) -> Purpose {
 /// Gradients of the norms that work on a part of the sequence, summed over tensor-parallel ranks.
 pub fn sequence_grads(layout: &Layout, held: &Held) -> Option<Comm> {
     let bytes = held.sequence * layout.bytes.grads as u64;
-    (layout.sequence_parallel && layout.tp > 1 && bytes > 0)
-        .then_some(Comm { name: "sequence-grads", op: CollectiveOp::AllReduce, purpose: Purpose::Tensor, bytes })
+    (layout.sequence_parallel && layout.tp > 1 && bytes > 0).then_some(Comm {
+        name: "sequence-grads",
+        op: CollectiveOp::AllReduce,
+        purpose: Purpose::Tensor,
+        bytes,
+    })
 }
 
 /// Gradient communication of a bucket: dense and expert parameters go to groups of their own.

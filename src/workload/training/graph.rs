@@ -61,7 +61,18 @@ impl RankSchedule for Graph<'_> {
 
     fn write(&self, rank: u32, to: &mut Writer) {
         let at = self.placement.coords(rank);
-        let mut pen = Pen { to, graph: self, plan: self.plan, rank: at.pp, last: None, stretch: 1.0, pending: Vec::new(), reductions: Vec::new(), late: Vec::new(), gathered: Vec::new() };
+        let mut pen = Pen {
+            to,
+            graph: self,
+            plan: self.plan,
+            rank: at.pp,
+            last: None,
+            stretch: 1.0,
+            pending: Vec::new(),
+            reductions: Vec::new(),
+            late: Vec::new(),
+            gathered: Vec::new(),
+        };
         (0..self.iterations).for_each(|_| pen.iteration());
     }
 
@@ -219,7 +230,9 @@ impl Pen<'_, '_, '_> {
         let mut first = 0;
         let mut sharded = Sharded::new(plan, self.graph.layout, layers, Sync::of(self.graph.layout).gather_forward);
         for (i, &l) in layers.iter().enumerate() {
-            if i == first && let Some((last, ops)) = gathered.next() {
+            if i == first
+                && let Some((last, ops)) = gathered.next()
+            {
                 self.pending.extend(ops);
                 first = last + 1;
             }

@@ -131,11 +131,8 @@ fn optimizer_ps(plan: &Plan, layout: &Layout, price: &Price, rank: u32) -> u64 {
     let mut held = Held::default();
     plan.chunks(layout, rank).for_each(|c| held.add(&plan.held(c)));
     let params = held.dense + held.expert;
-    let shard = if layout.zero == 0 {
-        params
-    } else {
-        held.dense.div_ceil(layout.dense_replicas() as u64) + held.expert.div_ceil(layout.expert_replicas() as u64)
-    };
+    let shard =
+        if layout.zero == 0 { params } else { held.dense.div_ceil(layout.dense_replicas() as u64) + held.expert.div_ceil(layout.expert_replicas() as u64) };
     optimizer_kernels(params, shard, layout).iter().map(|(_, k)| price.machine.kernels.kernel_ps(k)).sum()
 }
 
@@ -171,4 +168,3 @@ fn shares(model: &Transformer, layout: &Layout) -> Vec<Vec<u64>> {
         _ => Vec::new(),
     }
 }
-

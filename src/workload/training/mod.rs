@@ -23,8 +23,8 @@ pub use error::TrainingError;
 pub use evaluate::Breakdown;
 pub use job::{evaluate, evaluate_as, generate};
 pub use machine::{CommCost, KernelCost, Machine};
-pub use plan::Habits;
 pub use placement::{Coords, Placement, Purpose, Span};
+pub use plan::Habits;
 
 #[cfg(test)]
 pub(crate) mod tests {

@@ -2,8 +2,8 @@
 //!
 //! Layer: workload. Both are trained data-parallel; a recommendation model's tables are spread over the ranks, which exchange looked-up rows all to all.
 
-use super::plan::{Held, LayerPlan, Plan};
 use super::placement::Purpose;
+use super::plan::{Held, LayerPlan, Plan};
 use super::step::{Comm, Overlap, Price, Step};
 use crate::collective::Op as CollectiveOp;
 use crate::compute::{DlrmPart, Kernel, Part, Pass, dlrm_kernels, list_layer_kernels};
@@ -13,11 +13,7 @@ use crate::model::{Dlrm, Layer, Layout};
 pub fn list_plan(layers: &[Layer], layout: &Layout, price: &Price) -> Plan {
     let plan = |layer: &Layer| {
         let pass = |name, pass| vec![Step::Kernel { name, ps: time(&list_layer_kernels(layer, layout, pass), price) }];
-        LayerPlan {
-            forward: pass("layer", Pass::Forward),
-            backward: pass("layer", Pass::Backward),
-            held: Held { dense: layer.params, expert: 0, sequence: 0 },
-        }
+        LayerPlan { forward: pass("layer", Pass::Forward), backward: pass("layer", Pass::Backward), held: Held { dense: layer.params, expert: 0, sequence: 0 } }
     };
     one_stage(layers.iter().map(plan).collect())
 }

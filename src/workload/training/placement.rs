@@ -218,7 +218,6 @@ impl Placement {
         }
     }
 
-
     /// All groups of the purposes, as a workload keeps them.
     pub fn all(&self, purposes: &[Purpose]) -> (Vec<Group>, Vec<Vec<u32>>) {
         let mut groups = Vec::new();

@@ -40,10 +40,18 @@ pub enum Overlap {
 /// One step of a pass.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Step {
-    Kernel { name: &'static str, ps: u64 },
+    Kernel {
+        name: &'static str,
+        ps: u64,
+    },
     Comm(Comm),
     /// `ps` is the kernel's time, already stretched by what runs beside it.
-    Both { name: &'static str, ps: u64, comm: Comm, overlap: Overlap },
+    Both {
+        name: &'static str,
+        ps: u64,
+        comm: Comm,
+        overlap: Overlap,
+    },
 }
 
 /// Time of some steps, by what it is spent on; communication counts as far as nothing runs beside it.
