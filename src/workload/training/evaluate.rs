@@ -25,6 +25,22 @@ pub struct Breakdown {
     pub other: u64,
 }
 
+impl Breakdown {
+    fn parts(&mut self) -> [&mut u64; 9] {
+        [&mut self.compute, &mut self.tp, &mut self.pp, &mut self.dp, &mut self.ep, &mut self.cp, &mut self.bubble, &mut self.optimizer, &mut self.other]
+    }
+
+    /// This, and `rounds` times what `next` has more.
+    fn extended(mut self, next: &Breakdown, rounds: u64) -> Breakdown {
+        let mut next = *next;
+        for (part, next) in self.parts().into_iter().zip(next.parts()) {
+            *part = (*part as i128 + (*next as i128 - *part as i128) * rounds as i128).max(0) as u64;
+        }
+        self.iteration = self.parts().into_iter().map(|p| *p).sum();
+        self
+    }
+}
+
 /// When each pass of one pipeline ends, by stage in the order of its slots.
 pub struct Timeline {
     /// (start, end) of each slot.
@@ -96,17 +112,38 @@ pub fn timeline(layout: &Layout, orders: &[Vec<Slot>], passes: &Passes, message_
 }
 
 /// Evaluates a planned job; the iteration in the steady state, where it begins with the parameters that the one before has updated.
+///
+/// Once a pipeline is full, a round of micro-batches (one, or with interleaving as many as there are stages) adds what the round before it added. So of many rounds
+/// only the first ones are walked through.
 pub fn breakdown(plan: &Plan, layout: &Layout, price: &Price) -> Breakdown {
+    let (m, round) = (layout.microbatches(), if layout.vpp > 1 { layout.pp } else { 8 });
+    let rest = if layout.vpp > 1 { 0 } else { m % round };
+    let few = layout.pp.next_multiple_of(round) + if layout.vpp > 1 { 0 } else { round } + rest;
+    let more = few + round;
+    if m <= more || layout.pp == 1 {
+        return walked(plan, layout, price);
+    }
+    let with = |m: u32| walked(plan, &Layout { global_batch: m * layout.dp * layout.microbatch, ..layout.clone() }, price);
+    let rounds = ((m - few) / round) as u64;
+    with(few).extended(&with(more), rounds)
+}
+
+/// [`breakdown`], every micro-batch walked through.
+fn walked(plan: &Plan, layout: &Layout, price: &Price) -> Breakdown {
     let pp = layout.pp;
     let sync = Sync::of(layout);
     let pass = |stage: &[u16], backward: bool| {
-        let mut spent = plan.pass(price, stage, backward);
+        let mut spent = plan.pass(stage, backward);
         if if backward { sync.gather_backward || sync.reduce_each } else { sync.gather_forward } {
             spent.dp += sharded_wait(plan, layout, price, stage, backward);
         }
         spent
     };
-    let stages: Vec<(Spent, Spent)> = plan.stages.iter().map(|s| (pass(s, false), pass(s, true))).collect();
+    let slowed = |mut spent: Spent, factor: f64| {
+        spent.compute = (spent.compute as f64 * factor) as u64;
+        spent
+    };
+    let stages: Vec<(Spent, Spent)> = plan.stages.iter().zip(&plan.messages).map(|(s, m)| (slowed(pass(s, false), m.0), slowed(pass(s, true), m.1))).collect();
     let totals: Vec<(u64, u64)> = stages.iter().map(|(f, b)| (f.total(), b.total())).collect();
     let gather = Comm { name: "stage-gather", op: CollectiveOp::AllGather, purpose: Purpose::Tensor, bytes: plan.gathered_bytes };
     let message_ps = if pp > 1 { price.machine.comm.message_ps(plan.message_bytes, price.pipeline_in_server()) + price.comm(&gather) } else { 0 };
@@ -224,7 +261,7 @@ fn sharded_wait(plan: &Plan, layout: &Layout, price: &Price, stage: &[u16], back
     // When the bucket before the last began: one is gathered ahead of it.
     let mut asked = 0;
     for (last, held) in &list {
-        let took = plan.pass(price, &layers[first..=*last], backward).total();
+        let took = plan.pass(&layers[first..=*last], backward).total();
         first = last + 1;
         busy += took;
         if gathers {
@@ -320,6 +357,64 @@ mod tests {
         }
         let l = Layout { pp: 4, microbatch: 1, global_batch: 8, schedule: PipelineSchedule::GPipe, ..layout() };
         assert_eq!(makespan(&l, 1_000, 2_000, 0), (8 + 3) * 3_000);
+    }
+
+    #[test]
+    fn what_rounds_add_is_what_a_walk_through_all_of_them_finds() {
+        use crate::workload::training::plan::{Held, LayerPlan};
+        use crate::workload::training::{CommCost, KernelCost, Machine, Placement, Span};
+
+        /// Everything is free but messages.
+        struct Post;
+
+        impl KernelCost for Post {
+            fn kernel_ps(&self, _: &crate::compute::Kernel) -> u64 {
+                0
+            }
+
+            fn stretched_ps(&self, _: &crate::compute::Kernel, ps: u64, _: CollectiveOp, _: u64, _: f64) -> u64 {
+                ps
+            }
+        }
+
+        impl CommCost for Post {
+            fn collective_ps(&self, _: CollectiveOp, _: u64, _: Span) -> u64 {
+                0
+            }
+
+            fn message_ps(&self, _: u64, _: bool) -> u64 {
+                700
+            }
+        }
+
+        let machine = Machine { kernels: &Post, comm: &Post, gpus_per_server: 8, peak_flops: 0 };
+        let step = |ps| vec![crate::workload::training::step::Step::Kernel { name: "k", ps }];
+        let spent = |compute| Spent { compute, ..Spent::default() };
+        let layer = |ps| LayerPlan { forward: step(ps), backward: step(2 * ps), spent: [spent(ps), spent(2 * ps)], held: Held::default() };
+        for (pp, vpp, m) in [(4, 1, 64), (16, 1, 203), (64, 1, 512), (8, 3, 64), (35, 3, 280), (6, 8, 48)] {
+            for overlap_p2p in [false, true] {
+                let l = Layout { pp, vpp, microbatch: 1, global_batch: m, overlap_p2p, ..layout() };
+                // The ends have more to do.
+                let mut stages: Vec<Vec<u16>> = vec![vec![0]; (pp * vpp) as usize];
+                stages[0].push(1);
+                stages.last_mut().unwrap().push(2);
+                let n = stages.len();
+                let plan = Plan {
+                    layers: vec![layer(10_000), layer(900), layer(2_500)],
+                    stages,
+                    message_bytes: 1,
+                    gathered_bytes: 0,
+                    messages: vec![(1.0, 1.0); n],
+                    stretch: vec![(1.0, 1.0); n],
+                    optimizer_ps: vec![0; pp as usize],
+                    embedding_bytes: 0,
+                };
+                let price = Price::new(&machine, &Placement::new(&l).unwrap());
+                let (quick, full) = (breakdown(&plan, &l, &price), walked(&plan, &l, &price));
+                let error = quick.iteration.abs_diff(full.iteration) as f64 / full.iteration as f64;
+                assert!(error < 1e-3, "pp {pp} vpp {vpp} m {m} {overlap_p2p}: {quick:?} {full:?}");
+            }
+        }
     }
 
     #[test]

@@ -209,13 +209,14 @@ impl Pen<'_, '_, '_> {
             self.receive(stage, slot.backward);
             let layers = &plan.stages[stage as usize];
             let (gathers, reduces) = plan.stretch[stage as usize];
+            let (forward, backward) = plan.messages[stage as usize];
             if slot.backward {
                 backwards[slot.chunk as usize] += 1;
                 let reduce = sync.reduce_each || backwards[slot.chunk as usize] == layout.microbatches();
-                self.stretch = if reduce { reduces } else { 1.0 };
+                self.stretch = backward * if reduce { reduces } else { 1.0 };
                 self.backward(layers, reduce);
             } else {
-                self.stretch = if sync.gather_forward || slot.microbatch == 0 { gathers } else { 1.0 };
+                self.stretch = forward * if sync.gather_forward || slot.microbatch == 0 { gathers } else { 1.0 };
                 self.forward(layers, slot.chunk as usize);
             }
             self.stretch = 1.0;

@@ -12,6 +12,7 @@ use super::placement::Placement;
 use super::plan::{Habits, Held, LayerPlan, Plan, Sync};
 use super::shard;
 use super::step::{Comm, Price, Step};
+use crate::collective::Op as CollectiveOp;
 use crate::compute::{Dtype, Kernel, LayerKind, Pass, expert_loads, kind_of, layer_steps, optimizer_kernels};
 use crate::model::{Body, Layout, Model, Transformer};
 use crate::workload::program::Workload;
@@ -64,7 +65,7 @@ fn plan(model: &Model, layout: &Layout, price: &Price, habits: Habits) -> Plan {
         Body::Layers(layers) => list_plan(layers, layout, price),
         Body::Dlrm(dlrm) => dlrm_plan(dlrm, layout, price),
     };
-    plan.stretch = stretch(&plan, layout, price);
+    (plan.messages, plan.stretch) = stretch(&plan, layout, price);
     plan.optimizer_ps = (0..layout.pp).map(|rank| optimizer_ps(&plan, layout, price, rank)).collect();
     plan
 }
@@ -89,6 +90,7 @@ fn transformer_plan(model: &Transformer, layout: &Layout, price: &Price, habits:
         stages,
         message_bytes: own * each,
         gathered_bytes: if scattered { tokens * each } else { 0 },
+        messages: Vec::new(),
         stretch: Vec::new(),
         optimizer_ps: Vec::new(),
         embedding_bytes: 0,
@@ -123,7 +125,7 @@ fn layer(model: &Transformer, layout: &Layout, price: &Price, kind: LayerKind, h
         let ps = price.machine.kernels.kernel_ps(&Kernel::Memory { name: "gradient-accumulate", bytes });
         backward.push(Step::Kernel { name: "gradient-accumulate", ps });
     }
-    LayerPlan { forward: pass(Pass::Forward), backward, held }
+    LayerPlan::new(pass(Pass::Forward), backward, held, price)
 }
 
 /// Time of a rank's optimizer step over the parameters it updates.
@@ -136,26 +138,41 @@ fn optimizer_ps(plan: &Plan, layout: &Layout, price: &Price, rank: u32) -> u64 {
     optimizer_kernels(params, shard, layout).iter().map(|(_, k)| price.machine.kernels.kernel_ps(k)).sum()
 }
 
-/// How far kernels are slowed down by gradients that are reduced, and parameters that are gathered, beside one pass through each virtual stage.
-fn stretch(plan: &Plan, layout: &Layout, price: &Price) -> Vec<(f64, f64)> {
+/// Stretch of a pass by virtual stage, forward and backward.
+type Stretch = Vec<(f64, f64)>;
+
+/// How far kernels are slowed down by messages beside every pass through each virtual stage, and by gradients that are reduced, and parameters that are gathered, beside
+/// one of them.
+fn stretch(plan: &Plan, layout: &Layout, price: &Price) -> (Stretch, Stretch) {
     let sync = Sync::of(layout);
     // What most of a pass consists of, in place of its many kernels.
     let kernel = Kernel::gemm(4096, 4096, 4096, Dtype::Bf16);
-    let factor = |stage: &[u16], backward: bool, comms: [Comm; 2]| {
-        let pass = plan.pass(price, stage, backward).compute.max(1);
-        let beside: u64 = comms.iter().map(|c| price.comm(c)).sum();
+    let factor = |stage: &[u16], backward: bool, beside: u64, op: CollectiveOp, bytes: u64| {
+        let pass = plan.pass(stage, backward).compute.max(1);
         let ratio = beside.min(pass) as f64 / pass as f64;
-        let stretched = price.machine.kernels.stretched_ps(&kernel, pass, comms[0].op, comms[0].bytes, ratio);
-        stretched as f64 / pass as f64
+        price.machine.kernels.stretched_ps(&kernel, pass, op, bytes, ratio) as f64 / pass as f64
+    };
+    let sync_factor = |stage: &[u16], backward: bool, comms: [Comm; 2]| {
+        let beside = comms.iter().map(|c| price.comm(c)).sum();
+        factor(stage, backward, beside, comms[0].op, comms[0].bytes)
     };
     let of = |stage: &Vec<u16>| {
         let held = plan.held(stage);
         let gathers = layout.overlap_param && (sync.gather_step || sync.gather_forward);
-        let forward = if gathers { factor(stage, false, gather_comms(layout, &held)) } else { 1.0 };
-        let backward = if layout.overlap_grad { factor(stage, true, reduce_comms(layout, &held)) } else { 1.0 };
+        let forward = if gathers { sync_factor(stage, false, gather_comms(layout, &held)) } else { 1.0 };
+        let backward = if layout.overlap_grad { sync_factor(stage, true, reduce_comms(layout, &held)) } else { 1.0 };
         (forward, backward)
     };
-    plan.stages.iter().map(of).collect()
+    // A pass has one message coming and one going beside it, both at once.
+    let message = |stage: &Vec<u16>| {
+        if layout.pp == 1 || !layout.overlap_p2p {
+            return (1.0, 1.0);
+        }
+        let beside = price.machine.comm.message_ps(plan.message_bytes, price.pipeline_in_server());
+        let by = |backward| factor(stage, backward, beside, CollectiveOp::AllToAll, plan.message_bytes);
+        (by(false), by(true))
+    };
+    (plan.stages.iter().map(message).collect(), plan.stages.iter().map(of).collect())
 }
 
 /// How tokens divide over the experts' ranks; empty: evenly.

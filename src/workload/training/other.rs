@@ -13,7 +13,8 @@ use crate::model::{Dlrm, Layer, Layout};
 pub fn list_plan(layers: &[Layer], layout: &Layout, price: &Price) -> Plan {
     let plan = |layer: &Layer| {
         let pass = |name, pass| vec![Step::Kernel { name, ps: time(&list_layer_kernels(layer, layout, pass), price) }];
-        LayerPlan { forward: pass("layer", Pass::Forward), backward: pass("layer", Pass::Backward), held: Held { dense: layer.params, expert: 0, sequence: 0 } }
+        let held = Held { dense: layer.params, expert: 0, sequence: 0 };
+        LayerPlan::new(pass("layer", Pass::Forward), pass("layer", Pass::Backward), held, price)
     };
     one_stage(layers.iter().map(plan).collect())
 }
@@ -35,16 +36,18 @@ pub fn dlrm_plan(dlrm: &Dlrm, layout: &Layout, price: &Price) -> Plan {
     let weights = |widths: &[u64]| Held { dense: widths.windows(2).map(|w| w[0] * w[1] + w[1]).sum(), expert: 0, sequence: 0 };
     let [bottom_widths, top_widths] = dlrm.mlp_widths();
     one_stage(vec![
-        LayerPlan {
-            forward: vec![kernel("embedding", tables, Pass::Forward), bottom(Pass::Forward)],
-            backward: vec![bottom(Pass::Backward), kernel("embedding", tables, Pass::Backward)],
-            held: weights(&bottom_widths),
-        },
-        LayerPlan {
-            forward: vec![kernel("top-mlp", DlrmPart::Top, Pass::Forward)],
-            backward: vec![kernel("top-mlp", DlrmPart::Top, Pass::Backward)],
-            held: weights(&top_widths),
-        },
+        LayerPlan::new(
+            vec![kernel("embedding", tables, Pass::Forward), bottom(Pass::Forward)],
+            vec![bottom(Pass::Backward), kernel("embedding", tables, Pass::Backward)],
+            weights(&bottom_widths),
+            price,
+        ),
+        LayerPlan::new(
+            vec![kernel("top-mlp", DlrmPart::Top, Pass::Forward)],
+            vec![kernel("top-mlp", DlrmPart::Top, Pass::Backward)],
+            weights(&top_widths),
+            price,
+        ),
     ])
 }
 
@@ -54,5 +57,14 @@ fn time(kernels: &[(Part, Kernel)], price: &Price) -> u64 {
 
 fn one_stage(layers: Vec<LayerPlan>) -> Plan {
     let stage = (0..layers.len() as u16).collect();
-    Plan { layers, stages: vec![stage], message_bytes: 0, gathered_bytes: 0, stretch: Vec::new(), optimizer_ps: Vec::new(), embedding_bytes: 0 }
+    Plan {
+        layers,
+        stages: vec![stage],
+        message_bytes: 0,
+        gathered_bytes: 0,
+        messages: Vec::new(),
+        stretch: Vec::new(),
+        optimizer_ps: Vec::new(),
+        embedding_bytes: 0,
+    }
 }

@@ -40,7 +40,16 @@ pub struct LayerPlan {
     pub forward: Vec<Step>,
     /// Recomputation included.
     pub backward: Vec<Step>,
+    /// What the two take.
+    pub spent: [Spent; 2],
     pub held: Held,
+}
+
+impl LayerPlan {
+    pub fn new(forward: Vec<Step>, backward: Vec<Step>, held: Held, price: &Price) -> LayerPlan {
+        let spent = [price.steps(&forward), price.steps(&backward)];
+        LayerPlan { forward, backward, spent, held }
+    }
 }
 
 /// A job.
@@ -53,6 +62,8 @@ pub struct Plan {
     pub message_bytes: u64,
     /// Bytes of a message that tensor-parallel ranks gather after each received its share; 0: nothing.
     pub gathered_bytes: u64,
+    /// How much longer the kernels of every pass take for messages beside them: by virtual stage, forward and backward; at least 1.
+    pub messages: Vec<(f64, f64)>,
     /// How much longer the kernels of a pass take that has gradients reduced, or parameters gathered, beside it: by virtual stage, forward and backward; at least 1.
     pub stretch: Vec<(f64, f64)>,
     /// Optimizer step of each pipeline rank, in ps.
@@ -74,17 +85,10 @@ impl Plan {
         held
     }
 
-    /// Time of one pass through a virtual stage.
-    pub fn pass(&self, price: &Price, stage: &[u16], backward: bool) -> Spent {
+    /// Time of one pass through some layers.
+    pub fn pass(&self, layers: &[u16], backward: bool) -> Spent {
         let mut spent = Spent::default();
-        let mut i = 0;
-        while i < stage.len() {
-            // Runs of like layers are priced once.
-            let n = stage[i..].iter().take_while(|&&l| l == stage[i]).count();
-            let layer = &self.layers[stage[i] as usize];
-            spent.add(&price.steps(if backward { &layer.backward } else { &layer.forward }), n as u64);
-            i += n;
-        }
+        layers.iter().for_each(|&l| spent.add(&self.layers[l as usize].spent[usize::from(backward)], 1));
         spent
     }
 }
