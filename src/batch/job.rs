@@ -175,7 +175,7 @@ fn read_file(format: spec::ProgramFormat, path: &Path, options: &import::Options
         spec::ProgramFormat::Chakra => import::Format::Chakra,
         spec::ProgramFormat::Htsim => import::Format::Htsim,
         spec::ProgramFormat::Goal => import::Format::Goal,
-        spec::ProgramFormat::Dag => return Ok(read_dag(path)?),
+        spec::ProgramFormat::Dag => return Ok(read_dag(path, options.ranks)?),
     };
     let imported = import::read(path, format, options)?;
     notes.extend(imported.notes);
@@ -190,12 +190,10 @@ fn file(
     gpu: &Gpu,
     notes: &mut Vec<String>,
 ) -> Result<Workload, JobError> {
-    let options = import::Options { ranks, flops_per_s: gpu.peak(Dtype::Bf16), memory_bytes_per_s: gpu.memory_bps as u64 };
+    // What leaves its ranks open runs on all GPUs; what does not says how many it needs.
+    let options = import::Options { ranks: ranks.or(Some(net.ranks.len() as u32)), flops_per_s: gpu.peak(Dtype::Bf16), memory_bytes_per_s: gpu.memory_bps as u64 };
     match read_file(format, path, &options, notes) {
-        // What leaves its ranks open runs on all GPUs.
-        Err(JobError::Import(ImportError::Ranks { .. })) if ranks.is_none() => {
-            read_file(format, path, &import::Options { ranks: Some(net.ranks.len() as u32), ..options }, notes)
-        }
+        Err(JobError::Import(ImportError::Ranks { .. })) if ranks.is_none() => read_file(format, path, &import::Options { ranks: None, ..options }, notes),
         read => read,
     }
 }
