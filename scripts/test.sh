@@ -29,7 +29,7 @@ scripts/setup-vulkan.sh "${CARGO_TARGET_DIR:-target}/$profile/hyperfold"
 
 if $soak; then
     # The parsers' fuzz tests, with many more cases than usual.
-    HYPERFOLD_SOAK=30 PROPTEST_CASES=20000 cargo test --profile "$profile" --test net_fuzz --test sweep_corpus
+    HYPERFOLD_SOAK=30 PROPTEST_CASES=20000 cargo test --profile "$profile" --test net_fuzz --test workload_fuzz --test sweep_corpus
     # Soak tests are the ignored ones with `soak` in their name; one at a time, so that each has the machine to itself.
     exec cargo test --profile "$profile" "$@" -- --ignored --test-threads 1 soak
 fi

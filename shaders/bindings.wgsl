@@ -19,8 +19,13 @@
 @group(0) @binding(13) var<storage, read_write> order: array<u32>;
 @group(0) @binding(14) var<storage, read> paths: array<u32>;
 @group(0) @binding(15) var<storage, read_write> rtts: array<RttSample>;
+@group(0) @binding(16) var<storage, read_write> tasks: array<Task>;
+@group(0) @binding(17) var<storage, read> edges: array<u32>;
+@group(0) @binding(18) var<storage, read_write> signals: array<Signal>;
+@group(0) @binding(19) var<storage, read_write> gates: array<Gate>;
+@group(0) @binding(20) var<storage, read_write> servers: array<u64>;
 // Steps to take, then the rows in `exps` of the experiments that run.
-@group(0) @binding(16) var<storage, read> control: array<u32>;
+@group(0) @binding(21) var<storage, read> control: array<u32>;
 
 // The experiment's row in `exps`, and the first of its rows in the other tables.
 var<private> exp_row: u32;
@@ -35,6 +40,11 @@ var<private> path_base: u32;
 var<private> plan_base: u32;
 var<private> shared_base: u32;
 var<private> rtt_base: u32;
+var<private> task_base: u32;
+var<private> edge_base: u32;
+var<private> signal_base: u32;
+var<private> gate_base: u32;
+var<private> server_base: u32;
 var<private> wire_base: u32;
 var<private> clock_base: u32;
 
@@ -51,6 +61,11 @@ fn enter(row: u32) {
     plan_base = exps[row].plan_base;
     shared_base = exps[row].shared_base;
     rtt_base = exps[row].rtt_base;
+    task_base = exps[row].task_base;
+    edge_base = exps[row].edge_base;
+    signal_base = exps[row].signal_base;
+    gate_base = exps[row].gate_base;
+    server_base = exps[row].server_base;
     wire_base = exps[row].end_base;
     // Two clocks a link end.
     clock_base = 2u * exps[row].end_base;

@@ -6,15 +6,24 @@
 var<workgroup> verdict: u32;
 var<workgroup> shared_end: u64;
 
-// Bits of `verdict` at the start of a step.
+// Bits of `verdict`, at the start of a step and after `settle`.
 const GO: u32 = 1u;
 const GO_PLAN: u32 = 2u;
+// After `settle`: the experiment has gates.
+const GO_GATES: u32 = 4u;
 
 fn step_verdict() -> u32 {
     if exps[exp_row].status != STATUS_RUNNING {
         return 0u;
     }
     return select(GO, GO | GO_PLAN, exps[exp_row].phase == 0u);
+}
+
+fn settled_verdict() -> u32 {
+    if !settled() {
+        return 0u;
+    }
+    return select(GO, GO | GO_GATES, exps[exp_row].gate_len > 0u);
 }
 
 @compute @workgroup_size(WORKGROUP)
@@ -45,7 +54,7 @@ fn fused(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_inde
         }
         storageBarrier();
         if lane == 0u {
-            verdict = select(0u, GO, settled());
+            verdict = settled_verdict();
         }
         let changes = workgroupUniformLoad(&verdict);
         if changes != 0u {
@@ -61,6 +70,13 @@ fn fused(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_inde
                 nic_row(n, end);
             }
             storageBarrier();
+            if (changes & GO_GATES) != 0u {
+                if lane == 0u {
+                    schedule();
+                    analytical();
+                }
+                storageBarrier();
+            }
         }
         lane_clocks[lane] = next_clock(lane);
         workgroupBarrier();

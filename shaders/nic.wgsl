@@ -1,7 +1,8 @@
 // System `nic`, a row a NIC with all its queue pairs: arrivals, transmitter, pacing, timeouts and flow starts in time order
 // (twin: `src/engine/cpu/nic.rs`). A NIC is one serial unit: what happens here at one instant depends on the order.
 //
-// Handlers return whether the NIC is to be kicked, and `nic` kicks: so the code of a kick is in the kernel once.
+// Handlers return whether the NIC is to be kicked, and `nic` kicks, after what the event releases among tasks: so the code of both is
+// in the kernel once.
 
 // Processes NIC `n` up to `end`.
 fn nic(n: u32, end: u64) {
@@ -12,6 +13,7 @@ fn nic(n: u32, end: u64) {
         if next.t >= end {
             break;
         }
+        begin_chain();
         var go = true;
         switch next.kind {
             case EVENT_COMPLETION: {
@@ -26,16 +28,21 @@ fn nic(n: u32, end: u64) {
             case EVENT_RTO: {
                 go = timeout(n, next);
             }
-            default: {
+            case EVENT_START: {
                 start_flow(n, next);
+            }
+            default: {
+                go = due(n, next.t);
             }
         }
         set_window(n);
+        drain(n, next.t);
         if go {
             kick(n, next);
         }
     }
-    let clock = min(min(nics[row].busy_until, nics[row].timer), min(nics[row].rto, nics[row].next_start));
+    let own = min(min(nics[row].busy_until, nics[row].timer), nics[row].rto);
+    let clock = min(own, min(nics[row].next_start, nics[row].next_task));
     clocks[clock_base + exps[exp_row].end_len + n] = clock;
     if nics[row].free_n < nics[row].worst {
         set_flag(FLAG_NEEDS_PACKETS);
@@ -61,6 +68,9 @@ fn event_time(n: u32, kind: u32) -> u64 {
         case EVENT_START: {
             return nics[row].next_start;
         }
+        case EVENT_TASK: {
+            return nics[row].next_task;
+        }
         default: {
             return NEVER;
         }
@@ -84,6 +94,9 @@ fn event_key(n: u32, kind: u32, t: u64) -> Key {
             // Scheduled longer ago than anything.
             return Key(t, periodic(0xffffffffu, 0xffffffffu, 0u), kind, 0u);
         }
+        case EVENT_TASK: {
+            return task_key(nics[row].task_head);
+        }
         default: {
             let f = flow_base + nics[row].flow_first + nics[row].flow_next;
             return Key(t, periodic(0u, 0u, flow_tx[f].flow_id), kind, 0u);
@@ -94,7 +107,7 @@ fn event_key(n: u32, kind: u32, t: u64) -> Key {
 // The earliest of what can happen at a NIC.
 fn next_event(n: u32) -> Key {
     var next = no_event();
-    for (var kind = EVENT_COMPLETION; kind <= EVENT_START; kind++) {
+    for (var kind = EVENT_COMPLETION; kind <= EVENT_TASK; kind++) {
         let t = event_time(n, kind);
         if t == NEVER || t > next.t {
             continue;
@@ -139,14 +152,21 @@ fn start_flow(n: u32, at: Key) {
     let f = first + nics[row].flow_next;
     let flow_next = nics[row].flow_next + 1u;
     nics[row].flow_next = flow_next;
-    order[flow_base + first + nics[row].qp_n] = f;
-    nics[row].qp_n += 1u;
     if flow_next < nics[row].flow_n {
         nics[row].next_start = flow_tx[flow_base + first + flow_next].start;
     } else {
         nics[row].next_start = NEVER;
     }
     create(n, f, at.t);
+    join_order(n, f);
+}
+
+// Puts queue pair `f` at the end of its NIC's turn.
+fn join_order(n: u32, f: u32) {
+    let row = nic_base + n;
+    order[flow_base + nics[row].flow_first + nics[row].qp_n] = f;
+    nics[row].qp_n += 1u;
+    flow_tx[flow_base + f].flags |= QP_QUEUED;
 }
 
 // Retransmission: the due queue pair with the lowest flow number goes back to what is not acknowledged.
@@ -169,7 +189,7 @@ fn timeout(n: u32, at: Key) -> bool {
         let tx = flow_base + due;
         let retries = flow_tx[tx].retries + 1u;
         flow_tx[tx].retries = retries;
-        flow_tx[tx].snd_nxt = flow_tx[tx].snd_una;
+        step_back(tx);
         // Nothing is outstanding now; the next packet sets a deadline anew.
         flow_tx[tx].rto_at = NEVER;
         if retries > exps[exp_row].rto_retries {
@@ -283,7 +303,7 @@ fn remove_finished(n: u32, gone: u32, found: u32) -> u32 {
     let count = nics[row].qp_n;
     var moved = found;
     var to = gone;
-    for (var k = gone + 1u; k < count; k++) {
+    for (var k = gone; k < count; k++) {
         let f = order[first + k];
         if (flow_tx[flow_base + f].flags & QP_FINISHED) == 0u {
             if k == found {
@@ -291,6 +311,8 @@ fn remove_finished(n: u32, gone: u32, found: u32) -> u32 {
             }
             order[first + to] = f;
             to += 1u;
+        } else {
+            flow_tx[flow_base + f].flags &= ~QP_QUEUED;
         }
     }
     nics[row].qp_n = to;
@@ -322,7 +344,7 @@ fn send_data(n: u32, f: u32, at: Key) -> Sending {
     nics[row].free_n -= 1u;
     let snd_nxt = flow_tx[tx].snd_nxt;
     let full_payload = exps[exp_row].payload;
-    let payload = u32(min(flow_tx[tx].size - snd_nxt, u64(full_payload)));
+    let payload = u32(min(flow_tx[tx].send_end - snd_nxt, u64(full_payload)));
     let wire = payload + exps[exp_row].data_overhead;
     let clock = u64(exps[exp_row].clock_ps);
     var x = nics[row].tx_full;
@@ -358,6 +380,14 @@ fn send_data(n: u32, f: u32, at: Key) -> Sending {
     flow_tx[tx].sent_bytes += u64(payload);
     flow_tx[tx].last_wire = wire;
     flow_tx[tx].next_avail = at.t + gap;
+    let msg = flow_tx[tx].msg_send;
+    if msg != NONE && snd_nxt + u64(payload) == flow_tx[tx].send_end {
+        let follow = tasks[task_base + msg].follow;
+        flow_tx[tx].msg_send = follow;
+        if follow != NONE {
+            flow_tx[tx].send_end += tasks[task_base + follow].bytes;
+        }
+    }
     return Sending(p, x);
 }
 

@@ -18,7 +18,17 @@ fn on_data(n: u32, p: u32, now: u64) -> bool {
         if milestone {
             flow_rx[rx].milestone += exps[exp_row].ack_interval;
         }
-        due = milestone || reached % exps[exp_row].chunk == 0lu || reached >= flow_rx[rx].size;
+        let msg_end = flow_rx[rx].msg_end;
+        due = milestone || reached % exps[exp_row].chunk == 0lu || reached >= msg_end;
+        let msg = flow_rx[rx].msg;
+        if reached == msg_end && msg != NONE {
+            delivered(msg, now);
+            let follow = tasks[task_base + msg].follow;
+            flow_rx[rx].msg = follow;
+            if follow != NONE {
+                flow_rx[rx].msg_end = msg_end + tasks[task_base + follow].bytes;
+            }
+        }
     } else if seq > expected {
         answer = KIND_NACK;
         due = now >= flow_rx[rx].nack_t || flow_rx[rx].nack_seq != expected;

@@ -7,9 +7,23 @@ const ONE_Q48: u64 = 0x1000000000000lu;
 
 // Queue pair `f` of NIC `n` comes into being: line rate, free to send.
 fn create(n: u32, f: u32, now: u64) {
-    let line = nics[nic_base + n].rate;
     let tx = flow_base + f;
     flow_tx[tx].next_avail = now;
+    flow_tx[tx].rto_at = NEVER;
+    flow_tx[tx].flags |= QP_CREATED;
+    renew(n, f);
+}
+
+// Congestion-control state as it is at first. DCTCP goes on counting its batch.
+fn renew(n: u32, f: u32) {
+    let line = nics[nic_base + n].rate;
+    let tx = flow_base + f;
+    flow_tx[tx].flags &= ~(QP_STARTED | QP_A_SEEN | QP_D_SEEN | QP_CWR);
+    flow_tx[tx].stage = 0u;
+    flow_tx[tx].diff = 0li;
+    if exps[exp_row].cc != CC_DCTCP {
+        flow_tx[tx].last_seq = 0lu;
+    }
     flow_tx[tx].target_ = line;
     flow_tx[tx].rc = line;
     flow_tx[tx].alpha = ONE_Q32;
@@ -17,8 +31,15 @@ fn create(n: u32, f: u32, now: u64) {
     flow_tx[tx].t_alpha = NEVER;
     flow_tx[tx].t_dec = NEVER;
     flow_tx[tx].t_inc = NEVER;
-    flow_tx[tx].rto_at = NEVER;
-    set_rate(f, line);
+    flow_tx[tx].rate = line;
+    // The window at line rate, at once: one event may renew several queue pairs. A share of 1 needs no arithmetic.
+    if !has_mode(MODE_WINDOW) {
+        flow_tx[tx].win = 0lu;
+    } else if !has_mode(MODE_VAR_WINDOW) {
+        flow_tx[tx].win = flow_tx[tx].window;
+    } else {
+        flow_tx[tx].win = max(flow_tx[tx].window, 1lu);
+    }
 }
 
 // The queue pair whose rate has changed and whose window is still to follow, before anything looks at it. The twin does it at
@@ -47,6 +68,13 @@ fn set_window(n: u32) {
     }
 }
 
+// Sending goes on from what is not acknowledged.
+fn step_back(tx: u32) {
+    flow_tx[tx].snd_nxt = flow_tx[tx].snd_una;
+    flow_tx[tx].msg_send = flow_tx[tx].msg_ack;
+    flow_tx[tx].send_end = flow_tx[tx].ack_end;
+}
+
 // Gives record `p` back to the pool of NIC `n`.
 fn free_packet(n: u32, p: u32) {
     let row = nic_base + n;
@@ -63,6 +91,7 @@ fn on_ack(n: u32, p: u32, at: Key) {
     let meta_word = packets[pk].meta_;
     let cnp = (meta_word & META_CNP) != 0u;
     if (flow_tx[flow_base + f].flags & QP_FINISHED) == 0u {
+        let oldest = flow_tx[flow_base + f].msg_ack;
         advance_una(f, seq, packet_kind(meta_word) == KIND_NACK, at.t);
         var rtt = 0lu;
         if exps[exp_row].stamp_len > 0u {
@@ -87,6 +116,7 @@ fn on_ack(n: u32, p: u32, at: Key) {
             default: {
             }
         }
+        acknowledged(oldest, flow_tx[flow_base + f].msg_ack);
     }
     var q = packets[pk].payload;
     while q != NONE {
@@ -105,10 +135,22 @@ fn advance_una(f: u32, seq: u64, nack: bool, now: u64) {
         flow_tx[tx].snd_una = seq;
         flow_tx[tx].retries = 0u;
         flow_tx[tx].stalls = 0u;
+        var oldest = flow_tx[tx].msg_ack;
+        while oldest != NONE {
+            let ack_end = flow_tx[tx].ack_end;
+            if seq < ack_end {
+                break;
+            }
+            oldest = tasks[task_base + oldest].follow;
+            flow_tx[tx].msg_ack = oldest;
+            if oldest != NONE {
+                flow_tx[tx].ack_end = ack_end + tasks[task_base + oldest].bytes;
+            }
+        }
     }
     let una = flow_tx[tx].snd_una;
     if flow_tx[tx].snd_nxt < una || nack {
-        flow_tx[tx].snd_nxt = una;
+        step_back(tx);
     }
     if nack && !progress {
         stall(f, now);
@@ -119,10 +161,12 @@ fn advance_una(f: u32, seq: u64, nack: bool, now: u64) {
         flow_tx[tx].rto_at = now + exps[exp_row].rto;
     }
     if una >= flow_tx[tx].size {
-        flow_tx[tx].finish = now;
         flow_tx[tx].flags |= QP_FINISHED;
         flow_tx[tx].rto_at = NEVER;
-        atomicSub(&shared_words[shared_base + SHARED_FLOWS_LEFT], 1u);
+        if flow_tx[tx].start != NEVER {
+            flow_tx[tx].finish = now;
+            atomicSub(&shared_words[shared_base + SHARED_FLOWS_LEFT], 1u);
+        }
     }
 }
 

@@ -77,6 +77,21 @@ fn nic_all(@builtin(global_invocation_id) id: vec3<u32>) {
     }
 }
 
+// One invocation an experiment: gates are few beside packets, and served one after another.
+@compute @workgroup_size(WORKGROUP)
+fn schedule_all(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
+    if enter_slot(group.x) && settled() && lane == 0u {
+        schedule();
+    }
+}
+
+@compute @workgroup_size(WORKGROUP)
+fn analytical_all(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
+    if enter_slot(group.x) && settled() && lane == 0u {
+        analytical();
+    }
+}
+
 // The least clock each invocation has seen, then the least of sixteen of those.
 var<workgroup> lane_clocks: array<u64, WORKGROUP>;
 var<workgroup> least_clocks: array<u64, LANE_GROUPS>;

@@ -24,7 +24,7 @@ fn stderr(output: &Output) -> String {
 fn help_says_what_there_is() {
     let root = tempfile::tempdir().unwrap();
     let mut shown = String::new();
-    for args in [&["--help"][..], &["run", "--help"], &["plan", "--help"], &["init", "--help"], &["doctor", "--help"], &["bench", "--help"]] {
+    for args in [&["--help"][..], &["run", "--help"], &["plan", "--help"], &["init", "--help"], &["doctor", "--help"], &["bench", "--help"], &["validate", "--help"]] {
         let output = hyperfold(root.path(), args);
         assert_eq!(code(&output), 0, "{args:?}");
         assert!(stderr(&output).is_empty());
@@ -51,6 +51,8 @@ fn usage_errors_are_exit_2_and_name_the_option() {
         (&["run", "absent.toml", "--out", "o"], "absent.toml"),
         (&["plan", "absent.toml"], "absent.toml"),
         (&["bench", "no-such-benchmark"], "no-such-benchmark"),
+        (&["validate", "weather"], "no suite `weather`; there are: reference, closed-forms, kernels, layers, collectives, training, memory"),
+        (&["validate", "reference"], "not available in this version"),
     ];
     for (args, named) in cases {
         let output = hyperfold(root.path(), args);

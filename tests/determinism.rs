@@ -5,7 +5,7 @@ mod support;
 use std::path::Path;
 
 use hyperfold::batch::build::{BuildOptions, Built};
-use hyperfold::batch::{self, News, Outcome, RunOptions, Task};
+use hyperfold::batch::{self, Ending, News, Outcome, RunOptions, Task};
 use hyperfold::columns::{FlowRx, FlowTx, Nic, Port, RttSample, Tables, status};
 use hyperfold::engine::EngineError;
 use hyperfold::engine::cpu::engine::CpuEngine;
@@ -132,7 +132,7 @@ fn pieces_make_up_the_whole() {
 }
 
 /// Outcomes of the experiments whose places in the sweep are `places`, as experiments 0, 1, 2 ... of a run in batches of `batch`; by place.
-fn outcomes(sweep: &Sweep, places: &[usize], batch: usize) -> Vec<(usize, Result<Outcome, String>)> {
+fn outcomes(sweep: &Sweep, places: &[usize], batch: usize) -> Vec<(usize, Result<Outcome, Ending>)> {
     let task = |(id, &place): (usize, &usize)| Task { exp_id: id as u64, config: sweep.config(&sweep.experiments[place]).unwrap() };
     let options = RunOptions { batch, ..RunOptions::default() };
     let mut found = Vec::new();

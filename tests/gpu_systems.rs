@@ -9,11 +9,11 @@ mod gpu;
 mod small;
 
 use hyperfold::batch::build::BuildOptions;
-use hyperfold::columns::{SHARED_FLAGS, Tables, flag, qp, status};
-use hyperfold::engine::cpu::{self, advance};
+use hyperfold::columns::{NEVER, SHARED_FLAGS, Tables, flag, qp, status, task};
+use hyperfold::engine::cpu::{self, advance, analytical, schedule};
 use hyperfold::engine::gpu::{GpuEngine, Kernel, Mode, pack};
 use hyperfold::engine::grow;
-use support::{golden, random};
+use support::{golden, gpu_graphs, random};
 
 /// Experiments by name, each with the tables that the CPU engine works on.
 type Named = Vec<(String, Tables)>;
@@ -27,11 +27,13 @@ fn settled(t: &Tables) -> bool {
 }
 
 /// The systems on both sides, by what the parity test calls them.
-const SYSTEMS: [(&str, &[Kernel]); 5] = [
+const SYSTEMS: [(&str, &[Kernel]); 7] = [
     ("plan", &[Kernel::Plan]),
     ("settle", &[Kernel::Settle]),
     ("forward and storm", &[Kernel::Forward, Kernel::Storm]),
     ("nic", &[Kernel::Nic]),
+    ("schedule", &[Kernel::Schedule]),
+    ("analytical", &[Kernel::Analytical]),
     ("advance", &[Kernel::Advance]),
 ];
 
@@ -42,7 +44,9 @@ fn on_cpu(system: usize, t: &mut Tables) {
         1 => cpu::settle_all(t, end),
         2 if settled(t) => cpu::forward_all(t, end),
         3 if settled(t) => cpu::nic_all(t, end),
-        4 => advance::advance(t, end),
+        4 if settled(t) => schedule::schedule(t),
+        5 if settled(t) => analytical::analytical(t),
+        6 => advance::advance(t, end),
         _ => {}
     }
 }
@@ -111,6 +115,24 @@ fn random_networks() {
 }
 
 #[test]
+fn task_graphs() {
+    // Every shape with every congestion control.
+    let mut experiments: Named = (0..25)
+        .map(|seed| {
+            let g = gpu_graphs::case(seed);
+            let options = BuildOptions { exp_id: seed as u32, rtt_cap: 4 * (seed as u32 % 3), ..Default::default() };
+            let t = gpu_graphs::tables(&g, options).tables;
+            (g.name, t)
+        })
+        .collect();
+    parity(&mut gpu::shared(), &mut experiments, 250);
+    let sum = |count: fn(&Tables) -> usize| experiments.iter().map(|e| count(&e.1)).sum::<usize>();
+    let messages = sum(|t| t.tasks.iter().filter(|r| r.flags & task::MESSAGE != 0 && r.done != NEVER).count());
+    let gates = sum(|t| t.gates.iter().filter(|g| g.waits == 0).count());
+    assert!(messages > 500 && gates > 100, "{messages} messages, {gates} gates");
+}
+
+#[test]
 fn golden_cases() {
     let wanted = [
         "c2s_incast4_1M_dcqcnstep",
@@ -142,4 +164,16 @@ fn runs_by_system_end_as_on_the_cpu() {
     let report = gpu::shared().run(&mut got, Mode::PerSystem, 1 << 20, &mut |_| true).unwrap_or_else(|e| panic!("{e}"));
     small::compare(&names, &got, &want);
     assert!(report.failures.is_empty() && report.growths > 0, "{report:?}");
+}
+
+#[test]
+fn task_graphs_by_system_end_as_on_the_cpu() {
+    let cases: Vec<_> = [0, 6, 12, 18, 24].map(gpu_graphs::case).into();
+    let names: Vec<&str> = cases.iter().map(|g| g.name.as_str()).collect();
+    let before: Vec<Tables> = cases.iter().map(|g| gpu_graphs::tables(g, BuildOptions::default()).tables).collect();
+    let want = small::on_cpu(&before);
+    let mut got = before;
+    let report = gpu::shared().run(&mut got, Mode::PerSystem, 1 << 20, &mut |_| true).unwrap_or_else(|e| panic!("{e}"));
+    small::compare(&names, &got, &want);
+    assert!(report.failures.is_empty(), "{report:?}");
 }

@@ -131,7 +131,7 @@ fn set_overrides_base_and_refuses_axes() {
     assert_eq!((s.experiments.len(), s.seed, s.name.as_str()), (4, 7, "x"));
     assert_eq!(s.config(&s.experiments[0]).unwrap().cluster.gpus, Some(16));
     insta::assert_snapshot!(
-        ["transport.cc=none", "topology.knid=clos", "cluster.gpus=many", "cluster.gpus", "sweep.method=zip", "workload.tp=8", "topology.kind=torus"]
+        ["transport.cc=none", "topology.knid=clos", "cluster.gpus=many", "cluster.gpus", "sweep.method=zip", "workload.priority=8", "topology.kind=torus"]
             .map(|set| parse_set(&text, &[set]).err().unwrap().to_string())
             .join("\n")
     );
@@ -250,4 +250,23 @@ fn exploding_axes_are_refused_at_once() {
     let e = parse(&format!("{RING}[axes]\n\"workload.bytes\" = {{ start = 1, stop = 1000000000, step = 1 }}\n")).err().unwrap();
     assert!(e.to_string().contains("use larger steps"), "{e}");
     assert!(start.elapsed().as_secs_f64() < 1.0);
+}
+
+/// Suites too large to run in a test still expand, every key with an effect.
+#[test]
+fn shipped_sweeps_expand_to_what_their_readme_says() {
+    let readme = std::fs::read_to_string("experiments/README.md").unwrap();
+    for folder in ["studies", "suites"] {
+        for entry in std::fs::read_dir(Path::new("experiments").join(folder)).unwrap() {
+            let path = entry.unwrap().path();
+            let s = sweep::load(&path, &SetOverrides::default()).unwrap_or_else(|e| panic!("{e}"));
+            assert_eq!(s.notes, Vec::<String>::new(), "{}", path.display());
+            let name = format!("`{folder}/{}`", path.file_name().unwrap().to_str().unwrap());
+            let line = readme.lines().find(|l| l.contains(&name)).unwrap_or_else(|| panic!("experiments/README.md does not name {name}"));
+            assert!(line.contains(&format!("| {} experiments", s.experiments.len())), "{name}: {} experiments", s.experiments.len());
+            for e in &s.experiments {
+                assert!(matches!(s.config(e).unwrap().workload, Workload::Program(_)));
+            }
+        }
+    }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use hyperfold::columns::wgsl::column;
-use hyperfold::columns::{Exp, Field, FlowRx, FlowTx, IntVec, Nic, Packet, Plan, Port, Row, RttSample, Switch, Wire};
+use hyperfold::columns::{Exp, Field, FlowRx, FlowTx, Gate, IntVec, Nic, Packet, Plan, Port, Row, RttSample, Signal, Switch, Task, Wire};
 use hyperfold::engine::gpu::source;
 
 fn module() -> naga::Module {
@@ -29,6 +29,9 @@ fn rows_lie_alike_in_rust_and_wgsl() {
         row::<Wire>(),
         row::<Plan>(),
         row::<RttSample>(),
+        row::<Task>(),
+        row::<Signal>(),
+        row::<Gate>(),
     ];
     let module = module();
     for (name, fields, size) in rows {

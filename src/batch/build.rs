@@ -6,7 +6,7 @@ use bytemuck::Zeroable;
 
 use crate::columns::{
     Exp, FlowRx, FlowTx, FRAME_BYTES, IntVec, NEVER, NONE, Nic, Plan, Port, RttSample, SHARED_FLOWS_LEFT, SHARED_HEADER, Switch,
-    Tables, Wire, mode,
+    Tables, Wire, mode, task,
 };
 use crate::engine::grow;
 use crate::routing::FlowPaths;
@@ -14,6 +14,9 @@ use crate::topology::{ArcIdx, Network, NodeKind};
 use crate::transport::{Cc, RttWindow, Transport};
 use crate::units::{BPS_PER_MBPS, PS_PER_S, tx_ps};
 use crate::workload::Flow;
+use crate::workload::tasks::TaskGraph;
+
+use super::build_tasks;
 
 /// One experiment, in the terms of the layers above the engine.
 pub struct PacketCase<'a> {
@@ -23,7 +26,20 @@ pub struct PacketCase<'a> {
     pub paths: &'a [FlowPaths],
     pub rtt: &'a [RttWindow],
     pub transport: &'a Transport,
+    /// What ranks do; its queue pairs are the flows whose ids are `first_qp` and up, in its order. `None`: flows only.
+    pub graph: Option<GraphCase<'a>>,
     pub options: BuildOptions,
+}
+
+/// A task graph beside the flows. INVARIANT: `flows[first_qp + q]` is queue pair `q`, with no bytes and start `NEVER`.
+#[derive(Clone, Copy)]
+pub struct GraphCase<'a> {
+    pub graph: &'a TaskGraph,
+    pub first_qp: usize,
+    /// From an end on one NIC to what waits for it on another of the same host, ps.
+    pub release_ps: u64,
+    /// Every message starts with fresh congestion-control state.
+    pub fresh_qp: bool,
 }
 
 /// What is recorded and how far, never what happens.
@@ -86,23 +102,29 @@ pub fn build(case: &PacketCase) -> Result<Built, BuildError> {
     }
     let ends = Ends::new(net);
     let step = net.links.iter().filter(|l| net.is_packet_link(l)).map(|l| l.delay_ps).min().unwrap_or(1);
-    let step = (step / case.options.step_divisor).max(1);
+    let least = case.graph.map_or(u64::MAX, |g| build_tasks::least_latency(&g));
+    let step = (step.min(least) / case.options.step_divisor).max(1);
     let rates = int_rates(net, tr.cc)?;
     let mut t = Tables::default();
     t.exps.push(header(case, &rates, step));
     nics(&mut t, case, &ends);
     switches(&mut t, case, &ends, &rates)?;
     let flow_rows = flows(&mut t, case, &ends)?;
+    if let Some(g) = case.graph {
+        let owners = owners(net, &ends);
+        build_tasks::tasks(&mut t, &g, &flow_rows[g.first_qp..], &owners, case.options.exp_id)?;
+    }
     let n_ends = ends.arcs.len();
     t.wires = vec![Wire { head: NONE, tail: NONE, n: 0, pad0: 0 }; n_ends];
     t.clocks = vec![NEVER; 2 * n_ends];
     for (n, nic) in t.nics.iter().enumerate() {
-        t.clocks[n_ends + n] = nic.next_start;
+        t.clocks[n_ends + n] = nic.next_start.min(nic.next_task);
     }
     let port_n_most = t.switches.iter().map(|s| s.port_n).max().unwrap_or(0);
     let mask_words = port_n_most.div_ceil(32);
     t.shared = vec![0; SHARED_HEADER as usize + t.ports.len() * (1 + mask_words as usize)];
-    t.shared[SHARED_FLOWS_LEFT as usize] = case.flows.len() as u32;
+    let plain = case.graph.map_or(case.flows.len(), |g| g.first_qp);
+    t.shared[SHARED_FLOWS_LEFT as usize] = (plain + t.tasks.len()) as u32;
     t.rtts = vec![RttSample { at: 0, rtt: 0 }; case.options.rtt_cap as usize * case.flows.len()];
     if tr.cc == Cc::Hpcc {
         t.ints = vec![IntVec { hop: [0; 5] }; case.flows.len()];
@@ -158,6 +180,16 @@ impl Ends {
     }
 }
 
+/// The NIC that runs each rank's tasks: its host's first.
+fn owners(net: &Network, ends: &Ends) -> Vec<u32> {
+    let mut first = vec![NONE; net.nodes.len()];
+    for (nic, &arc) in ends.arcs[..ends.n_nics as usize].iter().enumerate() {
+        let of = &mut first[net.arc_from(arc) as usize];
+        *of = (*of).min(nic as u32);
+    }
+    net.ranks.iter().map(|&host| first[host as usize]).collect()
+}
+
 /// Distinct link rates in Mb/s, ascending, for the INT header; empty without HPCC.
 fn int_rates(net: &Network, cc: Cc) -> Result<Vec<u32>, BuildError> {
     let mut rates: Vec<u64> = net.links.iter().filter(|l| net.is_packet_link(l)).map(|l| l.rate_bps).collect();
@@ -188,10 +220,12 @@ fn header(case: &PacketCase, rates: &[u32], step: u64) -> Exp {
         (tr.ecn, mode::ECN),
         (tr.pfc, mode::PFC),
         (case.options.links, mode::LINKS),
+        (case.graph.is_some_and(|g| g.fresh_qp), mode::FRESH_QP),
     ] {
         modes |= if on { bit } else { 0 };
     }
     let mut e = Exp::zeroed();
+    e.fired = NONE;
     e.exp_id = case.options.exp_id;
     e.step = step;
     e.time_limit = case.options.time_limit_ps;
@@ -255,6 +289,9 @@ fn nics(t: &mut Tables, case: &PacketCase, ends: &Ends) {
             timer: NEVER,
             rto: NEVER,
             next_start: NEVER,
+            next_task: NEVER,
+            task_head: NONE,
+            signals: NONE,
             ack_head: NONE,
             ack_tail: NONE,
             free_head: NONE,
@@ -381,11 +418,17 @@ fn flows(t: &mut Tables, case: &PacketCase, ends: &Ends) -> Result<Vec<u32>, Bui
             flow_id: f.id,
             exp: case.options.exp_id,
             rtt_stride: 1,
+            msg_post: NONE,
+            msg_send: NONE,
+            msg_ack: NONE,
+            send_end: f.bytes,
+            ack_end: f.bytes,
             ..FlowTx::zeroed()
         });
         let (path_first, path_len, n_paths) = add_paths(t, &p.ack, ends);
         t.flow_rx.push(FlowRx {
-            size: f.bytes,
+            msg_end: f.bytes,
+            msg: NONE,
             nack_seq: NEVER,
             held: NONE,
             path_first,
@@ -417,6 +460,12 @@ fn add_paths(t: &mut Tables, paths: &[Vec<ArcIdx>], ends: &Ends) -> (u32, u32, u
 fn first_pools(t: &mut Tables, case: &PacketCase, step: u64) -> Vec<u32> {
     let tr = case.transport;
     let mut fill = Vec::with_capacity(t.nics.len());
+    // Messages and their packets, by NIC.
+    let mut messages = vec![(0u64, 0u64); t.nics.len()];
+    for task in t.tasks.iter().filter(|task| task.flags & task::MESSAGE != 0) {
+        let of = &mut messages[task.owner as usize];
+        *of = (of.0 + 1, of.1 + task.bytes.div_ceil(tr.payload as u64));
+    }
     for n in 0..t.nics.len() {
         let nic = &t.nics[n];
         if nic.flow_n == 0 {
@@ -426,10 +475,11 @@ fn first_pools(t: &mut Tables, case: &PacketCase, step: u64) -> Vec<u32> {
         // All packets of a message but its last are full; a message goes back to its last at most once an answer.
         let least = tx_ps(tr.data_overhead + 1, nic.rate, tr.clock_ps).max(1);
         let any = step / least + 2;
-        let full = step / nic.tx_full.max(1) + 2 + 2 * nic.flow_n as u64;
+        let full = step / nic.tx_full.max(1) + 2 + 2 * (nic.flow_n as u64 + messages[n].0);
         let worst = any.min(full) as u32;
         let rows = nic.flow_first as usize..(nic.flow_first + nic.flow_n) as usize;
-        let packets: u64 = t.flow_tx[rows.clone()].iter().map(|f| f.size.div_ceil(tr.payload as u64)).sum();
+        let flows: u64 = t.flow_tx[rows.clone()].iter().map(|f| f.size.div_ceil(tr.payload as u64)).sum();
+        let packets = flows + messages[n].1;
         let flight = 2 * t.flow_tx[rows.start].window / tr.payload as u64 + 16;
         t.nics[n].worst = worst;
         fill.push(worst + packets.min(flight) as u32);
@@ -455,5 +505,10 @@ fn lengths(t: &mut Tables) -> Result<(), BuildError> {
     e.shared_len = t.shared.len() as u32;
     e.rtt_len = t.rtts.len() as u32;
     e.end_len = t.wires.len() as u32;
+    e.task_len = t.tasks.len() as u32;
+    e.edge_len = t.edges.len() as u32;
+    e.signal_len = t.signals.len() as u32;
+    e.gate_len = t.gates.len() as u32;
+    e.server_len = t.servers.len() as u32;
     Ok(())
 }

@@ -2,15 +2,21 @@
 //!
 //! Layer: batch. Knows every layer above it; formats nothing and prints nothing.
 
+pub mod breakdown;
 pub mod build;
+mod build_tasks;
 pub mod conserve;
 pub mod diagnose;
+pub mod job;
 pub mod outcome;
+mod planner;
 pub mod prepare;
 pub mod runner;
+pub mod training;
 pub mod world;
 
-pub use outcome::{FlowOutcome, LinkOutcome, Outcome};
-pub use prepare::{PrepareError, Prepared, prepare};
+pub use outcome::{Ending, FlowOutcome, Iteration, LinkOutcome, Outcome};
+pub use prepare::{PrepareError, Prepared, fits, prepare};
+pub use training::{SetupError, TrainingSetup};
 pub use runner::{News, RunOptions, Task, run};
 pub use world::{Batch, Ended, Limits};

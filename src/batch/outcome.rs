@@ -2,9 +2,11 @@
 //!
 //! Layer: batch. Plain data in integers; `results` formats it.
 
-use crate::columns::{Exp, FlowTx, NEVER, Nic, Port, RttSample};
+use crate::columns::{Exp, FlowTx, NEVER, Nic, Port, RttSample, Task};
 
-use super::prepare::FlowInfo;
+use super::breakdown::{self, Breakdown};
+use super::job::Job;
+use super::prepare::{Carried, FlowInfo};
 
 /// A flow's end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,6 +53,36 @@ pub struct Outcome {
     pub links: Vec<LinkOutcome>,
     /// (flow, when, round-trip time), by flow.
     pub rtts: Vec<(u32, u64, u64)>,
+    pub iteration: Option<Iteration>,
+    /// Memory of the fullest rank, where a model tells.
+    pub peak_memory_bytes: Option<u64>,
+}
+
+/// What a program came to, per measured iteration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Iteration {
+    /// The rank whose timeline it is.
+    pub rank: u32,
+    pub time: Breakdown,
+    pub ranks: u64,
+    /// As in `Workload`: 0 where they do not apply.
+    pub tokens: u64,
+    pub model_flops: u128,
+    pub peak_flops: u64,
+    /// A benchmark of one collective: its bytes, and bus over algorithm bandwidth.
+    pub collective: Option<(u64, (u64, u64))>,
+}
+
+/// Why an experiment has no outcome.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ending {
+    Failed(String),
+    /// The fullest rank needs more memory than its GPU has: a result that costs nothing.
+    Oom {
+        peak_bytes: u64,
+        /// What the bytes are, in words.
+        breakdown: String,
+    },
 }
 
 /// The rows of one experiment, as slices of the world's columns.
@@ -60,25 +92,45 @@ pub struct Rows<'a> {
     pub nics: &'a [Nic],
     pub ports: &'a [Port],
     pub tx: &'a [FlowTx],
+    pub tasks: &'a [Task],
 }
 
 /// Reads an experiment's rows. `link_names` are those of its link ends, NICs first; `rtts` its samples, `rtt_cap` a flow.
-pub fn read(rows: Rows, infos: &[FlowInfo], link_names: &[String], rtts: &[RttSample]) -> Outcome {
+pub fn read(rows: Rows, infos: &[FlowInfo], job: Option<&Job>, link_names: &[String], rtts: &[RttSample]) -> Outcome {
     let mut out = Outcome::default();
     let cap = rows.exp.rtt_cap as usize;
+    let samples = |row: u32, tx: &FlowTx| {
+        let first = row as usize * cap;
+        rtts[first..first + (tx.rtt_n as usize).min(cap)].iter()
+    };
     for f in infos {
-        let fct_ps = match f.row {
-            None => Some(f.ideal_ps),
-            Some(row) => {
+        let mut start_ps = f.start_ps;
+        let fct_ps = match f.carried {
+            Carried::Inside => Some(f.ideal_ps),
+            Carried::Alone(row) => {
                 let tx = &rows.tx[row as usize];
-                let first = row as usize * cap;
-                out.rtts.extend(rtts[first..first + (tx.rtt_n as usize).min(cap)].iter().map(|s| (f.id, s.at, s.rtt)));
+                out.rtts.extend(samples(row, tx).map(|s| (f.id, s.at, s.rtt)));
                 (tx.finish != NEVER).then(|| tx.finish - tx.start)
             }
+            Carried::Message(task) => {
+                let task = &rows.tasks[task as usize];
+                start_ps = task.at;
+                (task.done != NEVER).then(|| task.done - task.at)
+            }
         };
-        out.makespan_ps = out.makespan_ps.max(fct_ps.map_or(0, |fct| f.start_ps + fct));
-        let FlowInfo { id, src, dst, bytes, start_ps, ideal_ps, .. } = *f;
+        out.makespan_ps = out.makespan_ps.max(fct_ps.map_or(0, |fct| start_ps + fct));
+        let FlowInfo { id, src, dst, bytes, ideal_ps, .. } = *f;
         out.flows.push(FlowOutcome { id, src, dst, bytes, start_ps, ideal_ps, fct_ps });
+    }
+    if let Some(job) = job {
+        // Messages share queue pairs; round trips are told by queue pair.
+        for (row, tx) in rows.tx.iter().enumerate() {
+            out.rtts.extend(samples(row as u32, tx).map(|s| (tx.flow_id, s.at, s.rtt)));
+        }
+        out.rtts.sort_unstable();
+        out.makespan_ps = rows.tasks.iter().map(|t| if t.done == NEVER { 0 } else { t.done }).max().unwrap_or(0);
+        out.iteration = iteration(job, rows.tasks);
+        out.peak_memory_bytes = job.peak_bytes;
     }
     for (nic, name) in rows.nics.iter().zip(link_names) {
         out.packet_hops += nic.hops;
@@ -112,4 +164,17 @@ pub fn read(rows: Rows, infos: &[FlowInfo], link_names: &[String], rtts: &[RttSa
         });
     }
     out
+}
+
+fn iteration(job: &Job, tasks: &[Task]) -> Option<Iteration> {
+    let (rank, time) = breakdown::iteration(&job.workload, &job.graph.ops, tasks, job.warmup)?;
+    Some(Iteration {
+        rank,
+        time,
+        ranks: job.workload.ranks.len() as u64,
+        tokens: job.workload.tokens,
+        model_flops: job.workload.model_flops,
+        peak_flops: job.workload.peak_flops,
+        collective: job.collective.map(|m| (m.bytes, m.bus)),
+    })
 }

@@ -2,19 +2,27 @@
 //!
 //! Layer: batch. Reads the files an experiment names; simulates nothing.
 
+use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
+use crate::columns::NEVER;
 use crate::routing::{self, FlowPaths, RouteError, RouteFile, Router, flow_rtt_window, global_rtt_window, is_intra_server};
 use crate::spec::{self, Cdf as CdfKey, Config, Conflict, Pattern, Policy, TopologyKind, Workload};
 use crate::topology::{
-    self, ArcIdx, Clos, Fabric, FatTree, FileError, Network, NvLink, RailOnly, RailOptimized, TopologyError, TopologyFormat, text,
+    self, ArcIdx, Clos, Fabric, FatTree, FileError, Link, Network, Node, NodeKind, NvLink, RailOnly, RailOptimized, TopologyError, TopologyFormat, text,
 };
 use crate::transport::{RttWindow, Transport};
 use crate::units::{PS_PER_S, tx_ps};
-use crate::workload::{self, AllToAll, Cdf, Flow, Incast, Permutation, Poisson, Ring, WorkloadError};
+use crate::workload::tasks::QueuePair;
+use crate::workload::{self, AllToAll, Cdf, FIRST_SPORT, Flow, Incast, Permutation, Poisson, Ring, WorkloadError};
 
-use super::build::{BuildError, BuildOptions, Built, PacketCase, build};
+use super::build::{BuildError, BuildOptions, Built, GraphCase, PacketCase, build};
+use super::job::{self, Job, JobError};
+use super::outcome::Ending;
+use super::training::{SetupError, TrainingSetup};
 
+/// RoCE's port, as flow files of the reference have it; only ECMP's hash sees it.
+const QP_DPORT: u16 = 100;
 /// RTT samples kept a flow where rtt.csv is asked for.
 const RTT_SAMPLES: u32 = 256;
 
@@ -29,12 +37,20 @@ pub enum PrepareError {
     Route(#[from] RouteError),
     #[error(transparent)]
     File(#[from] FileError),
+    #[error(transparent)]
+    Job(#[from] JobError),
     #[error("{0}")]
     Config(#[from] Conflict),
     #[error(transparent)]
     Build(#[from] BuildError),
     #[error("flows {a} and {b} have priorities {pa} and {pb}: one traffic class is modelled, so all flows of an experiment need the same")]
     Priorities { a: u32, pa: u8, b: u32, pb: u8 },
+    #[error(transparent)]
+    Setup(#[from] SetupError),
+    #[error("{breakdown}")]
+    Oom { peak_bytes: u64, breakdown: String },
+    #[error("{0} cannot be simulated in this version")]
+    NotConnected(&'static str),
     #[error("cluster.gpus = {asked}, but the topology file has {found} hosts; leave cluster.gpus out")]
     Gpus { asked: u32, found: u32 },
 }
@@ -42,7 +58,17 @@ pub enum PrepareError {
 impl PrepareError {
     /// Whether the user's input is at fault, rather than what it asks of the network: then nothing of the sweep should run.
     pub fn is_input(&self) -> bool {
-        !matches!(self, PrepareError::Route(RouteError::NoRoute { .. }) | PrepareError::Build(BuildError::TooLarge { .. }))
+        let fates = matches!(self, PrepareError::Route(RouteError::NoRoute { .. }) | PrepareError::Build(BuildError::TooLarge { .. }) | PrepareError::Oom { .. } | PrepareError::NotConnected(_));
+        !fates
+    }
+}
+
+impl From<PrepareError> for Ending {
+    fn from(error: PrepareError) -> Ending {
+        match error {
+            PrepareError::Oom { peak_bytes, breakdown } => Ending::Oom { peak_bytes, breakdown },
+            other => Ending::Failed(other.to_string()),
+        }
     }
 }
 
@@ -57,8 +83,18 @@ pub struct FlowInfo {
     pub start_ps: u64,
     /// Completion time on an idle network.
     pub ideal_ps: u64,
-    /// Row of its queue pair; `None`: it stays inside a server and takes `ideal_ps`.
-    pub row: Option<u32>,
+    pub carried: Carried,
+}
+
+/// What carries a flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Carried {
+    /// It stays inside a server and takes `ideal_ps`.
+    Inside,
+    /// A queue pair of its own, by its row.
+    Alone(u32),
+    /// A message, by its task's row: its start is when it was posted.
+    Message(u32),
 }
 
 /// An experiment ready for the engine.
@@ -67,17 +103,43 @@ pub struct Prepared {
     pub flows: Vec<FlowInfo>,
     /// Names of links by link end, `a->b`.
     pub network: Network,
+    /// The program behind the flows, if there is one.
+    pub job: Option<Job>,
     /// Packet-hops that carrying every packet once takes: what a plan can say of the time.
     pub packet_hops: u64,
     /// What the user should know about the inputs.
     pub notes: Vec<String>,
 }
 
+/// Whether what an experiment trains fits its GPUs' memory; costs microseconds, and nothing for other workloads.
+///
+/// # Errors
+/// [`PrepareError::Oom`] with peak and breakdown, or why the model, its layout or the GPU cannot be had.
+pub fn fits(config: &Config) -> Result<(), PrepareError> {
+    match &config.workload {
+        Workload::Program(p) => match &p.source {
+            spec::Source::Model(training) => TrainingSetup::new(config, training).map(drop),
+            _ => Ok(()),
+        },
+        _ => Ok(()),
+    }
+}
+
 /// Prepares one experiment.
 pub fn prepare(config: &Config, exp_id: u32) -> Result<Prepared, PrepareError> {
+    fits(config)?;
     let mut notes = Vec::new();
-    let network = network(config, &mut notes)?;
-    let flows = flows(config, &network, &mut notes)?;
+    let mut network = network(config, &mut notes)?;
+    if config.cluster.nvlink_packets {
+        nvlink_as_packets(&mut network);
+    }
+    let (flows, job) = match &config.workload {
+        Workload::Program(program) => {
+            let job = job::job(config, program, &network, &mut notes)?;
+            (queue_pairs(&job), Some(job))
+        }
+        _ => (flows(config, &network, &mut notes)?, None),
+    };
     one_class(&flows)?;
     let mut transport = config.transport(first_host_rate(&network))?;
     let router = Router::new(&network);
@@ -97,7 +159,10 @@ pub fn prepare(config: &Config, exp_id: u32) -> Result<Prepared, PrepareError> {
         if is_intra_server(&network, flow) {
             packet_of.push(None);
         } else {
-            paths.push(router.paths(flow, policy)?);
+            paths.push(match inside_path(&network, flow) {
+                Some(paths) => paths,
+                None => router.paths(flow, policy)?,
+            });
             packet_of.push(Some(packet_flows.len()));
             packet_flows.push(flow.clone());
         }
@@ -116,30 +181,102 @@ pub fn prepare(config: &Config, exp_id: u32) -> Result<Prepared, PrepareError> {
         step_divisor: 1,
         time_limit_ps: config.limits.sim_ps.unwrap_or(u64::MAX),
     };
-    let case = PacketCase { network: &network, flows: &packet_flows, paths: &paths, rtt: &rtt, transport: &transport, options };
+    // An edge between two NICs of a host is as quick as the quickest link.
+    let release_ps = network.links.iter().filter(|l| network.is_packet_link(l)).map(|l| l.delay_ps).min().unwrap_or(1);
+    let graph = job.as_ref().map(|j| GraphCase { graph: &j.graph, first_qp: 0, release_ps, fresh_qp: config.fresh_qp() });
+    let case = PacketCase { network: &network, flows: &packet_flows, paths: &paths, rtt: &rtt, transport: &transport, graph, options };
     let built = build(&case)?;
-    let from_file = matches!(config.topology.kind, TopologyKind::File { .. });
+    let from_file = matches!(config.topology.kind, TopologyKind::File { .. }) && job.is_none();
     let name = |rank: u32| if from_file { network.nodes[network.ranks[rank as usize] as usize].id } else { rank };
-    let infos = flows
-        .iter()
-        .zip(&packet_of)
-        .map(|(f, packet)| FlowInfo {
-            id: f.id,
-            src: name(f.src_rank),
-            dst: name(f.dst_rank),
-            bytes: f.bytes,
-            start_ps: f.start_ps,
-            ideal_ps: match packet {
-                Some(i) => ideal_ps(f.bytes, &network, &paths[*i], &transport),
-                None => nvlink_ps(f.bytes, &network),
-            },
-            row: packet.map(|i| built.flow_rows[i]),
-        })
-        .collect();
-    let hops = |(f, p): (&Flow, &FlowPaths)| f.bytes.div_ceil(transport.payload as u64) * (p.data[0].len() + p.ack[0].len()) as u64;
-    let packet_hops = packet_flows.iter().zip(&paths).map(hops).sum();
+    let infos: Vec<FlowInfo> = match &job {
+        Some(job) => messages(job, &network, &paths, &transport),
+        None => flows
+            .iter()
+            .zip(&packet_of)
+            .map(|(f, packet)| FlowInfo {
+                id: f.id,
+                src: name(f.src_rank),
+                dst: name(f.dst_rank),
+                bytes: f.bytes,
+                start_ps: f.start_ps,
+                ideal_ps: match packet {
+                    Some(i) => ideal_ps(f.bytes, &network, &paths[*i], &transport),
+                    None => nvlink_ps(f.bytes, &network),
+                },
+                carried: packet.map_or(Carried::Inside, |i| Carried::Alone(built.flow_rows[i])),
+            })
+            .collect(),
+    };
+    let hops = |bytes: u64, p: &FlowPaths| bytes.div_ceil(transport.payload as u64) * (p.data[0].len() + p.ack[0].len()) as u64;
+    let packet_hops = match &job {
+        Some(job) => job.graph.messages().map(|(_, qp, bytes)| hops(bytes, &paths[qp as usize])).sum(),
+        None => packet_flows.iter().zip(&paths).map(|(f, p)| hops(f.bytes, p)).sum(),
+    };
     drop(router);
-    Ok(Prepared { built, flows: infos, network, packet_hops, notes })
+    Ok(Prepared { built, flows: infos, network, job, packet_hops, notes })
+}
+
+/// Queue pairs as flows that have nothing to send by themselves.
+fn queue_pairs(job: &Job) -> Vec<Flow> {
+    let mut of_pair: HashMap<(u32, u32), u16> = HashMap::new();
+    let flow = |(id, qp): (usize, &QueuePair)| {
+        let nth = of_pair.entry((qp.src, qp.dst)).or_insert(0);
+        let sport = FIRST_SPORT.wrapping_add(*nth);
+        *nth = nth.wrapping_add(1);
+        Flow { id: id as u32, src_rank: qp.src, dst_rank: qp.dst, bytes: 0, start_ps: NEVER, sport, dport: QP_DPORT, priority: 0 }
+    };
+    job.graph.qps.iter().enumerate().map(flow).collect()
+}
+
+/// What results name as flows: messages, in the order of tasks.
+fn messages(job: &Job, net: &Network, paths: &[FlowPaths], transport: &Transport) -> Vec<FlowInfo> {
+    let mut ideal: HashMap<(u32, u64), u64> = HashMap::new();
+    let info = |(id, (task, qp, bytes)): (usize, (u32, u32, u64))| {
+        let ends = job.graph.qps[qp as usize];
+        FlowInfo {
+            id: id as u32,
+            src: ends.src,
+            dst: ends.dst,
+            bytes,
+            start_ps: 0,
+            ideal_ps: *ideal.entry((qp, bytes)).or_insert_with(|| ideal_ps(bytes, net, &paths[qp as usize], transport)),
+            carried: Carried::Message(task),
+        }
+    };
+    job.graph.messages().enumerate().map(info).collect()
+}
+
+/// Gives every server a switch of its own between its GPUs, at NVLink's rate and latency, and packets instead of times.
+fn nvlink_as_packets(net: &mut Network) {
+    let Some(nvlink) = net.nvlink.take() else { return };
+    let mut next_id = net.nodes.iter().map(|n| n.id).max().map_or(0, |id| id + 1);
+    let mut servers: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+    for (v, node) in net.nodes.iter().enumerate() {
+        if node.kind == NodeKind::Host {
+            servers.entry(node.server).or_default().push(v as u32);
+        }
+    }
+    // NVSwitches of a file, which no packet crosses, stay beside them without effect.
+    for (server, hosts) in servers.into_iter().filter(|(_, hosts)| hosts.len() > 1) {
+        let switch = net.nodes.len() as u32;
+        net.nodes.push(Node { kind: NodeKind::Switch, id: next_id, server });
+        next_id += 1;
+        let delay_ps = (nvlink.latency_ps / 2).max(1);
+        net.links.extend(hosts.iter().map(|&a| Link { a, b: switch, rate_bps: nvlink.rate_bps, delay_ps }));
+    }
+}
+
+/// The path over the server's own switch, where NVLink carries packets: two switches may join two GPUs equally well.
+fn inside_path(net: &Network, flow: &Flow) -> Option<FlowPaths> {
+    let (a, b) = (net.ranks[flow.src_rank as usize], net.ranks[flow.dst_rank as usize]);
+    let server = net.nodes[a as usize].server;
+    if a == b || net.nodes[b as usize].server != server {
+        return None;
+    }
+    // Only a server's own switch bears its number.
+    let link_of = |host: u32| net.links.iter().rposition(|l| l.a == host && net.nodes[l.b as usize].kind == NodeKind::Switch && net.nodes[l.b as usize].server == server);
+    let (up, down) = (2 * link_of(a)? as ArcIdx, 2 * link_of(b)? as ArcIdx);
+    Some(FlowPaths { data: vec![vec![up, down ^ 1]], ack: vec![vec![down, up ^ 1]] })
 }
 
 /// Rate of the first host's first link that packets cross.
@@ -199,6 +336,7 @@ fn network(config: &Config, notes: &mut Vec<String>) -> Result<Network, PrepareE
         let format = match format {
             spec::TopologyFormat::Ns3 => TopologyFormat::Ns3,
             spec::TopologyFormat::SimAi => TopologyFormat::Simai,
+            spec::TopologyFormat::Htsim => TopologyFormat::Htsim,
         };
         let file = topology::read_topology(path, format)?;
         if file.left_out > 0 {
@@ -210,7 +348,11 @@ fn network(config: &Config, notes: &mut Vec<String>) -> Result<Network, PrepareE
         }
         return Ok(file.network);
     }
-    let gpus = c.gpus.unwrap_or(c.gpus_per_server);
+    let gpus = match (c.gpus, &config.workload) {
+        (Some(gpus), _) => gpus,
+        (None, Workload::Program(program)) => whole_servers(job::ranks_needed(program), c.gpus_per_server),
+        (None, _) => c.gpus_per_server,
+    };
     let fabric = Fabric {
         gpus,
         gpus_per_server: c.gpus_per_server,
@@ -235,6 +377,12 @@ fn network(config: &Config, notes: &mut Vec<String>) -> Result<Network, PrepareE
     })
 }
 
+/// GPUs of as many servers as so many ranks need, at least one server.
+fn whole_servers(ranks: Option<u32>, per_server: u32) -> u32 {
+    let per_server = per_server.max(1);
+    ranks.unwrap_or(per_server).div_ceil(per_server).max(1).saturating_mul(per_server)
+}
+
 fn flows(config: &Config, net: &Network, notes: &mut Vec<String>) -> Result<Vec<Flow>, PrepareError> {
     let (pattern, ranks) = match &config.workload {
         Workload::Flows { path, start_unit } => {
@@ -248,6 +396,7 @@ fn flows(config: &Config, net: &Network, notes: &mut Vec<String>) -> Result<Vec<
             }
             return Ok(file.flows);
         }
+        Workload::Program(_) => unreachable!("programs have queue pairs, not flows"),
         Workload::Traffic { pattern, ranks } => (pattern, ranks.unwrap_or(net.ranks.len() as u32)),
     };
     let seed = config.traffic_seed();

@@ -1,6 +1,6 @@
 //! The world of a batch: every experiment's rows as entities of shared archetypes, and the host systems that run between slices of the engine.
 //!
-//! Layer: batch. Archetypes: (ExpId, Nic), (ExpId, Port), (ExpId, Switch), (ExpId, FlowTx, FlowRx), (ExpId, Exp, Job), spawned sorted by (ExpId, row) and
+//! Layer: batch. Archetypes: (ExpId, Nic), (ExpId, Port), (ExpId, Switch), (ExpId, FlowTx, FlowRx), (ExpId, Task), (ExpId, Exp, Job), spawned sorted by (ExpId, row) and
 //! structurally frozen until the batch is over, so that each archetype's table holds an experiment's rows in one run and columns are copied
 //! out and in as slices. What only the engine needs (packets, wires, clocks ...) never becomes entities.
 
@@ -9,10 +9,10 @@ use std::time::Instant;
 use bevy_ecs::prelude::*;
 use bevy_ecs::schedule::ScheduleLabel;
 
-use crate::columns::{Exp, FlowRx, FlowTx, Nic, Port, SHARED_FLOWS_LEFT, Switch, Tables, flag, status};
+use crate::columns::{Exp, FlowRx, FlowTx, Nic, Port, SHARED_FLOWS_LEFT, Switch, Tables, Task, flag, status};
 use crate::engine::{Engine, EngineError, is_final, packet_hops};
 
-use super::outcome::{Outcome, Rows, read};
+use super::outcome::{Ending, Outcome, Rows, read};
 use super::prepare::Prepared;
 use super::{conserve, diagnose};
 
@@ -33,6 +33,7 @@ struct Job {
     /// Its place on the device.
     slot: usize,
     flows: Vec<super::prepare::FlowInfo>,
+    program: Option<super::job::Job>,
     link_names: Vec<String>,
     limits: Limits,
     seconds: f64,
@@ -46,7 +47,7 @@ struct Job {
 pub struct Ended {
     pub exp_id: u64,
     /// What happened, or why nothing can be said.
-    pub result: Result<Outcome, String>,
+    pub result: Result<Outcome, Ending>,
     pub packet_hops: u64,
     pub seconds: f64,
 }
@@ -58,6 +59,7 @@ struct Bases {
     port: usize,
     switch: usize,
     flow: usize,
+    task: usize,
 }
 
 /// What the device holds: one set of tables an experiment, by slot.
@@ -138,13 +140,16 @@ impl Batch {
             next.port += t.ports.len();
             next.switch += t.switches.len();
             next.flow += t.flow_tx.len();
+            next.task += t.tasks.len();
             self.world.spawn_batch(t.nics.iter().map(|&r| (id, r)).collect::<Vec<_>>());
             self.world.spawn_batch(t.ports.iter().map(|&r| (id, r)).collect::<Vec<_>>());
             self.world.spawn_batch(t.switches.iter().map(|&r| (id, r)).collect::<Vec<_>>());
             self.world.spawn_batch(t.flow_tx.iter().zip(&t.flow_rx).map(|(&tx, &rx)| (id, tx, rx)).collect::<Vec<_>>());
+            self.world.spawn_batch(t.tasks.iter().map(|&r| (id, r)).collect::<Vec<_>>());
             let job = Job {
                 slot,
                 flows: prepared.flows,
+                program: prepared.job,
                 link_names: link_names(&prepared.network, &prepared.built.end_arcs),
                 limits,
                 seconds: 0.0,
@@ -216,7 +221,7 @@ fn link_names(net: &crate::topology::Network, end_arcs: &[u32]) -> Vec<String> {
 }
 
 /// Stage `Upload`: columns of the world into the device's tables.
-fn upload(mut device: ResMut<Device>, nics: Query<&Nic>, ports: Query<&Port>, switches: Query<&Switch>, flows: Query<(&FlowTx, &FlowRx)>) {
+fn upload(mut device: ResMut<Device>, nics: Query<&Nic>, ports: Query<&Port>, switches: Query<&Switch>, flows: Query<(&FlowTx, &FlowRx)>, tasks: Query<&Task>) {
     if device.uploaded {
         return;
     }
@@ -236,6 +241,9 @@ fn upload(mut device: ResMut<Device>, nics: Query<&Nic>, ports: Query<&Port>, sw
             copy(&mut t.flow_tx, tx, b.flow);
             copy(&mut t.flow_rx, rx, b.flow);
         });
+    }
+    for column in tasks.contiguous_iter().expect(DENSE) {
+        each(tables, bases, |t, b| copy(&mut t.tasks, column, b.task));
     }
 }
 
@@ -294,6 +302,7 @@ fn read_back(
     mut ports: Query<&mut Port>,
     mut switches: Query<&mut Switch>,
     mut flows: Query<(&mut FlowTx, &mut FlowRx)>,
+    mut tasks: Query<&mut Task>,
 ) {
     let mut over = Vec::new();
     for (job, mut exp) in &mut jobs {
@@ -321,6 +330,9 @@ fn read_back(
             put(&t.flow_rx, rx.bypass_change_detection(), b.flow);
         }
     }
+    for mut column in tasks.contiguous_iter_mut().expect(DENSE) {
+        over.iter().for_each(|(t, b)| put(&t.tasks, column.bypass_change_detection(), b.task));
+    }
 }
 
 fn put<T: Copy>(from: &[T], column: &mut [T], base: usize) {
@@ -335,10 +347,12 @@ fn complete(
     nics: Query<&Nic>,
     ports: Query<&Port>,
     flows: Query<&FlowTx>,
+    tasks: Query<&Task>,
 ) {
     let nics = column(nics.contiguous_iter().expect(DENSE));
     let ports = column(ports.contiguous_iter().expect(DENSE));
     let flows = column(flows.contiguous_iter().expect(DENSE));
+    let tasks = column(tasks.contiguous_iter().expect(DENSE));
     for (id, mut job, exp) in &mut jobs {
         let slot = job.slot;
         if job.reported || !is_final(&device.tables[slot]) {
@@ -351,11 +365,12 @@ fn complete(
             nics: &nics[b.nic..b.nic + t.nics.len()],
             ports: &ports[b.port..b.port + t.ports.len()],
             tx: &flows[b.flow..b.flow + t.flow_tx.len()],
+            tasks: &tasks[b.task..b.task + t.tasks.len()],
         };
         let started = Instant::now();
         let result = match verdict(t, &job) {
-            Ok(()) => Ok(read(rows, &job.flows, &job.link_names, &t.rtts)),
-            Err(why) => Err(why),
+            Ok(()) => Ok(read(rows, &job.flows, job.program.as_ref(), &job.link_names, &t.rtts)),
+            Err(why) => Err(Ending::Failed(why)),
         };
         job.seconds += started.elapsed().as_secs_f64();
         round.ended.push(Ended { exp_id: id.0, result, packet_hops: packet_hops(t), seconds: job.seconds });

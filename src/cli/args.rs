@@ -18,7 +18,7 @@ pub struct Cli {
 }
 
 const EXIT_CODES: &str = "Exit codes: 0 every experiment has a result; 1 some experiments failed; 2 bad usage or input; \
-3 a --strict condition was hit; 130 Ctrl-C";
+3 a --strict condition or a validate bound was hit; 130 Ctrl-C";
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
@@ -32,6 +32,10 @@ pub enum Command {
     Doctor(DoctorArgs),
     /// Run the benchmarks
     Bench(BenchArgs),
+    /// Inspect, convert and rescale workload files of other tools
+    Workload(super::workload::WorkloadArgs),
+    /// Hold the model against published measurements, and print the error of every row
+    Validate(ValidateArgs),
 }
 
 /// What selects experiments, for `run` and `plan`.
@@ -114,6 +118,15 @@ pub struct BenchArgs {
     #[arg(long)]
     pub list: bool,
     /// One JSON object a line
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct ValidateArgs {
+    /// The suite: reference, closed-forms, kernels, layers, collectives, training or memory [default: all that there are]
+    pub suite: Option<String>,
+    /// One JSON object a line, one line a row
     #[arg(long)]
     pub json: bool,
 }

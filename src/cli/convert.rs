@@ -2,7 +2,8 @@
 //!
 //! Layer: cli. Between `batch`, which formats nothing, and `results`, which simulates nothing.
 
-use crate::batch::{Ended, FlowOutcome, LinkOutcome, Outcome};
+use crate::batch::{Ended, Ending, FlowOutcome, Iteration, LinkOutcome, Outcome};
+use crate::units::PS_PER_S;
 use crate::results::{
     Cell, ExperimentRecord, Finished, FlowRecord, LinkRecord, Micro, Outputs, Ps, RttRecord, StatsRecord, fct_stats, utilisation,
 };
@@ -12,8 +13,12 @@ pub fn finished(record: ExperimentRecord, ended: Ended, outputs: &Outputs) -> Fi
     let stats = StatsRecord { packet_hops_simulated: ended.packet_hops, batches: 1, wall_s: ended.seconds, ..StatsRecord::default() };
     let outcome = match ended.result {
         Ok(outcome) => outcome,
-        Err(why) => {
-            return Finished { record: record.failed(why), flows: Vec::new(), links: Vec::new(), rtt: Vec::new(), stats };
+        Err(ending) => {
+            let record = match ending {
+                Ending::Failed(why) => record.failed(why),
+                Ending::Oom { peak_bytes, breakdown } => record.oom(peak_bytes, breakdown),
+            };
+            return Finished { record, flows: Vec::new(), links: Vec::new(), rtt: Vec::new(), stats };
         }
     };
     let span = outcome.makespan_ps;
@@ -40,6 +45,10 @@ fn measured(mut r: ExperimentRecord, o: &Outcome) -> ExperimentRecord {
     r.pfc_pauses = Some(o.pfc_pauses);
     r.drops = Some(o.drops);
     r.max_queue_bytes = Some(o.max_queue_bytes);
+    r.peak_memory_bytes = o.peak_memory_bytes;
+    if let Some(i) = &o.iteration {
+        measured_iteration(&mut r, i);
+    }
     // The first of the most utilised, in the order of links.
     let mut most: Option<(Micro, &LinkOutcome)> = None;
     for l in o.links.iter().filter(|l| l.bytes > 0) {
@@ -53,6 +62,34 @@ fn measured(mut r: ExperimentRecord, o: &Outcome) -> ExperimentRecord {
         r.bottleneck_link = Some(l.name.clone());
     }
     r
+}
+
+fn measured_iteration(r: &mut ExperimentRecord, i: &Iteration) {
+    let t = &i.time;
+    if t.total == 0 {
+        return;
+    }
+    let [tp, pp, dp, ep, cp, other] = t.exposed.map(Ps);
+    r.iteration_time = Some(Ps(t.total));
+    r.compute = Some(Ps(t.compute));
+    (r.comm_exposed_tp, r.comm_exposed_pp, r.comm_exposed_dp) = (Some(tp), Some(pp), Some(dp));
+    (r.comm_exposed_ep, r.comm_exposed_cp) = (Some(ep), Some(cp));
+    r.bubble = Some(Ps(t.bubble));
+    r.optimizer = Some(Ps(t.optimizer));
+    r.other = Some(Ps(t.other + other.0));
+    let seconds = t.total as f64 / PS_PER_S as f64;
+    if i.tokens > 0 {
+        r.tokens_per_s = Some(i.tokens as f64 / seconds);
+        r.tokens_per_s_per_gpu = Some(i.tokens as f64 / seconds / i.ranks as f64);
+    }
+    if i.model_flops > 0 && i.peak_flops > 0 {
+        r.mfu = Some(i.model_flops as f64 / seconds / (i.ranks as f64 * i.peak_flops as f64));
+    }
+    if let Some((bytes, (num, den))) = i.collective {
+        let algbw = bytes as f64 * 8.0 / seconds / 1e9;
+        r.algbw_gbps = Some(algbw);
+        r.busbw_gbps = Some(algbw * num as f64 / den as f64);
+    }
 }
 
 fn flow(f: &FlowOutcome) -> FlowRecord {

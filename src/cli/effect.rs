@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use crate::results::ExperimentRecord;
+use crate::results::{ExperimentRecord, Status};
 use crate::results::record::OUTCOME;
 
 /// Outcomes by axis values, of the experiments that have one.
@@ -17,7 +17,8 @@ pub struct Effects {
 impl Effects {
     /// Takes a finished experiment into account.
     pub fn add(&mut self, record: &ExperimentRecord) {
-        if record.makespan.is_none() {
+        // What does not fit is a result too: an axis that decides it has an effect.
+        if record.makespan.is_none() && record.status != Status::Oom {
             return;
         }
         let mut hash = DefaultHasher::new();
@@ -72,6 +73,14 @@ mod tests {
             effects.add(&record(axes, makespan));
         }
         assert_eq!(effects.warnings(&["a".into(), "b".into()]), ["axis b had no effect on any result of this run"]);
+    }
+
+    #[test]
+    fn an_axis_that_decides_what_fits_has_an_effect() {
+        let mut effects = Effects::default();
+        effects.add(&record([1, 1], 10));
+        effects.add(&ExperimentRecord { makespan: None, ..record([1, 2], 0) }.oom(90, "needs more"));
+        assert!(effects.warnings(&["a".into(), "b".into()]).is_empty());
     }
 
     #[test]

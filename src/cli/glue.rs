@@ -78,6 +78,8 @@ struct Look {
     /// Bytes of the tables of the largest experiment.
     most_bytes: u64,
     warnings: Vec<String>,
+    /// Experiments whose GPUs are too small for them, and why.
+    cannot_fit: Vec<(u64, String)>,
 }
 
 /// Prepares one experiment of every shape and lets it go again: bad input is found before anything runs.
@@ -87,6 +89,14 @@ fn look(sweep: &Sweep) -> anyhow::Result<Look> {
     let mut told = HashSet::new();
     for experiment in &sweep.experiments {
         let config = config(sweep, experiment);
+        match batch::fits(&config) {
+            Ok(()) => {}
+            Err(e @ PrepareError::Oom { .. }) => {
+                look.cannot_fit.push((experiment.exp_id, e.to_string()));
+                continue;
+            }
+            Err(e) => return Err(named(sweep, experiment, e)),
+        }
         let (net, traffic) = ((&config.cluster, &config.topology, &config.routing), &config.workload);
         let shape = format!("{net:?}{traffic:?}{:?}", config.values.text(spec::K::Cc));
         let hops = match shapes.get(&shape) {
@@ -164,6 +174,7 @@ impl Simulator for Connected {
             resolved: sweep.resolved_toml.clone(),
             inputs: sweep.inputs.iter().map(input).collect(),
             warnings: sweep.notes.iter().cloned().chain(look.warnings).collect(),
+            cannot_fit: look.cannot_fit,
             memory_bytes: Some(look.most_bytes * side_by_side),
             seconds: Some(look.packet_hops as f64 / (PACKET_HOPS_PER_S * threads as f64)),
             ..Planned::default()

@@ -18,8 +18,11 @@ pub mod plan;
 pub mod progress;
 pub mod run;
 pub mod simulator;
+pub mod suites;
 pub mod summary;
 pub mod table;
+pub mod workload;
+pub mod validate;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -58,6 +61,8 @@ fn dispatch(command: &Command) -> Result<Exit, CliError> {
         Command::Init(args) => init::execute(args, &simulator),
         Command::Doctor(args) => doctor::execute(args),
         Command::Bench(args) => bench::execute(args, &simulator),
+        Command::Workload(args) => workload::execute(args),
+        Command::Validate(args) => validate::execute(args),
     }
 }
 

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::results::{Axis, ExperimentRecord, Status};
+use crate::results::{Axis, ExperimentRecord, Ps, Status};
 
 use super::table::{self, Table};
 
@@ -35,14 +35,17 @@ fn each(axes: &[Axis], records: &[ExperimentRecord]) -> Vec<String> {
     let mut header = vec!["exp".to_string()];
     header.extend(short_names(axes));
     header.extend(replicas.then(|| "replica".into()));
-    header.extend(["status", "makespan", "FCT mean", "FCT p99", "marks", "pauses", "drops", "max queue"].map(String::from));
+    let shown = Shown::of(records);
+    header.push("status".into());
+    header.extend(shown.header().iter().map(|h| h.to_string()));
+    header.extend(["marks", "pauses", "drops", "max queue"].map(String::from));
     let mut table = Table::new(header);
     for r in records {
         let mut row = vec![r.exp_id.to_string()];
         row.extend(r.axis_values.iter().map(ToString::to_string));
         row.extend(replicas.then(|| r.replica.to_string()));
         row.push(r.status.as_str().into());
-        row.extend([r.makespan, r.fct_mean, r.fct_p99].map(|t| t.map_or(String::new(), |ps| table::time(ps.0))));
+        row.extend(shown.row(r));
         row.extend([r.ecn_marks, r.pfc_pauses, r.drops].map(|n| n.map_or(String::new(), table::count)));
         row.push(r.max_queue_bytes.map_or(String::new(), table::bytes));
         table.row(row);
@@ -52,6 +55,70 @@ fn each(axes: &[Axis], records: &[ExperimentRecord]) -> Vec<String> {
     lines.extend(failures.map(|r| format!("experiment {} failed: {}", r.exp_id, r.error)));
     lines
 }
+
+/// What the lines show of an experiment: flows, an iteration of training, or a collective.
+#[derive(Clone, Copy, PartialEq)]
+enum Shown {
+    Flows,
+    Training,
+    Iteration,
+    Collective,
+}
+
+impl Shown {
+    fn of(records: &[ExperimentRecord]) -> Shown {
+        let any = |has: fn(&ExperimentRecord) -> bool| records.iter().any(has);
+        match () {
+            () if any(|r| r.tokens_per_s.is_some()) => Shown::Training,
+            () if any(|r| r.busbw_gbps.is_some()) => Shown::Collective,
+            () if any(|r| r.iteration_time.is_some()) => Shown::Iteration,
+            () => Shown::Flows,
+        }
+    }
+
+    fn header(self) -> &'static [&'static str] {
+        match self {
+            Shown::Flows => &["makespan", "FCT mean", "FCT p99"],
+            Shown::Training => &["iteration", "compute", "exposed", "bubble", "tokens/s", "MFU"],
+            Shown::Iteration => &["iteration", "compute", "exposed", "bubble"],
+            Shown::Collective => &["time", "algbw Gb/s", "busbw Gb/s", "FCT p99"],
+        }
+    }
+
+    fn row(self, r: &ExperimentRecord) -> Vec<String> {
+        let time = |t: Option<Ps>| t.map_or(String::new(), |ps| table::time(ps.0));
+        let exposed = r.iteration_time.map(|_| {
+            let parts = [r.comm_exposed_tp, r.comm_exposed_pp, r.comm_exposed_dp, r.comm_exposed_ep, r.comm_exposed_cp];
+            Ps(parts.iter().flatten().map(|ps| ps.0).sum())
+        });
+        let number = |x: Option<f64>, digits: usize| x.map_or(String::new(), |x| format!("{x:.digits$}"));
+        let iteration = || vec![time(r.iteration_time), time(r.compute), time(exposed), time(r.bubble)];
+        match self {
+            Shown::Flows => [r.makespan, r.fct_mean, r.fct_p99].map(time).to_vec(),
+            Shown::Iteration => iteration(),
+            Shown::Training => {
+                let mfu = r.mfu.map_or(String::new(), |m| format!("{:.1} %", m * 100.0));
+                iteration().into_iter().chain([number(r.tokens_per_s, 0), mfu]).collect()
+            }
+            Shown::Collective => vec![time(r.iteration_time), number(r.algbw_gbps, 1), number(r.busbw_gbps, 1), time(r.fct_p99)],
+        }
+    }
+}
+
+/// What experiments are ranked by, less is better: time for a token, else an iteration, else until the last completion; ps, or fs for a token.
+fn merit(r: &ExperimentRecord) -> Option<u128> {
+    match (r.tokens_per_s, r.iteration_time) {
+        (Some(tokens), _) if tokens > 0.0 => Some((1e15 / tokens) as u128),
+        (_, Some(time)) => Some(u128::from(time.0)),
+        _ => r.makespan.map(|ps| u128::from(ps.0)),
+    }
+}
+
+/// Keys that say what is to be done, not how: experiments that differ in them are not compared.
+const QUESTIONS: &[&str] = &[
+    "kind", "path", "pattern", "bytes", "fan_in", "receivers", "stride", "load", "cdf", "duration_ns", "op", "ranks", "model", "seq", "global_batch", "bytes_scale",
+    "iterations", "seed", "start_unit", "expert_skew", "compute_jitter", "straggler_ranks", "straggler_slowdown", "compute_scale",
+];
 
 fn per_value(axes: &[Axis], records: &[ExperimentRecord]) -> Vec<String> {
     let mut lines = Vec::new();
@@ -66,12 +133,14 @@ fn per_value(axes: &[Axis], records: &[ExperimentRecord]) -> Vec<String> {
             }
             groups[place].1.push(r);
         }
-        let header = [axis.key.as_str(), "experiments", "failed", "best makespan", "worst makespan", "mean of FCT means"];
+        let programs = records.iter().any(|r| r.iteration_time.is_some());
+        let what = if programs { ["best iteration", "worst iteration"] } else { ["best makespan", "worst makespan"] };
+        let header = [axis.key.as_str(), "experiments", "failed", what[0], what[1], "mean of FCT means"];
         let mut table = Table::new(header);
         for (value, group) in groups.iter().take(VALUES_UP_TO) {
             let done: Vec<&ExperimentRecord> = group.iter().copied().filter(|r| r.status == Status::Ok).collect();
-            let makespans = || done.iter().filter_map(|r| r.makespan);
-            let show = |r: Option<crate::results::Ps>| r.map_or(String::new(), |ps| table::time(ps.0));
+            let makespans = || done.iter().filter_map(|r| if programs { r.iteration_time } else { r.makespan });
+            let show = |r: Option<Ps>| r.map_or(String::new(), |ps| table::time(ps.0));
             let fcts: Vec<u128> = done.iter().filter_map(|r| r.fct_mean).map(|ps| u128::from(ps.0)).collect();
             let mean = fcts.iter().sum::<u128>().checked_div(fcts.len() as u128);
             let failed = group.iter().filter(|r| r.status == Status::Failed).count();
@@ -92,6 +161,10 @@ fn per_value(axes: &[Axis], records: &[ExperimentRecord]) -> Vec<String> {
             lines.push(format!("... and {} more values of {}", groups.len() - VALUES_UP_TO, axis.key));
         }
     }
+    let oom = records.iter().filter(|r| r.status == Status::Oom).count();
+    if oom > 0 {
+        lines.push(format!("{oom} of {} experiments need more memory than their GPUs have; the column `error` says for what", records.len()));
+    }
     let failed = records.iter().filter(|r| r.status == Status::Failed).count();
     if failed > 0 {
         lines.push(format!("{failed} of {} experiments failed; failed.csv says why", records.len()));
@@ -99,16 +172,17 @@ fn per_value(axes: &[Axis], records: &[ExperimentRecord]) -> Vec<String> {
     lines
 }
 
-/// The best experiment by makespan, then mean completion time, then id. Experiments that carry different traffic are not compared:
-/// each combination of workload values has its own best.
+/// The best experiment by its figure of merit, then mean completion time, then id. Experiments that do different work are not compared:
+/// each combination of questions has its own best.
 fn bests(axes: &[Axis], records: &[ExperimentRecord]) -> Vec<String> {
-    let workload: Vec<usize> = (0..axes.len()).filter(|&a| axes[a].key.starts_with("workload.")).collect();
+    let asks = |key: &str| key.strip_prefix("workload.").is_some_and(|k| QUESTIONS.contains(&k));
+    let workload: Vec<usize> = (0..axes.len()).filter(|&a| asks(&axes[a].key)).collect();
     let mut best: Vec<(Vec<String>, &ExperimentRecord)> = Vec::new();
     for r in records.iter().filter(|r| r.status == Status::Ok && r.makespan.is_some()) {
         let group: Vec<String> = workload.iter().map(|&a| r.axis_values[a].to_string()).collect();
         match best.iter_mut().find(|(g, _)| *g == group) {
             None => best.push((group, r)),
-            Some((_, b)) if (r.makespan, r.fct_mean, r.exp_id) < (b.makespan, b.fct_mean, b.exp_id) => *b = r,
+            Some((_, b)) if (merit(r), r.fct_mean, r.exp_id) < (merit(b), b.fct_mean, b.exp_id) => *b = r,
             Some(_) => {}
         }
     }
@@ -121,8 +195,12 @@ fn bests(axes: &[Axis], records: &[ExperimentRecord]) -> Vec<String> {
         let others = (0..axes.len()).filter(|a| !workload.contains(a));
         let values: Vec<String> = others.map(|a| format!("{} {}", names[a], r.axis_values[a])).collect();
         let values = if values.is_empty() { String::new() } else { format!(" ({})", values.join(", ")) };
-        let makespan = r.makespan.map_or(0, |ps| ps.0);
-        format!("best{among}: experiment {}{values}, makespan {}", r.exp_id, table::time(makespan))
+        let what = match (r.tokens_per_s, r.iteration_time) {
+            (Some(tokens), Some(time)) => format!("{tokens:.0} tokens/s, iteration {}", table::time(time.0)),
+            (_, Some(time)) => format!("iteration {}", table::time(time.0)),
+            _ => format!("makespan {}", table::time(r.makespan.map_or(0, |ps| ps.0))),
+        };
+        format!("best{among}: experiment {}{values}, {what}", r.exp_id)
     };
     let mut lines: Vec<String> = best.iter().take(BESTS_UP_TO).map(line).collect();
     if best.len() > BESTS_UP_TO {
@@ -134,7 +212,7 @@ fn bests(axes: &[Axis], records: &[ExperimentRecord]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::results::{Cell, Kind, Ps};
+    use crate::results::{Cell, Kind};
 
     fn axes() -> Vec<Axis> {
         ["topology.kind", "transport.cc", "workload.pattern"].map(|key| Axis { key: key.into(), kind: Kind::Text }).to_vec()

@@ -44,6 +44,8 @@ pub mod flag {
     pub const OVER_BUFFER: u32 = 16;
     /// A pool ran dry although its worst case was checked.
     pub const POOL_DRY: u32 = 32;
+    /// Some NIC has signals for gates.
+    pub const SIGNALS: u32 = 64;
 }
 
 /// Bits of [`Exp::modes`].
@@ -58,6 +60,8 @@ pub mod mode {
     pub const PFC: u32 = 128;
     /// Integrate queue lengths over time, for links.csv.
     pub const LINKS: u32 = 256;
+    /// Every message starts with fresh congestion-control state.
+    pub const FRESH_QP: u32 = 512;
 }
 
 /// Values of [`Exp::cc`], those of the reference's `CC_MODE`.
@@ -100,8 +104,20 @@ pub mod qp {
     pub const STARTED: u32 = 2;
     pub const A_SEEN: u32 = 4;
     pub const D_SEEN: u32 = 8;
+    /// Has sent a message before: its congestion-control state is of use.
+    pub const CREATED: u32 = 16;
     /// DCTCP: congestion window reduced.
     pub const CWR: u32 = 32;
+    /// Is in its NIC's `order`.
+    pub const QUEUED: u32 = 64;
+}
+
+/// Bits of [`Task::flags`].
+pub mod task {
+    /// Posts `bytes` on its queue pair; else it only takes time.
+    pub const MESSAGE: u32 = 1;
+    /// A message that may be posted once those before it on its queue pair have been.
+    pub const READY: u32 = 2;
 }
 
 /// Bytes of a pause frame on the wire (9 + 20 + 14, `ns3-model` section 3).
@@ -115,7 +131,9 @@ pub const INT_HOPS: u32 = 5;
 /// Bytes an INT queue field counts by, times `int_multi`; the transmitted-bytes field likewise.
 pub const INT_Q_UNIT: u32 = 80;
 pub const INT_TX_UNIT: u32 = 128;
-/// The first shared words of an experiment: flags, then flows that have not finished.
+/// In an edge: what is released is a signal, not a task.
+pub const EDGE_SIGNAL: u32 = 1 << 31;
+/// The first shared words of an experiment: flags, then flows and tasks that have not finished.
 pub const SHARED_FLAGS: u32 = 0;
 pub const SHARED_FLOWS_LEFT: u32 = 1;
 pub const SHARED_HEADER: u32 = 2;
@@ -138,11 +156,18 @@ rows! {
         /// Shared words: header, then `ingress` bytes a port, then `mask_words` words of wanted ingresses a port.
         shared_base: u32, shared_len: u32,
         rtt_base: u32, rtt_len: u32,
+        task_base: u32, task_len: u32,
+        edge_base: u32, edge_len: u32,
+        signal_base: u32, signal_len: u32,
+        gate_base: u32, gate_len: u32,
+        server_base: u32, server_len: u32,
         /// The index of the experiment in the sweep, low word: the ExpId of all its rows.
         exp_id: u32,
         mask_words: u32,
         /// Link ends: `nic_len + port_len`; the experiment's wires, and its two clocks in the table of clocks.
         end_base: u32, end_len: u32,
+        /// Gates that everybody has reached, by (time, gate), from `schedule` to `analytical`.
+        fired: u32, pad1: u32,
 
         // Where it stands.
         status: u32,
@@ -199,6 +224,9 @@ rows! {
         /// No retransmission deadline of its queue pairs lies before this.
         rto: u64,
         next_start: u64,
+        /// Its tasks that are under way, by time; when the first is due; signals it gave in this step, a list.
+        next_task: u64,
+        task_head: u32, signals: u32,
         ack_head: u32, ack_tail: u32,
         paused: u32,
         /// Queue pairs in its part of `order`; index of the last served.
@@ -272,8 +300,9 @@ rows! {
         max_held: u64,
     }
 
-    /// A queue pair at its sender. Written by its source NIC only.
+    /// A queue pair at its sender. Written by its source NIC only. One of a plain flow has no messages: all its bytes are there from the start.
     FlowTx {
+        /// Bytes posted so far.
         size: u64, snd_nxt: u64, snd_una: u64,
         rate: u64, next_avail: u64,
         /// Window in force (`W'`), 0 for none; and the full window `W`.
@@ -301,11 +330,15 @@ rows! {
         rtt_seen: u32, rtt_stride: u32, rtt_n: u32,
         /// Steps back for a NACK since the last progress.
         stalls: u32,
+        /// Messages: the next to be posted, the one that `snd_nxt` is in, the oldest not acknowledged; and where the latter two end.
+        msg_post: u32, msg_send: u32, msg_ack: u32, pad0: u32,
+        send_end: u64, ack_end: u64,
     }
 
     /// A queue pair at its receiver. Written by its destination NIC only.
     FlowRx {
-        size: u64, expected: u64, milestone: u64,
+        /// End of the message that is arriving.
+        msg_end: u64, expected: u64, milestone: u64,
         nack_t: u64, nack_seq: u64, cnp_t: u64,
         arrived_bytes: u64,
         /// Records of data packets that needed no answer; they go home with the next one.
@@ -314,6 +347,51 @@ rows! {
         n_acks: u32,
         flow_id: u32,
         exp: u32, nic: u32,
+        /// The message that is arriving.
+        msg: u32, pad0: u32,
+    }
+
+    /// Something a rank does: takes time, or posts a message. Written by its owner, but `got` by the NIC that receives.
+    Task {
+        exp: u32,
+        /// NIC whose invocation runs it.
+        owner: u32,
+        flags: u32,
+        /// Dependencies that are missing.
+        waits: u32,
+        /// Next in its owner's list of tasks under way.
+        next: u32,
+        /// Message: its queue pair, and the message after it there.
+        flow: u32, follow: u32,
+        /// Edges to what waits for it: for its end (a message's last acknowledgement), for a message's arrival.
+        done_first: u32, done_n: u32, got_first: u32, got_n: u32,
+        /// Message: number of its queue pair, the root of what its post causes.
+        root: u32,
+        /// From its release to its end; of a message to its post.
+        delay: u64,
+        bytes: u64,
+        /// Release plus delay; of a message when it was posted. `NEVER` before.
+        at: u64,
+        /// When it ended; when a message had arrived whole.
+        done: u64, got: u64,
+    }
+
+    /// An edge to a gate.
+    Signal { gate: u32, next: u32, at: u64 }
+
+    /// A meeting of ranks, or a transfer that is no packets': when all have signalled, it is served and releases tasks of any owner.
+    Gate {
+        exp: u32,
+        waits: u32,
+        /// Next of the gates that fired.
+        next: u32,
+        /// What serves it, one after another; NONE: nothing does, it has all the room it needs.
+        server: u32,
+        first: u32, n: u32,
+        /// When the last signal was given.
+        latest: u64,
+        /// Time it keeps its server; and from then to the release of its tasks, at least a step.
+        serial: u64, latency: u64,
     }
 
     /// A packet.
@@ -366,6 +444,9 @@ mod tests {
             ("IntVec", size_of::<IntVec>()),
             ("Wire", size_of::<Wire>()),
             ("Plan", size_of::<Plan>()),
+            ("Task", size_of::<Task>()),
+            ("Signal", size_of::<Signal>()),
+            ("Gate", size_of::<Gate>()),
         ];
         insta::assert_debug_snapshot!(sizes);
     }

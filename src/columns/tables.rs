@@ -1,6 +1,6 @@
 //! The tables of a batch: all experiments' rows side by side, each experiment's consecutive.
 
-use super::{Exp, FlowRx, FlowTx, IntVec, Nic, Packet, Plan, Port, RttSample, Switch, Wire};
+use super::{Exp, FlowRx, FlowTx, Gate, IntVec, Nic, Packet, Plan, Port, RttSample, Signal, Switch, Task, Wire};
 
 /// A run of rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,6 +33,13 @@ pub struct Tables {
     /// Paths as egress ports, one switch after another.
     pub paths: Vec<u32>,
     pub rtts: Vec<RttSample>,
+    pub tasks: Vec<Task>,
+    /// What tasks and gates release: tasks, or with `EDGE_SIGNAL` signals.
+    pub edges: Vec<u32>,
+    pub signals: Vec<Signal>,
+    pub gates: Vec<Gate>,
+    /// Until when each server of gates is busy.
+    pub servers: Vec<u64>,
 }
 
 impl Tables {
@@ -57,6 +64,11 @@ impl Tables {
             + size(&self.order)
             + size(&self.paths)
             + size(&self.rtts)
+            + size(&self.tasks)
+            + size(&self.edges)
+            + size(&self.signals)
+            + size(&self.gates)
+            + size(&self.servers)
     }
 
     /// Appends the rows of `one`, a table set holding a single experiment, and rebases its header.
@@ -74,6 +86,11 @@ impl Tables {
         exp.shared_base = self.shared.len() as u32;
         exp.rtt_base = self.rtts.len() as u32;
         exp.end_base = self.wires.len() as u32;
+        exp.task_base = self.tasks.len() as u32;
+        exp.edge_base = self.edges.len() as u32;
+        exp.signal_base = self.signals.len() as u32;
+        exp.gate_base = self.gates.len() as u32;
+        exp.server_base = self.servers.len() as u32;
         self.exps.push(exp);
         self.nics.extend_from_slice(&one.nics);
         self.ports.extend_from_slice(&one.ports);
@@ -90,5 +107,10 @@ impl Tables {
         self.order.extend_from_slice(&one.order);
         self.paths.extend_from_slice(&one.paths);
         self.rtts.extend_from_slice(&one.rtts);
+        self.tasks.extend_from_slice(&one.tasks);
+        self.edges.extend_from_slice(&one.edges);
+        self.signals.extend_from_slice(&one.signals);
+        self.gates.extend_from_slice(&one.gates);
+        self.servers.extend_from_slice(&one.servers);
     }
 }

@@ -4,8 +4,8 @@
 
 use std::fmt::{Display, Write};
 
-use super::{CHANGES, Exp, FlowRx, FlowTx, IntVec, LINEAGE_WORDS, Nic, Packet, Plan, Port, Row, RttSample, Switch, Wire};
-use super::{cc, flag, kind, meta, mode, qp, status};
+use super::{CHANGES, Exp, FlowRx, FlowTx, Gate, IntVec, LINEAGE_WORDS, Nic, Packet, Plan, Port, Row, RttSample, Signal, Switch, Task, Wire};
+use super::{cc, flag, kind, meta, mode, qp, status, task};
 
 /// Columns whose Rust names are reserved words of WGSL; there they end in an underscore.
 const RESERVED: [&str; 2] = ["meta", "target"];
@@ -29,6 +29,9 @@ pub fn declarations() -> String {
     one::<Wire>(&mut out);
     one::<Plan>(&mut out);
     one::<RttSample>(&mut out);
+    one::<Task>(&mut out);
+    one::<Signal>(&mut out);
+    one::<Gate>(&mut out);
     out
 }
 
@@ -89,16 +92,18 @@ pub fn constants() -> String {
     constant(&mut out, "LINEAGE_WORDS", LINEAGE_WORDS as u32);
     constant(&mut out, "INT_Q_UNIT", super::INT_Q_UNIT);
     constant(&mut out, "INT_TX_UNIT", super::INT_TX_UNIT);
+    constant(&mut out, "EDGE_SIGNAL", super::EDGE_SIGNAL);
     constant(&mut out, "SHARED_FLAGS", super::SHARED_FLAGS);
     constant(&mut out, "SHARED_FLOWS_LEFT", super::SHARED_FLOWS_LEFT);
     constant(&mut out, "SHARED_HEADER", super::SHARED_HEADER);
     module!(out, "STATUS", status: RUNNING, DONE, NEEDS_PACKETS, TIME_LIMIT, GAVE_UP, VIOLATION, ENDED_BY_HOST);
-    module!(out, "FLAG", flag: NEEDS_FRAMES, NEEDS_PACKETS, ORPHANS, GAVE_UP, OVER_BUFFER, POOL_DRY);
-    module!(out, "MODE", mode: WINDOW, VAR_WINDOW, RATE_BOUND, ACK_HIGH_PRIO, FAST_REACT, DCQCN_CLAMP, ECN, PFC, LINKS);
+    module!(out, "FLAG", flag: NEEDS_FRAMES, NEEDS_PACKETS, ORPHANS, GAVE_UP, OVER_BUFFER, POOL_DRY, SIGNALS);
+    module!(out, "MODE", mode: WINDOW, VAR_WINDOW, RATE_BOUND, ACK_HIGH_PRIO, FAST_REACT, DCQCN_CLAMP, ECN, PFC, LINKS, FRESH_QP);
     module!(out, "CC", cc: NONE, DCQCN, HPCC, TIMELY, DCTCP);
     module!(out, "KIND", kind: DATA, ACK, NACK, FRAME);
     module!(out, "META", meta: WIRE_MASK, KIND_SHIFT, KIND_MASK, MARKED, CNP, RESUME, INT_SHIFT, INT_MASK);
-    module!(out, "QP", qp: FINISHED, STARTED, A_SEEN, D_SEEN, CWR);
+    module!(out, "QP", qp: FINISHED, STARTED, A_SEEN, D_SEEN, CREATED, CWR, QUEUED);
+    module!(out, "TASK", task: MESSAGE, READY);
     out
 }
 

@@ -1,6 +1,7 @@
 //! The memory suite of `hyperfold validate`: published figures beside the estimate's.
 //!
-//! Layer: memory. The tables are embedded from `assets/reference`, whose headers say their sources. Nothing here is fitted.
+//! Layer: memory. The tables are embedded from `assets/reference`, whose headers say their sources. None of them is a reading of a GPU's memory: the figures
+//! of Korthikanti et al. are (nearly) their own formulas, so agreement says that these are implemented, and Moye's are a simulator's.
 
 use super::stage::StageMemory;
 use super::{MemoryOptions, estimate};
@@ -131,7 +132,8 @@ fn seqsel_percent(rows: &mut Vec<Row>, name: &str, layout: &Layout) {
             unit: "%",
             measured: number(measured),
             simulated: 100.0 * bytes / base,
-            note: "of what tensor parallelism alone keeps; layers of the first stage".into(),
+            note: "of what tensor parallelism alone keeps, layers of the first stage: the paper's formulas, from which the figure itself is off where this is"
+                .into(),
         });
     }
 }
@@ -159,7 +161,7 @@ fn moye(fields: &[&str]) -> Row {
         unit: "GiB",
         measured: number(fields[3]),
         simulated: stages("485B", &layout)[0].states() as f64 / GIB,
-        note: "another simulator's figure; that it is 20 B a parameter of the first stage without activations is read off this table, so the row tests counts only".into(),
+        note: "another simulator's figure, no measurement; that it is 20 B a parameter of the first stage without activations is read off this table: tests counts only".into(),
     }
 }
 

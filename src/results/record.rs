@@ -37,7 +37,7 @@ pub struct ExperimentRecord {
     /// One value an axis, in the order of the axes the writer was given.
     pub axis_values: Vec<Cell>,
     pub status: Status,
-    /// Why it failed; empty otherwise.
+    /// Why it failed, or what of it does not fit; empty otherwise.
     pub error: String,
     /// From 0 to the last completion.
     pub makespan: Option<Ps>,
@@ -123,11 +123,21 @@ impl ExperimentRecord {
         }
     }
 
-    /// The same, failed for this reason. Its lines are joined, so that a row of a result file stays one line.
+    /// The same, failed for this reason.
     pub fn failed(self, error: impl AsRef<str>) -> Self {
-        let lines: Vec<&str> = error.as_ref().lines().map(str::trim).filter(|l| !l.is_empty()).collect();
-        ExperimentRecord { status: Status::Failed, error: lines.join("; "), ..self }
+        ExperimentRecord { status: Status::Failed, error: one_line(error.as_ref()), ..self }
     }
+
+    /// The same, which does not fit a GPU: what its fullest rank needs, and the breakdown in words.
+    pub fn oom(self, peak_bytes: u64, breakdown: impl AsRef<str>) -> Self {
+        ExperimentRecord { status: Status::Oom, error: one_line(breakdown.as_ref()), peak_memory_bytes: Some(peak_bytes), ..self }
+    }
+}
+
+/// The lines of a text as one, so that a row of a result file stays one line.
+fn one_line(text: &str) -> String {
+    let lines: Vec<&str> = text.lines().map(str::trim).filter(|l| !l.is_empty()).collect();
+    lines.join("; ")
 }
 
 /// A column of `results.csv` that is no axis.

@@ -73,7 +73,8 @@ impl fmt::Display for Cell {
             Cell::Real(v) if !v.is_finite() => Ok(()),
             // Rust prints the shortest decimal that reads back as the same double, on every machine.
             Cell::Real(v) if *v != 0.0 && !(1e-5..1e15).contains(&v.abs()) => write!(f, "{v:e}"),
-            Cell::Real(v) => write!(f, "{v}"),
+            // Adding 0 turns -0 into 0.
+            Cell::Real(v) => write!(f, "{}", v + 0.0),
             Cell::Flag(v) => write!(f, "{v}"),
             Cell::Text(v) => f.write_str(v),
         }
@@ -169,7 +170,7 @@ mod tests {
     fn doubles_show_the_shortest_decimal_and_nothing_that_is_no_number() {
         let show = |v: f64| Cell::Real(v).to_string();
         assert_eq!([show(0.1), show(400.0), show(0.0), show(1e300), show(2.5e-9)], ["0.1", "400", "0", "1e300", "2.5e-9"]);
-        assert_eq!([show(f64::NAN), show(f64::INFINITY)], ["", ""]);
+        assert_eq!([show(f64::NAN), show(f64::INFINITY), show(-0.0)], ["", "", "0"]);
     }
 
     #[test]

@@ -5,9 +5,12 @@
 use std::path::Path;
 
 use super::error::Conflict;
-use super::keys::{BUILT_IN_CDFS, K, built_in_cdf};
-use super::sections::{Cdf, Cluster, Limits, Output, Pattern, Policy, Routing, StartUnit, Topology, TopologyFormat, TopologyKind, Workload};
+use super::keys::{COUNT as MAX_GPUS, K};
+use super::program::named;
+use super::sections::{Cluster, Limits, Output, Policy, Routing, Topology, TopologyFormat, TopologyKind, Workload};
+use super::servers::SERVERS;
 use super::value::Values;
+use super::workload::{members, workload};
 use crate::transport::EcnThresholds;
 use crate::units::{BPS_PER_GBPS, PS_PER_NS};
 
@@ -63,7 +66,11 @@ impl Config {
             "rail-only" => TopologyKind::RailOnly { rails: u32_of(K::Rails) },
             _ => TopologyKind::File {
                 path: path(K::TopologyPath, "topology.kind = \"file\"")?,
-                format: if v.is(K::TopologyFormat, "simai") { TopologyFormat::SimAi } else { TopologyFormat::Ns3 },
+                format: match v.text(K::TopologyFormat) {
+                    "simai" => TopologyFormat::SimAi,
+                    "htsim" => TopologyFormat::Htsim,
+                    _ => TopologyFormat::Ns3,
+                },
             },
         };
         let policy = match v.text(K::Policy) {
@@ -72,11 +79,20 @@ impl Config {
             _ => Policy::Ecmp,
         };
         let ecn_by_rate = super::transport::ecn_by_rate(v)?;
+        if v.int(K::Gpus) > MAX_GPUS {
+            let why = format!("the workload needs {} GPUs; networks have at most {MAX_GPUS}", v.int(K::Gpus));
+            return Err(Conflict { key: K::Gpus, why });
+        }
         let config = Config {
             cluster: Cluster {
                 gpus: some(v.int(K::Gpus) as u64).map(|n| n as u32),
                 gpus_per_server: u32_of(K::GpusPerServer),
                 nics_per_server: u32_of(K::NicsPerServer),
+                server: SERVERS.into_iter().find(|s| v.is(K::Server, s)),
+                server_xml: v.has(K::ServerXml).then(|| dir.join(v.text(K::ServerXml))),
+                gpu: named(v.text(K::Gpu), dir),
+                gpu_memory_bytes: some(scaled(v.float(K::GpuMemoryGib), (1u64 << 30) as f64)),
+                nvlink_packets: v.is(K::Nvlink, "packet"),
                 nvlink_bps: scaled(v.float(K::NvlinkGbps), BPS_PER_GBPS as f64),
                 nvlink_latency_ps: scaled(v.float(K::NvlinkLatencyNs), PS_PER_NS as f64),
             },
@@ -119,6 +135,12 @@ impl Config {
                 return fail(K::ServersPerPod, "topology.pods says the same already; give one of them".to_string());
             }
             _ => {}
+        }
+        if !matches!(self.workload, Workload::Program(_)) && v.int(K::Iterations) > 1 {
+            return fail(K::Iterations, "traffic and flow files run once: 1".to_string());
+        }
+        if let Workload::Program(program) = &self.workload {
+            program.check(v, self.cluster.gpus)?;
         }
         if let Some(gpus) = self.cluster.gpus.filter(|_| generated) {
             let per_server = self.cluster.gpus_per_server;
@@ -172,72 +194,19 @@ impl Config {
         mix(self.seed, u64::from(self.routing.seed), 2) as u32
     }
 
+    /// Seed of compute jitter: the replica's and `workload.seed`.
+    pub fn jitter_seed(&self) -> u64 {
+        mix(self.seed, self.values.int(K::WorkloadSeed) as u64, 4)
+    }
+
+    /// Whether each message of a collective starts with fresh congestion-control state, instead of its queue pair's.
+    pub fn fresh_qp(&self) -> bool {
+        self.values.bool(K::FreshQp)
+    }
+
     /// Seed of generated traffic: the replica's and `workload.seed`.
     pub fn traffic_seed(&self) -> u64 {
         mix(self.seed, self.values.int(K::WorkloadSeed) as u64, 3)
-    }
-}
-
-/// Whether a pattern fits `n` members.
-fn members(pattern: &Pattern, n: u32) -> Result<(), Conflict> {
-    match pattern {
-        Pattern::Incast { fan_in, .. } if *fan_in >= n => {
-            Err(Conflict { key: K::FanIn, why: format!("{n} GPUs take part, so it must be at most {}", n - 1) })
-        }
-        Pattern::Incast { receivers, .. } if *receivers > n => {
-            Err(Conflict { key: K::Receivers, why: format!("{n} GPUs take part, so it must be at most {n}") })
-        }
-        Pattern::Ring { stride, .. } if stride % n == 0 => {
-            Err(Conflict { key: K::Stride, why: format!("{n} GPUs take part, so everyone would send to itself; use 1 to {}", n - 1) })
-        }
-        _ => Ok(()),
-    }
-}
-
-fn workload(v: &Values, dir: &Path) -> Result<Workload, Conflict> {
-    let bytes = v.int(K::Bytes) as u64;
-    let pattern = match (v.text(K::WorkloadKind), v.text(K::Pattern)) {
-        ("flows", _) => {
-            let start_unit = match v.text(K::StartUnit) {
-                "ns" => Some(StartUnit::Ns),
-                "s" => Some(StartUnit::S),
-                _ => None,
-            };
-            return match v.text(K::WorkloadPath) {
-                "" => {
-                    Err(Conflict { key: K::WorkloadPath, why: "it is required with workload.kind = \"flows\"; give the path of a flow file".into() })
-                }
-                p => Ok(Workload::Flows { path: dir.join(p), start_unit }),
-            };
-        }
-        ("traffic", "incast") => Pattern::Incast { fan_in: v.int(K::FanIn) as u32, receivers: v.int(K::Receivers) as u32, bytes },
-        ("traffic", "permutation") => Pattern::Permutation { bytes },
-        ("traffic", "ring") => Pattern::Ring { stride: v.int(K::Stride) as u32, bytes },
-        ("traffic", "all-to-all") => Pattern::AllToAll { bytes },
-        ("traffic", "poisson") => Pattern::Poisson {
-            load_ppm: scaled(v.float(K::Load), 1e6) as u32,
-            cdf: cdf(v, dir)?,
-            duration_ps: v.int(K::DurationNs) as u64 * PS_PER_NS,
-        },
-        ("traffic", _) => {
-            let why = format!("it is required with workload.kind = \"traffic\": {}", super::key::key(K::Pattern).accepts());
-            return Err(Conflict { key: K::Pattern, why });
-        }
-        _ => {
-            let why = format!("it is required: {}", super::key::key(K::WorkloadKind).accepts());
-            return Err(Conflict { key: K::WorkloadKind, why });
-        }
-    };
-    let ranks = (v.int(K::Ranks) > 0).then(|| v.int(K::Ranks) as u32);
-    Ok(Workload::Traffic { pattern, ranks })
-}
-
-fn cdf(v: &Values, dir: &Path) -> Result<Cdf, Conflict> {
-    let name = v.text(K::Cdf);
-    match built_in_cdf(name) {
-        Some(b) => Ok(Cdf::BuiltIn(b)),
-        None if name.is_empty() => Err(Conflict { key: K::Cdf, why: format!("it must be one of {} or a file", BUILT_IN_CDFS.join(", ")) }),
-        None => Ok(Cdf::File(dir.join(name))),
     }
 }
 

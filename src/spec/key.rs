@@ -2,7 +2,7 @@
 //!
 //! Layer: spec. The declarations themselves are in `keys`.
 
-use toml::de::DeValue;
+use toml::de::{DeTable, DeValue};
 
 use super::error::nearest;
 use super::keys::{K, KEYS, LATER};
@@ -31,6 +31,10 @@ pub enum Kind {
     Text,
     /// A file, relative to the sweep file's folder.
     Path,
+    /// A file, or a folder or prefix that names several, relative to the sweep file's folder.
+    Files,
+    /// A name of an asset, a file that ends in `.toml`, or an inline table, kept as its canonical TOML text.
+    Named,
     /// A switch that this version can only leave off.
     Off,
 }
@@ -87,6 +91,8 @@ impl Key {
             Kind::Choice { now, .. } => format!("one of {}", quoted(now)),
             Kind::Text => "a text".to_string(),
             Kind::Path => "a file's path, relative to the sweep file".to_string(),
+            Kind::Files => "the path of a file, or of a folder or prefix where several belong together, relative to the sweep file".to_string(),
+            Kind::Named => "a name, the path of a .toml file, or a table".to_string(),
             Kind::Off => "false (it is not available in this version)".to_string(),
         }
     }
@@ -95,6 +101,8 @@ impl Key {
     pub fn read(&self, value: &DeValue<'_>) -> Result<Value, String> {
         let wrong = || Err(format!("it must be {}", self.accepts()));
         match value {
+            // As environment variables, where texts and numbers are the same thing.
+            DeValue::Integer(i) if self.is_variable() && matches!(self.kind, Kind::Text) => self.read_text(i.as_str()),
             DeValue::Integer(i) => match i64::from_str_radix(i.as_str(), i.radix()) {
                 Ok(i) => self.check_number(i as f64, Some(i)),
                 Err(_) => wrong(),
@@ -109,15 +117,26 @@ impl Key {
                 _ => wrong(),
             },
             DeValue::String(s) => self.read_text(s),
-            DeValue::Table(_) if self.id == K::Gpu => {
-                Err("it must be a text; a table of specifications is not available in this version".to_string())
+            DeValue::Table(_) if matches!(self.kind, Kind::Named) => {
+                let mut text = String::new();
+                canonical_toml(value, &mut text)?;
+                Ok(Value::Text(text.into()))
             }
             _ => wrong(),
         }
     }
 
+    /// Whether the key is a variable of NCCL's environment.
+    fn is_variable(&self) -> bool {
+        self.name.starts_with(VARIABLES)
+    }
+
     fn read_text(&self, s: &str) -> Result<Value, String> {
         match self.kind {
+            Kind::Int { .. } if self.is_variable() => match s.trim().parse::<i64>() {
+                Ok(i) => self.check_number(i as f64, Some(i)),
+                Err(_) => Err(format!("it must be {}", self.accepts())),
+            },
             Kind::Choice { now, later } => {
                 if let Some(c) = now.iter().find(|c| **c == s) {
                     return Ok(Value::Choice(c));
@@ -130,8 +149,16 @@ impl Key {
                     None => format!("it must be {}", self.accepts()),
                 })
             }
-            Kind::Path if s.is_empty() => Err(format!("it must be {}", self.accepts())),
-            Kind::Text | Kind::Path if !s.contains(['\0', '\n', '\r']) => Ok(Value::Text(s.into())),
+            // `--set` and configuration keys come as text: a table is recognised by its brace.
+            Kind::Named if s.trim_start().starts_with('{') => {
+                let text = format!("v = {s}");
+                let table = DeTable::parse(&text).map_err(|e| format!("not a valid inline table: {}", e.message().lines().next().unwrap_or("")))?;
+                let mut out = String::new();
+                canonical_toml(table.get_ref().get("v").expect("it was just written").get_ref(), &mut out)?;
+                Ok(Value::Text(out.into()))
+            }
+            Kind::Path | Kind::Files | Kind::Named if s.is_empty() => Err(format!("it must be {}", self.accepts())),
+            Kind::Text | Kind::Path | Kind::Files | Kind::Named if !s.contains(['\0', '\n', '\r']) => Ok(Value::Text(s.into())),
             _ => Err(format!("it must be {}", self.accepts())),
         }
     }
@@ -165,6 +192,9 @@ pub fn key(id: K) -> &'static Key {
     &KEYS[id as usize]
 }
 
+/// The table of NCCL's environment variables.
+pub(super) const VARIABLES: &str = "workload.nccl.";
+
 /// What a known name that this version lacks asks for, and what to use instead.
 pub fn later(name: &str) -> Option<&'static str> {
     LATER.iter().find(|(n, _)| name == *n || name.strip_prefix(n).is_some_and(|rest| rest.starts_with('.'))).map(|(_, instead)| *instead)
@@ -172,6 +202,10 @@ pub fn later(name: &str) -> Option<&'static str> {
 
 /// A hint for an unknown dotted name.
 pub fn hint(name: &str) -> String {
+    if name.starts_with(VARIABLES) {
+        let known: Vec<&str> = KEYS.iter().filter_map(|k| k.name.strip_prefix(VARIABLES)).collect();
+        return format!("the variables that a simulation can follow are {}", known.join(", "));
+    }
     if let Some(k) = nearest(name, KEYS.iter().map(|k| k.name)) {
         return format!("did you mean `{k}`?");
     }
@@ -182,13 +216,61 @@ pub fn hint(name: &str) -> String {
         return format!("did you mean `{}`?", same.join("` or `"));
     }
     let section = name.split('.').next().unwrap_or(name);
-    let mut known: Vec<&str> = KEYS.iter().map(|k| k.name).filter(|k| k.split('.').next() == Some(section)).collect();
+    let table = name.rsplit_once('.').map_or(name, |(table, _)| table);
+    let below = |table: &str| -> Vec<&str> {
+        KEYS.iter().map(|k| k.name).filter(|k| k.strip_prefix(table).is_some_and(|rest| rest.starts_with('.'))).collect()
+    };
+    let mut known = below(table);
+    if known.is_empty() {
+        known = below(section);
+    }
     if known.is_empty() {
         known = super::keys::SECTIONS.iter().map(|(s, _)| *s).collect();
         return format!("the sections are {}", known.join(", "));
     }
     known.truncate(40);
     format!("known there: {}", known.join(", "))
+}
+
+/// A value as inline TOML with keys in order, so that the same table is the same text however it was written.
+fn canonical_toml(value: &DeValue<'_>, out: &mut String) -> Result<(), String> {
+    match value {
+        DeValue::String(s) => out.push_str(&toml::Value::String(s.to_string()).to_string()),
+        DeValue::Integer(i) => match i64::from_str_radix(i.as_str(), i.radix()) {
+            Ok(i) => out.push_str(&i.to_string()),
+            Err(_) => return Err(format!("`{}` is no whole number of 64 bits", i.as_str())),
+        },
+        DeValue::Float(x) => match x.as_str().parse::<f64>() {
+            // Large whole numbers keep an exponent, so that they stay floats.
+            Ok(x) if x.is_finite() && x.fract() == 0.0 && x.abs() >= 1e15 => out.push_str(&format!("{x:e}")),
+            Ok(x) if x.is_finite() => out.push_str(&Value::Float(x + 0.0).to_toml()),
+            _ => return Err(format!("`{}` is no finite number", x.as_str())),
+        },
+        DeValue::Boolean(b) => out.push_str(if *b { "true" } else { "false" }),
+        DeValue::Datetime(d) => return Err(format!("`{d}` is a date; write numbers, texts, lists and tables")),
+        DeValue::Array(list) => {
+            out.push('[');
+            for (i, item) in list.iter().enumerate() {
+                out.push_str(if i == 0 { "" } else { ", " });
+                canonical_toml(item.get_ref(), out)?;
+            }
+            out.push(']');
+        }
+        DeValue::Table(table) => {
+            let mut entries: Vec<_> = table.iter().map(|(k, v)| (k.get_ref().as_ref(), v.get_ref())).collect();
+            entries.sort_by_key(|(k, _)| *k);
+            out.push('{');
+            for (i, (key, item)) in entries.into_iter().enumerate() {
+                out.push_str(if i == 0 { " " } else { ", " });
+                let bare = !key.is_empty() && key.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
+                out.push_str(&if bare { key.to_string() } else { toml::Value::String(key.to_string()).to_string() });
+                out.push_str(" = ");
+                canonical_toml(item, out)?;
+            }
+            out.push_str(" }");
+        }
+    }
+    Ok(())
 }
 
 fn quoted(words: &[&str]) -> String {

@@ -5,7 +5,8 @@
 
 use super::derive;
 use super::key::{Default as D, Key, Kind};
-use super::value::Values;
+use super::reads::*;
+use super::servers::SERVERS;
 
 macro_rules! keys {
     ($($id:ident $name:literal $kind:expr, $default:expr, $reads:expr, $doc:literal;)*) => {
@@ -49,48 +50,36 @@ const LINK_GBPS: Kind = stepped(0.001, 8796.0, 0.001);
 const RATE_MBPS: Kind = stepped(0.000_001, 8_796_000.0, 0.000_001);
 const DELAY_US: Kind = stepped(0.000_001, 1_000_000.0, 0.000_001);
 const DELAY_US_OR_0: Kind = stepped(0.0, 1_000_000.0, 0.000_001);
-const COUNT: i64 = 1 << 20;
+/// Most GPUs, ranks, switches, parts.
+pub(super) const COUNT: i64 = 1 << 20;
 const BYTES_MAX: i64 = 1 << 40;
 
-fn always(_: &Values) -> bool {
-    true
-}
-fn never(_: &Values) -> bool {
-    false
-}
-fn generated(v: &Values) -> bool {
-    !v.is(K::TopologyKind, "file")
-}
-fn topology(v: &Values, kind: &str) -> bool {
-    v.is(K::TopologyKind, kind)
-}
-fn cc(v: &Values, cc: &str) -> bool {
-    v.is(K::Cc, cc)
-}
-fn traffic(v: &Values) -> bool {
-    v.is(K::WorkloadKind, "traffic")
-}
-fn pattern(v: &Values, pattern: &str) -> bool {
-    traffic(v) && v.is(K::Pattern, pattern)
-}
-
 keys! {
+    Server "cluster.server" one_of(&SERVERS, &[]), D::None("none"), generated,
+        "a server of assets/servers: it gives gpu, gpus_per_server, nics_per_server, nvlink_gbps, nvlink_latency_ns and topology.link_gbps where they are not written";
+    GpusPerServer "cluster.gpus_per_server" int(1, 1024), D::Derived(derive::gpus_per_server, "the server's, else 8"), generated, "GPUs in one server";
     Gpus "cluster.gpus" int(0, COUNT), D::Derived(derive::gpus, "what the workload or the topology file needs, else 128"),
         generated, "GPUs in the network; 0 is the default";
-    GpusPerServer "cluster.gpus_per_server" int(1, 1024), D::Int(8), generated, "GPUs in one server";
-    Gpu "cluster.gpu" Kind::Text, D::Text("h100"), never, "accelerator; network traffic alone does not depend on it";
-    NicsPerServer "cluster.nics_per_server" int(1, 1024), D::Derived(derive::nics_per_server, "one a GPU"),
+    Gpu "cluster.gpu" Kind::Named, D::Derived(derive::gpu, "the server's, else \"h100\""), needs_gpu,
+        "accelerator: a name of assets, a .toml file or an inline table of specifications; network traffic alone does not depend on it";
+    GpuMemoryGib "cluster.gpu_memory_gib" stepped(0.0, 1e6, 0.001), D::Float(0.0), |v| model(v) && v.bool(K::MemoryCheck),
+        "memory of one GPU; 0: what its specifications say";
+    NicsPerServer "cluster.nics_per_server" int(1, 1024), D::Derived(derive::nics_per_server, "the server's, else one a GPU"),
         generated, "network ports of one server, at most one a GPU; with fewer, neighbouring GPUs share one";
-    NvlinkGbps "cluster.nvlink_gbps" stepped(0.0, 8796.0, 0.001), D::Float(3600.0), generated,
-        "rate between GPUs of one server, analytical; 0: none, they use the network";
-    NvlinkLatencyNs "cluster.nvlink_latency_ns" stepped(0.001, 1e9, 0.001), D::Float(500.0), |v| generated(v) && v.float(K::NvlinkGbps) > 0.0,
-        "one-way latency between GPUs of one server (our choice)";
+    NvlinkGbps "cluster.nvlink_gbps" stepped(0.0, 8796.0, 0.001), D::Derived(derive::nvlink_gbps, "the server's, else 3600; 0 with NCCL_P2P_DISABLE"), generated,
+        "rate between GPUs of one server; 0: none, they use the network";
+    NvlinkLatencyNs "cluster.nvlink_latency_ns" stepped(0.001, 1e9, 0.001), D::Derived(derive::nvlink_latency_ns, "the server's, else 500"),
+        |v| generated(v) && v.float(K::NvlinkGbps) > 0.0, "one-way latency between GPUs of one server (our choice)";
+    Nvlink "cluster.nvlink" one_of(&["analytic", "packet"], &[]), D::Choice("analytic"), |v| program(v) && generated(v) && v.float(K::NvlinkGbps) > 0.0,
+        "what carries traffic inside a server: a calibrated cost, or packets over an NVSwitch";
+    ServerXml "cluster.server_xml" Kind::Path, D::Derived(derive::server_xml, "NCCL_TOPO_FILE, else none"), |v| collectives(v) && v.has(K::ServerXml),
+        "PCIe and NIC topology of one server in NCCL's XML form";
 
     TopologyKind "topology.kind" one_of(&["fat-tree", "clos", "rail-optimized", "rail-only", "file"],
         &["dragonfly", "torus", "bcube", "hpn", "dcn-plus", "spectrum-x"]), D::Choice("rail-optimized"), always, "shape of the network";
     TopologyPath "topology.path" Kind::Path, D::None("required with kind = \"file\""), |v| topology(v, "file"), "topology file";
-    TopologyFormat "topology.format" one_of(&["ns3", "simai"], &["htsim"]), D::Choice("ns3"), |v| topology(v, "file"), "form of the topology file";
-    LinkGbps "topology.link_gbps" LINK_GBPS, D::Float(400.0), generated, "rate of links between hosts and switches";
+    TopologyFormat "topology.format" one_of(&["ns3", "simai", "htsim"], &[]), D::Choice("ns3"), |v| topology(v, "file"), "form of the topology file";
+    LinkGbps "topology.link_gbps" LINK_GBPS, D::Derived(derive::link_gbps, "the server's, else 400"), generated, "rate of links between hosts and switches";
     UplinkGbps "topology.uplink_gbps" LINK_GBPS, D::Float(400.0), |v| generated(v) && !topology(v, "rail-only"), "rate of links between switches";
     LinkDelayNs "topology.link_delay_ns" stepped(0.001, 1e9, 0.001), D::Float(1000.0), generated, "propagation delay of a link, one way";
     SwitchLatencyNs "topology.switch_latency_ns" stepped(0.0, 1e9, 0.001), D::Float(0.0), generated, "added to the delay of links into a switch";
@@ -132,7 +121,8 @@ keys! {
     VarWindow "transport.var_window" Kind::Bool, D::Derived(derive::window, "true with hpcc and dctcp"), |v| v.bool(K::Window), "the window shrinks with the rate";
     GlobalRtt "transport.global_rtt" Kind::Bool, D::Bool(true), |v| v.bool(K::Window) || cc(v, "hpcc"),
         "base RTT and window: the largest over all pairs of hosts, else each flow's own";
-    FreshQp "transport.fresh_qp" Kind::Bool, D::Bool(false), never, "collectives: each message starts with fresh congestion-control state; flows always do";
+    FreshQp "transport.fresh_qp" Kind::Bool, D::Bool(false), |v| messages(v) && !cc(v, "none"),
+        "each message of a collective starts with fresh congestion-control state; flows of a flow file or of generated traffic always do";
     Clock "transport.clock" one_of(&["ps", "ns"], &[]), D::Choice("ps"), always, "\"ns\" rounds every transmission to the nearest nanosecond, as the reference does";
     AckIntervalBytes "transport.ack_interval_bytes" int(1, BYTES_MAX), D::Int(1), always, "bytes from one ACK to the next";
     AckChunkBytes "transport.ack_chunk_bytes" int(0, BYTES_MAX), D::Int(4000), |v| v.int(K::AckIntervalBytes) > 1,
@@ -144,8 +134,9 @@ keys! {
     NackIntervalUs "transport.nack_interval_us" DELAY_US_OR_0, D::Float(500.0), always, "least time between two NACKs for one byte";
     CnpIntervalUs "transport.cnp_interval_us" DELAY_US_OR_0, D::Float(0.0), |v| v.bool(K::Ecn) && (cc(v, "dcqcn") || cc(v, "dctcp")),
         "least time between two congestion notifications of a flow; 0: every marked packet gives one";
-    RtoUs "transport.rto_us" DELAY_US_OR_0, D::Derived(derive::rto_us, "4194 without PFC, 67109 with"), always, "retransmission timeout; 0 is the default, raised to four base round trips where that is longer";
-    RtoRetries "transport.rto_retries" int(0, 1_000_000), D::Int(7), always, "timeouts in a row after which a flow gives up";
+    RtoUs "transport.rto_us" DELAY_US_OR_0, D::Derived(derive::rto_us, "NCCL_IB_TIMEOUT's, else 4194 without PFC, 67109 with"), always,
+        "retransmission timeout; 0 is the default, raised to four base round trips where that is longer";
+    RtoRetries "transport.rto_retries" int(0, 1_000_000), D::Derived(derive::rto_retries, "NCCL_IB_RETRY_CNT, else 7"), always, "timeouts in a row after which a flow gives up";
     TransportSeed "transport.seed" int(0, i64::MAX), D::Int(1), |v| v.bool(K::Ecn), "mixed into the seed of marking";
     TransportConfig "transport.config" Kind::Path, D::None("none"), always, "configuration file of HPCC or SimAI; keys written in the sweep file win over it";
     TransportFormat "transport.format" one_of(&["ns3"], &[]), D::Choice("ns3"), |v| v.given(K::TransportConfig), "form of the configuration file";
@@ -174,12 +165,19 @@ keys! {
     DctcpKKb "transport.dctcp.k_kb" stepped(0.0, 1e7, 0.001), D::Float(300.0),
         |v| cc(v, "dctcp") && v.bool(K::Ecn) && !(v.given(K::EcnKminKb) && v.given(K::EcnKmaxKb)), "marking threshold, units of 1000 B per 100 Gb/s of link rate";
 
-    WorkloadKind "workload.kind" one_of(&["traffic", "flows"], &["model", "collective", "simai", "chakra", "htsim", "goal"]),
+    WorkloadKind "workload.kind" one_of(&["model", "collective", "traffic", "flows", "simai", "chakra", "htsim", "goal", "dag"], &[]),
         D::None("required"), always, "what is sent";
-    Iterations "workload.iterations" int(1, 1), D::Int(1), never, "traffic and flow files run once; more come with training workloads";
+    Iterations "workload.iterations" int(1, 1_000_000), D::Int(1), program, "iterations that are measured; traffic and flow files run once";
+    Warmup "workload.warmup" int(0, 1_000_000), D::Int(0), program, "iterations before those, simulated and left out of iteration_time_ns";
+    WorkloadPath "workload.path" Kind::Files, D::None("required with the kinds that read a file"), |v| v.is(K::WorkloadKind, "flows") || imported(v),
+        "the flow file, SimAI workload, Chakra traces (a folder, a prefix or one .et file), htsim connection matrix, GOAL schedule, or DAG (TOML or CSV)";
+
     Pattern "workload.pattern" one_of(&["incast", "permutation", "ring", "all-to-all", "poisson"], &[]), D::None("required with kind = \"traffic\""), traffic, "who sends to whom";
-    Bytes "workload.bytes" int(1, BYTES_MAX), D::Int(1_000_000), |v| traffic(v) && !v.is(K::Pattern, "poisson"), "size of each flow";
-    Ranks "workload.ranks" int(0, COUNT), D::Int(0), traffic, "GPUs that take part, from rank 0; 0: all";
+    Bytes "workload.bytes" int(1, BYTES_MAX), D::Derived(derive::bytes, "1000000; with kind = \"collective\" 64000000"),
+        |v| (traffic(v) && !v.is(K::Pattern, "poisson")) || collective(v),
+        "size of each flow; of a collective as nccl-tests counts it: the whole buffer, of an all-gather what each rank ends with";
+    Ranks "workload.ranks" int(0, COUNT), D::Int(0), |v| traffic(v) || collective(v) || v.is(K::WorkloadKind, "chakra"),
+        "GPUs that take part, from rank 0; 0: all; with chakra the ranks that a trace of one rank is repeated on";
     FanIn "workload.fan_in" int(0, COUNT), D::Int(8), |v| pattern(v, "incast"), "senders to each receiver; 0: everyone else";
     Receivers "workload.receivers" int(1, COUNT), D::Int(1), |v| pattern(v, "incast"), "receivers, spread evenly from rank 0";
     Stride "workload.stride" int(1, COUNT), D::Int(1), |v| pattern(v, "ring"), "rank i sends to rank i + stride";
@@ -187,12 +185,110 @@ keys! {
     Cdf "workload.cdf" Kind::Text, D::Text("WebSearch"), |v| pattern(v, "poisson"),
         "flow sizes: \"WebSearch\", \"FbHdp\", \"AliStorage2019\", \"GoogleRPC2008\" or a file";
     DurationNs "workload.duration_ns" int(1, 1_000_000_000_000), D::Int(1_000_000), |v| pattern(v, "poisson"), "time in which flows arrive";
-    WorkloadSeed "workload.seed" int(0, i64::MAX), D::Int(1), |v| pattern(v, "poisson") || pattern(v, "permutation") || pattern(v, "incast"),
-        "mixed into the seed of pairs, sizes and arrivals";
-    WorkloadPath "workload.path" Kind::Path, D::None("required with kind = \"flows\""), |v| v.is(K::WorkloadKind, "flows"), "flow file";
     WorkloadFormat "workload.format" one_of(&["ns3"], &["htsim"]), D::Choice("ns3"), |v| v.is(K::WorkloadKind, "flows"), "form of the flow file";
     StartUnit "workload.start_unit" one_of(&["ns", "s"], &[]), D::None("seconds if any start has a fraction"), |v| v.is(K::WorkloadKind, "flows"),
         "unit of the flow file's start times; needed where all are whole numbers";
+
+    Model "workload.model" Kind::Named, D::None("required with kind = \"model\""), model, "a preset such as \"gpt3-13b\", a .toml file or an inline table of hyper-parameters";
+    Framework "workload.framework" one_of(&["megatron", "deepspeed", "fsdp", "ddp"], &[]), D::Choice("megatron"), model, "whose habits the training follows";
+    Tp "workload.tp" int(1, COUNT), D::Int(1), model, "tensor parallel degree";
+    Pp "workload.pp" int(1, COUNT), D::Int(1), model, "pipeline stages";
+    Cp "workload.cp" int(1, COUNT), D::Int(1), model, "context parallel degree";
+    Dp "workload.dp" int(0, COUNT), D::Derived(derive::dp, "what cluster.gpus leaves, else 1"), model, "data parallel degree; 0 is the default";
+    Ep "workload.ep" int(1, COUNT), D::Int(1), model, "expert parallel degree, over data parallel ranks";
+    Vpp "workload.vpp" int(1, COUNT), D::Int(1), |v| pipelined(v) && v.is(K::Schedule, "1f1b"), "virtual stages of a pipeline rank: interleaved 1F1B where above 1";
+    Schedule "workload.schedule" one_of(&["1f1b", "gpipe"], &[]), D::Choice("1f1b"), pipelined, "order of micro-batches on a pipeline";
+    Microbatch "workload.microbatch" int(1, COUNT), D::Int(1), model, "samples of a micro-batch";
+    GlobalBatch "workload.global_batch" int(0, 1 << 30), D::Derived(derive::global_batch, "microbatch * dp * pp"), model,
+        "samples of an iteration over all data parallel ranks; 0 is the default";
+    Seq "workload.seq" int(0, 1 << 30), D::Int(0), model, "tokens of a sample; 0: the model's own";
+    SequenceParallel "workload.sequence_parallel" Kind::Bool, D::Derived(derive::sequence_parallel, "true with megatron"), |v| degree(v, K::Tp),
+        "activations between tensor parallel blocks are split along the sequence";
+    Recompute "workload.recompute" one_of(&["none", "selective", "full"], &[]), D::Choice("none"), model,
+        "activations computed again in the backward pass: none, the attention core, all but each layer's input";
+    Zero "workload.zero" int(0, 3), D::Derived(derive::zero, "3 with fsdp, 1 with deepspeed, else 0"), sharded_data,
+        "ZeRO stage: what is sharded over data parallel ranks; 1 is Megatron's distributed optimizer";
+    ParamBytes "workload.param_bytes" int(1, 8), D::Int(2), model, "bytes of a parameter in computation";
+    GradBytes "workload.grad_bytes" int(1, 8), D::Derived(derive::grad_bytes, "4 with megatron, else param_bytes"), model, "bytes of a gradient as it is accumulated and reduced";
+    ActivationBytes "workload.activation_bytes" int(1, 8), D::Int(2), model, "bytes of an activation";
+    OptimizerBytes "workload.optimizer_bytes" int(0, 64), D::Int(12), model, "bytes a parameter of master weights and optimizer state";
+    Fp8 "workload.fp8" Kind::Bool, D::Bool(false), model, "matrix products in FP8";
+    FlashAttention "workload.flash_attention" Kind::Bool, D::Bool(true), model, "fused attention, which keeps no matrix of sequence by sequence";
+    OverlapGrad "workload.overlap_grad" Kind::Bool, D::Derived(derive::overlap_data, "true but with megatron"), sharded_data, "gradients are reduced during the backward pass";
+    OverlapParam "workload.overlap_param" Kind::Bool, D::Derived(derive::overlap_data, "true but with megatron"), |v| sharded_data(v) && v.int(K::Zero) > 0,
+        "parameters are gathered during the forward pass";
+    TpOverlapPieces "workload.tp_overlap_pieces" int(1, 64), D::Int(1), |v| degree(v, K::Tp),
+        "pieces that a matrix product and its tensor parallel communication are split into to run side by side; 1: one after the other";
+    OverlapP2p "workload.overlap_p2p" Kind::Bool, D::Derived(derive::overlap_p2p, "true with vpp above 1"), pipelined, "pipeline sends and receives have a stream of their own";
+    BucketMb "workload.bucket_mb" stepped(0.000_001, 1e6, 0.000_001), D::Derived(derive::bucket_mb, "40e6 gradients with megatron, 5e8 with deepspeed, else 26.2144"), sharded_data,
+        "gradients (or gathered parameters) of one bucket, units of 10^6 bytes";
+    ExpertSkew "workload.expert_skew" stepped(1.0, 1e6, 0.000_001), D::Float(1.0), |v| degree(v, K::Ep), "load of the busiest expert over the mean; 1: even";
+    RankOrder "workload.rank_order" Kind::Text, D::Text("tp-cp-ep-dp-pp"), several_degrees, "how ranks are numbered, fastest first";
+    Kernels "workload.kernels" Kind::Path, D::None("none"), |v| model(v) && v.has(K::Kernels), "CSV of measured kernels, laid over the built-in operation database";
+    MemoryCheck "workload.memory_check" Kind::Bool, D::Bool(true), model, "an experiment that needs more memory than a GPU has is `oom`, without being simulated";
+    MemoryReserveGib "workload.memory_reserve_gib" stepped(0.0, 1e6, 0.001), D::Float(1.0), model, "memory of a GPU that driver, CUDA and libraries take (our choice)";
+    MemoryFragmentation "workload.memory_fragmentation" stepped(0.0, 1.0, 0.000_001), D::Float(0.05), model,
+        "share of activations and working memory that is lost to fragmentation on top (our choice)";
+
+    ComputeScale "workload.compute_scale" stepped(0.0, 1e6, 0.000_001), D::Float(1.0), computes, "factor on the time of every kernel";
+    BytesScale "workload.bytes_scale" stepped(0.000_001, 1e6, 0.000_001), D::Float(1.0), imported, "factor on the bytes of every message and collective of the file";
+    ComputeJitter "workload.compute_jitter" stepped(0.0, 1.0, 0.000_001), D::Float(0.0), computes, "standard deviation of a kernel's time over its mean, drawn for every kernel and rank";
+    StragglerRanks "workload.straggler_ranks" Kind::Text, D::Text(""), |v| computes(v) && v.float(K::StragglerSlowdown) != 1.0, "ranks that compute slower, for example \"0,5,8-15\"";
+    StragglerSlowdown "workload.straggler_slowdown" stepped(1.0, 1e6, 0.000_001), D::Float(2.0), |v| computes(v) && v.has(K::StragglerRanks), "factor on their kernels' time";
+    Slowdown "workload.slowdown" Kind::Text, D::Text("table"), overlaps,
+        "how much kernels slow down beside communication: \"none\", \"table\", or the path of an XGBoost model in JSON";
+    Analytic "workload.analytic" Kind::Text, D::Text("intra"), program,
+        "whose communication is a calibrated cost instead of packets: dimensions such as \"tp,ep\", \"all\", or \"intra\": only what cluster.nvlink leaves inside servers";
+    WorkloadSeed "workload.seed" int(0, i64::MAX), D::Int(1),
+        |v| pattern(v, "poisson") || pattern(v, "permutation") || pattern(v, "incast") || (computes(v) && v.float(K::ComputeJitter) > 0.0),
+        "mixed into the seed of pairs, sizes, arrivals and jitter";
+
+    Op "workload.op" one_of(&["all-reduce", "all-gather", "reduce-scatter", "all-to-all", "broadcast", "reduce", "send-recv", "barrier"], &[]),
+        D::None("required with kind = \"collective\""), collective, "the operation; send-recv: every rank sends to the next";
+    Algorithm "workload.algorithm" one_of(&["auto", "ring", "tree", "halving-doubling", "direct", "hierarchical", "nvls", "in-network"], &[]), D::Choice("auto"), collectives,
+        "how collectives are carried out; auto: what NCCL's cost model chooses";
+    Protocol "workload.protocol" one_of(&["auto", "LL", "LL128", "Simple"], &[]), D::Choice("auto"), collectives, "NCCL's protocol; auto: what its cost model chooses";
+    Channels "workload.channels" int(0, 64), D::Int(0), collectives, "channels of a collective; 0: what NCCL would use";
+    ChunkKib "workload.chunk_kib" stepped(0.0, 1e6, 0.001), D::Float(0.0), collectives, "piece that a collective passes on at a time; 0: what NCCL would use";
+    QpsPerConnection "workload.qps_per_connection" int(1, 128), D::Derived(derive::qps, "NCCL_IB_QPS_PER_CONNECTION, else 1"), messages, "queue pairs that a connection's messages are spread over";
+    SplitDataOnQps "workload.split_data_on_qps" Kind::Bool, D::Derived(derive::split_on_qps, "NCCL_IB_SPLIT_DATA_ON_QPS, else false"),
+        |v| messages(v) && v.int(K::QpsPerConnection) > 1, "every message is split over them, else they take turns";
+    Pxn "workload.pxn" Kind::Bool, D::Derived(derive::pxn_allowed, "unless NCCL_PXN_DISABLE or NCCL_P2P_PXN_LEVEL = 0"), pxn,
+        "data for another rail goes over NVLink to the GPU there first";
+    StartOverheadNs "workload.start_overhead_ns" stepped(0.0, 1e9, 0.001), D::Float(0.0), messages, "software overhead on the start of each message (Multiverse 3.1)";
+    WorkQueueLatencyNs "workload.work_queue_latency_ns" stepped(0.0, 1e9, 0.001), D::Float(0.0), messages, "from posting a message to the NIC's first packet (Arcadia 6.1)";
+    RendezvousNs "workload.rendezvous_ns" stepped(0.0, 1e9, 0.001), D::Float(1000.0), collectives,
+        "from the last rank's arrival at a collective to its start on all; at least the simulation's step (our choice)";
+    NcclAlgo "workload.nccl.NCCL_ALGO" Kind::Text, D::None("NCCL's"), |v| nccl(v, K::Algorithm), "algorithms that NCCL may choose";
+    NcclProto "workload.nccl.NCCL_PROTO" Kind::Text, D::None("NCCL's"), |v| nccl(v, K::Protocol), "protocols that NCCL may choose";
+    NcclMinChannels "workload.nccl.NCCL_MIN_NCHANNELS" int(1, 64), D::None("NCCL's"), |v| nccl(v, K::Channels), "least channels";
+    NcclMaxChannels "workload.nccl.NCCL_MAX_NCHANNELS" int(1, 64), D::None("NCCL's"), |v| nccl(v, K::Channels), "most channels";
+    NcclMinRings "workload.nccl.NCCL_MIN_NRINGS" int(1, 64), D::None("NCCL's"), |v| nccl(v, K::Channels) && !v.has(K::NcclMinChannels), "the former name of NCCL_MIN_NCHANNELS";
+    NcclMaxRings "workload.nccl.NCCL_MAX_NRINGS" int(1, 64), D::None("NCCL's"), |v| nccl(v, K::Channels) && !v.has(K::NcclMaxChannels), "the former name of NCCL_MAX_NCHANNELS";
+    NcclNvls "workload.nccl.NCCL_NVLS_ENABLE" int(0, 2), D::None("NCCL's"), |v| nccl(v, K::Algorithm), "0: NCCL does not choose NVLink SHARP";
+    NcclBuffsize "workload.nccl.NCCL_BUFFSIZE" int(4096, 1 << 32), D::None("NCCL's"), |v| nccl(v, K::ChunkKib), "bytes of the buffer between two GPUs, eight chunks";
+    NcclQps "workload.nccl.NCCL_IB_QPS_PER_CONNECTION" int(1, 128), D::None("1"), |v| messages(v) && !v.given(K::QpsPerConnection), "see workload.qps_per_connection";
+    NcclSplit "workload.nccl.NCCL_IB_SPLIT_DATA_ON_QPS" int(0, 1), D::None("0"),
+        |v| messages(v) && v.int(K::QpsPerConnection) > 1 && !v.given(K::SplitDataOnQps), "see workload.split_data_on_qps";
+    NcclPxnDisable "workload.nccl.NCCL_PXN_DISABLE" int(0, 1), D::None("0"), pxn_variable, "see workload.pxn";
+    NcclPxnLevel "workload.nccl.NCCL_P2P_PXN_LEVEL" int(0, 2), D::None("2"), |v| pxn_variable(v) && v.int(K::NcclPxnDisable) == 0, "0: as NCCL_PXN_DISABLE; 1 and 2 are alike here";
+    NcclP2pDisable "workload.nccl.NCCL_P2P_DISABLE" int(0, 1), D::None("0"), |v| collectives(v) && generated(v) && !v.given(K::NvlinkGbps), "1: GPUs of one server use the network";
+    NcclP2pLevel "workload.nccl.NCCL_P2P_LEVEL" Kind::Text, D::None("NCCL's"),
+        |v| collectives(v) && generated(v) && !v.given(K::NvlinkGbps) && v.int(K::NcclP2pDisable) == 0, "\"LOC\" or 0: as NCCL_P2P_DISABLE; other levels allow it";
+    NcclTimeout "workload.nccl.NCCL_IB_TIMEOUT" int(1, 31), D::None("see transport.rto_us"), |v| messages(v) && !v.given(K::RtoUs), "retransmission timeout, 4.096 us * 2^this";
+    NcclRetries "workload.nccl.NCCL_IB_RETRY_CNT" int(0, 7), D::None("7"), |v| messages(v) && !v.given(K::RtoRetries), "see transport.rto_retries";
+    NcclTopoFile "workload.nccl.NCCL_TOPO_FILE" Kind::Path, D::None("none"), |v| collectives(v) && v.has(K::NcclTopoFile) && !v.given(K::ServerXml), "see cluster.server_xml";
+    NcclCrossNic "workload.nccl.NCCL_CROSS_NIC" int(0, 2), D::None("NCCL's"), never, "rings stay on their rails here, as with 0";
+    NcclGdrLevel "workload.nccl.NCCL_NET_GDR_LEVEL" Kind::Text, D::None("NCCL's"), never, "GPUs reach their NICs directly here";
+    NcclHca "workload.nccl.NCCL_IB_HCA" Kind::Text, D::None("all"), |v| nccl(v, K::Algorithm), "NICs that NCCL counts on; how many the network has is cluster.nics_per_server";
+    NcclTc "workload.nccl.NCCL_IB_TC" int(0, 255), D::None("0"), never, "one traffic class is modelled";
+    NcclGid "workload.nccl.NCCL_IB_GID_INDEX" int(0, 255), D::None("0"), never, "addressing takes no time";
+    NcclIbDisable "workload.nccl.NCCL_IB_DISABLE" int(0, 1), D::None("0"), never, "the network is RoCE here; sockets are not modelled";
+    NcclNet "workload.nccl.NCCL_NET" Kind::Text, D::None("IB"), never, "the network is RoCE here; sockets and plugins are not modelled";
+    NcclNetShared "workload.nccl.NCCL_NET_SHARED_BUFFERS" int(0, 1), D::None("1"), never, "buffers are not modelled one by one";
+    NcclP2pDirect "workload.nccl.NCCL_P2P_DIRECT_DISABLE" int(0, 1), D::None("0"), never, "copies inside a GPU are part of the calibrated costs";
+    NcclNvb "workload.nccl.NCCL_NVB_DISABLE" int(0, 1), D::None("0"), never, "servers have NVSwitches or full meshes here: no GPU is an intermediate";
+    NcclP2pChunk "workload.nccl.NCCL_P2P_NET_CHUNKSIZE" int(4096, 1 << 30), D::None("131072"), |v| nccl(v, K::ChunkKib), "bytes that an all-to-all passes on at a time";
 
     Mode "fidelity.mode" one_of(&["packet"], &["flow", "job"]), D::Choice("packet"), never, "level of detail";
     FastForward "fidelity.fast_forward" one_of(&["steady", "exact", "off"], &[]), D::Choice("steady"), never,
@@ -234,31 +330,15 @@ pub fn built_in_cdf(name: &str) -> Option<&'static str> {
 
 /// Known names (and everything below them) that later versions bring, with what to use now.
 pub const LATER: &[(&str, &str)] = {
-    const W: &str = "available workloads: kind = \"traffic\" and kind = \"flows\"";
     const T: &str = "available topologies: fat-tree, clos, rail-optimized, rail-only, file";
     const C: &str = "available congestion controls: none, dcqcn, hpcc, timely, dctcp";
     &[
-        ("workload.model", W),
-        ("workload.tp", W),
-        ("workload.pp", W),
-        ("workload.dp", W),
-        ("workload.ep", W),
-        ("workload.cp", W),
-        ("workload.vpp", W),
-        ("workload.microbatch", W),
-        ("workload.global_batch", W),
-        ("workload.recompute", W),
-        ("workload.zero", W),
-        ("workload.framework", W),
-        ("workload.compute_jitter", W),
-        ("workload.expert_skew", W),
-        ("workload.op", W),
-        ("workload.algorithm", W),
         ("topology.dims", T),
         ("topology.planes", T),
         ("topology.groups", T),
         ("transport.swift", C),
         ("routing.flowlet", "available policies: ecmp, spray, file"),
+        ("workload.priority", "one traffic class is modelled, so flows have no priorities of their own"),
         ("routing.adaptive", "available policies: ecmp, spray, file"),
     ]
 };

@@ -4,6 +4,8 @@
 
 use std::path::PathBuf;
 
+use super::program::Program;
+
 /// `[base.cluster]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cluster {
@@ -11,10 +13,30 @@ pub struct Cluster {
     pub gpus: Option<u32>,
     pub gpus_per_server: u32,
     pub nics_per_server: u32,
+    /// The server named by `cluster.server`, one of [`super::SERVERS`].
+    pub server: Option<&'static str>,
+    /// PCIe and NIC topology of one server in NCCL's XML form.
+    pub server_xml: Option<PathBuf>,
+    pub gpu: Named,
+    /// Instead of what the GPU's specifications say.
+    pub gpu_memory_bytes: Option<u64>,
+    /// Traffic inside a server crosses an NVSwitch as packets, instead of taking a calibrated time.
+    pub nvlink_packets: bool,
     /// Rate between GPUs of one server, bps; 0: they use the network.
     pub nvlink_bps: u64,
     /// One way, ps.
     pub nvlink_latency_ps: u64,
+}
+
+/// Something that an asset, a file or a table of the sweep file describes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Named {
+    /// The name of an asset.
+    Asset(String),
+    /// A TOML file.
+    File(PathBuf),
+    /// An inline TOML table, `{ key = value, ... }` with keys in order.
+    Table(String),
 }
 
 /// `[base.topology]`. Rates in bps (whole Mb/s), times in ps.
@@ -64,6 +86,7 @@ pub enum TopologyKind {
 pub enum TopologyFormat {
     Ns3,
     SimAi,
+    Htsim,
 }
 
 /// `[base.routing]`.
@@ -94,6 +117,8 @@ pub enum Workload {
         path: PathBuf,
         start_unit: Option<StartUnit>,
     },
+    /// A job of dependent operations.
+    Program(Box<Program>),
 }
 
 /// Who sends to whom. `bytes` is the size of each flow.

@@ -51,15 +51,14 @@ impl Value {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Values {
     v: Vec<Value>,
-    given: u128,
+    /// One bit a key.
+    given: [u64; N_KEYS.div_ceil(64)],
 }
-
-const _: () = assert!(N_KEYS <= 128, "`Values::given` has one bit a key");
 
 impl Values {
     /// Nothing written, nothing resolved.
     pub(super) fn empty() -> Self {
-        Values { v: vec![Value::Unset; N_KEYS], given: 0 }
+        Values { v: vec![Value::Unset; N_KEYS], given: [0; N_KEYS.div_ceil(64)] }
     }
 
     /// Becomes a copy of `other`, in the allocation at hand.
@@ -75,12 +74,12 @@ impl Values {
 
     /// Whether the key was written (in the sweep file, by an option, an axis or a configuration file) rather than left to its default.
     pub fn given(&self, key: K) -> bool {
-        self.given >> (key as u32) & 1 == 1
+        self.given[key as usize / 64] >> (key as u32 % 64) & 1 == 1
     }
 
     pub(super) fn set_given(&mut self, key: K, value: Value) {
         self.v[key as usize] = value;
-        self.given |= 1 << (key as u32);
+        self.given[key as usize / 64] |= 1 << (key as u32 % 64);
     }
 
     pub(super) fn set_derived(&mut self, key: K, value: Value) {
@@ -98,6 +97,15 @@ impl Values {
             Value::Choice(s) => s,
             Value::Text(s) => s,
             _ => "",
+        }
+    }
+
+    /// Whether there is a value: written or derived, and no empty text.
+    pub fn has(&self, key: K) -> bool {
+        match self.get(key) {
+            Value::Unset => false,
+            Value::Text(s) => !s.is_empty(),
+            _ => true,
         }
     }
 

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
-use crate::spec::{K, KEYS, Kind, Values, built_in_cdf};
+use crate::spec::{K, KEYS, Key, Kind, Values, built_in_cdf};
 
 /// Version of the model's semantics. Raised whenever the same configuration may give other results than before.
 pub const SEMANTIC_VERSION: u32 = 1;
@@ -29,6 +29,13 @@ fn first_half(hash: &[u8]) -> Hash128 {
     Hash128(h)
 }
 
+fn hex(hash: &[u8]) -> String {
+    hash.iter().fold(String::with_capacity(64), |mut s, b| {
+        let _ = write!(s, "{b:02x}");
+        s
+    })
+}
+
 /// Input files by path, with the SHA-256 of their content in hexadecimal.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Files(pub BTreeMap<PathBuf, String>);
@@ -43,14 +50,50 @@ impl Files {
             }
             let mut hasher = Sha256::new();
             std::io::copy(&mut std::fs::File::open(path)?, &mut Writer(&mut hasher))?;
-            let hex = hasher.finalize().iter().fold(String::with_capacity(64), |mut s, b| {
-                let _ = write!(s, "{b:02x}");
-                s
-            });
-            self.0.insert(path.to_path_buf(), hex);
+            self.0.insert(path.to_path_buf(), hex(&hasher.finalize()));
         }
         Ok(&self.0[path])
     }
+
+    /// The hash of a file, or of the names and contents of the files that a folder or prefix stands for.
+    pub fn hash_all(&mut self, path: &Path) -> std::io::Result<String> {
+        if path.is_file() {
+            return self.hash(path).map(str::to_string);
+        }
+        let mut hasher = Sha256::new();
+        for file in members(path)? {
+            // Names count from where the prefix ends: how a set of traces is called decides nothing, which rank a trace is does.
+            let name = file.file_name().map(|n| n.as_encoded_bytes().to_vec()).unwrap_or_default();
+            let skip = if path.is_dir() { 0 } else { path.file_name().map_or(0, |n| n.len()) };
+            hasher.update(&name[skip..]);
+            hasher.update([0]);
+            hasher.update(self.hash(&file)?.as_bytes());
+        }
+        Ok(hex(&hasher.finalize()))
+    }
+}
+
+/// The regular files of a folder, or those beside `path` whose names begin as it does, in order of their names.
+fn members(path: &Path) -> std::io::Result<Vec<PathBuf>> {
+    let (folder, prefix) = if path.is_dir() {
+        (path, None)
+    } else {
+        (path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new(".")), path.file_name())
+    };
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        let begins = prefix.is_none_or(|p| name.as_encoded_bytes().starts_with(p.as_encoded_bytes()));
+        if begins && std::fs::metadata(entry.path())?.is_file() {
+            found.push(entry.path());
+        }
+    }
+    found.sort();
+    if found.is_empty() {
+        return Err(std::io::Error::new(std::io::ErrorKind::NotFound, "no file there, and none whose name begins so"));
+    }
+    Ok(found)
 }
 
 /// Lets a file be copied into a hasher without being held in memory.
@@ -79,19 +122,33 @@ pub(super) fn canonical(v: &Values, dir: &Path, files: &mut Files, out: &mut Str
         }
         out.push_str(key.name);
         out.push('=');
-        let built_in = if key.id == K::Cdf { built_in_cdf(v.text(K::Cdf)) } else { None };
-        if let Some(name) = built_in {
-            out.push_str(name);
-        } else if matches!(key.kind, Kind::Path) || key.id == K::Cdf {
-            let hash = files.hash(&dir.join(v.text(key.id))).map_err(|e| (key.id, e))?;
+        let text = v.text(key.id);
+        let unreadable = |e| (key.id, e);
+        if matches!(key.kind, Kind::Files) {
             out.push_str("sha256:");
-            out.push_str(hash);
+            out.push_str(&files.hash_all(&dir.join(text)).map_err(unreadable)?);
+        } else if is_file(key, text) {
+            out.push_str("sha256:");
+            out.push_str(files.hash(&dir.join(text)).map_err(unreadable)?);
+        } else if let Some(name) = built_in_cdf(text).filter(|_| key.id == K::Cdf) {
+            out.push_str(name);
         } else {
             let _ = write!(out, "{}", v.get(key.id));
         }
         out.push('\n');
     }
     Ok(())
+}
+
+/// Whether the text of a key names a file, rather than something built in.
+fn is_file(key: &Key, text: &str) -> bool {
+    match key.kind {
+        Kind::Path => true,
+        Kind::Named => !text.starts_with('{') && text.ends_with(".toml"),
+        _ if key.id == K::Cdf => built_in_cdf(text).is_none(),
+        _ if key.id == K::Slowdown => text.ends_with(".json"),
+        _ => false,
+    }
 }
 
 /// `config_key` of a canonical text.

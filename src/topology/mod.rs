@@ -4,6 +4,7 @@
 
 mod body;
 pub mod generate;
+mod htsim;
 pub mod network;
 mod ns3;
 mod simai;
@@ -12,6 +13,7 @@ mod validate;
 
 use std::path::Path;
 
+pub use htsim::parse_htsim;
 pub use generate::{Clos, Fabric, FatTree, OversubscriptionMilli, RailOnly, RailOptimized};
 pub use network::{ArcIdx, Link, Network, Node, NodeIdx, NodeKind, NvLink};
 pub use ns3::{TopologyFile, parse_ns3, to_ns3};
@@ -26,6 +28,8 @@ pub enum TopologyFormat {
     Ns3,
     /// SimAI's topology generator.
     Simai,
+    /// htsim's fat-tree descriptions (`.topo`).
+    Htsim,
 }
 
 /// Reads a topology file.
@@ -35,5 +39,6 @@ pub fn read_topology(path: &Path, format: TopologyFormat) -> Result<TopologyFile
     match format {
         TopologyFormat::Ns3 => parse_ns3(&shown, &text),
         TopologyFormat::Simai => parse_simai(&shown, &text),
+        TopologyFormat::Htsim => parse_htsim(&shown, &text),
     }
 }

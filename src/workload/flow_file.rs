@@ -146,10 +146,10 @@ fn read_rest(lines: &mut Lines, count: u32) -> Result<u32, FileError> {
 
 /// Source ports by pair of ranks: the k-th flow of a pair has 10000 + k, starting over after 65535.
 #[derive(Default)]
-pub(super) struct SportCounter(HashMap<(u32, u32), u16>);
+pub(crate) struct SportCounter(HashMap<(u32, u32), u16>);
 
 impl SportCounter {
-    pub(super) fn next(&mut self, src: u32, dst: u32) -> u16 {
+    pub(crate) fn next(&mut self, src: u32, dst: u32) -> u16 {
         let port = self.0.entry((src, dst)).or_insert(FIRST_SPORT);
         let this = *port;
         *port = if this == u16::MAX { FIRST_SPORT } else { this + 1 };

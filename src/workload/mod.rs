@@ -4,15 +4,23 @@
 
 mod cdf;
 pub mod check;
+pub mod critical_path;
 pub mod dag;
 mod decimal;
 mod error;
+pub mod export;
 pub mod flow;
 mod flow_file;
+pub mod import;
+pub mod inspect;
+pub mod lower;
 pub mod program;
 mod progress;
 mod random;
+pub mod repeat;
+pub mod rescale;
 pub mod rules;
+pub mod tasks;
 mod traffic;
 pub mod training;
 

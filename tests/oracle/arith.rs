@@ -56,10 +56,10 @@ fn murmur3_bytes(bytes: &[u8], seed: u32) -> u32 {
     for chunk in bytes.chunks_exact(4) {
         let mut k = u32::from_le_bytes([chunk[0], chunk[1], chunk[2], chunk[3]]);
         k = k.wrapping_mul(0xcc9e_2d51);
-        k = (k << 15) | (k >> 17);
+        k = k.rotate_left(15);
         k = k.wrapping_mul(0x1b87_3593);
         h ^= k;
-        h = (h << 13) | (h >> 19);
+        h = h.rotate_left(13);
         h = h.wrapping_add(h << 2).wrapping_add(0xe654_6b64);
     }
     h ^= bytes.len() as u32;

@@ -27,6 +27,8 @@ pub struct Dcqcn {
     d_seen: bool,
     target: u64,
     stage: u32,
+    /// Times that this started anew: timers of before are void.
+    generation: u64,
     /// Increase timers armed so far; only the latest counts.
     increase_generation: u64,
 }
@@ -72,6 +74,30 @@ impl CcState {
             }
         }
     }
+
+    /// A message that starts fresh: as at creation, but for DCTCP's batch in progress: its size, the marks in it so far, where it ends.
+    pub fn renew(&mut self, cc: Cc, rate_max: u64) {
+        let before = std::mem::replace(self, CcState::new(cc, rate_max));
+        match (self, before) {
+            (CcState::Dcqcn(new), CcState::Dcqcn(old)) => {
+                new.generation = old.generation + 1;
+                new.increase_generation = old.increase_generation + 1;
+            }
+            (CcState::Dctcp(new), CcState::Dctcp(old)) => {
+                (new.batch, new.cnt, new.last_seq) = (old.batch, old.cnt, old.last_seq);
+            }
+            _ => {}
+        }
+    }
+
+    /// A message posted on an idle queue pair: telemetry and round trips start anew.
+    pub fn resume(&mut self) {
+        match self {
+            CcState::Hpcc(cc) => cc.last_seq = 0,
+            CcState::Timely(cc) => cc.last_seq = 0,
+            CcState::None | CcState::Dcqcn(_) | CcState::Dctcp(_) => {}
+        }
+    }
 }
 
 impl Sim<'_> {
@@ -97,9 +123,10 @@ impl Sim<'_> {
             cc.alpha = ONE_Q32;
             cc.a_seen = false;
             cc.target = *rate;
+            let generation = cc.generation;
             let t = &self.case.transport;
-            self.cc_timer(ack.flow, CcTimer::Alpha, t.dcqcn_alpha_ps, 0, 0);
-            self.cc_timer(ack.flow, CcTimer::Decrease, t.dcqcn_decrease_ps, 1000, 0);
+            self.cc_timer(ack.flow, CcTimer::Alpha, t.dcqcn_alpha_ps, 0, generation);
+            self.cc_timer(ack.flow, CcTimer::Decrease, t.dcqcn_decrease_ps, 1000, generation);
         }
     }
 
@@ -111,11 +138,15 @@ impl Sim<'_> {
 
     pub(super) fn dcqcn_timer(&mut self, flow: u32, timer: CcTimer, generation: u64) {
         let t = &self.case.transport;
-        let Sender { cc: CcState::Dcqcn(cc), rate, rate_max, finish_ps, .. } = &mut self.senders[flow as usize] else {
+        let Sender { cc: CcState::Dcqcn(cc), rate, rate_max, finish_ps, is_qp, .. } = &mut self.senders[flow as usize] else {
             return;
         };
-        // A finished flow's rate matters to nobody; without this its timers would run for ever.
-        if finish_ps.is_some() {
+        // A finished flow's rate matters to nobody; a queue pair may yet get messages.
+        if finish_ps.is_some() && !*is_qp {
+            return;
+        }
+        let current = if timer == CcTimer::Increase { cc.increase_generation } else { cc.generation };
+        if generation != current {
             return;
         }
         match timer {
@@ -125,7 +156,7 @@ impl Sim<'_> {
                     cc.alpha += t.g_q32;
                 }
                 cc.a_seen = false;
-                self.cc_timer(flow, timer, t.dcqcn_alpha_ps, 0, 0);
+                self.cc_timer(flow, timer, t.dcqcn_alpha_ps, 0, generation);
             }
             CcTimer::Decrease => {
                 let seen = std::mem::take(&mut cc.d_seen);
@@ -138,15 +169,12 @@ impl Sim<'_> {
                     cc.increase_generation += 1;
                 }
                 let increase = cc.increase_generation;
-                self.cc_timer(flow, timer, t.dcqcn_decrease_ps, 0, 0);
+                self.cc_timer(flow, timer, t.dcqcn_decrease_ps, 0, generation);
                 if seen {
                     self.cc_timer(flow, CcTimer::Increase, t.dcqcn_increase_ps, 0, increase);
                 }
             }
             CcTimer::Increase => {
-                if generation != cc.increase_generation {
-                    return;
-                }
                 if cc.stage >= t.dcqcn_fast_recovery {
                     let step = if cc.stage == t.dcqcn_fast_recovery { t.rai } else { t.rhai };
                     cc.target = (cc.target + step).min(*rate_max);

@@ -2,25 +2,30 @@
 //!
 //! Written from "Semantics of the packet model" alone, sharing only the input types with the engine: one heap, one event at a
 //! time, no steps, no tables. `Order` says how simultaneous events are ordered: as that document says, or as the
-//! reference simulator of the golden cases does.
+//! reference simulator of the golden cases does. Task graphs are `tasks`; what they are made of, `graph`.
 #![allow(dead_code, reason = "every test binary uses another part of it")]
 
+use hyperfold::batch::build::GraphCase;
 use hyperfold::topology::{ArcIdx, NodeKind};
 
 pub use crate::support::Case;
 
 mod arith;
 mod cc;
+mod graph;
 mod nic;
 mod port;
 mod queue;
 mod switch;
+mod tasks;
 
 use nic::{Nic, Receiver, Sender};
 use port::{Item, Port};
 pub use queue::Order;
 use queue::{CcTimer, Event, Lineage, Queue};
 use switch::Mmu;
+use tasks::Tasks;
+pub use tasks::Times;
 
 /// When to give up. The default never does.
 #[derive(Clone, Copy, Debug, Default)]
@@ -34,7 +39,7 @@ pub struct Opts {
 pub enum Failure {
     /// The flow's retransmission timer expired more than `rto_retries` times without progress.
     GaveUp { flow: u32 },
-    /// Nothing is left to happen, but flows are unfinished (a pause that nobody lifts).
+    /// Nothing is left to happen, but flows or tasks are unfinished (a pause that nobody lifts, a wait for what never comes).
     Stuck,
     TimeLimit,
 }
@@ -59,11 +64,18 @@ pub struct Outcome {
     pub max_queue_bytes: u64,
     /// Bytes sent by the port of each arc, pause frames included.
     pub tx_bytes: Vec<u64>,
+    /// By task of the graph.
+    pub tasks: Vec<Times>,
 }
 
 /// Simulates `case` from time 0 until nothing is left to happen.
 pub fn simulate(case: &Case, order: Order, opts: Opts) -> Outcome {
-    let mut sim = Sim::new(case, order);
+    simulate_tasks(case, None, order, opts)
+}
+
+/// [`simulate`] with a task graph, whose queue pairs are the last flows of `case`.
+pub fn simulate_tasks(case: &Case, graph: Option<&GraphCase>, order: Order, opts: Opts) -> Outcome {
+    let mut sim = Sim::new(case, graph, order);
     sim.run(opts);
     sim.outcome()
 }
@@ -83,6 +95,7 @@ struct Sim<'a> {
     mmus: Vec<Mmu>,
     senders: Vec<Sender>,
     receivers: Vec<Receiver>,
+    tasks: Tasks,
     packet_hops: u64,
     ecn_marks: u64,
     pfc_pauses: u64,
@@ -92,19 +105,22 @@ struct Sim<'a> {
 }
 
 impl<'a> Sim<'a> {
-    fn new(case: &'a Case, order: Order) -> Self {
+    fn new(case: &'a Case, graph: Option<&GraphCase>, order: Order) -> Self {
         let net = &case.network;
+        let tasks = graph.map_or_else(Tasks::default, |g| Tasks::new(graph::expand(case, g), g.fresh_qp));
+        let first_qp = graph.map_or(case.flows.len(), |g| g.first_qp);
         let mut sim = Sim {
             case,
-            queue: Queue::new(case, order),
+            queue: Queue::new(case, order, tasks.nics()),
             now: 0,
             lineage: Lineage::of_start(0),
             failure: None,
             ports: port::all(case),
             nics: vec![Nic::default(); 2 * net.links.len()],
             mmus: switch::mmus(case),
-            senders: (0..case.flows.len()).map(|f| Sender::new(case, f)).collect(),
+            senders: (0..case.flows.len()).map(|f| Sender::new(case, f, f >= first_qp)).collect(),
             receivers: vec![Receiver::new(&case.transport); case.flows.len()],
+            tasks,
             packet_hops: 0,
             ecn_marks: 0,
             pfc_pauses: 0,
@@ -112,14 +128,19 @@ impl<'a> Sim<'a> {
             drops: 0,
             max_queue_bytes: 0,
         };
-        for flow in &case.flows {
+        for flow in &case.flows[..first_qp] {
             sim.queue.push(Lineage::of_start(flow.id), flow.start_ps, Event::Start(flow.id));
         }
+        sim.first_tasks();
         sim
     }
 
     fn run(&mut self, opts: Opts) {
         while self.failure.is_none() {
+            // Gates complete at one instant are served in the order of their numbers: once nothing else can happen at it.
+            if self.queue.next_time().is_none_or(|t| t > self.now) {
+                self.serve_gates();
+            }
             let Some(next) = self.queue.pop() else { break };
             assert!(next.time() >= self.now, "time ran backwards");
             if opts.time_limit_ps.is_some_and(|limit| next.time() > limit) {
@@ -138,11 +159,12 @@ impl<'a> Sim<'a> {
                 Event::CcTimer(flow, timer, generation) => self.dcqcn_timer(flow, timer, generation),
                 Event::Rto(flow) => self.rto_timer(flow),
                 Event::Start(flow) => self.start_flow(flow),
+                Event::Due(task) => self.task_due(task),
             }
         }
         if self.failure.is_none() {
             self.check_drained();
-            if self.senders.iter().any(|s| s.finish_ps.is_none()) {
+            if self.senders.iter().any(Sender::is_unfinished_flow) || !self.tasks.all_ended() {
                 self.failure = Some(Failure::Stuck);
             }
         }
@@ -204,6 +226,7 @@ impl<'a> Sim<'a> {
             drops: self.drops,
             max_queue_bytes: self.max_queue_bytes,
             tx_bytes: self.ports.iter().map(|p| p.tx_bytes).collect(),
+            tasks: self.tasks.times(),
         }
     }
 }

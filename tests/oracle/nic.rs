@@ -14,7 +14,7 @@ use super::{Case, Event, Failure, Lineage, Sim};
 pub struct Nic {
     acks: VecDeque<Packet>,
     /// Queue pairs (flows) in order of creation, and the index of the one served last.
-    order: Vec<u32>,
+    pub order: Vec<u32>,
     rr: usize,
     /// When the pacing timer is armed for.
     armed: Option<u64>,
@@ -22,11 +22,16 @@ pub struct Nic {
     generation: u64,
 }
 
-/// The sending end of a flow.
+/// The sending end of a flow, or of a queue pair of a task graph.
 #[derive(Clone, Debug)]
 pub struct Sender {
     pub nic: ArcIdx,
+    /// Gets messages one by one.
+    pub is_qp: bool,
+    /// Bytes posted: all of a flow's.
     pub size: u64,
+    /// Where each message posted ends, ascending; a flow is one message.
+    pub ends: Vec<u64>,
     pub snd_nxt: u64,
     pub snd_una: u64,
     pub rate: u64,
@@ -49,12 +54,15 @@ pub struct Sender {
 }
 
 impl Sender {
-    pub fn new(case: &Case, flow: usize) -> Self {
+    pub fn new(case: &Case, flow: usize, is_qp: bool) -> Self {
+        let size = if is_qp { 0 } else { case.flows[flow].bytes };
         let nic = case.paths[flow].data[0][0];
         let rate_max = case.network.arc_link(nic).rate_bps;
         Sender {
             nic,
-            size: case.flows[flow].bytes,
+            is_qp,
+            size,
+            ends: if is_qp { Vec::new() } else { vec![size] },
             snd_nxt: 0,
             snd_una: 0,
             rate: rate_max,
@@ -71,6 +79,16 @@ impl Sender {
             cc: CcState::new(case.transport.cc, rate_max),
             finish_ps: None,
         }
+    }
+
+    /// A queue pair is never done; its messages are tasks.
+    pub fn is_unfinished_flow(&self) -> bool {
+        !self.is_qp && self.finish_ps.is_none()
+    }
+
+    /// Where the message that byte `at` belongs to ends. PRECONDITION: it is posted.
+    fn message_end(&self, at: u64) -> u64 {
+        self.ends[self.ends.partition_point(|&end| end <= at)]
     }
 
     fn window(&self, t: &Transport) -> u64 {
@@ -104,7 +122,7 @@ impl Receiver {
     }
 
     /// What is due in answer to data `[seq, seq + payload)`.
-    fn answer(&mut self, t: &Transport, size: u64, seq: u64, payload: u32, now: u64) -> Option<Kind> {
+    fn answer(&mut self, t: &Transport, ends: &[u64], seq: u64, payload: u32, now: u64) -> Option<Kind> {
         if seq > self.expected {
             if now >= self.nack_t || self.nack_seq != self.expected {
                 self.nack_t = now + t.nack_interval_ps;
@@ -121,7 +139,7 @@ impl Receiver {
             self.milestone += t.ack_interval;
             return Some(Kind::Ack);
         }
-        (self.expected % t.chunk == 0 || self.expected >= size).then_some(Kind::Ack)
+        (self.expected.is_multiple_of(t.chunk) || ends.binary_search(&self.expected).is_ok()).then_some(Kind::Ack)
     }
 }
 
@@ -159,11 +177,11 @@ impl Sim<'_> {
     /// The transmitter is idle: sends an ACK, or serves the next queue pair, or sleeps until one may send.
     pub(super) fn kick_nic(&mut self, nic: ArcIdx) {
         let paused = self.ports[nic as usize].paused;
-        if !paused || self.case.transport.ack_high_prio {
-            if let Some(ack) = self.nics[nic as usize].acks.pop_front() {
-                self.transmit(nic, Item::Packet(ack));
-                return;
-            }
+        if (!paused || self.case.transport.ack_high_prio)
+            && let Some(ack) = self.nics[nic as usize].acks.pop_front()
+        {
+            self.transmit(nic, Item::Packet(ack));
+            return;
         }
         match self.scan(nic, paused) {
             Some(index) => {
@@ -216,7 +234,7 @@ impl Sim<'_> {
         let paths = self.case.paths[flow as usize].data.len() as u32;
         let sender = &mut self.senders[flow as usize];
         let fresh = sender.snd_una == sender.snd_nxt;
-        let payload = (t.payload as u64).min(sender.size - sender.snd_nxt) as u32;
+        let payload = (t.payload as u64).min(sender.message_end(sender.snd_nxt) - sender.snd_nxt) as u32;
         let packet = Packet {
             kind: Kind::Data,
             flow,
@@ -264,8 +282,8 @@ impl Sim<'_> {
     fn receive(&mut self, nic: ArcIdx, data: &Packet) {
         let t = &self.case.transport;
         let receiver = &mut self.receivers[data.flow as usize];
-        let size = self.senders[data.flow as usize].size;
-        let Some(kind) = receiver.answer(t, size, data.seq, data.payload, self.now) else { return };
+        let ends = &self.senders[data.flow as usize].ends;
+        let Some(kind) = receiver.answer(t, ends, data.seq, data.payload, self.now) else { return };
         let cnp = data.marked && (t.cnp_interval_ps == 0 || self.now >= receiver.cnp_t);
         if cnp {
             receiver.cnp_t = self.now + t.cnp_interval_ps;
@@ -288,7 +306,9 @@ impl Sim<'_> {
         };
         receiver.sent = receiver.sent.wrapping_add(1);
         assert_eq!(self.case.paths[data.flow as usize].ack[ack.path as usize][0], nic, "the ACK path's NIC");
+        let expected = receiver.expected;
         self.nics[nic as usize].acks.push_back(ack);
+        self.messages_arrived(data.flow, expected);
         self.kick(nic);
     }
 
@@ -321,6 +341,7 @@ impl Sim<'_> {
                 self.set_deadline(ack.flow);
             }
             self.congestion_control(ack);
+            self.messages_acknowledged(ack.flow);
         }
         self.kick(nic);
     }

@@ -56,6 +56,7 @@ pub struct Packet {
 
 /// What travels on a wire.
 #[derive(Clone, Copy, Debug)]
+#[allow(clippy::large_enum_variant, reason = "pause frames are few")]
 pub enum Item {
     Packet(Packet),
     /// A pause frame (true) or a resume frame (false).

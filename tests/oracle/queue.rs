@@ -21,6 +21,7 @@ pub struct Lineage {
 const FARTHEST: u32 = 65_535;
 
 impl Lineage {
+    /// Of a flow's start; also of a task's event, whose past does not matter: its number is then that of its queue pair, 0 if it has none.
     pub fn of_start(flow: u32) -> Self {
         Lineage { newest: [0; 2], changes: [None; 6], root: flow }
     }
@@ -40,7 +41,7 @@ impl Lineage {
             let [a, b, c, d, e, _] = self.changes.map(|c| c.map(older));
             [Some((2, self.newest[1])), a, b, c, d, e]
         }
-        } else if self.changes[0].is_some_and(|(place, _)| place - 1 >= FARTHEST) {
+        } else if self.changes[0].is_some_and(|(place, _)| place > FARTHEST) {
             [None; 6]
         } else {
             self.changes.map(|c| c.map(older))
@@ -50,14 +51,12 @@ impl Lineage {
 
     /// Ages at the places where either history changes, in order: what decides between two histories.
     fn compare(&self, other: &Self) -> Ordering {
-        let mut ages = [self.newest, other.newest];
         // Larger ages were scheduled earlier.
-        for k in 0..2 {
-            let earlier = ages[1][k].cmp(&ages[0][k]);
-            if earlier != Ordering::Equal {
-                return earlier;
-            }
+        let earlier = other.newest.cmp(&self.newest);
+        if earlier != Ordering::Equal {
+            return earlier;
         }
+        let mut ages = [self.newest, other.newest];
         let mut places: Vec<u32> = self.changes.iter().chain(&other.changes).flatten().map(|c| c.0).collect();
         places.sort_unstable();
         places.dedup();
@@ -96,6 +95,8 @@ pub enum Event {
     CcTimer(u32, CcTimer, u64),
     Rto(u32),
     Start(u32),
+    /// A task is due.
+    Due(u32),
 }
 
 /// DCQCN's timers, in the order they run in where even their lineages tie.
@@ -118,6 +119,7 @@ fn who(event: Event) -> Who {
         Event::CcTimer(flow, timer, _) => (3, flow, timer as u32),
         Event::Rto(flow) => (4, flow, 0),
         Event::Start(flow) => (5, flow, 0),
+        Event::Due(task) => (6, task, 0),
     }
 }
 
@@ -164,9 +166,10 @@ impl Ord for Queued {
 
 pub struct Queue {
     order: Order,
-    /// Node of each arc's transmitting port, and of each flow's sender.
+    /// Node of each arc's transmitting port, of each flow's sender and of each task's owner.
     arc_node: Vec<u32>,
     flow_node: Vec<u32>,
+    task_node: Vec<u32>,
     heap: BinaryHeap<Reverse<Queued>>,
     scheduled: u64,
     /// Events other than congestion-control timers, which by themselves never send anything.
@@ -174,19 +177,29 @@ pub struct Queue {
 }
 
 impl Queue {
-    pub fn new(case: &Case, order: Order) -> Self {
+    pub fn new(case: &Case, order: Order, task_nics: impl Iterator<Item = ArcIdx>) -> Self {
         let net = &case.network;
         let arc_node: Vec<u32> = (0..2 * net.links.len() as ArcIdx).map(|arc| net.arc_from(arc)).collect();
         let flow_node = case.paths.iter().map(|p| arc_node[p.data[0][0] as usize]).collect();
-        Queue { order, arc_node, flow_node, heap: BinaryHeap::new(), scheduled: 0, live: 0 }
+        let task_node = task_nics.map(|nic| arc_node[nic as usize]).collect();
+        Queue { order, arc_node, flow_node, task_node, heap: BinaryHeap::new(), scheduled: 0, live: 0 }
     }
 
     pub fn push(&mut self, lineage: Lineage, t: u64, event: Event) {
         self.scheduled += 1;
         let who = who(event);
-        let node = if who.0 <= 2 { self.arc_node[who.1 as usize] } else { self.flow_node[who.1 as usize] };
+        let node = match event {
+            Event::Complete(_) | Event::Arrive(_) | Event::Pace(..) => self.arc_node[who.1 as usize],
+            Event::CcTimer(..) | Event::Rto(_) | Event::Start(_) => self.flow_node[who.1 as usize],
+            Event::Due(task) => self.task_node[task as usize],
+        };
         self.live += u64::from(!matches!(event, Event::CcTimer(..)));
         self.heap.push(Reverse(Queued { t, order: self.order, lineage, rest: (node, who, self.scheduled), event }));
+    }
+
+    /// When the next event is; `None` once only congestion-control timers are left.
+    pub fn next_time(&self) -> Option<u64> {
+        if self.live == 0 { None } else { self.heap.peek().map(|Reverse(next)| next.t) }
     }
 
     /// The next event; `None` once only congestion-control timers are left.

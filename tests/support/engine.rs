@@ -1,6 +1,6 @@
 //! Running a [`Case`] on the CPU engine and reading its outcome.
 
-use hyperfold::batch::build::{BuildOptions, Built, PacketCase, build};
+use hyperfold::batch::build::{BuildOptions, Built, GraphCase, PacketCase, build};
 use hyperfold::batch::conserve;
 use hyperfold::columns::{NEVER, Tables, status};
 use hyperfold::engine::{cpu, grow};
@@ -9,7 +9,13 @@ use super::Case;
 
 /// Tables of a case.
 pub fn tables(case: &Case, options: BuildOptions) -> Built {
+    tables_of(case, None, options)
+}
+
+/// Tables of a case and, maybe, a task graph.
+pub fn tables_of(case: &Case, graph: Option<GraphCase>, options: BuildOptions) -> Built {
     build(&PacketCase {
+        graph,
         network: &case.network,
         flows: &case.flows,
         paths: &case.paths,

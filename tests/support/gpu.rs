@@ -1,6 +1,6 @@
 //! A device for GPU tests, and the first difference between two sets of tables.
 
-use hyperfold::columns::{Exp, Field, FlowRx, FlowTx, IntVec, Nic, Packet, Plan, Port, Row, RttSample, Switch, Tables, Wire};
+use hyperfold::columns::{Exp, Field, FlowRx, FlowTx, Gate, IntVec, Nic, Packet, Plan, Port, Row, RttSample, Signal, Switch, Tables, Task, Wire};
 use hyperfold::engine::gpu::GpuEngine;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -56,6 +56,11 @@ pub fn difference(got: &Tables, want: &Tables) -> Option<String> {
         .or_else(|| rows::<Nic>("nics", &got.nics, &want.nics))
         .or_else(|| rows::<FlowTx>("flow_tx", &got.flow_tx, &want.flow_tx))
         .or_else(|| rows::<FlowRx>("flow_rx", &got.flow_rx, &want.flow_rx))
+        .or_else(|| rows::<Task>("tasks", &got.tasks, &want.tasks))
+        .or_else(|| rows::<Signal>("signals", &got.signals, &want.signals))
+        .or_else(|| rows::<Gate>("gates", &got.gates, &want.gates))
+        .or_else(|| plain("servers", &got.servers, &want.servers))
+        .or_else(|| plain("edges", &got.edges, &want.edges))
         .or_else(|| rows::<Packet>("packets", &got.packets, &want.packets))
         .or_else(|| rows::<IntVec>("ints", &got.ints, &want.ints))
         .or_else(|| plain("stamps", &got.stamps, &want.stamps))

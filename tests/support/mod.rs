@@ -10,9 +10,13 @@ use hyperfold::workload::Flow;
 
 pub mod engine;
 pub mod golden;
+pub mod gpu_graphs;
+pub mod graphs;
 pub mod program;
 pub mod random;
+pub mod random_tasks;
 pub mod table;
+pub mod tasks;
 
 /// One packet-level experiment, resolved: what an engine takes.
 #[derive(Clone, Debug)]

@@ -64,7 +64,7 @@ pub fn case_of(seed: u64, cc: Cc) -> Case {
 const GBPS: u64 = 1_000_000_000;
 
 /// A random tree of switches, sometimes with a second link between two of them, and hosts on any of them.
-fn network(rng: &mut Rng, clock_ps: u64) -> Network {
+pub fn network(rng: &mut Rng, clock_ps: u64) -> Network {
     let n_hosts = rng.range(2, 12) as u32;
     let n_switches = rng.range(1, 4) as u32;
     let all_rates = [25, 40, 50, 100, 200, 400];
@@ -112,11 +112,11 @@ fn network(rng: &mut Rng, clock_ps: u64) -> Network {
 }
 
 /// 200 ns to 3 us; whole nanoseconds under the nanosecond clock.
-fn delay(rng: &mut Rng, clock_ps: u64) -> u64 {
+pub fn delay(rng: &mut Rng, clock_ps: u64) -> u64 {
     if rng.chance(40) { rng.pick(&[200, 500, 1000, 3000]) * 1000 } else { rng.range(200_000, 3_000_000) / clock_ps * clock_ps }
 }
 
-fn flows(rng: &mut Rng, n_hosts: u64, clock_ps: u64) -> Vec<Flow> {
+pub fn flows(rng: &mut Rng, n_hosts: u64, clock_ps: u64) -> Vec<Flow> {
     let n = if rng.chance(30) { rng.range(1, 4) } else { rng.range(2, 40) };
     let incast = rng.chance(40).then(|| rng.range(0, n_hosts - 1));
     let spread_ps = rng.pick(&[0, 0, 100_000, 3_000_000, 50_000_000]);
@@ -146,19 +146,24 @@ fn flows(rng: &mut Rng, n_hosts: u64, clock_ps: u64) -> Vec<Flow> {
 }
 
 /// One random shortest path per flow and direction, or (spraying) all of them.
-fn paths(rng: &mut Rng, network: &Network, flows: &[Flow]) -> Vec<FlowPaths> {
+pub fn paths(rng: &mut Rng, network: &Network, flows: &[Flow]) -> Vec<FlowPaths> {
     let spray = rng.chance(50);
     flows
         .iter()
         .map(|f| {
             let (src, dst) = (network.ranks[f.src_rank as usize], network.ranks[f.dst_rank as usize]);
+            let (mut data, mut ack) = (shortest_paths(network, src, dst), shortest_paths(network, dst, src));
+            // Where hosts have several NICs, a flow uses one of each host.
+            let nics = |path: &[ArcIdx]| (path[0], path[path.len() - 1] ^ 1);
+            if data.iter().any(|p| nics(p) != nics(&data[0])) {
+                let (from, to) = nics(&data[rng.range(0, data.len() as u64 - 1) as usize]);
+                data.retain(|p| nics(p) == (from, to));
+                ack.retain(|p| nics(p) == (to, from));
+            }
             let mut choose = |mut all: Vec<Vec<ArcIdx>>| {
                 if spray { all } else { vec![all.swap_remove(rng.range(0, all.len() as u64 - 1) as usize)] }
             };
-            FlowPaths {
-                data: choose(shortest_paths(network, src, dst)),
-                ack: choose(shortest_paths(network, dst, src)),
-            }
+            FlowPaths { data: choose(data), ack: choose(ack) }
         })
         .collect()
 }
@@ -201,7 +206,26 @@ pub fn shortest_paths(network: &Network, src: NodeIdx, dst: NodeIdx) -> Vec<Vec<
     found
 }
 
-fn transport(rng: &mut Rng, network: &Network, cc: Cc, clock_ps: u64) -> Transport {
+/// The least buffer that a switch may have: headrooms and reserves of the largest, for packets of up to `largest` bytes.
+pub fn fixed_part(network: &Network, largest: u32) -> u64 {
+    network
+        .out_arcs()
+        .iter()
+        .zip(&network.nodes)
+        .filter(|(_, node)| node.kind == NodeKind::Switch)
+        .map(|(arcs, _)| {
+            let headroom = |&a: &ArcIdx| {
+                let l = network.arc_link(a);
+                let in_flight = |delays: u128| (delays * l.rate_bps as u128 * l.delay_ps as u128 / 8 / 1_000_000_000_000) as u64;
+                in_flight(3).max(in_flight(2) + 3 * largest as u64)
+            };
+            arcs.iter().map(|a| headroom(a) + 4096).sum::<u64>()
+        })
+        .max()
+        .expect("there is a switch")
+}
+
+pub fn transport(rng: &mut Rng, network: &Network, cc: Cc, clock_ps: u64) -> Transport {
     let (data_overhead, ack_bytes) = match cc {
         Cc::Hpcc => (90, 88),
         Cc::Timely => (56, 60),
@@ -211,21 +235,7 @@ fn transport(rng: &mut Rng, network: &Network, cc: Cc, clock_ps: u64) -> Transpo
     let windowed = matches!(cc, Cc::Hpcc | Cc::Dctcp) != rng.chance(20);
     // From "a handful of packets beyond the reserves" (storms, losses) to plenty.
     let payload = rng.pick(&[1000, 1000, 1000, 256, 4096]);
-    let fixed_part = network
-        .out_arcs()
-        .iter()
-        .zip(&network.nodes)
-        .filter(|(_, node)| node.kind == NodeKind::Switch)
-        .map(|(arcs, _)| {
-            let headroom = |&a: &ArcIdx| {
-                let l = network.arc_link(a);
-                let in_flight = |delays: u128| (delays * l.rate_bps as u128 * l.delay_ps as u128 / 8 / 1_000_000_000_000) as u64;
-                in_flight(3).max(in_flight(2) + 3 * (payload + data_overhead).max(ack_bytes) as u64)
-            };
-            arcs.iter().map(|a| headroom(a) + 4096).sum::<u64>()
-        })
-        .max()
-        .expect("there is a switch");
+    let fixed_part = fixed_part(network, (payload + data_overhead).max(ack_bytes));
     let spare = rng.pick(&[10_000, 50_000, 200_000, 1_000_000, 32 << 20]);
     // A smaller buffer than the fixed part is refused before anything runs.
     let buffer_bytes = if rng.chance(10) { fixed_part } else { fixed_part + spare };
@@ -287,7 +297,7 @@ fn transport(rng: &mut Rng, network: &Network, cc: Cc, clock_ps: u64) -> Transpo
 }
 
 /// Base RTT and window as `RttWindow` defines them; all flows share the maxima if `global_rtt`.
-fn rtt(network: &Network, paths: &[FlowPaths], transport: &Transport) -> Vec<RttWindow> {
+pub fn rtt(network: &Network, paths: &[FlowPaths], transport: &Transport) -> Vec<RttWindow> {
     let own: Vec<RttWindow> = paths
         .iter()
         .map(|p| {

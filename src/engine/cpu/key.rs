@@ -10,6 +10,7 @@ pub const TIMER: u32 = 2;
 pub const CC_TIMER: u32 = 3;
 pub const RTO: u32 = 4;
 pub const START: u32 = 5;
+pub const TASK: u32 = 6;
 
 /// An event: when, how it came about, what, where.
 #[derive(Clone, Copy, Debug)]

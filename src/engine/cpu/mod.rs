@@ -1,6 +1,7 @@
 //! The CPU engine: the twin of the WGSL kernels, one experiment at a time, only rows that have something to do.
 
 pub mod advance;
+pub mod analytical;
 pub mod cc;
 pub mod egress;
 pub mod engine;
@@ -12,9 +13,11 @@ pub mod mmu;
 pub mod nic;
 pub mod plan;
 pub mod receiver;
+pub mod schedule;
 pub mod sender;
 pub mod settle;
 pub mod storm;
+pub mod task;
 
 use crate::columns::{NONE, SHARED_FLAGS, Tables, flag, status};
 
@@ -40,6 +43,8 @@ pub fn step(t: &mut Tables) {
     if t.shared[SHARED_FLAGS as usize] & flag::NEEDS_FRAMES == 0 {
         forward_all(t, end);
         nic_all(t, end);
+        schedule::schedule(t);
+        analytical::analytical(t);
     }
     advance::advance(t, end);
 }

@@ -5,7 +5,7 @@ use super::cc::dcqcn;
 use super::key::{ARRIVAL, COMPLETION, Key, NO_EVENT, RTO, START, TIMER, before, lineage, periodic};
 use super::lists::{wire_pop, wire_push};
 use super::math::{hash32, tx_time};
-use super::{receiver, sender};
+use super::{receiver, sender, task};
 use crate::columns::{NEVER, NONE, SHARED_FLAGS, Tables, cc, flag, kind, meta, mode, qp};
 
 
@@ -27,11 +27,16 @@ pub fn nic(t: &mut Tables, n: u32, end: u64) {
                 kick(t, n, &next);
             }
             RTO => timeout(t, n, &next),
-            _ => start_flow(t, n, &next),
+            START => start_flow(t, n, &next),
+            _ => {
+                if task::due(t, n, &next) {
+                    kick(t, n, &next);
+                }
+            }
         }
     }
     let row = &t.nics[n as usize];
-    let clock = row.busy_until.min(row.timer).min(row.rto).min(row.next_start);
+    let clock = row.busy_until.min(row.timer).min(row.rto).min(row.next_start).min(row.next_task);
     let at = (t.exps[0].end_len + n) as usize;
     t.clocks[at] = clock;
     if row.free_n < row.worst {
@@ -73,6 +78,12 @@ fn next_event(t: &Tables, n: u32) -> Key {
             next = start;
         }
     }
+    if row.next_task <= next.t && row.next_task != NEVER {
+        let due = task::key(t, row.task_head);
+        if before(&due, &next) {
+            next = due;
+        }
+    }
     next
 }
 
@@ -82,7 +93,7 @@ fn arrive(t: &mut Tables, n: u32, at: &Key) {
     let pk_meta = t.packets[p as usize].meta;
     match (pk_meta >> meta::KIND_SHIFT) & meta::KIND_MASK {
         kind::DATA => {
-            if receiver::on_data(t, n, p, at.t) {
+            if receiver::on_data(t, n, p, at) {
                 kick(t, n, at);
             }
         }
@@ -111,12 +122,19 @@ fn start_flow(t: &mut Tables, n: u32, at: &Key) {
     let row = &mut t.nics[n as usize];
     let f = row.flow_first + row.flow_next;
     row.flow_next += 1;
-    t.order[(row.flow_first + row.qp_n) as usize] = f;
-    row.qp_n += 1;
     row.next_start =
         if row.flow_next < row.flow_n { t.flow_tx[(row.flow_first + row.flow_next) as usize].start } else { NEVER };
     sender::create(t, n, f, at.t);
+    enqueue(t, n, f);
     kick(t, n, at);
+}
+
+/// Puts queue pair `f` at the end of its NIC's turn.
+pub fn enqueue(t: &mut Tables, n: u32, f: u32) {
+    let row = &mut t.nics[n as usize];
+    t.order[(row.flow_first + row.qp_n) as usize] = f;
+    row.qp_n += 1;
+    t.flow_tx[f as usize].flags |= qp::QUEUED;
 }
 
 /// Retransmission: the due queue pair with the lowest flow number goes back to what is not acknowledged.
@@ -135,7 +153,7 @@ fn timeout(t: &mut Tables, n: u32, at: &Key) {
         let most = t.exps[0].rto_retries;
         let tx = &mut t.flow_tx[due as usize];
         tx.retries += 1;
-        tx.snd_nxt = tx.snd_una;
+        sender::step_back(tx);
         // Nothing is outstanding now; the next packet sets a deadline anew.
         tx.rto_at = NEVER;
         if tx.retries > most {
@@ -219,7 +237,7 @@ fn remove_finished(t: &mut Tables, n: u32, from: u32, found: u32) -> u32 {
     let (first, count) = (row.flow_first, row.qp_n);
     let mut moved = found;
     let mut to = from;
-    for k in from + 1..count {
+    for k in from..count {
         let f = t.order[(first + k) as usize];
         if t.flow_tx[f as usize].flags & qp::FINISHED == 0 {
             if k == found {
@@ -227,6 +245,8 @@ fn remove_finished(t: &mut Tables, n: u32, from: u32, found: u32) -> u32 {
             }
             t.order[(first + to) as usize] = f;
             to += 1;
+        } else {
+            t.flow_tx[f as usize].flags &= !qp::QUEUED;
         }
     }
     t.nics[n as usize].qp_n = to;
@@ -259,7 +279,7 @@ fn send_data(t: &mut Tables, n: u32, f: u32, at: &Key) {
     row.free_head = t.packets[p as usize].next;
     row.free_n -= 1;
     let tx = &mut t.flow_tx[f as usize];
-    let left = tx.size - tx.snd_nxt;
+    let left = tx.send_end - tx.snd_nxt;
     let payload = if left < e.payload as u64 { left as u32 } else { e.payload };
     let wire = payload + e.data_overhead;
     let full = wire == e.payload + e.data_overhead;
@@ -288,6 +308,13 @@ fn send_data(t: &mut Tables, n: u32, f: u32, at: &Key) {
     tx.sent_bytes += payload as u64;
     tx.last_wire = wire;
     tx.next_avail = at.t + gap;
+    if tx.snd_nxt == tx.send_end && tx.msg_send != NONE {
+        let follow = t.tasks[tx.msg_send as usize].follow;
+        tx.msg_send = follow;
+        if follow != NONE {
+            tx.send_end += t.tasks[follow as usize].bytes;
+        }
+    }
     transmit(t, n, p, x, at);
 }
 

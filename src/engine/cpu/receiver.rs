@@ -1,16 +1,20 @@
 //! The receiving side of a queue pair (twin: `shaders/receiver.wgsl`).
 
+use super::key::Key;
 use super::math::hash32;
+use super::task;
 use crate::columns::{NONE, Tables, kind, meta};
 
 /// Data packet `p` has arrived whole at NIC `n`. Returns whether an answer was queued; the data packet's record becomes the
 /// answer, or is held until the next one.
-pub fn on_data(t: &mut Tables, n: u32, p: u32, now: u64) -> bool {
+pub fn on_data(t: &mut Tables, n: u32, p: u32, at: &Key) -> bool {
+    let now = at.t;
     let e = &t.exps[0];
     let pk = &mut t.packets[p as usize];
     let rx = &mut t.flow_rx[pk.flow as usize];
     rx.arrived_bytes += pk.payload as u64;
     let mut answer = kind::ACK;
+    let mut arrived = NONE;
     let due;
     if pk.seq == rx.expected {
         rx.expected += pk.payload as u64;
@@ -18,7 +22,14 @@ pub fn on_data(t: &mut Tables, n: u32, p: u32, now: u64) -> bool {
         if milestone {
             rx.milestone += e.ack_interval;
         }
-        due = milestone || rx.expected % e.chunk == 0 || rx.expected >= rx.size;
+        due = milestone || rx.expected % e.chunk == 0 || rx.expected >= rx.msg_end;
+        if rx.expected == rx.msg_end && rx.msg != NONE {
+            arrived = rx.msg;
+            rx.msg = t.tasks[arrived as usize].follow;
+            if rx.msg != NONE {
+                rx.msg_end += t.tasks[rx.msg as usize].bytes;
+            }
+        }
     } else if pk.seq > rx.expected {
         answer = kind::NACK;
         due = now >= rx.nack_t || rx.nack_seq != rx.expected;
@@ -56,6 +67,9 @@ pub fn on_data(t: &mut Tables, n: u32, p: u32, now: u64) -> bool {
         row.ack_head = p;
     } else {
         t.packets[tail as usize].next = p;
+    }
+    if arrived != NONE {
+        task::delivered(t, n, arrived, at);
     }
     true
 }

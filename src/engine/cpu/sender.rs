@@ -3,8 +3,9 @@
 use super::cc::{dcqcn, dctcp, hpcc, timely};
 use super::key::Key;
 use super::math::{hash32, mul_div};
+use super::task;
 use crate::columns::{
-    NEVER, NONE, RttSample, SHARED_FLAGS, SHARED_FLOWS_LEFT, STALL_DOUBLINGS, STALLS_A_RETRY, Tables, cc, flag, kind, meta, mode, qp,
+    FlowTx, NEVER, NONE, RttSample, SHARED_FLAGS, SHARED_FLOWS_LEFT, STALL_DOUBLINGS, STALLS_A_RETRY, Tables, cc, flag, kind, meta, mode, qp,
 };
 
 /// 1.0 in q32 and q48.
@@ -13,9 +14,24 @@ const ONE_Q48: u64 = 1 << 48;
 
 /// Queue pair `f` of NIC `n` comes into being: line rate, free to send.
 pub fn create(t: &mut Tables, n: u32, f: u32, now: u64) {
-    let line = t.nics[n as usize].rate;
     let tx = &mut t.flow_tx[f as usize];
     tx.next_avail = now;
+    tx.rto_at = NEVER;
+    tx.flags |= qp::CREATED;
+    renew(t, n, f);
+}
+
+/// Congestion-control state as it is at first. DCTCP goes on counting its batch.
+pub fn renew(t: &mut Tables, n: u32, f: u32) {
+    let line = t.nics[n as usize].rate;
+    let dctcp = t.exps[0].cc == cc::DCTCP;
+    let tx = &mut t.flow_tx[f as usize];
+    tx.flags &= !(qp::STARTED | qp::A_SEEN | qp::D_SEEN | qp::CWR);
+    tx.stage = 0;
+    tx.diff = 0;
+    if !dctcp {
+        tx.last_seq = 0;
+    }
     tx.target = line;
     tx.rc = line;
     tx.alpha = ONE_Q32;
@@ -23,7 +39,6 @@ pub fn create(t: &mut Tables, n: u32, f: u32, now: u64) {
     tx.t_alpha = NEVER;
     tx.t_dec = NEVER;
     tx.t_inc = NEVER;
-    tx.rto_at = NEVER;
     set_rate(t, f, line, line);
 }
 
@@ -41,6 +56,13 @@ pub fn set_rate(t: &mut Tables, f: u32, rate: u64, line: u64) {
     }
 }
 
+/// Sending goes on from what is not acknowledged.
+pub fn step_back(tx: &mut FlowTx) {
+    tx.snd_nxt = tx.snd_una;
+    tx.msg_send = tx.msg_ack;
+    tx.send_end = tx.ack_end;
+}
+
 /// Gives record `p` back to the pool of NIC `n`.
 pub fn free_packet(t: &mut Tables, n: u32, p: u32) {
     let row = &mut t.nics[n as usize];
@@ -54,6 +76,7 @@ pub fn on_ack(t: &mut Tables, n: u32, p: u32, at: &Key) {
     let pk = t.packets[p as usize];
     let f = pk.flow;
     if t.flow_tx[f as usize].flags & qp::FINISHED == 0 {
+        let oldest = t.flow_tx[f as usize].msg_ack;
         advance_una(t, f, &pk, at.t);
         let rtt = if t.exps[0].stamp_len > 0 { at.t - t.stamps[p as usize] } else { 0 };
         if t.exps[0].rtt_cap > 0 {
@@ -65,6 +88,10 @@ pub fn on_ack(t: &mut Tables, n: u32, p: u32, at: &Key) {
             cc::TIMELY => timely::on_ack(t, n, f, pk.seq, rtt),
             cc::DCTCP => dctcp::on_ack(t, n, f, pk.seq, pk.meta & meta::CNP != 0),
             _ => {}
+        }
+        let until = t.flow_tx[f as usize].msg_ack;
+        if oldest != until {
+            task::acknowledged(t, n, oldest, until, at);
         }
     }
     let mut q = pk.payload;
@@ -85,10 +112,16 @@ fn advance_una(t: &mut Tables, f: u32, pk: &crate::columns::Packet, now: u64) {
         tx.snd_una = pk.seq;
         tx.retries = 0;
         tx.stalls = 0;
+        while tx.msg_ack != NONE && tx.snd_una >= tx.ack_end {
+            tx.msg_ack = t.tasks[tx.msg_ack as usize].follow;
+            if tx.msg_ack != NONE {
+                tx.ack_end += t.tasks[tx.msg_ack as usize].bytes;
+            }
+        }
     }
     let nack = (pk.meta >> meta::KIND_SHIFT) & meta::KIND_MASK == kind::NACK;
     if tx.snd_nxt < tx.snd_una || nack {
-        tx.snd_nxt = tx.snd_una;
+        step_back(tx);
     }
     if nack && !progress {
         stall(t, f, now);
@@ -100,10 +133,12 @@ fn advance_una(t: &mut Tables, f: u32, pk: &crate::columns::Packet, now: u64) {
         tx.rto_at = now + rto;
     }
     if tx.snd_una >= tx.size {
-        tx.finish = now;
         tx.flags |= qp::FINISHED;
         tx.rto_at = NEVER;
-        t.shared[SHARED_FLOWS_LEFT as usize] -= 1;
+        if tx.start != NEVER {
+            tx.finish = now;
+            t.shared[SHARED_FLOWS_LEFT as usize] -= 1;
+        }
     }
 }
 

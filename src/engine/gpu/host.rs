@@ -256,12 +256,15 @@ impl GpuEngine {
                     self.kernels.dispatch(&mut pass, Kernel::Fused, running.len() as u32, 1);
                 }
                 Mode::PerSystem => {
-                    for kernel in SYSTEMS {
+                    // Without gates there is nothing to schedule.
+                    let gates = running.iter().any(|&r| resident.exps()[r as usize].gate_len > 0);
+                    let systems = SYSTEMS.into_iter().filter(|k| gates || !matches!(k, Kernel::Schedule | Kernel::Analytical));
+                    for kernel in systems.clone() {
                         self.kernels.prepare(&self.device, &self.faults, kernel)?;
                     }
                     let mut pass = begin(&mut encoder, resident);
                     for _ in 0..steps {
-                        for kernel in SYSTEMS {
+                        for kernel in systems.clone() {
                             self.dispatch_system(&mut pass, kernel, resident.exps(), &running);
                         }
                     }
@@ -315,7 +318,7 @@ impl GpuEngine {
             Kernel::Plan | Kernel::Forward => most(|e| e.port_len),
             Kernel::Settle | Kernel::Storm => most(|e| e.switch_len),
             Kernel::Nic => most(|e| e.nic_len),
-            Kernel::Advance | Kernel::Fused => {
+            Kernel::Schedule | Kernel::Analytical | Kernel::Advance | Kernel::Fused => {
                 self.kernels.dispatch(pass, kernel, running.len() as u32, 1);
                 return;
             }

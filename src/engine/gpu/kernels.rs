@@ -15,11 +15,22 @@ pub enum Kernel {
     Forward,
     Storm,
     Nic,
+    Schedule,
+    Analytical,
     Advance,
 }
 
 /// The systems in their order, one dispatch each.
-pub const SYSTEMS: [Kernel; 6] = [Kernel::Plan, Kernel::Settle, Kernel::Forward, Kernel::Storm, Kernel::Nic, Kernel::Advance];
+pub const SYSTEMS: [Kernel; 8] = [
+    Kernel::Plan,
+    Kernel::Settle,
+    Kernel::Forward,
+    Kernel::Storm,
+    Kernel::Nic,
+    Kernel::Schedule,
+    Kernel::Analytical,
+    Kernel::Advance,
+];
 
 impl Kernel {
     /// The entry point's name in WGSL.
@@ -31,6 +42,8 @@ impl Kernel {
             Kernel::Forward => "forward_all",
             Kernel::Storm => "storm_all",
             Kernel::Nic => "nic_all",
+            Kernel::Schedule => "schedule_all",
+            Kernel::Analytical => "analytical_all",
             Kernel::Advance => "advance_all",
         }
     }
@@ -42,7 +55,7 @@ pub struct Kernels {
     module: wgpu::ShaderModule,
     group_layout: wgpu::BindGroupLayout,
     layout: wgpu::PipelineLayout,
-    pipelines: [Option<wgpu::ComputePipeline>; 7],
+    pipelines: [Option<wgpu::ComputePipeline>; 9],
     /// Invocations of a workgroup.
     pub workgroup: u32,
 }
@@ -122,5 +135,5 @@ impl Kernels {
 
 /// Whether kernels only read the table at `binding`.
 fn is_read_only(binding: u32) -> bool {
-    matches!(source::BINDINGS[binding as usize], "paths" | "control")
+    matches!(source::BINDINGS[binding as usize], "paths" | "edges" | "control")
 }

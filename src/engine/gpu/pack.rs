@@ -7,12 +7,12 @@ use std::ops::Range;
 use crate::columns::{Exp, Tables};
 
 /// Tables of a [`Tables`].
-pub const N_TABLES: usize = 16;
+pub const N_TABLES: usize = 21;
 
 /// The names of the tables, in the order of [`views`].
 pub const NAMES: [&str; N_TABLES] = [
     "exps", "nics", "ports", "switches", "flow_tx", "flow_rx", "packets", "ints", "stamps", "wires", "clocks", "shared", "plans", "order",
-    "paths", "rtts",
+    "paths", "rtts", "tasks", "edges", "signals", "gates", "servers",
 ];
 
 /// Every table as bytes, in the order of the bindings.
@@ -34,6 +34,11 @@ pub fn views(t: &Tables) -> [&[u8]; N_TABLES] {
         bytemuck::cast_slice(&t.order),
         bytemuck::cast_slice(&t.paths),
         bytemuck::cast_slice(&t.rtts),
+        bytemuck::cast_slice(&t.tasks),
+        bytemuck::cast_slice(&t.edges),
+        bytemuck::cast_slice(&t.signals),
+        bytemuck::cast_slice(&t.gates),
+        bytemuck::cast_slice(&t.servers),
     ]
 }
 
@@ -56,6 +61,11 @@ pub fn views_mut(t: &mut Tables) -> [&mut [u8]; N_TABLES] {
         bytemuck::cast_slice_mut(&mut t.order),
         bytemuck::cast_slice_mut(&mut t.paths),
         bytemuck::cast_slice_mut(&mut t.rtts),
+        bytemuck::cast_slice_mut(&mut t.tasks),
+        bytemuck::cast_slice_mut(&mut t.edges),
+        bytemuck::cast_slice_mut(&mut t.signals),
+        bytemuck::cast_slice_mut(&mut t.gates),
+        bytemuck::cast_slice_mut(&mut t.servers),
     ]
 }
 
@@ -93,6 +103,10 @@ pub fn unpack(all: &Tables, row: usize, one: &mut Tables) {
     copy(&mut one.plans, &all.plans, exp.plan_base);
     copy(&mut one.order, &all.order, exp.flow_base);
     copy(&mut one.rtts, &all.rtts, exp.rtt_base);
+    copy(&mut one.tasks, &all.tasks, exp.task_base);
+    copy(&mut one.signals, &all.signals, exp.signal_base);
+    copy(&mut one.gates, &all.gates, exp.gate_base);
+    copy(&mut one.servers, &all.servers, exp.server_base);
 }
 
 fn copy<T: Copy>(to: &mut [T], from: &[T], base: u32) {
@@ -114,6 +128,11 @@ pub fn without_bases(mut exp: Exp) -> Exp {
     exp.shared_base = 0;
     exp.rtt_base = 0;
     exp.end_base = 0;
+    exp.task_base = 0;
+    exp.edge_base = 0;
+    exp.signal_base = 0;
+    exp.gate_base = 0;
+    exp.server_base = 0;
     exp
 }
 
@@ -181,7 +200,7 @@ mod tests {
     use bytemuck::Zeroable;
 
     use super::*;
-    use crate::columns::{FlowRx, FlowTx, IntVec, Nic, Packet, Plan, Port, RttSample, Switch, Wire};
+    use crate::columns::{FlowRx, FlowTx, Gate, IntVec, Nic, Packet, Plan, Port, RttSample, Signal, Switch, Task, Wire};
 
     /// An experiment whose every row is filled with numbers of its own.
     fn tables(seed: u8, n: usize) -> Tables {
@@ -206,6 +225,11 @@ mod tests {
             plan_len: 4,
             shared_len: 9,
             rtt_len: 2,
+            task_len: n as u32 + 3,
+            edge_len: 4,
+            signal_len: n as u32,
+            gate_len: 2,
+            server_len: 1,
             end_len: 3 * n as u32,
             exp_id: seed as u32,
             ..Exp::zeroed()
@@ -227,6 +251,11 @@ mod tests {
             order: rows::<u32>(s, n + 1),
             paths: rows::<u32>(s, 3),
             rtts: rows::<RttSample>(s, 2),
+            tasks: rows::<Task>(s, n + 3),
+            edges: rows::<u32>(s, 4),
+            signals: rows::<Signal>(s, n),
+            gates: rows::<Gate>(s, 2),
+            servers: rows::<u64>(s, 1),
         }
     }
 
@@ -236,9 +265,10 @@ mod tests {
         let mut all = pack(&before);
         assert_eq!(all.exps[2].end_base, 21);
         assert_eq!(views(&all)[10].len(), 8 * 6 * 8);
-        // Every table but the paths, which kernels only read, is written back.
+        // Every table but those that kernels only read is written back.
+        let only_read = ["paths", "edges"];
         for (i, v) in views_mut(&mut all).into_iter().enumerate().skip(1) {
-            if NAMES[i] != "paths" {
+            if !only_read.contains(&NAMES[i]) {
                 v.iter_mut().for_each(|b| *b ^= 0x5a);
             }
         }
@@ -247,7 +277,7 @@ mod tests {
             unpack(&all, row, &mut back);
             assert_eq!(back.exps, one.exps);
             for (i, (a, b)) in views(&back).iter().zip(views(one)).enumerate().skip(1) {
-                let mask = if NAMES[i] == "paths" { 0 } else { 0x5a };
+                let mask = if only_read.contains(&NAMES[i]) { 0 } else { 0x5a };
                 assert!(a.iter().zip(b).all(|(x, y)| x ^ y == mask), "table {}", NAMES[i]);
             }
         }

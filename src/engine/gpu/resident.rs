@@ -5,7 +5,7 @@
 use super::faults::{Faults, RunError};
 use super::pack::{N_TABLES, NAMES, views, views_mut};
 use super::source;
-use crate::columns::{Exp, FlowRx, FlowTx, IntVec, Nic, Packet, Plan, Port, RttSample, Switch, Tables, Wire};
+use crate::columns::{Exp, FlowRx, FlowTx, Gate, IntVec, Nic, Packet, Plan, Port, RttSample, Signal, Switch, Tables, Task, Wire};
 
 /// Bytes moved at a time, so that staging memory stays small beside the tables.
 const CHUNK: u64 = 64 << 20;
@@ -28,6 +28,11 @@ const ROW_BYTES: [usize; N_TABLES] = [
     size_of::<u32>(),
     size_of::<u32>(),
     size_of::<RttSample>(),
+    size_of::<Task>(),
+    size_of::<u32>(),
+    size_of::<Signal>(),
+    size_of::<Gate>(),
+    size_of::<u64>(),
 ];
 
 /// A batch's tables in device memory.

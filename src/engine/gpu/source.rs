@@ -7,7 +7,7 @@ use crate::engine::cpu::cc::{dcqcn, timely};
 use crate::engine::cpu::key;
 
 /// Tables that kernels bind: numbers and order are those of `shaders/bindings.wgsl`.
-pub const BINDINGS: [&str; 17] = [
+pub const BINDINGS: [&str; 22] = [
     "exps",
     "nics",
     "ports",
@@ -24,6 +24,11 @@ pub const BINDINGS: [&str; 17] = [
     "order",
     "paths",
     "rtts",
+    "tasks",
+    "edges",
+    "signals",
+    "gates",
+    "servers",
     "control",
 ];
 
@@ -31,7 +36,7 @@ pub const BINDINGS: [&str; 17] = [
 pub const CONTROL_ROWS: u32 = 1;
 
 /// Shader files in the order in which they are joined: leaves first.
-const FILES: [(&str, &str); 18] = [
+const FILES: [(&str, &str); 21] = [
     ("bindings", include_str!("../../../shaders/bindings.wgsl")),
     ("math", include_str!("../../../shaders/math.wgsl")),
     ("key", include_str!("../../../shaders/key.wgsl")),
@@ -48,7 +53,10 @@ const FILES: [(&str, &str); 18] = [
     ("timely", include_str!("../../../shaders/cc/timely.wgsl")),
     ("sender", include_str!("../../../shaders/sender.wgsl")),
     ("receiver", include_str!("../../../shaders/receiver.wgsl")),
+    ("task", include_str!("../../../shaders/task.wgsl")),
     ("nic", include_str!("../../../shaders/nic.wgsl")),
+    ("schedule", include_str!("../../../shaders/schedule.wgsl")),
+    ("analytical", include_str!("../../../shaders/analytical.wgsl")),
     ("advance", include_str!("../../../shaders/advance.wgsl")),
 ];
 const SYSTEMS: &str = include_str!("../../../shaders/systems.wgsl");
@@ -81,6 +89,7 @@ fn constants(workgroup: u32) -> String {
         ("EVENT_CC_TIMER", key::CC_TIMER),
         ("EVENT_RTO", key::RTO),
         ("EVENT_START", key::START),
+        ("EVENT_TASK", key::TASK),
         ("EVENT_NONE", key::NO_EVENT.kind),
         ("TIMELY_DIFF_BITS", timely::DIFF_BITS),
         ("TIMELY_HYPER_AFTER", timely::HYPER_AFTER),
@@ -92,7 +101,8 @@ fn constants(workgroup: u32) -> String {
     out
 }
 
-/// The module with all entry points: `fused`, and `plan_all`, `settle_all`, `forward_all`, `storm_all`, `nic_all`, `advance_all`.
+/// The module with all entry points: `fused`, and `plan_all`, `settle_all`, `forward_all`, `storm_all`, `nic_all`, `schedule_all`,
+/// `analytical_all`, `advance_all`.
 ///
 /// # Errors
 /// `workgroup`, the invocations of a workgroup, is not usable.

@@ -15,6 +15,8 @@ const MAX_RANKS: u32 = 1 << 20;
 /// A graph as read.
 pub(super) struct Dag {
     pub ranks: Option<u32>,
+    /// Ranks there are where `ranks` says nothing.
+    pub gpus: Option<u32>,
     pub tokens: u64,
     pub groups: BTreeMap<String, String>,
     pub nodes: Vec<RawNode>,
@@ -94,7 +96,7 @@ fn rank_list(text: &str, n: Option<u32>) -> Result<Vec<u32>, String> {
     }
 }
 
-/// The number of ranks: as given, else up to the highest that is named.
+/// The number of ranks: as given, else all GPUs, or up to the highest that is named.
 fn count_ranks(path: &str, dag: &Dag) -> Result<u32, DagError> {
     if let Some(n) = dag.ranks {
         let in_range = (1..=MAX_RANKS).contains(&n);
@@ -111,7 +113,8 @@ fn count_ranks(path: &str, dag: &Dag) -> Result<u32, DagError> {
     for node in &dag.nodes {
         [&node.ranks, &node.group, &node.peer].into_iter().flatten().for_each(|t| take(&t.0));
     }
-    Ok(most + 1)
+    // The highest rank that is named cannot tell how many `all` are.
+    Ok(dag.gpus.unwrap_or(0).max(most + 1))
 }
 
 fn check(path: &str, dag: &Dag) -> Result<Checked, DagError> {

@@ -1,0 +1,217 @@
+// Tasks: what a rank does, released by what it waits for (twin: `src/engine/cpu/task.rs`). Part of system `nic`: what happens on
+// one NIC happens at once.
+//
+// What an event sets off is noted by its handler and followed by `drain`, which `nic` calls once after it: so the code that
+// releases tasks is in the kernel once.
+
+// Tasks that end at this instant, first released first.
+var<private> chain_head: u32;
+var<private> chain_tail: u32;
+// The message that has arrived whole; messages that were acknowledged, from the first up to but not the last.
+var<private> delivered_message: u32;
+var<private> acked_from: u32;
+var<private> acked_until: u32;
+
+// Nothing is set off yet.
+fn begin_chain() {
+    chain_head = NONE;
+    chain_tail = NONE;
+    delivered_message = NONE;
+    acked_from = NONE;
+    acked_until = NONE;
+}
+
+// Puts task `i` at the end of those that end at this instant.
+fn add_to_chain(i: u32) {
+    tasks[task_base + i].next = NONE;
+    if chain_tail == NONE {
+        chain_head = i;
+    } else {
+        tasks[task_base + chain_tail].next = i;
+    }
+    chain_tail = i;
+}
+
+// The first of NIC `n`'s tasks under way is due. Returns whether a message was posted.
+fn due(n: u32, now: u64) -> bool {
+    let row = nic_base + n;
+    let i = nics[row].task_head;
+    let next = tasks[task_base + i].next;
+    nics[row].task_head = next;
+    if next == NONE {
+        nics[row].next_task = NEVER;
+    } else {
+        nics[row].next_task = tasks[task_base + next].at;
+    }
+    let what = tasks[task_base + i].flags;
+    if (what & TASK_MESSAGE) != 0u {
+        tasks[task_base + i].flags = what | TASK_READY;
+        return post(n, tasks[task_base + i].flow, now);
+    }
+    add_to_chain(i);
+    return false;
+}
+
+// Message `i` has arrived whole.
+fn delivered(i: u32, now: u64) {
+    tasks[task_base + i].got = now;
+    delivered_message = i;
+}
+
+// Messages from `first` up to but not `until`, one after another on a queue pair, are acknowledged.
+fn acknowledged(first: u32, until: u32) {
+    acked_from = first;
+    acked_until = until;
+}
+
+// Follows what the event at NIC `n` has set off until nothing ends at this instant any more.
+fn drain(n: u32, now: u64) {
+    loop {
+        if delivered_message != NONE {
+            let row = task_base + delivered_message;
+            delivered_message = NONE;
+            release_all(n, tasks[row].got_first, tasks[row].got_n, now);
+            continue;
+        }
+        var i = acked_from;
+        if i != acked_until {
+            acked_from = tasks[task_base + i].follow;
+        } else {
+            i = chain_head;
+            if i == NONE {
+                break;
+            }
+            chain_head = tasks[task_base + i].next;
+            if chain_head == NONE {
+                chain_tail = NONE;
+            }
+        }
+        end_task(n, i, now);
+    }
+}
+
+// Task `i` ends.
+fn end_task(n: u32, i: u32, now: u64) {
+    let row = task_base + i;
+    tasks[row].done = now;
+    atomicSub(&shared_words[shared_base + SHARED_FLOWS_LEFT], 1u);
+    release_all(n, tasks[row].done_first, tasks[row].done_n, now);
+}
+
+// Takes one dependency from everything that `count` edges from `first` on lead to.
+fn release_all(n: u32, first: u32, count: u32, now: u64) {
+    for (var k = first; k < first + count; k++) {
+        let edge = edges[edge_base + k];
+        if (edge & EDGE_SIGNAL) != 0u {
+            let s = edge & ~EDGE_SIGNAL;
+            signals[signal_base + s].at = now;
+            signals[signal_base + s].next = nics[nic_base + n].signals;
+            nics[nic_base + n].signals = s;
+            set_flag(FLAG_SIGNALS);
+        } else {
+            let waits = tasks[task_base + edge].waits - 1u;
+            tasks[task_base + edge].waits = waits;
+            if waits == 0u {
+                release_task(n, edge, now);
+            }
+        }
+    }
+}
+
+// Nothing keeps task `i` any more: it gets under way, or, no message and without delay, ends at once.
+fn release_task(n: u32, i: u32, now: u64) {
+    let row = task_base + i;
+    let delay = tasks[row].delay;
+    tasks[row].at = now + delay;
+    if delay > 0lu || (tasks[row].flags & TASK_MESSAGE) != 0u {
+        under_way(n, i);
+    } else {
+        add_to_chain(i);
+    }
+}
+
+// Puts task `i`, whose time is set, among NIC `n`'s tasks under way.
+fn under_way(n: u32, i: u32) {
+    let row = nic_base + n;
+    let at = tasks[task_base + i].at;
+    let root = tasks[task_base + i].root;
+    var last = NONE;
+    var next = nics[row].task_head;
+    while next != NONE {
+        if !is_before(next, i, at, root) {
+            break;
+        }
+        last = next;
+        next = tasks[task_base + next].next;
+    }
+    tasks[task_base + i].next = next;
+    if last == NONE {
+        nics[row].task_head = i;
+        nics[row].next_task = at;
+    } else {
+        tasks[task_base + last].next = i;
+    }
+}
+
+// Whether the event of task `i` is before that of task `other`, at `at` with root `root`: their lineages differ in nothing else.
+fn is_before(i: u32, other: u32, at: u64, root: u32) -> bool {
+    let row = task_base + i;
+    if tasks[row].at != at {
+        return tasks[row].at < at;
+    }
+    if tasks[row].root != root {
+        return tasks[row].root < root;
+    }
+    return i < other;
+}
+
+// The event of task `i`: the past does not matter to it, so that the same work goes the same way whatever went before.
+fn task_key(i: u32) -> Key {
+    let row = task_base + i;
+    return Key(tasks[row].at, periodic(0u, 0u, tasks[row].root), EVENT_TASK, i);
+}
+
+// Posts what may be posted on queue pair `f`, in its order; returns whether anything was.
+fn post(n: u32, f: u32, now: u64) -> bool {
+    let tx = flow_base + f;
+    var posted = false;
+    loop {
+        let i = flow_tx[tx].msg_post;
+        if i == NONE {
+            break;
+        }
+        let row = task_base + i;
+        if (tasks[row].flags & TASK_READY) == 0u {
+            break;
+        }
+        start_message(n, f, now);
+        tasks[row].at = now;
+        flow_tx[tx].size += tasks[row].bytes;
+        flow_tx[tx].msg_post = tasks[row].follow;
+        posted = true;
+    }
+    return posted;
+}
+
+// A message is about to be posted on queue pair `f`: it takes its turn at the NIC; a new one, or each where they start fresh,
+// sends at line rate; on an idle one telemetry and round-trip times are remembered anew, as what they were before the pause says
+// nothing.
+fn start_message(n: u32, f: u32, now: u64) {
+    let tx = flow_base + f;
+    if (flow_tx[tx].flags & QP_CREATED) == 0u {
+        create(n, f, now);
+    } else if has_mode(MODE_FRESH_QP) {
+        renew(n, f);
+    } else {
+        let cc = exps[exp_row].cc;
+        if (cc == CC_HPCC || cc == CC_TIMELY) && flow_tx[tx].snd_una >= flow_tx[tx].size {
+            flow_tx[tx].last_seq = 0lu;
+        }
+    }
+    let flags_now = flow_tx[tx].flags & ~QP_FINISHED;
+    flow_tx[tx].flags = flags_now;
+    if (flags_now & QP_QUEUED) == 0u {
+        flow_tx[tx].next_avail = max(flow_tx[tx].next_avail, now);
+        join_order(n, f);
+    }
+}

@@ -1,0 +1,341 @@
+//! A program on an experiment's cluster: read or generated, its collectives planned, lowered to tasks.
+//!
+//! Layer: batch. Knows configuration and topology; paths and rows are `prepare`'s and `build`'s.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
+
+use crate::collective::{Arch, Cpu, Env, EnvError, Inside, Op, System};
+use crate::compute::{Dtype, Gpu, Timing};
+use crate::spec::{self, Config};
+use crate::topology::Network;
+use crate::workload::check::CheckError;
+use crate::workload::dag::{DagError, read_dag};
+use crate::workload::import::{self, ImportError};
+use crate::workload::lower::{LowerError, Lowering, lower};
+use crate::workload::program::{Dim, Group, OpKind, Peer, Program, Rank, Stream, Workload};
+use crate::workload::repeat::repeat;
+use crate::workload::tasks::TaskGraph;
+use crate::workload::training::{Cluster, TrainingError, generate};
+
+use super::planner::ClusterPlanner;
+use super::prepare::PrepareError;
+use super::training::{self as setup, SetupError, TrainingSetup};
+
+/// Why a program cannot be put on a cluster.
+#[derive(Debug, thiserror::Error)]
+pub enum JobError {
+    #[error(transparent)]
+    Lower(#[from] LowerError),
+    #[error(transparent)]
+    Setup(#[from] SetupError),
+    #[error(transparent)]
+    Training(#[from] TrainingError),
+    #[error(transparent)]
+    Import(#[from] ImportError),
+    #[error(transparent)]
+    Check(#[from] CheckError),
+    #[error("workload.nccl: {0}")]
+    Nccl(#[from] EnvError),
+    #[error(transparent)]
+    Dag(#[from] DagError),
+    #[error("the workload has {needs} ranks, the network {has} GPUs; cluster.gpus (or the topology file) must give at least as many")]
+    Ranks { needs: usize, has: usize },
+}
+
+/// A program and its tasks.
+#[derive(Debug)]
+pub struct Job {
+    pub workload: Workload,
+    pub graph: TaskGraph,
+    /// Iterations before the measured ones.
+    pub warmup: u32,
+    /// What algbw and busbw are about.
+    pub collective: Option<Measured>,
+    /// Peak of the fullest rank, where the model tells.
+    pub peak_bytes: Option<u64>,
+}
+
+/// A benchmark of one collective.
+#[derive(Clone, Copy, Debug)]
+pub struct Measured {
+    pub bytes: u64,
+    /// Bus bandwidth over algorithm bandwidth, as nccl-tests has it: numerator and denominator.
+    pub bus: (u64, u64),
+}
+
+/// Builds the job of an experiment.
+///
+/// # Errors
+/// Files, models and collectives that do not fit.
+pub fn job(config: &Config, program: &spec::Program, net: &Network, notes: &mut Vec<String>) -> Result<Job, PrepareError> {
+    let c = &program.communication;
+    let mut variables: BTreeMap<String, String> = c.nccl.clone();
+    if let Some(protocol) = c.protocol {
+        let name = match protocol {
+            spec::Protocol::Ll => "LL",
+            spec::Protocol::Ll128 => "LL128",
+            spec::Protocol::Simple => "Simple",
+        };
+        variables.insert("NCCL_PROTO".to_string(), name.to_string());
+    }
+    let env = Env::parse(&variables).map_err(JobError::Nccl)?;
+    for name in env.without_effect() {
+        notes.push(format!("workload.nccl.{name} changes nothing in this model"));
+    }
+    let gpu = setup::gpu(&config.cluster.gpu)?;
+    let system = system(config, net, &gpu);
+    let Read { workload, collective, peak_bytes } = read(config, program, net, &gpu, system, env, notes)?;
+    if workload.ranks.len() > net.ranks.len() {
+        return Err(JobError::Ranks { needs: workload.ranks.len(), has: net.ranks.len() }.into());
+    }
+    let servers: Vec<u32> = net.ranks.iter().map(|&h| net.nodes[h as usize].server).collect();
+    let intra = net.nvlink.filter(|_| !config.cluster.nvlink_packets).map(|n| (n.rate_bps, n.latency_ps));
+    let mut planner = ClusterPlanner {
+        communication: c,
+        system,
+        variables,
+        servers: &servers,
+        intra_analytic: intra.is_some(),
+        known: HashMap::new(),
+    };
+    let network = (planner.system.nic_bps, planner.system.net_extra_ps.max(1));
+    let analytic_p2p = |dim: Dim| is_analytic(&c.analytic, dim).then_some(network);
+    let seed = config.jitter_seed();
+    let factor = |rank: u32, op: u32| factor_q32(&program.compute, seed, rank, op);
+    let lowering = Lowering {
+        servers: &servers,
+        intra,
+        analytic_p2p: &analytic_p2p,
+        rendezvous_ps: (c.rendezvous_ps > 0).then_some(c.rendezvous_ps),
+        local_ps: config.cluster.nvlink_latency_ps.max(1),
+        p2p_overhead_ps: c.start_overhead_ps + c.work_queue_latency_ps,
+        qps_per_connection: c.qps_per_connection,
+        split: c.split_data_on_qps,
+        factor_q32: &factor,
+    };
+    let graph = lower(&workload, &lowering, &mut planner).map_err(JobError::Lower)?;
+    Ok(Job { workload, graph, warmup: program.warmup, collective, peak_bytes })
+}
+
+/// A program, and what is known beside it.
+struct Read {
+    workload: Workload,
+    collective: Option<Measured>,
+    peak_bytes: Option<u64>,
+}
+
+fn read(
+    config: &Config,
+    program: &spec::Program,
+    net: &Network,
+    gpu: &Gpu,
+    system: System,
+    env: Env,
+    notes: &mut Vec<String>,
+) -> Result<Read, PrepareError> {
+    Ok(match &program.source {
+        spec::Source::Collective { op, bytes, ranks } => {
+            let n = ranks.unwrap_or(net.ranks.len() as u32);
+            let bus = bus_factor(*op, u64::from(n));
+            let workload = benchmark(*op, *bytes, n, program.warmup + program.iterations);
+            Read { workload, collective: Some(Measured { bytes: *bytes, bus }), peak_bytes: None }
+        }
+        spec::Source::Model(t) => {
+            let TrainingSetup { model, layout, gpu, memory } = TrainingSetup::new(config, t)?;
+            let dtype = if layout.fp8 { Dtype::Fp8 } else { Dtype::Bf16 };
+            let kernels = t.kernels.as_deref().map(setup::kernels).transpose()?;
+            let timing = Timing::new(&gpu, kernels.as_ref()).map_err(SetupError::Gpu)?;
+            let slowdown = setup::slowdown(&program.compute.slowdown)?;
+            let cluster = Cluster { timing, system, env, slowdown };
+            let workload = generate(&model, &layout, &cluster.machine(dtype), program.warmup + program.iterations).map_err(JobError::Training)?;
+            Read { workload, collective: None, peak_bytes: Some(memory.peak_bytes()) }
+        }
+        spec::Source::File { format, path, ranks, bytes_scale_ppm } => {
+            let mut workload = file(*format, path, *ranks, net, gpu, notes)?;
+            scale_bytes(&mut workload, *bytes_scale_ppm);
+            workload.check().map_err(JobError::Check)?;
+            repeat(&mut workload, program.warmup + program.iterations);
+            Read { workload, collective: None, peak_bytes: None }
+        }
+    })
+}
+
+/// Ranks of the file of a program, where it tells how many it needs; what is wrong with it is told when it is read for good.
+pub fn ranks_needed(program: &spec::Program) -> Option<u32> {
+    let spec::Source::File { format, path, ranks, .. } = &program.source else { return None };
+    let options = import::Options { ranks: *ranks, flops_per_s: 1, memory_bytes_per_s: 1 };
+    let workload = read_file(*format, path, &options, &mut Vec::new()).ok()?;
+    u32::try_from(workload.ranks.len()).ok()
+}
+
+fn read_file(format: spec::ProgramFormat, path: &Path, options: &import::Options, notes: &mut Vec<String>) -> Result<Workload, JobError> {
+    let format = match format {
+        spec::ProgramFormat::SimAi => import::Format::Simai,
+        spec::ProgramFormat::Chakra => import::Format::Chakra,
+        spec::ProgramFormat::Htsim => import::Format::Htsim,
+        spec::ProgramFormat::Goal => import::Format::Goal,
+        spec::ProgramFormat::Dag => return Ok(read_dag(path, options.ranks)?),
+    };
+    let imported = import::read(path, format, options)?;
+    notes.extend(imported.notes);
+    Ok(imported.workload)
+}
+
+fn file(
+    format: spec::ProgramFormat,
+    path: &Path,
+    ranks: Option<u32>,
+    net: &Network,
+    gpu: &Gpu,
+    notes: &mut Vec<String>,
+) -> Result<Workload, JobError> {
+    // What leaves its ranks open runs on all GPUs; what does not says how many it needs.
+    let options = import::Options { ranks: ranks.or(Some(net.ranks.len() as u32)), flops_per_s: gpu.peak(Dtype::Bf16), memory_bytes_per_s: gpu.memory_bps as u64 };
+    match read_file(format, path, &options, notes) {
+        Err(JobError::Import(ImportError::Ranks { .. })) if ranks.is_none() => read_file(format, path, &import::Options { ranks: None, ..options }, notes),
+        read => read,
+    }
+}
+
+/// Every size times a factor in millionths, at least 1 byte where there was one.
+fn scale_bytes(workload: &mut Workload, ppm: u64) {
+    if ppm == 1_000_000 {
+        return;
+    }
+    for op in workload.programs.iter_mut().flat_map(|p| &mut p.ops) {
+        if let OpKind::Collective { bytes, .. } | OpKind::Send { bytes, .. } | OpKind::Recv { bytes, .. } = &mut op.kind {
+            *bytes = ((*bytes as u128 * ppm as u128 / 1_000_000) as u64).max(u64::from(*bytes > 0));
+        }
+    }
+}
+
+/// The benchmark of one collective on `n` ranks, `times` times one after another.
+fn benchmark(op: spec::Op, bytes: u64, n: u32, times: u32) -> Workload {
+    let mut w = Workload { groups: vec![Group { members: (0..n).collect(), dim: Dim::Other }], ..Workload::default() };
+    let name = w.name(name_of(op));
+    let stream = Stream::comm(Dim::Other);
+    let collective = |op: Op| OpKind::Collective { op, slot: 0, bytes, dim: Dim::Other, algorithm: None, shares: None };
+    let kind = match op {
+        spec::Op::AllReduce => collective(Op::AllReduce),
+        spec::Op::AllGather => collective(Op::AllGather),
+        spec::Op::ReduceScatter => collective(Op::ReduceScatter),
+        spec::Op::AllToAll => collective(Op::AllToAll),
+        spec::Op::Broadcast => collective(Op::Broadcast),
+        spec::Op::Reduce => collective(Op::Reduce),
+        spec::Op::Barrier => collective(Op::Barrier),
+        spec::Op::SendRecv => {
+            // Every rank has its own neighbours, so each has its own program.
+            for rank in 0..n {
+                let mut p = Program::default();
+                for _ in 0..times {
+                    let first = p.ops.len() as u32;
+                    let to = Peer { slot: 0, member: (rank + 1) % n };
+                    let from = Peer { slot: 0, member: (rank + n - 1) % n };
+                    let last: &[u32] = if first == 0 { &[] } else { &[first - 1, first - 2] };
+                    p.push(OpKind::Send { peer: to, bytes, tag: 0, dim: Dim::Other }, Stream::FREE, name, last);
+                    p.push(OpKind::Recv { peer: from, bytes, tag: 0, dim: Dim::Other }, Stream::FREE, name, last);
+                    p.iteration_ends.push(p.ops.len() as u32);
+                }
+                w.programs.push(p);
+                w.ranks.push(Rank { program: rank, groups: vec![0] });
+            }
+            return w;
+        }
+    };
+    let mut p = Program::default();
+    for _ in 0..times {
+        p.push(kind, stream, name, &[]);
+        p.iteration_ends.push(p.ops.len() as u32);
+    }
+    w.programs.push(p);
+    w.ranks = (0..n).map(|_| Rank { program: 0, groups: vec![0] }).collect();
+    w
+}
+
+fn name_of(op: spec::Op) -> &'static str {
+    match op {
+        spec::Op::AllReduce => "all-reduce",
+        spec::Op::AllGather => "all-gather",
+        spec::Op::ReduceScatter => "reduce-scatter",
+        spec::Op::AllToAll => "all-to-all",
+        spec::Op::Broadcast => "broadcast",
+        spec::Op::Reduce => "reduce",
+        spec::Op::SendRecv => "send-recv",
+        spec::Op::Barrier => "barrier",
+    }
+}
+
+/// nccl-tests' PERFORMANCE.md: bus over algorithm bandwidth.
+fn bus_factor(op: spec::Op, n: u64) -> (u64, u64) {
+    match op {
+        spec::Op::AllReduce => (2 * (n - 1), n),
+        spec::Op::AllGather | spec::Op::ReduceScatter | spec::Op::AllToAll => (n - 1, n),
+        spec::Op::Broadcast | spec::Op::Reduce | spec::Op::SendRecv | spec::Op::Barrier => (1, 1),
+    }
+}
+
+fn is_analytic(a: &spec::Analytic, dim: Dim) -> bool {
+    match dim {
+        Dim::Tp => a.tp,
+        Dim::Pp => a.pp,
+        Dim::Dp => a.dp,
+        Dim::Ep => a.ep,
+        Dim::Cp => a.cp,
+        Dim::Other => a.other,
+    }
+}
+
+/// The cluster as the cost models see it.
+pub fn system(config: &Config, net: &Network, gpu: &Gpu) -> System {
+    let host = net.ranks.first().copied().unwrap_or(0);
+    let server = net.nodes[host as usize].server;
+    let gpus = net.ranks.iter().filter(|&&h| net.nodes[h as usize].server == server).count().max(1) as u32;
+    let hosts: Vec<u32> = (0..net.nodes.len() as u32).filter(|&v| net.nodes[v as usize].server == server).collect();
+    let nics: Vec<&crate::topology::Link> =
+        net.links.iter().filter(|l| net.is_packet_link(l) && (hosts.contains(&l.a) || hosts.contains(&l.b))).collect();
+    System {
+        arch: arch(gpu),
+        inside: if net.nvlink.is_some() { Inside::NvSwitch } else { Inside::Pcie },
+        cpu: Cpu::Intel,
+        gpus_per_server: gpus,
+        inside_bps: net.nvlink.map_or(config.cluster.nvlink_bps.max(1_000_000_000), |n| n.rate_bps),
+        nics_per_server: nics.len().max(1) as u32,
+        nic_bps: nics.first().map_or(config.topology.link_bps, |l| l.rate_bps),
+        net_extra_ps: nics.first().map_or(0, |l| 2 * l.delay_ps),
+        nvls: true,
+        in_network: true,
+    }
+}
+
+/// The GPU generation that NCCL's model goes by. GPUs of a user's own count as what their measured kernels come from.
+fn arch(gpu: &Gpu) -> Arch {
+    let name = if Gpu::named(&gpu.name).is_ok() { &gpu.name } else { &gpu.baseline };
+    match name.as_str() {
+        n if n.starts_with('v') => Arch::Volta,
+        n if n.starts_with('b') || n.starts_with("gb") => Arch::Blackwell,
+        n if n.starts_with('h') || n.starts_with("gh") => Arch::Hopper,
+        _ => Arch::Ampere,
+    }
+}
+
+/// What scale, jitter and stragglers make of a kernel's time, 1 being 2^32. Jitter is normal, cut at three deviations and at a tenth of the mean.
+fn factor_q32(compute: &spec::Compute, seed: u64, rank: u32, op: u32) -> u64 {
+    let mut factor = compute.scale_ppm as f64 / 1e6;
+    if compute.jitter_ppm > 0 {
+        let a = unit(spec::mix(seed, u64::from(rank), u64::from(op) * 2));
+        let b = unit(spec::mix(seed, u64::from(rank), u64::from(op) * 2 + 1));
+        // Box and Muller's way from two uniform draws to a normal one.
+        let normal = libm::sqrt(-2.0 * libm::log(a)) * libm::cos(2.0 * std::f64::consts::PI * b);
+        factor *= (1.0 + compute.jitter_ppm as f64 / 1e6 * normal.clamp(-3.0, 3.0)).max(0.1);
+    }
+    if compute.stragglers.binary_search(&rank).is_ok() {
+        factor *= compute.straggler_ppm as f64 / 1e6;
+    }
+    (factor * 4_294_967_296.0) as u64
+}
+
+/// A number in (0, 1] from a hash.
+fn unit(hash: u64) -> f64 {
+    ((hash >> 11) + 1) as f64 / (1u64 << 53) as f64
+}

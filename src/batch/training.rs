@@ -1,0 +1,159 @@
+//! A training configuration as the layers below take it: the model, its layout, the GPU, and what memory they need.
+//!
+//! Layer: batch. The only place where `spec`'s words become those of `model`, `compute` and `memory`. Generates no workload.
+
+use std::sync::Arc;
+
+use crate::compute::{self, Gpu, Slowdown, SlowdownTable, Trees, UserDatabase};
+use crate::memory::{self, Estimate, MemoryOptions};
+use crate::model::{ElementBytes, Framework, Layout, Model, ModelError, PipelineSchedule, Recompute};
+use crate::spec::{self, Config, Named, Training};
+
+use super::prepare::PrepareError;
+
+/// What is trained, how, and on what.
+#[derive(Clone, Debug)]
+pub struct TrainingSetup {
+    pub model: Arc<Model>,
+    /// Checked against the model.
+    pub layout: Layout,
+    pub gpu: Gpu,
+    pub memory: Estimate,
+}
+
+/// Why a model, a GPU or a layout cannot be had.
+#[derive(Debug, thiserror::Error)]
+pub enum SetupError {
+    #[error(transparent)]
+    Model(#[from] ModelError),
+    #[error(transparent)]
+    Gpu(#[from] compute::Error),
+    #[error("{file}: {why}")]
+    File { file: String, why: String },
+}
+
+impl TrainingSetup {
+    /// Resolves a configuration, and checks that it fits the GPU's memory unless that is switched off.
+    ///
+    /// # Errors
+    /// A model, GPU or file that is not there or not valid; a layout that the model cannot have; more memory than a GPU has.
+    pub fn new(config: &Config, training: &Training) -> Result<TrainingSetup, PrepareError> {
+        let model = model(&training.model)?;
+        let layout = layout(training, &model);
+        layout.check(&model, layout.gpus()).map_err(SetupError::Model)?;
+        let gpu = gpu(&config.cluster.gpu)?;
+        let memory = memory::estimate(&model, &layout, &memory_options(training));
+        if training.memory.check {
+            let capacity = config.cluster.gpu_memory_bytes.unwrap_or(gpu.capacity_bytes);
+            memory.fits(capacity).map_err(|over| PrepareError::Oom { peak_bytes: memory.peak_bytes(), breakdown: over.to_string() })?;
+        }
+        Ok(TrainingSetup { model, layout, gpu, memory })
+    }
+}
+
+/// A model by its preset, file or table.
+pub fn model(named: &Named) -> Result<Arc<Model>, SetupError> {
+    match named {
+        Named::Asset(name) => Ok(Model::named(name)?),
+        Named::Table(text) => Ok(Arc::new(Model::parse(&unrolled(text)?, "workload.model")?)),
+        Named::File(path) => Ok(Arc::new(Model::parse(&read(path)?, &path.display().to_string())?)),
+    }
+}
+
+/// A GPU by its name, file or table of specifications.
+pub fn gpu(named: &Named) -> Result<Gpu, SetupError> {
+    let table = match named {
+        Named::Asset(name) => return Ok(Gpu::named(name)?),
+        Named::Table(text) => table(text)?,
+        Named::File(path) => read(path)?.parse().map_err(|e: toml::de::Error| file_error(path, e.to_string().trim_end()))?,
+    };
+    Ok(Gpu::parse(&table)?)
+}
+
+/// A user's database of kernels.
+pub fn kernels(path: &std::path::Path) -> Result<UserDatabase, SetupError> {
+    Ok(UserDatabase::parse(&path.display().to_string(), &read(path)?)?)
+}
+
+/// What communication costs kernels beside it.
+pub fn slowdown(asked: &spec::Slowdown) -> Result<Slowdown, SetupError> {
+    Ok(match asked {
+        spec::Slowdown::None => Slowdown::None,
+        spec::Slowdown::Table => Slowdown::Table(SlowdownTable::shipped()),
+        spec::Slowdown::Trees(path) => Slowdown::Trees(Trees::parse(&path.display().to_string(), &read(path)?)?),
+    })
+}
+
+fn file_error(path: &std::path::Path, why: &str) -> SetupError {
+    SetupError::File { file: path.display().to_string(), why: why.to_string() }
+}
+
+fn read(path: &std::path::Path) -> Result<String, SetupError> {
+    std::fs::read_to_string(path).map_err(|e| file_error(path, &format!("cannot read it: {e}")))
+}
+
+/// An inline table. It was valid TOML when the sweep was read.
+fn table(text: &str) -> Result<toml::Table, SetupError> {
+    let mut outer: toml::Table =
+        format!("table = {text}").parse().map_err(|e: toml::de::Error| SetupError::File { file: "inline table".to_string(), why: e.message().to_string() })?;
+    match outer.remove("table") {
+        Some(toml::Value::Table(t)) => Ok(t),
+        _ => Ok(toml::Table::new()),
+    }
+}
+
+/// The same as a TOML document.
+fn unrolled(text: &str) -> Result<String, SetupError> {
+    Ok(table(text)?.to_string())
+}
+
+/// The layout in `model`'s words.
+pub fn layout(t: &Training, model: &Model) -> Layout {
+    Layout {
+        tp: t.tp,
+        pp: t.pp,
+        dp: t.dp,
+        ep: t.ep,
+        cp: t.cp,
+        vpp: t.vpp,
+        microbatch: t.microbatch,
+        global_batch: t.global_batch,
+        seq: t.seq.unwrap_or_else(|| model.transformer().map_or(1, |m| m.seq)),
+        sequence_parallel: t.sequence_parallel,
+        schedule: match t.schedule {
+            spec::Schedule::GPipe => PipelineSchedule::GPipe,
+            spec::Schedule::OneFOneB => PipelineSchedule::OneFOneB,
+        },
+        recompute: match t.recompute {
+            spec::Recompute::None => Recompute::None,
+            spec::Recompute::Selective => Recompute::Selective,
+            spec::Recompute::Full => Recompute::Full,
+        },
+        zero: t.zero,
+        framework: match t.framework {
+            spec::Framework::Megatron => Framework::Megatron,
+            spec::Framework::DeepSpeed => Framework::DeepSpeed,
+            spec::Framework::Fsdp => Framework::Fsdp,
+            spec::Framework::Ddp => Framework::Ddp,
+        },
+        bytes: ElementBytes { params: t.param_bytes, grads: t.grad_bytes, activations: t.activation_bytes, optimizer: t.optimizer_bytes },
+        fp8: t.fp8,
+        flash_attention: t.flash_attention,
+        overlap_grad: t.overlap_grad,
+        overlap_param: t.overlap_param,
+        tp_overlap_pieces: t.tp_overlap_pieces,
+        overlap_p2p: t.overlap_p2p,
+        bucket_bytes: t.bucket_bytes,
+        expert_skew: t.expert_skew_ppm as f64 / 1e6,
+        order: t.rank_order.clone(),
+    }
+}
+
+/// What runtime and libraries take.
+pub fn memory_options(t: &Training) -> MemoryOptions {
+    MemoryOptions {
+        context_bytes: t.memory.reserve_bytes,
+        fragmentation: t.memory.fragmentation_ppm as f64 / 1e6,
+        ..MemoryOptions::default()
+    }
+}

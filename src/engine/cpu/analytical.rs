@@ -1,0 +1,31 @@
+//! System `analytical`, a row an experiment: what is no packets' is served and releases its tasks (twin: `shaders/analytical.wgsl`).
+
+use super::task::under_way;
+use crate::columns::{NONE, Tables};
+
+/// Serves the gates that fired, in their order. INVARIANT: a gate's latency is at least a step, so what it releases lies beyond this one; what it releases
+/// waits for nothing else.
+pub fn analytical(t: &mut Tables) {
+    let mut g = t.exps[0].fired;
+    t.exps[0].fired = NONE;
+    while g != NONE {
+        let gate = t.gates[g as usize];
+        let mut free = gate.latest;
+        if gate.server != NONE {
+            free = free.max(t.servers[gate.server as usize]) + gate.serial;
+            t.servers[gate.server as usize] = free;
+        }
+        let end = free + gate.latency;
+        for k in gate.first..gate.first + gate.n {
+            let i = t.edges[k as usize];
+            let row = &mut t.tasks[i as usize];
+            row.waits -= 1;
+            row.at = end + row.delay;
+            let (n, at) = (row.owner, row.at);
+            under_way(t, n, i);
+            let own = (t.exps[0].end_len + n) as usize;
+            t.clocks[own] = t.clocks[own].min(at);
+        }
+        g = gate.next;
+    }
+}

@@ -1,0 +1,180 @@
+//! Tasks: what a rank does, released by what it waits for (twin: `shaders/task.wgsl`). Part of system `nic`: what happens on one NIC happens at once.
+
+use super::key::{Key, TASK, before, periodic};
+use super::{nic, sender};
+use crate::columns::{EDGE_SIGNAL, NEVER, NONE, SHARED_FLAGS, SHARED_FLOWS_LEFT, Tables, cc, flag, mode, qp, task};
+
+/// Tasks that end at this instant, first released first.
+struct Chain {
+    head: u32,
+    tail: u32,
+}
+
+impl Chain {
+    const NEW: Chain = Chain { head: NONE, tail: NONE };
+
+    fn add(&mut self, t: &mut Tables, i: u32) {
+        t.tasks[i as usize].next = NONE;
+        if self.tail == NONE {
+            self.head = i;
+        } else {
+            t.tasks[self.tail as usize].next = i;
+        }
+        self.tail = i;
+    }
+}
+
+/// The first of NIC `n`'s tasks under way is due. Returns whether a message was posted.
+pub fn due(t: &mut Tables, n: u32, at: &Key) -> bool {
+    let row = &mut t.nics[n as usize];
+    let i = row.task_head;
+    let next = t.tasks[i as usize].next;
+    row.task_head = next;
+    row.next_task = if next == NONE { NEVER } else { t.tasks[next as usize].at };
+    if t.tasks[i as usize].flags & task::MESSAGE != 0 {
+        t.tasks[i as usize].flags |= task::READY;
+        return post(t, n, t.tasks[i as usize].flow, at);
+    }
+    let mut chain = Chain::NEW;
+    chain.add(t, i);
+    drain(t, n, at, &mut chain);
+    false
+}
+
+/// Message `i` has arrived whole at NIC `n`.
+pub fn delivered(t: &mut Tables, n: u32, i: u32, at: &Key) {
+    let row = &mut t.tasks[i as usize];
+    row.got = at.t;
+    let (first, count) = (row.got_first, row.got_n);
+    let mut chain = Chain::NEW;
+    release_all(t, n, first, count, at, &mut chain);
+    drain(t, n, at, &mut chain);
+}
+
+/// Messages from `from` up to but not `until`, one after another on a queue pair of NIC `n`, are acknowledged.
+pub fn acknowledged(t: &mut Tables, n: u32, from: u32, until: u32, at: &Key) {
+    let mut chain = Chain::NEW;
+    let mut i = from;
+    while i != until {
+        end(t, n, i, at, &mut chain);
+        i = t.tasks[i as usize].follow;
+    }
+    drain(t, n, at, &mut chain);
+}
+
+/// Ends tasks until none ends at this instant any more.
+fn drain(t: &mut Tables, n: u32, at: &Key, chain: &mut Chain) {
+    while chain.head != NONE {
+        let i = chain.head;
+        chain.head = t.tasks[i as usize].next;
+        if chain.head == NONE {
+            chain.tail = NONE;
+        }
+        end(t, n, i, at, chain);
+    }
+}
+
+/// Task `i` ends.
+fn end(t: &mut Tables, n: u32, i: u32, at: &Key, chain: &mut Chain) {
+    let row = &mut t.tasks[i as usize];
+    row.done = at.t;
+    let (first, count) = (row.done_first, row.done_n);
+    t.shared[SHARED_FLOWS_LEFT as usize] -= 1;
+    release_all(t, n, first, count, at, chain);
+}
+
+/// Takes one dependency from everything that `count` edges from `first` on lead to.
+fn release_all(t: &mut Tables, n: u32, first: u32, count: u32, at: &Key, chain: &mut Chain) {
+    for k in first..first + count {
+        let edge = t.edges[k as usize];
+        if edge & EDGE_SIGNAL != 0 {
+            let s = edge & !EDGE_SIGNAL;
+            t.signals[s as usize].at = at.t;
+            t.signals[s as usize].next = t.nics[n as usize].signals;
+            t.nics[n as usize].signals = s;
+            t.shared[SHARED_FLAGS as usize] |= flag::SIGNALS;
+        } else {
+            let row = &mut t.tasks[edge as usize];
+            row.waits -= 1;
+            if row.waits == 0 {
+                release(t, n, edge, at, chain);
+            }
+        }
+    }
+}
+
+/// Nothing keeps task `i` any more: it gets under way, or, no message and without delay, ends at once.
+fn release(t: &mut Tables, n: u32, i: u32, at: &Key, chain: &mut Chain) {
+    let row = &mut t.tasks[i as usize];
+    row.at = at.t + row.delay;
+    if row.delay > 0 || row.flags & task::MESSAGE != 0 {
+        under_way(t, n, i);
+    } else {
+        chain.add(t, i);
+    }
+}
+
+/// Puts task `i`, whose time is set, among NIC `n`'s tasks under way.
+pub fn under_way(t: &mut Tables, n: u32, i: u32) {
+    let new = key(t, i);
+    let mut last = NONE;
+    let mut next = t.nics[n as usize].task_head;
+    while next != NONE && before(&key(t, next), &new) {
+        last = next;
+        next = t.tasks[next as usize].next;
+    }
+    t.tasks[i as usize].next = next;
+    if last == NONE {
+        t.nics[n as usize].task_head = i;
+        t.nics[n as usize].next_task = t.tasks[i as usize].at;
+    } else {
+        t.tasks[last as usize].next = i;
+    }
+}
+
+/// The event of task `i`: the past does not matter to it, so that the same work goes the same way whatever went before.
+pub fn key(t: &Tables, i: u32) -> Key {
+    let row = &t.tasks[i as usize];
+    Key { t: row.at, d: periodic(0, 0, row.root), kind: TASK, entity: i }
+}
+
+/// Posts what may be posted on queue pair `f`, in its order; returns whether anything was.
+fn post(t: &mut Tables, n: u32, f: u32, at: &Key) -> bool {
+    let mut posted = false;
+    loop {
+        let i = t.flow_tx[f as usize].msg_post;
+        if i == NONE || t.tasks[i as usize].flags & task::READY == 0 {
+            break;
+        }
+        start(t, n, f, at);
+        let row = &mut t.tasks[i as usize];
+        row.at = at.t;
+        let tx = &mut t.flow_tx[f as usize];
+        tx.size += row.bytes;
+        tx.msg_post = row.follow;
+        posted = true;
+    }
+    posted
+}
+
+/// A message is about to be posted on queue pair `f`: it takes its turn at the NIC; a new one, or each where they start fresh, sends at line rate; on an
+/// idle one telemetry and round-trip times are remembered anew, as what they were before the pause says nothing.
+fn start(t: &mut Tables, n: u32, f: u32, at: &Key) {
+    let e = &t.exps[0];
+    let fresh = e.modes & mode::FRESH_QP != 0;
+    let remembers = e.cc == cc::HPCC || e.cc == cc::TIMELY;
+    let tx = &mut t.flow_tx[f as usize];
+    if tx.flags & qp::CREATED == 0 {
+        sender::create(t, n, f, at.t);
+    } else if fresh {
+        sender::renew(t, n, f);
+    } else if remembers && tx.snd_una >= tx.size {
+        tx.last_seq = 0;
+    }
+    let tx = &mut t.flow_tx[f as usize];
+    tx.flags &= !qp::FINISHED;
+    if tx.flags & qp::QUEUED == 0 {
+        tx.next_avail = tx.next_avail.max(at.t);
+        nic::enqueue(t, n, f);
+    }
+}

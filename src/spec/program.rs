@@ -1,0 +1,345 @@
+//! `[base.workload]` of the kinds that are programs: training, one collective, and what other tools wrote.
+//!
+//! Layer: spec. Plain data in integers, with enums of its own; `batch` turns them into the types of `model`, `collective` and `compute`.
+//! Knows no model, no GPU and no file's content, so it checks only what the keys say of each other.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use super::config::scaled;
+use super::error::Conflict;
+use super::key::{Key, VARIABLES};
+use super::keys::{K, KEYS};
+use super::sections::Named;
+use super::training::Training;
+use super::value::{Value, Values};
+use crate::units::PS_PER_NS;
+
+/// Parts in a million that make one.
+pub(super) const PPM: f64 = 1e6;
+
+/// A job of dependent operations.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Program {
+    pub source: Source,
+    /// Iterations that are measured, after `warmup` that are not.
+    pub iterations: u32,
+    pub warmup: u32,
+    pub compute: Compute,
+    pub communication: Communication,
+}
+
+/// Where a program comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Source {
+    Model(Box<Training>),
+    Collective {
+        op: Op,
+        /// As nccl-tests counts them.
+        bytes: u64,
+        /// From rank 0; `None`: all.
+        ranks: Option<u32>,
+    },
+    File {
+        format: ProgramFormat,
+        path: PathBuf,
+        /// Chakra: repeats a trace of one rank on so many.
+        ranks: Option<u32>,
+        /// Factor on bytes, millionths.
+        bytes_scale_ppm: u64,
+    },
+}
+
+/// Form of a program's file or files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProgramFormat {
+    SimAi,
+    Chakra,
+    Htsim,
+    Goal,
+    Dag,
+}
+
+/// What a benchmark of one collective runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Op {
+    AllReduce,
+    AllGather,
+    ReduceScatter,
+    AllToAll,
+    Broadcast,
+    Reduce,
+    /// Every rank sends to the next.
+    SendRecv,
+    Barrier,
+}
+
+/// What happens to kernels' times. Factors are in millionths.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Compute {
+    pub scale_ppm: u64,
+    /// Standard deviation over the mean, drawn from [`super::Config::jitter_seed`].
+    pub jitter_ppm: u64,
+    /// Ascending, without repeats; empty also where their factor is one.
+    pub stragglers: Vec<u32>,
+    pub straggler_ppm: u64,
+    pub slowdown: Slowdown,
+}
+
+/// How kernels slow down beside communication.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Slowdown {
+    None,
+    Table,
+    /// A gradient-boosted tree model in XGBoost's JSON form.
+    Trees(PathBuf),
+}
+
+/// How a collective is carried out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Algorithm {
+    Auto,
+    Ring,
+    Tree,
+    HalvingDoubling,
+    Direct,
+    Hierarchical,
+    Nvls,
+    InNetwork,
+}
+
+/// NCCL's protocols.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protocol {
+    Ll,
+    Ll128,
+    Simple,
+}
+
+/// How collectives and messages are carried out. What is `None` is NCCL's choice.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Communication {
+    pub algorithm: Algorithm,
+    pub protocol: Option<Protocol>,
+    pub channels: Option<u32>,
+    pub chunk_bytes: Option<u64>,
+    pub qps_per_connection: u32,
+    /// Every message is split over the queue pairs, else they take turns.
+    pub split_data_on_qps: bool,
+    pub pxn: bool,
+    pub start_overhead_ps: u64,
+    pub work_queue_latency_ps: u64,
+    pub rendezvous_ps: u64,
+    pub analytic: Analytic,
+    /// The variables of `[base.workload.nccl]` that were written and that no key overrides, by their names.
+    pub nccl: BTreeMap<String, String>,
+}
+
+/// Dimensions whose communication takes a calibrated time instead of crossing the network as packets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Analytic {
+    pub tp: bool,
+    pub pp: bool,
+    pub dp: bool,
+    pub ep: bool,
+    pub cp: bool,
+    /// What belongs to no dimension of training.
+    pub other: bool,
+}
+
+impl Analytic {
+    /// Every dimension.
+    pub const ALL: Analytic = Analytic { tp: true, pp: true, dp: true, ep: true, cp: true, other: true };
+}
+
+/// Reads a name, the path of a `.toml` file or a canonical inline table.
+pub(super) fn named(text: &str, dir: &Path) -> Named {
+    match text {
+        t if t.starts_with('{') => Named::Table(t.to_string()),
+        t if t.ends_with(".toml") => Named::File(dir.join(t)),
+        t => Named::Asset(t.to_string()),
+    }
+}
+
+impl Program {
+    /// Types the values of a program. `dir` is what relative paths are relative to. The error names the key at fault.
+    pub(super) fn new(v: &Values, dir: &Path) -> Result<Program, Conflict> {
+        let ranks = (v.int(K::Ranks) > 0).then(|| v.int(K::Ranks) as u32);
+        let format = match v.text(K::WorkloadKind) {
+            "simai" => Some(ProgramFormat::SimAi),
+            "chakra" => Some(ProgramFormat::Chakra),
+            "htsim" => Some(ProgramFormat::Htsim),
+            "goal" => Some(ProgramFormat::Goal),
+            "dag" => Some(ProgramFormat::Dag),
+            _ => None,
+        };
+        let source = match format {
+            Some(format) => match v.text(K::WorkloadPath) {
+                "" => {
+                    let why = format!("it is required with workload.kind = \"{}\"; give the path of its file", v.text(K::WorkloadKind));
+                    return Err(Conflict { key: K::WorkloadPath, why });
+                }
+                p => Source::File { format, path: dir.join(p), ranks, bytes_scale_ppm: scaled(v.float(K::BytesScale), PPM) },
+            },
+            None if v.is(K::WorkloadKind, "model") => Source::Model(Box::new(Training::new(v, dir)?)),
+            None => Source::Collective { op: op(v)?, bytes: v.int(K::Bytes) as u64, ranks },
+        };
+        Ok(Program {
+            source,
+            iterations: v.int(K::Iterations) as u32,
+            warmup: v.int(K::Warmup) as u32,
+            compute: Compute::new(v, dir)?,
+            communication: Communication::new(v)?,
+        })
+    }
+
+    /// What single ranges cannot say, against `gpus` GPUs where their number is known.
+    pub(super) fn check(&self, v: &Values, gpus: Option<u32>) -> Result<(), Conflict> {
+        match &self.source {
+            Source::Model(training) => training.check(v, gpus),
+            Source::Collective { ranks: Some(1), .. } => {
+                Err(Conflict { key: K::Ranks, why: "it must be at least 2 (somebody sends, somebody else receives), or 0 for all".to_string() })
+            }
+            Source::Collective { ranks: Some(ranks), .. } if gpus.is_some_and(|g| *ranks > g) => {
+                Err(Conflict { key: K::Ranks, why: format!("it must be at most cluster.gpus = {}", gpus.unwrap_or(0)) })
+            }
+            Source::Collective { ranks: None, .. } if gpus == Some(1) => {
+                Err(Conflict { key: K::Gpus, why: "it must be at least 2: somebody sends, somebody else receives".to_string() })
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+fn op(v: &Values) -> Result<Op, Conflict> {
+    Ok(match v.text(K::Op) {
+        "all-reduce" => Op::AllReduce,
+        "all-gather" => Op::AllGather,
+        "reduce-scatter" => Op::ReduceScatter,
+        "all-to-all" => Op::AllToAll,
+        "broadcast" => Op::Broadcast,
+        "reduce" => Op::Reduce,
+        "send-recv" => Op::SendRecv,
+        "barrier" => Op::Barrier,
+        _ => {
+            let why = format!("it is required with workload.kind = \"collective\": {}", super::key::key(K::Op).accepts());
+            return Err(Conflict { key: K::Op, why });
+        }
+    })
+}
+
+impl Compute {
+    fn new(v: &Values, dir: &Path) -> Result<Compute, Conflict> {
+        let straggler_ppm = scaled(v.float(K::StragglerSlowdown), PPM);
+        let stragglers = if straggler_ppm == PPM as u64 { Vec::new() } else { ranks(v.text(K::StragglerRanks))? };
+        Ok(Compute {
+            scale_ppm: scaled(v.float(K::ComputeScale), PPM),
+            jitter_ppm: scaled(v.float(K::ComputeJitter), PPM),
+            stragglers,
+            straggler_ppm,
+            slowdown: match v.text(K::Slowdown) {
+                "none" => Slowdown::None,
+                "table" => Slowdown::Table,
+                path if path.ends_with(".json") => Slowdown::Trees(dir.join(path)),
+                _ => return Err(Conflict { key: K::Slowdown, why: "it must be \"none\", \"table\" or the path of a .json file".to_string() }),
+            },
+        })
+    }
+}
+
+/// Ranks as `0,5,8-15`, ascending and without repeats.
+fn ranks(text: &str) -> Result<Vec<u32>, Conflict> {
+    const MAX: u32 = 1 << 20;
+    let mut out = Vec::new();
+    for part in text.split(',').map(str::trim).filter(|p| !p.is_empty()) {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        match (first.trim().parse::<u32>(), last.trim().parse::<u32>()) {
+            (Ok(a), Ok(b)) if a <= b && b < MAX => out.extend(a..=b),
+            _ => {
+                let why = format!("`{part}` is neither a rank nor a range of ranks below {MAX}; write for example \"0,5,8-15\"");
+                return Err(Conflict { key: K::StragglerRanks, why });
+            }
+        }
+    }
+    out.sort_unstable();
+    out.dedup();
+    Ok(out)
+}
+
+impl Communication {
+    fn new(v: &Values) -> Result<Communication, Conflict> {
+        let ns = |key: K| scaled(v.float(key), PS_PER_NS as f64);
+        let read = |k: &&Key| *v.get(k.id) != Value::Unset && (k.reads)(v);
+        let nccl = KEYS.iter().filter(read).filter_map(|k| Some((k.name.strip_prefix(VARIABLES)?, v.get(k.id))));
+        Ok(Communication {
+            algorithm: match v.text(K::Algorithm) {
+                "ring" => Algorithm::Ring,
+                "tree" => Algorithm::Tree,
+                "halving-doubling" => Algorithm::HalvingDoubling,
+                "direct" => Algorithm::Direct,
+                "hierarchical" => Algorithm::Hierarchical,
+                "nvls" => Algorithm::Nvls,
+                "in-network" => Algorithm::InNetwork,
+                _ => Algorithm::Auto,
+            },
+            protocol: match v.text(K::Protocol) {
+                "LL" => Some(Protocol::Ll),
+                "LL128" => Some(Protocol::Ll128),
+                "Simple" => Some(Protocol::Simple),
+                _ => None,
+            },
+            channels: (v.int(K::Channels) > 0).then(|| v.int(K::Channels) as u32),
+            chunk_bytes: Some(scaled(v.float(K::ChunkKib), 1024.0)).filter(|b| *b > 0),
+            qps_per_connection: v.int(K::QpsPerConnection) as u32,
+            split_data_on_qps: v.bool(K::SplitDataOnQps),
+            pxn: v.bool(K::Pxn),
+            start_overhead_ps: ns(K::StartOverheadNs),
+            work_queue_latency_ps: ns(K::WorkQueueLatencyNs),
+            rendezvous_ps: ns(K::RendezvousNs),
+            analytic: analytic(v.text(K::Analytic))?,
+            nccl: nccl.map(|(name, value)| (name.to_string(), value.to_string())).collect(),
+        })
+    }
+}
+
+/// Reads `workload.analytic`.
+fn analytic(text: &str) -> Result<Analytic, Conflict> {
+    let mut out = Analytic::default();
+    for word in text.split(',').map(str::trim).filter(|w| !w.is_empty()) {
+        match word {
+            "tp" => out.tp = true,
+            "pp" => out.pp = true,
+            "dp" => out.dp = true,
+            "ep" => out.ep = true,
+            "cp" => out.cp = true,
+            "other" => out.other = true,
+            "all" => out = Analytic::ALL,
+            "intra" => {}
+            _ => {
+                let why = format!("`{word}` is no dimension: list some of tp, pp, dp, ep, cp, other, or write \"all\" or \"intra\"");
+                return Err(Conflict { key: K::Analytic, why });
+            }
+        }
+    }
+    Ok(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranks_read_in_any_order() {
+        assert_eq!(ranks("8-10, 0,9"), Ok(vec![0, 8, 9, 10]));
+        assert_eq!(ranks(""), Ok(vec![]));
+        assert!(ranks("3-1").is_err() && ranks("x").is_err() && ranks("0-4294967295").is_err());
+    }
+
+    #[test]
+    fn dimensions_read() {
+        assert_eq!(analytic("tp, ep"), Ok(Analytic { tp: true, ep: true, ..Analytic::default() }));
+        assert_eq!(analytic("all"), Ok(Analytic::ALL));
+        assert_eq!(analytic("intra"), Ok(Analytic::default()));
+        assert!(analytic("tp;dp").is_err());
+    }
+}

@@ -1,0 +1,92 @@
+//! When a key matters: predicates over the values of all keys, for the `reads` column of the key table.
+//!
+//! Layer: spec. A key that nothing reads is reported as having no effect and left out of an experiment's identity, so these must be exact.
+
+use super::keys::K;
+use super::value::{Value, Values};
+
+pub(super) fn always(_: &Values) -> bool {
+    true
+}
+pub(super) fn never(_: &Values) -> bool {
+    false
+}
+pub(super) fn generated(v: &Values) -> bool {
+    !v.is(K::TopologyKind, "file")
+}
+pub(super) fn topology(v: &Values, kind: &str) -> bool {
+    v.is(K::TopologyKind, kind)
+}
+pub(super) fn cc(v: &Values, cc: &str) -> bool {
+    v.is(K::Cc, cc)
+}
+pub(super) fn traffic(v: &Values) -> bool {
+    v.is(K::WorkloadKind, "traffic")
+}
+pub(super) fn pattern(v: &Values, pattern: &str) -> bool {
+    traffic(v) && v.is(K::Pattern, pattern)
+}
+
+/// A job of dependent operations rather than plain flows.
+pub(super) fn program(v: &Values) -> bool {
+    model(v) || collective(v) || imported(v)
+}
+pub(super) fn model(v: &Values) -> bool {
+    v.is(K::WorkloadKind, "model")
+}
+pub(super) fn collective(v: &Values) -> bool {
+    v.is(K::WorkloadKind, "collective")
+}
+/// Programs that are read from a file.
+pub(super) fn imported(v: &Values) -> bool {
+    matches!(v.text(K::WorkloadKind), "simai" | "chakra" | "htsim" | "goal" | "dag")
+}
+/// Programs with collectives; connection matrices and GOAL know messages only.
+pub(super) fn collectives(v: &Values) -> bool {
+    matches!(v.text(K::WorkloadKind), "model" | "collective" | "simai" | "chakra" | "dag")
+}
+/// Programs in which ranks compute.
+pub(super) fn computes(v: &Values) -> bool {
+    matches!(v.text(K::WorkloadKind), "model" | "simai" | "chakra" | "goal" | "dag")
+}
+/// Programs in which kernels run beside collectives.
+pub(super) fn overlaps(v: &Values) -> bool {
+    collectives(v) && computes(v)
+}
+/// The GPU decides kernels, and NCCL's choices and costs inside a server.
+pub(super) fn needs_gpu(v: &Values) -> bool {
+    collectives(v)
+}
+/// Programs whose messages cross the network as packets.
+pub(super) fn messages(v: &Values) -> bool {
+    program(v) && !v.is(K::Analytic, "all")
+}
+/// A model that is split in this way.
+pub(super) fn degree(v: &Values, key: K) -> bool {
+    model(v) && v.int(key) > 1
+}
+pub(super) fn pipelined(v: &Values) -> bool {
+    degree(v, K::Pp)
+}
+/// Several replicas, so that gradients are reduced and state may be sharded. Context parallel ranks hold replicas too.
+pub(super) fn sharded_data(v: &Values) -> bool {
+    degree(v, K::Dp) || degree(v, K::Cp)
+}
+/// With at most one degree above 1 every order numbers ranks alike.
+pub(super) fn several_degrees(v: &Values) -> bool {
+    [K::Tp, K::Pp, K::Dp, K::Cp].into_iter().filter(|k| degree(v, *k)).count() > 1
+}
+/// A variable of NCCL's environment matters where the key of the same purpose leaves the choice to NCCL.
+pub(super) fn nccl(v: &Values, key: K) -> bool {
+    let open = match v.get(key) {
+        Value::Choice(c) => *c == "auto",
+        _ => v.float(key) == 0.0,
+    };
+    collectives(v) && open
+}
+pub(super) fn pxn(v: &Values) -> bool {
+    collectives(v) && generated(v) && v.float(K::NvlinkGbps) > 0.0
+}
+pub(super) fn pxn_variable(v: &Values) -> bool {
+    pxn(v) && !v.given(K::Pxn)
+}

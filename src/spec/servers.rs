@@ -1,0 +1,96 @@
+//! Servers by name: what `assets/servers` says that is a default of `cluster` and `topology` keys.
+//!
+//! Layer: spec. What else is inside a server (which GPU is near which NIC, its switches) is `collective`'s to read from the same file.
+
+use std::collections::BTreeMap;
+use std::sync::OnceLock;
+
+use serde::Deserialize;
+
+/// A server model.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+pub struct Server {
+    pub gpus: i64,
+    /// Network ports for GPU traffic, and the rate of each.
+    nics: i64,
+    nic_gbps: f64,
+    /// From one GPU to the others of the server, one direction.
+    pub inside_gbps: f64,
+    /// From a GPU to another.
+    pub latency_ns: f64,
+}
+
+impl Server {
+    /// Network ports as the network sees them: where a GPU has several NICs they are one port with their rates added.
+    pub fn ports(&self) -> i64 {
+        self.nics.min(self.gpus)
+    }
+
+    /// The rate of each of those.
+    pub fn port_gbps(&self) -> f64 {
+        self.nic_gbps * (self.nics / self.ports()) as f64
+    }
+}
+
+/// The names, and the accelerator of each as `cluster.gpu` names it.
+const GPU_OF: [(&str, &str); 16] = [
+    ("dgx-a100", "a100"),
+    ("hgx-a100-4nic", "a100"),
+    ("aws-p4de", "a100"),
+    ("oci-a100", "a100-40g"),
+    ("dgx-h100", "h100"),
+    ("hgx-h100-4nic", "h100"),
+    ("aws-p5", "h100"),
+    ("gcp-a3mega", "h100"),
+    ("hgx-h800", "h800"),
+    ("hgx-h20", "h20"),
+    ("hgx-b200", "b200"),
+    ("hgx-b300", "b300"),
+    ("gb200-nvl72", "gb200"),
+    ("gb200-tray", "gb200"),
+    ("dgx-1v", "v100"),
+    ("pcie-gen4", "a100-pcie"),
+];
+
+/// The names, for the key's choices.
+pub static SERVERS: [&str; GPU_OF.len()] = {
+    let mut names = [""; GPU_OF.len()];
+    let mut i = 0;
+    while i < names.len() {
+        names[i] = GPU_OF[i].0;
+        i += 1;
+    }
+    names
+};
+
+/// The server of a name.
+pub fn find_server(name: &str) -> Option<&'static Server> {
+    static ASSET: OnceLock<BTreeMap<String, Server>> = OnceLock::new();
+    if name.is_empty() {
+        return None;
+    }
+    ASSET
+        .get_or_init(|| toml::from_str(include_str!("../../assets/servers/servers.toml")).expect("the asset is part of the program and a test reads it"))
+        .get(name)
+        .filter(|_| SERVERS.contains(&name))
+}
+
+/// The accelerator of a server.
+pub(super) fn gpu_of(name: &str) -> Option<&'static str> {
+    GPU_OF.iter().find(|(server, _)| *server == name).map(|(_, gpu)| *gpu)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_choice_is_in_the_asset() {
+        assert!(SERVERS.iter().all(|s| find_server(s).is_some()));
+        let h100 = find_server("dgx-h100").unwrap();
+        assert_eq!((h100.gpus, h100.ports(), h100.port_gbps(), h100.inside_gbps), (8, 8, 400.0, 3600.0));
+        // Four NICs of 100 Gb/s to a GPU; two GPUs to a NIC.
+        assert_eq!(find_server("aws-p5").map(|s| (s.ports(), s.port_gbps())), Some((8, 400.0)));
+        assert_eq!(find_server("hgx-a100-4nic").map(|s| (s.ports(), s.port_gbps())), Some((4, 200.0)));
+    }
+}

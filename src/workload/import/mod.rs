@@ -1,0 +1,126 @@
+//! Importers: workload files of other tools become a [`Workload`].
+//!
+//! Layer: workload. One module a format, each with `read(path, &Options)`. They read, check and translate; what a program costs on a network is not theirs.
+//! Whatever a format says that a program cannot, is an error or a note, never dropped in silence.
+
+pub mod chakra;
+mod check;
+pub(crate) mod et;
+pub mod goal;
+mod graph;
+pub mod htsim;
+pub mod simai;
+mod simai_program;
+pub(crate) mod wire;
+
+use std::path::Path;
+
+use crate::topology::FileError;
+use crate::workload::Flow;
+use crate::workload::program::Workload;
+
+/// The most ranks of a workload, as many as a network may have nodes: a typing error in a header cannot exhaust the memory.
+pub const MAX_RANKS: u32 = crate::topology::MAX_NODES;
+/// The most operations of all distinct programs of a workload together.
+pub const MAX_OPS: usize = 1 << 28;
+/// The most bytes of one message or collective: a petabyte, as in flow files.
+pub const MAX_BYTES: u64 = crate::workload::MAX_FLOW_BYTES;
+/// The longest single duration: a million seconds.
+pub const MAX_PS: u64 = 1_000_000 * crate::units::PS_PER_S;
+
+/// What a reader may need beside the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Options {
+    /// Ranks, for formats that leave it open: SimAI files without `all_gpus`, one-rank traces. None: see each reader.
+    pub ranks: Option<u32>,
+    /// FLOP/s for trace nodes that give `num_ops` and no duration; 0: such nodes are an error.
+    pub flops_per_s: u64,
+    /// Bytes/s of memory for trace nodes that give `tensor_size` and no duration; 0: it bounds nothing.
+    pub memory_bytes_per_s: u64,
+}
+
+/// A workload as read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Imported {
+    pub workload: Workload,
+    /// The same as flows, where the file is nothing but flows with start times (htsim without triggers).
+    pub flows: Option<Vec<Flow>>,
+    /// What the file says that was read otherwise than by the letter: worth a notice.
+    pub notes: Vec<String>,
+}
+
+/// The forms of workload files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Format {
+    /// SimAI and AICB text.
+    Simai,
+    /// Chakra execution traces: a folder, a prefix, or one `.et` file.
+    Chakra,
+    /// htsim connection matrices.
+    Htsim,
+    /// GOAL text of LogGOPSim.
+    Goal,
+}
+
+/// What is wrong with a workload file.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ImportError {
+    #[error(transparent)]
+    File(#[from] FileError),
+    #[error("{path}: {problem}")]
+    Path { path: String, problem: String },
+    #[error("{path}: byte {at}: {problem}")]
+    Encoding { path: String, at: usize, problem: String },
+    #[error("{path}: node {node}: {problem}")]
+    Node { path: String, node: u64, problem: String },
+    #[error("{path}: {problem}")]
+    Graph { path: String, problem: String },
+    #[error("{path}: the number of ranks, {ranks}: {problem}")]
+    Ranks { path: String, ranks: u32, problem: String },
+}
+
+impl ImportError {
+    fn path(path: &str, problem: impl Into<String>) -> ImportError {
+        ImportError::Path { path: path.to_string(), problem: problem.into() }
+    }
+
+    fn graph(path: &str, problem: impl Into<String>) -> ImportError {
+        ImportError::Graph { path: path.to_string(), problem: problem.into() }
+    }
+}
+
+/// Reads a workload of a known form.
+///
+/// # Errors
+/// As the reader of the format has them.
+pub fn read(path: &Path, format: Format, options: &Options) -> Result<Imported, ImportError> {
+    match format {
+        Format::Simai => simai::read(path, options),
+        Format::Chakra => chakra::read(path, options),
+        Format::Htsim => htsim::read(path, options),
+        Format::Goal => goal::read(path, options),
+    }
+}
+
+/// The form of a file, by its name and then by how it begins. None: it looks like none of them.
+pub fn guess(path: &Path) -> Option<Format> {
+    match path.extension().and_then(|e| e.to_str()) {
+        Some("et") => return Some(Format::Chakra),
+        Some("cm") => return Some(Format::Htsim),
+        Some("goal") => return Some(Format::Goal),
+        _ => {}
+    }
+    if path.is_dir() || !path.exists() {
+        // A prefix of `.et` files names no file itself.
+        return chakra::files(path).is_ok_and(|files| !files.is_empty()).then_some(Format::Chakra);
+    }
+    let bytes = std::fs::read(path).ok()?;
+    let text = std::str::from_utf8(&bytes).ok()?;
+    let first = text.lines().map(str::trim).find(|l| !l.is_empty() && !l.starts_with('#') && !l.starts_with("//"))?;
+    match first.split_whitespace().next()? {
+        "Nodes" => Some(Format::Htsim),
+        "num_ranks" => Some(Format::Goal),
+        word if simai::KINDS.contains(&word) => Some(Format::Simai),
+        _ => None,
+    }
+}

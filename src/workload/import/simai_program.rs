@@ -1,0 +1,373 @@
+//! Rows of a SimAI workload become programs.
+//!
+//! Layer: workload. As ASTRA-sim (the version in SimAI) runs them: forward over the rows, each collective blocking; backward in reverse, input gradient
+//! then weight gradient; input-gradient collectives block, weight-gradient ones do not; `update_ns` follows each collective; a layer that initiates
+//! recomputation repeats the forward rows from its checkpoint first.
+//!
+//! Ranks are placed as SimAI's groups are: tensor-parallel neighbours first, then the data-parallel dimension with expert-parallel neighbours inside, then stages
+//! (SimAI has no groups for stages; outermost is Megatron's place for them). With `pp` > 1 SimAI runs one stage's rows and adds `(pp - 1) / (ga vpp)` of them as bubble and
+//! `2 vpp ga pp_comm` bytes as exposed sends. Here the stages are real: the rows of each micro-batch (`ga` runs that begin with `embedding_layer`) are
+//! scheduled as 1F1B, interleaved where `vpp` > 1, and `pp_comm` bytes go between them, from rank to rank; rows before the first micro-batch and after the last run
+//! once. All stages do the same rows but `embedding_layer`, which is the first stage's, as in SimAI's bubble.
+
+use super::simai::{File, Kind, Layer, Part, Scope};
+use super::{ImportError, Imported, MAX_OPS, MAX_RANKS, Options, check};
+use crate::collective::Op;
+use crate::workload::program::{Dim, Group, OpKind, Peer, Phase, Program, Rank, Stream, Workload};
+
+const TP: u16 = 0;
+const DP: u16 = 1;
+const EP: u16 = 2;
+const DP_EP: u16 = 3;
+const PP: u16 = 4;
+/// Slots of a rank.
+const N_SLOTS: usize = 5;
+/// Ranks of one server: what a file that names no number of ranks gets at least.
+const SERVER: u32 = 8;
+
+/// How the ranks divide.
+#[derive(Clone, Copy, Debug)]
+struct Shape {
+    tp: u32,
+    dp: u32,
+    ep: u32,
+    pp: u32,
+}
+
+impl Shape {
+    fn ranks(&self) -> u32 {
+        self.tp * self.dp * self.pp
+    }
+
+    fn size(&self, slot: u16) -> u32 {
+        match slot {
+            TP => self.tp,
+            DP => self.dp,
+            EP => self.ep,
+            DP_EP => self.dp / self.ep,
+            _ => self.pp,
+        }
+    }
+}
+
+pub(super) fn build(path: &str, mut file: File, options: &Options) -> Result<Imported, ImportError> {
+    let mut notes = std::mem::take(&mut file.notes);
+    let shape = shape(path, &file, options, &mut notes)?;
+    let mut w = Workload::default();
+    groups(&mut w, &shape);
+    let plan = Plan::of(&file, &shape, &mut notes);
+    // Three operations a part at most, two parts a direction, forward twice; and the visits of a pipeline.
+    let visits = if shape.pp > 1 { plan.micro.len().saturating_mul(plan.vpp as usize) } else { 0 };
+    let most = (12 * file.layers.len()).saturating_add(8usize.saturating_mul(visits));
+    if most.saturating_mul(shape.pp as usize) > MAX_OPS {
+        return Err(ImportError::path(
+            path,
+            format!("{} layers and {visits} visits on each of {} stages are too many operations", file.layers.len(), shape.pp),
+        ));
+    }
+    let unused = file.layers.iter().flat_map(|l| [l.fwd.comm, l.ig.comm]).flatten().count();
+    if file.kind == Kind::Micro && unused > 0 {
+        notes.push(format!("MICRO runs the weight-gradient collectives of its rows alone; {unused} other(s) are left out"));
+    }
+    for stage in 0..shape.pp {
+        let mut b = Builder { w: &mut w, file: &file, shape: &shape, stage, program: Program::default(), last: None, skipped: 0 };
+        b.stage(&plan);
+        let (skipped, mut program) = (b.skipped, b.program);
+        if stage == 0 && skipped > 0 {
+            notes.push(format!("{skipped} collective(s) of a group of one rank are left out"));
+        }
+        program.iteration_ends = vec![program.ops.len() as u32];
+        w.programs.push(program);
+    }
+    let per_stage = shape.tp * shape.dp;
+    w.ranks = std::mem::take(&mut w.ranks).into_iter().enumerate().map(|(r, rank)| Rank { program: r as u32 / per_stage, ..rank }).collect();
+    check::matching(path, &w)?;
+    Ok(Imported { workload: w, flows: None, notes })
+}
+
+fn shape(path: &str, file: &File, options: &Options, notes: &mut Vec<String>) -> Result<Shape, ImportError> {
+    let transformer = matches!(file.kind, Kind::Transformer | Kind::Recompute);
+    let (ep, pp) = if transformer { (file.ep, file.pp) } else { (1, 1) };
+    let least = u64::from(file.tp) * u64::from(ep) * u64::from(pp);
+    let ranks = match (options.ranks, file.all_gpus) {
+        (Some(n), _) => n,
+        (None, 0) => {
+            let least = u32::try_from(least).ok().filter(|&n| n <= MAX_RANKS);
+            let least = least.ok_or_else(|| ImportError::path(path, format!("its groups need more than {MAX_RANKS} ranks")))?;
+            // Data-parallel collectives need two replicas to be any.
+            let over_dp = file.layers.iter().any(|l| l.wg.comm.is_some_and(|(_, scope, _)| scope != Scope::Ep));
+            let least = if over_dp && transformer { least.saturating_mul(2) } else { least };
+            let n = least.saturating_mul(SERVER.div_ceil(least));
+            notes.push(format!("the header names no all_gpus; {n} ranks are taken, the fewest of at least a server of {SERVER} that hold its groups"));
+            n
+        }
+        (None, n) => n,
+    };
+    let bad = |problem: String| Err(ImportError::Ranks { path: path.to_string(), ranks, problem });
+    if ranks == 0 || ranks > MAX_RANKS {
+        return bad(format!("it must be from 1 to {MAX_RANKS}"));
+    }
+    match file.kind {
+        Kind::Model | Kind::Inference => return Ok(Shape { tp: ranks, dp: 1, ep: 1, pp: 1 }),
+        Kind::Data | Kind::Micro => return Ok(Shape { tp: 1, dp: ranks, ep: 1, pp: 1 }),
+        Kind::Transformer | Kind::Recompute => {}
+    }
+    if !u64::from(ranks).is_multiple_of(least) {
+        return bad(format!("it must be a multiple of model_parallel_NPU_group {} times ep {ep} times pp {pp}, {least}", file.tp));
+    }
+    Ok(Shape { tp: file.tp, dp: ranks / (file.tp * pp), ep, pp })
+}
+
+/// All communicators, and each rank's slots. Rank = tp + TP (dp + DP stage).
+fn groups(w: &mut Workload, s: &Shape) {
+    let rank = |tp: u32, dp: u32, stage: u32| tp + s.tp * (dp + s.dp * stage);
+    w.ranks = vec![Rank { program: 0, groups: vec![0; N_SLOTS] }; s.ranks() as usize];
+    let mut add = |slot: u16, dim: Dim, members: Vec<u32>| {
+        for &m in &members {
+            w.ranks[m as usize].groups[slot as usize] = w.groups.len() as u32;
+        }
+        w.groups.push(Group { members, dim });
+    };
+    for stage in 0..s.pp {
+        for dp in 0..s.dp {
+            add(TP, Dim::Tp, (0..s.tp).map(|tp| rank(tp, dp, stage)).collect());
+        }
+        for tp in 0..s.tp {
+            add(DP, Dim::Dp, (0..s.dp).map(|dp| rank(tp, dp, stage)).collect());
+            for block in 0..s.dp / s.ep {
+                add(EP, Dim::Ep, (0..s.ep).map(|e| rank(tp, block * s.ep + e, stage)).collect());
+            }
+            for e in 0..s.ep {
+                add(DP_EP, Dim::Dp, (0..s.dp / s.ep).map(|block| rank(tp, block * s.ep + e, stage)).collect());
+            }
+        }
+    }
+    for dp in 0..s.dp {
+        for tp in 0..s.tp {
+            add(PP, Dim::Pp, (0..s.pp).map(|stage| rank(tp, dp, stage)).collect());
+        }
+    }
+}
+
+/// Which rows are whose: those before the micro-batches, each micro-batch's in chunks, those after.
+struct Plan {
+    before: std::ops::Range<usize>,
+    /// Rows of each micro-batch.
+    micro: Vec<std::ops::Range<usize>>,
+    after: std::ops::Range<usize>,
+    /// Model chunks a stage.
+    vpp: u32,
+}
+
+impl Plan {
+    fn of(file: &File, shape: &Shape, notes: &mut Vec<String>) -> Plan {
+        let n = file.layers.len();
+        let whole = |vpp| Plan { before: 0..0, micro: std::iter::once(0..n).collect(), after: n..n, vpp };
+        if shape.pp == 1 {
+            return whole(1);
+        }
+        let starts: Vec<usize> = (0..n).filter(|&i| file.layers[i].name == "embedding_layer").collect();
+        let ga = file.ga as usize;
+        let length = match starts.as_slice() {
+            [first, second, ..] => second - first,
+            [first] => n - first,
+            [] => 0,
+        };
+        let even = starts.len() == ga && starts.windows(2).all(|p| p[1] - p[0] == length) && starts.last().is_some_and(|s| s + length <= n);
+        if !even {
+            notes.push(format!(
+                "the rows are not {ga} runs of one length that begin with `embedding_layer` (there are {}), so they count as one micro-batch",
+                starts.len()
+            ));
+            return whole(1);
+        }
+        let mut vpp = file.vpp;
+        if vpp > 1 && !file.ga.is_multiple_of(shape.pp) {
+            notes.push(format!("ga {} is no multiple of pp {}, which the interleaved schedule needs; vpp {vpp} is read as 1", file.ga, shape.pp));
+            vpp = 1;
+        }
+        let end = starts[ga - 1] + length;
+        Plan { before: 0..starts[0], micro: starts.iter().map(|&s| s..s + length).collect(), after: end..n, vpp }
+    }
+
+    /// Rows of chunk `c` of a micro-batch: even parts of what follows `embedding_layer`, which goes with the first.
+    fn chunk(&self, micro: usize, c: u32) -> std::ops::Range<usize> {
+        let r = &self.micro[micro];
+        let at = |c: u32| match c {
+            0 => r.start,
+            _ => r.start + 1 + (r.len().saturating_sub(1) as u64 * u64::from(c) / u64::from(self.vpp)) as usize,
+        };
+        at(c)..at(c + 1).min(r.end)
+    }
+}
+
+/// One visit of a stage to a chunk of a micro-batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Visit {
+    micro: u32,
+    chunk: u32,
+    forward: bool,
+}
+
+/// The visits of a stage in order: Megatron's 1F1B, interleaved for `vpp` > 1 (Narayanan et al., SC21, section 2.2).
+fn visits(stage: u32, pp: u32, vpp: u32, n_micro: u32) -> Vec<Visit> {
+    let total = n_micro * vpp;
+    let warm_up = if vpp == 1 { pp - stage - 1 } else { (pp - stage - 1) * 2 + (vpp - 1) * pp };
+    let warm_up = if vpp > 1 && n_micro == pp { total } else { warm_up.min(total) };
+    let visit = |k: u32, forward: bool| {
+        let (group, within) = (k / (pp * vpp), k % (pp * vpp));
+        let chunk = within / pp;
+        let micro = if vpp == 1 { k } else { group * pp + within % pp };
+        let chunk = if vpp == 1 { 0 } else { chunk };
+        Visit { micro, chunk: if forward { chunk } else { vpp - 1 - chunk }, forward }
+    };
+    let mut order = Vec::with_capacity(2 * total as usize);
+    order.extend((0..warm_up).map(|k| visit(k, true)));
+    for k in warm_up..total {
+        order.push(visit(k, true));
+        order.push(visit(k - warm_up, false));
+    }
+    order.extend((total - warm_up..total).map(|k| visit(k, false)));
+    order
+}
+
+struct Builder<'a> {
+    w: &'a mut Workload,
+    file: &'a File,
+    shape: &'a Shape,
+    stage: u32,
+    program: Program,
+    /// What the next blocking operation waits for.
+    last: Option<u32>,
+    skipped: u32,
+}
+
+impl Builder<'_> {
+    fn stage(&mut self, plan: &Plan) {
+        let file = self.file;
+        if file.kind == Kind::Micro {
+            for layer in &file.layers {
+                self.part(layer, &layer.wg, DP, Phase::Other, true);
+            }
+            return;
+        }
+        if self.shape.pp == 1 {
+            self.forward(0..file.layers.len());
+            if file.kind != Kind::Inference {
+                self.backward(0..file.layers.len());
+            }
+            return;
+        }
+        self.forward(plan.before.clone());
+        for visit in visits(self.stage, self.shape.pp, plan.vpp, plan.micro.len() as u32) {
+            self.visit(plan, visit);
+        }
+        self.forward(plan.after.clone());
+        self.backward(plan.after.clone());
+        self.backward(plan.before.clone());
+    }
+
+    /// Receives what the neighbour did, computes, sends on.
+    fn visit(&mut self, plan: &Plan, v: Visit) {
+        let (stage, pp, vpp) = (self.stage, self.shape.pp, plan.vpp);
+        let rows = plan.chunk(v.micro as usize, v.chunk);
+        // Position of this chunk along the model, and the neighbour in either direction: chunk c of stage s follows chunk c of stage s - 1, or chunk c - 1 of the last.
+        let at = v.chunk * pp + stage;
+        let last = vpp * pp - 1;
+        let tag = |from: u32| (v.micro * (last + 1) + from) * 2 + u32::from(!v.forward);
+        let (before, after) = if v.forward { (at.checked_sub(1), (at < last).then_some(at + 1)) } else { ((at < last).then_some(at + 1), at.checked_sub(1)) };
+        let name = self.w.name(if v.forward { "pp_forward" } else { "pp_backward" });
+        let bytes = self.file.pp_comm;
+        if let Some(before) = before.filter(|_| bytes > 0) {
+            let peer = Peer { slot: PP, member: before % pp };
+            let recv = self.program.push(OpKind::Recv { peer, bytes, tag: tag(before), dim: Dim::Pp }, Stream::FREE, name, &[]);
+            let deps: Vec<u32> = self.last.into_iter().chain([recv]).collect();
+            self.last = Some(self.program.push(OpKind::Join, Stream::FREE, name, &deps));
+        }
+        if v.forward {
+            self.forward(rows);
+        } else {
+            self.backward(rows);
+        }
+        if let Some(after) = after.filter(|_| bytes > 0) {
+            let peer = Peer { slot: PP, member: after % pp };
+            let deps: Vec<u32> = self.last.into_iter().collect();
+            self.program.push(OpKind::Send { peer, bytes, tag: tag(at), dim: Dim::Pp }, Stream::FREE, name, &deps);
+        }
+    }
+
+    fn ours(&self, layer: &Layer) -> bool {
+        self.stage == 0 || layer.name != "embedding_layer"
+    }
+
+    fn forward(&mut self, rows: std::ops::Range<usize>) {
+        let file = self.file;
+        for layer in &file.layers[rows] {
+            if self.ours(layer) {
+                self.part(layer, &layer.fwd, TP, Phase::Forward, true);
+            }
+        }
+    }
+
+    fn backward(&mut self, rows: std::ops::Range<usize>) {
+        let file = self.file;
+        for i in rows.rev() {
+            let layer = &file.layers[i];
+            if !self.ours(layer) {
+                continue;
+            }
+            if layer.initiates_recompute {
+                let from = (0..=i).rev().find(|&c| file.layers[c].checkpoint).unwrap_or(i);
+                for again in &file.layers[from..i] {
+                    self.part(again, &again.fwd, TP, Phase::Backward, true);
+                }
+            }
+            self.part(layer, &layer.ig, TP, Phase::Backward, true);
+            self.part(layer, &layer.wg, DP, Phase::Backward, false);
+        }
+    }
+
+    /// Compute, then the collective, then the update time. `default` is the slot of an unsuffixed collective.
+    fn part(&mut self, layer: &Layer, part: &Part, default: u16, phase: Phase, blocking: bool) {
+        let name = self.w.name(&layer.name);
+        if part.ps > 0 {
+            let deps: Vec<u32> = self.last.into_iter().collect();
+            self.last = Some(self.program.push(OpKind::Compute { ps: part.ps, phase }, Stream::COMPUTE, name, &deps));
+        }
+        let Some((op, slot, bytes)) = self.collective(part, default) else { return };
+        let dim = self.dim(slot);
+        let deps: Vec<u32> = self.last.into_iter().collect();
+        let kind = OpKind::Collective { op, slot, bytes, dim, algorithm: None, shares: None };
+        let mut done = self.program.push(kind, Stream::comm(dim), name, &deps);
+        if layer.update_ps > 0 {
+            let phase = if blocking { phase } else { Phase::Optimizer };
+            done = self.program.push(OpKind::Compute { ps: layer.update_ps, phase }, Stream::FREE, name, &[done]);
+        }
+        if blocking {
+            self.last = Some(done);
+        }
+    }
+
+    fn dim(&self, slot: u16) -> Dim {
+        match slot {
+            TP => Dim::Tp,
+            EP => Dim::Ep,
+            _ => Dim::Dp,
+        }
+    }
+
+    /// The collective of a part, where its group has more than one rank and the file's kind lets it happen.
+    fn collective(&mut self, part: &Part, default: u16) -> Option<(Op, u16, u64)> {
+        let (op, scope, bytes) = part.comm?;
+        let slot = match scope {
+            Scope::Default => default,
+            Scope::Ep => EP,
+            Scope::DpEp => DP_EP,
+        };
+        if self.shape.size(slot) > 1 {
+            return Some((op, slot, bytes));
+        }
+        self.skipped += 1;
+        None
+    }
+}

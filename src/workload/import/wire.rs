@@ -1,0 +1,217 @@
+//! Protobuf's wire format, as much of it as execution traces need.
+//!
+//! Layer: workload. Borrows from the file's bytes and never allocates by a length that the file merely claims. Knows no schema: fields are numbers.
+
+/// What is wrong with an encoding, and at which byte of the message's slice.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum WireError {
+    #[error("a varint is longer than 10 bytes")]
+    LongVarint,
+    #[error("the bytes end inside a value")]
+    Truncated,
+    #[error("a length of {length} bytes is more than the {left} that are left")]
+    Length { length: u64, left: usize },
+    #[error("wire type {wire} of field {field} is not one of protobuf 3 (0, 1, 2, 5)")]
+    WireType { wire: u8, field: u64 },
+    #[error("field {field} is not of the wire type that the schema gives it")]
+    Mismatch { field: u64 },
+    #[error("field {field} is not UTF-8 text")]
+    NotText { field: u64 },
+}
+
+/// A field's value as encoded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Value<'a> {
+    Varint(u64),
+    Fixed64(u64),
+    Bytes(&'a [u8]),
+    Fixed32(u32),
+}
+
+/// Walks the fields of one message.
+#[derive(Clone, Copy)]
+pub(crate) struct Reader<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Reader<'a> {
+    pub(crate) fn new(bytes: &'a [u8]) -> Reader<'a> {
+        Reader { rest: bytes }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.rest.is_empty()
+    }
+
+    /// Bytes not read yet.
+    pub(crate) fn left(&self) -> usize {
+        self.rest.len()
+    }
+
+    /// A base-128 number; bits beyond 64 are dropped, as other decoders do.
+    pub(crate) fn varint(&mut self) -> Result<u64, WireError> {
+        let mut value = 0u64;
+        for (i, &byte) in self.rest.iter().enumerate() {
+            if i == 10 {
+                return Err(WireError::LongVarint);
+            }
+            value |= u64::from(byte & 0x7f) << (7 * i as u32).min(63);
+            if byte < 0x80 {
+                self.rest = &self.rest[i + 1..];
+                return Ok(value);
+            }
+        }
+        Err(WireError::Truncated)
+    }
+
+    /// A length, and as many bytes.
+    pub(crate) fn delimited(&mut self) -> Result<&'a [u8], WireError> {
+        let length = self.varint()?;
+        let n = usize::try_from(length).ok().filter(|&n| n <= self.rest.len());
+        let n = n.ok_or(WireError::Length { length, left: self.rest.len() })?;
+        let (bytes, rest) = self.rest.split_at(n);
+        self.rest = rest;
+        Ok(bytes)
+    }
+
+    fn fixed<const N: usize>(&mut self) -> Result<[u8; N], WireError> {
+        let (bytes, rest) = self.rest.split_first_chunk::<N>().ok_or(WireError::Truncated)?;
+        self.rest = rest;
+        Ok(*bytes)
+    }
+
+    /// The next field, or none at the end of the message.
+    pub(crate) fn field(&mut self) -> Result<Option<(u64, Value<'a>)>, WireError> {
+        if self.rest.is_empty() {
+            return Ok(None);
+        }
+        let key = self.varint()?;
+        let (field, wire) = (key >> 3, (key & 7) as u8);
+        let value = match wire {
+            0 => Value::Varint(self.varint()?),
+            1 => Value::Fixed64(u64::from_le_bytes(self.fixed()?)),
+            2 => Value::Bytes(self.delimited()?),
+            5 => Value::Fixed32(u32::from_le_bytes(self.fixed()?)),
+            _ => return Err(WireError::WireType { wire, field }),
+        };
+        Ok(Some((field, value)))
+    }
+}
+
+impl<'a> Value<'a> {
+    pub(crate) fn number(self, field: u64) -> Result<u64, WireError> {
+        match self {
+            Value::Varint(v) => Ok(v),
+            _ => Err(WireError::Mismatch { field }),
+        }
+    }
+
+    pub(crate) fn bytes(self, field: u64) -> Result<&'a [u8], WireError> {
+        match self {
+            Value::Bytes(b) => Ok(b),
+            _ => Err(WireError::Mismatch { field }),
+        }
+    }
+
+    pub(crate) fn text(self, field: u64) -> Result<&'a str, WireError> {
+        std::str::from_utf8(self.bytes(field)?).map_err(|_| WireError::NotText { field })
+    }
+
+    /// Appends a repeated number, packed or single.
+    pub(crate) fn numbers(self, field: u64, into: &mut Vec<u64>) -> Result<(), WireError> {
+        match self {
+            Value::Varint(v) => into.push(v),
+            Value::Bytes(bytes) => {
+                let mut r = Reader::new(bytes);
+                while !r.is_empty() {
+                    into.push(r.varint()?);
+                }
+            }
+            _ => return Err(WireError::Mismatch { field }),
+        }
+        Ok(())
+    }
+}
+
+/// Builds a message.
+#[derive(Default)]
+pub(crate) struct Writer {
+    pub(crate) bytes: Vec<u8>,
+}
+
+impl Writer {
+    pub(crate) fn varint(&mut self, mut v: u64) {
+        while v >= 0x80 {
+            self.bytes.push(v as u8 | 0x80);
+            v >>= 7;
+        }
+        self.bytes.push(v as u8);
+    }
+
+    /// A number field; zero is left out, as protobuf 3 does.
+    pub(crate) fn number(&mut self, field: u64, v: u64) {
+        if v != 0 {
+            self.present(field, v);
+        }
+    }
+
+    /// A number field that is written even if zero: members of a oneof say by their presence which one it is.
+    pub(crate) fn present(&mut self, field: u64, v: u64) {
+        self.varint(field << 3);
+        self.varint(v);
+    }
+
+    pub(crate) fn delimited(&mut self, field: u64, bytes: &[u8]) {
+        self.varint(field << 3 | 2);
+        self.varint(bytes.len() as u64);
+        self.bytes.extend_from_slice(bytes);
+    }
+
+    /// A packed repeated number; an empty one is left out.
+    pub(crate) fn packed(&mut self, field: u64, values: impl IntoIterator<Item = u64>) {
+        let mut inner = Writer::default();
+        values.into_iter().for_each(|v| inner.varint(v));
+        if !inner.bytes.is_empty() {
+            self.delimited(field, &inner.bytes);
+        }
+    }
+
+    /// A message with its length before it, as trace files hold them.
+    pub(crate) fn message(&mut self, message: &Writer) {
+        self.varint(message.bytes.len() as u64);
+        self.bytes.extend_from_slice(&message.bytes);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_reads_back() {
+        let mut w = Writer::default();
+        w.number(1, 0);
+        w.present(27, 0);
+        w.number(9, u64::MAX);
+        w.packed(5, [1, 300, 0]);
+        w.delimited(2, b"name");
+        let mut r = Reader::new(&w.bytes);
+        assert_eq!(r.field(), Ok(Some((27, Value::Varint(0)))));
+        assert_eq!(r.field(), Ok(Some((9, Value::Varint(u64::MAX)))));
+        let (field, deps) = r.field().unwrap().unwrap();
+        let mut numbers = Vec::new();
+        deps.numbers(field, &mut numbers).unwrap();
+        assert_eq!((field, numbers), (5, vec![1, 300, 0]));
+        assert_eq!(r.field().unwrap().unwrap().1.text(2), Ok("name"));
+        assert_eq!(r.field(), Ok(None));
+    }
+
+    #[test]
+    fn broken_encodings_are_told() {
+        assert_eq!(Reader::new(&[0x80; 12]).varint(), Err(WireError::LongVarint));
+        assert_eq!(Reader::new(&[0x80]).varint(), Err(WireError::Truncated));
+        assert_eq!(Reader::new(&[0xff, 0xff, 0xff, 0xff, 0x7f, 1]).delimited(), Err(WireError::Length { length: 0x7_ffff_ffff, left: 1 }));
+        assert_eq!(Reader::new(&[3 << 3 | 3]).field(), Err(WireError::WireType { wire: 3, field: 3 }));
+        assert_eq!(Reader::new(&[1 << 3 | 1, 0]).field(), Err(WireError::Truncated));
+    }
+}

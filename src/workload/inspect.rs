@@ -1,0 +1,147 @@
+//! What is in a workload, in numbers.
+//!
+//! Layer: workload. Counts and sums; formats nothing.
+
+use std::collections::BTreeMap;
+
+use super::program::{Dim, OpKind, Phase, Program, Stream, Workload};
+use crate::collective::Op;
+
+/// Sums over all ranks, unless said otherwise.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Summary {
+    pub ranks: u64,
+    /// Distinct programs.
+    pub programs: u64,
+    pub groups: u64,
+    pub iterations: u64,
+    pub ops: u64,
+    pub computes: u64,
+    pub collectives: u64,
+    pub sends: u64,
+    pub recvs: u64,
+    pub joins: u64,
+    /// Collectives by dimension and operation: how many (one for all members of a group) and their bytes as nccl-tests counts them.
+    pub collective_bytes: BTreeMap<(Dim, Op), Amount>,
+    /// Messages by dimension.
+    pub message_bytes: BTreeMap<Dim, Amount>,
+    /// Compute time of the rank that computes longest, and its parts by phase, ps.
+    pub compute_ps: u64,
+    pub phase_ps: BTreeMap<Phase, u64>,
+    /// The longest chain of dependencies within a rank, as if communication took no time: operations, and compute time in ps. What it waits for on other
+    /// ranks is not in it.
+    pub critical_ops: u64,
+    pub critical_ps: u64,
+}
+
+/// How many, and how many bytes in all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Amount {
+    pub count: u64,
+    pub bytes: u128,
+}
+
+/// Bytes of all collectives and messages together.
+impl Summary {
+    pub fn total_bytes(&self) -> u128 {
+        self.collective_bytes.values().chain(self.message_bytes.values()).map(|a| a.bytes).sum()
+    }
+}
+
+/// What one program holds.
+#[derive(Default)]
+struct Part {
+    computes: u64,
+    joins: u64,
+    sends: u64,
+    recvs: u64,
+    compute_ps: u64,
+    phases: BTreeMap<Phase, u64>,
+    messages: BTreeMap<Dim, Amount>,
+    /// By slot, dimension and operation: how many and bytes.
+    collectives: BTreeMap<(u16, Dim, Op), Amount>,
+    critical_ops: u64,
+    critical_ps: u64,
+}
+
+/// Counts a workload; each distinct program once, however many ranks run it.
+pub fn summary(w: &Workload) -> Summary {
+    let parts: Vec<Part> = w.programs.iter().map(part).collect();
+    let mut s = Summary { ranks: w.ranks.len() as u64, programs: w.programs.len() as u64, groups: w.groups.len() as u64, ..Summary::default() };
+    for (rank, r) in w.ranks.iter().enumerate() {
+        let (p, program) = (&parts[r.program as usize], &w.programs[r.program as usize]);
+        s.iterations = s.iterations.max(program.iteration_ends.len() as u64);
+        s.ops += program.ops.len() as u64;
+        s.computes += p.computes;
+        s.joins += p.joins;
+        s.sends += p.sends;
+        s.recvs += p.recvs;
+        for (&dim, a) in &p.messages {
+            s.message_bytes.entry(dim).or_default().add(a.count, a.bytes);
+        }
+        for (&(slot, dim, op), a) in &p.collectives {
+            // Counted at the group's first member.
+            if w.groups[r.groups[slot as usize] as usize].members.first() == Some(&(rank as u32)) {
+                s.collectives += a.count;
+                s.collective_bytes.entry((dim, op)).or_default().add(a.count, a.bytes);
+            }
+        }
+        if p.compute_ps > s.compute_ps {
+            (s.compute_ps, s.phase_ps) = (p.compute_ps, p.phases.clone());
+        }
+        s.critical_ops = s.critical_ops.max(p.critical_ops);
+        s.critical_ps = s.critical_ps.max(p.critical_ps);
+    }
+    s
+}
+
+impl Amount {
+    fn add(&mut self, count: u64, bytes: u128) {
+        self.count += count;
+        self.bytes += bytes;
+    }
+}
+
+fn part(p: &Program) -> Part {
+    let mut out = Part::default();
+    for op in &p.ops {
+        match op.kind {
+            OpKind::Compute { ps, phase } => {
+                out.computes += 1;
+                out.compute_ps = out.compute_ps.saturating_add(ps);
+                let phase = out.phases.entry(phase).or_default();
+                *phase = phase.saturating_add(ps);
+            }
+            OpKind::Collective { op, slot, bytes, dim, .. } => out.collectives.entry((slot, dim, op)).or_default().add(1, bytes.into()),
+            OpKind::Send { bytes, dim, .. } => {
+                out.sends += 1;
+                out.messages.entry(dim).or_default().add(1, bytes.into());
+            }
+            OpKind::Recv { .. } => out.recvs += 1,
+            OpKind::Join => out.joins += 1,
+        }
+    }
+    (out.critical_ops, out.critical_ps) = critical_path(p);
+    out
+}
+
+/// The longest chain by number of operations, and the longest by compute time.
+fn critical_path(p: &Program) -> (u64, u64) {
+    let mut ends: Vec<(u64, u64)> = Vec::with_capacity(p.ops.len());
+    let mut last_on: [Option<u32>; 256] = [None; 256];
+    let mut longest = (0, 0);
+    for (i, op) in p.ops.iter().enumerate() {
+        let before = if op.stream == Stream::FREE { None } else { last_on[op.stream.0 as usize].replace(i as u32) };
+        let (mut ops, mut ps) = (0, 0);
+        for d in p.deps_of(i as u32).iter().copied().chain(before) {
+            let (o, t) = ends[d as usize];
+            (ops, ps) = (ops.max(o), ps.max(t));
+        }
+        if let OpKind::Compute { ps: this, .. } = op.kind {
+            ps = ps.saturating_add(this);
+        }
+        ends.push((ops + 1, ps));
+        longest = (longest.0.max(ops + 1), longest.1.max(ps));
+    }
+    longest
+}

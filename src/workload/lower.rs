@@ -1,0 +1,475 @@
+//! Programs become a task graph: collectives are planned and taken apart into transfers, sends meet receives, streams become edges.
+//!
+//! Layer: workload. What a collective becomes (algorithm, channels, chunks, or a time) is the caller's [`Planner`]; paths and NICs are `batch`'s.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use super::program::{Dim, OpKind, Stream, Workload};
+use super::tasks::{OpTasks, QueuePair, TaskGraph, Work};
+use crate::collective::{Algorithm, Op as CollectiveOp, Schedule};
+
+/// What a collective becomes.
+#[derive(Clone, Debug)]
+pub enum Plan {
+    /// Messages. On the wire `payload` bytes take `wire.0 / wire.1` as many (a protocol's flags); each starts `overhead_ps` after it could.
+    Transfers { schedule: Arc<Schedule>, wire: (u64, u64), overhead_ps: u64 },
+    /// Takes this long once all members are there, uses no network.
+    Analytic { ps: u64 },
+}
+
+/// One collective to be planned.
+#[derive(Clone, Copy, Debug)]
+pub struct Asked<'a> {
+    pub op: CollectiveOp,
+    pub bytes: u64,
+    pub dim: Dim,
+    pub algorithm: Option<Algorithm>,
+    /// Ranks, in the communicator's order.
+    pub members: &'a [u32],
+    /// Weights of the members as destinations of an uneven all-to-all.
+    pub shares: Option<&'a [u64]>,
+}
+
+/// Decides what collectives become.
+pub trait Planner {
+    /// # Errors
+    /// The asked-for algorithm cannot do this operation on this group: a sentence for the user.
+    fn plan(&mut self, asked: &Asked) -> Result<Plan, String>;
+}
+
+/// The machine as far as lowering must know it.
+#[derive(Clone)]
+pub struct Lowering<'a> {
+    /// Server of each rank.
+    pub servers: &'a [u32],
+    /// Rate and one-way latency between GPUs of one server; `None`: they use the network.
+    pub intra: Option<(u64, u64)>,
+    /// Dimensions whose sends and receives take their time on an idle machine instead of packets: (rate bps, latency ps) of each such dimension.
+    pub analytic_p2p: &'a dyn Fn(Dim) -> Option<(u64, u64)>,
+    /// From the last arrival of a member of a collective until all know; `None`: nobody waits for the others but through data.
+    pub rendezvous_ps: Option<u64>,
+    /// Latency of what a rank sends to itself, ps.
+    pub local_ps: u64,
+    /// From the post of a send by the program to the post on the queue pair.
+    pub p2p_overhead_ps: u64,
+    /// Queue pairs of one connection.
+    pub qps_per_connection: u32,
+    /// Every message is split over the queue pairs of its connection, else they take turns.
+    pub split: bool,
+    /// What a rank's kernel takes over what its program says, 1 being 2^32: by rank and op.
+    pub factor_q32: &'a dyn Fn(u32, u32) -> u64,
+}
+
+/// Why programs cannot be lowered.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LowerError {
+    #[error("collective {nth} of the group of ranks {group}: rank {a} calls {a_call}, rank {b} calls {b_call}; all members must call the same")]
+    Mismatch { group: String, nth: u32, a: u32, a_call: String, b: u32, b_call: String },
+    #[error("collective {nth} of the group of ranks {group}: rank {rank} never calls it")]
+    Missing { group: String, nth: u32, rank: u32 },
+    #[error("rank {src} sends {sends} messages with tag {tag} to rank {dst}, which receives {recvs}")]
+    Unmatched { src: u32, dst: u32, tag: u32, sends: usize, recvs: usize },
+    #[error("message {nth} with tag {tag} from rank {src} to rank {dst}: {sent} bytes are sent, {received} received")]
+    Size { src: u32, dst: u32, tag: u32, nth: usize, sent: u64, received: u64 },
+    #[error("rank {rank}, op {op} ({name}): {why}")]
+    Plan { rank: u32, op: u32, name: String, why: String },
+    #[error("{0} tasks are more than one experiment has room for (2^31)")]
+    TooLarge(usize),
+}
+
+/// A collective of a group, by its number there.
+struct Instance {
+    call: Call,
+    /// The first rank that called it.
+    first: u32,
+    first_op: u32,
+    /// For each member its begin, go and end tasks; `u32::MAX` until it calls.
+    members: Vec<OpTasks>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Call {
+    op: CollectiveOp,
+    bytes: u64,
+    dim: Dim,
+    algorithm: Option<Algorithm>,
+    shares: Option<u32>,
+}
+
+impl Call {
+    fn text(&self) -> String {
+        format!("{:?} of {} bytes", self.op, self.bytes)
+    }
+}
+
+const NOT_YET: OpTasks = OpTasks { begin: u32::MAX, go: u32::MAX, end: u32::MAX };
+
+/// One end of a message between programs.
+#[derive(Clone, Copy)]
+struct End {
+    /// Its op in its rank's program.
+    op: u32,
+    bytes: u64,
+    tag: u32,
+    dim: Dim,
+    free: bool,
+}
+
+#[derive(Default)]
+struct Matches {
+    sends: Vec<End>,
+    recvs: Vec<End>,
+}
+
+/// Lowers programs to tasks.
+///
+/// # Errors
+/// Ranks do not agree on what they call, or a collective cannot be planned.
+pub fn lower(workload: &Workload, on: &Lowering, planner: &mut dyn Planner) -> Result<TaskGraph, LowerError> {
+    let mut lowerer = Lowerer { workload, on, graph: TaskGraph::default(), qps: HashMap::new(), turns: HashMap::new() };
+    let mut instances: Vec<Vec<Instance>> = workload.groups.iter().map(|_| Vec::new()).collect();
+    let positions = positions(workload);
+    let mut matches: BTreeMap<(u32, u32, u32), Matches> = BTreeMap::new();
+    for rank in 0..workload.ranks.len() as u32 {
+        lowerer.rank(rank, &positions, &mut instances, &mut matches)?;
+    }
+    for (group, list) in instances.iter().enumerate() {
+        for (nth, instance) in list.iter().enumerate() {
+            lowerer.collective(group as u32, nth as u32, instance, planner)?;
+        }
+    }
+    lowerer.messages(&matches)?;
+    if lowerer.graph.tasks.len() >= 1 << 31 || lowerer.graph.edges.len() >= 1 << 31 {
+        return Err(LowerError::TooLarge(lowerer.graph.tasks.len()));
+    }
+    Ok(lowerer.graph)
+}
+
+/// For each group the members' positions.
+fn positions(workload: &Workload) -> Vec<HashMap<u32, u32>> {
+    workload.groups.iter().map(|g| g.members.iter().enumerate().map(|(i, &r)| (r, i as u32)).collect()).collect()
+}
+
+struct Lowerer<'a> {
+    workload: &'a Workload,
+    on: &'a Lowering<'a>,
+    graph: TaskGraph,
+    /// Queue pairs by communicator (groups, then one for each tag class of sends), ranks and lane.
+    qps: HashMap<(u32, u32, u32, u32), u32>,
+    /// Messages so far of a connection, for taking turns.
+    turns: HashMap<(u32, u32, u32, u32), u32>,
+}
+
+/// Communicator number of sends and receives between streams, one for each dimension; and of free ones, one for each tag.
+const P2P: u32 = 1 << 30;
+const P2P_FREE: u32 = 1 << 31;
+
+impl Lowerer<'_> {
+    /// The ops of one rank, as far as they concern no other.
+    fn rank(
+        &mut self,
+        rank: u32,
+        positions: &[HashMap<u32, u32>],
+        instances: &mut [Vec<Instance>],
+        matches: &mut BTreeMap<(u32, u32, u32), Matches>,
+    ) -> Result<(), LowerError> {
+        let info = &self.workload.ranks[rank as usize];
+        let program = &self.workload.programs[info.program as usize];
+        let mut ops: Vec<OpTasks> = Vec::with_capacity(program.ops.len());
+        let mut last: [u32; 256] = [u32::MAX; 256];
+        let mut called: HashMap<u32, u32> = HashMap::new();
+        for (i, op) in program.ops.iter().enumerate() {
+            let i = i as u32;
+            let tasks = match op.kind {
+                OpKind::Compute { ps, .. } => {
+                    let ps = ((ps as u128 * (self.on.factor_q32)(rank, i) as u128) >> 32) as u64;
+                    let task = self.graph.task(rank, ps, Work::Delay);
+                    OpTasks { begin: task, go: u32::MAX, end: task }
+                }
+                OpKind::Join => {
+                    let task = self.graph.join(rank);
+                    OpTasks { begin: task, go: u32::MAX, end: task }
+                }
+                OpKind::Collective { op: what, slot, bytes, dim, algorithm, shares } => {
+                    let group = info.groups[slot as usize];
+                    let call = Call { op: what, bytes, dim, algorithm, shares };
+                    let nth = called.entry(group).or_insert(0);
+                    let tasks = self.call(rank, i, group, *nth, call, positions, instances)?;
+                    *nth += 1;
+                    tasks
+                }
+                OpKind::Send { peer, bytes, tag, dim } | OpKind::Recv { peer, bytes, tag, dim } => {
+                    let other = self.workload.groups[info.groups[peer.slot as usize] as usize].members[peer.member as usize];
+                    let begin = self.graph.join(rank);
+                    let end = self.graph.join(rank);
+                    let free = op.stream == Stream::FREE;
+                    // The begin of a send posts; the end of a receive is released by the arrival. Both ends are matched below.
+                    if matches!(op.kind, OpKind::Send { .. }) {
+                        matches.entry((rank, other, tag)).or_default().sends.push(End { op: i, bytes, tag, dim, free });
+                    } else {
+                        matches.entry((other, rank, tag)).or_default().recvs.push(End { op: i, bytes, tag, dim, free });
+                        self.graph.after(begin, end);
+                    }
+                    OpTasks { begin, go: u32::MAX, end }
+                }
+            };
+            let stream = op.stream.0 as usize;
+            if op.stream != Stream::FREE {
+                if last[stream] != u32::MAX {
+                    self.graph.after(last[stream], tasks.begin);
+                }
+                last[stream] = tasks.end;
+            }
+            for &dep in program.deps_of(i) {
+                self.graph.after(ops[dep as usize].end, tasks.begin);
+            }
+            ops.push(tasks);
+        }
+        self.graph.ops.push(ops);
+        Ok(())
+    }
+
+    /// A rank calls its group's `nth` collective.
+    #[allow(clippy::too_many_arguments, reason = "one call, by what identifies it")]
+    fn call(
+        &mut self,
+        rank: u32,
+        op: u32,
+        group: u32,
+        nth: u32,
+        call: Call,
+        positions: &[HashMap<u32, u32>],
+        instances: &mut [Vec<Instance>],
+    ) -> Result<OpTasks, LowerError> {
+        let members = &self.workload.groups[group as usize].members;
+        let list = &mut instances[group as usize];
+        if list.len() as u32 == nth {
+            list.push(Instance { call, first: rank, first_op: op, members: vec![NOT_YET; members.len()] });
+        }
+        let instance = &mut list[nth as usize];
+        if instance.call != call {
+            return Err(LowerError::Mismatch {
+                group: listed(members),
+                nth,
+                a: instance.first,
+                a_call: instance.call.text(),
+                b: rank,
+                b_call: call.text(),
+            });
+        }
+        let begin = self.graph.join(rank);
+        let go = if members.len() > 1 { self.graph.join(rank) } else { u32::MAX };
+        let end = self.graph.join(rank);
+        let tasks = OpTasks { begin, go, end };
+        instance.members[positions[group as usize][&rank] as usize] = tasks;
+        Ok(tasks)
+    }
+
+    /// A collective of which every member's tasks are known.
+    fn collective(&mut self, group: u32, nth: u32, instance: &Instance, planner: &mut dyn Planner) -> Result<(), LowerError> {
+        let members = &self.workload.groups[group as usize].members;
+        if let Some(absent) = instance.members.iter().position(|m| *m == NOT_YET) {
+            return Err(LowerError::Missing { group: listed(members), nth, rank: members[absent] });
+        }
+        if members.len() == 1 {
+            self.graph.after(instance.members[0].begin, instance.members[0].end);
+            return Ok(());
+        }
+        let call = instance.call;
+        let shares = call.shares.map(|s| self.workload.shares[s as usize].as_slice());
+        let asked = Asked { op: call.op, bytes: call.bytes, dim: call.dim, algorithm: call.algorithm, members, shares };
+        let plan = planner.plan(&asked).map_err(|why| {
+            let program = &self.workload.programs[self.workload.ranks[instance.first as usize].program as usize];
+            let name = self.workload.names[program.ops[instance.first_op as usize].name as usize].clone();
+            LowerError::Plan { rank: instance.first, op: instance.first_op, name, why }
+        })?;
+        match plan {
+            Plan::Analytic { ps } => {
+                self.meet(instance, 0);
+                let gate = self.graph.gate(None, 0, ps);
+                for m in &instance.members {
+                    self.graph.into_gate(m.go, gate);
+                    self.graph.release(gate, m.end);
+                }
+            }
+            Plan::Transfers { schedule, wire, overhead_ps } => {
+                match self.on.rendezvous_ps {
+                    Some(ps) => self.meet(instance, ps),
+                    None => self.meet(instance, 0),
+                }
+                self.transfers(group, instance, members, &schedule, wire, overhead_ps);
+            }
+        }
+        Ok(())
+    }
+
+    /// `go` of every member: when all have begun, or at once where nobody waits (0).
+    fn meet(&mut self, instance: &Instance, latency_ps: u64) {
+        if latency_ps == 0 {
+            for m in &instance.members {
+                self.graph.after(m.begin, m.go);
+            }
+            return;
+        }
+        let gate = self.graph.gate(None, 0, latency_ps);
+        for m in &instance.members {
+            self.graph.into_gate(m.begin, gate);
+            self.graph.release(gate, m.go);
+        }
+    }
+
+    fn transfers(&mut self, group: u32, instance: &Instance, members: &[u32], schedule: &Schedule, wire: (u64, u64), overhead_ps: u64) {
+        let mut got: Vec<Arrival> = Vec::with_capacity(schedule.transfers.len());
+        // The last transfer of each connection; those before it on the same connection arrive before it.
+        let mut lasts: HashMap<(u32, u32, u16), usize> = HashMap::new();
+        let mut receives = vec![false; members.len()];
+        for (k, tr) in schedule.transfers.iter().enumerate() {
+            let (src, dst) = (members[tr.from as usize], members[tr.to as usize]);
+            let bytes = (tr.bytes as u128 * wire.0 as u128).div_ceil(wire.1 as u128) as u64;
+            let (post, arrival) = self.transfer(group, src, dst, u32::from(tr.channel), bytes, overhead_ps);
+            self.graph.after(instance.members[tr.from as usize].go, post);
+            for &before in &schedule.after[tr.after_first as usize..(tr.after_first + tr.after_n) as usize] {
+                self.wait(got[before as usize], post);
+            }
+            got.push(arrival);
+            lasts.insert((tr.from, tr.to, tr.channel), k);
+            receives[tr.to as usize] = true;
+        }
+        let mut ends: Vec<usize> = lasts.into_values().collect();
+        ends.sort_unstable();
+        for k in ends {
+            let tr = &schedule.transfers[k];
+            self.wait(got[k], instance.members[tr.to as usize].end);
+            // Who receives nothing is done when what it sends has been taken over.
+            if !receives[tr.from as usize] {
+                self.wait_sent(got[k], instance.members[tr.from as usize].end);
+            }
+        }
+        for m in &instance.members {
+            self.graph.after(m.go, m.end);
+        }
+    }
+
+    /// One transfer between ranks: a message, or inside a server a gate. Gives the task that posts it and how its arrival is waited for.
+    fn transfer(&mut self, comm: u32, src: u32, dst: u32, lane: u32, bytes: u64, overhead_ps: u64) -> (u32, Arrival) {
+        let bytes = bytes.max(1);
+        if let Some((rate_bps, latency_ps)) = self.on.intra.filter(|_| self.same_server(src, dst)) {
+            return self.through_gate(src, dst, bytes, rate_bps, latency_ps, overhead_ps);
+        }
+        let each = self.on.qps_per_connection.max(1);
+        if self.on.split && each > 1 {
+            return self.split(comm, src, dst, lane * each, each, bytes, overhead_ps);
+        }
+        let turn = self.turns.entry((comm, src, dst, lane)).or_insert(0);
+        let lane = lane * each + *turn % each;
+        *turn = turn.wrapping_add(1);
+        let qp = self.queue_pair(comm, src, dst, lane);
+        let post = self.graph.task(src, overhead_ps, Work::Message { qp, bytes });
+        (post, Arrival { sent: post, arrived: post, message: true })
+    }
+
+    fn queue_pair(&mut self, comm: u32, src: u32, dst: u32, lane: u32) -> u32 {
+        let qps = &mut self.graph.qps;
+        *self.qps.entry((comm, src, dst, lane)).or_insert_with(|| {
+            qps.push(QueuePair { src, dst, lane });
+            qps.len() as u32 - 1
+        })
+    }
+
+    /// A message in parts, one on each of `each` queue pairs from `lane` on.
+    #[allow(clippy::too_many_arguments, reason = "one message, by what identifies it")]
+    fn split(&mut self, comm: u32, src: u32, dst: u32, lane: u32, each: u32, bytes: u64, overhead_ps: u64) -> (u32, Arrival) {
+        let post = self.graph.task(src, overhead_ps, Work::Delay);
+        let (sent, arrived) = (self.graph.join(src), self.graph.join(dst));
+        let parts = u64::from(each).min(bytes);
+        for part in 0..parts {
+            let share = bytes * (part + 1) / parts - bytes * part / parts;
+            let qp = self.queue_pair(comm, src, dst, lane + part as u32);
+            let message = self.graph.task(src, 0, Work::Message { qp, bytes: share });
+            self.graph.after(post, message);
+            self.graph.after(message, sent);
+            self.graph.after_arrival(message, arrived);
+        }
+        (post, Arrival { sent, arrived, message: false })
+    }
+
+    fn through_gate(&mut self, src: u32, dst: u32, bytes: u64, rate_bps: u64, latency_ps: u64, overhead_ps: u64) -> (u32, Arrival) {
+        let serial = (bytes as u128 * 8 * crate::units::PS_PER_S as u128).div_ceil(rate_bps.max(1) as u128) as u64;
+        let post = self.graph.task(src, overhead_ps, Work::Delay);
+        self.graph.servers = self.graph.servers.max(src + 1);
+        let gate = self.graph.gate(Some(src), serial, latency_ps);
+        self.graph.into_gate(post, gate);
+        let arrived = self.graph.join(dst);
+        self.graph.release(gate, arrived);
+        (post, Arrival { sent: post, arrived, message: false })
+    }
+
+    fn same_server(&self, a: u32, b: u32) -> bool {
+        self.on.servers[a as usize] == self.on.servers[b as usize]
+    }
+
+    /// `to`, a task of the receiving rank, waits for an arrival.
+    fn wait(&mut self, arrival: Arrival, to: u32) {
+        match arrival.message {
+            true => self.graph.after_arrival(arrival.arrived, to),
+            false => self.graph.after(arrival.arrived, to),
+        }
+    }
+
+    /// `to`, a task of the sending rank, waits until a transfer has left.
+    fn wait_sent(&mut self, arrival: Arrival, to: u32) {
+        self.graph.after(arrival.sent, to);
+    }
+
+    /// Sends meet receives, tag by tag; on their queue pairs messages go in the order of the sender's program.
+    fn messages(&mut self, matches: &BTreeMap<(u32, u32, u32), Matches>) -> Result<(), LowerError> {
+        let mut pairs: Vec<(u32, u32, u32, End, End)> = Vec::new();
+        for (&(src, dst, tag), m) in matches {
+            if m.sends.len() != m.recvs.len() {
+                return Err(LowerError::Unmatched { src, dst, tag, sends: m.sends.len(), recvs: m.recvs.len() });
+            }
+            for (nth, (&send, &recv)) in m.sends.iter().zip(&m.recvs).enumerate() {
+                if send.bytes != recv.bytes {
+                    return Err(LowerError::Size { src, dst, tag, nth, sent: send.bytes, received: recv.bytes });
+                }
+                pairs.push((src, send.op, dst, send, recv));
+            }
+        }
+        pairs.sort_by_key(|&(src, op, ..)| (src, op));
+        for (src, _, dst, send, recv) in pairs {
+            let from = self.graph.ops[src as usize][send.op as usize];
+            let to = self.graph.ops[dst as usize][recv.op as usize];
+            let comm = if send.free { P2P_FREE | send.tag } else { P2P | send.dim as u32 };
+            let overhead = self.on.p2p_overhead_ps;
+            let (post, arrival) = if src == dst {
+                self.through_gate(src, dst, send.bytes, u64::MAX, self.on.local_ps, overhead)
+            } else {
+                match (self.on.analytic_p2p)(send.dim) {
+                    Some((rate, latency)) => self.through_gate(src, dst, send.bytes, rate, latency, overhead),
+                    None => self.transfer(comm, src, dst, 0, send.bytes, overhead),
+                }
+            };
+            self.graph.after(from.begin, post);
+            self.wait_sent(arrival, from.end);
+            self.wait(arrival, to.end);
+            // To the receiver its data is on the way from the post on.
+            self.graph.ops[dst as usize][recv.op as usize].go = post;
+        }
+        Ok(())
+    }
+}
+
+/// How a transfer is waited for: at the sender for the end of `sent`, at the receiver for the end, or of a message the arrival, of `arrived`.
+#[derive(Clone, Copy)]
+struct Arrival {
+    sent: u32,
+    arrived: u32,
+    message: bool,
+}
+
+/// Ranks of a group, the first few.
+fn listed(members: &[u32]) -> String {
+    let some: Vec<String> = members.iter().take(8).map(u32::to_string).collect();
+    if members.len() > 8 { format!("{} ... ({} in all)", some.join(" "), members.len()) } else { some.join(" ") }
+}

@@ -1,0 +1,135 @@
+//! Task graphs: what programs become on a machine, the form the engine runs.
+//!
+//! Layer: workload. Tasks take time or post messages on queue pairs; edges say what waits for what; gates are meetings of ranks and transfers that are no
+//! packets'. Knows ranks, no NICs: `batch` gives tasks their owners.
+
+/// A queue pair between two ranks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct QueuePair {
+    pub src: u32,
+    pub dst: u32,
+    /// Tells queue pairs of one pair of ranks apart: path hashing and the choice of NIC see it.
+    pub lane: u32,
+}
+
+/// What a task does once nothing keeps it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Work {
+    /// Takes time.
+    Delay,
+    /// Posts `bytes` (at least 1) on queue pair `qp`; messages of a queue pair are sent in the order of their tasks.
+    Message { qp: u32, bytes: u64 },
+}
+
+/// A task of a rank. `delay_ps`: from its release to its end, or to the post of its message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Task {
+    pub rank: u32,
+    pub delay_ps: u64,
+    pub work: Work,
+}
+
+/// Which moment of a task an edge leaves from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum When {
+    /// Its end; of a message the last acknowledgement.
+    Done,
+    /// A message has arrived whole at the receiving rank.
+    Got,
+}
+
+/// What waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Target {
+    Task(u32),
+    Gate(u32),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Edge {
+    pub from: u32,
+    pub when: When,
+    pub to: Target,
+}
+
+/// When all edges into it have been met, it is served, and some time later releases its tasks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Gate {
+    /// What serves it, one gate after another, for `serial_ps` each; `None`: nothing does.
+    pub server: Option<u32>,
+    pub serial_ps: u64,
+    /// At least 1.
+    pub latency_ps: u64,
+}
+
+/// Where an op of a program is in the graph. Its begin is the end of `begin`, or the post of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct OpTasks {
+    /// Ends (or, a compute task, begins) when everything on this rank that the op waits for is there.
+    pub begin: u32,
+    /// Ends when the others are there too; of a receive the task that posts, on another rank; `u32::MAX`: it waits for nobody.
+    pub go: u32,
+    pub end: u32,
+}
+
+/// A graph. INVARIANT: no cycles through edges, gates and the order of queue pairs (`lower` builds them from programs that were checked).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TaskGraph {
+    pub qps: Vec<QueuePair>,
+    pub tasks: Vec<Task>,
+    pub edges: Vec<Edge>,
+    pub gates: Vec<Gate>,
+    /// (gate, task) that it releases.
+    pub releases: Vec<(u32, u32)>,
+    /// Servers of gates.
+    pub servers: u32,
+    /// Tasks of every op of every rank.
+    pub ops: Vec<Vec<OpTasks>>,
+}
+
+impl TaskGraph {
+    /// Appends a task.
+    pub fn task(&mut self, rank: u32, delay_ps: u64, work: Work) -> u32 {
+        self.tasks.push(Task { rank, delay_ps, work });
+        self.tasks.len() as u32 - 1
+    }
+
+    /// Appends a task that takes no time: a meeting point of edges.
+    pub fn join(&mut self, rank: u32) -> u32 {
+        self.task(rank, 0, Work::Delay)
+    }
+
+    /// Messages in the order of tasks: (task, queue pair, bytes).
+    pub fn messages(&self) -> impl Iterator<Item = (u32, u32, u64)> {
+        self.tasks.iter().enumerate().filter_map(|(i, t)| match t.work {
+            Work::Message { qp, bytes } => Some((i as u32, qp, bytes)),
+            Work::Delay => None,
+        })
+    }
+
+    /// `to` waits for the end of `from`.
+    pub fn after(&mut self, from: u32, to: u32) {
+        self.edges.push(Edge { from, when: When::Done, to: Target::Task(to) });
+    }
+
+    /// `to` waits for the arrival of message `from`.
+    pub fn after_arrival(&mut self, from: u32, to: u32) {
+        self.edges.push(Edge { from, when: When::Got, to: Target::Task(to) });
+    }
+
+    /// Appends a gate.
+    pub fn gate(&mut self, server: Option<u32>, serial_ps: u64, latency_ps: u64) -> u32 {
+        self.gates.push(Gate { server, serial_ps, latency_ps: latency_ps.max(1) });
+        self.gates.len() as u32 - 1
+    }
+
+    /// Gate `gate` waits for the end of `from`.
+    pub fn into_gate(&mut self, from: u32, gate: u32) {
+        self.edges.push(Edge { from, when: When::Done, to: Target::Gate(gate) });
+    }
+
+    /// Task `task` waits for gate `gate`.
+    pub fn release(&mut self, gate: u32, task: u32) {
+        self.releases.push((gate, task));
+    }
+}

@@ -1,0 +1,123 @@
+//! Every key of `cluster` and `workload`: where something reads it, another value gives another typed configuration.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use hyperfold::spec::{Config, K, KEYS, Key, Kind, Value, Values};
+
+const MODEL: &[(K, &str)] = &[
+    (K::WorkloadKind, "model"),
+    (K::Model, "mixtral-8x7b"),
+    (K::Tp, "2"),
+    (K::Pp, "2"),
+    (K::Dp, "4"),
+    (K::Ep, "2"),
+    (K::Zero, "1"),
+    (K::ComputeJitter, "0.1"),
+    (K::StragglerRanks, "0"),
+    (K::QpsPerConnection, "2"),
+];
+
+/// Configurations in which, together, every key matters that matters anywhere.
+fn contexts() -> Vec<Vec<(K, &'static str)>> {
+    let file = |kind| vec![(K::WorkloadKind, kind), (K::WorkloadPath, "a"), (K::Gpus, "16")];
+    let traffic = |pattern| vec![(K::WorkloadKind, "traffic"), (K::Pattern, pattern), (K::Gpus, "16")];
+    let mut all: Vec<Vec<(K, &str)>> = ["simai", "chakra", "htsim", "goal", "dag", "flows"].map(file).to_vec();
+    all.extend(["incast", "permutation", "ring", "all-to-all", "poisson"].map(traffic));
+    all.push(MODEL.to_vec());
+    // What the configuration above names is left to NCCL's variables here.
+    all.push(vec![(K::WorkloadKind, "model"), (K::Model, "gpt3-13b"), (K::Tp, "8")]);
+    all.push(vec![(K::WorkloadKind, "collective"), (K::Op, "all-reduce"), (K::Gpus, "16")]);
+    all.push(vec![(K::WorkloadKind, "collective"), (K::Op, "all-reduce"), (K::Gpus, "16"), (K::NcclQps, "2")]);
+    all.push(vec![(K::WorkloadKind, "collective"), (K::Op, "all-reduce"), (K::Gpus, "16"), (K::Kernels, "k.csv"), (K::ServerXml, "a.xml")]);
+    all.push([MODEL, &[(K::Kernels, "k.csv")]].concat());
+    all.push(vec![(K::WorkloadKind, "collective"), (K::Op, "all-reduce"), (K::Gpus, "16"), (K::NcclTopoFile, "a.xml")]);
+    all
+}
+
+fn value(key: &Key, text: &str) -> Value {
+    match key.kind {
+        Kind::Int { .. } => Value::Int(text.parse().unwrap()),
+        Kind::Float { .. } => Value::Float(text.parse().unwrap()),
+        Kind::Bool => Value::Bool(text == "true"),
+        Kind::Choice { now, .. } => Value::Choice(now.iter().find(|c| **c == text).unwrap_or_else(|| panic!("{} = {text}", key.name))),
+        _ => Value::Text(text.into()),
+    }
+}
+
+/// Other values of a key, some of which go with the rest of a configuration.
+fn others(key: &Key, now: &Value) -> Vec<Value> {
+    let found: Vec<Value> = match key.kind {
+        Kind::Int { min, max } => {
+            let i = if let Value::Int(i) = now { *i } else { min };
+            [i + 1, i - 1, i * 2, i / 2, i + 8, i + 16, min, 4 * i].into_iter().filter(|x| (min..=max).contains(x)).map(Value::Int).collect()
+        }
+        Kind::Float { min, max, .. } => {
+            let x = if let Value::Float(x) = now { *x } else { min };
+            [x * 2.0, x / 2.0, x + 1.0, x + 0.001].into_iter().filter(|x| (min..=max).contains(x)).map(Value::Float).collect()
+        }
+        Kind::Bool => vec![Value::Bool(true), Value::Bool(false)],
+        Kind::Choice { now, .. } => now.iter().map(|c| Value::Choice(c)).collect(),
+        _ => ["WebSearch", "FbHdp", "pp-dp-ep-cp-tp", "all", "none", "1", "LOC", "b.toml", "Ring"].map(|t| Value::Text(t.into())).to_vec(),
+    };
+    found.into_iter().filter(|v| v != now).collect()
+}
+
+/// All that a configuration says to the layers below, but for the values themselves.
+fn typed(values: &Values) -> Option<String> {
+    let c = Config::new(values.clone(), Path::new("/"), 1).ok()?;
+    let transport = c.transport(400_000_000_000).ok()?;
+    Some(format!("{:?} {:?} {:?} {transport:?} {} {} {}", c.cluster, c.topology, c.workload, c.fresh_qp(), c.jitter_seed(), c.traffic_seed()))
+}
+
+fn with(context: &[(K, &str)], change: Option<(K, Value)>) -> Values {
+    let mut values = Values::layered(&[]);
+    for (k, text) in context {
+        values.set(*k, value(hyperfold::spec::key(*k), text));
+    }
+    if let Some((k, v)) = change {
+        values.set(k, v);
+    }
+    values.derive();
+    values
+}
+
+#[test]
+fn what_is_read_changes_the_configuration() {
+    let mut unread: BTreeSet<&str> = BTreeSet::new();
+    let mut wrong = Vec::new();
+    for key in KEYS.iter().filter(|k| k.name.starts_with("workload.") || k.name.starts_with("cluster.") || k.id == K::FreshQp) {
+        let mut read = false;
+        for context in contexts() {
+            if context.iter().any(|(k, _)| *k == K::WorkloadKind && key.id == K::WorkloadKind) {
+                read = true;
+                continue;
+            }
+            let base = with(&context, None);
+            let before = typed(&base).unwrap_or_else(|| panic!("{context:?}"));
+            let changed: Vec<Values> = others(key, base.get(key.id)).into_iter().map(|v| with(&context, Some((key.id, v)))).collect();
+            // A key that only matters with a value (a path) is read once it has one.
+            let relevant: Vec<&Values> = changed.iter().filter(|v| (key.reads)(&base) || (key.reads)(v)).collect();
+            if relevant.is_empty() {
+                continue;
+            }
+            read = true;
+            let outcomes: Vec<String> = relevant.iter().filter_map(|v| typed(v)).collect();
+            // Where the degrees of parallelism fix the number of GPUs, refusing another is the effect.
+            if key.id == K::Gpus && outcomes.len() < relevant.len() {
+                continue;
+            }
+            if outcomes.iter().all(|after| *after == before) {
+                wrong.push(format!("{} in {context:?}: {} values, none with an effect", key.name, outcomes.len()));
+            }
+        }
+        if !read {
+            unread.insert(key.name);
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    // Variables of NCCL that nothing here can follow; a run that gives one says so.
+    let without_effect = "CROSS_NIC IB_DISABLE IB_GID_INDEX IB_TC NET NET_GDR_LEVEL NET_SHARED_BUFFERS NVB_DISABLE P2P_DIRECT_DISABLE";
+    let expected: Vec<String> = without_effect.split(' ').map(|v| format!("workload.nccl.NCCL_{v}")).collect();
+    assert_eq!(unread.into_iter().collect::<Vec<_>>(), expected);
+}
