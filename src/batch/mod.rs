@@ -5,6 +5,7 @@
 pub mod breakdown;
 pub mod build;
 mod build_tasks;
+pub mod closed_forms;
 pub mod conserve;
 pub mod diagnose;
 pub mod job;

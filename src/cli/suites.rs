@@ -4,7 +4,7 @@
 
 use super::validate::Row;
 use crate::workload::training;
-use crate::{collective, compute, memory};
+use crate::{batch, collective, compute, memory};
 
 /// A suite of `hyperfold validate`.
 pub struct Suite {
@@ -19,7 +19,7 @@ pub struct Suite {
 /// All suites, in the order in which they are printed.
 pub static SUITES: [Suite; 7] = [
     Suite { name: "reference", about: "flow completion times against the packet-level reference", bound: 0.01, rows: None },
-    Suite { name: "closed-forms", about: "collectives and pipelines against their formulas", bound: 0.005, rows: None },
+    Suite { name: "closed-forms", about: "collectives and pipelines against their formulas", bound: 0.005, rows: Some(closed_forms) },
     Suite { name: "kernels", about: "times of single kernels against published measurements", bound: 0.15, rows: Some(kernels) },
     Suite { name: "layers", about: "times of transformer layers against published measurements", bound: 0.1, rows: Some(layers) },
     Suite { name: "collectives", about: "collective operations against runs of nccl-tests, above 1 MiB", bound: 0.08, rows: Some(collectives) },
@@ -29,6 +29,11 @@ pub static SUITES: [Suite; 7] = [
 
 /// Sizes of at most this are shown but do not count.
 const SMALL: u64 = 1 << 20;
+
+fn closed_forms() -> anyhow::Result<Vec<Row>> {
+    let row = |r: &batch::closed_forms::Row| Row::new("closed-forms", r.table, &r.name, r.unit, [r.formula, r.simulated], r.note);
+    Ok(batch::closed_forms::rows()?.iter().map(row).collect())
+}
 
 fn collectives() -> anyhow::Result<Vec<Row>> {
     let row = |r: &collective::validation::Row| {

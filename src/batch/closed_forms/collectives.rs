@@ -1,0 +1,142 @@
+//! Collectives as packets against the formulas of their algorithms.
+//!
+//! Layer: batch.
+
+use super::formulas::Wire;
+use super::{ClosedFormError, Row, config, simulate};
+use crate::spec::{K, Value};
+
+/// One collective: operation, algorithm, members, bytes, pieces of so many KiB (0: whole shards), overhead of each message in ns.
+struct Case {
+    op: &'static str,
+    algorithm: &'static str,
+    n: u64,
+    bytes: u64,
+    piece_kib: u64,
+    overhead_ns: u64,
+    note: &'static str,
+    formula: fn(&Case, &Wire) -> f64,
+}
+
+impl Case {
+    fn shard(&self) -> u64 {
+        self.bytes / self.n
+    }
+
+    fn piece(&self) -> u64 {
+        self.piece_kib * 1024
+    }
+}
+
+const MB: u64 = 1_000_000;
+/// Larger than any message here.
+const WHOLE_KIB: f64 = 1e6;
+/// From the last member's arrival to the start.
+const RENDEZVOUS_NS: f64 = 1000.0;
+
+fn ring(c: &Case, w: &Wire) -> f64 {
+    let rounds = if c.op == "all-reduce" { 2 } else { 1 };
+    (rounds * (c.n - 1)) as f64 * w.exchange(c.shard())
+}
+
+/// Pieces are passed on while others come in: the link is never idle until the last one.
+fn pipelined_ring(c: &Case, w: &Wire) -> f64 {
+    let steps = (2 * (c.n - 1)) as f64;
+    w.post + steps * (w.serial(c.shard()) + w.packets(c.shard()) * w.answer()) + w.latency()
+}
+
+fn halving_doubling(c: &Case, w: &Wire) -> f64 {
+    (1..=c.n.ilog2()).map(|k| 2.0 * w.exchange(c.bytes >> k)).sum()
+}
+
+/// To all others at once, in turn packet by packet.
+fn direct(c: &Case, w: &Wire) -> f64 {
+    let rounds = if c.op == "all-reduce" { 2.0 } else { 1.0 };
+    rounds * w.exchange(c.shard() * (c.n - 1))
+}
+
+fn chain(c: &Case, w: &Wire) -> f64 {
+    w.relayed(c.bytes, c.piece(), 1.0, (c.n - 2) as f64)
+}
+
+/// A binary tree under the root's only child.
+fn tree(c: &Case, w: &Wire) -> f64 {
+    w.relayed(c.bytes, c.piece(), 2.0, f64::from(c.n.ilog2() - 1))
+}
+
+/// Two members: each is the root of one tree and the leaf of the other, with half of the bytes.
+fn two_trees(c: &Case, w: &Wire) -> f64 {
+    2.0 * w.exchange(c.bytes / 2)
+}
+
+fn neighbours(c: &Case, w: &Wire) -> f64 {
+    w.exchange(c.bytes) + w.answered()
+}
+
+const RING: &str = "2(N-1) messages of S/N, one after the other";
+const STEPS: &str = "N-1 messages of S/N, one after the other";
+const HALVES: &str = "messages of S/2, S/4 .. S/N, and back";
+const AT_ONCE: &str = "(N-1)/N S at once";
+
+fn case(op: &'static str, algorithm: &'static str, n: u64, bytes: u64, note: &'static str, formula: fn(&Case, &Wire) -> f64) -> Case {
+    Case { op, algorithm, n, bytes, piece_kib: 0, overhead_ns: 0, note, formula }
+}
+
+fn cases() -> Vec<Case> {
+    vec![
+        case("all-reduce", "ring", 2, 4 * MB, RING, ring),
+        case("all-reduce", "ring", 4, 8 * MB, RING, ring),
+        case("all-reduce", "ring", 8, 16 * MB, RING, ring),
+        case("all-reduce", "ring", 16, 16 * MB, RING, ring),
+        Case { overhead_ns: 2500, ..case("all-reduce", "ring", 8, 2 * MB, RING, ring) },
+        Case { piece_kib: 64, ..case("all-reduce", "ring", 8, 16 * MB, "2(N-1)/N S without a pause", pipelined_ring) },
+        case("all-gather", "ring", 8, 16 * MB, STEPS, ring),
+        case("reduce-scatter", "ring", 8, 16 * MB, STEPS, ring),
+        case("all-reduce", "halving-doubling", 4, 8 * MB, HALVES, halving_doubling),
+        case("all-reduce", "halving-doubling", 8, 16 * MB, HALVES, halving_doubling),
+        case("all-reduce", "halving-doubling", 16, 16 * MB, HALVES, halving_doubling),
+        case("all-to-all", "direct", 8, 16 * MB, AT_ONCE, direct),
+        case("all-to-all", "direct", 16, 16 * MB, AT_ONCE, direct),
+        case("all-gather", "direct", 8, 16 * MB, AT_ONCE, direct),
+        case("reduce-scatter", "direct", 8, 16 * MB, AT_ONCE, direct),
+        case("all-reduce", "direct", 8, 16 * MB, "(N-1)/N S at once, twice", direct),
+        Case { piece_kib: 16, ..case("broadcast", "ring", 8, 16 * MB, "S, and a piece for each member in between", chain) },
+        Case { piece_kib: 16, ..case("broadcast", "tree", 4, 8 * MB, "2 S through the first relay, and a piece each level", tree) },
+        Case { piece_kib: 16, ..case("broadcast", "tree", 8, 16 * MB, "2 S through the first relay, and a piece each level", tree) },
+        case("all-reduce", "tree", 2, 8 * MB, "S/2 up and S/2 down, in two trees", two_trees),
+        Case { overhead_ns: 2500, ..case("send-recv", "auto", 4, MB, "S and its last answer", neighbours) },
+    ]
+}
+
+pub fn rows() -> Result<Vec<Row>, ClosedFormError> {
+    cases().iter().map(row).collect()
+}
+
+fn row(c: &Case) -> Result<Row, ClosedFormError> {
+    let extra = match (c.piece_kib, c.overhead_ns) {
+        (0, 0) => String::new(),
+        (0, ns) => format!(", {ns} ns a message"),
+        (kib, _) => format!(", pieces of {kib} KiB"),
+    };
+    let name = format!("{} by {}, N = {}, {} MB{extra}", c.op, c.algorithm, c.n, c.bytes / MB);
+    let choice = |key: K, text: &str| {
+        let crate::spec::Kind::Choice { now, .. } = crate::spec::key(key).kind else { return Value::Unset };
+        now.iter().find(|c| **c == text).map_or(Value::Unset, |c| Value::Choice(c))
+    };
+    let keys = [
+        (K::WorkloadKind, Value::Choice("collective")),
+        (K::Op, choice(K::Op, c.op)),
+        (K::Algorithm, choice(K::Algorithm, c.algorithm)),
+        (K::Bytes, Value::Int(c.bytes as i64)),
+        (K::ChunkKib, Value::Float(if c.piece_kib == 0 { WHOLE_KIB } else { c.piece_kib as f64 })),
+        (K::StartOverheadNs, Value::Float(c.overhead_ns as f64 * 0.6)),
+        (K::WorkQueueLatencyNs, Value::Float(c.overhead_ns as f64 * 0.4)),
+        (K::RendezvousNs, Value::Float(RENDEZVOUS_NS)),
+    ];
+    let outcome = simulate(&name, config(&name, c.n as i64, &keys)?)?;
+    let wire = Wire::plain(c.overhead_ns as f64 * 1000.0);
+    // Plain sends and receives do not meet beforehand.
+    let meet = if c.op == "send-recv" { 0.0 } else { RENDEZVOUS_NS * 1000.0 };
+    let simulated = outcome.iteration.map_or(0, |i| i.time.total) as f64 / 1e6;
+    Ok(Row { table: "collectives", name, unit: "us", formula: (meet + (c.formula)(c, &wire)) / 1e6, simulated, note: c.note })
+}

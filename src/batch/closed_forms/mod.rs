@@ -1,0 +1,102 @@
+//! Simulations held against formulas: collectives, pipelines and traffic for which a few lines of algebra say what must come out.
+//!
+//! Layer: batch. The networks are small, generated and free of contention, so that the formulas are exact up to packets that are under way. Rows are those of
+//! `hyperfold validate closed-forms` and of the test of the same name. Nothing here is fitted.
+
+mod collectives;
+mod formulas;
+mod pipelines;
+mod traffic;
+
+use std::path::Path;
+
+use super::{News, Outcome, PrepareError, RunOptions, Task, prepare, run};
+use crate::engine::EngineError;
+use crate::engine::cpu::engine::CpuEngine;
+use crate::spec::{Config, Conflict, K, Value, Values};
+
+/// What a formula says and what was simulated.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Row {
+    /// What kind of formula: rows are summed up by it.
+    pub table: &'static str,
+    pub name: String,
+    pub unit: &'static str,
+    pub formula: f64,
+    pub simulated: f64,
+    /// The formula in words.
+    pub note: &'static str,
+}
+
+impl Row {
+    /// (simulated - formula) / formula.
+    pub fn rel_error(&self) -> f64 {
+        (self.simulated - self.formula) / self.formula
+    }
+}
+
+/// Why there is no row.
+#[derive(Debug, thiserror::Error)]
+pub enum ClosedFormError {
+    #[error("{name}: {why}")]
+    Config { name: String, why: Conflict },
+    #[error("{name}: {why}")]
+    Prepare { name: String, why: PrepareError },
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+    #[error("{name} did not end: {why}")]
+    Ended { name: String, why: String },
+}
+
+/// All rows, each simulated anew: some seconds.
+///
+/// # Errors
+/// An experiment that cannot be prepared or does not come to its end.
+pub fn rows() -> Result<Vec<Row>, ClosedFormError> {
+    let mut rows = collectives::rows()?;
+    rows.extend(pipelines::rows()?);
+    rows.extend(traffic::rows()?);
+    Ok(rows)
+}
+
+/// Keys of a workload and their values.
+type Keys<'a> = &'a [(K, Value)];
+
+fn text(s: &str) -> Value {
+    Value::Text(s.into())
+}
+
+/// Hosts of one GPU each on one switch, links of 100 Gb/s and a microsecond, no congestion control; then `keys`.
+fn config(name: &str, hosts: i64, keys: Keys) -> Result<Config, ClosedFormError> {
+    let network = [
+        (K::Gpus, Value::Int(hosts)),
+        (K::GpusPerServer, Value::Int(1)),
+        (K::NicsPerServer, Value::Int(1)),
+        (K::TopologyKind, Value::Choice("rail-only")),
+        (K::LinkGbps, Value::Float(100.0)),
+        (K::LinkDelayNs, Value::Float(1000.0)),
+        (K::Cc, Value::Choice("none")),
+        (K::Protocol, Value::Choice("Simple")),
+        (K::Channels, Value::Int(1)),
+    ];
+    let mut values = Values::layered(&[&network, keys]);
+    values.derive();
+    Config::new(values, Path::new(""), 1).map_err(|why| ClosedFormError::Config { name: name.to_string(), why })
+}
+
+/// Simulates one configuration to its end.
+fn simulate(name: &str, config: Config) -> Result<Outcome, ClosedFormError> {
+    prepare(&config, 0).map_err(|why| ClosedFormError::Prepare { name: name.to_string(), why })?;
+    let mut outcome = None;
+    let task = Task { exp_id: 0, config };
+    run::<EngineError>(std::iter::once(task), Box::new(CpuEngine), &RunOptions::default(), || false, &mut |news| {
+        if let News::Ended(ended) = news {
+            outcome = Some(ended.result);
+        }
+        Ok(())
+    })?;
+    match outcome {
+        Some(Ok(outcome)) => Ok(outcome),
+        other => Err(ClosedFormError::Ended { name: name.to_string(), why: format!("{other:?}") }),
+    }
+}

@@ -1,0 +1,37 @@
+//! Bubbles of pipelines of equal stages: (p - 1) / (m v) of the work (Narayanan et al., SC'21, Section 2.2).
+//!
+//! Layer: batch. The vocabulary is tiny, so that the first and the last stage have next to nothing more to do than the others, and kernels take a hundred times as long as
+//! on the GPU, so that messages take next to no time; they cross the network all the same.
+
+use super::{ClosedFormError, Row, config, simulate, text};
+use crate::spec::{K, Value};
+
+/// A model of 16 equal layers.
+const MODEL: &str = "{ name = \"equal-stages\", transformer = { layers = 16, hidden = 4096, heads = 32, vocab = 128, seq = 512 } }";
+
+pub fn rows() -> Result<Vec<Row>, ClosedFormError> {
+    let cases = [("1f1b", 4, 1, 4), ("1f1b", 4, 1, 8), ("1f1b", 2, 1, 8), ("1f1b", 8, 1, 8), ("gpipe", 4, 1, 8), ("1f1b", 4, 2, 8), ("1f1b", 4, 4, 8)];
+    cases.into_iter().map(|(schedule, stages, chunks, batches)| row(schedule, stages, chunks, batches)).collect()
+}
+
+fn row(schedule: &'static str, stages: i64, chunks: i64, batches: i64) -> Result<Row, ClosedFormError> {
+    let virtual_stages = if chunks > 1 { format!(" of {chunks} chunks") } else { String::new() };
+    let name = format!("{schedule}, {stages} stages{virtual_stages}, {batches} micro-batches");
+    let keys = [
+        (K::WorkloadKind, Value::Choice("model")),
+        (K::Model, text(MODEL)),
+        (K::Pp, Value::Int(stages)),
+        (K::Vpp, Value::Int(chunks)),
+        (K::Schedule, Value::Choice(schedule)),
+        (K::GlobalBatch, Value::Int(batches)),
+        (K::ComputeScale, Value::Float(100.0)),
+        (K::LinkGbps, Value::Float(400.0)),
+        (K::PayloadBytes, Value::Int(4000)),
+        (K::MemoryCheck, Value::Bool(false)),
+    ];
+    let outcome = simulate(&name, config(&name, stages, &keys)?)?;
+    let time = outcome.iteration.map(|i| i.time).unwrap_or_default();
+    let idle = time.total - time.compute - time.optimizer;
+    let formula = (stages - 1) as f64 / (batches * chunks) as f64;
+    Ok(Row { table: "pipelines", name, unit: "bubble / work", formula, simulated: idle as f64 / time.compute as f64, note: "(p-1) / (m v)" })
+}

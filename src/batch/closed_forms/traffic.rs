@@ -1,0 +1,110 @@
+//! Bytes of each dimension of parallelism: what formulas say, what messages carry, what NICs put on their links.
+//!
+//! Layer: batch. One dimension at a time, by ring, in servers of one GPU: everything is on the network.
+
+use super::{ClosedFormError, Row, config, simulate, text};
+use crate::spec::{K, Value};
+
+const HIDDEN: u64 = 256;
+const LAYERS: u64 = 4;
+const VOCAB: u64 = 512;
+const SEQ: u64 = 128;
+const EXPERTS: u64 = 4;
+const DEGREE: u64 = 4;
+const BATCHES: u64 = 8;
+
+/// A model without biases and positions: 12 h^2 + 2 h a layer (with experts 4 h^2 + 2 h + 4 h and 8 h^2 each), two vocabularies, the final norm.
+fn model(moe: bool) -> Value {
+    let experts = if moe { format!(", moe = {{ experts = {EXPERTS}, top_k = 2 }}") } else { String::new() };
+    text(&format!(
+        "{{ name = \"small\", transformer = {{ layers = {LAYERS}, hidden = {HIDDEN}, heads = 8, vocab = {VOCAB}, seq = {SEQ}{experts} }} }}"
+    ))
+}
+
+/// One dimension: its key, more keys, bytes of the formula, the formula in words.
+struct Case {
+    name: &'static str,
+    keys: Vec<(K, Value)>,
+    bytes: u64,
+    note: &'static str,
+}
+
+fn cases() -> Vec<Case> {
+    let degree = |key: K| (key, Value::Int(DEGREE as i64));
+    let batch = |n: u64| (K::GlobalBatch, Value::Int(n as i64));
+    let params = LAYERS * (12 * HIDDEN * HIDDEN + 2 * HIDDEN) + 2 * VOCAB * HIDDEN + HIDDEN;
+    let dense = LAYERS * (4 * HIDDEN * HIDDEN + 2 * HIDDEN + EXPERTS * HIDDEN) + 2 * VOCAB * HIDDEN + HIDDEN;
+    let activations = SEQ * HIDDEN * 2;
+    // Members of a ring send 2 (n-1) / n S each in an all-reduce, (n-1) / n S in its halves.
+    let (both, once) = (2 * (DEGREE - 1), DEGREE - 1);
+    // Three statistics of four bytes a token for the loss of each micro-batch; the norm of gradients once.
+    let losses = BATCHES * 3 * SEQ * 4 + 4;
+    vec![
+        Case {
+            name: "DP, all-reduce of gradients",
+            keys: vec![degree(K::Dp), batch(BATCHES * DEGREE), (K::Zero, Value::Int(0))],
+            bytes: both * params * 4,
+            note: "2 (d-1) x 4 bytes x parameters",
+        },
+        Case {
+            name: "DP, distributed optimizer",
+            keys: vec![degree(K::Dp), batch(BATCHES * DEGREE), (K::Zero, Value::Int(1))],
+            bytes: once * params * (4 + 2),
+            note: "(d-1) x (4 + 2 bytes) x parameters",
+        },
+        Case {
+            name: "TP, all-reduces",
+            keys: vec![degree(K::Tp), batch(BATCHES), (K::SequenceParallel, Value::Bool(false))],
+            bytes: both * (BATCHES * (4 * LAYERS + 2) * activations + losses),
+            note: "2 (t-1) x ((4 l + 2) x 2 s h, and the loss's statistics) x micro-batches",
+        },
+        Case {
+            name: "PP, activations and their gradients",
+            keys: vec![degree(K::Pp), batch(BATCHES)],
+            bytes: 2 * (DEGREE - 1) * BATCHES * activations + both * 4,
+            note: "2 (p-1) x 2 s h x micro-batches, and the norm of gradients",
+        },
+        Case {
+            name: "EP, dispatch and combine",
+            keys: vec![degree(K::Dp), degree(K::Ep), batch(BATCHES * DEGREE), (K::Zero, Value::Int(0))],
+            // Two experts a token; each rank keeps a quarter of what it routes. Experts are on one rank each and reduce nothing.
+            bytes: once * LAYERS * 4 * BATCHES * 2 * activations + both * dense * 4 + both * 4,
+            note: "(e-1) x 4 l x 2 x 2 s h x micro-batches; 2 (d-1) x 4 bytes x parameters outside of experts, and the norm of gradients",
+        },
+    ]
+}
+
+pub fn rows() -> Result<Vec<Row>, ClosedFormError> {
+    let mut rows = Vec::new();
+    for c in cases() {
+        let ring = [
+            (K::WorkloadKind, Value::Choice("model")),
+            (K::Model, model(c.name.starts_with("EP"))),
+            (K::Algorithm, if c.name.starts_with("EP") { Value::Choice("auto") } else { Value::Choice("ring") }),
+            (K::NcclAlgo, text("Ring")),
+            (K::Pxn, Value::Bool(false)),
+            (K::ChunkKib, Value::Float(64.0)),
+        ];
+        let keys: Vec<(K, Value)> = ring.into_iter().chain(c.keys).collect();
+        let outcome = simulate(c.name, config(c.name, DEGREE as i64, &keys)?)?;
+        let row = |what: &str, formula: u64, simulated: u64, note| Row {
+            table: "traffic",
+            name: format!("{}, {what}", c.name),
+            unit: "bytes",
+            formula: formula as f64,
+            simulated: simulated as f64,
+            note,
+        };
+        let arrived = outcome.flows.iter().filter(|f| f.fct_ps.is_some());
+        let (mut payload, mut packets) = (0, 0);
+        for f in arrived {
+            payload += f.bytes;
+            packets += f.bytes.div_ceil(1000);
+        }
+        rows.push(row("in messages that arrived", c.bytes, payload, c.note));
+        // What leaves hosts: names of links begin with the end that sends, hosts are numbered first.
+        let sent: u64 = outcome.links.iter().take(DEGREE as usize).map(|l| l.bytes).sum();
+        rows.push(row("on the links of the NICs", c.bytes + packets * (48 + 60), sent, "the same, 48 bytes a packet and 60 an answer more"));
+    }
+    Ok(rows)
+}
