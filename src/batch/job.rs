@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 
 use crate::collective::{Env, EnvError, Op, System};
 use crate::compute::{Dtype, Gpu, Timing};
@@ -150,7 +151,10 @@ fn read(
             let TrainingSetup { model, layout, gpu, memory } = TrainingSetup::new(config, t)?;
             let dtype = if layout.fp8 { Dtype::Fp8 } else { Dtype::Bf16 };
             let kernels = t.kernels.as_deref().map(setup::kernels).transpose()?;
-            let timing = Timing::new(&gpu, kernels.as_ref()).map_err(SetupError::Gpu)?;
+            let timing = match &kernels {
+                Some(kernels) => Arc::new(Timing::new(&gpu, Some(kernels)).map_err(SetupError::Gpu)?),
+                None => Timing::shared(&gpu),
+            };
             let slowdown = setup::slowdown(&program.compute.slowdown)?;
             let cluster = Cluster { timing, system, env: env.clone(), slowdown };
             let workload = generate(&model, &layout, &cluster.machine(dtype), program.warmup + program.iterations).map_err(JobError::Training)?;
