@@ -172,7 +172,9 @@ pub fn ways(config: &Config, net: &Network, described: Option<&Described>) -> (O
         Some(d) => way(n.rate_bps / u64::from(d.server.gpus.saturating_sub(1).max(1)), n.latency_ps, d.server.gpus),
         None => way(n.rate_bps, n.latency_ps, 1),
     });
-    (intra, way(host_bps(), config.cluster.nvlink_latency_ps, 1))
+    // As packets or not, GPUs of one NIC have their NVLink; without it they go through the host.
+    let shared = if config.cluster.nvlink_bps > 0 { config.cluster.nvlink_bps } else { host_bps() };
+    (intra, way(shared, config.cluster.nvlink_latency_ps, 1))
 }
 
 /// The GPU generation that NCCL's model goes by. GPUs of a user's own count as what their measured kernels come from.
