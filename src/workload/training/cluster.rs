@@ -2,6 +2,8 @@
 //!
 //! Layer: workload.
 
+use std::sync::Arc;
+
 use super::machine::{CommCost, KernelCost, Machine};
 use super::placement::Span;
 use crate::collective::{Env, Op as CollectiveOp, Placement, System, cost_ps, send_ps};
@@ -15,7 +17,7 @@ const IN_LAYER: f64 = 1.16;
 
 /// Equal servers of one GPU, joined by one network, on which collectives are NCCL's.
 pub struct Cluster {
-    pub timing: Timing,
+    pub timing: Arc<Timing>,
     pub system: System,
     pub env: Env,
     /// What communication beside a kernel costs it.

@@ -4,12 +4,12 @@
 //! rank computes as long as the busiest, for whom the others would wait at the next exchange.
 
 use super::evaluate::{gather_comms, norm_purpose, reduce_comms, sequence_grads};
-use super::pipeline::order;
 use super::placement::{Placement, Purpose};
 use super::plan::{Held, Plan, Sync, buckets};
 use super::step::{Comm, Overlap, Step, piece, share};
 use crate::collective::Op as CollectiveOp;
 use crate::model::Layout;
+use crate::model::pipeline::order;
 use crate::workload::program::{Dim, Group, OpKind, Peer, Phase, Stream};
 use crate::workload::rules::{Message, RankSchedule, Writer};
 
