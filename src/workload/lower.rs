@@ -543,9 +543,11 @@ mod tests {
             for from in 0..n {
                 schedule.push(from, (from + 1) % n, asked.bytes, 0, &[]);
             }
-            Ok(Plan::Transfers { schedule: Arc::new(schedule), wire: (2, 1), overhead_ps: 7 })
+            Ok(Plan::Transfers { schedule: Arc::new(schedule), protocol: Protocol::Ll, overhead_ps: 7 })
         }
     }
+
+    const INSIDE: Inside = Inside { rate_bps: 8_000_000_000_000, latency_ps: 300, links: 1 };
 
     /// `n` ranks on servers of two, each with a program of its own.
     fn lowered(programs: Vec<Program>, change: impl Fn(&mut Lowering), analytic: bool) -> Result<TaskGraph, LowerError> {
@@ -558,9 +560,12 @@ mod tests {
             ..Workload::default()
         };
         let servers: Vec<u32> = (0..n).map(|r| r / 2).collect();
+        let hosts: Vec<u32> = (0..n).collect();
         let mut on = Lowering {
             servers: &servers,
-            intra: Some((8_000_000_000_000, 300)),
+            hosts: &hosts,
+            intra: Some(INSIDE),
+            shared_nic: INSIDE,
             analytic_p2p: &|_| None,
             rendezvous_ps: None,
             local_ps: 1,
@@ -592,12 +597,12 @@ mod tests {
 
     #[test]
     fn transfers_leave_servers_as_messages_and_stay_inside_as_gates() {
-        let p = program(&[OpKind::Compute { ps: 1000, phase: super::super::program::Phase::Forward }, collective(CollectiveOp::AllReduce, 100)]);
+        let p = program(&[OpKind::Compute { ps: 1000, phase: super::super::program::Phase::Forward }, collective(CollectiveOp::AllReduce, 96)]);
         let g = lowered(vec![p.clone(), p.clone(), p.clone(), p], |_| {}, false).unwrap();
         let messages: Vec<_> = g.messages().map(|(_, qp, bytes)| (g.qps[qp as usize].src, g.qps[qp as usize].dst, bytes)).collect();
         // Flags double what is on the wire; 0 -> 1 and 2 -> 3 stay in their servers.
-        assert_eq!(messages, [(1, 2, 200), (3, 0, 200)]);
-        assert_eq!(g.gates.iter().map(|gate| (gate.server, gate.serial_ps, gate.latency_ps)).collect::<Vec<_>>(), [(Some(0), 200, 300), (Some(2), 200, 300)]);
+        assert_eq!(messages, [(1, 2, 192), (3, 0, 192)]);
+        assert_eq!(g.gates.iter().map(|gate| (gate.server, gate.serial_ps, gate.latency_ps)).collect::<Vec<_>>(), [(Some(0), 192, 300), (Some(2), 192, 300)]);
         // Kernels take the factor of their rank.
         let kernels: Vec<u64> = g.ops.iter().map(|ops| g.tasks[ops[0].end as usize].delay_ps).collect();
         assert_eq!(kernels, [1000, 1500, 2000, 2500]);
