@@ -39,7 +39,7 @@ kind = "barrier"
 
 #[test]
 fn toml_becomes_programs_shared_by_ranks_alike() {
-    let w = parse_dag_toml("g.toml", TOML).unwrap();
+    let w = parse_dag_toml("g.toml", TOML, None).unwrap();
     assert_eq!((w.ranks.len(), w.programs.len(), w.tokens), (4, 2, 2048));
     assert_eq!(w.ranks[0].program, w.ranks[1].program);
     assert_eq!(w.programs[0].ops[0].kind, OpKind::Compute { ps: 12_500, phase: Phase::Forward });
@@ -49,7 +49,7 @@ fn toml_becomes_programs_shared_by_ranks_alike() {
 #[test]
 fn csv_is_the_same_and_peers_may_be_relative() {
     let text = "# a ring\nid,ranks,kind,bytes,peer,deps,duration_ns\nwork,0-3,compute,,,,1e3\nto,0-3,send,64,+1,work,\nfrom,0-3,recv,64,-1,,\n";
-    let w = parse_dag_csv("g.csv", text).unwrap();
+    let w = parse_dag_csv("g.csv", text, None).unwrap();
     assert_eq!(w.programs.len(), 4);
     let OpKind::Send { peer, bytes: 64, tag: 0, dim: Dim::Pp } = w.programs[3].ops[1].kind else { panic!() };
     assert_eq!(peer.member, 0);
@@ -57,7 +57,7 @@ fn csv_is_the_same_and_peers_may_be_relative() {
 
 #[test]
 fn mistakes_are_told_with_their_place() {
-    let csv = |lines: &str| parse_dag_csv("g.csv", &format!("id,ranks,kind,duration_ns,bytes,group,peer,tag,deps\n{lines}")).unwrap_err().to_string();
+    let csv = |lines: &str| parse_dag_csv("g.csv", &format!("id,ranks,kind,duration_ns,bytes,group,peer,tag,deps\n{lines}"), None).unwrap_err().to_string();
     for (lines, expected) in [
         ("a,0,compute,x,,,,,", "g.csv:2: node `a`: duration_ns `x` is not a time"),
         ("a,0,computes,1,,,,,", "g.csv:2: node `a`: kind `computes` is none of compute, send"),
@@ -74,7 +74,7 @@ fn mistakes_are_told_with_their_place() {
         let message = csv(lines);
         assert!(message.starts_with(expected), "{message}\n{expected}");
     }
-    let toml = parse_dag_toml("g.toml", "ranks = 1\n[[node]]\nkind = \"compute\"\nduration = 1\n").unwrap_err().to_string();
+    let toml = parse_dag_toml("g.toml", "ranks = 1\n[[node]]\nkind = \"compute\"\nduration = 1\n", None).unwrap_err().to_string();
     assert!(toml.starts_with("g.toml:") && toml.contains("unknown field `duration`"), "{toml}");
-    assert!(parse_dag_csv("g.csv", "id,what\na,b\n").unwrap_err().to_string().contains("unknown column `what`"));
+    assert!(parse_dag_csv("g.csv", "id,what\na,b\n", None).unwrap_err().to_string().contains("unknown column `what`"));
 }

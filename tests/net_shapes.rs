@@ -20,6 +20,7 @@ fn fabric(gpus: u32) -> Fabric {
         gpus,
         gpus_per_server: 8,
         nics_per_server: 8,
+        nic_ports: 1,
         link_bps: 100 * BPS_PER_GBPS,
         uplink_bps: 100 * BPS_PER_GBPS,
         link_delay_ps: PS_PER_US,

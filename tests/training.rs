@@ -269,7 +269,7 @@ fn an_evaluation_takes_less_than_a_millisecond_once_loaded() {
     use hyperfold::compute::{Dtype, Gpu, Slowdown, Timing};
     let timing = Timing::new(&Gpu::named("a100-80g-sxm").unwrap(), None).unwrap();
     let system = Server::preset("dgx-a100").unwrap().system(false);
-    let cluster = hyperfold::workload::training::Cluster { timing, system, env: Env::default(), slowdown: Slowdown::None };
+    let cluster = hyperfold::workload::training::Cluster { timing: std::sync::Arc::new(timing), system, env: Env::default(), slowdown: Slowdown::None };
     let model = Model::named("gpt3-1t").unwrap();
     let l = Layout { tp: 8, pp: 64, dp: 6, global_batch: 3072, recompute: Recompute::Full, ..layout() };
     let machine = cluster.machine(Dtype::Bf16);

@@ -170,3 +170,58 @@ fn dim(op: &Op) -> Option<Dim> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use bytemuck::Zeroable;
+
+    use super::*;
+    use crate::workload::program::{Peer, Rank};
+
+    /// Rows of ops given as (begin, go, end).
+    fn rows(spans: &[(u64, u64, u64)]) -> (Vec<OpTasks>, Vec<Task>) {
+        let mut tasks = Vec::new();
+        let mut done = |at: u64, delay: u64| {
+            tasks.push(Task { done: at, delay, ..Task::zeroed() });
+            tasks.len() as u32 - 1
+        };
+        let ops = spans
+            .iter()
+            .map(|&(begin, go, end)| {
+                if go == u64::MAX {
+                    let only = done(end, end - begin);
+                    return OpTasks { begin: only, go: u32::MAX, end: only };
+                }
+                OpTasks { begin: done(begin, 0), go: done(go, 0), end: done(end, 0) }
+            })
+            .collect();
+        (ops, tasks)
+    }
+
+    #[test]
+    fn a_gap_is_what_the_next_kernel_waited_for() {
+        let mut p = Program::default();
+        let kernel = |phase| OpKind::Compute { ps: 0, phase };
+        let peer = Peer { slot: 0, member: 0 };
+        p.push(OpKind::Recv { peer, bytes: 1, tag: 0, dim: Dim::Pp }, Stream::comm(Dim::Pp), 0, &[]);
+        p.push(kernel(Phase::Forward), Stream::COMPUTE, 0, &[0]);
+        p.push(
+            OpKind::Collective { op: crate::collective::Op::AllReduce, slot: 0, bytes: 1, dim: Dim::Tp, algorithm: None, shares: None },
+            Stream::comm(Dim::Tp),
+            0,
+            &[1],
+        );
+        p.push(kernel(Phase::Backward), Stream::COMPUTE, 0, &[2]);
+        p.push(kernel(Phase::Optimizer), Stream::COMPUTE, 0, &[]);
+        p.iteration_ends = vec![5];
+        // The peer sent at 30, its data was there at 50; all members of the collective had come at 110.
+        let (ops, tasks) = rows(&[(0, 30, 50), (50, u64::MAX, 100), (100, 110, 140), (140, u64::MAX, 200), (200, u64::MAX, 225)]);
+        let workload = Workload { programs: vec![p], ranks: vec![Rank { program: 0, groups: vec![] }], ..Workload::default() };
+        let (rank, b) = iteration(&workload, &[ops], &tasks, 0).unwrap();
+        assert_eq!(rank, 0);
+        let mut want = Breakdown { total: 225, compute: 110, bubble: 30, optimizer: 25, other: 10, ..Breakdown::default() };
+        want.exposed[Dim::Pp as usize] = 20;
+        want.exposed[Dim::Tp as usize] = 30;
+        assert_eq!(b, want);
+    }
+}

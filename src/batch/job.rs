@@ -2,10 +2,11 @@
 //!
 //! Layer: batch. Knows configuration and topology; paths and rows are `prepare`'s and `build`'s.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 
-use crate::collective::{Arch, Cpu, Env, EnvError, Inside, Op, System};
+use crate::collective::{Env, EnvError, Op, System};
 use crate::compute::{Dtype, Gpu, Timing};
 use crate::spec::{self, Config};
 use crate::topology::Network;
@@ -18,8 +19,9 @@ use crate::workload::repeat::repeat;
 use crate::workload::tasks::TaskGraph;
 use crate::workload::training::{Cluster, TrainingError, generate};
 
-use super::planner::ClusterPlanner;
+use super::planner::{ClusterPlanner, Environments};
 use super::prepare::PrepareError;
+use super::servers::{self, Described};
 use super::training::{self as setup, SetupError, TrainingSetup};
 
 /// Why a program cannot be put on a cluster.
@@ -68,7 +70,7 @@ pub struct Measured {
 ///
 /// # Errors
 /// Files, models and collectives that do not fit.
-pub fn job(config: &Config, program: &spec::Program, net: &Network, notes: &mut Vec<String>) -> Result<Job, PrepareError> {
+pub fn job(config: &Config, program: &spec::Program, net: &Network, described: Option<&Described>, notes: &mut Vec<String>) -> Result<Job, PrepareError> {
     let c = &program.communication;
     let mut variables: BTreeMap<String, String> = c.nccl.clone();
     if let Some(protocol) = c.protocol {
@@ -79,33 +81,37 @@ pub fn job(config: &Config, program: &spec::Program, net: &Network, notes: &mut 
         };
         variables.insert("NCCL_PROTO".to_string(), name.to_string());
     }
-    let env = Env::parse(&variables).map_err(JobError::Nccl)?;
+    if let Some(channels) = c.channels {
+        variables.extend(["NCCL_MIN_NCHANNELS", "NCCL_MAX_NCHANNELS"].map(|name| (name.to_string(), channels.to_string())));
+    }
+    // The network has only the NICs that may be used, where it was made for it.
+    if !matches!(config.topology.kind, spec::TopologyKind::File { .. }) {
+        variables.remove("NCCL_IB_HCA");
+    }
+    let environments = Environments::parse(&variables).map_err(JobError::Nccl)?;
+    let env = environments.open();
     for name in env.without_effect() {
         notes.push(format!("workload.nccl.{name} changes nothing in this model"));
     }
     let gpu = setup::gpu(&config.cluster.gpu)?;
-    let system = system(config, net, &gpu);
+    let system = servers::system(config, net, &gpu, described);
     let Read { workload, collective, peak_bytes } = read(config, program, net, &gpu, system, env, notes)?;
     if workload.ranks.len() > net.ranks.len() {
         return Err(JobError::Ranks { needs: workload.ranks.len(), has: net.ranks.len() }.into());
     }
     let servers: Vec<u32> = net.ranks.iter().map(|&h| net.nodes[h as usize].server).collect();
-    let intra = net.nvlink.filter(|_| !config.cluster.nvlink_packets).map(|n| (n.rate_bps, n.latency_ps));
-    let mut planner = ClusterPlanner {
-        communication: c,
-        system,
-        variables,
-        servers: &servers,
-        intra_analytic: intra.is_some(),
-        known: HashMap::new(),
-    };
-    let network = (planner.system.nic_bps, planner.system.net_extra_ps.max(1));
+    let (intra, shared_nic) = servers::ways(config, net, described);
+    let strict = matches!(program.source, spec::Source::Collective { .. });
+    let mut planner = ClusterPlanner::new(c, &system, &environments, &servers, intra.is_some(), strict);
+    let network = (system.nic_bps, system.net_extra_ps.max(1));
     let analytic_p2p = |dim: Dim| is_analytic(&c.analytic, dim).then_some(network);
     let seed = config.jitter_seed();
     let factor = |rank: u32, op: u32| factor_q32(&program.compute, seed, rank, op);
     let lowering = Lowering {
         servers: &servers,
+        hosts: &net.ranks,
         intra,
+        shared_nic,
         analytic_p2p: &analytic_p2p,
         rendezvous_ps: (c.rendezvous_ps > 0).then_some(c.rendezvous_ps),
         local_ps: config.cluster.nvlink_latency_ps.max(1),
@@ -115,6 +121,7 @@ pub fn job(config: &Config, program: &spec::Program, net: &Network, notes: &mut 
         factor_q32: &factor,
     };
     let graph = lower(&workload, &lowering, &mut planner).map_err(JobError::Lower)?;
+    notes.extend(planner.notes());
     Ok(Job { workload, graph, warmup: program.warmup, collective, peak_bytes })
 }
 
@@ -131,7 +138,7 @@ fn read(
     net: &Network,
     gpu: &Gpu,
     system: System,
-    env: Env,
+    env: &Env,
     notes: &mut Vec<String>,
 ) -> Result<Read, PrepareError> {
     Ok(match &program.source {
@@ -145,9 +152,12 @@ fn read(
             let TrainingSetup { model, layout, gpu, memory } = TrainingSetup::new(config, t)?;
             let dtype = if layout.fp8 { Dtype::Fp8 } else { Dtype::Bf16 };
             let kernels = t.kernels.as_deref().map(setup::kernels).transpose()?;
-            let timing = Timing::new(&gpu, kernels.as_ref()).map_err(SetupError::Gpu)?;
+            let timing = match &kernels {
+                Some(kernels) => Arc::new(Timing::new(&gpu, Some(kernels)).map_err(SetupError::Gpu)?),
+                None => Timing::shared(&gpu),
+            };
             let slowdown = setup::slowdown(&program.compute.slowdown)?;
-            let cluster = Cluster { timing, system, env, slowdown };
+            let cluster = Cluster { timing, system, env: env.clone(), slowdown };
             let workload = generate(&model, &layout, &cluster.machine(dtype), program.warmup + program.iterations).map_err(JobError::Training)?;
             Read { workload, collective: None, peak_bytes: Some(memory.peak_bytes()) }
         }
@@ -175,7 +185,7 @@ fn read_file(format: spec::ProgramFormat, path: &Path, options: &import::Options
         spec::ProgramFormat::Chakra => import::Format::Chakra,
         spec::ProgramFormat::Htsim => import::Format::Htsim,
         spec::ProgramFormat::Goal => import::Format::Goal,
-        spec::ProgramFormat::Dag => return Ok(read_dag(path)?),
+        spec::ProgramFormat::Dag => return Ok(read_dag(path, options.ranks)?),
     };
     let imported = import::read(path, format, options)?;
     notes.extend(imported.notes);
@@ -190,12 +200,10 @@ fn file(
     gpu: &Gpu,
     notes: &mut Vec<String>,
 ) -> Result<Workload, JobError> {
-    let options = import::Options { ranks, flops_per_s: gpu.peak(Dtype::Bf16), memory_bytes_per_s: gpu.memory_bps as u64 };
+    // What leaves its ranks open runs on all GPUs; what does not says how many it needs.
+    let options = import::Options { ranks: ranks.or(Some(net.ranks.len() as u32)), flops_per_s: gpu.peak(Dtype::Bf16), memory_bytes_per_s: gpu.memory_bps as u64 };
     match read_file(format, path, &options, notes) {
-        // What leaves its ranks open runs on all GPUs.
-        Err(JobError::Import(ImportError::Ranks { .. })) if ranks.is_none() => {
-            read_file(format, path, &import::Options { ranks: Some(net.ranks.len() as u32), ..options }, notes)
-        }
+        Err(JobError::Import(ImportError::Ranks { .. })) if ranks.is_none() => read_file(format, path, &import::Options { ranks: None, ..options }, notes),
         read => read,
     }
 }
@@ -285,39 +293,6 @@ fn is_analytic(a: &spec::Analytic, dim: Dim) -> bool {
         Dim::Ep => a.ep,
         Dim::Cp => a.cp,
         Dim::Other => a.other,
-    }
-}
-
-/// The cluster as the cost models see it.
-pub fn system(config: &Config, net: &Network, gpu: &Gpu) -> System {
-    let host = net.ranks.first().copied().unwrap_or(0);
-    let server = net.nodes[host as usize].server;
-    let gpus = net.ranks.iter().filter(|&&h| net.nodes[h as usize].server == server).count().max(1) as u32;
-    let hosts: Vec<u32> = (0..net.nodes.len() as u32).filter(|&v| net.nodes[v as usize].server == server).collect();
-    let nics: Vec<&crate::topology::Link> =
-        net.links.iter().filter(|l| net.is_packet_link(l) && (hosts.contains(&l.a) || hosts.contains(&l.b))).collect();
-    System {
-        arch: arch(gpu),
-        inside: if net.nvlink.is_some() { Inside::NvSwitch } else { Inside::Pcie },
-        cpu: Cpu::Intel,
-        gpus_per_server: gpus,
-        inside_bps: net.nvlink.map_or(config.cluster.nvlink_bps.max(1_000_000_000), |n| n.rate_bps),
-        nics_per_server: nics.len().max(1) as u32,
-        nic_bps: nics.first().map_or(config.topology.link_bps, |l| l.rate_bps),
-        net_extra_ps: nics.first().map_or(0, |l| 2 * l.delay_ps),
-        nvls: true,
-        in_network: true,
-    }
-}
-
-/// The GPU generation that NCCL's model goes by. GPUs of a user's own count as what their measured kernels come from.
-fn arch(gpu: &Gpu) -> Arch {
-    let name = if Gpu::named(&gpu.name).is_ok() { &gpu.name } else { &gpu.baseline };
-    match name.as_str() {
-        n if n.starts_with('v') => Arch::Volta,
-        n if n.starts_with('b') || n.starts_with("gb") => Arch::Blackwell,
-        n if n.starts_with('h') || n.starts_with("gh") => Arch::Hopper,
-        _ => Arch::Ampere,
     }
 }
 

@@ -13,6 +13,7 @@ pub mod outcome;
 mod planner;
 pub mod prepare;
 pub mod runner;
+pub mod servers;
 pub mod training;
 pub mod world;
 

@@ -2,108 +2,210 @@
 //!
 //! Layer: batch. Puts configuration, topology and `collective` together; knows no tables.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-use crate::collective::{Algorithm, Env, Op, Options, Placement, Protocol, Schedule, Shape, System, build, choose, cost_with_ps};
+use crate::collective::{Algorithm, Communicator, Env, EnvError, Op, Options, Placement, Shape, System, build};
 use crate::spec;
 use crate::workload::lower::{Asked, Plan, Planner};
 use crate::workload::program::Dim;
 
+/// NCCL's settings: as given, and held to one of the algorithms that NCCL knows by name.
+#[derive(Debug)]
+pub struct Environments([Env; HELD.len() + 1]);
+
+/// Algorithms that NCCL_ALGO can hold its choice to.
+const HELD: [(Algorithm, &str); 4] =
+    [(Algorithm::Ring, "Ring"), (Algorithm::Tree, "Tree"), (Algorithm::Nvls, "NVLS"), (Algorithm::InNetwork, "CollnetDirect")];
+
+impl Environments {
+    /// From NCCL's variables, `workload.protocol` and `workload.channels` among them.
+    ///
+    /// # Errors
+    /// A variable that is not known or has a value that it cannot have.
+    pub fn parse(variables: &BTreeMap<String, String>) -> Result<Environments, EnvError> {
+        let held = |name: Option<&str>| {
+            let mut variables = variables.clone();
+            variables.extend(name.map(|n| ("NCCL_ALGO".to_string(), n.to_string())));
+            Env::parse(&variables)
+        };
+        Ok(Environments([held(None)?, held(Some(HELD[0].1))?, held(Some(HELD[1].1))?, held(Some(HELD[2].1))?, held(Some(HELD[3].1))?]))
+    }
+
+    /// As given.
+    pub fn open(&self) -> &Env {
+        &self.0[0]
+    }
+
+    fn index(algorithm: Algorithm) -> usize {
+        HELD.iter().position(|(a, _)| *a == algorithm).map_or(0, |i| i + 1)
+    }
+}
+
 /// Plans collectives by what `[base.workload]` says, NCCL's model where it says nothing.
 pub struct ClusterPlanner<'a> {
-    pub communication: &'a spec::Communication,
-    pub system: System,
-    /// NCCL's variables, `workload.protocol` among them.
-    pub variables: BTreeMap<String, String>,
-    /// Server of each rank.
-    pub servers: &'a [u32],
+    communication: &'a spec::Communication,
+    system: &'a System,
+    environments: &'a Environments,
+    /// Server of each rank, and its place there.
+    places: Vec<(u32, u32)>,
     /// What stays inside a server takes a calibrated time.
-    pub intra_analytic: bool,
+    intra_analytic: bool,
+    /// An algorithm that an operation does not know is an error, not replaced: the operation is all there is.
+    strict: bool,
+    /// Shape of each group that was asked for, by its number in `shapes`.
+    of_group: HashMap<u32, u32>,
+    shapes: Vec<(Shape, Placement)>,
+    communicators: HashMap<(Placement, usize), Communicator<'a>>,
     /// Plans so far: a training iteration repeats a few collectives thousands of times.
-    pub known: HashMap<Key, Plan>,
+    known: HashMap<Key, Plan>,
+    notes: BTreeSet<String>,
 }
 
 /// What decides a plan.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Key {
+struct Key {
     op: Op,
     bytes: u64,
     dim: Dim,
     algorithm: Option<Algorithm>,
-    shape: Vec<(u32, u32)>,
+    shape: u32,
     shares: Option<Vec<u64>>,
 }
 
 impl Planner for ClusterPlanner<'_> {
     fn plan(&mut self, asked: &Asked) -> Result<Plan, String> {
-        let key = Key {
-            op: asked.op,
-            bytes: asked.bytes,
-            dim: asked.dim,
-            algorithm: asked.algorithm,
-            shape: self.shape(asked.members),
-            shares: asked.shares.map(<[u64]>::to_vec),
+        let shape = match self.of_group.get(&asked.group) {
+            Some(shape) => *shape,
+            None => self.shape(asked.group, asked.members),
         };
+        let shares = asked.shares.map(<[u64]>::to_vec);
+        let key = Key { op: asked.op, bytes: asked.bytes, dim: asked.dim, algorithm: asked.algorithm, shape, shares };
         if let Some(plan) = self.known.get(&key) {
             return Ok(plan.clone());
         }
-        let plan = self.decide(asked, &key.shape)?;
+        let plan = self.decide(asked, shape as usize)?;
         self.known.insert(key, plan.clone());
         Ok(plan)
     }
 }
 
-impl ClusterPlanner<'_> {
-    /// Members' servers, numbered in order of appearance, and places among the server's ranks.
-    fn shape(&self, members: &[u32]) -> Vec<(u32, u32)> {
-        let mut numbers: HashMap<u32, u32> = HashMap::new();
-        let first_of = |server: u32| self.servers.partition_point(|&s| s < server) as u32;
-        members
-            .iter()
-            .map(|&rank| {
-                let server = self.servers[rank as usize];
-                let n = numbers.len() as u32;
-                (*numbers.entry(server).or_insert(n), rank - first_of(server))
-            })
-            .collect()
+impl<'a> ClusterPlanner<'a> {
+    /// `servers`: the server of each rank. `strict`: see the field.
+    pub fn new(
+        communication: &'a spec::Communication,
+        system: &'a System,
+        environments: &'a Environments,
+        servers: &[u32],
+        intra_analytic: bool,
+        strict: bool,
+    ) -> ClusterPlanner<'a> {
+        let mut members: HashMap<u32, u32> = HashMap::new();
+        let place = |&server: &u32| {
+            let n = members.entry(server).or_default();
+            *n += 1;
+            (server, *n - 1)
+        };
+        ClusterPlanner {
+            communication,
+            system,
+            environments,
+            places: servers.iter().map(place).collect(),
+            intra_analytic,
+            strict,
+            of_group: HashMap::new(),
+            shapes: Vec::new(),
+            communicators: HashMap::new(),
+            known: HashMap::new(),
+            notes: BTreeSet::new(),
+        }
     }
 
-    fn decide(&self, asked: &Asked, shape: &[(u32, u32)]) -> Result<Plan, String> {
-        let at = self.placement(shape);
-        let wanted = asked.algorithm.unwrap_or_else(|| self.algorithm());
-        let env = self.env(wanted)?;
-        let choice = choose(asked.op, asked.bytes, &at, &self.system, &env);
+    /// What the user should know about the choices made.
+    pub fn notes(self) -> impl Iterator<Item = String> {
+        self.notes.into_iter()
+    }
+
+    /// The number of a group's shape: members' servers, numbered in order of appearance, and places there.
+    fn shape(&mut self, group: u32, members: &[u32]) -> u32 {
+        let mut numbers: HashMap<u32, u32> = HashMap::new();
+        let mut each: Vec<u32> = Vec::new();
+        let member = |&rank: &u32| {
+            let (server, place) = self.places[rank as usize];
+            let n = *numbers.entry(server).or_insert_with(|| {
+                each.push(0);
+                each.len() as u32 - 1
+            });
+            each[n as usize] += 1;
+            (n, place)
+        };
+        let shape = Shape { members: members.iter().map(member).collect() };
+        let known = self.shapes.iter().position(|(s, _)| *s == shape);
+        let number = known.unwrap_or(self.shapes.len()) as u32;
+        if known.is_none() {
+            let ranks_per_node = each.iter().copied().max().unwrap_or(1);
+            // Groups like this one are at work on the rest of its servers.
+            let sharing = (self.system.gpus_per_server / ranks_per_node).max(1);
+            self.shapes.push((shape, Placement { ranks: members.len() as u32, ranks_per_node, sharing }));
+        }
+        self.of_group.insert(group, number);
+        number
+    }
+
+    fn decide(&mut self, asked: &Asked, shape: usize) -> Result<Plan, String> {
+        let c = self.communication;
+        let wanted = self.wanted(asked);
+        let analytic = self.analytic(asked.dim);
+        let at = self.shapes[shape].1;
+        let (system, env) = (self.system, Environments::index(wanted));
+        let environment = &self.environments.0[env];
+        let communicator = self.communicators.entry((at, env)).or_insert_with(|| Communicator::new(&at, system, environment));
+        let choice = communicator.choose(asked.op, asked.bytes);
         let algorithm = match wanted {
+            // Relays cost NVLink and save the network's upper tiers; NCCL's choice knows its variables, not `workload.pxn`.
+            Algorithm::Auto if choice.algorithm == Algorithm::Hierarchical && !c.pxn => Algorithm::Direct,
             Algorithm::Auto => choice.algorithm,
-            Algorithm::Direct if self.communication.pxn && asked.op == Op::AllToAll && at.nodes() > 1 && at.ranks_per_node > 1 => Algorithm::Hierarchical,
             fixed => fixed,
         };
         let inside = at.nodes() == 1 && self.intra_analytic;
-        let in_switches = matches!(algorithm, Algorithm::Nvls | Algorithm::InNetwork);
-        if inside || in_switches || self.analytic(asked.dim) {
-            let ps = cost_with_ps(asked.op, algorithm, choice.protocol, asked.bytes, &at, &self.system, &env);
+        let in_switches = match algorithm {
+            Algorithm::InNetwork => true,
+            Algorithm::Nvls => at.nodes() == 1,
+            _ => false,
+        };
+        if inside || in_switches || analytic {
+            let ps = communicator.cost_with_ps(asked.op, algorithm, choice.protocol, asked.bytes);
             return Ok(Plan::Analytic { ps: ps.max(1) });
         }
-        let c = self.communication;
         let options = Options {
             channels: c.channels.unwrap_or(choice.channels).min(u32::from(u16::MAX)) as u16,
             chunk_bytes: c.chunk_bytes.unwrap_or(choice.chunk_bytes),
             root: 0,
             shares: asked.shares,
         };
-        let shape = Shape { members: shape.to_vec() };
-        let schedule: Schedule = build(asked.op, algorithm, asked.bytes, &shape, &options).map_err(|e| e.to_string())?;
-        let wire = match choice.protocol {
-            Protocol::Ll => (2, 1),
-            Protocol::Ll128 => (16, 15),
-            Protocol::Simple => (1, 1),
+        let shape = &self.shapes[shape].0;
+        let schedule = match algorithm {
+            // NVLink SHARP between servers: what switches reduce inside goes by rail outside. Unequal servers have no rails, there NCCL has rings.
+            Algorithm::Nvls => {
+                self.notes.insert("NVLS across servers is simulated as a hierarchical collective: inside servers by NVLink, between them rail by rail".to_string());
+                build(asked.op, Algorithm::Hierarchical, asked.bytes, shape, &options)
+                    .or_else(|_| build(asked.op, Algorithm::Ring, asked.bytes, shape, &options))
+            }
+            _ => build(asked.op, algorithm, asked.bytes, shape, &options),
         };
-        Ok(Plan::Transfers { schedule: Arc::new(schedule), wire, overhead_ps: c.start_overhead_ps + c.work_queue_latency_ps })
+        Ok(Plan::Transfers {
+            schedule: Arc::new(schedule.map_err(|e| e.to_string())?),
+            protocol: choice.protocol,
+            overhead_ps: c.start_overhead_ps + c.work_queue_latency_ps,
+        })
     }
 
-    fn algorithm(&self) -> Algorithm {
-        match self.communication.algorithm {
+    /// The algorithm asked for: the operation's own, else `workload.algorithm` where the operation knows it.
+    fn wanted(&mut self, asked: &Asked) -> Algorithm {
+        if let Some(own) = asked.algorithm {
+            return own;
+        }
+        let general = match self.communication.algorithm {
             spec::Algorithm::Auto => Algorithm::Auto,
             spec::Algorithm::Ring => Algorithm::Ring,
             spec::Algorithm::Tree => Algorithm::Tree,
@@ -112,33 +214,12 @@ impl ClusterPlanner<'_> {
             spec::Algorithm::Hierarchical => Algorithm::Hierarchical,
             spec::Algorithm::Nvls => Algorithm::Nvls,
             spec::Algorithm::InNetwork => Algorithm::InNetwork,
-        }
-    }
-
-    /// NCCL's environment, its choice held to an algorithm that it knows.
-    fn env(&self, wanted: Algorithm) -> Result<Env, String> {
-        let mut variables = self.variables.clone();
-        let name = match wanted {
-            Algorithm::Ring => Some("Ring"),
-            Algorithm::Tree => Some("Tree"),
-            Algorithm::Nvls => Some("NVLS"),
-            Algorithm::InNetwork => Some("CollnetDirect"),
-            _ => None,
         };
-        if let Some(name) = name {
-            variables.insert("NCCL_ALGO".to_string(), name.to_string());
+        if self.strict || exists(asked.op, general) {
+            return general;
         }
-        Env::parse(&variables).map_err(|e| e.to_string())
-    }
-
-    /// Where a group's members are, for the cost model: groups like it are at work on the rest of its servers.
-    fn placement(&self, shape: &[(u32, u32)]) -> Placement {
-        let mut of: HashMap<u32, u32> = HashMap::new();
-        for &(server, _) in shape {
-            *of.entry(server).or_default() += 1;
-        }
-        let ranks_per_node = of.values().copied().max().unwrap_or(1);
-        Placement { ranks: shape.len() as u32, ranks_per_node, sharing: (self.system.gpus_per_server / ranks_per_node).max(1) }
+        self.notes.insert(format!("workload.algorithm: {:?} by {general:?} does not exist; it is carried out as NCCL would", asked.op));
+        Algorithm::Auto
     }
 
     fn analytic(&self, dim: Dim) -> bool {
@@ -150,6 +231,34 @@ impl ClusterPlanner<'_> {
             Dim::Ep => a.ep,
             Dim::Cp => a.cp,
             Dim::Other => a.other,
+        }
+    }
+}
+
+/// Whether an operation can be carried out by an algorithm.
+fn exists(op: Op, algorithm: Algorithm) -> bool {
+    match algorithm {
+        Algorithm::Auto | Algorithm::Direct | Algorithm::Hierarchical => true,
+        Algorithm::Ring => op != Op::AllToAll,
+        Algorithm::Tree => matches!(op, Op::AllReduce | Op::Barrier | Op::Broadcast | Op::Reduce),
+        Algorithm::HalvingDoubling | Algorithm::Nvls | Algorithm::InNetwork => {
+            matches!(op, Op::AllReduce | Op::Barrier | Op::AllGather | Op::ReduceScatter)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_exists_is_what_can_be_built() {
+        let shape = Shape::servers(2, 2);
+        let ops = [Op::AllReduce, Op::AllGather, Op::ReduceScatter, Op::AllToAll, Op::Broadcast, Op::Reduce, Op::Barrier];
+        for op in ops {
+            for a in [Algorithm::Ring, Algorithm::Tree, Algorithm::HalvingDoubling, Algorithm::Direct, Algorithm::Hierarchical] {
+                assert_eq!(build(op, a, 4096, &shape, &Options::default()).is_ok(), exists(op, a), "{op:?} by {a:?}");
+            }
         }
     }
 }

@@ -5,6 +5,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
+use crate::collective::Env;
 use crate::columns::NEVER;
 use crate::routing::{self, FlowPaths, RouteError, RouteFile, Router, flow_rtt_window, global_rtt_window, is_intra_server};
 use crate::spec::{self, Cdf as CdfKey, Config, Conflict, Pattern, Policy, TopologyKind, Workload};
@@ -19,6 +20,7 @@ use crate::workload::{self, AllToAll, Cdf, FIRST_SPORT, Flow, Incast, Permutatio
 use super::build::{BuildError, BuildOptions, Built, GraphCase, PacketCase, build};
 use super::job::{self, Job, JobError};
 use super::outcome::Ending;
+use super::servers::{self, Described, ServerError};
 use super::training::{SetupError, TrainingSetup};
 
 /// RoCE's port, as flow files of the reference have it; only ECMP's hash sees it.
@@ -47,6 +49,8 @@ pub enum PrepareError {
     Priorities { a: u32, pa: u8, b: u32, pb: u8 },
     #[error(transparent)]
     Setup(#[from] SetupError),
+    #[error(transparent)]
+    Server(#[from] ServerError),
     #[error("{breakdown}")]
     Oom { peak_bytes: u64, breakdown: String },
     #[error("{0} cannot be simulated in this version")]
@@ -129,13 +133,15 @@ pub fn fits(config: &Config) -> Result<(), PrepareError> {
 pub fn prepare(config: &Config, exp_id: u32) -> Result<Prepared, PrepareError> {
     fits(config)?;
     let mut notes = Vec::new();
-    let mut network = network(config, &mut notes)?;
+    let described = servers::described(config)?;
+    let config = &*servers::applied(config, described.as_ref())?;
+    let mut network = network(config, described.as_ref(), &mut notes)?;
     if config.cluster.nvlink_packets {
         nvlink_as_packets(&mut network);
     }
     let (flows, job) = match &config.workload {
         Workload::Program(program) => {
-            let job = job::job(config, program, &network, &mut notes)?;
+            let job = job::job(config, program, &network, described.as_ref(), &mut notes)?;
             (queue_pairs(&job), Some(job))
         }
         _ => (flows(config, &network, &mut notes)?, None),
@@ -161,7 +167,8 @@ pub fn prepare(config: &Config, exp_id: u32) -> Result<Prepared, PrepareError> {
         } else {
             paths.push(match inside_path(&network, flow) {
                 Some(paths) => paths,
-                None => router.paths(flow, policy)?,
+                // Queue pairs of a connection take the links of their NICs in turn.
+                None => router.paths_from(flow, policy, job.as_ref().map(|j| j.graph.qps[flow.id as usize].lane))?,
             });
             packet_of.push(Some(packet_flows.len()));
             packet_flows.push(flow.clone());
@@ -329,7 +336,7 @@ fn nvlink_ps(bytes: u64, net: &Network) -> u64 {
     2 * latency_ps + (bytes as u128 * 8 * PS_PER_S as u128 / rate_bps.max(1) as u128) as u64
 }
 
-fn network(config: &Config, notes: &mut Vec<String>) -> Result<Network, PrepareError> {
+fn network(config: &Config, described: Option<&Described>, notes: &mut Vec<String>) -> Result<Network, PrepareError> {
     let (c, t) = (&config.cluster, &config.topology);
     let over = t.oversubscription_milli;
     if let TopologyKind::File { path, format } = &t.kind {
@@ -357,6 +364,7 @@ fn network(config: &Config, notes: &mut Vec<String>) -> Result<Network, PrepareE
         gpus,
         gpus_per_server: c.gpus_per_server,
         nics_per_server: c.nics_per_server,
+        nic_ports: c.nic_ports,
         link_bps: t.link_bps,
         uplink_bps: t.uplink_bps,
         link_delay_ps: t.link_delay_ps,
@@ -364,7 +372,7 @@ fn network(config: &Config, notes: &mut Vec<String>) -> Result<Network, PrepareE
         nvlink: (c.nvlink_bps > 0).then_some(NvLink { rate_bps: c.nvlink_bps, latency_ps: c.nvlink_latency_ps }),
     };
     let servers = gpus.div_ceil(c.gpus_per_server.max(1));
-    Ok(match t.kind {
+    let mut network = match t.kind {
         TopologyKind::FatTree { k } => FatTree { k }.build(&fabric)?,
         TopologyKind::Clos { tiers, hosts_per_leaf, spines, pods, cores } => {
             Clos { tiers, hosts_per_leaf, spines, pods, cores, oversubscription: over }.build(&fabric)?
@@ -374,7 +382,13 @@ fn network(config: &Config, notes: &mut Vec<String>) -> Result<Network, PrepareE
         }
         TopologyKind::RailOnly { rails } => RailOnly { rails }.build(&fabric)?,
         TopologyKind::File { .. } => unreachable!("files were read above"),
-    })
+    };
+    let hca = match &config.workload {
+        Workload::Program(p) => Env::parse(&p.communication.nccl).map_err(JobError::Nccl)?.hca,
+        _ => None,
+    };
+    servers::place_ranks(&mut network, config, described, hca.as_ref())?;
+    Ok(network)
 }
 
 /// GPUs of as many servers as so many ranks need, at least one server.

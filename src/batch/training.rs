@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use crate::compute::{self, Gpu, Slowdown, SlowdownTable, Trees, UserDatabase};
+use crate::compute::{self, Dtype, Gpu, Slowdown, SlowdownTable, Trees, UserDatabase};
 use crate::memory::{self, Estimate, MemoryOptions};
 use crate::model::{ElementBytes, Framework, Layout, Model, ModelError, PipelineSchedule, Recompute};
 use crate::spec::{self, Config, Named, Training};
@@ -28,6 +28,8 @@ pub enum SetupError {
     Model(#[from] ModelError),
     #[error(transparent)]
     Gpu(#[from] compute::Error),
+    #[error("workload.fp8 = true, but {gpu} has no FP8 units; leave it out, or use a GPU that has them: {with}")]
+    Fp8 { gpu: String, with: String },
     #[error("{file}: {why}")]
     File { file: String, why: String },
 }
@@ -42,6 +44,9 @@ impl TrainingSetup {
         let layout = layout(training, &model);
         layout.check(&model, layout.gpus()).map_err(SetupError::Model)?;
         let gpu = gpu(&config.cluster.gpu)?;
+        if layout.fp8 && !gpu.supports(Dtype::Fp8) {
+            return Err(SetupError::Fp8 { gpu: gpu.name.clone(), with: with_fp8().join(", ") }.into());
+        }
         let memory = memory::estimate(&model, &layout, &memory_options(training));
         if training.memory.check {
             let capacity = config.cluster.gpu_memory_bytes.unwrap_or(gpu.capacity_bytes);
@@ -68,6 +73,11 @@ pub fn gpu(named: &Named) -> Result<Gpu, SetupError> {
         Named::File(path) => read(path)?.parse().map_err(|e: toml::de::Error| file_error(path, e.to_string().trim_end()))?,
     };
     Ok(Gpu::parse(&table)?)
+}
+
+/// GPUs of the assets that compute in FP8.
+fn with_fp8() -> Vec<String> {
+    Gpu::names().into_iter().filter(|name| Gpu::named(name).is_ok_and(|g| g.supports(Dtype::Fp8))).collect()
 }
 
 /// A user's database of kernels.

@@ -12,6 +12,8 @@
 //!
 //! `variant` tells implementations of attention apart (a GPU's `attention` chooses); rows without one, as users write them, come first.
 
+use std::sync::OnceLock;
+
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
@@ -69,7 +71,12 @@ struct Line {
 
 impl UserDatabase {
     /// The database of the assets.
-    pub fn shipped() -> UserDatabase {
+    pub fn shipped() -> &'static UserDatabase {
+        static READ: OnceLock<UserDatabase> = OnceLock::new();
+        READ.get_or_init(UserDatabase::of_assets)
+    }
+
+    fn of_assets() -> UserDatabase {
         let read = |file, text| UserDatabase::parse(file, text).expect("assets/kernels are read by a test").rows;
         let mut rows = read("assets/kernels/attention.csv", include_str!("../../assets/kernels/attention.csv"));
         rows.extend(read("assets/kernels/gemm.csv", include_str!("../../assets/kernels/gemm.csv")));
@@ -191,7 +198,7 @@ mod tests {
 
     #[test]
     fn assets_are_read() {
-        let rows = UserDatabase::shipped().rows;
+        let rows = &UserDatabase::shipped().rows;
         assert!(rows.len() > 150);
         for row in rows {
             assert!(super::super::Gpu::named(&row.gpu).is_ok_and(|g| g.name == row.gpu), "{}: line {}", row.gpu, row.line);

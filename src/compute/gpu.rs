@@ -3,6 +3,7 @@
 //! Layer: compute. Knows no kernels: what a specification is worth in practice is `roofline`'s and the database's.
 
 use std::collections::BTreeMap;
+use std::sync::OnceLock;
 
 use serde::Deserialize;
 
@@ -76,19 +77,21 @@ struct Specification {
     launch_ns: Option<f64>,
 }
 
-fn assets() -> BTreeMap<String, Specification> {
-    toml::from_str(ASSETS).expect("assets/gpus.toml is read by a test")
+/// The assets, read once: every experiment asks for its GPU.
+fn assets() -> &'static BTreeMap<String, Specification> {
+    static READ: OnceLock<BTreeMap<String, Specification>> = OnceLock::new();
+    READ.get_or_init(|| toml::from_str(ASSETS).expect("assets/gpus.toml is read by a test"))
 }
 
 impl Gpu {
     /// Canonical names of the GPUs in the assets, in alphabetical order.
     pub fn names() -> Vec<String> {
-        assets().into_keys().collect()
+        assets().keys().cloned().collect()
     }
 
     /// The GPU of that name or alias, whatever the case.
     pub fn named(name: &str) -> Result<Gpu, Error> {
-        Self::find(&assets(), name, 0)
+        Self::find(assets(), name, 0)
     }
 
     /// A GPU from a user's table: the keys of `assets/gpus.toml`, and `name`. With `like`, only what differs need be given; all but names and `nvlink_gbps`
@@ -97,7 +100,7 @@ impl Gpu {
         let label = table.get("name").and_then(|v| v.as_str()).unwrap_or("custom").to_string();
         let spec: Specification =
             table.clone().try_into().map_err(|e: toml::de::Error| Error::Gpu { name: label.clone(), message: e.message().to_string() })?;
-        Self::resolve(&assets(), &label, &spec, 0)
+        Self::resolve(assets(), &label, &spec, 0)
     }
 
     fn find(all: &BTreeMap<String, Specification>, name: &str, depth: u32) -> Result<Gpu, Error> {

@@ -6,7 +6,7 @@
 //! bandwidth where memory does. (SimAI's two equations, section 3.3, print the ratio the other way round.)
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use super::curves::{AttentionCurves, MemoryCurve};
 use super::database::{Measured, Operation, UserDatabase};
@@ -17,6 +17,9 @@ const ATTENTION_ROWS: u64 = 128;
 
 /// Implementation whose directions were measured apart and together on one GPU, and that GPU: it tells how to divide what others measured together.
 const DIVIDED: (&str, &str) = ("h100-sxm", "FlashAttention-2");
+
+/// GPUs whose durations are kept by [`Timing::shared`]: more than a sweep has, few enough to be looked through.
+const MOST_SHARED: usize = 64;
 
 /// A measured product: where it is, and how the measurement differs from the roofline.
 #[derive(Clone, Debug)]
@@ -48,8 +51,23 @@ impl Timing {
                 return Err(Error::DatabaseGpu { file: user.file.clone(), gpu: gpu.name.clone(), found: found.join(", ") });
             }
         }
-        let rows = UserDatabase::shipped().rows.into_iter().chain(user.iter().flat_map(|u| u.rows.iter().cloned())).collect::<Vec<_>>();
+        let rows = UserDatabase::shipped().rows.iter().chain(user.iter().flat_map(|u| &u.rows)).cloned().collect::<Vec<_>>();
         Ok(Timing::from_rows(gpu, &rows))
+    }
+
+    /// Durations on `gpu` by the assets. All who ask for the same GPU share what is remembered.
+    pub fn shared(gpu: &Gpu) -> Arc<Timing> {
+        static SHARED: Mutex<Vec<Arc<Timing>>> = Mutex::new(Vec::new());
+        let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(timing) = shared.iter().find(|t| t.gpu == *gpu) {
+            return Arc::clone(timing);
+        }
+        let timing = Arc::new(Timing::from_rows(gpu, &UserDatabase::shipped().rows));
+        if shared.len() >= MOST_SHARED {
+            shared.remove(0);
+        }
+        shared.push(Arc::clone(&timing));
+        timing
     }
 
     /// Durations on `gpu` by these rows alone; later rows replace earlier ones of the same kernel.

@@ -8,7 +8,6 @@ mod activations;
 mod buffers;
 mod fit;
 mod options;
-mod schedule;
 mod shares;
 mod stage;
 pub mod validation;
@@ -16,7 +15,6 @@ pub mod validation;
 pub use activations::LayerActivations;
 pub use fit::{Estimate, OutOfMemory};
 pub use options::MemoryOptions;
-pub use schedule::Slot;
 pub use stage::{Moment, StageMemory};
 
 use crate::model::{Layout, Model};

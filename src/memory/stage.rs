@@ -5,8 +5,8 @@
 use super::activations::{LayerActivations, Tokens};
 use super::buffers::buffers;
 use super::options::MemoryOptions;
-use super::schedule::{Schedule, Slot};
 use super::shares::Share;
+use crate::model::pipeline::{Schedule, Slot};
 use crate::model::{Body, Dlrm, Layer, Layout, Model, Transformer};
 
 /// What a rank of a stage holds at the peak of an iteration, in bytes.

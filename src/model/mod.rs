@@ -7,6 +7,7 @@ mod error;
 mod flops;
 mod layout;
 mod params;
+pub mod pipeline;
 mod presets;
 mod raw;
 

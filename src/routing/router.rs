@@ -91,15 +91,20 @@ impl<'a> Router<'a> {
 
     /// The paths of a flow. Flows for which [`is_intra_server`] holds are not routed: ask that first.
     pub fn paths(&self, flow: impl Into<FlowKey>, policy: Policy) -> Result<FlowPaths, RouteError> {
+        self.paths_from(flow, policy, None)
+    }
+
+    /// The same for a queue pair that is pinned to one of the links that its two hosts may use, counted round; `None`: by the hash.
+    pub fn paths_from(&self, flow: impl Into<FlowKey>, policy: Policy, link: Option<u32>) -> Result<FlowPaths, RouteError> {
         let flow = flow.into();
         match policy {
             Policy::Ecmp { seed } => {
-                let data = self.data_path(&flow, seed)?;
+                let data = self.data_path(&flow, seed, link)?;
                 let ack = self.ack_path(&flow, &data, seed);
                 Ok(FlowPaths { data: vec![data], ack: vec![ack] })
             }
             Policy::Spray { seed, max_paths } => {
-                let data = self.data_path(&flow, seed)?;
+                let data = self.data_path(&flow, seed, link)?;
                 let (first, last) = (data[0], data[data.len() - 1]);
                 // Where paths are sampled, every flow begins at another one, so that together they use all.
                 let (src, dst) = self.ends(&flow)?;
@@ -212,7 +217,7 @@ impl<'a> Router<'a> {
         }
     }
 
-    fn data_path(&self, flow: &FlowKey, seed: u32) -> Result<Vec<ArcIdx>, RouteError> {
+    fn data_path(&self, flow: &FlowKey, seed: u32, link: Option<u32>) -> Result<Vec<ArcIdx>, RouteError> {
         let (src, dst) = self.ends(flow)?;
         let id = |node: NodeIdx| self.net.nodes[node as usize].id;
         let (src_rank, dst_rank) = (flow.src_rank, flow.dst_rank);
@@ -225,7 +230,8 @@ impl<'a> Router<'a> {
             return Err(RouteError::NoRoute { flow: flow.id, src_rank, src_host, dst_rank, dst_host });
         }
         let key = EcmpKey::new(id(src), id(dst), flow.sport, flow.dport);
-        let arc = first[self.choose(key, src, seed, first.len() as u32) as usize];
+        let pinned = |node: NodeIdx, n: u32| link.map_or_else(|| self.choose(key, node, seed, n), |l| l % n.max(1));
+        let arc = first[pinned(src, first.len() as u32) as usize];
         let mut path = Vec::with_capacity(6);
         path.push(arc);
         if self.net.arc_to(arc) == dst {
@@ -235,7 +241,7 @@ impl<'a> Router<'a> {
         let edge = self.walk(table, self.switch_at(arc), key, seed, &mut path);
         let mut last = self.last_arcs(edge, dst);
         let n = last.clone().count() as u32;
-        let pick = self.choose(key, self.graph.switches[edge as usize], seed, n);
+        let pick = pinned(self.graph.switches[edge as usize], n);
         path.push(last.nth(pick as usize).expect("the class's switches are those the host is attached to"));
         Ok(path)
     }

@@ -88,6 +88,7 @@ impl Config {
                 gpus: some(v.int(K::Gpus) as u64).map(|n| n as u32),
                 gpus_per_server: u32_of(K::GpusPerServer),
                 nics_per_server: u32_of(K::NicsPerServer),
+                nic_ports: u32_of(K::NicPorts),
                 server: SERVERS.into_iter().find(|s| v.is(K::Server, s)),
                 server_xml: v.has(K::ServerXml).then(|| dir.join(v.text(K::ServerXml))),
                 gpu: named(v.text(K::Gpu), dir),

@@ -22,6 +22,9 @@ pub(super) fn nics_per_server(v: &Values) -> Value {
     let per_gpu = v.int(K::GpusPerServer);
     Value::Int(server(v).map_or(per_gpu, |s| s.ports().min(per_gpu)))
 }
+pub(super) fn nic_ports(v: &Values) -> Value {
+    Value::Int(server(v).map_or(1, Server::links_of_port))
+}
 pub(super) fn gpu(v: &Values) -> Value {
     Value::Text(gpu_of(v.text(K::Server)).unwrap_or("h100").into())
 }

@@ -66,6 +66,8 @@ keys! {
         "memory of one GPU; 0: what its specifications say";
     NicsPerServer "cluster.nics_per_server" int(1, 1024), D::Derived(derive::nics_per_server, "the server's, else one a GPU"),
         generated, "network ports of one server, at most one a GPU; with fewer, neighbouring GPUs share one";
+    NicPorts "cluster.nic_ports" int(1, 8), D::Derived(derive::nic_ports, "the server's, else 1"), generated,
+        "links of one NIC, each with its share of topology.link_gbps; queue pairs of programs take them in turn";
     NvlinkGbps "cluster.nvlink_gbps" stepped(0.0, 8796.0, 0.001), D::Derived(derive::nvlink_gbps, "the server's, else 3600; 0 with NCCL_P2P_DISABLE"), generated,
         "rate between GPUs of one server; 0: none, they use the network";
     NvlinkLatencyNs "cluster.nvlink_latency_ns" stepped(0.001, 1e9, 0.001), D::Derived(derive::nvlink_latency_ns, "the server's, else 500"),
@@ -280,7 +282,7 @@ keys! {
     NcclTopoFile "workload.nccl.NCCL_TOPO_FILE" Kind::Path, D::None("none"), |v| collectives(v) && v.has(K::NcclTopoFile) && !v.given(K::ServerXml), "see cluster.server_xml";
     NcclCrossNic "workload.nccl.NCCL_CROSS_NIC" int(0, 2), D::None("NCCL's"), never, "rings stay on their rails here, as with 0";
     NcclGdrLevel "workload.nccl.NCCL_NET_GDR_LEVEL" Kind::Text, D::None("NCCL's"), never, "GPUs reach their NICs directly here";
-    NcclHca "workload.nccl.NCCL_IB_HCA" Kind::Text, D::None("all"), |v| nccl(v, K::Algorithm), "NICs that NCCL counts on; how many the network has is cluster.nics_per_server";
+    NcclHca "workload.nccl.NCCL_IB_HCA" Kind::Text, D::None("all"), |v| collectives(v) && generated(v), "NICs that may be used: mlx5_0 to mlx5_(nics_per_server - 1), or as cluster.server_xml names them";
     NcclTc "workload.nccl.NCCL_IB_TC" int(0, 255), D::None("0"), never, "one traffic class is modelled";
     NcclGid "workload.nccl.NCCL_IB_GID_INDEX" int(0, 255), D::None("0"), never, "addressing takes no time";
     NcclIbDisable "workload.nccl.NCCL_IB_DISABLE" int(0, 1), D::None("0"), never, "the network is RoCE here; sockets are not modelled";

@@ -13,6 +13,8 @@ pub struct Cluster {
     pub gpus: Option<u32>,
     pub gpus_per_server: u32,
     pub nics_per_server: u32,
+    /// Links of a NIC.
+    pub nic_ports: u32,
     /// The server named by `cluster.server`, one of [`super::SERVERS`].
     pub server: Option<&'static str>,
     /// PCIe and NIC topology of one server in NCCL's XML form.

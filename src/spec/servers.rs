@@ -14,6 +14,9 @@ pub struct Server {
     /// Network ports for GPU traffic, and the rate of each.
     nics: i64,
     nic_gbps: f64,
+    /// Links of one NIC.
+    #[serde(rename = "ports")]
+    nic_ports: i64,
     /// From one GPU to the others of the server, one direction.
     pub inside_gbps: f64,
     /// From a GPU to another.
@@ -26,7 +29,12 @@ impl Server {
         self.nics.min(self.gpus)
     }
 
-    /// The rate of each of those.
+    /// Links of each of those.
+    pub fn links_of_port(&self) -> i64 {
+        self.nic_ports * (self.nics / self.ports())
+    }
+
+    /// The rate of each of those, all its links together.
     pub fn port_gbps(&self) -> f64 {
         self.nic_gbps * (self.nics / self.ports()) as f64
     }

@@ -2,7 +2,7 @@
 //!
 //! Layer: workload. The rules are those of `rules`. Cost goes with programs and groups, not with ranks times ops: ten thousand ranks take well under a second.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use super::program::{Op, OpKind, Workload};
 use super::progress;
@@ -202,7 +202,9 @@ impl Workload {
                 lists
             })
             .collect();
-        let mut ends: std::collections::BTreeMap<(u32, u32, u32), [Option<&[u64]>; 2]> = std::collections::BTreeMap::new();
+        // Bytes of the messages from a rank to a rank with a tag, at the sender and at the receiver.
+        type Ends<'a> = BTreeMap<(u32, u32, u32), [Option<&'a [u64]>; 2]>;
+        let mut ends = Ends::new();
         for (r, rank) in self.ranks.iter().enumerate() {
             for ((slot, member, tag, send), bytes) in &lists[rank.program as usize] {
                 let peer = self.groups[rank.groups[*slot as usize] as usize].members[*member as usize];
@@ -255,7 +257,7 @@ mod tests {
     use super::*;
     use crate::collective::Op as CollectiveOp;
     use crate::workload::program::{Dim, Group, Peer, Phase, Stream};
-    use crate::workload::rules::{RankSchedule, Writer, assemble};
+    use crate::workload::rules::{Message, RankSchedule, Writer, assemble};
 
     /// Two ranks that do what two functions write.
     struct Two(fn(&mut Writer), fn(&mut Writer));
@@ -291,11 +293,11 @@ mod tests {
     }
 
     fn send(w: &mut Writer, member: u32, deps: &[u32]) -> u32 {
-        w.send("send", Peer { slot: 0, member }, 8, 7, Dim::Pp, Stream::comm(Dim::Pp), deps)
+        w.send("send", Message { peer: Peer { slot: 0, member }, bytes: 8, tag: 7, dim: Dim::Pp }, Stream::comm(Dim::Pp), deps)
     }
 
     fn recv(w: &mut Writer, member: u32, deps: &[u32]) -> u32 {
-        w.recv("recv", Peer { slot: 0, member }, 8, 7, Dim::Pp, Stream::comm(Dim::Pp), deps)
+        w.recv("recv", Message { peer: Peer { slot: 0, member }, bytes: 8, tag: 7, dim: Dim::Pp }, Stream::comm(Dim::Pp), deps)
     }
 
     #[test]

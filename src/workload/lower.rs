@@ -7,13 +7,13 @@ use std::sync::Arc;
 
 use super::program::{Dim, OpKind, Stream, Workload};
 use super::tasks::{OpTasks, QueuePair, TaskGraph, Work};
-use crate::collective::{Algorithm, Op as CollectiveOp, Schedule};
+use crate::collective::{Algorithm, Op as CollectiveOp, Protocol, Schedule};
 
 /// What a collective becomes.
 #[derive(Clone, Debug)]
 pub enum Plan {
-    /// Messages. On the wire `payload` bytes take `wire.0 / wire.1` as many (a protocol's flags); each starts `overhead_ps` after it could.
-    Transfers { schedule: Arc<Schedule>, wire: (u64, u64), overhead_ps: u64 },
+    /// Messages, with the protocol's flags on the wire; each starts `overhead_ps` after it could.
+    Transfers { schedule: Arc<Schedule>, protocol: Protocol, overhead_ps: u64 },
     /// Takes this long once all members are there, uses no network.
     Analytic { ps: u64 },
 }
@@ -25,7 +25,9 @@ pub struct Asked<'a> {
     pub bytes: u64,
     pub dim: Dim,
     pub algorithm: Option<Algorithm>,
-    /// Ranks, in the communicator's order.
+    /// Number of the group in the workload.
+    pub group: u32,
+    /// Its ranks, in the communicator's order.
     pub members: &'a [u32],
     /// Weights of the members as destinations of an uneven all-to-all.
     pub shares: Option<&'a [u64]>,
@@ -43,8 +45,12 @@ pub trait Planner {
 pub struct Lowering<'a> {
     /// Server of each rank.
     pub servers: &'a [u32],
-    /// Rate and one-way latency between GPUs of one server; `None`: they use the network.
-    pub intra: Option<(u64, u64)>,
+    /// Node of the network of each rank: GPUs that share a NIC have the same.
+    pub hosts: &'a [u32],
+    /// Between GPUs of one server; `None`: they use the network.
+    pub intra: Option<Inside>,
+    /// Between GPUs of one NIC where `intra` is `None`: no packet leaves a NIC for itself.
+    pub shared_nic: Inside,
     /// Dimensions whose sends and receives take their time on an idle machine instead of packets: (rate bps, latency ps) of each such dimension.
     pub analytic_p2p: &'a dyn Fn(Dim) -> Option<(u64, u64)>,
     /// From the last arrival of a member of a collective until all know; `None`: nobody waits for the others but through data.
@@ -61,6 +67,17 @@ pub struct Lowering<'a> {
     pub factor_q32: &'a dyn Fn(u32, u32) -> u64,
 }
 
+/// The way from one GPU to another of its server, in times instead of packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Inside {
+    /// Of the link out of a GPU that a transfer takes.
+    pub rate_bps: u64,
+    /// One way.
+    pub latency_ps: u64,
+    /// Links out of a GPU: 1 where all its transfers share one, else one to each peer of the server.
+    pub links: u32,
+}
+
 /// Why programs cannot be lowered.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LowerError {
@@ -74,8 +91,10 @@ pub enum LowerError {
     Size { src: u32, dst: u32, tag: u32, nth: usize, sent: u64, received: u64 },
     #[error("rank {rank}, op {op} ({name}): {why}")]
     Plan { rank: u32, op: u32, name: String, why: String },
-    #[error("{0} tasks are more than one experiment has room for (2^31)")]
-    TooLarge(usize),
+    #[error(
+        "the program becomes more than {MOST_TASKS} tasks, the most that one experiment has room for (at rank {rank}, op {op}, {name}); fewer iterations, a larger workload.chunk_kib, fewer workload.channels or workload.analytic make it smaller"
+    )]
+    TooLarge { rank: u32, op: u32, name: String },
 }
 
 /// A collective of a group, by its number there.
@@ -102,6 +121,9 @@ impl Call {
         format!("{:?} of {} bytes", self.op, self.bytes)
     }
 }
+
+/// Most tasks of one experiment: 2^27. Our choice: with their edges and the engine's rows they take some 30 GB.
+const MOST_TASKS: usize = 1 << 27;
 
 const NOT_YET: OpTasks = OpTasks { begin: u32::MAX, go: u32::MAX, end: u32::MAX };
 
@@ -140,9 +162,6 @@ pub fn lower(workload: &Workload, on: &Lowering, planner: &mut dyn Planner) -> R
         }
     }
     lowerer.messages(&matches)?;
-    if lowerer.graph.tasks.len() >= 1 << 31 || lowerer.graph.edges.len() >= 1 << 31 {
-        return Err(LowerError::TooLarge(lowerer.graph.tasks.len()));
-    }
     Ok(lowerer.graph)
 }
 
@@ -181,6 +200,7 @@ impl Lowerer<'_> {
         let mut called: HashMap<u32, u32> = HashMap::new();
         for (i, op) in program.ops.iter().enumerate() {
             let i = i as u32;
+            self.room(3, rank, i)?;
             let tasks = match op.kind {
                 OpKind::Compute { ps, .. } => {
                     let ps = ((ps as u128 * (self.on.factor_q32)(rank, i) as u128) >> 32) as u64;
@@ -278,12 +298,9 @@ impl Lowerer<'_> {
         }
         let call = instance.call;
         let shares = call.shares.map(|s| self.workload.shares[s as usize].as_slice());
-        let asked = Asked { op: call.op, bytes: call.bytes, dim: call.dim, algorithm: call.algorithm, members, shares };
-        let plan = planner.plan(&asked).map_err(|why| {
-            let program = &self.workload.programs[self.workload.ranks[instance.first as usize].program as usize];
-            let name = self.workload.names[program.ops[instance.first_op as usize].name as usize].clone();
-            LowerError::Plan { rank: instance.first, op: instance.first_op, name, why }
-        })?;
+        let asked = Asked { op: call.op, bytes: call.bytes, dim: call.dim, algorithm: call.algorithm, group, members, shares };
+        let (rank, op) = (instance.first, instance.first_op);
+        let plan = planner.plan(&asked).map_err(|why| LowerError::Plan { rank, op, name: self.name(rank, op), why })?;
         match plan {
             Plan::Analytic { ps } => {
                 self.meet(instance, 0);
@@ -293,12 +310,15 @@ impl Lowerer<'_> {
                     self.graph.release(gate, m.end);
                 }
             }
-            Plan::Transfers { schedule, wire, overhead_ps } => {
+            Plan::Transfers { schedule, protocol, overhead_ps } => {
+                // Each transfer is a task or two; split over queue pairs, one more for each.
+                let each = 3 + if self.on.split { self.on.qps_per_connection as usize } else { 0 };
+                self.room(schedule.transfers.len().saturating_mul(each), rank, op)?;
                 match self.on.rendezvous_ps {
                     Some(ps) => self.meet(instance, ps),
                     None => self.meet(instance, 0),
                 }
-                self.transfers(group, instance, members, &schedule, wire, overhead_ps);
+                self.transfers(group, instance, members, &schedule, protocol, overhead_ps);
             }
         }
         Ok(())
@@ -319,15 +339,14 @@ impl Lowerer<'_> {
         }
     }
 
-    fn transfers(&mut self, group: u32, instance: &Instance, members: &[u32], schedule: &Schedule, wire: (u64, u64), overhead_ps: u64) {
+    fn transfers(&mut self, group: u32, instance: &Instance, members: &[u32], schedule: &Schedule, protocol: Protocol, overhead_ps: u64) {
         let mut got: Vec<Arrival> = Vec::with_capacity(schedule.transfers.len());
         // The last transfer of each connection; those before it on the same connection arrive before it.
         let mut lasts: HashMap<(u32, u32, u16), usize> = HashMap::new();
         let mut receives = vec![false; members.len()];
         for (k, tr) in schedule.transfers.iter().enumerate() {
             let (src, dst) = (members[tr.from as usize], members[tr.to as usize]);
-            let bytes = (tr.bytes as u128 * wire.0 as u128).div_ceil(wire.1 as u128) as u64;
-            let (post, arrival) = self.transfer(group, src, dst, u32::from(tr.channel), bytes, overhead_ps);
+            let (post, arrival) = self.transfer(group, src, dst, u32::from(tr.channel), protocol.wire_bytes(tr.bytes), overhead_ps);
             self.graph.after(instance.members[tr.from as usize].go, post);
             for &before in &schedule.after[tr.after_first as usize..(tr.after_first + tr.after_n) as usize] {
                 self.wait(got[before as usize], post);
@@ -354,8 +373,8 @@ impl Lowerer<'_> {
     /// One transfer between ranks: a message, or inside a server a gate. Gives the task that posts it and how its arrival is waited for.
     fn transfer(&mut self, comm: u32, src: u32, dst: u32, lane: u32, bytes: u64, overhead_ps: u64) -> (u32, Arrival) {
         let bytes = bytes.max(1);
-        if let Some((rate_bps, latency_ps)) = self.on.intra.filter(|_| self.same_server(src, dst)) {
-            return self.through_gate(src, dst, bytes, rate_bps, latency_ps, overhead_ps);
+        if let Some(inside) = self.inside(src, dst) {
+            return self.through_gate(src, dst, bytes, inside, overhead_ps);
         }
         let each = self.on.qps_per_connection.max(1);
         if self.on.split && each > 1 {
@@ -394,19 +413,40 @@ impl Lowerer<'_> {
         (post, Arrival { sent, arrived, message: false })
     }
 
-    fn through_gate(&mut self, src: u32, dst: u32, bytes: u64, rate_bps: u64, latency_ps: u64, overhead_ps: u64) -> (u32, Arrival) {
-        let serial = (bytes as u128 * 8 * crate::units::PS_PER_S as u128).div_ceil(rate_bps.max(1) as u128) as u64;
+    fn through_gate(&mut self, src: u32, dst: u32, bytes: u64, way: Inside, overhead_ps: u64) -> (u32, Arrival) {
+        let serial = (bytes as u128 * 8 * crate::units::PS_PER_S as u128).div_ceil(way.rate_bps.max(1) as u128) as u64;
         let post = self.graph.task(src, overhead_ps, Work::Delay);
-        self.graph.servers = self.graph.servers.max(src + 1);
-        let gate = self.graph.gate(Some(src), serial, latency_ps);
+        // Ranks of a server are neighbours, so that the rest of their number tells its links apart.
+        let link = src * way.links.max(1) + dst % way.links.max(1);
+        self.graph.servers = self.graph.servers.max(link + 1);
+        let gate = self.graph.gate(Some(link), serial, way.latency_ps);
         self.graph.into_gate(post, gate);
         let arrived = self.graph.join(dst);
         self.graph.release(gate, arrived);
         (post, Arrival { sent: post, arrived, message: false })
     }
 
-    fn same_server(&self, a: u32, b: u32) -> bool {
-        self.on.servers[a as usize] == self.on.servers[b as usize]
+    /// How two ranks reach each other without packets, if they do.
+    fn inside(&self, a: u32, b: u32) -> Option<Inside> {
+        let (a, b) = (a as usize, b as usize);
+        match self.on.intra {
+            Some(inside) => (self.on.servers[a] == self.on.servers[b]).then_some(inside),
+            None => (self.on.hosts[a] == self.on.hosts[b]).then_some(self.on.shared_nic),
+        }
+    }
+
+    /// An error if so many more tasks are too many.
+    fn room(&self, more: usize, rank: u32, op: u32) -> Result<(), LowerError> {
+        if self.graph.tasks.len().saturating_add(more) <= MOST_TASKS {
+            return Ok(());
+        }
+        Err(LowerError::TooLarge { rank, op, name: self.name(rank, op) })
+    }
+
+    /// Name of an op of a rank.
+    fn name(&self, rank: u32, op: u32) -> String {
+        let program = &self.workload.programs[self.workload.ranks[rank as usize].program as usize];
+        self.workload.names[program.ops[op as usize].name as usize].clone()
     }
 
     /// `to`, a task of the receiving rank, waits for an arrival.
@@ -443,10 +483,10 @@ impl Lowerer<'_> {
             let comm = if send.free { P2P_FREE | send.tag } else { P2P | send.dim as u32 };
             let overhead = self.on.p2p_overhead_ps;
             let (post, arrival) = if src == dst {
-                self.through_gate(src, dst, send.bytes, u64::MAX, self.on.local_ps, overhead)
+                self.through_gate(src, dst, send.bytes, alone(u64::MAX, self.on.local_ps), overhead)
             } else {
                 match (self.on.analytic_p2p)(send.dim) {
-                    Some((rate, latency)) => self.through_gate(src, dst, send.bytes, rate, latency, overhead),
+                    Some((rate, latency)) => self.through_gate(src, dst, send.bytes, alone(rate, latency), overhead),
                     None => self.transfer(comm, src, dst, 0, send.bytes, overhead),
                 }
             };
@@ -458,6 +498,11 @@ impl Lowerer<'_> {
         }
         Ok(())
     }
+}
+
+/// One link for all that a rank sends.
+fn alone(rate_bps: u64, latency_ps: u64) -> Inside {
+    Inside { rate_bps, latency_ps, links: 1 }
 }
 
 /// How a transfer is waited for: at the sender for the end of `sent`, at the receiver for the end, or of a message the arrival, of `arrived`.
@@ -472,4 +517,140 @@ struct Arrival {
 fn listed(members: &[u32]) -> String {
     let some: Vec<String> = members.iter().take(8).map(u32::to_string).collect();
     if members.len() > 8 { format!("{} ... ({} in all)", some.join(" "), members.len()) } else { some.join(" ") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::program::{Group, Peer, Program, Rank};
+    use super::super::tasks::{Target, When};
+    use super::*;
+
+    /// Every collective is one exchange around a ring, or a time.
+    struct Ring {
+        analytic: bool,
+    }
+
+    impl Planner for Ring {
+        fn plan(&mut self, asked: &Asked) -> Result<Plan, String> {
+            if asked.op == CollectiveOp::Broadcast {
+                return Err("no broadcasts here".to_string());
+            }
+            if self.analytic {
+                return Ok(Plan::Analytic { ps: 500 });
+            }
+            let n = asked.members.len() as u32;
+            let mut schedule = Schedule::new(n);
+            for from in 0..n {
+                schedule.push(from, (from + 1) % n, asked.bytes, 0, &[]);
+            }
+            Ok(Plan::Transfers { schedule: Arc::new(schedule), protocol: Protocol::Ll, overhead_ps: 7 })
+        }
+    }
+
+    const INSIDE: Inside = Inside { rate_bps: 8_000_000_000_000, latency_ps: 300, links: 1 };
+
+    /// `n` ranks on servers of two, each with a program of its own.
+    fn lowered(programs: Vec<Program>, change: impl Fn(&mut Lowering), analytic: bool) -> Result<TaskGraph, LowerError> {
+        let n = programs.len() as u32;
+        let workload = Workload {
+            ranks: (0..n).map(|program| Rank { program, groups: vec![0] }).collect(),
+            programs,
+            groups: vec![Group { members: (0..n).collect(), dim: Dim::Dp }],
+            names: vec!["op".to_string()],
+            ..Workload::default()
+        };
+        let servers: Vec<u32> = (0..n).map(|r| r / 2).collect();
+        let hosts: Vec<u32> = (0..n).collect();
+        let mut on = Lowering {
+            servers: &servers,
+            hosts: &hosts,
+            intra: Some(INSIDE),
+            shared_nic: INSIDE,
+            analytic_p2p: &|_| None,
+            rendezvous_ps: None,
+            local_ps: 1,
+            p2p_overhead_ps: 11,
+            qps_per_connection: 1,
+            split: false,
+            factor_q32: &|rank, _| (1 << 32) + (u64::from(rank) << 31),
+        };
+        change(&mut on);
+        lower(&workload, &on, &mut Ring { analytic })
+    }
+
+    fn collective(op: CollectiveOp, bytes: u64) -> OpKind {
+        OpKind::Collective { op, slot: 0, bytes, dim: Dim::Dp, algorithm: None, shares: None }
+    }
+
+    fn program(ops: &[OpKind]) -> Program {
+        let mut p = Program::default();
+        for &op in ops {
+            p.push(op, Stream::COMPUTE, 0, &[]);
+        }
+        p.iteration_ends = vec![ops.len() as u32];
+        p
+    }
+
+    fn peer(member: u32) -> Peer {
+        Peer { slot: 0, member }
+    }
+
+    #[test]
+    fn transfers_leave_servers_as_messages_and_stay_inside_as_gates() {
+        let p = program(&[OpKind::Compute { ps: 1000, phase: super::super::program::Phase::Forward }, collective(CollectiveOp::AllReduce, 96)]);
+        let g = lowered(vec![p.clone(), p.clone(), p.clone(), p], |_| {}, false).unwrap();
+        let messages: Vec<_> = g.messages().map(|(_, qp, bytes)| (g.qps[qp as usize].src, g.qps[qp as usize].dst, bytes)).collect();
+        // Flags double what is on the wire; 0 -> 1 and 2 -> 3 stay in their servers.
+        assert_eq!(messages, [(1, 2, 192), (3, 0, 192)]);
+        assert_eq!(g.gates.iter().map(|gate| (gate.server, gate.serial_ps, gate.latency_ps)).collect::<Vec<_>>(), [(Some(0), 192, 300), (Some(2), 192, 300)]);
+        // Kernels take the factor of their rank.
+        let kernels: Vec<u64> = g.ops.iter().map(|ops| g.tasks[ops[0].end as usize].delay_ps).collect();
+        assert_eq!(kernels, [1000, 1500, 2000, 2500]);
+        // Messages start their overhead late, and end a collective at the receiver when they have arrived.
+        let (task, ..) = g.messages().next().unwrap();
+        assert_eq!(g.tasks[task as usize].delay_ps, 7);
+        assert!(g.edges.iter().any(|e| e.from == task && e.when == When::Got && e.to == Target::Task(g.ops[2][1].end)));
+    }
+
+    #[test]
+    fn a_rendezvous_and_an_analytical_collective_are_gates_of_all_members() {
+        let p = program(&[collective(CollectiveOp::AllReduce, 100)]);
+        let g = lowered(vec![p.clone(), p.clone(), p.clone()], |on| on.rendezvous_ps = Some(9), false).unwrap();
+        let into = |gate: u32| g.edges.iter().filter(|e| e.to == Target::Gate(gate)).count();
+        assert_eq!((g.gates[0].latency_ps, into(0), g.releases.iter().filter(|r| r.0 == 0).count()), (9, 3, 3));
+        let g = lowered(vec![p.clone(), p.clone(), p], |_| {}, true).unwrap();
+        assert_eq!((g.gates.len(), g.gates[0].latency_ps, g.qps.len()), (1, 500, 0));
+    }
+
+    #[test]
+    fn queue_pairs_take_turns_or_share_messages() {
+        let send = |tag| OpKind::Send { peer: peer(2), bytes: 10, tag, dim: Dim::Pp };
+        let recv = |tag| OpKind::Recv { peer: peer(0), bytes: 10, tag, dim: Dim::Pp };
+        let programs = || vec![program(&[send(1), send(0), send(1)]), program(&[]), program(&[recv(1), recv(0), recv(1)])];
+        let lanes = |g: &TaskGraph| g.messages().map(|(_, qp, bytes)| (g.qps[qp as usize].lane, bytes)).collect::<Vec<_>>();
+        let turns = lowered(programs(), |on| on.qps_per_connection = 2, false).unwrap();
+        assert_eq!(lanes(&turns), [(0, 10), (1, 10), (0, 10)]);
+        let split = lowered(programs(), |on| (on.qps_per_connection, on.split) = (4, true), false).unwrap();
+        assert_eq!(lanes(&split)[..4], [(0, 2), (1, 3), (2, 2), (3, 3)]);
+        // On a queue pair messages go in the order of the sender's program, whatever their tags.
+        let posts: Vec<u32> = lowered(programs(), |_| {}, false).unwrap().messages().map(|(task, ..)| task).collect();
+        assert!(posts.windows(2).all(|w| w[0] < w[1]));
+    }
+
+    #[test]
+    fn what_does_not_fit_together_is_named() {
+        let say = |programs| lowered(programs, |_| {}, false).unwrap_err().to_string();
+        let of = |op, bytes| program(&[collective(op, bytes)]);
+        insta::assert_snapshot!([
+            say(vec![of(CollectiveOp::AllReduce, 1), of(CollectiveOp::AllGather, 1)]),
+            say(vec![of(CollectiveOp::AllReduce, 1), program(&[])]),
+            say(vec![of(CollectiveOp::Broadcast, 1), of(CollectiveOp::Broadcast, 1)]),
+            say(vec![program(&[OpKind::Send { peer: peer(1), bytes: 3, tag: 5, dim: Dim::Pp }]), program(&[])]),
+            say(vec![
+                program(&[OpKind::Send { peer: peer(1), bytes: 3, tag: 5, dim: Dim::Pp }]),
+                program(&[OpKind::Recv { peer: peer(0), bytes: 4, tag: 5, dim: Dim::Pp }]),
+            ]),
+        ]
+        .join("\n"));
+    }
 }

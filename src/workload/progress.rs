@@ -10,6 +10,10 @@ use super::program::{OpKind, Program, Stream, Workload};
 
 /// A group's place in a rank: (class, slot).
 type Place = (u32, u16);
+/// Messages of a rank to or from a peer with a tag: (slot, member, tag).
+type Line = (u16, u32, u32);
+/// A line of a class.
+type Source = (u32, Line);
 
 /// Runs one rank of each class; an error names what waits for what.
 pub(super) fn check(w: &Workload) -> Result<(), CheckError> {
@@ -70,7 +74,7 @@ struct Run<'a> {
     /// By class and slot: who takes part in its collectives.
     parties: Vec<Vec<Vec<Place>>>,
     /// By class: where a receive's messages come from: (slot, member, tag) of the receiver to (class, slot, member, tag) of the sender.
-    sources: Vec<HashMap<(u16, u32, u32), (u32, (u16, u32, u32))>>,
+    sources: Vec<HashMap<Line, Source>>,
     /// By class and op: dependencies that are not done, its stream's predecessor among them.
     waits: Vec<Vec<u32>>,
     /// By class and op: who depends on it, as a linked list through `edges`.
@@ -82,9 +86,9 @@ struct Run<'a> {
     /// By class and slot: collectives begun.
     begun: Vec<Vec<u32>>,
     /// By class: sends done, by (slot, member, tag).
-    sent: Vec<HashMap<(u16, u32, u32), u32>>,
+    sent: Vec<HashMap<Line, u32>>,
     on_collective: HashMap<Place, Vec<(u32, u32)>>,
-    on_send: HashMap<(u32, (u16, u32, u32)), Vec<(u32, u32)>>,
+    on_send: HashMap<Source, Vec<(u32, u32)>>,
     ready: Vec<(u32, u32)>,
 }
 
@@ -255,10 +259,10 @@ impl<'a> Run<'a> {
 }
 
 /// Where the messages to rank `r` come from.
-fn sources(w: &Workload, class_of: &[u32], r: u32) -> HashMap<(u16, u32, u32), (u32, (u16, u32, u32))> {
+fn sources(w: &Workload, class_of: &[u32], r: u32) -> HashMap<Line, Source> {
     let rank = &w.ranks[r as usize];
     let resolve = |rank: &super::program::Rank, slot: u16, member: u32| w.groups[rank.groups[slot as usize] as usize].members[member as usize];
-    let mut wanted: HashMap<(u32, u32), (u16, u32, u32)> = HashMap::new();
+    let mut wanted: HashMap<(u32, u32), Line> = HashMap::new();
     for op in &w.programs[rank.program as usize].ops {
         if let OpKind::Recv { peer, tag, .. } = op.kind {
             wanted.insert((resolve(rank, peer.slot, peer.member), tag), (peer.slot, peer.member, tag));
@@ -268,7 +272,7 @@ fn sources(w: &Workload, class_of: &[u32], r: u32) -> HashMap<(u16, u32, u32), (
     let senders: BTreeSet<u32> = wanted.keys().map(|&(m, _)| m).collect();
     for m in senders {
         let sender = &w.ranks[m as usize];
-        let mut seen: BTreeSet<(u16, u32, u32)> = BTreeSet::new();
+        let mut seen: BTreeSet<Line> = BTreeSet::new();
         for op in &w.programs[sender.program as usize].ops {
             if let OpKind::Send { peer, tag, .. } = op.kind
                 && seen.insert((peer.slot, peer.member, tag))

@@ -36,6 +36,15 @@ pub trait RankSchedule {
     }
 }
 
+/// What is sent or received, see [`OpKind::Send`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Message {
+    pub peer: Peer,
+    pub bytes: u64,
+    pub tag: u32,
+    pub dim: Dim,
+}
+
 /// Writes one rank's program.
 pub struct Writer<'a> {
     program: Program,
@@ -53,13 +62,15 @@ impl Writer<'_> {
         self.op(name, OpKind::Collective { op, slot, bytes, dim, algorithm: None, shares: None }, Stream::comm(dim), deps)
     }
 
-    /// A send to member `peer.member` of the group in `peer.slot`.
-    pub fn send(&mut self, name: &str, peer: Peer, bytes: u64, tag: u32, dim: Dim, stream: Stream, deps: &[u32]) -> u32 {
+    /// A send to member `message.peer.member` of the group in `message.peer.slot`.
+    pub fn send(&mut self, name: &str, message: Message, stream: Stream, deps: &[u32]) -> u32 {
+        let Message { peer, bytes, tag, dim } = message;
         self.op(name, OpKind::Send { peer, bytes, tag, dim }, stream, deps)
     }
 
     /// A receive, see [`Writer::send`].
-    pub fn recv(&mut self, name: &str, peer: Peer, bytes: u64, tag: u32, dim: Dim, stream: Stream, deps: &[u32]) -> u32 {
+    pub fn recv(&mut self, name: &str, message: Message, stream: Stream, deps: &[u32]) -> u32 {
+        let Message { peer, bytes, tag, dim } = message;
         self.op(name, OpKind::Recv { peer, bytes, tag, dim }, stream, deps)
     }
 

@@ -90,9 +90,16 @@ pub enum BuildError {
     Root { root: u32, n: u32 },
     #[error("{given} shares for {n} members of an all-to-all, their sum {sum}; one weight a member is needed, not all of them 0")]
     Shares { given: usize, n: u32, sum: u128 },
+    #[error(
+        "{bytes} bytes in pieces of {chunk_bytes} become more than {MOST_TRANSFERS} transfers, the most that one collective has room for; a larger workload.chunk_kib or fewer workload.channels make them fewer"
+    )]
+    TooMany { bytes: u64, chunk_bytes: u64 },
     #[error("a hierarchical {op:?} needs servers with the same places: server of member {member} differs")]
     Uneven { op: Op, member: u32 },
 }
+
+/// Most transfers of one schedule: 2^24. Our choice: what a schedule and its tasks take stays within a few GB.
+pub const MOST_TRANSFERS: usize = 1 << 24;
 
 /// Algorithms that `op` has schedules for.
 pub const fn known(op: Op) -> &'static str {
@@ -106,7 +113,8 @@ pub const fn known(op: Op) -> &'static str {
 
 /// The transfers of `op` over `bytes` (as nccl-tests counts them) by `algorithm`. Sums over transfers are exact for any size; nobody sends to itself; empty pieces are left out.
 pub fn build(op: Op, algorithm: Algorithm, bytes: u64, shape: &Shape, options: &Options) -> Result<Schedule, BuildError> {
-    write(op, algorithm, bytes, shape, options).map(Writer::finish)
+    let w = write(op, algorithm, bytes, shape, options)?;
+    if w.is_full() { Err(BuildError::TooMany { bytes, chunk_bytes: options.chunk_bytes }) } else { Ok(w.finish()) }
 }
 
 fn write(op: Op, algorithm: Algorithm, bytes: u64, shape: &Shape, options: &Options) -> Result<Writer, BuildError> {

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use super::MOST_TRANSFERS;
 use crate::collective::Schedule;
 
 /// Bytes `start..end` of the collective's buffer.
@@ -63,6 +64,7 @@ pub struct Writer {
     made: Vec<Made>,
     chunk: u64,
     waits: Vec<u32>,
+    full: bool,
     #[cfg(test)]
     pub carried: Vec<Carried>,
 }
@@ -74,6 +76,7 @@ impl Writer {
             made: vec![Made::new(); n as usize],
             chunk: if chunk == 0 { u64::MAX } else { chunk },
             waits: Vec::new(),
+            full: false,
             #[cfg(test)]
             carried: Vec::new(),
         }
@@ -81,6 +84,11 @@ impl Writer {
 
     pub fn n(&self) -> u32 {
         self.schedule.n
+    }
+
+    /// Whether there was more to write than a schedule has room for; what is here is then not all.
+    pub fn is_full(&self) -> bool {
+        self.full
     }
 
     pub fn finish(self) -> Schedule {
@@ -92,6 +100,9 @@ impl Writer {
         let length = range.end - range.start;
         let pieces = length.div_ceil(self.chunk);
         for i in 0..pieces {
+            if self.full {
+                return;
+            }
             self.message(from, to, channel, &[span(range, i, pieces)], how);
         }
     }
@@ -131,6 +142,10 @@ impl Writer {
     }
 
     fn message(&mut self, from: u32, to: u32, channel: u16, ranges: &[Range], how: How) {
+        self.full |= self.schedule.transfers.len() >= MOST_TRANSFERS;
+        if self.full {
+            return;
+        }
         let mut waits = std::mem::take(&mut self.waits);
         waits.clear();
         for &range in ranges {

@@ -83,6 +83,8 @@ const PROTOCOLS: [(&str, Protocol); 3] = [("ll", Protocol::Ll), ("ll128", Protoc
 pub struct Hca {
     /// The list names what is left out.
     pub exclude: bool,
+    /// Names are whole (`=`), else beginnings of names.
+    pub exact: bool,
     /// Names listed; ports (`:1`) of one device count once.
     pub devices: Vec<String>,
 }
@@ -225,6 +227,14 @@ impl Env {
     }
 }
 
+impl Hca {
+    /// Whether the NIC of that name may be used.
+    pub fn allows(&self, nic: &str) -> bool {
+        let listed = self.devices.iter().any(|d| if self.exact { d == nic } else { nic.starts_with(d.as_str()) });
+        listed != self.exclude
+    }
+}
+
 impl Allowed {
     fn of(&self, op: Op) -> u8 {
         OPS.iter().position(|(_, o)| *o == op).and_then(|i| self.by_op[i]).unwrap_or(self.all)
@@ -270,7 +280,7 @@ fn level(value: &str) -> Option<Level> {
 
 fn hca(value: &str) -> Option<Hca> {
     let (exclude, list) = value.strip_prefix('^').map_or((false, value), |rest| (true, rest));
-    let list = list.strip_prefix('=').unwrap_or(list);
+    let (exact, list) = list.strip_prefix('=').map_or((false, list), |rest| (true, rest));
     let mut devices: Vec<String> = Vec::new();
     for item in list.split(',') {
         let device = item.split(':').next().unwrap_or(item).trim();
@@ -281,5 +291,5 @@ fn hca(value: &str) -> Option<Hca> {
             devices.push(device.to_string());
         }
     }
-    Some(Hca { exclude, devices })
+    Some(Hca { exclude, exact, devices })
 }

@@ -21,6 +21,11 @@ pub use topology::{GpuNic, Topology, topology};
 pub use tuning::{Tuning, tuning};
 pub use xml::XmlError;
 
+/// Rate between two GPUs of a server whose data passes the host's memory, one direction, bit/s: what NCCL counts for a PCIe link of its third generation.
+pub fn host_bps() -> u64 {
+    (tuning().link_bw.pci_gen3_x16 * 8e9) as u64
+}
+
 /// How data and the news of its arrival travel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Protocol {

@@ -1,5 +1,7 @@
 //! A table of slowdowns by GPU, class of kernel and kind of communication.
 
+use std::sync::OnceLock;
+
 use serde::Deserialize;
 
 use super::Features;
@@ -42,8 +44,9 @@ const OPS: [(&str, Op); 7] = [
 impl SlowdownTable {
     /// The table of the assets.
     pub fn shipped() -> SlowdownTable {
-        SlowdownTable::parse("assets/kernels/slowdown.csv", include_str!("../../../assets/kernels/slowdown.csv"))
-            .expect("assets/kernels/slowdown.csv is read by a test")
+        static READ: OnceLock<SlowdownTable> = OnceLock::new();
+        let text = include_str!("../../../assets/kernels/slowdown.csv");
+        READ.get_or_init(|| SlowdownTable::parse("assets/kernels/slowdown.csv", text).expect("assets/kernels/slowdown.csv is read by a test")).clone()
     }
 
     /// Reads CSV with the header `gpu,kernel,communication,slowdown,source`: a GPU's name, `gemm`, `attention` or `memory`, a collective such as `all-reduce`; `*`: any; time

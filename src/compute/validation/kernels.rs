@@ -18,7 +18,7 @@ const FAMILIES: [&[(&str, &str)]; 4] = [
 
 /// All rows of `flash_attention_tflops`, `gemm_mamf` and `gemm_points`.
 pub fn kernels() -> Vec<Row> {
-    let database = UserDatabase::shipped().rows;
+    let database = UserDatabase::shipped().rows.clone();
     let mut rows = attention(&database);
     rows.extend(mamf(&database));
     rows.extend(points(&database));

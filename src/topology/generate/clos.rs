@@ -58,7 +58,7 @@ impl Clos {
             (1, 0) => 0,
             _ => uplinks(fabric, per_leaf, self.spines, self.oversubscription)?,
         };
-        let n_links = u64::from(hosts) + u64::from(n_leaves) * u64::from(n_spines);
+        let n_links = fabric.n_host_links() + u64::from(n_leaves) * u64::from(n_spines);
         let mut b = Builder::new(fabric, u64::from(n_leaves) + u64::from(n_spines), n_links)?;
         let (leaf_0, spine_0) = (hosts, hosts + n_leaves);
         for h in 0..hosts {
@@ -98,7 +98,7 @@ impl Clos {
         };
         let n_aggs = u64::from(pods) * u64::from(aggs);
         let n_cores = u64::from(aggs) * u64::from(group);
-        let lower = u64::from(hosts) + u64::from(n_leaves) * u64::from(aggs);
+        let lower = fabric.n_host_links() + u64::from(n_leaves) * u64::from(aggs);
         let n_links = n_aggs.saturating_mul(u64::from(group)).saturating_add(lower);
         let mut b = Builder::new(fabric, u64::from(n_leaves) + n_aggs + n_cores, n_links)?;
         let (leaf_0, agg_0) = (hosts, hosts + n_leaves);

@@ -22,7 +22,9 @@ pub struct Fabric {
     pub gpus_per_server: u32,
     /// NIC ports of a server, each a host node. With fewer than GPUs, neighbouring ranks share one.
     pub nics_per_server: u32,
-    /// Rate of links to hosts, bps.
+    /// Links of a NIC to its leaf.
+    pub nic_ports: u32,
+    /// Rate of a NIC, all its links together, bps.
     pub link_bps: u64,
     /// Rate of links between switches, bps.
     pub uplink_bps: u64,
@@ -62,6 +64,10 @@ impl Fabric {
             let problem = format!("it must be from 1 to gpus_per_server = {}", self.gpus_per_server);
             return Err(bad("cluster.nics_per_server", self.nics_per_server, problem));
         }
+        if self.nic_ports == 0 || !self.link_bps.is_multiple_of(u64::from(self.nic_ports) * 1_000_000) {
+            let problem = format!("topology.link_gbps, {} bps, must divide by it into whole Mb/s", self.link_bps);
+            return Err(bad("cluster.nic_ports", self.nic_ports, problem));
+        }
         for (key, rate) in [("topology.link_gbps", self.link_bps), ("topology.uplink_gbps", self.uplink_bps)] {
             check_rate(rate).map_err(|e| bad(key, format!("{} bps", rate), e))?;
         }
@@ -78,6 +84,11 @@ impl Fabric {
     /// Host nodes: one per NIC.
     fn n_hosts(&self) -> u32 {
         self.n_servers() * self.nics_per_server
+    }
+
+    /// Links of all hosts.
+    fn n_host_links(&self) -> u64 {
+        u64::from(self.n_hosts()) * u64::from(self.nic_ports)
     }
 
     /// Uplinks a leaf with `n_hosts` hosts needs for an oversubscription, rounded up.
@@ -149,7 +160,9 @@ impl<'a> Builder<'a> {
     fn host_link(&mut self, host: NodeIdx, leaf: NodeIdx) {
         let f = self.fabric;
         let delay_ps = f.link_delay_ps + f.switch_latency_ps.div_ceil(2);
-        self.links.push(Link { a: host, b: leaf, rate_bps: f.link_bps, delay_ps });
+        for _ in 0..f.nic_ports {
+            self.links.push(Link { a: host, b: leaf, rate_bps: f.link_bps / u64::from(f.nic_ports), delay_ps });
+        }
     }
 
     fn uplink(&mut self, lower: NodeIdx, upper: NodeIdx) {

@@ -64,7 +64,7 @@ impl RailOptimized {
             _ => uplinks(fabric, hosts_per_leaf, self.spines, self.oversubscription)?,
         };
         let hosts = fabric.n_hosts();
-        let n_links = u64::from(hosts) + u64::from(n_leaves) * u64::from(n_spines);
+        let n_links = fabric.n_host_links() + u64::from(n_leaves) * u64::from(n_spines);
         let mut b = Builder::new(fabric, u64::from(n_leaves) + u64::from(n_spines), n_links)?;
         let (leaf_0, spine_0) = (hosts, hosts + n_leaves);
         for h in 0..hosts {
@@ -85,7 +85,7 @@ impl RailOnly {
         fabric.check()?;
         let rails = n_rails(fabric, self.rails)?;
         let hosts = fabric.n_hosts();
-        let mut b = Builder::new(fabric, u64::from(rails), u64::from(hosts))?;
+        let mut b = Builder::new(fabric, u64::from(rails), fabric.n_host_links())?;
         for h in 0..hosts {
             b.host_link(h, hosts + h % fabric.nics_per_server % rails);
         }

@@ -15,6 +15,8 @@ const MAX_RANKS: u32 = 1 << 20;
 /// A graph as read.
 pub(super) struct Dag {
     pub ranks: Option<u32>,
+    /// Ranks there are where `ranks` says nothing.
+    pub gpus: Option<u32>,
     pub tokens: u64,
     pub groups: BTreeMap<String, String>,
     pub nodes: Vec<RawNode>,
@@ -94,7 +96,7 @@ fn rank_list(text: &str, n: Option<u32>) -> Result<Vec<u32>, String> {
     }
 }
 
-/// The number of ranks: as given, else up to the highest that is named.
+/// The number of ranks: as given, else all GPUs, or up to the highest that is named.
 fn count_ranks(path: &str, dag: &Dag) -> Result<u32, DagError> {
     if let Some(n) = dag.ranks {
         let in_range = (1..=MAX_RANKS).contains(&n);
@@ -111,7 +113,8 @@ fn count_ranks(path: &str, dag: &Dag) -> Result<u32, DagError> {
     for node in &dag.nodes {
         [&node.ranks, &node.group, &node.peer].into_iter().flatten().for_each(|t| take(&t.0));
     }
-    Ok(most + 1)
+    // The highest rank that is named cannot tell how many `all` are.
+    Ok(dag.gpus.unwrap_or(0).max(most + 1))
 }
 
 fn check(path: &str, dag: &Dag) -> Result<Checked, DagError> {
@@ -169,7 +172,9 @@ fn check(path: &str, dag: &Dag) -> Result<Checked, DagError> {
 /// Ranks alike: the same nodes and the same groups in the same slots, and no peer that depends on the rank.
 fn alike(c: &Checked) -> Vec<u64> {
     let relative: Vec<bool> = c.nodes.iter().map(|n| matches!(n.kind, Kind::Message { peer: End::Relative(_), .. })).collect();
-    let mut seen: HashMap<(&[u32], Vec<u32>, Option<u32>), u64> = HashMap::new();
+    // Nodes, slots, and the rank itself where it matters.
+    type Look<'a> = (&'a [u32], Vec<u32>, Option<u32>);
+    let mut seen: HashMap<Look, u64> = HashMap::new();
     let key = |r: usize| {
         let own = c.of_rank[r].iter().any(|&i| relative[i as usize]).then_some(r as u32);
         (c.of_rank[r].as_slice(), c.slots[r].clone(), own)

@@ -18,7 +18,7 @@
 //! | `stream` | `compute`, `copy`, `free` (no order but dependencies) or `comm`; default: `compute` for `compute` and `join`, the dimension's for communication |
 //! | `deps` | ids of earlier nodes, on the same rank |
 //!
-//! TOML has `[[node]]` tables with these keys, and before them `ranks = N` (default: the highest rank and one more), `tokens` (an iteration trains) and `[groups]` with
+//! TOML has `[[node]]` tables with these keys, and before them `ranks = N` (default: all GPUs; without a number of those the highest rank and one more), `tokens` (an iteration trains) and `[groups]` with
 //! `name = "0-3"`. CSV has a header with any of these columns, lists separated by spaces, `#` comments; every group is written as ranks.
 
 mod build;

@@ -21,15 +21,15 @@ struct Document {
     node: Vec<toml::Spanned<RawNode>>,
 }
 
-/// Reads a graph from disk: `.csv` as CSV, anything else as TOML.
-pub fn read_dag(path: &Path) -> Result<Workload, DagError> {
+/// Reads a graph from disk: `.csv` as CSV, anything else as TOML. `gpus`: how many ranks there are where the graph gives no number and names none beyond them.
+pub fn read_dag(path: &Path, gpus: Option<u32>) -> Result<Workload, DagError> {
     let shown = path.display().to_string();
     let text = load_text(path)?;
-    if path.extension().is_some_and(|e| e.eq_ignore_ascii_case("csv")) { parse_dag_csv(&shown, &text) } else { parse_dag_toml(&shown, &text) }
+    if path.extension().is_some_and(|e| e.eq_ignore_ascii_case("csv")) { parse_dag_csv(&shown, &text, gpus) } else { parse_dag_toml(&shown, &text, gpus) }
 }
 
 /// Reads the TOML form; `path` is for messages.
-pub fn parse_dag_toml(path: &str, text: &str) -> Result<Workload, DagError> {
+pub fn parse_dag_toml(path: &str, text: &str, gpus: Option<u32>) -> Result<Workload, DagError> {
     let syntax = |e: toml::de::Error| {
         let line = e.span().map_or(0, |s| line_of(text, s.start));
         DagError::Syntax { path: format!("{path}:{line}"), message: e.message().to_string() }
@@ -41,7 +41,7 @@ pub fn parse_dag_toml(path: &str, text: &str) -> Result<Workload, DagError> {
     };
     let nodes = document.node.into_iter().map(node).collect();
     let groups = document.groups.into_iter().map(|(name, ranks)| (name, ranks.0)).collect();
-    build(path, &Dag { ranks: document.ranks, tokens: document.tokens, groups, nodes })
+    build(path, &Dag { ranks: document.ranks, gpus, tokens: document.tokens, groups, nodes })
 }
 
 fn line_of(text: &str, at: usize) -> u64 {
@@ -49,7 +49,7 @@ fn line_of(text: &str, at: usize) -> u64 {
 }
 
 /// Reads the CSV form; `path` is for messages.
-pub fn parse_dag_csv(path: &str, text: &str) -> Result<Workload, DagError> {
+pub fn parse_dag_csv(path: &str, text: &str, gpus: Option<u32>) -> Result<Workload, DagError> {
     let syntax = |e: csv::Error| {
         let line = e.position().map_or(1, |p| p.line());
         DagError::Syntax { path: format!("{path}:{line}"), message: e.to_string() }
@@ -83,5 +83,5 @@ pub fn parse_dag_csv(path: &str, text: &str) -> Result<Workload, DagError> {
         }
         nodes.push(node);
     }
-    build(path, &Dag { ranks: None, tokens: 0, groups: BTreeMap::new(), nodes })
+    build(path, &Dag { ranks: None, gpus, tokens: 0, groups: BTreeMap::new(), nodes })
 }

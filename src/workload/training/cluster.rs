@@ -2,19 +2,22 @@
 //!
 //! Layer: workload.
 
+use std::sync::Arc;
+
 use super::machine::{CommCost, KernelCost, Machine};
 use super::placement::Span;
 use crate::collective::{Env, Op as CollectiveOp, Placement, System, cost_ps, send_ps};
 use crate::compute::{Class, Dtype, Features, Kernel, Slowdown, Timing};
 
 /// Time of a matrix product inside a layer over its time in a benchmark of its own, where operands stay in the cache, clocks are at rest before and nothing else asks for
-/// power. From a component measurement: the 22B layer on eight A100 of Korthikanti et al., Table 4 (7.7 ms forward, 11.9 ms backward), less what its other kernels and
-/// its all-reduces take; 1.21 by the forward pass, 1.15 by the backward one. Taken to hold for other GPUs, of which no layer is published.
+/// power. By hand from a component measurement: the 22B layer on eight A100 of Korthikanti et al., Table 4 (7.7 ms forward, 11.9 ms backward), less what its other kernels
+/// and its all-reduces are estimated to take, leaves about 1.2 forward and 1.15 backward. The same paper's 22B step is a row of the validation, so that row is not
+/// independent. Assumed to hold for other GPUs, of which no layer is published.
 const IN_LAYER: f64 = 1.16;
 
 /// Equal servers of one GPU, joined by one network, on which collectives are NCCL's.
 pub struct Cluster {
-    pub timing: Timing,
+    pub timing: Arc<Timing>,
     pub system: System,
     pub env: Env,
     /// What communication beside a kernel costs it.

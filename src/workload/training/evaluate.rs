@@ -2,12 +2,12 @@
 //!
 //! Layer: workload. Communication costs what it costs alone; contention between dimensions is the simulators' business.
 
-use super::pipeline::{Slot, order};
 use super::placement::Purpose;
 use super::plan::{Held, Plan, Sync, buckets};
 use super::step::{Comm, Price, Spent};
 use crate::collective::Op as CollectiveOp;
 use crate::model::Layout;
+use crate::model::pipeline::{Slot, order};
 
 /// Where the time of an iteration goes, on the rank that ends last; in ps. The parts sum to `iteration`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -106,7 +106,7 @@ pub fn timeline(layout: &Layout, orders: &[Vec<Slot>], passes: &Passes, message_
                 left -= 1;
             }
         }
-        assert!(left < before, "the orders of `pipeline::order` leave no pass waiting for itself");
+        assert!(left < before, "the orders of `model::pipeline` leave no pass waiting for itself");
     }
     Timeline { slots }
 }

@@ -4,14 +4,14 @@
 //! rank computes as long as the busiest, for whom the others would wait at the next exchange.
 
 use super::evaluate::{gather_comms, norm_purpose, reduce_comms, sequence_grads};
-use super::pipeline::order;
 use super::placement::{Placement, Purpose};
 use super::plan::{Held, Plan, Sync, buckets};
 use super::step::{Comm, Overlap, Step, piece, share};
 use crate::collective::Op as CollectiveOp;
 use crate::model::Layout;
+use crate::model::pipeline::order;
 use crate::workload::program::{Dim, Group, OpKind, Peer, Phase, Stream};
-use crate::workload::rules::{RankSchedule, Writer};
+use crate::workload::rules::{Message, RankSchedule, Writer};
 
 /// Lanes of the pipeline's communication: to the next stage, from the one before, to the one before, from the next.
 const TO_NEXT: u8 = 0;
@@ -354,7 +354,8 @@ impl Pen<'_, '_, '_> {
         let deps = if layout.overlap_p2p { Vec::new() } else { self.last.into_iter().collect() };
         let lane = if backward { FROM_NEXT } else { FROM_PREVIOUS };
         let name = if backward { "recv-backward" } else { "recv-forward" };
-        let op = self.to.recv(name, peer, self.plan.message_bytes, tag(stage, backward), Dim::Pp, Stream::comm_lane(Dim::Pp, lane), &deps);
+        let message = Message { peer, bytes: self.plan.message_bytes, tag: tag(stage, backward), dim: Dim::Pp };
+        let op = self.to.recv(name, message, Stream::comm_lane(Dim::Pp, lane), &deps);
         self.pending.push(op);
     }
 
@@ -369,7 +370,8 @@ impl Pen<'_, '_, '_> {
         let deps = self.so_far();
         let lane = if backward { TO_PREVIOUS } else { TO_NEXT };
         let name = if backward { "send-backward" } else { "send-forward" };
-        let op = self.to.send(name, peer, self.plan.message_bytes, tag(to, backward), Dim::Pp, Stream::comm_lane(Dim::Pp, lane), &deps);
+        let message = Message { peer, bytes: self.plan.message_bytes, tag: tag(to, backward), dim: Dim::Pp };
+        let op = self.to.send(name, message, Stream::comm_lane(Dim::Pp, lane), &deps);
         if !layout.overlap_p2p {
             self.pending.push(op);
         }

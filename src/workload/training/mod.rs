@@ -1,6 +1,6 @@
 //! Training jobs: from a model and its parallel layout to a graph of every rank, and to an analytic estimate without one.
 //!
-//! Layer: workload. `plan` says what a layer is on a rank, `pipeline` in which order passes come, `placement` who is whom; `graph` writes programs from them,
+//! Layer: workload. `plan` says what a layer is on a rank, `placement` who is whom; passes come in the order of `model::pipeline`; `graph` writes programs from them,
 //! `evaluate` adds up times. Knows no network: what a communication takes alone is asked of [`CommCost`].
 
 mod cluster;
@@ -11,7 +11,6 @@ mod graph;
 mod job;
 mod machine;
 mod other;
-mod pipeline;
 mod placement;
 mod plan;
 mod shard;

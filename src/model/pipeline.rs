@@ -1,8 +1,9 @@
-//! How many micro-batches a pipeline rank holds at once: its schedule as a sequence of slots.
+//! Order of micro-batches on each pipeline rank: its schedule as a sequence of slots, and how many of them it holds at once.
 //!
-//! Layer: memory. Order only, no durations. GPipe, 1F1B, and 1F1B interleaved over virtual stages (Narayanan et al., SC'21, Section 2.2), as Megatron-LM runs them.
+//! Layer: model. Order only, no durations. GPipe, 1F1B, and 1F1B interleaved over virtual stages (Narayanan et al., SC'21, Section 2.2), as Megatron-LM runs them.
+//! Virtual stage `chunk * pp + rank` follows the one before it on the rank before (the first of a chunk: on the last rank).
 
-use crate::model::{Layout, PipelineSchedule};
+use super::{Layout, PipelineSchedule};
 
 /// One pass of one micro-batch through one virtual stage of a rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,9 +14,9 @@ pub struct Slot {
     pub backward: bool,
 }
 
-/// A rank's schedule.
-#[derive(Clone, Copy)]
-pub(super) struct Schedule {
+/// A rank's schedule. PRECONDITION: where stages are virtual, `pp` divides the micro-batches ([`Layout::check`] sees to it).
+#[derive(Clone, Copy, Debug)]
+pub struct Schedule {
     pp: u64,
     vpp: u64,
     /// Passes in each direction.
@@ -26,8 +27,9 @@ pub(super) struct Schedule {
 }
 
 impl Schedule {
+    /// Of pipeline rank `stage`.
     pub fn new(layout: &Layout, stage: u32) -> Schedule {
-        let (pp, vpp) = (layout.pp as u64, layout.vpp as u64);
+        let (pp, vpp) = (layout.pp as u64, layout.vpp.max(1) as u64);
         let passes = layout.microbatches() as u64 * vpp;
         let after = pp - 1 - stage as u64;
         let gpipe = layout.schedule == PipelineSchedule::GPipe;
@@ -89,5 +91,58 @@ impl Schedule {
         let steady = (self.warmup..self.passes).flat_map(move |k| [self.forward(k), self.backward(k - self.warmup)]);
         let rest = (self.passes - self.warmup..self.passes).map(move |k| self.backward(k));
         (0..self.warmup).map(move |k| self.forward(k)).chain(steady).chain(rest)
+    }
+}
+
+/// What pipeline rank `rank` does in an iteration, in order.
+pub fn order(layout: &Layout, rank: u32) -> Vec<Slot> {
+    Schedule::new(layout, rank).slots().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::layout::tests::layout;
+
+    fn text(l: &Layout, rank: u32) -> String {
+        let slot = |s: &Slot| format!("{}{}.{}", if s.backward { 'B' } else { 'F' }, s.microbatch, s.chunk);
+        order(l, rank).iter().map(slot).collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn one_forward_one_backward() {
+        let l = Layout { pp: 3, microbatch: 1, global_batch: 4, ..layout() };
+        assert_eq!(text(&l, 0), "F0.0 F1.0 F2.0 B0.0 F3.0 B1.0 B2.0 B3.0");
+        assert_eq!(text(&l, 2), "F0.0 B0.0 F1.0 B1.0 F2.0 B2.0 F3.0 B3.0");
+        let l = Layout { schedule: PipelineSchedule::GPipe, ..l };
+        assert_eq!(text(&l, 1), "F0.0 F1.0 F2.0 F3.0 B3.0 B2.0 B1.0 B0.0");
+    }
+
+    #[test]
+    fn interleaved_warm_up_counts() {
+        let l = Layout { pp: 2, vpp: 2, microbatch: 1, global_batch: 4, ..layout() };
+        assert_eq!(text(&l, 0), "F0.0 F1.0 F0.1 F1.1 F2.0 B0.1 F3.0 B1.1 F2.1 B0.0 F3.1 B1.0 B2.1 B3.1 B2.0 B3.0");
+        assert_eq!(text(&l, 1), "F0.0 F1.0 F0.1 B0.1 F1.1 B1.1 F2.0 B0.0 F3.0 B1.0 F2.1 B2.1 F3.1 B3.1 B2.0 B3.0");
+    }
+
+    #[test]
+    fn every_pass_once_and_forward_first() {
+        for (p, v, m) in [(1, 1, 3), (4, 1, 2), (4, 3, 8), (3, 2, 6), (2, 4, 2)] {
+            for schedule in [PipelineSchedule::GPipe, PipelineSchedule::OneFOneB] {
+                if v > 1 && schedule == PipelineSchedule::GPipe {
+                    continue;
+                }
+                let l = Layout { pp: p, vpp: v, microbatch: 1, global_batch: m, schedule, ..layout() };
+                for rank in 0..p {
+                    let slots = order(&l, rank);
+                    assert_eq!(slots.len() as u32, 2 * m * v);
+                    for (i, s) in slots.iter().enumerate() {
+                        assert_eq!(slots.iter().filter(|x| *x == s).count(), 1);
+                        let forward = Slot { backward: false, ..*s };
+                        assert!(slots[..=i].contains(&forward), "{p} {v} {m} rank {rank}: {s:?}");
+                    }
+                }
+            }
+        }
     }
 }

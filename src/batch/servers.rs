@@ -1,0 +1,189 @@
+//! The servers of an experiment: what a preset or NCCL's XML form says is in them, which NIC each GPU uses, and what cost models make of it.
+//!
+//! Layer: batch. Builds no network: it changes the one that `prepare` built, and the configuration that it is built from.
+
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+
+use crate::collective::nccl::{Hca, XmlError, host_bps, topology};
+use crate::collective::{Arch, Cpu, Inside, Server, System};
+use crate::compute::Gpu;
+use crate::spec::{self, Config, K, TopologyKind, Workload};
+use crate::topology::{Link, Network, NodeIdx};
+use crate::workload::lower;
+
+/// What a server's description and the configuration do not agree on.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ServerError {
+    #[error("cluster.server_xml: cannot read {file}: {why}")]
+    Read { file: String, why: String },
+    #[error("cluster.server_xml: {file}, {error}")]
+    Xml { file: String, error: XmlError },
+    #[error("cluster.gpus_per_server = {asked}, but the server of {file} has {found} GPUs; write cluster.gpus_per_server = {found}")]
+    Gpus { file: String, asked: u32, found: u32 },
+    #[error("cluster.server_xml: {file} has no NIC with a <net>, so its servers cannot be joined; write cluster.nics_per_server to say how many there are")]
+    NoNics { file: String },
+    #[error("workload.nccl.NCCL_IB_HCA = \"{value}\" leaves no NIC; servers have {have}")]
+    Hca { value: String, have: String },
+}
+
+/// A server that the configuration names.
+#[derive(Clone, Debug)]
+pub struct Described {
+    pub server: Server,
+    /// Names of its NICs; none of a preset.
+    nics: Vec<String>,
+    /// The XML file, where it is of one.
+    file: Option<String>,
+}
+
+/// The server that `cluster.server_xml` describes or `cluster.server` names.
+///
+/// # Errors
+/// A file that cannot be read, or is not of NCCL's form.
+pub fn described(config: &Config) -> Result<Option<Described>, ServerError> {
+    if let Some(path) = &config.cluster.server_xml {
+        let file = path.display().to_string();
+        let text = std::fs::read_to_string(path).map_err(|e| ServerError::Read { file: file.clone(), why: e.to_string() })?;
+        let t = topology(&text).map_err(|error| ServerError::Xml { file: file.clone(), error })?;
+        return Ok(Some(Described { server: t.server, nics: t.nics, file: Some(file) }));
+    }
+    let preset = config.cluster.server.map(|name| Server::preset(name).expect("the key offers only servers of the asset").clone());
+    Ok(preset.map(|server| Described { server, nics: Vec::new(), file: None }))
+}
+
+/// The configuration with what the file of its servers says, where nobody wrote something else. Presets are defaults of keys already.
+///
+/// # Errors
+/// The file has another number of GPUs, which decides too much to be changed silently.
+pub fn applied<'c>(config: &'c Config, described: Option<&Described>) -> Result<Cow<'c, Config>, ServerError> {
+    let Some(Described { server, file: Some(file), .. }) = described else { return Ok(Cow::Borrowed(config)) };
+    if matches!(config.topology.kind, TopologyKind::File { .. }) {
+        return Ok(Cow::Borrowed(config));
+    }
+    if server.gpus != config.cluster.gpus_per_server {
+        return Err(ServerError::Gpus { file: file.clone(), asked: config.cluster.gpus_per_server, found: server.gpus });
+    }
+    let open = |key: K| !config.values.given(key);
+    if server.nics == 0 && open(K::NicsPerServer) {
+        return Err(ServerError::NoNics { file: file.clone() });
+    }
+    let mut config = config.clone();
+    // The network has at most one host a GPU: where a GPU has several NICs they are one with their rates added.
+    let nics = server.nics.min(server.gpus).max(1);
+    let joined = (server.nics / nics).max(1);
+    if open(K::NicsPerServer) {
+        config.cluster.nics_per_server = nics;
+    }
+    if open(K::NicPorts) {
+        config.cluster.nic_ports = server.ports.max(1) * joined;
+    }
+    if open(K::LinkGbps) && server.nics > 0 {
+        config.topology.link_bps = server.nic_bps * u64::from(joined);
+    }
+    // 0 without being written: NCCL may not use it.
+    if open(K::NvlinkGbps) && config.cluster.nvlink_bps > 0 {
+        config.cluster.nvlink_bps = server.inside_bps / 1_000_000 * 1_000_000;
+    }
+    if open(K::NvlinkLatencyNs) {
+        config.cluster.nvlink_latency_ps = server.latency_ps;
+    }
+    Ok(Cow::Owned(config))
+}
+
+/// Puts the ranks of a generated network on the NICs nearest to them, of those that may be used.
+///
+/// # Errors
+/// NCCL_IB_HCA leaves none.
+pub fn place_ranks(net: &mut Network, config: &Config, described: Option<&Described>, hca: Option<&Hca>) -> Result<(), ServerError> {
+    let (gpus, nics) = (config.cluster.gpus_per_server, config.cluster.nics_per_server);
+    let names = match described {
+        Some(d) if d.nics.len() as u32 == nics => d.nics.clone(),
+        _ => (0..nics).map(|i| format!("mlx5_{i}")).collect(),
+    };
+    let usable: Vec<u32> = (0..nics).filter(|&n| hca.is_none_or(|h| h.allows(&names[n as usize]))).collect();
+    if usable.is_empty() {
+        let value = hca.map_or(String::new(), |h| h.devices.join(","));
+        return Err(ServerError::Hca { value, have: names.join(", ") });
+    }
+    let nearest = described.map(|d| &d.server).filter(|s| s.gpus == gpus && s.nics == nics);
+    let nic_of = |gpu: u32| {
+        let near = nearest.map_or(gpu * nics / gpus, |s| s.nic_of_gpu[gpu as usize]);
+        if usable.contains(&near) { near } else { usable[(gpu as usize * usable.len()) / gpus as usize] }
+    };
+    for (rank, host) in net.ranks.iter_mut().enumerate() {
+        let rank = rank as u32;
+        *host = rank / gpus * nics + nic_of(rank % gpus);
+    }
+    Ok(())
+}
+
+/// The cluster as the cost models see it.
+pub fn system(config: &Config, net: &Network, gpu: &Gpu, described: Option<&Described>) -> System {
+    let server_of = |host: NodeIdx| net.nodes[host as usize].server;
+    let first = net.ranks.first().map_or(0, |&h| server_of(h));
+    let hosts: Vec<NodeIdx> = net.ranks.iter().copied().filter(|&h| server_of(h) == first).collect();
+    let used: BTreeSet<NodeIdx> = hosts.iter().copied().collect();
+    // A switch inside the server bears the server's number.
+    let out_of = |host: NodeIdx| {
+        let leaves = move |l: &&Link| {
+            net.is_packet_link(l) && ((l.a == host && server_of(l.b) != first) || (l.b == host && server_of(l.a) != first))
+        };
+        net.links.iter().filter(leaves)
+    };
+    let nic = used.first().copied();
+    let nic_bps: u64 = nic.map_or(0, |n| out_of(n).map(|l| l.rate_bps).sum());
+    let nvlink = net.nvlink.map(|n| n.rate_bps).or((config.cluster.nvlink_packets && config.cluster.nvlink_bps > 0).then_some(config.cluster.nvlink_bps));
+    let server = described.map(|d| &d.server);
+    let inside = match (server, nvlink) {
+        (Some(s), _) => s.inside,
+        (None, Some(_)) => Inside::NvSwitch,
+        (None, None) => Inside::Pcie,
+    };
+    let arch = arch(gpu);
+    System {
+        arch,
+        inside,
+        cpu: server.map_or(Cpu::Intel, |s| s.cpu),
+        gpus_per_server: hosts.len().max(1) as u32,
+        // Without NVLink, a PCIe link by its data sheet: NCCL counts three quarters of it.
+        inside_bps: nvlink.unwrap_or(host_bps() / 3 * 4),
+        nics_per_server: used.len().max(1) as u32,
+        nic_bps: if nic_bps > 0 { nic_bps } else { config.topology.link_bps },
+        net_extra_ps: nic.and_then(|n| out_of(n).next()).map_or(0, |l| 2 * l.delay_ps),
+        nvls: inside == Inside::NvSwitch && server.map_or(arch >= Arch::Hopper, |s| s.nvls),
+        in_network: reduces(config),
+    }
+}
+
+/// Whether the network's switches reduce: where somebody asks for it, since few networks can.
+fn reduces(config: &Config) -> bool {
+    let Workload::Program(program) = &config.workload else { return false };
+    let c = &program.communication;
+    let named = c.nccl.get("NCCL_ALGO").is_some_and(|a| a.to_ascii_lowercase().contains("collnet"));
+    c.algorithm == spec::Algorithm::InNetwork || named
+}
+
+/// The ways between GPUs of a server: `None` where they use the network; and the way of those that share a NIC all the same.
+pub fn ways(config: &Config, net: &Network, described: Option<&Described>) -> (Option<lower::Inside>, lower::Inside) {
+    let way = |rate_bps: u64, latency_ps: u64, links: u32| lower::Inside { rate_bps, latency_ps: latency_ps.max(1), links };
+    let mesh = described.filter(|d| d.server.inside == Inside::NvlinkMesh);
+    let intra = net.nvlink.filter(|_| !config.cluster.nvlink_packets).map(|n| match mesh {
+        Some(d) => way(n.rate_bps / u64::from(d.server.gpus.saturating_sub(1).max(1)), n.latency_ps, d.server.gpus),
+        None => way(n.rate_bps, n.latency_ps, 1),
+    });
+    // As packets or not, GPUs of one NIC have their NVLink; without it they go through the host.
+    let shared = if config.cluster.nvlink_bps > 0 { config.cluster.nvlink_bps } else { host_bps() };
+    (intra, way(shared, config.cluster.nvlink_latency_ps, 1))
+}
+
+/// The GPU generation that NCCL's model goes by. GPUs of a user's own count as what their measured kernels come from.
+fn arch(gpu: &Gpu) -> Arch {
+    let name = if Gpu::named(&gpu.name).is_ok() { &gpu.name } else { &gpu.baseline };
+    match name.as_str() {
+        n if n.starts_with('v') => Arch::Volta,
+        n if n.starts_with('b') || n.starts_with("gb") => Arch::Blackwell,
+        n if n.starts_with('h') || n.starts_with("gh") => Arch::Hopper,
+        _ => Arch::Ampere,
+    }
+}
