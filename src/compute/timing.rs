@@ -40,18 +40,20 @@ pub struct Timing {
 }
 
 impl Timing {
-    /// Durations on `gpu`; the user's rows come before the assets'. A database without a row of this GPU or its baseline is an error: it would have no effect.
+    /// Durations on `gpu`; the user's rows, which may call a GPU by any of its names, come before the assets'. A database without a row of this GPU or its baseline is an error: it would have no effect.
     pub fn new(gpu: &Gpu, user: Option<&UserDatabase>) -> Result<Timing, Error> {
+        let named = |r: &Measured| Measured { gpu: Gpu::named(&r.gpu).map_or_else(|_| r.gpu.clone(), |g| g.name), ..r.clone() };
+        let own: Vec<Measured> = user.iter().flat_map(|u| &u.rows).map(named).collect();
         if let Some(user) = user {
             let mine = |r: &Measured| r.gpu == gpu.name || r.gpu == gpu.baseline;
-            if !user.rows.iter().any(mine) {
+            if !own.iter().any(mine) {
                 let mut found: Vec<&str> = user.rows.iter().map(|r| r.gpu.as_str()).collect();
                 found.sort_unstable();
                 found.dedup();
                 return Err(Error::DatabaseGpu { file: user.file.clone(), gpu: gpu.name.clone(), found: found.join(", ") });
             }
         }
-        let rows = UserDatabase::shipped().rows.iter().chain(user.iter().flat_map(|u| &u.rows)).cloned().collect::<Vec<_>>();
+        let rows = UserDatabase::shipped().rows.iter().chain(&own).cloned().collect::<Vec<_>>();
         Ok(Timing::from_rows(gpu, &rows))
     }
 

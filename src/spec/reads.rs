@@ -49,9 +49,9 @@ pub(super) fn collectives(v: &Values) -> bool {
 pub(super) fn computes(v: &Values) -> bool {
     matches!(v.text(K::WorkloadKind), "model" | "simai" | "chakra" | "goal" | "dag")
 }
-/// Programs in which kernels run beside collectives.
+/// Programs whose kernels are known for what they are: what slows down beside communication depends on the kernel, and files give durations only.
 pub(super) fn overlaps(v: &Values) -> bool {
-    collectives(v) && computes(v)
+    model(v)
 }
 /// The GPU decides kernels, and NCCL's choices and costs inside a server.
 pub(super) fn needs_gpu(v: &Values) -> bool {

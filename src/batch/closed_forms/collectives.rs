@@ -22,10 +22,6 @@ impl Case {
     fn shard(&self) -> u64 {
         self.bytes / self.n
     }
-
-    fn piece(&self) -> u64 {
-        self.piece_kib * 1024
-    }
 }
 
 const MB: u64 = 1_000_000;
@@ -56,12 +52,12 @@ fn direct(c: &Case, w: &Wire) -> f64 {
 }
 
 fn chain(c: &Case, w: &Wire) -> f64 {
-    w.relayed(c.bytes, c.piece(), 1.0, (c.n - 2) as f64)
+    w.relayed(c.bytes, 1.0, (c.n - 2) as f64)
 }
 
 /// A binary tree under the root's only child.
 fn tree(c: &Case, w: &Wire) -> f64 {
-    w.relayed(c.bytes, c.piece(), 2.0, f64::from(c.n.ilog2() - 1))
+    w.relayed(c.bytes, 2.0, f64::from(c.n.ilog2() - 1))
 }
 
 /// Two members: each is the root of one tree and the leaf of the other, with half of the bytes.
@@ -134,7 +130,7 @@ fn row(c: &Case) -> Result<Row, ClosedFormError> {
         (K::RendezvousNs, Value::Float(RENDEZVOUS_NS)),
     ];
     let outcome = simulate(&name, config(&name, c.n as i64, &keys)?)?;
-    let wire = Wire::plain(c.overhead_ns as f64 * 1000.0);
+    let wire = Wire::plain(c.overhead_ns as f64 * 1000.0, c.piece_kib * 1024);
     // Plain sends and receives do not meet beforehand.
     let meet = if c.op == "send-recv" { 0.0 } else { RENDEZVOUS_NS * 1000.0 };
     let simulated = outcome.iteration.map_or(0, |i| i.time.total) as f64 / 1e6;

@@ -12,20 +12,24 @@ pub struct Wire {
     pub ack: f64,
     /// Before each message.
     pub post: f64,
+    /// Messages are cut into pieces of at most so many bytes, alike; 0: not cut.
+    pub piece: u64,
 }
 
 impl Wire {
     /// 100 Gb/s, a microsecond, 1,000 bytes in 1,048, answers of 60: what `config` sets and the transport's defaults.
-    pub fn plain(post: f64) -> Wire {
-        Wire { bps: 100e9, delay: 1e6, payload: 1000, header: 48.0, ack: 60.0, post }
+    pub fn plain(post: f64, piece: u64) -> Wire {
+        Wire { bps: 100e9, delay: 1e6, payload: 1000, header: 48.0, ack: 60.0, post, piece }
     }
 
     fn tx(&self, bytes: f64) -> f64 {
         bytes * 8e12 / self.bps
     }
 
+    /// Packets, none of which spans two pieces.
     pub fn packets(&self, bytes: u64) -> f64 {
-        bytes.div_ceil(self.payload) as f64
+        let pieces = if self.piece == 0 { 1 } else { bytes.div_ceil(self.piece) };
+        (pieces * (bytes / pieces).div_ceil(self.payload)) as f64
     }
 
     /// A full packet on the link.
@@ -61,10 +65,14 @@ impl Wire {
         self.post + self.serial(bytes) + answers * self.answer() + self.latency()
     }
 
-    /// `bytes` through members that each pass pieces on to `copies` others, `levels` of them between the first and the last; the answers to what comes in take their share.
-    pub fn relayed(&self, bytes: u64, piece: u64, copies: f64, levels: f64) -> f64 {
+    /// `bytes` through members that each pass pieces on to `copies` others, `levels` of them between the first and the last. A relay answers what comes in as fast as the first member
+    /// sends: while that lasts the second relay waits for the first, afterwards the first has no answers left to send and the second still has.
+    pub fn relayed(&self, bytes: u64, copies: f64, levels: f64) -> f64 {
         let each = |bytes: u64| copies * self.serial(bytes) + self.packets(bytes) * self.answer();
-        // The first piece reaches the first relay; that sends all; the last piece goes on through the others.
-        self.post + self.serial(piece) + self.latency() + each(bytes) + self.latency() + (levels - 1.0) * (self.post + each(piece) + self.latency())
+        let sent_meanwhile = (self.serial(bytes) - self.packets(bytes) * self.answer()) / (copies * self.serial(bytes));
+        let second = self.serial(bytes) + (1.0 - sent_meanwhile) * each(bytes);
+        let all = if levels > 1.0 { second.max(each(bytes)) } else { each(bytes) };
+        // The first piece reaches the first relay; all is sent; the last piece goes on through the others.
+        self.post + self.serial(self.piece) + self.latency() + all + self.latency() + (levels - 1.0) * (self.post + each(self.piece) + self.latency())
     }
 }

@@ -6,8 +6,8 @@
 use super::{ClosedFormError, Row, config, simulate, text};
 use crate::spec::{K, Value};
 
-/// A model of 16 equal layers.
-const MODEL: &str = "{ name = \"equal-stages\", transformer = { layers = 16, hidden = 4096, heads = 32, vocab = 128, seq = 512 } }";
+/// A model of 128 equal layers.
+const MODEL: &str = "{ name = \"equal-stages\", transformer = { layers = 128, hidden = 4096, heads = 32, vocab = 128, seq = 512 } }";
 
 pub fn rows() -> Result<Vec<Row>, ClosedFormError> {
     let cases = [("1f1b", 4, 1, 4), ("1f1b", 4, 1, 8), ("1f1b", 2, 1, 8), ("1f1b", 8, 1, 8), ("gpipe", 4, 1, 8), ("1f1b", 4, 2, 8), ("1f1b", 4, 4, 8)];

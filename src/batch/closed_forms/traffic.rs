@@ -49,8 +49,8 @@ fn cases() -> Vec<Case> {
         Case {
             name: "DP, distributed optimizer",
             keys: vec![degree(K::Dp), batch(BATCHES * DEGREE), (K::Zero, Value::Int(1))],
-            bytes: once * params * (4 + 2),
-            note: "(d-1) x (4 + 2 bytes) x parameters",
+            bytes: once * params * (4 + 2) + both * 4,
+            note: "(d-1) x (4 + 2 bytes) x parameters, and the norm of gradients",
         },
         Case {
             name: "TP, all-reduces",
@@ -68,8 +68,8 @@ fn cases() -> Vec<Case> {
             name: "EP, dispatch and combine",
             keys: vec![degree(K::Dp), degree(K::Ep), batch(BATCHES * DEGREE), (K::Zero, Value::Int(0))],
             // Two experts a token; each rank keeps a quarter of what it routes. Experts are on one rank each and reduce nothing.
-            bytes: once * LAYERS * 4 * BATCHES * 2 * activations + both * dense * 4 + both * 4,
-            note: "(e-1) x 4 l x 2 x 2 s h x micro-batches; 2 (d-1) x 4 bytes x parameters outside of experts, and the norm of gradients",
+            bytes: once * LAYERS * 4 * BATCHES * 2 * activations + both * dense * 4,
+            note: "(e-1) x 4 l x 2 x 2 s h x micro-batches; 2 (d-1) x 4 bytes x parameters outside of experts",
         },
     ]
 }
