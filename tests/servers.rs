@@ -116,7 +116,7 @@ fn a_file_in_nccls_form_describes_servers() {
     let dir = tempfile::tempdir().unwrap();
     let gpu = |d: u32| format!("<pci link_speed=\"16.0 GT/s PCIe\" link_width=\"16\"><gpu dev=\"{d}\" sm=\"80\"/></pci>");
     let nic = |n: &str| format!("<pci link_speed=\"16.0 GT/s PCIe\" link_width=\"16\"><nic><net name=\"{n}\" speed=\"100000\"/><net name=\"{n}\" speed=\"100000\"/></nic></pci>");
-    let cpu = |c: u32| format!("<cpu numaid=\"{c}\" vendor=\"AuthenticAMD\"><pci>{}{}{}</pci></cpu>", gpu(2 * c), gpu(2 * c + 1), nic(&format!("mlx5_{c}")));
+    let cpu = |c: u32| format!("<cpu numaid=\"{c}\" vendor=\"AuthenticAMD\"><pci link_speed=\"16.0 GT/s PCIe\" link_width=\"16\">{}{}{}</pci></cpu>", gpu(2 * c), gpu(2 * c + 1), nic(&format!("mlx5_{c}")));
     let path = dir.path().join("server.xml");
     std::fs::write(&path, format!("<system>{}{}</system>", cpu(0), cpu(1))).unwrap();
     let base = |per_server: u32| {
