@@ -14,7 +14,10 @@ const OPTIONS: BuildOptions = BuildOptions { exp_id: 0, links: true, rtt_cap: 0,
 /// Runs `t` folded.
 fn fold(name: &str, t: &mut Tables, modes: u32) -> FoldStats {
     t.exps[0].modes |= modes;
-    let mut engine = FoldEngine::default();
+    run(name, &mut FoldEngine::default(), t)
+}
+
+fn run(name: &str, engine: &mut FoldEngine, t: &mut Tables) -> FoldStats {
     let mut batch = [std::mem::take(t)];
     let mut stats = FoldStats::default();
     while !is_final(&batch[0]) {
@@ -76,4 +79,26 @@ fn partitions_change_nothing() {
     }
     println!("{folded} folded, {abandoned} started over");
     assert!(folded > 150 && abandoned > 10, "{folded} folded, {abandoned} abandoned");
+}
+
+#[test]
+fn what_is_remembered_changes_nothing() {
+    let (mut hits, mut misses, mut less) = (0, 0, 0);
+    let mut engine = FoldEngine::default();
+    for seed in (0..300).chain(0..300) {
+        let g = gpu_graphs::case(seed);
+        let mut plain = gpu_graphs::tables(&g, OPTIONS).tables;
+        let mut got = plain.clone();
+        if engine::run_cpu(&mut plain) == status::GAVE_UP {
+            continue;
+        }
+        got.exps[0].modes |= mode::FOLD | mode::MEMO;
+        let stats = run(&g.name, &mut engine, &mut got);
+        same(&g.name, &got, &plain);
+        hits += stats.hits;
+        misses += stats.misses;
+        less += u32::from(stats.abandoned == 0 && stats.simulated < engine::packet_hops(&plain));
+    }
+    println!("{hits} hits, {misses} misses, {less} with less to simulate");
+    assert!(hits > 250 && less > 70, "{hits} hits, {misses} misses, {less} with less to simulate");
 }

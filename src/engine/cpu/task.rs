@@ -186,6 +186,24 @@ fn post(t: &mut Tables, n: u32, f: u32, at: &Key) -> bool {
     posted
 }
 
+/// As [`due`] for a message, but for the network: what is posted on its queue pair by now is said to be, and added to `posted`; it was `first` of these.
+pub fn due_unseen(t: &mut Tables, n: u32, at: u64, posted: &mut Vec<(u32, bool)>) {
+    let i = take(t, n);
+    t.tasks[i as usize].flags |= task::READY;
+    let f = t.tasks[i as usize].flow as usize;
+    let mut first = true;
+    loop {
+        let i = t.flow_tx[f].msg_post;
+        if i == NONE || t.tasks[i as usize].flags & task::READY == 0 {
+            return;
+        }
+        t.tasks[i as usize].at = at;
+        t.flow_tx[f].msg_post = t.tasks[i as usize].follow;
+        posted.push((i, first));
+        first = false;
+    }
+}
+
 /// A message is about to be posted on queue pair `f`: it takes its turn at the NIC; a new one, or each where they start fresh, sends at line rate; on an
 /// idle one telemetry and round-trip times are remembered anew, as what they were before the pause says nothing.
 fn start(t: &mut Tables, n: u32, f: u32, at: &Key) {

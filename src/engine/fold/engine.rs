@@ -1,11 +1,12 @@
 //! Folding behind the common interface: experiments in parallel, each on one thread, folded where they ask for it.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rayon::prelude::*;
 
 use super::run::Run;
-use super::{FoldStats, Stop};
+use super::{FoldStats, Memo, Stop};
 use crate::columns::{Tables, mode};
 use crate::engine::cpu::engine::advance_one;
 use crate::engine::{Engine, EngineError, Slice, is_final, packet_hops};
@@ -17,6 +18,7 @@ const SLICE: Duration = Duration::from_millis(100);
 /// The CPU engine with folding. Runs on the threads of the rayon pool it is called in.
 #[derive(Default)]
 pub struct FoldEngine {
+    memo: Arc<Memo>,
     places: Vec<Place>,
 }
 
@@ -30,12 +32,13 @@ struct Place {
 impl Engine for FoldEngine {
     fn advance(&mut self, batch: &mut [Tables], packet_limit: u64, stop: &(dyn Fn() -> bool + Sync)) -> Result<Slice, EngineError> {
         let end = Instant::now() + SLICE;
+        let memo = &self.memo;
         self.places.resize_with(batch.len(), Place::default);
         let done: Vec<(f64, Option<String>)> = batch
             .par_iter_mut()
             .zip(self.places.par_iter_mut())
             .with_max_len(1)
-            .map(|(t, place)| place.advance(t, end, packet_limit, stop))
+            .map(|(t, place)| place.advance(t, memo, end, packet_limit, stop))
             .collect();
         let mut slice = Slice::default();
         for (at, (seconds, failure)) in done.into_iter().enumerate() {
@@ -52,7 +55,7 @@ impl Engine for FoldEngine {
 }
 
 impl Place {
-    fn advance(&mut self, t: &mut Tables, end: Instant, limit: u64, stop: &(dyn Fn() -> bool + Sync)) -> (f64, Option<String>) {
+    fn advance(&mut self, t: &mut Tables, memo: &Arc<Memo>, end: Instant, limit: u64, stop: &(dyn Fn() -> bool + Sync)) -> (f64, Option<String>) {
         if is_final(t) {
             return (0.0, None);
         }
@@ -60,7 +63,7 @@ impl Place {
         if t.exps[0].steps == 0 && t.exps[0].phase == 0 {
             *self = Place::default();
             if t.exps[0].modes & mode::FOLD != 0 {
-                self.run = Run::new(t);
+                self.run = Run::new(t, memo);
             }
         }
         let mut failure = None;

@@ -2,7 +2,7 @@
 
 use super::Stop;
 use super::run::Run;
-use crate::columns::{NONE, SHARED_HEADER, Tables, flag, SHARED_FLAGS};
+use crate::columns::{NEVER, NONE, SHARED_HEADER, Tables};
 use crate::engine::cpu::key::START;
 use crate::engine::cpu::{forward, nic, plan, schedule};
 
@@ -10,22 +10,31 @@ impl Run {
     /// Partition `p` goes on from `at`, when it is the earliest of all.
     pub(super) fn live_turn(&mut self, t: &mut Tables, p: u32, at: u64) -> Result<(), Stop> {
         let end = (at + self.step).min(t.exps[0].time_limit);
+        self.parts[p as usize].next = NEVER;
+        self.parts[p as usize].covered = end;
+        if let Some(script) = &mut self.parts[p as usize].script {
+            script.turn(at);
+        }
+        self.turning = p;
         let p = self.window(t, p, end)?;
-        t.noted.clear();
+        self.turning = NONE;
+        self.drain(t, p);
         t.exps[0].now = t.exps[0].now.max(end);
-        self.settle_part(t, p);
-        Ok(())
-    }
-
-    /// After a turn: when does `p` go on, or is it at rest?
-    fn settle_part(&mut self, t: &mut Tables, p: u32) {
-        let (next, idle) = self.parts[p as usize].look(t);
-        if idle {
+        let look = self.parts[p as usize].look(t);
+        if self.parts[p as usize].script.is_some() && self.parts[p as usize].drew(t) {
+            self.wild(p);
+        }
+        if look.rest {
+            self.parts[p as usize].covered = NEVER;
+        }
+        self.flush_covered(p, if look.rest { end } else { look.network });
+        if look.rest {
+            self.keep(t, p, end);
             self.dissolve(t, p);
         } else {
-            self.parts[p as usize].next = next;
-            self.call_part(p, next);
+            self.call_part(p, look.next);
         }
+        Ok(())
     }
 
     /// The systems over the rows of `p`, up to `end`; gives the partition that they are of by then. PRECONDITION: nobody's next event is more than a step before `end`.
@@ -36,7 +45,9 @@ impl Run {
         for k in 0..self.parts[p as usize].ends.len() {
             let i = self.parts[p as usize].ends[k];
             if t.clocks[(nics + i) as usize] < end {
-                self.take_in(t, i, end)?;
+                let held = self.take_in(t, i, end)?;
+                let peak = &mut self.parts[p as usize].peaks[k];
+                *peak = held.max(*peak);
             }
         }
         let words = t.exps[0].mask_words;
@@ -60,9 +71,8 @@ impl Run {
         let after = self.hops(t, p);
         self.stats.simulated += after - before;
         let p = self.let_go(t, p, held, end)?;
-        if t.shared[SHARED_FLAGS as usize] & flag::SIGNALS != 0 {
-            t.shared[SHARED_FLAGS as usize] &= !flag::SIGNALS;
-            for &n in &self.parts[p as usize].nics {
+        for &n in &self.parts[p as usize].nics {
+            if t.nics[n as usize].signals != NONE {
                 schedule::collect(t, n);
             }
         }
@@ -70,8 +80,9 @@ impl Run {
         Ok(p)
     }
 
-    /// What arrives at switch port `i` before `end` is planned for its egress, and counted at once: a calm switch asks no more of it.
-    fn take_in(&mut self, t: &mut Tables, i: u32, end: u64) -> Result<(), Stop> {
+    /// What arrives at switch port `i` before `end` is planned for its egress, and counted at once: a calm switch asks no more of it. Gives what it
+    /// holds at most.
+    fn take_in(&mut self, t: &mut Tables, i: u32, end: u64) -> Result<u32, Stop> {
         plan::plan(t, i, end);
         let row = &mut t.ports[i as usize];
         let bytes = std::mem::take(&mut row.arr_bytes);
@@ -82,7 +93,7 @@ impl Run {
         let word = (SHARED_HEADER + i) as usize;
         t.shared[word] = t.shared[word].wrapping_add(bytes);
         let held = t.shared[word];
-        if self.calm.saw(t, i, held) { Ok(()) } else { Err(Stop::Abandon) }
+        if self.calm.saw(t, i, held) { Ok(held) } else { Err(Stop::Abandon) }
     }
 
     /// NICs stopped where a queue pair needs rows that are not of `p` yet: these join, in the order of time.
@@ -98,7 +109,8 @@ impl Run {
             } else {
                 t.tasks[t.nics[n as usize].task_head as usize].flow
             };
-            p = self.join(t, n, flow)?;
+            self.drain(t, p);
+            p = self.join(t, n, flow, next.t)?;
             let before = t.nics[n as usize].hops;
             nic::nic(t, n, end);
             self.stats.simulated += t.nics[n as usize].hops - before;

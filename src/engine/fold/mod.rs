@@ -5,13 +5,19 @@
 //! that may pause or drop), the experiment starts over unfolded. ARCHITECTURE.md, "Folding", says why it is exact.
 
 mod calm;
+mod canon;
 mod engine;
 mod join;
 mod live;
+mod memo;
 mod part;
+mod record;
+mod replay;
+mod rest;
 mod run;
 
 pub use engine::FoldEngine;
+pub use memo::Memo;
 
 /// What folding did for one experiment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

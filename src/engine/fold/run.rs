@@ -4,30 +4,45 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::sync::Arc;
 
 use super::calm::Calm;
 use super::part::Part;
-use super::{FoldStats, Stop};
+use super::{FoldStats, Memo, Stop};
 use crate::columns::{NEVER, NONE, SHARED_FLAGS, SHARED_FLOWS_LEFT, Tables, flag, mode, qp, status, task as bits};
 use crate::engine::cpu::key::{START, TASK};
 use crate::engine::cpu::{analytical, nic, schedule, task};
 use crate::engine::grow;
+
+/// Who goes first at one instant: idle NICs, as they may join; who is simulated; who is looked up, perhaps what was simulated just now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Rank {
+    Idle,
+    Live,
+    Replay,
+}
 
 /// One experiment that is being folded. Row numbers are those of its tables.
 pub struct Run {
     /// The tables as they came, to start over with.
     fresh: Tables,
     pub(super) step: u64,
-    /// The partition of each NIC and port, `NONE` while idle; the place of each queue pair among its partition's members.
+    /// `None`: nothing is remembered.
+    pub(super) memo: Option<Arc<Memo>>,
+    /// The partition of each NIC and port, `NONE` while idle; their places in it, and of each queue pair its place among the members.
     pub(super) nic_part: Vec<u32>,
     pub(super) port_part: Vec<u32>,
+    pub(super) nic_local: Vec<u32>,
+    pub(super) port_local: Vec<u32>,
     pub(super) member: Vec<u32>,
     pub(super) parts: Vec<Part>,
     pub(super) spare: Vec<u32>,
+    /// The partition whose turn it is, while it is simulated.
+    pub(super) turning: u32,
     /// When each idle NIC was last said to have something to do.
     idle_at: Vec<u64>,
-    /// (when, NIC): an idle NIC, or the first of a partition. An entry that says something else than the row does is void.
-    heap: BinaryHeap<Reverse<(u64, u32)>>,
+    /// (when, rank, NIC): an idle NIC, or the first of a partition. An entry that says something else than the row does is void.
+    heap: BinaryHeap<Reverse<(u64, Rank, u32)>>,
     pub(super) calm: Calm,
     pub(super) limit: u64,
     pub(super) stats: FoldStats,
@@ -37,7 +52,7 @@ impl Run {
     /// Begins to fold `t`, if that is possible at all.
     ///
     /// PRECONDITION: `t` holds one experiment that has not taken a step.
-    pub fn new(t: &mut Tables) -> Option<Run> {
+    pub fn new(t: &mut Tables, memo: &Arc<Memo>) -> Option<Run> {
         let e = &t.exps[0];
         if t.tasks.is_empty() || e.rtt_cap > 0 {
             return None;
@@ -52,11 +67,15 @@ impl Run {
         let mut run = Run {
             fresh,
             step: t.exps[0].step,
+            memo: (t.exps[0].modes & mode::MEMO != 0).then(|| Arc::clone(memo)),
             nic_part: vec![NONE; t.nics.len()],
             port_part: vec![NONE; t.ports.len()],
+            nic_local: vec![NONE; t.nics.len()],
+            port_local: vec![NONE; t.ports.len()],
             member: vec![NONE; t.flow_tx.len()],
             parts: Vec::new(),
             spare: Vec::new(),
+            turning: NONE,
             idle_at: vec![NEVER; t.nics.len()],
             heap: BinaryHeap::new(),
             calm,
@@ -93,6 +112,7 @@ impl Run {
             self.heap.pop();
             match self.nic_part[n as usize] {
                 NONE => self.idle_turn(t, n, at)?,
+                p if self.parts[p as usize].replay => self.replay_turn(t, p, at)?,
                 p => self.live_turn(t, p, at)?,
             }
         }
@@ -101,10 +121,10 @@ impl Run {
 
     /// The earliest of all.
     fn peek(&mut self) -> Option<(u64, u32)> {
-        while let Some(&Reverse((at, n))) = self.heap.peek() {
+        while let Some(&Reverse((at, rank, n))) = self.heap.peek() {
             let valid = match self.nic_part[n as usize] {
-                NONE => self.idle_at[n as usize] == at,
-                p => self.parts[p as usize].first == n && self.parts[p as usize].next == at,
+                NONE => rank == Rank::Idle && self.idle_at[n as usize] == at,
+                p => self.parts[p as usize].first == n && self.parts[p as usize].next == at && self.rank(p) == rank,
             };
             if valid {
                 return Some((at, n));
@@ -112,6 +132,10 @@ impl Run {
             self.heap.pop();
         }
         None
+    }
+
+    fn rank(&self, p: u32) -> Rank {
+        if self.parts[p as usize].replay { Rank::Replay } else { Rank::Live }
     }
 
     /// NIC `n` may have something to do earlier than was said.
@@ -122,7 +146,7 @@ impl Run {
             NONE => {
                 self.idle_at[n as usize] = at;
                 if at != NEVER {
-                    self.heap.push(Reverse((at, n)));
+                    self.heap.push(Reverse((at, Rank::Idle, n)));
                 }
             }
             p => self.call_part(p, at),
@@ -131,10 +155,11 @@ impl Run {
 
     /// Partition `p` has something to do at `at`.
     pub(super) fn call_part(&mut self, p: u32, at: u64) {
+        let rank = self.rank(p);
         let part = &mut self.parts[p as usize];
         part.next = part.next.min(at);
         if part.next != NEVER {
-            self.heap.push(Reverse((part.next, part.first)));
+            self.heap.push(Reverse((part.next, rank, part.first)));
         }
     }
 
@@ -168,7 +193,7 @@ impl Run {
             };
             match flow {
                 Some(f) => {
-                    let p = self.join(t, n, f)?;
+                    let p = self.join(t, n, f, at)?;
                     self.call_part(p, at);
                     break;
                 }
