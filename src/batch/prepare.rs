@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
 use crate::collective::Env;
-use crate::columns::NEVER;
+use crate::columns::{NEVER, mode};
 use crate::routing::{self, FlowPaths, RouteError, RouteFile, Router, flow_rtt_window, global_rtt_window, is_intra_server};
 use crate::spec::{self, Cdf as CdfKey, Config, Conflict, Pattern, Policy, TopologyKind, Workload};
 use crate::topology::{
@@ -192,7 +192,10 @@ pub fn prepare(config: &Config, exp_id: u32) -> Result<Prepared, PrepareError> {
     let release_ps = network.links.iter().filter(|l| network.is_packet_link(l)).map(|l| l.delay_ps).min().unwrap_or(1);
     let graph = job.as_ref().map(|j| GraphCase { graph: &j.graph, first_qp: 0, release_ps, fresh_qp: config.fresh_qp() });
     let case = PacketCase { network: &network, flows: &packet_flows, paths: &paths, rtt: &rtt, transport: &transport, graph, options };
-    let built = build(&case)?;
+    let mut built = build(&case)?;
+    if let Some(memo) = config.folding() {
+        built.tables.exps[0].modes |= mode::FOLD | if memo { mode::MEMO } else { 0 };
+    }
     let from_file = matches!(config.topology.kind, TopologyKind::File { .. }) && job.is_none();
     let name = |rank: u32| if from_file { network.nodes[network.ranks[rank as usize] as usize].id } else { rank };
     let infos: Vec<FlowInfo> = match &job {

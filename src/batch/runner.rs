@@ -71,7 +71,7 @@ pub fn run<E: From<EngineError>>(
         let mut rest = Vec::new();
         for (exp_id, prepared, limits) in left {
             match prepared {
-                Err(e) => tell(News::Ended(Ended { exp_id, result: Err(e.into()), packet_hops: 0, seconds: 0.0 }))?,
+                Err(e) => tell(News::Ended(Ended { exp_id, result: Err(e.into()), packet_hops: 0, folds: None, seconds: 0.0 }))?,
                 Ok(p) if !rest.is_empty() || (bytes > 0 && bytes + p.built.tables.bytes() > room) => rest.push((exp_id, Ok(p), limits)),
                 Ok(p) => {
                     bytes += p.built.tables.bytes();

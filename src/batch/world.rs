@@ -10,6 +10,7 @@ use bevy_ecs::prelude::*;
 use bevy_ecs::schedule::ScheduleLabel;
 
 use crate::columns::{Exp, FlowRx, FlowTx, Nic, Port, SHARED_FLOWS_LEFT, Switch, Tables, Task, flag, status};
+use crate::engine::fold::FoldStats;
 use crate::engine::{Engine, EngineError, is_final, packet_hops};
 
 use super::outcome::{Ending, Outcome, Rows, read};
@@ -37,6 +38,8 @@ struct Job {
     link_names: Vec<String>,
     limits: Limits,
     seconds: f64,
+    /// What folding did, where the engine folds.
+    folds: Option<FoldStats>,
     /// Why the host ended it.
     ended: Option<String>,
     reported: bool,
@@ -48,7 +51,10 @@ pub struct Ended {
     pub exp_id: u64,
     /// What happened, or why nothing can be said.
     pub result: Result<Outcome, Ending>,
+    /// Packets that left a port, simulated or not.
     pub packet_hops: u64,
+    /// What folding did of that; `None`: all was simulated, once.
+    pub folds: Option<FoldStats>,
     pub seconds: f64,
 }
 
@@ -153,6 +159,7 @@ impl Batch {
                 link_names: link_names(&prepared.network, &prepared.built.end_arcs),
                 limits,
                 seconds: 0.0,
+                folds: None,
                 ended: None,
                 reported: false,
             };
@@ -279,6 +286,7 @@ fn dispatch(
     for mut job in &mut jobs {
         let t = &mut device.tables[job.slot];
         job.seconds += slice.seconds.get(job.slot).copied().unwrap_or(0.0);
+        job.folds = slice.folds.get(job.slot).copied();
         if let Some((_, why)) = slice.failures.iter().find(|(slot, _)| *slot == job.slot) {
             job.ended = Some(why.clone());
         }
@@ -373,7 +381,7 @@ fn complete(
             Err(why) => Err(Ending::Failed(why)),
         };
         job.seconds += started.elapsed().as_secs_f64();
-        round.ended.push(Ended { exp_id: id.0, result, packet_hops: packet_hops(t), seconds: job.seconds });
+        round.ended.push(Ended { exp_id: id.0, result, packet_hops: packet_hops(t), folds: job.folds, seconds: job.seconds });
         let exps = std::mem::take(&mut device.tables[slot].exps);
         device.tables[slot] = Tables { exps, ..Tables::default() };
     }

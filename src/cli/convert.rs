@@ -3,6 +3,7 @@
 //! Layer: cli. Between `batch`, which formats nothing, and `results`, which simulates nothing.
 
 use crate::batch::{Ended, Ending, FlowOutcome, Iteration, LinkOutcome, Outcome};
+use crate::engine::fold::FoldStats;
 use crate::units::PS_PER_S;
 use crate::results::{
     Cell, ExperimentRecord, Finished, FlowRecord, LinkRecord, Micro, Outputs, Ps, RttRecord, StatsRecord, fct_stats, utilisation,
@@ -10,7 +11,16 @@ use crate::results::{
 
 /// A finished experiment as it is written. `record` holds its identity; `outputs` says which companion files are asked for.
 pub fn finished(record: ExperimentRecord, ended: Ended, outputs: &Outputs) -> Finished {
-    let stats = StatsRecord { packet_hops_simulated: ended.packet_hops, batches: 1, wall_s: ended.seconds, ..StatsRecord::default() };
+    let folds = ended.folds.unwrap_or(FoldStats { simulated: ended.packet_hops, ..FoldStats::default() });
+    let stats = StatsRecord {
+        packet_hops_simulated: folds.simulated,
+        packet_hops_skipped: ended.packet_hops.saturating_sub(folds.simulated),
+        memo_hits: folds.hits,
+        memo_misses: folds.misses,
+        batches: 1 + folds.abandoned,
+        wall_s: ended.seconds,
+        ..StatsRecord::default()
+    };
     let outcome = match ended.result {
         Ok(outcome) => outcome,
         Err(ending) => {

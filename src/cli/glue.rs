@@ -8,7 +8,7 @@ use std::time::Instant;
 use anyhow::{Context, bail};
 
 use crate::batch::{self, News, PrepareError, RunOptions, Task};
-use crate::engine::cpu::engine::CpuEngine;
+use crate::engine::fold::FoldEngine;
 use crate::engine::gpu::{GpuDevice, GpuEngine, Mode};
 use crate::engine::{Engine, EngineError};
 use crate::results::{Axis, Cell, ExperimentRecord, InputFile, Outputs};
@@ -265,7 +265,7 @@ impl Simulator for Connected {
 /// The CPU engine where there is no device, else the device's.
 fn engine(devices: Vec<GpuDevice>, dispatch: GpuDispatch) -> anyhow::Result<Box<dyn Engine>> {
     match devices.as_slice() {
-        [] => Ok(Box::new(CpuEngine)),
+        [] => Ok(Box::new(FoldEngine::default())),
         [device] => {
             let mut engine = GpuEngine::on(device).with_context(|| format!("adapter {}", device.report.name))?;
             engine.dispatch_as(match dispatch {

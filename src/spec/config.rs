@@ -205,6 +205,11 @@ impl Config {
         self.values.bool(K::FreshQp)
     }
 
+    /// Whether what changes no result may be left out, and if so whether it may be remembered; `None`: every packet is simulated.
+    pub fn folding(&self) -> Option<bool> {
+        (!self.values.is(K::FastForward, "off")).then(|| self.values.bool(K::Memo))
+    }
+
     /// Seed of generated traffic: the replica's and `workload.seed`.
     pub fn traffic_seed(&self) -> u64 {
         mix(self.seed, self.values.int(K::WorkloadSeed) as u64, 3)

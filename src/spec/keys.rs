@@ -293,9 +293,10 @@ keys! {
     NcclP2pChunk "workload.nccl.NCCL_P2P_NET_CHUNKSIZE" int(4096, 1 << 30), D::None("131072"), |v| nccl(v, K::ChunkKib), "bytes that an all-to-all passes on at a time";
 
     Mode "fidelity.mode" one_of(&["packet"], &["flow", "job"]), D::Choice("packet"), never, "level of detail";
-    FastForward "fidelity.fast_forward" one_of(&["steady", "exact", "off"], &[]), D::Choice("steady"), never,
-        "how much may be folded; this version simulates everything, which is within every bound";
-    Memo "fidelity.memo" Kind::Bool, D::Bool(true), never, "reuse of what was simulated before; this version simulates everything";
+    FastForward "fidelity.fast_forward" one_of(&["steady", "exact", "off"], &[]), D::Choice("steady"), program,
+        "how much may be folded: \"exact\" changes no bit of any result, \"off\" simulates every packet; \"steady\" does what \"exact\" does in this version; on CPUs";
+    Memo "fidelity.memo" Kind::Bool, D::Bool(true), |v| program(v) && !v.is(K::FastForward, "off"),
+        "what was simulated once is looked up when it comes again, in this or another experiment of the run";
     SteadyTheta "fidelity.steady_theta" num(0.0, 1.0), D::Float(0.05), never, "bound of the fluctuation of a steady rate";
     SteadySamples "fidelity.steady_samples" int(1, 1_000_000_000), D::Int(2000), never, "intervals in the window of a steady rate";
     SteadyIntervalNs "fidelity.steady_interval_ns" int(0, 1_000_000_000), D::Int(0), never, "interval of a steady rate's samples; 0: chosen";
