@@ -18,6 +18,9 @@ pub struct Environments([Env; HELD.len() + 1]);
 const HELD: [(Algorithm, &str); 4] =
     [(Algorithm::Ring, "Ring"), (Algorithm::Tree, "Tree"), (Algorithm::Nvls, "NVLS"), (Algorithm::InNetwork, "CollnetDirect")];
 
+/// Payload of a message of NVLS between servers: 1 MiB, a slice of the ring with Simple. Our choice: NCCL's own 64 and 128 KiB are for the switches inside.
+const NVLS_CHUNK: u64 = 1 << 20;
+
 impl Environments {
     /// From NCCL's variables, `workload.protocol` and `workload.channels` among them.
     ///
@@ -177,9 +180,10 @@ impl<'a> ClusterPlanner<'a> {
             let ps = communicator.cost_with_ps(asked.op, algorithm, choice.protocol, asked.bytes);
             return Ok(Plan::Analytic { ps: ps.max(1) });
         }
+        let chunk = if algorithm == Algorithm::Nvls { choice.chunk_bytes.max(NVLS_CHUNK) } else { choice.chunk_bytes };
         let options = Options {
             channels: c.channels.unwrap_or(choice.channels).min(u32::from(u16::MAX)) as u16,
-            chunk_bytes: c.chunk_bytes.unwrap_or(choice.chunk_bytes),
+            chunk_bytes: c.chunk_bytes.unwrap_or(chunk),
             root: 0,
             shares: asked.shares,
         };

@@ -25,6 +25,8 @@ use super::{benchmarks, engine_choice};
 /// Distinct shapes of experiments (network, routes, traffic) whose inputs are checked before anything runs. Those beyond are checked
 /// when their turn comes, and then end as failed.
 const CHECKED_SHAPES: usize = 256;
+/// Bytes of tables after which no more are: preparing is most of what a plan takes.
+const CHECKED_BYTES: u64 = 2 << 30;
 /// Packet-hops a second that estimates count on, a thread: what the CPU engine does at least.
 const PACKET_HOPS_PER_S: f64 = 8e6;
 /// A batch pays for a GPU from this many experiments and packet-hops on.
@@ -87,6 +89,9 @@ fn look(sweep: &Sweep) -> anyhow::Result<Look> {
     let mut shapes: HashMap<String, Option<u64>> = HashMap::new();
     let mut look = Look::default();
     let mut told = HashSet::new();
+    // The same traffic on another network has about as many packet-hops.
+    let mut hops_of: HashMap<String, u64> = HashMap::new();
+    let mut bytes = 0u64;
     for experiment in &sweep.experiments {
         let config = config(sweep, experiment);
         match batch::fits(&config) {
@@ -101,11 +106,13 @@ fn look(sweep: &Sweep) -> anyhow::Result<Look> {
         let shape = format!("{net:?}{traffic:?}{:?}", config.values.text(spec::K::Cc));
         let hops = match shapes.get(&shape) {
             Some(hops) => *hops,
-            None if shapes.len() >= CHECKED_SHAPES => None,
+            None if shapes.len() >= CHECKED_SHAPES || bytes >= CHECKED_BYTES => hops_of.get(&format!("{traffic:?}")).copied(),
             None => {
                 let hops = match batch::prepare(&config, 0) {
                     Ok(p) => {
                         look.most_bytes = look.most_bytes.max(p.built.tables.bytes());
+                        bytes += p.built.tables.bytes();
+                        hops_of.insert(format!("{traffic:?}"), p.packet_hops);
                         look.warnings.extend(p.notes.into_iter().filter(|n| told.insert(n.clone())));
                         Some(p.packet_hops)
                     }

@@ -62,6 +62,11 @@ pub mod mode {
     pub const LINKS: u32 = 256;
     /// Every message starts with fresh congestion-control state.
     pub const FRESH_QP: u32 = 512;
+    /// The CPU engine may fold what it can without changing any bit; and remember what it has simulated.
+    pub const FOLD: u32 = 1024;
+    pub const MEMO: u32 = 2048;
+    /// Posts, arrivals and ends of messages are noted, for folding.
+    pub const NOTED: u32 = 4096;
 }
 
 /// Values of [`Exp::cc`], those of the reference's `CC_MODE`.
@@ -110,6 +115,8 @@ pub mod qp {
     pub const CWR: u32 = 32;
     /// Is in its NIC's `order`.
     pub const QUEUED: u32 = 64;
+    /// Folding (CPU only): its next post or start stops its NIC, because what it will cross belongs to no partition yet.
+    pub const HELD: u32 = 128;
 }
 
 /// Bits of [`Task::flags`].

@@ -40,6 +40,19 @@ pub struct Tables {
     pub gates: Vec<Gate>,
     /// Until when each server of gates is busy.
     pub servers: Vec<u64>,
+    /// What happened to messages, in the order of processing, while `mode::NOTED` is on. No column: only folding on the CPU uses it.
+    pub noted: Vec<Noted>,
+}
+
+/// Something that happened to a message, by its task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Noted {
+    /// Posted by an event; `first` of those posted by the same event.
+    Posted { task: u32, first: bool },
+    /// Arrived whole.
+    Got(u32),
+    /// Acknowledged whole.
+    Done(u32),
 }
 
 impl Tables {

@@ -3,6 +3,7 @@
 //! Layer: knows columns and numbers only; no TOML, no topology generator, no entity.
 
 pub mod cpu;
+pub mod fold;
 pub mod gpu;
 pub mod grow;
 
@@ -35,6 +36,8 @@ pub struct Slice {
     pub seconds: Vec<f64>,
     /// Experiments, by their place in the batch, that can never end on this engine, and why.
     pub failures: Vec<(usize, String)>,
+    /// What folding did so far for each experiment; empty where the engine does not fold.
+    pub folds: Vec<fold::FoldStats>,
 }
 
 /// An engine cannot go on.

@@ -6,26 +6,31 @@ use crate::columns::{NONE, Tables};
 /// Serves the gates that fired, in their order. INVARIANT: a gate's latency is at least a step, so what it releases lies beyond this one; what it releases
 /// waits for nothing else.
 pub fn analytical(t: &mut Tables) {
-    let mut g = t.exps[0].fired;
-    t.exps[0].fired = NONE;
-    while g != NONE {
-        let gate = t.gates[g as usize];
-        let mut free = gate.latest;
-        if gate.server != NONE {
-            free = free.max(t.servers[gate.server as usize]) + gate.serial;
-            t.servers[gate.server as usize] = free;
-        }
-        let end = free + gate.latency;
-        for k in gate.first..gate.first + gate.n {
-            let i = t.edges[k as usize];
-            let row = &mut t.tasks[i as usize];
-            row.waits -= 1;
-            row.at = end + row.delay;
-            let (n, at) = (row.owner, row.at);
-            under_way(t, n, i);
-            let own = (t.exps[0].end_len + n) as usize;
-            t.clocks[own] = t.clocks[own].min(at);
-        }
-        g = gate.next;
+    while t.exps[0].fired != NONE {
+        serve_first(t);
     }
+}
+
+/// Serves the first of the gates that fired; gives its number.
+pub fn serve_first(t: &mut Tables) -> u32 {
+    let g = t.exps[0].fired;
+    let gate = t.gates[g as usize];
+    t.exps[0].fired = gate.next;
+    let mut free = gate.latest;
+    if gate.server != NONE {
+        free = free.max(t.servers[gate.server as usize]) + gate.serial;
+        t.servers[gate.server as usize] = free;
+    }
+    let end = free + gate.latency;
+    for k in gate.first..gate.first + gate.n {
+        let i = t.edges[k as usize];
+        let row = &mut t.tasks[i as usize];
+        row.waits -= 1;
+        row.at = end + row.delay;
+        let (n, at) = (row.owner, row.at);
+        under_way(t, n, i);
+        let own = (t.exps[0].end_len + n) as usize;
+        t.clocks[own] = t.clocks[own].min(at);
+    }
+    g
 }

@@ -35,7 +35,8 @@ impl Engine for CpuEngine {
     }
 }
 
-fn advance_one(t: &mut Tables, end: Instant, packet_limit: u64, stop: &(dyn Fn() -> bool + Sync)) -> (f64, Option<String>) {
+/// Runs one experiment until `end`; gives the seconds it took and why it can never end, if so.
+pub fn advance_one(t: &mut Tables, end: Instant, packet_limit: u64, stop: &(dyn Fn() -> bool + Sync)) -> (f64, Option<String>) {
     let start = Instant::now();
     let mut failure = None;
     while failure.is_none() && !is_final(t) && Instant::now() < end && !stop() {

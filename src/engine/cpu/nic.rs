@@ -9,7 +9,7 @@ use super::{receiver, sender, task};
 use crate::columns::{NEVER, NONE, SHARED_FLAGS, Tables, cc, flag, kind, meta, mode, qp};
 
 
-/// Processes NIC `n` up to `end`.
+/// Processes NIC `n` up to `end`, or to the first post or start of a queue pair that folding holds back.
 pub fn nic(t: &mut Tables, n: u32, end: u64) {
     loop {
         let next = next_event(t, n);
@@ -27,26 +27,41 @@ pub fn nic(t: &mut Tables, n: u32, end: u64) {
                 kick(t, n, &next);
             }
             RTO => timeout(t, n, &next),
-            START => start_flow(t, n, &next),
+            START => {
+                let row = &t.nics[n as usize];
+                if t.flow_tx[(row.flow_first + row.flow_next) as usize].flags & qp::HELD != 0 {
+                    break;
+                }
+                start_flow(t, n, &next);
+            }
             _ => {
+                if task::is_held(t, n) {
+                    break;
+                }
                 if task::due(t, n, &next) {
                     kick(t, n, &next);
                 }
             }
         }
     }
+    set_clock(t, n);
     let row = &t.nics[n as usize];
-    let clock = row.busy_until.min(row.timer).min(row.rto).min(row.next_start).min(row.next_task);
-    let at = (t.exps[0].end_len + n) as usize;
-    t.clocks[at] = clock;
     if row.free_n < row.worst {
         t.shared[SHARED_FLAGS as usize] |= flag::NEEDS_PACKETS;
     }
 }
 
+/// Sets the NIC's own clock to the earliest of what it knows of.
+pub fn set_clock(t: &mut Tables, n: u32) {
+    let row = &t.nics[n as usize];
+    let clock = row.busy_until.min(row.timer).min(row.rto).min(row.next_start).min(row.next_task);
+    let at = (t.exps[0].end_len + n) as usize;
+    t.clocks[at] = clock;
+}
+
 /// The earliest of what can happen at a NIC.
 #[inline]
-fn next_event(t: &Tables, n: u32) -> Key {
+pub fn next_event(t: &Tables, n: u32) -> Key {
     let row = &t.nics[n as usize];
     let mut next = NO_EVENT;
     if row.busy_until != NEVER {

@@ -9,18 +9,23 @@ pub fn schedule(t: &mut Tables) {
     }
     t.shared[SHARED_FLAGS as usize] &= !flag::SIGNALS;
     for n in 0..t.exps[0].nic_len {
-        let mut s = t.nics[n as usize].signals;
-        t.nics[n as usize].signals = NONE;
-        while s != NONE {
-            let signal = t.signals[s as usize];
-            let gate = &mut t.gates[signal.gate as usize];
-            gate.latest = gate.latest.max(signal.at);
-            gate.waits -= 1;
-            if gate.waits == 0 {
-                line_up(t, signal.gate);
-            }
-            s = signal.next;
+        collect(t, n);
+    }
+}
+
+/// Counts the signals that NIC `n` gave.
+pub fn collect(t: &mut Tables, n: u32) {
+    let mut s = t.nics[n as usize].signals;
+    t.nics[n as usize].signals = NONE;
+    while s != NONE {
+        let signal = t.signals[s as usize];
+        let gate = &mut t.gates[signal.gate as usize];
+        gate.latest = gate.latest.max(signal.at);
+        gate.waits -= 1;
+        if gate.waits == 0 {
+            line_up(t, signal.gate);
         }
+        s = signal.next;
     }
 }
 

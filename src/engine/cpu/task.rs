@@ -2,7 +2,7 @@
 
 use super::key::{Key, TASK, before, periodic};
 use super::{nic, sender};
-use crate::columns::{EDGE_SIGNAL, NEVER, NONE, SHARED_FLAGS, SHARED_FLOWS_LEFT, Tables, cc, flag, mode, qp, task};
+use crate::columns::{EDGE_SIGNAL, NEVER, NONE, Noted, SHARED_FLAGS, SHARED_FLOWS_LEFT, Tables, cc, flag, mode, qp, task};
 
 /// Tasks that end at this instant, first released first.
 struct Chain {
@@ -24,13 +24,34 @@ impl Chain {
     }
 }
 
-/// The first of NIC `n`'s tasks under way is due. Returns whether a message was posted.
-pub fn due(t: &mut Tables, n: u32, at: &Key) -> bool {
+/// Takes the first of NIC `n`'s tasks under way off its list.
+pub fn take(t: &mut Tables, n: u32) -> u32 {
     let row = &mut t.nics[n as usize];
     let i = row.task_head;
     let next = t.tasks[i as usize].next;
     row.task_head = next;
     row.next_task = if next == NONE { NEVER } else { t.tasks[next as usize].at };
+    i
+}
+
+/// Whether the first of NIC `n`'s tasks under way is a message on a queue pair that folding holds back.
+#[inline]
+pub fn is_held(t: &Tables, n: u32) -> bool {
+    let row = &t.tasks[t.nics[n as usize].task_head as usize];
+    row.flags & task::MESSAGE != 0 && t.flow_tx[row.flow as usize].flags & qp::HELD != 0
+}
+
+/// Tells folding, if it listens.
+#[inline]
+fn note(t: &mut Tables, what: Noted) {
+    if t.exps[0].modes & mode::NOTED != 0 {
+        t.noted.push(what);
+    }
+}
+
+/// The first of NIC `n`'s tasks under way is due. Returns whether a message was posted.
+pub fn due(t: &mut Tables, n: u32, at: &Key) -> bool {
+    let i = take(t, n);
     if t.tasks[i as usize].flags & task::MESSAGE != 0 {
         t.tasks[i as usize].flags |= task::READY;
         return post(t, n, t.tasks[i as usize].flow, at);
@@ -41,14 +62,18 @@ pub fn due(t: &mut Tables, n: u32, at: &Key) -> bool {
     false
 }
 
-/// Message `i` has arrived whole at NIC `n`.
+/// Message `i` has arrived whole at NIC `n`. Where folding simulates again what it had skipped, tasks have been told before.
 pub fn delivered(t: &mut Tables, n: u32, i: u32, at: &Key) {
     let row = &mut t.tasks[i as usize];
+    if row.got != NEVER {
+        return;
+    }
     row.got = at.t;
     let (first, count) = (row.got_first, row.got_n);
     let mut chain = Chain::NEW;
     release_all(t, n, first, count, at, &mut chain);
     drain(t, n, at, &mut chain);
+    note(t, Noted::Got(i));
 }
 
 /// Messages from `from` up to but not `until`, one after another on a queue pair of NIC `n`, are acknowledged.
@@ -56,7 +81,10 @@ pub fn acknowledged(t: &mut Tables, n: u32, from: u32, until: u32, at: &Key) {
     let mut chain = Chain::NEW;
     let mut i = from;
     while i != until {
-        end(t, n, i, at, &mut chain);
+        if t.tasks[i as usize].done == NEVER {
+            end(t, n, i, at, &mut chain);
+            note(t, Noted::Done(i));
+        }
         i = t.tasks[i as usize].follow;
     }
     drain(t, n, at, &mut chain);
@@ -152,9 +180,28 @@ fn post(t: &mut Tables, n: u32, f: u32, at: &Key) -> bool {
         let tx = &mut t.flow_tx[f as usize];
         tx.size += row.bytes;
         tx.msg_post = row.follow;
+        note(t, Noted::Posted { task: i, first: !posted });
         posted = true;
     }
     posted
+}
+
+/// As [`due`] for a message, but for the network: what is posted on its queue pair by now is said to be, and added to `posted`; it was `first` of these.
+pub fn due_unseen(t: &mut Tables, n: u32, at: u64, posted: &mut Vec<(u32, bool)>) {
+    let i = take(t, n);
+    t.tasks[i as usize].flags |= task::READY;
+    let f = t.tasks[i as usize].flow as usize;
+    let mut first = true;
+    loop {
+        let i = t.flow_tx[f].msg_post;
+        if i == NONE || t.tasks[i as usize].flags & task::READY == 0 {
+            return;
+        }
+        t.tasks[i as usize].at = at;
+        t.flow_tx[f].msg_post = t.tasks[i as usize].follow;
+        posted.push((i, first));
+        first = false;
+    }
 }
 
 /// A message is about to be posted on queue pair `f`: it takes its turn at the NIC; a new one, or each where they start fresh, sends at line rate; on an

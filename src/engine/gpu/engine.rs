@@ -55,6 +55,7 @@ impl Engine for GpuEngine {
         Ok(Slice {
             seconds: ran.iter().map(|r| if *r { share } else { 0.0 }).collect(),
             failures: report.failures.into_iter().map(|(place, why)| (place, why.to_string())).collect(),
+            folds: Vec::new(),
         })
     }
 

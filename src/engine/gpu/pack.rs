@@ -256,6 +256,7 @@ mod tests {
             signals: rows::<Signal>(s, n),
             gates: rows::<Gate>(s, 2),
             servers: rows::<u64>(s, 1),
+            noted: Vec::new(),
         }
     }
 

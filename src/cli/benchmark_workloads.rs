@@ -1,0 +1,128 @@
+//! Benchmarks of workloads before anything is simulated: generating the programs of a job, evaluating one analytically, lowering one to tasks and tables.
+//!
+//! Layer: cli. What they run is what `run` and `plan` do with the same configuration.
+
+use std::path::Path;
+use std::time::Instant;
+
+use anyhow::{anyhow, bail};
+
+use super::simulator::{BenchInfo, BenchRow};
+use crate::batch::{TrainingSetup, prepare};
+use crate::collective::{Env, Server};
+use crate::compute::{Dtype, Slowdown, Timing};
+use crate::spec::{Config, Source, Workload};
+use crate::sweep::{self, SetOverrides};
+use crate::workload::program::Workload as Programs;
+use crate::workload::training::{Cluster, evaluate, generate};
+
+/// Evaluations that are timed together.
+const EVALUATIONS: u32 = 1000;
+
+/// What is timed.
+#[derive(Clone, Copy)]
+enum What {
+    /// The programs of all ranks, with the operations of every rank counted.
+    Generate,
+    /// The analytic iteration time.
+    Evaluate,
+    /// Everything from the configuration to tables that an engine can run.
+    Prepare,
+}
+
+struct Case {
+    name: &'static str,
+    about: &'static str,
+    what: What,
+    gpus: u32,
+    workload: &'static str,
+}
+
+/// Megatron's 1,536 samples an iteration on 8,192 GPUs.
+const GPT3_175B: &str = "model = \"gpt3-175b\", tp = 8, pp = 16, dp = 64, microbatch = 1, global_batch = 1536, zero = 1, recompute = \"selective\"";
+const GPT3_13B: &str = "model = \"gpt3-13b\", tp = 8, pp = 4, dp = 4, microbatch = 1, global_batch = 64, chunk_kib = 256";
+
+const CASES: [Case; 3] = [
+    Case { name: "generate-gpt3-175b-8192", about: "programs of a GPT-3 175B iteration for 8,192 GPUs", what: What::Generate, gpus: 8192, workload: GPT3_175B },
+    Case { name: "evaluate-gpt3-175b-8192", about: "1,000 analytic evaluations of that iteration", what: What::Evaluate, gpus: 8192, workload: GPT3_175B },
+    Case { name: "prepare-gpt3-13b-128", about: "a GPT-3 13B iteration for 128 GPUs: tasks and tables", what: What::Prepare, gpus: 128, workload: GPT3_13B },
+];
+
+/// What there is.
+pub fn list() -> impl Iterator<Item = BenchInfo> {
+    CASES.iter().map(|c| BenchInfo { name: c.name.into(), about: c.about.into() })
+}
+
+/// Runs one, if it is one of these. What a row has no column for is told on standard error.
+pub fn run(name: &str, sink: &mut dyn FnMut(BenchRow)) -> Option<anyhow::Result<()>> {
+    CASES.iter().find(|c| c.name == name).map(|case| {
+        let config = config(case)?;
+        let start = Instant::now();
+        let (seconds, experiments, packet_hops) = match case.what {
+            What::Prepare => {
+                let prepared = prepare(&config, 0)?;
+                let seconds = start.elapsed().as_secs_f64();
+                let tasks = prepared.job.as_ref().map_or(0, |j| j.graph.tasks.len());
+                eprintln!("{name}: {tasks} tasks, {} bytes of tables", prepared.built.tables.bytes());
+                (seconds, 1, prepared.packet_hops)
+            }
+            What::Generate => {
+                let programs = on_dgx(&config, |setup, cluster| Ok(generate(&setup.model, &setup.layout, &cluster.machine(Dtype::Bf16), 1)?))?;
+                let seconds = start.elapsed().as_secs_f64();
+                eprintln!("{name}: {} operations on {} ranks, {} programs", operations(&programs), programs.ranks.len(), programs.programs.len());
+                (seconds, 1, 0)
+            }
+            What::Evaluate => on_dgx(&config, |setup, cluster| {
+                let one = || evaluate(&setup.model, &setup.layout, &cluster.machine(Dtype::Bf16));
+                // What is loaded or remembered once is no part of it.
+                let iteration = one()?.iteration;
+                let start = Instant::now();
+                for _ in 0..EVALUATIONS {
+                    if one()?.iteration != iteration {
+                        bail!("evaluations of one configuration differ");
+                    }
+                }
+                Ok((start.elapsed().as_secs_f64(), u64::from(EVALUATIONS), 0))
+            })?,
+        };
+        sink(BenchRow {
+            name: name.into(),
+            engine: "none".into(),
+            hosts: u64::from(case.gpus),
+            experiments,
+            packet_hops,
+            seconds,
+            packet_hops_per_s: packet_hops as f64 / seconds,
+            peak_bytes: peak_bytes(),
+        });
+        Ok(())
+    })
+}
+
+fn config(case: &Case) -> anyhow::Result<Config> {
+    let text = format!("name = \"{}\"\n[base]\ncluster = {{ gpus = {}, server = \"dgx-h100\" }}\nworkload = {{ kind = \"model\", {} }}\n", case.name, case.gpus, case.workload);
+    let sweep = sweep::parse(&text, Path::new("benchmark"), &SetOverrides(Vec::new()))?;
+    sweep.config(&sweep.experiments[0]).map_err(|e| anyhow!("{e}"))
+}
+
+/// Runs something on a training job and the servers it is on.
+fn on_dgx<T>(config: &Config, run: impl Fn(&TrainingSetup, &Cluster) -> anyhow::Result<T>) -> anyhow::Result<T> {
+    let Workload::Program(program) = &config.workload else { bail!("not a program") };
+    let Source::Model(training) = &program.source else { bail!("not a training job") };
+    let setup = TrainingSetup::new(config, training)?;
+    let system = Server::preset("dgx-h100")?.system(false);
+    let cluster = Cluster { timing: Timing::shared(&setup.gpu), system, env: Env::default(), slowdown: Slowdown::None };
+    run(&setup, &cluster)
+}
+
+/// Operations over all ranks.
+fn operations(programs: &Programs) -> u64 {
+    programs.ranks.iter().map(|r| programs.programs[r.program as usize].ops.len() as u64).sum()
+}
+
+/// The most memory that this process ever had; 0 where the system does not tell.
+fn peak_bytes() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|l| l.strip_prefix("VmHWM:"));
+    line.and_then(|l| l.split_whitespace().next()?.parse::<u64>().ok()).map_or(0, |kib| kib * 1024)
+}

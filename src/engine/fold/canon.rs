@@ -1,0 +1,184 @@
+//! The canonical form of what a partition starts from: rows by local numbers, times from its start, sequence numbers from where queue pairs stand.
+//!
+//! Two partitions with the same form go the same way: whatever breaks a tie (numbers of ingresses at a switch, of NICs, of queue pairs) is told by rank.
+
+use bytemuck::Zeroable;
+
+use super::part::Part;
+use crate::columns::{Exp, INT_TX_UNIT, NEVER, Tables, cc, mode, qp};
+
+/// Bytes of a canonical form.
+#[derive(Default)]
+pub struct Form(pub Vec<u8>);
+
+impl Form {
+    pub fn u32(&mut self, x: u32) {
+        self.0.extend_from_slice(&x.to_le_bytes());
+    }
+
+    pub fn u64(&mut self, x: u64) {
+        self.0.extend_from_slice(&x.to_le_bytes());
+    }
+
+    /// A time that only matters as a distance from `start`.
+    fn time(&mut self, x: u64, start: u64) {
+        self.u64(if x == NEVER { NEVER } else { x.wrapping_sub(start) });
+    }
+
+    /// A time before which something may not happen: what lies before `now` says nothing.
+    fn not_before(&mut self, x: u64, now: u64, start: u64) {
+        self.u64(if x <= now { NEVER } else { x - start });
+    }
+
+    /// A sequence number from `from`; 0 is a value of its own.
+    fn seq(&mut self, x: u64, from: u64) {
+        self.u64(if x == 0 { NEVER } else { x.wrapping_sub(from) });
+    }
+
+    /// What governs the experiment; the phase of the clock where telemetry sees it.
+    pub fn head(t: &Tables, start: u64) -> Form {
+        let e = &t.exps[0];
+        let rules = Exp {
+            modes: e.modes & !(mode::FOLD | mode::MEMO | mode::NOTED),
+            cc: e.cc,
+            clock_ps: e.clock_ps,
+            payload: e.payload,
+            data_overhead: e.data_overhead,
+            ack_bytes: e.ack_bytes,
+            rto_retries: e.rto_retries,
+            fast_recovery: e.fast_recovery,
+            mi_thresh: e.mi_thresh,
+            int_multi: e.int_multi,
+            ack_interval: e.ack_interval,
+            chunk: e.chunk,
+            nack_interval: e.nack_interval,
+            cnp_interval: e.cnp_interval,
+            rto: e.rto,
+            min_rate: e.min_rate,
+            rai: e.rai,
+            rhai: e.rhai,
+            g_q32: e.g_q32,
+            p_alpha: e.p_alpha,
+            p_dec: e.p_dec,
+            p_inc: e.p_inc,
+            eta_q40: e.eta_q40,
+            eta_q48: e.eta_q48,
+            timely_alpha_q32: e.timely_alpha_q32,
+            timely_beta_q32: e.timely_beta_q32,
+            tlow: e.tlow,
+            thigh: e.thigh,
+            min_rtt: e.min_rtt,
+            rates_mbps_lo: e.rates_mbps_lo,
+            rates_mbps_hi: e.rates_mbps_hi,
+            ..Exp::zeroed()
+        };
+        let mut form = Form(bytemuck::bytes_of(&rules).to_vec());
+        form.u64(if e.cc == cc::HPCC { start % 1000 } else { 0 });
+        form
+    }
+
+    /// Where the next newcomers' local numbers begin.
+    pub fn bases(&mut self, part: &Part) {
+        self.u32(part.nics.len() as u32);
+        self.u32(part.ports.len() as u32);
+        self.u32(part.members.len() as u32);
+    }
+
+    /// The rank of link end `end` among the ingresses of `part`.
+    fn end_rank(&mut self, t: &Tables, part: &Part, end: u32, nic: &dyn Fn(u32) -> u32) {
+        let nics = t.exps[0].nic_len;
+        if end < nics {
+            self.u32(0);
+            self.u32(nic(end));
+            return;
+        }
+        self.u32(1);
+        let below = part.ends.iter().filter(|&&e| e < end - nics).count();
+        self.u32(below as u32);
+    }
+
+    /// NIC `n`, before it joins; its turn of queue pairs follows with [`Form::turn`].
+    pub fn nic(&mut self, t: &Tables, part: &Part, n: u32, nic: &dyn Fn(u32) -> u32) {
+        let row = &t.nics[n as usize];
+        self.u32(b'N' as u32);
+        self.u32(part.nics.iter().filter(|&&m| m < n).count() as u32);
+        self.u64(row.rate);
+        self.u64(row.delay);
+        self.u32(row.rr);
+        self.u32(row.qp_n);
+        self.u32(row.paused);
+        self.end_rank(t, part, row.peer, nic);
+    }
+
+    /// Local numbers of queue pairs.
+    pub fn numbers(&mut self, numbers: impl Iterator<Item = u32>) {
+        for x in numbers {
+            self.u32(x);
+        }
+    }
+
+    /// Port `p`, before it joins.
+    pub fn port(&mut self, t: &Tables, part: &Part, p: u32, nic: &dyn Fn(u32) -> u32) {
+        let row = &t.ports[p as usize];
+        let e = &t.exps[0];
+        self.u32(b'P' as u32);
+        self.u64(row.rate);
+        self.u64(row.delay);
+        if e.modes & mode::ECN != 0 {
+            self.u32(row.kmin);
+            self.u32(row.kmax);
+            self.u64(row.pmax_q32);
+        }
+        if e.cc == cc::HPCC {
+            self.u32(row.rate_idx);
+            self.u64(row.tx_bytes % (INT_TX_UNIT as u64 * e.int_multi as u64));
+        }
+        self.end_rank(t, part, row.peer, nic);
+    }
+
+    /// Queue pair `f` at `now`, before it joins a partition that came to life at `start`.
+    pub fn flow(&mut self, t: &Tables, part: &Part, f: u32, now: u64, start: u64) {
+        let e = &t.exps[0];
+        let (tx, rx) = (&t.flow_tx[f as usize], &t.flow_rx[f as usize]);
+        self.u32(b'F' as u32);
+        // Ties go by a queue pair's number, and number 0 meets events without a root.
+        let below = part.members.iter().filter(|m| t.flow_tx[m.flow as usize].flow_id < tx.flow_id).count();
+        self.u32(below as u32);
+        self.u32(u32::from(tx.flow_id == 0));
+        self.u32(tx.flags & !qp::HELD);
+        self.u32(tx.base_rtt_ns);
+        self.u64(tx.window);
+        self.not_before(tx.next_avail, now, start);
+        self.not_before(rx.cnp_t, now, start);
+        self.u64(rx.nack_seq);
+        if e.ack_interval > 1 {
+            self.u64(tx.size % e.chunk);
+            self.u64(rx.milestone.wrapping_sub(tx.size));
+        }
+        self.u32(tx.retries);
+        self.u32(tx.stalls);
+        if e.cc == cc::DCTCP {
+            // The first batch is counted from the first byte of all.
+            self.u64(if tx.last_seq == 0 { tx.size } else { NEVER });
+            self.seq(tx.last_seq, tx.size);
+            self.u32(tx.cnt);
+            self.u32(tx.batch);
+        }
+        if e.modes & mode::FRESH_QP != 0 || tx.flags & qp::CREATED == 0 {
+            // All else is made anew by the next post.
+            return;
+        }
+        self.u64(tx.rate);
+        self.u64(tx.win);
+        self.u64(tx.alpha);
+        self.u64(tx.target);
+        for timer in [tx.t_alpha, tx.t_dec, tx.t_inc] {
+            self.time(timer, start);
+        }
+        self.u32(tx.stage);
+        self.u64(tx.u);
+        self.u64(tx.rc);
+        self.seq(tx.high_seq, tx.size);
+        self.u64(tx.diff as u64);
+    }
+}

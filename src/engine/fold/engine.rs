@@ -1,0 +1,97 @@
+//! Folding behind the common interface: experiments in parallel, each on one thread, folded where they ask for it.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rayon::prelude::*;
+
+use super::run::Run;
+use super::{FoldStats, Memo, Stop};
+use crate::columns::{Tables, mode};
+use crate::engine::cpu::engine::advance_one;
+use crate::engine::{Engine, EngineError, Slice, is_final, packet_hops};
+
+/// Turns of partitions between looks at the clock.
+const TURNS_A_LOOK: u32 = 256;
+const SLICE: Duration = Duration::from_millis(100);
+
+/// The CPU engine with folding. Runs on the threads of the rayon pool it is called in.
+#[derive(Default)]
+pub struct FoldEngine {
+    memo: Arc<Memo>,
+    places: Vec<Place>,
+}
+
+/// An experiment's state between slices.
+#[derive(Default)]
+struct Place {
+    run: Option<Run>,
+    stats: FoldStats,
+}
+
+impl Engine for FoldEngine {
+    fn advance(&mut self, batch: &mut [Tables], packet_limit: u64, stop: &(dyn Fn() -> bool + Sync)) -> Result<Slice, EngineError> {
+        let end = Instant::now() + SLICE;
+        let memo = &self.memo;
+        self.places.resize_with(batch.len(), Place::default);
+        let done: Vec<(f64, Option<String>)> = batch
+            .par_iter_mut()
+            .zip(self.places.par_iter_mut())
+            .with_max_len(1)
+            .map(|(t, place)| place.advance(t, memo, end, packet_limit, stop))
+            .collect();
+        let mut slice = Slice::default();
+        for (at, (seconds, failure)) in done.into_iter().enumerate() {
+            slice.seconds.push(seconds);
+            slice.failures.extend(failure.map(|why| (at, why)));
+        }
+        slice.folds = self.places.iter().map(|p| p.stats).collect();
+        Ok(slice)
+    }
+
+    fn slice(&self) -> Duration {
+        SLICE
+    }
+}
+
+impl Place {
+    fn advance(&mut self, t: &mut Tables, memo: &Arc<Memo>, end: Instant, limit: u64, stop: &(dyn Fn() -> bool + Sync)) -> (f64, Option<String>) {
+        if is_final(t) {
+            return (0.0, None);
+        }
+        let start = Instant::now();
+        if t.exps[0].steps == 0 && t.exps[0].phase == 0 {
+            *self = Place::default();
+            if t.exps[0].modes & mode::FOLD != 0 {
+                self.run = Run::new(t, memo);
+            }
+        }
+        let mut failure = None;
+        while let (Some(run), None) = (&mut self.run, &failure) {
+            let outcome = run.turns(t, TURNS_A_LOOK, limit);
+            self.stats = run.stats;
+            match outcome {
+                Ok(()) => {}
+                Err(Stop::Fail(why)) => failure = Some(why),
+                Err(Stop::Abandon) => {
+                    if let Some(run) = self.run.take() {
+                        *t = run.unfolded();
+                        self.stats.abandoned += 1;
+                    }
+                    break;
+                }
+            }
+            if is_final(t) {
+                self.run = None;
+            } else if Instant::now() >= end || stop() {
+                return (start.elapsed().as_secs_f64(), failure);
+            }
+        }
+        if failure.is_none() && self.run.is_none() && !is_final(t) {
+            let before = packet_hops(t);
+            failure = advance_one(t, end, limit, stop).1;
+            self.stats.simulated += packet_hops(t) - before;
+        }
+        (start.elapsed().as_secs_f64(), failure)
+    }
+}

@@ -1,0 +1,323 @@
+//! Partitions grow and merge.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use super::Stop;
+use super::canon::Form;
+use super::part::{Event, Member, Part, PortBase, Script, What};
+use super::run::Run;
+use crate::columns::{NEVER, NONE, Tables, qp};
+
+impl Run {
+    /// Queue pair `f` of NIC `n` is about to send at `at`: what it crosses becomes part of one partition, whose number is returned.
+    pub(super) fn join(&mut self, t: &mut Tables, n: u32, f: u32, at: u64) -> Result<u32, Stop> {
+        let (nics, ports) = rows_of(t, f);
+        let mut touched: Vec<u32> = Vec::new();
+        let places = nics.iter().map(|&n| self.nic_part[n as usize]).chain(ports.iter().map(|&p| self.port_part[p as usize]));
+        for p in places {
+            if p != NONE && !touched.contains(&p) {
+                touched.push(p);
+            }
+        }
+        touched.sort_by_key(|&p| (self.parts[p as usize].start, self.parts[p as usize].first));
+        let born = touched.is_empty();
+        let p = touched.first().copied().unwrap_or_else(|| self.new_part(at));
+        // In its own turn a partition's events are put in order when it is over.
+        let inside = touched.len() == 1 && self.turning == p;
+        for &other in touched.iter().skip(1) {
+            self.merge(t, p, other, n, at)?;
+        }
+        let complete = self.complete(p, at);
+        let mut form = Form::default();
+        form.bases(&self.parts[p as usize]);
+        for n in nics {
+            self.add_nic(t, p, n, at, &mut form);
+        }
+        for &port in &ports {
+            self.add_port(t, p, port, &mut form);
+        }
+        self.add_member(t, p, f, at, &mut form);
+        self.route(t, p, f, &mut form);
+        let (tx, rx) = (&t.flow_tx[f as usize], &t.flow_rx[f as usize]);
+        let plain = tx.start != NEVER;
+        if plain || self.memo.is_none() || tx.n_paths > 1 || rx.n_paths > 1 {
+            self.forget(t, p, at)?;
+        } else if born {
+            self.begin(t, p, form, at);
+        } else if self.parts[p as usize].replay {
+            self.follow(t, p, edge(b'J', at - self.parts[p as usize].start, form), at)?;
+        } else if inside {
+            if let Some(script) = &mut self.parts[p as usize].script {
+                script.pending.push(Event { at, nic: n, what: What::Join(form.0) });
+            }
+        } else {
+            self.newcomer(p, form, n, at, complete);
+        }
+        if !self.parts[p as usize].replay {
+            t.flow_tx[f as usize].flags &= !qp::HELD;
+        }
+        Ok(p)
+    }
+
+    /// Up to when, exclusive, all that `p` has to tell is known if somebody joins at `at`.
+    fn complete(&self, p: u32, at: u64) -> u64 {
+        let part = &self.parts[p as usize];
+        if part.next > at { at + 1 } else { at }
+    }
+
+    fn new_part(&mut self, start: u64) -> u32 {
+        match self.spare.pop() {
+            Some(p) => {
+                self.parts[p as usize] = Part::new(start);
+                p
+            }
+            None => {
+                self.parts.push(Part::new(start));
+                self.parts.len() as u32 - 1
+            }
+        }
+    }
+
+    /// A partition comes to life: has its like been seen?
+    fn begin(&mut self, t: &Tables, p: u32, form: Form, at: u64) {
+        let Some(memo) = &self.memo else { return };
+        let mut key = Form::head(t, at).0;
+        key.extend(form.0);
+        let Some((root, known)) = memo.root(key) else { return };
+        let part = &mut self.parts[p as usize];
+        if !root.wild.load(Ordering::Relaxed) {
+            part.replay = known;
+            part.script = Some(Script::new(root));
+        }
+        if !part.replay {
+            self.stats.misses += 1;
+        }
+    }
+
+    /// Somebody joined `p`, which is not in its turn, at `at`.
+    fn newcomer(&mut self, p: u32, form: Form, n: u32, at: u64, complete: u64) {
+        self.rewind(p, at, n);
+        self.flush(p, (at, n), 0);
+        let part = &mut self.parts[p as usize];
+        let (Some(script), Some(memo)) = (&mut part.script, &self.memo) else { return };
+        match memo.child(&script.node, edge(b'J', at - part.start, form), complete - part.start) {
+            Some((child, _)) => script.at(child),
+            None => part.script = None,
+        }
+        self.catch_up(p);
+    }
+
+    /// The rows of `other` become rows of `p`.
+    fn merge(&mut self, t: &mut Tables, p: u32, other: u32, n: u32, at: u64) -> Result<(), Stop> {
+        let complete = self.complete(p, at).min(self.complete(other, at));
+        let scripted = [p, other].iter().all(|&q| self.parts[q as usize].script.is_some());
+        if !scripted {
+            self.forget(t, p, at)?;
+            self.forget(t, other, at)?;
+        }
+        let replays = [p, other].map(|q| self.parts[q as usize].replay);
+        if scripted {
+            for q in [p, other] {
+                if self.parts[q as usize].replay {
+                    self.tell(t, q, at);
+                } else {
+                    self.rewind(q, at, n);
+                    self.flush(q, (at, n), 0);
+                }
+            }
+        }
+        let mut child = None;
+        let key = self.merger(t, p, other, at);
+        if let (Some(memo), Some(script)) = (&self.memo, &self.parts[p as usize].script) {
+            child = memo.child(&script.node, key, complete - self.parts[p as usize].start);
+        }
+        let both = replays == [true, true] && child.as_ref().is_some_and(|c| c.1);
+        if !both {
+            for q in [p, other] {
+                if self.parts[q as usize].replay {
+                    self.go_live(t, q, at)?;
+                }
+            }
+        }
+        let script = child.and_then(|(node, _)| self.joined_script(p, other, node));
+        self.move_rows(p, other);
+        self.parts[p as usize].script = script;
+        if self.parts[p as usize].script.is_none() {
+            self.forget(t, p, at)?;
+        } else if both {
+            self.tell(t, p, at);
+        } else {
+            self.catch_up(p);
+        }
+        Ok(())
+    }
+
+    /// What happened later than the newcomer goes behind it; in `p`'s turn that has time until it is over.
+    fn catch_up(&mut self, p: u32) {
+        if self.turning != p {
+            self.flush_covered(p, self.parts[p as usize].covered);
+        }
+    }
+
+    /// What tells how `other` and `p` come together.
+    fn merger(&self, t: &Tables, p: u32, other: u32, at: u64) -> Vec<u8> {
+        let (a, b) = (&self.parts[p as usize], &self.parts[other as usize]);
+        let mut form = Form::default();
+        form.bases(a);
+        form.u64(b.script.as_ref().map_or(0, |s| s.node.id));
+        form.u64(b.start - a.start);
+        form.numbers(b.nics.iter().map(|n| a.nics.iter().filter(|m| *m < n).count() as u32));
+        form.numbers(b.ends.iter().map(|n| a.ends.iter().filter(|m| *m < n).count() as u32));
+        let id = |m: &Member| t.flow_tx[m.flow as usize].flow_id;
+        form.numbers(b.members.iter().map(|m| a.members.iter().filter(|k| id(k) < id(m)).count() as u32));
+        edge(b'M', at - a.start, form)
+    }
+
+    /// The script of `p` after `other` joined it at `node`.
+    fn joined_script(&mut self, p: u32, other: u32, node: Arc<super::memo::Node>) -> Option<Script> {
+        let shift = self.parts[p as usize].members.len() as u32;
+        let mut script = self.parts[p as usize].script.take()?;
+        let mut theirs = self.parts[other as usize].script.take()?;
+        // Local numbers of those who joined later than this are void now.
+        if script.pending.iter().chain(&theirs.pending).any(|e| matches!(e.what, What::Join(_))) {
+            return None;
+        }
+        for event in &mut theirs.pending {
+            if let What::Told { member, .. } | What::Post { member, .. } = &mut event.what {
+                *member += shift;
+            }
+        }
+        script.pending.extend(theirs.pending);
+        script.at(node);
+        Some(script)
+    }
+
+    fn move_rows(&mut self, p: u32, other: u32) {
+        let from = std::mem::replace(&mut self.parts[other as usize], Part::new(0));
+        self.spare.push(other);
+        if self.turning == other {
+            self.turning = p;
+        }
+        let part = &mut self.parts[p as usize];
+        for &n in &from.nics {
+            self.nic_part[n as usize] = p;
+            self.nic_local[n as usize] += part.nics.len() as u32;
+        }
+        for &port in &from.ports {
+            self.port_part[port as usize] = p;
+            self.port_local[port as usize] += part.ports.len() as u32;
+        }
+        for m in from.members {
+            self.member[m.flow as usize] = part.members.len() as u32;
+            part.members.push(m);
+        }
+        part.nics.extend(from.nics);
+        part.nic_base.extend(from.nic_base);
+        part.ports.extend(from.ports);
+        part.port_base.extend(from.port_base);
+        part.ends.extend(from.ends);
+        part.peaks.extend(from.peaks);
+        part.first = part.first.min(from.first);
+        part.covered = part.covered.min(from.covered);
+        self.call_part(p, from.next);
+    }
+
+    fn add_nic(&mut self, t: &Tables, p: u32, n: u32, at: u64, form: &mut Form) {
+        if self.nic_part[n as usize] != NONE {
+            return;
+        }
+        let row = &t.nics[n as usize];
+        form.nic(t, &self.parts[p as usize], n, &|m| self.local_nic(p, m));
+        self.nic_part[n as usize] = p;
+        let part = &mut self.parts[p as usize];
+        self.nic_local[n as usize] = part.nics.len() as u32;
+        part.nics.push(n);
+        part.nic_base.push((row.tx_bytes, row.hops));
+        part.first = part.first.min(n);
+        self.add_end(t, p, row.peer);
+        let turn = row.flow_first as usize..(row.flow_first + row.qp_n) as usize;
+        for k in turn.clone() {
+            self.add_member(t, p, t.order[k], at, form);
+        }
+        form.numbers(t.order[turn].iter().map(|&f| self.member[f as usize]));
+        self.call_part(p, row.next_task.min(row.next_start));
+    }
+
+    fn local_nic(&self, p: u32, n: u32) -> u32 {
+        if self.nic_part[n as usize] == p { self.nic_local[n as usize] } else { NONE }
+    }
+
+    fn add_end(&mut self, t: &Tables, p: u32, peer: u32) {
+        if peer >= t.exps[0].nic_len {
+            let part = &mut self.parts[p as usize];
+            part.ends.push(peer - t.exps[0].nic_len);
+            part.peaks.push(0);
+        }
+    }
+
+    fn add_port(&mut self, t: &mut Tables, p: u32, port: u32, form: &mut Form) {
+        if self.port_part[port as usize] != NONE {
+            return;
+        }
+        form.port(t, &self.parts[p as usize], port, &|m| self.local_nic(p, m));
+        self.port_part[port as usize] = p;
+        let row = &mut t.ports[port as usize];
+        let part = &mut self.parts[p as usize];
+        self.port_local[port as usize] = part.ports.len() as u32;
+        part.ports.push(port);
+        let max_q = std::mem::take(&mut row.max_q);
+        part.port_base.push(PortBase { tx_bytes: row.tx_bytes, hops: row.hops, max_q, q_area: row.q_area, marks: row.marks, draws: row.draws });
+        let peer = row.peer;
+        self.add_end(t, p, peer);
+    }
+
+    fn add_member(&mut self, t: &Tables, p: u32, f: u32, at: u64, form: &mut Form) {
+        if self.member[f as usize] != NONE {
+            return;
+        }
+        form.flow(t, &self.parts[p as usize], f, at, self.parts[p as usize].start);
+        let members = &mut self.parts[p as usize].members;
+        self.member[f as usize] = members.len() as u32;
+        let (tx, rx) = (t.flow_tx[f as usize], t.flow_rx[f as usize]);
+        members.push(Member { flow: f, routed: false, posted: Vec::new(), seen: 0, got: 0, done: 0, tx, rx });
+    }
+
+    /// The path of queue pair `f` is part of `p` now.
+    fn route(&mut self, t: &Tables, p: u32, f: u32, form: &mut Form) {
+        let (tx, rx) = (&t.flow_tx[f as usize], &t.flow_rx[f as usize]);
+        let m = self.member[f as usize];
+        form.numbers([u32::from(b'R'), m, self.nic_local[tx.nic as usize], self.nic_local[rx.nic as usize], tx.path_len, rx.path_len].into_iter());
+        for (first, len) in [(tx.path_first, tx.path_len), (rx.path_first, rx.path_len)] {
+            let path = &t.paths[first as usize..(first + len) as usize];
+            form.numbers(path.iter().map(|&port| self.port_local[port as usize]));
+        }
+        self.parts[p as usize].members[m as usize].routed = true;
+    }
+}
+
+/// The key of an edge: what it is, when, the rest.
+pub fn edge(tag: u8, at: u64, form: Form) -> Vec<u8> {
+    let mut key = Form(vec![tag]);
+    key.u64(at);
+    key.0.extend(form.0);
+    key.0
+}
+
+/// NICs and switch ports that queue pair `f` needs: both ends, data and ACK paths.
+fn rows_of(t: &Tables, f: u32) -> (Vec<u32>, Vec<u32>) {
+    let (tx, rx) = (&t.flow_tx[f as usize], &t.flow_rx[f as usize]);
+    let mut ports: Vec<u32> = Vec::new();
+    for (first, len) in [(tx.path_first, tx.path_len * tx.n_paths), (rx.path_first, rx.path_len * rx.n_paths)] {
+        for &port in &t.paths[first as usize..(first + len) as usize] {
+            if !ports.contains(&port) {
+                ports.push(port);
+            }
+        }
+    }
+    let mut nics = vec![tx.nic];
+    if rx.nic != tx.nic {
+        nics.push(rx.nic);
+    }
+    (nics, ports)
+}

@@ -1,0 +1,129 @@
+//! A partition's turn: the CPU systems over its rows, for a step.
+
+use super::Stop;
+use super::run::Run;
+use crate::columns::{NEVER, NONE, SHARED_HEADER, Tables};
+use crate::engine::cpu::key::START;
+use crate::engine::cpu::{forward, nic, plan, schedule};
+
+impl Run {
+    /// Partition `p` goes on from `at`, when it is the earliest of all.
+    pub(super) fn live_turn(&mut self, t: &mut Tables, p: u32, at: u64) -> Result<(), Stop> {
+        let end = (at + self.step).min(t.exps[0].time_limit);
+        self.parts[p as usize].next = NEVER;
+        self.parts[p as usize].covered = end;
+        if let Some(script) = &mut self.parts[p as usize].script {
+            script.turn(at);
+        }
+        self.turning = p;
+        let p = self.window(t, p, end)?;
+        self.turning = NONE;
+        self.drain(t, p);
+        t.exps[0].now = t.exps[0].now.max(end);
+        let look = self.parts[p as usize].look(t);
+        if self.parts[p as usize].script.is_some() && self.parts[p as usize].drew(t) {
+            self.wild(p);
+        }
+        if look.rest {
+            self.parts[p as usize].covered = NEVER;
+        }
+        self.flush_covered(p, if look.rest { end } else { look.network });
+        if look.rest {
+            self.keep(t, p, end);
+            self.dissolve(t, p);
+        } else {
+            self.call_part(p, look.next);
+        }
+        Ok(())
+    }
+
+    /// The systems over the rows of `p`, up to `end`; gives the partition that they are of by then. PRECONDITION: nobody's next event is more than a step before `end`.
+    pub(super) fn window(&mut self, t: &mut Tables, p: u32, end: u64) -> Result<u32, Stop> {
+        let nics = t.exps[0].nic_len;
+        let own = t.exps[0].end_len;
+        let before = self.hops(t, p);
+        for k in 0..self.parts[p as usize].ends.len() {
+            let i = self.parts[p as usize].ends[k];
+            if t.clocks[(nics + i) as usize] < end {
+                let held = self.take_in(t, i, end)?;
+                let peak = &mut self.parts[p as usize].peaks[k];
+                *peak = held.max(*peak);
+            }
+        }
+        let words = t.exps[0].mask_words;
+        for k in 0..self.parts[p as usize].ports.len() {
+            let port = self.parts[p as usize].ports[k];
+            let wanted = (0..words).any(|w| t.shared[plan::want_word(t, port, w * 32) as usize] != 0);
+            if wanted || t.clocks[(own + nics + port) as usize] < end {
+                forward::forward(t, port, end);
+            }
+        }
+        let mut held: Vec<u32> = Vec::new();
+        for k in 0..self.parts[p as usize].nics.len() {
+            let n = self.parts[p as usize].nics[k];
+            if t.clocks[n as usize] < end || t.clocks[(own + n) as usize] < end {
+                nic::nic(t, n, end);
+                if t.clocks[(own + n) as usize] < end {
+                    held.push(n);
+                }
+            }
+        }
+        let after = self.hops(t, p);
+        self.stats.simulated += after - before;
+        let p = self.let_go(t, p, held, end)?;
+        for &n in &self.parts[p as usize].nics {
+            if t.nics[n as usize].signals != NONE {
+                schedule::collect(t, n);
+            }
+        }
+        self.heed(t)?;
+        Ok(p)
+    }
+
+    /// What arrives at switch port `i` before `end` is planned for its egress, and counted at once: a calm switch asks no more of it. Gives what it
+    /// holds at most.
+    fn take_in(&mut self, t: &mut Tables, i: u32, end: u64) -> Result<u32, Stop> {
+        plan::plan(t, i, end);
+        let row = &mut t.ports[i as usize];
+        let bytes = std::mem::take(&mut row.arr_bytes);
+        row.arr_n = 0;
+        if row.in_frames != NONE {
+            return Err(Stop::Abandon);
+        }
+        let word = (SHARED_HEADER + i) as usize;
+        t.shared[word] = t.shared[word].wrapping_add(bytes);
+        let held = t.shared[word];
+        if self.calm.saw(t, i, held) { Ok(held) } else { Err(Stop::Abandon) }
+    }
+
+    /// NICs stopped where a queue pair needs rows that are not of `p` yet: these join, in the order of time.
+    fn let_go(&mut self, t: &mut Tables, p: u32, mut held: Vec<u32>, end: u64) -> Result<u32, Stop> {
+        let own = t.exps[0].end_len;
+        let mut p = p;
+        while let Some(k) = (0..held.len()).min_by_key(|&k| (t.clocks[(own + held[k]) as usize], held[k])) {
+            let n = held[k];
+            let next = nic::next_event(t, n);
+            let flow = if next.kind == START {
+                let row = &t.nics[n as usize];
+                row.flow_first + row.flow_next
+            } else {
+                t.tasks[t.nics[n as usize].task_head as usize].flow
+            };
+            self.drain(t, p);
+            p = self.join(t, n, flow, next.t)?;
+            let before = t.nics[n as usize].hops;
+            nic::nic(t, n, end);
+            self.stats.simulated += t.nics[n as usize].hops - before;
+            if t.clocks[(own + n) as usize] >= end {
+                held.swap_remove(k);
+            }
+        }
+        Ok(p)
+    }
+
+    /// Packets that left the partition's transmitters so far.
+    fn hops(&self, t: &Tables, p: u32) -> u64 {
+        let part = &self.parts[p as usize];
+        part.nics.iter().map(|&n| t.nics[n as usize].hops).sum::<u64>() + part.ports.iter().map(|&q| t.ports[q as usize].hops).sum::<u64>()
+    }
+}

@@ -1,0 +1,137 @@
+//! What partitions did before: a trie of episodes. An episode is a partition's life from idle to idle. Its root is the canonical form of what it starts from, each
+//! further post, newcomer or merger leads to a child, and a node tells what messages will have arrived and ended if nothing further comes.
+//!
+//! Keys are compared as whole bytes, so there is no false hit. Nodes only ever gain what any simulation of the same past would add: results cannot depend on it.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::columns::{FlowRx, FlowTx};
+
+/// Bytes of keys and outcomes beyond which nothing new is remembered.
+const MOST_BYTES: u64 = 1 << 30;
+
+/// Episodes known to this process; shared by all experiments and threads.
+#[derive(Default)]
+pub struct Memo {
+    roots: Mutex<HashMap<Box<[u8]>, Arc<Node>>>,
+    ids: AtomicU64,
+    bytes: AtomicU64,
+}
+
+/// A past that partitions may share.
+pub struct Node {
+    pub id: u64,
+    /// Of a root: what followed was no function of the key (a random marking), so remembering is in vain.
+    pub wild: AtomicBool,
+    body: Mutex<Body>,
+}
+
+/// What follows that past.
+#[derive(Default)]
+pub struct Body {
+    pub told: Vec<Told>,
+    /// All of `told` before this is there, counted from the episode's start, ps.
+    pub known: u64,
+    children: HashMap<Box<[u8]>, Arc<Node>>,
+    /// The partition came to rest.
+    pub end: Option<Arc<Leaf>>,
+}
+
+/// A message arrived whole (`got`), else was acknowledged whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Told {
+    /// From the episode's start, ps.
+    pub at: u64,
+    /// Local number of its queue pair, and which of its messages in this episode.
+    pub member: u32,
+    pub nth: u32,
+    pub got: bool,
+}
+
+/// What an episode leaves behind, by local numbers.
+pub struct Leaf {
+    /// From the episode's start, ps.
+    pub at: u64,
+    pub nics: Vec<NicEnd>,
+    pub ports: Vec<PortEnd>,
+    /// The most that each ingress held.
+    pub peaks: Vec<u32>,
+    pub members: Vec<MemberEnd>,
+}
+
+pub struct NicEnd {
+    pub tx_bytes: u64,
+    pub hops: u64,
+    pub rr: u32,
+    /// Queue pairs in its turn.
+    pub order: Vec<u32>,
+}
+
+/// Gains of a port's counters; `max_q` within the episode.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct PortEnd {
+    pub tx_bytes: u64,
+    pub hops: u64,
+    pub max_q: u32,
+    pub q_area: u64,
+    pub marks: u64,
+}
+
+/// Rows of a queue pair at the end, and where the episode began for it.
+pub struct MemberEnd {
+    pub start: u64,
+    pub tx: FlowTx,
+    pub rx: FlowRx,
+    pub tx_before: FlowTx,
+    pub rx_before: FlowRx,
+}
+
+impl Memo {
+    /// The root of `key`, made if need be, and whether it was there. `None`: the memo is full.
+    pub fn root(&self, key: Vec<u8>) -> Option<(Arc<Node>, bool)> {
+        let mut roots = lock(&self.roots);
+        if let Some(node) = roots.get(key.as_slice()) {
+            return Some((Arc::clone(node), true));
+        }
+        let node = self.node(key.len(), 0)?;
+        roots.insert(key.into_boxed_slice(), Arc::clone(&node));
+        Some((node, false))
+    }
+
+    /// The child of `node` by `key`, made if need be, and whether it was there; nothing is known of a new one before `known`. `None`: the memo is full.
+    pub fn child(&self, node: &Node, key: Vec<u8>, known: u64) -> Option<(Arc<Node>, bool)> {
+        let mut body = node.body();
+        if let Some(child) = body.children.get(key.as_slice()) {
+            return Some((Arc::clone(child), true));
+        }
+        let child = self.node(key.len(), known)?;
+        body.children.insert(key.into_boxed_slice(), Arc::clone(&child));
+        Some((child, false))
+    }
+
+    fn node(&self, key: usize, known: u64) -> Option<Arc<Node>> {
+        if !self.room(key + size_of::<Node>() + 64) {
+            return None;
+        }
+        let id = self.ids.fetch_add(1, Ordering::Relaxed);
+        Some(Arc::new(Node { id, wild: AtomicBool::new(false), body: Mutex::new(Body { known, ..Body::default() }) }))
+    }
+
+    /// Takes room for `bytes` if there is any.
+    pub fn room(&self, bytes: usize) -> bool {
+        self.bytes.fetch_add(bytes as u64, Ordering::Relaxed) < MOST_BYTES
+    }
+}
+
+impl Node {
+    pub fn body(&self) -> MutexGuard<'_, Body> {
+        lock(&self.body)
+    }
+}
+
+/// A thread that panicked left nothing half done here: every change is a single insertion.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,193 @@
+//! A partition: rows that active flows connect, their common clock, and what it has been told so far.
+
+use std::sync::Arc;
+
+use super::memo::Node;
+use crate::columns::{FlowRx, FlowTx, NEVER, Tables, qp};
+
+/// A queue pair of a partition, or one that is finished but still in the turn of one of its NICs.
+#[derive(Clone)]
+pub struct Member {
+    pub flow: u32,
+    /// Its path belongs to the partition.
+    pub routed: bool,
+    /// Messages posted in this episode, and whether each was the first of those that one event posted.
+    pub posted: Vec<(u32, bool)>,
+    /// How many of them the rows have seen: fewer than all while what was looked up is simulated after all.
+    pub seen: usize,
+    /// Of them, those told to have arrived and ended.
+    pub got: u32,
+    pub done: u32,
+    /// Its rows when it joined.
+    pub tx: FlowTx,
+    pub rx: FlowRx,
+}
+
+/// Counters of a port when it joined. Its longest queue is counted anew from then.
+#[derive(Clone, Copy)]
+pub struct PortBase {
+    pub tx_bytes: u64,
+    pub hops: u64,
+    pub max_q: u32,
+    pub q_area: u64,
+    pub marks: u64,
+    pub draws: u64,
+}
+
+/// Something that belongs into the memo once everything before it does.
+#[derive(Clone)]
+pub struct Event {
+    pub at: u64,
+    pub nic: u32,
+    pub what: What,
+}
+
+impl Event {
+    /// By time; what is told before what is posted; then by NIC.
+    pub fn order(&self) -> (u64, bool, u32) {
+        (self.at, !matches!(self.what, What::Told { .. }), self.nic)
+    }
+}
+
+#[derive(Clone)]
+pub enum What {
+    Told { member: u32, nth: u32, got: bool },
+    /// Messages of these sizes were posted at once.
+    Post { member: u32, bytes: Vec<u64> },
+    /// Rows joined, in canonical form.
+    Join(Vec<u8>),
+}
+
+/// A partition's place in the memo.
+#[derive(Clone)]
+pub struct Script {
+    pub root: Arc<Node>,
+    pub node: Arc<Node>,
+    /// How many of the node's tidings were told.
+    pub cursor: usize,
+    /// What happened and is not in the memo yet.
+    pub pending: Vec<Event>,
+    /// A place further back, and what happened since: whoever posts or joins at a time that has been passed goes in between.
+    pub anchor: Arc<Node>,
+    pub recent: Vec<Event>,
+}
+
+impl Script {
+    pub fn new(root: Arc<Node>) -> Script {
+        Script { node: Arc::clone(&root), anchor: Arc::clone(&root), root, cursor: 0, pending: Vec::new(), recent: Vec::new() }
+    }
+
+    /// A turn begins at `at`: nothing new happens before.
+    pub fn turn(&mut self, at: u64) {
+        if self.recent.iter().all(|e| e.at < at) {
+            self.anchor = Arc::clone(&self.node);
+            self.recent.clear();
+        }
+    }
+
+    /// Back to the anchor, with all that happened since still to be told.
+    pub fn rewind(&mut self) {
+        let mut all = std::mem::take(&mut self.recent);
+        all.append(&mut self.pending);
+        self.pending = all;
+        self.node = Arc::clone(&self.anchor);
+    }
+
+    /// Goes on from `node`, where nothing has happened yet.
+    pub fn at(&mut self, node: Arc<Node>) {
+        self.anchor = Arc::clone(&node);
+        self.node = node;
+        self.cursor = 0;
+        self.recent.clear();
+    }
+}
+
+/// Rows that step together. NICs, ports, ends and members keep their places while it lives: these are its local numbers.
+#[derive(Clone)]
+pub struct Part {
+    /// When something happens next; `NEVER` during its own turn.
+    pub next: u64,
+    /// The lowest of its NICs, by which it is found.
+    pub first: u32,
+    /// When it came to life.
+    pub start: u64,
+    /// All that happens before this in a simulated partition is pending or in the memo.
+    pub covered: u64,
+    /// Its rows stand as they were at its start, what happens is looked up.
+    pub replay: bool,
+    /// `None`: neither looked up nor remembered.
+    pub script: Option<Script>,
+    pub nics: Vec<u32>,
+    /// Bytes and packets sent when each NIC joined.
+    pub nic_base: Vec<(u64, u64)>,
+    /// Switch ports whose transmitters are its own.
+    pub ports: Vec<u32>,
+    pub port_base: Vec<PortBase>,
+    /// Switch ports that receive from its NICs and ports, and the most each held.
+    pub ends: Vec<u32>,
+    pub peaks: Vec<u32>,
+    pub members: Vec<Member>,
+}
+
+impl Part {
+    pub fn new(start: u64) -> Part {
+        Part {
+            next: NEVER,
+            first: u32::MAX,
+            start,
+            covered: start,
+            replay: false,
+            script: None,
+            nics: Vec::new(),
+            nic_base: Vec::new(),
+            ports: Vec::new(),
+            port_base: Vec::new(),
+            ends: Vec::new(),
+            peaks: Vec::new(),
+            members: Vec::new(),
+        }
+    }
+
+    /// When it goes on.
+    pub fn look(&self, t: &Tables) -> Look {
+        let nics = t.exps[0].nic_len;
+        let own = t.exps[0].end_len;
+        let mut packets = NEVER;
+        for &i in &self.ends {
+            packets = packets.min(t.clocks[(nics + i) as usize]);
+        }
+        for &p in &self.ports {
+            packets = packets.min(t.clocks[(own + nics + p) as usize]);
+        }
+        let (mut next, mut network) = (packets, packets);
+        for &n in &self.nics {
+            let row = &t.nics[n as usize];
+            packets = packets.min(t.clocks[n as usize]).min(row.busy_until).min(row.timer);
+            network = network.min(row.rto);
+            next = next.min(t.clocks[(own + n) as usize]);
+        }
+        let rest = packets == NEVER && self.members.iter().all(|m| is_idle(t, m.flow));
+        Look { next: next.min(packets), network: network.min(packets), rest }
+    }
+
+    /// Whether a queue of the partition drew whether to mark: that is no function of what the memo knows.
+    pub fn drew(&self, t: &Tables) -> bool {
+        self.ports.iter().zip(&self.port_base).any(|(&p, base)| t.ports[p as usize].draws != base.draws)
+    }
+}
+
+/// What a partition's clocks say.
+pub struct Look {
+    /// The next instant at which anything happens.
+    pub next: u64,
+    /// Tasks apart.
+    pub network: u64,
+    /// Nothing is queued, travelling or unacknowledged.
+    pub rest: bool,
+}
+
+/// Whether nothing of queue pair `f` is outstanding.
+fn is_idle(t: &Tables, f: u32) -> bool {
+    let tx = &t.flow_tx[f as usize];
+    tx.flags & qp::CREATED == 0 || tx.snd_una >= tx.size
+}

@@ -1,0 +1,190 @@
+//! A partition whose like has been simulated: its messages arrive and end as the memo says, its rows stand still until it is at rest.
+
+use super::Stop;
+use super::part::Member;
+use super::record::post_key;
+use super::run::Run;
+use crate::columns::{NEVER, NONE, Tables, qp, task as bits};
+use crate::engine::cpu::key::{Key, NO_EVENT};
+use crate::engine::cpu::{nic, schedule, task};
+
+impl Run {
+    /// One instant of partition `p`.
+    pub(super) fn replay_turn(&mut self, t: &mut Tables, p: u32, at: u64) -> Result<(), Stop> {
+        self.parts[p as usize].next = NEVER;
+        self.tell(t, p, at);
+        let mut live = false;
+        let mut p = p;
+        if let Some(leaf) = self.rested(p, at) {
+            return self.rest(t, p, &leaf);
+        }
+        let starts = self.parts[p as usize].nics.iter().any(|&n| t.nics[n as usize].next_start <= at);
+        if starts || self.ignorant(p, at) {
+            self.go_live(t, p, at)?;
+            live = true;
+        }
+        let mut due: Vec<u32> = self.parts[p as usize].nics.iter().copied().filter(|&n| !live && t.nics[n as usize].next_task <= at).collect();
+        due.sort_unstable();
+        for n in due {
+            while t.nics[n as usize].next_task <= at && self.parts[p as usize].replay {
+                let i = t.nics[n as usize].task_head as usize;
+                let f = t.tasks[i].flow;
+                if t.tasks[i].flags & bits::MESSAGE == 0 {
+                    let key = task::key(t, i as u32);
+                    task::due(t, n, &key);
+                    continue;
+                }
+                let m = self.member[f as usize];
+                if m == NONE || !self.parts[p as usize].members[m as usize].routed {
+                    p = self.join(t, n, f, at)?;
+                    continue;
+                }
+                self.post_unseen(t, p, n, m, at)?;
+            }
+            nic::set_clock(t, n);
+            schedule::collect(t, n);
+        }
+        for k in 0..self.parts[p as usize].nics.len() {
+            let n = self.parts[p as usize].nics[k];
+            if t.nics[n as usize].signals != NONE {
+                schedule::collect(t, n);
+            }
+        }
+        t.exps[0].now = t.exps[0].now.max(at);
+        let next = if self.parts[p as usize].replay { self.next_told(t, p) } else { self.parts[p as usize].look(t).next };
+        self.call_part(p, next);
+        Ok(())
+    }
+
+    /// The first task under way of NIC `n`, a message on member `m`, is due: what it posts leads on in the memo, or the partition goes live.
+    fn post_unseen(&mut self, t: &mut Tables, p: u32, n: u32, m: u32, at: u64) -> Result<(), Stop> {
+        let member = &mut self.parts[p as usize].members[m as usize];
+        let before = member.posted.len();
+        task::due_unseen(t, n, at, &mut member.posted);
+        let sizes: Vec<u64> = member.posted[before..].iter().map(|&(i, _)| t.tasks[i as usize].bytes).collect();
+        if sizes.is_empty() {
+            return Ok(());
+        }
+        let rel = at - self.parts[p as usize].start;
+        self.follow(t, p, post_key(rel, m, &sizes), at)
+    }
+
+    /// Takes the edge `key` of `p`'s node; where it leads nobody has been, the partition goes live.
+    pub(super) fn follow(&mut self, t: &mut Tables, p: u32, key: Vec<u8>, at: u64) -> Result<(), Stop> {
+        let part = &mut self.parts[p as usize];
+        let (Some(script), Some(memo)) = (&mut part.script, &self.memo) else { return self.forget(t, p, at) };
+        let Some((child, was_there)) = memo.child(&script.node, key, at - part.start + 1) else { return self.forget(t, p, at) };
+        script.at(child);
+        if was_there {
+            self.tell(t, p, at);
+            Ok(())
+        } else {
+            self.go_live(t, p, at)
+        }
+    }
+
+    /// Tells the tasks of `p` all that has happened by `at`.
+    pub(super) fn tell(&mut self, t: &mut Tables, p: u32, at: u64) {
+        let part = &mut self.parts[p as usize];
+        let Some(script) = &mut part.script else { return };
+        let now = at - part.start;
+        let key = |at: u64| Key { t: at, ..NO_EVENT };
+        let mut told = Vec::new();
+        {
+            let body = script.node.body();
+            while let Some(&tidings) = body.told.get(script.cursor).filter(|x| x.at <= now) {
+                told.push(tidings);
+                script.cursor += 1;
+            }
+        }
+        for x in told {
+            let member: &mut Member = &mut part.members[x.member as usize];
+            let i = member.posted[x.nth as usize].0;
+            let row = &t.tasks[i as usize];
+            let (f, owner, follow) = (row.flow as usize, row.owner, row.follow);
+            if x.got {
+                member.got = member.got.max(x.nth + 1);
+                let n = t.flow_rx[f].nic;
+                task::delivered(t, n, i, &key(part.start + x.at));
+                nic::set_clock(t, n);
+            } else {
+                member.done = member.done.max(x.nth + 1);
+                task::acknowledged(t, owner, i, follow, &key(part.start + x.at));
+                nic::set_clock(t, owner);
+            }
+        }
+        t.noted.clear();
+    }
+
+    /// When a partition that is looked up goes on.
+    pub(super) fn next_told(&self, t: &Tables, p: u32) -> u64 {
+        let part = &self.parts[p as usize];
+        let tasks = part.nics.iter().map(|&n| t.nics[n as usize].next_task.min(t.nics[n as usize].next_start)).min().unwrap_or(NEVER);
+        let Some(script) = &part.script else { return tasks };
+        let body = script.node.body();
+        let told = body.told.get(script.cursor).map_or(NEVER, |x| x.at);
+        let end = body.end.as_ref().map_or(body.known, |leaf| leaf.at);
+        tasks.min(part.start + told.min(end))
+    }
+
+    /// Whether the memo does not say what happens to `p` at `at`.
+    fn ignorant(&self, p: u32, at: u64) -> bool {
+        let part = &self.parts[p as usize];
+        let Some(script) = &part.script else { return true };
+        let body = script.node.body();
+        body.end.is_none() && part.start + body.known <= at
+    }
+
+    /// The rows of `p`, as they were when its episode began, are simulated up to `until` with what was posted, and go on from there.
+    pub(super) fn go_live(&mut self, t: &mut Tables, p: u32, until: u64) -> Result<(), Stop> {
+        self.stats.misses += 1;
+        let nics = self.parts[p as usize].nics.clone();
+        let kept: Vec<(u32, u64)> = nics.iter().map(|&n| (t.nics[n as usize].task_head, t.nics[n as usize].next_task)).collect();
+        for &n in &nics {
+            (t.nics[n as usize].task_head, t.nics[n as usize].next_task) = (NONE, NEVER);
+        }
+        let mut posts: Vec<u32> = Vec::new();
+        for member in &mut self.parts[p as usize].members {
+            member.seen = 0;
+            if member.routed {
+                t.flow_tx[member.flow as usize].flags &= !qp::HELD;
+            }
+            if let Some(&(i, _)) = member.posted.first() {
+                t.flow_tx[member.flow as usize].msg_post = i;
+            }
+            for &(i, _) in member.posted.iter().filter(|m| m.1) {
+                t.tasks[i as usize].flags &= !bits::READY;
+                posts.push(i);
+            }
+        }
+        // Latest first, so that each goes to the head of its NIC's list.
+        posts.sort_by_key(|&i| std::cmp::Reverse((t.tasks[i as usize].at, t.tasks[i as usize].root, i)));
+        for i in posts {
+            task::under_way(t, t.tasks[i as usize].owner, i);
+        }
+        for &n in &nics {
+            nic::set_clock(t, n);
+        }
+        self.parts[p as usize].replay = false;
+        self.parts[p as usize].covered = until;
+        loop {
+            let from = self.parts[p as usize].look(t).next;
+            if from >= until {
+                break;
+            }
+            self.window(t, p, (from + self.step).min(until))?;
+            self.drain(t, p);
+        }
+        for (&n, kept) in nics.iter().zip(kept) {
+            let mut left = t.nics[n as usize].task_head;
+            (t.nics[n as usize].task_head, t.nics[n as usize].next_task) = kept;
+            while left != NONE {
+                let next = t.tasks[left as usize].next;
+                task::under_way(t, n, left);
+                left = next;
+            }
+            nic::set_clock(t, n);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,240 @@
+//! A folded run: who has the earliest event goes next, a partition for a step of its own time, an idle NIC for its tasks of that instant.
+//!
+//! Whatever one row sends another arrives at least a step later, packets and signals alike. So whoever is earliest of all may go on for a step, however far the others are.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::sync::Arc;
+
+use super::calm::Calm;
+use super::part::Part;
+use super::{FoldStats, Memo, Stop};
+use crate::columns::{NEVER, NONE, SHARED_FLAGS, SHARED_FLOWS_LEFT, Tables, flag, mode, qp, status, task as bits};
+use crate::engine::cpu::key::{START, TASK};
+use crate::engine::cpu::{analytical, nic, schedule, task};
+use crate::engine::grow;
+
+/// Who goes first at one instant: idle NICs, as they may join; who is simulated; who is looked up, perhaps what was simulated just now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Rank {
+    Idle,
+    Live,
+    Replay,
+}
+
+/// One experiment that is being folded. Row numbers are those of its tables.
+pub struct Run {
+    /// The tables as they came, to start over with.
+    fresh: Tables,
+    pub(super) step: u64,
+    /// `None`: nothing is remembered.
+    pub(super) memo: Option<Arc<Memo>>,
+    /// The partition of each NIC and port, `NONE` while idle; their places in it, and of each queue pair its place among the members.
+    pub(super) nic_part: Vec<u32>,
+    pub(super) port_part: Vec<u32>,
+    pub(super) nic_local: Vec<u32>,
+    pub(super) port_local: Vec<u32>,
+    pub(super) member: Vec<u32>,
+    pub(super) parts: Vec<Part>,
+    pub(super) spare: Vec<u32>,
+    /// The partition whose turn it is, while it is simulated.
+    pub(super) turning: u32,
+    /// When each idle NIC was last said to have something to do.
+    idle_at: Vec<u64>,
+    /// (when, rank, NIC): an idle NIC, or the first of a partition. An entry that says something else than the row does is void.
+    heap: BinaryHeap<Reverse<(u64, Rank, u32)>>,
+    pub(super) calm: Calm,
+    pub(super) limit: u64,
+    pub(super) stats: FoldStats,
+}
+
+impl Run {
+    /// Begins to fold `t`, if that is possible at all.
+    ///
+    /// PRECONDITION: `t` holds one experiment that has not taken a step.
+    pub fn new(t: &mut Tables, memo: &Arc<Memo>) -> Option<Run> {
+        let e = &t.exps[0];
+        if t.tasks.is_empty() || e.rtt_cap > 0 {
+            return None;
+        }
+        let calm = Calm::new(t)?;
+        let fresh = t.clone();
+        t.exps[0].modes |= mode::NOTED;
+        t.exps[0].steps = 1;
+        for tx in &mut t.flow_tx {
+            tx.flags |= qp::HELD;
+        }
+        let mut run = Run {
+            fresh,
+            step: t.exps[0].step,
+            memo: (t.exps[0].modes & mode::MEMO != 0).then(|| Arc::clone(memo)),
+            nic_part: vec![NONE; t.nics.len()],
+            port_part: vec![NONE; t.ports.len()],
+            nic_local: vec![NONE; t.nics.len()],
+            port_local: vec![NONE; t.ports.len()],
+            member: vec![NONE; t.flow_tx.len()],
+            parts: Vec::new(),
+            spare: Vec::new(),
+            turning: NONE,
+            idle_at: vec![NEVER; t.nics.len()],
+            heap: BinaryHeap::new(),
+            calm,
+            limit: 0,
+            stats: FoldStats::default(),
+        };
+        for n in 0..t.nics.len() as u32 {
+            run.call(t, n);
+        }
+        Some(run)
+    }
+
+    /// The experiment as it was, not to be folded.
+    pub fn unfolded(self) -> Tables {
+        let mut t = self.fresh;
+        t.exps[0].modes &= !mode::FOLD;
+        t
+    }
+
+    /// Runs `turns` turns, or to the end.
+    pub fn turns(&mut self, t: &mut Tables, turns: u32, limit: u64) -> Result<(), Stop> {
+        self.limit = limit;
+        for _ in 0..turns {
+            let top = self.peek();
+            let fired = t.exps[0].fired;
+            if fired != NONE && top.is_none_or(|(at, _)| t.gates[fired as usize].latest < at) {
+                self.serve(t);
+                continue;
+            }
+            let Some((at, n)) = top else { return self.finish(t) };
+            if at >= t.exps[0].time_limit {
+                return Err(Stop::Abandon);
+            }
+            self.heap.pop();
+            match self.nic_part[n as usize] {
+                NONE => self.idle_turn(t, n, at)?,
+                p if self.parts[p as usize].replay => self.replay_turn(t, p, at)?,
+                p => self.live_turn(t, p, at)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// The earliest of all.
+    fn peek(&mut self) -> Option<(u64, u32)> {
+        while let Some(&Reverse((at, rank, n))) = self.heap.peek() {
+            let valid = match self.nic_part[n as usize] {
+                NONE => rank == Rank::Idle && self.idle_at[n as usize] == at,
+                p => self.parts[p as usize].first == n && self.parts[p as usize].next == at && self.rank(p) == rank,
+            };
+            if valid {
+                return Some((at, n));
+            }
+            self.heap.pop();
+        }
+        None
+    }
+
+    fn rank(&self, p: u32) -> Rank {
+        if self.parts[p as usize].replay { Rank::Replay } else { Rank::Live }
+    }
+
+    /// NIC `n` may have something to do earlier than was said.
+    pub(super) fn call(&mut self, t: &Tables, n: u32) {
+        let row = &t.nics[n as usize];
+        let at = row.next_task.min(row.next_start);
+        match self.nic_part[n as usize] {
+            NONE => {
+                self.idle_at[n as usize] = at;
+                if at != NEVER {
+                    self.heap.push(Reverse((at, Rank::Idle, n)));
+                }
+            }
+            p => self.call_part(p, at),
+        }
+    }
+
+    /// Partition `p` has something to do at `at`.
+    pub(super) fn call_part(&mut self, p: u32, at: u64) {
+        let rank = self.rank(p);
+        let part = &mut self.parts[p as usize];
+        part.next = part.next.min(at);
+        if part.next != NEVER {
+            self.heap.push(Reverse((part.next, rank, part.first)));
+        }
+    }
+
+    /// The first gate that fired is served: nobody can fire an earlier one any more.
+    fn serve(&mut self, t: &mut Tables) {
+        let g = analytical::serve_first(t) as usize;
+        for k in t.gates[g].first..t.gates[g].first + t.gates[g].n {
+            let owner = t.tasks[t.edges[k as usize] as usize].owner;
+            self.call(t, owner);
+        }
+    }
+
+    /// Tasks of an idle NIC at one instant, up to the first that needs the network.
+    fn idle_turn(&mut self, t: &mut Tables, n: u32, at: u64) -> Result<(), Stop> {
+        self.idle_at[n as usize] = NEVER;
+        loop {
+            let next = nic::next_event(t, n);
+            if next.t > at {
+                break;
+            }
+            let flow = match next.kind {
+                START => {
+                    let row = &t.nics[n as usize];
+                    Some(row.flow_first + row.flow_next)
+                }
+                TASK => {
+                    let row = &t.tasks[t.nics[n as usize].task_head as usize];
+                    (row.flags & bits::MESSAGE != 0).then_some(row.flow)
+                }
+                _ => return Err(Stop::Abandon),
+            };
+            match flow {
+                Some(f) => {
+                    let p = self.join(t, n, f, at)?;
+                    self.call_part(p, at);
+                    break;
+                }
+                None => {
+                    task::due(t, n, &next);
+                }
+            }
+        }
+        nic::set_clock(t, n);
+        schedule::collect(t, n);
+        if self.nic_part[n as usize] == NONE {
+            self.call(t, n);
+        }
+        t.exps[0].now = t.exps[0].now.max(at);
+        Ok(())
+    }
+
+    /// What the flags of the experiment ask for after a turn.
+    pub(super) fn heed(&mut self, t: &mut Tables) -> Result<(), Stop> {
+        let flags = t.shared[SHARED_FLAGS as usize];
+        if flags & (flag::OVER_BUFFER | flag::POOL_DRY | flag::GAVE_UP | flag::ORPHANS) != 0 {
+            return Err(Stop::Abandon);
+        }
+        if flags & flag::NEEDS_PACKETS != 0 {
+            grow::grow(t, self.limit).map_err(|e| Stop::Fail(e.to_string()))?;
+        }
+        Ok(())
+    }
+
+    /// Nothing is left to happen.
+    fn finish(&mut self, t: &mut Tables) -> Result<(), Stop> {
+        if t.shared[SHARED_FLOWS_LEFT as usize] > 0 {
+            // Stuck: the unfolded engine stops where the diagnosis expects it.
+            return Err(Stop::Abandon);
+        }
+        for tx in &mut t.flow_tx {
+            tx.flags &= !qp::HELD;
+        }
+        t.shared[SHARED_FLAGS as usize] &= !flag::SIGNALS;
+        t.exps[0].modes &= !mode::NOTED;
+        t.exps[0].status = status::DONE;
+        Ok(())
+    }
+}

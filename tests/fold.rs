@@ -1,0 +1,104 @@
+//! Folding changes no bit: random task graphs, beside plain flows or alone, with every congestion control, windows, pauses and losses.
+
+mod support;
+
+use hyperfold::batch::build::BuildOptions;
+use hyperfold::batch::conserve;
+use hyperfold::columns::{FlowRx, FlowTx, Gate, NONE, Nic, Port, Tables, Task, mode, qp, status};
+use hyperfold::engine::fold::{FoldEngine, FoldStats};
+use hyperfold::engine::{Engine, is_final};
+use support::{engine, gpu_graphs};
+
+const OPTIONS: BuildOptions = BuildOptions { exp_id: 0, links: true, rtt_cap: 0, step_divisor: 1, time_limit_ps: u64::MAX };
+
+/// Runs `t` folded.
+fn fold(name: &str, t: &mut Tables, modes: u32) -> FoldStats {
+    t.exps[0].modes |= modes;
+    run(name, &mut FoldEngine::default(), t)
+}
+
+fn run(name: &str, engine: &mut FoldEngine, t: &mut Tables) -> FoldStats {
+    let mut batch = [std::mem::take(t)];
+    let mut stats = FoldStats::default();
+    while !is_final(&batch[0]) {
+        let slice = engine.advance(&mut batch, u64::from(u32::MAX) / 2, &|| false).unwrap();
+        assert!(slice.failures.is_empty(), "{name}: {:?}", slice.failures);
+        stats = slice.folds[0];
+    }
+    let [done] = batch;
+    *t = done;
+    stats
+}
+
+/// What an experiment came to, without lists and what idle rows keep in vain.
+fn rows(t: &Tables) -> (u32, Vec<Task>, Vec<Gate>, Vec<FlowTx>, Vec<FlowRx>, Vec<[u64; 3]>, Vec<[u64; 8]>) {
+    let nic = |r: &Nic| [r.tx_bytes, r.hops, u64::from(r.pauses)];
+    let port = |r: &Port| [r.tx_bytes, r.hops, u64::from(r.pauses), u64::from(r.drops), u64::from(r.max_q), r.draws, r.marks, r.q_area];
+    (
+        t.exps[0].status,
+        t.tasks.iter().map(|r| Task { next: NONE, ..*r }).collect(),
+        t.gates.iter().map(|r| Gate { next: NONE, ..*r }).collect(),
+        t.flow_tx.iter().map(|r| FlowTx { flags: r.flags & !(qp::HELD | qp::QUEUED), ..*r }).collect(),
+        t.flow_rx.iter().map(|r| FlowRx { held: NONE, ..*r }).collect(),
+        t.nics.iter().map(nic).collect(),
+        t.ports.iter().map(port).collect(),
+    )
+}
+
+/// Panics where folded and unfolded differ.
+fn same(name: &str, folded: &Tables, plain: &Tables) {
+    conserve::check(folded).unwrap_or_else(|e| panic!("{name}: {e}"));
+    let (got, want) = (rows(folded), rows(plain));
+    assert_eq!(got.0, want.0, "{name}: status");
+    for (i, (a, b)) in got.1.iter().zip(&want.1).enumerate() {
+        assert_eq!(a, b, "{name}: task {i}");
+    }
+    for (i, (a, b)) in got.3.iter().zip(&want.3).enumerate() {
+        assert_eq!(a, b, "{name}: sender {i}");
+    }
+    for (i, (a, b)) in got.4.iter().zip(&want.4).enumerate() {
+        assert_eq!(a, b, "{name}: receiver {i}");
+    }
+    assert_eq!((&got.2, &got.5, &got.6), (&want.2, &want.5, &want.6), "{name}: gates, NICs or ports");
+}
+
+#[test]
+fn partitions_change_nothing() {
+    let (mut folded, mut abandoned) = (0, 0);
+    for seed in 0..300 {
+        let g = gpu_graphs::case(seed);
+        let mut plain = gpu_graphs::tables(&g, OPTIONS).tables;
+        let mut got = plain.clone();
+        if engine::run_cpu(&mut plain) == status::GAVE_UP {
+            continue;
+        }
+        let stats = fold(&g.name, &mut got, mode::FOLD);
+        same(&g.name, &got, &plain);
+        folded += u32::from(stats.abandoned == 0);
+        abandoned += u32::from(stats.abandoned > 0);
+    }
+    println!("{folded} folded, {abandoned} started over");
+    assert!(folded > 150 && abandoned > 10, "{folded} folded, {abandoned} abandoned");
+}
+
+#[test]
+fn what_is_remembered_changes_nothing() {
+    let (mut hits, mut misses, mut less) = (0, 0, 0);
+    let mut engine = FoldEngine::default();
+    for seed in (0..300).chain(0..300) {
+        let g = gpu_graphs::case(seed);
+        let mut plain = gpu_graphs::tables(&g, OPTIONS).tables;
+        let mut got = plain.clone();
+        if engine::run_cpu(&mut plain) == status::GAVE_UP {
+            continue;
+        }
+        got.exps[0].modes |= mode::FOLD | mode::MEMO;
+        let stats = run(&g.name, &mut engine, &mut got);
+        same(&g.name, &got, &plain);
+        hits += stats.hits;
+        misses += stats.misses;
+        less += u32::from(stats.abandoned == 0 && stats.simulated < engine::packet_hops(&plain));
+    }
+    println!("{hits} hits, {misses} misses, {less} with less to simulate");
+    assert!(hits > 250 && less > 70, "{hits} hits, {misses} misses, {less} with less to simulate");
+}

@@ -1,0 +1,136 @@
+//! Servers of all kinds carry collectives to their end, and what decides them does decide.
+
+use std::path::Path;
+
+use hyperfold::batch::{Prepared, prepare};
+use hyperfold::columns::status;
+use hyperfold::engine::{cpu, grow};
+use hyperfold::sweep::{self, SetOverrides};
+use hyperfold::workload::tasks::Work;
+
+fn config(base: &str) -> hyperfold::spec::Config {
+    let text = format!("name = \"servers\"\n[base]\n{base}\n");
+    let sweep = sweep::parse(&text, Path::new("servers.toml"), &SetOverrides(Vec::new())).unwrap_or_else(|e| panic!("{base}: {e}"));
+    sweep.config(&sweep.experiments[0]).unwrap_or_else(|e| panic!("{base}: {e}"))
+}
+
+fn prepared(base: &str) -> Prepared {
+    prepare(&config(base), 0).unwrap_or_else(|e| panic!("{base}: {e}"))
+}
+
+fn refused(base: &str) -> String {
+    match prepare(&config(base), 0) {
+        Ok(_) => panic!("{base} is accepted"),
+        Err(e) => e.to_string(),
+    }
+}
+
+/// An all-reduce by rings on 16 GPUs; gives the end of the last task, in ps.
+fn all_reduce(cluster: &str, more: &str) -> u64 {
+    let base = format!(
+        "cluster = {{ gpus = 16, {cluster} }}\nworkload = {{ kind = \"collective\", op = \"all-reduce\", bytes = 4000000, algorithm = \"ring\"{more} }}"
+    );
+    let mut tables = prepared(&base).built.tables;
+    loop {
+        cpu::run(&mut tables, u32::MAX);
+        match tables.exps[0].status {
+            status::NEEDS_PACKETS => grow::grow(&mut tables, u32::MAX as u64).unwrap(),
+            status::DONE => break,
+            other => panic!("{base}: status {other}"),
+        }
+    }
+    tables.tasks.iter().map(|t| t.done).max().unwrap()
+}
+
+#[test]
+fn every_kind_of_server_ends_its_collectives() {
+    for server in ["dgx-h100", "oci-a100", "hgx-a100-4nic", "dgx-1v", "pcie-gen4", "aws-p5", "gb200-tray"] {
+        for nvlink in ["analytic", "packet"] {
+            let end = all_reduce(&format!("server = \"{server}\", nvlink = \"{nvlink}\""), "");
+            assert!(end > 1_000_000, "{server} {nvlink}: {end} ps");
+        }
+    }
+}
+
+#[test]
+fn gpus_of_one_nic_reach_each_other_without_nvlink() {
+    let own = all_reduce("nics_per_server = 8", ", nccl = { NCCL_P2P_DISABLE = 1 }");
+    let shared = all_reduce("nics_per_server = 2", ", nccl = { NCCL_P2P_DISABLE = 1 }");
+    let nvlink = all_reduce("nics_per_server = 2", "");
+    assert!(shared > own && shared > nvlink, "{own} {shared} {nvlink}");
+}
+
+#[test]
+fn fewer_nics_by_hca_take_longer() {
+    let all = all_reduce("nics_per_server = 4", "");
+    let one = all_reduce("nics_per_server = 4", ", nccl = { NCCL_IB_HCA = \"mlx5_2\" }");
+    let but_one = all_reduce("nics_per_server = 4", ", nccl = { NCCL_IB_HCA = \"^mlx5_2,mlx5_0,mlx5_1\" }");
+    assert!(one > 2 * all, "{all} {one}");
+    assert_eq!(one, but_one);
+    let why = refused("cluster = { gpus = 16 }\nworkload = { kind = \"collective\", op = \"all-reduce\", nccl = { NCCL_IB_HCA = \"eth0\" } }");
+    assert!(why.contains("eth0") && why.contains("mlx5_7"), "{why}");
+}
+
+#[test]
+fn queue_pairs_take_a_nics_links_in_turn() {
+    let p = prepared(
+        "cluster = { gpus = 2, gpus_per_server = 1, nic_ports = 2 }\nworkload = { kind = \"collective\", op = \"send-recv\", qps_per_connection = 2, split_data_on_qps = true }",
+    );
+    let t = &p.built.tables;
+    for host in 0..2 {
+        let mine = t.flow_tx.iter().filter(|f| t.nics[f.nic as usize].rate == 200_000_000_000 && f.nic / 2 == host).map(|f| f.nic).collect::<std::collections::BTreeSet<_>>();
+        assert_eq!(mine.len(), 2, "both links of host {host} are used");
+    }
+    let why = refused("cluster = { gpus = 16, nic_ports = 3 }\nworkload = { kind = \"collective\", op = \"all-reduce\" }");
+    assert!(why.contains("cluster.nic_ports"), "{why}");
+}
+
+#[test]
+fn too_small_pieces_are_refused_before_memory_is_gone() {
+    let why = refused(
+        "cluster = { gpus = 128 }\nworkload = { kind = \"collective\", op = \"all-reduce\", bytes = 1000000000, chunk_kib = 4, algorithm = \"ring\" }",
+    );
+    assert!(why.contains("workload.chunk_kib") && why.contains("4096"), "{why}");
+}
+
+#[test]
+fn flags_of_protocols_are_on_the_wire() {
+    let sent = |protocol: &str| -> u64 {
+        let p = prepared(&format!(
+            "cluster = {{ gpus = 2, gpus_per_server = 1 }}\nworkload = {{ kind = \"collective\", op = \"broadcast\", bytes = 1200, algorithm = \"ring\", channels = 1, protocol = \"{protocol}\" }}"
+        ));
+        let job = p.job.expect("a collective is a job");
+        job.graph.tasks.iter().map(|t| if let Work::Message { bytes, .. } = t.work { bytes } else { 0 }).sum()
+    };
+    assert_eq!((sent("Simple"), sent("LL"), sent("LL128")), (1200, 2400, 1280));
+}
+
+#[test]
+fn fp8_needs_units_that_compute_in_it() {
+    let why = refused("cluster = { gpu = \"a100\", gpus = 8 }\nworkload = { kind = \"model\", model = \"gpt3-6.7b\", tp = 8, fp8 = true }");
+    assert!(why.contains("workload.fp8") && why.contains("a100") && why.contains("h100"), "{why}");
+}
+
+#[test]
+fn a_file_in_nccls_form_describes_servers() {
+    let dir = tempfile::tempdir().unwrap();
+    let gpu = |d: u32| format!("<pci link_speed=\"16.0 GT/s PCIe\" link_width=\"16\"><gpu dev=\"{d}\" sm=\"80\"/></pci>");
+    let nic = |n: &str| format!("<pci link_speed=\"16.0 GT/s PCIe\" link_width=\"16\"><nic><net name=\"{n}\" speed=\"100000\"/><net name=\"{n}\" speed=\"100000\"/></nic></pci>");
+    let cpu = |c: u32| format!("<cpu numaid=\"{c}\" vendor=\"AuthenticAMD\"><pci link_speed=\"16.0 GT/s PCIe\" link_width=\"16\">{}{}{}</pci></cpu>", gpu(2 * c), gpu(2 * c + 1), nic(&format!("mlx5_{c}")));
+    let path = dir.path().join("server.xml");
+    std::fs::write(&path, format!("<system>{}{}</system>", cpu(0), cpu(1))).unwrap();
+    let base = |per_server: u32| {
+        format!(
+            "cluster = {{ gpus = 16, gpu = \"a100\", gpus_per_server = {per_server}, server_xml = {:?} }}\nworkload = {{ kind = \"collective\", op = \"all-reduce\", algorithm = \"ring\" }}",
+            path.display().to_string()
+        )
+    };
+    let why = refused(&base(8));
+    assert!(why.contains("cluster.gpus_per_server = 4"), "{why}");
+    let net = prepared(&base(4)).network;
+    // Two NICs of two links each in four servers; two GPUs to a NIC.
+    assert_eq!(net.ranks[..8], [0, 0, 1, 1, 2, 2, 3, 3]);
+    assert_eq!(net.links.iter().filter(|l| l.a == 0).map(|l| l.rate_bps).collect::<Vec<_>>(), [100_000_000_000; 2]);
+    // PCIe of 16 GT/s x16 by its data sheet.
+    assert_eq!(net.nvlink.map(|n| n.rate_bps / 1_000_000_000), Some(256));
+}
