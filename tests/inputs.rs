@@ -36,7 +36,7 @@ fn entries(folder: &Path, into: &mut Vec<PathBuf>) {
     }
 }
 
-/// The sweep that simulates a file: programs on rails of 400 Gb/s, topologies under a ring.
+/// The sweep that simulates a file: programs on rails of 400 Gb/s and NVSwitches, both carrying packets; topologies under a ring.
 fn sweep_text(inputs: &Path, name: &str, file: &Path) -> String {
     let head = "name = \"inputs\"\n[base]\ntransport = { cc = \"dcqcn\", payload_bytes = 4000 }\n";
     let shown = file.display();
@@ -60,9 +60,10 @@ fn sweep_text(inputs: &Path, name: &str, file: &Path) -> String {
         Some(Format::Goal) => "goal",
         None => panic!("{name}: no reader"),
     };
-    // The file is for 9,216 ranks and says so nowhere: the fewest of the same shape do the same program.
-    let gpus = if name.contains("workload_analytical") { "cluster = { gpus = 384 }\n" } else { "" };
-    format!("{head}{gpus}workload = {{ kind = \"{format}\", path = \"{shown}\", bytes_scale = {} }}\n", scale(name))
+    // The file is for 9,216 ranks and says so nowhere: the fewest of the same shape do the same program, NVLink's part of it by its cost, on one channel.
+    let large = name.contains("workload_analytical");
+    let (cluster, channels) = if large { ("gpus = 384", ", channels = 1") } else { ("nvlink = \"packet\"", "") };
+    format!("{head}cluster = {{ {cluster} }}\nworkload = {{ kind = \"{format}\", path = \"{shown}\", bytes_scale = {}{channels} }}\n", scale(name))
 }
 
 /// How much of its bytes a file sends here.

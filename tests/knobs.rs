@@ -31,7 +31,7 @@ fn base(name: &str) -> String {
         "experts" => format!("kind = \"model\"\nmodel = {EXPERTS}\ntp = 1\ndp = 4\nglobal_batch = 4\n"),
         "all-reduce" => "kind = \"collective\"\nop = \"all-reduce\"\nbytes = 200000\n".to_string(),
         "large" => "kind = \"collective\"\nop = \"all-reduce\"\nbytes = 4000000\n".to_string(),
-        "all-to-all" => "kind = \"collective\"\nop = \"all-to-all\"\nbytes = 400000\nalgorithm = \"direct\"\n".to_string(),
+        "all-to-all" => "kind = \"collective\"\nop = \"all-to-all\"\nbytes = 400000\n".to_string(),
         "simai" => "kind = \"simai\"\npath = \"a.txt\"\n".to_string(),
         "flows" => "kind = \"flows\"\npath = \"flows.txt\"\nstart_unit = \"ns\"\n".to_string(),
         pattern => format!("kind = \"traffic\"\npattern = \"{pattern}\"\n"),
@@ -45,6 +45,8 @@ const QPS: &[&str] = &["workload.qps_per_connection=4", "workload.algorithm=ring
 const NCCL_QPS: &[&str] = &["workload.nccl.NCCL_IB_QPS_PER_CONNECTION=4", "workload.algorithm=ring", "workload.chunk_kib=16"];
 /// Packets are lost, so that timeouts matter.
 const LOSSY: &[&str] = &["transport.pfc=false", "topology.buffer_mib=0.7", "workload.algorithm=direct", "transport.cc=none", "workload.bytes=8000000", "cluster.gpus_per_server=1", "topology.kind=fat-tree"];
+/// A GPU whose slowdown was measured.
+const SLOWED: &[&str] = &["workload.overlap_grad=true", "workload.bucket_mb=4", "cluster.gpu=a800"];
 const JITTER: &[&str] = &["workload.compute_jitter=0.1"];
 const OVERLAP: &[&str] = &["workload.overlap_grad=true", "workload.bucket_mb=4"];
 
@@ -113,7 +115,8 @@ const KNOBS: &[Knob] = &[
     ("workload.compute_jitter", "dense", &[], "0.1"),
     ("workload.straggler_ranks", "dense", &[], "\"0\""),
     ("workload.straggler_slowdown", "dense", &["workload.straggler_ranks=\"0\""], "3"),
-    ("workload.slowdown", "dense", OVERLAP, "none"),
+    ("workload.slowdown", "dense", SLOWED, "none"),
+    ("workload.slowdown", "dense", &["workload.slowdown=none"], "table"),
     ("workload.slowdown", "dense", OVERLAP, "trees.json"),
     ("workload.slowdown", "simai", &[], "none"),
     ("workload.analytic", "dense", &[], "dp"),
@@ -137,6 +140,7 @@ const KNOBS: &[Knob] = &[
     ("workload.qps_per_connection", "large", &["workload.algorithm=ring", "workload.chunk_kib=16"], "4"),
     ("workload.split_data_on_qps", "large", QPS, "true"),
     ("workload.pxn", "all-to-all", &[], "false"),
+    ("workload.pxn", "all-to-all", &["workload.algorithm=direct"], "false"),
     ("workload.start_overhead_ns", "all-reduce", &[], "2000"),
     ("workload.start_overhead_ns", "dense", &[], "2000"),
     ("workload.work_queue_latency_ns", "all-reduce", &[], "2000"),
@@ -175,6 +179,7 @@ const KNOBS: &[Knob] = &[
     ("cluster.gpu", "dense", &[], "a100"),
     ("cluster.gpu_memory_gib", "dense", &[], "0.01"),
     ("cluster.nics_per_server", "large", &["cluster.gpus_per_server=4"], "2"),
+    ("cluster.nic_ports", "large", &["workload.algorithm=direct"], "2"),
     ("cluster.nvlink_gbps", "large", &[], "100"),
     ("cluster.nvlink_latency_ns", "large", &["workload.algorithm=ring"], "5000"),
     ("cluster.nvlink", "large", &["workload.algorithm=ring"], "packet"),

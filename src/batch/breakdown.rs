@@ -139,6 +139,16 @@ impl Timeline<'_> {
             .max_by_key(|&k| (self.spans[k].end, k))
     }
 
+    /// Whether waiting for peers of a dimension is the pipeline's or the replicas' idling. What belongs to no dimension (the norm of gradients) joins ranks of all stages: who is
+    /// done early waits there for the others' last micro-batches. A benchmark without kernels has no pipeline.
+    fn idles(&self, dim: Dim) -> bool {
+        match dim {
+            Dim::Pp | Dim::Dp => true,
+            Dim::Other => self.program.ops.iter().any(|o| matches!(o.kind, OpKind::Compute { .. })),
+            Dim::Tp | Dim::Ep | Dim::Cp => false,
+        }
+    }
+
     /// Attributes `[from, to]`, walking back from op `i`, which ended at or before `to`.
     fn walk(&self, b: &mut Breakdown, from: u64, to: u64, mut i: Option<usize>) {
         let mut to = to;
@@ -154,7 +164,7 @@ impl Timeline<'_> {
             match dim(op) {
                 Some(dim) => {
                     until(s.go, &mut b.exposed[dim as usize]);
-                    until(s.begin, if matches!(dim, Dim::Pp | Dim::Dp) { &mut b.bubble } else { &mut b.other });
+                    until(s.begin, if self.idles(dim) { &mut b.bubble } else { &mut b.other });
                 }
                 None => until(s.begin, &mut b.other),
             }

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::collective::{Env, EnvError, Op, System};
-use crate::compute::{Dtype, Gpu, Timing};
+use crate::compute::{Dtype, Gpu, Slowdown, Timing};
 use crate::spec::{self, Config};
 use crate::topology::Network;
 use crate::workload::check::CheckError;
@@ -157,6 +157,12 @@ fn read(
                 None => Timing::shared(&gpu),
             };
             let slowdown = setup::slowdown(&program.compute.slowdown)?;
+            if let Slowdown::Table(table) = &slowdown
+                && config.values.given(spec::K::Slowdown)
+                && !table.knows(&gpu)
+            {
+                notes.push(format!("workload.slowdown = \"table\" changes nothing: the table has no row for {} or its baseline {}", gpu.name, gpu.baseline));
+            }
             let cluster = Cluster { timing, system, env: env.clone(), slowdown };
             let workload = generate(&model, &layout, &cluster.machine(dtype), program.warmup + program.iterations).map_err(JobError::Training)?;
             Read { workload, collective: None, peak_bytes: Some(memory.peak_bytes()) }

@@ -84,8 +84,11 @@ pub(super) fn nccl(v: &Values, key: K) -> bool {
     };
     collectives(v) && open
 }
+/// Only all-to-alls are relayed, and only where the choice is left open.
 pub(super) fn pxn(v: &Values) -> bool {
-    collectives(v) && generated(v) && v.float(K::NvlinkGbps) > 0.0
+    let fixed = v.is(K::Algorithm, "direct") || v.is(K::Algorithm, "hierarchical");
+    let exchanges = !collective(v) || v.is(K::Op, "all-to-all");
+    collectives(v) && exchanges && !fixed && generated(v) && v.float(K::NvlinkGbps) > 0.0
 }
 pub(super) fn pxn_variable(v: &Values) -> bool {
     pxn(v) && !v.given(K::Pxn)

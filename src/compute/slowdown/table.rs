@@ -71,6 +71,11 @@ impl SlowdownTable {
         self
     }
 
+    /// Whether any row applies to this GPU.
+    pub fn knows(&self, gpu: &Gpu) -> bool {
+        self.0.iter().any(|e| e.gpu.as_ref().is_none_or(|(name, baseline)| *name == gpu.name || *baseline == gpu.baseline))
+    }
+
     /// Time beside communication over time alone; 1 where no row applies.
     pub fn factor(&self, features: &Features) -> f64 {
         let rank = |entry: &Entry| {
