@@ -134,3 +134,17 @@ fn a_file_in_nccls_form_describes_servers() {
     // PCIe of 16 GT/s x16 by its data sheet.
     assert_eq!(net.nvlink.map(|n| n.rate_bps / 1_000_000_000), Some(256));
 }
+
+#[test]
+fn experiments_on_other_transports_share_their_job() {
+    let with = |cc: &str, bytes: u32| {
+        prepared(&format!(
+            "cluster = {{ gpus = 32 }}\ntransport = {{ cc = \"{cc}\" }}\nworkload = {{ kind = \"collective\", op = \"all-gather\", bytes = {bytes}, algorithm = \"ring\" }}"
+        ))
+    };
+    let (a, b, c) = (with("hpcc", 4_321_000), with("dcqcn", 4_321_000), with("hpcc", 8_642_000));
+    let (a_job, b_job, c_job) = (a.job.unwrap(), b.job.unwrap(), c.job.unwrap());
+    assert!(std::sync::Arc::ptr_eq(&a_job, &b_job));
+    assert_ne!(a_job.graph, c_job.graph);
+    assert_eq!(a.notes, b.notes);
+}

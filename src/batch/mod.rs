@@ -14,6 +14,7 @@ mod planner;
 pub mod prepare;
 pub mod runner;
 pub mod servers;
+mod shared_jobs;
 pub mod training;
 pub mod world;
 

@@ -4,6 +4,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
+use std::sync::Arc;
 
 use crate::collective::Env;
 use crate::columns::{NEVER, mode};
@@ -21,6 +22,7 @@ use super::build::{BuildError, BuildOptions, Built, GraphCase, PacketCase, build
 use super::job::{self, Job, JobError};
 use super::outcome::Ending;
 use super::servers::{self, Described, ServerError};
+use super::shared_jobs;
 use super::training::{SetupError, TrainingSetup};
 
 /// RoCE's port, as flow files of the reference have it; only ECMP's hash sees it.
@@ -108,7 +110,7 @@ pub struct Prepared {
     /// Names of links by link end, `a->b`.
     pub network: Network,
     /// The program behind the flows, if there is one.
-    pub job: Option<Job>,
+    pub job: Option<Arc<Job>>,
     /// Packet-hops that carrying every packet once takes: what a plan can say of the time.
     pub packet_hops: u64,
     /// What the user should know about the inputs.
@@ -141,7 +143,7 @@ pub fn prepare(config: &Config, exp_id: u32) -> Result<Prepared, PrepareError> {
     }
     let (flows, job) = match &config.workload {
         Workload::Program(program) => {
-            let job = job::job(config, program, &network, described.as_ref(), &mut notes)?;
+            let job = shared_jobs::job(config, program, &network, described.as_ref(), &mut notes)?;
             (queue_pairs(&job), Some(job))
         }
         _ => (flows(config, &network, &mut notes)?, None),

@@ -34,7 +34,7 @@ struct Job {
     /// Its place on the device.
     slot: usize,
     flows: Vec<super::prepare::FlowInfo>,
-    program: Option<super::job::Job>,
+    program: Option<std::sync::Arc<super::job::Job>>,
     link_names: Vec<String>,
     limits: Limits,
     seconds: f64,
@@ -377,7 +377,7 @@ fn complete(
         };
         let started = Instant::now();
         let result = match verdict(t, &job) {
-            Ok(()) => Ok(read(rows, &job.flows, job.program.as_ref(), &job.link_names, &t.rtts)),
+            Ok(()) => Ok(read(rows, &job.flows, job.program.as_deref(), &job.link_names, &t.rtts)),
             Err(why) => Err(Ending::Failed(why)),
         };
         job.seconds += started.elapsed().as_secs_f64();

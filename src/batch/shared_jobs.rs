@@ -1,0 +1,101 @@
+//! Jobs that several experiments of a sweep have in common: those that differ only in what the network does with packets.
+//!
+//! Layer: batch. A job is worked out by `job`; what is kept here changes no result, only the time and memory that a sweep takes.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::job::{self, Job};
+use super::prepare::PrepareError;
+use super::servers::Described;
+use crate::spec::{Config, Named, Program, Slowdown, Source, TopologyKind};
+use crate::topology::{Link, Network, NodeIdx, NvLink};
+
+/// Tasks of all jobs kept: some 1 GB with their edges.
+const MOST_TASKS: usize = 1 << 24;
+/// Jobs kept: an axis beside the network's is rarely longer.
+const MOST_JOBS: usize = 16;
+
+/// What decides a job.
+#[derive(Clone, Debug, PartialEq)]
+struct Key {
+    /// Cluster and workload, as text.
+    config: String,
+    jitter_seed: u64,
+    ranks: Vec<(NodeIdx, u32)>,
+    nvlink: Option<NvLink>,
+    /// Links of the first server's hosts: what cost models know of the network.
+    links: Vec<Link>,
+}
+
+struct Kept {
+    key: Key,
+    job: Arc<Job>,
+    notes: Vec<String>,
+}
+
+/// The most recently used last.
+static KEPT: Mutex<Vec<Kept>> = Mutex::new(Vec::new());
+
+/// The job of an experiment, perhaps one that another experiment has as well.
+///
+/// # Errors
+/// As [`job::job`].
+pub fn job(config: &Config, program: &Program, net: &Network, described: Option<&Described>, notes: &mut Vec<String>) -> Result<Arc<Job>, PrepareError> {
+    if !is_self_contained(program, config) {
+        return job::job(config, program, net, described, notes).map(Arc::new);
+    }
+    let key = key(config, program, net);
+    if let Some(kept) = find(&key) {
+        notes.extend(kept.1);
+        return Ok(kept.0);
+    }
+    // Not under the lock: others prepare meanwhile, at worst the same.
+    let mut own = Vec::new();
+    let job = Arc::new(job::job(config, program, net, described, &mut own)?);
+    notes.extend(own.iter().cloned());
+    keep(Kept { key, job: Arc::clone(&job), notes: own });
+    Ok(job)
+}
+
+/// Nothing but the configuration decides: no file, which might change.
+fn is_self_contained(program: &Program, config: &Config) -> bool {
+    let named = |n: &Named| !matches!(n, Named::File(_));
+    let source = match &program.source {
+        Source::Model(t) => named(&t.model) && t.kernels.is_none(),
+        Source::Collective { .. } => true,
+        Source::File { .. } => false,
+    };
+    source && named(&config.cluster.gpu) && config.cluster.server_xml.is_none() && !matches!(program.compute.slowdown, Slowdown::Trees(_))
+}
+
+fn key(config: &Config, program: &Program, net: &Network) -> Key {
+    let server = |host: NodeIdx| net.nodes[host as usize].server;
+    let first = net.ranks.first().map(|&h| server(h));
+    let of_first = |l: &&Link| Some(server(l.a)) == first || Some(server(l.b)) == first;
+    let from_file = matches!(config.topology.kind, TopologyKind::File { .. });
+    Key {
+        config: format!("{:?}{program:?}{from_file}{}", config.cluster, config.topology.link_bps),
+        jitter_seed: if program.compute.jitter_ppm > 0 { config.jitter_seed() } else { 0 },
+        ranks: net.ranks.iter().map(|&h| (h, server(h))).collect(),
+        nvlink: net.nvlink,
+        links: net.links.iter().filter(of_first).cloned().collect(),
+    }
+}
+
+fn find(key: &Key) -> Option<(Arc<Job>, Vec<String>)> {
+    let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
+    let at = kept.iter().position(|k| k.key == *key)?;
+    let found = kept.remove(at);
+    let result = (Arc::clone(&found.job), found.notes.clone());
+    kept.push(found);
+    Some(result)
+}
+
+fn keep(new: Kept) {
+    let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
+    kept.push(new);
+    let tasks = |kept: &[Kept]| kept.iter().map(|k| k.job.graph.tasks.len()).sum::<usize>();
+    while kept.len() > MOST_JOBS || (tasks(&kept) > MOST_TASKS && !kept.is_empty()) {
+        kept.remove(0);
+    }
+}
