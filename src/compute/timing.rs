@@ -104,7 +104,7 @@ impl Timing {
     fn add(&mut self, rows: &[Measured], owner: &Gpu, memory_ratio: f64) {
         for row in rows.iter().filter(|r| r.gpu == owner.name) {
             match row.kernel {
-                Kernel::Gemm { m, n, k, batch, dtype } => {
+                Kernel::Gemm { m, n, k, batch, dtype, .. } => {
                     let log_ratio = libm::log(row.ps / roofline_ps(owner, &row.kernel));
                     let product = Product { at: logs(m, n, k, batch), log_ratio };
                     let products = self.products.entry(owner.effective(dtype)).or_default();
@@ -140,7 +140,7 @@ impl Timing {
     fn work_out(&self, kernel: &Kernel) -> f64 {
         let roofline = roofline_ps(&self.gpu, kernel);
         let ps = match *kernel {
-            Kernel::Gemm { m, n, k, batch, dtype } => {
+            Kernel::Gemm { m, n, k, batch, dtype, .. } => {
                 let near = self.products.get(&self.gpu.effective(dtype)).map_or(0.0, |p| log_ratio(p, logs(m, n, k, batch)));
                 Some(roofline * libm::exp(near))
             }

@@ -94,7 +94,7 @@ impl<'a> Builder<'a> {
 
     /// Forward product of `m` tokens with a `k` x `n` matrix.
     pub fn linear_forward(&mut self, site: Site, m: u64, n: u64, k: u64, batch: u64) {
-        self.kernel(site, self.forward, Kernel::Gemm { m, n, k, batch, dtype: self.linear });
+        self.kernel(site, self.forward, Kernel::Gemm { m, n, k, batch, kept: 0, dtype: self.linear });
     }
 
     /// Gradients of a linear layer whose output gradient is at hand: the input's, then the weights'.
@@ -115,13 +115,14 @@ impl<'a> Builder<'a> {
     }
 
     pub fn input_grad(&mut self, site: Site, m: u64, n: u64, k: u64, batch: u64) {
-        self.kernel(site, Role::InputGrad, Kernel::Gemm { m, n: k, k: n, batch, dtype: self.linear });
+        self.kernel(site, Role::InputGrad, Kernel::Gemm { m, n: k, k: n, batch, kept: 0, dtype: self.linear });
     }
 
     /// The weights' gradient, and what the framework does to add it to the gradient of earlier micro-batches. Megatron's product adds in place.
     pub fn weight_grad(&mut self, site: Site, m: u64, n: u64, k: u64, batch: u64) {
-        self.kernel(site, Role::WeightGrad, Kernel::Gemm { m: n, n: k, k: m, batch, dtype: self.linear });
-        if self.model.biases {
+        let in_place = if self.layout.framework == Framework::Megatron { self.layout.bytes.grads as u64 } else { 0 };
+        self.kernel(site, Role::WeightGrad, Kernel::Gemm { m: n, n: k, k: m, batch, kept: in_place, dtype: self.linear });
+        if self.model.biases && self.linear != Dtype::Fp8 {
             self.memory(site, Role::WeightGrad, "bias-grad", m * n * batch * self.bytes);
         }
         let (gradient, kept) = (self.bytes, self.layout.bytes.grads as u64);
