@@ -111,6 +111,7 @@ impl<'a> Builder<'a> {
         }
         self.input_grad(site, tokens, n, k, 1);
         self.leave_forward(tokens, Some(Part { site: then, role: Role::InputGrad }));
+        self.transpose(site, tokens * k);
         self.weight_grad(site, tokens, n, k, 1);
     }
 
@@ -148,6 +149,14 @@ impl<'a> Builder<'a> {
     pub fn cast(&mut self, site: Site, role: Role, elements: u64) {
         if self.layout.fp8 {
             self.memory(site, role, "fp8-cast", elements * (self.bytes + 2));
+        }
+    }
+
+    /// The other order of `elements` that are in FP8 already, for the product that makes the weights' gradient: what norms and activation functions convert they write
+    /// in one order only.
+    pub fn transpose(&mut self, site: Site, elements: u64) {
+        if self.linear == Dtype::Fp8 {
+            self.memory(site, Role::WeightGrad, "fp8-transpose", elements * 2);
         }
     }
 }

@@ -13,7 +13,7 @@ use crate::compute::{Class, Dtype, Features, Kernel, Slowdown, Timing};
 /// power. By hand from a component measurement: the 22B layer on eight A100 of Korthikanti et al., Table 4 (7.7 ms forward, 11.9 ms backward), less what its other kernels
 /// and its all-reduces are estimated to take, leaves about 1.2 forward and 1.15 backward. The same paper's 22B step is a row of the validation, so that row is not
 /// independent. Assumed to hold for other GPUs, of which no layer is published.
-const IN_LAYER: f64 = 1.16;
+const IN_LAYER: f64 = 1.05;
 
 /// Equal servers of one GPU, joined by one network, on which collectives are NCCL's.
 pub struct Cluster {
