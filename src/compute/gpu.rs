@@ -97,7 +97,7 @@ impl Gpu {
         Self::find(assets(), name, 0)
     }
 
-    /// A GPU from a user's table: the keys of `assets/gpus.toml`, and `name`. With `like`, only what differs need be given; all but names and `nvlink_gbps`
+    /// A GPU from a user's table: the keys of `assets/gpus.toml`, and `name`. With `like`, only what differs need be given; all but names, `nvlink_gbps` and `results_overlap`
     /// must be there without it. Measured kernels come from the GPU that `like` names, scaled; without it from the A100.
     pub fn parse(table: &toml::Table) -> Result<Gpu, Error> {
         let label = table.get("name").and_then(|v| v.as_str()).unwrap_or("custom").to_string();
@@ -161,7 +161,7 @@ impl Gpu {
             sms: need("sms", spec.sms.map(|s| s as f64), inherit(|g| g.sms as f64), 1.0, 1e5)? as u64,
             tile_step: need("tile_step", spec.tile_step.map(|s| s as f64), inherit(|g| g.tile_step as f64), 8.0, 256.0)? as u64,
             cluster: need("cluster", spec.cluster.map(|s| s as f64), inherit(|g| g.cluster as f64), 1.0, 16.0)? as u64,
-            results_overlap: spec.results_overlap.or(like.as_ref().map(|g| g.results_overlap)).ok_or_else(|| bad("`results_overlap` is missing; give it, or `like` a GPU that has it".to_string()))?,
+            results_overlap: spec.results_overlap.or(like.as_ref().map(|g| g.results_overlap)).unwrap_or(false),
             nvlink_bps: (need("nvlink_gbps", spec.nvlink_gbps, inherit(|g| g.nvlink_bps as f64 / 1e9).or(Some(0.0)), 0.0, 1e6)? * 1e9) as u64,
             launch_ps: (need("launch_ns", spec.launch_ns, inherit(|g| g.launch_ps as f64 / 1e3), 0.0, 1e6)? * 1e3) as u64,
         })

@@ -30,6 +30,7 @@ pub fn seconds(gpu: &Gpu, kernel: &Kernel) -> f64 {
             if gpu.results_overlap {
                 return products.max(memory);
             }
+            // All tiles of a wave end together, so that their results leave at the memory's rate.
             let results = kernel.result_bytes() as f64 / gpu.stream_bps();
             products.max(memory - results) + results
         }
