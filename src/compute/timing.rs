@@ -253,7 +253,9 @@ mod tests {
     #[test]
     fn gpus_that_do_not_exist_scale_as_physics_has_it() {
         let table: toml::Table =
-            "like = 'h100'\nbf16_tflops = 1978.8\nfp16_tflops = 1978.8\nfp8_tflops = 3957.8\nl2_gb_per_s = 18740\nlaunch_ns = 0\nresults_overlap = true".parse().unwrap();
+            "like = 'h100'\nbf16_tflops = 1978.8\nfp16_tflops = 1978.8\nfp8_tflops = 3957.8\nl2_gb_per_s = 18740\nlaunch_ns = 0\nresults_overlap = true"
+                .parse()
+                .unwrap();
         let fast = Timing::new(&Gpu::parse(&table).unwrap(), None).unwrap();
         let h100 = Timing::new(&Gpu::parse(&"like = 'h100'\nlaunch_ns = 0\nresults_overlap = true".parse().unwrap()).unwrap(), None).unwrap();
         for kernel in [Kernel::gemm(8192, 8192, 8192, Dtype::Bf16), attention(4096, 128, true)] {
