@@ -4,6 +4,7 @@
 //!
 //! A product of matrices is cut into tiles of the result; each multiprocessor computes one tile at a time, so that the last wave may be ragged. A tile
 //! proceeds at the slower of its arithmetic and of what the cache can deliver to a multiprocessor. The library is taken to choose the tile that is fastest.
+//! Results are written after that, unless the GPU has room for the sums of tiles that are computed meanwhile.
 
 use super::{Dtype, Gpu, Kernel};
 
