@@ -257,8 +257,8 @@ fn published_step_times_are_met_within_the_bounds_stated() {
     let rows = hyperfold::workload::training::validation::rows();
     assert_eq!(rows.len(), 8 + 10 + 9 + 22);
     let errors = hyperfold::workload::training::validation::errors(&rows);
-    // The goal is 5 % each. On A100 it is reached; H100 rows are simulated too fast, see the notes of the rows.
-    for ((suite, error), bound) in errors.iter().zip([0.05, 0.05, 0.105, 0.09]) {
+    // The goal is 5 % each. It is reached but for Megatron-Core's rows, which are simulated too fast; see their notes.
+    for ((suite, error), bound) in errors.iter().zip([0.03, 0.045, 0.11, 0.05]) {
         assert!(*error < bound, "{suite}: mean absolute error {:.2} %", error * 100.0);
     }
 }

@@ -132,7 +132,7 @@ fn measured(line: &Line, number: u64) -> Result<Measured, String> {
     let (operation, kernel) = match line.operation.as_str() {
         "gemm" => {
             let (m, n, k, batch) = (shape.take("m", None)?, shape.take("n", None)?, shape.take("k", None)?, shape.take("batch", Some(1))?);
-            (Operation::Gemm, Kernel::Gemm { m, n, k, batch, dtype })
+            (Operation::Gemm, Kernel::Gemm { m, n, k, batch, kept: 0, dtype })
         }
         "attention-forward" => (Operation::AttentionForward, attention(false)?),
         "attention-backward" => (Operation::AttentionBackward, attention(true)?),

@@ -41,6 +41,8 @@ pub struct Gpu {
     pub tile_step: u64,
     /// Multiprocessors that share what they load of a matrix product; 1: each for itself.
     pub cluster: u64,
+    /// Whether a tile's results go to memory while the multiprocessor works on other products.
+    pub results_overlap: bool,
     /// NVLink bit/s, each direction, all links together; 0: none.
     pub nvlink_bps: u64,
     /// From the end of a kernel to the beginning of the next one on the same stream, and its ramps up and down, ps.
@@ -73,6 +75,7 @@ struct Specification {
     sms: Option<u64>,
     tile_step: Option<u64>,
     cluster: Option<u64>,
+    results_overlap: Option<bool>,
     nvlink_gbps: Option<f64>,
     launch_ns: Option<f64>,
 }
@@ -94,7 +97,7 @@ impl Gpu {
         Self::find(assets(), name, 0)
     }
 
-    /// A GPU from a user's table: the keys of `assets/gpus.toml`, and `name`. With `like`, only what differs need be given; all but names and `nvlink_gbps`
+    /// A GPU from a user's table: the keys of `assets/gpus.toml`, and `name`. With `like`, only what differs need be given; all but names, `nvlink_gbps` and `results_overlap`
     /// must be there without it. Measured kernels come from the GPU that `like` names, scaled; without it from the A100.
     pub fn parse(table: &toml::Table) -> Result<Gpu, Error> {
         let label = table.get("name").and_then(|v| v.as_str()).unwrap_or("custom").to_string();
@@ -158,6 +161,7 @@ impl Gpu {
             sms: need("sms", spec.sms.map(|s| s as f64), inherit(|g| g.sms as f64), 1.0, 1e5)? as u64,
             tile_step: need("tile_step", spec.tile_step.map(|s| s as f64), inherit(|g| g.tile_step as f64), 8.0, 256.0)? as u64,
             cluster: need("cluster", spec.cluster.map(|s| s as f64), inherit(|g| g.cluster as f64), 1.0, 16.0)? as u64,
+            results_overlap: spec.results_overlap.or(like.as_ref().map(|g| g.results_overlap)).unwrap_or(false),
             nvlink_bps: (need("nvlink_gbps", spec.nvlink_gbps, inherit(|g| g.nvlink_bps as f64 / 1e9).or(Some(0.0)), 0.0, 1e6)? * 1e9) as u64,
             launch_ps: (need("launch_ns", spec.launch_ns, inherit(|g| g.launch_ps as f64 / 1e3), 0.0, 1e6)? * 1e3) as u64,
         })

@@ -59,8 +59,9 @@ impl FromStr for Dtype {
 /// One kernel, by what decides its duration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Kernel {
-    /// `batch` products of an m x k by a k x n matrix.
-    Gemm { m: u64, n: u64, k: u64, batch: u64, dtype: Dtype },
+    /// `batch` products of an m x k by a k x n matrix. `kept`: bytes of an element of what each is added to in place (gradients of weights over micro-batches);
+    /// 0: the result is written as it is.
+    Gemm { m: u64, n: u64, k: u64, batch: u64, kept: u64, dtype: Dtype },
     /// Fused attention (FlashAttention) of one layer on one rank. `causal` halves the pairs of queries and keys, also where `seq_q` is a context-parallel
     /// share of `seq_kv`: ranks hold early and late pieces, so that each has half of its rectangle. `head_dim` is the mean of the sizes that queries
     /// and values have.
@@ -93,7 +94,7 @@ impl Class {
 impl Kernel {
     /// A product of two matrices.
     pub const fn gemm(m: u64, n: u64, k: u64, dtype: Dtype) -> Kernel {
-        Kernel::Gemm { m, n, k, batch: 1, dtype }
+        Kernel::Gemm { m, n, k, batch: 1, kept: 0, dtype }
     }
 
     /// Floating-point operations, 2 a multiply-add. Attention as its authors count: 4 for each pair of query and key and element of the head, half of the
@@ -110,13 +111,12 @@ impl Kernel {
         }
     }
 
-    /// Bytes that must cross the memory interface at least: each operand once, each result once. FP8 products write 16-bit results.
+    /// Bytes that must cross the memory interface at least: each operand once, each result once.
     pub fn bytes(&self) -> u128 {
         match *self {
-            Kernel::Gemm { m, n, k, batch, dtype } => {
-                let (read, written) = (dtype.bytes() as u128, dtype.bytes().max(2) as u128);
+            Kernel::Gemm { m, n, k, batch, dtype, .. } => {
                 let (m, n, k) = (m as u128, n as u128, k as u128);
-                batch as u128 * ((m * k + k * n) * read + m * n * written)
+                batch as u128 * (m * k + k * n) * dtype.bytes() as u128 + self.result_bytes()
             }
             Kernel::Attention { batch, heads, kv_heads, seq_q, seq_kv, head_dim, backward, dtype, .. } => {
                 let q = batch as u128 * heads as u128 * seq_q as u128 * head_dim as u128;
@@ -127,6 +127,18 @@ impl Kernel {
             }
             Kernel::Memory { bytes, .. } => bytes as u128,
             Kernel::Work { bytes, .. } => bytes as u128,
+        }
+    }
+
+    /// Bytes that a product of matrices reads and writes once its sums are complete: its result, and what that is added to. FP8 products write 16-bit results. 0 for
+    /// all else.
+    pub fn result_bytes(&self) -> u128 {
+        match *self {
+            Kernel::Gemm { m, n, batch, kept, dtype, .. } => {
+                let element = if kept > 0 { 2 * kept } else { dtype.bytes().max(2) };
+                m as u128 * n as u128 * batch as u128 * element as u128
+            }
+            Kernel::Attention { .. } | Kernel::Memory { .. } | Kernel::Work { .. } => 0,
         }
     }
 

@@ -4,6 +4,7 @@
 //!
 //! A product of matrices is cut into tiles of the result; each multiprocessor computes one tile at a time, so that the last wave may be ragged. A tile
 //! proceeds at the slower of its arithmetic and of what the cache can deliver to a multiprocessor. The library is taken to choose the tile that is fastest.
+//! Results are written after that, unless the GPU has room for the sums of tiles that are computed meanwhile.
 
 use super::{Dtype, Gpu, Kernel};
 
@@ -25,7 +26,15 @@ const WORK_EFFICIENCY: [(f64, f64); 4] = [(0.01, 0.1), (1.0, 0.6), (16.0, 0.9), 
 pub fn seconds(gpu: &Gpu, kernel: &Kernel) -> f64 {
     let memory = kernel.bytes() as f64 / gpu.stream_bps();
     match *kernel {
-        Kernel::Gemm { m, n, k, batch, dtype } => gemm_seconds(gpu, m, n, k, batch, dtype).max(memory),
+        Kernel::Gemm { m, n, k, batch, dtype, .. } => {
+            let products = gemm_seconds(gpu, m, n, k, batch, dtype);
+            if gpu.results_overlap {
+                return products.max(memory);
+            }
+            // All tiles of a wave end together, so that their results leave at the memory's rate.
+            let results = kernel.result_bytes() as f64 / gpu.stream_bps();
+            products.max(memory - results) + results
+        }
         Kernel::Attention { dtype, .. } => (kernel.flops() as f64 / gpu.sustained_flops(dtype)).max(memory),
         Kernel::Memory { .. } => memory,
         Kernel::Work { flops, dtype, .. } => work_seconds(gpu, flops, dtype).max(memory),

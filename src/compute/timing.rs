@@ -106,7 +106,7 @@ impl Timing {
     fn add(&mut self, rows: &[Measured], owner: &Gpu, memory_ratio: f64) {
         for row in rows.iter().filter(|r| r.gpu == owner.name) {
             match row.kernel {
-                Kernel::Gemm { m, n, k, batch, dtype } => {
+                Kernel::Gemm { m, n, k, batch, dtype, .. } => {
                     let log_ratio = libm::log(row.ps / roofline_ps(owner, &row.kernel));
                     let product = Product { at: logs(m, n, k, batch), log_ratio };
                     let products = self.products.entry(owner.effective(dtype)).or_default();
@@ -142,7 +142,7 @@ impl Timing {
     fn work_out(&self, kernel: &Kernel) -> f64 {
         let roofline = roofline_ps(&self.gpu, kernel);
         let ps = match *kernel {
-            Kernel::Gemm { m, n, k, batch, dtype } => {
+            Kernel::Gemm { m, n, k, batch, dtype, .. } => {
                 let near = self.products.get(&self.gpu.effective(dtype)).map_or(0.0, |p| log_ratio(p, logs(m, n, k, batch)));
                 Some(roofline * libm::exp(near))
             }
@@ -255,9 +255,11 @@ mod tests {
     #[test]
     fn gpus_that_do_not_exist_scale_as_physics_has_it() {
         let table: toml::Table =
-            "like = 'h100'\nbf16_tflops = 1978.8\nfp16_tflops = 1978.8\nfp8_tflops = 3957.8\nl2_gb_per_s = 18740\nlaunch_ns = 0".parse().unwrap();
+            "like = 'h100'\nbf16_tflops = 1978.8\nfp16_tflops = 1978.8\nfp8_tflops = 3957.8\nl2_gb_per_s = 18740\nlaunch_ns = 0\nresults_overlap = true"
+                .parse()
+                .unwrap();
         let fast = Timing::new(&Gpu::parse(&table).unwrap(), None).unwrap();
-        let h100 = Timing::new(&Gpu::parse(&"like = 'h100'\nlaunch_ns = 0".parse().unwrap()).unwrap(), None).unwrap();
+        let h100 = Timing::new(&Gpu::parse(&"like = 'h100'\nlaunch_ns = 0\nresults_overlap = true".parse().unwrap()).unwrap(), None).unwrap();
         for kernel in [Kernel::gemm(8192, 8192, 8192, Dtype::Bf16), attention(4096, 128, true)] {
             let ratio = h100.ps(&kernel) as f64 / fast.ps(&kernel) as f64;
             assert!((ratio - 2.0).abs() < 1e-3, "{kernel:?}: {ratio}");
@@ -267,6 +269,21 @@ mod tests {
         let h200 = Timing::new(&Gpu::parse(&"like = 'h200'\nlaunch_ns = 0".parse().unwrap()).unwrap(), None).unwrap();
         let ratio = h100.ps(&stream) as f64 / h200.ps(&stream) as f64;
         assert!((ratio - 4800.0 / 3352.0).abs() < 1e-3, "{ratio}");
+    }
+
+    #[test]
+    fn results_take_their_time_after_the_products() {
+        let h100 = timing("h100");
+        let (m, n, k) = (12288, 12288, 2048);
+        let product = |kept| Kernel::Gemm { m, n, k, batch: 1, kept, dtype: Dtype::Fp8 };
+        let written = h100.ps(&product(0));
+        // Added to FP32 in place: 8 bytes an element instead of 2.
+        let more = ((m * n * 6) as f64 / h100.gpu().stream_bps() * 1e12) as u64;
+        let added = h100.ps(&product(4));
+        assert!(added.abs_diff(written + more) < more / 5, "{added} {written} {more}");
+        // Where results overlap, only a product that memory cannot keep up with is held up.
+        let overlapping = Timing::new(&Gpu::parse(&"like = 'h100'\nresults_overlap = true".parse().unwrap()).unwrap(), None).unwrap();
+        assert!(overlapping.ps(&product(0)) < written);
     }
 
     #[test]

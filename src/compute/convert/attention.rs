@@ -76,13 +76,13 @@ pub fn core_forward(b: &mut Builder) {
         return;
     }
     let (groups, scores) = (h.batch * h.heads, h.scores());
-    b.kernel(Site::Core, role, Kernel::Gemm { m: h.seq_q, n: h.seq_kv, k: h.qk, batch: groups, dtype: b.dtype });
+    b.kernel(Site::Core, role, Kernel::Gemm { m: h.seq_q, n: h.seq_kv, k: h.qk, batch: groups, kept: 0, dtype: b.dtype });
     // Scale, mask and softmax in one kernel: scores read, probabilities written.
     b.memory(Site::Core, role, "softmax", scores * 2 * b.bytes);
     if b.model.dropout {
         b.memory(Site::Core, role, "dropout", scores * (2 * b.bytes + 1));
     }
-    b.kernel(Site::Core, role, Kernel::Gemm { m: h.seq_q, n: h.v, k: h.seq_kv, batch: groups, dtype: b.dtype });
+    b.kernel(Site::Core, role, Kernel::Gemm { m: h.seq_q, n: h.v, k: h.seq_kv, batch: groups, kept: 0, dtype: b.dtype });
     // Heads side by side again, for the projection.
     b.memory(Site::Core, role, "transpose", groups * h.seq_q * h.v * 2 * b.bytes);
 }
@@ -98,7 +98,7 @@ fn core_backward(b: &mut Builder) {
         b.kernel(Site::Core, role, kernel);
     } else {
         let (groups, scores, dtype) = (h.batch * h.heads, h.scores(), b.dtype);
-        let gemm = |m, n, k| Kernel::Gemm { m, n, k, batch: groups, dtype };
+        let gemm = |m, n, k| Kernel::Gemm { m, n, k, batch: groups, kept: 0, dtype };
         b.memory(Site::Core, role, "transpose", groups * h.seq_q * h.v * 2 * b.bytes);
         b.kernel(Site::Core, role, gemm(h.seq_q, h.seq_kv, h.v));
         b.kernel(Site::Core, role, gemm(h.seq_kv, h.v, h.seq_q));

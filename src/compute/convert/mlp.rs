@@ -38,7 +38,9 @@ pub fn backward(b: &mut Builder) {
     residual_backward(b, Site::MlpResidual);
     b.leave_backward(Part { site: Site::Down, role: Role::InputGrad }, tokens);
     b.cast(Site::Down, Role::InputGrad, tokens * hidden);
-    b.linear_backward(Site::Down, tokens, hidden, inner, 1);
+    b.input_grad(Site::Down, tokens, hidden, inner, 1);
+    b.transpose(Site::Down, tokens * inner);
+    b.weight_grad(Site::Down, tokens, hidden, inner, 1);
     activation_backward(b, Site::Activation, tokens, inner);
     b.column_backward(Site::Up, tokens, up_columns(b, inner), hidden, Site::MlpNorm);
     norm_backward(b, Site::MlpNorm);

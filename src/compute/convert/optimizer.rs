@@ -26,6 +26,10 @@ pub fn optimizer_kernels(params: u64, shard: u64, layout: &Layout) -> Vec<(Part,
         // Frameworks write the weights for computing in a pass of their own.
         memory("weights-copy", shard * (4 + copy));
     }
+    if layout.fp8 {
+        // Weights are converted once an iteration and kept in both orders (Transformer Engine, told which micro-batch is the first).
+        memory("fp8-weight-cast", params * (copy + 2));
+    }
     if layout.framework != Framework::Ddp {
         memory("zero-gradients", params * grads);
     }

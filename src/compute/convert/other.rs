@@ -50,7 +50,7 @@ pub fn dlrm_kernels(dlrm: &Dlrm, layout: &Layout, part: DlrmPart, pass: Pass) ->
             let vectors = dlrm.tables as u64 + 1;
             let features = vectors * (vectors - 1) / 2 + dim;
             let widths = [features].into_iter().chain(dlrm.top_mlp.iter().map(|w| *w as u64)).collect::<Vec<_>>();
-            let interaction = |role, m, n, k| (Part { site: Site::Layer, role }, Kernel::Gemm { m, n, k, batch: samples, dtype });
+            let interaction = |role, m, n, k| (Part { site: Site::Layer, role }, Kernel::Gemm { m, n, k, batch: samples, kept: 0, dtype });
             let mut kernels = mlp(samples, &widths, dtype, pass);
             match pass {
                 Pass::Forward => kernels.insert(0, interaction(Role::Forward, vectors, vectors, dim)),

@@ -94,7 +94,7 @@ impl<'a> Builder<'a> {
 
     /// Forward product of `m` tokens with a `k` x `n` matrix.
     pub fn linear_forward(&mut self, site: Site, m: u64, n: u64, k: u64, batch: u64) {
-        self.kernel(site, self.forward, Kernel::Gemm { m, n, k, batch, dtype: self.linear });
+        self.kernel(site, self.forward, Kernel::Gemm { m, n, k, batch, kept: 0, dtype: self.linear });
     }
 
     /// Gradients of a linear layer whose output gradient is at hand: the input's, then the weights'.
@@ -111,17 +111,19 @@ impl<'a> Builder<'a> {
         }
         self.input_grad(site, tokens, n, k, 1);
         self.leave_forward(tokens, Some(Part { site: then, role: Role::InputGrad }));
+        self.transpose(site, tokens * k);
         self.weight_grad(site, tokens, n, k, 1);
     }
 
     pub fn input_grad(&mut self, site: Site, m: u64, n: u64, k: u64, batch: u64) {
-        self.kernel(site, Role::InputGrad, Kernel::Gemm { m, n: k, k: n, batch, dtype: self.linear });
+        self.kernel(site, Role::InputGrad, Kernel::Gemm { m, n: k, k: n, batch, kept: 0, dtype: self.linear });
     }
 
     /// The weights' gradient, and what the framework does to add it to the gradient of earlier micro-batches. Megatron's product adds in place.
     pub fn weight_grad(&mut self, site: Site, m: u64, n: u64, k: u64, batch: u64) {
-        self.kernel(site, Role::WeightGrad, Kernel::Gemm { m: n, n: k, k: m, batch, dtype: self.linear });
-        if self.model.biases {
+        let in_place = if self.layout.framework == Framework::Megatron { self.layout.bytes.grads as u64 } else { 0 };
+        self.kernel(site, Role::WeightGrad, Kernel::Gemm { m: n, n: k, k: m, batch, kept: in_place, dtype: self.linear });
+        if self.model.biases && self.linear != Dtype::Fp8 {
             self.memory(site, Role::WeightGrad, "bias-grad", m * n * batch * self.bytes);
         }
         let (gradient, kept) = (self.bytes, self.layout.bytes.grads as u64);
@@ -147,6 +149,14 @@ impl<'a> Builder<'a> {
     pub fn cast(&mut self, site: Site, role: Role, elements: u64) {
         if self.layout.fp8 {
             self.memory(site, role, "fp8-cast", elements * (self.bytes + 2));
+        }
+    }
+
+    /// The other order of `elements` that are in FP8 already, for the product that makes the weights' gradient: what norms and activation functions convert they write
+    /// in one order only.
+    pub fn transpose(&mut self, site: Site, elements: u64) {
+        if self.linear == Dtype::Fp8 {
+            self.memory(site, Role::WeightGrad, "fp8-transpose", elements * 2);
         }
     }
 }

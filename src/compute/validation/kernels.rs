@@ -66,7 +66,7 @@ fn attention_row(database: &[Measured], record: &[String]) -> Row {
 /// queries, keys, values and the output change from token-major to head-major, their gradients back and into one tensor.
 fn unfused(batch: u64, heads: u64, seq: u64, head_dim: u64, causal: bool) -> Vec<Kernel> {
     let scores = batch * heads * seq * seq;
-    let gemm = |m, n, k| Kernel::Gemm { m, n, k, batch: batch * heads, dtype: Dtype::Bf16 };
+    let gemm = |m, n, k| Kernel::Gemm { m, n, k, batch: batch * heads, kept: 0, dtype: Dtype::Bf16 };
     let memory = |name, bytes| Kernel::Memory { name, bytes };
     let mut kernels = vec![gemm(seq, seq, head_dim), memory("softmax", scores * 4), memory("dropout", scores * 5), gemm(seq, head_dim, seq)];
     kernels.extend([gemm(seq, seq, head_dim), gemm(seq, head_dim, seq), memory("dropout-backward", scores * 5), memory("softmax-backward", scores * 6)]);

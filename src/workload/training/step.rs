@@ -138,8 +138,8 @@ impl<'a> Price<'a> {
     /// Time of a kernel in the pieces of its overlap: products of fewer rows fill the GPU less well. The other kernels lose nothing by it.
     fn in_pieces(&self, kernel: &Kernel, overlap: Overlap) -> u64 {
         match (*kernel, overlap) {
-            (Kernel::Gemm { m, n, k, batch, dtype }, Overlap::Feeds(pieces) | Overlap::Drains(pieces)) => {
-                let each = Kernel::Gemm { m: m.div_ceil(pieces as u64), n, k, batch, dtype };
+            (Kernel::Gemm { m, n, k, batch, kept, dtype }, Overlap::Feeds(pieces) | Overlap::Drains(pieces)) => {
+                let each = Kernel::Gemm { m: m.div_ceil(pieces as u64), n, k, batch, kept, dtype };
                 self.machine.kernels.kernel_ps(&each) * pieces as u64
             }
             _ => self.machine.kernels.kernel_ps(kernel),
