@@ -125,7 +125,24 @@ impl Memo {
     }
 }
 
+/// Episodes are long chains: they are taken down one by one, as a node that drops its children that drop theirs would overflow the stack.
+impl Drop for Node {
+    fn drop(&mut self) {
+        let mut left = self.take_children();
+        while let Some(node) = left.pop() {
+            if let Some(mut last) = Arc::into_inner(node) {
+                left.append(&mut last.take_children());
+            }
+        }
+    }
+}
+
 impl Node {
+    fn take_children(&mut self) -> Vec<Arc<Node>> {
+        let body = self.body.get_mut().unwrap_or_else(PoisonError::into_inner);
+        std::mem::take(&mut body.children).into_values().collect()
+    }
+
     pub fn body(&self) -> MutexGuard<'_, Body> {
         lock(&self.body)
     }
@@ -134,4 +151,20 @@ impl Node {
 /// A thread that panicked left nothing half done here: every change is a single insertion.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_episode_is_let_go_without_recursion() {
+        let memo = Memo::default();
+        let (mut node, _) = memo.root(vec![0]).expect("an empty memo has room");
+        for post in 0..200_000u32 {
+            node = memo.child(&node, post.to_le_bytes().to_vec(), 0).expect("the memo has room").0;
+        }
+        drop(node);
+        drop(memo);
+    }
 }
