@@ -263,7 +263,7 @@ fn shipped_sweeps_expand_to_what_their_readme_says() {
             assert_eq!(s.notes, Vec::<String>::new(), "{}", path.display());
             let name = format!("`{folder}/{}`", path.file_name().unwrap().to_str().unwrap());
             let line = readme.lines().find(|l| l.contains(&name)).unwrap_or_else(|| panic!("experiments/README.md does not name {name}"));
-            assert!(line.contains(&format!("| {} experiments", s.experiments.len())), "{name}: {} experiments", s.experiments.len());
+            assert!(line.contains(&format!("| {} experiment", s.experiments.len())), "{name}: {} experiments", s.experiments.len());
             for e in &s.experiments {
                 assert!(matches!(s.config(e).unwrap().workload, Workload::Program(_)));
             }
