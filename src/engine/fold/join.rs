@@ -267,7 +267,7 @@ impl Run {
         self.port_local[port as usize] = part.ports.len() as u32;
         part.ports.push(port);
         let max_q = std::mem::take(&mut row.max_q);
-        part.port_base.push(PortBase { tx_bytes: row.tx_bytes, hops: row.hops, max_q, q_area: row.q_area, marks: row.marks, draws: row.draws });
+        part.port_base.push(PortBase { tx_bytes: row.tx_bytes, hops: row.hops, max_q, q_area: row.q_area, marks: row.marks });
         let peer = row.peer;
         self.add_end(t, p, peer);
     }
