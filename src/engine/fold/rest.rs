@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::Stop;
+use super::canon::timers_run;
 use super::memo::{Leaf, MemberEnd, NicEnd, PortEnd};
 use super::part::Part;
 use super::run::Run;
@@ -133,12 +134,13 @@ impl MemberEnd {
     /// The rows of a queue pair that were `tx` and `rx` when a like episode began for it at `start`.
     fn applied(&self, t: &Tables, tx: &FlowTx, rx: &FlowRx, start: u64) -> (FlowTx, FlowRx) {
         let (end, was) = (&self.tx, &self.tx_before);
-        let flags = end.flags | qp::HELD;
         let anew = t.exps[0].modes & mode::FRESH_QP != 0 || was.flags & qp::CREATED == 0;
-        if end.size == was.size && anew {
+        if end.size == was.size && (anew || !timers_run(t)) {
             // It only stood in its NIC's turn; what else it is was not compared.
+            let flags = (tx.flags & !qp::QUEUED) | (end.flags & qp::QUEUED) | qp::HELD;
             return (FlowTx { flags, ..*tx }, *rx);
         }
+        let flags = end.flags | qp::HELD;
         let size = tx.size + (end.size - was.size);
         let time = |end: u64, was: u64, here: u64| match end {
             _ if end == was => here,
