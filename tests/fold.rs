@@ -102,3 +102,25 @@ fn what_is_remembered_changes_nothing() {
     println!("{hits} hits, {misses} misses, {less} with less to simulate");
     assert!(hits > 250 && less > 70, "{hits} hits, {misses} misses, {less} with less to simulate");
 }
+
+#[test]
+fn threads_that_share_what_is_remembered_change_nothing() {
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(2).build().unwrap();
+    let mut engine = FoldEngine::default();
+    for first in [0, 20, 40, 60] {
+        // Likes side by side, so that threads find each other's half-told episodes.
+        let cases: Vec<_> = (first..first + 20).flat_map(|seed| [seed; 3]).map(gpu_graphs::case).collect();
+        let mut plain: Vec<Tables> = cases.iter().map(|g| gpu_graphs::tables(g, OPTIONS).tables).collect();
+        let mut batch = plain.clone();
+        batch.iter_mut().for_each(|t| t.exps[0].modes |= mode::FOLD | mode::MEMO);
+        while !batch.iter().all(is_final) {
+            let slice = pool.install(|| engine.advance(&mut batch, u64::from(u32::MAX) / 2, &|| false)).unwrap();
+            assert!(slice.failures.is_empty(), "{:?}", slice.failures);
+        }
+        for ((g, got), want) in cases.iter().zip(&batch).zip(&mut plain) {
+            if engine::run_cpu(want) != status::GAVE_UP {
+                same(&g.name, got, want);
+            }
+        }
+    }
+}

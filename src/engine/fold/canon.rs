@@ -136,15 +136,23 @@ impl Form {
         self.end_rank(t, part, row.peer, nic);
     }
 
-    /// Queue pair `f` at `now`, before it joins a partition that came to life at `start`.
-    pub fn flow(&mut self, t: &Tables, part: &Part, f: u32, now: u64, start: u64) {
-        let e = &t.exps[0];
-        let (tx, rx) = (&t.flow_tx[f as usize], &t.flow_rx[f as usize]);
+    /// Queue pair `f`, before it joins. What it is else matters when it sends ([`Form::state`]), or if others see its timers.
+    pub fn flow(&mut self, t: &Tables, part: &Part, f: u32, now: u64) {
+        let tx = &t.flow_tx[f as usize];
         self.u32(b'F' as u32);
         // Ties go by a queue pair's number, and number 0 meets events without a root.
         let below = part.members.iter().filter(|m| t.flow_tx[m.flow as usize].flow_id < tx.flow_id).count();
         self.u32(below as u32);
         self.u32(u32::from(tx.flow_id == 0));
+        if timers_run(t) {
+            self.state(t, f, now, part.start);
+        }
+    }
+
+    /// The state of queue pair `f` at `now`, in a partition that came to life at `start`.
+    pub fn state(&mut self, t: &Tables, f: u32, now: u64, start: u64) {
+        let e = &t.exps[0];
+        let (tx, rx) = (&t.flow_tx[f as usize], &t.flow_rx[f as usize]);
         self.u32(tx.flags & !qp::HELD);
         self.u32(tx.base_rtt_ns);
         self.u64(tx.window);
@@ -181,4 +189,10 @@ impl Form {
         self.seq(tx.high_seq, tx.size);
         self.u64(tx.diff as u64);
     }
+}
+
+/// Whether a NIC that looks for something to send advances the timers of queue pairs that have nothing.
+pub fn timers_run(t: &Tables) -> bool {
+    let both = mode::WINDOW | mode::VAR_WINDOW;
+    t.exps[0].cc == cc::DCQCN && t.exps[0].modes & both == both
 }

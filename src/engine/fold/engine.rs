@@ -75,6 +75,7 @@ impl Place {
                 Err(Stop::Fail(why)) => failure = Some(why),
                 Err(Stop::Abandon) => {
                     if let Some(run) = self.run.take() {
+                        self.stats.simulated = packet_hops(t);
                         *t = run.unfolded();
                         self.stats.abandoned += 1;
                     }

@@ -38,7 +38,7 @@ impl Run {
             self.add_port(t, p, port, &mut form);
         }
         self.add_member(t, p, f, at, &mut form);
-        self.route(t, p, f, &mut form);
+        self.route(t, p, f, at, &mut form);
         let (tx, rx) = (&t.flow_tx[f as usize], &t.flow_rx[f as usize]);
         let plain = tx.start != NEVER;
         if plain || self.memo.is_none() || tx.n_paths > 1 || rx.n_paths > 1 {
@@ -267,7 +267,7 @@ impl Run {
         self.port_local[port as usize] = part.ports.len() as u32;
         part.ports.push(port);
         let max_q = std::mem::take(&mut row.max_q);
-        part.port_base.push(PortBase { tx_bytes: row.tx_bytes, hops: row.hops, max_q, q_area: row.q_area, marks: row.marks, draws: row.draws });
+        part.port_base.push(PortBase { tx_bytes: row.tx_bytes, hops: row.hops, max_q, q_area: row.q_area, marks: row.marks });
         let peer = row.peer;
         self.add_end(t, p, peer);
     }
@@ -276,7 +276,7 @@ impl Run {
         if self.member[f as usize] != NONE {
             return;
         }
-        form.flow(t, &self.parts[p as usize], f, at, self.parts[p as usize].start);
+        form.flow(t, &self.parts[p as usize], f, at);
         let members = &mut self.parts[p as usize].members;
         self.member[f as usize] = members.len() as u32;
         let (tx, rx) = (t.flow_tx[f as usize], t.flow_rx[f as usize]);
@@ -284,10 +284,11 @@ impl Run {
     }
 
     /// The path of queue pair `f` is part of `p` now.
-    fn route(&mut self, t: &Tables, p: u32, f: u32, form: &mut Form) {
+    fn route(&mut self, t: &Tables, p: u32, f: u32, at: u64, form: &mut Form) {
         let (tx, rx) = (&t.flow_tx[f as usize], &t.flow_rx[f as usize]);
         let m = self.member[f as usize];
         form.numbers([u32::from(b'R'), m, self.nic_local[tx.nic as usize], self.nic_local[rx.nic as usize], tx.path_len, rx.path_len].into_iter());
+        form.state(t, f, at, self.parts[p as usize].start);
         for (first, len) in [(tx.path_first, tx.path_len), (rx.path_first, rx.path_len)] {
             let path = &t.paths[first as usize..(first + len) as usize];
             form.numbers(path.iter().map(|&port| self.port_local[port as usize]));

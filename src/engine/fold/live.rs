@@ -21,13 +21,10 @@ impl Run {
         self.drain(t, p);
         t.exps[0].now = t.exps[0].now.max(end);
         let look = self.parts[p as usize].look(t);
-        if self.parts[p as usize].script.is_some() && self.parts[p as usize].drew(t) {
-            self.wild(p);
-        }
         if look.rest {
             self.parts[p as usize].covered = NEVER;
         }
-        self.flush_covered(p, if look.rest { end } else { look.network });
+        self.flush_covered(p, if look.rest { end } else { look.next });
         if look.rest {
             self.keep(t, p, end);
             self.dissolve(t, p);
@@ -41,7 +38,6 @@ impl Run {
     pub(super) fn window(&mut self, t: &mut Tables, p: u32, end: u64) -> Result<u32, Stop> {
         let nics = t.exps[0].nic_len;
         let own = t.exps[0].end_len;
-        let before = self.hops(t, p);
         for k in 0..self.parts[p as usize].ends.len() {
             let i = self.parts[p as usize].ends[k];
             if t.clocks[(nics + i) as usize] < end {
@@ -51,11 +47,14 @@ impl Run {
             }
         }
         let words = t.exps[0].mask_words;
+        let mut drew = false;
         for k in 0..self.parts[p as usize].ports.len() {
             let port = self.parts[p as usize].ports[k];
             let wanted = (0..words).any(|w| t.shared[plan::want_word(t, port, w * 32) as usize] != 0);
             if wanted || t.clocks[(own + nics + port) as usize] < end {
+                let draws = t.ports[port as usize].draws;
                 forward::forward(t, port, end);
+                drew |= t.ports[port as usize].draws != draws;
             }
         }
         let mut held: Vec<u32> = Vec::new();
@@ -68,8 +67,9 @@ impl Run {
                 }
             }
         }
-        let after = self.hops(t, p);
-        self.stats.simulated += after - before;
+        if drew {
+            self.wild(p);
+        }
         let p = self.let_go(t, p, held, end)?;
         for &n in &self.parts[p as usize].nics {
             if t.nics[n as usize].signals != NONE {
@@ -111,19 +111,11 @@ impl Run {
             };
             self.drain(t, p);
             p = self.join(t, n, flow, next.t)?;
-            let before = t.nics[n as usize].hops;
             nic::nic(t, n, end);
-            self.stats.simulated += t.nics[n as usize].hops - before;
             if t.clocks[(own + n) as usize] >= end {
                 held.swap_remove(k);
             }
         }
         Ok(p)
-    }
-
-    /// Packets that left the partition's transmitters so far.
-    fn hops(&self, t: &Tables, p: u32) -> u64 {
-        let part = &self.parts[p as usize];
-        part.nics.iter().map(|&n| t.nics[n as usize].hops).sum::<u64>() + part.ports.iter().map(|&q| t.ports[q as usize].hops).sum::<u64>()
     }
 }

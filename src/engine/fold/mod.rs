@@ -22,7 +22,7 @@ pub use memo::Memo;
 /// What folding did for one experiment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FoldStats {
-    /// Packets that left a port and were simulated, some of them more than once.
+    /// Packets that left a port and were simulated; again, where it started over.
     pub simulated: u64,
     /// Lives of partitions, from idle to idle, that were looked up or had to be simulated at least in part.
     pub hits: u64,

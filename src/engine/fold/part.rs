@@ -31,7 +31,6 @@ pub struct PortBase {
     pub max_q: u32,
     pub q_area: u64,
     pub marks: u64,
-    pub draws: u64,
 }
 
 /// Something that belongs into the memo once everything before it does.
@@ -159,20 +158,13 @@ impl Part {
         for &p in &self.ports {
             packets = packets.min(t.clocks[(own + nics + p) as usize]);
         }
-        let (mut next, mut network) = (packets, packets);
         for &n in &self.nics {
-            let row = &t.nics[n as usize];
-            packets = packets.min(t.clocks[n as usize]).min(row.busy_until).min(row.timer);
-            network = network.min(row.rto);
-            next = next.min(t.clocks[(own + n) as usize]);
+            packets = packets.min(t.clocks[n as usize]);
         }
-        let rest = packets == NEVER && self.members.iter().all(|m| is_idle(t, m.flow));
-        Look { next: next.min(packets), network: network.min(packets), rest }
-    }
-
-    /// Whether a queue of the partition drew whether to mark: that is no function of what the memo knows.
-    pub fn drew(&self, t: &Tables) -> bool {
-        self.ports.iter().zip(&self.port_base).any(|(&p, base)| t.ports[p as usize].draws != base.draws)
+        let next = self.nics.iter().fold(packets, |next, &n| next.min(t.clocks[(own + n) as usize]));
+        let quiet = |n: &u32| t.nics[*n as usize].busy_until == NEVER && t.nics[*n as usize].timer == NEVER;
+        let rest = packets == NEVER && self.nics.iter().all(quiet) && self.members.iter().all(|m| is_idle(t, m.flow));
+        Look { next, rest }
     }
 }
 
@@ -180,8 +172,6 @@ impl Part {
 pub struct Look {
     /// The next instant at which anything happens.
     pub next: u64,
-    /// Tasks apart.
-    pub network: u64,
     /// Nothing is queued, travelling or unacknowledged.
     pub rest: bool,
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::Stop;
+use super::canon::timers_run;
 use super::memo::{Leaf, MemberEnd, NicEnd, PortEnd};
 use super::part::Part;
 use super::run::Run;
@@ -55,6 +56,8 @@ impl Run {
     /// Simulated partition `p` is at rest since before `end`: the memo keeps what came of it.
     pub(super) fn keep(&mut self, t: &Tables, p: u32, end: u64) {
         let part = &self.parts[p as usize];
+        self.stats.simulated += part.nics.iter().zip(&part.nic_base).map(|(&n, base)| t.nics[n as usize].hops - base.1).sum::<u64>();
+        self.stats.simulated += part.ports.iter().zip(&part.port_base).map(|(&q, base)| t.ports[q as usize].hops - base.hops).sum::<u64>();
         let (Some(script), Some(memo)) = (&part.script, &self.memo) else { return };
         let size = part.nics.len() * 64 + part.ports.len() * 64 + part.members.len() * size_of::<MemberEnd>();
         let mut body = script.node.body();
@@ -131,12 +134,13 @@ impl MemberEnd {
     /// The rows of a queue pair that were `tx` and `rx` when a like episode began for it at `start`.
     fn applied(&self, t: &Tables, tx: &FlowTx, rx: &FlowRx, start: u64) -> (FlowTx, FlowRx) {
         let (end, was) = (&self.tx, &self.tx_before);
-        let flags = end.flags | qp::HELD;
         let anew = t.exps[0].modes & mode::FRESH_QP != 0 || was.flags & qp::CREATED == 0;
-        if end.size == was.size && anew {
+        if end.size == was.size && (anew || !timers_run(t)) {
             // It only stood in its NIC's turn; what else it is was not compared.
+            let flags = (tx.flags & !qp::QUEUED) | (end.flags & qp::QUEUED) | qp::HELD;
             return (FlowTx { flags, ..*tx }, *rx);
         }
+        let flags = end.flags | qp::HELD;
         let size = tx.size + (end.size - was.size);
         let time = |end: u64, was: u64, here: u64| match end {
             _ if end == was => here,
