@@ -41,6 +41,8 @@ pub enum JobError {
     Nccl(#[from] EnvError),
     #[error(transparent)]
     Dag(#[from] DagError),
+    #[error("workload.straggler_ranks: there is no rank {rank}; the workload has {ranks}, counted from 0")]
+    Straggler { rank: u32, ranks: usize },
     #[error("the workload has {needs} ranks, the network {has} GPUs; cluster.gpus (or the topology file) must give at least as many")]
     Ranks { needs: usize, has: usize },
 }
@@ -96,6 +98,9 @@ pub fn job(config: &Config, program: &spec::Program, net: &Network, described: O
     let gpu = setup::gpu(&config.cluster.gpu)?;
     let system = servers::system(config, net, &gpu, described);
     let Read { workload, collective, peak_bytes } = read(config, program, net, &gpu, system, env, notes)?;
+    if let Some(&rank) = program.compute.stragglers.last().filter(|&&rank| rank as usize >= workload.ranks.len()) {
+        return Err(JobError::Straggler { rank, ranks: workload.ranks.len() }.into());
+    }
     if workload.ranks.len() > net.ranks.len() {
         return Err(JobError::Ranks { needs: workload.ranks.len(), has: net.ranks.len() }.into());
     }
@@ -146,7 +151,9 @@ fn read(
             let n = ranks.unwrap_or(net.ranks.len() as u32);
             let bus = bus_factor(*op, u64::from(n));
             let workload = benchmark(*op, *bytes, n, program.warmup + program.iterations);
-            Read { workload, collective: Some(Measured { bytes: *bytes, bus }), peak_bytes: None }
+            // A barrier carries nothing.
+            let collective = (*op != spec::Op::Barrier).then_some(Measured { bytes: *bytes, bus });
+            Read { workload, collective, peak_bytes: None }
         }
         spec::Source::Model(t) => {
             let TrainingSetup { model, layout, gpu, memory } = TrainingSetup::new(config, t)?;

@@ -171,6 +171,12 @@ impl<'a> ClusterPlanner<'a> {
             fixed => fixed,
         };
         let inside = at.nodes() == 1 && self.intra_analytic;
+        if matches!(wanted, Algorithm::Nvls | Algorithm::InNetwork) && !exists(asked.op, wanted) {
+            return Err(format!("{:?} by {wanted:?} does not exist; switches reduce only for all-reduce, all-gather, reduce-scatter and barrier", asked.op));
+        }
+        if wanted == Algorithm::Nvls && !system.nvls {
+            return Err("algorithm nvls needs NVSwitches that reduce: H100 or later GPUs joined by NVSwitch; this cluster has none (cluster.gpu, cluster.server)".to_string());
+        }
         let in_switches = match algorithm {
             Algorithm::InNetwork => true,
             Algorithm::Nvls => at.nodes() == 1,
@@ -219,10 +225,11 @@ impl<'a> ClusterPlanner<'a> {
             spec::Algorithm::Nvls => Algorithm::Nvls,
             spec::Algorithm::InNetwork => Algorithm::InNetwork,
         };
-        if self.strict || exists(asked.op, general) {
+        let here = general != Algorithm::Nvls || self.system.nvls;
+        if self.strict || (here && exists(asked.op, general)) {
             return general;
         }
-        self.notes.insert(format!("workload.algorithm: {:?} by {general:?} does not exist; it is carried out as NCCL would", asked.op));
+        self.notes.insert(format!("workload.algorithm: {:?} by {general:?} does not exist here; it is carried out as NCCL would", asked.op));
         Algorithm::Auto
     }
 

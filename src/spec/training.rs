@@ -159,6 +159,9 @@ impl Training {
             let one = [self.tp, self.pp, self.cp].into_iter().fold(1u64, |n, d| n.saturating_mul(u64::from(d)));
             // Jobs smaller than a server leave the rest of it idle.
             let per_server = v.int(K::GpusPerServer).max(1) as u64;
+            if !u64::from(gpus).is_multiple_of(per_server) {
+                return fail(K::Gpus, format!("{gpus} must be a multiple of cluster.gpus_per_server = {per_server}: servers are whole; for less than one set cluster.gpus_per_server = {gpus}"));
+            }
             if self.gpus().div_ceil(per_server).saturating_mul(per_server) != u64::from(gpus) {
                 let fit = u64::from(gpus) / one;
                 let instead = if fit >= 1 && fit * one == u64::from(gpus) {

@@ -268,7 +268,7 @@ fn allowed<T>(value: &str, names: &[(&str, T)], bit: impl Fn(&T) -> u8) -> Optio
 
 fn level(value: &str) -> Option<Level> {
     Some(match value.to_ascii_uppercase().as_str() {
-        "LOC" => Level::Loc,
+        "LOC" | "0" => Level::Loc,
         "NVL" => Level::Nvl,
         "PIX" => Level::Pix,
         "PXB" => Level::Pxb,
