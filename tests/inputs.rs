@@ -1,7 +1,8 @@
 //! Every input file written by others, simulated to its end as packets, or refused for what is wrong with the file. Sizes are scaled down so that the table takes seconds.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+mod support;
+
+use std::path::Path;
 use std::time::Instant;
 
 use hyperfold::batch::{self, Ending, News, Outcome, RunOptions, Task};
@@ -9,32 +10,7 @@ use hyperfold::engine::EngineError;
 use hyperfold::engine::cpu::engine::CpuEngine;
 use hyperfold::sweep::{self, SetOverrides};
 use hyperfold::workload::import::{self, Format};
-
-/// The folder of inputs written by others, beside the checkout or one further up (a git worktree).
-fn inputs() -> Option<PathBuf> {
-    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let found = here.ancestors().skip(1).take(2).map(|d| d.join("shared/inputs")).find(|d| d.is_dir());
-    if found.is_none() {
-        println!("no ../shared/inputs here: nothing to simulate");
-    }
-    found
-}
-
-/// Everything below a folder, in order of name; a folder of `.et` files counts as one.
-fn entries(folder: &Path, into: &mut Vec<PathBuf>) {
-    let mut all: Vec<PathBuf> = fs::read_dir(folder).unwrap().map(|e| e.unwrap().path()).collect();
-    all.sort();
-    if all.iter().any(|p| p.extension().is_some_and(|e| e == "et")) {
-        into.push(folder.to_path_buf());
-        return;
-    }
-    for path in all {
-        match path.is_dir() {
-            true => entries(&path, into),
-            false => into.push(path),
-        }
-    }
-}
+use support::inputs;
 
 /// The sweep that simulates a file: programs on rails of 400 Gb/s and NVSwitches, both carrying packets; topologies under a ring.
 fn sweep_text(inputs: &Path, name: &str, file: &Path) -> String {
@@ -96,9 +72,9 @@ fn simulate(text: &str) -> Result<Outcome, String> {
 
 #[test]
 fn every_file_of_others_is_simulated_or_refused_for_a_reason() {
-    let Some(inputs) = inputs() else { return };
+    let Some(inputs) = inputs::folder() else { return };
     let mut files = Vec::new();
-    entries(&inputs, &mut files);
+    inputs::entries(&inputs, &mut files);
     let mut rows = Vec::new();
     let started = Instant::now();
     for file in files.iter().filter(|f| f.extension().is_none_or(|e| e != "md")) {

@@ -81,14 +81,11 @@ fn engine_and_oracle_agree_on_random_networks() {
 
 /// More of the same, for as long as the soak lasts (`HYPERFOLD_SOAK_MINUTES` for all soak tests together).
 #[test]
-#[ignore = "soak: minutes of random cases"]
+#[ignore = "soak: random cases for minutes; scripts/test.sh --soak and CI run it"]
 fn soak_engine_and_oracle_agree() {
-    let minutes: f64 = std::env::var("HYPERFOLD_SOAK_MINUTES").ok().and_then(|m| m.parse().ok()).unwrap_or(30.0);
-    let end = std::time::Instant::now() + std::time::Duration::from_secs_f64(minutes * 60.0 / 3.0);
-    let mut from = 1_000;
-    while std::time::Instant::now() < end {
+    let seeds = support::soak::third(|from| {
         compare(from, from + 500);
-        from += 500;
-    }
-    println!("{} cases agree", from - 1_000);
+        500
+    });
+    println!("{seeds} cases agree");
 }

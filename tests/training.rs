@@ -2,7 +2,7 @@
 
 use hyperfold::collective::Op as CollectiveOp;
 use hyperfold::compute::Kernel;
-use hyperfold::model::{ElementBytes, Framework, Layout, Model, PipelineSchedule, Recompute};
+use hyperfold::model::{Framework, Layout, Model, PipelineSchedule, Recompute};
 use hyperfold::workload::program::{Dim, OpKind, Workload};
 use hyperfold::workload::training::{CommCost, KernelCost, Machine, Span, evaluate, generate};
 
@@ -36,32 +36,7 @@ fn machine(plain: &Plain) -> Machine<'_> {
 }
 
 fn layout() -> Layout {
-    Layout {
-        tp: 1,
-        pp: 1,
-        dp: 1,
-        ep: 1,
-        cp: 1,
-        vpp: 1,
-        microbatch: 1,
-        global_batch: 1,
-        seq: 2048,
-        sequence_parallel: false,
-        schedule: PipelineSchedule::OneFOneB,
-        recompute: Recompute::None,
-        zero: 0,
-        framework: Framework::Megatron,
-        bytes: ElementBytes { params: 2, grads: 4, activations: 2, optimizer: 12 },
-        fp8: false,
-        flash_attention: true,
-        overlap_grad: false,
-        overlap_param: false,
-        tp_overlap_pieces: 1,
-        overlap_p2p: false,
-        bucket_bytes: 40_000_000,
-        expert_skew: 1.0,
-        order: "tp-cp-ep-dp-pp".to_string(),
-    }
+    Layout { flash_attention: true, bucket_bytes: 40_000_000, ..Layout::one_gpu() }
 }
 
 fn graph(model: &str, layout: &Layout) -> Workload {

@@ -1,5 +1,7 @@
 //! Workload files of other tools: what they become, and every diagnostic.
 
+mod support;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -13,6 +15,7 @@ use hyperfold::workload::critical_path::free_makespan as drive;
 use hyperfold::workload::repeat::repeat;
 use hyperfold::workload::rescale::{Factor, rescale};
 use hyperfold::workload::{StartUnit, export, read_flows};
+use support::inputs;
 
 fn corpus(kind: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus").join(kind)
@@ -85,37 +88,11 @@ fn htsim_topologies() {
     }));
 }
 
-/// The folder of inputs written by others, beside the checkout or one further up (a git worktree).
-fn inputs() -> Option<PathBuf> {
-    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let found = here.ancestors().skip(1).take(2).map(|d| d.join("shared/inputs")).find(|d| d.is_dir());
-    if found.is_none() {
-        println!("no ../shared/inputs here: nothing to compare with");
-    }
-    found
-}
-
-/// Everything below a folder, in order of name; a folder of `.et` files counts as one.
-fn entries(folder: &Path, into: &mut Vec<PathBuf>) {
-    let mut all: Vec<PathBuf> = fs::read_dir(folder).unwrap().map(|e| e.unwrap().path()).collect();
-    all.sort();
-    if all.iter().any(|p| p.extension().is_some_and(|e| e == "et")) {
-        into.push(folder.to_path_buf());
-        return;
-    }
-    for path in all {
-        match path.is_dir() {
-            true => entries(&path, into),
-            false => into.push(path),
-        }
-    }
-}
-
 #[test]
 fn every_file_of_others_is_read_or_refused_for_a_reason() {
-    let Some(inputs) = inputs() else { return };
+    let Some(inputs) = inputs::folder() else { return };
     let mut files = Vec::new();
-    entries(&inputs, &mut files);
+    inputs::entries(&inputs, &mut files);
     let mut rows = Vec::new();
     for file in files.iter().filter(|f| f.extension().is_none_or(|e| e != "md")) {
         let name = file.strip_prefix(&inputs).unwrap().display().to_string();

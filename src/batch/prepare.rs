@@ -55,8 +55,6 @@ pub enum PrepareError {
     Server(#[from] ServerError),
     #[error("{breakdown}")]
     Oom { peak_bytes: u64, breakdown: String },
-    #[error("{0} cannot be simulated in this version")]
-    NotConnected(&'static str),
     #[error("cluster.gpus = {asked}, but the topology file has {found} hosts; leave cluster.gpus out")]
     Gpus { asked: u32, found: u32 },
 }
@@ -64,7 +62,7 @@ pub enum PrepareError {
 impl PrepareError {
     /// Whether the user's input is at fault, rather than what it asks of the network: then nothing of the sweep should run.
     pub fn is_input(&self) -> bool {
-        let fates = matches!(self, PrepareError::Route(RouteError::NoRoute { .. }) | PrepareError::Build(BuildError::TooLarge { .. }) | PrepareError::Oom { .. } | PrepareError::NotConnected(_));
+        let fates = matches!(self, PrepareError::Route(RouteError::NoRoute { .. }) | PrepareError::Build(BuildError::TooLarge { .. }) | PrepareError::Oom { .. });
         !fates
     }
 }

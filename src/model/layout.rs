@@ -104,23 +104,8 @@ impl Layout {
         counts
     }
 
-    /// Ranks that hold the same dense parameters and share their optimizer state under ZeRO.
-    pub fn dense_replicas(&self) -> u32 {
-        self.dp * self.cp
-    }
-
-    /// The same for routed experts.
-    pub fn expert_replicas(&self) -> u32 {
-        self.dp * self.cp / self.ep
-    }
-}
-
-#[cfg(test)]
-pub(super) mod tests {
-    use super::*;
-
-    /// One GPU, one sample; tests change what they are about.
-    pub fn layout() -> Layout {
+    /// One GPU and one sample at a time, in Megatron's mixed precision, nothing recomputed, sharded or overlapped: what other layouts are changes of.
+    pub fn one_gpu() -> Layout {
         Layout {
             tp: 1,
             pp: 1,
@@ -145,8 +130,28 @@ pub(super) mod tests {
             overlap_p2p: false,
             bucket_bytes: 25 << 20,
             expert_skew: 1.0,
-            order: "tp-cp-ep-dp-pp".into(),
+            order: "tp-cp-ep-dp-pp".to_string(),
         }
+    }
+
+    /// Ranks that hold the same dense parameters and share their optimizer state under ZeRO.
+    pub fn dense_replicas(&self) -> u32 {
+        self.dp * self.cp
+    }
+
+    /// The same for routed experts.
+    pub fn expert_replicas(&self) -> u32 {
+        self.dp * self.cp / self.ep
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    /// One GPU, one sample; tests change what they are about.
+    pub fn layout() -> Layout {
+        Layout::one_gpu()
     }
 
     #[test]

@@ -12,11 +12,14 @@ pub mod engine;
 pub mod golden;
 pub mod gpu_graphs;
 pub mod graphs;
+pub mod inputs;
 pub mod program;
 pub mod random;
 pub mod random_tasks;
+pub mod soak;
 pub mod table;
 pub mod tasks;
+pub mod transports;
 
 /// One packet-level experiment, resolved: what an engine takes.
 #[derive(Clone, Debug)]

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::collective::Op;
-use crate::model::{ElementBytes, Framework, Mla, Moe, PipelineSchedule};
+use crate::model::{Framework, Mla, Moe};
 
 fn gpt() -> Transformer {
     Transformer {
@@ -26,32 +26,7 @@ fn gpt() -> Transformer {
 }
 
 fn layout(tp: u32, sequence_parallel: bool) -> Layout {
-    Layout {
-        tp,
-        pp: 1,
-        dp: 1,
-        ep: 1,
-        cp: 1,
-        vpp: 1,
-        microbatch: 4,
-        global_batch: 4,
-        seq: 2048,
-        sequence_parallel,
-        schedule: PipelineSchedule::OneFOneB,
-        recompute: Recompute::None,
-        zero: 0,
-        framework: Framework::Megatron,
-        bytes: ElementBytes { params: 2, grads: 4, activations: 2, optimizer: 12 },
-        fp8: false,
-        flash_attention: false,
-        overlap_grad: false,
-        overlap_param: false,
-        tp_overlap_pieces: 1,
-        overlap_p2p: false,
-        bucket_bytes: 1 << 30,
-        expert_skew: 1.0,
-        order: "tp-cp-ep-dp-pp".to_string(),
-    }
+    Layout { tp, microbatch: 4, global_batch: 4, sequence_parallel, bucket_bytes: 1 << 30, ..Layout::one_gpu() }
 }
 
 fn flops(model: &Transformer, layout: &Layout, kind: LayerKind, pass: Pass) -> u128 {

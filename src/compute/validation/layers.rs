@@ -3,7 +3,7 @@
 use super::{Row, number, records};
 use crate::collective::Op;
 use crate::compute::{Among, Features, Gpu, LayerKind, Pass, Role, Site, Slowdown, SlowdownTable, Step, Timing, layer_kernels, layer_steps, overlap_ratio};
-use crate::model::{ElementBytes, Framework, Layout, PipelineSchedule, Recompute, Transformer};
+use crate::model::{Layout, Recompute, Transformer};
 
 const LAYER_TIMES: &str = include_str!("../../../assets/reference/seqsel_table4_layer_times.csv");
 const AIOB: &str = include_str!("../../../assets/reference/aicb_aiob_a100_op_times.csv");
@@ -42,32 +42,7 @@ fn gpt(hidden: u32, heads: u32, ffn: u32, gated: bool) -> Transformer {
 }
 
 fn layout(tp: u32, microbatch: u32, sequence_parallel: bool) -> Layout {
-    Layout {
-        tp,
-        pp: 1,
-        dp: 1,
-        ep: 1,
-        cp: 1,
-        vpp: 1,
-        microbatch,
-        global_batch: microbatch,
-        seq: 2048,
-        sequence_parallel,
-        schedule: PipelineSchedule::OneFOneB,
-        recompute: Recompute::None,
-        zero: 0,
-        framework: Framework::Megatron,
-        bytes: ElementBytes { params: 2, grads: 4, activations: 2, optimizer: 12 },
-        fp8: false,
-        flash_attention: false,
-        overlap_grad: false,
-        overlap_param: false,
-        tp_overlap_pieces: 1,
-        overlap_p2p: false,
-        bucket_bytes: 1 << 30,
-        expert_skew: 1.0,
-        order: "tp-cp-ep-dp-pp".to_string(),
-    }
+    Layout { tp, microbatch, global_batch: microbatch, sequence_parallel, bucket_bytes: 1 << 30, ..Layout::one_gpu() }
 }
 
 /// Linear between the measured sizes, in proportion below and above them.

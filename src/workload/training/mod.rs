@@ -27,35 +27,10 @@ pub use plan::Habits;
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use crate::model::{ElementBytes, Framework, Layout, PipelineSchedule, Recompute};
+    use crate::model::Layout;
 
     /// One GPU, one micro-batch, nothing clever.
     pub fn layout() -> Layout {
-        Layout {
-            tp: 1,
-            pp: 1,
-            dp: 1,
-            ep: 1,
-            cp: 1,
-            vpp: 1,
-            microbatch: 1,
-            global_batch: 1,
-            seq: 1024,
-            sequence_parallel: false,
-            schedule: PipelineSchedule::OneFOneB,
-            recompute: Recompute::None,
-            zero: 0,
-            framework: Framework::Megatron,
-            bytes: ElementBytes { params: 2, grads: 4, activations: 2, optimizer: 12 },
-            fp8: false,
-            flash_attention: true,
-            overlap_grad: false,
-            overlap_param: false,
-            tp_overlap_pieces: 1,
-            overlap_p2p: false,
-            bucket_bytes: 40_000_000,
-            expert_skew: 1.0,
-            order: "tp-cp-ep-dp-pp".to_string(),
-        }
+        Layout { seq: 1024, flash_attention: true, bucket_bytes: 40_000_000, ..Layout::one_gpu() }
     }
 }

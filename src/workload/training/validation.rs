@@ -10,7 +10,7 @@ use super::plan::Habits;
 use crate::collective::{Env, Server, System};
 use crate::compute::{Dtype, Gpu, Slowdown, SlowdownTable, Timing};
 use crate::memory::{MemoryOptions, estimate};
-use crate::model::{Body, ElementBytes, Framework, Layout, Model, PipelineSchedule, Recompute};
+use crate::model::{Body, ElementBytes, Layout, Model, Recompute};
 
 /// A measured figure and ours.
 #[derive(Clone, Debug, PartialEq)]
@@ -95,32 +95,7 @@ fn slowdown() -> Slowdown {
 
 /// What all of these runs have in common: Megatron's mixed precision.
 fn base() -> Layout {
-    Layout {
-        tp: 1,
-        pp: 1,
-        dp: 1,
-        ep: 1,
-        cp: 1,
-        vpp: 1,
-        microbatch: 1,
-        global_batch: 1,
-        seq: 2048,
-        sequence_parallel: false,
-        schedule: PipelineSchedule::OneFOneB,
-        recompute: Recompute::None,
-        zero: 0,
-        framework: Framework::Megatron,
-        bytes: ElementBytes { params: 2, grads: 4, activations: 2, optimizer: 12 },
-        fp8: false,
-        flash_attention: true,
-        overlap_grad: false,
-        overlap_param: false,
-        tp_overlap_pieces: 1,
-        overlap_p2p: false,
-        bucket_bytes: 160_000_000,
-        expert_skew: 1.0,
-        order: "tp-cp-ep-dp-pp".to_string(),
-    }
+    Layout { flash_attention: true, bucket_bytes: 160_000_000, ..Layout::one_gpu() }
 }
 
 fn preset(model: &str) -> Model {

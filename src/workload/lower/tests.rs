@@ -1,0 +1,134 @@
+//! Lowering on two to four ranks: what becomes a message, a gate, an error.
+
+use crate::workload::program::{Group, Peer, Program, Rank};
+use crate::workload::tasks::{Target, When};
+use super::*;
+
+/// Every collective is one exchange around a ring, or a time.
+struct Ring {
+    analytic: bool,
+}
+
+impl Planner for Ring {
+    fn plan(&mut self, asked: &Asked) -> Result<Plan, String> {
+        if asked.op == CollectiveOp::Broadcast {
+            return Err("no broadcasts here".to_string());
+        }
+        if self.analytic {
+            return Ok(Plan::Analytic { ps: 500 });
+        }
+        let n = asked.members.len() as u32;
+        let mut schedule = Schedule::new(n);
+        for from in 0..n {
+            schedule.push(from, (from + 1) % n, asked.bytes, 0, &[]);
+        }
+        Ok(Plan::Transfers { schedule: Arc::new(schedule), protocol: Protocol::Ll, overhead_ps: 7 })
+    }
+}
+
+const INSIDE: Inside = Inside { rate_bps: 8_000_000_000_000, latency_ps: 300, links: 1 };
+
+/// `n` ranks on servers of two, each with a program of its own.
+fn lowered(programs: Vec<Program>, change: impl Fn(&mut Lowering), analytic: bool) -> Result<TaskGraph, LowerError> {
+    let n = programs.len() as u32;
+    let workload = Workload {
+        ranks: (0..n).map(|program| Rank { program, groups: vec![0] }).collect(),
+        programs,
+        groups: vec![Group { members: (0..n).collect(), dim: Dim::Dp }],
+        names: vec!["op".to_string()],
+        ..Workload::default()
+    };
+    let servers: Vec<u32> = (0..n).map(|r| r / 2).collect();
+    let hosts: Vec<u32> = (0..n).collect();
+    let mut on = Lowering {
+        servers: &servers,
+        hosts: &hosts,
+        intra: Some(INSIDE),
+        shared_nic: INSIDE,
+        analytic_p2p: &|_| None,
+        rendezvous_ps: None,
+        local_ps: 1,
+        p2p_overhead_ps: 11,
+        qps_per_connection: 1,
+        split: false,
+        factor_q32: &|rank, _| (1 << 32) + (u64::from(rank) << 31),
+    };
+    change(&mut on);
+    lower(&workload, &on, &mut Ring { analytic })
+}
+
+fn collective(op: CollectiveOp, bytes: u64) -> OpKind {
+    OpKind::Collective { op, slot: 0, bytes, dim: Dim::Dp, algorithm: None, shares: None }
+}
+
+fn program(ops: &[OpKind]) -> Program {
+    let mut p = Program::default();
+    for &op in ops {
+        p.push(op, Stream::COMPUTE, 0, &[]);
+    }
+    p.iteration_ends = vec![ops.len() as u32];
+    p
+}
+
+fn peer(member: u32) -> Peer {
+    Peer { slot: 0, member }
+}
+
+#[test]
+fn transfers_leave_servers_as_messages_and_stay_inside_as_gates() {
+    let p = program(&[OpKind::Compute { ps: 1000, phase: crate::workload::program::Phase::Forward }, collective(CollectiveOp::AllReduce, 96)]);
+    let g = lowered(vec![p.clone(), p.clone(), p.clone(), p], |_| {}, false).unwrap();
+    let messages: Vec<_> = g.messages().map(|(_, qp, bytes)| (g.qps[qp as usize].src, g.qps[qp as usize].dst, bytes)).collect();
+    // Flags double what is on the wire; 0 -> 1 and 2 -> 3 stay in their servers.
+    assert_eq!(messages, [(1, 2, 192), (3, 0, 192)]);
+    assert_eq!(g.gates.iter().map(|gate| (gate.server, gate.serial_ps, gate.latency_ps)).collect::<Vec<_>>(), [(Some(0), 192, 300), (Some(2), 192, 300)]);
+    // Kernels take the factor of their rank.
+    let kernels: Vec<u64> = g.ops.iter().map(|ops| g.tasks[ops[0].end as usize].delay_ps).collect();
+    assert_eq!(kernels, [1000, 1500, 2000, 2500]);
+    // Messages start their overhead late, and end a collective at the receiver when they have arrived.
+    let (task, ..) = g.messages().next().unwrap();
+    assert_eq!(g.tasks[task as usize].delay_ps, 7);
+    assert!(g.edges.iter().any(|e| e.from == task && e.when == When::Got && e.to == Target::Task(g.ops[2][1].end)));
+}
+
+#[test]
+fn a_rendezvous_and_an_analytical_collective_are_gates_of_all_members() {
+    let p = program(&[collective(CollectiveOp::AllReduce, 100)]);
+    let g = lowered(vec![p.clone(), p.clone(), p.clone()], |on| on.rendezvous_ps = Some(9), false).unwrap();
+    let into = |gate: u32| g.edges.iter().filter(|e| e.to == Target::Gate(gate)).count();
+    assert_eq!((g.gates[0].latency_ps, into(0), g.releases.iter().filter(|r| r.0 == 0).count()), (9, 3, 3));
+    let g = lowered(vec![p.clone(), p.clone(), p], |_| {}, true).unwrap();
+    assert_eq!((g.gates.len(), g.gates[0].latency_ps, g.qps.len()), (1, 500, 0));
+}
+
+#[test]
+fn queue_pairs_take_turns_or_share_messages() {
+    let send = |tag| OpKind::Send { peer: peer(2), bytes: 10, tag, dim: Dim::Pp };
+    let recv = |tag| OpKind::Recv { peer: peer(0), bytes: 10, tag, dim: Dim::Pp };
+    let programs = || vec![program(&[send(1), send(0), send(1)]), program(&[]), program(&[recv(1), recv(0), recv(1)])];
+    let lanes = |g: &TaskGraph| g.messages().map(|(_, qp, bytes)| (g.qps[qp as usize].lane, bytes)).collect::<Vec<_>>();
+    let turns = lowered(programs(), |on| on.qps_per_connection = 2, false).unwrap();
+    assert_eq!(lanes(&turns), [(0, 10), (1, 10), (0, 10)]);
+    let split = lowered(programs(), |on| (on.qps_per_connection, on.split) = (4, true), false).unwrap();
+    assert_eq!(lanes(&split)[..4], [(0, 2), (1, 3), (2, 2), (3, 3)]);
+    // On a queue pair messages go in the order of the sender's program, whatever their tags.
+    let posts: Vec<u32> = lowered(programs(), |_| {}, false).unwrap().messages().map(|(task, ..)| task).collect();
+    assert!(posts.windows(2).all(|w| w[0] < w[1]));
+}
+
+#[test]
+fn what_does_not_fit_together_is_named() {
+    let say = |programs| lowered(programs, |_| {}, false).unwrap_err().to_string();
+    let of = |op, bytes| program(&[collective(op, bytes)]);
+    insta::assert_snapshot!([
+        say(vec![of(CollectiveOp::AllReduce, 1), of(CollectiveOp::AllGather, 1)]),
+        say(vec![of(CollectiveOp::AllReduce, 1), program(&[])]),
+        say(vec![of(CollectiveOp::Broadcast, 1), of(CollectiveOp::Broadcast, 1)]),
+        say(vec![program(&[OpKind::Send { peer: peer(1), bytes: 3, tag: 5, dim: Dim::Pp }]), program(&[])]),
+        say(vec![
+            program(&[OpKind::Send { peer: peer(1), bytes: 3, tag: 5, dim: Dim::Pp }]),
+            program(&[OpKind::Recv { peer: peer(0), bytes: 4, tag: 5, dim: Dim::Pp }]),
+        ]),
+    ]
+    .join("\n"));
+}
