@@ -2,12 +2,15 @@
 //!
 //! Layer: workload. What a collective becomes (algorithm, channels, chunks, or a time) is the caller's [`Planner`]; paths and NICs are `batch`'s.
 
+mod transfer;
+
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use super::program::{Dim, OpKind, Stream, Workload};
-use super::tasks::{OpTasks, QueuePair, TaskGraph, Work};
+use super::tasks::{OpTasks, TaskGraph, Work};
 use crate::collective::{Algorithm, Op as CollectiveOp, Protocol, Schedule};
+use transfer::Arrival;
 
 /// What a collective becomes.
 #[derive(Clone, Debug)]
@@ -149,7 +152,7 @@ struct Matches {
 /// # Errors
 /// Ranks do not agree on what they call, or a collective cannot be planned.
 pub fn lower(workload: &Workload, on: &Lowering, planner: &mut dyn Planner) -> Result<TaskGraph, LowerError> {
-    let mut lowerer = Lowerer { workload, on, graph: TaskGraph::default(), qps: HashMap::new(), turns: HashMap::new() };
+    let mut lowerer = Lowerer { workload, on, graph: TaskGraph::default(), qps: HashMap::new(), turns: HashMap::new(), links: HashMap::new() };
     let mut instances: Vec<Vec<Instance>> = workload.groups.iter().map(|_| Vec::new()).collect();
     let positions = positions(workload);
     let mut matches: BTreeMap<(u32, u32, u32), Matches> = BTreeMap::new();
@@ -178,6 +181,8 @@ struct Lowerer<'a> {
     qps: HashMap<(u32, u32, u32, u32), u32>,
     /// Messages so far of a connection, for taking turns.
     turns: HashMap<(u32, u32, u32, u32), u32>,
+    /// Server of gates for each link out of a rank that carries no packets.
+    links: HashMap<(u32, u32), u32>,
 }
 
 /// Communicator number of sends and receives between streams, one for each dimension; and of free ones, one for each tag.
@@ -341,7 +346,8 @@ impl Lowerer<'_> {
 
     fn transfers(&mut self, group: u32, instance: &Instance, members: &[u32], schedule: &Schedule, protocol: Protocol, overhead_ps: u64) {
         let mut got: Vec<Arrival> = Vec::with_capacity(schedule.transfers.len());
-        // The last transfer of each connection; those before it on the same connection arrive before it.
+        // Messages of one queue pair arrive in order, so the last of a connection stands for those before it; on several queue pairs, and through gates, they may overtake.
+        let in_order = self.on.qps_per_connection <= 1;
         let mut lasts: HashMap<(u32, u32, u16), usize> = HashMap::new();
         let mut receives = vec![false; members.len()];
         for (k, tr) in schedule.transfers.iter().enumerate() {
@@ -355,10 +361,10 @@ impl Lowerer<'_> {
             lasts.insert((tr.from, tr.to, tr.channel), k);
             receives[tr.to as usize] = true;
         }
-        let mut ends: Vec<usize> = lasts.into_values().collect();
-        ends.sort_unstable();
-        for k in ends {
-            let tr = &schedule.transfers[k];
+        for (k, tr) in schedule.transfers.iter().enumerate() {
+            if in_order && got[k].message && lasts[&(tr.from, tr.to, tr.channel)] != k {
+                continue;
+            }
             self.wait(got[k], instance.members[tr.to as usize].end);
             // Who receives nothing is done when what it sends has been taken over.
             if !receives[tr.from as usize] {
@@ -367,71 +373,6 @@ impl Lowerer<'_> {
         }
         for m in &instance.members {
             self.graph.after(m.go, m.end);
-        }
-    }
-
-    /// One transfer between ranks: a message, or inside a server a gate. Gives the task that posts it and how its arrival is waited for.
-    fn transfer(&mut self, comm: u32, src: u32, dst: u32, lane: u32, bytes: u64, overhead_ps: u64) -> (u32, Arrival) {
-        let bytes = bytes.max(1);
-        if let Some(inside) = self.inside(src, dst) {
-            return self.through_gate(src, dst, bytes, inside, overhead_ps);
-        }
-        let each = self.on.qps_per_connection.max(1);
-        if self.on.split && each > 1 {
-            return self.split(comm, src, dst, lane * each, each, bytes, overhead_ps);
-        }
-        let turn = self.turns.entry((comm, src, dst, lane)).or_insert(0);
-        let lane = lane * each + *turn % each;
-        *turn = turn.wrapping_add(1);
-        let qp = self.queue_pair(comm, src, dst, lane);
-        let post = self.graph.task(src, overhead_ps, Work::Message { qp, bytes });
-        (post, Arrival { sent: post, arrived: post, message: true })
-    }
-
-    fn queue_pair(&mut self, comm: u32, src: u32, dst: u32, lane: u32) -> u32 {
-        let qps = &mut self.graph.qps;
-        *self.qps.entry((comm, src, dst, lane)).or_insert_with(|| {
-            qps.push(QueuePair { src, dst, lane });
-            qps.len() as u32 - 1
-        })
-    }
-
-    /// A message in parts, one on each of `each` queue pairs from `lane` on.
-    #[allow(clippy::too_many_arguments, reason = "one message, by what identifies it")]
-    fn split(&mut self, comm: u32, src: u32, dst: u32, lane: u32, each: u32, bytes: u64, overhead_ps: u64) -> (u32, Arrival) {
-        let post = self.graph.task(src, overhead_ps, Work::Delay);
-        let (sent, arrived) = (self.graph.join(src), self.graph.join(dst));
-        let parts = u64::from(each).min(bytes);
-        for part in 0..parts {
-            let share = bytes * (part + 1) / parts - bytes * part / parts;
-            let qp = self.queue_pair(comm, src, dst, lane + part as u32);
-            let message = self.graph.task(src, 0, Work::Message { qp, bytes: share });
-            self.graph.after(post, message);
-            self.graph.after(message, sent);
-            self.graph.after_arrival(message, arrived);
-        }
-        (post, Arrival { sent, arrived, message: false })
-    }
-
-    fn through_gate(&mut self, src: u32, dst: u32, bytes: u64, way: Inside, overhead_ps: u64) -> (u32, Arrival) {
-        let serial = (bytes as u128 * 8 * crate::units::PS_PER_S as u128).div_ceil(way.rate_bps.max(1) as u128) as u64;
-        let post = self.graph.task(src, overhead_ps, Work::Delay);
-        // Ranks of a server are neighbours, so that the rest of their number tells its links apart.
-        let link = src * way.links.max(1) + dst % way.links.max(1);
-        self.graph.servers = self.graph.servers.max(link + 1);
-        let gate = self.graph.gate(Some(link), serial, way.latency_ps);
-        self.graph.into_gate(post, gate);
-        let arrived = self.graph.join(dst);
-        self.graph.release(gate, arrived);
-        (post, Arrival { sent: post, arrived, message: false })
-    }
-
-    /// How two ranks reach each other without packets, if they do.
-    fn inside(&self, a: u32, b: u32) -> Option<Inside> {
-        let (a, b) = (a as usize, b as usize);
-        match self.on.intra {
-            Some(inside) => (self.on.servers[a] == self.on.servers[b]).then_some(inside),
-            None => (self.on.hosts[a] == self.on.hosts[b]).then_some(self.on.shared_nic),
         }
     }
 
@@ -447,19 +388,6 @@ impl Lowerer<'_> {
     fn name(&self, rank: u32, op: u32) -> String {
         let program = &self.workload.programs[self.workload.ranks[rank as usize].program as usize];
         self.workload.names[program.ops[op as usize].name as usize].clone()
-    }
-
-    /// `to`, a task of the receiving rank, waits for an arrival.
-    fn wait(&mut self, arrival: Arrival, to: u32) {
-        match arrival.message {
-            true => self.graph.after_arrival(arrival.arrived, to),
-            false => self.graph.after(arrival.arrived, to),
-        }
-    }
-
-    /// `to`, a task of the sending rank, waits until a transfer has left.
-    fn wait_sent(&mut self, arrival: Arrival, to: u32) {
-        self.graph.after(arrival.sent, to);
     }
 
     /// Sends meet receives, tag by tag; on their queue pairs messages go in the order of the sender's program.
@@ -503,14 +431,6 @@ impl Lowerer<'_> {
 /// One link for all that a rank sends.
 fn alone(rate_bps: u64, latency_ps: u64) -> Inside {
     Inside { rate_bps, latency_ps, links: 1 }
-}
-
-/// How a transfer is waited for: at the sender for the end of `sent`, at the receiver for the end, or of a message the arrival, of `arrived`.
-#[derive(Clone, Copy)]
-struct Arrival {
-    sent: u32,
-    arrived: u32,
-    message: bool,
 }
 
 /// Ranks of a group, the first few.

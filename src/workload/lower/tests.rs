@@ -30,6 +30,10 @@ const INSIDE: Inside = Inside { rate_bps: 8_000_000_000_000, latency_ps: 300, li
 
 /// `n` ranks on servers of two, each with a program of its own.
 fn lowered(programs: Vec<Program>, change: impl Fn(&mut Lowering), analytic: bool) -> Result<TaskGraph, LowerError> {
+    lowered_by(programs, &change, &mut Ring { analytic })
+}
+
+fn lowered_by(programs: Vec<Program>, change: &dyn Fn(&mut Lowering), planner: &mut dyn Planner) -> Result<TaskGraph, LowerError> {
     let n = programs.len() as u32;
     let workload = Workload {
         ranks: (0..n).map(|program| Rank { program, groups: vec![0] }).collect(),
@@ -54,7 +58,7 @@ fn lowered(programs: Vec<Program>, change: impl Fn(&mut Lowering), analytic: boo
         factor_q32: &|rank, _| (1 << 32) + (u64::from(rank) << 31),
     };
     change(&mut on);
-    lower(&workload, &on, &mut Ring { analytic })
+    lower(&workload, &on, planner)
 }
 
 fn collective(op: CollectiveOp, bytes: u64) -> OpKind {
@@ -81,7 +85,7 @@ fn transfers_leave_servers_as_messages_and_stay_inside_as_gates() {
     let messages: Vec<_> = g.messages().map(|(_, qp, bytes)| (g.qps[qp as usize].src, g.qps[qp as usize].dst, bytes)).collect();
     // Flags double what is on the wire; 0 -> 1 and 2 -> 3 stay in their servers.
     assert_eq!(messages, [(1, 2, 192), (3, 0, 192)]);
-    assert_eq!(g.gates.iter().map(|gate| (gate.server, gate.serial_ps, gate.latency_ps)).collect::<Vec<_>>(), [(Some(0), 192, 300), (Some(2), 192, 300)]);
+    assert_eq!(g.gates.iter().map(|gate| (gate.server, gate.serial_ps, gate.latency_ps)).collect::<Vec<_>>(), [(Some(0), 192, 300), (Some(1), 192, 300)]);
     // Kernels take the factor of their rank.
     let kernels: Vec<u64> = g.ops.iter().map(|ops| g.tasks[ops[0].end as usize].delay_ps).collect();
     assert_eq!(kernels, [1000, 1500, 2000, 2500]);
@@ -131,4 +135,29 @@ fn what_does_not_fit_together_is_named() {
         ]),
     ]
     .join("\n"));
+}
+
+/// Two messages from 0 to 1, one behind the other on one connection.
+struct Twice;
+
+impl Planner for Twice {
+    fn plan(&mut self, asked: &Asked) -> Result<Plan, String> {
+        let mut schedule = Schedule::new(asked.members.len() as u32);
+        schedule.push(0, 1, asked.bytes, 0, &[]);
+        schedule.push(0, 1, asked.bytes, 0, &[]);
+        Ok(Plan::Transfers { schedule: Arc::new(schedule), protocol: Protocol::Simple, overhead_ps: 0 })
+    }
+}
+
+#[test]
+fn what_may_overtake_is_waited_for_by_itself() {
+    let p = program(&[collective(CollectiveOp::Broadcast, 100)]);
+    // How many arrivals the receiver's end waits for, beside its own go.
+    let waits = |change: &dyn Fn(&mut Lowering)| {
+        let g = lowered_by(vec![p.clone(), p.clone()], change, &mut Twice).unwrap();
+        g.edges.iter().filter(|e| e.to == Target::Task(g.ops[1][0].end)).count() - 1
+    };
+    assert_eq!(waits(&|on| on.intra = None), 1);
+    assert_eq!(waits(&|on| (on.intra, on.qps_per_connection) = (None, 2)), 2);
+    assert_eq!(waits(&|_| {}), 2);
 }
