@@ -58,7 +58,7 @@ pub struct SweepArgs {
 pub struct RunArgs {
     #[command(flatten)]
     pub sweep: SweepArgs,
-    /// Folder for the results; must not exist or be empty
+    /// Folder for the results; must not exist or be empty, except with --resume
     #[arg(long, value_name = "DIR")]
     pub out: PathBuf,
     /// Engine: `auto` takes a real GPU when the batch is large enough to pay for it, else the CPU
@@ -76,7 +76,7 @@ pub struct RunArgs {
     /// Memo to reuse; this version has none, so only `off` is accepted
     #[arg(long, value_name = "off")]
     pub memo: Option<String>,
-    /// Continue an earlier run (not available in this version)
+    /// Carry on with the run that DIR holds: run what is missing, and write the files as if it had never stopped
     #[arg(long)]
     pub resume: bool,
     /// Exit with 3 if there was a warning

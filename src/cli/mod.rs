@@ -17,6 +17,7 @@ pub mod init;
 pub mod interrupt;
 pub mod plan;
 pub mod progress;
+pub mod resume;
 pub mod run;
 pub mod simulator;
 pub mod suites;
