@@ -26,6 +26,8 @@ pub enum Command {
     Run(RunArgs),
     /// Do the same up to validation, and say what would run
     Plan(PlanArgs),
+    /// Join the folders of shards into that of the whole run
+    Merge(super::merge::MergeArgs),
     /// Write an annotated sweep file to start from
     Init(InitArgs),
     /// List GPU adapters, test each, and say what to install

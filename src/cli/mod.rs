@@ -15,6 +15,8 @@ pub mod convert;
 pub mod glue;
 pub mod init;
 pub mod interrupt;
+pub mod merge;
+mod merge_manifest;
 pub mod plan;
 pub mod progress;
 pub mod resume;
@@ -63,6 +65,7 @@ fn dispatch(command: &Command) -> Result<Exit, CliError> {
         Command::Init(args) => init::execute(args, &simulator),
         Command::Doctor(args) => doctor::execute(args),
         Command::Bench(args) => bench::execute(args, &simulator),
+        Command::Merge(args) => merge::execute(args),
         Command::Workload(args) => workload::execute(args),
         Command::Validate(args) => validate::execute(args),
     }
