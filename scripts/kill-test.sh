@@ -31,11 +31,14 @@ limits = { packet_hops = 100000 }
 "workload.bytes" = [25000, 50000, 100000]
 TOML
 
-now_ms() { echo $(($(date +%s%N) / 1000000)); }
-# Starts a run into folder $1 and sets pid.
-start() { "$program" run sweep.toml --engine cpu --quiet --jobs $((RANDOM % 2 + 1)) --out "$1" "${@:2}" >/dev/null 2>log & pid=$!; }
-# Waits for it and sets code: 1 is how a run of this sweep ends by itself, 137 is our kill.
-finish() { code=0; { wait "$pid"; } 2>/dev/null || code=$?; }
+# Runs into folder $1, killed after $2 milliseconds, and sets code: 1 is how a run of this sweep ends by itself, 137 is our kill.
+run() {
+    local after
+    after=$(printf %d.%03d $(($2 / 1000)) $(($2 % 1000)))
+    code=0
+    { timeout --signal KILL "$after" "$program" run sweep.toml --engine cpu --quiet --jobs $((RANDOM % 2 + 1)) --out "$1" "${@:3}" >/dev/null 2>log; } 2>/dev/null \
+        || code=$?
+}
 broken() {
     echo "kill-test: the run ended with exit code $code (seed $seed)" >&2
     cat log >&2
@@ -51,39 +54,32 @@ compare() {
     done
 }
 
-from=$(now_ms)
-start whole
-finish
+from=$(date +%s%N)
+run whole 600000
 [ "$code" -eq 1 ] || broken
-takes=$(($(now_ms) - from))
-echo "kill-test: seed $seed; an undisturbed run takes $takes ms"
+# Kills come within so many milliseconds of a start: as long as a run takes, and then a bit less after each that came too late.
+within=$((($(date +%s%N) - from) / 1000000 + 1))
+echo "kill-test: seed $seed; an undisturbed run takes $within ms"
 
-hits=0 completed=0 attempts=0
+hits=0 completed=0
 while [ "$hits" -lt "$kills" ]; do
-    attempts=$((attempts + 1))
-    if [ "$attempts" -gt $((kills * 20)) ]; then
-        echo "kill-test: only $hits of $attempts kills came before the run's end" >&2
-        exit 1
-    fi
-    start out --resume
-    # Any moment from the start to a little after the end of a whole run; late ones hit the files being written again.
-    moment=$((RANDOM % (takes * 6 / 5)))
-    sleep "$((moment / 1000)).$(printf %03d $((moment % 1000)))"
-    kill -KILL "$pid" 2>/dev/null || true
-    finish
+    run out $((RANDOM % within + 1)) --resume
     case $code in
-        137) hits=$((hits + 1)) ;;
+        137)
+            hits=$((hits + 1))
+            within=$((within * 21 / 20 + 1))
+            ;;
         1)
             compare
             completed=$((completed + 1))
-            # Every other time the complete folder is kept, so that its files are written again under fire.
+            within=$((within * 3 / 4 + 10))
+            # Every other time the complete folder is kept, so that kills hit its files being written again, too.
             if [ $((completed % 2)) -eq 0 ]; then rm -rf out; fi
             ;;
         *) broken ;;
     esac
 done
-start out --resume
-finish
+run out 600000 --resume
 [ "$code" -eq 1 ] || broken
 compare
 echo "kill-test: $hits kills, $((completed + 1)) completions, all bytes equal"
