@@ -218,6 +218,16 @@ fn a_full_disk_is_told_and_the_run_goes_on_when_there_is_room() {
     let ran = run(&folder, "o", &["--resume"]);
     assert!(ran.code == 1 && ran.stderr.contains("of 72 experiments are complete"), "{}", ran.stderr);
     same_as_whole(&folder, "o");
+
+    // The disk may be the one that messages go to.
+    if cfg!(target_os = "linux") {
+        let full = || std::fs::OpenOptions::new().write(true).open("/dev/full").expect("Linux has it");
+        for (stdout, stderr) in [(Stdio::null(), full().into()), (full().into(), Stdio::null())] {
+            let status = command(folder.path(), &arguments("s.toml", "o", &["--resume"])).stdout(stdout).stderr(stderr).status();
+            assert_eq!(status.expect("the program starts").code(), Some(1));
+        }
+        same_as_whole(&folder, "o");
+    }
 }
 
 #[cfg(target_os = "linux")]
