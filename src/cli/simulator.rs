@@ -43,6 +43,10 @@ pub struct Planned {
     pub outputs: Outputs,
     /// The sweep with every key resolved, TOML.
     pub resolved: String,
+    /// The sweep file, absolute.
+    pub sweep_path: String,
+    /// Repeats of every configuration.
+    pub replicas: u64,
     pub inputs: Vec<InputFile>,
     /// Groups of experiments that resolve to one configuration, in words.
     pub duplicates: Vec<String>,
