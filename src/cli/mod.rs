@@ -17,6 +17,7 @@ pub mod init;
 pub mod interrupt;
 pub mod plan;
 pub mod progress;
+pub mod report;
 pub mod run;
 pub mod simulator;
 pub mod suites;
@@ -64,6 +65,7 @@ fn dispatch(command: &Command) -> Result<Exit, CliError> {
         Command::Bench(args) => bench::execute(args, &simulator),
         Command::Workload(args) => workload::execute(args),
         Command::Validate(args) => validate::execute(args),
+        Command::Report(args) => report::execute(args),
     }
 }
 

@@ -61,7 +61,7 @@ pub fn execute<S: Simulator>(args: &RunArgs, simulator: &S, interrupt: &Interrup
     for warning in &late {
         eprintln!("warning: {warning}");
     }
-    let warned = !planned.warnings.is_empty() || !late.is_empty();
+    let mut warned = !planned.warnings.is_empty() || !late.is_empty();
     let finished = report.close(outcome, late, wall)?;
     ran?;
 
@@ -69,6 +69,7 @@ pub fn execute<S: Simulator>(args: &RunArgs, simulator: &S, interrupt: &Interrup
         summary::lines(&planned.axes, &finished.records).iter().for_each(|line| say(line));
         say(&format!("results: {}", args.out.display()));
     }
+    warned |= !super::report::after_run(&args.out, args.quiet);
     let missing = planned.selected.len() - finished.records.len();
     if outcome == Outcome::Interrupted && missing > 0 {
         eprintln!("hyperfold: interrupted; {missing} of {} experiments have no result", planned.selected.len());
