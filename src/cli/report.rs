@@ -41,10 +41,7 @@ pub fn after_run(dir: &Path, quiet: bool) -> bool {
         }
         Err(error) => {
             let error = anyhow::Error::new(error);
-            eprintln!(
-                "warning: no report was written: {error:#}; `hyperfold report {}` tries again",
-                dir.display()
-            );
+            eprintln!("warning: no report was written: {error:#}; `hyperfold report {}` tries again", dir.display());
             false
         }
     }

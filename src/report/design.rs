@@ -77,10 +77,7 @@ impl Design {
     /// Takes a sheet apart.
     pub fn of(sheet: &Sheet) -> Design {
         let (axes, level_of): (Vec<_>, Vec<_>) = sheet.axes().iter().map(levels).unzip();
-        let mut design = Design {
-            axes,
-            ..Design::default()
-        };
+        let mut design = Design { axes, ..Design::default() };
         let mut places: HashMap<&str, usize> = HashMap::new();
         let mut groups: HashMap<Vec<&str>, usize> = HashMap::new();
         let keys = sheet.column("config_key");
@@ -94,23 +91,14 @@ impl Design {
             }
             // By their own values, not by bins of them: two loads are two questions, however close.
             let asks = |c: &&Column| is_question(&c.name);
-            let asked: Vec<&str> = sheet
-                .axes()
-                .iter()
-                .filter(asks)
-                .map(|c| c.text[row].as_str())
-                .collect();
+            let asked: Vec<&str> = sheet.axes().iter().filter(asks).map(|c| c.text[row].as_str()).collect();
             let fresh = groups.len();
             let group = *groups.entry(asked.clone()).or_insert(fresh);
             if group == fresh {
                 design.groups.push(asked.join(", "));
             }
             let levels = level_of.iter().map(|of| of[row]).collect();
-            design.configurations.push(Configuration {
-                rows: vec![row],
-                levels,
-                group,
-            });
+            design.configurations.push(Configuration { rows: vec![row], levels, group });
         }
         design
     }
@@ -123,30 +111,17 @@ impl Design {
     /// A configuration's answers in words: `kind clos, cc hpcc`.
     pub fn describe(&self, configuration: usize) -> Vec<(String, String)> {
         let c = &self.configurations[configuration];
-        self.answers()
-            .map(|a| {
-                (
-                    self.axes[a].key.clone(),
-                    self.axes[a].levels[c.levels[a] as usize].clone(),
-                )
-            })
-            .collect()
+        self.answers().map(|a| (self.axes[a].key.clone(), self.axes[a].levels[c.levels[a] as usize].clone())).collect()
     }
 }
 
 fn is_question(key: &str) -> bool {
-    key.strip_prefix("workload.")
-        .is_some_and(|k| QUESTIONS.contains(&k))
+    key.strip_prefix("workload.").is_some_and(|k| QUESTIONS.contains(&k))
 }
 
 /// An axis's levels, and each row's.
 fn levels(column: &Column) -> (AxisLevels, Vec<u32>) {
-    let axis = |levels, binned| AxisLevels {
-        key: column.name.clone(),
-        question: is_question(&column.name),
-        levels,
-        binned,
-    };
+    let axis = |levels, binned| AxisLevels { key: column.name.clone(), question: is_question(&column.name), levels, binned };
     let mut first: BTreeMap<&str, usize> = BTreeMap::new();
     for (row, text) in column.text.iter().enumerate() {
         first.entry(text).or_insert(row);
@@ -162,34 +137,20 @@ fn levels(column: &Column) -> (AxisLevels, Vec<u32>) {
             return binned(column, &distinct, axis);
         }
     }
-    let place: HashMap<&str, u32> = distinct
-        .iter()
-        .zip(0..)
-        .map(|(&(text, _), at)| (text, at))
-        .collect();
+    let place: HashMap<&str, u32> = distinct.iter().zip(0..).map(|(&(text, _), at)| (text, at)).collect();
     let of = column.text.iter().map(|t| place[t.as_str()]).collect();
-    (
-        axis(distinct.iter().map(|d| d.0.to_string()).collect(), false),
-        of,
-    )
+    (axis(distinct.iter().map(|d| d.0.to_string()).collect(), false), of)
 }
 
 /// Ranges that hold about as many distinct values each.
-fn binned(
-    column: &Column,
-    sorted: &[(&str, usize)],
-    axis: impl Fn(Vec<String>, bool) -> AxisLevels,
-) -> (AxisLevels, Vec<u32>) {
+fn binned(column: &Column, sorted: &[(&str, usize)], axis: impl Fn(Vec<String>, bool) -> AxisLevels) -> (AxisLevels, Vec<u32>) {
     let (mut names, mut place) = (Vec::new(), HashMap::new());
     for bin in 0..BINS {
         let values = &sorted[sorted.len() * bin / BINS..sorted.len() * (bin + 1) / BINS];
         names.push(format!("{} to {}", values[0].0, values[values.len() - 1].0));
         place.extend(values.iter().map(|v| (v.0, bin as u32)));
     }
-    (
-        axis(names, true),
-        column.text.iter().map(|t| place[t.as_str()]).collect(),
-    )
+    (axis(names, true), column.text.iter().map(|t| place[t.as_str()]).collect())
 }
 
 #[cfg(test)]
@@ -210,41 +171,20 @@ mod tests {
         let rows: Vec<&[usize]> = d.configurations.iter().map(|c| c.rows.as_slice()).collect();
         assert_eq!(rows, [&[0, 1][..], &[2], &[3]]);
         assert_eq!(d.groups, ["ring", "incast"]);
-        assert_eq!(
-            d.configurations.iter().map(|c| c.group).collect::<Vec<_>>(),
-            [0, 0, 1]
-        );
+        assert_eq!(d.configurations.iter().map(|c| c.group).collect::<Vec<_>>(), [0, 0, 1]);
         assert_eq!(d.axes[0].levels, ["hpcc", "dcqcn"]);
-        assert_eq!(
-            d.describe(1),
-            [("transport.cc".to_string(), "dcqcn".to_string())]
-        );
+        assert_eq!(d.describe(1), [("transport.cc".to_string(), "dcqcn".to_string())]);
     }
 
     #[test]
     fn numbers_are_ordered_by_value_and_many_are_binned() {
-        let column = Column::infer(
-            "topology.link_gbps",
-            ["400", "100", "50", "400"].map(String::from).to_vec(),
-        );
+        let column = Column::infer("topology.link_gbps", ["400", "100", "50", "400"].map(String::from).to_vec());
         let (axis, of) = levels(&column);
-        assert_eq!(
-            (axis.levels, of),
-            (
-                ["50", "100", "400"].map(String::from).to_vec(),
-                vec![2, 1, 0, 2]
-            )
-        );
-        let many = Column::infer(
-            "transport.hpcc.eta",
-            (0..100).rev().map(|n| format!("0.{n:02}")).collect(),
-        );
+        assert_eq!((axis.levels, of), (["50", "100", "400"].map(String::from).to_vec(), vec![2, 1, 0, 2]));
+        let many = Column::infer("transport.hpcc.eta", (0..100).rev().map(|n| format!("0.{n:02}")).collect());
         let (axis, of) = levels(&many);
         assert!(axis.binned);
-        assert_eq!(
-            (axis.levels.len(), axis.levels[0].as_str()),
-            (BINS, "0.00 to 0.11")
-        );
+        assert_eq!((axis.levels.len(), axis.levels[0].as_str()), (BINS, "0.00 to 0.11"));
         assert_eq!((of[0], of[99]), (7, 0));
     }
 }

@@ -13,10 +13,8 @@ use crate::results::stats::nearest_rank;
 /// Bytes of either file that are read at most.
 const BYTES_UP_TO: u64 = 512 << 20;
 /// Per cent at which a distribution is drawn; 0 is the least.
-pub const POINTS: &[usize] = &[
-    0, 1, 2, 5, 10, 15, 20, 25, 30, 35, 40, 45, 50, 55, 60, 65, 70, 75, 80, 85, 90, 92, 94, 95, 96,
-    97, 98, 99, 100,
-];
+pub const POINTS: &[usize] =
+    &[0, 1, 2, 5, 10, 15, 20, 25, 30, 35, 40, 45, 50, 55, 60, 65, 70, 75, 80, 85, 90, 92, 94, 95, 96, 97, 98, 99, 100];
 /// Cells of a heat map's row.
 pub const CELLS: usize = 64;
 /// Links that are named.
@@ -63,14 +61,8 @@ fn excerpt<T>(
     if !path.is_file() {
         return Ok(None);
     }
-    let bad = |source| ReportError::Csv {
-        path: path.clone(),
-        source,
-    };
-    let mut reader = csv::ReaderBuilder::new()
-        .buffer_capacity(1 << 20)
-        .from_path(&path)
-        .map_err(bad)?;
+    let bad = |source| ReportError::Csv { path: path.clone(), source };
+    let mut reader = csv::ReaderBuilder::new().buffer_capacity(1 << 20).from_path(&path).map_err(bad)?;
     let mut of = BTreeMap::new();
     let (mut rows, mut current) = (Vec::new(), None);
     let mut record = ByteRecord::new();
@@ -82,9 +74,7 @@ fn excerpt<T>(
         rows.clear();
     };
     while reader.read_byte_record(&mut record).map_err(bad)? {
-        let id = std::str::from_utf8(&record[0])
-            .ok()
-            .and_then(|t| t.parse().ok());
+        let id = std::str::from_utf8(&record[0]).ok().and_then(|t| t.parse().ok());
         if id != current {
             end(current, &mut rows);
             current = id;
@@ -116,29 +106,13 @@ fn value(text: &str) -> f64 {
 /// The file cannot be read.
 pub fn flows(dir: &Path, wanted: &[u64]) -> Result<Option<Excerpt<Fcts>>, ReportError> {
     excerpt(dir, "flows.csv", wanted, |rows| {
-        let mut fcts: Vec<String> = rows
-            .iter()
-            .map(|r| text(r, 6))
-            .filter(|t| !t.is_empty())
-            .collect();
+        let mut fcts: Vec<String> = rows.iter().map(|r| text(r, 6)).filter(|t| !t.is_empty()).collect();
         fcts.sort_by(|a, b| value(a).total_cmp(&value(b)));
         let at = |&percent: &usize| {
-            if percent == 0 {
-                fcts.first().cloned()
-            } else {
-                nearest_rank(&fcts.iter().collect::<Vec<_>>(), percent).cloned()
-            }
+            if percent == 0 { fcts.first().cloned() } else { nearest_rank(&fcts.iter().collect::<Vec<_>>(), percent).cloned() }
         };
-        let points = POINTS
-            .iter()
-            .map(at)
-            .collect::<Option<Vec<String>>>()
-            .unwrap_or_default();
-        (!rows.is_empty()).then(|| Fcts {
-            flows: rows.len(),
-            unfinished: rows.len() - fcts.len(),
-            points,
-        })
+        let points = POINTS.iter().map(at).collect::<Option<Vec<String>>>().unwrap_or_default();
+        (!rows.is_empty()).then(|| Fcts { flows: rows.len(), unfinished: rows.len() - fcts.len(), points })
     })
 }
 
@@ -151,19 +125,13 @@ pub fn links(dir: &Path, wanted: &[u64]) -> Result<Option<Excerpt<Links>>, Repor
     const QUEUE: usize = 4;
     excerpt(dir, "links.csv", wanted, |rows| {
         let falling = |column: usize| {
-            let mut by: Vec<(f64, usize)> = rows
-                .iter()
-                .map(|r| value(&text(r, column)))
-                .zip(0..)
-                .collect();
+            let mut by: Vec<(f64, usize)> = rows.iter().map(|r| value(&text(r, column))).zip(0..).collect();
             by.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
             by.into_iter().map(|(_, row)| row).collect::<Vec<usize>>()
         };
         let cells = |order: &[usize], column: usize| {
             let n = order.len().min(CELLS);
-            (0..n)
-                .map(|cell| text(&rows[order[order.len() * cell / n]], column))
-                .collect()
+            (0..n).map(|cell| text(&rows[order[order.len() * cell / n]], column)).collect()
         };
         let (busy, full) = (falling(UTILISATION), falling(QUEUE));
         let named = |&row: &usize| (1..rows[row].len()).map(|c| text(&rows[row], c)).collect();
@@ -185,8 +153,7 @@ mod tests {
     fn only_wanted_experiments_are_read_and_percentiles_are_values_that_occurred() {
         let dir = tempfile::tempdir().unwrap();
         assert_eq!(flows(dir.path(), &[1]).unwrap(), None);
-        let mut text =
-            String::from("exp_id,flow_id,src,dst,bytes,start_ns,fct_ns\n0,0,1,2,3,0,9\n");
+        let mut text = String::from("exp_id,flow_id,src,dst,bytes,start_ns,fct_ns\n0,0,1,2,3,0,9\n");
         (0..100).for_each(|f| text += &format!("1,{f},1,2,3,0,{}.5\n", 100 - f));
         text += "1,100,1,2,3,0,\n2,0,1,2,3,0,7\n";
         fs::write(dir.path().join("flows.csv"), text).unwrap();
@@ -194,43 +161,19 @@ mod tests {
         let one = &found.of[&1];
         assert_eq!((found.of.len(), one.flows, one.unfinished), (1, 101, 1));
         let at = |percent| one.points[POINTS.iter().position(|p| *p == percent).unwrap()].as_str();
-        assert_eq!(
-            (at(0), at(1), at(50), at(99), at(100)),
-            ("1.5", "1.5", "50.5", "99.5", "100.5")
-        );
-        assert_eq!(
-            flows(dir.path(), &[2]).unwrap().unwrap().of[&2].points[0],
-            "7",
-            "the last one is read to its end"
-        );
+        assert_eq!((at(0), at(1), at(50), at(99), at(100)), ("1.5", "1.5", "50.5", "99.5", "100.5"));
+        assert_eq!(flows(dir.path(), &[2]).unwrap().unwrap().of[&2].points[0], "7", "the last one is read to its end");
     }
 
     #[test]
     fn links_are_ordered_by_what_is_drawn() {
         let dir = tempfile::tempdir().unwrap();
-        let mut text = String::from(
-            "exp_id,link,bytes,utilisation,max_queue_bytes,mean_queue_bytes,ecn_marks,pfc_pauses,drops\n",
-        );
+        let mut text = String::from("exp_id,link,bytes,utilisation,max_queue_bytes,mean_queue_bytes,ecn_marks,pfc_pauses,drops\n");
         (0..128).for_each(|l| text += &format!("5,{l}->x,10,0.{l:03},{},0,0,0,0\n", 1000 - l));
         fs::write(dir.path().join("links.csv"), text).unwrap();
         let found = links(dir.path(), &[5]).unwrap().unwrap();
         let l = &found.of[&5];
-        assert_eq!(
-            (
-                l.links,
-                l.utilisation.len(),
-                l.utilisation[0].as_str(),
-                l.utilisation[1].as_str()
-            ),
-            (128, CELLS, "0.127", "0.125")
-        );
-        assert_eq!(
-            (
-                l.queue[0].as_str(),
-                l.busiest.len(),
-                l.busiest[0][0].as_str()
-            ),
-            ("1000", BUSIEST, "127->x")
-        );
+        assert_eq!((l.links, l.utilisation.len(), l.utilisation[0].as_str(), l.utilisation[1].as_str()), (128, CELLS, "0.127", "0.125"));
+        assert_eq!((l.queue[0].as_str(), l.busiest.len(), l.busiest[0][0].as_str()), ("1000", BUSIEST, "127->x"));
     }
 }

@@ -72,66 +72,31 @@ impl Blocks {
             let mut blocks: BTreeMap<Vec<u32>, usize> = BTreeMap::new();
             let mut block = |levels: &[u32]| {
                 let fresh = blocks.len();
-                *blocks
-                    .entry([&levels[..axis], &levels[axis + 1..]].concat())
-                    .or_insert(fresh)
+                *blocks.entry([&levels[..axis], &levels[axis + 1..]].concat()).or_insert(fresh)
             };
-            design
-                .configurations
-                .iter()
-                .map(|c| block(&c.levels))
-                .collect()
+            design.configurations.iter().map(|c| block(&c.levels)).collect()
         };
         Blocks((0..design.axes.len()).map(of_axis).collect())
     }
 }
 
 /// Effects of every axis that has two levels or more among these configurations, largest span first.
-pub fn effects(
-    design: &Design,
-    blocks: &Blocks,
-    measured: &Measured,
-    among: &[usize],
-) -> Vec<AxisEffect> {
-    let samples: Vec<(usize, Sample)> = among
-        .iter()
-        .filter_map(|&c| Some((c, measured.samples[c]?)))
-        .collect();
+pub fn effects(design: &Design, blocks: &Blocks, measured: &Measured, among: &[usize]) -> Vec<AxisEffect> {
+    let samples: Vec<(usize, Sample)> = among.iter().filter_map(|&c| Some((c, measured.samples[c]?))).collect();
     let ratio = samples.iter().all(|s| s.1.mean > 0.0);
-    let scale = if ratio {
-        Scale::Ratio
-    } else {
-        Scale::Difference
-    };
-    let pooled = if ratio {
-        Pooled::over(samples.iter().map(|s| &s.1))
-    } else {
-        absolute(&samples)
-    };
+    let scale = if ratio { Scale::Ratio } else { Scale::Difference };
+    let pooled = if ratio { Pooled::over(samples.iter().map(|s| &s.1)) } else { absolute(&samples) };
     let drawn = (0..design.axes.len()).filter(|&a| design.axes[a].levels.len() <= LEVELS_UP_TO);
-    let mut found: Vec<AxisEffect> = drawn
-        .filter_map(|axis| of_axis(design, blocks, &samples, axis, scale, &pooled))
-        .collect();
+    let mut found: Vec<AxisEffect> = drawn.filter_map(|axis| of_axis(design, blocks, &samples, axis, scale, &pooled)).collect();
     found.sort_by(|a, b| b.span.total_cmp(&a.span));
     found
 }
 
 /// As [`Pooled::over`], in the metric's unit.
 fn absolute(samples: &[(usize, Sample)]) -> Pooled {
-    let repeated = samples
-        .iter()
-        .filter_map(|(_, s)| Some((s.n - 1, s.variance?)));
-    let (sum, freedom) = repeated.fold((0.0, 0), |(sum, freedom), (f, v)| {
-        (sum + f as f64 * v, freedom + f)
-    });
-    Pooled {
-        relative: if freedom > 0 {
-            sum / freedom as f64
-        } else {
-            0.0
-        },
-        freedom,
-    }
+    let repeated = samples.iter().filter_map(|(_, s)| Some((s.n - 1, s.variance?)));
+    let (sum, freedom) = repeated.fold((0.0, 0), |(sum, freedom), (f, v)| (sum + f as f64 * v, freedom + f));
+    Pooled { relative: if freedom > 0 { sum / freedom as f64 } else { 0.0 }, freedom }
 }
 
 fn of_axis(
@@ -143,29 +108,15 @@ fn of_axis(
     pooled: &Pooled,
 ) -> Option<AxisEffect> {
     let value = |s: &Sample| {
-        if scale == Scale::Ratio {
-            libm::log(s.mean)
-        } else {
-            s.mean
-        }
+        if scale == Scale::Ratio { libm::log(s.mean) } else { s.mean }
     };
     let seen = |block: &dyn Fn(usize) -> usize| -> Vec<Seen> {
         let level = |c: usize| design.configurations[c].levels[axis] as usize;
-        samples
-            .iter()
-            .map(|(c, s)| Seen {
-                block: block(*c),
-                level: level(*c),
-                y: value(s),
-                per_replica: 1.0 / s.n as f64,
-            })
-            .collect()
+        samples.iter().map(|(c, s)| Seen { block: block(*c), level: level(*c), y: value(s), per_replica: 1.0 / s.n as f64 }).collect()
     };
     let n_levels = design.axes[axis].levels.len();
     let mut present: Vec<bool> = vec![false; n_levels];
-    samples
-        .iter()
-        .for_each(|(c, _)| present[design.configurations[*c].levels[axis] as usize] = true);
+    samples.iter().for_each(|(c, _)| present[design.configurations[*c].levels[axis] as usize] = true);
     if present.iter().filter(|p| **p).count() < 2 {
         return None;
     }
@@ -174,11 +125,7 @@ fn of_axis(
     let by_block = seen(&|c| blocks.0[axis][c]);
     let matched = !sampled && linked(&by_block, &present);
     // Without blocks, all that answers the same question is one.
-    let observations = if matched {
-        by_block
-    } else {
-        seen(&|c| design.configurations[c].group)
-    };
+    let observations = if matched { by_block } else { seen(&|c| design.configurations[c].group) };
     Some(fit(axis, scale, matched, &observations, &present, pooled))
 }
 
@@ -197,75 +144,39 @@ fn linked(seen: &[Seen], present: &[bool]) -> bool {
         let (a, b) = (root(&of, with), root(&of, s.level));
         of[a.max(b)] = a.min(b);
     }
-    let mut roots = (0..present.len())
-        .filter(|&l| present[l])
-        .map(|l| root(&of, l));
+    let mut roots = (0..present.len()).filter(|&l| present[l]).map(|l| root(&of, l));
     let one = roots.next();
     roots.all(|r| Some(r) == one)
 }
 
 /// Fits `y = block + level` by turns, which converges to the least squares of this additive model.
-fn fit(
-    axis: usize,
-    scale: Scale,
-    matched: bool,
-    seen: &[Seen],
-    present: &[bool],
-    pooled: &Pooled,
-) -> AxisEffect {
+fn fit(axis: usize, scale: Scale, matched: bool, seen: &[Seen], present: &[bool], pooled: &Pooled) -> AxisEffect {
     let n_blocks = seen.iter().map(|s| s.block + 1).max().unwrap_or(0);
     let (mut level, mut block) = (vec![0.0_f64; present.len()], vec![0.0_f64; n_blocks]);
     let mut n = vec![0_usize; present.len()];
     seen.iter().for_each(|s| n[s.level] += 1);
     let levels = n.iter().filter(|n| **n > 0).count() as f64;
-    let scale_of = if scale == Scale::Ratio {
-        1.0
-    } else {
-        seen.iter().map(|s| s.y.abs()).fold(0.0, f64::max)
-    };
+    let scale_of = if scale == Scale::Ratio { 1.0 } else { seen.iter().map(|s| s.y.abs()).fold(0.0, f64::max) };
     for _ in 0..ROUNDS {
-        block = averages(
-            seen.iter().map(|s| (s.block, s.y - level[s.level])),
-            n_blocks,
-        );
-        let mut next = averages(
-            seen.iter().map(|s| (s.level, s.y - block[s.block])),
-            present.len(),
-        );
+        block = averages(seen.iter().map(|s| (s.block, s.y - level[s.level])), n_blocks);
+        let mut next = averages(seen.iter().map(|s| (s.level, s.y - block[s.block])), present.len());
         let middle = next.iter().sum::<f64>() / levels;
-        next.iter_mut()
-            .zip(&n)
-            .filter(|(_, n)| **n > 0)
-            .for_each(|(e, _)| *e -= middle);
-        let moved = next
-            .iter()
-            .zip(&level)
-            .map(|(a, b)| (a - b).abs())
-            .fold(0.0, f64::max);
+        next.iter_mut().zip(&n).filter(|(_, n)| **n > 0).for_each(|(e, _)| *e -= middle);
+        let moved = next.iter().zip(&level).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
         level = next;
         if moved <= STILL * scale_of {
             break;
         }
     }
-    block = averages(
-        seen.iter().map(|s| (s.block, s.y - level[s.level])),
-        block.len(),
-    );
+    block = averages(seen.iter().map(|s| (s.block, s.y - level[s.level])), block.len());
     // Back from logarithms.
     let shown = |e: f64| {
-        if scale == Scale::Ratio {
-            libm::expm1(e)
-        } else {
-            e
-        }
+        if scale == Scale::Ratio { libm::expm1(e) } else { e }
     };
     let each = |l: usize| {
         let mine = || seen.iter().filter(|s| s.level == l);
         let in_blocks = || mine().map(|s| s.y - block[s.block]);
-        let range = (
-            in_blocks().fold(f64::INFINITY, f64::min),
-            in_blocks().fold(f64::NEG_INFINITY, f64::max),
-        );
+        let range = (in_blocks().fold(f64::INFINITY, f64::min), in_blocks().fold(f64::NEG_INFINITY, f64::max));
         let interval = (pooled.freedom > 0).then(|| {
             // The average of n configurations, less its share in the average of all levels.
             let shares: f64 = mine().map(|s| s.per_replica).sum();
@@ -273,28 +184,12 @@ fn fit(
             let half = t95(pooled.freedom as f64) * variance.sqrt();
             (shown(level[l] - half), shown(level[l] + half))
         });
-        LevelEffect {
-            level: l,
-            n: n[l],
-            effect: shown(level[l]),
-            interval,
-            range: (shown(range.0), shown(range.1)),
-        }
+        LevelEffect { level: l, n: n[l], effect: shown(level[l]), interval, range: (shown(range.0), shown(range.1)) }
     };
     let levels: Vec<LevelEffect> = (0..present.len()).filter(|&l| n[l] > 0).map(each).collect();
-    let ends =
-        |f: fn(f64, f64) -> f64, start: f64| seen.iter().map(|s| level[s.level]).fold(start, f);
-    let (low, high) = (
-        ends(f64::min, f64::INFINITY),
-        ends(f64::max, f64::NEG_INFINITY),
-    );
-    AxisEffect {
-        axis,
-        scale,
-        matched,
-        levels,
-        span: shown(high - low),
-    }
+    let ends = |f: fn(f64, f64) -> f64, start: f64| seen.iter().map(|s| level[s.level]).fold(start, f);
+    let (low, high) = (ends(f64::min, f64::INFINITY), ends(f64::max, f64::NEG_INFINITY));
+    AxisEffect { axis, scale, matched, levels, span: shown(high - low) }
 }
 
 /// The average of each place's values; 0 where there are none.
@@ -304,9 +199,7 @@ fn averages(values: impl Iterator<Item = (usize, f64)>, n: usize) -> Vec<f64> {
         sums[at].0 += value;
         sums[at].1 += 1;
     }
-    sums.into_iter()
-        .map(|(sum, n)| if n == 0 { 0.0 } else { sum / n as f64 })
-        .collect()
+    sums.into_iter().map(|(sum, n)| if n == 0 { 0.0 } else { sum / n as f64 }).collect()
 }
 
 #[cfg(test)]
@@ -318,12 +211,7 @@ mod tests {
     fn effects_of(text: &str) -> Vec<AxisEffect> {
         let s = sheet(text);
         let d = Design::of(&s);
-        let m = Metric {
-            name: "makespan_ns".into(),
-            label: String::new(),
-            unit: "ns",
-            more: false,
-        };
+        let m = Metric { name: "makespan_ns".into(), label: String::new(), unit: "ns", more: false };
         let all: Vec<usize> = (0..d.configurations.len()).collect();
         effects(&d, &Blocks::of(&d), &Measured::of(&s, &d, &m), &all)
     }
@@ -348,44 +236,21 @@ mod tests {
     #[test]
     fn a_grid_gives_back_its_factors() {
         let e = effects_of(&grid(&[1.0], |_, _| true));
-        assert_eq!(
-            e.iter().map(|e| e.axis).collect::<Vec<_>>(),
-            [0, 1],
-            "largest span first"
-        );
-        assert!(
-            near(e[0].span, 3.0) && near(e[1].span, 2.0),
-            "four times is three above once: {e:?}"
-        );
+        assert_eq!(e.iter().map(|e| e.axis).collect::<Vec<_>>(), [0, 1], "largest span first");
+        assert!(near(e[0].span, 3.0) && near(e[1].span, 2.0), "four times is three above once: {e:?}");
         // The middle of 1, 2 and 4 in logarithms is 2.
         let a: Vec<f64> = e[0].levels.iter().map(|l| l.effect).collect();
-        assert!(
-            near(a[0], -0.5) && near(a[1], 0.0) && near(a[2], 1.0),
-            "{a:?}"
-        );
+        assert!(near(a[0], -0.5) && near(a[1], 0.0) && near(a[2], 1.0), "{a:?}");
         assert!(e[0].matched && e[0].levels.iter().all(|l| l.interval.is_none() && l.n == 2));
-        assert!(
-            near(e[0].levels[2].range.0, 1.0) && near(e[0].levels[2].range.1, 1.0),
-            "the factors do not interact"
-        );
+        assert!(near(e[0].levels[2].range.0, 1.0) && near(e[0].levels[2].range.1, 1.0), "the factors do not interact");
     }
 
     #[test]
     fn holes_favour_no_level() {
         // a2 ran only with the slow b1: its plain average would be far too long.
         let e = effects_of(&grid(&[1.0], |a, b| !(a == 2 && b == 0)));
-        let a: Vec<f64> = e
-            .iter()
-            .find(|e| e.axis == 0)
-            .unwrap()
-            .levels
-            .iter()
-            .map(|l| l.effect)
-            .collect();
-        assert!(
-            near(a[0], -0.5) && near(a[1], 0.0) && near(a[2], 1.0),
-            "{a:?}"
-        );
+        let a: Vec<f64> = e.iter().find(|e| e.axis == 0).unwrap().levels.iter().map(|l| l.effect).collect();
+        assert!(near(a[0], -0.5) && near(a[1], 0.0) && near(a[2], 1.0), "{a:?}");
     }
 
     #[test]
@@ -395,26 +260,15 @@ mod tests {
         let (low, high) = level.interval.unwrap();
         // s = 1 %, 3 replicas, 2 configurations, less a third; t of 12 degrees of freedom.
         let half = 2.179 * (0.0001_f64 / 3.0 / 2.0 * (2.0 / 3.0)).sqrt();
-        assert!(
-            (high - half).abs() < 2e-4 && (low + half).abs() < 2e-4,
-            "{low} {high} {half}"
-        );
+        assert!((high - half).abs() < 2e-4 && (low + half).abs() < 2e-4, "{low} {high} {half}");
         let exact = effects_of(&grid(&[1.0, 1.0], |_, _| true));
-        assert_eq!(
-            exact[0].levels[1].interval,
-            Some((exact[0].levels[1].effect, exact[0].levels[1].effect))
-        );
+        assert_eq!(exact[0].levels[1].interval, Some((exact[0].levels[1].effect, exact[0].levels[1].effect)));
     }
 
     #[test]
     fn what_can_be_zero_is_measured_in_its_unit() {
-        let e = effects_of(
-            "exp_id,config_key,seed,t.a,status,makespan_ns\n0,k0,1,x,ok,0\n1,k1,1,y,ok,10",
-        );
-        assert_eq!(
-            (e[0].scale, e[0].span, e[0].levels[1].effect),
-            (Scale::Difference, 10.0, 5.0)
-        );
+        let e = effects_of("exp_id,config_key,seed,t.a,status,makespan_ns\n0,k0,1,x,ok,0\n1,k1,1,y,ok,10");
+        assert_eq!((e[0].scale, e[0].span, e[0].levels[1].effect), (Scale::Difference, 10.0, 5.0));
     }
 
     #[test]
@@ -422,9 +276,6 @@ mod tests {
         let text = "exp_id,config_key,seed,t.a,t.b,status,makespan_ns\n0,k0,1,x,u,ok,10\n1,k1,1,y,v,ok,20\n2,k2,1,y,w,ok,40";
         let e = effects_of(text);
         assert!(e.iter().all(|e| !e.matched));
-        assert!(near(
-            e.iter().find(|e| e.axis == 0).unwrap().span,
-            (800.0f64).sqrt() / 10.0 - 1.0
-        ));
+        assert!(near(e.iter().find(|e| e.axis == 0).unwrap().span, (800.0f64).sqrt() / 10.0 - 1.0));
     }
 }

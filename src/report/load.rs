@@ -35,30 +35,13 @@ pub fn load(dir: &Path) -> Result<Loaded, ReportError> {
             Kind::Int | Kind::Unsigned | Kind::Real => Holds::Number,
             Kind::Flag | Kind::Text => Holds::Text,
         };
-        Column {
-            name: run.columns[c].name.clone(),
-            holds,
-            text: (0..run.rows.len()).map(of).collect(),
-        }
+        Column { name: run.columns[c].name.clone(), holds, text: (0..run.rows.len()).map(of).collect() }
     };
     let axes: Vec<usize> = run.axes().collect();
-    let first_outcome = run
-        .columns
-        .iter()
-        .position(|c| c.role == Role::Outcome)
-        .unwrap_or(run.columns.len());
-    let axes = axes.first().map_or(first_outcome..first_outcome, |&first| {
-        first..first + axes.len()
-    });
-    let sheet = Sheet {
-        columns: (0..run.columns.len()).map(column).collect(),
-        axes,
-    };
-    Ok(Loaded {
-        stats: stats(&run)?,
-        manifest: run.manifest,
-        sheet,
-    })
+    let first_outcome = run.columns.iter().position(|c| c.role == Role::Outcome).unwrap_or(run.columns.len());
+    let axes = axes.first().map_or(first_outcome..first_outcome, |&first| first..first + axes.len());
+    let sheet = Sheet { columns: (0..run.columns.len()).map(column).collect(), axes };
+    Ok(Loaded { stats: stats(&run)?, manifest: run.manifest, sheet })
 }
 
 /// The decimals of `results.csv`, in the order of the rows; `None` if it is not of these rows, number by number.
@@ -67,16 +50,9 @@ fn exact_texts(dir: &Path, run: &RunResults) -> Result<Option<Vec<Vec<String>>>,
     if !path.is_file() {
         return Ok(None);
     }
-    let bad = |source| ReportError::Csv {
-        path: path.clone(),
-        source,
-    };
+    let bad = |source| ReportError::Csv { path: path.clone(), source };
     let mut reader = csv::Reader::from_path(&path).map_err(bad)?;
-    let same_names = reader
-        .headers()
-        .map_err(bad)?
-        .iter()
-        .eq(run.columns.iter().map(|c| c.name.as_str()));
+    let same_names = reader.headers().map_err(bad)?.iter().eq(run.columns.iter().map(|c| c.name.as_str()));
     let mut texts: Vec<Vec<String>> = Vec::new();
     for record in reader.records() {
         texts.push(record.map_err(bad)?.iter().map(String::from).collect());
@@ -86,10 +62,8 @@ fn exact_texts(dir: &Path, run: &RunResults) -> Result<Option<Vec<Vec<String>>>,
         Cell::Empty => text.is_empty(),
         _ => true,
     };
-    let same_row =
-        |(cells, texts): (&Vec<Cell>, &Vec<String>)| cells.iter().zip(texts).all(same_number);
-    let same =
-        same_names && texts.len() == run.rows.len() && run.rows.iter().zip(&texts).all(same_row);
+    let same_row = |(cells, texts): (&Vec<Cell>, &Vec<String>)| cells.iter().zip(texts).all(same_number);
+    let same = same_names && texts.len() == run.rows.len() && run.rows.iter().zip(&texts).all(same_row);
     Ok(same.then_some(texts))
 }
 
@@ -112,19 +86,7 @@ fn stats(run: &RunResults) -> Result<Vec<Column>, ReportError> {
             of[row] = Some(record);
         }
     })?;
-    let text = |cell: fn(&StatsRecord) -> Cell| {
-        of.iter()
-            .map(|s| s.as_ref().map_or(String::new(), |s| cell(s).to_string()))
-            .collect()
-    };
-    let column = |(name, cell): Shown| Column {
-        name: name.into(),
-        holds: Holds::Number,
-        text: text(cell),
-    };
-    Ok(if there {
-        COLUMNS.map(column).into()
-    } else {
-        Vec::new()
-    })
+    let text = |cell: fn(&StatsRecord) -> Cell| of.iter().map(|s| s.as_ref().map_or(String::new(), |s| cell(s).to_string())).collect();
+    let column = |(name, cell): Shown| Column { name: name.into(), holds: Holds::Number, text: text(cell) };
+    Ok(if there { COLUMNS.map(column).into() } else { Vec::new() })
 }

@@ -28,41 +28,21 @@ impl Metric {
 const KNOWN: &[(&str, &str, &str, bool)] = &[
     ("iteration_time_ns", "iteration time", "ns", false),
     ("tokens_per_s", "tokens per second", "", true),
-    (
-        "tokens_per_s_per_gpu",
-        "tokens per second and GPU",
-        "",
-        true,
-    ),
+    ("tokens_per_s_per_gpu", "tokens per second and GPU", "", true),
     ("mfu", "model FLOPs utilisation", "share", true),
     ("busbw_gbps", "bus bandwidth", "gbps", true),
     ("algbw_gbps", "algorithm bandwidth", "gbps", true),
     ("makespan_ns", "makespan", "ns", false),
     ("fct_mean_ns", "mean flow completion time", "ns", false),
     ("fct_p50_ns", "median flow completion time", "ns", false),
-    (
-        "fct_p99_ns",
-        "99th percentile of flow completion times",
-        "ns",
-        false,
-    ),
+    ("fct_p99_ns", "99th percentile of flow completion times", "ns", false),
     ("fct_max_ns", "longest flow completion time", "ns", false),
     ("fct_slowdown_p50", "median slowdown", "", false),
-    (
-        "fct_slowdown_p99",
-        "99th percentile of slowdowns",
-        "",
-        false,
-    ),
+    ("fct_slowdown_p99", "99th percentile of slowdowns", "", false),
     ("bubble_ns", "bubble", "ns", false),
     ("peak_memory_bytes", "peak memory", "bytes", false),
     ("max_queue_bytes", "largest queue", "bytes", false),
-    (
-        "max_link_utilisation",
-        "utilisation of the busiest link",
-        "share",
-        false,
-    ),
+    ("max_link_utilisation", "utilisation of the busiest link", "share", false),
     ("pfc_pauses", "PFC pauses", "", false),
     ("ecn_marks", "ECN marks", "", false),
     ("drops", "drops", "", false),
@@ -89,33 +69,17 @@ const DEFAULTS: &[&str] = &["iteration_time_ns", "makespan_ns", "fct_p99_ns"];
 pub fn metrics(sheet: &Sheet) -> Vec<Metric> {
     let distinct = |name: &str| {
         let column = sheet.column(name).filter(|c| c.holds == Holds::Number);
-        let mut values = column
-            .into_iter()
-            .flat_map(|c| c.text.iter())
-            .filter(|t| !t.is_empty());
+        let mut values = column.into_iter().flat_map(|c| c.text.iter()).filter(|t| !t.is_empty());
         let first = values.next();
         (first.is_some(), values.any(|t| Some(t) != first))
     };
     let default = DEFAULTS.iter().find(|name| distinct(name).0);
-    let known = KNOWN.iter().map(|&(name, label, unit, more)| Metric {
-        name: name.into(),
-        label: label.into(),
-        unit,
-        more,
-    });
+    let known = KNOWN.iter().map(|&(name, label, unit, more)| Metric { name: name.into(), label: label.into(), unit, more });
     // Columns of a later version: what they are is not known here, but less of a cost is better.
     let is_known = |name: &str| KNOWN.iter().any(|k| k.0 == name) || NOT_RANKED.contains(&name);
     let others = sheet.outcomes().iter().filter(|c| !is_known(&c.name));
-    let others = others.map(|c| Metric {
-        name: c.name.clone(),
-        label: c.name.clone(),
-        unit: "",
-        more: false,
-    });
-    let mut found: Vec<Metric> = known
-        .chain(others)
-        .filter(|m| distinct(&m.name).1 || Some(&m.name.as_str()) == default)
-        .collect();
+    let others = others.map(|c| Metric { name: c.name.clone(), label: c.name.clone(), unit: "", more: false });
+    let mut found: Vec<Metric> = known.chain(others).filter(|m| distinct(&m.name).1 || Some(&m.name.as_str()) == default).collect();
     found.sort_by_key(|m| Some(&m.name.as_str()) != default);
     found
 }
@@ -127,15 +91,9 @@ mod tests {
 
     #[test]
     fn what_varies_is_offered_and_the_default_comes_first() {
-        let s = sheet(
-            "exp_id,seed,a.b,status,error,makespan_ns,drops,mfu,cost_usd\n0,1,x,ok,,5,0,,3\n1,1,y,ok,,5,0,,4\n",
-        );
+        let s = sheet("exp_id,seed,a.b,status,error,makespan_ns,drops,mfu,cost_usd\n0,1,x,ok,,5,0,,3\n1,1,y,ok,,5,0,,4\n");
         let names: Vec<String> = metrics(&s).into_iter().map(|m| m.name).collect();
-        assert_eq!(
-            names,
-            ["makespan_ns", "cost_usd"],
-            "drops do not vary, there is no mfu, status is text"
-        );
+        assert_eq!(names, ["makespan_ns", "cost_usd"], "drops do not vary, there is no mfu, status is text");
         assert!(metrics(&sheet("exp_id,seed,a.b,status\n0,1,x,failed")).is_empty());
     }
 }

@@ -52,11 +52,7 @@ pub fn write(dir: &Path) -> Result<PathBuf, ReportError> {
     if part.symlink_metadata().is_ok() {
         fs::remove_file(&part).map_err(wrong(&part))?;
     }
-    let mut file = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .open(&part)
-        .map_err(wrong(&part))?;
+    let mut file = OpenOptions::new().write(true).create_new(true).open(&part).map_err(wrong(&part))?;
     file.write_all(html.as_bytes()).map_err(wrong(&part))?;
     fs::rename(&part, &path).map_err(wrong(&path))?;
     Ok(path)

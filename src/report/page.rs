@@ -31,9 +31,7 @@ pub fn html(loaded: &Loaded, dir: &Path) -> Result<String, ReportError> {
     // One pass over the template, so that what is put in is not looked at again.
     let mut rest = TEMPLATE;
     while let Some((before, after)) = rest.split_once("{{") {
-        let (name, after) = after
-            .split_once("}}")
-            .expect("a marker of the template has an end");
+        let (name, after) = after.split_once("}}").expect("a marker of the template has an end");
         page.push_str(before);
         match name {
             "title" => page.push_str(&title),
@@ -54,9 +52,7 @@ fn json_text(json: &str) -> String {
     for c in json.chars() {
         match c {
             // All of these occur in strings only.
-            '<' | '>' | '&' | '\u{2028}' | '\u{2029}' => {
-                text.push_str(&format!("\\u{:04x}", u32::from(c)))
-            }
+            '<' | '>' | '&' | '\u{2028}' | '\u{2029}' => text.push_str(&format!("\\u{:04x}", u32::from(c))),
             _ => text.push(c),
         }
     }
@@ -89,14 +85,7 @@ mod tests {
         let json = serde_json::to_string(hostile).unwrap();
         let text = json_text(&json);
         assert!(!text.contains(['<', '>', '&', '\u{2028}']), "{text}");
-        assert_eq!(
-            serde_json::from_str::<String>(&text).unwrap(),
-            hostile,
-            "and none is changed"
-        );
-        assert_eq!(
-            escape("<b onload=\"x\">&'"),
-            "&lt;b onload=&quot;x&quot;&gt;&amp;&#39;"
-        );
+        assert_eq!(serde_json::from_str::<String>(&text).unwrap(), hostile, "and none is changed");
+        assert_eq!(escape("<b onload=\"x\">&'"), "&lt;b onload=&quot;x&quot;&gt;&amp;&#39;");
     }
 }

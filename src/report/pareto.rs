@@ -7,22 +7,12 @@ use super::rank::Measured;
 /// The front of `among`, ordered by the first metric, best first. Where two are equal in both, both are on it.
 pub fn front(among: &[usize], a: &Measured, b: &Measured) -> Vec<usize> {
     // Turned so that less is better.
-    let turned =
-        |m: &Measured, c: usize| m.samples[c].map(|s| if m.more { -s.mean } else { s.mean });
-    let mut points: Vec<(f64, f64, usize)> = among
-        .iter()
-        .filter_map(|&c| Some((turned(a, c)?, turned(b, c)?, c)))
-        .collect();
-    points.sort_by(|p, q| {
-        p.0.total_cmp(&q.0)
-            .then(p.1.total_cmp(&q.1))
-            .then(p.2.cmp(&q.2))
-    });
+    let turned = |m: &Measured, c: usize| m.samples[c].map(|s| if m.more { -s.mean } else { s.mean });
+    let mut points: Vec<(f64, f64, usize)> = among.iter().filter_map(|&c| Some((turned(a, c)?, turned(b, c)?, c))).collect();
+    points.sort_by(|p, q| p.0.total_cmp(&q.0).then(p.1.total_cmp(&q.1)).then(p.2.cmp(&q.2)));
     let mut front: Vec<(f64, f64, usize)> = Vec::new();
     for p in points {
-        let on = front
-            .last()
-            .is_none_or(|best| p.1 < best.1 || (p.0, p.1) == (best.0, best.1));
+        let on = front.last().is_none_or(|best| p.1 < best.1 || (p.0, p.1) == (best.0, best.1));
         if on {
             front.push(p);
         }
@@ -37,32 +27,18 @@ mod tests {
     use proptest::prelude::*;
 
     fn measured(values: &[f64], more: bool) -> Measured {
-        Measured {
-            samples: values.iter().map(|&v| Sample::of(&[v])).collect(),
-            pooled: Pooled::default(),
-            more,
-        }
+        Measured { samples: values.iter().map(|&v| Sample::of(&[v])).collect(), pooled: Pooled::default(), more }
     }
 
     #[test]
     fn the_front_is_what_nothing_beats() {
         let (a, b) = ([1.0, 2.0, 3.0, 2.0, 1.0], [5.0, 3.0, 4.0, 2.0, 5.0]);
         let all = [0, 1, 2, 3, 4];
-        assert_eq!(
-            front(&all, &measured(&a, false), &measured(&b, false)),
-            [0, 4, 3]
-        );
-        assert_eq!(
-            front(&all, &measured(&a, false), &measured(&b, true)),
-            [0, 4]
-        );
+        assert_eq!(front(&all, &measured(&a, false), &measured(&b, false)), [0, 4, 3]);
+        assert_eq!(front(&all, &measured(&a, false), &measured(&b, true)), [0, 4]);
         let mut holes = measured(&a, false);
         holes.samples[3] = None;
-        assert_eq!(
-            front(&all, &holes, &measured(&b, false)),
-            [0, 4, 1],
-            "what lacks a metric is not on it"
-        );
+        assert_eq!(front(&all, &holes, &measured(&b, false)), [0, 4, 1], "what lacks a metric is not on it");
     }
 
     proptest! {

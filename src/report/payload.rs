@@ -34,26 +34,13 @@ pub fn payload(loaded: &Loaded, dir: &Path) -> Result<Value, ReportError> {
     let sheet = &loaded.sheet;
     let design = Design::of(sheet);
     let metrics = metrics(sheet);
-    let measured: Vec<Measured> = metrics
-        .iter()
-        .map(|m| Measured::of(sheet, &design, m))
-        .collect();
+    let measured: Vec<Measured> = metrics.iter().map(|m| Measured::of(sheet, &design, m)).collect();
     let audit = audit_error(&loaded.stats);
     let audit_of = |m: &Metric| {
-        if m.simulated() {
-            audit.unwrap_or(0.0)
-        } else {
-            0.0
-        }
+        if m.simulated() { audit.unwrap_or(0.0) } else { 0.0 }
     };
     let rankings: Vec<Vec<Ranking>> = (0..design.groups.len())
-        .map(|g| {
-            metrics
-                .iter()
-                .zip(&measured)
-                .map(|(m, s)| Ranking::of(&design, s, g, audit_of(m)))
-                .collect()
-        })
+        .map(|g| metrics.iter().zip(&measured).map(|(m, s)| Ranking::of(&design, s, g, audit_of(m))).collect())
         .collect();
     let mut of_groups = Vec::new();
     for ranking in &rankings {
@@ -106,18 +93,13 @@ pub fn payload(loaded: &Loaded, dir: &Path) -> Result<Value, ReportError> {
 
 /// Six significant digits: more than a picture shows.
 fn short(x: f64) -> f64 {
-    format!("{x:.5e}")
-        .parse()
-        .expect("a number as text is a number")
+    format!("{x:.5e}").parse().expect("a number as text is a number")
 }
 
 /// The largest audited error of flow completion times, relative; `None` if nothing was audited.
 fn audit_error(stats: &[Column]) -> Option<f64> {
     let column = stats.iter().find(|c| c.name == "audit_fct_error")?;
-    (0..column.text.len())
-        .filter_map(|row| column.number(row))
-        .map(f64::abs)
-        .reduce(f64::max)
+    (0..column.text.len()).filter_map(|row| column.number(row)).map(f64::abs).reduce(f64::max)
 }
 
 /// A column, with each distinct text once where texts repeat.
@@ -137,14 +119,7 @@ fn column(c: &Column) -> Value {
     if texts.len() * 2 <= of.len() {
         head.insert("texts".into(), json!(texts));
         // One text for all needs no list.
-        head.insert(
-            "of".into(),
-            if texts.len() == 1 {
-                Value::Null
-            } else {
-                json!(of)
-            },
-        );
+        head.insert("of".into(), if texts.len() == 1 { Value::Null } else { json!(of) });
     } else {
         head.insert("text".into(), json!(c.text));
     }
@@ -153,36 +128,18 @@ fn column(c: &Column) -> Value {
 
 /// Means of configurations and half the widths of their intervals.
 fn means(measured: &Measured) -> Value {
-    let mean = measured
-        .samples
-        .iter()
-        .map(|s| s.map(|s| s.mean))
-        .collect::<Vec<_>>();
-    let half = measured
-        .samples
-        .iter()
-        .map(|s| s.and_then(|s| s.half_width()).map(short))
-        .collect::<Vec<_>>();
+    let mean = measured.samples.iter().map(|s| s.map(|s| s.mean)).collect::<Vec<_>>();
+    let half = measured.samples.iter().map(|s| s.and_then(|s| s.half_width()).map(short)).collect::<Vec<_>>();
     json!({ "mean": mean, "half": half })
 }
 
-fn best_overall(
-    design: &Design,
-    measured: &Measured,
-    rankings: &[Vec<Ranking>],
-    m: usize,
-    audit: f64,
-) -> Value {
+fn best_overall(design: &Design, measured: &Measured, rankings: &[Vec<Ranking>], m: usize, audit: f64) -> Value {
     if rankings.len() < 2 {
         return Value::Null;
     }
     let of_metric: Vec<Ranking> = rankings.iter().map(|r| r[m].clone()).collect();
     let one = |o: &Overall| json!({ "configuration": o.configuration, "regret": short(o.regret), "worst": short(o.worst), "tied": o.tied });
-    overall(design, measured, &of_metric, audit)
-        .iter()
-        .take(OVERALL)
-        .map(one)
-        .collect()
+    overall(design, measured, &of_metric, audit).iter().take(OVERALL).map(one).collect()
 }
 
 /// By metric: of each group, and of all together if there are several.
@@ -201,11 +158,7 @@ fn all_effects(design: &Design, measured: &[Measured], rankings: &[Vec<Ranking>]
         effects(design, &blocks, m, among).iter().map(one).collect()
     };
     let of_metric = |(at, m): (usize, &Measured)| {
-        let groups: Vec<Value> = rankings
-            .iter()
-            .take(GROUPS_UP_TO)
-            .map(|r| of(m, &r[at].order))
-            .collect();
+        let groups: Vec<Value> = rankings.iter().take(GROUPS_UP_TO).map(|r| of(m, &r[at].order)).collect();
         json!({ "groups": groups, "all": if rankings.len() > 1 { of(m, &everything) } else { Value::Null } })
     };
     measured.iter().enumerate().map(of_metric).collect()
@@ -215,13 +168,7 @@ fn all_effects(design: &Design, measured: &[Measured], rankings: &[Vec<Ranking>]
 fn all_fronts(measured: &[Measured], rankings: &[Vec<Ranking>]) -> Value {
     let n = measured.len();
     let fronts = |group: &Vec<Ranking>| -> Value {
-        (0..n)
-            .map(|a| {
-                (a + 1..n)
-                    .map(|b| json!(front(&group[a].order, &measured[a], &measured[b])))
-                    .collect::<Vec<_>>()
-            })
-            .collect()
+        (0..n).map(|a| (a + 1..n).map(|b| json!(front(&group[a].order, &measured[a], &measured[b]))).collect::<Vec<_>>()).collect()
     };
     rankings.iter().take(GROUPS_UP_TO).map(fronts).collect()
 }
@@ -230,41 +177,24 @@ fn all_fronts(measured: &[Measured], rankings: &[Vec<Ranking>]) -> Value {
 fn chosen(loaded: &Loaded, design: &Design, rankings: &[Vec<Ranking>]) -> Vec<u64> {
     let sheet = &loaded.sheet;
     let each = (DETAILED / rankings.len().max(1)).max(1);
-    let best = rankings
-        .iter()
-        .filter_map(|r| r.first())
-        .flat_map(|r| r.order.iter().take(each));
-    let rows = best
-        .map(|&c| design.configurations[c].rows[0])
-        .take(DETAILED);
-    let mut ids: Vec<u64> = rows
-        .filter_map(|row| sheet.text("exp_id", row).parse().ok())
-        .collect();
+    let best = rankings.iter().filter_map(|r| r.first()).flat_map(|r| r.order.iter().take(each));
+    let rows = best.map(|&c| design.configurations[c].rows[0]).take(DETAILED);
+    let mut ids: Vec<u64> = rows.filter_map(|row| sheet.text("exp_id", row).parse().ok()).collect();
     ids.sort_unstable();
     ids
 }
 
 fn excerpt<T>(found: Excerpt<T>, one: impl Fn(&T) -> Value) -> Value {
-    let of: Map<String, Value> = found
-        .of
-        .iter()
-        .map(|(id, t)| (id.to_string(), one(t)))
-        .collect();
+    let of: Map<String, Value> = found.of.iter().map(|(id, t)| (id.to_string(), one(t))).collect();
     json!({ "of": of, "cut": found.cut })
 }
 
 fn flows(found: Excerpt<details::Fcts>) -> Value {
-    let mut shown = excerpt(
-        found,
-        |f| json!({ "flows": f.flows, "unfinished": f.unfinished, "points": f.points }),
-    );
+    let mut shown = excerpt(found, |f| json!({ "flows": f.flows, "unfinished": f.unfinished, "points": f.points }));
     shown["percent"] = json!(POINTS);
     shown
 }
 
 fn links(found: Excerpt<details::Links>) -> Value {
-    excerpt(
-        found,
-        |l| json!({ "links": l.links, "utilisation": l.utilisation, "queue": l.queue, "busiest": l.busiest }),
-    )
+    excerpt(found, |l| json!({ "links": l.links, "utilisation": l.utilisation, "queue": l.queue, "busiest": l.busiest }))
 }

@@ -22,29 +22,15 @@ impl Measured {
     pub fn of(sheet: &Sheet, design: &Design, metric: &Metric) -> Measured {
         let column = sheet.column(&metric.name);
         let value = |row: usize| column.filter(|_| sheet.ok(row)).and_then(|c| c.number(row));
-        let sample = |rows: &[usize]| {
-            Sample::of(&rows.iter().filter_map(|&r| value(r)).collect::<Vec<f64>>())
-        };
-        let samples: Vec<Option<Sample>> = design
-            .configurations
-            .iter()
-            .map(|c| sample(&c.rows))
-            .collect();
+        let sample = |rows: &[usize]| Sample::of(&rows.iter().filter_map(|&r| value(r)).collect::<Vec<f64>>());
+        let samples: Vec<Option<Sample>> = design.configurations.iter().map(|c| sample(&c.rows)).collect();
         let pooled = Pooled::over(samples.iter().flatten());
-        Measured {
-            samples,
-            pooled,
-            more: metric.more,
-        }
+        Measured { samples, pooled, more: metric.more }
     }
 
     /// Whether `a` is better than `b`, as an ordering: less means better.
     fn order(&self, a: &Sample, b: &Sample) -> std::cmp::Ordering {
-        if self.more {
-            b.mean.total_cmp(&a.mean)
-        } else {
-            a.mean.total_cmp(&b.mean)
-        }
+        if self.more { b.mean.total_cmp(&a.mean) } else { a.mean.total_cmp(&b.mean) }
     }
 
     /// The difference below which two configurations are tied, and where it comes from. `audit` is a relative error.
@@ -71,21 +57,14 @@ pub struct Ranking {
 impl Ranking {
     /// Orders the configurations of a group. `audit` is the relative error of approximate results, 0 if there are none.
     pub fn of(design: &Design, measured: &Measured, group: usize, audit: f64) -> Ranking {
-        let has =
-            |&c: &usize| design.configurations[c].group == group && measured.samples[c].is_some();
-        let sample = |c: usize| {
-            measured.samples[c]
-                .as_ref()
-                .expect("the order holds those that have a sample")
-        };
+        let has = |&c: &usize| design.configurations[c].group == group && measured.samples[c].is_some();
+        let sample = |c: usize| measured.samples[c].as_ref().expect("the order holds those that have a sample");
         let mut order: Vec<usize> = (0..design.configurations.len()).filter(has).collect();
         // Stable: equal ones stay in the order of their experiments.
         order.sort_by(|&a, &b| measured.order(sample(a), sample(b)));
         let mut starts: Vec<usize> = Vec::new();
         for (at, &c) in order.iter().enumerate() {
-            let tied = starts
-                .last()
-                .is_some_and(|&s: &usize| measured.tied(sample(order[s]), sample(c), audit));
+            let tied = starts.last().is_some_and(|&s: &usize| measured.tied(sample(order[s]), sample(c), audit));
             if !tied {
                 starts.push(at);
             }
@@ -107,12 +86,7 @@ mod tests {
     fn measured(text: &str, more: bool) -> (Design, Measured) {
         let s = sheet(text);
         let d = Design::of(&s);
-        let m = Metric {
-            name: "makespan_ns".into(),
-            label: String::new(),
-            unit: "ns",
-            more,
-        };
+        let m = Metric { name: "makespan_ns".into(), label: String::new(), unit: "ns", more };
         let measured = Measured::of(&s, &d, &m);
         (d, measured)
     }
@@ -128,16 +102,9 @@ mod tests {
     fn without_replicas_only_equal_results_are_tied_and_failures_have_no_place() {
         let (d, m) = measured(ONE_EACH, false);
         let r = Ranking::of(&d, &m, 0, 0.0);
-        assert_eq!(
-            (r.order.as_slice(), r.starts.as_slice()),
-            (&[1, 2, 4, 0][..], &[0, 2, 3][..])
-        );
+        assert_eq!((r.order.as_slice(), r.starts.as_slice()), (&[1, 2, 4, 0][..], &[0, 2, 3][..]));
         assert_eq!(r.leaders(), [1, 2]);
-        assert_eq!(
-            Ranking::of(&d, &measured(ONE_EACH, true).1, 0, 0.0).order,
-            [0, 4, 1, 2],
-            "more is better"
-        );
+        assert_eq!(Ranking::of(&d, &measured(ONE_EACH, true).1, 0, 0.0).order, [0, 4, 1, 2], "more is better");
     }
 
     #[test]
@@ -161,9 +128,6 @@ mod tests {
             8,k2,3,z,ok,121";
         let (d, m) = measured(text, false);
         let r = Ranking::of(&d, &m, 0, 0.0);
-        assert_eq!(
-            (r.order.as_slice(), r.leaders()),
-            (&[0, 1, 2][..], &[0, 1][..])
-        );
+        assert_eq!((r.order.as_slice(), r.leaders()), (&[0, 1, 2][..], &[0, 1][..]));
     }
 }

@@ -19,11 +19,7 @@ impl Sample {
         // Around the first value, so that equal values have exactly their own mean and no variance.
         let mean = first + values.iter().map(|v| v - first).sum::<f64>() / n as f64;
         let squares: f64 = values.iter().map(|v| (v - mean) * (v - mean)).sum();
-        Some(Sample {
-            n,
-            mean,
-            variance: (n > 1).then(|| squares / (n - 1) as f64),
-        })
+        Some(Sample { n, mean, variance: (n > 1).then(|| squares / (n - 1) as f64) })
     }
 
     /// Half the width of the mean's 95 % interval; `None` of fewer than two values.
@@ -34,9 +30,8 @@ impl Sample {
 
 /// 97.5 % quantiles of Student's t for 1 to 30 degrees of freedom (any statistics table).
 const T95: [f64; 30] = [
-    12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160,
-    2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056,
-    2.052, 2.048, 2.045, 2.042,
+    12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093,
+    2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042,
 ];
 
 /// By how many standard errors a 95 % interval reaches to either side. Degrees of freedom are rounded down, to the safe side.
@@ -65,24 +60,14 @@ impl Pooled {
                 freedom += s.n - 1;
             }
         }
-        Pooled {
-            relative: if freedom > 0 {
-                sum / freedom as f64
-            } else {
-                0.0
-            },
-            freedom,
-        }
+        Pooled { relative: if freedom > 0 { sum / freedom as f64 } else { 0.0 }, freedom }
     }
 
     /// Variance of a sample's mean and its degrees of freedom: its own, else the shared one.
     fn of_mean(&self, s: &Sample) -> Option<(f64, f64)> {
         match s.variance {
             Some(variance) => Some((variance / s.n as f64, (s.n - 1) as f64)),
-            None if self.freedom > 0 => Some((
-                self.relative * s.mean * s.mean / s.n as f64,
-                self.freedom as f64,
-            )),
+            None if self.freedom > 0 => Some((self.relative * s.mean * s.mean / s.n as f64, self.freedom as f64)),
             None => None,
         }
     }
@@ -105,10 +90,7 @@ mod tests {
     #[test]
     fn equal_values_have_their_own_mean_and_no_spread() {
         let s = Sample::of(&[0.1, 0.1, 0.1]).unwrap();
-        assert_eq!(
-            (s.mean, s.variance, s.half_width()),
-            (0.1, Some(0.0), Some(0.0))
-        );
+        assert_eq!((s.mean, s.variance, s.half_width()), (0.1, Some(0.0), Some(0.0)));
         assert_eq!(Sample::of(&[7.0]).unwrap().half_width(), None);
         assert_eq!(Sample::of(&[]), None);
     }
@@ -133,19 +115,9 @@ mod tests {
         let a = Sample::of(&[1.0, 2.0, 3.0]).unwrap();
         let b = Sample::of(&[4.0, 5.0, 6.0]).unwrap();
         let none = Pooled::default();
-        assert!(
-            (explained(&a, &b, &none).unwrap() - 2.776 * (2.0f64 / 3.0).sqrt()).abs() < 1e-12,
-            "4 degrees of freedom"
-        );
+        assert!((explained(&a, &b, &none).unwrap() - 2.776 * (2.0f64 / 3.0).sqrt()).abs() < 1e-12, "4 degrees of freedom");
         let one = Sample::of(&[9.0]).unwrap();
-        assert_eq!(
-            explained(&a, &one, &none),
-            None,
-            "nothing is known of a single value"
-        );
-        assert!(
-            explained(&a, &one, &Pooled::over([&a, &b])).is_some(),
-            "but what its kind share"
-        );
+        assert_eq!(explained(&a, &one, &none), None, "nothing is known of a single value");
+        assert!(explained(&a, &one, &Pooled::over([&a, &b])).is_some(), "but what its kind share");
     }
 }

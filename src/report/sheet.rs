@@ -26,35 +26,19 @@ impl Column {
     pub fn infer(name: impl Into<String>, text: Vec<String>) -> Column {
         let mut shown = text.iter().filter(|t| !t.is_empty()).peekable();
         let some = shown.peek().is_some();
-        let holds = if some && shown.all(|t| number(t).is_some()) {
-            Holds::Number
-        } else {
-            Holds::Text
-        };
-        Column {
-            name: name.into(),
-            holds,
-            text,
-        }
+        let holds = if some && shown.all(|t| number(t).is_some()) { Holds::Number } else { Holds::Text };
+        Column { name: name.into(), holds, text }
     }
 
     /// The value of a row, where it has one.
     pub fn number(&self, row: usize) -> Option<f64> {
-        if self.holds == Holds::Number {
-            number(&self.text[row])
-        } else {
-            None
-        }
+        if self.holds == Holds::Number { number(&self.text[row]) } else { None }
     }
 }
 
 fn number(text: &str) -> Option<f64> {
     // `inf` and `nan` are words here.
-    if text.starts_with(|c: char| c.is_ascii_digit() || c == '-') {
-        text.parse().ok().filter(|v: &f64| v.is_finite())
-    } else {
-        None
-    }
+    if text.starts_with(|c: char| c.is_ascii_digit() || c == '-') { text.parse().ok().filter(|v: &f64| v.is_finite()) } else { None }
 }
 
 /// All experiments of a folder.
@@ -104,29 +88,16 @@ pub(super) mod tests {
 
     /// A sheet from lines of comma-separated cells, the first of which names the columns; for the tests of this layer.
     pub fn sheet(text: &str) -> Sheet {
-        let rows: Vec<Vec<&str>> = text
-            .lines()
-            .map(|l| l.trim().split(',').collect())
-            .collect();
+        let rows: Vec<Vec<&str>> = text.lines().map(|l| l.trim().split(',').collect()).collect();
         let at = |name: &str| rows[0].iter().position(|c| *c == name).unwrap();
         let axes = at("seed") + 1..at("status");
-        let column = |c: usize| {
-            Column::infer(
-                rows[0][c],
-                rows[1..].iter().map(|r| r[c].to_string()).collect(),
-            )
-        };
-        Sheet {
-            columns: (0..rows[0].len()).map(column).collect(),
-            axes,
-        }
+        let column = |c: usize| Column::infer(rows[0][c], rows[1..].iter().map(|r| r[c].to_string()).collect());
+        Sheet { columns: (0..rows[0].len()).map(column).collect(), axes }
     }
 
     #[test]
     fn a_column_of_numbers_has_nothing_else() {
-        let holds = |cells: &[&str]| {
-            Column::infer("c", cells.iter().map(|s| s.to_string()).collect()).holds
-        };
+        let holds = |cells: &[&str]| Column::infer("c", cells.iter().map(|s| s.to_string()).collect()).holds;
         assert_eq!(holds(&["1", "", "-2.5", "1e-7"]), Holds::Number);
         assert_eq!(holds(&["1", "x"]), Holds::Text);
         assert_eq!(holds(&["inf"]), Holds::Text);
@@ -137,18 +108,8 @@ pub(super) mod tests {
     #[test]
     fn columns_between_seed_and_status_are_axes() {
         let s = sheet("exp_id,seed,a.b,c.d,status,makespan_ns\n0,1,x,2,ok,5.25");
-        assert_eq!(
-            s.axes().iter().map(|c| c.name.as_str()).collect::<Vec<_>>(),
-            ["a.b", "c.d"]
-        );
-        assert_eq!(
-            (
-                s.rows(),
-                s.text("makespan_ns", 0),
-                s.column("makespan_ns").unwrap().number(0)
-            ),
-            (1, "5.25", Some(5.25))
-        );
+        assert_eq!(s.axes().iter().map(|c| c.name.as_str()).collect::<Vec<_>>(), ["a.b", "c.d"]);
+        assert_eq!((s.rows(), s.text("makespan_ns", 0), s.column("makespan_ns").unwrap().number(0)), (1, "5.25", Some(5.25)));
         assert!(s.ok(0));
         assert_eq!(s.outcomes().len(), 2);
     }

@@ -37,39 +37,26 @@ impl Deciding {
 
     /// The least that another level costs.
     fn least(&self) -> f64 {
-        self.others
-            .iter()
-            .map(|o| o.1)
-            .fold(f64::INFINITY, f64::min)
+        self.others.iter().map(|o| o.1).fold(f64::INFINITY, f64::min)
     }
 }
 
 /// How much worse `b` is than `a`, relative to `a`; `None` where that is no number.
 fn worse(measured: &Measured, a: usize, b: usize) -> Option<f64> {
     let (a, b) = (measured.samples[a]?.mean, measured.samples[b]?.mean);
-    let ratio = if measured.more {
-        (a - b) / a
-    } else {
-        (b - a) / a
-    };
+    let ratio = if measured.more { (a - b) / a } else { (b - a) / a };
     ratio.is_finite().then_some(ratio)
 }
 
 /// The verdict on a group; `None` if none of it completed.
-pub fn verdict(
-    design: &Design,
-    measured: &Measured,
-    ranking: &Ranking,
-    audit: f64,
-) -> Option<Verdict> {
+pub fn verdict(design: &Design, measured: &Measured, ranking: &Ranking, audit: f64) -> Option<Verdict> {
     let best = *ranking.order.first()?;
     let tied = ranking.leaders().len();
     let next = ranking.order.get(tied).copied();
     let sample = |c: usize| measured.samples[c].expect("what is ranked has a sample");
     let relative = |x: f64| Some(x / sample(best).mean.abs()).filter(|x| x.is_finite());
     let lead = next.and_then(|n| worse(measured, best, n));
-    let threshold =
-        next.and_then(|n| relative(measured.threshold(&sample(best), &sample(n), audit)));
+    let threshold = next.and_then(|n| relative(measured.threshold(&sample(best), &sample(n), audit)));
     let mut decides: Vec<Deciding> = Vec::new();
     let here = &design.configurations[best].levels;
     for axis in design.answers().filter(|&a| !design.axes[a].binned) {
@@ -79,34 +66,15 @@ pub fn verdict(
         };
         let other = |&c: &usize| {
             let level = design.configurations[c].levels[axis] as usize;
-            Some((
-                level,
-                worse(measured, best, c)?,
-                measured.tied(&sample(best), &sample(c), audit),
-            ))
+            Some((level, worse(measured, best, c)?, measured.tied(&sample(best), &sample(c), audit)))
         };
-        let others: Vec<(usize, f64, bool)> = ranking
-            .order
-            .iter()
-            .filter(|&&c| alike(c))
-            .filter_map(other)
-            .collect();
+        let others: Vec<(usize, f64, bool)> = ranking.order.iter().filter(|&&c| alike(c)).filter_map(other).collect();
         if !others.is_empty() {
             decides.push(Deciding { axis, others });
         }
     }
-    decides.sort_by(|a, b| {
-        b.decides()
-            .cmp(&a.decides())
-            .then(b.least().total_cmp(&a.least()))
-    });
-    Some(Verdict {
-        best,
-        tied,
-        lead,
-        threshold,
-        decides,
-    })
+    decides.sort_by(|a, b| b.decides().cmp(&a.decides()).then(b.least().total_cmp(&a.least())));
+    Some(Verdict { best, tied, lead, threshold, decides })
 }
 
 /// A design: the levels of the axes that try answers, whatever the question.
@@ -123,12 +91,7 @@ pub struct Overall {
 }
 
 /// Designs that completed in every group, least average regret first. Only where all values are positive.
-pub fn overall(
-    design: &Design,
-    measured: &Measured,
-    rankings: &[Ranking],
-    audit: f64,
-) -> Vec<Overall> {
+pub fn overall(design: &Design, measured: &Measured, rankings: &[Ranking], audit: f64) -> Vec<Overall> {
     let answers: Vec<usize> = design.answers().collect();
     // By a design's levels, its configuration in each group with the logarithm of how much worse it is there.
     let mut of: BTreeMap<Vec<u32>, Vec<(usize, f64)>> = BTreeMap::new();
@@ -137,27 +100,16 @@ pub fn overall(
             let Some(worse) = worse(measured, ranking.order[0], c) else {
                 return Vec::new();
             };
-            let ratio = if measured.more {
-                1.0 / (1.0 - worse)
-            } else {
-                1.0 + worse
-            };
+            let ratio = if measured.more { 1.0 / (1.0 - worse) } else { 1.0 + worse };
             if !(ratio.is_finite() && ratio > 0.0) {
                 return Vec::new();
             }
-            let levels = answers
-                .iter()
-                .map(|&a| design.configurations[c].levels[a])
-                .collect();
+            let levels = answers.iter().map(|&a| design.configurations[c].levels[a]).collect();
             of.entry(levels).or_default().push((c, libm::log(ratio)));
         }
     }
-    let regret =
-        |worse: &[(usize, f64)]| worse.iter().map(|w| w.1).sum::<f64>() / worse.len() as f64;
-    let mut complete: Vec<Vec<(usize, f64)>> = of
-        .into_values()
-        .filter(|worse| worse.len() == rankings.len())
-        .collect();
+    let regret = |worse: &[(usize, f64)]| worse.iter().map(|w| w.1).sum::<f64>() / worse.len() as f64;
+    let mut complete: Vec<Vec<(usize, f64)>> = of.into_values().filter(|worse| worse.len() == rankings.len()).collect();
     complete.sort_by(|a, b| regret(a).total_cmp(&regret(b)).then(a[0].0.cmp(&b[0].0)));
     let Some(first) = complete.first() else {
         return Vec::new();
@@ -168,10 +120,7 @@ pub fn overall(
         regret: libm::expm1(regret(worse)),
         worst: libm::expm1(worse.iter().map(|w| w.1).fold(0.0, f64::max)),
         // Both lists are in the order of the groups.
-        tied: worse
-            .iter()
-            .zip(first)
-            .all(|(a, b)| measured.tied(&sample(a.0), &sample(b.0), audit)),
+        tied: worse.iter().zip(first).all(|(a, b)| measured.tied(&sample(a.0), &sample(b.0), audit)),
     };
     complete.iter().map(one).collect()
 }
@@ -185,19 +134,8 @@ mod tests {
     fn with<T>(text: &str, more: bool, then: impl Fn(&Design, &Measured, &[Ranking]) -> T) -> T {
         let s = sheet(text);
         let d = Design::of(&s);
-        let m = Measured::of(
-            &s,
-            &d,
-            &Metric {
-                name: "makespan_ns".into(),
-                label: String::new(),
-                unit: "ns",
-                more,
-            },
-        );
-        let rankings: Vec<Ranking> = (0..d.groups.len())
-            .map(|g| Ranking::of(&d, &m, g, 0.0))
-            .collect();
+        let m = Measured::of(&s, &d, &Metric { name: "makespan_ns".into(), label: String::new(), unit: "ns", more });
+        let rankings: Vec<Ranking> = (0..d.groups.len()).map(|g| Ranking::of(&d, &m, g, 0.0)).collect();
         then(&d, &m, &rankings)
     }
 
@@ -211,15 +149,8 @@ mod tests {
     #[test]
     fn what_decides_is_what_costs_when_changed_alone() {
         let v = with(GRID, false, |d, m, r| verdict(d, m, &r[0], 0.0)).unwrap();
-        assert_eq!(
-            (v.best, v.tied, v.lead, v.threshold),
-            (0, 2, Some(0.1), Some(0.0))
-        );
-        let found: Vec<(usize, bool, f64)> = v
-            .decides
-            .iter()
-            .map(|d| (d.axis, d.decides(), d.others[0].1))
-            .collect();
+        assert_eq!((v.best, v.tied, v.lead, v.threshold), (0, 2, Some(0.1), Some(0.0)));
+        let found: Vec<(usize, bool, f64)> = v.decides.iter().map(|d| (d.axis, d.decides(), d.others[0].1)).collect();
         assert_eq!(found, [(1, true, 0.5), (0, true, 0.1), (2, false, 0.0)]);
         let more = with(GRID, true, |d, m, r| verdict(d, m, &r[0], 0.0)).unwrap();
         assert_eq!((more.best, more.lead), (3, Some(10.0 / 160.0)));
@@ -228,11 +159,7 @@ mod tests {
     #[test]
     fn nothing_completed_has_no_verdict() {
         assert_eq!(
-            with(
-                "exp_id,config_key,seed,t.a,status,makespan_ns\n0,k0,1,x,failed,",
-                false,
-                |d, m, r| verdict(d, m, &r[0], 0.0)
-            ),
+            with("exp_id,config_key,seed,t.a,status,makespan_ns\n0,k0,1,x,failed,", false, |d, m, r| verdict(d, m, &r[0], 0.0)),
             None
         );
     }
@@ -248,18 +175,9 @@ mod tests {
             5,k5,1,z,incast,failed,";
         let o = with(text, false, |d, m, r| overall(d, m, r, 0.0));
         assert_eq!(o.iter().map(|o| o.tied).collect::<Vec<_>>(), [true, false]);
-        assert!(
-            with(text, false, |d, m, r| overall(d, m, r, 0.6))[1].tied,
-            "200 and 400 are within 60 % of 400"
-        );
-        assert_eq!(
-            o.iter().map(|o| o.configuration).collect::<Vec<_>>(),
-            [1, 0]
-        );
-        assert!(
-            (o[0].worst - (110.0 / 90.0 - 1.0)).abs() < 1e-12,
-            "against the best of each group, even one that failed elsewhere"
-        );
+        assert!(with(text, false, |d, m, r| overall(d, m, r, 0.6))[1].tied, "200 and 400 are within 60 % of 400");
+        assert_eq!(o.iter().map(|o| o.configuration).collect::<Vec<_>>(), [1, 0]);
+        assert!((o[0].worst - (110.0 / 90.0 - 1.0)).abs() < 1e-12, "against the best of each group, even one that failed elsewhere");
         assert!((o[0].regret - ((110.0_f64 / 90.0).sqrt() - 1.0)).abs() < 1e-12);
     }
 }
