@@ -124,6 +124,8 @@ fn equal(op: &'static str, a: Val, b: Val, want: bool) -> Val {
 fn logic(op: &'static str, a: Val, b: Val, f: fn(bool, bool) -> bool) -> Val {
     match (&a, &b) {
         (Val::Bool(x), Val::Bool(y)) => Val::Bool(f(*x, *y)),
+        // What stands on the left may already decide, whatever the right is.
+        (Val::Bool(x), Val::Error(_)) if f(*x, true) == f(*x, false) => Val::Bool(*x),
         _ => mismatch(op, &a, &b),
     }
 }
@@ -282,8 +284,7 @@ fn prepare(text: &str, names: &dyn Names) -> Result<(String, Vec<String>), Strin
             out.push_str(&format!("{{{word}}}"));
             (len, true)
         } else {
-            let op =
-                ["||", "&&", "==", "!=", "<=", ">=", "<", ">", "+", "-", "*", "/", "%", "!", "(", ")"].into_iter().find(|op| rest.starts_with(op));
+            let op = ["||", "&&", "==", "!=", "<=", ">=", "<", ">", "+", "-", "*", "/", "%", "!", "(", ")"].into_iter().find(|op| rest.starts_with(op));
             let Some(op) = op else {
                 let what = if c == '"' || c == '\'' {
                     "texts stand in double quotes, opened and closed".to_string()
