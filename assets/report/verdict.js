@@ -44,11 +44,11 @@ function surety(g) {
   else {
     const next = r.order[v.tied];
     const by = v.lead === 0 ? "is as good by its mean" : "is " + share(v.lead) + " worse";
-    out.push("The next, " + brief(next) + ", " + by + (v.threshold > 0 ? "; a difference of up to " + share(v.threshold) + " would count as a tie." : "."));
+    out.push("The next, " + brief(next) + ", " + by + (v.threshold > 0 ? "; a difference of up to " + share(v.threshold) + " would be a tie (the standard deviation of either's replicas, or an audited error)." : "."));
   }
   if (n > 1) out.push("The best ran " + n + " times with different seeds" + (half(state.metric, best) !== null ? ": " + value(best) + " ± " + format(half(state.metric, best), metric().unit) + " (95 % interval of the mean)." : "."));
   else if (!DATA.means) out.push("Every configuration ran once, so only equal results" + (DATA.audit === null ? "" : " and those within the audited error") + " are ties; how much results vary between seeds is not known. sweep.replicas = 3 would tell.");
-  else out.push("The best has one result only; ties use the spread that the other configurations' replicas share.");
+  else out.push("The best has one result only, so its spread between seeds is not known.");
   return el("p", { id: "sure" }, out.filter((t) => t).join(" ") + audited);
 }
 

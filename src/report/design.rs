@@ -5,40 +5,14 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use crate::compare::is_question;
+
 use super::sheet::{Column, Holds, Sheet};
 
 /// Values of a numeric axis beyond which they are put together in bins (sampled axes have as many values as experiments).
 const LEVELS_UP_TO: usize = 16;
 /// Bins of such an axis.
 const BINS: usize = 8;
-
-/// Keys of `[workload]` that say what is to be done, not how. Experiments that differ in them are not compared.
-const QUESTIONS: &[&str] = &[
-    "kind",
-    "path",
-    "pattern",
-    "bytes",
-    "fan_in",
-    "receivers",
-    "stride",
-    "load",
-    "cdf",
-    "duration_ns",
-    "op",
-    "ranks",
-    "model",
-    "seq",
-    "global_batch",
-    "bytes_scale",
-    "iterations",
-    "seed",
-    "start_unit",
-    "expert_skew",
-    "compute_jitter",
-    "straggler_ranks",
-    "straggler_slowdown",
-    "compute_scale",
-];
 
 /// An axis and its levels.
 #[derive(Clone, Debug)]
@@ -113,10 +87,6 @@ impl Design {
         let c = &self.configurations[configuration];
         self.answers().map(|a| (self.axes[a].key.clone(), self.axes[a].levels[c.levels[a] as usize].clone())).collect()
     }
-}
-
-fn is_question(key: &str) -> bool {
-    key.strip_prefix("workload.").is_some_and(|k| QUESTIONS.contains(&k))
 }
 
 /// An axis's levels, and each row's.

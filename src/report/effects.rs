@@ -7,9 +7,11 @@
 
 use std::collections::BTreeMap;
 
+use crate::compare::Sample;
+
 use super::design::Design;
 use super::rank::Measured;
-use super::sample::{Pooled, Sample, t95};
+use super::sample::{Pooled, t95};
 
 /// How effects are measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,18 +87,12 @@ pub fn effects(design: &Design, blocks: &Blocks, measured: &Measured, among: &[u
     let samples: Vec<(usize, Sample)> = among.iter().filter_map(|&c| Some((c, measured.samples[c]?))).collect();
     let ratio = samples.iter().all(|s| s.1.mean > 0.0);
     let scale = if ratio { Scale::Ratio } else { Scale::Difference };
-    let pooled = if ratio { Pooled::over(samples.iter().map(|s| &s.1)) } else { absolute(&samples) };
+    // The deviation of a logarithm is the relative one.
+    let pooled = Pooled::over(samples.iter().map(|s| &s.1), |s| if ratio { s.mean } else { 1.0 });
     let drawn = (0..design.axes.len()).filter(|&a| design.axes[a].levels.len() <= LEVELS_UP_TO);
     let mut found: Vec<AxisEffect> = drawn.filter_map(|axis| of_axis(design, blocks, &samples, axis, scale, &pooled)).collect();
     found.sort_by(|a, b| b.span.total_cmp(&a.span));
     found
-}
-
-/// As [`Pooled::over`], in the metric's unit.
-fn absolute(samples: &[(usize, Sample)]) -> Pooled {
-    let repeated = samples.iter().filter_map(|(_, s)| Some((s.n - 1, s.variance?)));
-    let (sum, freedom) = repeated.fold((0.0, 0), |(sum, freedom), (f, v)| (sum + f as f64 * v, freedom + f));
-    Pooled { relative: if freedom > 0 { sum / freedom as f64 } else { 0.0 }, freedom }
 }
 
 fn of_axis(
@@ -180,7 +176,7 @@ fn fit(axis: usize, scale: Scale, matched: bool, seen: &[Seen], present: &[bool]
         let interval = (pooled.freedom > 0).then(|| {
             // The average of n configurations, less its share in the average of all levels.
             let shares: f64 = mine().map(|s| s.per_replica).sum();
-            let variance = pooled.relative * shares / (n[l] * n[l]) as f64 * (1.0 - 1.0 / levels);
+            let variance = pooled.variance * shares / (n[l] * n[l]) as f64 * (1.0 - 1.0 / levels);
             let half = t95(pooled.freedom as f64) * variance.sqrt();
             (shown(level[l] - half), shown(level[l] + half))
         });
@@ -213,7 +209,7 @@ mod tests {
         let d = Design::of(&s);
         let m = Metric { name: "makespan_ns".into(), label: String::new(), unit: "ns", more: false };
         let all: Vec<usize> = (0..d.configurations.len()).collect();
-        effects(&d, &Blocks::of(&d), &Measured::of(&s, &d, &m), &all)
+        effects(&d, &Blocks::of(&d), &Measured::of(&s, &d, &m, None), &all)
     }
 
     /// A grid of `a` (1, 2, 4 times as long) and `b` (1, 3 times), less the rows that `keep` refuses.

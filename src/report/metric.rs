@@ -1,6 +1,9 @@
-//! What experiments can be ranked by: every measure of `results.csv`, its unit, and which way is better.
+//! What experiments can be ranked by: every measure of `results.csv` in words, with its unit. Which way is better is [`compare`]'s to say.
 //!
 //! Layer: report. Decides no ranking.
+
+use crate::compare::metric::DEFAULTS;
+use crate::compare::{self, Better};
 
 use super::sheet::{Holds, Sheet};
 
@@ -18,34 +21,34 @@ pub struct Metric {
 }
 
 impl Metric {
-    /// Whether an approximate simulation can be off in it. What is computed beforehand cannot.
-    pub fn simulated(&self) -> bool {
-        self.name != "peak_memory_bytes" && KNOWN.iter().any(|k| k.0 == self.name)
+    /// Whether an error of completion times is one of this metric too.
+    pub fn is_timed(&self) -> bool {
+        compare::Metric::of(&self.name).is_timed()
     }
 }
 
-/// Column, words, unit, whether more is better; in the order a page offers them.
-const KNOWN: &[(&str, &str, &str, bool)] = &[
-    ("iteration_time_ns", "iteration time", "ns", false),
-    ("tokens_per_s", "tokens per second", "", true),
-    ("tokens_per_s_per_gpu", "tokens per second and GPU", "", true),
-    ("mfu", "model FLOPs utilisation", "share", true),
-    ("busbw_gbps", "bus bandwidth", "gbps", true),
-    ("algbw_gbps", "algorithm bandwidth", "gbps", true),
-    ("makespan_ns", "makespan", "ns", false),
-    ("fct_mean_ns", "mean flow completion time", "ns", false),
-    ("fct_p50_ns", "median flow completion time", "ns", false),
-    ("fct_p99_ns", "99th percentile of flow completion times", "ns", false),
-    ("fct_max_ns", "longest flow completion time", "ns", false),
-    ("fct_slowdown_p50", "median slowdown", "", false),
-    ("fct_slowdown_p99", "99th percentile of slowdowns", "", false),
-    ("bubble_ns", "bubble", "ns", false),
-    ("peak_memory_bytes", "peak memory", "bytes", false),
-    ("max_queue_bytes", "largest queue", "bytes", false),
-    ("max_link_utilisation", "utilisation of the busiest link", "share", false),
-    ("pfc_pauses", "PFC pauses", "", false),
-    ("ecn_marks", "ECN marks", "", false),
-    ("drops", "drops", "", false),
+/// Column, words, unit; in the order a page offers them.
+const KNOWN: &[(&str, &str, &str)] = &[
+    ("iteration_time_ns", "iteration time", "ns"),
+    ("tokens_per_s", "tokens per second", ""),
+    ("tokens_per_s_per_gpu", "tokens per second and GPU", ""),
+    ("mfu", "model FLOPs utilisation", "share"),
+    ("busbw_gbps", "bus bandwidth", "gbps"),
+    ("algbw_gbps", "algorithm bandwidth", "gbps"),
+    ("makespan_ns", "makespan", "ns"),
+    ("fct_mean_ns", "mean flow completion time", "ns"),
+    ("fct_p50_ns", "median flow completion time", "ns"),
+    ("fct_p99_ns", "99th percentile of flow completion times", "ns"),
+    ("fct_max_ns", "longest flow completion time", "ns"),
+    ("fct_slowdown_p50", "median slowdown", ""),
+    ("fct_slowdown_p99", "99th percentile of slowdowns", ""),
+    ("bubble_ns", "bubble", "ns"),
+    ("peak_memory_bytes", "peak memory", "bytes"),
+    ("max_queue_bytes", "largest queue", "bytes"),
+    ("max_link_utilisation", "utilisation of the busiest link", "share"),
+    ("pfc_pauses", "PFC pauses", ""),
+    ("ecn_marks", "ECN marks", ""),
+    ("drops", "drops", ""),
 ];
 
 /// Measures nobody chooses a design by; they stay columns of the table.
@@ -62,9 +65,6 @@ const NOT_RANKED: &[&str] = &[
     "packet_hops",
 ];
 
-/// What decides unless the reader of a report chooses otherwise: the first of these that any experiment has.
-const DEFAULTS: &[&str] = &["iteration_time_ns", "makespan_ns", "fct_p99_ns"];
-
 /// The measures that this sheet's experiments differ in, and the default first of all.
 pub fn metrics(sheet: &Sheet) -> Vec<Metric> {
     let distinct = |name: &str| {
@@ -74,11 +74,17 @@ pub fn metrics(sheet: &Sheet) -> Vec<Metric> {
         (first.is_some(), values.any(|t| Some(t) != first))
     };
     let default = DEFAULTS.iter().find(|name| distinct(name).0);
-    let known = KNOWN.iter().map(|&(name, label, unit, more)| Metric { name: name.into(), label: label.into(), unit, more });
-    // Columns of a later version: what they are is not known here, but less of a cost is better.
+    let metric = |name: &str, label: &str, unit| Metric {
+        name: name.into(),
+        label: label.into(),
+        unit,
+        more: compare::Metric::of(name).better == Better::More,
+    };
+    let known = KNOWN.iter().map(|&(name, label, unit)| metric(name, label, unit));
+    // Columns of a later version have their names for words.
     let is_known = |name: &str| KNOWN.iter().any(|k| k.0 == name) || NOT_RANKED.contains(&name);
     let others = sheet.outcomes().iter().filter(|c| !is_known(&c.name));
-    let others = others.map(|c| Metric { name: c.name.clone(), label: c.name.clone(), unit: "", more: false });
+    let others = others.map(|c| metric(&c.name, &c.name, ""));
     let mut found: Vec<Metric> = known.chain(others).filter(|m| distinct(&m.name).1 || Some(&m.name.as_str()) == default).collect();
     found.sort_by_key(|m| Some(&m.name.as_str()) != default);
     found

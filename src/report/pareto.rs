@@ -23,11 +23,11 @@ pub fn front(among: &[usize], a: &Measured, b: &Measured) -> Vec<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::sample::{Pooled, Sample};
+    use crate::compare::Sample;
     use proptest::prelude::*;
 
     fn measured(values: &[f64], more: bool) -> Measured {
-        Measured { samples: values.iter().map(|&v| Sample::of(&[v])).collect(), pooled: Pooled::default(), more }
+        Measured { samples: values.iter().map(|&v| Sample::of(&[v])).collect(), uncertainty: vec![0.0; values.len()], more }
     }
 
     #[test]

@@ -12,10 +12,11 @@ use super::design::Design;
 use super::details::{self, Excerpt, POINTS};
 use super::effects::{Blocks, Scale, effects};
 use super::load::Loaded;
-use super::metric::{Metric, metrics};
+use super::metric::metrics;
 use super::pareto::front;
 use super::rank::{Measured, Ranking};
 use super::reasons::reasons;
+use super::sample::half_width;
 use super::sheet::{Column, Holds};
 use super::verdict::{Overall, overall, verdict};
 
@@ -34,19 +35,15 @@ pub fn payload(loaded: &Loaded, dir: &Path) -> Result<Value, ReportError> {
     let sheet = &loaded.sheet;
     let design = Design::of(sheet);
     let metrics = metrics(sheet);
-    let measured: Vec<Measured> = metrics.iter().map(|m| Measured::of(sheet, &design, m)).collect();
-    let audit = audit_error(&loaded.stats);
-    let audit_of = |m: &Metric| {
-        if m.simulated() { audit.unwrap_or(0.0) } else { 0.0 }
-    };
-    let rankings: Vec<Vec<Ranking>> = (0..design.groups.len())
-        .map(|g| metrics.iter().zip(&measured).map(|(m, s)| Ranking::of(&design, s, g, audit_of(m))).collect())
-        .collect();
+    let audits = loaded.stats.iter().find(|c| c.name == "audit_fct_error");
+    let measured: Vec<Measured> = metrics.iter().map(|m| Measured::of(sheet, &design, m, audits)).collect();
+    let rankings: Vec<Vec<Ranking>> =
+        (0..design.groups.len()).map(|g| measured.iter().map(|m| Ranking::of(&design, m, g)).collect()).collect();
     let mut of_groups = Vec::new();
     for ranking in &rankings {
         let one = |m: usize| {
             let r = &ranking[m];
-            let verdict = verdict(&design, &measured[m], r, audit_of(&metrics[m]));
+            let verdict = verdict(&design, &measured[m], r);
             json!({
                 "order": r.order,
                 "starts": r.starts,
@@ -80,9 +77,9 @@ pub fn payload(loaded: &Loaded, dir: &Path) -> Result<Value, ReportError> {
         },
         "metrics": metrics.iter().map(|m| json!({ "name": m.name, "label": m.label, "unit": m.unit, "more": m.more })).collect::<Vec<_>>(),
         "means": replicated.then(|| measured.iter().map(means).collect::<Vec<_>>()),
-        "audit": audit,
+        "audit": audits.and_then(largest),
         "rankings": of_groups,
-        "overall": measured.iter().enumerate().map(|(m, s)| best_overall(&design, s, &rankings, m, audit_of(&metrics[m]))).collect::<Vec<_>>(),
+        "overall": measured.iter().enumerate().map(|(m, s)| best_overall(&design, s, &rankings, m)).collect::<Vec<_>>(),
         "effects": all_effects(&design, &measured, &rankings),
         "pareto": all_fronts(&measured, &rankings),
         "flows": details::flows(dir, &ids)?.map(flows),
@@ -97,9 +94,8 @@ fn short(x: f64) -> f64 {
 }
 
 /// The largest audited error of flow completion times, relative; `None` if nothing was audited.
-fn audit_error(stats: &[Column]) -> Option<f64> {
-    let column = stats.iter().find(|c| c.name == "audit_fct_error")?;
-    (0..column.text.len()).filter_map(|row| column.number(row)).map(f64::abs).reduce(f64::max)
+fn largest(audits: &Column) -> Option<f64> {
+    (0..audits.text.len()).filter_map(|row| audits.number(row)).map(f64::abs).reduce(f64::max)
 }
 
 /// A column, with each distinct text once where texts repeat.
@@ -129,17 +125,17 @@ fn column(c: &Column) -> Value {
 /// Means of configurations and half the widths of their intervals.
 fn means(measured: &Measured) -> Value {
     let mean = measured.samples.iter().map(|s| s.map(|s| s.mean)).collect::<Vec<_>>();
-    let half = measured.samples.iter().map(|s| s.and_then(|s| s.half_width()).map(short)).collect::<Vec<_>>();
+    let half = measured.samples.iter().map(|s| s.and_then(|s| half_width(&s)).map(short)).collect::<Vec<_>>();
     json!({ "mean": mean, "half": half })
 }
 
-fn best_overall(design: &Design, measured: &Measured, rankings: &[Vec<Ranking>], m: usize, audit: f64) -> Value {
+fn best_overall(design: &Design, measured: &Measured, rankings: &[Vec<Ranking>], m: usize) -> Value {
     if rankings.len() < 2 {
         return Value::Null;
     }
     let of_metric: Vec<Ranking> = rankings.iter().map(|r| r[m].clone()).collect();
     let one = |o: &Overall| json!({ "configuration": o.configuration, "regret": short(o.regret), "worst": short(o.worst), "tied": o.tied });
-    overall(design, measured, &of_metric, audit).iter().take(OVERALL).map(one).collect()
+    overall(design, measured, &of_metric).iter().take(OVERALL).map(one).collect()
 }
 
 /// By metric: of each group, and of all together if there are several.

@@ -1,31 +1,12 @@
-//! Means, spreads and how far apart two means must be to differ.
+//! How well the mean of few repeats is known.
 //!
-//! Layer: report. Ordinary statistics of small samples: Student's t, Welch's difference of means. Knows no experiments.
+//! Layer: report. Ordinary statistics of small samples: Student's t, a variance that samples share. Knows no experiments.
 
-/// Repeats of one measurement.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Sample {
-    pub n: usize,
-    pub mean: f64,
-    /// Of a single value, n - 1 in the denominator; `None` of fewer than two.
-    pub variance: Option<f64>,
-}
+use crate::compare::Sample;
 
-impl Sample {
-    /// `None` of nothing.
-    pub fn of(values: &[f64]) -> Option<Sample> {
-        let first = *values.first()?;
-        let n = values.len();
-        // Around the first value, so that equal values have exactly their own mean and no variance.
-        let mean = first + values.iter().map(|v| v - first).sum::<f64>() / n as f64;
-        let squares: f64 = values.iter().map(|v| (v - mean) * (v - mean)).sum();
-        Some(Sample { n, mean, variance: (n > 1).then(|| squares / (n - 1) as f64) })
-    }
-
-    /// Half the width of the mean's 95 % interval; `None` of fewer than two values.
-    pub fn half_width(&self) -> Option<f64> {
-        Some(t95((self.n - 1) as f64) * (self.variance? / self.n as f64).sqrt())
-    }
+/// Half the width of the mean's 95 % interval; `None` of fewer than two values.
+pub fn half_width(s: &Sample) -> Option<f64> {
+    (s.n > 1).then(|| t95((s.n - 1) as f64) * s.deviation / (s.n as f64).sqrt())
 }
 
 /// 97.5 % quantiles of Student's t for 1 to 30 degrees of freedom (any statistics table).
@@ -41,46 +22,25 @@ pub fn t95(freedom: f64) -> f64 {
     T95.get(whole - 1).copied().unwrap_or(1.960 + 2.4 / freedom)
 }
 
-/// The variance that samples share, relative to their means, for those that are too small to have one of their own.
+/// The variance that samples share: of a single value, whatever its configuration.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Pooled {
-    /// Of a single value over the square of its sample's mean.
-    pub relative: f64,
+    pub variance: f64,
     /// Degrees of freedom; 0 if nothing was repeated.
     pub freedom: usize,
 }
 
 impl Pooled {
-    /// Over all samples of two values and more.
-    pub fn over<'a>(samples: impl IntoIterator<Item = &'a Sample>) -> Pooled {
+    /// Over all samples of two values and more, in units of `unit(sample)`.
+    pub fn over<'a>(samples: impl IntoIterator<Item = &'a Sample>, unit: impl Fn(&Sample) -> f64) -> Pooled {
         let (mut sum, mut freedom) = (0.0, 0);
-        for s in samples {
-            if let Some(variance) = s.variance.filter(|_| s.mean != 0.0) {
-                sum += (s.n - 1) as f64 * variance / (s.mean * s.mean);
-                freedom += s.n - 1;
-            }
+        for s in samples.into_iter().filter(|s| s.n > 1) {
+            let deviation = s.deviation / unit(s);
+            sum += (s.n - 1) as f64 * deviation * deviation;
+            freedom += s.n - 1;
         }
-        Pooled { relative: if freedom > 0 { sum / freedom as f64 } else { 0.0 }, freedom }
+        Pooled { variance: if freedom > 0 { sum / freedom as f64 } else { 0.0 }, freedom }
     }
-
-    /// Variance of a sample's mean and its degrees of freedom: its own, else the shared one.
-    fn of_mean(&self, s: &Sample) -> Option<(f64, f64)> {
-        match s.variance {
-            Some(variance) => Some((variance / s.n as f64, (s.n - 1) as f64)),
-            None if self.freedom > 0 => Some((self.relative * s.mean * s.mean / s.n as f64, self.freedom as f64)),
-            None => None,
-        }
-    }
-}
-
-/// The difference of means that replicas alone explain, 19 times in 20 (Welch); `None` if nothing was repeated.
-pub fn explained(a: &Sample, b: &Sample, pooled: &Pooled) -> Option<f64> {
-    let ((va, fa), (vb, fb)) = (pooled.of_mean(a)?, pooled.of_mean(b)?);
-    let sum = va + vb;
-    if sum == 0.0 {
-        return Some(0.0);
-    }
-    Some(t95(sum * sum / (va * va / fa + vb * vb / fb)) * sum.sqrt())
 }
 
 #[cfg(test)]
@@ -88,18 +48,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn equal_values_have_their_own_mean_and_no_spread() {
-        let s = Sample::of(&[0.1, 0.1, 0.1]).unwrap();
-        assert_eq!((s.mean, s.variance, s.half_width()), (0.1, Some(0.0), Some(0.0)));
-        assert_eq!(Sample::of(&[7.0]).unwrap().half_width(), None);
-        assert_eq!(Sample::of(&[]), None);
-    }
-
-    #[test]
     fn half_width_is_the_textbooks() {
         // Variance 2.5 of five values, t of four degrees 2.776.
         let s = Sample::of(&[1.0, 2.0, 3.0, 4.0, 5.0]).unwrap();
-        assert!((s.half_width().unwrap() - 2.776 * (2.5f64 / 5.0).sqrt()).abs() < 1e-12);
+        assert!((half_width(&s).unwrap() - 2.776 * (2.5f64 / 5.0).sqrt()).abs() < 1e-12);
+        assert_eq!(half_width(&Sample::of(&[7.0]).unwrap()), None, "one value says nothing of its spread");
+        assert_eq!(half_width(&Sample::of(&[0.1; 3]).unwrap()), Some(0.0));
     }
 
     #[test]
@@ -111,13 +65,13 @@ mod tests {
     }
 
     #[test]
-    fn two_samples_of_equal_size_and_variance_have_the_pooled_freedom() {
-        let a = Sample::of(&[1.0, 2.0, 3.0]).unwrap();
-        let b = Sample::of(&[4.0, 5.0, 6.0]).unwrap();
-        let none = Pooled::default();
-        assert!((explained(&a, &b, &none).unwrap() - 2.776 * (2.0f64 / 3.0).sqrt()).abs() < 1e-12, "4 degrees of freedom");
-        let one = Sample::of(&[9.0]).unwrap();
-        assert_eq!(explained(&a, &one, &none), None, "nothing is known of a single value");
-        assert!(explained(&a, &one, &Pooled::over([&a, &b])).is_some(), "but what its kind share");
+    fn larger_samples_weigh_more() {
+        let samples = [Sample::of(&[1.0, 3.0]).unwrap(), Sample::of(&[10.0, 20.0, 30.0]).unwrap(), Sample::of(&[5.0]).unwrap()];
+        let absolute = Pooled::over(&samples, |_| 1.0);
+        assert_eq!(absolute.freedom, 3);
+        assert!((absolute.variance - (2.0 + 2.0 * 100.0) / 3.0).abs() < 1e-9, "variances 2 and 100");
+        let relative = Pooled::over(&samples, |s| s.mean);
+        assert!((relative.variance - (0.5 + 2.0 * 0.25) / 3.0).abs() < 1e-12, "of means 2 and 20");
+        assert_eq!(Pooled::over(&samples[2..], |_| 1.0), Pooled::default());
     }
 }

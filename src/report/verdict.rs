@@ -49,14 +49,14 @@ fn worse(measured: &Measured, a: usize, b: usize) -> Option<f64> {
 }
 
 /// The verdict on a group; `None` if none of it completed.
-pub fn verdict(design: &Design, measured: &Measured, ranking: &Ranking, audit: f64) -> Option<Verdict> {
+pub fn verdict(design: &Design, measured: &Measured, ranking: &Ranking) -> Option<Verdict> {
     let best = *ranking.order.first()?;
     let tied = ranking.leaders().len();
     let next = ranking.order.get(tied).copied();
-    let sample = |c: usize| measured.samples[c].expect("what is ranked has a sample");
-    let relative = |x: f64| Some(x / sample(best).mean.abs()).filter(|x| x.is_finite());
+    let mean = measured.samples[best]?.mean.abs();
+    let relative = |x: f64| Some(x / mean).filter(|x| x.is_finite());
     let lead = next.and_then(|n| worse(measured, best, n));
-    let threshold = next.and_then(|n| relative(measured.threshold(&sample(best), &sample(n), audit)));
+    let threshold = next.and_then(|n| relative(measured.threshold(best, n)));
     let mut decides: Vec<Deciding> = Vec::new();
     let here = &design.configurations[best].levels;
     for axis in design.answers().filter(|&a| !design.axes[a].binned) {
@@ -66,7 +66,7 @@ pub fn verdict(design: &Design, measured: &Measured, ranking: &Ranking, audit: f
         };
         let other = |&c: &usize| {
             let level = design.configurations[c].levels[axis] as usize;
-            Some((level, worse(measured, best, c)?, measured.tied(&sample(best), &sample(c), audit)))
+            Some((level, worse(measured, best, c)?, measured.tied(best, c)))
         };
         let others: Vec<(usize, f64, bool)> = ranking.order.iter().filter(|&&c| alike(c)).filter_map(other).collect();
         if !others.is_empty() {
@@ -91,7 +91,7 @@ pub struct Overall {
 }
 
 /// Designs that completed in every group, least average regret first. Only where all values are positive.
-pub fn overall(design: &Design, measured: &Measured, rankings: &[Ranking], audit: f64) -> Vec<Overall> {
+pub fn overall(design: &Design, measured: &Measured, rankings: &[Ranking]) -> Vec<Overall> {
     let answers: Vec<usize> = design.answers().collect();
     // By a design's levels, its configuration in each group with the logarithm of how much worse it is there.
     let mut of: BTreeMap<Vec<u32>, Vec<(usize, f64)>> = BTreeMap::new();
@@ -114,13 +114,12 @@ pub fn overall(design: &Design, measured: &Measured, rankings: &[Ranking], audit
     let Some(first) = complete.first() else {
         return Vec::new();
     };
-    let sample = |c: usize| measured.samples[c].expect("what is ranked has a sample");
     let one = |worse: &Vec<(usize, f64)>| Overall {
         configuration: worse[0].0,
         regret: libm::expm1(regret(worse)),
         worst: libm::expm1(worse.iter().map(|w| w.1).fold(0.0, f64::max)),
         // Both lists are in the order of the groups.
-        tied: worse.iter().zip(first).all(|(a, b)| measured.tied(&sample(a.0), &sample(b.0), audit)),
+        tied: worse.iter().zip(first).all(|(a, b)| measured.tied(a.0, b.0)),
     };
     complete.iter().map(one).collect()
 }
@@ -134,8 +133,8 @@ mod tests {
     fn with<T>(text: &str, more: bool, then: impl Fn(&Design, &Measured, &[Ranking]) -> T) -> T {
         let s = sheet(text);
         let d = Design::of(&s);
-        let m = Measured::of(&s, &d, &Metric { name: "makespan_ns".into(), label: String::new(), unit: "ns", more });
-        let rankings: Vec<Ranking> = (0..d.groups.len()).map(|g| Ranking::of(&d, &m, g, 0.0)).collect();
+        let m = Measured::of(&s, &d, &Metric { name: "makespan_ns".into(), label: String::new(), unit: "ns", more }, None);
+        let rankings: Vec<Ranking> = (0..d.groups.len()).map(|g| Ranking::of(&d, &m, g)).collect();
         then(&d, &m, &rankings)
     }
 
@@ -148,20 +147,17 @@ mod tests {
 
     #[test]
     fn what_decides_is_what_costs_when_changed_alone() {
-        let v = with(GRID, false, |d, m, r| verdict(d, m, &r[0], 0.0)).unwrap();
+        let v = with(GRID, false, |d, m, r| verdict(d, m, &r[0])).unwrap();
         assert_eq!((v.best, v.tied, v.lead, v.threshold), (0, 2, Some(0.1), Some(0.0)));
         let found: Vec<(usize, bool, f64)> = v.decides.iter().map(|d| (d.axis, d.decides(), d.others[0].1)).collect();
         assert_eq!(found, [(1, true, 0.5), (0, true, 0.1), (2, false, 0.0)]);
-        let more = with(GRID, true, |d, m, r| verdict(d, m, &r[0], 0.0)).unwrap();
+        let more = with(GRID, true, |d, m, r| verdict(d, m, &r[0])).unwrap();
         assert_eq!((more.best, more.lead), (3, Some(10.0 / 160.0)));
     }
 
     #[test]
     fn nothing_completed_has_no_verdict() {
-        assert_eq!(
-            with("exp_id,config_key,seed,t.a,status,makespan_ns\n0,k0,1,x,failed,", false, |d, m, r| verdict(d, m, &r[0], 0.0)),
-            None
-        );
+        assert_eq!(with("exp_id,config_key,seed,t.a,status,makespan_ns\n0,k0,1,x,failed,", false, |d, m, r| verdict(d, m, &r[0])), None);
     }
 
     #[test]
@@ -173,9 +169,10 @@ mod tests {
             3,k3,1,x,incast,ok,400
             4,k4,1,y,incast,ok,200
             5,k5,1,z,incast,failed,";
-        let o = with(text, false, |d, m, r| overall(d, m, r, 0.0));
+        let o = with(text, false, overall);
         assert_eq!(o.iter().map(|o| o.tied).collect::<Vec<_>>(), [true, false]);
-        assert!(with(text, false, |d, m, r| overall(d, m, r, 0.6))[1].tied, "200 and 400 are within 60 % of 400");
+        let alike = text.replace("110", "100").replace("400", "200");
+        assert!(with(&alike, false, overall)[1].tied, "the same everywhere");
         assert_eq!(o.iter().map(|o| o.configuration).collect::<Vec<_>>(), [1, 0]);
         assert!((o[0].worst - (110.0 / 90.0 - 1.0)).abs() < 1e-12, "against the best of each group, even one that failed elsewhere");
         assert!((o[0].regret - ((110.0_f64 / 90.0).sqrt() - 1.0)).abs() < 1e-12);

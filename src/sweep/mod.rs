@@ -3,6 +3,7 @@
 //! Layer: sweep, beside `spec`. Reads the sweep file and hashes the files it names; builds no network and no flow.
 
 mod axis;
+pub mod condition;
 mod constraint;
 mod digest;
 mod document;
