@@ -34,7 +34,7 @@ pub fn reasons(sheet: &Sheet) -> Vec<Reason> {
         }
     }
     let mut all: Vec<Reason> = found.into_values().collect();
-    all.sort_by(|a, b| b.count.cmp(&a.count));
+    all.sort_by_key(|r| std::cmp::Reverse(r.count));
     all
 }
 
