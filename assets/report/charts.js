@@ -11,8 +11,11 @@ function fitted(t, x, y, width, attributes) {
   return node;
 }
 // Round numbers between two ends, about n of them.
-function ticks(low, high, n) {
+function ticks(low, high, n, unit) {
   if (!(high > low)) return [low];
+  // Of bytes, round in the unit that they are shown in.
+  const whole = unit === "bytes" ? 1024 ** Math.max(0, Math.floor(Math.log(high) / Math.log(1024))) : 1;
+  if (whole > 1) return ticks(low / whole, high / whole, n).map((t) => t * whole);
   const rough = (high - low) / n, size = 10 ** Math.floor(Math.log10(rough));
   const step = [1, 2, 5, 10].find((s) => s * size >= rough) * size;
   const out = [];
@@ -29,20 +32,20 @@ const linear = (low, high, from, to) => (v) => from + ((v - low) / (high - low |
 const logarithmic = (low, high, from, to) => (v) => from + (Math.log(v / low) / (Math.log(high / low) || 1)) * (to - from);
 const legend = (names) => el("div", { class: "legend" }, names.map(([name, colour]) => el("span", {}, el("i", { style: "background:" + colour }), name)));
 
-// Rows of stacked bars: items { label, parts: [value], note, title }.
-function stackedBars(items, names, unit, label) {
+// Rows of stacked bars: items { label, parts: [value], titles: [text], note }; a name and a colour for each part.
+function stackedBars(items, names, colours, unit, label) {
   const rowHeight = 22, height = items.length * rowHeight + 26;
   const most = items.reduce((m, it) => Math.max(m, it.parts.reduce((a, b) => a + b, 0)), 0) || 1;
   const x = linear(0, most, LEFT, WIDTH - RIGHT);
   const pic = picture(WIDTH, height, label);
-  for (const t of ticks(0, most, 6)) pic.append(svg("line", { class: "grid", x1: x(t), x2: x(t), y1: 0, y2: height - 22 }), svg("text", { class: "t", x: x(t), y: height - 8, "text-anchor": "middle" }, format(t, unit)));
+  for (const t of ticks(0, most, 6, unit)) pic.append(svg("line", { class: "grid", x1: x(t), x2: x(t), y1: 0, y2: height - 22 }), svg("text", { class: "t", x: x(t), y: height - 8, "text-anchor": "middle" }, format(t, unit)));
   items.forEach((it, at) => {
     const y = at * rowHeight;
     pic.append(fitted(it.label, LEFT - 10, y + 15, LEFT - 12, { "text-anchor": "end", class: "label" }));
     let sum = 0;
     it.parts.forEach((value, part) => {
       if (!(value > 0)) return;
-      pic.append(svg("rect", { x: x(sum), y: y + 3, width: Math.max(0.5, x(sum + value) - x(sum)), height: rowHeight - 7, fill: COLOURS[part % 8] }, svg("title", {}, it.label + ": " + names[part] + " " + it.titles[part])));
+      pic.append(svg("rect", { x: x(sum), y: y + 3, width: Math.max(0.5, x(sum + value) - x(sum)), height: rowHeight - 7, fill: colours[part] }, svg("title", {}, it.label + ": " + names[part] + " " + it.titles[part])));
       sum += value;
     });
     pic.append(svg("text", { class: "t", x: x(sum) + 6, y: y + 15 }, it.note));
@@ -58,7 +61,7 @@ function effectPicture(effect, levels, unit, better) {
   const x = linear(low, high === low ? low + 1 : high, left, width - 78);
   const value = (v) => (effect.ratio ? percent(v) : (v > 0 ? "+" : "") + format(v, unit));
   const pic = picture(width, height, "Effect of each level");
-  for (const t of ticks(low, high, 4)) pic.append(svg("line", { class: "grid", x1: x(t), x2: x(t), y1: 0, y2: height - 22 }), svg("text", { class: "t", x: x(t), y: height - 8, "text-anchor": "middle" }, value(t)));
+  for (const t of ticks(low, high, 4, effect.ratio ? "" : unit)) pic.append(svg("line", { class: "grid", x1: x(t), x2: x(t), y1: 0, y2: height - 22 }), svg("text", { class: "t", x: x(t), y: height - 8, "text-anchor": "middle" }, value(t)));
   pic.append(svg("line", { class: "axis", x1: x(0), x2: x(0), y1: 0, y2: height - 22 }));
   effect.levels.forEach((l, at) => {
     const y = at * rowHeight + 12;
@@ -84,7 +87,7 @@ function tornado(effects, unit, more) {
   const ratio = effects.every((e) => e.ratio);
   const value = (v) => (ratio ? percent(v) : (v > 0 ? "+" : "") + format(v, unit));
   const pic = picture(WIDTH, height, "Axes by how much they change the metric");
-  for (const t of ticks(low, high, 6)) pic.append(svg("line", { class: "grid", x1: x(t), x2: x(t), y1: 0, y2: height - 22 }), svg("text", { class: "t", x: x(t), y: height - 8, "text-anchor": "middle" }, value(t)));
+  for (const t of ticks(low, high, 6, ratio ? "" : unit)) pic.append(svg("line", { class: "grid", x1: x(t), x2: x(t), y1: 0, y2: height - 22 }), svg("text", { class: "t", x: x(t), y: height - 8, "text-anchor": "middle" }, value(t)));
   effects.forEach((e, at) => {
     const y = at * rowHeight, levels = DATA.design.axes[e.axis].levels;
     const least = e.levels.reduce((a, b) => (b.effect < a.effect ? b : a)), most = e.levels.reduce((a, b) => (b.effect > a.effect ? b : a));
@@ -102,13 +105,13 @@ function tornado(effects, unit, more) {
 // Points of two metrics and their front. The nearest point to the pointer is told below.
 function scatter(points, front, mx, my, tell) {
   const width = 900, height = 420, box = { l: 96, r: 20, t: 12, b: 46 };
-  const range = (of, from, to) => {
+  const range = (of, from, to, unit) => {
     const [low, high] = of.reduce(([a, b], v) => [Math.min(a, v), Math.max(b, v)], [Infinity, -Infinity]);
     const log = low > 0 && high / low > 50;
     const pad = (high - low || Math.abs(high) || 1) * 0.04;
-    return log ? { at: logarithmic(low, high, from, to), ticks: decades(low, high) } : { at: linear(low - pad, high + pad, from, to), ticks: ticks(low - pad, high + pad, 6) };
+    return log ? { at: logarithmic(low, high, from, to), ticks: decades(low, high) } : { at: linear(low - pad, high + pad, from, to), ticks: ticks(low - pad, high + pad, 6, unit) };
   };
-  const x = range(points.map((p) => p.x), box.l, width - box.r), y = range(points.map((p) => p.y), height - box.b, box.t);
+  const x = range(points.map((p) => p.x), box.l, width - box.r, mx.unit), y = range(points.map((p) => p.y), height - box.b, box.t, my.unit);
   const pic = picture(width, height, mx.label + " against " + my.label);
   for (const t of x.ticks) pic.append(svg("line", { class: "grid", x1: x.at(t), x2: x.at(t), y1: box.t, y2: height - box.b }), svg("text", { class: "t", x: x.at(t), y: height - box.b + 16, "text-anchor": "middle" }, format(t, mx.unit)));
   for (const t of y.ticks) pic.append(svg("line", { class: "grid", x1: box.l, x2: width - box.r, y1: y.at(t), y2: y.at(t) }), svg("text", { class: "t", x: box.l - 8, y: y.at(t) + 4, "text-anchor": "end" }, format(t, my.unit)));

@@ -43,7 +43,9 @@ const ANSWERS = DATA.design.axes.map((a, at) => at).filter((at) => !DATA.design.
 const shown = (value) => (value === "" ? "(empty)" : value);
 // What a configuration answers, in words.
 const describe = (c) => ANSWERS.map((a) => SHORT[a] + " " + shown(AXES[a].text(firstRow(c)))).join(", ") || "experiment " + text("exp_id", firstRow(c));
-const brief = (c) => ANSWERS.map((a) => shown(AXES[a].text(firstRow(c)))).join(" · ") || "experiment " + text("exp_id", firstRow(c));
+// The same, shorter: words speak for themselves, numbers and flags need their axis's name.
+const speaks = (value) => !/^(|true|false|[-+.\d].*)$/.test(value);
+const brief = (c) => ANSWERS.map((a) => { const v = AXES[a].text(firstRow(c)); return speaks(v) ? v : SHORT[a] + " " + shown(v); }).join(" · ") || "experiment " + text("exp_id", firstRow(c));
 const groupName = (g) => DATA.design.groups[g] || "all experiments";
 
 // What the reader has chosen; sections that depend on it are drawn anew.

@@ -3,7 +3,6 @@
 const none = (...children) => el("p", { class: "none" }, children);
 const key = (name) => el("code", {}, name);
 const MANIFEST = DATA.manifest;
-const anyValue = (name) => { const c = BY_NAME.get(name); return Boolean(c) && !c.empty && ROWS.some((row) => c.text(row) !== ""); };
 const okFirst = (c) => members(c).find((row) => text("status", row) === "ok");
 
 function headline() {
@@ -33,7 +32,7 @@ function rankingTable() {
   const filters = DATA.design.axes.map((a, at) => ({ axis: AXES[at], title: SHORT[at], values: a.binned ? [] : a.levels })).filter((f) => f.values.length > 1 && f.values.length <= 64);
   return [
     el("p", { class: "soft" }, "One row an experiment, with the numbers of results.csv. " + (DATA.design.groups.length > 1 ? "Ranks count within a workload. " : "") + "An equals sign marks configurations that are tied: they differ by no more than the standard deviation of their replicas or an audited error."),
-    ...dataTable({ id: "ranking", rows, columns, filters, search: true, sort: [0, 1], pageSize: 25, first: (row) => place(row) && place(row).place === 1 }),
+    ...dataTable({ id: "ranking", rows, columns, filters, search: true, sort: [0, 1], pageSize: 15, first: (row) => place(row) && place(row).place === 1 }),
   ];
 }
 
@@ -146,23 +145,27 @@ function congestionSection() {
     const some = items.filter((c) => number(name, okFirst(c)) > 0);
     out.push(el("h3", {}, label));
     if (!some.length) { out.push(el("p", { class: "soft" }, "None in any experiment in view.")); continue; }
-    out.push(paged(items, 15, (page) => stackedBars(page.map((c) => ({ label: labelInView(c), parts: [number(name, okFirst(c)) || 0], titles: [text(name, okFirst(c))], note: text(name, okFirst(c)) })), [label], "", label)));
+    out.push(paged(items, 15, (page) => stackedBars(page.map((c) => ({ label: labelInView(c), parts: [number(name, okFirst(c)) || 0], titles: [text(name, okFirst(c))], note: text(name, okFirst(c)) })), [label], [COLOURS[0]], "", label)));
   }
   return out;
 }
 
-const TIMES = [["compute_ns", "compute"], ["comm_exposed_tp_ns", "exposed communication: tensor"], ["comm_exposed_pp_ns", "pipeline"], ["comm_exposed_dp_ns", "data"], ["comm_exposed_ep_ns", "expert"], ["comm_exposed_cp_ns", "context"], ["bubble_ns", "bubble"], ["optimizer_ns", "optimizer"], ["other_ns", "other"]];
+const TIMES = [
+  ["compute_ns", "compute", COLOURS[0]], ["comm_exposed_tp_ns", "exposed tensor-parallel communication", COLOURS[1]], ["comm_exposed_pp_ns", "exposed pipeline communication", COLOURS[2]],
+  ["comm_exposed_dp_ns", "exposed data-parallel communication", COLOURS[3]], ["comm_exposed_ep_ns", "exposed expert communication", COLOURS[4]], ["comm_exposed_cp_ns", "exposed context communication", COLOURS[6]],
+  ["bubble_ns", "bubble", COLOURS[7]], ["optimizer_ns", "optimizer", COLOURS[5]], ["other_ns", "other", "var(--soft)"],
+];
 function timeSection() {
   const items = inView().filter((c) => okFirst(c) !== undefined && text("iteration_time_ns", okFirst(c)) !== "");
   if (!items.length) return [none("No experiment in view has iterations. Where their time goes is told of workloads that compute, such as ", key("workload.kind = \"model\""), "; plain traffic has flow completion times only.")];
   const present = TIMES.filter(([name]) => items.some((c) => number(name, okFirst(c)) > 0));
   return [
     el("p", { class: "soft" }, "On the rank that ends last. Exposed communication is what compute does not hide, by the dimension it belongs to."),
-    legend(present.map(([, label], at) => [label, COLOURS[at % 8]])),
+    legend(present.map(([, label, colour]) => [label, colour])),
     paged(items, 20, (page) => stackedBars(page.map((c) => {
       const row = okFirst(c);
       return { label: labelInView(c), parts: present.map(([name]) => number(name, row) || 0), titles: present.map(([name]) => text(name, row) + " ns"), note: format(number("iteration_time_ns", row), "ns") };
-    }), present.map(([, label]) => label), "ns", "Where the time of an iteration goes")),
+    }), present.map(([, label]) => label), present.map(([, , colour]) => colour), "ns", "Where the time of an iteration goes")),
   ];
 }
 
@@ -182,8 +185,8 @@ function foldingSection() {
       card(sum("memo_hits").toLocaleString("en"), "episodes found in the memo"), card(sum("memo_misses").toLocaleString("en"), "episodes that were new"), card(sum("steady_skips").toLocaleString("en"), "steady phases skipped"),
       card(format(sum("wall_s") * 1e9, "ns"), "of one thread's time"), card(String(again), "experiments that were run again with more room"),
       card(audits.length ? share(Math.max(...audits)) : "–", audits.length ? "largest error in " + plural(audits.length, "audit", "audits") : "no audit of approximate results")),
-    ...dataTable({ id: "folding", rows: ROWS, pageSize: 10, sort: [STATS.findIndex((c) => c.name === "wall_s") + 2, -1], columns: [{ title: "exp_id", text: (row) => text("exp_id", row), number: (row) => number("exp_id", row) }, { title: "configuration", text: (row) => brief(CONFIGURATION_OF[row]), number: null },
-      ...STATS.map((c) => ({ title: c.name, text: c.text, number: c.isNumber ? c.number : null }))] }),
+    ...dataTable({ id: "folding", rows: ROWS, pageSize: 10, sort: [STATS.filter((c) => !c.empty).findIndex((c) => c.name === "wall_s") + 2, -1], columns: [{ title: "exp_id", text: (row) => text("exp_id", row), number: (row) => number("exp_id", row) }, { title: "configuration", text: (row) => brief(CONFIGURATION_OF[row]), number: null },
+      ...STATS.filter((c) => !c.empty).map((c) => ({ title: c.name, text: c.text, number: c.isNumber ? c.number : null }))] }),
   ];
 }
 

@@ -19,7 +19,7 @@ function decidingLines(g) {
   const line = (d) => {
     const key = DATA.design.axes[d.axis].key;
     const [first, last] = [d.others[0], d.others[d.others.length - 1]];
-    const costs = d.others.length === 1 ? level(d.axis, first[0]) + " is " + share(first[1]) + " worse" : level(d.axis, first[0]) + " is " + share(first[1]) + " worse, " + level(d.axis, last[0]) + " " + share(last[1]);
+    const costs = d.others.length === 1 ? level(d.axis, first[0]) + " is " + share(first[1]) + " worse" : "the next best, " + level(d.axis, first[0]) + ", is " + share(first[1]) + " worse, " + level(d.axis, last[0]) + " " + share(last[1]) + " worse";
     const ties = d.others.filter((o) => o[2]);
     if (ties.length === 0) return el("li", {}, el("code", {}, key + " = " + mine(d.axis)), " decides: with all else the same, " + costs + ".");
     const same = ties.map((o) => level(d.axis, o[0])).join(", ");
@@ -37,14 +37,14 @@ function surety(g) {
   const out = [];
   const audited = DATA.audit === null ? "" : " An audit found approximate results to be off by up to " + share(DATA.audit) + ".";
   if (v.tied > 1) {
-    const others = r.order.slice(1, Math.min(v.tied, 6)).map(brief).join("; ");
+    const others = r.order.slice(1, Math.min(v.tied, 6)).map(describe).join("; ");
     out.push(plural(v.tied - 1, "other configuration", "other configurations") + " cannot be told apart from it: " + others + (v.tied > 6 ? " and more" : "") + ".");
   }
   if (v.lead === null) out.push(v.tied === r.order.length && v.tied > 1 ? "All of them are tied." : r.order.length > 1 ? "" : "Nothing else completed, so there is nothing to compare it with.");
   else {
     const next = r.order[v.tied];
     const by = v.lead === 0 ? "is as good by its mean" : "is " + share(v.lead) + " worse";
-    out.push("The next, " + brief(next) + ", " + by + (v.threshold > 0 ? "; a difference of up to " + share(v.threshold) + " would be a tie (the standard deviation of either's replicas, or an audited error)." : "."));
+    out.push("The next, " + describe(next) + ", " + by + (v.threshold > 0 ? "; a difference of up to " + share(v.threshold) + " would be a tie (the standard deviation of either's replicas, or an audited error)." : "."));
   }
   if (n > 1) out.push("The best ran " + n + " times with different seeds" + (half(state.metric, best) !== null ? ": " + value(best) + " ± " + format(half(state.metric, best), metric().unit) + " (95 % interval of the mean)." : "."));
   else if (!DATA.means) out.push("Every configuration ran once, so only equal results" + (DATA.audit === null ? "" : " and those within the audited error") + " are ties; how much results vary between seeds is not known. sweep.replicas = 3 would tell.");
