@@ -19,7 +19,7 @@ function decidingLines(g) {
   const line = (d) => {
     const key = DATA.design.axes[d.axis].key;
     const [first, last] = [d.others[0], d.others[d.others.length - 1]];
-    const costs = d.others.length === 1 ? level(d.axis, first[0]) + " is " + share(first[1]) + " worse" : "the next best, " + level(d.axis, first[0]) + ", is " + share(first[1]) + " worse, " + level(d.axis, last[0]) + " " + share(last[1]) + " worse";
+    const costs = d.others.length === 1 ? level(d.axis, first[0]) + " is " + share(first[1]) + " worse" : "the next best, " + level(d.axis, first[0]) + ", is " + share(first[1]) + " worse, and " + level(d.axis, last[0]) + " is " + share(last[1]) + " worse";
     const ties = d.others.filter((o) => o[2]);
     if (ties.length === 0) return el("li", {}, el("code", {}, key + " = " + mine(d.axis)), " decides: with all else the same, " + costs + ".");
     const same = ties.map((o) => level(d.axis, o[0])).join(", ");

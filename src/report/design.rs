@@ -34,6 +34,8 @@ pub struct Configuration {
     pub rows: Vec<usize>,
     /// Its level on each axis.
     pub levels: Vec<u32>,
+    /// Its value on each axis, counted among the values that occur; the level where values are not put in bins.
+    pub values: Vec<u32>,
     pub group: usize,
 }
 
@@ -50,7 +52,7 @@ pub struct Design {
 impl Design {
     /// Takes a sheet apart.
     pub fn of(sheet: &Sheet) -> Design {
-        let (axes, level_of): (Vec<_>, Vec<_>) = sheet.axes().iter().map(levels).unzip();
+        let (axes, stands): (Vec<_>, Vec<_>) = sheet.axes().iter().map(levels).unzip();
         let mut design = Design { axes, ..Design::default() };
         let mut places: HashMap<&str, usize> = HashMap::new();
         let mut groups: HashMap<Vec<&str>, usize> = HashMap::new();
@@ -71,8 +73,9 @@ impl Design {
             if group == fresh {
                 design.groups.push(asked.join(", "));
             }
-            let levels = level_of.iter().map(|of| of[row]).collect();
-            design.configurations.push(Configuration { rows: vec![row], levels, group });
+            let levels = stands.iter().map(|s| s.level[row]).collect();
+            let values = stands.iter().map(|s| s.value[row]).collect();
+            design.configurations.push(Configuration { rows: vec![row], levels, values, group });
         }
         design
     }
@@ -89,9 +92,14 @@ impl Design {
     }
 }
 
-/// An axis's levels, and each row's.
-fn levels(column: &Column) -> (AxisLevels, Vec<u32>) {
-    let axis = |levels, binned| AxisLevels { key: column.name.clone(), question: is_question(&column.name), levels, binned };
+/// Where each row stands on an axis.
+struct Places {
+    level: Vec<u32>,
+    value: Vec<u32>,
+}
+
+/// An axis's levels, and where each row stands.
+fn levels(column: &Column) -> (AxisLevels, Places) {
     let mut first: BTreeMap<&str, usize> = BTreeMap::new();
     for (row, text) in column.text.iter().enumerate() {
         first.entry(text).or_insert(row);
@@ -103,24 +111,20 @@ fn levels(column: &Column) -> (AxisLevels, Vec<u32>) {
         // What a listed experiment leaves open comes first.
         let value = |row: usize| column.number(row).unwrap_or(f64::NEG_INFINITY);
         distinct.sort_by(|a, b| value(a.1).total_cmp(&value(b.1)));
-        if distinct.len() > LEVELS_UP_TO && distinct.iter().all(|d| !d.0.is_empty()) {
-            return binned(column, &distinct, axis);
-        }
     }
-    let place: HashMap<&str, u32> = distinct.iter().zip(0..).map(|(&(text, _), at)| (text, at)).collect();
-    let of = column.text.iter().map(|t| place[t.as_str()]).collect();
-    (axis(distinct.iter().map(|d| d.0.to_string()).collect(), false), of)
-}
-
-/// Ranges that hold about as many distinct values each.
-fn binned(column: &Column, sorted: &[(&str, usize)], axis: impl Fn(Vec<String>, bool) -> AxisLevels) -> (AxisLevels, Vec<u32>) {
-    let (mut names, mut place) = (Vec::new(), HashMap::new());
-    for bin in 0..BINS {
-        let values = &sorted[sorted.len() * bin / BINS..sorted.len() * (bin + 1) / BINS];
-        names.push(format!("{} to {}", values[0].0, values[values.len() - 1].0));
-        place.extend(values.iter().map(|v| (v.0, bin as u32)));
+    let n = distinct.len();
+    let place: HashMap<&str, usize> = distinct.iter().enumerate().map(|(at, d)| (d.0, at)).collect();
+    let value: Vec<u32> = column.text.iter().map(|t| place[t.as_str()] as u32).collect();
+    let binned = column.holds == Holds::Number && n > LEVELS_UP_TO && distinct.iter().all(|d| !d.0.is_empty());
+    let axis = |levels| AxisLevels { key: column.name.clone(), question: is_question(&column.name), levels, binned };
+    if !binned {
+        return (axis(distinct.iter().map(|d| d.0.to_string()).collect()), Places { level: value.clone(), value });
     }
-    (axis(names, true), column.text.iter().map(|t| place[t.as_str()]).collect())
+    // Ranges that hold about as many distinct values each.
+    let start = |bin: usize| n * bin / BINS;
+    let names = (0..BINS).map(|bin| format!("{} to {}", distinct[start(bin)].0, distinct[start(bin + 1) - 1].0)).collect();
+    let bin = |value: &u32| (0..BINS).rev().find(|&bin| start(bin) <= *value as usize).unwrap_or(0) as u32;
+    (axis(names), Places { level: value.iter().map(bin).collect(), value })
 }
 
 #[cfg(test)]
@@ -150,11 +154,11 @@ mod tests {
     fn numbers_are_ordered_by_value_and_many_are_binned() {
         let column = Column::infer("topology.link_gbps", ["400", "100", "50", "400"].map(String::from).to_vec());
         let (axis, of) = levels(&column);
-        assert_eq!((axis.levels, of), (["50", "100", "400"].map(String::from).to_vec(), vec![2, 1, 0, 2]));
+        assert_eq!((axis.levels, of.level), (["50", "100", "400"].map(String::from).to_vec(), vec![2, 1, 0, 2]));
         let many = Column::infer("transport.hpcc.eta", (0..100).rev().map(|n| format!("0.{n:02}")).collect());
         let (axis, of) = levels(&many);
         assert!(axis.binned);
         assert_eq!((axis.levels.len(), axis.levels[0].as_str()), (BINS, "0.00 to 0.11"));
-        assert_eq!((of[0], of[99]), (7, 0));
+        assert_eq!((of.level[0], of.level[99], of.value[0], of.value[99]), (7, 0, 99, 0));
     }
 }

@@ -72,11 +72,11 @@ impl Blocks {
     pub fn of(design: &Design) -> Blocks {
         let of_axis = |axis: usize| {
             let mut blocks: BTreeMap<Vec<u32>, usize> = BTreeMap::new();
-            let mut block = |levels: &[u32]| {
+            let mut block = |values: &[u32]| {
                 let fresh = blocks.len();
-                *blocks.entry([&levels[..axis], &levels[axis + 1..]].concat()).or_insert(fresh)
+                *blocks.entry([&values[..axis], &values[axis + 1..]].concat()).or_insert(fresh)
             };
-            design.configurations.iter().map(|c| block(&c.levels)).collect()
+            design.configurations.iter().map(|c| block(&c.values)).collect()
         };
         Blocks((0..design.axes.len()).map(of_axis).collect())
     }
@@ -116,10 +116,8 @@ fn of_axis(
     if present.iter().filter(|p| **p).count() < 2 {
         return None;
     }
-    // Bins put different values together, so configurations in the same bins are not otherwise equal.
-    let sampled = design.axes.iter().any(|a| a.binned);
     let by_block = seen(&|c| blocks.0[axis][c]);
-    let matched = !sampled && linked(&by_block, &present);
+    let matched = linked(&by_block, &present);
     // Without blocks, all that answers the same question is one.
     let observations = if matched { by_block } else { seen(&|c| design.configurations[c].group) };
     Some(fit(axis, scale, matched, &observations, &present, pooled))
@@ -265,6 +263,21 @@ mod tests {
     fn what_can_be_zero_is_measured_in_its_unit() {
         let e = effects_of("exp_id,config_key,seed,t.a,status,makespan_ns\n0,k0,1,x,ok,0\n1,k1,1,y,ok,10");
         assert_eq!((e[0].scale, e[0].span, e[0].levels[1].effect), (Scale::Difference, 10.0, 5.0));
+    }
+
+    #[test]
+    fn an_axis_of_many_values_does_not_hide_the_others() {
+        let mut text = String::from("exp_id,config_key,seed,t.a,t.eta,status,makespan_ns");
+        for eta in 0..20 {
+            // The longer half of the etas ran with x only.
+            for (a, factor) in [("x", 1.0), ("y", 3.0)].iter().take(if eta < 10 { 2 } else { 1 }) {
+                text += &format!("\n0,k{eta}{a},1,{a},{eta},ok,{}", factor * if eta < 10 { 100.0 } else { 1000.0 });
+            }
+        }
+        let e = effects_of(&text);
+        let a = e.iter().find(|e| e.axis == 0).unwrap();
+        assert!(a.matched && near(a.span, 2.0), "{a:?}");
+        assert_eq!(e.iter().find(|e| e.axis == 1).unwrap().levels.len(), 8);
     }
 
     #[test]

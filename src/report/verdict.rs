@@ -58,11 +58,11 @@ pub fn verdict(design: &Design, measured: &Measured, ranking: &Ranking) -> Optio
     let lead = next.and_then(|n| worse(measured, best, n));
     let threshold = next.and_then(|n| relative(measured.threshold(best, n)));
     let mut decides: Vec<Deciding> = Vec::new();
-    let here = &design.configurations[best].levels;
+    let here = &design.configurations[best].values;
     for axis in design.answers().filter(|&a| !design.axes[a].binned) {
         let alike = |c: usize| {
-            let levels = &design.configurations[c].levels;
-            (0..levels.len()).all(|a| (levels[a] == here[a]) != (a == axis))
+            let values = &design.configurations[c].values;
+            (0..values.len()).all(|a| (values[a] == here[a]) != (a == axis))
         };
         let other = |&c: &usize| {
             let level = design.configurations[c].levels[axis] as usize;
@@ -93,7 +93,7 @@ pub struct Overall {
 /// Designs that completed in every group, least average regret first. Only where all values are positive.
 pub fn overall(design: &Design, measured: &Measured, rankings: &[Ranking]) -> Vec<Overall> {
     let answers: Vec<usize> = design.answers().collect();
-    // By a design's levels, its configuration in each group with the logarithm of how much worse it is there.
+    // By a design's values, its configuration in each group with the logarithm of how much worse it is there.
     let mut of: BTreeMap<Vec<u32>, Vec<(usize, f64)>> = BTreeMap::new();
     for ranking in rankings {
         for &c in &ranking.order {
@@ -104,8 +104,8 @@ pub fn overall(design: &Design, measured: &Measured, rankings: &[Ranking]) -> Ve
             if !(ratio.is_finite() && ratio > 0.0) {
                 return Vec::new();
             }
-            let levels = answers.iter().map(|&a| design.configurations[c].levels[a]).collect();
-            of.entry(levels).or_default().push((c, libm::log(ratio)));
+            let values = answers.iter().map(|&a| design.configurations[c].values[a]).collect();
+            of.entry(values).or_default().push((c, libm::log(ratio)));
         }
     }
     let regret = |worse: &[(usize, f64)]| worse.iter().map(|w| w.1).sum::<f64>() / worse.len() as f64;
