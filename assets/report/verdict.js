@@ -62,6 +62,24 @@ function winner(g) {
     el("h3", {}, "What decides it"), ...decidingLines(g), el("h3", {}, "How sure that is"), surety(g));
 }
 
+// Over all workloads: what each axis does on average.
+function decidingOnAverage() {
+  const effects = (DATA.effects[state.metric].all || []).filter((e) => !DATA.design.axes[e.axis].question);
+  const unit = metric().unit, more = metric().more;
+  const line = (e) => {
+    const sorted = e.levels.slice().sort((a, b) => (more ? b.effect - a.effect : a.effect - b.effect));
+    const [best, next, worst] = [sorted[0], sorted[1], sorted[sorted.length - 1]];
+    const level = (l) => shown(DATA.design.axes[e.axis].levels[l.level]);
+    const apart = (l) => (e.ratio ? share(Math.abs((1 + l.effect) / (1 + best.effect) - 1)) : format(Math.abs(l.effect - best.effect), unit)) + " worse";
+    const overlap = best.interval && next.interval && best.interval[0] <= next.interval[1] && next.interval[0] <= best.interval[1];
+    const same = best.effect === next.effect || overlap;
+    return el("li", {}, el("code", {}, DATA.design.axes[e.axis].key), same ? ": " + level(best) + " and " + level(next) + " are alike on average" : ": " + level(best) + " is best on average, " + level(next) + " is " + apart(next), worst !== next ? ", " + level(worst) + " is " + apart(worst) + "." : ".");
+  };
+  if (!effects.length) return [];
+  const sure = DATA.means ? "Averages over all workloads and all values of the other axes; alike means that the 95 % intervals from replicas overlap." : "Averages over all workloads and all values of the other axes. Every configuration ran once, so how much results vary between seeds is not known; sweep.replicas = 3 would tell.";
+  return [el("h3", {}, "What decides it"), el("ul", { id: "decides" }, effects.map(line)), el("h3", {}, "How sure that is"), el("p", { id: "sure" }, sure + (DATA.audit === null ? "" : " An audit found approximate results to be off by up to " + share(DATA.audit) + "."))];
+}
+
 function winnersOfAll() {
   const overall = DATA.overall[state.metric] || [];
   const out = [];
@@ -74,6 +92,7 @@ function winnersOfAll() {
     const runnersUp = overall.slice(1).filter((x) => !x.tied).slice(0, 3).map((x) => el("li", {}, describe(x.configuration) + ": " + share(x.regret) + " on average, " + share(x.worst) + " at worst"));
     if (runnersUp.length) out.push(el("p", { class: "soft" }, "Next on average:"), el("ul", {}, runnersUp));
   } else out.push(el("p", { class: "none" }, "No configuration completed for every workload, so none is best on average."));
+  out.push(...decidingOnAverage());
   const groups = DATA.design.groups.map((_, g) => g);
   out.push(el("h3", {}, "Best for each workload"), ...dataTable({
     id: "winners", rows: groups, pageSize: 12,
@@ -84,6 +103,6 @@ function winnersOfAll() {
       { title: "tied with it", text: (g) => (ranking(g).verdict ? String(ranking(g).verdict.tied - 1) : ""), number: (g) => (ranking(g).verdict ? ranking(g).verdict.tied - 1 : NaN) },
       { title: "next is worse by", text: (g) => (ranking(g).verdict && ranking(g).verdict.lead !== null ? share(ranking(g).verdict.lead) : ""), number: (g) => (ranking(g).verdict && ranking(g).verdict.lead !== null ? ranking(g).verdict.lead : NaN) },
     ],
-  }), el("p", { class: "soft" }, "Choose a workload above to see what decides its best configuration and how sure that is."));
+  }), el("p", { class: "soft" }, "Choose a workload above to see the same of it alone."));
   return out;
 }
