@@ -69,7 +69,8 @@ const NOT_RANKED: &[&str] = &[
 pub fn metrics(sheet: &Sheet) -> Vec<Metric> {
     let distinct = |name: &str| {
         let column = sheet.column(name).filter(|c| c.holds == Holds::Number);
-        let mut values = column.into_iter().flat_map(|c| c.text.iter()).filter(|t| !t.is_empty());
+        let completed = (0..sheet.rows()).filter(|&row| sheet.ok(row));
+        let mut values = completed.filter_map(|row| Some(&column?.text[row])).filter(|t| !t.is_empty());
         let first = values.next();
         (first.is_some(), values.any(|t| Some(t) != first))
     };
@@ -101,5 +102,7 @@ mod tests {
         let names: Vec<String> = metrics(&s).into_iter().map(|m| m.name).collect();
         assert_eq!(names, ["makespan_ns", "cost_usd"], "drops do not vary, there is no mfu, status is text");
         assert!(metrics(&sheet("exp_id,seed,a.b,status\n0,1,x,failed")).is_empty());
+        let oom = sheet("exp_id,seed,a.b,status,peak_memory_bytes\n0,1,x,oom,5\n1,1,y,oom,6");
+        assert!(metrics(&oom).is_empty(), "what did not complete is not ranked, so it offers no metric");
     }
 }
