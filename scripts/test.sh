@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # All tests, on a fresh machine that has a Rust toolchain: builds, makes sure of a GPU adapter (in software, where there is
-# no other), runs them. Further arguments go to `cargo test`.
+# no other), of a browser and of an independent reader of Parquet files, runs them. Further arguments go to `cargo test`.
 #
 #   scripts/test.sh              every test
 #   scripts/test.sh --soak       the long ones instead: fuzzing and many seeds, HYPERFOLD_SOAK_MINUTES (default 30) in all
@@ -35,4 +35,6 @@ if $soak; then
     # Soak tests are the ignored ones with `soak` in their name; one at a time, so that each has the machine to itself.
     exec cargo test --profile "$profile" "$@" -- --ignored --test-threads 1 soak
 fi
+scripts/setup-chromium.sh
+scripts/setup-python.sh
 exec cargo test --profile "$profile" --no-fail-fast "$@"

@@ -38,6 +38,8 @@ pub enum Command {
     Workload(super::workload::WorkloadArgs),
     /// Hold the model against published measurements, and print the error of every row
     Validate(ValidateArgs),
+    /// Write report.html of a folder of results: one page that any browser opens
+    Report(super::report::ReportArgs),
 }
 
 /// What selects experiments, for `run` and `plan`.

@@ -180,6 +180,8 @@ impl Simulator for Connected {
             outputs,
             resolved: sweep.resolved_toml.clone(),
             digest,
+            sweep_path: std::path::absolute(&sweep.path).unwrap_or_else(|_| sweep.path.clone()).display().to_string(),
+            replicas: u64::from(sweep.replicas),
             inputs: sweep.inputs.iter().map(input).collect(),
             warnings: sweep.notes.iter().cloned().chain(look.warnings).collect(),
             cannot_fit: look.cannot_fit,

@@ -20,6 +20,7 @@ mod merge_manifest;
 pub mod plan;
 pub mod progress;
 pub mod resume;
+pub mod report;
 pub mod run;
 pub mod simulator;
 pub mod suites;
@@ -68,6 +69,7 @@ fn dispatch(command: &Command) -> Result<Exit, CliError> {
         Command::Merge(args) => merge::execute(args),
         Command::Workload(args) => workload::execute(args),
         Command::Validate(args) => validate::execute(args),
+        Command::Report(args) => report::execute(args),
     }
 }
 

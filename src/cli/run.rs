@@ -69,7 +69,7 @@ pub fn execute<S: Simulator>(args: &RunArgs, simulator: &S, interrupt: &Interrup
     for warning in &late {
         tell(&format!("warning: {warning}"));
     }
-    let warned = !planned.warnings.is_empty() || !late.is_empty();
+    let mut warned = !planned.warnings.is_empty() || !late.is_empty();
     let saved = report.writer.records().count() as u64;
     let closed = report.close(outcome, late, wall);
     // What broke the run off is told, rather than that its files could not be finished either.
@@ -79,6 +79,7 @@ pub fn execute<S: Simulator>(args: &RunArgs, simulator: &S, interrupt: &Interrup
         summary::lines(&planned.axes, &finished.records).iter().for_each(|line| say(line));
         say(&format!("results: {}", args.out.display()));
     }
+    warned |= !super::report::after_run(&args.out, args.quiet);
     let missing = planned.selected.len() - finished.records.len();
     if outcome == Outcome::Interrupted && missing > 0 {
         tell(&format!("hyperfold: interrupted; {missing} of {} experiments have no result", planned.selected.len()));
@@ -158,6 +159,9 @@ impl Report {
             outcome: Outcome::Running,
             name: planned.name.clone(),
             sweep: planned.resolved.clone(),
+            sweep_path: planned.sweep_path.clone(),
+            axes: planned.axes.clone(),
+            replicas: planned.replicas,
             inputs: planned.inputs.clone(),
             experiments: planned.experiments,
             selected: planned.selected.len() as u64,

@@ -45,6 +45,10 @@ pub struct Planned {
     pub resolved: String,
     /// Hash of all its experiments, selected or not.
     pub digest: String,
+    /// The sweep file, absolute.
+    pub sweep_path: String,
+    /// Repeats of every configuration.
+    pub replicas: u64,
     pub inputs: Vec<InputFile>,
     /// Groups of experiments that resolve to one configuration, in words.
     pub duplicates: Vec<String>,

@@ -4,6 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::value::Axis;
 use super::{ResultDir, ResultsError};
 
 /// An input file and its contents' hash.
@@ -57,6 +58,15 @@ pub struct Manifest {
     pub name: String,
     /// The sweep file with every key resolved, TOML.
     pub sweep: String,
+    /// Where the sweep file was, absolute: its folder is what paths in `sweep` are relative to. Empty in manifests that do not say.
+    #[serde(default)]
+    pub sweep_path: String,
+    /// The columns of the results that are axes, with their kinds.
+    #[serde(default)]
+    pub axes: Vec<Axis>,
+    /// Repeats of every configuration with other seeds; 0 in manifests that do not say.
+    #[serde(default)]
+    pub replicas: u64,
     pub inputs: Vec<InputFile>,
     /// Experiments of the sweep after constraints.
     pub experiments: u64,

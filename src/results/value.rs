@@ -64,6 +64,25 @@ pub enum Cell {
     Text(String),
 }
 
+impl Cell {
+    /// The double nearest to the decimal that is shown; `None` of what is no number.
+    pub fn number(&self) -> Option<f64> {
+        match self {
+            Cell::Int(v) => Some(*v as f64),
+            Cell::Unsigned(v) => Some(*v as f64),
+            Cell::Ps(Ps(v)) => Some(self.quotient(*v, 1e3)),
+            Cell::Micro(Micro(v)) => Some(self.quotient(*v, 1e6)),
+            Cell::Real(v) => v.is_finite().then_some(*v),
+            Cell::Empty | Cell::Flag(_) | Cell::Text(_) => None,
+        }
+    }
+
+    /// Division rounds once where the numerator is exact; larger ones go by the decimal, so that none rounds twice.
+    fn quotient(&self, value: u64, unit: f64) -> f64 {
+        if value <= 1 << f64::MANTISSA_DIGITS { value as f64 / unit } else { self.to_string().parse().expect("a decimal is a number") }
+    }
+}
+
 impl fmt::Display for Cell {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -103,6 +122,7 @@ impl<T: Into<Cell>> From<Option<T>> for Cell {
 
 /// The type of a column, what its parquet column is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Kind {
     /// INT64.
     Int,
@@ -173,6 +193,16 @@ mod tests {
         let show = |v: f64| Cell::Real(v).to_string();
         assert_eq!([show(0.1), show(400.0), show(0.0), show(1e300), show(2.5e-9)], ["0.1", "400", "0", "1e300", "2.5e-9"]);
         assert_eq!([show(f64::NAN), show(f64::INFINITY), show(-0.0)], ["", "", "0"]);
+    }
+
+    #[test]
+    fn numbers_are_nearest_to_what_is_shown() {
+        for v in [1, 1_500, (1 << 53) - 1, (1 << 53) + 1, 123_456_789_012_345_678, u64::MAX] {
+            for cell in [Cell::Ps(Ps(v)), Cell::Micro(Micro(v))] {
+                assert_eq!(cell.number(), cell.to_string().parse().ok(), "{cell}");
+            }
+        }
+        assert_eq!([Cell::Real(f64::NAN).number(), Cell::Empty.number(), Cell::Flag(true).number()], [None; 3]);
     }
 
     #[test]
