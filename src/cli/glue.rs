@@ -20,7 +20,7 @@ use super::convert::{cell, finished};
 use super::effect::Effects;
 use super::exit::CliError;
 use super::simulator::{BenchInfo, BenchRow, EngineUsed, Planned, RunSettings, Simulator, SweepRequest, Update, UpdateSink};
-use super::{benchmarks, engine_choice};
+use super::{benchmarks, engine_choice, trace};
 
 /// Distinct shapes of experiments (network, routes, traffic) whose inputs are checked before anything runs. Those beyond are checked
 /// when their turn comes, and then end as failed.
@@ -222,6 +222,19 @@ impl Simulator for Connected {
                 News::Started(ids) => ids.into_iter().try_for_each(|exp_id| sink(Update::Started { exp_id })),
                 News::Note(_) => Ok(()),
                 News::Ended(ended) => {
+                    let (exp_id, configured) = (ended.exp_id, config(sweep, by_id[&ended.exp_id]));
+                    if configured.output.trace {
+                        let traced = trace::of_run(&configured, exp_id, &settings.interrupt);
+                        // An interrupted timeline is none, and an experiment without its timeline is not finished.
+                        if settings.interrupt.requested() {
+                            return Ok(());
+                        }
+                        match traced {
+                            Ok(trace) => sink(Update::Traced { exp_id, bytes: trace.bytes }).map_err(Broken::Sink)?,
+                            // What cannot be prepared has no timeline; its row says why.
+                            Err(_) => debug_assert!(ended.result.is_err()),
+                        }
+                    }
                     let done = finished(identity(sweep, by_id[&ended.exp_id]), ended, outputs);
                     effects.add(&done.record);
                     let e = by_id[&done.record.exp_id];

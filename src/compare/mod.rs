@@ -3,6 +3,7 @@
 //! Layer: compare, above the command line, below results. Reads folders of results ([`Study`]) and derives plain tables ([`Section`]) from
 //! them: ranking with ties, effects of axes, Pareto front, the difference between two experiments, gates. Simulates nothing, prints nothing.
 
+pub mod changes;
 pub mod effect;
 pub mod explain;
 #[cfg(test)]
