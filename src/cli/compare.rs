@@ -6,12 +6,14 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
+use crate::batch::timeline::{Timeline, Window, record};
 use crate::compare::gate::Matches;
-use crate::compare::{CompareError, Gate, Metric, Pick, Section, Study, changes, effect, effects, explain, pareto, rank};
+use crate::compare::{CompareError, Gate, Metric, Pick, Section, Study, changes, effect, effects, explain, ops, pareto, rank};
 
 use super::compare_render::{json, markdown, text};
 use super::exit::{CliError, Exit};
-use super::say;
+use super::interrupt::Interrupt;
+use super::{say, trace};
 
 /// Rows of experiments that meet a condition or have no partner which people are shown at most; machines get all.
 const PROBLEMS_UP_TO: usize = 50;
@@ -33,6 +35,9 @@ pub struct CompareArgs {
     /// Say why two experiments differ: exp_ids, or DIR:EXP_ID
     #[arg(long, num_args = 2, value_names = ["A", "B"])]
     pub explain: Vec<String>,
+    /// With --explain: simulate both again, and compare their kernels, collectives, sends and receives
+    #[arg(long, requires = "explain")]
+    pub ops: bool,
     /// Exit with 3 if an experiment meets this condition over its columns; `base` is the value of the first folder's experiment with the same
     /// config_key and replica, `base.NAME` another column of it (repeatable)
     #[arg(long, value_name = "EXPR")]
@@ -56,8 +61,11 @@ pub enum Format {
 ///
 /// # Errors
 /// Folders that are none, names that do not exist, conditions that are none.
-pub fn execute(args: &CompareArgs) -> Result<Exit, CliError> {
-    let (sections, hit) = findings(args).map_err(CliError::bad_input)?;
+pub fn execute(args: &CompareArgs, interrupt: &Interrupt) -> Result<Exit, CliError> {
+    let (sections, hit) = findings(args, interrupt).map_err(CliError::bad_input)?;
+    if interrupt.requested() {
+        return Ok(Exit::Interrupted);
+    }
     for section in &sections {
         let most = if matches!(section.kind, "fail_if" | "unmatched") { PROBLEMS_UP_TO } else { usize::MAX };
         let lines = match args.format {
@@ -70,12 +78,12 @@ pub fn execute(args: &CompareArgs) -> Result<Exit, CliError> {
     Ok(if hit { Exit::Condition } else { Exit::Ok })
 }
 
-fn findings(args: &CompareArgs) -> Result<(Vec<Section>, bool), CompareError> {
+fn findings(args: &CompareArgs, interrupt: &Interrupt) -> anyhow::Result<(Vec<Section>, bool)> {
     let study = Study::open(&args.dirs)?;
     let top = args.top as usize;
     let metric = args.metric.as_ref().map(|name| Metric::named(&study, "--metric", name)).transpose()?;
     let axes_of_front = match args.pareto.as_slice() {
-        [only] => return Err(CompareError::Pareto(format!("`{only}` alone has no front; name two metrics, with a comma between"))),
+        [only] => return Err(CompareError::Pareto(format!("`{only}` alone has no front; name two metrics, with a comma between")).into()),
         names => names.iter().map(|name| Metric::named(&study, "--pareto", name)).collect::<Result<Vec<_>, _>>()?,
     };
     let picks = match args.explain.as_slice() {
@@ -87,6 +95,9 @@ fn findings(args: &CompareArgs) -> Result<(Vec<Section>, bool), CompareError> {
     let (mut sections, hit) = verdicts(&study, &gates)?;
     if let Some((a, b)) = picks {
         sections.extend(explain(&study, a, b, top)?);
+        if args.ops {
+            sections.push(ops::section(&timeline(&study, a, interrupt)?, &timeline(&study, b, interrupt)?, top));
+        }
         return Ok((sections, hit));
     }
     // A gate over what has no metric is a gate all the same.
@@ -105,6 +116,13 @@ fn findings(args: &CompareArgs) -> Result<(Vec<Section>, bool), CompareError> {
         sections.push(pareto::section(&study, &axes_of_front, &groups));
     }
     Ok((sections, hit))
+}
+
+fn timeline(study: &Study, pick: Pick, interrupt: &Interrupt) -> anyhow::Result<Timeline> {
+    let run = &study.runs[pick.run];
+    let exp_id = run.exp_id(pick.row);
+    let (_, config) = trace::experiment(run, exp_id)?;
+    Ok(record(&config, exp_id, Window { samples: 1, ..Window::default() }, &|| interrupt.requested())?)
 }
 
 /// The gates' verdicts, and whether one was hit.

@@ -96,10 +96,10 @@ fn rows(section: &Section, most: usize) -> impl Iterator<Item = Vec<String>> {
 fn shown(name: &str, cell: &Cell) -> String {
     let word = |end: &str| name.split([' ', '.']).any(|w| w.ends_with(end));
     match (cell, cell.number()) {
-        (Cell::Flag(true), _) => "yes".into(),
+        (Cell::Flag(true), _) if matches!(name, "tied" | "passed") => "yes".into(),
         // Ties are the exception, verdicts are not.
         (Cell::Flag(false), _) if name == "tied" => String::new(),
-        (Cell::Flag(false), _) => "no".into(),
+        (Cell::Flag(false), _) if name == "passed" => "no".into(),
         (_, None) => cell.to_string(),
         _ if spec::find(name).is_some() => cell.to_string(),
         (_, Some(v)) if name.contains('%') => format!("{v:.2}"),

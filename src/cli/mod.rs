@@ -62,7 +62,7 @@ fn dispatch(command: &Command) -> Result<Exit, CliError> {
     match command {
         Command::Run(args) => run::execute(args, &simulator, &Interrupt::on_ctrl_c()),
         Command::Plan(args) => plan::execute(args, &simulator),
-        Command::Compare(args) => compare::execute(args),
+        Command::Compare(args) => compare::execute(args, &Interrupt::on_ctrl_c()),
         Command::Init(args) => init::execute(args, &simulator),
         Command::Doctor(args) => doctor::execute(args),
         Command::Bench(args) => bench::execute(args, &simulator),

@@ -92,7 +92,7 @@ fn window(args: &TraceArgs) -> anyhow::Result<Window> {
 }
 
 /// The row and the configuration of an experiment.
-fn experiment(run: &RunResults, exp_id: u64) -> anyhow::Result<(usize, Config)> {
+pub(super) fn experiment(run: &RunResults, exp_id: u64) -> anyhow::Result<(usize, Config)> {
     let dir = run.path.display();
     let row = run.find(exp_id).with_context(|| format!("{dir}: it has no experiment {exp_id}; results.csv lists those that it has"))?;
     if run.status(row) == Status::Oom {

@@ -6,7 +6,7 @@ use std::cmp::Reverse;
 
 use crate::batch::timeline::{MessageSpan, OpSpan, Pause, Timeline};
 use crate::columns::NEVER;
-use crate::workload::program::{Dim, Op, OpKind, Phase, Stream};
+use crate::workload::program::{Dim, Op, OpKind, Stream};
 
 /// Where a slice is shown. The order is that of tracks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -116,16 +116,16 @@ fn op_slice(t: &Timeline, span: &OpSpan) -> Slice {
     let mut args = Vec::new();
     let category = match op.kind {
         OpKind::Compute { phase, .. } => {
-            args.push(("phase", Arg::Word(phase_name(phase))));
+            args.push(("phase", Arg::Word(phase.name())));
             "compute"
         }
         OpKind::Collective { slot, bytes, dim, .. } => {
-            args.extend([("bytes", Arg::Number(bytes)), ("dimension", Arg::Word(dim_name(dim))), ("ranks", Arg::Number(group(slot).len() as u64))]);
+            args.extend([("bytes", Arg::Number(bytes)), ("dimension", Arg::Word(dim.name())), ("ranks", Arg::Number(group(slot).len() as u64))]);
             "collective"
         }
         OpKind::Send { peer, bytes, dim, .. } | OpKind::Recv { peer, bytes, dim, .. } => {
             let other = group(peer.slot).get(peer.member as usize).copied().unwrap_or(u32::MAX);
-            args.extend([("bytes", Arg::Number(bytes)), ("dimension", Arg::Word(dim_name(dim))), ("peer", Arg::Number(other.into()))]);
+            args.extend([("bytes", Arg::Number(bytes)), ("dimension", Arg::Word(dim.name())), ("peer", Arg::Number(other.into()))]);
             if matches!(op.kind, OpKind::Send { .. }) { "send" } else { "receive" }
         }
         OpKind::Join => "join",
@@ -157,19 +157,6 @@ fn pause_slice(t: &Timeline, p: &Pause) -> Slice {
     Slice { track: Track::Pause { link: p.link }, begin_ns, end_ns, name: "paused".into(), category: "pause", args }
 }
 
-fn dim_name(dim: Dim) -> &'static str {
-    ["tp", "pp", "dp", "ep", "cp", "other"][dim as usize]
-}
-
-fn phase_name(phase: Phase) -> &'static str {
-    match phase {
-        Phase::Forward => "forward",
-        Phase::Backward => "backward",
-        Phase::Optimizer => "optimizer",
-        Phase::Other => "other",
-    }
-}
-
 /// What a stream is called.
 pub fn stream_name(stream: u8) -> String {
     const DIMS: [Dim; 6] = [Dim::Tp, Dim::Pp, Dim::Dp, Dim::Ep, Dim::Cp, Dim::Other];
@@ -179,8 +166,8 @@ pub fn stream_name(stream: u8) -> String {
         Stream::FREE => "ops".into(),
         // Streams of dimensions repeat every 8.
         Stream(s) => match (DIMS.get(usize::from((s - 2) % 8)), (s - 2) / 8) {
-            (Some(dim), 0) => format!("{} communication", dim_name(*dim)),
-            (Some(dim), lane) => format!("{} communication {}", dim_name(*dim), lane + 1),
+            (Some(dim), 0) => format!("{} communication", dim.name()),
+            (Some(dim), lane) => format!("{} communication {}", dim.name(), lane + 1),
             (None, _) => format!("stream {s}"),
         },
     }
