@@ -77,9 +77,7 @@ fn the_best_configuration_is_what_the_rows_say() {
     let best = means.values().map(mean).fold(f64::INFINITY, f64::min);
     let found = ranking[0]["makespan_ns"].as_f64().unwrap();
     assert!((found - best).abs() < 1e-6, "{found} {best}");
-    let of_best = &means[&format!("{} {}", ranking[0]["transport.cc"].as_str().unwrap(), ranking[0]["topology.link_gbps"])
-        .trim_end_matches(".0")
-        .to_string()];
+    let of_best = &means[&format!("{} {}", ranking[0]["transport.cc"].as_str().unwrap(), ranking[0]["topology.link_gbps"]).trim_end_matches(".0").to_string()];
     assert!((mean(of_best) - best).abs() < 1e-6);
     let axes = lines(&output, "axis");
     assert_eq!(axes.len(), 4, "two values of two axes");

@@ -3,7 +3,7 @@
 //! Layer: cli. The run's manifest holds the whole sweep, so the experiment is simulated again, recorded this time. It is the same experiment only if its key
 //! still is: the key covers every setting, the input files and the model's version.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Context, anyhow};
 use clap::Args;
@@ -47,6 +47,7 @@ pub fn execute(args: &TraceArgs, interrupt: &Interrupt) -> Result<Exit, CliError
     let window = window(args).map_err(CliError::bad_input)?;
     let run = RunResults::open(&args.dir).map_err(CliError::bad_input)?;
     let (row, config) = experiment(&run, args.exp_id).map_err(CliError::bad_input)?;
+    eprintln!("simulating experiment {} again, unfolded", args.exp_id);
     let limit = usize::try_from(args.limit).unwrap_or(usize::MAX);
     let timeline = record(&config, args.exp_id, window, &|| interrupt.requested()).map_err(CliError::bad_input)?;
     if interrupt.requested() {
@@ -100,12 +101,14 @@ pub(super) fn experiment(run: &RunResults, exp_id: u64) -> anyhow::Result<(usize
     }
     let m = &run.manifest;
     let path = if m.sweep_path.is_empty() { PathBuf::from("sweep.toml") } else { PathBuf::from(&m.sweep_path) };
-    let sweep = sweep::parse(&m.sweep, &path, &SetOverrides(Vec::new())).with_context(|| format!("{dir}: the sweep in manifest.json cannot be expanded any more"))?;
+    let sweep =
+        sweep::parse(&m.sweep, &path, &SetOverrides(Vec::new())).with_context(|| format!("{dir}: the sweep in manifest.json cannot be expanded any more"))?;
     let recorded = run.column("exp_key").map(|c| run.rows[row][c].to_string()).unwrap_or_default();
     let found = sweep.experiments.iter().find(|e| e.exp_id == exp_id).filter(|e| e.exp_key.to_string() == recorded);
     let Some(found) = found else {
-        let now = |path: &str| sweep.inputs.iter().find(|i| i.path == Path::new(path)).map(|i| i.sha256.as_str());
-        let changed: Vec<&str> = m.inputs.iter().filter(|i| now(&i.path).is_some_and(|sha| sha != i.sha256)).map(|i| i.path.as_str()).collect();
+        // By content: paths depend on where the program was started.
+        let is_there = |sha: &str| sweep.inputs.iter().any(|i| i.sha256 == sha);
+        let changed: Vec<&str> = m.inputs.iter().filter(|i| !is_there(&i.sha256)).map(|i| i.path.as_str()).collect();
         let why = match changed.as_slice() {
             [] => "another version of hyperfold wrote these results, or its experiments do not come from the sweep file alone".to_string(),
             files => format!("changed since: {}", files.join(", ")),

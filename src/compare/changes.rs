@@ -11,8 +11,7 @@ use crate::results::Cell;
 /// Configurations that a later folder shares with the first, those that changed most first. A change that is at most either's uncertainty is marked as
 /// a tie. `None` where there is one folder, or none shares anything.
 pub fn section(study: &Study, metric: &Metric, top: usize) -> Option<Section> {
-    let base: BTreeMap<&str, usize> =
-        study.configurations.iter().enumerate().filter(|(_, c)| c.run == 0).map(|(i, c)| (c.config_key.as_str(), i)).collect();
+    let base: BTreeMap<&str, usize> = study.configurations.iter().enumerate().filter(|(_, c)| c.run == 0).map(|(i, c)| (c.config_key.as_str(), i)).collect();
     let mut columns = vec!["dir".to_string(), "exp_id".into(), "base exp_id".into()];
     columns.extend(study.axes.iter().cloned());
     columns.extend([metric.name.clone(), format!("base.{}", metric.name), "change %".into(), "tied".into()]);

@@ -67,10 +67,16 @@ pub fn section(a: &Timeline, b: &Timeline, top: usize) -> Section {
         let mean = |s: Sum, ps: u128| (s.n > 0).then(|| ps as f64 / s.n as f64 / 1e3);
         let (mean_x, mean_y) = (mean(x, x.ps), mean(y, y.ps));
         let mut row: Vec<Cell> = vec![name.0.into(), name.1.into(), name.2.as_str().into(), x.n.into(), y.n.into()];
-        row.extend([mean_x, mean_y, mean_x.zip(mean_y).and_then(|(x, y)| percent(y, x)), mean(x, x.waited), mean(y, y.waited), Some(apart(name) / 1e3)].map(Cell::from));
+        row.extend(
+            [mean_x, mean_y, mean_x.zip(mean_y).and_then(|(x, y)| percent(y, x)), mean(x, x.waited), mean(y, y.waited), Some(apart(name) / 1e3)]
+                .map(Cell::from),
+        );
         section.rows.push(row);
     }
-    section.notes.push(format!("{} of {n} names differ; waited: until the peers were there; times overlap, so differences do not add up to the iteration's", names.len()));
+    section.notes.push(format!(
+        "{} of {n} names differ; waited: until the peers were there; times overlap, so differences do not add up to the iteration's",
+        names.len()
+    ));
     section.notes.extend([("a", a), ("b", b)].iter().filter_map(|(which, t)| t.cut.as_ref().map(|why| format!("{which} did not end: {why}"))));
     section
 }

@@ -171,7 +171,7 @@ fn timeline(text: &str, window: Window) -> Timeline {
 
 const TRAINING: &str = "[base.cluster]\ngpus_per_server = 2\n[base.workload]\nkind = \"model\"\ntp = 2\npp = 2\ndp = 4\nmicrobatch = 1\nglobal_batch = 8\n\
     model = { name = \"tiny\", transformer = { layers = 8, hidden = 256, heads = 8, vocab = 512, seq = 128 } }\n";
-const INCAST: &str = "[base.cluster]\ngpus = 16\ngpus_per_server = 1\nnics_per_server = 1\n[base.topology]\nbuffer_mib = 1\n[base.transport]\ncc = \"none\"\nwindow = false\n\
+const INCAST: &str = "[base.cluster]\ngpus = 16\ngpus_per_server = 1\nnics_per_server = 1\n[base.topology]\nbuffer_mib = 8\n[base.transport]\ncc = \"none\"\nwindow = false\n\
     [base.workload]\nkind = \"traffic\"\npattern = \"incast\"\nfan_in = 8\nbytes = 1000000\n";
 
 #[test]
@@ -230,7 +230,7 @@ fn a_limit_keeps_the_longest_and_says_so() {
     let mut lengths: Vec<u64> = read_back(&full.bytes).slices.iter().map(|s| s.end - s.begin).collect();
     lengths.sort_unstable_by(|a, b| b.cmp(a));
     let shortest = back.slices.iter().map(|s| s.end - s.begin).min().unwrap();
-    assert!(shortest + 1 >= lengths[trace.slices], "{shortest} {}", lengths[trace.slices]);
+    assert!(shortest + 2 >= lengths[trace.slices], "{shortest} {}", lengths[trace.slices]);
     assert!(back.notes[0].contains(&format!("the {} longest of {}", trace.slices, full.slices)), "{:?}", back.notes);
 }
 
