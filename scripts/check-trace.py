@@ -11,6 +11,7 @@ import json
 import sys
 
 from google.protobuf import unknown_fields
+from google.protobuf.message import Message
 from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as schema
 
 
@@ -19,7 +20,7 @@ def check_known(message, where):
         raise SystemExit(f"{where}: a field that Perfetto does not know, in {message.DESCRIPTOR.name}")
     for field, value in message.ListFields():
         if field.message_type is not None:
-            for inner in value if hasattr(value, "__iter__") else [value]:
+            for inner in [value] if isinstance(value, Message) else value:
                 check_known(inner, where)
 
 
