@@ -16,7 +16,7 @@ use crate::spec::{self, Config};
 use crate::sweep::{self, Experiment, SetOverrides, Sweep};
 
 use super::args::GpuDispatch;
-use super::convert::{cell, finished};
+use super::convert::finished;
 use super::effect::Effects;
 use super::exit::CliError;
 use super::simulator::{BenchInfo, BenchRow, EngineUsed, Planned, RunSettings, Simulator, SweepRequest, Update, UpdateSink};
@@ -42,7 +42,7 @@ fn axes(sweep: &Sweep) -> Vec<Axis> {
     for experiment in &sweep.experiments {
         for (column, value) in columns.iter_mut().zip(sweep.axis_values(experiment)) {
             // Only a change of type can matter, and a run of one type is the rule.
-            let value = cell(&value);
+            let value = Cell::from(&value);
             if column.last().is_none_or(|last| std::mem::discriminant(last) != std::mem::discriminant(&value)) {
                 column.push(value);
             }
@@ -144,7 +144,7 @@ fn config(sweep: &Sweep, experiment: &Experiment) -> Config {
 }
 
 fn identity(sweep: &Sweep, e: &Experiment) -> ExperimentRecord {
-    let axes = sweep.axis_values(e).iter().map(cell).collect();
+    let axes = sweep.axis_values(e).iter().map(Cell::from).collect();
     ExperimentRecord::new(e.exp_id, e.config_key.to_string(), e.exp_key.to_string(), e.replica, e.seed, axes)
 }
 

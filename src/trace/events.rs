@@ -79,7 +79,9 @@ pub fn queue_samples(t: &Timeline) -> Vec<QueueSample> {
     let mut samples = Vec::new();
     for (link, bins) in t.queues.iter().enumerate() {
         for (i, b) in bins.iter().enumerate() {
-            let mut sample = |bin: u64, bytes: u32| samples.push(QueueSample { link: link as u32, at_ns: bin * t.bin_ps / 1000, bytes: bytes.into() });
+            // The last bin may end after all else.
+            let at_ns = |bin: u64| (bin * t.bin_ps).min(t.until_ps) / 1000;
+            let mut sample = |bin: u64, bytes: u32| samples.push(QueueSample { link: link as u32, at_ns: at_ns(bin), bytes: bytes.into() });
             sample(b.bin, b.most);
             if b.last != b.most && bins.get(i + 1).is_none_or(|next| next.bin > b.bin + 1) {
                 sample(b.bin + 1, b.last);

@@ -225,6 +225,7 @@ fn a_limit_keeps_the_longest_and_says_so() {
     let t = timeline(TRAINING, Window { samples: samples(limit), ..Window::default() });
     let trace = perfetto(&t, limit);
     let back = read_back(&trace.bytes);
+    assert!(back.counters.values().flatten().all(|(at, _)| *at <= t.until_ps / 1000), "nothing is shown after the end");
     assert!(trace.slices + trace.samples <= limit && trace.samples <= limit / 4 + 1, "{} {}", trace.slices, trace.samples);
     assert_eq!((back.slices.len(), trace.slices_of), (trace.slices, full.slices));
     let mut lengths: Vec<u64> = read_back(&full.bytes).slices.iter().map(|s| s.end - s.begin).collect();
