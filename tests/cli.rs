@@ -24,7 +24,7 @@ fn stderr(output: &Output) -> String {
 fn help_says_what_there_is() {
     let root = tempfile::tempdir().unwrap();
     let mut shown = String::new();
-    for args in [&["--help"][..], &["run", "--help"], &["plan", "--help"], &["init", "--help"], &["doctor", "--help"], &["bench", "--help"], &["validate", "--help"], &["merge", "--help"], &["report", "--help"]] {
+    for args in [&["--help"][..], &["run", "--help"], &["plan", "--help"], &["init", "--help"], &["doctor", "--help"], &["bench", "--help"], &["validate", "--help"], &["merge", "--help"], &["report", "--help"], &["compare", "--help"], &["trace", "--help"]] {
         let output = hyperfold(root.path(), args);
         assert_eq!(code(&output), 0, "{args:?}");
         assert!(stderr(&output).is_empty());

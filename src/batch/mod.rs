@@ -15,6 +15,7 @@ pub mod prepare;
 pub mod runner;
 pub mod servers;
 mod shared_jobs;
+pub mod timeline;
 pub mod training;
 pub mod world;
 

@@ -18,7 +18,7 @@ pub struct Cli {
 }
 
 const EXIT_CODES: &str = "Exit codes: 0 every experiment has a result; 1 some experiments failed; 2 bad usage or input; \
-3 a --strict condition or a validate bound was hit; 130 Ctrl-C";
+3 a --strict or --fail-if condition or a validate bound was hit; 130 Ctrl-C";
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
@@ -28,12 +28,16 @@ pub enum Command {
     Plan(PlanArgs),
     /// Join the folders of shards into that of the whole run
     Merge(super::merge::MergeArgs),
+    /// Rank experiments, explain differences, and gate CI on them
+    Compare(super::compare::CompareArgs),
     /// Write an annotated sweep file to start from
     Init(InitArgs),
     /// List GPU adapters, test each, and say what to install
     Doctor(DoctorArgs),
     /// Run the benchmarks
     Bench(BenchArgs),
+    /// Write the timeline of one experiment for Perfetto
+    Trace(super::trace::TraceArgs),
     /// Inspect, convert and rescale workload files of other tools
     Workload(super::workload::WorkloadArgs),
     /// Hold the model against published measurements, and print the error of every row

@@ -16,11 +16,11 @@ use crate::spec::{self, Config};
 use crate::sweep::{self, Experiment, SetOverrides, Sweep};
 
 use super::args::GpuDispatch;
-use super::convert::{cell, finished};
+use super::convert::finished;
 use super::effect::Effects;
 use super::exit::CliError;
 use super::simulator::{BenchInfo, BenchRow, EngineUsed, Planned, RunSettings, Simulator, SweepRequest, Update, UpdateSink};
-use super::{benchmarks, engine_choice, resume};
+use super::{benchmarks, engine_choice, resume, trace};
 
 /// Distinct shapes of experiments (network, routes, traffic) whose inputs are checked before anything runs. Those beyond are checked
 /// when their turn comes, and then end as failed.
@@ -42,7 +42,7 @@ fn axes(sweep: &Sweep) -> Vec<Axis> {
     for experiment in &sweep.experiments {
         for (column, value) in columns.iter_mut().zip(sweep.axis_values(experiment)) {
             // Only a change of type can matter, and a run of one type is the rule.
-            let value = cell(&value);
+            let value = Cell::from(&value);
             if column.last().is_none_or(|last| std::mem::discriminant(last) != std::mem::discriminant(&value)) {
                 column.push(value);
             }
@@ -144,7 +144,7 @@ fn config(sweep: &Sweep, experiment: &Experiment) -> Config {
 }
 
 fn identity(sweep: &Sweep, e: &Experiment) -> ExperimentRecord {
-    let axes = sweep.axis_values(e).iter().map(cell).collect();
+    let axes = sweep.axis_values(e).iter().map(Cell::from).collect();
     ExperimentRecord::new(e.exp_id, e.config_key.to_string(), e.exp_key.to_string(), e.replica, e.seed, axes)
 }
 
@@ -233,6 +233,19 @@ impl Simulator for Connected {
                 News::Started(ids) => ids.into_iter().try_for_each(|exp_id| sink(Update::Started { exp_id })),
                 News::Note(_) => Ok(()),
                 News::Ended(ended) => {
+                    let (exp_id, configured) = (ended.exp_id, config(sweep, by_id[&ended.exp_id]));
+                    if configured.output.trace {
+                        let traced = trace::of_run(&configured, exp_id, &settings.interrupt);
+                        // An interrupted timeline is none, and an experiment without its timeline is not finished.
+                        if settings.interrupt.requested() {
+                            return Ok(());
+                        }
+                        match traced {
+                            Ok(trace) => sink(Update::Traced { exp_id, bytes: trace.bytes }).map_err(Broken::Sink)?,
+                            // What cannot be prepared has no timeline; its row says why.
+                            Err(_) => debug_assert!(ended.result.is_err()),
+                        }
+                    }
                     let done = finished(identity(sweep, by_id[&ended.exp_id]), ended, outputs);
                     look_at(&done.record);
                     sink(Update::Finished(Box::new(done)))

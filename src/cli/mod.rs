@@ -11,6 +11,8 @@ pub mod engine_choice;
 pub mod exit;
 mod benchmark_workloads;
 pub mod benchmarks;
+pub mod compare;
+pub mod compare_render;
 pub mod convert;
 pub mod glue;
 pub mod init;
@@ -27,6 +29,7 @@ pub mod suites;
 pub mod summary;
 pub mod table;
 pub mod workload;
+pub mod trace;
 pub mod validate;
 
 use std::io::Write;
@@ -63,10 +66,12 @@ fn dispatch(command: &Command) -> Result<Exit, CliError> {
     match command {
         Command::Run(args) => run::execute(args, &simulator, &Interrupt::on_ctrl_c()),
         Command::Plan(args) => plan::execute(args, &simulator),
+        Command::Compare(args) => compare::execute(args, &Interrupt::on_ctrl_c()),
         Command::Init(args) => init::execute(args, &simulator),
         Command::Doctor(args) => doctor::execute(args),
         Command::Bench(args) => bench::execute(args, &simulator),
         Command::Merge(args) => merge::execute(args),
+        Command::Trace(args) => trace::execute(args, &Interrupt::on_ctrl_c()),
         Command::Workload(args) => workload::execute(args),
         Command::Validate(args) => validate::execute(args),
         Command::Report(args) => report::execute(args),

@@ -197,6 +197,7 @@ impl Report {
                 progress.message(&text);
                 self.log.log("message", [("text", json!(text))])?;
             }
+            Update::Traced { exp_id, bytes } => drop(self.writer.dir().write_trace(exp_id, &bytes)?),
             Update::Finished(finished) => {
                 progress.finished(&finished.record);
                 let (exp_id, status) = (finished.record.exp_id, finished.record.status.as_str());

@@ -92,6 +92,8 @@ pub enum Update {
     Started { exp_id: u64 },
     /// An experiment has its result, `ok`, `oom` or `failed`.
     Finished(Box<Finished>),
+    /// The timeline of an experiment, before it is finished.
+    Traced { exp_id: u64, bytes: Vec<u8> },
     /// For the log and the terminal.
     Message(String),
 }

@@ -239,7 +239,7 @@ impl Gate {
     pub fn section(&self, study: &Study, verdict: &Verdict) -> Section {
         let n = verdict.hits.len();
         let met = if n == 0 { "passed".to_string() } else { format!("FAILED for {n}") };
-        let mut columns = vec!["dir".to_string(), "exp_id".into()];
+        let mut columns = vec!["condition".to_string(), "dir".into(), "exp_id".into()];
         columns.extend(study.axes.iter().cloned());
         let names: Vec<String> = self.condition.names().iter().map(|n| if n == BASE { format!("base.{}", self.implied) } else { n.clone() }).collect();
         let shown: Vec<&String> = names.iter().filter(|n| !study.axes.contains(n)).collect();
@@ -247,7 +247,7 @@ impl Gate {
         columns.push("undecided".into());
         let mut section = Section::new("fail_if", format!("{}: {met} of {} experiments", self.text, verdict.checked), columns);
         for hit in &verdict.hits {
-            let mut row: Vec<Cell> = vec![study.dir(hit.run).into(), study.runs[hit.run].exp_id(hit.row).into()];
+            let mut row: Vec<Cell> = vec![self.text.as_str().into(), study.dir(hit.run).into(), study.runs[hit.run].exp_id(hit.row).into()];
             row.extend(study.axes.iter().map(|a| cell(study, hit.run, hit.row, a)));
             row.extend(shown.iter().map(|name| self.value(study, hit.run, hit.row, hit.base, name)));
             row.push(hit.undecided.as_deref().into());

@@ -1,14 +1,17 @@
 //! Comparison of results: which configuration is best, by how much, why, and whether it got worse.
 //!
 //! Layer: compare, above the command line, below results. Reads folders of results ([`Study`]) and derives plain tables ([`Section`]) from
-//! them: ranking with ties, effects of axes, Pareto front, the difference between two experiments, gates. Simulates nothing, prints nothing.
+//! them: ranking with ties, effects of axes, Pareto front, the difference between two experiments (of their timelines too, where somebody recorded
+//! them), gates. Simulates nothing, prints nothing.
 
+pub mod changes;
 pub mod effect;
 pub mod explain;
 #[cfg(test)]
 mod fixture;
 pub mod gate;
 pub mod metric;
+pub mod ops;
 pub mod pareto;
 pub mod rank;
 pub mod study;

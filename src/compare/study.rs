@@ -5,8 +5,10 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use toml::de::DeValue;
+
 use crate::results::{Cell, RunResults, Status};
-use crate::spec::{self, Default};
+use crate::spec::{self, K, Key, Value, Values};
 
 use super::{CompareError, Metric};
 
@@ -118,12 +120,12 @@ impl Study {
         for run in &runs {
             axes.extend(run.axes().map(|a| run.columns[a].name.clone()));
         }
-        let fixed: Vec<BTreeMap<String, Cell>> = runs.iter().map(fixed_keys).collect();
+        let fixed: Vec<Vec<(&'static Key, Value)>> = runs.iter().map(fixed_keys).collect();
         // What one folder sets and another sets otherwise, or leaves alone, tells them apart as an axis does.
         if runs.len() > 1 {
-            let differs = |key: &String| fixed.iter().any(|f| value(f, key) != value(&fixed[0], key));
-            let keys: Vec<String> = fixed.iter().flat_map(BTreeMap::keys).filter(|k| spec::find(k).is_some() && differs(k)).cloned().collect();
-            axes.extend(keys);
+            let resolved: Vec<Values> = fixed.iter().map(|f| resolve(f, &[])).collect();
+            let differs = |key: &Key| resolved.iter().any(|v| v.get(key.id) != resolved[0].get(key.id));
+            axes.extend(fixed.iter().flatten().filter(|(key, _)| differs(key)).map(|(key, _)| key.name.to_string()));
         }
         let mut once = std::collections::BTreeSet::new();
         axes.retain(|a| once.insert(a.clone()));
@@ -164,15 +166,24 @@ impl Study {
     }
 }
 
-fn of_run(at: usize, run: &RunResults, axes: &[String], fixed: &BTreeMap<String, Cell>, audits: &BTreeMap<u64, f64>) -> Vec<Configuration> {
+fn of_run(at: usize, run: &RunResults, axes: &[String], fixed: &[(&'static Key, Value)], audits: &BTreeMap<u64, f64>) -> Vec<Configuration> {
     let places: Vec<Option<usize>> = axes.iter().map(|a| run.column(a)).collect();
+    let own: Vec<(usize, &'static Key)> = run.axes().filter_map(|c| Some((c, spec::find(&run.columns[c].name)?))).collect();
+    let values = |row: usize| -> Vec<Cell> {
+        // What the folder does not vary, its sweep sets, or a default that may depend on what it varies.
+        let resolved = places.iter().any(Option::is_none).then(|| {
+            let varied: Vec<(&'static Key, Value)> = own.iter().filter_map(|(c, key)| Some((*key, value(key, &run.rows[row][*c])?))).collect();
+            resolve(fixed, &varied)
+        });
+        let fallback = |axis: &str| resolved.as_ref().zip(spec::find(axis)).map_or(Cell::Empty, |(v, key)| Cell::from(v.get(key.id)));
+        places.iter().zip(axes).map(|(p, axis)| p.map_or_else(|| fallback(axis), |c| run.rows[row][c].clone())).collect()
+    };
     let mut place: BTreeMap<&str, usize> = BTreeMap::new();
     let mut found: Vec<Configuration> = Vec::new();
     for row in 0..run.rows.len() {
         let key = run.config_key(row);
-        let values = || places.iter().zip(axes).map(|(p, key)| p.map_or_else(|| value(fixed, key), |c| run.rows[row][c].clone())).collect();
         let index = *place.entry(key).or_insert_with(|| {
-            found.push(Configuration { run: at, exp_id: run.exp_id(row), config_key: key.into(), rows: Vec::new(), values: values(), audit: 0.0 });
+            found.push(Configuration { run: at, exp_id: run.exp_id(row), config_key: key.into(), rows: Vec::new(), values: values(row), audit: 0.0 });
             found.len() - 1
         });
         found[index].rows.push(row);
@@ -181,39 +192,52 @@ fn of_run(at: usize, run: &RunResults, axes: &[String], fixed: &BTreeMap<String,
     found
 }
 
-/// What a sweep sets for all its experiments, by dotted key; axes are not among it.
-fn fixed_keys(run: &RunResults) -> BTreeMap<String, Cell> {
-    fn walk(prefix: &str, table: &toml::Table, keys: &mut BTreeMap<String, Cell>) {
-        for (name, value) in table {
-            let key = if prefix.is_empty() { name.clone() } else { format!("{prefix}.{name}") };
-            match value {
-                toml::Value::Table(table) if spec::find(&key).is_none() => walk(&key, table, keys),
-                toml::Value::Integer(v) => drop(keys.insert(key, Cell::Int(*v))),
-                toml::Value::Float(v) => drop(keys.insert(key, Cell::Real(*v))),
-                toml::Value::Boolean(v) => drop(keys.insert(key, Cell::Flag(*v))),
-                toml::Value::String(v) => drop(keys.insert(key, v.as_str().into())),
-                other => drop(keys.insert(key, other.to_string().into())),
+/// What a sweep sets for all its experiments and does not vary. What only says what is written, or for how long it may run, is not among it.
+fn fixed_keys(run: &RunResults) -> Vec<(&'static Key, Value)> {
+    fn walk(prefix: &str, table: &toml::Table, keys: &mut Vec<(&'static Key, Value)>) {
+        for (name, entry) in table {
+            let dotted = if prefix.is_empty() { name.clone() } else { format!("{prefix}.{name}") };
+            match (spec::find(&dotted), entry) {
+                (None, toml::Value::Table(inner)) => walk(&dotted, inner, keys),
+                (None, _) => {}
+                (Some(key), entry) => keys.extend(value(key, &cell(entry)).map(|v| (key, v))),
             }
         }
     }
-    let mut keys = BTreeMap::new();
+    let mut keys = Vec::new();
     if let Some(base) = run.sweep().as_ref().and_then(|s| s.get("base")).and_then(toml::Value::as_table) {
         walk("", base, &mut keys);
     }
-    let axes: Vec<&String> = run.axes().map(|a| &run.columns[a].name).collect();
-    keys.retain(|key, _| !axes.contains(&key) && !key.starts_with("output.") && !key.starts_with("limits."));
+    keys.retain(|(key, _)| key.decides && run.column(key.name).is_none());
     keys
 }
 
-/// What a folder has for a key it does not vary: what it sets, or the default; empty where neither says it.
-fn value(fixed: &BTreeMap<String, Cell>, key: &str) -> Cell {
-    fixed.get(key).cloned().unwrap_or_else(|| match spec::find(key).map(|k| k.default) {
-        Some(Default::Int(v)) => Cell::Int(v),
-        Some(Default::Float(v)) => Cell::Real(v),
-        Some(Default::Bool(v)) => Cell::Flag(v),
-        Some(Default::Choice(v) | Default::Text(v)) => v.into(),
-        Some(Default::None(_) | Default::Derived(..)) | None => Cell::Empty,
-    })
+fn cell(value: &toml::Value) -> Cell {
+    match value {
+        toml::Value::Integer(v) => Cell::Int(*v),
+        toml::Value::Float(v) => Cell::Real(*v),
+        toml::Value::Boolean(v) => Cell::Flag(*v),
+        toml::Value::String(v) => v.as_str().into(),
+        other => other.to_string().into(),
+    }
+}
+
+/// A cell as its key's value; `None` if it is empty, or not one that this version knows.
+fn value(key: &Key, cell: &Cell) -> Option<Value> {
+    match cell {
+        Cell::Int(v) => key.check_number(*v as f64, Some(*v)).ok(),
+        Cell::Flag(v) => key.read(&DeValue::Boolean(*v)).ok(),
+        Cell::Text(v) => key.read(&DeValue::String(v.as_str().into())).ok(),
+        other => key.check_number(other.number()?, None).ok(),
+    }
+}
+
+/// All keys' values where these are set, the later ones over the earlier.
+fn resolve(fixed: &[(&'static Key, Value)], varied: &[(&'static Key, Value)]) -> Values {
+    let ids = |layer: &[(&'static Key, Value)]| layer.iter().map(|(key, v)| (key.id, v.clone())).collect::<Vec<(K, Value)>>();
+    let mut values = Values::layered(&[&ids(fixed), &ids(varied)]);
+    values.derive();
+    values
 }
 
 #[cfg(test)]
@@ -236,11 +260,15 @@ mod tests {
     #[test]
     fn folders_with_other_axes_meet_by_key() {
         let one = Folder::new(&["transport.cc"], vec![ok(0, "a", &["dcqcn"], 1_000)]);
-        let two = Folder::with_sweep(&["topology.kind"], vec![ok(0, "b", &["clos"], 1_000)], "[base.transport]\ncc = \"timely\"\npayload_bytes = 4000\n");
+        let two = Folder::with_sweep(
+            &["topology.kind"],
+            vec![ok(0, "b", &["clos"], 1_000)],
+            "[base.topology]\nlink_gbps = 100\n[base.transport]\ncc = \"timely\"\npayload_bytes = 4000\n[base.output]\nflows = true\n",
+        );
         let study = Study::open(&[one.path(), two.path()]).unwrap();
-        assert_eq!(study.axes, ["transport.cc", "topology.kind", "transport.payload_bytes"]);
-        assert_eq!(study.configurations[0].values, ["dcqcn".into(), "rail-optimized".into(), Cell::Int(1000)]);
-        assert_eq!(study.configurations[1].values, ["timely".into(), "clos".into(), Cell::Int(4000)]);
+        assert_eq!(study.axes, ["transport.cc", "topology.kind", "topology.link_gbps", "transport.payload_bytes"]);
+        assert_eq!(study.configurations[0].values, ["dcqcn".into(), "rail-optimized".into(), Cell::Real(400.0), Cell::Int(1000)]);
+        assert_eq!(study.configurations[1].values, ["timely".into(), "clos".into(), Cell::Real(100.0), Cell::Int(4000)]);
         assert!(matches!(Study::open(&[one.path(), one.path()]), Err(CompareError::Twice(_))));
     }
 

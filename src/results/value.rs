@@ -6,6 +6,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::spec::Value;
+
 /// A time in whole picoseconds, shown in nanoseconds with up to three decimals, exactly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Ps(pub u64);
@@ -113,6 +115,20 @@ macro_rules! cell_from {
 }
 cell_from!(i64 => Int as i64, u32 => Unsigned as u64, u64 => Unsigned as u64, Ps => Ps as Ps, Micro => Micro as Micro,
     f64 => Real as f64, bool => Flag as bool, String => Text as String, &str => Text as String);
+
+/// Values of keys; one that is not set is empty.
+impl From<&Value> for Cell {
+    fn from(value: &Value) -> Cell {
+        match value {
+            Value::Unset => Cell::Empty,
+            Value::Int(v) => Cell::Int(*v),
+            Value::Float(v) => Cell::Real(*v),
+            Value::Bool(v) => Cell::Flag(*v),
+            Value::Choice(v) => Cell::from(*v),
+            Value::Text(v) => Cell::from(v.as_ref()),
+        }
+    }
+}
 
 impl<T: Into<Cell>> From<Option<T>> for Cell {
     fn from(value: Option<T>) -> Cell {

@@ -113,7 +113,7 @@ impl Config {
                 packet_hops: some(v.int(K::PacketHops) as u64),
                 wall_ms: some(scaled(v.float(K::WallS), 1e3)),
             },
-            output: Output { flows: v.bool(K::OutFlows), links: v.bool(K::OutLinks), rtt: v.bool(K::OutRtt) },
+            output: Output { flows: v.bool(K::OutFlows), links: v.bool(K::OutLinks), rtt: v.bool(K::OutRtt), trace: v.bool(K::OutTrace) },
             seed,
             ecn_by_rate,
             values,

@@ -308,7 +308,7 @@ keys! {
     OutFlows "output.flows" Kind::Bool, D::Bool(false), always, "write flows.csv";
     OutLinks "output.links" Kind::Bool, D::Bool(false), always, "write links.csv";
     OutRtt "output.rtt" Kind::Bool, D::Bool(false), always, "write rtt.csv";
-    OutTrace "output.trace" Kind::Off, D::Bool(false), never, "write a timeline";
+    OutTrace "output.trace" Kind::Bool, D::Bool(false), always, "write trace/EXP_ID.pftrace for Perfetto; simulates every experiment once more";
 }
 
 /// The sections of `[base]` and what each is about, in the order they are printed.
