@@ -4,7 +4,7 @@
 //! Layers, top down; a module imports only from those above it (`tests/layers.rs` enforces it):
 //! `units` → `spec`, `sweep`, `transport`, `columns` → `topology`, `routing`, `model`, `collective` → `compute` → `memory` →
 //! `workload` → `engine` → `batch` →
-//! `results` → `cli`. ARCHITECTURE.md says what each is for.
+//! `results` → `submit` → `cli`. ARCHITECTURE.md says what each is for.
 
 pub mod units;
 
@@ -29,5 +29,7 @@ pub mod engine;
 pub mod batch;
 
 pub mod results;
+
+pub mod submit;
 
 pub mod cli;

@@ -34,6 +34,8 @@ pub enum Command {
     Bench(BenchArgs),
     /// Inspect, convert and rescale workload files of other tools
     Workload(super::workload::WorkloadArgs),
+    /// Run a sweep's shards on a SLURM cluster, or write the manifest that does on Kubernetes
+    Submit(Box<super::submit::SubmitArgs>),
     /// Hold the model against published measurements, and print the error of every row
     Validate(ValidateArgs),
 }
@@ -147,7 +149,7 @@ pub enum GpuDispatch {
     PerSystem,
 }
 
-fn key_value(text: &str) -> Result<String, String> {
+pub(super) fn key_value(text: &str) -> Result<String, String> {
     match text.split_once('=') {
         Some((key, _)) if !key.trim().is_empty() => Ok(text.to_string()),
         _ => Err("write KEY=VALUE, for example transport.cc=dcqcn".into()),

@@ -18,7 +18,9 @@ pub mod interrupt;
 pub mod plan;
 pub mod progress;
 pub mod run;
+pub mod sbatch;
 pub mod simulator;
+pub mod submit;
 pub mod suites;
 pub mod summary;
 pub mod table;
@@ -62,6 +64,7 @@ fn dispatch(command: &Command) -> Result<Exit, CliError> {
         Command::Init(args) => init::execute(args, &simulator),
         Command::Doctor(args) => doctor::execute(args),
         Command::Bench(args) => bench::execute(args, &simulator),
+        Command::Submit(args) => submit::execute(args, &simulator),
         Command::Workload(args) => workload::execute(args),
         Command::Validate(args) => validate::execute(args),
     }
