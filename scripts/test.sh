@@ -28,6 +28,9 @@ cargo build --profile "$profile" --bin hyperfold
 scripts/setup-vulkan.sh "${CARGO_TARGET_DIR:-target}/$profile/hyperfold"
 
 if $soak; then
+    # Shards on a SLURM cluster of one node.
+    scripts/setup-slurm.sh
+    scripts/soak-slurm.sh "${CARGO_TARGET_DIR:-target}/$profile/hyperfold"
     # The parsers' fuzz tests, with many more cases than usual.
     HYPERFOLD_SOAK=30 PROPTEST_CASES=20000 cargo test --profile "$profile" --test net_fuzz --test workload_fuzz --test sweep_corpus
     # Soak tests are the ignored ones with `soak` in their name; one at a time, so that each has the machine to itself.

@@ -67,7 +67,7 @@ impl Slurm {
              set -u\n\
              shard=$SLURM_ARRAY_TASK_ID\n\
              \n\
-             # Back into the queue, a limited number of times: after being killed (memory, a lost device) and shortly before the time limit.\n\
+             # Back into the queue, a limited number of times: after being killed, after a lost device, shortly before the time limit.\n\
              requeue() {{\n\
              \x20   if [ \"${{SLURM_RESTART_COUNT:-0}}\" -lt {requeues} ]; then\n\
              \x20       echo \"shard $shard: $1; queued again\"\n\
@@ -87,12 +87,15 @@ impl Slurm {
              done\n\
              if [ \"$code\" -gt 128 ] && [ \"$code\" -ne 130 ]; then\n\
              \x20   requeue \"killed by signal $((code - 128))\"\n\
+             elif [ \"$code\" -eq 1 ] && grep -qs '^  \"outcome\": \"aborted\"' {manifest}; then\n\
+             \x20   requeue \"broke off\"\n\
              fi\n\
              exit \"$code\"\n",
             head = head(&directives),
             count = shards.count,
             requeues = self.requeues,
             command = words.join(" "),
+            manifest = quote::shell_with(&format!("{}/manifest.json", shards.folder(&INDEX.to_string())), INDEX, "shard"),
         )
     }
 
