@@ -111,6 +111,11 @@ fn jobs_are_submitted_with_their_dependency_and_paths_stay_what_they_are() {
         "topology.kind='clos'",
     ];
     assert_eq!(shown, words.map(|w| format!("[{w}]\n")).concat());
+
+    let (shown, code) = site.run_task("my out/merge.sbatch", &[]);
+    assert_eq!(code, 0);
+    let shards: String = (0..4).map(|i| format!("[{work}/my out/shard-{i}]\n")).collect();
+    assert_eq!(shown, format!("[merge]\n{shards}[--out]\n[{work}/my out/merged]\n"));
 }
 
 #[test]
@@ -136,23 +141,6 @@ fn what_breaks_off_is_queued_again_a_limited_number_of_times() {
         let (shown, code) = site.run_task(&format!("{out}/shards.sbatch"), &[("SLURM_RESTART_COUNT", restarts)]);
         assert_eq!((code, shown.contains("scontrol requeue 41_2")), (expected, again), "{body}: {shown}");
     }
-}
-
-#[test]
-fn merged_appears_complete_or_not_at_all() {
-    let site = Site::new();
-    site.program("sbatch", SBATCH);
-    // Takes the last word for the folder, as `--out DIR` comes last.
-    let program = site.program("program", "out=${@: -1}; mkdir \"$out\" && echo \"$EXIT\" > \"$out/manifest.json\"; exit \"$EXIT\"");
-    assert_eq!(code(&site.submit(&["--slurm", "--shards", "2", "--out", "o", "--program", program.to_str().unwrap()])), 0);
-    let merge = |exit: &str| site.run_task("o/merge.sbatch", &[("EXIT", exit)]).1;
-    assert_eq!(merge("2"), 2);
-    assert!(!site.work().join("o/merged").exists());
-    assert_eq!(merge("1"), 1, "experiments that failed are results");
-    assert_eq!(site.read("o/merged/manifest.json"), "1\n");
-    assert_eq!(merge("0"), 0, "merged again, after the shards were run again");
-    assert_eq!(site.read("o/merged/manifest.json"), "0\n");
-    assert!(!site.work().join("o/merged.part").exists());
 }
 
 #[test]

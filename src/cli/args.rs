@@ -26,6 +26,8 @@ pub enum Command {
     Run(RunArgs),
     /// Do the same up to validation, and say what would run
     Plan(PlanArgs),
+    /// Join the folders of shards into that of the whole run
+    Merge(super::merge::MergeArgs),
     /// Write an annotated sweep file to start from
     Init(InitArgs),
     /// List GPU adapters, test each, and say what to install
@@ -60,7 +62,7 @@ pub struct SweepArgs {
 pub struct RunArgs {
     #[command(flatten)]
     pub sweep: SweepArgs,
-    /// Folder for the results; must not exist or be empty
+    /// Folder for the results; must not exist or be empty, except with --resume
     #[arg(long, value_name = "DIR")]
     pub out: PathBuf,
     /// Engine: `auto` takes a real GPU when the batch is large enough to pay for it, else the CPU
@@ -78,7 +80,7 @@ pub struct RunArgs {
     /// Memo to reuse; this version has none, so only `off` is accepted
     #[arg(long, value_name = "off")]
     pub memo: Option<String>,
-    /// Continue an earlier run (not available in this version)
+    /// Carry on with the run that DIR holds: run what is missing, and write the files as if it had never stopped
     #[arg(long)]
     pub resume: bool,
     /// Exit with 3 if there was a warning

@@ -20,7 +20,7 @@ use super::convert::{cell, finished};
 use super::effect::Effects;
 use super::exit::CliError;
 use super::simulator::{BenchInfo, BenchRow, EngineUsed, Planned, RunSettings, Simulator, SweepRequest, Update, UpdateSink};
-use super::{benchmarks, engine_choice};
+use super::{benchmarks, engine_choice, resume};
 
 /// Distinct shapes of experiments (network, routes, traffic) whose inputs are checked before anything runs. Those beyond are checked
 /// when their turn comes, and then end as failed.
@@ -166,7 +166,7 @@ impl Simulator for Connected {
 
     fn load(&self, request: &SweepRequest) -> anyhow::Result<(Planned, Loaded)> {
         let mut sweep = sweep::load(&request.path, &SetOverrides(request.set.clone()))?;
-        let (axes, outputs) = (axes(&sweep), outputs(&sweep));
+        let (axes, outputs, digest) = (axes(&sweep), outputs(&sweep), resume::digest(&sweep));
         sweep.select(&request.selection)?;
         let look = look(&sweep)?;
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
@@ -179,6 +179,7 @@ impl Simulator for Connected {
             axes,
             outputs,
             resolved: sweep.resolved_toml.clone(),
+            digest,
             inputs: sweep.inputs.iter().map(input).collect(),
             warnings: sweep.notes.iter().cloned().chain(look.warnings).collect(),
             cannot_fit: look.cannot_fit,
@@ -200,6 +201,7 @@ impl Simulator for Connected {
         loaded: Loaded,
         devices: Vec<GpuDevice>,
         settings: &RunSettings,
+        known: &[ExperimentRecord],
         sink: &mut UpdateSink<'_>,
     ) -> Result<Vec<String>, CliError> {
         let Loaded { sweep, outputs, .. } = &loaded;
@@ -212,20 +214,25 @@ impl Simulator for Connected {
         }
         let interrupt = settings.interrupt.clone();
         let by_id: HashMap<u64, &Experiment> = sweep.experiments.iter().map(|e| (e.exp_id, e)).collect();
-        let tasks = sweep.experiments.iter().map(|e| Task { exp_id: e.exp_id, config: config(sweep, e) });
+        let done: HashSet<u64> = known.iter().map(|r| r.exp_id).collect();
+        let tasks = sweep.experiments.iter().filter(|e| !done.contains(&e.exp_id)).map(|e| Task { exp_id: e.exp_id, config: config(sweep, e) });
         let mut effects = Effects::default();
         let mut lost_with_pfc = 0u64;
+        let mut look_at = |record: &ExperimentRecord| {
+            effects.add(record);
+            let e = by_id[&record.exp_id];
+            if record.drops.is_some_and(|n| n > 0) && config(sweep, e).values.bool(spec::K::Pfc) {
+                lost_with_pfc += 1;
+            }
+        };
+        known.iter().for_each(&mut look_at);
         let mut tell = |news: News| -> Result<(), Broken> {
             match news {
                 News::Started(ids) => ids.into_iter().try_for_each(|exp_id| sink(Update::Started { exp_id })),
                 News::Note(_) => Ok(()),
                 News::Ended(ended) => {
                     let done = finished(identity(sweep, by_id[&ended.exp_id]), ended, outputs);
-                    effects.add(&done.record);
-                    let e = by_id[&done.record.exp_id];
-                    if done.record.drops.is_some_and(|n| n > 0) && config(sweep, e).values.bool(spec::K::Pfc) {
-                        lost_with_pfc += 1;
-                    }
+                    look_at(&done.record);
                     sink(Update::Finished(Box::new(done)))
                 }
             }

@@ -15,8 +15,11 @@ pub mod convert;
 pub mod glue;
 pub mod init;
 pub mod interrupt;
+pub mod merge;
+mod merge_manifest;
 pub mod plan;
 pub mod progress;
+pub mod resume;
 pub mod run;
 pub mod sbatch;
 pub mod simulator;
@@ -65,6 +68,7 @@ fn dispatch(command: &Command) -> Result<Exit, CliError> {
         Command::Doctor(args) => doctor::execute(args),
         Command::Bench(args) => bench::execute(args, &simulator),
         Command::Submit(args) => submit::execute(args, &simulator),
+        Command::Merge(args) => merge::execute(args),
         Command::Workload(args) => workload::execute(args),
         Command::Validate(args) => validate::execute(args),
     }

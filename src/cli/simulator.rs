@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::engine::gpu::DeviceChoice;
 use crate::results::manifest::AdapterUsed;
-use crate::results::{Axis, Finished, InputFile, Outputs};
+use crate::results::{Axis, ExperimentRecord, Finished, InputFile, Outputs};
 use crate::sweep::Selection;
 
 use super::args::{EngineChoice, GpuDispatch, SweepArgs};
@@ -43,6 +43,8 @@ pub struct Planned {
     pub outputs: Outputs,
     /// The sweep with every key resolved, TOML.
     pub resolved: String,
+    /// Hash of all its experiments, selected or not.
+    pub digest: String,
     pub inputs: Vec<InputFile>,
     /// Groups of experiments that resolve to one configuration, in words.
     pub duplicates: Vec<String>,
@@ -132,8 +134,9 @@ pub trait Simulator {
     /// No adapter for `--engine gpu`, or a `--device` that is not there.
     fn engine(&self, sweep: &Self::Sweep, settings: &RunSettings) -> anyhow::Result<(EngineUsed, Self::Engine)>;
 
-    /// Simulates every selected experiment once, reporting each as it finishes. Returns early, without an error, when
-    /// `settings.interrupt` asks for it. The result is warnings that show only afterwards.
+    /// Simulates every selected experiment once, reporting each as it finishes, except those whose records are `known` from an earlier
+    /// run. Returns early, without an error, when `settings.interrupt` asks for it. The result is warnings that show only afterwards, with
+    /// the known records taken into account.
     ///
     /// # Errors
     /// The run as a whole cannot go on; one bad experiment is a failed record instead.
@@ -142,6 +145,7 @@ pub trait Simulator {
         sweep: Self::Sweep,
         engine: Self::Engine,
         settings: &RunSettings,
+        known: &[ExperimentRecord],
         sink: &mut UpdateSink<'_>,
     ) -> Result<Vec<String>, CliError>;
 

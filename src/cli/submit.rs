@@ -221,7 +221,7 @@ fn described(shards: &Shards, jobs: &[&str]) -> Value {
 /// A folder is new or empty, or with `--resume` one of the same submission.
 fn claim(dir: &Path, shards: &Shards, resume: bool) -> anyhow::Result<()> {
     if !resume {
-        return ResultDir::check(dir).with_context(|| "to submit the same again, add --resume");
+        return ResultDir::check(dir, false).with_context(|| "to submit the same again, add --resume");
     }
     let path = dir.join(RECORD);
     let text = fs::read_to_string(&path).with_context(|| format!("--resume: {} cannot be read; is this the folder of an earlier submission?", path.display()))?;

@@ -65,6 +65,9 @@ pub struct Manifest {
     pub ok: u64,
     pub oom: u64,
     pub failed: u64,
+    /// Of all these, taken from the journal of an earlier run (`--resume`) or of shards (`merge`).
+    #[serde(default)]
+    pub from_journal: u64,
     /// `cpu` or `gpu`; empty until it is chosen.
     pub engine: String,
     /// Why that one.

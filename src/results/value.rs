@@ -4,6 +4,8 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 /// A time in whole picoseconds, shown in nanoseconds with up to three decimals, exactly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Ps(pub u64);
@@ -100,7 +102,7 @@ impl<T: Into<Cell>> From<Option<T>> for Cell {
 }
 
 /// The type of a column, what its parquet column is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Kind {
     /// INT64.
     Int,
@@ -115,7 +117,7 @@ pub enum Kind {
 }
 
 /// An axis of the sweep as a result column.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Axis {
     /// The dotted key, the column's name.
     pub key: String,

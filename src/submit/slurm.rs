@@ -104,21 +104,12 @@ impl Slurm {
     /// PRECONDITION: [`Slurm::check`] has passed.
     pub fn merge_script(&self, shards: &Shards) -> String {
         let directives = self.directives(shards, &format!("{}-merge", shards.job_name()), "merge");
-        let (merged, part) = (quote::shell(&shards.merged()), quote::shell(&format!("{}.part", shards.merged())));
         let mut words = vec![quote::shell(&shards.program)];
-        words.extend(shards.merge(&format!("{}.part", shards.merged())).iter().map(|w| quote::shell(w)));
+        words.extend(shards.merge(&shards.merged()).iter().map(|w| quote::shell(w)));
         format!(
             "{head}\
-             # Joins the shards. What an earlier attempt has left is thrown away; `merged` appears complete or not at all.\n\
-             set -u\n\
-             rm -rf -- {part}\n\
-             {command}\n\
-             code=$?\n\
-             # 0: every experiment has a result; 1: some failed, and are listed.\n\
-             if [ \"$code\" -gt 1 ] || [ ! -e {part}/manifest.json ]; then exit \"$code\"; fi\n\
-             rm -rf -- {merged}\n\
-             mv -- {part} {merged} || exit 1\n\
-             exit \"$code\"\n",
+             # Joins the shards. Started again, it carries on in the folder of an earlier attempt.\n\
+             exec {command}\n",
             head = head(&directives),
             command = words.join(" "),
         )
