@@ -166,7 +166,7 @@ array=$(sed -n 's/^array job \([0-9]*\):.*/\1/p' "$dir/submit.log")
 
 task() { scontrol --oneliner show job "${array}_$1" | tr ' ' '\n' | sed -n "s/^$2=//p"; }
 # shellcheck disable=SC2317 # called by until_true
-some_results() { [ "$(cat "$out/shard-$1/events.jsonl" 2>/dev/null | wc -l)" -ge 2 ]; }
+some_results() { grep -qs '"event":"finished"' "$out/shard-$1/events.jsonl"; }
 process_of() { # shard
     local process
     for process in /proc/[0-9]*; do
@@ -195,6 +195,9 @@ until_true 30 again_at_once 1
 wait "$submitted"
 for i in 0 1; do
     [ "$(task $i Restarts)" -ge 1 ] || { say "task $i was not restarted" >&2; exit 1; }
+done
+for i in 0 1; do
+    grep -q '"from_journal": [1-9]' "$out/shard-$i/manifest.json" || { say "task $i did not carry on, it began anew" >&2; exit 1; }
 done
 grep -q "shard 0: killed by signal 9; queued again" "$out/logs/shard-0.log"
 for file in results.csv results.parquet flows.csv; do

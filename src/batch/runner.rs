@@ -2,6 +2,8 @@
 //!
 //! Layer: batch. Order of batches, their size and the engine change no outcome, only the time it takes.
 
+use std::time::Instant;
+
 use rayon::prelude::*;
 
 use crate::engine::{Engine, EngineError};
@@ -83,6 +85,8 @@ pub fn run<E: From<EngineError>>(
             }
         }
         left = rest;
+        let clock = Instant::now();
+        log::debug!("batch: {} experiments, {} of {room} bytes of tables; {} prepared wait", admitted.len(), bytes, left.len());
         tell(News::Started(admitted.iter().map(|a| a.0).collect()))?;
         batch.admit(admitted);
         while !batch.is_over() && !stop() {
@@ -91,6 +95,7 @@ pub fn run<E: From<EngineError>>(
             }
         }
         batch.clear();
+        log::debug!("batch: over after {:.3} s", clock.elapsed().as_secs_f64());
     }
     Ok(())
 }
@@ -107,9 +112,10 @@ fn fill(left: &mut Vec<Candidate>, tasks: &mut impl Iterator<Item = Task>, most:
         if few.is_empty() {
             return;
         }
-        let first = left.len();
+        let (first, clock) = (left.len(), Instant::now());
         left.par_extend(few.into_par_iter().map(|t| (t.exp_id, prepare(&t.config, t.exp_id as u32), limits(&t.config))));
         used += left[first..].iter().map(bytes).sum::<u64>();
+        log::trace!("prepared {} experiments in {:.3} s, {used} bytes of tables wait", left.len() - first, clock.elapsed().as_secs_f64());
     }
 }
 

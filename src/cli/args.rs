@@ -109,7 +109,7 @@ pub struct InitArgs {
 
 #[derive(Debug, Args)]
 pub struct DoctorArgs {
-    /// One JSON object a line, one line an adapter
+    /// One JSON object a line: one an adapter, then one with the machine
     #[arg(long)]
     pub json: bool,
 }

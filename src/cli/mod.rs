@@ -8,6 +8,7 @@ pub mod bench;
 pub mod doctor;
 pub mod effect;
 pub mod engine_choice;
+pub mod excerpt;
 pub mod exit;
 mod benchmark_workloads;
 pub mod benchmarks;
@@ -15,6 +16,8 @@ pub mod convert;
 pub mod glue;
 pub mod init;
 pub mod interrupt;
+pub mod logging;
+pub mod machine;
 pub mod merge;
 mod merge_manifest;
 pub mod plan;
@@ -23,6 +26,7 @@ pub mod resume;
 pub mod run;
 pub mod sbatch;
 pub mod simulator;
+pub mod style;
 pub mod submit;
 pub mod suites;
 pub mod summary;
@@ -49,10 +53,15 @@ pub fn main() -> ExitCode {
             return if error.use_stderr() { Exit::BadInput } else { Exit::Ok }.into();
         }
     };
+    logging::start();
     let exit = match dispatch(&cli.command) {
         Ok(exit) => exit,
         Err(CliError { exit, error }) => {
-            eprintln!("hyperfold: {error:#}");
+            let style = style::Style::of_stderr();
+            eprintln!("{} {error:#}", style.error("hyperfold:"));
+            if let Some(lines) = excerpt::of(&error, style) {
+                eprintln!("{lines}");
+            }
             exit
         }
     };

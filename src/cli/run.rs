@@ -8,7 +8,7 @@ use std::time::Instant;
 use anyhow::anyhow;
 use serde_json::json;
 
-use crate::results::{EventLog, ExperimentRecord, Manifest, Outcome, ResultDir, ResultWriter, Seconds, Status};
+use crate::results::{EventLog, ExperimentRecord, Manifest, Outcome, ResultDir, ResultWriter, ResultsError, Seconds, Status};
 
 use super::args::RunArgs;
 use super::exit::{CliError, Exit};
@@ -36,8 +36,17 @@ pub fn execute<S: Simulator>(args: &RunArgs, simulator: &S, interrupt: &Interrup
         );
         return Err(CliError::bad_input(error));
     }
+    log::info!(
+        "{}: {} of {} experiments selected, expanded in {:.3} s",
+        planned.name,
+        planned.selected.len(),
+        planned.experiments,
+        expanding.elapsed().as_secs_f64()
+    );
     let settings = settings(args, interrupt);
     let (used, engine) = simulator.engine(&sweep, &settings).map_err(CliError::bad_input)?;
+
+    log::info!("engine {}: {}; {} CPU threads", used.engine, used.reason, settings.jobs);
 
     if interrupt.requested() {
         return Ok(Exit::Interrupted);
@@ -56,6 +65,7 @@ pub fn execute<S: Simulator>(args: &RunArgs, simulator: &S, interrupt: &Interrup
     let ran = simulator.run(sweep, engine, &settings, &known, &mut |update| report.take(update, progress.as_mut()));
     let wall = simulating.elapsed().as_secs_f64();
     progress.close();
+    log::info!("simulated for {wall:.3} s");
 
     let outcome = match &ran {
         Err(_) => Outcome::Aborted,
@@ -174,6 +184,7 @@ impl Report {
         let (name, selected) = (json!(planned.name), json!(planned.selected.len()));
         log.log("run_started", [("name", name), ("selected", selected), ("known", json!(known)), ("engine", json!(used.engine))])
             .map_err(CliError::broken)?;
+        log_warnings(&mut log, &planned.warnings).map_err(CliError::results)?;
         Ok(Report { writer, log, manifest, writing: 0.0, compiling: 0.0 })
     }
 
@@ -208,6 +219,7 @@ impl Report {
         let count = |status| records.iter().filter(|r| r.status == status).count() as u64;
         let m = &mut self.manifest;
         (m.ok, m.oom, m.failed, m.outcome) = (count(Status::Ok), count(Status::Oom), count(Status::Failed), outcome);
+        log_warnings(&mut self.log, &late_warnings).map_err(CliError::broken)?;
         m.warnings.extend(late_warnings);
         m.seconds.simulating += (wall - self.writing - self.compiling).max(0.0);
         m.seconds.writing += self.writing + start.elapsed().as_secs_f64();
@@ -216,6 +228,10 @@ impl Report {
         self.log.log("run_ended", fields).map_err(CliError::broken)?;
         Ok(Written { records, failed: self.manifest.failed })
     }
+}
+
+fn log_warnings(log: &mut EventLog, warnings: &[String]) -> Result<(), ResultsError> {
+    warnings.iter().try_for_each(|text| log.log("warning", [("text", json!(text))]))
 }
 
 #[cfg(test)]
