@@ -40,19 +40,12 @@ pub fn choose(settings: &RunSettings, pays: impl FnOnce() -> bool) -> anyhow::Re
     }
 }
 
+/// Opens what was named; the same adapter as often as it was named, because each has batches of its own.
 fn open_all(choices: &[DeviceChoice], policy: SoftwarePolicy) -> anyhow::Result<Vec<GpuDevice>> {
-    if choices.is_empty() {
-        return Ok(vec![adapter::open(None, policy)?]);
+    match choices {
+        [] => Ok(vec![adapter::open(None, policy)?]),
+        _ => choices.iter().map(|choice| Ok(adapter::open(Some(choice), policy)?)).collect(),
     }
-    let mut devices: Vec<GpuDevice> = Vec::new();
-    for choice in choices {
-        let device = adapter::open(Some(choice), policy)?;
-        if devices.iter().any(|d| d.report.index == device.report.index) {
-            bail!("--device {choice}: this is {}, which was named before; name each adapter once", device.report.name);
-        }
-        devices.push(device);
-    }
-    Ok(devices)
 }
 
 fn gpu(reason: String, devices: Vec<GpuDevice>) -> anyhow::Result<(EngineUsed, Vec<GpuDevice>)> {

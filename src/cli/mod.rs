@@ -8,6 +8,7 @@ pub mod bench;
 pub mod doctor;
 pub mod effect;
 pub mod engine_choice;
+pub mod engines;
 pub mod excerpt;
 pub mod exit;
 mod benchmark_workloads;

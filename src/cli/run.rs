@@ -130,10 +130,8 @@ fn greet(progress: &mut dyn Progress, planned: &Planned, used: &EngineUsed, jobs
     for warning in &planned.warnings {
         progress.message(&format!("warning: {warning}"));
     }
-    let on = match used.adapters.first() {
-        Some(adapter) => format!("{} ({} {})", adapter.name, adapter.driver, adapter.driver_info),
-        None => format!("{jobs} threads"),
-    };
+    let adapters: Vec<String> = used.adapters.iter().map(|a| format!("{} ({} {})", a.name, a.driver, a.driver_info)).collect();
+    let on = if adapters.is_empty() { format!("{jobs} threads") } else { adapters.join(", ") };
     let (name, n) = (&planned.name, planned.selected.len());
     progress.message(&format!("{name}: {n} experiments; engine {} on {on}: {}", used.engine, used.reason));
 }
