@@ -212,6 +212,7 @@ impl<S> Share<'_, '_, S> {
 mod tests {
     use std::collections::BTreeSet;
     use std::path::Path;
+    use std::sync::Barrier;
     use std::sync::atomic::AtomicUsize;
 
     use super::*;
@@ -225,11 +226,17 @@ mod tests {
         engine: CpuEngine,
         slices: Arc<AtomicUsize>,
         lost_after: usize,
+        /// Nobody begins before everybody has something to do, so that a quick one does not leave the others without.
+        begin: Arc<Barrier>,
     }
 
     impl Engine for Device {
         fn advance(&mut self, batch: &mut [Tables], packet_limit: u64, stop: &(dyn Fn() -> bool + Sync)) -> Result<Slice, EngineError> {
-            if self.slices.fetch_add(1, Ordering::Relaxed) >= self.lost_after {
+            let before = self.slices.fetch_add(1, Ordering::Relaxed);
+            if before == 0 {
+                self.begin.wait();
+            }
+            if before >= self.lost_after {
                 // Devices are lost in the middle of a step: what they held is worth nothing.
                 batch.iter_mut().for_each(|t| t.exps[0].now = u64::MAX);
                 return Err(EngineError::Device("the device was lost: unplugged".into()));
@@ -242,10 +249,15 @@ mod tests {
         }
     }
 
-    fn device(lost_after: usize) -> (Worker, Arc<AtomicUsize>) {
-        let slices = Arc::new(AtomicUsize::new(0));
-        let engine = Device { engine: CpuEngine, slices: Arc::clone(&slices), lost_after };
-        (Worker { name: format!("device that lasts {lost_after}"), engine: Box::new(engine), on_pool: false }, slices)
+    /// Devices by how many slices each lasts, and the slices that each was asked for.
+    fn devices<const N: usize>(lost_after: [usize; N]) -> (Vec<Worker>, Vec<Arc<AtomicUsize>>) {
+        let begin = Arc::new(Barrier::new(N));
+        let device = |lost_after| {
+            let slices = Arc::new(AtomicUsize::new(0));
+            let engine = Device { engine: CpuEngine, slices: Arc::clone(&slices), lost_after, begin: Arc::clone(&begin) };
+            (Worker { name: format!("device that lasts {lost_after}"), engine: Box::new(engine), on_pool: false }, slices)
+        };
+        lost_after.map(device).into_iter().unzip()
     }
 
     fn tasks() -> Vec<Task> {
@@ -294,7 +306,7 @@ mod tests {
 
     #[test]
     fn several_engines_share_the_work_and_change_nothing() {
-        let (workers, slices): (Vec<_>, Vec<_>) = [usize::MAX; 3].map(device).into_iter().unzip();
+        let (workers, slices) = devices([usize::MAX; 3]);
         let (told, run) = fleet(workers, None);
         run.unwrap();
         assert_eq!((told.ends, told.lost), (alone(), Vec::new()));
@@ -303,7 +315,7 @@ mod tests {
 
     #[test]
     fn what_a_lost_device_had_goes_elsewhere() {
-        let (workers, _): (Vec<_>, Vec<_>) = [0, 1, usize::MAX].map(device).into_iter().unzip();
+        let (workers, _) = devices([0, 0, usize::MAX]);
         let (told, run) = fleet(workers, None);
         run.unwrap();
         assert_eq!(told.ends, alone());
@@ -313,7 +325,7 @@ mod tests {
 
     #[test]
     fn without_devices_the_fallback_goes_on() {
-        let (workers, _): (Vec<_>, Vec<_>) = [0, 1].map(device).into_iter().unzip();
+        let (workers, _) = devices([0, 1]);
         let make = || Worker { name: "CPU engine".into(), engine: Box::new(CpuEngine), on_pool: true };
         let (told, run) = fleet(workers, Some(&make));
         run.unwrap();
@@ -323,7 +335,7 @@ mod tests {
 
     #[test]
     fn without_a_fallback_what_was_complete_stays_and_the_run_breaks_off() {
-        let (told, run) = fleet(vec![device(2).0], None);
+        let (told, run) = fleet(devices([2]).0, None);
         let alone = alone();
         assert_eq!(run.unwrap_err().to_string(), "the device was lost: unplugged");
         assert!(told.ends.len() < alone.len() && told.ends.iter().all(|(id, end)| alone[id] == *end));
@@ -332,7 +344,7 @@ mod tests {
     #[test]
     fn a_run_that_is_stopped_or_refused_ends() {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
-        let workers = || vec![device(usize::MAX).0, device(usize::MAX).0];
+        let workers = || devices([usize::MAX; 2]).0;
         let options = RunOptions { batch: 1, ..RunOptions::default() };
         let mut seen = BTreeSet::new();
         let full = |_| EngineError::Device("the disk is full".into());

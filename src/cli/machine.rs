@@ -55,7 +55,7 @@ impl Machine {
             memory_free_bytes: [kib_of(&meminfo, "MemAvailable"), left].into_iter().flatten().min(),
             disk_free_bytes: disk_free(),
             vulkan_loader: LIBRARIES.iter().map(|dir| Path::new(dir).join("libvulkan.so.1")).find(|path| path.exists()),
-            vulkan_drivers: DRIVERS.iter().flat_map(|dir| json_files(Path::new(dir))).collect(),
+            vulkan_drivers: vulkan_drivers(),
             nvidia: Path::new("/dev/nvidiactl").exists(),
             sbatch: on_path("sbatch"),
         }
@@ -91,6 +91,14 @@ fn free_of(df: &str) -> Option<u64> {
     let words: Vec<&str> = df.lines().nth(1)?.split_whitespace().collect();
     let first = words.iter().skip(1).position(|w| w.parse::<u64>().is_ok())? + 1;
     words.get(first + 2)?.parse::<u64>().ok()?.checked_mul(1024)
+}
+
+/// What the loader would find: the variables, of which the older name counts only without the newer, replace the folders.
+fn vulkan_drivers() -> Vec<PathBuf> {
+    match std::env::var_os("VK_DRIVER_FILES").or_else(|| std::env::var_os("VK_ICD_FILENAMES")) {
+        Some(files) => std::env::split_paths(&files).filter(|path| path.exists()).collect(),
+        None => DRIVERS.iter().flat_map(|dir| json_files(Path::new(dir))).collect(),
+    }
 }
 
 fn json_files(dir: &Path) -> Vec<PathBuf> {
