@@ -159,6 +159,9 @@ impl Progress for Lines {
     }
 
     fn close(&mut self) {
+        if self.total == 0 {
+            return;
+        }
         let elapsed = table::seconds(self.start.elapsed().as_secs_f64());
         eprintln!("{}/{} experiments finished in {elapsed}", self.done, self.total);
     }

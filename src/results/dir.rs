@@ -6,11 +6,14 @@
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use super::ResultsError;
 
 /// The journal's name in the folder.
 pub const JOURNAL: &str = "journal.bin";
+/// So long a lock is waited for.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// A folder that belongs to this run.
 #[derive(Debug)]
@@ -42,7 +45,7 @@ impl ResultDir {
             // A run that was killed at its very start leaves an empty journal and nothing else.
             Some(bytes) => {
                 let file = File::open(path.join(JOURNAL)).map_err(ResultsError::unreadable(path.join(JOURNAL)))?;
-                lock(path, file.try_lock_shared())?;
+                lock(path, || file.try_lock_shared())?;
                 bytes
             }
             None if only_a_journal => 0,
@@ -73,7 +76,9 @@ impl ResultDir {
         let cannot = |e: std::io::Error| ResultsError::Cannot { path: path.into(), why: e.to_string() };
         fs::create_dir_all(path).map_err(cannot)?;
         let journal = OpenOptions::new().read(true).append(true).create(true).open(path.join(JOURNAL)).map_err(cannot)?;
-        let locked = lock(path, journal.try_lock())?;
+        let locked = lock(path, || journal.try_lock())?;
+        // That the journal is there must outlast a loss of power as its contents do; where folders cannot be flushed, nothing can be done.
+        let _ = File::open(path).and_then(|folder| folder.sync_all());
         let earlier = journal.metadata().map_err(cannot)?.len() > 0;
         if earlier && !resume {
             // Another run has come and gone between the look and the lock.
@@ -171,8 +176,15 @@ pub(super) fn regular(path: &Path) -> Result<Option<u64>, ResultsError> {
     }
 }
 
-/// Whether the lock was taken; a file system that knows no locks gives none, which is no error.
-pub(super) fn lock(path: &Path, taken: Result<(), TryLockError>) -> Result<bool, ResultsError> {
+/// Whether the lock was taken; a file system that knows no locks gives none, which is no error. Waits a moment for a holder that is just
+/// ending: a killed process holds its locks until the system has taken it apart.
+pub(super) fn lock(path: &Path, attempt: impl Fn() -> Result<(), TryLockError>) -> Result<bool, ResultsError> {
+    let until = Instant::now() + PATIENCE;
+    let mut taken = attempt();
+    while matches!(taken, Err(TryLockError::WouldBlock)) && Instant::now() < until {
+        std::thread::sleep(PATIENCE / 50);
+        taken = attempt();
+    }
     match taken {
         Ok(()) => Ok(true),
         Err(TryLockError::WouldBlock) => Err(ResultsError::Locked(path.into())),

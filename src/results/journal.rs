@@ -13,11 +13,11 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
+use super::dir::regular;
 use super::journal_codec::{decode, encode};
 use super::journal_identity::RunIdentity;
 use super::journal_sync::GroupCommit;
 use super::record::Finished;
-use super::dir::regular;
 use super::{ResultDir, ResultsError};
 
 /// What a journal begins with: its name and its format's version.

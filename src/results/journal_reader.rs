@@ -41,7 +41,7 @@ impl JournalReader {
             return Err(ResultsError::NoRun(folder.into()));
         }
         let file = File::open(&path).map_err(ResultsError::unreadable(&path))?;
-        lock(folder, file.try_lock_shared())?;
+        lock(folder, || file.try_lock_shared())?;
         let (mut run, mut parts) = (None, BTreeMap::new());
         // What other versions wrote may mean other things: their experiments are not read.
         let this = |run: &RunIdentity| RunIdentity::default().of_this_version(run.semantics).same_layout(run);

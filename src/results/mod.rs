@@ -56,7 +56,7 @@ pub enum ResultsError {
     Unreadable { path: PathBuf, source: std::io::Error },
     #[error("--out {}: this is a file; name a folder", .0.display())]
     NotAFolder(PathBuf),
-    #[error("--out {}: the folder cannot be created ({why}); name one in a place you may write to", .path.display())]
+    #[error("--out {}: the folder cannot be created or written to ({why}); name one in a place you may write to", .path.display())]
     Cannot { path: PathBuf, why: String },
     #[error("cannot write {}", .path.display())]
     Io { path: PathBuf, source: std::io::Error },
