@@ -119,6 +119,12 @@ fn jobs_are_submitted_with_their_dependency_and_paths_stay_what_they_are() {
 }
 
 #[test]
+fn help_says_what_there_is() {
+    let output = Site::new().submit(&["--help"]);
+    insta::assert_snapshot!("submit_help", text(&output.stdout));
+}
+
+#[test]
 fn what_breaks_off_is_queued_again_a_limited_number_of_times() {
     let site = Site::new();
     site.program("sbatch", SBATCH);
@@ -141,6 +147,25 @@ fn what_breaks_off_is_queued_again_a_limited_number_of_times() {
         let (shown, code) = site.run_task(&format!("{out}/shards.sbatch"), &[("SLURM_RESTART_COUNT", restarts)]);
         assert_eq!((code, shown.contains("scontrol requeue 41_2")), (expected, again), "{body}: {shown}");
     }
+}
+
+/// Near its time limit SLURM signals the script; a task that may not go back into the queue goes on to its end.
+#[test]
+fn the_warning_before_the_time_limit_queues_the_task_again() {
+    let site = Site::new();
+    site.program("sbatch", SBATCH);
+    site.program("scontrol", "echo \"scontrol $*\" >> \"$0.log\"; exit 1");
+    let program = site.program("program", "kill -USR1 $PPID; sleep 0.5; echo finished; exit 3");
+    let output = site.submit(&["--slurm", "--shards", "4", "--out", "o", "--time", "10", "--requeues", "2", "--program", program.to_str().unwrap()]);
+    assert_eq!(code(&output), 0, "{}", text(&output.stderr));
+    assert!(site.read("o/shards.sbatch").contains("#SBATCH --signal=B:USR1@90\n"));
+    for (restarts, asked) in [("1", true), ("2", false)] {
+        let (shown, code) = site.run_task("o/shards.sbatch", &[("SLURM_RESTART_COUNT", restarts)]);
+        assert_eq!(code, 3, "{shown}");
+        assert!(shown.contains("shard 2: near its time limit; not queued again\nfinished\n"), "{shown}");
+        assert_eq!(shown.contains("near its time limit; queued again"), asked, "{shown}");
+    }
+    assert_eq!(fs::read_to_string(site.root.path().join("bin/scontrol.log")).unwrap(), "scontrol requeue 41_2\n");
 }
 
 #[test]

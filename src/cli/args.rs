@@ -68,7 +68,7 @@ pub struct RunArgs {
     /// Engine: `auto` takes a real GPU when the batch is large enough to pay for it, else the CPU
     #[arg(long, value_enum, default_value_t = EngineChoice::Auto)]
     pub engine: EngineChoice,
-    /// GPU adapter, by its number or a part of its name in `hyperfold doctor` (repeatable: experiments go to whichever is free)
+    /// GPU adapter, by its number or a part of its name in `hyperfold doctor` (repeatable: experiments go to whichever is free), or `all`
     #[arg(long, value_name = "INDEX|NAME")]
     pub device: Vec<DeviceChoice>,
     /// How steps reach a GPU: a workgroup an experiment, or a dispatch a system for very large experiments

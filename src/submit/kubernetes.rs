@@ -92,6 +92,7 @@ impl Kubernetes {
              \x20     - action: Ignore\n\
              \x20       onPodConditions:\n\
              \x20         - type: DisruptionTarget\n\
+             \x20           status: \"True\"\n\
              {run}\
              ---\n\
              apiVersion: batch/v1\n\
