@@ -19,10 +19,10 @@ pub fn of(error: &anyhow::Error, style: Style) -> Option<String> {
     let Place::File { path, line: Some(line), columns: Some(columns) } = place else { return None };
     let text = std::fs::read_to_string(path).ok()?;
     let shown = path.display().to_string();
-    lines(&shown, text.lines().nth(line.checked_sub(1)?)?, *line, columns.clone(), style)
+    lines(&shown, text.lines().nth(line.checked_sub(1)? as usize)?, *line, columns.as_ref().clone(), style)
 }
 
-fn lines(path: &str, text: &str, line: usize, columns: Range<usize>, style: Style) -> Option<String> {
+fn lines(path: &str, text: &str, line: u32, columns: Range<usize>, style: Style) -> Option<String> {
     // A place at the end of its line (something is missing there) is beyond its last byte.
     let at = text.get(..columns.start.min(text.len()))?.chars().count();
     let meant = text.get(columns.start.min(text.len())..columns.end.min(text.len()))?.chars().count().max(1);

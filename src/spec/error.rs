@@ -11,8 +11,8 @@ use thiserror::Error;
 /// Where something was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// A file, a line counted from 1 where one is known, and the bytes of that line that are meant where that is known.
-    File { path: PathBuf, line: Option<usize>, columns: Option<Range<usize>> },
+    /// A file, a line counted from 1 where one is known, and the bytes of that line that are meant where that is known (boxed, so that errors stay small).
+    File { path: PathBuf, line: Option<u32>, columns: Option<Box<Range<usize>>> },
     /// `--set KEY=VALUE`, as typed.
     Set(String),
     /// One experiment of a sweep, named by its axis values.
@@ -27,12 +27,12 @@ impl Place {
 
     /// A line counted from 1.
     pub fn line(path: &Path, line: usize) -> Self {
-        Place::File { path: path.to_path_buf(), line: Some(line), columns: None }
+        Place::File { path: path.to_path_buf(), line: u32::try_from(line).ok(), columns: None }
     }
 
     /// A part of a line counted from 1: bytes of it, counted from 0.
     pub fn columns(path: &Path, line: usize, columns: Range<usize>) -> Self {
-        Place::File { path: path.to_path_buf(), line: Some(line), columns: Some(columns) }
+        Place::File { path: path.to_path_buf(), line: u32::try_from(line).ok(), columns: Some(Box::new(columns)) }
     }
 }
 
