@@ -72,7 +72,7 @@ struct Crew<'a, 'q, S> {
 }
 
 enum Message {
-    News(News),
+    News(Box<News>),
     Retired { name: String, error: EngineError, returned: usize },
 }
 
@@ -92,7 +92,7 @@ impl<S: Fn() -> bool + Send + Sync + Clone + 'static> Crew<'_, '_, S> {
             drop(sender);
             for message in receiver {
                 let news = match message {
-                    Message::News(news) => news,
+                    Message::News(news) => *news,
                     Message::Retired { name, error, returned } => {
                         let text = format!("{name} is not used any more: {error}; its {returned} unfinished experiments go elsewhere");
                         last = Some(error);
@@ -113,7 +113,7 @@ impl<S: Fn() -> bool + Send + Sync + Clone + 'static> Crew<'_, '_, S> {
         let mut batch = Batch::new(worker.engine, self.options.packet_limit, Box::new(self.stop.clone()));
         let mut share = Share { queue: self.queue, mine: BTreeMap::new(), most: self.options.batch.max(1), stop: self.stop };
         // Whoever takes messages outlives the workers, so that none is lost.
-        let mut tell = |news| sender.send(Message::News(news)).map_err(|_| EngineError::Device("nobody takes results".into()));
+        let mut tell = |news| sender.send(Message::News(Box::new(news))).map_err(|_| EngineError::Device("nobody takes results".into()));
         let run = drive(&mut batch, &mut share, Some((self.pool, worker.on_pool)), self.stop, &mut tell);
         let returned = share.give_back();
         if let Err(error) = run {
@@ -347,9 +347,8 @@ mod tests {
         let workers = || devices([usize::MAX; 2]).0;
         let options = RunOptions { batch: 1, ..RunOptions::default() };
         let mut seen = BTreeSet::new();
-        let full = |_| EngineError::Device("the disk is full".into());
         let mut tell = |news: News| match news {
-            News::Ended(e) if seen.insert(e.exp_id) => Err(()).map_err(full),
+            News::Ended(e) if seen.insert(e.exp_id) => Err(EngineError::Device("the disk is full".into())),
             _ => Ok(()),
         };
         let refused = run_fleet(tasks().into_iter(), workers(), None, &pool, &options, || false, &mut tell);

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::results::ResultDir;
 use crate::submit::{Kubernetes, Shards, Slurm};
-use crate::sweep::Selection;
+use crate::sweep::{Selection, Shard};
 
 use super::args::{Cli, EngineChoice, key_value};
 use super::exit::{CliError, Exit};
@@ -115,6 +115,9 @@ pub fn execute<S: Simulator>(args: &SubmitArgs, simulator: &S) -> Result<Exit, C
         let error = anyhow!("--shards {}: {} has {selected} experiments, and a shard needs at least one; write at most that", args.shards, args.sweep.display());
         return Err(CliError::bad_input(error));
     }
+    // What a shard refuses (a sweep that cannot be cut into shards, say), it would refuse only in its job.
+    let first = Selection { limit: args.limit, shard: Some(Shard { index: 0, of: args.shards }) };
+    simulator.load(&SweepRequest { selection: first, ..request }).map_err(CliError::bad_input)?;
     planned.warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
     match args.slurm {
         true => slurm(args, planned.name),
