@@ -4,11 +4,12 @@ use std::fs::{self, File};
 use std::path::Path;
 
 use hyperfold::results::{
-    Axis, Cell, ExperimentRecord, Finished, FlowRecord, Kind, LinkRecord, Micro, Outputs, Ps, Recovered, ResultDir, ResultWriter,
+    Axis, Cell, ExperimentRecord, Finished, FlowRecord, JournalReader, Kind, LinkRecord, Micro, Outputs, Ps, Recovered, ResultDir, ResultWriter,
     ResultsError, RttRecord, RunIdentity, StatsRecord,
 };
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::Field;
+use proptest::prelude::*;
 
 const ALL: Outputs = Outputs { flows: true, links: true, rtt: true };
 
@@ -233,7 +234,7 @@ fn a_journal_cut_anywhere_is_carried_on_with() {
     let journal = fs::read(whole.join("journal.bin")).unwrap();
     let ids = vec![0, 1, 2, 3];
     let mut held = Vec::new();
-    for cut in (0..=journal.len()).rev().step_by(7) {
+    for cut in (0..=journal.len()).rev().step_by(31) {
         let dir = root.path().join(cut.to_string());
         // Files of the killed run lie there, with rows that do not belong to what the journal still holds.
         fs::create_dir(&dir).unwrap();
@@ -277,6 +278,30 @@ fn damage_in_the_middle_is_found_and_what_follows_is_dropped() {
         writer.finish().unwrap();
         assert!(files(&dir) == files(&whole));
         assert!(fs::read(dir.join("journal.bin")).unwrap() == journal, "the journal is whole again");
+    }
+}
+
+proptest! {
+    /// Whatever happens to the bytes, what is read is what was written, from the first on, or nothing at all.
+    #[test]
+    fn no_damage_is_taken_for_a_result(changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4), cut: prop::sample::Index) {
+        let root = tempfile::tempdir().unwrap();
+        let dir = root.path().join("d");
+        write(&dir, &[2, 0, 1]);
+        let mut journal = fs::read(dir.join("journal.bin")).unwrap();
+        for (at, byte) in changes {
+            let at = at.index(journal.len());
+            journal[at] = byte;
+        }
+        journal.truncate(journal.len() - cut.index(64));
+        fs::write(dir.join("journal.bin"), journal).unwrap();
+        if let Ok(reader) = JournalReader::open(&dir) {
+            let held: Vec<u64> = reader.parts().keys().copied().collect();
+            prop_assert!([&[][..], &[2], &[0, 2], &[0, 1, 2]].contains(&held.as_slice()), "{held:?}");
+            for (&id, &part) in reader.parts() {
+                prop_assert_eq!(reader.read(part).unwrap(), finished(id));
+            }
+        }
     }
 }
 

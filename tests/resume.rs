@@ -218,6 +218,16 @@ fn a_full_disk_is_told_and_the_run_goes_on_when_there_is_room() {
     let ran = run(&folder, "o", &["--resume"]);
     assert!(ran.code == 1 && ran.stderr.contains("of 72 experiments are complete"), "{}", ran.stderr);
     same_as_whole(&folder, "o");
+
+    // The disk may be the one that messages go to.
+    if cfg!(target_os = "linux") {
+        let full = || std::fs::OpenOptions::new().write(true).open("/dev/full").expect("Linux has it");
+        for (stdout, stderr) in [(Stdio::null(), full().into()), (full().into(), Stdio::null())] {
+            let status = command(folder.path(), &arguments("s.toml", "o", &["--resume"])).stdout(stdout).stderr(stderr).status();
+            assert_eq!(status.expect("the program starts").code(), Some(1));
+        }
+        same_as_whole(&folder, "o");
+    }
 }
 
 #[cfg(target_os = "linux")]
@@ -228,6 +238,40 @@ fn a_folder_that_cannot_be_written_is_bad_input() {
     let ran = run(&folder, "/proc/results", &[]);
     assert_eq!(ran.code, 2);
     assert!(ran.stderr.contains("/proc/results: the folder cannot be created"), "{}", ran.stderr);
+}
+
+/// Processor seconds of the children that this process has waited for: fields 16 and 17 of its status line, in hundredths.
+#[cfg(target_os = "linux")]
+fn children_cpu_s() -> f64 {
+    let stat = std::fs::read_to_string("/proc/self/stat").expect("Linux has it");
+    // The name, in parentheses, may have spaces; what follows begins with field 3.
+    let fields: Vec<&str> = stat.rsplit(')').next().expect("it has a name").split_whitespace().collect();
+    fields[13..15].iter().map(|ticks| ticks.parse::<f64>().expect("a number") / 100.0).sum()
+}
+
+/// What the product costs beside the simulation: expanding, preparing, batching, the journal, every file. Processor time, so that neighbours on
+/// the machine do not count. Alone, because other tests' children would.
+#[cfg(target_os = "linux")]
+#[test]
+#[ignore = "soak: processor time must be this test's alone; scripts/test.sh --soak and CI run it"]
+fn soak_ten_thousand_small_experiments_cost_little() {
+    const SMALL: &str = "name = \"small\"\n[base]\ncluster = { gpus = 16 }\nworkload = { kind = \"traffic\", pattern = \"ring\", stride = 8, bytes = 2000 }\n\
+                         [axes]\n\"topology.link_delay_ns\" = { start = 500, stop = 10499, step = 1 }\n";
+    let folder = Folder::new(&[("s.toml", SMALL)]);
+    let before = children_cpu_s();
+    assert_eq!(run(&folder, "o", &["--quiet", "--jobs", "2"]).code, 0);
+    let cpu_s = children_cpu_s() - before;
+    assert_eq!(folder.column("o/results.csv", "exp_id").len(), 10_000);
+    let cost_ms = cpu_s / 10_000.0 * 1e3;
+    println!("{cost_ms:.3} ms of processor time an experiment, simulation included");
+    // Half a millisecond is for optimised builds; overflow checks and debug assertions cost what they cost.
+    let bound = if cfg!(debug_assertions) { 1.0 } else { 0.5 };
+    assert!(cost_ms < bound, "{cost_ms} ms of processor time an experiment");
+
+    let before = children_cpu_s();
+    assert_eq!(run(&folder, "o", &["--quiet", "--resume"]).code, 0);
+    let again_ms = (children_cpu_s() - before) / 10_000.0 * 1e3;
+    assert!(again_ms < bound / 5.0, "{again_ms} ms of processor time to carry on with an experiment that is complete");
 }
 
 /// Three shards, on different numbers of threads.

@@ -15,7 +15,7 @@ use crate::results::{EventLog, ExperimentRecord, Finished, JournalReader, Manife
 
 use super::exit::{CliError, Exit};
 use super::merge_manifest::joined;
-use super::{resume, say, summary};
+use super::{resume, say, summary, tell};
 
 /// Ranges of missing experiments that are named.
 const NAMED: usize = 20;
@@ -44,7 +44,7 @@ pub fn execute(args: &MergeArgs) -> Result<Exit, CliError> {
     let parts = args.dirs.iter().map(|d| JournalReader::open(d)).collect::<Result<Vec<_>, _>>().map_err(CliError::results)?;
     for part in &parts {
         if let Some(damage) = part.damage() {
-            eprintln!("warning: {}: {damage}", part.folder().join("journal.bin").display());
+            tell(&format!("warning: {}: {damage}", part.folder().join("journal.bin").display()));
         }
     }
     let run = whole(&parts)?;
@@ -54,7 +54,7 @@ pub fn execute(args: &MergeArgs) -> Result<Exit, CliError> {
     let dir = resume::claim(&args.out, true)?;
     let (mut writer, recovered) = ResultWriter::open(dir, &run, ids.clone()).map_err(CliError::results)?;
     if let Some(damage) = recovered.damage {
-        eprintln!("warning: {}: {damage}", args.out.join("journal.bin").display());
+        tell(&format!("warning: {}: {damage}", args.out.join("journal.bin").display()));
     }
     let known: BTreeMap<u64, ExperimentRecord> = writer.records().map(|r| (r.exp_id, r.clone())).collect();
     for (&exp_id, &(of, part)) in &chosen {
@@ -75,20 +75,20 @@ pub fn execute(args: &MergeArgs) -> Result<Exit, CliError> {
     manifest.write(&dir).map_err(CliError::results)?;
     let from: Vec<String> = args.dirs.iter().map(|d| d.display().to_string()).collect();
     log.log("merged", [("parts", json!(from)), ("experiments", json!(records.len()))]).map_err(CliError::results)?;
-    Ok(tell(args, &run, &manifest, &records, missing))
+    Ok(conclude(args, &run, &manifest, &records, missing))
 }
 
-fn tell(args: &MergeArgs, run: &RunIdentity, manifest: &Manifest, records: &[ExperimentRecord], missing: Option<String>) -> Exit {
+fn conclude(args: &MergeArgs, run: &RunIdentity, manifest: &Manifest, records: &[ExperimentRecord], missing: Option<String>) -> Exit {
     if !args.quiet {
         summary::lines(&run.axes, records).iter().for_each(|line| say(line));
         say(&format!("{}: {} experiments of {} folders", manifest.name, records.len(), args.dirs.len()));
         say(&format!("results: {}", args.out.display()));
     }
     for warning in &manifest.warnings {
-        eprintln!("warning: {warning}");
+        tell(&format!("warning: {warning}"));
     }
     if missing.is_some() {
-        eprintln!("hyperfold: merge the missing shards into {0}, or run what is missing: hyperfold run SWEEP.toml --out {0} --resume", args.out.display());
+        tell(&format!("hyperfold: merge the missing shards into {0}, or run what is missing: hyperfold run SWEEP.toml --out {0} --resume", args.out.display()));
     }
     let failed = records.iter().any(|r| r.status == Status::Failed);
     if missing.is_some() || failed { Exit::Failed } else { Exit::Ok }
@@ -97,9 +97,7 @@ fn tell(args: &MergeArgs, run: &RunIdentity, manifest: &Manifest, records: &[Exp
 fn refuse_out_among_parts(args: &MergeArgs) -> Result<(), CliError> {
     let same = |d: &PathBuf| matches!((d.canonicalize(), args.out.canonicalize()), (Ok(a), Ok(b)) if a == b);
     match args.dirs.iter().find(|d| same(d)) {
-        Some(dir) if args.dirs.len() == 1 => {
-            Err(CliError::bad_input(anyhow!("{}: --out is the folder to merge; name another one", dir.display())))
-        }
+        Some(dir) if args.dirs.len() == 1 => Err(CliError::bad_input(anyhow!("{}: --out is the folder to merge; name another one", dir.display()))),
         Some(dir) => {
             let error = anyhow!("{}: --out is among the folders to merge; what it holds is kept, so leave it out of them", dir.display());
             Err(CliError::bad_input(error))

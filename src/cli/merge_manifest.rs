@@ -41,12 +41,7 @@ pub fn joined(dirs: &[PathBuf], out: &Path, run: &RunIdentity, records: &[Experi
         engine_reason: format!("merged from {} folders", dirs.len()),
         adapters,
         jobs: parts.iter().map(|m| m.jobs).max().unwrap_or(0),
-        seconds: Seconds {
-            expanding: sum(|s| s.expanding),
-            compiling: sum(|s| s.compiling),
-            simulating: sum(|s| s.simulating),
-            writing: sum(|s| s.writing),
-        },
+        seconds: Seconds { expanding: sum(|s| s.expanding), compiling: sum(|s| s.compiling), simulating: sum(|s| s.simulating), writing: sum(|s| s.writing) },
         warnings: warnings(&parts, run, records, missing),
     }
 }

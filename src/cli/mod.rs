@@ -59,9 +59,9 @@ pub fn main() -> ExitCode {
         Ok(exit) => exit,
         Err(CliError { exit, error }) => {
             let style = style::Style::of_stderr();
-            eprintln!("{} {error:#}", style.error("hyperfold:"));
+            tell(&format!("{} {error:#}", style.error("hyperfold:")));
             if let Some(lines) = excerpt::of(&error, style) {
-                eprintln!("{lines}");
+                tell(&lines);
             }
             exit
         }
@@ -84,9 +84,18 @@ fn dispatch(command: &Command) -> Result<Exit, CliError> {
     }
 }
 
-/// Prints a line of output. A reader that has gone away (`| head`) ends the program quietly, as other tools do.
+/// Prints a line of output. A reader that has gone away (`| head`) ends the program quietly, as other tools do; a full disk is a failure.
 pub(crate) fn say(line: &str) {
-    if writeln!(std::io::stdout(), "{line}").is_err() {
-        std::process::exit(i32::from(Exit::Ok.code()));
+    if let Err(error) = writeln!(std::io::stdout(), "{line}") {
+        let gone = error.kind() == std::io::ErrorKind::BrokenPipe;
+        if !gone {
+            tell(&format!("hyperfold: cannot write to standard output: {error}"));
+        }
+        std::process::exit(i32::from(if gone { Exit::Ok } else { Exit::Failed }.code()));
     }
+}
+
+/// Prints a line for the user. That nobody can read it (its disk may be the one that is full) must not end a run.
+pub(crate) fn tell(line: &str) {
+    let _ = writeln!(std::io::stderr(), "{line}");
 }

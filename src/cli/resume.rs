@@ -90,6 +90,7 @@ pub fn earlier_seconds(path: &Path) -> Seconds {
 
 /// An error that ended the run, with what is safe and how to go on.
 pub fn broke_off(broken: CliError, saved: u64, of: usize, out: &Path) -> CliError {
-    let told = anyhow!("{:#}\n{saved} of {of} experiments are safe in {}; run the same command with --resume once the cause is mended", broken.error, out.display());
+    let told =
+        anyhow!("{:#}\n{saved} of {of} experiments are safe in {}; run the same command with --resume once the cause is mended", broken.error, out.display());
     CliError { error: told, ..broken }
 }

@@ -15,7 +15,8 @@ use super::exit::{CliError, Exit};
 use super::interrupt::Interrupt;
 use super::progress::{self, Progress};
 use super::simulator::{EngineUsed, Planned, RunSettings, Simulator, SweepRequest, Update};
-use super::{resume, say, summary};
+use super::style::Style;
+use super::{resume, say, summary, tell};
 
 /// Runs a sweep.
 ///
@@ -60,6 +61,9 @@ pub fn execute<S: Simulator>(args: &RunArgs, simulator: &S, interrupt: &Interrup
     greet(progress.as_mut(), &planned, &used, settings.jobs);
     resume::messages(&recovered, &planned, writer.dir()).iter().for_each(|m| progress.message(m));
     let mut report = Report::open(writer, &planned, &used, &settings, expanding.elapsed().as_secs_f64())?;
+    if let Some(damage) = &recovered.damage {
+        report.log.log("journal_cut", [("why", json!(damage))]).map_err(CliError::broken)?;
+    }
 
     let simulating = Instant::now();
     let ran = simulator.run(sweep, engine, &settings, &known, &mut |update| report.take(update, progress.as_mut()));
@@ -74,7 +78,7 @@ pub fn execute<S: Simulator>(args: &RunArgs, simulator: &S, interrupt: &Interrup
     };
     let late = ran.as_ref().map_or(Vec::new(), Clone::clone);
     for warning in &late {
-        eprintln!("warning: {warning}");
+        tell(&format!("{} {warning}", Style::of_stderr().warning("warning:")));
     }
     let warned = !planned.warnings.is_empty() || !late.is_empty();
     let saved = report.writer.records().count() as u64;
@@ -88,7 +92,7 @@ pub fn execute<S: Simulator>(args: &RunArgs, simulator: &S, interrupt: &Interrup
     }
     let missing = planned.selected.len() - finished.records.len();
     if outcome == Outcome::Interrupted && missing > 0 {
-        eprintln!("hyperfold: interrupted; {missing} of {} experiments have no result", planned.selected.len());
+        tell(&format!("hyperfold: interrupted; {missing} of {} experiments have no result", planned.selected.len()));
         return Ok(Exit::Interrupted);
     }
     if missing > 0 {
@@ -96,7 +100,7 @@ pub fn execute<S: Simulator>(args: &RunArgs, simulator: &S, interrupt: &Interrup
     }
     Ok(match finished.failed {
         0 if args.strict && warned => {
-            eprintln!("hyperfold: --strict: there were warnings");
+            tell("hyperfold: --strict: there were warnings");
             Exit::Condition
         }
         0 => Exit::Ok,
@@ -128,7 +132,7 @@ fn settings(args: &RunArgs, interrupt: &Interrupt) -> RunSettings {
 
 fn greet(progress: &mut dyn Progress, planned: &Planned, used: &EngineUsed, jobs: usize) {
     for warning in &planned.warnings {
-        progress.message(&format!("warning: {warning}"));
+        progress.message(&format!("{} {warning}", Style::of_stderr().warning("warning:")));
     }
     let adapters: Vec<String> = used.adapters.iter().map(|a| format!("{} ({} {})", a.name, a.driver, a.driver_info)).collect();
     let on = if adapters.is_empty() { format!("{jobs} threads") } else { adapters.join(", ") };

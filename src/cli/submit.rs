@@ -17,8 +17,9 @@ use crate::sweep::{Selection, Shard};
 use super::args::{Cli, EngineChoice, key_value};
 use super::exit::{CliError, Exit};
 use super::sbatch;
-use super::say;
 use super::simulator::{Simulator, SweepRequest};
+use super::style::Style;
+use super::{say, tell};
 
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("scheduler").required(true))]
@@ -118,7 +119,7 @@ pub fn execute<S: Simulator>(args: &SubmitArgs, simulator: &S) -> Result<Exit, C
     // What a shard refuses (a sweep that cannot be cut into shards, say), it would refuse only in its job.
     let first = Selection { limit: args.limit, shard: Some(Shard { index: 0, of: args.shards }) };
     simulator.load(&SweepRequest { selection: first, ..request }).map_err(CliError::bad_input)?;
-    planned.warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
+    planned.warnings.iter().for_each(|warning| tell(&format!("{} {warning}", Style::of_stderr().warning("warning:"))));
     match args.slurm {
         true => slurm(args, planned.name),
         false => kubernetes(args, planned.name),

@@ -67,7 +67,7 @@ pub(super) enum Found {
     /// First: whose it is. Nothing else is read until this was accepted.
     Run(RunIdentity),
     /// Then the experiments, in the order they finished.
-    Experiment(Span, Finished),
+    Experiment(Span, Box<Finished>),
 }
 
 /// Reads a journal from its start and hands over what is sound of it.
@@ -106,7 +106,7 @@ pub(super) fn scan(path: &Path, file: &File, take: &mut dyn FnMut(Found) -> Resu
         };
         if scan.has_run {
             let span = Span { at: scan.sound + HEAD, length: bytes.len() as u64 };
-            take(Found::Experiment(span, decode(&bytes).ok_or_else(foreign)?))?;
+            take(Found::Experiment(span, Box::new(decode(&bytes).ok_or_else(foreign)?)))?;
         } else {
             take(Found::Run(serde_json::from_slice(&bytes).map_err(|_| foreign())?))?;
             scan.has_run = true;
@@ -170,7 +170,7 @@ impl Journal {
                 differences if differences.is_empty() => Ok(()),
                 differences => Err(ResultsError::OtherRun { path: dir.path().into(), differences }),
             },
-            Found::Experiment(span, finished) => take(span, finished),
+            Found::Experiment(span, finished) => take(span, *finished),
         })?;
         if !scan.has_run && regular(&dir.path().join("results.csv"))?.is_some() {
             // A run says whose its journal is before it makes any other file: this one has lost its beginning, and is not ours to clear.

@@ -210,8 +210,16 @@ mod tests {
         record.makespan = Some(Ps(9));
         record.max_link_utilisation = Some(Micro(11));
         record.bottleneck_link = Some("1->2".into());
-        let link =
-            |link: &str| LinkRecord { link: link.into(), bytes: 1, utilisation: Micro(2), max_queue_bytes: 3, mean_queue_bytes: Micro(4), ecn_marks: 5, pfc_pauses: 6, drops: 7 };
+        let link = |link: &str| LinkRecord {
+            link: link.into(),
+            bytes: 1,
+            utilisation: Micro(2),
+            max_queue_bytes: 3,
+            mean_queue_bytes: Micro(4),
+            ecn_marks: 5,
+            pfc_pauses: 6,
+            drops: 7,
+        };
         let flow = |fct| FlowRecord { flow_id: 1, src: 2, dst: 3, bytes: 4, start: Ps(5), fct };
         Finished {
             record,

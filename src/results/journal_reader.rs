@@ -6,11 +6,11 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
+use super::ResultsError;
 use super::dir::{JOURNAL, lock, regular};
 use super::journal::{Found, Span, read_at, scan};
 use super::journal_identity::RunIdentity;
 use super::record::Finished;
-use super::ResultsError;
 
 /// An experiment of a part, without its flows.
 #[derive(Clone, Copy, Debug)]
