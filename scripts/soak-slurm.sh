@@ -22,7 +22,8 @@ case "$(getent ahostsv4 "$(hostname)" | awk 'NR == 1 { print $1 }')" in
     *)
         [ -z "${HYPERFOLD_SOAK_UTS:-}" ] || { say "the name localhost does not resolve to a loopback address" >&2; exit 1; }
         say "this host's name is not a loopback address; going on under the name localhost in a UTS namespace"
-        HYPERFOLD_SOAK_UTS=1 exec unshare --uts --map-root-user bash -c 'hostname localhost && exec "$0" "$@"' "$PWD/scripts/soak-slurm.sh" "$bin"
+        [ "$(id -u)" = 0 ] && user_namespace=() || user_namespace=(--map-root-user)
+        HYPERFOLD_SOAK_UTS=1 exec unshare --uts "${user_namespace[@]}" bash -c 'hostname localhost && exec "$0" "$@"' "$PWD/scripts/soak-slurm.sh" "$bin"
         ;;
 esac
 
@@ -139,7 +140,7 @@ open=$(awk -v a="$(printf %04X "$ctl_port")" -v b="$(printf %04X "$node_port")" 
 [ -z "$open" ] || { say "a daemon listens beyond loopback: $open" >&2; exit 1; }
 say "$(slurmctld -V): one node is idle, on loopback"
 
-# Sixteen experiments of a second or so each; names that need quoting all the way.
+# Sixteen experiments, four a shard: short ones that have ended when a task is killed, and a long one that has not. Names that need quoting all the way.
 mkdir "$work"
 cat >"$work/rail sweep.toml" <<END
 name = "soak: SLURM"
@@ -148,12 +149,10 @@ gpus = 64
 [base.workload]
 kind = "traffic"
 pattern = "permutation"
-bytes = 4_000_000
 [base.output]
 flows = true
 [axes]
-"topology.kind" = ["rail-optimized", "fat-tree"]
-"transport.cc" = ["dcqcn", "hpcc"]
+"workload.bytes" = [100_000, 1_000_000, 2_000_000, 24_000_000]
 "topology.link_gbps" = [100, 200, 300, 400]
 END
 "$bin" run "$work/rail sweep.toml" --out "$work/whole" --engine cpu --quiet
@@ -177,9 +176,22 @@ process_of() { # shard
     done
     return 1
 }
-# SLURM lets a requeued task wait for two minutes; the soak does not.
+# SLURM lets a requeued task wait for two minutes; the soak does not. SLURM sets that time a little after the task is pending, so it is looked for until the
+# task runs again; being told too often would keep it from starting.
 # shellcheck disable=SC2317 # called by until_true
-again_at_once() { [ "$(task "$1" JobState)" = PENDING ] && scontrol update "JobId=${array}_$1" StartTime=now; }
+again_at_once() {
+    local restarts eligible
+    case "$(task "$1" JobState)" in
+        PENDING)
+            eligible=$(date -d "$(task "$1" EligibleTime)" +%s 2>/dev/null || echo 0)
+            [ "$eligible" -le $(($(date +%s) + 3)) ] || scontrol update "JobId=${array}_$1" StartTime=now
+            return 1
+            ;;
+        RUNNING|COMPLETED) restarts=$(task "$1" Restarts); [ "${restarts:-0}" -ge 1 ] ;;
+        # Between the two: still completing, or being requeued.
+        *) return 1 ;;
+    esac
+}
 
 until_true 60 some_results 0
 victim=$(process_of 0)
@@ -189,8 +201,8 @@ until_true 60 some_results 1
 [ "$(task 1 JobState)" = RUNNING ] || { say "task 1 is no longer running; make the sweep larger" >&2; exit 1; }
 scontrol requeue "${array}_1"
 say "requeued task 1"
-until_true 30 again_at_once 0
-until_true 30 again_at_once 1
+until_true 90 again_at_once 0
+until_true 90 again_at_once 1
 
 wait "$submitted"
 for i in 0 1; do
