@@ -28,6 +28,9 @@ cargo build --profile "$profile" --bin hyperfold
 scripts/setup-vulkan.sh "${CARGO_TARGET_DIR:-target}/$profile/hyperfold"
 
 if $soak; then
+    # Shards on a SLURM cluster of one node.
+    scripts/setup-slurm.sh
+    scripts/soak-slurm.sh "${CARGO_TARGET_DIR:-target}/$profile/hyperfold"
     # The parsers' fuzz tests, with many more cases than usual.
     HYPERFOLD_SOAK=30 PROPTEST_CASES=20000 cargo test --profile "$profile" --test net_fuzz --test workload_fuzz --test sweep_corpus
     # Runs that are killed at random moments and carried on with.

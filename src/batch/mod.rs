@@ -8,6 +8,7 @@ mod build_tasks;
 pub mod closed_forms;
 pub mod conserve;
 pub mod diagnose;
+pub mod fleet;
 pub mod job;
 pub mod outcome;
 mod planner;
@@ -19,6 +20,7 @@ pub mod timeline;
 pub mod training;
 pub mod world;
 
+pub use fleet::{Worker, run_fleet};
 pub use outcome::{Ending, FlowOutcome, Iteration, LinkOutcome, Outcome};
 pub use prepare::{PrepareError, Prepared, fits, prepare};
 pub use training::{SetupError, TrainingSetup};

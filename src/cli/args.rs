@@ -40,6 +40,8 @@ pub enum Command {
     Trace(super::trace::TraceArgs),
     /// Inspect, convert and rescale workload files of other tools
     Workload(super::workload::WorkloadArgs),
+    /// Run a sweep's shards on a SLURM cluster, or write the manifest that does on Kubernetes
+    Submit(Box<super::submit::SubmitArgs>),
     /// Hold the model against published measurements, and print the error of every row
     Validate(ValidateArgs),
     /// Write report.html of a folder of results: one page that any browser opens
@@ -72,7 +74,7 @@ pub struct RunArgs {
     /// Engine: `auto` takes a real GPU when the batch is large enough to pay for it, else the CPU
     #[arg(long, value_enum, default_value_t = EngineChoice::Auto)]
     pub engine: EngineChoice,
-    /// GPU adapter, by its number or a part of its name in `hyperfold doctor` (repeatable)
+    /// GPU adapter, by its number or a part of its name in `hyperfold doctor` (repeatable: experiments go to whichever is free), or `all`
     #[arg(long, value_name = "INDEX|NAME")]
     pub device: Vec<DeviceChoice>,
     /// How steps reach a GPU: a workgroup an experiment, or a dispatch a system for very large experiments
@@ -113,7 +115,7 @@ pub struct InitArgs {
 
 #[derive(Debug, Args)]
 pub struct DoctorArgs {
-    /// One JSON object a line, one line an adapter
+    /// One JSON object a line: one an adapter, then one with the machine
     #[arg(long)]
     pub json: bool,
 }
@@ -155,7 +157,7 @@ pub enum GpuDispatch {
     PerSystem,
 }
 
-fn key_value(text: &str) -> Result<String, String> {
+pub(super) fn key_value(text: &str) -> Result<String, String> {
     match text.split_once('=') {
         Some((key, _)) if !key.trim().is_empty() => Ok(text.to_string()),
         _ => Err("write KEY=VALUE, for example transport.cc=dcqcn".into()),

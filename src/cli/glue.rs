@@ -5,22 +5,22 @@
 use std::collections::{HashMap, HashSet};
 use std::time::Instant;
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 
-use crate::batch::{self, News, PrepareError, RunOptions, Task};
+use crate::batch::{self, News, PrepareError, RunOptions, Task, Worker};
 use crate::engine::fold::FoldEngine;
-use crate::engine::gpu::{GpuDevice, GpuEngine, Mode};
-use crate::engine::{Engine, EngineError};
+use crate::engine::gpu::GpuDevice;
+use crate::engine::EngineError;
 use crate::results::{Axis, Cell, ExperimentRecord, InputFile, Outputs};
 use crate::spec::{self, Config};
 use crate::sweep::{self, Experiment, SetOverrides, Sweep};
 
-use super::args::GpuDispatch;
+use super::args::EngineChoice;
 use super::convert::finished;
 use super::effect::Effects;
 use super::exit::CliError;
 use super::simulator::{BenchInfo, BenchRow, EngineUsed, Planned, RunSettings, Simulator, SweepRequest, Update, UpdateSink};
-use super::{benchmarks, engine_choice, resume, trace};
+use super::{benchmarks, engine_choice, engines, resume, trace};
 
 /// Distinct shapes of experiments (network, routes, traffic) whose inputs are checked before anything runs. Those beyond are checked
 /// when their turn comes, and then end as failed.
@@ -208,18 +208,19 @@ impl Simulator for Connected {
     ) -> Result<Vec<String>, CliError> {
         let Loaded { sweep, outputs, .. } = &loaded;
         let pool = rayon::ThreadPoolBuilder::new().num_threads(settings.jobs).build().context("cannot start threads").map_err(CliError::broken)?;
-        let on_device = !devices.is_empty();
         let compiling = Instant::now();
-        let engine = engine(devices, settings.gpu_dispatch).map_err(CliError::bad_input)?;
-        if on_device {
+        let workers = engines::workers(devices, settings.gpu_dispatch).map_err(CliError::bad_input)?;
+        if !workers.is_empty() {
             sink(Update::Compiled { seconds: compiling.elapsed().as_secs_f64() }).map_err(CliError::broken)?;
         }
         let interrupt = settings.interrupt.clone();
         let by_id: HashMap<u64, &Experiment> = sweep.experiments.iter().map(|e| (e.exp_id, e)).collect();
         let done: HashSet<u64> = known.iter().map(|r| r.exp_id).collect();
-        let tasks = sweep.experiments.iter().filter(|e| !done.contains(&e.exp_id)).map(|e| Task { exp_id: e.exp_id, config: config(sweep, e) });
+        let open: Vec<&Experiment> = sweep.experiments.iter().filter(|e| !done.contains(&e.exp_id)).collect();
+        let tasks = open.into_iter().map(|e| Task { exp_id: e.exp_id, config: config(sweep, e) });
         let mut effects = Effects::default();
         let mut lost_with_pfc = 0u64;
+        let mut lost_devices = Vec::new();
         let mut look_at = |record: &ExperimentRecord| {
             effects.add(record);
             let e = by_id[&record.exp_id];
@@ -232,6 +233,10 @@ impl Simulator for Connected {
             match news {
                 News::Started(ids) => ids.into_iter().try_for_each(|exp_id| sink(Update::Started { exp_id })),
                 News::Note(_) => Ok(()),
+                News::Lost(text) => {
+                    lost_devices.push(text.clone());
+                    sink(Update::Message(text))
+                }
                 News::Ended(ended) => {
                     let (exp_id, configured) = (ended.exp_id, config(sweep, by_id[&ended.exp_id]));
                     if configured.output.trace {
@@ -253,11 +258,20 @@ impl Simulator for Connected {
             }
             .map_err(Broken::Sink)
         };
-        let ran = pool.install(|| batch::run(tasks, engine, &RunOptions::default(), move || interrupt.requested(), &mut tell));
+        let (options, stop) = (RunOptions::default(), move || interrupt.requested());
+        let ran = match workers.is_empty() {
+            true => pool.install(|| batch::run(tasks, Box::new(FoldEngine::default()), &options, stop, &mut tell)),
+            false => {
+                // Only `auto` has left the choice of the engine to us.
+                let fallback = (settings.engine == EngineChoice::Auto).then_some(&engines::cpu as &dyn Fn() -> Worker);
+                batch::run_fleet(tasks, workers, fallback, &pool, &options, stop, &mut tell)
+            }
+        };
         match ran {
             Ok(()) if settings.interrupt.requested() => Ok(Vec::new()),
             Ok(()) => {
                 let mut warnings = effects.warnings(&sweep.axes);
+                warnings.extend(lost_devices);
                 if lost_with_pfc > 0 {
                     warnings.push(format!(
                         "{lost_with_pfc} experiments dropped packets although transport.pfc = true: headroom was exceeded, by ACKs that are never paused \
@@ -281,26 +295,5 @@ impl Simulator for Connected {
 
     fn bench(&self, name: &str, sink: &mut dyn FnMut(BenchRow)) -> anyhow::Result<()> {
         benchmarks::run(name, sink)
-    }
-}
-
-/// The CPU engine where there is no device, else the device's.
-fn engine(devices: Vec<GpuDevice>, dispatch: GpuDispatch) -> anyhow::Result<Box<dyn Engine>> {
-    match devices.as_slice() {
-        [] => Ok(Box::new(FoldEngine::default())),
-        [device] => {
-            let mut engine = GpuEngine::on(device).with_context(|| format!("adapter {}", device.report.name))?;
-            engine.dispatch_as(match dispatch {
-                GpuDispatch::Auto => None,
-                GpuDispatch::Fused => Some(Mode::Fused),
-                GpuDispatch::PerSystem => Some(Mode::PerSystem),
-            });
-            Ok(Box::new(engine))
-        }
-        [first, second, ..] => bail!(
-            "--device {} and --device {}: one device a run in this version; name one, or run shards (--shard I/N) side by side",
-            first.report.name,
-            second.report.name
-        ),
     }
 }

@@ -8,6 +8,8 @@ pub mod bench;
 pub mod doctor;
 pub mod effect;
 pub mod engine_choice;
+pub mod engines;
+pub mod excerpt;
 pub mod exit;
 mod benchmark_workloads;
 pub mod benchmarks;
@@ -17,6 +19,8 @@ pub mod convert;
 pub mod glue;
 pub mod init;
 pub mod interrupt;
+pub mod logging;
+pub mod machine;
 pub mod merge;
 mod merge_manifest;
 pub mod plan;
@@ -24,7 +28,10 @@ pub mod progress;
 pub mod resume;
 pub mod report;
 pub mod run;
+pub mod sbatch;
 pub mod simulator;
+pub mod style;
+pub mod submit;
 pub mod suites;
 pub mod summary;
 pub mod table;
@@ -51,10 +58,15 @@ pub fn main() -> ExitCode {
             return if error.use_stderr() { Exit::BadInput } else { Exit::Ok }.into();
         }
     };
+    logging::start();
     let exit = match dispatch(&cli.command) {
         Ok(exit) => exit,
         Err(CliError { exit, error }) => {
-            tell(&format!("hyperfold: {error:#}"));
+            let style = style::Style::of_stderr();
+            tell(&format!("{} {error:#}", style.error("hyperfold:")));
+            if let Some(lines) = excerpt::of(&error, style) {
+                tell(&lines);
+            }
             exit
         }
     };
@@ -70,6 +82,7 @@ fn dispatch(command: &Command) -> Result<Exit, CliError> {
         Command::Init(args) => init::execute(args, &simulator),
         Command::Doctor(args) => doctor::execute(args),
         Command::Bench(args) => bench::execute(args, &simulator),
+        Command::Submit(args) => submit::execute(args, &simulator),
         Command::Merge(args) => merge::execute(args),
         Command::Trace(args) => trace::execute(args, &Interrupt::on_ctrl_c()),
         Command::Workload(args) => workload::execute(args),

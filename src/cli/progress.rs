@@ -9,7 +9,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::results::{ExperimentRecord, Status};
 
-use super::{table, tell};
+use super::{logging, table, tell};
 
 /// Time between plain lines.
 const LINE_EVERY: Duration = Duration::from_secs(2);
@@ -32,7 +32,7 @@ pub trait Progress {
 pub fn for_terminal(total: u64, quiet: bool) -> Box<dyn Progress + Send> {
     if quiet {
         Box::new(Quiet)
-    } else if std::io::stderr().is_terminal() {
+    } else if std::io::stderr().is_terminal() && !logging::is_on() {
         Box::new(Bar::new(total))
     } else {
         Box::new(Lines::new(total))

@@ -8,10 +8,9 @@ use std::path::Path;
 use anyhow::anyhow;
 use sha2::{Digest, Sha256};
 
-use crate::results::{Manifest, Recovered, ResultDir, RunIdentity, Seconds};
+use crate::results::{Cell, Manifest, Recovered, ResultDir, RunIdentity, Seconds};
 use crate::sweep::{SEMANTIC_VERSION, Sweep};
 
-use super::convert::cell;
 use super::exit::CliError;
 use super::simulator::{Planned, SweepRequest};
 
@@ -23,7 +22,7 @@ pub fn digest(sweep: &Sweep) -> String {
         text.clear();
         let _ = write!(text, "{} {}", experiment.exp_key, experiment.replica);
         for value in sweep.axis_values(experiment) {
-            let _ = write!(text, "\0{}", cell(&value));
+            let _ = write!(text, "\0{}", Cell::from(&value));
         }
         text.push('\n');
         hash.update(&text);

@@ -8,13 +8,14 @@ use std::time::Instant;
 use anyhow::anyhow;
 use serde_json::json;
 
-use crate::results::{EventLog, ExperimentRecord, Manifest, Outcome, ResultDir, ResultWriter, Seconds, Status};
+use crate::results::{EventLog, ExperimentRecord, Manifest, Outcome, ResultDir, ResultWriter, ResultsError, Seconds, Status, write_trace};
 
 use super::args::RunArgs;
 use super::exit::{CliError, Exit};
 use super::interrupt::Interrupt;
 use super::progress::{self, Progress};
 use super::simulator::{EngineUsed, Planned, RunSettings, Simulator, SweepRequest, Update};
+use super::style::Style;
 use super::{resume, say, summary, tell};
 
 /// Runs a sweep.
@@ -36,8 +37,17 @@ pub fn execute<S: Simulator>(args: &RunArgs, simulator: &S, interrupt: &Interrup
         );
         return Err(CliError::bad_input(error));
     }
+    log::info!(
+        "{}: {} of {} experiments selected, expanded in {:.3} s",
+        planned.name,
+        planned.selected.len(),
+        planned.experiments,
+        expanding.elapsed().as_secs_f64()
+    );
     let settings = settings(args, interrupt);
     let (used, engine) = simulator.engine(&sweep, &settings).map_err(CliError::bad_input)?;
+
+    log::info!("engine {}: {}; {} CPU threads", used.engine, used.reason, settings.jobs);
 
     if interrupt.requested() {
         return Ok(Exit::Interrupted);
@@ -59,6 +69,7 @@ pub fn execute<S: Simulator>(args: &RunArgs, simulator: &S, interrupt: &Interrup
     let ran = simulator.run(sweep, engine, &settings, &known, &mut |update| report.take(update, progress.as_mut()));
     let wall = simulating.elapsed().as_secs_f64();
     progress.close();
+    log::info!("simulated for {wall:.3} s");
 
     let outcome = match &ran {
         Err(_) => Outcome::Aborted,
@@ -67,7 +78,7 @@ pub fn execute<S: Simulator>(args: &RunArgs, simulator: &S, interrupt: &Interrup
     };
     let late = ran.as_ref().map_or(Vec::new(), Clone::clone);
     for warning in &late {
-        tell(&format!("warning: {warning}"));
+        tell(&format!("{} {warning}", Style::of_stderr().warning("warning:")));
     }
     let mut warned = !planned.warnings.is_empty() || !late.is_empty();
     let saved = report.writer.records().count() as u64;
@@ -122,12 +133,10 @@ fn settings(args: &RunArgs, interrupt: &Interrupt) -> RunSettings {
 
 fn greet(progress: &mut dyn Progress, planned: &Planned, used: &EngineUsed, jobs: usize) {
     for warning in &planned.warnings {
-        progress.message(&format!("warning: {warning}"));
+        progress.message(&format!("{} {warning}", Style::of_stderr().warning("warning:")));
     }
-    let on = match used.adapters.first() {
-        Some(adapter) => format!("{} ({} {})", adapter.name, adapter.driver, adapter.driver_info),
-        None => format!("{jobs} threads"),
-    };
+    let adapters: Vec<String> = used.adapters.iter().map(|a| format!("{} ({} {})", a.name, a.driver, a.driver_info)).collect();
+    let on = if adapters.is_empty() { format!("{jobs} threads") } else { adapters.join(", ") };
     let (name, n) = (&planned.name, planned.selected.len());
     progress.message(&format!("{name}: {n} experiments; engine {} on {on}: {}", used.engine, used.reason));
 }
@@ -181,6 +190,7 @@ impl Report {
         let (name, selected) = (json!(planned.name), json!(planned.selected.len()));
         log.log("run_started", [("name", name), ("selected", selected), ("known", json!(known)), ("engine", json!(used.engine))])
             .map_err(CliError::broken)?;
+        log_warnings(&mut log, &planned.warnings).map_err(CliError::results)?;
         Ok(Report { writer, log, manifest, writing: 0.0, compiling: 0.0 })
     }
 
@@ -197,7 +207,7 @@ impl Report {
                 progress.message(&text);
                 self.log.log("message", [("text", json!(text))])?;
             }
-            Update::Traced { exp_id, bytes } => drop(self.writer.dir().write_trace(exp_id, &bytes)?),
+            Update::Traced { exp_id, bytes } => drop(write_trace(self.writer.dir().path(), exp_id, &bytes)?),
             Update::Finished(finished) => {
                 progress.finished(&finished.record);
                 let (exp_id, status) = (finished.record.exp_id, finished.record.status.as_str());
@@ -216,6 +226,7 @@ impl Report {
         let count = |status| records.iter().filter(|r| r.status == status).count() as u64;
         let m = &mut self.manifest;
         (m.ok, m.oom, m.failed, m.outcome) = (count(Status::Ok), count(Status::Oom), count(Status::Failed), outcome);
+        log_warnings(&mut self.log, &late_warnings).map_err(CliError::broken)?;
         m.warnings.extend(late_warnings);
         m.seconds.simulating += (wall - self.writing - self.compiling).max(0.0);
         m.seconds.writing += self.writing + start.elapsed().as_secs_f64();
@@ -224,6 +235,10 @@ impl Report {
         self.log.log("run_ended", fields).map_err(CliError::broken)?;
         Ok(Written { records, failed: self.manifest.failed })
     }
+}
+
+fn log_warnings(log: &mut EventLog, warnings: &[String]) -> Result<(), ResultsError> {
+    warnings.iter().try_for_each(|text| log.log("warning", [("text", json!(text))]))
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::results::{
-    Axis, Cell, ExperimentRecord, Finished, FlowRecord, Kind, LinkRecord, Manifest, Outcome, Outputs, Ps, ResultDir, ResultWriter, Seconds, StatsRecord,
+    Axis, Cell, ExperimentRecord, Finished, FlowRecord, Kind, LinkRecord, Manifest, Outcome, Outputs, Ps, ResultDir, ResultWriter, RunIdentity, Seconds, StatsRecord,
 };
 
 /// A folder that goes with the value.
@@ -59,6 +59,7 @@ impl Folder {
             replicas: 1,
             inputs: vec![],
             experiments: n,
+            from_journal: 0,
             selected: n,
             ok: n,
             oom: 0,
@@ -71,7 +72,7 @@ impl Folder {
             warnings: vec![],
         };
         manifest.write(&dir).unwrap();
-        let mut writer = ResultWriter::create(dir, axes, ids, outputs).unwrap();
+        let mut writer = ResultWriter::open(dir, &RunIdentity { axes: axes, outputs: outputs, ..RunIdentity::default() }.of_this_version(1), ids).unwrap().0;
         let mut seen: Vec<String> = Vec::new();
         for mut e in experiments {
             e.record.replica = seen.iter().filter(|k| **k == e.record.config_key).count() as u32;

@@ -24,7 +24,7 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
-pub use dir::ResultDir;
+pub use dir::{ResultDir, write_trace};
 pub use events::EventLog;
 pub use journal_identity::RunIdentity;
 pub use journal_reader::{JournalReader, Part};

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use hyperfold::results::{
-    Axis, Cell, ExperimentRecord, Finished, FlowRecord, Kind, LinkRecord, Manifest, Micro, Outcome, Outputs, Ps, ResultDir, ResultWriter,
+    Axis, Cell, ExperimentRecord, Finished, FlowRecord, Kind, LinkRecord, Manifest, Micro, Outcome, Outputs, Ps, ResultDir, ResultWriter, RunIdentity,
     Seconds, StatsRecord,
 };
 
@@ -49,7 +49,7 @@ impl Folder {
             axis("workload.pattern", Kind::Text),
         ];
         let ids = (0..self.experiments).collect();
-        let mut writer = ResultWriter::create(ResultDir::create(dir).unwrap(), axes.clone(), ids, self.outputs).unwrap();
+        let mut writer = ResultWriter::open(ResultDir::create(dir).unwrap(), &RunIdentity { axes: axes.clone(), outputs: self.outputs, ..RunIdentity::default() }.of_this_version(1), ids).unwrap().0;
         for id in 0..self.experiments {
             writer.add(self.experiment(id)).unwrap();
         }
@@ -66,6 +66,7 @@ impl Folder {
             replicas: self.replicas,
             inputs: Vec::new(),
             experiments: self.experiments,
+            from_journal: 0,
             selected: self.experiments,
             ok: count("ok"),
             oom: count("oom"),

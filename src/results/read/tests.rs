@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::*;
 use crate::results::{
-    Axis, ExperimentRecord, Finished, FlowRecord, LinkRecord, Micro, Outcome, Outputs, Ps, ResultDir, ResultWriter, RttRecord, Seconds, StatsRecord,
+    Axis, ExperimentRecord, Finished, FlowRecord, LinkRecord, Micro, Outcome, Outputs, Ps, ResultDir, ResultWriter, RunIdentity, RttRecord, Seconds, StatsRecord,
 };
 
 fn axes() -> Vec<Axis> {
@@ -26,6 +26,7 @@ fn write(dir: &Path) -> Vec<Vec<Cell>> {
         replicas: 1,
         inputs: vec![],
         experiments: 3,
+        from_journal: 0,
         selected: 3,
         ok: 2,
         oom: 0,
@@ -39,7 +40,7 @@ fn write(dir: &Path) -> Vec<Vec<Cell>> {
     };
     let dir = ResultDir::create(dir).unwrap();
     manifest.write(&dir).unwrap();
-    let mut writer = ResultWriter::create(dir, axes(), vec![1, 4, 7], outputs).unwrap();
+    let mut writer = ResultWriter::open(dir, &RunIdentity { axes: axes(), outputs: outputs, ..RunIdentity::default() }.of_this_version(1), vec![1, 4, 7]).unwrap().0;
     let kinds = ["=fat,\"tree\"", "clos", "'quoted'"];
     let mut rows = Vec::new();
     for (n, id) in [1_u64, 4, 7].into_iter().enumerate() {
