@@ -8,7 +8,7 @@ use std::time::Instant;
 use anyhow::anyhow;
 use serde_json::json;
 
-use crate::results::{EventLog, Manifest, Outcome, ResultDir, ResultWriter, ResultsError, Seconds, Status};
+use crate::results::{EventLog, Manifest, Outcome, ResultDir, ResultWriter, ResultsError, Seconds, Status, write_timeline};
 
 use super::args::RunArgs;
 use super::exit::{CliError, Exit};
@@ -192,7 +192,7 @@ impl Report {
                 progress.message(&text);
                 self.log.log("message", [("text", json!(text))])?;
             }
-            Update::Traced { exp_id, bytes } => drop(self.writer.dir().write_trace(exp_id, &bytes)?),
+            Update::Traced { exp_id, bytes } => drop(write_timeline(self.writer.dir().path(), exp_id, &bytes)?),
             Update::Finished(finished) => {
                 progress.finished(&finished.record);
                 let (exp_id, status) = (finished.record.exp_id, finished.record.status.as_str());

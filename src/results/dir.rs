@@ -42,23 +42,6 @@ impl ResultDir {
         Ok(ResultDir { path: path.into() })
     }
 
-    /// A folder of results that is there already.
-    pub fn existing(path: &Path) -> ResultDir {
-        ResultDir { path: path.into() }
-    }
-
-    /// Writes the timeline of an experiment, `trace/EXP_ID.pftrace`; where it is.
-    ///
-    /// # Errors
-    /// It cannot be written.
-    pub fn write_trace(&self, exp_id: u64, bytes: &[u8]) -> Result<PathBuf, ResultsError> {
-        let folder = self.path.join("trace");
-        fs::create_dir_all(&folder).map_err(ResultsError::io(&folder))?;
-        let name = format!("trace/{exp_id}.pftrace");
-        self.replace(&name, bytes)?;
-        Ok(self.path.join(name))
-    }
-
     /// The folder.
     pub fn path(&self) -> &Path {
         &self.path

@@ -12,6 +12,7 @@ pub mod read;
 pub mod record;
 pub mod rows;
 pub mod stats;
+pub mod timeline_file;
 pub mod value;
 pub mod writer;
 
@@ -25,6 +26,7 @@ pub use manifest::{InputFile, Manifest, Outcome, Seconds};
 pub use record::{ExperimentRecord, Finished, FlowRecord, LinkRecord, RttRecord, StatsRecord, Status};
 pub use read::{ColumnInfo, ReadError, Role, RunResults};
 pub use stats::{FctStats, fct_stats, utilisation};
+pub use timeline_file::write_timeline;
 pub use value::{Axis, Cell, Kind, Micro, Ps};
 pub use writer::{Outputs, ResultWriter};
 
