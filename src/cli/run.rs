@@ -8,7 +8,7 @@ use std::time::Instant;
 use anyhow::anyhow;
 use serde_json::json;
 
-use crate::results::{EventLog, ExperimentRecord, Manifest, Outcome, ResultDir, ResultWriter, ResultsError, Seconds, Status, write_trace};
+use crate::results::{EventLog, ExperimentRecord, Manifest, Outcome, ResultDir, ResultWriter, ResultsError, Seconds, Status, write_timeline};
 
 use super::args::RunArgs;
 use super::exit::{CliError, Exit};
@@ -207,7 +207,7 @@ impl Report {
                 progress.message(&text);
                 self.log.log("message", [("text", json!(text))])?;
             }
-            Update::Traced { exp_id, bytes } => drop(write_trace(self.writer.dir().path(), exp_id, &bytes)?),
+            Update::Traced { exp_id, bytes } => drop(write_timeline(self.writer.dir().path(), exp_id, &bytes)?),
             Update::Finished(finished) => {
                 progress.finished(&finished.record);
                 let (exp_id, status) = (finished.record.exp_id, finished.record.status.as_str());

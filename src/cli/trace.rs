@@ -10,7 +10,7 @@ use clap::Args;
 
 use crate::batch::PrepareError;
 use crate::batch::timeline::{Window, record};
-use crate::results::{RunResults, Status, write_trace};
+use crate::results::{RunResults, Status, write_timeline};
 use crate::spec::Config;
 use crate::sweep::{self, SetOverrides};
 use crate::trace::{DEFAULT_LIMIT, Trace, perfetto, samples};
@@ -56,7 +56,7 @@ pub fn execute(args: &TraceArgs, interrupt: &Interrupt) -> Result<Exit, CliError
     let trace = perfetto(&timeline, limit);
     let path = match &args.out {
         Some(path) => std::fs::write(path, &trace.bytes).map(|()| path.clone()).with_context(|| format!("--out {}: cannot be written", path.display())),
-        None => write_trace(&args.dir, args.exp_id, &trace.bytes).map_err(Into::into),
+        None => write_timeline(&args.dir, args.exp_id, &trace.bytes).map_err(Into::into),
     };
     say(&format!("trace: {}", path.map_err(CliError::broken)?.display()));
     let Trace { slices, slices_of, samples, .. } = trace;

@@ -2,9 +2,8 @@
 
 use std::path::Path;
 
-use crate::results::{
-    Axis, Cell, ExperimentRecord, Finished, FlowRecord, Kind, LinkRecord, Manifest, Outcome, Outputs, Ps, ResultDir, ResultWriter, RunIdentity, Seconds, StatsRecord,
-};
+use crate::results::read::fixture;
+use crate::results::{Axis, Cell, ExperimentRecord, Finished, FlowRecord, Kind, LinkRecord, Ps, StatsRecord};
 
 /// A folder that goes with the value.
 pub struct Folder(tempfile::TempDir);
@@ -43,43 +42,12 @@ impl Folder {
         for a in axes.iter().enumerate().filter(|(_, a)| a.kind == Kind::Text) {
             experiments.iter_mut().for_each(|e| e.record.axis_values[a.0] = e.record.axis_values[a.0].to_string().into());
         }
-        let any = |has: fn(&Finished) -> bool| experiments.iter().any(has);
-        let outputs = Outputs { flows: any(|e| !e.flows.is_empty()), links: any(|e| !e.links.is_empty()), rtt: false };
-        let ids: Vec<u64> = experiments.iter().map(|e| e.record.exp_id).collect();
-        let n = ids.len() as u64;
-        let dir = ResultDir::create(folder.path()).unwrap();
-        let manifest = Manifest {
-            version: "1".into(),
-            command_line: vec![],
-            outcome: Outcome::Complete,
-            name: "n".into(),
-            sweep: sweep.into(),
-            sweep_path: String::new(),
-            axes: axes.clone(),
-            replicas: 1,
-            inputs: vec![],
-            experiments: n,
-            from_journal: 0,
-            selected: n,
-            ok: n,
-            oom: 0,
-            failed: 0,
-            engine: "cpu".into(),
-            engine_reason: String::new(),
-            adapters: vec![],
-            jobs: 1,
-            seconds: Seconds::default(),
-            warnings: vec![],
-        };
-        manifest.write(&dir).unwrap();
-        let mut writer = ResultWriter::open(dir, &RunIdentity { axes: axes, outputs: outputs, ..RunIdentity::default() }.of_this_version(1), ids).unwrap().0;
         let mut seen: Vec<String> = Vec::new();
-        for mut e in experiments {
+        for e in &mut experiments {
             e.record.replica = seen.iter().filter(|k| **k == e.record.config_key).count() as u32;
             seen.push(e.record.config_key.clone());
-            writer.add(e).unwrap();
         }
-        writer.finish().unwrap();
+        fixture::write(folder.path(), &axes, &experiments, sweep);
         Folder(folder)
     }
 

@@ -141,7 +141,11 @@ impl ResultDir {
     /// # Errors
     /// It cannot be removed.
     pub(super) fn remove(&self, name: &str) -> Result<(), ResultsError> {
-        remove(&self.path.join(name))
+        let path = self.path.join(name);
+        match fs::remove_file(&path) {
+            Err(e) if e.kind() != ErrorKind::NotFound => Err(ResultsError::io(path)(e)),
+            _ => Ok(()),
+        }
     }
 
     /// Writes a whole file so that a reader sees the old one or the new one, never a part.
@@ -149,7 +153,16 @@ impl ResultDir {
     /// # Errors
     /// It cannot be written.
     pub(super) fn replace(&self, name: &str, bytes: &[u8]) -> Result<(), ResultsError> {
-        replace(&self.path, name, bytes)
+        let part_name = format!("{name}.part");
+        let (path, part) = (self.path.join(name), self.path.join(&part_name));
+        // What a killed run has left of it.
+        self.remove(&part_name)?;
+        let mut file = OpenOptions::new().write(true).create_new(true).open(&part).map_err(ResultsError::io(&part))?;
+        let written = file.write_all(bytes).and_then(|()| file.sync_all()).and_then(|()| fs::rename(&part, &path));
+        if written.is_err() {
+            self.remove(&part_name)?;
+        }
+        written.map_err(ResultsError::io(&path))
     }
 }
 
@@ -178,37 +191,6 @@ pub(super) fn lock(path: &Path, attempt: impl Fn() -> Result<(), TryLockError>) 
         Err(TryLockError::Error(e)) if e.kind() == ErrorKind::Unsupported => Ok(false),
         Err(TryLockError::Error(e)) => Err(ResultsError::io(path.join(JOURNAL))(e)),
     }
-}
-
-/// Writes the timeline of an experiment into a folder of results, `trace/EXP_ID.pftrace`; where it is.
-///
-/// # Errors
-/// It cannot be written.
-pub fn write_trace(dir: &Path, exp_id: u64, bytes: &[u8]) -> Result<PathBuf, ResultsError> {
-    let folder = dir.join("trace");
-    fs::create_dir_all(&folder).map_err(ResultsError::io(&folder))?;
-    let name = format!("trace/{exp_id}.pftrace");
-    replace(dir, &name, bytes)?;
-    Ok(dir.join(name))
-}
-
-fn remove(path: &Path) -> Result<(), ResultsError> {
-    match fs::remove_file(path) {
-        Err(e) if e.kind() != ErrorKind::NotFound => Err(ResultsError::io(path)(e)),
-        _ => Ok(()),
-    }
-}
-
-fn replace(dir: &Path, name: &str, bytes: &[u8]) -> Result<(), ResultsError> {
-    let (path, part) = (dir.join(name), dir.join(format!("{name}.part")));
-    // What a killed run has left of it.
-    remove(&part)?;
-    let mut file = OpenOptions::new().write(true).create_new(true).open(&part).map_err(ResultsError::io(&part))?;
-    let written = file.write_all(bytes).and_then(|()| file.sync_all()).and_then(|()| fs::rename(&part, &path));
-    if written.is_err() {
-        remove(&part)?;
-    }
-    written.map_err(ResultsError::io(&path))
 }
 
 #[cfg(test)]

@@ -17,6 +17,7 @@ pub mod read;
 pub mod record;
 pub mod rows;
 pub mod stats;
+pub mod timeline_file;
 pub mod value;
 pub mod writer;
 
@@ -24,7 +25,7 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
-pub use dir::{ResultDir, write_trace};
+pub use dir::ResultDir;
 pub use events::EventLog;
 pub use journal_identity::RunIdentity;
 pub use journal_reader::{JournalReader, Part};
@@ -32,6 +33,7 @@ pub use manifest::{InputFile, Manifest, Outcome, Seconds};
 pub use record::{ExperimentRecord, Finished, FlowRecord, LinkRecord, RttRecord, StatsRecord, Status};
 pub use read::{ColumnInfo, ReadError, Role, RunResults};
 pub use stats::{FctStats, fct_stats, utilisation};
+pub use timeline_file::write_timeline;
 pub use value::{Axis, Cell, Kind, Micro, Ps};
 pub use writer::{Outputs, Recovered, ResultWriter};
 

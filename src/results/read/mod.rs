@@ -4,6 +4,8 @@
 //! judges nothing, computes nothing.
 
 mod companions;
+#[cfg(test)]
+pub(crate) mod fixture;
 mod table;
 #[cfg(test)]
 mod tests;

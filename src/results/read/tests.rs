@@ -1,12 +1,10 @@
-//! What the writer wrote reads back, from either file.
+//! What was written reads back, from either file.
 
 use std::fs;
 use std::path::Path;
 
 use super::*;
-use crate::results::{
-    Axis, ExperimentRecord, Finished, FlowRecord, LinkRecord, Micro, Outcome, Outputs, Ps, ResultDir, ResultWriter, RunIdentity, RttRecord, Seconds, StatsRecord,
-};
+use crate::results::{Axis, ExperimentRecord, Finished, FlowRecord, LinkRecord, Micro, Ps, RttRecord, StatsRecord};
 
 fn axes() -> Vec<Axis> {
     let axis = |key: &str, kind| Axis { key: key.into(), kind };
@@ -14,35 +12,8 @@ fn axes() -> Vec<Axis> {
 }
 
 fn write(dir: &Path) -> Vec<Vec<Cell>> {
-    let outputs = Outputs { flows: true, links: true, rtt: true };
-    let manifest = Manifest {
-        version: "1".into(),
-        command_line: vec![],
-        outcome: Outcome::Complete,
-        name: "n".into(),
-        sweep: "name = \"n\"\n".into(),
-        sweep_path: "s.toml".into(),
-        axes: axes(),
-        replicas: 1,
-        inputs: vec![],
-        experiments: 3,
-        from_journal: 0,
-        selected: 3,
-        ok: 2,
-        oom: 0,
-        failed: 1,
-        engine: "cpu".into(),
-        engine_reason: String::new(),
-        adapters: vec![],
-        jobs: 1,
-        seconds: Seconds::default(),
-        warnings: vec![],
-    };
-    let dir = ResultDir::create(dir).unwrap();
-    manifest.write(&dir).unwrap();
-    let mut writer = ResultWriter::open(dir, &RunIdentity { axes: axes(), outputs: outputs, ..RunIdentity::default() }.of_this_version(1), vec![1, 4, 7]).unwrap().0;
     let kinds = ["=fat,\"tree\"", "clos", "'quoted'"];
-    let mut rows = Vec::new();
+    let (mut rows, mut experiments) = (Vec::new(), Vec::new());
     for (n, id) in [1_u64, 4, 7].into_iter().enumerate() {
         let values = vec![kinds[n].into(), Cell::Int(-5), if n == 1 { Cell::Empty } else { Cell::Flag(true) }, Cell::Real(0.1)];
         let mut record = ExperimentRecord::new(id, "c".into(), "e".into(), n as u32, u64::MAX, values);
@@ -66,9 +37,9 @@ fn write(dir: &Path) -> Vec<Vec<Cell>> {
         };
         let rtt = vec![RttRecord { flow_id: 1, sample: Ps(1), rtt: Ps(2) }];
         let stats = StatsRecord { audit_fct_error: (n == 0).then_some(0.25), wall_s: 0.5, ..StatsRecord::default() };
-        writer.add(Finished { record, flows: vec![flow(0), flow(1)], links: vec![link], rtt, stats }).unwrap();
+        experiments.push(Finished { record, flows: vec![flow(0), flow(1)], links: vec![link], rtt, stats });
     }
-    writer.finish().unwrap();
+    fixture::write(dir, &axes(), &experiments, "name = \"n\"\n");
     rows
 }
 
