@@ -200,7 +200,7 @@ fn what_cannot_work_is_refused_before_anything_is_written() {
         (&["--slurm", "--shards", "2", "--out", "o", "--image", "i"], "--image"),
         (&["--slurm", "--shards", "2", "--out", "o", "--", "--no-such-option"], "--no-such-option"),
         (&["--kubernetes", "--shards", "2", "--out", "o"], "--image"),
-        (&["--kubernetes", "--shards", "2", "--out", "/tmp/o", "--image", "i", "--claim", "c"], "--mount"),
+        (&["--kubernetes", "--shards", "2", "--out", "/elsewhere/o", "--image", "i", "--claim", "c"], "--mount"),
         (&["--kubernetes", "--shards", "2", "--out", "../o", "--image", "i", "--claim", "c"], "--mount"),
         (&["--kubernetes", "--shards", "2", "--out", "o", "--image", "i", "--claim", "c", "--time", "5"], "--time"),
     ] {
