@@ -2,7 +2,7 @@
 //! in one run, on a GPU or a CPU, with identical bits.
 //!
 //! Layers, top down; a module imports only from those above it (`tests/layers.rs` enforces it):
-//! `units` → `spec`, `sweep`, `transport`, `columns` → `topology`, `routing`, `model`, `collective` → `compute` → `memory` →
+//! `units` → `spec`, `sweep`, `transport`, `columns` → `topology`, `routing`, `model`, `collective` → `compute`, `cost` → `memory` →
 //! `workload` → `engine` → `batch` →
 //! `results` → `cli`. ARCHITECTURE.md says what each is for.
 
@@ -19,6 +19,7 @@ pub mod routing;
 pub mod topology;
 
 pub mod compute;
+pub mod cost;
 
 pub mod memory;
 

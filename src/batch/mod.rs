@@ -19,7 +19,7 @@ pub mod training;
 pub mod world;
 
 pub use outcome::{Ending, FlowOutcome, Iteration, LinkOutcome, Outcome};
-pub use prepare::{PrepareError, Prepared, fits, prepare};
+pub use prepare::{PrepareError, Prepared, fits, prepare, priced};
 pub use training::{SetupError, TrainingSetup};
 pub use runner::{News, RunOptions, Task, run};
 pub use world::{Batch, Ended, Limits};

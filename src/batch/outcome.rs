@@ -4,6 +4,8 @@
 
 use crate::columns::{Exp, FlowTx, NEVER, Nic, Port, RttSample, Task};
 
+use crate::cost::Bill;
+
 use super::breakdown::{self, Breakdown};
 use super::job::Job;
 use super::prepare::{Carried, FlowInfo};
@@ -56,6 +58,8 @@ pub struct Outcome {
     pub iteration: Option<Iteration>,
     /// Memory of the fullest rank, where a model tells.
     pub peak_memory_bytes: Option<u64>,
+    /// What the cluster costs and draws.
+    pub bill: Option<Bill>,
 }
 
 /// What a program came to, per measured iteration.

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use crate::collective::Env;
 use crate::columns::{NEVER, mode};
+use crate::cost::{self, Bill, CostError};
 use crate::routing::{self, FlowPaths, RouteError, RouteFile, Router, flow_rtt_window, global_rtt_window, is_intra_server};
 use crate::spec::{self, Cdf as CdfKey, Config, Conflict, Pattern, Policy, TopologyKind, Workload};
 use crate::topology::{
@@ -23,7 +24,7 @@ use super::job::{self, Job, JobError};
 use super::outcome::Ending;
 use super::servers::{self, Described, ServerError};
 use super::shared_jobs;
-use super::training::{SetupError, TrainingSetup};
+use super::training::{self as setup, SetupError, TrainingSetup};
 
 /// RoCE's port, as flow files of the reference have it; only ECMP's hash sees it.
 const QP_DPORT: u16 = 100;
@@ -53,6 +54,8 @@ pub enum PrepareError {
     Setup(#[from] SetupError),
     #[error(transparent)]
     Server(#[from] ServerError),
+    #[error(transparent)]
+    Cost(#[from] CostError),
     #[error("{breakdown}")]
     Oom { peak_bytes: u64, breakdown: String },
     #[error("cluster.gpus = {asked}, but the topology file has {found} hosts; leave cluster.gpus out")]
@@ -111,6 +114,8 @@ pub struct Prepared {
     pub job: Option<Arc<Job>>,
     /// Packet-hops that carrying every packet once takes: what a plan can say of the time.
     pub packet_hops: u64,
+    /// What the cluster costs and draws.
+    pub bill: Bill,
     /// What the user should know about the inputs.
     pub notes: Vec<String>,
 }
@@ -136,6 +141,7 @@ pub fn prepare(config: &Config, exp_id: u32) -> Result<Prepared, PrepareError> {
     let described = servers::described(config)?;
     let config = &*servers::applied(config, described.as_ref())?;
     let mut network = network(config, described.as_ref(), &mut notes)?;
+    let bill = bill(config, &network)?;
     if config.cluster.nvlink_packets {
         nvlink_as_packets(&mut network);
     }
@@ -223,7 +229,24 @@ pub fn prepare(config: &Config, exp_id: u32) -> Result<Prepared, PrepareError> {
         None => packet_flows.iter().zip(&paths).map(|(f, p)| hops(f.bytes, p)).sum(),
     };
     drop(router);
-    Ok(Prepared { built, flows: infos, network, job, packet_hops, notes })
+    Ok(Prepared { built, flows: infos, network, job, packet_hops, bill, notes })
+}
+
+/// What an experiment's cluster costs and draws; costs no more than its network takes to build.
+///
+/// # Errors
+/// As [`prepare`], as far as the network goes.
+pub fn priced(config: &Config) -> Result<Bill, PrepareError> {
+    let described = servers::described(config)?;
+    let config = &*servers::applied(config, described.as_ref())?;
+    bill(config, &network(config, described.as_ref(), &mut Vec::new())?)
+}
+
+fn bill(config: &Config, network: &Network) -> Result<Bill, PrepareError> {
+    let generated = !matches!(config.topology.kind, TopologyKind::File { .. });
+    let gpus = network.ranks.len() as u64;
+    let gpu = setup::gpu(&config.cluster.gpu)?;
+    Ok(cost::bill(&cost::parts(network, gpus, generated), &gpu.name, config.cluster.server, &config.cost)?)
 }
 
 /// Queue pairs as flows that have nothing to send by themselves.

@@ -220,10 +220,10 @@ impl Simulator for Connected {
                 News::Started(ids) => ids.into_iter().try_for_each(|exp_id| sink(Update::Started { exp_id })),
                 News::Note(_) => Ok(()),
                 News::Ended(ended) => {
-                    let done = finished(identity(sweep, by_id[&ended.exp_id]), ended, outputs);
+                    let config = config(sweep, by_id[&ended.exp_id]);
+                    let done = finished(identity(sweep, by_id[&ended.exp_id]), ended, outputs, &config.cost);
                     effects.add(&done.record);
-                    let e = by_id[&done.record.exp_id];
-                    if done.record.drops.is_some_and(|n| n > 0) && config(sweep, e).values.bool(spec::K::Pfc) {
+                    if done.record.drops.is_some_and(|n| n > 0) && config.values.bool(spec::K::Pfc) {
                         lost_with_pfc += 1;
                     }
                     sink(Update::Finished(Box::new(done)))

@@ -4,6 +4,7 @@
 
 use std::path::Path;
 
+use super::costs::CostKeys;
 use super::error::Conflict;
 use super::keys::{COUNT as MAX_GPUS, K};
 use super::program::named;
@@ -23,6 +24,7 @@ pub struct Config {
     pub workload: Workload,
     pub limits: Limits,
     pub output: Output,
+    pub cost: CostKeys,
     /// The seed that this experiment's replica was given; every other seed is mixed from it.
     pub seed: u64,
     /// `ecn_by_rate`, read: link rate in bps and its thresholds.
@@ -114,6 +116,7 @@ impl Config {
                 wall_ms: some(scaled(v.float(K::WallS), 1e3)),
             },
             output: Output { flows: v.bool(K::OutFlows), links: v.bool(K::OutLinks), rtt: v.bool(K::OutRtt) },
+            cost: CostKeys::new(v),
             seed,
             ecn_by_rate,
             values,
