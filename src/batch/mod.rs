@@ -8,6 +8,7 @@ mod build_tasks;
 pub mod closed_forms;
 pub mod conserve;
 pub mod diagnose;
+pub mod estimate;
 pub mod job;
 pub mod outcome;
 mod planner;
@@ -18,8 +19,9 @@ mod shared_jobs;
 pub mod training;
 pub mod world;
 
+pub use estimate::estimate;
 pub use outcome::{Ending, FlowOutcome, Iteration, LinkOutcome, Outcome};
-pub use prepare::{PrepareError, Prepared, fits, prepare, priced};
+pub use prepare::{PrepareError, Prepared, fits, prepare};
 pub use training::{SetupError, TrainingSetup};
 pub use runner::{News, RunOptions, Task, run};
 pub use world::{Batch, Ended, Limits};
