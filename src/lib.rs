@@ -4,7 +4,7 @@
 //! Layers, top down; a module imports only from those above it (`tests/layers.rs` enforces it):
 //! `units` → `spec`, `sweep`, `transport`, `columns` → `topology`, `routing`, `model`, `collective` → `compute`, `cost` → `memory` →
 //! `workload` → `engine` → `batch` →
-//! `results` → `cli`. ARCHITECTURE.md says what each is for.
+//! `results` → `optimize` → `cli`. ARCHITECTURE.md says what each is for.
 
 pub mod units;
 
@@ -30,5 +30,7 @@ pub mod engine;
 pub mod batch;
 
 pub mod results;
+
+pub mod optimize;
 
 pub mod cli;

@@ -4,19 +4,16 @@
 //!
 //! - A model: [`job::evaluated`], a closed form. It knows no topology beyond the servers.
 //! - Flows: each takes as long as its most loaded link needs for all that crosses it, at least what it takes alone. Starts are kept.
-//! - One collective: what the cost model says of it on an idle cluster, and what the most loaded link adds to that beyond the most loaded NIC.
-//! - Other programs: their graph is run with every communication at what it takes on an idle cluster.
+//! - Other programs: their graph is walked message by message ([`super::walk`]).
 
-use crate::engine::EngineError;
-use crate::engine::fold::FoldEngine;
-use crate::spec::{Analytic, Config, Source, Workload};
-use crate::topology::NodeKind;
+use crate::columns::NEVER;
+use crate::spec::{Config, Source, Workload};
 use crate::units::PS_PER_S;
 
 use super::job;
-use super::outcome::{Ending, FlowOutcome, Outcome};
+use super::outcome::{Ending, FlowOutcome, Outcome, iteration};
 use super::prepare::{PrepareError, Routed, ideal_ps, network_of, nvlink_ps, routed};
-use super::runner::{News, RunOptions, Task, run};
+use super::walk::walk;
 
 /// Estimates an experiment. What an estimate cannot know is empty or zero in the outcome.
 ///
@@ -26,17 +23,7 @@ pub fn estimate(config: &Config) -> Result<Outcome, Ending> {
     match &config.workload {
         Workload::Program(program) => match &program.source {
             Source::Model(training) => Ok(model(config, program, training)?),
-            Source::Collective { .. } => {
-                let mut outcome = idle(config)?;
-                if let Some(i) = &mut outcome.iteration {
-                    let added = contention_ps(&routed(config)?) / u64::from(program.warmup + program.iterations).max(1);
-                    i.time.total += added;
-                    i.time.exposed[5] += added;
-                    outcome.makespan_ps += added * u64::from(program.warmup + program.iterations);
-                }
-                Ok(outcome)
-            }
-            Source::File { .. } => idle(config),
+            Source::Collective { .. } | Source::File { .. } => Ok(walked(&routed(config)?)),
         },
         _ => Ok(flows(&routed(config)?)),
     }
@@ -54,22 +41,19 @@ fn model(config: &Config, program: &crate::spec::Program, training: &crate::spec
     })
 }
 
-/// A program's graph, every communication at its cost on an idle cluster.
-fn idle(config: &Config) -> Result<Outcome, Ending> {
-    let mut config = config.clone();
-    if let Workload::Program(program) = &mut config.workload {
-        program.communication.analytic = Analytic::ALL;
+/// What a program's graph comes to when it is walked through.
+fn walked(r: &Routed) -> Outcome {
+    let Some(job) = &r.job else { return Outcome::default() };
+    let rows = walk(r, &job.graph);
+    let mut outcome = Outcome { bill: Some(r.bill), iteration: iteration(job, &rows), peak_memory_bytes: job.peak_bytes, ..Outcome::default() };
+    for (id, (task, qp, bytes)) in job.graph.messages().enumerate() {
+        let (row, ends) = (&rows[task as usize], job.graph.qps[qp as usize]);
+        let ideal_ps = r.packet_of[qp as usize].map_or_else(|| nvlink_ps(bytes, &r.network), |p| ideal_ps(bytes, &r.network, &r.paths[p], &r.transport));
+        let fct_ps = (row.done != NEVER).then(|| row.done - row.at);
+        outcome.flows.push(FlowOutcome { id: id as u32, src: ends.src, dst: ends.dst, bytes, start_ps: row.at, ideal_ps, fct_ps });
     }
-    let mut result = None;
-    let task = Task { exp_id: 0, config };
-    let tell = &mut |news: News| -> Result<(), EngineError> {
-        if let News::Ended(ended) = news {
-            result = Some(ended.result);
-        }
-        Ok(())
-    };
-    run(std::iter::once(task), Box::new(FoldEngine::default()), &RunOptions::default(), || false, tell).map_err(|e| Ending::Failed(e.to_string()))?;
-    result.unwrap_or_else(|| Err(Ending::Failed("it ended without a result".to_string())))
+    outcome.makespan_ps = rows.iter().map(|t| if t.done == NEVER { 0 } else { t.done }).max().unwrap_or(0);
+    outcome
 }
 
 /// Bytes that cross each arc; sprayed flows are spread evenly.
@@ -81,10 +65,7 @@ fn loads(r: &Routed) -> Vec<u64> {
             path.iter().for_each(|&arc| loads[arc as usize] += bytes / data.len() as u64);
         }
     };
-    match &r.job {
-        Some(job) => job.graph.messages().filter_map(|(_, qp, bytes)| Some((r.packet_of[qp as usize]?, bytes))).for_each(|(p, bytes)| add(p, bytes)),
-        None => r.flows.iter().zip(&r.packet_of).filter_map(|(f, p)| Some(((*p)?, f.bytes))).for_each(|(p, bytes)| add(p, bytes)),
-    }
+    r.flows.iter().zip(&r.packet_of).filter_map(|(f, p)| Some(((*p)?, f.bytes))).for_each(|(p, bytes)| add(p, bytes));
     loads
 }
 
@@ -93,19 +74,6 @@ fn drain_ps(r: &Routed, loads: &[u64], arc: usize) -> u64 {
     let wire = u128::from(r.transport.payload + r.transport.data_overhead);
     let bits = u128::from(loads[arc]) * 8 * wire / u128::from(r.transport.payload.max(1));
     (bits * u128::from(PS_PER_S) / u128::from(r.network.links[arc / 2].rate_bps.max(1))) as u64
-}
-
-/// What the most loaded link takes longer than the most loaded link of a host.
-fn contention_ps(r: &Routed) -> u64 {
-    let loads = loads(r);
-    let host = |arc: usize| [r.network.arc_from(arc as u32), r.network.arc_to(arc as u32)].iter().any(|&n| r.network.nodes[n as usize].kind == NodeKind::Host);
-    let (mut hosts, mut inner) = (0, 0);
-    for arc in (0..loads.len()).filter(|&a| loads[a] > 0) {
-        let ps = drain_ps(r, &loads, arc);
-        let most = if host(arc) { &mut hosts } else { &mut inner };
-        *most = (*most).max(ps);
-    }
-    u64::saturating_sub(inner, hosts)
 }
 
 fn flows(r: &Routed) -> Outcome {

@@ -17,6 +17,7 @@ pub mod runner;
 pub mod servers;
 mod shared_jobs;
 pub mod training;
+mod walk;
 pub mod world;
 
 pub use estimate::estimate;

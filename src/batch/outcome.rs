@@ -170,7 +170,8 @@ pub fn read(rows: Rows, infos: &[FlowInfo], job: Option<&Job>, link_names: &[Str
     out
 }
 
-fn iteration(job: &Job, tasks: &[Task]) -> Option<Iteration> {
+/// What the tasks of a program say of its iterations.
+pub(super) fn iteration(job: &Job, tasks: &[Task]) -> Option<Iteration> {
     let (rank, time) = breakdown::iteration(&job.workload, &job.graph.ops, tasks, job.warmup)?;
     Some(Iteration {
         rank,

@@ -20,6 +20,7 @@ use super::convert::{cell, finished};
 use super::effect::Effects;
 use super::exit::CliError;
 use super::simulator::{BenchInfo, BenchRow, EngineUsed, Planned, RunSettings, Simulator, SweepRequest, Update, UpdateSink};
+use super::optimize::{self, Searching};
 use super::{benchmarks, engine_choice};
 
 /// Distinct shapes of experiments (network, routes, traffic) whose inputs are checked before anything runs. Those beyond are checked
@@ -71,6 +72,8 @@ pub struct Loaded {
     outputs: Outputs,
     /// Packet-hops of all selected experiments, at least.
     packet_hops: u64,
+    axes: Vec<Axis>,
+    searching: Option<Searching>,
 }
 
 /// What a look at the inputs of the selected experiments shows.
@@ -139,17 +142,17 @@ fn named(sweep: &Sweep, experiment: &Experiment, error: PrepareError) -> anyhow:
     anyhow::Error::new(error).context(format!("{}{of}", sweep.path.display()))
 }
 
-fn config(sweep: &Sweep, experiment: &Experiment) -> Config {
+pub(super) fn config(sweep: &Sweep, experiment: &Experiment) -> Config {
     sweep.config(experiment).expect("loading has checked every experiment's configuration")
 }
 
-fn identity(sweep: &Sweep, e: &Experiment) -> ExperimentRecord {
+pub(super) fn identity(sweep: &Sweep, e: &Experiment) -> ExperimentRecord {
     let axes = sweep.axis_values(e).iter().map(cell).collect();
     ExperimentRecord::new(e.exp_id, e.config_key.to_string(), e.exp_key.to_string(), e.replica, e.seed, axes)
 }
 
 /// Why a run broke off.
-enum Broken {
+pub(super) enum Broken {
     Engine(EngineError),
     Sink(anyhow::Error),
 }
@@ -168,6 +171,7 @@ impl Simulator for Connected {
         let mut sweep = sweep::load(&request.path, &SetOverrides(request.set.clone()))?;
         let (axes, outputs) = (axes(&sweep), outputs(&sweep));
         sweep.select(&request.selection)?;
+        let searching = optimize::searching(&sweep, &request.selection)?;
         let look = look(&sweep)?;
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
         let side_by_side = sweep.experiments.len().min(RunOptions::default().batch) as u64;
@@ -176,7 +180,7 @@ impl Simulator for Connected {
             name: sweep.name.clone(),
             experiments: sweep.n_experiments,
             selected: sweep.experiments.iter().map(|e| e.exp_id).collect(),
-            axes,
+            axes: axes.clone(),
             outputs,
             resolved: sweep.resolved_toml.clone(),
             inputs: sweep.inputs.iter().map(input).collect(),
@@ -184,9 +188,10 @@ impl Simulator for Connected {
             cannot_fit: look.cannot_fit,
             memory_bytes: Some(look.most_bytes * side_by_side),
             seconds: Some(look.packet_hops as f64 / (PACKET_HOPS_PER_S * threads as f64)),
+            search: searching.as_ref().map(|s| s.plan(&sweep)),
             ..Planned::default()
         };
-        Ok((planned, Loaded { sweep, outputs, packet_hops: look.packet_hops }))
+        Ok((planned, Loaded { sweep, outputs, packet_hops: look.packet_hops, axes, searching }))
     }
 
     fn engine(&self, loaded: &Loaded, settings: &RunSettings) -> anyhow::Result<(EngineUsed, Vec<GpuDevice>)> {
@@ -202,17 +207,25 @@ impl Simulator for Connected {
         settings: &RunSettings,
         sink: &mut UpdateSink<'_>,
     ) -> Result<Vec<String>, CliError> {
-        let Loaded { sweep, outputs, .. } = &loaded;
+        let Loaded { sweep, outputs, axes, searching, .. } = &loaded;
         let pool = rayon::ThreadPoolBuilder::new().num_threads(settings.jobs).build().context("cannot start threads").map_err(CliError::broken)?;
         let on_device = !devices.is_empty();
         let compiling = Instant::now();
-        let engine = engine(devices, settings.gpu_dispatch).map_err(CliError::bad_input)?;
+        let engine = engine(&devices, settings.gpu_dispatch).map_err(CliError::bad_input)?;
         if on_device {
             sink(Update::Compiled { seconds: compiling.elapsed().as_secs_f64() }).map_err(CliError::broken)?;
         }
+        let chosen: Option<HashSet<u64>> = match searching {
+            None => None,
+            Some(s) => match optimize::choose(sweep, s, axes, &devices, &pool, settings, sink)? {
+                Some(chosen) => Some(chosen.into_iter().collect()),
+                None => return Ok(Vec::new()),
+            },
+        };
         let interrupt = settings.interrupt.clone();
         let by_id: HashMap<u64, &Experiment> = sweep.experiments.iter().map(|e| (e.exp_id, e)).collect();
-        let tasks = sweep.experiments.iter().map(|e| Task { exp_id: e.exp_id, config: config(sweep, e) });
+        let runs = |e: &&Experiment| chosen.as_ref().is_none_or(|c| c.contains(&e.exp_id));
+        let tasks = sweep.experiments.iter().filter(runs).map(|e| Task { exp_id: e.exp_id, config: config(sweep, e) });
         let mut effects = Effects::default();
         let mut lost_with_pfc = 0u64;
         let mut tell = |news: News| -> Result<(), Broken> {
@@ -235,7 +248,8 @@ impl Simulator for Connected {
         match ran {
             Ok(()) if settings.interrupt.requested() => Ok(Vec::new()),
             Ok(()) => {
-                let mut warnings = effects.warnings(&sweep.axes);
+                // A search runs too few to tell what has no effect.
+                let mut warnings = if chosen.is_none() { effects.warnings(&sweep.axes) } else { Vec::new() };
                 if lost_with_pfc > 0 {
                     warnings.push(format!(
                         "{lost_with_pfc} experiments dropped packets although transport.pfc = true: headroom was exceeded, by ACKs that are never paused \
@@ -263,8 +277,8 @@ impl Simulator for Connected {
 }
 
 /// The CPU engine where there is no device, else the device's.
-fn engine(devices: Vec<GpuDevice>, dispatch: GpuDispatch) -> anyhow::Result<Box<dyn Engine>> {
-    match devices.as_slice() {
+pub(super) fn engine(devices: &[GpuDevice], dispatch: GpuDispatch) -> anyhow::Result<Box<dyn Engine>> {
+    match devices {
         [] => Ok(Box::new(FoldEngine::default())),
         [device] => {
             let mut engine = GpuEngine::on(device).with_context(|| format!("adapter {}", device.report.name))?;

@@ -44,7 +44,7 @@ pub fn execute<S: Simulator>(args: &RunArgs, simulator: &S, interrupt: &Interrup
 
     let dir = ResultDir::create(&args.out).map_err(dir_error)?;
     let mut report = Report::open(dir, &planned, &used, &settings, expanding.elapsed().as_secs_f64())?;
-    let mut progress = progress::for_terminal(planned.selected.len() as u64, args.quiet);
+    let mut progress = progress::for_terminal(planned.rows(), args.quiet);
     greet(progress.as_mut(), &planned, &used, settings.jobs);
 
     let simulating = Instant::now();
@@ -69,9 +69,9 @@ pub fn execute<S: Simulator>(args: &RunArgs, simulator: &S, interrupt: &Interrup
         summary::lines(&planned.axes, &finished.records).iter().for_each(|line| say(line));
         say(&format!("results: {}", args.out.display()));
     }
-    let missing = planned.selected.len() - finished.records.len();
+    let missing = finished.expected - finished.records.len();
     if outcome == Outcome::Interrupted && missing > 0 {
-        eprintln!("hyperfold: interrupted; {missing} of {} experiments have no result", planned.selected.len());
+        eprintln!("hyperfold: interrupted; {missing} of {} experiments have no result", finished.expected);
         return Ok(Exit::Interrupted);
     }
     if missing > 0 {
@@ -140,12 +140,15 @@ struct Report {
     manifest: Manifest,
     /// Seconds spent in writing so far.
     writing: f64,
+    /// Experiments that get a row.
+    expected: usize,
 }
 
 /// What is left when all is written.
 struct Written {
     records: Vec<crate::results::ExperimentRecord>,
     failed: u64,
+    expected: usize,
 }
 
 impl Report {
@@ -174,7 +177,7 @@ impl Report {
         let writer = ResultWriter::create(dir, planned.axes.clone(), planned.selected.clone(), planned.outputs).map_err(dir_error)?;
         log.log("run_started", [("name", json!(planned.name)), ("selected", json!(planned.selected.len())), ("engine", json!(used.engine))])
             .map_err(CliError::broken)?;
-        Ok(Report { writer, log, manifest, writing: 0.0 })
+        Ok(Report { writer, log, manifest, writing: 0.0, expected: planned.rows() as usize })
     }
 
     fn take(&mut self, update: Update, progress: &mut dyn Progress) -> anyhow::Result<()> {
@@ -185,6 +188,11 @@ impl Report {
                 self.log.log("compiled", [("seconds", json!(seconds))])?;
             }
             Update::Started { exp_id } => progress.started(exp_id),
+            Update::Chosen { experiments, csv } => {
+                self.expected = experiments;
+                self.writer.write_beside("optimize.csv", &csv)?;
+                self.log.log("chosen", [("experiments", json!(experiments))])?;
+            }
             Update::Message(text) => {
                 progress.message(&text);
                 self.log.log("message", [("text", json!(text))])?;
@@ -213,7 +221,7 @@ impl Report {
         m.write(&dir).map_err(CliError::broken)?;
         let fields = [("ok", json!(m.ok)), ("oom", json!(m.oom)), ("failed", json!(m.failed)), ("outcome", json!(m.outcome))];
         self.log.log("run_ended", fields).map_err(CliError::broken)?;
-        Ok(Written { records, failed: self.manifest.failed })
+        Ok(Written { records, failed: self.manifest.failed, expected: self.expected })
     }
 }
 

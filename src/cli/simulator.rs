@@ -54,6 +54,27 @@ pub struct Planned {
     pub seconds: Option<f64>,
     /// What is worth telling but stops nothing.
     pub warnings: Vec<String>,
+    /// With `method = "optimize"`: not all of `selected` are run.
+    pub search: Option<SearchPlan>,
+}
+
+impl Planned {
+    /// Experiments that get a row, at most.
+    pub fn rows(&self) -> u64 {
+        self.search.as_ref().map_or(self.selected.len() as u64, |s| s.full)
+    }
+}
+
+/// What a search will do.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct SearchPlan {
+    /// Points to choose from; all are estimated.
+    pub candidates: u64,
+    /// Those simulated with coarse packets, at most.
+    pub coarse: u64,
+    /// Experiments run in full, at most.
+    pub full: u64,
+    pub objectives: Vec<String>,
 }
 
 /// How to simulate.
@@ -86,6 +107,8 @@ pub enum Update {
     Started { exp_id: u64 },
     /// An experiment has its result, `ok`, `oom` or `failed`.
     Finished(Box<Finished>),
+    /// A search has decided which experiments run; `csv` says of every candidate why.
+    Chosen { experiments: usize, csv: Vec<u8> },
     /// For the log and the terminal.
     Message(String),
 }

@@ -105,6 +105,14 @@ impl ResultWriter {
         &self.dir
     }
 
+    /// A file of its own beside the results, whole or not at all.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn write_beside(&self, name: &str, bytes: &[u8]) -> Result<(), ResultsError> {
+        self.dir.replace(name, bytes)
+    }
+
     /// Records so far, by `exp_id`.
     pub fn records(&self) -> impl Iterator<Item = &ExperimentRecord> {
         self.records.values()
