@@ -3,7 +3,7 @@
 //! Layer: batch. Good for ranking, not for reporting: queues, congestion control, pauses and losses do not exist here.
 //!
 //! - A model: [`job::evaluated`], a closed form. It knows no topology beyond the servers.
-//! - Flows: each takes as long as its most loaded link needs for all that crosses it, at least what it takes alone. Starts are kept.
+//! - Flows: each takes what it takes alone, and as much longer as its most loaded link needs for all that crosses it rather than for the flow. Starts are kept.
 //! - Other programs: their graph is walked message by message ([`super::walk`]).
 
 use crate::columns::NEVER;
@@ -69,10 +69,10 @@ fn loads(r: &Routed) -> Vec<u64> {
     loads
 }
 
-/// Time that an arc's load takes, with headers.
-fn drain_ps(r: &Routed, loads: &[u64], arc: usize) -> u64 {
+/// Time that so many bytes take on an arc, with headers.
+fn drain_ps(r: &Routed, bytes: u64, arc: usize) -> u64 {
     let wire = u128::from(r.transport.payload + r.transport.data_overhead);
-    let bits = u128::from(loads[arc]) * 8 * wire / u128::from(r.transport.payload.max(1));
+    let bits = u128::from(bytes) * 8 * wire / u128::from(r.transport.payload.max(1));
     (bits * u128::from(PS_PER_S) / u128::from(r.network.links[arc / 2].rate_bps.max(1))) as u64
 }
 
@@ -83,13 +83,60 @@ fn flows(r: &Routed) -> Outcome {
         let (ideal_ps, fct) = match packet {
             None => (nvlink_ps(f.bytes, &r.network), nvlink_ps(f.bytes, &r.network)),
             Some(p) => {
+                let paths = &r.paths[*p].data;
                 let alone = ideal_ps(f.bytes, &r.network, &r.paths[*p], &r.transport);
-                let busiest = r.paths[*p].data.iter().flatten().map(|&arc| drain_ps(r, &loads, arc as usize)).max().unwrap_or(0);
-                (alone, alone.max(busiest))
+                let most = |bytes: &dyn Fn(usize) -> u64| paths.iter().flatten().map(|&arc| drain_ps(r, bytes(arc as usize), arc as usize)).max().unwrap_or(0);
+                let (own, all) = (most(&|_| f.bytes / paths.len() as u64), most(&|arc| loads[arc]));
+                (alone, alone + all.saturating_sub(own))
             }
         };
         outcome.makespan_ps = outcome.makespan_ps.max(f.start_ps + fct);
         outcome.flows.push(FlowOutcome { id: f.id, src: f.src_rank, dst: f.dst_rank, bytes: f.bytes, start_ps: f.start_ps, ideal_ps, fct_ps: Some(fct) });
     }
     outcome
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::sweep::{self, SetOverrides};
+
+    fn estimated(workload: &str) -> Outcome {
+        let text = format!("name = \"t\"\nbase.cluster = {{ gpus = 8, gpus_per_server = 1 }}\nbase.workload = {{ {workload} }}\n");
+        let sweep = sweep::parse(&text, Path::new("sweep.toml"), &SetOverrides::default()).unwrap();
+        estimate(&sweep.config(&sweep.experiments[0]).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn a_message_alone_takes_what_it_takes_alone() {
+        for bytes in [100, 1000, 100_000] {
+            let o = estimated(&format!("kind = \"collective\", op = \"send-recv\", bytes = {bytes}"));
+            assert_eq!(o.flows.len(), 8);
+            for f in &o.flows {
+                // Whole messages are rounded once, packets one by one.
+                assert!(f.fct_ps.unwrap().abs_diff(f.ideal_ps) <= bytes / 10 + 100, "{bytes}: {f:?}");
+            }
+            assert!(o.iteration.is_some() && o.makespan_ps >= o.flows[0].ideal_ps);
+        }
+    }
+
+    #[test]
+    fn senders_to_one_receiver_share_its_link() {
+        let o = estimated("kind = \"traffic\", pattern = \"incast\", bytes = 1000000");
+        // Seven megabytes at 400 Gb/s are 140 us, headers and latency apart.
+        assert!((140_000_000..155_000_000).contains(&o.makespan_ps), "{}", o.makespan_ps);
+        let alone = estimated("kind = \"traffic\", pattern = \"permutation\", bytes = 1000000");
+        assert!((20_000_000..30_000_000).contains(&alone.makespan_ps), "{}", alone.makespan_ps);
+    }
+
+    #[test]
+    fn a_ring_passes_its_chunks_on_one_after_the_other() {
+        let o = estimated("kind = \"collective\", op = \"all-reduce\", algorithm = \"ring\", channels = 1, chunk_kib = 125, bytes = 8000000");
+        // 2 x 7 steps of a megabyte each over the NIC: 280 us.
+        assert!((280_000_000..360_000_000).contains(&o.makespan_ps), "{}", o.makespan_ps);
+        let time = o.iteration.unwrap().time.total;
+        assert!(time <= o.makespan_ps && time > o.makespan_ps / 2);
+    }
 }

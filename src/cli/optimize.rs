@@ -94,7 +94,7 @@ pub(super) fn choose(
     let values: Vec<Vec<Cell>> = points.iter().map(|p| sweep.axis_values(&p[0]).iter().map(cell).collect()).collect();
     let csv = table(axes, &searching.objectives, &ids, &values, &found);
     let chosen: Vec<u64> = chosen.into_iter().flat_map(|i| points[i].iter().map(|e| e.exp_id)).collect();
-    sink(Update::Chosen { experiments: chosen.len(), csv }).map_err(CliError::broken)?;
+    sink(Update::Chosen { ids: chosen.clone(), csv }).map_err(CliError::broken)?;
     Ok(Some(chosen))
 }
 
@@ -149,23 +149,23 @@ impl Evaluate for Looking<'_, '_> {
     type Stop = Stop;
 
     fn evaluate(&mut self, level: Level, candidates: &[usize]) -> Result<Vec<Verdict>, Stop> {
-        let verdicts = match level {
+        let (verdicts, packet_hops) = match level {
             Level::Estimate | Level::CoarseEstimate => {
                 let view = &self.view;
                 let one = |&i: &usize| match view.settings.interrupt.requested() {
                     true => Err(Stop::Interrupted),
                     false => Ok(view.estimated(level, i)),
                 };
-                view.pool.install(|| candidates.par_iter().map(one).collect::<Result<Vec<_>, Stop>>())?
+                view.pool.install(|| candidates.par_iter().map(one).collect::<Result<Vec<_>, Stop>>()).map(|v| (v, 0))?
             }
             Level::Coarse | Level::Full => self.view.simulated(level, candidates)?,
         };
         let (n, without) = (candidates.len(), verdicts.iter().filter(|v| v.is_err()).count());
         let what = match level {
-            Level::Estimate => "estimated",
+            Level::Estimate => "estimated".to_string(),
             Level::CoarseEstimate => return Ok(verdicts),
-            Level::Coarse => "simulated with coarse packets",
-            Level::Full => "simulated",
+            Level::Coarse => format!("simulated with coarse packets ({packet_hops} packet-hops)"),
+            Level::Full => format!("simulated ({packet_hops} packet-hops)"),
         };
         let lost = if without > 0 { format!(", {without} of them without a value") } else { String::new() };
         (self.sink)(Update::Message(format!("search: {n} candidates {what}{lost}"))).map_err(|e| Stop::Failed(CliError::broken(e)))?;
@@ -198,18 +198,20 @@ impl View<'_> {
         }
     }
 
-    fn simulated(&self, level: Level, candidates: &[usize]) -> Result<Vec<Verdict>, Stop> {
+    /// Verdicts, and packet-hops of all together.
+    fn simulated(&self, level: Level, candidates: &[usize]) -> Result<(Vec<Verdict>, u64), Stop> {
+        let mut packet_hops = 0;
         let of_id: HashMap<u64, usize> = candidates.iter().enumerate().map(|(at, &i)| (self.points[i][0].exp_id, at)).collect();
         let failed = |e: anyhow::Error| Stop::Failed(CliError::broken(e));
         let engine = engine(self.devices, self.settings.gpu_dispatch).map_err(|e| Stop::Failed(CliError::bad_input(e)))?;
         let configs: Vec<Config> = candidates.iter().map(|&i| self.config(level, i)).collect();
         let mut verdicts: Vec<Option<Verdict>> = vec![None; candidates.len()];
         let interrupt = self.settings.interrupt.clone();
-        let tasks: Vec<Task> =
-            candidates.iter().zip(&configs).map(|(&i, config)| Task { exp_id: self.points[i][0].exp_id, config: config.clone() }).collect();
+        let tasks: Vec<Task> = candidates.iter().zip(&configs).map(|(&i, config)| Task { exp_id: self.points[i][0].exp_id, config: config.clone() }).collect();
         let mut tell = |news: News| -> Result<(), Broken> {
             if let News::Ended(ended) = news {
                 let at = of_id[&ended.exp_id];
+                packet_hops += ended.packet_hops;
                 verdicts[at] = Some(self.verdict(candidates[at], &configs[at], ended));
             }
             Ok(())
@@ -217,7 +219,11 @@ impl View<'_> {
         let ran = self.pool.install(|| batch::run(tasks.into_iter(), engine, &RunOptions::default(), move || interrupt.requested(), &mut tell));
         match ran {
             _ if self.settings.interrupt.requested() => Err(Stop::Interrupted),
-            Ok(()) => verdicts.into_iter().map(|v| v.ok_or_else(|| failed(anyhow::anyhow!("a candidate ended without a result")))).collect(),
+            Ok(()) => {
+                let missing = || failed(anyhow::anyhow!("a candidate ended without a result"));
+                let all: Result<Vec<Verdict>, Stop> = verdicts.into_iter().map(|v| v.ok_or_else(missing)).collect();
+                Ok((all?, packet_hops))
+            }
             Err(Broken::Engine(e)) => Err(failed(e.into())),
             Err(Broken::Sink(e)) => Err(failed(e)),
         }

@@ -188,10 +188,11 @@ impl Report {
                 self.log.log("compiled", [("seconds", json!(seconds))])?;
             }
             Update::Started { exp_id } => progress.started(exp_id),
-            Update::Chosen { experiments, csv } => {
-                self.expected = experiments;
+            Update::Chosen { ids, csv } => {
+                self.expected = ids.len();
+                self.log.log("chosen", [("experiments", json!(ids.len()))])?;
+                self.writer.only(ids);
                 self.writer.write_beside("optimize.csv", &csv)?;
-                self.log.log("chosen", [("experiments", json!(experiments))])?;
             }
             Update::Message(text) => {
                 progress.message(&text);

@@ -108,7 +108,7 @@ pub enum Update {
     /// An experiment has its result, `ok`, `oom` or `failed`.
     Finished(Box<Finished>),
     /// A search has decided which experiments run; `csv` says of every candidate why.
-    Chosen { experiments: usize, csv: Vec<u8> },
+    Chosen { ids: Vec<u64>, csv: Vec<u8> },
     /// For the log and the terminal.
     Message(String),
 }

@@ -1,6 +1,6 @@
 //! The same experiment with less to simulate.
 //!
-//! Layer: optimize. Coarse packets: eight times the payload, an eighth of the packets, and everything that is in bytes (messages, windows, thresholds, buffers) as it was, so
+//! Layer: optimize. Coarse packets: eight times the payload (up to 16 kB), an eighth of the packets, and everything that is in bytes (messages, windows, thresholds, buffers) as it was, so
 //! paths, collisions and the shares of links stay what they are; what suffers is congestion control's grain. Long jobs are cut: one iteration, and of a training step's
 //! micro-batches so many that every pipeline stage is busy; what cutting changes is known from the estimates of both sizes.
 
@@ -8,8 +8,8 @@ use crate::spec::{Config, K, Source, Value, Workload};
 
 /// Packets are this much longer.
 const COARSER: i64 = 8;
-/// The most that a packet may carry.
-const MOST_BYTES: i64 = 65_000;
+/// But not beyond this: flows of few packets are no flows any more. Our choice.
+const MOST_BYTES: i64 = 16_000;
 /// Micro-batches kept for each pipeline stage, and at least.
 const PER_STAGE: u32 = 2;
 const AT_LEAST: u32 = 4;

@@ -1,7 +1,7 @@
 //! The search: who is looked at how closely, and what is left.
 //!
-//! Layer: optimize. Three levels: all candidates are estimated; `coarse` of them are simulated with coarse packets, in two waves; `full` of them in full. The first wave are those
-//! with the best estimates, and a few by lot, because estimates may be wrong together; the second those that look best once the first has shown what estimates miss.
+//! Layer: optimize. Three levels: all candidates are estimated; `coarse` of them are simulated with coarse packets, in waves; `full` of them in full. The first wave are those with
+//! the best estimates, and a few by lot, because estimates may be wrong together; the others those that look best once the waves before have shown what estimates miss.
 //! Every decision is a function of values, the budget and the seed.
 
 use super::rank::best_first;
@@ -12,6 +12,8 @@ use crate::spec::mix;
 const COARSE_PER_FULL: usize = 4;
 /// Of each so many of the first wave, one is drawn by lot.
 const LOT: usize = 4;
+/// The first wave is this part of the coarse simulations, later ones are half as large.
+const FIRST: usize = 2;
 /// Full runs are at least this many where there are so many candidates.
 const LEAST_FULL: usize = 2;
 /// One of so many candidates is run in full where the user says nothing.
@@ -94,7 +96,7 @@ pub fn search<E: Evaluate>(ranks: &[Vec<u32>], ordered: &[bool], budget: Budget,
         let found = Found { estimate: None, coarse: None, fate: Fate::Full };
         return Ok((vec![found; n], all));
     }
-    let mut s = State { found: Vec::with_capacity(n), coarse_estimate: vec![None; n], measured: vec![None; n] };
+    let mut s = State { found: Vec::with_capacity(n), coarse_estimate: vec![None; n] };
     for verdict in looking.evaluate(Level::Estimate, &all)? {
         let fate = match &verdict {
             Ok(_) => Fate::Left { at: Level::Estimate, rank: 0, of: 0 },
@@ -113,7 +115,7 @@ pub fn search<E: Evaluate>(ranks: &[Vec<u32>], ordered: &[bool], budget: Budget,
         return Ok(s.chosen(order, budget.full));
     }
     let coarse = budget.coarse.min(alive.len());
-    let first = coarse.div_ceil(2).max(budget.full.min(coarse));
+    let first = coarse.div_ceil(FIRST);
     let lots = first / LOT;
     let mut wave: Vec<usize> = order[..first - lots].to_vec();
     let mut rest: Vec<usize> = order[first - lots..].to_vec();
@@ -121,9 +123,14 @@ pub fn search<E: Evaluate>(ranks: &[Vec<u32>], ordered: &[bool], budget: Budget,
     wave.extend(rest.iter().take(lots));
     s.simulate(wave, looking)?;
     let features = Features::new(ranks, ordered);
-    let left: Vec<usize> = order.iter().copied().filter(|&i| s.measured[i].is_none() && s.coarse_estimate[i].is_none()).collect();
-    let predicted = s.predicted(&features, &left, seed);
-    s.simulate(predicted.into_iter().take(coarse - first).collect(), looking)?;
+    let mut left = coarse - first;
+    while left > 0 {
+        let wave = left.min(first.div_ceil(2));
+        let unseen: Vec<usize> = order.iter().copied().filter(|&i| s.coarse_estimate[i].is_none()).collect();
+        let predicted = s.predicted(&features, &unseen, seed);
+        s.simulate(predicted.into_iter().take(wave).collect(), looking)?;
+        left -= wave;
+    }
     let order = s.by_coarse(seed);
     place(&mut s.found, &order, Level::Coarse);
     // Where coarse simulations all failed, estimates are what there is.
@@ -140,8 +147,8 @@ fn place(found: &mut [Found], order: &[usize], at: Level) {
 
 struct State {
     found: Vec<Found>,
+    /// Of those that were looked at more closely, whatever came of it.
     coarse_estimate: Vec<Option<Vec<Option<f64>>>>,
-    measured: Vec<Option<Vec<f64>>>,
 }
 
 impl State {
@@ -173,13 +180,11 @@ impl State {
         let estimates = looking.evaluate(Level::CoarseEstimate, &wave)?;
         for ((&i, estimate), verdict) in wave.iter().zip(estimates).zip(looking.evaluate(Level::Coarse, &wave)?) {
             let complete = verdict.and_then(|v| v.into_iter().collect::<Option<Vec<f64>>>().ok_or_else(|| "an objective has no value".to_string()));
-            // Marked as looked at, whatever came of it.
             self.coarse_estimate[i] = Some(estimate.unwrap_or_default());
             match complete {
                 Ok(measured) => {
                     let value = |k: usize, m: f64| corrected(self.estimate(i, k), self.coarse_estimate(i, k), m);
                     self.found[i].coarse = Some(measured.iter().enumerate().map(|(k, &m)| value(k, m)).collect());
-                    self.measured[i] = Some(measured);
                 }
                 Err(why) => self.found[i].fate = Fate::Out { at: Level::Coarse, why },
             }
@@ -201,7 +206,8 @@ impl State {
         let Some(n) = seen.first().and_then(|&i| self.found[i].coarse.as_ref()).map(Vec::len) else { return left.to_vec() };
         let mut values = vec![Vec::with_capacity(n); left.len()];
         for k in 0..n {
-            let pairs: Vec<(f64, f64)> = seen.iter().map(|&i| (self.estimate(i, k).unwrap_or(0.0), self.found[i].coarse.as_ref().map_or(0.0, |c| c[k]))).collect();
+            let pairs: Vec<(f64, f64)> =
+                seen.iter().map(|&i| (self.estimate(i, k).unwrap_or(0.0), self.found[i].coarse.as_ref().map_or(0.0, |c| c[k]))).collect();
             // Times and rates are off by factors; counts, which may be 0, by differences.
             let by_factor = pairs.iter().all(|(e, c)| e * c > 0.0) && left.iter().all(|&i| self.estimate(i, k).is_some_and(|e| e != 0.0));
             let off: Vec<f64> = pairs.iter().map(|(e, c)| if by_factor { libm::log(c / e) } else { c - e }).collect();

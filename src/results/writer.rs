@@ -105,6 +105,11 @@ impl ResultWriter {
         &self.dir
     }
 
+    /// From now on these experiments are all there will be. PRECONDITION: some of those announced, ascending, and none has finished yet.
+    pub fn only(&mut self, ids: Vec<u64>) {
+        self.ids = ids;
+    }
+
     /// A file of its own beside the results, whole or not at all.
     ///
     /// # Errors

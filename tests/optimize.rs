@@ -1,0 +1,169 @@
+//! `method = "optimize"` against the whole grid, as a user runs it: the best is among the few that were run, the same seed gives the same bytes, and every candidate's end is told.
+
+mod support;
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use support::program::{Folder, hyperfold};
+
+/// All-reduces of sixteen GPUs: 200 combinations of fabric, congestion control, algorithm, channels and chunk.
+const COLLECTIVES: &str = r#"
+name = "all-reduce"
+[base]
+cluster = { gpus = 16, gpus_per_server = 2 }
+topology = { link_gbps = 100, uplink_gbps = 100 }
+workload = { kind = "collective", op = "all-reduce", bytes = 200000 }
+[axes]
+"topology.kind" = ["rail-optimized", "clos"]
+"transport.cc" = ["hpcc", "dcqcn"]
+"workload.algorithm" = ["ring", "tree", "halving-doubling", "hierarchical", "direct"]
+"workload.channels" = [1, 2, 4, 8, 16]
+"workload.chunk_kib" = [16, 64]
+"#;
+
+/// A small language model on sixteen GPUs: 270 layouts, congestion controls and fabrics.
+const LAYOUTS: &str = r#"
+name = "layouts"
+[base]
+cluster = { gpus = 16, gpus_per_server = 4, gpu = "a100", nvlink_gbps = 2400 }
+topology = { link_gbps = 100, uplink_gbps = 100 }
+transport = { payload_bytes = 4000 }
+[base.workload]
+kind = "model"
+global_batch = 16
+memory_check = false
+model = { name = "small", transformer = { layers = 4, hidden = 128, heads = 8, seq = 128, vocab = 1024 } }
+[axes]
+"workload.tp" = [1, 2, 4]
+"workload.pp" = [1, 2, 4]
+"workload.microbatch" = [1, 2, 4]
+"workload.zero" = [0, 1]
+"transport.cc" = ["hpcc", "dcqcn"]
+"topology.kind" = ["rail-optimized", "fat-tree", "clos"]
+[[constraints]]
+where = "workload.tp * workload.pp * workload.dp == cluster.gpus && workload.dp > 1 && workload.dp * workload.microbatch <= 16"
+"#;
+
+fn searched(grid: &str, more: &str) -> String {
+    grid.replacen("[axes]", &format!("[sweep]\nmethod = \"optimize\"\n{more}\n[axes]"), 1)
+}
+
+/// `exp_id` and a column of a run's results.
+fn values(folder: &Folder, run: &str, column: &str) -> BTreeMap<String, f64> {
+    let file = format!("{run}/results.csv");
+    let ids = folder.column(&file, "exp_id");
+    ids.into_iter().zip(folder.column(&file, column)).map(|(id, v)| (id, v.parse().unwrap_or(f64::INFINITY))).collect()
+}
+
+fn run(folder: &Folder, sweep: &str, out: &str, more: &[&str]) {
+    let ran = hyperfold(folder.path(), &[&["run", sweep, "--out", out, "--quiet"], more].concat());
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+}
+
+/// Ten seeds against the grid: in how many the best of all is among at most a twentieth that was run; and the mean factor that estimates are off by.
+fn hits(grid: &str) -> (usize, f64) {
+    let folder = Folder::new(&[("grid.toml", grid), ("search.toml", &searched(grid, ""))]);
+    run(&folder, "grid.toml", "grid", &[]);
+    let all = values(&folder, "grid", "iteration_time_ns");
+    let best = all.values().copied().fold(f64::INFINITY, f64::min);
+    let mut hits = 0;
+    for seed in 1..=10 {
+        let out = format!("search{seed}");
+        run(&folder, "search.toml", &out, &["--set", &format!("seed={seed}")]);
+        let found = values(&folder, &out, "iteration_time_ns");
+        assert!(found.len() * 20 <= all.len(), "{} of {} were run", found.len(), all.len());
+        // Nothing here is drawn by lot, so a full run of a search is the grid's.
+        assert!(found.iter().all(|(id, v)| all[id] == *v), "seed {seed}");
+        hits += usize::from(found.values().any(|v| *v == best));
+    }
+    let estimates = folder.column("search1/optimize.csv", "estimate_iteration_time_ns");
+    let off = |(id, e): (&String, &String)| (e.parse::<f64>().unwrap() / all[id]).ln().abs();
+    let off = folder.column("search1/optimize.csv", "exp_id").iter().zip(&estimates).map(off).sum::<f64>() / estimates.len() as f64;
+    println!("{} candidates, the best in {hits} of 10 seeds; estimates are off by a factor of {:.2}", all.len(), off.exp());
+    (hits, off.exp())
+}
+
+#[test]
+fn the_best_collective_is_among_one_in_twenty() {
+    let (hits, off) = hits(COLLECTIVES);
+    assert!(hits >= 9 && off < 1.3, "{hits} hits, estimates off by {off}");
+}
+
+#[test]
+fn the_best_layout_is_among_one_in_twenty() {
+    let (hits, off) = hits(LAYOUTS);
+    assert!(hits >= 9 && off < 2.0, "{hits} hits, estimates off by {off}");
+}
+
+#[test]
+fn the_same_seed_gives_the_same_bytes_on_any_number_of_threads() {
+    let sweep = searched(COLLECTIVES, "objectives = [\"iteration_time_ns\", \"cost_usd\"]\nreplicas = 2");
+    let folder = Folder::new(&[("s.toml", &sweep)]);
+    for (out, jobs) in [("a", "1"), ("b", "2")] {
+        run(&folder, "s.toml", out, &["--jobs", jobs]);
+    }
+    for file in ["results.csv", "results.parquet", "optimize.csv"] {
+        assert_eq!(fs::read(folder.file(&format!("a/{file}"))).unwrap(), fs::read(folder.file(&format!("b/{file}"))).unwrap(), "{file}");
+    }
+    // Both replicas of each of the ten points run.
+    let replicas = folder.column("a/results.csv", "replica");
+    assert_eq!((replicas.len(), replicas.iter().filter(|r| *r == "1").count()), (20, 10));
+    // With two objectives the cheap fabric and the fast one are both looked at.
+    let kinds = folder.column("a/results.csv", "topology.kind");
+    assert!(["rail-optimized", "clos"].iter().all(|k| kinds.iter().any(|found| found == k)), "{kinds:?}");
+}
+
+#[test]
+fn every_candidate_is_told_and_the_plan_tells_the_budget() {
+    let folder = Folder::new(&[("s.toml", &searched(COLLECTIVES, "samples = 5"))]);
+    let plan = hyperfold(folder.path(), &["plan", "s.toml"]);
+    let line = "search: 200 candidates estimated, at most 20 simulated with coarse packets, 5 experiments run in full; by iteration_time_ns";
+    assert!(plan.code == 0 && plan.stdout.contains(line), "{}{}", plan.stdout, plan.stderr);
+    run(&folder, "s.toml", "o", &[]);
+    let reached = folder.column("o/optimize.csv", "reached");
+    let at = |level: &str| reached.iter().filter(|r| *r == level).count();
+    assert_eq!((reached.len(), at("full"), at("coarse"), at("estimate")), (200, 5, 15, 180));
+    assert_eq!(folder.column("o/results.csv", "exp_id").len(), 5);
+    assert_eq!(folder.column("o/optimize.csv", "exp_id").len(), 200);
+}
+
+#[test]
+fn what_does_not_fit_is_left_out_and_ranges_are_sampled() {
+    let sweep = r#"
+name = "t"
+[base]
+cluster = { gpus = 8, gpu_memory_gib = 1.2 }
+workload = { kind = "model", model = "gpt2", global_batch = 8, analytic = "all" }
+[sweep]
+method = "optimize"
+samples = 2
+[axes]
+"workload.tp" = [1, 2, 4, 8]
+"topology.link_gbps" = { min = 100, max = 400 }
+"#;
+    let folder = Folder::new(&[("s.toml", sweep)]);
+    run(&folder, "s.toml", "o", &[]);
+    let why = folder.column("o/optimize.csv", "why");
+    assert_eq!(why.len(), 40);
+    assert!(why.iter().any(|w| w.starts_with("oom: ")), "{why:?}");
+    assert_eq!(folder.column("o/results.csv", "status"), ["ok", "ok"]);
+}
+
+#[test]
+fn what_a_search_cannot_do_is_refused() {
+    let cases: &[(&str, &[&str], &str)] = &[
+        ("objectives = [\"iteration_time\"]", &[], "did you mean `iteration_time_ns`?"),
+        ("objectives = [\"status\"]", &[], "no column of results.csv with numbers"),
+        ("objectives = []", &[], "it must be a list of one or more column names"),
+        ("objectives = [\"mfu\", \"mfu\"]", &[], "it must be a list of one or more column names"),
+        ("samples = 0", &[], "sweep.samples"),
+        ("", &["--shard", "0/2"], "cannot be cut into shards"),
+    ];
+    for (more, args, message) in cases {
+        let folder = Folder::new(&[("s.toml", &searched(COLLECTIVES, more))]);
+        let ran = hyperfold(folder.path(), &[&["run", "s.toml", "--out", "o"], *args].concat());
+        assert!(ran.code == 2 && ran.stderr.contains(message), "{more} {args:?}: {}", ran.stderr);
+        assert!(!folder.file("o").exists());
+    }
+}
