@@ -174,7 +174,10 @@ impl Simulator for Connected {
         let searching = optimize::searching(&sweep, &request.selection)?;
         let look = look(&sweep)?;
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
-        let side_by_side = sweep.experiments.len().min(RunOptions::default().batch) as u64;
+        let search = searching.as_ref().map(|s| s.plan(&sweep));
+        let most = search.as_ref().map_or(sweep.experiments.len() as u64, |s| s.coarse.max(s.full));
+        let side_by_side = most.min(RunOptions::default().batch as u64);
+        let share = search.as_ref().map_or(1.0, |s| s.share());
         let input = |f: &sweep::InputFile| InputFile { path: f.path.display().to_string(), sha256: f.sha256.clone() };
         let planned = Planned {
             name: sweep.name.clone(),
@@ -187,8 +190,8 @@ impl Simulator for Connected {
             warnings: sweep.notes.iter().cloned().chain(look.warnings).collect(),
             cannot_fit: look.cannot_fit,
             memory_bytes: Some(look.most_bytes * side_by_side),
-            seconds: Some(look.packet_hops as f64 / (PACKET_HOPS_PER_S * threads as f64)),
-            search: searching.as_ref().map(|s| s.plan(&sweep)),
+            seconds: Some(share * look.packet_hops as f64 / (PACKET_HOPS_PER_S * threads as f64)),
+            search,
             ..Planned::default()
         };
         Ok((planned, Loaded { sweep, outputs, packet_hops: look.packet_hops, axes, searching }))

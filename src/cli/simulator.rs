@@ -77,6 +77,13 @@ pub struct SearchPlan {
     pub objectives: Vec<String>,
 }
 
+impl SearchPlan {
+    /// Packets simulated over those of all candidates, coarse ones being an eighth.
+    pub fn share(&self) -> f64 {
+        (self.full as f64 + self.coarse as f64 / 8.0) / self.candidates.max(1) as f64
+    }
+}
+
 /// How to simulate.
 #[derive(Clone, Debug)]
 pub struct RunSettings {

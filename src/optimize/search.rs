@@ -1,7 +1,7 @@
 //! The search: who is looked at how closely, and what is left.
 //!
 //! Layer: optimize. Three levels: all candidates are estimated; `coarse` of them are simulated with coarse packets, in waves; `full` of them in full. The first wave are those with
-//! the best estimates, and a few by lot, because estimates may be wrong together; the others those that look best once the waves before have shown what estimates miss.
+//! the best estimates (of several objectives by all and by the first in turn), and a few by lot, because estimates may be wrong together; the others those that look best once the waves before have shown what estimates miss.
 //! Every decision is a function of values, the budget and the seed.
 
 use super::rank::best_first;
@@ -117,8 +117,9 @@ pub fn search<E: Evaluate>(ranks: &[Vec<u32>], ordered: &[bool], budget: Budget,
     let coarse = budget.coarse.min(alive.len());
     let first = coarse.div_ceil(FIRST);
     let lots = first / LOT;
-    let mut wave: Vec<usize> = order[..first - lots].to_vec();
-    let mut rest: Vec<usize> = order[first - lots..].to_vec();
+    let promising = s.promising(&order, &alive, seed);
+    let mut wave: Vec<usize> = promising[..first - lots].to_vec();
+    let mut rest: Vec<usize> = promising[first - lots..].to_vec();
     rest.sort_by_key(|&i| mix(seed, i as u64, 101));
     wave.extend(rest.iter().take(lots));
     s.simulate(wave, looking)?;
@@ -164,6 +165,15 @@ impl State {
         let value = |&i: &usize| self.found[i].estimate.iter().flatten().map(|v| v.unwrap_or(0.0)).collect();
         let values: Vec<Vec<f64>> = alive.iter().map(value).collect();
         best_first(&values, seed, 0).into_iter().map(|at| alive[at]).collect()
+    }
+
+    /// By several objectives and by the first alone in turn: what only the price of a design is known of would never be looked at among cheaper ones.
+    fn promising(&self, order: &[usize], alive: &[usize], seed: u64) -> Vec<usize> {
+        let first = |&i: &usize| vec![self.estimate(i, 0).unwrap_or(0.0)];
+        let values: Vec<Vec<f64>> = alive.iter().map(first).collect();
+        let alone = best_first(&values, seed, 0).into_iter().map(|at| alive[at]);
+        let mut seen = vec![false; self.found.len()];
+        order.iter().copied().zip(alone).flat_map(|(a, b)| [a, b]).filter(|&i| !std::mem::replace(&mut seen[i], true)).collect()
     }
 
     fn by_coarse(&self, seed: u64) -> Vec<usize> {

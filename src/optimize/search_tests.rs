@@ -64,6 +64,32 @@ fn the_best_is_found_although_estimates_see_only_one_axis() {
     assert!(hits >= 9, "{hits}");
 }
 
+/// A dearer kind is faster, which estimates do not know.
+struct Priced;
+
+impl Evaluate for Priced {
+    type Stop = std::convert::Infallible;
+
+    fn evaluate(&mut self, level: Level, candidates: &[usize]) -> Result<Vec<Verdict>, Self::Stop> {
+        let one = |&i: &usize| {
+            let (a, kind) = ((i / 4) as f64, (i % 4) as f64);
+            let missed = if level >= Level::Coarse { 4.0 - kind } else { 1.0 };
+            Ok(vec![Some((10.0 + a) * missed), Some(100.0 + 10.0 * kind)])
+        };
+        Ok(candidates.iter().map(one).collect())
+    }
+}
+
+#[test]
+fn a_dear_candidate_whose_worth_estimates_do_not_know_is_found() {
+    let ranks: Vec<Vec<u32>> = (0..400).map(|i| vec![i / 4, i % 4]).collect();
+    for seed in 0..10 {
+        let Ok((_, chosen)) = search(&ranks, &[true, false], Budget::new(400, None), seed, &mut Priced);
+        // The whole Pareto front: the best of each kind.
+        assert!((0..4).all(|i| chosen.contains(&i)), "seed {seed}: {chosen:?}");
+    }
+}
+
 #[test]
 fn the_same_seed_gives_the_same_search() {
     let (mut a, mut b) = (Made::new(), Made::new());
