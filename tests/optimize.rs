@@ -189,6 +189,7 @@ fn what_a_search_cannot_do_is_refused() {
         ("objectives = [\"status\"]", &[], "no column of results.csv with numbers"),
         ("objectives = []", &[], "it must be a list of one or more column names"),
         ("objectives = [\"mfu\", \"mfu\"]", &[], "it must be a list of one or more column names"),
+        ("objectives = [\"mfu\"]", &[], "`mfu` is empty for every experiment of this sweep; it needs workload.kind = \"model\""),
         ("samples = 0", &[], "sweep.samples"),
         ("", &["--shard", "0/2"], "cannot be cut into shards"),
     ];

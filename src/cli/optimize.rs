@@ -11,7 +11,7 @@ use crate::batch::{self, Ended, News, RunOptions, Task};
 use crate::engine::gpu::GpuDevice;
 use crate::optimize::{Budget, Evaluate, Level, Objective, Verdict, coarser, search, table};
 use crate::results::{Axis, Cell, Outputs, Status};
-use crate::spec::{Config, Workload};
+use crate::spec::{Config, Source, Workload};
 use crate::sweep::{Experiment, Selection, Sweep};
 
 use super::convert::{cell, finished};
@@ -37,7 +37,12 @@ pub(super) fn searching(sweep: &Sweep, selection: &Selection) -> anyhow::Result<
     }
     let mut objectives = Vec::with_capacity(asked.objectives.len());
     for name in &asked.objectives {
-        objectives.push(Objective::named(name).with_context(|| format!("{}: `sweep.objectives`", asked.place))?);
+        let objective = Objective::named(name).with_context(|| format!("{}: `sweep.objectives`", asked.place))?;
+        let needed = needed_by(objective.name());
+        if !sweep.experiments.iter().any(|e| needed.1(&config(sweep, e).workload)) {
+            anyhow::bail!("{}: `sweep.objectives`: `{name}` is empty for every experiment of this sweep; it needs {}", asked.place, needed.0);
+        }
+        objectives.push(objective);
     }
     if objectives.is_empty() {
         let programs = sweep.experiments.first().is_some_and(|e| matches!(config(sweep, e).workload, Workload::Program(_)));
@@ -45,6 +50,19 @@ pub(super) fn searching(sweep: &Sweep, selection: &Selection) -> anyhow::Result<
         objectives.push(Objective::named(name).expect("both are columns of numbers"));
     }
     Ok(Some(Searching { objectives, budget: Budget::new(points(sweep).len(), asked.samples) }))
+}
+
+/// The workloads that have a value in a column, in words and as a test.
+fn needed_by(column: &str) -> (&'static str, fn(&Workload) -> bool) {
+    let model = |w: &Workload| matches!(w, Workload::Program(p) if matches!(p.source, Source::Model(_)));
+    let collective = |w: &Workload| matches!(w, Workload::Program(p) if matches!(p.source, Source::Collective { .. }));
+    match column {
+        "tokens_per_s" | "tokens_per_s_per_gpu" | "mfu" | "peak_memory_bytes" | "usd_per_mtoken" => ("workload.kind = \"model\"", model),
+        "algbw_gbps" | "busbw_gbps" => ("workload.kind = \"collective\"", collective),
+        "iteration_time_ns" | "compute_ns" | "bubble_ns" | "optimizer_ns" | "other_ns" => ("a model, a collective or a program", |w| matches!(w, Workload::Program(_))),
+        c if c.starts_with("comm_exposed_") => ("a model, a collective or a program", |w| matches!(w, Workload::Program(_))),
+        _ => ("any workload", |_| true),
+    }
 }
 
 impl Searching {
