@@ -130,7 +130,7 @@ fn soak_the_best_of_larger_grids_is_among_one_in_twenty() {
 
 #[test]
 fn the_same_seed_gives_the_same_bytes_on_any_number_of_threads() {
-    let sweep = searched(COLLECTIVES, "objectives = [\"iteration_time_ns\", \"cost_usd\"]\nreplicas = 2");
+    let sweep = searched(&PERMUTATIONS.replace("500000", "50000"), "objectives = [\"fct_p99_ns\", \"cost_usd\"]\nreplicas = 2");
     let folder = Folder::new(&[("s.toml", &sweep)]);
     for (out, jobs) in [("a", "1"), ("b", "2")] {
         run(&folder, "s.toml", out, &["--jobs", jobs]);
@@ -138,12 +138,12 @@ fn the_same_seed_gives_the_same_bytes_on_any_number_of_threads() {
     for file in ["results.csv", "results.parquet", "optimize.csv"] {
         assert_eq!(fs::read(folder.file(&format!("a/{file}"))).unwrap(), fs::read(folder.file(&format!("b/{file}"))).unwrap(), "{file}");
     }
-    // Both replicas of each of the ten points run.
+    // Both replicas of each of the fourteen points run.
     let replicas = folder.column("a/results.csv", "replica");
-    assert_eq!((replicas.len(), replicas.iter().filter(|r| *r == "1").count()), (20, 10));
-    // With two objectives the cheap fabric and the fast one are both looked at.
+    assert_eq!((replicas.len(), replicas.iter().filter(|r| *r == "1").count()), (28, 14));
+    // With two objectives cheap fabrics and fast ones are both looked at.
     let kinds = folder.column("a/results.csv", "topology.kind");
-    assert!(["rail-optimized", "clos"].iter().all(|k| kinds.iter().any(|found| found == k)), "{kinds:?}");
+    assert!(kinds.iter().any(|k| *k != kinds[0]), "{kinds:?}");
 }
 
 #[test]
@@ -165,13 +165,13 @@ fn what_does_not_fit_is_left_out_and_ranges_are_sampled() {
     let sweep = r#"
 name = "t"
 [base]
-cluster = { gpus = 8, gpu_memory_gib = 1.2 }
+cluster = { gpus = 8, gpu_memory_gib = 3 }
 workload = { kind = "model", model = "gpt2", global_batch = 8, analytic = "all" }
 [sweep]
 method = "optimize"
 samples = 2
 [axes]
-"workload.tp" = [1, 2, 4, 8]
+"workload.tp" = [1, 2, 4]
 "topology.link_gbps" = { min = 100, max = 400 }
 "#;
     let folder = Folder::new(&[("s.toml", sweep)]);
@@ -185,7 +185,7 @@ samples = 2
 #[test]
 fn what_a_search_cannot_do_is_refused() {
     let cases: &[(&str, &[&str], &str)] = &[
-        ("objectives = [\"iteration_time\"]", &[], "did you mean `iteration_time_ns`?"),
+        ("objectives = [\"iteration_time_s\"]", &[], "did you mean `iteration_time_ns`?"),
         ("objectives = [\"status\"]", &[], "no column of results.csv with numbers"),
         ("objectives = []", &[], "it must be a list of one or more column names"),
         ("objectives = [\"mfu\", \"mfu\"]", &[], "it must be a list of one or more column names"),

@@ -124,7 +124,7 @@ mod tests {
 
     #[test]
     fn senders_to_one_receiver_share_its_link() {
-        let o = estimated("kind = \"traffic\", pattern = \"incast\", bytes = 1000000");
+        let o = estimated("kind = \"traffic\", pattern = \"incast\", fan_in = 7, bytes = 1000000");
         // Seven megabytes at 400 Gb/s are 140 us, headers and latency apart.
         assert!((140_000_000..155_000_000).contains(&o.makespan_ps), "{}", o.makespan_ps);
         let alone = estimated("kind = \"traffic\", pattern = \"permutation\", bytes = 1000000");
