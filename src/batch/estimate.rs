@@ -125,8 +125,8 @@ mod tests {
     #[test]
     fn senders_to_one_receiver_share_its_link() {
         let o = estimated("kind = \"traffic\", pattern = \"incast\", fan_in = 7, bytes = 1000000");
-        // Seven megabytes at 400 Gb/s are 140 us, headers and latency apart.
-        assert!((140_000_000..155_000_000).contains(&o.makespan_ps), "{}", o.makespan_ps);
+        // Seven megabytes at 400 Gb/s are 140 us; headers with HPCC's telemetry are 9 %, round trips 4 us.
+        assert!((152_000_000..160_000_000).contains(&o.makespan_ps), "{}", o.makespan_ps);
         let alone = estimated("kind = \"traffic\", pattern = \"permutation\", bytes = 1000000");
         assert!((20_000_000..30_000_000).contains(&alone.makespan_ps), "{}", alone.makespan_ps);
     }
