@@ -176,14 +176,13 @@ impl Evaluate for Looking<'_, '_> {
                 };
                 view.pool.install(|| candidates.par_iter().map(one).collect::<Result<Vec<_>, Stop>>()).map(|v| (v, 0))?
             }
-            Level::Coarse | Level::Full => self.view.simulated(level, candidates)?,
+            Level::Coarse => self.view.simulated(level, candidates)?,
         };
         let (n, without) = (candidates.len(), verdicts.iter().filter(|v| v.is_err()).count());
         let what = match level {
             Level::Estimate => "estimated".to_string(),
             Level::CoarseEstimate => return Ok(verdicts),
             Level::Coarse => format!("simulated with coarse packets ({packet_hops} packet-hops)"),
-            Level::Full => format!("simulated ({packet_hops} packet-hops)"),
         };
         let lost = if without > 0 { format!(", {without} of them without a value") } else { String::new() };
         (self.sink)(Update::Message(format!("search: {n} candidates {what}{lost}"))).map_err(|e| Stop::Failed(CliError::broken(e)))?;
@@ -197,7 +196,7 @@ impl View<'_> {
         let experiment = &self.points[i][0];
         let own = config(self.sweep, experiment);
         match level {
-            Level::Estimate | Level::Full => own,
+            Level::Estimate => own,
             Level::Coarse | Level::CoarseEstimate => self.sweep.config_with(experiment, &coarser(&own)).unwrap_or(own),
         }
     }

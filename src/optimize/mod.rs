@@ -11,7 +11,6 @@ mod search;
 mod table;
 
 pub use objective::{Objective, ObjectiveError};
-pub use rank::{best_first, front};
 pub use reduce::coarser;
 pub use search::{Budget, Evaluate, Fate, Found, Level, Verdict, search};
 pub use table::table;

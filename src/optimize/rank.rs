@@ -34,12 +34,6 @@ fn lexical(a: &[f64], b: &[f64]) -> std::cmp::Ordering {
     a.iter().zip(b).map(|(x, y)| x.total_cmp(y)).find(|o| o.is_ne()).unwrap_or(std::cmp::Ordering::Equal)
 }
 
-/// Indices of those that nothing dominates, ascending.
-pub fn front(values: &[Vec<f64>]) -> Vec<usize> {
-    let front = fronts(values);
-    (0..values.len()).filter(|&i| front[i] == 0).collect()
-}
-
 /// How far the neighbours of each are apart along its front, summed over the values, each relative to the front's spread; ends are infinitely far.
 fn crowding(values: &[Vec<f64>], front: &[usize]) -> Vec<f64> {
     let mut distance = vec![0.0; values.len()];
@@ -94,7 +88,6 @@ mod tests {
         // By hand: (1,4) (2,2) (4,1) are not dominated; (3,3) and (2,5) are by one of them, (5,5) by one of those.
         let values: Vec<Vec<f64>> = [[1.0, 4.0], [2.0, 2.0], [4.0, 1.0], [3.0, 3.0], [5.0, 5.0], [2.0, 5.0]].map(|v| v.to_vec()).to_vec();
         assert_eq!(fronts(&values), [0, 0, 0, 1, 2, 1]);
-        assert_eq!(front(&values), [0, 1, 2]);
     }
 
     #[test]

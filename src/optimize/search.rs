@@ -28,8 +28,6 @@ pub enum Level {
     CoarseEstimate,
     /// Simulated with coarse packets.
     Coarse,
-    /// Simulated as it is.
-    Full,
 }
 
 /// How many candidates are simulated.

@@ -34,6 +34,5 @@ fn name(level: Level) -> &'static str {
     match level {
         Level::Estimate => "estimate",
         Level::CoarseEstimate | Level::Coarse => "coarse",
-        Level::Full => "full",
     }
 }
