@@ -59,7 +59,9 @@ fn needed_by(column: &str) -> (&'static str, fn(&Workload) -> bool) {
     match column {
         "tokens_per_s" | "tokens_per_s_per_gpu" | "mfu" | "peak_memory_bytes" | "usd_per_mtoken" => ("workload.kind = \"model\"", model),
         "algbw_gbps" | "busbw_gbps" => ("workload.kind = \"collective\"", collective),
-        "iteration_time_ns" | "compute_ns" | "bubble_ns" | "optimizer_ns" | "other_ns" => ("a model, a collective or a program", |w| matches!(w, Workload::Program(_))),
+        "iteration_time_ns" | "compute_ns" | "bubble_ns" | "optimizer_ns" | "other_ns" => {
+            ("a model, a collective or a program", |w| matches!(w, Workload::Program(_)))
+        }
         c if c.starts_with("comm_exposed_") => ("a model, a collective or a program", |w| matches!(w, Workload::Program(_))),
         _ => ("any workload", |_| true),
     }
