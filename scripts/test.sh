@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # All tests, on a fresh machine that has a Rust toolchain: builds, makes sure of a GPU adapter (in software, where there is
-# no other), runs them. Further arguments go to `cargo test`.
+# no other), of a browser and of an independent reader of Parquet files, runs them. Further arguments go to `cargo test`.
 #
 #   scripts/test.sh              every test
 #   scripts/test.sh --soak       the long ones instead: fuzzing and many seeds, HYPERFOLD_SOAK_MINUTES (default 30) in all
@@ -28,9 +28,16 @@ cargo build --profile "$profile" --bin hyperfold
 scripts/setup-vulkan.sh "${CARGO_TARGET_DIR:-target}/$profile/hyperfold"
 
 if $soak; then
+    # Shards on a SLURM cluster of one node.
+    scripts/setup-slurm.sh
+    scripts/soak-slurm.sh "${CARGO_TARGET_DIR:-target}/$profile/hyperfold"
     # The parsers' fuzz tests, with many more cases than usual.
     HYPERFOLD_SOAK=30 PROPTEST_CASES=20000 cargo test --profile "$profile" --test net_fuzz --test workload_fuzz --test sweep_corpus
+    # Runs that are killed at random moments and carried on with.
+    scripts/kill-test.sh "${CARGO_TARGET_DIR:-target}/$profile/hyperfold" 200
     # Soak tests are the ignored ones with `soak` in their name; one at a time, so that each has the machine to itself.
     exec cargo test --profile "$profile" "$@" -- --ignored --test-threads 1 soak
 fi
+scripts/setup-chromium.sh
+scripts/setup-python.sh
 exec cargo test --profile "$profile" --no-fail-fast "$@"

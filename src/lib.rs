@@ -4,7 +4,7 @@
 //! Layers, top down; a module imports only from those above it (`tests/layers.rs` enforces it):
 //! `units` → `spec`, `sweep`, `transport`, `columns` → `topology`, `routing`, `model`, `collective` → `compute`, `cost` → `memory` →
 //! `workload` → `engine` → `batch` →
-//! `results` → `optimize` → `cli`. ARCHITECTURE.md says what each is for.
+//! `results` → `compare`, `optimize`, `trace`, `submit` → `report` → `cli`. ARCHITECTURE.md says what each is for.
 
 pub mod units;
 
@@ -31,6 +31,11 @@ pub mod batch;
 
 pub mod results;
 
+pub mod compare;
 pub mod optimize;
+pub mod submit;
+pub mod trace;
+
+pub mod report;
 
 pub mod cli;

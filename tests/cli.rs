@@ -24,7 +24,7 @@ fn stderr(output: &Output) -> String {
 fn help_says_what_there_is() {
     let root = tempfile::tempdir().unwrap();
     let mut shown = String::new();
-    for args in [&["--help"][..], &["run", "--help"], &["plan", "--help"], &["init", "--help"], &["doctor", "--help"], &["bench", "--help"], &["validate", "--help"]] {
+    for args in [&["--help"][..], &["run", "--help"], &["plan", "--help"], &["init", "--help"], &["doctor", "--help"], &["bench", "--help"], &["validate", "--help"], &["merge", "--help"], &["report", "--help"], &["compare", "--help"], &["trace", "--help"]] {
         let output = hyperfold(root.path(), args);
         assert_eq!(code(&output), 0, "{args:?}");
         assert!(stderr(&output).is_empty());
@@ -46,7 +46,9 @@ fn usage_errors_are_exit_2_and_name_the_option() {
         (&["run", "s.toml", "--out", "o", "--limit", "0"], "--limit"),
         (&["run", "s.toml", "--out", "o", "--jobs", "0"], "--jobs"),
         (&["run", "s.toml", "--out", "o", "--device", ""], "--device"),
-        (&["run", "s.toml", "--out", "o", "--resume"], "--resume is not available in this version"),
+        (&["run", "absent.toml", "--out", "o", "--resume"], "absent.toml"),
+        (&["merge", "absent"], "--out"),
+        (&["merge", "absent", "--out", "o"], "absent: there is no run here"),
         (&["run", "s.toml", "--out", "o", "--memo", "m.db"], "--memo m.db"),
         (&["run", "absent.toml", "--out", "o"], "absent.toml"),
         (&["plan", "absent.toml"], "absent.toml"),

@@ -230,7 +230,7 @@ fn simulate(folder: &Folder, name: &str, set: &[String]) -> Result<Found, String
         match news {
             News::Ended(ended) => result = Some(ended.result),
             News::Note(note) => said.push(note),
-            News::Started(_) => {}
+            News::Started(_) | News::Lost(_) => {}
         }
         Ok(())
     })

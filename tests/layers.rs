@@ -18,6 +18,7 @@ const CRATES: &[(&str, &[&str])] = &[
     ("indicatif", &["cli"]),
     ("ctrlc", &["cli"]),
     ("anyhow", &["cli"]),
+    ("env_logger", &["cli"]),
     ("parquet", &["results"]),
 ];
 

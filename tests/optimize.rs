@@ -5,7 +5,7 @@ mod support;
 use std::collections::BTreeMap;
 use std::fs;
 
-use support::program::{Folder, hyperfold};
+use support::program::{Folder, command, hyperfold};
 
 /// All-reduces of sixteen GPUs: 200 combinations of fabric, congestion control, algorithm, channels and chunk.
 const COLLECTIVES: &str = r#"
@@ -193,10 +193,78 @@ fn what_a_search_cannot_do_is_refused() {
         ("samples = 0", &[], "sweep.samples"),
         ("", &["--shard", "0/2"], "cannot be cut into shards"),
     ];
+    let folder = Folder::new(&[("s.toml", &searched(COLLECTIVES, ""))]);
+    let args = ["submit", "s.toml", "--shards", "2", "--out", "o", "--dry-run"];
+    for scheduler in [&["--slurm"][..], &["--kubernetes", "--image", "i", "--claim", "c"]] {
+        let ran = hyperfold(folder.path(), &[&args[..], scheduler].concat());
+        assert!(ran.code == 2 && ran.stderr.contains("cannot be cut into shards"), "{}", ran.stderr);
+    }
     for (more, args, message) in cases {
         let folder = Folder::new(&[("s.toml", &searched(COLLECTIVES, more))]);
         let ran = hyperfold(folder.path(), &[&["run", "s.toml", "--out", "o"], *args].concat());
         assert!(ran.code == 2 && ran.stderr.contains(message), "{more} {args:?}: {}", ran.stderr);
         assert!(!folder.file("o").exists());
+    }
+}
+
+#[test]
+fn a_search_that_broke_off_is_resumed_to_the_same_bytes() {
+    let sweep = searched(COLLECTIVES, "samples = 6\nobjectives = [\"iteration_time_ns\", \"cost_usd\"]");
+    let folder = Folder::new(&[("s.toml", &sweep), ("grid.toml", COLLECTIVES), ("other.toml", &sweep.replace("samples = 6", "samples = 7"))]);
+    run(&folder, "s.toml", "whole", &[]);
+    let journal = folder.bytes("whole/journal.bin");
+    let same = |out: &str| {
+        for file in ["results.csv", "results.parquet", "optimize.csv"] {
+            assert!(folder.bytes(&format!("{out}/{file}")) == folder.bytes(&format!("whole/{file}")), "{file} of {out} differs");
+        }
+    };
+    // As it is left by a kill: during the search nothing is complete, later some are.
+    let mut partly = 0;
+    for percent in [0, 40, 60, 80, 90, 100] {
+        let out = format!("o{percent}");
+        fs::create_dir(folder.file(&out)).unwrap();
+        if percent > 0 {
+            fs::write(folder.file(&format!("{out}/journal.bin")), &journal[..journal.len() * percent / 100]).unwrap();
+            fs::write(folder.file(&format!("{out}/optimize.csv")), "nonsense").unwrap();
+        }
+        run(&folder, "s.toml", &out, &["--resume"]);
+        same(&out);
+        let events: Vec<serde_json::Value> = folder.text(&format!("{out}/events.jsonl")).lines().map(|l| serde_json::from_str(l).unwrap()).collect();
+        let known = events.iter().find(|e| e["event"] == "run_started").and_then(|e| e["known"].as_u64()).unwrap();
+        let again = events.iter().filter(|e| e["event"] == "finished").count() as u64;
+        assert_eq!(known + again, 6, "what is known is not run again");
+        partly += u64::from(known > 0 && again > 0);
+    }
+    assert!(partly >= 2, "it was cut in the middle of the full runs {partly} times");
+
+    let other = hyperfold(folder.path(), &["run", "other.toml", "--out", "whole", "--resume"]);
+    assert!(other.code == 2 && other.stderr.contains("sweep.samples: 6 there, 7 here"), "{}", other.stderr);
+    let grid = hyperfold(folder.path(), &["run", "grid.toml", "--out", "whole", "--resume"]);
+    assert!(grid.code == 2 && grid.stderr.contains("sweep.method: \"optimize\" there, \"grid\" here"), "{}", grid.stderr);
+    same("whole");
+    let merged = hyperfold(folder.path(), &["merge", "whole", "--out", "m"]);
+    assert!(merged.code == 2 && merged.stderr.contains("has no parts to merge") && !folder.file("m").exists(), "{}", merged.stderr);
+    // What reads a folder reads that of a search.
+    for command in [&["compare", "whole"][..], &["report", "whole"], &["compare", "whole", "whole", "--fail-if", "iteration_time_ns > 1.02 * base"]] {
+        let ran = hyperfold(folder.path(), command);
+        assert_eq!(ran.code, 0, "{command:?}: {}", ran.stderr);
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_search_that_is_killed_ends_with_the_same_bytes() {
+    let folder = Folder::new(&[("s.toml", &searched(COLLECTIVES, "samples = 6"))]);
+    run(&folder, "s.toml", "whole", &[]);
+    for round in 0..4 {
+        let mut child = command(folder.path(), &["run", "s.toml", "--out", "o", "--resume", "--jobs", "1", "--quiet"]).spawn().expect("the program starts");
+        // Another moment each time: while it estimates, looks coarsely, runs in full.
+        std::thread::sleep(std::time::Duration::from_millis(40 << round));
+        child.kill().expect("it can be killed");
+        child.wait().expect("it ends");
+    }
+    run(&folder, "s.toml", "o", &["--resume"]);
+    for file in ["results.csv", "results.parquet", "optimize.csv"] {
+        assert!(folder.bytes(&format!("o/{file}")) == folder.bytes(&format!("whole/{file}")), "{file} differs");
     }
 }

@@ -4,11 +4,12 @@ use std::fs::{self, File};
 use std::path::Path;
 
 use hyperfold::results::{
-    Axis, Cell, ExperimentRecord, Finished, FlowRecord, Kind, LinkRecord, Micro, Outputs, Ps, ResultDir, ResultWriter, ResultsError,
-    RttRecord, StatsRecord,
+    Axis, Cell, ExperimentRecord, Finished, FlowRecord, JournalReader, Kind, LinkRecord, Micro, Outputs, Ps, Recovered, ResultDir, ResultWriter,
+    ResultsError, RttRecord, RunIdentity, StatsRecord,
 };
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::Field;
+use proptest::prelude::*;
 
 const ALL: Outputs = Outputs { flows: true, links: true, rtt: true };
 
@@ -54,10 +55,25 @@ fn finished(exp_id: u64) -> Finished {
     }
 }
 
+/// A writer in a new folder.
+fn create(dir: &Path, ids: Vec<u64>, outputs: Outputs) -> ResultWriter {
+    open(ResultDir::create(dir).unwrap(), ids, outputs).unwrap().0
+}
+
+/// A writer in that of an earlier run.
+fn reopen(dir: &Path, ids: Vec<u64>) -> Result<(ResultWriter, Recovered), ResultsError> {
+    open(ResultDir::reopen(dir).unwrap(), ids, ALL)
+}
+
+fn open(dir: ResultDir, ids: Vec<u64>, outputs: Outputs) -> Result<(ResultWriter, Recovered), ResultsError> {
+    let run = RunIdentity { axes: axes(), outputs, ..RunIdentity::default() };
+    ResultWriter::open(dir, &run.of_this_version(1), ids)
+}
+
 fn write(dir: &Path, order: &[u64]) {
     let mut ids = order.to_vec();
     ids.sort_unstable();
-    let mut writer = ResultWriter::create(ResultDir::create(dir).unwrap(), axes(), ids, ALL).unwrap();
+    let mut writer = create(dir, ids, ALL);
     for &id in order {
         writer.add(finished(id)).unwrap();
     }
@@ -77,6 +93,7 @@ fn bytes_do_not_depend_on_the_order_of_finishing() {
     }
     let mut names: Vec<_> = fs::read_dir(root.path().join("0")).unwrap().map(|e| e.unwrap().file_name()).collect();
     names.sort();
+    names.retain(|name| name != "journal.bin");
     assert_eq!(names, ["failed.csv", "flows.csv", "links.csv", "results.csv", "results.parquet", "rtt.csv", "stats.csv"]);
     for name in &names {
         let first = fs::read(root.path().join("0").join(name)).unwrap();
@@ -153,13 +170,14 @@ fn parquet_has_the_rows_of_the_csv_with_types() {
 #[test]
 fn what_is_finished_is_on_disk_before_the_run_ends() {
     let root = tempfile::tempdir().unwrap();
-    let mut writer = ResultWriter::create(ResultDir::create(root.path()).unwrap(), axes(), vec![0, 1, 2], ALL).unwrap();
+    let mut writer = create(root.path(), vec![0, 1, 2], ALL);
     writer.add(finished(0)).unwrap();
     assert_eq!(read(root.path(), "results.csv").lines().count(), 2);
     // It waits for experiment 1, but on disk.
     writer.add(finished(2)).unwrap();
     assert_eq!(read(root.path(), "results.csv").lines().count(), 2);
-    assert!(read(root.path(), "pending.part").contains("e2"));
+    let journal = fs::read(root.path().join("journal.bin")).unwrap();
+    assert!(journal.windows(2).any(|two| two == b"e2"), "experiment 2 is in the journal");
     // As if killed here: nothing more is written.
     std::mem::forget(writer);
     assert!(read(root.path(), "flows.csv").starts_with("exp_id,flow_id,src,dst,bytes,start_ns,fct_ns\n0,0,1,2,3000,0.5,1000.001\n"));
@@ -168,7 +186,7 @@ fn what_is_finished_is_on_disk_before_the_run_ends() {
 #[test]
 fn an_interrupted_run_keeps_what_is_complete_in_order() {
     let root = tempfile::tempdir().unwrap();
-    let mut writer = ResultWriter::create(ResultDir::create(root.path()).unwrap(), axes(), (0..10).collect(), ALL).unwrap();
+    let mut writer = create(root.path(), (0..10).collect(), ALL);
     for id in [7, 0, 4] {
         writer.add(finished(id)).unwrap();
     }
@@ -176,15 +194,13 @@ fn an_interrupted_run_keeps_what_is_complete_in_order() {
     assert_eq!(records.iter().map(|r| r.exp_id).collect::<Vec<_>>(), [0, 4, 7]);
     let ids: Vec<String> = read(root.path(), "results.csv").lines().skip(1).map(|l| l.split(',').next().unwrap().into()).collect();
     assert_eq!(ids, ["0", "4", "7"]);
-    assert!(!root.path().join("pending.part").exists());
     assert!(!root.path().join("failed.csv").exists(), "there is no failure");
 }
 
 #[test]
 fn optional_files_are_there_only_on_request() {
     let root = tempfile::tempdir().unwrap();
-    let dir = ResultDir::create(root.path()).unwrap();
-    let mut writer = ResultWriter::create(dir, axes(), vec![0], Outputs { links: true, ..Outputs::default() }).unwrap();
+    let mut writer = create(root.path(), vec![0], Outputs { links: true, ..Outputs::default() });
     writer.add(finished(0)).unwrap();
     writer.finish().unwrap();
     assert!(!root.path().join("flows.csv").exists() && !root.path().join("rtt.csv").exists());
@@ -194,11 +210,171 @@ fn optional_files_are_there_only_on_request() {
 #[test]
 fn strangers_and_repeats_are_refused() {
     let root = tempfile::tempdir().unwrap();
-    let mut writer = ResultWriter::create(ResultDir::create(root.path()).unwrap(), axes(), vec![0, 2], ALL).unwrap();
+    let mut writer = create(root.path(), vec![0, 2], ALL);
     writer.add(finished(0)).unwrap();
     assert!(matches!(writer.add(finished(0)), Err(ResultsError::Unexpected(0))));
     assert!(matches!(writer.add(finished(1)), Err(ResultsError::Unexpected(1))));
     let mut short = finished(2);
     short.record.axis_values.pop();
     assert!(matches!(writer.add(short), Err(ResultsError::AxisCount { exp_id: 2, got: 3, axes: 4 })));
+}
+
+#[test]
+fn a_search_narrows_what_there_will_be() {
+    let root = tempfile::tempdir().unwrap();
+    let ids: Vec<u64> = (0..5).collect();
+    let mut writer = create(root.path(), ids, Outputs::default());
+    // As recovered from a run before: one waits for an experiment that is not chosen.
+    [0, 3].into_iter().for_each(|id| writer.add(finished(id)).unwrap());
+    assert!(matches!(writer.only(vec![0, 1, 2]), Err(ResultsError::OtherChoice { exp_id: 3, .. })));
+    writer.only(vec![0, 3, 4]).unwrap();
+    let rows = || read(root.path(), "results.csv").lines().skip(1).map(|l| l[..1].to_string()).collect::<Vec<_>>();
+    assert_eq!(rows(), ["0", "3"]);
+    assert!(matches!(writer.add(finished(1)), Err(ResultsError::Unexpected(1))));
+    writer.add(finished(4)).unwrap();
+    writer.finish().unwrap();
+    assert_eq!(rows(), ["0", "3", "4"]);
+}
+
+/// The files that must be the same bytes whatever happened on the way.
+const FILES: [&str; 7] = ["failed.csv", "flows.csv", "links.csv", "results.csv", "results.parquet", "rtt.csv", "stats.csv"];
+
+fn files(dir: &Path) -> Vec<Vec<u8>> {
+    FILES.iter().map(|name| fs::read(dir.join(name)).unwrap_or_default()).collect()
+}
+
+#[test]
+fn a_journal_cut_anywhere_is_carried_on_with() {
+    let root = tempfile::tempdir().unwrap();
+    let whole = root.path().join("whole");
+    write(&whole, &[2, 0, 3, 1]);
+    let journal = fs::read(whole.join("journal.bin")).unwrap();
+    let ids = vec![0, 1, 2, 3];
+    let mut held = Vec::new();
+    for cut in (0..=journal.len()).rev().step_by(31) {
+        let dir = root.path().join(cut.to_string());
+        // Files of the killed run lie there, with rows that do not belong to what the journal still holds.
+        fs::create_dir(&dir).unwrap();
+        for name in ["failed.csv", "results.parquet", "manifest.json.part"] {
+            fs::write(dir.join(name), "left over").unwrap();
+        }
+        fs::write(dir.join("journal.bin"), &journal[..cut]).unwrap();
+        let (mut writer, recovered) = reopen(&dir, ids.clone()).unwrap();
+        let known: Vec<u64> = writer.records().map(|r| r.exp_id).collect();
+        assert_eq!((recovered.complete, recovered.again), (known.len() as u64, 0));
+        for &id in ids.iter().filter(|id| !known.contains(id)) {
+            writer.add(finished(id)).unwrap();
+        }
+        writer.finish().unwrap();
+        assert!(files(&dir) == files(&whole), "cut at {cut} of {}", journal.len());
+        held.push(known.len());
+        fs::remove_dir_all(dir).unwrap();
+    }
+    held.dedup();
+    assert_eq!(held, [4, 3, 2, 1, 0], "every number of experiments occurred");
+}
+
+#[test]
+fn damage_in_the_middle_is_found_and_what_follows_is_dropped() {
+    let root = tempfile::tempdir().unwrap();
+    let whole = root.path().join("whole");
+    write(&whole, &[0, 1, 2, 3]);
+    let journal = fs::read(whole.join("journal.bin")).unwrap();
+    // Where the bytes of experiment 1 are: the text that only it has.
+    let at = journal.windows(2).position(|two| two == b"e1").unwrap();
+    for byte in [at, at + 20, at - 40] {
+        let dir = root.path().join(byte.to_string());
+        fs::create_dir(&dir).unwrap();
+        let mut damaged = journal.clone();
+        damaged[byte] ^= 1;
+        fs::write(dir.join("journal.bin"), damaged).unwrap();
+        let (mut writer, recovered) = reopen(&dir, vec![0, 1, 2, 3]).unwrap();
+        assert_eq!(recovered.complete, 1, "only what is before the damage is trusted");
+        assert!(recovered.damage.unwrap().contains("is run again"));
+        (1..4).for_each(|id| writer.add(finished(id)).unwrap());
+        writer.finish().unwrap();
+        assert!(files(&dir) == files(&whole));
+        assert!(fs::read(dir.join("journal.bin")).unwrap() == journal, "the journal is whole again");
+    }
+}
+
+proptest! {
+    /// Whatever happens to the bytes, what is read is what was written, from the first on, or nothing at all.
+    #[test]
+    fn no_damage_is_taken_for_a_result(changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4), cut: prop::sample::Index) {
+        let root = tempfile::tempdir().unwrap();
+        let dir = root.path().join("d");
+        write(&dir, &[2, 0, 1]);
+        let mut journal = fs::read(dir.join("journal.bin")).unwrap();
+        for (at, byte) in changes {
+            let at = at.index(journal.len());
+            journal[at] = byte;
+        }
+        journal.truncate(journal.len() - cut.index(64));
+        fs::write(dir.join("journal.bin"), journal).unwrap();
+        if let Ok(reader) = JournalReader::open(&dir) {
+            let held: Vec<u64> = reader.parts().keys().copied().collect();
+            prop_assert!([&[][..], &[2], &[0, 2], &[0, 1, 2]].contains(&held.as_slice()), "{held:?}");
+            for (&id, &part) in reader.parts() {
+                prop_assert_eq!(reader.read(part).unwrap(), finished(id));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_record_out_of_place_is_no_record() {
+    let root = tempfile::tempdir().unwrap();
+    write(&root.path().join("a"), &[0, 1]);
+    let dir = root.path().join("a");
+    let journal = fs::read(dir.join("journal.bin")).unwrap();
+    let (zero, one) = (journal.windows(2).position(|two| two == b"e0").unwrap(), journal.windows(2).position(|two| two == b"e1").unwrap());
+    let length = one - zero;
+    // The last record once more: its own bytes and checksum are sound, its place is not.
+    fs::write(dir.join("journal.bin"), [&journal[..], &journal[journal.len() - length..]].concat()).unwrap();
+    let (writer, recovered) = reopen(&dir, vec![0, 1]).unwrap();
+    assert_eq!((recovered.complete, recovered.damage.is_some()), (2, true));
+    drop(writer);
+}
+
+#[test]
+fn what_is_no_journal_of_this_run_is_left_alone() {
+    let root = tempfile::tempdir().unwrap();
+    let dir = root.path().join("d");
+    write(&dir, &[0, 1]);
+    let journal = fs::read(dir.join("journal.bin")).unwrap();
+    let run = RunIdentity { axes: axes(), outputs: ALL, sweep: "other".into(), ..RunIdentity::default() }.of_this_version(1);
+    let other = ResultWriter::open(ResultDir::reopen(&dir).unwrap(), &run, vec![0, 1]);
+    assert!(matches!(other, Err(ResultsError::OtherRun { .. })));
+    assert!(fs::read(dir.join("journal.bin")).unwrap() == journal);
+
+    let mut no_beginning = journal.clone();
+    no_beginning[30] ^= 1;
+    for damaged in [no_beginning, journal[..20].to_vec(), b"exp_id,flow_id\n".to_vec()] {
+        fs::write(dir.join("journal.bin"), &damaged).unwrap();
+        assert!(matches!(reopen(&dir, vec![0, 1]), Err(ResultsError::ForeignJournal(_))));
+        assert!(fs::read(dir.join("journal.bin")).unwrap() == damaged);
+    }
+    assert!(read(&dir, "results.csv").lines().count() == 3, "nor is anything else touched");
+}
+
+#[test]
+fn only_the_wall_limit_is_run_again() {
+    let root = tempfile::tempdir().unwrap();
+    let mut writer = create(root.path(), vec![0, 1, 2], ALL);
+    for (id, why) in [(0, "limit: wall_s = 1 reached"), (1, "limit: packet_hops = 5 reached")] {
+        let mut ended = finished(id);
+        ended.record = ended.record.failed(why);
+        writer.add(ended).unwrap();
+    }
+    drop(writer);
+    let (mut writer, recovered) = reopen(root.path(), vec![0, 1, 2]).unwrap();
+    assert_eq!((recovered.complete, recovered.again), (1, 1));
+    writer.add(finished(0)).unwrap();
+    drop(writer);
+    let (writer, recovered) = reopen(root.path(), vec![0, 1, 2]).unwrap();
+    assert_eq!((recovered.complete, recovered.again), (2, 0), "the later ending counts");
+    writer.finish().unwrap();
+    let rows: Vec<String> = read(root.path(), "failed.csv").lines().map(|l| l.split(',').next().unwrap().into()).collect();
+    assert_eq!(rows, ["exp_id", "1"]);
 }

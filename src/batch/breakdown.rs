@@ -38,10 +38,10 @@ impl Breakdown {
 
 /// When an op could begin, when all it needs of others was under way, when it ended; ps.
 #[derive(Clone, Copy)]
-struct Span {
-    begin: u64,
-    go: u64,
-    end: u64,
+pub(super) struct Span {
+    pub begin: u64,
+    pub go: u64,
+    pub end: u64,
 }
 
 /// The mean measured iteration on the critical rank (the last to end; of several the lowest). `warmup` iterations at the start do not count. `None`: nothing ended.
@@ -69,7 +69,7 @@ fn end_of(workload: &Workload, ops: &[Vec<OpTasks>], rows: &[Task], rank: u32, n
     ops[rank as usize][..n].iter().map(|t| rows[t.end as usize].done).max().unwrap_or(0)
 }
 
-fn span(t: &OpTasks, rows: &[Task]) -> Span {
+pub(super) fn span(t: &OpTasks, rows: &[Task]) -> Span {
     let end = rows[t.end as usize].done;
     if t.begin == t.end {
         // A kernel, or a meeting point: it began its delay before its end.

@@ -206,7 +206,7 @@ impl Batch {
 }
 
 /// Names of the links that link ends transmit on: `a->b`, and `a->b#k` where links are parallel.
-fn link_names(net: &crate::topology::Network, end_arcs: &[u32]) -> Vec<String> {
+pub(super) fn link_names(net: &crate::topology::Network, end_arcs: &[u32]) -> Vec<String> {
     let mut parallel = std::collections::HashMap::new();
     let key = |arc: u32| (net.arc_from(arc), net.arc_to(arc));
     for &arc in end_arcs {

@@ -18,7 +18,7 @@ pub struct Cli {
 }
 
 const EXIT_CODES: &str = "Exit codes: 0 every experiment has a result; 1 some experiments failed; 2 bad usage or input; \
-3 a --strict condition or a validate bound was hit; 130 Ctrl-C";
+3 a --strict or --fail-if condition or a validate bound was hit; 130 Ctrl-C";
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
@@ -26,16 +26,26 @@ pub enum Command {
     Run(RunArgs),
     /// Do the same up to validation, and say what would run
     Plan(PlanArgs),
+    /// Join the folders of shards into that of the whole run
+    Merge(super::merge::MergeArgs),
+    /// Rank experiments, explain differences, and gate CI on them
+    Compare(super::compare::CompareArgs),
     /// Write an annotated sweep file to start from
     Init(InitArgs),
     /// List GPU adapters, test each, and say what to install
     Doctor(DoctorArgs),
     /// Run the benchmarks
     Bench(BenchArgs),
+    /// Write the timeline of one experiment for Perfetto
+    Trace(super::trace::TraceArgs),
     /// Inspect, convert and rescale workload files of other tools
     Workload(super::workload::WorkloadArgs),
+    /// Run a sweep's shards on a SLURM cluster, or write the manifest that does on Kubernetes
+    Submit(Box<super::submit::SubmitArgs>),
     /// Hold the model against published measurements, and print the error of every row
     Validate(ValidateArgs),
+    /// Write report.html of a folder of results: one page that any browser opens
+    Report(super::report::ReportArgs),
 }
 
 /// What selects experiments, for `run` and `plan`.
@@ -58,13 +68,13 @@ pub struct SweepArgs {
 pub struct RunArgs {
     #[command(flatten)]
     pub sweep: SweepArgs,
-    /// Folder for the results; must not exist or be empty
+    /// Folder for the results; must not exist or be empty, except with --resume
     #[arg(long, value_name = "DIR")]
     pub out: PathBuf,
     /// Engine: `auto` takes a real GPU when the batch is large enough to pay for it, else the CPU
     #[arg(long, value_enum, default_value_t = EngineChoice::Auto)]
     pub engine: EngineChoice,
-    /// GPU adapter, by its number or a part of its name in `hyperfold doctor` (repeatable)
+    /// GPU adapter, by its number or a part of its name in `hyperfold doctor` (repeatable: experiments go to whichever is free), or `all`
     #[arg(long, value_name = "INDEX|NAME")]
     pub device: Vec<DeviceChoice>,
     /// How steps reach a GPU: a workgroup an experiment, or a dispatch a system for very large experiments
@@ -76,7 +86,7 @@ pub struct RunArgs {
     /// Memo to reuse; this version has none, so only `off` is accepted
     #[arg(long, value_name = "off")]
     pub memo: Option<String>,
-    /// Continue an earlier run (not available in this version)
+    /// Carry on with the run that DIR holds: run what is missing, and write the files as if it had never stopped
     #[arg(long)]
     pub resume: bool,
     /// Exit with 3 if there was a warning
@@ -105,7 +115,7 @@ pub struct InitArgs {
 
 #[derive(Debug, Args)]
 pub struct DoctorArgs {
-    /// One JSON object a line, one line an adapter
+    /// One JSON object a line: one an adapter, then one with the machine
     #[arg(long)]
     pub json: bool,
 }
@@ -147,7 +157,7 @@ pub enum GpuDispatch {
     PerSystem,
 }
 
-fn key_value(text: &str) -> Result<String, String> {
+pub(super) fn key_value(text: &str) -> Result<String, String> {
     match text.split_once('=') {
         Some((key, _)) if !key.trim().is_empty() => Ok(text.to_string()),
         _ => Err("write KEY=VALUE, for example transport.cc=dcqcn".into()),

@@ -8,7 +8,7 @@ use crate::engine::fold::FoldStats;
 use crate::spec::CostKeys;
 use crate::units::PS_PER_S;
 use crate::results::{
-    Cell, ExperimentRecord, Finished, FlowRecord, LinkRecord, Micro, Outputs, Ps, RttRecord, StatsRecord, fct_stats, utilisation,
+    ExperimentRecord, Finished, FlowRecord, LinkRecord, Micro, Outputs, Ps, RttRecord, StatsRecord, fct_stats, utilisation,
 };
 
 /// A finished experiment as it is written. `record` holds its identity; `outputs` says which companion files are asked for, `prices` what
@@ -131,18 +131,5 @@ fn link(l: &LinkOutcome, span_ps: u64) -> LinkRecord {
         ecn_marks: l.marks,
         pfc_pauses: l.pauses,
         drops: l.drops,
-    }
-}
-
-/// Axis values become cells; what a listed experiment leaves open is empty.
-pub fn cell(value: &crate::spec::Value) -> Cell {
-    use crate::spec::Value;
-    match value {
-        Value::Unset => Cell::Empty,
-        Value::Int(v) => Cell::Int(*v),
-        Value::Float(v) => Cell::Real(*v),
-        Value::Bool(v) => Cell::Flag(*v),
-        Value::Choice(v) => Cell::from(*v),
-        Value::Text(v) => Cell::from(v.as_ref()),
     }
 }

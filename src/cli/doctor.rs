@@ -11,35 +11,79 @@ use crate::engine::gpu::{SelfTest, SubTest};
 
 use super::args::DoctorArgs;
 use super::exit::{CliError, Exit};
+use super::machine::{Machine, value_of};
 use super::{say, table};
 
-/// Reports every adapter; succeeds if at least one passes.
+/// Reports the machine and every adapter; succeeds if at least one adapter passes.
 ///
 /// # Errors
 /// None of its own; a machine without a passing adapter is exit code 2.
 pub fn execute(args: &DoctorArgs) -> Result<Exit, CliError> {
+    let machine = Machine::look();
     if !args.json {
-        let threads = std::thread::available_parallelism().map_or(1, usize::from);
-        say(&format!("hyperfold {}", env!("CARGO_PKG_VERSION")));
-        say(&format!("CPU engine: ready, {threads} threads"));
+        machine_as_text(&machine).iter().for_each(|line| say(line));
     }
     let mut passing = 0;
+    let mut nvidia = false;
     let found = adapter::list_adapters();
     for adapter in &found {
         let test = adapter.self_test();
-        passing += usize::from(matches!(&test, Ok(t) if t.passed()));
+        let passed = matches!(&test, Ok(t) if t.passed());
+        passing += usize::from(passed);
+        nvidia |= passed && adapter.report.name.to_lowercase().contains("nvidia");
         if args.json {
             say(&as_json(&adapter.report, &test));
         } else {
             as_text(&adapter.report, &test).iter().for_each(|line| say(line));
         }
     }
-    let advice = advice(passing, found.len(), &fs::read_to_string("/etc/os-release").unwrap_or_default());
+    let mut install = advice(passing, found.len(), &fs::read_to_string("/etc/os-release").unwrap_or_default());
+    install.extend(nvidia_advice(&machine, nvidia));
     match args.json {
-        true => advice.iter().for_each(|line| eprintln!("{line}")),
-        false => advice.iter().for_each(|line| say(line)),
+        // Last, so that a line's number is its adapter's.
+        true => say(&machine_as_json(&machine, &install)),
+        false => install.iter().for_each(|line| say(line)),
     }
     Ok(if passing > 0 { Exit::Ok } else { Exit::BadInput })
+}
+
+fn machine_as_text(machine: &Machine) -> Vec<String> {
+    let size = |bytes: Option<u64>| bytes.map_or_else(|| "unknown".to_string(), table::bytes);
+    let loader = match &machine.vulkan_loader {
+        Some(path) => path.display().to_string(),
+        None if cfg!(target_os = "linux") => "not found where libraries usually are".into(),
+        None => "the system's own".into(),
+    };
+    let drivers: Vec<String> = machine.vulkan_drivers.iter().map(|p| p.display().to_string()).collect();
+    vec![
+        format!("hyperfold {}", env!("CARGO_PKG_VERSION")),
+        format!("system: {}, {}{}", machine.system, machine.arch, machine.kernel.as_ref().map_or(String::new(), |k| format!(", kernel {k}"))),
+        format!("CPU engine: ready, {} threads", machine.threads),
+        format!("memory: {}, {} free; disk here: {} free", size(machine.memory_bytes), size(machine.memory_free_bytes), size(machine.disk_free_bytes)),
+        format!("Vulkan loader: {loader}; drivers: {}", if drivers.is_empty() { "none registered".into() } else { drivers.join(", ") }),
+        format!("SLURM: {}", if machine.sbatch { "sbatch found" } else { "no sbatch here (only submit --slurm needs it)" }),
+    ]
+}
+
+fn machine_as_json(machine: &Machine, install: &[String]) -> String {
+    json!({"hyperfold": env!("CARGO_PKG_VERSION"), "machine": machine, "install": install}).to_string()
+}
+
+/// What keeps an NVIDIA GPU that is there from being an adapter; mostly a container that was not given the driver's Vulkan part.
+fn nvidia_advice(machine: &Machine, usable: bool) -> Option<String> {
+    if !machine.nvidia || usable {
+        return None;
+    }
+    let registered = machine.vulkan_drivers.iter().any(|p| p.to_string_lossy().contains("nvidia"));
+    Some(match (&machine.vulkan_loader, registered) {
+        (None, _) => "an NVIDIA GPU is here, but no Vulkan loader; install libvulkan1".into(),
+        (_, false) => "an NVIDIA GPU is here, but its Vulkan driver is not registered: in a container, start it with --gpus all and \
+                       NVIDIA_DRIVER_CAPABILITIES=all; elsewhere install the driver's Vulkan part (docs/containers.md)"
+            .into(),
+        (_, true) => "an NVIDIA GPU is here and its Vulkan driver is registered, but gives no adapter that passes: driver and kernel module may differ in \
+                      version, or the driver's libraries are incomplete (libGLX_nvidia.so.0 also needs libx11 and libxext)"
+            .into(),
+    })
 }
 
 fn as_text(report: &AdapterReport, test: &Result<SelfTest, GpuError>) -> Vec<String> {
@@ -111,10 +155,7 @@ fn advice(passing: usize, found: usize, os_release: &str) -> Vec<String> {
     if passing > 0 {
         return Vec::new();
     }
-    let value = |key: &str| {
-        let line = os_release.lines().find_map(|l| l.strip_prefix(key)?.strip_prefix('='));
-        line.unwrap_or_default().trim_matches('"').to_string()
-    };
+    let value = |key: &str| value_of(os_release, key).unwrap_or_default();
     let mut lines = vec![match found {
         0 => "no GPU adapter found; the CPU engine works without one".to_string(),
         _ => "no adapter passes the self-test; the CPU engine works without one".to_string(),
@@ -130,9 +171,6 @@ fn advice(passing: usize, found: usize, os_release: &str) -> Vec<String> {
         _ if cfg!(target_os = "linux") => "to install: your system's Mesa Vulkan drivers, version 23 or later".into(),
         _ => "to install: your graphics vendor's current driver".into(),
     });
-    lines.push(
-        "an NVIDIA GPU needs the Vulkan part of its driver (in a container: NVIDIA_DRIVER_CAPABILITIES=all and libvulkan1)".into(),
-    );
     lines
 }
 
@@ -173,6 +211,33 @@ mod tests {
         let lost = Err(GpuError::NoInt64("llvmpipe".into()));
         assert!(as_json(&report(), &lost).contains("\"self_test\":\"error\""));
         assert!(as_text(&report(), &lost).last().unwrap().contains("SHADER_INT64"));
+    }
+
+    #[test]
+    fn the_machine_is_told_and_an_nvidia_gpu_that_cannot_be_used_is_explained() {
+        let machine = Machine {
+            system: "Debian GNU/Linux 12 (bookworm)".into(),
+            kernel: Some("6.1.0".into()),
+            arch: "x86_64",
+            threads: 16,
+            memory_bytes: Some(128 << 30),
+            memory_free_bytes: Some(100 << 30),
+            disk_free_bytes: Some(64 << 30),
+            vulkan_loader: Some("/usr/lib/x86_64-linux-gnu/libvulkan.so.1".into()),
+            vulkan_drivers: vec!["/usr/share/vulkan/icd.d/lvp_icd.x86_64.json".into()],
+            nvidia: true,
+            sbatch: false,
+        };
+        insta::assert_snapshot!("doctor_machine", machine_as_text(&machine).join("\n"));
+        let told = |machine: &Machine, usable| nvidia_advice(machine, usable).unwrap_or_default();
+        assert!(told(&machine, false).contains("NVIDIA_DRIVER_CAPABILITIES=all"));
+        assert_eq!(told(&machine, true), "");
+        assert!(told(&Machine { vulkan_loader: None, ..machine.clone() }, false).contains("libvulkan1"));
+        let registered = Machine { vulkan_drivers: vec!["/etc/vulkan/icd.d/nvidia_icd.json".into()], ..machine.clone() };
+        assert!(told(&registered, false).contains("is registered"));
+        assert_eq!(told(&Machine { nvidia: false, ..machine.clone() }, false), "");
+        let line: serde_json::Value = serde_json::from_str(&machine_as_json(&machine, &["x".into()])).unwrap();
+        assert_eq!((&line["machine"]["threads"], &line["install"][0]), (&16.into(), &"x".into()));
     }
 
     #[test]

@@ -35,7 +35,7 @@ impl Effects {
         axes.iter()
             .enumerate()
             .filter(|(i, _)| self.without_effect(*i))
-            .map(|(_, key)| format!("axis {key} had no effect on any result of this run"))
+            .map(|(_, key)| no_effect(key))
             .collect()
     }
 
@@ -53,6 +53,11 @@ impl Effects {
         }
         compared
     }
+}
+
+/// The warning.
+pub fn no_effect(key: &str) -> String {
+    format!("axis {key} had no effect on any result of this run")
 }
 
 #[cfg(test)]

@@ -23,15 +23,15 @@ pub fn choose(settings: &RunSettings, pays: impl FnOnce() -> bool) -> anyhow::Re
             bail!("--device: there is nothing to choose with --engine cpu; leave one of them out")
         }
         EngineChoice::Cpu => cpu("as asked by --engine cpu".into()),
-        EngineChoice::Gpu => gpu("as asked by --engine gpu".into(), open_all(&settings.devices, SoftwarePolicy::IfNothingElse)?),
+        EngineChoice::Gpu => gpu("as asked by --engine gpu", open_all(&settings.devices, SoftwarePolicy::IfNothingElse)?),
         EngineChoice::Auto if !pays() => cpu("the batch is too small to pay for a GPU".into()),
         EngineChoice::Auto => match open_all(&settings.devices, SoftwarePolicy::Never) {
-            Ok(devices) => match devices.iter().find(|d| d.report.is_software()) {
+            Ok(opened) => match opened.0.iter().find(|d| d.report.is_software()) {
                 Some(soft) => bail!(
                     "--device {}: a software adapter is slower than the CPU engine and never chosen by --engine auto; add --engine gpu to use it",
                     soft.report.name
                 ),
-                None => gpu("a real GPU is there and the batch is large enough".into(), devices),
+                None => gpu("a real GPU is there and the batch is large enough", opened),
             },
             // A device that the user named must be there; otherwise the CPU is a fine answer.
             Err(error) if !settings.devices.is_empty() => Err(error),
@@ -40,24 +40,47 @@ pub fn choose(settings: &RunSettings, pays: impl FnOnce() -> bool) -> anyhow::Re
     }
 }
 
-fn open_all(choices: &[DeviceChoice], policy: SoftwarePolicy) -> anyhow::Result<Vec<GpuDevice>> {
-    if choices.is_empty() {
-        return Ok(vec![adapter::open(None, policy)?]);
-    }
-    let mut devices: Vec<GpuDevice> = Vec::new();
-    for choice in choices {
-        let device = adapter::open(Some(choice), policy)?;
-        if devices.iter().any(|d| d.report.index == device.report.index) {
-            bail!("--device {choice}: this is {}, which was named before; name each adapter once", device.report.name);
+/// Opens what was named, the same adapter as often as it was named, because each has batches of its own; and which were left out, and why.
+fn open_all(choices: &[DeviceChoice], policy: SoftwarePolicy) -> anyhow::Result<(Vec<GpuDevice>, Vec<String>)> {
+    match choices {
+        [] => Ok((vec![adapter::open(None, policy)?], Vec::new())),
+        [DeviceChoice::Name(name)] if name.eq_ignore_ascii_case(ALL) => open_every(policy),
+        _ => {
+            if choices.iter().any(|c| matches!(c, DeviceChoice::Name(name) if name.eq_ignore_ascii_case(ALL))) {
+                bail!("--device {ALL}: this means every GPU already; leave the other --device out");
+            }
+            let devices = choices.iter().map(|choice| adapter::open(Some(choice), policy)).collect::<Result<_, _>>()?;
+            Ok((devices, Vec::new()))
         }
-        devices.push(device);
     }
-    Ok(devices)
 }
 
-fn gpu(reason: String, devices: Vec<GpuDevice>) -> anyhow::Result<(EngineUsed, Vec<GpuDevice>)> {
+/// What `--device` calls every GPU.
+const ALL: &str = "all";
+
+/// Every real GPU that passes its self-test; where there is none, software adapters if `policy` takes them.
+fn open_every(policy: SoftwarePolicy) -> anyhow::Result<(Vec<GpuDevice>, Vec<String>)> {
+    let found: Vec<AdapterReport> = adapter::list_adapters().into_iter().map(|a| a.report).collect();
+    // Says what is wrong where there is nothing to take.
+    adapter::choose(&found, None, policy)?;
+    let real = found.iter().any(|r| !r.is_software());
+    let (mut devices, mut left_out) = (Vec::new(), Vec::new());
+    for report in found.iter().filter(|r| r.is_software() != real) {
+        match adapter::open(Some(&DeviceChoice::Index(report.index)), policy) {
+            Ok(device) => devices.push(device),
+            Err(error) => left_out.push(error.to_string()),
+        }
+    }
+    match devices.is_empty() {
+        true => bail!("--device {ALL}: {}", left_out.join("; ")),
+        false => Ok((devices, left_out)),
+    }
+}
+
+fn gpu(reason: &str, (devices, left_out): (Vec<GpuDevice>, Vec<String>)) -> anyhow::Result<(EngineUsed, Vec<GpuDevice>)> {
     let adapters = devices.iter().map(|d| used(&d.report)).collect();
-    Ok((EngineUsed { engine: "gpu", reason, adapters }, devices))
+    let without = left_out.iter().map(|why| format!("; left out: {why}"));
+    Ok((EngineUsed { engine: "gpu", reason: std::iter::once(reason.to_string()).chain(without).collect(), adapters }, devices))
 }
 
 fn used(report: &AdapterReport) -> AdapterUsed {
@@ -87,6 +110,12 @@ mod tests {
         let (used, _) = choose(&settings(EngineChoice::Auto, &[]), || false).unwrap();
         assert_eq!(used.engine, "cpu");
         assert!(used.reason.contains("too small"), "{}", used.reason);
+    }
+
+    #[test]
+    fn all_is_every_gpu_and_nothing_beside_it() {
+        let error = choose(&settings(EngineChoice::Gpu, &["all", "0"]), || true).unwrap_err().to_string();
+        assert!(error.contains("--device all"), "{error}");
     }
 
     #[test]

@@ -4,6 +4,8 @@
 
 use std::process::ExitCode;
 
+use crate::results::ResultsError;
+
 /// How the program ends; the numbers are part of the interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
@@ -44,6 +46,11 @@ impl CliError {
     /// The user's input or machine is not as it must be.
     pub fn bad_input(error: impl Into<anyhow::Error>) -> CliError {
         CliError { exit: Exit::BadInput, error: error.into() }
+    }
+
+    /// Results that cannot be read or written: a folder that is not as it must be is the user's to mend, a full disk is not bad input.
+    pub fn results(error: ResultsError) -> CliError {
+        if error.is_usage() { CliError::bad_input(error) } else { CliError::broken(error) }
     }
 
     /// The run itself broke off.

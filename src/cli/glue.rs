@@ -5,23 +5,21 @@
 use std::collections::{HashMap, HashSet};
 use std::time::Instant;
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 
 use crate::batch::{self, News, PrepareError, RunOptions, Task};
-use crate::engine::fold::FoldEngine;
-use crate::engine::gpu::{GpuDevice, GpuEngine, Mode};
-use crate::engine::{Engine, EngineError};
+use crate::engine::gpu::GpuDevice;
+use crate::engine::EngineError;
 use crate::results::{Axis, Cell, ExperimentRecord, InputFile, Outputs};
 use crate::spec::{self, Config};
 use crate::sweep::{self, Experiment, SetOverrides, Sweep};
 
-use super::args::GpuDispatch;
-use super::convert::{cell, finished};
+use super::convert::finished;
 use super::effect::Effects;
 use super::exit::CliError;
-use super::simulator::{BenchInfo, BenchRow, EngineUsed, Planned, RunSettings, Simulator, SweepRequest, Update, UpdateSink};
 use super::optimize::{self, Searching};
-use super::{benchmarks, engine_choice};
+use super::simulator::{BenchInfo, BenchRow, EngineUsed, Planned, RunSettings, Simulator, SweepRequest, Update, UpdateSink};
+use super::{benchmarks, engine_choice, engines, resume, trace};
 
 /// Distinct shapes of experiments (network, routes, traffic) whose inputs are checked before anything runs. Those beyond are checked
 /// when their turn comes, and then end as failed.
@@ -43,7 +41,7 @@ fn axes(sweep: &Sweep) -> Vec<Axis> {
     for experiment in &sweep.experiments {
         for (column, value) in columns.iter_mut().zip(sweep.axis_values(experiment)) {
             // Only a change of type can matter, and a run of one type is the rule.
-            let value = cell(&value);
+            let value = Cell::from(&value);
             if column.last().is_none_or(|last| std::mem::discriminant(last) != std::mem::discriminant(&value)) {
                 column.push(value);
             }
@@ -147,7 +145,7 @@ pub(super) fn config(sweep: &Sweep, experiment: &Experiment) -> Config {
 }
 
 pub(super) fn identity(sweep: &Sweep, e: &Experiment) -> ExperimentRecord {
-    let axes = sweep.axis_values(e).iter().map(cell).collect();
+    let axes = sweep.axis_values(e).iter().map(Cell::from).collect();
     ExperimentRecord::new(e.exp_id, e.config_key.to_string(), e.exp_key.to_string(), e.replica, e.seed, axes)
 }
 
@@ -169,7 +167,7 @@ impl Simulator for Connected {
 
     fn load(&self, request: &SweepRequest) -> anyhow::Result<(Planned, Loaded)> {
         let mut sweep = sweep::load(&request.path, &SetOverrides(request.set.clone()))?;
-        let (axes, outputs) = (axes(&sweep), outputs(&sweep));
+        let (axes, outputs, digest) = (axes(&sweep), outputs(&sweep), resume::digest(&sweep));
         sweep.select(&request.selection)?;
         let searching = optimize::searching(&sweep, &request.selection)?;
         let look = look(&sweep)?;
@@ -186,6 +184,9 @@ impl Simulator for Connected {
             axes: axes.clone(),
             outputs,
             resolved: sweep.resolved_toml.clone(),
+            digest,
+            sweep_path: std::path::absolute(&sweep.path).unwrap_or_else(|_| sweep.path.clone()).display().to_string(),
+            replicas: u64::from(sweep.replicas),
             inputs: sweep.inputs.iter().map(input).collect(),
             warnings: sweep.notes.iter().cloned().chain(look.warnings).collect(),
             cannot_fit: look.cannot_fit,
@@ -208,51 +209,77 @@ impl Simulator for Connected {
         loaded: Loaded,
         devices: Vec<GpuDevice>,
         settings: &RunSettings,
+        known: &[ExperimentRecord],
         sink: &mut UpdateSink<'_>,
     ) -> Result<Vec<String>, CliError> {
         let Loaded { sweep, outputs, axes, searching, .. } = &loaded;
         let pool = rayon::ThreadPoolBuilder::new().num_threads(settings.jobs).build().context("cannot start threads").map_err(CliError::broken)?;
-        let on_device = !devices.is_empty();
         let compiling = Instant::now();
-        let engine = engine(&devices, settings.gpu_dispatch).map_err(CliError::bad_input)?;
-        if on_device {
+        let workers = engines::workers(&devices, settings.gpu_dispatch).map_err(CliError::bad_input)?;
+        if !workers.is_empty() {
             sink(Update::Compiled { seconds: compiling.elapsed().as_secs_f64() }).map_err(CliError::broken)?;
         }
+        let mut lost_devices = Vec::new();
         let chosen: Option<HashSet<u64>> = match searching {
             None => None,
             Some(s) => match optimize::choose(sweep, s, axes, &devices, &pool, settings, sink)? {
-                Some(chosen) => Some(chosen.into_iter().collect()),
+                Some(choice) => {
+                    lost_devices = choice.lost_devices;
+                    Some(choice.ids)
+                }
                 None => return Ok(Vec::new()),
             },
         };
-        let interrupt = settings.interrupt.clone();
         let by_id: HashMap<u64, &Experiment> = sweep.experiments.iter().map(|e| (e.exp_id, e)).collect();
-        let runs = |e: &&Experiment| chosen.as_ref().is_none_or(|c| c.contains(&e.exp_id));
-        let tasks = sweep.experiments.iter().filter(runs).map(|e| Task { exp_id: e.exp_id, config: config(sweep, e) });
+        let done: HashSet<u64> = known.iter().map(|r| r.exp_id).collect();
+        let is_chosen = |e: &Experiment| chosen.as_ref().is_none_or(|c| c.contains(&e.exp_id));
+        let open: Vec<&Experiment> = sweep.experiments.iter().filter(|e| !done.contains(&e.exp_id) && is_chosen(e)).collect();
+        let tasks = open.into_iter().map(|e| Task { exp_id: e.exp_id, config: config(sweep, e) });
         let mut effects = Effects::default();
         let mut lost_with_pfc = 0u64;
+        let mut look_at = |record: &ExperimentRecord| {
+            effects.add(record);
+            let e = by_id[&record.exp_id];
+            if record.drops.is_some_and(|n| n > 0) && config(sweep, e).values.bool(spec::K::Pfc) {
+                lost_with_pfc += 1;
+            }
+        };
+        known.iter().for_each(&mut look_at);
         let mut tell = |news: News| -> Result<(), Broken> {
             match news {
                 News::Started(ids) => ids.into_iter().try_for_each(|exp_id| sink(Update::Started { exp_id })),
                 News::Note(_) => Ok(()),
+                News::Lost(text) => {
+                    lost_devices.push(text.clone());
+                    sink(Update::Message(text))
+                }
                 News::Ended(ended) => {
-                    let config = config(sweep, by_id[&ended.exp_id]);
-                    let done = finished(identity(sweep, by_id[&ended.exp_id]), ended, outputs, &config.cost);
-                    effects.add(&done.record);
-                    if done.record.drops.is_some_and(|n| n > 0) && config.values.bool(spec::K::Pfc) {
-                        lost_with_pfc += 1;
+                    let (exp_id, configured) = (ended.exp_id, config(sweep, by_id[&ended.exp_id]));
+                    if configured.output.trace {
+                        let traced = trace::of_run(&configured, exp_id, &settings.interrupt);
+                        // An interrupted timeline is none, and an experiment without its timeline is not finished.
+                        if settings.interrupt.requested() {
+                            return Ok(());
+                        }
+                        match traced {
+                            Ok(trace) => sink(Update::Traced { exp_id, bytes: trace.bytes }).map_err(Broken::Sink)?,
+                            // What cannot be prepared has no timeline; its row says why.
+                            Err(_) => debug_assert!(ended.result.is_err()),
+                        }
                     }
+                    let done = finished(identity(sweep, by_id[&ended.exp_id]), ended, outputs, &configured.cost);
+                    look_at(&done.record);
                     sink(Update::Finished(Box::new(done)))
                 }
             }
             .map_err(Broken::Sink)
         };
-        let ran = pool.install(|| batch::run(tasks, engine, &RunOptions::default(), move || interrupt.requested(), &mut tell));
-        match ran {
+        match engines::simulate(tasks, workers, settings, &pool, &mut tell) {
             Ok(()) if settings.interrupt.requested() => Ok(Vec::new()),
             Ok(()) => {
                 // A search runs too few to tell what has no effect.
                 let mut warnings = if chosen.is_none() { effects.warnings(&sweep.axes) } else { Vec::new() };
+                warnings.extend(lost_devices);
                 if lost_with_pfc > 0 {
                     warnings.push(format!(
                         "{lost_with_pfc} experiments dropped packets although transport.pfc = true: headroom was exceeded, by ACKs that are never paused \
@@ -276,26 +303,5 @@ impl Simulator for Connected {
 
     fn bench(&self, name: &str, sink: &mut dyn FnMut(BenchRow)) -> anyhow::Result<()> {
         benchmarks::run(name, sink)
-    }
-}
-
-/// The CPU engine where there is no device, else the device's.
-pub(super) fn engine(devices: &[GpuDevice], dispatch: GpuDispatch) -> anyhow::Result<Box<dyn Engine>> {
-    match devices {
-        [] => Ok(Box::new(FoldEngine::default())),
-        [device] => {
-            let mut engine = GpuEngine::on(device).with_context(|| format!("adapter {}", device.report.name))?;
-            engine.dispatch_as(match dispatch {
-                GpuDispatch::Auto => None,
-                GpuDispatch::Fused => Some(Mode::Fused),
-                GpuDispatch::PerSystem => Some(Mode::PerSystem),
-            });
-            Ok(Box::new(engine))
-        }
-        [first, second, ..] => bail!(
-            "--device {} and --device {}: one device a run in this version; name one, or run shards (--shard I/N) side by side",
-            first.report.name,
-            second.report.name
-        ),
     }
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::exit::Exit;
+use super::tell;
 
 /// Whether the user has asked to stop. Cloning shares the flag.
 #[derive(Clone, Debug, Default)]
@@ -20,11 +21,11 @@ impl Interrupt {
             if set.0.swap(true, Ordering::SeqCst) {
                 std::process::exit(i32::from(Exit::Interrupted.code()));
             }
-            eprintln!("\nhyperfold: stopping; what is complete is being written (Ctrl-C again ends at once)");
+            tell("\nhyperfold: stopping; what is complete is being written (Ctrl-C again ends at once)");
         });
         if let Err(error) = installed {
             // The run is still good: Ctrl-C then ends it the default way.
-            eprintln!("hyperfold: Ctrl-C will not finish writing: {error}");
+            tell(&format!("hyperfold: Ctrl-C will not finish writing: {error}"));
         }
         flag
     }

@@ -8,22 +8,36 @@ pub mod bench;
 pub mod doctor;
 pub mod effect;
 pub mod engine_choice;
+pub mod engines;
+pub mod excerpt;
 pub mod exit;
 mod benchmark_workloads;
 pub mod benchmarks;
+pub mod compare;
+pub mod compare_render;
 pub mod convert;
 pub mod glue;
 pub mod init;
 pub mod interrupt;
+pub mod logging;
+pub mod machine;
+pub mod merge;
+mod merge_manifest;
 mod optimize;
 pub mod plan;
 pub mod progress;
+pub mod resume;
+pub mod report;
 pub mod run;
+pub mod sbatch;
 pub mod simulator;
+pub mod style;
+pub mod submit;
 pub mod suites;
 pub mod summary;
 pub mod table;
 pub mod workload;
+pub mod trace;
 pub mod validate;
 
 use std::io::Write;
@@ -45,10 +59,15 @@ pub fn main() -> ExitCode {
             return if error.use_stderr() { Exit::BadInput } else { Exit::Ok }.into();
         }
     };
+    logging::start();
     let exit = match dispatch(&cli.command) {
         Ok(exit) => exit,
         Err(CliError { exit, error }) => {
-            eprintln!("hyperfold: {error:#}");
+            let style = style::Style::of_stderr();
+            tell(&format!("{} {error:#}", style.error("hyperfold:")));
+            if let Some(lines) = excerpt::of(&error, style) {
+                tell(&lines);
+            }
             exit
         }
     };
@@ -60,17 +79,31 @@ fn dispatch(command: &Command) -> Result<Exit, CliError> {
     match command {
         Command::Run(args) => run::execute(args, &simulator, &Interrupt::on_ctrl_c()),
         Command::Plan(args) => plan::execute(args, &simulator),
+        Command::Compare(args) => compare::execute(args, &Interrupt::on_ctrl_c()),
         Command::Init(args) => init::execute(args, &simulator),
         Command::Doctor(args) => doctor::execute(args),
         Command::Bench(args) => bench::execute(args, &simulator),
+        Command::Submit(args) => submit::execute(args, &simulator),
+        Command::Merge(args) => merge::execute(args),
+        Command::Trace(args) => trace::execute(args, &Interrupt::on_ctrl_c()),
         Command::Workload(args) => workload::execute(args),
         Command::Validate(args) => validate::execute(args),
+        Command::Report(args) => report::execute(args),
     }
 }
 
-/// Prints a line of output. A reader that has gone away (`| head`) ends the program quietly, as other tools do.
+/// Prints a line of output. A reader that has gone away (`| head`) ends the program quietly, as other tools do; a full disk is a failure.
 pub(crate) fn say(line: &str) {
-    if writeln!(std::io::stdout(), "{line}").is_err() {
-        std::process::exit(i32::from(Exit::Ok.code()));
+    if let Err(error) = writeln!(std::io::stdout(), "{line}") {
+        let gone = error.kind() == std::io::ErrorKind::BrokenPipe;
+        if !gone {
+            tell(&format!("hyperfold: cannot write to standard output: {error}"));
+        }
+        std::process::exit(i32::from(if gone { Exit::Ok } else { Exit::Failed }.code()));
     }
+}
+
+/// Prints a line for the user. That nobody can read it (its disk may be the one that is full) must not end a run.
+pub(crate) fn tell(line: &str) {
+    let _ = writeln!(std::io::stderr(), "{line}");
 }

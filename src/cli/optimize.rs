@@ -2,21 +2,22 @@
 //!
 //! Layer: cli. Candidates are points of the sweep; estimates and coarse simulations are made with a point's first replica, full runs with all of them.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use anyhow::Context;
 use rayon::prelude::*;
 
-use crate::batch::{self, Ended, News, RunOptions, Task};
+use crate::batch::{self, Ended, News, Task};
 use crate::engine::gpu::GpuDevice;
 use crate::optimize::{Budget, Evaluate, Level, Objective, Verdict, coarser, search, table};
-use crate::results::{Axis, Cell, Outputs, Status};
+use crate::results::{Axis, Cell, Outputs, ResultsError, Status};
 use crate::spec::{Config, Source, Workload};
 use crate::sweep::{Experiment, Selection, Sweep};
 
-use super::convert::{cell, finished};
+use super::convert::finished;
+use super::engines;
 use super::exit::CliError;
-use super::glue::{Broken, config, engine, identity};
+use super::glue::{Broken, config, identity};
 use super::simulator::{RunSettings, SearchPlan, Update, UpdateSink};
 
 /// What is searched, decided when the sweep is read.
@@ -92,7 +93,15 @@ enum Stop {
     Failed(CliError),
 }
 
-/// Searches; the ids of experiments to run in full, ascending. `None`: it was interrupted.
+/// What a search has come to.
+pub(super) struct Choice {
+    /// Experiments to run in full.
+    pub ids: HashSet<u64>,
+    /// Messages about devices that were lost on the way.
+    pub lost_devices: Vec<String>,
+}
+
+/// Searches. `None`: it was interrupted.
 pub(super) fn choose(
     sweep: &Sweep,
     searching: &Searching,
@@ -101,26 +110,28 @@ pub(super) fn choose(
     pool: &rayon::ThreadPool,
     settings: &RunSettings,
     sink: &mut UpdateSink<'_>,
-) -> Result<Option<Vec<u64>>, CliError> {
+) -> Result<Option<Choice>, CliError> {
     let points = points(sweep);
     let (ranks, ordered) = ranks(sweep, &points);
-    let mut looking = Looking { view: View { sweep, points: &points, objectives: &searching.objectives, devices, pool, settings }, sink };
+    let mut looking = Looking { view: View { sweep, points: &points, objectives: &searching.objectives, devices, pool, settings }, lost_devices: Vec::new(), sink };
     let (found, chosen) = match search(&ranks, &ordered, searching.budget, sweep.seed, &mut looking) {
         Ok(done) => done,
         Err(Stop::Interrupted) => return Ok(None),
         Err(Stop::Failed(e)) => return Err(e),
     };
     let ids: Vec<u64> = points.iter().map(|p| p[0].exp_id).collect();
-    let values: Vec<Vec<Cell>> = points.iter().map(|p| sweep.axis_values(&p[0]).iter().map(cell).collect()).collect();
+    let values: Vec<Vec<Cell>> = points.iter().map(|p| sweep.axis_values(&p[0]).iter().map(Cell::from).collect()).collect();
     let csv = table(axes, &searching.objectives, &ids, &values, &found);
     let chosen: Vec<u64> = chosen.into_iter().flat_map(|i| points[i].iter().map(|e| e.exp_id)).collect();
-    sink(Update::Chosen { ids: chosen.clone(), csv }).map_err(CliError::broken)?;
-    Ok(Some(chosen))
+    let choice = Choice { ids: chosen.iter().copied().collect(), lost_devices: looking.lost_devices };
+    let refused = |e: anyhow::Error| e.downcast::<ResultsError>().map_or_else(CliError::broken, CliError::results);
+    (looking.sink)(Update::Chosen { ids: chosen, csv }).map_err(refused)?;
+    Ok(Some(choice))
 }
 
 /// Each candidate's values as their places among the axis' distinct values, and which axes have an order.
 fn ranks(sweep: &Sweep, points: &[&[Experiment]]) -> (Vec<Vec<u32>>, Vec<bool>) {
-    let values: Vec<Vec<Cell>> = points.iter().map(|p| sweep.axis_values(&p[0]).iter().map(cell).collect()).collect();
+    let values: Vec<Vec<Cell>> = points.iter().map(|p| sweep.axis_values(&p[0]).iter().map(Cell::from).collect()).collect();
     let mut ranks = vec![Vec::with_capacity(sweep.axes.len()); points.len()];
     let mut ordered = Vec::with_capacity(sweep.axes.len());
     let number = |c: &Cell| match c {
@@ -152,6 +163,7 @@ fn ranks(sweep: &Sweep, points: &[&[Experiment]]) -> (Vec<Vec<u32>>, Vec<bool>) 
 /// Estimates and simulates candidates, and tells how far that is.
 struct Looking<'a, 's> {
     view: View<'a>,
+    lost_devices: Vec<String>,
     sink: &'a mut UpdateSink<'s>,
 }
 
@@ -178,7 +190,13 @@ impl Evaluate for Looking<'_, '_> {
                 };
                 view.pool.install(|| candidates.par_iter().map(one).collect::<Result<Vec<_>, Stop>>()).map(|v| (v, 0))?
             }
-            Level::Coarse => self.view.simulated(level, candidates)?,
+            Level::Coarse => {
+                let mut lost = |text: String| {
+                    self.lost_devices.push(text.clone());
+                    (self.sink)(Update::Message(text))
+                };
+                self.view.simulated(level, candidates, &mut lost)?
+            }
         };
         let (n, without) = (candidates.len(), verdicts.iter().filter(|v| v.is_err()).count());
         let what = match level {
@@ -217,26 +235,33 @@ impl View<'_> {
         }
     }
 
-    /// Verdicts, and packet-hops of all together.
-    fn simulated(&self, level: Level, candidates: &[usize]) -> Result<(Vec<Verdict>, u64), Stop> {
+    /// Verdicts, and packet-hops of all together. `lost` is told of devices that are lost.
+    fn simulated(
+        &self,
+        level: Level,
+        candidates: &[usize],
+        lost: &mut (dyn FnMut(String) -> anyhow::Result<()> + Send),
+    ) -> Result<(Vec<Verdict>, u64), Stop> {
         let mut packet_hops = 0;
         let of_id: HashMap<u64, usize> = candidates.iter().enumerate().map(|(at, &i)| (self.points[i][0].exp_id, at)).collect();
         let failed = |e: anyhow::Error| Stop::Failed(CliError::broken(e));
-        let engine = engine(self.devices, self.settings.gpu_dispatch).map_err(|e| Stop::Failed(CliError::bad_input(e)))?;
+        let workers = engines::workers(self.devices, self.settings.gpu_dispatch).map_err(|e| Stop::Failed(CliError::bad_input(e)))?;
         let configs: Vec<Config> = candidates.iter().map(|&i| self.config(level, i)).collect();
         let mut verdicts: Vec<Option<Verdict>> = vec![None; candidates.len()];
-        let interrupt = self.settings.interrupt.clone();
         let tasks: Vec<Task> = candidates.iter().zip(&configs).map(|(&i, config)| Task { exp_id: self.points[i][0].exp_id, config: config.clone() }).collect();
         let mut tell = |news: News| -> Result<(), Broken> {
-            if let News::Ended(ended) = news {
-                let at = of_id[&ended.exp_id];
-                packet_hops += ended.packet_hops;
-                verdicts[at] = Some(self.verdict(candidates[at], &configs[at], ended));
+            match news {
+                News::Ended(ended) => {
+                    let at = of_id[&ended.exp_id];
+                    packet_hops += ended.packet_hops;
+                    verdicts[at] = Some(self.verdict(candidates[at], &configs[at], ended));
+                }
+                News::Lost(text) => lost(text).map_err(Broken::Sink)?,
+                News::Started(_) | News::Note(_) => {}
             }
             Ok(())
         };
-        let ran = self.pool.install(|| batch::run(tasks.into_iter(), engine, &RunOptions::default(), move || interrupt.requested(), &mut tell));
-        match ran {
+        match engines::simulate(tasks.into_iter(), workers, self.settings, self.pool, &mut tell) {
             _ if self.settings.interrupt.requested() => Err(Stop::Interrupted),
             Ok(()) => {
                 let missing = || failed(anyhow::anyhow!("a candidate ended without a result"));

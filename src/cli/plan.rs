@@ -32,10 +32,7 @@ fn as_text(planned: &Planned) -> Vec<String> {
     }
     let axes: Vec<&str> = planned.axes.iter().map(|a| a.key.as_str()).collect();
     lines.push(format!("axes: {}", if axes.is_empty() { "none".to_string() } else { axes.join(", ") }));
-    lines.extend(planned.search.as_ref().map(|s| {
-        let (n, coarse, full) = (s.candidates, s.coarse, s.full);
-        format!("search: {n} candidates estimated, at most {coarse} simulated with coarse packets, {full} experiments run in full; by {}", s.objectives.join(", "))
-    }));
+    lines.extend(planned.search.as_ref().map(|s| format!("search: {s}")));
     lines.push(format!("duplicates: {}", planned.duplicates.len()));
     lines.extend(planned.duplicates.iter().map(|d| format!("  {d}")));
     lines.push(format!("cannot fit: {}", planned.cannot_fit.len()));

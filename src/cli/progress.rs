@@ -9,7 +9,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::results::{ExperimentRecord, Status};
 
-use super::table;
+use super::{logging, table, tell};
 
 /// Time between plain lines.
 const LINE_EVERY: Duration = Duration::from_secs(2);
@@ -32,7 +32,7 @@ pub trait Progress {
 pub fn for_terminal(total: u64, quiet: bool) -> Box<dyn Progress + Send> {
     if quiet {
         Box::new(Quiet)
-    } else if std::io::stderr().is_terminal() {
+    } else if std::io::stderr().is_terminal() && !logging::is_on() {
         Box::new(Bar::new(total))
     } else {
         Box::new(Lines::new(total))
@@ -90,13 +90,13 @@ impl Progress for Bar {
     fn finished(&mut self, record: &ExperimentRecord) {
         self.bar.inc(1);
         if let Some(line) = self.failures.line(record) {
-            self.bar.suspend(|| eprintln!("{line}"));
+            self.bar.suspend(|| tell(&line));
             self.bar.set_message(format!("({} failed)", self.failures.seen));
         }
     }
 
     fn message(&mut self, text: &str) {
-        self.bar.suspend(|| eprintln!("{text}"));
+        self.bar.suspend(|| tell(text));
     }
 
     fn close(&mut self) {
@@ -146,21 +146,24 @@ impl Progress for Lines {
         self.done += 1;
         self.running = self.running.saturating_sub(1);
         if let Some(line) = self.failures.line(record) {
-            eprintln!("{line}");
+            tell(&line);
         }
         if self.last.elapsed() >= LINE_EVERY && self.done < self.total {
-            eprintln!("{}", self.line());
+            tell(&self.line());
             self.last = Instant::now();
         }
     }
 
     fn message(&mut self, text: &str) {
-        eprintln!("{text}");
+        tell(text);
     }
 
     fn close(&mut self) {
+        if self.total == 0 {
+            return;
+        }
         let elapsed = table::seconds(self.start.elapsed().as_secs_f64());
-        eprintln!("{}/{} experiments finished in {elapsed}", self.done, self.total);
+        tell(&format!("{}/{} experiments finished in {elapsed}", self.done, self.total));
     }
 }
 

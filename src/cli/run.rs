@@ -8,14 +8,15 @@ use std::time::Instant;
 use anyhow::anyhow;
 use serde_json::json;
 
-use crate::results::{EventLog, Manifest, Outcome, ResultDir, ResultWriter, ResultsError, Seconds, Status};
+use crate::results::{EventLog, ExperimentRecord, Manifest, Outcome, ResultDir, ResultWriter, ResultsError, Seconds, Status, write_timeline};
 
 use super::args::RunArgs;
 use super::exit::{CliError, Exit};
 use super::interrupt::Interrupt;
 use super::progress::{self, Progress};
 use super::simulator::{EngineUsed, Planned, RunSettings, Simulator, SweepRequest, Update};
-use super::{say, summary};
+use super::style::Style;
+use super::{resume, say, summary, tell};
 
 /// Runs a sweep.
 ///
@@ -23,10 +24,11 @@ use super::{say, summary};
 /// Bad usage or input (nothing is written then), or results that cannot be written.
 pub fn execute<S: Simulator>(args: &RunArgs, simulator: &S, interrupt: &Interrupt) -> Result<Exit, CliError> {
     refuse_what_is_not_there(args)?;
-    ResultDir::check(&args.out).map_err(CliError::bad_input)?;
+    ResultDir::check(&args.out, args.resume).map_err(CliError::results)?;
 
     let expanding = Instant::now();
-    let (planned, sweep) = simulator.load(&SweepRequest::from(&args.sweep)).map_err(CliError::bad_input)?;
+    let request = SweepRequest::from(&args.sweep);
+    let (planned, sweep) = simulator.load(&request).map_err(CliError::bad_input)?;
     if planned.selected.is_empty() {
         let error = anyhow!(
             "{}: no experiments to run (the sweep has {}); check constraints, --shard and --limit",
@@ -35,22 +37,39 @@ pub fn execute<S: Simulator>(args: &RunArgs, simulator: &S, interrupt: &Interrup
         );
         return Err(CliError::bad_input(error));
     }
+    log::info!(
+        "{}: {} of {} experiments selected, expanded in {:.3} s",
+        planned.name,
+        planned.selected.len(),
+        planned.experiments,
+        expanding.elapsed().as_secs_f64()
+    );
     let settings = settings(args, interrupt);
     let (used, engine) = simulator.engine(&sweep, &settings).map_err(CliError::bad_input)?;
+
+    log::info!("engine {}: {}; {} CPU threads", used.engine, used.reason, settings.jobs);
 
     if interrupt.requested() {
         return Ok(Exit::Interrupted);
     }
 
-    let dir = ResultDir::create(&args.out).map_err(dir_error)?;
-    let mut report = Report::open(dir, &planned, &used, &settings, expanding.elapsed().as_secs_f64())?;
-    let mut progress = progress::for_terminal(planned.rows(), args.quiet);
+    let dir = resume::claim(&args.out, args.resume)?;
+    let run = resume::identity(&planned, &request);
+    let (writer, recovered) = ResultWriter::open(dir, &run, planned.selected.clone()).map_err(CliError::results)?;
+    let known: Vec<ExperimentRecord> = writer.records().cloned().collect();
+    let mut progress = progress::for_terminal(planned.rows().saturating_sub(known.len() as u64), args.quiet);
     greet(progress.as_mut(), &planned, &used, settings.jobs);
+    resume::messages(&recovered, &planned, writer.dir()).iter().for_each(|m| progress.message(m));
+    let mut report = Report::open(writer, &planned, &used, &settings, expanding.elapsed().as_secs_f64())?;
+    if let Some(damage) = &recovered.damage {
+        report.log.log("journal_cut", [("why", json!(damage))]).map_err(CliError::broken)?;
+    }
 
     let simulating = Instant::now();
-    let ran = simulator.run(sweep, engine, &settings, &mut |update| report.take(update, progress.as_mut()));
+    let ran = simulator.run(sweep, engine, &settings, &known, &mut |update| report.take(update, progress.as_mut()));
     let wall = simulating.elapsed().as_secs_f64();
     progress.close();
+    log::info!("simulated for {wall:.3} s");
 
     let outcome = match &ran {
         Err(_) => Outcome::Aborted,
@@ -59,19 +78,22 @@ pub fn execute<S: Simulator>(args: &RunArgs, simulator: &S, interrupt: &Interrup
     };
     let late = ran.as_ref().map_or(Vec::new(), Clone::clone);
     for warning in &late {
-        eprintln!("warning: {warning}");
+        tell(&format!("{} {warning}", Style::of_stderr().warning("warning:")));
     }
-    let warned = !planned.warnings.is_empty() || !late.is_empty();
-    let finished = report.close(outcome, late, wall)?;
-    ran?;
+    let mut warned = !planned.warnings.is_empty() || !late.is_empty();
+    let saved = report.writer.records().count() as u64;
+    let closed = report.close(outcome, late, wall);
+    // What broke the run off is told, rather than that its files could not be finished either.
+    let finished = ran.and(closed).map_err(|e| resume::broke_off(e, saved, planned.rows(), &args.out))?;
 
     if !args.quiet {
         summary::lines(&planned.axes, &finished.records).iter().for_each(|line| say(line));
         say(&format!("results: {}", args.out.display()));
     }
+    warned |= !super::report::after_run(&args.out, args.quiet);
     let missing = finished.expected - finished.records.len();
     if outcome == Outcome::Interrupted && missing > 0 {
-        eprintln!("hyperfold: interrupted; {missing} of {} experiments have no result", finished.expected);
+        tell(&format!("hyperfold: interrupted; {missing} of {} experiments have no result", finished.expected));
         return Ok(Exit::Interrupted);
     }
     if missing > 0 {
@@ -79,7 +101,7 @@ pub fn execute<S: Simulator>(args: &RunArgs, simulator: &S, interrupt: &Interrup
     }
     Ok(match finished.failed {
         0 if args.strict && warned => {
-            eprintln!("hyperfold: --strict: there were warnings");
+            tell("hyperfold: --strict: there were warnings");
             Exit::Condition
         }
         0 => Exit::Ok,
@@ -89,10 +111,6 @@ pub fn execute<S: Simulator>(args: &RunArgs, simulator: &S, interrupt: &Interrup
 
 /// Options that name what this version does not do are refused before anything else.
 fn refuse_what_is_not_there(args: &RunArgs) -> Result<(), CliError> {
-    if args.resume {
-        let error = anyhow!("--resume is not available in this version; run into a new folder instead");
-        return Err(CliError::bad_input(error));
-    }
     match args.memo.as_deref() {
         None | Some("off") => Ok(()),
         Some(other) => {
@@ -113,22 +131,12 @@ fn settings(args: &RunArgs, interrupt: &Interrupt) -> RunSettings {
     }
 }
 
-/// A folder that another run has just taken is the user's to solve; a full disk is not bad input.
-fn dir_error(error: ResultsError) -> CliError {
-    match error {
-        ResultsError::InUse(_) | ResultsError::NotAFolder(_) | ResultsError::Cannot { .. } => CliError::bad_input(error),
-        other => CliError::broken(other),
-    }
-}
-
 fn greet(progress: &mut dyn Progress, planned: &Planned, used: &EngineUsed, jobs: usize) {
     for warning in &planned.warnings {
-        progress.message(&format!("warning: {warning}"));
+        progress.message(&format!("{} {warning}", Style::of_stderr().warning("warning:")));
     }
-    let on = match used.adapters.first() {
-        Some(adapter) => format!("{} ({} {})", adapter.name, adapter.driver, adapter.driver_info),
-        None => format!("{jobs} threads"),
-    };
+    let adapters: Vec<String> = used.adapters.iter().map(|a| format!("{} ({} {})", a.name, a.driver, a.driver_info)).collect();
+    let on = if adapters.is_empty() { format!("{jobs} threads") } else { adapters.join(", ") };
     let (name, n) = (&planned.name, planned.selected.len());
     progress.message(&format!("{name}: {n} experiments; engine {} on {on}: {}", used.engine, used.reason));
 }
@@ -138,46 +146,55 @@ struct Report {
     writer: ResultWriter,
     log: EventLog,
     manifest: Manifest,
-    /// Seconds spent in writing so far.
+    /// Seconds spent in writing so far, and in compiling.
     writing: f64,
-    /// Experiments that get a row.
+    compiling: f64,
+    /// Experiments that get a row; of a search at most, until it has chosen.
     expected: usize,
 }
 
 /// What is left when all is written.
 struct Written {
-    records: Vec<crate::results::ExperimentRecord>,
+    records: Vec<ExperimentRecord>,
     failed: u64,
     expected: usize,
 }
 
 impl Report {
-    fn open(dir: ResultDir, planned: &Planned, used: &EngineUsed, settings: &RunSettings, expanding: f64) -> Result<Report, CliError> {
+    fn open(writer: ResultWriter, planned: &Planned, used: &EngineUsed, settings: &RunSettings, expanding: f64) -> Result<Report, CliError> {
+        let dir = writer.dir();
+        let earlier = resume::earlier_seconds(dir.path());
+        let known = writer.records().count() as u64;
         let manifest = Manifest {
             version: env!("CARGO_PKG_VERSION").into(),
             command_line: std::env::args_os().map(|a| a.to_string_lossy().into_owned()).collect(),
             outcome: Outcome::Running,
             name: planned.name.clone(),
             sweep: planned.resolved.clone(),
+            sweep_path: planned.sweep_path.clone(),
+            axes: planned.axes.clone(),
+            replicas: planned.replicas,
             inputs: planned.inputs.clone(),
             experiments: planned.experiments,
             selected: planned.selected.len() as u64,
             ok: 0,
             oom: 0,
             failed: 0,
+            from_journal: known,
             engine: used.engine.into(),
             engine_reason: used.reason.clone(),
             adapters: used.adapters.clone(),
             jobs: settings.jobs as u64,
-            seconds: Seconds { expanding, ..Seconds::default() },
+            seconds: Seconds { expanding: earlier.expanding + expanding, ..earlier },
             warnings: planned.warnings.clone(),
         };
-        let mut log = EventLog::create(&dir).map_err(dir_error)?;
-        manifest.write(&dir).map_err(dir_error)?;
-        let writer = ResultWriter::create(dir, planned.axes.clone(), planned.selected.clone(), planned.outputs).map_err(dir_error)?;
-        log.log("run_started", [("name", json!(planned.name)), ("selected", json!(planned.selected.len())), ("engine", json!(used.engine))])
+        let mut log = EventLog::create(dir).map_err(CliError::results)?;
+        manifest.write(dir).map_err(CliError::results)?;
+        let (name, selected) = (json!(planned.name), json!(planned.selected.len()));
+        log.log("run_started", [("name", name), ("selected", selected), ("known", json!(known)), ("engine", json!(used.engine))])
             .map_err(CliError::broken)?;
-        Ok(Report { writer, log, manifest, writing: 0.0, expected: planned.rows() as usize })
+        log_warnings(&mut log, &planned.warnings).map_err(CliError::results)?;
+        Ok(Report { writer, log, manifest, writing: 0.0, compiling: 0.0, expected: planned.rows() as usize })
     }
 
     fn take(&mut self, update: Update, progress: &mut dyn Progress) -> anyhow::Result<()> {
@@ -185,19 +202,21 @@ impl Report {
         match update {
             Update::Compiled { seconds } => {
                 self.manifest.seconds.compiling += seconds;
+                self.compiling += seconds;
                 self.log.log("compiled", [("seconds", json!(seconds))])?;
             }
             Update::Started { exp_id } => progress.started(exp_id),
             Update::Chosen { ids, csv } => {
                 self.expected = ids.len();
                 self.log.log("chosen", [("experiments", json!(ids.len()))])?;
-                self.writer.only(ids);
+                self.writer.only(ids)?;
                 self.writer.write_beside("optimize.csv", &csv)?;
             }
             Update::Message(text) => {
                 progress.message(&text);
                 self.log.log("message", [("text", json!(text))])?;
             }
+            Update::Traced { exp_id, bytes } => drop(write_timeline(self.writer.dir().path(), exp_id, &bytes)?),
             Update::Finished(finished) => {
                 progress.finished(&finished.record);
                 let (exp_id, status) = (finished.record.exp_id, finished.record.status.as_str());
@@ -216,14 +235,19 @@ impl Report {
         let count = |status| records.iter().filter(|r| r.status == status).count() as u64;
         let m = &mut self.manifest;
         (m.ok, m.oom, m.failed, m.outcome) = (count(Status::Ok), count(Status::Oom), count(Status::Failed), outcome);
+        log_warnings(&mut self.log, &late_warnings).map_err(CliError::broken)?;
         m.warnings.extend(late_warnings);
-        m.seconds.simulating = (wall - self.writing - m.seconds.compiling).max(0.0);
-        m.seconds.writing = self.writing + start.elapsed().as_secs_f64();
+        m.seconds.simulating += (wall - self.writing - self.compiling).max(0.0);
+        m.seconds.writing += self.writing + start.elapsed().as_secs_f64();
         m.write(&dir).map_err(CliError::broken)?;
         let fields = [("ok", json!(m.ok)), ("oom", json!(m.oom)), ("failed", json!(m.failed)), ("outcome", json!(m.outcome))];
         self.log.log("run_ended", fields).map_err(CliError::broken)?;
         Ok(Written { records, failed: self.manifest.failed, expected: self.expected })
     }
+}
+
+fn log_warnings(log: &mut EventLog, warnings: &[String]) -> Result<(), ResultsError> {
+    warnings.iter().try_for_each(|text| log.log("warning", [("text", json!(text))]))
 }
 
 #[cfg(test)]

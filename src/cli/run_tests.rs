@@ -52,8 +52,15 @@ impl Simulator for Fake {
         Ok((EngineUsed { engine: "cpu", reason: "in a test".into(), adapters: Vec::new() }, ()))
     }
 
-    fn run(&self, ids: Vec<u64>, (): (), settings: &RunSettings, sink: &mut UpdateSink<'_>) -> Result<Vec<String>, CliError> {
-        for id in ids.into_iter().rev() {
+    fn run(
+        &self,
+        ids: Vec<u64>,
+        (): (),
+        settings: &RunSettings,
+        known: &[ExperimentRecord],
+        sink: &mut UpdateSink<'_>,
+    ) -> Result<Vec<String>, CliError> {
+        for id in ids.into_iter().rev().filter(|id| known.iter().all(|r| r.exp_id != *id)) {
             sink(Update::Started { exp_id: id }).map_err(CliError::broken)?;
             let mut record = ExperimentRecord::new(id, "c".into(), "e".into(), 0, 1, vec![Cell::from("hpcc")]);
             match self.fate.map_or(Fate::Ok, |fate| fate(id)) {
@@ -172,7 +179,6 @@ fn strict_turns_warnings_into_exit_3() {
 fn what_is_refused_leaves_no_folder() {
     let root = tempfile::tempdir().unwrap();
     let one = Fake { experiments: 1, ..Fake::default() };
-    assert_eq!(run(&one, root.path(), |a| a.resume = true), (Exit::BadInput, None));
     assert_eq!(run(&one, root.path(), |a| a.memo = Some("m.db".into())), (Exit::BadInput, None));
     assert_eq!(run(&Fake { no_adapter: true, experiments: 1, ..Fake::default() }, root.path(), |_| {}), (Exit::BadInput, None));
     assert_eq!(run(&Fake::default(), root.path(), |_| {}), (Exit::BadInput, None));

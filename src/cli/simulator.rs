@@ -2,13 +2,14 @@
 //!
 //! Layer: cli. [`super::glue`] implements it with the layers below; tests implement it with a few lines.
 
+use std::fmt;
 use std::path::PathBuf;
 
 use serde::Serialize;
 
 use crate::engine::gpu::DeviceChoice;
 use crate::results::manifest::AdapterUsed;
-use crate::results::{Axis, Finished, InputFile, Outputs};
+use crate::results::{Axis, ExperimentRecord, Finished, InputFile, Outputs};
 use crate::sweep::Selection;
 
 use super::args::{EngineChoice, GpuDispatch, SweepArgs};
@@ -43,6 +44,12 @@ pub struct Planned {
     pub outputs: Outputs,
     /// The sweep with every key resolved, TOML.
     pub resolved: String,
+    /// Hash of all its experiments, selected or not.
+    pub digest: String,
+    /// The sweep file, absolute.
+    pub sweep_path: String,
+    /// Repeats of every configuration.
+    pub replicas: u64,
     pub inputs: Vec<InputFile>,
     /// Groups of experiments that resolve to one configuration, in words.
     pub duplicates: Vec<String>,
@@ -75,6 +82,17 @@ pub struct SearchPlan {
     /// Experiments run in full, at most.
     pub full: u64,
     pub objectives: Vec<String>,
+}
+
+impl fmt::Display for SearchPlan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (n, coarse, full) = (self.candidates, self.coarse, self.full);
+        write!(
+            f,
+            "{n} candidates estimated, at most {coarse} simulated with coarse packets, {full} experiments run in full; by {}",
+            self.objectives.join(", ")
+        )
+    }
 }
 
 impl SearchPlan {
@@ -116,6 +134,8 @@ pub enum Update {
     Finished(Box<Finished>),
     /// A search has decided which experiments run; `csv` says of every candidate why.
     Chosen { ids: Vec<u64>, csv: Vec<u8> },
+    /// The timeline of an experiment, before it is finished.
+    Traced { exp_id: u64, bytes: Vec<u8> },
     /// For the log and the terminal.
     Message(String),
 }
@@ -162,8 +182,9 @@ pub trait Simulator {
     /// No adapter for `--engine gpu`, or a `--device` that is not there.
     fn engine(&self, sweep: &Self::Sweep, settings: &RunSettings) -> anyhow::Result<(EngineUsed, Self::Engine)>;
 
-    /// Simulates every selected experiment once, reporting each as it finishes. Returns early, without an error, when
-    /// `settings.interrupt` asks for it. The result is warnings that show only afterwards.
+    /// Simulates every selected experiment once, reporting each as it finishes, except those whose records are `known` from an earlier
+    /// run. Returns early, without an error, when `settings.interrupt` asks for it. The result is warnings that show only afterwards, with
+    /// the known records taken into account.
     ///
     /// # Errors
     /// The run as a whole cannot go on; one bad experiment is a failed record instead.
@@ -172,6 +193,7 @@ pub trait Simulator {
         sweep: Self::Sweep,
         engine: Self::Engine,
         settings: &RunSettings,
+        known: &[ExperimentRecord],
         sink: &mut UpdateSink<'_>,
     ) -> Result<Vec<String>, CliError>;
 

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::compare::is_question;
 use crate::results::{Axis, ExperimentRecord, Ps, Status};
 
 use super::table::{self, Table};
@@ -114,12 +115,6 @@ fn merit(r: &ExperimentRecord) -> Option<u128> {
     }
 }
 
-/// Keys that say what is to be done, not how: experiments that differ in them are not compared.
-const QUESTIONS: &[&str] = &[
-    "kind", "path", "pattern", "bytes", "fan_in", "receivers", "stride", "load", "cdf", "duration_ns", "op", "ranks", "model", "seq", "global_batch", "bytes_scale",
-    "iterations", "seed", "start_unit", "expert_skew", "compute_jitter", "straggler_ranks", "straggler_slowdown", "compute_scale",
-];
-
 fn per_value(axes: &[Axis], records: &[ExperimentRecord]) -> Vec<String> {
     let mut lines = Vec::new();
     for (at, axis) in axes.iter().enumerate() {
@@ -175,8 +170,7 @@ fn per_value(axes: &[Axis], records: &[ExperimentRecord]) -> Vec<String> {
 /// The best experiment by its figure of merit, then mean completion time, then id. Experiments that do different work are not compared:
 /// each combination of questions has its own best.
 fn bests(axes: &[Axis], records: &[ExperimentRecord]) -> Vec<String> {
-    let asks = |key: &str| key.strip_prefix("workload.").is_some_and(|k| QUESTIONS.contains(&k));
-    let workload: Vec<usize> = (0..axes.len()).filter(|&a| asks(&axes[a].key)).collect();
+    let workload: Vec<usize> = (0..axes.len()).filter(|&a| is_question(&axes[a].key)).collect();
     let mut best: Vec<(Vec<String>, &ExperimentRecord)> = Vec::new();
     for r in records.iter().filter(|r| r.status == Status::Ok && r.makespan.is_some()) {
         let group: Vec<String> = workload.iter().map(|&a| r.axis_values[a].to_string()).collect();

@@ -1,35 +1,58 @@
 //! The folder of a run: claimed once, and nothing is written outside it.
 //!
-//! Layer: results.
+//! Layer: results. The claim is a lock on the journal, which the operating system lets go when the process ends, however it ends: a killed run
+//! leaves nothing that would have to be cleared away. Files are made anew, never opened through a link that somebody has put in their place.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use super::ResultsError;
+
+/// The journal's name in the folder.
+pub const JOURNAL: &str = "journal.bin";
+/// So long a lock is waited for.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// A folder that belongs to this run.
 #[derive(Debug)]
 pub struct ResultDir {
     path: PathBuf,
+    journal: File,
+    earlier: bool,
+    locked: bool,
 }
 
 impl ResultDir {
-    /// Whether `path` can become a run's folder: absent, or an empty folder. Changes nothing, so that bad input found
-    /// later leaves no folder behind.
+    /// Whether `path` can become a run's folder: absent, or empty; with `resume` also one that has a journal. Changes nothing, so that
+    /// bad input found later leaves no folder behind.
     ///
     /// # Errors
-    /// A file, a folder with anything in it, or one that cannot be read.
-    pub fn check(path: &Path) -> Result<(), ResultsError> {
-        match fs::read_dir(path) {
-            Ok(mut entries) => match entries.next() {
-                None => Ok(()),
-                Some(_) => Err(ResultsError::InUse(path.into())),
-            },
-            Err(e) if e.kind() == ErrorKind::NotFound => Ok(()),
-            Err(_) if path.is_file() => Err(ResultsError::NotAFolder(path.into())),
-            Err(e) => Err(ResultsError::io(path)(e)),
+    /// A file, a folder with anything else in it, one that another process writes to, or one that cannot be read.
+    pub fn check(path: &Path, resume: bool) -> Result<(), ResultsError> {
+        let entries = match fs::read_dir(path) {
+            Ok(entries) => entries,
+            Err(e) if e.kind() == ErrorKind::NotFound => return Ok(()),
+            Err(_) if path.is_file() => return Err(ResultsError::NotAFolder(path.into())),
+            Err(e) => return Err(ResultsError::unreadable(path)(e)),
+        };
+        let mut only_a_journal = true;
+        for entry in entries {
+            only_a_journal &= entry.map_err(ResultsError::unreadable(path))?.file_name() == JOURNAL;
         }
+        let bytes = match regular(&path.join(JOURNAL))? {
+            // A run that was killed at its very start leaves an empty journal and nothing else.
+            Some(bytes) => {
+                let file = File::open(path.join(JOURNAL)).map_err(ResultsError::unreadable(path.join(JOURNAL)))?;
+                lock(path, || file.try_lock_shared())?;
+                bytes
+            }
+            None if only_a_journal => 0,
+            None if resume => return Err(ResultsError::NoJournal(path.into())),
+            None => return Err(ResultsError::InUse(path.into())),
+        };
+        if resume || (only_a_journal && bytes == 0) { Ok(()) } else { Err(ResultsError::InUse(path.into())) }
     }
 
     /// Creates the folder and claims it.
@@ -37,9 +60,31 @@ impl ResultDir {
     /// # Errors
     /// As [`ResultDir::check`], or it cannot be created.
     pub fn create(path: &Path) -> Result<ResultDir, ResultsError> {
-        Self::check(path)?;
-        fs::create_dir_all(path).map_err(|e| ResultsError::Cannot { path: path.into(), why: e.to_string() })?;
-        Ok(ResultDir { path: path.into() })
+        Self::claim(path, false)
+    }
+
+    /// Claims the folder of an earlier run, or creates it where there is none.
+    ///
+    /// # Errors
+    /// As [`ResultDir::check`], or it cannot be created.
+    pub fn reopen(path: &Path) -> Result<ResultDir, ResultsError> {
+        Self::claim(path, true)
+    }
+
+    fn claim(path: &Path, resume: bool) -> Result<ResultDir, ResultsError> {
+        Self::check(path, resume)?;
+        let cannot = |e: std::io::Error| ResultsError::Cannot { path: path.into(), why: e.to_string() };
+        fs::create_dir_all(path).map_err(cannot)?;
+        let journal = OpenOptions::new().read(true).append(true).create(true).open(path.join(JOURNAL)).map_err(cannot)?;
+        let locked = lock(path, || journal.try_lock())?;
+        // That the journal is there must outlast a loss of power as its contents do; where folders cannot be flushed, nothing can be done.
+        let _ = File::open(path).and_then(|folder| folder.sync_all());
+        let earlier = journal.metadata().map_err(cannot)?.len() > 0;
+        if earlier && !resume {
+            // Another run has come and gone between the look and the lock.
+            return Err(ResultsError::InUse(path.into()));
+        }
+        Ok(ResultDir { path: path.into(), journal, earlier, locked })
     }
 
     /// The folder.
@@ -47,11 +92,29 @@ impl ResultDir {
         &self.path
     }
 
-    /// A new file in it. One that is there already means that another run claimed the folder in between.
+    /// Whether the file system could promise that no other run writes here; some network file systems know no locks.
+    pub fn is_locked(&self) -> bool {
+        self.locked
+    }
+
+    /// The journal, open for reading and appending; all handles share one lock.
+    ///
+    /// # Errors
+    /// The process has too many files open.
+    pub(super) fn journal(&self) -> Result<(PathBuf, File), ResultsError> {
+        let path = self.path.join(JOURNAL);
+        let file = self.journal.try_clone().map_err(ResultsError::io(&path))?;
+        Ok((path, file))
+    }
+
+    /// A new file in it. In a new folder one that is there already is somebody else's; in that of an earlier run it is replaced.
     ///
     /// # Errors
     /// It exists, or cannot be created.
     pub(super) fn new_file(&self, name: &str) -> Result<(PathBuf, File), ResultsError> {
+        if self.earlier {
+            self.remove(name)?;
+        }
         let path = self.path.join(name);
         match OpenOptions::new().read(true).append(true).create_new(true).open(&path) {
             Ok(file) => Ok((path, file)),
@@ -60,15 +123,73 @@ impl ResultDir {
         }
     }
 
+    /// A file that an earlier run's log goes on in, or a new one.
+    ///
+    /// # Errors
+    /// It is no regular file, or cannot be opened.
+    pub(super) fn continued_file(&self, name: &str) -> Result<(PathBuf, File), ResultsError> {
+        let path = self.path.join(name);
+        if !self.earlier || regular(&path)?.is_none() {
+            return self.new_file(name);
+        }
+        let file = OpenOptions::new().read(true).append(true).open(&path).map_err(ResultsError::io(&path))?;
+        Ok((path, file))
+    }
+
+    /// Removes a file of an earlier run, if there is one.
+    ///
+    /// # Errors
+    /// It cannot be removed.
+    pub(super) fn remove(&self, name: &str) -> Result<(), ResultsError> {
+        let path = self.path.join(name);
+        match fs::remove_file(&path) {
+            Err(e) if e.kind() != ErrorKind::NotFound => Err(ResultsError::io(path)(e)),
+            _ => Ok(()),
+        }
+    }
+
     /// Writes a whole file so that a reader sees the old one or the new one, never a part.
     ///
     /// # Errors
     /// It cannot be written.
     pub(super) fn replace(&self, name: &str, bytes: &[u8]) -> Result<(), ResultsError> {
-        let (path, part) = (self.path.join(name), self.path.join(format!("{name}.part")));
-        let mut file = File::create(&part).map_err(ResultsError::io(&part))?;
-        file.write_all(bytes).and_then(|()| file.sync_all()).map_err(ResultsError::io(&part))?;
-        fs::rename(&part, &path).map_err(ResultsError::io(&path))
+        let part_name = format!("{name}.part");
+        let (path, part) = (self.path.join(name), self.path.join(&part_name));
+        // What a killed run has left of it.
+        self.remove(&part_name)?;
+        let mut file = OpenOptions::new().write(true).create_new(true).open(&part).map_err(ResultsError::io(&part))?;
+        let written = file.write_all(bytes).and_then(|()| file.sync_all()).and_then(|()| fs::rename(&part, &path));
+        if written.is_err() {
+            self.remove(&part_name)?;
+        }
+        written.map_err(ResultsError::io(&path))
+    }
+}
+
+/// The length of a regular file; `None` where there is nothing. A link, a device or a folder in its place is refused.
+pub(super) fn regular(path: &Path) -> Result<Option<u64>, ResultsError> {
+    match fs::symlink_metadata(path) {
+        Ok(meta) if meta.is_file() => Ok(Some(meta.len())),
+        Ok(_) => Err(ResultsError::NotRegular(path.into())),
+        Err(e) if e.kind() == ErrorKind::NotFound => Ok(None),
+        Err(e) => Err(ResultsError::unreadable(path)(e)),
+    }
+}
+
+/// Whether the lock was taken; a file system that knows no locks gives none, which is no error. Waits a moment for a holder that is just
+/// ending: a killed process holds its locks until the system has taken it apart.
+pub(super) fn lock(path: &Path, attempt: impl Fn() -> Result<(), TryLockError>) -> Result<bool, ResultsError> {
+    let until = Instant::now() + PATIENCE;
+    let mut taken = attempt();
+    while matches!(taken, Err(TryLockError::WouldBlock)) && Instant::now() < until {
+        std::thread::sleep(PATIENCE / 50);
+        taken = attempt();
+    }
+    match taken {
+        Ok(()) => Ok(true),
+        Err(TryLockError::WouldBlock) => Err(ResultsError::Locked(path.into())),
+        Err(TryLockError::Error(e)) if e.kind() == ErrorKind::Unsupported => Ok(false),
+        Err(TryLockError::Error(e)) => Err(ResultsError::io(path.join(JOURNAL))(e)),
     }
 }
 
@@ -80,20 +201,52 @@ mod tests {
     fn an_absent_or_empty_folder_is_free_and_others_are_not() {
         let root = tempfile::tempdir().unwrap();
         let absent = root.path().join("a/b");
-        assert!(ResultDir::check(&absent).is_ok());
-        assert!(!absent.exists(), "checking creates nothing");
-        ResultDir::create(&absent).unwrap();
-        assert!(ResultDir::check(&absent).is_ok(), "empty");
+        for resume in [false, true] {
+            assert!(ResultDir::check(&absent, resume).is_ok());
+            assert!(!absent.exists(), "checking creates nothing");
+        }
+        drop(ResultDir::create(&absent).unwrap());
+        assert!(ResultDir::check(&absent, false).is_ok(), "an empty journal is nothing yet");
         fs::write(absent.join("x"), "").unwrap();
         assert!(matches!(ResultDir::create(&absent), Err(ResultsError::InUse(p)) if p == absent));
+        assert!(ResultDir::reopen(&absent).is_ok(), "there is a journal");
+        fs::remove_file(absent.join(JOURNAL)).unwrap();
+        assert!(matches!(ResultDir::reopen(&absent), Err(ResultsError::NoJournal(_))));
         assert!(matches!(ResultDir::create(&absent.join("x")), Err(ResultsError::NotAFolder(_))));
     }
 
     #[test]
-    fn two_runs_cannot_share_a_folder() {
+    fn two_runs_cannot_share_a_folder_and_the_second_may_follow_the_first() {
         let root = tempfile::tempdir().unwrap();
-        let (one, two) = (ResultDir::create(root.path()).unwrap(), ResultDir::create(root.path()).unwrap());
+        let one = ResultDir::create(root.path()).unwrap();
+        assert!(one.is_locked());
+        for again in [ResultDir::create(root.path()), ResultDir::reopen(root.path())] {
+            assert!(matches!(again, Err(ResultsError::Locked(_))), "{again:?}");
+        }
         one.new_file("results.csv").unwrap();
-        assert!(matches!(two.new_file("results.csv"), Err(ResultsError::InUse(_))));
+        drop(one);
+        assert!(ResultDir::reopen(root.path()).is_ok());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn links_are_replaced_or_refused_and_never_followed() {
+        let root = tempfile::tempdir().unwrap();
+        let (dir, outside) = (root.path().join("d"), root.path().join("outside"));
+        fs::write(&outside, "mine").unwrap();
+        fs::create_dir(&dir).unwrap();
+        fs::write(dir.join(JOURNAL), "x").unwrap();
+        for name in ["results.csv", "manifest.json.part", "events.jsonl"] {
+            std::os::unix::fs::symlink(&outside, dir.join(name)).unwrap();
+        }
+        let claimed = ResultDir::reopen(&dir).unwrap();
+        claimed.new_file("results.csv").unwrap().1.write_all(b"rows").unwrap();
+        claimed.replace("manifest.json", b"{}").unwrap();
+        assert!(matches!(claimed.continued_file("events.jsonl"), Err(ResultsError::NotRegular(_))));
+        drop(claimed);
+        fs::remove_file(dir.join(JOURNAL)).unwrap();
+        std::os::unix::fs::symlink(&outside, dir.join(JOURNAL)).unwrap();
+        assert!(matches!(ResultDir::reopen(&dir), Err(ResultsError::NotRegular(_))));
+        assert_eq!(fs::read_to_string(&outside).unwrap(), "mine");
     }
 }

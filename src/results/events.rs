@@ -3,7 +3,7 @@
 //! Layer: results. For people and tools that ask why; not among the deterministic files.
 
 use std::fs::File;
-use std::io::Write;
+use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::PathBuf;
 use std::time::Instant;
 
@@ -19,12 +19,19 @@ pub struct EventLog {
 }
 
 impl EventLog {
-    /// Opens the log of a new run.
+    /// Opens the log of a run; that of an earlier one goes on, after whatever a kill has left of its last line.
     ///
     /// # Errors
     /// The folder is in use or cannot be written.
     pub fn create(dir: &ResultDir) -> Result<EventLog, ResultsError> {
-        let (path, file) = dir.new_file("events.jsonl")?;
+        let (path, mut file) = dir.continued_file("events.jsonl")?;
+        let mut last = [b'\n'];
+        if file.metadata().map_err(ResultsError::io(&path))?.len() > 0 {
+            file.seek(SeekFrom::End(-1)).and_then(|_| file.read_exact(&mut last)).map_err(ResultsError::io(&path))?;
+        }
+        if last != [b'\n'] {
+            file.write_all(b"\n").map_err(ResultsError::io(&path))?;
+        }
         Ok(EventLog { path, file, start: Instant::now() })
     }
 

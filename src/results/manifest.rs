@@ -4,6 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::value::Axis;
 use super::{ResultDir, ResultsError};
 
 /// An input file and its contents' hash.
@@ -57,6 +58,15 @@ pub struct Manifest {
     pub name: String,
     /// The sweep file with every key resolved, TOML.
     pub sweep: String,
+    /// Where the sweep file was, absolute: its folder is what paths in `sweep` are relative to. Empty in manifests that do not say.
+    #[serde(default)]
+    pub sweep_path: String,
+    /// The columns of the results that are axes, with their kinds.
+    #[serde(default)]
+    pub axes: Vec<Axis>,
+    /// Repeats of every configuration with other seeds; 0 in manifests that do not say.
+    #[serde(default)]
+    pub replicas: u64,
     pub inputs: Vec<InputFile>,
     /// Experiments of the sweep after constraints.
     pub experiments: u64,
@@ -65,6 +75,9 @@ pub struct Manifest {
     pub ok: u64,
     pub oom: u64,
     pub failed: u64,
+    /// Of all these, taken from the journal of an earlier run (`--resume`) or of shards (`merge`).
+    #[serde(default)]
+    pub from_journal: u64,
     /// `cpu` or `gpu`; empty until it is chosen.
     pub engine: String,
     /// Why that one.

@@ -6,11 +6,18 @@
 
 pub mod dir;
 pub mod events;
+mod journal;
+mod journal_codec;
+pub mod journal_identity;
+pub mod journal_reader;
+mod journal_sync;
 pub mod manifest;
 pub mod parquet_file;
+pub mod read;
 pub mod record;
 pub mod rows;
 pub mod stats;
+pub mod timeline_file;
 pub mod value;
 pub mod writer;
 
@@ -20,20 +27,46 @@ use thiserror::Error;
 
 pub use dir::ResultDir;
 pub use events::EventLog;
+pub use journal_identity::RunIdentity;
+pub use journal_reader::{JournalReader, Part};
 pub use manifest::{InputFile, Manifest, Outcome, Seconds};
 pub use record::{ExperimentRecord, Finished, FlowRecord, LinkRecord, RttRecord, StatsRecord, Status};
+pub use read::{ColumnInfo, ReadError, Role, RunResults};
 pub use stats::{FctStats, fct_stats, utilisation};
+pub use timeline_file::write_timeline;
 pub use value::{Axis, Cell, Kind, Micro, Ps};
-pub use writer::{Outputs, ResultWriter};
+pub use writer::{Outputs, Recovered, ResultWriter};
 
 /// Why results could not be written.
 #[derive(Debug, Error)]
 pub enum ResultsError {
-    #[error("--out {}: the folder is not empty; name another one or empty it", .0.display())]
+    #[error("--out {}: the folder is not empty; name another one, or carry on with an earlier run by --resume", .0.display())]
     InUse(PathBuf),
+    #[error("{}: another hyperfold is writing to this folder; wait until it has ended, or name another one", .0.display())]
+    Locked(PathBuf),
+    #[error("{}: the folder is not empty and has no journal.bin, so it is no run's to carry on with; name that of a run, or a new one", .0.display())]
+    NoJournal(PathBuf),
+    #[error("{}: there is no run here (no journal.bin, or one that was killed at its very start)", .0.display())]
+    NoRun(PathBuf),
+    #[error("{}: this is no journal that can be read: another program's or version's, or its beginning is damaged; start over in a new folder", .0.display())]
+    ForeignJournal(PathBuf),
+    #[error("{}: the folder holds another run ({}); run it as it was, or name another folder", .path.display(), .differences.join("; "))]
+    OtherRun { path: PathBuf, differences: Vec<String> },
+    #[error(
+        "{}: the search does not choose experiment {exp_id} any more, which an earlier run of it has finished: limits.wall_s ended other candidates then; \
+         start over in a new folder, without limits.wall_s",
+        .path.display()
+    )]
+    OtherChoice { path: PathBuf, exp_id: u64 },
+    #[error("{}: this is no regular file; remove it, or name another folder", .0.display())]
+    NotRegular(PathBuf),
+    #[error("{}: it was changed by somebody else while it was in use", .0.display())]
+    Changed(PathBuf),
+    #[error("cannot read {}", .path.display())]
+    Unreadable { path: PathBuf, source: std::io::Error },
     #[error("--out {}: this is a file; name a folder", .0.display())]
     NotAFolder(PathBuf),
-    #[error("--out {}: the folder cannot be created ({why}); name one in a place you may write to", .path.display())]
+    #[error("--out {}: the folder cannot be created or written to ({why}); name one in a place you may write to", .path.display())]
     Cannot { path: PathBuf, why: String },
     #[error("cannot write {}", .path.display())]
     Io { path: PathBuf, source: std::io::Error },
@@ -52,5 +85,30 @@ impl ResultsError {
     pub(crate) fn io(path: impl Into<PathBuf>) -> impl FnOnce(std::io::Error) -> ResultsError {
         let path = path.into();
         move |source| ResultsError::Io { path, source }
+    }
+
+    /// The same where reading failed.
+    pub(crate) fn unreadable(path: impl Into<PathBuf>) -> impl FnOnce(std::io::Error) -> ResultsError {
+        let path = path.into();
+        move |source| ResultsError::Unreadable { path, source }
+    }
+
+    /// Whether the user's arguments are at fault, rather than the disk.
+    pub fn is_usage(&self) -> bool {
+        use ResultsError::{Cannot, ForeignJournal, InUse, Locked, NoJournal, NoRun, NotAFolder, NotRegular, OtherChoice, OtherRun, Unreadable};
+        matches!(
+            self,
+            InUse(_)
+                | NotAFolder(_)
+                | Cannot { .. }
+                | Locked(_)
+                | NoJournal(_)
+                | NoRun(_)
+                | ForeignJournal(_)
+                | OtherRun { .. }
+                | OtherChoice { .. }
+                | NotRegular(_)
+                | Unreadable { .. }
+        )
     }
 }

@@ -94,7 +94,7 @@ impl ParquetColumn<'_> {
         }
         match self.kind {
             Kind::Int | Kind::Unsigned => values!(Int64Type, whole),
-            Kind::Real => values!(DoubleType, real),
+            Kind::Real => values!(DoubleType, Cell::number),
             Kind::Flag => values!(BoolType, |cell: &Cell| match cell {
                 Cell::Flag(v) => Some(*v),
                 _ => None,
@@ -114,17 +114,5 @@ fn whole(cell: &Cell) -> Option<i64> {
         Cell::Int(v) => Some(*v),
         Cell::Unsigned(v) => Some(*v as i64),
         _ => None,
-    }
-}
-
-/// The double nearest to the decimal that `results.csv` shows.
-fn real(cell: &Cell) -> Option<f64> {
-    match cell {
-        Cell::Int(v) => Some(*v as f64),
-        Cell::Unsigned(v) => Some(*v as f64),
-        Cell::Ps(v) => Some(v.0 as f64 / 1e3),
-        Cell::Micro(v) => Some(v.0 as f64 / 1e6),
-        Cell::Real(v) => v.is_finite().then_some(*v),
-        Cell::Empty | Cell::Flag(_) | Cell::Text(_) => None,
     }
 }

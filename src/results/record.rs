@@ -137,6 +137,11 @@ impl ExperimentRecord {
         ExperimentRecord { status: Status::Failed, error: one_line(error.as_ref()), ..self }
     }
 
+    /// Whether it ended because of the time on the clock (`limits.wall_s`): the one ending that the machine decides, not the model.
+    pub fn reached_wall_limit(&self) -> bool {
+        self.status == Status::Failed && self.error.starts_with("limit: wall_s")
+    }
+
     /// The same, which does not fit a GPU: what its fullest rank needs, and the breakdown in words.
     pub fn oom(self, peak_bytes: u64, breakdown: impl AsRef<str>) -> Self {
         ExperimentRecord { status: Status::Oom, error: one_line(breakdown.as_ref()), peak_memory_bytes: Some(peak_bytes), ..self }

@@ -4,6 +4,10 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
+use crate::spec::Value;
+
 /// A time in whole picoseconds, shown in nanoseconds with up to three decimals, exactly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Ps(pub u64);
@@ -62,6 +66,25 @@ pub enum Cell {
     Text(String),
 }
 
+impl Cell {
+    /// The double nearest to the decimal that is shown; `None` of what is no number.
+    pub fn number(&self) -> Option<f64> {
+        match self {
+            Cell::Int(v) => Some(*v as f64),
+            Cell::Unsigned(v) => Some(*v as f64),
+            Cell::Ps(Ps(v)) => Some(self.quotient(*v, 1e3)),
+            Cell::Micro(Micro(v)) => Some(self.quotient(*v, 1e6)),
+            Cell::Real(v) => v.is_finite().then_some(*v),
+            Cell::Empty | Cell::Flag(_) | Cell::Text(_) => None,
+        }
+    }
+
+    /// Division rounds once where the numerator is exact; larger ones go by the decimal, so that none rounds twice.
+    fn quotient(&self, value: u64, unit: f64) -> f64 {
+        if value <= 1 << f64::MANTISSA_DIGITS { value as f64 / unit } else { self.to_string().parse().expect("a decimal is a number") }
+    }
+}
+
 impl fmt::Display for Cell {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -93,6 +116,20 @@ macro_rules! cell_from {
 cell_from!(i64 => Int as i64, u32 => Unsigned as u64, u64 => Unsigned as u64, Ps => Ps as Ps, Micro => Micro as Micro,
     f64 => Real as f64, bool => Flag as bool, String => Text as String, &str => Text as String);
 
+/// Values of keys; one that is not set is empty.
+impl From<&Value> for Cell {
+    fn from(value: &Value) -> Cell {
+        match value {
+            Value::Unset => Cell::Empty,
+            Value::Int(v) => Cell::Int(*v),
+            Value::Float(v) => Cell::Real(*v),
+            Value::Bool(v) => Cell::Flag(*v),
+            Value::Choice(v) => Cell::from(*v),
+            Value::Text(v) => Cell::from(v.as_ref()),
+        }
+    }
+}
+
 impl<T: Into<Cell>> From<Option<T>> for Cell {
     fn from(value: Option<T>) -> Cell {
         value.map_or(Cell::Empty, Into::into)
@@ -100,7 +137,8 @@ impl<T: Into<Cell>> From<Option<T>> for Cell {
 }
 
 /// The type of a column, what its parquet column is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Kind {
     /// INT64.
     Int,
@@ -115,7 +153,7 @@ pub enum Kind {
 }
 
 /// An axis of the sweep as a result column.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Axis {
     /// The dotted key, the column's name.
     pub key: String,
@@ -171,6 +209,16 @@ mod tests {
         let show = |v: f64| Cell::Real(v).to_string();
         assert_eq!([show(0.1), show(400.0), show(0.0), show(1e300), show(2.5e-9)], ["0.1", "400", "0", "1e300", "2.5e-9"]);
         assert_eq!([show(f64::NAN), show(f64::INFINITY), show(-0.0)], ["", "", "0"]);
+    }
+
+    #[test]
+    fn numbers_are_nearest_to_what_is_shown() {
+        for v in [1, 1_500, (1 << 53) - 1, (1 << 53) + 1, 123_456_789_012_345_678, u64::MAX] {
+            for cell in [Cell::Ps(Ps(v)), Cell::Micro(Micro(v))] {
+                assert_eq!(cell.number(), cell.to_string().parse().ok(), "{cell}");
+            }
+        }
+        assert_eq!([Cell::Real(f64::NAN).number(), Cell::Empty.number(), Cell::Flag(true).number()], [None; 3]);
     }
 
     #[test]

@@ -1,20 +1,24 @@
 //! Writes results as experiments finish, in whatever order, into files ordered by `exp_id`.
 //!
-//! Layer: results. The files grow in the order of `exp_id`: an experiment whose predecessors are all written is appended at once, any
-//! other waits in `pending.part` on disk until its turn. So a killed run has lost only what was still running, and memory holds
-//! one record an experiment but never its flows. Decides no order of execution.
+//! Layer: results. Every experiment goes into the journal first; the other files are made of it, and grow in the order of `exp_id`: an
+//! experiment whose predecessors are all written is appended at once, any other waits in the journal until its turn. So a killed run has
+//! lost only what was still running, and memory holds one record an experiment but never its flows. Decides no order of execution.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
-use std::io::{Read, Seek, SeekFrom, Write};
+use std::fs::File;
+use std::io::Write;
 use std::path::PathBuf;
 
+use serde::{Deserialize, Serialize};
+
+use super::journal::{Journal, Span};
+use super::journal_identity::RunIdentity;
 use super::record::{ExperimentRecord, Finished, Status};
 use super::value::Axis;
 use super::{ResultDir, ResultsError, parquet_file, rows};
 
 /// Which of the optional files a sweep asks for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Outputs {
     pub flows: bool,
     pub links: bool,
@@ -39,10 +43,15 @@ impl Growing {
     }
 }
 
-/// Where an experiment that came early lies in `pending.part`.
-struct Spilled {
-    at: u64,
-    lengths: [u64; FILES],
+/// What an earlier run has left in the folder.
+#[derive(Debug, Default)]
+pub struct Recovered {
+    /// Experiments that are complete and are not run again.
+    pub complete: u64,
+    /// Experiments that had reached the wall limit, which another run may not: they are run again.
+    pub again: u64,
+    /// In words, what of the journal could not be read and was cut off.
+    pub damage: Option<String>,
 }
 
 /// Takes finished experiments in any order.
@@ -55,19 +64,35 @@ pub struct ResultWriter {
     written: usize,
     /// `None` for a file that this sweep does not ask for; `failed.csv` appears with the first failure.
     files: [Option<Growing>; FILES],
-    pending: Growing,
-    pending_len: u64,
-    spilled: BTreeMap<u64, Spilled>,
+    journal: Journal,
+    /// Experiments that wait for their turn, where they lie in the journal.
+    waiting: BTreeMap<u64, Span>,
     records: BTreeMap<u64, ExperimentRecord>,
     outputs: Outputs,
 }
 
 impl ResultWriter {
-    /// Creates the files with their headers. `ids` are the `exp_id`s of this run, ascending.
+    /// Opens the journal and makes the files: with their headers, and what the journal of an earlier run holds. `ids` are the `exp_id`s
+    /// of this run, ascending.
     ///
     /// # Errors
-    /// The folder is in use or cannot be written.
-    pub fn create(dir: ResultDir, axes: Vec<Axis>, ids: Vec<u64>, outputs: Outputs) -> Result<ResultWriter, ResultsError> {
+    /// The folder is in use, is another run's, or cannot be written.
+    pub fn open(dir: ResultDir, run: &RunIdentity, ids: Vec<u64>) -> Result<(ResultWriter, Recovered), ResultsError> {
+        let (mut waiting, mut records, mut recovered) = (BTreeMap::new(), BTreeMap::new(), Recovered::default());
+        let (journal, damage) = Journal::open(&dir, run, &mut |span, finished| {
+            let record = finished.record;
+            check(&record, &ids, &run.axes)?;
+            // An experiment that was run again counts as it ended last.
+            waiting.insert(record.exp_id, span);
+            records.insert(record.exp_id, record);
+            Ok(())
+        })?;
+        recovered.damage = damage;
+        recovered.again = records.values().filter(|r| r.reached_wall_limit()).count() as u64;
+        records.retain(|_, r| !r.reached_wall_limit());
+        waiting.retain(|exp_id, _| records.contains_key(exp_id));
+        recovered.complete = records.len() as u64;
+
         let open = |name: &str, wanted: bool, header: Vec<u8>| -> Result<Option<Growing>, ResultsError> {
             if !wanted {
                 return Ok(None);
@@ -77,6 +102,7 @@ impl ResultWriter {
             growing.append(&header)?;
             Ok(Some(growing))
         };
+        let (axes, outputs) = (run.axes.clone(), run.outputs);
         let files = [
             open("results.csv", true, rows::header(rows::results_header(&axes)))?,
             open("stats.csv", true, rows::header(rows::STATS.iter().copied()))?,
@@ -85,19 +111,12 @@ impl ResultWriter {
             open("rtt.csv", outputs.rtt, rows::header(rows::RTT.iter().copied()))?,
             None,
         ];
-        let (path, file) = dir.new_file("pending.part")?;
-        Ok(ResultWriter {
-            dir,
-            axes,
-            ids,
-            written: 0,
-            files,
-            pending: Growing { path, file },
-            pending_len: 0,
-            spilled: BTreeMap::new(),
-            records: BTreeMap::new(),
-            outputs,
-        })
+        // These appear again when their time comes; until then an earlier run's would not belong to the other files.
+        dir.remove("failed.csv")?;
+        dir.remove("results.parquet")?;
+        let mut writer = ResultWriter { dir, axes, ids, written: 0, files, journal, waiting, records, outputs };
+        writer.drain()?;
+        Ok((writer, recovered))
     }
 
     /// The run's folder.
@@ -105,9 +124,17 @@ impl ResultWriter {
         &self.dir
     }
 
-    /// From now on these experiments are all there will be. PRECONDITION: some of those announced, ascending, and none has finished yet.
-    pub fn only(&mut self, ids: Vec<u64>) {
+    /// From now on these experiments are all there will be. PRECONDITION: some of those announced, ascending.
+    ///
+    /// # Errors
+    /// One that is none of them has finished already, or a file cannot be written.
+    pub fn only(&mut self, ids: Vec<u64>) -> Result<(), ResultsError> {
+        if let Some(exp_id) = self.records.keys().find(|id| ids.binary_search(id).is_err()) {
+            return Err(ResultsError::OtherChoice { path: self.dir.path().into(), exp_id: *exp_id });
+        }
+        // CORRECTNESS: what is in the files is the first `written` of those announced, all of them among `ids`, so it is the first of `ids` too.
         self.ids = ids;
+        self.drain()
     }
 
     /// A file of its own beside the results, whole or not at all.
@@ -134,20 +161,17 @@ impl ResultWriter {
     /// The experiment is not one of this run's or came twice, its axis values do not fit, or a file cannot be written.
     pub fn add(&mut self, finished: Finished) -> Result<(), ResultsError> {
         let exp_id = finished.record.exp_id;
-        if self.ids.binary_search(&exp_id).is_err() || self.records.contains_key(&exp_id) {
+        check(&finished.record, &self.ids, &self.axes)?;
+        if self.records.contains_key(&exp_id) {
             return Err(ResultsError::Unexpected(exp_id));
         }
-        let (got, axes) = (finished.record.axis_values.len(), self.axes.len());
-        if got != axes {
-            return Err(ResultsError::AxisCount { exp_id, got, axes });
-        }
-        let parts = self.render(&finished);
+        let span = self.journal.append(&finished)?;
         if self.ids.get(self.written) == Some(&exp_id) {
-            self.append(&parts)?;
+            self.append(&self.render(&finished))?;
             self.written += 1;
             self.drain()?;
         } else {
-            self.spill(exp_id, &parts)?;
+            self.waiting.insert(exp_id, span);
         }
         self.records.insert(exp_id, finished.record);
         Ok(())
@@ -158,11 +182,13 @@ impl ResultWriter {
     /// # Errors
     /// A file cannot be written.
     pub fn finish(mut self) -> Result<(ResultDir, Vec<ExperimentRecord>), ResultsError> {
-        while let Some((_, spilled)) = self.spilled.pop_first() {
-            let parts = self.read_back(&spilled)?;
-            self.append(&parts)?;
+        while let Some((_, span)) = self.waiting.pop_first() {
+            self.append_from_journal(span)?;
         }
-        fs::remove_file(&self.pending.path).map_err(ResultsError::io(&self.pending.path))?;
+        for growing in self.files.iter().flatten() {
+            growing.file.sync_all().map_err(ResultsError::io(&growing.path))?;
+        }
+        self.journal.close()?;
         let records: Vec<ExperimentRecord> = self.records.into_values().collect();
         let path = self.dir.path().join("results.parquet");
         let mut bytes = Vec::new();
@@ -206,39 +232,25 @@ impl ResultWriter {
 
     /// Appends those that waited and whose turn it is now.
     fn drain(&mut self) -> Result<(), ResultsError> {
-        while let Some(spilled) = self.ids.get(self.written).copied().and_then(|id| self.spilled.remove(&id)) {
-            let parts = self.read_back(&spilled)?;
-            self.append(&parts)?;
+        while let Some(span) = self.ids.get(self.written).and_then(|id| self.waiting.remove(id)) {
+            self.append_from_journal(span)?;
             self.written += 1;
         }
-        if self.spilled.is_empty() && self.pending_len > 0 {
-            // Nothing waits any more: the file starts over, so it never holds more than what is out of order.
-            self.pending.file.set_len(0).map_err(ResultsError::io(&self.pending.path))?;
-            self.pending_len = 0;
-        }
         Ok(())
     }
 
-    /// One line with the id and the parts' lengths, then the parts.
-    fn spill(&mut self, exp_id: u64, parts: &Parts) -> Result<(), ResultsError> {
-        let lengths = parts.each_ref().map(|p| p.len() as u64);
-        let mut entry = format!("{exp_id} {}\n", lengths.map(|l| l.to_string()).join(" ")).into_bytes();
-        let at = self.pending_len + entry.len() as u64;
-        parts.iter().for_each(|part| entry.extend_from_slice(part));
-        self.pending.append(&entry)?;
-        self.pending_len += entry.len() as u64;
-        self.spilled.insert(exp_id, Spilled { at, lengths });
-        Ok(())
+    fn append_from_journal(&mut self, span: Span) -> Result<(), ResultsError> {
+        let finished = self.journal.read(span)?;
+        self.append(&self.render(&finished))
     }
+}
 
-    fn read_back(&mut self, spilled: &Spilled) -> Result<Parts, ResultsError> {
-        let file = &mut self.pending.file;
-        let mut parts = Parts::default();
-        file.seek(SeekFrom::Start(spilled.at)).map_err(ResultsError::io(&self.pending.path))?;
-        for (part, length) in parts.iter_mut().zip(spilled.lengths) {
-            part.resize(length as usize, 0);
-            file.read_exact(part).map_err(ResultsError::io(&self.pending.path))?;
-        }
-        Ok(parts)
+/// Whether a record is one of this run's.
+fn check(record: &ExperimentRecord, ids: &[u64], axes: &[Axis]) -> Result<(), ResultsError> {
+    let (exp_id, got, axes) = (record.exp_id, record.axis_values.len(), axes.len());
+    match ids.binary_search(&exp_id) {
+        Err(_) => Err(ResultsError::Unexpected(exp_id)),
+        Ok(_) if got != axes => Err(ResultsError::AxisCount { exp_id, got, axes }),
+        Ok(_) => Ok(()),
     }
 }

@@ -3,6 +3,7 @@
 //! Layer: spec. Every message names the place (file and line, or the option), the key, the value found and what would be right.
 
 use std::fmt;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use thiserror::Error;
@@ -10,8 +11,8 @@ use thiserror::Error;
 /// Where something was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// A file, and a line counted from 1 where one is known.
-    File { path: PathBuf, line: Option<usize> },
+    /// A file, a line counted from 1 where one is known, and the bytes of that line that are meant where that is known (boxed, so that errors stay small).
+    File { path: PathBuf, line: Option<u32>, columns: Option<Box<Range<usize>>> },
     /// `--set KEY=VALUE`, as typed.
     Set(String),
     /// One experiment of a sweep, named by its axis values.
@@ -21,20 +22,25 @@ pub enum Place {
 impl Place {
     /// A whole file.
     pub fn file(path: &Path) -> Self {
-        Place::File { path: path.to_path_buf(), line: None }
+        Place::File { path: path.to_path_buf(), line: None, columns: None }
     }
 
     /// A line counted from 1.
     pub fn line(path: &Path, line: usize) -> Self {
-        Place::File { path: path.to_path_buf(), line: Some(line) }
+        Place::File { path: path.to_path_buf(), line: u32::try_from(line).ok(), columns: None }
+    }
+
+    /// A part of a line counted from 1: bytes of it, counted from 0.
+    pub fn columns(path: &Path, line: usize, columns: Range<usize>) -> Self {
+        Place::File { path: path.to_path_buf(), line: u32::try_from(line).ok(), columns: Some(Box::new(columns)) }
     }
 }
 
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Place::File { path, line: Some(line) } => write!(f, "{}:{line}", path.display()),
-            Place::File { path, line: None } => write!(f, "{}", path.display()),
+            Place::File { path, line: Some(line), .. } => write!(f, "{}:{line}", path.display()),
+            Place::File { path, line: None, .. } => write!(f, "{}", path.display()),
             Place::Set(text) => write!(f, "--set {text}"),
             Place::Experiment { path, axes } if axes.is_empty() => write!(f, "{}", path.display()),
             Place::Experiment { path, axes } => write!(f, "{} (experiment with {axes})", path.display()),
@@ -59,6 +65,21 @@ pub enum SpecError {
     Missing { place: Place, key: String, hint: String },
     #[error("{place}: {why}")]
     Sweep { place: Place, why: String },
+}
+
+impl SpecError {
+    /// Where the fault is.
+    pub fn place(&self) -> &Place {
+        match self {
+            SpecError::Read { place, .. }
+            | SpecError::Syntax { place, .. }
+            | SpecError::UnknownKey { place, .. }
+            | SpecError::KeyNotAvailable { place, .. }
+            | SpecError::BadValue { place, .. }
+            | SpecError::Missing { place, .. }
+            | SpecError::Sweep { place, .. } => place,
+        }
+    }
 }
 
 /// A value that does not fit together with the rest of a configuration. The caller knows where the key was written.

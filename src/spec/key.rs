@@ -35,8 +35,6 @@ pub enum Kind {
     Files,
     /// A name of an asset, a file that ends in `.toml`, or an inline table, kept as its canonical TOML text.
     Named,
-    /// A switch that this version can only leave off.
-    Off,
 }
 
 /// What a key is when nobody writes it.
@@ -93,7 +91,6 @@ impl Key {
             Kind::Path => "a file's path, relative to the sweep file".to_string(),
             Kind::Files => "the path of a file, or of a folder or prefix where several belong together, relative to the sweep file".to_string(),
             Kind::Named => "a name, the path of a .toml file, or a table".to_string(),
-            Kind::Off => "false (it is not available in this version)".to_string(),
         }
     }
 
@@ -113,7 +110,6 @@ impl Key {
             },
             DeValue::Boolean(b) => match self.kind {
                 Kind::Bool => Ok(Value::Bool(*b)),
-                Kind::Off if !*b => Ok(Value::Bool(false)),
                 _ => wrong(),
             },
             DeValue::String(s) => self.read_text(s),

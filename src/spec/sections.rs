@@ -179,6 +179,7 @@ pub struct Output {
     pub flows: bool,
     pub links: bool,
     pub rtt: bool,
+    pub trace: bool,
 }
 
 impl Topology {

@@ -94,11 +94,22 @@ impl<'a> Source<'a> {
         Source { path, text, set, line_ends }
     }
 
+    /// The place of the word at `offset`: a key, as far as it goes.
     pub fn place(&self, offset: usize) -> Place {
-        match self.set {
-            Some(s) => Place::Set(s.to_string()),
-            None => Place::line(self.path, 1 + self.line_ends.partition_point(|end| *end < offset)),
+        let word = |c: &u8| c.is_ascii_alphanumeric() || b"_-.\"'[]".contains(c);
+        let rest = self.text.as_bytes().get(offset..).unwrap_or_default();
+        self.place_of(offset..offset + rest.iter().take_while(|c| word(c)).count())
+    }
+
+    /// The place of a value; of one that spans lines, its first.
+    pub fn place_of(&self, span: std::ops::Range<usize>) -> Place {
+        if let Some(s) = self.set {
+            return Place::Set(s.to_string());
         }
+        let before = self.line_ends.partition_point(|end| *end < span.start);
+        let start = if before == 0 { 0 } else { self.line_ends[before - 1] + 1 };
+        let end = self.line_ends.get(before).map_or(self.text.len(), |end| *end);
+        Place::columns(self.path, before + 1, span.start - start..span.end.clamp(span.start, end.max(span.start)) - start)
     }
 
     /// A value as it was written, short enough for a message.
@@ -112,7 +123,7 @@ impl<'a> Source<'a> {
     }
 
     pub fn bad(&self, key: &str, value: &Spanned<DeValue<'_>>, why: String) -> SpecError {
-        SpecError::BadValue { place: self.place(value.span().start), key: key.to_string(), value: self.shown(value.span()), why }
+        SpecError::BadValue { place: self.place_of(value.span()), key: key.to_string(), value: self.shown(value.span()), why }
     }
 }
 
@@ -155,7 +166,7 @@ impl Document {
     pub fn read(text: &str, path: &Path, sets: &SetOverrides) -> Result<Document, SpecError> {
         let source = Source::new(path, text, None);
         let root = DeTable::parse(text).map_err(|e| SpecError::Syntax {
-            place: source.place(e.span().map_or(0, |s| s.start)),
+            place: source.place_of(e.span().unwrap_or(0..0)),
             why: e.message().lines().next().unwrap_or("").to_string(),
         })?;
         let mut doc = Document {
@@ -247,7 +258,7 @@ impl Document {
                         return Err(SpecError::Missing { place: t_place, key: "constraints.where".into(), hint });
                     };
                     match v.get_ref() {
-                        DeValue::String(s) => self.constraints.push(Where { text: s.to_string(), place: source.place(v.span().start) }),
+                        DeValue::String(s) => self.constraints.push(Where { text: s.to_string(), place: source.place_of(v.span()) }),
                         _ => return Err(source.bad("constraints.where", v, "it must be a text with a condition".into())),
                     }
                 }

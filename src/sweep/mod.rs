@@ -3,6 +3,7 @@
 //! Layer: sweep, beside `spec`. Reads the sweep file and hashes the files it names; builds no network and no flow.
 
 mod axis;
+pub mod condition;
 mod constraint;
 mod digest;
 mod document;
@@ -41,6 +42,8 @@ pub struct Sweep {
     pub name: String,
     pub seed: u64,
     pub method: Method,
+    /// Repeats of every point with other seeds.
+    pub replicas: u32,
     /// The sweep file.
     pub path: PathBuf,
     /// Dotted names of the axes, in file order.
@@ -131,6 +134,7 @@ pub fn parse(text: &str, path: &Path, sets: &SetOverrides) -> Result<Sweep, Spec
         name: doc.name,
         seed: doc.seed,
         method: doc.method,
+        replicas: doc.replicas,
         path: path.to_path_buf(),
         axes: expanded.layers.axes.iter().map(|k| key(*k).name.to_string()).collect(),
         n_experiments: expanded.experiments.len() as u64,

@@ -16,6 +16,20 @@ pub enum Dim {
     Other,
 }
 
+impl Dim {
+    /// As results name it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Dim::Tp => "tp",
+            Dim::Pp => "pp",
+            Dim::Dp => "dp",
+            Dim::Ep => "ep",
+            Dim::Cp => "cp",
+            Dim::Other => "other",
+        }
+    }
+}
+
 /// What part of an iteration a kernel belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Phase {
@@ -24,6 +38,18 @@ pub enum Phase {
     Backward,
     Optimizer,
     Other,
+}
+
+impl Phase {
+    /// In a word.
+    pub fn name(self) -> &'static str {
+        match self {
+            Phase::Forward => "forward",
+            Phase::Backward => "backward",
+            Phase::Optimizer => "optimizer",
+            Phase::Other => "other",
+        }
+    }
 }
 
 /// An in-order queue of a rank. An op waits for the op before it on its stream, and for its `deps`.

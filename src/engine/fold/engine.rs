@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use rayon::prelude::*;
 
+use super::cut::HOPS_A_CUT;
 use super::run::Run;
 use super::{FoldStats, Memo, Stop};
 use crate::columns::{Tables, mode};
@@ -16,10 +17,23 @@ const TURNS_A_LOOK: u32 = 256;
 const SLICE: Duration = Duration::from_millis(100);
 
 /// The CPU engine with folding. Runs on the threads of the rayon pool it is called in.
-#[derive(Default)]
 pub struct FoldEngine {
     memo: Arc<Memo>,
     places: Vec<Place>,
+    cut_hops: u64,
+}
+
+impl Default for FoldEngine {
+    fn default() -> FoldEngine {
+        FoldEngine::cutting(HOPS_A_CUT)
+    }
+}
+
+impl FoldEngine {
+    /// Looks states of partitions up every `hops` packets. Changes no result; few cost time, many show in tests what is wrong with states.
+    pub fn cutting(hops: u64) -> FoldEngine {
+        FoldEngine { memo: Arc::default(), places: Vec::new(), cut_hops: hops.max(1) }
+    }
 }
 
 /// An experiment's state between slices.
@@ -32,13 +46,13 @@ struct Place {
 impl Engine for FoldEngine {
     fn advance(&mut self, batch: &mut [Tables], packet_limit: u64, stop: &(dyn Fn() -> bool + Sync)) -> Result<Slice, EngineError> {
         let end = Instant::now() + SLICE;
-        let memo = &self.memo;
+        let (memo, cut_hops) = (&self.memo, self.cut_hops);
         self.places.resize_with(batch.len(), Place::default);
         let done: Vec<(f64, Option<String>)> = batch
             .par_iter_mut()
             .zip(self.places.par_iter_mut())
             .with_max_len(1)
-            .map(|(t, place)| place.advance(t, memo, end, packet_limit, stop))
+            .map(|(t, place)| place.advance(t, memo, cut_hops, end, packet_limit, stop))
             .collect();
         let mut slice = Slice::default();
         for (at, (seconds, failure)) in done.into_iter().enumerate() {
@@ -55,7 +69,7 @@ impl Engine for FoldEngine {
 }
 
 impl Place {
-    fn advance(&mut self, t: &mut Tables, memo: &Arc<Memo>, end: Instant, limit: u64, stop: &(dyn Fn() -> bool + Sync)) -> (f64, Option<String>) {
+    fn advance(&mut self, t: &mut Tables, memo: &Arc<Memo>, cut_hops: u64, end: Instant, limit: u64, stop: &(dyn Fn() -> bool + Sync)) -> (f64, Option<String>) {
         if is_final(t) {
             return (0.0, None);
         }
@@ -63,7 +77,7 @@ impl Place {
         if t.exps[0].steps == 0 && t.exps[0].phase == 0 {
             *self = Place::default();
             if t.exps[0].modes & mode::FOLD != 0 {
-                self.run = Run::new(t, memo);
+                self.run = Run::new(t, memo, cut_hops);
             }
         }
         let mut failure = None;

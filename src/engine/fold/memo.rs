@@ -1,5 +1,6 @@
-//! What partitions did before: a trie of episodes. An episode is a partition's life from idle to idle. Its root is the canonical form of what it starts from, each
-//! further post, newcomer or merger leads to a child, and a node tells what messages will have arrived and ended if nothing further comes.
+//! What partitions did before. An episode is a partition's life from idle to idle. Its root is the canonical form of what it starts from; what the rest of the world does (a
+//! post, a message that follows another, a newcomer, a merger) leads to a child, and a node tells what will have become of messages if nothing of the kind comes. Now and then
+//! a node ends in a *cut*: the partition's whole state by then, a node that all pasts share which lead there. A pattern that repeats is a cycle.
 //!
 //! Keys are compared as whole bytes, so there is no false hit. Nodes only ever gain what any simulation of the same past would add: results cannot depend on it.
 
@@ -23,8 +24,10 @@ pub struct Memo {
 /// A past that partitions may share.
 pub struct Node {
     pub id: u64,
-    /// Of a root: what followed was no function of the key (a random marking), so remembering is in vain.
+    /// Of a root or a state: what followed was no function of the key (a random marking), so remembering is in vain.
     pub wild: AtomicBool,
+    /// Of a state: the rows, to be read by [`super::state`].
+    pub state: Option<Arc<[u8]>>,
     body: Mutex<Body>,
 }
 
@@ -37,17 +40,78 @@ pub struct Body {
     children: HashMap<Box<[u8]>, Arc<Node>>,
     /// The partition came to rest.
     pub end: Option<Arc<Leaf>>,
+    /// What is known goes on from a state that others came to as well.
+    pub cut: Option<Arc<Cut>>,
 }
 
-/// A message arrived whole (`got`), else was acknowledged whole.
+/// News of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Told {
-    /// From the episode's start, ps.
+    /// From the start of the episode, or from the last cut, ps.
     pub at: u64,
-    /// Local number of its queue pair, and which of its messages in this episode.
+    /// Local number of its queue pair, and which of its messages since then.
     pub member: u32,
     pub nth: u32,
-    pub got: bool,
+    pub tidings: Tidings,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tidings {
+    /// Its last byte was sent: if the next is posted by now, it follows at once.
+    Sent,
+    /// It arrived whole.
+    Got,
+    /// It was acknowledged whole.
+    Done,
+}
+
+/// Where a stretch of the known leads: the states by then, and what was gained since the start or the last cut.
+pub struct Cut {
+    /// From there, ps.
+    pub at: u64,
+    /// What the partition falls apart into; one piece: it stays whole.
+    pub pieces: Vec<Piece>,
+    pub leads: Vec<Lead>,
+    /// Bytes and packets sent.
+    pub nics: Vec<(u64, u64)>,
+    pub ports: Vec<PortEnd>,
+    /// The most that each ingress held.
+    pub peaks: Vec<u32>,
+    pub members: Vec<Gain>,
+}
+
+/// Rows of a partition that go on by themselves, by local numbers; the queue pairs that are at work.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Piece {
+    pub nics: Vec<u32>,
+    pub ports: Vec<u32>,
+    pub ends: Vec<u32>,
+    pub members: Vec<u32>,
+    pub working: Vec<u32>,
+}
+
+impl Piece {
+    pub fn is_empty(&self) -> bool {
+        self.nics.is_empty() && self.ports.is_empty() && self.members.is_empty()
+    }
+}
+
+/// Where a piece leads.
+pub enum Lead {
+    State(Arc<Node>),
+    /// Its rows rest, in this state.
+    Rest(Arc<[u8]>),
+}
+
+/// What a queue pair's counters gained.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Gain {
+    pub una: u64,
+    pub sent_bytes: u64,
+    pub arrived_bytes: u64,
+    pub milestone: u64,
+    pub n_sent: u32,
+    pub n_acks: u32,
 }
 
 /// What an episode leaves behind, by local numbers.
@@ -95,7 +159,18 @@ impl Memo {
         if let Some(node) = roots.get(key.as_slice()) {
             return Some((Arc::clone(node), true));
         }
-        let node = self.node(key.len(), 0)?;
+        let node = self.node(key.len(), 0, None)?;
+        roots.insert(key.into_boxed_slice(), Arc::clone(&node));
+        Some((node, false))
+    }
+
+    /// The node of the state that `key` ends in, the last `len` bytes of it, made if need be, and whether it was there. `None`: the memo is full.
+    pub fn state(&self, key: Vec<u8>, len: usize) -> Option<(Arc<Node>, bool)> {
+        let mut roots = lock(&self.roots);
+        if let Some(node) = roots.get(key.as_slice()) {
+            return Some((Arc::clone(node), true));
+        }
+        let node = self.node(key.len() + len, 0, Some(key[key.len() - len..].into()))?;
         roots.insert(key.into_boxed_slice(), Arc::clone(&node));
         Some((node, false))
     }
@@ -106,22 +181,35 @@ impl Memo {
         if let Some(child) = body.children.get(key.as_slice()) {
             return Some((Arc::clone(child), true));
         }
-        let child = self.node(key.len(), known)?;
+        let child = self.node(key.len(), known, None)?;
         body.children.insert(key.into_boxed_slice(), Arc::clone(&child));
         Some((child, false))
     }
 
-    fn node(&self, key: usize, known: u64) -> Option<Arc<Node>> {
+    fn node(&self, key: usize, known: u64, state: Option<Arc<[u8]>>) -> Option<Arc<Node>> {
         if !self.room(key + size_of::<Node>() + 64) {
             return None;
         }
         let id = self.ids.fetch_add(1, Ordering::Relaxed);
-        Some(Arc::new(Node { id, wild: AtomicBool::new(false), body: Mutex::new(Body { known, ..Body::default() }) }))
+        Some(Arc::new(Node { id, wild: AtomicBool::new(false), state, body: Mutex::new(Body { known, ..Body::default() }) }))
     }
 
     /// Takes room for `bytes` if there is any.
     pub fn room(&self, bytes: usize) -> bool {
         self.bytes.fetch_add(bytes as u64, Ordering::Relaxed) < MOST_BYTES
+    }
+}
+
+/// Cuts may lead in circles, which would keep each other for ever.
+impl Drop for Memo {
+    fn drop(&mut self) {
+        let roots = std::mem::take(self.roots.get_mut().unwrap_or_else(PoisonError::into_inner));
+        let mut left: Vec<Arc<Node>> = roots.into_values().collect();
+        while let Some(node) = left.pop() {
+            let mut body = node.body();
+            body.cut = None;
+            left.extend(body.children.drain().map(|(_, child)| child));
+        }
     }
 }
 

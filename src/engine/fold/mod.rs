@@ -6,6 +6,7 @@
 
 mod calm;
 mod canon;
+mod cut;
 mod engine;
 mod join;
 mod live;
@@ -15,6 +16,8 @@ mod record;
 mod replay;
 mod rest;
 mod run;
+mod split;
+mod state;
 
 pub use engine::FoldEngine;
 pub use memo::Memo;

@@ -248,9 +248,12 @@ impl fmt::Debug for GpuDevice {
 pub fn open(choice: Option<&DeviceChoice>, policy: SoftwarePolicy) -> Result<GpuDevice, GpuError> {
     let found = list_adapters();
     let reports: Vec<AdapterReport> = found.iter().map(|f| f.report.clone()).collect();
+    reports.iter().for_each(|r| log::debug!("adapter {r}; 64-bit integers: {}", r.int64));
     let chosen = &found[choose(&reports, choice, policy)?];
+    log::info!("adapter chosen: {}", chosen.report);
     let device = chosen.open_untested()?;
     let test = selftest::run(&device);
+    log::info!("self-test of {}: {} in {:.3} s", device.report.name, if test.passed() { "passed" } else { "failed" }, test.wall.as_secs_f64());
     if !test.passed() {
         return Err(GpuError::SelfTestFailed { adapter: device.report.name.clone(), failed: test.failures() });
     }

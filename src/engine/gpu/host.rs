@@ -154,6 +154,7 @@ impl GpuEngine {
             let experiments = &mut experiments[range];
             self.run_batch(experiments, &batch, &mut report, go_on)?;
             report.batches += 1;
+            log::debug!("device: batch of {} experiments, {} dispatches so far, {:.3} s on the device", experiments.len(), report.dispatches, report.device_wall.as_secs_f64());
             if report.stopped {
                 break;
             }
@@ -273,6 +274,7 @@ impl GpuEngine {
             let clock = Instant::now();
             let exps = resident.submit_and_read_exps(&self.device, &self.queue, &self.faults, encoder)?;
             let wall = clock.elapsed();
+            log::trace!("dispatch: up to {steps} steps of {} experiments in {:.6} s", running.len(), wall.as_secs_f64());
             report.dispatches += 1;
             report.device_wall += wall;
             let taken = before.iter().zip(&exps).map(|(b, e)| (e.steps - b.steps) * u64::from(e.end_len)).sum();

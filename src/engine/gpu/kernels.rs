@@ -102,6 +102,7 @@ impl Kernels {
     pub fn prepare(&mut self, device: &wgpu::Device, faults: &Faults, kernel: Kernel) -> Result<(), RunError> {
         let slot = &mut self.pipelines[kernel as usize];
         if slot.is_none() {
+            let clock = std::time::Instant::now();
             let pipeline = device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
                 label: Some(kernel.entry()),
                 layout: Some(&self.layout),
@@ -115,6 +116,7 @@ impl Kernels {
                 cache: None,
             });
             faults.check()?;
+            log::info!("kernel {}: compiled in {:.3} s", kernel.entry(), clock.elapsed().as_secs_f64());
             *slot = Some(pipeline);
         }
         Ok(())

@@ -1,0 +1,246 @@
+// The page's sections, in order. Each says why it is empty and what would fill it.
+
+const none = (...children) => el("p", { class: "none" }, children);
+const key = (name) => el("code", {}, name);
+const MANIFEST = DATA.manifest;
+const okFirst = (c) => members(c).find((row) => text("status", row) === "ok");
+
+function headline() {
+  if (!DATA.rows) return [none("The run has no results yet.")];
+  if (!DATA.metrics.length) return [none("No experiment has a result that could be ranked; see the failures below.")];
+  return state.group >= 0 ? [winner(state.group)] : winnersOfAll();
+}
+
+function rankingTable() {
+  const places = new Map();
+  if (DATA.metrics.length) for (const g of groupsInView()) for (const [c, p] of placeOf(g, state.metric)) places.set(c, p);
+  const rows = ROWS.filter((row) => state.group < 0 || DATA.design.group[CONFIGURATION_OF[row]] === state.group);
+  const place = (row) => places.get(CONFIGURATION_OF[row]);
+  const bests = new Map(groupsInView().map((g) => [g, DATA.metrics.length ? ranking(g).order[0] : undefined]));
+  const distance = (row) => {
+    if (!DATA.metrics.length) return NaN;
+    const c = CONFIGURATION_OF[row], best = bests.get(DATA.design.group[c]);
+    return best === undefined || !places.has(c) ? NaN : mean(state.metric, c) / mean(state.metric, best) - 1;
+  };
+  const main = new Set(["exp_id", "status", ...DATA.metrics.slice(0, 6).map((m) => m.name), DATA.metrics.length ? metric().name : ""].concat(AXES.map((a) => a.name)));
+  if (DATA.means) main.add("replica");
+  const columns = [
+    { title: "rank", text: (row) => (place(row) ? place(row).place + (place(row).tied > 1 ? "=" : "") : ""), number: (row) => (place(row) ? place(row).place : NaN) },
+    { title: "from best", text: (row) => { const d = distance(row); return Number.isFinite(d) ? (d === 0 ? "0 %" : percent(d)) : ""; }, number: distance },
+    ...COLUMNS.filter((c) => !c.empty).map((c) => ({ title: c.name, text: c.text, number: c.isNumber ? c.number : null, optional: !main.has(c.name), wide: c.name === "error" })),
+  ];
+  const filters = DATA.design.axes.map((a, at) => ({ axis: AXES[at], title: SHORT[at], values: a.binned ? [] : a.levels })).filter((f) => f.values.length > 1 && f.values.length <= 64);
+  return [
+    el("p", { class: "soft" }, "One row an experiment, with the numbers of results.csv. " + (DATA.design.groups.length > 1 ? "Ranks count within a workload. " : "") + "An equals sign marks configurations that are tied: they differ by no more than the standard deviation of their replicas or an audited error."),
+    ...dataTable({ id: "ranking", rows, columns, filters, search: true, sort: [0, 1], pageSize: 15, first: (row) => place(row) && place(row).place === 1 }),
+  ];
+}
+
+function effectsSection() {
+  if (!DATA.metrics.length) return [none("There is nothing to compare.")];
+  const of = DATA.effects[state.metric];
+  const effects = state.group < 0 ? of.all : of.groups[state.group];
+  if (effects === undefined) return [none("Effects are computed for the first " + of.groups.length + " workloads and for all together.")];
+  if (!effects || !effects.length) return [none("No axis has two values with results", ". An axis with several values, for example ", key("topology.kind = [\"fat-tree\", \"clos\"]"), ", has an effect.")];
+  const m = metric();
+  const asks = (e) => DATA.design.axes[e.axis].question;
+  const answers = effects.filter((e) => !asks(e));
+  const unmatched = effects.filter((e) => !e.matched).map((e) => DATA.design.axes[e.axis].key);
+  const undrawn = DATA.design.axes.filter((a) => a.levels.length > 64).map((a) => a.key);
+  const bars = effects.some((e) => e.levels.some((l) => l.interval));
+  return [
+    el("p", { class: "soft" }, "How far each value of an axis is from the average of the axis's values, with all other axes the same: " + (m.more ? "more" : "less") + " is better. " + (effects[0].ratio ? "In per cent of " : "In the unit of ") + m.label + "."),
+    el("h3", {}, "All axes (tornado)"), answers.length ? tornado(answers, m.unit, m.more) : none("The sweep varies only what is asked, no answer to it."),
+    el("h3", {}, "Each axis"),
+    el("p", { class: "soft" }, (bars ? "Brackets: 95 % interval from replicas. " : "There are no error bars because nothing was repeated (sweep.replicas = 3 would give them). ") + "Pale bars: from the least to the most in any combination with the other axes."),
+    unmatched.length ? el("p", { class: "soft" }, "Of " + unmatched.join(", ") + " no two experiments differ in nothing else, so averages are compared, whatever else varied.") : null,
+    undrawn.length ? el("p", { class: "soft" }, "Not drawn, having more than 64 values: " + undrawn.join(", ") + ".") : null,
+    el("div", { class: "pair" }, answers.concat(effects.filter(asks)).map((e) => el("div", { class: "effect" }, el("h3", {}, DATA.design.axes[e.axis].key + (DATA.design.axes[e.axis].question ? " (what is asked)" : "")), effectPicture(e, DATA.design.axes[e.axis].levels, m.unit, m.more ? "more" : "less")))),
+  ];
+}
+
+// Time against what it takes: a second metric that does not simply follow the first.
+const costly = ["peak_memory_bytes", "max_queue_bytes"].map((name) => DATA.metrics.findIndex((m) => m.name === name)).find((at) => at > 0);
+const chosenPair = { a: 0, b: costly || 1 };
+function paretoSection(holder) {
+  if (DATA.metrics.length < 2) return [none("A front needs two metrics that vary; this sweep has " + DATA.metrics.length + ".")];
+  const again = () => { const drawn = paretoSection(holder); append(clear(holder), drawn); };
+  const options = DATA.metrics.map((m, at) => [at, m.label]);
+  const group = Math.max(state.group, 0);
+  const controls = el("div", { class: "bar" }, select("pareto-a", "first metric", options, chosenPair.a, (v) => { chosenPair.a = v; again(); }), select("pareto-b", "second metric", options, chosenPair.b, (v) => { chosenPair.b = v; again(); }));
+  if (chosenPair.a === chosenPair.b) return [controls, none("Choose two different metrics.")];
+  const [low, high] = [Math.min(chosenPair.a, chosenPair.b), Math.max(chosenPair.a, chosenPair.b)];
+  const fronts = DATA.pareto[group];
+  if (!fronts) return [controls, none("Fronts are computed for the first " + DATA.pareto.length + " workloads.")];
+  const front = fronts[low][high - low - 1], on = new Set(front);
+  const points = [];
+  for (let c = 0; c < N_CONFIGURATIONS; c++) {
+    if (DATA.design.group[c] !== group) continue;
+    const [x, y] = [mean(chosenPair.a, c), mean(chosenPair.b, c)];
+    if (Number.isFinite(x) && Number.isFinite(y)) points.push({ c, x, y });
+  }
+  const [ma, mb] = [DATA.metrics[chosenPair.a], DATA.metrics[chosenPair.b]];
+  if (!points.length) return [controls, none("No experiment of " + groupName(group) + " has both " + ma.label + " and " + mb.label + ".")];
+  const told = el("p", { class: "soft", id: "pareto-told" }, "Point at a configuration to read it.");
+  const tell = (p) => { told.textContent = p ? describe(p.c) + ": " + format(p.x, ma.unit) + ", " + format(p.y, mb.unit) + (on.has(p.c) ? " (on the front)" : "") : "Point at a configuration to read it."; };
+  const exact = (m, c) => (members(c).length > 1 || !DATA.metrics.length ? String(mean(m, c)) : text(DATA.metrics[m].name, firstRow(c)));
+  return [
+    state.group < 0 && DATA.design.groups.length > 1 ? el("p", { class: "soft" }, "Of " + groupName(group) + "; choose another workload above.") : null, controls,
+    scatter(points, on, ma, mb, tell), told,
+    el("h3", {}, "The front: what no other configuration beats in both"),
+    ...dataTable({ id: "front", rows: front.slice(), pageSize: 10, columns: [
+      { title: "configuration", text: brief, number: null },
+      { title: ma.name, text: (c) => exact(chosenPair.a, c), number: (c) => mean(chosenPair.a, c) },
+      { title: mb.name, text: (c) => exact(chosenPair.b, c), number: (c) => mean(chosenPair.b, c) },
+    ] }),
+  ];
+}
+
+function fctSection() {
+  const withFct = inView().filter((c) => okFirst(c) !== undefined && Number.isFinite(number("fct_max_ns", okFirst(c))));
+  if (!withFct.length) return [none("No experiment in view has flows with completion times (analytic communication sends none).")];
+  const out = [];
+  if (DATA.flows) {
+    const series = withFct.map((c) => [c, DATA.flows.of[text("exp_id", okFirst(c))]]).filter(([, f]) => f && f.points.length).slice(0, 8)
+      .map(([c, f], at) => ({ label: labelInView(c), colour: COLOURS[at], values: f.points.map(Number), flows: f }));
+    if (series.length) {
+      out.push(el("h3", {}, "Whole distributions of the best " + series.length), legend(series.map((s) => [s.label + " (" + plural(s.flows.flows, "flow", "flows") + (s.flows.unfinished ? ", " + s.flows.unfinished + " unfinished" : "") + ")", s.colour])), distributions(series, DATA.flows.percent, "ns"));
+    }
+    if (DATA.flows.cut) out.push(el("p", { class: "soft" }, "flows.csv is very large; only its first part was read."));
+  } else out.push(none("Whole distributions need flows.csv, which this run did not write: set ", key("output.flows = true"), " under [base] and run again."));
+  out.push(el("h3", {}, "Median, 99th percentile and longest"), legend([["median", COLOURS[0]], ["99th percentile", COLOURS[1]], ["longest", COLOURS[4]]]),
+    paged(withFct, 20, (page) => ranges(page.map((c) => {
+      const texts = ["fct_p50_ns", "fct_p99_ns", "fct_max_ns"].map((name) => text(name, okFirst(c)));
+      return { label: labelInView(c), texts, values: texts.map(Number) };
+    }), "ns")));
+  return out;
+}
+
+function linksSection() {
+  if (!DATA.links) return [none("Utilisation and queues of each link need links.csv, which this run did not write: set ", key("output.links = true"), " under [base] and run again. The busiest link of each experiment is in the table above (max_link_utilisation, bottleneck_link).")];
+  const items = inView().map((c) => [c, okFirst(c)]).filter(([, row]) => row !== undefined).map(([c, row]) => [c, DATA.links.of[text("exp_id", row)]]).filter(([, l]) => l);
+  if (!items.length) return [none("links.csv has nothing on the experiments in view.")];
+  const maxQueue = items.reduce((m, [, l]) => Math.max(m, Number(l.queue[0])), 0);
+  const cellTitle = (l, name, unit) => (k) => "link " + (Math.floor((k * l.links) / l[name].length) + 1) + " of " + l.links + " by " + name + ": " + l[name][k] + unit;
+  const rows = (page, name, unit, note) => page.map(([c, l]) => ({ label: labelInView(c), values: l[name].map(Number), note: note(l), title: cellTitle(l, name, unit) }));
+  const busiest = items.slice(0, 40).flatMap(([c, l]) => l.busiest.slice(0, 8).map((b) => ({ c, b })));
+  const names = ["link", "bytes", "utilisation", "max_queue_bytes", "mean_queue_bytes", "ecn_marks", "pfc_pauses", "drops"];
+  return [
+    el("p", { class: "soft" }, "One row an experiment, its links from the busiest (left) to the idlest: a row that is dark to its end uses its network evenly."),
+    el("h3", {}, "Utilisation from 0 to the makespan"), paged(items, 20, (page) => heatMap(rows(page, "utilisation", "", (l) => share(Number(l.utilisation[0])) + " most"), 1, "Link utilisation")),
+    el("h3", {}, "Largest queue of each link"), paged(items, 20, (page) => heatMap(rows(page, "queue", " bytes", (l) => format(Number(l.queue[0]), "bytes")), maxQueue, "Link queues")),
+    el("h3", {}, "The busiest links of the best experiments"),
+    ...dataTable({ id: "links", rows: busiest, pageSize: 8, columns: [{ title: "experiment", text: (r) => labelInView(r.c), number: null }, ...names.map((name, at) => ({ title: name, text: (r) => r.b[at], number: at ? (r) => Number(r.b[at]) : null }))] }),
+    DATA.links.cut ? el("p", { class: "soft" }, "links.csv is very large; only its first part was read.") : null,
+  ];
+}
+
+function congestionSection() {
+  const parts = [["ecn_marks", "ECN marks"], ["pfc_pauses", "PFC pauses"], ["drops", "drops"]];
+  const items = inView().filter((c) => okFirst(c) !== undefined && parts.some(([name]) => text(name, okFirst(c)) !== ""));
+  if (!items.length) return [none("No experiment in view has packets, so there are no marks, pauses or drops (analytic communication has none).")];
+  const total = (name) => ROWS.reduce((sum, row) => sum + (number(name, row) || 0), 0);
+  const out = [el("p", {}, "In all experiments together: " + parts.map(([name, label]) => total(name).toLocaleString("en") + " " + label).join(", ") + ". Marks count data packets, pauses the pause frames received.")];
+  for (const [name, label] of parts) {
+    const some = items.filter((c) => number(name, okFirst(c)) > 0);
+    out.push(el("h3", {}, label));
+    if (!some.length) { out.push(el("p", { class: "soft" }, "None in any experiment in view.")); continue; }
+    out.push(paged(items, 15, (page) => stackedBars(page.map((c) => ({ label: labelInView(c), parts: [number(name, okFirst(c)) || 0], titles: [text(name, okFirst(c))], note: text(name, okFirst(c)) })), [label], [COLOURS[0]], "", label)));
+  }
+  return out;
+}
+
+const TIMES = [
+  ["compute_ns", "compute", COLOURS[0]], ["comm_exposed_tp_ns", "exposed tensor-parallel communication", COLOURS[1]], ["comm_exposed_pp_ns", "exposed pipeline communication", COLOURS[2]],
+  ["comm_exposed_dp_ns", "exposed data-parallel communication", COLOURS[3]], ["comm_exposed_ep_ns", "exposed expert communication", COLOURS[4]], ["comm_exposed_cp_ns", "exposed context communication", COLOURS[6]],
+  ["bubble_ns", "bubble", COLOURS[7]], ["optimizer_ns", "optimizer", COLOURS[5]], ["other_ns", "other", "var(--soft)"],
+];
+function timeSection() {
+  const items = inView().filter((c) => okFirst(c) !== undefined && text("iteration_time_ns", okFirst(c)) !== "");
+  if (!items.length) return [none("No experiment in view has iterations. Where their time goes is told of workloads that compute, such as ", key("workload.kind = \"model\""), "; plain traffic has flow completion times only.")];
+  const present = TIMES.filter(([name]) => items.some((c) => number(name, okFirst(c)) > 0));
+  return [
+    el("p", { class: "soft" }, "On the rank that ends last. Exposed communication is what compute does not hide, by the dimension it belongs to."),
+    legend(present.map(([, label, colour]) => [label, colour])),
+    paged(items, 20, (page) => stackedBars(page.map((c) => {
+      const row = okFirst(c);
+      return { label: labelInView(c), parts: present.map(([name]) => number(name, row) || 0), titles: present.map(([name]) => text(name, row) + " ns"), note: format(number("iteration_time_ns", row), "ns") };
+    }), present.map(([, label]) => label), present.map(([, , colour]) => colour), "ns", "Where the time of an iteration goes")),
+  ];
+}
+
+const card = (big, small) => el("div", { class: "card" }, el("b", {}, big), el("span", {}, small));
+function foldingSection() {
+  if (!STATS.length) return [none("The folder has no stats.csv.")];
+  const of = (name) => STATS.find((c) => c.name === name);
+  const numbers = (name) => (of(name) ? ROWS.map((row) => of(name).number(row)).filter((v) => !Number.isNaN(v)) : []);
+  const sum = (name) => numbers(name).reduce((a, b) => a + b, 0);
+  const [simulated, skipped] = [sum("packet_hops_simulated"), sum("packet_hops_skipped")];
+  const audits = numbers("audit_fct_error").map(Math.abs);
+  const again = numbers("batches").filter((n) => n > 1).length;
+  return [
+    el("p", { class: "soft" }, "How results came about. Packet-hops that were looked up or skipped count as if they had been simulated."),
+    el("div", { class: "cards" },
+      card((simulated + skipped).toLocaleString("en"), "packet-hops represented"), card(simulated + skipped > 0 ? share(skipped / (simulated + skipped)) : "–", "of them not simulated"),
+      card(sum("memo_hits").toLocaleString("en"), "episodes found in the memo"), card(sum("memo_misses").toLocaleString("en"), "episodes that were new"), card(sum("steady_skips").toLocaleString("en"), "steady phases skipped"),
+      card(format(sum("wall_s") * 1e9, "ns"), "of one thread's time"), card(String(again), "experiments that were run again with more room"),
+      card(audits.length ? share(Math.max(...audits)) : "–", audits.length ? "largest error in " + plural(audits.length, "audit", "audits") : "no audit of approximate results")),
+    ...dataTable({ id: "folding", rows: ROWS, pageSize: 10, sort: [STATS.filter((c) => !c.empty).findIndex((c) => c.name === "wall_s") + 2, -1], columns: [{ title: "exp_id", text: (row) => text("exp_id", row), number: (row) => number("exp_id", row) }, { title: "configuration", text: (row) => brief(CONFIGURATION_OF[row]), number: null },
+      ...STATS.filter((c) => !c.empty).map((c) => ({ title: c.name, text: c.text, number: c.isNumber ? c.number : null }))] }),
+  ];
+}
+
+function failuresSection() {
+  if (!DATA.reasons.length) return [el("p", { class: "good" }, DATA.rows ? "Every experiment completed." : "No experiment has ended.")];
+  const rows = ROWS.filter((row) => text("status", row) !== "ok");
+  return [
+    el("ul", { id: "reasons" }, DATA.reasons.slice(0, 20).map((r) => el("li", {}, el("b", { class: r.status === "failed" ? "bad" : null }, plural(r.count, "experiment", "experiments") + (r.status === "oom" ? " out of memory" : " failed")), " (" + r.named.join(", ") + (r.count > r.named.length ? ", ..." : "") + "): ", r.message || "no reason given"))),
+    ...dataTable({ id: "failures", rows, pageSize: 10, search: rows.length > 10, columns: ["exp_id", ...AXES.map((a) => a.name), "status", "peak_memory_bytes", "error"].map((name) => BY_NAME.get(name)).filter((c) => c && !c.empty).map((c) => ({ title: c.name, text: c.text, number: c.isNumber ? c.number : null, wide: c.name === "error" })) }),
+  ];
+}
+
+function manifestSection() {
+  const m = MANIFEST;
+  const line = (name, ...content) => el("tr", {}, el("th", { scope: "row" }, name), el("td", { class: "wide" }, content));
+  const adapters = (m.adapters || []).map((a) => a.name + " (" + a.backend + ", " + a.driver + " " + a.driver_info + ")").join("; ");
+  const seconds = Object.entries(m.seconds || {}).map(([name, s]) => name + " " + digits(s, 3) + " s").join(", ");
+  const fold = (title, content) => el("details", {}, el("summary", {}, title), el("pre", {}, content));
+  return [
+    el("div", { class: "scroll" }, el("table", { id: "manifest" }, el("tbody", {},
+      line("version", "hyperfold " + m.version), line("command", key((m.command_line || []).join(" "))), line("outcome", m.outcome), line("experiments", m.selected + " of the sweep's " + m.experiments + ": " + m.ok + " ok, " + m.oom + " out of memory, " + m.failed + " failed"),
+      line("engine", m.engine + " (" + m.engine_reason + "), " + plural(m.jobs, "thread", "threads") + (adapters ? ", " + adapters : "")), line("time", seconds),
+      (m.inputs || []).map((f) => line("input", f.path, " ", el("span", { class: "soft" }, "SHA-256 " + f.sha256))), (m.warnings || []).map((w) => line("warning", w))))),
+    fold("The sweep with every key resolved", m.sweep || ""), fold("manifest.json", JSON.stringify(m, null, 2)),
+  ];
+}
+
+const SECTIONS = [
+  ["best", "Best configuration", headline, true], ["experiments", "Ranking of all experiments", rankingTable, true], ["effects", "Effect of each axis", effectsSection, true], ["pareto", "Two metrics at once", paretoSection, true],
+  ["time", "Where the time goes", timeSection, true], ["fct", "Flow completion times", fctSection, true], ["network", "Links and queues", linksSection, true], ["congestion", "PFC and ECN", congestionSection, true],
+  ["fold", "Folding", foldingSection, false], ["failed", "Failures and out of memory", failuresSection, false], ["run", "The run", manifestSection, false],
+];
+
+function start() {
+  const counts = ["ok", "oom", "failed"].map((s) => ROWS.filter((row) => text("status", row) === s).length);
+  append(document.getElementById("top"), [
+    el("h1", {}, MANIFEST.name), el("p", { class: "soft", id: "counts" }, plural(DATA.rows, "experiment", "experiments") + ": " + counts[0] + " ok, " + counts[1] + " out of memory, " + counts[2] + " failed. The run is " + MANIFEST.outcome + "."),
+    el("nav", { "aria-label": "Sections" }, SECTIONS.map(([id, title]) => el("a", { href: "#" + id }, title))),
+  ]);
+  const again = () => redraw.forEach((draw) => draw());
+  const controls = el("div", { class: "controls" });
+  if (DATA.metrics.length) {
+    controls.append(...select("metric", "ranked by", DATA.metrics.map((m, at) => [at, m.label + (m.more ? " (more is better)" : "")]), 0, (v) => { state.metric = v; again(); }));
+    if (DATA.design.groups.length > 1) controls.append(...select("group", "workload", [[-1, "all " + DATA.design.groups.length]].concat(DATA.design.groups.map((_, g) => [g, groupName(g)])), -1, (v) => { state.group = v; again(); }));
+  }
+  const main = clear(document.getElementById("main"));
+  main.append(controls);
+  for (const [id, title, draw, depends] of SECTIONS) {
+    const holder = el("div", {});
+    const fill = () => append(clear(holder), draw(holder));
+    main.append(el("section", { id }, el("h2", {}, title), holder));
+    fill();
+    if (depends) redraw.push(fill);
+  }
+  document.documentElement.setAttribute("data-drawn", String(Math.round(performance.now())));
+}
+start();

@@ -1,0 +1,108 @@
+// The headline in words: what is best, what decides it, how sure that is.
+
+const value = (c) => format(mean(state.metric, c), metric().unit);
+const worseWord = () => (metric().more ? "less" : "more");
+
+function placeOf(g, m) {
+  const r = DATA.rankings[g][m], places = new Map();
+  r.starts.forEach((start, at) => {
+    const end = at + 1 < r.starts.length ? r.starts[at + 1] : r.order.length;
+    for (let i = start; i < end; i++) places.set(r.order[i], { place: start + 1, tied: end - start });
+  });
+  return places;
+}
+
+function decidingLines(g) {
+  const r = ranking(g), v = r.verdict, best = r.order[0];
+  const level = (axis, at) => shown(DATA.design.axes[axis].levels[at]);
+  const mine = (axis) => shown(AXES[axis].text(firstRow(best)));
+  const line = (d) => {
+    const key = DATA.design.axes[d.axis].key;
+    const [first, last] = [d.others[0], d.others[d.others.length - 1]];
+    const costs = d.others.length === 1 ? level(d.axis, first[0]) + " is " + share(first[1]) + " worse" : "the next best, " + level(d.axis, first[0]) + ", is " + share(first[1]) + " worse, and " + level(d.axis, last[0]) + " is " + share(last[1]) + " worse";
+    const ties = d.others.filter((o) => o[2]);
+    if (ties.length === 0) return el("li", {}, el("code", {}, key + " = " + mine(d.axis)), " decides: with all else the same, " + costs + ".");
+    const same = ties.map((o) => level(d.axis, o[0])).join(", ");
+    if (ties.length === d.others.length) return el("li", {}, el("code", {}, key), " does not matter here: " + same + (ties.length === 1 ? " does" : " do") + " as well.");
+    return el("li", {}, el("code", {}, key + " = " + mine(d.axis)), " is one of several good values: " + same + (ties.length === 1 ? " does" : " do") + " as well; " + level(d.axis, last[0]) + " is " + share(last[1]) + " worse.");
+  };
+  if (!v.decides.length) {
+    return [el("p", { class: "soft" }, ANSWERS.length ? "No experiment differs from the best in one axis alone, so what decides it cannot be read off directly; see the effect of each axis below." : "The sweep has no axis that tries different answers.")];
+  }
+  return [el("ul", { id: "decides" }, v.decides.map(line))];
+}
+
+function surety(g) {
+  const r = ranking(g), v = r.verdict, best = r.order[0], n = members(best).length;
+  const out = [];
+  const audited = DATA.audit === null ? "" : " An audit found approximate results to be off by up to " + share(DATA.audit) + ".";
+  if (v.tied > 1) {
+    const others = r.order.slice(1, Math.min(v.tied, 6)).map(describe).join("; ");
+    out.push(plural(v.tied - 1, "other configuration", "other configurations") + " cannot be told apart from it: " + others + (v.tied > 6 ? " and more" : "") + ".");
+  }
+  if (v.lead === null) out.push(v.tied === r.order.length && v.tied > 1 ? "All of them are tied." : r.order.length > 1 ? "" : "Nothing else completed, so there is nothing to compare it with.");
+  else {
+    const next = r.order[v.tied];
+    const by = v.lead === 0 ? "is as good by its mean" : "is " + share(v.lead) + " worse";
+    out.push("The next, " + describe(next) + ", " + by + (v.threshold > 0 ? "; a difference of up to " + share(v.threshold) + " would be a tie (the standard deviation of either's replicas, or an audited error)." : "."));
+  }
+  if (n > 1) out.push("The best ran " + n + " times with different seeds" + (half(state.metric, best) !== null ? ": " + value(best) + " ± " + format(half(state.metric, best), metric().unit) + " (95 % interval of the mean)." : "."));
+  else if (!DATA.means) out.push("Every configuration ran once, so only equal results" + (DATA.audit === null ? "" : " and those within the audited error") + " are ties; how much results vary between seeds is not known. sweep.replicas = 3 would tell.");
+  else out.push("The best has one result only, so its spread between seeds is not known.");
+  return el("p", { id: "sure" }, out.filter((t) => t).join(" ") + audited);
+}
+
+function winner(g) {
+  const r = ranking(g);
+  if (!r.order.length) return el("p", { class: "none" }, groupName(g) + ": no experiment completed with a value of " + metric().label + ". See the failures below.");
+  const best = r.order[0];
+  const title = DATA.design.groups.length > 1 ? "Best for " + groupName(g) : "Best configuration";
+  return el("div", {}, el("div", { class: "winner" }, el("span", { class: "soft" }, title + " by " + metric().label), el("div", { class: "what", id: "best" }, describe(best)),
+    el("div", {}, metric().label + " " + value(best) + " (" + (members(best).length === 1 ? "experiment " : "experiments ") + members(best).slice(0, 5).map((row) => text("exp_id", row)).join(", ") + (members(best).length > 5 ? ", ..." : "") + ")")),
+    el("h3", {}, "What decides it"), ...decidingLines(g), el("h3", {}, "How sure that is"), surety(g));
+}
+
+// Over all workloads: what each axis does on average.
+function decidingOnAverage() {
+  const effects = (DATA.effects[state.metric].all || []).filter((e) => !DATA.design.axes[e.axis].question);
+  const unit = metric().unit, more = metric().more;
+  const line = (e) => {
+    const sorted = e.levels.slice().sort((a, b) => (more ? b.effect - a.effect : a.effect - b.effect));
+    const [best, next, worst] = [sorted[0], sorted[1], sorted[sorted.length - 1]];
+    const level = (l) => shown(DATA.design.axes[e.axis].levels[l.level]);
+    const apart = (l) => (e.ratio ? share(Math.abs((1 + l.effect) / (1 + best.effect) - 1)) : format(Math.abs(l.effect - best.effect), unit)) + " worse";
+    const overlap = best.interval && next.interval && best.interval[0] <= next.interval[1] && next.interval[0] <= best.interval[1];
+    const same = best.effect === next.effect || overlap;
+    return el("li", {}, el("code", {}, DATA.design.axes[e.axis].key), same ? ": " + level(best) + " and " + level(next) + " are alike on average" : ": " + level(best) + " is best on average, " + level(next) + " is " + apart(next), worst !== next ? ", " + level(worst) + " is " + apart(worst) + "." : ".");
+  };
+  if (!effects.length) return [];
+  const sure = DATA.means ? "Averages over all workloads and all values of the other axes; alike means that the 95 % intervals from replicas overlap." : "Averages over all workloads and all values of the other axes. Every configuration ran once, so how much results vary between seeds is not known; sweep.replicas = 3 would tell.";
+  return [el("h3", {}, "What decides it"), el("ul", { id: "decides" }, effects.map(line)), el("h3", {}, "How sure that is"), el("p", { id: "sure" }, sure + (DATA.audit === null ? "" : " An audit found approximate results to be off by up to " + share(DATA.audit) + "."))];
+}
+
+function winnersOfAll() {
+  const overall = DATA.overall[state.metric] || [];
+  const out = [];
+  if (overall.length) {
+    const o = overall[0];
+    out.push(el("div", { class: "winner" }, el("span", { class: "soft" }, "Best on average over " + DATA.design.groups.length + " workloads, by " + metric().label), el("div", { class: "what", id: "best" }, describe(o.configuration)),
+      el("div", {}, o.worst === 0 ? "it is the best for each of them" : share(o.regret) + " worse than each workload's own best on average, " + share(o.worst) + " where it does worst")));
+    const ties = overall.slice(1).filter((x) => x.tied);
+    if (ties.length) out.push(el("p", {}, "Not to be told apart from it for any workload: " + ties.map((x) => describe(x.configuration)).join("; ") + "."));
+    const runnersUp = overall.slice(1).filter((x) => !x.tied).slice(0, 3).map((x) => el("li", {}, describe(x.configuration) + ": " + share(x.regret) + " on average, " + share(x.worst) + " at worst"));
+    if (runnersUp.length) out.push(el("p", { class: "soft" }, "Next on average:"), el("ul", {}, runnersUp));
+  } else out.push(el("p", { class: "none" }, "No configuration completed for every workload, so none is best on average."));
+  out.push(...decidingOnAverage());
+  const groups = DATA.design.groups.map((_, g) => g);
+  out.push(el("h3", {}, "Best for each workload"), ...dataTable({
+    id: "winners", rows: groups, pageSize: 12,
+    columns: [
+      { title: "workload", text: groupName, number: null },
+      { title: "best", text: (g) => (ranking(g).order.length ? brief(ranking(g).order[0]) : "none completed"), number: null },
+      { title: metric().label, text: (g) => (ranking(g).order.length ? value(ranking(g).order[0]) : ""), number: (g) => (ranking(g).order.length ? mean(state.metric, ranking(g).order[0]) : NaN) },
+      { title: "tied with it", text: (g) => (ranking(g).verdict ? String(ranking(g).verdict.tied - 1) : ""), number: (g) => (ranking(g).verdict ? ranking(g).verdict.tied - 1 : NaN) },
+      { title: "next is worse by", text: (g) => (ranking(g).verdict && ranking(g).verdict.lead !== null ? share(ranking(g).verdict.lead) : ""), number: (g) => (ranking(g).verdict && ranking(g).verdict.lead !== null ? ranking(g).verdict.lead : NaN) },
+    ],
+  }), el("p", { class: "soft" }, "Choose a workload above to see the same of it alone."));
+  return out;
+}

@@ -1,0 +1,345 @@
+//! What happened when in one experiment: ops of ranks, messages, queues, pauses.
+//!
+//! Layer: batch. Simulates the experiment once more on the CPU engine, unfolded, and looks at its rows between steps; the engine itself records
+//! nothing, so nothing costs anything where no timeline is asked for. Decides neither what is shown nor how.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use crate::columns::{NEVER, Tables, status};
+use crate::engine::{cpu, grow, is_final, packet_hops};
+use crate::spec::Config;
+use crate::topology::Network;
+
+use super::breakdown::span;
+use super::job::Job;
+use super::outcome::{FlowOutcome, Rows, read};
+use super::prepare::{Carried, PrepareError, prepare};
+use super::runner::RunOptions;
+use super::world::link_names;
+
+/// What is recorded.
+#[derive(Clone, Copy, Debug)]
+pub struct Window {
+    /// Nothing before this is of interest, ps.
+    pub from_ps: u64,
+    /// Nothing from this on is; the simulation ends here.
+    pub to_ps: u64,
+    /// Most samples of queues; more make them coarser.
+    pub samples: usize,
+}
+
+impl Default for Window {
+    fn default() -> Self {
+        Window { from_ps: 0, to_ps: NEVER, samples: 50_000 }
+    }
+}
+
+/// An op of a rank's program; times in ps, `NEVER` for what had not happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OpSpan {
+    pub rank: u32,
+    /// Index into the rank's program.
+    pub op: u32,
+    /// When all it waits for on its rank was there.
+    pub begin: u64,
+    /// When its peers were there too.
+    pub go: u64,
+    pub end: u64,
+}
+
+/// A flow, or a message of a program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MessageSpan {
+    pub flow: FlowOutcome,
+    /// Which queue pair of its two ends.
+    pub lane: u32,
+    /// When it had arrived whole, where that is known; ps.
+    pub got: Option<u64>,
+}
+
+/// Bytes that waited at a switch port within one bin of time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QueueBin {
+    /// Which bin, counted from time 0.
+    pub bin: u64,
+    pub most: u32,
+    /// At the last look in the bin; holds until the next bin there is.
+    pub last: u32,
+}
+
+/// A time in which a link end was not allowed to send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pause {
+    /// Index into [`Timeline::links`].
+    pub link: u32,
+    pub begin: u64,
+    /// `NEVER`: it had not ended.
+    pub end: u64,
+}
+
+/// What happened. Ops, messages and pauses that lie outside the window are left out.
+pub struct Timeline {
+    pub network: Network,
+    /// The program, for names and kinds of ops.
+    pub job: Option<Arc<Job>>,
+    pub ops: Vec<OpSpan>,
+    pub messages: Vec<MessageSpan>,
+    /// Names of the links that NICs and ports send on.
+    pub links: Vec<String>,
+    /// By link; NICs have none.
+    pub queues: Vec<Vec<QueueBin>>,
+    /// Width of their bins, ps.
+    pub bin_ps: u64,
+    pub pauses: Vec<Pause>,
+    /// How far apart two looks at queues and pauses are at most, ps.
+    pub step_ps: u64,
+    /// Up to when it was simulated, ps.
+    pub until_ps: u64,
+    pub makespan_ps: u64,
+    /// Why it did not come to its end, if it did not.
+    pub cut: Option<String>,
+}
+
+/// Simulates an experiment and records it.
+///
+/// # Errors
+/// It cannot be prepared, or does not fit into its GPUs' memory.
+pub fn record(config: &Config, exp_id: u64, window: Window, stop: &dyn Fn() -> bool) -> Result<Timeline, PrepareError> {
+    let prepared = prepare(config, exp_id as u32)?;
+    let mut t = prepared.built.tables;
+    let links = link_names(&prepared.network, &prepared.built.end_arcs);
+    let mut looks = Looks::new(&t, window);
+    let mut cut = simulate(&mut t, config, window, stop, &mut looks);
+    let until = t.exps[0].now;
+    if cut.is_none() && t.exps[0].status != status::DONE {
+        cut = Some(match t.exps[0].status {
+            status::TIME_LIMIT => "limits.sim_ns was reached".to_string(),
+            status::GAVE_UP => "a flow gave up retransmitting".to_string(),
+            _ => "the simulation broke off".to_string(),
+        });
+    }
+    let rows = Rows { exp: &t.exps[0], nics: &t.nics, ports: &t.ports, tx: &t.flow_tx, tasks: &t.tasks };
+    let outcome = read(rows, &prepared.flows, prepared.job.as_deref(), &links, &t.rtts);
+    let ops = prepared.job.as_deref().map_or(Vec::new(), |job| ops(job, &t));
+    let within = |begin: u64, end: u64| begin != NEVER && begin < window.to_ps && end >= window.from_ps;
+    let messages = outcome.flows.into_iter().zip(&prepared.flows).filter_map(|(flow, info)| {
+        let (lane, got) = match (info.carried, &prepared.job) {
+            (Carried::Message(task), Some(job)) => {
+                let row = &t.tasks[task as usize];
+                let lane = match job.graph.tasks[task as usize].work {
+                    crate::workload::tasks::Work::Message { qp, .. } => job.graph.qps[qp as usize].lane,
+                    crate::workload::tasks::Work::Delay => 0,
+                };
+                (lane, (row.got != NEVER).then_some(row.got))
+            }
+            _ => (0, None),
+        };
+        let end = flow.fct_ps.map_or(NEVER, |fct| flow.start_ps.saturating_add(fct));
+        within(flow.start_ps, end).then_some(MessageSpan { flow, lane, got })
+    });
+    let messages = messages.collect();
+    looks.pauses.retain(|p| within(p.begin, p.end));
+    Ok(Timeline {
+        messages,
+        ops: ops.into_iter().filter(|o| within(o.begin, o.end)).collect(),
+        network: prepared.network,
+        job: prepared.job,
+        links,
+        queues: looks.queues,
+        bin_ps: looks.bin_ps,
+        pauses: looks.pauses,
+        step_ps: t.exps[0].step,
+        until_ps: until,
+        makespan_ps: outcome.makespan_ps,
+        cut,
+    })
+}
+
+/// Runs to the end, or to what ends it earlier, which it says.
+fn simulate(t: &mut Tables, config: &Config, window: Window, stop: &dyn Fn() -> bool, looks: &mut Looks) -> Option<String> {
+    let limit = RunOptions::default().packet_limit;
+    let start = Instant::now();
+    let mut steps = 0u64;
+    while !is_final(t) {
+        if t.exps[0].status == status::NEEDS_PACKETS
+            && let Err(e) = grow::grow(t, limit)
+        {
+            return Some(e.to_string());
+        }
+        if t.exps[0].now >= window.to_ps {
+            return Some("the end of the window".to_string());
+        }
+        let end = cpu::step_end(t);
+        cpu::step(t);
+        // A step that waits for records goes on later, at the same time.
+        if t.exps[0].phase == 0 {
+            looks.look(t, end);
+        }
+        steps += 1;
+        if steps.is_multiple_of(1024) {
+            if stop() {
+                return Some("interrupted".to_string());
+            }
+            if config.limits.packet_hops.is_some_and(|most| packet_hops(t) > most) {
+                return Some("limits.packet_hops was reached".to_string());
+            }
+            if config.limits.wall_ms.is_some_and(|most| start.elapsed().as_millis() > u128::from(most)) {
+                return Some("limits.wall_s was reached".to_string());
+            }
+        }
+    }
+    None
+}
+
+/// Ops of all ranks that have begun.
+fn ops(job: &Job, t: &Tables) -> Vec<OpSpan> {
+    let mut ops = Vec::new();
+    for (rank, of_rank) in job.graph.ops.iter().enumerate() {
+        for (op, tasks) in of_rank.iter().enumerate() {
+            let row = |i: u32| &t.tasks[i as usize];
+            let (begin, go, end) = if row(tasks.end).done != NEVER {
+                let s = span(tasks, &t.tasks);
+                (s.begin, s.go, s.end)
+            } else if tasks.begin == tasks.end {
+                // A kernel that is under way ends at `at`.
+                let begin = if row(tasks.end).at == NEVER { NEVER } else { row(tasks.end).at.saturating_sub(row(tasks.end).delay) };
+                (begin, begin, NEVER)
+            } else {
+                (row(tasks.begin).done, NEVER, NEVER)
+            };
+            if begin != NEVER {
+                ops.push(OpSpan { rank: rank as u32, op: op as u32, begin, go, end });
+            }
+        }
+    }
+    ops
+}
+
+/// What looks between steps have shown.
+struct Looks {
+    window: Window,
+    queues: Vec<Vec<QueueBin>>,
+    /// Bins of all queues together.
+    n: usize,
+    bin_ps: u64,
+    pauses: Vec<Pause>,
+    /// Of every link end: its pause under way, by its place in `pauses`; and pause frames it has received.
+    paused: Vec<(Option<usize>, u32)>,
+    before: u64,
+}
+
+impl Looks {
+    fn new(t: &Tables, window: Window) -> Looks {
+        let ends = t.nics.len() + t.ports.len();
+        let bin_ps = t.exps[0].step.max(1);
+        Looks { window, queues: vec![Vec::new(); ends], n: 0, bin_ps, pauses: Vec::new(), paused: vec![(None, 0); ends], before: 0 }
+    }
+
+    /// After a step that ended at `at`.
+    fn look(&mut self, t: &Tables, at: u64) {
+        let begin = std::mem::replace(&mut self.before, at);
+        if at < self.window.from_ps {
+            return;
+        }
+        let nics = t.nics.len();
+        for (n, nic) in t.nics.iter().enumerate() {
+            self.pause(n, nic.paused != 0, nic.pauses, begin, at);
+        }
+        for (p, port) in t.ports.iter().enumerate() {
+            self.pause(nics + p, port.paused != 0, port.pauses, begin, at);
+            self.queue(nics + p, port.q_bytes, at);
+        }
+    }
+
+    /// A pause shows at the end of the step it began in; one that came and went within a step shows as that step.
+    fn pause(&mut self, link: usize, paused: bool, frames: u32, begin: u64, at: u64) {
+        let (open, seen) = self.paused[link];
+        let more = frames > seen;
+        let now = match (open, paused) {
+            (Some(p), false) => {
+                self.pauses[p].end = at;
+                None
+            }
+            (None, true) => {
+                self.pauses.push(Pause { link: link as u32, begin: at, end: NEVER });
+                Some(self.pauses.len() - 1)
+            }
+            (None, false) if more => {
+                self.pauses.push(Pause { link: link as u32, begin, end: at });
+                None
+            }
+            (open, _) => open,
+        };
+        self.paused[link] = (now, frames);
+    }
+
+    fn queue(&mut self, link: usize, bytes: u32, at: u64) {
+        let bin = at / self.bin_ps;
+        let of = &mut self.queues[link];
+        match of.last_mut() {
+            Some(last) if last.bin == bin => {
+                last.most = last.most.max(bytes);
+                last.last = bytes;
+            }
+            None if bytes == 0 => {}
+            Some(last) if last.last == bytes => {}
+            _ => {
+                of.push(QueueBin { bin, most: bytes, last: bytes });
+                self.n += 1;
+                if self.n > self.window.samples.max(1) {
+                    self.coarsen();
+                }
+            }
+        }
+    }
+
+    /// Bins twice as wide.
+    fn coarsen(&mut self) {
+        self.bin_ps *= 2;
+        self.n = 0;
+        for of in &mut self.queues {
+            of.iter_mut().for_each(|b| b.bin /= 2);
+            of.dedup_by(|later, kept| {
+                let same = later.bin == kept.bin;
+                if same {
+                    kept.most = kept.most.max(later.most);
+                    kept.last = later.last;
+                }
+                same
+            });
+            self.n += of.len();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn looks(samples: usize) -> Looks {
+        let window = Window { samples, ..Window::default() };
+        Looks { window, queues: vec![Vec::new()], n: 0, bin_ps: 10, pauses: Vec::new(), paused: vec![(None, 0)], before: 0 }
+    }
+
+    #[test]
+    fn queues_keep_their_peaks_when_they_get_coarser() {
+        let mut l = looks(4);
+        for (at, bytes) in [(5, 0), (10, 3), (20, 9), (30, 1), (40, 0), (50, 0), (60, 7), (70, 0)] {
+            l.queue(0, bytes, at);
+        }
+        let bin = |bin, most, last| QueueBin { bin, most, last };
+        assert_eq!((l.bin_ps, l.queues[0].as_slice()), (20, &[bin(0, 3, 3), bin(1, 9, 1), bin(2, 0, 0), bin(3, 7, 0)][..]));
+        assert_eq!(l.n, 4);
+    }
+
+    #[test]
+    fn pauses_begin_and_end_with_steps() {
+        let mut l = looks(4);
+        for (paused, frames, at) in [(false, 0, 10), (true, 1, 20), (true, 1, 30), (false, 1, 40), (false, 2, 50), (true, 3, 60)] {
+            l.pause(0, paused, frames, at - 10, at);
+        }
+        let spans: Vec<(u64, u64)> = l.pauses.iter().map(|p| (p.begin, p.end)).collect();
+        assert_eq!(spans, [(20, 40), (40, 50), (60, NEVER)]);
+    }
+}

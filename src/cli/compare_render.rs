@@ -1,0 +1,190 @@
+//! Tables of findings as text, Markdown or JSON.
+//!
+//! Layer: cli. People get rounded values with units, machines exact ones. Names from users' files are made harmless: no control characters, nothing
+//! that Markdown or HTML would take for markup.
+
+use serde_json::{Map, Number, Value};
+
+use crate::compare::Section;
+use crate::results::Cell;
+use crate::spec;
+
+use super::table::{self, Table};
+
+/// The table without columns that tell people nothing: those that are empty, and the condition that is the title.
+fn for_people(section: &Section) -> Section {
+    let repeats = |c: usize| section.kind == "fail_if" && section.columns[c] == "condition";
+    let keep: Vec<usize> = (0..section.columns.len()).filter(|&c| !repeats(c) && section.rows.iter().any(|r| r[c] != Cell::Empty)).collect();
+    let rows = section.rows.iter().map(|r| keep.iter().map(|&c| r[c].clone()).collect()).collect();
+    Section { columns: keep.iter().map(|&c| section.columns[c].clone()).collect(), rows, ..section.clone() }
+}
+
+/// Lines for a terminal, at most `most` rows.
+pub fn text(section: &Section, most: usize) -> Vec<String> {
+    let section = &for_people(section);
+    let mut lines = vec![plain(&section.title)];
+    if !section.rows.is_empty() {
+        let mut table = Table::new(section.columns.iter().map(|c| plain(c)));
+        rows(section, most).for_each(|row| table.row(row.iter().map(|c| plain(c)).collect()));
+        lines.extend(table.lines().into_iter().map(|l| format!("  {l}")));
+    }
+    lines.extend(hidden(section, most).map(|n| format!("  {n}")));
+    lines.extend(section.notes.iter().map(|n| format!("  {}", plain(n))));
+    lines.push(String::new());
+    lines
+}
+
+/// Lines of Markdown, at most `most` rows.
+pub fn markdown(section: &Section, most: usize) -> Vec<String> {
+    let section = &for_people(section);
+    let line = |cells: Vec<String>| format!("| {} |", cells.join(" | "));
+    let mut lines = vec![format!("### {}", escaped(&section.title)), String::new()];
+    if !section.rows.is_empty() {
+        lines.push(line(section.columns.iter().map(|c| escaped(c)).collect()));
+        let words = |c: usize| section.rows.iter().any(|r| matches!(r[c], Cell::Text(_)));
+        lines.push(line((0..section.columns.len()).map(|c| if words(c) { ":--" } else { "--:" }.to_string()).collect()));
+        lines.extend(rows(section, most).map(|row| line(row.iter().map(|c| escaped(c)).collect())));
+        lines.push(String::new());
+    }
+    for note in hidden(section, most).into_iter().chain(section.notes.iter().cloned()) {
+        lines.extend([escaped(&note), String::new()]);
+    }
+    lines
+}
+
+/// One object a row, with the table's kind; a note is an object too.
+pub fn json(section: &Section) -> Vec<String> {
+    let row = |cells: &Vec<Cell>| {
+        let mut object = Map::new();
+        object.insert("kind".into(), section.kind.into());
+        object.extend(section.columns.iter().cloned().zip(cells.iter().map(value)));
+        Value::Object(object).to_string()
+    };
+    let note = |text: &String| serde_json::json!({ "kind": "note", "about": section.kind, "text": text }).to_string();
+    section.rows.iter().map(row).chain(section.notes.iter().map(note)).collect()
+}
+
+fn value(cell: &Cell) -> Value {
+    match cell {
+        Cell::Empty => Value::Null,
+        Cell::Int(v) => (*v).into(),
+        Cell::Unsigned(v) => (*v).into(),
+        Cell::Flag(v) => (*v).into(),
+        Cell::Text(v) => v.as_str().into(),
+        Cell::Ps(_) | Cell::Micro(_) | Cell::Real(_) => cell.number().and_then(Number::from_f64).map_or(Value::Null, Value::Number),
+    }
+}
+
+fn hidden(section: &Section, most: usize) -> Option<String> {
+    let more = section.rows.len().saturating_sub(most);
+    (more > 0).then(|| format!("... and {more} more; --json has all"))
+}
+
+/// Cells as people read them.
+fn rows(section: &Section, most: usize) -> impl Iterator<Item = Vec<String>> {
+    section.rows.iter().take(most).map(|row| {
+        let name = |c: usize| match section.columns[c].as_str() {
+            // What is compared stands at the row's head.
+            "a" | "b" | "difference" => row[0].to_string(),
+            other => other.to_string(),
+        };
+        row.iter().enumerate().map(|(c, cell)| shown(&name(c), cell)).collect()
+    })
+}
+
+/// A value in the unit that its name tells; keys of the sweep file stay as they are written there.
+fn shown(name: &str, cell: &Cell) -> String {
+    let word = |end: &str| name.split([' ', '.']).any(|w| w.ends_with(end));
+    match (cell, cell.number()) {
+        (Cell::Flag(true), _) if matches!(name, "tied" | "passed") => "yes".into(),
+        // Ties are the exception, verdicts are not.
+        (Cell::Flag(false), _) if name == "tied" => String::new(),
+        (Cell::Flag(false), _) if name == "passed" => "no".into(),
+        (_, None) => cell.to_string(),
+        _ if spec::find(name).is_some() => cell.to_string(),
+        (_, Some(v)) if name.contains('%') => format!("{v:.2}"),
+        (_, Some(v)) if word("_ns") || word("ns") && name.ends_with(" ns") => signed(v, |v| table::time((v * 1e3).round() as u64)),
+        (_, Some(v)) if word("_bytes") || name == "bytes" => signed(v, |v| table::bytes(v.round() as u64)),
+        (Cell::Real(_) | Cell::Micro(_) | Cell::Ps(_), Some(v)) => six(v),
+        _ => cell.to_string(),
+    }
+}
+
+fn signed(v: f64, show: impl Fn(f64) -> String) -> String {
+    if v < 0.0 { format!("-{}", show(-v)) } else { show(v) }
+}
+
+/// Six digits, without trailing zeros.
+fn six(v: f64) -> String {
+    let size = v.abs();
+    if size != 0.0 && !(1e-4..1e9).contains(&size) {
+        return format!("{v:.5e}");
+    }
+    let whole = if size < 1.0 { 1 } else { format!("{size:.0}").len() };
+    let text = format!("{v:.*}", 6usize.saturating_sub(whole));
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_string() } else { text }
+}
+
+/// Without control characters, which terminals obey.
+fn plain(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+}
+
+/// What Markdown and HTML would take for markup, as what it is.
+fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in plain(text).chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '@' => out.push_str("&#64;"),
+            '\\' | '|' | '`' | '*' | '[' | ']' | '!' | '~' => out.extend(['\\', c]),
+            _ => out.push(c),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn section() -> Section {
+        let mut s = Section::new("kind", "a <b>title</b>", ["part", "a", "topology.link_delay_ns", "share %", "queue_bytes", "x"]);
+        s.rows.push(vec!["iteration_time_ns".into(), Cell::Real(-1500.0), Cell::Int(1000), Cell::Real(12.345), Cell::Unsigned(2048), Cell::Real(0.1)]);
+        s.rows.push(vec!["a|b\n<i>@all".into(), Cell::Empty, Cell::Int(500), Cell::Empty, Cell::Empty, Cell::Real(1234567.0)]);
+        s.notes.push("see [this](http://x)".into());
+        s
+    }
+
+    #[test]
+    fn people_read_units() {
+        let text = text(&section(), 1);
+        assert_eq!(text[0], "a <b>title</b>");
+        assert_eq!(text[2].split_whitespace().collect::<Vec<_>>(), ["iteration_time_ns", "-1.500", "us", "1000", "12.35", "2.000", "KiB", "0.1"]);
+        assert_eq!(text[3], "  ... and 1 more; --json has all");
+    }
+
+    #[test]
+    fn markdown_has_no_markup_but_ours() {
+        let lines = markdown(&section(), 9);
+        assert_eq!(lines[0], "### a &lt;b&gt;title&lt;/b&gt;");
+        assert_eq!(lines[3], "| :-- | --: | --: | --: | --: | --: |");
+        assert_eq!(lines[5], "| a\\|b\u{fffd}&lt;i&gt;&#64;all |  | 500 |  |  | 1234567 |");
+        assert_eq!(lines[7], "see \\[this\\](http://x)");
+    }
+
+    #[test]
+    fn machines_read_exact_values() {
+        let lines: Vec<Value> = json(&section()).iter().map(|l| serde_json::from_str(l).unwrap()).collect();
+        assert_eq!((lines[0]["kind"].as_str(), lines[0]["a"].as_f64(), lines[1]["a"].is_null()), (Some("kind"), Some(-1500.0), true));
+        assert_eq!((lines[1]["part"].as_str(), lines[2]["about"].as_str()), (Some("a|b\n<i>@all"), Some("kind")));
+    }
+
+    #[test]
+    fn six_digits_are_enough() {
+        assert_eq!([six(0.0), six(1.0), six(12.3456789), six(0.00123), six(123456.7), six(-2.5)], ["0", "1", "12.3457", "0.00123", "123457", "-2.5"]);
+        assert_eq!([six(1e12), six(1e-7)], ["1.00000e12", "1.00000e-7"]);
+    }
+}

@@ -1,0 +1,74 @@
+//! The line of a sweep file that an error is about, with a mark below what is meant.
+//!
+//! Layer: cli. Reads the file once more, because errors carry places and not texts; a file that has changed meanwhile has no excerpt.
+
+use std::ops::Range;
+
+use crate::spec::{Place, SpecError};
+
+use super::style::Style;
+
+/// Characters of a line that are shown: fewer than a terminal has, with the margin.
+const MOST: usize = 100;
+/// Characters shown before what is meant, where the line is cut.
+const BEFORE: usize = 40;
+
+/// Lines to print below an error, if it is about a part of a file.
+pub fn of(error: &anyhow::Error, style: Style) -> Option<String> {
+    let place = error.chain().find_map(|e| e.downcast_ref::<SpecError>())?.place();
+    let Place::File { path, line: Some(line), columns: Some(columns) } = place else { return None };
+    let text = std::fs::read_to_string(path).ok()?;
+    let shown = path.display().to_string();
+    lines(&shown, text.lines().nth(line.checked_sub(1)? as usize)?, *line, columns.as_ref().clone(), style)
+}
+
+fn lines(path: &str, text: &str, line: u32, columns: Range<usize>, style: Style) -> Option<String> {
+    // A place at the end of its line (something is missing there) is beyond its last byte.
+    let at = text.get(..columns.start.min(text.len()))?.chars().count();
+    let meant = text.get(columns.start.min(text.len())..columns.end.min(text.len()))?.chars().count().max(1);
+    let first = if at > MOST - BEFORE { at - BEFORE } else { 0 };
+    // Tabs and what a terminal would obey become single spaces, so that the mark stays below.
+    let plain = |c: char| if c.is_control() { ' ' } else { c };
+    let part: String = text.chars().skip(first).take(MOST).map(plain).collect();
+    let (front, back) = (if first > 0 { "..." } else { "" }, if text.chars().count() > first + MOST { "..." } else { "" });
+    let number = line.to_string();
+    let margin = " ".repeat(number.len());
+    let indent = " ".repeat(front.len() + at - first);
+    let mark = style.error(&"^".repeat(meant.min(MOST - (at - first).min(MOST - 1))));
+    Some(format!("{margin}--> {path}:{line}:{}\n{margin} |\n{number} | {front}{}{back}\n{margin} | {indent}{mark}", at + 1, part.trim_end()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plain(text: &str, columns: Range<usize>) -> String {
+        lines("s.toml", text, 12, columns, Style::PLAIN).unwrap()
+    }
+
+    #[test]
+    fn the_mark_is_below_what_is_meant() {
+        assert_eq!(plain("cc = \"hpccc\"", 5..12), "  --> s.toml:12:6\n   |\n12 | cc = \"hpccc\"\n   |      ^^^^^^^");
+        assert_eq!(plain("é = 1\t# ü", 5..6), "  --> s.toml:12:5\n   |\n12 | é = 1 # ü\n   |     ^");
+    }
+
+    #[test]
+    fn what_is_missing_at_the_end_is_marked_there() {
+        assert!(plain("x =", 3..9).ends_with("12 | x =\n   |    ^"), "{}", plain("x =", 3..9));
+    }
+
+    #[test]
+    fn long_lines_are_cut_around_it() {
+        let text = format!("{}bad{}", "x".repeat(500), "y".repeat(500));
+        let shown = plain(&text, 500..503);
+        let rows: Vec<&str> = shown.lines().collect();
+        assert!(rows[2].len() < 120 && rows[2].contains("...xxx") && rows[2].ends_with("y..."), "{shown}");
+        assert_eq!(rows[2].find("bad"), rows[3].find("^^^"), "{shown}");
+        assert!(plain(&text, 0..1000).lines().last().unwrap().len() < 120);
+    }
+
+    #[test]
+    fn a_place_inside_a_character_has_no_excerpt() {
+        assert_eq!(lines("s", "é", 1, 1..2, Style::PLAIN), None);
+    }
+}

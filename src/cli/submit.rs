@@ -1,0 +1,297 @@
+//! `hyperfold submit`: a sweep's shards to SLURM, or a manifest of them for Kubernetes.
+//!
+//! Layer: cli. The sweep is checked as `run` checks it, then the files of [`crate::submit`] are written and, for SLURM, handed to `sbatch`
+//! ([`super::sbatch`]). Simulates nothing.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, anyhow, bail};
+use clap::{ArgGroup, Args, Parser, ValueEnum};
+use serde_json::{Value, json};
+
+use crate::results::ResultDir;
+use crate::submit::{Kubernetes, Shards, Slurm};
+use crate::sweep::{Selection, Shard};
+
+use super::args::{Cli, EngineChoice, key_value};
+use super::exit::{CliError, Exit};
+use super::sbatch;
+use super::simulator::{Simulator, SweepRequest};
+use super::style::Style;
+use super::{say, tell};
+
+#[derive(Debug, Args)]
+#[command(group = ArgGroup::new("scheduler").required(true))]
+pub struct SubmitArgs {
+    /// The sweep file (TOML); every machine must see it under the same path
+    pub sweep: PathBuf,
+    /// As a SLURM array job with a task a shard, and a job that merges the results
+    #[arg(long, group = "scheduler")]
+    pub slurm: bool,
+    /// As a Kubernetes manifest (an Indexed Job), written to --manifest; nothing is contacted
+    #[arg(long, group = "scheduler")]
+    pub kubernetes: bool,
+    /// How many shards: jobs that run side by side
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub shards: u64,
+    /// Folder for shards, logs and merged results, on storage that every machine sees; with --kubernetes a folder on the claim
+    #[arg(long, value_name = "DIR")]
+    pub out: PathBuf,
+    /// Engine of every shard; `gpu` asks the scheduler for a GPU each
+    #[arg(long, value_enum, default_value_t = EngineChoice::Auto)]
+    pub engine: EngineChoice,
+    /// Set a key of the sweep file, by its dotted name (repeatable)
+    #[arg(long, value_name = "KEY=VALUE", value_parser = key_value)]
+    pub set: Vec<String>,
+    /// Only the experiments with exp_id below N
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub limit: Option<u64>,
+    /// CPUs of each shard
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
+    pub cpus: Option<u32>,
+    /// Memory of each shard, in the scheduler's words: 16G, 16Gi
+    #[arg(long, value_name = "M")]
+    pub mem: Option<String>,
+    /// How often a shard that was killed, or ran out of its time, is queued again
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(0..=1000))]
+    pub requeues: u32,
+    /// The program on the machines that run it [default: this one; with --kubernetes `hyperfold`]
+    #[arg(long, value_name = "PATH")]
+    pub program: Option<String>,
+    /// Print what would be written; write and submit nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    /// SLURM partition
+    #[arg(long, value_name = "P", conflicts_with = "kubernetes")]
+    pub partition: Option<String>,
+    /// SLURM account
+    #[arg(long, value_name = "A", conflicts_with = "kubernetes")]
+    pub account: Option<String>,
+    /// SLURM generic resources of each shard, or `none` [default: gpu:1 with --engine gpu, else none]
+    #[arg(long, value_name = "GRES", conflicts_with = "kubernetes")]
+    pub gres: Option<String>,
+    /// SLURM time limit of each shard; one that runs out of it is queued again and carries on
+    #[arg(long, value_name = "T", conflicts_with = "kubernetes")]
+    pub time: Option<String>,
+    /// Wait until all is merged; the exit code is the merge's
+    #[arg(long, conflicts_with_all = ["kubernetes", "dry_run"])]
+    pub wait: bool,
+    /// Submit the same once more into the DIR of an earlier submission; complete shards cost nothing
+    #[arg(long, conflicts_with = "kubernetes")]
+    pub resume: bool,
+    /// Container image with hyperfold in it
+    #[arg(long, value_name = "IMAGE", required_if_eq("kubernetes", "true"), conflicts_with = "slurm")]
+    pub image: Option<String>,
+    /// Persistent volume claim that holds the sweep and takes the results
+    #[arg(long, value_name = "NAME", required_if_eq("kubernetes", "true"), conflicts_with = "slurm")]
+    pub claim: Option<String>,
+    /// Where pods see the claim
+    #[arg(long, value_name = "PATH", default_value = "/data", conflicts_with = "slurm")]
+    pub mount: String,
+    /// Where pods find the sweep file [default: its name, in --mount]
+    #[arg(long, value_name = "PATH", conflicts_with = "slurm")]
+    pub sweep_in_pod: Option<String>,
+    /// Kubernetes namespace
+    #[arg(long, value_name = "NAME", conflicts_with = "slurm")]
+    pub namespace: Option<String>,
+    /// Where to write the manifest; an existing file is kept [default: standard output]
+    #[arg(long, value_name = "FILE", conflicts_with = "slurm")]
+    pub manifest: Option<PathBuf>,
+    /// Further options of `hyperfold run` for every shard, after `--`
+    #[arg(last = true, value_name = "RUN OPTIONS")]
+    pub run_options: Vec<String>,
+}
+
+/// Checks the sweep, then submits it or writes the manifest.
+///
+/// # Errors
+/// Bad usage or input (nothing is written then), no `sbatch`, or a job that the scheduler refuses.
+pub fn execute<S: Simulator>(args: &SubmitArgs, simulator: &S) -> Result<Exit, CliError> {
+    let selection = Selection { limit: args.limit, shard: None };
+    let request = SweepRequest { path: args.sweep.clone(), set: args.set.clone(), selection };
+    let (planned, _) = simulator.load(&request).map_err(CliError::bad_input)?;
+    let selected = planned.selected.len() as u64;
+    if args.shards > selected {
+        let error = anyhow!("--shards {}: {} has {selected} experiments, and a shard needs at least one; write at most that", args.shards, args.sweep.display());
+        return Err(CliError::bad_input(error));
+    }
+    // What a shard refuses (a sweep that cannot be cut into shards, say), it would refuse only in its job.
+    let first = Selection { limit: args.limit, shard: Some(Shard { index: 0, of: args.shards }) };
+    simulator.load(&SweepRequest { selection: first, ..request }).map_err(CliError::bad_input)?;
+    planned.warnings.iter().for_each(|warning| tell(&format!("{} {warning}", Style::of_stderr().warning("warning:"))));
+    match args.slurm {
+        true => slurm(args, planned.name),
+        false => kubernetes(args, planned.name),
+    }
+}
+
+/// The options of `hyperfold run` that every shard gets.
+fn run_options(args: &SubmitArgs) -> Vec<String> {
+    let mut options = Vec::new();
+    if args.engine != EngineChoice::Auto {
+        let engine = args.engine.to_possible_value().expect("no engine is hidden");
+        options.extend(["--engine".to_string(), engine.get_name().to_string()]);
+    }
+    options.extend(args.set.iter().flat_map(|set| ["--set".to_string(), set.clone()]));
+    options.extend(args.limit.iter().flat_map(|limit| ["--limit".to_string(), limit.to_string()]));
+    options.extend(args.run_options.iter().cloned());
+    options
+}
+
+/// Refuses a submission whose shards would only find out later that their command is wrong.
+fn check_command(shards: &Shards) -> anyhow::Result<()> {
+    let words = std::iter::once("hyperfold".to_string()).chain(shards.run("0"));
+    match Cli::try_parse_from(words) {
+        Ok(_) => Ok(()),
+        Err(e) => bail!("the options after -- do not fit `hyperfold run`: {}", e.to_string().lines().next().unwrap_or_default()),
+    }
+}
+
+fn slurm(args: &SubmitArgs, name: String) -> Result<Exit, CliError> {
+    let shards = Shards {
+        name,
+        count: args.shards,
+        program: match &args.program {
+            Some(program) => program.clone(),
+            None => text("this program", &std::env::current_exe().context("cannot tell where this program is; give --program").map_err(CliError::bad_input)?)
+                .map_err(CliError::bad_input)?,
+        },
+        sweep: absolute("SWEEP", &args.sweep).map_err(CliError::bad_input)?,
+        out: absolute("--out", &args.out).map_err(CliError::bad_input)?,
+        options: run_options(args),
+    };
+    let gres = match (args.gres.as_deref(), args.engine) {
+        (Some("none"), _) => None,
+        (Some(gres), _) => Some(gres.to_string()),
+        // `auto` is content with the CPU, so that it asks for no GPU by itself.
+        (None, EngineChoice::Gpu) => Some("gpu:1".to_string()),
+        (None, EngineChoice::Auto | EngineChoice::Cpu) => None,
+    };
+    let asked = Slurm {
+        partition: args.partition.clone(),
+        account: args.account.clone(),
+        gres,
+        time: args.time.clone(),
+        mem: args.mem.clone(),
+        cpus: args.cpus,
+        requeues: args.requeues,
+    };
+    asked.check(&shards).map_err(CliError::bad_input)?;
+    check_command(&shards).map_err(CliError::bad_input)?;
+    let scripts = [("shards.sbatch", asked.array_script(&shards)), ("merge.sbatch", asked.merge_script(&shards))];
+    if args.dry_run {
+        for (file, script) in &scripts {
+            say(&format!("# {}/{file}\n{}", shards.out, script.trim_end()));
+        }
+        return Ok(Exit::Ok);
+    }
+
+    let dir = Path::new(&shards.out);
+    claim(dir, &shards, args.resume).map_err(CliError::bad_input)?;
+    let write = |file: &str, text: &str| fs::write(dir.join(file), text).with_context(|| format!("cannot write {}", dir.join(file).display()));
+    fs::create_dir_all(dir.join("logs")).with_context(|| format!("--out {}: cannot create it", dir.display())).map_err(CliError::bad_input)?;
+    for (file, script) in &scripts {
+        write(file, script).map_err(CliError::broken)?;
+    }
+    let record = |jobs: &[&str]| write(RECORD, &format!("{:#}\n", described(&shards, jobs)));
+    record(&[]).map_err(CliError::broken)?;
+    let array = sbatch::submit(&dir.join("shards.sbatch"), None).map_err(CliError::bad_input)?;
+    let merge = sbatch::submit(&dir.join("merge.sbatch"), Some(&array))
+        .with_context(|| format!("array job {array} was submitted, its merge was not; `scancel {array}` ends it"))
+        .map_err(CliError::broken)?;
+    record(&[&array, &merge]).map_err(CliError::broken)?;
+    say(&format!("array job {array}: {} shards, logs in {}/logs", shards.count, shards.out));
+    say(&format!("merge job {merge}: results in {}", shards.merged()));
+    if !args.wait {
+        return Ok(Exit::Ok);
+    }
+    sbatch::wait(&merge, Path::new(&shards.merged())).map_err(CliError::broken)
+}
+
+/// The file that says what a folder was submitted for.
+const RECORD: &str = "submit.json";
+
+fn described(shards: &Shards, jobs: &[&str]) -> Value {
+    json!({
+        "hyperfold": env!("CARGO_PKG_VERSION"),
+        "sweep": shards.sweep,
+        "shards": shards.count,
+        "options": shards.options,
+        "jobs": jobs,
+    })
+}
+
+/// A folder is new or empty, or with `--resume` one of the same submission.
+fn claim(dir: &Path, shards: &Shards, resume: bool) -> anyhow::Result<()> {
+    if !resume {
+        return ResultDir::check(dir, false).with_context(|| "to submit the same again, add --resume");
+    }
+    let path = dir.join(RECORD);
+    let text = fs::read_to_string(&path).with_context(|| format!("--resume: {} cannot be read; is this the folder of an earlier submission?", path.display()))?;
+    let earlier: Value = serde_json::from_str(&text).with_context(|| format!("--resume: {}", path.display()))?;
+    let now = described(shards, &[]);
+    for key in ["sweep", "shards", "options"] {
+        if earlier[key] != now[key] {
+            bail!("--resume: {} was submitted with {key} = {}, this is {}; submit the same, or into another folder", dir.display(), earlier[key], now[key]);
+        }
+    }
+    Ok(())
+}
+
+fn kubernetes(args: &SubmitArgs, name: String) -> Result<Exit, CliError> {
+    let missing = |option: &str| CliError::bad_input(anyhow!("--kubernetes needs {option}"));
+    let mount = args.mount.trim_end_matches('/');
+    // Paths in pods are Unix paths, whatever this machine is.
+    let below = |path: String| if path.starts_with('/') { path } else { format!("{mount}/{}", path.trim_start_matches("./")) };
+    let file = args.sweep.file_name().map(PathBuf::from).unwrap_or_default();
+    let out = below(text("--out", &args.out).map_err(CliError::bad_input)?);
+    if !out.starts_with(&format!("{mount}/")) || out.split('/').any(|part| part == "..") {
+        return Err(CliError::bad_input(anyhow!("--out {out}: pods keep only what is on the volume; name a folder below --mount {}", args.mount)));
+    }
+    let shards = Shards {
+        name,
+        count: args.shards,
+        program: args.program.clone().unwrap_or_else(|| "hyperfold".into()),
+        sweep: below(match &args.sweep_in_pod {
+            Some(path) => path.clone(),
+            None => text("SWEEP", &file).map_err(CliError::bad_input)?,
+        }),
+        out,
+        options: run_options(args),
+    };
+    let asked = Kubernetes {
+        image: args.image.clone().ok_or_else(|| missing("--image"))?,
+        claim: args.claim.clone().ok_or_else(|| missing("--claim"))?,
+        mount: args.mount.clone(),
+        namespace: args.namespace.clone(),
+        gpus: u32::from(args.engine == EngineChoice::Gpu),
+        cpus: args.cpus,
+        mem: args.mem.clone(),
+        retries: args.requeues,
+    };
+    asked.check(&shards).map_err(CliError::bad_input)?;
+    check_command(&shards).map_err(CliError::bad_input)?;
+    let manifest = asked.manifest(&shards);
+    match &args.manifest {
+        Some(path) if !args.dry_run => {
+            if path.exists() {
+                return Err(CliError::bad_input(anyhow!("--manifest {}: exists already; name another file", path.display())));
+            }
+            fs::write(path, manifest).with_context(|| format!("--manifest {}", path.display())).map_err(CliError::bad_input)?;
+            say(&format!("wrote {}; apply it with: kubectl apply -f {}", path.display(), path.display()));
+        }
+        _ => say(manifest.trim_end()),
+    }
+    Ok(Exit::Ok)
+}
+
+/// A path as text; scripts are text.
+fn text(option: &str, path: &Path) -> anyhow::Result<String> {
+    path.to_str().map(String::from).ok_or_else(|| anyhow!("{option} {}: this path is not UTF-8, which scripts are; rename it", path.display()))
+}
+
+/// A path that means the same in every folder.
+fn absolute(option: &str, path: &Path) -> anyhow::Result<String> {
+    text(option, &std::path::absolute(path).with_context(|| format!("{option} {}", path.display()))?)
+}

@@ -1,0 +1,294 @@
+//! Why two experiments differ: what was set otherwise, which part of the time, which links, which flows.
+//!
+//! Layer: compare. Takes results apart; what no file holds is not guessed.
+
+use std::collections::BTreeMap;
+
+use super::rank::percent;
+use super::{CompareError, Section, Study, metric};
+use crate::results::{Cell, FlowRecord, LinkRecord, Micro, Ps};
+
+/// An experiment that the user named.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pick {
+    pub run: usize,
+    pub row: usize,
+}
+
+/// Parts of an iteration, in the order in which they are shown; they add up to it.
+const PARTS: &[&str] = &[
+    "compute_ns",
+    "comm_exposed_tp_ns",
+    "comm_exposed_pp_ns",
+    "comm_exposed_dp_ns",
+    "comm_exposed_ep_ns",
+    "comm_exposed_cp_ns",
+    "bubble_ns",
+    "optimizer_ns",
+    "other_ns",
+];
+/// Their sum.
+const WHOLE: &str = "iteration_time_ns";
+
+impl Pick {
+    /// `ID`, or `DIR:ID` with a folder as it was given. Without DIR, of several folders the first has the first experiment, the second the second.
+    ///
+    /// # Errors
+    /// No such folder or experiment.
+    pub fn parse(study: &Study, text: &str, nth: usize) -> Result<Pick, CompareError> {
+        let bad = |why: String| CompareError::Pick { pick: text.into(), why };
+        let (run, id) = match text.rsplit_once(':') {
+            None => (nth.min(study.runs.len() - 1), text),
+            Some((dir, id)) => {
+                let real = |p: &std::path::Path| p.canonicalize().unwrap_or_else(|_| p.to_path_buf());
+                let wanted = real(dir.as_ref());
+                let run = study.runs.iter().position(|r| real(&r.path) == wanted);
+                let dirs: Vec<String> = study.runs.iter().map(|r| r.path.display().to_string()).collect();
+                (run.ok_or_else(|| bad(format!("{dir} is not one of the folders given: {}", dirs.join(", "))))?, id)
+            }
+        };
+        let id: u64 = id.trim().parse().map_err(|_| bad("write an exp_id, or DIR:EXP_ID".into()))?;
+        let results = &study.runs[run];
+        let missing = || {
+            let ids = [0, results.rows.len().saturating_sub(1)].map(|row| results.rows.get(row).map_or(0, |_| results.exp_id(row)));
+            bad(format!("there is no experiment {id} in {}; it has {} from {} to {}", study.dir(run), results.rows.len(), ids[0], ids[1]))
+        };
+        Ok(Pick { run, row: results.find(id).ok_or_else(missing)? })
+    }
+
+    /// In words.
+    pub fn name(self, study: &Study) -> String {
+        let id = study.runs[self.run].exp_id(self.row);
+        if study.runs.len() > 1 { format!("{}:{id}", study.dir(self.run)) } else { id.to_string() }
+    }
+
+    fn number(self, study: &Study, column: &str) -> Option<f64> {
+        let run = &study.runs[self.run];
+        run.column(column).and_then(|c| run.number(self.row, c))
+    }
+
+    fn cell(self, study: &Study, column: &str) -> Cell {
+        let run = &study.runs[self.run];
+        run.column(column).map_or(Cell::Empty, |c| run.rows[self.row][c].clone())
+    }
+}
+
+/// All that is known of the difference; tables show the `top` largest.
+///
+/// # Errors
+/// A companion file is damaged.
+pub fn explain(study: &Study, a: Pick, b: Pick, top: usize) -> Result<Vec<Section>, CompareError> {
+    let mut sections = vec![settings(study, a, b)];
+    sections.extend(time(study, a, b));
+    sections.push(metrics(study, a, b));
+    let (run_a, run_b) = (&study.runs[a.run], &study.runs[b.run]);
+    let (id_a, id_b) = (run_a.exp_id(a.row), run_b.exp_id(b.row));
+    if let (Some(of_a), Some(of_b)) = (run_a.links_of(id_a)?, run_b.links_of(id_b)?) {
+        sections.push(links(&of_a, &of_b, top));
+    }
+    if let (Some(of_a), Some(of_b)) = (run_a.flows_of(id_a)?, run_b.flows_of(id_b)?) {
+        sections.push(flows(&of_a, &of_b, top));
+    }
+    Ok(sections)
+}
+
+fn settings(study: &Study, a: Pick, b: Pick) -> Section {
+    let title = format!("a is experiment {}, b is {}", a.name(study), b.name(study));
+    let mut section = Section::new("explain_settings", title, ["key", "a", "b"]);
+    let of = |p: Pick| study.configurations.iter().find(|c| c.run == p.run && c.rows.contains(&p.row));
+    if let (Some(ca), Some(cb)) = (of(a), of(b)) {
+        for (at, axis) in study.axes.iter().enumerate() {
+            if ca.values[at].to_string() != cb.values[at].to_string() {
+                section.rows.push(vec![axis.as_str().into(), ca.values[at].clone(), cb.values[at].clone()]);
+            }
+        }
+        if section.rows.is_empty() {
+            let same = ca.config_key == cb.config_key;
+            let why =
+                if same { "both have the same configuration" } else { "no axis differs; an input file or the model's version does, since config_key differs" };
+            section.notes.push(why.into());
+        }
+    }
+    for key in ["replica", "seed", "status", "error"] {
+        let (x, y) = (a.cell(study, key), b.cell(study, key));
+        if x != y {
+            section.rows.push(vec![key.into(), x, y]);
+        }
+    }
+    section
+}
+
+/// Where the iterations' time went; `None` if one has no iteration.
+fn time(study: &Study, a: Pick, b: Pick) -> Option<Section> {
+    let (whole_a, whole_b) = (a.number(study, WHOLE)?, b.number(study, WHOLE)?);
+    let mut section = Section::new("explain_time", "where the iteration's time goes", ["part", "a", "b", "difference", "share of difference %"]);
+    let mut rows: Vec<(&str, f64, f64)> =
+        PARTS.iter().map(|p| (*p, a.number(study, p).unwrap_or(0.0), b.number(study, p).unwrap_or(0.0))).filter(|r| r.1 != 0.0 || r.2 != 0.0).collect();
+    rows.sort_by(|x, y| (y.2 - y.1).abs().total_cmp(&(x.2 - x.1).abs()));
+    let total = whole_b - whole_a;
+    for (part, x, y) in rows.iter().copied().chain([(WHOLE, whole_a, whole_b)]) {
+        let share = (total != 0.0).then(|| (y - x) / total * 100.0);
+        section.rows.push(vec![part.into(), x.into(), y.into(), (y - x).into(), share.into()]);
+    }
+    section.notes.push(match rows.first() {
+        Some((part, x, y)) if total != 0.0 => {
+            let how = if total > 0.0 { "longer" } else { "shorter" };
+            let by = percent(whole_b, whole_a).map(|p| format!(" by {:.2} %", p.abs())).unwrap_or_default();
+            format!("b takes {how}{by}; what differs most is {part} ({:+.3} % of a's iteration)", (y - x) / whole_a * 100.0)
+        }
+        _ => "both take equally long".into(),
+    });
+    Some(section)
+}
+
+fn metrics(study: &Study, a: Pick, b: Pick) -> Section {
+    let mut section = Section::new("explain_metrics", "metrics", ["metric", "a", "b", "difference", "difference %"]);
+    for name in metric::available(study).iter().filter(|n| !PARTS.contains(&n.as_str())) {
+        let (x, y) = (a.number(study, name), b.number(study, name));
+        if x.is_some() || y.is_some() {
+            let difference = x.zip(y).map(|(x, y)| y - x);
+            let relative = x.zip(y).and_then(|(x, y)| percent(y, x));
+            section.rows.push(vec![name.as_str().into(), x.into(), y.into(), difference.into(), relative.into()]);
+        }
+    }
+    let name = "bottleneck_link";
+    let (x, y) = (a.cell(study, name), b.cell(study, name));
+    if x != y {
+        section.rows.push(vec![name.into(), x, y, Cell::Empty, Cell::Empty]);
+    }
+    section
+}
+
+/// Links of both, those whose use differs most first: by the larger of the differences of utilisation and, as a share of the largest queue, of queues.
+fn links(a: &[LinkRecord], b: &[LinkRecord], top: usize) -> Section {
+    let columns =
+        ["link", "utilisation a", "utilisation b", "max_queue_bytes a", "max_queue_bytes b", "ecn_marks a", "ecn_marks b", "pfc_pauses a", "pfc_pauses b"];
+    let mut section = Section::new("explain_links", "links whose use differs most", columns);
+    let of_b: BTreeMap<&str, &LinkRecord> = b.iter().map(|l| (l.link.as_str(), l)).collect();
+    let mut both: Vec<(&LinkRecord, &LinkRecord)> = a.iter().filter_map(|l| of_b.get(l.link.as_str()).map(|m| (l, *m))).collect();
+    let largest = a.iter().chain(b).map(|l| l.max_queue_bytes).max().unwrap_or(0);
+    let apart = |(x, y): &(&LinkRecord, &LinkRecord)| {
+        let queue = Micro::ratio(x.max_queue_bytes.abs_diff(y.max_queue_bytes).into(), largest.into()).0;
+        x.utilisation.0.abs_diff(y.utilisation.0).max(queue)
+    };
+    let common = both.len();
+    both.retain(|l| apart(l) > 0 || l.0.ecn_marks != l.1.ecn_marks || l.0.pfc_pauses != l.1.pfc_pauses);
+    both.sort_by(|x, y| apart(y).cmp(&apart(x)).then_with(|| x.0.link.cmp(&y.0.link)));
+    for (x, y) in both.iter().take(top) {
+        let pair = |f: fn(&LinkRecord) -> Cell| [f(x), f(y)];
+        let mut row: Vec<Cell> = vec![x.link.as_str().into()];
+        row.extend(pair(|l| l.utilisation.into()));
+        row.extend(pair(|l| l.max_queue_bytes.into()));
+        row.extend(pair(|l| l.ecn_marks.into()));
+        row.extend(pair(|l| l.pfc_pauses.into()));
+        section.rows.push(row);
+    }
+    section.notes.push(format!("{} of {common} common links differ", both.len()));
+    let (only_a, only_b) = (a.len() - common, b.len() - common);
+    if only_a > 0 || only_b > 0 {
+        section.notes.push(format!("{only_a} links are only in a, {only_b} only in b: links are compared by name"));
+    }
+    section
+}
+
+/// Flows of both, summed up by their ends: the n-th of a size between two ends is the same flow in both.
+fn flows(a: &[FlowRecord], b: &[FlowRecord], top: usize) -> Section {
+    #[derive(Default)]
+    struct Pair {
+        flows: u64,
+        bytes: u64,
+        a: u128,
+        b: u128,
+        worst: Option<(u64, u32)>,
+    }
+    let columns = ["src", "dst", "flows", "bytes", "mean fct a ns", "mean fct b ns", "difference ns", "difference %", "worst flow_id in a"];
+    let mut section = Section::new("explain_flows", "pairs of ranks whose flows differ most", columns);
+    type Name = (u32, u32, u64, u32);
+    fn named(flows: &[FlowRecord]) -> BTreeMap<Name, &FlowRecord> {
+        let mut count: BTreeMap<(u32, u32, u64), u32> = BTreeMap::new();
+        let mut name = |f: &FlowRecord| {
+            let n = count.entry((f.src, f.dst, f.bytes)).or_default();
+            *n += 1;
+            (f.src, f.dst, f.bytes, *n)
+        };
+        flows.iter().map(|f| (name(f), f)).collect()
+    }
+    let (of_a, of_b) = (named(a), named(b));
+    let mut pairs: BTreeMap<(u32, u32), Pair> = BTreeMap::new();
+    let mut common = 0;
+    for (name, x) in &of_a {
+        let Some(y) = of_b.get(name) else { continue };
+        common += 1;
+        if let (Some(Ps(fx)), Some(Ps(fy))) = (x.fct, y.fct) {
+            let p = pairs.entry((x.src, x.dst)).or_default();
+            (p.flows, p.bytes, p.a, p.b) = (p.flows + 1, p.bytes + x.bytes, p.a + u128::from(fx), p.b + u128::from(fy));
+            if fx.abs_diff(fy) > p.worst.map_or(0, |w| w.0) {
+                p.worst = Some((fx.abs_diff(fy), x.flow_id));
+            }
+        }
+    }
+    let mut order: Vec<(&(u32, u32), &Pair)> = pairs.iter().filter(|(_, p)| p.worst.is_some()).collect();
+    order.sort_by_key(|(ends, p)| (std::cmp::Reverse(p.a.abs_diff(p.b)), **ends));
+    for ((src, dst), p) in order.iter().take(top) {
+        let mean = |sum: u128| sum as f64 / p.flows as f64 / 1e3;
+        let (x, y) = (mean(p.a), mean(p.b));
+        let mut row: Vec<Cell> = [*src, *dst].map(Cell::from).to_vec();
+        row.extend([p.flows.into(), p.bytes.into(), x.into(), y.into(), (y - x).into(), percent(y, x).into(), p.worst.map(|w| w.1).into()]);
+        section.rows.push(row);
+    }
+    section.notes.push(format!("{} of {} pairs of ranks differ", order.len(), pairs.len()));
+    let (only_a, only_b) = (of_a.len() - common, of_b.len() - common);
+    if only_a > 0 || only_b > 0 {
+        section.notes.push(format!("{only_a} flows are only in a, {only_b} only in b: flows are the same if ends and bytes are"));
+    }
+    section
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compare::fixture::{Folder, flow, iteration, link, ok};
+
+    #[test]
+    fn the_difference_is_taken_apart() {
+        let mut one = iteration(ok(0, "a", &["x"], 1_000_000), 900_000, 100_000);
+        let mut two = iteration(ok(1, "b", &["y"], 1_200_000), 900_000, 300_000);
+        one.links = vec![link("0->1", 500_000, 10), link("1->0", 1, 0), link("2->0", 1, 0)];
+        two.links = vec![link("0->1", 400_000, 10), link("1->0", 1, 9), link("3->0", 1, 0)];
+        one.flows = vec![flow(0, 0, 1, 1_000), flow(1, 0, 1, 2_000), flow(2, 1, 0, 5_000)];
+        two.flows = vec![flow(0, 1, 0, 5_000), flow(1, 0, 1, 1_000), flow(2, 0, 1, 4_000), flow(3, 7, 8, 1)];
+        let folder = Folder::new(&["transport.cc"], vec![one, two]);
+        let study = Study::open(&[folder.path()]).unwrap();
+        let picks = ["0", "1"].map(|p| Pick::parse(&study, p, 0).unwrap());
+        let sections = explain(&study, picks[0], picks[1], 10).unwrap();
+        assert_eq!(
+            sections.iter().map(|s| s.kind).collect::<Vec<_>>(),
+            ["explain_settings", "explain_time", "explain_metrics", "explain_links", "explain_flows"]
+        );
+        assert_eq!(sections[0].rows[0], ["transport.cc".into(), "x".into(), Cell::from("y")]);
+        let time = &sections[1].rows;
+        assert_eq!(time[0], ["comm_exposed_dp_ns".into(), Cell::Real(100.0), Cell::Real(300.0), Cell::Real(200.0), Cell::Real(100.0)]);
+        assert_eq!(time.last().unwrap()[3], Cell::Real(200.0), "the parts' differences add up");
+        let links = &sections[3];
+        assert_eq!((links.rows[0][0].to_string(), links.rows[1][0].to_string(), links.rows.len()), ("1->0".into(), "0->1".into(), 2));
+        assert!(links.notes[1].contains("1 links are only in a, 1 only in b"));
+        let flows = &sections[4];
+        assert_eq!(flows.rows.len(), 1, "what is equal is left out");
+        assert_eq!((flows.rows[0][4].clone(), flows.rows[0][5].clone(), flows.rows[0][8].clone()), (Cell::Real(1.5), Cell::Real(2.5), Cell::Unsigned(1)));
+        assert!(flows.notes[1].contains("0 flows are only in a, 1 only in b"));
+    }
+
+    #[test]
+    fn experiments_are_named_by_id_or_folder() {
+        let one = Folder::new(&["transport.cc"], vec![ok(3, "a", &["x"], 1_000)]);
+        let two = Folder::new(&["transport.cc"], vec![ok(4, "a", &["x"], 1_000)]);
+        let study = Study::open(&[one.path(), two.path()]).unwrap();
+        assert_eq!(Pick::parse(&study, "3", 0).unwrap(), Pick { run: 0, row: 0 });
+        assert_eq!(Pick::parse(&study, "4", 1).unwrap(), Pick { run: 1, row: 0 });
+        assert_eq!(Pick::parse(&study, &format!("{}:4", two.path().display()), 0).unwrap(), Pick { run: 1, row: 0 });
+        let why = |text: &str| Pick::parse(&study, text, 0).unwrap_err().to_string();
+        assert!(why("7").contains("no experiment 7"));
+        assert!(why("elsewhere:7").contains("not one of the folders"));
+        assert!(why("x").contains("write an exp_id"));
+    }
+}

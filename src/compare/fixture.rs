@@ -1,0 +1,68 @@
+//! Folders of results for tests.
+
+use std::path::Path;
+
+use crate::results::read::fixture;
+use crate::results::{Axis, Cell, ExperimentRecord, Finished, FlowRecord, Kind, LinkRecord, Ps, StatsRecord};
+
+/// A folder that goes with the value.
+pub struct Folder(tempfile::TempDir);
+
+/// An experiment that is well: text values on the axes, a makespan in picoseconds.
+pub fn ok(exp_id: u64, config: &str, axes: &[&str], makespan_ps: u64) -> Finished {
+    let axes = axes.iter().map(|a| a.parse().map_or_else(|_| Cell::from(*a), Cell::Int)).collect();
+    let mut record = ExperimentRecord::new(exp_id, config.into(), format!("e{exp_id}"), 0, exp_id, axes);
+    record.makespan = Some(Ps(makespan_ps));
+    Finished { record, flows: Vec::new(), links: Vec::new(), rtt: Vec::new(), stats: StatsRecord::default() }
+}
+
+/// The same with an iteration: compute and exposed data-parallel communication, picoseconds.
+pub fn iteration(mut f: Finished, compute: u64, exposed: u64) -> Finished {
+    let r = &mut f.record;
+    r.iteration_time = Some(Ps(compute + exposed));
+    r.compute = Some(Ps(compute));
+    r.comm_exposed_dp = Some(Ps(exposed));
+    for part in [&mut r.comm_exposed_tp, &mut r.comm_exposed_pp, &mut r.comm_exposed_ep, &mut r.comm_exposed_cp, &mut r.bubble, &mut r.optimizer, &mut r.other]
+    {
+        *part = Some(Ps(0));
+    }
+    f
+}
+
+impl Folder {
+    pub fn new(axes: &[&str], experiments: Vec<Finished>) -> Folder {
+        Self::with_sweep(axes, experiments, "")
+    }
+
+    /// Replicas are counted by their configuration's key; ids ascend.
+    pub fn with_sweep(axes: &[&str], mut experiments: Vec<Finished>, sweep: &str) -> Folder {
+        let folder = tempfile::tempdir().unwrap();
+        let kind = |at: usize| Axis::infer("", experiments.iter().map(|e| &e.record.axis_values[at])).kind;
+        let axes: Vec<Axis> = axes.iter().enumerate().map(|(at, key)| Axis { key: (*key).into(), kind: kind(at) }).collect();
+        for a in axes.iter().enumerate().filter(|(_, a)| a.kind == Kind::Text) {
+            experiments.iter_mut().for_each(|e| e.record.axis_values[a.0] = e.record.axis_values[a.0].to_string().into());
+        }
+        let mut seen: Vec<String> = Vec::new();
+        for e in &mut experiments {
+            e.record.replica = seen.iter().filter(|k| **k == e.record.config_key).count() as u32;
+            seen.push(e.record.config_key.clone());
+        }
+        fixture::write(folder.path(), &axes, &experiments, sweep);
+        Folder(folder)
+    }
+
+    pub fn path(&self) -> &Path {
+        self.0.path()
+    }
+}
+
+/// A flow's end, ps.
+pub fn flow(flow_id: u32, src: u32, dst: u32, fct_ps: u64) -> FlowRecord {
+    FlowRecord { flow_id, src, dst, bytes: 1000, start: Ps(0), fct: Some(Ps(fct_ps)) }
+}
+
+/// A link with its share in millionths.
+pub fn link(name: &str, utilisation: u64, max_queue_bytes: u64) -> LinkRecord {
+    let (utilisation, mean_queue_bytes) = (crate::results::Micro(utilisation), crate::results::Micro(0));
+    LinkRecord { link: name.into(), bytes: 1, utilisation, max_queue_bytes, mean_queue_bytes, ecn_marks: 0, pfc_pauses: 0, drops: 0 }
+}

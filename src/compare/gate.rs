@@ -1,0 +1,371 @@
+//! Gates for CI: a condition over columns that no experiment may meet.
+//!
+//! Layer: compare. The first of several folders is the base: its experiments are not checked, but what others are held against, matched by
+//! `config_key` and replica. Of a single folder, every experiment is checked, and there is no base. In a condition, a bare name is the experiment's own value;
+//! `base.NAME` is the matching experiment's; `base` alone is the matching experiment's value of the first bare name that is written.
+//! What cannot be decided counts as met: a gate that passes because a value is missing is none. Only what does not fit into memory on both sides passes.
+
+use std::collections::BTreeMap;
+
+use crate::results::{Cell, RunResults, Status};
+use crate::spec::nearest;
+use crate::sweep::condition::{Condition, Names, Val};
+
+use super::{CompareError, Section, Study};
+
+/// A condition that was understood.
+pub struct Gate {
+    text: String,
+    condition: Condition,
+    /// The column that `base` alone stands for.
+    implied: String,
+    uses_base: bool,
+}
+
+/// An experiment that meets the condition.
+#[derive(Clone, Debug)]
+pub struct Hit {
+    pub run: usize,
+    pub row: usize,
+    /// The base's row that it is held against.
+    pub base: Option<usize>,
+    /// Why it counts although the condition could not be decided.
+    pub undecided: Option<String>,
+}
+
+/// What a gate found.
+#[derive(Clone, Debug, Default)]
+pub struct Verdict {
+    /// Experiments that the condition was held against.
+    pub checked: usize,
+    pub hits: Vec<Hit>,
+    /// Experiments that do not fit into memory, as in the base.
+    pub oom: usize,
+}
+
+/// Names of a condition: the columns of all folders, and the base's.
+struct Columns<'a>(&'a Study);
+
+impl Columns<'_> {
+    fn in_base(&self, name: &str) -> bool {
+        name == BASE || name.strip_prefix("base.").is_some_and(|n| self.0.runs[0].column(n).is_some())
+    }
+
+    fn all(&self) -> impl Iterator<Item = &str> {
+        self.0.runs.iter().flat_map(|r| &r.columns).map(|c| c.name.as_str())
+    }
+}
+
+/// The word for the first folder.
+const BASE: &str = "base";
+
+impl Names for Columns<'_> {
+    fn knows(&self, name: &str) -> bool {
+        self.in_base(name) || self.all().any(|c| c == name)
+    }
+
+    fn unknown(&self, name: &str) -> String {
+        let (prefix, word) = name.strip_prefix("base.").map_or(("", name), |n| ("base.", n));
+        match nearest(word, self.all().chain([BASE])) {
+            Some(near) => format!("there is no column `{name}`; did you mean `{prefix}{near}`?"),
+            None => format!("there is no column `{name}`; the columns are those of results.csv: {}", super::metric::available(self.0).join(", ")),
+        }
+    }
+
+    fn example(&self) -> &'static str {
+        "iteration_time_ns > 1.02 * base"
+    }
+}
+
+/// Rows of the folders after the first by the base's row with the same configuration and replica.
+pub struct Matches {
+    /// (run, row, base row).
+    pub pairs: Vec<(usize, usize, usize)>,
+    /// (run, row) without a partner.
+    pub only_here: Vec<(usize, usize)>,
+    /// (run, base row): what that run lacks of the base.
+    pub only_in_base: Vec<(usize, usize)>,
+}
+
+impl Matches {
+    /// Matches every folder with the first.
+    pub fn of(study: &Study) -> Matches {
+        let key = |run: &RunResults, row: usize| (run.config_key(row).to_string(), run.replica(row));
+        let base = &study.runs[0];
+        let by_key: BTreeMap<(String, u64), usize> = (0..base.rows.len()).map(|row| (key(base, row), row)).collect();
+        let mut matches = Matches { pairs: Vec::new(), only_here: Vec::new(), only_in_base: Vec::new() };
+        for (at, run) in study.runs.iter().enumerate().skip(1) {
+            let mut met = vec![false; base.rows.len()];
+            for row in 0..run.rows.len() {
+                match by_key.get(&key(run, row)) {
+                    Some(&b) => {
+                        met[b] = true;
+                        matches.pairs.push((at, row, b));
+                    }
+                    None => matches.only_here.push((at, row)),
+                }
+            }
+            matches.only_in_base.extend((0..met.len()).filter(|&b| !met[b]).map(|b| (at, b)));
+        }
+        matches
+    }
+
+    /// What has no partner, a row each; `None` if nothing.
+    pub fn section(&self, study: &Study) -> Option<Section> {
+        let mut section = Section::new("unmatched", "experiments without a partner of the same config_key and replica", ["dir", "exp_id", "missing in"]);
+        let row = |run: usize, row: usize, other: usize| vec![study.dir(run).into(), study.runs[run].exp_id(row).into(), study.dir(other).into()];
+        section.rows.extend(self.only_here.iter().map(|&(run, r)| row(run, r, 0)));
+        section.rows.extend(self.only_in_base.iter().map(|&(run, b)| row(0, b, run)));
+        (!section.rows.is_empty()).then_some(section)
+    }
+}
+
+impl Gate {
+    /// Understands a condition.
+    ///
+    /// # Errors
+    /// It is none, names no column, a column without any value, or a base where there is none.
+    pub fn parse(study: &Study, text: &str) -> Result<Gate, CompareError> {
+        let bad = |why: String| CompareError::Gate { text: text.into(), why };
+        let columns = Columns(study);
+        let condition = Condition::parse(text, &columns).map_err(bad)?;
+        let bare: Vec<&String> = condition.names().iter().filter(|n| !columns.in_base(n)).collect();
+        let Some(first) = bare.first() else {
+            return Err(bad("it names no column of its own; write for example iteration_time_ns > 1.02 * base".into()));
+        };
+        let uses_base = bare.len() < condition.names().len();
+        if uses_base && study.runs.len() < 2 {
+            return Err(bad("`base` is the first of several folders, and there is one; name the base before it".into()));
+        }
+        let gate = Gate { implied: first.to_string(), uses_base, text: text.into(), condition };
+        for name in gate.condition.names() {
+            let (runs, column) = match gate.base_column(name) {
+                Some(column) => (&study.runs[..1], column),
+                None => (gate.checked(study), name.as_str()),
+            };
+            let has = |run: &RunResults| run.column(column).is_some_and(|c| run.rows.iter().any(|row| row[c] != Cell::Empty));
+            if !runs.iter().any(has) {
+                let of: Vec<String> = runs.iter().map(|r| r.path.display().to_string()).collect();
+                let why = format!(
+                    "no experiment in {} has a value of `{column}`; those with values are {}",
+                    of.join(", "),
+                    super::metric::available(study).join(", ")
+                );
+                return Err(bad(why));
+            }
+        }
+        Ok(gate)
+    }
+
+    /// As the user wrote it.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Whether it needs a base.
+    pub fn uses_base(&self) -> bool {
+        self.uses_base
+    }
+
+    /// The base's column that a name stands for; `None` of a bare name.
+    fn base_column<'a>(&'a self, name: &'a str) -> Option<&'a str> {
+        if name == BASE { Some(&self.implied) } else { name.strip_prefix("base.") }
+    }
+
+    fn checked<'a>(&self, study: &'a Study) -> &'a [RunResults] {
+        &study.runs[usize::from(study.runs.len() > 1)..]
+    }
+
+    /// Holds every experiment against the condition.
+    ///
+    /// # Errors
+    /// There is nothing to check, or the condition makes no sense for any experiment (a text compared with a number).
+    pub fn check(&self, study: &Study, matches: &Matches) -> Result<Verdict, CompareError> {
+        let bad = |why: String| CompareError::Gate { text: self.text.clone(), why };
+        let several = study.runs.len() > 1;
+        let cases: Vec<(usize, usize, Option<usize>)> = if self.uses_base {
+            matches.pairs.iter().map(|&(run, row, base)| (run, row, Some(base))).collect()
+        } else {
+            let rows = |run: usize| (0..study.runs[run].rows.len()).map(move |row| (run, row, None));
+            (usize::from(several)..study.runs.len()).flat_map(rows).collect()
+        };
+        if cases.is_empty() {
+            return Err(bad(match self.uses_base {
+                true => "no experiment has a partner in the base: config_key covers every key, the input files and the model's version, and one of these differs everywhere".into(),
+                false => "there is no experiment to check".into(),
+            }));
+        }
+        let mut verdict = Verdict { checked: cases.len(), ..Verdict::default() };
+        let (mut decided, mut nonsense) = (0, None);
+        for (run, row, base) in cases {
+            let value = |name: &str| self.value(study, run, row, base, name);
+            match self.condition.holds(|name| val(&value(name))) {
+                Ok(false) => decided += 1,
+                Ok(true) => {
+                    decided += 1;
+                    verdict.hits.push(Hit { run, row, base, undecided: None });
+                }
+                Err(_) if study.runs[run].status(row) == Status::Oom && base.is_none_or(|b| study.runs[0].status(b) == Status::Oom) && several => {
+                    verdict.oom += 1
+                }
+                Err(why) => {
+                    let empty: Vec<String> = self.condition.names().iter().filter(|n| value(n) == Cell::Empty).map(|n| format!("`{n}`")).collect();
+                    let why = if empty.is_empty() {
+                        nonsense = nonsense.or_else(|| Some((run, row, why.clone())));
+                        why
+                    } else {
+                        let base = base.map(|b| format!(", in the base {}", study.runs[0].status(b).as_str())).unwrap_or_default();
+                        format!("{} has no value (status {}{base})", empty.join(", "), study.runs[run].status(row).as_str())
+                    };
+                    verdict.hits.push(Hit { run, row, base, undecided: Some(why) });
+                }
+            }
+        }
+        match nonsense {
+            Some((run, row, why)) if decided == 0 => Err(bad(format!("{why} ({}, experiment {})", study.dir(run), study.runs[run].exp_id(row)))),
+            _ => Ok(verdict),
+        }
+    }
+
+    fn value(&self, study: &Study, run: usize, row: usize, base: Option<usize>, name: &str) -> Cell {
+        match (self.base_column(name), base) {
+            (Some(column), Some(base)) => cell(study, 0, base, column),
+            (Some(_), None) => Cell::Empty,
+            (None, _) => cell(study, run, row, name),
+        }
+    }
+
+    /// What was found, a row a hit.
+    pub fn section(&self, study: &Study, verdict: &Verdict) -> Section {
+        let n = verdict.hits.len();
+        let met = if n == 0 { "passed".to_string() } else { format!("FAILED for {n}") };
+        let mut columns = vec!["condition".to_string(), "dir".into(), "exp_id".into()];
+        columns.extend(study.axes.iter().cloned());
+        let names: Vec<String> = self.condition.names().iter().map(|n| if n == BASE { format!("base.{}", self.implied) } else { n.clone() }).collect();
+        let shown: Vec<&String> = names.iter().filter(|n| !study.axes.contains(n)).collect();
+        columns.extend(shown.iter().map(|n| n.to_string()));
+        columns.push("undecided".into());
+        let mut section = Section::new("fail_if", format!("{}: {met} of {} experiments", self.text, verdict.checked), columns);
+        for hit in &verdict.hits {
+            let mut row: Vec<Cell> = vec![self.text.as_str().into(), study.dir(hit.run).into(), study.runs[hit.run].exp_id(hit.row).into()];
+            row.extend(study.axes.iter().map(|a| cell(study, hit.run, hit.row, a)));
+            row.extend(shown.iter().map(|name| self.value(study, hit.run, hit.row, hit.base, name)));
+            row.push(hit.undecided.as_deref().into());
+            section.rows.push(row);
+        }
+        if verdict.oom > 0 {
+            section.notes.push(format!("{} experiments need more memory than there is, in the base as well; they pass", verdict.oom));
+        }
+        section
+    }
+}
+
+/// A row's value of a column; what a folder does not vary is what its sweep fixes.
+fn cell(study: &Study, run: usize, row: usize, name: &str) -> Cell {
+    if let Some(c) = study.runs[run].column(name) {
+        return study.runs[run].rows[row][c].clone();
+    }
+    let configuration = study.configurations.iter().find(|c| c.run == run && c.rows.contains(&row));
+    let axis = study.axes.iter().position(|a| a == name);
+    configuration.zip(axis).map_or(Cell::Empty, |(c, a)| c.values[a].clone())
+}
+
+fn val(cell: &Cell) -> Val {
+    match cell {
+        Cell::Empty => Val::Nothing,
+        Cell::Int(v) => Val::Int(*v),
+        Cell::Unsigned(v) => i64::try_from(*v).map_or(Val::Float(*v as f64), Val::Int),
+        Cell::Flag(v) => Val::Bool(*v),
+        Cell::Text(v) => Val::Text(v.as_str().into()),
+        Cell::Ps(_) | Cell::Micro(_) | Cell::Real(_) => cell.number().map_or(Val::Nothing, Val::Float),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compare::fixture::{Folder, ok};
+
+    fn hits(study: &Study, text: &str) -> Result<Vec<u64>, String> {
+        let gate = Gate::parse(study, text).map_err(|e| e.to_string())?;
+        let verdict = gate.check(study, &Matches::of(study)).map_err(|e| e.to_string())?;
+        Ok(verdict.hits.iter().map(|h| study.runs[h.run].exp_id(h.row)).collect())
+    }
+
+    fn oom(id: u64, key: &str) -> crate::results::Finished {
+        let mut f = ok(id, key, &["z"], 0);
+        f.record = f.record.oom(1, "needs more");
+        f.record.makespan = None;
+        f
+    }
+
+    /// The second folder has its rows in another order, and one more; `b` is 5 % slower.
+    fn study() -> (Folder, Folder, Study) {
+        let base = Folder::new(&["transport.cc"], vec![ok(0, "a", &["x"], 100_000), ok(1, "b", &["y"], 200_000), oom(2, "c")]);
+        let new = Folder::new(&["transport.cc"], vec![ok(0, "new", &["w"], 1_000), ok(5, "b", &["y"], 210_000), ok(6, "a", &["x"], 101_000), oom(7, "c")]);
+        let study = Study::open(&[base.path(), new.path()]).unwrap();
+        (base, new, study)
+    }
+
+    #[test]
+    fn rows_meet_by_configuration() {
+        let (_a, _b, study) = study();
+        assert_eq!(hits(&study, "makespan_ns > 1.02 * base"), Ok(vec![5]));
+        assert_eq!(hits(&study, "makespan_ns > 1.02 * base.makespan_ns"), Ok(vec![5]));
+        assert_eq!(hits(&study, "makespan_ns > base"), Ok(vec![5, 6]));
+        assert_eq!(hits(&study, "makespan_ns > 1.10 * base"), Ok(vec![]));
+        assert_eq!(
+            hits(&study, "status != base || makespan_ns > 1000 * base"),
+            Err("--fail-if `status != base || makespan_ns > 1000 * base`: `*` does not go with a number and a text (".to_string()
+                + &study.dir(1)
+                + ", experiment 5)")
+        );
+        let matches = Matches::of(&study);
+        assert_eq!((matches.pairs.len(), matches.only_here.as_slice(), matches.only_in_base.len()), (3, &[(1, 0)][..], 0));
+    }
+
+    #[test]
+    fn what_cannot_be_decided_fails() {
+        let base = Folder::new(&["transport.cc"], vec![ok(0, "a", &["x"], 100_000), ok(1, "c", &["z"], 1_000)]);
+        let new = Folder::new(&["transport.cc"], vec![ok(0, "a", &["x"], 100_000), oom(1, "c")]);
+        let study = Study::open(&[base.path(), new.path()]).unwrap();
+        assert_eq!(hits(&study, "makespan_ns > 1.02 * base"), Ok(vec![1]), "now out of memory");
+        assert_eq!(hits(&study, "status == \"ok\" && makespan_ns > 1.02 * base.makespan_ns"), Ok(vec![]), "unless the gate says otherwise");
+        let back = Study::open(&[new.path(), base.path()]).unwrap();
+        assert_eq!(hits(&back, "makespan_ns > 1.02 * base"), Ok(vec![1]), "no base to hold it against");
+    }
+
+    #[test]
+    fn a_single_folder_is_checked_without_a_base() {
+        let (base, ..) = study();
+        let study = Study::open(&[base.path()]).unwrap();
+        assert_eq!(hits(&study, "status == \"ok\" && makespan_ns >= 200"), Ok(vec![1]));
+        assert!(hits(&study, "makespan_ns > base").unwrap_err().contains("first of several folders"));
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        let (_a, _b, study) = study();
+        for (text, part) in [
+            ("makespam_ns > 1", "did you mean `makespan_ns`?"),
+            ("makespan_ns > base.makespam_ns", "did you mean `base.makespan_ns`?"),
+            ("base > 1", "names no column"),
+            ("iteration_time_ns > 1.02 * base", "has a value of `iteration_time_ns`; those with values are makespan_ns"),
+            ("makespan_ns >", "not a condition"),
+            ("makespan_ns", "true or false"),
+            ("makespan_ns > \"x\"", "does not go with"),
+        ] {
+            let e = hits(&study, text).expect_err(text);
+            assert!(e.contains(part), "{text}: {e}");
+        }
+    }
+
+    #[test]
+    fn folders_that_share_nothing_are_refused() {
+        let one = Folder::new(&["transport.cc"], vec![ok(0, "a", &["x"], 1_000)]);
+        let two = Folder::new(&["transport.cc"], vec![ok(0, "b", &["x"], 1_000)]);
+        let study = Study::open(&[one.path(), two.path()]).unwrap();
+        assert!(hits(&study, "makespan_ns > base").unwrap_err().contains("no experiment has a partner"));
+        assert_eq!(hits(&study, "makespan_ns > 0"), Ok(vec![0]));
+    }
+}

@@ -1,0 +1,136 @@
+//! Metrics: columns that experiments can be ranked by, and which way is better.
+//!
+//! Layer: compare.
+
+use crate::results::{Kind, Role};
+use crate::spec::nearest;
+
+use super::{CompareError, Study};
+
+/// Which way is better.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Better {
+    Less,
+    More,
+}
+
+/// A column that experiments are ranked by.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Metric {
+    pub name: String,
+    pub better: Better,
+}
+
+/// Columns of which more is better; of all others (times, queues, marks, cost) less is.
+const MORE: &[&str] = &["tokens_per_", "mfu", "algbw_", "busbw_"];
+
+/// What is ranked by where nothing is said: the first that any experiment has.
+pub const DEFAULTS: &[&str] = &["iteration_time_ns", "makespan_ns", "fct_p99_ns"];
+
+/// Columns that say how much was simulated, not how well it went.
+const NO_METRIC: &[&str] = &["flows", "packet_hops"];
+
+impl Metric {
+    /// A column as a metric.
+    pub fn of(name: &str) -> Metric {
+        let better = if MORE.iter().any(|m| name.starts_with(m)) { Better::More } else { Better::Less };
+        Metric { name: name.into(), better }
+    }
+
+    /// The metric of this name, if any experiment of the study has it.
+    ///
+    /// # Errors
+    /// There is no such column, it holds no numbers, or no experiment has a value.
+    pub fn named(study: &Study, option: &'static str, name: &str) -> Result<Metric, CompareError> {
+        let known = available(study);
+        if known.iter().any(|k| k == name) {
+            return Ok(Metric::of(name));
+        }
+        let hint = match nearest(name, known.iter().map(String::as_str)) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None if known.is_empty() => "no experiment has any number".to_string(),
+            None => format!("those with values are {}", known.join(", ")),
+        };
+        Err(CompareError::Metric { option, name: name.into(), hint })
+    }
+
+    /// The one to rank by where nothing is said.
+    ///
+    /// # Errors
+    /// No experiment has any of them.
+    pub fn default_of(study: &Study) -> Result<Metric, CompareError> {
+        let known = available(study);
+        DEFAULTS.iter().find(|d| known.iter().any(|k| k == *d)).map(|d| Metric::of(d)).ok_or(CompareError::Nothing)
+    }
+
+    /// Whether `a` is better than `b`.
+    pub fn is_better(&self, a: f64, b: f64) -> bool {
+        match self.better {
+            Better::Less => a < b,
+            Better::More => a > b,
+        }
+    }
+
+    /// Best first.
+    pub fn order(&self, a: f64, b: f64) -> std::cmp::Ordering {
+        match self.better {
+            Better::Less => a.total_cmp(&b),
+            Better::More => b.total_cmp(&a),
+        }
+    }
+
+    /// Whether an error of completion times is one of this metric too.
+    pub fn is_timed(&self) -> bool {
+        self.better == Better::More || self.name.ends_with("_ns") || self.name.starts_with("fct_")
+    }
+
+    /// In words.
+    pub fn which(&self) -> &'static str {
+        match self.better {
+            Better::Less => "less is better",
+            Better::More => "more is better",
+        }
+    }
+}
+
+/// Numeric outcomes that at least one experiment has, in the order of columns.
+pub fn available(study: &Study) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for run in &study.runs {
+        for (at, column) in run.columns.iter().enumerate() {
+            let numeric = matches!(column.kind, Kind::Int | Kind::Unsigned | Kind::Real) && column.role == Role::Outcome;
+            if numeric
+                && !NO_METRIC.contains(&column.name.as_str())
+                && !names.contains(&column.name)
+                && (0..run.rows.len()).any(|row| run.number(row, at).is_some())
+            {
+                names.push(column.name.clone());
+            }
+        }
+    }
+    names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compare::fixture::{Folder, ok};
+
+    #[test]
+    fn rates_are_to_be_large_and_times_small() {
+        let better = |name| Metric::of(name).better;
+        assert_eq!([better("mfu"), better("tokens_per_s_per_gpu"), better("busbw_gbps")], [Better::More; 3]);
+        assert_eq!([better("iteration_time_ns"), better("drops"), better("max_link_utilisation")], [Better::Less; 3]);
+    }
+
+    #[test]
+    fn only_what_has_values_is_a_metric() {
+        let folder = Folder::new(&["a"], vec![ok(0, "k", &["1"], 5_000)]);
+        let study = Study::open(&[folder.path()]).unwrap();
+        assert_eq!(Metric::default_of(&study).unwrap().name, "makespan_ns");
+        let why = |name| Metric::named(&study, "--metric", name).unwrap_err().to_string();
+        assert!(why("makespan").contains("those with values are makespan_ns"), "{}", why("makespan"));
+        assert!(why("makespam_ns").contains("did you mean `makespan_ns`?"));
+        assert!(why("iteration_time_ns").contains("no metric"));
+    }
+}

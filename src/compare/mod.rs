@@ -1,0 +1,68 @@
+//! Comparison of results: which configuration is best, by how much, why, and whether it got worse.
+//!
+//! Layer: compare, above the command line, below results. Reads folders of results ([`Study`]) and derives plain tables ([`Section`]) from
+//! them: ranking with ties, effects of axes, Pareto front, the difference between two experiments (of their timelines too, where somebody recorded
+//! them), gates. Simulates nothing, prints nothing.
+
+pub mod changes;
+pub mod effect;
+pub mod explain;
+#[cfg(test)]
+mod fixture;
+pub mod gate;
+pub mod metric;
+pub mod ops;
+pub mod pareto;
+pub mod rank;
+pub mod study;
+
+use thiserror::Error;
+
+pub use effect::{AxisEffect, Level, effects};
+pub use explain::{Pick, explain};
+pub use gate::{Gate, Verdict};
+pub use metric::{Better, Metric};
+pub use pareto::front;
+pub use rank::{Group, Ranked, rank};
+pub use study::{Configuration, Sample, Study, is_question};
+
+use crate::results::{Cell, ReadError};
+
+/// Why results cannot be compared. All are the user's to mend.
+#[derive(Debug, Error)]
+pub enum CompareError {
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    #[error("{0}: given twice; name different folders")]
+    Twice(String),
+    #[error("{option}: there is no metric `{name}`; {hint}")]
+    Metric { option: &'static str, name: String, hint: String },
+    #[error("no experiment has a result to rank by; `status` and `error` in results.csv say why")]
+    Nothing,
+    #[error("--pareto: {0}")]
+    Pareto(String),
+    #[error("--explain {pick}: {why}")]
+    Pick { pick: String, why: String },
+    #[error("--fail-if `{text}`: {why}")]
+    Gate { text: String, why: String },
+}
+
+/// A table of findings, as plain data: what prints decides how.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Section {
+    /// One word for machines.
+    pub kind: &'static str,
+    /// One line for people.
+    pub title: String,
+    pub columns: Vec<String>,
+    pub rows: Vec<Vec<Cell>>,
+    /// What to know about the table.
+    pub notes: Vec<String>,
+}
+
+impl Section {
+    /// An empty table.
+    pub fn new(kind: &'static str, title: impl Into<String>, columns: impl IntoIterator<Item = impl Into<String>>) -> Section {
+        Section { kind, title: title.into(), columns: columns.into_iter().map(Into::into).collect(), rows: Vec::new(), notes: Vec::new() }
+    }
+}

@@ -1,0 +1,112 @@
+//! Two timelines side by side: kernels, collectives, sends and receives by name.
+//!
+//! Layer: compare. Sums over all ranks, since what is slow on one is waited for on others.
+
+use std::collections::BTreeMap;
+
+use super::Section;
+use super::rank::percent;
+use crate::batch::timeline::Timeline;
+use crate::columns::NEVER;
+use crate::results::Cell;
+use crate::workload::program::OpKind;
+
+/// Ops of one name.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sum {
+    n: u64,
+    ps: u128,
+    /// Of that, until the peers were there.
+    waited: u128,
+}
+
+/// Ops that are the same thing: what they are, their part of the iteration, their name.
+type Name = (&'static str, &'static str, String);
+
+fn sums(t: &Timeline) -> BTreeMap<Name, Sum> {
+    let mut sums: BTreeMap<Name, Sum> = BTreeMap::new();
+    let Some(job) = &t.job else { return sums };
+    let w = &job.workload;
+    for span in t.ops.iter().filter(|s| s.end != NEVER) {
+        let op = &w.programs[w.ranks[span.rank as usize].program as usize].ops[span.op as usize];
+        let (what, part) = match op.kind {
+            OpKind::Compute { phase, .. } => ("compute", phase.name()),
+            OpKind::Collective { dim, .. } => ("collective", dim.name()),
+            OpKind::Send { dim, .. } => ("send", dim.name()),
+            OpKind::Recv { dim, .. } => ("receive", dim.name()),
+            OpKind::Join => continue,
+        };
+        let name = w.names.get(op.name as usize).cloned().unwrap_or_default();
+        let sum = sums.entry((what, part, name)).or_default();
+        sum.n += 1;
+        sum.ps += u128::from(span.end - span.begin);
+        sum.waited += u128::from(span.go.clamp(span.begin, span.end) - span.begin);
+    }
+    sums
+}
+
+/// The `top` names whose mean times over all ranks differ most, in sum.
+pub fn section(a: &Timeline, b: &Timeline, top: usize) -> Section {
+    let columns = ["op", "part", "name", "count a", "count b", "mean a ns", "mean b ns", "mean %", "waited a ns", "waited b ns", "per rank difference ns"];
+    let mut section = Section::new("explain_ops", "ops whose times differ most", columns);
+    let (of_a, of_b) = (sums(a), sums(b));
+    if of_a.is_empty() || of_b.is_empty() {
+        section.notes.push("flows have no kernels and collectives; only programs do".into());
+        return section;
+    }
+    let ranks = |t: &Timeline| t.job.as_ref().map_or(1, |j| j.workload.ranks.len().max(1)) as f64;
+    let (ranks_a, ranks_b) = (ranks(a), ranks(b));
+    let mut names: Vec<&Name> = of_a.keys().chain(of_b.keys().filter(|n| !of_a.contains_key(*n))).collect();
+    let sum = |of: &BTreeMap<Name, Sum>, name: &Name| of.get(name).copied().unwrap_or_default();
+    let apart = |name: &Name| sum(&of_b, name).ps as f64 / ranks_b - sum(&of_a, name).ps as f64 / ranks_a;
+    let n = names.len();
+    names.retain(|name| apart(name) != 0.0);
+    names.sort_by(|x, y| apart(y).abs().total_cmp(&apart(x).abs()).then_with(|| x.cmp(y)));
+    for name in names.iter().take(top) {
+        let (x, y) = (sum(&of_a, name), sum(&of_b, name));
+        let mean = |s: Sum, ps: u128| (s.n > 0).then(|| ps as f64 / s.n as f64 / 1e3);
+        let (mean_x, mean_y) = (mean(x, x.ps), mean(y, y.ps));
+        let mut row: Vec<Cell> = vec![name.0.into(), name.1.into(), name.2.as_str().into(), x.n.into(), y.n.into()];
+        row.extend(
+            [mean_x, mean_y, mean_x.zip(mean_y).and_then(|(x, y)| percent(y, x)), mean(x, x.waited), mean(y, y.waited), Some(apart(name) / 1e3)]
+                .map(Cell::from),
+        );
+        section.rows.push(row);
+    }
+    section.notes.push(format!(
+        "{} of {n} names differ; waited: until the peers were there; times overlap, so differences do not add up to the iteration's",
+        names.len()
+    ));
+    section.notes.extend([("a", a), ("b", b)].iter().filter_map(|(which, t)| t.cut.as_ref().map(|why| format!("{which} did not end: {why}"))));
+    section
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::batch::timeline::{Window, record};
+    use crate::sweep::{self, SetOverrides};
+
+    fn timeline(link_gbps: u32) -> Timeline {
+        let text = format!(
+            "name = \"t\"\n[base.cluster]\ngpus = 4\ngpus_per_server = 1\nnics_per_server = 1\n[base.topology]\nlink_gbps = {link_gbps}\n\
+             [base.workload]\nkind = \"collective\"\nop = \"all-reduce\"\nbytes = 1000000\n"
+        );
+        let sweep = sweep::parse(&text, std::path::Path::new("t.toml"), &SetOverrides(Vec::new())).unwrap();
+        record(&sweep.config(&sweep.experiments[0]).unwrap(), 0, Window::default(), &|| false).unwrap()
+    }
+
+    #[test]
+    fn a_collective_takes_longer_on_slower_links() {
+        let (fast, slow) = (timeline(400), timeline(100));
+        let section = section(&fast, &slow, 5);
+        assert_eq!(section.rows.len(), 1);
+        let row = &section.rows[0];
+        assert_eq!(row[..5], ["collective".into(), "other".into(), "all-reduce".into(), Cell::Unsigned(4), Cell::Unsigned(4)]);
+        let mean = |c: usize| row[c].number().unwrap();
+        assert!(mean(6) > 1.5 * mean(5), "{row:?}");
+        assert!((mean(10) - (mean(6) - mean(5))).abs() < 1e-6, "one op a rank: the mean's difference");
+        assert!(mean(6) <= slow.makespan_ps as f64 / 1e3);
+        assert!(super::section(&fast, &fast, 5).rows.is_empty());
+    }
+}

@@ -1,0 +1,209 @@
+//! Ranking by a metric, with ties where a difference says nothing.
+//!
+//! Layer: compare. Configurations that ask different questions (another model, other messages) are ranked apart.
+
+use super::{Metric, Sample, Section, Study};
+use crate::results::Cell;
+
+/// A configuration in its place.
+#[derive(Clone, Debug)]
+pub struct Ranked {
+    /// Index in [`Study::configurations`].
+    pub configuration: usize,
+    pub sample: Sample,
+    /// From 1; configurations that tie share the best one's.
+    pub rank: usize,
+    /// Whether another one has the same rank.
+    pub tied: bool,
+    pub uncertainty: f64,
+}
+
+/// Configurations that may be compared, best first.
+#[derive(Clone, Debug)]
+pub struct Group {
+    /// The axes that set it apart from other groups, and their values.
+    pub question: Vec<(String, Cell)>,
+    pub ranked: Vec<Ranked>,
+    /// Configurations without a value, by index.
+    pub without: Vec<usize>,
+}
+
+impl Group {
+    /// The question in words; empty where there is only one.
+    pub fn label(&self) -> String {
+        let part = |(axis, value): &(String, Cell)| format!("{} {value}", axis.rsplit('.').next().unwrap_or(axis));
+        self.question.iter().map(part).collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// Ranks all configurations. A difference of at most either's uncertainty is a tie with the best of a rank.
+pub fn rank(study: &Study, metric: &Metric) -> Vec<Group> {
+    let questions = study.questions();
+    let mut groups: Vec<Group> = Vec::new();
+    let mut place = std::collections::BTreeMap::new();
+    for (index, c) in study.configurations.iter().enumerate() {
+        let key: Vec<String> = questions.iter().map(|&q| c.values[q].to_string()).collect();
+        let at = *place.entry(key).or_insert_with(|| {
+            let question = questions.iter().map(|&q| (study.axes[q].clone(), c.values[q].clone())).collect();
+            groups.push(Group { question, ranked: Vec::new(), without: Vec::new() });
+            groups.len() - 1
+        });
+        match study.sample(c, &metric.name) {
+            None => groups[at].without.push(index),
+            Some(sample) => {
+                let uncertainty = study.uncertainty(c, metric, &sample);
+                groups[at].ranked.push(Ranked { configuration: index, sample, rank: 0, tied: false, uncertainty });
+            }
+        }
+    }
+    for group in &mut groups {
+        // Stable: equal means stay in the order of folders and ids.
+        group.ranked.sort_by(|a, b| metric.order(a.sample.mean, b.sample.mean));
+        let mut first = 0;
+        for at in 0..group.ranked.len() {
+            let (head, this) = (&group.ranked[first], &group.ranked[at]);
+            let apart = (head.sample.mean - this.sample.mean).abs();
+            if apart > head.uncertainty.max(this.uncertainty) {
+                first = at;
+            }
+            group.ranked[at].rank = first + 1;
+            if first != at {
+                group.ranked[first].tied = true;
+                group.ranked[at].tied = true;
+            }
+        }
+    }
+    groups
+}
+
+/// The ranking as a table of the best `top` of every group.
+pub fn section(study: &Study, metric: &Metric, groups: &[Group], top: usize) -> Section {
+    let several = study.runs.len() > 1;
+    let mut columns = vec!["rank".to_string(), "tied".into()];
+    columns.extend(several.then(|| "dir".into()));
+    columns.push("exp_id".into());
+    columns.extend(study.axes.iter().cloned());
+    columns.push(metric.name.clone());
+    let replicas = groups.iter().flat_map(|g| &g.ranked).any(|r| r.sample.n > 1);
+    let spread = ["replicas".to_string(), format!("{} min", metric.name), format!("{} max", metric.name), format!("{} std", metric.name)];
+    columns.extend(replicas.then_some(spread).into_iter().flatten());
+    columns.push("to best %".into());
+    let mut section = Section::new("ranking", format!("ranking by {} ({})", metric.name, metric.which()), columns);
+    for group in groups {
+        let Some(best) = group.ranked.first().map(|r| r.sample.mean) else { continue };
+        for r in group.ranked.iter().take(top) {
+            let c = &study.configurations[r.configuration];
+            let mut row: Vec<Cell> = vec![(r.rank as u64).into(), r.tied.into()];
+            row.extend(several.then(|| study.dir(c.run).into()));
+            row.push(c.exp_id.into());
+            row.extend(c.values.iter().cloned());
+            row.push(r.sample.mean.into());
+            if replicas {
+                row.extend([(r.sample.n as u64).into(), r.sample.low.into(), r.sample.high.into(), r.sample.deviation.into()]);
+            }
+            row.push(percent(r.sample.mean, best).into());
+            section.rows.push(row);
+        }
+    }
+    section.notes = notes(study, groups, top);
+    section
+}
+
+fn notes(study: &Study, groups: &[Group], top: usize) -> Vec<String> {
+    let mut notes = Vec::new();
+    let apart: Vec<String> = groups.first().map(|g| g.question.iter().map(|(axis, _)| axis.clone()).collect()).unwrap_or_default();
+    if groups.len() > 1 {
+        notes.push(format!("{} groups that do different work ({}) are ranked apart", groups.len(), apart.join(", ")));
+    }
+    let hidden: usize = groups.iter().map(|g| g.ranked.len().saturating_sub(top)).sum();
+    if hidden > 0 {
+        notes.push(format!("{hidden} more configurations are not shown; --top says how many are"));
+    }
+    if groups.iter().flat_map(|g| &g.ranked).any(|r| r.tied) {
+        notes.push("tied: the difference is at most the replicas' standard deviation or the audited error, or there is none".into());
+    }
+    let without: Vec<usize> = groups.iter().flat_map(|g| &g.without).copied().collect();
+    if !without.is_empty() {
+        let mut by = std::collections::BTreeMap::new();
+        for &c in &without {
+            let c = &study.configurations[c];
+            *by.entry(study.runs[c.run].status(c.rows[0]).as_str()).or_insert(0) += 1;
+        }
+        let by: Vec<String> = by.iter().map(|(status, n)| format!("{n} {status}")).collect();
+        notes.push(format!("{} configurations have no value and no rank ({})", without.len(), by.join(", ")));
+    }
+    notes
+}
+
+/// How far a value lies from another, in percent of it; `None` where that is 0.
+pub(super) fn percent(value: f64, of: f64) -> Option<f64> {
+    if value == of {
+        return Some(0.0);
+    }
+    (of != 0.0).then(|| (value - of) / of.abs() * 100.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compare::fixture::{Folder, ok};
+
+    fn ranks(study: &Study, metric: &Metric) -> Vec<(u64, usize, bool)> {
+        let groups = rank(study, metric);
+        groups[0].ranked.iter().map(|r| (study.configurations[r.configuration].exp_id, r.rank, r.tied)).collect()
+    }
+
+    #[test]
+    fn differences_below_the_spread_are_ties() {
+        let rows = vec![
+            ok(0, "a", &["a"], 100_000),
+            ok(1, "a", &["a"], 104_000),
+            ok(2, "b", &["b"], 101_000),
+            ok(3, "b", &["b"], 105_000),
+            ok(4, "c", &["c"], 120_000),
+            ok(5, "c", &["c"], 120_000),
+            ok(6, "d", &["d"], 120_000),
+        ];
+        let folder = Folder::new(&["transport.cc"], rows);
+        let study = Study::open(&[folder.path()]).unwrap();
+        assert_eq!(ranks(&study, &Metric::of("makespan_ns")), [(0, 1, true), (2, 1, true), (4, 3, true), (6, 3, true)]);
+        let section = section(&study, &Metric::of("makespan_ns"), &rank(&study, &Metric::of("makespan_ns")), 2);
+        assert_eq!(section.rows.len(), 2);
+        assert!(section.notes.iter().any(|n| n.starts_with("2 more configurations")), "{:?}", section.notes);
+    }
+
+    #[test]
+    fn an_audited_error_widens_ties() {
+        let mut rows = vec![ok(0, "a", &["a"], 100_000), ok(1, "b", &["b"], 102_000), ok(2, "c", &["c"], 110_000)];
+        let folder = Folder::new(&["transport.cc"], rows.clone());
+        let study = Study::open(&[folder.path()]).unwrap();
+        assert_eq!(ranks(&study, &Metric::of("makespan_ns")), [(0, 1, false), (1, 2, false), (2, 3, false)]);
+        rows[1].stats.audit_fct_error = Some(0.03);
+        let folder = Folder::new(&["transport.cc"], rows);
+        let study = Study::open(&[folder.path()]).unwrap();
+        assert_eq!(ranks(&study, &Metric::of("makespan_ns")), [(0, 1, true), (1, 1, true), (2, 3, false)]);
+    }
+
+    #[test]
+    fn other_work_is_another_ranking_and_failures_have_no_rank() {
+        let mut failed = ok(3, "d", &["400", "1000"], 1);
+        failed.record = failed.record.failed("why");
+        failed.record.makespan = None;
+        let rows = vec![ok(0, "a", &["100", "1000"], 5_000), ok(1, "b", &["400", "2000"], 9_000), ok(2, "c", &["100", "2000"], 8_000), failed];
+        let folder = Folder::new(&["topology.link_gbps", "workload.bytes"], rows);
+        let study = Study::open(&[folder.path()]).unwrap();
+        let groups = rank(&study, &Metric::of("makespan_ns"));
+        assert_eq!(groups.iter().map(Group::label).collect::<Vec<_>>(), ["bytes 1000", "bytes 2000"]);
+        assert_eq!((groups[0].ranked.len(), groups[0].without.len(), groups[1].ranked[0].configuration), (1, 1, 2));
+    }
+
+    #[test]
+    fn more_is_better_where_it_is() {
+        let mut rows = vec![ok(0, "a", &["a"], 1), ok(1, "b", &["b"], 1)];
+        rows[1].record.mfu = Some(0.5);
+        rows[0].record.mfu = Some(0.4);
+        let folder = Folder::new(&["transport.cc"], rows);
+        let study = Study::open(&[folder.path()]).unwrap();
+        assert_eq!(ranks(&study, &Metric::of("mfu")), [(1, 1, false), (0, 2, false)]);
+    }
+}

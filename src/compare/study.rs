@@ -1,0 +1,281 @@
+//! A study: the results of one or several folders side by side, by configuration.
+//!
+//! Layer: compare. Folders may have different axes; a folder that does not vary a key has its value from its sweep, or the key's default.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use toml::de::DeValue;
+
+use crate::results::{Cell, RunResults, Status};
+use crate::spec::{self, K, Key, Value, Values};
+
+use super::{CompareError, Metric};
+
+/// Keys of `[base.workload]` that say what is to be done, not how: experiments that differ in them are not ranked against each other.
+const QUESTIONS: &[&str] = &[
+    "kind",
+    "path",
+    "pattern",
+    "bytes",
+    "fan_in",
+    "receivers",
+    "stride",
+    "load",
+    "cdf",
+    "duration_ns",
+    "op",
+    "ranks",
+    "model",
+    "seq",
+    "global_batch",
+    "bytes_scale",
+    "iterations",
+    "seed",
+    "start_unit",
+    "expert_skew",
+    "compute_jitter",
+    "straggler_ranks",
+    "straggler_slowdown",
+    "compute_scale",
+];
+
+/// Whether a key says what is to be done, so that experiments that differ in it are not ranked against each other.
+pub fn is_question(key: &str) -> bool {
+    key.strip_prefix("workload.").is_some_and(|k| QUESTIONS.contains(&k))
+}
+
+/// One configuration in one folder: its replicas.
+#[derive(Clone, Debug)]
+pub struct Configuration {
+    /// Index of its folder.
+    pub run: usize,
+    /// `exp_id` of its first replica.
+    pub exp_id: u64,
+    pub config_key: String,
+    /// Places of its replicas' rows, ascending.
+    pub rows: Vec<usize>,
+    /// Its value on every axis of the study.
+    pub values: Vec<Cell>,
+    /// Relative error of completion times that audits found, the largest of its replicas'; 0 where there was none.
+    pub audit: f64,
+}
+
+/// Replicas' values of a metric.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Sample {
+    /// Replicas that have one.
+    pub n: usize,
+    pub mean: f64,
+    pub low: f64,
+    pub high: f64,
+    /// Standard deviation, of n - 1; 0 of a single one.
+    pub deviation: f64,
+}
+
+impl Sample {
+    /// `None` of nothing.
+    pub fn of(values: &[f64]) -> Option<Sample> {
+        let n = values.len();
+        let (low, high) = values.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), &v| (l.min(v), h.max(v)));
+        if n == 0 {
+            return None;
+        }
+        // From the least upwards: equal values have exactly their value as mean, and no deviation.
+        let mean = (low + values.iter().map(|v| v - low).sum::<f64>() / n as f64).min(high);
+        let squares: f64 = values.iter().map(|v| (v - mean) * (v - mean)).sum();
+        let deviation = if n > 1 { (squares / (n - 1) as f64).sqrt() } else { 0.0 };
+        Some(Sample { n, mean, low, high, deviation })
+    }
+}
+
+/// Results of some folders.
+pub struct Study {
+    /// The first is what others are compared with.
+    pub runs: Vec<RunResults>,
+    /// Axes of all folders, and keys that differ between folders that both vary nothing else; dotted, in the folders' order.
+    pub axes: Vec<String>,
+    pub configurations: Vec<Configuration>,
+}
+
+impl Study {
+    /// Reads the folders.
+    ///
+    /// # Errors
+    /// One cannot be read, or is given twice.
+    pub fn open(dirs: &[impl AsRef<Path>]) -> Result<Study, CompareError> {
+        let mut runs: Vec<RunResults> = Vec::new();
+        let mut seen = Vec::new();
+        for dir in dirs {
+            let dir = dir.as_ref();
+            let run = RunResults::open(dir)?;
+            let real = dir.canonicalize().unwrap_or_else(|_| dir.to_path_buf());
+            if seen.contains(&real) {
+                return Err(CompareError::Twice(dir.display().to_string()));
+            }
+            seen.push(real);
+            runs.push(run);
+        }
+        let mut axes: Vec<String> = Vec::new();
+        for run in &runs {
+            axes.extend(run.axes().map(|a| run.columns[a].name.clone()));
+        }
+        let fixed: Vec<Vec<(&'static Key, Value)>> = runs.iter().map(fixed_keys).collect();
+        // What one folder sets and another sets otherwise, or leaves alone, tells them apart as an axis does.
+        if runs.len() > 1 {
+            let resolved: Vec<Values> = fixed.iter().map(|f| resolve(f, &[])).collect();
+            let differs = |key: &Key| resolved.iter().any(|v| v.get(key.id) != resolved[0].get(key.id));
+            axes.extend(fixed.iter().flatten().filter(|(key, _)| differs(key)).map(|(key, _)| key.name.to_string()));
+        }
+        let mut once = std::collections::BTreeSet::new();
+        axes.retain(|a| once.insert(a.clone()));
+        let mut configurations = Vec::new();
+        for (at, run) in runs.iter().enumerate() {
+            let mut audits: BTreeMap<u64, f64> = BTreeMap::new();
+            run.each_stats(|exp_id, stats| {
+                audits.extend(stats.audit_fct_error.map(|e| (exp_id, e)));
+            })?;
+            configurations.extend(of_run(at, run, &axes, &fixed[at], &audits));
+        }
+        Ok(Study { runs, axes, configurations })
+    }
+
+    /// A folder's name as the user gave it.
+    pub fn dir(&self, run: usize) -> String {
+        self.runs[run].path.display().to_string()
+    }
+
+    /// Values of a column, of replicas that have a result.
+    pub fn sample(&self, configuration: &Configuration, column: &str) -> Option<Sample> {
+        let run = &self.runs[configuration.run];
+        let at = run.column(column)?;
+        let ok = configuration.rows.iter().filter(|&&row| run.status(row) == Status::Ok);
+        Sample::of(&ok.filter_map(|&row| run.number(row, at)).collect::<Vec<_>>())
+    }
+
+    /// How far two means may lie apart and still say nothing: the replicas' deviation, or the audited error where that is more.
+    pub fn uncertainty(&self, configuration: &Configuration, metric: &Metric, sample: &Sample) -> f64 {
+        let audited = if metric.is_timed() { configuration.audit * sample.mean.abs() } else { 0.0 };
+        sample.deviation.max(audited)
+    }
+
+    /// Places of the axes that ask different questions, of those that take several values.
+    pub fn questions(&self) -> Vec<usize> {
+        let varies = |a: usize| self.configurations.iter().any(|c| c.values[a] != self.configurations[0].values[a]);
+        (0..self.axes.len()).filter(|&a| is_question(&self.axes[a]) && varies(a)).collect()
+    }
+}
+
+fn of_run(at: usize, run: &RunResults, axes: &[String], fixed: &[(&'static Key, Value)], audits: &BTreeMap<u64, f64>) -> Vec<Configuration> {
+    let places: Vec<Option<usize>> = axes.iter().map(|a| run.column(a)).collect();
+    let own: Vec<(usize, &'static Key)> = run.axes().filter_map(|c| Some((c, spec::find(&run.columns[c].name)?))).collect();
+    let values = |row: usize| -> Vec<Cell> {
+        // What the folder does not vary, its sweep sets, or a default that may depend on what it varies.
+        let resolved = places.iter().any(Option::is_none).then(|| {
+            let varied: Vec<(&'static Key, Value)> = own.iter().filter_map(|(c, key)| Some((*key, value(key, &run.rows[row][*c])?))).collect();
+            resolve(fixed, &varied)
+        });
+        let fallback = |axis: &str| resolved.as_ref().zip(spec::find(axis)).map_or(Cell::Empty, |(v, key)| Cell::from(v.get(key.id)));
+        places.iter().zip(axes).map(|(p, axis)| p.map_or_else(|| fallback(axis), |c| run.rows[row][c].clone())).collect()
+    };
+    let mut place: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut found: Vec<Configuration> = Vec::new();
+    for row in 0..run.rows.len() {
+        let key = run.config_key(row);
+        let index = *place.entry(key).or_insert_with(|| {
+            found.push(Configuration { run: at, exp_id: run.exp_id(row), config_key: key.into(), rows: Vec::new(), values: values(row), audit: 0.0 });
+            found.len() - 1
+        });
+        found[index].rows.push(row);
+        found[index].audit = found[index].audit.max(audits.get(&run.exp_id(row)).copied().unwrap_or(0.0));
+    }
+    found
+}
+
+/// What a sweep sets for all its experiments and does not vary. What only says what is written, or for how long it may run, is not among it.
+fn fixed_keys(run: &RunResults) -> Vec<(&'static Key, Value)> {
+    fn walk(prefix: &str, table: &toml::Table, keys: &mut Vec<(&'static Key, Value)>) {
+        for (name, entry) in table {
+            let dotted = if prefix.is_empty() { name.clone() } else { format!("{prefix}.{name}") };
+            match (spec::find(&dotted), entry) {
+                (None, toml::Value::Table(inner)) => walk(&dotted, inner, keys),
+                (None, _) => {}
+                (Some(key), entry) => keys.extend(value(key, &cell(entry)).map(|v| (key, v))),
+            }
+        }
+    }
+    let mut keys = Vec::new();
+    if let Some(base) = run.sweep().as_ref().and_then(|s| s.get("base")).and_then(toml::Value::as_table) {
+        walk("", base, &mut keys);
+    }
+    keys.retain(|(key, _)| key.decides && run.column(key.name).is_none());
+    keys
+}
+
+fn cell(value: &toml::Value) -> Cell {
+    match value {
+        toml::Value::Integer(v) => Cell::Int(*v),
+        toml::Value::Float(v) => Cell::Real(*v),
+        toml::Value::Boolean(v) => Cell::Flag(*v),
+        toml::Value::String(v) => v.as_str().into(),
+        other => other.to_string().into(),
+    }
+}
+
+/// A cell as its key's value; `None` if it is empty, or not one that this version knows.
+fn value(key: &Key, cell: &Cell) -> Option<Value> {
+    match cell {
+        Cell::Int(v) => key.check_number(*v as f64, Some(*v)).ok(),
+        Cell::Flag(v) => key.read(&DeValue::Boolean(*v)).ok(),
+        Cell::Text(v) => key.read(&DeValue::String(v.as_str().into())).ok(),
+        other => key.check_number(other.number()?, None).ok(),
+    }
+}
+
+/// All keys' values where these are set, the later ones over the earlier.
+fn resolve(fixed: &[(&'static Key, Value)], varied: &[(&'static Key, Value)]) -> Values {
+    let ids = |layer: &[(&'static Key, Value)]| layer.iter().map(|(key, v)| (key.id, v.clone())).collect::<Vec<(K, Value)>>();
+    let mut values = Values::layered(&[&ids(fixed), &ids(varied)]);
+    values.derive();
+    values
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compare::fixture::{Folder, ok};
+
+    #[test]
+    fn replicas_are_one_configuration() {
+        let rows = vec![ok(0, "a", &["1"], 10_000), ok(1, "a", &["1"], 14_000), ok(2, "b", &["2"], 20_000)];
+        let folder = Folder::new(&["transport.cc"], rows);
+        let study = Study::open(&[folder.path()]).unwrap();
+        assert_eq!(study.configurations.len(), 2);
+        let sample = study.sample(&study.configurations[0], "makespan_ns").unwrap();
+        assert_eq!((sample.n, sample.mean, sample.low, sample.high), (2, 12.0, 10.0, 14.0));
+        assert!((sample.deviation - 8f64.sqrt()).abs() < 1e-12);
+        assert_eq!(Sample::of(&[0.1; 3]).unwrap().deviation, 0.0);
+    }
+
+    #[test]
+    fn folders_with_other_axes_meet_by_key() {
+        let one = Folder::new(&["transport.cc"], vec![ok(0, "a", &["dcqcn"], 1_000)]);
+        let two = Folder::with_sweep(
+            &["topology.kind"],
+            vec![ok(0, "b", &["clos"], 1_000)],
+            "[base.topology]\nlink_gbps = 100\n[base.transport]\ncc = \"timely\"\npayload_bytes = 4000\n[base.output]\nflows = true\n",
+        );
+        let study = Study::open(&[one.path(), two.path()]).unwrap();
+        assert_eq!(study.axes, ["transport.cc", "topology.kind", "topology.link_gbps", "transport.payload_bytes"]);
+        assert_eq!(study.configurations[0].values, ["dcqcn".into(), "rail-optimized".into(), Cell::Real(400.0), Cell::Int(1000)]);
+        assert_eq!(study.configurations[1].values, ["timely".into(), "clos".into(), Cell::Real(100.0), Cell::Int(4000)]);
+        assert!(matches!(Study::open(&[one.path(), one.path()]), Err(CompareError::Twice(_))));
+    }
+
+    #[test]
+    fn questions_are_known_keys() {
+        for q in QUESTIONS {
+            assert!(spec::find(&format!("workload.{q}")).is_some(), "{q}");
+        }
+    }
+}

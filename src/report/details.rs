@@ -1,0 +1,179 @@
+//! What `flows.csv` and `links.csv` say of chosen experiments, short enough for a page.
+//!
+//! Layer: report. The files are read once, in order, and no further than a page's reader would wait for. Numbers stay the files' text.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use csv::ByteRecord;
+
+use super::ReportError;
+use crate::results::stats::nearest_rank;
+
+/// Bytes of either file that are read at most.
+const BYTES_UP_TO: u64 = 512 << 20;
+/// Per cent at which a distribution is drawn; 0 is the least.
+pub const POINTS: &[usize] =
+    &[0, 1, 2, 5, 10, 15, 20, 25, 30, 35, 40, 45, 50, 55, 60, 65, 70, 75, 80, 85, 90, 92, 94, 95, 96, 97, 98, 99, 100];
+/// Cells of a heat map's row.
+pub const CELLS: usize = 64;
+/// Links that are named.
+const BUSIEST: usize = 8;
+
+/// What of a file is shown, and whether all of it was read.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Excerpt<T> {
+    /// By `exp_id`.
+    pub of: BTreeMap<u64, T>,
+    /// Whether reading stopped at the limit.
+    pub cut: bool,
+}
+
+/// Completion times of an experiment's flows.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Fcts {
+    pub flows: usize,
+    pub unfinished: usize,
+    /// At [`POINTS`], nearest rank.
+    pub points: Vec<String>,
+}
+
+/// An experiment's links.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Links {
+    pub links: usize,
+    /// Links by falling utilisation, in up to [`CELLS`] runs of about the same length; the first of each.
+    pub utilisation: Vec<String>,
+    /// The same by the largest queue.
+    pub queue: Vec<String>,
+    /// The busiest, with all that the file says of them.
+    pub busiest: Vec<Vec<String>>,
+}
+
+/// Reads one file, hands each wanted experiment's rows on as a whole.
+fn excerpt<T>(
+    dir: &Path,
+    name: &str,
+    wanted: &[u64],
+    mut digest: impl FnMut(&[ByteRecord]) -> Option<T>,
+) -> Result<Option<Excerpt<T>>, ReportError> {
+    let path = dir.join(name);
+    if !path.is_file() {
+        return Ok(None);
+    }
+    let bad = |source| ReportError::Csv { path: path.clone(), source };
+    let mut reader = csv::ReaderBuilder::new().buffer_capacity(1 << 20).from_path(&path).map_err(bad)?;
+    let mut of = BTreeMap::new();
+    let (mut rows, mut current) = (Vec::new(), None);
+    let mut record = ByteRecord::new();
+    let mut cut = false;
+    let mut end = |current: Option<u64>, rows: &mut Vec<ByteRecord>| {
+        if let Some((id, digested)) = current.and_then(|id| Some((id, digest(rows)?))) {
+            of.insert(id, digested);
+        }
+        rows.clear();
+    };
+    while reader.read_byte_record(&mut record).map_err(bad)? {
+        let id = std::str::from_utf8(&record[0]).ok().and_then(|t| t.parse().ok());
+        if id != current {
+            end(current, &mut rows);
+            current = id;
+            cut = reader.position().byte() > BYTES_UP_TO;
+            if cut || wanted.last().is_none_or(|last| id > Some(*last)) {
+                current = None;
+                break;
+            }
+        }
+        if id.is_some_and(|id| wanted.binary_search(&id).is_ok()) {
+            rows.push(record.clone());
+        }
+    }
+    end(current, &mut rows);
+    Ok(Some(Excerpt { of, cut }))
+}
+
+fn text(record: &ByteRecord, column: usize) -> String {
+    String::from_utf8_lossy(record.get(column).unwrap_or_default()).into_owned()
+}
+
+fn value(text: &str) -> f64 {
+    text.parse().unwrap_or(0.0)
+}
+
+/// Distributions of flow completion times of the experiments `wanted` (ascending); `None` without `flows.csv`.
+///
+/// # Errors
+/// The file cannot be read.
+pub fn flows(dir: &Path, wanted: &[u64]) -> Result<Option<Excerpt<Fcts>>, ReportError> {
+    excerpt(dir, "flows.csv", wanted, |rows| {
+        let mut fcts: Vec<String> = rows.iter().map(|r| text(r, 6)).filter(|t| !t.is_empty()).collect();
+        fcts.sort_by(|a, b| value(a).total_cmp(&value(b)));
+        let at = |&percent: &usize| {
+            if percent == 0 { fcts.first().cloned() } else { nearest_rank(&fcts.iter().collect::<Vec<_>>(), percent).cloned() }
+        };
+        let points = POINTS.iter().map(at).collect::<Option<Vec<String>>>().unwrap_or_default();
+        (!rows.is_empty()).then(|| Fcts { flows: rows.len(), unfinished: rows.len() - fcts.len(), points })
+    })
+}
+
+/// Utilisation and queues of the links of the experiments `wanted` (ascending); `None` without `links.csv`.
+///
+/// # Errors
+/// The file cannot be read.
+pub fn links(dir: &Path, wanted: &[u64]) -> Result<Option<Excerpt<Links>>, ReportError> {
+    const UTILISATION: usize = 3;
+    const QUEUE: usize = 4;
+    excerpt(dir, "links.csv", wanted, |rows| {
+        let falling = |column: usize| {
+            let mut by: Vec<(f64, usize)> = rows.iter().map(|r| value(&text(r, column))).zip(0..).collect();
+            by.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+            by.into_iter().map(|(_, row)| row).collect::<Vec<usize>>()
+        };
+        let cells = |order: &[usize], column: usize| {
+            let n = order.len().min(CELLS);
+            (0..n).map(|cell| text(&rows[order[order.len() * cell / n]], column)).collect()
+        };
+        let (busy, full) = (falling(UTILISATION), falling(QUEUE));
+        let named = |&row: &usize| (1..rows[row].len()).map(|c| text(&rows[row], c)).collect();
+        (!rows.is_empty()).then(|| Links {
+            links: rows.len(),
+            utilisation: cells(&busy, UTILISATION),
+            queue: cells(&full, QUEUE),
+            busiest: busy.iter().take(BUSIEST).map(named).collect(),
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn only_wanted_experiments_are_read_and_percentiles_are_values_that_occurred() {
+        let dir = tempfile::tempdir().unwrap();
+        assert_eq!(flows(dir.path(), &[1]).unwrap(), None);
+        let mut text = String::from("exp_id,flow_id,src,dst,bytes,start_ns,fct_ns\n0,0,1,2,3,0,9\n");
+        (0..100).for_each(|f| text += &format!("1,{f},1,2,3,0,{}.5\n", 100 - f));
+        text += "1,100,1,2,3,0,\n2,0,1,2,3,0,7\n";
+        fs::write(dir.path().join("flows.csv"), text).unwrap();
+        let found = flows(dir.path(), &[1]).unwrap().unwrap();
+        let one = &found.of[&1];
+        assert_eq!((found.of.len(), one.flows, one.unfinished), (1, 101, 1));
+        let at = |percent| one.points[POINTS.iter().position(|p| *p == percent).unwrap()].as_str();
+        assert_eq!((at(0), at(1), at(50), at(99), at(100)), ("1.5", "1.5", "50.5", "99.5", "100.5"));
+        assert_eq!(flows(dir.path(), &[2]).unwrap().unwrap().of[&2].points[0], "7", "the last one is read to its end");
+    }
+
+    #[test]
+    fn links_are_ordered_by_what_is_drawn() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut text = String::from("exp_id,link,bytes,utilisation,max_queue_bytes,mean_queue_bytes,ecn_marks,pfc_pauses,drops\n");
+        (0..128).for_each(|l| text += &format!("5,{l}->x,10,0.{l:03},{},0,0,0,0\n", 1000 - l));
+        fs::write(dir.path().join("links.csv"), text).unwrap();
+        let found = links(dir.path(), &[5]).unwrap().unwrap();
+        let l = &found.of[&5];
+        assert_eq!((l.links, l.utilisation.len(), l.utilisation[0].as_str(), l.utilisation[1].as_str()), (128, CELLS, "0.127", "0.125"));
+        assert_eq!((l.queue[0].as_str(), l.busiest.len(), l.busiest[0][0].as_str()), ("1000", BUSIEST, "127->x"));
+    }
+}

@@ -1,0 +1,290 @@
+//! What each axis does to a metric: main effects with error bars from replicas.
+//!
+//! Layer: report. An effect is a level's distance from the average of its axis's levels, everything else equal: in per cent where all
+//! values are positive (logarithms are averaged), else in the metric's unit. Everything else is equal within a *block*: configurations
+//! that differ in this axis alone. Levels and blocks are fitted together (least squares), so that holes in the grid (what ran out of
+//! memory, what a constraint left out) favour no level. Ranks nothing.
+
+use std::collections::BTreeMap;
+
+use crate::compare::Sample;
+
+use super::design::Design;
+use super::rank::Measured;
+use super::sample::{Pooled, t95};
+
+/// How effects are measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scale {
+    /// Relative: 0.1 is ten per cent above the average.
+    Ratio,
+    /// In the metric's unit.
+    Difference,
+}
+
+/// One level's effect.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LevelEffect {
+    /// The level's number on its axis.
+    pub level: usize,
+    /// Configurations behind it.
+    pub n: usize,
+    pub effect: f64,
+    /// The 95 % interval by replicas; `None` if nothing was repeated.
+    pub interval: Option<(f64, f64)>,
+    /// The least and the most it was in any block: how much it depends on the other axes.
+    pub range: (f64, f64),
+}
+
+/// An axis's effects.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AxisEffect {
+    pub axis: usize,
+    pub scale: Scale,
+    /// Whether blocks were found that differ in this axis alone. If not, effects are differences of averages over whatever else varied.
+    pub matched: bool,
+    /// Of levels with any configuration, in the axis's order.
+    pub levels: Vec<LevelEffect>,
+    /// From the level with the least effect to that with the largest: the length of the tornado's bar.
+    pub span: f64,
+}
+
+/// One observation: its block, its level, its value, and one over the number of its replicas.
+struct Seen {
+    block: usize,
+    level: usize,
+    y: f64,
+    per_replica: f64,
+}
+
+/// Rounds of the fit; a balanced grid needs two.
+const ROUNDS: usize = 200;
+/// What a round must still move, in logarithms or relative to the largest value, for another one.
+const STILL: f64 = 1e-9;
+/// Levels up to which an axis is a choice that can be drawn; a list of files has as many as experiments.
+pub const LEVELS_UP_TO: usize = 64;
+
+/// Which configurations differ in one axis alone: for each axis, the block of each configuration.
+pub struct Blocks(Vec<Vec<usize>>);
+
+impl Blocks {
+    /// Of all configurations.
+    pub fn of(design: &Design) -> Blocks {
+        let of_axis = |axis: usize| {
+            let mut blocks: BTreeMap<Vec<u32>, usize> = BTreeMap::new();
+            let mut block = |values: &[u32]| {
+                let fresh = blocks.len();
+                *blocks.entry([&values[..axis], &values[axis + 1..]].concat()).or_insert(fresh)
+            };
+            design.configurations.iter().map(|c| block(&c.values)).collect()
+        };
+        Blocks((0..design.axes.len()).map(of_axis).collect())
+    }
+}
+
+/// Effects of every axis that has two levels or more among these configurations, largest span first.
+pub fn effects(design: &Design, blocks: &Blocks, measured: &Measured, among: &[usize]) -> Vec<AxisEffect> {
+    let samples: Vec<(usize, Sample)> = among.iter().filter_map(|&c| Some((c, measured.samples[c]?))).collect();
+    let ratio = samples.iter().all(|s| s.1.mean > 0.0);
+    let scale = if ratio { Scale::Ratio } else { Scale::Difference };
+    // The deviation of a logarithm is the relative one.
+    let pooled = Pooled::over(samples.iter().map(|s| &s.1), |s| if ratio { s.mean } else { 1.0 });
+    let drawn = (0..design.axes.len()).filter(|&a| design.axes[a].levels.len() <= LEVELS_UP_TO);
+    let mut found: Vec<AxisEffect> = drawn.filter_map(|axis| of_axis(design, blocks, &samples, axis, scale, &pooled)).collect();
+    found.sort_by(|a, b| b.span.total_cmp(&a.span));
+    found
+}
+
+fn of_axis(
+    design: &Design,
+    blocks: &Blocks,
+    samples: &[(usize, Sample)],
+    axis: usize,
+    scale: Scale,
+    pooled: &Pooled,
+) -> Option<AxisEffect> {
+    let value = |s: &Sample| {
+        if scale == Scale::Ratio { libm::log(s.mean) } else { s.mean }
+    };
+    let seen = |block: &dyn Fn(usize) -> usize| -> Vec<Seen> {
+        let level = |c: usize| design.configurations[c].levels[axis] as usize;
+        samples.iter().map(|(c, s)| Seen { block: block(*c), level: level(*c), y: value(s), per_replica: 1.0 / s.n as f64 }).collect()
+    };
+    let n_levels = design.axes[axis].levels.len();
+    let mut present: Vec<bool> = vec![false; n_levels];
+    samples.iter().for_each(|(c, _)| present[design.configurations[*c].levels[axis] as usize] = true);
+    if present.iter().filter(|p| **p).count() < 2 {
+        return None;
+    }
+    let by_block = seen(&|c| blocks.0[axis][c]);
+    let matched = linked(&by_block, &present);
+    // Without blocks, all that answers the same question is one.
+    let observations = if matched { by_block } else { seen(&|c| design.configurations[c].group) };
+    Some(fit(axis, scale, matched, &observations, &present, pooled))
+}
+
+/// Whether blocks connect every level with every other, so that all effects are determined.
+fn linked(seen: &[Seen], present: &[bool]) -> bool {
+    let mut of: Vec<usize> = (0..present.len()).collect();
+    fn root(of: &[usize], mut at: usize) -> usize {
+        while of[at] != at {
+            at = of[at];
+        }
+        at
+    }
+    let mut first: BTreeMap<usize, usize> = BTreeMap::new();
+    for s in seen {
+        let with = *first.entry(s.block).or_insert(s.level);
+        let (a, b) = (root(&of, with), root(&of, s.level));
+        of[a.max(b)] = a.min(b);
+    }
+    let mut roots = (0..present.len()).filter(|&l| present[l]).map(|l| root(&of, l));
+    let one = roots.next();
+    roots.all(|r| Some(r) == one)
+}
+
+/// Fits `y = block + level` by turns, which converges to the least squares of this additive model.
+fn fit(axis: usize, scale: Scale, matched: bool, seen: &[Seen], present: &[bool], pooled: &Pooled) -> AxisEffect {
+    let n_blocks = seen.iter().map(|s| s.block + 1).max().unwrap_or(0);
+    let (mut level, mut block) = (vec![0.0_f64; present.len()], vec![0.0_f64; n_blocks]);
+    let mut n = vec![0_usize; present.len()];
+    seen.iter().for_each(|s| n[s.level] += 1);
+    let levels = n.iter().filter(|n| **n > 0).count() as f64;
+    let scale_of = if scale == Scale::Ratio { 1.0 } else { seen.iter().map(|s| s.y.abs()).fold(0.0, f64::max) };
+    for _ in 0..ROUNDS {
+        block = averages(seen.iter().map(|s| (s.block, s.y - level[s.level])), n_blocks);
+        let mut next = averages(seen.iter().map(|s| (s.level, s.y - block[s.block])), present.len());
+        let middle = next.iter().sum::<f64>() / levels;
+        next.iter_mut().zip(&n).filter(|(_, n)| **n > 0).for_each(|(e, _)| *e -= middle);
+        let moved = next.iter().zip(&level).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
+        level = next;
+        if moved <= STILL * scale_of {
+            break;
+        }
+    }
+    block = averages(seen.iter().map(|s| (s.block, s.y - level[s.level])), block.len());
+    // Back from logarithms.
+    let shown = |e: f64| {
+        if scale == Scale::Ratio { libm::expm1(e) } else { e }
+    };
+    let each = |l: usize| {
+        let mine = || seen.iter().filter(|s| s.level == l);
+        let in_blocks = || mine().map(|s| s.y - block[s.block]);
+        let range = (in_blocks().fold(f64::INFINITY, f64::min), in_blocks().fold(f64::NEG_INFINITY, f64::max));
+        let interval = (pooled.freedom > 0).then(|| {
+            // The average of n configurations, less its share in the average of all levels.
+            let shares: f64 = mine().map(|s| s.per_replica).sum();
+            let variance = pooled.variance * shares / (n[l] * n[l]) as f64 * (1.0 - 1.0 / levels);
+            let half = t95(pooled.freedom as f64) * variance.sqrt();
+            (shown(level[l] - half), shown(level[l] + half))
+        });
+        LevelEffect { level: l, n: n[l], effect: shown(level[l]), interval, range: (shown(range.0), shown(range.1)) }
+    };
+    let levels: Vec<LevelEffect> = (0..present.len()).filter(|&l| n[l] > 0).map(each).collect();
+    let ends = |f: fn(f64, f64) -> f64, start: f64| seen.iter().map(|s| level[s.level]).fold(start, f);
+    let (low, high) = (ends(f64::min, f64::INFINITY), ends(f64::max, f64::NEG_INFINITY));
+    AxisEffect { axis, scale, matched, levels, span: shown(high - low) }
+}
+
+/// The average of each place's values; 0 where there are none.
+fn averages(values: impl Iterator<Item = (usize, f64)>, n: usize) -> Vec<f64> {
+    let mut sums = vec![(0.0, 0_usize); n];
+    for (at, value) in values {
+        sums[at].0 += value;
+        sums[at].1 += 1;
+    }
+    sums.into_iter().map(|(sum, n)| if n == 0 { 0.0 } else { sum / n as f64 }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::metric::Metric;
+    use crate::report::sheet::tests::sheet;
+
+    fn effects_of(text: &str) -> Vec<AxisEffect> {
+        let s = sheet(text);
+        let d = Design::of(&s);
+        let m = Metric { name: "makespan_ns".into(), label: String::new(), unit: "ns", more: false };
+        let all: Vec<usize> = (0..d.configurations.len()).collect();
+        effects(&d, &Blocks::of(&d), &Measured::of(&s, &d, &m, None), &all)
+    }
+
+    /// A grid of `a` (1, 2, 4 times as long) and `b` (1, 3 times), less the rows that `keep` refuses.
+    fn grid(replicas: &[f64], keep: impl Fn(usize, usize) -> bool) -> String {
+        let mut text = String::from("exp_id,config_key,seed,t.a,t.b,status,makespan_ns");
+        for (i, a) in [1.0, 2.0, 4.0].iter().enumerate() {
+            for (j, b) in [1.0, 3.0].iter().enumerate().filter(|j| keep(i, j.0)) {
+                for wobble in replicas {
+                    text += &format!("\n0,k{i}{j},1,a{i},b{j},ok,{}", 1000.0 * a * b * wobble);
+                }
+            }
+        }
+        text
+    }
+
+    fn near(a: f64, b: f64) -> bool {
+        (a - b).abs() < 1e-6
+    }
+
+    #[test]
+    fn a_grid_gives_back_its_factors() {
+        let e = effects_of(&grid(&[1.0], |_, _| true));
+        assert_eq!(e.iter().map(|e| e.axis).collect::<Vec<_>>(), [0, 1], "largest span first");
+        assert!(near(e[0].span, 3.0) && near(e[1].span, 2.0), "four times is three above once: {e:?}");
+        // The middle of 1, 2 and 4 in logarithms is 2.
+        let a: Vec<f64> = e[0].levels.iter().map(|l| l.effect).collect();
+        assert!(near(a[0], -0.5) && near(a[1], 0.0) && near(a[2], 1.0), "{a:?}");
+        assert!(e[0].matched && e[0].levels.iter().all(|l| l.interval.is_none() && l.n == 2));
+        assert!(near(e[0].levels[2].range.0, 1.0) && near(e[0].levels[2].range.1, 1.0), "the factors do not interact");
+    }
+
+    #[test]
+    fn holes_favour_no_level() {
+        // a2 ran only with the slow b1: its plain average would be far too long.
+        let e = effects_of(&grid(&[1.0], |a, b| !(a == 2 && b == 0)));
+        let a: Vec<f64> = e.iter().find(|e| e.axis == 0).unwrap().levels.iter().map(|l| l.effect).collect();
+        assert!(near(a[0], -0.5) && near(a[1], 0.0) && near(a[2], 1.0), "{a:?}");
+    }
+
+    #[test]
+    fn replicas_make_error_bars() {
+        let e = effects_of(&grid(&[0.99, 1.0, 1.01], |_, _| true));
+        let level = &e[0].levels[1];
+        let (low, high) = level.interval.unwrap();
+        // s = 1 %, 3 replicas, 2 configurations, less a third; t of 12 degrees of freedom.
+        let half = 2.179 * (0.0001_f64 / 3.0 / 2.0 * (2.0 / 3.0)).sqrt();
+        assert!((high - half).abs() < 2e-4 && (low + half).abs() < 2e-4, "{low} {high} {half}");
+        let exact = effects_of(&grid(&[1.0, 1.0], |_, _| true));
+        assert_eq!(exact[0].levels[1].interval, Some((exact[0].levels[1].effect, exact[0].levels[1].effect)));
+    }
+
+    #[test]
+    fn what_can_be_zero_is_measured_in_its_unit() {
+        let e = effects_of("exp_id,config_key,seed,t.a,status,makespan_ns\n0,k0,1,x,ok,0\n1,k1,1,y,ok,10");
+        assert_eq!((e[0].scale, e[0].span, e[0].levels[1].effect), (Scale::Difference, 10.0, 5.0));
+    }
+
+    #[test]
+    fn an_axis_of_many_values_does_not_hide_the_others() {
+        let mut text = String::from("exp_id,config_key,seed,t.a,t.eta,status,makespan_ns");
+        for eta in 0..20 {
+            // The longer half of the etas ran with x only.
+            for (a, factor) in [("x", 1.0), ("y", 3.0)].iter().take(if eta < 10 { 2 } else { 1 }) {
+                text += &format!("\n0,k{eta}{a},1,{a},{eta},ok,{}", factor * if eta < 10 { 100.0 } else { 1000.0 });
+            }
+        }
+        let e = effects_of(&text);
+        let a = e.iter().find(|e| e.axis == 0).unwrap();
+        assert!(a.matched && near(a.span, 2.0), "{a:?}");
+        assert_eq!(e.iter().find(|e| e.axis == 1).unwrap().levels.len(), 8);
+    }
+
+    #[test]
+    fn without_blocks_averages_are_compared_and_it_is_said() {
+        let text = "exp_id,config_key,seed,t.a,t.b,status,makespan_ns\n0,k0,1,x,u,ok,10\n1,k1,1,y,v,ok,20\n2,k2,1,y,w,ok,40";
+        let e = effects_of(text);
+        assert!(e.iter().all(|e| !e.matched));
+        assert!(near(e.iter().find(|e| e.axis == 0).unwrap().span, (800.0f64).sqrt() / 10.0 - 1.0));
+    }
+}

@@ -1,0 +1,92 @@
+//! A result folder as a sheet.
+//!
+//! Layer: report. What columns mean comes from [`RunResults`]; the digits of numbers come from `results.csv` where they are those of
+//! the Parquet file's number, so that a page shows exact decimals. Interprets nothing.
+
+use std::path::Path;
+
+use crate::results::read::{Role, RunResults};
+use crate::results::{Cell, Kind, Manifest, StatsRecord};
+
+use super::ReportError;
+use super::sheet::{Column, Holds, Sheet};
+
+/// A result folder's small files. `flows.csv` and `links.csv` can be large and are read when it is known what of them is wanted.
+pub struct Loaded {
+    pub sheet: Sheet,
+    /// `stats.csv`, brought to the sheet's rows; empty if there is none.
+    pub stats: Vec<Column>,
+    pub manifest: Manifest,
+}
+
+/// Reads the folder.
+///
+/// # Errors
+/// It is no folder of results, or one of its files is damaged.
+pub fn load(dir: &Path) -> Result<Loaded, ReportError> {
+    let run = RunResults::open(dir)?;
+    let exact = exact_texts(dir, &run)?;
+    let column = |c: usize| {
+        let of = |row: usize| match &exact {
+            Some(texts) if run.columns[c].kind == Kind::Real => texts[row][c].clone(),
+            _ => run.rows[row][c].to_string(),
+        };
+        let holds = match run.columns[c].kind {
+            Kind::Int | Kind::Unsigned | Kind::Real => Holds::Number,
+            Kind::Flag | Kind::Text => Holds::Text,
+        };
+        Column { name: run.columns[c].name.clone(), holds, text: (0..run.rows.len()).map(of).collect() }
+    };
+    let axes: Vec<usize> = run.axes().collect();
+    let first_outcome = run.columns.iter().position(|c| c.role == Role::Outcome).unwrap_or(run.columns.len());
+    let axes = axes.first().map_or(first_outcome..first_outcome, |&first| first..first + axes.len());
+    let sheet = Sheet { columns: (0..run.columns.len()).map(column).collect(), axes };
+    Ok(Loaded { stats: stats(&run)?, manifest: run.manifest, sheet })
+}
+
+/// The decimals of `results.csv`, in the order of the rows; `None` if it is not of these rows, number by number.
+fn exact_texts(dir: &Path, run: &RunResults) -> Result<Option<Vec<Vec<String>>>, ReportError> {
+    let path = dir.join("results.csv");
+    if !path.is_file() {
+        return Ok(None);
+    }
+    let bad = |source| ReportError::Csv { path: path.clone(), source };
+    let mut reader = csv::Reader::from_path(&path).map_err(bad)?;
+    let same_names = reader.headers().map_err(bad)?.iter().eq(run.columns.iter().map(|c| c.name.as_str()));
+    let mut texts: Vec<Vec<String>> = Vec::new();
+    for record in reader.records() {
+        texts.push(record.map_err(bad)?.iter().map(String::from).collect());
+    }
+    let same_number = |(cell, text): (&Cell, &String)| match cell {
+        Cell::Real(v) => text.parse() == Ok(*v),
+        Cell::Empty => text.is_empty(),
+        _ => true,
+    };
+    let same_row = |(cells, texts): (&Vec<Cell>, &Vec<String>)| cells.iter().zip(texts).all(same_number);
+    let same = same_names && texts.len() == run.rows.len() && run.rows.iter().zip(&texts).all(same_row);
+    Ok(same.then_some(texts))
+}
+
+/// The columns of `stats.csv`, in the order of the rows; empty cells for rows that it lacks.
+fn stats(run: &RunResults) -> Result<Vec<Column>, ReportError> {
+    type Shown = (&'static str, fn(&StatsRecord) -> Cell);
+    const COLUMNS: [Shown; 8] = [
+        ("packet_hops_simulated", |s| s.packet_hops_simulated.into()),
+        ("packet_hops_skipped", |s| s.packet_hops_skipped.into()),
+        ("memo_hits", |s| s.memo_hits.into()),
+        ("memo_misses", |s| s.memo_misses.into()),
+        ("steady_skips", |s| s.steady_skips.into()),
+        ("batches", |s| s.batches.into()),
+        ("wall_s", |s| s.wall_s.into()),
+        ("audit_fct_error", |s| s.audit_fct_error.into()),
+    ];
+    let mut of: Vec<Option<StatsRecord>> = vec![None; run.rows.len()];
+    let there = run.each_stats(|exp_id, record| {
+        if let Some(row) = run.find(exp_id) {
+            of[row] = Some(record);
+        }
+    })?;
+    let text = |cell: fn(&StatsRecord) -> Cell| of.iter().map(|s| s.as_ref().map_or(String::new(), |s| cell(s).to_string())).collect();
+    let column = |(name, cell): Shown| Column { name: name.into(), holds: Holds::Number, text: text(cell) };
+    Ok(if there { COLUMNS.map(column).into() } else { Vec::new() })
+}

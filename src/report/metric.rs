@@ -1,0 +1,108 @@
+//! What experiments can be ranked by: every measure of `results.csv` in words, with its unit. Which way is better is [`compare`]'s to say.
+//!
+//! Layer: report. Decides no ranking.
+
+use crate::compare::metric::DEFAULTS;
+use crate::compare::{self, Better};
+
+use super::sheet::{Holds, Sheet};
+
+/// A measure.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Metric {
+    /// The column.
+    pub name: String,
+    /// In words.
+    pub label: String,
+    /// `ns`, `bytes`, `gbps`, `share` or empty: how a page may shorten it.
+    pub unit: &'static str,
+    /// Whether more is better.
+    pub more: bool,
+}
+
+impl Metric {
+    /// Whether an error of completion times is one of this metric too.
+    pub fn is_timed(&self) -> bool {
+        compare::Metric::of(&self.name).is_timed()
+    }
+}
+
+/// Column, words, unit; in the order a page offers them.
+const KNOWN: &[(&str, &str, &str)] = &[
+    ("iteration_time_ns", "iteration time", "ns"),
+    ("tokens_per_s", "tokens per second", ""),
+    ("tokens_per_s_per_gpu", "tokens per second and GPU", ""),
+    ("mfu", "model FLOPs utilisation", "share"),
+    ("busbw_gbps", "bus bandwidth", "gbps"),
+    ("algbw_gbps", "algorithm bandwidth", "gbps"),
+    ("makespan_ns", "makespan", "ns"),
+    ("fct_mean_ns", "mean flow completion time", "ns"),
+    ("fct_p50_ns", "median flow completion time", "ns"),
+    ("fct_p99_ns", "99th percentile of flow completion times", "ns"),
+    ("fct_max_ns", "longest flow completion time", "ns"),
+    ("fct_slowdown_p50", "median slowdown", ""),
+    ("fct_slowdown_p99", "99th percentile of slowdowns", ""),
+    ("bubble_ns", "bubble", "ns"),
+    ("peak_memory_bytes", "peak memory", "bytes"),
+    ("max_queue_bytes", "largest queue", "bytes"),
+    ("max_link_utilisation", "utilisation of the busiest link", "share"),
+    ("pfc_pauses", "PFC pauses", ""),
+    ("ecn_marks", "ECN marks", ""),
+    ("drops", "drops", ""),
+];
+
+/// Measures nobody chooses a design by; they stay columns of the table.
+const NOT_RANKED: &[&str] = &[
+    "compute_ns",
+    "comm_exposed_tp_ns",
+    "comm_exposed_pp_ns",
+    "comm_exposed_dp_ns",
+    "comm_exposed_ep_ns",
+    "comm_exposed_cp_ns",
+    "optimizer_ns",
+    "other_ns",
+    "flows",
+    "packet_hops",
+];
+
+/// The measures that this sheet's experiments differ in, and the default first of all.
+pub fn metrics(sheet: &Sheet) -> Vec<Metric> {
+    let distinct = |name: &str| {
+        let column = sheet.column(name).filter(|c| c.holds == Holds::Number);
+        let completed = (0..sheet.rows()).filter(|&row| sheet.ok(row));
+        let mut values = completed.filter_map(|row| Some(&column?.text[row])).filter(|t| !t.is_empty());
+        let first = values.next();
+        (first.is_some(), values.any(|t| Some(t) != first))
+    };
+    let default = DEFAULTS.iter().find(|name| distinct(name).0);
+    let metric = |name: &str, label: &str, unit| Metric {
+        name: name.into(),
+        label: label.into(),
+        unit,
+        more: compare::Metric::of(name).better == Better::More,
+    };
+    let known = KNOWN.iter().map(|&(name, label, unit)| metric(name, label, unit));
+    // Columns of a later version have their names for words.
+    let is_known = |name: &str| KNOWN.iter().any(|k| k.0 == name) || NOT_RANKED.contains(&name);
+    let others = sheet.outcomes().iter().filter(|c| !is_known(&c.name));
+    let others = others.map(|c| metric(&c.name, &c.name, ""));
+    let mut found: Vec<Metric> = known.chain(others).filter(|m| distinct(&m.name).1 || Some(&m.name.as_str()) == default).collect();
+    found.sort_by_key(|m| Some(&m.name.as_str()) != default);
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::sheet::tests::sheet;
+
+    #[test]
+    fn what_varies_is_offered_and_the_default_comes_first() {
+        let s = sheet("exp_id,seed,a.b,status,error,makespan_ns,drops,mfu,cost_usd\n0,1,x,ok,,5,0,,3\n1,1,y,ok,,5,0,,4\n");
+        let names: Vec<String> = metrics(&s).into_iter().map(|m| m.name).collect();
+        assert_eq!(names, ["makespan_ns", "cost_usd"], "drops do not vary, there is no mfu, status is text");
+        assert!(metrics(&sheet("exp_id,seed,a.b,status\n0,1,x,failed")).is_empty());
+        let oom = sheet("exp_id,seed,a.b,status,peak_memory_bytes\n0,1,x,oom,5\n1,1,y,oom,6");
+        assert!(metrics(&oom).is_empty(), "what did not complete is not ranked, so it offers no metric");
+    }
+}

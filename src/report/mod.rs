@@ -1,0 +1,59 @@
+//! `report.html`: a run's results as one page that needs nothing but a browser.
+//!
+//! Layer: report, between results and cli. Reads a result folder, computes what a page says of it (ranking with ties, effects, Pareto
+//! fronts, distributions) and writes the page: data as JSON beside a small script that draws it. Statistics are computed here and only
+//! drawn there. Simulates nothing, prints nothing, writes no other file.
+
+pub mod design;
+pub mod details;
+pub mod effects;
+pub mod load;
+pub mod metric;
+pub mod page;
+pub mod pareto;
+pub mod payload;
+pub mod rank;
+pub mod reasons;
+pub mod sample;
+pub mod sheet;
+pub mod verdict;
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use thiserror::Error;
+
+use crate::results::read::ReadError;
+
+/// Why there is no report.
+#[derive(Debug, Error)]
+pub enum ReportError {
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    #[error("{}: {source}", .path.display())]
+    Csv { path: PathBuf, source: csv::Error },
+    #[error("cannot write {}", .path.display())]
+    Write { path: PathBuf, source: io::Error },
+}
+
+/// Writes the folder's `report.html`, replacing an earlier one as a whole; where it is.
+///
+/// # Errors
+/// The folder holds no results, one of its files is damaged, or the page cannot be written.
+pub fn write(dir: &Path) -> Result<PathBuf, ReportError> {
+    let html = page::html(&load::load(dir)?, dir)?;
+    let (path, part) = (dir.join("report.html"), dir.join("report.html.part"));
+    let wrong = |path: &Path| {
+        let path = path.to_path_buf();
+        move |source| ReportError::Write { path, source }
+    };
+    // A link that somebody left there is not followed: nothing outside the folder is written.
+    if part.symlink_metadata().is_ok() {
+        fs::remove_file(&part).map_err(wrong(&part))?;
+    }
+    let mut file = OpenOptions::new().write(true).create_new(true).open(&part).map_err(wrong(&part))?;
+    file.write_all(html.as_bytes()).map_err(wrong(&part))?;
+    fs::rename(&part, &path).map_err(wrong(&path))?;
+    Ok(path)
+}

@@ -1,0 +1,196 @@
+//! All that a page shows, as JSON: the table's texts, statistics by configuration, and excerpts of the companion files.
+//!
+//! Layer: report. Names in the JSON are those that `assets/report/*.js` read. Results are strings, so that no browser rounds them;
+//! what is derived here is numbers.
+
+use std::path::Path;
+
+use serde_json::{Map, Value, json};
+
+use super::ReportError;
+use super::design::Design;
+use super::details::{self, Excerpt, POINTS};
+use super::effects::{Blocks, Scale, effects};
+use super::load::Loaded;
+use super::metric::metrics;
+use super::pareto::front;
+use super::rank::{Measured, Ranking};
+use super::reasons::reasons;
+use super::sample::half_width;
+use super::sheet::{Column, Holds};
+use super::verdict::{Overall, overall, verdict};
+
+/// Groups of configurations that have effects and Pareto fronts of their own; all groups have a ranking.
+const GROUPS_UP_TO: usize = 40;
+/// Experiments whose flows and links are shown.
+const DETAILED: usize = 240;
+/// Designs that are told as best across groups.
+const OVERALL: usize = 10;
+
+/// Everything.
+///
+/// # Errors
+/// A companion file is damaged.
+pub fn payload(loaded: &Loaded, dir: &Path) -> Result<Value, ReportError> {
+    let sheet = &loaded.sheet;
+    let design = Design::of(sheet);
+    let metrics = metrics(sheet);
+    let audits = loaded.stats.iter().find(|c| c.name == "audit_fct_error");
+    let measured: Vec<Measured> = metrics.iter().map(|m| Measured::of(sheet, &design, m, audits)).collect();
+    let rankings: Vec<Vec<Ranking>> =
+        (0..design.groups.len()).map(|g| measured.iter().map(|m| Ranking::of(&design, m, g)).collect()).collect();
+    let mut of_groups = Vec::new();
+    for ranking in &rankings {
+        let one = |m: usize| {
+            let r = &ranking[m];
+            let verdict = verdict(&design, &measured[m], r);
+            json!({
+                "order": r.order,
+                "starts": r.starts,
+                "verdict": verdict.map(|v| json!({
+                    "tied": v.tied,
+                    "lead": v.lead.map(short),
+                    "threshold": v.threshold.map(short),
+                    "decides": v.decides.iter().map(|d| json!({
+                        "axis": d.axis,
+                        "others": d.others.iter().map(|o| json!([o.0, short(o.1), o.2])).collect::<Vec<_>>(),
+                    })).collect::<Vec<_>>(),
+                })),
+            })
+        };
+        of_groups.push((0..metrics.len()).map(one).collect::<Vec<Value>>());
+    }
+    let ids = chosen(loaded, &design, &rankings);
+    let replicated = design.configurations.iter().any(|c| c.rows.len() > 1);
+    Ok(json!({
+        "manifest": loaded.manifest,
+        "columns": sheet.columns.iter().map(column).collect::<Vec<_>>(),
+        "rows": sheet.rows(),
+        "axes": [sheet.axes.start, sheet.axes.end],
+        "stats": loaded.stats.iter().map(column).collect::<Vec<_>>(),
+        "design": {
+            "axes": design.axes.iter().map(|a| json!({ "key": a.key, "levels": a.levels, "question": a.question, "binned": a.binned })).collect::<Vec<_>>(),
+            "groups": design.groups,
+            "group": design.configurations.iter().map(|c| c.group).collect::<Vec<_>>(),
+            // Without replicas configuration and row are the same number.
+            "members": replicated.then(|| design.configurations.iter().map(|c| c.rows.clone()).collect::<Vec<_>>()),
+        },
+        "metrics": metrics.iter().map(|m| json!({ "name": m.name, "label": m.label, "unit": m.unit, "more": m.more })).collect::<Vec<_>>(),
+        "means": replicated.then(|| measured.iter().map(means).collect::<Vec<_>>()),
+        "audit": audits.and_then(largest),
+        "rankings": of_groups,
+        "overall": measured.iter().enumerate().map(|(m, s)| best_overall(&design, s, &rankings, m)).collect::<Vec<_>>(),
+        "effects": all_effects(&design, &measured, &rankings),
+        "pareto": all_fronts(&measured, &rankings),
+        "flows": details::flows(dir, &ids)?.map(flows),
+        "links": details::links(dir, &ids)?.map(links),
+        "reasons": reasons(sheet).iter().map(|r| json!({ "status": r.status, "count": r.count, "message": r.message, "named": r.named })).collect::<Vec<_>>(),
+    }))
+}
+
+/// Six significant digits: more than a picture shows.
+fn short(x: f64) -> f64 {
+    format!("{x:.5e}").parse().expect("a number as text is a number")
+}
+
+/// The largest audited error of flow completion times, relative; `None` if nothing was audited.
+fn largest(audits: &Column) -> Option<f64> {
+    (0..audits.text.len()).filter_map(|row| audits.number(row)).map(f64::abs).reduce(f64::max)
+}
+
+/// A column, with each distinct text once where texts repeat.
+fn column(c: &Column) -> Value {
+    let mut head = Map::new();
+    head.insert("name".into(), c.name.as_str().into());
+    head.insert("number".into(), (c.holds == Holds::Number).into());
+    let mut places = std::collections::HashMap::new();
+    let mut texts: Vec<&str> = Vec::new();
+    let mut place = |text| {
+        *places.entry(text).or_insert_with(|| {
+            texts.push(text);
+            texts.len() - 1
+        })
+    };
+    let of: Vec<usize> = c.text.iter().map(|t| place(t.as_str())).collect();
+    if texts.len() * 2 <= of.len() {
+        head.insert("texts".into(), json!(texts));
+        // One text for all needs no list.
+        head.insert("of".into(), if texts.len() == 1 { Value::Null } else { json!(of) });
+    } else {
+        head.insert("text".into(), json!(c.text));
+    }
+    Value::Object(head)
+}
+
+/// Means of configurations and half the widths of their intervals.
+fn means(measured: &Measured) -> Value {
+    let mean = measured.samples.iter().map(|s| s.map(|s| s.mean)).collect::<Vec<_>>();
+    let half = measured.samples.iter().map(|s| s.and_then(|s| half_width(&s)).map(short)).collect::<Vec<_>>();
+    json!({ "mean": mean, "half": half })
+}
+
+fn best_overall(design: &Design, measured: &Measured, rankings: &[Vec<Ranking>], m: usize) -> Value {
+    if rankings.len() < 2 {
+        return Value::Null;
+    }
+    let of_metric: Vec<Ranking> = rankings.iter().map(|r| r[m].clone()).collect();
+    let one = |o: &Overall| json!({ "configuration": o.configuration, "regret": short(o.regret), "worst": short(o.worst), "tied": o.tied });
+    overall(design, measured, &of_metric).iter().take(OVERALL).map(one).collect()
+}
+
+/// By metric: of each group, and of all together if there are several.
+fn all_effects(design: &Design, measured: &[Measured], rankings: &[Vec<Ranking>]) -> Value {
+    let blocks = Blocks::of(design);
+    let everything: Vec<usize> = (0..design.configurations.len()).collect();
+    let of = |m: &Measured, among: &[usize]| -> Value {
+        let one = |e: &super::effects::AxisEffect| {
+            let level = |l: &super::effects::LevelEffect| {
+                let interval = l.interval.map(|(low, high)| [short(low), short(high)]);
+                json!({ "level": l.level, "n": l.n, "effect": short(l.effect), "interval": interval, "range": [short(l.range.0), short(l.range.1)] })
+            };
+            let levels: Vec<Value> = e.levels.iter().map(level).collect();
+            json!({ "axis": e.axis, "ratio": e.scale == Scale::Ratio, "matched": e.matched, "span": short(e.span), "levels": levels })
+        };
+        effects(design, &blocks, m, among).iter().map(one).collect()
+    };
+    let of_metric = |(at, m): (usize, &Measured)| {
+        let groups: Vec<Value> = rankings.iter().take(GROUPS_UP_TO).map(|r| of(m, &r[at].order)).collect();
+        json!({ "groups": groups, "all": if rankings.len() > 1 { of(m, &everything) } else { Value::Null } })
+    };
+    measured.iter().enumerate().map(of_metric).collect()
+}
+
+/// Of each group, the fronts of metrics `a` and `b` > `a`.
+fn all_fronts(measured: &[Measured], rankings: &[Vec<Ranking>]) -> Value {
+    let n = measured.len();
+    let fronts = |group: &Vec<Ranking>| -> Value {
+        (0..n).map(|a| (a + 1..n).map(|b| json!(front(&group[a].order, &measured[a], &measured[b]))).collect::<Vec<_>>()).collect()
+    };
+    rankings.iter().take(GROUPS_UP_TO).map(fronts).collect()
+}
+
+/// Experiments that are shown in detail: the best of each group by the first metric, by turns, ascending.
+fn chosen(loaded: &Loaded, design: &Design, rankings: &[Vec<Ranking>]) -> Vec<u64> {
+    let sheet = &loaded.sheet;
+    let each = (DETAILED / rankings.len().max(1)).max(1);
+    let best = rankings.iter().filter_map(|r| r.first()).flat_map(|r| r.order.iter().take(each));
+    let rows = best.map(|&c| design.configurations[c].rows[0]).take(DETAILED);
+    let mut ids: Vec<u64> = rows.filter_map(|row| sheet.text("exp_id", row).parse().ok()).collect();
+    ids.sort_unstable();
+    ids
+}
+
+fn excerpt<T>(found: Excerpt<T>, one: impl Fn(&T) -> Value) -> Value {
+    let of: Map<String, Value> = found.of.iter().map(|(id, t)| (id.to_string(), one(t))).collect();
+    json!({ "of": of, "cut": found.cut })
+}
+
+fn flows(found: Excerpt<details::Fcts>) -> Value {
+    let mut shown = excerpt(found, |f| json!({ "flows": f.flows, "unfinished": f.unfinished, "points": f.points }));
+    shown["percent"] = json!(POINTS);
+    shown
+}
+
+fn links(found: Excerpt<details::Links>) -> Value {
+    excerpt(found, |l| json!({ "links": l.links, "utilisation": l.utilisation, "queue": l.queue, "busiest": l.busiest }))
+}

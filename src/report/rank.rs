@@ -1,0 +1,138 @@
+//! The order of configurations by a metric, and which of them cannot be told apart.
+//!
+//! Layer: report. The rule is that of [`crate::compare`]: two means are tied if they differ by no more than the standard deviation of
+//! either's replicas, or than an audit found either to be off. Chooses no metric and compares no groups.
+
+use crate::compare::Sample;
+
+use super::design::Design;
+use super::metric::Metric;
+use super::sheet::{Column, Sheet};
+
+/// A metric's samples, one a configuration.
+#[derive(Clone, Debug)]
+pub struct Measured {
+    /// Over the replicas that have a value; `None` where none has.
+    pub samples: Vec<Option<Sample>>,
+    /// How far each may be off and say nothing, in the metric's unit.
+    pub uncertainty: Vec<f64>,
+    pub more: bool,
+}
+
+impl Measured {
+    /// Reads a metric off the sheet; `audits` is the audited relative error of each row, where there is one. Experiments that did not
+    /// complete have no value, whatever the table shows of them.
+    pub fn of(sheet: &Sheet, design: &Design, metric: &Metric, audits: Option<&Column>) -> Measured {
+        let column = sheet.column(&metric.name);
+        let value = |row: usize| column.filter(|_| sheet.ok(row)).and_then(|c| c.number(row));
+        let sample = |rows: &[usize]| Sample::of(&rows.iter().filter_map(|&r| value(r)).collect::<Vec<f64>>());
+        let samples: Vec<Option<Sample>> = design.configurations.iter().map(|c| sample(&c.rows)).collect();
+        let audits = audits.filter(|_| metric.is_timed());
+        let audit = |rows: &[usize]| rows.iter().filter_map(|&r| audits?.number(r)).map(f64::abs).fold(0.0, f64::max);
+        let uncertain =
+            |(c, s): (usize, &Option<Sample>)| s.map_or(0.0, |s| s.deviation.max(audit(&design.configurations[c].rows) * s.mean.abs()));
+        let uncertainty = samples.iter().enumerate().map(uncertain).collect();
+        Measured { samples, uncertainty, more: metric.more }
+    }
+
+    /// Whether `a` is better than `b`, as an ordering: less means better.
+    fn order(&self, a: &Sample, b: &Sample) -> std::cmp::Ordering {
+        if self.more { b.mean.total_cmp(&a.mean) } else { a.mean.total_cmp(&b.mean) }
+    }
+
+    /// The difference up to which two configurations are tied.
+    pub fn threshold(&self, a: usize, b: usize) -> f64 {
+        self.uncertainty[a].max(self.uncertainty[b])
+    }
+
+    /// Whether the two cannot be told apart. PRECONDITION: both have a sample.
+    pub fn tied(&self, a: usize, b: usize) -> bool {
+        let mean = |c: usize| self.samples[c].expect("what is compared has a sample").mean;
+        (mean(a) - mean(b)).abs() <= self.threshold(a, b)
+    }
+}
+
+/// Configurations of one group, best first.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Ranking {
+    /// Those that have the metric.
+    pub order: Vec<usize>,
+    /// Where in `order` a place is shared by all up to the next entry: configurations that are tied with the first of them.
+    pub starts: Vec<usize>,
+}
+
+impl Ranking {
+    /// Orders the configurations of a group.
+    pub fn of(design: &Design, measured: &Measured, group: usize) -> Ranking {
+        let has = |&c: &usize| design.configurations[c].group == group && measured.samples[c].is_some();
+        let sample = |c: usize| measured.samples[c].as_ref().expect("the order holds those that have a sample");
+        let mut order: Vec<usize> = (0..design.configurations.len()).filter(has).collect();
+        // Stable: equal ones stay in the order of their experiments.
+        order.sort_by(|&a, &b| measured.order(sample(a), sample(b)));
+        let mut starts: Vec<usize> = Vec::new();
+        for (at, &c) in order.iter().enumerate() {
+            let tied = starts.last().is_some_and(|&s: &usize| measured.tied(order[s], c));
+            if !tied {
+                starts.push(at);
+            }
+        }
+        Ranking { order, starts }
+    }
+
+    /// The best, and those tied with it.
+    pub fn leaders(&self) -> &[usize] {
+        &self.order[..self.starts.get(1).copied().unwrap_or(self.order.len())]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::sheet::tests::sheet;
+
+    fn measured(text: &str, more: bool, audits: [&str; 5]) -> (Design, Measured) {
+        let s = sheet(text);
+        let d = Design::of(&s);
+        let m = Metric { name: "makespan_ns".into(), label: String::new(), unit: "ns", more };
+        let measured = Measured::of(&s, &d, &m, Some(&Column::infer("audit_fct_error", audits.map(String::from).to_vec())));
+        (d, measured)
+    }
+
+    const NONE: [&str; 5] = [""; 5];
+    const ONE_EACH: &str = "exp_id,config_key,seed,a.b,status,makespan_ns
+        0,k0,1,x,ok,110
+        1,k1,1,y,ok,100
+        2,k2,1,z,ok,100
+        3,k3,1,u,failed,1
+        4,k4,1,v,ok,101";
+
+    #[test]
+    fn without_replicas_only_equal_results_are_tied_and_failures_have_no_place() {
+        let (d, m) = measured(ONE_EACH, false, NONE);
+        let r = Ranking::of(&d, &m, 0);
+        assert_eq!((r.order.as_slice(), r.starts.as_slice()), (&[1, 2, 4, 0][..], &[0, 2, 3][..]));
+        assert_eq!(r.leaders(), [1, 2]);
+        assert_eq!(Ranking::of(&d, &measured(ONE_EACH, true, NONE).1, 0).order, [0, 4, 1, 2], "more is better");
+    }
+
+    #[test]
+    fn differences_below_the_audited_error_are_ties() {
+        let (d, m) = measured(ONE_EACH, false, ["", "", "", "", "0.02"]);
+        assert_eq!(Ranking::of(&d, &m, 0).leaders(), [1, 2, 4]);
+        let (d, m) = measured(ONE_EACH, false, ["-0.2", "", "", "", ""]);
+        assert_eq!(Ranking::of(&d, &m, 0).starts, [0, 2], "100 and 100; 101 and 110, which may be 20 % off");
+    }
+
+    #[test]
+    fn differences_below_the_replicas_spread_are_ties() {
+        let text = "exp_id,config_key,seed,a.b,status,makespan_ns
+            0,k0,1,x,ok,100
+            1,k0,2,x,ok,104
+            2,k1,1,y,ok,103
+            3,k1,2,y,ok,105
+            4,k2,1,z,ok,120";
+        let (d, m) = measured(text, false, NONE);
+        let r = Ranking::of(&d, &m, 0);
+        assert_eq!((r.order.as_slice(), r.leaders()), (&[0, 1, 2][..], &[0, 1][..]), "102 and 104, deviations 2.8 and 1.4");
+    }
+}

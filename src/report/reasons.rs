@@ -1,0 +1,71 @@
+//! Failures and out-of-memory results by reason.
+//!
+//! Layer: report. Messages that differ in numbers alone are one reason.
+
+use std::collections::BTreeMap;
+
+use super::sheet::Sheet;
+
+/// Experiments named for a reason.
+const NAMED: usize = 5;
+
+/// A reason and whom it befell.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reason {
+    /// `oom` or `failed`.
+    pub status: String,
+    pub count: usize,
+    /// The first message, in full.
+    pub message: String,
+    /// Ids of the first of them.
+    pub named: Vec<String>,
+}
+
+/// All reasons, the most frequent first.
+pub fn reasons(sheet: &Sheet) -> Vec<Reason> {
+    let mut found: BTreeMap<(&str, String), Reason> = BTreeMap::new();
+    for row in (0..sheet.rows()).filter(|&row| !sheet.ok(row)) {
+        let (status, message) = (sheet.text("status", row), sheet.text("error", row));
+        let fresh = || Reason { status: status.into(), count: 0, message: message.into(), named: Vec::new() };
+        let reason = found.entry((status, without_numbers(message))).or_insert_with(fresh);
+        reason.count += 1;
+        if reason.named.len() < NAMED {
+            reason.named.push(sheet.text("exp_id", row).into());
+        }
+    }
+    let mut all: Vec<Reason> = found.into_values().collect();
+    all.sort_by_key(|r| std::cmp::Reverse(r.count));
+    all
+}
+
+fn without_numbers(message: &str) -> String {
+    let mut kept = String::new();
+    for c in message.chars() {
+        if !c.is_ascii_digit() {
+            kept.push(c);
+        } else if !kept.ends_with('#') {
+            kept.push('#');
+        }
+    }
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::sheet::tests::sheet;
+
+    #[test]
+    fn messages_that_differ_in_numbers_are_one_reason() {
+        let r = reasons(&sheet(
+            "exp_id,seed,a.b,status,error
+             0,1,x,ok,
+             1,1,x,oom,needs 90 GiB
+             2,1,x,failed,flow 3 waits
+             3,1,x,failed,flow 12 waits",
+        ));
+        assert_eq!(r.len(), 2);
+        assert_eq!((r[0].count, r[0].message.as_str(), r[0].named.clone()), (2, "flow 3 waits", vec!["2".to_string(), "3".into()]));
+        assert_eq!((r[1].status.as_str(), r[1].count), ("oom", 1));
+    }
+}

@@ -1,0 +1,77 @@
+//! How well the mean of few repeats is known.
+//!
+//! Layer: report. Ordinary statistics of small samples: Student's t, a variance that samples share. Knows no experiments.
+
+use crate::compare::Sample;
+
+/// Half the width of the mean's 95 % interval; `None` of fewer than two values.
+pub fn half_width(s: &Sample) -> Option<f64> {
+    (s.n > 1).then(|| t95((s.n - 1) as f64) * s.deviation / (s.n as f64).sqrt())
+}
+
+/// 97.5 % quantiles of Student's t for 1 to 30 degrees of freedom (any statistics table).
+const T95: [f64; 30] = [
+    12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093,
+    2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042,
+];
+
+/// By how many standard errors a 95 % interval reaches to either side. Degrees of freedom are rounded down, to the safe side.
+pub fn t95(freedom: f64) -> f64 {
+    let whole = freedom.max(1.0).floor() as usize;
+    // Beyond the table the first term of the expansion in 1 / freedom is exact to the third decimal.
+    T95.get(whole - 1).copied().unwrap_or(1.960 + 2.4 / freedom)
+}
+
+/// The variance that samples share: of a single value, whatever its configuration.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Pooled {
+    pub variance: f64,
+    /// Degrees of freedom; 0 if nothing was repeated.
+    pub freedom: usize,
+}
+
+impl Pooled {
+    /// Over all samples of two values and more, in units of `unit(sample)`.
+    pub fn over<'a>(samples: impl IntoIterator<Item = &'a Sample>, unit: impl Fn(&Sample) -> f64) -> Pooled {
+        let (mut sum, mut freedom) = (0.0, 0);
+        for s in samples.into_iter().filter(|s| s.n > 1) {
+            let deviation = s.deviation / unit(s);
+            sum += (s.n - 1) as f64 * deviation * deviation;
+            freedom += s.n - 1;
+        }
+        Pooled { variance: if freedom > 0 { sum / freedom as f64 } else { 0.0 }, freedom }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn half_width_is_the_textbooks() {
+        // Variance 2.5 of five values, t of four degrees 2.776.
+        let s = Sample::of(&[1.0, 2.0, 3.0, 4.0, 5.0]).unwrap();
+        assert!((half_width(&s).unwrap() - 2.776 * (2.5f64 / 5.0).sqrt()).abs() < 1e-12);
+        assert_eq!(half_width(&Sample::of(&[7.0]).unwrap()), None, "one value says nothing of its spread");
+        assert_eq!(half_width(&Sample::of(&[0.1; 3]).unwrap()), Some(0.0));
+    }
+
+    #[test]
+    fn t_falls_to_that_of_the_normal_distribution() {
+        let all: Vec<f64> = (1..200).map(|f| t95(f as f64)).collect();
+        assert!(all.windows(2).all(|w| w[0] > w[1]), "{all:?}");
+        assert!((t95(60.0) - 2.000).abs() < 1e-3 && (t95(1e9) - 1.960).abs() < 1e-3);
+        assert_eq!(t95(0.0), 12.706);
+    }
+
+    #[test]
+    fn larger_samples_weigh_more() {
+        let samples = [Sample::of(&[1.0, 3.0]).unwrap(), Sample::of(&[10.0, 20.0, 30.0]).unwrap(), Sample::of(&[5.0]).unwrap()];
+        let absolute = Pooled::over(&samples, |_| 1.0);
+        assert_eq!(absolute.freedom, 3);
+        assert!((absolute.variance - (2.0 + 2.0 * 100.0) / 3.0).abs() < 1e-9, "variances 2 and 100");
+        let relative = Pooled::over(&samples, |s| s.mean);
+        assert!((relative.variance - (0.5 + 2.0 * 0.25) / 3.0).abs() < 1e-12, "of means 2 and 20");
+        assert_eq!(Pooled::over(&samples[2..], |_| 1.0), Pooled::default());
+    }
+}

@@ -1,0 +1,180 @@
+//! The headline: which configuration is best, what decides that, and how sure it is.
+//!
+//! Layer: report. Reads rankings; the words are the page's.
+
+use std::collections::BTreeMap;
+
+use super::design::Design;
+use super::rank::{Measured, Ranking};
+
+/// The best configuration of a group, and what happens to it when one axis takes another level.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Verdict {
+    pub best: usize,
+    /// Configurations tied with it, itself included.
+    pub tied: usize,
+    /// How much worse the first that is not tied is, relative to the best; `None` if there is none.
+    pub lead: Option<f64>,
+    /// The difference that would still be a tie with that one, relative to the best.
+    pub threshold: Option<f64>,
+    /// Axes by what another level costs, the dearest first.
+    pub decides: Vec<Deciding>,
+}
+
+/// One axis around the best configuration.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Deciding {
+    pub axis: usize,
+    /// The other levels that ran with everything else as in the best: level, how much worse (relative), whether tied.
+    pub others: Vec<(usize, f64, bool)>,
+}
+
+impl Deciding {
+    /// Whether no other level is as good.
+    pub fn decides(&self) -> bool {
+        self.others.iter().all(|o| !o.2)
+    }
+
+    /// The least that another level costs.
+    fn least(&self) -> f64 {
+        self.others.iter().map(|o| o.1).fold(f64::INFINITY, f64::min)
+    }
+}
+
+/// How much worse `b` is than `a`, relative to `a`; `None` where that is no number.
+fn worse(measured: &Measured, a: usize, b: usize) -> Option<f64> {
+    let (a, b) = (measured.samples[a]?.mean, measured.samples[b]?.mean);
+    let ratio = if measured.more { (a - b) / a } else { (b - a) / a };
+    ratio.is_finite().then_some(ratio)
+}
+
+/// The verdict on a group; `None` if none of it completed.
+pub fn verdict(design: &Design, measured: &Measured, ranking: &Ranking) -> Option<Verdict> {
+    let best = *ranking.order.first()?;
+    let tied = ranking.leaders().len();
+    let next = ranking.order.get(tied).copied();
+    let mean = measured.samples[best]?.mean.abs();
+    let relative = |x: f64| Some(x / mean).filter(|x| x.is_finite());
+    let lead = next.and_then(|n| worse(measured, best, n));
+    let threshold = next.and_then(|n| relative(measured.threshold(best, n)));
+    let mut decides: Vec<Deciding> = Vec::new();
+    let here = &design.configurations[best].values;
+    for axis in design.answers().filter(|&a| !design.axes[a].binned) {
+        let alike = |c: usize| {
+            let values = &design.configurations[c].values;
+            (0..values.len()).all(|a| (values[a] == here[a]) != (a == axis))
+        };
+        let other = |&c: &usize| {
+            let level = design.configurations[c].levels[axis] as usize;
+            Some((level, worse(measured, best, c)?, measured.tied(best, c)))
+        };
+        let others: Vec<(usize, f64, bool)> = ranking.order.iter().filter(|&&c| alike(c)).filter_map(other).collect();
+        if !others.is_empty() {
+            decides.push(Deciding { axis, others });
+        }
+    }
+    decides.sort_by(|a, b| b.decides().cmp(&a.decides()).then(b.least().total_cmp(&a.least())));
+    Some(Verdict { best, tied, lead, threshold, decides })
+}
+
+/// A design: the levels of the axes that try answers, whatever the question.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Overall {
+    /// One of its configurations, in the first group.
+    pub configuration: usize,
+    /// How much worse than each group's best it is on average (geometric), relative.
+    pub regret: f64,
+    /// The same in the group where it does worst.
+    pub worst: f64,
+    /// Whether it cannot be told apart from the first of them in any group.
+    pub tied: bool,
+}
+
+/// Designs that completed in every group, least average regret first. Only where all values are positive.
+pub fn overall(design: &Design, measured: &Measured, rankings: &[Ranking]) -> Vec<Overall> {
+    let answers: Vec<usize> = design.answers().collect();
+    // By a design's values, its configuration in each group with the logarithm of how much worse it is there.
+    let mut of: BTreeMap<Vec<u32>, Vec<(usize, f64)>> = BTreeMap::new();
+    for ranking in rankings {
+        for &c in &ranking.order {
+            let Some(worse) = worse(measured, ranking.order[0], c) else {
+                return Vec::new();
+            };
+            let ratio = if measured.more { 1.0 / (1.0 - worse) } else { 1.0 + worse };
+            if !(ratio.is_finite() && ratio > 0.0) {
+                return Vec::new();
+            }
+            let values = answers.iter().map(|&a| design.configurations[c].values[a]).collect();
+            of.entry(values).or_default().push((c, libm::log(ratio)));
+        }
+    }
+    let regret = |worse: &[(usize, f64)]| worse.iter().map(|w| w.1).sum::<f64>() / worse.len() as f64;
+    let mut complete: Vec<Vec<(usize, f64)>> = of.into_values().filter(|worse| worse.len() == rankings.len()).collect();
+    complete.sort_by(|a, b| regret(a).total_cmp(&regret(b)).then(a[0].0.cmp(&b[0].0)));
+    let Some(first) = complete.first() else {
+        return Vec::new();
+    };
+    let one = |worse: &Vec<(usize, f64)>| Overall {
+        configuration: worse[0].0,
+        regret: libm::expm1(regret(worse)),
+        worst: libm::expm1(worse.iter().map(|w| w.1).fold(0.0, f64::max)),
+        // Both lists are in the order of the groups.
+        tied: worse.iter().zip(first).all(|(a, b)| measured.tied(a.0, b.0)),
+    };
+    complete.iter().map(one).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::metric::Metric;
+    use crate::report::sheet::tests::sheet;
+
+    fn with<T>(text: &str, more: bool, then: impl Fn(&Design, &Measured, &[Ranking]) -> T) -> T {
+        let s = sheet(text);
+        let d = Design::of(&s);
+        let m = Measured::of(&s, &d, &Metric { name: "makespan_ns".into(), label: String::new(), unit: "ns", more }, None);
+        let rankings: Vec<Ranking> = (0..d.groups.len()).map(|g| Ranking::of(&d, &m, g)).collect();
+        then(&d, &m, &rankings)
+    }
+
+    const GRID: &str = "exp_id,config_key,seed,t.a,t.b,t.c,status,makespan_ns
+        0,k0,1,x,u,1,ok,100
+        1,k1,1,y,u,1,ok,110
+        2,k2,1,x,v,1,ok,150
+        3,k3,1,y,v,1,ok,160
+        4,k4,1,x,u,2,ok,100";
+
+    #[test]
+    fn what_decides_is_what_costs_when_changed_alone() {
+        let v = with(GRID, false, |d, m, r| verdict(d, m, &r[0])).unwrap();
+        assert_eq!((v.best, v.tied, v.lead, v.threshold), (0, 2, Some(0.1), Some(0.0)));
+        let found: Vec<(usize, bool, f64)> = v.decides.iter().map(|d| (d.axis, d.decides(), d.others[0].1)).collect();
+        assert_eq!(found, [(1, true, 0.5), (0, true, 0.1), (2, false, 0.0)]);
+        let more = with(GRID, true, |d, m, r| verdict(d, m, &r[0])).unwrap();
+        assert_eq!((more.best, more.lead), (3, Some(10.0 / 160.0)));
+    }
+
+    #[test]
+    fn nothing_completed_has_no_verdict() {
+        assert_eq!(with("exp_id,config_key,seed,t.a,status,makespan_ns\n0,k0,1,x,failed,", false, |d, m, r| verdict(d, m, &r[0])), None);
+    }
+
+    #[test]
+    fn the_best_on_average_ran_everywhere() {
+        let text = "exp_id,config_key,seed,t.a,workload.pattern,status,makespan_ns
+            0,k0,1,x,ring,ok,100
+            1,k1,1,y,ring,ok,110
+            2,k2,1,z,ring,ok,90
+            3,k3,1,x,incast,ok,400
+            4,k4,1,y,incast,ok,200
+            5,k5,1,z,incast,failed,";
+        let o = with(text, false, overall);
+        assert_eq!(o.iter().map(|o| o.tied).collect::<Vec<_>>(), [true, false]);
+        let alike = text.replace("110", "100").replace("400", "200");
+        assert!(with(&alike, false, overall)[1].tied, "the same everywhere");
+        assert_eq!(o.iter().map(|o| o.configuration).collect::<Vec<_>>(), [1, 0]);
+        assert!((o[0].worst - (110.0 / 90.0 - 1.0)).abs() < 1e-12, "against the best of each group, even one that failed elsewhere");
+        assert!((o[0].regret - ((110.0_f64 / 90.0).sqrt() - 1.0)).abs() < 1e-12);
+    }
+}

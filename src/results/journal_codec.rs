@@ -1,0 +1,262 @@
+//! Finished experiments as bytes, for the journal.
+//!
+//! Layer: results. Numbers are little-endian and of fixed width, doubles keep their bits, an option is a byte and what follows it, a list its
+//! length and its items. There is no description in the bytes: [`LAYOUT`] stands for it in the journal's first record, and a journal of
+//! another layout is not read. Checks no sums, reads no files.
+
+use super::record::{ExperimentRecord, Finished, FlowRecord, LinkRecord, RttRecord, StatsRecord, Status};
+use super::value::{Cell, Micro, Ps};
+
+/// A value that can be written to and read from bytes.
+trait Code: Sized {
+    fn put(&self, out: &mut Vec<u8>);
+    /// `None` if the bytes are not such a value; what is read is taken off the front.
+    fn get(from: &mut &[u8]) -> Option<Self>;
+}
+
+macro_rules! numbers {
+    ($($number:ty),*) => {
+        $(impl Code for $number {
+            fn put(&self, out: &mut Vec<u8>) {
+                out.extend_from_slice(&self.to_le_bytes());
+            }
+            fn get(from: &mut &[u8]) -> Option<Self> {
+                let (first, rest) = from.split_first_chunk()?;
+                *from = rest;
+                Some(<$number>::from_le_bytes(*first))
+            }
+        })*
+    };
+}
+numbers!(u8, u32, u64, i64, f64);
+
+macro_rules! wrapped {
+    ($($outer:ident),*) => {
+        $(impl Code for $outer {
+            fn put(&self, out: &mut Vec<u8>) {
+                self.0.put(out);
+            }
+            fn get(from: &mut &[u8]) -> Option<Self> {
+                Code::get(from).map($outer)
+            }
+        })*
+    };
+}
+wrapped!(Ps, Micro);
+
+impl Code for bool {
+    fn put(&self, out: &mut Vec<u8>) {
+        u8::from(*self).put(out);
+    }
+    fn get(from: &mut &[u8]) -> Option<Self> {
+        match u8::get(from)? {
+            0 => Some(false),
+            1 => Some(true),
+            _ => None,
+        }
+    }
+}
+
+impl<T: Code> Code for Option<T> {
+    fn put(&self, out: &mut Vec<u8>) {
+        self.is_some().put(out);
+        if let Some(value) = self {
+            value.put(out);
+        }
+    }
+    fn get(from: &mut &[u8]) -> Option<Self> {
+        if bool::get(from)? { T::get(from).map(Some) } else { Some(None) }
+    }
+}
+
+impl<T: Code> Code for Vec<T> {
+    fn put(&self, out: &mut Vec<u8>) {
+        (self.len() as u64).put(out);
+        self.iter().for_each(|item| item.put(out));
+    }
+    fn get(from: &mut &[u8]) -> Option<Self> {
+        let items = u64::get(from)?;
+        // Every item has a byte at least, so a length that is not one takes no memory.
+        if items > from.len() as u64 {
+            return None;
+        }
+        (0..items).map(|_| T::get(from)).collect()
+    }
+}
+
+impl Code for String {
+    fn put(&self, out: &mut Vec<u8>) {
+        (self.len() as u64).put(out);
+        out.extend_from_slice(self.as_bytes());
+    }
+    fn get(from: &mut &[u8]) -> Option<Self> {
+        let bytes = usize::try_from(u64::get(from)?).ok()?;
+        let (text, rest) = from.split_at_checked(bytes)?;
+        *from = rest;
+        String::from_utf8(text.to_vec()).ok()
+    }
+}
+
+impl Code for Status {
+    fn put(&self, out: &mut Vec<u8>) {
+        let tag: u8 = match self {
+            Status::Ok => 0,
+            Status::Oom => 1,
+            Status::Failed => 2,
+        };
+        tag.put(out);
+    }
+    fn get(from: &mut &[u8]) -> Option<Self> {
+        [Status::Ok, Status::Oom, Status::Failed].get(usize::from(u8::get(from)?)).copied()
+    }
+}
+
+impl Code for Cell {
+    fn put(&self, out: &mut Vec<u8>) {
+        fn tagged(out: &mut Vec<u8>, tag: u8, value: &impl Code) {
+            tag.put(out);
+            value.put(out);
+        }
+        match self {
+            Cell::Empty => 0u8.put(out),
+            Cell::Int(v) => tagged(out, 1, v),
+            Cell::Unsigned(v) => tagged(out, 2, v),
+            Cell::Ps(v) => tagged(out, 3, v),
+            Cell::Micro(v) => tagged(out, 4, v),
+            Cell::Real(v) => tagged(out, 5, v),
+            Cell::Flag(v) => tagged(out, 6, v),
+            Cell::Text(v) => tagged(out, 7, v),
+        }
+    }
+    fn get(from: &mut &[u8]) -> Option<Self> {
+        Some(match u8::get(from)? {
+            0 => Cell::Empty,
+            1 => Cell::Int(Code::get(from)?),
+            2 => Cell::Unsigned(Code::get(from)?),
+            3 => Cell::Ps(Code::get(from)?),
+            4 => Cell::Micro(Code::get(from)?),
+            5 => Cell::Real(Code::get(from)?),
+            6 => Cell::Flag(Code::get(from)?),
+            7 => Cell::Text(Code::get(from)?),
+            _ => return None,
+        })
+    }
+}
+
+/// Records field by field. A field that is missing here does not compile, so none can be forgotten.
+macro_rules! records {
+    ($($record:ident { $($field:ident),* $(,)? })*) => {
+        $(impl Code for $record {
+            fn put(&self, out: &mut Vec<u8>) {
+                $(self.$field.put(out);)*
+            }
+            fn get(from: &mut &[u8]) -> Option<Self> {
+                Some($record { $($field: Code::get(from)?),* })
+            }
+        })*
+
+        /// What the bytes mean, in words: the records and their fields in order.
+        pub(super) const LAYOUT: &str = concat!($(stringify!($record), "(", $(stringify!($field), ",",)* ")",)*);
+    };
+}
+
+records! {
+    ExperimentRecord {
+        exp_id, config_key, exp_key, replica, seed, axis_values, status, error, makespan, iteration_time, compute, comm_exposed_tp,
+        comm_exposed_pp, comm_exposed_dp, comm_exposed_ep, comm_exposed_cp, bubble, optimizer, other, tokens_per_s, tokens_per_s_per_gpu, mfu,
+        algbw_gbps, busbw_gbps, peak_memory_bytes, flows, fct_mean, fct_p50, fct_p99, fct_max, fct_slowdown_p50, fct_slowdown_p99, packet_hops,
+        ecn_marks, pfc_pauses, drops, max_queue_bytes, max_link_utilisation, bottleneck_link, cost_usd, power_kw, usd_per_mtoken,
+    }
+    FlowRecord { flow_id, src, dst, bytes, start, fct }
+    LinkRecord { link, bytes, utilisation, max_queue_bytes, mean_queue_bytes, ecn_marks, pfc_pauses, drops }
+    RttRecord { flow_id, sample, rtt }
+    StatsRecord { packet_hops_simulated, packet_hops_skipped, memo_hits, memo_misses, steady_skips, batches, wall_s, audit_fct_error }
+    Finished { record, flows, links, rtt, stats }
+}
+
+/// An experiment as bytes.
+pub(super) fn encode(finished: &Finished) -> Vec<u8> {
+    let rows = finished.flows.len() + finished.links.len() + finished.rtt.len();
+    let mut out = Vec::with_capacity(512 + 48 * rows);
+    finished.put(&mut out);
+    out
+}
+
+/// The experiment that [`encode`] made these bytes of; `None` if they are something else.
+pub(super) fn decode(mut bytes: &[u8]) -> Option<Finished> {
+    let finished = Finished::get(&mut bytes)?;
+    bytes.is_empty().then_some(finished)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// An experiment in which every kind of value occurs.
+    fn full() -> Finished {
+        let cells = vec![
+            Cell::Empty,
+            Cell::Int(-5),
+            Cell::Unsigned(u64::MAX),
+            Cell::Ps(Ps(1)),
+            Cell::Micro(Micro(2)),
+            Cell::Real(-0.0),
+            Cell::Flag(true),
+            "fat-tree, \u{3b1}".into(),
+        ];
+        let mut record = ExperimentRecord::new(7, "c".into(), "e".into(), 3, u64::MAX, cells).failed("why");
+        record.mfu = Some(0.1 + 0.2);
+        record.makespan = Some(Ps(9));
+        record.max_link_utilisation = Some(Micro(11));
+        record.bottleneck_link = Some("1->2".into());
+        let link = |link: &str| LinkRecord {
+            link: link.into(),
+            bytes: 1,
+            utilisation: Micro(2),
+            max_queue_bytes: 3,
+            mean_queue_bytes: Micro(4),
+            ecn_marks: 5,
+            pfc_pauses: 6,
+            drops: 7,
+        };
+        let flow = |fct| FlowRecord { flow_id: 1, src: 2, dst: 3, bytes: 4, start: Ps(5), fct };
+        Finished {
+            record,
+            flows: vec![flow(None), flow(Some(Ps(6)))],
+            links: vec![link("a->b"), link("")],
+            rtt: vec![RttRecord { flow_id: 1, sample: Ps(2), rtt: Ps(3) }],
+            stats: StatsRecord { memo_hits: 4, wall_s: 0.25, audit_fct_error: Some(1e-9), ..StatsRecord::default() },
+        }
+    }
+
+    #[test]
+    fn what_goes_in_comes_out() {
+        for status in [Status::Ok, Status::Oom, Status::Failed] {
+            let mut finished = full();
+            finished.record.status = status;
+            assert_eq!(decode(&encode(&finished)), Some(finished));
+        }
+    }
+
+    #[test]
+    fn neither_less_nor_more_is_an_experiment() {
+        let mut bytes = encode(&full());
+        for end in 0..bytes.len() {
+            assert_eq!(decode(&bytes[..end]), None, "{end} bytes");
+        }
+        bytes.push(0);
+        assert_eq!(decode(&bytes), None);
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_read_or_refused(at in 0usize..600, byte: u8) {
+            let mut bytes = encode(&full());
+            let at = at % bytes.len();
+            bytes[at] = byte;
+            // Neither a panic nor memory for lengths that cannot be.
+            let _ = decode(&bytes);
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! Whose journal it is: the sweep, the selection and the version that a run's results belong to.
+//!
+//! Layer: results. Compares, and says in words what differs. The engine, threads, devices and the wall limit are no part of it, because
+//! they decide no result.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::journal_codec::LAYOUT;
+use super::manifest::InputFile;
+use super::value::Axis;
+use super::writer::Outputs;
+
+/// At most so many differences are told.
+const TOLD: usize = 5;
+
+/// What the results in a folder are results of.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunIdentity {
+    /// Of hyperfold.
+    pub version: String,
+    /// Of the model: raised whenever a configuration may give other results than before.
+    pub semantics: u32,
+    /// What the journal's bytes mean, for [`RunIdentity::of_this_version`] to fill in.
+    pub layout: String,
+    /// Hash of every experiment of the sweep, selected or not: its configuration, input files by content, seed and axis values.
+    pub sweep: String,
+    /// Experiments of the sweep after constraints.
+    pub experiments: u64,
+    pub axes: Vec<Axis>,
+    pub outputs: Outputs,
+    /// What decides which experiments a search runs: objectives and budget, in words; `None`: all are run.
+    #[serde(default)]
+    pub search: Option<String>,
+    /// `--limit`.
+    pub limit: Option<u64>,
+    /// `--shard I/N`.
+    pub shard: Option<(u64, u64)>,
+    /// The sweep with every key resolved, TOML; to say what differs.
+    pub resolved: String,
+    /// To say which file has changed.
+    pub inputs: Vec<InputFile>,
+}
+
+impl RunIdentity {
+    /// The same, written by this version of the program.
+    pub fn of_this_version(self, semantics: u32) -> RunIdentity {
+        RunIdentity { version: env!("CARGO_PKG_VERSION").into(), semantics, layout: LAYOUT.into(), ..self }
+    }
+
+    /// Whether the experiments in a journal of `other` can be read by what wrote this.
+    pub(super) fn same_layout(&self, other: &RunIdentity) -> bool {
+        self.layout == other.layout
+    }
+
+    /// The experiments that the selection means, by `exp_id`.
+    pub fn selects(&self, exp_id: u64) -> bool {
+        exp_id < self.experiments && self.limit.is_none_or(|n| exp_id < n) && self.shard.is_none_or(|(i, n)| exp_id % n == i)
+    }
+
+    /// What keeps the results of `earlier` from being results of this run, selection included; nothing if they are.
+    pub fn differences(&self, earlier: &RunIdentity) -> Vec<String> {
+        let mut told = self.sweep_differences(earlier);
+        let limit = |l: Option<u64>| l.map_or("none".into(), |n| n.to_string());
+        let shard = |s: Option<(u64, u64)>| s.map_or("none".into(), |(i, n)| format!("{i}/{n}"));
+        for (option, was, is) in [("--limit", limit(earlier.limit), limit(self.limit)), ("--shard", shard(earlier.shard), shard(self.shard))] {
+            if was != is {
+                told.push(format!("{option}: {was} there, {is} here"));
+            }
+        }
+        told
+    }
+
+    /// What makes it another sweep or another version; nothing if the two are parts of one.
+    pub fn sweep_differences(&self, earlier: &RunIdentity) -> Vec<String> {
+        if self.layout != earlier.layout || self.version != earlier.version || self.semantics != earlier.semantics {
+            let of = |r: &RunIdentity| format!("hyperfold {} with model {}", r.version, r.semantics);
+            let build = if (&self.version, self.semantics) == (&earlier.version, earlier.semantics) { ", another build" } else { "" };
+            return vec![format!("written by {}{build}; this is {}", of(earlier), of(self))];
+        }
+        let of = |r: &RunIdentity| (r.sweep.clone(), r.experiments, r.axes.clone(), r.outputs, r.search.clone());
+        let same = of(self) == of(earlier);
+        if same {
+            return Vec::new();
+        }
+        let mut told = changed_files(&earlier.inputs, &self.inputs);
+        let (was, is) = (keys(&earlier.resolved), keys(&self.resolved));
+        let all: BTreeMap<&String, ()> = was.keys().chain(is.keys()).map(|k| (k, ())).collect();
+        let absent = "nothing".to_string();
+        for key in all.into_keys() {
+            let (was, is) = (was.get(key).unwrap_or(&absent), is.get(key).unwrap_or(&absent));
+            if was != is {
+                told.push(format!("{key}: {was} there, {is} here"));
+            }
+        }
+        if told.is_empty() && self.search != earlier.search {
+            let what = |s: &Option<String>| s.clone().unwrap_or_else(|| "no search".into());
+            told.push(format!("{} there, {} here", what(&earlier.search), what(&self.search)));
+        }
+        if told.is_empty() {
+            told.push(format!("its {} experiments are others than the {} of this sweep", earlier.experiments, self.experiments));
+        }
+        if told.len() > TOLD {
+            let more = told.len() - TOLD;
+            told.truncate(TOLD);
+            told.push(format!("{more} more"));
+        }
+        told
+    }
+}
+
+fn changed_files(was: &[InputFile], is: &[InputFile]) -> Vec<String> {
+    let before: BTreeMap<&str, &str> = was.iter().map(|f| (f.path.as_str(), f.sha256.as_str())).collect();
+    let changed = is.iter().filter(|f| before.get(f.path.as_str()).is_some_and(|hash| *hash != f.sha256));
+    changed.map(|f| format!("{} has changed", f.path)).collect()
+}
+
+/// Dotted keys of a resolved sweep with their values as written; defaults, which stand there as comments, too.
+fn keys(resolved: &str) -> BTreeMap<String, String> {
+    let mut keys = BTreeMap::new();
+    let (mut section, mut tables) = (String::new(), 0);
+    for line in resolved.lines() {
+        if let Some(name) = line.strip_prefix("[[").and_then(|l| l.strip_suffix("]]")) {
+            tables += 1;
+            section = format!("{name} {tables}.");
+        } else if let Some(name) = line.strip_prefix('[').and_then(|l| l.strip_suffix(']')) {
+            section = format!("{name}.");
+        } else if let Some((key, value)) = line.strip_prefix("# ").unwrap_or(line).split_once(" = ") {
+            keys.insert(format!("{section}{key}"), value.to_string());
+        }
+    }
+    // The name decides nothing, and the wall limit no result.
+    keys.remove("name");
+    keys.remove("base.limits.wall_s");
+    keys
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(resolved: &str, sweep: &str) -> RunIdentity {
+        RunIdentity { sweep: sweep.into(), experiments: 4, resolved: resolved.into(), ..RunIdentity::default() }.of_this_version(1)
+    }
+
+    const SWEEP: &str = "name = \"a\"\nseed = 1\n\n[base.topology]\nlink_gbps = 400\n# buffer_mib = 32\n\n[[constraints]]\nwhere = \"a\"\n";
+
+    #[test]
+    fn the_same_run_under_another_name_is_the_same() {
+        let one = run(SWEEP, "x");
+        assert!(one.differences(&one).is_empty());
+        assert!(run(&SWEEP.replace("\"a\"\nseed", "\"b\"\nseed"), "x").differences(&one).is_empty());
+    }
+
+    #[test]
+    fn what_differs_is_named() {
+        let one = run(SWEEP, "x");
+        let two = run(&SWEEP.replace("link_gbps = 400", "link_gbps = 100").replace("# buffer_mib = 32", "buffer_mib = 16"), "y");
+        let told = two.differences(&one);
+        assert_eq!(told, ["base.topology.buffer_mib: 32 there, 16 here", "base.topology.link_gbps: 400 there, 100 here"]);
+        let input = |hash: &str| vec![InputFile { path: "t.txt".into(), sha256: hash.into() }];
+        let (a, b) = (RunIdentity { inputs: input("1"), ..one.clone() }, RunIdentity { inputs: input("2"), ..run(SWEEP, "z") });
+        assert_eq!(b.differences(&a), ["t.txt has changed"]);
+        assert_eq!(run(SWEEP, "z").differences(&one), ["its 4 experiments are others than the 4 of this sweep"]);
+    }
+
+    #[test]
+    fn a_selection_matters_to_a_resumed_run_and_not_to_parts() {
+        let one = run(SWEEP, "x");
+        let two = RunIdentity { limit: Some(3), shard: Some((1, 2)), ..one.clone() };
+        assert_eq!(two.differences(&one), ["--limit: none there, 3 here", "--shard: none there, 1/2 here"]);
+        assert!(two.sweep_differences(&one).is_empty());
+        assert_eq!((0..5).filter(|&id| two.selects(id)).collect::<Vec<_>>(), [1]);
+    }
+
+    #[test]
+    fn another_version_is_said_before_anything_else() {
+        let one = run(SWEEP, "x");
+        let two = RunIdentity { version: "9.9".into(), ..run("", "y") };
+        let version = env!("CARGO_PKG_VERSION");
+        assert_eq!(one.differences(&two), [format!("written by hyperfold 9.9 with model 1; this is hyperfold {version} with model 1")]);
+    }
+}

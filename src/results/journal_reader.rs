@@ -1,0 +1,90 @@
+//! The journal of a folder that is only read: a part to merge.
+//!
+//! Layer: results. Holds where every experiment lies, and reads one when asked. Joins nothing; that is the command line's.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use super::ResultsError;
+use super::dir::{JOURNAL, lock, regular};
+use super::journal::{Found, Span, read_at, scan};
+use super::journal_identity::RunIdentity;
+use super::record::Finished;
+
+/// An experiment of a part, without its flows.
+#[derive(Clone, Copy, Debug)]
+pub struct Part {
+    span: Span,
+    /// It ended because of the time on the clock, so another part's ending counts more.
+    pub reached_wall_limit: bool,
+}
+
+/// A folder's journal. While it lives, no run can take the folder.
+pub struct JournalReader {
+    folder: PathBuf,
+    path: PathBuf,
+    file: File,
+    run: RunIdentity,
+    parts: BTreeMap<u64, Part>,
+    damage: Option<String>,
+}
+
+impl JournalReader {
+    /// Opens the journal of `folder` and looks through it.
+    ///
+    /// # Errors
+    /// There is none, a run is writing to it, or it cannot be read.
+    pub fn open(folder: &Path) -> Result<JournalReader, ResultsError> {
+        let path = folder.join(JOURNAL);
+        if regular(&path)?.is_none() {
+            return Err(ResultsError::NoRun(folder.into()));
+        }
+        let file = File::open(&path).map_err(ResultsError::unreadable(&path))?;
+        lock(folder, || file.try_lock_shared())?;
+        let (mut run, mut parts) = (None, BTreeMap::new());
+        // What other versions wrote may mean other things: their experiments are not read.
+        let this = |run: &RunIdentity| RunIdentity::default().of_this_version(run.semantics).same_layout(run);
+        let scan = scan(&path, &file, &mut |found| {
+            match found {
+                Found::Run(of) if !this(&of) => return Err(ResultsError::ForeignJournal(path.clone())),
+                Found::Run(of) => run = Some(of),
+                Found::Experiment(span, finished) => {
+                    let reached_wall_limit = finished.record.reached_wall_limit();
+                    parts.insert(finished.record.exp_id, Part { span, reached_wall_limit });
+                }
+            }
+            Ok(())
+        })?;
+        let run = run.ok_or_else(|| ResultsError::NoRun(folder.into()))?;
+        Ok(JournalReader { folder: folder.into(), path, file, run, parts, damage: scan.damage })
+    }
+
+    /// The folder.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Whose it is.
+    pub fn run(&self) -> &RunIdentity {
+        &self.run
+    }
+
+    /// In words, what of it cannot be read.
+    pub fn damage(&self) -> Option<&str> {
+        self.damage.as_deref()
+    }
+
+    /// The experiments it holds, by `exp_id`.
+    pub fn parts(&self) -> &BTreeMap<u64, Part> {
+        &self.parts
+    }
+
+    /// An experiment with all that belongs to it.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn read(&self, part: Part) -> Result<Finished, ResultsError> {
+        read_at(&self.path, &self.file, part.span)
+    }
+}

@@ -1,0 +1,234 @@
+//! The files beside the rows, read when somebody asks: flows, links, round-trip times, statistics.
+//!
+//! Layer: results. They may be larger than memory, so they are read a row at a time; exact decimals become exact integers again.
+//! `failed.csv` is not among them: the rows hold all of it.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use super::super::record::{FlowRecord, LinkRecord, RttRecord, StatsRecord};
+use super::super::value::{Micro, Ps};
+use super::{ReadError, RunResults};
+
+/// The row at hand, with what messages need.
+struct Fields<'a> {
+    path: &'a Path,
+    names: &'a csv::StringRecord,
+    record: &'a csv::StringRecord,
+}
+
+impl Fields<'_> {
+    /// A field's text; empty where the file has no such column.
+    fn text(&self, name: &str) -> &str {
+        self.names.iter().position(|n| n == name).and_then(|at| self.record.get(at)).unwrap_or("")
+    }
+
+    fn parse<T>(&self, name: &str, want: &'static str, parse: impl Fn(&str) -> Option<T>) -> Result<T, ReadError> {
+        let text = self.text(name);
+        parse(text).ok_or_else(|| ReadError::Value {
+            path: self.path.into(),
+            line: self.record.position().map_or(0, csv::Position::line),
+            column: name.into(),
+            value: text.into(),
+            want,
+        })
+    }
+
+    fn whole<T: std::str::FromStr>(&self, name: &str) -> Result<T, ReadError> {
+        self.parse(name, "a whole number of 0 or more", |t| t.parse().ok())
+    }
+
+    fn ps(&self, name: &str) -> Result<Ps, ReadError> {
+        self.parse(name, "nanoseconds with up to three decimals", |t| scaled(t, 3)).map(Ps)
+    }
+
+    fn micro(&self, name: &str) -> Result<Micro, ReadError> {
+        self.parse(name, "a number with up to six decimals", |t| scaled(t, 6)).map(Micro)
+    }
+
+    fn optional<T>(&self, name: &str, read: impl Fn(&Self, &str) -> Result<T, ReadError>) -> Result<Option<T>, ReadError> {
+        if self.text(name).is_empty() { Ok(None) } else { read(self, name).map(Some) }
+    }
+
+    fn real(&self, name: &str) -> Result<f64, ReadError> {
+        self.parse(name, "a number", |t| t.parse().ok().filter(|v: &f64| v.is_finite()))
+    }
+}
+
+/// A decimal in units of `10^-digits`; `None` if it is no decimal, has more digits or does not fit.
+fn scaled(text: &str, digits: usize) -> Option<u64> {
+    let (whole, part) = text.split_once('.').unwrap_or((text, ""));
+    if part.len() > digits || whole.is_empty() || !whole.bytes().chain(part.bytes()).all(|b| b.is_ascii_digit()) {
+        return None;
+    }
+    format!("{whole}{part:0<digits$}").parse().ok()
+}
+
+/// What [`RunResults::each`] does with a row.
+enum Go {
+    On,
+    Enough,
+}
+
+impl RunResults {
+    /// Calls `each` with every row of `flows.csv`, in order; false if the run wrote none.
+    ///
+    /// # Errors
+    /// The file is damaged.
+    pub fn each_flow(&self, mut each: impl FnMut(u64, FlowRecord)) -> Result<bool, ReadError> {
+        self.each("flows.csv", |exp_id, f| {
+            flow(f).map(|r| {
+                each(exp_id, r);
+                Go::On
+            })
+        })
+    }
+
+    /// Likewise of `links.csv`.
+    ///
+    /// # Errors
+    /// The file is damaged.
+    pub fn each_link(&self, mut each: impl FnMut(u64, LinkRecord)) -> Result<bool, ReadError> {
+        self.each("links.csv", |exp_id, f| {
+            link(f).map(|r| {
+                each(exp_id, r);
+                Go::On
+            })
+        })
+    }
+
+    /// Likewise of `rtt.csv`.
+    ///
+    /// # Errors
+    /// The file is damaged.
+    pub fn each_rtt(&self, mut each: impl FnMut(u64, RttRecord)) -> Result<bool, ReadError> {
+        self.each("rtt.csv", |exp_id, f| {
+            rtt(f).map(|r| {
+                each(exp_id, r);
+                Go::On
+            })
+        })
+    }
+
+    /// Likewise of `stats.csv`.
+    ///
+    /// # Errors
+    /// The file is damaged.
+    pub fn each_stats(&self, mut each: impl FnMut(u64, StatsRecord)) -> Result<bool, ReadError> {
+        self.each("stats.csv", |exp_id, f| {
+            stats(f).map(|r| {
+                each(exp_id, r);
+                Go::On
+            })
+        })
+    }
+
+    /// One experiment's flows; `None` if the run wrote no `flows.csv`.
+    ///
+    /// # Errors
+    /// The file is damaged.
+    pub fn flows_of(&self, exp_id: u64) -> Result<Option<Vec<FlowRecord>>, ReadError> {
+        self.of("flows.csv", exp_id, flow)
+    }
+
+    /// One experiment's links; `None` if the run wrote no `links.csv`.
+    ///
+    /// # Errors
+    /// The file is damaged.
+    pub fn links_of(&self, exp_id: u64) -> Result<Option<Vec<LinkRecord>>, ReadError> {
+        self.of("links.csv", exp_id, link)
+    }
+
+    /// One experiment's round-trip times; `None` if the run wrote no `rtt.csv`.
+    ///
+    /// # Errors
+    /// The file is damaged.
+    pub fn rtt_of(&self, exp_id: u64) -> Result<Option<Vec<RttRecord>>, ReadError> {
+        self.of("rtt.csv", exp_id, rtt)
+    }
+
+    /// Rows of one experiment. Those of later ones end the search: companion files ascend by `exp_id`.
+    fn of<T>(&self, name: &str, wanted: u64, read: fn(&Fields) -> Result<T, ReadError>) -> Result<Option<Vec<T>>, ReadError> {
+        let mut found = Vec::new();
+        let there = self.each(name, |exp_id, fields| {
+            if exp_id == wanted {
+                found.push(read(fields)?);
+            }
+            Ok(if exp_id > wanted { Go::Enough } else { Go::On })
+        })?;
+        Ok(there.then_some(found))
+    }
+
+    fn each(&self, name: &str, mut each: impl FnMut(u64, &Fields) -> Result<Go, ReadError>) -> Result<bool, ReadError> {
+        let path: PathBuf = self.path.join(name);
+        if !path.is_file() {
+            return Ok(false);
+        }
+        let file = File::open(&path).map_err(ReadError::io(&path))?;
+        let mut reader = csv::ReaderBuilder::new().buffer_capacity(1 << 16).from_reader(file);
+        let wrong = |source| ReadError::Csv { path: path.clone(), source };
+        let names = reader.headers().map_err(wrong)?.clone();
+        let mut record = csv::StringRecord::new();
+        while reader.read_record(&mut record).map_err(wrong)? {
+            let fields = Fields { path: &path, names: &names, record: &record };
+            let exp_id = fields.whole("exp_id")?;
+            if let Go::Enough = each(exp_id, &fields)? {
+                break;
+            }
+        }
+        Ok(true)
+    }
+}
+
+fn flow(f: &Fields) -> Result<FlowRecord, ReadError> {
+    Ok(FlowRecord {
+        flow_id: f.whole("flow_id")?,
+        src: f.whole("src")?,
+        dst: f.whole("dst")?,
+        bytes: f.whole("bytes")?,
+        start: f.ps("start_ns")?,
+        fct: f.optional("fct_ns", Fields::ps)?,
+    })
+}
+
+fn link(f: &Fields) -> Result<LinkRecord, ReadError> {
+    Ok(LinkRecord {
+        link: f.text("link").to_string(),
+        bytes: f.whole("bytes")?,
+        utilisation: f.micro("utilisation")?,
+        max_queue_bytes: f.whole("max_queue_bytes")?,
+        mean_queue_bytes: f.micro("mean_queue_bytes")?,
+        ecn_marks: f.whole("ecn_marks")?,
+        pfc_pauses: f.whole("pfc_pauses")?,
+        drops: f.whole("drops")?,
+    })
+}
+
+fn rtt(f: &Fields) -> Result<RttRecord, ReadError> {
+    Ok(RttRecord { flow_id: f.whole("flow_id")?, sample: f.ps("sample_ns")?, rtt: f.ps("rtt_ns")? })
+}
+
+fn stats(f: &Fields) -> Result<StatsRecord, ReadError> {
+    Ok(StatsRecord {
+        packet_hops_simulated: f.whole("packet_hops_simulated")?,
+        packet_hops_skipped: f.whole("packet_hops_skipped")?,
+        memo_hits: f.whole("memo_hits")?,
+        memo_misses: f.whole("memo_misses")?,
+        steady_skips: f.whole("steady_skips")?,
+        batches: f.whole("batches")?,
+        wall_s: f.real("wall_s")?,
+        audit_fct_error: f.optional("audit_fct_error", Fields::real)?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::scaled;
+
+    #[test]
+    fn decimals_read_back_exactly() {
+        let three = |t| scaled(t, 3);
+        assert_eq!([three("0"), three("1.5"), three("0.001"), three("18446744073709551.615")], [Some(0), Some(1_500), Some(1), Some(u64::MAX)]);
+        assert_eq!([three(""), three("."), three("1.2345"), three("-1"), three("1e3"), three("18446744073709551.616")], [None; 6]);
+    }
+}

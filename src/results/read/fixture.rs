@@ -1,0 +1,35 @@
+//! Folders of results for tests, file by file, without a run.
+
+use std::fs;
+use std::path::Path;
+
+use crate::results::{Axis, Finished, parquet_file, rows};
+
+/// Writes the files of a finished run; experiments ascend by id. `flows.csv` and the like are there if any experiment has such rows.
+pub fn write(dir: &Path, axes: &[Axis], experiments: &[Finished], sweep: &str) {
+    let n = experiments.len();
+    let manifest = serde_json::json!({
+        "version": "1", "command_line": [], "outcome": "complete", "name": "n", "sweep": sweep, "sweep_path": "s.toml", "axes": axes, "replicas": 1,
+        "inputs": [], "experiments": n, "selected": n, "ok": n, "oom": 0, "failed": 0, "engine": "cpu", "engine_reason": "", "adapters": [], "jobs": 1,
+        "seconds": { "expanding": 0.0, "compiling": 0.0, "simulating": 0.0, "writing": 0.0 }, "warnings": [],
+    });
+    fs::create_dir_all(dir).unwrap();
+    fs::write(dir.join("manifest.json"), manifest.to_string()).unwrap();
+    let file = |name: &str, header: Vec<u8>, text: &dyn Fn(&Finished) -> Vec<u8>| {
+        let parts: Vec<Vec<u8>> = experiments.iter().map(text).collect();
+        if name == "results.csv" || name == "stats.csv" || parts.iter().any(|p| !p.is_empty()) {
+            fs::write(dir.join(name), [header, parts.concat()].concat()).unwrap();
+        }
+    };
+    file("results.csv", rows::header(rows::results_header(axes)), &|f| {
+        let mut text = rows::Rows::default();
+        text.push(rows::results_row(&f.record));
+        text.into_bytes()
+    });
+    file("stats.csv", rows::header(rows::STATS.iter().copied()), &rows::stats_text);
+    file("flows.csv", rows::header(rows::FLOWS.iter().copied()), &rows::flows_text);
+    file("links.csv", rows::header(rows::LINKS.iter().copied()), &rows::links_text);
+    file("rtt.csv", rows::header(rows::RTT.iter().copied()), &rows::rtt_text);
+    let records: Vec<_> = experiments.iter().map(|f| f.record.clone()).collect();
+    parquet_file::write(fs::File::create(dir.join("results.parquet")).unwrap(), axes, &records).unwrap();
+}

@@ -1,0 +1,209 @@
+//! Reads a run's folder back: manifest, rows with types, and the companion files when they are asked for.
+//!
+//! Layer: results. The one reader that comparison, reports and traces share. Takes a folder of any run, finished, interrupted or a shard;
+//! judges nothing, computes nothing.
+
+mod companions;
+#[cfg(test)]
+pub(crate) mod fixture;
+mod table;
+#[cfg(test)]
+mod tests;
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use thiserror::Error;
+
+use super::manifest::Manifest;
+use super::record::{IDENTITY, OUTCOME, Status};
+use super::value::{Cell, Kind};
+
+/// Why a folder's results could not be read.
+#[derive(Debug, Error)]
+pub enum ReadError {
+    #[error("{}: no such folder", .0.display())]
+    Absent(PathBuf),
+    #[error("{}: not a folder of results: it has no {missing}; name what `hyperfold run --out` wrote", .path.display())]
+    NotResults { path: PathBuf, missing: &'static str },
+    #[error("cannot read {}", .path.display())]
+    Io { path: PathBuf, source: io::Error },
+    #[error("{}: not a manifest of this version ({source})", .path.display())]
+    Manifest { path: PathBuf, source: serde_json::Error },
+    #[error("{}: {source}", .path.display())]
+    Parquet { path: PathBuf, source: parquet::errors::ParquetError },
+    #[error("{}: {source}", .path.display())]
+    Csv { path: PathBuf, source: csv::Error },
+    #[error("{}, line {line}: {column} is `{value}`; it must be {want}", .path.display())]
+    Value { path: PathBuf, line: u64, column: String, value: String, want: &'static str },
+    #[error("{}: {why}", .path.display())]
+    Table { path: PathBuf, why: String },
+}
+
+impl ReadError {
+    fn io(path: &Path) -> impl FnOnce(io::Error) -> ReadError {
+        let path = path.to_path_buf();
+        move |source| ReadError::Io { path, source }
+    }
+}
+
+/// What a column of the results is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// Which experiment: ids, keys, replica, seed.
+    Identity,
+    /// A key that the sweep varies.
+    Axis,
+    /// What came of it: status, error and everything measured.
+    Outcome,
+}
+
+/// A column of the results.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ColumnInfo {
+    pub name: String,
+    pub kind: Kind,
+    pub role: Role,
+}
+
+/// The results of one folder. Rows ascend by `exp_id`; a cell is of its column's kind or empty.
+#[derive(Clone, Debug)]
+pub struct RunResults {
+    pub path: PathBuf,
+    pub manifest: Manifest,
+    pub columns: Vec<ColumnInfo>,
+    pub rows: Vec<Vec<Cell>>,
+    /// Places of `exp_id`, `config_key`, `replica` and `status`, which every row has.
+    identity: [usize; 4],
+}
+
+impl RunResults {
+    /// Reads manifest and rows: `results.parquet`, or `results.csv` where a run has not come to its end.
+    ///
+    /// # Errors
+    /// It is no folder of results, or one of the files is damaged.
+    pub fn open(path: &Path) -> Result<RunResults, ReadError> {
+        if !path.is_dir() {
+            return Err(ReadError::Absent(path.into()));
+        }
+        let manifest = manifest(path)?;
+        let (parquet, csv) = (path.join("results.parquet"), path.join("results.csv"));
+        let (file, table) = if parquet.is_file() {
+            let table = table::from_parquet(&parquet)?;
+            (parquet, table)
+        } else if csv.is_file() {
+            let table = table::from_csv(&csv, &manifest.axes)?;
+            (csv, table)
+        } else {
+            return Err(ReadError::NotResults { path: path.into(), missing: "results.parquet and no results.csv" });
+        };
+        let columns: Vec<ColumnInfo> = table.columns.into_iter().map(|(name, kind)| ColumnInfo { role: role(&name, &manifest), name, kind }).collect();
+        let at = |name: &str| columns.iter().position(|c| c.name == name);
+        let identity = ["exp_id", "config_key", "replica", "status"].map(|name| at(name).ok_or(name));
+        if let Some(Err(name)) = identity.iter().find(|p| p.is_err()) {
+            return Err(ReadError::Table { path: file, why: format!("it has no column {name}") });
+        }
+        let identity = identity.map(|p| p.expect("absent ones have returned"));
+        let mut run = RunResults { path: path.into(), manifest, columns, rows: table.rows, identity };
+        run.check(&file)?;
+        Ok(run)
+    }
+
+    fn check(&mut self, file: &Path) -> Result<(), ReadError> {
+        let [id, config, replica, status] = self.identity;
+        let bad = |why: String| Err(ReadError::Table { path: file.into(), why });
+        for (at, row) in self.rows.iter().enumerate() {
+            let whole = |place: usize| matches!(row[place], Cell::Unsigned(_));
+            if !(whole(id) && whole(replica) && matches!(row[config], Cell::Text(_)) && status_of(&row[status]).is_some()) {
+                return bad(format!("row {} has no valid exp_id, config_key, replica or status", at + 1));
+            }
+        }
+        let order = |row: &Vec<Cell>| if let Cell::Unsigned(id) = row[id] { id } else { 0 };
+        self.rows.sort_by_key(order);
+        match self.rows.windows(2).find(|w| order(&w[0]) == order(&w[1])) {
+            Some(twice) => bad(format!("experiment {} has two rows", order(&twice[0]))),
+            None => Ok(()),
+        }
+    }
+
+    /// Place of a column.
+    pub fn column(&self, name: &str) -> Option<usize> {
+        self.columns.iter().position(|c| c.name == name)
+    }
+
+    /// Places of the axes' columns, in their order.
+    pub fn axes(&self) -> impl Iterator<Item = usize> + '_ {
+        (0..self.columns.len()).filter(|&c| self.columns[c].role == Role::Axis)
+    }
+
+    /// `exp_id` of a row.
+    pub fn exp_id(&self, row: usize) -> u64 {
+        self.whole(row, 0)
+    }
+
+    /// What the replicas of one configuration share.
+    pub fn config_key(&self, row: usize) -> &str {
+        match &self.rows[row][self.identity[1]] {
+            Cell::Text(key) => key,
+            _ => "",
+        }
+    }
+
+    /// Replica of a row, from 0.
+    pub fn replica(&self, row: usize) -> u64 {
+        self.whole(row, 2)
+    }
+
+    /// How the experiment of a row ended.
+    pub fn status(&self, row: usize) -> Status {
+        status_of(&self.rows[row][self.identity[3]]).unwrap_or(Status::Failed)
+    }
+
+    /// A cell as a number; `None` where it is empty or no number. Whole numbers beyond 2^53 round.
+    pub fn number(&self, row: usize, column: usize) -> Option<f64> {
+        self.rows[row][column].number()
+    }
+
+    /// The row of an experiment.
+    pub fn find(&self, exp_id: u64) -> Option<usize> {
+        self.rows.binary_search_by_key(&exp_id, |row| if let Cell::Unsigned(id) = row[self.identity[0]] { id } else { 0 }).ok()
+    }
+
+    /// The sweep with every key resolved; `None` if the manifest holds none.
+    pub fn sweep(&self) -> Option<toml::Table> {
+        self.manifest.sweep.parse().ok().filter(|t: &toml::Table| !t.is_empty())
+    }
+
+    fn whole(&self, row: usize, which: usize) -> u64 {
+        match self.rows[row][self.identity[which]] {
+            Cell::Unsigned(v) => v,
+            _ => 0,
+        }
+    }
+}
+
+fn status_of(cell: &Cell) -> Option<Status> {
+    let Cell::Text(text) = cell else { return None };
+    [Status::Ok, Status::Oom, Status::Failed].into_iter().find(|s| s.as_str() == text)
+}
+
+/// Manifests from before axes were named there have none: then what is neither identity nor outcome is one.
+fn role(name: &str, manifest: &Manifest) -> Role {
+    let among = |columns: &[super::record::Column]| columns.iter().any(|c| c.name == name);
+    match () {
+        () if among(IDENTITY) => Role::Identity,
+        () if manifest.axes.iter().any(|a| a.key == name) => Role::Axis,
+        () if manifest.axes.is_empty() && !among(OUTCOME) => Role::Axis,
+        () => Role::Outcome,
+    }
+}
+
+fn manifest(dir: &Path) -> Result<Manifest, ReadError> {
+    let path = dir.join("manifest.json");
+    if !path.is_file() {
+        return Err(ReadError::NotResults { path: dir.into(), missing: "manifest.json" });
+    }
+    let bytes = fs::read(&path).map_err(ReadError::io(&path))?;
+    serde_json::from_slice(&bytes).map_err(|source| ReadError::Manifest { path, source })
+}

@@ -1,0 +1,155 @@
+//! Rows of `results.parquet` or `results.csv` as typed cells.
+//!
+//! Layer: results. Both files give the same cells: a decimal of the CSV reads as the double that the parquet file holds.
+
+use std::fs::File;
+use std::path::Path;
+
+use parquet::basic::{ConvertedType, Type as Physical};
+use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
+use parquet::data_type::DataType;
+use parquet::errors::ParquetError;
+use parquet::file::reader::{FileReader, RowGroupReader, SerializedFileReader};
+use parquet::schema::types::ColumnDescriptor;
+
+use super::super::record::{IDENTITY, OUTCOME};
+use super::super::value::{Axis, Cell, Kind};
+use super::ReadError;
+
+/// Names, kinds and cells.
+pub(super) struct Table {
+    pub columns: Vec<(String, Kind)>,
+    pub rows: Vec<Vec<Cell>>,
+}
+
+/// Reads `results.parquet`.
+pub(super) fn from_parquet(path: &Path) -> Result<Table, ReadError> {
+    let wrong = |source| ReadError::Parquet { path: path.into(), source };
+    let file = File::open(path).map_err(ReadError::io(path))?;
+    let reader = SerializedFileReader::new(file).map_err(wrong)?;
+    let descriptors: Vec<_> = reader.metadata().file_metadata().schema_descr().columns().to_vec();
+    let mut columns = Vec::with_capacity(descriptors.len());
+    for column in &descriptors {
+        let name = column.name().to_string();
+        let why = || ReadError::Table { path: path.into(), why: format!("column {name} has a type that results do not have") };
+        columns.push((name.clone(), kind(column).ok_or_else(why)?));
+    }
+    let mut rows: Vec<Vec<Cell>> = Vec::new();
+    for group in 0..reader.num_row_groups() {
+        let group = reader.get_row_group(group).map_err(wrong)?;
+        let n = usize::try_from(group.metadata().num_rows()).unwrap_or(0);
+        let first = rows.len();
+        rows.resize_with(first + n, || Vec::with_capacity(columns.len()));
+        for (at, (name, kind)) in columns.iter().enumerate() {
+            let cells = cells(group.as_ref(), at, *kind, n).map_err(wrong)?;
+            if cells.len() != n {
+                return Err(ReadError::Table { path: path.into(), why: format!("column {name} has {} values, not {n}", cells.len()) });
+            }
+            rows[first..].iter_mut().zip(cells).for_each(|(row, cell)| row.push(cell));
+        }
+    }
+    Ok(Table { columns, rows })
+}
+
+/// The kind that a column of [`super::super::parquet_file`] was written as.
+fn kind(column: &ColumnDescriptor) -> Option<Kind> {
+    if column.max_def_level() > 1 || column.max_rep_level() > 0 {
+        return None;
+    }
+    match (column.physical_type(), column.converted_type()) {
+        (Physical::INT64, ConvertedType::UINT_64) => Some(Kind::Unsigned),
+        (Physical::INT64, _) => Some(Kind::Int),
+        (Physical::DOUBLE, _) => Some(Kind::Real),
+        (Physical::BOOLEAN, _) => Some(Kind::Flag),
+        (Physical::BYTE_ARRAY, _) => Some(Kind::Text),
+        _ => None,
+    }
+}
+
+fn cells(group: &dyn RowGroupReader, at: usize, kind: Kind, n: usize) -> Result<Vec<Cell>, ParquetError> {
+    match (group.get_column_reader(at)?, kind) {
+        (ColumnReader::Int64ColumnReader(r), Kind::Unsigned) => values(r, n, |v| Cell::Unsigned(v as u64)),
+        (ColumnReader::Int64ColumnReader(r), _) => values(r, n, Cell::Int),
+        (ColumnReader::DoubleColumnReader(r), _) => values(r, n, Cell::Real),
+        (ColumnReader::BoolColumnReader(r), _) => values(r, n, Cell::Flag),
+        (ColumnReader::ByteArrayColumnReader(r), _) => values(r, n, |v| Cell::Text(String::from_utf8_lossy(v.data()).into_owned())),
+        _ => Err(ParquetError::General("a column's pages are of another type than its schema says".into())),
+    }
+}
+
+fn values<T: DataType>(mut reader: ColumnReaderImpl<T>, n: usize, cell: impl Fn(T::T) -> Cell) -> Result<Vec<Cell>, ParquetError> {
+    let (mut levels, mut present, mut read) = (Vec::new(), Vec::new(), 0);
+    while read < n {
+        let (records, _, _) = reader.read_records(n - read, Some(&mut levels), None, &mut present)?;
+        if records == 0 {
+            break;
+        }
+        read += records;
+    }
+    // A required column has no levels.
+    if levels.is_empty() {
+        return Ok(present.into_iter().map(cell).collect());
+    }
+    let mut present = present.into_iter();
+    let next = |level: i16| if level == 0 { Cell::Empty } else { present.next().map_or(Cell::Empty, &cell) };
+    Ok(levels.into_iter().map(next).collect())
+}
+
+/// Reads `results.csv`. Kinds of axes come from the manifest, or from the values where it names none.
+pub(super) fn from_csv(path: &Path, axes: &[Axis]) -> Result<Table, ReadError> {
+    let mut reader = csv::Reader::from_path(path).map_err(|source| ReadError::Csv { path: path.into(), source })?;
+    let wrong = |source| ReadError::Csv { path: path.into(), source };
+    let names: Vec<String> = reader.headers().map_err(wrong)?.iter().map(String::from).collect();
+    let declared = |name: &str| {
+        let fixed = IDENTITY.iter().chain(OUTCOME).find(|c| c.name == name).map(|c| c.kind);
+        fixed.or_else(|| axes.iter().find(|a| a.key == name).map(|a| a.kind))
+    };
+    let mut texts: Vec<(u64, csv::StringRecord)> = Vec::new();
+    for record in reader.records() {
+        let record = record.map_err(wrong)?;
+        texts.push((record.position().map_or(0, csv::Position::line), record));
+    }
+    let infer = |at: usize| {
+        let cells: Vec<Cell> = texts.iter().map(|(_, r)| guess(r.get(at).unwrap_or(""))).collect();
+        Axis::infer("", &cells).kind
+    };
+    let columns: Vec<(String, Kind)> =
+        names.into_iter().enumerate().map(|(at, name)| (declared(&name).unwrap_or_else(|| infer(at)), name)).map(|(k, n)| (n, k)).collect();
+    let mut rows = Vec::with_capacity(texts.len());
+    for (line, record) in &texts {
+        let cell = |(text, (name, kind)): (&str, &(String, Kind))| {
+            let (path, column) = (path.to_path_buf(), name.clone());
+            parse(text, *kind).map_err(|want| ReadError::Value { path, line: *line, column, value: text.into(), want })
+        };
+        rows.push(record.iter().zip(&columns).map(cell).collect::<Result<Vec<Cell>, _>>()?);
+    }
+    Ok(Table { columns, rows })
+}
+
+/// The narrowest value a text may be.
+fn guess(text: &str) -> Cell {
+    let kinds = [Kind::Int, Kind::Real, Kind::Flag];
+    kinds.iter().find_map(|k| parse(text, *k).ok()).unwrap_or_else(|| text.into())
+}
+
+/// A field as a cell of its column's kind; the error is what it must be.
+fn parse(text: &str, kind: Kind) -> Result<Cell, &'static str> {
+    if text.is_empty() {
+        return Ok(Cell::Empty);
+    }
+    match kind {
+        Kind::Int => text.parse().map(Cell::Int).map_err(|_| "a whole number"),
+        Kind::Unsigned => text.parse().map(Cell::Unsigned).map_err(|_| "a whole number of 0 or more"),
+        Kind::Real => text.parse().ok().filter(|v: &f64| v.is_finite()).map(Cell::Real).ok_or("a number"),
+        Kind::Flag => text.parse().map(Cell::Flag).map_err(|_| "true or false"),
+        Kind::Text => Ok(plain(text).into()),
+    }
+}
+
+/// Takes away the apostrophe that [`super::super::rows::neutralise`] put before what looks like a formula.
+fn plain(text: &str) -> &str {
+    match text.strip_prefix('\'') {
+        Some(rest) if rest.starts_with(['=', '+', '-', '@', '\t', '\r']) => rest,
+        _ => text,
+    }
+}

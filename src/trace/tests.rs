@@ -1,0 +1,263 @@
+//! Traces read back by a decoder that shares nothing with the writer: wire types as the protocol-buffer documentation has them.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use super::*;
+use crate::batch::timeline::{Window, record};
+use crate::spec::Config;
+use crate::sweep::{self, SetOverrides};
+
+/// Field numbers with their values, in order.
+#[derive(Clone, Debug)]
+enum Value<'a> {
+    Varint(u64),
+    Bytes(&'a [u8]),
+}
+
+fn varint(bytes: &mut &[u8]) -> u64 {
+    let mut value = 0u64;
+    for shift in (0..).step_by(7) {
+        let (first, rest) = bytes.split_first().expect("a varint ends");
+        *bytes = rest;
+        value |= u64::from(first & 0x7f) << shift;
+        if first & 0x80 == 0 {
+            return value;
+        }
+    }
+    unreachable!()
+}
+
+fn fields(mut bytes: &[u8]) -> Vec<(u64, Value<'_>)> {
+    let mut found = Vec::new();
+    while !bytes.is_empty() {
+        let key = varint(&mut bytes);
+        let value = match key & 7 {
+            0 => Value::Varint(varint(&mut bytes)),
+            2 => {
+                let n = varint(&mut bytes) as usize;
+                let (inner, rest) = bytes.split_at(n);
+                bytes = rest;
+                Value::Bytes(inner)
+            }
+            other => panic!("wire type {other} of field {}", key >> 3),
+        };
+        found.push((key >> 3, value));
+    }
+    found
+}
+
+fn number(fields: &[(u64, Value)], field: u64) -> Option<u64> {
+    fields.iter().find_map(|(f, v)| match v {
+        Value::Varint(v) if *f == field => Some(*v),
+        _ => None,
+    })
+}
+
+fn inner<'a>(fields: &[(u64, Value<'a>)], field: u64) -> Vec<&'a [u8]> {
+    let bytes = |(f, v): &(u64, Value<'a>)| match v {
+        Value::Bytes(b) if *f == field => Some(*b),
+        _ => None,
+    };
+    fields.iter().filter_map(bytes).collect()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+#[derive(Clone, Debug, PartialEq)]
+struct ReadSlice {
+    track: u64,
+    begin: u64,
+    end: u64,
+    name: String,
+    category: String,
+    args: BTreeMap<String, String>,
+}
+
+#[derive(Default, Debug)]
+struct ReadTrack {
+    parent: Option<u64>,
+    name: String,
+}
+
+#[derive(Default)]
+struct ReadBack {
+    tracks: BTreeMap<u64, ReadTrack>,
+    slices: Vec<ReadSlice>,
+    /// By track: (ns, bytes).
+    counters: BTreeMap<u64, Vec<(u64, u64)>>,
+    notes: Vec<String>,
+}
+
+impl ReadBack {
+    /// The names of a track and those above it, from the top.
+    fn path(&self, track: u64) -> Vec<String> {
+        let t = &self.tracks[&track];
+        let mut path = t.parent.map_or(Vec::new(), |p| self.path(p));
+        path.push(t.name.clone());
+        path
+    }
+}
+
+/// Reads a trace, checking all that makes one sound: names interned before use, tracks described, slices that begin and end on a track in turn.
+fn read_back(bytes: &[u8]) -> ReadBack {
+    let mut back = ReadBack::default();
+    let mut names: [BTreeMap<u64, String>; 3] = Default::default();
+    let mut open: BTreeMap<u64, ReadSlice> = BTreeMap::new();
+    let mut before = 0;
+    for (n, packet) in fields(bytes).iter().enumerate() {
+        let (1, Value::Bytes(packet)) = packet else { panic!("a trace is packets") };
+        let packet = fields(packet);
+        assert_eq!(number(&packet, 10), Some(1), "all packets are of one sequence");
+        for interned in inner(&packet, 12) {
+            assert_eq!((n, number(&packet, 13)), (0, Some(1)), "the first packet clears the state");
+            for (kind, table) in names.iter_mut().enumerate() {
+                for entry in inner(&fields(interned), kind as u64 + 1) {
+                    let entry = fields(entry);
+                    let id = number(&entry, 1).filter(|id| *id > 0).unwrap();
+                    assert!(table.insert(id, text(inner(&entry, 2)[0])).is_none());
+                }
+            }
+        }
+        for track in inner(&packet, 60) {
+            let track = fields(track);
+            let named = |field, name| inner(&track, field).first().map(|p| text(inner(&fields(p), name)[0]));
+            let name = inner(&track, 2).first().map(|n| text(n)).or_else(|| named(3, 6)).or_else(|| named(4, 5)).unwrap();
+            let parent = number(&track, 5);
+            assert!(parent.is_none_or(|p| back.tracks.contains_key(&p)), "parents come first");
+            assert!(back.tracks.insert(number(&track, 1).unwrap(), ReadTrack { parent, name }).is_none());
+        }
+        for event in inner(&packet, 11) {
+            let event = fields(event);
+            let (at, track) = (number(&packet, 8).unwrap(), number(&event, 11).unwrap());
+            assert!(at >= before && back.tracks.contains_key(&track));
+            before = at;
+            let name = |field, table: usize| number(&event, field).map(|id| names[table][&id].clone());
+            match number(&event, 9).unwrap() {
+                1 => {
+                    let arg = |a: &&[u8]| {
+                        let a = fields(a);
+                        let value = number(&a, 3).map(|v| v.to_string()).unwrap_or_else(|| text(inner(&a, 6)[0]));
+                        (names[2][&number(&a, 1).unwrap()].clone(), value)
+                    };
+                    let args = inner(&event, 4).iter().map(arg).collect();
+                    let slice = ReadSlice { track, begin: at, end: at, name: name(10, 1).unwrap(), category: name(3, 0).unwrap(), args };
+                    assert!(open.insert(track, slice).is_none(), "slices of a track do not overlap");
+                }
+                2 => {
+                    let slice = open.remove(&track).expect("what ends has begun");
+                    back.slices.push(ReadSlice { end: at, ..slice });
+                }
+                3 => back.notes.push(name(10, 1).unwrap()),
+                4 => back.counters.entry(track).or_default().push((at, number(&event, 30).unwrap())),
+                other => panic!("event type {other}"),
+            }
+        }
+    }
+    assert!(open.is_empty(), "what begins ends");
+    back
+}
+
+fn config(text: &str) -> Config {
+    let sweep = sweep::parse(&format!("name = \"t\"\n{text}"), Path::new("t.toml"), &SetOverrides(Vec::new())).unwrap();
+    sweep.config(&sweep.experiments[0]).unwrap()
+}
+
+fn timeline(text: &str, window: Window) -> Timeline {
+    record(&config(text), 0, window, &|| false).unwrap()
+}
+
+const TRAINING: &str = "[base.cluster]\ngpus_per_server = 2\n[base.workload]\nkind = \"model\"\ntp = 2\npp = 2\ndp = 4\nmicrobatch = 1\nglobal_batch = 8\n\
+    model = { name = \"tiny\", transformer = { layers = 8, hidden = 256, heads = 8, vocab = 512, seq = 128 } }\n";
+const INCAST: &str = "[base.cluster]\ngpus = 16\ngpus_per_server = 1\nnics_per_server = 1\n[base.topology]\nbuffer_mib = 8\n[base.transport]\ncc = \"none\"\nwindow = false\n\
+    [base.workload]\nkind = \"traffic\"\npattern = \"incast\"\nfan_in = 8\nbytes = 1000000\n";
+
+#[test]
+fn training_shows_every_op_and_message() {
+    let t = timeline(TRAINING, Window::default());
+    assert_eq!(t.cut, None);
+    let trace = perfetto(&t, usize::MAX);
+    assert_eq!((trace.slices, trace.notes.len()), (trace.slices_of, usize::from(trace.samples > 0)));
+    let back = read_back(&trace.bytes);
+    assert_eq!(back.slices.len(), trace.slices);
+    let of = |category: &str| back.slices.iter().filter(|s| s.category == category).count();
+    let messages = t.job.as_ref().unwrap().graph.messages().count();
+    assert_eq!(of("message"), messages);
+    assert!(of("compute") > 0 && of("collective") > 0 && of("send") > 0 && of("send") == of("receive"));
+    let compute = back.slices.iter().find(|s| s.category == "compute" && back.path(s.track)[1] == "GPU rank 9").unwrap();
+    assert_eq!(back.path(compute.track), ["server 4", "GPU rank 9", "compute"]);
+    let reduce = back.slices.iter().filter(|s| s.category == "collective" && s.args["dimension"] == "dp").max_by_key(|s| s.end - s.begin).unwrap();
+    assert_eq!(reduce.args["ranks"], "4");
+    assert_eq!(back.slices.iter().map(|s| s.end).max(), Some(t.makespan_ps / 1000), "the last thing that ends is the makespan");
+    // What the results say of the critical rank is what its tracks show.
+    let outcome = t.job.as_ref().unwrap();
+    let rows = outcome.graph.ops.iter().map(Vec::len).sum::<usize>();
+    let joins = t.ops.len() - (back.slices.len() - messages - t.pauses.len());
+    assert_eq!(t.ops.len(), rows, "all ops have begun and ended, {joins} of them meeting points that take no time");
+}
+
+#[test]
+fn incast_shows_queues_and_pauses() {
+    let t = timeline(INCAST, Window::default());
+    let trace = perfetto(&t, usize::MAX);
+    let back = read_back(&trace.bytes);
+    let flows: Vec<&ReadSlice> = back.slices.iter().filter(|s| s.category == "flow").collect();
+    assert_eq!(flows.len(), 8);
+    assert_eq!(flows[0].args["bytes"], "1000000");
+    let pauses: Vec<&ReadSlice> = back.slices.iter().filter(|s| s.category == "pause").collect();
+    assert!(!pauses.is_empty() && pauses.iter().all(|p| back.path(p.track)[..2] == ["network", "pauses"]));
+    // Bytes of the queue that fills most are the most of all that links.csv would tell, within what arrives in a step.
+    let (track, queue) = back.counters.iter().max_by_key(|(_, q)| q.iter().map(|s| s.1).max()).unwrap();
+    let peak = queue.iter().map(|s| s.1).max().unwrap();
+    assert!(peak > 100_000, "{peak}");
+    assert_eq!(queue.last().unwrap().1, 0, "queues are empty in the end");
+    assert_eq!(back.path(*track)[..2], ["network", "queues"]);
+    assert_eq!(trace.samples, back.counters.values().map(Vec::len).sum::<usize>());
+    assert_eq!(back.notes, trace.notes);
+}
+
+#[test]
+fn a_limit_keeps_the_longest_and_says_so() {
+    let full = perfetto(&timeline(TRAINING, Window::default()), usize::MAX);
+    let limit = 400;
+    let t = timeline(TRAINING, Window { samples: samples(limit), ..Window::default() });
+    let trace = perfetto(&t, limit);
+    let back = read_back(&trace.bytes);
+    assert!(back.counters.values().flatten().all(|(at, _)| *at <= t.until_ps / 1000), "nothing is shown after the end");
+    assert!(trace.slices + trace.samples <= limit && trace.samples <= limit / 4 + 1, "{} {}", trace.slices, trace.samples);
+    assert_eq!((back.slices.len(), trace.slices_of), (trace.slices, full.slices));
+    let mut lengths: Vec<u64> = read_back(&full.bytes).slices.iter().map(|s| s.end - s.begin).collect();
+    lengths.sort_unstable_by(|a, b| b.cmp(a));
+    let shortest = back.slices.iter().map(|s| s.end - s.begin).min().unwrap();
+    assert!(shortest + 2 >= lengths[trace.slices], "{shortest} {}", lengths[trace.slices]);
+    assert!(back.notes[0].contains(&format!("the {} longest of {}", trace.slices, full.slices)), "{:?}", back.notes);
+}
+
+#[test]
+fn a_window_holds_only_what_touches_it() {
+    let full = read_back(&perfetto(&timeline(TRAINING, Window::default()), usize::MAX).bytes);
+    let end = full.slices.iter().map(|s| s.end).max().unwrap();
+    let (from, to) = (end / 3, end / 2);
+    let t = timeline(TRAINING, Window { from_ps: from * 1000, to_ps: to * 1000, ..Window::default() });
+    let back = read_back(&perfetto(&t, usize::MAX).bytes);
+    assert!(!back.slices.is_empty() && back.slices.len() < full.slices.len());
+    assert!(back.slices.iter().all(|s| s.begin < to && s.end >= from));
+    let inside = |slices: &[ReadSlice]| slices.iter().filter(|s| s.begin >= from && s.end < to).map(|s| (s.begin, s.end, s.name.clone())).collect::<Vec<_>>();
+    let sorted = |mut v: Vec<(u64, u64, String)>| {
+        v.sort();
+        v
+    };
+    assert_eq!(sorted(inside(&back.slices)), sorted(inside(&full.slices)), "a window changes nothing of what is inside it");
+    assert!(back.slices.iter().any(|s| s.args.contains_key("unfinished")));
+    assert!(back.notes.iter().any(|n| n.contains("the end of the window")));
+}
+
+#[test]
+fn names_from_files_are_text_and_nothing_else() {
+    let mut t = timeline(INCAST, Window::default());
+    t.links.iter_mut().for_each(|l| *l = format!("{l}<script>\u{202e}\u{0}"));
+    let back = read_back(&perfetto(&t, usize::MAX).bytes);
+    assert!(back.tracks.values().any(|t| t.name.contains("<script>")));
+}

@@ -1,0 +1,228 @@
+//! Slices and samples as Perfetto's packets. Field numbers are those of `perfetto_trace.proto`.
+//!
+//! Layer: trace. All names are interned in the first packet, so every later one is a few bytes.
+
+use std::collections::BTreeMap;
+
+use super::events::{Arg, QueueSample, Slice, Track, stream_name};
+use super::proto::Message;
+use crate::batch::timeline::Timeline;
+
+/// All packets come from one writer.
+const SEQUENCE: u64 = 1;
+/// `SEQ_INCREMENTAL_STATE_CLEARED`, `SEQ_NEEDS_INCREMENTAL_STATE`.
+const CLEARED: u64 = 1;
+const NEEDS: u64 = 2;
+/// `TrackEvent.Type`.
+const BEGIN: u64 = 1;
+const END: u64 = 2;
+const INSTANT: u64 = 3;
+const COUNTER: u64 = 4;
+/// `CounterDescriptor.Unit`.
+const UNIT_BYTES: u64 = 3;
+/// `TrackDescriptor.SiblingMergeBehavior`: tracks of one name stay apart.
+const MERGE_NONE: u64 = 2;
+/// Process numbers: servers from the first on, then what belongs to none. Thread numbers are ranks from 1, so none is a process's.
+const SERVER_PID: u64 = 1_000_000_000;
+const MESSAGES_PID: u64 = 1_900_000_000;
+const NETWORK_PID: u64 = 1_900_000_001;
+
+/// Numbers of names, from 1.
+#[derive(Default)]
+struct Names(BTreeMap<String, u64>);
+
+impl Names {
+    fn of(&mut self, name: &str) -> u64 {
+        let next = self.0.len() as u64 + 1;
+        match self.0.get(name) {
+            Some(id) => *id,
+            None => *self.0.entry(name.to_string()).or_insert(next),
+        }
+    }
+
+    fn write(&self, interned: &mut Message, field: u32) {
+        for (name, id) in &self.0 {
+            interned.message(field, |m| {
+                m.uint(1, *id).text(2, name);
+            });
+        }
+    }
+}
+
+/// Tracks by what they are, numbered as they are met; their descriptions wait here.
+struct Tracks<'a> {
+    timeline: &'a Timeline,
+    uuids: u64,
+    known: BTreeMap<(u8, u64, u64), u64>,
+    descriptors: Vec<Message>,
+}
+
+impl Tracks<'_> {
+    fn describe(&mut self, parent: Option<u64>, name: Option<&str>, more: impl FnOnce(&mut Message)) -> u64 {
+        self.uuids += 1;
+        let uuid = self.uuids;
+        let mut packet = Message::default();
+        packet.uint(10, SEQUENCE).message(60, |track| {
+            track.uint(1, uuid);
+            name.map(|n| track.text(2, n));
+            more(track);
+            parent.map(|p| track.uint(5, p));
+            track.uint(15, MERGE_NONE);
+        });
+        self.descriptors.push(packet);
+        uuid
+    }
+
+    fn once(&mut self, key: (u8, u64, u64), make: impl FnOnce(&mut Self) -> u64) -> u64 {
+        if let Some(uuid) = self.known.get(&key) {
+            return *uuid;
+        }
+        let uuid = make(self);
+        self.known.insert(key, uuid);
+        uuid
+    }
+
+    fn process(&mut self, pid: u64, name: &str) -> u64 {
+        self.once((0, pid, 0), |t| {
+            t.describe(None, None, |track| {
+                track.message(3, |process| {
+                    process.uint(1, pid).text(6, name);
+                });
+            })
+        })
+    }
+
+    /// A GPU: a thread of its server.
+    fn rank(&mut self, rank: u32) -> u64 {
+        let net = &self.timeline.network;
+        let server = net.ranks.get(rank as usize).map_or(0, |&host| net.nodes[host as usize].server);
+        let pid = SERVER_PID + u64::from(server);
+        let process = self.process(pid, &format!("server {server}"));
+        self.once((1, rank.into(), 0), |t| {
+            t.describe(Some(process), None, |track| {
+                track.message(4, |thread| {
+                    thread.uint(1, pid).uint(2, u64::from(rank) + 1).text(5, &format!("GPU rank {rank}"));
+                });
+            })
+        })
+    }
+
+    fn network(&mut self, which: u64, name: &str) -> u64 {
+        let process = self.process(NETWORK_PID, "network");
+        self.once((2, which, 0), |t| t.describe(Some(process), Some(name), |_| {}))
+    }
+
+    /// Lane `lane` of a track of slices: slices that overlap lie on different ones.
+    fn slices(&mut self, track: Track, lane: usize) -> u64 {
+        let named = |name: String| if lane == 0 { name } else { format!("{name} ({})", lane + 1) };
+        let (parent, name) = match track {
+            Track::Stream { rank, stream } => (self.rank(rank), named(stream_name(stream))),
+            Track::Pair { src, dst, lane: qp } => {
+                let messages = self.process(MESSAGES_PID, "messages");
+                let from = self.once((3, src.into(), 0), |t| t.describe(Some(messages), Some(&format!("from {src}")), |_| {}));
+                let pair = if qp == 0 { format!("{src} to {dst}") } else { format!("{src} to {dst}, queue pair {}", qp + 1) };
+                (from, named(pair))
+            }
+            Track::Pause { link } => {
+                let name = format!("{} paused", self.timeline.links[link as usize]);
+                (self.network(0, "pauses"), named(name))
+            }
+        };
+        self.describe(Some(parent), Some(&name), |_| {})
+    }
+
+    fn queue(&mut self, link: u32) -> u64 {
+        let parent = self.network(1, "queues");
+        let name = format!("{} queue", self.timeline.links[link as usize]);
+        self.describe(Some(parent), Some(&name), |track| {
+            track.message(8, |counter| {
+                counter.uint(3, UNIT_BYTES);
+            });
+        })
+    }
+}
+
+/// An event with its time.
+struct Timed {
+    at_ns: u64,
+    event: Message,
+}
+
+/// The whole file.
+pub fn encode(timeline: &Timeline, slices: &[Slice], samples: &[QueueSample], notes: &[String]) -> Vec<u8> {
+    let mut tracks = Tracks { timeline, uuids: 0, known: BTreeMap::new(), descriptors: Vec::new() };
+    let (mut names, mut categories, mut arguments) = (Names::default(), Names::default(), Names::default());
+    let mut timed: Vec<Timed> = Vec::with_capacity(2 * slices.len() + samples.len());
+    if !notes.is_empty() {
+        let track = tracks.describe(None, Some("notes of hyperfold"), |_| {});
+        for note in notes {
+            timed.push(instant(track, names.of(note)));
+        }
+    }
+    for of_track in slices.chunk_by(|a, b| a.track == b.track) {
+        // When the last slice of each lane ends, and the lane's number.
+        let mut lanes: Vec<(u64, u64)> = Vec::new();
+        let mut by_lane: Vec<Vec<Timed>> = Vec::new();
+        for slice in of_track {
+            let lane = lanes.iter().position(|(end, _)| *end <= slice.begin_ns).unwrap_or_else(|| {
+                lanes.push((0, tracks.slices(slice.track, lanes.len())));
+                by_lane.push(Vec::new());
+                lanes.len() - 1
+            });
+            lanes[lane].0 = slice.end_ns;
+            let uuid = lanes[lane].1;
+            let mut event = Message::default();
+            event.uint(3, categories.of(slice.category));
+            for (name, value) in &slice.args {
+                let id = arguments.of(name);
+                event.message(4, |arg| {
+                    arg.uint(1, id);
+                    match value {
+                        Arg::Number(v) => arg.uint(3, *v),
+                        Arg::Word(w) => arg.text(6, w),
+                    };
+                });
+            }
+            event.uint(9, BEGIN).uint(10, names.of(&slice.name)).uint(11, uuid);
+            let mut end = Message::default();
+            end.uint(9, END).uint(11, uuid);
+            by_lane[lane].extend([Timed { at_ns: slice.begin_ns, event }, Timed { at_ns: slice.end_ns, event: end }]);
+        }
+        timed.extend(by_lane.into_iter().flatten());
+    }
+    for of_link in samples.chunk_by(|a, b| a.link == b.link) {
+        let uuid = tracks.queue(of_link[0].link);
+        timed.extend(of_link.iter().map(|s| {
+            let mut event = Message::default();
+            event.uint(9, COUNTER).uint(11, uuid).uint(30, s.bytes);
+            Timed { at_ns: s.at_ns, event }
+        }));
+    }
+    // Stable: what follows on a track at the same nanosecond still follows.
+    timed.sort_by_key(|t| t.at_ns);
+
+    let mut trace = Message::default();
+    trace.message(1, |packet| {
+        packet.uint(10, SEQUENCE).message(12, |interned| {
+            categories.write(interned, 1);
+            names.write(interned, 2);
+            arguments.write(interned, 3);
+        });
+        packet.uint(13, CLEARED).uint(87, 1);
+    });
+    for packet in tracks.descriptors {
+        trace.nested(1, packet);
+    }
+    for Timed { at_ns, event } in timed {
+        let mut packet = Message::default();
+        packet.uint(8, at_ns).uint(10, SEQUENCE).nested(11, event).uint(13, NEEDS);
+        trace.nested(1, packet);
+    }
+    trace.into_bytes()
+}
+
+fn instant(track: u64, name: u64) -> Timed {
+    let mut event = Message::default();
+    event.uint(9, INSTANT).uint(10, name).uint(11, track);
+    Timed { at_ns: 0, event }
+}

@@ -1,0 +1,188 @@
+//! `hyperfold compare` and `hyperfold trace` as a user meets them, on runs of the program itself.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+fn hyperfold(dir: &Path, args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_hyperfold")).current_dir(dir).args(args).output().expect("the program starts")
+}
+
+fn code(output: &Output) -> i32 {
+    output.status.code().expect("ended by itself")
+}
+
+fn stdout(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).expect("UTF-8")
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).expect("UTF-8")
+}
+
+const SWEEP: &str = r#"name = "c"
+[base.cluster]
+gpus = 8
+gpus_per_server = 1
+nics_per_server = 1
+[base.workload]
+kind = "traffic"
+pattern = "incast"
+fan_in = 4
+bytes = 50000
+[base.output]
+flows = true
+links = true
+[sweep]
+replicas = 2
+[axes]
+"transport.cc" = ["dcqcn", "hpcc"]
+"topology.link_gbps" = [100, 200]
+"#;
+
+fn run(root: &Path, out: &str, set: &[&str]) {
+    fs::write(root.join("s.toml"), SWEEP).unwrap();
+    let mut args = vec!["run", "s.toml", "--out", out, "--quiet", "--engine", "cpu"];
+    set.iter().for_each(|s| args.extend(["--set", s]));
+    let output = hyperfold(root, &args);
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+}
+
+fn lines(output: &Output, kind: &str) -> Vec<Value> {
+    let all = stdout(output);
+    let objects = all.lines().map(|l| serde_json::from_str::<Value>(l).expect("one object a line"));
+    objects.filter(|o| o["kind"] == kind).collect()
+}
+
+#[test]
+fn the_best_configuration_is_what_the_rows_say() {
+    let root = tempfile::tempdir().unwrap();
+    run(root.path(), "a", &[]);
+    let output = hyperfold(root.path(), &["compare", "a", "--json", "--top", "3", "--pareto", "makespan_ns,max_queue_bytes"]);
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    let ranking = lines(&output, "ranking");
+    assert_eq!(ranking.len(), 3);
+    // The means by hand, from the CSV file.
+    let mut reader = csv::Reader::from_path(root.path().join("a/results.csv")).unwrap();
+    let header = reader.headers().unwrap().clone();
+    let at = |name: &str| header.iter().position(|h| h == name).unwrap();
+    let mut means: std::collections::BTreeMap<String, Vec<f64>> = Default::default();
+    for row in reader.records() {
+        let row = row.unwrap();
+        means.entry(format!("{} {}", &row[at("transport.cc")], &row[at("topology.link_gbps")])).or_default().push(row[at("makespan_ns")].parse().unwrap());
+    }
+    let mean = |v: &Vec<f64>| v.iter().sum::<f64>() / v.len() as f64;
+    let best = means.values().map(mean).fold(f64::INFINITY, f64::min);
+    let found = ranking[0]["makespan_ns"].as_f64().unwrap();
+    assert!((found - best).abs() < 1e-6, "{found} {best}");
+    let of_best = &means[&format!("{} {}", ranking[0]["transport.cc"].as_str().unwrap(), ranking[0]["topology.link_gbps"]).trim_end_matches(".0").to_string()];
+    assert!((mean(of_best) - best).abs() < 1e-6);
+    let axes = lines(&output, "axis");
+    assert_eq!(axes.len(), 4, "two values of two axes");
+    assert_eq!(axes[0]["axis"], "topology.link_gbps", "the strongest first");
+    assert!(!lines(&output, "pareto").is_empty());
+}
+
+#[test]
+fn gates_exit_with_3_and_mistakes_with_2() {
+    let root = tempfile::tempdir().unwrap();
+    run(root.path(), "base", &[]);
+    run(root.path(), "same", &[]);
+    run(root.path(), "other", &["transport.payload_bytes=1500"]);
+    let compare = |args: &[&str]| hyperfold(root.path(), &[&["compare"], args].concat());
+
+    let passes = compare(&["base", "same", "--fail-if", "makespan_ns > 1.02 * base"]);
+    assert_eq!(code(&passes), 0, "{}", stdout(&passes));
+    assert!(stdout(&passes).contains("4 of 4 shared configurations are exactly as in the base"));
+    let fails = compare(&["base", "same", "--fail-if", "makespan_ns > 2 * base", "--fail-if", "makespan_ns >= base.makespan_ns", "--json"]);
+    assert_eq!(code(&fails), 3);
+    let gates = lines(&fails, "gates");
+    assert_eq!((gates[0]["passed"].as_bool(), gates[1]["passed"].as_bool(), gates[1]["hits"].as_u64()), (Some(true), Some(false), Some(8)));
+    assert_eq!(lines(&fails, "fail_if").len(), 8);
+    assert_eq!(code(&compare(&["base", "--fail-if", "drops > 0 && transport.cc == \"hpcc\""])), 0);
+
+    for (args, named) in [
+        (&["base", "other", "--fail-if", "makespan_ns > base"][..], "no experiment has a partner"),
+        (&["base", "same", "--fail-if", "makespam_ns > base"], "did you mean `makespan_ns`?"),
+        (&["base", "same", "--fail-if", "iteration_time_ns > base"], "has a value of `iteration_time_ns`"),
+        (&["base", "--fail-if", "makespan_ns > base"], "first of several folders"),
+        (&["base", "--metric", "makespan"], "those with values are"),
+        (&["base", "--pareto", "makespan_ns"], "name two metrics"),
+        (&["base", "--explain", "0", "99"], "no experiment 99"),
+        (&["base", "base"], "given twice"),
+        (&["absent"], "no such folder"),
+        (&["."], "no manifest.json"),
+        (&[], "DIR"),
+    ] {
+        let output = compare(args);
+        assert_eq!(code(&output), 2, "{args:?}: {}", stdout(&output));
+        assert!(stderr(&output).contains(named), "{args:?}: {}", stderr(&output));
+        assert!(stdout(&output).is_empty());
+    }
+}
+
+#[test]
+fn an_interrupted_run_is_compared_by_its_csv() {
+    let root = tempfile::tempdir().unwrap();
+    run(root.path(), "a", &[]);
+    let whole = hyperfold(root.path(), &["compare", "a"]);
+    fs::remove_file(root.path().join("a/results.parquet")).unwrap();
+    assert_eq!(stdout(&hyperfold(root.path(), &["compare", "a"])), stdout(&whole));
+}
+
+#[test]
+fn differences_are_explained_as_text_and_markdown() {
+    let root = tempfile::tempdir().unwrap();
+    run(root.path(), "a", &[]);
+    let output = hyperfold(root.path(), &["compare", "a", "--explain", "0", "a:2", "--format", "markdown", "--top", "2"]);
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    let text = stdout(&output);
+    assert!(text.contains("| topology.link_gbps | 100 | 200 |"), "{text}");
+    assert!(text.contains("### links whose use differs most") && text.contains("### pairs of ranks whose flows differ most"));
+}
+
+#[test]
+fn a_trace_is_the_same_from_a_run_and_from_its_results() {
+    let root = tempfile::tempdir().unwrap();
+    run(root.path(), "a", &["output.trace=true"]);
+    let mut names: Vec<String> = fs::read_dir(root.path().join("a/trace")).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    assert_eq!(names, (0..8).map(|id| format!("{id}.pftrace")).collect::<Vec<_>>());
+    let of_run = fs::read(root.path().join("a/trace/3.pftrace")).unwrap();
+    // From elsewhere: the manifest knows where the sweep's files are.
+    fs::create_dir(root.path().join("elsewhere")).unwrap();
+    let output = hyperfold(&root.path().join("elsewhere"), &["trace", "../a", "3", "--out", "t.pftrace"]);
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    assert_eq!(fs::read(root.path().join("elsewhere/t.pftrace")).unwrap(), of_run);
+    assert!(!stdout(&output).contains("folded"), "{}", stdout(&output));
+    fs::remove_dir_all(root.path().join("a/trace")).unwrap();
+    assert_eq!(code(&hyperfold(root.path(), &["trace", "a", "3"])), 0);
+    assert_eq!(fs::read(root.path().join("a/trace/3.pftrace")).unwrap(), of_run);
+    for (args, named) in [
+        (&["trace", "a", "8"][..], "no experiment 8"),
+        (&["trace", "absent", "0"], "no such folder"),
+        (&["trace", "a", "0", "--from-ns", "5", "--to-ns", "5"], "must be after"),
+        (&["trace", "a", "0", "--limit", "0"], "--limit"),
+    ] {
+        let output = hyperfold(root.path(), args);
+        assert_eq!(code(&output), 2, "{args:?}");
+        assert!(stderr(&output).contains(named), "{args:?}: {}", stderr(&output));
+    }
+}
+
+#[test]
+fn what_changed_since_a_run_is_named() {
+    let root = tempfile::tempdir().unwrap();
+    fs::write(root.path().join("flows.txt"), "2\n0 1 3 100 1000 0\n1 0 3 100 1000 0\n").unwrap();
+    let sweep = "name = \"f\"\n[base.cluster]\ngpus = 8\ngpus_per_server = 1\nnics_per_server = 1\n[base.workload]\nkind = \"flows\"\npath = \"flows.txt\"\nformat = \"ns3\"\nstart_unit = \"ns\"\n";
+    fs::write(root.path().join("s.toml"), sweep).unwrap();
+    let output = hyperfold(root.path(), &["run", "s.toml", "--out", "o", "--quiet"]);
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    assert_eq!(code(&hyperfold(root.path(), &["trace", "o", "0"])), 0);
+    fs::write(root.path().join("flows.txt"), "1\n0 1 3 100 2000 0\n").unwrap();
+    let output = hyperfold(root.path(), &["trace", "o", "0"]);
+    assert_eq!(code(&output), 2);
+    assert!(stderr(&output).contains("changed since: ") && stderr(&output).contains("flows.txt"), "{}", stderr(&output));
+}
