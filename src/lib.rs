@@ -2,9 +2,9 @@
 //! in one run, on a GPU or a CPU, with identical bits.
 //!
 //! Layers, top down; a module imports only from those above it (`tests/layers.rs` enforces it):
-//! `units` → `spec`, `sweep`, `transport`, `columns` → `topology`, `routing`, `model`, `collective` → `compute` → `memory` →
+//! `units` → `spec`, `sweep`, `transport`, `columns` → `topology`, `routing`, `model`, `collective` → `compute`, `cost` → `memory` →
 //! `workload` → `engine` → `batch` →
-//! `results` → `compare`, `trace`, `submit` → `report` → `cli`. ARCHITECTURE.md says what each is for.
+//! `results` → `compare`, `optimize`, `trace`, `submit` → `report` → `cli`. ARCHITECTURE.md says what each is for.
 
 pub mod units;
 
@@ -19,6 +19,7 @@ pub mod routing;
 pub mod topology;
 
 pub mod compute;
+pub mod cost;
 
 pub mod memory;
 
@@ -31,6 +32,7 @@ pub mod batch;
 pub mod results;
 
 pub mod compare;
+pub mod optimize;
 pub mod submit;
 pub mod trace;
 

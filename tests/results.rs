@@ -219,6 +219,23 @@ fn strangers_and_repeats_are_refused() {
     assert!(matches!(writer.add(short), Err(ResultsError::AxisCount { exp_id: 2, got: 3, axes: 4 })));
 }
 
+#[test]
+fn a_search_narrows_what_there_will_be() {
+    let root = tempfile::tempdir().unwrap();
+    let ids: Vec<u64> = (0..5).collect();
+    let mut writer = create(root.path(), ids, Outputs::default());
+    // As recovered from a run before: one waits for an experiment that is not chosen.
+    [0, 3].into_iter().for_each(|id| writer.add(finished(id)).unwrap());
+    assert!(matches!(writer.only(vec![0, 1, 2]), Err(ResultsError::OtherChoice { exp_id: 3, .. })));
+    writer.only(vec![0, 3, 4]).unwrap();
+    let rows = || read(root.path(), "results.csv").lines().skip(1).map(|l| l[..1].to_string()).collect::<Vec<_>>();
+    assert_eq!(rows(), ["0", "3"]);
+    assert!(matches!(writer.add(finished(1)), Err(ResultsError::Unexpected(1))));
+    writer.add(finished(4)).unwrap();
+    writer.finish().unwrap();
+    assert_eq!(rows(), ["0", "3", "4"]);
+}
+
 /// The files that must be the same bytes whatever happened on the way.
 const FILES: [&str; 7] = ["failed.csv", "flows.csv", "links.csv", "results.csv", "results.parquet", "rtt.csv", "stats.csv"];
 

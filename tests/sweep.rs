@@ -238,7 +238,7 @@ fn a_hundred_thousand_sampled_or_listed_experiments_expand_quickly() {
 #[test]
 fn samples_of_a_grid_are_noted() {
     let s = parse(&format!("{RING}[sweep]\nsamples = 5\n")).unwrap();
-    assert_eq!(s.notes, ["sweep.toml:6: `sweep.samples` has no effect with method = \"grid\"; random and lhs read it"]);
+    assert_eq!(s.notes, ["sweep.toml:6: `sweep.samples` has no effect with method = \"grid\"; random, lhs and optimize read it"]);
 }
 
 #[test]

@@ -17,8 +17,10 @@ use crate::workload::lower::{LowerError, Lowering, lower};
 use crate::workload::program::{Dim, Group, OpKind, Peer, Program, Rank, Stream, Workload};
 use crate::workload::repeat::repeat;
 use crate::workload::tasks::TaskGraph;
-use crate::workload::training::{Cluster, TrainingError, generate};
+use crate::workload::training::{Cluster, TrainingError, evaluate, generate};
 
+use super::breakdown::Breakdown;
+use super::outcome::Iteration;
 use super::planner::{ClusterPlanner, Environments};
 use super::prepare::PrepareError;
 use super::servers::{self, Described};
@@ -74,23 +76,7 @@ pub struct Measured {
 /// Files, models and collectives that do not fit.
 pub fn job(config: &Config, program: &spec::Program, net: &Network, described: Option<&Described>, notes: &mut Vec<String>) -> Result<Job, PrepareError> {
     let c = &program.communication;
-    let mut variables: BTreeMap<String, String> = c.nccl.clone();
-    if let Some(protocol) = c.protocol {
-        let name = match protocol {
-            spec::Protocol::Ll => "LL",
-            spec::Protocol::Ll128 => "LL128",
-            spec::Protocol::Simple => "Simple",
-        };
-        variables.insert("NCCL_PROTO".to_string(), name.to_string());
-    }
-    if let Some(channels) = c.channels {
-        variables.extend(["NCCL_MIN_NCHANNELS", "NCCL_MAX_NCHANNELS"].map(|name| (name.to_string(), channels.to_string())));
-    }
-    // The network has only the NICs that may be used, where it was made for it.
-    if !matches!(config.topology.kind, spec::TopologyKind::File { .. }) {
-        variables.remove("NCCL_IB_HCA");
-    }
-    let environments = Environments::parse(&variables).map_err(JobError::Nccl)?;
+    let environments = environments(config, program)?;
     let env = environments.open();
     for name in env.without_effect() {
         notes.push(format!("workload.nccl.{name} changes nothing in this model"));
@@ -130,6 +116,99 @@ pub fn job(config: &Config, program: &spec::Program, net: &Network, described: O
     Ok(Job { workload, graph, warmup: program.warmup, collective, peak_bytes })
 }
 
+/// A cluster as the cost models know it.
+fn cluster(
+    config: &Config,
+    program: &spec::Program,
+    training: &spec::Training,
+    gpu: &Gpu,
+    system: System,
+    env: &Env,
+    notes: &mut Vec<String>,
+) -> Result<Cluster, PrepareError> {
+    let kernels = training.kernels.as_deref().map(setup::kernels).transpose()?;
+    let timing = match &kernels {
+        Some(kernels) => Arc::new(Timing::new(gpu, Some(kernels)).map_err(SetupError::Gpu)?),
+        None => Timing::shared(gpu),
+    };
+    let slowdown = setup::slowdown(&program.compute.slowdown)?;
+    if let Slowdown::Table(table) = &slowdown
+        && config.values.given(spec::K::Slowdown)
+        && !table.knows(gpu)
+    {
+        notes.push(format!("workload.slowdown = \"table\" changes nothing: the table has no row for {} or its baseline {}", gpu.name, gpu.baseline));
+    }
+    Ok(Cluster { timing, system, env: env.clone(), slowdown })
+}
+
+/// A training iteration by closed form: every communication takes what it takes alone on an idle cluster, kernels take their mean times.
+///
+/// # Errors
+/// As [`job`].
+pub fn evaluated(
+    config: &Config,
+    program: &spec::Program,
+    training: &spec::Training,
+    net: &Network,
+    described: Option<&Described>,
+) -> Result<(Iteration, u64), PrepareError> {
+    let TrainingSetup { model, layout, gpu, memory } = TrainingSetup::new(config, training)?;
+    let environments = environments(config, program)?;
+    let env = environments.held_to(program.communication.algorithm);
+    let system = servers::system(config, net, &gpu, described);
+    let cluster = cluster(config, program, training, &gpu, system, env, &mut Vec::new())?;
+    let dtype = if layout.fp8 { Dtype::Fp8 } else { Dtype::Bf16 };
+    let machine = cluster.machine(dtype);
+    let b = evaluate(&model, &layout, &machine).map_err(JobError::Training)?;
+    // The slowest rank is the one that others wait for.
+    let c = &program.compute;
+    let slowest = if c.stragglers.is_empty() { 1_000_000 } else { c.straggler_ppm };
+    let factor = c.scale_ppm as f64 * slowest as f64 * 1e-12;
+    let scaled = |ps: u64| (ps as f64 * factor) as u64;
+    let mut time = Breakdown {
+        total: 0,
+        compute: scaled(b.compute),
+        exposed: [b.tp, b.pp, b.dp, b.ep, b.cp, 0],
+        bubble: scaled(b.bubble),
+        optimizer: scaled(b.optimizer),
+        other: b.other,
+    };
+    time.total = time.compute + time.exposed.iter().sum::<u64>() + time.bubble + time.optimizer + time.other;
+    let tokens = if model.transformer().is_some() { u64::from(layout.global_batch) * u64::from(layout.seq) } else { 0 };
+    let iteration = Iteration {
+        rank: 0,
+        time,
+        ranks: u64::from(layout.gpus()),
+        tokens,
+        model_flops: model.model_flops(layout.global_batch, layout.seq),
+        peak_flops: machine.peak_flops,
+        collective: None,
+    };
+    Ok((iteration, memory.peak_bytes()))
+}
+
+/// NCCL's settings: its variables, and the keys that stand for some of them.
+fn environments(config: &Config, program: &spec::Program) -> Result<Environments, PrepareError> {
+    let c = &program.communication;
+    let mut variables: BTreeMap<String, String> = c.nccl.clone();
+    if let Some(protocol) = c.protocol {
+        let name = match protocol {
+            spec::Protocol::Ll => "LL",
+            spec::Protocol::Ll128 => "LL128",
+            spec::Protocol::Simple => "Simple",
+        };
+        variables.insert("NCCL_PROTO".to_string(), name.to_string());
+    }
+    if let Some(channels) = c.channels {
+        variables.extend(["NCCL_MIN_NCHANNELS", "NCCL_MAX_NCHANNELS"].map(|name| (name.to_string(), channels.to_string())));
+    }
+    // The network has only the NICs that may be used, where it was made for it.
+    if !matches!(config.topology.kind, spec::TopologyKind::File { .. }) {
+        variables.remove("NCCL_IB_HCA");
+    }
+    Ok(Environments::parse(&variables).map_err(JobError::Nccl)?)
+}
+
 /// A program, and what is known beside it.
 struct Read {
     workload: Workload,
@@ -158,19 +237,7 @@ fn read(
         spec::Source::Model(t) => {
             let TrainingSetup { model, layout, gpu, memory } = TrainingSetup::new(config, t)?;
             let dtype = if layout.fp8 { Dtype::Fp8 } else { Dtype::Bf16 };
-            let kernels = t.kernels.as_deref().map(setup::kernels).transpose()?;
-            let timing = match &kernels {
-                Some(kernels) => Arc::new(Timing::new(&gpu, Some(kernels)).map_err(SetupError::Gpu)?),
-                None => Timing::shared(&gpu),
-            };
-            let slowdown = setup::slowdown(&program.compute.slowdown)?;
-            if let Slowdown::Table(table) = &slowdown
-                && config.values.given(spec::K::Slowdown)
-                && !table.knows(&gpu)
-            {
-                notes.push(format!("workload.slowdown = \"table\" changes nothing: the table has no row for {} or its baseline {}", gpu.name, gpu.baseline));
-            }
-            let cluster = Cluster { timing, system, env: env.clone(), slowdown };
+            let cluster = cluster(config, program, t, &gpu, system, env, notes)?;
             let workload = generate(&model, &layout, &cluster.machine(dtype), program.warmup + program.iterations).map_err(JobError::Training)?;
             Read { workload, collective: None, peak_bytes: Some(memory.peak_bytes()) }
         }

@@ -8,6 +8,7 @@ mod build_tasks;
 pub mod closed_forms;
 pub mod conserve;
 pub mod diagnose;
+pub mod estimate;
 pub mod fleet;
 pub mod job;
 pub mod outcome;
@@ -18,8 +19,10 @@ pub mod servers;
 mod shared_jobs;
 pub mod timeline;
 pub mod training;
+mod walk;
 pub mod world;
 
+pub use estimate::estimate;
 pub use fleet::{Worker, run_fleet};
 pub use outcome::{Ending, FlowOutcome, Iteration, LinkOutcome, Outcome};
 pub use prepare::{PrepareError, Prepared, fits, prepare};

@@ -4,6 +4,8 @@
 
 use crate::columns::{Exp, FlowTx, NEVER, Nic, Port, RttSample, Task};
 
+use crate::cost::Bill;
+
 use super::breakdown::{self, Breakdown};
 use super::job::Job;
 use super::prepare::{Carried, FlowInfo};
@@ -56,6 +58,8 @@ pub struct Outcome {
     pub iteration: Option<Iteration>,
     /// Memory of the fullest rank, where a model tells.
     pub peak_memory_bytes: Option<u64>,
+    /// What the cluster costs and draws.
+    pub bill: Option<Bill>,
 }
 
 /// What a program came to, per measured iteration.
@@ -166,7 +170,8 @@ pub fn read(rows: Rows, infos: &[FlowInfo], job: Option<&Job>, link_names: &[Str
     out
 }
 
-fn iteration(job: &Job, tasks: &[Task]) -> Option<Iteration> {
+/// What the tasks of a program say of its iterations.
+pub(super) fn iteration(job: &Job, tasks: &[Task]) -> Option<Iteration> {
     let (rank, time) = breakdown::iteration(&job.workload, &job.graph.ops, tasks, job.warmup)?;
     Some(Iteration {
         rank,

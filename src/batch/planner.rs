@@ -40,6 +40,11 @@ impl Environments {
         &self.0[0]
     }
 
+    /// Held to one of the algorithms that NCCL knows by name; as given where it does not know it.
+    pub fn held_to(&self, algorithm: spec::Algorithm) -> &Env {
+        &self.0[Self::index(general(algorithm))]
+    }
+
     fn index(algorithm: Algorithm) -> usize {
         HELD.iter().position(|(a, _)| *a == algorithm).map_or(0, |i| i + 1)
     }
@@ -215,16 +220,7 @@ impl<'a> ClusterPlanner<'a> {
         if let Some(own) = asked.algorithm {
             return own;
         }
-        let general = match self.communication.algorithm {
-            spec::Algorithm::Auto => Algorithm::Auto,
-            spec::Algorithm::Ring => Algorithm::Ring,
-            spec::Algorithm::Tree => Algorithm::Tree,
-            spec::Algorithm::HalvingDoubling => Algorithm::HalvingDoubling,
-            spec::Algorithm::Direct => Algorithm::Direct,
-            spec::Algorithm::Hierarchical => Algorithm::Hierarchical,
-            spec::Algorithm::Nvls => Algorithm::Nvls,
-            spec::Algorithm::InNetwork => Algorithm::InNetwork,
-        };
+        let general = general(self.communication.algorithm);
         let here = general != Algorithm::Nvls || self.system.nvls;
         if self.strict || (here && exists(asked.op, general)) {
             return general;
@@ -243,6 +239,20 @@ impl<'a> ClusterPlanner<'a> {
             Dim::Cp => a.cp,
             Dim::Other => a.other,
         }
+    }
+}
+
+/// `workload.algorithm` in `collective`'s words.
+fn general(algorithm: spec::Algorithm) -> Algorithm {
+    match algorithm {
+        spec::Algorithm::Auto => Algorithm::Auto,
+        spec::Algorithm::Ring => Algorithm::Ring,
+        spec::Algorithm::Tree => Algorithm::Tree,
+        spec::Algorithm::HalvingDoubling => Algorithm::HalvingDoubling,
+        spec::Algorithm::Direct => Algorithm::Direct,
+        spec::Algorithm::Hierarchical => Algorithm::Hierarchical,
+        spec::Algorithm::Nvls => Algorithm::Nvls,
+        spec::Algorithm::InNetwork => Algorithm::InNetwork,
     }
 }
 

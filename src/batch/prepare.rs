@@ -2,12 +2,14 @@
 //!
 //! Layer: batch. Reads the files an experiment names; simulates nothing.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::sync::Arc;
 
 use crate::collective::Env;
 use crate::columns::{NEVER, mode};
+use crate::cost::{self, Bill, CostError};
 use crate::routing::{self, FlowPaths, RouteError, RouteFile, Router, flow_rtt_window, global_rtt_window, is_intra_server};
 use crate::spec::{self, Cdf as CdfKey, Config, Conflict, Pattern, Policy, TopologyKind, Workload};
 use crate::topology::{
@@ -23,7 +25,7 @@ use super::job::{self, Job, JobError};
 use super::outcome::Ending;
 use super::servers::{self, Described, ServerError};
 use super::shared_jobs;
-use super::training::{SetupError, TrainingSetup};
+use super::training::{self as setup, SetupError, TrainingSetup};
 
 /// RoCE's port, as flow files of the reference have it; only ECMP's hash sees it.
 const QP_DPORT: u16 = 100;
@@ -53,6 +55,8 @@ pub enum PrepareError {
     Setup(#[from] SetupError),
     #[error(transparent)]
     Server(#[from] ServerError),
+    #[error(transparent)]
+    Cost(#[from] CostError),
     #[error("{breakdown}")]
     Oom { peak_bytes: u64, breakdown: String },
     #[error("cluster.gpus = {asked}, but the topology file has {found} hosts; leave cluster.gpus out")]
@@ -111,6 +115,8 @@ pub struct Prepared {
     pub job: Option<Arc<Job>>,
     /// Packet-hops that carrying every packet once takes: what a plan can say of the time.
     pub packet_hops: u64,
+    /// What the cluster costs and draws.
+    pub bill: Bill,
     /// What the user should know about the inputs.
     pub notes: Vec<String>,
 }
@@ -129,13 +135,33 @@ pub fn fits(config: &Config) -> Result<(), PrepareError> {
     }
 }
 
-/// Prepares one experiment.
-pub fn prepare(config: &Config, exp_id: u32) -> Result<Prepared, PrepareError> {
+/// An experiment's network, and everything that is sent over it with its paths.
+pub(super) struct Routed<'c> {
+    /// With what a description of its servers says.
+    pub config: Cow<'c, Config>,
+    pub network: Network,
+    /// Flows, or a program's queue pairs; those that cross the network as packets have paths.
+    pub flows: Vec<Flow>,
+    pub job: Option<Arc<Job>>,
+    pub transport: Transport,
+    packet_flows: Vec<Flow>,
+    pub paths: Vec<FlowPaths>,
+    /// Index of each flow's paths.
+    pub packet_of: Vec<Option<usize>>,
+    rtt: Vec<RttWindow>,
+    pub bill: Bill,
+    notes: Vec<String>,
+}
+
+/// Reads, generates and routes; builds no tables.
+pub(super) fn routed(config: &Config) -> Result<Routed<'_>, PrepareError> {
     fits(config)?;
     let mut notes = Vec::new();
     let described = servers::described(config)?;
-    let config = &*servers::applied(config, described.as_ref())?;
+    let applied = servers::applied(config, described.as_ref())?;
+    let config = &*applied;
     let mut network = network(config, described.as_ref(), &mut notes)?;
+    let bill = bill(config, &network)?;
     if config.cluster.nvlink_packets {
         nvlink_as_packets(&mut network);
     }
@@ -181,6 +207,14 @@ pub fn prepare(config: &Config, exp_id: u32) -> Result<Prepared, PrepareError> {
     } else {
         own.clone()
     };
+    drop(router);
+    Ok(Routed { config: applied, network, flows, job, transport, packet_flows, paths, packet_of, rtt, bill, notes })
+}
+
+/// Prepares one experiment.
+pub fn prepare(config: &Config, exp_id: u32) -> Result<Prepared, PrepareError> {
+    let Routed { config, network, flows, job, transport, packet_flows, paths, packet_of, rtt, bill, notes } = routed(config)?;
+    let config = &*config;
     let options = BuildOptions {
         exp_id,
         links: config.output.links,
@@ -222,8 +256,23 @@ pub fn prepare(config: &Config, exp_id: u32) -> Result<Prepared, PrepareError> {
         Some(job) => job.graph.messages().map(|(_, qp, bytes)| hops(bytes, &paths[qp as usize])).sum(),
         None => packet_flows.iter().zip(&paths).map(|(f, p)| hops(f.bytes, p)).sum(),
     };
-    drop(router);
-    Ok(Prepared { built, flows: infos, network, job, packet_hops, notes })
+    Ok(Prepared { built, flows: infos, network, job, packet_hops, bill, notes })
+}
+
+/// An experiment's network alone, what is known of its servers, and what its cluster costs.
+pub(super) fn network_of(config: &Config) -> Result<(Network, Option<Described>, Bill), PrepareError> {
+    let described = servers::described(config)?;
+    let config = &*servers::applied(config, described.as_ref())?;
+    let network = network(config, described.as_ref(), &mut Vec::new())?;
+    let bill = bill(config, &network)?;
+    Ok((network, described, bill))
+}
+
+fn bill(config: &Config, network: &Network) -> Result<Bill, PrepareError> {
+    let generated = !matches!(config.topology.kind, TopologyKind::File { .. });
+    let gpus = network.ranks.len() as u64;
+    let gpu = setup::gpu(&config.cluster.gpu)?;
+    Ok(cost::bill(&cost::parts(network, gpus, generated), &gpu.name, config.cluster.server, &config.cost)?)
 }
 
 /// Queue pairs as flows that have nothing to send by themselves.
@@ -297,7 +346,7 @@ fn first_host_rate(net: &Network) -> u64 {
 
 /// Completion time on an idle network at line rate: all packets one behind the other over every link of the path, store and forward, until the last is
 /// whole at the receiver, and its acknowledgement back. Whichever link makes the packets wait most decides. No flow is faster.
-fn ideal_ps(bytes: u64, net: &Network, paths: &FlowPaths, tr: &Transport) -> u64 {
+pub(super) fn ideal_ps(bytes: u64, net: &Network, paths: &FlowPaths, tr: &Transport) -> u64 {
     let packets = bytes.div_ceil(tr.payload as u64);
     let last = (bytes - (packets - 1) * tr.payload as u64) as u32 + tr.data_overhead;
     let full = tr.payload + tr.data_overhead;
@@ -334,7 +383,7 @@ fn retransmission_timeout(config: &Config, transport: &mut Transport, own: &[Rtt
 }
 
 /// Completion time inside a server: out, across and the acknowledgement back.
-fn nvlink_ps(bytes: u64, net: &Network) -> u64 {
+pub(super) fn nvlink_ps(bytes: u64, net: &Network) -> u64 {
     let Some(NvLink { rate_bps, latency_ps }) = net.nvlink else { return 0 };
     2 * latency_ps + (bytes as u128 * 8 * PS_PER_S as u128 / rate_bps.max(1) as u128) as u64
 }

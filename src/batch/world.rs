@@ -35,6 +35,7 @@ struct Job {
     slot: usize,
     flows: Vec<super::prepare::FlowInfo>,
     program: Option<std::sync::Arc<super::job::Job>>,
+    bill: crate::cost::Bill,
     link_names: Vec<String>,
     limits: Limits,
     seconds: f64,
@@ -156,6 +157,7 @@ impl Batch {
                 slot,
                 flows: prepared.flows,
                 program: prepared.job,
+                bill: prepared.bill,
                 link_names: link_names(&prepared.network, &prepared.built.end_arcs),
                 limits,
                 seconds: 0.0,
@@ -377,7 +379,7 @@ fn complete(
         };
         let started = Instant::now();
         let result = match verdict(t, &job) {
-            Ok(()) => Ok(read(rows, &job.flows, job.program.as_deref(), &job.link_names, &t.rtts)),
+            Ok(()) => Ok(Outcome { bill: Some(job.bill), ..read(rows, &job.flows, job.program.as_deref(), &job.link_names, &t.rtts) }),
             Err(why) => Err(Ending::Failed(why)),
         };
         job.seconds += started.elapsed().as_secs_f64();

@@ -3,14 +3,17 @@
 //! Layer: cli. Between `batch`, which formats nothing, and `results`, which simulates nothing.
 
 use crate::batch::{Ended, Ending, FlowOutcome, Iteration, LinkOutcome, Outcome};
+use crate::cost::usd_per_mtoken;
 use crate::engine::fold::FoldStats;
+use crate::spec::CostKeys;
 use crate::units::PS_PER_S;
 use crate::results::{
     ExperimentRecord, Finished, FlowRecord, LinkRecord, Micro, Outputs, Ps, RttRecord, StatsRecord, fct_stats, utilisation,
 };
 
-/// A finished experiment as it is written. `record` holds its identity; `outputs` says which companion files are asked for.
-pub fn finished(record: ExperimentRecord, ended: Ended, outputs: &Outputs) -> Finished {
+/// A finished experiment as it is written. `record` holds its identity; `outputs` says which companion files are asked for, `prices` what
+/// tokens are priced by.
+pub fn finished(record: ExperimentRecord, ended: Ended, outputs: &Outputs, prices: &CostKeys) -> Finished {
     let folds = ended.folds.unwrap_or(FoldStats { simulated: ended.packet_hops, ..FoldStats::default() });
     let stats = StatsRecord {
         packet_hops_simulated: folds.simulated,
@@ -36,10 +39,10 @@ pub fn finished(record: ExperimentRecord, ended: Ended, outputs: &Outputs) -> Fi
     let flows = if outputs.flows { outcome.flows.iter().map(flow).collect() } else { Vec::new() };
     let sample = |&(flow_id, at, rtt): &(u32, u64, u64)| RttRecord { flow_id, sample: Ps(at), rtt: Ps(rtt) };
     let rtt = if outputs.rtt { outcome.rtts.iter().map(sample).collect() } else { Vec::new() };
-    Finished { record: measured(record, &outcome), flows, links, rtt, stats }
+    Finished { record: measured(record, &outcome, prices), flows, links, rtt, stats }
 }
 
-fn measured(mut r: ExperimentRecord, o: &Outcome) -> ExperimentRecord {
+fn measured(mut r: ExperimentRecord, o: &Outcome, prices: &CostKeys) -> ExperimentRecord {
     r.makespan = Some(Ps(o.makespan_ps));
     r.flows = Some(o.flows.len() as u64);
     if let Some(s) = fct_stats(o.flows.iter().filter_map(|f| f.fct_ps.map(|fct| (fct, f.ideal_ps)))) {
@@ -58,6 +61,11 @@ fn measured(mut r: ExperimentRecord, o: &Outcome) -> ExperimentRecord {
     r.peak_memory_bytes = o.peak_memory_bytes;
     if let Some(i) = &o.iteration {
         measured_iteration(&mut r, i);
+    }
+    if let Some(bill) = &o.bill {
+        r.cost_usd = Some(bill.cost_cents as f64 / 100.0);
+        r.power_kw = Some(bill.power_mw as f64 / 1e6);
+        r.usd_per_mtoken = r.tokens_per_s.map(|rate| usd_per_mtoken(bill, rate, prices.years, prices.usd_per_kwh));
     }
     // The first of the most utilised, in the order of links.
     let mut most: Option<(Micro, &LinkOutcome)> = None;

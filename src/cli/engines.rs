@@ -1,23 +1,25 @@
-//! Devices become engines that experiments are handed to.
+//! Devices become engines, and experiments are handed to them.
 //!
 //! Layer: cli. Which devices is decided in [`super::engine_choice`].
 
 use anyhow::Context;
 
-use crate::batch::Worker;
+use crate::batch::{self, News, RunOptions, Task, Worker};
+use crate::engine::EngineError;
 use crate::engine::fold::FoldEngine;
 use crate::engine::gpu::{GpuDevice, GpuEngine, Mode};
 
-use super::args::GpuDispatch;
+use super::args::{EngineChoice, GpuDispatch};
+use super::simulator::RunSettings;
 
 /// An engine a device.
 ///
 /// # Errors
 /// A device that lacks what the kernels need, or refuses them.
-pub fn workers(devices: Vec<GpuDevice>, dispatch: GpuDispatch) -> anyhow::Result<Vec<Worker>> {
-    let worker = |(place, device): (usize, GpuDevice)| {
+pub fn workers(devices: &[GpuDevice], dispatch: GpuDispatch) -> anyhow::Result<Vec<Worker>> {
+    let worker = |(place, device): (usize, &GpuDevice)| {
         let name = format!("device {} of this run, adapter {} ({})", place + 1, device.report.index, device.report.name);
-        let mut engine = GpuEngine::on(&device).with_context(|| name.clone())?;
+        let mut engine = GpuEngine::on(device).with_context(|| name.clone())?;
         engine.dispatch_as(match dispatch {
             GpuDispatch::Auto => None,
             GpuDispatch::Fused => Some(Mode::Fused),
@@ -25,10 +27,31 @@ pub fn workers(devices: Vec<GpuDevice>, dispatch: GpuDispatch) -> anyhow::Result
         });
         Ok(Worker { name, engine: Box::new(engine), on_pool: false })
     };
-    devices.into_iter().enumerate().map(worker).collect()
+    devices.iter().enumerate().map(worker).collect()
+}
+
+/// Simulates every task, on the workers or, where there are none, on the CPU engine. Stops early, without an error, when interrupted.
+///
+/// # Errors
+/// No engine is left to go on, or `tell` refuses news.
+pub fn simulate<E: From<EngineError> + Send>(
+    tasks: impl ExactSizeIterator<Item = Task> + Send,
+    workers: Vec<Worker>,
+    settings: &RunSettings,
+    pool: &rayon::ThreadPool,
+    tell: &mut (dyn FnMut(News) -> Result<(), E> + Send),
+) -> Result<(), E> {
+    let (options, interrupt) = (RunOptions::default(), settings.interrupt.clone());
+    let stop = move || interrupt.requested();
+    if workers.is_empty() {
+        return pool.install(|| batch::run(tasks, Box::new(FoldEngine::default()), &options, stop, tell));
+    }
+    // Only `auto` has left the choice of the engine to us.
+    let fallback = (settings.engine == EngineChoice::Auto).then_some(&cpu as &dyn Fn() -> Worker);
+    batch::run_fleet(tasks, workers, fallback, pool, &options, stop, tell)
 }
 
 /// The CPU engine, for what devices have left.
-pub fn cpu() -> Worker {
+fn cpu() -> Worker {
     Worker { name: "CPU engine".into(), engine: Box::new(FoldEngine::default()), on_pool: true }
 }

@@ -7,18 +7,17 @@ use std::time::Instant;
 
 use anyhow::Context;
 
-use crate::batch::{self, News, PrepareError, RunOptions, Task, Worker};
-use crate::engine::fold::FoldEngine;
+use crate::batch::{self, News, PrepareError, RunOptions, Task};
 use crate::engine::gpu::GpuDevice;
 use crate::engine::EngineError;
 use crate::results::{Axis, Cell, ExperimentRecord, InputFile, Outputs};
 use crate::spec::{self, Config};
 use crate::sweep::{self, Experiment, SetOverrides, Sweep};
 
-use super::args::EngineChoice;
 use super::convert::finished;
 use super::effect::Effects;
 use super::exit::CliError;
+use super::optimize::{self, Searching};
 use super::simulator::{BenchInfo, BenchRow, EngineUsed, Planned, RunSettings, Simulator, SweepRequest, Update, UpdateSink};
 use super::{benchmarks, engine_choice, engines, resume, trace};
 
@@ -71,6 +70,8 @@ pub struct Loaded {
     outputs: Outputs,
     /// Packet-hops of all selected experiments, at least.
     packet_hops: u64,
+    axes: Vec<Axis>,
+    searching: Option<Searching>,
 }
 
 /// What a look at the inputs of the selected experiments shows.
@@ -139,17 +140,17 @@ fn named(sweep: &Sweep, experiment: &Experiment, error: PrepareError) -> anyhow:
     anyhow::Error::new(error).context(format!("{}{of}", sweep.path.display()))
 }
 
-fn config(sweep: &Sweep, experiment: &Experiment) -> Config {
+pub(super) fn config(sweep: &Sweep, experiment: &Experiment) -> Config {
     sweep.config(experiment).expect("loading has checked every experiment's configuration")
 }
 
-fn identity(sweep: &Sweep, e: &Experiment) -> ExperimentRecord {
+pub(super) fn identity(sweep: &Sweep, e: &Experiment) -> ExperimentRecord {
     let axes = sweep.axis_values(e).iter().map(Cell::from).collect();
     ExperimentRecord::new(e.exp_id, e.config_key.to_string(), e.exp_key.to_string(), e.replica, e.seed, axes)
 }
 
 /// Why a run broke off.
-enum Broken {
+pub(super) enum Broken {
     Engine(EngineError),
     Sink(anyhow::Error),
 }
@@ -168,15 +169,19 @@ impl Simulator for Connected {
         let mut sweep = sweep::load(&request.path, &SetOverrides(request.set.clone()))?;
         let (axes, outputs, digest) = (axes(&sweep), outputs(&sweep), resume::digest(&sweep));
         sweep.select(&request.selection)?;
+        let searching = optimize::searching(&sweep, &request.selection)?;
         let look = look(&sweep)?;
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
-        let side_by_side = sweep.experiments.len().min(RunOptions::default().batch) as u64;
+        let search = searching.as_ref().map(|s| s.plan(&sweep));
+        let most = search.as_ref().map_or(sweep.experiments.len() as u64, |s| s.coarse.max(s.full));
+        let side_by_side = most.min(RunOptions::default().batch as u64);
+        let share = search.as_ref().map_or(1.0, |s| s.share());
         let input = |f: &sweep::InputFile| InputFile { path: f.path.display().to_string(), sha256: f.sha256.clone() };
         let planned = Planned {
             name: sweep.name.clone(),
             experiments: sweep.n_experiments,
             selected: sweep.experiments.iter().map(|e| e.exp_id).collect(),
-            axes,
+            axes: axes.clone(),
             outputs,
             resolved: sweep.resolved_toml.clone(),
             digest,
@@ -186,10 +191,11 @@ impl Simulator for Connected {
             warnings: sweep.notes.iter().cloned().chain(look.warnings).collect(),
             cannot_fit: look.cannot_fit,
             memory_bytes: Some(look.most_bytes * side_by_side),
-            seconds: Some(look.packet_hops as f64 / (PACKET_HOPS_PER_S * threads as f64)),
+            seconds: Some(share * look.packet_hops as f64 / (PACKET_HOPS_PER_S * threads as f64)),
+            search,
             ..Planned::default()
         };
-        Ok((planned, Loaded { sweep, outputs, packet_hops: look.packet_hops }))
+        Ok((planned, Loaded { sweep, outputs, packet_hops: look.packet_hops, axes, searching }))
     }
 
     fn engine(&self, loaded: &Loaded, settings: &RunSettings) -> anyhow::Result<(EngineUsed, Vec<GpuDevice>)> {
@@ -206,21 +212,31 @@ impl Simulator for Connected {
         known: &[ExperimentRecord],
         sink: &mut UpdateSink<'_>,
     ) -> Result<Vec<String>, CliError> {
-        let Loaded { sweep, outputs, .. } = &loaded;
+        let Loaded { sweep, outputs, axes, searching, .. } = &loaded;
         let pool = rayon::ThreadPoolBuilder::new().num_threads(settings.jobs).build().context("cannot start threads").map_err(CliError::broken)?;
         let compiling = Instant::now();
-        let workers = engines::workers(devices, settings.gpu_dispatch).map_err(CliError::bad_input)?;
+        let workers = engines::workers(&devices, settings.gpu_dispatch).map_err(CliError::bad_input)?;
         if !workers.is_empty() {
             sink(Update::Compiled { seconds: compiling.elapsed().as_secs_f64() }).map_err(CliError::broken)?;
         }
-        let interrupt = settings.interrupt.clone();
+        let mut lost_devices = Vec::new();
+        let chosen: Option<HashSet<u64>> = match searching {
+            None => None,
+            Some(s) => match optimize::choose(sweep, s, axes, &devices, &pool, settings, sink)? {
+                Some(choice) => {
+                    lost_devices = choice.lost_devices;
+                    Some(choice.ids)
+                }
+                None => return Ok(Vec::new()),
+            },
+        };
         let by_id: HashMap<u64, &Experiment> = sweep.experiments.iter().map(|e| (e.exp_id, e)).collect();
         let done: HashSet<u64> = known.iter().map(|r| r.exp_id).collect();
-        let open: Vec<&Experiment> = sweep.experiments.iter().filter(|e| !done.contains(&e.exp_id)).collect();
+        let is_chosen = |e: &Experiment| chosen.as_ref().is_none_or(|c| c.contains(&e.exp_id));
+        let open: Vec<&Experiment> = sweep.experiments.iter().filter(|e| !done.contains(&e.exp_id) && is_chosen(e)).collect();
         let tasks = open.into_iter().map(|e| Task { exp_id: e.exp_id, config: config(sweep, e) });
         let mut effects = Effects::default();
         let mut lost_with_pfc = 0u64;
-        let mut lost_devices = Vec::new();
         let mut look_at = |record: &ExperimentRecord| {
             effects.add(record);
             let e = by_id[&record.exp_id];
@@ -251,26 +267,18 @@ impl Simulator for Connected {
                             Err(_) => debug_assert!(ended.result.is_err()),
                         }
                     }
-                    let done = finished(identity(sweep, by_id[&ended.exp_id]), ended, outputs);
+                    let done = finished(identity(sweep, by_id[&ended.exp_id]), ended, outputs, &configured.cost);
                     look_at(&done.record);
                     sink(Update::Finished(Box::new(done)))
                 }
             }
             .map_err(Broken::Sink)
         };
-        let (options, stop) = (RunOptions::default(), move || interrupt.requested());
-        let ran = match workers.is_empty() {
-            true => pool.install(|| batch::run(tasks, Box::new(FoldEngine::default()), &options, stop, &mut tell)),
-            false => {
-                // Only `auto` has left the choice of the engine to us.
-                let fallback = (settings.engine == EngineChoice::Auto).then_some(&engines::cpu as &dyn Fn() -> Worker);
-                batch::run_fleet(tasks, workers, fallback, &pool, &options, stop, &mut tell)
-            }
-        };
-        match ran {
+        match engines::simulate(tasks, workers, settings, &pool, &mut tell) {
             Ok(()) if settings.interrupt.requested() => Ok(Vec::new()),
             Ok(()) => {
-                let mut warnings = effects.warnings(&sweep.axes);
+                // A search runs too few to tell what has no effect.
+                let mut warnings = if chosen.is_none() { effects.warnings(&sweep.axes) } else { Vec::new() };
                 warnings.extend(lost_devices);
                 if lost_with_pfc > 0 {
                     warnings.push(format!(

@@ -47,6 +47,10 @@ pub fn execute(args: &MergeArgs) -> Result<Exit, CliError> {
             tell(&format!("warning: {}: {damage}", part.folder().join("journal.bin").display()));
         }
     }
+    if let Some(part) = parts.iter().find(|p| p.run().search.is_some()) {
+        let error = anyhow!("{}: a search (method = \"optimize\") is one run and has no parts to merge; if it was interrupted, run it again with --resume", part.folder().display());
+        return Err(CliError::bad_input(error));
+    }
     let run = whole(&parts)?;
     let chosen = choose(&parts, &run)?;
     let ids: Vec<u64> = (0..run.experiments).filter(|&id| run.selects(id)).collect();

@@ -23,6 +23,7 @@ pub mod logging;
 pub mod machine;
 pub mod merge;
 mod merge_manifest;
+mod optimize;
 pub mod plan;
 pub mod progress;
 pub mod resume;

@@ -32,6 +32,7 @@ fn as_text(planned: &Planned) -> Vec<String> {
     }
     let axes: Vec<&str> = planned.axes.iter().map(|a| a.key.as_str()).collect();
     lines.push(format!("axes: {}", if axes.is_empty() { "none".to_string() } else { axes.join(", ") }));
+    lines.extend(planned.search.as_ref().map(|s| format!("search: {s}")));
     lines.push(format!("duplicates: {}", planned.duplicates.len()));
     lines.extend(planned.duplicates.iter().map(|d| format!("  {d}")));
     lines.push(format!("cannot fit: {}", planned.cannot_fit.len()));
@@ -54,6 +55,7 @@ fn as_json(planned: &Planned) -> String {
         "memory_bytes": planned.memory_bytes,
         "seconds": planned.seconds,
         "warnings": planned.warnings,
+        "search": planned.search,
     })
     .to_string()
 }

@@ -41,6 +41,7 @@ pub fn identity(planned: &Planned, request: &SweepRequest) -> RunIdentity {
         experiments: planned.experiments,
         axes: planned.axes.clone(),
         outputs: planned.outputs,
+        search: planned.search.as_ref().map(ToString::to_string),
         limit: selection.limit,
         shard: selection.shard.map(|s| (s.index, s.of)),
         resolved: planned.resolved.clone(),
@@ -71,8 +72,12 @@ pub fn messages(recovered: &Recovered, planned: &Planned, dir: &ResultDir) -> Ve
     if recovered.again > 0 {
         told.push(format!("{} experiments had reached limits.wall_s and are run again", recovered.again));
     }
-    let n = planned.selected.len() as u64;
-    if recovered.complete == n {
+    let n = planned.rows();
+    if planned.search.is_some() {
+        if recovered.complete > 0 {
+            told.push(format!("{} experiments are complete and are not run again; the search decides once more", recovered.complete));
+        }
+    } else if recovered.complete == n {
         told.push(format!("all {n} experiments are complete; the files are written again"));
     } else if recovered.complete > 0 {
         told.push(format!("{} of {n} experiments are complete; running the other {}", recovered.complete, n - recovered.complete));
@@ -88,7 +93,7 @@ pub fn earlier_seconds(path: &Path) -> Seconds {
 }
 
 /// An error that ended the run, with what is safe and how to go on.
-pub fn broke_off(broken: CliError, saved: u64, of: usize, out: &Path) -> CliError {
+pub fn broke_off(broken: CliError, saved: u64, of: u64, out: &Path) -> CliError {
     let told =
         anyhow!("{:#}\n{saved} of {of} experiments are safe in {}; run the same command with --resume once the cause is mended", broken.error, out.display());
     CliError { error: told, ..broken }

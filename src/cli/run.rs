@@ -57,7 +57,7 @@ pub fn execute<S: Simulator>(args: &RunArgs, simulator: &S, interrupt: &Interrup
     let run = resume::identity(&planned, &request);
     let (writer, recovered) = ResultWriter::open(dir, &run, planned.selected.clone()).map_err(CliError::results)?;
     let known: Vec<ExperimentRecord> = writer.records().cloned().collect();
-    let mut progress = progress::for_terminal((planned.selected.len() - known.len()) as u64, args.quiet);
+    let mut progress = progress::for_terminal(planned.rows().saturating_sub(known.len() as u64), args.quiet);
     greet(progress.as_mut(), &planned, &used, settings.jobs);
     resume::messages(&recovered, &planned, writer.dir()).iter().for_each(|m| progress.message(m));
     let mut report = Report::open(writer, &planned, &used, &settings, expanding.elapsed().as_secs_f64())?;
@@ -84,16 +84,16 @@ pub fn execute<S: Simulator>(args: &RunArgs, simulator: &S, interrupt: &Interrup
     let saved = report.writer.records().count() as u64;
     let closed = report.close(outcome, late, wall);
     // What broke the run off is told, rather than that its files could not be finished either.
-    let finished = ran.and(closed).map_err(|e| resume::broke_off(e, saved, planned.selected.len(), &args.out))?;
+    let finished = ran.and(closed).map_err(|e| resume::broke_off(e, saved, planned.rows(), &args.out))?;
 
     if !args.quiet {
         summary::lines(&planned.axes, &finished.records).iter().for_each(|line| say(line));
         say(&format!("results: {}", args.out.display()));
     }
     warned |= !super::report::after_run(&args.out, args.quiet);
-    let missing = planned.selected.len() - finished.records.len();
+    let missing = finished.expected - finished.records.len();
     if outcome == Outcome::Interrupted && missing > 0 {
-        tell(&format!("hyperfold: interrupted; {missing} of {} experiments have no result", planned.selected.len()));
+        tell(&format!("hyperfold: interrupted; {missing} of {} experiments have no result", finished.expected));
         return Ok(Exit::Interrupted);
     }
     if missing > 0 {
@@ -149,12 +149,15 @@ struct Report {
     /// Seconds spent in writing so far, and in compiling.
     writing: f64,
     compiling: f64,
+    /// Experiments that get a row; of a search at most, until it has chosen.
+    expected: usize,
 }
 
 /// What is left when all is written.
 struct Written {
     records: Vec<ExperimentRecord>,
     failed: u64,
+    expected: usize,
 }
 
 impl Report {
@@ -191,7 +194,7 @@ impl Report {
         log.log("run_started", [("name", name), ("selected", selected), ("known", json!(known)), ("engine", json!(used.engine))])
             .map_err(CliError::broken)?;
         log_warnings(&mut log, &planned.warnings).map_err(CliError::results)?;
-        Ok(Report { writer, log, manifest, writing: 0.0, compiling: 0.0 })
+        Ok(Report { writer, log, manifest, writing: 0.0, compiling: 0.0, expected: planned.rows() as usize })
     }
 
     fn take(&mut self, update: Update, progress: &mut dyn Progress) -> anyhow::Result<()> {
@@ -203,6 +206,12 @@ impl Report {
                 self.log.log("compiled", [("seconds", json!(seconds))])?;
             }
             Update::Started { exp_id } => progress.started(exp_id),
+            Update::Chosen { ids, csv } => {
+                self.expected = ids.len();
+                self.log.log("chosen", [("experiments", json!(ids.len()))])?;
+                self.writer.only(ids)?;
+                self.writer.write_beside("optimize.csv", &csv)?;
+            }
             Update::Message(text) => {
                 progress.message(&text);
                 self.log.log("message", [("text", json!(text))])?;
@@ -233,7 +242,7 @@ impl Report {
         m.write(&dir).map_err(CliError::broken)?;
         let fields = [("ok", json!(m.ok)), ("oom", json!(m.oom)), ("failed", json!(m.failed)), ("outcome", json!(m.outcome))];
         self.log.log("run_ended", fields).map_err(CliError::broken)?;
-        Ok(Written { records, failed: self.manifest.failed })
+        Ok(Written { records, failed: self.manifest.failed, expected: self.expected })
     }
 }
 

@@ -2,6 +2,7 @@
 //!
 //! Layer: cli. [`super::glue`] implements it with the layers below; tests implement it with a few lines.
 
+use std::fmt;
 use std::path::PathBuf;
 
 use serde::Serialize;
@@ -60,6 +61,45 @@ pub struct Planned {
     pub seconds: Option<f64>,
     /// What is worth telling but stops nothing.
     pub warnings: Vec<String>,
+    /// With `method = "optimize"`: not all of `selected` are run.
+    pub search: Option<SearchPlan>,
+}
+
+impl Planned {
+    /// Experiments that get a row, at most.
+    pub fn rows(&self) -> u64 {
+        self.search.as_ref().map_or(self.selected.len() as u64, |s| s.full)
+    }
+}
+
+/// What a search will do.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct SearchPlan {
+    /// Points to choose from; all are estimated.
+    pub candidates: u64,
+    /// Those simulated with coarse packets, at most.
+    pub coarse: u64,
+    /// Experiments run in full, at most.
+    pub full: u64,
+    pub objectives: Vec<String>,
+}
+
+impl fmt::Display for SearchPlan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (n, coarse, full) = (self.candidates, self.coarse, self.full);
+        write!(
+            f,
+            "{n} candidates estimated, at most {coarse} simulated with coarse packets, {full} experiments run in full; by {}",
+            self.objectives.join(", ")
+        )
+    }
+}
+
+impl SearchPlan {
+    /// Packets simulated over those of all candidates, coarse ones being an eighth.
+    pub fn share(&self) -> f64 {
+        (self.full as f64 + self.coarse as f64 / 8.0) / self.candidates.max(1) as f64
+    }
 }
 
 /// How to simulate.
@@ -92,6 +132,8 @@ pub enum Update {
     Started { exp_id: u64 },
     /// An experiment has its result, `ok`, `oom` or `failed`.
     Finished(Box<Finished>),
+    /// A search has decided which experiments run; `csv` says of every candidate why.
+    Chosen { ids: Vec<u64>, csv: Vec<u8> },
     /// The timeline of an experiment, before it is finished.
     Traced { exp_id: u64, bytes: Vec<u8> },
     /// For the log and the terminal.

@@ -30,6 +30,9 @@ pub struct RunIdentity {
     pub experiments: u64,
     pub axes: Vec<Axis>,
     pub outputs: Outputs,
+    /// What decides which experiments a search runs: objectives and budget, in words; `None`: all are run.
+    #[serde(default)]
+    pub search: Option<String>,
     /// `--limit`.
     pub limit: Option<u64>,
     /// `--shard I/N`.
@@ -76,7 +79,8 @@ impl RunIdentity {
             let build = if (&self.version, self.semantics) == (&earlier.version, earlier.semantics) { ", another build" } else { "" };
             return vec![format!("written by {}{build}; this is {}", of(earlier), of(self))];
         }
-        let same = (&self.sweep, self.experiments, &self.axes, self.outputs) == (&earlier.sweep, earlier.experiments, &earlier.axes, earlier.outputs);
+        let of = |r: &RunIdentity| (r.sweep.clone(), r.experiments, r.axes.clone(), r.outputs, r.search.clone());
+        let same = of(self) == of(earlier);
         if same {
             return Vec::new();
         }
@@ -89,6 +93,10 @@ impl RunIdentity {
             if was != is {
                 told.push(format!("{key}: {was} there, {is} here"));
             }
+        }
+        if told.is_empty() && self.search != earlier.search {
+            let what = |s: &Option<String>| s.clone().unwrap_or_else(|| "no search".into());
+            told.push(format!("{} there, {} here", what(&earlier.search), what(&self.search)));
         }
         if told.is_empty() {
             told.push(format!("its {} experiments are others than the {} of this sweep", earlier.experiments, self.experiments));

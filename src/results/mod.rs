@@ -52,6 +52,12 @@ pub enum ResultsError {
     ForeignJournal(PathBuf),
     #[error("{}: the folder holds another run ({}); run it as it was, or name another folder", .path.display(), .differences.join("; "))]
     OtherRun { path: PathBuf, differences: Vec<String> },
+    #[error(
+        "{}: the search does not choose experiment {exp_id} any more, which an earlier run of it has finished: limits.wall_s ended other candidates then; \
+         start over in a new folder, without limits.wall_s",
+        .path.display()
+    )]
+    OtherChoice { path: PathBuf, exp_id: u64 },
     #[error("{}: this is no regular file; remove it, or name another folder", .0.display())]
     NotRegular(PathBuf),
     #[error("{}: it was changed by somebody else while it was in use", .0.display())]
@@ -89,10 +95,20 @@ impl ResultsError {
 
     /// Whether the user's arguments are at fault, rather than the disk.
     pub fn is_usage(&self) -> bool {
-        use ResultsError::{Cannot, ForeignJournal, InUse, Locked, NoJournal, NoRun, NotAFolder, NotRegular, OtherRun, Unreadable};
+        use ResultsError::{Cannot, ForeignJournal, InUse, Locked, NoJournal, NoRun, NotAFolder, NotRegular, OtherChoice, OtherRun, Unreadable};
         matches!(
             self,
-            InUse(_) | NotAFolder(_) | Cannot { .. } | Locked(_) | NoJournal(_) | NoRun(_) | ForeignJournal(_) | OtherRun { .. } | NotRegular(_) | Unreadable { .. }
+            InUse(_)
+                | NotAFolder(_)
+                | Cannot { .. }
+                | Locked(_)
+                | NoJournal(_)
+                | NoRun(_)
+                | ForeignJournal(_)
+                | OtherRun { .. }
+                | OtherChoice { .. }
+                | NotRegular(_)
+                | Unreadable { .. }
         )
     }
 }

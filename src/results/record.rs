@@ -75,6 +75,12 @@ pub struct ExperimentRecord {
     pub max_link_utilisation: Option<Micro>,
     /// The link of that utilisation, as `links.csv` names it.
     pub bottleneck_link: Option<String>,
+    /// Purchase price of the cluster.
+    pub cost_usd: Option<f64>,
+    /// What the cluster draws at full load.
+    pub power_kw: Option<f64>,
+    /// Price of the cluster over its life and of its energy, a million tokens.
+    pub usd_per_mtoken: Option<f64>,
 }
 
 impl ExperimentRecord {
@@ -120,6 +126,9 @@ impl ExperimentRecord {
             max_queue_bytes: None,
             max_link_utilisation: None,
             bottleneck_link: None,
+            cost_usd: None,
+            power_kw: None,
+            usd_per_mtoken: None,
         }
     }
 
@@ -206,6 +215,9 @@ pub const OUTCOME: &[Column] = &[
     optional("max_queue_bytes", Kind::Unsigned, |r| r.max_queue_bytes.into()),
     optional("max_link_utilisation", Kind::Real, |r| r.max_link_utilisation.into()),
     optional("bottleneck_link", Kind::Text, |r| r.bottleneck_link.as_deref().into()),
+    optional("cost_usd", Kind::Real, |r| r.cost_usd.into()),
+    optional("power_kw", Kind::Real, |r| r.power_kw.into()),
+    optional("usd_per_mtoken", Kind::Real, |r| r.usd_per_mtoken.into()),
 ];
 
 /// One row of `flows.csv`; the experiment's id is the writer's to add.

@@ -124,6 +124,27 @@ impl ResultWriter {
         &self.dir
     }
 
+    /// From now on these experiments are all there will be. PRECONDITION: some of those announced, ascending.
+    ///
+    /// # Errors
+    /// One that is none of them has finished already, or a file cannot be written.
+    pub fn only(&mut self, ids: Vec<u64>) -> Result<(), ResultsError> {
+        if let Some(exp_id) = self.records.keys().find(|id| ids.binary_search(id).is_err()) {
+            return Err(ResultsError::OtherChoice { path: self.dir.path().into(), exp_id: *exp_id });
+        }
+        // CORRECTNESS: what is in the files is the first `written` of those announced, all of them among `ids`, so it is the first of `ids` too.
+        self.ids = ids;
+        self.drain()
+    }
+
+    /// A file of its own beside the results, whole or not at all.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn write_beside(&self, name: &str, bytes: &[u8]) -> Result<(), ResultsError> {
+        self.dir.replace(name, bytes)
+    }
+
     /// Records so far, by `exp_id`.
     pub fn records(&self) -> impl Iterator<Item = &ExperimentRecord> {
         self.records.values()

@@ -4,6 +4,7 @@
 
 use std::path::Path;
 
+use super::costs::CostKeys;
 use super::error::Conflict;
 use super::keys::{COUNT as MAX_GPUS, K};
 use super::program::named;
@@ -23,6 +24,7 @@ pub struct Config {
     pub workload: Workload,
     pub limits: Limits,
     pub output: Output,
+    pub cost: CostKeys,
     /// The seed that this experiment's replica was given; every other seed is mixed from it.
     pub seed: u64,
     /// `ecn_by_rate`, read: link rate in bps and its thresholds.
@@ -113,6 +115,7 @@ impl Config {
                 packet_hops: some(v.int(K::PacketHops) as u64),
                 wall_ms: some(scaled(v.float(K::WallS), 1e3)),
             },
+            cost: CostKeys::new(v),
             output: Output { flows: v.bool(K::OutFlows), links: v.bool(K::OutLinks), rtt: v.bool(K::OutRtt), trace: v.bool(K::OutTrace) },
             seed,
             ecn_by_rate,

@@ -16,11 +16,12 @@ seed = 1
 
 const TAIL: &str = "
 [sweep]
-method = \"grid\"              # grid | zip | list | random | lhs
-# samples = 100              # random, lhs
+method = \"grid\"              # grid | zip | list | random | lhs | optimize
+# samples = 100              # random, lhs; optimize: experiments to run in full, one of twenty candidates if left out
+# objectives = [\"iteration_time_ns\", \"cost_usd\"]   # optimize: columns of results.csv; iteration_time_ns, else makespan_ns, if left out
 # replicas = 1               # repeats with other seeds
 
-# Axes: lists, or { start, stop, step } (the stop included); with random and lhs also { min, max, scale = \"linear\" | \"log\" }.
+# Axes: lists, or { start, stop, step } (the stop included); with random, lhs and optimize also { min, max, scale = \"linear\" | \"log\" }.
 # The last one varies fastest.
 [axes]
 \"transport.cc\" = [\"dcqcn\", \"hpcc\"]

@@ -53,6 +53,8 @@ const DELAY_US_OR_0: Kind = stepped(0.0, 1_000_000.0, 0.000_001);
 /// Most GPUs, ranks, switches, parts.
 pub(super) const COUNT: i64 = 1 << 20;
 const BYTES_MAX: i64 = 1 << 40;
+/// Dollars and watts of one part.
+const PRICE: Kind = stepped(0.0, 1e9, 0.001);
 
 keys! {
     Server "cluster.server" one_of(&SERVERS, &[]), D::None("none"), generated,
@@ -60,8 +62,8 @@ keys! {
     GpusPerServer "cluster.gpus_per_server" int(1, 1024), D::Derived(derive::gpus_per_server, "the server's, else 8"), generated, "GPUs in one server";
     Gpus "cluster.gpus" int(0, COUNT), D::Derived(derive::gpus, "what the workload or the topology file needs, else 128"),
         generated, "GPUs in the network; 0 is the default";
-    Gpu "cluster.gpu" Kind::Named, D::Derived(derive::gpu, "the server's, else \"h100\""), needs_gpu,
-        "accelerator: a name of assets, a .toml file or an inline table of specifications; network traffic alone does not depend on it";
+    Gpu "cluster.gpu" Kind::Named, D::Derived(derive::gpu, "the server's, else \"h100\""), always,
+        "accelerator: a name of assets, a .toml file or an inline table of specifications; with plain traffic it decides cost and power alone";
     GpuMemoryGib "cluster.gpu_memory_gib" stepped(0.0, 1e6, 0.001), D::Float(0.0), |v| model(v) && v.bool(K::MemoryCheck),
         "memory of one GPU; 0: what its specifications say";
     NicsPerServer "cluster.nics_per_server" int(1, 1024), D::Derived(derive::nics_per_server, "the server's, else one a GPU"),
@@ -309,6 +311,19 @@ keys! {
     OutLinks "output.links" Kind::Bool, D::Bool(false), always, "write links.csv";
     OutRtt "output.rtt" Kind::Bool, D::Bool(false), always, "write rtt.csv";
     OutTrace "output.trace" Kind::Bool, D::Bool(false), always, "write trace/EXP_ID.pftrace for Perfetto; simulates every experiment once more";
+
+    CostGpuUsd "cost.gpu_usd" PRICE, D::None("assets/costs.toml"), |v| set(v, K::CostGpuUsd), "price of a GPU";
+    CostGpuWatts "cost.gpu_watts" PRICE, D::None("assets/costs.toml"), |v| set(v, K::CostGpuWatts), "power of a GPU at full load";
+    CostServerUsd "cost.server_usd" PRICE, D::None("assets/costs.toml"), |v| set(v, K::CostServerUsd), "price of a server without its GPUs and NICs";
+    CostServerWatts "cost.server_watts" PRICE, D::None("assets/costs.toml"), |v| set(v, K::CostServerWatts), "power of a server without its GPUs and NICs";
+    CostNicUsd "cost.nic_usd" PRICE, D::None("assets/costs.toml, by rate"), |v| set(v, K::CostNicUsd), "price of a NIC";
+    CostNicWatts "cost.nic_watts" PRICE, D::None("assets/costs.toml, by rate"), |v| set(v, K::CostNicWatts), "power of a NIC";
+    CostSwitchUsd "cost.switch_usd" PRICE, D::None("assets/costs.toml, by the rates of its ports"), |v| set(v, K::CostSwitchUsd), "price of a switch";
+    CostSwitchWatts "cost.switch_watts" PRICE, D::None("assets/costs.toml, by the rates of its ports"), |v| set(v, K::CostSwitchWatts), "power of a switch";
+    CostLinkUsd "cost.link_usd" PRICE, D::None("assets/costs.toml, by rate"), |v| set(v, K::CostLinkUsd), "price of a link: transceivers at both ends and the fibre";
+    CostLinkWatts "cost.link_watts" PRICE, D::None("assets/costs.toml, by rate"), |v| set(v, K::CostLinkWatts), "power of a link's transceivers";
+    CostYears "cost.years" stepped(0.001, 1000.0, 0.001), D::Float(4.0), model, "years over which the price counts in usd_per_mtoken (our choice)";
+    CostUsdPerKwh "cost.usd_per_kwh" stepped(0.0, 1000.0, 0.000_001), D::Float(0.1), model, "price of energy in usd_per_mtoken (our choice)";
 }
 
 /// The sections of `[base]` and what each is about, in the order they are printed.
@@ -321,6 +336,7 @@ pub const SECTIONS: &[(&str, &str)] = &[
     ("fidelity", "how exactly it is simulated"),
     ("limits", "reaching one fails that experiment with \"limit: ...\""),
     ("output", "files beside results.csv"),
+    ("cost", "prices and powers of your own, for cost_usd, power_kw and usd_per_mtoken"),
 ];
 
 /// Flow-size distributions that come with the program; any other `workload.cdf` is a file.

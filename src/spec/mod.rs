@@ -3,6 +3,7 @@
 //! Layer: spec. Reads configuration files of the reference; the sweep file itself is read by `sweep`. Knows no topology, no flow, no engine.
 
 mod config;
+mod costs;
 mod derive;
 mod docs;
 mod error;
@@ -19,6 +20,7 @@ mod value;
 mod workload;
 
 pub use config::{Config, mix};
+pub use costs::CostKeys;
 pub use docs::{reference_markdown, template};
 pub use error::{Conflict, Place, SpecError, nearest};
 pub use key::{Default, Key, Kind, find, hint, key, later};

@@ -11,6 +11,10 @@ pub(super) fn always(_: &Values) -> bool {
 pub(super) fn never(_: &Values) -> bool {
     false
 }
+/// A key without a default that was given.
+pub(super) fn set(v: &Values, key: K) -> bool {
+    *v.get(key) != Value::Unset
+}
 pub(super) fn generated(v: &Values) -> bool {
     !v.is(K::TopologyKind, "file")
 }
@@ -52,10 +56,6 @@ pub(super) fn computes(v: &Values) -> bool {
 /// Programs whose kernels are known for what they are: what slows down beside communication depends on the kernel, and files give durations only.
 pub(super) fn overlaps(v: &Values) -> bool {
     model(v)
-}
-/// The GPU decides kernels, and NCCL's choices and costs inside a server.
-pub(super) fn needs_gpu(v: &Values) -> bool {
-    collectives(v)
 }
 /// Programs whose messages cross the network as packets.
 pub(super) fn messages(v: &Values) -> bool {

@@ -13,7 +13,7 @@ use crate::spec::{K, Key, Kind, Place, SpecError, Value, key, nearest};
 #[derive(Clone, Debug, PartialEq)]
 pub enum Points {
     List(Vec<Value>),
-    /// Sampled by `random` and `lhs`; rounded to what the key accepts.
+    /// Sampled by `random`, `lhs` and `optimize`; rounded to what the key accepts.
     Range {
         min: f64,
         max: f64,
@@ -94,8 +94,8 @@ fn range(source: &Source<'_>, method: Method, key: &Key, value: &Spanned<DeValue
         if has("start") || has("stop") || has("step") {
             return Err(source.bad(key.name, value, "use either start, stop, step or min, max, scale".into()));
         }
-        if !matches!(method, Method::Random | Method::Lhs) {
-            let why = format!("min and max need method = \"random\" or \"lhs\"; with \"{}\" use {{ start, stop, step }} or a list", method.name());
+        if !matches!(method, Method::Random | Method::Lhs | Method::Optimize) {
+            let why = format!("min and max need method = \"random\", \"lhs\" or \"optimize\"; with \"{}\" use {{ start, stop, step }} or a list", method.name());
             return Err(source.bad(key.name, value, why));
         }
         return sampled(source, key, value, table);
@@ -155,7 +155,7 @@ fn number(source: &Source<'_>, key: &Key, value: &Spanned<DeValue<'_>>, table: &
         return Err(source.bad(
             key.name,
             value,
-            format!("`{name}` is missing; write {{ start, stop, step }} or, with random and lhs, {{ min, max, scale }}"),
+            format!("`{name}` is missing; write {{ start, stop, step }} or, with random, lhs and optimize, {{ min, max, scale }}"),
         ));
     };
     let x = match v.get_ref() {

@@ -18,6 +18,8 @@ pub enum Method {
     List,
     Random,
     Lhs,
+    /// Candidates as `grid` gives them, or where an axis is a range as `lhs` does; which of them are run is the run's to find out.
+    Optimize,
 }
 
 impl Method {
@@ -28,6 +30,7 @@ impl Method {
             Method::List => "list",
             Method::Random => "random",
             Method::Lhs => "lhs",
+            Method::Optimize => "optimize",
         }
     }
 }
@@ -62,6 +65,8 @@ pub(super) struct Document {
     pub samples: u64,
     /// Where `samples` was written.
     pub samples_place: Option<Place>,
+    /// What `optimize` looks for, and where that was written.
+    pub objectives: Option<(Vec<String>, Place)>,
     pub replicas: u32,
     /// In file order.
     pub axes: Vec<Axis>,
@@ -171,6 +176,7 @@ impl Document {
             method: Method::Grid,
             samples: 100,
             samples_place: None,
+            objectives: None,
             replicas: 1,
             axes: Vec::new(),
             rows: Vec::new(),
@@ -272,7 +278,7 @@ impl Document {
 
     /// `name`, `seed` and the keys of `[sweep]`.
     fn scalar(&mut self, source: &Source<'_>, name: &str, offset: usize, value: &Spanned<DeValue<'_>>) -> Result<(), SpecError> {
-        const KNOWN: [&str; 3] = ["sweep.method", "sweep.samples", "sweep.replicas"];
+        const KNOWN: [&str; 4] = ["sweep.method", "sweep.samples", "sweep.replicas", "sweep.objectives"];
         let whole = |min: i64, max: i64| {
             match value.get_ref() {
                 DeValue::Integer(i) => i64::from_str_radix(i.as_str(), i.radix()).ok().filter(|i| (min..=max).contains(i)),
@@ -291,6 +297,19 @@ impl Document {
                 self.samples_place = Some(source.place(offset));
             }
             "sweep.replicas" => self.replicas = whole(1, super::MAX_EXPERIMENTS as i64)? as u32,
+            "sweep.objectives" => {
+                let bad = || source.bad(name, value, "it must be a list of one or more column names of results.csv, for example [\"iteration_time_ns\"]".into());
+                let listed: Vec<String> = match value.get_ref() {
+                    DeValue::Array(list) => list.iter().map(|v| v.get_ref().as_str().map(str::to_string)).collect::<Option<_>>().ok_or_else(bad)?,
+                    // `--set` takes a bare word.
+                    DeValue::String(one) => vec![one.to_string()],
+                    _ => return Err(bad()),
+                };
+                if listed.is_empty() || (1..listed.len()).any(|i| listed[..i].contains(&listed[i])) {
+                    return Err(bad());
+                }
+                self.objectives = Some((listed, source.place(offset)));
+            }
             "sweep.method" => {
                 self.method = match value.get_ref().as_str() {
                     Some("grid") => Method::Grid,
@@ -298,11 +317,8 @@ impl Document {
                     Some("list") => Method::List,
                     Some("random") => Method::Random,
                     Some("lhs") => Method::Lhs,
-                    Some("optimize") => {
-                        let why = "it is not available in this version; available: \"grid\", \"zip\", \"list\", \"random\", \"lhs\"";
-                        return Err(source.bad(name, value, why.into()));
-                    }
-                    _ => return Err(source.bad(name, value, "it must be one of \"grid\", \"zip\", \"list\", \"random\", \"lhs\"".into())),
+                    Some("optimize") => Method::Optimize,
+                    _ => return Err(source.bad(name, value, "it must be one of \"grid\", \"zip\", \"list\", \"random\", \"lhs\", \"optimize\"".into())),
                 }
             }
             _ => {
@@ -363,11 +379,11 @@ impl Document {
             (Method::List, _, Some(a)) => {
                 fail(a.place.clone(), "method = \"list\" takes [[experiment]] tables instead of axes; remove [axes] or use another method")
             }
-            (Method::Grid | Method::Zip | Method::Random | Method::Lhs, Some(r), _) => {
+            (Method::Grid | Method::Zip | Method::Random | Method::Lhs | Method::Optimize, Some(r), _) => {
                 fail(r.place.clone(), &format!("[[experiment]] tables need method = \"list\" in [sweep]; it is \"{}\"", self.method.name()))
             }
-            (Method::Random | Method::Lhs, _, None) => {
-                fail(Place::file(path), &format!("method = \"{}\" needs axes to sample; add [axes]", self.method.name()))
+            (Method::Random | Method::Lhs | Method::Optimize, _, None) => {
+                fail(Place::file(path), &format!("method = \"{}\" needs axes to choose from; add [axes]", self.method.name()))
             }
             _ => Ok(()),
         }

@@ -47,11 +47,16 @@ impl Layers {
     /// All keys of a point, resolved.
     /// PRECONDITION: the point's configuration file was read, which expansion did for every point.
     pub fn values(&self, point: u64) -> Values {
-        let mut overlay = Vec::with_capacity(self.axes.len());
+        self.values_with(point, &[])
+    }
+
+    /// The same with changes laid over them.
+    pub fn values_with(&self, point: u64, changes: &[(K, Value)]) -> Values {
+        let mut overlay = Vec::with_capacity(self.axes.len() + changes.len());
         self.overlay(point, &mut overlay);
         let flat = self.flats.get(self.config_file(&overlay)).expect("expansion read the configuration file of every point");
         let mut values = flat.clone();
-        for (k, v) in overlay {
+        for (k, v) in overlay.into_iter().chain(changes.iter().cloned()) {
             values.set(k, v);
         }
         values.derive();
@@ -288,7 +293,10 @@ impl Run<'_> {
             self.notes.push(format!("{first}: `{key}` has no effect here{others}: {why}"));
         }
         if let (Some(place), Method::Grid | Method::Zip | Method::List) = (&self.doc.samples_place, self.doc.method) {
-            self.notes.push(format!("{place}: `sweep.samples` has no effect with method = \"{}\"; random and lhs read it", self.doc.method.name()));
+            self.notes.push(format!("{place}: `sweep.samples` has no effect with method = \"{}\"; random, lhs and optimize read it", self.doc.method.name()));
+        }
+        if let (Some((_, place)), Method::Grid | Method::Zip | Method::List | Method::Random | Method::Lhs) = (&self.doc.objectives, self.doc.method) {
+            self.notes.push(format!("{place}: `sweep.objectives` has no effect with method = \"{}\"; optimize reads it", self.doc.method.name()));
         }
         for ((k, _, place), used) in self.doc.base.iter().zip(&self.base_used) {
             if !used {

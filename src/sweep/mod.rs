@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 pub use digest::{Hash128, SEMANTIC_VERSION};
 pub use document::{Method, SetOverrides};
 
-use crate::spec::{Config, Conflict, Place, SpecError, Value, Values, key};
+use crate::spec::{Config, Conflict, K, Place, SpecError, Value, Values, key};
 
 /// The most experiments a sweep may have.
 pub const MAX_EXPERIMENTS: u64 = 10_000_000;
@@ -56,10 +56,23 @@ pub struct Sweep {
     pub resolved_toml: String,
     /// Every input file with the SHA-256 of its content, ascending by path.
     pub inputs: Vec<InputFile>,
+    /// How many points `optimize` runs in full, and what it looks for; `None` with other methods.
+    pub search: Option<Search>,
     /// What has no effect, for the user to know; not errors.
     pub notes: Vec<String>,
     dir: PathBuf,
     layers: expand::Layers,
+}
+
+/// What `method = "optimize"` was asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Search {
+    /// Points to run in full; `None`: one of twenty candidates.
+    pub samples: Option<u64>,
+    /// Columns of results; none: the default.
+    pub objectives: Vec<String>,
+    /// Where they were written.
+    pub place: Place,
 }
 
 /// A file an experiment reads.
@@ -111,7 +124,12 @@ pub fn parse(text: &str, path: &Path, sets: &SetOverrides) -> Result<Sweep, Spec
     let doc = document::Document::read(text, path, sets)?;
     let dir = path.parent().map(Path::to_path_buf).unwrap_or_default();
     let expanded = expand::expand(&doc, path, &dir)?;
+    let search = (doc.method == Method::Optimize).then(|| {
+        let (objectives, place) = doc.objectives.clone().unwrap_or_else(|| (Vec::new(), Place::file(path)));
+        Search { samples: doc.samples_place.as_ref().map(|_| doc.samples), objectives, place }
+    });
     Ok(Sweep {
+        search,
         resolved_toml: resolved::toml(&doc),
         name: doc.name,
         seed: doc.seed,
@@ -137,6 +155,14 @@ impl Sweep {
     /// The configuration of an experiment. It was checked by [`load`] already; an error can only mean that the experiment is another sweep's.
     pub fn config(&self, experiment: &Experiment) -> Result<Config, Conflict> {
         Config::new(self.values(experiment), &self.dir, experiment.seed)
+    }
+
+    /// The same with other values of some keys, which need not be sound together.
+    ///
+    /// # Errors
+    /// What does not fit together.
+    pub fn config_with(&self, experiment: &Experiment, changes: &[(K, Value)]) -> Result<Config, Conflict> {
+        Config::new(self.layers.values_with(experiment.point, changes), &self.dir, experiment.seed)
     }
 
     /// The experiment's value on every axis, in the order of `axes`.

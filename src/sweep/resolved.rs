@@ -30,8 +30,12 @@ pub(super) fn toml(doc: &Document) -> String {
         }
     }
     let _ = write!(out, "\n[sweep]\nmethod = \"{}\"\nreplicas = {}\n", doc.method.name(), doc.replicas);
-    if matches!(doc.method, Method::Random | Method::Lhs) {
+    if matches!(doc.method, Method::Random | Method::Lhs) || (doc.method == Method::Optimize && doc.samples_place.is_some()) {
         let _ = writeln!(out, "samples = {}", doc.samples);
+    }
+    if let Some((objectives, _)) = &doc.objectives {
+        let list: Vec<String> = objectives.iter().map(|o| text(o)).collect();
+        let _ = writeln!(out, "objectives = [{}]", list.join(", "));
     }
     if !doc.axes.is_empty() {
         out.push_str("\n[axes]\n");

@@ -9,6 +9,9 @@ use super::axis::{Axis, Points};
 use super::document::{Document, Method};
 use crate::spec::{K, Value, key, mix};
 
+/// Where an axis is a range, candidates that `optimize` draws for each experiment that it runs in full.
+pub(super) const CANDIDATES_PER_SAMPLE: u64 = 20;
+
 /// The points of a sweep, before constraints.
 pub(super) enum Design {
     /// Every combination; the last axis varies fastest.
@@ -27,6 +30,8 @@ impl Design {
             Method::Random => random(&doc.axes, doc.samples, doc.seed)?,
             Method::Lhs => lhs(&doc.axes, doc.samples, doc.seed),
             Method::List => return list(doc),
+            Method::Optimize if doc.axes.iter().all(|a| matches!(a.points, Points::List(_))) => grid(&doc.axes)?,
+            Method::Optimize => distinct(lhs(&doc.axes, doc.samples * CANDIDATES_PER_SAMPLE, doc.seed)),
         };
         Ok((keys, design))
     }
@@ -128,6 +133,15 @@ fn random(axes: &[Axis], samples: u64, seed: u64) -> Result<Design, String> {
         values.extend(point);
     }
     Ok(Design::Rows { width: axes.len(), values })
+}
+
+/// Without points that came before: rounding to what keys accept may join two.
+fn distinct(design: Design) -> Design {
+    let Design::Rows { width, values } = design else { return design };
+    let mut seen = HashSet::new();
+    let new = |point: &&[Value]| seen.insert(point.iter().map(Value::to_string).collect::<Vec<_>>().join("\n"));
+    let values = values.chunks(width.max(1)).filter(new).flatten().cloned().collect();
+    Design::Rows { width, values }
 }
 
 /// Latin hypercube: each axis is cut into `samples` equal parts, and each part is used once.

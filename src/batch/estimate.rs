@@ -1,0 +1,142 @@
+//! What an experiment comes to, without simulating a packet: the lowest level of detail at which a search compares candidates.
+//!
+//! Layer: batch. Good for ranking, not for reporting: queues, congestion control, pauses and losses do not exist here.
+//!
+//! - A model: [`job::evaluated`], a closed form. It knows no topology beyond the servers.
+//! - Flows: each takes what it takes alone, and as much longer as its most loaded link needs for all that crosses it rather than for the flow. Starts are kept.
+//! - Other programs: their graph is walked message by message ([`super::walk`]).
+
+use crate::columns::NEVER;
+use crate::spec::{Config, Source, Workload};
+use crate::units::PS_PER_S;
+
+use super::job;
+use super::outcome::{Ending, FlowOutcome, Outcome, iteration};
+use super::prepare::{PrepareError, Routed, ideal_ps, network_of, nvlink_ps, routed};
+use super::walk::walk;
+
+/// Estimates an experiment. What an estimate cannot know is empty or zero in the outcome.
+///
+/// # Errors
+/// As an experiment ends that does not fit its GPUs or cannot be prepared.
+pub fn estimate(config: &Config) -> Result<Outcome, Ending> {
+    match &config.workload {
+        Workload::Program(program) => match &program.source {
+            Source::Model(training) => Ok(model(config, program, training)?),
+            Source::Collective { .. } | Source::File { .. } => Ok(walked(&routed(config)?)),
+        },
+        _ => Ok(flows(&routed(config)?)),
+    }
+}
+
+fn model(config: &Config, program: &crate::spec::Program, training: &crate::spec::Training) -> Result<Outcome, PrepareError> {
+    let (network, described, bill) = network_of(config)?;
+    let (iteration, peak) = job::evaluated(config, program, training, &network, described.as_ref())?;
+    Ok(Outcome {
+        makespan_ps: iteration.time.total.saturating_mul(u64::from(program.warmup + program.iterations)),
+        iteration: Some(iteration),
+        peak_memory_bytes: Some(peak),
+        bill: Some(bill),
+        ..Outcome::default()
+    })
+}
+
+/// What a program's graph comes to when it is walked through.
+fn walked(r: &Routed) -> Outcome {
+    let Some(job) = &r.job else { return Outcome::default() };
+    let rows = walk(r, &job.graph);
+    let mut outcome = Outcome { bill: Some(r.bill), iteration: iteration(job, &rows), peak_memory_bytes: job.peak_bytes, ..Outcome::default() };
+    for (id, (task, qp, bytes)) in job.graph.messages().enumerate() {
+        let (row, ends) = (&rows[task as usize], job.graph.qps[qp as usize]);
+        let ideal_ps = r.packet_of[qp as usize].map_or_else(|| nvlink_ps(bytes, &r.network), |p| ideal_ps(bytes, &r.network, &r.paths[p], &r.transport));
+        let fct_ps = (row.done != NEVER).then(|| row.done - row.at);
+        outcome.flows.push(FlowOutcome { id: id as u32, src: ends.src, dst: ends.dst, bytes, start_ps: row.at, ideal_ps, fct_ps });
+    }
+    outcome.makespan_ps = rows.iter().map(|t| if t.done == NEVER { 0 } else { t.done }).max().unwrap_or(0);
+    outcome
+}
+
+/// Bytes that cross each arc; sprayed flows are spread evenly.
+fn loads(r: &Routed) -> Vec<u64> {
+    let mut loads = vec![0u64; 2 * r.network.links.len()];
+    let mut add = |paths: usize, bytes: u64| {
+        let data = &r.paths[paths].data;
+        for path in data {
+            path.iter().for_each(|&arc| loads[arc as usize] += bytes / data.len() as u64);
+        }
+    };
+    r.flows.iter().zip(&r.packet_of).filter_map(|(f, p)| Some(((*p)?, f.bytes))).for_each(|(p, bytes)| add(p, bytes));
+    loads
+}
+
+/// Time that so many bytes take on an arc, with headers.
+fn drain_ps(r: &Routed, bytes: u64, arc: usize) -> u64 {
+    let wire = u128::from(r.transport.payload + r.transport.data_overhead);
+    let bits = u128::from(bytes) * 8 * wire / u128::from(r.transport.payload.max(1));
+    (bits * u128::from(PS_PER_S) / u128::from(r.network.links[arc / 2].rate_bps.max(1))) as u64
+}
+
+fn flows(r: &Routed) -> Outcome {
+    let loads = loads(r);
+    let mut outcome = Outcome { bill: Some(r.bill), ..Outcome::default() };
+    for (f, packet) in r.flows.iter().zip(&r.packet_of) {
+        let (ideal_ps, fct) = match packet {
+            None => (nvlink_ps(f.bytes, &r.network), nvlink_ps(f.bytes, &r.network)),
+            Some(p) => {
+                let paths = &r.paths[*p].data;
+                let alone = ideal_ps(f.bytes, &r.network, &r.paths[*p], &r.transport);
+                let most = |bytes: &dyn Fn(usize) -> u64| paths.iter().flatten().map(|&arc| drain_ps(r, bytes(arc as usize), arc as usize)).max().unwrap_or(0);
+                let (own, all) = (most(&|_| f.bytes / paths.len() as u64), most(&|arc| loads[arc]));
+                (alone, alone + all.saturating_sub(own))
+            }
+        };
+        outcome.makespan_ps = outcome.makespan_ps.max(f.start_ps + fct);
+        outcome.flows.push(FlowOutcome { id: f.id, src: f.src_rank, dst: f.dst_rank, bytes: f.bytes, start_ps: f.start_ps, ideal_ps, fct_ps: Some(fct) });
+    }
+    outcome
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::sweep::{self, SetOverrides};
+
+    fn estimated(workload: &str) -> Outcome {
+        let text = format!("name = \"t\"\nbase.cluster = {{ gpus = 8, gpus_per_server = 1 }}\nbase.workload = {{ {workload} }}\n");
+        let sweep = sweep::parse(&text, Path::new("sweep.toml"), &SetOverrides::default()).unwrap();
+        estimate(&sweep.config(&sweep.experiments[0]).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn a_message_alone_takes_what_it_takes_alone() {
+        for bytes in [100, 1000, 100_000] {
+            let o = estimated(&format!("kind = \"collective\", op = \"send-recv\", bytes = {bytes}"));
+            assert_eq!(o.flows.len(), 8);
+            for f in &o.flows {
+                // Whole messages are rounded once, packets one by one.
+                assert!(f.fct_ps.unwrap().abs_diff(f.ideal_ps) <= bytes / 10 + 100, "{bytes}: {f:?}");
+            }
+            assert!(o.iteration.is_some() && o.makespan_ps >= o.flows[0].ideal_ps);
+        }
+    }
+
+    #[test]
+    fn senders_to_one_receiver_share_its_link() {
+        let o = estimated("kind = \"traffic\", pattern = \"incast\", fan_in = 7, bytes = 1000000");
+        // Seven megabytes at 400 Gb/s are 140 us; headers with HPCC's telemetry are 9 %, round trips 4 us.
+        assert!((152_000_000..160_000_000).contains(&o.makespan_ps), "{}", o.makespan_ps);
+        let alone = estimated("kind = \"traffic\", pattern = \"permutation\", bytes = 1000000");
+        assert!((20_000_000..30_000_000).contains(&alone.makespan_ps), "{}", alone.makespan_ps);
+    }
+
+    #[test]
+    fn a_ring_passes_its_chunks_on_one_after_the_other() {
+        let o = estimated("kind = \"collective\", op = \"all-reduce\", algorithm = \"ring\", channels = 1, chunk_kib = 125, bytes = 8000000");
+        // 2 x 7 steps of a megabyte each over the NIC: 280 us.
+        assert!((280_000_000..360_000_000).contains(&o.makespan_ps), "{}", o.makespan_ps);
+        let time = o.iteration.unwrap().time.total;
+        assert!(time <= o.makespan_ps && time > o.makespan_ps / 2);
+    }
+}

@@ -1,0 +1,89 @@
+//! What is looked for: columns of results, each with its better side.
+//!
+//! Layer: optimize.
+
+use crate::results::record::{Column, OUTCOME};
+use crate::results::{Cell, ExperimentRecord, Kind};
+use crate::spec::nearest;
+
+/// Columns of which more is better; of every other less is.
+const HIGHER: [&str; 5] = ["tokens_per_s", "tokens_per_s_per_gpu", "mfu", "algbw_gbps", "busbw_gbps"];
+
+/// A column to be made as small, or as large, as can be.
+#[derive(Clone, Copy)]
+pub struct Objective {
+    column: &'static Column,
+    higher: bool,
+}
+
+/// A name that is no objective.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{name}` is no column of results.csv with numbers; {hint}")]
+pub struct ObjectiveError {
+    pub name: String,
+    pub hint: String,
+}
+
+impl Objective {
+    /// The objective of a column.
+    ///
+    /// # Errors
+    /// There is no such column, or it holds no numbers.
+    pub fn named(name: &str) -> Result<Objective, ObjectiveError> {
+        let numbers = || OUTCOME.iter().filter(|c| matches!(c.kind, Kind::Real | Kind::Unsigned | Kind::Int));
+        let Some(column) = numbers().find(|c| c.name == name) else {
+            let hint = match nearest(name, numbers().map(|c| c.name)) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => format!("there are {}", numbers().map(|c| c.name).collect::<Vec<_>>().join(", ")),
+            };
+            return Err(ObjectiveError { name: name.chars().filter(|c| !c.is_control()).take(80).collect(), hint });
+        };
+        Ok(Objective { column, higher: HIGHER.contains(&name) })
+    }
+
+    /// The column's name.
+    pub fn name(&self) -> &'static str {
+        self.column.name
+    }
+
+    /// A record's value, less being better; `None` where the column is empty.
+    pub fn value(&self, record: &ExperimentRecord) -> Option<f64> {
+        let value = match (self.column.cell)(record) {
+            Cell::Int(v) => v as f64,
+            Cell::Unsigned(v) => v as f64,
+            Cell::Ps(v) => v.0 as f64 / 1e3,
+            Cell::Micro(v) => v.0 as f64 / 1e6,
+            Cell::Real(v) if v.is_finite() => v,
+            _ => return None,
+        };
+        Some(if self.higher { -value } else { value })
+    }
+
+    /// A value as the column has it.
+    pub fn shown(&self, value: f64) -> f64 {
+        if self.higher { -value } else { value }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::results::Ps;
+
+    #[test]
+    fn every_side_is_a_column_and_texts_are_none() {
+        assert!(HIGHER.iter().all(|name| Objective::named(name).is_ok()));
+        assert!(Objective::named("iteration_time_n").err().unwrap().to_string().contains("did you mean `iteration_time_ns`"));
+        assert!(Objective::named("status").err().unwrap().to_string().contains("no column"));
+    }
+
+    #[test]
+    fn less_is_better_whatever_the_column() {
+        let mut r = ExperimentRecord::new(0, String::new(), String::new(), 0, 0, Vec::new());
+        (r.makespan, r.mfu) = (Some(Ps(2_500)), Some(0.4));
+        assert_eq!(Objective::named("makespan_ns").unwrap().value(&r), Some(2.5));
+        let mfu = Objective::named("mfu").unwrap();
+        assert_eq!((mfu.value(&r), mfu.shown(-0.4)), (Some(-0.4), 0.4));
+        assert_eq!(Objective::named("flows").unwrap().value(&r), None);
+    }
+}

@@ -1,0 +1,38 @@
+//! `optimize.csv`: what the search saw of every candidate, and why it was left.
+//!
+//! Layer: optimize. Makes the text; where it is written is for others to say.
+
+use super::objective::Objective;
+use super::search::{Fate, Found, Level};
+use crate::results::rows::Rows;
+use crate::results::{Axis, Cell};
+
+/// The whole file. `ids` and `values`: `exp_id` and axis values of each candidate.
+pub fn table(axes: &[Axis], objectives: &[Objective], ids: &[u64], values: &[Vec<Cell>], found: &[Found]) -> Vec<u8> {
+    let mut rows = Rows::default();
+    let each = |level: &'static str| objectives.iter().map(move |o| Cell::from(format!("{level}_{}", o.name())));
+    let head = std::iter::once(Cell::from("exp_id")).chain(axes.iter().map(|a| Cell::from(a.key.as_str())));
+    rows.push(head.chain(each("estimate")).chain(each("coarse")).chain(["reached", "rank", "of", "why"].map(Cell::from)));
+    for ((&id, values), found) in ids.iter().zip(values).zip(found) {
+        let mut row = vec![Cell::from(id)];
+        row.extend(values.iter().cloned());
+        let estimate = |k: usize| found.estimate.as_ref().and_then(|e| e[k]);
+        let coarse = |k: usize| found.coarse.as_ref().map(|c| c[k]);
+        row.extend(objectives.iter().enumerate().map(|(k, o)| Cell::from(estimate(k).map(|v| o.shown(v)))));
+        row.extend(objectives.iter().enumerate().map(|(k, o)| Cell::from(coarse(k).map(|v| o.shown(v)))));
+        row.extend(match &found.fate {
+            Fate::Full => ["full".into(), Cell::Empty, Cell::Empty, "".into()],
+            Fate::Left { at, rank, of } => [name(*at).into(), (*rank as u64).into(), (*of as u64).into(), "others are better".into()],
+            Fate::Out { at, why } => [name(*at).into(), Cell::Empty, Cell::Empty, why.as_str().into()],
+        });
+        rows.push(row);
+    }
+    rows.into_bytes()
+}
+
+fn name(level: Level) -> &'static str {
+    match level {
+        Level::Estimate => "estimate",
+        Level::CoarseEstimate | Level::Coarse => "coarse",
+    }
+}

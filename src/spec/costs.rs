@@ -1,0 +1,36 @@
+//! `[base.cost]`: the user's own prices and powers.
+//!
+//! Layer: spec. `None` leaves a figure to `assets/costs.toml`, which `cost` reads.
+
+use super::keys::K;
+use super::value::{Value, Values};
+
+/// Price in dollars and power in watts of one part of each kind, where the user gives them.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct CostKeys {
+    pub gpu: (Option<f64>, Option<f64>),
+    /// One server without its GPUs and NICs.
+    pub server: (Option<f64>, Option<f64>),
+    pub nic: (Option<f64>, Option<f64>),
+    pub switch: (Option<f64>, Option<f64>),
+    /// Both ends and the cable.
+    pub link: (Option<f64>, Option<f64>),
+    /// Years over which the price counts in `usd_per_mtoken`.
+    pub years: f64,
+    pub usd_per_kwh: f64,
+}
+
+impl CostKeys {
+    pub(super) fn new(v: &Values) -> CostKeys {
+        let own = |k: K| (*v.get(k) != Value::Unset).then(|| v.float(k));
+        CostKeys {
+            gpu: (own(K::CostGpuUsd), own(K::CostGpuWatts)),
+            server: (own(K::CostServerUsd), own(K::CostServerWatts)),
+            nic: (own(K::CostNicUsd), own(K::CostNicWatts)),
+            switch: (own(K::CostSwitchUsd), own(K::CostSwitchWatts)),
+            link: (own(K::CostLinkUsd), own(K::CostLinkWatts)),
+            years: v.float(K::CostYears),
+            usd_per_kwh: v.float(K::CostUsdPerKwh),
+        }
+    }
+}
