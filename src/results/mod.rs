@@ -21,7 +21,7 @@ use thiserror::Error;
 pub use dir::ResultDir;
 pub use events::EventLog;
 pub use manifest::{InputFile, Manifest, Outcome, Seconds};
-pub use record::{ExperimentRecord, Finished, FlowRecord, LinkRecord, RttRecord, StatsRecord, Status};
+pub use record::{ExperimentRecord, Finished, FlowRecord, FoldingRecord, LinkRecord, RttRecord, StatsRecord, Status};
 pub use stats::{FctStats, fct_stats, utilisation};
 pub use value::{Axis, Cell, Kind, Micro, Ps};
 pub use writer::{Outputs, ResultWriter};
