@@ -48,15 +48,13 @@ def rows(path):
 
 
 def run(binary, suite, out, extra, timeout):
-    """Runs what is left of a suite; what has a result already is not run again."""
+    """Runs a suite into a new folder."""
     command = [binary, "run", str(HERE / "experiments" / "suites" / f"{suite}.toml"), "--out", str(out), "--jobs", "1", "--quiet", *extra]
-    if out.exists():
-        command.append("--resume")
     print(" ".join(command), file=sys.stderr)
     try:
         done = subprocess.run(command, timeout=timeout, stdout=subprocess.DEVNULL, check=False)
     except subprocess.TimeoutExpired:
-        sys.exit(f"{suite}: not done after {timeout:.0f} s (--timeout); start again to go on")
+        sys.exit(f"{suite}: not done after {timeout:.0f} s (--timeout)")
     if done.returncode != 0:
         sys.exit(f"{suite}: hyperfold ended with {done.returncode}")
 
@@ -117,9 +115,9 @@ def experiments(folded, unfolded):
         }, {
             "experiment": name({k: results[e][k] for k in axes}),
             "episodes": s["episodes"],
-            "known": s["episodes_known"],
+            "episodes known": s["episodes_known"],
             "states": s["states"],
-            "known ": s["states_known"],
+            "states known": s["states_known"],
             "partitions": s["partitions"],
             "most": s["partitions_max"],
             "mean": f"{float(s['partitions_mean']):.1f}",
@@ -143,20 +141,24 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("suites", nargs="*", metavar="SUITE", help="default: all of them")
     parser.add_argument("--binary", default=str(HERE / "target" / "release" / "hyperfold"), help="default: target/release/hyperfold")
-    parser.add_argument("--out", default=str(HERE / "out"), help="folder of the results; what is there already is not run again. Default: out")
+    parser.add_argument("--out", default=str(HERE / "out"), help="folder of the results, SUITE-folded and SUITE-off, which must be new. Default: out")
+    parser.add_argument("--no-run", action="store_true", help="compare and print the results that are in --out already")
     parser.add_argument("--timeout", type=float, default=3600, help="seconds a run may take; default 3600")
     asked = parser.parse_args()
     unknown = [s for s in asked.suites if s not in SUITES]
     if unknown:
         parser.error(f"no such suite: {unknown[0]}; there are {', '.join(SUITES)}")
-    if not pathlib.Path(asked.binary).exists():
+    if not asked.no_run and not pathlib.Path(asked.binary).exists():
         parser.error(f"{asked.binary} is not there: build it with `cargo build --release`, or name another with --binary")
     differ = False
     for suite in asked.suites or SUITES:
         folded, unfolded = (pathlib.Path(asked.out) / f"{suite}-{how}" for how in ("folded", "off"))
-        folded.parent.mkdir(parents=True, exist_ok=True)
-        run(asked.binary, suite, folded, [], asked.timeout)
-        run(asked.binary, suite, unfolded, ["--set", "fidelity.fast_forward=off"], asked.timeout)
+        if not asked.no_run:
+            folded.parent.mkdir(parents=True, exist_ok=True)
+            run(asked.binary, suite, folded, [], asked.timeout)
+            run(asked.binary, suite, unfolded, ["--set", "fidelity.fast_forward=off"], asked.timeout)
+        for missing in (d / f for d in (folded, unfolded) for f in ("flows.csv", "results.csv", "stats.csv") if not (d / f).exists()):
+            parser.error(f"{missing} is not there")
         print(f"## {suite}\n")
         lines = list(experiments(folded, unfolded))
         table([a for a, _ in lines])
