@@ -8,7 +8,7 @@ use crate::engine::fold::FoldStats;
 use crate::spec::CostKeys;
 use crate::units::PS_PER_S;
 use crate::results::{
-    ExperimentRecord, Finished, FlowRecord, LinkRecord, Micro, Outputs, Ps, RttRecord, StatsRecord, fct_stats, utilisation,
+    ExperimentRecord, Finished, FlowRecord, FoldingRecord, LinkRecord, Micro, Outputs, Ps, RttRecord, StatsRecord, fct_stats, utilisation,
 };
 
 /// A finished experiment as it is written. `record` holds its identity; `outputs` says which companion files are asked for, `prices` what
@@ -22,6 +22,7 @@ pub fn finished(record: ExperimentRecord, ended: Ended, outputs: &Outputs, price
         memo_misses: folds.misses,
         batches: 1 + folds.abandoned,
         wall_s: ended.seconds,
+        folding: folding(&folds),
         ..StatsRecord::default()
     };
     let outcome = match ended.result {
@@ -40,6 +41,22 @@ pub fn finished(record: ExperimentRecord, ended: Ended, outputs: &Outputs, price
     let sample = |&(flow_id, at, rtt): &(u32, u64, u64)| RttRecord { flow_id, sample: Ps(at), rtt: Ps(rtt) };
     let rtt = if outputs.rtt { outcome.rtts.iter().map(sample).collect() } else { Vec::new() };
     Finished { record: measured(record, &outcome, prices), flows, links, rtt, stats }
+}
+
+fn folding(f: &FoldStats) -> FoldingRecord {
+    FoldingRecord {
+        episodes: f.episodes,
+        episodes_known: f.episodes_known,
+        states: f.states,
+        states_known: f.states_known,
+        partitions: f.partitions,
+        partitions_max: f.partitions_max,
+        partitions_mean: if f.span_ps == 0 { 0.0 } else { f.partition_ps as f64 / f.span_ps as f64 },
+        memo_bytes: f.memo_bytes,
+        simulating_s: f.simulating.as_secs_f64(),
+        looking_up_s: f.looking_up.as_secs_f64(),
+        cutting_s: f.cutting.as_secs_f64(),
+    }
 }
 
 fn measured(mut r: ExperimentRecord, o: &Outcome, prices: &CostKeys) -> ExperimentRecord {

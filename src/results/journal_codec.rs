@@ -4,7 +4,7 @@
 //! length and its items. There is no description in the bytes: [`LAYOUT`] stands for it in the journal's first record, and a journal of
 //! another layout is not read. Checks no sums, reads no files.
 
-use super::record::{ExperimentRecord, Finished, FlowRecord, LinkRecord, RttRecord, StatsRecord, Status};
+use super::record::{ExperimentRecord, Finished, FlowRecord, FoldingRecord, LinkRecord, RttRecord, StatsRecord, Status};
 use super::value::{Cell, Micro, Ps};
 
 /// A value that can be written to and read from bytes.
@@ -170,7 +170,10 @@ records! {
     FlowRecord { flow_id, src, dst, bytes, start, fct }
     LinkRecord { link, bytes, utilisation, max_queue_bytes, mean_queue_bytes, ecn_marks, pfc_pauses, drops }
     RttRecord { flow_id, sample, rtt }
-    StatsRecord { packet_hops_simulated, packet_hops_skipped, memo_hits, memo_misses, steady_skips, batches, wall_s, audit_fct_error }
+    StatsRecord { packet_hops_simulated, packet_hops_skipped, memo_hits, memo_misses, steady_skips, batches, wall_s, audit_fct_error, folding }
+    FoldingRecord {
+        episodes, episodes_known, states, states_known, partitions, partitions_max, partitions_mean, memo_bytes, simulating_s, looking_up_s, cutting_s,
+    }
     Finished { record, flows, links, rtt, stats }
 }
 

@@ -273,6 +273,29 @@ pub struct StatsRecord {
     pub wall_s: f64,
     /// Relative error of the flow completion times, where an audit was made.
     pub audit_fct_error: Option<f64>,
+    /// What folding did; all 0 where nothing was folded.
+    pub folding: FoldingRecord,
+}
+
+/// The part of `stats.csv` that says what folding did.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct FoldingRecord {
+    /// Partitions that came to life from idle and were looked up; of these, known.
+    pub episodes: u64,
+    pub episodes_known: u64,
+    /// States of partitions looked up between; of these, known.
+    pub states: u64,
+    pub states_known: u64,
+    /// Partitions that came to be, the most at once, and their mean number over model time.
+    pub partitions: u64,
+    pub partitions_max: u64,
+    pub partitions_mean: f64,
+    /// Bytes in the memo, which the experiments of a run share, by the end of this one.
+    pub memo_bytes: u64,
+    /// Estimates from samples: seconds of simulating partitions, of looking partitions up; and of cuts, where states are written down and looked up.
+    pub simulating_s: f64,
+    pub looking_up_s: f64,
+    pub cutting_s: f64,
 }
 
 /// All that is written of one experiment.

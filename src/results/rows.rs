@@ -23,6 +23,17 @@ pub const STATS: &[&str] = &[
     "batches",
     "wall_s",
     "audit_fct_error",
+    "episodes",
+    "episodes_known",
+    "states",
+    "states_known",
+    "partitions",
+    "partitions_max",
+    "partitions_mean",
+    "memo_bytes",
+    "simulating_s",
+    "looking_up_s",
+    "cutting_s",
 ];
 
 /// Text that a spreadsheet would take for a formula gets an apostrophe in front; anything else is unchanged.
@@ -111,7 +122,8 @@ fn rtt_row(exp_id: u64, r: &RttRecord) -> [Cell; 4] {
     [exp_id.into(), r.flow_id.into(), r.sample.into(), r.rtt.into()]
 }
 
-fn stats_row(exp_id: u64, s: &StatsRecord) -> [Cell; 9] {
+fn stats_row(exp_id: u64, s: &StatsRecord) -> [Cell; 20] {
+    let f = &s.folding;
     [
         exp_id.into(),
         s.packet_hops_simulated.into(),
@@ -122,6 +134,17 @@ fn stats_row(exp_id: u64, s: &StatsRecord) -> [Cell; 9] {
         s.batches.into(),
         s.wall_s.into(),
         s.audit_fct_error.into(),
+        f.episodes.into(),
+        f.episodes_known.into(),
+        f.states.into(),
+        f.states_known.into(),
+        f.partitions.into(),
+        f.partitions_max.into(),
+        f.partitions_mean.into(),
+        f.memo_bytes.into(),
+        f.simulating_s.into(),
+        f.looking_up_s.into(),
+        f.cutting_s.into(),
     ]
 }
 

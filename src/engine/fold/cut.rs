@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Instant;
 
 use super::Stop;
 use super::canon::Form;
@@ -28,6 +29,7 @@ impl Run {
             return false;
         }
         let (memo, node, start) = (Arc::clone(memo), Arc::clone(&script.node), part.start);
+        let began = Instant::now();
         self.prune(p);
         let gains = self.gains(t, p);
         self.stats.simulated += gains.nics.iter().map(|g| g.1).sum::<u64>() + gains.ports.iter().map(|g| g.hops).sum::<u64>();
@@ -71,6 +73,7 @@ impl Run {
         if leads.len() == pieces.len() {
             body.cut = Some(Arc::new(Cut { at: at - start, pieces, leads, ..gains }));
         }
+        self.stats.cutting += began.elapsed();
         over
     }
 
@@ -85,6 +88,8 @@ impl Run {
         let body = node.body();
         let known = known && (body.known > 0 || body.cut.is_some() || body.end.is_some());
         drop(body);
+        self.stats.states += 1;
+        self.stats.states_known += u64::from(known);
         Some((node, bytes.len(), known))
     }
 

@@ -82,8 +82,10 @@ impl Place {
         }
         let mut failure = None;
         while let (Some(run), None) = (&mut self.run, &failure) {
+            let began = Instant::now();
             let outcome = run.turns(t, TURNS_A_LOOK, limit);
-            self.stats = run.stats;
+            run.took(began.elapsed());
+            self.stats = FoldStats { memo_bytes: memo.bytes(), ..run.stats };
             match outcome {
                 Ok(()) => {}
                 Err(Stop::Fail(why)) => failure = Some(why),

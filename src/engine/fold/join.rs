@@ -82,6 +82,7 @@ impl Run {
     }
 
     pub(super) fn new_part(&mut self, start: u64) -> u32 {
+        self.stats.partitions += 1;
         match self.spare.pop() {
             Some(p) => {
                 self.parts[p as usize] = Part { due: self.cut_hops, ..Part::new(start) };
@@ -100,6 +101,8 @@ impl Run {
         let mut key = Form::head(t, at).0;
         key.extend(form.0);
         let Some((root, known)) = memo.root(key) else { return };
+        self.stats.episodes += 1;
+        self.stats.episodes_known += u64::from(known);
         let part = &mut self.parts[p as usize];
         if !root.wild.load(Ordering::Relaxed) {
             part.replay = known;

@@ -194,6 +194,11 @@ impl Memo {
         Some(Arc::new(Node { id, wild: AtomicBool::new(false), state, body: Mutex::new(Body { known, ..Body::default() }) }))
     }
 
+    /// Bytes of keys and outcomes that it holds.
+    pub fn bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed).min(MOST_BYTES)
+    }
+
     /// Takes room for `bytes` if there is any.
     pub fn room(&self, bytes: usize) -> bool {
         self.bytes.fetch_add(bytes as u64, Ordering::Relaxed) < MOST_BYTES

@@ -18,11 +18,14 @@ mod rest;
 mod run;
 mod split;
 mod state;
+mod tally;
+
+use std::time::Duration;
 
 pub use engine::FoldEngine;
 pub use memo::Memo;
 
-/// What folding did for one experiment.
+/// What folding did for one experiment. The counts are functions of the experiment and of what the memo held; the times are estimates, see [`tally`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FoldStats {
     /// Packets that left a port and were simulated; again, where it started over.
@@ -32,6 +35,25 @@ pub struct FoldStats {
     pub misses: u64,
     /// 1: started over unfolded.
     pub abandoned: u64,
+    /// Lives that began from idle and were looked up, and how many of them were known: patterns of contention, and those that repeat another.
+    pub episodes: u64,
+    pub episodes_known: u64,
+    /// States in which partitions were looked up at cuts, and how many of them were known.
+    pub states: u64,
+    pub states_known: u64,
+    /// Partitions that came to be: from idle, or as pieces of one that fell apart.
+    pub partitions: u64,
+    /// The most that there were at once.
+    pub partitions_max: u64,
+    /// How many there were, summed over model time (partitions times ps), and the model time that was.
+    pub partition_ps: u128,
+    pub span_ps: u64,
+    /// Bytes of keys and outcomes in the memo, which all experiments of the process share, when this one had taken its last turn.
+    pub memo_bytes: u64,
+    /// Time spent on partitions that are simulated, on those that are looked up, and on cuts, where states are written down and looked up.
+    pub simulating: Duration,
+    pub looking_up: Duration,
+    pub cutting: Duration,
 }
 
 /// Why a folded run cannot go on.

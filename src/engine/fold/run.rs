@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use super::calm::Calm;
 use super::part::Part;
+use super::tally::Tally;
 use super::{FoldStats, Memo, Stop};
 use crate::columns::{NEVER, NONE, SHARED_FLAGS, SHARED_FLOWS_LEFT, Tables, flag, mode, qp, status, task as bits};
 use crate::engine::cpu::key::{START, TASK};
@@ -54,6 +55,7 @@ pub struct Run {
     pub(super) calm: Calm,
     pub(super) limit: u64,
     pub(super) stats: FoldStats,
+    pub(super) tally: Tally,
 }
 
 impl Run {
@@ -93,6 +95,7 @@ impl Run {
             calm,
             limit: 0,
             stats: FoldStats::default(),
+            tally: Tally::default(),
         };
         for n in 0..t.nics.len() as u32 {
             run.call(t, n);
@@ -123,11 +126,15 @@ impl Run {
                 return Err(Stop::Abandon);
             }
             self.heap.pop();
-            match self.nic_part[n as usize] {
-                NONE => self.idle_turn(t, n, at)?,
-                p if self.parts[p as usize].replay => self.replay_turn(t, p, at)?,
-                p => self.live_turn(t, p, at)?,
+            let sample = self.begin_turn(at);
+            let p = self.nic_part[n as usize];
+            let replay = (p != NONE).then(|| self.parts[p as usize].replay);
+            match replay {
+                None => self.idle_turn(t, n, at)?,
+                Some(true) => self.replay_turn(t, p, at)?,
+                Some(false) => self.live_turn(t, p, at)?,
             }
+            self.end_turn(sample, replay);
         }
         Ok(())
     }

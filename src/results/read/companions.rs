@@ -6,7 +6,7 @@
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use super::super::record::{FlowRecord, LinkRecord, RttRecord, StatsRecord};
+use super::super::record::{FlowRecord, FoldingRecord, LinkRecord, RttRecord, StatsRecord};
 use super::super::value::{Micro, Ps};
 use super::{ReadError, RunResults};
 
@@ -218,6 +218,19 @@ fn stats(f: &Fields) -> Result<StatsRecord, ReadError> {
         batches: f.whole("batches")?,
         wall_s: f.real("wall_s")?,
         audit_fct_error: f.optional("audit_fct_error", Fields::real)?,
+        folding: FoldingRecord {
+            episodes: f.whole("episodes")?,
+            episodes_known: f.whole("episodes_known")?,
+            states: f.whole("states")?,
+            states_known: f.whole("states_known")?,
+            partitions: f.whole("partitions")?,
+            partitions_max: f.whole("partitions_max")?,
+            partitions_mean: f.real("partitions_mean")?,
+            memo_bytes: f.whole("memo_bytes")?,
+            simulating_s: f.real("simulating_s")?,
+            looking_up_s: f.real("looking_up_s")?,
+            cutting_s: f.real("cutting_s")?,
+        },
     })
 }
 
