@@ -47,7 +47,7 @@ fn usage_errors_are_exit_2_and_name_the_option() {
         (&["run", "s.toml", "--out", "o", "--jobs", "0"], "--jobs"),
         (&["run", "s.toml", "--out", "o", "--device", ""], "--device"),
         (&["run", "s.toml", "--out", "o", "--resume"], "--resume is not available in this version"),
-        (&["run", "s.toml", "--out", "o", "--memo", "m.db"], "--memo m.db"),
+        (&["run", "s.toml", "--out", "o", "--memo-limit-mib", "5"], "--memo <PATH|off>"),
         (&["run", "absent.toml", "--out", "o"], "absent.toml"),
         (&["plan", "absent.toml"], "absent.toml"),
         (&["bench", "no-such-benchmark"], "no-such-benchmark"),

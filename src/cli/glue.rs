@@ -8,7 +8,6 @@ use std::time::Instant;
 use anyhow::{Context, bail};
 
 use crate::batch::{self, News, PrepareError, RunOptions, Task};
-use crate::engine::fold::FoldEngine;
 use crate::engine::gpu::{GpuDevice, GpuEngine, Mode};
 use crate::engine::{Engine, EngineError};
 use crate::results::{Axis, Cell, ExperimentRecord, InputFile, Outputs};
@@ -20,6 +19,7 @@ use super::convert::{cell, finished};
 use super::effect::Effects;
 use super::exit::CliError;
 use super::simulator::{BenchInfo, BenchRow, EngineUsed, Planned, RunSettings, Simulator, SweepRequest, Update, UpdateSink};
+use super::memo::Remembering;
 use super::{benchmarks, engine_choice};
 
 /// Distinct shapes of experiments (network, routes, traffic) whose inputs are checked before anything runs. Those beyond are checked
@@ -206,7 +206,8 @@ impl Simulator for Connected {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(settings.jobs).build().context("cannot start threads").map_err(CliError::broken)?;
         let on_device = !devices.is_empty();
         let compiling = Instant::now();
-        let engine = engine(devices, settings.gpu_dispatch).map_err(CliError::bad_input)?;
+        let remembering = Remembering::start(&settings.memo, on_device);
+        let engine = engine(devices, settings.gpu_dispatch, &remembering).map_err(CliError::bad_input)?;
         if on_device {
             sink(Update::Compiled { seconds: compiling.elapsed().as_secs_f64() }).map_err(CliError::broken)?;
         }
@@ -232,10 +233,12 @@ impl Simulator for Connected {
             .map_err(Broken::Sink)
         };
         let ran = pool.install(|| batch::run(tasks, engine, &RunOptions::default(), move || interrupt.requested(), &mut tell));
+        let of_memo = remembering.finish();
         match ran {
-            Ok(()) if settings.interrupt.requested() => Ok(Vec::new()),
+            Ok(()) if settings.interrupt.requested() => Ok(of_memo),
             Ok(()) => {
                 let mut warnings = effects.warnings(&sweep.axes);
+                warnings.extend(of_memo);
                 if lost_with_pfc > 0 {
                     warnings.push(format!(
                         "{lost_with_pfc} experiments dropped packets although transport.pfc = true: headroom was exceeded, by ACKs that are never paused \
@@ -263,9 +266,9 @@ impl Simulator for Connected {
 }
 
 /// The CPU engine where there is no device, else the device's.
-fn engine(devices: Vec<GpuDevice>, dispatch: GpuDispatch) -> anyhow::Result<Box<dyn Engine>> {
+fn engine(devices: Vec<GpuDevice>, dispatch: GpuDispatch, remembering: &Remembering) -> anyhow::Result<Box<dyn Engine>> {
     match devices.as_slice() {
-        [] => Ok(Box::new(FoldEngine::default())),
+        [] => Ok(Box::new(remembering.engine())),
         [device] => {
             let mut engine = GpuEngine::on(device).with_context(|| format!("adapter {}", device.report.name))?;
             engine.dispatch_as(match dispatch {

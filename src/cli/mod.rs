@@ -15,6 +15,7 @@ pub mod convert;
 pub mod glue;
 pub mod init;
 pub mod interrupt;
+pub mod memo;
 pub mod plan;
 pub mod progress;
 pub mod run;

@@ -93,13 +93,7 @@ fn refuse_what_is_not_there(args: &RunArgs) -> Result<(), CliError> {
         let error = anyhow!("--resume is not available in this version; run into a new folder instead");
         return Err(CliError::bad_input(error));
     }
-    match args.memo.as_deref() {
-        None | Some("off") => Ok(()),
-        Some(other) => {
-            let error = anyhow!("--memo {other}: there is no memo in this version; write --memo off or leave it out");
-            Err(CliError::bad_input(error))
-        }
-    }
+    Ok(())
 }
 
 fn settings(args: &RunArgs, interrupt: &Interrupt) -> RunSettings {
@@ -109,6 +103,7 @@ fn settings(args: &RunArgs, interrupt: &Interrupt) -> RunSettings {
         devices: args.device.clone(),
         gpu_dispatch: args.gpu_dispatch,
         jobs: args.jobs.map_or_else(all, |n| n as usize),
+        memo: super::memo::choice(args),
         interrupt: interrupt.clone(),
     }
 }

@@ -95,6 +95,7 @@ fn args(out: &Path) -> RunArgs {
         device: vec![],
         jobs: Some(1),
         memo: None,
+        memo_limit_mib: 1,
         resume: false,
         strict: false,
         quiet: true,
@@ -173,7 +174,6 @@ fn what_is_refused_leaves_no_folder() {
     let root = tempfile::tempdir().unwrap();
     let one = Fake { experiments: 1, ..Fake::default() };
     assert_eq!(run(&one, root.path(), |a| a.resume = true), (Exit::BadInput, None));
-    assert_eq!(run(&one, root.path(), |a| a.memo = Some("m.db".into())), (Exit::BadInput, None));
     assert_eq!(run(&Fake { no_adapter: true, experiments: 1, ..Fake::default() }, root.path(), |_| {}), (Exit::BadInput, None));
     assert_eq!(run(&Fake::default(), root.path(), |_| {}), (Exit::BadInput, None));
     assert!(!root.path().join("out").exists());

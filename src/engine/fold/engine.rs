@@ -16,10 +16,28 @@ const TURNS_A_LOOK: u32 = 256;
 const SLICE: Duration = Duration::from_millis(100);
 
 /// The CPU engine with folding. Runs on the threads of the rayon pool it is called in.
-#[derive(Default)]
 pub struct FoldEngine {
-    memo: Arc<Memo>,
+    /// `None`: nothing is remembered, whatever experiments ask for.
+    memo: Option<Arc<Memo>>,
     places: Vec<Place>,
+}
+
+impl Default for FoldEngine {
+    fn default() -> Self {
+        FoldEngine::remembering(Arc::default())
+    }
+}
+
+impl FoldEngine {
+    /// With a memo that others may know too.
+    pub fn remembering(memo: Arc<Memo>) -> FoldEngine {
+        FoldEngine { memo: Some(memo), places: Vec::new() }
+    }
+
+    /// Without one.
+    pub fn forgetful() -> FoldEngine {
+        FoldEngine { memo: None, places: Vec::new() }
+    }
 }
 
 /// An experiment's state between slices.
@@ -32,7 +50,7 @@ struct Place {
 impl Engine for FoldEngine {
     fn advance(&mut self, batch: &mut [Tables], packet_limit: u64, stop: &(dyn Fn() -> bool + Sync)) -> Result<Slice, EngineError> {
         let end = Instant::now() + SLICE;
-        let memo = &self.memo;
+        let memo = self.memo.as_ref();
         self.places.resize_with(batch.len(), Place::default);
         let done: Vec<(f64, Option<String>)> = batch
             .par_iter_mut()
@@ -55,7 +73,7 @@ impl Engine for FoldEngine {
 }
 
 impl Place {
-    fn advance(&mut self, t: &mut Tables, memo: &Arc<Memo>, end: Instant, limit: u64, stop: &(dyn Fn() -> bool + Sync)) -> (f64, Option<String>) {
+    fn advance(&mut self, t: &mut Tables, memo: Option<&Arc<Memo>>, end: Instant, limit: u64, stop: &(dyn Fn() -> bool + Sync)) -> (f64, Option<String>) {
         if is_final(t) {
             return (0.0, None);
         }
@@ -63,7 +81,10 @@ impl Place {
         if t.exps[0].steps == 0 && t.exps[0].phase == 0 {
             *self = Place::default();
             if t.exps[0].modes & mode::FOLD != 0 {
-                self.run = Run::new(t, memo);
+                if memo.is_none() {
+                    t.exps[0].modes &= !mode::MEMO;
+                }
+                self.run = Run::new(t, &memo.map_or_else(Arc::default, Arc::clone));
             }
         }
         let mut failure = None;

@@ -4,8 +4,10 @@
 //! Layer: engine; columns and numbers only. Exact: every bit of every result is the unfolded engine's. Where that cannot be proven while it runs (a shared buffer
 //! that may pause or drop), the experiment starts over unfolded. ARCHITECTURE.md, "Folding", says why it is exact.
 
+mod bytes;
 mod calm;
 mod canon;
+mod codec;
 mod engine;
 mod join;
 mod live;
@@ -17,7 +19,8 @@ mod rest;
 mod run;
 
 pub use engine::FoldEngine;
-pub use memo::Memo;
+pub use codec::{SEMANTICS, Unsaved, Version, version};
+pub use memo::{Id, Memo, Shelf};
 
 /// What folding did for one experiment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
