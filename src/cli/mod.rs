@@ -9,6 +9,7 @@ pub mod doctor;
 pub mod effect;
 pub mod engine_choice;
 pub mod exit;
+mod benchmark_memo;
 mod benchmark_workloads;
 pub mod benchmarks;
 pub mod convert;
