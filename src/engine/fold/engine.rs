@@ -74,11 +74,13 @@ impl Engine for FoldEngine {
 
 impl Place {
     fn advance(&mut self, t: &mut Tables, memo: Option<&Arc<Memo>>, end: Instant, limit: u64, stop: &(dyn Fn() -> bool + Sync)) -> (f64, Option<String>) {
-        if is_final(t) {
+        let is_new = t.exps[0].steps == 0 && t.exps[0].phase == 0;
+        // Those under way come to their end first: they take less memory together, and what they leave is known to those that follow.
+        if is_final(t) || (is_new && Instant::now() >= end) {
             return (0.0, None);
         }
         let start = Instant::now();
-        if t.exps[0].steps == 0 && t.exps[0].phase == 0 {
+        if is_new {
             *self = Place::default();
             if t.exps[0].modes & mode::FOLD != 0 {
                 if memo.is_none() {
