@@ -100,7 +100,7 @@ fn lineage(ahead: u64, cause: Lineage) -> Lineage {
         return l;
     }
     let first = cause[RUNS] & 0xffffu;
-    if first == 0u || first == 0xffffu {
+    if first == 0u || first == FARTHEST {
         // No change yet, or too long ago to tell: it has always been like this.
         return periodic(d, cause[0], cause[ROOT]);
     }

@@ -30,7 +30,7 @@ fn run(name: &str, engine: &mut FoldEngine, t: &mut Tables) -> FoldStats {
     stats
 }
 
-/// What an experiment came to, without lists and what idle rows keep in vain.
+/// What an experiment came to, without lists and what idle rows keep in vain: times before which something might not have happened, among others.
 fn rows(t: &Tables) -> (u32, Vec<Task>, Vec<Gate>, Vec<FlowTx>, Vec<FlowRx>, Vec<[u64; 3]>, Vec<[u64; 8]>) {
     let nic = |r: &Nic| [r.tx_bytes, r.hops, u64::from(r.pauses)];
     let port = |r: &Port| [r.tx_bytes, r.hops, u64::from(r.pauses), u64::from(r.drops), u64::from(r.max_q), r.draws, r.marks, r.q_area];
@@ -38,8 +38,8 @@ fn rows(t: &Tables) -> (u32, Vec<Task>, Vec<Gate>, Vec<FlowTx>, Vec<FlowRx>, Vec
         t.exps[0].status,
         t.tasks.iter().map(|r| Task { next: NONE, ..*r }).collect(),
         t.gates.iter().map(|r| Gate { next: NONE, ..*r }).collect(),
-        t.flow_tx.iter().map(|r| FlowTx { flags: r.flags & !(qp::HELD | qp::QUEUED), ..*r }).collect(),
-        t.flow_rx.iter().map(|r| FlowRx { held: NONE, ..*r }).collect(),
+        t.flow_tx.iter().map(|r| FlowTx { flags: r.flags & !(qp::HELD | qp::QUEUED), next_avail: 0, ..*r }).collect(),
+        t.flow_rx.iter().map(|r| FlowRx { held: NONE, nack_t: 0, cnp_t: 0, ..*r }).collect(),
         t.nics.iter().map(nic).collect(),
         t.ports.iter().map(port).collect(),
     )
@@ -101,6 +101,30 @@ fn what_is_remembered_changes_nothing() {
     }
     println!("{hits} hits, {misses} misses, {less} with less to simulate");
     assert!(hits > 250 && less > 70, "{hits} hits, {misses} misses, {less} with less to simulate");
+}
+
+/// Where states are looked up every few packets, patterns that repeat, partitions that fall apart and rows that are read back are the rule.
+#[test]
+fn states_change_nothing() {
+    let (mut hits, mut less) = (0, 0);
+    for every in [1, 7, 40] {
+        let mut engine = FoldEngine::cutting(every);
+        for seed in (0..150).chain(0..150) {
+            let g = gpu_graphs::case(seed);
+            let mut plain = gpu_graphs::tables(&g, OPTIONS).tables;
+            let mut got = plain.clone();
+            if engine::run_cpu(&mut plain) == status::GAVE_UP {
+                continue;
+            }
+            got.exps[0].modes |= mode::FOLD | mode::MEMO;
+            let stats = run(&g.name, &mut engine, &mut got);
+            same(&format!("{} cut every {every}", g.name), &got, &plain);
+            hits += stats.hits;
+            less += u32::from(stats.abandoned == 0 && stats.simulated < engine::packet_hops(&plain));
+        }
+    }
+    println!("{hits} hits, {less} with less to simulate");
+    assert!(hits > 2000 && less > 120, "{hits} hits, {less} with less to simulate");
 }
 
 #[test]

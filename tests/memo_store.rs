@@ -13,7 +13,7 @@ use std::time::Duration;
 use hyperfold::batch::build::BuildOptions;
 use hyperfold::batch::memo_store::MemoStore;
 use hyperfold::columns::{FlowRx, FlowTx, NONE, Nic, Port, Tables, Task, mode, qp, status};
-use hyperfold::engine::fold::{FoldEngine, FoldStats, Memo, SEMANTICS, version};
+use hyperfold::engine::fold::{FoldEngine, FoldStats, Id, Memo, SEMANTICS, Shelf, version};
 use hyperfold::engine::{Engine, is_final};
 use sha2::{Digest, Sha256};
 use support::{engine, gpu_graphs};
@@ -40,8 +40,8 @@ fn cases(seeds: std::ops::Range<u64>) -> Vec<(String, Tables, String)> {
 /// What an experiment came to, without what idle rows keep in vain.
 fn outcome(t: &Tables) -> String {
     let tasks: Vec<Task> = t.tasks.iter().map(|r| Task { next: NONE, ..*r }).collect();
-    let tx: Vec<FlowTx> = t.flow_tx.iter().map(|r| FlowTx { flags: r.flags & !(qp::HELD | qp::QUEUED), ..*r }).collect();
-    let rx: Vec<FlowRx> = t.flow_rx.iter().map(|r| FlowRx { held: NONE, ..*r }).collect();
+    let tx: Vec<FlowTx> = t.flow_tx.iter().map(|r| FlowTx { flags: r.flags & !(qp::HELD | qp::QUEUED), next_avail: 0, ..*r }).collect();
+    let rx: Vec<FlowRx> = t.flow_rx.iter().map(|r| FlowRx { held: NONE, nack_t: 0, cnp_t: 0, ..*r }).collect();
     let nics: Vec<[u64; 3]> = t.nics.iter().map(|r: &Nic| [r.tx_bytes, r.hops, u64::from(r.pauses)]).collect();
     let port = |r: &Port| [r.tx_bytes, r.hops, u64::from(r.pauses), u64::from(r.drops), u64::from(r.max_q), r.draws, r.marks, r.q_area];
     let ports: Vec<[u64; 8]> = t.ports.iter().map(port).collect();
@@ -50,8 +50,13 @@ fn outcome(t: &Tables) -> String {
 
 /// Runs every case with `memo` and checks what it came to; gives hits and misses.
 fn run(cases: &[(String, Tables, String)], memo: &Arc<Memo>) -> (u64, u64) {
-    let mut engine = FoldEngine::remembering(Arc::clone(memo));
-    let (mut hits, mut misses) = (0, 0);
+    let sum = run_with(cases, FoldEngine::remembering(Arc::clone(memo)));
+    (sum.hits, sum.misses)
+}
+
+/// Runs every case and checks what it came to.
+fn run_with(cases: &[(String, Tables, String)], mut engine: FoldEngine) -> FoldStats {
+    let mut sum = FoldStats::default();
     for (name, tables, want) in cases {
         let mut batch = [tables.clone()];
         let mut stats = FoldStats::default();
@@ -61,10 +66,12 @@ fn run(cases: &[(String, Tables, String)], memo: &Arc<Memo>) -> (u64, u64) {
             stats = slice.folds[0];
         }
         assert!(outcome(&batch[0]) == *want, "{name}: not what it comes to unfolded");
-        hits += stats.hits;
-        misses += stats.misses;
+        sum.hits += stats.hits;
+        sum.misses += stats.misses;
+        sum.simulated += stats.simulated;
+        sum.abandoned += stats.abandoned;
     }
-    (hits, misses)
+    sum
 }
 
 /// A run of `cases` on the memo at `path`: hits, misses, warnings.
@@ -102,6 +109,49 @@ fn cold_warm_and_partly_evicted_memos_change_nothing() {
     let (some, more, warnings) = session(&path, &cases, ROOMY);
     assert!(some < hits && more > misses && warnings.is_empty(), "{some} {more} {warnings:?}");
     assert!(set_aside(&path).is_empty());
+}
+
+/// A shelf that lacks some of what another has.
+struct Without {
+    store: Arc<MemoStore>,
+    lacks: fn(&Id) -> bool,
+}
+
+impl Shelf for Without {
+    fn fetch(&self, root: &Id) -> Vec<Vec<u8>> {
+        if (self.lacks)(root) { Vec::new() } else { self.store.fetch(root) }
+    }
+}
+
+#[test]
+fn states_that_are_looked_up_every_few_packets_are_kept_as_well() {
+    let root = tempfile::tempdir().unwrap();
+    let cases = cases(0..80);
+    for every in [1, 7, 40] {
+        let path = root.path().join(format!("m-{every}.db"));
+        let pass = |memo: &Arc<Memo>| run_with(&cases, FoldEngine::remembering(Arc::clone(memo)).with_cuts_every(every));
+        let open = || Arc::new(MemoStore::open(&path, ROOMY));
+        let store = open();
+        let memo = Arc::new(Memo::on(store.clone()));
+        let cold = pass(&memo);
+        assert!(store.publish(&memo, WAIT, true));
+        memo.each_unsaved(|unsaved| panic!("{:?} is not saved", unsaved.root));
+        let again = pass(&memo);
+        let warm = pass(&Arc::new(Memo::on(open())));
+        println!("every {every}: cold {cold:?}, again {again:?}, warm {warm:?}");
+        assert!(again.hits > cold.hits && again.simulated < cold.simulated, "cold {cold:?}, again {again:?}");
+        assert_eq!(warm, again, "every {every}: what is on disk is as good as what was in memory");
+        // Cuts that lead to what is not there are found anew, and what was found may be added to what there is.
+        for lacks in [|id: &Id| id[0] % 3 == 0, |id: &Id| id[0] % 3 == 1, |id: &Id| id[0] % 4 != 0] {
+            let store = open();
+            let memo = Arc::new(Memo::on(Arc::new(Without { store: store.clone(), lacks })));
+            let some = pass(&memo);
+            assert!(some.hits > cold.hits / 4 && some.simulated > warm.simulated, "every {every}: {some:?}");
+            assert!(store.publish(&memo, WAIT, true));
+            let whole = pass(&Arc::new(Memo::on(open())));
+            assert!(whole.simulated <= warm.simulated, "every {every}: {some:?} added, {whole:?}");
+        }
+    }
 }
 
 const SWEEP: &str = r#"

@@ -10,6 +10,9 @@ use super::row::rows;
 pub type Lineage = [u32; LINEAGE_WORDS];
 /// Changes of pattern that a lineage remembers. Six cost no more bytes a packet than five.
 pub const CHANGES: usize = 6;
+/// The farthest that a lineage sees a change of pattern from the one before it. The golden cases come out the same with 1,023 as with 65,535, with 255 they do not; and the less
+/// of the past matters, the sooner a pattern that comes again is the same to the bit.
+pub const FARTHEST: u32 = 1023;
 pub const LINEAGE_WORDS: usize = 2 + CHANGES + CHANGES / 2 + 1;
 
 /// Values of [`Exp::status`].

@@ -49,6 +49,8 @@ pub struct Tables {
 pub enum Noted {
     /// Posted by an event; `first` of those posted by the same event.
     Posted { task: u32, first: bool },
+    /// Its last byte was sent for the first time at `at`, or again.
+    Sent { task: u32, at: u64 },
     /// Arrived whole.
     Got(u32),
     /// Acknowledged whole.

@@ -4,7 +4,7 @@
 
 use std::fmt::{Display, Write};
 
-use super::{CHANGES, Exp, FlowRx, FlowTx, Gate, IntVec, LINEAGE_WORDS, Nic, Packet, Plan, Port, Row, RttSample, Signal, Switch, Task, Wire};
+use super::{CHANGES, Exp, FARTHEST, FlowRx, FlowTx, Gate, IntVec, LINEAGE_WORDS, Nic, Packet, Plan, Port, Row, RttSample, Signal, Switch, Task, Wire};
 use super::{cc, flag, kind, meta, mode, qp, status, task};
 
 /// Columns whose Rust names are reserved words of WGSL; there they end in an underscore.
@@ -89,6 +89,7 @@ pub fn constants() -> String {
     constant(&mut out, "STALLS_A_RETRY", super::STALLS_A_RETRY);
     constant(&mut out, "INT_HOPS", super::INT_HOPS);
     constant(&mut out, "CHANGES", CHANGES as u32);
+    constant(&mut out, "FARTHEST", FARTHEST);
     constant(&mut out, "LINEAGE_WORDS", LINEAGE_WORDS as u32);
     constant(&mut out, "INT_Q_UNIT", super::INT_Q_UNIT);
     constant(&mut out, "INT_TX_UNIT", super::INT_TX_UNIT);

@@ -36,6 +36,15 @@ pub fn grow(t: &mut Tables, limit: u64) -> Result<(), TooManyPackets> {
     Ok(())
 }
 
+/// Gives the pool of NIC `n` as much again as its worst step needs.
+pub fn grow_pool(t: &mut Tables, n: usize, limit: u64) -> Result<(), TooManyPackets> {
+    let row = &t.nics[n];
+    let (head, added) = add_records(t, row.free_head, (2 * row.worst).max(64), limit)?;
+    t.nics[n].free_head = head;
+    t.nics[n].free_n += added;
+    Ok(())
+}
+
 /// Appends `add` free records in front of the list `head`.
 fn add_records(t: &mut Tables, head: u32, add: u32, limit: u64) -> Result<(u32, u32), TooManyPackets> {
     let first = t.packets.len() as u32;

@@ -18,7 +18,7 @@ pub struct Lineage {
 }
 
 /// A change further back than this is forgotten, and all older ones with it.
-const FARTHEST: u32 = 65_535;
+const FARTHEST: u32 = 1_023;
 
 impl Lineage {
     /// Of a flow's start; also of a task's event, whose past does not matter: its number is then that of its queue pair, 0 if it has none.

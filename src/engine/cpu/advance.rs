@@ -61,7 +61,7 @@ fn reclaim(t: &mut Tables) {
 }
 
 /// Returns record `p`, and what travels with it, to its owner; gives the record after it in the list.
-fn give_back(t: &mut Tables, p: u32) -> u32 {
+pub fn give_back(t: &mut Tables, p: u32) -> u32 {
     let pk = t.packets[p as usize];
     let what = (pk.meta >> meta::KIND_SHIFT) & meta::KIND_MASK;
     if what == kind::FRAME {

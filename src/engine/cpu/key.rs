@@ -1,7 +1,7 @@
 //! The order of events (twin: `shaders/key.wgsl`). ARCHITECTURE.md, "Events and their order".
 
 use super::math::sat;
-use crate::columns::{CHANGES, LINEAGE_WORDS, Lineage, NEVER};
+use crate::columns::{CHANGES, FARTHEST, LINEAGE_WORDS, Lineage, NEVER};
 
 /// Event kinds, in their order at one instant.
 pub const COMPLETION: u32 = 0;
@@ -118,7 +118,7 @@ pub fn lineage(ahead: u64, cause: &Lineage) -> Lineage {
         return l;
     }
     let first = cause[RUNS] & 0xffff;
-    if first == 0 || first == 0xffff {
+    if first == 0 || first == FARTHEST {
         // No change yet, or too long ago to tell: it has always been like this.
         return periodic(d, cause[0], cause[ROOT]);
     }

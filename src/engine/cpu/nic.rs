@@ -6,7 +6,7 @@ use super::key::{ARRIVAL, COMPLETION, Key, NO_EVENT, RTO, START, TIMER, before, 
 use super::lists::{wire_pop, wire_push};
 use super::math::{hash32, tx_time};
 use super::{receiver, sender, task};
-use crate::columns::{NEVER, NONE, SHARED_FLAGS, Tables, cc, flag, kind, meta, mode, qp};
+use crate::columns::{NEVER, NONE, Noted, SHARED_FLAGS, Tables, cc, flag, kind, meta, mode, qp};
 
 
 /// Processes NIC `n` up to `end`, or to the first post or start of a queue pair that folding holds back.
@@ -324,11 +324,13 @@ fn send_data(t: &mut Tables, n: u32, f: u32, at: &Key) {
     tx.last_wire = wire;
     tx.next_avail = at.t + gap;
     if tx.snd_nxt == tx.send_end && tx.msg_send != NONE {
-        let follow = t.tasks[tx.msg_send as usize].follow;
+        let sent = tx.msg_send;
+        let follow = t.tasks[sent as usize].follow;
         tx.msg_send = follow;
         if follow != NONE {
             tx.send_end += t.tasks[follow as usize].bytes;
         }
+        task::note(t, Noted::Sent { task: sent, at: at.t });
     }
     transmit(t, n, p, x, at);
 }

@@ -43,7 +43,7 @@ pub fn is_held(t: &Tables, n: u32) -> bool {
 
 /// Tells folding, if it listens.
 #[inline]
-fn note(t: &mut Tables, what: Noted) {
+pub fn note(t: &mut Tables, what: Noted) {
     if t.exps[0].modes & mode::NOTED != 0 {
         t.noted.push(what);
     }

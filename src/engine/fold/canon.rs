@@ -85,7 +85,7 @@ impl Form {
     }
 
     /// The rank of link end `end` among the ingresses of `part`.
-    fn end_rank(&mut self, t: &Tables, part: &Part, end: u32, nic: &dyn Fn(u32) -> u32) {
+    pub fn end_rank(&mut self, t: &Tables, part: &Part, end: u32, nic: &dyn Fn(u32) -> u32) {
         let nics = t.exps[0].nic_len;
         if end < nics {
             self.u32(0);
@@ -119,9 +119,18 @@ impl Form {
 
     /// Port `p`, before it joins.
     pub fn port(&mut self, t: &Tables, part: &Part, p: u32, nic: &dyn Fn(u32) -> u32) {
+        self.u32(b'P' as u32);
+        let e = &t.exps[0];
+        if e.cc == cc::HPCC {
+            self.u64(t.ports[p as usize].tx_bytes % (INT_TX_UNIT as u64 * e.int_multi as u64));
+        }
+        self.fixed_port(t, part, p, nic);
+    }
+
+    /// What never changes about port `p`.
+    pub fn fixed_port(&mut self, t: &Tables, part: &Part, p: u32, nic: &dyn Fn(u32) -> u32) {
         let row = &t.ports[p as usize];
         let e = &t.exps[0];
-        self.u32(b'P' as u32);
         self.u64(row.rate);
         self.u64(row.delay);
         if e.modes & mode::ECN != 0 {
@@ -131,7 +140,6 @@ impl Form {
         }
         if e.cc == cc::HPCC {
             self.u32(row.rate_idx);
-            self.u64(row.tx_bytes % (INT_TX_UNIT as u64 * e.int_multi as u64));
         }
         self.end_rank(t, part, row.peer, nic);
     }

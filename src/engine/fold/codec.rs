@@ -1,5 +1,6 @@
 //! Tries of episodes as bytes. A record is a part of what is known of one root: nodes with the edges that lead to them, parents first. A node that another record
 //! tells more of stands there as it was when it was made, so every record is true by itself, and any set of them may be joined.
+//! A cut names the states that it leads to, which are roots of records of their own.
 //!
 //! Layer: engine. Touches no file; whoever keeps the bytes sees to it that they come back whole and to the version that wrote them.
 
@@ -11,17 +12,19 @@ use bytemuck::Zeroable;
 use sha2::{Digest, Sha256};
 
 use super::bytes::{Reader, Writer};
-use super::memo::{Body, Id, Leaf, Memo, MemberEnd, NicEnd, Node, PortEnd, Saved, Told, child_id, root_id};
-use crate::columns::{Field, FlowRx, FlowTx, Row};
+use super::codec_cut::{get_cut, get_port, put_cut, put_port};
+use super::memo::{Body, Id, Leaf, Memo, MemberEnd, NicEnd, Node, Saved, Tidings, Told, child_id, root_id};
+use crate::columns::{Field, FlowRx, FlowTx, Packet, Row};
 
 /// What records say, and what the packet model makes of it. PRECONDITION of every change to either: a new number (`tests/memo_store.rs` holds it against digests
 /// of what is remembered).
-pub const SEMANTICS: u32 = 1;
+pub const SEMANTICS: u32 = 2;
 
 /// Bits of a node's flags.
 const TOLD: u64 = 1;
 const ENDED: u64 = 2;
 const WILD: u64 = 4;
+const CUT: u64 = 8;
 
 /// A version of the program, as far as records are concerned: those of another are of no use.
 pub type Version = [u8; 16];
@@ -32,7 +35,7 @@ pub fn version() -> Version {
     hash.update(SEMANTICS.to_le_bytes());
     hash.update(env!("CARGO_PKG_VERSION"));
     hash.update([u8::from(cfg!(target_endian = "big"))]);
-    for fields in [<FlowTx as Row>::FIELDS, <FlowRx as Row>::FIELDS] {
+    for fields in [<FlowTx as Row>::FIELDS, <FlowRx as Row>::FIELDS, <Packet as Row>::FIELDS] {
         fields.iter().for_each(|f: &Field| hash.update(format!("{} {} {};", f.name, f.wgsl, f.offset)));
     }
     let mut version = Version::default();
@@ -71,12 +74,12 @@ impl Memo {
     /// Others put records onto the shelf meanwhile, which `fetch` gives by their root: what they say need not be kept again.
     pub fn is_known(&self, mut fetch: impl FnMut(&Id) -> Vec<Vec<u8>>) {
         for (key, root) in self.roots() {
-            for theirs in fetch(&root.id).iter().filter_map(|record| decode(record, &key)) {
+            for theirs in fetch(&root.id).iter().filter_map(|record| decode(record, &key, root.state.as_ref().map(|s| s.len()))) {
                 let mut left = vec![(Arc::clone(&root), Arc::new(theirs.node))];
                 while let Some((own, theirs)) = left.pop() {
                     let (mut own, theirs) = (own.body(), theirs.body());
                     let is_enough = theirs.end.is_some() || (own.end.is_none() && theirs.known >= own.known);
-                    if is_enough {
+                    if is_enough && (theirs.cut.is_some() || own.cut.is_none()) {
                         own.saved = theirs.saved;
                     }
                     left.extend(theirs.children.iter().filter_map(|(key, child)| Some((Arc::clone(own.children.get(key)?), Arc::clone(child)))));
@@ -87,12 +90,12 @@ impl Memo {
 }
 
 /// What is worth saving of a node now.
-fn state(node: &Node, body: &Body) -> Saved {
-    Saved { known: body.known, end: body.end.is_some(), wild: node.wild.load(Ordering::Relaxed) }
+fn standing(node: &Node, body: &Body) -> Saved {
+    Saved { known: body.known, end: body.end.is_some(), cut: body.cut.is_some(), wild: node.wild.load(Ordering::Relaxed) }
 }
 
 fn is_news(now: Saved, saved: Option<Saved>) -> bool {
-    saved.is_none_or(|s| (now.end && !s.end) || (!s.end && now.known > s.known) || (now.wild && !s.wild))
+    saved.is_none_or(|s| (now.end && !s.end) || (now.cut && !s.cut) || (!s.end && now.known > s.known) || (now.wild && !s.wild))
 }
 
 /// Whether anything below `root` is news.
@@ -100,7 +103,7 @@ fn has_news(root: &Arc<Node>) -> bool {
     let mut left = vec![Arc::clone(root)];
     while let Some(node) = left.pop() {
         let body = node.body();
-        if is_news(state(&node, &body), body.saved) {
+        if is_news(standing(&node, &body), body.saved) {
             return true;
         }
         left.extend(body.children.values().cloned());
@@ -127,7 +130,7 @@ fn encode(key: &[u8], root: &Arc<Node>) -> Option<(Vec<u8>, Vec<(Arc<Node>, Save
     while next < items.len() {
         let node = Arc::clone(&items[next].node);
         let body = node.body();
-        items[next].news = is_news(state(&node, &body), body.saved);
+        items[next].news = is_news(standing(&node, &body), body.saved);
         let first = items.len();
         items.extend(body.children.iter().map(|(key, child)| Item { node: Arc::clone(child), parent: next, key: key.clone(), news: false, needed: false }));
         // The order of a hash map is no property of what is remembered.
@@ -151,6 +154,9 @@ fn encode(key: &[u8], root: &Arc<Node>) -> Option<(Vec<u8>, Vec<(Arc<Node>, Save
             w.number(place[i] - place[item.parent]);
         }
         w.bytes(&item.key);
+        if i == 0 {
+            w.number(root.state.as_ref().map_or(0, |state| state.len() as u64 + 1));
+        }
         let saved = put_node(&mut w, &item.node, item.news);
         marks.extend(item.news.then(|| (Arc::clone(&item.node), saved)));
     }
@@ -160,27 +166,31 @@ fn encode(key: &[u8], root: &Arc<Node>) -> Option<(Vec<u8>, Vec<(Arc<Node>, Save
 /// Writes what is known of `node`; only that it is there, if that is no news.
 fn put_node(w: &mut Writer, node: &Node, news: bool) -> Saved {
     let body = node.body();
-    let state = state(node, &body);
+    let now = standing(node, &body);
     // What is told past `known` may not be all that there is to tell.
-    let told: Vec<&Told> = body.told.iter().filter(|x| news && (state.end || x.at < state.known)).collect();
-    w.number(if news { TOLD | if state.end { ENDED } else { 0 } | if state.wild { WILD } else { 0 } } else { 0 });
+    let told: Vec<&Told> = body.told.iter().filter(|x| news && (now.end || x.at < now.known)).collect();
+    let flags = [(true, TOLD), (now.end, ENDED), (now.wild, WILD), (now.cut, CUT)];
+    w.number(flags.iter().filter(|f| news && f.0).map(|f| f.1).sum());
     w.number(node.born);
     if !news {
-        return state;
+        return now;
     }
-    w.number(state.known - node.born);
+    w.number(now.known - node.born);
     w.number(told.len() as u64);
     let mut at = 0;
     for x in told {
         w.number(x.at - at);
         w.number(u64::from(x.member));
-        w.number(u64::from(x.nth) << 1 | u64::from(x.got));
+        w.number(u64::from(x.nth) << 2 | x.tidings as u64);
         at = x.at;
     }
     if let Some(leaf) = &body.end {
         put_leaf(w, leaf);
     }
-    state
+    if let Some(cut) = &body.cut {
+        put_cut(w, cut);
+    }
+    now
 }
 
 /// What a record says, and the room that it takes.
@@ -189,10 +199,21 @@ pub(super) struct Decoded {
     pub bytes: u64,
 }
 
-/// Reads a record of the root of `key`. `None`: it is none.
-pub(super) fn decode(record: &[u8], key: &[u8]) -> Option<Decoded> {
+/// What a record begins with: the key of its root, and how many bytes at the end of that are a state, if they are one.
+pub(super) fn key(record: &[u8]) -> Option<(&[u8], Option<usize>)> {
+    get_key(&mut Reader(record))
+}
+
+fn get_key<'a>(r: &mut Reader<'a>) -> Option<(&'a [u8], Option<usize>)> {
+    let key = r.bytes()?;
+    let state = r.small()?.checked_sub(1).map(|len| len as usize);
+    state.is_none_or(|len| len <= key.len()).then_some((key, state))
+}
+
+/// Reads a record of the root of `key`, or of the state of its last `state` bytes. `None`: it is none.
+pub(super) fn decode(record: &[u8], key: &[u8], state: Option<usize>) -> Option<Decoded> {
     let mut r = Reader(record);
-    if r.bytes()? != key {
+    if get_key(&mut r)? != (key, state) {
         return None;
     }
     let mut bytes = Node::bytes(key.len());
@@ -213,7 +234,7 @@ pub(super) fn decode(record: &[u8], key: &[u8]) -> Option<Decoded> {
 
 fn get_node(r: &mut Reader, id: Id, bytes: &mut usize) -> Option<Node> {
     let (flags, born) = (r.number()?, r.number()?);
-    let node = Node::new(id, born);
+    let node = Node::new(id, born, None);
     node.wild.store(flags & WILD != 0, Ordering::Relaxed);
     let mut body = node.body();
     body.known = born;
@@ -224,7 +245,8 @@ fn get_node(r: &mut Reader, id: Id, bytes: &mut usize) -> Option<Node> {
             at = at.checked_add(r.number()?)?;
             let member = r.small()?;
             let nth = r.number()?;
-            body.told.push(Told { at, member, nth: u32::try_from(nth >> 1).ok()?, got: nth & 1 == 1 });
+            let tidings = [Tidings::Sent, Tidings::Got, Tidings::Done].into_iter().find(|&x| x as u64 == nth & 3)?;
+            body.told.push(Told { at, member, nth: u32::try_from(nth >> 2).ok()?, tidings });
         }
         *bytes += body.told.len() * size_of::<Told>();
         if flags & ENDED != 0 {
@@ -232,8 +254,17 @@ fn get_node(r: &mut Reader, id: Id, bytes: &mut usize) -> Option<Node> {
             *bytes += Leaf::bytes(leaf.nics.len(), leaf.ports.len(), leaf.members.len());
             body.end = Some(Arc::new(leaf));
         }
+        if flags & CUT != 0 {
+            let cut = get_cut(r)?;
+            // Whoever follows it has heard all until then.
+            if cut.at == 0 || cut.at > body.known {
+                return None;
+            }
+            *bytes += cut.bytes();
+            body.cut = Some(Arc::new(cut));
+        }
     }
-    body.saved = Some(state(&node, &body));
+    body.saved = Some(standing(&node, &body));
     drop(body);
     Some(node)
 }
@@ -249,9 +280,7 @@ fn put_leaf(w: &mut Writer, leaf: &Leaf) {
         n.order.iter().for_each(|&m| w.number(u64::from(m)));
     }
     w.number(leaf.ports.len() as u64);
-    for p in &leaf.ports {
-        [p.tx_bytes, p.hops, u64::from(p.max_q), p.q_area, p.marks].into_iter().for_each(|x| w.number(x));
-    }
+    leaf.ports.iter().for_each(|p| put_port(w, p));
     w.number(leaf.peaks.len() as u64);
     leaf.peaks.iter().for_each(|&x| w.number(u64::from(x)));
     w.number(leaf.members.len() as u64);
@@ -275,7 +304,7 @@ fn get_leaf(r: &mut Reader) -> Option<Leaf> {
         leaf.nics.push(NicEnd { tx_bytes, hops, rr, order });
     }
     for _ in 0..r.count()? {
-        leaf.ports.push(PortEnd { tx_bytes: r.number()?, hops: r.number()?, max_q: r.small()?, q_area: r.number()?, marks: r.number()? });
+        leaf.ports.push(get_port(r)?);
     }
     leaf.peaks = (0..r.count()?).map(|_| r.small()).collect::<Option<Vec<u32>>>()?;
     let (mut tx, mut rx) = (FlowTx::zeroed(), FlowRx::zeroed());

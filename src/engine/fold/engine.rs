@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use rayon::prelude::*;
 
+use super::cut::HOPS_A_CUT;
 use super::run::Run;
 use super::{FoldStats, Memo, Stop};
 use crate::columns::{Tables, mode};
@@ -20,10 +21,11 @@ pub struct FoldEngine {
     /// `None`: nothing is remembered, whatever experiments ask for.
     memo: Option<Arc<Memo>>,
     places: Vec<Place>,
+    cut_hops: u64,
 }
 
 impl Default for FoldEngine {
-    fn default() -> Self {
+    fn default() -> FoldEngine {
         FoldEngine::remembering(Arc::default())
     }
 }
@@ -31,12 +33,22 @@ impl Default for FoldEngine {
 impl FoldEngine {
     /// With a memo that others may know too.
     pub fn remembering(memo: Arc<Memo>) -> FoldEngine {
-        FoldEngine { memo: Some(memo), places: Vec::new() }
+        FoldEngine { memo: Some(memo), places: Vec::new(), cut_hops: HOPS_A_CUT }
     }
 
     /// Without one.
     pub fn forgetful() -> FoldEngine {
-        FoldEngine { memo: None, places: Vec::new() }
+        FoldEngine { memo: None, places: Vec::new(), cut_hops: HOPS_A_CUT }
+    }
+
+    /// Looks states of partitions up every `hops` packets. Changes no result; few cost time, many show in tests what is wrong with states.
+    pub fn cutting(hops: u64) -> FoldEngine {
+        FoldEngine::default().with_cuts_every(hops)
+    }
+
+    /// The same for an engine that has its memo already.
+    pub fn with_cuts_every(self, hops: u64) -> FoldEngine {
+        FoldEngine { cut_hops: hops.max(1), ..self }
     }
 }
 
@@ -50,13 +62,13 @@ struct Place {
 impl Engine for FoldEngine {
     fn advance(&mut self, batch: &mut [Tables], packet_limit: u64, stop: &(dyn Fn() -> bool + Sync)) -> Result<Slice, EngineError> {
         let end = Instant::now() + SLICE;
-        let memo = self.memo.as_ref();
+        let (memo, cut_hops) = (self.memo.as_ref(), self.cut_hops);
         self.places.resize_with(batch.len(), Place::default);
         let done: Vec<(f64, Option<String>)> = batch
             .par_iter_mut()
             .zip(self.places.par_iter_mut())
             .with_max_len(1)
-            .map(|(t, place)| place.advance(t, memo, end, packet_limit, stop))
+            .map(|(t, place)| place.advance(t, memo, cut_hops, end, packet_limit, stop))
             .collect();
         let mut slice = Slice::default();
         for (at, (seconds, failure)) in done.into_iter().enumerate() {
@@ -73,7 +85,7 @@ impl Engine for FoldEngine {
 }
 
 impl Place {
-    fn advance(&mut self, t: &mut Tables, memo: Option<&Arc<Memo>>, end: Instant, limit: u64, stop: &(dyn Fn() -> bool + Sync)) -> (f64, Option<String>) {
+    fn advance(&mut self, t: &mut Tables, memo: Option<&Arc<Memo>>, cut_hops: u64, end: Instant, limit: u64, stop: &(dyn Fn() -> bool + Sync)) -> (f64, Option<String>) {
         let is_new = t.exps[0].steps == 0 && t.exps[0].phase == 0;
         // Those under way come to their end first: they take less memory together, and what they leave is known to those that follow.
         if is_final(t) || (is_new && Instant::now() >= end) {
@@ -86,7 +98,7 @@ impl Place {
                 if memo.is_none() {
                     t.exps[0].modes &= !mode::MEMO;
                 }
-                self.run = Run::new(t, &memo.map_or_else(Arc::default, Arc::clone));
+                self.run = Run::new(t, &memo.map_or_else(Arc::default, Arc::clone), cut_hops);
             }
         }
         let mut failure = None;

@@ -4,16 +4,18 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::Stop;
-use super::canon::Form;
+use super::canon::{Form, timers_run};
 use super::memo::Id;
-use super::part::{Event, Member, Part, PortBase, Script, What};
+use super::part::{Base, Event, Member, Part, PortBase, Script, Standing, What};
 use super::run::Run;
+use super::state::Counts;
 use crate::columns::{NEVER, NONE, Tables, qp};
 
 impl Run {
     /// Queue pair `f` of NIC `n` is about to send at `at`: what it crosses becomes part of one partition, whose number is returned.
     pub(super) fn join(&mut self, t: &mut Tables, n: u32, f: u32, at: u64) -> Result<u32, Stop> {
         let (nics, ports) = rows_of(t, f);
+        self.hear(t, &nics, &ports, at)?;
         let mut touched: Vec<u32> = Vec::new();
         let places = nics.iter().map(|&n| self.nic_part[n as usize]).chain(ports.iter().map(|&p| self.port_part[p as usize]));
         for p in places {
@@ -42,12 +44,14 @@ impl Run {
         self.route(t, p, f, at, &mut form);
         let (tx, rx) = (&t.flow_tx[f as usize], &t.flow_rx[f as usize]);
         let plain = tx.start != NEVER;
-        if plain || self.memo.is_none() || tx.n_paths > 1 || rx.n_paths > 1 {
+        let unfit = std::mem::take(&mut self.unfit);
+        self.parts[p as usize].shape = None;
+        if plain || unfit || self.memo.is_none() || tx.n_paths > 1 || rx.n_paths > 1 {
             self.forget(t, p, at)?;
         } else if born {
             self.begin(t, p, form, at);
         } else if self.parts[p as usize].replay {
-            self.follow(t, p, edge(b'J', at - self.parts[p as usize].start, form), at)?;
+            self.follow(t, p, edge(b'J', at - self.parts[p as usize].start, form), at, at + 1)?;
         } else if inside {
             if let Some(script) = &mut self.parts[p as usize].script {
                 script.pending.push(Event { at, nic: n, what: What::Join(form.0) });
@@ -61,20 +65,32 @@ impl Run {
         Ok(p)
     }
 
+    /// Partitions of these rows that are looked up hear all until `at`; they may fall apart by that.
+    fn hear(&mut self, t: &mut Tables, nics: &[u32], ports: &[u32], at: u64) -> Result<(), Stop> {
+        let rows = nics.iter().map(|&n| (true, n)).chain(ports.iter().map(|&q| (false, q)));
+        for (nic, row) in rows {
+            let p = if nic { self.nic_part[row as usize] } else { self.port_part[row as usize] };
+            if p != NONE && self.parts[p as usize].replay {
+                self.tell(t, p, at)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Up to when, exclusive, all that `p` has to tell is known if somebody joins at `at`.
     fn complete(&self, p: u32, at: u64) -> u64 {
         let part = &self.parts[p as usize];
         if part.next > at { at + 1 } else { at }
     }
 
-    fn new_part(&mut self, start: u64) -> u32 {
+    pub(super) fn new_part(&mut self, start: u64) -> u32 {
         match self.spare.pop() {
             Some(p) => {
-                self.parts[p as usize] = Part::new(start);
+                self.parts[p as usize] = Part { due: self.cut_hops, ..Part::new(start) };
                 p
             }
             None => {
-                self.parts.push(Part::new(start));
+                self.parts.push(Part { due: self.cut_hops, ..Part::new(start) });
                 self.parts.len() as u32 - 1
             }
         }
@@ -99,7 +115,7 @@ impl Run {
     /// Somebody joined `p`, which is not in its turn, at `at`.
     fn newcomer(&mut self, p: u32, form: Form, n: u32, at: u64, complete: u64) {
         self.rewind(p, at, n);
-        self.flush(p, (at, n), 0);
+        self.flush(p, (at, n), complete);
         let part = &mut self.parts[p as usize];
         let (Some(script), Some(memo)) = (&mut part.script, &self.memo) else { return };
         match memo.child(&script.node, edge(b'J', at - part.start, form), complete - part.start) {
@@ -112,22 +128,19 @@ impl Run {
     /// The rows of `other` become rows of `p`.
     fn merge(&mut self, t: &mut Tables, p: u32, other: u32, n: u32, at: u64) -> Result<(), Stop> {
         let complete = self.complete(p, at).min(self.complete(other, at));
-        let scripted = [p, other].iter().all(|&q| self.parts[q as usize].script.is_some());
-        if !scripted {
-            self.forget(t, p, at)?;
-            self.forget(t, other, at)?;
+        for q in [p, other] {
+            self.tell(t, q, at)?;
         }
-        let replays = [p, other].map(|q| self.parts[q as usize].replay);
-        if scripted {
-            for q in [p, other] {
-                if self.parts[q as usize].replay {
-                    self.tell(t, q, at);
-                } else {
-                    self.rewind(q, at, n);
-                    self.flush(q, (at, n), 0);
-                }
+        let scripted = [p, other].iter().all(|&q| self.parts[q as usize].script.is_some());
+        for q in [p, other] {
+            if !scripted {
+                self.forget(t, q, at)?;
+            } else if !self.parts[q as usize].replay {
+                self.rewind(q, at, n);
+                self.flush(q, (at, n), self.complete(q, at));
             }
         }
+        let replays = [p, other].map(|q| self.parts[q as usize].replay);
         let mut child = None;
         let key = self.merger(t, p, other, at);
         if let (Some(memo), Some(script)) = (&self.memo, &self.parts[p as usize].script) {
@@ -147,7 +160,7 @@ impl Run {
         if self.parts[p as usize].script.is_none() {
             self.forget(t, p, at)?;
         } else if both {
-            self.tell(t, p, at);
+            self.tell(t, p, at)?;
         } else {
             self.catch_up(p);
         }
@@ -167,7 +180,7 @@ impl Run {
         let mut form = Form::default();
         form.bases(a);
         form.0.extend(b.script.as_ref().map_or(Id::default(), |s| s.node.id));
-        form.u64(b.start - a.start);
+        form.u64(b.start.wrapping_sub(a.start));
         form.numbers(b.nics.iter().map(|n| a.nics.iter().filter(|m| *m < n).count() as u32));
         form.numbers(b.ends.iter().map(|n| a.ends.iter().filter(|m| *m < n).count() as u32));
         let id = |m: &Member| t.flow_tx[m.flow as usize].flow_id;
@@ -201,6 +214,12 @@ impl Run {
             self.turning = p;
         }
         let part = &mut self.parts[p as usize];
+        let before = Counts::of(part);
+        part.bases.extend(from.bases.into_iter().map(|b| Base { from: before + b.from, to: before + b.to, ..b }));
+        part.moved |= from.moved;
+        part.due = part.due.max(from.due);
+        part.shape = None;
+        part.posted_at.extend(from.posted_at);
         for &n in &from.nics {
             self.nic_part[n as usize] = p;
             self.nic_local[n as usize] += part.nics.len() as u32;
@@ -208,6 +227,9 @@ impl Run {
         for &port in &from.ports {
             self.port_part[port as usize] = p;
             self.port_local[port as usize] += part.ports.len() as u32;
+        }
+        for &end in &from.ends {
+            self.end_local[end as usize] += part.ends.len() as u32;
         }
         for m in from.members {
             self.member[m.flow as usize] = part.members.len() as u32;
@@ -221,6 +243,7 @@ impl Run {
         part.peaks.extend(from.peaks);
         part.first = part.first.min(from.first);
         part.covered = part.covered.min(from.covered);
+        part.reached = part.reached.max(from.reached);
         self.call_part(p, from.next);
     }
 
@@ -235,6 +258,7 @@ impl Run {
         self.nic_local[n as usize] = part.nics.len() as u32;
         part.nics.push(n);
         part.nic_base.push((row.tx_bytes, row.hops));
+        part.posted_at.push(NEVER);
         part.first = part.first.min(n);
         self.add_end(t, p, row.peer);
         let turn = row.flow_first as usize..(row.flow_first + row.qp_n) as usize;
@@ -245,13 +269,14 @@ impl Run {
         self.call_part(p, row.next_task.min(row.next_start));
     }
 
-    fn local_nic(&self, p: u32, n: u32) -> u32 {
+    pub(super) fn local_nic(&self, p: u32, n: u32) -> u32 {
         if self.nic_part[n as usize] == p { self.nic_local[n as usize] } else { NONE }
     }
 
     fn add_end(&mut self, t: &Tables, p: u32, peer: u32) {
         if peer >= t.exps[0].nic_len {
             let part = &mut self.parts[p as usize];
+            self.end_local[(peer - t.exps[0].nic_len) as usize] = part.ends.len() as u32;
             part.ends.push(peer - t.exps[0].nic_len);
             part.peaks.push(0);
         }
@@ -281,7 +306,22 @@ impl Run {
         let members = &mut self.parts[p as usize].members;
         self.member[f as usize] = members.len() as u32;
         let (tx, rx) = (t.flow_tx[f as usize], t.flow_rx[f as usize]);
-        members.push(Member { flow: f, routed: false, posted: Vec::new(), seen: 0, got: 0, done: 0, tx, rx });
+        self.unfit |= timers_run(t) && tx.flags & qp::STARTED != 0;
+        members.push(Member {
+            flow: f,
+            routed: false,
+            posted: Vec::new(),
+            seen: 0,
+            given: 0,
+            sent: 0,
+            got: 0,
+            done: 0,
+            passed: 0,
+            cut: Standing::default(),
+            known: false,
+            tx,
+            rx,
+        });
     }
 
     /// The path of queue pair `f` is part of `p` now.
@@ -289,7 +329,10 @@ impl Run {
         let (tx, rx) = (&t.flow_tx[f as usize], &t.flow_rx[f as usize]);
         let m = self.member[f as usize];
         form.numbers([u32::from(b'R'), m, self.nic_local[tx.nic as usize], self.nic_local[rx.nic as usize], tx.path_len, rx.path_len].into_iter());
-        form.state(t, f, at, self.parts[p as usize].start);
+        let member = &mut self.parts[p as usize].members[m as usize];
+        if !std::mem::replace(&mut member.known, true) {
+            form.state(t, f, at, self.parts[p as usize].start);
+        }
         for (first, len) in [(tx.path_first, tx.path_len), (rx.path_first, rx.path_len)] {
             let path = &t.paths[first as usize..(first + len) as usize];
             form.numbers(path.iter().map(|&port| self.port_local[port as usize]));

@@ -1,6 +1,7 @@
 //! A partition's turn: the CPU systems over its rows, for a step.
 
 use super::Stop;
+use super::canon::timers_run;
 use super::run::Run;
 use crate::columns::{NEVER, NONE, SHARED_HEADER, Tables};
 use crate::engine::cpu::key::START;
@@ -9,9 +10,13 @@ use crate::engine::cpu::{forward, nic, plan, schedule};
 impl Run {
     /// Partition `p` goes on from `at`, when it is the earliest of all.
     pub(super) fn live_turn(&mut self, t: &mut Tables, p: u32, at: u64) -> Result<(), Stop> {
+        if self.cut(t, p, at) {
+            return Ok(());
+        }
         let end = (at + self.step).min(t.exps[0].time_limit);
         self.parts[p as usize].next = NEVER;
         self.parts[p as usize].covered = end;
+        self.parts[p as usize].reached = self.parts[p as usize].reached.max(end);
         if let Some(script) = &mut self.parts[p as usize].script {
             script.turn(at);
         }
@@ -47,14 +52,17 @@ impl Run {
             }
         }
         let words = t.exps[0].mask_words;
+        // Random marks are no function of the key; and DCQCN's timers, once they run, move windows that the NIC looks at whenever something is posted.
         let mut drew = false;
+        let timers = timers_run(t);
         for k in 0..self.parts[p as usize].ports.len() {
             let port = self.parts[p as usize].ports[k];
             let wanted = (0..words).any(|w| t.shared[plan::want_word(t, port, w * 32) as usize] != 0);
             if wanted || t.clocks[(own + nics + port) as usize] < end {
-                let draws = t.ports[port as usize].draws;
+                let (draws, marks) = (t.ports[port as usize].draws, t.ports[port as usize].marks);
                 forward::forward(t, port, end);
-                drew |= t.ports[port as usize].draws != draws;
+                let row = &t.ports[port as usize];
+                drew |= row.draws != draws || (timers && row.marks != marks);
             }
         }
         let mut held: Vec<u32> = Vec::new();

@@ -1,17 +1,17 @@
-//! What partitions did before: a trie of episodes. An episode is a partition's life from idle to idle. Its root is the canonical form of what it starts from, each
-//! further post, newcomer or merger leads to a child, and a node tells what messages will have arrived and ended if nothing further comes.
+//! What partitions did before. An episode is a partition's life from idle to idle. Its root is the canonical form of what it starts from; what the rest of the world does (a
+//! post, a message that follows another, a newcomer, a merger) leads to a child, and a node tells what will have become of messages if nothing of the kind comes. Now and then
+//! a node ends in a *cut*: the partition's whole state by then, a node that all pasts share which lead there. A pattern that repeats is a cycle.
 //!
 //! Keys are compared as whole bytes, so there is no false hit. Nodes only ever gain what any simulation of the same past would add: results cannot depend on it.
-//! A [`Shelf`] may hold what earlier runs found out; it is asked for a root when that is first met. `codec` says how tries travel there and back.
+//! `shelf` knows of earlier runs, `codec` how tries travel there and back.
 
 use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use sha2::{Digest, Sha256};
 
-use super::codec;
+use super::shelf::Shelf;
 use crate::columns::{FlowRx, FlowTx};
 
 /// Bytes of keys and outcomes beyond which nothing new is remembered.
@@ -20,25 +20,28 @@ const MOST_BYTES: u64 = 1 << 30;
 /// The name of a past: 128 bits of a cryptographic hash of everything that led there, so that it means the same to every process.
 pub type Id = [u8; 16];
 
-/// What earlier runs left behind.
-pub trait Shelf: Send + Sync {
-    /// Every record of the root of this name, as [`super::Unsaved`] had them; none if there is none.
-    fn fetch(&self, root: &Id) -> Vec<Vec<u8>>;
-}
-
 /// Episodes known to this process; shared by all experiments and threads.
 #[derive(Default)]
 pub struct Memo {
-    roots: Mutex<HashMap<Box<[u8]>, Arc<Node>>>,
-    shelf: Option<Arc<dyn Shelf>>,
-    bytes: AtomicU64,
+    pub(super) roots: Mutex<Roots>,
+    pub(super) shelf: Option<Arc<dyn Shelf>>,
+    pub(super) bytes: AtomicU64,
+}
+
+/// Where episodes begin or go on: roots and states, by their keys; states by their names too.
+#[derive(Default)]
+pub(super) struct Roots {
+    pub by_key: HashMap<Box<[u8]>, Arc<Node>>,
+    pub states: HashMap<Id, Arc<Node>>,
 }
 
 /// A past that partitions may share.
 pub struct Node {
     pub id: Id,
-    /// Of a root: what followed was no function of the key (a random marking), so remembering is in vain.
+    /// Of a root or a state: what followed was no function of the key (a random marking), so remembering is in vain.
     pub wild: AtomicBool,
+    /// Of a state: the rows, to be read by [`super::state`].
+    pub state: Option<Arc<[u8]>>,
     /// Nothing happens before this if nothing else is known, from the episode's start, ps.
     pub(super) born: u64,
     body: Mutex<Body>,
@@ -53,6 +56,8 @@ pub struct Body {
     pub(super) children: HashMap<Box<[u8]>, Arc<Node>>,
     /// The partition came to rest.
     pub end: Option<Arc<Leaf>>,
+    /// What is known goes on from a state that others came to as well.
+    pub cut: Option<Arc<Cut>>,
     /// How much of it the shelf has.
     pub(super) saved: Option<Saved>,
 }
@@ -62,18 +67,82 @@ pub struct Body {
 pub struct Saved {
     pub known: u64,
     pub end: bool,
+    pub cut: bool,
     pub wild: bool,
 }
 
-/// A message arrived whole (`got`), else was acknowledged whole.
+/// News of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Told {
-    /// From the episode's start, ps.
+    /// From the start of the episode, or from the last cut, ps.
     pub at: u64,
-    /// Local number of its queue pair, and which of its messages in this episode.
+    /// Local number of its queue pair, and which of its messages since then.
     pub member: u32,
     pub nth: u32,
-    pub got: bool,
+    pub tidings: Tidings,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tidings {
+    /// Its last byte was sent: if the next is posted by now, it follows at once.
+    Sent,
+    /// It arrived whole.
+    Got,
+    /// It was acknowledged whole.
+    Done,
+}
+
+/// Where a stretch of the known leads: the states by then, and what was gained since the start or the last cut.
+#[derive(Clone)]
+pub struct Cut {
+    /// From there, ps.
+    pub at: u64,
+    /// What the partition falls apart into; one piece: it stays whole.
+    pub pieces: Vec<Piece>,
+    pub leads: Vec<Lead>,
+    /// Bytes and packets sent.
+    pub nics: Vec<(u64, u64)>,
+    pub ports: Vec<PortEnd>,
+    /// The most that each ingress held.
+    pub peaks: Vec<u32>,
+    pub members: Vec<Gain>,
+}
+
+/// Rows of a partition that go on by themselves, by local numbers; the queue pairs that are at work.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Piece {
+    pub nics: Vec<u32>,
+    pub ports: Vec<u32>,
+    pub ends: Vec<u32>,
+    pub members: Vec<u32>,
+    pub working: Vec<u32>,
+}
+
+impl Piece {
+    pub fn is_empty(&self) -> bool {
+        self.nics.is_empty() && self.ports.is_empty() && self.members.is_empty()
+    }
+}
+
+/// Where a piece leads.
+#[derive(Clone)]
+pub enum Lead {
+    State(Arc<Node>),
+    /// To the state of this name, which nobody has taken from the shelf yet.
+    Shelved(Id),
+    /// Its rows rest, in this state.
+    Rest(Arc<[u8]>),
+}
+
+/// What a queue pair's counters gained.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Gain {
+    pub una: u64,
+    pub sent_bytes: u64,
+    pub arrived_bytes: u64,
+    pub milestone: u64,
+    pub n_sent: u32,
+    pub n_acks: u32,
 }
 
 /// What an episode leaves behind, by local numbers.
@@ -120,35 +189,19 @@ pub struct MemberEnd {
 impl Memo {
     /// An empty memo that asks `shelf` for what it has not met.
     pub fn on(shelf: Arc<dyn Shelf>) -> Memo {
-        Memo { shelf: Some(shelf), ..Memo::default() }
+        let mut memo = Memo::default();
+        memo.shelf = Some(shelf);
+        memo
     }
 
     /// The root of `key`, made if need be, and whether it was there. `None`: the memo is full.
     pub fn root(&self, key: Vec<u8>) -> Option<(Arc<Node>, bool)> {
-        let mut roots = lock(&self.roots);
-        if let Some(node) = roots.get(key.as_slice()) {
-            return Some((Arc::clone(node), true));
-        }
-        let node = self.node(root_id(&key), key.len(), 0)?;
-        let Some(shelf) = &self.shelf else {
-            roots.insert(key.into_boxed_slice(), Arc::clone(&node));
-            return Some((node, false));
-        };
-        // Whoever else meets it now waits for its body, not for all roots.
-        let mut body = node.body();
-        roots.insert(key.as_slice().into(), Arc::clone(&node));
-        drop(roots);
-        let mut was_there = false;
-        for record in shelf.fetch(&node.id) {
-            if let Some(root) = codec::decode(&record, &key) {
-                self.bytes.fetch_add(root.bytes, Ordering::Relaxed);
-                node.wild.fetch_or(root.node.wild.load(Ordering::Relaxed), Ordering::Relaxed);
-                merge(&mut body, root.node);
-                was_there = true;
-            }
-        }
-        drop(body);
-        Some((node, was_there))
+        self.begin(key, None)
+    }
+
+    /// The node of the state that `key` ends in, the last `len` bytes of it, made if need be, and whether it was there. `None`: the memo is full.
+    pub fn state(&self, key: Vec<u8>, len: usize) -> Option<(Arc<Node>, bool)> {
+        self.begin(key, Some(len))
     }
 
     /// The child of `node` by `key`, made if need be, and whether it was there; nothing is known of a new one before `known`. `None`: the memo is full.
@@ -157,13 +210,15 @@ impl Memo {
         if let Some(child) = body.children.get(key.as_slice()) {
             return Some((Arc::clone(child), true));
         }
-        let child = self.node(child_id(&node.id, &key), key.len(), known)?;
+        let child = self.node(child_id(&node.id, &key), key.len(), known, None)?;
         body.children.insert(key.into_boxed_slice(), Arc::clone(&child));
         Some((child, false))
     }
 
-    fn node(&self, id: Id, key: usize, known: u64) -> Option<Arc<Node>> {
-        self.room(Node::bytes(key)).then(|| Arc::new(Node::new(id, known)))
+    /// A new node whose key has `key` bytes.
+    pub(super) fn node(&self, id: Id, key: usize, known: u64, state: Option<Arc<[u8]>>) -> Option<Arc<Node>> {
+        let size = Node::bytes(key) + state.as_ref().map_or(0, |s| s.len());
+        self.room(size).then(|| Arc::new(Node::new(id, known, state)))
     }
 
     /// Takes room for `bytes` if there is any.
@@ -176,13 +231,13 @@ impl Memo {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// Every root with its key.
+    /// Every root and state with its key.
     pub(super) fn roots(&self) -> Vec<(Box<[u8]>, Arc<Node>)> {
-        lock(&self.roots).iter().map(|(key, node)| (key.clone(), Arc::clone(node))).collect()
+        lock(&self.roots).by_key.iter().map(|(key, node)| (key.clone(), Arc::clone(node))).collect()
     }
 }
 
-/// The name of the root of `key`.
+/// The name of the root or state of `key`.
 pub fn root_id(key: &[u8]) -> Id {
     named(&[b"root", key])
 }
@@ -201,32 +256,15 @@ fn named(parts: &[&[u8]]) -> Id {
     id
 }
 
-/// What `other` says of the same past becomes part of `body`. Both are true, so what says more includes what says less.
-pub(super) fn merge(body: &mut Body, other: Node) {
-    let mut left: Vec<(Arc<Node>, Node)> = Vec::new();
-    merge_one(body, other, &mut left);
-    while let Some((node, other)) = left.pop() {
-        merge_one(&mut node.body(), other, &mut left);
-    }
-}
-
-fn merge_one(body: &mut Body, mut other: Node, left: &mut Vec<(Arc<Node>, Node)>) {
-    let mut more = std::mem::take(other.body.get_mut().unwrap_or_else(PoisonError::into_inner));
-    if body.end.is_none() && (more.end.is_some() || more.known > body.known || body.saved.is_none()) {
-        (body.told, body.known, body.end, body.saved) = (std::mem::take(&mut more.told), more.known, more.end.take(), more.saved);
-    }
-    if let (Some(saved), Some(more)) = (&mut body.saved, more.saved) {
-        saved.wild |= more.wild;
-    }
-    for (key, child) in std::mem::take(&mut more.children) {
-        match body.children.entry(key) {
-            Entry::Vacant(place) => {
-                place.insert(child);
-            }
-            Entry::Occupied(place) => {
-                // Nobody else holds what was just decoded.
-                left.extend(Arc::into_inner(child).map(|child| (Arc::clone(place.get()), child)));
-            }
+/// Cuts may lead in circles, which would keep each other for ever.
+impl Drop for Memo {
+    fn drop(&mut self) {
+        let roots = std::mem::take(self.roots.get_mut().unwrap_or_else(PoisonError::into_inner));
+        let mut left: Vec<Arc<Node>> = roots.by_key.into_values().collect();
+        while let Some(node) = left.pop() {
+            let mut body = node.body();
+            body.cut = None;
+            left.extend(body.children.drain().map(|(_, child)| child));
         }
     }
 }
@@ -244,8 +282,8 @@ impl Drop for Node {
 }
 
 impl Node {
-    pub(super) fn new(id: Id, known: u64) -> Node {
-        Node { id, wild: AtomicBool::new(false), born: known, body: Mutex::new(Body { known, ..Body::default() }) }
+    pub(super) fn new(id: Id, known: u64, state: Option<Arc<[u8]>>) -> Node {
+        Node { id, wild: AtomicBool::new(false), state, born: known, body: Mutex::new(Body { known, ..Body::default() }) }
     }
 
     /// Room that a node takes whose key has `key` bytes.
@@ -261,6 +299,21 @@ impl Node {
     pub fn body(&self) -> MutexGuard<'_, Body> {
         lock(&self.body)
     }
+
+    /// What follows, of a node that nobody else has.
+    pub(super) fn into_body(mut self) -> Body {
+        std::mem::take(self.body.get_mut().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Cut {
+    /// Room that it takes.
+    pub fn bytes(&self) -> usize {
+        let piece = |p: &Piece| 4 * (p.nics.len() + p.ports.len() + p.ends.len() + p.members.len() + p.working.len()) + size_of::<Piece>();
+        let lead = |l: &Lead| size_of::<Lead>() + if let Lead::Rest(bytes) = l { bytes.len() } else { 0 };
+        let rows = self.nics.len() * 16 + self.ports.len() * size_of::<PortEnd>() + self.peaks.len() * 4 + self.members.len() * size_of::<Gain>();
+        size_of::<Cut>() + rows + self.pieces.iter().map(piece).sum::<usize>() + self.leads.iter().map(lead).sum::<usize>()
+    }
 }
 
 impl Leaf {
@@ -271,7 +324,7 @@ impl Leaf {
 }
 
 /// A thread that panicked left nothing half done here: every change is a single insertion.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

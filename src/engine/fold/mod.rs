@@ -8,6 +8,8 @@ mod bytes;
 mod calm;
 mod canon;
 mod codec;
+mod codec_cut;
+mod cut;
 mod engine;
 mod join;
 mod live;
@@ -17,10 +19,14 @@ mod record;
 mod replay;
 mod rest;
 mod run;
+mod shelf;
+mod split;
+mod state;
 
 pub use engine::FoldEngine;
 pub use codec::{SEMANTICS, Unsaved, Version, version};
-pub use memo::{Id, Memo, Shelf};
+pub use memo::{Id, Memo};
+pub use shelf::Shelf;
 
 /// What folding did for one experiment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use super::memo::Node;
+use super::memo::{Node, Tidings};
+use super::state::Counts;
 use crate::columns::{FlowRx, FlowTx, NEVER, Tables, qp};
 
 /// A queue pair of a partition, or one that is finished but still in the turn of one of its NICs.
@@ -15,15 +16,32 @@ pub struct Member {
     pub posted: Vec<(u32, bool)>,
     /// How many of them the rows have seen: fewer than all while what was looked up is simulated after all.
     pub seen: usize,
-    /// Of them, those told to have arrived and ended.
-    pub got: u32,
-    pub done: u32,
+    /// Of them, those that the network was given, and those told to have been sent, to have arrived, to have ended. Where the former two are equal, the next post sends at
+    /// once; else it waits behind what is there, and nothing changes until its turn comes.
+    pub given: usize,
+    pub sent: usize,
+    pub got: usize,
+    pub done: usize,
+    /// Of those sent, how many the rows have sent: fewer while what was looked up is simulated after all.
+    pub passed: usize,
+    /// Where it stood at the last cut.
+    pub cut: Standing,
+    /// Its state is that of the partition's node; else it has only stood in a turn so far.
+    pub known: bool,
     /// Its rows when it joined.
     pub tx: FlowTx,
     pub rx: FlowRx,
 }
 
-/// Counters of a port when it joined. Its longest queue is counted anew from then.
+/// How many of a queue pair's messages had been posted, given to the network, sent.
+#[derive(Clone, Copy, Default)]
+pub struct Standing {
+    pub posted: usize,
+    pub given: usize,
+    pub sent: usize,
+}
+
+/// Counters of a port when it joined, or at the last cut. Its longest queue is counted anew from then.
 #[derive(Clone, Copy)]
 pub struct PortBase {
     pub tx_bytes: u64,
@@ -42,15 +60,24 @@ pub struct Event {
 }
 
 impl Event {
-    /// By time; what is told before what is posted; then by NIC.
-    pub fn order(&self) -> (u64, bool, u32) {
-        (self.at, !matches!(self.what, What::Told { .. }), self.nic)
+    /// By time; what is told before what is posted, and what that causes at once; then by NIC.
+    pub fn order(&self) -> (u64, u32) {
+        (self.at, self.turn())
+    }
+
+    /// Its place within its instant.
+    pub fn turn(&self) -> u32 {
+        match self.what {
+            What::Told { at_once: false, .. } => 0,
+            _ => self.nic + 1,
+        }
     }
 }
 
 #[derive(Clone)]
 pub enum What {
-    Told { member: u32, nth: u32, got: bool },
+    /// `follows`: the bytes of the message that goes on where this one was sent. `at_once`: by a post of the same instant.
+    Told { member: u32, nth: u32, tidings: Tidings, follows: Option<u64>, at_once: bool },
     /// Messages of these sizes were posted at once.
     Post { member: u32, bytes: Vec<u64> },
     /// Rows joined, in canonical form.
@@ -101,6 +128,15 @@ impl Script {
     }
 }
 
+/// Rows of a partition that is looked up: they are in the state `node` as of `at`, not in the tables.
+#[derive(Clone)]
+pub struct Base {
+    pub node: Arc<Node>,
+    pub at: u64,
+    pub from: Counts,
+    pub to: Counts,
+}
+
 /// Rows that step together. NICs, ports, ends and members keep their places while it lives: these are its local numbers.
 #[derive(Clone)]
 pub struct Part {
@@ -112,6 +148,8 @@ pub struct Part {
     pub start: u64,
     /// All that happens before this in a simulated partition is pending or in the memo.
     pub covered: u64,
+    /// None of its rows has been simulated beyond this; more than `covered` where a partition has joined that lags behind.
+    pub reached: u64,
     /// Its rows stand as they were at its start, what happens is looked up.
     pub replay: bool,
     /// `None`: neither looked up nor remembered.
@@ -126,6 +164,15 @@ pub struct Part {
     pub ends: Vec<u32>,
     pub peaks: Vec<u32>,
     pub members: Vec<Member>,
+    /// Of those looked up: what they go back to. Rows of none stand in the tables.
+    pub bases: Vec<Base>,
+    /// Something happened since the last cut that is in the memo; and how many packets must leave its ports until the next.
+    pub moved: bool,
+    pub due: u64,
+    /// When the last post of each NIC was.
+    pub posted_at: Vec<u64>,
+    /// What never changes about its rows, while nobody joins.
+    pub shape: Option<Arc<[u8]>>,
 }
 
 impl Part {
@@ -135,6 +182,7 @@ impl Part {
             first: u32::MAX,
             start,
             covered: start,
+            reached: start,
             replay: false,
             script: None,
             nics: Vec::new(),
@@ -144,6 +192,11 @@ impl Part {
             ends: Vec::new(),
             peaks: Vec::new(),
             members: Vec::new(),
+            bases: Vec::new(),
+            moved: false,
+            due: 0,
+            posted_at: Vec::new(),
+            shape: None,
         }
     }
 
@@ -177,7 +230,7 @@ pub struct Look {
 }
 
 /// Whether nothing of queue pair `f` is outstanding.
-fn is_idle(t: &Tables, f: u32) -> bool {
+pub fn is_idle(t: &Tables, f: u32) -> bool {
     let tx = &t.flow_tx[f as usize];
     tx.flags & qp::CREATED == 0 || tx.snd_una >= tx.size
 }

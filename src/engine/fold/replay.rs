@@ -2,7 +2,8 @@
 
 use super::Stop;
 use super::part::Member;
-use super::record::post_key;
+use super::memo::Tidings;
+use super::record::{follow_key, post_key, waits_its_turn};
 use super::run::Run;
 use crate::columns::{NEVER, NONE, Tables, qp, task as bits};
 use crate::engine::cpu::key::{Key, NO_EVENT};
@@ -12,17 +13,18 @@ impl Run {
     /// One instant of partition `p`.
     pub(super) fn replay_turn(&mut self, t: &mut Tables, p: u32, at: u64) -> Result<(), Stop> {
         self.parts[p as usize].next = NEVER;
-        self.tell(t, p, at);
-        let mut live = false;
+        self.tell(t, p, at)?;
         let mut p = p;
-        if let Some(leaf) = self.rested(p, at) {
-            return self.rest(t, p, &leaf);
+        if self.parts[p as usize].replay {
+            if let Some(leaf) = self.rested(p, at) {
+                return self.rest(t, p, &leaf);
+            }
+            let starts = self.parts[p as usize].nics.iter().any(|&n| t.nics[n as usize].next_start <= at);
+            if starts || self.ignorant(p, at) {
+                self.go_live(t, p, at)?;
+            }
         }
-        let starts = self.parts[p as usize].nics.iter().any(|&n| t.nics[n as usize].next_start <= at);
-        if starts || self.ignorant(p, at) {
-            self.go_live(t, p, at)?;
-            live = true;
-        }
+        let live = !self.parts[p as usize].replay;
         let mut due: Vec<u32> = self.parts[p as usize].nics.iter().copied().filter(|&n| !live && t.nics[n as usize].next_task <= at).collect();
         due.sort_unstable();
         for n in due {
@@ -61,59 +63,83 @@ impl Run {
         let member = &mut self.parts[p as usize].members[m as usize];
         let before = member.posted.len();
         task::due_unseen(t, n, at, &mut member.posted);
-        let sizes: Vec<u64> = member.posted[before..].iter().map(|&(i, _)| t.tasks[i as usize].bytes).collect();
-        if sizes.is_empty() {
+        let mut sizes: Vec<u64> = member.posted[before..].iter().map(|&(i, _)| t.tasks[i as usize].bytes).collect();
+        let waits = waits_its_turn(t);
+        if sizes.is_empty() || (waits && member.given != member.sent) {
             return Ok(());
         }
+        if waits {
+            sizes.truncate(1);
+        }
+        member.given += sizes.len();
         let rel = at - self.parts[p as usize].start;
-        self.follow(t, p, post_key(rel, m, &sizes), at)
+        self.follow(t, p, post_key(rel, m, &sizes), at, at)
     }
 
-    /// Takes the edge `key` of `p`'s node; where it leads nobody has been, the partition goes live.
-    pub(super) fn follow(&mut self, t: &mut Tables, p: u32, key: Vec<u8>, at: u64) -> Result<(), Stop> {
+    /// Takes the edge `key` of `p`'s node; where it leads nobody has been, all before `known` is known and the partition goes live.
+    pub(super) fn follow(&mut self, t: &mut Tables, p: u32, key: Vec<u8>, at: u64, known: u64) -> Result<(), Stop> {
         let part = &mut self.parts[p as usize];
         let (Some(script), Some(memo)) = (&mut part.script, &self.memo) else { return self.forget(t, p, at) };
-        let Some((child, was_there)) = memo.child(&script.node, key, at - part.start + 1) else { return self.forget(t, p, at) };
+        let Some((child, was_there)) = memo.child(&script.node, key, known - part.start) else { return self.forget(t, p, at) };
         script.at(child);
         if was_there {
-            self.tell(t, p, at);
-            Ok(())
+            self.tell(t, p, at)
         } else {
             self.go_live(t, p, at)
         }
     }
 
-    /// Tells the tasks of `p` all that has happened by `at`.
-    pub(super) fn tell(&mut self, t: &mut Tables, p: u32, at: u64) {
-        let part = &mut self.parts[p as usize];
-        let Some(script) = &mut part.script else { return };
-        let now = at - part.start;
-        let key = |at: u64| Key { t: at, ..NO_EVENT };
-        let mut told = Vec::new();
-        {
+    /// Tells the tasks of `p` all that has happened by `at`. Where a message follows that never followed before, the partition goes live.
+    pub(super) fn tell(&mut self, t: &mut Tables, p: u32, at: u64) -> Result<(), Stop> {
+        while self.parts[p as usize].replay {
+            let part = &mut self.parts[p as usize];
+            let Some(script) = &mut part.script else { return Ok(()) };
+            let now = at - part.start;
             let body = script.node.body();
-            while let Some(&tidings) = body.told.get(script.cursor).filter(|x| x.at <= now) {
-                told.push(tidings);
-                script.cursor += 1;
-            }
-        }
-        for x in told {
-            let member: &mut Member = &mut part.members[x.member as usize];
-            let i = member.posted[x.nth as usize].0;
-            let row = &t.tasks[i as usize];
-            let (f, owner, follow) = (row.flow as usize, row.owner, row.follow);
-            if x.got {
-                member.got = member.got.max(x.nth + 1);
-                let n = t.flow_rx[f].nic;
-                task::delivered(t, n, i, &key(part.start + x.at));
-                nic::set_clock(t, n);
-            } else {
-                member.done = member.done.max(x.nth + 1);
-                task::acknowledged(t, owner, i, follow, &key(part.start + x.at));
-                nic::set_clock(t, owner);
+            let until = body.cut.as_ref().map_or(NEVER, |cut| cut.at);
+            let Some(&told) = body.told.get(script.cursor).filter(|x| x.at <= now && x.at < until) else {
+                let cut = body.cut.clone().filter(|cut| cut.at <= now);
+                drop(body);
+                t.noted.clear();
+                let (Some(cut), Some(memo)) = (cut, &self.memo) else { break };
+                // Where it leads may be unknown here: then there is no cut, and perhaps more to tell.
+                if let Some(cut) = memo.reach(&script.node, cut) {
+                    self.pass(t, p, &cut)?;
+                }
+                continue;
+            };
+            drop(body);
+            script.cursor += 1;
+            let when = part.start + told.at;
+            let member: &mut Member = &mut part.members[told.member as usize];
+            let key = Key { t: when, ..NO_EVENT };
+            let i = member.posted[told.nth as usize].0;
+            match told.tidings {
+                Tidings::Sent => {
+                    member.sent = told.nth as usize + 1;
+                    if let Some(&(next, _)) = member.posted.get(member.given) {
+                        member.given += 1;
+                        let key = follow_key(told.at, told.member, t.tasks[next as usize].bytes);
+                        t.noted.clear();
+                        self.follow(t, p, key, when, when)?;
+                    }
+                }
+                Tidings::Got => {
+                    member.got = told.nth as usize + 1;
+                    let n = t.flow_rx[member.flow as usize].nic;
+                    task::delivered(t, n, i, &key);
+                    nic::set_clock(t, n);
+                }
+                Tidings::Done => {
+                    member.done = told.nth as usize + 1;
+                    let (owner, follow) = (t.tasks[i as usize].owner, t.tasks[i as usize].follow);
+                    task::acknowledged(t, owner, i, follow, &key);
+                    nic::set_clock(t, owner);
+                }
             }
         }
         t.noted.clear();
+        Ok(())
     }
 
     /// When a partition that is looked up goes on.
@@ -123,7 +149,11 @@ impl Run {
         let Some(script) = &part.script else { return tasks };
         let body = script.node.body();
         let told = body.told.get(script.cursor).map_or(NEVER, |x| x.at);
-        let end = body.end.as_ref().map_or(body.known, |leaf| leaf.at);
+        let end = match (&body.cut, &body.end) {
+            (Some(cut), _) => cut.at,
+            (None, Some(leaf)) => leaf.at,
+            (None, None) => body.known,
+        };
         tasks.min(part.start + told.min(end))
     }
 
@@ -132,12 +162,13 @@ impl Run {
         let part = &self.parts[p as usize];
         let Some(script) = &part.script else { return true };
         let body = script.node.body();
-        body.end.is_none() && part.start + body.known <= at
+        body.end.is_none() && body.cut.is_none() && part.start + body.known <= at
     }
 
-    /// The rows of `p`, as they were when its episode began, are simulated up to `until` with what was posted, and go on from there.
+    /// The rows of `p` go back to what they were when its episode began, or at the last cut; they are simulated up to `until` with what was posted, and go on from there.
     pub(super) fn go_live(&mut self, t: &mut Tables, p: u32, until: u64) -> Result<(), Stop> {
         self.stats.misses += 1;
+        self.restore(t, p)?;
         let nics = self.parts[p as usize].nics.clone();
         let kept: Vec<(u32, u64)> = nics.iter().map(|&n| (t.nics[n as usize].task_head, t.nics[n as usize].next_task)).collect();
         for &n in &nics {
@@ -145,14 +176,13 @@ impl Run {
         }
         let mut posts: Vec<u32> = Vec::new();
         for member in &mut self.parts[p as usize].members {
-            member.seen = 0;
             if member.routed {
                 t.flow_tx[member.flow as usize].flags &= !qp::HELD;
             }
-            if let Some(&(i, _)) = member.posted.first() {
+            if let Some(&(i, _)) = member.posted.get(member.seen) {
                 t.flow_tx[member.flow as usize].msg_post = i;
             }
-            for &(i, _) in member.posted.iter().filter(|m| m.1) {
+            for &(i, _) in member.posted[member.seen..].iter().filter(|m| m.1) {
                 t.tasks[i as usize].flags &= !bits::READY;
                 posts.push(i);
             }
@@ -167,6 +197,7 @@ impl Run {
         }
         self.parts[p as usize].replay = false;
         self.parts[p as usize].covered = until;
+        self.parts[p as usize].reached = until;
         loop {
             let from = self.parts[p as usize].look(t).next;
             if from >= until {
@@ -185,6 +216,9 @@ impl Run {
             }
             nic::set_clock(t, n);
         }
+        // Whoever follows need not go live as well: this one goes first.
+        let next = self.parts[p as usize].look(t).next;
+        self.flush_covered(p, next);
         Ok(())
     }
 }

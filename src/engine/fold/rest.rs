@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use super::Stop;
 use super::canon::timers_run;
-use super::memo::{Leaf, MemberEnd, NicEnd, PortEnd};
+use super::cut::port_gain;
+use super::memo::{Leaf, MemberEnd, NicEnd};
 use super::part::Part;
 use super::run::Run;
 use crate::columns::{FlowRx, FlowTx, NEVER, NONE, Tables, mode, qp};
@@ -16,13 +17,14 @@ impl Run {
         let part = &self.parts[p as usize];
         let script = part.script.as_ref()?;
         let body = script.node.body();
-        let leaf = body.end.as_ref()?;
+        let leaf = body.end.as_ref().filter(|_| body.cut.is_none())?;
         (script.cursor == body.told.len() && part.start + leaf.at <= at).then(|| Arc::clone(leaf))
     }
 
     /// Looked-up partition `p` is at rest.
     pub(super) fn rest(&mut self, t: &mut Tables, p: u32, leaf: &Leaf) -> Result<(), Stop> {
         self.stats.hits += 1;
+        self.restore_members(t, p);
         let part = &self.parts[p as usize];
         for (&n, end) in part.nics.iter().zip(&leaf.nics) {
             let row = &mut t.nics[n as usize];
@@ -38,7 +40,7 @@ impl Run {
             let row = &mut t.ports[port as usize];
             row.tx_bytes += end.tx_bytes;
             row.hops += end.hops;
-            row.max_q = end.max_q;
+            row.max_q = row.max_q.max(end.max_q);
             row.q_area += end.q_area;
             row.marks += end.marks;
         }
@@ -79,16 +81,7 @@ impl Run {
                 order: turn.iter().map(|&f| self.member[f as usize]).collect(),
             }
         };
-        let port = |(&p, base): (&u32, &super::part::PortBase)| {
-            let row = &t.ports[p as usize];
-            PortEnd {
-                tx_bytes: row.tx_bytes - base.tx_bytes,
-                hops: row.hops - base.hops,
-                max_q: row.max_q,
-                q_area: row.q_area - base.q_area,
-                marks: row.marks - base.marks,
-            }
-        };
+        let port = |(&p, base): (&u32, &super::part::PortBase)| port_gain(t, p, base);
         let member = |m: &super::part::Member| MemberEnd {
             start: part.start,
             tx: t.flow_tx[m.flow as usize],
@@ -135,7 +128,7 @@ impl MemberEnd {
     fn applied(&self, t: &Tables, tx: &FlowTx, rx: &FlowRx, start: u64) -> (FlowTx, FlowRx) {
         let (end, was) = (&self.tx, &self.tx_before);
         let anew = t.exps[0].modes & mode::FRESH_QP != 0 || was.flags & qp::CREATED == 0;
-        if end.size == was.size && (anew || !timers_run(t)) {
+        if end.size == was.size && was.snd_una >= was.size && (anew || !timers_run(t)) {
             // It only stood in its NIC's turn; what else it is was not compared.
             let flags = (tx.flags & !qp::QUEUED) | (end.flags & qp::QUEUED) | qp::HELD;
             return (FlowTx { flags, ..*tx }, *rx);

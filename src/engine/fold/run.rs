@@ -29,14 +29,20 @@ pub struct Run {
     pub(super) step: u64,
     /// `None`: nothing is remembered.
     pub(super) memo: Option<Arc<Memo>>,
+    /// Packets between cuts, at least.
+    pub(super) cut_hops: u64,
     /// The partition of each NIC and port, `NONE` while idle; their places in it, and of each queue pair its place among the members.
     pub(super) nic_part: Vec<u32>,
     pub(super) port_part: Vec<u32>,
     pub(super) nic_local: Vec<u32>,
     pub(super) port_local: Vec<u32>,
+    /// Of each switch port its place among the link ends of the partition that it receives from.
+    pub(super) end_local: Vec<u32>,
     pub(super) member: Vec<u32>,
     pub(super) parts: Vec<Part>,
     pub(super) spare: Vec<u32>,
+    /// A queue pair whose timers move windows joined: nothing of its partition is remembered.
+    pub(super) unfit: bool,
     /// The partition whose turn it is, while it is simulated.
     pub(super) turning: u32,
     /// When each idle NIC was last said to have something to do.
@@ -52,7 +58,7 @@ impl Run {
     /// Begins to fold `t`, if that is possible at all.
     ///
     /// PRECONDITION: `t` holds one experiment that has not taken a step.
-    pub fn new(t: &mut Tables, memo: &Arc<Memo>) -> Option<Run> {
+    pub fn new(t: &mut Tables, memo: &Arc<Memo>, cut_hops: u64) -> Option<Run> {
         let e = &t.exps[0];
         if t.tasks.is_empty() || e.rtt_cap > 0 {
             return None;
@@ -68,13 +74,16 @@ impl Run {
             fresh,
             step: t.exps[0].step,
             memo: (t.exps[0].modes & mode::MEMO != 0).then(|| Arc::clone(memo)),
+            cut_hops,
             nic_part: vec![NONE; t.nics.len()],
             port_part: vec![NONE; t.ports.len()],
             nic_local: vec![NONE; t.nics.len()],
             port_local: vec![NONE; t.ports.len()],
+            end_local: vec![NONE; t.ports.len()],
             member: vec![NONE; t.flow_tx.len()],
             parts: Vec::new(),
             spare: Vec::new(),
+            unfit: false,
             turning: NONE,
             idle_at: vec![NEVER; t.nics.len()],
             heap: BinaryHeap::new(),

@@ -1,0 +1,143 @@
+//! A partition falls apart when what connected it has finished: what still works together goes on by itself, rows that nothing uses any more rest.
+
+use super::memo::Piece;
+use super::part::{Part, is_idle};
+use super::run::Run;
+use crate::columns::{NEVER, NONE, Tables, qp};
+
+/// Sets that grow together.
+struct Sets(Vec<usize>);
+
+impl Sets {
+    fn find(&mut self, x: usize) -> usize {
+        let mut x = x;
+        while self.0[x] != x {
+            self.0[x] = self.0[self.0[x]];
+            x = self.0[x];
+        }
+        x
+    }
+
+    /// The lower number stands for both, so that pieces come in the order of their first NICs.
+    fn join(&mut self, a: usize, b: usize) {
+        let (a, b) = (self.find(a), self.find(b));
+        self.0[a.max(b)] = a.min(b);
+    }
+}
+
+impl Run {
+    /// What live partition `p` consists of, by local numbers: pieces that work, then at most one of all rows that nothing uses. A single piece is all of it, without a list.
+    pub(super) fn pieces(&self, t: &Tables, p: u32) -> Vec<Piece> {
+        let part = &self.parts[p as usize];
+        let n = part.nics.len();
+        let working: Vec<bool> = part.members.iter().map(|m| m.routed && !is_idle(t, m.flow)).collect();
+        let mut sets = Sets((0..n + part.ports.len()).collect());
+        let mut used = vec![false; n + part.ports.len()];
+        for (m, _) in part.members.iter().zip(&working).filter(|(_, w)| **w) {
+            let (tx, rx) = (&t.flow_tx[m.flow as usize], &t.flow_rx[m.flow as usize]);
+            let at = self.nic_local[tx.nic as usize] as usize;
+            let nics = [at, self.nic_local[rx.nic as usize] as usize];
+            let paths = [(tx.path_first, tx.path_len), (rx.path_first, rx.path_len)];
+            let ports = paths.iter().flat_map(|&(first, len)| &t.paths[first as usize..(first + len) as usize]).map(|&q| n + self.port_local[q as usize] as usize);
+            for row in nics.into_iter().chain(ports) {
+                used[row] = true;
+                sets.join(at, row);
+            }
+        }
+        // A NIC with something left to do that no message asks for (a timer of a queue pair that has finished) is not let go.
+        let busy = |k: usize| t.nics[part.nics[k] as usize].busy_until != NEVER || t.nics[part.nics[k] as usize].timer != NEVER;
+        let restless = (0..n).any(|k| !used[k] && busy(k)) || part.ports.iter().enumerate().any(|(k, &q)| !used[n + k] && t.ports[q as usize].q_head != NONE);
+        let mut roots: Vec<usize> = Vec::new();
+        for row in 0..used.len() {
+            let root = sets.find(row);
+            if used[row] && !roots.contains(&root) {
+                roots.push(root);
+            }
+        }
+        if restless || (roots.len() == 1 && used.iter().all(|&u| u)) {
+            return vec![Piece::default()];
+        }
+        let idle = roots.len();
+        let place = |sets: &mut Sets, row: usize| if used[row] { let root = sets.find(row); roots.iter().position(|&r| r == root).unwrap_or(idle) } else { idle };
+        let mut pieces: Vec<Piece> = (0..=idle).map(|_| Piece::default()).collect();
+        let nics = t.exps[0].nic_len;
+        let mut of_end = vec![idle; part.ends.len()];
+        for (k, &nic) in part.nics.iter().enumerate() {
+            let to = place(&mut sets, k);
+            pieces[to].nics.push(k as u32);
+            if t.nics[nic as usize].peer >= nics {
+                of_end[self.end_local[(t.nics[nic as usize].peer - nics) as usize] as usize] = to;
+            }
+        }
+        for (k, &q) in part.ports.iter().enumerate() {
+            let to = place(&mut sets, n + k);
+            pieces[to].ports.push(k as u32);
+            if t.ports[q as usize].peer >= nics {
+                of_end[self.end_local[(t.ports[q as usize].peer - nics) as usize] as usize] = to;
+            }
+        }
+        for (k, &to) in of_end.iter().enumerate() {
+            pieces[to].ends.push(k as u32);
+        }
+        for (k, m) in part.members.iter().enumerate() {
+            let nic = self.nic_local[t.flow_tx[m.flow as usize].nic as usize] as usize;
+            let stands = t.flow_tx[m.flow as usize].flags & qp::QUEUED != 0;
+            let to = if working[k] || stands { place(&mut sets, nic) } else { idle };
+            pieces[to].members.push(k as u32);
+            if working[k] {
+                pieces[to].working.push(k as u32);
+            }
+        }
+        if pieces[idle].is_empty() {
+            pieces.pop();
+        }
+        pieces
+    }
+
+    /// Partition `p` becomes `pieces`; gives the numbers of the partitions that these are, `p` the first.
+    pub(super) fn fall_apart(&mut self, t: &mut Tables, p: u32, pieces: &[Piece]) -> Vec<u32> {
+        if pieces.len() == 1 {
+            return vec![p];
+        }
+        let whole = std::mem::replace(&mut self.parts[p as usize], Part::new(0));
+        let take = |list: &[u32], from: &[u32]| -> Vec<u32> { list.iter().map(|&k| from[k as usize]).collect() };
+        let mut numbers = Vec::new();
+        for piece in pieces {
+            let q = if numbers.is_empty() { p } else { self.new_part(whole.start) };
+            numbers.push(q);
+            let part = &mut self.parts[q as usize];
+            part.start = whole.start;
+            part.covered = whole.covered;
+            part.reached = whole.reached;
+            part.nics = take(&piece.nics, &whole.nics);
+            part.nic_base = piece.nics.iter().map(|&k| whole.nic_base[k as usize]).collect();
+            part.posted_at = piece.nics.iter().map(|&k| whole.posted_at[k as usize]).collect();
+            part.ports = take(&piece.ports, &whole.ports);
+            part.port_base = piece.ports.iter().map(|&k| whole.port_base[k as usize]).collect();
+            part.ends = take(&piece.ends, &whole.ends);
+            part.peaks = take(&piece.ends, &whole.peaks);
+            part.members = piece.members.iter().map(|&k| whole.members[k as usize].clone()).collect();
+            part.first = part.nics.iter().copied().min().unwrap_or(u32::MAX);
+            for (k, &local) in piece.members.iter().enumerate() {
+                let m = &mut part.members[k];
+                if !piece.working.contains(&local) {
+                    m.routed = false;
+                    t.flow_tx[m.flow as usize].flags |= qp::HELD;
+                }
+                self.member[m.flow as usize] = k as u32;
+            }
+            for (k, &n) in part.nics.iter().enumerate() {
+                self.nic_part[n as usize] = q;
+                self.nic_local[n as usize] = k as u32;
+            }
+            for (k, &port) in part.ports.iter().enumerate() {
+                self.port_part[port as usize] = q;
+                self.port_local[port as usize] = k as u32;
+            }
+            for (k, &end) in part.ends.iter().enumerate() {
+                self.end_local[end as usize] = k as u32;
+            }
+        }
+        numbers
+    }
+}

@@ -1,0 +1,568 @@
+//! The whole state of a partition at an instant: what flies, what is queued, what queue pairs know. Written down with local numbers, times from the instant, sequence
+//! numbers from what is acknowledged; and read back into rows elsewhere, at another time.
+//!
+//! Writing and reading are one walk over the rows, so they cannot differ. Whatever decides the future is in it; what cannot matter any more (a deadline that has
+//! passed, counters) is not, so that a pattern that comes again is recognised.
+
+use super::canon::Form;
+use super::part::Part;
+use crate::columns::{FlowRx, FlowTx, INT_TX_UNIT, IntVec, Lineage, NEVER, NONE, Packet, SHARED_HEADER, Tables, cc, kind, meta, mode, qp};
+use crate::engine::cpu::lists::wire_push;
+use crate::engine::cpu::{advance, egress, nic};
+use crate::engine::grow;
+
+/// Writes numbers down, or reads them.
+trait Pen {
+    const READS: bool;
+    /// Takes note of `x`, or gives what was written in its place.
+    fn word(&mut self, x: u64) -> u64;
+}
+
+/// Little-endian base 128: most numbers are small.
+struct Writer(Vec<u8>);
+
+impl Pen for Writer {
+    const READS: bool = false;
+
+    #[inline]
+    fn word(&mut self, x: u64) -> u64 {
+        let mut left = x;
+        while left >= 0x80 {
+            self.0.push(left as u8 | 0x80);
+            left >>= 7;
+        }
+        self.0.push(left as u8);
+        x
+    }
+}
+
+struct Reader<'a>(&'a [u8]);
+
+impl Pen for Reader<'_> {
+    const READS: bool = true;
+
+    #[inline]
+    fn word(&mut self, _: u64) -> u64 {
+        let mut x = 0u64;
+        for (k, &b) in self.0.iter().enumerate() {
+            x |= u64::from(b & 0x7f) << (7 * k as u32).min(63);
+            if b < 0x80 {
+                self.0 = &self.0[k + 1..];
+                return x;
+            }
+        }
+        self.0 = &[];
+        x
+    }
+}
+
+/// Where local numbers lead: rows of one partition, or of the part of one that a state was written of.
+#[derive(Clone, Copy)]
+pub struct Names<'a> {
+    pub part: &'a Part,
+    /// How many of the partition's rows: those that had joined when the state was written.
+    pub from: Counts,
+    pub to: Counts,
+    /// Of each queue pair its place among the members, of each switch port its place among the ends.
+    pub member: &'a [u32],
+    pub end: &'a [u32],
+}
+
+/// Numbers of rows of each kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    pub nics: usize,
+    pub ports: usize,
+    pub ends: usize,
+    pub members: usize,
+}
+
+impl Counts {
+    pub fn of(part: &Part) -> Counts {
+        Counts { nics: part.nics.len(), ports: part.ports.len(), ends: part.ends.len(), members: part.members.len() }
+    }
+}
+
+impl std::ops::Add for Counts {
+    type Output = Counts;
+
+    fn add(self, b: Counts) -> Counts {
+        Counts { nics: self.nics + b.nics, ports: self.ports + b.ports, ends: self.ends + b.ends, members: self.members + b.members }
+    }
+}
+
+/// The state of the partition at `now`. PRECONDITION: all before `now` has happened, nothing at or after; nothing is paused.
+pub fn write(t: &mut Tables, names: Names, now: u64) -> Vec<u8> {
+    let mut walk = Walk { pen: Writer(Vec::with_capacity(4096)), names, now, limit: u64::MAX };
+    // A writer leaves every row as it was.
+    let _ = walk.all(t);
+    walk.pen.0
+}
+
+/// Puts the rows, which are at rest, into the state `bytes` as of `now`. Counters stay. `limit`: most packet records.
+pub fn read(t: &mut Tables, bytes: &[u8], names: Names, now: u64, limit: u64) -> Result<(), grow::TooManyPackets> {
+    Walk { pen: Reader(bytes), names, now, limit }.all(t)
+}
+
+/// The queue pairs of a state, and nothing of what is under way.
+pub fn read_members(t: &mut Tables, bytes: &[u8], names: Names, now: u64) {
+    let mut walk = Walk { pen: Reader(bytes), names, now, limit: u64::MAX };
+    for m in names.from.members..names.to.members {
+        walk.member(t, m);
+    }
+}
+
+/// Takes all that is under way off the rows of `part`: records go home, transmitters are idle.
+pub fn clear(t: &mut Tables, part: &Part) {
+    let (nics, own) = (t.exps[0].nic_len, t.exps[0].end_len);
+    let free = |t: &mut Tables, head: u32| {
+        let mut p = head;
+        while p != NONE {
+            p = advance::give_back(t, p);
+        }
+    };
+    for m in &part.members {
+        let held = std::mem::replace(&mut t.flow_rx[m.flow as usize].held, NONE);
+        free(t, held);
+    }
+    let wires = part.nics.iter().copied().chain(part.ends.iter().map(|e| nics + e));
+    for end in wires {
+        let wire = &mut t.wires[end as usize];
+        let head = wire.head;
+        (wire.head, wire.tail, wire.n) = (NONE, NONE, 0);
+        t.clocks[end as usize] = NEVER;
+        free(t, head);
+    }
+    for &p in &part.ports {
+        let row = &mut t.ports[p as usize];
+        let head = row.q_head;
+        (row.q_head, row.q_tail, row.q_bytes, row.busy) = (NONE, NONE, 0, 0);
+        t.clocks[(own + nics + p) as usize] = NEVER;
+        free(t, head);
+    }
+    for &e in &part.ends {
+        t.shared[(SHARED_HEADER + e) as usize] = 0;
+    }
+    for &n in &part.nics {
+        let row = &mut t.nics[n as usize];
+        let head = row.ack_head;
+        (row.ack_head, row.ack_tail) = (NONE, NONE);
+        (row.busy_until, row.timer, row.rto) = (NEVER, NEVER, NEVER);
+        free(t, head);
+        nic::set_clock(t, n);
+    }
+}
+
+struct Walk<'a, P> {
+    pen: P,
+    names: Names<'a>,
+    now: u64,
+    limit: u64,
+}
+
+impl<P: Pen> Walk<'_, P> {
+    fn all(&mut self, t: &mut Tables) -> Result<(), grow::TooManyPackets> {
+        let (from, to) = (self.names.from, self.names.to);
+        for m in from.members..to.members {
+            self.member(t, m);
+        }
+        for m in from.members..to.members {
+            self.held(t, m)?;
+        }
+        for k in from.nics..to.nics {
+            self.nic(t, self.names.part.nics[k])?;
+        }
+        for k in from.ports..to.ports {
+            self.port(t, self.names.part.ports[k])?;
+        }
+        let nics = t.exps[0].nic_len;
+        for k in from.nics..to.nics {
+            self.wire(t, self.names.part.nics[k])?;
+        }
+        for k in from.ends..to.ends {
+            self.wire(t, nics + self.names.part.ends[k])?;
+        }
+        if P::READS {
+            for &n in &self.names.part.nics[from.nics..to.nics] {
+                nic::set_clock(t, n);
+            }
+        }
+        Ok(())
+    }
+
+    fn word(&mut self, x: u64) -> u64 {
+        self.pen.word(x)
+    }
+
+    fn half(&mut self, x: u32) -> u32 {
+        self.pen.word(u64::from(x)) as u32
+    }
+
+    /// A number near `from`.
+    fn near(&mut self, x: u64, from: u64) -> u64 {
+        let d = x.wrapping_sub(from) as i64;
+        let z = self.pen.word(((d << 1) ^ (d >> 63)) as u64);
+        from.wrapping_add((z >> 1) ^ (z & 1).wrapping_neg())
+    }
+
+    fn time(&mut self, x: u64) -> u64 {
+        if self.word(u64::from(x == NEVER)) != 0 { NEVER } else { self.near(x, self.now) }
+    }
+
+    /// A time before which something may not happen: one that has passed says nothing.
+    fn not_before(&mut self, x: u64) -> u64 {
+        self.now.wrapping_add(self.pen.word(x.saturating_sub(self.now)))
+    }
+
+    /// A sequence number; 0 is a value of its own.
+    fn seq(&mut self, x: u64, from: u64) -> u64 {
+        if self.word(u64::from(x == 0)) != 0 { 0 } else { self.near(x, from) }
+    }
+
+    fn lineage(&mut self, d: &mut Lineage) {
+        for w in d {
+            *w = self.half(*w);
+        }
+    }
+
+    /// Queue pair `m`, both ends, and its messages under way.
+    fn member(&mut self, t: &mut Tables, m: usize) {
+        let member = &self.names.part.members[m];
+        let f = member.flow as usize;
+        let e = t.exps[0];
+        let (mut tx, mut rx) = (t.flow_tx[f], t.flow_rx[f]);
+        let una = tx.snd_una;
+        tx.flags = self.half(tx.flags & !qp::HELD) | (tx.flags & qp::HELD);
+        // Bytes behind those that the network was given do not matter yet.
+        let behind: u64 = if P::READS { 0 } else { member.posted[member.given..].iter().map(|&(i, _)| t.tasks[i as usize].bytes).sum() };
+        tx.size = self.near(tx.size - behind, una);
+        tx.snd_nxt = self.near(tx.snd_nxt, una);
+        rx.expected = self.near(rx.expected, una);
+        self.messages(t, m, &mut tx, &mut rx);
+        tx.next_avail = self.not_before(tx.next_avail);
+        rx.cnp_t = self.not_before(rx.cnp_t);
+        rx.nack_t = self.not_before(rx.nack_t);
+        rx.nack_seq = if self.word(u64::from(rx.nack_seq == NEVER)) != 0 { NEVER } else { self.near(rx.nack_seq, una) };
+        if e.ack_interval > 1 {
+            self.word(una % e.chunk);
+            rx.milestone = self.near(rx.milestone, una);
+        }
+        tx.rto_at = self.time(tx.rto_at);
+        tx.retries = self.half(tx.retries);
+        tx.stalls = self.half(tx.stalls);
+        self.control(t, f, &mut tx);
+        if P::READS {
+            t.flow_tx[f] = tx;
+            t.flow_rx[f] = rx;
+        }
+    }
+
+    /// Congestion control: all of it, so that rows read back are the same also where this control leaves them alone.
+    fn control(&mut self, t: &mut Tables, f: usize, tx: &mut FlowTx) {
+        let una = tx.snd_una;
+        let e = t.exps[0];
+        tx.rate = self.word(tx.rate);
+        tx.win = self.word(tx.win);
+        tx.last_wire = self.half(tx.last_wire);
+        tx.alpha = self.word(tx.alpha);
+        tx.target = self.word(tx.target);
+        tx.stage = self.half(tx.stage);
+        for timer in [&mut tx.t_alpha, &mut tx.t_dec, &mut tx.t_inc] {
+            // 0: not made yet.
+            *timer = if self.word(u64::from(*timer == 0)) != 0 { 0 } else { self.time(*timer) };
+        }
+        tx.u = self.word(tx.u);
+        tx.rc = self.word(tx.rc);
+        tx.last_seq = self.seq(tx.last_seq, una);
+        tx.high_seq = self.seq(tx.high_seq, una);
+        tx.last_rtt = self.word(tx.last_rtt);
+        tx.diff = self.near(tx.diff as u64, 0) as i64;
+        tx.cnt = self.half(tx.cnt);
+        tx.batch = self.half(tx.batch);
+        if e.cc == cc::DCTCP && tx.last_seq == 0 {
+            // The first batch is counted from the first byte of all.
+            self.word(una);
+        }
+        if e.cc == cc::HPCC {
+            let mut int = t.ints[f];
+            let hops = tx.path_len.min(crate::columns::INT_HOPS) as usize;
+            self.telemetry(t, f as u32, hops, &mut int);
+            if P::READS {
+                t.ints[f] = int;
+            }
+        }
+    }
+
+    /// Posted messages that have not both arrived and been acknowledged, and the pointers to them.
+    fn messages(&mut self, t: &Tables, m: usize, tx: &mut FlowTx, rx: &mut FlowRx) {
+        let member = &self.names.part.members[m];
+        let n = self.word(member.given as u64) as usize;
+        let mut ends = Vec::with_capacity(n);
+        let mut end = tx.size;
+        for &(i, _) in member.posted[..n.min(member.posted.len())].iter().rev() {
+            ends.push((end, i));
+            end -= self.word(t.tasks[i as usize].bytes);
+        }
+        if P::READS {
+            let next = tx.msg_post;
+            let beyond = (tx.size + if next == NONE { 0 } else { t.tasks[next as usize].bytes }, next);
+            let at = |seq: u64| ends.iter().rev().copied().find(|x| x.0 > seq).unwrap_or(beyond);
+            (tx.send_end, tx.msg_send) = at(tx.snd_nxt);
+            (tx.ack_end, tx.msg_ack) = at(tx.snd_una);
+            (rx.msg_end, rx.msg) = at(rx.expected);
+        }
+    }
+
+    /// Records that wait at the receiver to go home.
+    fn held(&mut self, t: &mut Tables, m: usize) -> Result<(), grow::TooManyPackets> {
+        let f = self.names.part.members[m].flow;
+        let n = self.chain_len(t, t.flow_rx[f as usize].held);
+        if P::READS {
+            t.flow_rx[f as usize].held = self.chain(t, f, n)?;
+        }
+        Ok(())
+    }
+
+    /// The length of a chain of bare records.
+    fn chain_len(&mut self, t: &Tables, head: u32) -> u64 {
+        let mut n = 0;
+        let mut p = head;
+        while !P::READS && p != NONE {
+            n += 1;
+            p = t.packets[p as usize].next;
+        }
+        self.word(n)
+    }
+
+    fn chain(&mut self, t: &mut Tables, f: u32, n: u64) -> Result<u32, grow::TooManyPackets> {
+        let mut head = NONE;
+        for _ in 0..n {
+            let p = self.record(t, f)?;
+            t.packets[p as usize].next = head;
+            t.packets[p as usize].flow = f;
+            t.packets[p as usize].meta = kind::DATA << meta::KIND_SHIFT;
+            head = p;
+        }
+        Ok(head)
+    }
+
+    /// A free record of queue pair `f`'s sender.
+    fn record(&mut self, t: &mut Tables, f: u32) -> Result<u32, grow::TooManyPackets> {
+        let n = t.flow_tx[f as usize].nic as usize;
+        if t.nics[n].free_head == NONE {
+            grow::grow_pool(t, n, self.limit)?;
+        }
+        let row = &mut t.nics[n];
+        let p = row.free_head;
+        row.free_head = t.packets[p as usize].next;
+        row.free_n -= 1;
+        Ok(p)
+    }
+
+    fn nic(&mut self, t: &mut Tables, n: u32) -> Result<(), grow::TooManyPackets> {
+        let mut row = t.nics[n as usize];
+        row.busy_until = self.time(row.busy_until);
+        if row.busy_until != NEVER {
+            self.lineage(&mut row.busy_d);
+        }
+        row.timer = self.time(row.timer);
+        if row.timer != NEVER {
+            self.lineage(&mut row.timer_d);
+        }
+        row.rr = self.half(row.rr);
+        row.qp_n = self.half(row.qp_n);
+        row.rto = NEVER;
+        for k in 0..row.qp_n {
+            let at = (row.flow_first + k) as usize;
+            let m = if P::READS { 0 } else { self.names.member[t.order[at] as usize] as usize - self.names.from.members };
+            let m = self.word(m as u64) as usize + self.names.from.members;
+            let f = self.names.part.members[m].flow;
+            t.order[at] = f;
+            // No deadline lies before this; that of a queue pair in no turn waits for nothing.
+            row.rto = row.rto.min(t.flow_tx[f as usize].rto_at);
+        }
+        if P::READS {
+            row.free_head = t.nics[n as usize].free_head;
+            t.nics[n as usize] = row;
+        }
+        let (head, tail, _) = self.list(t, row.ack_head, false)?;
+        if P::READS {
+            (t.nics[n as usize].ack_head, t.nics[n as usize].ack_tail) = (head, tail);
+        }
+        Ok(())
+    }
+
+    fn port(&mut self, t: &mut Tables, p: u32) -> Result<(), grow::TooManyPackets> {
+        let e = t.exps[0];
+        let mut row = t.ports[p as usize];
+        // The end of a transmission that nothing waited for.
+        let over = row.q_head == NONE && row.busy_until < self.now;
+        row.busy = self.half(if over { 0 } else { row.busy });
+        if row.busy != 0 {
+            row.busy_until = self.near(row.busy_until, self.now);
+            self.lineage(&mut row.busy_d);
+        }
+        if e.cc == cc::HPCC {
+            self.word(row.tx_bytes % (u64::from(INT_TX_UNIT) * u64::from(e.int_multi)));
+        }
+        if e.modes & mode::LINKS != 0 {
+            let since = if row.q_bytes == 0 { self.now } else { row.q_since };
+            row.q_since = self.near(since, self.now);
+        }
+        let (head, tail, bytes) = self.list(t, row.q_head, true)?;
+        if P::READS {
+            (row.q_head, row.q_tail, row.q_bytes) = (head, tail, bytes);
+            row.max_q = row.max_q.max(bytes);
+            t.ports[p as usize] = row;
+            let clock = egress::completion(t, p).t;
+            t.clocks[(e.end_len + e.nic_len + p) as usize] = clock;
+        }
+        Ok(())
+    }
+
+    /// A list of packets at rest; `queued` at a switch, where they count for the ingress they came by. Gives its ends and bytes.
+    fn list(&mut self, t: &mut Tables, head: u32, queued: bool) -> Result<(u32, u32, u32), grow::TooManyPackets> {
+        let (mut first, mut last, mut bytes) = (NONE, NONE, 0);
+        let mut p = head;
+        loop {
+            let more = self.word(u64::from(p != NONE && !P::READS));
+            if more == 0 {
+                return Ok((first, last, bytes));
+            }
+            let at = self.packet(t, p)?;
+            if queued {
+                let end = if P::READS { 0 } else { self.names.end[t.packets[at as usize].in_port as usize] as usize - self.names.from.ends };
+                let end = self.word(end as u64) as usize + self.names.from.ends;
+                if P::READS {
+                    let port = self.names.part.ends[end];
+                    t.packets[at as usize].in_port = port;
+                    t.shared[(SHARED_HEADER + port) as usize] += t.packets[at as usize].meta & meta::WIRE_MASK;
+                }
+            }
+            if P::READS {
+                t.packets[at as usize].next = NONE;
+                match last {
+                    NONE => first = at,
+                    _ => t.packets[last as usize].next = at,
+                }
+                last = at;
+                bytes += t.packets[at as usize].meta & meta::WIRE_MASK;
+            } else {
+                p = t.packets[p as usize].next;
+            }
+        }
+    }
+
+    /// What flies towards link end `end`.
+    fn wire(&mut self, t: &mut Tables, end: u32) -> Result<(), grow::TooManyPackets> {
+        let mut p = t.wires[end as usize].head;
+        loop {
+            let more = self.word(u64::from(p != NONE && !P::READS));
+            if more == 0 {
+                return Ok(());
+            }
+            let at = self.packet(t, p)?;
+            let mut pk = t.packets[at as usize];
+            pk.t = self.near(pk.t, self.now);
+            self.lineage(&mut pk.d);
+            if P::READS {
+                t.packets[at as usize] = pk;
+                wire_push(t, end, at);
+            } else {
+                p = pk.next;
+            }
+        }
+    }
+
+    /// Packet `p`, or a new record where states are read.
+    fn packet(&mut self, t: &mut Tables, p: u32) -> Result<u32, grow::TooManyPackets> {
+        let from = self.names.from.members;
+        let m = if P::READS { 0 } else { self.names.member[t.packets[p as usize].flow as usize] as usize - from };
+        let f = self.names.part.members[self.word(m as u64) as usize + from].flow;
+        let at = if P::READS { self.record(t, f)? } else { p };
+        let mut pk = if P::READS { Packet { flow: f, ..bytemuck::Zeroable::zeroed() } } else { t.packets[p as usize] };
+        let (tx, rx) = (t.flow_tx[f as usize], t.flow_rx[f as usize]);
+        pk.meta = self.half(pk.meta);
+        pk.seq = self.near(pk.seq, tx.snd_una);
+        let data = (pk.meta >> meta::KIND_SHIFT) & meta::KIND_MASK == kind::DATA;
+        let path = if data { tx.path_first } else { rx.path_first };
+        pk.path = path.wrapping_add(self.half(pk.path.wrapping_sub(path)));
+        if data {
+            pk.payload = self.half(pk.payload);
+        } else {
+            let n = self.chain_len(t, pk.payload);
+            if P::READS {
+                pk.payload = self.chain(t, f, n)?;
+            }
+        }
+        if !t.stamps.is_empty() {
+            let stamp = self.near(t.stamps[at as usize], self.now);
+            if P::READS {
+                t.stamps[at as usize] = stamp;
+            }
+        }
+        if t.exps[0].cc == cc::HPCC {
+            let slot = t.flow_tx.len() + at as usize;
+            let mut int = t.ints[slot];
+            let hops = ((pk.meta >> meta::INT_SHIFT) & meta::INT_MASK) as usize;
+            self.telemetry(t, f, hops, &mut int);
+            if P::READS {
+                t.ints[slot] = int;
+            }
+        }
+        if P::READS {
+            t.packets[at as usize] = pk;
+        }
+        Ok(at)
+    }
+
+    /// Telemetry of the first `hops` hops of queue pair `f`'s path: time from now, bytes from what each port has sent.
+    fn telemetry(&mut self, t: &Tables, f: u32, hops: usize, int: &mut IntVec) {
+        let e = &t.exps[0];
+        let path = t.flow_tx[f as usize].path_first as usize;
+        for k in 0..hops {
+            let port = &t.ports[t.paths[path + k] as usize];
+            let now = (self.now / 1000) & 0xff_ffff;
+            let sent = (port.tx_bytes / (u64::from(INT_TX_UNIT) * u64::from(e.int_multi))) & 0xf_ffff;
+            let word = int.hop[k];
+            let time = self.word(now.wrapping_sub(word) & 0xff_ffff);
+            let tx = self.word(sent.wrapping_sub(word >> 24) & 0xf_ffff);
+            let rest = self.word(word >> 44);
+            int.hop[k] = (now.wrapping_sub(time) & 0xff_ffff) | ((sent.wrapping_sub(tx) & 0xf_ffff) << 24) | (rest << 44);
+        }
+    }
+}
+
+/// What does not change about the rows of `part`, by local numbers; ranks of what breaks ties.
+pub fn shape(t: &Tables, part: &Part, nic_local: &dyn Fn(u32) -> u32, port_local: &dyn Fn(u32) -> u32) -> Vec<u8> {
+    let mut form = Form::default();
+    form.bases(part);
+    form.u32(part.ends.len() as u32);
+    let rank = |list: &[u32], x: u32| list.iter().filter(|&&y| y < x).count() as u32;
+    form.numbers(part.nics.iter().map(|&n| rank(&part.nics, n)));
+    form.numbers(part.ends.iter().map(|&e| rank(&part.ends, e)));
+    for &n in &part.nics {
+        let row = &t.nics[n as usize];
+        form.u64(row.rate);
+        form.u64(row.delay);
+        form.end_rank(t, part, row.peer, nic_local);
+    }
+    for &p in &part.ports {
+        form.fixed_port(t, part, p, nic_local);
+    }
+    let id = |f: u32| t.flow_tx[f as usize].flow_id;
+    for m in &part.members {
+        let (tx, rx) = (&t.flow_tx[m.flow as usize], &t.flow_rx[m.flow as usize]);
+        form.u32(part.members.iter().filter(|k| id(k.flow) < tx.flow_id).count() as u32);
+        form.u32(u32::from(tx.flow_id == 0) | u32::from(m.routed) << 1);
+        if !m.routed {
+            continue;
+        }
+        form.numbers([nic_local(tx.nic), nic_local(rx.nic), tx.base_rtt_ns, tx.path_len, rx.path_len].into_iter());
+        form.u64(tx.window);
+        for (first, len) in [(tx.path_first, tx.path_len), (rx.path_first, rx.path_len)] {
+            form.numbers(t.paths[first as usize..(first + len) as usize].iter().map(|&p| port_local(p)));
+        }
+    }
+    form.0
+}
