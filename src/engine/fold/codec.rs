@@ -76,10 +76,10 @@ impl Memo {
         for (key, root) in self.roots() {
             for theirs in fetch(&root.id).iter().filter_map(|record| decode(record, &key, root.state.as_ref().map(|s| s.len()))) {
                 let mut left = vec![(Arc::clone(&root), Arc::new(theirs.node))];
-                while let Some((own, theirs)) = left.pop() {
-                    let (mut own, theirs) = (own.body(), theirs.body());
-                    let is_enough = theirs.end.is_some() || (own.end.is_none() && theirs.known >= own.known);
-                    if is_enough && (theirs.cut.is_some() || own.cut.is_none()) {
+                while let Some((node, theirs)) = left.pop() {
+                    let (mut own, theirs) = (node.body(), theirs.body());
+                    let has_more = theirs.saved.is_none_or(|theirs| is_news(standing(&node, &own), Some(theirs)));
+                    if !has_more {
                         own.saved = theirs.saved;
                     }
                     left.extend(theirs.children.iter().filter_map(|(key, child)| Some((Arc::clone(own.children.get(key)?), Arc::clone(child)))));
@@ -89,13 +89,22 @@ impl Memo {
     }
 }
 
+impl Saved {
+    /// While a node has no end.
+    pub(super) fn says_more_than(&self, other: &Saved) -> bool {
+        (self.known, self.told) > (other.known, other.told)
+    }
+}
+
 /// What is worth saving of a node now.
 fn standing(node: &Node, body: &Body) -> Saved {
-    Saved { known: body.known, end: body.end.is_some(), cut: body.cut.is_some(), wild: node.wild.load(Ordering::Relaxed) }
+    // What is told at `known` goes with what follows it; past it, nobody listens.
+    let told = body.told.partition_point(|x| x.at <= body.known);
+    Saved { known: body.known, told, end: body.end.is_some(), cut: body.cut.is_some(), wild: node.wild.load(Ordering::Relaxed) }
 }
 
 fn is_news(now: Saved, saved: Option<Saved>) -> bool {
-    saved.is_none_or(|s| (now.end && !s.end) || (now.cut && !s.cut) || (!s.end && now.known > s.known) || (now.wild && !s.wild))
+    saved.is_none_or(|s| (now.end && !s.end) || (now.cut && !s.cut) || (now.wild && !s.wild) || (!s.end && now.says_more_than(&s)))
 }
 
 /// Whether anything below `root` is news.
@@ -167,8 +176,6 @@ fn encode(key: &[u8], root: &Arc<Node>) -> Option<(Vec<u8>, Vec<(Arc<Node>, Save
 fn put_node(w: &mut Writer, node: &Node, news: bool) -> Saved {
     let body = node.body();
     let now = standing(node, &body);
-    // What is told past `known` may not be all that there is to tell.
-    let told: Vec<&Told> = body.told.iter().filter(|x| news && (now.end || x.at < now.known)).collect();
     let flags = [(true, TOLD), (now.end, ENDED), (now.wild, WILD), (now.cut, CUT)];
     w.number(flags.iter().filter(|f| news && f.0).map(|f| f.1).sum());
     w.number(node.born);
@@ -176,9 +183,9 @@ fn put_node(w: &mut Writer, node: &Node, news: bool) -> Saved {
         return now;
     }
     w.number(now.known - node.born);
-    w.number(told.len() as u64);
+    w.number(now.told as u64);
     let mut at = 0;
-    for x in told {
+    for x in &body.told[..now.told] {
         w.number(x.at - at);
         w.number(u64::from(x.member));
         w.number(u64::from(x.nth) << 2 | x.tidings as u64);

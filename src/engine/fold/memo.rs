@@ -66,6 +66,8 @@ pub struct Body {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Saved {
     pub known: u64,
+    /// How many tidings.
+    pub told: usize,
     pub end: bool,
     pub cut: bool,
     pub wild: bool,

@@ -104,7 +104,7 @@ fn merge(body: &mut Body, other: Node) {
 fn merge_one(body: &mut Body, other: Node, left: &mut Vec<(Arc<Node>, Node)>) {
     let more = other.into_body();
     let was = body.saved;
-    if body.end.is_none() && (more.end.is_some() || more.known > body.known || was.is_none()) {
+    if body.end.is_none() && (more.end.is_some() || was.is_none_or(|was| more.saved.is_some_and(|more| more.says_more_than(&was)))) {
         (body.told, body.known, body.end, body.saved) = (more.told, more.known, more.end, more.saved);
     }
     if more.cut.is_some() {
