@@ -83,9 +83,12 @@ pub struct RunArgs {
     /// CPU threads [default: all]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub jobs: Option<u32>,
-    /// Memo to reuse; this version has none, so only `off` is accepted
-    #[arg(long, value_name = "off")]
-    pub memo: Option<String>,
+    /// Keep what is simulated in this file (in a folder: a file there) for later runs and shards; `off`: remember nothing, not even within the run
+    #[arg(long, value_name = "PATH|off")]
+    pub memo: Option<PathBuf>,
+    /// Most that the memo's file may have; what was used longest ago goes first
+    #[arg(long, value_name = "N", requires = "memo", default_value_t = 1024, value_parser = clap::value_parser!(u64).range(1..=1 << 30))]
+    pub memo_limit_mib: u64,
     /// Carry on with the run that DIR holds: run what is missing, and write the files as if it had never stopped
     #[arg(long)]
     pub resume: bool,

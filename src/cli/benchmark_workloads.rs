@@ -121,7 +121,7 @@ fn operations(programs: &Programs) -> u64 {
 }
 
 /// The most memory that this process ever had; 0 where the system does not tell.
-fn peak_bytes() -> u64 {
+pub(super) fn peak_bytes() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|l| l.strip_prefix("VmHWM:"));
     line.and_then(|l| l.split_whitespace().next()?.parse::<u64>().ok()).map_or(0, |kib| kib * 1024)

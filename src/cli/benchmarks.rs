@@ -14,7 +14,7 @@ use crate::engine::gpu::{GpuEngine, SoftwarePolicy, adapter};
 use crate::engine::{Engine, cpu, grow, is_final, packet_hops};
 use crate::sweep::{self, SetOverrides};
 
-use super::benchmark_workloads;
+use super::{benchmark_memo, benchmark_workloads};
 use super::simulator::{BenchInfo, BenchRow};
 
 /// Short flows on 128 hosts, for many experiments at once.
@@ -75,12 +75,12 @@ const fn batch(name: &'static str, about: &'static str, batch: u32, gpu: bool) -
 
 /// What there is.
 pub fn list() -> Vec<BenchInfo> {
-    CASES.iter().map(|c| BenchInfo { name: c.name.into(), about: c.about.into() }).chain(benchmark_workloads::list()).collect()
+    CASES.iter().map(|c| BenchInfo { name: c.name.into(), about: c.about.into() }).chain(benchmark_workloads::list()).chain(benchmark_memo::list()).collect()
 }
 
 /// Runs one benchmark and reports its row.
 pub fn run(name: &str, sink: &mut dyn FnMut(BenchRow)) -> anyhow::Result<()> {
-    if let Some(ran) = benchmark_workloads::run(name, sink) {
+    if let Some(ran) = benchmark_workloads::run(name, sink).or_else(|| benchmark_memo::run(name, sink)) {
         return ran;
     }
     let case = CASES.iter().find(|c| c.name == name).ok_or_else(|| anyhow!("no benchmark `{name}`"))?;

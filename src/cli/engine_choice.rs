@@ -100,7 +100,7 @@ mod tests {
 
     fn settings(engine: EngineChoice, devices: &[&str]) -> RunSettings {
         let devices = devices.iter().map(|d| d.parse().unwrap()).collect();
-        RunSettings { engine, devices, gpu_dispatch: GpuDispatch::Auto, jobs: 1, interrupt: Interrupt::default() }
+        RunSettings { engine, devices, gpu_dispatch: GpuDispatch::Auto, jobs: 1, memo: Default::default(), interrupt: Interrupt::default() }
     }
 
     #[test]

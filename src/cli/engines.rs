@@ -6,10 +6,10 @@ use anyhow::Context;
 
 use crate::batch::{self, News, RunOptions, Task, Worker};
 use crate::engine::EngineError;
-use crate::engine::fold::FoldEngine;
 use crate::engine::gpu::{GpuDevice, GpuEngine, Mode};
 
 use super::args::{EngineChoice, GpuDispatch};
+use super::memo::Remembering;
 use super::simulator::RunSettings;
 
 /// An engine a device.
@@ -38,20 +38,17 @@ pub fn simulate<E: From<EngineError> + Send>(
     tasks: impl ExactSizeIterator<Item = Task> + Send,
     workers: Vec<Worker>,
     settings: &RunSettings,
+    remembering: &Remembering,
     pool: &rayon::ThreadPool,
     tell: &mut (dyn FnMut(News) -> Result<(), E> + Send),
 ) -> Result<(), E> {
     let (options, interrupt) = (RunOptions::default(), settings.interrupt.clone());
     let stop = move || interrupt.requested();
     if workers.is_empty() {
-        return pool.install(|| batch::run(tasks, Box::new(FoldEngine::default()), &options, stop, tell));
+        return pool.install(|| batch::run(tasks, Box::new(remembering.engine()), &options, stop, tell));
     }
     // Only `auto` has left the choice of the engine to us.
+    let cpu = || Worker { name: "CPU engine".into(), engine: Box::new(remembering.engine()), on_pool: true };
     let fallback = (settings.engine == EngineChoice::Auto).then_some(&cpu as &dyn Fn() -> Worker);
     batch::run_fleet(tasks, workers, fallback, pool, &options, stop, tell)
-}
-
-/// The CPU engine, for what devices have left.
-fn cpu() -> Worker {
-    Worker { name: "CPU engine".into(), engine: Box::new(FoldEngine::default()), on_pool: true }
 }

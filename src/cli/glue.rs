@@ -20,6 +20,7 @@ use super::exit::CliError;
 use super::optimize::{self, Searching};
 use super::simulator::{BenchInfo, BenchRow, EngineUsed, Planned, RunSettings, Simulator, SweepRequest, Update, UpdateSink};
 use super::{benchmarks, engine_choice, engines, resume, trace};
+use super::memo::Remembering;
 
 /// Distinct shapes of experiments (network, routes, traffic) whose inputs are checked before anything runs. Those beyond are checked
 /// when their turn comes, and then end as failed.
@@ -215,6 +216,7 @@ impl Simulator for Connected {
         let Loaded { sweep, outputs, axes, searching, .. } = &loaded;
         let pool = rayon::ThreadPoolBuilder::new().num_threads(settings.jobs).build().context("cannot start threads").map_err(CliError::broken)?;
         let compiling = Instant::now();
+        let remembering = Remembering::start(&settings.memo, !devices.is_empty());
         let workers = engines::workers(&devices, settings.gpu_dispatch).map_err(CliError::bad_input)?;
         if !workers.is_empty() {
             sink(Update::Compiled { seconds: compiling.elapsed().as_secs_f64() }).map_err(CliError::broken)?;
@@ -274,12 +276,15 @@ impl Simulator for Connected {
             }
             .map_err(Broken::Sink)
         };
-        match engines::simulate(tasks, workers, settings, &pool, &mut tell) {
-            Ok(()) if settings.interrupt.requested() => Ok(Vec::new()),
+        let ran = engines::simulate(tasks, workers, settings, &remembering, &pool, &mut tell);
+        let of_memo = remembering.finish();
+        match ran {
+            Ok(()) if settings.interrupt.requested() => Ok(of_memo),
             Ok(()) => {
                 // A search runs too few to tell what has no effect.
                 let mut warnings = if chosen.is_none() { effects.warnings(&sweep.axes) } else { Vec::new() };
                 warnings.extend(lost_devices);
+                warnings.extend(of_memo);
                 if lost_with_pfc > 0 {
                     warnings.push(format!(
                         "{lost_with_pfc} experiments dropped packets although transport.pfc = true: headroom was exceeded, by ACKs that are never paused \

@@ -18,6 +18,7 @@ use super::convert::finished;
 use super::engines;
 use super::exit::CliError;
 use super::glue::{Broken, config, identity};
+use super::memo::Remembering;
 use super::simulator::{RunSettings, SearchPlan, Update, UpdateSink};
 
 /// What is searched, decided when the sweep is read.
@@ -261,7 +262,7 @@ impl View<'_> {
             }
             Ok(())
         };
-        match engines::simulate(tasks.into_iter(), workers, self.settings, self.pool, &mut tell) {
+        match engines::simulate(tasks.into_iter(), workers, self.settings, &Remembering::within(&self.settings.memo), self.pool, &mut tell) {
             _ if self.settings.interrupt.requested() => Err(Stop::Interrupted),
             Ok(()) => {
                 let missing = || failed(anyhow::anyhow!("a candidate ended without a result"));

@@ -23,7 +23,6 @@ use super::{resume, say, summary, tell};
 /// # Errors
 /// Bad usage or input (nothing is written then), or results that cannot be written.
 pub fn execute<S: Simulator>(args: &RunArgs, simulator: &S, interrupt: &Interrupt) -> Result<Exit, CliError> {
-    refuse_what_is_not_there(args)?;
     ResultDir::check(&args.out, args.resume).map_err(CliError::results)?;
 
     let expanding = Instant::now();
@@ -109,17 +108,6 @@ pub fn execute<S: Simulator>(args: &RunArgs, simulator: &S, interrupt: &Interrup
     })
 }
 
-/// Options that name what this version does not do are refused before anything else.
-fn refuse_what_is_not_there(args: &RunArgs) -> Result<(), CliError> {
-    match args.memo.as_deref() {
-        None | Some("off") => Ok(()),
-        Some(other) => {
-            let error = anyhow!("--memo {other}: there is no memo in this version; write --memo off or leave it out");
-            Err(CliError::bad_input(error))
-        }
-    }
-}
-
 fn settings(args: &RunArgs, interrupt: &Interrupt) -> RunSettings {
     let all = || std::thread::available_parallelism().map_or(1, usize::from);
     RunSettings {
@@ -127,6 +115,7 @@ fn settings(args: &RunArgs, interrupt: &Interrupt) -> RunSettings {
         devices: args.device.clone(),
         gpu_dispatch: args.gpu_dispatch,
         jobs: args.jobs.map_or_else(all, |n| n as usize),
+        memo: super::memo::choice(args),
         interrupt: interrupt.clone(),
     }
 }

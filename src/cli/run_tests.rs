@@ -102,6 +102,7 @@ fn args(out: &Path) -> RunArgs {
         device: vec![],
         jobs: Some(1),
         memo: None,
+        memo_limit_mib: 1,
         resume: false,
         strict: false,
         quiet: true,

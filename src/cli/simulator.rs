@@ -110,7 +110,20 @@ pub struct RunSettings {
     pub gpu_dispatch: GpuDispatch,
     /// CPU threads, at least 1.
     pub jobs: usize,
+    pub memo: MemoChoice,
     pub interrupt: Interrupt,
+}
+
+/// Where what was simulated is remembered.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum MemoChoice {
+    /// Nowhere.
+    Off,
+    /// In memory, as long as the run lasts.
+    #[default]
+    Run,
+    /// On disk as well.
+    Kept { path: PathBuf, limit_bytes: u64 },
 }
 
 /// What simulates, once that is decided; printed and recorded.

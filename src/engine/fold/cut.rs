@@ -70,8 +70,9 @@ impl Run {
         }
         let mut body = node.body();
         body.known = body.known.max(at - start);
-        if leads.len() == pieces.len() {
-            body.cut = Some(Arc::new(Cut { at: at - start, pieces, leads, ..gains }));
+        let cut = Cut { at: at - start, pieces, leads, ..gains };
+        if cut.leads.len() == cut.pieces.len() && memo.room(cut.bytes()) {
+            body.cut = Some(Arc::new(cut));
         }
         self.stats.cutting += began.elapsed();
         over
@@ -94,6 +95,7 @@ impl Run {
     }
 
     /// The rows of `p`, which is looked up, come to the end of what its node knows: counters gain, what the state says is read when it is needed.
+    /// PRECONDITION: what `cut` leads to was reached.
     pub(super) fn pass(&mut self, t: &mut Tables, p: u32, cut: &Cut) -> Result<(), Stop> {
         self.stats.hits += 1;
         let part = &self.parts[p as usize];
@@ -141,6 +143,8 @@ impl Run {
                         self.call_part(q, next);
                     }
                 }
+                // To start over is all that is left in mid-way.
+                Lead::Shelved(_) => return Err(Stop::Abandon),
                 Lead::Rest(bytes) => {
                     state::read(t, bytes, self.names(q, None), at, self.limit).map_err(full)?;
                     self.dissolve(t, q);

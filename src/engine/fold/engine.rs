@@ -18,21 +18,37 @@ const SLICE: Duration = Duration::from_millis(100);
 
 /// The CPU engine with folding. Runs on the threads of the rayon pool it is called in.
 pub struct FoldEngine {
-    memo: Arc<Memo>,
+    /// `None`: nothing is remembered, whatever experiments ask for.
+    memo: Option<Arc<Memo>>,
     places: Vec<Place>,
     cut_hops: u64,
 }
 
 impl Default for FoldEngine {
     fn default() -> FoldEngine {
-        FoldEngine::cutting(HOPS_A_CUT)
+        FoldEngine::remembering(Arc::default())
     }
 }
 
 impl FoldEngine {
+    /// With a memo that others may know too.
+    pub fn remembering(memo: Arc<Memo>) -> FoldEngine {
+        FoldEngine { memo: Some(memo), places: Vec::new(), cut_hops: HOPS_A_CUT }
+    }
+
+    /// Without one.
+    pub fn forgetful() -> FoldEngine {
+        FoldEngine { memo: None, places: Vec::new(), cut_hops: HOPS_A_CUT }
+    }
+
     /// Looks states of partitions up every `hops` packets. Changes no result; few cost time, many show in tests what is wrong with states.
     pub fn cutting(hops: u64) -> FoldEngine {
-        FoldEngine { memo: Arc::default(), places: Vec::new(), cut_hops: hops.max(1) }
+        FoldEngine::default().with_cuts_every(hops)
+    }
+
+    /// The same for an engine that has its memo already.
+    pub fn with_cuts_every(self, hops: u64) -> FoldEngine {
+        FoldEngine { cut_hops: hops.max(1), ..self }
     }
 }
 
@@ -46,7 +62,7 @@ struct Place {
 impl Engine for FoldEngine {
     fn advance(&mut self, batch: &mut [Tables], packet_limit: u64, stop: &(dyn Fn() -> bool + Sync)) -> Result<Slice, EngineError> {
         let end = Instant::now() + SLICE;
-        let (memo, cut_hops) = (&self.memo, self.cut_hops);
+        let (memo, cut_hops) = (self.memo.as_ref(), self.cut_hops);
         self.places.resize_with(batch.len(), Place::default);
         let done: Vec<(f64, Option<String>)> = batch
             .par_iter_mut()
@@ -69,15 +85,20 @@ impl Engine for FoldEngine {
 }
 
 impl Place {
-    fn advance(&mut self, t: &mut Tables, memo: &Arc<Memo>, cut_hops: u64, end: Instant, limit: u64, stop: &(dyn Fn() -> bool + Sync)) -> (f64, Option<String>) {
-        if is_final(t) {
+    fn advance(&mut self, t: &mut Tables, memo: Option<&Arc<Memo>>, cut_hops: u64, end: Instant, limit: u64, stop: &(dyn Fn() -> bool + Sync)) -> (f64, Option<String>) {
+        let is_new = t.exps[0].steps == 0 && t.exps[0].phase == 0;
+        // Those under way come to their end first: they take less memory together, and what they leave is known to those that follow.
+        if is_final(t) || (is_new && Instant::now() >= end) {
             return (0.0, None);
         }
         let start = Instant::now();
-        if t.exps[0].steps == 0 && t.exps[0].phase == 0 {
+        if is_new {
             *self = Place::default();
             if t.exps[0].modes & mode::FOLD != 0 {
-                self.run = Run::new(t, memo, cut_hops);
+                if memo.is_none() {
+                    t.exps[0].modes &= !mode::MEMO;
+                }
+                self.run = Run::new(t, &memo.map_or_else(Arc::default, Arc::clone), cut_hops);
             }
         }
         let mut failure = None;
@@ -85,7 +106,7 @@ impl Place {
             let began = Instant::now();
             let outcome = run.turns(t, TURNS_A_LOOK, limit);
             run.took(began.elapsed());
-            self.stats = FoldStats { memo_bytes: memo.bytes(), ..run.stats };
+            self.stats = FoldStats { memo_bytes: memo.map_or(0, |m| m.bytes()), ..run.stats };
             match outcome {
                 Ok(()) => {}
                 Err(Stop::Fail(why)) => failure = Some(why),

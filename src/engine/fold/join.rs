@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 
 use super::Stop;
 use super::canon::{Form, timers_run};
+use super::memo::Id;
 use super::part::{Base, Event, Member, Part, PortBase, Script, Standing, What};
 use super::run::Run;
 use super::state::Counts;
@@ -180,7 +181,7 @@ impl Run {
         let (a, b) = (&self.parts[p as usize], &self.parts[other as usize]);
         let mut form = Form::default();
         form.bases(a);
-        form.u64(b.script.as_ref().map_or(0, |s| s.node.id));
+        form.0.extend(b.script.as_ref().map_or(Id::default(), |s| s.node.id));
         form.u64(b.start.wrapping_sub(a.start));
         form.numbers(b.nics.iter().map(|n| a.nics.iter().filter(|m| *m < n).count() as u32));
         form.numbers(b.ends.iter().map(|n| a.ends.iter().filter(|m| *m < n).count() as u32));

@@ -3,31 +3,47 @@
 //! a node ends in a *cut*: the partition's whole state by then, a node that all pasts share which lead there. A pattern that repeats is a cycle.
 //!
 //! Keys are compared as whole bytes, so there is no false hit. Nodes only ever gain what any simulation of the same past would add: results cannot depend on it.
+//! `shelf` knows of earlier runs, `codec` how tries travel there and back.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use sha2::{Digest, Sha256};
+
+use super::shelf::Shelf;
 use crate::columns::{FlowRx, FlowTx};
 
 /// Bytes of keys and outcomes beyond which nothing new is remembered.
 const MOST_BYTES: u64 = 1 << 30;
 
+/// The name of a past: 128 bits of a cryptographic hash of everything that led there, so that it means the same to every process.
+pub type Id = [u8; 16];
+
 /// Episodes known to this process; shared by all experiments and threads.
 #[derive(Default)]
 pub struct Memo {
-    roots: Mutex<HashMap<Box<[u8]>, Arc<Node>>>,
-    ids: AtomicU64,
-    bytes: AtomicU64,
+    pub(super) roots: Mutex<Roots>,
+    pub(super) shelf: Option<Arc<dyn Shelf>>,
+    pub(super) bytes: AtomicU64,
+}
+
+/// Where episodes begin or go on: roots and states, by their keys; states by their names too.
+#[derive(Default)]
+pub(super) struct Roots {
+    pub by_key: HashMap<Box<[u8]>, Arc<Node>>,
+    pub states: HashMap<Id, Arc<Node>>,
 }
 
 /// A past that partitions may share.
 pub struct Node {
-    pub id: u64,
+    pub id: Id,
     /// Of a root or a state: what followed was no function of the key (a random marking), so remembering is in vain.
     pub wild: AtomicBool,
     /// Of a state: the rows, to be read by [`super::state`].
     pub state: Option<Arc<[u8]>>,
+    /// Nothing happens before this if nothing else is known, from the episode's start, ps.
+    pub(super) born: u64,
     body: Mutex<Body>,
 }
 
@@ -37,11 +53,24 @@ pub struct Body {
     pub told: Vec<Told>,
     /// All of `told` before this is there, counted from the episode's start, ps.
     pub known: u64,
-    children: HashMap<Box<[u8]>, Arc<Node>>,
+    pub(super) children: HashMap<Box<[u8]>, Arc<Node>>,
     /// The partition came to rest.
     pub end: Option<Arc<Leaf>>,
     /// What is known goes on from a state that others came to as well.
     pub cut: Option<Arc<Cut>>,
+    /// How much of it the shelf has.
+    pub(super) saved: Option<Saved>,
+}
+
+/// What of a node is on the shelf.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Saved {
+    pub known: u64,
+    /// How many tidings.
+    pub told: usize,
+    pub end: bool,
+    pub cut: bool,
+    pub wild: bool,
 }
 
 /// News of a message.
@@ -66,6 +95,7 @@ pub enum Tidings {
 }
 
 /// Where a stretch of the known leads: the states by then, and what was gained since the start or the last cut.
+#[derive(Clone)]
 pub struct Cut {
     /// From there, ps.
     pub at: u64,
@@ -97,8 +127,11 @@ impl Piece {
 }
 
 /// Where a piece leads.
+#[derive(Clone)]
 pub enum Lead {
     State(Arc<Node>),
+    /// To the state of this name, which nobody has taken from the shelf yet.
+    Shelved(Id),
     /// Its rows rest, in this state.
     Rest(Arc<[u8]>),
 }
@@ -115,6 +148,7 @@ pub struct Gain {
 }
 
 /// What an episode leaves behind, by local numbers.
+#[derive(Debug, PartialEq)]
 pub struct Leaf {
     /// From the episode's start, ps.
     pub at: u64,
@@ -125,6 +159,7 @@ pub struct Leaf {
     pub members: Vec<MemberEnd>,
 }
 
+#[derive(Debug, PartialEq)]
 pub struct NicEnd {
     pub tx_bytes: u64,
     pub hops: u64,
@@ -134,7 +169,7 @@ pub struct NicEnd {
 }
 
 /// Gains of a port's counters; `max_q` within the episode.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct PortEnd {
     pub tx_bytes: u64,
     pub hops: u64,
@@ -144,6 +179,7 @@ pub struct PortEnd {
 }
 
 /// Rows of a queue pair at the end, and where the episode began for it.
+#[derive(Debug, PartialEq)]
 pub struct MemberEnd {
     pub start: u64,
     pub tx: FlowTx,
@@ -153,26 +189,21 @@ pub struct MemberEnd {
 }
 
 impl Memo {
+    /// An empty memo that asks `shelf` for what it has not met.
+    pub fn on(shelf: Arc<dyn Shelf>) -> Memo {
+        let mut memo = Memo::default();
+        memo.shelf = Some(shelf);
+        memo
+    }
+
     /// The root of `key`, made if need be, and whether it was there. `None`: the memo is full.
     pub fn root(&self, key: Vec<u8>) -> Option<(Arc<Node>, bool)> {
-        let mut roots = lock(&self.roots);
-        if let Some(node) = roots.get(key.as_slice()) {
-            return Some((Arc::clone(node), true));
-        }
-        let node = self.node(key.len(), 0, None)?;
-        roots.insert(key.into_boxed_slice(), Arc::clone(&node));
-        Some((node, false))
+        self.begin(key, None)
     }
 
     /// The node of the state that `key` ends in, the last `len` bytes of it, made if need be, and whether it was there. `None`: the memo is full.
     pub fn state(&self, key: Vec<u8>, len: usize) -> Option<(Arc<Node>, bool)> {
-        let mut roots = lock(&self.roots);
-        if let Some(node) = roots.get(key.as_slice()) {
-            return Some((Arc::clone(node), true));
-        }
-        let node = self.node(key.len() + len, 0, Some(key[key.len() - len..].into()))?;
-        roots.insert(key.into_boxed_slice(), Arc::clone(&node));
-        Some((node, false))
+        self.begin(key, Some(len))
     }
 
     /// The child of `node` by `key`, made if need be, and whether it was there; nothing is known of a new one before `known`. `None`: the memo is full.
@@ -181,17 +212,15 @@ impl Memo {
         if let Some(child) = body.children.get(key.as_slice()) {
             return Some((Arc::clone(child), true));
         }
-        let child = self.node(key.len(), known, None)?;
+        let child = self.node(child_id(&node.id, &key), key.len(), known, None)?;
         body.children.insert(key.into_boxed_slice(), Arc::clone(&child));
         Some((child, false))
     }
 
-    fn node(&self, key: usize, known: u64, state: Option<Arc<[u8]>>) -> Option<Arc<Node>> {
-        if !self.room(key + size_of::<Node>() + 64) {
-            return None;
-        }
-        let id = self.ids.fetch_add(1, Ordering::Relaxed);
-        Some(Arc::new(Node { id, wild: AtomicBool::new(false), state, body: Mutex::new(Body { known, ..Body::default() }) }))
+    /// A new node whose key has `key` bytes.
+    pub(super) fn node(&self, id: Id, key: usize, known: u64, state: Option<Arc<[u8]>>) -> Option<Arc<Node>> {
+        let size = Node::bytes(key) + state.as_ref().map_or(0, |s| s.len());
+        self.room(size).then(|| Arc::new(Node::new(id, known, state)))
     }
 
     /// Bytes of keys and outcomes that it holds.
@@ -203,13 +232,37 @@ impl Memo {
     pub fn room(&self, bytes: usize) -> bool {
         self.bytes.fetch_add(bytes as u64, Ordering::Relaxed) < MOST_BYTES
     }
+
+    /// Every root and state with its key.
+    pub(super) fn roots(&self) -> Vec<(Box<[u8]>, Arc<Node>)> {
+        lock(&self.roots).by_key.iter().map(|(key, node)| (key.clone(), Arc::clone(node))).collect()
+    }
+}
+
+/// The name of the root or state of `key`.
+pub fn root_id(key: &[u8]) -> Id {
+    named(&[b"root", key])
+}
+
+/// The name of what the edge `key` leads to from `parent`.
+pub(super) fn child_id(parent: &Id, key: &[u8]) -> Id {
+    named(&[parent, key])
+}
+
+fn named(parts: &[&[u8]]) -> Id {
+    let mut hash = Sha256::new();
+    parts.iter().for_each(|part| hash.update(part));
+    let digest = hash.finalize();
+    let mut id = Id::default();
+    id.copy_from_slice(&digest[..16]);
+    id
 }
 
 /// Cuts may lead in circles, which would keep each other for ever.
 impl Drop for Memo {
     fn drop(&mut self) {
         let roots = std::mem::take(self.roots.get_mut().unwrap_or_else(PoisonError::into_inner));
-        let mut left: Vec<Arc<Node>> = roots.into_values().collect();
+        let mut left: Vec<Arc<Node>> = roots.by_key.into_values().collect();
         while let Some(node) = left.pop() {
             let mut body = node.body();
             body.cut = None;
@@ -231,6 +284,15 @@ impl Drop for Node {
 }
 
 impl Node {
+    pub(super) fn new(id: Id, known: u64, state: Option<Arc<[u8]>>) -> Node {
+        Node { id, wild: AtomicBool::new(false), state, born: known, body: Mutex::new(Body { known, ..Body::default() }) }
+    }
+
+    /// Room that a node takes whose key has `key` bytes.
+    pub(super) fn bytes(key: usize) -> usize {
+        key + size_of::<Node>() + 64
+    }
+
     fn take_children(&mut self) -> Vec<Arc<Node>> {
         let body = self.body.get_mut().unwrap_or_else(PoisonError::into_inner);
         std::mem::take(&mut body.children).into_values().collect()
@@ -239,10 +301,32 @@ impl Node {
     pub fn body(&self) -> MutexGuard<'_, Body> {
         lock(&self.body)
     }
+
+    /// What follows, of a node that nobody else has.
+    pub(super) fn into_body(mut self) -> Body {
+        std::mem::take(self.body.get_mut().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Cut {
+    /// Room that it takes.
+    pub fn bytes(&self) -> usize {
+        let piece = |p: &Piece| 4 * (p.nics.len() + p.ports.len() + p.ends.len() + p.members.len() + p.working.len()) + size_of::<Piece>();
+        let lead = |l: &Lead| size_of::<Lead>() + if let Lead::Rest(bytes) = l { bytes.len() } else { 0 };
+        let rows = self.nics.len() * 16 + self.ports.len() * size_of::<PortEnd>() + self.peaks.len() * 4 + self.members.len() * size_of::<Gain>();
+        size_of::<Cut>() + rows + self.pieces.iter().map(piece).sum::<usize>() + self.leads.iter().map(lead).sum::<usize>()
+    }
+}
+
+impl Leaf {
+    /// Room that it takes.
+    pub fn bytes(nics: usize, ports: usize, members: usize) -> usize {
+        nics * 64 + ports * 64 + members * size_of::<MemberEnd>()
+    }
 }
 
 /// A thread that panicked left nothing half done here: every change is a single insertion.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

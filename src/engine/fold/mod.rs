@@ -4,8 +4,11 @@
 //! Layer: engine; columns and numbers only. Exact: every bit of every result is the unfolded engine's. Where that cannot be proven while it runs (a shared buffer
 //! that may pause or drop), the experiment starts over unfolded. ARCHITECTURE.md, "Folding", says why it is exact.
 
+mod bytes;
 mod calm;
 mod canon;
+mod codec;
+mod codec_cut;
 mod cut;
 mod engine;
 mod join;
@@ -16,6 +19,7 @@ mod record;
 mod replay;
 mod rest;
 mod run;
+mod shelf;
 mod split;
 mod state;
 mod tally;
@@ -23,7 +27,9 @@ mod tally;
 use std::time::Duration;
 
 pub use engine::FoldEngine;
-pub use memo::Memo;
+pub use codec::{SEMANTICS, Unsaved, Version, version};
+pub use memo::{Id, Memo};
+pub use shelf::Shelf;
 
 /// What folding did for one experiment. The counts are functions of the experiment and of what the memo held; the times are estimates, see [`tally`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -101,9 +101,10 @@ impl Run {
                 let cut = body.cut.clone().filter(|cut| cut.at <= now);
                 drop(body);
                 t.noted.clear();
-                match cut {
-                    Some(cut) => self.pass(t, p, &cut)?,
-                    None => break,
+                let (Some(cut), Some(memo)) = (cut, &self.memo) else { break };
+                // Where it leads may be unknown here: then there is no cut, and perhaps more to tell.
+                if let Some(cut) = memo.reach(&script.node, cut) {
+                    self.pass(t, p, &cut)?;
                 }
                 continue;
             };

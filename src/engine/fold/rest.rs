@@ -61,7 +61,7 @@ impl Run {
         self.stats.simulated += part.nics.iter().zip(&part.nic_base).map(|(&n, base)| t.nics[n as usize].hops - base.1).sum::<u64>();
         self.stats.simulated += part.ports.iter().zip(&part.port_base).map(|(&q, base)| t.ports[q as usize].hops - base.hops).sum::<u64>();
         let (Some(script), Some(memo)) = (&part.script, &self.memo) else { return };
-        let size = part.nics.len() * 64 + part.ports.len() * 64 + part.members.len() * size_of::<MemberEnd>();
+        let size = Leaf::bytes(part.nics.len(), part.ports.len(), part.members.len());
         let mut body = script.node.body();
         if body.end.is_none() && memo.room(size) {
             let leaf = self.leaf(t, part, end);

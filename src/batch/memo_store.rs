@@ -1,0 +1,400 @@
+//! The memo on disk: what runs found out, for later runs. One file that is read without a lock and only ever added to, under one, in moments; runs that meet on it neither
+//! wait for each other nor undo what the other did. A file that was cut off, changed or is something else is set aside, and what is left of it goes into a new one.
+//!
+//! Layer: batch. Nothing here changes a result: what cannot be read is simulated again, what cannot be written is lost. Troubles are warnings, never errors.
+//!
+//! Why no database: the embedded ones in Rust take a file for one process at a time, and shards of a sweep share it, on cluster file systems too. What is known of an episode
+//! never changes, so adding checked records is all there is to do.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
+
+use sha2::{Digest, Sha256};
+
+use super::memo_store_file::{self as format, Entry, FileNumber, HEADER, Scan};
+use crate::engine::fold::{Id, Memo, Shelf, Unsaved, Version, version};
+
+/// The file's name in a folder.
+const FILE_NAME: &str = "episodes.memo";
+/// Records written at once.
+const SEGMENT_BYTES: usize = 16 << 20;
+/// Between looks at a lock that somebody else has.
+const LOOK: Duration = Duration::from_millis(10);
+/// How long opening waits for whoever is writing.
+const WAIT_TO_OPEN: Duration = Duration::from_secs(2);
+
+/// Why something could not be done with the file.
+#[derive(Debug, thiserror::Error)]
+enum Trouble {
+    #[error("another process is writing it")]
+    Busy,
+    #[error("{what}: {error}")]
+    Io { what: &'static str, error: io::Error },
+}
+
+fn cannot(what: &'static str) -> impl Fn(io::Error) -> Trouble {
+    move |error| Trouble::Io { what, error }
+}
+
+/// The memo in one file.
+pub struct MemoStore {
+    path: PathBuf,
+    /// Bytes that the file may have; what was used longest ago goes first.
+    limit: u64,
+    version: Version,
+    inner: Mutex<Inner>,
+}
+
+#[derive(Default)]
+struct Inner {
+    /// The file that `index` is of. Another process may have put a new one in its place.
+    file: Option<File>,
+    number: FileNumber,
+    scanned: u64,
+    index: HashMap<Id, Vec<Entry>>,
+    /// Of these, records that others added after this process began.
+    foreign: HashMap<Id, Vec<Entry>>,
+    /// Roots that were asked for and found.
+    used: BTreeSet<Id>,
+    /// The latest in the file, and this run's own.
+    latest: u64,
+    own: Option<u64>,
+    /// A record was not what it was.
+    damaged: bool,
+    /// Bytes of the memo when it was last published.
+    published: u64,
+    warnings: Vec<String>,
+}
+
+impl MemoStore {
+    /// Opens the memo at `path`, a file or a folder, which need not exist. `limit`: bytes that it may have.
+    pub fn open(path: &Path, limit: u64) -> MemoStore {
+        MemoStore::open_as(path, limit, version())
+    }
+
+    /// The same for a version of the program; records of others stay where they are, unseen, as long as there is room.
+    pub fn open_as(path: &Path, limit: u64, version: Version) -> MemoStore {
+        let is_folder = path.is_dir() || path.as_os_str().to_string_lossy().ends_with(std::path::is_separator);
+        let path = if is_folder { path.join(FILE_NAME) } else { path.to_path_buf() };
+        let store = MemoStore { path, limit, version, inner: Mutex::default() };
+        {
+            let mut inner = store.inner();
+            let opened = match store.lock(WAIT_TO_OPEN) {
+                Ok(_lock) => store.look(&mut inner).and_then(|()| store.mend(&mut inner, None)),
+                // Where nothing can be written, much can be read.
+                Err(_) => store.look(&mut inner),
+            };
+            inner.foreign.clear();
+            if let Err(trouble) = opened {
+                store.warn(&mut inner, &format!("nothing of it is used: {trouble}"));
+            }
+        }
+        store
+    }
+
+    /// Adds what `memo` has learnt since it was last asked, waiting at most `wait` for other processes. `last`: nothing more will come of this run.
+    /// Returns whether everything is on disk now. PRECONDITION: one thread at a time.
+    pub fn publish(&self, memo: &Memo, wait: Duration, last: bool) -> bool {
+        let bytes = memo.bytes();
+        {
+            let inner = self.inner();
+            let is_crowded = inner.scanned > self.limit / 2;
+            if bytes == inner.published && !inner.damaged && !(last && is_crowded && !inner.used.is_empty()) {
+                return true;
+            }
+        }
+        match self.add(memo, wait, last) {
+            Ok(()) => {
+                self.inner().published = bytes;
+                true
+            }
+            Err(trouble) => {
+                if last {
+                    self.warn(&mut self.inner(), &format!("what this run has learnt is not kept: {trouble}"));
+                }
+                false
+            }
+        }
+    }
+
+    /// What the user should know; told once.
+    pub fn warnings(&self) -> Vec<String> {
+        std::mem::take(&mut self.inner().warnings)
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn add(&self, memo: &Memo, wait: Duration, last: bool) -> Result<(), Trouble> {
+        let _lock = self.lock(wait)?;
+        let (foreign, generation) = {
+            let mut inner = self.inner();
+            self.look(&mut inner)?;
+            self.mend(&mut inner, None)?;
+            if inner.file.is_none() {
+                self.replace(&mut inner, None, |_| Ok(()))?;
+            }
+            let next = inner.latest + 1;
+            (std::mem::take(&mut inner.foreign), *inner.own.get_or_insert(next))
+        };
+        // Threads that simulate may wait for `inner` with a node in their hands, so nobody asks the memo with `inner` in his.
+        memo.is_known(|root| foreign.get(root).map_or_else(Vec::new, |entries| records(self.inner().file.as_mut(), entries).0));
+        let mut batch: Vec<Unsaved> = Vec::new();
+        let mut written = Ok(());
+        memo.each_unsaved(|unsaved| {
+            batch.push(unsaved);
+            if written.is_ok() && batch.iter().map(|u| u.record.len()).sum::<usize>() >= SEGMENT_BYTES {
+                written = self.append(generation, std::mem::take(&mut batch), &[]);
+            }
+        });
+        written?;
+        // Who used what matters only where something may have to go.
+        let is_crowded = self.inner().scanned > self.limit / 2;
+        let used: Vec<Id> = if last && is_crowded { self.inner().used.iter().copied().collect() } else { Vec::new() };
+        if !batch.is_empty() || !used.is_empty() {
+            self.append(generation, batch, &used)?;
+        }
+        let mut inner = self.inner();
+        if inner.scanned > self.limit {
+            let kept = self.worth_keeping()?;
+            self.mend(&mut inner, Some(&kept))?;
+        }
+        Ok(())
+    }
+
+    /// Adds a segment. PRECONDITION: the lock is held, and `inner` has seen all that is there.
+    fn append(&self, generation: u64, batch: Vec<Unsaved>, used: &[Id]) -> Result<(), Trouble> {
+        let mut records = Vec::with_capacity(batch.len());
+        let mut done = Vec::with_capacity(batch.len());
+        for mut unsaved in batch {
+            records.push((unsaved.root, std::mem::take(&mut unsaved.record)));
+            done.push(unsaved);
+        }
+        let bytes = format::segment(&self.version, generation, &records, used);
+        let end = self.inner().scanned;
+        let mut file = OpenOptions::new().write(true).open(&self.path).map_err(cannot("cannot write it"))?;
+        file.seek(SeekFrom::Start(end)).map_err(cannot("cannot write it"))?;
+        if let Err(error) = file.write_all(&bytes).and_then(|()| file.sync_data()) {
+            // Half an addition would be taken for damage; if it stays, it will be.
+            let _ = file.set_len(end);
+            return Err(cannot("cannot write it")(error));
+        }
+        {
+            let mut inner = self.inner();
+            inner.scanned = end + bytes.len() as u64;
+            inner.latest = inner.latest.max(generation);
+        }
+        done.into_iter().for_each(Unsaved::is_saved);
+        Ok(())
+    }
+
+    /// Sees what is in the file now: all of it if it is not the one that was seen last, else what was added.
+    fn look(&self, inner: &mut Inner) -> Result<(), Trouble> {
+        let mut file = match File::open(&self.path) {
+            Ok(file) => file,
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {
+                *inner = Inner { used: std::mem::take(&mut inner.used), own: inner.own, published: inner.published, warnings: std::mem::take(&mut inner.warnings), ..Inner::default() };
+                return Ok(());
+            }
+            Err(e) => return Err(cannot("cannot open it")(e)),
+        };
+        let number = format::read_header(&mut file).map_err(cannot("cannot read it"))?;
+        let is_same = inner.file.is_some() && number == Some(inner.number);
+        let scan = match number {
+            Some(_) => format::scan(&mut file, if is_same { inner.scanned } else { HEADER }).map_err(cannot("cannot read it"))?,
+            None => Scan::default(),
+        };
+        if !is_same {
+            inner.index.clear();
+            inner.foreign.clear();
+            inner.damaged = false;
+        }
+        let len = file.seek(SeekFrom::End(0)).map_err(cannot("cannot read it"))?;
+        inner.damaged |= scan.damaged || (number.is_some() && len < scan.end);
+        for segment in scan.segments {
+            inner.latest = inner.latest.max(segment.generation);
+            for entry in segment.entries.into_iter().filter(|_| segment.version == self.version) {
+                inner.index.entry(entry.root).or_default().push(entry);
+                inner.foreign.entry(entry.root).or_default().push(entry);
+            }
+        }
+        (inner.number, inner.scanned) = (number.unwrap_or_default(), scan.end);
+        inner.file = number.is_some().then_some(file);
+        Ok(())
+    }
+
+    /// Rewrites the file if it is damaged, or to `keep` only some of its roots. PRECONDITION: the lock is held.
+    fn mend(&self, inner: &mut Inner, keep: Option<&BTreeSet<(Version, Id)>>) -> Result<(), Trouble> {
+        let mut file = match File::open(&self.path) {
+            Ok(file) => file,
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
+            Err(e) => return Err(cannot("cannot open it")(e)),
+        };
+        let len = file.seek(SeekFrom::End(0)).map_err(cannot("cannot read it"))?;
+        let is_ours = format::read_header(&mut file).map_err(cannot("cannot read it"))?.is_some();
+        // Somebody was stopped before the first byte, or left an empty file here to be filled.
+        let is_empty = len == 0;
+        let is_torn = is_ours && len > inner.scanned;
+        if keep.is_none() && is_ours && !is_torn && !inner.damaged {
+            return Ok(());
+        }
+        let scan = if is_ours { format::scan(&mut file, HEADER).map_err(cannot("cannot read it"))? } else { Scan::default() };
+        let (mut kept, mut lost) = (0usize, 0usize);
+        let write = |new: &mut File| {
+            for segment in scan.segments.iter().chain(&scan.torn) {
+                let wanted: Vec<Entry> = segment.entries.iter().filter(|e| keep.is_none_or(|keep| keep.contains(&(segment.version, e.root)))).copied().collect();
+                let (records, missing) = named_records(&mut file, &wanted);
+                kept += records.len();
+                lost += missing;
+                if !records.is_empty() {
+                    new.write_all(&format::segment(&segment.version, segment.generation, &records, &segment.used))?;
+                }
+            }
+            Ok(())
+        };
+        let aside = (keep.is_none() && !is_empty).then(|| free_name(&self.path));
+        self.replace(inner, aside.as_deref(), write)?;
+        if let Some(aside) = aside {
+            let what = match lost {
+                _ if !is_ours => "it is no memo".to_string(),
+                0 => format!("it was cut off or changed; {kept} records are kept"),
+                _ => format!("it was cut off or changed; {kept} records are kept, {lost} are lost"),
+            };
+            self.warn(inner, &format!("{what}; it is set aside as {} and made anew", aside.display()));
+        }
+        Ok(())
+    }
+
+    /// Puts a new file, filled by `write`, in the old one's place, which goes `aside` or for good. PRECONDITION: the lock is held.
+    fn replace(&self, inner: &mut Inner, aside: Option<&Path>, write: impl FnOnce(&mut File) -> io::Result<()>) -> Result<(), Trouble> {
+        // Whoever writes has the lock, so one name is enough, and what a killed process left is written over.
+        let new = with_suffix(&self.path, ".new");
+        let mut file = File::create(&new).map_err(cannot("cannot write beside it"))?;
+        let written = format::write_header(&mut file, fresh_number()).and_then(|()| write(&mut file));
+        written.and_then(|()| file.sync_all()).map_err(cannot("cannot write beside it"))?;
+        if let Some(aside) = aside {
+            fs::rename(&self.path, aside).map_err(cannot("cannot set it aside"))?;
+        }
+        // Before it is replaced: some systems do not let go of open files.
+        inner.file = None;
+        fs::rename(&new, &self.path).map_err(cannot("cannot put it in place"))?;
+        self.look(inner)
+    }
+
+    /// What stays of a file that is too large: of this version what was used last, as much as leaves a quarter of the room.
+    fn worth_keeping(&self) -> Result<BTreeSet<(Version, Id)>, Trouble> {
+        let mut file = File::open(&self.path).map_err(cannot("cannot open it"))?;
+        let scan = format::scan(&mut file, HEADER).map_err(cannot("cannot read it"))?;
+        let mut of: BTreeMap<(Version, Id), (u64, u64)> = BTreeMap::new();
+        for segment in &scan.segments {
+            for entry in &segment.entries {
+                let (last, bytes) = of.entry((segment.version, entry.root)).or_default();
+                *last = segment.generation.max(*last);
+                *bytes += entry.len;
+            }
+        }
+        for segment in &scan.segments {
+            for root in &segment.used {
+                if let Some((last, _)) = of.get_mut(&(segment.version, *root)) {
+                    *last = segment.generation.max(*last);
+                }
+            }
+        }
+        let mut order: Vec<(bool, u64, u64, (Version, Id))> = of.into_iter().map(|(key, (last, bytes))| (key.0 == self.version, last, bytes, key)).collect();
+        order.sort_unstable_by(|a, b| (b.0, b.1, b.3).cmp(&(a.0, a.1, a.3)));
+        let most = self.limit / 4 * 3;
+        let mut used = HEADER;
+        let kept: BTreeSet<(Version, Id)> = order
+            .into_iter()
+            .take_while(|&(_, _, bytes, _)| {
+                used += bytes + 56;
+                used <= most
+            })
+            .map(|o| o.3)
+            .collect();
+        Ok(kept)
+    }
+
+    /// Takes the lock that writers take, or gives up after `wait`.
+    fn lock(&self, wait: Duration) -> Result<File, Trouble> {
+        if let Some(folder) = self.path.parent().filter(|f| !f.as_os_str().is_empty()) {
+            fs::create_dir_all(folder).map_err(cannot("cannot create its folder"))?;
+        }
+        let file = OpenOptions::new().create(true).truncate(false).write(true).open(with_suffix(&self.path, ".lock")).map_err(cannot("cannot create its lock"))?;
+        let end = Instant::now() + wait;
+        loop {
+            match file.try_lock() {
+                Ok(()) => return Ok(file),
+                Err(fs::TryLockError::WouldBlock) if Instant::now() < end => std::thread::sleep(LOOK),
+                Err(fs::TryLockError::WouldBlock) => return Err(Trouble::Busy),
+                Err(fs::TryLockError::Error(error)) => return Err(cannot("cannot lock it")(error)),
+            }
+        }
+    }
+
+    fn warn(&self, inner: &mut Inner, what: &str) {
+        inner.warnings.push(format!("memo {}: {what}", self.path.display()));
+    }
+
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        // What a panic left half done is at worst an index of less than there is.
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Shelf for MemoStore {
+    fn fetch(&self, root: &Id) -> Vec<Vec<u8>> {
+        let mut inner = self.inner();
+        let Some(entries) = inner.index.get(root).cloned() else { return Vec::new() };
+        let (records, missing) = records(inner.file.as_mut(), &entries);
+        if missing > 0 && !inner.damaged {
+            inner.damaged = true;
+            self.warn(&mut inner, "some of it cannot be read any more and is simulated again");
+        }
+        if !records.is_empty() {
+            inner.used.insert(*root);
+        }
+        records
+    }
+}
+
+/// Records of a file, and how many are not what they were.
+fn records(file: Option<&mut File>, entries: &[Entry]) -> (Vec<Vec<u8>>, usize) {
+    let Some(file) = file else { return (Vec::new(), entries.len()) };
+    let (named, missing) = named_records(file, entries);
+    (named.into_iter().map(|(_, record)| record).collect(), missing)
+}
+
+fn named_records(file: &mut File, entries: &[Entry]) -> (Vec<(Id, Vec<u8>)>, usize) {
+    let found: Vec<(Id, Vec<u8>)> = entries.iter().filter_map(|e| Some((e.root, format::record(file, e).ok().flatten()?))).collect();
+    let missing = entries.len() - found.len();
+    (found, missing)
+}
+
+fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_os_string();
+    name.push(suffix);
+    PathBuf::from(name)
+}
+
+/// `NAME.corrupt-N`, the first that is free.
+fn free_name(path: &Path) -> PathBuf {
+    (1u32..).map(|n| with_suffix(path, &format!(".corrupt-{n}"))).find(|p| !p.exists()).unwrap_or_else(|| with_suffix(path, ".corrupt"))
+}
+
+/// A number that no other file has.
+fn fresh_number() -> FileNumber {
+    static MADE: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |d| d.as_nanos());
+    let made = MADE.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+    let digest = Sha256::digest(format!("{now} {} {made}", std::process::id()));
+    let mut number = FileNumber::default();
+    number.copy_from_slice(&digest[..16]);
+    number
+}

@@ -1,0 +1,308 @@
+//! The memo's file: a header, then segments that are only ever added. A segment is an index of records and the records; every part carries a sum, so that whatever
+//! was cut off or changed is found, and what was not is found again behind it.
+//!
+//! Layer: batch. Knows neither what records say nor who else has the file open.
+//!
+//! Header: magic, the file's own number, sum. Segment: mark, version, generation, counts, sums (64 bytes); index (root, offset in the body, length, sum a record); names of
+//! roots that were used; body. Numbers are little-endian.
+
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom, Write};
+
+use sha2::{Digest, Sha256};
+
+use crate::engine::fold::{Id, Version};
+
+const MAGIC: &[u8; 16] = b"hyperfold memo\r\n";
+const MARK: &[u8; 8] = b"episodes";
+pub const HEADER: u64 = 40;
+const SEGMENT: usize = 64;
+const ENTRY: usize = 40;
+const NAME: usize = 16;
+/// Bytes looked through at once for the next segment behind a damaged one.
+const STRIDE: usize = 1 << 20;
+
+/// Says whether a file is still the one that was open: a rewritten file has another.
+pub type FileNumber = [u8; 16];
+
+/// Where a record is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entry {
+    pub root: Id,
+    /// From the start of the file.
+    pub at: u64,
+    pub len: u64,
+    sum: u64,
+}
+
+/// A segment without its records.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Segment {
+    pub version: Version,
+    /// Counts the runs that added to the file.
+    pub generation: u64,
+    pub entries: Vec<Entry>,
+    pub used: Vec<Id>,
+}
+
+/// What is in a file.
+#[derive(Debug, Default)]
+pub struct Scan {
+    pub segments: Vec<Segment>,
+    /// The last segment is incomplete: its entries that are there.
+    pub torn: Option<Segment>,
+    /// Bytes were found that are no segment, or not the one they say they are.
+    pub damaged: bool,
+    /// Where the next segment goes.
+    pub end: u64,
+}
+
+/// The first eight bytes of a SHA-256.
+fn sum(bytes: &[u8]) -> u64 {
+    word(&Sha256::digest(bytes), 0)
+}
+
+fn word(bytes: &[u8], at: usize) -> u64 {
+    u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes are a word"))
+}
+
+fn half(bytes: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes are half a word"))
+}
+
+fn name(bytes: &[u8], at: usize) -> [u8; NAME] {
+    bytes[at..at + NAME].try_into().expect("sixteen bytes are a name")
+}
+
+/// Writes the header of an empty file.
+pub fn write_header(file: &mut File, number: FileNumber) -> io::Result<()> {
+    let mut head = MAGIC.to_vec();
+    head.extend(number);
+    head.extend(sum(&head).to_le_bytes());
+    file.write_all(&head)
+}
+
+/// The file's number. `None`: it is no memo.
+pub fn read_header(file: &mut File) -> io::Result<Option<FileNumber>> {
+    let mut head = [0u8; HEADER as usize];
+    let is_whole = read_at(file, 0, &mut head)?;
+    let is_one = is_whole && head[..16] == *MAGIC && word(&head, 32) == sum(&head[..32]);
+    Ok(is_one.then(|| name(&head, 16)))
+}
+
+/// A segment as bytes.
+pub fn segment(version: &Version, generation: u64, records: &[(Id, Vec<u8>)], used: &[Id]) -> Vec<u8> {
+    let (mut index, mut at) = (Vec::new(), 0u64);
+    for (root, record) in records {
+        index.extend(root);
+        index.extend(at.to_le_bytes());
+        index.extend((record.len() as u64).to_le_bytes());
+        index.extend(sum(record).to_le_bytes());
+        at += record.len() as u64;
+    }
+    used.iter().for_each(|root| index.extend(root));
+    let mut out = MARK.to_vec();
+    out.extend(version);
+    out.extend(generation.to_le_bytes());
+    out.extend((records.len() as u32).to_le_bytes());
+    out.extend((used.len() as u32).to_le_bytes());
+    out.extend(at.to_le_bytes());
+    out.extend(sum(&index).to_le_bytes());
+    out.extend(sum(&out).to_le_bytes());
+    out.extend(index);
+    records.iter().for_each(|(_, record)| out.extend(record));
+    out
+}
+
+/// A record, if it is what it was.
+pub fn record(file: &mut File, entry: &Entry) -> io::Result<Option<Vec<u8>>> {
+    if entry.at.saturating_add(entry.len) > file.seek(SeekFrom::End(0))? {
+        return Ok(None);
+    }
+    let mut bytes = vec![0; entry.len as usize];
+    let is_whole = read_at(file, entry.at, &mut bytes)?;
+    Ok((is_whole && sum(&bytes) == entry.sum).then_some(bytes))
+}
+
+/// Finds the segments from `from` on; reads no record.
+pub fn scan(file: &mut File, from: u64) -> io::Result<Scan> {
+    let len = file.seek(SeekFrom::End(0))?;
+    let mut scan = Scan { end: from, ..Scan::default() };
+    let mut at = from;
+    while at < len {
+        let Some(head) = head(file, at)? else {
+            let Some(next) = next_head(file, at + 1, len)? else {
+                // An addition that was not finished looks like this as well.
+                scan.torn = Some(Segment::default());
+                break;
+            };
+            scan.damaged = true;
+            at = next;
+            continue;
+        };
+        let body = at + (SEGMENT + head.index_len()) as u64;
+        let end = body.saturating_add(head.body);
+        let Some(mut segment) = index(file, &head, at, body, len)? else {
+            if end <= len && head.body < len {
+                scan.damaged = true;
+                at = end;
+                continue;
+            }
+            scan.torn = Some(Segment::default());
+            break;
+        };
+        if end > len {
+            segment.entries.retain(|e| e.at + e.len <= len);
+            scan.torn = Some(segment);
+            break;
+        }
+        scan.segments.push(segment);
+        at = end;
+        scan.end = end;
+    }
+    Ok(scan)
+}
+
+/// A segment's first bytes.
+struct Head {
+    version: Version,
+    generation: u64,
+    entries: u32,
+    used: u32,
+    body: u64,
+    index_sum: u64,
+}
+
+impl Head {
+    fn index_len(&self) -> usize {
+        self.entries as usize * ENTRY + self.used as usize * NAME
+    }
+}
+
+fn head(file: &mut File, at: u64) -> io::Result<Option<Head>> {
+    let mut b = [0u8; SEGMENT];
+    if !read_at(file, at, &mut b)? || b[..8] != *MARK || word(&b, 56) != sum(&b[..56]) {
+        return Ok(None);
+    }
+    Ok(Some(Head { version: name(&b, 8), generation: word(&b, 24), entries: half(&b, 32), used: half(&b, 36), body: word(&b, 40), index_sum: word(&b, 48) }))
+}
+
+/// The segment of `head` at `at`; `None`: its index is not what it was.
+fn index(file: &mut File, head: &Head, at: u64, body: u64, len: u64) -> io::Result<Option<Segment>> {
+    if body > len {
+        return Ok(None);
+    }
+    let mut bytes = vec![0; head.index_len()];
+    if !read_at(file, at + SEGMENT as u64, &mut bytes)? || sum(&bytes) != head.index_sum {
+        return Ok(None);
+    }
+    let (entries, used) = bytes.split_at(head.entries as usize * ENTRY);
+    let entry = |b: &[u8]| Entry { root: name(b, 0), at: body.saturating_add(word(b, 16)), len: word(b, 24), sum: word(b, 32) };
+    Ok(Some(Segment {
+        version: head.version,
+        generation: head.generation,
+        entries: entries.chunks_exact(ENTRY).map(entry).collect(),
+        used: used.chunks_exact(NAME).map(|b| name(b, 0)).collect(),
+    }))
+}
+
+/// Where the next whole head is, from `at` on.
+fn next_head(file: &mut File, mut at: u64, len: u64) -> io::Result<Option<u64>> {
+    let mut bytes = vec![0; STRIDE];
+    while at + SEGMENT as u64 <= len {
+        let n = STRIDE.min((len - at) as usize);
+        if !read_at(file, at, &mut bytes[..n])? {
+            return Ok(None);
+        }
+        for k in bytes[..n].windows(MARK.len()).enumerate().filter(|(_, w)| *w == MARK).map(|(k, _)| k) {
+            if head(file, at + k as u64)?.is_some() {
+                return Ok(Some(at + k as u64));
+            }
+        }
+        // A mark may lie across the edge.
+        at += (n - MARK.len() + 1) as u64;
+    }
+    Ok(None)
+}
+
+/// Fills `bytes` from `at`; `false`: the file ends before.
+fn read_at(file: &mut File, at: u64, bytes: &mut [u8]) -> io::Result<bool> {
+    file.seek(SeekFrom::Start(at))?;
+    match file.read_exact(bytes) {
+        Ok(()) => Ok(true),
+        Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => Ok(false),
+        Err(e) => Err(e),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const VERSION: Version = [3; 16];
+
+    /// Three segments of two records each.
+    fn bytes() -> (Vec<u8>, Vec<(Id, Vec<u8>)>) {
+        let mut file = tempfile::tempfile().unwrap();
+        write_header(&mut file, [9; 16]).unwrap();
+        let records: Vec<(Id, Vec<u8>)> = (0u8..6).map(|k| ([k; 16], vec![k ^ 0x55; 40 + usize::from(k)])).collect();
+        for (g, two) in records.chunks(2).enumerate() {
+            file.write_all(&segment(&VERSION, g as u64, two, &[[g as u8; 16]])).unwrap();
+        }
+        let mut bytes = Vec::new();
+        file.seek(SeekFrom::Start(0)).unwrap();
+        file.read_to_end(&mut bytes).unwrap();
+        (bytes, records)
+    }
+
+    fn file_of(bytes: &[u8]) -> File {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(bytes).unwrap();
+        file
+    }
+
+    /// Records that can still be had, in order.
+    fn found(file: &mut File, scan: &Scan) -> Vec<(Id, Vec<u8>)> {
+        let entries: Vec<Entry> = scan.segments.iter().chain(&scan.torn).flat_map(|s| s.entries.clone()).collect();
+        entries.iter().filter_map(|e| Some((e.root, record(file, e).unwrap()?))).collect()
+    }
+
+    #[test]
+    fn what_is_written_is_found() {
+        let (bytes, records) = bytes();
+        let mut file = file_of(&bytes);
+        assert_eq!(read_header(&mut file).unwrap(), Some([9; 16]));
+        let scan = scan(&mut file, HEADER).unwrap();
+        assert!(!scan.damaged && scan.torn.is_none() && scan.end == bytes.len() as u64);
+        assert_eq!(scan.segments.iter().map(|s| (s.generation, s.used.clone())).collect::<Vec<_>>(), (0..3).map(|g| (g, vec![[g as u8; 16]])).collect::<Vec<_>>());
+        assert_eq!(found(&mut file, &scan), records);
+    }
+
+    #[test]
+    fn what_was_cut_off_is_noticed_and_the_rest_is_found() {
+        let (bytes, records) = bytes();
+        for len in HEADER as usize..bytes.len() {
+            let mut file = file_of(&bytes[..len]);
+            let scan = scan(&mut file, HEADER).unwrap();
+            let found = found(&mut file, &scan);
+            assert_eq!(found, records[..found.len()], "{len} bytes");
+            let is_boundary = scan.end == len as u64;
+            assert_eq!(scan.torn.is_none(), is_boundary, "{len} bytes");
+            assert!(!scan.damaged && found.len() >= 2 * scan.segments.len(), "{len} bytes");
+        }
+    }
+
+    #[test]
+    fn one_changed_byte_costs_a_segment_at_most() {
+        let (bytes, records) = bytes();
+        for at in HEADER as usize..bytes.len() {
+            let mut changed = bytes.clone();
+            changed[at] ^= 1 << (at % 8);
+            let mut file = file_of(&changed);
+            let scan = scan(&mut file, HEADER).unwrap();
+            let found = found(&mut file, &scan);
+            assert!(found.iter().all(|r| records.contains(r)), "byte {at}");
+            assert!((4..6).contains(&found.len()), "byte {at}: {}", found.len());
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! The benchmark of what experiments of a sweep share: a thousand variants of a training job in one run, beside runs of one variant each that know nothing of it.
+//!
+//! Layer: cli. Both are what `run` does with them, from configuration to outcome, on one core; files are not written.
+
+use std::path::Path;
+use std::time::Instant;
+
+use anyhow::{anyhow, bail};
+
+use crate::batch::{self, News, RunOptions, Task};
+use crate::engine::EngineError;
+use crate::engine::fold::FoldEngine;
+use crate::sweep::{self, SetOverrides, Sweep};
+
+use super::simulator::{BenchInfo, BenchRow};
+
+const TOGETHER: &str = "variants1000-together";
+const ALONE: &str = "variants1000-alone";
+
+/// Variants that are run alone: every fiftieth. All of them would take an hour.
+const SAMPLE: usize = 20;
+
+/// Data parallel training on two servers: seeds of paths, speeds of kernels, sizes of packets.
+const SWEEP: &str = r#"
+name = "variants1000"
+[base]
+cluster = { gpus = 16, server = "dgx-a100" }
+workload = { kind = "model", model = "gpt3-1.7b", tp = 8, pp = 1, dp = 2, microbatch = 4, global_batch = 16, seq = 512 }
+transport = { cc = "dcqcn" }
+[axes]
+"routing.seed" = [1, 2, 3, 4, 5]
+"workload.compute_scale" = { start = 1.0, stop = 1.49, step = 0.01 }
+"transport.payload_bytes" = [1000, 1500, 2000, 4000]
+"#;
+
+/// What there is.
+pub fn list() -> impl Iterator<Item = BenchInfo> {
+    [
+        (TOGETHER, "1,000 variants of a training job that share patterns, in one run on one core"),
+        (ALONE, "20 of them in runs of their own that remember nothing of each other"),
+    ]
+    .into_iter()
+    .map(|(name, about)| BenchInfo { name: name.into(), about: about.into() })
+}
+
+/// Runs one, if it is one of these.
+pub fn run(name: &str, sink: &mut dyn FnMut(BenchRow)) -> Option<anyhow::Result<()>> {
+    [TOGETHER, ALONE].contains(&name).then(|| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build()?;
+        let sweep = sweep::parse(SWEEP, Path::new("benchmark"), &SetOverrides(Vec::new()))?;
+        let n = sweep.experiments.len();
+        let start = Instant::now();
+        let (mut hops, mut experiments) = (0, 0);
+        if name == TOGETHER {
+            hops = pool.install(|| one_run(&sweep, 0, n))?;
+            experiments = n;
+        } else {
+            // Spread over all axes: the step and their lengths have no common divisor.
+            for k in 0..SAMPLE {
+                hops += pool.install(|| one_run(&sweep, k * (n / SAMPLE + 1) % n, 1))?;
+                experiments += 1;
+            }
+        }
+        let seconds = start.elapsed().as_secs_f64();
+        eprintln!("{name}: {:.4} s an experiment", seconds / experiments as f64);
+        sink(BenchRow {
+            name: name.into(),
+            engine: "cpu".into(),
+            hosts: 16,
+            experiments: experiments as u64,
+            packet_hops: hops,
+            seconds,
+            packet_hops_per_s: hops as f64 / seconds,
+            peak_bytes: super::benchmark_workloads::peak_bytes(),
+        });
+        Ok(())
+    })
+}
+
+/// Runs `n` experiments from the `first` on with a memo of their own; gives their packet-hops.
+fn one_run(sweep: &Sweep, first: usize, n: usize) -> anyhow::Result<u64> {
+    let chosen = &sweep.experiments[first..first + n];
+    let configs = chosen.iter().map(|e| Ok(Task { exp_id: e.exp_id, config: sweep.config(e).map_err(|e| anyhow!("{e}"))? })).collect::<anyhow::Result<Vec<_>>>()?;
+    let mut hops = 0;
+    let mut failed = None;
+    let mut tell = |news: News| -> Result<(), EngineError> {
+        if let News::Ended(ended) = news {
+            hops += ended.packet_hops;
+            failed = failed.take().or(ended.result.err().map(|e| format!("experiment {}: {e:?}", ended.exp_id)));
+        }
+        Ok(())
+    };
+    batch::run(configs.into_iter(), Box::new(FoldEngine::default()), &RunOptions::default(), || false, &mut tell)?;
+    if let Some(why) = failed {
+        bail!("{why}");
+    }
+    Ok(hops)
+}

@@ -1,0 +1,62 @@
+//! `--memo`: where a run remembers what it has simulated.
+//!
+//! Layer: cli.
+
+use crate::batch::memo_keeper::MemoKeeper;
+use crate::engine::fold::FoldEngine;
+
+use super::args::RunArgs;
+use super::simulator::MemoChoice;
+
+/// What `--memo` and `--memo-limit-mib` mean.
+pub fn choice(args: &RunArgs) -> MemoChoice {
+    match &args.memo {
+        None => MemoChoice::Run,
+        Some(path) if path.as_os_str() == "off" => MemoChoice::Off,
+        Some(path) => MemoChoice::Kept { path: path.clone(), limit_bytes: args.memo_limit_mib << 20 },
+    }
+}
+
+/// How a run remembers, while it lasts.
+pub enum Remembering {
+    Off,
+    Run,
+    Kept(MemoKeeper),
+    /// Asked for, where nothing folds.
+    InVain,
+}
+
+impl Remembering {
+    /// Opens the memo, unless all is simulated `on_device`, where nothing is remembered.
+    pub fn start(choice: &MemoChoice, on_device: bool) -> Remembering {
+        match choice {
+            MemoChoice::Off => Remembering::Off,
+            MemoChoice::Run => Remembering::Run,
+            MemoChoice::Kept { .. } if on_device => Remembering::InVain,
+            MemoChoice::Kept { path, limit_bytes } => Remembering::Kept(MemoKeeper::start(path, *limit_bytes)),
+        }
+    }
+
+    /// How the rounds of a search remember, which are of no use to other runs: for themselves alone.
+    pub fn within(choice: &MemoChoice) -> Remembering {
+        if matches!(choice, MemoChoice::Off) { Remembering::Off } else { Remembering::Run }
+    }
+
+    /// The CPU engine that remembers so.
+    pub fn engine(&self) -> FoldEngine {
+        match self {
+            Remembering::Off => FoldEngine::forgetful(),
+            Remembering::Run | Remembering::InVain => FoldEngine::default(),
+            Remembering::Kept(keeper) => FoldEngine::remembering(keeper.memo()),
+        }
+    }
+
+    /// Puts on disk what is not there yet; gives warnings.
+    pub fn finish(self) -> Vec<String> {
+        match self {
+            Remembering::Off | Remembering::Run => Vec::new(),
+            Remembering::Kept(keeper) => keeper.finish(),
+            Remembering::InVain => vec!["--memo is of no use on a GPU, where everything is simulated; add --engine cpu to use it".into()],
+        }
+    }
+}
