@@ -7,15 +7,15 @@ use crate::columns::{NONE, Tables};
 /// waits for nothing else.
 pub fn analytical(t: &mut Tables) {
     while t.exps[0].fired != NONE {
-        serve_first(t);
+        let g = t.exps[0].fired;
+        t.exps[0].fired = t.gates[g as usize].next;
+        serve(t, g);
     }
 }
 
-/// Serves the first of the gates that fired; gives its number.
-pub fn serve_first(t: &mut Tables) -> u32 {
-    let g = t.exps[0].fired;
+/// Serves gate `g`.
+pub fn serve(t: &mut Tables, g: u32) {
     let gate = t.gates[g as usize];
-    t.exps[0].fired = gate.next;
     let mut free = gate.latest;
     if gate.server != NONE {
         free = free.max(t.servers[gate.server as usize]) + gate.serial;
@@ -32,5 +32,4 @@ pub fn serve_first(t: &mut Tables) -> u32 {
         let own = (t.exps[0].end_len + n) as usize;
         t.clocks[own] = t.clocks[own].min(at);
     }
-    g
 }

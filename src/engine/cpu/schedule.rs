@@ -14,7 +14,12 @@ pub fn schedule(t: &mut Tables) {
 }
 
 /// Counts the signals that NIC `n` gave.
-pub fn collect(t: &mut Tables, n: u32) {
+fn collect(t: &mut Tables, n: u32) {
+    collect_into(t, n, &mut line_up);
+}
+
+/// Counts the signals that NIC `n` gave; `fired` takes every gate that everybody has reached.
+pub fn collect_into(t: &mut Tables, n: u32, fired: &mut impl FnMut(&mut Tables, u32)) {
     let mut s = t.nics[n as usize].signals;
     t.nics[n as usize].signals = NONE;
     while s != NONE {
@@ -23,7 +28,7 @@ pub fn collect(t: &mut Tables, n: u32) {
         gate.latest = gate.latest.max(signal.at);
         gate.waits -= 1;
         if gate.waits == 0 {
-            line_up(t, signal.gate);
+            fired(t, signal.gate);
         }
         s = signal.next;
     }

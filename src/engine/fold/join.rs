@@ -67,12 +67,11 @@ impl Run {
 
     /// Partitions of these rows that are looked up hear all until `at`; they may fall apart by that.
     fn hear(&mut self, t: &mut Tables, nics: &[u32], ports: &[u32], at: u64) -> Result<(), Stop> {
-        let rows = nics.iter().map(|&n| (true, n)).chain(ports.iter().map(|&q| (false, q)));
-        for (nic, row) in rows {
-            let p = if nic { self.nic_part[row as usize] } else { self.port_part[row as usize] };
-            if p != NONE && self.parts[p as usize].replay {
-                self.tell(t, p, at)?;
-            }
+        loop {
+            let of = nics.iter().map(|&n| self.nic_part[n as usize]).chain(ports.iter().map(|&q| self.port_part[q as usize]));
+            let lags = |p: &u32| *p != NONE && self.parts[*p as usize].replay && self.next_told(t, *p) < at;
+            let Some(p) = of.into_iter().find(lags) else { break };
+            self.catch_up_with(t, p, at)?;
         }
         Ok(())
     }
@@ -80,7 +79,7 @@ impl Run {
     /// Up to when, exclusive, all that `p` has to tell is known if somebody joins at `at`.
     fn complete(&self, p: u32, at: u64) -> u64 {
         let part = &self.parts[p as usize];
-        if part.next > at { at + 1 } else { at }
+        if part.next > at { at + 1 } else { part.next }
     }
 
     pub(super) fn new_part(&mut self, start: u64) -> u32 {

@@ -5,7 +5,7 @@ use super::canon::timers_run;
 use super::run::Run;
 use crate::columns::{NEVER, NONE, SHARED_HEADER, Tables};
 use crate::engine::cpu::key::START;
-use crate::engine::cpu::{forward, nic, plan, schedule};
+use crate::engine::cpu::{forward, nic, plan};
 
 impl Run {
     /// Partition `p` goes on from `at`, when it is the earliest of all.
@@ -79,9 +79,10 @@ impl Run {
             self.wild(p);
         }
         let p = self.let_go(t, p, held, end)?;
-        for &n in &self.parts[p as usize].nics {
+        for k in 0..self.parts[p as usize].nics.len() {
+            let n = self.parts[p as usize].nics[k];
             if t.nics[n as usize].signals != NONE {
-                schedule::collect(t, n);
+                self.collect(t, n);
             }
         }
         self.heed(t)?;

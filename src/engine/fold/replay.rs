@@ -7,7 +7,7 @@ use super::record::{follow_key, post_key, waits_its_turn};
 use super::run::Run;
 use crate::columns::{NEVER, NONE, Tables, qp, task as bits};
 use crate::engine::cpu::key::{Key, NO_EVENT};
-use crate::engine::cpu::{nic, schedule, task};
+use crate::engine::cpu::{nic, task};
 
 impl Run {
     /// One instant of partition `p`.
@@ -44,12 +44,12 @@ impl Run {
                 self.post_unseen(t, p, n, m, at)?;
             }
             nic::set_clock(t, n);
-            schedule::collect(t, n);
+            self.collect(t, n);
         }
         for k in 0..self.parts[p as usize].nics.len() {
             let n = self.parts[p as usize].nics[k];
             if t.nics[n as usize].signals != NONE {
-                schedule::collect(t, n);
+                self.collect(t, n);
             }
         }
         t.exps[0].now = t.exps[0].now.max(at);
@@ -155,6 +155,34 @@ impl Run {
             (None, None) => body.known,
         };
         tasks.min(part.start + told.min(end))
+    }
+
+    /// Looked-up partition `p` goes on to `at`, at which somebody joins it, ahead of its turn. Its own tasks that are due before go first: it goes live for them.
+    pub(super) fn catch_up_with(&mut self, t: &mut Tables, p: u32, at: u64) -> Result<(), Stop> {
+        while self.parts[p as usize].replay {
+            let next = self.next_told(t, p).min(at);
+            let tasks = self.parts[p as usize].nics.iter().map(|&n| t.nics[n as usize].next_task.min(t.nics[n as usize].next_start)).min().unwrap_or(NEVER);
+            if tasks < at && tasks <= next {
+                return self.go_live(t, p, tasks);
+            }
+            self.tell(t, p, next)?;
+            for k in 0..self.parts[p as usize].nics.len() {
+                let n = self.parts[p as usize].nics[k];
+                if t.nics[n as usize].signals != NONE {
+                    self.collect(t, n);
+                }
+            }
+            if next == at || !self.parts[p as usize].replay {
+                return Ok(());
+            }
+            if let Some(leaf) = self.rested(p, next) {
+                return self.rest(t, p, &leaf);
+            }
+            if self.ignorant(p, next) {
+                return self.go_live(t, p, next);
+            }
+        }
+        Ok(())
     }
 
     /// Whether the memo does not say what happens to `p` at `at`.

@@ -49,6 +49,8 @@ pub struct Run {
     idle_at: Vec<u64>,
     /// (when, rank, NIC): an idle NIC, or the first of a partition. An entry that says something else than the row does is void.
     heap: BinaryHeap<Reverse<(u64, Rank, u32)>>,
+    /// Gates that everybody has reached, by time and number.
+    fired: BinaryHeap<Reverse<(u64, u32)>>,
     pub(super) calm: Calm,
     pub(super) limit: u64,
     pub(super) stats: FoldStats,
@@ -87,6 +89,7 @@ impl Run {
             turning: NONE,
             idle_at: vec![NEVER; t.nics.len()],
             heap: BinaryHeap::new(),
+            fired: BinaryHeap::new(),
             calm,
             limit: 0,
             stats: FoldStats::default(),
@@ -109,9 +112,10 @@ impl Run {
         self.limit = limit;
         for _ in 0..turns {
             let top = self.peek();
-            let fired = t.exps[0].fired;
-            if fired != NONE && top.is_none_or(|(at, _)| t.gates[fired as usize].latest < at) {
-                self.serve(t);
+            let fired = self.fired.peek().map(|&Reverse((latest, g))| (latest, g));
+            if let Some((latest, g)) = fired && top.is_none_or(|(at, _)| latest < at) {
+                self.fired.pop();
+                self.serve(t, g);
                 continue;
             }
             let Some((at, n)) = top else { return self.finish(t) };
@@ -172,9 +176,16 @@ impl Run {
         }
     }
 
+    /// The signals that NIC `n` gave reach their gates.
+    pub(super) fn collect(&mut self, t: &mut Tables, n: u32) {
+        let fired = &mut self.fired;
+        schedule::collect_into(t, n, &mut |t, g| fired.push(Reverse((t.gates[g as usize].latest, g))));
+    }
+
     /// The first gate that fired is served: nobody can fire an earlier one any more.
-    fn serve(&mut self, t: &mut Tables) {
-        let g = analytical::serve_first(t) as usize;
+    fn serve(&mut self, t: &mut Tables, g: u32) {
+        analytical::serve(t, g);
+        let g = g as usize;
         for k in t.gates[g].first..t.gates[g].first + t.gates[g].n {
             let owner = t.tasks[t.edges[k as usize] as usize].owner;
             self.call(t, owner);
@@ -212,7 +223,7 @@ impl Run {
             }
         }
         nic::set_clock(t, n);
-        schedule::collect(t, n);
+        self.collect(t, n);
         if self.nic_part[n as usize] == NONE {
             self.call(t, n);
         }
