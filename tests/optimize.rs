@@ -45,9 +45,6 @@ model = { name = "small", transformer = { layers = 4, hidden = 128, heads = 8, s
 where = "workload.tp * workload.pp * workload.dp == cluster.gpus && workload.dp > 1 && workload.dp * workload.microbatch <= 16"
 "#;
 
-/// Without the memo: what it holds when an experiment comes depends on which others run, and some flow times with it.
-const NO_MEMO: &str = "[base.fidelity]\nmemo = false\n[sweep]";
-
 fn searched(grid: &str, more: &str) -> String {
     grid.replacen("[axes]", &format!("[sweep]\nmethod = \"optimize\"\n{more}\n[axes]"), 1)
 }
@@ -212,7 +209,7 @@ fn what_a_search_cannot_do_is_refused() {
 
 #[test]
 fn a_search_that_broke_off_is_resumed_to_the_same_bytes() {
-    let sweep = searched(COLLECTIVES, "samples = 6\nobjectives = [\"iteration_time_ns\", \"cost_usd\"]").replace("[sweep]", NO_MEMO);
+    let sweep = searched(COLLECTIVES, "samples = 6\nobjectives = [\"iteration_time_ns\", \"cost_usd\"]");
     let folder = Folder::new(&[("s.toml", &sweep), ("grid.toml", COLLECTIVES), ("other.toml", &sweep.replace("samples = 6", "samples = 7"))]);
     run(&folder, "s.toml", "whole", &[]);
     let journal = folder.bytes("whole/journal.bin");
@@ -257,7 +254,7 @@ fn a_search_that_broke_off_is_resumed_to_the_same_bytes() {
 #[cfg(unix)]
 #[test]
 fn a_search_that_is_killed_ends_with_the_same_bytes() {
-    let folder = Folder::new(&[("s.toml", &searched(COLLECTIVES, "samples = 6").replace("[sweep]", NO_MEMO))]);
+    let folder = Folder::new(&[("s.toml", &searched(COLLECTIVES, "samples = 6"))]);
     run(&folder, "s.toml", "whole", &[]);
     for round in 0..4 {
         let mut child = command(folder.path(), &["run", "s.toml", "--out", "o", "--resume", "--jobs", "1", "--quiet"]).spawn().expect("the program starts");
