@@ -49,7 +49,6 @@ fn usage_errors_are_exit_2_and_name_the_option() {
         (&["run", "absent.toml", "--out", "o", "--resume"], "absent.toml"),
         (&["merge", "absent"], "--out"),
         (&["merge", "absent", "--out", "o"], "absent: there is no run here"),
-        (&["run", "s.toml", "--out", "o", "--memo", "m.db"], "--memo m.db"),
         (&["run", "s.toml", "--out", "o", "--memo-limit-mib", "5"], "--memo <PATH|off>"),
         (&["run", "absent.toml", "--out", "o"], "absent.toml"),
         (&["plan", "absent.toml"], "absent.toml"),

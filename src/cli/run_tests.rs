@@ -180,7 +180,6 @@ fn strict_turns_warnings_into_exit_3() {
 fn what_is_refused_leaves_no_folder() {
     let root = tempfile::tempdir().unwrap();
     let one = Fake { experiments: 1, ..Fake::default() };
-    assert_eq!(run(&one, root.path(), |a| a.memo = Some("m.db".into())), (Exit::BadInput, None));
     assert_eq!(run(&Fake { no_adapter: true, experiments: 1, ..Fake::default() }, root.path(), |_| {}), (Exit::BadInput, None));
     assert_eq!(run(&Fake::default(), root.path(), |_| {}), (Exit::BadInput, None));
     assert!(!root.path().join("out").exists());
