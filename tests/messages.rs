@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
-const SWEEP: &str = "name = \"s\"\n[base.cluster]\ngpus = 16\nnvlink_gbps = 100\n[base.workload]\nkind = \"traffic\"\npattern = \"ring\"\nbytes = 1000\n";
+const SWEEP: &str = "name = \"s\"\n[base.cluster]\ngpus = 16\n[base.workload]\nload = 0.5\nkind = \"traffic\"\npattern = \"ring\"\nbytes = 1000\n";
 
 fn hyperfold(dir: &Path, args: &[&str], env: &[(&str, &str)]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_hyperfold"));
@@ -71,9 +71,9 @@ fn warnings_are_in_the_runs_log() {
     let root = tempfile::tempdir().unwrap();
     fs::write(root.path().join("s.toml"), SWEEP).unwrap();
     let output = hyperfold(root.path(), &["run", "s.toml", "--engine", "cpu", "--out", "o"], &[]);
-    assert!(text(&output.stderr).contains("warning: s.toml:4: `cluster.nvlink_gbps` has no effect"), "{}", text(&output.stderr));
+    assert!(text(&output.stderr).contains("warning: s.toml:5: `workload.load` has no effect"), "{}", text(&output.stderr));
     let events = fs::read_to_string(root.path().join("o/events.jsonl")).unwrap();
     let events: Vec<serde_json::Value> = events.lines().map(|l| serde_json::from_str(l).expect("an object a line")).collect();
     let warnings: Vec<&str> = events.iter().filter(|e| e["event"] == "warning").map(|e| e["text"].as_str().unwrap()).collect();
-    assert!(warnings.iter().any(|w| w.starts_with("s.toml:4: `cluster.nvlink_gbps` has no effect")), "{events:?}");
+    assert!(warnings.iter().any(|w| w.starts_with("s.toml:5: `workload.load` has no effect")), "{events:?}");
 }
