@@ -104,12 +104,7 @@ impl Run {
             t.nics[n as usize].hops += gain.1;
         }
         for (&q, gain) in part.ports.iter().zip(&cut.ports) {
-            let row = &mut t.ports[q as usize];
-            row.tx_bytes += gain.tx_bytes;
-            row.hops += gain.hops;
-            row.max_q = row.max_q.max(gain.max_q);
-            row.q_area += gain.q_area;
-            row.marks += gain.marks;
+            gain.count(&mut t.ports[q as usize]);
         }
         for (m, gain) in part.members.iter().zip(&cut.members) {
             let (tx, rx) = (&mut t.flow_tx[m.flow as usize], &mut t.flow_rx[m.flow as usize]);

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use sha2::{Digest, Sha256};
 
 use super::shelf::Shelf;
-use crate::columns::{FlowRx, FlowTx};
+use crate::columns::{FlowRx, FlowTx, Port};
 
 /// Bytes of keys and outcomes beyond which nothing new is remembered.
 const MOST_BYTES: u64 = 1 << 30;
@@ -176,6 +176,17 @@ pub struct PortEnd {
     pub max_q: u32,
     pub q_area: u64,
     pub marks: u64,
+}
+
+impl PortEnd {
+    /// Adds itself to the counters of `row`.
+    pub fn count(&self, row: &mut Port) {
+        row.tx_bytes += self.tx_bytes;
+        row.hops += self.hops;
+        row.max_q = row.max_q.max(self.max_q);
+        row.q_area += self.q_area;
+        row.marks += self.marks;
+    }
 }
 
 /// Rows of a queue pair at the end, and where the episode began for it.

@@ -37,12 +37,7 @@ impl Run {
             }
         }
         for (&port, end) in part.ports.iter().zip(&leaf.ports) {
-            let row = &mut t.ports[port as usize];
-            row.tx_bytes += end.tx_bytes;
-            row.hops += end.hops;
-            row.max_q = row.max_q.max(end.max_q);
-            row.q_area += end.q_area;
-            row.marks += end.marks;
+            end.count(&mut t.ports[port as usize]);
         }
         for (m, end) in part.members.iter().zip(&leaf.members) {
             let f = m.flow as usize;
