@@ -149,6 +149,80 @@ fn threads_that_share_what_is_remembered_change_nothing() {
     }
 }
 
+/// Runs experiments side by side on `threads` threads, all with the memo of `engine`; what folding did for each.
+fn together(engine: &mut FoldEngine, threads: usize, batch: &mut [Tables]) -> Vec<FoldStats> {
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+    batch.iter_mut().for_each(|t| t.exps[0].modes |= mode::FOLD | mode::MEMO);
+    let mut folds = Vec::new();
+    while !batch.iter().all(is_final) {
+        let slice = pool.install(|| engine.advance(batch, u64::from(u32::MAX) / 2, &|| false)).unwrap();
+        assert!(slice.failures.is_empty(), "{:?}", slice.failures);
+        folds = slice.folds;
+    }
+    folds
+}
+
+/// Experiments that meet the same unknown at the same time: one finds out, the others wait for it.
+#[test]
+fn likes_side_by_side_are_simulated_once() {
+    let mut compared = 0;
+    for seed in 0..120 {
+        let g = gpu_graphs::case(seed);
+        let tables = gpu_graphs::tables(&g, OPTIONS).tables;
+        let mut plain = tables.clone();
+        if engine::run_cpu(&mut plain) == status::GAVE_UP {
+            continue;
+        }
+        for (threads, n, every) in [(2, 6, 40), (4, 16, 7)] {
+            let one = together(&mut FoldEngine::cutting(every), 1, &mut [tables.clone()]);
+            let mut batch = vec![tables.clone(); n];
+            let all = together(&mut FoldEngine::cutting(every), threads, &mut batch);
+            for got in &batch {
+                same(&g.name, got, &plain);
+            }
+            // Where marks are random, or an experiment starts over, nothing is shared.
+            let again = together_twice(&tables, every);
+            if one[0].abandoned > 0 || again > 0 {
+                continue;
+            }
+            let simulated: u64 = all.iter().map(|s| s.simulated).sum();
+            assert_eq!(simulated, one[0].simulated, "{}: {n} on {threads} threads, {:?}", g.name, all.iter().map(|s| s.simulated).collect::<Vec<_>>());
+            compared += 1;
+        }
+    }
+    assert!(compared > 40, "{compared}");
+}
+
+/// What the second of two likes simulates that run one after the other.
+fn together_twice(tables: &Tables, every: u64) -> u64 {
+    let mut engine = FoldEngine::cutting(every);
+    together(&mut engine, 1, &mut [tables.clone(), tables.clone()])[1].simulated
+}
+
+/// Experiments that have some of their traffic in common wait for each other now and then, and never in a circle.
+#[test]
+fn whoever_waits_changes_nothing() {
+    for (threads, every) in [(2, 7), (4, 40), (4, 2048)] {
+        let mut engine = FoldEngine::cutting(every);
+        for first in (0..96).step_by(4) {
+            // Signals take longer in some, so that likes are out of step.
+            let case = |(k, seed): (u64, u64)| {
+                let g = gpu_graphs::case(seed);
+                gpu_graphs::Graph { release_ps: g.release_ps + k * 350_000, ..g }
+            };
+            let cases: Vec<_> = (0..4).flat_map(|k| (0..4).map(move |i| (k, first + (i + k) % 4))).map(case).collect();
+            let mut plain: Vec<Tables> = cases.iter().map(|g| gpu_graphs::tables(g, OPTIONS).tables).collect();
+            let mut batch = plain.clone();
+            together(&mut engine, threads, &mut batch);
+            for ((g, got), want) in cases.iter().zip(&batch).zip(&mut plain) {
+                if engine::run_cpu(want) != status::GAVE_UP {
+                    same(&g.name, got, want);
+                }
+            }
+        }
+    }
+}
+
 /// Replicas with looked-up partitions that lag behind the one they meet: they have tasks of their own to see to first (found with a tree all-reduce under HPCC).
 #[test]
 fn partitions_that_lag_behind_catch_up() {

@@ -13,7 +13,7 @@ use std::time::Duration;
 use hyperfold::batch::build::BuildOptions;
 use hyperfold::batch::memo_store::MemoStore;
 use hyperfold::columns::{FlowRx, FlowTx, NONE, Nic, Port, Tables, Task, mode, qp, status};
-use hyperfold::engine::fold::{FoldEngine, FoldStats, Id, Memo, SEMANTICS, Shelf, version};
+use hyperfold::engine::fold::{By, FoldEngine, FoldStats, Id, Memo, SEMANTICS, Shelf, version};
 use hyperfold::engine::{Engine, is_final};
 use sha2::{Digest, Sha256};
 use support::{engine, gpu_graphs};
@@ -374,7 +374,7 @@ fn other_versions_are_left_alone_while_there_is_room() {
     let add = |version, keys: Vec<Vec<u8>>, limit| {
         let store = Arc::new(MemoStore::open_as(&path, limit, version));
         let memo = Memo::on(store.clone());
-        let found = keys.into_iter().filter(|key| memo.root(key.clone()).unwrap().1).count();
+        let found = keys.into_iter().filter(|key| memo.root(key.clone(), By::default()).unwrap().1).count();
         assert!(store.publish(&memo, WAIT, true) && store.warnings().is_empty());
         found
     };
@@ -395,7 +395,7 @@ fn what_was_used_last_stays() {
     let touch = |keys: std::ops::Range<u8>| {
         let store = Arc::new(MemoStore::open(&path, 130_000));
         let memo = Memo::on(store.clone());
-        let found = keys.filter(|&k| memo.root(vec![k; 5000]).unwrap().1).count();
+        let found = keys.filter(|&k| memo.root(vec![k; 5000], By::default()).unwrap().1).count();
         assert!(store.publish(&memo, WAIT, true));
         found
     };
@@ -416,8 +416,8 @@ fn writer() {
     let memo = Memo::on(store.clone());
     for k in 0u32.. {
         let key = key(std::process::id(), k);
-        let (root, _) = memo.root(key).unwrap();
-        memo.child(&root, vec![1; 3000], 5).unwrap();
+        let (root, _) = memo.root(key, By::default()).unwrap();
+        memo.child(&root, vec![1; 3000], 5, By::default()).unwrap();
         if store.publish(&memo, WAIT, false) {
             writeln!(std::io::stdout(), "\nhas {} {k}", std::process::id()).unwrap();
         }
@@ -469,8 +469,8 @@ fn processes_that_are_killed_while_they_write_lose_nothing_that_was_written() {
     let memo = Memo::on(store.clone());
     for &(process, k) in &has {
         // The last line may have been cut.
-        let whole = has.contains(&(process, k + 1)) || memo.root(key(process, k)).unwrap().1;
-        assert!(whole && memo.root(key(process, k)).unwrap().1, "{process} {k}");
+        let whole = has.contains(&(process, k + 1)) || memo.root(key(process, k), By::default()).unwrap().1;
+        assert!(whole && memo.root(key(process, k), By::default()).unwrap().1, "{process} {k}");
     }
     assert!(store.warnings().is_empty());
 }

@@ -12,6 +12,7 @@ use bytemuck::Zeroable;
 use sha2::{Digest, Sha256};
 
 use super::bytes::{Reader, Writer};
+use super::claims::By;
 use super::codec_cut::{get_cut, get_port, put_cut, put_port};
 use super::memo::{Body, Id, Leaf, Memo, MemberEnd, NicEnd, Node, Saved, Tidings, Told, child_id, root_id};
 use crate::columns::{Field, FlowRx, FlowTx, Packet, Row};
@@ -241,7 +242,7 @@ pub(super) fn decode(record: &[u8], key: &[u8], state: Option<usize>) -> Option<
 
 fn get_node(r: &mut Reader, id: Id, bytes: &mut usize) -> Option<Node> {
     let (flags, born) = (r.number()?, r.number()?);
-    let node = Node::new(id, born, None);
+    let node = Node::new(id, born, None, By::default());
     node.wild.store(flags & WILD != 0, Ordering::Relaxed);
     let mut body = node.body();
     body.known = born;

@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use super::Stop;
 use super::canon::Form;
+use super::claims::is_free;
 use super::memo::{Cut, Gain, Lead, Memo, Node, PortEnd};
 use super::part::{Base, Part, PortBase, Script, Standing};
 use super::run::Run;
@@ -29,6 +30,8 @@ impl Run {
             return false;
         }
         let (memo, node, start) = (Arc::clone(memo), Arc::clone(&script.node), part.start);
+        // Until the cut is there nobody else need find it.
+        let claim = self.parts[p as usize].script.as_mut().and_then(|s| s.claim.take());
         let began = Instant::now();
         self.prune(p);
         let gains = self.gains(t, p);
@@ -62,6 +65,7 @@ impl Run {
                     }
                 }
             }
+            self.hold(q);
             if over {
                 let part = &self.parts[q as usize];
                 let next = if part.replay { at } else { part.look(t).next };
@@ -74,6 +78,8 @@ impl Run {
         if cut.leads.len() == cut.pieces.len() && memo.room(cut.bytes()) {
             body.cut = Some(Arc::new(cut));
         }
+        drop(body);
+        drop(claim);
         self.stats.cutting += began.elapsed();
         over
     }
@@ -85,10 +91,14 @@ impl Run {
         key.0.extend_from_slice(&self.shape(t, p));
         let bytes = state::write(t, self.names(p, None), at);
         key.0.extend_from_slice(&bytes);
-        let (node, known) = memo.state(key.0, bytes.len())?;
+        let (node, known) = memo.state(key.0, bytes.len(), self.ticket.by(at))?;
         let body = node.body();
         let known = known && (body.known > 0 || body.cut.is_some() || body.end.is_some());
         drop(body);
+        let known = known || self.ticket.is_foreign(&node);
+        if known {
+            self.ticket.meet(&node, at, || is_free(&self.parts, p));
+        }
         self.stats.states += 1;
         self.stats.states_known += u64::from(known);
         Some((node, bytes.len(), known))

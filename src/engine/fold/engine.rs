@@ -1,11 +1,13 @@
 //! Folding behind the common interface: experiments in parallel, each on one thread, folded where they ask for it.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use rayon::prelude::*;
 
 use super::cut::HOPS_A_CUT;
+use super::desk::{Desk, State};
+use super::memo::lock;
 use super::run::Run;
 use super::{FoldStats, Memo, Stop};
 use crate::columns::{Tables, mode};
@@ -57,6 +59,11 @@ impl FoldEngine {
 struct Place {
     run: Option<Run>,
     stats: FoldStats,
+    /// Its name among those that wait for what others find out.
+    waits: Option<u64>,
+    /// In this slice.
+    seconds: f64,
+    failure: Option<String>,
 }
 
 impl Engine for FoldEngine {
@@ -64,16 +71,36 @@ impl Engine for FoldEngine {
         let end = Instant::now() + SLICE;
         let (memo, cut_hops) = (self.memo.as_ref(), self.cut_hops);
         self.places.resize_with(batch.len(), Place::default);
-        let done: Vec<(f64, Option<String>)> = batch
-            .par_iter_mut()
-            .zip(self.places.par_iter_mut())
-            .with_max_len(1)
-            .map(|(t, place)| place.advance(t, memo, cut_hops, end, packet_limit, stop))
-            .collect();
+        let mut state = State::default();
+        for (at, (t, place)) in batch.iter().zip(&mut self.places).enumerate() {
+            (place.seconds, place.failure) = (0.0, None);
+            // Those under way come to their end first: they take less memory together, and what they leave is known to those that follow.
+            match place.waits.take() {
+                // The host may have ended it.
+                _ if is_final(t) => place.run = None,
+                _ if is_new(t) => state.fresh.push_back(at),
+                Some(id) => state.waiting.push((at, id)),
+                None => state.ready.push_back(at),
+            }
+        }
+        let claims = memo.map_or_else(Arc::default, |memo| Arc::clone(&memo.claims));
+        let threads = rayon::current_num_threads().min(batch.len());
+        let desk = Desk::new(state, &claims, threads, end);
+        let pairs: Vec<Mutex<(&mut Tables, &mut Place)>> = batch.iter_mut().zip(&mut self.places).map(Mutex::new).collect();
+        (0..threads).into_par_iter().with_max_len(1).for_each(|_| {
+            while let Some((at, alone)) = desk.take(stop) {
+                let (t, place) = &mut *lock(&pairs[at]);
+                let start = Instant::now();
+                place.failure = place.advance(t, memo, cut_hops, alone, end, packet_limit, stop);
+                place.seconds += start.elapsed().as_secs_f64();
+                desk.put(at, place.waits);
+            }
+        });
+        drop(pairs);
         let mut slice = Slice::default();
-        for (at, (seconds, failure)) in done.into_iter().enumerate() {
-            slice.seconds.push(seconds);
-            slice.failures.extend(failure.map(|why| (at, why)));
+        for (at, place) in self.places.iter_mut().enumerate() {
+            slice.seconds.push(place.seconds);
+            slice.failures.extend(place.failure.take().map(|why| (at, why)));
         }
         slice.folds = self.places.iter().map(|p| p.stats).collect();
         Ok(slice)
@@ -84,15 +111,17 @@ impl Engine for FoldEngine {
     }
 }
 
+/// Whether the experiment has not begun.
+fn is_new(t: &Tables) -> bool {
+    t.exps[0].steps == 0 && t.exps[0].phase == 0
+}
+
 impl Place {
-    fn advance(&mut self, t: &mut Tables, memo: Option<&Arc<Memo>>, cut_hops: u64, end: Instant, limit: u64, stop: &(dyn Fn() -> bool + Sync)) -> (f64, Option<String>) {
-        let is_new = t.exps[0].steps == 0 && t.exps[0].phase == 0;
-        // Those under way come to their end first: they take less memory together, and what they leave is known to those that follow.
-        if is_final(t) || (is_new && Instant::now() >= end) {
-            return (0.0, None);
-        }
-        let start = Instant::now();
-        if is_new {
+    /// Goes on with its experiment until `end`, or until it waits for another, which it must not where it is `alone`. Returns why it can never end.
+    #[expect(clippy::too_many_arguments, reason = "what an engine is told, and by its caller alone")]
+    fn advance(&mut self, t: &mut Tables, memo: Option<&Arc<Memo>>, cut_hops: u64, alone: bool, end: Instant, limit: u64, stop: &(dyn Fn() -> bool + Sync)) -> Option<String> {
+        self.waits = None;
+        if is_new(t) {
             *self = Place::default();
             if t.exps[0].modes & mode::FOLD != 0 {
                 if memo.is_none() {
@@ -101,15 +130,21 @@ impl Place {
                 self.run = Run::new(t, &memo.map_or_else(Arc::default, Arc::clone), cut_hops);
             }
         }
-        let mut failure = None;
-        while let (Some(run), None) = (&mut self.run, &failure) {
+        if let Some(run) = &mut self.run {
+            run.ticket.alone |= alone;
+        }
+        while let Some(run) = &mut self.run {
             let began = Instant::now();
             let outcome = run.turns(t, TURNS_A_LOOK, limit);
             run.took(began.elapsed());
             self.stats = FoldStats { memo_bytes: memo.map_or(0, |m| m.bytes()), ..run.stats };
             match outcome {
                 Ok(()) => {}
-                Err(Stop::Fail(why)) => failure = Some(why),
+                Err(Stop::Fail(why)) => return Some(why),
+                Err(Stop::Wait) => {
+                    self.waits = Some(run.ticket.id());
+                    return None;
+                }
                 Err(Stop::Abandon) => {
                     if let Some(run) = self.run.take() {
                         self.stats.simulated = packet_hops(t);
@@ -122,14 +157,15 @@ impl Place {
             if is_final(t) {
                 self.run = None;
             } else if Instant::now() >= end || stop() {
-                return (start.elapsed().as_secs_f64(), failure);
+                return None;
             }
         }
-        if failure.is_none() && self.run.is_none() && !is_final(t) {
-            let before = packet_hops(t);
-            failure = advance_one(t, end, limit, stop).1;
-            self.stats.simulated += packet_hops(t) - before;
+        if is_final(t) {
+            return None;
         }
-        (start.elapsed().as_secs_f64(), failure)
+        let before = packet_hops(t);
+        let failure = advance_one(t, end, limit, stop).1;
+        self.stats.simulated += packet_hops(t) - before;
+        failure
     }
 }

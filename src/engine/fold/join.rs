@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 
 use super::Stop;
 use super::canon::{Form, timers_run};
+use super::claims::is_free;
 use super::memo::Id;
 use super::part::{Base, Event, Member, Part, PortBase, Script, Standing, What};
 use super::run::Run;
@@ -101,9 +102,14 @@ impl Run {
         let Some(memo) = &self.memo else { return };
         let mut key = Form::head(t, at).0;
         key.extend(form.0);
-        let Some((root, known)) = memo.root(key) else { return };
+        let Some((root, known)) = memo.root(key, self.ticket.by(at)) else { return };
         self.stats.episodes += 1;
         self.stats.episodes_known += u64::from(known);
+        if known {
+            self.ticket.meet(&root, at, || is_free(&self.parts, p));
+        } else {
+            self.ticket.goes_alone();
+        }
         let part = &mut self.parts[p as usize];
         if !root.wild.load(Ordering::Relaxed) {
             part.replay = known;
@@ -112,6 +118,7 @@ impl Run {
         if !part.replay {
             self.stats.misses += 1;
         }
+        self.hold(p);
     }
 
     /// Somebody joined `p`, which is not in its turn, at `at`.
@@ -120,10 +127,11 @@ impl Run {
         self.flush(p, (at, n), complete);
         let part = &mut self.parts[p as usize];
         let (Some(script), Some(memo)) = (&mut part.script, &self.memo) else { return };
-        match memo.child(&script.node, edge(b'J', at - part.start, form), complete - part.start) {
+        match memo.child(&script.node, edge(b'J', at - part.start, form), complete - part.start, self.ticket.by(part.start)) {
             Some((child, _)) => script.at(child),
             None => part.script = None,
         }
+        self.hold(p);
         self.catch_up(p);
     }
 
@@ -146,7 +154,8 @@ impl Run {
         let mut child = None;
         let key = self.merger(t, p, other, at);
         if let (Some(memo), Some(script)) = (&self.memo, &self.parts[p as usize].script) {
-            child = memo.child(&script.node, key, complete - self.parts[p as usize].start);
+            let start = self.parts[p as usize].start;
+            child = memo.child(&script.node, key, complete - start, self.ticket.by(start));
         }
         let both = replays == [true, true] && child.as_ref().is_some_and(|c| c.1);
         if !both {
@@ -162,8 +171,10 @@ impl Run {
         if self.parts[p as usize].script.is_none() {
             self.forget(t, p, at)?;
         } else if both {
+            self.hold(p);
             self.tell(t, p, at)?;
         } else {
+            self.hold(p);
             self.catch_up(p);
         }
         Ok(())

@@ -30,6 +30,7 @@ impl Run {
             self.parts[p as usize].covered = NEVER;
         }
         self.flush_covered(p, if look.rest { end } else { look.next });
+        self.hold(p);
         if look.rest {
             self.keep(t, p, end);
             self.dissolve(t, p);

@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use sha2::{Digest, Sha256};
 
+use super::claims::{By, Claims, Owner};
 use super::shelf::Shelf;
 use crate::columns::{FlowRx, FlowTx, Port};
 
@@ -25,6 +26,8 @@ pub type Id = [u8; 16];
 pub struct Memo {
     pub(super) roots: Mutex<Roots>,
     pub(super) shelf: Option<Arc<dyn Shelf>>,
+    /// Who is finding out what.
+    pub(super) claims: Arc<Claims>,
     pub(super) bytes: AtomicU64,
 }
 
@@ -42,6 +45,8 @@ pub struct Node {
     pub wild: AtomicBool,
     /// Of a state: the rows, to be read by [`super::state`].
     pub state: Option<Arc<[u8]>>,
+    /// Who is finding out what follows.
+    pub(super) owner: Owner,
     /// Nothing happens before this if nothing else is known, from the episode's start, ps.
     pub(super) born: u64,
     body: Mutex<Body>,
@@ -207,31 +212,31 @@ impl Memo {
         memo
     }
 
-    /// The root of `key`, made if need be, and whether it was there. `None`: the memo is full.
-    pub fn root(&self, key: Vec<u8>) -> Option<(Arc<Node>, bool)> {
-        self.begin(key, None)
+    /// The root of `key`, made if need be, then claimed by `by`, and whether it was there. `None`: the memo is full.
+    pub fn root(&self, key: Vec<u8>, by: By) -> Option<(Arc<Node>, bool)> {
+        self.begin(key, None, by)
     }
 
-    /// The node of the state that `key` ends in, the last `len` bytes of it, made if need be, and whether it was there. `None`: the memo is full.
-    pub fn state(&self, key: Vec<u8>, len: usize) -> Option<(Arc<Node>, bool)> {
-        self.begin(key, Some(len))
+    /// The node of the state that `key` ends in, the last `len` bytes of it, made if need be, then claimed by `by`, and whether it was there. `None`: the memo is full.
+    pub fn state(&self, key: Vec<u8>, len: usize, by: By) -> Option<(Arc<Node>, bool)> {
+        self.begin(key, Some(len), by)
     }
 
-    /// The child of `node` by `key`, made if need be, and whether it was there; nothing is known of a new one before `known`. `None`: the memo is full.
-    pub fn child(&self, node: &Node, key: Vec<u8>, known: u64) -> Option<(Arc<Node>, bool)> {
+    /// The child of `node` by `key`, made if need be, then claimed by `by`, and whether it was there; nothing is known of a new one before `known`. `None`: the memo is full.
+    pub fn child(&self, node: &Node, key: Vec<u8>, known: u64, by: By) -> Option<(Arc<Node>, bool)> {
         let mut body = node.body();
         if let Some(child) = body.children.get(key.as_slice()) {
             return Some((Arc::clone(child), true));
         }
-        let child = self.node(child_id(&node.id, &key), key.len(), known, None)?;
+        let child = self.node(child_id(&node.id, &key), key.len(), known, None, by)?;
         body.children.insert(key.into_boxed_slice(), Arc::clone(&child));
         Some((child, false))
     }
 
     /// A new node whose key has `key` bytes.
-    pub(super) fn node(&self, id: Id, key: usize, known: u64, state: Option<Arc<[u8]>>) -> Option<Arc<Node>> {
+    pub(super) fn node(&self, id: Id, key: usize, known: u64, state: Option<Arc<[u8]>>, by: By) -> Option<Arc<Node>> {
         let size = Node::bytes(key) + state.as_ref().map_or(0, |s| s.len());
-        self.room(size).then(|| Arc::new(Node::new(id, known, state)))
+        self.room(size).then(|| Arc::new(Node::new(id, known, state, by)))
     }
 
     /// Bytes of keys and outcomes that it holds.
@@ -295,8 +300,8 @@ impl Drop for Node {
 }
 
 impl Node {
-    pub(super) fn new(id: Id, known: u64, state: Option<Arc<[u8]>>) -> Node {
-        Node { id, wild: AtomicBool::new(false), state, born: known, body: Mutex::new(Body { known, ..Body::default() }) }
+    pub(super) fn new(id: Id, known: u64, state: Option<Arc<[u8]>>, by: By) -> Node {
+        Node { id, wild: AtomicBool::new(false), state, owner: by.into(), born: known, body: Mutex::new(Body { known, ..Body::default() }) }
     }
 
     /// Room that a node takes whose key has `key` bytes.
@@ -348,9 +353,9 @@ mod tests {
     #[test]
     fn a_long_episode_is_let_go_without_recursion() {
         let memo = Memo::default();
-        let (mut node, _) = memo.root(vec![0]).expect("an empty memo has room");
+        let (mut node, _) = memo.root(vec![0], By::default()).expect("an empty memo has room");
         for post in 0..200_000u32 {
-            node = memo.child(&node, post.to_le_bytes().to_vec(), 0).expect("the memo has room").0;
+            node = memo.child(&node, post.to_le_bytes().to_vec(), 0, By::default()).expect("the memo has room").0;
         }
         drop(node);
         drop(memo);

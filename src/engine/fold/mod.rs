@@ -7,9 +7,11 @@
 mod bytes;
 mod calm;
 mod canon;
+mod claims;
 mod codec;
 mod codec_cut;
 mod cut;
+mod desk;
 mod engine;
 mod join;
 mod live;
@@ -26,6 +28,7 @@ mod tally;
 
 use std::time::Duration;
 
+pub use claims::By;
 pub use engine::FoldEngine;
 pub use codec::{SEMANTICS, Unsaved, Version, version};
 pub use memo::{Id, Memo};
@@ -62,11 +65,13 @@ pub struct FoldStats {
     pub cutting: Duration,
 }
 
-/// Why a folded run cannot go on.
+/// Why a folded run does not go on.
 #[derive(Debug)]
 enum Stop {
     /// Not provably exact: start over unfolded.
     Abandon,
     /// Nor can the unfolded engine.
     Fail(String),
+    /// Not yet: another experiment is finding out what this one needs. The turn is to be taken again.
+    Wait,
 }

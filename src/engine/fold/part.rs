@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::claims::Claim;
 use super::memo::{Node, Tidings};
 use super::state::Counts;
 use crate::columns::{FlowRx, FlowTx, NEVER, Tables, qp};
@@ -85,8 +86,9 @@ pub enum What {
 }
 
 /// A partition's place in the memo.
-#[derive(Clone)]
 pub struct Script {
+    /// Of a simulated partition: it is the one to record `node`.
+    pub claim: Option<Claim>,
     pub root: Arc<Node>,
     pub node: Arc<Node>,
     /// How many of the node's tidings were told.
@@ -100,7 +102,7 @@ pub struct Script {
 
 impl Script {
     pub fn new(root: Arc<Node>) -> Script {
-        Script { node: Arc::clone(&root), anchor: Arc::clone(&root), root, cursor: 0, pending: Vec::new(), recent: Vec::new() }
+        Script { claim: None, node: Arc::clone(&root), anchor: Arc::clone(&root), root, cursor: 0, pending: Vec::new(), recent: Vec::new() }
     }
 
     /// A turn begins at `at`: nothing new happens before.
@@ -138,7 +140,6 @@ pub struct Base {
 }
 
 /// Rows that step together. NICs, ports, ends and members keep their places while it lives: these are its local numbers.
-#[derive(Clone)]
 pub struct Part {
     /// When something happens next; `NEVER` during its own turn.
     pub next: u64,

@@ -151,11 +151,16 @@ impl Run {
             };
             script.recent.push(event);
             if let Some(key) = key {
+                let child = memo.child(&script.node, key, known, self.ticket.by(start));
+                // Only now: whoever follows takes what is known to be all that leads on.
                 let mut body = script.node.body();
                 body.known = body.known.max(known_if_not);
                 drop(body);
-                match memo.child(&script.node, key, known) {
-                    Some((child, _)) => script.node = child,
+                match child {
+                    Some((child, _)) => {
+                        script.node = child;
+                        script.claim = self.ticket.adopt(&script.node);
+                    }
                     None => full = true,
                 }
             }

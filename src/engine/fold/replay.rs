@@ -13,16 +13,23 @@ impl Run {
     /// One instant of partition `p`.
     pub(super) fn replay_turn(&mut self, t: &mut Tables, p: u32, at: u64) -> Result<(), Stop> {
         self.parts[p as usize].next = NEVER;
-        self.tell(t, p, at)?;
         let mut p = p;
-        if self.parts[p as usize].replay {
+        loop {
+            self.tell(t, p, at)?;
+            if !self.parts[p as usize].replay {
+                break;
+            }
             if let Some(leaf) = self.rested(p, at) {
                 return self.rest(t, p, &leaf);
             }
             let starts = self.parts[p as usize].nics.iter().any(|&n| t.nics[n as usize].next_start <= at);
-            if starts || self.ignorant(p, at) {
+            if starts || self.lacks(p, at)? {
                 self.go_live(t, p, at)?;
+            } else if self.has_more(p, at) {
+                // Another thread told it just now.
+                continue;
             }
+            break;
         }
         let live = !self.parts[p as usize].replay;
         let mut due: Vec<u32> = self.parts[p as usize].nics.iter().copied().filter(|&n| !live && t.nics[n as usize].next_task <= at).collect();
@@ -80,7 +87,7 @@ impl Run {
     pub(super) fn follow(&mut self, t: &mut Tables, p: u32, key: Vec<u8>, at: u64, known: u64) -> Result<(), Stop> {
         let part = &mut self.parts[p as usize];
         let (Some(script), Some(memo)) = (&mut part.script, &self.memo) else { return self.forget(t, p, at) };
-        let Some((child, was_there)) = memo.child(&script.node, key, known - part.start) else { return self.forget(t, p, at) };
+        let Some((child, was_there)) = memo.child(&script.node, key, known - part.start, self.ticket.by(part.start)) else { return self.forget(t, p, at) };
         script.at(child);
         if was_there {
             self.tell(t, p, at)
@@ -178,7 +185,7 @@ impl Run {
             if let Some(leaf) = self.rested(p, next) {
                 return self.rest(t, p, &leaf);
             }
-            if self.ignorant(p, next) {
+            if self.lacks(p, next)? {
                 return self.go_live(t, p, next);
             }
         }
@@ -186,16 +193,27 @@ impl Run {
     }
 
     /// Whether the memo does not say what happens to `p` at `at`.
-    fn ignorant(&self, p: u32, at: u64) -> bool {
+    pub(super) fn ignorant(&self, p: u32, at: u64) -> bool {
         let part = &self.parts[p as usize];
         let Some(script) = &part.script else { return true };
         let body = script.node.body();
         body.end.is_none() && body.cut.is_none() && part.start + body.known <= at
     }
 
+    /// Whether the memo says more of `p` by `at` than was told.
+    fn has_more(&self, p: u32, at: u64) -> bool {
+        let part = &self.parts[p as usize];
+        let Some(script) = &part.script else { return false };
+        let body = script.node.body();
+        let told = body.told.get(script.cursor).map_or(NEVER, |x| x.at);
+        told.min(body.cut.as_ref().map_or(NEVER, |cut| cut.at)) <= at - part.start
+    }
+
     /// The rows of `p` go back to what they were when its episode began, or at the last cut; they are simulated up to `until` with what was posted, and go on from there.
     pub(super) fn go_live(&mut self, t: &mut Tables, p: u32, until: u64) -> Result<(), Stop> {
         self.stats.misses += 1;
+        self.ticket.goes_alone();
+        let may_wait = std::mem::take(&mut self.ticket.may_wait);
         self.restore(t, p)?;
         let nics = self.parts[p as usize].nics.clone();
         let kept: Vec<(u32, u64)> = nics.iter().map(|&n| (t.nics[n as usize].task_head, t.nics[n as usize].next_task)).collect();
@@ -224,6 +242,7 @@ impl Run {
             nic::set_clock(t, n);
         }
         self.parts[p as usize].replay = false;
+        self.hold(p);
         self.parts[p as usize].covered = until;
         self.parts[p as usize].reached = until;
         loop {
@@ -247,6 +266,7 @@ impl Run {
         // Whoever follows need not go live as well: this one goes first.
         let next = self.parts[p as usize].look(t).next;
         self.flush_covered(p, next);
+        self.ticket.may_wait = may_wait;
         Ok(())
     }
 }

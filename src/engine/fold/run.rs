@@ -7,6 +7,7 @@ use std::collections::BinaryHeap;
 use std::sync::Arc;
 
 use super::calm::Calm;
+use super::claims::Ticket;
 use super::part::Part;
 use super::tally::Tally;
 use super::{FoldStats, Memo, Stop};
@@ -55,6 +56,7 @@ pub struct Run {
     pub(super) calm: Calm,
     pub(super) limit: u64,
     pub(super) stats: FoldStats,
+    pub(super) ticket: Ticket,
     pub(super) tally: Tally,
 }
 
@@ -95,6 +97,7 @@ impl Run {
             calm,
             limit: 0,
             stats: FoldStats::default(),
+            ticket: memo.claims.enter(),
             tally: Tally::default(),
         };
         for n in 0..t.nics.len() as u32 {
@@ -125,18 +128,37 @@ impl Run {
             if at >= t.exps[0].time_limit {
                 return Err(Stop::Abandon);
             }
+            if self.ticket.turn(at) {
+                return Err(Stop::Wait);
+            }
             self.heap.pop();
             let sample = self.begin_turn(at);
             let p = self.nic_part[n as usize];
             let replay = (p != NONE).then(|| self.parts[p as usize].replay);
-            match replay {
-                None => self.idle_turn(t, n, at)?,
-                Some(true) => self.replay_turn(t, p, at)?,
-                Some(false) => self.live_turn(t, p, at)?,
-            }
+            self.ticket.may_wait = replay != Some(false);
+            let done = match replay {
+                None => self.idle_turn(t, n, at),
+                Some(true) => self.replay_turn(t, p, at),
+                Some(false) => self.live_turn(t, p, at),
+            };
             self.end_turn(sample, replay);
+            if let Err(Stop::Wait) = done {
+                self.again(t, n, at);
+            }
+            done?;
         }
         Ok(())
+    }
+
+    /// The turn of NIC `n`, or of its partition, at `at` is to be taken again.
+    fn again(&mut self, t: &mut Tables, n: u32, at: u64) {
+        match self.nic_part[n as usize] {
+            NONE => {
+                nic::set_clock(t, n);
+                self.call(t, n);
+            }
+            p => self.call_part(p, at),
+        }
     }
 
     /// The earliest of all.

@@ -7,6 +7,7 @@ use std::collections::hash_map::Entry;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use super::claims::By;
 use super::codec;
 use super::memo::{Body, Cut, Id, Lead, Memo, Node, lock, root_id};
 
@@ -18,21 +19,21 @@ pub trait Shelf: Send + Sync {
 
 impl Memo {
     /// The root of `key`, or the state of its last `state` bytes, made if need be, and whether it was there. `None`: the memo is full.
-    pub(super) fn begin(&self, key: Vec<u8>, state: Option<usize>) -> Option<(Arc<Node>, bool)> {
+    pub(super) fn begin(&self, key: Vec<u8>, state: Option<usize>, by: By) -> Option<(Arc<Node>, bool)> {
         if let Some(node) = lock(&self.roots).by_key.get(key.as_slice()) {
             return Some((Arc::clone(node), true));
         }
         let id = root_id(&key);
-        self.place(id, key, state, |shelf| shelf.fetch(&id))
+        self.place(id, key, state, by, |shelf| shelf.fetch(&id))
     }
 
     /// The same, of what was not there a moment ago, with the records that the shelf has of it.
-    fn place(&self, id: Id, key: Vec<u8>, state: Option<usize>, records: impl FnOnce(&dyn Shelf) -> Vec<Vec<u8>>) -> Option<(Arc<Node>, bool)> {
+    fn place(&self, id: Id, key: Vec<u8>, state: Option<usize>, by: By, records: impl FnOnce(&dyn Shelf) -> Vec<Vec<u8>>) -> Option<(Arc<Node>, bool)> {
         let mut roots = lock(&self.roots);
         if let Some(node) = roots.by_key.get(key.as_slice()) {
             return Some((Arc::clone(node), true));
         }
-        let node = self.node(id, key.len(), 0, state.map(|len| key[key.len() - len..].into()))?;
+        let node = self.node(id, key.len(), 0, state.map(|len| key[key.len() - len..].into()), by)?;
         // Whoever else meets it now waits for its body, not for all roots.
         let mut body = node.body();
         if state.is_some() {
@@ -48,6 +49,9 @@ impl Memo {
                 merge(&mut body, root.node);
                 was_there = true;
             }
+        }
+        if was_there {
+            node.owner.leave();
         }
         drop(body);
         Some((node, was_there))
@@ -87,7 +91,7 @@ impl Memo {
         if root_id(&key) != *id {
             return None;
         }
-        self.place(*id, key, state, |_| records).map(|(node, _)| node)
+        self.place(*id, key, state, By::default(), |_| records).map(|(node, _)| node)
     }
 }
 
