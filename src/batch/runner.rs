@@ -109,13 +109,14 @@ pub(super) fn drive<E: From<EngineError>>(
     tell: &mut dyn FnMut(News) -> Result<(), E>,
 ) -> Result<(), E> {
     let room = batch.room().min(MOST_BYTES);
+    let threads = pool.map_or_else(rayon::current_num_threads, |(pool, _)| pool.current_num_threads());
     // What was prepared but did not fit into the batch before.
     let mut left: Vec<Candidate> = Vec::new();
     let mut most = 0;
     while !stop() {
         if left.is_empty() {
             match supply.more() {
-                Some(n) => most = n,
+                Some(n) => most = n.min(batch.most(threads)),
                 None => break,
             }
         }

@@ -13,7 +13,7 @@ use crate::topology::{Link, Network, NodeIdx, NvLink};
 /// Tasks of all jobs kept: some 1 GB with their edges.
 const MOST_TASKS: usize = 1 << 24;
 /// Jobs kept: an axis beside the network's is rarely longer.
-const MOST_JOBS: usize = 16;
+const MOST_JOBS: usize = 64;
 
 /// What decides a job.
 #[derive(Clone, Debug, PartialEq)]

@@ -148,11 +148,11 @@ impl Batch {
             next.switch += t.switches.len();
             next.flow += t.flow_tx.len();
             next.task += t.tasks.len();
-            self.world.spawn_batch(t.nics.iter().map(|&r| (id, r)).collect::<Vec<_>>());
-            self.world.spawn_batch(t.ports.iter().map(|&r| (id, r)).collect::<Vec<_>>());
-            self.world.spawn_batch(t.switches.iter().map(|&r| (id, r)).collect::<Vec<_>>());
-            self.world.spawn_batch(t.flow_tx.iter().zip(&t.flow_rx).map(|(&tx, &rx)| (id, tx, rx)).collect::<Vec<_>>());
-            self.world.spawn_batch(t.tasks.iter().map(|&r| (id, r)).collect::<Vec<_>>());
+            self.world.spawn_batch(t.nics.iter().map(|&r| (id, r)));
+            self.world.spawn_batch(t.ports.iter().map(|&r| (id, r)));
+            self.world.spawn_batch(t.switches.iter().map(|&r| (id, r)));
+            self.world.spawn_batch(t.flow_tx.iter().zip(&t.flow_rx).map(|(&tx, &rx)| (id, tx, rx)));
+            self.world.spawn_batch(t.tasks.iter().map(|&r| (id, r)));
             let job = Job {
                 slot,
                 flows: prepared.flows,
@@ -196,7 +196,14 @@ impl Batch {
         for row in rows {
             self.world.despawn(row);
         }
+        // Nobody asks what was removed; kept, it would pile up.
+        self.world.clear_trackers();
         *self.world.resource_mut::<Device>() = Device::default();
+    }
+
+    /// How many experiments the engine can take at once, where it runs on `threads` threads.
+    pub fn most(&self, threads: usize) -> usize {
+        self.world.resource::<EngineHandle>().0.most(threads)
     }
 
     /// How many bytes of tables the engine can take at once.

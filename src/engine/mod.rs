@@ -23,6 +23,11 @@ pub trait Engine: Send + Sync {
     /// How long `advance` goes on by itself: the time between two looks of the host.
     fn slice(&self) -> Duration;
 
+    /// Experiments that one batch may have, as far as the engine is concerned, where it runs on `threads` threads.
+    fn most(&self, _threads: usize) -> usize {
+        usize::MAX
+    }
+
     /// Bytes of tables that one batch may have, as far as the engine is concerned.
     fn room(&self) -> u64 {
         u64::MAX

@@ -1,6 +1,6 @@
 //! Tasks: what a rank does, released by what it waits for (twin: `shaders/task.wgsl`). Part of system `nic`: what happens on one NIC happens at once.
 
-use super::key::{Key, TASK, before, periodic};
+use super::key::{Key, TASK, periodic};
 use super::{nic, sender};
 use crate::columns::{EDGE_SIGNAL, NEVER, NONE, Noted, SHARED_FLAGS, SHARED_FLOWS_LEFT, Tables, cc, flag, mode, qp, task};
 
@@ -144,10 +144,10 @@ fn release(t: &mut Tables, n: u32, i: u32, at: &Key, chain: &mut Chain) {
 
 /// Puts task `i`, whose time is set, among NIC `n`'s tasks under way.
 pub fn under_way(t: &mut Tables, n: u32, i: u32) {
-    let new = key(t, i);
+    let new = rank(t, i);
     let mut last = NONE;
     let mut next = t.nics[n as usize].task_head;
-    while next != NONE && before(&key(t, next), &new) {
+    while next != NONE && rank(t, next) < new {
         last = next;
         next = t.tasks[next as usize].next;
     }
@@ -158,6 +158,12 @@ pub fn under_way(t: &mut Tables, n: u32, i: u32) {
     } else {
         t.tasks[last as usize].next = i;
     }
+}
+
+/// The order of tasks: that of their [`key`]s, in which nothing else differs.
+fn rank(t: &Tables, i: u32) -> (u64, u32, u32) {
+    let row = &t.tasks[i as usize];
+    (row.at, row.root, i)
 }
 
 /// The event of task `i`: the past does not matter to it, so that the same work goes the same way whatever went before.

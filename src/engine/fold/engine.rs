@@ -14,6 +14,8 @@ use crate::columns::{Tables, mode};
 use crate::engine::cpu::engine::advance_one;
 use crate::engine::{Engine, EngineError, Slice, is_final, packet_hops};
 
+/// Experiments of a batch for each thread: enough that few threads idle at its end, few enough that the next batch finds the memory of the last one still at hand. Our choice.
+const MOST_A_THREAD: usize = 16;
 /// Turns of partitions between looks at the clock.
 const TURNS_A_LOOK: u32 = 256;
 const SLICE: Duration = Duration::from_millis(100);
@@ -106,6 +108,10 @@ impl Engine for FoldEngine {
         Ok(slice)
     }
 
+    fn most(&self, threads: usize) -> usize {
+        threads * MOST_A_THREAD
+    }
+
     fn slice(&self) -> Duration {
         SLICE
     }
@@ -148,7 +154,7 @@ impl Place {
                 Err(Stop::Abandon) => {
                     if let Some(run) = self.run.take() {
                         self.stats.simulated = packet_hops(t);
-                        *t = run.unfolded();
+                        *t = run.unfolded(t);
                         self.stats.abandoned += 1;
                     }
                     break;

@@ -26,7 +26,7 @@ enum Rank {
 
 /// One experiment that is being folded. Row numbers are those of its tables.
 pub struct Run {
-    /// The tables as they came, to start over with.
+    /// The tables as they came, but for what never changes, to start over with.
     fresh: Tables,
     pub(super) step: u64,
     /// `None`: nothing is remembered.
@@ -70,7 +70,7 @@ impl Run {
             return None;
         }
         let calm = Calm::new(t)?;
-        let fresh = t.clone();
+        let fresh = changing(t);
         t.exps[0].modes |= mode::NOTED;
         t.exps[0].steps = 1;
         for tx in &mut t.flow_tx {
@@ -106,9 +106,10 @@ impl Run {
         Some(run)
     }
 
-    /// The experiment as it was, not to be folded.
-    pub fn unfolded(self) -> Tables {
+    /// The experiment as it was before it became `now`, not to be folded.
+    pub fn unfolded(self, now: &mut Tables) -> Tables {
         let mut t = self.fresh;
+        (t.edges, t.paths) = (std::mem::take(&mut now.edges), std::mem::take(&mut now.paths));
         t.exps[0].modes &= !mode::FOLD;
         t
     }
@@ -286,4 +287,12 @@ impl Run {
         t.exps[0].status = status::DONE;
         Ok(())
     }
+}
+
+/// A copy of `t` without what never changes.
+fn changing(t: &mut Tables) -> Tables {
+    let (edges, paths) = (std::mem::take(&mut t.edges), std::mem::take(&mut t.paths));
+    let copy = t.clone();
+    (t.edges, t.paths) = (edges, paths);
+    copy
 }
