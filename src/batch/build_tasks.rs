@@ -86,7 +86,8 @@ fn empty() -> Task {
 }
 
 fn rows(t: &mut Tables, graph: &TaskGraph, qp_rows: &[u32], owners: &[u32], exp_id: u32) {
-    t.tasks.reserve(graph.tasks.len());
+    // What gates release may get another one before it.
+    t.tasks.reserve(graph.tasks.len() + graph.releases.len());
     for spec in &graph.tasks {
         let mut row = Task { exp: exp_id, owner: owners[spec.rank as usize], delay: spec.delay_ps, ..empty() };
         if let Work::Message { qp, bytes } = spec.work {

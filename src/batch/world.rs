@@ -1,12 +1,15 @@
 //! The world of a batch: every experiment's rows as entities of shared archetypes, and the host systems that run between slices of the engine.
 //!
-//! Layer: batch. Archetypes: (ExpId, Nic), (ExpId, Port), (ExpId, Switch), (ExpId, FlowTx, FlowRx), (ExpId, Task), (ExpId, Exp, Job), spawned sorted by (ExpId, row) and
+//! Layer: batch. Archetypes: (ExpId, Nic), (ExpId, Port), (ExpId, Switch), (ExpId, FlowTx, FlowRx), (ExpId, Task), (ExpId, Exp, Job), sorted by (ExpId, row) and
 //! structurally frozen until the batch is over, so that each archetype's table holds an experiment's rows in one run and columns are copied
-//! out and in as slices. What only the engine needs (packets, wires, clocks ...) never becomes entities.
+//! as slices. The next batch's rows are written over them: a sweep's experiments are mostly of one size. What only the engine needs (packets, wires, clocks ...) never becomes entities.
 
 use std::time::Instant;
 
+use bevy_ecs::bundle::NoBundleEffect;
+use bevy_ecs::component::Mutable;
 use bevy_ecs::prelude::*;
+use bevy_ecs::query::IterQueryData;
 use bevy_ecs::schedule::ScheduleLabel;
 
 use crate::columns::{Exp, FlowRx, FlowTx, Nic, Port, SHARED_FLOWS_LEFT, Switch, Tables, Task, flag, status};
@@ -74,7 +77,6 @@ struct Bases {
 struct Device {
     tables: Vec<Tables>,
     bases: Vec<Bases>,
-    uploaded: bool,
 }
 
 #[derive(Resource)]
@@ -96,8 +98,6 @@ struct Round {
 /// The stages of a round, in this order.
 #[derive(SystemSet, Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Stage {
-    /// Columns of newly admitted rows go to the device.
-    Upload,
     /// The engine runs for a slice.
     Dispatch,
     /// Columns of experiments that ended come back.
@@ -124,9 +124,8 @@ impl Batch {
         world.insert_resource(EngineHandle(engine));
         world.insert_resource(Settings { packet_limit, stop });
         let mut schedule = Schedule::new(RoundLabel);
-        schedule.configure_sets((Stage::Upload, Stage::Dispatch, Stage::ReadBack, Stage::Complete).chain());
+        schedule.configure_sets((Stage::Dispatch, Stage::ReadBack, Stage::Complete).chain());
         schedule.add_systems((
-            upload.in_set(Stage::Upload),
             dispatch.in_set(Stage::Dispatch),
             read_back.in_set(Stage::ReadBack),
             complete.in_set(Stage::Complete),
@@ -138,6 +137,11 @@ impl Batch {
     ///
     /// PRECONDITION: the batch is empty, or the last one was cleared.
     pub fn admit(&mut self, experiments: Vec<(u64, Prepared, Limits)>) {
+        fill_one(&mut self.world, &experiments, |t| &t.nics);
+        fill_one(&mut self.world, &experiments, |t| &t.ports);
+        fill_one(&mut self.world, &experiments, |t| &t.switches);
+        fill_flows(&mut self.world, &experiments);
+        fill_one(&mut self.world, &experiments, |t| &t.tasks);
         let mut next = Bases::default();
         for (slot, (exp_id, prepared, limits)) in experiments.into_iter().enumerate() {
             let id = ExpId(exp_id);
@@ -148,11 +152,6 @@ impl Batch {
             next.switch += t.switches.len();
             next.flow += t.flow_tx.len();
             next.task += t.tasks.len();
-            self.world.spawn_batch(t.nics.iter().map(|&r| (id, r)));
-            self.world.spawn_batch(t.ports.iter().map(|&r| (id, r)));
-            self.world.spawn_batch(t.switches.iter().map(|&r| (id, r)));
-            self.world.spawn_batch(t.flow_tx.iter().zip(&t.flow_rx).map(|(&tx, &rx)| (id, tx, rx)));
-            self.world.spawn_batch(t.tasks.iter().map(|&r| (id, r)));
             let job = Job {
                 slot,
                 flows: prepared.flows,
@@ -189,12 +188,12 @@ impl Batch {
         jobs.iter(&self.world).all(|j| j.reported)
     }
 
-    /// Removes all experiments; the next ones may be admitted.
+    /// Removes all experiments, but for rows that the next ones will be written over; these may be admitted.
     pub fn clear(&mut self) {
-        let mut rows = self.world.query_filtered::<Entity, With<ExpId>>();
-        let rows: Vec<Entity> = rows.iter(&self.world).collect();
-        for row in rows {
-            self.world.despawn(row);
+        let mut jobs = self.world.query_filtered::<Entity, With<Job>>();
+        let jobs: Vec<Entity> = jobs.iter(&self.world).collect();
+        for job in jobs {
+            self.world.despawn(job);
         }
         // Nobody asks what was removed; kept, it would pile up.
         self.world.clear_trackers();
@@ -236,45 +235,48 @@ pub(super) fn link_names(net: &crate::topology::Network, end_arcs: &[u32]) -> Ve
         .collect()
 }
 
-/// Stage `Upload`: columns of the world into the device's tables.
-fn upload(mut device: ResMut<Device>, nics: Query<&Nic>, ports: Query<&Port>, switches: Query<&Switch>, flows: Query<(&FlowTx, &FlowRx)>, tasks: Query<&Task>) {
-    if device.uploaded {
-        return;
-    }
-    let Device { tables, bases, uploaded } = &mut *device;
-    *uploaded = true;
-    for column in nics.contiguous_iter().expect(DENSE) {
-        each(tables, bases, |t, b| copy(&mut t.nics, column, b.nic));
-    }
-    for column in ports.contiguous_iter().expect(DENSE) {
-        each(tables, bases, |t, b| copy(&mut t.ports, column, b.port));
-    }
-    for column in switches.contiguous_iter().expect(DENSE) {
-        each(tables, bases, |t, b| copy(&mut t.switches, column, b.switch));
-    }
-    for (tx, rx) in flows.contiguous_iter().expect(DENSE) {
-        each(tables, bases, |t, b| {
-            copy(&mut t.flow_tx, tx, b.flow);
-            copy(&mut t.flow_rx, rx, b.flow);
-        });
-    }
-    for column in tasks.contiguous_iter().expect(DENSE) {
-        each(tables, bases, |t, b| copy(&mut t.tasks, column, b.task));
-    }
-}
-
 /// Row types are table components, so queries over them are dense; and one archetype is one table, so there is one slice.
 const DENSE: &str = "row types are stored in tables";
 
-fn each(tables: &mut [Tables], bases: &[Bases], mut f: impl FnMut(&mut Tables, Bases)) {
-    for (t, &b) in tables.iter_mut().zip(bases) {
-        f(t, b);
+/// Gives the archetype of `T` the `n` rows `rows`, by `put` where the last batch left some to be written over; too many of these go, the missing ones come.
+fn fill<T: Component, D: IterQueryData, B: Bundle<Effect: NoBundleEffect>>(
+    world: &mut World,
+    n: usize,
+    mut rows: impl Iterator<Item = B>,
+    put: impl for<'w, 's> Fn(D::Item<'w, 's>, B),
+) {
+    for place in world.query_filtered::<D, With<T>>().iter_mut(world) {
+        let Some(row) = rows.next() else { break };
+        put(place, row);
+    }
+    world.spawn_batch(rows);
+    let surplus: Vec<Entity> = world.query_filtered::<Entity, With<T>>().iter(world).skip(n).collect();
+    // The last first: nobody has to move.
+    for row in surplus.into_iter().rev() {
+        world.despawn(row);
     }
 }
 
-fn copy<T: Copy>(to: &mut [T], column: &[T], base: usize) {
-    let n = to.len();
-    to.copy_from_slice(&column[base..base + n]);
+/// The rows of a table of all experiments, with whose they are.
+fn fill_one<T: Component<Mutability = Mutable> + Copy>(world: &mut World, experiments: &[(u64, Prepared, Limits)], table: impl Fn(&Tables) -> &[T]) {
+    let n = experiments.iter().map(|e| table(&e.1.built.tables).len()).sum();
+    let rows = experiments.iter().flat_map(|e| table(&e.1.built.tables).iter().map(|&row| (ExpId(e.0), row)));
+    fill::<T, (&mut ExpId, &mut T), _>(world, n, rows, |(mut id, mut place), (of, row)| {
+        *id.bypass_change_detection() = of;
+        *place.bypass_change_detection() = row;
+    });
+}
+
+/// The same for queue pairs, both ends of which are one row.
+fn fill_flows(world: &mut World, experiments: &[(u64, Prepared, Limits)]) {
+    let n = experiments.iter().map(|e| e.1.built.tables.flow_tx.len()).sum();
+    let ends = |t: &'_ Tables| -> Vec<(FlowTx, FlowRx)> { t.flow_tx.iter().copied().zip(t.flow_rx.iter().copied()).collect() };
+    let rows = experiments.iter().flat_map(|e| ends(&e.1.built.tables).into_iter().map(|(tx, rx)| (ExpId(e.0), tx, rx)));
+    fill::<FlowTx, (&mut ExpId, &mut FlowTx, &mut FlowRx), _>(world, n, rows, |(mut id, mut tx, mut rx), (of, new_tx, new_rx)| {
+        *id.bypass_change_detection() = of;
+        *tx.bypass_change_detection() = new_tx;
+        *rx.bypass_change_detection() = new_rx;
+    });
 }
 
 /// Stage `Dispatch`: the engine runs; limits that only the host knows are applied.

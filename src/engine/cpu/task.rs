@@ -8,10 +8,12 @@ use crate::columns::{EDGE_SIGNAL, NEVER, NONE, Noted, SHARED_FLAGS, SHARED_FLOWS
 struct Chain {
     head: u32,
     tail: u32,
+    /// The last that got under way: likes come in their order, and it is not far to the next one's place.
+    newest: u32,
 }
 
 impl Chain {
-    const NEW: Chain = Chain { head: NONE, tail: NONE };
+    const NEW: Chain = Chain { head: NONE, tail: NONE, newest: NONE };
 
     fn add(&mut self, t: &mut Tables, i: u32) {
         t.tasks[i as usize].next = NONE;
@@ -136,7 +138,8 @@ fn release(t: &mut Tables, n: u32, i: u32, at: &Key, chain: &mut Chain) {
     let row = &mut t.tasks[i as usize];
     row.at = at.t + row.delay;
     if row.delay > 0 || row.flags & task::MESSAGE != 0 {
-        under_way(t, n, i);
+        insert(t, n, i, chain.newest);
+        chain.newest = i;
     } else {
         chain.add(t, i);
     }
@@ -144,9 +147,16 @@ fn release(t: &mut Tables, n: u32, i: u32, at: &Key, chain: &mut Chain) {
 
 /// Puts task `i`, whose time is set, among NIC `n`'s tasks under way.
 pub fn under_way(t: &mut Tables, n: u32, i: u32) {
+    insert(t, n, i, NONE);
+}
+
+/// The same, looking for its place from `near` on, one of them, if that comes before it.
+fn insert(t: &mut Tables, n: u32, i: u32, near: u32) {
     let new = rank(t, i);
-    let mut last = NONE;
-    let mut next = t.nics[n as usize].task_head;
+    let (mut last, mut next) = (NONE, t.nics[n as usize].task_head);
+    if near != NONE && rank(t, near) < new {
+        (last, next) = (near, t.tasks[near as usize].next);
+    }
     while next != NONE && rank(t, next) < new {
         last = next;
         next = t.tasks[next as usize].next;
@@ -161,6 +171,7 @@ pub fn under_way(t: &mut Tables, n: u32, i: u32) {
 }
 
 /// The order of tasks: that of their [`key`]s, in which nothing else differs.
+#[inline]
 fn rank(t: &Tables, i: u32) -> (u64, u32, u32) {
     let row = &t.tasks[i as usize];
     (row.at, row.root, i)

@@ -356,9 +356,10 @@ impl Run {
 
 /// The key of an edge: what it is, when, the rest.
 pub fn edge(tag: u8, at: u64, form: Form) -> Vec<u8> {
-    let mut key = Form(vec![tag]);
+    let mut key = Form(Vec::with_capacity(9 + form.0.len()));
+    key.0.push(tag);
     key.u64(at);
-    key.0.extend(form.0);
+    key.0.extend_from_slice(&form.0);
     key.0
 }
 

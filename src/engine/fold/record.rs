@@ -198,7 +198,7 @@ impl Run {
 
 /// The key of messages posted at once.
 pub fn post_key(at: u64, member: u32, bytes: &[u64]) -> Vec<u8> {
-    let mut form = Form::default();
+    let mut form = Form(Vec::with_capacity(4 + 8 * bytes.len()));
     form.u32(member);
     for &b in bytes {
         form.u64(b);
@@ -208,7 +208,7 @@ pub fn post_key(at: u64, member: u32, bytes: &[u64]) -> Vec<u8> {
 
 /// The key of a message that follows one that was sent.
 pub fn follow_key(at: u64, member: u32, bytes: u64) -> Vec<u8> {
-    let mut form = Form::default();
+    let mut form = Form(Vec::with_capacity(12));
     form.u32(member);
     form.u64(bytes);
     edge(b'F', at, form)
