@@ -27,6 +27,7 @@ pub fn tasks(t: &mut Tables, case: &GraphCase, qp_rows: &[u32], owners: &[u32], 
     let graph = case.graph;
     rows(t, graph, qp_rows, owners, exp_id);
     messages(t, graph, qp_rows);
+    t.gates.reserve(graph.gates.len());
     for g in &graph.gates {
         t.gates.push(Gate {
             exp: exp_id,
@@ -40,7 +41,7 @@ pub fn tasks(t: &mut Tables, case: &GraphCase, qp_rows: &[u32], owners: &[u32], 
     t.servers = vec![0; graph.servers as usize];
     let mut local: Vec<Wire> = Vec::with_capacity(graph.edges.len());
     // (task, got, gate) and (gate, task).
-    let mut signals: Vec<(u32, bool, u32)> = Vec::new();
+    let mut signals: Vec<(u32, bool, u32)> = Vec::with_capacity(graph.edges.len());
     let mut releases: Vec<(u32, u32)> = graph.releases.clone();
     for e in &graph.edges {
         let got = e.when == When::Got;
@@ -155,6 +156,7 @@ fn edges(t: &mut Tables, local: &[Wire], signals: &[(u32, bool, u32)], releases:
     for w in local {
         place(t, w.from, w.got, w.to);
     }
+    t.signals.reserve_exact(signals.len());
     for &(from, got, gate) in signals {
         let s = t.signals.len() as u32;
         t.signals.push(Signal { gate, next: NONE, at: 0 });

@@ -154,7 +154,7 @@ impl Place {
                 Err(Stop::Abandon) => {
                     if let Some(run) = self.run.take() {
                         self.stats.simulated = packet_hops(t);
-                        *t = run.unfolded(t);
+                        run.start_over(t);
                         self.stats.abandoned += 1;
                     }
                     break;

@@ -267,6 +267,7 @@ impl Run {
         let row = &t.nics[n as usize];
         form.nic(t, &self.parts[p as usize], n, &|m| self.local_nic(p, m));
         self.nic_part[n as usize] = p;
+        self.idle_at[n as usize] = NEVER;
         let part = &mut self.parts[p as usize];
         self.nic_local[n as usize] = part.nics.len() as u32;
         part.nics.push(n);

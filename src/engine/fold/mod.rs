@@ -13,6 +13,7 @@ mod codec_cut;
 mod cut;
 mod desk;
 mod engine;
+mod fresh;
 mod join;
 mod live;
 mod memo;

@@ -1,5 +1,7 @@
 //! A partition whose like has been simulated: its messages arrive and end as the memo says, its rows stand still until it is at rest.
 
+use std::sync::Arc;
+
 use super::Stop;
 use super::part::Member;
 use super::memo::Tidings;
@@ -105,7 +107,7 @@ impl Run {
             let body = script.node.body();
             let until = body.cut.as_ref().map_or(NEVER, |cut| cut.at);
             let Some(&told) = body.told.get(script.cursor).filter(|x| x.at <= now && x.at < until) else {
-                let cut = body.cut.clone().filter(|cut| cut.at <= now);
+                let cut = body.cut.as_ref().filter(|cut| cut.at <= now).map(Arc::clone);
                 drop(body);
                 t.noted.clear();
                 let (Some(cut), Some(memo)) = (cut, &self.memo) else { break };

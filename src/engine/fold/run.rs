@@ -8,11 +8,12 @@ use std::sync::Arc;
 
 use super::calm::Calm;
 use super::claims::Ticket;
+use super::fresh::Fresh;
 use super::part::Part;
 use super::tally::Tally;
 use super::{FoldStats, Memo, Stop};
 use crate::columns::{NEVER, NONE, SHARED_FLAGS, SHARED_FLOWS_LEFT, Tables, flag, mode, qp, status, task as bits};
-use crate::engine::cpu::key::{START, TASK};
+use crate::engine::cpu::key::{Key, START, TASK};
 use crate::engine::cpu::{analytical, nic, schedule, task};
 use crate::engine::grow;
 
@@ -26,8 +27,7 @@ enum Rank {
 
 /// One experiment that is being folded. Row numbers are those of its tables.
 pub struct Run {
-    /// The tables as they came, but for what never changes, to start over with.
-    fresh: Tables,
+    fresh: Fresh,
     pub(super) step: u64,
     /// `None`: nothing is remembered.
     pub(super) memo: Option<Arc<Memo>>,
@@ -48,7 +48,7 @@ pub struct Run {
     /// The partition whose turn it is, while it is simulated.
     pub(super) turning: u32,
     /// When each idle NIC was last said to have something to do.
-    idle_at: Vec<u64>,
+    pub(super) idle_at: Vec<u64>,
     /// (when, rank, NIC): an idle NIC, or the first of a partition. An entry that says something else than the row does is void.
     heap: BinaryHeap<Reverse<(u64, Rank, u32)>>,
     /// Gates that everybody has reached, by time and number.
@@ -70,7 +70,7 @@ impl Run {
             return None;
         }
         let calm = Calm::new(t)?;
-        let fresh = changing(t);
+        let fresh = Fresh::of(t);
         t.exps[0].modes |= mode::NOTED;
         t.exps[0].steps = 1;
         for tx in &mut t.flow_tx {
@@ -106,12 +106,9 @@ impl Run {
         Some(run)
     }
 
-    /// The experiment as it was before it became `now`, not to be folded.
-    pub fn unfolded(self, now: &mut Tables) -> Tables {
-        let mut t = self.fresh;
-        (t.edges, t.paths) = (std::mem::take(&mut now.edges), std::mem::take(&mut now.paths));
-        t.exps[0].modes &= !mode::FOLD;
-        t
+    /// `t` is as it was again, not to be folded.
+    pub fn start_over(self, t: &mut Tables) {
+        self.fresh.put_back(t);
     }
 
     /// Runs `turns` turns, or to the end.
@@ -187,10 +184,10 @@ impl Run {
         let at = row.next_task.min(row.next_start);
         match self.nic_part[n as usize] {
             NONE => {
-                self.idle_at[n as usize] = at;
-                if at != NEVER {
+                if at != NEVER && self.idle_at[n as usize] != at {
                     self.heap.push(Reverse((at, Rank::Idle, n)));
                 }
+                self.idle_at[n as usize] = at;
             }
             p => self.call_part(p, at),
         }
@@ -226,7 +223,7 @@ impl Run {
     fn idle_turn(&mut self, t: &mut Tables, n: u32, at: u64) -> Result<(), Stop> {
         self.idle_at[n as usize] = NEVER;
         loop {
-            let next = nic::next_event(t, n);
+            let next = next_idle(t, n);
             if next.t > at {
                 break;
             }
@@ -289,10 +286,10 @@ impl Run {
     }
 }
 
-/// A copy of `t` without what never changes.
-fn changing(t: &mut Tables) -> Tables {
-    let (edges, paths) = (std::mem::take(&mut t.edges), std::mem::take(&mut t.paths));
-    let copy = t.clone();
-    (t.edges, t.paths) = (edges, paths);
-    copy
+/// The next event of NIC `n`, which is mostly a task.
+#[inline]
+fn next_idle(t: &Tables, n: u32) -> Key {
+    let row = &t.nics[n as usize];
+    let others = row.busy_until.min(t.clocks[n as usize]).min(row.timer).min(row.rto).min(row.next_start);
+    if row.next_task < others { task::key(t, row.task_head) } else { nic::next_event(t, n) }
 }
