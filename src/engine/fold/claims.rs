@@ -180,7 +180,9 @@ impl Ticket {
     /// Its earliest event is at `at`. Returns whether it waits with that.
     pub fn turn(&mut self, at: u64) -> bool {
         self.clock.store(at, Ordering::Release);
-        if std::mem::take(&mut self.waits) && let Some(entry) = lock(&self.claims.runs).get_mut(&self.id) {
+        if std::mem::take(&mut self.waits)
+            && let Some(entry) = lock(&self.claims.runs).get_mut(&self.id)
+        {
             entry.wait = None;
         }
         let Some(leader) = &self.leader else { return false };
@@ -210,7 +212,10 @@ impl Ticket {
             return;
         }
         let runs = lock(&self.claims.runs);
-        if let Some(entry) = runs.get(&maker.run) && self.leader.as_ref().is_none_or(|l| !runs.contains_key(&l.run)) && is_free() {
+        if let Some(entry) = runs.get(&maker.run)
+            && self.leader.as_ref().is_none_or(|l| !runs.contains_key(&l.run))
+            && is_free()
+        {
             self.leader = Some(Leader { run: maker.run, clock: Arc::clone(&entry.clock), theirs: maker.start, ours: start });
         }
     }

@@ -125,7 +125,16 @@ fn is_new(t: &Tables) -> bool {
 impl Place {
     /// Goes on with its experiment until `end`, or until it waits for another, which it must not where it is `alone`. Returns why it can never end.
     #[expect(clippy::too_many_arguments, reason = "what an engine is told, and by its caller alone")]
-    fn advance(&mut self, t: &mut Tables, memo: Option<&Arc<Memo>>, cut_hops: u64, alone: bool, end: Instant, limit: u64, stop: &(dyn Fn() -> bool + Sync)) -> Option<String> {
+    fn advance(
+        &mut self,
+        t: &mut Tables,
+        memo: Option<&Arc<Memo>>,
+        cut_hops: u64,
+        alone: bool,
+        end: Instant,
+        limit: u64,
+        stop: &(dyn Fn() -> bool + Sync),
+    ) -> Option<String> {
         self.waits = None;
         if is_new(t) {
             *self = Place::default();
