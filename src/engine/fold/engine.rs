@@ -86,6 +86,10 @@ impl Engine for FoldEngine {
 
 impl Place {
     fn advance(&mut self, t: &mut Tables, memo: Option<&Arc<Memo>>, cut_hops: u64, end: Instant, limit: u64, stop: &(dyn Fn() -> bool + Sync)) -> (f64, Option<String>) {
+        // The place of an experiment that runs elsewhere.
+        if t.exps.is_empty() {
+            return (0.0, None);
+        }
         let is_new = t.exps[0].steps == 0 && t.exps[0].phase == 0;
         // Those under way come to their end first: they take less memory together, and what they leave is known to those that follow.
         if is_final(t) || (is_new && Instant::now() >= end) {

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use super::memo::{Node, Tidings};
+use super::nap::{Nap, Sleep};
+use super::watch::Watch;
 use super::state::Counts;
 use crate::columns::{FlowRx, FlowTx, NEVER, Tables, qp};
 
@@ -152,6 +154,11 @@ pub struct Part {
     pub reached: u64,
     /// Its rows stand as they were at its start, what happens is looked up.
     pub replay: bool,
+    /// It sleeps; its rows do not stand in the tables either.
+    pub nap: Option<Box<Nap>>,
+    pub watch: Watch,
+    /// What it slept with, since it woke by itself: whether that was true is yet to be seen.
+    pub faith: Option<Arc<Sleep>>,
     /// `None`: neither looked up nor remembered.
     pub script: Option<Script>,
     pub nics: Vec<u32>,
@@ -184,6 +191,9 @@ impl Part {
             covered: start,
             reached: start,
             replay: false,
+            nap: None,
+            watch: Watch::new(start),
+            faith: None,
             script: None,
             nics: Vec::new(),
             nic_base: Vec::new(),

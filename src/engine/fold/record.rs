@@ -21,7 +21,7 @@ impl Run {
         let waits = waits_its_turn(t);
         let mut noted = std::mem::take(&mut t.noted);
         for what in noted.drain(..) {
-            let (Noted::Posted { task: i, .. } | Noted::Sent { task: i, .. } | Noted::Got(i) | Noted::Done(i)) = what;
+            let (Noted::Posted { task: i, .. } | Noted::Sent { task: i, .. } | Noted::Heard { task: i, .. } | Noted::Got(i) | Noted::Done(i)) = what;
             let m = self.member[t.tasks[i as usize].flow as usize];
             if m == NONE {
                 continue;
@@ -29,7 +29,7 @@ impl Run {
             match what {
                 Noted::Posted { first, .. } => self.posted(t, p, m, i, first, waits),
                 Noted::Sent { at, .. } if waits => self.sent(t, p, m, at),
-                Noted::Sent { .. } => {}
+                Noted::Sent { .. } | Noted::Heard { .. } => {}
                 Noted::Got(_) => {
                     let row = &t.tasks[i as usize];
                     self.told(p, m, row.got, t.flow_rx[row.flow as usize].nic, Tidings::Got);
@@ -58,7 +58,8 @@ impl Run {
             return;
         }
         member.given += 1;
-        let Some(script) = &mut part.script else { return };
+        self.disturb(t, p, row.at);
+        let Some(script) = &mut self.parts[p as usize].script else { return };
         match script.pending.last_mut() {
             Some(Event { what: What::Post { member, bytes }, .. }) if !first && *member == m => bytes.push(row.bytes),
             _ => script.pending.push(Event { at: row.at, nic: row.owner, what: What::Post { member: m, bytes: vec![row.bytes] } }),

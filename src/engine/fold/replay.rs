@@ -20,7 +20,11 @@ impl Run {
                 return self.rest(t, p, &leaf);
             }
             let starts = self.parts[p as usize].nics.iter().any(|&n| t.nics[n as usize].next_start <= at);
-            if starts || self.ignorant(p, at) {
+            if self.parts[p as usize].nap.is_some() {
+                if starts {
+                    self.wake(t, p, at)?;
+                }
+            } else if starts || self.ignorant(p, at) {
                 self.go_live(t, p, at)?;
             }
         }
@@ -29,6 +33,9 @@ impl Run {
         due.sort_unstable();
         for n in due {
             while t.nics[n as usize].next_task <= at && self.parts[p as usize].replay {
+                if self.parts[p as usize].nap.is_some() && self.stirs(t, p, n, at) {
+                    continue;
+                }
                 let i = t.nics[n as usize].task_head as usize;
                 let f = t.tasks[i].flow;
                 if t.tasks[i].flags & bits::MESSAGE == 0 {
@@ -41,17 +48,16 @@ impl Run {
                     p = self.join(t, n, f, at)?;
                     continue;
                 }
+                if self.parts[p as usize].nap.is_some() {
+                    self.wake(t, p, at)?;
+                    continue;
+                }
                 self.post_unseen(t, p, n, m, at)?;
             }
             nic::set_clock(t, n);
             self.collect(t, n);
         }
-        for k in 0..self.parts[p as usize].nics.len() {
-            let n = self.parts[p as usize].nics[k];
-            if t.nics[n as usize].signals != NONE {
-                self.collect(t, n);
-            }
-        }
+        self.collect_all(t, p);
         t.exps[0].now = t.exps[0].now.max(at);
         let next = if self.parts[p as usize].replay { self.next_told(t, p) } else { self.parts[p as usize].look(t).next };
         self.call_part(p, next);
@@ -72,6 +78,7 @@ impl Run {
             sizes.truncate(1);
         }
         member.given += sizes.len();
+        self.disturb(t, p, at);
         let rel = at - self.parts[p as usize].start;
         self.follow(t, p, post_key(rel, m, &sizes), at, at)
     }
@@ -92,6 +99,10 @@ impl Run {
     /// Tells the tasks of `p` all that has happened by `at`. Where a message follows that never followed before, the partition goes live.
     pub(super) fn tell(&mut self, t: &mut Tables, p: u32, at: u64) -> Result<(), Stop> {
         while self.parts[p as usize].replay {
+            if self.parts[p as usize].nap.is_some() {
+                t.noted.clear();
+                return self.doze(t, p, at);
+            }
             let part = &mut self.parts[p as usize];
             let Some(script) = &mut part.script else { return Ok(()) };
             let now = at - part.start;
@@ -146,6 +157,9 @@ impl Run {
     pub(super) fn next_told(&self, t: &Tables, p: u32) -> u64 {
         let part = &self.parts[p as usize];
         let tasks = part.nics.iter().map(|&n| t.nics[n as usize].next_task.min(t.nics[n as usize].next_start)).min().unwrap_or(NEVER);
+        if part.nap.is_some() {
+            return tasks.min(self.nap_ends(p));
+        }
         let Some(script) = &part.script else { return tasks };
         let body = script.node.body();
         let told = body.told.get(script.cursor).map_or(NEVER, |x| x.at);
@@ -159,6 +173,9 @@ impl Run {
 
     /// Looked-up partition `p` goes on to `at`, at which somebody joins it, ahead of its turn. Its own tasks that are due before go first: it goes live for them.
     pub(super) fn catch_up_with(&mut self, t: &mut Tables, p: u32, at: u64) -> Result<(), Stop> {
+        if self.parts[p as usize].nap.is_some() {
+            return self.rouse(t, p, at);
+        }
         while self.parts[p as usize].replay {
             let next = self.next_told(t, p).min(at);
             let tasks = self.parts[p as usize].nics.iter().map(|&n| t.nics[n as usize].next_task.min(t.nics[n as usize].next_start)).min().unwrap_or(NEVER);
@@ -166,12 +183,7 @@ impl Run {
                 return self.go_live(t, p, tasks);
             }
             self.tell(t, p, next)?;
-            for k in 0..self.parts[p as usize].nics.len() {
-                let n = self.parts[p as usize].nics[k];
-                if t.nics[n as usize].signals != NONE {
-                    self.collect(t, n);
-                }
-            }
+            self.collect_all(t, p);
             if next == at || !self.parts[p as usize].replay {
                 return Ok(());
             }
@@ -183,6 +195,16 @@ impl Run {
             }
         }
         Ok(())
+    }
+
+    /// The signals that NICs of `p` gave reach their gates.
+    pub(super) fn collect_all(&mut self, t: &mut Tables, p: u32) {
+        for k in 0..self.parts[p as usize].nics.len() {
+            let n = self.parts[p as usize].nics[k];
+            if t.nics[n as usize].signals != NONE {
+                self.collect(t, n);
+            }
+        }
     }
 
     /// Whether the memo does not say what happens to `p` at `at`.
@@ -226,14 +248,22 @@ impl Run {
         self.parts[p as usize].replay = false;
         self.parts[p as usize].covered = until;
         self.parts[p as usize].reached = until;
+        self.parts[p as usize].watch.reset(0);
+        self.arm(t, p);
         loop {
             let from = self.parts[p as usize].look(t).next;
+            let look = self.parts[p as usize].watch.next();
+            if look <= from && look < until {
+                self.look_again(t, p);
+                continue;
+            }
             if from >= until {
                 break;
             }
-            self.window(t, p, (from + self.step).min(until))?;
+            self.window(t, p, (from + self.step).min(until).min(look))?;
             self.drain(t, p);
         }
+        self.arm(t, p);
         for (&n, kept) in nics.iter().zip(kept) {
             let mut left = t.nics[n as usize].task_head;
             (t.nics[n as usize].task_head, t.nics[n as usize].next_task) = kept;

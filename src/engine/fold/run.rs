@@ -50,6 +50,8 @@ pub struct Run {
     idle_at: Vec<u64>,
     /// (when, rank, NIC): an idle NIC, or the first of a partition. An entry that says something else than the row does is void.
     heap: BinaryHeap<Reverse<(u64, Rank, u32)>>,
+    /// (when, first NIC): looks at partitions that are simulated, where what is steady is skipped. One that the partition does not say is void.
+    pub(super) looks: BinaryHeap<Reverse<(u64, u32)>>,
     /// Gates that everybody has reached, by time and number.
     fired: BinaryHeap<Reverse<(u64, u32)>>,
     pub(super) calm: Calm,
@@ -91,6 +93,7 @@ impl Run {
             turning: NONE,
             idle_at: vec![NEVER; t.nics.len()],
             heap: BinaryHeap::new(),
+            looks: BinaryHeap::new(),
             fired: BinaryHeap::new(),
             calm,
             limit: 0,
@@ -124,6 +127,12 @@ impl Run {
             let Some((at, n)) = top else { return self.finish(t) };
             if at >= t.exps[0].time_limit {
                 return Err(Stop::Abandon);
+            }
+            if let Some((look, p)) = self.next_look().filter(|look| look.0 <= at) {
+                let sample = self.begin_turn(look);
+                self.inspect(t, p, look);
+                self.end_turn(sample, Some(false));
+                continue;
             }
             self.heap.pop();
             let sample = self.begin_turn(at);
