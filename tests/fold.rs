@@ -7,6 +7,7 @@ use hyperfold::batch::conserve;
 use hyperfold::columns::{FlowRx, FlowTx, Gate, NONE, Nic, Port, Tables, Task, mode, qp, status};
 use hyperfold::engine::fold::{FoldEngine, FoldStats};
 use hyperfold::engine::{Engine, is_final};
+use hyperfold::workload::tasks::Work;
 use support::{engine, gpu_graphs};
 
 const OPTIONS: BuildOptions = BuildOptions { exp_id: 0, links: true, rtt_cap: 0, step_divisor: 1, time_limit_ps: u64::MAX };
@@ -125,6 +126,48 @@ fn states_change_nothing() {
     }
     println!("{hits} hits, {less} with less to simulate");
     assert!(hits > 2000 && less > 120, "{hits} hits, {less} with less to simulate");
+}
+
+/// Long messages, on queue pairs that stay what they are, watched closely: naps are the rule.
+fn drowsy(seed: u64) -> (String, Tables) {
+    let mut g = gpu_graphs::case(seed);
+    for task in &mut g.graph.tasks {
+        if let Work::Message { bytes, .. } = &mut task.work {
+            *bytes *= 40;
+        }
+    }
+    g.fresh_qp = false;
+    let mut t = gpu_graphs::tables(&g, OPTIONS).tables;
+    let e = &mut t.exps[0];
+    e.modes |= mode::FOLD | mode::STEADY;
+    (e.theta_ppm, e.samples, e.interval_ns) = (300_000, 4, 2000);
+    (g.name, t)
+}
+
+/// What is skipped is decided by nothing but what happened to a partition: not by what is remembered, nor by audits, nor by who else runs.
+#[test]
+fn sleep_depends_on_the_past_alone() {
+    let mut engine = FoldEngine::default();
+    let (mut skips, mut slept, mut audited, mut hits) = (0, 0, 0, 0);
+    for seed in (0..200).chain(0..200) {
+        let (name, mut plain) = drowsy(seed);
+        let (mut kept, mut audit) = (plain.clone(), plain.clone());
+        let stats = run(&name, &mut FoldEngine::forgetful(), &mut plain);
+        if plain.exps[0].status == status::GAVE_UP {
+            continue;
+        }
+        kept.exps[0].modes |= mode::MEMO;
+        hits += run(&name, &mut engine, &mut kept).hits;
+        same(&format!("{name}, remembered"), &kept, &plain);
+        audit.exps[0].audit_ppm = 1_000_000;
+        audited += run(&name, &mut FoldEngine::forgetful(), &mut audit).audit.naps;
+        same(&format!("{name}, audited"), &audit, &plain);
+        gpu_graphs::complete(&name, &plain);
+        skips += stats.skips;
+        slept += stats.slept;
+    }
+    println!("{skips} naps, {slept} packet-hops slept, {audited} audited, {hits} hits");
+    assert!(skips > 1000 && slept > 100_000 && audited > 500 && hits > 500, "{skips} naps, {slept} packet-hops slept, {audited} audited, {hits} hits");
 }
 
 #[test]

@@ -72,7 +72,10 @@ impl Run {
             if from >= at {
                 break;
             }
-            self.window(c, p, (from + self.step).min(at))?;
+            // What cannot be folded after all was not heard to arrive either.
+            if let Err(Stop::Abandon) = self.window(c, p, (from + self.step).min(at)) {
+                break;
+            }
             heard.extend(c.noted.drain(..).filter_map(|x| if let Noted::Heard { task, at } = x { Some((task, at)) } else { None }));
         }
         self.stats.audit.naps += 1;

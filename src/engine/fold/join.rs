@@ -46,9 +46,10 @@ impl Run {
         let plain = tx.start != NEVER;
         let unfit = std::mem::take(&mut self.unfit);
         self.parts[p as usize].shape = None;
+        self.parts[p as usize].fit &= !(plain || unfit || tx.n_paths > 1 || rx.n_paths > 1);
         self.forget_rule(p);
         self.disturb(t, p, at);
-        if plain || unfit || self.memo.is_none() || tx.n_paths > 1 || rx.n_paths > 1 {
+        if !self.parts[p as usize].fit || self.memo.is_none() {
             self.forget(t, p, at)?;
         } else if born {
             self.begin(t, p, form, at);
@@ -246,6 +247,7 @@ impl Run {
         part.ends.extend(from.ends);
         part.peaks.extend(from.peaks);
         part.watch.reset(from.watch.from);
+        part.fit &= from.fit;
         part.first = part.first.min(from.first);
         part.covered = part.covered.min(from.covered);
         part.reached = part.reached.max(from.reached);

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use super::Stop;
 use super::canon::Form;
 use super::memo::Tidings;
+use super::part::Member;
 use super::record::waits_its_turn;
 use super::run::Run;
 use super::state;
@@ -74,6 +75,8 @@ struct Move {
     got: u64,
     sent: u64,
     packets: u64,
+    /// When its next message will be sent, will have arrived, will have ended; `NEVER`: none is posted.
+    due: [u64; 3],
 }
 
 /// Queue pairs whose packets in the window differ by one, as the window happened to begin and end, go on as one: else those that run in step would part by and by.
@@ -115,9 +118,18 @@ impl Nap {
         (by as u64).min(row.stream.packets() - row.sent)
     }
 
-    /// When queue pair `m` has gone on by `by` packets.
-    fn when(&self, m: &Move, by: u64) -> u64 {
-        self.since + ((u128::from(by) * u128::from(self.sleep.window)) << FRACTION).div_ceil(u128::from(m.packets)) as u64
+    /// When queue pair `m` goes on to its next messages.
+    fn foresee(&mut self, m: usize, member: &Member) {
+        let Some(row) = &self.moves[m] else { return };
+        let window = u128::from(self.sleep.window) << FRACTION;
+        let when = |(nth, from): (usize, u64)| match row.stream.end(nth) {
+            Some(end) => self.since + (u128::from(end - from) * window).div_ceil(u128::from(row.packets)) as u64,
+            None => NEVER,
+        };
+        let due = [(member.sent, row.sent), (member.got, row.got), (member.done, row.una)].map(when);
+        if let Some(row) = &mut self.moves[m] {
+            row.due = due;
+        }
     }
 }
 
@@ -125,7 +137,7 @@ impl Run {
     /// Live partition `p`, all of whose working queue pairs are steady, as it falls asleep at `at`.
     pub(super) fn lull(&self, t: &mut Tables, p: u32, at: u64, steady: &Steady) -> Sleep {
         let part = &self.parts[p as usize];
-        let pace = |(m, &packets): (&super::part::Member, &u64)| {
+        let pace = |(m, &packets): (&Member, &u64)| {
             let (tx, rx) = (&t.flow_tx[m.flow as usize], &t.flow_rx[m.flow as usize]);
             if !m.routed || tx.snd_una >= tx.size {
                 return Pace::default();
@@ -174,7 +186,7 @@ impl Run {
     pub(super) fn fall_asleep(&mut self, t: &Tables, p: u32, sleep: Arc<Sleep>, since: u64, scripted: bool) {
         self.stats.skips += 1;
         let part = &mut self.parts[p as usize];
-        let go_on = |(m, pace): (&super::part::Member, &Pace)| {
+        let go_on = |(m, pace): (&Member, &Pace)| {
             if pace.packets == 0 {
                 return None;
             }
@@ -182,7 +194,7 @@ impl Run {
             let una = t.flow_tx[m.flow as usize].snd_una;
             let stream = Stream::new(t, m, una - (given - pace.left));
             let una = stream.packet(una);
-            Some(Move { stream, una, got: una + pace.arrived, sent: una + pace.sent, packets: pace.packets })
+            Some(Move { stream, una, got: una + pace.arrived, sent: una + pace.sent, packets: pace.packets, due: [NEVER; 3] })
         };
         let moves = part.members.iter().zip(&sleep.paces).map(go_on).collect();
         part.replay = true;
@@ -190,7 +202,11 @@ impl Run {
         part.bases.clear();
         part.start = since;
         part.faith = None;
-        part.nap = Some(Box::new(Nap { sleep, since, moves, scripted, audit: None }));
+        let mut nap = Box::new(Nap { sleep, since, moves, scripted, audit: None });
+        for (m, member) in part.members.iter().enumerate() {
+            nap.foresee(m, member);
+        }
+        part.nap = Some(nap);
     }
 
     /// Sleeping partition `p` is to be simulated all the same. `theta_ppm`: what its rates were steady by.
@@ -207,13 +223,11 @@ impl Run {
         let part = &self.parts[p as usize];
         let Some(nap) = &part.nap else { return (NEVER, None) };
         let mut first = (nap.since.saturating_add(nap.sleep.until), None);
-        for (m, (row, member)) in nap.moves.iter().zip(&part.members).enumerate() {
+        for (m, row) in nap.moves.iter().enumerate() {
             let Some(row) = row else { continue };
-            for (tidings, nth, from) in [(Tidings::Sent, member.sent, row.sent), (Tidings::Got, member.got, row.got), (Tidings::Done, member.done, row.una)] {
-                let Some(end) = row.stream.end(nth) else { continue };
-                let at = nap.when(row, end - from);
+            for (tidings, &at) in [Tidings::Sent, Tidings::Got, Tidings::Done].into_iter().zip(&row.due) {
                 // What happens as it wakes has happened.
-                if at < first.0 || (at == first.0 && first.1.is_none()) {
+                if at < first.0 || (at == first.0 && first.1.is_none() && at != NEVER) {
                     first = (at, Some((tidings, m)));
                 }
             }
@@ -269,6 +283,10 @@ impl Run {
                 }
             }
             t.noted.clear();
+            let part = &mut self.parts[p as usize];
+            if let Some(nap) = &mut part.nap {
+                nap.foresee(m, &part.members[m]);
+            }
         }
         Ok(())
     }
@@ -322,6 +340,7 @@ impl Run {
         let member = &mut part.members[m as usize];
         task::due_unseen(t, n, at, &mut member.posted);
         moving.stream.extend(t, member);
+        nap.foresee(m as usize, &part.members[m as usize]);
         true
     }
 

@@ -157,6 +157,8 @@ pub struct Part {
     /// It sleeps; its rows do not stand in the tables either.
     pub nap: Option<Box<Nap>>,
     pub watch: Watch,
+    /// Neither plain flows nor several paths nor timers that others see: its state can be written down.
+    pub fit: bool,
     /// What it slept with, since it woke by itself: whether that was true is yet to be seen.
     pub faith: Option<Arc<Sleep>>,
     /// `None`: neither looked up nor remembered.
@@ -193,6 +195,7 @@ impl Part {
             replay: false,
             nap: None,
             watch: Watch::new(start),
+            fit: true,
             faith: None,
             script: None,
             nics: Vec::new(),

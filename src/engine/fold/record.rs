@@ -28,7 +28,7 @@ impl Run {
             }
             match what {
                 Noted::Posted { first, .. } => self.posted(t, p, m, i, first, waits),
-                Noted::Sent { at, .. } if waits => self.sent(t, p, m, at),
+                Noted::Sent { at, .. } if waits => self.sent(t, p, m, i, at),
                 Noted::Sent { .. } | Noted::Heard { .. } => {}
                 Noted::Got(_) => {
                     let row = &t.tasks[i as usize];
@@ -66,10 +66,13 @@ impl Run {
         }
     }
 
-    /// The last byte of a message of member `m` was sent at `at`.
-    fn sent(&mut self, t: &Tables, p: u32, m: u32, at: u64) {
+    /// The last byte of message `i` of member `m` was sent at `at`; again, where a timeout has made it go back.
+    fn sent(&mut self, t: &Tables, p: u32, m: u32, i: u32, at: u64) {
         let part = &mut self.parts[p as usize];
         let member = &mut part.members[m as usize];
+        if member.posted.get(member.passed).is_none_or(|next| next.0 != i) {
+            return;
+        }
         member.passed += 1;
         if member.passed <= member.sent {
             return;

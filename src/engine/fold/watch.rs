@@ -238,7 +238,7 @@ impl Run {
 
     /// The next look at `p` is put down, if it is simulated.
     pub(super) fn arm(&mut self, t: &Tables, p: u32) {
-        if !Run::is_steadying(t) || self.parts[p as usize].replay {
+        if !Run::is_steadying(t) || self.parts[p as usize].replay || !self.parts[p as usize].fit {
             return;
         }
         if self.parts[p as usize].watch.rule.is_none() {
@@ -259,7 +259,7 @@ impl Run {
             let p = self.nic_part[n as usize];
             if p != crate::columns::NONE {
                 let part = &self.parts[p as usize];
-                if !part.replay && part.first == n && part.watch.next() == at {
+                if !part.replay && part.fit && part.first == n && part.watch.next() == at {
                     return Some((at, p));
                 }
             }
