@@ -7,6 +7,7 @@ use hyperfold::batch::conserve;
 use hyperfold::columns::{FlowRx, FlowTx, Gate, NONE, Nic, Port, Tables, Task, mode, qp, status};
 use hyperfold::engine::fold::{FoldEngine, FoldStats};
 use hyperfold::engine::{Engine, is_final};
+use hyperfold::workload::tasks::Work;
 use support::{engine, gpu_graphs};
 
 const OPTIONS: BuildOptions = BuildOptions { exp_id: 0, links: true, rtt_cap: 0, step_divisor: 1, time_limit_ps: u64::MAX };
@@ -127,6 +128,51 @@ fn states_change_nothing() {
     assert!(hits > 2000 && less > 120, "{hits} hits, {less} with less to simulate");
 }
 
+/// Long messages, on queue pairs that stay what they are, watched closely: naps are the rule.
+fn drowsy(seed: u64) -> (String, Tables) {
+    asleep(gpu_graphs::case(seed))
+}
+
+fn asleep(mut g: gpu_graphs::Graph) -> (String, Tables) {
+    for task in &mut g.graph.tasks {
+        if let Work::Message { bytes, .. } = &mut task.work {
+            *bytes *= 40;
+        }
+    }
+    g.fresh_qp = false;
+    let mut t = gpu_graphs::tables(&g, OPTIONS).tables;
+    let e = &mut t.exps[0];
+    e.modes |= mode::FOLD | mode::STEADY;
+    (e.theta_ppm, e.samples, e.interval_ns) = (300_000, 4, 2000);
+    (g.name, t)
+}
+
+/// What is skipped is decided by nothing but what happened to a partition: not by what is remembered, nor by audits, nor by who else runs.
+#[test]
+fn sleep_depends_on_the_past_alone() {
+    let mut engine = FoldEngine::default();
+    let (mut skips, mut slept, mut audited, mut hits) = (0, 0, 0, 0);
+    for seed in (0..200).chain(0..200) {
+        let (name, mut plain) = drowsy(seed);
+        let (mut kept, mut audit) = (plain.clone(), plain.clone());
+        let stats = run(&name, &mut FoldEngine::forgetful(), &mut plain);
+        if plain.exps[0].status == status::GAVE_UP {
+            continue;
+        }
+        kept.exps[0].modes |= mode::MEMO;
+        hits += run(&name, &mut engine, &mut kept).hits;
+        same(&format!("{name}, remembered"), &kept, &plain);
+        audit.exps[0].audit_ppm = 1_000_000;
+        audited += run(&name, &mut FoldEngine::forgetful(), &mut audit).audit.naps;
+        same(&format!("{name}, audited"), &audit, &plain);
+        gpu_graphs::complete(&name, &plain);
+        skips += stats.skips;
+        slept += stats.slept;
+    }
+    println!("{skips} naps, {slept} packet-hops slept, {audited} audited, {hits} hits");
+    assert!(skips > 1000 && slept > 100_000 && audited > 500 && hits > 500, "{skips} naps, {slept} packet-hops slept, {audited} audited, {hits} hits");
+}
+
 #[test]
 fn threads_that_share_what_is_remembered_change_nothing() {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(2).build().unwrap();
@@ -199,18 +245,22 @@ fn together_twice(tables: &Tables, every: u64) -> u64 {
     together(&mut engine, 1, &mut [tables.clone(), tables.clone()])[1].simulated
 }
 
-/// Experiments that have some of their traffic in common wait for each other now and then, and never in a circle.
+/// Experiments that have some of their traffic in common. Signals take longer in some, so that likes are out of step.
+fn kindred(first: u64) -> Vec<gpu_graphs::Graph> {
+    let case = |(k, seed): (u64, u64)| {
+        let g = gpu_graphs::case(seed);
+        gpu_graphs::Graph { release_ps: g.release_ps + k * 350_000, ..g }
+    };
+    (0..4).flat_map(|k| (0..4).map(move |i| (k, first + (i + k) % 4))).map(case).collect()
+}
+
+/// They wait for each other now and then, and never in a circle.
 #[test]
 fn whoever_waits_changes_nothing() {
     for (threads, every) in [(2, 7), (4, 40), (4, 2048)] {
         let mut engine = FoldEngine::cutting(every);
         for first in (0..96).step_by(4) {
-            // Signals take longer in some, so that likes are out of step.
-            let case = |(k, seed): (u64, u64)| {
-                let g = gpu_graphs::case(seed);
-                gpu_graphs::Graph { release_ps: g.release_ps + k * 350_000, ..g }
-            };
-            let cases: Vec<_> = (0..4).flat_map(|k| (0..4).map(move |i| (k, first + (i + k) % 4))).map(case).collect();
+            let cases = kindred(first);
             let mut plain: Vec<Tables> = cases.iter().map(|g| gpu_graphs::tables(g, OPTIONS).tables).collect();
             let mut batch = plain.clone();
             together(&mut engine, threads, &mut batch);
@@ -221,6 +271,31 @@ fn whoever_waits_changes_nothing() {
             }
         }
     }
+}
+
+/// Nor where steady partitions sleep: what they sleep with, and until when, is the same for whoever goes first and whoever waits.
+#[test]
+fn whoever_waits_sleeps_the_same() {
+    let (mut skips, mut hits) = (0, 0);
+    for (threads, every) in [(2, 7), (4, 40), (4, 2048)] {
+        let mut engine = FoldEngine::cutting(every);
+        for first in (0..96).step_by(12) {
+            let (names, mut plain): (Vec<String>, Vec<Tables>) = kindred(first).into_iter().map(asleep).unzip();
+            let mut batch = plain.clone();
+            // Some are simulated all the same where they slept, which nobody waits for.
+            batch.iter_mut().step_by(3).for_each(|t| t.exps[0].audit_ppm = 500_000);
+            let folds = together(&mut engine, threads, &mut batch);
+            hits += folds.iter().map(|f| f.hits).sum::<u64>();
+            for ((name, got), want) in names.iter().zip(&batch).zip(&mut plain) {
+                skips += run(name, &mut FoldEngine::forgetful().with_cuts_every(every), want).skips;
+                if want.exps[0].status != status::GAVE_UP {
+                    same(&format!("{name}, {threads} threads, cuts every {every}"), got, want);
+                }
+            }
+        }
+    }
+    println!("{skips} naps, {hits} hits");
+    assert!(skips > 50 && hits > 200, "{skips} naps, {hits} hits");
 }
 
 /// Replicas with looked-up partitions that lag behind the one they meet: they have tasks of their own to see to first (found with a tree all-reduce under HPCC).

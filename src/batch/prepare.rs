@@ -228,7 +228,12 @@ pub fn prepare(config: &Config, exp_id: u32) -> Result<Prepared, PrepareError> {
     let case = PacketCase { network: &network, flows: &packet_flows, paths: &paths, rtt: &rtt, transport: &transport, graph, options };
     let mut built = build(&case)?;
     if let Some(memo) = config.folding() {
-        built.tables.exps[0].modes |= mode::FOLD | if memo { mode::MEMO } else { 0 };
+        let e = &mut built.tables.exps[0];
+        e.modes |= mode::FOLD | if memo { mode::MEMO } else { 0 };
+        if let Some(steady) = config.steady() {
+            e.modes |= mode::STEADY | (steady.metric << mode::METRIC_SHIFT);
+            (e.theta_ppm, e.samples, e.interval_ns, e.audit_ppm) = (steady.theta_ppm, steady.samples, steady.interval_ns, steady.audit_ppm);
+        }
     }
     let from_file = matches!(config.topology.kind, TopologyKind::File { .. }) && job.is_none();
     let name = |rank: u32| if from_file { network.nodes[network.ranks[rank as usize] as usize].id } else { rank };

@@ -6,6 +6,7 @@ use anyhow::Context;
 
 use crate::batch::{self, News, RunOptions, Task, Worker};
 use crate::engine::EngineError;
+use crate::engine::beside::Beside;
 use crate::engine::gpu::{GpuDevice, GpuEngine, Mode};
 
 use super::args::{EngineChoice, GpuDispatch};
@@ -16,7 +17,7 @@ use super::simulator::RunSettings;
 ///
 /// # Errors
 /// A device that lacks what the kernels need, or refuses them.
-pub fn workers(devices: &[GpuDevice], dispatch: GpuDispatch) -> anyhow::Result<Vec<Worker>> {
+pub fn workers(devices: &[GpuDevice], dispatch: GpuDispatch, remembering: &Remembering) -> anyhow::Result<Vec<Worker>> {
     let worker = |(place, device): (usize, &GpuDevice)| {
         let name = format!("device {} of this run, adapter {} ({})", place + 1, device.report.index, device.report.name);
         let mut engine = GpuEngine::on(device).with_context(|| name.clone())?;
@@ -25,7 +26,7 @@ pub fn workers(devices: &[GpuDevice], dispatch: GpuDispatch) -> anyhow::Result<V
             GpuDispatch::Fused => Some(Mode::Fused),
             GpuDispatch::PerSystem => Some(Mode::PerSystem),
         });
-        Ok(Worker { name, engine: Box::new(engine), on_pool: false })
+        Ok(Worker { name, engine: Box::new(Beside::new(Box::new(engine), remembering.engine())), on_pool: false })
     };
     devices.iter().enumerate().map(worker).collect()
 }

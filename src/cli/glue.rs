@@ -14,6 +14,7 @@ use crate::results::{Axis, Cell, ExperimentRecord, InputFile, Outputs};
 use crate::spec::{self, Config};
 use crate::sweep::{self, Experiment, SetOverrides, Sweep};
 
+use super::audits::Audits;
 use super::convert::finished;
 use super::effect::Effects;
 use super::exit::CliError;
@@ -216,8 +217,8 @@ impl Simulator for Connected {
         let Loaded { sweep, outputs, axes, searching, .. } = &loaded;
         let pool = rayon::ThreadPoolBuilder::new().num_threads(settings.jobs).build().context("cannot start threads").map_err(CliError::broken)?;
         let compiling = Instant::now();
-        let remembering = Remembering::start(&settings.memo, !devices.is_empty());
-        let workers = engines::workers(&devices, settings.gpu_dispatch).map_err(CliError::bad_input)?;
+        let remembering = Remembering::start(&settings.memo);
+        let workers = engines::workers(&devices, settings.gpu_dispatch, &remembering).map_err(CliError::bad_input)?;
         if !workers.is_empty() {
             sink(Update::Compiled { seconds: compiling.elapsed().as_secs_f64() }).map_err(CliError::broken)?;
         }
@@ -247,6 +248,7 @@ impl Simulator for Connected {
             }
         };
         known.iter().for_each(&mut look_at);
+        let mut audits = Audits::default();
         let mut tell = |news: News| -> Result<(), Broken> {
             match news {
                 News::Started(ids) => ids.into_iter().try_for_each(|exp_id| sink(Update::Started { exp_id })),
@@ -271,6 +273,7 @@ impl Simulator for Connected {
                     }
                     let done = finished(identity(sweep, by_id[&ended.exp_id]), ended, outputs, &configured.cost);
                     look_at(&done.record);
+                    audits.add(&done, configured.steady().map_or(f64::INFINITY, |s| s.audit_bound));
                     sink(Update::Finished(Box::new(done)))
                 }
             }
@@ -285,6 +288,7 @@ impl Simulator for Connected {
                 let mut warnings = if chosen.is_none() { effects.warnings(&sweep.axes) } else { Vec::new() };
                 warnings.extend(lost_devices);
                 warnings.extend(of_memo);
+                warnings.extend(audits.warning());
                 if lost_with_pfc > 0 {
                     warnings.push(format!(
                         "{lost_with_pfc} experiments dropped packets although transport.pfc = true: headroom was exceeded, by ACKs that are never paused \

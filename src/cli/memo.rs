@@ -22,17 +22,14 @@ pub enum Remembering {
     Off,
     Run,
     Kept(MemoKeeper),
-    /// Asked for, where nothing folds.
-    InVain,
 }
 
 impl Remembering {
-    /// Opens the memo, unless all is simulated `on_device`, where nothing is remembered.
-    pub fn start(choice: &MemoChoice, on_device: bool) -> Remembering {
+    /// Opens the memo. Where there is a device, what skips steady phases is folded beside it.
+    pub fn start(choice: &MemoChoice) -> Remembering {
         match choice {
             MemoChoice::Off => Remembering::Off,
             MemoChoice::Run => Remembering::Run,
-            MemoChoice::Kept { .. } if on_device => Remembering::InVain,
             MemoChoice::Kept { path, limit_bytes } => Remembering::Kept(MemoKeeper::start(path, *limit_bytes)),
         }
     }
@@ -46,7 +43,7 @@ impl Remembering {
     pub fn engine(&self) -> FoldEngine {
         match self {
             Remembering::Off => FoldEngine::forgetful(),
-            Remembering::Run | Remembering::InVain => FoldEngine::default(),
+            Remembering::Run => FoldEngine::default(),
             Remembering::Kept(keeper) => FoldEngine::remembering(keeper.memo()),
         }
     }
@@ -56,7 +53,6 @@ impl Remembering {
         match self {
             Remembering::Off | Remembering::Run => Vec::new(),
             Remembering::Kept(keeper) => keeper.finish(),
-            Remembering::InVain => vec!["--memo is of no use on a GPU, where everything is simulated; add --engine cpu to use it".into()],
         }
     }
 }

@@ -11,6 +11,7 @@ pub mod engine_choice;
 pub mod engines;
 pub mod excerpt;
 pub mod exit;
+mod audits;
 mod benchmark_memo;
 mod benchmark_workloads;
 pub mod benchmarks;

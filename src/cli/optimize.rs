@@ -246,7 +246,7 @@ impl View<'_> {
         let mut packet_hops = 0;
         let of_id: HashMap<u64, usize> = candidates.iter().enumerate().map(|(at, &i)| (self.points[i][0].exp_id, at)).collect();
         let failed = |e: anyhow::Error| Stop::Failed(CliError::broken(e));
-        let workers = engines::workers(self.devices, self.settings.gpu_dispatch).map_err(|e| Stop::Failed(CliError::bad_input(e)))?;
+        let workers = engines::workers(self.devices, self.settings.gpu_dispatch, &Remembering::within(&self.settings.memo)).map_err(|e| Stop::Failed(CliError::bad_input(e)))?;
         let configs: Vec<Config> = candidates.iter().map(|&i| self.config(level, i)).collect();
         let mut verdicts: Vec<Option<Verdict>> = vec![None; candidates.len()];
         let tasks: Vec<Task> = candidates.iter().zip(&configs).map(|(&i, config)| Task { exp_id: self.points[i][0].exp_id, config: config.clone() }).collect();

@@ -70,6 +70,24 @@ pub mod mode {
     pub const MEMO: u32 = 2048;
     /// Posts, arrivals and ends of messages are noted, for folding.
     pub const NOTED: u32 = 4096;
+    /// Folding skips what is steady, too; by which of [`super::metric`].
+    pub const STEADY: u32 = 8192;
+    pub const METRIC_SHIFT: u32 = 14;
+    pub const METRIC_MASK: u32 = 7;
+}
+
+/// What a partition must be steady in to be skipped.
+pub mod metric {
+    /// Bytes acknowledged in an interval.
+    pub const RATE: u32 = 0;
+    /// The window in force; the rate where there is none.
+    pub const WINDOW: u32 = 1;
+    /// Bytes sent and not acknowledged.
+    pub const INFLIGHT: u32 = 2;
+    /// Bytes in the queues of its path.
+    pub const QUEUE: u32 = 3;
+    /// Bytes in flight over the rate.
+    pub const RTT: u32 = 4;
 }
 
 /// Values of [`Exp::cc`], those of the reference's `CC_MODE`.
@@ -177,7 +195,9 @@ rows! {
         /// Link ends: `nic_len + port_len`; the experiment's wires, and its two clocks in the table of clocks.
         end_base: u32, end_len: u32,
         /// Gates that everybody has reached, by (time, gate), from `schedule` to `analytical`.
-        fired: u32, pad1: u32,
+        fired: u32,
+        /// Folding: what Eq. 6 of Wormhole may be at most, in millionths; samples in its window, and the time between two; 0: chosen.
+        theta_ppm: u32,
 
         // Where it stands.
         status: u32,
@@ -209,7 +229,10 @@ rows! {
         reserve: u32, resume_offset: u32,
         buffer: u64,
         /// RTT samples kept a flow; 0: none.
-        rtt_cap: u32, pad0: u32,
+        rtt_cap: u32,
+        samples: u32, interval_ns: u32,
+        /// Folding: the share of what is skipped that is simulated all the same, to see how far off it is, in millionths.
+        audit_ppm: u32,
         /// Link rates that an INT header can name, Mb/s.
         rates_mbps_lo: [u32; 4], rates_mbps_hi: [u32; 4],
     }

@@ -55,6 +55,8 @@ pub enum Noted {
     Got(u32),
     /// Acknowledged whole.
     Done(u32),
+    /// Arrived whole at `at`, where that had been said before.
+    Heard { task: u32, at: u64 },
 }
 
 impl Tables {

@@ -2,6 +2,7 @@
 //!
 //! Layer: knows columns and numbers only; no TOML, no topology generator, no entity.
 
+pub mod beside;
 pub mod cpu;
 pub mod fold;
 pub mod gpu;

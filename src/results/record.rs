@@ -292,6 +292,18 @@ pub struct FoldingRecord {
     pub partitions_mean: f64,
     /// Bytes in the memo, which the experiments of a run share, by the end of this one.
     pub memo_bytes: u64,
+    /// Packet-hops of partitions that slept, steady; how many partitions slept at a time, on average over model time.
+    pub hops_steady: u64,
+    pub asleep_mean: f64,
+    /// Of those that slept: how many were simulated all the same, packet-hops of that (not among those simulated), messages compared, the largest relative error of a
+    /// completion time, the share of messages off by more than 1 %, violations of Wormhole's Theorems 2 and 3.
+    pub audited: u64,
+    pub audit_hops: u64,
+    pub audit_messages: u64,
+    pub audit_fct_error_max: f64,
+    pub audit_above_1pct: f64,
+    pub theorem2_violations: u64,
+    pub theorem3_violations: u64,
     /// Estimates from samples: seconds of simulating partitions, of looking partitions up; and of cuts, where states are written down and looked up.
     pub simulating_s: f64,
     pub looking_up_s: f64,

@@ -31,6 +31,15 @@ pub const STATS: &[&str] = &[
     "partitions_max",
     "partitions_mean",
     "memo_bytes",
+    "hops_steady",
+    "asleep_mean",
+    "audited",
+    "audit_hops",
+    "audit_messages",
+    "audit_fct_error_max",
+    "audit_above_1pct",
+    "theorem2_violations",
+    "theorem3_violations",
     "simulating_s",
     "looking_up_s",
     "cutting_s",
@@ -122,7 +131,7 @@ fn rtt_row(exp_id: u64, r: &RttRecord) -> [Cell; 4] {
     [exp_id.into(), r.flow_id.into(), r.sample.into(), r.rtt.into()]
 }
 
-fn stats_row(exp_id: u64, s: &StatsRecord) -> [Cell; 20] {
+fn stats_row(exp_id: u64, s: &StatsRecord) -> [Cell; 29] {
     let f = &s.folding;
     [
         exp_id.into(),
@@ -142,6 +151,15 @@ fn stats_row(exp_id: u64, s: &StatsRecord) -> [Cell; 20] {
         f.partitions_max.into(),
         f.partitions_mean.into(),
         f.memo_bytes.into(),
+        f.hops_steady.into(),
+        f.asleep_mean.into(),
+        f.audited.into(),
+        f.audit_hops.into(),
+        f.audit_messages.into(),
+        f.audit_fct_error_max.into(),
+        f.audit_above_1pct.into(),
+        f.theorem2_violations.into(),
+        f.theorem3_violations.into(),
         f.simulating_s.into(),
         f.looking_up_s.into(),
         f.cutting_s.into(),

@@ -213,10 +213,37 @@ impl Config {
         (!self.values.is(K::FastForward, "off")).then(|| self.values.bool(K::Memo))
     }
 
+    /// How what is steady is found and skipped, where it is.
+    pub fn steady(&self) -> Option<Steady> {
+        let v = &self.values;
+        let metric = ["rate", "window", "inflight", "queue", "rtt"].iter().position(|m| v.is(K::SteadyMetric, m)).unwrap_or(0) as u32;
+        v.is(K::FastForward, "steady").then(|| Steady {
+            metric,
+            theta_ppm: scaled(v.float(K::SteadyTheta), 1e6) as u32,
+            samples: v.int(K::SteadySamples) as u32,
+            interval_ns: v.int(K::SteadyIntervalNs) as u32,
+            audit_ppm: scaled(v.float(K::Audit), 1e6) as u32,
+            audit_bound: v.float(K::AuditBound),
+        })
+    }
+
     /// Seed of generated traffic: the replica's and `workload.seed`.
     pub fn traffic_seed(&self) -> u64 {
         mix(self.seed, self.values.int(K::WorkloadSeed) as u64, 3)
     }
+}
+
+/// Skipping of what is steady. Zeros: chosen for each partition of the network.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Steady {
+    /// By the order of `fidelity.steady_metric`'s choices.
+    pub metric: u32,
+    pub theta_ppm: u32,
+    pub samples: u32,
+    pub interval_ns: u32,
+    pub audit_ppm: u32,
+    /// Relative.
+    pub audit_bound: f64,
 }
 
 /// A well-mixed function of three words (the finaliser of splitmix64, applied per word).

@@ -296,12 +296,17 @@ keys! {
 
     Mode "fidelity.mode" one_of(&["packet"], &["flow", "job"]), D::Choice("packet"), never, "level of detail";
     FastForward "fidelity.fast_forward" one_of(&["steady", "exact", "off"], &[]), D::Choice("steady"), program,
-        "how much may be folded: \"exact\" changes no bit of any result, \"off\" simulates every packet; \"steady\" does what \"exact\" does in this version; on CPUs";
+        "how much may be folded: \"exact\" changes no bit of any result, \"off\" simulates every packet; \"steady\" skips what is steady, too, within the audited error";
     Memo "fidelity.memo" Kind::Bool, D::Bool(true), |v| program(v) && !v.is(K::FastForward, "off"),
         "what was simulated once is looked up when it comes again, in this or another experiment of the run";
-    SteadyTheta "fidelity.steady_theta" num(0.0, 1.0), D::Float(0.05), never, "bound of the fluctuation of a steady rate";
-    SteadySamples "fidelity.steady_samples" int(1, 1_000_000_000), D::Int(2000), never, "intervals in the window of a steady rate";
-    SteadyIntervalNs "fidelity.steady_interval_ns" int(0, 1_000_000_000), D::Int(0), never, "interval of a steady rate's samples; 0: chosen";
+    SteadyMetric "fidelity.steady_metric" one_of(&["rate", "window", "inflight", "queue", "rtt"], &[]), D::Choice("rate"), steady,
+        "what must be steady: acknowledged bytes an interval, congestion window, bytes in flight, bytes queued on the path, or bytes in flight over the rate";
+    SteadyTheta "fidelity.steady_theta" stepped(0.0, 1.0, 0.000_001), D::Float(0.0), steady,
+        "most that the metric may fluctuate by in a window, of its mean; 0: 0.05, or more where few packets fit into a round trip";
+    SteadySamples "fidelity.steady_samples" int(0, 1_000_000), D::Int(0), steady, "intervals in the window; 0: chosen from capacity, round-trip time and number of queue pairs";
+    SteadyIntervalNs "fidelity.steady_interval_ns" int(0, 1_000_000_000), D::Int(0), steady, "time between samples; 0: chosen likewise";
+    Audit "fidelity.audit" stepped(0.0, 1.0, 0.000_001), D::Float(0.01), steady, "share of what is skipped that is simulated all the same, to see how far off it is";
+    AuditBound "fidelity.audit_bound" stepped(0.0, 1000.0, 0.000_001), D::Float(0.01), steady, "mean error of completion times in audits above which a run warns (and fails, with --strict)";
 
     SimNs "limits.sim_ns" int(0, 1_000_000_000_000_000), D::Int(0), always, "simulated time after which an experiment fails; 0: none";
     PacketHops "limits.packet_hops" int(0, i64::MAX), D::Int(0), always, "packet-hops after which an experiment fails; 0: none";

@@ -35,6 +35,10 @@ pub(super) fn pattern(v: &Values, pattern: &str) -> bool {
 pub(super) fn program(v: &Values) -> bool {
     model(v) || collective(v) || imported(v)
 }
+/// A job whose steady phases are skipped.
+pub(super) fn steady(v: &Values) -> bool {
+    program(v) && v.is(K::FastForward, "steady")
+}
 pub(super) fn model(v: &Values) -> bool {
     v.is(K::WorkloadKind, "model")
 }

@@ -68,6 +68,7 @@ pub fn due(t: &mut Tables, n: u32, at: &Key) -> bool {
 pub fn delivered(t: &mut Tables, n: u32, i: u32, at: &Key) {
     let row = &mut t.tasks[i as usize];
     if row.got != NEVER {
+        note(t, Noted::Heard { task: i, at: at.t });
         return;
     }
     row.got = at.t;

@@ -9,6 +9,7 @@ use crate::columns::Tables;
 const UNIT: u32 = 1024;
 
 /// The most that each ingress has held.
+#[derive(Clone)]
 pub struct Calm {
     peaks: Vec<u32>,
 }

@@ -38,6 +38,7 @@ impl Form {
     /// What governs the experiment; the phase of the clock where telemetry sees it.
     pub fn head(t: &Tables, start: u64) -> Form {
         let e = &t.exps[0];
+        let steady = e.modes & mode::STEADY != 0;
         let rules = Exp {
             modes: e.modes & !(mode::FOLD | mode::MEMO | mode::NOTED),
             cc: e.cc,
@@ -68,6 +69,9 @@ impl Form {
             tlow: e.tlow,
             thigh: e.thigh,
             min_rtt: e.min_rtt,
+            theta_ppm: if steady { e.theta_ppm } else { 0 },
+            samples: if steady { e.samples } else { 0 },
+            interval_ns: if steady { e.interval_ns } else { 0 },
             rates_mbps_lo: e.rates_mbps_lo,
             rates_mbps_hi: e.rates_mbps_hi,
             ..Exp::zeroed()

@@ -2,12 +2,16 @@
 //!
 //! Layer: engine. Fetches nothing: who follows a cut asks for what it leads to.
 
+use std::sync::Arc;
+
 use super::bytes::{Reader, Writer};
 use super::memo::{Cut, Gain, Id, Lead, Piece, PortEnd};
+use super::nap::{Pace, Sleep};
 
 /// What a lead is.
 const STATE: u64 = 0;
 const REST: u64 = 1;
+const SLEEP: u64 = 2;
 
 pub(super) fn put_cut(w: &mut Writer, cut: &Cut) {
     w.number(cut.at);
@@ -21,9 +25,13 @@ pub(super) fn put_cut(w: &mut Writer, cut: &Cut) {
             Lead::State(node) => (STATE, &node.id),
             Lead::Shelved(id) => (STATE, id),
             Lead::Rest(bytes) => (REST, bytes),
+            Lead::Sleep(sleep) => (SLEEP, &sleep.state),
         };
         w.number(kind);
         w.bytes(bytes);
+        if let Lead::Sleep(sleep) = lead {
+            put_sleep(w, sleep);
+        }
     }
     w.number(cut.nics.len() as u64);
     cut.nics.iter().flat_map(|&(bytes, hops)| [bytes, hops]).for_each(|x| w.number(x));
@@ -50,6 +58,7 @@ pub(super) fn get_cut(r: &mut Reader) -> Option<Cut> {
         cut.leads.push(match kind {
             STATE => Lead::Shelved(Id::try_from(bytes).ok()?),
             REST => Lead::Rest(bytes.into()),
+            SLEEP => Lead::Sleep(Arc::new(get_sleep(r, bytes.into())?)),
             _ => return None,
         });
     }
@@ -71,6 +80,27 @@ pub(super) fn get_cut(r: &mut Reader) -> Option<Cut> {
         });
     }
     Some(cut)
+}
+
+/// All of a sleep but its state.
+fn put_sleep(w: &mut Writer, sleep: &Sleep) {
+    w.number(sleep.window);
+    w.number(sleep.until);
+    w.number(u64::from(sleep.level));
+    w.number(sleep.paces.len() as u64);
+    sleep.paces.iter().flat_map(|p| [p.packets, p.left, p.arrived, p.sent]).for_each(|x| w.number(x));
+    w.number(sleep.ports.len() as u64);
+    sleep.ports.iter().flat_map(|&(area, marks)| [area, marks]).for_each(|x| w.number(x));
+}
+
+fn get_sleep(r: &mut Reader, state: Arc<[u8]>) -> Option<Sleep> {
+    // A rate without a time would be none.
+    let window = r.number()?.max(1);
+    let until = r.number()?;
+    let level = r.small()?;
+    let paces = (0..r.count()?).map(|_| Some(Pace { packets: r.number()?, left: r.number()?, arrived: r.number()?, sent: r.number()? })).collect::<Option<_>>()?;
+    let ports = (0..r.count()?).map(|_| Some((r.number()?, r.number()?))).collect::<Option<_>>()?;
+    Some(Sleep { state, window, until, level, paces, ports })
 }
 
 pub(super) fn put_port(w: &mut Writer, p: &PortEnd) {

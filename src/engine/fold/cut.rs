@@ -8,10 +8,11 @@ use std::time::Instant;
 use super::Stop;
 use super::canon::Form;
 use super::claims::is_free;
-use super::memo::{Cut, Gain, Lead, Memo, Node, PortEnd};
+use super::memo::{Cut, Gain, Lead, Node, Piece, PortEnd};
 use super::part::{Base, Part, PortBase, Script, Standing};
 use super::run::Run;
 use super::state::{self, Counts, Names};
+use super::watch::Steady;
 use crate::columns::{NONE, Tables};
 use crate::engine::grow::TooManyPackets;
 
@@ -22,74 +23,149 @@ const BYTES_A_HOP: u64 = 2;
 
 impl Run {
     /// Partition `p` is about to be simulated from `at`, when it is the earliest of all: where it stands may be known, and it may have fallen apart. Returns whether its turn
-    /// is over by that.
+    /// is over by that. Not where what is steady is skipped: there cuts are part of what is decided, at instants of their own ([`Run::inspect`]).
     pub(super) fn cut(&mut self, t: &mut Tables, p: u32, at: u64) -> bool {
         let part = &self.parts[p as usize];
-        let (Some(script), Some(memo), true) = (&part.script, &self.memo, part.moved && at > part.start && part.reached <= at) else { return false };
+        let (Some(script), false, true) = (&part.script, Run::is_steadying(t), part.moved && at > part.start && part.reached <= at) else { return false };
         if !script.pending.is_empty() || script.node.body().cut.is_some() || hops(t, part) < part.due {
             return false;
         }
-        let (memo, node, start) = (Arc::clone(memo), Arc::clone(&script.node), part.start);
-        // Until the cut is there nobody else need find it.
-        let claim = self.parts[p as usize].script.as_mut().and_then(|s| s.claim.take());
         let began = Instant::now();
-        self.prune(p);
-        let gains = self.gains(t, p);
-        self.stats.simulated += gains.nics.iter().map(|g| g.1).sum::<u64>() + gains.ports.iter().map(|g| g.hops).sum::<u64>();
         let pieces = self.pieces(t, p);
-        let whole = pieces.len() == 1;
-        let mut leads = Vec::new();
-        let mut over = !whole;
-        for (q, piece) in self.fall_apart(t, p, &pieces).into_iter().zip(&pieces) {
-            self.parts[q as usize].start = at;
-            if !whole && piece.working.is_empty() {
-                leads.push(Lead::Rest(state::write(t, self.names(q, None), at).into()));
-                self.dissolve(t, q);
-                continue;
-            }
-            let found = self.find(t, q, at, &memo);
-            self.rebase(t, q);
-            let due = found.as_ref().map_or(0, |f| self.until_next(f.1));
-            let part = &mut self.parts[q as usize];
-            part.moved = false;
-            part.due = due;
-            part.script = None;
-            if let Some((node, _, known)) = found {
-                leads.push(Lead::State(Arc::clone(&node)));
-                if !node.wild.load(Ordering::Relaxed) {
-                    part.script = Some(Script::new(Arc::clone(&node)));
-                    if known {
-                        over = true;
-                        state::clear(t, part);
-                        self.stand(q, node, at);
-                    }
-                }
-            }
-            self.hold(q);
-            if over {
-                let part = &self.parts[q as usize];
-                let next = if part.replay { at } else { part.look(t).next };
-                self.call_part(q, next);
-            }
-        }
-        let mut body = node.body();
-        body.known = body.known.max(at - start);
-        let cut = Cut { at: at - start, pieces, leads, ..gains };
-        if cut.leads.len() == cut.pieces.len() && memo.room(cut.bytes()) {
-            body.cut = Some(Arc::new(cut));
-        }
-        drop(body);
-        drop(claim);
+        let over = self.divide(t, p, at, pieces, &[]);
         self.stats.cutting += began.elapsed();
         over
     }
 
-    /// The node of what `p` is at `at`, the bytes of its state, and whether something is known of it. `None`: the memo is full.
-    fn find(&mut self, t: &mut Tables, p: u32, at: u64, memo: &Memo) -> Option<(Arc<Node>, usize, bool)> {
+    /// It is time to look at live partition `p`: what of it is steady falls asleep, and now and then it is cut.
+    /// PRECONDITION: all before `at` has happened, nothing at or after.
+    pub(super) fn inspect(&mut self, t: &mut Tables, p: u32, at: u64) {
+        self.parts[p as usize].covered = self.parts[p as usize].covered.max(at);
+        self.flush_covered(p, at);
+        self.hold(p);
+        if !self.look(t, p) {
+            self.arm(t, p);
+            return;
+        }
+        let began = Instant::now();
+        let pieces = self.pieces(t, p);
+        let steady: Vec<Option<Steady>> = pieces
+            .iter()
+            .map(|piece| {
+                let all = || (0..self.parts[p as usize].members.len() as u32).filter(|&m| self.works(t, p, m)).collect();
+                let working = if pieces.len() == 1 { all() } else { piece.working.clone() };
+                self.steady(t, p, &working, pieces.len() == 1)
+            })
+            .collect();
+        if steady.iter().any(Option::is_some) || hops(t, &self.parts[p as usize]) >= self.parts[p as usize].due {
+            self.divide(t, p, at, pieces, &steady);
+        } else {
+            self.arm(t, p);
+        }
+        self.stats.cutting += began.elapsed();
+    }
+
+    /// Partition `p` becomes `pieces`; those that are `steady` (empty: none) fall asleep, of the others what follows may be known. Returns whether something else than going
+    /// on is to be done.
+    fn divide(&mut self, t: &mut Tables, p: u32, at: u64, pieces: Vec<Piece>, steady: &[Option<Steady>]) -> bool {
+        let start = self.parts[p as usize].start;
+        // Its claim ends with this: until the cut is there nobody else need find it.
+        let before = self.parts[p as usize].script.take();
+        let scripted = before.is_some();
+        self.parts[p as usize].faith = None;
+        self.prune(p);
+        let gains = self.gains(t, p);
+        self.stats.simulated += gains.nics.iter().map(|g| g.1).sum::<u64>() + gains.ports.iter().map(|g| g.hops).sum::<u64>();
+        let whole = pieces.len() == 1;
+        let mut leads = Vec::new();
+        let mut over = !whole;
+        for (k, (q, piece)) in self.fall_apart(t, p, &pieces).into_iter().zip(&pieces).enumerate() {
+            if !whole && piece.working.is_empty() {
+                self.parts[q as usize].start = at;
+                leads.push(Lead::Rest(state::write(t, self.names(q, None), at).into()));
+                self.dissolve(t, q);
+                continue;
+            }
+            if let Some(Some(steady)) = steady.get(k) {
+                let steady = if whole { steady.clone() } else { steady.of(piece) };
+                self.rebase(t, q);
+                let sleep = Arc::new(self.lull(t, q, at, &steady));
+                leads.push(Lead::Sleep(Arc::clone(&sleep)));
+                state::clear(t, &self.parts[q as usize]);
+                self.fall_asleep(t, q, sleep, at, scripted);
+                if self.is_audited(t, q, at) {
+                    self.mark(q, steady.theta_ppm);
+                }
+                over = true;
+            } else {
+                leads.extend(self.resume(t, q, at, scripted));
+                over |= self.parts[q as usize].replay;
+            }
+            if over {
+                let part = &self.parts[q as usize];
+                let next = if part.nap.is_some() {
+                    self.next_told(t, q)
+                } else if part.replay {
+                    at
+                } else {
+                    part.look(t).next
+                };
+                self.call_part(q, next);
+            }
+        }
+        if let (Some(script), Some(memo)) = (&before, &self.memo) {
+            let mut body = script.node.body();
+            body.known = body.known.max(at - start);
+            let cut = Cut { at: at - start, pieces, leads, ..gains };
+            if cut.leads.len() == cut.pieces.len() && body.cut.is_none() && memo.room(cut.bytes()) {
+                body.cut = Some(Arc::new(cut));
+            }
+        }
+        over
+    }
+
+    /// Partition `p`, whose rows stand in the tables as of `at`, goes on from there; where that is known, it is looked up. Gives its node.
+    pub(super) fn resume(&mut self, t: &mut Tables, p: u32, at: u64, scripted: bool) -> Option<Lead> {
+        self.parts[p as usize].start = at;
+        let bytes = if scripted || Run::is_steadying(t) { state::write(t, self.names(p, None), at) } else { Vec::new() };
+        let due = self.until_next(bytes.len());
+        let found = if scripted { self.find(t, p, at, bytes) } else { None };
+        self.rebase(t, p);
+        let part = &mut self.parts[p as usize];
+        part.moved = false;
+        part.due = due;
+        part.script = None;
+        part.watch.reset(at);
+        let mut lead = None;
+        if let Some((node, known)) = found {
+            lead = Some(Lead::State(Arc::clone(&node)));
+            if !node.wild.load(Ordering::Relaxed) {
+                part.script = Some(Script::new(Arc::clone(&node)));
+                if known {
+                    state::clear(t, part);
+                    self.stand(p, node, at);
+                }
+            }
+        }
+        self.forget_rule(p);
+        self.arm(t, p);
+        if !self.parts[p as usize].replay {
+            self.ticket.goes_alone();
+        }
+        self.hold(p);
+        lead
+    }
+
+    /// The node of what `p` is at `at`, `bytes` its state, and whether something is known of it. `None`: the memo is full.
+    fn find(&mut self, t: &mut Tables, p: u32, at: u64, bytes: Vec<u8>) -> Option<(Arc<Node>, bool)> {
+        let memo = self.memo.clone()?;
         let mut key = Form(vec![b'S']);
         key.0.extend(Form::head(t, at).0);
         key.0.extend_from_slice(&self.shape(t, p));
-        let bytes = state::write(t, self.names(p, None), at);
+        match &self.parts[p as usize].faith {
+            Some(sleep) => sleep.put(&mut key),
+            None => key.u32(u32::MAX),
+        }
         key.0.extend_from_slice(&bytes);
         let (node, known) = memo.state(key.0, bytes.len(), self.ticket.by(at))?;
         let body = node.body();
@@ -101,7 +177,7 @@ impl Run {
         }
         self.stats.states += 1;
         self.stats.states_known += u64::from(known);
-        Some((node, bytes.len(), known))
+        Some((node, known))
     }
 
     /// The rows of `p`, which is looked up, come to the end of what its node knows: counters gain, what the state says is read when it is needed.
@@ -138,6 +214,9 @@ impl Run {
                     let part = &mut self.parts[q as usize];
                     part.moved = false;
                     part.script = Some(Script::new(Arc::clone(node)));
+                    part.watch.reset(at);
+                    part.faith = None;
+                    self.forget_rule(q);
                     self.stand(q, Arc::clone(node), at);
                     if node.wild.load(Ordering::Relaxed) {
                         self.forget(t, q, at)?;
@@ -147,6 +226,11 @@ impl Run {
                         let next = if part.replay { self.next_told(t, q) } else { part.look(t).next };
                         self.call_part(q, next);
                     }
+                }
+                Lead::Sleep(sleep) => {
+                    self.fall_asleep(t, q, Arc::clone(sleep), at, true);
+                    let next = self.next_told(t, q);
+                    self.call_part(q, next);
                 }
                 // To start over is all that is left in mid-way.
                 Lead::Shelved(_) => return Err(Stop::Abandon),
@@ -220,7 +304,7 @@ impl Run {
     }
 
     /// Messages that are over are counted no more.
-    fn prune(&mut self, p: u32) {
+    pub(super) fn prune(&mut self, p: u32) {
         for m in &mut self.parts[p as usize].members {
             let gone = m.got.min(m.done);
             m.posted.drain(..gone);
@@ -235,7 +319,7 @@ impl Run {
         }
     }
 
-    fn names<'a>(&'a self, p: u32, base: Option<&Base>) -> Names<'a> {
+    pub(super) fn names<'a>(&'a self, p: u32, base: Option<&Base>) -> Names<'a> {
         let part = &self.parts[p as usize];
         let (from, to) = base.map_or((Counts::default(), Counts::of(part)), |b| (b.from, b.to));
         Names { part, from, to, member: &self.member, end: &self.end_local }
@@ -310,7 +394,7 @@ impl Run {
     }
 }
 
-fn full(e: TooManyPackets) -> Stop {
+pub fn full(e: TooManyPackets) -> Stop {
     Stop::Fail(e.to_string())
 }
 

@@ -78,6 +78,8 @@ impl Engine for FoldEngine {
             (place.seconds, place.failure) = (0.0, None);
             // Those under way come to their end first: they take less memory together, and what they leave is known to those that follow.
             match place.waits.take() {
+                // The place of an experiment that runs elsewhere.
+                _ if t.exps.is_empty() => {}
                 // The host may have ended it.
                 _ if is_final(t) => place.run = None,
                 _ if is_new(t) => state.fresh.push_back(at),

@@ -47,7 +47,10 @@ impl Run {
         let plain = tx.start != NEVER;
         let unfit = std::mem::take(&mut self.unfit);
         self.parts[p as usize].shape = None;
-        if plain || unfit || self.memo.is_none() || tx.n_paths > 1 || rx.n_paths > 1 {
+        self.parts[p as usize].fit &= !(plain || unfit || tx.n_paths > 1 || rx.n_paths > 1);
+        self.forget_rule(p);
+        self.disturb(t, p, at);
+        if !self.parts[p as usize].fit || self.memo.is_none() {
             self.forget(t, p, at)?;
         } else if born {
             self.begin(t, p, form, at);
@@ -70,7 +73,7 @@ impl Run {
     fn hear(&mut self, t: &mut Tables, nics: &[u32], ports: &[u32], at: u64) -> Result<(), Stop> {
         loop {
             let of = nics.iter().map(|&n| self.nic_part[n as usize]).chain(ports.iter().map(|&q| self.port_part[q as usize]));
-            let lags = |p: &u32| *p != NONE && self.parts[*p as usize].replay && self.next_told(t, *p) < at;
+            let lags = |p: &u32| *p != NONE && self.parts[*p as usize].replay && (self.parts[*p as usize].nap.is_some() || self.next_told(t, *p) < at);
             let Some(p) = of.into_iter().find(lags) else { break };
             self.catch_up_with(t, p, at)?;
         }
@@ -254,6 +257,8 @@ impl Run {
         part.port_base.extend(from.port_base);
         part.ends.extend(from.ends);
         part.peaks.extend(from.peaks);
+        part.watch.reset(from.watch.from);
+        part.fit &= from.fit;
         part.first = part.first.min(from.first);
         part.covered = part.covered.min(from.covered);
         part.reached = part.reached.max(from.reached);

@@ -13,7 +13,9 @@ impl Run {
         if self.cut(t, p, at) {
             return Ok(());
         }
-        let end = (at + self.step).min(t.exps[0].time_limit);
+        // All before a look must have happened, and nothing after it: also what a partition does to another.
+        let look = self.next_look().map_or(NEVER, |look| look.0);
+        let end = (at + self.step).min(t.exps[0].time_limit).min(look);
         self.parts[p as usize].next = NEVER;
         self.parts[p as usize].covered = end;
         self.parts[p as usize].reached = self.parts[p as usize].reached.max(end);
@@ -80,12 +82,7 @@ impl Run {
             self.wild(p);
         }
         let p = self.let_go(t, p, held, end)?;
-        for k in 0..self.parts[p as usize].nics.len() {
-            let n = self.parts[p as usize].nics[k];
-            if t.nics[n as usize].signals != NONE {
-                self.collect(t, n);
-            }
-        }
+        self.collect_all(t, p);
         self.heed(t)?;
         Ok(p)
     }

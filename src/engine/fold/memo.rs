@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use sha2::{Digest, Sha256};
 
 use super::claims::{By, Claims, Owner};
+use super::nap::{Pace, Sleep};
 use super::shelf::Shelf;
 use crate::columns::{FlowRx, FlowTx, Port};
 
@@ -137,6 +138,8 @@ pub enum Lead {
     State(Arc<Node>),
     /// To the state of this name, which nobody has taken from the shelf yet.
     Shelved(Id),
+    /// It sleeps.
+    Sleep(Arc<Sleep>),
     /// Its rows rest, in this state.
     Rest(Arc<[u8]>),
 }
@@ -328,7 +331,14 @@ impl Cut {
     /// Room that it takes.
     pub fn bytes(&self) -> usize {
         let piece = |p: &Piece| 4 * (p.nics.len() + p.ports.len() + p.ends.len() + p.members.len() + p.working.len()) + size_of::<Piece>();
-        let lead = |l: &Lead| size_of::<Lead>() + if let Lead::Rest(bytes) = l { bytes.len() } else { 0 };
+        let lead = |l: &Lead| {
+            size_of::<Lead>()
+                + match l {
+                    Lead::Rest(bytes) => bytes.len(),
+                    Lead::Sleep(s) => size_of::<Sleep>() + s.state.len() + s.paces.len() * size_of::<Pace>() + s.ports.len() * 16,
+                    Lead::State(_) | Lead::Shelved(_) => 0,
+                }
+        };
         let rows = self.nics.len() * 16 + self.ports.len() * size_of::<PortEnd>() + self.peaks.len() * 4 + self.members.len() * size_of::<Gain>();
         size_of::<Cut>() + rows + self.pieces.iter().map(piece).sum::<usize>() + self.leads.iter().map(lead).sum::<usize>()
     }

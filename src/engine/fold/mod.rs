@@ -4,6 +4,7 @@
 //! Layer: engine; columns and numbers only. Exact: every bit of every result is the unfolded engine's. Where that cannot be proven while it runs (a shared buffer
 //! that may pause or drop), the experiment starts over unfolded. ARCHITECTURE.md, "Folding", says why it is exact.
 
+mod audit;
 mod bytes;
 mod calm;
 mod canon;
@@ -17,6 +18,7 @@ mod fresh;
 mod join;
 mod live;
 mod memo;
+mod nap;
 mod part;
 mod record;
 mod replay;
@@ -25,10 +27,13 @@ mod run;
 mod shelf;
 mod split;
 mod state;
+mod stream;
 mod tally;
+mod watch;
 
 use std::time::Duration;
 
+pub use audit::Audit;
 pub use claims::By;
 pub use engine::FoldEngine;
 pub use codec::{SEMANTICS, Unsaved, Version, version};
@@ -40,6 +45,13 @@ pub use shelf::Shelf;
 pub struct FoldStats {
     /// Packets that left a port and were simulated; again, where it started over.
     pub simulated: u64,
+    /// Times that a steady partition fell asleep, packets that left a port meanwhile, and how long all slept, ps.
+    pub skips: u64,
+    pub slept: u64,
+    pub slept_ps: u128,
+    /// Some of these were simulated all the same, `audited` packets of them: what was found.
+    pub audited: u64,
+    pub audit: Audit,
     /// Lives of partitions, from idle to idle, that were looked up or had to be simulated at least in part.
     pub hits: u64,
     pub misses: u64,

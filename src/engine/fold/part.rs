@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use super::claims::Claim;
 use super::memo::{Node, Tidings};
+use super::nap::{Nap, Sleep};
+use super::watch::Watch;
 use super::state::Counts;
 use crate::columns::{FlowRx, FlowTx, NEVER, Tables, qp};
 
@@ -100,6 +102,21 @@ pub struct Script {
     pub recent: Vec<Event>,
 }
 
+/// A copy records nothing.
+impl Clone for Script {
+    fn clone(&self) -> Script {
+        Script {
+            claim: None,
+            root: Arc::clone(&self.root),
+            node: Arc::clone(&self.node),
+            cursor: self.cursor,
+            pending: self.pending.clone(),
+            anchor: Arc::clone(&self.anchor),
+            recent: self.recent.clone(),
+        }
+    }
+}
+
 impl Script {
     pub fn new(root: Arc<Node>) -> Script {
         Script { claim: None, node: Arc::clone(&root), anchor: Arc::clone(&root), root, cursor: 0, pending: Vec::new(), recent: Vec::new() }
@@ -140,6 +157,7 @@ pub struct Base {
 }
 
 /// Rows that step together. NICs, ports, ends and members keep their places while it lives: these are its local numbers.
+#[derive(Clone)]
 pub struct Part {
     /// When something happens next; `NEVER` during its own turn.
     pub next: u64,
@@ -153,6 +171,13 @@ pub struct Part {
     pub reached: u64,
     /// Its rows stand as they were at its start, what happens is looked up.
     pub replay: bool,
+    /// It sleeps; its rows do not stand in the tables either.
+    pub nap: Option<Box<Nap>>,
+    pub watch: Watch,
+    /// Neither plain flows nor several paths nor timers that others see: its state can be written down.
+    pub fit: bool,
+    /// What it slept with, since it woke by itself: whether that was true is yet to be seen.
+    pub faith: Option<Arc<Sleep>>,
     /// `None`: neither looked up nor remembered.
     pub script: Option<Script>,
     pub nics: Vec<u32>,
@@ -185,6 +210,10 @@ impl Part {
             covered: start,
             reached: start,
             replay: false,
+            nap: None,
+            watch: Watch::new(start),
+            fit: true,
+            faith: None,
             script: None,
             nics: Vec::new(),
             nic_base: Vec::new(),

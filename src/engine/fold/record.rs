@@ -21,15 +21,15 @@ impl Run {
         let waits = waits_its_turn(t);
         let mut noted = std::mem::take(&mut t.noted);
         for what in noted.drain(..) {
-            let (Noted::Posted { task: i, .. } | Noted::Sent { task: i, .. } | Noted::Got(i) | Noted::Done(i)) = what;
+            let (Noted::Posted { task: i, .. } | Noted::Sent { task: i, .. } | Noted::Heard { task: i, .. } | Noted::Got(i) | Noted::Done(i)) = what;
             let m = self.member[t.tasks[i as usize].flow as usize];
             if m == NONE {
                 continue;
             }
             match what {
                 Noted::Posted { first, .. } => self.posted(t, p, m, i, first, waits),
-                Noted::Sent { at, .. } if waits => self.sent(t, p, m, at),
-                Noted::Sent { .. } => {}
+                Noted::Sent { at, .. } if waits => self.sent(t, p, m, i, at),
+                Noted::Sent { .. } | Noted::Heard { .. } => {}
                 Noted::Got(_) => {
                     let row = &t.tasks[i as usize];
                     self.told(p, m, row.got, t.flow_rx[row.flow as usize].nic, Tidings::Got);
@@ -58,17 +58,21 @@ impl Run {
             return;
         }
         member.given += 1;
-        let Some(script) = &mut part.script else { return };
+        self.disturb(t, p, row.at);
+        let Some(script) = &mut self.parts[p as usize].script else { return };
         match script.pending.last_mut() {
             Some(Event { what: What::Post { member, bytes }, .. }) if !first && *member == m => bytes.push(row.bytes),
             _ => script.pending.push(Event { at: row.at, nic: row.owner, what: What::Post { member: m, bytes: vec![row.bytes] } }),
         }
     }
 
-    /// The last byte of a message of member `m` was sent at `at`.
-    fn sent(&mut self, t: &Tables, p: u32, m: u32, at: u64) {
+    /// The last byte of message `i` of member `m` was sent at `at`; again, where a timeout has made it go back.
+    fn sent(&mut self, t: &Tables, p: u32, m: u32, i: u32, at: u64) {
         let part = &mut self.parts[p as usize];
         let member = &mut part.members[m as usize];
+        if member.posted.get(member.passed).is_none_or(|next| next.0 != i) {
+            return;
+        }
         member.passed += 1;
         if member.passed <= member.sent {
             return;

@@ -16,7 +16,7 @@ impl Run {
     pub(super) fn replay_turn(&mut self, t: &mut Tables, p: u32, at: u64) -> Result<(), Stop> {
         self.parts[p as usize].next = NEVER;
         let mut p = p;
-        loop {
+        'turn: loop {
             self.tell(t, p, at)?;
             if !self.parts[p as usize].replay {
                 break;
@@ -25,42 +25,52 @@ impl Run {
                 return self.rest(t, p, &leaf);
             }
             let starts = self.parts[p as usize].nics.iter().any(|&n| t.nics[n as usize].next_start <= at);
-            if starts || self.lacks(p, at)? {
+            if self.parts[p as usize].nap.is_some() {
+                if starts {
+                    self.wake(t, p, at)?;
+                    continue;
+                }
+            } else if starts || self.lacks(p, at)? {
                 self.go_live(t, p, at)?;
+                break;
             } else if self.has_more(p, at) {
                 // Another thread told it just now.
                 continue;
             }
-            break;
-        }
-        let live = !self.parts[p as usize].replay;
-        let mut due: Vec<u32> = self.parts[p as usize].nics.iter().copied().filter(|&n| !live && t.nics[n as usize].next_task <= at).collect();
-        due.sort_unstable();
-        for n in due {
-            while t.nics[n as usize].next_task <= at && self.parts[p as usize].replay {
-                let i = t.nics[n as usize].task_head as usize;
-                let f = t.tasks[i].flow;
-                if t.tasks[i].flags & bits::MESSAGE == 0 {
-                    let key = task::key(t, i as u32);
-                    task::due(t, n, &key);
-                    continue;
+            let mut due: Vec<u32> = self.parts[p as usize].nics.iter().copied().filter(|&n| t.nics[n as usize].next_task <= at).collect();
+            due.sort_unstable();
+            for n in due {
+                while t.nics[n as usize].next_task <= at && self.parts[p as usize].replay {
+                    if self.parts[p as usize].nap.is_some() && self.stirs(t, p, n, at) {
+                        continue;
+                    }
+                    let i = t.nics[n as usize].task_head as usize;
+                    let f = t.tasks[i].flow;
+                    if t.tasks[i].flags & bits::MESSAGE == 0 {
+                        let key = task::key(t, i as u32);
+                        task::due(t, n, &key);
+                        continue;
+                    }
+                    let m = self.member[f as usize];
+                    if m == NONE || !self.parts[p as usize].members[m as usize].routed {
+                        p = self.join(t, n, f, at)?;
+                        continue;
+                    }
+                    if self.parts[p as usize].nap.is_some() {
+                        self.wake(t, p, at)?;
+                        // It may be looked up from here: then it hears first what is told at this instant.
+                        nic::set_clock(t, n);
+                        self.collect(t, n);
+                        continue 'turn;
+                    }
+                    self.post_unseen(t, p, n, m, at)?;
                 }
-                let m = self.member[f as usize];
-                if m == NONE || !self.parts[p as usize].members[m as usize].routed {
-                    p = self.join(t, n, f, at)?;
-                    continue;
-                }
-                self.post_unseen(t, p, n, m, at)?;
-            }
-            nic::set_clock(t, n);
-            self.collect(t, n);
-        }
-        for k in 0..self.parts[p as usize].nics.len() {
-            let n = self.parts[p as usize].nics[k];
-            if t.nics[n as usize].signals != NONE {
+                nic::set_clock(t, n);
                 self.collect(t, n);
             }
+            break;
         }
+        self.collect_all(t, p);
         t.exps[0].now = t.exps[0].now.max(at);
         let next = if self.parts[p as usize].replay { self.next_told(t, p) } else { self.parts[p as usize].look(t).next };
         self.call_part(p, next);
@@ -81,6 +91,7 @@ impl Run {
             sizes.truncate(1);
         }
         member.given += sizes.len();
+        self.disturb(t, p, at);
         let rel = at - self.parts[p as usize].start;
         self.follow(t, p, post_key(rel, m, &sizes), at, at)
     }
@@ -101,6 +112,10 @@ impl Run {
     /// Tells the tasks of `p` all that has happened by `at`. Where a message follows that never followed before, the partition goes live.
     pub(super) fn tell(&mut self, t: &mut Tables, p: u32, at: u64) -> Result<(), Stop> {
         while self.parts[p as usize].replay {
+            if self.parts[p as usize].nap.is_some() {
+                t.noted.clear();
+                return self.doze(t, p, at);
+            }
             let part = &mut self.parts[p as usize];
             let Some(script) = &mut part.script else { return Ok(()) };
             let now = at - part.start;
@@ -155,6 +170,9 @@ impl Run {
     pub(super) fn next_told(&self, t: &Tables, p: u32) -> u64 {
         let part = &self.parts[p as usize];
         let tasks = part.nics.iter().map(|&n| t.nics[n as usize].next_task.min(t.nics[n as usize].next_start)).min().unwrap_or(NEVER);
+        if part.nap.is_some() {
+            return tasks.min(self.nap_ends(p));
+        }
         let Some(script) = &part.script else { return tasks };
         let body = script.node.body();
         let told = body.told.get(script.cursor).map_or(NEVER, |x| x.at);
@@ -169,18 +187,16 @@ impl Run {
     /// Looked-up partition `p` goes on to `at`, at which somebody joins it, ahead of its turn. Its own tasks that are due before go first: it goes live for them.
     pub(super) fn catch_up_with(&mut self, t: &mut Tables, p: u32, at: u64) -> Result<(), Stop> {
         while self.parts[p as usize].replay {
+            if self.parts[p as usize].nap.is_some() {
+                return self.rouse(t, p, at);
+            }
             let next = self.next_told(t, p).min(at);
             let tasks = self.parts[p as usize].nics.iter().map(|&n| t.nics[n as usize].next_task.min(t.nics[n as usize].next_start)).min().unwrap_or(NEVER);
             if tasks < at && tasks <= next {
                 return self.go_live(t, p, tasks);
             }
             self.tell(t, p, next)?;
-            for k in 0..self.parts[p as usize].nics.len() {
-                let n = self.parts[p as usize].nics[k];
-                if t.nics[n as usize].signals != NONE {
-                    self.collect(t, n);
-                }
-            }
+            self.collect_all(t, p);
             if next == at || !self.parts[p as usize].replay {
                 return Ok(());
             }
@@ -194,10 +210,20 @@ impl Run {
         Ok(())
     }
 
-    /// Whether the memo does not say what happens to `p` at `at`.
+    /// The signals that NICs of `p` gave reach their gates.
+    pub(super) fn collect_all(&mut self, t: &mut Tables, p: u32) {
+        for k in 0..self.parts[p as usize].nics.len() {
+            let n = self.parts[p as usize].nics[k];
+            if t.nics[n as usize].signals != NONE {
+                self.collect(t, n);
+            }
+        }
+    }
+
+    /// Whether the memo does not say what happens to `p` at `at`. Who sleeps need not be told.
     pub(super) fn ignorant(&self, p: u32, at: u64) -> bool {
         let part = &self.parts[p as usize];
-        let Some(script) = &part.script else { return true };
+        let Some(script) = &part.script else { return part.nap.is_none() };
         let body = script.node.body();
         body.end.is_none() && body.cut.is_none() && part.start + body.known <= at
     }
@@ -247,14 +273,22 @@ impl Run {
         self.hold(p);
         self.parts[p as usize].covered = until;
         self.parts[p as usize].reached = until;
+        self.parts[p as usize].watch.reset(0);
+        self.arm(t, p);
         loop {
             let from = self.parts[p as usize].look(t).next;
+            let look = self.parts[p as usize].watch.next();
+            if look <= from && look < until {
+                self.look_again(t, p);
+                continue;
+            }
             if from >= until {
                 break;
             }
-            self.window(t, p, (from + self.step).min(until))?;
+            self.window(t, p, (from + self.step).min(until).min(look))?;
             self.drain(t, p);
         }
+        self.arm(t, p);
         for (&n, kept) in nics.iter().zip(kept) {
             let mut left = t.nics[n as usize].task_head;
             (t.nics[n as usize].task_head, t.nics[n as usize].next_task) = kept;

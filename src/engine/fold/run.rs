@@ -51,6 +51,8 @@ pub struct Run {
     pub(super) idle_at: Vec<u64>,
     /// (when, rank, NIC): an idle NIC, or the first of a partition. An entry that says something else than the row does is void.
     heap: BinaryHeap<Reverse<(u64, Rank, u32)>>,
+    /// (when, first NIC): looks at partitions that are simulated, where what is steady is skipped. One that the partition does not say is void.
+    pub(super) looks: BinaryHeap<Reverse<(u64, u32)>>,
     /// Gates that everybody has reached, by time and number.
     fired: BinaryHeap<Reverse<(u64, u32)>>,
     pub(super) calm: Calm,
@@ -93,6 +95,7 @@ impl Run {
             turning: NONE,
             idle_at: vec![NEVER; t.nics.len()],
             heap: BinaryHeap::new(),
+            looks: BinaryHeap::new(),
             fired: BinaryHeap::new(),
             calm,
             limit: 0,
@@ -126,8 +129,17 @@ impl Run {
             if at >= t.exps[0].time_limit {
                 return Err(Stop::Abandon);
             }
-            if self.ticket.turn(at) {
+            let look = self.next_look().filter(|look| look.0 <= at);
+            // Before anything is done: who waits here takes neither a look nor a turn.
+            if self.ticket.turn(look.map_or(at, |look| look.0)) {
                 return Err(Stop::Wait);
+            }
+            if let Some((look, p)) = look {
+                let sample = self.begin_turn(look);
+                self.ticket.may_wait = false;
+                self.inspect(t, p, look);
+                self.end_turn(sample, Some(false));
+                continue;
             }
             self.heap.pop();
             let sample = self.begin_turn(at);

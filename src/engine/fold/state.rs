@@ -6,6 +6,7 @@
 
 use super::canon::Form;
 use super::part::Part;
+use super::stream::Stream;
 use crate::columns::{FlowRx, FlowTx, INT_TX_UNIT, IntVec, Lineage, NEVER, NONE, Packet, SHARED_HEADER, Tables, cc, kind, meta, mode, qp};
 use crate::engine::cpu::lists::wire_push;
 use crate::engine::cpu::{advance, egress, nic};
@@ -93,7 +94,7 @@ impl std::ops::Add for Counts {
 
 /// The state of the partition at `now`. PRECONDITION: all before `now` has happened, nothing at or after; nothing is paused.
 pub fn write(t: &mut Tables, names: Names, now: u64) -> Vec<u8> {
-    let mut walk = Walk { pen: Writer(Vec::with_capacity(4096)), names, now, limit: u64::MAX };
+    let mut walk = Walk { pen: Writer(Vec::with_capacity(4096)), names, now, limit: u64::MAX, moves: &[] };
     // A writer leaves every row as it was.
     let _ = walk.all(t);
     walk.pen.0
@@ -101,12 +102,26 @@ pub fn write(t: &mut Tables, names: Names, now: u64) -> Vec<u8> {
 
 /// Puts the rows, which are at rest, into the state `bytes` as of `now`. Counters stay. `limit`: most packet records.
 pub fn read(t: &mut Tables, bytes: &[u8], names: Names, now: u64, limit: u64) -> Result<(), grow::TooManyPackets> {
-    Walk { pen: Reader(bytes), names, now, limit }.all(t)
+    read_moved(t, bytes, names, now, limit, &[])
+}
+
+/// As [`read`], with queue pairs gone on meanwhile: of each its stream, and by how many packets.
+pub fn read_moved(t: &mut Tables, bytes: &[u8], names: Names, now: u64, limit: u64, moves: &[Option<(&Stream, u64)>]) -> Result<(), grow::TooManyPackets> {
+    let mut walk = Walk { pen: Reader(bytes), names, now, limit, moves };
+    walk.all(t)?;
+    for (m, row) in moves.iter().enumerate() {
+        if let Some((stream, by)) = row {
+            // Everything else counted from this until now.
+            let una = &mut t.flow_tx[names.part.members[m].flow as usize].snd_una;
+            *una = stream.moved(*una, *by);
+        }
+    }
+    Ok(())
 }
 
 /// The queue pairs of a state, and nothing of what is under way.
 pub fn read_members(t: &mut Tables, bytes: &[u8], names: Names, now: u64) {
-    let mut walk = Walk { pen: Reader(bytes), names, now, limit: u64::MAX };
+    let mut walk = Walk { pen: Reader(bytes), names, now, limit: u64::MAX, moves: &[] };
     for m in names.from.members..names.to.members {
         walk.member(t, m);
     }
@@ -158,6 +173,8 @@ struct Walk<'a, P> {
     names: Names<'a>,
     now: u64,
     limit: u64,
+    /// Where queue pairs have gone on since the state was written; empty: nowhere.
+    moves: &'a [Option<(&'a Stream, u64)>],
 }
 
 impl<P: Pen> Walk<'_, P> {
@@ -251,6 +268,9 @@ impl<P: Pen> Walk<'_, P> {
         tx.retries = self.half(tx.retries);
         tx.stalls = self.half(tx.stalls);
         self.control(t, f, &mut tx);
+        if let Some(&Some((stream, by))) = self.moves.get(m) {
+            go_on(t, stream, by, &mut tx, &mut rx);
+        }
         if P::READS {
             t.flow_tx[f] = tx;
             t.flow_rx[f] = rx;
@@ -478,17 +498,28 @@ impl<P: Pen> Walk<'_, P> {
     fn packet(&mut self, t: &mut Tables, p: u32) -> Result<u32, grow::TooManyPackets> {
         let from = self.names.from.members;
         let m = if P::READS { 0 } else { self.names.member[t.packets[p as usize].flow as usize] as usize - from };
-        let f = self.names.part.members[self.word(m as u64) as usize + from].flow;
+        let m = self.word(m as u64) as usize + from;
+        let f = self.names.part.members[m].flow;
         let at = if P::READS { self.record(t, f)? } else { p };
         let mut pk = if P::READS { Packet { flow: f, ..bytemuck::Zeroable::zeroed() } } else { t.packets[p as usize] };
         let (tx, rx) = (t.flow_tx[f as usize], t.flow_rx[f as usize]);
         pk.meta = self.half(pk.meta);
         pk.seq = self.near(pk.seq, tx.snd_una);
+        let begins = pk.seq;
+        let moving = self.moves.get(m).copied().flatten();
+        if let Some((stream, by)) = moving {
+            pk.seq = stream.moved(begins, by);
+        }
         let data = (pk.meta >> meta::KIND_SHIFT) & meta::KIND_MASK == kind::DATA;
         let path = if data { tx.path_first } else { rx.path_first };
         pk.path = path.wrapping_add(self.half(pk.path.wrapping_sub(path)));
         if data {
             pk.payload = self.half(pk.payload);
+            if let Some((stream, by)) = moving {
+                let payload = (stream.moved(begins + u64::from(pk.payload), by) - pk.seq) as u32;
+                pk.meta = (pk.meta & !meta::WIRE_MASK) | (payload + t.exps[0].data_overhead);
+                pk.payload = payload;
+            }
         } else {
             let n = self.chain_len(t, pk.payload);
             if P::READS {
@@ -531,6 +562,29 @@ impl<P: Pen> Walk<'_, P> {
             int.hop[k] = (now.wrapping_sub(time) & 0xff_ffff) | ((sent.wrapping_sub(tx) & 0xf_ffff) << 24) | (rest << 44);
         }
     }
+}
+
+/// The rows of a queue pair that has gone on by `by` packets of its stream, but for what is acknowledged, from which all else is counted.
+fn go_on(t: &Tables, stream: &Stream, by: u64, tx: &mut FlowTx, rx: &mut FlowRx) {
+    let moved = |x: u64| stream.moved(x, by);
+    let una = moved(tx.snd_una);
+    tx.snd_nxt = moved(tx.snd_nxt);
+    rx.expected = moved(rx.expected);
+    if rx.nack_seq != NEVER {
+        rx.nack_seq = moved(rx.nack_seq);
+    }
+    for seq in [&mut tx.last_seq, &mut tx.high_seq] {
+        if *seq != 0 {
+            *seq = moved(*seq);
+        }
+    }
+    tx.size = stream.size();
+    let next = tx.msg_post;
+    let beyond = (next, tx.size + if next == NONE { 0 } else { t.tasks[next as usize].bytes });
+    let message = |x: u64| stream.message(x).unwrap_or(beyond);
+    (tx.msg_send, tx.send_end) = message(tx.snd_nxt);
+    (tx.msg_ack, tx.ack_end) = message(una);
+    (rx.msg, rx.msg_end) = message(rx.expected);
 }
 
 /// What does not change about the rows of `part`, by local numbers; ranks of what breaks ties.

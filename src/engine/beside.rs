@@ -1,0 +1,63 @@
+//! Folding beside a device: experiments that skip what is steady are folded on the host, all others run on the device. So whatever the device, their bytes are the same.
+//!
+//! Layer: engine. What is exact needs no folding to be the same; what is skipped is decided by the host alone.
+
+use std::time::Duration;
+
+use super::fold::{FoldEngine, FoldStats};
+use super::{Engine, EngineError, Slice, is_final, packet_hops};
+use crate::columns::{Tables, mode};
+
+/// A device's engine with a folding one for what the device does not do.
+pub struct Beside {
+    device: Box<dyn Engine>,
+    fold: FoldEngine,
+}
+
+impl Beside {
+    pub fn new(device: Box<dyn Engine>, fold: FoldEngine) -> Beside {
+        Beside { device, fold }
+    }
+}
+
+/// Whether folding decides what `t` comes to. One that has started over unfolded stays with the host.
+fn is_hosts(t: &Tables) -> bool {
+    t.exps[0].modes & mode::STEADY != 0
+}
+
+impl Engine for Beside {
+    fn advance(&mut self, batch: &mut [Tables], packet_limit: u64, stop: &(dyn Fn() -> bool + Sync)) -> Result<Slice, EngineError> {
+        let open = |hosts: bool, batch: &[Tables]| batch.iter().any(|t| is_hosts(t) == hosts && !is_final(t));
+        if !open(true, batch) {
+            return self.device.advance(batch, packet_limit, stop);
+        }
+        let theirs: Vec<usize> = (0..batch.len()).filter(|&k| !is_hosts(&batch[k])).collect();
+        let with_device = open(false, batch);
+        // Folding sees empty tables in the places of the others, so that its own places stay.
+        let mut others: Vec<Tables> = theirs.iter().map(|&k| std::mem::take(&mut batch[k])).collect();
+        let folded = self.fold.advance(batch, packet_limit, stop);
+        let ran = if with_device { Some(self.device.advance(&mut others, packet_limit, stop)) } else { None };
+        for (&k, t) in theirs.iter().zip(others) {
+            batch[k] = t;
+        }
+        let mut slice = folded?;
+        for &k in &theirs {
+            slice.folds[k] = FoldStats { simulated: packet_hops(&batch[k]), ..FoldStats::default() };
+        }
+        if let Some(device) = ran.transpose()? {
+            for (&k, seconds) in theirs.iter().zip(device.seconds) {
+                slice.seconds[k] = seconds;
+            }
+            slice.failures.extend(device.failures.into_iter().map(|(at, why)| (theirs[at], why)));
+        }
+        Ok(slice)
+    }
+
+    fn slice(&self) -> Duration {
+        self.device.slice()
+    }
+
+    fn room(&self) -> u64 {
+        self.device.room()
+    }
+}

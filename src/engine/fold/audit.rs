@@ -1,0 +1,149 @@
+//! How far off sleep is: some partitions that slept are simulated all the same, on a copy, and what was said of them is compared with what they did.
+//!
+//! Changes nothing but counts. Which ones is drawn from the seed and from when and where they fell asleep.
+
+use super::Stop;
+use super::nap::Nap;
+use super::part::Part;
+use super::run::Run;
+use super::state;
+use crate::columns::{NEVER, NONE, Noted, Tables, qp, task as bits};
+use crate::engine::cpu::math::hash32;
+use crate::engine::cpu::{nic, task};
+
+/// A million of millionths.
+const WHOLE: u64 = 1_000_000;
+
+/// What audits found. Errors in millionths.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Audit {
+    /// Partitions that slept and were simulated all the same; messages that arrived meanwhile.
+    pub naps: u64,
+    pub messages: u64,
+    /// Errors of their times from post to arrival: the sum, the largest, how many are above 0.1 %, 1 % and 10 %.
+    pub error_sum: u64,
+    pub error_max: u64,
+    pub above: [u64; 3],
+    /// Queue pairs whose rate was further off than theta / (1 - theta), and whose time to send what they sent was further off than theta (Wormhole's Theorems 2 and 3).
+    pub theorem2: u64,
+    pub theorem3: u64,
+}
+
+impl Audit {
+    fn message(&mut self, said: u64, did: u64, posted: u64) {
+        let took = did.saturating_sub(posted).max(1);
+        let error = (u128::from(said.abs_diff(did)) * u128::from(WHOLE) / u128::from(took)).min(u128::from(u64::from(u32::MAX))) as u64;
+        self.messages += 1;
+        self.error_sum += error;
+        self.error_max = self.error_max.max(error);
+        for (count, bound) in self.above.iter_mut().zip([WHOLE / 1000, WHOLE / 100, WHOLE / 10]) {
+            *count += u64::from(error > bound);
+        }
+    }
+
+    /// A queue pair sent `did` packets where `said` were said.
+    fn rate(&mut self, said: u64, did: u64, theta_ppm: u64) {
+        // What is in flight as it begins and ends may be a packet more or less.
+        let off = said.abs_diff(did).saturating_sub(1) * WHOLE;
+        self.theorem2 += u64::from(off * (WHOLE - theta_ppm.min(WHOLE)) >= did * theta_ppm * WHOLE && off > 0);
+        self.theorem3 += u64::from(off >= said * theta_ppm && off > 0);
+    }
+}
+
+impl Run {
+    /// Whether partition `p`, which falls asleep at `at`, is one of those that are simulated all the same.
+    pub(super) fn is_audited(&self, t: &Tables, p: u32, at: u64) -> bool {
+        let e = &t.exps[0];
+        let draw = hash32((at / 1000) as u32, (at >> 32) as u32, self.parts[p as usize].first, e.seed);
+        u64::from(draw) * WHOLE < u64::from(e.audit_ppm) << 32
+    }
+
+    /// Simulates partition `p`, which wakes from `nap` at `at`, over that time, on a copy of the tables. `stood`: where its queue pairs' messages stood as it fell asleep;
+    /// `by`: how many packets each is said to have gone on by.
+    pub(super) fn audit(&mut self, t: &Tables, p: u32, nap: &Nap, theta_ppm: u64, stood: &[[usize; 3]], by: &[u64], at: u64) -> Result<(), Stop> {
+        let mut copy = t.clone();
+        let c = &mut copy;
+        // Nobody is waited for on a copy, and what is claimed stays so.
+        let may_wait = std::mem::take(&mut self.ticket.may_wait);
+        let script = self.parts[p as usize].script.take();
+        let part = Part { script, ..self.parts[p as usize].clone() };
+        let calm = self.calm.clone();
+        self.prepare(c, p, nap, stood)?;
+        let before: Vec<u64> = part.members.iter().map(|m| c.flow_tx[m.flow as usize].snd_una).collect();
+        let mut heard: Vec<(u32, u64)> = Vec::new();
+        loop {
+            let from = self.parts[p as usize].look(c).next;
+            if from >= at {
+                break;
+            }
+            // What cannot be folded after all was not heard to arrive either.
+            if self.window(c, p, (from + self.step).min(at)).is_err() {
+                break;
+            }
+            heard.extend(c.noted.drain(..).filter_map(|x| if let Noted::Heard { task, at } = x { Some((task, at)) } else { None }));
+        }
+        self.stats.audit.naps += 1;
+        self.stats.audited += crate::engine::packet_hops(c) - crate::engine::packet_hops(t);
+        for (m, member) in part.members.iter().enumerate().filter(|(m, _)| nap.goes_on(*m)) {
+            for &(i, _) in &member.posted[stood[m][2]..member.got] {
+                let row = &t.tasks[i as usize];
+                // Those that have not arrived yet do so later than this.
+                let did = heard.iter().find(|x| x.0 == i).map_or(at, |x| x.1);
+                self.stats.audit.message(row.got, did, row.at);
+            }
+            let did = (c.flow_tx[member.flow as usize].snd_una - before[m]) / u64::from(t.exps[0].payload.max(1));
+            self.stats.audit.rate(by[m], did, theta_ppm);
+        }
+        self.parts[p as usize] = part;
+        self.calm = calm;
+        self.ticket.may_wait = may_wait;
+        Ok(())
+    }
+
+    /// The rows of `p` as they fell asleep; what was posted since is under way, what was told is not told again.
+    fn prepare(&mut self, c: &mut Tables, p: u32, nap: &Nap, stood: &[[usize; 3]]) -> Result<(), Stop> {
+        let nics = self.parts[p as usize].nics.clone();
+        for &n in &nics {
+            // Signals that were given already reach their gates from the original alone.
+            (c.nics[n as usize].task_head, c.nics[n as usize].next_task, c.nics[n as usize].signals) = (NONE, NEVER, NONE);
+        }
+        let mut posts: Vec<u32> = Vec::new();
+        for (m, &[given, posted, _]) in self.parts[p as usize].members.iter_mut().zip(stood) {
+            for &(i, first) in &m.posted {
+                let row = &mut c.tasks[i as usize];
+                (row.got, row.done) = (row.got.min(NEVER - 1), row.done.min(NEVER - 1));
+                if first && m.posted[posted..].contains(&(i, first)) {
+                    row.flags &= !bits::READY;
+                    posts.push(i);
+                }
+            }
+            if let Some(&(i, _)) = m.posted.get(given) {
+                c.flow_tx[m.flow as usize].msg_post = i;
+            }
+            (m.given, m.seen) = (given, posted);
+        }
+        state::read(c, &nap.sleep.state, self.names(p, None), nap.since, self.limit).map_err(super::cut::full)?;
+        for (m, &[given, posted, _]) in self.parts[p as usize].members.iter().zip(stood) {
+            let tx = &mut c.flow_tx[m.flow as usize];
+            for &(i, _) in &m.posted[given..posted] {
+                tx.size += c.tasks[i as usize].bytes;
+                tx.msg_post = c.tasks[i as usize].follow;
+            }
+            if m.routed {
+                tx.flags &= !qp::HELD;
+            }
+        }
+        // Latest first, so that each goes to the head of its NIC's list.
+        posts.sort_by_key(|&i| std::cmp::Reverse((c.tasks[i as usize].at, c.tasks[i as usize].root, i)));
+        for i in posts {
+            task::under_way(c, c.tasks[i as usize].owner, i);
+        }
+        for &n in &nics {
+            nic::set_clock(c, n);
+        }
+        let part = &mut self.parts[p as usize];
+        (part.replay, part.script) = (false, None);
+        c.noted.clear();
+        Ok(())
+    }
+}

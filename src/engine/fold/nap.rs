@@ -1,0 +1,409 @@
+//! Partitions asleep: steady ones are not simulated. Their packets stay where they are, their queue pairs go on at the rates they had, messages are told when their turn
+//! comes, until something happens that may change the rates: a queue pair runs out of bytes, somebody joins, or what was seen is not to be trusted any longer.
+//!
+//! Who wakes is in the state it fell asleep in, moved on by what its queue pairs sent meanwhile: sequence numbers by whole packets, clocks and timers by the time.
+
+use std::sync::Arc;
+
+use super::Stop;
+use super::canon::Form;
+use super::memo::Tidings;
+use super::part::Member;
+use super::record::waits_its_turn;
+use super::run::Run;
+use super::state;
+use super::stream::Stream;
+use super::watch::Steady;
+use crate::columns::{NEVER, NONE, Tables, qp, task as bits};
+use crate::engine::cpu::key::{Key, NO_EVENT};
+use crate::engine::cpu::{nic, task};
+
+/// The first nap is as long as this many windows, the next, if rates were the same after it, this many times as long, and so on (our choice).
+const FIRST_NAP: u64 = 2;
+const NAP_GROWTH: u64 = 4;
+
+/// Packets in a window that differ by no more say nothing.
+const SAME: u64 = 2;
+/// Bits of fraction of a rate.
+pub const FRACTION: u32 = 16;
+
+/// What a partition falls asleep with: all that decides how it goes on.
+#[derive(Debug, PartialEq)]
+pub struct Sleep {
+    /// Its rows, to be read by [`super::state`].
+    pub state: Arc<[u8]>,
+    /// Rates are packets in this time, ps.
+    pub window: u64,
+    /// It sleeps no longer than this, ps; `NEVER`: for as long as nothing happens.
+    pub until: u64,
+    /// How many times in a row it had slept before and had found its rates unchanged.
+    pub level: u32,
+    pub paces: Vec<Pace>,
+    /// Of each port: what the integral of its queue and its marks gain in a window.
+    pub ports: Vec<(u64, u64)>,
+}
+
+/// How a queue pair goes on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Pace {
+    /// Packets a window, with [`FRACTION`] bits of fraction; 0: it rests.
+    pub packets: u64,
+    /// Bytes that the network was given and that are not acknowledged.
+    pub left: u64,
+    /// Packets that have arrived, and that were sent, beyond those acknowledged.
+    pub arrived: u64,
+    pub sent: u64,
+}
+
+/// A partition that sleeps.
+#[derive(Clone)]
+pub struct Nap {
+    pub sleep: Arc<Sleep>,
+    pub since: u64,
+    moves: Vec<Option<Move>>,
+    /// Whether it may be looked up again when it wakes.
+    scripted: bool,
+    /// Where it is to be simulated all the same: what theta was, in millionths, and of each queue pair how many messages had been given, posted, and had arrived.
+    audit: Option<(u64, Vec<[usize; 3]>)>,
+}
+
+/// A queue pair that goes on: its stream, and where in it, in packets, its acknowledged, arrived and sent ones ended when it fell asleep.
+#[derive(Clone)]
+struct Move {
+    stream: Stream,
+    una: u64,
+    got: u64,
+    sent: u64,
+    packets: u64,
+    /// When its next message will be sent, will have arrived, will have ended; `NEVER`: none is posted.
+    due: [u64; 3],
+}
+
+/// Queue pairs whose packets in the window differ by one, as the window happened to begin and end, go on as one: else those that run in step would part by and by.
+/// Rates become fixed-point numbers.
+fn even_out(paces: &mut [Pace]) {
+    let mut order: Vec<usize> = (0..paces.len()).filter(|&m| paces[m].packets > 0).collect();
+    order.sort_by_key(|&m| paces[m].packets);
+    let mut rest = &order[..];
+    while let Some(&first) = rest.first() {
+        let least = paces[first].packets;
+        let n = rest.partition_point(|&m| paces[m].packets <= least + SAME);
+        let sum: u64 = rest[..n].iter().map(|&m| paces[m].packets).sum();
+        let mean = ((sum << FRACTION) + n as u64 / 2) / n as u64;
+        let (group, left) = rest.split_at(n);
+        group.iter().for_each(|&m| paces[m].packets = mean);
+        rest = left;
+    }
+}
+
+impl Sleep {
+    /// What whoever slept like this goes on to compare with.
+    pub fn put(&self, form: &mut Form) {
+        form.u32(self.level);
+        form.u64(self.window);
+        self.paces.iter().for_each(|p| form.u64(p.packets));
+    }
+}
+
+impl Nap {
+    /// Whether queue pair `m` goes on.
+    pub fn goes_on(&self, m: usize) -> bool {
+        self.moves[m].is_some()
+    }
+
+    /// How many packets queue pair `m` has gone on by at `at`.
+    fn moved(&self, m: usize, at: u64) -> u64 {
+        let Some(row) = &self.moves[m] else { return 0 };
+        let by = u128::from(at - self.since) * u128::from(row.packets) / (u128::from(self.sleep.window) << FRACTION);
+        (by as u64).min(row.stream.packets() - row.sent)
+    }
+
+    /// When queue pair `m` goes on to its next messages.
+    fn foresee(&mut self, m: usize, member: &Member) {
+        let Some(row) = &self.moves[m] else { return };
+        let window = u128::from(self.sleep.window) << FRACTION;
+        let when = |(nth, from): (usize, u64)| match row.stream.end(nth) {
+            Some(end) => self.since + (u128::from(end - from) * window).div_ceil(u128::from(row.packets)) as u64,
+            None => NEVER,
+        };
+        let due = [(member.sent, row.sent), (member.got, row.got), (member.done, row.una)].map(when);
+        if let Some(row) = &mut self.moves[m] {
+            row.due = due;
+        }
+    }
+}
+
+impl Run {
+    /// Live partition `p`, all of whose working queue pairs are steady, as it falls asleep at `at`.
+    pub(super) fn lull(&self, t: &mut Tables, p: u32, at: u64, steady: &Steady) -> Sleep {
+        let part = &self.parts[p as usize];
+        let pace = |(m, &packets): (&Member, &u64)| {
+            let (tx, rx) = (&t.flow_tx[m.flow as usize], &t.flow_rx[m.flow as usize]);
+            if !m.routed || tx.snd_una >= tx.size {
+                return Pace::default();
+            }
+            let posted: u64 = m.posted.iter().map(|&(i, _)| t.tasks[i as usize].bytes).sum();
+            let behind: u64 = m.posted[m.given..].iter().map(|&(i, _)| t.tasks[i as usize].bytes).sum();
+            let stream = Stream::new(t, m, tx.size - posted);
+            let una = stream.packet(tx.snd_una);
+            Pace {
+                packets,
+                left: tx.size - behind - tx.snd_una,
+                arrived: stream.packet(rx.expected) - una,
+                sent: stream.packet(tx.snd_nxt) - una,
+            }
+        };
+        let mut paces: Vec<Pace> = part.members.iter().zip(&steady.packets).map(pace).collect();
+        even_out(&mut paces);
+        // A packet more or less in the window is no reason to send faster than the line.
+        let window = steady.window.max(self.least_window(t, p, &paces));
+        let state = state::write(t, self.names(p, None), at).into();
+        let trusted = if steady.settled { NEVER } else { FIRST_NAP.saturating_mul(window).saturating_mul(NAP_GROWTH.saturating_pow(steady.level)) };
+        Sleep { state, window, until: steady.holds.min(trusted), level: steady.level, paces, ports: steady.ports.clone() }
+    }
+
+    /// The time that the busiest transmitter of `p` needs for what all send in a window, ps.
+    fn least_window(&self, t: &Tables, p: u32, paces: &[Pace]) -> u64 {
+        let part = &self.parts[p as usize];
+        let mut nics = vec![0; part.nics.len()];
+        let mut ports = vec![0; part.ports.len()];
+        for (m, pace) in part.members.iter().zip(paces).filter(|(_, pace)| pace.packets > 0) {
+            let (tx, rx) = (&t.flow_tx[m.flow as usize], &t.flow_rx[m.flow as usize]);
+            let ends = [(tx.nic, tx.path_first, tx.path_len, true), (rx.nic, rx.path_first, rx.path_len, false)];
+            for (n, first, len, data) in ends {
+                let row = &t.nics[n as usize];
+                nics[self.nic_local[n as usize] as usize] += pace.packets * if data { row.tx_full } else { row.tx_ack };
+                for &q in &t.paths[first as usize..(first + len) as usize] {
+                    let row = &t.ports[q as usize];
+                    ports[self.port_local[q as usize] as usize] += pace.packets * if data { row.tx_full } else { row.tx_ack };
+                }
+            }
+        }
+        nics.into_iter().chain(ports).max().unwrap_or(0u64).div_ceil(1 << FRACTION)
+    }
+
+    /// `p`, whose rows are not in the tables, sleeps from `since`.
+    pub(super) fn fall_asleep(&mut self, t: &Tables, p: u32, sleep: Arc<Sleep>, since: u64, scripted: bool) {
+        self.stats.skips += 1;
+        let part = &mut self.parts[p as usize];
+        let go_on = |(m, pace): (&Member, &Pace)| {
+            if pace.packets == 0 {
+                return None;
+            }
+            let given: u64 = m.posted[..m.given].iter().map(|&(i, _)| t.tasks[i as usize].bytes).sum();
+            let una = t.flow_tx[m.flow as usize].snd_una;
+            let stream = Stream::new(t, m, una - (given - pace.left));
+            let una = stream.packet(una);
+            Some(Move { stream, una, got: una + pace.arrived, sent: una + pace.sent, packets: pace.packets, due: [NEVER; 3] })
+        };
+        let moves = part.members.iter().zip(&sleep.paces).map(go_on).collect();
+        part.replay = true;
+        part.script = None;
+        part.bases.clear();
+        part.start = since;
+        part.faith = None;
+        let mut nap = Box::new(Nap { sleep, since, moves, scripted, audit: None });
+        for (m, member) in part.members.iter().enumerate() {
+            nap.foresee(m, member);
+        }
+        part.nap = Some(nap);
+    }
+
+    /// Sleeping partition `p` is to be simulated all the same. `theta_ppm`: what its rates were steady by.
+    pub(super) fn mark(&mut self, p: u32, theta_ppm: u64) {
+        let part = &mut self.parts[p as usize];
+        let stood = part.members.iter().map(|m| [m.given, m.posted.len(), m.got]).collect();
+        if let Some(nap) = &mut part.nap {
+            nap.audit = Some((theta_ppm, stood));
+        }
+    }
+
+    /// What happens next to the messages of sleeping partition `p`: when, what, of which queue pair. `None` there: it wakes by itself.
+    fn next_of_nap(&self, p: u32) -> (u64, Option<(Tidings, usize)>) {
+        let part = &self.parts[p as usize];
+        let Some(nap) = &part.nap else { return (NEVER, None) };
+        let mut first = (nap.since.saturating_add(nap.sleep.until), None);
+        for (m, row) in nap.moves.iter().enumerate() {
+            let Some(row) = row else { continue };
+            for (tidings, &at) in [Tidings::Sent, Tidings::Got, Tidings::Done].into_iter().zip(&row.due) {
+                // What happens as it wakes has happened.
+                if at < first.0 || (at == first.0 && first.1.is_none() && at != NEVER) {
+                    first = (at, Some((tidings, m)));
+                }
+            }
+        }
+        first
+    }
+
+    /// When sleeping partition `p` goes on, but for its tasks.
+    pub(super) fn nap_ends(&self, p: u32) -> u64 {
+        self.next_of_nap(p).0
+    }
+
+    /// Tells the tasks of sleeping partition `p` all that has happened by `at`; it may wake by that.
+    pub(super) fn doze(&mut self, t: &mut Tables, p: u32, at: u64) -> Result<(), Stop> {
+        // When it wakes, all of that instant has been told.
+        let mut wakes = None;
+        while self.parts[p as usize].nap.is_some() {
+            let (when, what) = self.next_of_nap(p);
+            if let Some(wakes) = wakes.filter(|&wakes| wakes < when) {
+                return self.wake(t, p, wakes);
+            }
+            if when > at {
+                break;
+            }
+            let Some((tidings, m)) = what else {
+                self.parts[p as usize].faith = self.parts[p as usize].nap.as_ref().map(|nap| Arc::clone(&nap.sleep));
+                return self.wake(t, p, when);
+            };
+            let key = Key { t: when, ..NO_EVENT };
+            let member = &mut self.parts[p as usize].members[m];
+            let f = member.flow as usize;
+            match tidings {
+                Tidings::Sent => {
+                    member.sent += 1;
+                    match member.posted.len() > member.given {
+                        true => member.given += 1,
+                        false => wakes = Some(when),
+                    }
+                }
+                Tidings::Got => {
+                    let i = member.posted[member.got].0;
+                    member.got += 1;
+                    let n = t.flow_rx[f].nic;
+                    task::delivered(t, n, i, &key);
+                    nic::set_clock(t, n);
+                }
+                Tidings::Done => {
+                    let i = member.posted[member.done].0;
+                    member.done += 1;
+                    let (owner, follow) = (t.tasks[i as usize].owner, t.tasks[i as usize].follow);
+                    task::acknowledged(t, owner, i, follow, &key);
+                    nic::set_clock(t, owner);
+                }
+            }
+            t.noted.clear();
+            let part = &mut self.parts[p as usize];
+            if let Some(nap) = &mut part.nap {
+                nap.foresee(m, &part.members[m]);
+            }
+        }
+        Ok(())
+    }
+
+    /// Sleeping partition `p` goes on to `at`, at which somebody joins it, and wakes.
+    pub(super) fn rouse(&mut self, t: &mut Tables, p: u32, at: u64) -> Result<(), Stop> {
+        loop {
+            let next = self.next_told(t, p);
+            if self.parts[p as usize].nap.is_none() {
+                return Ok(());
+            }
+            if next >= at {
+                self.doze(t, p, at)?;
+                self.collect_all(t, p);
+                return self.wake(t, p, at);
+            }
+            self.doze(t, p, next)?;
+            self.collect_all(t, p);
+            let mut due: Vec<u32> = self.parts[p as usize].nics.iter().copied().filter(|&n| t.nics[n as usize].next_task <= next).collect();
+            due.sort_unstable();
+            for n in due {
+                while self.parts[p as usize].nap.is_some() && t.nics[n as usize].next_task <= next {
+                    // A newcomer of its own: that is for its turn, awake.
+                    if !self.stirs(t, p, n, next) {
+                        self.wake(t, p, next)?;
+                    }
+                }
+                nic::set_clock(t, n);
+                self.collect(t, n);
+            }
+            if self.parts[p as usize].nics.iter().any(|&n| t.nics[n as usize].next_start <= next) {
+                return self.wake(t, p, next);
+            }
+        }
+    }
+
+    /// The first task under way of NIC `n` of sleeping partition `p` is due at `at`. Returns whether that was all; else it is still to be done, by who is awake.
+    pub(super) fn stirs(&mut self, t: &mut Tables, p: u32, n: u32, at: u64) -> bool {
+        let i = t.nics[n as usize].task_head;
+        let row = &t.tasks[i as usize];
+        if row.flags & bits::MESSAGE == 0 {
+            let key = task::key(t, i);
+            task::due(t, n, &key);
+            return true;
+        }
+        let m = self.member[row.flow as usize];
+        let part = &mut self.parts[p as usize];
+        let Some(nap) = &mut part.nap else { return false };
+        let going = m != NONE && part.members[m as usize].routed && waits_its_turn(t);
+        let Some(Some(moving)) = nap.moves.get_mut(m as usize).filter(|_| going) else { return false };
+        let member = &mut part.members[m as usize];
+        task::due_unseen(t, n, at, &mut member.posted);
+        moving.stream.extend(t, member);
+        nap.foresee(m as usize, &part.members[m as usize]);
+        true
+    }
+
+    /// Partition `p` has slept until `at`: its rows stand in the tables again.
+    pub(super) fn wake(&mut self, t: &mut Tables, p: u32, at: u64) -> Result<(), Stop> {
+        let Some(nap) = self.parts[p as usize].nap.take() else { return Ok(()) };
+        let by: Vec<u64> = (0..nap.moves.len()).map(|m| nap.moved(m, at)).collect();
+        if let Some((theta_ppm, stood)) = &nap.audit {
+            self.audit(t, p, &nap, *theta_ppm, stood, &by, at)?;
+        }
+        self.count_slept(t, p, &nap, &by, at);
+        let moves: Vec<Option<(&Stream, u64)>> = nap.moves.iter().zip(&by).map(|(m, &by)| m.as_ref().map(|m| (&m.stream, by))).collect();
+        state::read_moved(t, &nap.sleep.state, self.names(p, None), at, self.limit, &moves).map_err(super::cut::full)?;
+        let part = &mut self.parts[p as usize];
+        part.replay = false;
+        (part.covered, part.reached) = (at, at);
+        for m in &mut part.members {
+            (m.seen, m.passed) = (m.posted.len(), m.sent);
+            if m.routed {
+                t.flow_tx[m.flow as usize].flags &= !qp::HELD;
+            }
+        }
+        self.prune(p);
+        self.resume(t, p, at, nap.scripted);
+        let next = if self.parts[p as usize].replay { self.next_told(t, p) } else { self.parts[p as usize].look(t).next };
+        self.call_part(p, next);
+        Ok(())
+    }
+
+    /// Counters of `p` go on by what its queue pairs sent while it slept until `at`, `by` packets each.
+    fn count_slept(&mut self, t: &mut Tables, p: u32, nap: &Nap, by: &[u64], at: u64) {
+        let e = t.exps[0];
+        let part = &self.parts[p as usize];
+        let mut hops = 0;
+        for ((row, &by), member) in nap.moves.iter().zip(by).zip(&part.members) {
+            let Some(row) = row else { continue };
+            let f = member.flow as usize;
+            let sent = row.stream.byte(row.sent + by) - row.stream.byte(row.sent);
+            let (tx, rx) = (&mut t.flow_tx[f], &mut t.flow_rx[f]);
+            tx.sent_bytes += sent;
+            tx.n_sent = tx.n_sent.wrapping_add(by as u32);
+            rx.arrived_bytes += row.stream.byte(row.got + by) - row.stream.byte(row.got);
+            rx.n_acks = rx.n_acks.wrapping_add(by as u32);
+            rx.milestone += by * e.ack_interval;
+            let data = (tx.nic, tx.path_first, tx.path_len, sent + by * u64::from(e.data_overhead));
+            let acks = (rx.nic, rx.path_first, rx.path_len, by * u64::from(e.ack_bytes));
+            for (n, first, len, bytes) in [data, acks] {
+                t.nics[n as usize].hops += by;
+                t.nics[n as usize].tx_bytes += bytes;
+                for k in first..first + len {
+                    let port = &mut t.ports[t.paths[k as usize] as usize];
+                    port.hops += by;
+                    port.tx_bytes += bytes;
+                }
+                hops += by * u64::from(1 + len);
+            }
+        }
+        let share = |x: u64| (u128::from(x) * u128::from(at - nap.since) / u128::from(nap.sleep.window)) as u64;
+        for (&q, &(area, marks)) in part.ports.iter().zip(&nap.sleep.ports) {
+            t.ports[q as usize].q_area += share(area);
+            t.ports[q as usize].marks += share(marks);
+        }
+        self.stats.slept += hops;
+        self.stats.slept_ps += u128::from(at - nap.since);
+    }
+}
