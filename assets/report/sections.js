@@ -96,6 +96,14 @@ function paretoSection(holder) {
   ];
 }
 
+// What of a companion file is on the page, where that is not all.
+function excerptNote(what, file) {
+  const d = DATA.detailed;
+  if (d.shown >= d.of) return null;
+  const best = d.groups < DATA.design.groups.length ? "the best of each of the first " + plural(d.groups, "workload", "workloads") : "the best" + (DATA.design.groups.length > 1 ? " " + d.each.toLocaleString("en") + " of each workload" : "");
+  return el("p", { class: "soft excerpt" }, "So that this page opens fast, it has the " + what + " of " + d.shown.toLocaleString("en") + " of " + plural(d.of, "configuration", "configurations") + ": " + best + " by " + DATA.metrics[0].label + (DATA.means ? ", of each the first replica that completed" : "") + ". Those of all are in ", key(file), " by exp_id; ", key("hyperfold compare DIR --explain A B"), " sets any two experiments against each other.");
+}
+
 function fctSection() {
   const withFct = inView().filter((c) => okFirst(c) !== undefined && Number.isFinite(number("fct_max_ns", okFirst(c))));
   if (!withFct.length) return [none("No experiment in view has flows with completion times (analytic communication sends none).")];
@@ -106,6 +114,7 @@ function fctSection() {
     if (series.length) {
       out.push(el("h3", {}, "Whole distributions of the best " + series.length), legend(series.map((s) => [s.label + " (" + plural(s.flows.flows, "flow", "flows") + (s.flows.unfinished ? ", " + s.flows.unfinished + " unfinished" : "") + ")", s.colour])), distributions(series, DATA.flows.percent, "ns"));
     }
+    out.push(excerptNote("flows", "flows.csv"));
     if (DATA.flows.cut) out.push(el("p", { class: "soft" }, "flows.csv is very large; only its first part was read."));
   } else out.push(none("Whole distributions need flows.csv, which this run did not write: set ", key("output.flows = true"), " under [base] and run again."));
   out.push(el("h3", {}, "Median, 99th percentile and longest"), legend([["median", COLOURS[0]], ["99th percentile", COLOURS[1]], ["longest", COLOURS[4]]]),
@@ -119,7 +128,7 @@ function fctSection() {
 function linksSection() {
   if (!DATA.links) return [none("Utilisation and queues of each link need links.csv, which this run did not write: set ", key("output.links = true"), " under [base] and run again. The busiest link of each experiment is in the table above (max_link_utilisation, bottleneck_link).")];
   const items = inView().map((c) => [c, okFirst(c)]).filter(([, row]) => row !== undefined).map(([c, row]) => [c, DATA.links.of[text("exp_id", row)]]).filter(([, l]) => l);
-  if (!items.length) return [none("links.csv has nothing on the experiments in view.")];
+  if (!items.length) return [none("There is nothing on the links of the experiments in view."), excerptNote("links", "links.csv")];
   const maxQueue = items.reduce((m, [, l]) => Math.max(m, Number(l.queue[0])), 0);
   const cellTitle = (l, name, unit) => (k) => "link " + (Math.floor((k * l.links) / l[name].length) + 1) + " of " + l.links + " by " + name + ": " + l[name][k] + unit;
   const rows = (page, name, unit, note) => page.map(([c, l]) => ({ label: labelInView(c), values: l[name].map(Number), note: note(l), title: cellTitle(l, name, unit) }));
@@ -131,6 +140,7 @@ function linksSection() {
     el("h3", {}, "Largest queue of each link"), paged(items, 20, (page) => heatMap(rows(page, "queue", " bytes", (l) => format(Number(l.queue[0]), "bytes")), maxQueue, "Link queues")),
     el("h3", {}, "The busiest links of the best experiments"),
     ...dataTable({ id: "links", rows: busiest, pageSize: 8, columns: [{ title: "experiment", text: (r) => labelInView(r.c), number: null }, ...names.map((name, at) => ({ title: name, text: (r) => r.b[at], number: at ? (r) => Number(r.b[at]) : null }))] }),
+    excerptNote("links", "links.csv"),
     DATA.links.cut ? el("p", { class: "soft" }, "links.csv is very large; only its first part was read.") : null,
   ];
 }

@@ -84,6 +84,12 @@ pub fn payload(loaded: &Loaded, dir: &Path) -> Result<Value, ReportError> {
         "pareto": all_fronts(&measured, &rankings),
         "flows": details::flows(dir, &ids)?.map(flows),
         "links": details::links(dir, &ids)?.map(links),
+        "detailed": {
+            "shown": ids.len(),
+            "of": rankings.iter().filter_map(|r| r.first()).map(|r| r.order.len()).sum::<usize>(),
+            "each": each_of(&rankings),
+            "groups": rankings.len().min(DETAILED),
+        },
         "reasons": reasons(sheet).iter().map(|r| json!({ "status": r.status, "count": r.count, "message": r.message, "named": r.named })).collect::<Vec<_>>(),
     }))
 }
@@ -169,12 +175,18 @@ fn all_fronts(measured: &[Measured], rankings: &[Vec<Ranking>]) -> Value {
     rankings.iter().take(GROUPS_UP_TO).map(fronts).collect()
 }
 
-/// Experiments that are shown in detail: the best of each group by the first metric, by turns, ascending.
+/// Configurations of each group that are shown in detail at most.
+fn each_of(rankings: &[Vec<Ranking>]) -> usize {
+    (DETAILED / rankings.len().max(1)).max(1)
+}
+
+/// Experiments that are shown in detail: the first completed replica of the best of each group by the first metric, ascending.
 fn chosen(loaded: &Loaded, design: &Design, rankings: &[Vec<Ranking>]) -> Vec<u64> {
     let sheet = &loaded.sheet;
-    let each = (DETAILED / rankings.len().max(1)).max(1);
-    let best = rankings.iter().filter_map(|r| r.first()).flat_map(|r| r.order.iter().take(each));
-    let rows = best.map(|&c| design.configurations[c].rows[0]).take(DETAILED);
+    let each = each_of(rankings);
+    let best = rankings.iter().filter_map(|r| r.first()).flat_map(|r| r.order.iter().take(each)).take(DETAILED);
+    // The page looks details up by the first replica that completed.
+    let rows = best.filter_map(|&c| design.configurations[c].rows.iter().copied().find(|&row| sheet.ok(row)));
     let mut ids: Vec<u64> = rows.filter_map(|row| sheet.text("exp_id", row).parse().ok()).collect();
     ids.sort_unstable();
     ids

@@ -107,6 +107,31 @@ fn every_metric_and_workload_can_be_chosen() {
     assert_eq!(b.complaints, Vec::<String>::new());
 }
 
+/// The page must not pass an excerpt off as the whole: which experiments have details, and where those of the others are.
+#[test]
+fn it_is_said_whose_flows_and_links_are_shown() {
+    let mut b = Browser::start();
+    let notes = "[...document.querySelectorAll('.excerpt')].map((e) => e.textContent)";
+    let patterns = ["ring", "incast"].map(String::from).to_vec();
+    let (_root, page) = written(&Folder { outputs: ALL, patterns, failures: false, ..Folder::of(1000) });
+    b.open(&page);
+    let said = b.eval(notes);
+    let said: Vec<&str> = said.as_array().unwrap().iter().map(|n| n.as_str().unwrap()).collect();
+    assert_eq!(said.len(), 2, "{said:?}");
+    for (note, file) in said.iter().zip(["flows.csv", "links.csv"]) {
+        assert!(note.contains("240 of 1,000 configurations: the best 120 of each workload by makespan"), "{note}");
+        assert!(note.contains(file) && note.contains("--explain"), "{note}");
+    }
+    for group in ["0", "1"] {
+        b.eval(&choose("group", group));
+        assert_eq!(b.eval(&format!("{notes}.length")), json!(2), "whatever is in view");
+    }
+    let (_root, page) = written(&Folder { outputs: ALL, replicas: 5, ..Folder::of(1000) });
+    b.open(&page);
+    assert_eq!(b.eval(&format!("{notes}.length")), json!(0), "two hundred configurations are shown in full");
+    assert_eq!(b.complaints, Vec::<String>::new());
+}
+
 #[test]
 fn the_table_sorts_filters_and_turns_pages() {
     let mut b = Browser::start();
