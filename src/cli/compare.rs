@@ -109,7 +109,7 @@ fn findings(args: &CompareArgs, interrupt: &Interrupt) -> anyhow::Result<(Vec<Se
     let groups = rank(&study, &metric);
     sections.push(rank::section(&study, &metric, &groups, top));
     let effects = effects(&study, &metric);
-    if !effects.is_empty() {
+    if !effects.axes.is_empty() {
         sections.push(effect::section(&study, &metric, &effects));
     }
     if !axes_of_front.is_empty() {

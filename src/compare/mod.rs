@@ -9,16 +9,19 @@ pub mod effect;
 pub mod explain;
 #[cfg(test)]
 mod fixture;
+pub mod fit;
 pub mod gate;
+pub mod levels;
 pub mod metric;
 pub mod ops;
 pub mod pareto;
 pub mod rank;
+pub mod spread;
 pub mod study;
 
 use thiserror::Error;
 
-pub use effect::{AxisEffect, Level, effects};
+pub use effect::{Effects, effects};
 pub use explain::{Pick, explain};
 pub use gate::{Gate, Verdict};
 pub use metric::{Better, Metric};

@@ -40,14 +40,11 @@ impl Group {
 pub fn rank(study: &Study, metric: &Metric) -> Vec<Group> {
     let questions = study.questions();
     let mut groups: Vec<Group> = Vec::new();
-    let mut place = std::collections::BTreeMap::new();
-    for (index, c) in study.configurations.iter().enumerate() {
-        let key: Vec<String> = questions.iter().map(|&q| c.values[q].to_string()).collect();
-        let at = *place.entry(key).or_insert_with(|| {
+    for (index, (c, at)) in study.configurations.iter().zip(study.group_of()).enumerate() {
+        if at == groups.len() {
             let question = questions.iter().map(|&q| (study.axes[q].clone(), c.values[q].clone())).collect();
             groups.push(Group { question, ranked: Vec::new(), without: Vec::new() });
-            groups.len() - 1
-        });
+        }
         match study.sample(c, &metric.name) {
             None => groups[at].without.push(index),
             Some(sample) => {

@@ -159,6 +159,17 @@ impl Study {
         sample.deviation.max(audited)
     }
 
+    /// Which of the questions asked each configuration answers, from 0 in the order of the first that does.
+    pub fn group_of(&self) -> Vec<usize> {
+        let questions = self.questions();
+        let mut place: BTreeMap<Vec<String>, usize> = BTreeMap::new();
+        let mut group = |c: &Configuration| {
+            let fresh = place.len();
+            *place.entry(questions.iter().map(|&q| c.values[q].to_string()).collect()).or_insert(fresh)
+        };
+        self.configurations.iter().map(&mut group).collect()
+    }
+
     /// Places of the axes that ask different questions, of those that take several values.
     pub fn questions(&self) -> Vec<usize> {
         let varies = |a: usize| self.configurations.iter().any(|c| c.values[a] != self.configurations[0].values[a]);

@@ -7,16 +7,17 @@ use std::path::Path;
 
 use serde_json::{Map, Value, json};
 
+use crate::compare::fit::{AxisEffect, LevelEffect, Scale, effects};
+use crate::compare::spread::half_width;
+
 use super::ReportError;
 use super::design::Design;
 use super::details::{self, Excerpt, POINTS};
-use super::effects::{Blocks, Scale, effects};
 use super::load::Loaded;
 use super::metric::metrics;
 use super::pareto::front;
 use super::rank::{Measured, Ranking};
 use super::reasons::reasons;
-use super::sample::half_width;
 use super::sheet::{Column, Holds};
 use super::verdict::{Overall, overall, verdict};
 
@@ -146,18 +147,18 @@ fn best_overall(design: &Design, measured: &Measured, rankings: &[Vec<Ranking>],
 
 /// By metric: of each group, and of all together if there are several.
 fn all_effects(design: &Design, measured: &[Measured], rankings: &[Vec<Ranking>]) -> Value {
-    let blocks = Blocks::of(design);
+    let grid = design.grid();
     let everything: Vec<usize> = (0..design.configurations.len()).collect();
     let of = |m: &Measured, among: &[usize]| -> Value {
-        let one = |e: &super::effects::AxisEffect| {
-            let level = |l: &super::effects::LevelEffect| {
+        let one = |e: &AxisEffect| {
+            let level = |l: &LevelEffect| {
                 let interval = l.interval.map(|(low, high)| [short(low), short(high)]);
                 json!({ "level": l.level, "n": l.n, "effect": short(l.effect), "interval": interval, "range": [short(l.range.0), short(l.range.1)] })
             };
             let levels: Vec<Value> = e.levels.iter().map(level).collect();
             json!({ "axis": e.axis, "ratio": e.scale == Scale::Ratio, "matched": e.matched, "span": short(e.span), "levels": levels })
         };
-        effects(design, &blocks, m, among).iter().map(one).collect()
+        effects(&grid, &m.samples, among.iter().copied()).iter().map(one).collect()
     };
     let of_metric = |(at, m): (usize, &Measured)| {
         let groups: Vec<Value> = rankings.iter().take(GROUPS_UP_TO).map(|r| of(m, &r[at].order)).collect();

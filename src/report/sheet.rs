@@ -5,6 +5,8 @@
 
 use std::ops::Range;
 
+use crate::compare::levels::number;
+
 /// What a column holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Holds {
@@ -34,11 +36,6 @@ impl Column {
     pub fn number(&self, row: usize) -> Option<f64> {
         if self.holds == Holds::Number { number(&self.text[row]) } else { None }
     }
-}
-
-fn number(text: &str) -> Option<f64> {
-    // `inf` and `nan` are words here.
-    if text.starts_with(|c: char| c.is_ascii_digit() || c == '-') { text.parse().ok().filter(|v: &f64| v.is_finite()) } else { None }
 }
 
 /// All experiments of a folder.

@@ -4,6 +4,7 @@
 
 mod browser;
 mod command;
+mod effects;
 mod files;
 mod folder;
 mod page;

@@ -1,8 +1,8 @@
 //! How well the mean of few repeats is known.
 //!
-//! Layer: report. Ordinary statistics of small samples: Student's t, a variance that samples share. Knows no experiments.
+//! Layer: compare. Ordinary statistics of small samples: Student's t, a variance that samples share. Knows no experiments.
 
-use crate::compare::Sample;
+use super::Sample;
 
 /// Half the width of the mean's 95 % interval; `None` of fewer than two values.
 pub fn half_width(s: &Sample) -> Option<f64> {
