@@ -53,7 +53,7 @@ fn what_a_lost_device_had_is_simulated_by_the_other() {
     let open = || gpu::adapter::open(None, SoftwarePolicy::IfNothingElse).expect("an adapter; scripts/setup-vulkan.sh installs one");
     let devices = [open(), open()];
     let worker = |name: &str, device: &GpuDevice| Worker { name: name.into(), engine: Box::new(GpuEngine::on(device).unwrap()), on_pool: false };
-    let workers = vec![worker("first", &devices[0]), worker("second", &devices[1])];
+    let mut workers = vec![worker("first", &devices[0]), worker("second", &devices[1])];
     let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
     let options = RunOptions { batch: 1, ..RunOptions::default() };
     let (mut ends, mut lost) = (BTreeMap::new(), Vec::new());
@@ -67,7 +67,7 @@ fn what_a_lost_device_had_is_simulated_by_the_other() {
         }
         Ok(())
     };
-    run_fleet(tasks().into_iter(), workers, None, &pool, &options, || false, &mut tell).unwrap();
+    run_fleet(tasks().into_iter(), &mut workers, None, &pool, &options, || false, &mut tell).unwrap();
     assert!(lost.len() == 1 && lost[0].starts_with("first is not used any more: "), "{lost:?}");
     let mut want = BTreeMap::new();
     batch::run::<EngineError>(tasks().into_iter(), Box::new(CpuEngine), &RunOptions::default(), || false, &mut |news| {

@@ -199,6 +199,11 @@ impl Batch {
         *self.world.resource_mut::<Device>() = Device::default();
     }
 
+    /// The engine, for another batch.
+    pub fn into_engine(mut self) -> Box<dyn Engine> {
+        self.world.remove_resource::<EngineHandle>().expect("a batch has its engine from the start").0
+    }
+
     /// How many bytes of tables the engine can take at once.
     pub fn room(&self) -> u64 {
         self.world.resource::<EngineHandle>().0.room()

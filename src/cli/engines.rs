@@ -30,13 +30,13 @@ pub fn workers(devices: &[GpuDevice], dispatch: GpuDispatch) -> anyhow::Result<V
     devices.iter().enumerate().map(worker).collect()
 }
 
-/// Simulates every task, on the workers or, where there are none, on the CPU engine. Stops early, without an error, when interrupted.
+/// Simulates every task, on the workers or, where there are none, on the CPU engine. Workers that are lost are taken out. Stops early, without an error, when interrupted.
 ///
 /// # Errors
 /// No engine is left to go on, or `tell` refuses news.
 pub fn simulate<E: From<EngineError> + Send>(
     tasks: impl ExactSizeIterator<Item = Task> + Send,
-    workers: Vec<Worker>,
+    workers: &mut Vec<Worker>,
     settings: &RunSettings,
     remembering: &Remembering,
     pool: &rayon::ThreadPool,

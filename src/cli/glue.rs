@@ -18,7 +18,7 @@ use super::convert::finished;
 use super::effect::Effects;
 use super::exit::CliError;
 use super::optimize::{self, Searching};
-use super::simulator::{BenchInfo, BenchRow, EngineUsed, Planned, RunSettings, Simulator, SweepRequest, Update, UpdateSink};
+use super::simulator::{BenchInfo, BenchRow, EngineUsed, Known, Planned, RunSettings, Simulator, SweepRequest, Update, UpdateSink};
 use super::{benchmarks, engine_choice, engines, resume, trace};
 use super::memo::Remembering;
 
@@ -210,21 +210,21 @@ impl Simulator for Connected {
         loaded: Loaded,
         devices: Vec<GpuDevice>,
         settings: &RunSettings,
-        known: &[ExperimentRecord],
+        known: &Known,
         sink: &mut UpdateSink<'_>,
     ) -> Result<Vec<String>, CliError> {
         let Loaded { sweep, outputs, axes, searching, .. } = &loaded;
         let pool = rayon::ThreadPoolBuilder::new().num_threads(settings.jobs).build().context("cannot start threads").map_err(CliError::broken)?;
         let compiling = Instant::now();
         let remembering = Remembering::start(&settings.memo, !devices.is_empty());
-        let workers = engines::workers(&devices, settings.gpu_dispatch).map_err(CliError::bad_input)?;
+        let mut workers = engines::workers(&devices, settings.gpu_dispatch).map_err(CliError::bad_input)?;
         if !workers.is_empty() {
             sink(Update::Compiled { seconds: compiling.elapsed().as_secs_f64() }).map_err(CliError::broken)?;
         }
         let mut lost_devices = Vec::new();
         let chosen: Option<HashSet<u64>> = match searching {
             None => None,
-            Some(s) => match optimize::choose(sweep, s, axes, &devices, &pool, settings, sink)? {
+            Some(s) => match optimize::choose(sweep, s, axes, &mut workers, &pool, settings, &known.looks, sink)? {
                 Some(choice) => {
                     lost_devices = choice.lost_devices;
                     Some(choice.ids)
@@ -233,7 +233,7 @@ impl Simulator for Connected {
             },
         };
         let by_id: HashMap<u64, &Experiment> = sweep.experiments.iter().map(|e| (e.exp_id, e)).collect();
-        let done: HashSet<u64> = known.iter().map(|r| r.exp_id).collect();
+        let done: HashSet<u64> = known.records.iter().map(|r| r.exp_id).collect();
         let is_chosen = |e: &Experiment| chosen.as_ref().is_none_or(|c| c.contains(&e.exp_id));
         let open: Vec<&Experiment> = sweep.experiments.iter().filter(|e| !done.contains(&e.exp_id) && is_chosen(e)).collect();
         let tasks = open.into_iter().map(|e| Task { exp_id: e.exp_id, config: config(sweep, e) });
@@ -246,7 +246,7 @@ impl Simulator for Connected {
                 lost_with_pfc += 1;
             }
         };
-        known.iter().for_each(&mut look_at);
+        known.records.iter().for_each(&mut look_at);
         let mut tell = |news: News| -> Result<(), Broken> {
             match news {
                 News::Started(ids) => ids.into_iter().try_for_each(|exp_id| sink(Update::Started { exp_id })),
@@ -276,7 +276,7 @@ impl Simulator for Connected {
             }
             .map_err(Broken::Sink)
         };
-        let ran = engines::simulate(tasks, workers, settings, &remembering, &pool, &mut tell);
+        let ran = engines::simulate(tasks, &mut workers, settings, &remembering, &pool, &mut tell);
         let of_memo = remembering.finish();
         match ran {
             Ok(()) if settings.interrupt.requested() => Ok(of_memo),

@@ -25,6 +25,7 @@ pub mod machine;
 pub mod merge;
 mod merge_manifest;
 mod optimize;
+mod optimize_look;
 pub mod memo;
 pub mod plan;
 pub mod progress;

@@ -14,7 +14,7 @@ use super::args::RunArgs;
 use super::exit::{CliError, Exit};
 use super::interrupt::Interrupt;
 use super::progress::{self, Progress};
-use super::simulator::{EngineUsed, Planned, RunSettings, Simulator, SweepRequest, Update};
+use super::simulator::{EngineUsed, Known, Planned, RunSettings, Simulator, SweepRequest, Update};
 use super::style::Style;
 use super::{resume, say, summary, tell};
 
@@ -54,9 +54,9 @@ pub fn execute<S: Simulator>(args: &RunArgs, simulator: &S, interrupt: &Interrup
 
     let dir = resume::claim(&args.out, args.resume)?;
     let run = resume::identity(&planned, &request);
-    let (writer, recovered) = ResultWriter::open(dir, &run, planned.selected.clone()).map_err(CliError::results)?;
-    let known: Vec<ExperimentRecord> = writer.records().cloned().collect();
-    let mut progress = progress::for_terminal(planned.rows().saturating_sub(known.len() as u64), args.quiet);
+    let (mut writer, recovered) = ResultWriter::open(dir, &run, planned.selected.clone()).map_err(CliError::results)?;
+    let known = Known { looks: writer.take_looks(), records: writer.records().cloned().collect() };
+    let mut progress = progress::for_terminal(planned.rows().saturating_sub(known.records.len() as u64), args.quiet);
     greet(progress.as_mut(), &planned, &used, settings.jobs);
     resume::messages(&recovered, &planned, writer.dir()).iter().for_each(|m| progress.message(m));
     let mut report = Report::open(writer, &planned, &used, &settings, expanding.elapsed().as_secs_f64())?;
@@ -195,6 +195,7 @@ impl Report {
                 self.log.log("compiled", [("seconds", json!(seconds))])?;
             }
             Update::Started { exp_id } => progress.started(exp_id),
+            Update::Looked(look) => self.writer.look(&look)?,
             Update::Chosen { ids, csv } => {
                 self.expected = ids.len();
                 self.log.log("chosen", [("experiments", json!(ids.len()))])?;

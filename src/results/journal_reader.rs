@@ -53,6 +53,8 @@ impl JournalReader {
                     let reached_wall_limit = finished.record.reached_wall_limit();
                     parts.insert(finished.record.exp_id, Part { span, reached_wall_limit });
                 }
+                // A search has no parts.
+                Found::Look(_) => {}
             }
             Ok(())
         })?;

@@ -30,7 +30,7 @@ pub use events::EventLog;
 pub use journal_identity::RunIdentity;
 pub use journal_reader::{JournalReader, Part};
 pub use manifest::{InputFile, Manifest, Outcome, Seconds};
-pub use record::{ExperimentRecord, Finished, FlowRecord, FoldingRecord, LinkRecord, RttRecord, StatsRecord, Status};
+pub use record::{ExperimentRecord, Finished, FlowRecord, FoldingRecord, LinkRecord, LookRecord, RttRecord, StatsRecord, Status};
 pub use read::{ColumnInfo, ReadError, Role, RunResults};
 pub use stats::{FctStats, fct_stats, utilisation};
 pub use timeline_file::write_timeline;
