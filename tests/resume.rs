@@ -325,6 +325,30 @@ fn what_is_missing_is_named_and_can_be_merged_or_run_later() {
     same_as_whole(&folder, "n");
 }
 
+#[test]
+fn timelines_of_shards_are_merged_too() {
+    let traced = ["--set", "output.trace=true", "--limit", "7", "--quiet"];
+    let folder = Folder::new(&[("s.toml", &SWEEP.replace("[20000, 50000]", "[2000]"))]);
+    run(&folder, "whole", &traced);
+    for shard in ["0/2", "1/2"] {
+        run(&folder, &format!("shard{}", &shard[..1]), &[&traced[..], &["--shard", shard]].concat());
+    }
+    let timelines = |out: &str| -> Vec<(String, Vec<u8>)> {
+        let Ok(files) = std::fs::read_dir(folder.file(&format!("{out}/trace"))) else { return Vec::new() };
+        let mut all: Vec<_> = files.map(|f| f.unwrap()).map(|f| (f.file_name().into_string().unwrap(), std::fs::read(f.path()).unwrap())).collect();
+        all.sort();
+        all
+    };
+    let whole = timelines("whole");
+    assert_eq!((whole.len(), timelines("shard0").len(), timelines("shard1").len()), (7, 4, 3));
+    assert_eq!(folder.run(&["merge", "shard1", "--out", "m", "--quiet"]).code, 1, "the other shard is missing");
+    assert_eq!(timelines("m").len(), 3);
+    // One that was taken away is none, wherever its experiment comes from.
+    std::fs::remove_file(folder.file("shard0/trace/2.pftrace")).unwrap();
+    assert_eq!(folder.run(&["merge", "shard0", "whole", "--out", "m", "--quiet"]).code, 0);
+    assert!(timelines("m") == whole);
+}
+
 /// A folder with one experiment of `from`, changed.
 fn forged(folder: &Folder, from: &str, out: &str) {
     let reader = JournalReader::open(&folder.file(from)).unwrap();

@@ -11,7 +11,7 @@ use clap::Args;
 use serde_json::json;
 
 use crate::results::rows::{results_header, results_row};
-use crate::results::{EventLog, ExperimentRecord, Finished, JournalReader, Manifest, Part, ResultDir, ResultWriter, RunIdentity, Status};
+use crate::results::{EventLog, ExperimentRecord, Finished, JournalReader, Manifest, Part, ResultDir, ResultWriter, RunIdentity, Status, copy_timeline};
 
 use super::exit::{CliError, Exit};
 use super::merge_manifest::joined;
@@ -69,6 +69,14 @@ pub fn execute(args: &MergeArgs) -> Result<Exit, CliError> {
             Some(_) if part.reached_wall_limit => {}
             Some(record) => return Err(conflict(&run, (&args.out, record), (parts[of].folder(), &finished.record))),
             None => writer.add(finished).map_err(CliError::results)?,
+        }
+    }
+    for &exp_id in chosen.keys() {
+        // Timelines are simulated unfolded, so that of any part will do.
+        for part in parts.iter().filter(|p| p.parts().contains_key(&exp_id)) {
+            if copy_timeline(part.folder(), &args.out, exp_id).map_err(CliError::results)? {
+                break;
+            }
         }
     }
     let mut log = EventLog::create(writer.dir()).map_err(CliError::results)?;

@@ -33,7 +33,7 @@ pub use manifest::{InputFile, Manifest, Outcome, Seconds};
 pub use record::{ExperimentRecord, Finished, FlowRecord, FoldingRecord, LinkRecord, LookRecord, RttRecord, StatsRecord, Status};
 pub use read::{ColumnInfo, ReadError, Role, RunResults};
 pub use stats::{FctStats, fct_stats, utilisation};
-pub use timeline_file::write_timeline;
+pub use timeline_file::{copy_timeline, write_timeline};
 pub use value::{Axis, Cell, Kind, Micro, Ps};
 pub use writer::{Outputs, Recovered, ResultWriter};
 
