@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use super::metric::PARTS;
 use super::rank::percent;
 use super::{CompareError, Section, Study, metric};
 use crate::results::{Cell, FlowRecord, LinkRecord, Micro, Ps};
@@ -15,19 +16,7 @@ pub struct Pick {
     pub row: usize,
 }
 
-/// Parts of an iteration, in the order in which they are shown; they add up to it.
-const PARTS: &[&str] = &[
-    "compute_ns",
-    "comm_exposed_tp_ns",
-    "comm_exposed_pp_ns",
-    "comm_exposed_dp_ns",
-    "comm_exposed_ep_ns",
-    "comm_exposed_cp_ns",
-    "bubble_ns",
-    "optimizer_ns",
-    "other_ns",
-];
-/// Their sum.
+/// The sum of [`PARTS`].
 const WHOLE: &str = "iteration_time_ns";
 
 impl Pick {

@@ -27,8 +27,21 @@ const MORE: &[&str] = &["tokens_per_", "mfu", "algbw_", "busbw_"];
 /// What is ranked by where nothing is said: the first that any experiment has.
 pub const DEFAULTS: &[&str] = &["iteration_time_ns", "makespan_ns", "fct_p99_ns"];
 
+/// Parts of an iteration, in the order in which they are shown; they add up to it.
+pub const PARTS: &[&str] = &[
+    "compute_ns",
+    "comm_exposed_tp_ns",
+    "comm_exposed_pp_ns",
+    "comm_exposed_dp_ns",
+    "comm_exposed_ep_ns",
+    "comm_exposed_cp_ns",
+    "bubble_ns",
+    "optimizer_ns",
+    "other_ns",
+];
+
 /// Columns that say how much was simulated, not how well it went.
-const NO_METRIC: &[&str] = &["flows", "packet_hops"];
+pub const NO_METRIC: &[&str] = &["flows", "packet_hops"];
 
 impl Metric {
     /// A column as a metric.
@@ -121,6 +134,13 @@ mod tests {
         let better = |name| Metric::of(name).better;
         assert_eq!([better("mfu"), better("tokens_per_s_per_gpu"), better("busbw_gbps")], [Better::More; 3]);
         assert_eq!([better("iteration_time_ns"), better("drops"), better("max_link_utilisation")], [Better::Less; 3]);
+    }
+
+    #[test]
+    fn parts_of_an_iteration_are_columns() {
+        let folder = Folder::new(&["a"], vec![ok(0, "k", &["1"], 5_000)]);
+        let study = Study::open(&[folder.path()]).unwrap();
+        assert!(PARTS.iter().chain(NO_METRIC).all(|p| study.runs[0].column(p).is_some()));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //!
 //! Layer: report. Decides no ranking.
 
-use crate::compare::metric::DEFAULTS;
+use crate::compare::metric::{DEFAULTS, NO_METRIC, PARTS};
 use crate::compare::{self, Better};
 
 use super::sheet::{Holds, Sheet};
@@ -51,20 +51,6 @@ const KNOWN: &[(&str, &str, &str)] = &[
     ("drops", "drops", ""),
 ];
 
-/// Measures nobody chooses a design by; they stay columns of the table.
-const NOT_RANKED: &[&str] = &[
-    "compute_ns",
-    "comm_exposed_tp_ns",
-    "comm_exposed_pp_ns",
-    "comm_exposed_dp_ns",
-    "comm_exposed_ep_ns",
-    "comm_exposed_cp_ns",
-    "optimizer_ns",
-    "other_ns",
-    "flows",
-    "packet_hops",
-];
-
 /// The measures that this sheet's experiments differ in, and the default first of all.
 pub fn metrics(sheet: &Sheet) -> Vec<Metric> {
     let distinct = |name: &str| {
@@ -82,8 +68,9 @@ pub fn metrics(sheet: &Sheet) -> Vec<Metric> {
         more: compare::Metric::of(name).better == Better::More,
     };
     let known = KNOWN.iter().map(|&(name, label, unit)| metric(name, label, unit));
-    // Columns of a later version have their names for words.
-    let is_known = |name: &str| KNOWN.iter().any(|k| k.0 == name) || NOT_RANKED.contains(&name);
+    // Nobody chooses a design by a part of its time alone, unless it is above; these stay columns of the table. Columns of a later version have their
+    // names for words.
+    let is_known = |name: &str| KNOWN.iter().any(|k| k.0 == name) || PARTS.contains(&name) || NO_METRIC.contains(&name);
     let others = sheet.outcomes().iter().filter(|c| !is_known(&c.name));
     let others = others.map(|c| metric(&c.name, &c.name, ""));
     let mut found: Vec<Metric> = known.chain(others).filter(|m| distinct(&m.name).1 || Some(&m.name.as_str()) == default).collect();
