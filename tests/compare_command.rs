@@ -1,26 +1,13 @@
 //! `hyperfold compare` and `hyperfold trace` as a user meets them, on runs of the program itself.
 
+#[path = "support/program.rs"]
+mod program;
+
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Output};
 
+use program::{Ran, hyperfold};
 use serde_json::Value;
-
-fn hyperfold(dir: &Path, args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_hyperfold")).current_dir(dir).args(args).output().expect("the program starts")
-}
-
-fn code(output: &Output) -> i32 {
-    output.status.code().expect("ended by itself")
-}
-
-fn stdout(output: &Output) -> String {
-    String::from_utf8(output.stdout.clone()).expect("UTF-8")
-}
-
-fn stderr(output: &Output) -> String {
-    String::from_utf8(output.stderr.clone()).expect("UTF-8")
-}
 
 const SWEEP: &str = r#"name = "c"
 [base.cluster]
@@ -47,11 +34,11 @@ fn run(root: &Path, out: &str, set: &[&str]) {
     let mut args = vec!["run", "s.toml", "--out", out, "--quiet", "--engine", "cpu"];
     set.iter().for_each(|s| args.extend(["--set", s]));
     let output = hyperfold(root, &args);
-    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    assert_eq!(output.code, 0, "{}", output.stderr);
 }
 
-fn lines(output: &Output, kind: &str) -> Vec<Value> {
-    let all = stdout(output);
+fn lines(output: &Ran, kind: &str) -> Vec<Value> {
+    let all = &output.stdout;
     let objects = all.lines().map(|l| serde_json::from_str::<Value>(l).expect("one object a line"));
     objects.filter(|o| o["kind"] == kind).collect()
 }
@@ -61,7 +48,7 @@ fn the_best_configuration_is_what_the_rows_say() {
     let root = tempfile::tempdir().unwrap();
     run(root.path(), "a", &[]);
     let output = hyperfold(root.path(), &["compare", "a", "--json", "--top", "3", "--pareto", "makespan_ns,max_queue_bytes"]);
-    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    assert_eq!(output.code, 0, "{}", output.stderr);
     let ranking = lines(&output, "ranking");
     assert_eq!(ranking.len(), 3);
     // The means by hand, from the CSV file.
@@ -94,14 +81,14 @@ fn gates_exit_with_3_and_mistakes_with_2() {
     let compare = |args: &[&str]| hyperfold(root.path(), &[&["compare"], args].concat());
 
     let passes = compare(&["base", "same", "--fail-if", "makespan_ns > 1.02 * base"]);
-    assert_eq!(code(&passes), 0, "{}", stdout(&passes));
-    assert!(stdout(&passes).contains("4 of 4 shared configurations are exactly as in the base"));
+    assert_eq!(passes.code, 0, "{}", passes.stdout);
+    assert!(passes.stdout.contains("4 of 4 shared configurations are exactly as in the base"));
     let fails = compare(&["base", "same", "--fail-if", "makespan_ns > 2 * base", "--fail-if", "makespan_ns >= base.makespan_ns", "--json"]);
-    assert_eq!(code(&fails), 3);
+    assert_eq!(fails.code, 3);
     let gates = lines(&fails, "gates");
     assert_eq!((gates[0]["passed"].as_bool(), gates[1]["passed"].as_bool(), gates[1]["hits"].as_u64()), (Some(true), Some(false), Some(8)));
     assert_eq!(lines(&fails, "fail_if").len(), 8);
-    assert_eq!(code(&compare(&["base", "--fail-if", "drops > 0 && transport.cc == \"hpcc\""])), 0);
+    assert_eq!(compare(&["base", "--fail-if", "drops > 0 && transport.cc == \"hpcc\""]).code, 0);
 
     for (args, named) in [
         (&["base", "other", "--fail-if", "makespan_ns > base"][..], "no experiment has a partner"),
@@ -117,9 +104,9 @@ fn gates_exit_with_3_and_mistakes_with_2() {
         (&[], "DIR"),
     ] {
         let output = compare(args);
-        assert_eq!(code(&output), 2, "{args:?}: {}", stdout(&output));
-        assert!(stderr(&output).contains(named), "{args:?}: {}", stderr(&output));
-        assert!(stdout(&output).is_empty());
+        assert_eq!(output.code, 2, "{args:?}: {}", output.stdout);
+        assert!(output.stderr.contains(named), "{args:?}: {}", output.stderr);
+        assert!(output.stdout.is_empty());
     }
 }
 
@@ -129,7 +116,7 @@ fn an_interrupted_run_is_compared_by_its_csv() {
     run(root.path(), "a", &[]);
     let whole = hyperfold(root.path(), &["compare", "a"]);
     fs::remove_file(root.path().join("a/results.parquet")).unwrap();
-    assert_eq!(stdout(&hyperfold(root.path(), &["compare", "a"])), stdout(&whole));
+    assert_eq!(hyperfold(root.path(), &["compare", "a"]).stdout, whole.stdout);
 }
 
 #[test]
@@ -137,8 +124,8 @@ fn differences_are_explained_as_text_and_markdown() {
     let root = tempfile::tempdir().unwrap();
     run(root.path(), "a", &[]);
     let output = hyperfold(root.path(), &["compare", "a", "--explain", "0", "a:2", "--format", "markdown", "--top", "2"]);
-    assert_eq!(code(&output), 0, "{}", stderr(&output));
-    let text = stdout(&output);
+    assert_eq!(output.code, 0, "{}", output.stderr);
+    let text = output.stdout;
     assert!(text.contains("| topology.link_gbps | 100 | 200 |"), "{text}");
     assert!(text.contains("### links whose use differs most") && text.contains("### pairs of ranks whose flows differ most"));
 }
@@ -154,11 +141,11 @@ fn a_trace_is_the_same_from_a_run_and_from_its_results() {
     // From elsewhere: the manifest knows where the sweep's files are.
     fs::create_dir(root.path().join("elsewhere")).unwrap();
     let output = hyperfold(&root.path().join("elsewhere"), &["trace", "../a", "3", "--out", "t.pftrace"]);
-    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    assert_eq!(output.code, 0, "{}", output.stderr);
     assert_eq!(fs::read(root.path().join("elsewhere/t.pftrace")).unwrap(), of_run);
-    assert!(!stdout(&output).contains("folded"), "{}", stdout(&output));
+    assert!(!output.stdout.contains("folded"), "{}", output.stdout);
     fs::remove_dir_all(root.path().join("a/trace")).unwrap();
-    assert_eq!(code(&hyperfold(root.path(), &["trace", "a", "3"])), 0);
+    assert_eq!(hyperfold(root.path(), &["trace", "a", "3"]).code, 0);
     assert_eq!(fs::read(root.path().join("a/trace/3.pftrace")).unwrap(), of_run);
     for (args, named) in [
         (&["trace", "a", "8"][..], "no experiment 8"),
@@ -167,8 +154,8 @@ fn a_trace_is_the_same_from_a_run_and_from_its_results() {
         (&["trace", "a", "0", "--limit", "0"], "--limit"),
     ] {
         let output = hyperfold(root.path(), args);
-        assert_eq!(code(&output), 2, "{args:?}");
-        assert!(stderr(&output).contains(named), "{args:?}: {}", stderr(&output));
+        assert_eq!(output.code, 2, "{args:?}");
+        assert!(output.stderr.contains(named), "{args:?}: {}", output.stderr);
     }
 }
 
@@ -179,10 +166,10 @@ fn what_changed_since_a_run_is_named() {
     let sweep = "name = \"f\"\n[base.cluster]\ngpus = 8\ngpus_per_server = 1\nnics_per_server = 1\n[base.workload]\nkind = \"flows\"\npath = \"flows.txt\"\nformat = \"ns3\"\nstart_unit = \"ns\"\n";
     fs::write(root.path().join("s.toml"), sweep).unwrap();
     let output = hyperfold(root.path(), &["run", "s.toml", "--out", "o", "--quiet"]);
-    assert_eq!(code(&output), 0, "{}", stderr(&output));
-    assert_eq!(code(&hyperfold(root.path(), &["trace", "o", "0"])), 0);
+    assert_eq!(output.code, 0, "{}", output.stderr);
+    assert_eq!(hyperfold(root.path(), &["trace", "o", "0"]).code, 0);
     fs::write(root.path().join("flows.txt"), "1\n0 1 3 100 2000 0\n").unwrap();
     let output = hyperfold(root.path(), &["trace", "o", "0"]);
-    assert_eq!(code(&output), 2);
-    assert!(stderr(&output).contains("changed since: ") && stderr(&output).contains("flows.txt"), "{}", stderr(&output));
+    assert_eq!(output.code, 2);
+    assert!(output.stderr.contains("changed since: ") && output.stderr.contains("flows.txt"), "{}", output.stderr);
 }

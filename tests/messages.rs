@@ -1,19 +1,19 @@
 //! What a person sees on standard error: errors with their line, the log on request, colours only where they are wanted; and warnings in the run's log.
 
+#[path = "support/program.rs"]
+mod program;
+
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Output};
+
+use program::{Ran, command, seen};
 
 const SWEEP: &str = "name = \"s\"\n[base.cluster]\ngpus = 16\n[base.workload]\nload = 0.5\nkind = \"traffic\"\npattern = \"ring\"\nbytes = 1000\n";
 
-fn hyperfold(dir: &Path, args: &[&str], env: &[(&str, &str)]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_hyperfold"));
-    command.current_dir(dir).env_remove("RUST_LOG").envs(env.iter().copied()).args(args);
-    command.output().expect("the program starts")
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8(bytes.to_vec()).expect("UTF-8")
+fn hyperfold(dir: &Path, args: &[&str], env: &[(&str, &str)]) -> Ran {
+    let mut command = command(dir, args);
+    command.env_remove("RUST_LOG").envs(env.iter().copied());
+    seen(args, command.output().expect("the program starts"))
 }
 
 #[test]
@@ -22,8 +22,8 @@ fn errors_show_the_line_and_mark_what_is_meant() {
     let shown = |file: &str| {
         fs::write(root.path().join("s.toml"), file).unwrap();
         let output = hyperfold(root.path(), &["plan", "s.toml"], &[]);
-        assert_eq!(output.status.code(), Some(2), "{file}");
-        text(&output.stderr)
+        assert_eq!(output.code, 2, "{file}");
+        output.stderr
     };
     let value = shown(&format!("{SWEEP}[base.transport]\ncc = \"hpccc\" # the one\n"));
     assert!(value.starts_with("hyperfold: s.toml:10: `transport.cc = \"hpccc\"`: "), "{value}");
@@ -36,7 +36,7 @@ fn errors_show_the_line_and_mark_what_is_meant() {
     assert!(constraint.contains("^^^^^^^^^^^^^^^^^^^"), "{constraint}");
     // What was typed on the command line has no line in a file.
     fs::write(root.path().join("s.toml"), SWEEP).unwrap();
-    let set = text(&hyperfold(root.path(), &["plan", "s.toml", "--set", "transport.cc=x"], &[]).stderr);
+    let set = hyperfold(root.path(), &["plan", "s.toml", "--set", "transport.cc=x"], &[]).stderr;
     assert!(set.starts_with("hyperfold: --set transport.cc=x: ") && !set.contains("-->"), "{set}");
 }
 
@@ -45,7 +45,7 @@ fn nothing_is_coloured_where_nobody_looks() {
     let root = tempfile::tempdir().unwrap();
     fs::write(root.path().join("s.toml"), "nmae = 1\n").unwrap();
     let output = hyperfold(root.path(), &["plan", "s.toml"], &[("RUST_LOG", "trace"), ("TERM", "xterm-256color"), ("CLICOLOR", "1")]);
-    assert!(!output.stderr.contains(&0x1b) && !output.stdout.contains(&0x1b), "{}", text(&output.stderr));
+    assert!(!output.stderr.contains('\u{1b}') && !output.stdout.contains('\u{1b}'), "{}", output.stderr);
 }
 
 #[test]
@@ -54,8 +54,8 @@ fn the_log_is_off_until_it_is_asked_for() {
     fs::write(root.path().join("s.toml"), SWEEP).unwrap();
     let run = |out: &str, filter: &str| {
         let output = hyperfold(root.path(), &["run", "s.toml", "--quiet", "--engine", "cpu", "--out", out], &[("RUST_LOG", filter)]);
-        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
-        text(&output.stderr)
+        assert_eq!(output.code, 0, "{}", output.stderr);
+        output.stderr
     };
     assert_eq!(run("a", ""), "");
     assert_eq!(run("b", "off"), "");
@@ -71,7 +71,7 @@ fn warnings_are_in_the_runs_log() {
     let root = tempfile::tempdir().unwrap();
     fs::write(root.path().join("s.toml"), SWEEP).unwrap();
     let output = hyperfold(root.path(), &["run", "s.toml", "--engine", "cpu", "--out", "o"], &[]);
-    assert!(text(&output.stderr).contains("warning: s.toml:5: `workload.load` has no effect"), "{}", text(&output.stderr));
+    assert!(output.stderr.contains("warning: s.toml:5: `workload.load` has no effect"), "{}", output.stderr);
     let events = fs::read_to_string(root.path().join("o/events.jsonl")).unwrap();
     let events: Vec<serde_json::Value> = events.lines().map(|l| serde_json::from_str(l).expect("an object a line")).collect();
     let warnings: Vec<&str> = events.iter().filter(|e| e["event"] == "warning").map(|e| e["text"].as_str().unwrap()).collect();

@@ -1,13 +1,13 @@
 //! An axis' effect is one number: `compare` tells what the page shows.
 
 use std::collections::BTreeMap;
-use std::process::Command;
 
 use hyperfold::report;
 use serde_json::Value;
 
 use crate::files::data;
 use crate::folder::Folder;
+use crate::program::hyperfold;
 
 type Shown = (u64, f64, Option<(f64, f64)>);
 
@@ -36,10 +36,10 @@ fn of_page(data: &Value, metric: &str) -> BTreeMap<(String, String), Shown> {
 
 /// The same as `compare` tells them.
 fn of_compare(dir: &std::path::Path, metric: &str) -> BTreeMap<(String, String), Shown> {
-    let output = Command::new(env!("CARGO_BIN_EXE_hyperfold")).arg("compare").arg(dir).args(["--json", "--metric", metric]).output().unwrap();
-    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    let ran = hyperfold(dir, &["compare", ".", "--json", "--metric", metric]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
     let mut found = BTreeMap::new();
-    for line in String::from_utf8(output.stdout).unwrap().lines() {
+    for line in ran.stdout.lines() {
         let row: Value = serde_json::from_str(line).unwrap();
         if row["kind"] != "axis" {
             continue;

@@ -8,3 +8,5 @@ mod effects;
 mod files;
 mod folder;
 mod page;
+#[path = "../support/program.rs"]
+mod program;
