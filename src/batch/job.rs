@@ -178,7 +178,7 @@ pub fn evaluated(
     let iteration = Iteration {
         rank: 0,
         time,
-        ranks: u64::from(layout.gpus()),
+        ranks: layout.gpus(),
         tokens,
         model_flops: model.model_flops(layout.global_batch, layout.seq),
         peak_flops: machine.peak_flops,

@@ -307,7 +307,7 @@ impl MemoStore {
             }
         }
         let mut order: Vec<(bool, u64, u64, (Version, Id))> = of.into_iter().map(|(key, (last, bytes))| (key.0 == self.version, last, bytes, key)).collect();
-        order.sort_unstable_by(|a, b| (b.0, b.1, b.3).cmp(&(a.0, a.1, a.3)));
+        order.sort_unstable_by_key(|of| std::cmp::Reverse((of.0, of.1, of.3)));
         let most = self.limit / 4 * 3;
         let mut used = HEADER;
         let kept: BTreeSet<(Version, Id)> = order

@@ -31,7 +31,7 @@ pub struct Task {
 pub enum News {
     /// The experiments of a batch were prepared and are about to run.
     Started(Vec<u64>),
-    Ended(Ended),
+    Ended(Box<Ended>),
     /// Something about inputs that the user should know.
     Note(String),
     /// A device that was lost, and where its experiments go.
@@ -129,7 +129,7 @@ pub(super) fn drive<E: From<EngineError>>(
             match prepared {
                 Err(e) => {
                     supply.ended(exp_id);
-                    tell(News::Ended(Ended { exp_id, result: Err(e.into()), packet_hops: 0, folds: None, seconds: 0.0 }))?;
+                    tell(News::Ended(Box::new(Ended { exp_id, result: Err(e.into()), packet_hops: 0, folds: None, seconds: 0.0 })))?;
                 }
                 Ok(p) if !rest.is_empty() || (bytes > 0 && bytes + p.built.tables.bytes() > room) => rest.push((exp_id, Ok(p), limits)),
                 Ok(p) => {
@@ -153,7 +153,7 @@ pub(super) fn drive<E: From<EngineError>>(
             };
             for ended in ended {
                 supply.ended(ended.exp_id);
-                tell(News::Ended(ended))?;
+                tell(News::Ended(Box::new(ended)))?;
             }
         }
         batch.clear();

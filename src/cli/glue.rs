@@ -269,7 +269,7 @@ impl Simulator for Connected {
                             Err(_) => debug_assert!(ended.result.is_err()),
                         }
                     }
-                    let done = finished(identity(sweep, by_id[&ended.exp_id]), ended, outputs, &configured.cost);
+                    let done = finished(identity(sweep, by_id[&ended.exp_id]), *ended, outputs, &configured.cost);
                     look_at(&done.record);
                     sink(Update::Finished(Box::new(done)))
                 }

@@ -103,7 +103,7 @@ impl<'a, 's> Looking<'a, 's> {
             match news {
                 News::Ended(ended) => {
                     let (exp_id, (i, config)) = (ended.exp_id, &configs[&ended.exp_id]);
-                    keep(seen, sink, level, exp_id, view.seen(*i, config, ended)).map_err(Broken::Sink)
+                    keep(seen, sink, level, exp_id, view.seen(*i, config, *ended)).map_err(Broken::Sink)
                 }
                 News::Lost(text) => {
                     lost_devices.push(text.clone());
