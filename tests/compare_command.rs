@@ -77,7 +77,7 @@ fn gates_exit_with_3_and_mistakes_with_2() {
     let root = tempfile::tempdir().unwrap();
     run(root.path(), "base", &[]);
     run(root.path(), "same", &[]);
-    run(root.path(), "other", &["transport.payload_bytes=1500"]);
+    run(root.path(), "other", &["workload.bytes=60000"]);
     let compare = |args: &[&str]| hyperfold(root.path(), &[&["compare"], args].concat());
 
     let passes = compare(&["base", "same", "--fail-if", "makespan_ns > 1.02 * base"]);
@@ -92,6 +92,7 @@ fn gates_exit_with_3_and_mistakes_with_2() {
 
     for (args, named) in [
         (&["base", "other", "--fail-if", "makespan_ns > base"][..], "no experiment has a partner"),
+        (&["base", "same", "--allow-unmatched"], "--fail-if"),
         (&["base", "same", "--fail-if", "makespam_ns > base"], "did you mean `makespan_ns`?"),
         (&["base", "same", "--fail-if", "iteration_time_ns > base"], "has a value of `iteration_time_ns`"),
         (&["base", "--fail-if", "makespan_ns > base"], "first of several folders"),
@@ -108,6 +109,28 @@ fn gates_exit_with_3_and_mistakes_with_2() {
         assert!(output.stderr.contains(named), "{args:?}: {}", output.stderr);
         assert!(output.stdout.is_empty());
     }
+}
+
+#[test]
+fn a_gate_sees_the_change_it_gates() {
+    let root = tempfile::tempdir().unwrap();
+    run(root.path(), "main", &[]);
+    run(root.path(), "pr", &["transport.hpcc.eta=0.05"]);
+    let compare = |args: &[&str]| hyperfold(root.path(), &[&["compare", "main"], args].concat());
+    let gate = compare(&["pr", "--fail-if", "makespan_ns > 1.02 * base", "--json"]);
+    assert_eq!(gate.code, 3, "{}", gate.stdout);
+    assert!(lines(&gate, "fail_if").iter().all(|h| h["transport.cc"] == "hpcc") && lines(&gate, "fail_if").len() == 4, "{}", gate.stdout);
+    assert!(gate.stdout.contains("transport.hpcc.eta 0.95 -> 0.05"), "{}", gate.stdout);
+    assert_eq!(lines(&gate, "gates")[0]["checked"], 8);
+
+    // A base of which only a part is there.
+    let limited = hyperfold(root.path(), &["run", "s.toml", "--out", "part", "--quiet", "--engine", "cpu", "--limit", "6"]);
+    assert_eq!(limited.code, 0, "{}", limited.stderr);
+    let part = compare(&["part", "--fail-if", "makespan_ns > 1.02 * base", "--json"]);
+    assert_eq!((part.code, lines(&part, "unmatched").len()), (3, 2), "{}", part.stdout);
+    assert_eq!((&lines(&part, "gates")[0]["passed"], &lines(&part, "gates")[0]["hits"]), (&Value::Bool(false), &Value::from(0)));
+    assert_eq!(compare(&["part", "--fail-if", "makespan_ns > 1.02 * base", "--allow-unmatched"]).code, 0);
+    assert_eq!(compare(&["part", "--fail-if", "makespan_ns > 1e12"]).code, 0, "a condition without a base needs no partner");
 }
 
 #[test]

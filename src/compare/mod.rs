@@ -14,6 +14,7 @@ pub mod gate;
 pub mod levels;
 pub mod metric;
 pub mod ops;
+pub mod pairs;
 pub mod pareto;
 pub mod rank;
 pub mod spread;
