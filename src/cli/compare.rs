@@ -8,6 +8,7 @@ use clap::{Args, ValueEnum};
 
 use crate::batch::timeline::{Timeline, Window, record};
 use crate::compare::gate::Matches;
+use crate::compare::metric::{available, objectives};
 use crate::compare::{CompareError, Gate, Metric, Pick, Section, Study, changes, effect, effects, explain, ops, pareto, rank};
 
 use super::compare_render::{json, markdown, text};
@@ -29,7 +30,7 @@ pub struct CompareArgs {
     /// Rows of a table
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
     pub top: u32,
-    /// Pareto front of two or more columns
+    /// Pareto front of two or more columns [default: a search's objectives, if it has several]
     #[arg(long, value_name = "METRIC,METRIC", value_delimiter = ',')]
     pub pareto: Vec<String>,
     /// Say why two experiments differ: exp_ids, or DIR:EXP_ID
@@ -115,10 +116,18 @@ fn findings(args: &CompareArgs, interrupt: &Interrupt) -> anyhow::Result<(Vec<Se
     if !effects.axes.is_empty() {
         sections.push(effect::section(&study, &metric, &effects));
     }
-    if !axes_of_front.is_empty() {
+    // A search for several objectives is for their front.
+    let axes_of_front = if axes_of_front.is_empty() { searched_by(&study) } else { axes_of_front };
+    if axes_of_front.len() > 1 {
         sections.push(pareto::section(&study, &axes_of_front, &groups));
     }
     Ok((sections, hit))
+}
+
+/// The objectives of the first folder's search that any experiment has.
+pub(super) fn searched_by(study: &Study) -> Vec<Metric> {
+    let known = available(study);
+    objectives(study.runs[0].sweep().as_ref()).iter().filter(|o| known.contains(o)).map(|o| Metric::of(o)).collect()
 }
 
 fn timeline(study: &Study, pick: Pick, interrupt: &Interrupt) -> anyhow::Result<Timeline> {

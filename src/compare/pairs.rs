@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Study, is_question};
+use super::Study;
 
 /// A configuration of the first folder that another one is held against.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,7 +48,7 @@ pub fn partners(study: &Study) -> Vec<Option<Partner>> {
 /// Places of the study's axes by whose values configurations meet.
 fn places(study: &Study) -> Vec<usize> {
     let varied = |key: &str| study.runs.iter().any(|r| r.axes().any(|a| r.columns[a].name == key));
-    (0..study.axes.len()).filter(|&a| varied(&study.axes[a]) || is_question(&study.axes[a])).collect()
+    (0..study.axes.len()).filter(|&a| varied(&study.axes[a]) || study.asks(&study.axes[a])).collect()
 }
 
 /// A value as it is compared: a number is the same in whatever kind of column it stands.
