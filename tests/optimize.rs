@@ -137,6 +137,7 @@ fn a_search_is_told_as_one_and_by_what_it_was_for() {
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     assert!(ran.stdout.contains("a search: 6 of 144 experiments were run in full"), "{}", ran.stdout);
     assert!(ran.stdout.contains("\nPareto front of max queue, cost usd: "), "{}", ran.stdout);
+    assert!(ran.stdout.contains("), max queue "), "the best by the first objective: {}", ran.stdout);
     let compared = hyperfold(folder.path(), &["compare", "a"]);
     assert!(compared.stdout.contains("ranking by max_queue_bytes") && compared.stdout.contains("Pareto front of max_queue_bytes"), "{}", compared.stdout);
     let page = folder.text("a/report.html");

@@ -28,7 +28,10 @@ pub fn lines(dir: &Path, candidates: Option<u64>) -> Vec<String> {
     let groups: Vec<Group> = rank(&study, &metric).into_iter().filter(|g| !g.ranked.is_empty()).collect();
     let objectives = searched_by(&study);
     for group in groups.iter().take(BESTS_UP_TO) {
-        lines.push(if objectives.len() > 1 { of_front(&study, &objectives, group) } else { best(&study, &metric, group) });
+        lines.push(best(&study, &metric, group));
+        if objectives.len() > 1 {
+            lines.push(of_front(&study, &objectives, group));
+        }
     }
     if groups.len() > BESTS_UP_TO {
         lines.push(format!("... and the best of {} more workloads", groups.len() - BESTS_UP_TO));
