@@ -150,6 +150,8 @@ fn a_run_names_the_best_as_compare_does() {
         let mean = format!("makespan {:.3} us", best["makespan_ns"].as_f64().unwrap() / 1e3);
         assert!(line.contains(&mean[..mean.len() - 5]), "{line}: {mean}");
     }
+    let merged = hyperfold(root.path(), &["merge", "a", "--out", "m"]);
+    assert!(said.iter().all(|line| merged.stdout.lines().any(|l| l == *line)), "a merge says the same: {}", merged.stdout);
 }
 
 #[test]

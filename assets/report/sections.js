@@ -65,7 +65,8 @@ function effectsSection() {
 
 // Time against what it takes: a second metric that does not simply follow the first.
 const costly = ["peak_memory_bytes", "max_queue_bytes"].map((name) => DATA.metrics.findIndex((m) => m.name === name)).find((at) => at > 0);
-const chosenPair = { a: 0, b: costly || 1 };
+// A search has said which two.
+const chosenPair = { a: 0, b: (DATA.search && DATA.search.fronts ? 1 : costly) || 1 };
 function paretoSection(holder) {
   if (DATA.metrics.length < 2) return [none("A front needs two metrics that vary; this sweep has " + DATA.metrics.length + ".")];
   const again = () => { const drawn = paretoSection(holder); append(clear(holder), drawn); };

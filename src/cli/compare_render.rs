@@ -152,12 +152,16 @@ pub(super) fn shown(name: &str, cell: &Cell) -> String {
     }
 }
 
+/// With a sign, unless all digits shown are zero.
 fn signed(v: f64, show: impl Fn(f64) -> String) -> String {
-    if v < 0.0 { format!("-{}", show(-v)) } else { show(v) }
+    let text = show(v.abs());
+    if v < 0.0 && text.contains(|c: char| ('1'..='9').contains(&c)) { format!("-{text}") } else { text }
 }
 
 /// Six digits, without trailing zeros.
 fn six(v: f64) -> String {
+    // Plus zero: without the sign of a negative one.
+    let v = v + 0.0;
     let size = v.abs();
     if size != 0.0 && !(1e-4..1e9).contains(&size) {
         return format!("{v:.5e}");
@@ -242,6 +246,7 @@ mod tests {
     #[test]
     fn six_digits_are_enough() {
         assert_eq!([six(0.0), six(1.0), six(12.3456789), six(0.00123), six(123456.7), six(-2.5)], ["0", "1", "12.3457", "0.00123", "123457", "-2.5"]);
+        assert_eq!([six(-0.0), shown("x_ns", &Cell::Real(-1e-5)), shown("x_ns", &Cell::Real(-1.0)), two(-0.004)], ["0", "0.000 ns", "-1.000 ns", "0.00"]);
         assert_eq!([six(1e12), six(1e-7)], ["1.00000e12", "1.00000e-7"]);
     }
 }
