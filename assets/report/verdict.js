@@ -22,7 +22,7 @@ function decidingLines(g) {
     const [first, last] = [d.others[0], d.others[d.others.length - 1]];
     const costs = d.others.length === 1 ? level(d.axis, first[0]) + " is " + share(first[1]) + " worse" : "the next best, " + level(d.axis, first[0]) + ", is " + share(first[1]) + " worse, and " + level(d.axis, last[0]) + " is " + share(last[1]) + " worse";
     const ties = d.others.filter((o) => o[2]);
-    if (ties.length === 0) return el("li", {}, el("code", {}, key + " = " + mine(d.axis)), " decides: with all else the same, " + costs + ".");
+    if (ties.length === 0) return el("li", {}, el("code", {}, key + " = " + mine(d.axis)), (first[1] < 0.01 ? " is slightly ahead" : " decides") + ": with all else the same, " + costs + ".");
     const same = listed(d.axis, ties);
     if (ties.length === d.others.length) return el("li", {}, el("code", {}, key), " does not matter here: " + same + (ties.length === 1 ? " does" : " do") + " as well.");
     return el("li", {}, el("code", {}, key + " = " + mine(d.axis)), " is one of several good values: " + same + (ties.length === 1 ? " does" : " do") + " as well; " + level(d.axis, last[0]) + " is " + share(last[1]) + " worse.");
@@ -53,7 +53,7 @@ function surety(g) {
     out.push("The next, " + describe(next) + ", " + by + (v.threshold > 0 ? "; a difference of up to " + share(v.threshold) + " would be a tie (the standard deviation of either's replicas, or an audited error)." : "."));
   }
   if (n > 1 && DATA.constant) out.push("Every configuration ran several times with different seeds, and its replicas are all alike: nothing in this run depends on the seed, so replicas say nothing of how sure this is. An axis of routing.seed varies the paths that flows take.");
-  else if (n > 1) out.push("The best ran " + n + " times with different seeds" + (half(state.metric, best) !== null ? ": " + value(best) + " ± " + format(half(state.metric, best), metric().unit) + " (95 % interval of the mean)." : ", each time with the same " + metric().label + "."));
+  else if (n > 1) out.push("The best ran " + n + " times with different seeds" + (half(state.metric, best) !== null ? ": " + value(best) + " ± " + format(half(state.metric, best), metric().unit) + " (95 % interval of the mean)." : ", each time with the same " + metric().label + ": no seed decides it, so its replicas do not say how sure it is. An axis of routing.seed varies the paths that flows take."));
   else if (!DATA.means) out.push("Every configuration ran once, so only equal results" + (DATA.audit === null ? "" : " and those within the audited error") + " are ties; how much results vary between seeds is not known. " + SEEDS);
   else out.push("The best has one result only, so its spread between seeds is not known.");
   return el("p", { id: "sure" }, out.filter((t) => t).join(" ") + audited + " " + MODEL);

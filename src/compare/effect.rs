@@ -156,7 +156,7 @@ mod tests {
 
     #[test]
     fn replicas_give_error_bars() {
-        let rows = vec![ok(0, "a", &["x"], 90_000), ok(1, "a", &["x"], 110_000), ok(2, "b", &["y"], 200_000), ok(3, "b", &["y"], 200_000)];
+        let rows = vec![ok(0, "a", &["x"], 90_000), ok(1, "a", &["x"], 110_000), ok(2, "b", &["y"], 180_000), ok(3, "b", &["y"], 220_000)];
         let folder = Folder::new(&["transport.cc"], rows);
         let study = Study::open(&[folder.path()]).unwrap();
         let metric = Metric::of("makespan_ns");
@@ -165,8 +165,8 @@ mod tests {
         // 100 and 200, whose middle is 141.4: 29.3 % below and 41.4 % above.
         let number = |row: usize, column: usize| section.rows[row][column].number().unwrap();
         assert!((number(0, 4) + 29.289).abs() < 1e-3 && (number(1, 4) - 41.421).abs() < 1e-3);
-        // Relative deviations sqrt(0.02) and 0 of two each make a variance of 0.01; t of two degrees of freedom is 4.303.
-        let half = 4.303 * (0.01_f64 / 2.0 / 2.0).sqrt();
+        // Relative deviations of sqrt(0.02) make a variance of 0.02; t of two degrees of freedom is 4.303.
+        let half = 4.303 * (0.02_f64 / 2.0 / 2.0).sqrt();
         assert!((number(0, 5) - 100.0 * (0.5_f64.sqrt() * (-half).exp() - 1.0)).abs() < 1e-6);
         assert!((number(0, 6) - 100.0 * (0.5_f64.sqrt() * half.exp() - 1.0)).abs() < 1e-6);
     }

@@ -59,8 +59,7 @@ fn text(study: &Study, configuration: usize, axis: usize) -> String {
 
 /// What sets partners apart that do not have the same `config_key`, in words; `None` if all have.
 pub fn differences(study: &Study, partners: &[Option<Partner>]) -> Option<String> {
-    let others: Vec<(usize, usize)> =
-        partners.iter().enumerate().filter_map(|(c, p)| p.as_ref().filter(|p| !p.same).map(|p| (c, p.of_base))).collect();
+    let others: Vec<(usize, usize)> = partners.iter().enumerate().filter_map(|(c, p)| p.as_ref().filter(|p| !p.same).map(|p| (c, p.of_base))).collect();
     if others.is_empty() {
         return None;
     }

@@ -119,6 +119,12 @@ fn notes(study: &Study, groups: &[Group], top: usize) -> Vec<String> {
     if groups.iter().flat_map(|g| &g.ranked).any(|r| r.tied) {
         notes.push("tied: the difference is at most the replicas' standard deviation or the audited error, or there is none".into());
     }
+    let alike = groups.iter().flat_map(|g| &g.ranked).filter(|r| r.sample.n > 1 && r.sample.deviation == 0.0).count();
+    if alike > 0 {
+        notes.push(format!(
+            "of {alike} configurations all replicas are alike: no seed decides this of them, so replicas do not say how sure it is (an axis of routing.seed varies paths)"
+        ));
+    }
     let without: Vec<usize> = groups.iter().flat_map(|g| &g.without).copied().collect();
     if !without.is_empty() {
         let mut by = std::collections::BTreeMap::new();
@@ -166,6 +172,7 @@ mod tests {
         assert_eq!(ranks(&study, &Metric::of("makespan_ns")), [(0, 1, true), (2, 1, true), (4, 3, true), (6, 3, true)]);
         let section = section(&study, &Metric::of("makespan_ns"), &rank(&study, &Metric::of("makespan_ns")), 2);
         assert_eq!(section.rows.len(), 2);
+        assert!(section.notes.iter().any(|n| n.starts_with("of 1 configurations all replicas are alike")), "c: {:?}", section.notes);
         assert!(section.notes.iter().any(|n| n.starts_with("2 more configurations")), "{:?}", section.notes);
     }
 
