@@ -35,7 +35,8 @@ function decidingLines(g) {
 
 // What replicas and seeds can tell of this run, and what they cannot.
 const PACKETS = ROWS.some((row) => number("packet_hops", row) > 0);
-const SEEDS = PACKETS ? "sweep.replicas = 3 would tell, where traffic or marking is random; where it is not, an axis of routing.seed tells how much depends on the paths that flows happen to take." : "Nothing went over the network packet by packet, so nothing depends on seeds and replicas would tell nothing.";
+const SEEDS = PACKETS ? "sweep.replicas = 3 would tell, where traffic or marking is random; where it is not, an axis of routing.seed tells how much depends on the paths that flows happen to take." : "Nothing went over the network packet by packet, so replicas would tell nothing (but of workload.compute_jitter, where it is set).";
+const PATHS = PACKETS ? " An axis of routing.seed varies the paths that flows take." : "";
 const MODEL = "None of this covers the model's own error against hardware (hyperfold validate prints it: some per cent for step times, more for single collectives): a lead below that is no certainty.";
 
 function surety(g) {
@@ -52,9 +53,9 @@ function surety(g) {
     const by = v.lead === 0 ? "is as good by its mean" : "is " + share(v.lead) + " worse";
     out.push("The next, " + describe(next) + ", " + by + (v.threshold > 0 ? "; a difference of up to " + share(v.threshold) + " would be a tie (the standard deviation of either's replicas, or an audited error)." : "."));
   }
-  if (n > 1 && DATA.constant) out.push("Every configuration ran several times with different seeds, and its replicas are all alike: nothing in this run depends on the seed, so replicas say nothing of how sure this is. An axis of routing.seed varies the paths that flows take.");
-  else if (n > 1) out.push("The best ran " + n + " times with different seeds" + (half(state.metric, best) !== null ? ": " + value(best) + " ± " + format(half(state.metric, best), metric().unit) + " (95 % interval of the mean)." : ", each time with the same " + metric().label + ": no seed decides it, so its replicas do not say how sure it is. An axis of routing.seed varies the paths that flows take."));
-  else if (!DATA.means) out.push("Every configuration ran once, so only equal results" + (DATA.audit === null ? "" : " and those within the audited error") + " are ties; how much results vary between seeds is not known. " + SEEDS);
+  if (n > 1 && DATA.constant) out.push("Every configuration ran several times with different seeds, and its replicas are all alike: nothing in this run depends on the seed, so replicas say nothing of how sure this is." + PATHS);
+  else if (n > 1) out.push("The best ran " + n + " times with different seeds" + (half(state.metric, best) !== null ? ": " + value(best) + " ± " + format(half(state.metric, best), metric().unit) + " (95 % interval of the mean)." : ", each time with the same " + metric().label + ": no seed decides it, so its replicas do not say how sure it is." + PATHS));
+  else if (!DATA.means) out.push("Every configuration ran once, so only equal results" + (DATA.audit === null ? "" : " and those within the audited error") + " are ties" + (PACKETS ? "; how much results vary between seeds is not known. " : ". ") + SEEDS);
   else out.push("The best has one result only, so its spread between seeds is not known.");
   return el("p", { id: "sure" }, out.filter((t) => t).join(" ") + audited + " " + MODEL);
 }
@@ -99,7 +100,7 @@ function decidingOnAverage() {
     return el("li", {}, el("code", {}, DATA.design.axes[e.axis].key), same ? ": " + level(best) + " and " + level(next) + " are alike on average" : ": " + level(best) + " is best on average, " + level(next) + " is " + apart(next), worst !== next ? ", " + level(worst) + " is " + apart(worst) + "." : ".");
   };
   if (!effects.length) return [];
-  const sure = DATA.means ? "Averages over all workloads and all values of the other axes; alike means that the 95 % intervals from replicas overlap." : "Averages over all workloads and all values of the other axes. Every configuration ran once, so how much results vary between seeds is not known. " + SEEDS;
+  const sure = DATA.means ? "Averages over all workloads and all values of the other axes; alike means that the 95 % intervals from replicas overlap." : "Averages over all workloads and all values of the other axes. Every configuration ran once" + (PACKETS ? ", so how much results vary between seeds is not known. " : ". ") + SEEDS;
   return [el("h3", {}, "What decides it"), el("ul", { id: "decides" }, effects.map(line)), el("h3", {}, "How sure that is"), el("p", { id: "sure" }, sure + (DATA.constant ? " Replicas are all alike: nothing in this run depends on the seed." : "") + (DATA.audit === null ? "" : " An audit found approximate results to be off by up to " + share(DATA.audit) + ".") + " " + MODEL)];
 }
 
