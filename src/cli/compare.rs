@@ -122,7 +122,7 @@ fn timeline(study: &Study, pick: Pick, interrupt: &Interrupt) -> anyhow::Result<
     let run = &study.runs[pick.run];
     let exp_id = run.exp_id(pick.row);
     let (_, config) = trace::experiment(run, exp_id)?;
-    Ok(record(&config, exp_id, Window { samples: 1, ..Window::default() }, &|| interrupt.requested())?)
+    Ok(record(&config, exp_id, Window { samples: 0, ..Window::default() }, &|| interrupt.requested())?)
 }
 
 /// The gates' verdicts, and whether one was hit.
