@@ -17,6 +17,8 @@ pub struct Loaded {
     /// `stats.csv`, brought to the sheet's rows; empty if there is none.
     pub stats: Vec<Column>,
     pub manifest: Manifest,
+    /// Where the run stands, a sentence.
+    pub state: String,
 }
 
 /// Reads the folder.
@@ -41,7 +43,11 @@ pub fn load(dir: &Path) -> Result<Loaded, ReportError> {
     let first_outcome = run.columns.iter().position(|c| c.role == Role::Outcome).unwrap_or(run.columns.len());
     let axes = axes.first().map_or(first_outcome..first_outcome, |&first| first..first + axes.len());
     let sheet = Sheet { columns: (0..run.columns.len()).map(column).collect(), axes };
-    Ok(Loaded { stats: stats(&run)?, manifest: run.manifest, sheet })
+    let state = match run.incomplete() {
+        Some(why) => format!("Not all is here: {why}."),
+        None => "The run is complete.".into(),
+    };
+    Ok(Loaded { stats: stats(&run)?, state, manifest: run.manifest, sheet })
 }
 
 /// The decimals of `results.csv`, in the order of the rows; `None` if it is not of these rows, number by number.
