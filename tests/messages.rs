@@ -77,3 +77,24 @@ fn warnings_are_in_the_runs_log() {
     let warnings: Vec<&str> = events.iter().filter(|e| e["event"] == "warning").map(|e| e["text"].as_str().unwrap()).collect();
     assert!(warnings.iter().any(|w| w.starts_with("s.toml:5: `workload.load` has no effect")), "{events:?}");
 }
+
+#[test]
+fn other_peoples_files_are_not_written_over() {
+    let root = tempfile::tempdir().unwrap();
+    fs::write(root.path().join("s.toml"), SWEEP.replace("load = 0.5\n", "")).unwrap();
+    fs::write(root.path().join("flows.txt"), "1\n0 1 3 100 1000 0\n").unwrap();
+    let hyperfold = |args: &[&str]| hyperfold(root.path(), args, &[]);
+    let refused = hyperfold(&["run", "s.toml", "--out", "o", "--memo", "flows.txt"]);
+    assert!(refused.code == 2 && refused.stderr.contains("--memo flows.txt: this file is no memo"), "{}", refused.stderr);
+    assert_eq!(hyperfold(&["run", "s.toml", "--out", "o", "--memo", "m", "--quiet"]).code, 0);
+    assert_eq!(hyperfold(&["run", "s.toml", "--out", "p", "--memo", "m", "--quiet"]).code, 0, "what the first has made is a memo");
+    let before = fs::read(root.path().join("o/results.csv")).unwrap();
+    let refused = hyperfold(&["trace", "o", "0", "--out", "o/results.csv"]);
+    assert!(refused.code == 2 && refused.stderr.contains("--out o/results.csv: exists already"), "{}", refused.stderr);
+    assert_eq!(fs::read(root.path().join("o/results.csv")).unwrap(), before);
+    for more in [&[][..], &["--force"]] {
+        assert_eq!(hyperfold(&[&["trace", "o", "0", "--out", "t.pftrace"], more].concat()).code, 0);
+    }
+    let names: Vec<_> = fs::read_dir(root.path()).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+    assert!(!names.iter().any(|n| n.contains("corrupt")) && fs::read_to_string(root.path().join("flows.txt")).unwrap().starts_with("1\n0 1"), "{names:?}");
+}

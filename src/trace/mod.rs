@@ -16,7 +16,7 @@ pub const DEFAULT_LIMIT: usize = 200_000;
 
 /// Samples of queues that a timeline should have, so that with both their edges they take at most a quarter of `limit` events.
 pub fn samples(limit: usize) -> usize {
-    (limit / 8).max(1)
+    limit / 8
 }
 
 /// A trace as a file's bytes, and what is in it.
