@@ -19,6 +19,11 @@ const BESTS_UP_TO: usize = 8;
 /// The lines for standard output. `records` in the order of `exp_id`.
 pub fn lines(axes: &[Axis], records: &[ExperimentRecord]) -> Vec<String> {
     let mut lines = if records.len() <= EACH_UP_TO { each(axes, records) } else { per_value(axes, records) };
+    // A run has told why as it happened.
+    let failed = records.iter().filter(|r| r.status == Status::Failed).count();
+    if failed > 0 {
+        lines.push(format!("{failed} of {} experiments failed; failed.csv says why", records.len()));
+    }
     lines.push(String::new());
     lines.extend(bests(axes, records));
     lines
@@ -51,10 +56,7 @@ fn each(axes: &[Axis], records: &[ExperimentRecord]) -> Vec<String> {
         row.push(r.max_queue_bytes.map_or(String::new(), table::bytes));
         table.row(row);
     }
-    let mut lines = table.lines();
-    let failures = records.iter().filter(|r| r.status == Status::Failed);
-    lines.extend(failures.map(|r| format!("experiment {} failed: {}", r.exp_id, r.error)));
-    lines
+    table.lines()
 }
 
 /// What the lines show of an experiment: flows, an iteration of training, or a collective.
