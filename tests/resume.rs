@@ -203,6 +203,28 @@ fn ctrl_c_ends_cleanly_and_twice_at_once() {
     }
 }
 
+#[test]
+fn a_journal_whose_beginning_is_damaged_is_mended() {
+    let folder = folder();
+    let whole = folder.bytes("whole/journal.bin");
+    // The name, the length, the checksum, and what says whose it is.
+    let first = 16 + 24 + u64::from_le_bytes(whole[16..24].try_into().unwrap()) as usize;
+    for at in [0, 7, 15, 16, 20, 24, 39, 40, 100, first / 2, first - 1] {
+        let mut damaged = whole.clone();
+        damaged[at] ^= 0x15;
+        std::fs::write(folder.file("whole/journal.bin"), damaged).unwrap();
+        let merge = folder.run(&["merge", "whole", "--out", "m"]);
+        assert!(merge.code == 2 && merge.stderr.contains("--resume` of the same run mends"), "byte {at}: {}", merge.stderr);
+        // Of another run nothing proves that the journal is its.
+        assert_eq!(run(&folder, "whole", &["--resume", "--limit", "10"]).code, 2, "byte {at}");
+        let ran = run(&folder, "whole", &["--resume"]);
+        assert!(ran.stderr.contains("its beginning was damaged and is mended; nothing is lost"), "byte {at}: {}", ran.stderr);
+        assert!(ran.stderr.contains("all 72 experiments are complete"), "byte {at}: {}", ran.stderr);
+        assert!(folder.bytes("whole/journal.bin") == whole, "byte {at}");
+    }
+    same_as_whole(&folder, "whole");
+}
+
 /// The small one of two finishes while the large one, which has the first row, goes on.
 #[cfg(unix)]
 #[test]

@@ -174,3 +174,36 @@ impl SportCounter {
         this
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::path::PathBuf;
+
+    use super::*;
+
+    /// A file of four gigabytes that begins so; its holes take no room, and reading it would take long and as much memory.
+    fn large(folder: &tempfile::TempDir, begin: &[u8]) -> PathBuf {
+        let path = folder.path().join("f.txt");
+        let mut file = std::fs::File::create(&path).unwrap();
+        file.write_all(begin).unwrap();
+        file.set_len(4 << 30).unwrap();
+        path
+    }
+
+    #[test]
+    fn what_is_something_else_is_refused_by_its_first_lines() {
+        let folder = tempfile::tempdir().unwrap();
+        let net = Network { nodes: Vec::new(), links: Vec::new(), ranks: Vec::new(), nvlink: None };
+        for (begin, told) in [
+            (&b"exp_id,config_key\n0,a\n"[..], "f.txt:1: the number of flows `exp_id,config_key`"),
+            (b"2\n0 1 3\n", "f.txt:2: 3 fields, expected 6"),
+            (b"# notes\n\n7 7\n", "f.txt:3: 2 fields, expected 1"),
+            (b"\xff\xfe\n", "f.txt:1: byte 0 is not UTF-8"),
+            (b"", "f.txt:1: this line is far too long"),
+        ] {
+            let error = read_flows(&large(&folder, begin), &net, None).unwrap_err().to_string();
+            assert!(error.contains(told), "{error}");
+        }
+    }
+}
