@@ -79,7 +79,7 @@ pub struct Loaded {
 #[derive(Default)]
 struct Look {
     packet_hops: u64,
-    /// Bytes of the tables of the largest experiment.
+    /// Bytes of the host's memory that the largest experiment takes.
     most_bytes: u64,
     warnings: Vec<String>,
     /// Experiments whose GPUs are too small for them, and why.
@@ -112,7 +112,7 @@ fn look(sweep: &Sweep) -> anyhow::Result<Look> {
             None => {
                 let hops = match batch::prepare(&config, 0) {
                     Ok(p) => {
-                        look.most_bytes = look.most_bytes.max(p.built.tables.bytes());
+                        look.most_bytes = look.most_bytes.max(p.host_bytes());
                         bytes += p.built.tables.bytes();
                         hops_of.insert(format!("{traffic:?}"), p.packet_hops);
                         look.warnings.extend(p.notes.into_iter().filter(|n| told.insert(n.clone())));
@@ -191,7 +191,7 @@ impl Simulator for Connected {
             inputs: sweep.inputs.iter().map(input).collect(),
             warnings: sweep.notes.iter().cloned().chain(look.warnings).collect(),
             cannot_fit: look.cannot_fit,
-            memory_bytes: Some(look.most_bytes * side_by_side),
+            memory_bytes: Some((look.most_bytes * side_by_side).min(engines::host_bytes(threads, false)).max(look.most_bytes)),
             seconds: Some(share * look.packet_hops as f64 / (PACKET_HOPS_PER_S * threads as f64)),
             search,
             ..Planned::default()
