@@ -77,7 +77,7 @@ fn gates_exit_with_3_and_mistakes_with_2() {
     let root = tempfile::tempdir().unwrap();
     run(root.path(), "base", &[]);
     run(root.path(), "same", &[]);
-    run(root.path(), "other", &["transport.payload_bytes=1500"]);
+    run(root.path(), "other", &["workload.bytes=60000"]);
     let compare = |args: &[&str]| hyperfold(root.path(), &[&["compare"], args].concat());
 
     let passes = compare(&["base", "same", "--fail-if", "makespan_ns > 1.02 * base"]);
@@ -92,6 +92,7 @@ fn gates_exit_with_3_and_mistakes_with_2() {
 
     for (args, named) in [
         (&["base", "other", "--fail-if", "makespan_ns > base"][..], "no experiment has a partner"),
+        (&["base", "same", "--allow-unmatched"], "--fail-if"),
         (&["base", "same", "--fail-if", "makespam_ns > base"], "did you mean `makespan_ns`?"),
         (&["base", "same", "--fail-if", "iteration_time_ns > base"], "has a value of `iteration_time_ns`"),
         (&["base", "--fail-if", "makespan_ns > base"], "first of several folders"),
@@ -108,6 +109,79 @@ fn gates_exit_with_3_and_mistakes_with_2() {
         assert!(output.stderr.contains(named), "{args:?}: {}", output.stderr);
         assert!(output.stdout.is_empty());
     }
+}
+
+#[test]
+fn a_gate_sees_the_change_it_gates() {
+    let root = tempfile::tempdir().unwrap();
+    let long = "workload.bytes=1000000";
+    run(root.path(), "main", &[long]);
+    run(root.path(), "pr", &[long, "transport.hpcc.eta=0.05"]);
+    let compare = |args: &[&str]| hyperfold(root.path(), &[&["compare", "main"], args].concat());
+    let gate = compare(&["pr", "--fail-if", "makespan_ns > 1.02 * base", "--json"]);
+    assert_eq!(gate.code, 3, "{}", gate.stdout);
+    assert!(lines(&gate, "fail_if").iter().all(|h| h["transport.cc"] == "hpcc") && lines(&gate, "fail_if").len() == 4, "{}", gate.stdout);
+    assert!(gate.stdout.contains("transport.hpcc.eta 0.95 -> 0.05"), "{}", gate.stdout);
+    assert_eq!(lines(&gate, "gates")[0]["checked"], 8);
+
+    // A base of which only a part is there.
+    let limited = hyperfold(root.path(), &["run", "s.toml", "--out", "part", "--quiet", "--engine", "cpu", "--limit", "6", "--set", long]);
+    assert_eq!(limited.code, 0, "{}", limited.stderr);
+    let part = compare(&["part", "--fail-if", "makespan_ns > 1.02 * base", "--json"]);
+    assert_eq!((part.code, lines(&part, "unmatched").len()), (3, 2), "{}", part.stdout);
+    assert_eq!((&lines(&part, "gates")[0]["passed"], &lines(&part, "gates")[0]["hits"]), (&Value::Bool(false), &Value::from(0)));
+    assert_eq!(compare(&["part", "--fail-if", "makespan_ns > 1.02 * base", "--allow-unmatched"]).code, 0);
+    assert_eq!(compare(&["part", "--fail-if", "makespan_ns > 1e12"]).code, 0, "a condition without a base needs no partner");
+}
+
+#[test]
+fn a_run_names_the_best_as_compare_does() {
+    let root = tempfile::tempdir().unwrap();
+    fs::write(root.path().join("s.toml"), SWEEP.replace("fan_in = 4\n", "").replace("[axes]", "[axes]\n\"workload.fan_in\" = [2, 4]")).unwrap();
+    let ran = hyperfold(root.path(), &["run", "s.toml", "--out", "a", "--engine", "cpu"]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let said: Vec<&str> = ran.stdout.lines().filter(|l| l.starts_with("best of fan_in ")).collect();
+    assert_eq!(said.len(), 2, "one for each width, by its name: {}", ran.stdout);
+    let ranking = lines(&hyperfold(root.path(), &["compare", "a", "--json"]), "ranking");
+    for (line, fan_in) in said.iter().zip([2, 4]) {
+        let best = ranking.iter().find(|r| r["workload.fan_in"] == fan_in).expect("each width is ranked");
+        let expected = format!("best of fan_in {fan_in}: experiment {} (cc {}, ", best["exp_id"], best["transport.cc"].as_str().unwrap());
+        assert!(line.starts_with(&expected) && line.contains(", mean of 2 replicas"), "{line}: {expected}");
+        let mean = format!("makespan {:.3} us", best["makespan_ns"].as_f64().unwrap() / 1e3);
+        assert!(line.contains(&mean[..mean.len() - 5]), "{line}: {mean}");
+    }
+    let merged = hyperfold(root.path(), &["merge", "a", "--out", "m"]);
+    assert!(said.iter().all(|line| merged.stdout.lines().any(|l| l == *line)), "a merge says the same: {}", merged.stdout);
+}
+
+#[test]
+fn what_the_work_grows_with_is_ranked_apart() {
+    let root = tempfile::tempdir().unwrap();
+    let poisson = "kind = \"traffic\"\npattern = \"poisson\"\nload = 0.1\nduration_ns = 20000\ncdf = \"GoogleRPC2008\"\n";
+    let sweep = SWEEP.replace("kind = \"traffic\"\npattern = \"incast\"\nfan_in = 4\nbytes = 50000\n", poisson);
+    fs::write(root.path().join("s.toml"), sweep).unwrap();
+    let ran = hyperfold(root.path(), &["run", "s.toml", "--out", "a", "--quiet", "--engine", "cpu"]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let output = hyperfold(root.path(), &["compare", "a", "--json"]);
+    assert!(output.stdout.contains("2 groups that do different work (topology.link_gbps) are ranked apart"), "{}", output.stdout);
+    assert!(lines(&output, "axis").iter().all(|l| l["axis"] != "topology.link_gbps"), "another load is no better answer");
+    assert!(fs::read_to_string(root.path().join("a/report.html")).unwrap().contains("\"groups\":[\"link_gbps 100"));
+}
+
+#[test]
+fn replicas_that_nothing_varies_in_make_no_error_bars() {
+    let root = tempfile::tempdir().unwrap();
+    fs::write(root.path().join("flows.txt"), "2\n0 1 3 100 100000 0\n2 1 3 100 100000 0\n").unwrap();
+    let sweep = "name = \"f\"\n[base.cluster]\ngpus = 8\ngpus_per_server = 1\nnics_per_server = 1\n[base.workload]\nkind = \"flows\"\npath = \"flows.txt\"\nformat = \"ns3\"\n\
+                 start_unit = \"ns\"\n[base.transport]\ncc = \"hpcc\"\n[sweep]\nreplicas = 2\n[axes]\n\"topology.link_gbps\" = [100, 400]\n";
+    fs::write(root.path().join("s.toml"), sweep).unwrap();
+    let output = hyperfold(root.path(), &["run", "s.toml", "--out", "o", "--quiet"]);
+    assert_eq!(output.code, 0, "{}", output.stderr);
+    let axes = lines(&hyperfold(root.path(), &["compare", "o", "--json"]), "axis");
+    assert!(axes.len() == 2 && axes.iter().all(|a| a["low %"].is_null()), "{axes:?}");
+    let text = hyperfold(root.path(), &["compare", "o"]).stdout;
+    assert!(!text.contains("low %") && !text.contains("-0.00"), "{text}");
+    assert!(fs::read_to_string(root.path().join("o/report.html")).unwrap().contains("\"constant\":true"));
 }
 
 #[test]

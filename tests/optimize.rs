@@ -129,6 +129,22 @@ fn soak_the_best_of_larger_grids_is_among_one_in_twenty() {
 }
 
 #[test]
+fn a_search_is_told_as_one_and_by_what_it_was_for() {
+    let grid = PERMUTATIONS.replace("gpus = 32", "gpus = 8").replace("500000", "20000").replace("\"routing.policy\" = [\"ecmp\", \"spray\"]\n", "");
+    let sweep = searched(&grid, "objectives = [\"max_queue_bytes\", \"cost_usd\"]\nsamples = 6");
+    let folder = Folder::new(&[("s.toml", &sweep)]);
+    let ran = hyperfold(folder.path(), &["run", "s.toml", "--out", "a"]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert!(ran.stdout.contains("a search: 6 of 144 experiments were run in full"), "{}", ran.stdout);
+    assert!(ran.stdout.contains("\nPareto front of max queue, cost usd: "), "{}", ran.stdout);
+    assert!(ran.stdout.contains("), max queue "), "the best by the first objective: {}", ran.stdout);
+    let compared = hyperfold(folder.path(), &["compare", "a"]);
+    assert!(compared.stdout.contains("ranking by max_queue_bytes") && compared.stdout.contains("Pareto front of max_queue_bytes"), "{}", compared.stdout);
+    let page = folder.text("a/report.html");
+    assert!(page.contains("\"objectives\":[\"max_queue_bytes\",\"cost_usd\"]") && page.contains("\"of\":144"));
+}
+
+#[test]
 fn the_same_seed_gives_the_same_bytes_on_any_number_of_threads() {
     let sweep = searched(&PERMUTATIONS.replace("500000", "50000"), "objectives = [\"fct_p99_ns\", \"cost_usd\"]\nreplicas = 2");
     let folder = Folder::new(&[("s.toml", &sweep)]);

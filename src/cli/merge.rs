@@ -15,7 +15,7 @@ use crate::results::{EventLog, ExperimentRecord, Finished, JournalReader, Manife
 
 use super::exit::{CliError, Exit};
 use super::merge_manifest::joined;
-use super::{resume, say, summary, tell};
+use super::{best, resume, say, summary, tell};
 
 /// Ranges of missing experiments that are named.
 const NAMED: usize = 20;
@@ -96,6 +96,7 @@ pub fn execute(args: &MergeArgs) -> Result<Exit, CliError> {
 fn conclude(args: &MergeArgs, run: &RunIdentity, manifest: &Manifest, records: &[ExperimentRecord], missing: Option<String>) -> Exit {
     if !args.quiet {
         summary::lines(&run.axes, records).iter().for_each(|line| say(line));
+        best::lines(&args.out, None).iter().for_each(|line| say(line));
         say(&format!("{}: {} experiments of {} folders", manifest.name, records.len(), args.dirs.len()));
         say(&format!("results: {}", args.out.display()));
     }

@@ -5,6 +5,7 @@
 
 pub mod args;
 pub mod bench;
+mod best;
 pub mod doctor;
 pub mod effect;
 pub mod engine_choice;

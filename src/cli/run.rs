@@ -16,7 +16,7 @@ use super::interrupt::Interrupt;
 use super::progress::{self, Progress};
 use super::simulator::{EngineUsed, Known, Planned, RunSettings, Simulator, SweepRequest, Update};
 use super::style::Style;
-use super::{resume, say, summary, tell};
+use super::{best, resume, say, summary, tell};
 
 /// Runs a sweep.
 ///
@@ -90,6 +90,7 @@ pub fn execute<S: Simulator>(args: &RunArgs, simulator: &S, interrupt: &Interrup
 
     if !args.quiet {
         summary::lines(&planned.axes, &finished.records).iter().for_each(|line| say(line));
+        best::lines(&args.out, planned.search.as_ref().map(|_| planned.experiments)).iter().for_each(|line| say(line));
         say(&format!("results: {}", args.out.display()));
     }
     warned |= !super::report::after_run(&args.out, args.quiet);

@@ -4,7 +4,7 @@
 
 use super::fit::{AxisEffect, Grid, LEVELS_UP_TO, Point, Scale};
 use super::levels::Levels;
-use super::{Metric, Sample, Section, Study, fit, is_question};
+use super::{Metric, Sample, Section, Study, fit};
 use crate::results::Cell;
 
 /// An axis and what it does.
@@ -43,7 +43,7 @@ pub fn effects(study: &Study, metric: &Metric) -> Effects {
     };
     let n = study.configurations.len();
     let grid = Grid::of(axes.iter().map(|a| a.names.len()).collect(), (0..n).map(point).collect());
-    let tries = |axis: usize| !is_question(&study.axes[axis]);
+    let tries = |axis: usize| !study.asks(&study.axes[axis]);
     let found = fit::effects(&grid, &samples, 0..n).into_iter().filter(|e| tries(e.axis));
     let of_level = |level: &[u32], l: usize| -> Vec<(usize, f64)> {
         (0..n).filter(|&c| level[c] as usize == l).filter_map(|c| Some((c, samples[c]?.mean))).collect()

@@ -27,7 +27,7 @@ pub struct LevelEffect {
     /// Configurations behind it.
     pub n: usize,
     pub effect: f64,
-    /// The 95 % interval by replicas; `None` if nothing was repeated.
+    /// The 95 % interval by replicas; `None` if nothing was repeated, or every repeat gave the same.
     pub interval: Option<(f64, f64)>,
     /// The least and the most it was in any block: how much it depends on the other axes.
     pub range: (f64, f64),
@@ -179,7 +179,7 @@ fn fit(axis: usize, scale: Scale, matched: bool, seen: &[Seen], present: &[bool]
         let mine = || seen.iter().filter(|s| s.level == l);
         let in_blocks = || mine().map(|s| s.y - block[s.block]);
         let range = (in_blocks().fold(f64::INFINITY, f64::min), in_blocks().fold(f64::NEG_INFINITY, f64::max));
-        let interval = (pooled.freedom > 0).then(|| {
+        let interval = (pooled.variance > 0.0).then(|| {
             // The average of n configurations, less its share in the average of all levels.
             let shares: f64 = mine().map(|s| s.per_replica).sum();
             let variance = pooled.variance * shares / (n[l] * n[l]) as f64 * (1.0 - 1.0 / levels);
@@ -271,7 +271,7 @@ mod tests {
         let half = 2.179 * (0.0001_f64 / 3.0 / 2.0 * (2.0 / 3.0)).sqrt();
         assert!((high - half).abs() < 2e-4 && (low + half).abs() < 2e-4, "{low} {high} {half}");
         let exact = effects_of(&grid(&[1.0, 1.0], |_, _| true));
-        assert_eq!(exact[0].levels[1].interval, Some((exact[0].levels[1].effect, exact[0].levels[1].effect)));
+        assert_eq!(exact[0].levels[1].interval, None, "replicas that nothing varies in say nothing of the error");
     }
 
     #[test]

@@ -67,12 +67,15 @@ impl Metric {
         Err(CompareError::Metric { option, name: name.into(), hint })
     }
 
-    /// The one to rank by where nothing is said.
+    /// The one to rank by where nothing is said: of a search the first that it searched by.
     ///
     /// # Errors
     /// No experiment has any of them.
     pub fn default_of(study: &Study) -> Result<Metric, CompareError> {
         let known = available(study);
+        if let Some(first) = objectives(study.runs[0].sweep().as_ref()).iter().find(|o| known.contains(o)) {
+            return Ok(Metric::of(first));
+        }
         DEFAULTS.iter().find(|d| known.iter().any(|k| k == *d)).map(|d| Metric::of(d)).ok_or(CompareError::Nothing)
     }
 
@@ -104,6 +107,14 @@ impl Metric {
             Better::More => "more is better",
         }
     }
+}
+
+/// What a sweep with `method = "optimize"` names to search by; nothing of other sweeps.
+pub fn objectives(sweep: Option<&toml::Table>) -> Vec<String> {
+    let of = sweep.and_then(|s| s.get("sweep"));
+    let searches = of.and_then(|s| s.get("method")).and_then(toml::Value::as_str) == Some("optimize");
+    let named = of.filter(|_| searches).and_then(|s| s.get("objectives")).and_then(toml::Value::as_array);
+    named.map(|o| o.iter().filter_map(|name| name.as_str().map(String::from)).collect()).unwrap_or_default()
 }
 
 /// Numeric outcomes that at least one experiment has, in the order of columns.
@@ -141,6 +152,19 @@ mod tests {
         let folder = Folder::new(&["a"], vec![ok(0, "k", &["1"], 5_000)]);
         let study = Study::open(&[folder.path()]).unwrap();
         assert!(PARTS.iter().chain(NO_METRIC).all(|p| study.runs[0].column(p).is_some()));
+    }
+
+    #[test]
+    fn a_search_is_ranked_by_what_it_searched_by() {
+        let ranked = |method: &str| {
+            let sweep = format!("[sweep]\nmethod = \"{method}\"\nobjectives = [\"drops\", \"makespan_ns\"]\n");
+            let mut row = ok(0, "k", &["1"], 5_000);
+            row.record.drops = Some(3);
+            let folder = Folder::with_sweep(&["a"], vec![row], &sweep);
+            let study = Study::open(&[folder.path()]).unwrap();
+            Metric::default_of(&study).unwrap().name
+        };
+        assert_eq!([ranked("optimize"), ranked("grid")], ["drops", "makespan_ns"]);
     }
 
     #[test]

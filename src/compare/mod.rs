@@ -15,7 +15,9 @@ pub mod incomplete;
 pub mod levels;
 pub mod metric;
 pub mod ops;
+pub mod pairs;
 pub mod pareto;
+pub mod questions;
 pub mod rank;
 pub mod spread;
 pub mod study;
@@ -28,7 +30,8 @@ pub use gate::{Gate, Verdict};
 pub use metric::{Better, Metric};
 pub use pareto::front;
 pub use rank::{Group, Ranked, rank};
-pub use study::{Configuration, Sample, Study, is_question};
+pub use questions::Questions;
+pub use study::{Configuration, Sample, Study};
 
 use crate::results::{Cell, ReadError};
 

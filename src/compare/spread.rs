@@ -4,9 +4,9 @@
 
 use super::Sample;
 
-/// Half the width of the mean's 95 % interval; `None` of fewer than two values.
+/// Half the width of the mean's 95 % interval; `None` of fewer than two values, and of equal ones: what no replica changes was not repeated.
 pub fn half_width(s: &Sample) -> Option<f64> {
-    (s.n > 1).then(|| t95((s.n - 1) as f64) * s.deviation / (s.n as f64).sqrt())
+    (s.n > 1 && s.deviation > 0.0).then(|| t95((s.n - 1) as f64) * s.deviation / (s.n as f64).sqrt())
 }
 
 /// 97.5 % quantiles of Student's t for 1 to 30 degrees of freedom (any statistics table).
@@ -53,7 +53,7 @@ mod tests {
         let s = Sample::of(&[1.0, 2.0, 3.0, 4.0, 5.0]).unwrap();
         assert!((half_width(&s).unwrap() - 2.776 * (2.5f64 / 5.0).sqrt()).abs() < 1e-12);
         assert_eq!(half_width(&Sample::of(&[7.0]).unwrap()), None, "one value says nothing of its spread");
-        assert_eq!(half_width(&Sample::of(&[0.1; 3]).unwrap()), Some(0.0));
+        assert_eq!(half_width(&Sample::of(&[0.1; 3]).unwrap()), None, "nor do equal ones");
     }
 
     #[test]

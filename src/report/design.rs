@@ -6,10 +6,9 @@
 use std::collections::HashMap;
 
 use crate::compare::fit::{Grid, Point};
-use crate::compare::is_question;
 use crate::compare::levels::Levels;
 
-use super::sheet::{Column, Sheet};
+use super::sheet::{Column, Holds, Sheet};
 
 /// An axis and its levels.
 #[derive(Clone, Debug)]
@@ -51,7 +50,7 @@ impl Design {
     pub fn of(sheet: &Sheet) -> Design {
         let stands: Vec<Levels> = sheet.axes().iter().map(|c| Levels::of(&c.text)).collect();
         let axis = |(column, of): (&Column, &Levels)| {
-            let (key, question) = (column.name.clone(), is_question(&column.name));
+            let (key, question) = (column.name.clone(), sheet.asked.asks(&column.name));
             AxisLevels { key, question, levels: of.names.clone(), binned: of.binned }
         };
         let mut design = Design { axes: sheet.axes().iter().zip(&stands).map(axis).collect(), ..Design::default() };
@@ -67,12 +66,15 @@ impl Design {
                 continue;
             }
             // By their own values, not by bins of them: two loads are two questions, however close.
-            let asks = |c: &&Column| is_question(&c.name);
+            let asks = |c: &&Column| sheet.asked.asks(&c.name);
             let asked: Vec<&str> = sheet.axes().iter().filter(asks).map(|c| c.text[row].as_str()).collect();
             let fresh = groups.len();
             let group = *groups.entry(asked.clone()).or_insert(fresh);
             if group == fresh {
-                design.groups.push(asked.join(", "));
+                // Words speak for themselves, numbers need their key's name.
+                let name = |c: &Column| c.name.rsplit('.').next().unwrap_or(&c.name).to_string();
+                let told = |c: &Column| if c.holds == Holds::Number { format!("{} {}", name(c), c.text[row]) } else { c.text[row].clone() };
+                design.groups.push(sheet.axes().iter().filter(asks).map(told).collect::<Vec<_>>().join(", "));
             }
             let levels = stands.iter().map(|s| s.level[row]).collect();
             let values = stands.iter().map(|s| s.value[row]).collect();
@@ -103,6 +105,12 @@ impl Design {
 mod tests {
     use super::*;
     use crate::report::sheet::tests::sheet;
+
+    #[test]
+    fn numbers_of_a_question_have_their_name() {
+        let s = sheet("exp_id,config_key,seed,workload.fan_in,workload.pattern,status,makespan_ns\n0,k0,1,4,incast,ok,5\n1,k1,1,8,incast,ok,6");
+        assert_eq!(Design::of(&s).groups, ["fan_in 4, incast", "fan_in 8, incast"]);
+    }
 
     #[test]
     fn replicas_are_one_configuration_and_questions_are_groups() {

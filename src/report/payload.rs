@@ -7,14 +7,16 @@ use std::path::Path;
 
 use serde_json::{Map, Value, json};
 
+use crate::compare;
 use crate::compare::fit::{AxisEffect, LevelEffect, Scale, effects};
+use crate::compare::pareto::of_points;
 use crate::compare::spread::half_width;
 
 use super::ReportError;
 use super::design::Design;
 use super::details::{self, Excerpt, POINTS};
 use super::load::Loaded;
-use super::metric::metrics;
+use super::metric::{Metric, metrics};
 use super::pareto::front;
 use super::rank::{Measured, Ranking};
 use super::reasons::reasons;
@@ -35,7 +37,7 @@ const OVERALL: usize = 10;
 pub fn payload(loaded: &Loaded, dir: &Path) -> Result<Value, ReportError> {
     let sheet = &loaded.sheet;
     let design = Design::of(sheet);
-    let metrics = metrics(sheet);
+    let metrics = metrics(sheet, &loaded.objectives);
     let audits = loaded.stats.iter().find(|c| c.name == "audit_fct_error");
     let measured: Vec<Measured> = metrics.iter().map(|m| Measured::of(sheet, &design, m, audits)).collect();
     let rankings: Vec<Vec<Ranking>> =
@@ -79,6 +81,9 @@ pub fn payload(loaded: &Loaded, dir: &Path) -> Result<Value, ReportError> {
         },
         "metrics": metrics.iter().map(|m| json!({ "name": m.name, "label": m.label, "unit": m.unit, "more": m.more })).collect::<Vec<_>>(),
         "means": replicated.then(|| measured.iter().map(means).collect::<Vec<_>>()),
+        // Replicas none of which differs from another: nothing in the run depends on the seed.
+        "constant": replicated && measured.iter().all(|m| m.samples.iter().flatten().all(|s| s.deviation == 0.0)),
+        "search": search(loaded, &measured, &metrics, &rankings),
         "audit": audits.and_then(largest),
         "rankings": of_groups,
         "overall": measured.iter().enumerate().map(|(m, s)| best_overall(&design, s, &rankings, m)).collect::<Vec<_>>(),
@@ -175,6 +180,22 @@ fn all_fronts(measured: &[Measured], rankings: &[Vec<Ranking>]) -> Value {
         (0..n).map(|a| (a + 1..n).map(|b| json!(front(&group[a].order, &measured[a], &measured[b]))).collect::<Vec<_>>()).collect()
     };
     rankings.iter().take(GROUPS_UP_TO).map(fronts).collect()
+}
+
+/// What a search was for, what it chose from, and the fronts of all its objectives by group, if there are several.
+fn search(loaded: &Loaded, measured: &[Measured], metrics: &[Metric], rankings: &[Vec<Ranking>]) -> Value {
+    let names = &loaded.objectives;
+    if !loaded.searched {
+        return Value::Null;
+    }
+    let places: Vec<usize> = names.iter().filter_map(|name| metrics.iter().position(|m| m.name == *name)).collect();
+    let by: Vec<compare::Metric> = places.iter().map(|&m| compare::Metric::of(&metrics[m].name)).collect();
+    let front = |group: &Vec<Ranking>| {
+        let point = |&c: &usize| Some((c, places.iter().map(|&m| measured[m].samples[c].map(|s| s.mean)).collect::<Option<Vec<f64>>>()?));
+        of_points(&by, group[places[0]].order.iter().filter_map(point).collect())
+    };
+    let fronts = (places.len() > 1).then(|| rankings.iter().take(GROUPS_UP_TO).map(front).collect::<Vec<_>>());
+    json!({ "objectives": names, "metrics": places, "of": loaded.manifest.selected, "fronts": fronts })
 }
 
 /// Configurations of each group that are shown in detail at most.

@@ -5,6 +5,7 @@
 
 use std::ops::Range;
 
+use crate::compare::Questions;
 use crate::compare::levels::number;
 
 /// What a column holds.
@@ -44,6 +45,8 @@ pub struct Sheet {
     pub columns: Vec<Column>,
     /// Which columns are the sweep's axes.
     pub axes: Range<usize>,
+    /// Which of their keys ask another question.
+    pub asked: Questions,
 }
 
 impl Sheet {
@@ -89,7 +92,7 @@ pub(super) mod tests {
         let at = |name: &str| rows[0].iter().position(|c| *c == name).unwrap();
         let axes = at("seed") + 1..at("status");
         let column = |c: usize| Column::infer(rows[0][c], rows[1..].iter().map(|r| r[c].to_string()).collect());
-        Sheet { columns: (0..rows[0].len()).map(column).collect(), axes }
+        Sheet { columns: (0..rows[0].len()).map(column).collect(), axes, asked: Questions::default() }
     }
 
     #[test]
