@@ -247,3 +247,23 @@ fn what_changed_since_a_run_is_named() {
     assert_eq!(output.code, 2);
     assert!(output.stderr.contains("changed since: ") && output.stderr.contains("flows.txt"), "{}", output.stderr);
 }
+
+#[test]
+fn a_front_is_of_different_metrics() {
+    let root = tempfile::tempdir().unwrap();
+    run(root.path(), "a", &[]);
+    let ran = hyperfold(root.path(), &["compare", "a", "--pareto", "makespan_ns,makespan_ns"]);
+    assert!(ran.code == 2 && ran.stderr.contains("--pareto: makespan_ns,makespan_ns names a metric twice"), "{}", ran.stderr);
+}
+
+/// Links with queues are more than a small limit's samples, and --ops asks for no samples at all.
+#[test]
+fn timelines_of_crowded_networks_have_no_least_limit() {
+    let root = tempfile::tempdir().unwrap();
+    run(root.path(), "a", &["workload.pattern='all-to-all'"]);
+    for limit in ["1", "10", "100", "1000"] {
+        let ran = hyperfold(root.path(), &["trace", "a", "0", "--limit", limit]);
+        assert_eq!(ran.code, 0, "{limit}: {}", ran.stderr);
+    }
+    assert_eq!(hyperfold(root.path(), &["compare", "a", "--explain", "0", "4", "--ops"]).code, 0);
+}

@@ -110,9 +110,15 @@ function excerptNote(what, file) {
   return el("p", { class: "soft excerpt" }, "So that this page opens fast, it has the " + what + " of " + d.shown.toLocaleString("en") + " of " + plural(d.of, "configuration", "configurations") + ": " + best + " by " + DATA.metrics[0].label + (DATA.means ? ", of each the first replica that completed" : "") + ". Those of all are in ", key(file), " by exp_id; ", key("hyperfold compare DIR --explain A B"), " sets any two experiments against each other.");
 }
 
+// Why there is nothing to draw: what did not complete has no numbers at all.
+function noneOf(what, why) {
+  const completed = inView().some((c) => okFirst(c) !== undefined);
+  return none(completed ? "No experiment in view has " + what + " (" + why + ")." : "No experiment in view has completed.");
+}
+
 function fctSection() {
   const withFct = inView().filter((c) => okFirst(c) !== undefined && Number.isFinite(number("fct_max_ns", okFirst(c))));
-  if (!withFct.length) return [none("No experiment in view has flows with completion times (analytic communication sends none).")];
+  if (!withFct.length) return [noneOf("flows with completion times", "analytic communication sends none")];
   const out = [oneOfReplicas()];
   if (DATA.flows) {
     const series = withFct.map((c) => [c, DATA.flows.of[text("exp_id", okFirst(c))]]).filter(([, f]) => f && f.points.length).slice(0, 8)
@@ -155,7 +161,7 @@ function linksSection() {
 function congestionSection() {
   const parts = [["ecn_marks", "ECN marks"], ["pfc_pauses", "PFC pauses"], ["drops", "drops"]];
   const items = inView().filter((c) => okFirst(c) !== undefined && parts.some(([name]) => text(name, okFirst(c)) !== ""));
-  if (!items.length) return [none("No experiment in view has packets, so there are no marks, pauses or drops (analytic communication has none).")];
+  if (!items.length) return [noneOf("packets, so there are no marks, pauses or drops", "analytic communication has none")];
   const total = (name) => ROWS.reduce((sum, row) => sum + (number(name, row) || 0), 0);
   const out = [el("p", {}, "In all experiments together: " + parts.map(([name, label]) => total(name).toLocaleString("en") + " " + label).join(", ") + ". Marks count data packets, pauses the pause frames received.")];
   out.push(oneOfReplicas());
@@ -213,7 +219,7 @@ function failuresSection() {
   if (!DATA.reasons.length) return [el("p", { class: "good" }, DATA.rows ? "Every experiment completed." : "No experiment has ended.")];
   const rows = ROWS.filter((row) => text("status", row) !== "ok");
   return [
-    el("ul", { id: "reasons" }, DATA.reasons.slice(0, 20).map((r) => el("li", {}, el("b", { class: r.status === "failed" ? "bad" : null }, plural(r.count, "experiment", "experiments") + (r.status === "oom" ? " out of memory" : " failed")), " (" + r.named.join(", ") + (r.count > r.named.length ? ", ..." : "") + "): ", r.message || "no reason given"))),
+    el("ul", { id: "reasons" }, DATA.reasons.slice(0, 20).map((r) => el("li", {}, el("b", { class: r.status === "failed" ? "bad" : null }, plural(r.count, "experiment", "experiments") + (r.status === "oom" ? " out of memory" : " failed")), " (" + r.named.join(", ") + (r.count > r.named.length ? ", ..." : "") + "): ", r.message || "no reason given", r.alike ? null : " (these are the numbers of experiment " + r.named[0] + "; the others' are in the table)"))),
     ...dataTable({ id: "failures", rows, pageSize: 10, search: rows.length > 10, columns: ["exp_id", ...AXES.map((a) => a.name), "status", "peak_memory_bytes", "error"].map((name) => BY_NAME.get(name)).filter((c) => c && !c.empty).map((c) => ({ title: c.name, text: c.text, number: c.isNumber ? c.number : null, wide: c.name === "error" })) }),
   ];
 }
@@ -242,7 +248,7 @@ const SECTIONS = [
 function start() {
   const counts = ["ok", "oom", "failed"].map((s) => ROWS.filter((row) => text("status", row) === s).length);
   append(document.getElementById("top"), [
-    el("h1", {}, MANIFEST.name), el("p", { class: "soft", id: "counts" }, plural(DATA.rows, "experiment", "experiments") + ": " + counts[0] + " ok, " + counts[1] + " out of memory, " + counts[2] + " failed. The " + (DATA.search ? "search" : "run") + " is " + MANIFEST.outcome + "."),
+    el("h1", {}, MANIFEST.name), el("p", { class: "soft", id: "counts" }, plural(DATA.rows, "experiment", "experiments") + ": " + counts[0] + " ok, " + counts[1] + " out of memory, " + counts[2] + " failed. " + DATA.state),
     el("nav", { "aria-label": "Sections" }, SECTIONS.map(([id, title]) => el("a", { href: "#" + id }, title))),
   ]);
   const again = () => redraw.forEach((draw) => draw());

@@ -210,6 +210,17 @@ impl Batch {
     }
 }
 
+/// What a row costs in the world beside itself: its experiment's id, the entity and its places, when its components were added and changed (measured).
+const ENTITY_BYTES: usize = 96;
+
+/// About how many bytes an experiment's rows take in the world.
+pub(super) fn bytes(t: &Tables) -> u64 {
+    fn rows<T>(rows: &[T]) -> usize {
+        rows.len() * (size_of::<T>() + ENTITY_BYTES)
+    }
+    (rows(&t.nics) + rows(&t.ports) + rows(&t.switches) + rows(&t.flow_tx) + size_of_val(&*t.flow_rx) + rows(&t.tasks)) as u64
+}
+
 /// Names of the links that link ends transmit on: `a->b`, and `a->b#k` where links are parallel.
 pub(super) fn link_names(net: &crate::topology::Network, end_arcs: &[u32]) -> Vec<String> {
     let mut parallel = std::collections::HashMap::new();

@@ -9,7 +9,7 @@ use clap::{Args, ValueEnum};
 use crate::batch::timeline::{Timeline, Window, record};
 use crate::compare::gate::Matches;
 use crate::compare::metric::{available, objectives};
-use crate::compare::{CompareError, Gate, Metric, Pick, Section, Study, changes, effect, effects, explain, ops, pareto, rank};
+use crate::compare::{CompareError, Gate, Metric, Pick, Section, Study, changes, effect, effects, explain, incomplete, ops, pareto, rank};
 
 use super::compare_render::{json, markdown, text};
 use super::exit::{CliError, Exit};
@@ -88,6 +88,9 @@ fn findings(args: &CompareArgs, interrupt: &Interrupt) -> anyhow::Result<(Vec<Se
     let metric = args.metric.as_ref().map(|name| Metric::named(&study, "--metric", name)).transpose()?;
     let axes_of_front = match args.pareto.as_slice() {
         [only] => return Err(CompareError::Pareto(format!("`{only}` alone has no front; name two metrics, with a comma between")).into()),
+        names if names.iter().enumerate().any(|(at, name)| names[..at].contains(name)) => {
+            return Err(CompareError::Pareto(format!("{} names a metric twice; a front is of different ones", names.join(","))).into());
+        }
         names => names.iter().map(|name| Metric::named(&study, "--pareto", name)).collect::<Result<Vec<_>, _>>()?,
     };
     let picks = match args.explain.as_slice() {
@@ -96,7 +99,15 @@ fn findings(args: &CompareArgs, interrupt: &Interrupt) -> anyhow::Result<(Vec<Se
     };
     let gates = args.fail_if.iter().map(|text| Gate::parse(&study, text)).collect::<Result<Vec<_>, _>>()?;
 
-    let (mut sections, hit) = verdicts(&study, &gates, args.allow_unmatched)?;
+    let (mut sections, mut hit) = verdicts(&study, &gates, args.allow_unmatched)?;
+    if let Some(mut incomplete) = incomplete::section(&study) {
+        if !gates.is_empty() {
+            hit = true;
+            sections.iter_mut().filter(|s| s.kind == "gates").flat_map(|s| &mut s.rows).for_each(|row| row[PASSED] = false.into());
+            incomplete.notes.push("no gate passes as long as experiments are missing; `hyperfold run` with --resume runs them".into());
+        }
+        sections.insert(0, incomplete);
+    }
     if let Some((a, b)) = picks {
         sections.extend(explain(&study, a, b, top)?);
         if args.ops {
@@ -134,8 +145,11 @@ fn timeline(study: &Study, pick: Pick, interrupt: &Interrupt) -> anyhow::Result<
     let run = &study.runs[pick.run];
     let exp_id = run.exp_id(pick.row);
     let (_, config) = trace::experiment(run, exp_id)?;
-    Ok(record(&config, exp_id, Window { samples: 1, ..Window::default() }, &|| interrupt.requested())?)
+    Ok(record(&config, exp_id, Window { samples: 0, ..Window::default() }, &|| interrupt.requested())?)
 }
+
+/// Where the table of gates says whether one has passed.
+const PASSED: usize = 1;
 
 /// The gates' verdicts, and whether one was hit. A base that an experiment lacks cannot be held against it: unless that is allowed, it is a hit.
 fn verdicts(study: &Study, gates: &[Gate], allow_unmatched: bool) -> Result<(Vec<Section>, bool), CompareError> {

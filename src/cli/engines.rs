@@ -12,6 +12,16 @@ use super::args::{EngineChoice, GpuDispatch};
 use super::memo::Remembering;
 use super::simulator::RunSettings;
 
+/// Bytes of the host's memory that a batch may take for each thread. Our choice: several large training jobs (some 400 MB each at 128 GPUs) a thread.
+const BYTES_A_THREAD: u64 = 1 << 30;
+/// The same for a device, which has thousands of threads.
+const BYTES_A_DEVICE: u64 = 12 << 30;
+
+/// About how many bytes of the host's memory the experiments of a batch may take.
+pub fn host_bytes(threads: usize, on_device: bool) -> u64 {
+    if on_device { BYTES_A_DEVICE } else { BYTES_A_THREAD * threads.max(2) as u64 }
+}
+
 /// An engine a device.
 ///
 /// # Errors
@@ -42,7 +52,8 @@ pub fn simulate<E: From<EngineError> + Send>(
     pool: &rayon::ThreadPool,
     tell: &mut (dyn FnMut(News) -> Result<(), E> + Send),
 ) -> Result<(), E> {
-    let (options, interrupt) = (RunOptions::default(), settings.interrupt.clone());
+    let options = RunOptions { bytes: host_bytes(settings.jobs, !workers.is_empty()), ..RunOptions::default() };
+    let interrupt = settings.interrupt.clone();
     let stop = move || interrupt.requested();
     if workers.is_empty() {
         return pool.install(|| batch::run(tasks, Box::new(remembering.engine()), &options, stop, tell));

@@ -87,7 +87,10 @@ pub fn execute(args: &MergeArgs) -> Result<Exit, CliError> {
     manifest.write(&dir).map_err(CliError::results)?;
     let from: Vec<String> = args.dirs.iter().map(|d| d.display().to_string()).collect();
     log.log("merged", [("parts", json!(from)), ("experiments", json!(records.len()))]).map_err(CliError::results)?;
-    Ok(conclude(args, &run, &manifest, &records, missing))
+    drop(dir);
+    let exit = conclude(args, &run, &manifest, &records, missing);
+    super::report::after_run(&args.out, args.quiet);
+    Ok(exit)
 }
 
 fn conclude(args: &MergeArgs, run: &RunIdentity, manifest: &Manifest, records: &[ExperimentRecord], missing: Option<String>) -> Exit {

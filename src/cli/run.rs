@@ -24,6 +24,7 @@ use super::{best, resume, say, summary, tell};
 /// Bad usage or input (nothing is written then), or results that cannot be written.
 pub fn execute<S: Simulator>(args: &RunArgs, simulator: &S, interrupt: &Interrupt) -> Result<Exit, CliError> {
     ResultDir::check(&args.out, args.resume).map_err(CliError::results)?;
+    let settings = settings(args, interrupt)?;
 
     let expanding = Instant::now();
     let request = SweepRequest::from(&args.sweep);
@@ -43,7 +44,6 @@ pub fn execute<S: Simulator>(args: &RunArgs, simulator: &S, interrupt: &Interrup
         planned.experiments,
         expanding.elapsed().as_secs_f64()
     );
-    let settings = settings(args, interrupt);
     let (used, engine) = simulator.engine(&sweep, &settings).map_err(CliError::bad_input)?;
 
     log::info!("engine {}: {}; {} CPU threads", used.engine, used.reason, settings.jobs);
@@ -76,7 +76,10 @@ pub fn execute<S: Simulator>(args: &RunArgs, simulator: &S, interrupt: &Interrup
         Ok(_) => Outcome::Complete,
     };
     let late = ran.as_ref().map_or(Vec::new(), Clone::clone);
-    for warning in &late {
+    // With --strict a warning decides the exit code, so that it is told however quiet the rest is.
+    let quiet = args.quiet && !args.strict;
+    let early: &[String] = if args.quiet && args.strict { &planned.warnings } else { &[] };
+    for warning in early.iter().chain(late.iter().filter(|_| !quiet)) {
         tell(&format!("{} {warning}", Style::of_stderr().warning("warning:")));
     }
     let mut warned = !planned.warnings.is_empty() || !late.is_empty();
@@ -109,16 +112,16 @@ pub fn execute<S: Simulator>(args: &RunArgs, simulator: &S, interrupt: &Interrup
     })
 }
 
-fn settings(args: &RunArgs, interrupt: &Interrupt) -> RunSettings {
+fn settings(args: &RunArgs, interrupt: &Interrupt) -> Result<RunSettings, CliError> {
     let all = || std::thread::available_parallelism().map_or(1, usize::from);
-    RunSettings {
+    Ok(RunSettings {
         engine: args.engine,
         devices: args.device.clone(),
         gpu_dispatch: args.gpu_dispatch,
         jobs: args.jobs.map_or_else(all, |n| n as usize),
-        memo: super::memo::choice(args),
+        memo: super::memo::choice(args)?,
         interrupt: interrupt.clone(),
-    }
+    })
 }
 
 fn greet(progress: &mut dyn Progress, planned: &Planned, used: &EngineUsed, jobs: usize) {

@@ -16,6 +16,11 @@ const VALUES_UP_TO: usize = 12;
 /// The lines for standard output. `records` in the order of `exp_id`.
 pub fn lines(axes: &[Axis], records: &[ExperimentRecord]) -> Vec<String> {
     let mut lines = if records.len() <= EACH_UP_TO { each(axes, records) } else { per_value(axes, records) };
+    // A run has told why as it happened.
+    let failed = records.iter().filter(|r| r.status == Status::Failed).count();
+    if failed > 0 {
+        lines.push(format!("{failed} of {} experiments failed; failed.csv says why", records.len()));
+    }
     lines.push(String::new());
     lines
 }
@@ -47,10 +52,7 @@ fn each(axes: &[Axis], records: &[ExperimentRecord]) -> Vec<String> {
         row.push(r.max_queue_bytes.map_or(String::new(), table::bytes));
         table.row(row);
     }
-    let mut lines = table.lines();
-    let failures = records.iter().filter(|r| r.status == Status::Failed);
-    lines.extend(failures.map(|r| format!("experiment {} failed: {}", r.exp_id, r.error)));
-    lines
+    table.lines()
 }
 
 /// What the lines show of an experiment: flows, an iteration of training, or a collective.
@@ -146,10 +148,6 @@ fn per_value(axes: &[Axis], records: &[ExperimentRecord]) -> Vec<String> {
     let oom = records.iter().filter(|r| r.status == Status::Oom).count();
     if oom > 0 {
         lines.push(format!("{oom} of {} experiments need more memory than their GPUs have; the column `error` says for what", records.len()));
-    }
-    let failed = records.iter().filter(|r| r.status == Status::Failed).count();
-    if failed > 0 {
-        lines.push(format!("{failed} of {} experiments failed; failed.csv says why", records.len()));
     }
     lines
 }

@@ -158,12 +158,11 @@ impl Gate {
             let has = |run: &RunResults| run.column(column).is_some_and(|c| run.rows.iter().any(|row| row[c] != Cell::Empty));
             if !runs.iter().any(has) {
                 let of: Vec<String> = runs.iter().map(|r| r.path.display().to_string()).collect();
-                let why = format!(
-                    "no experiment in {} has a value of `{column}`; those with values are {}",
-                    of.join(", "),
-                    super::metric::available(study).join(", ")
-                );
-                return Err(bad(why));
+                let others = match super::metric::available(study).join(", ") {
+                    none if none.is_empty() => "nor of any other measurement; `status` and `error` in results.csv say why".to_string(),
+                    some => format!("those with values are {some}"),
+                };
+                return Err(bad(format!("no experiment in {} has a value of `{column}`; {others}", of.join(", "))));
             }
         }
         Ok(gate)
@@ -372,6 +371,18 @@ mod tests {
             let e = hits(&study, text).expect_err(text);
             assert!(e.contains(part), "{text}: {e}");
         }
+    }
+
+    #[test]
+    fn where_all_failed_the_message_says_so() {
+        let failed = |id, key| {
+            let mut f = ok(id, key, &["z"], 0);
+            (f.record.status, f.record.makespan) = (Status::Failed, None);
+            f
+        };
+        let none = Folder::new(&["transport.cc"], vec![failed(0, "a"), failed(1, "b")]);
+        let study = Study::open(&[none.path()]).unwrap();
+        assert!(hits(&study, "makespan_ns > 1").unwrap_err().ends_with("nor of any other measurement; `status` and `error` in results.csv say why"));
     }
 
     #[test]

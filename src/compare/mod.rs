@@ -11,6 +11,7 @@ pub mod explain;
 mod fixture;
 pub mod fit;
 pub mod gate;
+pub mod incomplete;
 pub mod levels;
 pub mod metric;
 pub mod ops;

@@ -19,6 +19,8 @@ pub struct Loaded {
     /// `stats.csv`, brought to the sheet's rows; empty if there is none.
     pub stats: Vec<Column>,
     pub manifest: Manifest,
+    /// Where the run stands, a sentence.
+    pub state: String,
     /// Whether the run chose what to run.
     pub searched: bool,
     /// What it chose by, where the sweep says so.
@@ -51,7 +53,13 @@ pub fn load(dir: &Path) -> Result<Loaded, ReportError> {
     let sheet = Sheet { columns: (0..run.columns.len()).map(column).collect(), axes, asked };
     let sweep = run.sweep();
     let method = sweep.as_ref().and_then(|s| s.get("sweep")?.get("method")?.as_str());
-    Ok(Loaded { stats: stats(&run)?, searched: method == Some("optimize"), objectives: objectives(sweep.as_ref()), manifest: run.manifest, sheet })
+    let searched = method == Some("optimize");
+    let kind = if searched { "search" } else { "run" };
+    let state = match run.incomplete() {
+        Some(why) => format!("Not all is here: {}.", why.replacen("the run", &format!("the {kind}"), 1)),
+        None => format!("The {kind} is complete."),
+    };
+    Ok(Loaded { stats: stats(&run)?, state, searched, objectives: objectives(sweep.as_ref()), manifest: run.manifest, sheet })
 }
 
 /// The decimals of `results.csv`, in the order of the rows; `None` if it is not of these rows, number by number.

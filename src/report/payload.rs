@@ -67,6 +67,7 @@ pub fn payload(loaded: &Loaded, dir: &Path) -> Result<Value, ReportError> {
     let replicated = design.configurations.iter().any(|c| c.rows.len() > 1);
     Ok(json!({
         "manifest": loaded.manifest,
+        "state": loaded.state,
         "columns": sheet.columns.iter().map(column).collect::<Vec<_>>(),
         "rows": sheet.rows(),
         "axes": [sheet.axes.start, sheet.axes.end],
@@ -96,7 +97,7 @@ pub fn payload(loaded: &Loaded, dir: &Path) -> Result<Value, ReportError> {
             "each": each_of(&rankings),
             "groups": rankings.len().min(DETAILED),
         },
-        "reasons": reasons(sheet).iter().map(|r| json!({ "status": r.status, "count": r.count, "message": r.message, "named": r.named })).collect::<Vec<_>>(),
+        "reasons": reasons(sheet).iter().map(|r| json!({ "status": r.status, "count": r.count, "message": r.message, "alike": r.alike, "named": r.named })).collect::<Vec<_>>(),
     }))
 }
 

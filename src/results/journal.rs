@@ -7,7 +7,7 @@
 //! are: whatever is damaged, cut or out of place, reading stops there, and what follows is run again. Decides nothing about that: it says
 //! what it holds.
 
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
@@ -161,6 +161,36 @@ pub(super) fn read_at(path: &Path, mut file: &File, span: Span) -> Result<Finish
     }
 }
 
+/// Writes a journal's beginning anew where nothing but that is damaged. What it was is known, since it says whose the journal is; that this is it, the checksum of the record
+/// behind it proves, which covers it. Says so in words if something was done. PRECONDITION: `file` is `path`, and locked.
+fn mend_beginning(path: &Path, mut file: &File, identity: &[u8]) -> Result<Option<String>, ResultsError> {
+    let unreadable = || ResultsError::unreadable(path);
+    let first = sum(MAGIC, identity);
+    let beginning = [MAGIC.as_slice(), &entry(&first, identity)].concat();
+    let length = file.metadata().map_err(unreadable())?.len();
+    let Some(left) = length.checked_sub(beginning.len() as u64) else { return Ok(None) };
+    file.seek(SeekFrom::Start(0)).map_err(unreadable())?;
+    let mut reader = BufReader::with_capacity(1 << 18, file);
+    let mut found = vec![0; beginning.len()];
+    reader.read_exact(&mut found).map_err(unreadable())?;
+    if found == beginning || !matches!(record(&mut reader, left, &first).map_err(unreadable())?, Next::Sound(..)) {
+        return Ok(None);
+    }
+    // The journal's own handle can only append.
+    let mut writer = OpenOptions::new().write(true).open(path).map_err(ResultsError::io(path))?;
+    writer.write_all(&beginning).and_then(|()| writer.sync_data()).map_err(ResultsError::io(path))?;
+    Ok(Some("its beginning was damaged and is mended; nothing is lost".into()))
+}
+
+/// A record with what stands before it.
+fn entry(sum: &Sum, bytes: &[u8]) -> Vec<u8> {
+    let mut entry = Vec::with_capacity(bytes.len() + HEAD as usize);
+    entry.extend_from_slice(&(bytes.len() as u64).to_le_bytes());
+    entry.extend_from_slice(sum);
+    entry.extend_from_slice(bytes);
+    entry
+}
+
 impl Journal {
     /// Begins the journal of a new run, or goes on with that of an earlier one: `take` gets what it holds, and what is not sound
     /// is cut off. Also in words, what was.
@@ -173,6 +203,8 @@ impl Journal {
         take: &mut dyn FnMut(Found) -> Result<(), ResultsError>,
     ) -> Result<(Journal, Option<String>), ResultsError> {
         let (path, file) = dir.journal()?;
+        let identity = serde_json::to_vec(run).map_err(|source| ResultsError::Json { path: path.clone(), source })?;
+        let mended = mend_beginning(&path, &file, &identity)?;
         let scan = scan(&path, &file, &mut |found| match found {
             Found::Run(earlier) => match run.differences(&earlier) {
                 differences if differences.is_empty() => Ok(()),
@@ -189,12 +221,11 @@ impl Journal {
         let commit = file.try_clone().and_then(GroupCommit::new).map_err(ResultsError::io(&path))?;
         let mut journal = Journal { path, file, end: sound, sum, commit };
         if !scan.has_run {
-            let path = journal.path.clone();
-            let identity = serde_json::to_vec(run).map_err(|source| ResultsError::Json { path, source })?;
             journal.write(MAGIC)?;
             journal.push(&identity)?;
         }
-        Ok((journal, scan.damage.filter(|_| scan.has_run)))
+        let damage: Vec<String> = mended.into_iter().chain(scan.damage.filter(|_| scan.has_run)).collect();
+        Ok((journal, (!damage.is_empty()).then(|| damage.join("; "))))
     }
 
     /// Appends an experiment. When this returns, a kill of the process loses it no more; soon after, a loss of power does not either.
@@ -231,12 +262,8 @@ impl Journal {
 
     fn push(&mut self, bytes: &[u8]) -> Result<Span, ResultsError> {
         let sum = sum(&self.sum, bytes);
-        let mut entry = Vec::with_capacity(bytes.len() + HEAD as usize);
-        entry.extend_from_slice(&(bytes.len() as u64).to_le_bytes());
-        entry.extend_from_slice(&sum);
-        entry.extend_from_slice(bytes);
         let at = self.end + HEAD;
-        self.write(&entry)?;
+        self.write(&entry(&sum, bytes))?;
         self.sum = sum;
         Ok(Span { at, length: bytes.len() as u64 })
     }

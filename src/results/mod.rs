@@ -48,7 +48,7 @@ pub enum ResultsError {
     NoJournal(PathBuf),
     #[error("{}: there is no run here (no journal.bin, or one that was killed at its very start)", .0.display())]
     NoRun(PathBuf),
-    #[error("{}: this is no journal that can be read: another program's or version's, or its beginning is damaged; start over in a new folder", .0.display())]
+    #[error("{}: this is no journal that can be read: another program's or version's, or its beginning is damaged, which `hyperfold run --resume` of the same run mends; else start over in a new folder", .0.display())]
     ForeignJournal(PathBuf),
     #[error("{}: the folder holds another run ({}); run it as it was, or name another folder", .path.display(), .differences.join("; "))]
     OtherRun { path: PathBuf, differences: Vec<String> },

@@ -310,7 +310,7 @@ keys! {
     OutFlows "output.flows" Kind::Bool, D::Bool(false), always, "write flows.csv";
     OutLinks "output.links" Kind::Bool, D::Bool(false), always, "write links.csv";
     OutRtt "output.rtt" Kind::Bool, D::Bool(false), always, "write rtt.csv";
-    OutTrace "output.trace" Kind::Bool, D::Bool(false), always, "write trace/EXP_ID.pftrace for Perfetto; simulates every experiment once more";
+    OutTrace "output.trace" Kind::Bool, D::Bool(false), always, "write trace/EXP_ID.pftrace for Perfetto; every experiment is simulated once more for it, unfolded, on one CPU thread, while the run waits: for small ones";
 
     CostGpuUsd "cost.gpu_usd" PRICE, D::None("assets/costs.toml"), |v| set(v, K::CostGpuUsd), "price of a GPU";
     CostGpuWatts "cost.gpu_watts" PRICE, D::None("assets/costs.toml"), |v| set(v, K::CostGpuWatts), "power of a GPU at full load";
