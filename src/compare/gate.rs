@@ -375,7 +375,13 @@ mod tests {
 
     #[test]
     fn where_all_failed_the_message_says_so() {
-        let none = Folder::new(&["transport.cc"], vec![oom(0, "a"), oom(1, "b")]);
+        let failed = |id: u64, key: &str| {
+            let mut f = ok(id, key, &["z"], 0);
+            f.record = f.record.failed("why");
+            f.record.makespan = None;
+            f
+        };
+        let none = Folder::new(&["transport.cc"], vec![failed(0, "a"), failed(1, "b")]);
         let study = Study::open(&[none.path()]).unwrap();
         assert!(hits(&study, "makespan_ns > 1").unwrap_err().ends_with("nor of any other measurement; `status` and `error` in results.csv say why"));
     }
