@@ -46,7 +46,7 @@ pub enum ResultsError {
     Locked(PathBuf),
     #[error("{}: the folder is not empty and has no journal.bin, so it is no run's to carry on with; name that of a run, or a new one", .0.display())]
     NoJournal(PathBuf),
-    #[error("{}: there is no run here (no journal.bin, or one that was killed at its very start)", .0.display())]
+    #[error("{}: there is no run here (no journal.bin, or one that was killed at its very start or whose beginning is damaged, which `hyperfold run --resume` of the same run mends)", .0.display())]
     NoRun(PathBuf),
     #[error("{}: this is no journal that can be read: another program's or version's, or its beginning is damaged, which `hyperfold run --resume` of the same run mends; else start over in a new folder", .0.display())]
     ForeignJournal(PathBuf),
