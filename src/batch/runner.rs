@@ -206,7 +206,7 @@ fn fill(left: &mut Vec<Candidate>, supply: &mut dyn Supply, pool: Option<&rayon:
     };
     left.iter().for_each(|c| count(c, &mut used, &mut largest));
     while left.len() < most && !stop() {
-        let fit = |room: u64, used: u64, largest: u64| if largest == 0 { threads as u64 } else { room.saturating_sub(used) / largest };
+        let fit = |room: u64, used: u64, largest: u64| room.saturating_sub(used).checked_div(largest).unwrap_or(threads as u64);
         let fit = fit(room.tables, used.tables, largest.tables).min(fit(room.host, used.host, largest.host));
         // One must be there, however large it is; what could not be prepared takes no room.
         if fit == 0 && used.host > 0 {
