@@ -67,6 +67,7 @@ fn folding(f: &FoldStats) -> FoldingRecord {
         simulating_s: f.simulating.as_secs_f64(),
         looking_up_s: f.looking_up.as_secs_f64(),
         cutting_s: f.cutting.as_secs_f64(),
+        auditing_s: f.auditing.as_secs_f64(),
     }
 }
 

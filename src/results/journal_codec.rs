@@ -174,7 +174,7 @@ records! {
     FoldingRecord {
         episodes, episodes_known, states, states_known, partitions, partitions_max, partitions_mean, memo_bytes, hops_steady,
         asleep_mean, audited, audit_hops, audit_messages, audit_fct_error_max, audit_above_1pct, theorem2_violations, theorem3_violations,
-        simulating_s, looking_up_s, cutting_s,
+        simulating_s, looking_up_s, cutting_s, auditing_s,
     }
     Finished { record, flows, links, rtt, stats }
     LookRecord { level, exp_id, packet_hops, values, why }

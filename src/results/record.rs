@@ -324,6 +324,7 @@ pub struct FoldingRecord {
     pub simulating_s: f64,
     pub looking_up_s: f64,
     pub cutting_s: f64,
+    pub auditing_s: f64,
 }
 
 /// All that is written of one experiment.

@@ -2,6 +2,8 @@
 //!
 //! Changes nothing but counts. Which ones is drawn from the seed and from when and where they fell asleep.
 
+use std::time::Instant;
+
 use super::Stop;
 use super::nap::Nap;
 use super::run::Run;
@@ -60,6 +62,7 @@ impl Run {
     /// Simulates partition `p`, which wakes from `nap` at `at`, over that time, on a copy of the tables. `stood`: where its queue pairs' messages stood as it fell asleep;
     /// `by`: how many packets each is said to have gone on by.
     pub(super) fn audit(&mut self, t: &Tables, p: u32, nap: &Nap, theta_ppm: u64, stood: &[[usize; 3]], by: &[u64], at: u64) -> Result<(), Stop> {
+        let began = Instant::now();
         let mut copy = t.clone();
         let c = &mut copy;
         let part = self.parts[p as usize].clone();
@@ -92,6 +95,7 @@ impl Run {
         }
         self.parts[p as usize] = part;
         self.calm = calm;
+        self.stats.auditing += began.elapsed();
         Ok(())
     }
 

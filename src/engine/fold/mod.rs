@@ -72,6 +72,8 @@ pub struct FoldStats {
     pub simulating: Duration,
     pub looking_up: Duration,
     pub cutting: Duration,
+    /// And on audits, which would not be needed for the results.
+    pub auditing: Duration,
 }
 
 /// Why a folded run cannot go on.
