@@ -41,21 +41,31 @@ impl Run {
     pub(super) fn inspect(&mut self, t: &mut Tables, p: u32, at: u64) {
         self.parts[p as usize].covered = self.parts[p as usize].covered.max(at);
         self.flush_covered(p, at);
-        if !self.look(t, p) {
+        let full = self.look(t, p);
+        let due = hops(t, &self.parts[p as usize]) >= self.parts[p as usize].due;
+        if !full && !due {
             self.arm(t, p);
             return;
         }
         let began = Instant::now();
         let pieces = self.pieces(t, p);
+        if !full && pieces.len() == 1 {
+            self.stats.cutting += began.elapsed();
+            self.arm(t, p);
+            return;
+        }
         let steady: Vec<Option<Steady>> = pieces
             .iter()
             .map(|piece| {
+                if !full {
+                    return None;
+                }
                 let all = || (0..self.parts[p as usize].members.len() as u32).filter(|&m| self.works(t, p, m)).collect();
                 let working = if pieces.len() == 1 { all() } else { piece.working.clone() };
                 self.steady(t, p, &working, pieces.len() == 1)
             })
             .collect();
-        if steady.iter().any(Option::is_some) || hops(t, &self.parts[p as usize]) >= self.parts[p as usize].due {
+        if steady.iter().any(Option::is_some) || due {
             self.divide(t, p, at, pieces, &steady);
         } else {
             self.arm(t, p);
@@ -141,6 +151,11 @@ impl Run {
                 if known {
                     state::clear(t, part);
                     self.stand(p, node, at);
+                } else {
+                    // Its likes that come to the same at this instant follow it.
+                    let next = part.look(t).next;
+                    let mut body = node.body();
+                    body.known = body.known.max(next.saturating_sub(at));
                 }
             }
         }

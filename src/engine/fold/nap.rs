@@ -18,8 +18,7 @@ use crate::columns::{NEVER, NONE, Tables, qp, task as bits};
 use crate::engine::cpu::key::{Key, NO_EVENT};
 use crate::engine::cpu::{nic, task};
 
-/// The first nap is as long as this many windows, the next, if rates were the same after it, this many times as long, and so on (our choice).
-const FIRST_NAP: u64 = 2;
+/// The first nap is as long as its window, the next, if rates were the same after it, this many times as long, and so on (our choice).
 const NAP_GROWTH: u64 = 4;
 
 /// Packets in a window that differ by no more say nothing.
@@ -158,7 +157,7 @@ impl Run {
         // A packet more or less in the window is no reason to send faster than the line.
         let window = steady.window.max(self.least_window(t, p, &paces));
         let state = state::write(t, self.names(p, None), at).into();
-        let trusted = if steady.settled { NEVER } else { FIRST_NAP.saturating_mul(window).saturating_mul(NAP_GROWTH.saturating_pow(steady.level)) };
+        let trusted = if steady.settled { NEVER } else { window.saturating_mul(NAP_GROWTH.saturating_pow(steady.level)) };
         Sleep { state, window, until: steady.holds.min(trusted), level: steady.level, paces, ports: steady.ports.clone() }
     }
 

@@ -10,7 +10,7 @@ use super::nap::{FRACTION, Sleep};
 use super::part::{Member, Part, is_idle};
 use super::run::Run;
 use super::stream::Stream;
-use crate::columns::{NEVER, Tables, cc, metric, mode, qp};
+use crate::columns::{NEVER, NONE, Tables, cc, metric, mode, qp};
 use crate::units::{PS_PER_NS, PS_PER_S};
 
 /// The default of theta where nothing about the partition asks for more (Wormhole, section 7).
@@ -21,6 +21,8 @@ const MOST_THETA_PPM: u64 = 200_000;
 const LEAST_SAMPLES: u64 = 8;
 /// Packets of a queue pair's fair share in an interval, times theta: that one packet more or less is a quarter of theta (our choice).
 const PACKETS_THETA: u64 = 4;
+/// Where several senders meet at a port, shares wander for milliseconds: windows are this many times as long (our choice).
+const CONTENDED: u64 = 4;
 /// How far the mean rate of what is skipped may lie from that of the window if it goes on drifting as it does, in millionths (our choice: a tenth of theta).
 const DRIFT_PPM: u64 = 5_000;
 /// How much the queues of a partition may have grown by the end if they go on growing as they do, in packets (our choice).
@@ -257,7 +259,7 @@ impl Run {
     pub(super) fn next_look(&mut self) -> Option<(u64, u32)> {
         while let Some(&std::cmp::Reverse((at, n))) = self.looks.peek() {
             let p = self.nic_part[n as usize];
-            if p != crate::columns::NONE {
+            if p != NONE {
                 let part = &self.parts[p as usize];
                 if !part.replay && part.fit && part.first == n && part.watch.next() == at {
                     return Some((at, p));
@@ -280,13 +282,18 @@ impl Run {
         let e = &t.exps[0];
         let part = &self.parts[p as usize];
         let mut sharing = vec![0u64; part.nics.len() + part.ports.len()];
+        let mut from = vec![NONE; part.ports.len()];
+        let mut contended = false;
         let (mut bdp, mut rtt, mut packet) = (u64::MAX, 1, 1);
         for m in part.members.iter().filter(|m| m.routed) {
             let tx = &t.flow_tx[m.flow as usize];
             let nic = &t.nics[tx.nic as usize];
             sharing[self.nic_local[tx.nic as usize] as usize] += 1;
             for &q in &t.paths[tx.path_first as usize..(tx.path_first + tx.path_len) as usize] {
-                sharing[part.nics.len() + self.port_local[q as usize] as usize] += 1;
+                let port = self.port_local[q as usize] as usize;
+                sharing[part.nics.len() + port] += 1;
+                contended |= from[port] != NONE && from[port] != tx.nic;
+                from[port] = tx.nic;
             }
             let base = u64::from(tx.base_rtt_ns) * 1000;
             rtt = rtt.max(base);
@@ -304,7 +311,8 @@ impl Run {
         if e.cc == cc::DCQCN && e.p_inc != NEVER {
             least = least.max(2 * e.p_inc.max(e.p_dec).min(PS_PER_S / 1000));
         }
-        let samples = if e.samples > 0 { u64::from(e.samples) } else { LEAST_SAMPLES.max(least.div_ceil(interval)) };
+        let chosen = LEAST_SAMPLES.max(least.div_ceil(interval)) * if contended { CONTENDED } else { 1 };
+        let samples = if e.samples > 0 { u64::from(e.samples) } else { chosen };
         Rule { theta_ppm, samples: samples.max(1) as usize, interval: interval.max(self.step) }
     }
 
