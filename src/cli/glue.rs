@@ -288,7 +288,7 @@ impl Simulator for Connected {
                     }
                     let done = finished(identity(sweep, by_id[&ended.exp_id]), *ended, outputs, &configured.cost);
                     look_at(&done.record);
-                    audits.add(&done, configured.steady().map_or(f64::INFINITY, |s| s.audit_bound));
+                    audits.add(done.record.exp_id, done.stats.audit_fct_error, configured.steady().map_or(f64::INFINITY, |s| s.audit_bound));
                     sink(Update::Finished(Box::new(done)))
                 }
             }

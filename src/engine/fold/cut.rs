@@ -12,7 +12,7 @@ use super::part::{Base, Part, PortBase, Script, Standing};
 use super::run::Run;
 use super::state::{self, Counts, Names};
 use super::watch::Steady;
-use crate::columns::{NONE, Tables};
+use crate::columns::{NEVER, NONE, Tables};
 use crate::engine::grow::TooManyPackets;
 
 /// Packets between cuts, at least: a state costs as much as simulating a few hundred.
@@ -154,8 +154,10 @@ impl Run {
                 } else {
                     // Its likes that come to the same at this instant follow it.
                     let next = part.look(t).next;
-                    let mut body = node.body();
-                    body.known = body.known.max(next.saturating_sub(at));
+                    if next != NEVER {
+                        let mut body = node.body();
+                        body.known = body.known.max(next.saturating_sub(at));
+                    }
                 }
             }
         }
