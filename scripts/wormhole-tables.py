@@ -246,7 +246,7 @@ def report(suite, where):
     print("messages between the first flow's two hosts; it stands in for that of round-trip times (Figure 11), as packets that are skipped have none:\n")
     table(off_by)
     if suite != ONE_RUN:
-        print("What repeats, with \"exact\", and the memo's size with both:\n")
+        print("What repeats, with \"exact\", and the size of the memo, which a run's experiments share, by the end of each, with both:\n")
         table(repeats)
     if "off" in where:
         found = differences(where["exact"][0], where["off"][0])
