@@ -168,7 +168,7 @@ impl Run {
             (None, Some(leaf)) => leaf.at,
             (None, None) => body.known,
         };
-        tasks.min(part.start + told.min(end))
+        tasks.min(part.start.saturating_add(told.min(end)))
     }
 
     /// Looked-up partition `p` goes on to `at`, at which somebody joins it, ahead of its turn. Its own tasks that are due before go first: it goes live for them.
@@ -212,7 +212,7 @@ impl Run {
         let part = &self.parts[p as usize];
         let Some(script) = &part.script else { return true };
         let body = script.node.body();
-        body.end.is_none() && body.cut.is_none() && part.start + body.known <= at
+        body.end.is_none() && body.cut.is_none() && part.start.saturating_add(body.known) <= at
     }
 
     /// The rows of `p` go back to what they were when its episode began, or at the last cut; they are simulated up to `until` with what was posted, and go on from there.
