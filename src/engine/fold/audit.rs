@@ -103,7 +103,9 @@ impl Run {
     fn prepare(&mut self, c: &mut Tables, p: u32, nap: &Nap, stood: &[[usize; 3]]) -> Result<(), Stop> {
         let nics = self.parts[p as usize].nics.clone();
         for &n in &nics {
-            (c.nics[n as usize].task_head, c.nics[n as usize].next_task) = (NONE, NEVER);
+            let row = &mut c.nics[n as usize];
+            // Signals that have not reached their gates yet do so once, in the tables themselves.
+            (row.task_head, row.next_task, row.signals) = (NONE, NEVER, NONE);
         }
         let mut posts: Vec<u32> = Vec::new();
         for (m, &[given, posted, _]) in self.parts[p as usize].members.iter_mut().zip(stood) {

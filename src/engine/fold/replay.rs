@@ -50,6 +50,8 @@ impl Run {
                 }
                 if self.parts[p as usize].nap.is_some() {
                     self.wake(t, p, at)?;
+                    // What is known to happen at this instant comes before what is posted.
+                    self.tell(t, p, at)?;
                     continue;
                 }
                 self.post_unseen(t, p, n, m, at)?;
@@ -173,10 +175,10 @@ impl Run {
 
     /// Looked-up partition `p` goes on to `at`, at which somebody joins it, ahead of its turn. Its own tasks that are due before go first: it goes live for them.
     pub(super) fn catch_up_with(&mut self, t: &mut Tables, p: u32, at: u64) -> Result<(), Stop> {
-        if self.parts[p as usize].nap.is_some() {
-            return self.rouse(t, p, at);
-        }
         while self.parts[p as usize].replay {
+            if self.parts[p as usize].nap.is_some() {
+                return self.rouse(t, p, at);
+            }
             let next = self.next_told(t, p).min(at);
             let tasks = self.parts[p as usize].nics.iter().map(|&n| t.nics[n as usize].next_task.min(t.nics[n as usize].next_start)).min().unwrap_or(NEVER);
             if tasks < at && tasks <= next {
@@ -217,6 +219,12 @@ impl Run {
 
     /// The rows of `p` go back to what they were when its episode began, or at the last cut; they are simulated up to `until` with what was posted, and go on from there.
     pub(super) fn go_live(&mut self, t: &mut Tables, p: u32, until: u64) -> Result<(), Stop> {
+        if self.parts[p as usize].nap.is_some() {
+            self.wake(t, p, until)?;
+            if !self.parts[p as usize].replay {
+                return Ok(());
+            }
+        }
         self.stats.misses += 1;
         self.restore(t, p)?;
         let nics = self.parts[p as usize].nics.clone();
