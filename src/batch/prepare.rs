@@ -244,7 +244,7 @@ pub fn prepare(config: &Config, exp_id: u32) -> Result<Prepared, PrepareError> {
     if let Some(memo) = config.folding() {
         let e = &mut built.tables.exps[0];
         e.modes |= mode::FOLD | if memo { mode::MEMO } else { 0 };
-        if let Some(steady) = config.steady() {
+        if let Some(steady) = config.steady().filter(|_| job.is_some()) {
             e.modes |= mode::STEADY | (steady.metric << mode::METRIC_SHIFT);
             (e.theta_ppm, e.samples, e.interval_ns, e.audit_ppm) = (steady.theta_ppm, steady.samples, steady.interval_ns, steady.audit_ppm);
         }
