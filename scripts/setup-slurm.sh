@@ -3,8 +3,8 @@
 # they are there already. Needs root or sudo only to install.
 set -euo pipefail
 
-say() { printf 'setup-slurm: %s\n' "$*"; }
-die() { printf 'setup-slurm: %s\n' "$*" >&2; exit 1; }
+me=setup-slurm
+. "$(dirname "$0")/setup-common.sh"
 
 # Daemons are in sbin, which a user's PATH may lack.
 PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
@@ -18,11 +18,7 @@ if [ "${#missing[@]}" = 0 ]; then
 fi
 
 command -v apt-get >/dev/null || die "missing: ${missing[*]}; install SLURM and munge with your system's package manager"
-if [ "$(id -u)" = 0 ]; then as_root=(env DEBIAN_FRONTEND=noninteractive)
-elif command -v sudo >/dev/null && sudo -n true 2>/dev/null; then as_root=(sudo -n env DEBIAN_FRONTEND=noninteractive)
-elif command -v sudo >/dev/null && [ -t 0 ]; then as_root=(sudo env DEBIAN_FRONTEND=noninteractive)
-else die "installing SLURM needs root: run 'sudo scripts/setup-slurm.sh', or install slurmctld, slurmd, slurm-client and munge by hand"
-fi
+become_root SLURM "slurmctld, slurmd, slurm-client and munge"
 
 # Installing a daemon must not start it on this machine; Debian asks this file, and one that is there already is left alone.
 policy=/usr/sbin/policy-rc.d
@@ -31,7 +27,5 @@ if [ ! -e "$policy" ]; then
     printf '#!/bin/sh\nexit 101\n' | "${as_root[@]}" tee "$policy" >/dev/null
     "${as_root[@]}" chmod 755 "$policy"
 fi
-# Another source of the machine may be out of reach; the install below is what must succeed.
-"${as_root[@]}" apt-get update -q || say "apt-get update reported a problem; trying to install anyway"
-"${as_root[@]}" apt-get install -y -q --no-install-recommends slurmctld slurmd slurm-client munge || die "apt-get could not install SLURM; see its messages above"
+install_packages SLURM slurmctld slurmd slurm-client munge
 say "installed $(slurmctld -V)"

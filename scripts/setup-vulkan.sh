@@ -9,8 +9,8 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-say() { printf 'setup-vulkan: %s\n' "$*"; }
-die() { printf 'setup-vulkan: %s\n' "$*" >&2; exit 1; }
+me=setup-vulkan
+. scripts/setup-common.sh
 
 # The binary that judges adapters; without one, everything below still installs a driver.
 bin=${1:-}
@@ -35,12 +35,7 @@ case "${ID:-} ${ID_LIKE:-}" in
 esac
 command -v apt-get >/dev/null || die "apt-get is missing; install Mesa's Vulkan drivers (23 or later) by hand"
 
-if [ "$(id -u)" = 0 ]; then as_root=()
-elif command -v sudo >/dev/null && sudo -n true 2>/dev/null; then as_root=(sudo -n env DEBIAN_FRONTEND=noninteractive)
-elif command -v sudo >/dev/null && [ -t 0 ]; then as_root=(sudo env DEBIAN_FRONTEND=noninteractive)
-else die "installing a Vulkan driver needs root: run 'sudo scripts/setup-vulkan.sh', or install mesa-vulkan-drivers by hand"
-fi
-export DEBIAN_FRONTEND=noninteractive
+become_root "a Vulkan driver" mesa-vulkan-drivers
 
 # Prints the machine's own archive with its suite replaced: the first stanza or line that serves the release itself
 # (suite = codename, component main), so that third-party sources are never taken for Debian's.
@@ -114,10 +109,7 @@ if [ "${ID:-}" = debian ] && [ "${VERSION_ID:-}" = 12 ]; then
     add_backports "${VERSION_CODENAME}-backports" "$VERSION_CODENAME"
     pin=(-t "${VERSION_CODENAME}-backports")
 fi
-# Another source of the machine may be out of reach; the install below is what must succeed.
-"${as_root[@]}" apt-get update -q || say "apt-get update reported a problem; trying to install anyway"
-"${as_root[@]}" apt-get install -y -q --no-install-recommends "${pin[@]}" mesa-vulkan-drivers libvulkan1 \
-    || die "apt-get could not install mesa-vulkan-drivers; see its messages above"
+install_packages mesa-vulkan-drivers "${pin[@]}" mesa-vulkan-drivers libvulkan1
 
 if [ -z "$bin" ]; then
     say "installed; build hyperfold and run 'hyperfold doctor' to test the adapter"

@@ -1,24 +1,11 @@
 //! The program as a user meets it: help, exit codes, messages.
 
+#[path = "support/program.rs"]
+mod program;
+
 use std::fs;
-use std::path::Path;
-use std::process::{Command, Output};
 
-fn hyperfold(dir: &Path, args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_hyperfold")).current_dir(dir).args(args).output().expect("the program starts")
-}
-
-fn code(output: &Output) -> i32 {
-    output.status.code().expect("ended by itself")
-}
-
-fn stdout(output: &Output) -> String {
-    String::from_utf8(output.stdout.clone()).expect("UTF-8")
-}
-
-fn stderr(output: &Output) -> String {
-    String::from_utf8(output.stderr.clone()).expect("UTF-8")
-}
+use program::hyperfold;
 
 #[test]
 fn help_says_what_there_is() {
@@ -26,9 +13,9 @@ fn help_says_what_there_is() {
     let mut shown = String::new();
     for args in [&["--help"][..], &["run", "--help"], &["plan", "--help"], &["init", "--help"], &["doctor", "--help"], &["bench", "--help"], &["validate", "--help"], &["merge", "--help"], &["report", "--help"], &["compare", "--help"], &["trace", "--help"]] {
         let output = hyperfold(root.path(), args);
-        assert_eq!(code(&output), 0, "{args:?}");
-        assert!(stderr(&output).is_empty());
-        shown += &format!("$ hyperfold {}\n{}\n", args.join(" "), stdout(&output));
+        assert_eq!(output.code, 0, "{args:?}");
+        assert!(output.stderr.is_empty());
+        shown += &format!("$ hyperfold {}\n{}\n", args.join(" "), output.stdout);
     }
     insta::assert_snapshot!("help", shown);
 }
@@ -58,9 +45,9 @@ fn usage_errors_are_exit_2_and_name_the_option() {
     ];
     for (args, named) in cases {
         let output = hyperfold(root.path(), args);
-        assert_eq!(code(&output), 2, "{args:?}: {}", stderr(&output));
-        assert!(stderr(&output).contains(named), "{args:?}: {}", stderr(&output));
-        assert!(stdout(&output).is_empty(), "{args:?}");
+        assert_eq!(output.code, 2, "{args:?}: {}", output.stderr);
+        assert!(output.stderr.contains(named), "{args:?}: {}", output.stderr);
+        assert!(output.stdout.is_empty(), "{args:?}");
     }
     assert_eq!(fs::read_dir(root.path()).unwrap().count(), 0, "what is refused leaves nothing behind");
 }
@@ -72,8 +59,8 @@ fn a_folder_in_use_is_refused_before_anything_is_read() {
     fs::write(root.path().join("o/mine"), "mine").unwrap();
     for out in ["o", "o/mine"] {
         let output = hyperfold(root.path(), &["run", "absent.toml", "--out", out]);
-        assert_eq!(code(&output), 2);
-        assert!(stderr(&output).contains(&format!("--out {out}")), "{}", stderr(&output));
+        assert_eq!(output.code, 2);
+        assert!(output.stderr.contains(&format!("--out {out}")), "{}", output.stderr);
     }
     assert_eq!(fs::read_dir(root.path().join("o")).unwrap().count(), 1);
     assert_eq!(fs::read_to_string(root.path().join("o/mine")).unwrap(), "mine");
@@ -83,17 +70,17 @@ fn a_folder_in_use_is_refused_before_anything_is_read() {
 fn init_writes_once() {
     let root = tempfile::tempdir().unwrap();
     let output = hyperfold(root.path(), &["init", "mine.toml"]);
-    assert_eq!(code(&output), 0, "{}", stderr(&output));
-    assert!(stdout(&output).contains("hyperfold run mine.toml"));
+    assert_eq!(output.code, 0, "{}", output.stderr);
+    assert!(output.stdout.contains("hyperfold run mine.toml"));
     let plan = hyperfold(root.path(), &["plan", "mine.toml"]);
-    assert_eq!(code(&plan), 0, "the template is a valid sweep: {}", stderr(&plan));
-    assert!(stdout(&plan).starts_with("experiments: "), "{}", stdout(&plan));
+    assert_eq!(plan.code, 0, "the template is a valid sweep: {}", plan.stderr);
+    assert!(plan.stdout.starts_with("experiments: "), "{}", plan.stdout);
     fs::write(root.path().join("mine.toml"), "edited").unwrap();
     let again = hyperfold(root.path(), &["init", "mine.toml"]);
-    assert_eq!(code(&again), 2);
-    assert!(stderr(&again).contains("mine.toml: exists already"), "{}", stderr(&again));
+    assert_eq!(again.code, 2);
+    assert!(again.stderr.contains("mine.toml: exists already"), "{}", again.stderr);
     assert_eq!(fs::read_to_string(root.path().join("mine.toml")).unwrap(), "edited");
-    assert_eq!(code(&hyperfold(root.path(), &["init", "no/such/folder.toml"])), 2);
+    assert_eq!(hyperfold(root.path(), &["init", "no/such/folder.toml"]).code, 2);
 }
 
 const SWEEP: &str = "name = \"s\"\n[base.workload]\nkind = \"traffic\"\npattern = \"ring\"\n[axes]\n\"transport.cc\" = [\"hpcc\", \"dcqcn\", \"none\"]\n\
@@ -104,19 +91,19 @@ fn plan_says_what_would_run() {
     let root = tempfile::tempdir().unwrap();
     fs::write(root.path().join("s.toml"), SWEEP).unwrap();
     let output = hyperfold(root.path(), &["plan", "s.toml"]);
-    assert_eq!(code(&output), 0, "{}", stderr(&output));
-    let text = stdout(&output);
+    assert_eq!(output.code, 0, "{}", output.stderr);
+    let text = output.stdout;
     assert!(text.starts_with("experiments: 6\naxes: transport.cc, topology.link_gbps\nduplicates: 0\n"), "{text}");
 
     let output = hyperfold(root.path(), &["plan", "s.toml", "--json", "--shard", "1/4", "--set", "topology.link_delay_ns=500"]);
-    let plan: serde_json::Value = serde_json::from_str(&stdout(&output)).expect("one JSON object");
+    let plan: serde_json::Value = serde_json::from_str(&output.stdout).expect("one JSON object");
     assert_eq!((&plan["experiments"], &plan["selected"]), (&6.into(), &2.into()));
     assert_eq!(fs::read_dir(root.path()).unwrap().count(), 1, "plan writes nothing");
 
     for bad in [&["--shard", "7/9"][..], &["--set", "transport.cx=1"], &["--set", "transport.payload_bytes=-1"]] {
         let output = hyperfold(root.path(), &[&["plan", "s.toml"], bad].concat());
-        assert_eq!((code(&output), stdout(&output).as_str()), (2, ""), "{bad:?}");
-        assert!(stderr(&output).contains(bad[1].split('=').next().unwrap()) || stderr(&output).contains("--shard"), "{}", stderr(&output));
+        assert_eq!((output.code, output.stdout.as_str()), (2, ""), "{bad:?}");
+        assert!(output.stderr.contains(bad[1].split('=').next().unwrap()) || output.stderr.contains("--shard"), "{}", output.stderr);
     }
 }
 
@@ -124,5 +111,5 @@ fn plan_says_what_would_run() {
 fn the_version_is_the_crates() {
     let root = tempfile::tempdir().unwrap();
     let output = hyperfold(root.path(), &["--version"]);
-    assert_eq!((code(&output), stdout(&output).trim()), (0, concat!("hyperfold ", env!("CARGO_PKG_VERSION"))));
+    assert_eq!((output.code, output.stdout.trim()), (0, concat!("hyperfold ", env!("CARGO_PKG_VERSION"))));
 }

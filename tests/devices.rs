@@ -1,28 +1,26 @@
 //! `run` on GPUs from the command line: one device and the same one twice give the CPU engine's bytes. Needs an adapter (`scripts/setup-vulkan.sh`).
 
+#[path = "support/program.rs"]
+mod program;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Output};
 
 use hyperfold::batch::{self, News, RunOptions, Task, Worker, run_fleet};
 use hyperfold::engine::EngineError;
 use hyperfold::engine::cpu::engine::CpuEngine;
 use hyperfold::engine::gpu::{self, GpuDevice, GpuEngine, SoftwarePolicy};
 use hyperfold::sweep::{self, SetOverrides};
+use program::{Ran, command, seen};
 
 /// Small and in several batches: two devices take a quarter of what is left each time.
 const SWEEP: &str = "name = \"two\"\n[base.cluster]\ngpus = 16\n[base.workload]\nkind = \"traffic\"\npattern = \"ring\"\nbytes = 20000\n[base.output]\nflows = true\n\
                      [axes]\n\"transport.cc\" = [\"hpcc\", \"dcqcn\"]\n\"topology.link_gbps\" = [100, 200, 300, 400]\n";
 
-fn run(dir: &Path, args: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_hyperfold"));
-    command.current_dir(dir).env("RUST_LOG", "hyperfold=debug").args(["run", "s.toml"]).args(args);
-    command.output().expect("the program starts")
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8(bytes.to_vec()).expect("UTF-8")
+fn run(dir: &Path, args: &[&str]) -> Ran {
+    let args = [&["run", "s.toml"], args].concat();
+    seen(&args, command(dir, &args).env("RUST_LOG", "hyperfold=debug").output().expect("the program starts"))
 }
 
 #[test]
@@ -30,10 +28,10 @@ fn two_devices_give_the_bytes_of_the_cpu() {
     let root = tempfile::tempdir().unwrap();
     fs::write(root.path().join("s.toml"), SWEEP).unwrap();
     let cpu = run(root.path(), &["--out", "cpu", "--engine", "cpu"]);
-    assert_eq!(cpu.status.code(), Some(0), "{}", text(&cpu.stderr));
+    assert_eq!(cpu.code, 0, "{}", cpu.stderr);
     let two = run(root.path(), &["--out", "two", "--engine", "gpu", "--device", "0", "--device", "0"]);
-    let log = text(&two.stderr);
-    assert_eq!(two.status.code(), Some(0), "no adapter? run scripts/setup-vulkan.sh\n{log}");
+    let log = two.stderr;
+    assert_eq!(two.code, 0, "no adapter? run scripts/setup-vulkan.sh\n{log}");
     for file in ["results.csv", "results.parquet", "flows.csv"] {
         let read = |dir: &str| fs::read(root.path().join(dir).join(file)).unwrap();
         assert!(read("cpu") == read("two"), "{file} differs");
@@ -53,7 +51,7 @@ fn what_a_lost_device_had_is_simulated_by_the_other() {
     let open = || gpu::adapter::open(None, SoftwarePolicy::IfNothingElse).expect("an adapter; scripts/setup-vulkan.sh installs one");
     let devices = [open(), open()];
     let worker = |name: &str, device: &GpuDevice| Worker { name: name.into(), engine: Box::new(GpuEngine::on(device).unwrap()), on_pool: false };
-    let workers = vec![worker("first", &devices[0]), worker("second", &devices[1])];
+    let mut workers = vec![worker("first", &devices[0]), worker("second", &devices[1])];
     let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
     let options = RunOptions { batch: 1, ..RunOptions::default() };
     let (mut ends, mut lost) = (BTreeMap::new(), Vec::new());
@@ -67,7 +65,7 @@ fn what_a_lost_device_had_is_simulated_by_the_other() {
         }
         Ok(())
     };
-    run_fleet(tasks().into_iter(), workers, None, &pool, &options, || false, &mut tell).unwrap();
+    run_fleet(tasks().into_iter(), &mut workers, None, &pool, &options, || false, &mut tell).unwrap();
     assert!(lost.len() == 1 && lost[0].starts_with("first is not used any more: "), "{lost:?}");
     let mut want = BTreeMap::new();
     batch::run::<EngineError>(tasks().into_iter(), Box::new(CpuEngine), &RunOptions::default(), || false, &mut |news| {

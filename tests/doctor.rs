@@ -1,16 +1,20 @@
 //! `doctor` on this machine. These tests need an adapter that passes: `scripts/setup-vulkan.sh` installs one in software.
 
-use std::process::Command;
+#[path = "support/program.rs"]
+mod program;
 
-fn doctor(args: &[&str]) -> (i32, String, String) {
-    let output = Command::new(env!("CARGO_BIN_EXE_hyperfold")).arg("doctor").args(args).output().expect("the program starts");
-    let text = |bytes| String::from_utf8(bytes).expect("UTF-8");
-    (output.status.code().expect("ended by itself"), text(output.stdout), text(output.stderr))
+use std::path::Path;
+
+use program::{Ran, command, seen};
+
+fn doctor(args: &[&str], env: &[(&str, &str)]) -> Ran {
+    let args = [&["doctor"], args].concat();
+    seen(&args, command(Path::new("."), &args).envs(env.iter().copied()).output().expect("the program starts"))
 }
 
 #[test]
 fn an_adapter_of_this_machine_passes_the_self_test() {
-    let (code, stdout, stderr) = doctor(&["--json"]);
+    let Ran { code, stdout, stderr } = doctor(&["--json"], &[]);
     assert_eq!(code, 0, "no adapter passes; run scripts/setup-vulkan.sh\n{stdout}{stderr}");
     let mut adapters: Vec<serde_json::Value> = stdout.lines().map(|l| serde_json::from_str(l).expect("a JSON object a line")).collect();
     let machine = adapters.pop().expect("the machine's line is the last");
@@ -25,7 +29,7 @@ fn an_adapter_of_this_machine_passes_the_self_test() {
 
 #[test]
 fn people_are_told_the_same() {
-    let (code, stdout, _) = doctor(&[]);
+    let Ran { code, stdout, .. } = doctor(&[], &[]);
     assert_eq!(code, 0, "no adapter passes; run scripts/setup-vulkan.sh\n{stdout}");
     assert!(stdout.contains("self-test: passed (6 kernels, "), "{stdout}");
     assert!(stdout.contains("CPU engine: ready"), "{stdout}");
@@ -35,13 +39,7 @@ fn people_are_told_the_same() {
 #[cfg(target_os = "linux")]
 #[test]
 fn a_machine_without_an_adapter_is_told_what_to_install() {
-    let output = Command::new(env!("CARGO_BIN_EXE_hyperfold"))
-        .arg("doctor")
-        .env("VK_ICD_FILENAMES", "/nonexistent.json")
-        .env("VK_DRIVER_FILES", "/nonexistent.json")
-        .output()
-        .expect("the program starts");
-    let stdout = String::from_utf8(output.stdout).expect("UTF-8");
-    assert_eq!(output.status.code(), Some(2), "{stdout}");
+    let Ran { code, stdout, .. } = doctor(&[], &[("VK_ICD_FILENAMES", "/nonexistent.json"), ("VK_DRIVER_FILES", "/nonexistent.json")]);
+    assert_eq!(code, 2, "{stdout}");
     assert!(stdout.contains("no GPU adapter found") && stdout.contains("to install: "), "{stdout}");
 }

@@ -18,6 +18,7 @@ fn plan_and_run(name: &str) -> Folder {
     let typed = format!("experiments/{name}");
     let plan = hyperfold(here, &["plan", &typed]);
     assert_eq!(plan.code, 0, "{name}: {}", plan.stderr);
+    assert!(!plan.stdout.contains("warning"), "{name} is an example, and warns: {}", plan.stdout);
     let folder = Folder::new(&[]);
     let out = folder.file("o").display().to_string();
     let started = Instant::now();

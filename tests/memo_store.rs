@@ -301,18 +301,26 @@ fn changed_bytes_are_found_out() {
 }
 
 #[test]
-fn what_is_no_memo_is_set_aside() {
+fn what_never_was_a_memo_is_left_alone() {
     let root = tempfile::tempdir().unwrap();
     let cases = cases(0..4);
-    for (k, bytes) in [&b"notes to myself\n"[..], b"redb\x1a\x0a\xa9\x0d\x0a and some tables of somebody else's, with pages and all", b"hyperfold memo\r\n", &[0; 5000]].iter().enumerate() {
+    for (k, bytes) in [&b"notes to myself\n"[..], b"redb\x1a\x0a\xa9\x0d\x0a and some tables of somebody else's, with pages and all", &[0; 5000]].iter().enumerate() {
         let path = root.path().join(format!("file-{k}"));
         fs::write(&path, bytes).unwrap();
         let (_, _, warnings) = session(&path, &cases, ROOMY);
-        assert!(warnings.len() == 1 && warnings[0].contains("it is no memo"), "{warnings:?}");
-        assert_eq!(fs::read(&set_aside(&path)[0]).unwrap(), *bytes);
-        let (hits, _, warnings) = session(&path, &cases, ROOMY);
-        assert!(hits > 0 && warnings.is_empty(), "{warnings:?}");
+        assert!(warnings.len() == 2 && warnings.iter().all(|w| w.contains("it is no memo")), "{warnings:?}");
+        assert_eq!(fs::read(&path).unwrap(), *bytes);
+        assert_eq!(hyperfold::batch::memo_store::somebody_elses(&path), Some(path));
     }
+    assert_eq!(fs::read_dir(root.path()).unwrap().count(), 3, "nothing is put beside it");
+    // What begins as one has been one.
+    let path = root.path().join("begun");
+    fs::write(&path, b"hyperfold memo\r\n").unwrap();
+    let (_, _, warnings) = session(&path, &cases, ROOMY);
+    assert!(warnings.len() == 1 && warnings[0].contains("its beginning is damaged"), "{warnings:?}");
+    assert_eq!(fs::read(&set_aside(&path)[0]).unwrap(), b"hyperfold memo\r\n");
+    let (hits, _, warnings) = session(&path, &cases, ROOMY);
+    assert!(hits > 0 && warnings.is_empty(), "{warnings:?}");
     // In a folder it is a file of that folder, which may have to be made.
     let folder = root.path().join("folder");
     fs::create_dir(&folder).unwrap();
@@ -493,5 +501,5 @@ fn what_is_remembered_and_its_version_change_together() {
     });
     let digest: String = hash.finalize()[..8].iter().map(|b| format!("{b:02x}")).collect();
     assert!(n > 30, "{n} roots");
-    assert_eq!((SEMANTICS, digest.as_str()), (3, "4af5be52c7acde77"), "raise engine::fold::SEMANTICS, then put the new digest here");
+    assert_eq!((SEMANTICS, digest.as_str()), (4, "4af5be52c7acde77"), "raise engine::fold::SEMANTICS, then put the new digest here");
 }

@@ -129,6 +129,22 @@ fn soak_the_best_of_larger_grids_is_among_one_in_twenty() {
 }
 
 #[test]
+fn a_search_is_told_as_one_and_by_what_it_was_for() {
+    let grid = PERMUTATIONS.replace("gpus = 32", "gpus = 8").replace("500000", "20000").replace("\"routing.policy\" = [\"ecmp\", \"spray\"]\n", "");
+    let sweep = searched(&grid, "objectives = [\"max_queue_bytes\", \"cost_usd\"]\nsamples = 6");
+    let folder = Folder::new(&[("s.toml", &sweep)]);
+    let ran = hyperfold(folder.path(), &["run", "s.toml", "--out", "a"]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert!(ran.stdout.contains("a search: 6 of 144 experiments were run in full"), "{}", ran.stdout);
+    assert!(ran.stdout.contains("\nPareto front of max queue, cost usd: "), "{}", ran.stdout);
+    assert!(ran.stdout.contains("), max queue "), "the best by the first objective: {}", ran.stdout);
+    let compared = hyperfold(folder.path(), &["compare", "a"]);
+    assert!(compared.stdout.contains("ranking by max_queue_bytes") && compared.stdout.contains("Pareto front of max_queue_bytes"), "{}", compared.stdout);
+    let page = folder.text("a/report.html");
+    assert!(page.contains("\"objectives\":[\"max_queue_bytes\",\"cost_usd\"]") && page.contains("\"of\":144"));
+}
+
+#[test]
 fn the_same_seed_gives_the_same_bytes_on_any_number_of_threads() {
     let sweep = searched(&PERMUTATIONS.replace("500000", "50000"), "objectives = [\"fct_p99_ns\", \"cost_usd\"]\nreplicas = 2");
     let folder = Folder::new(&[("s.toml", &sweep)]);
@@ -207,24 +223,40 @@ fn what_a_search_cannot_do_is_refused() {
     }
 }
 
+/// Where the records of a journal end: sixteen bytes, then records with a length, a checksum of sixteen bytes, and so many bytes.
+fn record_ends(journal: &[u8]) -> Vec<usize> {
+    let mut ends = Vec::new();
+    let mut at = 16;
+    while at < journal.len() {
+        at += 24 + u64::from_le_bytes(journal[at..at + 8].try_into().unwrap()) as usize;
+        ends.push(at);
+    }
+    ends
+}
+
 #[test]
 fn a_search_that_broke_off_is_resumed_to_the_same_bytes() {
     let sweep = searched(COLLECTIVES, "samples = 6\nobjectives = [\"iteration_time_ns\", \"cost_usd\"]");
     let folder = Folder::new(&[("s.toml", &sweep), ("grid.toml", COLLECTIVES), ("other.toml", &sweep.replace("samples = 6", "samples = 7"))]);
     run(&folder, "s.toml", "whole", &[]);
     let journal = folder.bytes("whole/journal.bin");
+    let ends = record_ends(&journal);
+    // Whose it is, 200 estimates, 24 coarse estimates and simulations, six experiments in full.
+    assert_eq!(ends.len(), 1 + 200 + 2 * 24 + 6);
     let same = |out: &str| {
         for file in ["results.csv", "results.parquet", "optimize.csv"] {
             assert!(folder.bytes(&format!("{out}/{file}")) == folder.bytes(&format!("whole/{file}")), "{file} of {out} differs");
         }
+        let length = folder.bytes(&format!("{out}/journal.bin")).len();
+        assert_eq!(length, journal.len(), "{out}: what was found before is not found again");
     };
-    // As it is left by a kill: during the search nothing is complete, later some are.
-    let mut partly = 0;
-    for percent in [0, 40, 60, 80, 90, 100] {
-        let out = format!("o{percent}");
+    // As it is left by a kill, within a record: during the estimates, the coarse simulations, the full runs, and at the end.
+    for records in [0, 1, 100, 201, 220, 240, 249, 252, 254, 255] {
+        let out = format!("o{records}");
         fs::create_dir(folder.file(&out)).unwrap();
-        if percent > 0 {
-            fs::write(folder.file(&format!("{out}/journal.bin")), &journal[..journal.len() * percent / 100]).unwrap();
+        if records > 0 {
+            let cut = (ends[records - 1] + 30).min(journal.len());
+            fs::write(folder.file(&format!("{out}/journal.bin")), &journal[..cut]).unwrap();
             fs::write(folder.file(&format!("{out}/optimize.csv")), "nonsense").unwrap();
         }
         run(&folder, "s.toml", &out, &["--resume"]);
@@ -232,10 +264,10 @@ fn a_search_that_broke_off_is_resumed_to_the_same_bytes() {
         let events: Vec<serde_json::Value> = folder.text(&format!("{out}/events.jsonl")).lines().map(|l| serde_json::from_str(l).unwrap()).collect();
         let known = events.iter().find(|e| e["event"] == "run_started").and_then(|e| e["known"].as_u64()).unwrap();
         let again = events.iter().filter(|e| e["event"] == "finished").count() as u64;
-        assert_eq!(known + again, 6, "what is known is not run again");
-        partly += u64::from(known > 0 && again > 0);
+        assert_eq!((known, again), (records.saturating_sub(249) as u64, 6 - records.saturating_sub(249) as u64), "what is known is not run again");
+        let told = |n: usize| events.iter().filter(|e| e["text"].as_str().is_some_and(|t| t.contains(&format!("; {n} of them by an earlier run")))).count();
+        assert_eq!(told(200), usize::from(records >= 201), "estimates of {records} records");
     }
-    assert!(partly >= 2, "it was cut in the middle of the full runs {partly} times");
 
     let other = hyperfold(folder.path(), &["run", "other.toml", "--out", "whole", "--resume"]);
     assert!(other.code == 2 && other.stderr.contains("sweep.samples: 6 there, 7 here"), "{}", other.stderr);
@@ -245,7 +277,7 @@ fn a_search_that_broke_off_is_resumed_to_the_same_bytes() {
     let merged = hyperfold(folder.path(), &["merge", "whole", "--out", "m"]);
     assert!(merged.code == 2 && merged.stderr.contains("has no parts to merge") && !folder.file("m").exists(), "{}", merged.stderr);
     // What reads a folder reads that of a search.
-    for command in [&["compare", "whole"][..], &["report", "whole"], &["compare", "whole", "o90", "--fail-if", "iteration_time_ns > 1.02 * base"]] {
+    for command in [&["compare", "whole"][..], &["report", "whole"], &["compare", "whole", "o254", "--fail-if", "iteration_time_ns > 1.02 * base"]] {
         let ran = hyperfold(folder.path(), command);
         assert_eq!(ran.code, 0, "{command:?}: {}", ran.stderr);
     }
@@ -267,4 +299,5 @@ fn a_search_that_is_killed_ends_with_the_same_bytes() {
     for file in ["results.csv", "results.parquet", "optimize.csv"] {
         assert!(folder.bytes(&format!("o/{file}")) == folder.bytes(&format!("whole/{file}")), "{file} differs");
     }
+    assert_eq!(folder.bytes("o/journal.bin").len(), folder.bytes("whole/journal.bin").len(), "nothing was looked at twice");
 }

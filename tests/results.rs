@@ -348,9 +348,8 @@ fn what_is_no_journal_of_this_run_is_left_alone() {
     assert!(matches!(other, Err(ResultsError::OtherRun { .. })));
     assert!(fs::read(dir.join("journal.bin")).unwrap() == journal);
 
-    let mut no_beginning = journal.clone();
-    no_beginning[30] ^= 1;
-    for damaged in [no_beginning, journal[..20].to_vec(), b"exp_id,flow_id\n".to_vec()] {
+    // A beginning that is only damaged is mended (tests/resume.rs).
+    for damaged in [journal[..20].to_vec(), b"exp_id,flow_id\n".to_vec()] {
         fs::write(dir.join("journal.bin"), &damaged).unwrap();
         assert!(matches!(reopen(&dir, vec![0, 1]), Err(ResultsError::ForeignJournal(_))));
         assert!(fs::read(dir.join("journal.bin")).unwrap() == damaged);

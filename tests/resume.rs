@@ -203,6 +203,67 @@ fn ctrl_c_ends_cleanly_and_twice_at_once() {
     }
 }
 
+#[test]
+fn a_journal_whose_beginning_is_damaged_is_mended() {
+    let folder = folder();
+    let whole = folder.bytes("whole/journal.bin");
+    // The name, the length, the checksum, and what says whose it is.
+    let first = 16 + 24 + u64::from_le_bytes(whole[16..24].try_into().unwrap()) as usize;
+    for at in [0, 7, 15, 16, 20, 24, 39, 40, 100, first / 2, first - 1] {
+        let mut damaged = whole.clone();
+        damaged[at] ^= 0x15;
+        std::fs::write(folder.file("whole/journal.bin"), damaged).unwrap();
+        let merge = folder.run(&["merge", "whole", "--out", "m"]);
+        assert!(merge.code == 2 && merge.stderr.contains("--resume` of the same run mends"), "byte {at}: {}", merge.stderr);
+        // Of another run nothing proves that the journal is its.
+        assert_eq!(run(&folder, "whole", &["--resume", "--limit", "10"]).code, 2, "byte {at}");
+        let ran = run(&folder, "whole", &["--resume"]);
+        assert!(ran.stderr.contains("its beginning was damaged and is mended; nothing is lost"), "byte {at}: {}", ran.stderr);
+        assert!(ran.stderr.contains("all 72 experiments are complete"), "byte {at}: {}", ran.stderr);
+        assert!(folder.bytes("whole/journal.bin") == whole, "byte {at}");
+    }
+    same_as_whole(&folder, "whole");
+}
+
+/// The small one of two finishes while the large one, which has the first row, goes on.
+#[cfg(unix)]
+#[test]
+fn what_has_finished_is_seen_before_the_run_ends_and_after_it_was_killed() {
+    let large_first = two(MINUTES).replace(&format!("[20000, {MINUTES}]"), &format!("[{MINUTES}, 20000]"));
+    let folder = Folder::new(&[("two.toml", &large_first)]);
+    for (signal, more) in [("-KILL", &[][..]), ("-TERM", &["--resume"])] {
+        let mut child = started(&folder, "two.toml", "o", more, 0);
+        let from = Instant::now();
+        while !std::fs::read_to_string(folder.file("o/events.jsonl")).is_ok_and(|t| t.contains("\"finished\"")) {
+            assert!(from.elapsed() < Duration::from_secs(120), "nothing has finished");
+            sleep(Duration::from_millis(5));
+        }
+        // It has begun to run, with all its files open.
+        sleep(Duration::from_millis(200));
+        let report = |state: &str| {
+            assert_eq!(folder.run(&["report", "o"]).code, 0);
+            let page = folder.text("o/report.html");
+            assert!(page.contains(&format!("{state}: 1 of 2 experiments have no result")), "{state} {signal}");
+        };
+        report("the run is still going on");
+        let sent = Command::new("kill").args([signal, &child.id().to_string()]).status().expect("kill is there");
+        assert!(sent.success());
+        let status = child.wait().expect("it ends");
+        if signal == "-TERM" {
+            assert_eq!(status.code(), Some(130));
+            assert!(folder.text("o/manifest.json").contains("\"outcome\": \"interrupted\"") && folder.text("o/results.csv").lines().count() == 2);
+            report("the run is incomplete");
+        } else {
+            assert_eq!(folder.text("o/results.csv").lines().count(), 1, "its turn has not come");
+            report("the run was killed");
+        }
+        let compare = folder.run(&["compare", "o", "--fail-if", "makespan_ns < 0"]);
+        assert_eq!(compare.code, 3, "one of two passes, the other is not there: {}", compare.stdout);
+        assert!(compare.stdout.contains("1 of 2 experiments have no result") && compare.stdout.contains("20000"), "{}", compare.stdout);
+        assert_eq!(folder.run(&["compare", "o"]).code, 0);
+    }
+}
+
 /// A limit on the length of files is how a full disk is had without one: writing fails in the middle of a run.
 #[cfg(unix)]
 #[test]
@@ -315,14 +376,44 @@ fn what_is_missing_is_named_and_can_be_merged_or_run_later() {
     assert!(ran.stderr.contains("24 of 72 experiments are missing: 1, 4, 7, 10"), "{}", ran.stderr);
     let rows = folder.column("m/results.csv", "exp_id");
     assert_eq!(rows, (0..72).filter(|i| i % 3 != 1).map(|i| i.to_string()).collect::<Vec<_>>());
+    let gate = ["--fail-if", "status == \"nonsense\""];
+    let compare = folder.run(&[&["compare", "m"][..], &gate].concat());
+    assert!(compare.code == 3 && compare.stdout.contains("24 of 72 experiments have no result"), "{}", compare.stdout);
+    assert!(folder.text("m/report.html").contains("24 of 72 experiments have no result"));
     let ran = folder.run(&["merge", "shard1", "--out", "m", "--quiet"]);
     assert!(ran.code == 1 && !ran.stderr.contains("missing"), "{}", ran.stderr);
     same_as_whole(&folder, "m");
+    assert_eq!(folder.run(&[&["compare", "m"][..], &gate].concat()).code, 0, "now all are there");
+    assert!(folder.text("m/report.html").contains("The run is complete."));
 
     folder.run(&["merge", "shard1", "--out", "n", "--quiet"]);
     let ran = run(&folder, "n", &["--resume"]);
     assert!(ran.stderr.contains("24 of 72 experiments are complete; running the other 48"), "{}", ran.stderr);
     same_as_whole(&folder, "n");
+}
+
+#[test]
+fn timelines_of_shards_are_merged_too() {
+    let traced = ["--set", "output.trace=true", "--limit", "7", "--quiet"];
+    let folder = Folder::new(&[("s.toml", &SWEEP.replace("[20000, 50000]", "[2000]"))]);
+    run(&folder, "whole", &traced);
+    for shard in ["0/2", "1/2"] {
+        run(&folder, &format!("shard{}", &shard[..1]), &[&traced[..], &["--shard", shard]].concat());
+    }
+    let timelines = |out: &str| -> Vec<(String, Vec<u8>)> {
+        let Ok(files) = std::fs::read_dir(folder.file(&format!("{out}/trace"))) else { return Vec::new() };
+        let mut all: Vec<_> = files.map(|f| f.unwrap()).map(|f| (f.file_name().into_string().unwrap(), std::fs::read(f.path()).unwrap())).collect();
+        all.sort();
+        all
+    };
+    let whole = timelines("whole");
+    assert_eq!((whole.len(), timelines("shard0").len(), timelines("shard1").len()), (7, 4, 3));
+    assert_eq!(folder.run(&["merge", "shard1", "--out", "m", "--quiet"]).code, 1, "the other shard is missing");
+    assert_eq!(timelines("m").len(), 3);
+    // One that was taken away is none, wherever its experiment comes from.
+    std::fs::remove_file(folder.file("shard0/trace/2.pftrace")).unwrap();
+    assert_eq!(folder.run(&["merge", "shard0", "whole", "--out", "m", "--quiet"]).code, 0);
+    assert!(timelines("m") == whole);
 }
 
 /// A folder with one experiment of `from`, changed.

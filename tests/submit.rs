@@ -1,10 +1,15 @@
 //! `submit` against stand-ins of SLURM's commands; scripts/soak-slurm.sh does it against SLURM itself.
 #![cfg(unix)]
 
+#[path = "support/program.rs"]
+mod program;
+
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Command;
+
+use program::{Ran, command, seen};
 
 const SWEEP: &str = "name = \"s\"\n[base.workload]\nkind = \"traffic\"\npattern = \"ring\"\n[axes]\n\"transport.cc\" = [\"hpcc\", \"dcqcn\", \"none\"]\n\
                      \"topology.link_gbps\" = [100, 400]\n";
@@ -39,10 +44,9 @@ impl Site {
         format!("{}:{}", self.root.path().join("bin").display(), std::env::var("PATH").unwrap())
     }
 
-    fn submit(&self, args: &[&str]) -> Output {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_hyperfold"));
-        command.current_dir(self.work()).env("PATH", self.path()).args(["submit", "my sweep.toml"]).args(args);
-        command.output().expect("the program starts")
+    fn submit(&self, args: &[&str]) -> Ran {
+        let args = [&["submit", "my sweep.toml"], args].concat();
+        seen(&args, command(&self.work(), &args).env("PATH", self.path()).output().expect("the program starts"))
     }
 
     fn read(&self, file: &str) -> String {
@@ -59,16 +63,9 @@ impl Site {
             .envs(env.iter().copied())
             .output()
             .expect("bash starts");
-        (format!("{}{}", text(&output.stdout), text(&output.stderr)), output.status.code().expect("ended by itself"))
+        let ran = seen(&[script], output);
+        (format!("{}{}", ran.stdout, ran.stderr), ran.code)
     }
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8(bytes.to_vec()).expect("UTF-8")
-}
-
-fn code(output: &Output) -> i32 {
-    output.status.code().expect("ended by itself")
 }
 
 /// Prints its arguments, one a line in brackets.
@@ -83,9 +80,9 @@ fn jobs_are_submitted_with_their_dependency_and_paths_stay_what_they_are() {
     let show = site.program("show me", SHOW);
     let args = ["--slurm", "--shards", "4", "--out", "my out", "--engine", "gpu", "--set", "topology.kind='clos'", "--program", show.to_str().unwrap()];
     let output = site.submit(&args);
-    assert_eq!(code(&output), 0, "{}", text(&output.stderr));
-    assert!(text(&output.stdout).starts_with("array job 41: 4 shards, "), "{}", text(&output.stdout));
-    assert!(text(&output.stdout).contains("merge job 42: "), "{}", text(&output.stdout));
+    assert_eq!(output.code, 0, "{}", output.stderr);
+    assert!(output.stdout.starts_with("array job 41: 4 shards, "), "{}", output.stdout);
+    assert!(output.stdout.contains("merge job 42: "), "{}", output.stdout);
 
     let log = fs::read_to_string(site.root.path().join("bin/sbatch.log")).unwrap();
     let work = site.work().display().to_string();
@@ -121,7 +118,7 @@ fn jobs_are_submitted_with_their_dependency_and_paths_stay_what_they_are() {
 #[test]
 fn help_says_what_there_is() {
     let output = Site::new().submit(&["--help"]);
-    insta::assert_snapshot!("submit_help", text(&output.stdout));
+    insta::assert_snapshot!("submit_help", output.stdout);
 }
 
 #[test]
@@ -143,7 +140,7 @@ fn what_breaks_off_is_queued_again_a_limited_number_of_times() {
         let program = site.program("program", body);
         let out = format!("out{n}");
         let output = site.submit(&["--slurm", "--shards", "4", "--out", &out, "--program", program.to_str().unwrap()]);
-        assert_eq!(code(&output), 0, "{}", text(&output.stderr));
+        assert_eq!(output.code, 0, "{}", output.stderr);
         let (shown, code) = site.run_task(&format!("{out}/shards.sbatch"), &[("SLURM_RESTART_COUNT", restarts)]);
         assert_eq!((code, shown.contains("scontrol requeue 41_2")), (expected, again), "{body}: {shown}");
     }
@@ -157,7 +154,7 @@ fn the_warning_before_the_time_limit_queues_the_task_again() {
     site.program("scontrol", "echo \"scontrol $*\" >> \"$0.log\"; exit 1");
     let program = site.program("program", "kill -USR1 $PPID; sleep 0.5; echo finished; exit 3");
     let output = site.submit(&["--slurm", "--shards", "4", "--out", "o", "--time", "10", "--requeues", "2", "--program", program.to_str().unwrap()]);
-    assert_eq!(code(&output), 0, "{}", text(&output.stderr));
+    assert_eq!(output.code, 0, "{}", output.stderr);
     assert!(site.read("o/shards.sbatch").contains("#SBATCH --signal=B:USR1@90\n"));
     for (restarts, asked) in [("1", true), ("2", false)] {
         let (shown, code) = site.run_task("o/shards.sbatch", &[("SLURM_RESTART_COUNT", restarts)]);
@@ -173,16 +170,16 @@ fn the_same_is_submitted_again_only_as_the_same() {
     let site = Site::new();
     site.program("sbatch", SBATCH);
     let base = ["--slurm", "--shards", "2", "--out", "o"];
-    assert_eq!(code(&site.submit(&base)), 0);
+    assert_eq!(site.submit(&base).code, 0);
     let refused = |args: &[&str], named: &str| {
         let output = site.submit(args);
-        assert_eq!(code(&output), 2, "{args:?}");
-        assert!(text(&output.stderr).contains(named), "{args:?}: {}", text(&output.stderr));
+        assert_eq!(output.code, 2, "{args:?}");
+        assert!(output.stderr.contains(named), "{args:?}: {}", output.stderr);
     };
     refused(&base, "--resume");
     refused(&["--slurm", "--shards", "3", "--out", "o", "--resume"], "shards = 2");
     refused(&["--slurm", "--shards", "2", "--out", "other", "--resume"], "submit.json");
-    assert_eq!(code(&site.submit(&[&base[..], &["--resume"]].concat())), 0);
+    assert_eq!(site.submit(&[&base[..], &["--resume"]].concat()).code, 0);
 }
 
 #[test]
@@ -205,13 +202,13 @@ fn what_cannot_work_is_refused_before_anything_is_written() {
         (&["--kubernetes", "--shards", "2", "--out", "o", "--image", "i", "--claim", "c", "--time", "5"], "--time"),
     ] {
         let output = site.submit(args);
-        assert_eq!(code(&output), 2, "{args:?}");
-        assert!(text(&output.stderr).contains(named), "{args:?}: {}", text(&output.stderr));
+        assert_eq!(output.code, 2, "{args:?}");
+        assert!(output.stderr.contains(named), "{args:?}: {}", output.stderr);
         assert!(!site.work().join("o").exists(), "{args:?}");
     }
     let output = site.submit(&["--slurm", "--shards", "2", "--out", "o"]);
-    assert_eq!(code(&output), 2);
-    assert!(text(&output.stderr).contains("no partition"), "{}", text(&output.stderr));
+    assert_eq!(output.code, 2);
+    assert!(output.stderr.contains("no partition"), "{}", output.stderr);
 }
 
 #[test]
@@ -222,16 +219,16 @@ fn a_dry_run_and_a_manifest_contact_nobody() {
         site.program(program, &format!("touch {}", marker.display()));
     }
     let output = site.submit(&["--slurm", "--shards", "2", "--out", "o", "--dry-run"]);
-    assert_eq!(code(&output), 0, "{}", text(&output.stderr));
-    assert!(text(&output.stdout).contains("#SBATCH --array=0-1\n"), "{}", text(&output.stdout));
+    assert_eq!(output.code, 0, "{}", output.stderr);
+    assert!(output.stdout.contains("#SBATCH --array=0-1\n"), "{}", output.stdout);
     let kubernetes = ["--kubernetes", "--shards", "2", "--out", "o", "--image", "i", "--claim", "c"];
     let output = site.submit(&kubernetes);
-    assert_eq!(code(&output), 0, "{}", text(&output.stderr));
-    let manifest = text(&output.stdout);
+    assert_eq!(output.code, 0, "{}", output.stderr);
+    let manifest = output.stdout;
     assert!(manifest.contains("completionMode: Indexed") && manifest.contains("\"/data/my sweep.toml\""), "{manifest}");
     let to_file = [&kubernetes[..], &["--manifest", "m.yaml"]].concat();
-    assert_eq!(code(&site.submit(&to_file)), 0);
+    assert_eq!(site.submit(&to_file).code, 0);
     assert_eq!(site.read("m.yaml"), manifest);
-    assert_eq!(code(&site.submit(&to_file)), 2, "an existing file is kept");
+    assert_eq!(site.submit(&to_file).code, 2, "an existing file is kept");
     assert!(!marker.exists() && !Path::new(&site.work().join("o")).exists());
 }

@@ -241,6 +241,28 @@ fn a_hundred_thousand_sampled_or_listed_experiments_expand_quickly() {
     }
 }
 
+/// A key that only some of the drawn points read makes some of them the same, which nobody could mend in the file.
+#[test]
+fn drawn_points_that_are_the_same_are_left_out() {
+    for method in ["random", "lhs", "optimize"] {
+        let text = format!(
+            "{RING}[sweep]\nmethod = \"{method}\"\nsamples = 8\n[axes]\n\"transport.cc\" = [\"hpcc\", \"none\"]\n\
+             \"transport.hpcc.eta\" = {{ min = 0.8, max = 0.98 }}\n"
+        );
+        let s = parse(&text).unwrap();
+        let keys: std::collections::BTreeSet<String> = s.experiments.iter().map(|e| e.config_key.to_string()).collect();
+        assert_eq!(keys.len(), s.experiments.len(), "{method}");
+        let without = s.experiments.iter().filter(|e| s.axis_values(e)[0].to_string() == "none").count();
+        assert!(without == 1 && s.experiments.len() > 3, "{method}: {without} of {}", s.experiments.len());
+        assert!(s.notes.len() == 1 && s.notes[0].contains("are left out, because they are the same as others"), "{method}: {:?}", s.notes);
+        assert!(s.notes[0].contains("`transport.hpcc.eta` changes nothing"), "{method}: {:?}", s.notes);
+        let ids: Vec<u64> = s.experiments.iter().map(|e| e.exp_id).collect();
+        assert_eq!(ids, (0..ids.len() as u64).collect::<Vec<_>>(), "{method}");
+    }
+    let written = format!("{RING}[axes]\n\"transport.cc\" = [\"none\"]\n\"transport.hpcc.eta\" = [0.8, 0.9]\n");
+    assert!(parse(&written).is_err(), "what somebody has written down is refused as before");
+}
+
 #[test]
 fn samples_of_a_grid_are_noted() {
     let s = parse(&format!("{RING}[sweep]\nsamples = 5\n")).unwrap();

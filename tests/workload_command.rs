@@ -1,23 +1,15 @@
 //! `hyperfold workload` as a user meets it.
 
+#[path = "support/program.rs"]
+mod program;
+
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
 
-fn hyperfold(dir: &Path, args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_hyperfold")).current_dir(dir).arg("workload").args(args).output().expect("the program starts")
-}
+use program::Ran;
 
-fn code(output: &Output) -> i32 {
-    output.status.code().expect("ended by itself")
-}
-
-fn stdout(output: &Output) -> String {
-    String::from_utf8(output.stdout.clone()).expect("UTF-8")
-}
-
-fn stderr(output: &Output) -> String {
-    String::from_utf8(output.stderr.clone()).expect("UTF-8")
+fn hyperfold(dir: &Path, args: &[&str]) -> Ran {
+    program::hyperfold(dir, &[&["workload"], args].concat())
 }
 
 fn corpus(file: &str) -> PathBuf {
@@ -35,10 +27,10 @@ fn with(file: &str, name: &str) -> tempfile::TempDir {
 fn inspect_says_what_is_in_a_file() {
     let root = with("simai/ok-pipeline.txt", "w.txt");
     let told = hyperfold(root.path(), &["inspect", "w.txt"]);
-    assert_eq!(code(&told), 0, "{}", stderr(&told));
-    insta::assert_snapshot!(stdout(&told));
+    assert_eq!(told.code, 0, "{}", told.stderr);
+    insta::assert_snapshot!(told.stdout);
     let told = hyperfold(root.path(), &["inspect", "w.txt", "--json", "--ranks", "8"]);
-    let json: serde_json::Value = serde_json::from_str(&stdout(&told)).unwrap();
+    let json: serde_json::Value = serde_json::from_str(&told.stdout).unwrap();
     assert_eq!((&json["ranks"], &json["format"], &json["sends"]), (&8.into(), &"simai".into(), &16.into()));
     assert_eq!(json["communication"].as_array().unwrap().len(), 2);
 }
@@ -48,15 +40,15 @@ fn convert_writes_where_out_says_and_nothing_over_what_is_there() {
     let root = with("simai/ok-new-header.txt", "w.txt");
     let to_chakra = ["convert", "w.txt", "--to", "chakra", "--out", "traces"];
     let done = hyperfold(root.path(), &to_chakra);
-    assert_eq!(code(&done), 0, "{}", stderr(&done));
+    assert_eq!(done.code, 0, "{}", done.stderr);
     assert!(root.path().join("traces/traces.3.et").is_file() && root.path().join("traces/comm_group.json").is_file());
     let refused = hyperfold(root.path(), &to_chakra);
-    assert_eq!(code(&refused), 2);
-    assert!(stderr(&refused).contains("exists already") && stderr(&refused).contains("--force"), "{}", stderr(&refused));
+    assert_eq!(refused.code, 2);
+    assert!(refused.stderr.contains("exists already") && refused.stderr.contains("--force"), "{}", refused.stderr);
     let forced = hyperfold(root.path(), &[&to_chakra[..], &["--force"]].concat());
-    assert_eq!(code(&forced), 0, "{}", stderr(&forced));
+    assert_eq!(forced.code, 0, "{}", forced.stderr);
     let compute = |path: &str| {
-        let told = stdout(&hyperfold(root.path(), &["inspect", path, "--json"]));
+        let told = hyperfold(root.path(), &["inspect", path, "--json"]).stdout;
         let json: serde_json::Value = serde_json::from_str(&told).unwrap();
         (json["compute_ps"].clone(), json["communication"].clone(), json["free_makespan_ps"].clone())
     };
@@ -68,7 +60,7 @@ fn convert_writes_where_out_says_and_nothing_over_what_is_there() {
 fn rescale_multiplies() {
     let root = with("htsim/ok-flows.cm", "m.cm");
     let done = hyperfold(root.path(), &["rescale", "m.cm", "--bytes", "3", "--compute", "1/2", "--to", "ns3", "--out", "f.txt"]);
-    assert_eq!(code(&done), 0, "{}", stderr(&done));
+    assert_eq!(done.code, 0, "{}", done.stderr);
     assert_eq!(fs::read_to_string(root.path().join("f.txt")).unwrap(), "2\n0 1 3 100 3000 0.000000000000\n1 2 3 100 6000 0.000000750000\n");
 }
 
@@ -89,8 +81,8 @@ fn what_cannot_be_is_exit_2_and_says_why() {
     ];
     for (args, named) in cases {
         let output = hyperfold(root.path(), args);
-        assert_eq!(code(&output), 2, "{args:?}: {}", stderr(&output));
-        assert!(stderr(&output).contains(named), "{args:?}: {}", stderr(&output));
+        assert_eq!(output.code, 2, "{args:?}: {}", output.stderr);
+        assert!(output.stderr.contains(named), "{args:?}: {}", output.stderr);
     }
     assert!(!root.path().join("f").exists());
 }
@@ -101,8 +93,8 @@ fn a_sweep_runs_on_a_topology_of_htsim() {
     let sweep = "name = \"htsim\"\n[base.topology]\nkind = \"file\"\npath = \"net.topo\"\nformat = \"htsim\"\n\
                  [base.workload]\nkind = \"traffic\"\npattern = \"ring\"\nbytes = 100000\n";
     fs::write(root.path().join("s.toml"), sweep).unwrap();
-    let run = Command::new(env!("CARGO_BIN_EXE_hyperfold")).current_dir(root.path()).args(["run", "s.toml", "--out", "o", "--engine", "cpu"]).output().unwrap();
-    assert_eq!(code(&run), 0, "{}", stderr(&run));
+    let run = program::hyperfold(root.path(), &["run", "s.toml", "--out", "o", "--engine", "cpu"]);
+    assert_eq!(run.code, 0, "{}", run.stderr);
     let results = fs::read_to_string(root.path().join("o/results.csv")).unwrap();
     assert!(results.lines().nth(1).unwrap().contains(",ok,"), "{results}");
 }

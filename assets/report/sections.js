@@ -3,12 +3,16 @@
 const none = (...children) => el("p", { class: "none" }, children);
 const key = (name) => el("code", {}, name);
 const MANIFEST = DATA.manifest;
+// Columns whose names lack their unit.
+const heading = (name) => (unitOf(name) === "share" ? name + " (of 1)" : name);
+// Where a chart shows single experiments although configurations have replicas.
+const oneOfReplicas = () => (DATA.means ? el("p", { class: "soft replica" }, "Of each configuration this shows one experiment, the first replica that completed; the ranking above is by means over replicas.") : null);
 const okFirst = (c) => members(c).find((row) => text("status", row) === "ok");
 
 function headline() {
   if (!DATA.rows) return [none("The run has no results yet.")];
   if (!DATA.metrics.length) return [none("No experiment has a result that could be ranked; see the failures below.")];
-  return state.group >= 0 ? [winner(state.group)] : winnersOfAll();
+  return [...searched(), ...(state.group >= 0 ? [winner(state.group)] : winnersOfAll())];
 }
 
 function rankingTable() {
@@ -27,7 +31,7 @@ function rankingTable() {
   const columns = [
     { title: "rank", text: (row) => (place(row) ? place(row).place + (place(row).tied > 1 ? "=" : "") : ""), number: (row) => (place(row) ? place(row).place : NaN) },
     { title: "from best", text: (row) => { const d = distance(row); return Number.isFinite(d) ? (d === 0 ? "0 %" : percent(d)) : ""; }, number: distance },
-    ...COLUMNS.filter((c) => !c.empty).map((c) => ({ title: c.name, text: c.text, number: c.isNumber ? c.number : null, optional: !main.has(c.name), wide: c.name === "error" })),
+    ...COLUMNS.filter((c) => !c.empty).map((c) => ({ title: c.name, heading: heading(c.name), text: c.text, number: c.isNumber ? c.number : null, optional: !main.has(c.name), wide: c.name === "error" })),
   ];
   const filters = DATA.design.axes.map((a, at) => ({ axis: AXES[at], title: SHORT[at], values: a.binned ? [] : a.levels })).filter((f) => f.values.length > 1 && f.values.length <= 64);
   return [
@@ -52,7 +56,7 @@ function effectsSection() {
     el("p", { class: "soft" }, "How far each value of an axis is from the average of the axis's values, with all other axes the same: " + (m.more ? "more" : "less") + " is better. " + (effects[0].ratio ? "In per cent of " : "In the unit of ") + m.label + "."),
     el("h3", {}, "All axes (tornado)"), answers.length ? tornado(answers, m.unit, m.more) : none("The sweep varies only what is asked, no answer to it."),
     el("h3", {}, "Each axis"),
-    el("p", { class: "soft" }, (bars ? "Brackets: 95 % interval from replicas. " : "There are no error bars because nothing was repeated (sweep.replicas = 3 would give them). ") + "Pale bars: from the least to the most in any combination with the other axes."),
+    el("p", { class: "soft" }, (bars ? "Brackets: 95 % interval from replicas. " : DATA.means ? "There are no error bars because all replicas gave the same. " : "There are no error bars because nothing was repeated (sweep.replicas = 3 would give them where anything depends on the seed). ") + "Pale bars: from the least to the most in any combination with the other axes."),
     unmatched.length ? el("p", { class: "soft" }, "Of " + unmatched.join(", ") + " no two experiments differ in nothing else, so averages are compared, whatever else varied.") : null,
     undrawn.length ? el("p", { class: "soft" }, "Not drawn, having more than 64 values: " + undrawn.join(", ") + ".") : null,
     el("div", { class: "pair" }, answers.concat(effects.filter(asks)).map((e) => el("div", { class: "effect" }, el("h3", {}, DATA.design.axes[e.axis].key + (DATA.design.axes[e.axis].question ? " (what is asked)" : "")), effectPicture(e, DATA.design.axes[e.axis].levels, m.unit, m.more ? "more" : "less")))),
@@ -61,7 +65,8 @@ function effectsSection() {
 
 // Time against what it takes: a second metric that does not simply follow the first.
 const costly = ["peak_memory_bytes", "max_queue_bytes"].map((name) => DATA.metrics.findIndex((m) => m.name === name)).find((at) => at > 0);
-const chosenPair = { a: 0, b: costly || 1 };
+// A search has said which two.
+const chosenPair = { a: 0, b: (DATA.search && DATA.search.fronts ? 1 : costly) || 1 };
 function paretoSection(holder) {
   if (DATA.metrics.length < 2) return [none("A front needs two metrics that vary; this sweep has " + DATA.metrics.length + ".")];
   const again = () => { const drawn = paretoSection(holder); append(clear(holder), drawn); };
@@ -83,29 +88,45 @@ function paretoSection(holder) {
   if (!points.length) return [controls, none("No experiment of " + groupName(group) + " has both " + ma.label + " and " + mb.label + ".")];
   const told = el("p", { class: "soft", id: "pareto-told" }, "Point at a configuration to read it.");
   const tell = (p) => { told.textContent = p ? describe(p.c) + ": " + format(p.x, ma.unit) + ", " + format(p.y, mb.unit) + (on.has(p.c) ? " (on the front)" : "") : "Point at a configuration to read it."; };
-  const exact = (m, c) => (members(c).length > 1 || !DATA.metrics.length ? String(mean(m, c)) : text(DATA.metrics[m].name, firstRow(c)));
+  // A mean is no number of results.csv: seven digits are enough of it.
+  const exact = (m, c) => (members(c).length > 1 ? String(Number(mean(m, c).toPrecision(7))) : text(DATA.metrics[m].name, firstRow(c)));
   return [
     state.group < 0 && DATA.design.groups.length > 1 ? el("p", { class: "soft" }, "Of " + groupName(group) + "; choose another workload above.") : null, controls,
     scatter(points, on, ma, mb, tell), told,
     el("h3", {}, "The front: what no other configuration beats in both"),
     ...dataTable({ id: "front", rows: front.slice(), pageSize: 10, columns: [
       { title: "configuration", text: brief, number: null },
-      { title: ma.name, text: (c) => exact(chosenPair.a, c), number: (c) => mean(chosenPair.a, c) },
-      { title: mb.name, text: (c) => exact(chosenPair.b, c), number: (c) => mean(chosenPair.b, c) },
+      { title: ma.name, heading: heading(ma.name), text: (c) => exact(chosenPair.a, c), number: (c) => mean(chosenPair.a, c) },
+      { title: mb.name, heading: heading(mb.name), text: (c) => exact(chosenPair.b, c), number: (c) => mean(chosenPair.b, c) },
     ] }),
   ];
 }
 
+// What of a companion file is on the page, where that is not all.
+function excerptNote(what, file) {
+  const d = DATA.detailed;
+  if (d.shown >= d.of) return null;
+  const best = d.groups < DATA.design.groups.length ? "the best of each of the first " + plural(d.groups, "workload", "workloads") : "the best" + (DATA.design.groups.length > 1 ? " " + d.each.toLocaleString("en") + " of each workload" : "");
+  return el("p", { class: "soft excerpt" }, "So that this page opens fast, it has the " + what + " of " + d.shown.toLocaleString("en") + " of " + plural(d.of, "configuration", "configurations") + ": " + best + " by " + DATA.metrics[0].label + (DATA.means ? ", of each the first replica that completed" : "") + ". Those of all are in ", key(file), " by exp_id; ", key("hyperfold compare DIR --explain A B"), " sets any two experiments against each other.");
+}
+
+// Why there is nothing to draw: what did not complete has no numbers at all.
+function noneOf(what, why) {
+  const completed = inView().some((c) => okFirst(c) !== undefined);
+  return none(completed ? "No experiment in view has " + what + " (" + why + ")." : "No experiment in view has completed.");
+}
+
 function fctSection() {
   const withFct = inView().filter((c) => okFirst(c) !== undefined && Number.isFinite(number("fct_max_ns", okFirst(c))));
-  if (!withFct.length) return [none("No experiment in view has flows with completion times (analytic communication sends none).")];
-  const out = [];
+  if (!withFct.length) return [noneOf("flows with completion times", "analytic communication sends none")];
+  const out = [oneOfReplicas()];
   if (DATA.flows) {
     const series = withFct.map((c) => [c, DATA.flows.of[text("exp_id", okFirst(c))]]).filter(([, f]) => f && f.points.length).slice(0, 8)
       .map(([c, f], at) => ({ label: labelInView(c), colour: COLOURS[at], values: f.points.map(Number), flows: f }));
     if (series.length) {
       out.push(el("h3", {}, "Whole distributions of the best " + series.length), legend(series.map((s) => [s.label + " (" + plural(s.flows.flows, "flow", "flows") + (s.flows.unfinished ? ", " + s.flows.unfinished + " unfinished" : "") + ")", s.colour])), distributions(series, DATA.flows.percent, "ns"));
     }
+    out.push(excerptNote("flows", "flows.csv"));
     if (DATA.flows.cut) out.push(el("p", { class: "soft" }, "flows.csv is very large; only its first part was read."));
   } else out.push(none("Whole distributions need flows.csv, which this run did not write: set ", key("output.flows = true"), " under [base] and run again."));
   out.push(el("h3", {}, "Median, 99th percentile and longest"), legend([["median", COLOURS[0]], ["99th percentile", COLOURS[1]], ["longest", COLOURS[4]]]),
@@ -119,18 +140,20 @@ function fctSection() {
 function linksSection() {
   if (!DATA.links) return [none("Utilisation and queues of each link need links.csv, which this run did not write: set ", key("output.links = true"), " under [base] and run again. The busiest link of each experiment is in the table above (max_link_utilisation, bottleneck_link).")];
   const items = inView().map((c) => [c, okFirst(c)]).filter(([, row]) => row !== undefined).map(([c, row]) => [c, DATA.links.of[text("exp_id", row)]]).filter(([, l]) => l);
-  if (!items.length) return [none("links.csv has nothing on the experiments in view.")];
+  if (!items.length) return [none("There is nothing on the links of the experiments in view."), excerptNote("links", "links.csv")];
   const maxQueue = items.reduce((m, [, l]) => Math.max(m, Number(l.queue[0])), 0);
   const cellTitle = (l, name, unit) => (k) => "link " + (Math.floor((k * l.links) / l[name].length) + 1) + " of " + l.links + " by " + name + ": " + l[name][k] + unit;
   const rows = (page, name, unit, note) => page.map(([c, l]) => ({ label: labelInView(c), values: l[name].map(Number), note: note(l), title: cellTitle(l, name, unit) }));
   const busiest = items.slice(0, 40).flatMap(([c, l]) => l.busiest.slice(0, 8).map((b) => ({ c, b })));
   const names = ["link", "bytes", "utilisation", "max_queue_bytes", "mean_queue_bytes", "ecn_marks", "pfc_pauses", "drops"];
   return [
+    oneOfReplicas(),
     el("p", { class: "soft" }, "One row an experiment, its links from the busiest (left) to the idlest: a row that is dark to its end uses its network evenly."),
     el("h3", {}, "Utilisation from 0 to the makespan"), paged(items, 20, (page) => heatMap(rows(page, "utilisation", "", (l) => share(Number(l.utilisation[0])) + " most"), 1, "Link utilisation")),
     el("h3", {}, "Largest queue of each link"), paged(items, 20, (page) => heatMap(rows(page, "queue", " bytes", (l) => format(Number(l.queue[0]), "bytes")), maxQueue, "Link queues")),
     el("h3", {}, "The busiest links of the best experiments"),
-    ...dataTable({ id: "links", rows: busiest, pageSize: 8, columns: [{ title: "experiment", text: (r) => labelInView(r.c), number: null }, ...names.map((name, at) => ({ title: name, text: (r) => r.b[at], number: at ? (r) => Number(r.b[at]) : null }))] }),
+    ...dataTable({ id: "links", rows: busiest, pageSize: 8, columns: [{ title: "experiment", text: (r) => labelInView(r.c), number: null }, ...names.map((name, at) => ({ title: name, text: (r) => (name === "utilisation" ? share(Number(r.b[at])) : r.b[at]), number: at ? (r) => Number(r.b[at]) : null }))] }),
+    excerptNote("links", "links.csv"),
     DATA.links.cut ? el("p", { class: "soft" }, "links.csv is very large; only its first part was read.") : null,
   ];
 }
@@ -138,9 +161,10 @@ function linksSection() {
 function congestionSection() {
   const parts = [["ecn_marks", "ECN marks"], ["pfc_pauses", "PFC pauses"], ["drops", "drops"]];
   const items = inView().filter((c) => okFirst(c) !== undefined && parts.some(([name]) => text(name, okFirst(c)) !== ""));
-  if (!items.length) return [none("No experiment in view has packets, so there are no marks, pauses or drops (analytic communication has none).")];
+  if (!items.length) return [noneOf("packets, so there are no marks, pauses or drops", "analytic communication has none")];
   const total = (name) => ROWS.reduce((sum, row) => sum + (number(name, row) || 0), 0);
   const out = [el("p", {}, "In all experiments together: " + parts.map(([name, label]) => total(name).toLocaleString("en") + " " + label).join(", ") + ". Marks count data packets, pauses the pause frames received.")];
+  out.push(oneOfReplicas());
   for (const [name, label] of parts) {
     const some = items.filter((c) => number(name, okFirst(c)) > 0);
     out.push(el("h3", {}, label));
@@ -160,6 +184,7 @@ function timeSection() {
   if (!items.length) return [none("No experiment in view has iterations. Where their time goes is told of workloads that compute, such as ", key("workload.kind = \"model\""), "; plain traffic has flow completion times only.")];
   const present = TIMES.filter(([name]) => items.some((c) => number(name, okFirst(c)) > 0));
   return [
+    oneOfReplicas(),
     el("p", { class: "soft" }, "On the rank that ends last. Exposed communication is what compute does not hide, by the dimension it belongs to."),
     legend(present.map(([, label, colour]) => [label, colour])),
     paged(items, 20, (page) => stackedBars(page.map((c) => {
@@ -194,7 +219,7 @@ function failuresSection() {
   if (!DATA.reasons.length) return [el("p", { class: "good" }, DATA.rows ? "Every experiment completed." : "No experiment has ended.")];
   const rows = ROWS.filter((row) => text("status", row) !== "ok");
   return [
-    el("ul", { id: "reasons" }, DATA.reasons.slice(0, 20).map((r) => el("li", {}, el("b", { class: r.status === "failed" ? "bad" : null }, plural(r.count, "experiment", "experiments") + (r.status === "oom" ? " out of memory" : " failed")), " (" + r.named.join(", ") + (r.count > r.named.length ? ", ..." : "") + "): ", r.message || "no reason given"))),
+    el("ul", { id: "reasons" }, DATA.reasons.slice(0, 20).map((r) => el("li", {}, el("b", { class: r.status === "failed" ? "bad" : null }, plural(r.count, "experiment", "experiments") + (r.status === "oom" ? " out of memory" : " failed")), " (" + r.named.join(", ") + (r.count > r.named.length ? ", ..." : "") + "): ", r.message || "no reason given", r.alike ? null : " (these are the numbers of experiment " + r.named[0] + "; the others' are in the table)"))),
     ...dataTable({ id: "failures", rows, pageSize: 10, search: rows.length > 10, columns: ["exp_id", ...AXES.map((a) => a.name), "status", "peak_memory_bytes", "error"].map((name) => BY_NAME.get(name)).filter((c) => c && !c.empty).map((c) => ({ title: c.name, text: c.text, number: c.isNumber ? c.number : null, wide: c.name === "error" })) }),
   ];
 }
@@ -223,7 +248,7 @@ const SECTIONS = [
 function start() {
   const counts = ["ok", "oom", "failed"].map((s) => ROWS.filter((row) => text("status", row) === s).length);
   append(document.getElementById("top"), [
-    el("h1", {}, MANIFEST.name), el("p", { class: "soft", id: "counts" }, plural(DATA.rows, "experiment", "experiments") + ": " + counts[0] + " ok, " + counts[1] + " out of memory, " + counts[2] + " failed. The run is " + MANIFEST.outcome + "."),
+    el("h1", {}, MANIFEST.name), el("p", { class: "soft", id: "counts" }, plural(DATA.rows, "experiment", "experiments") + ": " + counts[0] + " ok, " + counts[1] + " out of memory, " + counts[2] + " failed. " + DATA.state),
     el("nav", { "aria-label": "Sections" }, SECTIONS.map(([id, title]) => el("a", { href: "#" + id }, title))),
   ]);
   const again = () => redraw.forEach((draw) => draw());

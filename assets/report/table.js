@@ -6,19 +6,30 @@ function dataTable(options) {
   const view = { rows: options.rows, sort: options.sort || null, page: 0, all: false };
   const columns = () => options.columns.filter((c) => view.all || !c.optional);
   const chosen = new Map();
-  let typed = "";
+  let typed = "", wanted = [];
   const scroll = el("div", { class: "scroll" });
   const pager = el("div", { class: "bar" });
   const controls = el("div", { class: "bar" });
+  const hints = el("span", { class: "soft", id: options.id + "-hint" });
 
   function keep(row) {
     for (const [axis, value] of chosen) if (axis.text(row) !== value) return false;
-    return typed.split(/\s+/).every((term) => term === "" || matches(row, term));
+    return wanted.every((term) => matches(row, term));
+  }
+  // Terms as they are meant: no blanks around an operator, and one equals sign is as good as two.
+  const terms = () => typed.replace(/\s*(<=|>=|!=|==|=|<|>)\s*/g, (_, operator) => (operator === "==" ? "=" : operator)).split(/\s+/).filter((term) => term !== "");
+  const comparison = (term) => term.match(/^([^<>=!]+)(<=|>=|!=|=|<|>)(.+)$/);
+  const named = (name) => options.columns.find((c) => c.title.toLowerCase() === name || c.title.toLowerCase().endsWith("." + name));
+  // Why a filter finds nothing.
+  function hint() {
+    const unknown = terms().map(comparison).find((parts) => parts && !named(parts[1]));
+    if (unknown) return "There is no column " + unknown[1] + "; write for example " + options.columns.filter((c) => c.number).slice(-1)[0].title + ">=1, or a part of any text.";
+    return typed.trim() && !view.rows.length ? "No row matches all of: " + terms().join(", ") + "." : "";
   }
   // A term is a part of any text, or a comparison such as link_gbps>=200.
   function matches(row, term) {
-    const parts = term.match(/^([^<>=!]+)(<=|>=|!=|=|<|>)(.+)$/);
-    const c = parts && options.columns.find((c) => c.title.toLowerCase() === parts[1] || c.title.toLowerCase().endsWith("." + parts[1]));
+    const parts = comparison(term);
+    const c = parts && named(parts[1]);
     if (!c) return options.columns.some((c) => c.text(row).toLowerCase().includes(term));
     const [have, want] = [c.number ? c.number(row) : NaN, Number(parts[3])];
     switch (parts[2]) {
@@ -31,6 +42,7 @@ function dataTable(options) {
     }
   }
   function arrange() {
+    wanted = terms();
     view.rows = options.rows.filter(keep);
     if (view.sort) {
       const [at, way] = view.sort;
@@ -56,11 +68,12 @@ function dataTable(options) {
       const at = options.columns.indexOf(c);
       const sorted = view.sort && view.sort[0] === at ? (view.sort[1] > 0 ? "ascending" : "descending") : null;
       const turn = () => { view.sort = [at, sorted === "ascending" ? -1 : 1]; arrange(); };
-      return el("th", { class: c.number ? "n" : null, "aria-sort": sorted, scope: "col" }, el("button", { type: "button", onclick: turn }, c.title));
+      return el("th", { class: c.number ? "n" : null, "aria-sort": sorted, scope: "col" }, el("button", { type: "button", onclick: turn }, c.heading || c.title));
     });
     const body = view.rows.slice(view.page * size, (view.page + 1) * size).map((row) =>
       el("tr", { class: options.first && options.first(row) ? "first" : null }, columns().map((c) => el("td", { class: c.number ? "n" : c.wide ? "wide" : null }, c.text(row)))));
     clear(scroll).append(el("table", { id: options.id }, el("thead", {}, el("tr", {}, head)), el("tbody", {}, body)));
+    clear(hints).append(hint());
     const go = (page) => () => { view.page = page; draw(); };
     const n = view.rows.length;
     append(clear(pager), [
@@ -77,7 +90,7 @@ function dataTable(options) {
   }
   if (options.search) {
     const input = el("input", { type: "search", id: options.id + "-search", placeholder: "text, or link_gbps>=200", "aria-label": "Filter rows", oninput: () => { typed = input.value.toLowerCase(); arrange(); } });
-    controls.append(input);
+    controls.append(input, hints);
   }
   if (options.columns.some((c) => c.optional)) {
     const box = el("input", { type: "checkbox", id: options.id + "-all", onchange: () => { view.all = box.checked; draw(); } });

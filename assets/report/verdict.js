@@ -14,15 +14,16 @@ function placeOf(g, m) {
 
 function decidingLines(g) {
   const r = ranking(g), v = r.verdict, best = r.order[0];
-  const level = (axis, at) => shown(DATA.design.axes[axis].levels[at]);
+  const level = (axis, c) => shown(AXES[axis].text(firstRow(c)));
+  const listed = (axis, others) => others.slice(0, 6).map((o) => level(axis, o[0])).join(", ") + (others.length > 6 ? " and " + (others.length - 6) + " more" : "");
   const mine = (axis) => shown(AXES[axis].text(firstRow(best)));
   const line = (d) => {
     const key = DATA.design.axes[d.axis].key;
     const [first, last] = [d.others[0], d.others[d.others.length - 1]];
     const costs = d.others.length === 1 ? level(d.axis, first[0]) + " is " + share(first[1]) + " worse" : "the next best, " + level(d.axis, first[0]) + ", is " + share(first[1]) + " worse, and " + level(d.axis, last[0]) + " is " + share(last[1]) + " worse";
     const ties = d.others.filter((o) => o[2]);
-    if (ties.length === 0) return el("li", {}, el("code", {}, key + " = " + mine(d.axis)), " decides: with all else the same, " + costs + ".");
-    const same = ties.map((o) => level(d.axis, o[0])).join(", ");
+    if (ties.length === 0) return el("li", {}, el("code", {}, key + " = " + mine(d.axis)), (first[1] < 0.01 ? " is slightly ahead" : " decides") + ": with all else the same, " + costs + ".");
+    const same = listed(d.axis, ties);
     if (ties.length === d.others.length) return el("li", {}, el("code", {}, key), " does not matter here: " + same + (ties.length === 1 ? " does" : " do") + " as well.");
     return el("li", {}, el("code", {}, key + " = " + mine(d.axis)), " is one of several good values: " + same + (ties.length === 1 ? " does" : " do") + " as well; " + level(d.axis, last[0]) + " is " + share(last[1]) + " worse.");
   };
@@ -31,6 +32,12 @@ function decidingLines(g) {
   }
   return [el("ul", { id: "decides" }, v.decides.map(line))];
 }
+
+// What replicas and seeds can tell of this run, and what they cannot.
+const PACKETS = ROWS.some((row) => number("packet_hops", row) > 0);
+const SEEDS = PACKETS ? "sweep.replicas = 3 would tell, where traffic or marking is random; where it is not, an axis of routing.seed tells how much depends on the paths that flows happen to take." : "Nothing went over the network packet by packet, so replicas would tell nothing (but of workload.compute_jitter, where it is set).";
+const PATHS = PACKETS ? " An axis of routing.seed varies the paths that flows take." : "";
+const MODEL = "None of this covers the model's own error against hardware (hyperfold validate prints it: some per cent for step times, more for single collectives): a lead below that is no certainty.";
 
 function surety(g) {
   const r = ranking(g), v = r.verdict, best = r.order[0], n = members(best).length;
@@ -46,10 +53,27 @@ function surety(g) {
     const by = v.lead === 0 ? "is as good by its mean" : "is " + share(v.lead) + " worse";
     out.push("The next, " + describe(next) + ", " + by + (v.threshold > 0 ? "; a difference of up to " + share(v.threshold) + " would be a tie (the standard deviation of either's replicas, or an audited error)." : "."));
   }
-  if (n > 1) out.push("The best ran " + n + " times with different seeds" + (half(state.metric, best) !== null ? ": " + value(best) + " ± " + format(half(state.metric, best), metric().unit) + " (95 % interval of the mean)." : "."));
-  else if (!DATA.means) out.push("Every configuration ran once, so only equal results" + (DATA.audit === null ? "" : " and those within the audited error") + " are ties; how much results vary between seeds is not known. sweep.replicas = 3 would tell.");
+  if (n > 1 && DATA.constant) out.push("Every configuration ran several times with different seeds, and its replicas are all alike: nothing in this run depends on the seed, so replicas say nothing of how sure this is." + PATHS);
+  else if (n > 1) out.push("The best ran " + n + " times with different seeds" + (half(state.metric, best) !== null ? ": " + value(best) + " ± " + format(half(state.metric, best), metric().unit) + " (95 % interval of the mean)." : ", each time with the same " + metric().label + ": no seed decides it, so its replicas do not say how sure it is." + PATHS));
+  else if (!DATA.means) out.push("Every configuration ran once, so only equal results" + (DATA.audit === null ? "" : " and those within the audited error") + " are ties" + (PACKETS ? "; how much results vary between seeds is not known. " : ". ") + SEEDS);
   else out.push("The best has one result only, so its spread between seeds is not known.");
-  return el("p", { id: "sure" }, out.filter((t) => t).join(" ") + audited);
+  return el("p", { id: "sure" }, out.filter((t) => t).join(" ") + audited + " " + MODEL);
+}
+
+// Of a search: what it was for, and the front of all it was for.
+function searched() {
+  const s = DATA.search;
+  if (!s) return [];
+  const labels = s.metrics.map((m) => DATA.metrics[m].label).join(", ");
+  const out = [el("p", { id: "searched" }, "This run is a search" + (labels ? " by " + labels : "") + ": " + DATA.rows.toLocaleString("en") + " of " + plural(s.of, "experiment", "experiments") + " were run in full; optimize.csv says how the others fared. What follows is of those that were run.")];
+  if (!s.fronts) return out;
+  const rows = groupsInView().filter((g) => s.fronts[g]).flatMap((g) => s.fronts[g]);
+  out.push(el("h3", {}, "The front: what no other configuration beats in all of " + labels), ...dataTable({
+    id: "searched-front", rows, pageSize: 10,
+    columns: [{ title: "configuration", text: labelInView, number: null }, { title: "exp_id", text: (c) => text("exp_id", firstRow(c)), number: (c) => number("exp_id", firstRow(c)) },
+      ...s.metrics.map((m) => ({ title: DATA.metrics[m].label, text: (c) => format(mean(m, c), DATA.metrics[m].unit), number: (c) => mean(m, c) }))],
+  }));
+  return out;
 }
 
 function winner(g) {
@@ -76,8 +100,8 @@ function decidingOnAverage() {
     return el("li", {}, el("code", {}, DATA.design.axes[e.axis].key), same ? ": " + level(best) + " and " + level(next) + " are alike on average" : ": " + level(best) + " is best on average, " + level(next) + " is " + apart(next), worst !== next ? ", " + level(worst) + " is " + apart(worst) + "." : ".");
   };
   if (!effects.length) return [];
-  const sure = DATA.means ? "Averages over all workloads and all values of the other axes; alike means that the 95 % intervals from replicas overlap." : "Averages over all workloads and all values of the other axes. Every configuration ran once, so how much results vary between seeds is not known; sweep.replicas = 3 would tell.";
-  return [el("h3", {}, "What decides it"), el("ul", { id: "decides" }, effects.map(line)), el("h3", {}, "How sure that is"), el("p", { id: "sure" }, sure + (DATA.audit === null ? "" : " An audit found approximate results to be off by up to " + share(DATA.audit) + "."))];
+  const sure = DATA.means ? "Averages over all workloads and all values of the other axes; alike means that the 95 % intervals from replicas overlap." : "Averages over all workloads and all values of the other axes. Every configuration ran once" + (PACKETS ? ", so how much results vary between seeds is not known. " : ". ") + SEEDS;
+  return [el("h3", {}, "What decides it"), el("ul", { id: "decides" }, effects.map(line)), el("h3", {}, "How sure that is"), el("p", { id: "sure" }, sure + (DATA.constant ? " Replicas are all alike: nothing in this run depends on the seed." : "") + (DATA.audit === null ? "" : " An audit found approximate results to be off by up to " + share(DATA.audit) + ".") + " " + MODEL)];
 }
 
 function winnersOfAll() {

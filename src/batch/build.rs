@@ -374,7 +374,7 @@ fn switches(t: &mut Tables, case: &PacketCase, ends: &Ends, rates: &[u32]) -> Re
         }
     }
     t.plans = vec![Plan { head: NONE, tail: NONE }; plan_first as usize];
-    debug_assert!(FRAME_BYTES < 64);
+    const { assert!(FRAME_BYTES < 64) };
     Ok(())
 }
 
@@ -466,8 +466,7 @@ fn first_pools(t: &mut Tables, case: &PacketCase, step: u64) -> Vec<u32> {
         let of = &mut messages[task.owner as usize];
         *of = (of.0 + 1, of.1 + task.bytes.div_ceil(tr.payload as u64));
     }
-    for n in 0..t.nics.len() {
-        let nic = &t.nics[n];
+    for (nic, messages) in t.nics.iter_mut().zip(messages) {
         if nic.flow_n == 0 {
             fill.push(0);
             continue;
@@ -475,13 +474,13 @@ fn first_pools(t: &mut Tables, case: &PacketCase, step: u64) -> Vec<u32> {
         // All packets of a message but its last are full; a message goes back to its last at most once an answer.
         let least = tx_ps(tr.data_overhead + 1, nic.rate, tr.clock_ps).max(1);
         let any = step / least + 2;
-        let full = step / nic.tx_full.max(1) + 2 + 2 * (nic.flow_n as u64 + messages[n].0);
+        let full = step / nic.tx_full.max(1) + 2 + 2 * (nic.flow_n as u64 + messages.0);
         let worst = any.min(full) as u32;
         let rows = nic.flow_first as usize..(nic.flow_first + nic.flow_n) as usize;
         let flows: u64 = t.flow_tx[rows.clone()].iter().map(|f| f.size.div_ceil(tr.payload as u64)).sum();
-        let packets = flows + messages[n].1;
+        let packets = flows + messages.1;
         let flight = 2 * t.flow_tx[rows.start].window / tr.payload as u64 + 16;
-        t.nics[n].worst = worst;
+        nic.worst = worst;
         fill.push(worst + packets.min(flight) as u32);
     }
     fill

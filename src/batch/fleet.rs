@@ -27,13 +27,13 @@ const LOOK: Duration = Duration::from_millis(50);
 const SHARES: usize = 2;
 
 /// Runs every task on `workers`, each on a thread of its own; what the host does for them goes to `pool`. Once all of them are retired, what is left goes
-/// to what `fallback` makes, if there is one. Stops early, without an error, when `stop` says so. `tell` is called on this thread.
+/// to what `fallback` makes, if there is one. Those that are not retired are in `workers` again afterwards. Stops early, without an error, when `stop` says so. `tell` is called on this thread.
 ///
 /// # Errors
 /// No engine is left to go on, or `tell` refuses news. A bad experiment is no error: it ends with a reason.
 pub fn run_fleet<E: From<EngineError>>(
     tasks: impl ExactSizeIterator<Item = Task> + Send,
-    workers: Vec<Worker>,
+    workers: &mut Vec<Worker>,
     fallback: Option<&dyn Fn() -> Worker>,
     pool: &rayon::ThreadPool,
     options: &RunOptions,
@@ -55,7 +55,7 @@ pub fn run_fleet<E: From<EngineError>>(
     let Some(make) = fallback else { return Err(last.into()) };
     let worker = make();
     tell(News::Lost(format!("no device is left; {left} experiments go to the {}", worker.name)))?;
-    match crew.run(vec![worker], tell)? {
+    match crew.run(&mut vec![worker], tell)? {
         Some(e) => Err(e.into()),
         None => Ok(()),
     }
@@ -78,16 +78,17 @@ enum Message {
 
 impl<S: Fn() -> bool + Send + Sync + Clone + 'static> Crew<'_, '_, S> {
     /// Lets workers go on until there is nothing left, or none of them; why the last one was retired, if any was.
-    fn run<E: From<EngineError>>(&self, workers: Vec<Worker>, tell: &mut dyn FnMut(News) -> Result<(), E>) -> Result<Option<EngineError>, E> {
+    fn run<E: From<EngineError>>(&self, workers: &mut Vec<Worker>, tell: &mut dyn FnMut(News) -> Result<(), E>) -> Result<Option<EngineError>, E> {
         self.queue.lock().workers = workers.len();
         let (sender, receiver) = channel();
         let mut last = None;
         let mut answer = Ok(());
         std::thread::scope(|scope| {
-            for worker in workers {
+            let work = |worker| {
                 let sender = sender.clone();
-                scope.spawn(move || self.work(worker, &sender));
-            }
+                scope.spawn(move || self.work(worker, &sender))
+            };
+            let threads: Vec<_> = std::mem::take(workers).into_iter().map(work).collect();
             // The messages end when every worker has let go of its sender.
             drop(sender);
             for message in receiver {
@@ -104,21 +105,30 @@ impl<S: Fn() -> bool + Send + Sync + Clone + 'static> Crew<'_, '_, S> {
                     self.refused.store(answer.is_err(), Ordering::Relaxed);
                 }
             }
+            for thread in threads {
+                // One that panicked takes the run with it.
+                workers.extend(thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+            }
         });
         answer.map(|()| last)
     }
 
-    /// One worker's life.
-    fn work(&self, worker: Worker, sender: &Sender<Message>) {
-        let mut batch = Batch::new(worker.engine, self.options.packet_limit, Box::new(self.stop.clone()));
+    /// One worker's work; itself, unless it was retired.
+    fn work(&self, worker: Worker, sender: &Sender<Message>) -> Option<Worker> {
+        let Worker { name, engine, on_pool } = worker;
+        let mut batch = Batch::new(engine, self.options.packet_limit, Box::new(self.stop.clone()));
         let mut share = Share { queue: self.queue, mine: BTreeMap::new(), most: self.options.batch.max(1), stop: self.stop };
         // Whoever takes messages outlives the workers, so that none is lost.
         let mut tell = |news| sender.send(Message::News(Box::new(news))).map_err(|_| EngineError::Device("nobody takes results".into()));
-        let run = drive(&mut batch, &mut share, Some((self.pool, worker.on_pool)), self.stop, &mut tell);
+        let run = drive(&mut batch, &mut share, Some((self.pool, on_pool)), self.options.bytes, self.stop, &mut tell);
         let returned = share.give_back();
-        if let Err(error) = run {
-            log::warn!("{}: {error}", worker.name);
-            sender.send(Message::Retired { name: worker.name, error, returned }).unwrap_or_else(|e| log::error!("{e}"));
+        match run {
+            Ok(()) => Some(Worker { name, engine: batch.into_engine(), on_pool }),
+            Err(error) => {
+                log::warn!("{name}: {error}");
+                sender.send(Message::Retired { name, error, returned }).unwrap_or_else(|e| log::error!("{e}"));
+                None
+            }
         }
     }
 }
@@ -288,11 +298,11 @@ mod tests {
         }
     }
 
-    fn fleet(workers: Vec<Worker>, fallback: Option<&dyn Fn() -> Worker>) -> (Told, Result<(), EngineError>) {
+    fn fleet(mut workers: Vec<Worker>, fallback: Option<&dyn Fn() -> Worker>) -> (Told, Result<(), EngineError>) {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
         let mut told = Told::default();
         let options = RunOptions { batch: 3, ..RunOptions::default() };
-        let run = run_fleet(tasks().into_iter(), workers, fallback, &pool, &options, || false, &mut |news| told.take(news));
+        let run = run_fleet(tasks().into_iter(), &mut workers, fallback, &pool, &options, || false, &mut |news| told.take(news));
         (told, run)
     }
 
@@ -311,6 +321,20 @@ mod tests {
         run.unwrap();
         assert_eq!((told.ends, told.lost), (alone(), Vec::new()));
         assert!(slices.iter().all(|n| n.load(Ordering::Relaxed) > 0), "every engine has worked: {slices:?}");
+    }
+
+    #[test]
+    fn workers_come_back_for_another_run_unless_they_were_lost() {
+        let (mut workers, slices) = devices([0, usize::MAX, usize::MAX]);
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
+        let options = RunOptions { batch: 3, ..RunOptions::default() };
+        for round in 0..2 {
+            let mut told = Told::default();
+            run_fleet(tasks().into_iter(), &mut workers, None, &pool, &options, || false, &mut |news| told.take(news)).unwrap();
+            assert_eq!(told.ends, alone());
+            assert_eq!((workers.len(), told.lost.len()), (2, 1 - round), "the lost one is not asked again");
+        }
+        assert_eq!(slices[0].load(Ordering::Relaxed), 1);
     }
 
     #[test]
@@ -351,10 +375,10 @@ mod tests {
             News::Ended(e) if seen.insert(e.exp_id) => Err(EngineError::Device("the disk is full".into())),
             _ => Ok(()),
         };
-        let refused = run_fleet(tasks().into_iter(), workers(), None, &pool, &options, || false, &mut tell);
+        let refused = run_fleet(tasks().into_iter(), &mut workers(), None, &pool, &options, || false, &mut tell);
         assert_eq!(refused.unwrap_err().to_string(), "the disk is full");
         assert_eq!(seen.len(), 1, "nothing is told after that");
-        let stopped = run_fleet::<EngineError>(tasks().into_iter(), workers(), None, &pool, &options, || true, &mut |_| Ok(()));
+        let stopped = run_fleet::<EngineError>(tasks().into_iter(), &mut workers(), None, &pool, &options, || true, &mut |_| Ok(()));
         stopped.unwrap();
     }
 }

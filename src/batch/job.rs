@@ -62,6 +62,18 @@ pub struct Job {
     pub peak_bytes: Option<u64>,
 }
 
+impl Job {
+    /// About how many bytes it takes: its tasks and what connects them, which is most of it.
+    pub fn bytes(&self) -> u64 {
+        fn size<T>(v: &[T]) -> u64 {
+            size_of_val(v) as u64
+        }
+        let g = &self.graph;
+        let ops: u64 = g.ops.iter().map(|of| size(of)).sum();
+        size(&g.qps) + size(&g.tasks) + size(&g.edges) + size(&g.gates) + size(&g.releases) + ops
+    }
+}
+
 /// A benchmark of one collective.
 #[derive(Clone, Copy, Debug)]
 pub struct Measured {
@@ -178,7 +190,7 @@ pub fn evaluated(
     let iteration = Iteration {
         rank: 0,
         time,
-        ranks: u64::from(layout.gpus()),
+        ranks: layout.gpus(),
         tokens,
         model_flops: model.model_flops(layout.global_batch, layout.seq),
         peak_flops: machine.peak_flops,

@@ -1,5 +1,6 @@
 //! The memo on disk: what runs found out, for later runs. One file that is read without a lock and only ever added to, under one, in moments; runs that meet on it neither
-//! wait for each other nor undo what the other did. A file that was cut off, changed or is something else is set aside, and what is left of it goes into a new one.
+//! wait for each other nor undo what the other did. A memo that was cut off or changed is set aside, and what is left of it goes into a new one;
+//! what never was a memo is left alone.
 //!
 //! Layer: batch. Nothing here changes a result: what cannot be read is simulated again, what cannot be written is lost. Troubles are warnings, never errors.
 //!
@@ -32,6 +33,8 @@ const WAIT_TO_OPEN: Duration = Duration::from_secs(2);
 enum Trouble {
     #[error("another process is writing it")]
     Busy,
+    #[error("it is no memo")]
+    Foreign,
     #[error("{what}: {error}")]
     Io { what: &'static str, error: io::Error },
 }
@@ -70,6 +73,20 @@ struct Inner {
     warnings: Vec<String>,
 }
 
+/// The memo's file where the user names `path`: that file, or one in that folder.
+fn file_of(path: &Path) -> PathBuf {
+    let is_folder = path.is_dir() || path.as_os_str().to_string_lossy().ends_with(std::path::is_separator);
+    if is_folder { path.join(FILE_NAME) } else { path.to_path_buf() }
+}
+
+/// What stands where the memo at `path` would be and never was one: somebody else's file, which is not to be touched. `None`: there is a memo, or room for one, or it
+/// cannot be read.
+pub fn somebody_elses(path: &Path) -> Option<PathBuf> {
+    let file = file_of(path);
+    let begins_as_one = File::open(&file).and_then(|mut open| format::begins_as_one(&mut open)).unwrap_or(true);
+    (!begins_as_one).then_some(file)
+}
+
 impl MemoStore {
     /// Opens the memo at `path`, a file or a folder, which need not exist. `limit`: bytes that it may have.
     pub fn open(path: &Path, limit: u64) -> MemoStore {
@@ -78,16 +95,15 @@ impl MemoStore {
 
     /// The same for a version of the program; records of others stay where they are, unseen, as long as there is room.
     pub fn open_as(path: &Path, limit: u64, version: Version) -> MemoStore {
-        let is_folder = path.is_dir() || path.as_os_str().to_string_lossy().ends_with(std::path::is_separator);
-        let path = if is_folder { path.join(FILE_NAME) } else { path.to_path_buf() };
-        let store = MemoStore { path, limit, version, inner: Mutex::default() };
+        let store = MemoStore { path: file_of(path), limit, version, inner: Mutex::default() };
         {
             let mut inner = store.inner();
-            let opened = match store.lock(WAIT_TO_OPEN) {
-                Ok(_lock) => store.look(&mut inner).and_then(|()| store.mend(&mut inner, None)),
+            let open = |inner: &mut Inner| match store.lock(WAIT_TO_OPEN) {
+                Ok(_lock) => store.look(inner).and_then(|()| store.mend(inner, None)),
                 // Where nothing can be written, much can be read.
-                Err(_) => store.look(&mut inner),
+                Err(_) => store.look(inner),
             };
+            let opened = if somebody_elses(&store.path).is_some() { Err(Trouble::Foreign) } else { open(&mut inner) };
             inner.foreign.clear();
             if let Err(trouble) = opened {
                 store.warn(&mut inner, &format!("nothing of it is used: {trouble}"));
@@ -132,6 +148,9 @@ impl MemoStore {
     }
 
     fn add(&self, memo: &Memo, wait: Duration, last: bool) -> Result<(), Trouble> {
+        if somebody_elses(&self.path).is_some() {
+            return Err(Trouble::Foreign);
+        }
         let _lock = self.lock(wait)?;
         let (foreign, generation) = {
             let mut inner = self.inner();
@@ -262,7 +281,7 @@ impl MemoStore {
         self.replace(inner, aside.as_deref(), write)?;
         if let Some(aside) = aside {
             let what = match lost {
-                _ if !is_ours => "it is no memo".to_string(),
+                _ if !is_ours => "its beginning is damaged, so nothing of it is kept".to_string(),
                 0 => format!("it was cut off or changed; {kept} records are kept"),
                 _ => format!("it was cut off or changed; {kept} records are kept, {lost} are lost"),
             };
@@ -307,7 +326,7 @@ impl MemoStore {
             }
         }
         let mut order: Vec<(bool, u64, u64, (Version, Id))> = of.into_iter().map(|(key, (last, bytes))| (key.0 == self.version, last, bytes, key)).collect();
-        order.sort_unstable_by(|a, b| (b.0, b.1, b.3).cmp(&(a.0, a.1, a.3)));
+        order.sort_unstable_by_key(|of| std::cmp::Reverse((of.0, of.1, of.3)));
         let most = self.limit / 4 * 3;
         let mut used = HEADER;
         let kept: BTreeSet<(Version, Id)> = order

@@ -90,6 +90,14 @@ pub fn read_header(file: &mut File) -> io::Result<Option<FileNumber>> {
     Ok(is_one.then(|| name(&head, 16)))
 }
 
+/// Whether a file begins as memos do, or is empty, to be filled.
+pub fn begins_as_one(file: &mut File) -> io::Result<bool> {
+    let mut begin = Vec::new();
+    file.seek(SeekFrom::Start(0))?;
+    file.take(MAGIC.len() as u64).read_to_end(&mut begin)?;
+    Ok(MAGIC.starts_with(&begin))
+}
+
 /// A segment as bytes.
 pub fn segment(version: &Version, generation: u64, records: &[(Id, Vec<u8>)], used: &[Id]) -> Vec<u8> {
     let (mut index, mut at) = (Vec::new(), 0u64);

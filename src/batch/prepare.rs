@@ -29,6 +29,8 @@ use super::training::{self as setup, SetupError, TrainingSetup};
 
 /// RoCE's port, as flow files of the reference have it; only ECMP's hash sees it.
 const QP_DPORT: u16 = 100;
+/// A link's name on the heap, about.
+const NAME_BYTES: usize = 64;
 /// RTT samples kept a flow where rtt.csv is asked for.
 const RTT_SAMPLES: u32 = 256;
 
@@ -119,6 +121,18 @@ pub struct Prepared {
     pub bill: Bill,
     /// What the user should know about the inputs.
     pub notes: Vec<String>,
+}
+
+impl Prepared {
+    /// About how many bytes of the host's memory it takes in a batch: its tables, its rows in the world, what results are read off with. Not what it grows
+    /// while it is simulated, which few of a batch are at a time.
+    pub fn host_bytes(&self) -> u64 {
+        let tables = &self.built.tables;
+        // A job that several experiments share is nobody's.
+        let job = self.job.as_ref().filter(|job| Arc::strong_count(job) == 1).map_or(0, |job| job.bytes());
+        let names = self.built.end_arcs.len() * NAME_BYTES;
+        tables.bytes() + super::world::bytes(tables) + job + (self.flows.len() * size_of::<FlowInfo>() + names) as u64
+    }
 }
 
 /// Whether what an experiment trains fits its GPUs' memory; costs microseconds, and nothing for other workloads.
@@ -230,7 +244,7 @@ pub fn prepare(config: &Config, exp_id: u32) -> Result<Prepared, PrepareError> {
     if let Some(memo) = config.folding() {
         let e = &mut built.tables.exps[0];
         e.modes |= mode::FOLD | if memo { mode::MEMO } else { 0 };
-        if let Some(steady) = config.steady() {
+        if let Some(steady) = config.steady().filter(|_| job.is_some()) {
             e.modes |= mode::STEADY | (steady.metric << mode::METRIC_SHIFT);
             (e.theta_ppm, e.samples, e.interval_ns, e.audit_ppm) = (steady.theta_ppm, steady.samples, steady.interval_ns, steady.audit_ppm);
         }

@@ -14,8 +14,8 @@ use super::world::{Batch, Ended, Limits};
 
 /// Most experiments in a batch: enough for a GPU, few enough that results appear soon.
 const MOST_IN_BATCH: usize = 512;
-/// Most bytes of tables in a batch.
-const MOST_BYTES: u64 = 4 << 30;
+/// Most bytes of the host's memory that the experiments of a batch take, about.
+const MOST_BYTES: u64 = 2 << 30;
 
 /// Experiments prepared in one go.
 const PREPARED_AT_ONCE: usize = 16;
@@ -31,7 +31,7 @@ pub struct Task {
 pub enum News {
     /// The experiments of a batch were prepared and are about to run.
     Started(Vec<u64>),
-    Ended(Ended),
+    Ended(Box<Ended>),
     /// Something about inputs that the user should know.
     Note(String),
     /// A device that was lost, and where its experiments go.
@@ -44,12 +44,14 @@ pub struct RunOptions {
     pub packet_limit: u64,
     /// Most experiments in a batch (tests vary it; results must not).
     pub batch: usize,
+    /// Most bytes of the host's memory that the experiments of a batch take, as [`Prepared::host_bytes`] estimates it; one alone may take more.
+    pub bytes: u64,
 }
 
 impl Default for RunOptions {
     fn default() -> Self {
         // Some 100 bytes a record: 10 GiB for one experiment.
-        RunOptions { packet_limit: 100 << 20, batch: MOST_IN_BATCH }
+        RunOptions { packet_limit: 100 << 20, batch: MOST_IN_BATCH, bytes: MOST_BYTES }
     }
 }
 
@@ -65,7 +67,7 @@ pub fn run<E: From<EngineError>>(
     tell: &mut dyn FnMut(News) -> Result<(), E>,
 ) -> Result<(), E> {
     let mut batch = Batch::new(engine, options.packet_limit, Box::new(stop.clone()));
-    drive(&mut batch, &mut Alone { tasks: tasks.peekable(), most: options.batch.max(1) }, None, &stop, tell)
+    drive(&mut batch, &mut Alone { tasks: tasks.peekable(), most: options.batch.max(1) }, None, options.bytes, &stop, tell)
 }
 
 /// Where an engine's experiments come from.
@@ -97,7 +99,7 @@ impl<I: Iterator<Item = Task>> Supply for Alone<I> {
 }
 
 /// Runs what `supply` has, batch after batch. `pool` takes what can be spread over threads: preparing, and the engine's own work too where the second
-/// word says so; without it the caller's pool does.
+/// word says so; without it the caller's pool does. `bytes`: as in [`RunOptions`].
 ///
 /// # Errors
 /// As [`run`].
@@ -105,10 +107,11 @@ pub(super) fn drive<E: From<EngineError>>(
     batch: &mut Batch,
     supply: &mut dyn Supply,
     pool: Option<(&rayon::ThreadPool, bool)>,
+    bytes: u64,
     stop: &impl Fn() -> bool,
     tell: &mut dyn FnMut(News) -> Result<(), E>,
 ) -> Result<(), E> {
-    let room = batch.room().min(MOST_BYTES);
+    let room = Room { tables: batch.room(), host: bytes };
     let threads = pool.map_or_else(rayon::current_num_threads, |(pool, _)| pool.current_num_threads());
     // What was prepared but did not fit into the batch before.
     let mut left: Vec<Candidate> = Vec::new();
@@ -123,18 +126,18 @@ pub(super) fn drive<E: From<EngineError>>(
         fill(&mut left, supply, pool.map(|p| p.0), most, room, stop);
         // What comes back from another engine may have smaller ids than what is waiting here.
         left.sort_by_key(|c| c.0);
-        let mut bytes = 0;
+        let mut used = Room::default();
         let mut admitted = Vec::new();
         let mut rest = Vec::new();
         for (exp_id, prepared, limits) in left {
             match prepared {
                 Err(e) => {
                     supply.ended(exp_id);
-                    tell(News::Ended(Ended { exp_id, result: Err(e.into()), packet_hops: 0, folds: None, seconds: 0.0 }))?;
+                    tell(News::Ended(Box::new(Ended { exp_id, result: Err(e.into()), packet_hops: 0, folds: None, seconds: 0.0 })))?;
                 }
-                Ok(p) if !rest.is_empty() || (bytes > 0 && bytes + p.built.tables.bytes() > room) => rest.push((exp_id, Ok(p), limits)),
+                Ok(p) if !rest.is_empty() || (!admitted.is_empty() && !room.has(used.and(&p))) => rest.push((exp_id, Ok(p), limits)),
                 Ok(p) => {
-                    bytes += p.built.tables.bytes();
+                    used = used.and(&p);
                     for note in &p.notes {
                         tell(News::Note(note.clone()))?;
                     }
@@ -144,7 +147,14 @@ pub(super) fn drive<E: From<EngineError>>(
         }
         left = rest;
         let clock = Instant::now();
-        log::debug!("batch: {} experiments, {} of {room} bytes of tables; {} prepared wait", admitted.len(), bytes, left.len());
+        log::debug!(
+            "batch: {} experiments, {} bytes of tables, some {} of {} bytes in all; {} prepared wait",
+            admitted.len(),
+            used.tables,
+            used.host,
+            room.host,
+            left.len()
+        );
         tell(News::Started(admitted.iter().map(|a| a.0).collect()))?;
         batch.admit(admitted);
         while !batch.is_over() && !stop() {
@@ -154,7 +164,7 @@ pub(super) fn drive<E: From<EngineError>>(
             };
             for ended in ended {
                 supply.ended(ended.exp_id);
-                tell(News::Ended(ended))?;
+                tell(News::Ended(Box::new(ended)))?;
             }
         }
         batch.clear();
@@ -166,12 +176,44 @@ pub(super) fn drive<E: From<EngineError>>(
 /// An experiment that was prepared, or could not be.
 type Candidate = (u64, Result<Prepared, PrepareError>, Limits);
 
-/// Prepares tasks until the batch is full or the room is used up, a few at a time, so that large ones do not pile up.
-fn fill(left: &mut Vec<Candidate>, supply: &mut dyn Supply, pool: Option<&rayon::ThreadPool>, most: usize, room: u64, stop: &impl Fn() -> bool) {
-    let bytes = |c: &Candidate| c.1.as_ref().map_or(0, |p| p.built.tables.bytes());
-    let mut used: u64 = left.iter().map(bytes).sum();
-    while left.len() < most && used < room && !stop() {
-        let few = supply.take((most - left.len()).min(PREPARED_AT_ONCE));
+/// Bytes: of tables, which an engine may have little room for, and of the host's memory.
+#[derive(Clone, Copy, Debug, Default)]
+struct Room {
+    tables: u64,
+    host: u64,
+}
+
+impl Room {
+    fn has(&self, used: Room) -> bool {
+        used.tables <= self.tables && used.host <= self.host
+    }
+
+    /// With another experiment.
+    fn and(self, p: &Prepared) -> Room {
+        Room { tables: self.tables.saturating_add(p.built.tables.bytes()), host: self.host.saturating_add(p.host_bytes()) }
+    }
+}
+
+/// Prepares tasks until the batch is full or the room is used up: as many at once as will fit if they are like the largest so far, so that large ones do
+/// not pile up.
+fn fill(left: &mut Vec<Candidate>, supply: &mut dyn Supply, pool: Option<&rayon::ThreadPool>, most: usize, room: Room, stop: &impl Fn() -> bool) {
+    let threads = pool.map_or_else(rayon::current_num_threads, rayon::ThreadPool::current_num_threads);
+    let one = |c: &Candidate| c.1.as_ref().map_or(Room::default(), |p| Room::default().and(p));
+    let (mut used, mut largest) = (Room::default(), Room::default());
+    let count = |c: &Candidate, used: &mut Room, largest: &mut Room| {
+        let of = one(c);
+        *used = Room { tables: used.tables + of.tables, host: used.host + of.host };
+        *largest = Room { tables: largest.tables.max(of.tables), host: largest.host.max(of.host) };
+    };
+    left.iter().for_each(|c| count(c, &mut used, &mut largest));
+    while left.len() < most && !stop() {
+        let fit = |room: u64, used: u64, largest: u64| room.saturating_sub(used).checked_div(largest).unwrap_or(threads as u64);
+        let fit = fit(room.tables, used.tables, largest.tables).min(fit(room.host, used.host, largest.host));
+        // One must be there, however large it is; what could not be prepared takes no room.
+        if fit == 0 && used.host > 0 {
+            return;
+        }
+        let few = supply.take((most - left.len()).min(PREPARED_AT_ONCE).min(fit.max(1) as usize));
         if few.is_empty() {
             return;
         }
@@ -181,11 +223,15 @@ fn fill(left: &mut Vec<Candidate>, supply: &mut dyn Supply, pool: Option<&rayon:
             Some(pool) => pool.install(prepare_all),
             None => prepare_all(),
         });
-        used += left[first..].iter().map(bytes).sum::<u64>();
-        log::trace!("prepared {} experiments in {:.3} s, {used} bytes of tables wait", left.len() - first, clock.elapsed().as_secs_f64());
+        left[first..].iter().for_each(|c| count(c, &mut used, &mut largest));
+        log::trace!("prepared {} experiments in {:.3} s, some {} bytes wait", left.len() - first, clock.elapsed().as_secs_f64(), used.host);
     }
 }
 
 fn limits(config: &Config) -> Limits {
     Limits { packet_hops: config.limits.packet_hops, wall_ms: config.limits.wall_ms }
 }
+
+#[cfg(test)]
+#[path = "runner_tests.rs"]
+mod tests;

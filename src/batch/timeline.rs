@@ -18,6 +18,9 @@ use super::prepare::{Carried, PrepareError, prepare};
 use super::runner::RunOptions;
 use super::world::link_names;
 
+/// Widened bins that a timeline has at least.
+const FEWEST_BINS: u64 = 8;
+
 /// What is recorded.
 #[derive(Clone, Copy, Debug)]
 pub struct Window {
@@ -25,7 +28,7 @@ pub struct Window {
     pub from_ps: u64,
     /// Nothing from this on is; the simulation ends here.
     pub to_ps: u64,
-    /// Most samples of queues; more make them coarser.
+    /// Most samples of queues; more make them coarser, or, where they would say nothing any more, leave them out. 0: none are wanted.
     pub samples: usize,
 }
 
@@ -89,6 +92,8 @@ pub struct Timeline {
     pub links: Vec<String>,
     /// By link; NICs have none.
     pub queues: Vec<Vec<QueueBin>>,
+    /// There were queues, and more of them than the window's samples can show.
+    pub queues_left_out: bool,
     /// Width of their bins, ps.
     pub bin_ps: u64,
     pub pauses: Vec<Pause>,
@@ -140,6 +145,7 @@ pub fn record(config: &Config, exp_id: u64, window: Window, stop: &dyn Fn() -> b
     });
     let messages = messages.collect();
     looks.pauses.retain(|p| within(p.begin, p.end));
+    looks.end(until);
     Ok(Timeline {
         messages,
         ops: ops.into_iter().filter(|o| within(o.begin, o.end)).collect(),
@@ -147,6 +153,7 @@ pub fn record(config: &Config, exp_id: u64, window: Window, stop: &dyn Fn() -> b
         job: prepared.job,
         links,
         queues: looks.queues,
+        queues_left_out: looks.left_out && window.samples > 0,
         bin_ps: looks.bin_ps,
         pauses: looks.pauses,
         step_ps: t.exps[0].step,
@@ -223,6 +230,10 @@ struct Looks {
     /// Bins of all queues together.
     n: usize,
     bin_ps: u64,
+    /// Their width at first.
+    step_ps: u64,
+    /// Queues are not looked at, or no more.
+    left_out: bool,
     pauses: Vec<Pause>,
     /// Of every link end: its pause under way, by its place in `pauses`; and pause frames it has received.
     paused: Vec<(Option<usize>, u32)>,
@@ -233,7 +244,8 @@ impl Looks {
     fn new(t: &Tables, window: Window) -> Looks {
         let ends = t.nics.len() + t.ports.len();
         let bin_ps = t.exps[0].step.max(1);
-        Looks { window, queues: vec![Vec::new(); ends], n: 0, bin_ps, pauses: Vec::new(), paused: vec![(None, 0); ends], before: 0 }
+        let (queues, paused) = (vec![Vec::new(); ends], vec![(None, 0); ends]);
+        Looks { window, queues, n: 0, bin_ps, step_ps: bin_ps, left_out: window.samples == 0, pauses: Vec::new(), paused, before: 0 }
     }
 
     /// After a step that ended at `at`.
@@ -275,6 +287,9 @@ impl Looks {
     }
 
     fn queue(&mut self, link: usize, bytes: u32, at: u64) {
+        if self.left_out {
+            return;
+        }
         let bin = at / self.bin_ps;
         let of = &mut self.queues[link];
         match of.last_mut() {
@@ -287,11 +302,30 @@ impl Looks {
             _ => {
                 of.push(QueueBin { bin, most: bytes, last: bytes });
                 self.n += 1;
-                if self.n > self.window.samples.max(1) {
+                // Every queue keeps a bin, however wide: with more queues than samples, no width would do.
+                while self.n > self.window.samples && self.bin_ps <= at - self.window.from_ps {
                     self.coarsen();
+                }
+                if self.n > self.window.samples {
+                    self.leave_out();
                 }
             }
         }
+    }
+
+    /// After the last step, which ended at `until`: bins so wide that there are but a few of them tell nothing of when queues were long.
+    fn end(&mut self, until: u64) {
+        let is_coarser = self.n > 0 && self.bin_ps > self.step_ps;
+        if is_coarser && until.saturating_sub(self.window.from_ps) / self.bin_ps < FEWEST_BINS {
+            self.leave_out();
+        }
+    }
+
+    fn leave_out(&mut self) {
+        self.left_out = true;
+        self.n = 0;
+        self.bin_ps = self.step_ps;
+        self.queues.iter_mut().for_each(|of| *of = Vec::new());
     }
 
     /// Bins twice as wide.
@@ -319,7 +353,8 @@ mod tests {
 
     fn looks(samples: usize) -> Looks {
         let window = Window { samples, ..Window::default() };
-        Looks { window, queues: vec![Vec::new()], n: 0, bin_ps: 10, pauses: Vec::new(), paused: vec![(None, 0)], before: 0 }
+        let (queues, paused) = (vec![Vec::new(); 2], vec![(None, 0)]);
+        Looks { window, queues, n: 0, bin_ps: 10, step_ps: 10, left_out: samples == 0, pauses: Vec::new(), paused, before: 0 }
     }
 
     #[test]
@@ -331,6 +366,20 @@ mod tests {
         let bin = |bin, most, last| QueueBin { bin, most, last };
         assert_eq!((l.bin_ps, l.queues[0].as_slice()), (20, &[bin(0, 3, 3), bin(1, 9, 1), bin(2, 0, 0), bin(3, 7, 0)][..]));
         assert_eq!(l.n, 4);
+        l.end(159);
+        assert_eq!((l.n, l.left_out), (0, true), "seven bins of 20 tell nothing any more");
+    }
+
+    #[test]
+    fn queues_that_no_width_could_show_are_left_out() {
+        for samples in [0, 1] {
+            let mut l = looks(samples);
+            (1..100).for_each(|k| (0..2).for_each(|link| l.queue(link, 1 + k % 3, 10 * u64::from(k))));
+            assert!(l.left_out && l.queues.iter().all(Vec::is_empty) && l.bin_ps == 10, "{samples} samples for two queues");
+        }
+        let mut l = looks(2);
+        (1..100).for_each(|k| (0..2).for_each(|link| l.queue(link, 1 + k % 3, 10 * u64::from(k))));
+        assert!(!l.left_out && l.n == 2 && l.bin_ps < 2_000, "as wide as the whole, and no wider: {}", l.bin_ps);
     }
 
     #[test]

@@ -205,10 +205,26 @@ impl Batch {
         self.world.resource::<EngineHandle>().0.most(threads)
     }
 
+    /// The engine, for another batch.
+    pub fn into_engine(mut self) -> Box<dyn Engine> {
+        self.world.remove_resource::<EngineHandle>().expect("a batch has its engine from the start").0
+    }
+
     /// How many bytes of tables the engine can take at once.
     pub fn room(&self) -> u64 {
         self.world.resource::<EngineHandle>().0.room()
     }
+}
+
+/// What a row costs in the world beside itself: its experiment's id, the entity and its places, when its components were added and changed (measured).
+const ENTITY_BYTES: usize = 96;
+
+/// About how many bytes an experiment's rows take in the world.
+pub(super) fn bytes(t: &Tables) -> u64 {
+    fn rows<T>(rows: &[T]) -> usize {
+        rows.len() * (size_of::<T>() + ENTITY_BYTES)
+    }
+    (rows(&t.nics) + rows(&t.ports) + rows(&t.switches) + rows(&t.flow_tx) + size_of_val(&*t.flow_rx) + rows(&t.tasks)) as u64
 }
 
 /// Names of the links that link ends transmit on: `a->b`, and `a->b#k` where links are parallel.

@@ -95,7 +95,7 @@ pub struct RunArgs {
     /// Exit with 3 if there was a warning
     #[arg(long)]
     pub strict: bool,
-    /// No progress, no table; only errors
+    /// No progress, no table, and warnings only with --strict; only errors
     #[arg(long, short)]
     pub quiet: bool,
 }

@@ -6,6 +6,7 @@ use anyhow::anyhow;
 
 use super::args::BenchArgs;
 use super::exit::{CliError, Exit};
+use super::output::is_closed;
 use super::simulator::{BenchRow, Simulator};
 use super::{say, table};
 
@@ -27,7 +28,8 @@ pub fn execute<S: Simulator>(args: &BenchArgs, simulator: &S) -> Result<Exit, Cl
         }
         return Ok(Exit::Ok);
     }
-    for bench in chosen {
+    // Nobody waits for the rest of a table that nobody reads.
+    for bench in chosen.into_iter().take_while(|_| !is_closed()) {
         simulator.bench(&bench.name, &mut |row| say(&line(&row, args.json))).map_err(CliError::broken)?;
     }
     Ok(Exit::Ok)

@@ -13,6 +13,7 @@ use crate::engine::fold::FoldEngine;
 use crate::sweep::{self, SetOverrides, Sweep};
 
 use super::simulator::{BenchInfo, BenchRow};
+use super::tell;
 
 const TOGETHER: &str = "variants1000-together";
 const ALONE: &str = "variants1000-alone";
@@ -62,7 +63,7 @@ pub fn run(name: &str, sink: &mut dyn FnMut(BenchRow)) -> Option<anyhow::Result<
             }
         }
         let seconds = start.elapsed().as_secs_f64();
-        eprintln!("{name}: {:.4} s an experiment", seconds / experiments as f64);
+        tell(&format!("{name}: {:.4} s an experiment", seconds / experiments as f64));
         sink(BenchRow {
             name: name.into(),
             engine: "cpu".into(),

@@ -8,6 +8,7 @@ use std::time::Instant;
 use anyhow::{anyhow, bail};
 
 use super::simulator::{BenchInfo, BenchRow};
+use super::tell;
 use crate::batch::{TrainingSetup, prepare};
 use crate::collective::{Env, Server};
 use crate::compute::{Dtype, Slowdown, Timing};
@@ -63,13 +64,13 @@ pub fn run(name: &str, sink: &mut dyn FnMut(BenchRow)) -> Option<anyhow::Result<
                 let prepared = prepare(&config, 0)?;
                 let seconds = start.elapsed().as_secs_f64();
                 let tasks = prepared.job.as_ref().map_or(0, |j| j.graph.tasks.len());
-                eprintln!("{name}: {tasks} tasks, {} bytes of tables", prepared.built.tables.bytes());
+                tell(&format!("{name}: {tasks} tasks, {} bytes of tables", prepared.built.tables.bytes()));
                 (seconds, 1, prepared.packet_hops)
             }
             What::Generate => {
                 let programs = on_dgx(&config, |setup, cluster| Ok(generate(&setup.model, &setup.layout, &cluster.machine(Dtype::Bf16), 1)?))?;
                 let seconds = start.elapsed().as_secs_f64();
-                eprintln!("{name}: {} operations on {} ranks, {} programs", operations(&programs), programs.ranks.len(), programs.programs.len());
+                tell(&format!("{name}: {} operations on {} ranks, {} programs", operations(&programs), programs.ranks.len(), programs.programs.len()));
                 (seconds, 1, 0)
             }
             What::Evaluate => on_dgx(&config, |setup, cluster| {

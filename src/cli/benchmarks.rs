@@ -16,6 +16,7 @@ use crate::sweep::{self, SetOverrides};
 
 use super::{benchmark_memo, benchmark_workloads};
 use super::simulator::{BenchInfo, BenchRow};
+use super::tell;
 
 /// Short flows on 128 hosts, for many experiments at once.
 const BATCH128: &str = r#"
@@ -116,7 +117,7 @@ fn run_batch(case: &Case, sink: &mut dyn FnMut(BenchRow)) -> anyhow::Result<()> 
                 engine = Box::new(GpuEngine::on(&device)?);
             }
             Err(e) => {
-                eprintln!("{}: left out: {e}", case.name);
+                tell(&format!("{}: left out: {e}", case.name));
                 return Ok(());
             }
         }

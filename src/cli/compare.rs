@@ -8,7 +8,8 @@ use clap::{Args, ValueEnum};
 
 use crate::batch::timeline::{Timeline, Window, record};
 use crate::compare::gate::Matches;
-use crate::compare::{CompareError, Gate, Metric, Pick, Section, Study, changes, effect, effects, explain, ops, pareto, rank};
+use crate::compare::metric::{available, objectives};
+use crate::compare::{CompareError, Gate, Metric, Pick, Section, Study, changes, effect, effects, explain, incomplete, ops, pareto, rank};
 
 use super::compare_render::{json, markdown, text};
 use super::exit::{CliError, Exit};
@@ -29,7 +30,7 @@ pub struct CompareArgs {
     /// Rows of a table
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
     pub top: u32,
-    /// Pareto front of two or more columns
+    /// Pareto front of two or more columns [default: a search's objectives, if it has several]
     #[arg(long, value_name = "METRIC,METRIC", value_delimiter = ',')]
     pub pareto: Vec<String>,
     /// Say why two experiments differ: exp_ids, or DIR:EXP_ID
@@ -39,9 +40,12 @@ pub struct CompareArgs {
     #[arg(long, requires = "explain")]
     pub ops: bool,
     /// Exit with 3 if an experiment meets this condition over its columns; `base` is the value of the first folder's experiment with the same
-    /// config_key and replica, `base.NAME` another column of it (repeatable)
+    /// axes' values and replica, `base.NAME` another column of it (repeatable)
     #[arg(long, value_name = "EXPR")]
     pub fail_if: Vec<String>,
+    /// With --fail-if: let a condition over `base` pass although experiments have no partner in the other folder
+    #[arg(long, requires = "fail_if")]
+    pub allow_unmatched: bool,
     /// How tables look
     #[arg(long, value_enum, default_value_t = Format::Text, conflicts_with = "json")]
     pub format: Format,
@@ -84,6 +88,9 @@ fn findings(args: &CompareArgs, interrupt: &Interrupt) -> anyhow::Result<(Vec<Se
     let metric = args.metric.as_ref().map(|name| Metric::named(&study, "--metric", name)).transpose()?;
     let axes_of_front = match args.pareto.as_slice() {
         [only] => return Err(CompareError::Pareto(format!("`{only}` alone has no front; name two metrics, with a comma between")).into()),
+        names if names.iter().enumerate().any(|(at, name)| names[..at].contains(name)) => {
+            return Err(CompareError::Pareto(format!("{} names a metric twice; a front is of different ones", names.join(","))).into());
+        }
         names => names.iter().map(|name| Metric::named(&study, "--pareto", name)).collect::<Result<Vec<_>, _>>()?,
     };
     let picks = match args.explain.as_slice() {
@@ -92,7 +99,15 @@ fn findings(args: &CompareArgs, interrupt: &Interrupt) -> anyhow::Result<(Vec<Se
     };
     let gates = args.fail_if.iter().map(|text| Gate::parse(&study, text)).collect::<Result<Vec<_>, _>>()?;
 
-    let (mut sections, hit) = verdicts(&study, &gates)?;
+    let (mut sections, mut hit) = verdicts(&study, &gates, args.allow_unmatched)?;
+    if let Some(mut incomplete) = incomplete::section(&study) {
+        if !gates.is_empty() {
+            hit = true;
+            sections.iter_mut().filter(|s| s.kind == "gates").flat_map(|s| &mut s.rows).for_each(|row| row[PASSED] = false.into());
+            incomplete.notes.push("no gate passes as long as experiments are missing; `hyperfold run` with --resume runs them".into());
+        }
+        sections.insert(0, incomplete);
+    }
     if let Some((a, b)) = picks {
         sections.extend(explain(&study, a, b, top)?);
         if args.ops {
@@ -109,38 +124,57 @@ fn findings(args: &CompareArgs, interrupt: &Interrupt) -> anyhow::Result<(Vec<Se
     let groups = rank(&study, &metric);
     sections.push(rank::section(&study, &metric, &groups, top));
     let effects = effects(&study, &metric);
-    if !effects.is_empty() {
+    if !effects.axes.is_empty() {
         sections.push(effect::section(&study, &metric, &effects));
     }
-    if !axes_of_front.is_empty() {
+    // A search for several objectives is for their front.
+    let axes_of_front = if axes_of_front.is_empty() { searched_by(&study) } else { axes_of_front };
+    if axes_of_front.len() > 1 {
         sections.push(pareto::section(&study, &axes_of_front, &groups));
     }
     Ok((sections, hit))
+}
+
+/// The objectives of the first folder's search that any experiment has.
+pub(super) fn searched_by(study: &Study) -> Vec<Metric> {
+    let known = available(study);
+    objectives(study.runs[0].sweep().as_ref()).iter().filter(|o| known.contains(o)).map(|o| Metric::of(o)).collect()
 }
 
 fn timeline(study: &Study, pick: Pick, interrupt: &Interrupt) -> anyhow::Result<Timeline> {
     let run = &study.runs[pick.run];
     let exp_id = run.exp_id(pick.row);
     let (_, config) = trace::experiment(run, exp_id)?;
-    Ok(record(&config, exp_id, Window { samples: 1, ..Window::default() }, &|| interrupt.requested())?)
+    Ok(record(&config, exp_id, Window { samples: 0, ..Window::default() }, &|| interrupt.requested())?)
 }
 
-/// The gates' verdicts, and whether one was hit.
-fn verdicts(study: &Study, gates: &[Gate]) -> Result<(Vec<Section>, bool), CompareError> {
+/// Where the table of gates says whether one has passed.
+const PASSED: usize = 1;
+
+/// The gates' verdicts, and whether one was hit. A base that an experiment lacks cannot be held against it: unless that is allowed, it is a hit.
+fn verdicts(study: &Study, gates: &[Gate], allow_unmatched: bool) -> Result<(Vec<Section>, bool), CompareError> {
     let matches = Matches::of(study);
-    let mut summary = Section::new("gates", "gates", ["condition", "passed", "checked", "hits"]);
-    let mut details = Vec::new();
+    let mut summary = Section::new("gates", "gates", ["condition", "passed", "checked", "hits", "without partner"]);
+    let (mut details, mut hit) = (Vec::new(), false);
     for gate in gates {
         let verdict = gate.check(study, &matches)?;
         let (checked, hits) = (verdict.checked as u64, verdict.hits.len() as u64);
-        summary.rows.push(vec![gate.text().into(), (hits == 0).into(), checked.into(), hits.into()]);
+        let alone = if gate.uses_base() { matches.unmatched() as u64 } else { 0 };
+        let passed = hits == 0 && (alone == 0 || allow_unmatched);
+        summary.rows.push(vec![gate.text().into(), passed.into(), checked.into(), hits.into(), alone.into()]);
         let mut section = gate.section(study, &verdict);
         summary.notes.append(&mut section.notes);
         details.extend((hits > 0).then_some(section));
+        hit |= !passed;
     }
-    let hit = !details.is_empty();
+    let based = gates.iter().any(Gate::uses_base);
+    if based {
+        summary.notes.extend(matches.differences.clone());
+        if matches.unmatched() > 0 && !allow_unmatched {
+            summary.notes.push("experiments without a partner fail a gate over `base`; --allow-unmatched lets them pass".into());
+        }
+    }
     let mut sections: Vec<Section> = (!gates.is_empty()).then_some(summary).into_iter().chain(details).collect();
-    let unmatched = gates.iter().any(Gate::uses_base).then(|| matches.section(study)).flatten();
-    sections.extend(unmatched);
+    sections.extend(based.then(|| matches.section(study)).flatten());
     Ok((sections, hit))
 }

@@ -24,8 +24,8 @@ pub fn text(section: &Section, most: usize) -> Vec<String> {
     let section = &for_people(section);
     let mut lines = vec![plain(&section.title)];
     if !section.rows.is_empty() {
-        let mut table = Table::new(section.columns.iter().map(|c| plain(c)));
-        rows(section, most).for_each(|row| table.row(row.iter().map(|c| plain(c)).collect()));
+        let mut table = Table::new(headings(section).iter().map(|c| plain(c)));
+        rows(section, most).for_each(|row| table.row(row.iter().map(|c| clipped(&plain(c))).collect()));
         lines.extend(table.lines().into_iter().map(|l| format!("  {l}")));
     }
     lines.extend(hidden(section, most).map(|n| format!("  {n}")));
@@ -40,7 +40,7 @@ pub fn markdown(section: &Section, most: usize) -> Vec<String> {
     let line = |cells: Vec<String>| format!("| {} |", cells.join(" | "));
     let mut lines = vec![format!("### {}", escaped(&section.title)), String::new()];
     if !section.rows.is_empty() {
-        lines.push(line(section.columns.iter().map(|c| escaped(c)).collect()));
+        lines.push(line(headings(section).iter().map(|c| escaped(c)).collect()));
         let words = |c: usize| section.rows.iter().any(|r| matches!(r[c], Cell::Text(_)));
         lines.push(line((0..section.columns.len()).map(|c| if words(c) { ":--" } else { "--:" }.to_string()).collect()));
         lines.extend(rows(section, most).map(|row| line(row.iter().map(|c| escaped(c)).collect())));
@@ -80,6 +80,48 @@ fn hidden(section: &Section, most: usize) -> Option<String> {
     (more > 0).then(|| format!("... and {more} more; --json has all"))
 }
 
+/// Characters of a cell of text; what explains itself at length is in the files, and in JSON.
+const CLIP: usize = 60;
+
+fn clipped(text: &str) -> String {
+    if text.chars().count() <= CLIP { text.to_string() } else { text.chars().take(CLIP - 3).chain("...".chars()).collect() }
+}
+
+/// Names of columns without the unit that their cells show.
+fn headings(section: &Section) -> Vec<String> {
+    let bare = |name: &String| -> String {
+        let words: Vec<&str> = name.split(' ').collect();
+        let kept = words.iter().enumerate().filter(|(at, w)| *at == 0 || **w != "ns").map(|(_, w)| w.trim_end_matches("_ns").trim_end_matches("_bytes"));
+        if unit(name).is_some() { kept.collect::<Vec<_>>().join(" ") } else { name.clone() }
+    };
+    section.columns.iter().map(bare).collect()
+}
+
+/// What a column's cells are told in, by its name; nothing of keys of the sweep file, which stay as they are written there.
+#[derive(Clone, Copy, PartialEq)]
+enum Unit {
+    Time,
+    Bytes,
+    Share,
+}
+
+fn unit(name: &str) -> Option<Unit> {
+    let word = |end: &str| name.split([' ', '.']).any(|w| w.ends_with(end));
+    match () {
+        () if spec::find(name).is_some() || name.contains('%') => None,
+        () if word("_ns") || name.ends_with(" ns") => Some(Unit::Time),
+        () if word("_bytes") || name == "bytes" => Some(Unit::Bytes),
+        () if word("utilisation") || word("mfu") => Some(Unit::Share),
+        () => None,
+    }
+}
+
+/// Two digits after the point, and no sign of a zero.
+fn two(v: f64) -> String {
+    let text = format!("{v:.2}");
+    if text == "-0.00" { "0.00".into() } else { text }
+}
+
 /// Cells as people read them.
 fn rows(section: &Section, most: usize) -> impl Iterator<Item = Vec<String>> {
     section.rows.iter().take(most).map(|row| {
@@ -93,29 +135,33 @@ fn rows(section: &Section, most: usize) -> impl Iterator<Item = Vec<String>> {
 }
 
 /// A value in the unit that its name tells; keys of the sweep file stay as they are written there.
-fn shown(name: &str, cell: &Cell) -> String {
-    let word = |end: &str| name.split([' ', '.']).any(|w| w.ends_with(end));
-    match (cell, cell.number()) {
-        (Cell::Flag(true), _) if matches!(name, "tied" | "passed") => "yes".into(),
+pub(super) fn shown(name: &str, cell: &Cell) -> String {
+    match (cell, cell.number(), unit(name)) {
+        (Cell::Flag(true), ..) if matches!(name, "tied" | "passed") => "yes".into(),
         // Ties are the exception, verdicts are not.
-        (Cell::Flag(false), _) if name == "tied" => String::new(),
-        (Cell::Flag(false), _) if name == "passed" => "no".into(),
-        (_, None) => cell.to_string(),
+        (Cell::Flag(false), ..) if name == "tied" => String::new(),
+        (Cell::Flag(false), ..) if name == "passed" => "no".into(),
+        (_, None, _) => cell.to_string(),
+        (_, Some(v), Some(Unit::Time)) => signed(v, |v| table::time((v * 1e3).round() as u64)),
+        (_, Some(v), Some(Unit::Bytes)) => signed(v, |v| table::bytes(v.round() as u64)),
+        (_, Some(v), Some(Unit::Share)) => format!("{} %", two(v * 100.0)),
         _ if spec::find(name).is_some() => cell.to_string(),
-        (_, Some(v)) if name.contains('%') => format!("{v:.2}"),
-        (_, Some(v)) if word("_ns") || word("ns") && name.ends_with(" ns") => signed(v, |v| table::time((v * 1e3).round() as u64)),
-        (_, Some(v)) if word("_bytes") || name == "bytes" => signed(v, |v| table::bytes(v.round() as u64)),
-        (Cell::Real(_) | Cell::Micro(_) | Cell::Ps(_), Some(v)) => six(v),
+        (_, Some(v), None) if name.contains('%') => two(v),
+        (Cell::Real(_) | Cell::Micro(_) | Cell::Ps(_), Some(v), None) => six(v),
         _ => cell.to_string(),
     }
 }
 
+/// With a sign, unless all digits shown are zero.
 fn signed(v: f64, show: impl Fn(f64) -> String) -> String {
-    if v < 0.0 { format!("-{}", show(-v)) } else { show(v) }
+    let text = show(v.abs());
+    if v < 0.0 && text.contains(|c: char| ('1'..='9').contains(&c)) { format!("-{text}") } else { text }
 }
 
 /// Six digits, without trailing zeros.
 fn six(v: f64) -> String {
+    // Plus zero: without the sign of a negative one.
+    let v = v + 0.0;
     let size = v.abs();
     if size != 0.0 && !(1e-4..1e9).contains(&size) {
         return format!("{v:.5e}");
@@ -167,6 +213,21 @@ mod tests {
     }
 
     #[test]
+    fn a_unit_stands_once_and_a_zero_has_no_sign() {
+        let columns = ["link", "utilisation a", "mean fct a ns", "makespan_ns min", "base.makespan_ns", "topology.link_delay_ns", "to best %", "error"];
+        let mut s = Section::new("kind", "t", columns);
+        let long = "x".repeat(400);
+        let mut row: Vec<Cell> = vec!["l".into(), Cell::Real(1.192e-6), Cell::Real(1_500.0), Cell::Real(0.0), Cell::Real(2.0), Cell::Int(5)];
+        row.extend([Cell::Real(-0.001), Cell::from(long.as_str())]);
+        s.rows.push(row);
+        assert_eq!(headings(&s), ["link", "utilisation a", "mean fct a", "makespan min", "base.makespan", "topology.link_delay_ns", "to best %", "error"]);
+        let line = &text(&s, 1)[2];
+        assert!(line.contains("0.00 %  ") && line.contains("1.500 us") && line.contains("  0.00  ") && !line.contains('-'), "{line}");
+        assert!(line.chars().count() < 160 && line.ends_with("..."), "{line}");
+        assert!(json(&s)[0].contains(&long) && json(&s)[0].contains("makespan_ns min"), "machines read all");
+    }
+
+    #[test]
     fn markdown_has_no_markup_but_ours() {
         let lines = markdown(&section(), 9);
         assert_eq!(lines[0], "### a &lt;b&gt;title&lt;/b&gt;");
@@ -185,6 +246,7 @@ mod tests {
     #[test]
     fn six_digits_are_enough() {
         assert_eq!([six(0.0), six(1.0), six(12.3456789), six(0.00123), six(123456.7), six(-2.5)], ["0", "1", "12.3457", "0.00123", "123457", "-2.5"]);
+        assert_eq!([six(-0.0), shown("x_ns", &Cell::Real(-1e-5)), shown("x_ns", &Cell::Real(-1.0)), two(-0.004)], ["0", "0.000 ns", "-1.000 ns", "0.00"]);
         assert_eq!([six(1e12), six(1e-7)], ["1.00000e12", "1.00000e-7"]);
     }
 }

@@ -61,12 +61,13 @@ fn folding(f: &FoldStats) -> FoldingRecord {
         audit_hops: f.audited,
         audit_messages: f.audit.messages,
         audit_fct_error_max: f.audit.error_max as f64 / 1e6,
-        audit_above_1pct: if f.audit.messages == 0 { 0.0 } else { f.audit.above[1] as f64 / f.audit.messages as f64 },
+        audit_above_1pct: if f.audit.messages == 0 { 0.0 } else { f.audit.above as f64 / f.audit.messages as f64 },
         theorem2_violations: f.audit.theorem2,
         theorem3_violations: f.audit.theorem3,
         simulating_s: f.simulating.as_secs_f64(),
         looking_up_s: f.looking_up.as_secs_f64(),
         cutting_s: f.cutting.as_secs_f64(),
+        auditing_s: f.auditing.as_secs_f64(),
     }
 }
 

@@ -13,6 +13,16 @@ use super::args::{EngineChoice, GpuDispatch};
 use super::memo::Remembering;
 use super::simulator::RunSettings;
 
+/// Bytes of the host's memory that a batch may take for each thread. Our choice: several large training jobs (some 400 MB each at 128 GPUs) a thread.
+const BYTES_A_THREAD: u64 = 1 << 30;
+/// The same for a device, which has thousands of threads.
+const BYTES_A_DEVICE: u64 = 12 << 30;
+
+/// About how many bytes of the host's memory the experiments of a batch may take.
+pub fn host_bytes(threads: usize, on_device: bool) -> u64 {
+    if on_device { BYTES_A_DEVICE } else { BYTES_A_THREAD * threads.max(2) as u64 }
+}
+
 /// An engine a device.
 ///
 /// # Errors
@@ -31,19 +41,20 @@ pub fn workers(devices: &[GpuDevice], dispatch: GpuDispatch, remembering: &Remem
     devices.iter().enumerate().map(worker).collect()
 }
 
-/// Simulates every task, on the workers or, where there are none, on the CPU engine. Stops early, without an error, when interrupted.
+/// Simulates every task, on the workers or, where there are none, on the CPU engine. Workers that are lost are taken out. Stops early, without an error, when interrupted.
 ///
 /// # Errors
 /// No engine is left to go on, or `tell` refuses news.
 pub fn simulate<E: From<EngineError> + Send>(
     tasks: impl ExactSizeIterator<Item = Task> + Send,
-    workers: Vec<Worker>,
+    workers: &mut Vec<Worker>,
     settings: &RunSettings,
     remembering: &Remembering,
     pool: &rayon::ThreadPool,
     tell: &mut (dyn FnMut(News) -> Result<(), E> + Send),
 ) -> Result<(), E> {
-    let (options, interrupt) = (RunOptions::default(), settings.interrupt.clone());
+    let options = RunOptions { bytes: host_bytes(settings.jobs, !workers.is_empty()), ..RunOptions::default() };
+    let interrupt = settings.interrupt.clone();
     let stop = move || interrupt.requested();
     if workers.is_empty() {
         return pool.install(|| batch::run(tasks, Box::new(remembering.engine()), &options, stop, tell));

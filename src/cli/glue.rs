@@ -19,7 +19,7 @@ use super::convert::finished;
 use super::effect::Effects;
 use super::exit::CliError;
 use super::optimize::{self, Searching};
-use super::simulator::{BenchInfo, BenchRow, EngineUsed, Planned, RunSettings, Simulator, SweepRequest, Update, UpdateSink};
+use super::simulator::{BenchInfo, BenchRow, EngineUsed, Known, Planned, RunSettings, Simulator, SweepRequest, Update, UpdateSink};
 use super::{benchmarks, engine_choice, engines, resume, trace};
 use super::memo::Remembering;
 
@@ -30,6 +30,8 @@ const CHECKED_SHAPES: usize = 256;
 const CHECKED_BYTES: u64 = 2 << 30;
 /// Packet-hops a second that estimates count on, a thread: what the CPU engine does at least.
 const PACKET_HOPS_PER_S: f64 = 8e6;
+/// Tasks of programs (kernels, collectives, messages) a second that they count on besides, a thread: 1.5 µs each, as measured on studies/parallelism.
+const TASKS_PER_S: f64 = 650e3;
 /// A batch pays for a GPU from this many experiments and packet-hops on.
 const GPU_EXPERIMENTS: usize = 64;
 const GPU_PACKET_HOPS: u64 = 2_000_000_000;
@@ -80,20 +82,29 @@ pub struct Loaded {
 #[derive(Default)]
 struct Look {
     packet_hops: u64,
-    /// Bytes of the tables of the largest experiment.
+    /// Tasks of their programs.
+    tasks: u64,
+    /// Bytes of the host's memory that the largest experiment takes.
     most_bytes: u64,
     warnings: Vec<String>,
     /// Experiments whose GPUs are too small for them, and why.
     cannot_fit: Vec<(u64, String)>,
 }
 
+/// What an experiment takes.
+#[derive(Clone, Copy)]
+struct Work {
+    packet_hops: u64,
+    tasks: u64,
+}
+
 /// Prepares one experiment of every shape and lets it go again: bad input is found before anything runs.
 fn look(sweep: &Sweep) -> anyhow::Result<Look> {
-    let mut shapes: HashMap<String, Option<u64>> = HashMap::new();
+    let mut shapes: HashMap<String, Option<Work>> = HashMap::new();
     let mut look = Look::default();
     let mut told = HashSet::new();
     // The same traffic on another network has about as many packet-hops.
-    let mut hops_of: HashMap<String, u64> = HashMap::new();
+    let mut work_of: HashMap<String, Work> = HashMap::new();
     let mut bytes = 0u64;
     for experiment in &sweep.experiments {
         let config = config(sweep, experiment);
@@ -107,17 +118,18 @@ fn look(sweep: &Sweep) -> anyhow::Result<Look> {
         }
         let (net, traffic) = ((&config.cluster, &config.topology, &config.routing), &config.workload);
         let shape = format!("{net:?}{traffic:?}{:?}", config.values.text(spec::K::Cc));
-        let hops = match shapes.get(&shape) {
-            Some(hops) => *hops,
-            None if shapes.len() >= CHECKED_SHAPES || bytes >= CHECKED_BYTES => hops_of.get(&format!("{traffic:?}")).copied(),
+        let work = match shapes.get(&shape) {
+            Some(work) => *work,
+            None if shapes.len() >= CHECKED_SHAPES || bytes >= CHECKED_BYTES => work_of.get(&format!("{traffic:?}")).copied(),
             None => {
-                let hops = match batch::prepare(&config, 0) {
+                let work = match batch::prepare(&config, 0) {
                     Ok(p) => {
-                        look.most_bytes = look.most_bytes.max(p.built.tables.bytes());
+                        look.most_bytes = look.most_bytes.max(p.host_bytes());
                         bytes += p.built.tables.bytes();
-                        hops_of.insert(format!("{traffic:?}"), p.packet_hops);
+                        let work = Work { packet_hops: p.packet_hops, tasks: p.built.tables.tasks.len() as u64 };
+                        work_of.insert(format!("{traffic:?}"), work);
                         look.warnings.extend(p.notes.into_iter().filter(|n| told.insert(n.clone())));
-                        Some(p.packet_hops)
+                        Some(work)
                     }
                     Err(e) if e.is_input() => return Err(named(sweep, experiment, e)),
                     Err(e) => {
@@ -126,11 +138,14 @@ fn look(sweep: &Sweep) -> anyhow::Result<Look> {
                         None
                     }
                 };
-                shapes.insert(shape, hops);
-                hops
+                shapes.insert(shape, work);
+                work
             }
         };
-        look.packet_hops += hops.unwrap_or(0);
+        if let Some(work) = work {
+            look.packet_hops += work.packet_hops;
+            look.tasks += work.tasks;
+        }
     }
     Ok(look)
 }
@@ -192,8 +207,8 @@ impl Simulator for Connected {
             inputs: sweep.inputs.iter().map(input).collect(),
             warnings: sweep.notes.iter().cloned().chain(look.warnings).collect(),
             cannot_fit: look.cannot_fit,
-            memory_bytes: Some(look.most_bytes * side_by_side),
-            seconds: Some(share * look.packet_hops as f64 / (PACKET_HOPS_PER_S * threads as f64)),
+            memory_bytes: Some((look.most_bytes * side_by_side).min(engines::host_bytes(threads, false)).max(look.most_bytes)),
+            seconds: Some(share * (look.packet_hops as f64 / PACKET_HOPS_PER_S + look.tasks as f64 / TASKS_PER_S) / threads as f64),
             search,
             ..Planned::default()
         };
@@ -211,21 +226,21 @@ impl Simulator for Connected {
         loaded: Loaded,
         devices: Vec<GpuDevice>,
         settings: &RunSettings,
-        known: &[ExperimentRecord],
+        known: &Known,
         sink: &mut UpdateSink<'_>,
     ) -> Result<Vec<String>, CliError> {
         let Loaded { sweep, outputs, axes, searching, .. } = &loaded;
         let pool = rayon::ThreadPoolBuilder::new().num_threads(settings.jobs).build().context("cannot start threads").map_err(CliError::broken)?;
         let compiling = Instant::now();
         let remembering = Remembering::start(&settings.memo);
-        let workers = engines::workers(&devices, settings.gpu_dispatch, &remembering).map_err(CliError::bad_input)?;
+        let mut workers = engines::workers(&devices, settings.gpu_dispatch, &remembering).map_err(CliError::bad_input)?;
         if !workers.is_empty() {
             sink(Update::Compiled { seconds: compiling.elapsed().as_secs_f64() }).map_err(CliError::broken)?;
         }
         let mut lost_devices = Vec::new();
         let chosen: Option<HashSet<u64>> = match searching {
             None => None,
-            Some(s) => match optimize::choose(sweep, s, axes, &devices, &pool, settings, sink)? {
+            Some(s) => match optimize::choose(sweep, s, axes, &mut workers, &pool, settings, &known.looks, sink)? {
                 Some(choice) => {
                     lost_devices = choice.lost_devices;
                     Some(choice.ids)
@@ -234,7 +249,7 @@ impl Simulator for Connected {
             },
         };
         let by_id: HashMap<u64, &Experiment> = sweep.experiments.iter().map(|e| (e.exp_id, e)).collect();
-        let done: HashSet<u64> = known.iter().map(|r| r.exp_id).collect();
+        let done: HashSet<u64> = known.records.iter().map(|r| r.exp_id).collect();
         let is_chosen = |e: &Experiment| chosen.as_ref().is_none_or(|c| c.contains(&e.exp_id));
         let open: Vec<&Experiment> = sweep.experiments.iter().filter(|e| !done.contains(&e.exp_id) && is_chosen(e)).collect();
         let tasks = open.into_iter().map(|e| Task { exp_id: e.exp_id, config: config(sweep, e) });
@@ -247,7 +262,7 @@ impl Simulator for Connected {
                 lost_with_pfc += 1;
             }
         };
-        known.iter().for_each(&mut look_at);
+        known.records.iter().for_each(&mut look_at);
         let mut audits = Audits::default();
         let mut tell = |news: News| -> Result<(), Broken> {
             match news {
@@ -271,15 +286,15 @@ impl Simulator for Connected {
                             Err(_) => debug_assert!(ended.result.is_err()),
                         }
                     }
-                    let done = finished(identity(sweep, by_id[&ended.exp_id]), ended, outputs, &configured.cost);
+                    let done = finished(identity(sweep, by_id[&ended.exp_id]), *ended, outputs, &configured.cost);
                     look_at(&done.record);
-                    audits.add(&done, configured.steady().map_or(f64::INFINITY, |s| s.audit_bound));
+                    audits.add(done.record.exp_id, done.stats.audit_fct_error, configured.steady().map_or(f64::INFINITY, |s| s.audit_bound));
                     sink(Update::Finished(Box::new(done)))
                 }
             }
             .map_err(Broken::Sink)
         };
-        let ran = engines::simulate(tasks, workers, settings, &remembering, &pool, &mut tell);
+        let ran = engines::simulate(tasks, &mut workers, settings, &remembering, &pool, &mut tell);
         let of_memo = remembering.finish();
         match ran {
             Ok(()) if settings.interrupt.requested() => Ok(of_memo),

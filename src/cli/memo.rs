@@ -2,19 +2,29 @@
 //!
 //! Layer: cli.
 
+use anyhow::anyhow;
+
 use crate::batch::memo_keeper::MemoKeeper;
+use crate::batch::memo_store::somebody_elses;
 use crate::engine::fold::FoldEngine;
 
 use super::args::RunArgs;
+use super::exit::CliError;
 use super::simulator::MemoChoice;
 
 /// What `--memo` and `--memo-limit-mib` mean.
-pub fn choice(args: &RunArgs) -> MemoChoice {
-    match &args.memo {
+///
+/// # Errors
+/// The file is something else.
+pub fn choice(args: &RunArgs) -> Result<MemoChoice, CliError> {
+    Ok(match &args.memo {
         None => MemoChoice::Run,
         Some(path) if path.as_os_str() == "off" => MemoChoice::Off,
-        Some(path) => MemoChoice::Kept { path: path.clone(), limit_bytes: args.memo_limit_mib << 20 },
-    }
+        Some(path) => match somebody_elses(path) {
+            Some(file) => return Err(CliError::bad_input(anyhow!("--memo {}: this file is no memo; name another one, which need not exist yet, or a folder", file.display()))),
+            None => MemoChoice::Kept { path: path.clone(), limit_bytes: args.memo_limit_mib << 20 },
+        },
+    })
 }
 
 /// How a run remembers, while it lasts.

@@ -11,11 +11,11 @@ use clap::Args;
 use serde_json::json;
 
 use crate::results::rows::{results_header, results_row};
-use crate::results::{EventLog, ExperimentRecord, Finished, JournalReader, Manifest, Part, ResultDir, ResultWriter, RunIdentity, Status};
+use crate::results::{EventLog, ExperimentRecord, Finished, JournalReader, Manifest, Part, ResultDir, ResultWriter, RunIdentity, Status, copy_timeline};
 
 use super::exit::{CliError, Exit};
 use super::merge_manifest::joined;
-use super::{resume, say, summary, tell};
+use super::{best, resume, say, summary, tell};
 
 /// Ranges of missing experiments that are named.
 const NAMED: usize = 20;
@@ -71,6 +71,14 @@ pub fn execute(args: &MergeArgs) -> Result<Exit, CliError> {
             None => writer.add(finished).map_err(CliError::results)?,
         }
     }
+    for &exp_id in chosen.keys() {
+        // Timelines are simulated unfolded, so that of any part will do.
+        for part in parts.iter().filter(|p| p.parts().contains_key(&exp_id)) {
+            if copy_timeline(part.folder(), &args.out, exp_id).map_err(CliError::results)? {
+                break;
+            }
+        }
+    }
     let mut log = EventLog::create(writer.dir()).map_err(CliError::results)?;
     let (dir, records) = writer.finish().map_err(CliError::results)?;
 
@@ -79,12 +87,16 @@ pub fn execute(args: &MergeArgs) -> Result<Exit, CliError> {
     manifest.write(&dir).map_err(CliError::results)?;
     let from: Vec<String> = args.dirs.iter().map(|d| d.display().to_string()).collect();
     log.log("merged", [("parts", json!(from)), ("experiments", json!(records.len()))]).map_err(CliError::results)?;
-    Ok(conclude(args, &run, &manifest, &records, missing))
+    drop(dir);
+    let exit = conclude(args, &run, &manifest, &records, missing);
+    super::report::after_run(&args.out, args.quiet);
+    Ok(exit)
 }
 
 fn conclude(args: &MergeArgs, run: &RunIdentity, manifest: &Manifest, records: &[ExperimentRecord], missing: Option<String>) -> Exit {
     if !args.quiet {
         summary::lines(&run.axes, records).iter().for_each(|line| say(line));
+        best::lines(&args.out, None).iter().for_each(|line| say(line));
         say(&format!("{}: {} experiments of {} folders", manifest.name, records.len(), args.dirs.len()));
         say(&format!("results: {}", args.out.display()));
     }

@@ -5,6 +5,7 @@
 
 pub mod args;
 pub mod bench;
+mod best;
 pub mod doctor;
 pub mod effect;
 pub mod engine_choice;
@@ -26,6 +27,8 @@ pub mod machine;
 pub mod merge;
 mod merge_manifest;
 mod optimize;
+mod optimize_look;
+mod output;
 pub mod memo;
 pub mod plan;
 pub mod progress;
@@ -43,7 +46,6 @@ pub mod workload;
 pub mod trace;
 pub mod validate;
 
-use std::io::Write;
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -51,6 +53,7 @@ use clap::Parser;
 use args::{Cli, Command};
 use exit::{CliError, Exit};
 use interrupt::Interrupt;
+pub(crate) use output::{say, tell};
 
 /// Runs the program on the process's arguments.
 pub fn main() -> ExitCode {
@@ -74,7 +77,7 @@ pub fn main() -> ExitCode {
             exit
         }
     };
-    exit.into()
+    output::exit(exit).into()
 }
 
 fn dispatch(command: &Command) -> Result<Exit, CliError> {
@@ -93,20 +96,4 @@ fn dispatch(command: &Command) -> Result<Exit, CliError> {
         Command::Validate(args) => validate::execute(args),
         Command::Report(args) => report::execute(args),
     }
-}
-
-/// Prints a line of output. A reader that has gone away (`| head`) ends the program quietly, as other tools do; a full disk is a failure.
-pub(crate) fn say(line: &str) {
-    if let Err(error) = writeln!(std::io::stdout(), "{line}") {
-        let gone = error.kind() == std::io::ErrorKind::BrokenPipe;
-        if !gone {
-            tell(&format!("hyperfold: cannot write to standard output: {error}"));
-        }
-        std::process::exit(i32::from(if gone { Exit::Ok } else { Exit::Failed }.code()));
-    }
-}
-
-/// Prints a line for the user. That nobody can read it (its disk may be the one that is full) must not end a run.
-pub(crate) fn tell(line: &str) {
-    let _ = writeln!(std::io::stderr(), "{line}");
 }

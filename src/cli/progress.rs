@@ -3,6 +3,9 @@
 //! Layer: cli. All of it goes to standard error, so that standard output stays the results' own.
 
 use std::io::IsTerminal;
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
@@ -13,6 +16,9 @@ use super::{logging, table, tell};
 
 /// Time between plain lines.
 const LINE_EVERY: Duration = Duration::from_secs(2);
+/// Time without a line after which one says that the run goes on, at first; the wait doubles.
+const SILENT_FOR: Duration = Duration::from_secs(10);
+const SILENT_AT_MOST: Duration = Duration::from_secs(600);
 /// Failures told one by one; the rest are in `failed.csv`.
 const FAILURES_TOLD: u64 = 10;
 
@@ -105,6 +111,12 @@ impl Progress for Bar {
 }
 
 struct Lines {
+    counts: Arc<Mutex<Counts>>,
+    /// Dropped to stop the thread that says that the run is alive.
+    alive: Option<(Sender<()>, JoinHandle<()>)>,
+}
+
+struct Counts {
     total: u64,
     done: u64,
     running: u64,
@@ -116,41 +128,64 @@ struct Lines {
 impl Lines {
     fn new(total: u64) -> Lines {
         let now = Instant::now();
-        Lines { total, done: 0, running: 0, start: now, last: now, failures: Failures::default() }
+        let counts = Counts { total, done: 0, running: 0, start: now, last: now, failures: Failures::default() };
+        let counts = Arc::new(Mutex::new(counts));
+        let (alive, stopped) = mpsc::channel();
+        let of_thread = Arc::clone(&counts);
+        let thread = thread::spawn(move || {
+            let mut wait = SILENT_FOR;
+            while stopped.recv_timeout(wait) == Err(RecvTimeoutError::Timeout) {
+                let mut counts = locked(&of_thread);
+                if counts.last.elapsed() >= wait {
+                    counts.tell();
+                    wait = (2 * wait).min(SILENT_AT_MOST);
+                }
+            }
+        });
+        Lines { counts, alive: Some((alive, thread)) }
+    }
+}
+
+/// The counts. A thread that panicked with them in its hands has at worst told a line less.
+fn locked(counts: &Mutex<Counts>) -> MutexGuard<'_, Counts> {
+    counts.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Counts {
+    fn tell(&mut self) {
+        tell(&self.line());
+        self.last = Instant::now();
     }
 
     fn line(&self) -> String {
         let elapsed = self.start.elapsed().as_secs_f64();
-        let left = elapsed / self.done.max(1) as f64 * self.total.saturating_sub(self.done) as f64;
         let failed = match self.failures.seen {
             0 => String::new(),
             n => format!(", {n} failed"),
         };
-        format!(
-            "{}/{} experiments finished{failed}, {} running, {} elapsed, about {} left",
-            self.done,
-            self.total,
-            self.running,
-            table::seconds(elapsed),
-            table::seconds(left)
-        )
+        let left = match self.done {
+            // Of what nothing has been seen nothing can be said.
+            0 => String::new(),
+            n => format!(", about {} left", table::seconds(elapsed / n as f64 * self.total.saturating_sub(n) as f64)),
+        };
+        format!("{}/{} experiments finished{failed}, {} running, {} elapsed{left}", self.done, self.total, self.running, table::seconds(elapsed))
     }
 }
 
 impl Progress for Lines {
     fn started(&mut self, _: u64) {
-        self.running += 1;
+        locked(&self.counts).running += 1;
     }
 
     fn finished(&mut self, record: &ExperimentRecord) {
-        self.done += 1;
-        self.running = self.running.saturating_sub(1);
-        if let Some(line) = self.failures.line(record) {
+        let mut counts = locked(&self.counts);
+        counts.done += 1;
+        counts.running = counts.running.saturating_sub(1);
+        if let Some(line) = counts.failures.line(record) {
             tell(&line);
         }
-        if self.last.elapsed() >= LINE_EVERY && self.done < self.total {
-            tell(&self.line());
-            self.last = Instant::now();
+        if counts.last.elapsed() >= LINE_EVERY && counts.done < counts.total {
+            counts.tell();
         }
     }
 
@@ -159,11 +194,17 @@ impl Progress for Lines {
     }
 
     fn close(&mut self) {
-        if self.total == 0 {
+        if let Some((alive, thread)) = self.alive.take() {
+            drop(alive);
+            // It tells lines and nothing else; one that panicked has told fewer.
+            let _ = thread.join();
+        }
+        let counts = locked(&self.counts);
+        if counts.total == 0 {
             return;
         }
-        let elapsed = table::seconds(self.start.elapsed().as_secs_f64());
-        tell(&format!("{}/{} experiments finished in {elapsed}", self.done, self.total));
+        let elapsed = table::seconds(counts.start.elapsed().as_secs_f64());
+        tell(&format!("{}/{} experiments finished in {elapsed}", counts.done, counts.total));
     }
 }
 
@@ -194,6 +235,8 @@ mod tests {
         lines.started(0);
         lines.started(1);
         lines.finished(&record(0));
-        assert!(lines.line().starts_with("1/3 experiments finished, 1 running, "), "{}", lines.line());
+        let line = || locked(&lines.counts).line();
+        assert!(line().starts_with("1/3 experiments finished, 1 running, ") && line().contains("left"), "{}", line());
+        assert!(!locked(&Lines::new(3).counts).line().contains("left"), "nothing can be said yet");
     }
 }

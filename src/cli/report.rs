@@ -9,7 +9,7 @@ use clap::Args;
 use crate::report::{self, ReportError};
 
 use super::exit::{CliError, Exit};
-use super::say;
+use super::{say, tell};
 
 #[derive(Debug, Args)]
 pub struct ReportArgs {
@@ -41,7 +41,7 @@ pub fn after_run(dir: &Path, quiet: bool) -> bool {
         }
         Err(error) => {
             let error = anyhow::Error::new(error);
-            eprintln!("warning: no report was written: {error:#}; `hyperfold report {}` tries again", dir.display());
+            tell(&format!("warning: no report was written: {error:#}; `hyperfold report {}` tries again", dir.display()));
             false
         }
     }

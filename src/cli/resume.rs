@@ -75,7 +75,7 @@ pub fn messages(recovered: &Recovered, planned: &Planned, dir: &ResultDir) -> Ve
     let n = planned.rows();
     if planned.search.is_some() {
         if recovered.complete > 0 {
-            told.push(format!("{} experiments are complete and are not run again; the search decides once more", recovered.complete));
+            told.push(format!("{} experiments are complete and are not run again; the search decides once more by what it found", recovered.complete));
         }
     } else if recovered.complete == n {
         told.push(format!("all {n} experiments are complete; the files are written again"));

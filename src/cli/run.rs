@@ -14,9 +14,9 @@ use super::args::RunArgs;
 use super::exit::{CliError, Exit};
 use super::interrupt::Interrupt;
 use super::progress::{self, Progress};
-use super::simulator::{EngineUsed, Planned, RunSettings, Simulator, SweepRequest, Update};
+use super::simulator::{EngineUsed, Known, Planned, RunSettings, Simulator, SweepRequest, Update};
 use super::style::Style;
-use super::{resume, say, summary, tell};
+use super::{best, resume, say, summary, tell};
 
 /// Runs a sweep.
 ///
@@ -24,6 +24,7 @@ use super::{resume, say, summary, tell};
 /// Bad usage or input (nothing is written then), or results that cannot be written.
 pub fn execute<S: Simulator>(args: &RunArgs, simulator: &S, interrupt: &Interrupt) -> Result<Exit, CliError> {
     ResultDir::check(&args.out, args.resume).map_err(CliError::results)?;
+    let settings = settings(args, interrupt)?;
 
     let expanding = Instant::now();
     let request = SweepRequest::from(&args.sweep);
@@ -43,7 +44,6 @@ pub fn execute<S: Simulator>(args: &RunArgs, simulator: &S, interrupt: &Interrup
         planned.experiments,
         expanding.elapsed().as_secs_f64()
     );
-    let settings = settings(args, interrupt);
     let (used, engine) = simulator.engine(&sweep, &settings).map_err(CliError::bad_input)?;
 
     log::info!("engine {}: {}; {} CPU threads", used.engine, used.reason, settings.jobs);
@@ -54,9 +54,9 @@ pub fn execute<S: Simulator>(args: &RunArgs, simulator: &S, interrupt: &Interrup
 
     let dir = resume::claim(&args.out, args.resume)?;
     let run = resume::identity(&planned, &request);
-    let (writer, recovered) = ResultWriter::open(dir, &run, planned.selected.clone()).map_err(CliError::results)?;
-    let known: Vec<ExperimentRecord> = writer.records().cloned().collect();
-    let mut progress = progress::for_terminal(planned.rows().saturating_sub(known.len() as u64), args.quiet);
+    let (mut writer, recovered) = ResultWriter::open(dir, &run, planned.selected.clone()).map_err(CliError::results)?;
+    let known = Known { looks: writer.take_looks(), records: writer.records().cloned().collect() };
+    let mut progress = progress::for_terminal(planned.rows().saturating_sub(known.records.len() as u64), args.quiet);
     greet(progress.as_mut(), &planned, &used, settings.jobs);
     resume::messages(&recovered, &planned, writer.dir()).iter().for_each(|m| progress.message(m));
     let mut report = Report::open(writer, &planned, &used, &settings, expanding.elapsed().as_secs_f64())?;
@@ -76,7 +76,10 @@ pub fn execute<S: Simulator>(args: &RunArgs, simulator: &S, interrupt: &Interrup
         Ok(_) => Outcome::Complete,
     };
     let late = ran.as_ref().map_or(Vec::new(), Clone::clone);
-    for warning in &late {
+    // With --strict a warning decides the exit code, so that it is told however quiet the rest is.
+    let quiet = args.quiet && !args.strict;
+    let early: &[String] = if args.quiet && args.strict { &planned.warnings } else { &[] };
+    for warning in early.iter().chain(late.iter().filter(|_| !quiet)) {
         tell(&format!("{} {warning}", Style::of_stderr().warning("warning:")));
     }
     let mut warned = !planned.warnings.is_empty() || !late.is_empty();
@@ -87,6 +90,7 @@ pub fn execute<S: Simulator>(args: &RunArgs, simulator: &S, interrupt: &Interrup
 
     if !args.quiet {
         summary::lines(&planned.axes, &finished.records).iter().for_each(|line| say(line));
+        best::lines(&args.out, planned.search.as_ref().map(|_| planned.experiments)).iter().for_each(|line| say(line));
         say(&format!("results: {}", args.out.display()));
     }
     warned |= !super::report::after_run(&args.out, args.quiet);
@@ -108,16 +112,16 @@ pub fn execute<S: Simulator>(args: &RunArgs, simulator: &S, interrupt: &Interrup
     })
 }
 
-fn settings(args: &RunArgs, interrupt: &Interrupt) -> RunSettings {
+fn settings(args: &RunArgs, interrupt: &Interrupt) -> Result<RunSettings, CliError> {
     let all = || std::thread::available_parallelism().map_or(1, usize::from);
-    RunSettings {
+    Ok(RunSettings {
         engine: args.engine,
         devices: args.device.clone(),
         gpu_dispatch: args.gpu_dispatch,
         jobs: args.jobs.map_or_else(all, |n| n as usize),
-        memo: super::memo::choice(args),
+        memo: super::memo::choice(args)?,
         interrupt: interrupt.clone(),
-    }
+    })
 }
 
 fn greet(progress: &mut dyn Progress, planned: &Planned, used: &EngineUsed, jobs: usize) {
@@ -195,6 +199,7 @@ impl Report {
                 self.log.log("compiled", [("seconds", json!(seconds))])?;
             }
             Update::Started { exp_id } => progress.started(exp_id),
+            Update::Looked(look) => self.writer.look(&look)?,
             Update::Chosen { ids, csv } => {
                 self.expected = ids.len();
                 self.log.log("chosen", [("experiments", json!(ids.len()))])?;

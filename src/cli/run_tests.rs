@@ -57,10 +57,10 @@ impl Simulator for Fake {
         ids: Vec<u64>,
         (): (),
         settings: &RunSettings,
-        known: &[ExperimentRecord],
+        known: &Known,
         sink: &mut UpdateSink<'_>,
     ) -> Result<Vec<String>, CliError> {
-        for id in ids.into_iter().rev().filter(|id| known.iter().all(|r| r.exp_id != *id)) {
+        for id in ids.into_iter().rev().filter(|id| known.records.iter().all(|r| r.exp_id != *id)) {
             sink(Update::Started { exp_id: id }).map_err(CliError::broken)?;
             let mut record = ExperimentRecord::new(id, "c".into(), "e".into(), 0, 1, vec![Cell::from("hpcc")]);
             match self.fate.map_or(Fate::Ok, |fate| fate(id)) {

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use crate::engine::gpu::DeviceChoice;
 use crate::results::manifest::AdapterUsed;
-use crate::results::{Axis, ExperimentRecord, Finished, InputFile, Outputs};
+use crate::results::{Axis, ExperimentRecord, Finished, InputFile, LookRecord, Outputs};
 use crate::sweep::Selection;
 
 use super::args::{EngineChoice, GpuDispatch, SweepArgs};
@@ -136,6 +136,15 @@ pub struct EngineUsed {
     pub adapters: Vec<AdapterUsed>,
 }
 
+/// What an earlier run has left to carry on from.
+#[derive(Clone, Debug, Default)]
+pub struct Known {
+    /// Of experiments that are complete.
+    pub records: Vec<ExperimentRecord>,
+    /// What a search found on its way.
+    pub looks: Vec<LookRecord>,
+}
+
 /// News of a run, in the order it happens.
 #[derive(Clone, Debug)]
 pub enum Update {
@@ -145,6 +154,8 @@ pub enum Update {
     Started { exp_id: u64 },
     /// An experiment has its result, `ok`, `oom` or `failed`.
     Finished(Box<Finished>),
+    /// A search has looked at a candidate.
+    Looked(LookRecord),
     /// A search has decided which experiments run; `csv` says of every candidate why.
     Chosen { ids: Vec<u64>, csv: Vec<u8> },
     /// The timeline of an experiment, before it is finished.
@@ -196,7 +207,7 @@ pub trait Simulator {
     fn engine(&self, sweep: &Self::Sweep, settings: &RunSettings) -> anyhow::Result<(EngineUsed, Self::Engine)>;
 
     /// Simulates every selected experiment once, reporting each as it finishes, except those whose records are `known` from an earlier
-    /// run. Returns early, without an error, when `settings.interrupt` asks for it. The result is warnings that show only afterwards, with
+    /// run, whose search is not repeated either. Returns early, without an error, when `settings.interrupt` asks for it. The result is warnings that show only afterwards, with
     /// the known records taken into account.
     ///
     /// # Errors
@@ -206,7 +217,7 @@ pub trait Simulator {
         sweep: Self::Sweep,
         engine: Self::Engine,
         settings: &RunSettings,
-        known: &[ExperimentRecord],
+        known: &Known,
         sink: &mut UpdateSink<'_>,
     ) -> Result<Vec<String>, CliError>;
 

@@ -53,7 +53,7 @@ pub struct SubmitArgs {
     /// Memory of each shard, in the scheduler's words: 16G, 16Gi
     #[arg(long, value_name = "M")]
     pub mem: Option<String>,
-    /// How often a shard that was killed, or ran out of its time, is queued again
+    /// How often a shard that was killed, broke off, or ran out of its time is queued again
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(0..=1000))]
     pub requeues: u32,
     /// The program on the machines that run it [default: this one; with --kubernetes `hyperfold`]

@@ -1,10 +1,9 @@
-//! What a run says at its end: one line an experiment, or one line an axis value, and which experiment is best.
+//! What a run says at its end: one line an experiment, or one line an axis value.
 //!
-//! Layer: cli. Reads records; the files hold the exact values.
+//! Layer: cli. Reads records; the files hold the exact values. Which is best, [`super::best`] says.
 
 use std::collections::BTreeMap;
 
-use crate::compare::is_question;
 use crate::results::{Axis, ExperimentRecord, Ps, Status};
 
 use super::table::{self, Table};
@@ -13,14 +12,16 @@ use super::table::{self, Table};
 pub const EACH_UP_TO: usize = 40;
 /// Values of one axis that get a line each.
 const VALUES_UP_TO: usize = 12;
-/// Workloads for which the best experiment is told.
-const BESTS_UP_TO: usize = 8;
 
 /// The lines for standard output. `records` in the order of `exp_id`.
 pub fn lines(axes: &[Axis], records: &[ExperimentRecord]) -> Vec<String> {
     let mut lines = if records.len() <= EACH_UP_TO { each(axes, records) } else { per_value(axes, records) };
+    // A run has told why as it happened.
+    let failed = records.iter().filter(|r| r.status == Status::Failed).count();
+    if failed > 0 {
+        lines.push(format!("{failed} of {} experiments failed; failed.csv says why", records.len()));
+    }
     lines.push(String::new());
-    lines.extend(bests(axes, records));
     lines
 }
 
@@ -51,10 +52,7 @@ fn each(axes: &[Axis], records: &[ExperimentRecord]) -> Vec<String> {
         row.push(r.max_queue_bytes.map_or(String::new(), table::bytes));
         table.row(row);
     }
-    let mut lines = table.lines();
-    let failures = records.iter().filter(|r| r.status == Status::Failed);
-    lines.extend(failures.map(|r| format!("experiment {} failed: {}", r.exp_id, r.error)));
-    lines
+    table.lines()
 }
 
 /// What the lines show of an experiment: flows, an iteration of training, or a collective.
@@ -106,15 +104,6 @@ impl Shown {
     }
 }
 
-/// What experiments are ranked by, less is better: time for a token, else an iteration, else until the last completion; ps, or fs for a token.
-fn merit(r: &ExperimentRecord) -> Option<u128> {
-    match (r.tokens_per_s, r.iteration_time) {
-        (Some(tokens), _) if tokens > 0.0 => Some((1e15 / tokens) as u128),
-        (_, Some(time)) => Some(u128::from(time.0)),
-        _ => r.makespan.map(|ps| u128::from(ps.0)),
-    }
-}
-
 fn per_value(axes: &[Axis], records: &[ExperimentRecord]) -> Vec<String> {
     let mut lines = Vec::new();
     for (at, axis) in axes.iter().enumerate() {
@@ -160,46 +149,6 @@ fn per_value(axes: &[Axis], records: &[ExperimentRecord]) -> Vec<String> {
     if oom > 0 {
         lines.push(format!("{oom} of {} experiments need more memory than their GPUs have; the column `error` says for what", records.len()));
     }
-    let failed = records.iter().filter(|r| r.status == Status::Failed).count();
-    if failed > 0 {
-        lines.push(format!("{failed} of {} experiments failed; failed.csv says why", records.len()));
-    }
-    lines
-}
-
-/// The best experiment by its figure of merit, then mean completion time, then id. Experiments that do different work are not compared:
-/// each combination of questions has its own best.
-fn bests(axes: &[Axis], records: &[ExperimentRecord]) -> Vec<String> {
-    let workload: Vec<usize> = (0..axes.len()).filter(|&a| is_question(&axes[a].key)).collect();
-    let mut best: Vec<(Vec<String>, &ExperimentRecord)> = Vec::new();
-    for r in records.iter().filter(|r| r.status == Status::Ok && r.makespan.is_some()) {
-        let group: Vec<String> = workload.iter().map(|&a| r.axis_values[a].to_string()).collect();
-        match best.iter_mut().find(|(g, _)| *g == group) {
-            None => best.push((group, r)),
-            Some((_, b)) if (merit(r), r.fct_mean, r.exp_id) < (merit(b), b.fct_mean, b.exp_id) => *b = r,
-            Some(_) => {}
-        }
-    }
-    if best.is_empty() {
-        return vec!["no experiment completed".into()];
-    }
-    let names = short_names(axes);
-    let line = |(group, r): &(Vec<String>, &ExperimentRecord)| {
-        let among = if group.is_empty() { String::new() } else { format!(" of {}", group.join(", ")) };
-        let others = (0..axes.len()).filter(|a| !workload.contains(a));
-        let values: Vec<String> = others.map(|a| format!("{} {}", names[a], r.axis_values[a])).collect();
-        let values = if values.is_empty() { String::new() } else { format!(" ({})", values.join(", ")) };
-        let what = match (r.tokens_per_s, r.iteration_time) {
-            (Some(tokens), Some(time)) => format!("{tokens:.0} tokens/s, iteration {}", table::time(time.0)),
-            (_, Some(time)) => format!("iteration {}", table::time(time.0)),
-            _ => format!("makespan {}", table::time(r.makespan.map_or(0, |ps| ps.0))),
-        };
-        format!("best{among}: experiment {}{values}, {what}", r.exp_id)
-    };
-    let mut lines: Vec<String> = best.iter().take(BESTS_UP_TO).map(line).collect();
-    if best.len() > BESTS_UP_TO {
-        lines.push(format!("... and the best of {} more workloads", best.len() - BESTS_UP_TO));
-    }
     lines
 }
 
@@ -242,13 +191,6 @@ mod tests {
     #[test]
     fn many_experiments_have_a_line_an_axis_value() {
         insta::assert_snapshot!(lines(&axes(), &sweep(60)).join("\n"));
-    }
-
-    #[test]
-    fn nothing_completed_is_said() {
-        let failed = vec![sweep(1).remove(0).failed("why")];
-        assert_eq!(lines(&axes(), &failed).last().map(String::as_str), Some("no experiment completed"));
-        assert_eq!(lines(&[], &[]).last().map(String::as_str), Some("no experiment completed"));
     }
 
     #[test]

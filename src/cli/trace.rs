@@ -11,13 +11,13 @@ use clap::Args;
 use crate::batch::PrepareError;
 use crate::batch::timeline::{Window, record};
 use crate::results::{RunResults, Status, write_timeline};
-use crate::spec::Config;
+use crate::spec::{Config, Place, SpecError};
 use crate::sweep::{self, SetOverrides};
 use crate::trace::{DEFAULT_LIMIT, Trace, perfetto, samples};
 
 use super::exit::{CliError, Exit};
 use super::interrupt::Interrupt;
-use super::{say, table};
+use super::{say, table, tell};
 
 #[derive(Debug, Args)]
 pub struct TraceArgs {
@@ -28,6 +28,9 @@ pub struct TraceArgs {
     /// Where to write it [default: DIR/trace/EXP_ID.pftrace]
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
+    /// Replace the file that --out names, if there is one
+    #[arg(long, requires = "out")]
+    pub force: bool,
     /// Most events: of more, the longest are kept
     #[arg(long, value_name = "N", default_value_t = DEFAULT_LIMIT as u64, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     pub limit: u64,
@@ -45,9 +48,12 @@ pub struct TraceArgs {
 /// The folder, the experiment, or what it was made from is not there any more; or the file cannot be written.
 pub fn execute(args: &TraceArgs, interrupt: &Interrupt) -> Result<Exit, CliError> {
     let window = window(args).map_err(CliError::bad_input)?;
+    if let Some(path) = args.out.as_ref().filter(|p| p.exists() && !args.force) {
+        return Err(CliError::bad_input(anyhow!("--out {}: exists already; name another file, or replace it with --force", path.display())));
+    }
     let run = RunResults::open(&args.dir).map_err(CliError::bad_input)?;
     let (row, config) = experiment(&run, args.exp_id).map_err(CliError::bad_input)?;
-    eprintln!("simulating experiment {} again, unfolded", args.exp_id);
+    tell(&format!("simulating experiment {} again, unfolded", args.exp_id));
     let limit = usize::try_from(args.limit).unwrap_or(usize::MAX);
     let timeline = record(&config, args.exp_id, window, &|| interrupt.requested()).map_err(CliError::bad_input)?;
     if interrupt.requested() {
@@ -92,6 +98,14 @@ fn window(args: &TraceArgs) -> anyhow::Result<Window> {
     Ok(Window { from_ps, to_ps, samples: samples(usize::try_from(args.limit).unwrap_or(usize::MAX)) })
 }
 
+/// An error of the sweep that a manifest holds: lines are those of what is written there, with every key, and not of the user's file.
+fn of_manifest(mut error: SpecError) -> SpecError {
+    if let Place::File { line, columns, .. } = error.place_mut() {
+        (*line, *columns) = (None, None);
+    }
+    error
+}
+
 /// The row and the configuration of an experiment.
 pub(super) fn experiment(run: &RunResults, exp_id: u64) -> anyhow::Result<(usize, Config)> {
     let dir = run.path.display();
@@ -101,8 +115,9 @@ pub(super) fn experiment(run: &RunResults, exp_id: u64) -> anyhow::Result<(usize
     }
     let m = &run.manifest;
     let path = if m.sweep_path.is_empty() { PathBuf::from("sweep.toml") } else { PathBuf::from(&m.sweep_path) };
-    let sweep =
-        sweep::parse(&m.sweep, &path, &SetOverrides(Vec::new())).with_context(|| format!("{dir}: the sweep in manifest.json cannot be expanded any more"))?;
+    let sweep = sweep::parse(&m.sweep, &path, &SetOverrides(Vec::new()))
+        .map_err(of_manifest)
+        .with_context(|| format!("{dir}: the sweep in manifest.json cannot be expanded any more"))?;
     let recorded = run.column("exp_key").map(|c| run.rows[row][c].to_string()).unwrap_or_default();
     let found = sweep.experiments.iter().find(|e| e.exp_id == exp_id).filter(|e| e.exp_key.to_string() == recorded);
     let Some(found) = found else {

@@ -9,7 +9,7 @@ use anyhow::{Context, anyhow};
 use clap::{Args, Subcommand, ValueEnum};
 
 use super::exit::{CliError, Exit};
-use super::say;
+use super::{say, tell};
 use super::table::{Table, time};
 use crate::workload::export;
 use crate::workload::import::{self, Format, Imported, Options, chakra::GROUPS_FILE};
@@ -175,7 +175,7 @@ fn read(input: &Input) -> Result<(Format, Imported), CliError> {
         Options { ranks: input.ranks, flops_per_s: u64::from(input.gflops) * 1_000_000_000, memory_bytes_per_s: u64::from(input.memory_gbps) * 1_000_000_000 };
     let imported = import::read(&input.path, format, &options).map_err(CliError::bad_input)?;
     for note in &imported.notes {
-        eprintln!("hyperfold: note: {note}");
+        tell(&format!("hyperfold: note: {note}"));
     }
     Ok((format, imported))
 }

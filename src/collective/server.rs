@@ -144,7 +144,7 @@ mod tests {
             assert_eq!(s.nic_of_gpu.len(), s.gpus as usize, "{name}");
             assert!(s.nic_of_gpu.iter().all(|&n| n < s.nics), "{name}");
             assert!((0..s.nics).all(|n| s.gpus_of_nic(n).count() > 0), "{name}: a NIC that no GPU is near");
-            assert!(!s.source.is_empty() && s.inside_bps > 0 && s.nic_bps % s.ports as u64 == 0, "{name}");
+            assert!(!s.source.is_empty() && s.inside_bps > 0 && s.nic_bps.is_multiple_of(s.ports as u64), "{name}");
         }
         assert!(Server::preset("dgx").unwrap_err().to_string().contains("dgx-a100"));
         assert_eq!(Server::preset("hgx-a100-4nic").unwrap().gpus_of_nic(1).collect::<Vec<_>>(), [2, 3]);

@@ -2,8 +2,7 @@
 //!
 //! Layer: compare.
 
-use std::collections::BTreeMap;
-
+use super::pairs::{differences, partners};
 use super::rank::percent;
 use super::{Metric, Sample, Section, Study};
 use crate::results::Cell;
@@ -11,7 +10,7 @@ use crate::results::Cell;
 /// Configurations that a later folder shares with the first, those that changed most first. A change that is at most either's uncertainty is marked as
 /// a tie. `None` where there is one folder, or none shares anything.
 pub fn section(study: &Study, metric: &Metric, top: usize) -> Option<Section> {
-    let base: BTreeMap<&str, usize> = study.configurations.iter().enumerate().filter(|(_, c)| c.run == 0).map(|(i, c)| (c.config_key.as_str(), i)).collect();
+    let partners = partners(study);
     let mut columns = vec!["dir".to_string(), "exp_id".into(), "base exp_id".into()];
     columns.extend(study.axes.iter().cloned());
     columns.extend([metric.name.clone(), format!("base.{}", metric.name), "change %".into(), "tied".into()]);
@@ -22,7 +21,7 @@ pub fn section(study: &Study, metric: &Metric, top: usize) -> Option<Section> {
         study.sample(c, &metric.name).map(|s| (s, study.uncertainty(c, metric, &s)))
     };
     for (index, c) in study.configurations.iter().enumerate().filter(|(_, c)| c.run > 0) {
-        let Some(&of_base) = base.get(c.config_key.as_str()) else { continue };
+        let Some(of_base) = partners[index].map(|p| p.of_base) else { continue };
         let (Some((now, u)), Some((then, v))) = (value(index), value(of_base)) else { continue };
         let change = percent(now.mean, then.mean);
         let tied = (now.mean - then.mean).abs() <= u.max(v);
@@ -38,6 +37,7 @@ pub fn section(study: &Study, metric: &Metric, top: usize) -> Option<Section> {
     changes.retain(|c| !c.2);
     changes.sort_by(|a, b| b.0.total_cmp(&a.0));
     section.notes.push(format!("{same} of {n} shared configurations are exactly as in the base"));
+    section.notes.extend(differences(study, &partners));
     if changes.len() > top {
         section.notes.push(format!("{} more changes are not shown; --top says how many are", changes.len() - top));
     }

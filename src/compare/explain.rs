@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use super::metric::PARTS;
 use super::rank::percent;
 use super::{CompareError, Section, Study, metric};
 use crate::results::{Cell, FlowRecord, LinkRecord, Micro, Ps};
@@ -15,19 +16,7 @@ pub struct Pick {
     pub row: usize,
 }
 
-/// Parts of an iteration, in the order in which they are shown; they add up to it.
-const PARTS: &[&str] = &[
-    "compute_ns",
-    "comm_exposed_tp_ns",
-    "comm_exposed_pp_ns",
-    "comm_exposed_dp_ns",
-    "comm_exposed_ep_ns",
-    "comm_exposed_cp_ns",
-    "bubble_ns",
-    "optimizer_ns",
-    "other_ns",
-];
-/// Their sum.
+/// The sum of [`PARTS`].
 const WHOLE: &str = "iteration_time_ns";
 
 impl Pick {
@@ -130,15 +119,23 @@ fn time(study: &Study, a: Pick, b: Pick) -> Option<Section> {
         let share = (total != 0.0).then(|| (y - x) / total * 100.0);
         section.rows.push(vec![part.into(), x.into(), y.into(), (y - x).into(), share.into()]);
     }
-    section.notes.push(match rows.first() {
-        Some((part, x, y)) if total != 0.0 => {
-            let how = if total > 0.0 { "longer" } else { "shorter" };
-            let by = percent(whole_b, whole_a).map(|p| format!(" by {:.2} %", p.abs())).unwrap_or_default();
-            format!("b takes {how}{by}; what differs most is {part} ({:+.3} % of a's iteration)", (y - x) / whole_a * 100.0)
-        }
-        _ => "both take equally long".into(),
-    });
+    section.notes.push(why(&rows, whole_a, total));
     Some(section)
+}
+
+/// Which parts, largest first, make the difference, and which work against it.
+fn why(rows: &[(&str, f64, f64)], whole: f64, total: f64) -> String {
+    if total == 0.0 {
+        return "both take equally long".into();
+    }
+    let named = |(part, x, y): &(&str, f64, f64)| format!("{part} ({:+.3} % of a's iteration)", (y - x) / whole * 100.0);
+    let first = |with: bool| rows.iter().find(|(_, x, y)| x != y && ((y - x > 0.0) == (total > 0.0)) == with);
+    let how = if total > 0.0 { "longer" } else { "less long" };
+    let by = percent(whole + total, whole).map(|p| format!("{:.2} % ", p.abs())).unwrap_or_default();
+    let mut text = format!("b takes {by}{how}");
+    text += &first(true).map(|r| format!("; most of that is {}", named(r))).unwrap_or_default();
+    text += &first(false).map(|r| format!("; what works against it most is {}", named(r))).unwrap_or_default();
+    text
 }
 
 fn metrics(study: &Study, a: Pick, b: Pick) -> Section {
@@ -276,6 +273,16 @@ mod tests {
         assert_eq!(flows.rows.len(), 1, "what is equal is left out");
         assert_eq!((flows.rows[0][4].clone(), flows.rows[0][5].clone(), flows.rows[0][8].clone()), (Cell::Real(1.5), Cell::Real(2.5), Cell::Unsigned(1)));
         assert!(flows.notes[1].contains("0 flows are only in a, 1 only in b"));
+    }
+
+    #[test]
+    fn a_gain_is_explained_by_what_got_better() {
+        let rows = [("bubble_ns", 100.0, 117.0), ("compute_ns", 800.0, 770.0), ("other_ns", 100.0, 98.0)];
+        let why = why(&rows, 1000.0, -15.0);
+        assert_eq!(
+            why,
+            "b takes 1.50 % less long; most of that is compute_ns (-3.000 % of a's iteration); what works against it most is bubble_ns (+1.700 % of a's iteration)"
+        );
     }
 
     #[test]

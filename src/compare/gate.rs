@@ -1,16 +1,15 @@
 //! Gates for CI: a condition over columns that no experiment may meet.
 //!
 //! Layer: compare. The first of several folders is the base: its experiments are not checked, but what others are held against, matched by
-//! `config_key` and replica. Of a single folder, every experiment is checked, and there is no base. In a condition, a bare name is the experiment's own value;
+//! [`pairs`](super::pairs) and replica. Of a single folder, every experiment is checked, and there is no base. In a condition, a bare name is the experiment's own value;
 //! `base.NAME` is the matching experiment's; `base` alone is the matching experiment's value of the first bare name that is written.
-//! What cannot be decided counts as met: a gate that passes because a value is missing is none. Only what does not fit into memory on both sides passes.
-
-use std::collections::BTreeMap;
+//! What cannot be decided counts as met: a gate that passes because a value is missing is none. Only what does not fit into memory, in the base as well if there is one, passes.
 
 use crate::results::{Cell, RunResults, Status};
 use crate::spec::nearest;
 use crate::sweep::condition::{Condition, Names, Val};
 
+use super::pairs::{differences, partners};
 use super::{CompareError, Section, Study};
 
 /// A condition that was understood.
@@ -39,7 +38,7 @@ pub struct Verdict {
     /// Experiments that the condition was held against.
     pub checked: usize,
     pub hits: Vec<Hit>,
-    /// Experiments that do not fit into memory, as in the base.
+    /// Experiments that do not fit into memory, as in the base if there is one.
     pub oom: usize,
 }
 
@@ -77,7 +76,7 @@ impl Names for Columns<'_> {
     }
 }
 
-/// Rows of the folders after the first by the base's row with the same configuration and replica.
+/// Rows of the folders after the first by the base's row with the same configuration, or the same coordinates, and replica.
 pub struct Matches {
     /// (run, row, base row).
     pub pairs: Vec<(usize, usize, usize)>,
@@ -85,34 +84,47 @@ pub struct Matches {
     pub only_here: Vec<(usize, usize)>,
     /// (run, base row): what that run lacks of the base.
     pub only_in_base: Vec<(usize, usize)>,
+    /// What sets partners apart, in words.
+    pub differences: Option<String>,
 }
 
 impl Matches {
     /// Matches every folder with the first.
     pub fn of(study: &Study) -> Matches {
-        let key = |run: &RunResults, row: usize| (run.config_key(row).to_string(), run.replica(row));
+        let partners = partners(study);
         let base = &study.runs[0];
-        let by_key: BTreeMap<(String, u64), usize> = (0..base.rows.len()).map(|row| (key(base, row), row)).collect();
-        let mut matches = Matches { pairs: Vec::new(), only_here: Vec::new(), only_in_base: Vec::new() };
-        for (at, run) in study.runs.iter().enumerate().skip(1) {
-            let mut met = vec![false; base.rows.len()];
-            for row in 0..run.rows.len() {
-                match by_key.get(&key(run, row)) {
+        let mut matches = Matches { pairs: Vec::new(), only_here: Vec::new(), only_in_base: Vec::new(), differences: differences(study, &partners) };
+        let mut met: Vec<Vec<bool>> = study.runs.iter().map(|_| vec![false; base.rows.len()]).collect();
+        for (c, partner) in study.configurations.iter().zip(&partners).filter(|(c, _)| c.run > 0) {
+            let run = &study.runs[c.run];
+            let of_base = partner.map_or(&[][..], |p| &study.configurations[p.of_base].rows);
+            for &row in &c.rows {
+                match of_base.iter().find(|&&b| base.replica(b) == run.replica(row)) {
                     Some(&b) => {
-                        met[b] = true;
-                        matches.pairs.push((at, row, b));
+                        met[c.run][b] = true;
+                        matches.pairs.push((c.run, row, b));
                     }
-                    None => matches.only_here.push((at, row)),
+                    None => matches.only_here.push((c.run, row)),
                 }
             }
-            matches.only_in_base.extend((0..met.len()).filter(|&b| !met[b]).map(|b| (at, b)));
         }
+        // In the order of folders and rows, whatever the order of configurations.
+        matches.pairs.sort_unstable();
+        matches.only_here.sort_unstable();
+        let lacks = |at: usize| met[at].iter().enumerate().filter(|(_, met)| !**met).map(move |(b, _)| (at, b)).collect::<Vec<_>>();
+        matches.only_in_base = (1..study.runs.len()).flat_map(lacks).collect();
         matches
+    }
+
+    /// Experiments without a partner, on either side.
+    pub fn unmatched(&self) -> usize {
+        self.only_here.len() + self.only_in_base.len()
     }
 
     /// What has no partner, a row each; `None` if nothing.
     pub fn section(&self, study: &Study) -> Option<Section> {
-        let mut section = Section::new("unmatched", "experiments without a partner of the same config_key and replica", ["dir", "exp_id", "missing in"]);
+        let title = "experiments without a partner: none has the same axes' values, work and replica";
+        let mut section = Section::new("unmatched", title, ["dir", "exp_id", "missing in"]);
         let row = |run: usize, row: usize, other: usize| vec![study.dir(run).into(), study.runs[run].exp_id(row).into(), study.dir(other).into()];
         section.rows.extend(self.only_here.iter().map(|&(run, r)| row(run, r, 0)));
         section.rows.extend(self.only_in_base.iter().map(|&(run, b)| row(0, b, run)));
@@ -146,12 +158,11 @@ impl Gate {
             let has = |run: &RunResults| run.column(column).is_some_and(|c| run.rows.iter().any(|row| row[c] != Cell::Empty));
             if !runs.iter().any(has) {
                 let of: Vec<String> = runs.iter().map(|r| r.path.display().to_string()).collect();
-                let why = format!(
-                    "no experiment in {} has a value of `{column}`; those with values are {}",
-                    of.join(", "),
-                    super::metric::available(study).join(", ")
-                );
-                return Err(bad(why));
+                let others = match super::metric::available(study).join(", ") {
+                    none if none.is_empty() => "nor of any other measurement; `status` and `error` in results.csv say why".to_string(),
+                    some => format!("those with values are {some}"),
+                };
+                return Err(bad(format!("no experiment in {} has a value of `{column}`; {others}", of.join(", "))));
             }
         }
         Ok(gate)
@@ -191,7 +202,7 @@ impl Gate {
         };
         if cases.is_empty() {
             return Err(bad(match self.uses_base {
-                true => "no experiment has a partner in the base: config_key covers every key, the input files and the model's version, and one of these differs everywhere".into(),
+                true => "no experiment has a partner in the base: none there has the same axes' values, work and replica".into(),
                 false => "there is no experiment to check".into(),
             }));
         }
@@ -205,9 +216,7 @@ impl Gate {
                     decided += 1;
                     verdict.hits.push(Hit { run, row, base, undecided: None });
                 }
-                Err(_) if study.runs[run].status(row) == Status::Oom && base.is_none_or(|b| study.runs[0].status(b) == Status::Oom) && several => {
-                    verdict.oom += 1
-                }
+                Err(_) if study.runs[run].status(row) == Status::Oom && base.is_none_or(|b| study.runs[0].status(b) == Status::Oom) => verdict.oom += 1,
                 Err(why) => {
                     let empty: Vec<String> = self.condition.names().iter().filter(|n| value(n) == Cell::Empty).map(|n| format!("`{n}`")).collect();
                     let why = if empty.is_empty() {
@@ -254,7 +263,9 @@ impl Gate {
             section.rows.push(row);
         }
         if verdict.oom > 0 {
-            section.notes.push(format!("{} experiments need more memory than there is, in the base as well; they pass", verdict.oom));
+            let base = if self.uses_base { ", in the base as well" } else { "" };
+            let hint = "; `status == \"oom\" || ...` would fail for them";
+            section.notes.push(format!("{} experiments need more memory than there is{base}; they pass{hint}", verdict.oom));
         }
         section
     }
@@ -340,6 +351,8 @@ mod tests {
         let (base, ..) = study();
         let study = Study::open(&[base.path()]).unwrap();
         assert_eq!(hits(&study, "status == \"ok\" && makespan_ns >= 200"), Ok(vec![1]));
+        assert_eq!(hits(&study, "makespan_ns >= 200"), Ok(vec![1]), "what does not fit is a result");
+        assert_eq!(hits(&study, "status == \"oom\" || makespan_ns >= 200"), Ok(vec![1, 2]), "unless the gate says otherwise");
         assert!(hits(&study, "makespan_ns > base").unwrap_err().contains("first of several folders"));
     }
 
@@ -361,9 +374,21 @@ mod tests {
     }
 
     #[test]
+    fn where_all_failed_the_message_says_so() {
+        let failed = |id, key| {
+            let mut f = ok(id, key, &["z"], 0);
+            (f.record.status, f.record.makespan) = (Status::Failed, None);
+            f
+        };
+        let none = Folder::new(&["transport.cc"], vec![failed(0, "a"), failed(1, "b")]);
+        let study = Study::open(&[none.path()]).unwrap();
+        assert!(hits(&study, "makespan_ns > 1").unwrap_err().ends_with("nor of any other measurement; `status` and `error` in results.csv say why"));
+    }
+
+    #[test]
     fn folders_that_share_nothing_are_refused() {
         let one = Folder::new(&["transport.cc"], vec![ok(0, "a", &["x"], 1_000)]);
-        let two = Folder::new(&["transport.cc"], vec![ok(0, "b", &["x"], 1_000)]);
+        let two = Folder::new(&["transport.cc"], vec![ok(0, "b", &["y"], 1_000)]);
         let study = Study::open(&[one.path(), two.path()]).unwrap();
         assert!(hits(&study, "makespan_ns > base").unwrap_err().contains("no experiment has a partner"));
         assert_eq!(hits(&study, "makespan_ns > 0"), Ok(vec![0]));

@@ -27,8 +27,21 @@ const MORE: &[&str] = &["tokens_per_", "mfu", "algbw_", "busbw_"];
 /// What is ranked by where nothing is said: the first that any experiment has.
 pub const DEFAULTS: &[&str] = &["iteration_time_ns", "makespan_ns", "fct_p99_ns"];
 
+/// Parts of an iteration, in the order in which they are shown; they add up to it.
+pub const PARTS: &[&str] = &[
+    "compute_ns",
+    "comm_exposed_tp_ns",
+    "comm_exposed_pp_ns",
+    "comm_exposed_dp_ns",
+    "comm_exposed_ep_ns",
+    "comm_exposed_cp_ns",
+    "bubble_ns",
+    "optimizer_ns",
+    "other_ns",
+];
+
 /// Columns that say how much was simulated, not how well it went.
-const NO_METRIC: &[&str] = &["flows", "packet_hops"];
+pub const NO_METRIC: &[&str] = &["flows", "packet_hops"];
 
 impl Metric {
     /// A column as a metric.
@@ -54,12 +67,15 @@ impl Metric {
         Err(CompareError::Metric { option, name: name.into(), hint })
     }
 
-    /// The one to rank by where nothing is said.
+    /// The one to rank by where nothing is said: of a search the first that it searched by.
     ///
     /// # Errors
     /// No experiment has any of them.
     pub fn default_of(study: &Study) -> Result<Metric, CompareError> {
         let known = available(study);
+        if let Some(first) = objectives(study.runs[0].sweep().as_ref()).iter().find(|o| known.contains(o)) {
+            return Ok(Metric::of(first));
+        }
         DEFAULTS.iter().find(|d| known.iter().any(|k| k == *d)).map(|d| Metric::of(d)).ok_or(CompareError::Nothing)
     }
 
@@ -93,6 +109,14 @@ impl Metric {
     }
 }
 
+/// What a sweep with `method = "optimize"` names to search by; nothing of other sweeps.
+pub fn objectives(sweep: Option<&toml::Table>) -> Vec<String> {
+    let of = sweep.and_then(|s| s.get("sweep"));
+    let searches = of.and_then(|s| s.get("method")).and_then(toml::Value::as_str) == Some("optimize");
+    let named = of.filter(|_| searches).and_then(|s| s.get("objectives")).and_then(toml::Value::as_array);
+    named.map(|o| o.iter().filter_map(|name| name.as_str().map(String::from)).collect()).unwrap_or_default()
+}
+
 /// Numeric outcomes that at least one experiment has, in the order of columns.
 pub fn available(study: &Study) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
@@ -121,6 +145,26 @@ mod tests {
         let better = |name| Metric::of(name).better;
         assert_eq!([better("mfu"), better("tokens_per_s_per_gpu"), better("busbw_gbps")], [Better::More; 3]);
         assert_eq!([better("iteration_time_ns"), better("drops"), better("max_link_utilisation")], [Better::Less; 3]);
+    }
+
+    #[test]
+    fn parts_of_an_iteration_are_columns() {
+        let folder = Folder::new(&["a"], vec![ok(0, "k", &["1"], 5_000)]);
+        let study = Study::open(&[folder.path()]).unwrap();
+        assert!(PARTS.iter().chain(NO_METRIC).all(|p| study.runs[0].column(p).is_some()));
+    }
+
+    #[test]
+    fn a_search_is_ranked_by_what_it_searched_by() {
+        let ranked = |method: &str| {
+            let sweep = format!("[sweep]\nmethod = \"{method}\"\nobjectives = [\"drops\", \"makespan_ns\"]\n");
+            let mut row = ok(0, "k", &["1"], 5_000);
+            row.record.drops = Some(3);
+            let folder = Folder::with_sweep(&["a"], vec![row], &sweep);
+            let study = Study::open(&[folder.path()]).unwrap();
+            Metric::default_of(&study).unwrap().name
+        };
+        assert_eq!([ranked("optimize"), ranked("grid")], ["drops", "makespan_ns"]);
     }
 
     #[test]

@@ -9,22 +9,29 @@ pub mod effect;
 pub mod explain;
 #[cfg(test)]
 mod fixture;
+pub mod fit;
 pub mod gate;
+pub mod incomplete;
+pub mod levels;
 pub mod metric;
 pub mod ops;
+pub mod pairs;
 pub mod pareto;
+pub mod questions;
 pub mod rank;
+pub mod spread;
 pub mod study;
 
 use thiserror::Error;
 
-pub use effect::{AxisEffect, Level, effects};
+pub use effect::{Effects, effects};
 pub use explain::{Pick, explain};
 pub use gate::{Gate, Verdict};
 pub use metric::{Better, Metric};
 pub use pareto::front;
 pub use rank::{Group, Ranked, rank};
-pub use study::{Configuration, Sample, Study, is_question};
+pub use questions::Questions;
+pub use study::{Configuration, Sample, Study};
 
 use crate::results::{Cell, ReadError};
 

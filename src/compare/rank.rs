@@ -40,14 +40,11 @@ impl Group {
 pub fn rank(study: &Study, metric: &Metric) -> Vec<Group> {
     let questions = study.questions();
     let mut groups: Vec<Group> = Vec::new();
-    let mut place = std::collections::BTreeMap::new();
-    for (index, c) in study.configurations.iter().enumerate() {
-        let key: Vec<String> = questions.iter().map(|&q| c.values[q].to_string()).collect();
-        let at = *place.entry(key).or_insert_with(|| {
+    for (index, (c, at)) in study.configurations.iter().zip(study.group_of()).enumerate() {
+        if at == groups.len() {
             let question = questions.iter().map(|&q| (study.axes[q].clone(), c.values[q].clone())).collect();
             groups.push(Group { question, ranked: Vec::new(), without: Vec::new() });
-            groups.len() - 1
-        });
+        }
         match study.sample(c, &metric.name) {
             None => groups[at].without.push(index),
             Some(sample) => {
@@ -122,6 +119,12 @@ fn notes(study: &Study, groups: &[Group], top: usize) -> Vec<String> {
     if groups.iter().flat_map(|g| &g.ranked).any(|r| r.tied) {
         notes.push("tied: the difference is at most the replicas' standard deviation or the audited error, or there is none".into());
     }
+    let alike = groups.iter().flat_map(|g| &g.ranked).filter(|r| r.sample.n > 1 && r.sample.deviation == 0.0).count();
+    if alike > 0 {
+        notes.push(format!(
+            "of {alike} configurations all replicas are alike: no seed decides this of them, so replicas do not say how sure it is (an axis of routing.seed varies paths)"
+        ));
+    }
     let without: Vec<usize> = groups.iter().flat_map(|g| &g.without).copied().collect();
     if !without.is_empty() {
         let mut by = std::collections::BTreeMap::new();
@@ -169,6 +172,7 @@ mod tests {
         assert_eq!(ranks(&study, &Metric::of("makespan_ns")), [(0, 1, true), (2, 1, true), (4, 3, true), (6, 3, true)]);
         let section = section(&study, &Metric::of("makespan_ns"), &rank(&study, &Metric::of("makespan_ns")), 2);
         assert_eq!(section.rows.len(), 2);
+        assert!(section.notes.iter().any(|n| n.starts_with("of 1 configurations all replicas are alike")), "c: {:?}", section.notes);
         assert!(section.notes.iter().any(|n| n.starts_with("2 more configurations")), "{:?}", section.notes);
     }
 

@@ -10,40 +10,7 @@ use toml::de::DeValue;
 use crate::results::{Cell, RunResults, Status};
 use crate::spec::{self, K, Key, Value, Values};
 
-use super::{CompareError, Metric};
-
-/// Keys of `[base.workload]` that say what is to be done, not how: experiments that differ in them are not ranked against each other.
-const QUESTIONS: &[&str] = &[
-    "kind",
-    "path",
-    "pattern",
-    "bytes",
-    "fan_in",
-    "receivers",
-    "stride",
-    "load",
-    "cdf",
-    "duration_ns",
-    "op",
-    "ranks",
-    "model",
-    "seq",
-    "global_batch",
-    "bytes_scale",
-    "iterations",
-    "seed",
-    "start_unit",
-    "expert_skew",
-    "compute_jitter",
-    "straggler_ranks",
-    "straggler_slowdown",
-    "compute_scale",
-];
-
-/// Whether a key says what is to be done, so that experiments that differ in it are not ranked against each other.
-pub fn is_question(key: &str) -> bool {
-    key.strip_prefix("workload.").is_some_and(|k| QUESTIONS.contains(&k))
-}
+use super::{CompareError, Metric, Questions};
 
 /// One configuration in one folder: its replicas.
 #[derive(Clone, Debug)]
@@ -96,6 +63,7 @@ pub struct Study {
     /// Axes of all folders, and keys that differ between folders that both vary nothing else; dotted, in the folders' order.
     pub axes: Vec<String>,
     pub configurations: Vec<Configuration>,
+    asked: Questions,
 }
 
 impl Study {
@@ -137,7 +105,16 @@ impl Study {
             })?;
             configurations.extend(of_run(at, run, &axes, &fixed[at], &audits));
         }
-        Ok(Study { runs, axes, configurations })
+        let mut asked = Questions::default();
+        for run in &runs {
+            asked.add(run.sweep().as_ref(), |key| run.column(key).map(|c| run.rows.iter().map(|row| row[c].to_string()).collect()).unwrap_or_default());
+        }
+        Ok(Study { runs, axes, configurations, asked })
+    }
+
+    /// Whether an axis says what is to be done, so that experiments that differ in it are not ranked against each other.
+    pub fn asks(&self, key: &str) -> bool {
+        self.asked.asks(key)
     }
 
     /// A folder's name as the user gave it.
@@ -159,10 +136,21 @@ impl Study {
         sample.deviation.max(audited)
     }
 
+    /// Which of the questions asked each configuration answers, from 0 in the order of the first that does.
+    pub fn group_of(&self) -> Vec<usize> {
+        let questions = self.questions();
+        let mut place: BTreeMap<Vec<String>, usize> = BTreeMap::new();
+        let mut group = |c: &Configuration| {
+            let fresh = place.len();
+            *place.entry(questions.iter().map(|&q| c.values[q].to_string()).collect()).or_insert(fresh)
+        };
+        self.configurations.iter().map(&mut group).collect()
+    }
+
     /// Places of the axes that ask different questions, of those that take several values.
     pub fn questions(&self) -> Vec<usize> {
         let varies = |a: usize| self.configurations.iter().any(|c| c.values[a] != self.configurations[0].values[a]);
-        (0..self.axes.len()).filter(|&a| is_question(&self.axes[a]) && varies(a)).collect()
+        (0..self.axes.len()).filter(|&a| self.asks(&self.axes[a]) && varies(a)).collect()
     }
 }
 
@@ -270,12 +258,5 @@ mod tests {
         assert_eq!(study.configurations[0].values, ["dcqcn".into(), "rail-optimized".into(), Cell::Real(400.0), Cell::Int(1000)]);
         assert_eq!(study.configurations[1].values, ["timely".into(), "clos".into(), Cell::Real(100.0), Cell::Int(4000)]);
         assert!(matches!(Study::open(&[one.path(), one.path()]), Err(CompareError::Twice(_))));
-    }
-
-    #[test]
-    fn questions_are_known_keys() {
-        for q in QUESTIONS {
-            assert!(spec::find(&format!("workload.{q}")).is_some(), "{q}");
-        }
     }
 }

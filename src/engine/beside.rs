@@ -20,9 +20,10 @@ impl Beside {
     }
 }
 
-/// Whether folding decides what `t` comes to. One that has started over unfolded stays with the host.
+/// Whether folding decides what `t` comes to: it folds task graphs, without sampled round trips. One that has started over unfolded stays with the host.
 fn is_hosts(t: &Tables) -> bool {
-    t.exps[0].modes & mode::STEADY != 0
+    let e = &t.exps[0];
+    e.modes & mode::STEADY != 0 && !t.tasks.is_empty() && e.rtt_cap == 0
 }
 
 impl Engine for Beside {

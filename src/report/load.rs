@@ -5,6 +5,8 @@
 
 use std::path::Path;
 
+use crate::compare::Questions;
+use crate::compare::metric::objectives;
 use crate::results::read::{Role, RunResults};
 use crate::results::{Cell, Kind, Manifest, StatsRecord};
 
@@ -17,6 +19,12 @@ pub struct Loaded {
     /// `stats.csv`, brought to the sheet's rows; empty if there is none.
     pub stats: Vec<Column>,
     pub manifest: Manifest,
+    /// Where the run stands, a sentence.
+    pub state: String,
+    /// Whether the run chose what to run.
+    pub searched: bool,
+    /// What it chose by, where the sweep says so.
+    pub objectives: Vec<String>,
 }
 
 /// Reads the folder.
@@ -40,8 +48,18 @@ pub fn load(dir: &Path) -> Result<Loaded, ReportError> {
     let axes: Vec<usize> = run.axes().collect();
     let first_outcome = run.columns.iter().position(|c| c.role == Role::Outcome).unwrap_or(run.columns.len());
     let axes = axes.first().map_or(first_outcome..first_outcome, |&first| first..first + axes.len());
-    let sheet = Sheet { columns: (0..run.columns.len()).map(column).collect(), axes };
-    Ok(Loaded { stats: stats(&run)?, manifest: run.manifest, sheet })
+    let mut asked = Questions::default();
+    asked.add(run.sweep().as_ref(), |key| run.column(key).map(|c| run.rows.iter().map(|row| row[c].to_string()).collect()).unwrap_or_default());
+    let sheet = Sheet { columns: (0..run.columns.len()).map(column).collect(), axes, asked };
+    let sweep = run.sweep();
+    let method = sweep.as_ref().and_then(|s| s.get("sweep")?.get("method")?.as_str());
+    let searched = method == Some("optimize");
+    let kind = if searched { "search" } else { "run" };
+    let state = match run.incomplete() {
+        Some(why) => format!("Not all is here: {}.", why.replacen("the run", &format!("the {kind}"), 1)),
+        None => format!("The {kind} is complete."),
+    };
+    Ok(Loaded { stats: stats(&run)?, state, searched, objectives: objectives(sweep.as_ref()), manifest: run.manifest, sheet })
 }
 
 /// The decimals of `results.csv`, in the order of the rows; `None` if it is not of these rows, number by number.

@@ -2,7 +2,7 @@
 //!
 //! Layer: report. Decides no ranking.
 
-use crate::compare::metric::DEFAULTS;
+use crate::compare::metric::{DEFAULTS, NO_METRIC, PARTS};
 use crate::compare::{self, Better};
 
 use super::sheet::{Holds, Sheet};
@@ -51,22 +51,8 @@ const KNOWN: &[(&str, &str, &str)] = &[
     ("drops", "drops", ""),
 ];
 
-/// Measures nobody chooses a design by; they stay columns of the table.
-const NOT_RANKED: &[&str] = &[
-    "compute_ns",
-    "comm_exposed_tp_ns",
-    "comm_exposed_pp_ns",
-    "comm_exposed_dp_ns",
-    "comm_exposed_ep_ns",
-    "comm_exposed_cp_ns",
-    "optimizer_ns",
-    "other_ns",
-    "flows",
-    "packet_hops",
-];
-
-/// The measures that this sheet's experiments differ in, and the default first of all.
-pub fn metrics(sheet: &Sheet) -> Vec<Metric> {
+/// The measures that this sheet's experiments differ in, after those that a search was for; the default first of all where it was for none.
+pub fn metrics(sheet: &Sheet, objectives: &[String]) -> Vec<Metric> {
     let distinct = |name: &str| {
         let column = sheet.column(name).filter(|c| c.holds == Holds::Number);
         let completed = (0..sheet.rows()).filter(|&row| sheet.ok(row));
@@ -75,6 +61,12 @@ pub fn metrics(sheet: &Sheet) -> Vec<Metric> {
         (first.is_some(), values.any(|t| Some(t) != first))
     };
     let default = DEFAULTS.iter().find(|name| distinct(name).0);
+    // Smaller is earlier.
+    let place = |name: &str| match objectives.iter().position(|o| o == name) {
+        Some(at) => at,
+        None if Some(&name) == default => objectives.len(),
+        None => objectives.len() + 1,
+    };
     let metric = |name: &str, label: &str, unit| Metric {
         name: name.into(),
         label: label.into(),
@@ -82,12 +74,13 @@ pub fn metrics(sheet: &Sheet) -> Vec<Metric> {
         more: compare::Metric::of(name).better == Better::More,
     };
     let known = KNOWN.iter().map(|&(name, label, unit)| metric(name, label, unit));
-    // Columns of a later version have their names for words.
-    let is_known = |name: &str| KNOWN.iter().any(|k| k.0 == name) || NOT_RANKED.contains(&name);
+    // Nobody chooses a design by a part of its time alone, unless it is above; these stay columns of the table. Columns of a later version have their
+    // names for words.
+    let is_known = |name: &str| KNOWN.iter().any(|k| k.0 == name) || PARTS.contains(&name) || NO_METRIC.contains(&name);
     let others = sheet.outcomes().iter().filter(|c| !is_known(&c.name));
     let others = others.map(|c| metric(&c.name, &c.name, ""));
-    let mut found: Vec<Metric> = known.chain(others).filter(|m| distinct(&m.name).1 || Some(&m.name.as_str()) == default).collect();
-    found.sort_by_key(|m| Some(&m.name.as_str()) != default);
+    let mut found: Vec<Metric> = known.chain(others).filter(|m| distinct(&m.name).1 || (distinct(&m.name).0 && place(&m.name) <= objectives.len())).collect();
+    found.sort_by_key(|m| place(&m.name));
     found
 }
 
@@ -99,10 +92,12 @@ mod tests {
     #[test]
     fn what_varies_is_offered_and_the_default_comes_first() {
         let s = sheet("exp_id,seed,a.b,status,error,makespan_ns,drops,mfu,cost_usd\n0,1,x,ok,,5,0,,3\n1,1,y,ok,,5,0,,4\n");
-        let names: Vec<String> = metrics(&s).into_iter().map(|m| m.name).collect();
+        let names: Vec<String> = metrics(&s, &[]).into_iter().map(|m| m.name).collect();
         assert_eq!(names, ["makespan_ns", "cost_usd"], "drops do not vary, there is no mfu, status is text");
-        assert!(metrics(&sheet("exp_id,seed,a.b,status\n0,1,x,failed")).is_empty());
+        let names: Vec<String> = metrics(&s, &["drops".into(), "cost_usd".into()]).into_iter().map(|m| m.name).collect();
+        assert_eq!(names, ["drops", "cost_usd", "makespan_ns"], "what was searched by comes first, whether it varies or not");
+        assert!(metrics(&sheet("exp_id,seed,a.b,status\n0,1,x,failed"), &[]).is_empty());
         let oom = sheet("exp_id,seed,a.b,status,peak_memory_bytes\n0,1,x,oom,5\n1,1,y,oom,6");
-        assert!(metrics(&oom).is_empty(), "what did not complete is not ranked, so it offers no metric");
+        assert!(metrics(&oom, &[]).is_empty(), "what did not complete is not ranked, so it offers no metric");
     }
 }

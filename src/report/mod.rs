@@ -6,7 +6,6 @@
 
 pub mod design;
 pub mod details;
-pub mod effects;
 pub mod load;
 pub mod metric;
 pub mod page;
@@ -14,7 +13,6 @@ pub mod pareto;
 pub mod payload;
 pub mod rank;
 pub mod reasons;
-pub mod sample;
 pub mod sheet;
 pub mod verdict;
 

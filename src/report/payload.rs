@@ -7,16 +7,19 @@ use std::path::Path;
 
 use serde_json::{Map, Value, json};
 
+use crate::compare;
+use crate::compare::fit::{AxisEffect, LevelEffect, Scale, effects};
+use crate::compare::pareto::of_points;
+use crate::compare::spread::half_width;
+
 use super::ReportError;
 use super::design::Design;
 use super::details::{self, Excerpt, POINTS};
-use super::effects::{Blocks, Scale, effects};
 use super::load::Loaded;
-use super::metric::metrics;
+use super::metric::{Metric, metrics};
 use super::pareto::front;
 use super::rank::{Measured, Ranking};
 use super::reasons::reasons;
-use super::sample::half_width;
 use super::sheet::{Column, Holds};
 use super::verdict::{Overall, overall, verdict};
 
@@ -34,7 +37,7 @@ const OVERALL: usize = 10;
 pub fn payload(loaded: &Loaded, dir: &Path) -> Result<Value, ReportError> {
     let sheet = &loaded.sheet;
     let design = Design::of(sheet);
-    let metrics = metrics(sheet);
+    let metrics = metrics(sheet, &loaded.objectives);
     let audits = loaded.stats.iter().find(|c| c.name == "audit_fct_error");
     let measured: Vec<Measured> = metrics.iter().map(|m| Measured::of(sheet, &design, m, audits)).collect();
     let rankings: Vec<Vec<Ranking>> =
@@ -64,6 +67,7 @@ pub fn payload(loaded: &Loaded, dir: &Path) -> Result<Value, ReportError> {
     let replicated = design.configurations.iter().any(|c| c.rows.len() > 1);
     Ok(json!({
         "manifest": loaded.manifest,
+        "state": loaded.state,
         "columns": sheet.columns.iter().map(column).collect::<Vec<_>>(),
         "rows": sheet.rows(),
         "axes": [sheet.axes.start, sheet.axes.end],
@@ -77,6 +81,9 @@ pub fn payload(loaded: &Loaded, dir: &Path) -> Result<Value, ReportError> {
         },
         "metrics": metrics.iter().map(|m| json!({ "name": m.name, "label": m.label, "unit": m.unit, "more": m.more })).collect::<Vec<_>>(),
         "means": replicated.then(|| measured.iter().map(means).collect::<Vec<_>>()),
+        // Replicas none of which differs from another: nothing in the run depends on the seed.
+        "constant": replicated && measured.iter().all(|m| m.samples.iter().flatten().all(|s| s.deviation == 0.0)),
+        "search": search(loaded, &measured, &metrics, &rankings),
         "audit": audits.and_then(largest),
         "rankings": of_groups,
         "overall": measured.iter().enumerate().map(|(m, s)| best_overall(&design, s, &rankings, m)).collect::<Vec<_>>(),
@@ -84,7 +91,13 @@ pub fn payload(loaded: &Loaded, dir: &Path) -> Result<Value, ReportError> {
         "pareto": all_fronts(&measured, &rankings),
         "flows": details::flows(dir, &ids)?.map(flows),
         "links": details::links(dir, &ids)?.map(links),
-        "reasons": reasons(sheet).iter().map(|r| json!({ "status": r.status, "count": r.count, "message": r.message, "named": r.named })).collect::<Vec<_>>(),
+        "detailed": {
+            "shown": ids.len(),
+            "of": rankings.iter().filter_map(|r| r.first()).map(|r| r.order.len()).sum::<usize>(),
+            "each": each_of(&rankings),
+            "groups": rankings.len().min(DETAILED),
+        },
+        "reasons": reasons(sheet).iter().map(|r| json!({ "status": r.status, "count": r.count, "message": r.message, "alike": r.alike, "named": r.named })).collect::<Vec<_>>(),
     }))
 }
 
@@ -140,18 +153,18 @@ fn best_overall(design: &Design, measured: &Measured, rankings: &[Vec<Ranking>],
 
 /// By metric: of each group, and of all together if there are several.
 fn all_effects(design: &Design, measured: &[Measured], rankings: &[Vec<Ranking>]) -> Value {
-    let blocks = Blocks::of(design);
+    let grid = design.grid();
     let everything: Vec<usize> = (0..design.configurations.len()).collect();
     let of = |m: &Measured, among: &[usize]| -> Value {
-        let one = |e: &super::effects::AxisEffect| {
-            let level = |l: &super::effects::LevelEffect| {
+        let one = |e: &AxisEffect| {
+            let level = |l: &LevelEffect| {
                 let interval = l.interval.map(|(low, high)| [short(low), short(high)]);
                 json!({ "level": l.level, "n": l.n, "effect": short(l.effect), "interval": interval, "range": [short(l.range.0), short(l.range.1)] })
             };
             let levels: Vec<Value> = e.levels.iter().map(level).collect();
             json!({ "axis": e.axis, "ratio": e.scale == Scale::Ratio, "matched": e.matched, "span": short(e.span), "levels": levels })
         };
-        effects(design, &blocks, m, among).iter().map(one).collect()
+        effects(&grid, &m.samples, among.iter().copied()).iter().map(one).collect()
     };
     let of_metric = |(at, m): (usize, &Measured)| {
         let groups: Vec<Value> = rankings.iter().take(GROUPS_UP_TO).map(|r| of(m, &r[at].order)).collect();
@@ -169,12 +182,34 @@ fn all_fronts(measured: &[Measured], rankings: &[Vec<Ranking>]) -> Value {
     rankings.iter().take(GROUPS_UP_TO).map(fronts).collect()
 }
 
-/// Experiments that are shown in detail: the best of each group by the first metric, by turns, ascending.
+/// What a search was for, what it chose from, and the fronts of all its objectives by group, if there are several.
+fn search(loaded: &Loaded, measured: &[Measured], metrics: &[Metric], rankings: &[Vec<Ranking>]) -> Value {
+    let names = &loaded.objectives;
+    if !loaded.searched {
+        return Value::Null;
+    }
+    let places: Vec<usize> = names.iter().filter_map(|name| metrics.iter().position(|m| m.name == *name)).collect();
+    let by: Vec<compare::Metric> = places.iter().map(|&m| compare::Metric::of(&metrics[m].name)).collect();
+    let front = |group: &Vec<Ranking>| {
+        let point = |&c: &usize| Some((c, places.iter().map(|&m| measured[m].samples[c].map(|s| s.mean)).collect::<Option<Vec<f64>>>()?));
+        of_points(&by, group[places[0]].order.iter().filter_map(point).collect())
+    };
+    let fronts = (places.len() > 1).then(|| rankings.iter().take(GROUPS_UP_TO).map(front).collect::<Vec<_>>());
+    json!({ "objectives": names, "metrics": places, "of": loaded.manifest.selected, "fronts": fronts })
+}
+
+/// Configurations of each group that are shown in detail at most.
+fn each_of(rankings: &[Vec<Ranking>]) -> usize {
+    (DETAILED / rankings.len().max(1)).max(1)
+}
+
+/// Experiments that are shown in detail: the first completed replica of the best of each group by the first metric, ascending.
 fn chosen(loaded: &Loaded, design: &Design, rankings: &[Vec<Ranking>]) -> Vec<u64> {
     let sheet = &loaded.sheet;
-    let each = (DETAILED / rankings.len().max(1)).max(1);
-    let best = rankings.iter().filter_map(|r| r.first()).flat_map(|r| r.order.iter().take(each));
-    let rows = best.map(|&c| design.configurations[c].rows[0]).take(DETAILED);
+    let each = each_of(rankings);
+    let best = rankings.iter().filter_map(|r| r.first()).flat_map(|r| r.order.iter().take(each)).take(DETAILED);
+    // The page looks details up by the first replica that completed.
+    let rows = best.filter_map(|&c| design.configurations[c].rows.iter().copied().find(|&row| sheet.ok(row)));
     let mut ids: Vec<u64> = rows.filter_map(|row| sheet.text("exp_id", row).parse().ok()).collect();
     ids.sort_unstable();
     ids

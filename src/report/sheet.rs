@@ -5,6 +5,9 @@
 
 use std::ops::Range;
 
+use crate::compare::Questions;
+use crate::compare::levels::number;
+
 /// What a column holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Holds {
@@ -36,17 +39,14 @@ impl Column {
     }
 }
 
-fn number(text: &str) -> Option<f64> {
-    // `inf` and `nan` are words here.
-    if text.starts_with(|c: char| c.is_ascii_digit() || c == '-') { text.parse().ok().filter(|v: &f64| v.is_finite()) } else { None }
-}
-
 /// All experiments of a folder.
 #[derive(Clone, Debug, Default)]
 pub struct Sheet {
     pub columns: Vec<Column>,
     /// Which columns are the sweep's axes.
     pub axes: Range<usize>,
+    /// Which of their keys ask another question.
+    pub asked: Questions,
 }
 
 impl Sheet {
@@ -92,7 +92,7 @@ pub(super) mod tests {
         let at = |name: &str| rows[0].iter().position(|c| *c == name).unwrap();
         let axes = at("seed") + 1..at("status");
         let column = |c: usize| Column::infer(rows[0][c], rows[1..].iter().map(|r| r[c].to_string()).collect());
-        Sheet { columns: (0..rows[0].len()).map(column).collect(), axes }
+        Sheet { columns: (0..rows[0].len()).map(column).collect(), axes, asked: Questions::default() }
     }
 
     #[test]

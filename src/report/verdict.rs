@@ -25,7 +25,7 @@ pub struct Verdict {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Deciding {
     pub axis: usize,
-    /// The other levels that ran with everything else as in the best: level, how much worse (relative), whether tied.
+    /// Configurations with another value and everything else as in the best, best first: which, how much worse (relative), whether tied.
     pub others: Vec<(usize, f64, bool)>,
 }
 
@@ -59,15 +59,12 @@ pub fn verdict(design: &Design, measured: &Measured, ranking: &Ranking) -> Optio
     let threshold = next.and_then(|n| relative(measured.threshold(best, n)));
     let mut decides: Vec<Deciding> = Vec::new();
     let here = &design.configurations[best].values;
-    for axis in design.answers().filter(|&a| !design.axes[a].binned) {
+    for axis in design.answers() {
         let alike = |c: usize| {
             let values = &design.configurations[c].values;
             (0..values.len()).all(|a| (values[a] == here[a]) != (a == axis))
         };
-        let other = |&c: &usize| {
-            let level = design.configurations[c].levels[axis] as usize;
-            Some((level, worse(measured, best, c)?, measured.tied(best, c)))
-        };
+        let other = |&c: &usize| Some((c, worse(measured, best, c)?, measured.tied(best, c)));
         let others: Vec<(usize, f64, bool)> = ranking.order.iter().filter(|&&c| alike(c)).filter_map(other).collect();
         if !others.is_empty() {
             decides.push(Deciding { axis, others });
@@ -153,6 +150,17 @@ mod tests {
         assert_eq!(found, [(1, true, 0.5), (0, true, 0.1), (2, false, 0.0)]);
         let more = with(GRID, true, |d, m, r| verdict(d, m, &r[0])).unwrap();
         assert_eq!((more.best, more.lead), (3, Some(10.0 / 160.0)));
+    }
+
+    #[test]
+    fn an_axis_of_many_values_decides_like_any_other() {
+        let mut text = String::from("exp_id,config_key,seed,t.eta,t.cc,status,makespan_ns");
+        (0..20).for_each(|n| text += &format!("\n{n},k{n},1,{n},hpcc,ok,{}", 100 + n));
+        text += "\n20,k20,1,0,dcqcn,ok,300";
+        let v = with(&text, false, |d, m, r| verdict(d, m, &r[0])).unwrap();
+        let found: Vec<(usize, usize)> = v.decides.iter().map(|d| (d.axis, d.others.len())).collect();
+        assert_eq!(found, [(1, 1), (0, 19)]);
+        assert_eq!(v.decides[1].others[0].0, 1, "the next best value's configuration");
     }
 
     #[test]

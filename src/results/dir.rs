@@ -193,6 +193,11 @@ pub(super) fn lock(path: &Path, attempt: impl Fn() -> Result<(), TryLockError>) 
     }
 }
 
+/// Whether somebody writes to a folder right now, as far as its file system can tell.
+pub(super) fn in_use(folder: &Path) -> bool {
+    File::open(folder.join(JOURNAL)).is_ok_and(|journal| matches!(journal.try_lock_shared(), Err(TryLockError::WouldBlock)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,23 +1,23 @@
-//! `journal.bin`: every finished experiment with all that the files show of it, appended as it finishes.
+//! `journal.bin`: every finished experiment with all that the files show of it, and every look of a search, appended as it finishes.
 //!
 //! Layer: results. The files of a run are made of its journal, so a run can go on from it (`--resume`), and folders can be joined by
 //! theirs (`merge`). Format: sixteen bytes that name it and its version, then records. A record is its length (8 bytes, little-endian), a
-//! checksum (16 bytes) and its bytes; the first is the [`RunIdentity`] as JSON, each other one experiment ([`super::journal_codec`]). The
+//! checksum (16 bytes) and its bytes; the first is the [`RunIdentity`] as JSON, each other one experiment or one look ([`super::journal_codec`]). The
 //! checksum is the first half of the SHA-256 of the checksum before, the length and the bytes. So a record is sound only if all before it
 //! are: whatever is damaged, cut or out of place, reading stops there, and what follows is run again. Decides nothing about that: it says
 //! what it holds.
 
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
 use super::dir::regular;
-use super::journal_codec::{decode, encode};
+use super::journal_codec::{Entry, decode, encode, encode_look};
 use super::journal_identity::RunIdentity;
 use super::journal_sync::GroupCommit;
-use super::record::Finished;
+use super::record::{Finished, LookRecord};
 use super::{ResultDir, ResultsError};
 
 /// What a journal begins with: its name and its format's version.
@@ -68,6 +68,8 @@ pub(super) enum Found {
     Run(RunIdentity),
     /// Then the experiments, in the order they finished.
     Experiment(Span, Box<Finished>),
+    /// Among them what a search found.
+    Look(LookRecord),
 }
 
 /// Reads a journal from its start and hands over what is sound of it.
@@ -106,7 +108,10 @@ pub(super) fn scan(path: &Path, file: &File, take: &mut dyn FnMut(Found) -> Resu
         };
         if scan.has_run {
             let span = Span { at: scan.sound + HEAD, length: bytes.len() as u64 };
-            take(Found::Experiment(span, Box::new(decode(&bytes).ok_or_else(foreign)?)))?;
+            take(match decode(&bytes).ok_or_else(foreign)? {
+                Entry::Experiment(finished) => Found::Experiment(span, finished),
+                Entry::Look(look) => Found::Look(look),
+            })?;
         } else {
             take(Found::Run(serde_json::from_slice(&bytes).map_err(|_| foreign())?))?;
             scan.has_run = true;
@@ -150,11 +155,44 @@ pub(super) fn read_at(path: &Path, mut file: &File, span: Span) -> Result<Finish
     let mut bytes = Vec::new();
     file.seek(SeekFrom::Start(span.at)).map_err(ResultsError::unreadable(path))?;
     file.take(span.length).read_to_end(&mut bytes).map_err(ResultsError::unreadable(path))?;
-    decode(&bytes).ok_or_else(|| ResultsError::Changed(path.into()))
+    match decode(&bytes) {
+        Some(Entry::Experiment(finished)) => Ok(*finished),
+        _ => Err(ResultsError::Changed(path.into())),
+    }
+}
+
+/// Writes a journal's beginning anew where nothing but that is damaged. What it was is known, since it says whose the journal is; that this is it, the checksum of the record
+/// behind it proves, which covers it. Says so in words if something was done. PRECONDITION: `file` is `path`, and locked.
+fn mend_beginning(path: &Path, mut file: &File, identity: &[u8]) -> Result<Option<String>, ResultsError> {
+    let unreadable = || ResultsError::unreadable(path);
+    let first = sum(MAGIC, identity);
+    let beginning = [MAGIC.as_slice(), &entry(&first, identity)].concat();
+    let length = file.metadata().map_err(unreadable())?.len();
+    let Some(left) = length.checked_sub(beginning.len() as u64) else { return Ok(None) };
+    file.seek(SeekFrom::Start(0)).map_err(unreadable())?;
+    let mut reader = BufReader::with_capacity(1 << 18, file);
+    let mut found = vec![0; beginning.len()];
+    reader.read_exact(&mut found).map_err(unreadable())?;
+    if found == beginning || !matches!(record(&mut reader, left, &first).map_err(unreadable())?, Next::Sound(..)) {
+        return Ok(None);
+    }
+    // The journal's own handle can only append.
+    let mut writer = OpenOptions::new().write(true).open(path).map_err(ResultsError::io(path))?;
+    writer.write_all(&beginning).and_then(|()| writer.sync_data()).map_err(ResultsError::io(path))?;
+    Ok(Some("its beginning was damaged and is mended; nothing is lost".into()))
+}
+
+/// A record with what stands before it.
+fn entry(sum: &Sum, bytes: &[u8]) -> Vec<u8> {
+    let mut entry = Vec::with_capacity(bytes.len() + HEAD as usize);
+    entry.extend_from_slice(&(bytes.len() as u64).to_le_bytes());
+    entry.extend_from_slice(sum);
+    entry.extend_from_slice(bytes);
+    entry
 }
 
 impl Journal {
-    /// Begins the journal of a new run, or goes on with that of an earlier one: `take` gets the experiments it holds, and what is not sound
+    /// Begins the journal of a new run, or goes on with that of an earlier one: `take` gets what it holds, and what is not sound
     /// is cut off. Also in words, what was.
     ///
     /// # Errors
@@ -162,15 +200,17 @@ impl Journal {
     pub fn open(
         dir: &ResultDir,
         run: &RunIdentity,
-        take: &mut dyn FnMut(Span, Finished) -> Result<(), ResultsError>,
+        take: &mut dyn FnMut(Found) -> Result<(), ResultsError>,
     ) -> Result<(Journal, Option<String>), ResultsError> {
         let (path, file) = dir.journal()?;
+        let identity = serde_json::to_vec(run).map_err(|source| ResultsError::Json { path: path.clone(), source })?;
+        let mended = mend_beginning(&path, &file, &identity)?;
         let scan = scan(&path, &file, &mut |found| match found {
             Found::Run(earlier) => match run.differences(&earlier) {
                 differences if differences.is_empty() => Ok(()),
                 differences => Err(ResultsError::OtherRun { path: dir.path().into(), differences }),
             },
-            Found::Experiment(span, finished) => take(span, *finished),
+            other => take(other),
         })?;
         if !scan.has_run && regular(&dir.path().join("results.csv"))?.is_some() {
             // A run says whose its journal is before it makes any other file: this one has lost its beginning, and is not ours to clear.
@@ -181,12 +221,11 @@ impl Journal {
         let commit = file.try_clone().and_then(GroupCommit::new).map_err(ResultsError::io(&path))?;
         let mut journal = Journal { path, file, end: sound, sum, commit };
         if !scan.has_run {
-            let path = journal.path.clone();
-            let identity = serde_json::to_vec(run).map_err(|source| ResultsError::Json { path, source })?;
             journal.write(MAGIC)?;
             journal.push(&identity)?;
         }
-        Ok((journal, scan.damage.filter(|_| scan.has_run)))
+        let damage: Vec<String> = mended.into_iter().chain(scan.damage.filter(|_| scan.has_run)).collect();
+        Ok((journal, (!damage.is_empty()).then(|| damage.join("; "))))
     }
 
     /// Appends an experiment. When this returns, a kill of the process loses it no more; soon after, a loss of power does not either.
@@ -195,6 +234,14 @@ impl Journal {
     /// It cannot be written; the journal then ends where it ended before, or within this record.
     pub fn append(&mut self, finished: &Finished) -> Result<Span, ResultsError> {
         self.push(&encode(finished))
+    }
+
+    /// Appends what a search found, as safely.
+    ///
+    /// # Errors
+    /// As [`Journal::append`].
+    pub fn append_look(&mut self, look: &LookRecord) -> Result<(), ResultsError> {
+        self.push(&encode_look(look)).map(drop)
     }
 
     /// The experiment at `span`.
@@ -215,12 +262,8 @@ impl Journal {
 
     fn push(&mut self, bytes: &[u8]) -> Result<Span, ResultsError> {
         let sum = sum(&self.sum, bytes);
-        let mut entry = Vec::with_capacity(bytes.len() + HEAD as usize);
-        entry.extend_from_slice(&(bytes.len() as u64).to_le_bytes());
-        entry.extend_from_slice(&sum);
-        entry.extend_from_slice(bytes);
         let at = self.end + HEAD;
-        self.write(&entry)?;
+        self.write(&entry(&sum, bytes))?;
         self.sum = sum;
         Ok(Span { at, length: bytes.len() as u64 })
     }

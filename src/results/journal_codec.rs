@@ -1,10 +1,10 @@
-//! Finished experiments as bytes, for the journal.
+//! What the journal holds as bytes: finished experiments, and what a search found on its way.
 //!
 //! Layer: results. Numbers are little-endian and of fixed width, doubles keep their bits, an option is a byte and what follows it, a list its
 //! length and its items. There is no description in the bytes: [`LAYOUT`] stands for it in the journal's first record, and a journal of
 //! another layout is not read. Checks no sums, reads no files.
 
-use super::record::{ExperimentRecord, Finished, FlowRecord, FoldingRecord, LinkRecord, RttRecord, StatsRecord, Status};
+use super::record::{ExperimentRecord, Finished, FlowRecord, FoldingRecord, LinkRecord, LookRecord, RttRecord, StatsRecord, Status};
 use super::value::{Cell, Micro, Ps};
 
 /// A value that can be written to and read from bytes.
@@ -155,8 +155,8 @@ macro_rules! records {
             }
         })*
 
-        /// What the bytes mean, in words: the records and their fields in order.
-        pub(super) const LAYOUT: &str = concat!($(stringify!($record), "(", $(stringify!($field), ",",)* ")",)*);
+        /// What the bytes mean, in words: the records and their fields in order, then what an entry's first byte says.
+        pub(super) const LAYOUT: &str = concat!($(stringify!($record), "(", $(stringify!($field), ",",)* ")",)* "Entry(0 Finished,1 LookRecord)");
     };
 }
 
@@ -174,23 +174,47 @@ records! {
     FoldingRecord {
         episodes, episodes_known, states, states_known, partitions, partitions_max, partitions_mean, memo_bytes, hops_steady,
         asleep_mean, audited, audit_hops, audit_messages, audit_fct_error_max, audit_above_1pct, theorem2_violations, theorem3_violations,
-        simulating_s, looking_up_s, cutting_s,
+        simulating_s, looking_up_s, cutting_s, auditing_s,
     }
     Finished { record, flows, links, rtt, stats }
+    LookRecord { level, exp_id, packet_hops, values, why }
 }
+
+/// A record of the journal.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Entry {
+    Experiment(Box<Finished>),
+    Look(LookRecord),
+}
+
+const EXPERIMENT: u8 = 0;
+const LOOK: u8 = 1;
 
 /// An experiment as bytes.
 pub(super) fn encode(finished: &Finished) -> Vec<u8> {
     let rows = finished.flows.len() + finished.links.len() + finished.rtt.len();
     let mut out = Vec::with_capacity(512 + 48 * rows);
+    EXPERIMENT.put(&mut out);
     finished.put(&mut out);
     out
 }
 
-/// The experiment that [`encode`] made these bytes of; `None` if they are something else.
-pub(super) fn decode(mut bytes: &[u8]) -> Option<Finished> {
-    let finished = Finished::get(&mut bytes)?;
-    bytes.is_empty().then_some(finished)
+/// What a search found, as bytes.
+pub(super) fn encode_look(look: &LookRecord) -> Vec<u8> {
+    let mut out = Vec::with_capacity(64);
+    LOOK.put(&mut out);
+    look.put(&mut out);
+    out
+}
+
+/// What [`encode`] or [`encode_look`] made these bytes of; `None` if they are something else.
+pub(super) fn decode(mut bytes: &[u8]) -> Option<Entry> {
+    let entry = match u8::get(&mut bytes)? {
+        EXPERIMENT => Entry::Experiment(Box::new(Finished::get(&mut bytes)?)),
+        LOOK => Entry::Look(LookRecord::get(&mut bytes)?),
+        _ => return None,
+    };
+    bytes.is_empty().then_some(entry)
 }
 
 #[cfg(test)]
@@ -240,8 +264,10 @@ mod tests {
         for status in [Status::Ok, Status::Oom, Status::Failed] {
             let mut finished = full();
             finished.record.status = status;
-            assert_eq!(decode(&encode(&finished)), Some(finished));
+            assert_eq!(decode(&encode(&finished)), Some(Entry::Experiment(Box::new(finished))));
         }
+        let look = LookRecord { level: 2, exp_id: 7, packet_hops: 9, values: vec![None, Some(-0.1)], why: Some("oom".into()) };
+        assert_eq!(decode(&encode_look(&look)), Some(Entry::Look(look)));
     }
 
     #[test]

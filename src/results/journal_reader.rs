@@ -10,7 +10,34 @@ use super::ResultsError;
 use super::dir::{JOURNAL, lock, regular};
 use super::journal::{Found, Span, read_at, scan};
 use super::journal_identity::RunIdentity;
-use super::record::Finished;
+use super::record::{ExperimentRecord, Finished};
+use super::value::Axis;
+
+/// The experiments that have finished in `folder` so far, by `exp_id`, and the axes of their sweep; also while a run goes on there. `None`: its journal says nothing, because
+/// there is none, or another version's.
+pub(super) fn finished(folder: &Path) -> Option<(Vec<Axis>, BTreeMap<u64, ExperimentRecord>)> {
+    let path = folder.join(JOURNAL);
+    regular(&path).ok().flatten()?;
+    let file = File::open(&path).ok()?;
+    let (mut axes, mut records) = (None, BTreeMap::new());
+    let looked = scan(&path, &file, &mut |found| {
+        match found {
+            Found::Run(of) if !is_of_this_version(&of) => return Err(ResultsError::ForeignJournal(path.clone())),
+            Found::Run(of) => axes = Some(of.axes),
+            // An experiment that was run again counts as it ended last.
+            Found::Experiment(_, finished) => drop(records.insert(finished.record.exp_id, finished.record)),
+            Found::Look(_) => {}
+        }
+        Ok(())
+    });
+    looked.ok()?;
+    Some((axes?, records))
+}
+
+/// What other versions wrote may mean other things: their experiments are not read.
+fn is_of_this_version(run: &RunIdentity) -> bool {
+    RunIdentity::default().of_this_version(run.semantics).same_layout(run)
+}
 
 /// An experiment of a part, without its flows.
 #[derive(Clone, Copy, Debug)]
@@ -43,16 +70,16 @@ impl JournalReader {
         let file = File::open(&path).map_err(ResultsError::unreadable(&path))?;
         lock(folder, || file.try_lock_shared())?;
         let (mut run, mut parts) = (None, BTreeMap::new());
-        // What other versions wrote may mean other things: their experiments are not read.
-        let this = |run: &RunIdentity| RunIdentity::default().of_this_version(run.semantics).same_layout(run);
         let scan = scan(&path, &file, &mut |found| {
             match found {
-                Found::Run(of) if !this(&of) => return Err(ResultsError::ForeignJournal(path.clone())),
+                Found::Run(of) if !is_of_this_version(&of) => return Err(ResultsError::ForeignJournal(path.clone())),
                 Found::Run(of) => run = Some(of),
                 Found::Experiment(span, finished) => {
                     let reached_wall_limit = finished.record.reached_wall_limit();
                     parts.insert(finished.record.exp_id, Part { span, reached_wall_limit });
                 }
+                // A search has no parts.
+                Found::Look(_) => {}
             }
             Ok(())
         })?;

@@ -30,10 +30,10 @@ pub use events::EventLog;
 pub use journal_identity::RunIdentity;
 pub use journal_reader::{JournalReader, Part};
 pub use manifest::{InputFile, Manifest, Outcome, Seconds};
-pub use record::{ExperimentRecord, Finished, FlowRecord, FoldingRecord, LinkRecord, RttRecord, StatsRecord, Status};
+pub use record::{ExperimentRecord, Finished, FlowRecord, FoldingRecord, LinkRecord, LookRecord, RttRecord, StatsRecord, Status};
 pub use read::{ColumnInfo, ReadError, Role, RunResults};
 pub use stats::{FctStats, fct_stats, utilisation};
-pub use timeline_file::write_timeline;
+pub use timeline_file::{copy_timeline, write_timeline};
 pub use value::{Axis, Cell, Kind, Micro, Ps};
 pub use writer::{Outputs, Recovered, ResultWriter};
 
@@ -46,9 +46,9 @@ pub enum ResultsError {
     Locked(PathBuf),
     #[error("{}: the folder is not empty and has no journal.bin, so it is no run's to carry on with; name that of a run, or a new one", .0.display())]
     NoJournal(PathBuf),
-    #[error("{}: there is no run here (no journal.bin, or one that was killed at its very start)", .0.display())]
+    #[error("{}: there is no run here (no journal.bin, or one that was killed at its very start or whose beginning is damaged, which `hyperfold run --resume` of the same run mends)", .0.display())]
     NoRun(PathBuf),
-    #[error("{}: this is no journal that can be read: another program's or version's, or its beginning is damaged; start over in a new folder", .0.display())]
+    #[error("{}: this is no journal that can be read: another program's or version's, or its beginning is damaged, which `hyperfold run --resume` of the same run mends; else start over in a new folder", .0.display())]
     ForeignJournal(PathBuf),
     #[error("{}: the folder holds another run ({}); run it as it was, or name another folder", .path.display(), .differences.join("; "))]
     OtherRun { path: PathBuf, differences: Vec<String> },

@@ -260,6 +260,22 @@ pub struct RttRecord {
     pub rtt: Ps,
 }
 
+/// What a search (`method = "optimize"`) found of a candidate at one level of detail. In no file but the journal, so that a search that goes on does not
+/// look again.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LookRecord {
+    /// The level, by the search's number for it.
+    pub level: u8,
+    /// The candidate's first experiment.
+    pub exp_id: u64,
+    /// Simulated for it.
+    pub packet_hops: u64,
+    /// By objective, less being better; `None` where the level does not know it.
+    pub values: Vec<Option<f64>>,
+    /// Why there are no values.
+    pub why: Option<String>,
+}
+
 /// One row of `stats.csv`: how the result came about. Not part of the deterministic files.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct StatsRecord {
@@ -308,6 +324,7 @@ pub struct FoldingRecord {
     pub simulating_s: f64,
     pub looking_up_s: f64,
     pub cutting_s: f64,
+    pub auditing_s: f64,
 }
 
 /// All that is written of one experiment.

@@ -43,6 +43,7 @@ pub const STATS: &[&str] = &[
     "simulating_s",
     "looking_up_s",
     "cutting_s",
+    "auditing_s",
 ];
 
 /// Text that a spreadsheet would take for a formula gets an apostrophe in front; anything else is unchanged.
@@ -131,7 +132,7 @@ fn rtt_row(exp_id: u64, r: &RttRecord) -> [Cell; 4] {
     [exp_id.into(), r.flow_id.into(), r.sample.into(), r.rtt.into()]
 }
 
-fn stats_row(exp_id: u64, s: &StatsRecord) -> [Cell; 29] {
+fn stats_row(exp_id: u64, s: &StatsRecord) -> [Cell; 30] {
     let f = &s.folding;
     [
         exp_id.into(),
@@ -163,6 +164,7 @@ fn stats_row(exp_id: u64, s: &StatsRecord) -> [Cell; 29] {
         f.simulating_s.into(),
         f.looking_up_s.into(),
         f.cutting_s.into(),
+        f.auditing_s.into(),
     ]
 }
 

@@ -1,18 +1,53 @@
 //! `trace/EXP_ID.pftrace`: timelines of experiments in a folder of results.
 //!
-//! Layer: results. Writes bytes that others made, and never through a link that somebody has put in their place.
+//! Layer: results. Writes bytes that others made, copies files of other folders, and never through a link that somebody has put in their place.
 
-use std::fs::{self, OpenOptions};
-use std::io::{ErrorKind, Write};
+use std::fs::{self, File, OpenOptions};
+use std::io::{BufRead, BufReader, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 use super::ResultsError;
+use super::dir::regular;
 
 /// Writes the timeline of an experiment into the folder of its run; a reader sees an earlier one or this one, never a part. Where it is.
 ///
 /// # Errors
 /// It cannot be written, or `trace` is no folder of this one.
 pub fn write_timeline(dir: &Path, exp_id: u64, bytes: &[u8]) -> Result<PathBuf, ResultsError> {
+    place(dir, exp_id, |file, path| file.write_all(bytes).map_err(ResultsError::io(path)))
+}
+
+/// Copies the timeline of an experiment from another folder, unless it is there already; whether it is there now.
+///
+/// # Errors
+/// It cannot be read or written, or something else has its name.
+pub fn copy_timeline(from: &Path, dir: &Path, exp_id: u64) -> Result<bool, ResultsError> {
+    let name = Path::new("trace").join(format!("{exp_id}.pftrace"));
+    let (source, target) = (from.join(&name), dir.join(&name));
+    if regular(&target)?.is_some() {
+        return Ok(true);
+    }
+    if regular(&source)?.is_none() {
+        return Ok(false);
+    }
+    let unreadable = || ResultsError::unreadable(&source);
+    let mut bytes = BufReader::with_capacity(1 << 18, File::open(&source).map_err(unreadable())?);
+    place(dir, exp_id, |file, path| {
+        loop {
+            let read = bytes.fill_buf().map_err(unreadable())?;
+            if read.is_empty() {
+                return Ok(());
+            }
+            file.write_all(read).map_err(ResultsError::io(path))?;
+            let n = read.len();
+            bytes.consume(n);
+        }
+    })?;
+    Ok(true)
+}
+
+/// Puts what `write` writes in the place of an experiment's timeline.
+fn place(dir: &Path, exp_id: u64, write: impl FnOnce(&mut File, &Path) -> Result<(), ResultsError>) -> Result<PathBuf, ResultsError> {
     let folder = dir.join("trace");
     match fs::create_dir(&folder) {
         Err(e) if e.kind() == ErrorKind::AlreadyExists && fs::symlink_metadata(&folder).is_ok_and(|m| m.is_dir()) => {}
@@ -25,7 +60,7 @@ pub fn write_timeline(dir: &Path, exp_id: u64, bytes: &[u8]) -> Result<PathBuf, 
         _ => {}
     }
     let mut file = OpenOptions::new().write(true).create_new(true).open(&part).map_err(ResultsError::io(&part))?;
-    file.write_all(bytes).map_err(ResultsError::io(&part))?;
+    write(&mut file, &part)?;
     fs::rename(&part, &path).map_err(ResultsError::io(&path))?;
     Ok(path)
 }
@@ -43,6 +78,23 @@ mod tests {
             assert_eq!(fs::read(write_timeline(root.path(), 7, bytes).unwrap()).unwrap(), bytes);
         }
         assert_eq!(fs::read_dir(root.path().join("trace")).unwrap().count(), 1);
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn a_timeline_is_copied_once_and_only_if_it_is_one() {
+        let (a, b) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        assert!(!copy_timeline(a.path(), b.path(), 7).unwrap());
+        assert!(!b.path().join("trace").exists(), "where there is nothing to copy, nothing is made");
+        let long = vec![5; 700_000];
+        write_timeline(a.path(), 7, &long).unwrap();
+        assert!(copy_timeline(a.path(), b.path(), 7).unwrap());
+        assert!(fs::read(b.path().join("trace/7.pftrace")).unwrap() == long);
+        write_timeline(a.path(), 7, b"another").unwrap();
+        assert!(copy_timeline(a.path(), b.path(), 7).unwrap());
+        assert!(fs::read(b.path().join("trace/7.pftrace")).unwrap() == long, "what is there stays");
+        std::os::unix::fs::symlink(a.path().join("trace/7.pftrace"), a.path().join("trace/8.pftrace")).unwrap();
+        assert!(copy_timeline(a.path(), b.path(), 8).is_err());
     }
 
     #[test]

@@ -11,9 +11,9 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::journal::{Journal, Span};
+use super::journal::{Found, Journal, Span};
 use super::journal_identity::RunIdentity;
-use super::record::{ExperimentRecord, Finished, Status};
+use super::record::{ExperimentRecord, Finished, LookRecord, Status};
 use super::value::Axis;
 use super::{ResultDir, ResultsError, parquet_file, rows};
 
@@ -69,6 +69,8 @@ pub struct ResultWriter {
     waiting: BTreeMap<u64, Span>,
     records: BTreeMap<u64, ExperimentRecord>,
     outputs: Outputs,
+    /// What an earlier run's search found.
+    looks: Vec<LookRecord>,
 }
 
 impl ResultWriter {
@@ -79,12 +81,20 @@ impl ResultWriter {
     /// The folder is in use, is another run's, or cannot be written.
     pub fn open(dir: ResultDir, run: &RunIdentity, ids: Vec<u64>) -> Result<(ResultWriter, Recovered), ResultsError> {
         let (mut waiting, mut records, mut recovered) = (BTreeMap::new(), BTreeMap::new(), Recovered::default());
-        let (journal, damage) = Journal::open(&dir, run, &mut |span, finished| {
-            let record = finished.record;
-            check(&record, &ids, &run.axes)?;
-            // An experiment that was run again counts as it ended last.
-            waiting.insert(record.exp_id, span);
-            records.insert(record.exp_id, record);
+        let mut looks = Vec::new();
+        let (journal, damage) = Journal::open(&dir, run, &mut |found| {
+            match found {
+                Found::Run(_) => {}
+                Found::Experiment(span, finished) => {
+                    let record = finished.record;
+                    check(&record, &ids, &run.axes)?;
+                    // An experiment that was run again counts as it ended last.
+                    waiting.insert(record.exp_id, span);
+                    records.insert(record.exp_id, record);
+                }
+                Found::Look(look) if ids.binary_search(&look.exp_id).is_err() => return Err(ResultsError::Unexpected(look.exp_id)),
+                Found::Look(look) => looks.push(look),
+            }
             Ok(())
         })?;
         recovered.damage = damage;
@@ -114,7 +124,7 @@ impl ResultWriter {
         // These appear again when their time comes; until then an earlier run's would not belong to the other files.
         dir.remove("failed.csv")?;
         dir.remove("results.parquet")?;
-        let mut writer = ResultWriter { dir, axes, ids, written: 0, files, journal, waiting, records, outputs };
+        let mut writer = ResultWriter { dir, axes, ids, written: 0, files, journal, waiting, records, outputs, looks };
         writer.drain()?;
         Ok((writer, recovered))
     }
@@ -122,6 +132,19 @@ impl ResultWriter {
     /// The run's folder.
     pub fn dir(&self) -> &ResultDir {
         &self.dir
+    }
+
+    /// What an earlier run's search found; taken out, because nothing here needs it.
+    pub fn take_looks(&mut self) -> Vec<LookRecord> {
+        std::mem::take(&mut self.looks)
+    }
+
+    /// Keeps what a search found for a run that carries on.
+    ///
+    /// # Errors
+    /// The journal cannot be written.
+    pub fn look(&mut self, look: &LookRecord) -> Result<(), ResultsError> {
+        self.journal.append_look(look)
     }
 
     /// From now on these experiments are all there will be. PRECONDITION: some of those announced, ascending.

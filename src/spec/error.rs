@@ -80,6 +80,19 @@ impl SpecError {
             | SpecError::Sweep { place, .. } => place,
         }
     }
+
+    /// The same, for whoever knows better where that is.
+    pub fn place_mut(&mut self) -> &mut Place {
+        match self {
+            SpecError::Read { place, .. }
+            | SpecError::Syntax { place, .. }
+            | SpecError::UnknownKey { place, .. }
+            | SpecError::KeyNotAvailable { place, .. }
+            | SpecError::BadValue { place, .. }
+            | SpecError::Missing { place, .. }
+            | SpecError::Sweep { place, .. } => place,
+        }
+    }
 }
 
 /// A value that does not fit together with the rest of a configuration. The caller knows where the key was written.

@@ -84,7 +84,7 @@ keys! {
     TopologyPath "topology.path" Kind::Path, D::None("required with kind = \"file\""), |v| topology(v, "file"), "topology file";
     TopologyFormat "topology.format" one_of(&["ns3", "simai", "htsim"], &[]), D::Choice("ns3"), |v| topology(v, "file"), "form of the topology file";
     LinkGbps "topology.link_gbps" LINK_GBPS, D::Derived(derive::link_gbps, "the server's, else 400"), generated, "rate of links between hosts and switches";
-    UplinkGbps "topology.uplink_gbps" LINK_GBPS, D::Float(400.0), |v| generated(v) && !topology(v, "rail-only"), "rate of links between switches";
+    UplinkGbps "topology.uplink_gbps" LINK_GBPS, D::Float(400.0), |v| generated(v) && !topology(v, "rail-only"), "rate of links between switches; it does not follow link_gbps";
     LinkDelayNs "topology.link_delay_ns" stepped(0.001, 1e9, 0.001), D::Float(1000.0), generated, "propagation delay of a link, one way";
     SwitchLatencyNs "topology.switch_latency_ns" stepped(0.0, 1e9, 0.001), D::Float(0.0), generated, "added to the delay of links into a switch";
     Oversubscription "topology.oversubscription" stepped(0.001, 1000.0, 0.001), D::Float(1.0),
@@ -182,7 +182,7 @@ keys! {
         "size of each flow; of a collective as nccl-tests counts it: the whole buffer, of an all-gather what each rank ends with";
     Ranks "workload.ranks" int(0, COUNT), D::Int(0), |v| traffic(v) || collective(v) || v.is(K::WorkloadKind, "chakra"),
         "GPUs that take part, from rank 0; 0: all; with chakra the ranks that a trace of one rank is repeated on";
-    FanIn "workload.fan_in" int(0, COUNT), D::Int(8), |v| pattern(v, "incast"), "senders to each receiver; 0: everyone else";
+    FanIn "workload.fan_in" int(0, COUNT), D::Int(8), |v| pattern(v, "incast"), "senders to each receiver, drawn by lot (those in its own server use NVLink); 0: everyone else";
     Receivers "workload.receivers" int(1, COUNT), D::Int(1), |v| pattern(v, "incast"), "receivers, spread evenly from rank 0";
     Stride "workload.stride" int(1, COUNT), D::Int(1), |v| pattern(v, "ring"), "rank i sends to rank i + stride";
     Load "workload.load" num(0.001, 1.0), D::Float(0.5), |v| pattern(v, "poisson"), "share of the hosts' link rate";
@@ -315,7 +315,7 @@ keys! {
     OutFlows "output.flows" Kind::Bool, D::Bool(false), always, "write flows.csv";
     OutLinks "output.links" Kind::Bool, D::Bool(false), always, "write links.csv";
     OutRtt "output.rtt" Kind::Bool, D::Bool(false), always, "write rtt.csv";
-    OutTrace "output.trace" Kind::Bool, D::Bool(false), always, "write trace/EXP_ID.pftrace for Perfetto; simulates every experiment once more";
+    OutTrace "output.trace" Kind::Bool, D::Bool(false), always, "write trace/EXP_ID.pftrace for Perfetto; every experiment is simulated once more for it, unfolded, on one CPU thread, while the run waits: for small ones";
 
     CostGpuUsd "cost.gpu_usd" PRICE, D::None("assets/costs.toml"), |v| set(v, K::CostGpuUsd), "price of a GPU";
     CostGpuWatts "cost.gpu_watts" PRICE, D::None("assets/costs.toml"), |v| set(v, K::CostGpuWatts), "power of a GPU at full load";

@@ -20,7 +20,7 @@ pub struct Kubernetes {
     pub cpus: Option<u32>,
     /// Memory of a pod, in Kubernetes' words: `16Gi`.
     pub mem: Option<String>,
-    /// How often a shard whose pod was lost is tried again.
+    /// How often a shard is tried again whose pod was lost, whose run broke off, or whose experiments failed.
     pub retries: u32,
 }
 
@@ -68,10 +68,10 @@ impl Kubernetes {
             "# Written by hyperfold {version} (hyperfold submit --kubernetes). Needs Kubernetes 1.29 or later.\n\
              #\n\
              #   kubectl{ns} apply -f THIS_FILE\n\
-             #   kubectl{ns} wait --for=condition=complete --timeout=-1s job/{name}      # condition=failed if experiments failed\n\
+             #   until kubectl{ns} get job/{name} -o jsonpath='{{.status.conditions[?(@.status==\"True\")].type}}' | grep -qwE 'Complete|Failed'; do sleep 10; done\n\
              #   kubectl{ns} patch job/{name}-merge --type=strategic -p '{{\"spec\":{{\"suspend\":false}}}}'\n\
              #\n\
-             # A shard's pod may be lost at any moment: --resume carries on from what it has written to the volume.\n\
+             # The job fails if experiments did; merge then as well. A shard's pod may be lost at any moment: --resume carries on from what it has written to the volume.\n\
              apiVersion: batch/v1\n\
              kind: Job\n\
              {meta}\
@@ -82,12 +82,12 @@ impl Kubernetes {
              \x20 backoffLimitPerIndex: {retries}\n\
              \x20 podFailurePolicy:\n\
              \x20   rules:\n\
-             \x20     # Experiments that failed and input that is wrong are the same on every attempt.\n\
+             \x20     # Input that is wrong is wrong on every attempt. 1 is a run that broke off, or experiments that failed: another attempt carries on, or takes seconds.\n\
              \x20     - action: FailIndex\n\
              \x20       onExitCodes:\n\
              \x20         containerName: hyperfold\n\
              \x20         operator: In\n\
-             \x20         values: [1, 2, 3]\n\
+             \x20         values: [2, 3]\n\
              \x20     # Pods that the cluster itself takes away do not count.\n\
              \x20     - action: Ignore\n\
              \x20       onPodConditions:\n\

@@ -41,6 +41,13 @@ impl Slurm {
                 return Err(SubmitError::bad(option, value, "write letters, digits and -_.:,=+ only, as SLURM does"));
             }
         }
+        if let Some(time) = self.time.as_ref().filter(|t| !is_time(t)) {
+            let forms = "write minutes, MM:SS, HH:MM:SS, D-HH, D-HH:MM or D-HH:MM:SS, as SLURM does, or UNLIMITED";
+            return Err(SubmitError::bad("--time", time, forms));
+        }
+        if let Some(mem) = self.mem.as_ref().filter(|m| !is_size(m)) {
+            return Err(SubmitError::bad("--mem", mem, "write a whole number with K, M, G or T, as SLURM does, for example 16G"));
+        }
         Ok(())
     }
 
@@ -133,6 +140,27 @@ impl Slurm {
     }
 }
 
+fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.len() <= 9 && text.bytes().all(|b| b.is_ascii_digit())
+}
+
+/// Whether SLURM takes it for a time: minutes, or hours after days, first, then what is smaller.
+fn is_time(text: &str) -> bool {
+    if ["UNLIMITED", "INFINITE"].iter().any(|word| text.eq_ignore_ascii_case(word)) {
+        return true;
+    }
+    let (days, rest) = text.split_once('-').map_or((None, text), |(days, rest)| (Some(days), rest));
+    let parts: Vec<&str> = rest.split(':').collect();
+    days.is_none_or(is_number) && parts.len() <= 3 && parts.iter().all(|p| is_number(p))
+}
+
+/// Whether SLURM takes it for a size of memory.
+fn is_size(text: &str) -> bool {
+    let upper = text.to_ascii_uppercase();
+    let number = upper.strip_suffix('B').unwrap_or(&upper);
+    is_number(number.strip_suffix(['K', 'M', 'G', 'T']).unwrap_or(number)) && (upper.len() == number.len() || number.ends_with(['K', 'M', 'G', 'T']))
+}
+
 /// Stands for the shard's number until the words are quoted. No value holds control characters, so it can be nothing else.
 const INDEX: char = '\u{1}';
 
@@ -181,6 +209,20 @@ mod tests {
             let asked = Slurm { partition: Some(bad.into()), ..asked() };
             let error = asked.check(&example()).unwrap_err().to_string();
             assert!(error.starts_with("--partition `") && !error.contains('\n'), "{error}");
+        }
+        for (option, good, bad) in [
+            ("--time", &["10", "0", "90:00", "4:00:00", "1-12", "1-12:30", "1-00:00:00", "UNLIMITED"][..], &["banana", "1-", "-5", "4h", "1:2:3:4", "1:", "1-2-3"][..]),
+            ("--mem", &["0", "32000", "16G", "16g", "16GB", "512M"], &["lots", "16Gi", "1.5G", "G", "B", "16B", "16X"]),
+        ] {
+            let with = |value: &str| match option {
+                "--time" => Slurm { time: Some(value.into()), ..asked() },
+                _ => Slurm { mem: Some(value.into()), ..asked() },
+            };
+            good.iter().for_each(|value| with(value).check(&example()).unwrap());
+            for value in bad {
+                let error = with(value).check(&example()).unwrap_err().to_string();
+                assert!(error.starts_with(&format!("{option} `{value}`")), "{error}");
+            }
         }
         assert!(asked().check(&Shards { out: "a\\b".into(), ..example() }).unwrap_err().to_string().contains("backslashes"));
     }

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::sync::Arc;
 
+use super::axis::Points;
 use super::constraint::Constraint;
 use super::digest::{self, Files, Hash128};
 use super::document::{Document, Method};
@@ -113,13 +114,17 @@ pub(super) fn expand(doc: &Document, path: &Path, dir: &Path) -> Result<Expanded
         base_used: vec![false; doc.base.len()],
     };
     run.axis_used = vec![false; run.layers.axes.len()];
-    let found = run.points(points, &constraints)?;
+    let mut found = run.points(points, &constraints)?;
     if found.is_empty() {
         let why = format!("no experiments: the constraints leave none of {points} points; loosen one of them");
         return Err(SpecError::Sweep { place: doc.constraints.first().map_or_else(|| Place::file(path), |c| c.place.clone()), why });
     }
     run.check_used(&found)?;
-    run.check_duplicates(&found)?;
+    if run.is_drawn() {
+        run.leave_out_duplicates(&mut found);
+    } else {
+        run.check_duplicates(&found)?;
+    }
     let seeds: Vec<u64> = (0..doc.replicas).map(|r| replica_seed(doc.seed, r)).collect();
     let mut experiments = Vec::with_capacity(found.len() * seeds.len());
     for (point, config_key) in found {
@@ -304,6 +309,38 @@ impl Run<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Whether chance has chosen the points, so that nobody wrote one of them down.
+    fn is_drawn(&self) -> bool {
+        let ranges = || self.doc.axes.iter().any(|a| matches!(a.points, Points::Range { .. }));
+        matches!(self.doc.method, Method::Random | Method::Lhs) || (self.doc.method == Method::Optimize && ranges())
+    }
+
+    /// Of drawn points that differ in nothing that is read, the first stays.
+    fn leave_out_duplicates(&mut self, found: &mut Vec<(u64, Hash128)>) {
+        let mut first: HashMap<Hash128, u64> = HashMap::with_capacity(found.len());
+        let mut pair = None;
+        let drawn = found.len();
+        found.retain(|(point, config_key)| match first.entry(*config_key) {
+            std::collections::hash_map::Entry::Occupied(e) => {
+                pair = pair.or(Some((*e.get(), *point)));
+                false
+            }
+            std::collections::hash_map::Entry::Vacant(e) => {
+                e.insert(*point);
+                true
+            }
+        });
+        if let Some((a, b)) = pair {
+            let n = drawn - found.len();
+            let unread = self.unread_difference(a, b);
+            self.notes.push(format!(
+                "{n} of {drawn} drawn points are left out, because they are the same as others: [{}] and [{}]{unread}",
+                self.layers.axes_text(a),
+                self.layers.axes_text(b)
+            ));
+        }
     }
 
     fn check_duplicates(&self, found: &[(u64, Hash128)]) -> Result<(), SpecError> {

@@ -2,6 +2,8 @@
 //!
 //! Layer: topology (routing and workload use it too). Knows lines and fields; knows nothing of what they mean.
 
+use std::fs::File;
+use std::io::Read;
 use std::path::Path;
 use std::str::FromStr;
 
@@ -22,6 +24,22 @@ pub fn load_text(path: &Path) -> Result<String, FileError> {
     let bytes = std::fs::read(path).map_err(|e| FileError::Read { path: shown.clone(), reason: e.to_string() })?;
     text_of(&shown, bytes)
 }
+
+/// The first lines of a file as text, for a look at whether it is the right one before all of it is read; a line that `HEAD` cuts is left out. `None`: it has no line that short.
+pub(crate) fn load_head(path: &Path) -> Result<Option<String>, FileError> {
+    let shown = path.display().to_string();
+    let mut bytes = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(HEAD).read_to_end(&mut bytes));
+    read.map_err(|e| FileError::Read { path: shown.clone(), reason: e.to_string() })?;
+    if bytes.len() as u64 == HEAD {
+        let Some(end) = bytes.iter().rposition(|b| *b == b'\n') else { return Ok(None) };
+        bytes.truncate(end + 1);
+    }
+    text_of(&shown, bytes).map(Some)
+}
+
+/// Bytes of a file that are looked at before the rest.
+const HEAD: u64 = 1 << 16;
 
 /// Bytes as text; `path` is for the message.
 pub fn text_of(path: &str, bytes: Vec<u8>) -> Result<String, FileError> {

@@ -50,6 +50,11 @@ enum Source {
     Pause(usize),
 }
 
+/// How many slices a timeline has.
+pub fn count(t: &Timeline) -> usize {
+    t.ops.iter().filter(|o| !matches!(op(t, o).kind, OpKind::Join)).count() + t.messages.len() + t.pauses.len()
+}
+
 /// The `most` longest slices in the order of tracks and times; how many there are; and how long the longest is that is left out, ns.
 pub fn longest(t: &Timeline, most: usize) -> (Vec<Slice>, usize, u64) {
     let length = |begin: u64, end: u64| end.min(t.until_ps.max(begin)) - begin;

@@ -236,6 +236,20 @@ fn a_limit_keeps_the_longest_and_says_so() {
 }
 
 #[test]
+fn events_go_before_queues_at_any_limit() {
+    let all = perfetto(&timeline(INCAST, Window { samples: 0, ..Window::default() }), usize::MAX);
+    assert_eq!(all.samples, 0);
+    for limit in (1..40).chain([all.slices - 1, all.slices, all.slices + 1, 400]) {
+        let trace = perfetto(&timeline(INCAST, Window { samples: samples(limit), ..Window::default() }), limit);
+        assert!(trace.slices + trace.samples <= limit, "{limit}: {} {}", trace.slices, trace.samples);
+        assert!(trace.slices >= (limit * 3 / 4).min(all.slices), "{limit}: {}", trace.slices);
+        assert!(trace.slices == all.slices || all.slices > limit, "{limit}: all of {} fit, {} are shown", all.slices, trace.slices);
+        let coarse = trace.notes.iter().find_map(|n| n.strip_prefix("queues are shown as their maxima over ")?.strip_suffix(" ns")?.parse::<u64>().ok());
+        assert!(coarse.is_none_or(|ns| 8 * ns * 1000 <= timeline(INCAST, Window::default()).until_ps), "{limit}: {coarse:?}");
+    }
+}
+
+#[test]
 fn a_window_holds_only_what_touches_it() {
     let full = read_back(&perfetto(&timeline(TRAINING, Window::default()), usize::MAX).bytes);
     let end = full.slices.iter().map(|s| s.end).max().unwrap();

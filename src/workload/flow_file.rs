@@ -8,7 +8,7 @@ use std::path::Path;
 use super::decimal::scaled;
 use super::error::WorkloadError;
 use super::flow::Flow;
-use crate::topology::text::{Line, Lines, load_text, shown};
+use crate::topology::text::{Line, Lines, load_head, load_text, shown};
 use crate::topology::{FileError, Network, NodeKind};
 use crate::units::PS_PER_S;
 
@@ -40,7 +40,26 @@ pub struct FlowFile {
 
 /// Reads a flow file from disk.
 pub fn read_flows(path: &Path, net: &Network, unit: Option<StartUnit>) -> Result<FlowFile, WorkloadError> {
-    parse_flows(&path.display().to_string(), &load_text(path)?, net, unit)
+    let shown = path.display().to_string();
+    // A file of gigabytes that is something else is not read to its end first.
+    let Some(head) = load_head(path)? else {
+        let problem = "this line is far too long for the number of flows; is this the right file?".to_string();
+        return Err(FileError::Line { path: shown, line: 1, problem }.into());
+    };
+    let mut lines = Lines::new(&shown, &head);
+    if let Some(first) = lines.next() {
+        count(&first)?;
+        if let Some(flow) = lines.next() {
+            flow.exactly::<6>(SHAPE)?;
+        }
+    }
+    parse_flows(&shown, &load_text(path)?, net, unit)
+}
+
+/// The number of flows, which the first line is.
+fn count(header: &Line) -> Result<u32, FileError> {
+    let [count] = header.exactly("number of flows")?;
+    header.number("the number of flows", count, 1, MAX_FLOWS)
 }
 
 /// Reads a flow file; `path` is for messages. Without a unit, starts are seconds if any of them has a `.` or an exponent; all whole
@@ -53,8 +72,7 @@ pub fn parse_flows(
 ) -> Result<FlowFile, WorkloadError> {
     let mut lines = Lines::new(path, text);
     let header = lines.expect(|| "it should begin with the number of flows".to_string())?;
-    let [count] = header.exactly("number of flows")?;
-    let count = header.number("the number of flows", count, 1, MAX_FLOWS)?;
+    let count = count(&header)?;
     let mut raw: Vec<(Line, Flow, &str)> = Vec::new();
     let mut ports = SportCounter::default();
     let rank_of = ranks_by_node(net);
@@ -154,5 +172,38 @@ impl SportCounter {
         let this = *port;
         *port = if this == u16::MAX { FIRST_SPORT } else { this + 1 };
         this
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::path::PathBuf;
+
+    use super::*;
+
+    /// A file of four gigabytes that begins so; its holes take no room, and reading it would take long and as much memory.
+    fn large(folder: &tempfile::TempDir, begin: &[u8]) -> PathBuf {
+        let path = folder.path().join("f.txt");
+        let mut file = std::fs::File::create(&path).unwrap();
+        file.write_all(begin).unwrap();
+        file.set_len(4 << 30).unwrap();
+        path
+    }
+
+    #[test]
+    fn what_is_something_else_is_refused_by_its_first_lines() {
+        let folder = tempfile::tempdir().unwrap();
+        let net = Network { nodes: Vec::new(), links: Vec::new(), ranks: Vec::new(), nvlink: None };
+        for (begin, told) in [
+            (&b"exp_id,config_key\n0,a\n"[..], "f.txt:1: the number of flows `exp_id,config_key`"),
+            (b"2\n0 1 3\n", "f.txt:2: 3 fields, expected 6"),
+            (b"# notes\n\n7 7\n", "f.txt:3: 2 fields, expected 1"),
+            (b"\xff\xfe\n", "f.txt:1: byte 0 is not UTF-8"),
+            (b"", "f.txt:1: this line is far too long"),
+        ] {
+            let error = read_flows(&large(&folder, begin), &net, None).unwrap_err().to_string();
+            assert!(error.contains(told), "{error}");
+        }
     }
 }

@@ -2,18 +2,10 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Output};
 
 use crate::files::data;
 use crate::folder::Folder;
-
-fn hyperfold(dir: &Path, args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_hyperfold")).current_dir(dir).args(args).output().expect("the program starts")
-}
-
-fn stderr(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
-}
+use crate::program::hyperfold;
 
 const SWEEP: &str = r#"
 name = "small"
@@ -37,7 +29,7 @@ fn a_run_ends_with_its_report_and_the_command_writes_the_same() {
     fs::write(root.path().join("s.toml"), SWEEP).unwrap();
     let run =
         hyperfold(root.path(), &["run", "s.toml", "--out", "o", "--quiet", "--set", "output.flows=true", "--set", "output.links=true"]);
-    assert_eq!(run.status.code(), Some(0), "{}", stderr(&run));
+    assert_eq!(run.code, 0, "{}", run.stderr);
     assert!(run.stdout.is_empty(), "quiet is quiet");
     let page = root.path().join("o/report.html");
     let first = fs::read_to_string(&page).expect("the run wrote it");
@@ -50,8 +42,8 @@ fn a_run_ends_with_its_report_and_the_command_writes_the_same() {
     assert!(found["links"]["of"].as_object().is_some_and(|l| l.len() == 2));
     fs::remove_file(&page).unwrap();
     let report = hyperfold(root.path(), &["report", "o"]);
-    assert_eq!(report.status.code(), Some(0), "{}", stderr(&report));
-    assert_eq!(String::from_utf8_lossy(&report.stdout).trim(), format!("report: {}", Path::new("o").join("report.html").display()));
+    assert_eq!(report.code, 0, "{}", report.stderr);
+    assert_eq!(report.stdout.trim(), format!("report: {}", Path::new("o").join("report.html").display()));
     assert!(fs::read_to_string(&page).unwrap() == first);
     assert!(!root.path().join("o/report.html.part").exists());
 }
@@ -64,8 +56,8 @@ fn what_is_no_result_folder_is_refused() {
     fs::write(root.path().join("damaged/manifest.json"), "{").unwrap();
     for (dir, named) in [("absent", "absent"), ("empty", "manifest.json"), ("damaged", "manifest.json")] {
         let output = hyperfold(root.path(), &["report", dir]);
-        assert_eq!(output.status.code(), Some(2), "{dir}: {}", stderr(&output));
-        assert!(stderr(&output).contains(named), "{dir}: {}", stderr(&output));
+        assert_eq!(output.code, 2, "{dir}: {}", output.stderr);
+        assert!(output.stderr.contains(named), "{dir}: {}", output.stderr);
         assert!(!root.path().join(dir).join("report.html").exists());
     }
 }
@@ -80,6 +72,6 @@ fn a_report_that_cannot_be_written_is_a_warning_of_the_run() {
     fs::create_dir_all(dir.join("report.html/x")).unwrap();
     assert!(!hyperfold::cli::report::after_run(&dir, true));
     let output = hyperfold(root.path(), &["report", "o"]);
-    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
-    assert!(stderr(&output).contains("report.html"), "{}", stderr(&output));
+    assert_eq!(output.code, 1, "{}", output.stderr);
+    assert!(output.stderr.contains("report.html"), "{}", output.stderr);
 }

@@ -22,6 +22,8 @@ pub struct Folder {
     pub ccs: Vec<String>,
     /// Patterns, each a workload of its own.
     pub patterns: Vec<String>,
+    /// What its sweep says beside its name, TOML.
+    pub sweep: String,
 }
 
 impl Folder {
@@ -36,6 +38,7 @@ impl Folder {
             failures: true,
             ccs: words(&["dcqcn", "hpcc", "timely", "dctcp"]),
             patterns: words(&["ring"]),
+            sweep: String::new(),
         }
     }
 
@@ -60,7 +63,7 @@ impl Folder {
             command_line: vec!["hyperfold".into(), "run".into(), self.name.clone()],
             outcome: Outcome::Complete,
             name: self.name.clone(),
-            sweep: format!("name = {:?}\n", self.name),
+            sweep: format!("name = {:?}\n{}", self.name, self.sweep),
             sweep_path: String::new(),
             axes,
             replicas: self.replicas,

@@ -4,6 +4,9 @@
 
 mod browser;
 mod command;
+mod effects;
 mod files;
 mod folder;
 mod page;
+#[path = "../support/program.rs"]
+mod program;

@@ -107,6 +107,31 @@ fn every_metric_and_workload_can_be_chosen() {
     assert_eq!(b.complaints, Vec::<String>::new());
 }
 
+/// The page must not pass an excerpt off as the whole: which experiments have details, and where those of the others are.
+#[test]
+fn it_is_said_whose_flows_and_links_are_shown() {
+    let mut b = Browser::start();
+    let notes = "[...document.querySelectorAll('.excerpt')].map((e) => e.textContent)";
+    let patterns = ["ring", "incast"].map(String::from).to_vec();
+    let (_root, page) = written(&Folder { outputs: ALL, patterns, failures: false, ..Folder::of(1000) });
+    b.open(&page);
+    let said = b.eval(notes);
+    let said: Vec<&str> = said.as_array().unwrap().iter().map(|n| n.as_str().unwrap()).collect();
+    assert_eq!(said.len(), 2, "{said:?}");
+    for (note, file) in said.iter().zip(["flows.csv", "links.csv"]) {
+        assert!(note.contains("240 of 1,000 configurations: the best 120 of each workload by makespan"), "{note}");
+        assert!(note.contains(file) && note.contains("--explain"), "{note}");
+    }
+    for group in ["0", "1"] {
+        b.eval(&choose("group", group));
+        assert_eq!(b.eval(&format!("{notes}.length")), json!(2), "whatever is in view");
+    }
+    let (_root, page) = written(&Folder { outputs: ALL, replicas: 5, ..Folder::of(1000) });
+    b.open(&page);
+    assert_eq!(b.eval(&format!("{notes}.length")), json!(0), "two hundred configurations are shown in full");
+    assert_eq!(b.complaints, Vec::<String>::new());
+}
+
 #[test]
 fn the_table_sorts_filters_and_turns_pages() {
     let mut b = Browser::start();
@@ -138,6 +163,44 @@ fn the_table_sorts_filters_and_turns_pages() {
     assert!(b.eval(&column("ranking", "topology.kind")).as_array().unwrap().iter().all(|c| c == "fat-tree"));
     b.eval(&search("ranking", "no such text"));
     assert_eq!(b.text("document.getElementById('ranking-count').textContent"), "no rows");
+    assert_eq!(b.complaints, Vec::<String>::new());
+}
+
+#[test]
+fn a_filter_that_finds_nothing_says_why() {
+    let mut b = Browser::start();
+    let (_root, page) = written(&Folder::of(1000));
+    b.open(&page);
+    for loose in ["link_gbps >= 200", "link_gbps == 400", "kind==clos cc = hpcc"] {
+        b.eval(&search("ranking", loose));
+        assert!(b.text("document.getElementById('ranking-count').textContent").contains(" of "), "{loose} finds rows");
+    }
+    assert!(b.eval(&column("ranking", "topology.kind")).as_array().unwrap().iter().all(|c| c == "clos"));
+    b.eval(&search("ranking", "link_gbs>=200"));
+    assert!(b.text("document.getElementById('ranking-hint').textContent").starts_with("There is no column link_gbs"));
+    b.eval(&search("ranking", ""));
+    assert_eq!(b.text("document.getElementById('ranking-hint').textContent"), "");
+    assert_eq!(b.complaints, Vec::<String>::new());
+}
+
+/// What a search left out, and what single experiments and replicas cannot tell.
+#[test]
+fn doubts_are_told() {
+    let mut b = Browser::start();
+    let search = "[sweep]\nmethod = \"optimize\"\nobjectives = [\"max_queue_bytes\", \"makespan_ns\"]\n".to_string();
+    let (_root, page) = written(&Folder { sweep: search, replicas: 2, failures: false, ..Folder::of(200) });
+    b.open(&page);
+    let told = b.text("document.getElementById('searched').textContent");
+    assert!(told.starts_with("This run is a search by largest queue, makespan: 200 of 200 experiments"), "{told}");
+    assert!(b.eval("document.getElementById('searched-front').tBodies[0].rows.length").as_u64().unwrap() > 0);
+    assert_eq!(b.text("document.getElementById('metric').selectedOptions[0].textContent"), "largest queue");
+    for section in ["fct", "congestion"] {
+        assert!(b.text(&format!("document.getElementById('{section}').textContent")).contains("the first replica that completed"), "{section}");
+    }
+    assert!(b.text("document.getElementById('sure').textContent").contains("the model's own error"));
+    let (_root, page) = written(&Folder { failures: false, ..Folder::of(10) });
+    b.open(&page);
+    assert_eq!(b.eval("document.querySelectorAll('.replica').length"), json!(0), "without replicas there is nothing to say");
     assert_eq!(b.complaints, Vec::<String>::new());
 }
 

@@ -41,7 +41,7 @@ pub enum ClosedFormError {
     #[error("{name}: {why}")]
     Config { name: String, why: Conflict },
     #[error("{name}: {why}")]
-    Prepare { name: String, why: PrepareError },
+    Prepare { name: String, why: Box<PrepareError> },
     #[error(transparent)]
     Engine(#[from] EngineError),
     #[error("{name} did not end: {why}")]
@@ -86,7 +86,7 @@ fn config(name: &str, hosts: i64, keys: Keys) -> Result<Config, ClosedFormError>
 
 /// Simulates one configuration to its end.
 fn simulate(name: &str, config: Config) -> Result<Outcome, ClosedFormError> {
-    prepare(&config, 0).map_err(|why| ClosedFormError::Prepare { name: name.to_string(), why })?;
+    prepare(&config, 0).map_err(|why| ClosedFormError::Prepare { name: name.to_string(), why: Box::new(why) })?;
     let mut outcome = None;
     let task = Task { exp_id: 0, config };
     run::<EngineError>(std::iter::once(task), Box::new(CpuEngine), &RunOptions::default(), || false, &mut |news| {

@@ -17,8 +17,8 @@ fn pairs() -> Vec<(Op, Algorithm)> {
 /// Shapes of `n` members: each alone, all in one server, and servers of every size that divides n; one with shuffled numbering.
 fn shapes(n: u32) -> Vec<Shape> {
     let mut shapes = vec![Shape::flat(n), Shape::servers(1, n)];
-    shapes.extend((2..n).filter(|each| n % each == 0).map(|each| Shape::servers(n / each, each)));
-    if n % 2 == 0 {
+    shapes.extend((2..n).filter(|each| n.is_multiple_of(*each)).map(|each| Shape::servers(n / each, each)));
+    if n.is_multiple_of(2) {
         shapes.push(Shape { members: (0..n).map(|i| (i % (n / 2), i / (n / 2))).collect() });
     }
     shapes
@@ -109,9 +109,7 @@ fn trees_are_binary_and_share_the_load() {
                 depth = depth.max(d);
             }
         }
-        for r in 0..n as usize {
-            inner_of_both += (children[0][r] > 0 && children[1][r] > 0) as u32;
-        }
+        inner_of_both += children[0].iter().zip(&children[1]).filter(|(a, b)| **a > 0 && **b > 0).count() as u32;
         assert!(inner_of_both <= 2, "n = {n}: {inner_of_both} are inner nodes of both trees");
         assert!(depth <= n.ilog2() + 1, "n = {n}: depth {depth}");
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::bytes::{Reader, Writer};
 use super::memo::{Cut, Gain, Id, Lead, Piece, PortEnd};
-use super::nap::{Pace, Sleep};
+use super::sleep::{Pace, Sleep};
 
 /// What a lead is.
 const STATE: u64 = 0;

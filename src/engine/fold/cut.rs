@@ -13,7 +13,7 @@ use super::part::{Base, Part, PortBase, Script, Standing};
 use super::run::Run;
 use super::state::{self, Counts, Names};
 use super::watch::Steady;
-use crate::columns::{NONE, Tables};
+use crate::columns::{NEVER, NONE, Tables};
 use crate::engine::grow::TooManyPackets;
 
 /// Packets between cuts, at least: a state costs as much as simulating a few hundred.
@@ -43,26 +43,44 @@ impl Run {
         self.parts[p as usize].covered = self.parts[p as usize].covered.max(at);
         self.flush_covered(p, at);
         self.hold(p);
-        if !self.look(t, p) {
-            self.arm(t, p);
+        let full = self.look(t, p);
+        let due = hops(t, &self.parts[p as usize]) >= self.parts[p as usize].due;
+        if !full && !due {
+            self.go_on(t, p);
             return;
         }
         let began = Instant::now();
         let pieces = self.pieces(t, p);
+        if !full && pieces.len() == 1 {
+            self.stats.cutting += began.elapsed();
+            self.go_on(t, p);
+            return;
+        }
         let steady: Vec<Option<Steady>> = pieces
             .iter()
             .map(|piece| {
+                if !full {
+                    return None;
+                }
                 let all = || (0..self.parts[p as usize].members.len() as u32).filter(|&m| self.works(t, p, m)).collect();
                 let working = if pieces.len() == 1 { all() } else { piece.working.clone() };
                 self.steady(t, p, &working, pieces.len() == 1)
             })
             .collect();
-        if steady.iter().any(Option::is_some) || hops(t, &self.parts[p as usize]) >= self.parts[p as usize].due {
+        if steady.iter().any(Option::is_some) || due {
             self.divide(t, p, at, pieces, &steady);
         } else {
-            self.arm(t, p);
+            self.go_on(t, p);
         }
         self.stats.cutting += began.elapsed();
+    }
+
+    /// A look at `p` was without consequences: nothing happens to it before its next event or the next look.
+    fn go_on(&mut self, t: &Tables, p: u32) {
+        self.arm(t, p);
+        let part = &self.parts[p as usize];
+        let known = part.look(t).next.min(part.watch.next());
+        self.flush_covered(p, known);
     }
 
     /// Partition `p` becomes `pieces`; those that are `steady` (empty: none) fall asleep, of the others what follows may be known. Returns whether something else than going
@@ -149,7 +167,14 @@ impl Run {
         }
         self.forget_rule(p);
         self.arm(t, p);
-        if !self.parts[p as usize].replay {
+        let part = &self.parts[p as usize];
+        if !part.replay {
+            // Its likes that come to the same at this instant follow it.
+            let next = part.look(t).next.min(part.watch.next());
+            if let (Some(script), true) = (&part.script, next != NEVER) {
+                let mut body = script.node.body();
+                body.known = body.known.max(next.saturating_sub(at));
+            }
             self.ticket.goes_alone();
         }
         self.hold(p);

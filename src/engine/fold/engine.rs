@@ -79,10 +79,14 @@ impl Engine for FoldEngine {
             // Those under way come to their end first: they take less memory together, and what they leave is known to those that follow.
             match place.waits.take() {
                 // The place of an experiment that runs elsewhere.
-                _ if t.exps.is_empty() => {}
+                _ if t.exps.is_empty() => *place = Place::default(),
                 // The host may have ended it.
                 _ if is_final(t) => place.run = None,
-                _ if is_new(t) => state.fresh.push_back(at),
+                // What was here in the last batch holds up nobody any more.
+                _ if is_new(t) => {
+                    *place = Place::default();
+                    state.fresh.push_back(at);
+                }
                 Some(id) => state.waiting.push((at, id)),
                 None => state.ready.push_back(at),
             }

@@ -143,6 +143,8 @@ impl Run {
         let complete = self.complete(p, at).min(self.complete(other, at));
         for q in [p, other] {
             self.tell(t, q, at)?;
+            // What it came to at this very instant may be sleep.
+            self.wake(t, q, at)?;
         }
         let scripted = [p, other].iter().all(|&q| self.parts[q as usize].script.is_some());
         for q in [p, other] {

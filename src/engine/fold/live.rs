@@ -31,7 +31,9 @@ impl Run {
         if look.rest {
             self.parts[p as usize].covered = NEVER;
         }
-        self.flush_covered(p, if look.rest { end } else { look.next });
+        // A look may put it to sleep, or cut it.
+        let known = if look.rest { end } else { look.next.min(self.parts[p as usize].watch.next()) };
+        self.flush_covered(p, known);
         self.hold(p);
         if look.rest {
             self.keep(t, p, end);

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use sha2::{Digest, Sha256};
 
 use super::claims::{By, Claims, Owner};
-use super::nap::{Pace, Sleep};
+use super::sleep::{Pace, Sleep};
 use super::shelf::Shelf;
 use crate::columns::{FlowRx, FlowTx, Port};
 

@@ -17,6 +17,7 @@ mod engine;
 mod fresh;
 mod join;
 mod live;
+mod looks;
 mod memo;
 mod nap;
 mod part;
@@ -25,6 +26,7 @@ mod replay;
 mod rest;
 mod run;
 mod shelf;
+mod sleep;
 mod split;
 mod state;
 mod stream;
@@ -76,6 +78,8 @@ pub struct FoldStats {
     pub simulating: Duration,
     pub looking_up: Duration,
     pub cutting: Duration,
+    /// And on audits, which would not be needed for the results.
+    pub auditing: Duration,
 }
 
 /// Why a folded run does not go on.

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use super::claims::Claim;
 use super::memo::{Node, Tidings};
-use super::nap::{Nap, Sleep};
+use super::nap::Nap;
+use super::sleep::Sleep;
 use super::watch::Watch;
 use super::state::Counts;
 use crate::columns::{FlowRx, FlowTx, NEVER, Tables, qp};

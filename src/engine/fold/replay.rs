@@ -181,7 +181,7 @@ impl Run {
             (None, Some(leaf)) => leaf.at,
             (None, None) => body.known,
         };
-        tasks.min(part.start + told.min(end))
+        tasks.min(part.start.saturating_add(told.min(end)))
     }
 
     /// Looked-up partition `p` goes on to `at`, at which somebody joins it, ahead of its turn. Its own tasks that are due before go first: it goes live for them.
@@ -225,7 +225,7 @@ impl Run {
         let part = &self.parts[p as usize];
         let Some(script) = &part.script else { return part.nap.is_none() };
         let body = script.node.body();
-        body.end.is_none() && body.cut.is_none() && part.start + body.known <= at
+        body.end.is_none() && body.cut.is_none() && part.start.saturating_add(body.known) <= at
     }
 
     /// Whether the memo says more of `p` by `at` than was told.
@@ -239,6 +239,12 @@ impl Run {
 
     /// The rows of `p` go back to what they were when its episode began, or at the last cut; they are simulated up to `until` with what was posted, and go on from there.
     pub(super) fn go_live(&mut self, t: &mut Tables, p: u32, until: u64) -> Result<(), Stop> {
+        if self.parts[p as usize].nap.is_some() {
+            self.wake(t, p, until)?;
+            if !self.parts[p as usize].replay {
+                return Ok(());
+            }
+        }
         self.stats.misses += 1;
         self.ticket.goes_alone();
         let may_wait = std::mem::take(&mut self.ticket.may_wait);
@@ -300,8 +306,9 @@ impl Run {
             nic::set_clock(t, n);
         }
         // Whoever follows need not go live as well: this one goes first.
-        let next = self.parts[p as usize].look(t).next;
-        self.flush_covered(p, next);
+        let part = &self.parts[p as usize];
+        let known = part.look(t).next.min(part.watch.next());
+        self.flush_covered(p, known);
         self.ticket.may_wait = may_wait;
         Ok(())
     }

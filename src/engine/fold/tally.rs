@@ -17,13 +17,13 @@ pub struct Tally {
     at: u64,
     /// Partitions since then.
     alive: u64,
-    /// Time of all turns, cuts among them.
+    /// Time of all turns, cuts and audits among them.
     spent: Duration,
-    /// Time of those that were timed, without cuts: partitions that are simulated, partitions that are looked up, idle NICs.
+    /// Time of those that were timed, without cuts and audits: partitions that are simulated, partitions that are looked up, idle NICs.
     timed: [Duration; 3],
 }
 
-/// A turn that is timed: since when, and the time that had been spent on cuts by then.
+/// A turn that is timed: since when, and the time that had been spent on cuts and audits by then.
 pub struct Sample {
     since: Instant,
     cutting: Duration,
@@ -39,7 +39,7 @@ impl Run {
         self.stats.span_ps = at;
         tally.at = at;
         tally.turns += 1;
-        tally.turns.is_multiple_of(TURNS_A_SAMPLE).then(|| Sample { since: Instant::now(), cutting: self.stats.cutting })
+        tally.turns.is_multiple_of(TURNS_A_SAMPLE).then(|| Sample { since: Instant::now(), cutting: self.stats.cutting + self.stats.auditing })
     }
 
     /// The turn is over; `replay` says whether its partition was looked up, `None` that it was an idle NIC's.
@@ -52,7 +52,7 @@ impl Run {
             Some(true) => 1,
             None => 2,
         };
-        self.tally.timed[kind] += sample.since.elapsed().saturating_sub(self.stats.cutting - sample.cutting);
+        self.tally.timed[kind] += sample.since.elapsed().saturating_sub(self.stats.cutting + self.stats.auditing - sample.cutting);
     }
 
     /// Turns took `spent` in all.
@@ -63,7 +63,7 @@ impl Run {
         if timed.is_zero() {
             return;
         }
-        let whole = tally.spent.saturating_sub(self.stats.cutting);
+        let whole = tally.spent.saturating_sub(self.stats.cutting + self.stats.auditing);
         let [simulating, looking_up] = [0, 1].map(|kind| whole.mul_f64(tally.timed[kind].as_secs_f64() / timed.as_secs_f64()));
         (self.stats.simulating, self.stats.looking_up) = (simulating, looking_up);
     }

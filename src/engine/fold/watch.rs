@@ -6,21 +6,10 @@
 use std::collections::VecDeque;
 
 use super::memo::Piece;
-use super::nap::{FRACTION, Sleep};
-use super::part::{Member, Part, is_idle};
-use super::run::Run;
-use super::stream::Stream;
+use super::sleep::{FRACTION, Sleep};
+use super::part::Part;
 use crate::columns::{NEVER, Tables, cc, metric, mode, qp};
-use crate::units::{PS_PER_NS, PS_PER_S};
 
-/// The default of theta where nothing about the partition asks for more (Wormhole, section 7).
-const THETA_PPM: u64 = 50_000;
-/// At most this, whatever Appendix F asks for (our choice).
-const MOST_THETA_PPM: u64 = 200_000;
-/// Samples in a window at least (our choice): two halves of four.
-const LEAST_SAMPLES: u64 = 8;
-/// Packets of a queue pair's fair share in an interval, times theta: that one packet more or less is a quarter of theta (our choice).
-const PACKETS_THETA: u64 = 4;
 /// How far the mean rate of what is skipped may lie from that of the window if it goes on drifting as it does, in millionths (our choice: a tenth of theta).
 const DRIFT_PPM: u64 = 5_000;
 /// How much the queues of a partition may have grown by the end if they go on growing as they do, in packets (our choice).
@@ -30,7 +19,7 @@ const QUEUE_DRIFT: u64 = 8;
 #[derive(Clone, Copy, Debug)]
 pub struct Rule {
     pub theta_ppm: u64,
-    samples: usize,
+    pub samples: usize,
     pub interval: u64,
 }
 
@@ -38,21 +27,21 @@ pub struct Rule {
 #[derive(Clone, Default)]
 pub struct Watch {
     pub from: u64,
-    rule: Option<Rule>,
-    seen: VecDeque<Seen>,
+    pub(super) rule: Option<Rule>,
+    pub(super) seen: VecDeque<Seen>,
     /// Samples taken since `from`.
     taken: u64,
 }
 
 /// One look.
 #[derive(Clone)]
-struct Seen {
+pub(super) struct Seen {
     /// Of each queue pair: bytes acknowledged in all, and the metric.
-    members: Vec<(u64, u64)>,
+    pub(super) members: Vec<(u64, u64)>,
     /// Bytes queued in all ports.
     queued: u64,
     /// Of each port, so far: integral of its queue, marks.
-    ports: Vec<(u64, u64)>,
+    pub(super) ports: Vec<(u64, u64)>,
 }
 
 /// A partition is steady.
@@ -107,7 +96,7 @@ impl Watch {
     }
 
     /// Looks at `part`. PRECONDITION: all before [`Watch::next`] has happened, nothing at or after.
-    fn look(&mut self, t: &Tables, part: &Part) {
+    pub(super) fn look(&mut self, t: &Tables, part: &Part) {
         let Some(rule) = self.rule else { return };
         self.taken += 1;
         let last = |m: usize| self.seen.back().map(|s| s.members[m].0);
@@ -121,7 +110,7 @@ impl Watch {
     }
 
     /// Whether queue pair `m` meets the criterion, and for how long, ps.
-    fn member_holds(&self, m: usize, t: &Tables, f: u32) -> Option<u64> {
+    pub(super) fn member_holds(&self, m: usize, t: &Tables, f: u32) -> Option<u64> {
         let rule = self.rule?;
         let n = rule.samples;
         let by_rate = (t.exps[0].modes >> mode::METRIC_SHIFT) & mode::METRIC_MASK == metric::RATE;
@@ -157,7 +146,7 @@ impl Watch {
     }
 
     /// For how long the queues hold, ps.
-    fn queues_hold(&self, payload: u64) -> u64 {
+    pub(super) fn queues_hold(&self, payload: u64) -> u64 {
         let Some(rule) = self.rule else { return 0 };
         let half = rule.samples / 2;
         let sum = |from: usize| self.seen.iter().skip(from).take(half).map(|s| s.queued).sum::<u64>() / half.max(1) as u64;
@@ -200,14 +189,14 @@ fn timers_pend(t: &Tables, f: u32, end: u64) -> bool {
 }
 
 /// Whether queue pair `f` sends at line rate and has never been told of congestion.
-fn is_settled(t: &Tables, f: u32) -> bool {
+pub(super) fn is_settled(t: &Tables, f: u32) -> bool {
     let cc = t.exps[0].cc;
     cc == cc::NONE || (cc == cc::DCQCN && t.flow_tx[f as usize].flags & qp::STARTED == 0)
 }
 
 impl Sleep {
     /// Whether rates in a `window` after it, in which each queue pair sent `packets`, are what they were in it.
-    fn held(&self, packets: &[u64], window: u64) -> bool {
+    pub(super) fn held(&self, packets: &[u64], window: u64) -> bool {
         // Both in packets times windows.
         let scale = |x: u64, w: u64| u128::from(x) * u128::from(w);
         let near = |was: u64, is: u64, slack: u64| {
@@ -220,142 +209,3 @@ impl Sleep {
         all && self.paces.len() == packets.len() && was.zip(packets).all(|(was, &is)| near(was, is, 2))
     }
 }
-
-impl Run {
-    pub(super) fn is_steadying(t: &Tables) -> bool {
-        t.exps[0].modes & mode::STEADY != 0
-    }
-
-    /// Something happened to `p` at `at` that may change its rates.
-    pub(super) fn disturb(&mut self, t: &Tables, p: u32, at: u64) {
-        if !Run::is_steadying(t) {
-            return;
-        }
-        self.parts[p as usize].watch.reset(at);
-        self.parts[p as usize].faith = None;
-        self.arm(t, p);
-    }
-
-    /// The next look at `p` is put down, if it is simulated.
-    pub(super) fn arm(&mut self, t: &Tables, p: u32) {
-        if !Run::is_steadying(t) || self.parts[p as usize].replay || !self.parts[p as usize].fit {
-            return;
-        }
-        if self.parts[p as usize].watch.rule.is_none() {
-            self.parts[p as usize].watch.rule = Some(self.rule(t, p));
-        }
-        let part = &self.parts[p as usize];
-        self.looks.push(std::cmp::Reverse((part.watch.next(), part.first)));
-    }
-
-    /// Other rows belong to `p` now.
-    pub(super) fn forget_rule(&mut self, p: u32) {
-        self.parts[p as usize].watch.rule = None;
-    }
-
-    /// The first look at any simulated partition, and at which.
-    pub(super) fn next_look(&mut self) -> Option<(u64, u32)> {
-        while let Some(&std::cmp::Reverse((at, n))) = self.looks.peek() {
-            let p = self.nic_part[n as usize];
-            if p != crate::columns::NONE {
-                let part = &self.parts[p as usize];
-                if !part.replay && part.fit && part.first == n && part.watch.next() == at {
-                    return Some((at, p));
-                }
-            }
-            self.looks.pop();
-        }
-        None
-    }
-
-    /// Looks at `p`, which is simulated again from where it stood, without consequences: they came at the time.
-    pub(super) fn look_again(&mut self, t: &Tables, p: u32) {
-        let mut watch = std::mem::take(&mut self.parts[p as usize].watch);
-        watch.look(t, &self.parts[p as usize]);
-        self.parts[p as usize].watch = watch;
-    }
-
-    /// Chooses how `p` is watched, where that is not given: Wormhole's Appendix F, from capacity, round-trip time and the number of queue pairs that share a transmitter.
-    fn rule(&self, t: &Tables, p: u32) -> Rule {
-        let e = &t.exps[0];
-        let part = &self.parts[p as usize];
-        let mut sharing = vec![0u64; part.nics.len() + part.ports.len()];
-        let (mut bdp, mut rtt, mut packet) = (u64::MAX, 1, 1);
-        for m in part.members.iter().filter(|m| m.routed) {
-            let tx = &t.flow_tx[m.flow as usize];
-            let nic = &t.nics[tx.nic as usize];
-            sharing[self.nic_local[tx.nic as usize] as usize] += 1;
-            for &q in &t.paths[tx.path_first as usize..(tx.path_first + tx.path_len) as usize] {
-                sharing[part.nics.len() + self.port_local[q as usize] as usize] += 1;
-            }
-            let base = u64::from(tx.base_rtt_ns) * 1000;
-            rtt = rtt.max(base);
-            packet = packet.max(nic.tx_full);
-            bdp = bdp.min((u128::from(nic.rate) * u128::from(base) / (8 * u128::from(PS_PER_S) * u128::from(e.payload.max(1)))) as u64);
-        }
-        let flows = sharing.iter().copied().max().unwrap_or(1).max(1);
-        let bdp = bdp.clamp(1, 1 << 40);
-        // theta >= sqrt(7 N / (16 C RTT)), in packets.
-        let least_ppm = (1_000_000_000_000 * 7 * flows / (16 * bdp)).isqrt().clamp(THETA_PPM, MOST_THETA_PPM);
-        let theta_ppm = if e.theta_ppm > 0 { u64::from(e.theta_ppm) } else { least_ppm };
-        let interval = if e.interval_ns > 0 { u64::from(e.interval_ns) * PS_PER_NS } else { rtt.max(packet * flows * PACKETS_THETA * 1_000_000 / theta_ppm.max(1)) };
-        // A window covers sqrt(4 C RTT / (7 N)) round trips, and what DCQCN's timers do.
-        let mut least = rtt * (4 * bdp / (7 * flows)).isqrt().max(1);
-        if e.cc == cc::DCQCN && e.p_inc != NEVER {
-            least = least.max(2 * e.p_inc.max(e.p_dec).min(PS_PER_S / 1000));
-        }
-        let samples = if e.samples > 0 { u64::from(e.samples) } else { LEAST_SAMPLES.max(least.div_ceil(interval)) };
-        Rule { theta_ppm, samples: samples.max(1) as usize, interval: interval.max(self.step) }
-    }
-
-    /// It is time for a look at `p`. Returns whether a whole window has been seen by it.
-    pub(super) fn look(&mut self, t: &Tables, p: u32) -> bool {
-        self.look_again(t, p);
-        self.parts[p as usize].watch.is_full()
-    }
-
-    /// Whether queue pair `m` of `p` has something to do.
-    pub(super) fn works(&self, t: &Tables, p: u32, m: u32) -> bool {
-        let m = &self.parts[p as usize].members[m as usize];
-        m.routed && !is_idle(t, m.flow)
-    }
-
-    /// Whether all of `working`, queue pairs of `p` by local numbers, is steady. PRECONDITION: a whole window has been seen.
-    pub(super) fn steady(&self, t: &Tables, p: u32, working: &[u32], whole: bool) -> Option<Steady> {
-        let part = &self.parts[p as usize];
-        let watch = &part.watch;
-        let rule = watch.rule?;
-        let e = &t.exps[0];
-        if working.is_empty() || e.ack_interval > 1 {
-            return None;
-        }
-        let window = rule.samples as u64 * rule.interval;
-        let mut holds = watch.queues_hold(u64::from(e.payload));
-        for &m in working {
-            let f = part.members[m as usize].flow;
-            if t.flow_tx[f as usize].start != NEVER || is_idle(t, f) {
-                return None;
-            }
-            holds = holds.min(watch.member_holds(m as usize, t, f)?);
-        }
-        let (first, last) = (watch.seen.front()?, watch.seen.back()?);
-        let ports = first.ports.iter().zip(&last.ports).map(|(a, b)| (b.0 - a.0, b.1 - a.1)).collect();
-        if holds < window {
-            return None;
-        }
-        let acked = |(m, (before, _)): (&Member, &(u64, u64))| {
-            let tx = &t.flow_tx[m.flow as usize];
-            let posted: u64 = m.posted.iter().map(|&(i, _)| t.tasks[i as usize].bytes).sum();
-            let stream = Stream::new(t, m, tx.size - posted);
-            stream.packet(tx.snd_una) - stream.packet(*before)
-        };
-        let packets: Vec<u64> = part.members.iter().zip(&first.members).map(acked).collect();
-        let level = match &part.faith {
-            Some(sleep) if whole && sleep.held(&packets, window) => sleep.level + 1,
-            _ => 0,
-        };
-        let settled = working.iter().all(|&m| is_settled(t, part.members[m as usize].flow));
-        Some(Steady { window, theta_ppm: rule.theta_ppm, holds, packets, level, settled, ports })
-    }
-}
-

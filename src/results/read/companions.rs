@@ -239,6 +239,7 @@ fn stats(f: &Fields) -> Result<StatsRecord, ReadError> {
             simulating_s: f.real("simulating_s")?,
             looking_up_s: f.real("looking_up_s")?,
             cutting_s: f.real("cutting_s")?,
+            auditing_s: f.real("auditing_s")?,
         },
     })
 }

@@ -16,7 +16,9 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-use super::manifest::Manifest;
+use super::dir::{JOURNAL, in_use};
+use super::journal_reader::finished;
+use super::manifest::{Manifest, Outcome};
 use super::record::{IDENTITY, OUTCOME, Status};
 use super::value::{Cell, Kind};
 
@@ -79,7 +81,8 @@ pub struct RunResults {
 }
 
 impl RunResults {
-    /// Reads manifest and rows: `results.parquet`, or `results.csv` where a run has not come to its end.
+    /// Reads manifest and rows: `results.parquet`, or where a run has not come to its end, the journal, which has what `results.csv` cannot have yet: experiments whose
+    /// predecessors have not finished. Where another version wrote the journal, `results.csv`.
     ///
     /// # Errors
     /// It is no folder of results, or one of the files is damaged.
@@ -92,6 +95,10 @@ impl RunResults {
         let (file, table) = if parquet.is_file() {
             let table = table::from_parquet(&parquet)?;
             (parquet, table)
+        } else if let Some((axes, records)) = finished(path) {
+            let journal = path.join(JOURNAL);
+            let table = table::from_records(&journal, &axes, records.values())?;
+            (journal, table)
         } else if csv.is_file() {
             let table = table::from_csv(&csv, &manifest.axes)?;
             (csv, table)
@@ -173,6 +180,25 @@ impl RunResults {
     /// The sweep with every key resolved; `None` if the manifest holds none.
     pub fn sweep(&self) -> Option<toml::Table> {
         self.manifest.sweep.parse().ok().filter(|t: &toml::Table| !t.is_empty())
+    }
+
+    /// Why these are not all results of the run, in words; `None` if they are.
+    pub fn incomplete(&self) -> Option<String> {
+        let m = &self.manifest;
+        let what = match m.outcome {
+            Outcome::Running if in_use(&self.path) => "the run is still going on",
+            Outcome::Running => "the run was killed",
+            Outcome::Interrupted => "the run is incomplete",
+            Outcome::Aborted => "the run broke off",
+            Outcome::Complete => return None,
+        };
+        let (selected, have) = (m.selected, self.rows.len() as u64);
+        // A search runs a few of what was selected, and until its end nobody knows which.
+        let is_search = self.sweep().is_some_and(|s| s.get("sweep").and_then(|s| s.get("method")).and_then(|m| m.as_str()) == Some("optimize"));
+        Some(match selected.saturating_sub(have) {
+            missing if missing > 0 && !is_search => format!("{what}: {missing} of {selected} experiments have no result"),
+            _ => what.into(),
+        })
     }
 
     fn whole(&self, row: usize, which: usize) -> u64 {

@@ -12,7 +12,8 @@ use parquet::errors::ParquetError;
 use parquet::file::reader::{FileReader, RowGroupReader, SerializedFileReader};
 use parquet::schema::types::ColumnDescriptor;
 
-use super::super::record::{IDENTITY, OUTCOME};
+use super::super::record::{ExperimentRecord, IDENTITY, OUTCOME};
+use super::super::rows;
 use super::super::value::{Axis, Cell, Kind};
 use super::ReadError;
 
@@ -97,7 +98,20 @@ fn values<T: DataType>(mut reader: ColumnReaderImpl<T>, n: usize, cell: impl Fn(
 
 /// Reads `results.csv`. Kinds of axes come from the manifest, or from the values where it names none.
 pub(super) fn from_csv(path: &Path, axes: &[Axis]) -> Result<Table, ReadError> {
-    let mut reader = csv::Reader::from_path(path).map_err(|source| ReadError::Csv { path: path.into(), source })?;
+    from_text(path, File::open(path).map_err(ReadError::io(path))?, axes)
+}
+
+/// The rows that `results.csv` will have of these records.
+pub(super) fn from_records<'a>(path: &Path, axes: &[Axis], records: impl Iterator<Item = &'a ExperimentRecord>) -> Result<Table, ReadError> {
+    let mut text = rows::header(rows::results_header(axes));
+    let mut of_records = rows::Rows::default();
+    records.for_each(|record| of_records.push(rows::results_row(record)));
+    text.extend(of_records.into_bytes());
+    from_text(path, text.as_slice(), axes)
+}
+
+fn from_text(path: &Path, text: impl std::io::Read, axes: &[Axis]) -> Result<Table, ReadError> {
+    let mut reader = csv::Reader::from_reader(text);
     let wrong = |source| ReadError::Csv { path: path.into(), source };
     let names: Vec<String> = reader.headers().map_err(wrong)?.iter().map(String::from).collect();
     let declared = |name: &str| {

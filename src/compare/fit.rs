@@ -1,17 +1,14 @@
 //! What each axis does to a metric: main effects with error bars from replicas.
 //!
-//! Layer: report. An effect is a level's distance from the average of its axis's levels, everything else equal: in per cent where all
+//! Layer: compare; what tables and the report's page show alike. An effect is a level's distance from the average of its axis's levels, everything else equal: in per cent where all
 //! values are positive (logarithms are averaged), else in the metric's unit. Everything else is equal within a *block*: configurations
 //! that differ in this axis alone. Levels and blocks are fitted together (least squares), so that holes in the grid (what ran out of
 //! memory, what a constraint left out) favour no level. Ranks nothing.
 
 use std::collections::BTreeMap;
 
-use crate::compare::Sample;
-
-use super::design::Design;
-use super::rank::Measured;
-use super::sample::{Pooled, t95};
+use super::Sample;
+use super::spread::{Pooled, t95};
 
 /// How effects are measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,7 +27,7 @@ pub struct LevelEffect {
     /// Configurations behind it.
     pub n: usize,
     pub effect: f64,
-    /// The 95 % interval by replicas; `None` if nothing was repeated.
+    /// The 95 % interval by replicas; `None` if nothing was repeated, or every repeat gave the same.
     pub interval: Option<(f64, f64)>,
     /// The least and the most it was in any block: how much it depends on the other axes.
     pub range: (f64, f64),
@@ -64,62 +61,73 @@ const STILL: f64 = 1e-9;
 /// Levels up to which an axis is a choice that can be drawn; a list of files has as many as experiments.
 pub const LEVELS_UP_TO: usize = 64;
 
-/// Which configurations differ in one axis alone: for each axis, the block of each configuration.
-pub struct Blocks(Vec<Vec<usize>>);
+/// A configuration as a point of the space that its axes span.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Point {
+    /// Its level on each axis.
+    pub levels: Vec<u32>,
+    /// Its value on each axis, counted among the values that occur; the level where values are not put in bins.
+    pub values: Vec<u32>,
+    /// Which of the questions asked it answers.
+    pub group: usize,
+}
 
-impl Blocks {
-    /// Of all configurations.
-    pub fn of(design: &Design) -> Blocks {
+/// Configurations, and which of them differ in one axis alone.
+pub struct Grid {
+    points: Vec<Point>,
+    /// Levels of each axis.
+    n_levels: Vec<usize>,
+    /// For each axis, the block of each configuration.
+    blocks: Vec<Vec<usize>>,
+}
+
+impl Grid {
+    /// Of all configurations, on axes with so many levels.
+    pub fn of(n_levels: Vec<usize>, points: Vec<Point>) -> Grid {
         let of_axis = |axis: usize| {
             let mut blocks: BTreeMap<Vec<u32>, usize> = BTreeMap::new();
             let mut block = |values: &[u32]| {
                 let fresh = blocks.len();
                 *blocks.entry([&values[..axis], &values[axis + 1..]].concat()).or_insert(fresh)
             };
-            design.configurations.iter().map(|c| block(&c.values)).collect()
+            points.iter().map(|p| block(&p.values)).collect()
         };
-        Blocks((0..design.axes.len()).map(of_axis).collect())
+        let blocks = (0..n_levels.len()).map(of_axis).collect();
+        Grid { points, n_levels, blocks }
     }
 }
 
-/// Effects of every axis that has two levels or more among these configurations, largest span first.
-pub fn effects(design: &Design, blocks: &Blocks, measured: &Measured, among: &[usize]) -> Vec<AxisEffect> {
-    let samples: Vec<(usize, Sample)> = among.iter().filter_map(|&c| Some((c, measured.samples[c]?))).collect();
+/// Effects of every axis that has two levels or more among these configurations, largest span first; `samples` is of all configurations.
+/// Axes of more than [`LEVELS_UP_TO`] levels are left out.
+pub fn effects(grid: &Grid, samples: &[Option<Sample>], among: impl IntoIterator<Item = usize>) -> Vec<AxisEffect> {
+    let samples: Vec<(usize, Sample)> = among.into_iter().filter_map(|c| Some((c, samples[c]?))).collect();
     let ratio = samples.iter().all(|s| s.1.mean > 0.0);
     let scale = if ratio { Scale::Ratio } else { Scale::Difference };
     // The deviation of a logarithm is the relative one.
     let pooled = Pooled::over(samples.iter().map(|s| &s.1), |s| if ratio { s.mean } else { 1.0 });
-    let drawn = (0..design.axes.len()).filter(|&a| design.axes[a].levels.len() <= LEVELS_UP_TO);
-    let mut found: Vec<AxisEffect> = drawn.filter_map(|axis| of_axis(design, blocks, &samples, axis, scale, &pooled)).collect();
+    let told = (0..grid.n_levels.len()).filter(|&a| grid.n_levels[a] <= LEVELS_UP_TO);
+    let mut found: Vec<AxisEffect> = told.filter_map(|axis| of_axis(grid, &samples, axis, scale, &pooled)).collect();
     found.sort_by(|a, b| b.span.total_cmp(&a.span));
     found
 }
 
-fn of_axis(
-    design: &Design,
-    blocks: &Blocks,
-    samples: &[(usize, Sample)],
-    axis: usize,
-    scale: Scale,
-    pooled: &Pooled,
-) -> Option<AxisEffect> {
+fn of_axis(grid: &Grid, samples: &[(usize, Sample)], axis: usize, scale: Scale, pooled: &Pooled) -> Option<AxisEffect> {
     let value = |s: &Sample| {
         if scale == Scale::Ratio { libm::log(s.mean) } else { s.mean }
     };
+    let level = |c: usize| grid.points[c].levels[axis] as usize;
     let seen = |block: &dyn Fn(usize) -> usize| -> Vec<Seen> {
-        let level = |c: usize| design.configurations[c].levels[axis] as usize;
         samples.iter().map(|(c, s)| Seen { block: block(*c), level: level(*c), y: value(s), per_replica: 1.0 / s.n as f64 }).collect()
     };
-    let n_levels = design.axes[axis].levels.len();
-    let mut present: Vec<bool> = vec![false; n_levels];
-    samples.iter().for_each(|(c, _)| present[design.configurations[*c].levels[axis] as usize] = true);
+    let mut present: Vec<bool> = vec![false; grid.n_levels[axis]];
+    samples.iter().for_each(|(c, _)| present[level(*c)] = true);
     if present.iter().filter(|p| **p).count() < 2 {
         return None;
     }
-    let by_block = seen(&|c| blocks.0[axis][c]);
+    let by_block = seen(&|c| grid.blocks[axis][c]);
     let matched = linked(&by_block, &present);
     // Without blocks, all that answers the same question is one.
-    let observations = if matched { by_block } else { seen(&|c| design.configurations[c].group) };
+    let observations = if matched { by_block } else { seen(&|c| grid.points[c].group) };
     Some(fit(axis, scale, matched, &observations, &present, pooled))
 }
 
@@ -171,7 +179,7 @@ fn fit(axis: usize, scale: Scale, matched: bool, seen: &[Seen], present: &[bool]
         let mine = || seen.iter().filter(|s| s.level == l);
         let in_blocks = || mine().map(|s| s.y - block[s.block]);
         let range = (in_blocks().fold(f64::INFINITY, f64::min), in_blocks().fold(f64::NEG_INFINITY, f64::max));
-        let interval = (pooled.freedom > 0).then(|| {
+        let interval = (pooled.variance > 0.0).then(|| {
             // The average of n configurations, less its share in the average of all levels.
             let shares: f64 = mine().map(|s| s.per_replica).sum();
             let variance = pooled.variance * shares / (n[l] * n[l]) as f64 * (1.0 - 1.0 / levels);
@@ -198,25 +206,32 @@ fn averages(values: impl Iterator<Item = (usize, f64)>, n: usize) -> Vec<f64> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::report::metric::Metric;
-    use crate::report::sheet::tests::sheet;
+    use std::collections::BTreeMap;
 
+    use super::*;
+    use crate::compare::levels::Levels;
+
+    /// Effects of a table of `config_key`, axes and a result, a line a replica; axes in the order of the heading.
     fn effects_of(text: &str) -> Vec<AxisEffect> {
-        let s = sheet(text);
-        let d = Design::of(&s);
-        let m = Metric { name: "makespan_ns".into(), label: String::new(), unit: "ns", more: false };
-        let all: Vec<usize> = (0..d.configurations.len()).collect();
-        effects(&d, &Blocks::of(&d), &Measured::of(&s, &d, &m, None), &all)
+        let rows: Vec<Vec<&str>> = text.lines().skip(1).map(|l| l.split(',').collect()).collect();
+        let mut values: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
+        rows.iter().for_each(|r| values.entry(r[0]).or_default().push(r[r.len() - 1].parse().unwrap()));
+        let mut once = std::collections::BTreeSet::new();
+        let first: Vec<&Vec<&str>> = rows.iter().filter(|r| once.insert(r[0])).collect();
+        let axes: Vec<Levels> =
+            (1..first[0].len() - 1).map(|a| Levels::of(&first.iter().map(|r| r[a]).collect::<Vec<_>>())).collect();
+        let point = |at: usize| Point { levels: axes.iter().map(|a| a.level[at]).collect(), values: axes.iter().map(|a| a.value[at]).collect(), group: 0 };
+        let samples: Vec<Option<Sample>> = first.iter().map(|r| Sample::of(&values[r[0]])).collect();
+        effects(&Grid::of(axes.iter().map(|a| a.names.len()).collect(), (0..first.len()).map(point).collect()), &samples, 0..first.len())
     }
 
     /// A grid of `a` (1, 2, 4 times as long) and `b` (1, 3 times), less the rows that `keep` refuses.
     fn grid(replicas: &[f64], keep: impl Fn(usize, usize) -> bool) -> String {
-        let mut text = String::from("exp_id,config_key,seed,t.a,t.b,status,makespan_ns");
+        let mut text = String::from("config_key,t.a,t.b,makespan_ns");
         for (i, a) in [1.0, 2.0, 4.0].iter().enumerate() {
             for (j, b) in [1.0, 3.0].iter().enumerate().filter(|j| keep(i, j.0)) {
                 for wobble in replicas {
-                    text += &format!("\n0,k{i}{j},1,a{i},b{j},ok,{}", 1000.0 * a * b * wobble);
+                    text += &format!("\nk{i}{j},a{i},b{j},{}", 1000.0 * a * b * wobble);
                 }
             }
         }
@@ -256,22 +271,22 @@ mod tests {
         let half = 2.179 * (0.0001_f64 / 3.0 / 2.0 * (2.0 / 3.0)).sqrt();
         assert!((high - half).abs() < 2e-4 && (low + half).abs() < 2e-4, "{low} {high} {half}");
         let exact = effects_of(&grid(&[1.0, 1.0], |_, _| true));
-        assert_eq!(exact[0].levels[1].interval, Some((exact[0].levels[1].effect, exact[0].levels[1].effect)));
+        assert_eq!(exact[0].levels[1].interval, None, "replicas that nothing varies in say nothing of the error");
     }
 
     #[test]
     fn what_can_be_zero_is_measured_in_its_unit() {
-        let e = effects_of("exp_id,config_key,seed,t.a,status,makespan_ns\n0,k0,1,x,ok,0\n1,k1,1,y,ok,10");
+        let e = effects_of("config_key,t.a,makespan_ns\nk0,x,0\nk1,y,10");
         assert_eq!((e[0].scale, e[0].span, e[0].levels[1].effect), (Scale::Difference, 10.0, 5.0));
     }
 
     #[test]
     fn an_axis_of_many_values_does_not_hide_the_others() {
-        let mut text = String::from("exp_id,config_key,seed,t.a,t.eta,status,makespan_ns");
+        let mut text = String::from("config_key,t.a,t.eta,makespan_ns");
         for eta in 0..20 {
             // The longer half of the etas ran with x only.
             for (a, factor) in [("x", 1.0), ("y", 3.0)].iter().take(if eta < 10 { 2 } else { 1 }) {
-                text += &format!("\n0,k{eta}{a},1,{a},{eta},ok,{}", factor * if eta < 10 { 100.0 } else { 1000.0 });
+                text += &format!("\nk{eta}{a},{a},{eta},{}", factor * if eta < 10 { 100.0 } else { 1000.0 });
             }
         }
         let e = effects_of(&text);
@@ -282,7 +297,7 @@ mod tests {
 
     #[test]
     fn without_blocks_averages_are_compared_and_it_is_said() {
-        let text = "exp_id,config_key,seed,t.a,t.b,status,makespan_ns\n0,k0,1,x,u,ok,10\n1,k1,1,y,v,ok,20\n2,k2,1,y,w,ok,40";
+        let text = "config_key,t.a,t.b,makespan_ns\nk0,x,u,10\nk1,y,v,20\nk2,y,w,40";
         let e = effects_of(text);
         assert!(e.iter().all(|e| !e.matched));
         assert!(near(e.iter().find(|e| e.axis == 0).unwrap().span, (800.0f64).sqrt() / 10.0 - 1.0));

@@ -1,12 +1,12 @@
 //! How well the mean of few repeats is known.
 //!
-//! Layer: report. Ordinary statistics of small samples: Student's t, a variance that samples share. Knows no experiments.
+//! Layer: compare. Ordinary statistics of small samples: Student's t, a variance that samples share. Knows no experiments.
 
-use crate::compare::Sample;
+use super::Sample;
 
-/// Half the width of the mean's 95 % interval; `None` of fewer than two values.
+/// Half the width of the mean's 95 % interval; `None` of fewer than two values, and of equal ones: what no replica changes was not repeated.
 pub fn half_width(s: &Sample) -> Option<f64> {
-    (s.n > 1).then(|| t95((s.n - 1) as f64) * s.deviation / (s.n as f64).sqrt())
+    (s.n > 1 && s.deviation > 0.0).then(|| t95((s.n - 1) as f64) * s.deviation / (s.n as f64).sqrt())
 }
 
 /// 97.5 % quantiles of Student's t for 1 to 30 degrees of freedom (any statistics table).
@@ -31,10 +31,11 @@ pub struct Pooled {
 }
 
 impl Pooled {
-    /// Over all samples of two values and more, in units of `unit(sample)`.
+    /// Over all samples of two different values and more, in units of `unit(sample)`. Equal ones are of what no seed changes, and would make others look
+    /// surer than they are.
     pub fn over<'a>(samples: impl IntoIterator<Item = &'a Sample>, unit: impl Fn(&Sample) -> f64) -> Pooled {
         let (mut sum, mut freedom) = (0.0, 0);
-        for s in samples.into_iter().filter(|s| s.n > 1) {
+        for s in samples.into_iter().filter(|s| s.n > 1 && s.deviation > 0.0) {
             let deviation = s.deviation / unit(s);
             sum += (s.n - 1) as f64 * deviation * deviation;
             freedom += s.n - 1;
@@ -53,7 +54,15 @@ mod tests {
         let s = Sample::of(&[1.0, 2.0, 3.0, 4.0, 5.0]).unwrap();
         assert!((half_width(&s).unwrap() - 2.776 * (2.5f64 / 5.0).sqrt()).abs() < 1e-12);
         assert_eq!(half_width(&Sample::of(&[7.0]).unwrap()), None, "one value says nothing of its spread");
-        assert_eq!(half_width(&Sample::of(&[0.1; 3]).unwrap()), Some(0.0));
+        assert_eq!(half_width(&Sample::of(&[0.1; 3]).unwrap()), None, "nor do equal ones");
+    }
+
+    #[test]
+    fn what_no_seed_changes_makes_nothing_surer() {
+        let samples = [vec![1.0, 3.0], vec![2.0; 9], vec![5.0]].map(|v| Sample::of(&v).unwrap());
+        let pooled = Pooled::over(&samples, |_| 1.0);
+        assert!((pooled.variance - 2.0).abs() < 1e-12 && pooled.freedom == 1, "{pooled:?}");
+        assert_eq!(Pooled::over(&samples[1..], |_| 1.0), Pooled::default());
     }
 
     #[test]

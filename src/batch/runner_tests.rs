@@ -1,0 +1,67 @@
+//! Batches as large as the memory they may take, with the outcomes of batches of any size.
+
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use super::*;
+use crate::engine::cpu::engine::CpuEngine;
+use crate::sweep::{self, SetOverrides};
+
+fn tasks() -> Vec<Task> {
+    let text = "name = \"s\"\n[base.cluster]\ngpus = 16\n[base.workload]\nkind = \"traffic\"\npattern = \"ring\"\nbytes = 20000\n[axes]\n\
+                \"transport.cc\" = [\"hpcc\", \"dcqcn\", \"none\"]\n\"topology.link_gbps\" = [100, 200, 300, 400]\n";
+    let sweep = sweep::parse(text, Path::new("s.toml"), &SetOverrides::default()).unwrap();
+    sweep.experiments.iter().map(|e| Task { exp_id: e.exp_id, config: sweep.config(e).unwrap() }).collect()
+}
+
+/// The experiments of each batch, how many tasks had been taken when it began, and what came of them.
+fn run_within(bytes: u64) -> (Vec<Vec<u64>>, Vec<usize>, BTreeMap<u64, String>) {
+    let taken = Cell::new(0);
+    let tasks = tasks().into_iter().inspect(|_| taken.set(taken.get() + 1));
+    let (mut batches, mut ahead, mut ends) = (Vec::new(), Vec::new(), BTreeMap::new());
+    let options = RunOptions { bytes, ..RunOptions::default() };
+    run::<EngineError>(tasks, Box::new(CpuEngine), &options, || false, &mut |news| {
+        match news {
+            News::Started(ids) => {
+                batches.push(ids);
+                ahead.push(taken.get());
+            }
+            News::Ended(e) => drop(ends.insert(e.exp_id, format!("{:?} {}", e.result, e.packet_hops))),
+            News::Note(_) | News::Lost(_) => {}
+        }
+        Ok(())
+    })
+    .unwrap();
+    (batches, ahead, ends)
+}
+
+#[test]
+fn a_batch_takes_no_more_memory_than_it_may_and_memory_changes_no_outcome() {
+    let (batches, _, all) = run_within(u64::MAX);
+    assert_eq!((batches.len(), batches[0].len(), all.len()), (1, 12, 12));
+    let each: BTreeMap<u64, u64> = tasks().iter().map(|t| (t.exp_id, prepare(&t.config, 0).unwrap().host_bytes())).collect();
+    let largest = each.values().copied().max().unwrap();
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(2).build().unwrap();
+    for (bytes, least) in [(1, 1), (largest, 1), (3 * largest, 3), (5 * largest, 5)] {
+        let (batches, ahead, ends) = pool.install(|| run_within(bytes));
+        let of = |batch: &[u64]| batch.iter().map(|id| each[id]).sum::<u64>();
+        assert!(batches.iter().all(|b| b.len() == 1 || of(b) <= bytes), "{bytes} bytes: {batches:?}");
+        assert!(batches[..batches.len() - 1].iter().all(|b| b.len() >= least), "{bytes} bytes: {batches:?}");
+        let mut begun = 0;
+        for (batch, taken) in batches.iter().zip(&ahead) {
+            begun += batch.len();
+            // The first few of a batch show how large they are.
+            assert!(*taken <= begun + 1, "{bytes} bytes: {taken} were prepared when {begun} had begun");
+        }
+        assert_eq!(ends, all, "{bytes} bytes");
+    }
+}
+
+#[test]
+fn the_estimate_is_more_than_the_tables() {
+    let p = prepare(&tasks()[0].config, 0).unwrap();
+    let tables = p.built.tables.bytes();
+    // The world has a copy of most rows.
+    assert!(p.host_bytes() > tables && p.host_bytes() < 10 * tables, "{} of {tables}", p.host_bytes());
+}

@@ -1,0 +1,84 @@
+//! The levels of an axis: its values, or ranges of them where they are many.
+//!
+//! Layer: compare. Works on values as results show them; knows no experiments and no metrics.
+
+use std::collections::{BTreeMap, HashMap};
+
+/// Values of a numeric axis beyond which they are put together in bins (sampled axes have as many values as experiments).
+const VALUES_UP_TO: usize = 16;
+/// Bins of such an axis.
+pub const BINS: usize = 8;
+
+/// An axis's levels, and where each of the given values stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Levels {
+    /// In order of value, or of first appearance for words.
+    pub names: Vec<String>,
+    /// Whether levels are ranges of values.
+    pub binned: bool,
+    /// The level of each value given.
+    pub level: Vec<u32>,
+    /// The same counted among the values that occur; the level where values are not put in bins.
+    pub value: Vec<u32>,
+}
+
+impl Levels {
+    /// Of the values of an axis, one a row; they are numbers if all that are not empty are.
+    pub fn of<T: AsRef<str>>(texts: &[T]) -> Levels {
+        let mut first: BTreeMap<&str, usize> = BTreeMap::new();
+        for (row, text) in texts.iter().enumerate() {
+            first.entry(text.as_ref()).or_insert(row);
+        }
+        let mut distinct: Vec<(&str, usize)> = first.into_iter().collect();
+        let mut shown = distinct.iter().filter(|d| !d.0.is_empty()).peekable();
+        let numeric = shown.peek().is_some() && shown.all(|d| number(d.0).is_some());
+        if numeric {
+            // What a listed experiment leaves open comes first.
+            let value = |text: &str| number(text).unwrap_or(f64::NEG_INFINITY);
+            distinct.sort_by(|a, b| value(a.0).total_cmp(&value(b.0)));
+        } else {
+            distinct.sort_by_key(|&(_, row)| row);
+        }
+        let n = distinct.len();
+        let place: HashMap<&str, u32> = distinct.iter().zip(0..).map(|(d, at)| (d.0, at)).collect();
+        let value: Vec<u32> = texts.iter().map(|t| place[t.as_ref()]).collect();
+        let binned = numeric && n > VALUES_UP_TO && distinct.iter().all(|d| !d.0.is_empty());
+        if !binned {
+            return Levels { names: distinct.iter().map(|d| d.0.to_string()).collect(), binned, level: value.clone(), value };
+        }
+        // Ranges that hold about as many distinct values each.
+        let start = |bin: usize| n * bin / BINS;
+        let names = (0..BINS).map(|bin| format!("{} to {}", distinct[start(bin)].0, distinct[start(bin + 1) - 1].0)).collect();
+        let bin = |value: &u32| (0..BINS).rev().find(|&bin| start(bin) <= *value as usize).unwrap_or(0) as u32;
+        Levels { names, binned, level: value.iter().map(bin).collect(), value }
+    }
+}
+
+/// The value of a text that is a finite number.
+pub fn number(text: &str) -> Option<f64> {
+    // `inf` and `nan` are words here.
+    if text.starts_with(|c: char| c.is_ascii_digit() || c == '-') { text.parse().ok().filter(|v: &f64| v.is_finite()) } else { None }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_ordered_by_value_and_many_are_binned() {
+        let of = Levels::of(&["400", "100", "50", "400"]);
+        assert_eq!((of.names, of.level), (["50", "100", "400"].map(String::from).to_vec(), vec![2, 1, 0, 2]));
+        let many: Vec<String> = (0..100).rev().map(|n| format!("0.{n:02}")).collect();
+        let of = Levels::of(&many);
+        assert!(of.binned);
+        assert_eq!((of.names.len(), of.names[0].as_str()), (BINS, "0.00 to 0.11"));
+        assert_eq!((of.level[0], of.level[99], of.value[0], of.value[99]), (7, 0, 99, 0));
+    }
+
+    #[test]
+    fn words_keep_their_order_and_what_is_left_open_comes_first_among_numbers() {
+        assert_eq!(Levels::of(&["hpcc", "dcqcn", "hpcc"]).names, ["hpcc", "dcqcn"]);
+        assert_eq!(Levels::of(&["2", "", "1"]).names, ["", "1", "2"]);
+        assert_eq!(Levels::of(&["2", "inf", "1"]).names, ["2", "inf", "1"]);
+    }
+}

@@ -1,0 +1,88 @@
+//! Which keys ask another question, rather than try another answer to the same one.
+//!
+//! Layer: compare. Experiments that do different work are never ranked against each other. Reads sweeps, judges no results.
+
+use std::collections::BTreeSet;
+
+/// Keys of `[base.workload]` that say what is to be done, not how: experiments that differ in them are not ranked against each other.
+const QUESTIONS: &[&str] = &[
+    "kind",
+    "path",
+    "pattern",
+    "bytes",
+    "fan_in",
+    "receivers",
+    "stride",
+    "load",
+    "cdf",
+    "duration_ns",
+    "op",
+    "ranks",
+    "model",
+    "seq",
+    "global_batch",
+    "bytes_scale",
+    "iterations",
+    "seed",
+    "start_unit",
+    "expert_skew",
+    "compute_jitter",
+    "straggler_ranks",
+    "straggler_slowdown",
+    "compute_scale",
+];
+
+/// What a study's experiments do, as far as it decides what other keys ask.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Questions {
+    kinds: BTreeSet<String>,
+    patterns: BTreeSet<String>,
+}
+
+impl Questions {
+    /// Takes a sweep into account; `varied` gives an axis' values, and nothing of a key that is no axis.
+    pub fn add(&mut self, sweep: Option<&toml::Table>, varied: impl Fn(&str) -> Vec<String>) {
+        let base = |leaf: &str| Some(sweep?.get("base")?.get("workload")?.get(leaf)?.as_str()?.to_string());
+        let values = |leaf: &str| varied(&format!("workload.{leaf}")).into_iter().chain(base(leaf));
+        self.kinds.extend(values("kind"));
+        self.patterns.extend(values("pattern"));
+    }
+
+    /// Whether experiments that differ in this key do different work, any of them. A model's batch is the same on any number of GPUs, but traffic,
+    /// collectives and programs grow with them; a load is a share of the links' rate, so that faster links carry more of it.
+    pub fn asks(&self, key: &str) -> bool {
+        match key {
+            "cluster.gpus" => self.kinds.iter().any(|k| k != "model"),
+            "topology.link_gbps" => self.kinds.contains("traffic") && self.patterns.contains("poisson"),
+            _ => key.strip_prefix("workload.").is_some_and(|k| QUESTIONS.contains(&k)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::spec;
+
+    #[test]
+    fn questions_are_known_keys() {
+        for q in QUESTIONS {
+            assert!(spec::find(&format!("workload.{q}")).is_some(), "{q}");
+        }
+    }
+
+    #[test]
+    fn what_the_workload_grows_with_is_asked() {
+        let of = |base: &str, axis: &[&str]| {
+            let sweep = format!("[base.workload]\n{base}").parse().unwrap();
+            let mut q = Questions::default();
+            q.add(Some(&sweep), |key| if key == "workload.pattern" { axis.iter().map(|p| p.to_string()).collect() } else { Vec::new() });
+            ["cluster.gpus", "topology.link_gbps", "workload.bytes", "transport.cc"].map(|key| q.asks(key))
+        };
+        assert_eq!(of("kind = \"model\"", &[]), [false, false, true, false]);
+        assert_eq!(of("kind = \"traffic\"\npattern = \"poisson\"", &[]), [true, true, true, false]);
+        assert_eq!(of("kind = \"traffic\"", &["ring", "incast"]), [true, false, true, false]);
+        assert_eq!(of("kind = \"traffic\"", &["ring", "poisson"]), [true, true, true, false]);
+        assert_eq!(of("kind = \"collective\"", &[]), [true, false, true, false]);
+    }
+}
