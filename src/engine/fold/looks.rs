@@ -110,13 +110,16 @@ impl Run {
         }
         let chosen = LEAST_SAMPLES.max(least.div_ceil(interval)) * if contended { CONTENDED } else { 1 };
         let samples = if e.samples > 0 { u64::from(e.samples) } else { chosen };
-        Rule { theta_ppm, samples: samples.max(1) as usize, interval: interval.max(self.step) }
+        let few = if e.samples > 0 { samples } else { LEAST_SAMPLES };
+        Rule { theta_ppm, samples: samples.max(1) as usize, few: few.max(1) as usize, interval: interval.max(self.step) }
     }
 
     /// It is time for a look at `p`. Returns whether a whole window has been seen by it.
     pub(super) fn look(&mut self, t: &Tables, p: u32) -> bool {
         self.look_again(t, p);
-        self.parts[p as usize].watch.is_full()
+        let part = &self.parts[p as usize];
+        let settled = || part.members.iter().all(|m| !m.routed || is_idle(t, m.flow) || is_settled(t, m.flow));
+        part.watch.is_full(false) || (part.watch.is_full(true) && settled())
     }
 
     /// Whether queue pair `m` of `p` has something to do.
@@ -134,16 +137,18 @@ impl Run {
         if working.is_empty() || e.ack_interval > 1 {
             return None;
         }
-        let window = rule.samples as u64 * rule.interval;
-        let mut holds = watch.queues_hold(u64::from(e.payload));
+        let settled = working.iter().all(|&m| is_settled(t, part.members[m as usize].flow));
+        let samples = rule.window(settled);
+        let window = samples as u64 * rule.interval;
+        let mut holds = watch.queues_hold(u64::from(e.payload), samples);
         for &m in working {
             let f = part.members[m as usize].flow;
             if t.flow_tx[f as usize].start != NEVER || is_idle(t, f) {
                 return None;
             }
-            holds = holds.min(watch.member_holds(m as usize, t, f)?);
+            holds = holds.min(watch.member_holds(m as usize, t, f, samples)?);
         }
-        let (first, last) = (watch.seen.front()?, watch.seen.back()?);
+        let (first, last) = (watch.ago(samples), watch.seen.back()?);
         let ports = first.ports.iter().zip(&last.ports).map(|(a, b)| (b.0 - a.0, b.1 - a.1)).collect();
         if holds < window {
             return None;
@@ -159,7 +164,6 @@ impl Run {
             Some(sleep) if whole && sleep.held(&packets, window) => sleep.level + 1,
             _ => 0,
         };
-        let settled = working.iter().all(|&m| is_settled(t, part.members[m as usize].flow));
         Some(Steady { window, theta_ppm: rule.theta_ppm, holds, packets, level, settled, ports })
     }
 }

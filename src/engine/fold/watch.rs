@@ -20,7 +20,16 @@ const QUEUE_DRIFT: u64 = 8;
 pub struct Rule {
     pub theta_ppm: u64,
     pub samples: usize,
+    /// Samples that are enough where no congestion control is at work.
+    pub few: usize,
     pub interval: u64,
+}
+
+impl Rule {
+    /// How many samples a window has; of a partition where no congestion control is at work, if it is `settled`.
+    pub fn window(&self, settled: bool) -> usize {
+        if settled { self.few } else { self.samples }
+    }
 }
 
 /// What was seen of a partition since something happened to it that may have changed its rates.
@@ -83,9 +92,14 @@ impl Watch {
         self.rule.map_or(NEVER, |r| self.from + (self.taken + 1) * r.interval)
     }
 
-    /// Whether a whole window has been seen.
-    pub fn is_full(&self) -> bool {
-        self.rule.is_some_and(|r| self.seen.len() > r.samples)
+    /// Whether a whole window has been seen; of a partition where no congestion control is at work, if it is `settled`.
+    pub fn is_full(&self, settled: bool) -> bool {
+        self.rule.is_some_and(|r| self.seen.len() > r.window(settled))
+    }
+
+    /// The look `back` samples before the last one.
+    pub(super) fn ago(&self, back: usize) -> &Seen {
+        &self.seen[self.seen.len() - 1 - back]
     }
 
     /// Begins anew at `from`.
@@ -109,13 +123,12 @@ impl Watch {
         }
     }
 
-    /// Whether queue pair `m` meets the criterion, and for how long, ps.
-    pub(super) fn member_holds(&self, m: usize, t: &Tables, f: u32) -> Option<u64> {
+    /// Whether queue pair `m` meets the criterion in the last `n` samples, and for how long, ps.
+    pub(super) fn member_holds(&self, m: usize, t: &Tables, f: u32, n: usize) -> Option<u64> {
         let rule = self.rule?;
-        let n = rule.samples;
         let by_rate = (t.exps[0].modes >> mode::METRIC_SHIFT) & mode::METRIC_MASK == metric::RATE;
-        let acked = |k: usize| self.seen[k].members[m].0;
-        let value = |k: usize| if by_rate { acked(k) - acked(k - 1) } else { self.seen[k].members[m].1 };
+        let acked = |k: usize| self.ago(n - k).members[m].0;
+        let value = |k: usize| if by_rate { acked(k) - acked(k - 1) } else { self.ago(n - k).members[m].1 };
         let (mut least, mut most, mut sum) = (u64::MAX, 0, 0);
         for k in 1..=n {
             let x = value(k);
@@ -145,13 +158,13 @@ impl Watch {
         })
     }
 
-    /// For how long the queues hold, ps.
-    pub(super) fn queues_hold(&self, payload: u64) -> u64 {
+    /// For how long the queues hold by the last `n` samples, ps.
+    pub(super) fn queues_hold(&self, payload: u64, n: usize) -> u64 {
         let Some(rule) = self.rule else { return 0 };
-        let half = rule.samples / 2;
-        let sum = |from: usize| self.seen.iter().skip(from).take(half).map(|s| s.queued).sum::<u64>() / half.max(1) as u64;
-        let trend = sum(1).abs_diff(sum(1 + rule.samples - half)).saturating_sub(2 * payload);
-        let window = rule.samples as u64 * rule.interval;
+        let half = n / 2;
+        let mean = |ago: usize| (ago..ago + half).map(|k| self.ago(k).queued).sum::<u64>() / half.max(1) as u64;
+        let trend = mean(0).abs_diff(mean(n - half)).saturating_sub(2 * payload);
+        let window = n as u64 * rule.interval;
         match trend {
             0 => NEVER,
             // The halves' middles lie half a window apart.
