@@ -269,7 +269,7 @@ impl Run {
         let Some(node) = self.parts[p as usize].script.as_ref().map(|s| Arc::clone(&s.node)) else { return Ok(true) };
         self.ticket.meet(&node, start, || is_free(&self.parts, p));
         let Some(script) = &mut self.parts[p as usize].script else { return Ok(true) };
-        if !self.ticket.may_wait || script.root.wild.load(Ordering::Relaxed) {
+        if !self.ticket.may_wait || node.wild.load(Ordering::Relaxed) {
             return Ok(true);
         }
         match self.ticket.ask(&node, at - start) {

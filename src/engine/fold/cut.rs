@@ -2,7 +2,6 @@
 //! is simulated once, and known from its second period on.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use super::Stop;
@@ -157,12 +156,10 @@ impl Run {
         let mut lead = None;
         if let Some((node, known)) = found {
             lead = Some(Lead::State(Arc::clone(&node)));
-            if !node.wild.load(Ordering::Relaxed) {
-                part.script = Some(Script::new(Arc::clone(&node)));
-                if known {
-                    state::clear(t, part);
-                    self.stand(p, node, at);
-                }
+            part.script = Some(Script::new(Arc::clone(&node)));
+            if known {
+                state::clear(t, part);
+                self.stand(p, node, at);
             }
         }
         self.forget_rule(p);
@@ -243,9 +240,6 @@ impl Run {
                     part.faith = None;
                     self.forget_rule(q);
                     self.stand(q, Arc::clone(node), at);
-                    if node.wild.load(Ordering::Relaxed) {
-                        self.forget(t, q, at)?;
-                    }
                     if cut.pieces.len() > 1 {
                         let part = &self.parts[q as usize];
                         let next = if part.replay { self.next_told(t, q) } else { part.look(t).next };

@@ -1,7 +1,6 @@
 //! Partitions grow and merge.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use super::Stop;
 use super::canon::{Form, timers_run};
@@ -114,10 +113,8 @@ impl Run {
             self.ticket.goes_alone();
         }
         let part = &mut self.parts[p as usize];
-        if !root.wild.load(Ordering::Relaxed) {
-            part.replay = known;
-            part.script = Some(Script::new(root));
-        }
+        part.replay = known;
+        part.script = Some(Script::new(root));
         if !part.replay {
             self.stats.misses += 1;
         }

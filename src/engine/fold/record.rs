@@ -192,10 +192,10 @@ impl Run {
         Ok(())
     }
 
-    /// Something random happened in `p`: it is not remembered, nor is its like.
+    /// Something random happened in `p`: what comes after it is not remembered.
     pub(super) fn wild(&mut self, p: u32) {
         if let Some(script) = self.parts[p as usize].script.take() {
-            script.root.wild.store(true, Ordering::Relaxed);
+            script.node.wild.store(true, Ordering::Relaxed);
         }
     }
 }
