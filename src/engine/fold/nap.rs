@@ -3,6 +3,8 @@
 //!
 //! Who wakes is in the state it fell asleep in, moved on by what its queue pairs sent meanwhile: sequence numbers by whole packets, clocks and timers by the time.
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 use std::sync::Arc;
 
 use super::Stop;
@@ -23,6 +25,8 @@ pub struct Nap {
     pub sleep: Arc<Sleep>,
     pub since: u64,
     moves: Vec<Option<Move>>,
+    /// What happens next to messages: (when, queue pair and tidings by [`place`]). One that the queue pair does not say is void; the first is not.
+    queue: BinaryHeap<Reverse<(u64, u32)>>,
     /// Whether it may be looked up again when it wakes.
     scripted: bool,
     /// Where it is to be simulated all the same: what theta was, in millionths, and of each queue pair how many messages had been given, posted, and had arrived.
@@ -54,19 +58,37 @@ impl Nap {
         (by as u64).min(row.stream.packets() - row.sent)
     }
 
-    /// When queue pair `m` goes on to its next messages.
-    fn foresee(&mut self, m: usize, member: &Member) {
-        let Some(row) = &self.moves[m] else { return };
-        let window = u128::from(self.sleep.window) << FRACTION;
-        let when = |(nth, from): (usize, u64)| match row.stream.end(nth) {
-            Some(end) => self.since + (u128::from(end - from) * window).div_ceil(u128::from(row.packets)) as u64,
-            None => NEVER,
+    /// When queue pair `m` goes on to its next message, of which there will be `tidings`.
+    fn foresee(&mut self, m: usize, member: &Member, tidings: Tidings) {
+        let Some(row) = &mut self.moves[m] else { return };
+        let (nth, from) = match tidings {
+            Tidings::Sent => (member.sent, row.sent),
+            Tidings::Got => (member.got, row.got),
+            Tidings::Done => (member.done, row.una),
         };
-        let due = [(member.sent, row.sent), (member.got, row.got), (member.done, row.una)].map(when);
-        if let Some(row) = &mut self.moves[m] {
-            row.due = due;
+        row.due[tidings as usize] = NEVER;
+        if let Some(end) = row.stream.end(nth) {
+            let at = self.since + (u128::from(end - from) * (u128::from(self.sleep.window) << FRACTION)).div_ceil(u128::from(row.packets)) as u64;
+            row.due[tidings as usize] = at;
+            self.queue.push(Reverse((at, place(m, tidings))));
+        }
+        while let Some(&Reverse((at, place))) = self.queue.peek() {
+            let (m, tidings) = at_place(place);
+            if self.moves[m].as_ref().is_some_and(|row| row.due[tidings as usize] == at) {
+                break;
+            }
+            self.queue.pop();
         }
     }
+}
+
+/// Places go by queue pair, then by tidings: in this order things happen that happen at one instant.
+fn place(m: usize, tidings: Tidings) -> u32 {
+    m as u32 * 3 + tidings as u32
+}
+
+fn at_place(place: u32) -> (usize, Tidings) {
+    (place as usize / 3, [Tidings::Sent, Tidings::Got, Tidings::Done][place as usize % 3])
 }
 
 impl Run {
@@ -90,9 +112,9 @@ impl Run {
         part.bases.clear();
         part.start = since;
         part.faith = None;
-        let mut nap = Box::new(Nap { sleep, since, moves, scripted, audit: None });
+        let mut nap = Box::new(Nap { sleep, since, moves, queue: BinaryHeap::new(), scripted, audit: None });
         for (m, member) in part.members.iter().enumerate() {
-            nap.foresee(m, member);
+            [Tidings::Sent, Tidings::Got, Tidings::Done].into_iter().for_each(|x| nap.foresee(m, member, x));
         }
         part.nap = Some(nap);
     }
@@ -110,17 +132,15 @@ impl Run {
     fn next_of_nap(&self, p: u32) -> (u64, Option<(Tidings, usize)>) {
         let part = &self.parts[p as usize];
         let Some(nap) = &part.nap else { return (NEVER, None) };
-        let mut first = (nap.since.saturating_add(nap.sleep.until), None);
-        for (m, row) in nap.moves.iter().enumerate() {
-            let Some(row) = row else { continue };
-            for (tidings, &at) in [Tidings::Sent, Tidings::Got, Tidings::Done].into_iter().zip(&row.due) {
-                // What happens as it wakes has happened.
-                if at < first.0 || (at == first.0 && first.1.is_none() && at != NEVER) {
-                    first = (at, Some((tidings, m)));
-                }
+        let until = nap.since.saturating_add(nap.sleep.until);
+        match nap.queue.peek() {
+            // What happens as it wakes has happened.
+            Some(&Reverse((at, place))) if at <= until => {
+                let (m, tidings) = at_place(place);
+                (at, Some((tidings, m)))
             }
+            _ => (until, None),
         }
-        first
     }
 
     /// When sleeping partition `p` goes on, but for its tasks.
@@ -173,7 +193,7 @@ impl Run {
             t.noted.clear();
             let part = &mut self.parts[p as usize];
             if let Some(nap) = &mut part.nap {
-                nap.foresee(m, &part.members[m]);
+                nap.foresee(m, &part.members[m], tidings);
             }
         }
         Ok(())
@@ -228,7 +248,13 @@ impl Run {
         let member = &mut part.members[m as usize];
         task::due_unseen(t, n, at, &mut member.posted);
         moving.stream.extend(t, member);
-        nap.foresee(m as usize, &part.members[m as usize]);
+        // What is foreseen stays so.
+        let due = moving.due;
+        for tidings in [Tidings::Sent, Tidings::Got, Tidings::Done] {
+            if due[tidings as usize] == NEVER {
+                nap.foresee(m as usize, member, tidings);
+            }
+        }
         true
     }
 
