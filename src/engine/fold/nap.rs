@@ -41,8 +41,8 @@ struct Move {
     got: u64,
     sent: u64,
     packets: u64,
-    /// When its next message will be sent, will have arrived, will have ended; `NEVER`: none is posted.
-    due: [u64; 3],
+    /// Of the next tidings of each kind that matter to anybody: when, and of which message; `NEVER`: of none that is posted. All before it are told with it.
+    due: [(u64, usize); 3],
 }
 
 impl Nap {
@@ -58,26 +58,80 @@ impl Nap {
         (by as u64).min(row.stream.packets() - row.sent)
     }
 
-    /// When queue pair `m` goes on to its next message, of which there will be `tidings`.
-    fn foresee(&mut self, m: usize, member: &Member, tidings: Tidings) {
-        let Some(row) = &mut self.moves[m] else { return };
-        let (nth, from) = match tidings {
-            Tidings::Sent => (member.sent, row.sent),
-            Tidings::Got => (member.got, row.got),
-            Tidings::Done => (member.done, row.una),
+    /// When message `nth` of queue pair `m` will have come to `tidings`; `NEVER`: it is not posted.
+    fn when(&self, m: usize, nth: usize, tidings: Tidings) -> u64 {
+        let Some(row) = &self.moves[m] else { return NEVER };
+        let from = match tidings {
+            Tidings::Sent => row.sent,
+            Tidings::Got => row.got,
+            Tidings::Done => row.una,
         };
-        row.due[tidings as usize] = NEVER;
-        if let Some(end) = row.stream.end(nth) {
-            let at = self.since + (u128::from(end - from) * (u128::from(self.sleep.window) << FRACTION)).div_ceil(u128::from(row.packets)) as u64;
-            row.due[tidings as usize] = at;
+        let Some(end) = row.stream.end(nth) else { return NEVER };
+        let window = u128::from(self.sleep.window) << FRACTION;
+        self.since + (u128::from(end - from) * window).div_ceil(u128::from(row.packets)) as u64
+    }
+
+    /// What matters next of queue pair `m`: that the last message is sent, as it wakes then; that one arrives or ends for which something waits.
+    fn foresee(&mut self, m: usize, member: &Member, tidings: Tidings) {
+        let Some(row) = &self.moves[m] else { return };
+        let nth = match tidings {
+            Tidings::Sent => (member.sent < member.posted.len()).then(|| member.posted.len() - 1),
+            Tidings::Got => row.stream.next_got(member.got),
+            Tidings::Done => row.stream.next_done(member.done),
+        };
+        let at = nth.map_or(NEVER, |nth| self.when(m, nth, tidings));
+        if let Some(row) = &mut self.moves[m] {
+            row.due[tidings as usize] = (at, nth.unwrap_or_default());
+        }
+        if at != NEVER {
             self.queue.push(Reverse((at, place(m, tidings))));
         }
         while let Some(&Reverse((at, place))) = self.queue.peek() {
             let (m, tidings) = at_place(place);
-            if self.moves[m].as_ref().is_some_and(|row| row.due[tidings as usize] == at) {
+            if self.moves[m].as_ref().is_some_and(|row| row.due[tidings as usize].0 == at) {
                 break;
             }
             self.queue.pop();
+        }
+    }
+}
+
+/// Tidings are told late that nobody waits for: only then do they cost little, as what is told of a message is told at once.
+impl Nap {
+    /// Messages of queue pair `m` that were sent by `at` are said to be; the next ones have their turn.
+    fn hear_sent(&self, m: usize, member: &mut Member, at: u64) {
+        while member.sent < member.posted.len() && self.when(m, member.sent, Tidings::Sent) <= at {
+            member.sent += 1;
+            member.given = member.posted.len().min(member.given + 1);
+        }
+    }
+
+    /// The messages of queue pair `m` that arrived by `at` are said to have.
+    fn hear_got(&self, t: &mut Tables, m: usize, member: &mut Member, at: u64) {
+        let n = t.flow_rx[member.flow as usize].nic;
+        while member.got < member.posted.len() {
+            let when = self.when(m, member.got, Tidings::Got);
+            if when > at {
+                return;
+            }
+            task::delivered(t, n, member.posted[member.got].0, &Key { t: when, ..NO_EVENT });
+            nic::set_clock(t, n);
+            member.got += 1;
+        }
+    }
+
+    /// The messages of queue pair `m` that ended by `at` are said to have.
+    fn hear_done(&self, t: &mut Tables, m: usize, member: &mut Member, at: u64) {
+        while member.done < member.posted.len() {
+            let when = self.when(m, member.done, Tidings::Done);
+            if when > at {
+                return;
+            }
+            let i = member.posted[member.done].0;
+            let (owner, follow) = (t.tasks[i as usize].owner, t.tasks[i as usize].follow);
+            task::acknowledged(t, owner, i, follow, &Key { t: when, ..NO_EVENT });
+            nic::set_clock(t, owner);
+            member.done += 1;
         }
     }
 }
@@ -104,7 +158,7 @@ impl Run {
             let una = t.flow_tx[m.flow as usize].snd_una;
             let stream = Stream::new(t, m, una - (given - pace.left));
             let una = stream.packet(una);
-            Some(Move { stream, una, got: una + pace.arrived, sent: una + pace.sent, packets: pace.packets, due: [NEVER; 3] })
+            Some(Move { stream, una, got: una + pace.arrived, sent: una + pace.sent, packets: pace.packets, due: [(NEVER, 0); 3] })
         };
         let moves = part.members.iter().zip(&sleep.paces).map(go_on).collect();
         part.replay = true;
@@ -164,36 +218,25 @@ impl Run {
                 self.parts[p as usize].faith = self.parts[p as usize].nap.as_ref().map(|nap| Arc::clone(&nap.sleep));
                 return self.wake(t, p, when);
             };
-            let key = Key { t: when, ..NO_EVENT };
-            let member = &mut self.parts[p as usize].members[m];
-            let f = member.flow as usize;
+            let part = &mut self.parts[p as usize];
+            let Some(nap) = &mut part.nap else { return Ok(()) };
+            let member = &mut part.members[m];
             match tidings {
                 Tidings::Sent => {
-                    member.sent += 1;
-                    match member.posted.len() > member.given {
-                        true => member.given += 1,
-                        false => wakes = Some(when),
-                    }
+                    nap.hear_sent(m, member, when);
+                    wakes = Some(when);
                 }
                 Tidings::Got => {
-                    let i = member.posted[member.got].0;
-                    member.got += 1;
-                    let n = t.flow_rx[f].nic;
-                    task::delivered(t, n, i, &key);
-                    nic::set_clock(t, n);
+                    nap.hear_got(t, m, member, when);
+                    nap.hear_done(t, m, member, when);
                 }
-                Tidings::Done => {
-                    let i = member.posted[member.done].0;
-                    member.done += 1;
-                    let (owner, follow) = (t.tasks[i as usize].owner, t.tasks[i as usize].follow);
-                    task::acknowledged(t, owner, i, follow, &key);
-                    nic::set_clock(t, owner);
-                }
+                Tidings::Done => nap.hear_done(t, m, member, when),
             }
             t.noted.clear();
-            let part = &mut self.parts[p as usize];
-            if let Some(nap) = &mut part.nap {
-                nap.foresee(m, &part.members[m], tidings);
+            for tidings in [Tidings::Sent, Tidings::Got, Tidings::Done] {
+                if nap.moves[m].as_ref().is_some_and(|row| row.due[tidings as usize].0 <= when) {
+                    nap.foresee(m, member, tidings);
+                }
             }
         }
         Ok(())
@@ -248,10 +291,9 @@ impl Run {
         let member = &mut part.members[m as usize];
         task::due_unseen(t, n, at, &mut member.posted);
         moving.stream.extend(t, member);
-        // What is foreseen stays so.
         let due = moving.due;
         for tidings in [Tidings::Sent, Tidings::Got, Tidings::Done] {
-            if due[tidings as usize] == NEVER {
+            if tidings == Tidings::Sent || due[tidings as usize].0 == NEVER {
                 nap.foresee(m as usize, member, tidings);
             }
         }
@@ -261,6 +303,12 @@ impl Run {
     /// Partition `p` has slept until `at`: its rows stand in the tables again.
     pub(super) fn wake(&mut self, t: &mut Tables, p: u32, at: u64) -> Result<(), Stop> {
         let Some(nap) = self.parts[p as usize].nap.take() else { return Ok(()) };
+        for (m, member) in self.parts[p as usize].members.iter_mut().enumerate().filter(|(m, _)| nap.goes_on(*m)) {
+            nap.hear_sent(m, member, at);
+            nap.hear_got(t, m, member, at);
+            nap.hear_done(t, m, member, at);
+        }
+        t.noted.clear();
         let by: Vec<u64> = (0..nap.moves.len()).map(|m| nap.moved(m, at)).collect();
         if let Some((theta_ppm, stood)) = &nap.audit {
             self.audit(t, p, &nap, *theta_ppm, stood, &by, at)?;

@@ -3,7 +3,7 @@
 //! Layer: engine. The last packet of a message is as long as is left of it, so bytes and packets are no multiples of each other.
 
 use super::part::Member;
-use crate::columns::{NONE, Tables};
+use crate::columns::Tables;
 
 /// Messages of a queue pair from the first that is remembered on.
 #[derive(Clone)]
@@ -11,8 +11,19 @@ pub struct Stream {
     payload: u64,
     /// The byte that the first begins with.
     start: u64,
-    /// Of each message the task, and the bytes and packets up to its end, from `start`.
-    ends: Vec<(u32, u64, u64)>,
+    ends: Vec<End>,
+}
+
+/// The end of a message.
+#[derive(Clone, Copy)]
+struct End {
+    task: u32,
+    /// Something waits for its arrival; for its end.
+    got: bool,
+    done: bool,
+    /// Up to it, from the stream's start.
+    bytes: u64,
+    packets: u64,
 }
 
 impl Stream {
@@ -26,39 +37,50 @@ impl Stream {
     /// Messages that were posted since.
     pub fn extend(&mut self, t: &Tables, member: &Member) {
         for &(i, _) in &member.posted[self.ends.len()..] {
-            let &(_, bytes, packets) = self.ends.last().unwrap_or(&(NONE, 0, 0));
-            let more = t.tasks[i as usize].bytes;
-            self.ends.push((i, bytes + more, packets + more.div_ceil(self.payload)));
+            let (bytes, packets) = self.ends.last().map_or((0, 0), |e| (e.bytes, e.packets));
+            let row = &t.tasks[i as usize];
+            let (got, done) = (row.got_n > 0, row.done_n > 0);
+            self.ends.push(End { task: i, got, done, bytes: bytes + row.bytes, packets: packets + row.bytes.div_ceil(self.payload) });
         }
     }
 
     /// The end of message `nth`, in packets.
     pub fn end(&self, nth: usize) -> Option<u64> {
-        self.ends.get(nth).map(|x| x.2)
+        self.ends.get(nth).map(|x| x.packets)
+    }
+
+    /// The first message from `nth` on whose arrival something waits for.
+    pub fn next_got(&self, nth: usize) -> Option<usize> {
+        (nth..self.ends.len()).find(|&k| self.ends[k].got)
+    }
+
+    /// The first message from `nth` on whose end something waits for.
+    pub fn next_done(&self, nth: usize) -> Option<usize> {
+        (nth..self.ends.len()).find(|&k| self.ends[k].done)
     }
 
     /// All of it, in packets.
     pub fn packets(&self) -> u64 {
-        self.ends.last().map_or(0, |x| x.2)
+        self.ends.last().map_or(0, |x| x.packets)
     }
 
     /// The byte behind the last.
     pub fn size(&self) -> u64 {
-        self.start + self.ends.last().map_or(0, |x| x.1)
+        self.start + self.ends.last().map_or(0, |x| x.bytes)
     }
 
     /// How many whole packets lie before byte `x`.
     pub fn packet(&self, x: u64) -> u64 {
         let x = x.saturating_sub(self.start);
-        let nth = self.ends.partition_point(|e| e.1 <= x);
-        let (bytes, packets) = if nth == 0 { (0, 0) } else { (self.ends[nth - 1].1, self.ends[nth - 1].2) };
+        let nth = self.ends.partition_point(|e| e.bytes <= x);
+        let (bytes, packets) = if nth == 0 { (0, 0) } else { (self.ends[nth - 1].bytes, self.ends[nth - 1].packets) };
         packets + (x - bytes) / self.payload
     }
 
     /// The byte that packet `n` begins with.
     pub fn byte(&self, n: u64) -> u64 {
-        let nth = self.ends.partition_point(|e| e.2 <= n);
-        let (bytes, packets) = if nth == 0 { (0, 0) } else { (self.ends[nth - 1].1, self.ends[nth - 1].2) };
+        let nth = self.ends.partition_point(|e| e.packets <= n);
+        let (bytes, packets) = if nth == 0 { (0, 0) } else { (self.ends[nth - 1].bytes, self.ends[nth - 1].packets) };
         self.start + bytes + (n - packets) * self.payload
     }
 
@@ -72,8 +94,8 @@ impl Stream {
 
     /// The message that byte `x` belongs to, and the byte behind it.
     pub fn message(&self, x: u64) -> Option<(u32, u64)> {
-        let nth = self.ends.partition_point(|e| self.start + e.1 <= x);
-        self.ends.get(nth).map(|e| (e.0, self.start + e.1))
+        let nth = self.ends.partition_point(|e| self.start + e.bytes <= x);
+        self.ends.get(nth).map(|e| (e.task, self.start + e.bytes))
     }
 }
 
@@ -83,7 +105,8 @@ mod tests {
 
     #[test]
     fn bytes_and_packets_agree() {
-        let ends = vec![(7, 2500, 3), (8, 2501, 4), (9, 4501, 6)];
+        let end = |task, bytes, packets| End { task, got: task == 8, done: false, bytes, packets };
+        let ends = vec![end(7, 2500, 3), end(8, 2501, 4), end(9, 4501, 6)];
         let s = Stream { payload: 1000, start: 100, ends };
         let begins: Vec<u64> = (0..=6).map(|n| s.byte(n)).collect();
         assert_eq!(begins, [100, 1100, 2100, 2600, 2601, 3601, 4601]);
@@ -96,5 +119,6 @@ mod tests {
         assert_eq!(s.message(2600), Some((8, 2601)));
         assert_eq!(s.message(4601), None);
         assert_eq!((s.packets(), s.size(), s.end(1)), (6, 4601, Some(4)));
+        assert_eq!((s.next_got(0), s.next_got(2), s.next_done(0)), (Some(1), None, None));
     }
 }
