@@ -2,6 +2,7 @@
 //!
 //! Changes nothing but counts. Which ones is drawn from the seed and from when and where they fell asleep.
 
+use std::collections::HashMap;
 use std::time::Instant;
 
 use super::Stop;
@@ -9,7 +10,7 @@ use super::nap::Nap;
 use super::part::Part;
 use super::run::Run;
 use super::state;
-use crate::columns::{NEVER, NONE, Noted, Tables, qp, task as bits};
+use crate::columns::{NEVER, NONE, Noted, Tables, Task, qp, task as bits};
 use crate::engine::cpu::math::hash32;
 use crate::engine::cpu::{nic, task};
 
@@ -51,6 +52,15 @@ impl Audit {
     }
 }
 
+/// A copy of `t` without its graph; the tasks, most of all rows, are moved there. Nothing is released where all messages are said to have arrived and ended.
+fn copy_but_for_tasks(t: &mut Tables) -> Tables {
+    let tasks = std::mem::take(&mut t.tasks);
+    let graph = (std::mem::take(&mut t.edges), std::mem::take(&mut t.signals), std::mem::take(&mut t.gates));
+    let copy = Tables { tasks, ..t.clone() };
+    (t.edges, t.signals, t.gates) = graph;
+    copy
+}
+
 impl Run {
     /// Whether partition `p`, which falls asleep at `at`, is one of those that are simulated all the same.
     pub(super) fn is_audited(&self, t: &Tables, p: u32, at: u64) -> bool {
@@ -61,36 +71,29 @@ impl Run {
 
     /// Simulates partition `p`, which wakes from `nap` at `at`, over that time, on a copy of the tables. `stood`: where its queue pairs' messages stood as it fell asleep;
     /// `by`: how many packets each is said to have gone on by.
-    pub(super) fn audit(&mut self, t: &Tables, p: u32, nap: &Nap, theta_ppm: u64, stood: &[[usize; 3]], by: &[u64], at: u64) -> Result<(), Stop> {
+    pub(super) fn audit(&mut self, t: &mut Tables, p: u32, nap: &Nap, theta_ppm: u64, stood: &[[usize; 3]], by: &[u64], at: u64) -> Result<(), Stop> {
         let began = Instant::now();
-        let mut copy = t.clone();
-        let c = &mut copy;
+        let posted: Vec<(u32, Task)> = self.parts[p as usize].members.iter().flat_map(|m| &m.posted).map(|&(i, _)| (i, t.tasks[i as usize])).collect();
+        let c = &mut copy_but_for_tasks(t);
         // Nobody is waited for on a copy, and what is claimed stays so.
         let may_wait = std::mem::take(&mut self.ticket.may_wait);
         let script = self.parts[p as usize].script.take();
         let part = Part { script, ..self.parts[p as usize].clone() };
         let calm = self.calm.clone();
-        self.prepare(c, p, nap, stood)?;
-        let before: Vec<u64> = part.members.iter().map(|m| c.flow_tx[m.flow as usize].snd_una).collect();
-        let mut heard: Vec<(u32, u64)> = Vec::new();
-        loop {
-            let from = self.parts[p as usize].look(c).next;
-            if from >= at {
-                break;
-            }
-            // What cannot be folded after all was not heard to arrive either.
-            if self.window(c, p, (from + self.step).min(at)).is_err() {
-                break;
-            }
-            heard.extend(c.noted.drain(..).filter_map(|x| if let Noted::Heard { task, at } = x { Some((task, at)) } else { None }));
+        let heard = self.simulate_nap(c, p, nap, stood, at);
+        // Of the tasks only those posted were touched.
+        std::mem::swap(&mut t.tasks, &mut c.tasks);
+        for &(i, row) in &posted {
+            t.tasks[i as usize] = row;
         }
+        let (before, heard) = heard?;
         self.stats.audit.naps += 1;
         self.stats.audited += crate::engine::packet_hops(c) - crate::engine::packet_hops(t);
         for (m, member) in part.members.iter().enumerate().filter(|(m, _)| nap.goes_on(*m)) {
             for &(i, _) in &member.posted[stood[m][2]..member.got] {
                 let row = &t.tasks[i as usize];
                 // Those that have not arrived yet do so later than this.
-                let did = heard.iter().find(|x| x.0 == i).map_or(at, |x| x.1);
+                let did = heard.get(&i).copied().unwrap_or(at);
                 self.stats.audit.message(row.got, did, row.at);
             }
             let did = (c.flow_tx[member.flow as usize].snd_una - before[m]) / u64::from(t.exps[0].payload.max(1));
@@ -101,6 +104,29 @@ impl Run {
         self.ticket.may_wait = may_wait;
         self.stats.auditing += began.elapsed();
         Ok(())
+    }
+
+    /// Simulates `p` from the beginning of `nap` to `at`. Gives how far each queue pair had been acknowledged, and what was heard to arrive.
+    fn simulate_nap(&mut self, c: &mut Tables, p: u32, nap: &Nap, stood: &[[usize; 3]], at: u64) -> Result<(Vec<u64>, HashMap<u32, u64>), Stop> {
+        self.prepare(c, p, nap, stood)?;
+        let before = self.parts[p as usize].members.iter().map(|m| c.flow_tx[m.flow as usize].snd_una).collect();
+        let mut heard: HashMap<u32, u64> = HashMap::new();
+        loop {
+            let from = self.parts[p as usize].look(c).next;
+            if from >= at {
+                break;
+            }
+            // What cannot be folded after all was not heard to arrive either.
+            if self.window(c, p, (from + self.step).min(at)).is_err() {
+                break;
+            }
+            for noted in c.noted.drain(..) {
+                if let Noted::Heard { task, at } = noted {
+                    heard.entry(task).or_insert(at);
+                }
+            }
+        }
+        Ok((before, heard))
     }
 
     /// The rows of `p` as they fell asleep; what was posted since is under way, what was told is not told again.
