@@ -41,8 +41,10 @@ struct Move {
     got: u64,
     sent: u64,
     packets: u64,
-    /// Of the next tidings of each kind that matter to anybody: when, and of which message; `NEVER`: of none that is posted. All before it are told with it.
-    due: [(u64, usize); 3],
+    /// When the next tidings of each kind are due that matter to anybody; `NEVER`: of no message that is posted. All before are told with them.
+    due: [u64; 3],
+    /// Of each kind, up to which message none matters that has not been told.
+    scanned: [usize; 3],
 }
 
 impl Nap {
@@ -71,24 +73,26 @@ impl Nap {
         self.since + (u128::from(end - from) * window).div_ceil(u128::from(row.packets)) as u64
     }
 
-    /// What matters next of queue pair `m`: that the last message is sent, as it wakes then; that one arrives or ends for which something waits.
+    /// What matters next of queue pair `m`: that the last message posted so far is sent, as it may wake then; that one arrives or ends for which something waits.
     fn foresee(&mut self, m: usize, member: &Member, tidings: Tidings) {
         let Some(row) = &self.moves[m] else { return };
+        let from = row.scanned[tidings as usize];
         let nth = match tidings {
             Tidings::Sent => (member.sent < member.posted.len()).then(|| member.posted.len() - 1),
-            Tidings::Got => row.stream.next_got(member.got),
-            Tidings::Done => row.stream.next_done(member.done),
+            Tidings::Got => row.stream.next_got(from.max(member.got)),
+            Tidings::Done => row.stream.next_done(from.max(member.done)),
         };
         let at = nth.map_or(NEVER, |nth| self.when(m, nth, tidings));
         if let Some(row) = &mut self.moves[m] {
-            row.due[tidings as usize] = (at, nth.unwrap_or_default());
+            row.due[tidings as usize] = at;
+            row.scanned[tidings as usize] = nth.unwrap_or(member.posted.len());
         }
         if at != NEVER {
             self.queue.push(Reverse((at, place(m, tidings))));
         }
         while let Some(&Reverse((at, place))) = self.queue.peek() {
             let (m, tidings) = at_place(place);
-            if self.moves[m].as_ref().is_some_and(|row| row.due[tidings as usize].0 == at) {
+            if self.moves[m].as_ref().is_some_and(|row| row.due[tidings as usize] == at) {
                 break;
             }
             self.queue.pop();
@@ -158,7 +162,7 @@ impl Run {
             let una = t.flow_tx[m.flow as usize].snd_una;
             let stream = Stream::new(t, m, una - (given - pace.left));
             let una = stream.packet(una);
-            Some(Move { stream, una, got: una + pace.arrived, sent: una + pace.sent, packets: pace.packets, due: [(NEVER, 0); 3] })
+            Some(Move { stream, una, got: una + pace.arrived, sent: una + pace.sent, packets: pace.packets, due: [NEVER; 3], scanned: [0; 3] })
         };
         let moves = part.members.iter().zip(&sleep.paces).map(go_on).collect();
         part.replay = true;
@@ -224,7 +228,10 @@ impl Run {
             match tidings {
                 Tidings::Sent => {
                     nap.hear_sent(m, member, when);
-                    wakes = Some(when);
+                    // Others may have been posted behind what was the last one.
+                    if member.sent == member.posted.len() {
+                        wakes = Some(when);
+                    }
                 }
                 Tidings::Got => {
                     nap.hear_got(t, m, member, when);
@@ -234,7 +241,7 @@ impl Run {
             }
             t.noted.clear();
             for tidings in [Tidings::Sent, Tidings::Got, Tidings::Done] {
-                if nap.moves[m].as_ref().is_some_and(|row| row.due[tidings as usize].0 <= when) {
+                if nap.moves[m].as_ref().is_some_and(|row| row.due[tidings as usize] <= when) {
                     nap.foresee(m, member, tidings);
                 }
             }
@@ -293,7 +300,7 @@ impl Run {
         moving.stream.extend(t, member);
         let due = moving.due;
         for tidings in [Tidings::Sent, Tidings::Got, Tidings::Done] {
-            if tidings == Tidings::Sent || due[tidings as usize].0 == NEVER {
+            if due[tidings as usize] == NEVER {
                 nap.foresee(m as usize, member, tidings);
             }
         }
