@@ -143,7 +143,7 @@ impl Run {
         let mut holds = watch.queues_hold(u64::from(e.payload), samples);
         for &m in working {
             let f = part.members[m as usize].flow;
-            if t.flow_tx[f as usize].start != NEVER || is_idle(t, f) {
+            if t.flow_tx[f as usize].start != NEVER || is_idle(t, f) || repeats(t, f) {
                 return None;
             }
             holds = holds.min(watch.member_holds(m as usize, t, f, samples)?);
@@ -168,3 +168,8 @@ impl Run {
     }
 }
 
+/// Whether what flies of queue pair `f` is not just what its receiver has yet to see: after a timeout it goes back, and sends again what may have arrived.
+fn repeats(t: &Tables, f: u32) -> bool {
+    let (tx, rx) = (&t.flow_tx[f as usize], &t.flow_rx[f as usize]);
+    rx.expected > tx.snd_nxt || tx.sent_bytes - rx.arrived_bytes != tx.snd_nxt - rx.expected
+}
