@@ -111,7 +111,7 @@ impl Run {
         let chosen = LEAST_SAMPLES.max(least.div_ceil(interval)) * if contended { CONTENDED } else { 1 };
         let samples = if e.samples > 0 { u64::from(e.samples) } else { chosen };
         let few = if e.samples > 0 { samples } else { LEAST_SAMPLES };
-        Rule { theta_ppm, samples: samples.max(1) as usize, few: few.max(1) as usize, interval: interval.max(self.step) }
+        Rule { theta_ppm, samples: samples.max(1) as usize, few: few.max(1) as usize, interval: interval.max(packet) }
     }
 
     /// It is time for a look at `p`. Returns whether a whole window has been seen by it.
