@@ -2,10 +2,13 @@
 
 mod support;
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
 use hyperfold::batch::build::BuildOptions;
 use hyperfold::batch::conserve;
 use hyperfold::columns::{FlowRx, FlowTx, Gate, NONE, Nic, Port, Tables, Task, mode, qp, status};
-use hyperfold::engine::fold::{FoldEngine, FoldStats};
+use hyperfold::engine::fold::{FoldEngine, FoldStats, Memo};
 use hyperfold::engine::{Engine, is_final};
 use hyperfold::workload::tasks::Work;
 use support::{engine, gpu_graphs};
@@ -344,6 +347,37 @@ fn whoever_waits_sleeps_the_same() {
     }
     println!("{skips} naps, {hits} hits");
     assert!(skips > 50 && hits > 200, "{skips} naps, {hits} hits");
+}
+
+/// Two engines on one memo, by turns on one thread. `b` goes on alone wherever `a` is not done with what it records; `a` may yet fall asleep at its next look, so nobody
+/// may take more than until then for known (found by chance, with threads).
+#[test]
+fn what_is_known_ends_at_the_next_look() {
+    let alternate = |mut batches: [[Tables; 1]; 2], every: u64| {
+        let memo = Arc::<Memo>::default();
+        let mut engines = [0; 2].map(|_| FoldEngine::remembering(Arc::clone(&memo)).with_cuts_every(every));
+        while !batches.iter().all(|b| is_final(&b[0])) {
+            // A few turns each: how often they ask whether to stop.
+            for ((engine, batch), most) in engines.iter_mut().zip(&mut batches).zip([2, 3]) {
+                let asked = AtomicU32::new(0);
+                let slice = engine.advance(batch, u64::from(u32::MAX) / 2, &|| asked.fetch_add(1, Ordering::Relaxed) >= most).unwrap();
+                assert!(slice.failures.is_empty(), "{:?}", slice.failures);
+            }
+        }
+        batches
+    };
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
+    let mut skips = 0;
+    for (seed, every) in [(241, 7), (241, 40)] {
+        let (name, t) = delayed(seed, 0, true);
+        let (mut plain, mut kept) = (t.clone(), t);
+        skips += run(&name, &mut FoldEngine::forgetful().with_cuts_every(every), &mut plain).skips;
+        kept.exps[0].modes |= mode::MEMO;
+        for [got] in pool.install(|| alternate([[kept.clone()], [kept]], every)) {
+            same(&name, &got, &plain);
+        }
+    }
+    assert!(skips > 0);
 }
 
 /// Replicas with looked-up partitions that lag behind the one they meet: they have tasks of their own to see to first (found with a tree all-reduce under HPCC).
