@@ -2,10 +2,13 @@
 
 mod support;
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
 use hyperfold::batch::build::BuildOptions;
 use hyperfold::batch::conserve;
 use hyperfold::columns::{FlowRx, FlowTx, Gate, NONE, Nic, Port, Tables, Task, mode, qp, status};
-use hyperfold::engine::fold::{FoldEngine, FoldStats};
+use hyperfold::engine::fold::{FoldEngine, FoldStats, Memo};
 use hyperfold::engine::{Engine, is_final};
 use hyperfold::workload::tasks::Work;
 use support::{engine, gpu_graphs};
@@ -173,6 +176,54 @@ fn sleep_depends_on_the_past_alone() {
     assert!(skips > 150 && slept > 100_000 && audited > 150 && hits > 200, "{skips} naps, {slept} packet-hops slept, {audited} audited, {hits} hits");
 }
 
+/// A case of [`drowsy`] whose signals take `k` times 350 ns longer.
+fn delayed(seed: u64, k: u64, steady: bool) -> (String, Tables) {
+    let g = gpu_graphs::case(seed);
+    let (name, mut t) = asleep(gpu_graphs::Graph { release_ps: g.release_ps + k * 350_000, ..g });
+    if !steady {
+        t.exps[0].modes &= !mode::STEADY;
+    }
+    (format!("{name}, {k}, {}", if steady { "steady" } else { "exact" }), t)
+}
+
+/// The same with the memo of `engine` as without one.
+fn same_remembered(name: &str, engine: &mut FoldEngine, every: u64, t: &Tables) -> FoldStats {
+    let (mut plain, mut kept) = (t.clone(), t.clone());
+    let alone = run(name, &mut FoldEngine::forgetful().with_cuts_every(every), &mut plain);
+    kept.exps[0].modes |= mode::MEMO;
+    let stats = run(name, engine, &mut kept);
+    assert_eq!(stats.abandoned, alone.abandoned, "{name}: who starts over");
+    same(name, &kept, &plain);
+    stats
+}
+
+/// After a timeout a sender goes back and sends again what had arrived: that flies on, and is answered, when nothing of its queue pair is outstanding any more.
+#[test]
+fn what_is_sent_again_in_vain_is_not_forgotten() {
+    for steady in [false, true] {
+        let mut engine = FoldEngine::cutting(7);
+        let mut hits = 0;
+        for k in [0, 1, 1] {
+            let (name, t) = delayed(366, k, steady);
+            hits += same_remembered(&name, &mut engine, 7, &t).hits;
+        }
+        assert!(hits > 40, "{hits}");
+    }
+}
+
+/// Likes whose steps are not as long find the same to be provable: what arrives within a step has not all been there at once.
+#[test]
+fn who_starts_over_is_no_matter_of_steps() {
+    for seed in [254, 627] {
+        let mut engine = FoldEngine::cutting(40);
+        let stats = [0, 1, 2].map(|k| {
+            let (name, t) = delayed(seed, k, true);
+            same_remembered(&name, &mut engine, 40, &t)
+        });
+        assert!(stats[2].hits > 0, "seed {seed}: {stats:?}");
+    }
+}
+
 #[test]
 fn threads_that_share_what_is_remembered_change_nothing() {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(2).build().unwrap();
@@ -296,6 +347,37 @@ fn whoever_waits_sleeps_the_same() {
     }
     println!("{skips} naps, {hits} hits");
     assert!(skips > 50 && hits > 200, "{skips} naps, {hits} hits");
+}
+
+/// Two engines on one memo, by turns on one thread. `b` goes on alone wherever `a` is not done with what it records; `a` may yet fall asleep at its next look, so nobody
+/// may take more than until then for known (found by chance, with threads).
+#[test]
+fn what_is_known_ends_at_the_next_look() {
+    let alternate = |mut batches: [[Tables; 1]; 2], every: u64| {
+        let memo = Arc::<Memo>::default();
+        let mut engines = [0; 2].map(|_| FoldEngine::remembering(Arc::clone(&memo)).with_cuts_every(every));
+        while !batches.iter().all(|b| is_final(&b[0])) {
+            // A few turns each: how often they ask whether to stop.
+            for ((engine, batch), most) in engines.iter_mut().zip(&mut batches).zip([2, 3]) {
+                let asked = AtomicU32::new(0);
+                let slice = engine.advance(batch, u64::from(u32::MAX) / 2, &|| asked.fetch_add(1, Ordering::Relaxed) >= most).unwrap();
+                assert!(slice.failures.is_empty(), "{:?}", slice.failures);
+            }
+        }
+        batches
+    };
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
+    let mut skips = 0;
+    for (seed, every) in [(241, 7), (241, 40)] {
+        let (name, t) = delayed(seed, 0, true);
+        let (mut plain, mut kept) = (t.clone(), t);
+        skips += run(&name, &mut FoldEngine::forgetful().with_cuts_every(every), &mut plain).skips;
+        kept.exps[0].modes |= mode::MEMO;
+        for [got] in pool.install(|| alternate([[kept.clone()], [kept]], every)) {
+            same(&name, &got, &plain);
+        }
+    }
+    assert!(skips > 0);
 }
 
 /// Replicas with looked-up partitions that lag behind the one they meet: they have tasks of their own to see to first (found with a tree all-reduce under HPCC).

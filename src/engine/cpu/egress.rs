@@ -124,17 +124,23 @@ fn start_head(t: &mut Tables, port: u32, at: &Key, storm: bool) {
     if data && t.exps[0].cc == cc::HPCC {
         push_int(t, port, p, at.t);
     }
+    let x = duration(t, port, wire);
+    t.ports[port as usize].hops += 1;
+    transmit(t, port, p, wire, x, at);
+}
+
+/// How long `port` takes to send a packet of `wire` bytes.
+#[inline]
+pub fn duration(t: &Tables, port: u32, wire: u32) -> u64 {
     let row = &t.ports[port as usize];
     let e = &t.exps[0];
-    let x = if wire == e.payload + e.data_overhead {
+    if wire == e.payload + e.data_overhead {
         row.tx_full
     } else if wire == e.ack_bytes {
         row.tx_ack
     } else {
         tx_time(wire, row.rate, e.clock_ps as u64)
-    };
-    t.ports[port as usize].hops += 1;
-    transmit(t, port, p, wire, x, at);
+    }
 }
 
 /// The marking test of a queue `q > kmin`: certain above `kmax`, else a draw.

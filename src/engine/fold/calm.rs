@@ -27,8 +27,9 @@ impl Calm {
         if bytes <= self.peaks[port as usize] {
             return true;
         }
-        self.peaks[port as usize] = bytes.next_multiple_of(UNIT);
-        bytes <= t.exps[0].reserve || self.holds(t, t.ports[port as usize].switch_idx as usize)
+        let peak = bytes.next_multiple_of(UNIT);
+        self.peaks[port as usize] = peak;
+        peak <= t.exps[0].reserve || self.holds(t, t.ports[port as usize].switch_idx as usize)
     }
 
     fn holds(&self, t: &Tables, s: usize) -> bool {

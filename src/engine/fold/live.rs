@@ -48,12 +48,10 @@ impl Run {
     pub(super) fn window(&mut self, t: &mut Tables, p: u32, end: u64) -> Result<u32, Stop> {
         let nics = t.exps[0].nic_len;
         let own = t.exps[0].end_len;
+        self.rise.clear();
         for k in 0..self.parts[p as usize].ends.len() {
-            let i = self.parts[p as usize].ends[k];
-            if t.clocks[(nics + i) as usize] < end {
-                let held = self.take_in(t, i, end)?;
-                let peak = &mut self.parts[p as usize].peaks[k];
-                *peak = held.max(*peak);
+            if t.clocks[(nics + self.parts[p as usize].ends[k]) as usize] < end {
+                self.take_in(t, p, k, end)?;
             }
         }
         let words = t.exps[0].mask_words;
@@ -65,9 +63,20 @@ impl Run {
             let wanted = (0..words).any(|w| t.shared[plan::want_word(t, port, w * 32) as usize] != 0);
             if wanted || t.clocks[(own + nics + port) as usize] < end {
                 let (draws, marks) = (t.ports[port as usize].draws, t.ports[port as usize].marks);
+                let wire = t.wires[t.ports[port as usize].peer as usize];
                 forward::forward(t, port, end);
+                if self.rise.is_watching() {
+                    self.rise.departures(t, port, wire.tail);
+                }
                 let row = &t.ports[port as usize];
                 drew |= row.draws != draws || (timers && row.marks != marks);
+            }
+        }
+        for (place, port, held) in self.rise.peaks() {
+            let peak = &mut self.parts[p as usize].peaks[place];
+            *peak = held.max(*peak);
+            if !self.calm.saw(t, port, held) {
+                return Err(Stop::Abandon);
             }
         }
         let mut held: Vec<u32> = Vec::new();
@@ -89,9 +98,10 @@ impl Run {
         Ok(p)
     }
 
-    /// What arrives at switch port `i` before `end` is planned for its egress, and counted at once: a calm switch asks no more of it. Gives what it
-    /// holds at most.
-    fn take_in(&mut self, t: &mut Tables, i: u32, end: u64) -> Result<u32, Stop> {
+    /// What arrives at switch port `k` of `p`'s ends before `end` is planned for its egress, and counted at once: a calm switch asks no more of it.
+    fn take_in(&mut self, t: &mut Tables, p: u32, k: usize, end: u64) -> Result<(), Stop> {
+        let part = &self.parts[p as usize];
+        let i = part.ends[k];
         plan::plan(t, i, end);
         let row = &mut t.ports[i as usize];
         let bytes = std::mem::take(&mut row.arr_bytes);
@@ -100,9 +110,12 @@ impl Run {
             return Err(Stop::Abandon);
         }
         let word = (SHARED_HEADER + i) as usize;
-        t.shared[word] = t.shared[word].wrapping_add(bytes);
         let held = t.shared[word];
-        if self.calm.saw(t, i, held) { Ok(held) } else { Err(Stop::Abandon) }
+        t.shared[word] = held.wrapping_add(bytes);
+        if t.shared[word] > part.peaks[k] {
+            self.rise.arrivals(t, k, i, held);
+        }
+        Ok(())
     }
 
     /// NICs stopped where a queue pair needs rows that are not of `p` yet: these join, in the order of time.

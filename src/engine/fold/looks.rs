@@ -111,7 +111,7 @@ impl Run {
         let chosen = LEAST_SAMPLES.max(least.div_ceil(interval)) * if contended { CONTENDED } else { 1 };
         let samples = if e.samples > 0 { u64::from(e.samples) } else { chosen };
         let few = if e.samples > 0 { samples } else { LEAST_SAMPLES };
-        Rule { theta_ppm, samples: samples.max(1) as usize, few: few.max(1) as usize, interval: interval.max(self.step) }
+        Rule { theta_ppm, samples: samples.max(1) as usize, few: few.max(1) as usize, interval: interval.max(packet) }
     }
 
     /// It is time for a look at `p`. Returns whether a whole window has been seen by it.
@@ -143,7 +143,7 @@ impl Run {
         let mut holds = watch.queues_hold(u64::from(e.payload), samples);
         for &m in working {
             let f = part.members[m as usize].flow;
-            if t.flow_tx[f as usize].start != NEVER || is_idle(t, f) {
+            if t.flow_tx[f as usize].start != NEVER || is_idle(t, f) || repeats(t, f) {
                 return None;
             }
             holds = holds.min(watch.member_holds(m as usize, t, f, samples)?);
@@ -168,3 +168,8 @@ impl Run {
     }
 }
 
+/// Whether what flies of queue pair `f` is not just what its receiver has yet to see: after a timeout it goes back, and sends again what may have arrived.
+fn repeats(t: &Tables, f: u32) -> bool {
+    let (tx, rx) = (&t.flow_tx[f as usize], &t.flow_rx[f as usize]);
+    rx.expected > tx.snd_nxt || tx.sent_bytes - rx.arrived_bytes != tx.snd_nxt - rx.expected
+}

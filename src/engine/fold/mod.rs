@@ -24,6 +24,7 @@ mod part;
 mod record;
 mod replay;
 mod rest;
+mod rise;
 mod run;
 mod shelf;
 mod sleep;

@@ -123,7 +123,10 @@ impl MemberEnd {
     fn applied(&self, t: &Tables, tx: &FlowTx, rx: &FlowRx, start: u64) -> (FlowTx, FlowRx) {
         let (end, was) = (&self.tx, &self.tx_before);
         let anew = t.exps[0].modes & mode::FRESH_QP != 0 || was.flags & qp::CREATED == 0;
-        if end.size == was.size && was.snd_una >= was.size && (anew || !timers_run(t)) {
+        // What was sent in vain before the episode may still come to it, though: that was compared.
+        let stood = FlowTx { flags: was.flags, next_avail: was.next_avail, rto_at: was.rto_at, ..*end } == *was;
+        let heard = self.rx.arrived_bytes != self.rx_before.arrived_bytes || self.rx.n_acks != self.rx_before.n_acks;
+        if end.size == was.size && was.snd_una >= was.size && (anew || !timers_run(t)) && stood && !heard {
             // It only stood in its NIC's turn; what else it is was not compared.
             let flags = (tx.flags & !qp::QUEUED) | (end.flags & qp::QUEUED) | qp::HELD;
             return (FlowTx { flags, ..*tx }, *rx);

@@ -10,6 +10,7 @@ use super::calm::Calm;
 use super::claims::Ticket;
 use super::fresh::Fresh;
 use super::part::Part;
+use super::rise::Rise;
 use super::tally::Tally;
 use super::{FoldStats, Memo, Stop};
 use crate::columns::{NEVER, NONE, SHARED_FLAGS, SHARED_FLOWS_LEFT, Tables, flag, mode, qp, status, task as bits};
@@ -56,6 +57,8 @@ pub struct Run {
     /// Gates that everybody has reached, by time and number.
     fired: BinaryHeap<Reverse<(u64, u32)>>,
     pub(super) calm: Calm,
+    /// Of the window that is simulated.
+    pub(super) rise: Rise,
     pub(super) limit: u64,
     pub(super) stats: FoldStats,
     pub(super) ticket: Ticket,
@@ -98,6 +101,7 @@ impl Run {
             looks: BinaryHeap::new(),
             fired: BinaryHeap::new(),
             calm,
+            rise: Rise::default(),
             limit: 0,
             stats: FoldStats::default(),
             ticket: memo.claims.enter(),

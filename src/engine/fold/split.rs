@@ -30,7 +30,10 @@ impl Run {
     pub(super) fn pieces(&self, t: &Tables, p: u32) -> Vec<Piece> {
         let part = &self.parts[p as usize];
         let n = part.nics.len();
-        let working: Vec<bool> = part.members.iter().map(|m| m.routed && !is_idle(t, m.flow)).collect();
+        let mut working: Vec<bool> = part.members.iter().map(|m| m.routed && !is_idle(t, m.flow)).collect();
+        if part.members.iter().zip(&working).any(|(m, working)| m.routed && !working) {
+            self.under_way(t, p, &mut working);
+        }
         let mut sets = Sets((0..n + part.ports.len()).collect());
         let mut used = vec![false; n + part.ports.len()];
         for (m, _) in part.members.iter().zip(&working).filter(|(_, w)| **w) {
@@ -92,6 +95,24 @@ impl Run {
             pieces.pop();
         }
         pieces
+    }
+
+    /// Marks in `of` the queue pairs of `p` that packets are under way of. They need their rows even if nothing of them is outstanding: what a timeout made a sender repeat
+    /// in vain, and what the receiver says to that, may still be queued or fly.
+    fn under_way(&self, t: &Tables, p: u32, of: &mut [bool]) {
+        let part = &self.parts[p as usize];
+        let nics = t.exps[0].nic_len;
+        let wires = part.nics.iter().copied().chain(part.ends.iter().map(|e| nics + e)).map(|end| t.wires[end as usize].head);
+        let answers = part.nics.iter().map(|&n| t.nics[n as usize].ack_head);
+        let queues = part.ports.iter().map(|&q| t.ports[q as usize].q_head);
+        for head in wires.chain(answers).chain(queues) {
+            let mut at = head;
+            while at != NONE {
+                let row = &t.packets[at as usize];
+                of[self.member[row.flow as usize] as usize] = true;
+                at = row.next;
+            }
+        }
     }
 
     /// Partition `p` becomes `pieces`; gives the numbers of the partitions that these are, `p` the first.
