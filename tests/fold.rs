@@ -349,6 +349,16 @@ fn whoever_waits_sleeps_the_same() {
     assert!(skips > 50 && hits > 200, "{skips} naps, {hits} hits");
 }
 
+/// Partitions that meet in a turn of one of them, before either has sent anything, are not at rest while the other has something due (found with DCTCP).
+#[test]
+fn who_has_something_due_is_not_at_rest() {
+    let mut engine = FoldEngine::cutting(7);
+    let (name, t) = delayed(549, 0, true);
+    for _ in 0..2 {
+        same_remembered(&name, &mut engine, 7, &t);
+    }
+}
+
 /// Two engines on one memo, by turns on one thread. `b` goes on alone wherever `a` is not done with what it records; `a` may yet fall asleep at its next look, so nobody
 /// may take more than until then for known (found by chance, with threads).
 #[test]

@@ -28,14 +28,16 @@ impl Run {
         self.drain(t, p);
         t.exps[0].now = t.exps[0].now.max(end);
         let look = self.parts[p as usize].look(t);
-        if look.rest {
+        // Whoever joined in this turn may have something to do before its end: that is no rest yet, or it would depend on whose turn it was.
+        let rests = look.rest && look.next >= end;
+        if rests {
             self.parts[p as usize].covered = NEVER;
         }
         // A look may put it to sleep, or cut it.
-        let known = if look.rest { end } else { look.next.min(self.parts[p as usize].watch.next()) };
+        let known = if rests { end } else { look.next.min(self.parts[p as usize].watch.next()) };
         self.flush_covered(p, known);
         self.hold(p);
-        if look.rest {
+        if rests {
             self.keep(t, p, end);
             self.dissolve(t, p);
         } else {
