@@ -47,7 +47,7 @@ impl Run {
         let unfit = std::mem::take(&mut self.unfit);
         self.parts[p as usize].shape = None;
         self.parts[p as usize].fit &= !(plain || unfit || tx.n_paths > 1 || rx.n_paths > 1);
-        self.forget_rule(p);
+        self.widen_rule(p, f);
         self.disturb(t, p, at);
         if !self.parts[p as usize].fit || self.memo.is_none() {
             self.forget(t, p, at)?;

@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use super::part::{Member, is_idle};
 use super::run::Run;
 use super::stream::Stream;
-use super::watch::{Rule, Steady, is_settled};
+use super::watch::{Rule, Steady, Traits, is_settled};
 use crate::columns::{NEVER, NONE, Tables, cc, mode};
 use crate::units::{PS_PER_NS, PS_PER_S};
 
@@ -19,6 +19,8 @@ const LEAST_SAMPLES: u64 = 8;
 const PACKETS_THETA: u64 = 4;
 /// Where several senders meet at a port, shares wander for milliseconds: windows are this many times as long (our choice).
 const CONTENDED: u64 = 4;
+/// And under HPCC, whose shares drift slowest, theta is this (our choice, by the contended cases in ARCHITECTURE): at 50,000 whole collectives went astray.
+const CONTENDED_HPCC_THETA_PPM: u64 = 20_000;
 
 impl Run {
     pub(super) fn is_steadying(t: &Tables) -> bool {
@@ -49,7 +51,19 @@ impl Run {
 
     /// Other rows belong to `p` now.
     pub(super) fn forget_rule(&mut self, p: u32) {
-        self.parts[p as usize].watch.rule = None;
+        let watch = &mut self.parts[p as usize].watch;
+        (watch.rule, watch.traits) = (None, None);
+    }
+
+    /// Queue pair `f` joined `p`, perhaps with the rows of other partitions.
+    pub(super) fn widen_rule(&mut self, p: u32, f: u32) {
+        let m = self.member[f as usize] as usize;
+        let watch = &mut self.parts[p as usize].watch;
+        watch.rule = None;
+        // It stood there before, without a path.
+        if watch.traits.as_ref().is_some_and(|traits| m < traits.members) {
+            watch.traits = None;
+        }
     }
 
     /// The first look at any simulated partition, and at which.
@@ -75,33 +89,17 @@ impl Run {
     }
 
     /// Chooses how `p` is watched, where that is not given: Wormhole's Appendix F, from capacity, round-trip time and the number of queue pairs that share a transmitter.
-    fn rule(&self, t: &Tables, p: u32) -> Rule {
+    fn rule(&mut self, t: &Tables, p: u32) -> Rule {
+        let mut traits = self.parts[p as usize].watch.traits.take().unwrap_or_default();
+        self.survey(t, p, &mut traits);
         let e = &t.exps[0];
-        let part = &self.parts[p as usize];
-        let mut sharing = vec![0u64; part.nics.len() + part.ports.len()];
-        let mut from = vec![NONE; part.ports.len()];
-        let mut contended = false;
-        let (mut bdp, mut rtt, mut packet) = (u64::MAX, 1, 1);
-        for m in part.members.iter().filter(|m| m.routed) {
-            let tx = &t.flow_tx[m.flow as usize];
-            let nic = &t.nics[tx.nic as usize];
-            sharing[self.nic_local[tx.nic as usize] as usize] += 1;
-            for &q in &t.paths[tx.path_first as usize..(tx.path_first + tx.path_len) as usize] {
-                let port = self.port_local[q as usize] as usize;
-                sharing[part.nics.len() + port] += 1;
-                contended |= from[port] != NONE && from[port] != tx.nic;
-                from[port] = tx.nic;
-            }
-            let base = u64::from(tx.base_rtt_ns) * 1000;
-            rtt = rtt.max(base);
-            packet = packet.max(nic.tx_full);
-            bdp = bdp.min((u128::from(nic.rate) * u128::from(base) / (8 * u128::from(PS_PER_S) * u128::from(e.payload.max(1)))) as u64);
-        }
-        let flows = sharing.iter().copied().max().unwrap_or(1).max(1);
-        let bdp = bdp.clamp(1, 1 << 40);
+        let (flows, rtt, packet, contended) = (traits.flows.max(1), traits.rtt.max(1), traits.packet.max(1), traits.contended);
+        let bdp = traits.bdp.clamp(1, 1 << 40);
+        self.parts[p as usize].watch.traits = Some(traits);
         // theta >= sqrt(7 N / (16 C RTT)), in packets.
         let least_ppm = (1_000_000_000_000 * 7 * flows / (16 * bdp)).isqrt().clamp(THETA_PPM, MOST_THETA_PPM);
-        let theta_ppm = if e.theta_ppm > 0 { u64::from(e.theta_ppm) } else { least_ppm };
+        let usual_ppm = if contended && e.cc == cc::HPCC { CONTENDED_HPCC_THETA_PPM } else { least_ppm };
+        let theta_ppm = if e.theta_ppm > 0 { u64::from(e.theta_ppm) } else { usual_ppm };
         let interval = if e.interval_ns > 0 { u64::from(e.interval_ns) * PS_PER_NS } else { rtt.max(packet * flows * PACKETS_THETA * 1_000_000 / theta_ppm.max(1)) };
         // A window covers sqrt(4 C RTT / (7 N)) round trips, and what DCQCN's timers do.
         let mut least = rtt * (4 * bdp / (7 * flows)).isqrt().max(1);
@@ -112,6 +110,33 @@ impl Run {
         let samples = if e.samples > 0 { u64::from(e.samples) } else { chosen };
         let few = if e.samples > 0 { samples } else { LEAST_SAMPLES };
         Rule { theta_ppm, samples: samples.max(1) as usize, few: few.max(1) as usize, interval: interval.max(packet) }
+    }
+
+    /// Adds the members of `p` that `traits` does not know yet.
+    fn survey(&self, t: &Tables, p: u32, traits: &mut Traits) {
+        let part = &self.parts[p as usize];
+        traits.nics.resize(part.nics.len(), 0);
+        traits.ports.resize(part.ports.len(), (0, NONE));
+        for m in part.members[traits.members..].iter().filter(|m| m.routed) {
+            let tx = &t.flow_tx[m.flow as usize];
+            let nic = &t.nics[tx.nic as usize];
+            let sharing = &mut traits.nics[self.nic_local[tx.nic as usize] as usize];
+            *sharing += 1;
+            traits.flows = traits.flows.max(*sharing);
+            for &q in &t.paths[tx.path_first as usize..(tx.path_first + tx.path_len) as usize] {
+                let (sharing, from) = &mut traits.ports[self.port_local[q as usize] as usize];
+                *sharing += 1;
+                traits.flows = traits.flows.max(*sharing);
+                traits.contended |= *from != NONE && *from != tx.nic;
+                *from = tx.nic;
+            }
+            let base = u64::from(tx.base_rtt_ns) * 1000;
+            traits.rtt = traits.rtt.max(base);
+            traits.packet = traits.packet.max(nic.tx_full);
+            let bdp = u128::from(nic.rate) * u128::from(base) / (8 * u128::from(PS_PER_S) * u128::from(t.exps[0].payload.max(1)));
+            traits.bdp = traits.bdp.min(bdp as u64);
+        }
+        traits.members = part.members.len();
     }
 
     /// It is time for a look at `p`. Returns whether a whole window has been seen by it.

@@ -25,6 +25,29 @@ pub struct Rule {
     pub interval: u64,
 }
 
+/// What of a partition decides its rule, as far as it was counted.
+#[derive(Clone)]
+pub(super) struct Traits {
+    /// How many members were.
+    pub members: usize,
+    /// How many queue pairs share each NIC and port, by local numbers; and who sent through the port last.
+    pub nics: Vec<u64>,
+    pub ports: Vec<(u64, u32)>,
+    /// The most that share a transmitter; whether several senders meet at one.
+    pub flows: u64,
+    pub contended: bool,
+    /// The least that a queue pair's path holds, packets; the longest round trip and packet, ps.
+    pub bdp: u64,
+    pub rtt: u64,
+    pub packet: u64,
+}
+
+impl Default for Traits {
+    fn default() -> Traits {
+        Traits { members: 0, nics: Vec::new(), ports: Vec::new(), flows: 0, contended: false, bdp: u64::MAX, rtt: 0, packet: 0 }
+    }
+}
+
 impl Rule {
     /// How many samples a window has; of a partition where no congestion control is at work, if it is `settled`.
     pub fn window(&self, settled: bool) -> usize {
@@ -37,6 +60,7 @@ impl Rule {
 pub struct Watch {
     pub from: u64,
     pub(super) rule: Option<Rule>,
+    pub(super) traits: Option<Traits>,
     pub(super) seen: VecDeque<Seen>,
     /// Samples taken since `from`.
     taken: u64,
