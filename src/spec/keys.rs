@@ -302,7 +302,7 @@ keys! {
     SteadyMetric "fidelity.steady_metric" one_of(&["rate", "window", "inflight", "queue", "rtt"], &[]), D::Choice("rate"), steady,
         "what must be steady: acknowledged bytes an interval, congestion window, bytes in flight, bytes queued on the path, or bytes in flight over the rate";
     SteadyTheta "fidelity.steady_theta" stepped(0.0, 1.0, 0.000_001), D::Float(0.0), steady,
-        "most that the metric may fluctuate by in a window, of its mean; 0: 0.05, or more where few packets fit into a round trip";
+        "most that the metric may fluctuate by in a window, of its mean; 0: 0.05, or more where few packets fit into a round trip, and under HPCC no sleep where several senders meet at a port";
     SteadySamples "fidelity.steady_samples" int(0, 1_000_000), D::Int(0), steady, "intervals in the window; 0: chosen from capacity, round-trip time and number of queue pairs";
     SteadyIntervalNs "fidelity.steady_interval_ns" int(0, 1_000_000_000), D::Int(0), steady, "time between samples; 0: chosen likewise";
     Audit "fidelity.audit" stepped(0.0, 1.0, 0.000_001), D::Float(0.01), steady, "share of what is skipped that is simulated all the same, to see how far off it is";

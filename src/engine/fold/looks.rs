@@ -19,8 +19,6 @@ const LEAST_SAMPLES: u64 = 8;
 const PACKETS_THETA: u64 = 4;
 /// Where several senders meet at a port, shares wander for milliseconds: windows are this many times as long (our choice).
 const CONTENDED: u64 = 4;
-/// And under HPCC, whose shares drift slowest, theta is this (our choice, by the contended cases in ARCHITECTURE): at 50,000 whole collectives went astray.
-const CONTENDED_HPCC_THETA_PPM: u64 = 20_000;
 
 impl Run {
     pub(super) fn is_steadying(t: &Tables) -> bool {
@@ -98,8 +96,9 @@ impl Run {
         self.parts[p as usize].watch.traits = Some(traits);
         // theta >= sqrt(7 N / (16 C RTT)), in packets.
         let least_ppm = (1_000_000_000_000 * 7 * flows / (16 * bdp)).isqrt().clamp(THETA_PPM, MOST_THETA_PPM);
-        let usual_ppm = if contended && e.cc == cc::HPCC { CONTENDED_HPCC_THETA_PPM } else { least_ppm };
-        let theta_ppm = if e.theta_ppm > 0 { u64::from(e.theta_ppm) } else { usual_ppm };
+        let theta_ppm = if e.theta_ppm > 0 { u64::from(e.theta_ppm) } else { least_ppm };
+        // HPCC's shares drift for so long that naps keep them from where they go (makespans up to 45 % off); nor would naps gain much there.
+        let restless = contended && e.cc == cc::HPCC && e.theta_ppm == 0;
         let interval = if e.interval_ns > 0 { u64::from(e.interval_ns) * PS_PER_NS } else { rtt.max(packet * flows * PACKETS_THETA * 1_000_000 / theta_ppm.max(1)) };
         // A window covers sqrt(4 C RTT / (7 N)) round trips, and what DCQCN's timers do.
         let mut least = rtt * (4 * bdp / (7 * flows)).isqrt().max(1);
@@ -109,7 +108,7 @@ impl Run {
         let chosen = LEAST_SAMPLES.max(least.div_ceil(interval)) * if contended { CONTENDED } else { 1 };
         let samples = if e.samples > 0 { u64::from(e.samples) } else { chosen };
         let few = if e.samples > 0 { samples } else { LEAST_SAMPLES };
-        Rule { theta_ppm, samples: samples.max(1) as usize, few: few.max(1) as usize, interval: interval.max(packet) }
+        Rule { theta_ppm, samples: samples.max(1) as usize, few: few.max(1) as usize, interval: interval.max(packet), restless }
     }
 
     /// Adds the members of `p` that `traits` does not know yet.

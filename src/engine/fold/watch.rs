@@ -23,6 +23,8 @@ pub struct Rule {
     /// Samples that are enough where no congestion control is at work.
     pub few: usize,
     pub interval: u64,
+    /// It is not to sleep.
+    pub restless: bool,
 }
 
 /// What of a partition decides its rule, as far as it was counted.
@@ -118,7 +120,7 @@ impl Watch {
 
     /// Whether a whole window has been seen; of a partition where no congestion control is at work, if it is `settled`.
     pub fn is_full(&self, settled: bool) -> bool {
-        self.rule.is_some_and(|r| self.seen.len() > r.window(settled))
+        self.rule.is_some_and(|r| !r.restless && self.seen.len() > r.window(settled))
     }
 
     /// The look `back` samples before the last one.
@@ -137,6 +139,9 @@ impl Watch {
     pub(super) fn look(&mut self, t: &Tables, part: &Part) {
         let Some(rule) = self.rule else { return };
         self.taken += 1;
+        if rule.restless {
+            return;
+        }
         let last = |m: usize| self.seen.back().map(|s| s.members[m].0);
         let members = part.members.iter().enumerate().map(|(m, x)| (t.flow_tx[x.flow as usize].snd_una, measure(t, x.flow, last(m)))).collect();
         let queued = part.ports.iter().map(|&p| u64::from(t.ports[p as usize].q_bytes)).sum();
