@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::time::Instant;
 
 use super::Stop;
-use super::nap::Nap;
+use super::nap::{Mark, Nap};
 use super::part::Part;
 use super::run::Run;
 use super::state;
@@ -69,9 +69,10 @@ impl Run {
         u64::from(draw) * WHOLE < u64::from(e.audit_ppm) << 32
     }
 
-    /// Simulates partition `p`, which wakes from `nap` at `at`, over that time, on a copy of the tables. `stood`: where its queue pairs' messages stood as it fell asleep;
+    /// Simulates partition `p`, which wakes from `nap` at `at`, over that time, on a copy of the tables.
     /// `by`: how many packets each is said to have gone on by.
-    pub(super) fn audit(&mut self, t: &mut Tables, p: u32, nap: &Nap, theta_ppm: u64, stood: &[[usize; 3]], by: &[u64], at: u64) -> Result<(), Stop> {
+    pub(super) fn audit(&mut self, t: &mut Tables, p: u32, nap: &Nap, mark: &Mark, by: &[u64], at: u64) -> Result<(), Stop> {
+        let stood = &mark.stood;
         let began = Instant::now();
         let posted: Vec<(u32, Task)> = self.parts[p as usize].members.iter().flat_map(|m| &m.posted).map(|&(i, _)| (i, t.tasks[i as usize])).collect();
         let c = &mut copy_but_for_tasks(t);
@@ -97,7 +98,7 @@ impl Run {
                 self.stats.audit.message(row.got, did, row.at);
             }
             let did = (c.flow_tx[member.flow as usize].snd_una - before[m]) / u64::from(t.exps[0].payload.max(1));
-            self.stats.audit.rate(by[m], did, theta_ppm);
+            self.stats.audit.rate(by[m], did, mark.theta_ppm);
         }
         self.parts[p as usize] = part;
         self.calm = calm;

@@ -42,7 +42,7 @@ pub(super) struct Roots {
 /// A past that partitions may share.
 pub struct Node {
     pub id: Id,
-    /// Of a root or a state: what followed was no function of the key (a random marking), so remembering is in vain.
+    /// What followed was from some instant on no function of the past (a random marking): waiting for who records it is in vain.
     pub wild: AtomicBool,
     /// Of a state: the rows, to be read by [`super::state`].
     pub state: Option<Arc<[u8]>>,

@@ -29,8 +29,16 @@ pub struct Nap {
     queue: BinaryHeap<Reverse<(u64, u32)>>,
     /// Whether it may be looked up again when it wakes.
     scripted: bool,
-    /// Where it is to be simulated all the same: what theta was, in millionths, and of each queue pair how many messages had been given, posted, and had arrived.
-    audit: Option<(u64, Vec<[usize; 3]>)>,
+    /// Where it is to be simulated all the same.
+    audit: Option<Mark>,
+}
+
+/// A partition as it fell asleep that is to be simulated all the same: what theta was, in millionths, and of each queue pair how many messages had been given, posted, and had
+/// arrived.
+#[derive(Clone)]
+pub struct Mark {
+    pub theta_ppm: u64,
+    pub stood: Vec<[usize; 3]>,
 }
 
 /// A queue pair that goes on: its stream, and where in it, in packets, its acknowledged, arrived and sent ones ended when it fell asleep.
@@ -182,7 +190,7 @@ impl Run {
         let part = &mut self.parts[p as usize];
         let stood = part.members.iter().map(|m| [m.given, m.posted.len(), m.got]).collect();
         if let Some(nap) = &mut part.nap {
-            nap.audit = Some((theta_ppm, stood));
+            nap.audit = Some(Mark { theta_ppm, stood });
         }
     }
 
@@ -317,8 +325,8 @@ impl Run {
         }
         t.noted.clear();
         let by: Vec<u64> = (0..nap.moves.len()).map(|m| nap.moved(m, at)).collect();
-        if let Some((theta_ppm, stood)) = &nap.audit {
-            self.audit(t, p, &nap, *theta_ppm, stood, &by, at)?;
+        if let Some(mark) = &nap.audit {
+            self.audit(t, p, &nap, mark, &by, at)?;
         }
         self.count_slept(t, p, &nap, &by, at);
         let moves: Vec<Option<(&Stream, u64)>> = nap.moves.iter().zip(&by).map(|(m, &by)| m.as_ref().map(|m| (&m.stream, by))).collect();

@@ -92,7 +92,6 @@ pub enum What {
 pub struct Script {
     /// Of a simulated partition: it is the one to record `node`.
     pub claim: Option<Claim>,
-    pub root: Arc<Node>,
     pub node: Arc<Node>,
     /// How many of the node's tidings were told.
     pub cursor: usize,
@@ -108,7 +107,6 @@ impl Clone for Script {
     fn clone(&self) -> Script {
         Script {
             claim: None,
-            root: Arc::clone(&self.root),
             node: Arc::clone(&self.node),
             cursor: self.cursor,
             pending: self.pending.clone(),
@@ -120,7 +118,7 @@ impl Clone for Script {
 
 impl Script {
     pub fn new(root: Arc<Node>) -> Script {
-        Script { claim: None, node: Arc::clone(&root), anchor: Arc::clone(&root), root, cursor: 0, pending: Vec::new(), recent: Vec::new() }
+        Script { claim: None, node: Arc::clone(&root), anchor: root, cursor: 0, pending: Vec::new(), recent: Vec::new() }
     }
 
     /// A turn begins at `at`: nothing new happens before.
