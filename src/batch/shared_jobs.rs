@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::job::{self, Job};
 use super::prepare::PrepareError;
 use super::servers::Described;
-use crate::spec::{Config, Named, Program, Slowdown, Source, TopologyKind};
+use crate::spec::{Config, K, Named, Program, Slowdown, Source, TopologyKind};
 use crate::topology::{Link, Network, NodeIdx, NvLink};
 
 /// Tasks of all jobs kept: some 1 GB with their edges.
@@ -20,6 +20,8 @@ const MOST_JOBS: usize = 64;
 struct Key {
     /// Cluster and workload, as text.
     config: String,
+    /// Whether the sweep asks for a slowdown: only then is anything said of one that does nothing.
+    slowdown_given: bool,
     jitter_seed: u64,
     ranks: Vec<(NodeIdx, u32)>,
     nvlink: Option<NvLink>,
@@ -75,6 +77,7 @@ fn key(config: &Config, program: &Program, net: &Network) -> Key {
     let from_file = matches!(config.topology.kind, TopologyKind::File { .. });
     Key {
         config: format!("{:?}{program:?}{from_file}{}", config.cluster, config.topology.link_bps),
+        slowdown_given: config.values.given(K::Slowdown),
         jitter_seed: if program.compute.jitter_ppm > 0 { config.jitter_seed() } else { 0 },
         ranks: net.ranks.iter().map(|&h| (h, server(h))).collect(),
         nvlink: net.nvlink,
