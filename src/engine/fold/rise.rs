@@ -13,8 +13,13 @@ pub struct Rise {
     risers: Vec<Riser>,
     /// (time, bytes), those of a riser side by side.
     arrived: Vec<(u64, u32)>,
-    /// (ingress, time, bytes).
+    /// (riser, time, bytes).
     left: Vec<(u32, u64, u32)>,
+    /// The same without the riser, those of one side by side, in the order of time; and where each riser's begin.
+    sorted: Vec<(u64, u32)>,
+    begins: Vec<usize>,
+    /// Of each port its place among the risers, else `NONE`.
+    rising: Vec<u32>,
 }
 
 /// An ingress that may hold more than ever before.
@@ -30,6 +35,7 @@ struct Riser {
 
 impl Rise {
     pub fn clear(&mut self) {
+        self.risers.iter().for_each(|riser| self.rising[riser.port as usize] = NONE);
         self.risers.clear();
         self.arrived.clear();
         self.left.clear();
@@ -53,6 +59,8 @@ impl Rise {
         }
         self.arrived[first..].sort_unstable();
         self.risers.push(Riser { place, port, held, first });
+        self.rising.resize(t.ports.len(), NONE);
+        self.rising[port as usize] = self.risers.len() as u32 - 1;
     }
 
     /// Whether departures matter.
@@ -66,29 +74,56 @@ impl Rise {
         let mut p = if tail == NONE { t.wires[row.peer as usize].head } else { t.packets[tail as usize].next };
         while p != NONE {
             let packet = &t.packets[p as usize];
-            let bytes = packet.meta & meta::WIRE_MASK;
-            let began = packet.t - row.delay - egress::duration(t, port, bytes);
-            self.left.push((packet.in_port, began, bytes));
+            let riser = self.rising[packet.in_port as usize];
+            if riser != NONE {
+                let bytes = packet.meta & meta::WIRE_MASK;
+                let began = packet.t - row.delay - egress::duration(t, port, bytes);
+                self.left.push((riser, began, bytes));
+            }
             p = packet.next;
         }
     }
 
     /// The most that each riser held: its place and number, and how many bytes. What leaves at an instant is still there for what arrives then.
     pub fn peaks(&mut self) -> impl Iterator<Item = (usize, u32, u32)> {
-        self.left.sort_unstable();
+        self.sort();
         self.risers.iter().enumerate().map(|(k, riser)| {
             let end = self.risers.get(k + 1).map_or(self.arrived.len(), |next| next.first);
-            let mut gone = self.left.partition_point(|x| x.0 < riser.port);
+            let mut left = self.sorted[self.begins[k]..self.begins[k + 1]].iter().peekable();
             let (mut held, mut most) = (riser.held, 0);
             for &(at, bytes) in &self.arrived[riser.first..end] {
-                while let Some(&(_, _, bytes)) = self.left.get(gone).filter(|x| x.0 == riser.port && x.1 < at) {
+                while let Some(&(_, bytes)) = left.next_if(|x| x.0 < at) {
                     held -= bytes;
-                    gone += 1;
                 }
                 held += bytes;
                 most = most.max(held);
             }
             (riser.place, riser.port, most)
         })
+    }
+
+    /// Puts what left by riser and time: few a riser, so this is for each a matter of its own.
+    fn sort(&mut self) {
+        self.begins.clear();
+        self.begins.resize(self.risers.len() + 1, 0);
+        for &(riser, ..) in &self.left {
+            self.begins[riser as usize + 1] += 1;
+        }
+        for k in 1..self.begins.len() {
+            self.begins[k] += self.begins[k - 1];
+        }
+        self.sorted.clear();
+        self.sorted.resize(self.left.len(), (0, 0));
+        // Filling moves each beginning to its end, where the next one's is.
+        for &(riser, at, bytes) in &self.left {
+            let place = &mut self.begins[riser as usize];
+            self.sorted[*place] = (at, bytes);
+            *place += 1;
+        }
+        self.begins.rotate_right(1);
+        self.begins[0] = 0;
+        for k in 0..self.risers.len() {
+            self.sorted[self.begins[k]..self.begins[k + 1]].sort_unstable();
+        }
     }
 }
