@@ -97,7 +97,7 @@ impl Run {
         // theta >= sqrt(7 N / (16 C RTT)), in packets.
         let least_ppm = (1_000_000_000_000 * 7 * flows / (16 * bdp)).isqrt().clamp(THETA_PPM, MOST_THETA_PPM);
         let theta_ppm = if e.theta_ppm > 0 { u64::from(e.theta_ppm) } else { least_ppm };
-        // HPCC's shares drift for so long that naps keep them from where they go (makespans up to 45 % off); nor would naps gain much there.
+        // HPCC's shares drift for so long that naps keep them from where they go (a ring 35 % late, ARCHITECTURE.md); nor would naps gain much there.
         let restless = contended && e.cc == cc::HPCC && e.theta_ppm == 0;
         let interval = if e.interval_ns > 0 { u64::from(e.interval_ns) * PS_PER_NS } else { rtt.max(packet * flows * PACKETS_THETA * 1_000_000 / theta_ppm.max(1)) };
         // A window covers sqrt(4 C RTT / (7 N)) round trips, and what DCQCN's timers do.
