@@ -64,3 +64,23 @@ fn reference_cases_write_every_flow() {
     let storm = config.iter().position(|c| c.contains("none-small-buffer")).expect("the sweep has a storm");
     assert!(pauses[storm].parse::<u64>().unwrap() > 0, "{pauses:?}");
 }
+
+/// Two flows into one port under HPCC come to equal shares slowly: were they skipped on the way, as steady, they would stay where they are.
+#[test]
+fn shares_that_are_on_their_way_are_not_skipped() {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mean = |mode: &str, theta: &str| {
+        let folder = Folder::new(&[]);
+        let out = folder.file("o").display().to_string();
+        let set = [format!("fidelity.fast_forward={mode}"), format!("fidelity.steady_theta={theta}")];
+        let run = hyperfold(here, &["run", "experiments/contention/inc2.toml", "--limit", "1", "--engine", "cpu", "--out", &out, "--set", &set[0], "--set", &set[1]]);
+        assert_eq!(run.code, 0, "{mode}: {}", run.stderr);
+        assert_eq!(folder.column("o/results.csv", "transport.cc"), ["hpcc"]);
+        folder.column("o/results.csv", "fct_mean_ns")[0].parse::<f64>().unwrap()
+    };
+    let exact = mean("off", "0");
+    let off_by = |theta| (mean("steady", theta) / exact - 1.0).abs();
+    assert!(off_by("0") < 0.001, "{}", off_by("0"));
+    // Who asks for it gets it: the case can tell.
+    assert!(off_by("0.2") > 0.01, "{}", off_by("0.2"));
+}
