@@ -411,6 +411,37 @@ fn partitions_that_lag_behind_catch_up() {
     assert!(flows("exact") == flows("off"), "flows differ");
 }
 
+/// What comes after a random draw is not remembered, what came before it is: a message that is alone at first, then one of an incast with marks, then twice alone, side by
+/// side. Of the last two one waits for what the other simulates, and has nothing left to simulate itself.
+#[test]
+fn a_draw_forgets_what_comes_after_it_alone() {
+    let root = tempfile::tempdir().unwrap();
+    let alone = "id,ranks,kind,duration_ns,bytes,group,peer,tag,stream,deps\na,0,send,,40000000,,3,1,,\nb,3,recv,,40000000,,0,1,,\n";
+    let later = "w,1-2,compute,100000,,,,,,\nc,1,send,,2000000,,3,2,,w\nd,3,recv,,2000000,,1,2,free,\ne,2,send,,2000000,,3,3,,w\nf,3,recv,,2000000,,2,3,free,\n";
+    for (name, text) in [("joined.csv", format!("{alone}{later}")), ("alone.csv", alone.into()), ("again.csv", format!("{alone}w,1,compute,5000,,,,,,\n"))] {
+        std::fs::write(root.path().join(name), text).unwrap();
+    }
+    let sweep = root.path().join("sweep.toml");
+    let text = "name = \"m\"\nbase.cluster = { gpus = 4, gpus_per_server = 1 }\nbase.topology = { kind = \"clos\", link_gbps = 100, uplink_gbps = 100 }\nbase.transport.cc = \"dcqcn\"\n\
+        base.workload.kind = \"dag\"\nbase.fidelity.fast_forward = \"exact\"\naxes.\"workload.path\" = [\"joined.csv\", \"alone.csv\", \"again.csv\"]\n";
+    std::fs::write(&sweep, text).unwrap();
+    let out = root.path().join("out");
+    let run = std::process::Command::new(env!("CARGO_BIN_EXE_hyperfold"))
+        .args(["run", "--quiet", "--jobs", "2", "--engine", "cpu", "--out"])
+        .args([&out, &sweep])
+        .output()
+        .unwrap();
+    assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
+    let column = |file: &str, name: &str| -> Vec<u64> {
+        let mut rows = csv::Reader::from_path(out.join(file)).unwrap();
+        let at = rows.headers().unwrap().iter().position(|h| h == name).unwrap();
+        rows.records().map(|r| r.unwrap()[at].parse().unwrap()).collect()
+    };
+    let (marks, hops, simulated) = (column("results.csv", "ecn_marks"), column("results.csv", "packet_hops"), column("stats.csv", "packet_hops_simulated"));
+    assert!(marks[0] > 0 && marks[1..] == [0, 0], "{marks:?}");
+    assert!(simulated[0] == hops[0] && simulated[1] > 0 && simulated[1] < hops[1] && simulated[2] == 0, "simulated {simulated:?} of {hops:?}");
+}
+
 /// What the README says of skipped phases, on scaled-down GPT iterations under four congestion controls.
 #[test]
 fn steady_phases_are_skipped_within_half_a_percent() {
