@@ -4,6 +4,7 @@
 
 use bytemuck::Zeroable;
 
+use super::calm::Calm;
 use super::part::Part;
 use crate::columns::{Exp, INT_TX_UNIT, NEVER, Tables, cc, mode, qp};
 
@@ -35,8 +36,8 @@ impl Form {
         self.u64(if x == 0 { NEVER } else { x.wrapping_sub(from) });
     }
 
-    /// What governs the experiment; the phase of the clock where telemetry sees it.
-    pub fn head(t: &Tables, start: u64) -> Form {
+    /// What governs the experiment; the phase of the clock where telemetry sees it; how peaks are counted.
+    pub fn head(t: &Tables, start: u64, calm: &Calm) -> Form {
         let e = &t.exps[0];
         let steady = e.modes & mode::STEADY != 0;
         let rules = Exp {
@@ -78,6 +79,7 @@ impl Form {
         };
         let mut form = Form(bytemuck::bytes_of(&rules).to_vec());
         form.u64(if e.cc == cc::HPCC { start % 1000 } else { 0 });
+        form.u32(calm.grain());
         form
     }
 

@@ -182,7 +182,7 @@ impl Run {
     fn find(&mut self, t: &mut Tables, p: u32, at: u64, bytes: Vec<u8>) -> Option<(Arc<Node>, bool)> {
         let memo = self.memo.clone()?;
         let mut key = Form(vec![b'S']);
-        key.0.extend(Form::head(t, at).0);
+        key.0.extend(Form::head(t, at, &self.calm).0);
         key.0.extend_from_slice(&self.shape(t, p));
         match &self.parts[p as usize].faith {
             Some(sleep) => sleep.put(&mut key),
@@ -402,7 +402,7 @@ impl Run {
             part.port_base[k] = PortBase { tx_bytes: row.tx_bytes, hops: row.hops, max_q, q_area: row.q_area, marks: row.marks };
         }
         for k in from.ends..to.ends {
-            part.peaks[k] = 0;
+            part.peaks[k] = self.calm.least();
         }
         for m in &mut part.members[from.members..to.members] {
             (m.tx, m.rx) = (t.flow_tx[m.flow as usize], t.flow_rx[m.flow as usize]);

@@ -102,7 +102,7 @@ impl Run {
     /// A partition comes to life: has its like been seen?
     fn begin(&mut self, t: &Tables, p: u32, form: Form, at: u64) {
         let Some(memo) = &self.memo else { return };
-        let mut key = Form::head(t, at).0;
+        let mut key = Form::head(t, at, &self.calm).0;
         key.extend(form.0);
         let Some((root, known)) = memo.root(key, self.ticket.by(at)) else { return };
         self.stats.episodes += 1;
@@ -296,7 +296,7 @@ impl Run {
             let part = &mut self.parts[p as usize];
             self.end_local[(peer - t.exps[0].nic_len) as usize] = part.ends.len() as u32;
             part.ends.push(peer - t.exps[0].nic_len);
-            part.peaks.push(0);
+            part.peaks.push(self.calm.least());
         }
     }
 
