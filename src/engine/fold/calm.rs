@@ -79,3 +79,41 @@ fn is_small(t: &Tables, sw: &Switch, grain: u32) -> bool {
     let ports = &t.ports[sw.port_first as usize..(sw.port_first + sw.port_n) as usize];
     all * SHARE <= sw.shared_size && ports.iter().all(|row| u64::from(grain) * SHARE <= free >> row.shift)
 }
+
+#[cfg(test)]
+mod tests {
+    use bytemuck::Zeroable;
+
+    use super::*;
+    use crate::columns::{Exp, Port};
+
+    /// One switch of `n` ports, whose shared buffer is all there is.
+    fn switch(n: u32, shared_size: u64) -> Tables {
+        Tables {
+            exps: vec![Exp { buffer: shared_size, ..Exp::zeroed() }],
+            switches: vec![Switch { port_n: n, shared_size, ..Switch::zeroed() }],
+            ports: vec![Port { shift: 3, ..Port::zeroed() }; n as usize],
+            ..Tables::default()
+        }
+    }
+
+    #[test]
+    fn grains_take_little_of_any_buffer() {
+        for (ports, buffer, grain, least) in [(32, 32 << 20, 32 << 10, 32 << 10), (16, 1 << 20, 8 << 10, 8 << 10), (16, 1 << 16, 1 << 10, 0)] {
+            let calm = Calm::new(&switch(ports, buffer)).expect("an empty switch is calm");
+            assert_eq!((calm.grain(), calm.least()), (grain, least), "{ports} ports, {buffer} bytes");
+            assert_eq!([0, 1, grain, grain + 1].map(|x| calm.coarse(x)), [least, grain, grain, 2 * grain]);
+        }
+    }
+
+    #[test]
+    fn what_comes_near_a_threshold_is_not_calm() {
+        let t = switch(16, 1 << 20);
+        let mut calm = Calm::new(&t).expect("an empty switch is calm");
+        // With the others at 8 KiB: the free (1,048,576 - 122,880 - x) / 8 must be above x.
+        let below = calm.coarse(90_000);
+        assert!(calm.saw(&t, 3, below));
+        let above = calm.coarse(110_000);
+        assert!(!calm.saw(&t, 3, above));
+    }
+}
