@@ -4,6 +4,7 @@
 
 use bytemuck::Zeroable;
 
+use super::calm::Calm;
 use super::part::Part;
 use crate::columns::{Exp, INT_TX_UNIT, NEVER, Tables, cc, mode, qp};
 
@@ -35,8 +36,8 @@ impl Form {
         self.u64(if x == 0 { NEVER } else { x.wrapping_sub(from) });
     }
 
-    /// What governs the experiment; the phase of the clock where telemetry sees it.
-    pub fn head(t: &Tables, start: u64) -> Form {
+    /// What governs the experiment; the phase of the clock where telemetry sees it; how peaks are counted.
+    pub fn head(t: &Tables, start: u64, calm: &Calm) -> Form {
         let e = &t.exps[0];
         let steady = e.modes & mode::STEADY != 0;
         let rules = Exp {
@@ -78,6 +79,7 @@ impl Form {
         };
         let mut form = Form(bytemuck::bytes_of(&rules).to_vec());
         form.u64(if e.cc == cc::HPCC { start % 1000 } else { 0 });
+        form.u32(calm.grain());
         form
     }
 
@@ -97,15 +99,14 @@ impl Form {
             return;
         }
         self.u32(1);
-        let below = part.ends.iter().filter(|&&e| e < end - nics).count();
-        self.u32(below as u32);
+        self.u32(rank(&part.ends, end - nics));
     }
 
     /// NIC `n`, before it joins; its turn of queue pairs follows with [`Form::turn`].
     pub fn nic(&mut self, t: &Tables, part: &Part, n: u32, nic: &dyn Fn(u32) -> u32) {
         let row = &t.nics[n as usize];
         self.u32(b'N' as u32);
-        self.u32(part.nics.iter().filter(|&&m| m < n).count() as u32);
+        self.u32(rank(&part.nics, n));
         self.u64(row.rate);
         self.u64(row.delay);
         self.u32(row.rr);
@@ -153,8 +154,7 @@ impl Form {
         let tx = &t.flow_tx[f as usize];
         self.u32(b'F' as u32);
         // Ties go by a queue pair's number, and number 0 meets events without a root.
-        let below = part.members.iter().filter(|m| t.flow_tx[m.flow as usize].flow_id < tx.flow_id).count();
-        self.u32(below as u32);
+        self.u32(rank(&part.flow_ids, tx.flow_id));
         self.u32(u32::from(tx.flow_id == 0));
         if timers_run(t) {
             self.state(t, f, now, part.start);
@@ -201,6 +201,11 @@ impl Form {
         self.seq(tx.high_seq, tx.size);
         self.u64(tx.diff as u64);
     }
+}
+
+/// How many of `numbers` are below `x`.
+pub fn rank(numbers: &[u32], x: u32) -> u32 {
+    numbers.iter().map(|&n| u32::from(n < x)).sum()
 }
 
 /// Whether a NIC that looks for something to send advances the timers of queue pairs that have nothing.

@@ -14,12 +14,13 @@ use sha2::{Digest, Sha256};
 use super::bytes::{Reader, Writer};
 use super::claims::By;
 use super::codec_cut::{get_cut, get_port, put_cut, put_port};
-use super::memo::{Body, Id, Leaf, Memo, MemberEnd, NicEnd, Node, Saved, Tidings, Told, child_id, root_id};
+use super::memo::{Body, Id, Leaf, Memo, MemberEnd, NicEnd, Node, Saved, Tidings, Told};
+use super::name::{child_id, root_id};
 use crate::columns::{Field, FlowRx, FlowTx, Packet, Row};
 
 /// What records say, and what the packet model makes of it. PRECONDITION of every change to either: a new number (`tests/memo_store.rs` holds it against digests
 /// of what is remembered).
-pub const SEMANTICS: u32 = 5;
+pub const SEMANTICS: u32 = 6;
 
 /// Bits of a node's flags.
 const TOLD: u64 = 1;
@@ -67,7 +68,7 @@ impl Memo {
         roots.sort_unstable_by(|a, b| a.0.cmp(&b.0));
         for (key, root) in roots {
             if let Some((record, marks)) = encode(&key, &root) {
-                take(Unsaved { root: root.id, record, marks });
+                take(Unsaved { root: root.id(), record, marks });
             }
         }
     }
@@ -75,7 +76,7 @@ impl Memo {
     /// Others put records onto the shelf meanwhile, which `fetch` gives by their root: what they say need not be kept again.
     pub fn is_known(&self, mut fetch: impl FnMut(&Id) -> Vec<Vec<u8>>) {
         for (key, root) in self.roots() {
-            for theirs in fetch(&root.id).iter().filter_map(|record| decode(record, &key, root.state.as_ref().map(|s| s.len()))) {
+            for theirs in fetch(&root.id()).iter().filter_map(|record| decode(record, &key, root.state().map(<[u8]>::len))) {
                 let mut left = vec![(Arc::clone(&root), Arc::new(theirs.node))];
                 while let Some((node, theirs)) = left.pop() {
                     let (mut own, theirs) = (node.body(), theirs.body());
@@ -125,24 +126,24 @@ fn has_news(root: &Arc<Node>) -> bool {
 struct Item {
     node: Arc<Node>,
     parent: usize,
-    key: Box<[u8]>,
+    key: Arc<[u8]>,
     news: bool,
     needed: bool,
 }
 
 /// What the shelf lacks of the root of `key`, and what it will have of each node then. `None`: nothing.
-fn encode(key: &[u8], root: &Arc<Node>) -> Option<(Vec<u8>, Vec<(Arc<Node>, Saved)>)> {
+fn encode(key: &Arc<[u8]>, root: &Arc<Node>) -> Option<(Vec<u8>, Vec<(Arc<Node>, Saved)>)> {
     if !has_news(root) {
         return None;
     }
-    let mut items = vec![Item { node: Arc::clone(root), parent: 0, key: key.into(), news: false, needed: true }];
+    let mut items = vec![Item { node: Arc::clone(root), parent: 0, key: Arc::clone(key), news: false, needed: true }];
     let mut next = 0;
     while next < items.len() {
         let node = Arc::clone(&items[next].node);
         let body = node.body();
         items[next].news = is_news(standing(&node, &body), body.saved);
         let first = items.len();
-        items.extend(body.children.iter().map(|(key, child)| Item { node: Arc::clone(child), parent: next, key: key.clone(), news: false, needed: false }));
+        items.extend(body.children.iter().map(|(key, child)| Item { node: Arc::clone(child), parent: next, key: Arc::clone(key), news: false, needed: false }));
         // The order of a hash map is no property of what is remembered.
         items[first..].sort_unstable_by(|a, b| a.key.cmp(&b.key));
         next += 1;
@@ -165,7 +166,7 @@ fn encode(key: &[u8], root: &Arc<Node>) -> Option<(Vec<u8>, Vec<(Arc<Node>, Save
         }
         w.bytes(&item.key);
         if i == 0 {
-            w.number(root.state.as_ref().map_or(0, |state| state.len() as u64 + 1));
+            w.number(root.state().map_or(0, |state| state.len() as u64 + 1));
         }
         let saved = put_node(&mut w, &item.node, item.news);
         marks.extend(item.news.then(|| (Arc::clone(&item.node), saved)));
@@ -231,7 +232,7 @@ pub(super) fn decode(record: &[u8], key: &[u8], state: Option<usize>) -> Option<
         let parent = Arc::clone(nodes.get(nodes.len().checked_sub(back)?)?);
         let key = r.bytes()?;
         bytes += Node::bytes(key.len());
-        let node = Arc::new(get_node(&mut r, child_id(&parent.id, key), &mut bytes)?);
+        let node = Arc::new(get_node(&mut r, child_id(&parent.id(), key), &mut bytes)?);
         parent.body().children.insert(key.into(), Arc::clone(&node));
         nodes.push_back(node);
     }
@@ -242,7 +243,7 @@ pub(super) fn decode(record: &[u8], key: &[u8], state: Option<usize>) -> Option<
 
 fn get_node(r: &mut Reader, id: Id, bytes: &mut usize) -> Option<Node> {
     let (flags, born) = (r.number()?, r.number()?);
-    let node = Node::new(id, born, None, By::default());
+    let node = Node::new(id.into(), born, None, By::default());
     node.wild.store(flags & WILD != 0, Ordering::Relaxed);
     let mut body = node.body();
     body.known = born;

@@ -22,7 +22,7 @@ pub(super) fn put_cut(w: &mut Writer, cut: &Cut) {
             rows.iter().for_each(|&x| w.number(u64::from(x)));
         }
         let (kind, bytes): (u64, &[u8]) = match lead {
-            Lead::State(node) => (STATE, &node.id),
+            Lead::State(node) => (STATE, &node.id()),
             Lead::Shelved(id) => (STATE, id),
             Lead::Rest(bytes) => (REST, bytes),
             Lead::Sleep(sleep) => (SLEEP, &sleep.state),

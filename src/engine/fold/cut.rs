@@ -182,7 +182,7 @@ impl Run {
     fn find(&mut self, t: &mut Tables, p: u32, at: u64, bytes: Vec<u8>) -> Option<(Arc<Node>, bool)> {
         let memo = self.memo.clone()?;
         let mut key = Form(vec![b'S']);
-        key.0.extend(Form::head(t, at).0);
+        key.0.extend(Form::head(t, at, &self.calm).0);
         key.0.extend_from_slice(&self.shape(t, p));
         match &self.parts[p as usize].faith {
             Some(sleep) => sleep.put(&mut key),
@@ -281,7 +281,7 @@ impl Run {
         }
         let bases = std::mem::take(&mut self.parts[p as usize].bases);
         for base in &bases {
-            let Some(bytes) = &base.node.state else { return Err(Stop::Abandon) };
+            let Some(bytes) = base.node.state() else { return Err(Stop::Abandon) };
             self.next_unposted(t, p, base);
             state::read(t, bytes, self.names(p, Some(base)), base.at, self.limit).map_err(full)?;
             // What waits behind unsent bytes was there already.
@@ -294,7 +294,7 @@ impl Run {
             }
             self.rebase_range(t, p, base.from, base.to);
         }
-        let due = self.until_next(bases.iter().filter_map(|b| b.node.state.as_ref()).map(|s| s.len()).sum());
+        let due = self.until_next(bases.iter().filter_map(|b| b.node.state()).map(<[u8]>::len).sum());
         self.parts[p as usize].due = due;
         Ok(())
     }
@@ -303,7 +303,7 @@ impl Run {
     pub(super) fn restore_members(&mut self, t: &mut Tables, p: u32) {
         let bases = std::mem::take(&mut self.parts[p as usize].bases);
         for base in &bases {
-            let Some(bytes) = &base.node.state else { continue };
+            let Some(bytes) = base.node.state() else { continue };
             let next: Vec<u32> = self.parts[p as usize].members.iter().map(|m| t.flow_tx[m.flow as usize].msg_post).collect();
             self.next_unposted(t, p, base);
             state::read_members(t, bytes, self.names(p, Some(base)), base.at);
@@ -402,7 +402,7 @@ impl Run {
             part.port_base[k] = PortBase { tx_bytes: row.tx_bytes, hops: row.hops, max_q, q_area: row.q_area, marks: row.marks };
         }
         for k in from.ends..to.ends {
-            part.peaks[k] = 0;
+            part.peaks[k] = self.calm.least();
         }
         for m in &mut part.members[from.members..to.members] {
             (m.tx, m.rx) = (t.flow_tx[m.flow as usize], t.flow_rx[m.flow as usize]);

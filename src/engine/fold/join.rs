@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::Stop;
-use super::canon::{Form, timers_run};
+use super::canon::{Form, rank, timers_run};
 use super::claims::is_free;
 use super::memo::Id;
 use super::part::{Base, Event, Member, Part, PortBase, Script, Standing, What};
@@ -102,7 +102,7 @@ impl Run {
     /// A partition comes to life: has its like been seen?
     fn begin(&mut self, t: &Tables, p: u32, form: Form, at: u64) {
         let Some(memo) = &self.memo else { return };
-        let mut key = Form::head(t, at).0;
+        let mut key = Form::head(t, at, &self.calm).0;
         key.extend(form.0);
         let Some((root, known)) = memo.root(key, self.ticket.by(at)) else { return };
         self.stats.episodes += 1;
@@ -154,7 +154,7 @@ impl Run {
         }
         let replays = [p, other].map(|q| self.parts[q as usize].replay);
         let mut child = None;
-        let key = self.merger(t, p, other, at);
+        let key = self.merger(p, other, at);
         if let (Some(memo), Some(script)) = (&self.memo, &self.parts[p as usize].script) {
             let start = self.parts[p as usize].start;
             child = memo.child(&script.node, key, complete - start, self.ticket.by(start));
@@ -190,16 +190,15 @@ impl Run {
     }
 
     /// What tells how `other` and `p` come together.
-    fn merger(&self, t: &Tables, p: u32, other: u32, at: u64) -> Vec<u8> {
+    fn merger(&self, p: u32, other: u32, at: u64) -> Vec<u8> {
         let (a, b) = (&self.parts[p as usize], &self.parts[other as usize]);
         let mut form = Form::default();
         form.bases(a);
-        form.0.extend(b.script.as_ref().map_or(Id::default(), |s| s.node.id));
+        form.0.extend(b.script.as_ref().map_or(Id::default(), |s| s.node.id()));
         form.u64(b.start.wrapping_sub(a.start));
-        form.numbers(b.nics.iter().map(|n| a.nics.iter().filter(|m| *m < n).count() as u32));
-        form.numbers(b.ends.iter().map(|n| a.ends.iter().filter(|m| *m < n).count() as u32));
-        let id = |m: &Member| t.flow_tx[m.flow as usize].flow_id;
-        form.numbers(b.members.iter().map(|m| a.members.iter().filter(|k| id(k) < id(m)).count() as u32));
+        for (a, b) in [(&a.nics, &b.nics), (&a.ends, &b.ends), (&a.flow_ids, &b.flow_ids)] {
+            form.numbers(b.iter().map(|&n| rank(a, n)));
+        }
         edge(b'M', at - a.start, form)
     }
 
@@ -250,6 +249,7 @@ impl Run {
             self.member[m.flow as usize] = part.members.len() as u32;
             part.members.push(m);
         }
+        part.flow_ids.extend(from.flow_ids);
         part.nics.extend(from.nics);
         part.nic_base.extend(from.nic_base);
         part.ports.extend(from.ports);
@@ -296,7 +296,7 @@ impl Run {
             let part = &mut self.parts[p as usize];
             self.end_local[(peer - t.exps[0].nic_len) as usize] = part.ends.len() as u32;
             part.ends.push(peer - t.exps[0].nic_len);
-            part.peaks.push(0);
+            part.peaks.push(self.calm.least());
         }
     }
 
@@ -321,11 +321,12 @@ impl Run {
             return;
         }
         form.flow(t, &self.parts[p as usize], f, at);
-        let members = &mut self.parts[p as usize].members;
-        self.member[f as usize] = members.len() as u32;
+        let part = &mut self.parts[p as usize];
+        self.member[f as usize] = part.members.len() as u32;
         let (tx, rx) = (t.flow_tx[f as usize], t.flow_rx[f as usize]);
+        part.flow_ids.push(tx.flow_id);
         self.unfit |= timers_run(t) && tx.flags & qp::STARTED != 0;
-        members.push(Member {
+        part.members.push(Member {
             flow: f,
             routed: false,
             posted: Vec::new(),

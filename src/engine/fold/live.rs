@@ -76,8 +76,8 @@ impl Run {
         }
         for (place, port, held) in self.rise.peaks() {
             let peak = &mut self.parts[p as usize].peaks[place];
-            *peak = held.max(*peak);
-            if !self.calm.saw(t, port, held) {
+            *peak = self.calm.coarse(held).max(*peak);
+            if !self.calm.saw(t, port, *peak) {
                 return Err(Stop::Abandon);
             }
         }

@@ -9,18 +9,15 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use sha2::{Digest, Sha256};
-
 use super::claims::{By, Claims, Owner};
+pub use super::name::Id;
+use super::name::Name;
 use super::sleep::{Pace, Sleep};
 use super::shelf::Shelf;
 use crate::columns::{FlowRx, FlowTx, Port};
 
 /// Bytes of keys and outcomes beyond which nothing new is remembered.
 const MOST_BYTES: u64 = 1 << 30;
-
-/// The name of a past: 128 bits of a cryptographic hash of everything that led there, so that it means the same to every process.
-pub type Id = [u8; 16];
 
 /// Episodes known to this process; shared by all experiments and threads.
 #[derive(Default)]
@@ -35,17 +32,18 @@ pub struct Memo {
 /// Where episodes begin or go on: roots and states, by their keys; states by their names too.
 #[derive(Default)]
 pub(super) struct Roots {
-    pub by_key: HashMap<Box<[u8]>, Arc<Node>>,
+    pub by_key: HashMap<Arc<[u8]>, Arc<Node>>,
+    /// Only what a shelf may tell of.
     pub states: HashMap<Id, Arc<Node>>,
 }
 
 /// A past that partitions may share.
 pub struct Node {
-    pub id: Id,
+    pub(super) name: Name,
     /// What followed was from some instant on no function of the past (a random marking): waiting for who records it is in vain.
     pub wild: AtomicBool,
-    /// Of a state: the rows, to be read by [`super::state`].
-    pub state: Option<Arc<[u8]>>,
+    /// Of a state: how many bytes at the end of its key are it.
+    state: Option<usize>,
     /// Who is finding out what follows.
     pub(super) owner: Owner,
     /// Nothing happens before this if nothing else is known, from the episode's start, ps.
@@ -59,7 +57,7 @@ pub struct Body {
     pub told: Vec<Told>,
     /// All of `told` before this is there, counted from the episode's start, ps.
     pub known: u64,
-    pub(super) children: HashMap<Box<[u8]>, Arc<Node>>,
+    pub(super) children: HashMap<Arc<[u8]>, Arc<Node>>,
     /// The partition came to rest.
     pub end: Option<Arc<Leaf>>,
     /// What is known goes on from a state that others came to as well.
@@ -226,20 +224,20 @@ impl Memo {
     }
 
     /// The child of `node` by `key`, made if need be, then claimed by `by`, and whether it was there; nothing is known of a new one before `known`. `None`: the memo is full.
-    pub fn child(&self, node: &Node, key: Vec<u8>, known: u64, by: By) -> Option<(Arc<Node>, bool)> {
+    pub fn child(&self, node: &Arc<Node>, key: Vec<u8>, known: u64, by: By) -> Option<(Arc<Node>, bool)> {
         let mut body = node.body();
         if let Some(child) = body.children.get(key.as_slice()) {
             return Some((Arc::clone(child), true));
         }
-        let child = self.node(child_id(&node.id, &key), key.len(), known, None, by)?;
-        body.children.insert(key.into_boxed_slice(), Arc::clone(&child));
+        let key: Arc<[u8]> = key.into();
+        let child = self.node(Name::child(node, &key), key.len(), known, None, by)?;
+        body.children.insert(key, Arc::clone(&child));
         Some((child, false))
     }
 
-    /// A new node whose key has `key` bytes.
-    pub(super) fn node(&self, id: Id, key: usize, known: u64, state: Option<Arc<[u8]>>, by: By) -> Option<Arc<Node>> {
-        let size = Node::bytes(key) + state.as_ref().map_or(0, |s| s.len());
-        self.room(size).then(|| Arc::new(Node::new(id, known, state, by)))
+    /// A new node whose key has `key` bytes; of a state, the last `state` of them are it.
+    pub(super) fn node(&self, name: Name, key: usize, known: u64, state: Option<usize>, by: By) -> Option<Arc<Node>> {
+        self.room(Node::bytes(key)).then(|| Arc::new(Node::new(name, known, state, by)))
     }
 
     /// Bytes of keys and outcomes that it holds.
@@ -253,28 +251,9 @@ impl Memo {
     }
 
     /// Every root and state with its key.
-    pub(super) fn roots(&self) -> Vec<(Box<[u8]>, Arc<Node>)> {
+    pub(super) fn roots(&self) -> Vec<(Arc<[u8]>, Arc<Node>)> {
         lock(&self.roots).by_key.iter().map(|(key, node)| (key.clone(), Arc::clone(node))).collect()
     }
-}
-
-/// The name of the root or state of `key`.
-pub fn root_id(key: &[u8]) -> Id {
-    named(&[b"root", key])
-}
-
-/// The name of what the edge `key` leads to from `parent`.
-pub(super) fn child_id(parent: &Id, key: &[u8]) -> Id {
-    named(&[parent, key])
-}
-
-fn named(parts: &[&[u8]]) -> Id {
-    let mut hash = Sha256::new();
-    parts.iter().for_each(|part| hash.update(part));
-    let digest = hash.finalize();
-    let mut id = Id::default();
-    id.copy_from_slice(&digest[..16]);
-    id
 }
 
 /// Cuts may lead in circles, which would keep each other for ever.
@@ -303,8 +282,8 @@ impl Drop for Node {
 }
 
 impl Node {
-    pub(super) fn new(id: Id, known: u64, state: Option<Arc<[u8]>>, by: By) -> Node {
-        Node { id, wild: AtomicBool::new(false), state, owner: by.into(), born: known, body: Mutex::new(Body { known, ..Body::default() }) }
+    pub(super) fn new(name: Name, known: u64, state: Option<usize>, by: By) -> Node {
+        Node { name, wild: AtomicBool::new(false), state, owner: by.into(), born: known, body: Mutex::new(Body { known, ..Body::default() }) }
     }
 
     /// Room that a node takes whose key has `key` bytes.
@@ -315,6 +294,17 @@ impl Node {
     fn take_children(&mut self) -> Vec<Arc<Node>> {
         let body = self.body.get_mut().unwrap_or_else(PoisonError::into_inner);
         std::mem::take(&mut body.children).into_values().collect()
+    }
+
+    /// Its name, which means the same to every process.
+    pub fn id(&self) -> Id {
+        self.name.id()
+    }
+
+    /// Of a state: the rows, to be read by [`super::state`].
+    pub fn state(&self) -> Option<&[u8]> {
+        let key = self.name.key();
+        self.state.map(|len| &key[key.len() - len..])
     }
 
     pub fn body(&self) -> MutexGuard<'_, Body> {

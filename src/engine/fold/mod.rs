@@ -19,6 +19,7 @@ mod join;
 mod live;
 mod looks;
 mod memo;
+mod name;
 mod nap;
 mod part;
 mod record;

@@ -189,6 +189,8 @@ pub struct Part {
     pub ends: Vec<u32>,
     pub peaks: Vec<u32>,
     pub members: Vec<Member>,
+    /// Their queue pairs' numbers, side by side: whoever joins is ranked among them.
+    pub flow_ids: Vec<u32>,
     /// Of those looked up: what they go back to. Rows of none stand in the tables.
     pub bases: Vec<Base>,
     /// Something happened since the last cut that is in the memo; and how many packets must leave its ports until the next.
@@ -221,6 +223,7 @@ impl Part {
             ends: Vec::new(),
             peaks: Vec::new(),
             members: Vec::new(),
+            flow_ids: Vec::new(),
             bases: Vec::new(),
             moved: false,
             due: 0,

@@ -9,7 +9,8 @@ use std::sync::atomic::Ordering;
 
 use super::claims::By;
 use super::codec;
-use super::memo::{Body, Cut, Id, Lead, Memo, Node, lock, root_id};
+use super::memo::{Body, Cut, Id, Lead, Memo, Node, lock};
+use super::name::{Name, root_id};
 
 /// What earlier runs left behind.
 pub trait Shelf: Send + Sync {
@@ -23,23 +24,25 @@ impl Memo {
         if let Some(node) = lock(&self.roots).by_key.get(key.as_slice()) {
             return Some((Arc::clone(node), true));
         }
-        let id = root_id(&key);
-        self.place(id, key, state, by, |shelf| shelf.fetch(&id))
+        // A name is work for large keys, and only a shelf asks for it now.
+        let id = self.shelf.as_ref().map(|_| root_id(&key));
+        self.place(id, key, state, by, |shelf| id.map_or_else(Vec::new, |id| shelf.fetch(&id)))
     }
 
     /// The same, of what was not there a moment ago, with the records that the shelf has of it.
-    fn place(&self, id: Id, key: Vec<u8>, state: Option<usize>, by: By, records: impl FnOnce(&dyn Shelf) -> Vec<Vec<u8>>) -> Option<(Arc<Node>, bool)> {
+    fn place(&self, id: Option<Id>, key: Vec<u8>, state: Option<usize>, by: By, records: impl FnOnce(&dyn Shelf) -> Vec<Vec<u8>>) -> Option<(Arc<Node>, bool)> {
         let mut roots = lock(&self.roots);
         if let Some(node) = roots.by_key.get(key.as_slice()) {
             return Some((Arc::clone(node), true));
         }
-        let node = self.node(id, key.len(), 0, state.map(|len| key[key.len() - len..].into()), by)?;
+        let key: Arc<[u8]> = key.into();
+        let node = self.node(Name::root(&key, id), key.len(), 0, state, by)?;
         // Whoever else meets it now waits for its body, not for all roots.
         let mut body = node.body();
-        if state.is_some() {
+        if let (Some(_), Some(id)) = (state, id) {
             roots.states.insert(id, Arc::clone(&node));
         }
-        roots.by_key.insert(key.as_slice().into(), Arc::clone(&node));
+        roots.by_key.insert(Arc::clone(&key), Arc::clone(&node));
         drop(roots);
         let mut was_there = false;
         for record in self.shelf.as_ref().map_or_else(Vec::new, |shelf| records(shelf.as_ref())) {
@@ -91,7 +94,7 @@ impl Memo {
         if root_id(&key) != *id {
             return None;
         }
-        self.place(*id, key, state, By::default(), |_| records).map(|(node, _)| node)
+        self.place(Some(*id), key, state, By::default(), |_| records).map(|(node, _)| node)
     }
 }
 

@@ -138,6 +138,7 @@ impl Run {
             part.ends = take(&piece.ends, &whole.ends);
             part.peaks = take(&piece.ends, &whole.peaks);
             part.members = piece.members.iter().map(|&k| whole.members[k as usize].clone()).collect();
+            part.flow_ids = take(&piece.members, &whole.flow_ids);
             part.first = part.nics.iter().copied().min().unwrap_or(u32::MAX);
             for (k, &local) in piece.members.iter().enumerate() {
                 let m = &mut part.members[k];
