@@ -5,6 +5,7 @@
 use bytemuck::Zeroable;
 
 use super::calm::Calm;
+use super::carry;
 use super::part::Part;
 use crate::columns::{Exp, INT_TX_UNIT, NEVER, Tables, cc, mode, qp};
 
@@ -36,7 +37,7 @@ impl Form {
         self.u64(if x == 0 { NEVER } else { x.wrapping_sub(from) });
     }
 
-    /// What governs the experiment; the phase of the clock where telemetry sees it; how peaks are counted.
+    /// What governs the experiment; the phase of the clock where telemetry sees it and does not count from where partitions begin; how peaks are counted.
     pub fn head(t: &Tables, start: u64, calm: &Calm) -> Form {
         let e = &t.exps[0];
         let steady = e.modes & mode::STEADY != 0;
@@ -78,7 +79,8 @@ impl Form {
             ..Exp::zeroed()
         };
         let mut form = Form(bytemuck::bytes_of(&rules).to_vec());
-        form.u64(if e.cc == cc::HPCC { start % 1000 } else { 0 });
+        form.u64(if e.cc == cc::HPCC && t.aside.from.is_empty() { start % 1000 } else { 0 });
+        form.u32(u32::from(t.aside.chance));
         form.u32(calm.grain());
         form
     }
@@ -127,7 +129,7 @@ impl Form {
         self.u32(b'P' as u32);
         let e = &t.exps[0];
         if e.cc == cc::HPCC {
-            self.u64(t.ports[p as usize].tx_bytes % (INT_TX_UNIT as u64 * e.int_multi as u64));
+            self.u64((t.ports[p as usize].tx_bytes - t.aside.from(p).1) % (INT_TX_UNIT as u64 * e.int_multi as u64));
         }
         self.fixed_port(t, part, p, nic);
     }
@@ -165,7 +167,8 @@ impl Form {
     pub fn state(&mut self, t: &Tables, f: u32, now: u64, start: u64) {
         let e = &t.exps[0];
         let (tx, rx) = (&t.flow_tx[f as usize], &t.flow_rx[f as usize]);
-        self.u32(tx.flags & !qp::HELD);
+        let (quiet, recovered) = (carry::is_quiet(t, f), carry::is_recovered(t, f));
+        self.u32(tx.flags & !if quiet { qp::HELD | qp::A_SEEN } else { qp::HELD });
         self.u32(tx.base_rtt_ns);
         self.u64(tx.window);
         self.not_before(tx.next_avail, now, start);
@@ -188,14 +191,20 @@ impl Form {
             // All else is made anew by the next post.
             return;
         }
+        self.u32(u32::from(quiet) + u32::from(recovered));
         self.u64(tx.rate);
         self.u64(tx.win);
-        self.u64(tx.alpha);
-        self.u64(tx.target);
-        for timer in [tx.t_alpha, tx.t_dec, tx.t_inc] {
-            self.time(timer, start);
+        if recovered {
+            return;
         }
-        self.u32(tx.stage);
+        self.u64(tx.target);
+        self.time(tx.t_inc, start);
+        if !quiet {
+            self.u64(tx.alpha);
+            self.time(tx.t_alpha, start);
+            self.time(tx.t_dec, start);
+        }
+        self.u32(carry::stage(t, tx));
         self.u64(tx.u);
         self.u64(tx.rc);
         self.seq(tx.high_seq, tx.size);

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::Stop;
 use super::canon::{Form, rank, timers_run};
+use super::carry;
 use super::claims::is_free;
 use super::memo::Id;
 use super::part::{Base, Event, Member, Part, PortBase, Script, Standing, What};
@@ -38,7 +39,7 @@ impl Run {
             self.add_nic(t, p, n, at, &mut form);
         }
         for &port in &ports {
-            self.add_port(t, p, port, &mut form);
+            self.add_port(t, p, port, at, &mut form);
         }
         self.add_member(t, p, f, at, &mut form);
         self.route(t, p, f, at, &mut form);
@@ -300,9 +301,12 @@ impl Run {
         }
     }
 
-    fn add_port(&mut self, t: &mut Tables, p: u32, port: u32, form: &mut Form) {
+    fn add_port(&mut self, t: &mut Tables, p: u32, port: u32, at: u64, form: &mut Form) {
         if self.port_part[port as usize] != NONE {
             return;
+        }
+        if at == self.parts[p as usize].start {
+            carry::count_from_here(t, port, at);
         }
         form.port(t, &self.parts[p as usize], port, &|m| self.local_nic(p, m));
         self.port_part[port as usize] = p;
@@ -344,12 +348,16 @@ impl Run {
     }
 
     /// The path of queue pair `f` is part of `p` now.
-    fn route(&mut self, t: &Tables, p: u32, f: u32, at: u64, form: &mut Form) {
-        let (tx, rx) = (&t.flow_tx[f as usize], &t.flow_rx[f as usize]);
+    fn route(&mut self, t: &mut Tables, p: u32, f: u32, at: u64, form: &mut Form) {
+        let (tx, rx) = (t.flow_tx[f as usize], t.flow_rx[f as usize]);
         let m = self.member[f as usize];
         form.numbers([u32::from(b'R'), m, self.nic_local[tx.nic as usize], self.nic_local[rx.nic as usize], tx.path_len, rx.path_len].into_iter());
         let member = &mut self.parts[p as usize].members[m as usize];
         if !std::mem::replace(&mut member.known, true) {
+            carry::catch_up(t, f, at);
+            if Run::is_steadying(t) && at == self.parts[p as usize].start {
+                carry::round(t, f);
+            }
             form.state(t, f, at, self.parts[p as usize].start);
         }
         for (first, len) in [(tx.path_first, tx.path_len), (rx.path_first, rx.path_len)] {

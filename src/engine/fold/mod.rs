@@ -8,6 +8,7 @@ mod audit;
 mod bytes;
 mod calm;
 mod canon;
+mod carry;
 mod claims;
 mod codec;
 mod codec_cut;

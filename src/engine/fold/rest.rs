@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::Stop;
 use super::canon::timers_run;
+use super::carry;
 use super::cut::port_gain;
 use super::memo::{Leaf, MemberEnd, NicEnd};
 use super::part::Part;
@@ -42,7 +43,7 @@ impl Run {
         for (m, end) in part.members.iter().zip(&leaf.members) {
             let f = m.flow as usize;
             let (tx, rx) = end.applied(t, &t.flow_tx[f], &t.flow_rx[f], part.start);
-            t.flow_tx[f] = tx;
+            t.flow_tx[f] = carry::keep(t, &t.flow_tx[f], tx);
             t.flow_rx[f] = rx;
         }
         let calm = part.ends.iter().zip(&leaf.peaks).all(|(&port, &peak)| self.calm.saw(t, port, peak));

@@ -7,13 +7,14 @@ use std::collections::BinaryHeap;
 use std::sync::Arc;
 
 use super::calm::Calm;
+use super::carry;
 use super::claims::Ticket;
 use super::fresh::Fresh;
 use super::part::Part;
 use super::rise::Rise;
 use super::tally::Tally;
 use super::{FoldStats, Memo, Stop};
-use crate::columns::{NEVER, NONE, SHARED_FLAGS, SHARED_FLOWS_LEFT, Tables, flag, mode, qp, status, task as bits};
+use crate::columns::{NEVER, NONE, SHARED_FLAGS, SHARED_FLOWS_LEFT, Aside, Tables, cc, flag, mode, qp, status, task as bits};
 use crate::engine::cpu::key::{Key, START, TASK};
 use crate::engine::cpu::{analytical, nic, schedule, task};
 use crate::engine::grow;
@@ -78,6 +79,10 @@ impl Run {
         let fresh = Fresh::of(t);
         t.exps[0].modes |= mode::NOTED;
         t.exps[0].steps = 1;
+        t.aside.chance = carry::marks_by_chance(t);
+        if Run::is_steadying(t) && t.exps[0].cc == cc::HPCC {
+            t.aside.from = vec![(0, 0); t.ports.len()];
+        }
         for tx in &mut t.flow_tx {
             tx.flags |= qp::HELD;
         }
@@ -297,6 +302,7 @@ impl Run {
         }
         t.shared[SHARED_FLAGS as usize] &= !flag::SIGNALS;
         t.exps[0].modes &= !mode::NOTED;
+        t.aside = Aside::default();
         t.exps[0].status = status::DONE;
         Ok(())
     }

@@ -5,6 +5,7 @@
 //! passed, counters) is not, so that a pattern that comes again is recognised.
 
 use super::canon::Form;
+use super::carry;
 use super::part::Part;
 use super::stream::Stream;
 use crate::columns::{FlowRx, FlowTx, INT_TX_UNIT, IntVec, Lineage, NEVER, NONE, Packet, SHARED_HEADER, Tables, cc, kind, meta, mode, qp};
@@ -123,6 +124,7 @@ pub fn read_moved(t: &mut Tables, bytes: &[u8], names: Names, now: u64, limit: u
 pub fn read_members(t: &mut Tables, bytes: &[u8], names: Names, now: u64) {
     let mut walk = Walk { pen: Reader(bytes), names, now, limit: u64::MAX, moves: &[] };
     for m in names.from.members..names.to.members {
+        carry::catch_up(t, names.part.members[m].flow, now);
         walk.member(t, m);
     }
 }
@@ -181,6 +183,7 @@ impl<P: Pen> Walk<'_, P> {
     fn all(&mut self, t: &mut Tables) -> Result<(), grow::TooManyPackets> {
         let (from, to) = (self.names.from, self.names.to);
         for m in from.members..to.members {
+            carry::catch_up(t, self.names.part.members[m].flow, self.now);
             self.member(t, m);
         }
         for m in from.members..to.members {
@@ -231,6 +234,11 @@ impl<P: Pen> Walk<'_, P> {
         self.now.wrapping_add(self.pen.word(x.saturating_sub(self.now)))
     }
 
+    /// A timer; 0: not made yet.
+    fn timer(&mut self, x: u64) -> u64 {
+        if self.word(u64::from(x == 0)) != 0 { 0 } else { self.time(x) }
+    }
+
     /// A sequence number; 0 is a value of its own.
     fn seq(&mut self, x: u64, from: u64) -> u64 {
         if self.word(u64::from(x == 0)) != 0 { 0 } else { self.near(x, from) }
@@ -249,7 +257,10 @@ impl<P: Pen> Walk<'_, P> {
         let e = t.exps[0];
         let (mut tx, mut rx) = (t.flow_tx[f], t.flow_rx[f]);
         let una = tx.snd_una;
-        tx.flags = self.half(tx.flags & !qp::HELD) | (tx.flags & qp::HELD);
+        // What does not matter of one that no decrease is due of, its row knows.
+        let known = if t.aside.chance { self.word(u64::from(carry::is_quiet(t, member.flow)) + u64::from(carry::is_recovered(t, member.flow))) } else { 0 };
+        let own = if known > 0 { qp::HELD | qp::A_SEEN } else { qp::HELD };
+        tx.flags = self.half(tx.flags & !own) | (tx.flags & own);
         // Bytes behind those that the network was given do not matter yet.
         let behind: u64 = if P::READS { 0 } else { member.posted[member.given..].iter().map(|&(i, _)| t.tasks[i as usize].bytes).sum() };
         tx.size = self.near(tx.size - behind, una);
@@ -267,7 +278,7 @@ impl<P: Pen> Walk<'_, P> {
         tx.rto_at = self.time(tx.rto_at);
         tx.retries = self.half(tx.retries);
         tx.stalls = self.half(tx.stalls);
-        self.control(t, f, &mut tx);
+        self.control(t, f, &mut tx, known);
         if let Some(&Some((stream, by))) = self.moves.get(m) {
             go_on(t, stream, by, &mut tx, &mut rx);
         }
@@ -277,20 +288,26 @@ impl<P: Pen> Walk<'_, P> {
         }
     }
 
-    /// Congestion control: all of it, so that rows read back are the same also where this control leaves them alone.
-    fn control(&mut self, t: &mut Tables, f: usize, tx: &mut FlowTx) {
+    /// Congestion control: all of it, so that rows read back are the same also where this control leaves them alone. `known`: what is not needed, as the row knows it: 1 if no
+    /// decrease is due, 2 if the rate has recovered as well.
+    fn control(&mut self, t: &mut Tables, f: usize, tx: &mut FlowTx, known: u64) {
         let una = tx.snd_una;
         let e = t.exps[0];
         tx.rate = self.word(tx.rate);
         tx.win = self.word(tx.win);
         tx.last_wire = self.half(tx.last_wire);
-        tx.alpha = self.word(tx.alpha);
-        tx.target = self.word(tx.target);
-        tx.stage = self.half(tx.stage);
-        for timer in [&mut tx.t_alpha, &mut tx.t_dec, &mut tx.t_inc] {
-            // 0: not made yet.
-            *timer = if self.word(u64::from(*timer == 0)) != 0 { 0 } else { self.time(*timer) };
+        if known == 2 {
+            return;
         }
+        tx.target = self.word(tx.target);
+        tx.stage = self.half(carry::stage(t, tx));
+        tx.t_inc = self.timer(tx.t_inc);
+        if known == 1 {
+            return;
+        }
+        tx.alpha = self.word(tx.alpha);
+        tx.t_alpha = self.timer(tx.t_alpha);
+        tx.t_dec = self.timer(tx.t_dec);
         tx.u = self.word(tx.u);
         tx.rc = self.word(tx.rc);
         tx.last_seq = self.seq(tx.last_seq, una);
@@ -423,7 +440,11 @@ impl<P: Pen> Walk<'_, P> {
             self.lineage(&mut row.busy_d);
         }
         if e.cc == cc::HPCC {
-            self.word(row.tx_bytes % (u64::from(INT_TX_UNIT) * u64::from(e.int_multi)));
+            let (from_ps, from_bytes) = t.aside.from(p);
+            self.word((row.tx_bytes - from_bytes) % (u64::from(INT_TX_UNIT) * u64::from(e.int_multi)));
+            if !t.aside.from.is_empty() {
+                self.word(self.now.wrapping_sub(from_ps) % 1000);
+            }
         }
         if e.modes & mode::LINKS != 0 {
             let since = if row.q_bytes == 0 { self.now } else { row.q_since };
@@ -552,9 +573,11 @@ impl<P: Pen> Walk<'_, P> {
         let e = &t.exps[0];
         let path = t.flow_tx[f as usize].path_first as usize;
         for k in 0..hops {
-            let port = &t.ports[t.paths[path + k] as usize];
-            let now = (self.now / 1000) & 0xff_ffff;
-            let sent = (port.tx_bytes / (u64::from(INT_TX_UNIT) * u64::from(e.int_multi))) & 0xf_ffff;
+            let q = t.paths[path + k];
+            let port = &t.ports[q as usize];
+            let (from_ps, from_bytes) = t.aside.from(q);
+            let now = (self.now.wrapping_sub(from_ps) / 1000) & 0xff_ffff;
+            let sent = ((port.tx_bytes - from_bytes) / (u64::from(INT_TX_UNIT) * u64::from(e.int_multi))) & 0xf_ffff;
             let word = int.hop[k];
             let time = self.word(now.wrapping_sub(word) & 0xff_ffff);
             let tx = self.word(sent.wrapping_sub(word >> 24) & 0xf_ffff);

@@ -5,6 +5,7 @@
 
 use std::collections::VecDeque;
 
+use super::carry;
 use super::memo::Piece;
 use super::sleep::{FRACTION, Sleep};
 use super::part::Part;
@@ -223,17 +224,19 @@ fn measure(t: &Tables, f: u32, last: Option<u64>) -> u64 {
 /// Whether a congestion-control timer of queue pair `f` that would move its rate is due only after `end`: what is not seen in the window is no steadiness.
 fn timers_pend(t: &Tables, f: u32, end: u64) -> bool {
     let tx = &t.flow_tx[f as usize];
-    if t.exps[0].cc != cc::DCQCN || tx.flags & qp::STARTED == 0 {
+    if t.exps[0].cc != cc::DCQCN || tx.flags & qp::STARTED == 0 || carry::is_recovered(t, f) {
         return false;
     }
     let line = t.nics[tx.nic as usize].rate;
-    tx.rate < line && [tx.t_inc, tx.t_dec].iter().any(|&x| x != NEVER && x > end)
+    // A decrease that no congestion asks for changes nothing.
+    let t_dec = if carry::is_quiet(t, f) { NEVER } else { tx.t_dec };
+    tx.rate < line && [tx.t_inc, t_dec].iter().any(|&x| x != NEVER && x > end)
 }
 
-/// Whether queue pair `f` sends at line rate and has never been told of congestion.
+/// Whether queue pair `f` sends at line rate until it is told of congestion: it never was, or has recovered.
 pub(super) fn is_settled(t: &Tables, f: u32) -> bool {
     let cc = t.exps[0].cc;
-    cc == cc::NONE || (cc == cc::DCQCN && t.flow_tx[f as usize].flags & qp::STARTED == 0)
+    cc == cc::NONE || (cc == cc::DCQCN && (t.flow_tx[f as usize].flags & qp::STARTED == 0 || carry::is_recovered(t, f)))
 }
 
 impl Sleep {

@@ -1,8 +1,8 @@
 //! DCQCN as NICs of the reference run it (`ns3-model` section 8; SIGCOMM '15 section 5). Its periodic timers are evaluated lazily: only sends
 //! and acknowledgements can see them.
 
-use crate::columns::{NEVER, Tables, mode, qp};
-use crate::engine::cpu::key::{CC_TIMER, Key, before, periodic};
+use crate::columns::{FlowTx, NEVER, Tables, mode, qp};
+use crate::engine::cpu::key::{CC_TIMER, Key, NO_EVENT, before, periodic};
 use crate::engine::cpu::math::{decay_q32, mul_shr, sat};
 use crate::engine::cpu::sender::set_rate;
 
@@ -50,6 +50,39 @@ pub fn advance(t: &mut Tables, f: u32, at: &Key) {
             decay_alpha(t, f);
         }
     }
+}
+
+/// Runs all timers of queue pair `f` that expire before `now`, as [`advance`] would one by one; those that change nothing in one step.
+pub fn advance_until(t: &mut Tables, f: u32, now: u64) {
+    let tx = t.flow_tx[f as usize];
+    let Some(last) = now.checked_sub(1).filter(|_| tx.flags & qp::STARTED != 0) else { return };
+    if tx.flags & qp::D_SEEN != 0 {
+        advance(t, f, &Key { t: last.min(tx.t_dec), ..NO_EVENT });
+    }
+    if t.flow_tx[f as usize].flags & qp::D_SEEN != 0 {
+        return;
+    }
+    // No decrease is due: the timers do not see each other.
+    let (p_alpha, p_dec, p_inc) = (t.exps[0].p_alpha, t.exps[0].p_dec, t.exps[0].p_inc);
+    let line = t.nics[tx.nic as usize].rate;
+    let times = |from: u64, period: u64| if from < now { (now - from).div_ceil(period) } else { 0 };
+    while t.flow_tx[f as usize].t_alpha < now && (t.flow_tx[f as usize].alpha > 0 || t.flow_tx[f as usize].flags & qp::A_SEEN != 0) {
+        decay_alpha(t, f);
+    }
+    while t.flow_tx[f as usize].t_inc < now && !is_recovered(&t.flow_tx[f as usize], line) {
+        increase(t, f);
+    }
+    let tx = &mut t.flow_tx[f as usize];
+    tx.t_alpha += times(tx.t_alpha, p_alpha) * p_alpha;
+    tx.t_dec += times(tx.t_dec, p_dec) * p_dec;
+    let n = times(tx.t_inc, p_inc);
+    tx.stage = tx.stage.saturating_add(n.min(u64::from(u32::MAX)) as u32);
+    tx.t_inc += n * p_inc;
+}
+
+/// Whether the increase timer of a queue pair on a line of rate `line` changes nothing any more, until congestion is heard of.
+pub fn is_recovered(tx: &FlowTx, line: u64) -> bool {
+    tx.flags & (qp::STARTED | qp::D_SEEN) == qp::STARTED && tx.target == line && tx.rate / 2 + tx.target / 2 == tx.rate
 }
 
 /// An acknowledgement, with or without a notification.
@@ -117,4 +150,39 @@ fn increase(t: &mut Tables, f: u32) {
     tx.t_inc += p_inc;
     let rate = tx.rate / 2 + tx.target / 2;
     set_rate(t, f, rate, line);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::columns::{Exp, Nic};
+    use crate::engine::cpu::math::hash32;
+    use bytemuck::Zeroable;
+
+    #[test]
+    fn timers_run_at_once_as_one_by_one() {
+        for seed in 0..400u32 {
+            let draw = |k: u32, n: u32| hash32(seed, k, 0, 7) % n;
+            let line = 100_000_000_000;
+            let (p_alpha, p_dec, p_inc) = (1_000_000, 4_000_000, 300_000_000);
+            let exp = Exp { p_alpha, p_dec, p_inc, fast_recovery: 1, g_q32: 1 << 24, min_rate: 100_000_000, rai: 5_000_000, rhai: 50_000_000, ..Exp::zeroed() };
+            let rate = line / 2 + u64::from(draw(0, 1 << 31)) * 20;
+            let flags = qp::CREATED | qp::STARTED | if draw(1, 2) > 0 { qp::A_SEEN } else { 0 } | if draw(2, 2) > 0 { qp::D_SEEN } else { 0 };
+            let target = if draw(3, 2) > 0 { line } else { rate };
+            let begin = 1_000_000_000;
+            let (t_alpha, t_dec) = (begin + u64::from(draw(4, 1_000_000)), begin + u64::from(draw(5, 4_000_000)));
+            let t_inc = if flags & qp::D_SEEN != 0 && draw(6, 2) > 0 { NEVER } else { begin + u64::from(draw(7, 300_000_000)) };
+            let tx = FlowTx { rate, target, flags, alpha: u64::from(draw(8, u32::MAX)), stage: draw(9, 4), t_alpha, t_dec, t_inc, ..FlowTx::zeroed() };
+            let nic = Nic { rate: line, ..Nic::zeroed() };
+            let mut by_one = Tables { exps: vec![exp], nics: vec![nic], flow_tx: vec![tx], ..Tables::default() };
+            let mut at_once = by_one.clone();
+            let mut now = begin;
+            for k in 0..6 {
+                now += u64::from(draw(10 + k, 1 << (12 + 3 * k))) * 1000;
+                advance(&mut by_one, 0, &Key { t: now - 1, ..NO_EVENT });
+                advance_until(&mut at_once, 0, now);
+                assert_eq!(by_one.flow_tx, at_once.flow_tx, "{seed} at {now}");
+            }
+        }
+    }
 }

@@ -8,7 +8,7 @@ const ONE_Q32: u64 = 1 << 32;
 /// Fraction bits of the smoothed difference, in picoseconds.
 pub(crate) const DIFF_BITS: u32 = 22;
 /// Updates in a row after which the increase is the larger one (Algorithm 1's N).
-pub(crate) const HYPER_AFTER: u32 = 5;
+pub const HYPER_AFTER: u32 = 5;
 
 /// `x * f / 2^32`, truncated towards zero.
 fn scale_signed(x: i64, f: u64) -> i64 {
