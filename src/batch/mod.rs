@@ -20,6 +20,7 @@ pub mod prepare;
 pub mod runner;
 pub mod servers;
 mod shared_jobs;
+mod shared_rows;
 pub mod timeline;
 pub mod training;
 mod walk;
