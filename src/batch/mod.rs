@@ -2,6 +2,7 @@
 //!
 //! Layer: batch. Knows every layer above it; formats nothing and prints nothing.
 
+mod alike;
 pub mod breakdown;
 pub mod build;
 mod build_tasks;

@@ -164,9 +164,9 @@ pub(super) struct Routed<'c> {
     pub paths: Vec<FlowPaths>,
     /// Index of each flow's paths.
     pub packet_of: Vec<Option<usize>>,
-    rtt: Vec<RttWindow>,
+    pub rtt: Vec<RttWindow>,
     pub bill: Bill,
-    notes: Vec<String>,
+    pub notes: Vec<String>,
 }
 
 /// Reads, generates and routes; builds no tables.
@@ -229,7 +229,12 @@ pub(super) fn routed(config: &Config) -> Result<Routed<'_>, PrepareError> {
 
 /// Prepares one experiment.
 pub fn prepare(config: &Config, exp_id: u32) -> Result<Prepared, PrepareError> {
-    let Routed { config, network, flows, job, transport, packet_flows, paths, packet_of, rtt, bill, notes } = routed(config)?;
+    tabled(routed(config)?, exp_id)
+}
+
+/// Builds the tables of one experiment.
+pub(super) fn tabled(routed: Routed, exp_id: u32) -> Result<Prepared, PrepareError> {
+    let Routed { config, network, flows, job, transport, packet_flows, paths, packet_of, rtt, bill, notes } = routed;
     let config = &*config;
     let options = BuildOptions {
         exp_id,

@@ -25,7 +25,7 @@ use super::{conserve, diagnose};
 pub struct ExpId(pub u64);
 
 /// Limits of one experiment; `None`: none.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
     pub packet_hops: Option<u64>,
     pub wall_ms: Option<u64>,
