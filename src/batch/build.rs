@@ -17,6 +17,7 @@ use crate::workload::Flow;
 use crate::workload::tasks::TaskGraph;
 
 use super::build_tasks;
+use super::shared_rows::SharedRows;
 
 /// One experiment, in the terms of the layers above the engine.
 pub struct PacketCase<'a> {
@@ -94,6 +95,11 @@ pub enum BuildError {
 
 /// Builds the tables of one experiment.
 pub fn build(case: &PacketCase) -> Result<Built, BuildError> {
+    build_sharing(case, None)
+}
+
+/// The same. `shared`: what the task graph became elsewhere, perhaps.
+pub(super) fn build_sharing(case: &PacketCase, shared: Option<&SharedRows>) -> Result<Built, BuildError> {
     let net = case.network;
     let tr = case.transport;
     let wire_full = tr.payload as u64 + tr.data_overhead as u64;
@@ -112,7 +118,11 @@ pub fn build(case: &PacketCase) -> Result<Built, BuildError> {
     let flow_rows = flows(&mut t, case, &ends)?;
     if let Some(g) = case.graph {
         let owners = owners(net, &ends);
-        build_tasks::tasks(&mut t, &g, &flow_rows[g.first_qp..], &owners, case.options.exp_id)?;
+        let (qp_rows, exp_id) = (&flow_rows[g.first_qp..], case.options.exp_id);
+        if !shared.is_some_and(|rows| rows.fill(&mut t, &g, qp_rows, &owners, exp_id)) {
+            build_tasks::tasks(&mut t, &g, qp_rows, &owners, exp_id)?;
+            shared.inspect(|rows| rows.keep(&t, &g, qp_rows, &owners));
+        }
     }
     let n_ends = ends.arcs.len();
     t.wires = vec![Wire { head: NONE, tail: NONE, n: 0, pad0: 0 }; n_ends];

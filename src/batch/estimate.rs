@@ -6,6 +6,8 @@
 //! - Flows: each takes what it takes alone, and as much longer as its most loaded link needs for all that crosses it rather than for the flow. Starts are kept.
 //! - Other programs: their graph is walked message by message ([`super::walk`]).
 
+use std::sync::Arc;
+
 use crate::columns::NEVER;
 use crate::spec::{Config, Source, Workload};
 use crate::units::PS_PER_S;
@@ -46,12 +48,14 @@ fn walked(r: &Routed) -> Outcome {
     let Some(job) = &r.job else { return Outcome::default() };
     let rows = walk(r, &job.graph);
     let mut outcome = Outcome { bill: Some(r.bill), iteration: iteration(job, &rows), peak_memory_bytes: job.peak_bytes, ..Outcome::default() };
+    let mut flows = Vec::new();
     for (id, (task, qp, bytes)) in job.graph.messages().enumerate() {
         let (row, ends) = (&rows[task as usize], job.graph.qps[qp as usize]);
         let ideal_ps = r.packet_of[qp as usize].map_or_else(|| nvlink_ps(bytes, &r.network), |p| ideal_ps(bytes, &r.network, &r.paths[p], &r.transport));
         let fct_ps = (row.done != NEVER).then(|| row.done - row.at);
-        outcome.flows.push(FlowOutcome { id: id as u32, src: ends.src, dst: ends.dst, bytes, start_ps: row.at, ideal_ps, fct_ps });
+        flows.push(FlowOutcome { id: id as u32, src: ends.src, dst: ends.dst, bytes, start_ps: row.at, ideal_ps, fct_ps });
     }
+    outcome.flows = Arc::new(flows);
     outcome.makespan_ps = rows.iter().map(|t| if t.done == NEVER { 0 } else { t.done }).max().unwrap_or(0);
     outcome
 }
@@ -79,6 +83,7 @@ fn drain_ps(r: &Routed, bytes: u64, arc: usize) -> u64 {
 fn flows(r: &Routed) -> Outcome {
     let loads = loads(r);
     let mut outcome = Outcome { bill: Some(r.bill), ..Outcome::default() };
+    let mut flows = Vec::with_capacity(r.flows.len());
     for (f, packet) in r.flows.iter().zip(&r.packet_of) {
         let (ideal_ps, fct) = match packet {
             None => (nvlink_ps(f.bytes, &r.network), nvlink_ps(f.bytes, &r.network)),
@@ -91,8 +96,9 @@ fn flows(r: &Routed) -> Outcome {
             }
         };
         outcome.makespan_ps = outcome.makespan_ps.max(f.start_ps + fct);
-        outcome.flows.push(FlowOutcome { id: f.id, src: f.src_rank, dst: f.dst_rank, bytes: f.bytes, start_ps: f.start_ps, ideal_ps, fct_ps: Some(fct) });
+        flows.push(FlowOutcome { id: f.id, src: f.src_rank, dst: f.dst_rank, bytes: f.bytes, start_ps: f.start_ps, ideal_ps, fct_ps: Some(fct) });
     }
+    outcome.flows = Arc::new(flows);
     outcome
 }
 
@@ -114,7 +120,7 @@ mod tests {
         for bytes in [100, 1000, 100_000] {
             let o = estimated(&format!("kind = \"collective\", op = \"send-recv\", bytes = {bytes}"));
             assert_eq!(o.flows.len(), 8);
-            for f in &o.flows {
+            for f in &*o.flows {
                 // Whole messages are rounded once, packets one by one.
                 assert!(f.fct_ps.unwrap().abs_diff(f.ideal_ps) <= bytes / 10 + 100, "{bytes}: {f:?}");
             }

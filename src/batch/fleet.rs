@@ -120,7 +120,7 @@ impl<S: Fn() -> bool + Send + Sync + Clone + 'static> Crew<'_, '_, S> {
         let mut share = Share { queue: self.queue, mine: BTreeMap::new(), most: self.options.batch.max(1), stop: self.stop };
         // Whoever takes messages outlives the workers, so that none is lost.
         let mut tell = |news| sender.send(Message::News(Box::new(news))).map_err(|_| EngineError::Device("nobody takes results".into()));
-        let run = drive(&mut batch, &mut share, Some((self.pool, on_pool)), self.options.bytes, self.stop, &mut tell);
+        let run = drive(&mut batch, &mut share, Some((self.pool, on_pool)), self.options, self.stop, &mut tell);
         let returned = share.give_back();
         match run {
             Ok(()) => Some(Worker { name, engine: batch.into_engine(), on_pool }),

@@ -24,6 +24,7 @@ use super::outcome::Iteration;
 use super::planner::{ClusterPlanner, Environments};
 use super::prepare::PrepareError;
 use super::servers::{self, Described};
+use super::shared_rows::SharedRows;
 use super::training::{self as setup, SetupError, TrainingSetup};
 
 /// Why a program cannot be put on a cluster.
@@ -60,6 +61,8 @@ pub struct Job {
     pub collective: Option<Measured>,
     /// Peak of the fullest rank, where the model tells.
     pub peak_bytes: Option<u64>,
+    /// What the graph became in another experiment; `None`: no other has it.
+    pub(super) rows: Option<SharedRows>,
 }
 
 impl Job {
@@ -125,7 +128,7 @@ pub fn job(config: &Config, program: &spec::Program, net: &Network, described: O
     };
     let graph = lower(&workload, &lowering, &mut planner).map_err(JobError::Lower)?;
     notes.extend(planner.notes());
-    Ok(Job { workload, graph, warmup: program.warmup, collective, peak_bytes })
+    Ok(Job { workload, graph, warmup: program.warmup, collective, peak_bytes, rows: None })
 }
 
 /// A cluster as the cost models know it.

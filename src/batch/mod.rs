@@ -2,6 +2,7 @@
 //!
 //! Layer: batch. Knows every layer above it; formats nothing and prints nothing.
 
+mod alike;
 pub mod breakdown;
 pub mod build;
 mod build_tasks;
@@ -20,6 +21,7 @@ pub mod prepare;
 pub mod runner;
 pub mod servers;
 mod shared_jobs;
+mod shared_rows;
 pub mod timeline;
 pub mod training;
 mod walk;

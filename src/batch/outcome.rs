@@ -2,6 +2,8 @@
 //!
 //! Layer: batch. Plain data in integers; `results` formats it.
 
+use std::sync::Arc;
+
 use crate::columns::{Exp, FlowTx, NEVER, Nic, Port, RttSample, Task};
 
 use crate::cost::Bill;
@@ -44,7 +46,8 @@ pub struct LinkOutcome {
 pub struct Outcome {
     /// From 0 to the last completion.
     pub makespan_ps: u64,
-    pub flows: Vec<FlowOutcome>,
+    /// Shared by experiments that are alike.
+    pub flows: Arc<Vec<FlowOutcome>>,
     pub packet_hops: u64,
     /// Marked data packets.
     pub ecn_marks: u64,
@@ -107,6 +110,7 @@ pub fn read(rows: Rows, infos: &[FlowInfo], job: Option<&Job>, link_names: &[Str
         let first = row as usize * cap;
         rtts[first..first + (tx.rtt_n as usize).min(cap)].iter()
     };
+    let mut flows = Vec::with_capacity(infos.len());
     for f in infos {
         let mut start_ps = f.start_ps;
         let fct_ps = match f.carried {
@@ -124,8 +128,9 @@ pub fn read(rows: Rows, infos: &[FlowInfo], job: Option<&Job>, link_names: &[Str
         };
         out.makespan_ps = out.makespan_ps.max(fct_ps.map_or(0, |fct| start_ps + fct));
         let FlowInfo { id, src, dst, bytes, ideal_ps, .. } = *f;
-        out.flows.push(FlowOutcome { id, src, dst, bytes, start_ps, ideal_ps, fct_ps });
+        flows.push(FlowOutcome { id, src, dst, bytes, start_ps, ideal_ps, fct_ps });
     }
+    out.flows = Arc::new(flows);
     if let Some(job) = job {
         // Messages share queue pairs; round trips are told by queue pair.
         for (row, tx) in rows.tx.iter().enumerate() {

@@ -20,7 +20,7 @@ use crate::units::{PS_PER_S, tx_ps};
 use crate::workload::tasks::QueuePair;
 use crate::workload::{self, AllToAll, Cdf, FIRST_SPORT, Flow, Incast, Permutation, Poisson, Ring, WorkloadError};
 
-use super::build::{BuildError, BuildOptions, Built, GraphCase, PacketCase, build};
+use super::build::{BuildError, BuildOptions, Built, GraphCase, PacketCase, build_sharing};
 use super::job::{self, Job, JobError};
 use super::outcome::Ending;
 use super::servers::{self, Described, ServerError};
@@ -31,6 +31,8 @@ use super::training::{self as setup, SetupError, TrainingSetup};
 const QP_DPORT: u16 = 100;
 /// A link's name on the heap, about.
 const NAME_BYTES: usize = 64;
+/// Sizes of messages remembered for each queue pair: looked through one by one.
+const SIZES_KNOWN: usize = 8;
 /// RTT samples kept a flow where rtt.csv is asked for.
 const RTT_SAMPLES: u32 = 256;
 
@@ -162,9 +164,9 @@ pub(super) struct Routed<'c> {
     pub paths: Vec<FlowPaths>,
     /// Index of each flow's paths.
     pub packet_of: Vec<Option<usize>>,
-    rtt: Vec<RttWindow>,
+    pub rtt: Vec<RttWindow>,
     pub bill: Bill,
-    notes: Vec<String>,
+    pub notes: Vec<String>,
 }
 
 /// Reads, generates and routes; builds no tables.
@@ -227,7 +229,12 @@ pub(super) fn routed(config: &Config) -> Result<Routed<'_>, PrepareError> {
 
 /// Prepares one experiment.
 pub fn prepare(config: &Config, exp_id: u32) -> Result<Prepared, PrepareError> {
-    let Routed { config, network, flows, job, transport, packet_flows, paths, packet_of, rtt, bill, notes } = routed(config)?;
+    tabled(routed(config)?, exp_id)
+}
+
+/// Builds the tables of one experiment.
+pub(super) fn tabled(routed: Routed, exp_id: u32) -> Result<Prepared, PrepareError> {
+    let Routed { config, network, flows, job, transport, packet_flows, paths, packet_of, rtt, bill, notes } = routed;
     let config = &*config;
     let options = BuildOptions {
         exp_id,
@@ -240,7 +247,7 @@ pub fn prepare(config: &Config, exp_id: u32) -> Result<Prepared, PrepareError> {
     let release_ps = network.links.iter().filter(|l| network.is_packet_link(l)).map(|l| l.delay_ps).min().unwrap_or(1);
     let graph = job.as_ref().map(|j| GraphCase { graph: &j.graph, first_qp: 0, release_ps, fresh_qp: config.fresh_qp() });
     let case = PacketCase { network: &network, flows: &packet_flows, paths: &paths, rtt: &rtt, transport: &transport, graph, options };
-    let mut built = build(&case)?;
+    let mut built = build_sharing(&case, job.as_ref().and_then(|j| j.rows.as_ref()))?;
     if let Some(memo) = config.folding() {
         let e = &mut built.tables.exps[0];
         e.modes |= mode::FOLD | if memo { mode::MEMO } else { 0 };
@@ -308,7 +315,19 @@ fn queue_pairs(job: &Job) -> Vec<Flow> {
 
 /// What results name as flows: messages, in the order of tasks.
 fn messages(job: &Job, net: &Network, paths: &[FlowPaths], transport: &Transport) -> Vec<FlowInfo> {
-    let mut ideal: HashMap<(u32, u64), u64> = HashMap::new();
+    // Of each queue pair the sizes that it carries, which are few, and what they take.
+    let mut ideal: Vec<Vec<(u64, u64)>> = vec![Vec::new(); job.graph.qps.len()];
+    let mut ideal_of = |qp: u32, bytes: u64| {
+        let known = &mut ideal[qp as usize];
+        if let Some(&(_, ps)) = known.iter().find(|k| k.0 == bytes) {
+            return ps;
+        }
+        let ps = ideal_ps(bytes, net, &paths[qp as usize], transport);
+        if known.len() < SIZES_KNOWN {
+            known.push((bytes, ps));
+        }
+        ps
+    };
     let info = |(id, (task, qp, bytes)): (usize, (u32, u32, u64))| {
         let ends = job.graph.qps[qp as usize];
         FlowInfo {
@@ -317,7 +336,7 @@ fn messages(job: &Job, net: &Network, paths: &[FlowPaths], transport: &Transport
             dst: ends.dst,
             bytes,
             start_ps: 0,
-            ideal_ps: *ideal.entry((qp, bytes)).or_insert_with(|| ideal_ps(bytes, net, &paths[qp as usize], transport)),
+            ideal_ps: ideal_of(qp, bytes),
             carried: Carried::Message(task),
         }
     };

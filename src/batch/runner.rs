@@ -9,6 +9,7 @@ use rayon::prelude::*;
 use crate::engine::{Engine, EngineError};
 use crate::spec::Config;
 
+use super::alike::{Alike, Fate, Firsts, Made};
 use super::prepare::{PrepareError, Prepared, prepare};
 use super::world::{Batch, Ended, Limits};
 
@@ -46,12 +47,14 @@ pub struct RunOptions {
     pub batch: usize,
     /// Most bytes of the host's memory that the experiments of a batch take, as [`Prepared::host_bytes`] estimates it; one alone may take more.
     pub bytes: u64,
+    /// Those that are alike in all that decides what they come to are simulated once, where they may be remembered.
+    pub once: bool,
 }
 
 impl Default for RunOptions {
     fn default() -> Self {
         // Some 100 bytes a record: 10 GiB for one experiment.
-        RunOptions { packet_limit: 100 << 20, batch: MOST_IN_BATCH, bytes: MOST_BYTES }
+        RunOptions { packet_limit: 100 << 20, batch: MOST_IN_BATCH, bytes: MOST_BYTES, once: true }
     }
 }
 
@@ -67,7 +70,7 @@ pub fn run<E: From<EngineError>>(
     tell: &mut dyn FnMut(News) -> Result<(), E>,
 ) -> Result<(), E> {
     let mut batch = Batch::new(engine, options.packet_limit, Box::new(stop.clone()));
-    drive(&mut batch, &mut Alone { tasks: tasks.peekable(), most: options.batch.max(1) }, None, options.bytes, &stop, tell)
+    drive(&mut batch, &mut Alone { tasks: tasks.peekable(), most: options.batch.max(1) }, None, options, &stop, tell)
 }
 
 /// Where an engine's experiments come from.
@@ -99,7 +102,7 @@ impl<I: Iterator<Item = Task>> Supply for Alone<I> {
 }
 
 /// Runs what `supply` has, batch after batch. `pool` takes what can be spread over threads: preparing, and the engine's own work too where the second
-/// word says so; without it the caller's pool does. `bytes`: as in [`RunOptions`].
+/// word says so; without it the caller's pool does.
 ///
 /// # Errors
 /// As [`run`].
@@ -107,23 +110,37 @@ pub(super) fn drive<E: From<EngineError>>(
     batch: &mut Batch,
     supply: &mut dyn Supply,
     pool: Option<(&rayon::ThreadPool, bool)>,
-    bytes: u64,
+    options: &RunOptions,
     stop: &impl Fn() -> bool,
     tell: &mut dyn FnMut(News) -> Result<(), E>,
 ) -> Result<(), E> {
-    let room = Room { tables: batch.room(), host: bytes };
+    let room = Room { tables: batch.room(), host: options.bytes };
+    let firsts = options.once.then(Firsts::default);
     let threads = pool.map_or_else(rayon::current_num_threads, |(pool, _)| pool.current_num_threads());
     // What was prepared but did not fit into the batch before.
     let mut left: Vec<Candidate> = Vec::new();
+    // What is like another, which has not ended; what is to be simulated after all.
+    let mut waiting: Vec<Box<Alike>> = Vec::new();
+    let mut alone: Vec<Task> = Vec::new();
     let mut most = 0;
     while !stop() {
-        if left.is_empty() {
+        if left.is_empty() && alone.is_empty() {
             match supply.more() {
                 Some(n) => most = n.min(batch.most(threads)),
                 None => break,
             }
         }
-        fill(&mut left, supply, pool.map(|p| p.0), most, room, stop);
+        let mut likes = Vec::new();
+        let makers = Makers { firsts: firsts.as_ref(), pool: pool.map(|p| p.0) };
+        fill(&mut left, &mut likes, &mut alone, supply, &makers, most, room, stop);
+        for like in likes {
+            tell(News::Started(vec![like.exp_id()]))?;
+            for note in &like.notes {
+                tell(News::Note(note.clone()))?;
+            }
+            waiting.push(like);
+        }
+        settle(&mut waiting, &mut alone, supply, tell)?;
         // What comes back from another engine may have smaller ids than what is waiting here.
         left.sort_by_key(|c| c.0);
         let mut used = Room::default();
@@ -141,11 +158,16 @@ pub(super) fn drive<E: From<EngineError>>(
                     for note in &p.notes {
                         tell(News::Note(note.clone()))?;
                     }
-                    admitted.push((exp_id, p, limits));
+                    admitted.push((exp_id, *p, limits));
                 }
             }
         }
         left = rest;
+        if admitted.is_empty() {
+            // Those that could not be prepared may have been waited for.
+            settle(&mut waiting, &mut alone, supply, tell)?;
+            continue;
+        }
         let clock = Instant::now();
         log::debug!(
             "batch: {} experiments, {} bytes of tables, some {} of {} bytes in all; {} prepared wait",
@@ -163,9 +185,13 @@ pub(super) fn drive<E: From<EngineError>>(
                 _ => batch.round()?,
             };
             for ended in ended {
+                if let Some(firsts) = &firsts {
+                    firsts.ended(&ended);
+                }
                 supply.ended(ended.exp_id);
                 tell(News::Ended(Box::new(ended)))?;
             }
+            settle(&mut waiting, &mut alone, supply, tell)?;
         }
         batch.clear();
         log::debug!("batch: over after {:.3} s", clock.elapsed().as_secs_f64());
@@ -173,8 +199,51 @@ pub(super) fn drive<E: From<EngineError>>(
     Ok(())
 }
 
+/// Those whose like has ended have ended; those whose like has failed are to run `alone`.
+///
+/// # Errors
+/// `tell` refuses news.
+fn settle<E>(waiting: &mut Vec<Box<Alike>>, alone: &mut Vec<Task>, supply: &mut dyn Supply, tell: &mut dyn FnMut(News) -> Result<(), E>) -> Result<(), E> {
+    for like in std::mem::take(waiting) {
+        match like.fate() {
+            Fate::Waits(like) => waiting.push(like),
+            Fate::Alone(task) => alone.push(task),
+            Fate::Ended(ended) => {
+                supply.ended(ended.exp_id);
+                tell(News::Ended(ended))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What prepares experiments: `firsts` knows those before them, unless each is to be simulated.
+struct Makers<'a> {
+    firsts: Option<&'a Firsts>,
+    pool: Option<&'a rayon::ThreadPool>,
+}
+
+impl Makers<'_> {
+    /// Prepares tasks side by side; those that are `alone` whatever they are like.
+    fn make(&self, tasks: Vec<Task>, alone: bool) -> Vec<(u64, Result<Made, PrepareError>, Limits)> {
+        let one = |t: Task| {
+            let (exp_id, limits) = (t.exp_id, limits(&t.config));
+            let made = match self.firsts {
+                Some(firsts) if !alone => firsts.prepare(t, limits),
+                _ => prepare(&t.config, exp_id as u32).map(|p| Made::Prepared(Box::new(p))),
+            };
+            (exp_id, made, limits)
+        };
+        let all = || tasks.into_par_iter().map(one).collect();
+        match self.pool {
+            Some(pool) => pool.install(all),
+            None => all(),
+        }
+    }
+}
+
 /// An experiment that was prepared, or could not be.
-type Candidate = (u64, Result<Prepared, PrepareError>, Limits);
+type Candidate = (u64, Result<Box<Prepared>, PrepareError>, Limits);
 
 /// Bytes: of tables, which an engine may have little room for, and of the host's memory.
 #[derive(Clone, Copy, Debug, Default)]
@@ -195,9 +264,19 @@ impl Room {
 }
 
 /// Prepares tasks until the batch is full or the room is used up: as many at once as will fit if they are like the largest so far, so that large ones do
-/// not pile up.
-fn fill(left: &mut Vec<Candidate>, supply: &mut dyn Supply, pool: Option<&rayon::ThreadPool>, most: usize, room: Room, stop: &impl Fn() -> bool) {
-    let threads = pool.map_or_else(rayon::current_num_threads, rayon::ThreadPool::current_num_threads);
+/// not pile up. Those that need no simulation go to `likes`; `alone` go first.
+#[expect(clippy::too_many_arguments, reason = "what the one caller has")]
+fn fill(
+    left: &mut Vec<Candidate>,
+    likes: &mut Vec<Box<Alike>>,
+    alone: &mut Vec<Task>,
+    supply: &mut dyn Supply,
+    makers: &Makers,
+    most: usize,
+    room: Room,
+    stop: &impl Fn() -> bool,
+) {
+    let threads = makers.pool.map_or_else(rayon::current_num_threads, rayon::ThreadPool::current_num_threads);
     let one = |c: &Candidate| c.1.as_ref().map_or(Room::default(), |p| Room::default().and(p));
     let (mut used, mut largest) = (Room::default(), Room::default());
     let count = |c: &Candidate, used: &mut Room, largest: &mut Room| {
@@ -206,23 +285,28 @@ fn fill(left: &mut Vec<Candidate>, supply: &mut dyn Supply, pool: Option<&rayon:
         *largest = Room { tables: largest.tables.max(of.tables), host: largest.host.max(of.host) };
     };
     left.iter().for_each(|c| count(c, &mut used, &mut largest));
-    while left.len() < most && !stop() {
+    // What is like another may hear of it soon: not too many wait to be told.
+    while left.len() < most && likes.len() < MOST_IN_BATCH && !stop() {
         let fit = |room: u64, used: u64, largest: u64| room.saturating_sub(used).checked_div(largest).unwrap_or(threads as u64);
         let fit = fit(room.tables, used.tables, largest.tables).min(fit(room.host, used.host, largest.host));
         // One must be there, however large it is; what could not be prepared takes no room.
         if fit == 0 && used.host > 0 {
             return;
         }
-        let few = supply.take((most - left.len()).min(PREPARED_AT_ONCE).min(fit.max(1) as usize));
+        let few = (most - left.len()).min(PREPARED_AT_ONCE).min(fit.max(1) as usize);
+        let again = !alone.is_empty();
+        let few = if again { alone.drain(..few.min(alone.len())).collect() } else { supply.take(few) };
         if few.is_empty() {
             return;
         }
         let (first, clock) = (left.len(), Instant::now());
-        let prepare_all = || few.into_par_iter().map(|t| (t.exp_id, prepare(&t.config, t.exp_id as u32), limits(&t.config))).collect::<Vec<_>>();
-        left.extend(match pool {
-            Some(pool) => pool.install(prepare_all),
-            None => prepare_all(),
-        });
+        for (exp_id, made, limits) in makers.make(few, again) {
+            match made {
+                Ok(Made::Alike(like)) => likes.push(like),
+                Ok(Made::Prepared(p)) => left.push((exp_id, Ok(p), limits)),
+                Err(e) => left.push((exp_id, Err(e), limits)),
+            }
+        }
         left[first..].iter().for_each(|c| count(c, &mut used, &mut largest));
         log::trace!("prepared {} experiments in {:.3} s, some {} bytes wait", left.len() - first, clock.elapsed().as_secs_f64(), used.host);
     }

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::job::{self, Job};
 use super::prepare::PrepareError;
 use super::servers::Described;
+use super::shared_rows::SharedRows;
 use crate::spec::{Config, K, Named, Program, Slowdown, Source, TopologyKind};
 use crate::topology::{Link, Network, NodeIdx, NvLink};
 
@@ -53,7 +54,7 @@ pub fn job(config: &Config, program: &Program, net: &Network, described: Option<
     }
     // Not under the lock: others prepare meanwhile, at worst the same.
     let mut own = Vec::new();
-    let job = Arc::new(job::job(config, program, net, described, &mut own)?);
+    let job = Arc::new(Job { rows: Some(SharedRows::default()), ..job::job(config, program, net, described, &mut own)? });
     notes.extend(own.iter().cloned());
     keep(Kept { key, job: Arc::clone(&job), notes: own });
     Ok(job)

@@ -128,7 +128,7 @@ pub fn record(config: &Config, exp_id: u64, window: Window, stop: &dyn Fn() -> b
     let outcome = read(rows, &prepared.flows, prepared.job.as_deref(), &links, &t.rtts);
     let ops = prepared.job.as_deref().map_or(Vec::new(), |job| ops(job, &t));
     let within = |begin: u64, end: u64| begin != NEVER && begin < window.to_ps && end >= window.from_ps;
-    let messages = outcome.flows.into_iter().zip(&prepared.flows).filter_map(|(flow, info)| {
+    let messages = outcome.flows.iter().copied().zip(&prepared.flows).filter_map(|(flow, info)| {
         let (lane, got) = match (info.carried, &prepared.job) {
             (Carried::Message(task), Some(job)) => {
                 let row = &t.tasks[task as usize];

@@ -25,7 +25,7 @@ use super::{conserve, diagnose};
 pub struct ExpId(pub u64);
 
 /// Limits of one experiment; `None`: none.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
     pub packet_hops: Option<u64>,
     pub wall_ms: Option<u64>,
@@ -266,21 +266,38 @@ fn fill<T: Component, D: IterQueryData, B: Bundle<Effect: NoBundleEffect>>(
         put(place, row);
     }
     world.spawn_batch(rows);
+    shorten::<T>(world, n);
+}
+
+/// The rows of a table of all experiments, with whose they are: copied whole over those of the last batch, which mostly are as many.
+fn fill_one<T: Component<Mutability = Mutable> + Copy>(world: &mut World, experiments: &[(u64, Prepared, Limits)], table: impl Fn(&Tables) -> &[T]) {
+    let tables = || experiments.iter().map(|e| (ExpId(e.0), table(&e.1.built.tables)));
+    let (mut had, mut put) = (0, 0);
+    for (mut ids, mut places) in world.query::<(&mut ExpId, &mut T)>().contiguous_iter_mut(world).expect(DENSE) {
+        let (ids, places) = (ids.bypass_change_detection(), places.bypass_change_detection());
+        had += places.len();
+        for (id, rows) in tables() {
+            let n = rows.len().min(places.len() - put);
+            ids[put..put + n].fill(id);
+            places[put..put + n].copy_from_slice(&rows[..n]);
+            put += n;
+        }
+    }
+    if put < had {
+        shorten::<T>(world, put);
+    } else {
+        let rows = tables().flat_map(|(id, rows)| rows.iter().map(move |&row| (id, row)));
+        world.spawn_batch(rows.skip(put));
+    }
+}
+
+/// Leaves the archetype of `T` its first `n` rows.
+fn shorten<T: Component>(world: &mut World, n: usize) {
     let surplus: Vec<Entity> = world.query_filtered::<Entity, With<T>>().iter(world).skip(n).collect();
     // The last first: nobody has to move.
     for row in surplus.into_iter().rev() {
         world.despawn(row);
     }
-}
-
-/// The rows of a table of all experiments, with whose they are.
-fn fill_one<T: Component<Mutability = Mutable> + Copy>(world: &mut World, experiments: &[(u64, Prepared, Limits)], table: impl Fn(&Tables) -> &[T]) {
-    let n = experiments.iter().map(|e| table(&e.1.built.tables).len()).sum();
-    let rows = experiments.iter().flat_map(|e| table(&e.1.built.tables).iter().map(|&row| (ExpId(e.0), row)));
-    fill::<T, (&mut ExpId, &mut T), _>(world, n, rows, |(mut id, mut place), (of, row)| {
-        *id.bypass_change_detection() = of;
-        *place.bypass_change_detection() = row;
-    });
 }
 
 /// The same for queue pairs, both ends of which are one row.

@@ -11,7 +11,7 @@ use crate::engine::gpu::{GpuDevice, GpuEngine, Mode};
 
 use super::args::{EngineChoice, GpuDispatch};
 use super::memo::Remembering;
-use super::simulator::RunSettings;
+use super::simulator::{MemoChoice, RunSettings};
 
 /// Bytes of the host's memory that a batch may take for each thread. Our choice: several large training jobs (some 400 MB each at 128 GPUs) a thread.
 const BYTES_A_THREAD: u64 = 1 << 30;
@@ -53,7 +53,8 @@ pub fn simulate<E: From<EngineError> + Send>(
     pool: &rayon::ThreadPool,
     tell: &mut (dyn FnMut(News) -> Result<(), E> + Send),
 ) -> Result<(), E> {
-    let options = RunOptions { bytes: host_bytes(settings.jobs, !workers.is_empty()), ..RunOptions::default() };
+    let once = settings.memo != MemoChoice::Off;
+    let options = RunOptions { bytes: host_bytes(settings.jobs, !workers.is_empty()), once, ..RunOptions::default() };
     let interrupt = settings.interrupt.clone();
     let stop = move || interrupt.requested();
     if workers.is_empty() {

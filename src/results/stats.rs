@@ -29,19 +29,17 @@ pub fn fct_stats(flows: impl IntoIterator<Item = (u64, u64)>) -> Option<FctStats
             slowdowns.push(Micro::ratio(fct.into(), ideal.into()));
         }
     }
-    fcts.sort_unstable();
-    slowdowns.sort_unstable();
     let n = fcts.len() as u128;
-    let max = *fcts.last()?;
+    let max = fcts.iter().copied().max()?;
     let mean = (sum + n / 2) / n;
     Some(FctStats {
         flows: fcts.len() as u64,
         mean: Ps(u64::try_from(mean).expect("a mean is at most the maximum")),
-        p50: Ps(nearest_rank(&fcts, 50)?),
-        p99: Ps(nearest_rank(&fcts, 99)?),
+        p50: Ps(select_rank(&mut fcts, 50)?),
+        p99: Ps(select_rank(&mut fcts, 99)?),
         max: Ps(max),
-        slowdown_p50: nearest_rank(&slowdowns, 50),
-        slowdown_p99: nearest_rank(&slowdowns, 99),
+        slowdown_p50: select_rank(&mut slowdowns, 50),
+        slowdown_p99: select_rank(&mut slowdowns, 99),
     })
 }
 
@@ -49,8 +47,18 @@ pub fn fct_stats(flows: impl IntoIterator<Item = (u64, u64)>) -> Option<FctStats
 ///
 /// PRECONDITION: `sorted` ascends, `percent` is 1 to 100.
 pub fn nearest_rank<T: Copy>(sorted: &[T], percent: usize) -> Option<T> {
-    let rank = (sorted.len() * percent).div_ceil(100);
-    sorted.get(rank.checked_sub(1)?).copied()
+    sorted.get(rank(sorted.len(), percent)?).copied()
+}
+
+/// The same of values in any order, which it changes: few of many need no sorting.
+fn select_rank<T: Copy + Ord>(values: &mut [T], percent: usize) -> Option<T> {
+    let rank = rank(values.len(), percent)?;
+    Some(*values.select_nth_unstable(rank).1)
+}
+
+/// The place of the nearest rank among `n` values; `None` of nothing.
+fn rank(n: usize, percent: usize) -> Option<usize> {
+    (n * percent).div_ceil(100).checked_sub(1)
 }
 
 /// Share of a link of `rate_bps` that `bytes` are within `span_ps`; 0 for an empty span.
@@ -91,6 +99,13 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn what_is_selected_is_what_sorting_finds(mut values in prop::collection::vec(0..50_u64, 0..200), percent in 1..=100_usize) {
+            let selected = select_rank(&mut values, percent);
+            values.sort_unstable();
+            prop_assert_eq!(selected, nearest_rank(&values, percent));
+        }
+
         #[test]
         fn order_does_not_matter(mut flows in prop::collection::vec((0..u64::MAX, 0..u64::MAX), 1..50)) {
             let forwards = fct_stats(flows.iter().copied());

@@ -22,6 +22,12 @@ impl Micro {
         if den == 0 {
             return Micro(0);
         }
+        // What is small is mostly what there is, and half as wide to divide.
+        if let (Ok(num), Ok(den)) = (u64::try_from(num), u64::try_from(den))
+            && let Some(sum) = num.checked_mul(1_000_000).and_then(|n| n.checked_add(den / 2))
+        {
+            return Micro(sum / den);
+        }
         let millionths = num.saturating_mul(1_000_000).saturating_add(den / 2) / den;
         Micro(u64::try_from(millionths).unwrap_or(u64::MAX))
     }

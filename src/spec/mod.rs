@@ -19,7 +19,7 @@ mod transport;
 mod value;
 mod workload;
 
-pub use config::{Config, mix};
+pub use config::{Config, Steady, mix};
 pub use costs::CostKeys;
 pub use docs::{reference_markdown, template};
 pub use error::{Conflict, Place, SpecError, nearest};

@@ -203,6 +203,11 @@ fn deliver(made: &mut Made, range: Range, index: u32, how: How) {
         }
         return;
     }
+    // The other: nothing was delivered there before.
+    if made.range(..range.end).next_back().is_none_or(|(_, (end, _))| *end <= range.start) {
+        made.insert(range.start, (range.end, By::one(index)));
+        return;
+    }
     cut(made, range.start);
     cut(made, range.end);
     let inside: Vec<u64> = made.range(range.start..range.end).map(|(&start, _)| start).collect();

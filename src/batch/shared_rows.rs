@@ -1,0 +1,143 @@
+//! A job's rows, for the next experiment that puts the same job on the same NICs: copied instead of worked out again.
+//!
+//! Layer: batch. `build_tasks` works them out; what is kept here changes no result, only the time that a sweep takes.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::build::GraphCase;
+use crate::columns::{Gate, Signal, Tables, Task};
+
+/// Rows of tasks kept for all jobs together: some 300 MB with their edges.
+const MOST_ROWS: usize = 1 << 21;
+
+/// How many are kept.
+static KEPT: AtomicUsize = AtomicUsize::new(0);
+
+/// What a job became in the last experiment that had it, if it is not too much to keep.
+#[derive(Debug, Default)]
+pub struct SharedRows(Mutex<Option<Arc<Rows>>>);
+
+/// What decides the rows beside the graph.
+#[derive(Debug, PartialEq, Eq)]
+struct Key {
+    release_ps: u64,
+    /// NIC of each rank.
+    owners: Vec<u32>,
+    /// Row of each queue pair, its number, the NICs of its ends.
+    qps: Vec<(u32, u32, u32, u32)>,
+    nics: usize,
+}
+
+#[derive(Debug)]
+struct Rows {
+    key: Key,
+    tasks: Vec<Task>,
+    edges: Vec<u32>,
+    signals: Vec<Signal>,
+    gates: Vec<Gate>,
+    servers: Vec<u64>,
+    /// First message of each queue pair, and where it ends.
+    first: Vec<(u32, u64)>,
+    /// First task of each NIC, and when it is due.
+    due: Vec<(u32, u64)>,
+}
+
+impl Drop for Rows {
+    fn drop(&mut self) {
+        KEPT.fetch_sub(self.tasks.len(), Ordering::Relaxed);
+    }
+}
+
+impl Key {
+    fn new(t: &Tables, case: &GraphCase, qp_rows: &[u32], owners: &[u32]) -> Key {
+        let qp = |&row: &u32| (row, t.flow_tx[row as usize].flow_id, t.flow_tx[row as usize].nic, t.flow_rx[row as usize].nic);
+        Key { release_ps: case.release_ps, owners: owners.to_vec(), qps: qp_rows.iter().map(qp).collect(), nics: t.nics.len() }
+    }
+}
+
+impl SharedRows {
+    /// Fills the rows as [`super::build_tasks::tasks`] would, if they are here. `t` has its NICs and queue pairs.
+    pub(super) fn fill(&self, t: &mut Tables, case: &GraphCase, qp_rows: &[u32], owners: &[u32], exp_id: u32) -> bool {
+        let Some(rows) = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone() else { return false };
+        if rows.key != Key::new(t, case, qp_rows, owners) {
+            return false;
+        }
+        t.tasks = rows.tasks.iter().map(|&row| Task { exp: exp_id, ..row }).collect();
+        t.gates = rows.gates.iter().map(|&row| Gate { exp: exp_id, ..row }).collect();
+        t.edges.clone_from(&rows.edges);
+        t.signals.clone_from(&rows.signals);
+        t.servers.clone_from(&rows.servers);
+        for (&row, &(i, end)) in qp_rows.iter().zip(&rows.first) {
+            let (tx, rx) = (&mut t.flow_tx[row as usize], &mut t.flow_rx[row as usize]);
+            (tx.msg_post, tx.msg_send, tx.msg_ack, rx.msg) = (i, i, i, i);
+            (tx.send_end, tx.ack_end, rx.msg_end) = (end, end, end);
+        }
+        for (nic, &due) in t.nics.iter_mut().zip(&rows.due) {
+            (nic.task_head, nic.next_task) = due;
+        }
+        true
+    }
+
+    /// Keeps the rows of `t`, worked out just now, instead of those that are here.
+    pub(super) fn keep(&self, t: &Tables, case: &GraphCase, qp_rows: &[u32], owners: &[u32]) {
+        let n = t.tasks.len();
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        *kept = None;
+        if KEPT.fetch_add(n, Ordering::Relaxed) + n > MOST_ROWS {
+            KEPT.fetch_sub(n, Ordering::Relaxed);
+            return;
+        }
+        *kept = Some(Arc::new(Rows {
+            key: Key::new(t, case, qp_rows, owners),
+            tasks: t.tasks.clone(),
+            edges: t.edges.clone(),
+            signals: t.signals.clone(),
+            gates: t.gates.clone(),
+            servers: t.servers.clone(),
+            first: qp_rows.iter().map(|&row| (t.flow_tx[row as usize].msg_post, t.flow_tx[row as usize].send_end)).collect(),
+            due: t.nics.iter().map(|nic| (nic.task_head, nic.next_task)).collect(),
+        }));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::batch::{Prepared, prepare};
+    use crate::sweep::{self, SetOverrides};
+
+    /// An all-reduce of 16 GPUs, with packets of a size that no other test's are.
+    fn prepared(delay_ns: u32, payload: u32, exp_id: u32) -> Prepared {
+        let text = format!(
+            "name = \"t\"\nbase.cluster = {{ gpus = 16, gpus_per_server = 8 }}\nbase.topology = {{ link_delay_ns = {delay_ns} }}\n\
+             base.transport = {{ payload_bytes = {payload} }}\nbase.workload = {{ kind = \"collective\", op = \"all-reduce\", bytes = 7654321 }}\n"
+        );
+        let sweep = sweep::parse(&text, Path::new("sweep.toml"), &SetOverrides::default()).unwrap();
+        prepare(&sweep.config(&sweep.experiments[0]).unwrap(), exp_id).unwrap()
+    }
+
+    fn graph_of(p: &Prepared) -> String {
+        let t = &p.built.tables;
+        let tasks: Vec<Task> = t.tasks.iter().map(|&row| Task { exp: 0, ..row }).collect();
+        let gates: Vec<Gate> = t.gates.iter().map(|&row| Gate { exp: 0, ..row }).collect();
+        let first: Vec<_> = t.flow_tx.iter().map(|f| (f.msg_post, f.msg_send, f.msg_ack, f.send_end, f.ack_end)).collect();
+        let arriving: Vec<_> = t.flow_rx.iter().map(|f| (f.msg, f.msg_end)).collect();
+        let due: Vec<_> = t.nics.iter().map(|n| (n.task_head, n.next_task)).collect();
+        format!("{tasks:?} {gates:?} {:?} {:?} {:?} {first:?} {arriving:?} {due:?}", t.edges, t.signals, t.servers)
+    }
+
+    #[test]
+    fn what_is_copied_is_what_would_be_worked_out() {
+        let first = prepared(1000, 1111, 3);
+        let rows = first.job.as_ref().unwrap().rows.as_ref().unwrap();
+        assert!(rows.0.lock().unwrap().is_some(), "nothing was kept");
+        let second = prepared(1000, 2222, 4);
+        assert!(Arc::ptr_eq(first.job.as_ref().unwrap(), second.job.as_ref().unwrap()));
+        assert_eq!(graph_of(&first), graph_of(&second));
+        assert!(first.built.tables.tasks.iter().all(|row| row.exp == 3) && second.built.tables.tasks.iter().all(|row| row.exp == 4));
+        assert!(second.built.tables.gates.iter().all(|row| row.exp == 4));
+    }
+}
