@@ -124,7 +124,7 @@ pub(super) enum Fate {
     /// The other has not ended.
     Waits(Box<Alike>),
     /// The other failed: it has to find out by itself.
-    Alone(Task),
+    Alone(Box<Task>),
 }
 
 impl Alike {
@@ -133,11 +133,11 @@ impl Alike {
     }
 
     /// Where it stands.
-    pub fn fate(self: Box<Self>) -> Fate {
+    pub fn fate(self) -> Fate {
         let end = self.first.end().clone();
         match end {
-            End::Open => Fate::Waits(self),
-            End::Failed => Fate::Alone(self.task),
+            End::Open => Fate::Waits(Box::new(self)),
+            End::Failed => Fate::Alone(Box::new(self.task)),
             End::Known(outcome, packet_hops) => Fate::Ended(Box::new(Ended {
                 exp_id: self.task.exp_id,
                 result: Ok(Outcome { bill: Some(self.bill), ..(*outcome).clone() }),

@@ -120,7 +120,7 @@ pub(super) fn drive<E: From<EngineError>>(
     // What was prepared but did not fit into the batch before.
     let mut left: Vec<Candidate> = Vec::new();
     // What is like another, which has not ended; what is to be simulated after all.
-    let mut waiting: Vec<Box<Alike>> = Vec::new();
+    let mut waiting: Vec<Alike> = Vec::new();
     let mut alone: Vec<Task> = Vec::new();
     let mut most = 0;
     while !stop() {
@@ -203,11 +203,11 @@ pub(super) fn drive<E: From<EngineError>>(
 ///
 /// # Errors
 /// `tell` refuses news.
-fn settle<E>(waiting: &mut Vec<Box<Alike>>, alone: &mut Vec<Task>, supply: &mut dyn Supply, tell: &mut dyn FnMut(News) -> Result<(), E>) -> Result<(), E> {
+fn settle<E>(waiting: &mut Vec<Alike>, alone: &mut Vec<Task>, supply: &mut dyn Supply, tell: &mut dyn FnMut(News) -> Result<(), E>) -> Result<(), E> {
     for like in std::mem::take(waiting) {
         match like.fate() {
-            Fate::Waits(like) => waiting.push(like),
-            Fate::Alone(task) => alone.push(task),
+            Fate::Waits(like) => waiting.push(*like),
+            Fate::Alone(task) => alone.push(*task),
             Fate::Ended(ended) => {
                 supply.ended(ended.exp_id);
                 tell(News::Ended(ended))?;
@@ -268,7 +268,7 @@ impl Room {
 #[expect(clippy::too_many_arguments, reason = "what the one caller has")]
 fn fill(
     left: &mut Vec<Candidate>,
-    likes: &mut Vec<Box<Alike>>,
+    likes: &mut Vec<Alike>,
     alone: &mut Vec<Task>,
     supply: &mut dyn Supply,
     makers: &Makers,
@@ -302,7 +302,7 @@ fn fill(
         let (first, clock) = (left.len(), Instant::now());
         for (exp_id, made, limits) in makers.make(few, again) {
             match made {
-                Ok(Made::Alike(like)) => likes.push(like),
+                Ok(Made::Alike(like)) => likes.push(*like),
                 Ok(Made::Prepared(p)) => left.push((exp_id, Ok(p), limits)),
                 Err(e) => left.push((exp_id, Err(e), limits)),
             }
