@@ -52,6 +52,8 @@ pub struct Aside {
     pub from: Vec<(u32, u32)>,
     /// Random choices decide about all congestion marks.
     pub chance: bool,
+    /// What congestion control carries from message to message may be rounded.
+    pub rounds: bool,
 }
 
 impl Aside {

@@ -2,7 +2,7 @@
 //!
 //! Layer: engine. Exact, but for [`round`], which is for where what is steady is skipped. Knows nothing of partitions: rows of one queue pair.
 
-use crate::columns::{FlowTx, INT_TX_UNIT, Tables, cc, mode, qp};
+use crate::columns::{FlowTx, INT_TX_UNIT, NONE, Tables, cc, mode, qp};
 use crate::engine::cpu::cc::{dcqcn, timely};
 use crate::engine::cpu::sender::set_rate;
 
@@ -71,13 +71,28 @@ pub fn keep(t: &Tables, own: &FlowTx, row: FlowTx) -> FlowTx {
     }
 }
 
+/// Whether senders meet on a link between switches. There shares are chaotic: what is rounded once is seen in every later message (6 % of each on a fat-tree), while little
+/// repeats that rounding could help to find. Where they only meet at receivers, differences die out.
+pub fn collide(t: &Tables) -> bool {
+    let nics = t.exps[0].nic_len;
+    let mut sender = vec![NONE; t.ports.len()];
+    t.flow_tx.iter().any(|tx| {
+        let path = &t.paths[tx.path_first as usize..(tx.path_first + tx.path_len) as usize];
+        let between = path.iter().filter(|&&q| t.ports[q as usize].peer >= nics);
+        tx.n_paths > 1 || between.fold(false, |met, &q| {
+            let before = std::mem::replace(&mut sender[q as usize], tx.nic);
+            met || (before != NONE && before != tx.nic)
+        })
+    })
+}
+
 /// Rounds what queue pair `f`, which is idle, carries over to its next message: else hardly any two episodes begin alike. Rates that recover and are near the line's are taken
 /// to be there.
 pub fn round(t: &mut Tables, f: u32) {
     let e = &t.exps[0];
     let tx = &t.flow_tx[f as usize];
     let line = t.nics[tx.nic as usize].rate;
-    if e.modes & mode::FRESH_QP != 0 || tx.flags & qp::CREATED == 0 {
+    if !t.aside.rounds || e.modes & mode::FRESH_QP != 0 || tx.flags & qp::CREATED == 0 {
         return;
     }
     let rate = match e.cc {

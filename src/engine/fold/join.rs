@@ -355,7 +355,7 @@ impl Run {
         let member = &mut self.parts[p as usize].members[m as usize];
         if !std::mem::replace(&mut member.known, true) {
             carry::catch_up(t, f, at);
-            if Run::is_steadying(t) && at == self.parts[p as usize].start {
+            if at == self.parts[p as usize].start {
                 carry::round(t, f);
             }
             form.state(t, f, at, self.parts[p as usize].start);

@@ -80,7 +80,8 @@ impl Run {
         t.exps[0].modes |= mode::NOTED;
         t.exps[0].steps = 1;
         t.aside.chance = carry::marks_by_chance(t);
-        if Run::is_steadying(t) && t.exps[0].cc == cc::HPCC {
+        t.aside.rounds = Run::is_steadying(t) && !carry::collide(t);
+        if t.aside.rounds && t.exps[0].cc == cc::HPCC {
             t.aside.from = vec![(0, 0); t.ports.len()];
         }
         for tx in &mut t.flow_tx {
