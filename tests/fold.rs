@@ -494,8 +494,8 @@ fn steady_phases_are_skipped_within_half_a_percent() {
 fn what_is_carried_over_repeats() {
     let root = tempfile::tempdir().unwrap();
     let sweep = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("experiments/suites/wormhole-cc.toml");
-    // A mixture of experts under HPCC, DCQCN and TIMELY.
-    for shard in ["4/8", "5/8", "6/8"] {
+    // A mixture of experts under DCQCN and TIMELY.
+    for shard in ["5/8", "6/8"] {
         let out = root.path().join(&shard[..1]);
         let run = std::process::Command::new(env!("CARGO_BIN_EXE_hyperfold"))
             .args(["run", "--quiet", "--engine", "cpu", "--jobs", "1", "--shard", shard, "--out"])

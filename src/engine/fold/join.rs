@@ -39,7 +39,7 @@ impl Run {
             self.add_nic(t, p, n, at, &mut form);
         }
         for &port in &ports {
-            self.add_port(t, p, port, at, &mut form);
+            self.add_port(t, p, port, &mut form);
         }
         self.add_member(t, p, f, at, &mut form);
         self.route(t, p, f, at, &mut form);
@@ -301,12 +301,9 @@ impl Run {
         }
     }
 
-    fn add_port(&mut self, t: &mut Tables, p: u32, port: u32, at: u64, form: &mut Form) {
+    fn add_port(&mut self, t: &mut Tables, p: u32, port: u32, form: &mut Form) {
         if self.port_part[port as usize] != NONE {
             return;
-        }
-        if at == self.parts[p as usize].start {
-            carry::count_from_here(t, port, at);
         }
         form.port(t, &self.parts[p as usize], port, &|m| self.local_nic(p, m));
         self.port_part[port as usize] = p;
@@ -355,9 +352,6 @@ impl Run {
         let member = &mut self.parts[p as usize].members[m as usize];
         if !std::mem::replace(&mut member.known, true) {
             carry::catch_up(t, f, at);
-            if at == self.parts[p as usize].start {
-                carry::round(t, f);
-            }
             form.state(t, f, at, self.parts[p as usize].start);
         }
         for (first, len) in [(tx.path_first, tx.path_len), (rx.path_first, rx.path_len)] {

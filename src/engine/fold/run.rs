@@ -14,7 +14,7 @@ use super::part::Part;
 use super::rise::Rise;
 use super::tally::Tally;
 use super::{FoldStats, Memo, Stop};
-use crate::columns::{NEVER, NONE, SHARED_FLAGS, SHARED_FLOWS_LEFT, Aside, Tables, cc, flag, mode, qp, status, task as bits};
+use crate::columns::{NEVER, NONE, SHARED_FLAGS, SHARED_FLOWS_LEFT, Aside, Tables, flag, mode, qp, status, task as bits};
 use crate::engine::cpu::key::{Key, START, TASK};
 use crate::engine::cpu::{analytical, nic, schedule, task};
 use crate::engine::grow;
@@ -80,10 +80,6 @@ impl Run {
         t.exps[0].modes |= mode::NOTED;
         t.exps[0].steps = 1;
         t.aside.chance = carry::marks_by_chance(t);
-        t.aside.rounds = Run::is_steadying(t) && !carry::collide(t);
-        if t.aside.rounds && t.exps[0].cc == cc::HPCC {
-            t.aside.from = vec![(0, 0); t.ports.len()];
-        }
         for tx in &mut t.flow_tx {
             tx.flags |= qp::HELD;
         }
