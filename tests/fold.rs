@@ -431,6 +431,30 @@ fn partitions_that_lag_behind_catch_up() {
     assert!(flows("exact") == flows("off"), "flows differ");
 }
 
+/// Partitions that were looked up and merge are cut when those are that were simulated, or what sleeps by then would depend on the memo (found with DCQCN whose timers are fast).
+#[test]
+fn cuts_of_merged_partitions_depend_on_the_past_alone() {
+    let root = tempfile::tempdir().unwrap();
+    let graph = "id,ranks,kind,duration_ns,bytes,deps,peer\nn0,all,all-to-all,,200000,,\nn1,all,all-reduce,,800000,n0,\nn2,all,all-to-all,,200000,n1,\nn3,all,all-gather,,800000,n0 n1 n2,\n";
+    std::fs::write(root.path().join("graph.csv"), graph).unwrap();
+    let sweep = root.path().join("sweep.toml");
+    let text = "name = \"m\"\nseed = 2\nbase.cluster = { gpus = 8, gpus_per_server = 1 }\nbase.topology = { kind = \"rail-optimized\", link_gbps = 200 }\n\
+        base.transport = { cc = \"dcqcn\", ecn_kmin_kb = 80, ecn_kmax_kb = 200, dcqcn = { increase_us = 3, rai_mbps = 500, decrease_us = 4 } }\n\
+        base.workload = { kind = \"dag\", path = \"graph.csv\", iterations = 8 }\n[axes]\n\"cluster.gpu\" = [\"h100\", \"a100\"]\n";
+    std::fs::write(&sweep, text).unwrap();
+    let flows = |memo: &str| {
+        let out = root.path().join(memo);
+        let run = std::process::Command::new(env!("CARGO_BIN_EXE_hyperfold"))
+            .args(["run", "--quiet", "--jobs", "1", "--engine", "cpu", "--set", "output.flows=true", "--set", &format!("fidelity.memo={memo}"), "--out"])
+            .args([&out, &sweep])
+            .output()
+            .unwrap();
+        assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
+        std::fs::read(out.join("flows.csv")).unwrap()
+    };
+    assert!(flows("true") == flows("false"), "flows differ");
+}
+
 /// What comes after a random draw is not remembered, what came before it is: a message that is alone at first, then one of an incast with marks, then twice alone, side by
 /// side. Of the last two one waits for what the other simulates, and has nothing left to simulate itself.
 #[test]

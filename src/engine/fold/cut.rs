@@ -294,7 +294,8 @@ impl Run {
             }
             self.rebase_range(t, p, base.from, base.to);
         }
-        let due = self.until_next(bases.iter().filter_map(|b| b.node.state()).map(<[u8]>::len).sum());
+        // As of partitions that merged while they were simulated: what cuts are made of must not depend on what was looked up.
+        let due = bases.iter().filter_map(|b| b.node.state()).map(|s| self.until_next(s.len())).max().unwrap_or(self.cut_hops);
         self.parts[p as usize].due = due;
         Ok(())
     }
