@@ -294,8 +294,9 @@ impl Run {
             }
             self.rebase_range(t, p, base.from, base.to);
         }
-        // As of partitions that merged while they were simulated: what cuts are made of must not depend on what was looked up.
-        let due = bases.iter().filter_map(|b| b.node.state()).map(|s| self.until_next(s.len())).max().unwrap_or(self.cut_hops);
+        let sizes = bases.iter().filter_map(|b| b.node.state()).map(<[u8]>::len);
+        // Where what is steady is skipped, cuts are part of what is decided: they come when they do after partitions merged that were simulated (`Run::move_rows`).
+        let due = if Run::is_steadying(t) { sizes.map(|n| self.until_next(n)).max().unwrap_or(self.cut_hops) } else { self.until_next(sizes.sum()) };
         self.parts[p as usize].due = due;
         Ok(())
     }
