@@ -5,6 +5,7 @@
 #   scripts/test.sh              every test
 #   scripts/test.sh --soak       the long ones instead: fuzzing and many seeds, HYPERFOLD_SOAK_MINUTES (default 30) in all
 #
+# Random cases are the same on every run of the tests (PROPTEST_RNG_SEED), and on every soak of one commit.
 # HYPERFOLD_TEST_PROFILE (default `checked`: optimised, with overflow and debug assertions) is the cargo profile.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -23,6 +24,13 @@ esac
 command -v cargo >/dev/null || { echo "test.sh: cargo is missing; install Rust (rustup) first" >&2; exit 2; }
 # Snapshots are compared, never written, whatever the caller's environment says.
 export INSTA_UPDATE=no CARGO_TERM_COLOR=${CARGO_TERM_COLOR:-auto}
+
+if [ -z "${PROPTEST_RNG_SEED:-}" ]; then
+    PROPTEST_RNG_SEED=1
+    if $soak; then PROPTEST_RNG_SEED=$(( 16#$(git rev-parse --short=8 HEAD 2>/dev/null || echo 2) )); fi
+fi
+export PROPTEST_RNG_SEED
+echo "test.sh: PROPTEST_RNG_SEED=$PROPTEST_RNG_SEED"
 
 cargo build --profile "$profile" --bin hyperfold
 scripts/setup-vulkan.sh "${CARGO_TARGET_DIR:-target}/$profile/hyperfold"

@@ -2,6 +2,7 @@
 
 mod support;
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -33,6 +34,17 @@ fn run(name: &str, engine: &mut FoldEngine, t: &mut Tables) -> FoldStats {
     let [done] = batch;
     *t = done;
     stats
+}
+
+/// Runs `sweep` with the program itself.
+fn ran(sweep: &Path, out: &Path, more: &[&str]) {
+    let run = std::process::Command::new(env!("CARGO_BIN_EXE_hyperfold"))
+        .args(["run", "--quiet", "--engine", "cpu", "--out"])
+        .args([out, sweep])
+        .args(more)
+        .output()
+        .unwrap();
+    assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
 }
 
 /// What an experiment came to, without lists and what idle rows keep in vain: times before which something might not have happened, among others.
@@ -420,12 +432,7 @@ fn partitions_that_lag_behind_catch_up() {
     std::fs::write(&sweep, text).unwrap();
     let flows = |folding: &str| {
         let out = root.path().join(folding);
-        let run = std::process::Command::new(env!("CARGO_BIN_EXE_hyperfold"))
-            .args(["run", "--quiet", "--jobs", "1", "--engine", "cpu", "--set", &format!("fidelity.fast_forward={folding}"), "--out"])
-            .args([&out, &sweep])
-            .output()
-            .unwrap();
-        assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
+        ran(&sweep, &out, &["--jobs", "1", "--set", &format!("fidelity.fast_forward={folding}")]);
         std::fs::read(out.join("flows.csv")).unwrap()
     };
     assert!(flows("exact") == flows("off"), "flows differ");
@@ -444,12 +451,7 @@ fn cuts_of_merged_partitions_depend_on_the_past_alone() {
     std::fs::write(&sweep, text).unwrap();
     let flows = |memo: &str| {
         let out = root.path().join(memo);
-        let run = std::process::Command::new(env!("CARGO_BIN_EXE_hyperfold"))
-            .args(["run", "--quiet", "--jobs", "1", "--engine", "cpu", "--set", "output.flows=true", "--set", &format!("fidelity.memo={memo}"), "--out"])
-            .args([&out, &sweep])
-            .output()
-            .unwrap();
-        assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
+        ran(&sweep, &out, &["--jobs", "1", "--set", "output.flows=true", "--set", &format!("fidelity.memo={memo}")]);
         std::fs::read(out.join("flows.csv")).unwrap()
     };
     assert!(flows("true") == flows("false"), "flows differ");
@@ -470,12 +472,7 @@ fn a_draw_forgets_what_comes_after_it_alone() {
         base.workload.kind = \"dag\"\nbase.fidelity.fast_forward = \"exact\"\naxes.\"workload.path\" = [\"joined.csv\", \"alone.csv\", \"again.csv\"]\n";
     std::fs::write(&sweep, text).unwrap();
     let out = root.path().join("out");
-    let run = std::process::Command::new(env!("CARGO_BIN_EXE_hyperfold"))
-        .args(["run", "--quiet", "--jobs", "2", "--engine", "cpu", "--out"])
-        .args([&out, &sweep])
-        .output()
-        .unwrap();
-    assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
+    ran(&sweep, &out, &["--jobs", "2"]);
     let column = |file: &str, name: &str| -> Vec<u64> {
         let mut rows = csv::Reader::from_path(out.join(file)).unwrap();
         let at = rows.headers().unwrap().iter().position(|h| h == name).unwrap();
@@ -490,19 +487,14 @@ fn a_draw_forgets_what_comes_after_it_alone() {
 #[test]
 fn steady_phases_are_skipped_within_half_a_percent() {
     let root = tempfile::tempdir().unwrap();
-    let sweep = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("experiments/suites/wormhole-cc.toml");
+    let sweep = Path::new(env!("CARGO_MANIFEST_DIR")).join("experiments/suites/wormhole-cc.toml");
     let column = |folding: &str, file: &str, name: &str| -> Vec<f64> {
         let mut rows = csv::Reader::from_path(root.path().join(folding).join(file)).unwrap();
         let at = rows.headers().unwrap().iter().position(|h| h == name).unwrap();
         rows.records().map(|r| r.unwrap()[at].parse().unwrap()).collect()
     };
     for folding in ["exact", "steady"] {
-        let run = std::process::Command::new(env!("CARGO_BIN_EXE_hyperfold"))
-            .args(["run", "--quiet", "--engine", "cpu", "--limit", "4", "--set", &format!("fidelity.fast_forward={folding}"), "--out"])
-            .args([&root.path().join(folding), &sweep])
-            .output()
-            .unwrap();
-        assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
+        ran(&sweep, &root.path().join(folding), &["--limit", "4", "--set", &format!("fidelity.fast_forward={folding}")]);
     }
     for name in ["iteration_time_ns", "fct_mean_ns"] {
         for (k, (exact, steady)) in column("exact", "results.csv", name).into_iter().zip(column("steady", "results.csv", name)).enumerate() {
@@ -517,16 +509,11 @@ fn steady_phases_are_skipped_within_half_a_percent() {
 #[test]
 fn what_is_carried_over_repeats() {
     let root = tempfile::tempdir().unwrap();
-    let sweep = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("experiments/suites/wormhole-cc.toml");
+    let sweep = Path::new(env!("CARGO_MANIFEST_DIR")).join("experiments/suites/wormhole-cc.toml");
     // A mixture of experts under DCQCN and TIMELY.
     for shard in ["5/8", "6/8"] {
         let out = root.path().join(&shard[..1]);
-        let run = std::process::Command::new(env!("CARGO_BIN_EXE_hyperfold"))
-            .args(["run", "--quiet", "--engine", "cpu", "--jobs", "1", "--shard", shard, "--out"])
-            .args([&out, &sweep])
-            .output()
-            .unwrap();
-        assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
+        ran(&sweep, &out, &["--jobs", "1", "--shard", shard]);
         let mut rows = csv::Reader::from_path(out.join("stats.csv")).unwrap();
         let header = rows.headers().unwrap().clone();
         let record = rows.records().next().unwrap().unwrap();

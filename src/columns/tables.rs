@@ -42,13 +42,7 @@ pub struct Tables {
     pub servers: Vec<u64>,
     /// What happened to messages, in the order of processing, while `mode::NOTED` is on. No column: only folding on the CPU uses it.
     pub noted: Vec<Noted>,
-    pub aside: Aside,
-}
-
-/// What folding on the CPU knows of an experiment and what it asks of the systems. No column; as it is by default nothing changes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Aside {
-    /// Random choices decide about all congestion marks.
+    /// Random choices decide about all congestion marks. No column: only folding on the CPU uses it.
     pub chance: bool,
 }
 

@@ -80,7 +80,7 @@ impl Form {
         };
         let mut form = Form(bytemuck::bytes_of(&rules).to_vec());
         form.u64(if e.cc == cc::HPCC { start % 1000 } else { 0 });
-        form.u32(u32::from(t.aside.chance));
+        form.u32(u32::from(t.chance));
         form.u32(calm.grain());
         form
     }

@@ -17,21 +17,21 @@ pub fn marks_by_chance(t: &Tables) -> bool {
 
 /// DCQCN's timers of queue pair `f` that expire before `now` do what they do: whatever looks at the queue pair next would have them do it.
 pub fn catch_up(t: &mut Tables, f: u32, now: u64) {
-    if t.aside.chance {
+    if t.chance {
         dcqcn::advance_until(t, f, now);
     }
 }
 
 /// Whether no decrease of queue pair `f` is due until it is told of congestion. What alpha is, and when it and the rate would be decreased, makes no difference so long.
 pub fn is_quiet(t: &Tables, f: u32) -> bool {
-    t.aside.chance && t.flow_tx[f as usize].flags & (qp::STARTED | qp::D_SEEN) == qp::STARTED
+    t.chance && t.flow_tx[f as usize].flags & (qp::STARTED | qp::D_SEEN) == qp::STARTED
 }
 
 /// Whether the rate of queue pair `f` stays what it is until it is told of congestion: it has recovered. When its rate would be increased makes no difference so long, either.
 pub fn is_recovered(t: &Tables, f: u32) -> bool {
     let tx = &t.flow_tx[f as usize];
     let line = t.nics[tx.nic as usize].rate;
-    t.aside.chance && dcqcn::is_recovered(tx, line)
+    t.chance && dcqcn::is_recovered(tx, line)
 }
 
 /// The stage of queue pair `tx`, as far as it matters: beyond some number of increases all are alike.
@@ -46,7 +46,7 @@ pub fn stage(t: &Tables, tx: &FlowTx) -> u32 {
 
 /// Congestion control of a queue pair that has only had timers moving it since it was `own`; all else as in `row`.
 pub fn keep(t: &Tables, own: &FlowTx, row: FlowTx) -> FlowTx {
-    if !t.aside.chance || own.flags & qp::STARTED == 0 {
+    if !t.chance || own.flags & qp::STARTED == 0 {
         return row;
     }
     let flags = qp::STARTED | qp::A_SEEN | qp::D_SEEN;

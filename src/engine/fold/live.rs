@@ -60,7 +60,7 @@ impl Run {
         // Random marks are no function of the key; and DCQCN's timers, once they run, move windows that the NIC looks at whenever something is posted. Where windows stand,
         // what is remembered counts on hearing of no congestion (`carry::marks_by_chance`).
         let mut drew = false;
-        let timers = timers_run(t) || t.aside.chance;
+        let timers = timers_run(t) || t.chance;
         for k in 0..self.parts[p as usize].ports.len() {
             let port = self.parts[p as usize].ports[k];
             let wanted = (0..words).any(|w| t.shared[plan::want_word(t, port, w * 32) as usize] != 0);

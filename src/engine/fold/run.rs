@@ -14,7 +14,7 @@ use super::part::Part;
 use super::rise::Rise;
 use super::tally::Tally;
 use super::{FoldStats, Memo, Stop};
-use crate::columns::{NEVER, NONE, SHARED_FLAGS, SHARED_FLOWS_LEFT, Aside, Tables, flag, mode, qp, status, task as bits};
+use crate::columns::{NEVER, NONE, SHARED_FLAGS, SHARED_FLOWS_LEFT, Tables, flag, mode, qp, status, task as bits};
 use crate::engine::cpu::key::{Key, START, TASK};
 use crate::engine::cpu::{analytical, nic, schedule, task};
 use crate::engine::grow;
@@ -79,7 +79,7 @@ impl Run {
         let fresh = Fresh::of(t);
         t.exps[0].modes |= mode::NOTED;
         t.exps[0].steps = 1;
-        t.aside.chance = carry::marks_by_chance(t);
+        t.chance = carry::marks_by_chance(t);
         for tx in &mut t.flow_tx {
             tx.flags |= qp::HELD;
         }
@@ -299,7 +299,7 @@ impl Run {
         }
         t.shared[SHARED_FLAGS as usize] &= !flag::SIGNALS;
         t.exps[0].modes &= !mode::NOTED;
-        t.aside = Aside::default();
+        t.chance = false;
         t.exps[0].status = status::DONE;
         Ok(())
     }

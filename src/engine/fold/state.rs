@@ -258,7 +258,7 @@ impl<P: Pen> Walk<'_, P> {
         let (mut tx, mut rx) = (t.flow_tx[f], t.flow_rx[f]);
         let una = tx.snd_una;
         // What does not matter of one that no decrease is due of, its row knows.
-        let known = if t.aside.chance { self.word(u64::from(carry::is_quiet(t, member.flow)) + u64::from(carry::is_recovered(t, member.flow))) } else { 0 };
+        let known = if t.chance { self.word(u64::from(carry::is_quiet(t, member.flow)) + u64::from(carry::is_recovered(t, member.flow))) } else { 0 };
         let own = if known > 0 { qp::HELD | qp::A_SEEN } else { qp::HELD };
         tx.flags = self.half(tx.flags & !own) | (tx.flags & own);
         // Bytes behind those that the network was given do not matter yet.

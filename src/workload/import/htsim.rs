@@ -95,17 +95,17 @@ fn parse_file(path: &str, text: &str) -> Result<File, ImportError> {
     while let Some(line) = lines.next() {
         last = line.number;
         let words: Vec<&str> = line.fields().collect();
-        let header = |slot: &mut Option<u32>, value: &str, max: u32| {
-            let n = line.number(words[0], value, 0, max)?;
+        let header = |slot: &mut Option<u32>, value: &str, min: u32, max: u32| {
+            let n = line.number(words[0], value, min, max)?;
             match slot.replace(n) {
                 None => Ok(()),
                 Some(_) => Err(line.error(format!("{} is given twice", words[0]))),
             }
         };
         match words.as_slice() {
-            ["Nodes", n] => header(&mut nodes, n, MAX_RANKS)?,
-            ["Connections", n] => header(&mut connections, n, MAX_FLOWS)?,
-            ["Triggers", n] => header(&mut triggers, n, MAX_FLOWS)?,
+            ["Nodes", n] => header(&mut nodes, n, 1, MAX_RANKS)?,
+            ["Connections", n] => header(&mut connections, n, 0, MAX_FLOWS)?,
+            ["Triggers", n] => header(&mut triggers, n, 0, MAX_FLOWS)?,
             ["Failures", n] if *n == "0" => {}
             ["Failures" | "failure", ..] => return Err(line.error("link failures in connection matrices are not supported; leave them out").into()),
             ["trigger", rest @ ..] => {
@@ -127,7 +127,7 @@ fn parse_file(path: &str, text: &str) -> Result<File, ImportError> {
         }
     }
     let end = |problem: String| FileError::Line { path: path.to_string(), line: last, problem };
-    file.n_nodes = nodes.filter(|&n| n > 0).ok_or_else(|| end("there is no `Nodes N` with at least one".to_string()))?;
+    file.n_nodes = nodes.ok_or_else(|| end("there is no `Nodes N`".to_string()))?;
     let counts = [("Connections", connections, file.connections.len()), ("Triggers", triggers, file.triggers.len())];
     for (what, said, have) in counts {
         if said.unwrap_or(0) as usize != have {
