@@ -63,6 +63,8 @@ struct Place {
     stats: FoldStats,
     /// Its name among those that wait for what others find out.
     waits: Option<u64>,
+    /// Its experiment began anew, not to be folded, and has not taken a step since.
+    anew: bool,
     /// In this slice.
     seconds: f64,
     failure: Option<String>,
@@ -142,7 +144,8 @@ impl Place {
         stop: &(dyn Fn() -> bool + Sync),
     ) -> Option<String> {
         self.waits = None;
-        if is_new(t) {
+        let anew = std::mem::take(&mut self.anew);
+        if is_new(t) && !anew {
             *self = Place::default();
             if t.exps[0].modes & mode::FOLD != 0 {
                 if memo.is_none() {
@@ -187,6 +190,8 @@ impl Place {
         let before = packet_hops(t);
         let failure = advance_one(t, end, limit, stop).1;
         self.stats.simulated += packet_hops(t) - before;
+        // The slice may have ended by then: it is not to be folded a second time.
+        self.anew = self.stats.abandoned > 0 && is_new(t);
         failure
     }
 }
