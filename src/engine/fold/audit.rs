@@ -118,7 +118,7 @@ impl Run {
                 break;
             }
             // What cannot be folded after all was not heard to arrive either.
-            if self.window(c, p, (from + self.step).min(at)).is_err() {
+            if self.window(c, p, from, (from + self.step).min(at)).is_err() {
                 break;
             }
             for noted in c.noted.drain(..) {

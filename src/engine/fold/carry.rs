@@ -1,11 +1,19 @@
 //! What congestion control carries from message to message, and how much of it matters: states that differ in nothing else lead to the same.
 //!
-//! Layer: engine. Exact. Knows nothing of partitions: rows of one queue pair.
+//! Layer: engine. Exact, but for [`round`], which is for where what is steady is skipped. Knows nothing of partitions: rows of one queue pair.
 
-use crate::columns::{FlowTx, Tables, cc, mode, qp};
+use crate::columns::{FlowTx, INT_TX_UNIT, NONE, Tables, cc, mode, qp};
 use crate::engine::cpu::cc::{dcqcn, timely};
+use crate::engine::cpu::sender::set_rate;
 
 use super::canon::timers_run;
+
+/// Bits that are kept of what HPCC carries, the first one among them: off by 1/32 at most, once a message and in no direction (our choice: less than a round trip of HPCC moves
+/// rates by).
+const KEPT_BITS: u32 = 5;
+
+/// A rate of DCQCN that is nearer to the line's than this part of it would be there soon: each of its timers halves the distance (our choice).
+const NEAR: u64 = 128;
 
 /// Whether DCQCN's marks come by chance alone. Nothing is remembered from the first draw or mark on, so what is remembered hears of no congestion: DCQCN's timers are all that
 /// moves rates then, and what they do is known from the queue pair's own row.
@@ -17,21 +25,21 @@ pub fn marks_by_chance(t: &Tables) -> bool {
 
 /// DCQCN's timers of queue pair `f` that expire before `now` do what they do: whatever looks at the queue pair next would have them do it.
 pub fn catch_up(t: &mut Tables, f: u32, now: u64) {
-    if t.chance {
+    if t.aside.chance {
         dcqcn::advance_until(t, f, now);
     }
 }
 
 /// Whether no decrease of queue pair `f` is due until it is told of congestion. What alpha is, and when it and the rate would be decreased, makes no difference so long.
 pub fn is_quiet(t: &Tables, f: u32) -> bool {
-    t.chance && t.flow_tx[f as usize].flags & (qp::STARTED | qp::D_SEEN) == qp::STARTED
+    t.aside.chance && t.flow_tx[f as usize].flags & (qp::STARTED | qp::D_SEEN) == qp::STARTED
 }
 
 /// Whether the rate of queue pair `f` stays what it is until it is told of congestion: it has recovered. When its rate would be increased makes no difference so long, either.
 pub fn is_recovered(t: &Tables, f: u32) -> bool {
     let tx = &t.flow_tx[f as usize];
     let line = t.nics[tx.nic as usize].rate;
-    t.chance && dcqcn::is_recovered(tx, line)
+    t.aside.chance && dcqcn::is_recovered(tx, line)
 }
 
 /// The stage of queue pair `tx`, as far as it matters: beyond some number of increases all are alike.
@@ -46,7 +54,7 @@ pub fn stage(t: &Tables, tx: &FlowTx) -> u32 {
 
 /// Congestion control of a queue pair that has only had timers moving it since it was `own`; all else as in `row`.
 pub fn keep(t: &Tables, own: &FlowTx, row: FlowTx) -> FlowTx {
-    if !t.chance || own.flags & qp::STARTED == 0 {
+    if !t.aside.chance || own.flags & qp::STARTED == 0 {
         return row;
     }
     let flags = qp::STARTED | qp::A_SEEN | qp::D_SEEN;
@@ -61,5 +69,72 @@ pub fn keep(t: &Tables, own: &FlowTx, row: FlowTx) -> FlowTx {
         t_dec: own.t_dec,
         t_inc: own.t_inc,
         ..row
+    }
+}
+
+/// Whether senders meet on a link between switches. There shares are chaotic: what is rounded once is seen in every later message (6 % of each on a fat-tree), while little
+/// repeats that rounding could help to find. Where they only meet at receivers, differences die out.
+pub fn collide(t: &Tables) -> bool {
+    let nics = t.exps[0].nic_len;
+    let mut sender = vec![NONE; t.ports.len()];
+    t.flow_tx.iter().any(|tx| {
+        let path = &t.paths[tx.path_first as usize..(tx.path_first + tx.path_len) as usize];
+        let between = path.iter().filter(|&&q| t.ports[q as usize].peer >= nics);
+        tx.n_paths > 1 || between.fold(false, |met, &q| {
+            let before = std::mem::replace(&mut sender[q as usize], tx.nic);
+            met || (before != NONE && before != tx.nic)
+        })
+    })
+}
+
+/// Rounds what queue pair `f`, which is idle, carries over to its next message: else hardly any two episodes begin alike. Rates that recover and are near the line's are taken
+/// to be there.
+pub fn round(t: &mut Tables, f: u32) {
+    let e = &t.exps[0];
+    let tx = &t.flow_tx[f as usize];
+    let line = t.nics[tx.nic as usize].rate;
+    if !t.aside.rounds || e.modes & mode::FRESH_QP != 0 || tx.flags & qp::CREATED == 0 {
+        return;
+    }
+    let rate = match e.cc {
+        cc::HPCC => rounded(tx.rate).min(line),
+        cc::DCQCN if is_quiet(t, f) && tx.target == line && tx.rate >= line - line / NEAR => line,
+        _ => return,
+    };
+    if e.cc == cc::HPCC {
+        let tx = &mut t.flow_tx[f as usize];
+        tx.rc = rounded(tx.rc).min(line);
+        tx.u = rounded(tx.u);
+    }
+    set_rate(t, f, rate, line);
+}
+
+/// Telemetry of `port` counts from where it stands at `now`, where it need not count from 0: else no two episodes would see their packets in the same phase of its units.
+/// Returns whether that is so.
+pub fn count_from_here(t: &mut Tables, port: u32, now: u64) -> bool {
+    let unit = u64::from(INT_TX_UNIT) * u64::from(t.exps[0].int_multi);
+    let sent = t.ports[port as usize].tx_bytes;
+    let from = t.aside.from.get_mut(port as usize).map(|from| *from = ((now % 1000) as u32, (sent % unit) as u32));
+    from.is_some()
+}
+
+/// `x` to its first [`KEPT_BITS`] bits.
+fn rounded(x: u64) -> u64 {
+    let lost = (u64::BITS - x.leading_zeros()).saturating_sub(KEPT_BITS);
+    let half = (1 << lost) >> 1;
+    (x.saturating_add(half) >> lost) << lost
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_is_rounded_to_its_first_bits() {
+        assert_eq!([0, 1, 31, 32, 33, 63, 1000].map(rounded), [0, 1, 31, 32, 34, 64, 992]);
+        for x in [29_371_005_205u64, 281_474_976_710_656, u64::MAX >> 1] {
+            assert!(rounded(x).abs_diff(x) <= x / 32, "{x}");
+            assert_eq!(rounded(rounded(x)), rounded(x));
+        }
     }
 }

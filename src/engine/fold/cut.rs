@@ -77,8 +77,7 @@ impl Run {
     /// A look at `p` was without consequences: nothing happens to it before its next event or the next look.
     fn go_on(&mut self, t: &Tables, p: u32) {
         self.arm(t, p);
-        let part = &self.parts[p as usize];
-        let known = part.look(t).next.min(part.watch.next());
+        let known = self.ahead(t, p).min(self.parts[p as usize].watch.next());
         self.flush_covered(p, known);
     }
 
@@ -125,7 +124,7 @@ impl Run {
                 } else if part.replay {
                     at
                 } else {
-                    part.look(t).next
+                    self.ahead(t, q)
                 };
                 self.call_part(q, next);
             }
@@ -164,10 +163,10 @@ impl Run {
         }
         self.forget_rule(p);
         self.arm(t, p);
-        let part = &self.parts[p as usize];
-        if !part.replay {
+        if !self.parts[p as usize].replay {
             // Its likes that come to the same at this instant follow it.
-            let next = part.look(t).next.min(part.watch.next());
+            let next = self.ahead(t, p).min(self.parts[p as usize].watch.next());
+            let part = &self.parts[p as usize];
             if let (Some(script), true) = (&part.script, next != NEVER) {
                 let mut body = script.node.body();
                 body.known = body.known.max(next.saturating_sub(at));
@@ -241,8 +240,7 @@ impl Run {
                     self.forget_rule(q);
                     self.stand(q, Arc::clone(node), at);
                     if cut.pieces.len() > 1 {
-                        let part = &self.parts[q as usize];
-                        let next = if part.replay { self.next_told(t, q) } else { part.look(t).next };
+                        let next = if self.parts[q as usize].replay { self.next_told(t, q) } else { self.ahead(t, q) };
                         self.call_part(q, next);
                     }
                 }

@@ -38,15 +38,18 @@ impl Run {
         for n in nics {
             self.add_nic(t, p, n, at, &mut form);
         }
+        // Not whether the partition comes to life: at one instant it may be this or another, by who goes first.
+        let wakes = self.nic_woke[t.flow_tx[f as usize].nic as usize] == at;
         for &port in &ports {
-            self.add_port(t, p, port, &mut form);
+            self.add_port(t, p, port, at, wakes, &mut form);
         }
         self.add_member(t, p, f, at, &mut form);
-        self.route(t, p, f, at, &mut form);
+        self.route(t, p, f, at, wakes, &mut form);
         let (tx, rx) = (&t.flow_tx[f as usize], &t.flow_rx[f as usize]);
         let plain = tx.start != NEVER;
         let unfit = std::mem::take(&mut self.unfit);
         self.parts[p as usize].shape = None;
+        self.parts[p as usize].rests_at = NEVER;
         self.parts[p as usize].fit &= !(plain || unfit || tx.n_paths > 1 || rx.n_paths > 1);
         self.widen_rule(p, f);
         self.disturb(t, p, at);
@@ -69,15 +72,25 @@ impl Run {
         Ok(p)
     }
 
-    /// Partitions of these rows that are looked up hear all until `at`; they may fall apart by that.
+    /// Partitions of these rows that are looked up hear all until `at`; they may fall apart by that, as those may that are at rest.
     fn hear(&mut self, t: &mut Tables, nics: &[u32], ports: &[u32], at: u64) -> Result<(), Stop> {
         loop {
             let of = nics.iter().map(|&n| self.nic_part[n as usize]).chain(ports.iter().map(|&q| self.port_part[q as usize]));
-            let lags = |p: &u32| *p != NONE && self.parts[*p as usize].replay && (self.parts[*p as usize].nap.is_some() || self.next_told(t, *p) < at);
+            let lags = |p: &u32| *p != NONE && self.lags(t, *p, at);
             let Some(p) = of.into_iter().find(lags) else { break };
-            self.catch_up_with(t, p, at)?;
+            if self.parts[p as usize].replay {
+                self.catch_up_with(t, p, at)?;
+            } else {
+                self.lay_down(t, p);
+            }
         }
         Ok(())
+    }
+
+    /// Whether something happens to `p` that whoever joins at `at` must find done: cuts and rests go first.
+    fn lags(&self, t: &Tables, p: u32, at: u64) -> bool {
+        let part = &self.parts[p as usize];
+        if part.replay { part.nap.is_some() || self.next_told(t, p) < at || self.turns_over(p, at) } else { part.rests_at <= at }
     }
 
     /// Up to when, exclusive, all that `p` has to tell is known if somebody joins at `at`.
@@ -159,6 +172,11 @@ impl Run {
         if let (Some(memo), Some(script)) = (&self.memo, &self.parts[p as usize].script) {
             let start = self.parts[p as usize].start;
             child = memo.child(&script.node, key, complete - start, self.ticket.by(start));
+        }
+        if let (Some(memo), Some(script), Some(_)) = (&self.memo, &self.parts[other as usize].script, &child) {
+            // Of the other nothing tells but this that it got as far as here (`Run::turns_over`).
+            let start = self.parts[other as usize].start;
+            memo.child(&script.node, edge(b'M', at - start, Form::default()), complete - start, self.ticket.by(start));
         }
         let both = replays == [true, true] && child.as_ref().is_some_and(|c| c.1);
         if !both {
@@ -272,6 +290,7 @@ impl Run {
         let row = &t.nics[n as usize];
         form.nic(t, &self.parts[p as usize], n, &|m| self.local_nic(p, m));
         self.nic_part[n as usize] = p;
+        self.nic_woke[n as usize] = at;
         self.idle_at[n as usize] = NEVER;
         let part = &mut self.parts[p as usize];
         self.nic_local[n as usize] = part.nics.len() as u32;
@@ -301,11 +320,19 @@ impl Run {
         }
     }
 
-    fn add_port(&mut self, t: &mut Tables, p: u32, port: u32, form: &mut Form) {
+    fn add_port(&mut self, t: &mut Tables, p: u32, port: u32, at: u64, wakes: bool, form: &mut Form) {
         if self.port_part[port as usize] != NONE {
+            // Somebody who went first may have brought it.
+            if wakes && self.port_woke[port as usize] == at && carry::count_from_here(t, port, at) {
+                form.numbers([u32::from(b'C'), self.port_local[port as usize]].into_iter());
+            }
             return;
         }
-        form.port(t, &self.parts[p as usize], port, &|m| self.local_nic(p, m));
+        self.port_woke[port as usize] = at;
+        if wakes {
+            carry::count_from_here(t, port, at);
+        }
+        form.port(t, &self.parts[p as usize], port, at, &|m| self.local_nic(p, m));
         self.port_part[port as usize] = p;
         let row = &mut t.ports[port as usize];
         let part = &mut self.parts[p as usize];
@@ -344,14 +371,17 @@ impl Run {
         });
     }
 
-    /// The path of queue pair `f` is part of `p` now.
-    fn route(&mut self, t: &mut Tables, p: u32, f: u32, at: u64, form: &mut Form) {
+    /// The path of queue pair `f` is part of `p` now; its NIC may have come to life with this.
+    fn route(&mut self, t: &mut Tables, p: u32, f: u32, at: u64, wakes: bool, form: &mut Form) {
         let (tx, rx) = (t.flow_tx[f as usize], t.flow_rx[f as usize]);
         let m = self.member[f as usize];
         form.numbers([u32::from(b'R'), m, self.nic_local[tx.nic as usize], self.nic_local[rx.nic as usize], tx.path_len, rx.path_len].into_iter());
         let member = &mut self.parts[p as usize].members[m as usize];
         if !std::mem::replace(&mut member.known, true) {
             carry::catch_up(t, f, at);
+            if wakes {
+                carry::round(t, f);
+            }
             form.state(t, f, at, self.parts[p as usize].start);
         }
         for (first, len) in [(tx.path_first, tx.path_len), (rx.path_first, rx.path_len)] {

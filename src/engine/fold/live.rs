@@ -10,12 +10,16 @@ use crate::engine::cpu::{forward, nic, plan};
 impl Run {
     /// Partition `p` goes on from `at`, when it is the earliest of all.
     pub(super) fn live_turn(&mut self, t: &mut Tables, p: u32, at: u64) -> Result<(), Stop> {
+        if self.parts[p as usize].rests_at <= at {
+            self.lay_down(t, p);
+            return Ok(());
+        }
         if self.cut(t, p, at) {
             return Ok(());
         }
         // All before a look must have happened, and nothing after it: also what a partition does to another.
         let look = self.next_look().map_or(NEVER, |look| look.0);
-        let end = (at + self.step).min(t.exps[0].time_limit).min(look);
+        let end = self.parts[p as usize].mark(at + 1, self.step).min(t.exps[0].time_limit).min(look);
         self.parts[p as usize].next = NEVER;
         self.parts[p as usize].covered = end;
         self.parts[p as usize].reached = self.parts[p as usize].reached.max(end);
@@ -23,31 +27,42 @@ impl Run {
             script.turn(at);
         }
         self.turning = p;
-        let p = self.window(t, p, end)?;
+        let p = self.window(t, p, at, end)?;
         self.turning = NONE;
         self.drain(t, p);
         t.exps[0].now = t.exps[0].now.max(end);
-        let look = self.parts[p as usize].look(t);
-        // Whoever joined in this turn may have something to do before its end: that is no rest yet, or it would depend on whose turn it was.
-        let rests = look.rest && look.next >= end;
-        if rests {
-            self.parts[p as usize].covered = NEVER;
-        }
+        let next = self.ahead(t, p);
+        // A NIC stands still where somebody is to join.
+        self.parts[p as usize].covered = end.min(next);
         // A look may put it to sleep, or cut it.
-        let known = if rests { end } else { look.next.min(self.parts[p as usize].watch.next()) };
+        let known = next.min(self.parts[p as usize].watch.next());
         self.flush_covered(p, known);
         self.hold(p);
-        if rests {
-            self.keep(t, p, end);
-            self.dissolve(t, p);
-        } else {
-            self.call_part(p, look.next);
-        }
+        self.call_part(p, next);
         Ok(())
     }
 
-    /// The systems over the rows of `p`, up to `end`; gives the partition that they are of by then. PRECONDITION: nobody's next event is more than a step before `end`.
-    pub(super) fn window(&mut self, t: &mut Tables, p: u32, end: u64) -> Result<u32, Stop> {
+    /// When live partition `p` goes on, be it to be laid down.
+    pub(super) fn ahead(&mut self, t: &Tables, p: u32) -> u64 {
+        let part = &mut self.parts[p as usize];
+        let look = part.look(t);
+        part.rests_at = if look.rest { part.mark(part.reached.max(part.start + 1), self.step) } else { NEVER };
+        look.next.min(part.rests_at)
+    }
+
+    /// Live partition `p` is at rest, and everybody else has come as far as that.
+    pub(super) fn lay_down(&mut self, t: &mut Tables, p: u32) {
+        let end = self.parts[p as usize].rests_at;
+        self.parts[p as usize].covered = NEVER;
+        self.flush_covered(p, end);
+        self.hold(p);
+        self.keep(t, p, end);
+        self.dissolve(t, p);
+    }
+
+    /// The systems over the rows of `p`, from `at` up to `end`; gives the partition that they are of by then. A NIC that needs rows which are not of `p` yet stands still,
+    /// unless that is at `at`: whoever joins does so when it is the earliest of all. PRECONDITION: nobody's next event is more than a step before `end`.
+    pub(super) fn window(&mut self, t: &mut Tables, p: u32, at: u64, end: u64) -> Result<u32, Stop> {
         let nics = t.exps[0].nic_len;
         let own = t.exps[0].end_len;
         self.rise.clear();
@@ -60,7 +75,7 @@ impl Run {
         // Random marks are no function of the key; and DCQCN's timers, once they run, move windows that the NIC looks at whenever something is posted. Where windows stand,
         // what is remembered counts on hearing of no congestion (`carry::marks_by_chance`).
         let mut drew = false;
-        let timers = timers_run(t) || t.chance;
+        let timers = timers_run(t) || t.aside.chance;
         for k in 0..self.parts[p as usize].ports.len() {
             let port = self.parts[p as usize].ports[k];
             let wanted = (0..words).any(|w| t.shared[plan::want_word(t, port, w * 32) as usize] != 0);
@@ -95,7 +110,7 @@ impl Run {
         if drew {
             self.wild(p);
         }
-        let p = self.let_go(t, p, held, end)?;
+        let p = self.let_go(t, p, held, at, end)?;
         self.collect_all(t, p);
         self.heed(t)?;
         Ok(p)
@@ -121,11 +136,11 @@ impl Run {
         Ok(())
     }
 
-    /// NICs stopped where a queue pair needs rows that are not of `p` yet: these join, in the order of time.
-    fn let_go(&mut self, t: &mut Tables, p: u32, mut held: Vec<u32>, end: u64) -> Result<u32, Stop> {
+    /// NICs stopped where a queue pair needs rows that are not of `p` yet: these join, if that is at `at`.
+    fn let_go(&mut self, t: &mut Tables, p: u32, mut held: Vec<u32>, at: u64, end: u64) -> Result<u32, Stop> {
         let own = t.exps[0].end_len;
         let mut p = p;
-        while let Some(k) = (0..held.len()).min_by_key(|&k| (t.clocks[(own + held[k]) as usize], held[k])) {
+        while let Some(k) = (0..held.len()).find(|&k| t.clocks[(own + held[k]) as usize] <= at) {
             let n = held[k];
             let next = nic::next_event(t, n);
             let flow = if next.kind == START {
@@ -137,8 +152,8 @@ impl Run {
             self.drain(t, p);
             p = self.join(t, n, flow, next.t)?;
             nic::nic(t, n, end);
-            if t.clocks[(own + n) as usize] >= end {
-                held.swap_remove(k);
+            if t.clocks[(own + n) as usize] > at {
+                held.remove(k);
             }
         }
         Ok(p)

@@ -9,7 +9,9 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use super::canon::Form;
 use super::claims::{By, Claims, Owner};
+use super::join::edge;
 pub use super::name::Id;
 use super::name::Name;
 use super::sleep::{Pace, Sleep};
@@ -64,6 +66,14 @@ pub struct Body {
     pub cut: Option<Arc<Cut>>,
     /// How much of it the shelf has.
     pub(super) saved: Option<Saved>,
+}
+
+impl Body {
+    /// Whether an edge of this kind leads on at `at`.
+    pub fn has_edge(&self, tag: u8, at: u64) -> bool {
+        let begin = edge(tag, at, Form::default());
+        self.children.keys().any(|key| key.starts_with(&begin))
+    }
 }
 
 /// What of a node is on the shelf.

@@ -342,7 +342,7 @@ impl Run {
         }
         self.prune(p);
         self.resume(t, p, at, nap.scripted);
-        let next = if self.parts[p as usize].replay { self.next_told(t, p) } else { self.parts[p as usize].look(t).next };
+        let next = if self.parts[p as usize].replay { self.next_told(t, p) } else { self.ahead(t, p) };
         self.call_part(p, next);
         Ok(())
     }

@@ -166,6 +166,8 @@ pub struct Part {
     pub start: u64,
     /// All that happens before this in a simulated partition is pending or in the memo.
     pub covered: u64,
+    /// When it is laid down unless something happens by then; `NEVER` while it is not at rest.
+    pub rests_at: u64,
     /// None of its rows has been simulated beyond this; more than `covered` where a partition has joined that lags behind.
     pub reached: u64,
     /// Its rows stand as they were at its start, what happens is looked up.
@@ -209,6 +211,7 @@ impl Part {
             first: u32::MAX,
             start,
             covered: start,
+            rests_at: NEVER,
             reached: start,
             replay: false,
             nap: None,
@@ -230,6 +233,11 @@ impl Part {
             posted_at: Vec::new(),
             shape: None,
         }
+    }
+
+    /// The first of its own instants at or after `at`: it is simulated from one to the next, and laid down at one. So when it is depends on what happened to it alone.
+    pub fn mark(&self, at: u64, step: u64) -> u64 {
+        self.start + at.saturating_sub(self.start).div_ceil(step) * step
     }
 
     /// When it goes on.

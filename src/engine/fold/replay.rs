@@ -72,7 +72,7 @@ impl Run {
         }
         self.collect_all(t, p);
         t.exps[0].now = t.exps[0].now.max(at);
-        let next = if self.parts[p as usize].replay { self.next_told(t, p) } else { self.parts[p as usize].look(t).next };
+        let next = if self.parts[p as usize].replay { self.next_told(t, p) } else { self.ahead(t, p) };
         self.call_part(p, next);
         Ok(())
     }
@@ -197,7 +197,7 @@ impl Run {
             }
             self.tell(t, p, next)?;
             self.collect_all(t, p);
-            if next == at || !self.parts[p as usize].replay {
+            if !self.parts[p as usize].replay || (next == at && !self.turns_over(p, at)) {
                 return Ok(());
             }
             if let Some(leaf) = self.rested(p, next) {
@@ -218,6 +218,20 @@ impl Run {
                 self.collect(t, n);
             }
         }
+    }
+
+    /// Whether looked-up partition `p` is cut or comes to rest by `at`, or nobody knows: that goes before whoever joins at `at`. If somebody did then, it was not so.
+    pub(super) fn turns_over(&self, p: u32, at: u64) -> bool {
+        let part = &self.parts[p as usize];
+        let Some(script) = &part.script else { return part.nap.is_none() };
+        let body = script.node.body();
+        let over = match (&body.cut, &body.end) {
+            (Some(cut), _) => cut.at,
+            (None, Some(leaf)) => leaf.at,
+            (None, None) => body.known,
+        };
+        let now = at - part.start;
+        over <= now && (body.cut.is_some() || body.end.is_some() || (now > 0 && ![b'J', b'M'].iter().any(|&tag| body.has_edge(tag, now))))
     }
 
     /// Whether the memo does not say what happens to `p` at `at`. Who sleeps need not be told.
@@ -291,7 +305,8 @@ impl Run {
             if from >= until {
                 break;
             }
-            self.window(t, p, (from + self.step).min(until).min(look))?;
+            let end = self.parts[p as usize].mark(from + 1, self.step).min(until).min(look);
+            self.window(t, p, from, end)?;
             self.drain(t, p);
         }
         self.arm(t, p);
@@ -306,8 +321,7 @@ impl Run {
             nic::set_clock(t, n);
         }
         // Whoever follows need not go live as well: this one goes first.
-        let part = &self.parts[p as usize];
-        let known = part.look(t).next.min(part.watch.next());
+        let known = self.ahead(t, p).min(self.parts[p as usize].watch.next());
         self.flush_covered(p, known);
         self.ticket.may_wait = may_wait;
         Ok(())

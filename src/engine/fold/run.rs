@@ -14,7 +14,7 @@ use super::part::Part;
 use super::rise::Rise;
 use super::tally::Tally;
 use super::{FoldStats, Memo, Stop};
-use crate::columns::{NEVER, NONE, SHARED_FLAGS, SHARED_FLOWS_LEFT, Tables, flag, mode, qp, status, task as bits};
+use crate::columns::{NEVER, NONE, SHARED_FLAGS, SHARED_FLOWS_LEFT, Aside, Tables, cc, flag, mode, qp, status, task as bits};
 use crate::engine::cpu::key::{Key, START, TASK};
 use crate::engine::cpu::{analytical, nic, schedule, task};
 use crate::engine::grow;
@@ -38,6 +38,9 @@ pub struct Run {
     /// The partition of each NIC and port, `NONE` while idle; their places in it, and of each queue pair its place among the members.
     pub(super) nic_part: Vec<u32>,
     pub(super) port_part: Vec<u32>,
+    /// When each NIC and port last came to life.
+    pub(super) nic_woke: Vec<u64>,
+    pub(super) port_woke: Vec<u64>,
     pub(super) nic_local: Vec<u32>,
     pub(super) port_local: Vec<u32>,
     /// Of each switch port its place among the link ends of the partition that it receives from.
@@ -79,7 +82,11 @@ impl Run {
         let fresh = Fresh::of(t);
         t.exps[0].modes |= mode::NOTED;
         t.exps[0].steps = 1;
-        t.chance = carry::marks_by_chance(t);
+        t.aside.chance = carry::marks_by_chance(t);
+        t.aside.rounds = Run::is_steadying(t) && !carry::collide(t);
+        if t.aside.rounds && t.exps[0].cc == cc::HPCC {
+            t.aside.from = vec![(0, 0); t.ports.len()];
+        }
         for tx in &mut t.flow_tx {
             tx.flags |= qp::HELD;
         }
@@ -90,6 +97,8 @@ impl Run {
             cut_hops,
             nic_part: vec![NONE; t.nics.len()],
             port_part: vec![NONE; t.ports.len()],
+            nic_woke: vec![NEVER; t.nics.len()],
+            port_woke: vec![NEVER; t.ports.len()],
             nic_local: vec![NONE; t.nics.len()],
             port_local: vec![NONE; t.ports.len()],
             end_local: vec![NONE; t.ports.len()],
@@ -299,7 +308,7 @@ impl Run {
         }
         t.shared[SHARED_FLAGS as usize] &= !flag::SIGNALS;
         t.exps[0].modes &= !mode::NOTED;
-        t.chance = false;
+        t.aside = Aside::default();
         t.exps[0].status = status::DONE;
         Ok(())
     }

@@ -258,7 +258,7 @@ impl<P: Pen> Walk<'_, P> {
         let (mut tx, mut rx) = (t.flow_tx[f], t.flow_rx[f]);
         let una = tx.snd_una;
         // What does not matter of one that no decrease is due of, its row knows.
-        let known = if t.chance { self.word(u64::from(carry::is_quiet(t, member.flow)) + u64::from(carry::is_recovered(t, member.flow))) } else { 0 };
+        let known = if t.aside.chance { self.word(u64::from(carry::is_quiet(t, member.flow)) + u64::from(carry::is_recovered(t, member.flow))) } else { 0 };
         let own = if known > 0 { qp::HELD | qp::A_SEEN } else { qp::HELD };
         tx.flags = self.half(tx.flags & !own) | (tx.flags & own);
         // Bytes behind those that the network was given do not matter yet.
@@ -267,7 +267,9 @@ impl<P: Pen> Walk<'_, P> {
         tx.snd_nxt = self.near(tx.snd_nxt, una);
         rx.expected = self.near(rx.expected, una);
         self.messages(t, m, &mut tx, &mut rx);
-        tx.next_avail = self.not_before(tx.next_avail);
+        // HPCC moves it with every new rate, from where it stands, be that past. Of one in no turn the next post does away with what is past.
+        let moves = e.cc == cc::HPCC && e.modes & mode::RATE_BOUND != 0 && tx.flags & qp::QUEUED != 0;
+        tx.next_avail = if moves { self.near(tx.next_avail, self.now) } else { self.not_before(tx.next_avail) };
         rx.cnp_t = self.not_before(rx.cnp_t);
         rx.nack_t = self.not_before(rx.nack_t);
         rx.nack_seq = if self.word(u64::from(rx.nack_seq == NEVER)) != 0 { NEVER } else { self.near(rx.nack_seq, una) };
@@ -440,7 +442,11 @@ impl<P: Pen> Walk<'_, P> {
             self.lineage(&mut row.busy_d);
         }
         if e.cc == cc::HPCC {
-            self.word(row.tx_bytes % (u64::from(INT_TX_UNIT) * u64::from(e.int_multi)));
+            let (from_ps, from_bytes) = t.aside.from(p);
+            self.word((row.tx_bytes - from_bytes) % (u64::from(INT_TX_UNIT) * u64::from(e.int_multi)));
+            if !t.aside.from.is_empty() {
+                self.word(self.now.wrapping_sub(from_ps) % 1000);
+            }
         }
         if e.modes & mode::LINKS != 0 {
             let since = if row.q_bytes == 0 { self.now } else { row.q_since };
@@ -569,9 +575,11 @@ impl<P: Pen> Walk<'_, P> {
         let e = &t.exps[0];
         let path = t.flow_tx[f as usize].path_first as usize;
         for k in 0..hops {
-            let port = &t.ports[t.paths[path + k] as usize];
-            let now = (self.now / 1000) & 0xff_ffff;
-            let sent = (port.tx_bytes / (u64::from(INT_TX_UNIT) * u64::from(e.int_multi))) & 0xf_ffff;
+            let q = t.paths[path + k];
+            let port = &t.ports[q as usize];
+            let (from_ps, from_bytes) = t.aside.from(q);
+            let now = (self.now.wrapping_sub(from_ps) / 1000) & 0xff_ffff;
+            let sent = ((port.tx_bytes - from_bytes) / (u64::from(INT_TX_UNIT) * u64::from(e.int_multi))) & 0xf_ffff;
             let word = int.hop[k];
             let time = self.word(now.wrapping_sub(word) & 0xff_ffff);
             let tx = self.word(sent.wrapping_sub(word >> 24) & 0xf_ffff);

@@ -200,7 +200,7 @@ mod tests {
     use bytemuck::Zeroable;
 
     use super::*;
-    use crate::columns::{FlowRx, FlowTx, Gate, IntVec, Nic, Packet, Plan, Port, RttSample, Signal, Switch, Task, Wire};
+    use crate::columns::{Aside, FlowRx, FlowTx, Gate, IntVec, Nic, Packet, Plan, Port, RttSample, Signal, Switch, Task, Wire};
 
     /// An experiment whose every row is filled with numbers of its own.
     fn tables(seed: u8, n: usize) -> Tables {
@@ -257,7 +257,7 @@ mod tests {
             gates: rows::<Gate>(s, 2),
             servers: rows::<u64>(s, 1),
             noted: Vec::new(),
-            chance: false,
+            aside: Aside::default(),
         }
     }
 
