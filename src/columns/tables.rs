@@ -46,22 +46,12 @@ pub struct Tables {
 }
 
 /// What folding on the CPU knows of an experiment and what it asks of the systems. No column; as it is by default nothing changes.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Aside {
-    /// From where telemetry of each port counts, picoseconds and bytes; empty: from 0.
-    pub from: Vec<(u32, u32)>,
     /// Random choices decide about all congestion marks.
     pub chance: bool,
     /// What congestion control carries from message to message may be rounded.
     pub rounds: bool,
-}
-
-impl Aside {
-    /// From where telemetry of `port` counts, picoseconds and bytes.
-    #[inline]
-    pub fn from(&self, port: u32) -> (u64, u64) {
-        self.from.get(port as usize).map_or((0, 0), |&(ps, bytes)| (u64::from(ps), u64::from(bytes)))
-    }
 }
 
 /// Something that happened to a message, by its task.

@@ -2,15 +2,11 @@
 //!
 //! Layer: engine. Exact, but for [`round`], which is for where what is steady is skipped. Knows nothing of partitions: rows of one queue pair.
 
-use crate::columns::{FlowTx, INT_TX_UNIT, NONE, Tables, cc, mode, qp};
+use crate::columns::{FlowTx, NONE, Tables, cc, mode, qp};
 use crate::engine::cpu::cc::{dcqcn, timely};
 use crate::engine::cpu::sender::set_rate;
 
 use super::canon::timers_run;
-
-/// Bits that are kept of what HPCC carries, the first one among them: off by 1/32 at most, once a message and in no direction (our choice: less than a round trip of HPCC moves
-/// rates by).
-const KEPT_BITS: u32 = 5;
 
 /// A rate of DCQCN that is nearer to the line's than this part of it would be there soon: each of its timers halves the distance (our choice).
 const NEAR: u64 = 128;
@@ -87,54 +83,11 @@ pub fn collide(t: &Tables) -> bool {
     })
 }
 
-/// Rounds what queue pair `f`, which is idle, carries over to its next message: else hardly any two episodes begin alike. Rates that recover and are near the line's are taken
-/// to be there.
+/// The rate of queue pair `f`, which is idle, is the line's if it is near that, where it recovers: else hardly any two episodes begin alike.
 pub fn round(t: &mut Tables, f: u32) {
-    let e = &t.exps[0];
     let tx = &t.flow_tx[f as usize];
     let line = t.nics[tx.nic as usize].rate;
-    if !t.aside.rounds || e.modes & mode::FRESH_QP != 0 || tx.flags & qp::CREATED == 0 {
-        return;
-    }
-    let rate = match e.cc {
-        cc::HPCC => rounded(tx.rate).min(line),
-        cc::DCQCN if is_quiet(t, f) && tx.target == line && tx.rate >= line - line / NEAR => line,
-        _ => return,
-    };
-    if e.cc == cc::HPCC {
-        let tx = &mut t.flow_tx[f as usize];
-        tx.rc = rounded(tx.rc).min(line);
-        tx.u = rounded(tx.u);
-    }
-    set_rate(t, f, rate, line);
-}
-
-/// Telemetry of `port` counts from where it stands at `now`, where it need not count from 0: else no two episodes would see their packets in the same phase of its units.
-/// Returns whether that is so.
-pub fn count_from_here(t: &mut Tables, port: u32, now: u64) -> bool {
-    let unit = u64::from(INT_TX_UNIT) * u64::from(t.exps[0].int_multi);
-    let sent = t.ports[port as usize].tx_bytes;
-    let from = t.aside.from.get_mut(port as usize).map(|from| *from = ((now % 1000) as u32, (sent % unit) as u32));
-    from.is_some()
-}
-
-/// `x` to its first [`KEPT_BITS`] bits.
-fn rounded(x: u64) -> u64 {
-    let lost = (u64::BITS - x.leading_zeros()).saturating_sub(KEPT_BITS);
-    let half = (1 << lost) >> 1;
-    (x.saturating_add(half) >> lost) << lost
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_number_is_rounded_to_its_first_bits() {
-        assert_eq!([0, 1, 31, 32, 33, 63, 1000].map(rounded), [0, 1, 31, 32, 34, 64, 992]);
-        for x in [29_371_005_205u64, 281_474_976_710_656, u64::MAX >> 1] {
-            assert!(rounded(x).abs_diff(x) <= x / 32, "{x}");
-            assert_eq!(rounded(rounded(x)), rounded(x));
-        }
+    if t.aside.rounds && tx.flags & qp::CREATED != 0 && is_quiet(t, f) && tx.target == line && tx.rate >= line - line / NEAR {
+        set_rate(t, f, line, line);
     }
 }

@@ -138,6 +138,11 @@ impl Run {
             let member: &mut Member = &mut part.members[told.member as usize];
             let key = Key { t: when, ..NO_EVENT };
             let i = member.posted[told.nth as usize].0;
+            // Where somebody joins at an instant, what is told then may be told by who was alone and by both.
+            let heard = [member.sent, member.got, member.done][told.tidings as usize];
+            if heard > told.nth as usize {
+                continue;
+            }
             match told.tidings {
                 Tidings::Sent => {
                     member.sent = told.nth as usize + 1;
@@ -243,7 +248,7 @@ impl Run {
     }
 
     /// Whether the memo says more of `p` by `at` than was told.
-    fn has_more(&self, p: u32, at: u64) -> bool {
+    pub(super) fn has_more(&self, p: u32, at: u64) -> bool {
         let part = &self.parts[p as usize];
         let Some(script) = &part.script else { return false };
         let body = script.node.body();
