@@ -68,8 +68,8 @@ pub fn keep(t: &Tables, own: &FlowTx, row: FlowTx) -> FlowTx {
     }
 }
 
-/// Whether senders meet on a link between switches. There shares are chaotic: what is rounded once is seen in every later message (6 % of each on a fat-tree), while little
-/// repeats that rounding could help to find. Where they only meet at receivers, differences die out.
+/// Whether senders meet on a link between switches. There shares are chaotic: what is rounded once is seen in every later message, while little repeats that
+/// rounding could help to find. Where they only meet at receivers, differences die out.
 pub fn collide(t: &Tables) -> bool {
     let nics = t.exps[0].nic_len;
     let mut sender = vec![NONE; t.ports.len()];
