@@ -503,6 +503,29 @@ fn what_is_told_goes_before_whoever_joins() {
     assert!(flows("warm", memo.to_str().unwrap()) == alone, "flows differ, warm");
 }
 
+/// Who goes first at one instant may go back to a queue pair that has long had nothing to do and has left the partition. Halves of a cluster that do alike have other ones:
+/// what was simulated in one half is looked up in the other, and ties there go by its own numbers.
+#[test]
+fn ties_go_by_queue_pairs_that_are_gone() {
+    let root = tempfile::tempdir().unwrap();
+    let graph = "id,ranks,kind,duration_ns,bytes,deps\nc,all,compute,60000,,\na,all,all-to-all,,2000,\nr,all,all-reduce,,100000,c a\n";
+    std::fs::write(root.path().join("graph.csv"), graph).unwrap();
+    let sweep = root.path().join("sweep.toml");
+    let text = "name = \"m\"\nbase.cluster = { gpus = 16, gpus_per_server = 1 }\nbase.topology = { kind = \"rail-optimized\", link_gbps = 400 }\nbase.transport.cc = \"none\"\n\
+        base.workload = { kind = \"dag\", path = \"graph.csv\" }\nbase.output.flows = true\n";
+    std::fs::write(&sweep, text).unwrap();
+    let flows = |fold: &str| {
+        let out = root.path().join(fold);
+        ran(&sweep, &out, &["--jobs", "1", "--set", &format!("fidelity.fast_forward={fold}")]);
+        std::fs::read(out.join("flows.csv")).unwrap()
+    };
+    let exact = flows("exact");
+    let mut stats = csv::Reader::from_path(root.path().join("exact/stats.csv")).unwrap();
+    let known = stats.headers().unwrap().iter().position(|h| h == "episodes_known").unwrap();
+    assert!(stats.records().next().unwrap().unwrap()[known].parse::<u64>().unwrap() > 0, "nothing was looked up");
+    assert!(exact == flows("off"), "flows differ");
+}
+
 /// What comes after a random draw is not remembered, what came before it is: a message that is alone at first, then one of an incast with marks, then twice alone, side by
 /// side. Of the last two one waits for what the other simulates, and has nothing left to simulate itself.
 #[test]

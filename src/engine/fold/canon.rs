@@ -124,6 +124,12 @@ impl Form {
         }
     }
 
+    /// Where queue pair number `id` stands among those of `part`.
+    pub fn id(&mut self, part: &Part, id: u32) {
+        self.u32(place(&part.flow_ids, id));
+        self.u32(place(&part.ancestors, id));
+    }
+
     /// Port `p`, before it joins.
     pub fn port(&mut self, t: &Tables, part: &Part, p: u32, nic: &dyn Fn(u32) -> u32) {
         self.u32(b'P' as u32);
@@ -156,7 +162,7 @@ impl Form {
         let tx = &t.flow_tx[f as usize];
         self.u32(b'F' as u32);
         // Ties go by a queue pair's number, and number 0 meets events without a root.
-        self.u32(rank(&part.flow_ids, tx.flow_id));
+        self.id(part, tx.flow_id);
         self.u32(u32::from(tx.flow_id == 0));
         if timers_run(t) {
             self.state(t, f, now, part.start);
@@ -215,6 +221,11 @@ impl Form {
 /// How many of `numbers` are below `x`.
 pub fn rank(numbers: &[u32], x: u32) -> u32 {
     numbers.iter().map(|&n| u32::from(n < x)).sum()
+}
+
+/// How many of `numbers` are below `x`, twice, and whether `x` is one.
+fn place(numbers: &[u32], x: u32) -> u32 {
+    2 * rank(numbers, x) + u32::from(numbers.contains(&x))
 }
 
 /// Whether a NIC that looks for something to send advances the timers of queue pairs that have nothing.

@@ -17,7 +17,7 @@ pub(super) fn put_cut(w: &mut Writer, cut: &Cut) {
     w.number(cut.at);
     w.number(cut.pieces.len() as u64);
     for (piece, lead) in cut.pieces.iter().zip(&cut.leads) {
-        for rows in [&piece.nics, &piece.ports, &piece.ends, &piece.members, &piece.working] {
+        for rows in [&piece.nics, &piece.ports, &piece.ends, &piece.members, &piece.working, &piece.ancestors] {
             w.number(rows.len() as u64);
             rows.iter().for_each(|&x| w.number(u64::from(x)));
         }
@@ -50,7 +50,7 @@ pub(super) fn get_cut(r: &mut Reader) -> Option<Cut> {
     let mut cut = Cut { at: r.number()?, pieces: Vec::new(), leads: Vec::new(), nics: Vec::new(), ports: Vec::new(), peaks: Vec::new(), members: Vec::new() };
     for _ in 0..r.count()? {
         let mut piece = Piece::default();
-        for rows in [&mut piece.nics, &mut piece.ports, &mut piece.ends, &mut piece.members, &mut piece.working] {
+        for rows in [&mut piece.nics, &mut piece.ports, &mut piece.ends, &mut piece.members, &mut piece.working, &mut piece.ancestors] {
             *rows = numbers(r)?;
         }
         cut.pieces.push(piece);

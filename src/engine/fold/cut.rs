@@ -83,7 +83,7 @@ impl Run {
 
     /// Partition `p` becomes `pieces`; those that are `steady` (empty: none) fall asleep, of the others what follows may be known. Returns whether something else than going
     /// on is to be done.
-    fn divide(&mut self, t: &mut Tables, p: u32, at: u64, pieces: Vec<Piece>, steady: &[Option<Steady>]) -> bool {
+    fn divide(&mut self, t: &mut Tables, p: u32, at: u64, mut pieces: Vec<Piece>, steady: &[Option<Steady>]) -> bool {
         let start = self.parts[p as usize].start;
         // Its claim ends with this: until the cut is there nobody else need find it.
         let before = self.parts[p as usize].script.take();
@@ -92,13 +92,22 @@ impl Run {
         self.prune(p);
         let gains = self.gains(t, p);
         self.stats.simulated += gains.nics.iter().map(|g| g.1).sum::<u64>() + gains.ports.iter().map(|g| g.hops).sum::<u64>();
+        let part = &self.parts[p as usize];
+        let numbers: Vec<u32> = part.flow_ids.iter().chain(&part.ancestors).copied().collect();
+        let mut traced = true;
+        let mut places = |ids: &[u32]| -> Vec<u32> {
+            let places = ids.iter().filter_map(|id| numbers.iter().position(|n| n == id).map(|k| k as u32)).collect::<Vec<u32>>();
+            traced &= places.len() == ids.len();
+            places
+        };
         let whole = pieces.len() == 1;
         let mut leads = Vec::new();
         let mut over = !whole;
-        for (k, (q, piece)) in self.fall_apart(t, p, &pieces).into_iter().zip(&pieces).enumerate() {
+        for (k, (q, piece)) in self.fall_apart(t, p, &pieces).into_iter().zip(&mut pieces).enumerate() {
             if !whole && piece.working.is_empty() {
                 self.parts[q as usize].start = at;
-                leads.push(Lead::Rest(state::write(t, self.names(q, None), at).into()));
+                leads.push(Lead::Rest(self.write_down(t, q, at).into()));
+                piece.ancestors = places(&self.parts[q as usize].ancestors);
                 self.dissolve(t, q);
                 continue;
             }
@@ -117,6 +126,7 @@ impl Run {
                 leads.extend(self.resume(t, q, at, scripted));
                 over |= self.parts[q as usize].replay;
             }
+            piece.ancestors = places(&self.parts[q as usize].ancestors);
             if over {
                 let part = &self.parts[q as usize];
                 let next = if part.nap.is_some() {
@@ -129,7 +139,8 @@ impl Run {
                 self.call_part(q, next);
             }
         }
-        if let (Some(script), Some(memo)) = (&before, &self.memo) {
+        debug_assert!(traced || !scripted, "an event goes back to nobody known");
+        if let (Some(script), Some(memo), true) = (&before, &self.memo, traced) {
             let mut body = script.node.body();
             body.known = body.known.max(at - start);
             let cut = Cut { at: at - start, pieces, leads, ..gains };
@@ -143,7 +154,7 @@ impl Run {
     /// Partition `p`, whose rows stand in the tables as of `at`, goes on from there; where that is known, it is looked up. Gives its node.
     pub(super) fn resume(&mut self, t: &mut Tables, p: u32, at: u64, scripted: bool) -> Option<Lead> {
         self.parts[p as usize].start = at;
-        let bytes = if scripted || Run::is_steadying(t) { state::write(t, self.names(p, None), at) } else { Vec::new() };
+        let bytes = if scripted || Run::is_steadying(t) { self.write_down(t, p, at) } else { Vec::new() };
         let due = self.until_next(bytes.len());
         let found = if scripted { self.find(t, p, at, bytes) } else { None };
         self.rebase(t, p);
@@ -183,6 +194,9 @@ impl Run {
         let mut key = Form(vec![b'S']);
         key.0.extend(Form::head(t, at, &self.calm).0);
         key.0.extend_from_slice(&self.shape(t, p));
+        let part = &self.parts[p as usize];
+        key.u32(part.ancestors.len() as u32);
+        part.ancestors.iter().for_each(|&id| key.id(part, id));
         match &self.parts[p as usize].faith {
             Some(sleep) => sleep.put(&mut key),
             None => key.u32(u32::MAX),
@@ -338,10 +352,17 @@ impl Run {
         }
     }
 
+    /// The state of `p`, whose rows stand in the tables as of `at`.
+    pub(super) fn write_down(&mut self, t: &mut Tables, p: u32, at: u64) -> Vec<u8> {
+        let (bytes, ancestors) = state::write(t, self.names(p, None), at);
+        self.parts[p as usize].ancestors = ancestors;
+        bytes
+    }
+
     pub(super) fn names<'a>(&'a self, p: u32, base: Option<&Base>) -> Names<'a> {
         let part = &self.parts[p as usize];
         let (from, to) = base.map_or((Counts::default(), Counts::of(part)), |b| (b.from, b.to));
-        Names { part, from, to, member: &self.member, end: &self.end_local }
+        Names { part, from, to, member: &self.member, flow: &self.flow, end: &self.end_local }
     }
 
     /// What does not change about `p`'s rows, while nobody joins.

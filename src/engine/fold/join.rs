@@ -215,9 +215,10 @@ impl Run {
         form.bases(a);
         form.0.extend(b.script.as_ref().map_or(Id::default(), |s| s.node.id()));
         form.u64(b.start.wrapping_sub(a.start));
-        for (a, b) in [(&a.nics, &b.nics), (&a.ends, &b.ends), (&a.flow_ids, &b.flow_ids)] {
+        for (a, b) in [(&a.nics, &b.nics), (&a.ends, &b.ends)] {
             form.numbers(b.iter().map(|&n| rank(a, n)));
         }
+        b.flow_ids.iter().chain(&b.ancestors).for_each(|&id| form.id(a, id));
         edge(b'M', at - a.start, form)
     }
 
@@ -269,6 +270,7 @@ impl Run {
             part.members.push(m);
         }
         part.flow_ids.extend(from.flow_ids);
+        part.ancestors.extend(from.ancestors);
         part.nics.extend(from.nics);
         part.nic_base.extend(from.nic_base);
         part.ports.extend(from.ports);

@@ -132,6 +132,8 @@ pub struct Piece {
     pub ends: Vec<u32>,
     pub members: Vec<u32>,
     pub working: Vec<u32>,
+    /// What [`super::part::Part::ancestors`] is by then: places among the numbers of the members and, behind these, of the ancestors before.
+    pub ancestors: Vec<u32>,
 }
 
 impl Piece {
@@ -330,7 +332,7 @@ impl Node {
 impl Cut {
     /// Room that it takes.
     pub fn bytes(&self) -> usize {
-        let piece = |p: &Piece| 4 * (p.nics.len() + p.ports.len() + p.ends.len() + p.members.len() + p.working.len()) + size_of::<Piece>();
+        let piece = |p: &Piece| 4 * (p.nics.len() + p.ports.len() + p.ends.len() + p.members.len() + p.working.len() + p.ancestors.len()) + size_of::<Piece>();
         let lead = |l: &Lead| {
             size_of::<Lead>()
                 + match l {

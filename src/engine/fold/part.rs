@@ -193,6 +193,8 @@ pub struct Part {
     pub members: Vec<Member>,
     /// Their queue pairs' numbers, side by side: whoever joins is ranked among them.
     pub flow_ids: Vec<u32>,
+    /// Numbers of queue pairs that are members no more, but by which events under way go: those that these events go back to. They order ties, and whoever joins is ranked among them.
+    pub ancestors: Vec<u32>,
     /// Of those looked up: what they go back to. Rows of none stand in the tables.
     pub bases: Vec<Base>,
     /// Something happened since the last cut that is in the memo; and how many packets must leave its ports until the next.
@@ -227,6 +229,7 @@ impl Part {
             peaks: Vec::new(),
             members: Vec::new(),
             flow_ids: Vec::new(),
+            ancestors: Vec::new(),
             bases: Vec::new(),
             moved: false,
             due: 0,

@@ -45,6 +45,8 @@ pub struct Run {
     /// Of each switch port its place among the link ends of the partition that it receives from.
     pub(super) end_local: Vec<u32>,
     pub(super) member: Vec<u32>,
+    /// The queue pair of each number.
+    pub(super) flow: Vec<u32>,
     pub(super) parts: Vec<Part>,
     pub(super) spare: Vec<u32>,
     /// A queue pair whose timers move windows joined: nothing of its partition is remembered.
@@ -98,6 +100,7 @@ impl Run {
             port_local: vec![NONE; t.ports.len()],
             end_local: vec![NONE; t.ports.len()],
             member: vec![NONE; t.flow_tx.len()],
+            flow: by_number(t),
             parts: Vec::new(),
             spare: Vec::new(),
             unfit: false,
@@ -307,6 +310,15 @@ impl Run {
         t.exps[0].status = status::DONE;
         Ok(())
     }
+}
+
+/// The queue pair of each number; `NONE` where no queue pair has it.
+fn by_number(t: &Tables) -> Vec<u32> {
+    let mut flow = vec![NONE; t.flow_tx.iter().map(|tx| tx.flow_id as usize + 1).max().unwrap_or(0)];
+    for (f, tx) in t.flow_tx.iter().enumerate() {
+        flow[tx.flow_id as usize] = f as u32;
+    }
+    flow
 }
 
 /// The next event of NIC `n`, which is mostly a task.

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use super::canon::Form;
 use super::part::Member;
 use super::run::Run;
-use super::state;
 use super::stream::Stream;
 use super::watch::Steady;
 use crate::columns::{NEVER, Tables};
@@ -74,7 +73,7 @@ impl Sleep {
 
 impl Run {
     /// Live partition `p`, all of whose working queue pairs are steady, as it falls asleep at `at`.
-    pub(super) fn lull(&self, t: &mut Tables, p: u32, at: u64, steady: &Steady) -> Sleep {
+    pub(super) fn lull(&mut self, t: &mut Tables, p: u32, at: u64, steady: &Steady) -> Sleep {
         let part = &self.parts[p as usize];
         let pace = |(m, &packets): (&Member, &u64)| {
             let (tx, rx) = (&t.flow_tx[m.flow as usize], &t.flow_rx[m.flow as usize]);
@@ -96,7 +95,7 @@ impl Run {
         even_out(&mut paces);
         // A packet more or less in the window is no reason to send faster than the line.
         let window = steady.window.max(self.least_window(t, p, &paces));
-        let state = state::write(t, self.names(p, None), at).into();
+        let state = self.write_down(t, p, at).into();
         let trusted = if steady.settled { NEVER } else { window.saturating_mul(NAP_GROWTH.saturating_pow(steady.level)) };
         Sleep { state, window, until: steady.holds.min(trusted), level: steady.level, paces, ports: steady.ports.clone() }
     }

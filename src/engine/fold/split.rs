@@ -117,7 +117,9 @@ impl Run {
 
     /// Partition `p` becomes `pieces`; gives the numbers of the partitions that these are, `p` the first.
     pub(super) fn fall_apart(&mut self, t: &mut Tables, p: u32, pieces: &[Piece]) -> Vec<u32> {
-        if pieces.len() == 1 {
+        if let [piece] = pieces {
+            let part = &mut self.parts[p as usize];
+            part.ancestors = ancestors(part, piece);
             return vec![p];
         }
         let whole = std::mem::replace(&mut self.parts[p as usize], Part::new(0));
@@ -139,6 +141,7 @@ impl Run {
             part.peaks = take(&piece.ends, &whole.peaks);
             part.members = piece.members.iter().map(|&k| whole.members[k as usize].clone()).collect();
             part.flow_ids = take(&piece.members, &whole.flow_ids);
+            part.ancestors = ancestors(&whole, piece);
             part.first = part.nics.iter().copied().min().unwrap_or(u32::MAX);
             for (k, &local) in piece.members.iter().enumerate() {
                 let m = &mut part.members[k];
@@ -162,4 +165,10 @@ impl Run {
         }
         numbers
     }
+}
+
+/// The ancestors of `piece` of `whole`.
+fn ancestors(whole: &Part, piece: &Piece) -> Vec<u32> {
+    let members = whole.flow_ids.len();
+    piece.ancestors.iter().map(|&k| k as usize).map(|k| if k < members { whole.flow_ids[k] } else { whole.ancestors[k - members] }).collect()
 }

@@ -8,7 +8,7 @@ use super::canon::Form;
 use super::carry;
 use super::part::Part;
 use super::stream::Stream;
-use crate::columns::{FlowRx, FlowTx, INT_TX_UNIT, IntVec, Lineage, NEVER, NONE, Packet, SHARED_HEADER, Tables, cc, kind, meta, mode, qp};
+use crate::columns::{FlowRx, FlowTx, INT_TX_UNIT, IntVec, LINEAGE_WORDS, Lineage, NEVER, NONE, Packet, SHARED_HEADER, Tables, cc, kind, meta, mode, qp};
 use crate::engine::cpu::lists::wire_push;
 use crate::engine::cpu::{advance, egress, nic};
 use crate::engine::grow;
@@ -67,6 +67,8 @@ pub struct Names<'a> {
     pub to: Counts,
     /// Of each queue pair its place among the members, of each switch port its place among the ends.
     pub member: &'a [u32],
+    /// The queue pair of each number.
+    pub flow: &'a [u32],
     pub end: &'a [u32],
 }
 
@@ -77,11 +79,12 @@ pub struct Counts {
     pub ports: usize,
     pub ends: usize,
     pub members: usize,
+    pub ancestors: usize,
 }
 
 impl Counts {
     pub fn of(part: &Part) -> Counts {
-        Counts { nics: part.nics.len(), ports: part.ports.len(), ends: part.ends.len(), members: part.members.len() }
+        Counts { nics: part.nics.len(), ports: part.ports.len(), ends: part.ends.len(), members: part.members.len(), ancestors: part.ancestors.len() }
     }
 }
 
@@ -89,16 +92,22 @@ impl std::ops::Add for Counts {
     type Output = Counts;
 
     fn add(self, b: Counts) -> Counts {
-        Counts { nics: self.nics + b.nics, ports: self.ports + b.ports, ends: self.ends + b.ends, members: self.members + b.members }
+        Counts {
+            nics: self.nics + b.nics,
+            ports: self.ports + b.ports,
+            ends: self.ends + b.ends,
+            members: self.members + b.members,
+            ancestors: self.ancestors + b.ancestors,
+        }
     }
 }
 
-/// The state of the partition at `now`. PRECONDITION: all before `now` has happened, nothing at or after; nothing is paused.
-pub fn write(t: &mut Tables, names: Names, now: u64) -> Vec<u8> {
-    let mut walk = Walk { pen: Writer(Vec::with_capacity(4096)), names, now, limit: u64::MAX, moves: &[] };
+/// The state of the partition at `now`, and its ancestors by then. PRECONDITION: all before `now` has happened, nothing at or after; nothing is paused.
+pub fn write(t: &mut Tables, names: Names, now: u64) -> (Vec<u8>, Vec<u32>) {
+    let mut walk = Walk { pen: Writer(Vec::with_capacity(4096)), names, now, limit: u64::MAX, moves: &[], ancestors: Vec::new() };
     // A writer leaves every row as it was.
     let _ = walk.all(t);
-    walk.pen.0
+    (walk.pen.0, walk.ancestors)
 }
 
 /// Puts the rows, which are at rest, into the state `bytes` as of `now`. Counters stay. `limit`: most packet records.
@@ -108,7 +117,7 @@ pub fn read(t: &mut Tables, bytes: &[u8], names: Names, now: u64, limit: u64) ->
 
 /// As [`read`], with queue pairs gone on meanwhile: of each its stream, and by how many packets.
 pub fn read_moved(t: &mut Tables, bytes: &[u8], names: Names, now: u64, limit: u64, moves: &[Option<(&Stream, u64)>]) -> Result<(), grow::TooManyPackets> {
-    let mut walk = Walk { pen: Reader(bytes), names, now, limit, moves };
+    let mut walk = Walk { pen: Reader(bytes), names, now, limit, moves, ancestors: Vec::new() };
     walk.all(t)?;
     for (m, row) in moves.iter().enumerate() {
         if let Some((stream, by)) = row {
@@ -122,7 +131,7 @@ pub fn read_moved(t: &mut Tables, bytes: &[u8], names: Names, now: u64, limit: u
 
 /// The queue pairs of a state, and nothing of what is under way.
 pub fn read_members(t: &mut Tables, bytes: &[u8], names: Names, now: u64) {
-    let mut walk = Walk { pen: Reader(bytes), names, now, limit: u64::MAX, moves: &[] };
+    let mut walk = Walk { pen: Reader(bytes), names, now, limit: u64::MAX, moves: &[], ancestors: Vec::new() };
     for m in names.from.members..names.to.members {
         carry::catch_up(t, names.part.members[m].flow, now);
         walk.member(t, m);
@@ -177,6 +186,8 @@ struct Walk<'a, P> {
     limit: u64,
     /// Where queue pairs have gone on since the state was written; empty: nowhere.
     moves: &'a [Option<(&'a Stream, u64)>],
+    /// Numbers of queue pairs met that are no members, while the state is written.
+    ancestors: Vec<u32>,
 }
 
 impl<P: Pen> Walk<'_, P> {
@@ -245,9 +256,40 @@ impl<P: Pen> Walk<'_, P> {
     }
 
     fn lineage(&mut self, d: &mut Lineage) {
-        for w in d {
+        let (root, ages) = (d[LINEAGE_WORDS - 1], &mut d[..LINEAGE_WORDS - 1]);
+        for w in ages {
             *w = self.half(*w);
         }
+        d[LINEAGE_WORDS - 1] = self.number(root);
+    }
+
+    /// The number of a queue pair, 0 if of none: a member's, else an ancestor's.
+    fn number(&mut self, id: u32) -> u32 {
+        let (names, from) = (self.names, self.names.from);
+        if P::READS {
+            return match self.half(0) {
+                0 => 0,
+                code if code % 2 == 1 => names.part.flow_ids[from.members + (code / 2) as usize],
+                code => names.part.ancestors[from.ancestors + (code / 2) as usize - 1],
+            };
+        }
+        if id == 0 {
+            return self.half(0);
+        }
+        let f = names.flow[id as usize];
+        let m = names.member[f as usize];
+        let code = if names.part.members.get(m as usize).is_some_and(|member| member.flow == f) {
+            2 * m + 1
+        } else {
+            let known = self.ancestors.iter().position(|&other| other == id);
+            let k = known.unwrap_or_else(|| {
+                self.ancestors.push(id);
+                self.ancestors.len() - 1
+            });
+            2 * k as u32 + 2
+        };
+        self.half(code);
+        id
     }
 
     /// Queue pair `m`, both ends, and its messages under way.
