@@ -322,6 +322,19 @@ fn what_never_was_a_memo_is_left_alone() {
     assert_eq!(fs::read(&set_aside(&path)[0]).unwrap(), b"hyperfold memo\r\n");
     let (hits, _, warnings) = session(&path, &cases, ROOMY);
     assert!(hits > 0 && warnings.is_empty(), "{warnings:?}");
+    // What is whole behind a damaged beginning is kept.
+    let whole = fs::read(&path).unwrap();
+    let (hits, misses, _) = session(&path, &cases, ROOMY);
+    for (k, damage) in [0..1, 5..9, 16..40, 0..40].into_iter().enumerate() {
+        let path = root.path().join(format!("begins-{k}"));
+        let mut bytes = whole.clone();
+        bytes[damage].iter_mut().for_each(|b| *b ^= 0x55);
+        fs::write(&path, &bytes).unwrap();
+        let (hits_then, misses_then, warnings) = session(&path, &cases, ROOMY);
+        assert!(warnings.len() == 1 && warnings[0].contains("its beginning is damaged") && !warnings[0].contains(" 0 records") && !warnings[0].contains("lost"), "{warnings:?}");
+        assert!((hits_then, misses_then) == (hits, misses), "{hits_then} hits and {misses_then} misses instead of {hits} and {misses}");
+        assert_eq!(fs::read(&set_aside(&path)[0]).unwrap(), bytes);
+    }
     // In a folder it is a file of that folder, which may have to be made.
     let folder = root.path().join("folder");
     fs::create_dir(&folder).unwrap();

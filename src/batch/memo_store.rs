@@ -263,7 +263,7 @@ impl MemoStore {
         if keep.is_none() && is_ours && !is_torn && !inner.damaged {
             return Ok(());
         }
-        let scan = if is_ours { format::scan(&mut file, HEADER).map_err(cannot("cannot read it"))? } else { Scan::default() };
+        let scan = if is_empty { Scan::default() } else { format::scan(&mut file, HEADER).map_err(cannot("cannot read it"))? };
         let (mut kept, mut lost) = (0usize, 0usize);
         let write = |new: &mut File| {
             for segment in scan.segments.iter().chain(&scan.torn) {
@@ -280,12 +280,9 @@ impl MemoStore {
         let aside = (keep.is_none() && !is_empty).then(|| free_name(&self.path));
         self.replace(inner, aside.as_deref(), write)?;
         if let Some(aside) = aside {
-            let what = match lost {
-                _ if !is_ours => "its beginning is damaged, so nothing of it is kept".to_string(),
-                0 => format!("it was cut off or changed; {kept} records are kept"),
-                _ => format!("it was cut off or changed; {kept} records are kept, {lost} are lost"),
-            };
-            self.warn(inner, &format!("{what}; it is set aside as {} and made anew", aside.display()));
+            let what = if is_ours { "it was cut off or changed" } else { "its beginning is damaged" };
+            let gone = if lost > 0 { format!(", {lost} are lost") } else { String::new() };
+            self.warn(inner, &format!("{what}; {kept} records are kept{gone}; it is set aside as {} and made anew", aside.display()));
         }
         Ok(())
     }

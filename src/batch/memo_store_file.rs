@@ -90,12 +90,14 @@ pub fn read_header(file: &mut File) -> io::Result<Option<FileNumber>> {
     Ok(is_one.then(|| name(&head, 16)))
 }
 
-/// Whether a file begins as memos do, or is empty, to be filled.
+/// Whether a file begins as memos do, be it damaged there, or is empty, to be filled.
 pub fn begins_as_one(file: &mut File) -> io::Result<bool> {
     let mut begin = Vec::new();
     file.seek(SeekFrom::Start(0))?;
-    file.take(MAGIC.len() as u64).read_to_end(&mut begin)?;
-    Ok(MAGIC.starts_with(&begin))
+    file.take(HEADER + MARK.len() as u64).read_to_end(&mut begin)?;
+    let magic = &begin[..begin.len().min(MAGIC.len())];
+    let alike = magic.iter().zip(MAGIC).filter(|(a, b)| a == b).count();
+    Ok(MAGIC.starts_with(magic) || 2 * alike >= MAGIC.len() || begin.get(HEADER as usize..) == Some(&MARK[..]))
 }
 
 /// A segment as bytes.

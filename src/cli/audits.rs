@@ -23,11 +23,11 @@ impl Audits {
     pub fn warning(&self) -> Option<String> {
         let (exp_id, error, bound) = self.worst?;
         Some(format!(
-            "what was skipped as steady was off by {:.2} % on average in the audit of experiment {exp_id} (fidelity.audit_bound: {:.2} %), the worst of {} above their bound; \
+            "what was skipped as steady was off by {:.2} % on average in the audit of experiment {exp_id} (fidelity.audit_bound: {:.2} %), {}; \
              use fidelity.fast_forward = \"exact\", or a smaller fidelity.steady_theta",
             error * 100.0,
             bound * 100.0,
-            self.above
+            if self.above == 1 { "the only experiment above its bound".into() } else { format!("the worst of {} experiments above their bounds", self.above) }
         ))
     }
 }
@@ -46,6 +46,6 @@ mod tests {
         audits.add(4, Some(0.05), 0.01);
         audits.add(5, Some(0.03), 0.01);
         let told = audits.warning().expect("three were above");
-        assert!(told.contains("5.00 %") && told.contains("experiment 4") && told.contains("of 3"), "{told}");
+        assert!(told.contains("5.00 %") && told.contains("experiment 4") && told.contains("of 3 experiments"), "{told}");
     }
 }

@@ -264,6 +264,7 @@ impl Simulator for Connected {
         };
         known.records.iter().for_each(&mut look_at);
         let mut audits = Audits::default();
+        let mut started_over = 0u64;
         let mut tell = |news: News| -> Result<(), Broken> {
             match news {
                 News::Started(ids) => ids.into_iter().try_for_each(|exp_id| sink(Update::Started { exp_id })),
@@ -288,6 +289,7 @@ impl Simulator for Connected {
                     }
                     let done = finished(identity(sweep, by_id[&ended.exp_id]), *ended, outputs, &configured.cost);
                     look_at(&done.record);
+                    started_over += u64::from(done.stats.batches > 1);
                     audits.add(done.record.exp_id, done.stats.audit_fct_error, configured.steady().map_or(f64::INFINITY, |s| s.audit_bound));
                     sink(Update::Finished(Box::new(done)))
                 }
@@ -296,6 +298,14 @@ impl Simulator for Connected {
         };
         let ran = engines::simulate(tasks, &mut workers, settings, &remembering, &pool, &mut tell);
         let of_memo = remembering.finish();
+        if started_over > 0 {
+            let text = format!(
+                "{started_over} of {} experiments started over without folding (`batches` 2 in stats.csv), as with fidelity.fast_forward = \"off\": \
+                 a switch came near pauses or drops, or a sender gave up",
+                sweep.experiments.len()
+            );
+            sink(Update::Message(text)).map_err(CliError::broken)?;
+        }
         match ran {
             Ok(()) if settings.interrupt.requested() => Ok(of_memo),
             Ok(()) => {

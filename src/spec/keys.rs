@@ -309,7 +309,7 @@ keys! {
     AuditBound "fidelity.audit_bound" stepped(0.0, 1000.0, 0.000_001), D::Float(0.01), steady, "mean error of completion times in audits above which a run warns (and fails, with --strict)";
 
     SimNs "limits.sim_ns" int(0, 1_000_000_000_000_000), D::Int(0), always, "simulated time after which an experiment fails; 0: none";
-    PacketHops "limits.packet_hops" int(0, i64::MAX), D::Int(0), always, "packet-hops after which an experiment fails; 0: none";
+    PacketHops "limits.packet_hops" int(0, i64::MAX), D::Int(0), always, "packet-hops, simulated or skipped, after which an experiment fails; 0: none";
     WallS "limits.wall_s" stepped(0.0, 1e9, 0.001), D::Float(0.0), always, "seconds on the clock after which an experiment fails; 0: none";
 
     OutFlows "output.flows" Kind::Bool, D::Bool(false), always, "write flows.csv";
