@@ -7,7 +7,7 @@ use crate::columns::{Switch, Tables};
 
 /// Peaks are kept in units of this many bytes at least and at most, rounded up, so that a growing queue is looked at once in a while only (our choice).
 const FINEST: u32 = 1 << 10;
-const COARSEST: u32 = 1 << 15;
+const COARSEST: u32 = 1 << 17;
 /// What rounding may take from a buffer and from a threshold: this share (our choice).
 const SHARE: u64 = 8;
 

@@ -18,7 +18,7 @@ use crate::engine::grow::TooManyPackets;
 /// Packets between cuts, at least: a state costs as much as simulating a few hundred.
 pub const HOPS_A_CUT: u64 = 2048;
 /// And as many for every byte of the last state.
-const BYTES_A_HOP: u64 = 2;
+const BYTES_A_HOP: u64 = 1;
 
 impl Run {
     /// Partition `p` is about to be simulated from `at`, when it is the earliest of all: where it stands may be known, and it may have fallen apart. Returns whether its turn

@@ -10,6 +10,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::canon::Form;
+use foldhash::fast::RandomState;
+
 use super::claims::{By, Claims, Owner};
 use super::join::edge;
 pub use super::name::Id;
@@ -20,6 +22,9 @@ use crate::columns::{FlowRx, FlowTx, Port};
 
 /// Bytes of keys and outcomes beyond which nothing new is remembered.
 const MOST_BYTES: u64 = 1 << 30;
+
+/// Nodes by whole keys. These are tens of kilobytes of states, so what they are hashed by matters; nobody sees in which order they stand.
+pub(super) type Keyed = HashMap<Arc<[u8]>, Arc<Node>, RandomState>;
 
 /// Episodes known to this process; shared by all experiments and threads.
 #[derive(Default)]
@@ -34,7 +39,7 @@ pub struct Memo {
 /// Where episodes begin or go on: roots and states, by their keys; states by their names too.
 #[derive(Default)]
 pub(super) struct Roots {
-    pub by_key: HashMap<Arc<[u8]>, Arc<Node>>,
+    pub by_key: Keyed,
     /// Only what a shelf may tell of.
     pub states: HashMap<Id, Arc<Node>>,
 }
@@ -59,7 +64,7 @@ pub struct Body {
     pub told: Vec<Told>,
     /// All of `told` before this is there, counted from the episode's start, ps.
     pub known: u64,
-    pub(super) children: HashMap<Arc<[u8]>, Arc<Node>>,
+    pub(super) children: Keyed,
     /// The partition came to rest.
     pub end: Option<Arc<Leaf>>,
     /// What is known goes on from a state that others came to as well.

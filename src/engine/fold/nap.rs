@@ -78,7 +78,8 @@ impl Nap {
         };
         let Some(end) = row.stream.end(nth) else { return NEVER };
         let window = u128::from(self.sleep.window) << FRACTION;
-        self.since + (u128::from(end - from) * window).div_ceil(u128::from(row.packets)) as u64
+        // Where messages start fresh, it is not counted which ones have been sent: those that had been are heard of at once.
+        self.since + (u128::from(end.saturating_sub(from)) * window).div_ceil(u128::from(row.packets)) as u64
     }
 
     /// What matters next of queue pair `m`: that the last message posted so far is sent, as it may wake then; that one arrives or ends for which something waits.
