@@ -97,7 +97,7 @@ impl Run {
                 let did = heard.get(&i).copied().unwrap_or(at);
                 self.stats.audit.message(row.got, did, row.at);
             }
-            let did = (c.flow_tx[member.flow as usize].snd_una - before[m]) / u64::from(t.exps[0].payload.max(1));
+            let did = nap.packets(m, before[m], c.flow_tx[member.flow as usize].snd_una);
             self.stats.audit.rate(by[m], did, mark.theta_ppm);
         }
         self.parts[p as usize] = part;

@@ -181,14 +181,16 @@ impl Run {
             let tx = &t.flow_tx[m.flow as usize];
             let posted: u64 = m.posted.iter().map(|&(i, _)| t.tasks[i as usize].bytes).sum();
             let stream = Stream::new(t, m, tx.size - posted);
-            stream.packet(tx.snd_una) - stream.packet(*before)
+            let (from, to) = (stream.packet(*before), stream.packet(tx.snd_una));
+            (to - from, stream.work(to) - stream.work(from))
         };
-        let packets: Vec<u64> = part.members.iter().zip(&first.members).map(acked).collect();
+        let (packets, work): (Vec<u64>, Vec<u64>) = part.members.iter().zip(&first.members).map(acked).unzip();
+        let full = u64::from(e.payload) + u64::from(e.data_overhead);
         let level = match &part.faith {
-            Some(sleep) if whole && sleep.held(&packets, window) => sleep.level + 1,
+            Some(sleep) if whole && sleep.held(&work, window, full) => sleep.level + 1,
             _ => 0,
         };
-        Some(Steady { window, theta_ppm: rule.theta_ppm, holds, packets, level, settled, ports })
+        Some(Steady { window, theta_ppm: rule.theta_ppm, holds, packets, work, level, settled, ports })
     }
 }
 

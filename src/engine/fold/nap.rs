@@ -48,7 +48,8 @@ struct Move {
     una: u64,
     got: u64,
     sent: u64,
-    packets: u64,
+    /// As in [`Pace`].
+    work: u64,
     /// When the next tidings of each kind are due that matter to anybody; `NEVER`: of no message that is posted. All before are told with them.
     due: [u64; 3],
     /// Of each kind, up to which message none matters that has not been told.
@@ -61,11 +62,16 @@ impl Nap {
         self.moves[m].is_some()
     }
 
+    /// How many packets of queue pair `m` lie between two bytes of its stream.
+    pub fn packets(&self, m: usize, from: u64, to: u64) -> u64 {
+        self.moves[m].as_ref().map_or(0, |row| row.stream.packet(to) - row.stream.packet(from))
+    }
+
     /// How many packets queue pair `m` has gone on by at `at`.
     fn moved(&self, m: usize, at: u64) -> u64 {
         let Some(row) = &self.moves[m] else { return 0 };
-        let by = u128::from(at - self.since) * u128::from(row.packets) / (u128::from(self.sleep.window) << FRACTION);
-        (by as u64).min(row.stream.packets() - row.sent)
+        let work = u128::from(at - self.since) * u128::from(row.work) / (u128::from(self.sleep.window) << FRACTION);
+        (row.stream.worked(row.stream.work(row.una) + work as u64) - row.una).min(row.stream.packets() - row.sent)
     }
 
     /// When message `nth` of queue pair `m` will have come to `tidings`; `NEVER`: it is not posted.
@@ -79,7 +85,8 @@ impl Nap {
         let Some(end) = row.stream.end(nth) else { return NEVER };
         let window = u128::from(self.sleep.window) << FRACTION;
         // Where messages start fresh, it is not counted which ones have been sent: those that had been are heard of at once.
-        self.since + (u128::from(end.saturating_sub(from)) * window).div_ceil(u128::from(row.packets)) as u64
+        let work = row.stream.work(row.una + end.saturating_sub(from)) - row.stream.work(row.una);
+        self.since + (u128::from(work) * window).div_ceil(u128::from(row.work)) as u64
     }
 
     /// What matters next of queue pair `m`: that the last message posted so far is sent, as it may wake then; that one arrives or ends for which something waits.
@@ -164,14 +171,14 @@ impl Run {
         self.stats.skips += 1;
         let part = &mut self.parts[p as usize];
         let go_on = |(m, pace): (&Member, &Pace)| {
-            if pace.packets == 0 {
+            if pace.work == 0 {
                 return None;
             }
             let given: u64 = m.posted[..m.given].iter().map(|&(i, _)| t.tasks[i as usize].bytes).sum();
             let una = t.flow_tx[m.flow as usize].snd_una;
             let stream = Stream::new(t, m, una - (given - pace.left));
             let una = stream.packet(una);
-            Some(Move { stream, una, got: una + pace.arrived, sent: una + pace.sent, packets: pace.packets, due: [NEVER; 3], scanned: [0; 3] })
+            Some(Move { stream, una, got: una + pace.arrived, sent: una + pace.sent, work: pace.work, due: [NEVER; 3], scanned: [0; 3] })
         };
         let moves = part.members.iter().zip(&sleep.paces).map(go_on).collect();
         part.replay = true;

@@ -1,6 +1,7 @@
-//! A queue pair's messages as one stream of packets: which byte the n-th begins with.
+//! A queue pair's messages as one stream of packets: which byte the n-th begins with, and how much work it is to send the first n.
 //!
-//! Layer: engine. The last packet of a message is as long as is left of it, so bytes and packets are no multiples of each other.
+//! Layer: engine. The last packet of a message is as long as is left of it, so bytes and packets are no multiples of each other. Work is bytes on the wire: what goes at a
+//! steady rate where packets differ.
 
 use super::part::Member;
 use crate::columns::Tables;
@@ -9,6 +10,8 @@ use crate::columns::Tables;
 #[derive(Clone)]
 pub struct Stream {
     payload: u64,
+    /// Bytes on the wire that a packet has beyond its payload.
+    overhead: u64,
     /// The byte that the first begins with.
     start: u64,
     ends: Vec<End>,
@@ -29,7 +32,7 @@ struct End {
 impl Stream {
     /// The messages of `member`, the first of which begins at `start`.
     pub fn new(t: &Tables, member: &Member, start: u64) -> Stream {
-        let mut stream = Stream { payload: u64::from(t.exps[0].payload), start, ends: Vec::new() };
+        let mut stream = Stream { payload: u64::from(t.exps[0].payload), overhead: u64::from(t.exps[0].data_overhead), start, ends: Vec::new() };
         stream.extend(t, member);
         stream
     }
@@ -84,6 +87,19 @@ impl Stream {
         self.start + bytes + (n - packets) * self.payload
     }
 
+    /// Bytes on the wire of the first `n` packets.
+    pub fn work(&self, n: u64) -> u64 {
+        self.byte(n) - self.start + n * self.overhead
+    }
+
+    /// How many whole packets `work` bytes on the wire are.
+    pub fn worked(&self, work: u64) -> u64 {
+        let of = |e: &End| e.bytes + e.packets * self.overhead;
+        let nth = self.ends.partition_point(|e| of(e) <= work);
+        let (done, packets) = if nth == 0 { (0, 0) } else { (of(&self.ends[nth - 1]), self.ends[nth - 1].packets) };
+        packets + (work - done) / (self.payload + self.overhead)
+    }
+
     /// Where byte `x` of the pattern is once it has moved on by `by` packets. What lies before the first message moves as the first does.
     pub fn moved(&self, x: u64, by: u64) -> u64 {
         if x >= self.start {
@@ -107,13 +123,19 @@ mod tests {
     fn bytes_and_packets_agree() {
         let end = |task, bytes, packets| End { task, got: task == 8, done: false, bytes, packets };
         let ends = vec![end(7, 2500, 3), end(8, 2501, 4), end(9, 4501, 6)];
-        let s = Stream { payload: 1000, start: 100, ends };
+        let s = Stream { payload: 1000, overhead: 60, start: 100, ends };
         let begins: Vec<u64> = (0..=6).map(|n| s.byte(n)).collect();
         assert_eq!(begins, [100, 1100, 2100, 2600, 2601, 3601, 4601]);
         for (n, &x) in begins.iter().enumerate() {
             assert_eq!(s.packet(x), n as u64);
             assert_eq!(s.moved(100, n as u64), x);
         }
+        let works: Vec<u64> = (0..=6).map(|n| s.work(n)).collect();
+        assert_eq!(works, [0, 1060, 2120, 2680, 2741, 3801, 4861]);
+        for (n, &x) in works.iter().enumerate() {
+            assert_eq!((s.worked(x), s.worked(x + 59)), (n as u64, n as u64));
+        }
+        assert_eq!([1059, 2679, 2740].map(|x| s.worked(x)), [0, 2, 3]);
         assert_eq!(s.moved(50, 3), 2550);
         assert_eq!(s.message(2599), Some((7, 2600)));
         assert_eq!(s.message(2600), Some((8, 2601)));

@@ -87,8 +87,9 @@ pub struct Steady {
     pub window: u64,
     /// For how long it may be taken to stay so, ps; `NEVER` where nothing drifts.
     pub holds: u64,
-    /// How many packets of each queue pair were acknowledged in it.
+    /// How many packets of each queue pair were acknowledged in it, and how many bytes on the wire these were.
     pub packets: Vec<u64>,
+    pub work: Vec<u64>,
     pub theta_ppm: u64,
     /// How many times in a row it had slept and had found its rates unchanged.
     pub level: u32,
@@ -103,6 +104,7 @@ impl Steady {
     pub fn of(&self, piece: &Piece) -> Steady {
         Steady {
             packets: piece.members.iter().map(|&m| self.packets[m as usize]).collect(),
+            work: piece.members.iter().map(|&m| self.work[m as usize]).collect(),
             ports: piece.ports.iter().map(|&p| self.ports[p as usize]).collect(),
             ..*self
         }
@@ -240,17 +242,17 @@ pub(super) fn is_settled(t: &Tables, f: u32) -> bool {
 }
 
 impl Sleep {
-    /// Whether rates in a `window` after it, in which each queue pair sent `packets`, are what they were in it.
-    pub(super) fn held(&self, packets: &[u64], window: u64) -> bool {
-        // Both in packets times windows.
+    /// Whether rates in a `window` after it, in which each queue pair sent `work`, are what they were in it but for some packets of `full` bytes.
+    pub(super) fn held(&self, work: &[u64], window: u64, full: u64) -> bool {
+        // Both in work times windows.
         let scale = |x: u64, w: u64| u128::from(x) * u128::from(w);
-        let near = |was: u64, is: u64, slack: u64| {
+        let near = |was: u64, is: u64, packets: u64| {
             let (was, is) = (scale(was, window) >> FRACTION, scale(is, self.window));
-            was.abs_diff(is) * 1_000_000 <= was * u128::from(DRIFT_PPM) + scale(slack, window.max(self.window)) * 1_000_000
+            was.abs_diff(is) * 1_000_000 <= was * u128::from(DRIFT_PPM) + scale(packets * full, window.max(self.window)) * 1_000_000
         };
-        let was = self.paces.iter().map(|p| p.packets);
+        let was = self.paces.iter().map(|p| p.work);
         // A queue pair's packets in a window are off by one at either end, those of all by less.
-        let all = near(was.clone().sum(), packets.iter().sum(), (packets.len() as u64).isqrt());
-        all && self.paces.len() == packets.len() && was.zip(packets).all(|(was, &is)| near(was, is, 2))
+        let all = near(was.clone().sum(), work.iter().sum(), (work.len() as u64).isqrt());
+        all && self.paces.len() == work.len() && was.zip(work).all(|(was, &is)| near(was, is, 2))
     }
 }
