@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use super::carry;
 use super::memo::Piece;
 use super::sleep::{FRACTION, Sleep};
-use super::part::Part;
+use super::part::{Part, is_idle};
 use crate::columns::{NEVER, Tables, cc, metric, mode, qp};
 
 /// How far the mean rate of what is skipped may lie from that of the window if it goes on drifting as it does, in millionths (our choice: a tenth of theta).
@@ -67,6 +67,8 @@ pub struct Watch {
     pub(super) seen: VecDeque<Seen>,
     /// Samples taken since `from`.
     taken: u64,
+    /// How many queue pairs had something to do at the last one.
+    working: usize,
 }
 
 /// One look.
@@ -136,6 +138,7 @@ impl Watch {
         self.from = self.from.max(from);
         self.seen.clear();
         self.taken = 0;
+        self.working = 0;
     }
 
     /// Looks at `part`. PRECONDITION: all before [`Watch::next`] has happened, nothing at or after.
@@ -144,6 +147,11 @@ impl Watch {
         self.taken += 1;
         if rule.restless {
             return;
+        }
+        // What others left to do goes at another rate than when those had something to do that are done.
+        let working = part.members.iter().filter(|m| m.routed && !is_idle(t, m.flow)).count();
+        if working < std::mem::replace(&mut self.working, working) {
+            self.seen.clear();
         }
         let last = |m: usize| self.seen.back().map(|s| s.members[m].0);
         let members = part.members.iter().enumerate().map(|(m, x)| (t.flow_tx[x.flow as usize].snd_una, measure(t, x.flow, last(m)))).collect();
