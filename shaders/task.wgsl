@@ -32,7 +32,7 @@ fn add_to_chain(i: u32) {
     chain_tail = i;
 }
 
-// The first of NIC `n`'s tasks under way is due. Returns whether a message was posted.
+// The first of NIC `n`'s tasks under way is due. Returns whether the NIC is to be kicked, as with `post`.
 fn due(n: u32, now: u64) -> bool {
     let row = nic_base + n;
     let i = nics[row].task_head;
@@ -171,10 +171,11 @@ fn task_key(i: u32) -> Key {
     return Key(tasks[row].at, periodic(0u, 0u, tasks[row].root), EVENT_TASK, i);
 }
 
-// Posts what may be posted on queue pair `f`, in its order; returns whether anything was.
+// Posts what may be posted on queue pair `f`, in its order; returns whether the NIC has something new to look at: not if all of it waits behind unsent bytes,
+// unless messages start fresh.
 fn post(n: u32, f: u32, now: u64) -> bool {
     let tx = flow_base + f;
-    var posted = false;
+    var news = false;
     loop {
         let i = flow_tx[tx].msg_post;
         if i == NONE {
@@ -184,13 +185,15 @@ fn post(n: u32, f: u32, now: u64) -> bool {
         if (tasks[row].flags & TASK_READY) == 0u {
             break;
         }
+        if has_mode(MODE_FRESH_QP) || flow_tx[tx].snd_nxt >= flow_tx[tx].size {
+            news = true;
+        }
         start_message(n, f, now);
         tasks[row].at = now;
         flow_tx[tx].size += tasks[row].bytes;
         flow_tx[tx].msg_post = tasks[row].follow;
-        posted = true;
     }
-    return posted;
+    return news;
 }
 
 // A message is about to be posted on queue pair `f`: it takes its turn at the NIC; a new one, or each where they start fresh,

@@ -19,6 +19,8 @@ use sha2::{Digest, Sha256};
 use super::memo_store_file::{self as format, Entry, FileNumber, HEADER, Scan};
 use crate::engine::fold::{Id, Memo, Shelf, Unsaved, Version, version};
 
+/// Said when a record is found damaged; of no use once the file was mended, which says more.
+const UNREADABLE: &str = "some of it cannot be read any more and is simulated again";
 /// The file's name in a folder.
 const FILE_NAME: &str = "episodes.memo";
 /// Records written at once.
@@ -76,15 +78,19 @@ struct Inner {
 /// The memo's file where the user names `path`: that file, or one in that folder.
 fn file_of(path: &Path) -> PathBuf {
     let is_folder = path.is_dir() || path.as_os_str().to_string_lossy().ends_with(std::path::is_separator);
-    if is_folder { path.join(FILE_NAME) } else { path.to_path_buf() }
+    let file = if is_folder { path.join(FILE_NAME) } else { path.to_path_buf() };
+    // Whoever comes by a link meets those who come by the file, and what is set aside is the file.
+    if file.is_symlink() { file.canonicalize().unwrap_or(file) } else { file }
 }
 
 /// What stands where the memo at `path` would be and never was one: somebody else's file, which is not to be touched. `None`: there is a memo, or room for one, or it
 /// cannot be read.
 pub fn somebody_elses(path: &Path) -> Option<PathBuf> {
     let file = file_of(path);
-    let begins_as_one = File::open(&file).and_then(|mut open| format::begins_as_one(&mut open)).unwrap_or(true);
-    (!begins_as_one).then_some(file)
+    // A device or a pipe is nobody's memo, and opening one may take for ever.
+    let is_file = std::fs::metadata(&file).map_or(true, |what| what.is_file());
+    let is_ours = is_file && File::open(&file).and_then(|mut open| format::begins_as_one(&mut open)).unwrap_or(true);
+    (!is_ours).then_some(file)
 }
 
 impl MemoStore {
@@ -282,6 +288,7 @@ impl MemoStore {
         if let Some(aside) = aside {
             let what = if is_ours { "it was cut off or changed" } else { "its beginning is damaged" };
             let gone = if lost > 0 { format!(", {lost} are lost") } else { String::new() };
+            inner.warnings.retain(|warning| !warning.ends_with(UNREADABLE));
             self.warn(inner, &format!("{what}; {kept} records are kept{gone}; it is set aside as {} and made anew", aside.display()));
         }
         Ok(())
@@ -371,7 +378,7 @@ impl Shelf for MemoStore {
         let (records, missing) = records(inner.file.as_mut(), &entries);
         if missing > 0 && !inner.damaged {
             inner.damaged = true;
-            self.warn(&mut inner, "some of it cannot be read any more and is simulated again");
+            self.warn(&mut inner, UNREADABLE);
         }
         if !records.is_empty() {
             inner.used.insert(*root);

@@ -12,21 +12,24 @@ use crate::results::record::OUTCOME;
 #[derive(Default)]
 pub struct Effects {
     seen: Vec<(Vec<String>, u64)>,
+    /// The same of those without a result.
+    failed: Vec<Vec<String>>,
 }
 
 impl Effects {
     /// Takes a finished experiment into account.
     pub fn add(&mut self, record: &ExperimentRecord) {
-        // What does not fit is a result too: an axis that decides it has an effect.
-        if record.makespan.is_none() && record.status != Status::Oom {
-            return;
-        }
         let mut hash = DefaultHasher::new();
         for column in OUTCOME {
             format!("{:?}", (column.cell)(record)).hash(&mut hash);
         }
         let mut values: Vec<String> = record.axis_values.iter().map(|v| format!("{v:?}")).collect();
         values.push(record.replica.to_string());
+        // What does not fit is a result too: an axis that decides it has an effect.
+        if record.makespan.is_none() && record.status != Status::Oom {
+            self.failed.push(values);
+            return;
+        }
         self.seen.push((values, hash.finish()));
     }
 
@@ -42,8 +45,11 @@ impl Effects {
     fn without_effect(&self, axis: usize) -> bool {
         let mut groups: HashMap<Vec<&str>, (u64, bool)> = HashMap::new();
         let mut compared = false;
+        fn but_for(values: &[String], axis: usize) -> Vec<&str> {
+            values.iter().enumerate().filter(|(i, _)| *i != axis).map(|(_, v)| v.as_str()).collect()
+        }
         for (values, outcome) in &self.seen {
-            let others = values.iter().enumerate().filter(|(i, _)| *i != axis).map(|(_, v)| v.as_str()).collect();
+            let others = but_for(values, axis);
             let group = groups.entry(others).or_insert((*outcome, false));
             if group.0 != *outcome {
                 return false;
@@ -51,7 +57,8 @@ impl Effects {
             compared |= group.1;
             group.1 = true;
         }
-        compared
+        // That an experiment fails where another one ends is an effect as well.
+        compared && !self.failed.iter().any(|values| groups.contains_key(&but_for(values, axis)))
     }
 }
 
@@ -85,6 +92,18 @@ mod tests {
         let mut effects = Effects::default();
         effects.add(&record([1, 1], 10));
         effects.add(&ExperimentRecord { makespan: None, ..record([1, 2], 0) }.oom(90, "needs more"));
+        assert!(effects.warnings(&["a".into(), "b".into()]).is_empty());
+    }
+
+    #[test]
+    fn an_axis_that_decides_what_fails_has_an_effect() {
+        let mut effects = Effects::default();
+        for (axes, fails) in [([1, 1], false), ([1, 2], true), ([1, 3], false), ([2, 2], true)] {
+            effects.add(&if fails { record(axes, 0).failed("limit") } else { record(axes, 10) });
+        }
+        assert!(effects.warnings(&["a".into(), "b".into()]).is_empty());
+        let mut effects = Effects::default();
+        [[1, 1], [1, 2]].map(|axes| effects.add(&record(axes, 0).failed("limit")));
         assert!(effects.warnings(&["a".into(), "b".into()]).is_empty());
     }
 

@@ -116,12 +116,13 @@ impl Sim<'_> {
             }
             Some((flow, _)) => {
                 self.tasks.ready[task as usize] = true;
-                let mut posted = false;
+                let mut news = false;
                 while let Some(next) = self.next_ready(flow) {
+                    let sender = &self.senders[flow as usize];
+                    news |= self.tasks.fresh || sender.snd_nxt == sender.size;
                     self.post(next);
-                    posted = true;
                 }
-                if posted {
+                if news {
                     self.kick(nic);
                 }
             }

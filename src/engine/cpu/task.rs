@@ -51,7 +51,7 @@ pub fn note(t: &mut Tables, what: Noted) {
     }
 }
 
-/// The first of NIC `n`'s tasks under way is due. Returns whether a message was posted.
+/// The first of NIC `n`'s tasks under way is due. Returns whether the NIC is to be kicked, as with [`post`].
 pub fn due(t: &mut Tables, n: u32, at: &Key) -> bool {
     let i = take(t, n);
     if t.tasks[i as usize].flags & task::MESSAGE != 0 {
@@ -184,14 +184,18 @@ pub fn key(t: &Tables, i: u32) -> Key {
     Key { t: row.at, d: periodic(0, 0, row.root), kind: TASK, entity: i }
 }
 
-/// Posts what may be posted on queue pair `f`, in its order; returns whether anything was.
+/// Posts what may be posted on queue pair `f`, in its order; returns whether the NIC has something new to look at: not if all of it waits behind unsent bytes, as then nothing
+/// changes for it until the queue pair comes to that, unless messages start fresh.
 fn post(t: &mut Tables, n: u32, f: u32, at: &Key) -> bool {
-    let mut posted = false;
+    let fresh = t.exps[0].modes & mode::FRESH_QP != 0;
+    let (mut posted, mut news) = (false, false);
     loop {
         let i = t.flow_tx[f as usize].msg_post;
         if i == NONE || t.tasks[i as usize].flags & task::READY == 0 {
             break;
         }
+        let tx = &t.flow_tx[f as usize];
+        news |= fresh || tx.snd_nxt >= tx.size;
         start(t, n, f, at);
         let row = &mut t.tasks[i as usize];
         row.at = at.t;
@@ -201,7 +205,7 @@ fn post(t: &mut Tables, n: u32, f: u32, at: &Key) -> bool {
         note(t, Noted::Posted { task: i, first: !posted });
         posted = true;
     }
-    posted
+    news
 }
 
 /// As [`due`] for a message, but for the network: what is posted on its queue pair by now is said to be, and added to `posted`; it was `first` of these.

@@ -20,10 +20,10 @@ const WHOLE: u64 = 1_000_000;
 /// What audits found. Errors in millionths.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Audit {
-    /// Partitions that slept and were simulated all the same; messages that arrived meanwhile.
+    /// Partitions that slept and were simulated all the same; messages that arrived meanwhile, and queue pairs of which none did.
     pub naps: u64,
     pub messages: u64,
-    /// Errors of their times from post to arrival: the sum, the largest, how many are above 1 %.
+    /// Errors of their times from post to arrival, or of how far they came: the sum, the largest, how many are above 1 %.
     pub error_sum: u64,
     pub error_max: u64,
     pub above: u64,
@@ -40,6 +40,13 @@ impl Audit {
         self.error_sum += error;
         self.error_max = self.error_max.max(error);
         self.above += u64::from(error > WHOLE / 100);
+    }
+
+    /// Of a queue pair none of whose messages ended meanwhile: how far it came.
+    fn progress(&mut self, said: u64, did: u64) {
+        // What is in flight as it begins and ends may be a packet more or less.
+        let off = said.abs_diff(did).saturating_sub(1);
+        self.message(did + off, did, 0);
     }
 
     /// A queue pair sent `did` packets where `said` were said.
@@ -91,13 +98,17 @@ impl Run {
         self.stats.audit.naps += 1;
         self.stats.audited += crate::engine::packet_hops(c) - crate::engine::packet_hops(t);
         for (m, member) in part.members.iter().enumerate().filter(|(m, _)| nap.goes_on(*m)) {
-            for &(i, _) in &member.posted[stood[m][2]..member.got] {
+            let heard_of = &member.posted[stood[m][2]..member.got];
+            for &(i, _) in heard_of {
                 let row = &t.tasks[i as usize];
                 // Those that have not arrived yet do so later than this.
                 let did = heard.get(&i).copied().unwrap_or(at);
                 self.stats.audit.message(row.got, did, row.at);
             }
             let did = nap.packets(m, before[m], c.flow_tx[member.flow as usize].snd_una);
+            if heard_of.is_empty() {
+                self.stats.audit.progress(by[m], did);
+            }
             self.stats.audit.rate(by[m], did, mark.theta_ppm);
         }
         self.parts[p as usize] = part;

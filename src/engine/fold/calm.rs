@@ -99,7 +99,7 @@ mod tests {
 
     #[test]
     fn grains_take_little_of_any_buffer() {
-        for (ports, buffer, grain, least) in [(32, 32 << 20, 32 << 10, 32 << 10), (16, 1 << 20, 8 << 10, 8 << 10), (16, 1 << 16, 1 << 10, 0)] {
+        for (ports, buffer, grain, least) in [(32, 32 << 20, 128 << 10, 128 << 10), (16, 1 << 20, 8 << 10, 8 << 10), (16, 1 << 16, 1 << 10, 0)] {
             let calm = Calm::new(&switch(ports, buffer)).expect("an empty switch is calm");
             assert_eq!((calm.grain(), calm.least()), (grain, least), "{ports} ports, {buffer} bytes");
             assert_eq!([0, 1, grain, grain + 1].map(|x| calm.coarse(x)), [least, grain, grain, 2 * grain]);

@@ -79,6 +79,8 @@ impl Form {
             ..Exp::zeroed()
         };
         let mut form = Form(bytemuck::bytes_of(&rules).to_vec());
+        // A partition is laid down at an instant of its own, a whole number of steps on.
+        form.u64(e.step);
         form.u64(if e.cc == cc::HPCC { start % 1000 } else { 0 });
         form.u32(u32::from(t.aside.chance) | u32::from(t.aside.rounds) << 1);
         form.u32(calm.grain());

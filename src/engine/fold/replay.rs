@@ -22,6 +22,7 @@ impl Run {
                 break;
             }
             if let Some(leaf) = self.rested(p, at) {
+                t.exps[0].now = t.exps[0].now.max(at);
                 return self.rest(t, p, &leaf);
             }
             let starts = self.parts[p as usize].nics.iter().any(|&n| t.nics[n as usize].next_start <= at);

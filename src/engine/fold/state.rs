@@ -215,6 +215,10 @@ impl<P: Pen> Walk<'_, P> {
         }
         if P::READS {
             for &n in &self.names.part.nics[from.nics..to.nics] {
+                // As after a step: what the next one may need at worst is there.
+                if t.nics[n as usize].free_n < t.nics[n as usize].worst {
+                    grow::grow_pool(t, n as usize, self.limit)?;
+                }
                 nic::set_clock(t, n);
             }
         }

@@ -13,6 +13,8 @@ use crate::columns::{NEVER, Tables, cc, metric, mode, qp};
 
 /// How far the mean rate of what is skipped may lie from that of the window if it goes on drifting as it does, in millionths (our choice: a tenth of theta).
 const DRIFT_PPM: u64 = 5_000;
+/// How far HPCC's rates in the halves of the window may lie apart, in millionths (our choice).
+const RATE_DRIFT_PPM: u64 = 20_000;
 /// How much the queues of a partition may have grown by the end if they go on growing as they do, in packets (our choice).
 const QUEUE_DRIFT: u64 = 8;
 
@@ -76,6 +78,8 @@ pub struct Watch {
 pub(super) struct Seen {
     /// Of each queue pair: bytes acknowledged in all, and the metric.
     pub(super) members: Vec<(u64, u64)>,
+    /// Under HPCC, the rate that each has come to, bit/s; else nothing.
+    rates: Vec<u64>,
     /// Bytes queued in all ports.
     queued: u64,
     /// Of each port, so far: integral of its queue, marks.
@@ -157,7 +161,8 @@ impl Watch {
         let members = part.members.iter().enumerate().map(|(m, x)| (t.flow_tx[x.flow as usize].snd_una, measure(t, x.flow, last(m)))).collect();
         let queued = part.ports.iter().map(|&p| u64::from(t.ports[p as usize].q_bytes)).sum();
         let ports = part.ports.iter().map(|&p| (t.ports[p as usize].q_area, t.ports[p as usize].marks)).collect();
-        self.seen.push_back(Seen { members, queued, ports });
+        let rates = if t.exps[0].cc == cc::HPCC { part.members.iter().map(|x| t.flow_tx[x.flow as usize].rate).collect() } else { Vec::new() };
+        self.seen.push_back(Seen { members, rates, queued, ports });
         if self.seen.len() > rule.samples + 1 {
             self.seen.pop_front();
         }
@@ -189,6 +194,9 @@ impl Watch {
             return None;
         }
         let half = n / 2;
+        if !self.rates_hold(m, n) {
+            return None;
+        }
         let (first, second) = (acked(half) - acked(0), acked(n) - acked(n - half));
         let drift = first.abs_diff(second).saturating_sub(2 * payload);
         Some(match drift {
@@ -196,6 +204,14 @@ impl Watch {
             // K windows on, 2K halves, rates are off by 2K drifts, on average by K.
             _ => (u128::from(window) * u128::from(first) * u128::from(DRIFT_PPM) / (u128::from(drift) * 1_000_000)).min(u128::from(NEVER)) as u64,
         })
+    }
+
+    /// Whether the rate of queue pair `m` is the same in both halves of the last `n` samples: while a queue drains, what is acknowledged looks steady at rates that are not.
+    fn rates_hold(&self, m: usize, n: usize) -> bool {
+        let half = n / 2;
+        let sum = |ago: usize| (ago..ago + half).map(|k| u128::from(self.ago(k).rates.get(m).copied().unwrap_or(0))).sum::<u128>();
+        let (last, first) = (sum(0), sum(n - half));
+        last.abs_diff(first) * 1_000_000 <= last.max(first) * u128::from(RATE_DRIFT_PPM)
     }
 
     /// For how long the queues hold by the last `n` samples, ps.
