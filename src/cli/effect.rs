@@ -103,7 +103,9 @@ mod tests {
         }
         assert!(effects.warnings(&["a".into(), "b".into()]).is_empty());
         let mut effects = Effects::default();
-        [[1, 1], [1, 2]].map(|axes| effects.add(&record(axes, 0).failed("limit")));
+        for axes in [[1, 1], [1, 2]] {
+            effects.add(&record(axes, 0).failed("limit"));
+        }
         assert!(effects.warnings(&["a".into(), "b".into()]).is_empty());
     }
 
