@@ -97,14 +97,15 @@ mod tests {
 
     #[test]
     fn an_axis_that_decides_what_fails_has_an_effect() {
+        let failed = |axes| ExperimentRecord { makespan: None, ..record(axes, 0) }.failed("limit");
         let mut effects = Effects::default();
         for (axes, fails) in [([1, 1], false), ([1, 2], true), ([1, 3], false), ([2, 2], true)] {
-            effects.add(&if fails { record(axes, 0).failed("limit") } else { record(axes, 10) });
+            effects.add(&if fails { failed(axes) } else { record(axes, 10) });
         }
         assert!(effects.warnings(&["a".into(), "b".into()]).is_empty());
         let mut effects = Effects::default();
         for axes in [[1, 1], [1, 2]] {
-            effects.add(&record(axes, 0).failed("limit"));
+            effects.add(&failed(axes));
         }
         assert!(effects.warnings(&["a".into(), "b".into()]).is_empty());
     }
