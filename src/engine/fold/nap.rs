@@ -50,6 +50,8 @@ struct Move {
     sent: u64,
     /// As in [`Pace`].
     work: u64,
+    /// The stream's work up to what was acknowledged.
+    done: u64,
     /// When the next tidings of each kind are due that matter to anybody; `NEVER`: of no message that is posted. All before are told with them.
     due: [u64; 3],
     /// Of each kind, up to which message none matters that has not been told.
@@ -71,7 +73,7 @@ impl Nap {
     fn moved(&self, m: usize, at: u64) -> u64 {
         let Some(row) = &self.moves[m] else { return 0 };
         let work = u128::from(at - self.since) * u128::from(row.work) / (u128::from(self.sleep.window) << FRACTION);
-        (row.stream.worked(row.stream.work(row.una) + work as u64) - row.una).min(row.stream.packets() - row.sent)
+        (row.stream.worked(row.done + work as u64) - row.una).min(row.stream.packets() - row.sent)
     }
 
     /// When message `nth` of queue pair `m` will have come to `tidings`; `NEVER`: it is not posted.
@@ -85,7 +87,7 @@ impl Nap {
         let Some(end) = row.stream.end(nth) else { return NEVER };
         let window = u128::from(self.sleep.window) << FRACTION;
         // Where messages start fresh, it is not counted which ones have been sent: those that had been are heard of at once.
-        let work = row.stream.work(row.una + end.saturating_sub(from)) - row.stream.work(row.una);
+        let work = row.stream.work_before(nth, row.una + end.saturating_sub(from)) - row.done;
         self.since + (u128::from(work) * window).div_ceil(u128::from(row.work)) as u64
     }
 
@@ -178,7 +180,8 @@ impl Run {
             let una = t.flow_tx[m.flow as usize].snd_una;
             let stream = Stream::new(t, m, una - (given - pace.left));
             let una = stream.packet(una);
-            Some(Move { stream, una, got: una + pace.arrived, sent: una + pace.sent, work: pace.work, due: [NEVER; 3], scanned: [0; 3] })
+            let done = stream.work(una);
+            Some(Move { stream, una, got: una + pace.arrived, sent: una + pace.sent, work: pace.work, done, due: [NEVER; 3], scanned: [0; 3] })
         };
         let moves = part.members.iter().zip(&sleep.paces).map(go_on).collect();
         part.replay = true;

@@ -92,6 +92,14 @@ impl Stream {
         self.byte(n) - self.start + n * self.overhead
     }
 
+    /// The same, of some packets before the end of message `nth`: it is not far from there.
+    pub fn work_before(&self, nth: usize, n: u64) -> u64 {
+        let begins = self.ends[..nth].iter().rposition(|e| e.packets <= n).map_or((0, 0), |k| (self.ends[k].bytes, self.ends[k].packets));
+        // The last packet of a message is shorter than the others.
+        let bytes = (begins.0 + (n - begins.1) * self.payload).min(self.ends[nth].bytes);
+        bytes + n * self.overhead
+    }
+
     /// How many whole packets `work` bytes on the wire are.
     pub fn worked(&self, work: u64) -> u64 {
         let of = |e: &End| e.bytes + e.packets * self.overhead;
@@ -134,6 +142,9 @@ mod tests {
         assert_eq!(works, [0, 1060, 2120, 2680, 2741, 3801, 4861]);
         for (n, &x) in works.iter().enumerate() {
             assert_eq!((s.worked(x), s.worked(x + 59)), (n as u64, n as u64));
+            for (k, end) in s.ends.iter().enumerate().filter(|(_, end)| end.packets >= n as u64) {
+                assert_eq!(s.work_before(k, n as u64), x, "message {k} of {}", end.packets);
+            }
         }
         assert_eq!([1059, 2679, 2740].map(|x| s.worked(x)), [0, 2, 3]);
         assert_eq!(s.moved(50, 3), 2550);
