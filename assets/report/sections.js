@@ -208,7 +208,7 @@ function foldingSection() {
     el("div", { class: "cards" },
       card((simulated + skipped).toLocaleString("en"), "packet-hops represented"), card(simulated + skipped > 0 ? share(skipped / (simulated + skipped)) : "–", "of them not simulated"),
       card(sum("memo_hits").toLocaleString("en"), "episodes found in the memo"), card(sum("memo_misses").toLocaleString("en"), "episodes that were new"), card(sum("steady_skips").toLocaleString("en"), "steady phases skipped"),
-      card(format(sum("wall_s") * 1e9, "ns"), "of one thread's time"), card(String(again), "experiments that were run again with more room"),
+      card(format(sum("wall_s") * 1e9, "ns"), "of one thread's time"), card(String(again), "experiments that started over without folding"),
       card(audits.length ? share(Math.max(...audits)) : "–", audits.length ? "largest error in " + plural(audits.length, "audit", "audits") : "no audit of approximate results")),
     ...dataTable({ id: "folding", rows: ROWS, pageSize: 10, sort: [STATS.filter((c) => !c.empty).findIndex((c) => c.name === "wall_s") + 2, -1], columns: [{ title: "exp_id", text: (row) => text("exp_id", row), number: (row) => number("exp_id", row) }, { title: "configuration", text: (row) => brief(CONFIGURATION_OF[row]), number: null },
       ...STATS.filter((c) => !c.empty).map((c) => ({ title: c.name, text: c.text, number: c.isNumber ? c.number : null }))] }),
