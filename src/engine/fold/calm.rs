@@ -7,7 +7,7 @@ use crate::columns::{Switch, Tables};
 
 /// Peaks are kept in units of this many bytes at least and at most, rounded up, so that a growing queue is looked at once in a while only (our choice).
 const FINEST: u32 = 1 << 10;
-const COARSEST: u32 = 1 << 17;
+const COARSEST: u32 = 1 << 15;
 /// What rounding may take from a buffer and from a threshold: this share (our choice).
 const SHARE: u64 = 8;
 
@@ -99,7 +99,7 @@ mod tests {
 
     #[test]
     fn grains_take_little_of_any_buffer() {
-        for (ports, buffer, grain, least) in [(32, 32 << 20, 128 << 10, 128 << 10), (16, 1 << 20, 8 << 10, 8 << 10), (16, 1 << 16, 1 << 10, 0)] {
+        for (ports, buffer, grain, least) in [(32, 32 << 20, 32 << 10, 32 << 10), (16, 1 << 20, 8 << 10, 8 << 10), (16, 1 << 16, 1 << 10, 0)] {
             let calm = Calm::new(&switch(ports, buffer)).expect("an empty switch is calm");
             assert_eq!((calm.grain(), calm.least()), (grain, least), "{ports} ports, {buffer} bytes");
             assert_eq!([0, 1, grain, grain + 1].map(|x| calm.coarse(x)), [least, grain, grain, 2 * grain]);
