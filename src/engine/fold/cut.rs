@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::Stop;
-use super::canon::Form;
+use super::canon::{Form, shape};
 use super::claims::is_free;
 use super::memo::{Cut, Gain, Lead, Node, Piece, PortEnd};
 use super::part::{Base, Part, PortBase, Script, Standing};
@@ -372,7 +372,7 @@ impl Run {
             return Arc::clone(shape);
         }
         let port = |q: u32| if self.port_part[q as usize] == p { self.port_local[q as usize] } else { NONE };
-        let shape: Arc<[u8]> = state::shape(t, part, &|n| self.local_nic(p, n), &port).into();
+        let shape: Arc<[u8]> = shape(t, part, &|n| self.local_nic(p, n), &port).into();
         self.parts[p as usize].shape = Some(Arc::clone(&shape));
         shape
     }

@@ -4,7 +4,6 @@
 //! Writing and reading are one walk over the rows, so they cannot differ. Whatever decides the future is in it; what cannot matter any more (a deadline that has
 //! passed, counters) is not, so that a pattern that comes again is recognised.
 
-use super::canon::Form;
 use super::carry;
 use super::part::Part;
 use super::stream::Stream;
@@ -650,38 +649,4 @@ fn go_on(t: &Tables, stream: &Stream, by: u64, tx: &mut FlowTx, rx: &mut FlowRx)
     (tx.msg_send, tx.send_end) = message(tx.snd_nxt);
     (tx.msg_ack, tx.ack_end) = message(una);
     (rx.msg, rx.msg_end) = message(rx.expected);
-}
-
-/// What does not change about the rows of `part`, by local numbers; ranks of what breaks ties.
-pub fn shape(t: &Tables, part: &Part, nic_local: &dyn Fn(u32) -> u32, port_local: &dyn Fn(u32) -> u32) -> Vec<u8> {
-    let mut form = Form::default();
-    form.bases(part);
-    form.u32(part.ends.len() as u32);
-    let rank = |list: &[u32], x: u32| list.iter().filter(|&&y| y < x).count() as u32;
-    form.numbers(part.nics.iter().map(|&n| rank(&part.nics, n)));
-    form.numbers(part.ends.iter().map(|&e| rank(&part.ends, e)));
-    for &n in &part.nics {
-        let row = &t.nics[n as usize];
-        form.u64(row.rate);
-        form.u64(row.delay);
-        form.end_rank(t, part, row.peer, nic_local);
-    }
-    for &p in &part.ports {
-        form.fixed_port(t, part, p, nic_local);
-    }
-    let id = |f: u32| t.flow_tx[f as usize].flow_id;
-    for m in &part.members {
-        let (tx, rx) = (&t.flow_tx[m.flow as usize], &t.flow_rx[m.flow as usize]);
-        form.u32(part.members.iter().filter(|k| id(k.flow) < tx.flow_id).count() as u32);
-        form.u32(u32::from(tx.flow_id == 0) | u32::from(m.routed) << 1);
-        if !m.routed {
-            continue;
-        }
-        form.numbers([nic_local(tx.nic), nic_local(rx.nic), tx.base_rtt_ns, tx.path_len, rx.path_len].into_iter());
-        form.u64(tx.window);
-        for (first, len) in [(tx.path_first, tx.path_len), (rx.path_first, rx.path_len)] {
-            form.numbers(t.paths[first as usize..(first + len) as usize].iter().map(|&p| port_local(p)));
-        }
-    }
-    form.0
 }

@@ -1,0 +1,253 @@
+//! Folding as a user runs it: the same sweep with and without, with a memo and without, on disk and not, gives the same flows; what is skipped as steady is close.
+
+use std::path::{Path, PathBuf};
+
+/// A sweep in a folder of its own, beside the files that it names.
+struct Sweep {
+    root: tempfile::TempDir,
+    path: PathBuf,
+}
+
+impl Sweep {
+    fn new(files: &[(&str, &str)], text: &str) -> Sweep {
+        let root = tempfile::tempdir().unwrap();
+        for (name, file) in files {
+            std::fs::write(root.path().join(name), file).unwrap();
+        }
+        let path = root.path().join("sweep.toml");
+        std::fs::write(&path, text).unwrap();
+        Sweep { root, path }
+    }
+
+    /// One of the project's own.
+    fn of_experiments(name: &str) -> Sweep {
+        Sweep { root: tempfile::tempdir().unwrap(), path: Path::new(env!("CARGO_MANIFEST_DIR")).join("experiments").join(name) }
+    }
+
+    /// Runs it into the folder `out`, on one thread unless `more` says otherwise.
+    fn run(&self, out: &str, more: &[&str]) {
+        let jobs: &[&str] = if more.contains(&"--jobs") { &[] } else { &["--jobs", "1"] };
+        let run = std::process::Command::new(env!("CARGO_BIN_EXE_hyperfold"))
+            .args(["run", "--quiet", "--engine", "cpu", "--out"])
+            .args([&self.root.path().join(out), &self.path])
+            .args(jobs)
+            .args(more)
+            .output()
+            .unwrap();
+        assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
+    }
+
+    /// Runs it into the folder `out`; its flows.
+    fn flows(&self, out: &str, more: &[&str]) -> Vec<u8> {
+        self.run(out, more);
+        std::fs::read(self.root.path().join(out).join("flows.csv")).unwrap()
+    }
+
+    /// The same with `fidelity.fast_forward = fold`, into a folder of that name.
+    fn flows_by(&self, fold: &str) -> Vec<u8> {
+        self.flows(fold, &["--set", &format!("fidelity.fast_forward={fold}")])
+    }
+
+    /// Where a memo on disk is.
+    fn memo(&self) -> String {
+        self.root.path().join("memo.bin").to_str().unwrap().into()
+    }
+
+    /// A column of results in the folder `out`.
+    fn column(&self, out: &str, file: &str, name: &str) -> Vec<f64> {
+        let mut rows = csv::Reader::from_path(self.root.path().join(out).join(file)).unwrap();
+        let at = rows.headers().unwrap().iter().position(|h| h == name).unwrap();
+        rows.records().map(|r| r.unwrap()[at].parse().unwrap()).collect()
+    }
+
+    /// Runs it into `without` and `with`, without and with a memo: flows are the same.
+    fn same_with_a_memo(&self) {
+        assert!(self.flows("with", &[]) == self.flows("without", &["--memo", "off"]), "flows differ: {}", self.path.display());
+    }
+}
+
+/// Replicas with looked-up partitions that lag behind the one they meet: they have tasks of their own to see to first (found with a tree all-reduce under HPCC).
+#[test]
+fn partitions_that_lag_behind_catch_up() {
+    let text = "name = \"m\"\nbase.cluster = { gpus = 16, gpus_per_server = 2 }\nbase.topology = { kind = \"clos\", link_gbps = 100, uplink_gbps = 100 }\nbase.transport.cc = \"hpcc\"\n\
+        base.workload = { kind = \"collective\", op = \"all-reduce\", bytes = 200000, algorithm = \"tree\", channels = 2, chunk_kib = 16 }\nbase.output.flows = true\nsweep.replicas = 3\n";
+    let sweep = Sweep::new(&[], text);
+    assert!(sweep.flows_by("exact") == sweep.flows_by("off"), "flows differ");
+}
+
+/// Partitions that were looked up and merge are cut when those are that were simulated, or what sleeps by then would depend on the memo (found with DCQCN whose timers are fast).
+#[test]
+fn cuts_of_merged_partitions_depend_on_the_past_alone() {
+    let graph = "id,ranks,kind,duration_ns,bytes,deps,peer\nn0,all,all-to-all,,200000,,\nn1,all,all-reduce,,800000,n0,\nn2,all,all-to-all,,200000,n1,\nn3,all,all-gather,,800000,n0 n1 n2,\n";
+    let text = "name = \"m\"\nseed = 2\nbase.cluster = { gpus = 8, gpus_per_server = 1 }\nbase.topology = { kind = \"rail-optimized\", link_gbps = 200 }\n\
+        base.transport = { cc = \"dcqcn\", ecn_kmin_kb = 80, ecn_kmax_kb = 200, dcqcn = { increase_us = 3, rai_mbps = 500, decrease_us = 4 } }\n\
+        base.workload = { kind = \"dag\", path = \"graph.csv\", iterations = 8 }\n[axes]\n\"cluster.gpu\" = [\"h100\", \"a100\"]\n";
+    let sweep = Sweep::new(&[("graph.csv", graph)], text);
+    let flows = |memo: &str| sweep.flows(memo, &["--set", "output.flows=true", "--set", &format!("fidelity.memo={memo}")]);
+    assert!(flows("true") == flows("false"), "flows differ");
+}
+
+/// HPCC moves the instant before which a queue pair does not send with every new rate, from where it is, also where that is past: a state must say it (found 1 ps late, in a
+/// second run with a memo on disk).
+#[test]
+fn what_lies_in_the_past_may_still_move() {
+    let graph = "id,ranks,kind,duration_ns,bytes,deps,peer\nn0,all,all-to-all,,30000,,\nn1,all,all-to-all,,30000,n0,\nn2,all,all-gather,,800000,n1,\nn3s,all,send,,1000,n0 n1,+1\n\
+        n3r,all,recv,,1000,,-1\nn4,all,all-to-all,,2000,n0 n2,\nn5,all,reduce-scatter,,800000,n0 n2,\nn6,all,compute,1000,,n0 n2,\n";
+    let text = "name = \"m\"\nseed = 9\nbase.cluster = { gpus = 16, gpus_per_server = 1 }\nbase.topology = { kind = \"fat-tree\", link_gbps = 200 }\nbase.transport.cc = \"hpcc\"\n\
+        base.workload = { kind = \"dag\", path = \"graph.csv\" }\nbase.output.flows = true\n[axes]\n\"workload.iterations\" = [5, 9]\n";
+    let sweep = Sweep::new(&[("graph.csv", graph)], text);
+    let memo = sweep.memo();
+    sweep.run("first", &["--shard", "0/2", "--memo", &memo]);
+    sweep.run("second", &["--shard", "1/2", "--memo", &memo]);
+    assert!(sweep.flows("third", &["--shard", "1/2", "--memo", &memo]) == sweep.flows("alone", &["--shard", "1/2", "--memo", "off"]), "flows differ");
+}
+
+/// Whoever joins a partition that is looked up does so after what is told at that instant, or nobody is ever told (found by a user whose second run on a memo started over).
+#[test]
+fn what_is_told_goes_before_whoever_joins() {
+    let graph = "id,ranks,kind,duration_ns,bytes,group,peer,tag,stream,deps\na,0 1 2 6 7 8 11 15,compute,68434,,,,,,\nb,0 1 2 6 7 8 11 15,broadcast,,10942412,0 1 2 6 7 8 11 15,,,,a\n\
+        c,3 4 5 9 10 12 13 14,compute,69933,,,,,,\nd,3 4 5 9 10 12 13 14,broadcast,,10942412,3 4 5 9 10 12 13 14,,,,c\ne,0 3 6 8 12 13 14 15,compute,9,,,,,,\n\
+        f,0 3 6 8 12 13 14 15,reduce-scatter,,419,0 3 6 8 12 13 14 15,,,,e\n";
+    let text = "name = \"m\"\nbase.cluster = { gpus = 16, gpus_per_server = 1, nics_per_server = 1 }\nbase.topology = { kind = \"rail-optimized\", link_gbps = 25, uplink_gbps = 25, link_delay_ns = 1500 }\n\
+        base.transport.cc = \"dcqcn\"\nbase.workload = { kind = \"dag\", path = \"graph.csv\" }\nbase.output.flows = true\n";
+    let sweep = Sweep::new(&[("graph.csv", graph)], text);
+    let memo = sweep.memo();
+    let alone = sweep.flows("alone", &["--memo", "off"]);
+    assert!(sweep.flows("cold", &["--memo", &memo]) == alone, "flows differ, cold");
+    assert!(sweep.flows("warm", &["--memo", &memo]) == alone, "flows differ, warm");
+}
+
+/// A message behind unsent bytes is no input: it does not even make its NIC look for something else to send, which might be a paced queue pair whose time has come.
+#[test]
+fn what_waits_behind_unsent_bytes_changes_nothing() {
+    let graph = |at: u32| {
+        format!(
+            "id,ranks,kind,duration_ns,bytes,peer,stream,deps\nb1,0,send,,300000,1,free,\nr1,1,recv,,300000,0,free,\ncb,0,compute,{at},,,free,\nb2,0,send,,1000,1,free,cb\n\
+             r2,1,recv,,1000,0,free,\nca,0,compute,2000,,,free,\na,0,send,,1000,2,free,ca\nra,2,recv,,1000,0,free,\n"
+        )
+    };
+    let (early, late) = (graph(1), graph(4867));
+    for fold in ["exact", "steady", "off"] {
+        let text = format!(
+            "name = \"m\"\nbase.cluster = {{ gpus = 4, gpus_per_server = 1 }}\nbase.transport.cc = \"hpcc\"\nbase.workload.kind = \"dag\"\nbase.output.flows = true\n\
+             base.fidelity.fast_forward = \"{fold}\"\naxes.\"workload.path\" = [\"early.csv\", \"late.csv\"]\n"
+        );
+        Sweep::new(&[("early.csv", &early), ("late.csv", &late)], &text).same_with_a_memo();
+    }
+}
+
+/// The last thing that happens may be the rest of a partition that is looked up, long after its messages have ended.
+#[test]
+fn packets_fly_on_after_the_last_message() {
+    let text = "name = \"m\"\nbase.cluster = { gpus = 2, gpus_per_server = 1 }\nbase.topology.link_gbps = 8\nbase.transport = { cc = \"none\", payload_bytes = 9000, rto_us = 10 }\n\
+        base.workload = { kind = \"collective\", op = \"all-reduce\", bytes = 1000000 }\nbase.output.flows = true\naxes.\"workload.rendezvous_ns\" = [1000, 2000]\n";
+    Sweep::new(&[], text).same_with_a_memo();
+}
+
+/// A state that is read takes packet records as it needs; the step after it finds as many as after any other step, and nothing starts over.
+#[test]
+fn a_state_that_is_read_leaves_records_for_what_follows() {
+    let graph = |at: u32| {
+        format!(
+            "id,ranks,kind,duration_ns,bytes,peer,stream,deps\na,0,send,,1000000,1,free,\nb,1,recv,,1000000,0,free,\nc,2,send,,300000,1,free,\nd,1,recv,,300000,2,free,\n\
+             e,0,compute,{at},,,,\nf,0,send,,20000,3,free,e\ng,3,recv,,20000,0,free,\n"
+        )
+    };
+    let text = "name = \"m\"\nbase.cluster = { gpus = 4, gpus_per_server = 1 }\nbase.topology.link_gbps = 8\nbase.transport = { cc = \"timely\", payload_bytes = 130, ecn = false }\n\
+        base.workload.kind = \"dag\"\nbase.output.flows = true\nbase.fidelity = { steady_samples = 2, steady_interval_ns = 3000 }\naxes.\"workload.path\" = [\"a.csv\", \"b.csv\"]\n";
+    Sweep::new(&[("a.csv", &graph(130_000)), ("b.csv", &graph(131_000))], text).same_with_a_memo();
+}
+
+/// When a partition is laid down is a matter of steps, which are not as long in every experiment.
+#[test]
+fn experiments_of_other_steps_remember_other_things() {
+    let graph = "id,ranks,kind,duration_ns,bytes,peer,stream,deps\ns0,0,send,,100000,2,free,\nr0,2,recv,,100000,0,free,\nc,0,compute,50,,,free,s0\ns1,0,send,,300000,2,free,c\n\
+        r1,2,recv,,300000,0,free,\n";
+    let text = "name = \"m\"\nbase.cluster = { gpus = 4, gpus_per_server = 2, nvlink = \"packet\" }\nbase.transport = { global_rtt = false, payload_bytes = 256 }\n\
+        base.workload = { kind = \"dag\", path = \"g.csv\" }\nbase.output.flows = true\nbase.fidelity = { steady_samples = 4, steady_interval_ns = 500 }\n\
+        axes.\"cluster.nvlink_latency_ns\" = [10, 1000]\n";
+    Sweep::new(&[("g.csv", graph)], text).same_with_a_memo();
+}
+
+/// Sleep ends, and errs by less than half a percent, where messages start fresh, where packets differ in length, and where one queue pair is done long before another.
+#[test]
+fn sleep_goes_by_what_is_on_the_wire() {
+    let ring = "id,ranks,kind,duration_ns,bytes,peer,tag,stream,deps\nn0,0-3,send,,312500,+1,0,,\nn1,0-3,recv,,312500,-1,0,free,\nn2,1,send,,312500,2,2,free,\nn3,2,recv,,312500,1,2,free,\n";
+    let cases = [
+        "base.cluster = { gpus = 4, gpus_per_server = 1 }\nbase.transport = { cc = \"none\", fresh_qp = true }\nbase.workload = { kind = \"collective\", op = \"all-to-all\", bytes = 4000000 }\n",
+        "base.cluster = { gpus = 8, gpus_per_server = 4 }\nbase.transport = { cc = \"none\", payload_bytes = 9000 }\nbase.workload = { kind = \"collective\", op = \"all-to-all\", bytes = 64000000 }\n",
+        "base.cluster.gpus = 16\nbase.topology.link_gbps = 10\nbase.transport.cc = \"none\"\nbase.workload = { kind = \"collective\", op = \"all-reduce\", algorithm = \"ring\", bytes = 2000000 }\n",
+        "base.cluster = { gpus = 4, gpus_per_server = 1 }\nbase.topology.link_gbps = 25\nbase.transport.cc = \"none\"\nbase.workload = { kind = \"dag\", path = \"ring.csv\" }\n",
+        "base.cluster = { gpus = 2, gpus_per_server = 1 }\nbase.topology.link_gbps = 100\nbase.transport.cc = \"hpcc\"\nbase.workload = { kind = \"collective\", op = \"broadcast\", bytes = 5000000 }\n",
+    ];
+    for (k, case) in cases.iter().enumerate() {
+        let text = format!("name = \"m\"\nbase.output.flows = true\n{case}axes.\"fidelity.fast_forward\" = [\"off\", \"steady\"]\n");
+        let sweep = Sweep::new(&[("ring.csv", ring)], &text);
+        sweep.same_with_a_memo();
+        // Of the ring nothing is skipped: what was seen before is forgotten when a queue pair is done.
+        assert!(sweep.column("with", "stats.csv", "steady_skips")[1] > 0.0 || k == 3, "{case}");
+        for name in ["makespan_ns", "fct_mean_ns"] {
+            let of = sweep.column("with", "results.csv", name);
+            assert!((of[1] / of[0] - 1.0).abs() < 0.005, "{name} {of:?}: {case}");
+        }
+    }
+}
+
+/// Who goes first at one instant may go back to a queue pair that has long had nothing to do and has left the partition. Halves of a cluster that do alike have other ones:
+/// what was simulated in one half is looked up in the other, and ties there go by its own numbers.
+#[test]
+fn ties_go_by_queue_pairs_that_are_gone() {
+    let graph = "id,ranks,kind,duration_ns,bytes,deps\nc,all,compute,60000,,\na,all,all-to-all,,2000,\nr,all,all-reduce,,100000,c a\n";
+    let text = "name = \"m\"\nbase.cluster = { gpus = 16, gpus_per_server = 1 }\nbase.topology = { kind = \"rail-optimized\", link_gbps = 400 }\nbase.transport.cc = \"none\"\n\
+        base.workload = { kind = \"dag\", path = \"graph.csv\" }\nbase.output.flows = true\n";
+    let sweep = Sweep::new(&[("graph.csv", graph)], text);
+    assert!(sweep.flows_by("exact") == sweep.flows_by("off"), "flows differ");
+    assert!(sweep.column("exact", "stats.csv", "episodes_known")[0] > 0.0, "nothing was looked up");
+}
+
+/// What comes after a random draw is not remembered, what came before it is: a message that is alone at first, then one of an incast with marks, then twice alone, side by
+/// side. Of the last two one waits for what the other simulates, and has nothing left to simulate itself.
+#[test]
+fn a_draw_forgets_what_comes_after_it_alone() {
+    let alone = "id,ranks,kind,duration_ns,bytes,group,peer,tag,stream,deps\na,0,send,,40000000,,3,1,,\nb,3,recv,,40000000,,0,1,,\n";
+    let later = "w,1-2,compute,100000,,,,,,\nc,1,send,,2000000,,3,2,,w\nd,3,recv,,2000000,,1,2,free,\ne,2,send,,2000000,,3,3,,w\nf,3,recv,,2000000,,2,3,free,\n";
+    let files = [format!("{alone}{later}"), alone.into(), format!("{alone}w,1,compute,5000,,,,,,\n")];
+    let text = "name = \"m\"\nbase.cluster = { gpus = 4, gpus_per_server = 1 }\nbase.topology = { kind = \"clos\", link_gbps = 100, uplink_gbps = 100 }\nbase.transport.cc = \"dcqcn\"\n\
+        base.workload.kind = \"dag\"\nbase.fidelity.fast_forward = \"exact\"\naxes.\"workload.path\" = [\"joined.csv\", \"alone.csv\", \"again.csv\"]\n";
+    let sweep = Sweep::new(&[("joined.csv", &files[0]), ("alone.csv", &files[1]), ("again.csv", &files[2])], text);
+    sweep.run("out", &["--jobs", "2"]);
+    let [marks, hops] = ["ecn_marks", "packet_hops"].map(|name| sweep.column("out", "results.csv", name));
+    let simulated = sweep.column("out", "stats.csv", "packet_hops_simulated");
+    assert!(marks[0] > 0.0 && marks[1..] == [0.0, 0.0], "{marks:?}");
+    assert!(simulated[0] == hops[0] && simulated[1] > 0.0 && simulated[1] < hops[1] && simulated[2] == 0.0, "simulated {simulated:?} of {hops:?}");
+}
+
+/// What the README says of skipped phases, on scaled-down GPT iterations under four congestion controls.
+#[test]
+fn steady_phases_are_skipped_within_half_a_percent() {
+    let sweep = Sweep::of_experiments("suites/wormhole-cc.toml");
+    for fold in ["exact", "steady"] {
+        sweep.run(fold, &["--jobs", "2", "--limit", "4", "--set", &format!("fidelity.fast_forward={fold}")]);
+    }
+    for name in ["iteration_time_ns", "fct_mean_ns"] {
+        let [exact, steady] = ["exact", "steady"].map(|fold| sweep.column(fold, "results.csv", name));
+        for (k, (exact, steady)) in exact.into_iter().zip(steady).enumerate() {
+            assert!((steady / exact - 1.0).abs() < 0.005, "experiment {k}: {name} {steady}, exactly {exact}");
+        }
+    }
+    let [exact, steady] = ["exact", "steady"].map(|fold| sweep.column(fold, "stats.csv", "packet_hops_simulated"));
+    assert!(exact.len() == 4 && exact.iter().zip(&steady).all(|(e, s)| s * 2.0 < *e), "simulated {steady:?}, exactly {exact:?}");
+}
+
+/// What congestion control carries over from one all-to-all to the next makes few of them new.
+#[test]
+fn what_is_carried_over_repeats() {
+    let sweep = Sweep::of_experiments("suites/wormhole-cc.toml");
+    // A mixture of experts under DCQCN and TIMELY.
+    for shard in ["5/8", "6/8"] {
+        let out = &shard[..1];
+        sweep.run(out, &["--shard", shard]);
+        let [episodes, known] = ["episodes", "episodes_known"].map(|name| sweep.column(out, "stats.csv", name)[0]);
+        assert!(episodes > 1000.0 && episodes - known < 20.0, "{shard}: {known} of {episodes} episodes known");
+    }
+}
