@@ -3,11 +3,13 @@
 //! The proof is `settle`'s, with the most that each ingress has ever held in place of what it holds now: partitions have clocks of their own, and what they hold at
 //! one time is no more than the sum of the most they ever held.
 
-use crate::columns::{Switch, Tables};
+use crate::columns::{Port, Switch, Tables};
+use crate::units::PS_PER_S;
 
-/// Peaks are kept in units of this many bytes at least and at most, rounded up, so that a growing queue is looked at once in a while only (our choice).
+/// Peaks are kept in units of this many bytes at least, rounded up, so that a growing queue is looked at once in a while only (our choice).
 const FINEST: u32 = 1 << 10;
-const COARSEST: u32 = 1 << 15;
+/// And at most in one of these: what two steps of the fastest link bring, so that a busy port is not taken for one that rises.
+const COARSEST: std::ops::RangeInclusive<u64> = 1 << 15..=1 << 17;
 /// What rounding may take from a buffer and from a threshold: this share (our choice).
 const SHARE: u64 = 8;
 
@@ -21,7 +23,7 @@ pub struct Calm {
 impl Calm {
     /// `None`: some switch is not calm even when it is empty.
     pub fn new(t: &Tables) -> Option<Calm> {
-        let mut calm = Calm { peaks: vec![0; t.ports.len()], grain: COARSEST };
+        let mut calm = Calm { peaks: vec![0; t.ports.len()], grain: coarsest(t) };
         while calm.grain > FINEST && !t.switches.iter().all(|s| is_small(t, s, calm.grain)) {
             calm.grain /= 2;
         }
@@ -72,6 +74,13 @@ impl Calm {
     }
 }
 
+/// The coarsest unit worth while, bytes.
+fn coarsest(t: &Tables) -> u32 {
+    let on_the_way = |row: &Port| (u128::from(row.delay) * u128::from(row.rate) / (8 * u128::from(PS_PER_S))) as u64;
+    let most = t.ports.iter().map(on_the_way).max().unwrap_or(0);
+    most.saturating_mul(2).clamp(*COARSEST.start(), *COARSEST.end()).next_power_of_two() as u32
+}
+
 /// Whether it matters little if each ingress of `sw` is taken to hold `grain` bytes.
 fn is_small(t: &Tables, sw: &Switch, grain: u32) -> bool {
     let all = u64::from(sw.port_n) * u64::from(grain);
@@ -85,7 +94,7 @@ mod tests {
     use bytemuck::Zeroable;
 
     use super::*;
-    use crate::columns::{Exp, Port};
+    use crate::columns::Exp;
 
     /// One switch of `n` ports, whose shared buffer is all there is.
     fn switch(n: u32, shared_size: u64) -> Tables {

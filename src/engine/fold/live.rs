@@ -65,7 +65,7 @@ impl Run {
     pub(super) fn window(&mut self, t: &mut Tables, p: u32, at: u64, end: u64) -> Result<u32, Stop> {
         let nics = t.exps[0].nic_len;
         let own = t.exps[0].end_len;
-        self.rise.clear();
+        self.rise.begin(at, end);
         for k in 0..self.parts[p as usize].ends.len() {
             if t.clocks[(nics + self.parts[p as usize].ends[k]) as usize] < end {
                 self.take_in(t, p, k, end)?;
@@ -83,7 +83,7 @@ impl Run {
                 let (draws, marks) = (t.ports[port as usize].draws, t.ports[port as usize].marks);
                 let wire = t.wires[t.ports[port as usize].peer as usize];
                 forward::forward(t, port, end);
-                if self.rise.is_watching() {
+                if self.rise.is_watching(t.ports[port as usize].switch_idx) {
                     self.rise.departures(t, port, wire.tail);
                 }
                 let row = &t.ports[port as usize];
@@ -131,7 +131,7 @@ impl Run {
         let held = t.shared[word];
         t.shared[word] = held.wrapping_add(bytes);
         if t.shared[word] > part.peaks[k] {
-            self.rise.arrivals(t, k, i, held);
+            self.rise.arrivals(t, k, i, held, part.peaks[k]);
         }
         Ok(())
     }
