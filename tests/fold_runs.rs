@@ -219,7 +219,9 @@ fn a_draw_forgets_what_comes_after_it_alone() {
     let [marks, hops] = ["ecn_marks", "packet_hops"].map(|name| sweep.column("out", "results.csv", name));
     let simulated = sweep.column("out", "stats.csv", "packet_hops_simulated");
     assert!(marks[0] > 0.0 && marks[1..] == [0.0, 0.0], "{marks:?}");
-    assert!(simulated[0] == hops[0] && simulated[1] > 0.0 && simulated[1] < hops[1] && simulated[2] == 0.0, "simulated {simulated:?} of {hops:?}");
+    // Which of the latter two goes ahead is the threads' affair.
+    let (most, least) = (simulated[1].max(simulated[2]), simulated[1].min(simulated[2]));
+    assert!(simulated[0] == hops[0] && most > 0.0 && most < hops[1] && least == 0.0, "simulated {simulated:?} of {hops:?}");
 }
 
 /// What the README says of skipped phases, on scaled-down GPT iterations under four congestion controls.

@@ -87,7 +87,6 @@ impl Run {
         let may_wait = std::mem::take(&mut self.ticket.may_wait);
         let script = self.parts[p as usize].script.take();
         let part = Part { script, ..self.parts[p as usize].clone() };
-        let calm = self.calm.clone();
         let heard = self.simulate_nap(c, p, nap, stood, at);
         // Of the tasks only those posted were touched.
         std::mem::swap(&mut t.tasks, &mut c.tasks);
@@ -112,7 +111,6 @@ impl Run {
             self.stats.audit.rate(by[m], did, mark.theta_ppm);
         }
         self.parts[p as usize] = part;
-        self.calm = calm;
         self.ticket.may_wait = may_wait;
         self.stats.auditing += began.elapsed();
         Ok(())

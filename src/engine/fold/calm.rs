@@ -1,7 +1,8 @@
 //! Shared buffers couple the ports of a switch where a pause, resume or drop is in reach. Folding goes on only while it can prove that none ever was.
 //!
-//! The proof is `settle`'s, with the most that each ingress has ever held in place of what it holds now: partitions have clocks of their own, and what they hold at
-//! one time is no more than the sum of the most they ever held.
+//! The proof is `settle`'s, with the most that each ingress held during a *stretch* of its partition's life (from one cut to the next) in place of what it holds now:
+//! stretches are told when they end, and what partitions hold at one time is no more than the most they held in those stretches that share it. As long as the most that
+//! ingresses ever held will do, nothing else is asked.
 
 use crate::columns::{Port, Switch, Tables};
 use crate::units::PS_PER_S;
@@ -14,22 +15,28 @@ const COARSEST: std::ops::RangeInclusive<u64> = 1 << 15..=1 << 17;
 const SHARE: u64 = 8;
 
 /// The most that each ingress has held.
-#[derive(Clone)]
 pub struct Calm {
+    /// Ever.
     peaks: Vec<u32>,
+    /// In the stretches that were told, but for those that ended before one of at least as much: when they ended, and the most. The later the less.
+    told: Vec<Vec<(u64, u32)>>,
+    /// Of each switch whether the most that its ingresses ever held is too much.
+    crowded: Vec<bool>,
+    /// Stretches told of late in which anything above the least was held: beginning, end, switch.
+    late: Vec<(u64, u64, u32)>,
     grain: u32,
 }
 
 impl Calm {
     /// `None`: some switch is not calm even when it is empty.
     pub fn new(t: &Tables) -> Option<Calm> {
-        let mut calm = Calm { peaks: vec![0; t.ports.len()], grain: coarsest(t) };
+        let mut calm = Calm { peaks: vec![0; t.ports.len()], told: vec![Vec::new(); t.ports.len()], crowded: vec![false; t.switches.len()], late: Vec::new(), grain: coarsest(t) };
         while calm.grain > FINEST && !t.switches.iter().all(|s| is_small(t, s, calm.grain)) {
             calm.grain /= 2;
         }
         let least = calm.least();
         calm.peaks.fill(least);
-        (0..t.switches.len()).all(|s| calm.holds(t, s)).then_some(calm)
+        (0..t.switches.len()).all(|s| calm.holds(t, s, |p| calm.peaks[p])).then_some(calm)
     }
 
     /// The unit of peaks, bytes.
@@ -47,29 +54,65 @@ impl Calm {
         bytes.next_multiple_of(self.grain).max(self.least())
     }
 
-    /// Port `port` is taken to have held `peak` bytes of what came in by it. Returns whether its switch is still provably calm.
-    #[inline]
-    pub fn saw(&mut self, t: &Tables, port: u32, peak: u32) -> bool {
-        if peak <= self.peaks[port as usize] {
-            return true;
+    /// Between `start` and `end` ingresses `ends` of one partition held `peaks` bytes at most.
+    pub fn tell(&mut self, t: &Tables, start: u64, end: u64, ends: &[u32], peaks: &[u32]) {
+        let least = self.least();
+        for (&port, &peak) in ends.iter().zip(peaks).filter(|x| *x.1 > least) {
+            let switch = t.ports[port as usize].switch_idx;
+            if self.late.last() != Some(&(start, end, switch)) {
+                self.late.push((start, end, switch));
+            }
+            let told = &mut self.told[port as usize];
+            while told.last().is_some_and(|last| last.1 <= peak && last.0 <= end) {
+                told.pop();
+            }
+            if told.last().is_none_or(|last| last.0 < end) {
+                told.push((end, peak));
+            }
+            let ever = &mut self.peaks[port as usize];
+            if peak > *ever {
+                *ever = peak;
+                self.crowded[switch as usize] |= peak > t.exps[0].reserve && !self.holds(t, switch as usize, |p| self.peaks[p]);
+            }
         }
-        self.peaks[port as usize] = peak;
-        peak <= t.exps[0].reserve || self.holds(t, t.ports[port as usize].switch_idx as usize)
     }
 
-    fn holds(&self, t: &Tables, s: usize) -> bool {
+    /// All that ended before `now` has been told. Returns whether all switches were provably calm up to then: stretches that ended at one instant are looked at together,
+    /// each with all that it shares time with and that did not end later.
+    #[inline]
+    pub fn was_kept(&mut self, t: &Tables, now: u64) -> bool {
+        self.late.last().is_none_or(|last| last.1 >= now) || self.look_back(t, now)
+    }
+
+    fn look_back(&mut self, t: &Tables, now: u64) -> bool {
+        let late = std::mem::take(&mut self.late);
+        let least = self.least();
+        let held = |start: u64, p: usize| self.told[p].iter().find(|x| x.0 > start).map_or(least, |x| x.1);
+        let (over, still): (Vec<_>, Vec<_>) = late.into_iter().partition(|x| x.1 < now);
+        let kept = over.iter().all(|&(start, _, switch)| !self.crowded[switch as usize] || self.holds(t, switch as usize, |p| held(start, p)));
+        self.late = still;
+        kept
+    }
+
+    /// Whether switch `s` is provably calm while its ingresses hold `peak` bytes.
+    fn holds(&self, t: &Tables, s: usize, peak: impl Fn(usize) -> u32) -> bool {
         let sw = &t.switches[s];
         let reserve = t.exps[0].reserve;
         let ports = sw.port_first as usize..(sw.port_first + sw.port_n) as usize;
-        let excess = |p: usize| self.peaks[p].saturating_sub(reserve) as u64;
-        let shared: u64 = ports.clone().map(excess).sum();
-        let held: u64 = ports.clone().map(|p| self.peaks[p] as u64).sum();
+        let (mut most, mut shared, mut held) = (0, 0, 0);
+        for p in ports.clone() {
+            let peak = peak(p);
+            let excess = u64::from(peak.saturating_sub(reserve));
+            most = excess.max(most);
+            shared += excess;
+            held += u64::from(peak);
+        }
         let free = sw.shared_size.saturating_sub(shared);
         held <= t.exps[0].buffer
-            && ports.clone().all(|p| {
+            && ports.into_iter().all(|p| {
                 let row = &t.ports[p];
                 let threshold = free >> row.shift;
-                excess(p) < threshold && (sw.max_wire <= row.headroom || sw.max_wire as u64 + shared <= threshold)
+                (most < threshold || u64::from(peak(p).saturating_sub(reserve)) < threshold) && (sw.max_wire <= row.headroom || u64::from(sw.max_wire) + shared <= threshold)
             })
     }
 }
@@ -115,14 +158,36 @@ mod tests {
         }
     }
 
+    /// Whether all is calm if ingresses hold (beginning, end, ingress, bytes) and nothing else.
+    fn is_calm(t: &Tables, stretches: &[(u64, u64, u32, u32)]) -> bool {
+        let mut calm = Calm::new(t).expect("an empty switch is calm");
+        stretches.iter().all(|&(start, end, port, bytes)| {
+            let kept = calm.was_kept(t, end);
+            let peak = calm.coarse(bytes);
+            calm.tell(t, start, end, &[port], &[peak]);
+            kept
+        }) && calm.was_kept(t, u64::MAX)
+    }
+
     #[test]
     fn what_comes_near_a_threshold_is_not_calm() {
         let t = switch(16, 1 << 20);
-        let mut calm = Calm::new(&t).expect("an empty switch is calm");
         // With the others at 8 KiB: the free (1,048,576 - 122,880 - x) / 8 must be above x.
-        let below = calm.coarse(90_000);
-        assert!(calm.saw(&t, 3, below));
-        let above = calm.coarse(110_000);
-        assert!(!calm.saw(&t, 3, above));
+        assert!(is_calm(&t, &[(0, 9, 3, 90_000)]));
+        assert!(!is_calm(&t, &[(0, 9, 3, 110_000)]));
+    }
+
+    #[test]
+    fn only_what_was_there_together_counts_together() {
+        let t = switch(16, 1 << 20);
+        // One may hold 98,304, of two each 90,112, of three none that much.
+        let [a, b, c] = [(0, 9, 3, 90_000), (5, 12, 4, 90_000), (9, 14, 5, 90_000)];
+        assert!(is_calm(&t, &[a, b]));
+        assert!(is_calm(&t, &[a, c, (14, 20, 6, 90_000), (20, 30, 7, 90_000)]));
+        assert!(!is_calm(&t, &[a, (5, 9, 4, 90_000), (0, 9, 5, 90_000), (8, 9, 6, 90_000)]));
+        // The second shares time with all others, which share none with each other.
+        assert!(!is_calm(&t, &[a, c, (14, 20, 6, 90_000), (3, 20, 4, 90_000)]));
+        assert!(!is_calm(&t, &[a, c, (3, 20, 4, 90_000), (14, 20, 6, 90_000)]));
+        assert!(is_calm(&t, &[a, c, (14, 20, 6, 20_000), (14, 21, 4, 90_000)]));
     }
 }

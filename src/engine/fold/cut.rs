@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::Stop;
+use super::{Stop, because};
 use super::canon::{Form, shape};
 use super::claims::is_free;
 use super::memo::{Cut, Gain, Lead, Node, Piece, PortEnd};
@@ -12,7 +12,7 @@ use super::part::{Base, Part, PortBase, Script, Standing};
 use super::run::Run;
 use super::state::{self, Counts, Names};
 use super::watch::Steady;
-use crate::columns::{NEVER, NONE, Tables};
+use crate::columns::{NEVER, NONE, SHARED_HEADER, Tables};
 use crate::engine::grow::TooManyPackets;
 
 /// Packets between cuts, at least: a state costs as much as simulating a few hundred.
@@ -91,6 +91,7 @@ impl Run {
         self.parts[p as usize].faith = None;
         self.prune(p);
         let gains = self.gains(t, p);
+        self.tell_peaks(t, p, at);
         self.stats.simulated += gains.nics.iter().map(|g| g.1).sum::<u64>() + gains.ports.iter().map(|g| g.hops).sum::<u64>();
         let part = &self.parts[p as usize];
         let numbers: Vec<u32> = part.flow_ids.iter().chain(&part.ancestors).copied().collect();
@@ -113,7 +114,10 @@ impl Run {
             }
             if let Some(Some(steady)) = steady.get(k) {
                 let steady = if whole { steady.clone() } else { steady.of(piece) };
+                // Asleep its ingresses are taken to hold what they held before.
+                let peaks = self.parts[q as usize].peaks.clone();
                 self.rebase(t, q);
+                self.parts[q as usize].peaks = peaks;
                 let sleep = Arc::new(self.lull(t, q, at, &steady));
                 leads.push(Lead::Sleep(Arc::clone(&sleep)));
                 state::clear(t, &self.parts[q as usize]);
@@ -236,11 +240,9 @@ impl Run {
             rx.milestone = rx.milestone.wrapping_add(gain.milestone);
             rx.n_acks = rx.n_acks.wrapping_add(gain.n_acks);
         }
-        let calm = part.ends.iter().zip(&cut.peaks).all(|(&port, &peak)| self.calm.saw(t, port, peak));
-        if !calm {
-            return Err(Stop::Abandon);
-        }
         let at = part.start + cut.at;
+        self.parts[p as usize].peaks.clone_from(&cut.peaks);
+        self.tell_peaks(t, p, at);
         self.prune(p);
         for (q, lead) in self.fall_apart(t, p, &cut.pieces).into_iter().zip(&cut.leads) {
             self.parts[q as usize].start = at;
@@ -264,7 +266,7 @@ impl Run {
                     self.call_part(q, next);
                 }
                 // To start over is all that is left in mid-way.
-                Lead::Shelved(_) => return Err(Stop::Abandon),
+                Lead::Shelved(_) => return Err(Stop::Abandon(because::SHELF)),
                 Lead::Rest(bytes) => {
                     state::read(t, bytes, self.names(q, None), at, self.limit).map_err(full)?;
                     self.dissolve(t, q);
@@ -293,7 +295,7 @@ impl Run {
         }
         let bases = std::mem::take(&mut self.parts[p as usize].bases);
         for base in &bases {
-            let Some(bytes) = base.node.state() else { return Err(Stop::Abandon) };
+            let Some(bytes) = base.node.state() else { return Err(Stop::Abandon(because::SHELF)) };
             self.next_unposted(t, p, base);
             state::read(t, bytes, self.names(p, Some(base)), base.at, self.limit).map_err(full)?;
             // What waits behind unsent bytes was there already.
@@ -423,7 +425,7 @@ impl Run {
             part.port_base[k] = PortBase { tx_bytes: row.tx_bytes, hops: row.hops, max_q, q_area: row.q_area, marks: row.marks };
         }
         for k in from.ends..to.ends {
-            part.peaks[k] = self.calm.least();
+            part.peaks[k] = self.calm.coarse(t.shared[(SHARED_HEADER + part.ends[k]) as usize]);
         }
         for m in &mut part.members[from.members..to.members] {
             (m.tx, m.rx) = (t.flow_tx[m.flow as usize], t.flow_rx[m.flow as usize]);

@@ -13,6 +13,7 @@ use super::{FoldStats, Memo, Stop};
 use crate::columns::{Tables, mode};
 use crate::engine::cpu::engine::advance_one;
 use crate::engine::{Engine, EngineError, Slice, is_final, packet_hops};
+use crate::units::PS_PER_NS;
 
 /// Experiments of a batch for each thread: enough that few threads idle at its end, few enough that the next batch finds the memory of the last one still at hand. Our choice.
 const MOST_A_THREAD: usize = 16;
@@ -169,7 +170,8 @@ impl Place {
                     self.waits = Some(run.ticket.id());
                     return None;
                 }
-                Err(Stop::Abandon) => {
+                Err(Stop::Abandon(why)) => {
+                    log::info!("folding: an experiment starts over unfolded at {} ns: {why}", t.exps[0].now / PS_PER_NS);
                     if let Some(run) = self.run.take() {
                         self.stats.simulated = packet_hops(t);
                         run.start_over(t);

@@ -1,6 +1,6 @@
 //! A partition's turn: the CPU systems over its rows, for a step.
 
-use super::Stop;
+use super::{Stop, because};
 use super::canon::timers_run;
 use super::run::Run;
 use crate::columns::{NEVER, NONE, SHARED_HEADER, Tables};
@@ -57,7 +57,14 @@ impl Run {
         self.flush_covered(p, end);
         self.hold(p);
         self.keep(t, p, end);
+        self.tell_peaks(t, p, end);
         self.dissolve(t, p);
+    }
+
+    /// A stretch of the life of `p` ends at `end`, and with it the most that its ingresses held.
+    pub(super) fn tell_peaks(&mut self, t: &Tables, p: u32, end: u64) {
+        let part = &self.parts[p as usize];
+        self.calm.tell(t, part.start, end, &part.ends, &part.peaks);
     }
 
     /// The systems over the rows of `p`, from `at` up to `end`; gives the partition that they are of by then. A NIC that needs rows which are not of `p` yet stands still,
@@ -90,12 +97,9 @@ impl Run {
                 drew |= row.draws != draws || (timers && row.marks != marks);
             }
         }
-        for (place, port, held) in self.rise.peaks() {
+        for (place, held) in self.rise.peaks() {
             let peak = &mut self.parts[p as usize].peaks[place];
             *peak = self.calm.coarse(held).max(*peak);
-            if !self.calm.saw(t, port, *peak) {
-                return Err(Stop::Abandon);
-            }
         }
         let mut held: Vec<u32> = Vec::new();
         for k in 0..self.parts[p as usize].nics.len() {
@@ -125,7 +129,7 @@ impl Run {
         let bytes = std::mem::take(&mut row.arr_bytes);
         row.arr_n = 0;
         if row.in_frames != NONE {
-            return Err(Stop::Abandon);
+            return Err(Stop::Abandon(because::FRAMES));
         }
         let word = (SHARED_HEADER + i) as usize;
         let held = t.shared[word];

@@ -88,10 +88,21 @@ pub struct FoldStats {
 /// Why a folded run does not go on.
 #[derive(Debug)]
 enum Stop {
-    /// Not provably exact: start over unfolded.
-    Abandon,
+    /// Not provably exact, for this reason: start over unfolded.
+    Abandon(&'static str),
     /// Nor can the unfolded engine.
     Fail(String),
     /// Not yet: another experiment is finding out what this one needs. The turn is to be taken again.
     Wait,
+}
+
+/// Reasons to start over.
+mod because {
+    pub const BUFFER: &str = "a shared buffer may have come near a pause or a drop";
+    pub const TIME: &str = "the time limit was reached";
+    pub const KIND: &str = "a NIC without a partition has something other than a start or a task to do";
+    pub const FLAG: &str = "buffer, pool, retries or orphans ask for the whole network";
+    pub const STUCK: &str = "nothing is left to happen, and not all is done";
+    pub const FRAMES: &str = "a pause frame arrived";
+    pub const SHELF: &str = "a state that was left on the disk is not to be had";
 }

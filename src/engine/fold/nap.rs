@@ -340,6 +340,7 @@ impl Run {
             self.audit(t, p, &nap, mark, &by, at)?;
         }
         self.count_slept(t, p, &nap, &by, at);
+        self.tell_peaks(t, p, at);
         let moves: Vec<Option<(&Stream, u64)>> = nap.moves.iter().zip(&by).map(|(m, &by)| m.as_ref().map(|m| (&m.stream, by))).collect();
         state::read_moved(t, &nap.sleep.state, self.names(p, None), at, self.limit, &moves).map_err(super::cut::full)?;
         let part = &mut self.parts[p as usize];

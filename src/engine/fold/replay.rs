@@ -23,7 +23,8 @@ impl Run {
             }
             if let Some(leaf) = self.rested(p, at) {
                 t.exps[0].now = t.exps[0].now.max(at);
-                return self.rest(t, p, &leaf);
+                self.rest(t, p, &leaf);
+                return Ok(());
             }
             let starts = self.parts[p as usize].nics.iter().any(|&n| t.nics[n as usize].next_start <= at);
             if self.parts[p as usize].nap.is_some() {
@@ -207,7 +208,8 @@ impl Run {
                 return Ok(());
             }
             if let Some(leaf) = self.rested(p, next) {
-                return self.rest(t, p, &leaf);
+                self.rest(t, p, &leaf);
+                return Ok(());
             }
             if self.lacks(p, next)? {
                 return self.go_live(t, p, next);

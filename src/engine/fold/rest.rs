@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use super::Stop;
 use super::canon::timers_run;
 use super::carry;
 use super::cut::port_gain;
@@ -23,7 +22,7 @@ impl Run {
     }
 
     /// Looked-up partition `p` is at rest.
-    pub(super) fn rest(&mut self, t: &mut Tables, p: u32, leaf: &Leaf) -> Result<(), Stop> {
+    pub(super) fn rest(&mut self, t: &mut Tables, p: u32, leaf: &Leaf) {
         self.stats.hits += 1;
         self.restore_members(t, p);
         let part = &self.parts[p as usize];
@@ -46,9 +45,8 @@ impl Run {
             t.flow_tx[f] = carry::keep(t, &t.flow_tx[f], tx);
             t.flow_rx[f] = rx;
         }
-        let calm = part.ends.iter().zip(&leaf.peaks).all(|(&port, &peak)| self.calm.saw(t, port, peak));
+        self.calm.tell(t, part.start, part.start + leaf.at, &part.ends, &leaf.peaks);
         self.dissolve(t, p);
-        if calm { Ok(()) } else { Err(Stop::Abandon) }
     }
 
     /// Simulated partition `p` is at rest since before `end`: the memo keeps what came of it.

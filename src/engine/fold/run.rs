@@ -13,7 +13,7 @@ use super::fresh::Fresh;
 use super::part::Part;
 use super::rise::Rise;
 use super::tally::Tally;
-use super::{FoldStats, Memo, Stop};
+use super::{FoldStats, Memo, Stop, because};
 use crate::columns::{NEVER, NONE, SHARED_FLAGS, SHARED_FLOWS_LEFT, Aside, Tables, flag, mode, qp, status, task as bits};
 use crate::engine::cpu::key::{Key, START, TASK};
 use crate::engine::cpu::{analytical, nic, schedule, task};
@@ -140,9 +140,12 @@ impl Run {
             }
             let Some((at, n)) = top else { return self.finish(t) };
             if at >= t.exps[0].time_limit {
-                return Err(Stop::Abandon);
+                return Err(Stop::Abandon(because::TIME));
             }
             let look = self.next_look().filter(|look| look.0 <= at);
+            if !self.calm.was_kept(t, look.map_or(at, |look| look.0)) {
+                return Err(Stop::Abandon(because::BUFFER));
+            }
             // Before anything is done: who waits here takes neither a look nor a turn.
             if self.ticket.turn(look.map_or(at, |look| look.0)) {
                 return Err(Stop::Wait);
@@ -261,7 +264,7 @@ impl Run {
                     let row = &t.tasks[t.nics[n as usize].task_head as usize];
                     (row.flags & bits::MESSAGE != 0).then_some(row.flow)
                 }
-                _ => return Err(Stop::Abandon),
+                _ => return Err(Stop::Abandon(because::KIND)),
             };
             match flow {
                 Some(f) => {
@@ -287,7 +290,7 @@ impl Run {
     pub(super) fn heed(&mut self, t: &mut Tables) -> Result<(), Stop> {
         let flags = t.shared[SHARED_FLAGS as usize];
         if flags & (flag::OVER_BUFFER | flag::POOL_DRY | flag::GAVE_UP | flag::ORPHANS) != 0 {
-            return Err(Stop::Abandon);
+            return Err(Stop::Abandon(because::FLAG));
         }
         if flags & flag::NEEDS_PACKETS != 0 {
             grow::grow(t, self.limit).map_err(|e| Stop::Fail(e.to_string()))?;
@@ -299,7 +302,10 @@ impl Run {
     fn finish(&mut self, t: &mut Tables) -> Result<(), Stop> {
         if t.shared[SHARED_FLOWS_LEFT as usize] > 0 {
             // Stuck: the unfolded engine stops where the diagnosis expects it.
-            return Err(Stop::Abandon);
+            return Err(Stop::Abandon(because::STUCK));
+        }
+        if !self.calm.was_kept(t, NEVER) {
+            return Err(Stop::Abandon(because::BUFFER));
         }
         for tx in &mut t.flow_tx {
             tx.flags &= !qp::HELD;
