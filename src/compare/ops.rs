@@ -36,7 +36,7 @@ fn sums(t: &Timeline) -> BTreeMap<Name, Sum> {
             OpKind::Recv { dim, .. } => ("receive", dim.name()),
             OpKind::Join => continue,
         };
-        let name = w.names.get(op.name as usize).cloned().unwrap_or_default();
+        let name = w.names.get(op.name).unwrap_or_default().to_string();
         let sum = sums.entry((what, part, name)).or_default();
         sum.n += 1;
         sum.ps += u128::from(span.end - span.begin);

@@ -145,7 +145,7 @@ fn op_slice(t: &Timeline, span: &OpSpan) -> Slice {
         args.push(("waited_for_peers_ns", Arg::Number((span.go - span.begin) / 1000)));
     }
     let (begin_ns, end_ns) = times(t, span.begin, span.end, &mut args);
-    let name = workload.names.get(op.name as usize).filter(|n| !n.is_empty()).cloned().unwrap_or_else(|| category.to_string());
+    let name = workload.names.get(op.name).filter(|n| !n.is_empty()).unwrap_or(category).to_string();
     Slice { track: Track::Stream { rank: span.rank, stream: op.stream.0 }, begin_ns, end_ns, name, category, args }
 }
 

@@ -36,7 +36,7 @@ impl Workload {
 
     /// Name of an op, for messages.
     pub(super) fn op_name(&self, op: &Op) -> &str {
-        self.names.get(op.name as usize).map_or("?", |n| n)
+        self.names.get(op.name).unwrap_or("?")
     }
 
     fn check_groups(&self) -> Result<(), CheckError> {

@@ -387,7 +387,7 @@ impl Lowerer<'_> {
     /// Name of an op of a rank.
     fn name(&self, rank: u32, op: u32) -> String {
         let program = &self.workload.programs[self.workload.ranks[rank as usize].program as usize];
-        self.workload.names[program.ops[op as usize].name as usize].clone()
+        self.workload.names[program.ops[op as usize].name].to_string()
     }
 
     /// Sends meet receives, tag by tag; on their queue pairs messages go in the order of the sender's program.

@@ -3,6 +3,8 @@
 //! Layer: workload. Every workload but plain flows becomes this: generated training, imported traces, benchmarks of one collective. Ranks that do the same
 //! share one program, so a graph of ten thousand GPUs is a few programs and a table of groups. What a collective becomes on a network is `lower`'s.
 
+use std::collections::HashMap;
+
 use crate::collective::{Algorithm, Op as CollectiveOp};
 
 /// What part of an iteration a communication belongs to, for the breakdown of iteration time.
@@ -142,7 +144,7 @@ pub struct Workload {
     /// In order of rank.
     pub ranks: Vec<Rank>,
     pub groups: Vec<Group>,
-    pub names: Vec<String>,
+    pub names: Names,
     /// Uneven all-to-alls: for each member as destination its weight; what a rank sends is split in proportion.
     pub shares: Vec<Vec<u64>>,
     /// Tokens that one iteration trains, for tokens_per_s; 0: does not apply.
@@ -170,12 +172,41 @@ impl Program {
 }
 
 impl Workload {
-    /// Index of a name, added if new. Linear in a short table: names are of layers and operations, not of instances.
+    /// Index of a name, added if new.
     pub fn name(&mut self, name: &str) -> u32 {
-        if let Some(i) = self.names.iter().position(|n| n == name) {
-            return i as u32;
+        self.names.of(name)
+    }
+}
+
+/// Names as they come, each once.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Names {
+    list: Vec<String>,
+    index: HashMap<String, u32>,
+}
+
+impl Names {
+    /// Index of a name, added if new.
+    pub fn of(&mut self, name: &str) -> u32 {
+        if let Some(&i) = self.index.get(name) {
+            return i;
         }
-        self.names.push(name.to_string());
-        self.names.len() as u32 - 1
+        let i = self.list.len() as u32;
+        self.list.push(name.to_string());
+        self.index.insert(name.to_string(), i);
+        i
+    }
+
+    /// The name of index `i`.
+    pub fn get(&self, i: u32) -> Option<&str> {
+        self.list.get(i as usize).map(String::as_str)
+    }
+}
+
+impl std::ops::Index<u32> for Names {
+    type Output = str;
+
+    fn index(&self, i: u32) -> &str {
+        &self.list[i as usize]
     }
 }

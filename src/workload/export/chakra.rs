@@ -34,7 +34,7 @@ pub fn trace(w: &Workload, rank: u32) -> Result<Vec<u8>, ExportError> {
         };
         let mut n = Node {
             id: i as u64,
-            name: &w.names[op.name as usize],
+            name: &w.names[op.name],
             ctrl_deps: before.filter(|b| !deps.contains(b)).map(u64::from).into_iter().collect(),
             data_deps: deps.iter().map(|&d| u64::from(d)).collect(),
             ..Node::default()

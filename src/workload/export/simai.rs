@@ -80,7 +80,7 @@ fn rows(w: &Workload, program: &Program, tp: u32) -> Result<Vec<Row>, ExportErro
     let flush = |pending: &mut Option<(u32, u64)>, phase: Phase, forward: &mut Vec<Row>, backward: &mut Vec<Row>| {
         if let Some((name, ns)) = pending.take() {
             let part = Part { ns, ..Part::default() };
-            let name = word(&w.names[name as usize]);
+            let name = word(&w.names[name]);
             match phase {
                 Phase::Forward => forward.push(Row { name, fwd: part, ..Row::default() }),
                 _ => backward.push(Row { name, ig: part, ..Row::default() }),
@@ -114,7 +114,7 @@ fn rows(w: &Workload, program: &Program, tp: u32) -> Result<Vec<Row>, ExportErro
                 let beside = !waited_for(program, &waiters, i);
                 let comm = comm(w, operation, dim, slot, tp, i)?;
                 let (name, ns) = pending.take().unwrap_or((op.name, 0));
-                let (name, part) = (word(&w.names[name as usize]), Part { ns, comm, bytes });
+                let (name, part) = (word(&w.names[name]), Part { ns, comm, bytes });
                 match (phase, dim) {
                     (_, Dim::Dp) if !beside => {
                         return Err(cannot(FORM, format!("operation {i} is a data-parallel collective that other operations wait for")));

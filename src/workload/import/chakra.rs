@@ -12,11 +12,11 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
 use super::et::{self, Node};
-use super::graph::{self, Item, Names, Ranks};
+use super::graph::{self, Item, Ranks};
 use super::{ImportError, Imported, MAX_BYTES, MAX_OPS, MAX_PS, MAX_RANKS, Options, check};
 use crate::collective::Op;
 use crate::units::{PS_PER_S, PS_PER_US};
-use crate::workload::program::{Dim, Group, OpKind, Peer, Phase, Stream, Workload};
+use crate::workload::program::{Dim, Group, Names, OpKind, Peer, Phase, Stream, Workload};
 
 /// File with the members of process groups, beside the traces.
 pub const GROUPS_FILE: &str = "comm_group.json";
@@ -172,7 +172,7 @@ pub fn parse(path: &str, traces: &[(String, Vec<u8>)], groups: Option<(&str, &st
     if b.cpu_ps > 0 {
         notes.push(format!("operations on the CPU take {} us in all and run side by side where no dependency orders them", b.cpu_ps / PS_PER_US));
     }
-    w.names = b.names.list;
+    w.names = b.names;
     check::sound(path, &w)?;
     Ok(Imported { workload: w, flows: None, notes })
 }

@@ -7,12 +7,12 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use super::graph::{self, Item, Names, Ranks};
+use super::graph::{self, Item, Ranks};
 use super::{ImportError, Imported, MAX_BYTES, MAX_PS, MAX_RANKS, Options, check};
 use crate::topology::FileError;
 use crate::topology::text::{Line, load_text, shown};
 use crate::units::PS_PER_NS;
-use crate::workload::program::{Dim, Group, OpKind, Peer, Phase, Stream, Workload};
+use crate::workload::program::{Dim, Group, Names, OpKind, Peer, Phase, Stream, Workload};
 
 /// Reads a GOAL file.
 ///
@@ -57,7 +57,7 @@ pub fn parse(path: &str, text: &str, options: &Options) -> Result<Imported, Impo
         })?;
         ranks.push(&mut w, program, vec![0]);
     }
-    w.names = p.names.list;
+    w.names = p.names;
     check::sound(path, &w)?;
     let mut notes = Vec::new();
     if p.cpus > 0 {

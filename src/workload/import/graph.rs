@@ -3,7 +3,7 @@
 //! Layer: workload. What trace formats share; knows no format.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap, HashMap};
+use std::collections::{BTreeMap, BinaryHeap};
 
 use crate::workload::program::{OpKind, Program, Rank, Stream, Workload};
 
@@ -85,25 +85,6 @@ fn on_cycle(items: &[Item], waits: &[u32]) -> u32 {
         }
     }
     at
-}
-
-/// Names as they come, each once: a table for many names, where `Workload::name` is made for few.
-#[derive(Default)]
-pub(super) struct Names {
-    index: HashMap<String, u32>,
-    pub(super) list: Vec<String>,
-}
-
-impl Names {
-    pub(super) fn of(&mut self, name: &str) -> u32 {
-        if let Some(&i) = self.index.get(name) {
-            return i;
-        }
-        self.list.push(name.to_string());
-        let i = self.list.len() as u32 - 1;
-        self.index.insert(name.to_string(), i);
-        i
-    }
 }
 
 /// Adds a rank with its program, shared with an earlier rank that does exactly the same.

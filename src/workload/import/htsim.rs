@@ -7,14 +7,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use super::graph::{self, Item, Names, Ranks};
+use super::graph::{self, Item, Ranks};
 use super::{ImportError, Imported, MAX_BYTES, MAX_PS, MAX_RANKS, Options, check};
 use crate::collective::Op;
 use crate::topology::FileError;
 use crate::topology::text::{Line, Lines, load_text, shown};
 use crate::workload::decimal::scaled;
 use crate::workload::flow_file::SportCounter;
-use crate::workload::program::{Dim, Group, OpKind, Peer, Phase, Stream, Workload};
+use crate::workload::program::{Dim, Group, Names, OpKind, Peer, Phase, Stream, Workload};
 use crate::workload::{Flow, MAX_FLOWS};
 
 /// UDP destination port and priority group of flows: the format has neither; those of the ns-3 examples.
@@ -307,7 +307,7 @@ fn build(path: &str, file: &File) -> Result<Workload, ImportError> {
         })?;
         ranks.push(&mut w, program, h.groups);
     }
-    w.names = names.list;
+    w.names = names;
     check::sound(path, &w)?;
     Ok(w)
 }
