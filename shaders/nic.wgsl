@@ -99,7 +99,7 @@ fn event_key(n: u32, kind: u32, t: u64) -> Key {
         }
         default: {
             let f = flow_base + nics[row].flow_first + nics[row].flow_next;
-            return Key(t, periodic(0u, 0u, flow_tx[f].flow_id), kind, 0u);
+            return Key(t, periodic(0u, 0u, flow_tx[f].flow_id + 1u), kind, 0u);
         }
     }
 }

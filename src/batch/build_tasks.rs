@@ -96,7 +96,7 @@ fn rows(t: &mut Tables, graph: &TaskGraph, qp_rows: &[u32], owners: &[u32], exp_
             row.flow = qp_rows[qp as usize];
             row.owner = t.flow_tx[row.flow as usize].nic;
             row.bytes = bytes;
-            row.root = t.flow_tx[row.flow as usize].flow_id;
+            row.root = t.flow_tx[row.flow as usize].flow_id + 1;
         }
         t.tasks.push(row);
     }

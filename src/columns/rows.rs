@@ -398,7 +398,7 @@ rows! {
         flow: u32, follow: u32,
         /// Edges to what waits for it: for its end (a message's last acknowledgement), for a message's arrival.
         done_first: u32, done_n: u32, got_first: u32, got_n: u32,
-        /// Message: number of its queue pair, the root of what its post causes.
+        /// Message: number of its queue pair, counted from 1: the root of what its post causes.
         root: u32,
         /// From its release to its end; of a message to its post.
         delay: u64,

@@ -113,7 +113,7 @@ impl<'a> Sim<'a> {
             case,
             queue: Queue::new(case, order, tasks.nics()),
             now: 0,
-            lineage: Lineage::of_start(0),
+            lineage: Lineage::of_start(None),
             failure: None,
             ports: port::all(case),
             nics: vec![Nic::default(); 2 * net.links.len()],
@@ -129,7 +129,7 @@ impl<'a> Sim<'a> {
             max_queue_bytes: 0,
         };
         for flow in &case.flows[..first_qp] {
-            sim.queue.push(Lineage::of_start(flow.id), flow.start_ps, Event::Start(flow.id));
+            sim.queue.push(Lineage::of_start(Some(flow.id)), flow.start_ps, Event::Start(flow.id));
         }
         sim.first_tasks();
         sim

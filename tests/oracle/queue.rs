@@ -21,9 +21,9 @@ pub struct Lineage {
 const FARTHEST: u32 = 1_023;
 
 impl Lineage {
-    /// Of a flow's start; also of a task's event, whose past does not matter: its number is then that of its queue pair, 0 if it has none.
-    pub fn of_start(flow: u32) -> Self {
-        Lineage { newest: [0; 2], changes: [None; 6], root: flow }
+    /// Of a flow's start; also of a task's event, whose past does not matter: its flow is then its queue pair, if it has one. The root counts flows from 1.
+    pub fn of_start(flow: Option<u32>) -> Self {
+        Lineage { newest: [0; 2], changes: [None; 6], root: flow.map_or(0, |flow| flow + 1) }
     }
 
     /// Of a timer that has always been there with this period.

@@ -102,7 +102,7 @@ impl Sim<'_> {
     }
 
     fn schedule_task(&mut self, task: u32, t: u64) {
-        let root = self.tasks.specs[task as usize].message.map_or(0, |(flow, _)| flow);
+        let root = self.tasks.specs[task as usize].message.map(|(flow, _)| flow);
         self.queue.push(Lineage::of_start(root), t, Event::Due(task));
     }
 

@@ -88,7 +88,7 @@ pub fn next_event(t: &Tables, n: u32) -> Key {
         }
     }
     if row.next_start <= next.t && row.next_start != NEVER {
-        let start = Key { t: row.next_start, d: periodic(0, 0, t.flow_tx[(row.flow_first + row.flow_next) as usize].flow_id), kind: START, entity: 0 };
+        let start = Key { t: row.next_start, d: periodic(0, 0, t.flow_tx[(row.flow_first + row.flow_next) as usize].flow_id + 1), kind: START, entity: 0 };
         if before(&start, &next) {
             next = start;
         }

@@ -163,9 +163,8 @@ impl Form {
     pub fn flow(&mut self, t: &Tables, part: &Part, f: u32, now: u64) {
         let tx = &t.flow_tx[f as usize];
         self.u32(b'F' as u32);
-        // Ties go by a queue pair's number, and number 0 meets events without a root.
+        // Ties go by a queue pair's number.
         self.id(part, tx.flow_id);
-        self.u32(u32::from(tx.flow_id == 0));
         if timers_run(t) {
             self.state(t, f, now, part.start);
         }
@@ -239,7 +238,7 @@ pub fn shape(t: &Tables, part: &Part, nic_local: &dyn Fn(u32) -> u32, port_local
     for m in &part.members {
         let (tx, rx) = (&t.flow_tx[m.flow as usize], &t.flow_rx[m.flow as usize]);
         form.u32(rank(&part.flow_ids, tx.flow_id));
-        form.u32(u32::from(tx.flow_id == 0) | u32::from(m.routed) << 1);
+        form.u32(u32::from(m.routed));
         if !m.routed {
             continue;
         }

@@ -263,22 +263,20 @@ impl<P: Pen> Walk<'_, P> {
         for w in ages {
             *w = self.half(*w);
         }
-        d[LINEAGE_WORDS - 1] = self.number(root);
+        d[LINEAGE_WORDS - 1] = self.root(root);
     }
 
-    /// The number of a queue pair, 0 if of none: a member's, else an ancestor's.
-    fn number(&mut self, id: u32) -> u32 {
+    /// What a lineage goes back to: a queue pair's number counted from 1, 0 if none's; a member's, else an ancestor's.
+    fn root(&mut self, root: u32) -> u32 {
         let (names, from) = (self.names, self.names.from);
         if P::READS {
             return match self.half(0) {
                 0 => 0,
-                code if code % 2 == 1 => names.part.flow_ids[from.members + (code / 2) as usize],
-                code => names.part.ancestors[from.ancestors + (code / 2) as usize - 1],
+                code if code % 2 == 1 => names.part.flow_ids[from.members + (code / 2) as usize] + 1,
+                code => names.part.ancestors[from.ancestors + (code / 2) as usize - 1] + 1,
             };
         }
-        if id == 0 {
-            return self.half(0);
-        }
+        let Some(id) = root.checked_sub(1) else { return self.half(0) };
         let f = names.flow[id as usize];
         let m = names.member[f as usize];
         let code = if names.part.members.get(m as usize).is_some_and(|member| member.flow == f) {
@@ -292,7 +290,7 @@ impl<P: Pen> Walk<'_, P> {
             2 * k as u32 + 2
         };
         self.half(code);
-        id
+        root
     }
 
     /// Queue pair `m`, both ends, and its messages under way.
