@@ -2,22 +2,48 @@
 //!
 //! Layer: cli.
 
-/// Experiments whose audits found more error than they may have.
+use crate::results::StatsRecord;
+
+/// Experiments that skipped steady phases, and those of them whose audits found more error than they may have.
 #[derive(Default)]
 pub struct Audits {
+    approximate: usize,
+    /// Phases and messages audited, and the sum of the messages' errors.
+    phases: u64,
+    messages: u64,
+    errors: f64,
     above: usize,
     /// The worst: its number, its mean error, its bound.
     worst: Option<(u64, f64, f64)>,
 }
 
 impl Audits {
-    /// Looks at a finished experiment: its number, its audits' mean error, if there were any, and its bound, both relative.
-    pub fn add(&mut self, exp_id: u64, error: Option<f64>, bound: f64) {
+    /// Looks at a finished experiment: its number, its statistics, and the bound of its audits' mean error, relative.
+    pub fn add(&mut self, exp_id: u64, stats: &StatsRecord, bound: f64) {
+        let error = stats.audit_fct_error;
+        self.approximate += usize::from(stats.steady_skips > 0);
+        self.phases += stats.folding.audited;
+        self.messages += stats.folding.audit_messages;
+        self.errors += error.unwrap_or(0.0) * stats.folding.audit_messages as f64;
         let Some(error) = error.filter(|&e| e > bound) else { return };
         self.above += 1;
         if self.worst.is_none_or(|w| error > w.1) {
             self.worst = Some((exp_id, error, bound));
         }
+    }
+
+    /// What whoever reads the results should know, of `experiments` in all.
+    pub fn note(&self, experiments: usize) -> Option<String> {
+        let found = match self.messages {
+            0 => "none of these phases was audited (fidelity.audit)".to_string(),
+            n => format!("{n} messages of {} such phases were simulated as well: {:.2} % off on average", self.phases, 100.0 * self.errors / n as f64),
+        };
+        (self.approximate > 0).then(|| {
+            format!(
+                "{} of {experiments} experiments skipped steady phases, so their times are approximate; {found}; fidelity.fast_forward = \"exact\" skips none",
+                self.approximate
+            )
+        })
     }
 
     pub fn warning(&self) -> Option<String> {
@@ -36,15 +62,34 @@ impl Audits {
 mod tests {
     use super::*;
 
+    fn stats(steady_skips: u64, audit_messages: u64, audit_fct_error: Option<f64>) -> StatsRecord {
+        let folding = crate::results::FoldingRecord { audited: audit_messages.min(1), audit_messages, ..Default::default() };
+        StatsRecord { steady_skips, audit_fct_error, folding, ..Default::default() }
+    }
+
+    #[test]
+    fn what_is_approximate_is_told_with_what_audits_say() {
+        let mut audits = Audits::default();
+        audits.add(1, &stats(0, 0, None), 0.01);
+        assert_eq!(audits.note(1), None);
+        audits.add(2, &stats(7, 0, None), 0.01);
+        let told = audits.note(2).expect("one is approximate");
+        assert!(told.starts_with("1 of 2 experiments") && told.contains("none of these phases was audited"), "{told}");
+        audits.add(3, &stats(2, 3, Some(0.001)), 0.01);
+        audits.add(4, &stats(2, 1, Some(0.005)), 0.01);
+        let told = audits.note(4).expect("three are approximate");
+        assert!(told.starts_with("3 of 4 experiments") && told.contains("4 messages of 2 such phases were simulated as well: 0.20 % off"), "{told}");
+    }
+
     #[test]
     fn the_worst_above_its_bound_is_told() {
         let mut audits = Audits::default();
-        audits.add(1, Some(0.009), 0.01);
-        audits.add(2, None, 0.0);
+        audits.add(1, &stats(1, 100, Some(0.009)), 0.01);
+        audits.add(2, &stats(0, 0, None), 0.0);
         assert_eq!(audits.warning(), None);
-        audits.add(3, Some(0.02), 0.01);
-        audits.add(4, Some(0.05), 0.01);
-        audits.add(5, Some(0.03), 0.01);
+        audits.add(3, &stats(1, 1, Some(0.02)), 0.01);
+        audits.add(4, &stats(1, 1, Some(0.05)), 0.01);
+        audits.add(5, &stats(1, 1, Some(0.03)), 0.01);
         let told = audits.warning().expect("three were above");
         assert!(told.contains("5.00 %") && told.contains("experiment 4") && told.contains("of 3 experiments"), "{told}");
     }

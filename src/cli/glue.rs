@@ -290,7 +290,7 @@ impl Simulator for Connected {
                     let done = finished(identity(sweep, by_id[&ended.exp_id]), *ended, outputs, &configured.cost);
                     look_at(&done.record);
                     started_over += u64::from(done.stats.batches > 1);
-                    audits.add(done.record.exp_id, done.stats.audit_fct_error, configured.steady().map_or(f64::INFINITY, |s| s.audit_bound));
+                    audits.add(done.record.exp_id, &done.stats, configured.steady().map_or(f64::INFINITY, |s| s.audit_bound));
                     sink(Update::Finished(Box::new(done)))
                 }
             }
@@ -304,6 +304,9 @@ impl Simulator for Connected {
                  a switch came near pauses or drops, or a sender gave up",
                 sweep.experiments.len()
             );
+            sink(Update::Message(text)).map_err(CliError::broken)?;
+        }
+        if let Some(text) = audits.note(sweep.experiments.len()) {
             sink(Update::Message(text)).map_err(CliError::broken)?;
         }
         match ran {

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::time::Instant;
 
 use super::Stop;
-use super::nap::{Mark, Nap};
+use super::nap::Nap;
 use super::part::Part;
 use super::run::Run;
 use super::state;
@@ -78,8 +78,7 @@ impl Run {
 
     /// Simulates partition `p`, which wakes from `nap` at `at`, over that time, on a copy of the tables.
     /// `by`: how many packets each is said to have gone on by.
-    pub(super) fn audit(&mut self, t: &mut Tables, p: u32, nap: &Nap, mark: &Mark, by: &[u64], at: u64) -> Result<(), Stop> {
-        let stood = &mark.stood;
+    pub(super) fn audit(&mut self, t: &mut Tables, p: u32, nap: &Nap, stood: &[[usize; 3]], by: &[u64], at: u64) -> Result<(), Stop> {
         let began = Instant::now();
         let posted: Vec<(u32, Task)> = self.parts[p as usize].members.iter().flat_map(|m| &m.posted).map(|&(i, _)| (i, t.tasks[i as usize])).collect();
         let c = &mut copy_but_for_tasks(t);
@@ -108,7 +107,7 @@ impl Run {
             if heard_of.is_empty() {
                 self.stats.audit.progress(by[m], did);
             }
-            self.stats.audit.rate(by[m], did, mark.theta_ppm);
+            self.stats.audit.rate(by[m], did, nap.sleep.theta_ppm);
         }
         self.parts[p as usize] = part;
         self.ticket.may_wait = may_wait;

@@ -122,9 +122,7 @@ impl Run {
                 leads.push(Lead::Sleep(Arc::clone(&sleep)));
                 state::clear(t, &self.parts[q as usize]);
                 self.fall_asleep(t, q, sleep, at, scripted);
-                if self.is_audited(t, q, at) {
-                    self.mark(q, steady.theta_ppm);
-                }
+                self.sample(t, q, at);
                 over = true;
             } else {
                 leads.extend(self.resume(t, q, at, scripted));
@@ -262,6 +260,7 @@ impl Run {
                 }
                 Lead::Sleep(sleep) => {
                     self.fall_asleep(t, q, Arc::clone(sleep), at, true);
+                    self.sample(t, q, at);
                     let next = self.next_told(t, q);
                     self.call_part(q, next);
                 }

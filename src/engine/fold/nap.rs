@@ -29,16 +29,8 @@ pub struct Nap {
     queue: BinaryHeap<Reverse<(u64, u32)>>,
     /// Whether it may be looked up again when it wakes.
     scripted: bool,
-    /// Where it is to be simulated all the same.
-    audit: Option<Mark>,
-}
-
-/// A partition as it fell asleep that is to be simulated all the same: what theta was, in millionths, and of each queue pair how many messages had been given, posted, and had
-/// arrived.
-#[derive(Clone)]
-pub struct Mark {
-    pub theta_ppm: u64,
-    pub stood: Vec<[usize; 3]>,
+    /// Where it is to be simulated all the same: of each queue pair how many messages had been given, posted, and had arrived.
+    audit: Option<Vec<[usize; 3]>>,
 }
 
 /// A queue pair that goes on: its stream, and where in it, in packets, its acknowledged, arrived and sent ones ended when it fell asleep.
@@ -196,12 +188,19 @@ impl Run {
         part.nap = Some(nap);
     }
 
-    /// Sleeping partition `p` is to be simulated all the same. `theta_ppm`: what its rates were steady by.
-    pub(super) fn mark(&mut self, p: u32, theta_ppm: u64) {
+    /// Partition `p` has just fallen asleep, at `at`. It may be one of those that are simulated all the same; of many naps that are the same one is enough.
+    pub(super) fn sample(&mut self, t: &Tables, p: u32, at: u64) {
+        if !self.is_audited(t, p, at) {
+            return;
+        }
+        let Some(sleep) = self.parts[p as usize].nap.as_ref().map(|nap| Arc::clone(&nap.sleep)) else { return };
+        if self.audited.insert(Arc::as_ptr(&sleep) as usize, sleep).is_some() {
+            return;
+        }
         let part = &mut self.parts[p as usize];
         let stood = part.members.iter().map(|m| [m.given, m.posted.len(), m.got]).collect();
         if let Some(nap) = &mut part.nap {
-            nap.audit = Some(Mark { theta_ppm, stood });
+            nap.audit = Some(stood);
         }
     }
 
@@ -336,8 +335,8 @@ impl Run {
         }
         t.noted.clear();
         let by: Vec<u64> = (0..nap.moves.len()).map(|m| nap.moved(m, at)).collect();
-        if let Some(mark) = &nap.audit {
-            self.audit(t, p, &nap, mark, &by, at)?;
+        if let Some(stood) = &nap.audit {
+            self.audit(t, p, &nap, stood, &by, at)?;
         }
         self.count_slept(t, p, &nap, &by, at);
         self.tell_peaks(t, p, at);

@@ -3,7 +3,7 @@
 //! Whatever one row sends another arrives at least a step later, packets and signals alike. So whoever is earliest of all may go on for a step, however far the others are.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, HashMap};
 use std::sync::Arc;
 
 use super::calm::Calm;
@@ -12,6 +12,7 @@ use super::claims::Ticket;
 use super::fresh::Fresh;
 use super::part::Part;
 use super::rise::Rise;
+use super::sleep::Sleep;
 use super::tally::Tally;
 use super::{FoldStats, Memo, Stop, because};
 use crate::columns::{NEVER, NONE, SHARED_FLAGS, SHARED_FLOWS_LEFT, Aside, Tables, flag, mode, qp, status, task as bits};
@@ -62,6 +63,8 @@ pub struct Run {
     /// Gates that everybody has reached, by time and number.
     fired: BinaryHeap<Reverse<(u64, u32)>>,
     pub(super) calm: Calm,
+    /// Naps that were chosen to be audited, by their addresses.
+    pub(super) audited: HashMap<usize, Arc<Sleep>>,
     /// Of the window that is simulated.
     pub(super) rise: Rise,
     pub(super) limit: u64,
@@ -110,6 +113,7 @@ impl Run {
             looks: BinaryHeap::new(),
             fired: BinaryHeap::new(),
             calm,
+            audited: HashMap::new(),
             rise: Rise::default(),
             limit: 0,
             stats: FoldStats::default(),

@@ -28,6 +28,8 @@ pub struct Sleep {
     pub until: u64,
     /// How many times in a row it had slept before and had found its rates unchanged.
     pub level: u32,
+    /// What its rates were steady by, in millionths.
+    pub theta_ppm: u64,
     pub paces: Vec<Pace>,
     /// Of each port: what the integral of its queue and its marks gain in a window.
     pub ports: Vec<(u64, u64)>,
@@ -99,7 +101,7 @@ impl Run {
         let window = steady.window.max(self.least_window(t, p, &paces, &steady.packets));
         let state = self.write_down(t, p, at).into();
         let trusted = if steady.settled { NEVER } else { window.saturating_mul(NAP_GROWTH.saturating_pow(steady.level)) };
-        Sleep { state, window, until: steady.holds.min(trusted), level: steady.level, paces, ports: steady.ports.clone() }
+        Sleep { state, window, until: steady.holds.min(trusted), level: steady.level, theta_ppm: steady.theta_ppm, paces, ports: steady.ports.clone() }
     }
 
     /// The time that the busiest transmitter of `p` needs for what all send in a window and the answers to as many `packets`, ps.
