@@ -19,6 +19,8 @@ const LEAST_SAMPLES: u64 = 8;
 const PACKETS_THETA: u64 = 4;
 /// Where several senders meet at a port, shares wander for milliseconds: windows are this many times as long (our choice).
 const CONTENDED: u64 = 4;
+/// Packet-hops that a nap must promise to skip (our choice): one that skips a few hundred costs as much as it saves, and what it is off by may turn a contention another way.
+const LEAST_NAP: u64 = 2048;
 
 impl Run {
     pub(super) fn is_steadying(t: &Tables) -> bool {
@@ -190,7 +192,26 @@ impl Run {
             Some(sleep) if whole && sleep.held(&work, window, full) => sleep.level + 1,
             _ => 0,
         };
-        Some(Steady { window, theta_ppm: rule.theta_ppm, holds, packets, work, level, settled, ports })
+        let steady = Steady { window, theta_ppm: rule.theta_ppm, holds, packets, work, level, settled, ports };
+        (self.promises(t, p, working, &steady) >= LEAST_NAP).then_some(steady)
+    }
+
+    /// Packet-hops that a nap of `working` queue pairs of `p` would skip if nothing further is posted.
+    fn promises(&self, t: &Tables, p: u32, working: &[u32], steady: &Steady) -> u64 {
+        let lasts = |&m: &u32| {
+            let member = &self.parts[p as usize].members[m as usize];
+            let tx = &t.flow_tx[member.flow as usize];
+            let behind: u64 = member.posted[member.given..].iter().map(|&(i, _)| t.tasks[i as usize].bytes).sum();
+            let left = u128::from(tx.size - behind - tx.snd_una);
+            (left * u128::from(steady.window) / u128::from(steady.work[m as usize].max(1))) as u64
+        };
+        let hops = |&m: &u32| {
+            let f = self.parts[p as usize].members[m as usize].flow as usize;
+            steady.packets[m as usize] * u64::from(2 + t.flow_tx[f].path_len + t.flow_rx[f].path_len)
+        };
+        let lasts = working.iter().map(lasts).min().unwrap_or(0).min(steady.lasts());
+        let hops: u64 = working.iter().map(hops).sum();
+        (u128::from(hops) * u128::from(lasts) / u128::from(steady.window.max(1))) as u64
     }
 }
 

@@ -7,10 +7,7 @@ use super::part::Member;
 use super::run::Run;
 use super::stream::Stream;
 use super::watch::Steady;
-use crate::columns::{NEVER, Tables};
-
-/// The first nap is as long as its window, the next, if rates were the same after it, this many times as long, and so on (our choice).
-const NAP_GROWTH: u64 = 4;
+use crate::columns::Tables;
 
 /// Full packets by which what was sent in a window may differ and says nothing.
 const SAME: u64 = 2;
@@ -97,11 +94,12 @@ impl Run {
         let e = &t.exps[0];
         let full = u64::from(e.payload) + u64::from(e.data_overhead);
         even_out(&mut paces, full);
-        // A packet more or less in the window is no reason to send faster than the line.
-        let window = steady.window.max(self.least_window(t, p, &paces, &steady.packets));
+        // A packet more or less in the window is no reason to send faster than the line, or slower where nothing else holds them back.
+        let least = self.least_window(t, p, &paces, &steady.packets);
+        let packet = u64::from(steady.settled) * part.nics.iter().map(|&n| t.nics[n as usize].tx_full).max().unwrap_or(0);
+        let window = if steady.window < least + packet { least } else { steady.window };
         let state = self.write_down(t, p, at).into();
-        let trusted = if steady.settled { NEVER } else { window.saturating_mul(NAP_GROWTH.saturating_pow(steady.level)) };
-        Sleep { state, window, until: steady.holds.min(trusted), level: steady.level, theta_ppm: steady.theta_ppm, paces, ports: steady.ports.clone() }
+        Sleep { state, window, until: Steady { window, ..steady.clone() }.lasts(), level: steady.level, theta_ppm: steady.theta_ppm, paces, ports: steady.ports.clone() }
     }
 
     /// The time that the busiest transmitter of `p` needs for what all send in a window and the answers to as many `packets`, ps.

@@ -18,6 +18,9 @@ const RATE_DRIFT_PPM: u64 = 20_000;
 /// How much the queues of a partition may have grown by the end if they go on growing as they do, in packets (our choice).
 const QUEUE_DRIFT: u64 = 8;
 
+/// The first nap is as long as its window, the next, if rates were the same after it, this many times as long, and so on (our choice).
+const NAP_GROWTH: u64 = 4;
+
 /// How a partition is watched.
 #[derive(Clone, Copy, Debug)]
 pub struct Rule {
@@ -106,6 +109,12 @@ pub struct Steady {
 }
 
 impl Steady {
+    /// For how long this may be slept through, ps.
+    pub fn lasts(&self) -> u64 {
+        let trusted = if self.settled { NEVER } else { self.window.saturating_mul(NAP_GROWTH.saturating_pow(self.level)) };
+        self.holds.min(trusted)
+    }
+
     /// The same for `piece` of the partition.
     pub fn of(&self, piece: &Piece) -> Steady {
         Steady {

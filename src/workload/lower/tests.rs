@@ -35,13 +35,13 @@ fn lowered(programs: Vec<Program>, change: impl Fn(&mut Lowering), analytic: boo
 
 fn lowered_by(programs: Vec<Program>, change: &dyn Fn(&mut Lowering), planner: &mut dyn Planner) -> Result<TaskGraph, LowerError> {
     let n = programs.len() as u32;
-    let workload = Workload {
+    let mut workload = Workload {
         ranks: (0..n).map(|program| Rank { program, groups: vec![0] }).collect(),
         programs,
         groups: vec![Group { members: (0..n).collect(), dim: Dim::Dp }],
-        names: vec!["op".to_string()],
         ..Workload::default()
     };
+    workload.name("op");
     let servers: Vec<u32> = (0..n).map(|r| r / 2).collect();
     let hosts: Vec<u32> = (0..n).collect();
     let mut on = Lowering {
