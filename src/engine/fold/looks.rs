@@ -19,8 +19,6 @@ const LEAST_SAMPLES: u64 = 8;
 const PACKETS_THETA: u64 = 4;
 /// Where several senders meet at a port, shares wander for milliseconds: windows are this many times as long (our choice).
 const CONTENDED: u64 = 4;
-/// Packet-hops that a nap must promise to skip (our choice): one that skips a few hundred costs as much as it saves, and what it is off by may turn a contention another way.
-const LEAST_NAP: u64 = 2048;
 
 impl Run {
     pub(super) fn is_steadying(t: &Tables) -> bool {
@@ -193,7 +191,8 @@ impl Run {
             _ => 0,
         };
         let steady = Steady { window, theta_ppm: rule.theta_ppm, holds, packets, work, level, settled, ports };
-        (self.promises(t, p, working, &steady) >= LEAST_NAP).then_some(steady)
+        // A nap costs what a cut does; and what it is off by may turn a contention another way.
+        (self.promises(t, p, working, &steady) >= self.cut_hops).then_some(steady)
     }
 
     /// Packet-hops that a nap of `working` queue pairs of `p` would skip if nothing further is posted.

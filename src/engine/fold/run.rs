@@ -34,7 +34,7 @@ pub struct Run {
     pub(super) step: u64,
     /// `None`: nothing is remembered.
     pub(super) memo: Option<Arc<Memo>>,
-    /// Packets between cuts, at least.
+    /// Packets between cuts, at least; and what a nap must promise to skip.
     pub(super) cut_hops: u64,
     /// The partition of each NIC and port, `NONE` while idle; their places in it, and of each queue pair its place among the members.
     pub(super) nic_part: Vec<u32>,
