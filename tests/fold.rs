@@ -173,12 +173,12 @@ fn asleep(mut g: gpu_graphs::Graph) -> (String, Tables) {
 /// What is skipped is decided by nothing but what happened to a partition: not by what is remembered, nor by audits, nor by who else runs.
 #[test]
 fn sleep_depends_on_the_past_alone() {
-    let mut engine = FoldEngine::cutting(40);
+    let mut engine = FoldEngine::cutting(10);
     let (mut skips, mut slept, mut audited, mut hits) = (0, 0, 0, 0);
     for seed in (0..200).chain(0..200) {
         let (name, mut plain) = drowsy(seed);
         let (mut kept, mut audit) = (plain.clone(), plain.clone());
-        let stats = run(&name, &mut FoldEngine::forgetful().with_cuts_every(40), &mut plain);
+        let stats = run(&name, &mut FoldEngine::forgetful().with_cuts_every(10), &mut plain);
         if plain.exps[0].status == status::GAVE_UP {
             continue;
         }
@@ -186,7 +186,7 @@ fn sleep_depends_on_the_past_alone() {
         hits += run(&name, &mut engine, &mut kept).hits;
         same(&format!("{name}, remembered"), &kept, &plain);
         audit.exps[0].audit_ppm = 1_000_000;
-        audited += run(&name, &mut FoldEngine::forgetful().with_cuts_every(40), &mut audit).audit.naps;
+        audited += run(&name, &mut FoldEngine::forgetful().with_cuts_every(10), &mut audit).audit.naps;
         same(&format!("{name}, audited"), &audit, &plain);
         gpu_graphs::complete(&name, &plain);
         skips += stats.skips;

@@ -175,8 +175,8 @@ fn sleep_goes_by_what_is_on_the_wire() {
     let ring = "id,ranks,kind,duration_ns,bytes,peer,tag,stream,deps\nn0,0-3,send,,312500,+1,0,,\nn1,0-3,recv,,312500,-1,0,free,\nn2,1,send,,312500,2,2,free,\nn3,2,recv,,312500,1,2,free,\n";
     let cases = [
         "base.cluster = { gpus = 4, gpus_per_server = 1 }\nbase.transport = { cc = \"none\", fresh_qp = true }\nbase.workload = { kind = \"collective\", op = \"all-to-all\", bytes = 4000000 }\n",
-        "base.cluster = { gpus = 8, gpus_per_server = 4 }\nbase.transport = { cc = \"none\", payload_bytes = 9000 }\nbase.workload = { kind = \"collective\", op = \"all-to-all\", bytes = 256000000 }\n",
-        "base.cluster.gpus = 16\nbase.topology.link_gbps = 10\nbase.transport.cc = \"none\"\nbase.workload = { kind = \"collective\", op = \"all-reduce\", algorithm = \"ring\", bytes = 2000000 }\n",
+        "base.cluster = { gpus = 8, gpus_per_server = 4 }\nbase.transport = { cc = \"none\", payload_bytes = 9000 }\nbase.workload = { kind = \"collective\", op = \"all-to-all\", bytes = 64000000 }\n",
+        "base.cluster.gpus = 16\nbase.topology.link_gbps = 10\nbase.transport.cc = \"none\"\nbase.workload = { kind = \"collective\", op = \"all-reduce\", algorithm = \"ring\", bytes = 16000000 }\n",
         "base.cluster = { gpus = 4, gpus_per_server = 1 }\nbase.topology.link_gbps = 25\nbase.transport.cc = \"none\"\nbase.workload = { kind = \"dag\", path = \"ring.csv\" }\n",
         "base.cluster = { gpus = 2, gpus_per_server = 1 }\nbase.topology.link_gbps = 100\nbase.transport.cc = \"hpcc\"\nbase.workload = { kind = \"collective\", op = \"broadcast\", bytes = 5000000 }\n",
     ];

@@ -10,7 +10,7 @@ use super::nap::Nap;
 use super::part::Part;
 use super::run::Run;
 use super::state;
-use crate::columns::{NEVER, NONE, Noted, Tables, Task, qp, task as bits};
+use crate::columns::{Exp, NEVER, NONE, Noted, Tables, Task, qp, task as bits};
 use crate::engine::cpu::math::hash32;
 use crate::engine::cpu::{nic, task};
 
@@ -68,14 +68,12 @@ fn copy_but_for_tasks(t: &mut Tables) -> Tables {
     copy
 }
 
-impl Run {
-    /// Whether partition `p`, which falls asleep at `at`, is one of those that are simulated all the same.
-    pub(super) fn is_audited(&self, t: &Tables, p: u32, at: u64) -> bool {
-        let e = &t.exps[0];
-        let draw = hash32((at / 1000) as u32, (at >> 32) as u32, self.parts[p as usize].first, e.seed);
-        u64::from(draw) * WHOLE < u64::from(e.audit_ppm) << 32
-    }
+/// Whether a nap of which `draw` was drawn is one of those that are simulated all the same.
+pub fn is_audited(e: &Exp, draw: u32) -> bool {
+    u64::from(hash32(draw, 0, 0, e.seed)) * WHOLE < u64::from(e.audit_ppm) << 32
+}
 
+impl Run {
     /// Simulates partition `p`, which wakes from `nap` at `at`, over that time, on a copy of the tables.
     /// `by`: how many packets each is said to have gone on by.
     pub(super) fn audit(&mut self, t: &mut Tables, p: u32, nap: &Nap, stood: &[[usize; 3]], by: &[u64], at: u64) -> Result<(), Stop> {

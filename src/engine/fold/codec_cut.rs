@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::bytes::{Reader, Writer};
 use super::memo::{Cut, Gain, Id, Lead, Piece, PortEnd};
-use super::sleep::{Pace, Sleep};
+use super::sleep::{Pace, Sleep, draw};
 
 /// What a lead is.
 const STATE: u64 = 0;
@@ -102,7 +102,7 @@ fn get_sleep(r: &mut Reader, state: Arc<[u8]>) -> Option<Sleep> {
     let theta_ppm = r.number()?;
     let paces = (0..r.count()?).map(|_| Some(Pace { work: r.number()?, left: r.number()?, arrived: r.number()?, sent: r.number()? })).collect::<Option<_>>()?;
     let ports = (0..r.count()?).map(|_| Some((r.number()?, r.number()?))).collect::<Option<_>>()?;
-    Some(Sleep { state, window, until, level, theta_ppm, paces, ports })
+    Some(Sleep { draw: draw(&state), state, window, until, level, theta_ppm, paces, ports })
 }
 
 pub(super) fn put_port(w: &mut Writer, p: &PortEnd) {

@@ -122,7 +122,7 @@ impl Run {
                 leads.push(Lead::Sleep(Arc::clone(&sleep)));
                 state::clear(t, &self.parts[q as usize]);
                 self.fall_asleep(t, q, sleep, at, scripted);
-                self.sample(t, q, at);
+                self.sample(t, q);
                 over = true;
             } else {
                 leads.extend(self.resume(t, q, at, scripted));
@@ -260,7 +260,7 @@ impl Run {
                 }
                 Lead::Sleep(sleep) => {
                     self.fall_asleep(t, q, Arc::clone(sleep), at, true);
-                    self.sample(t, q, at);
+                    self.sample(t, q);
                     let next = self.next_told(t, q);
                     self.call_part(q, next);
                 }

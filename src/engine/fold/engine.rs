@@ -46,7 +46,7 @@ impl FoldEngine {
         FoldEngine { memo: None, places: Vec::new(), cut_hops: HOPS_A_CUT }
     }
 
-    /// Looks states of partitions up every `hops` packets, and takes naps that promise as many. Changes no exact result; few cost time, many show in tests what is wrong with states.
+    /// Looks states of partitions up every `hops` packets, and takes naps that promise twice as many. Changes no exact result; few cost time, many show in tests what is wrong with states.
     pub fn cutting(hops: u64) -> FoldEngine {
         FoldEngine::default().with_cuts_every(hops)
     }

@@ -191,24 +191,21 @@ impl Run {
             _ => 0,
         };
         let steady = Steady { window, theta_ppm: rule.theta_ppm, holds, packets, work, level, settled, ports };
-        // A nap costs what a cut does; and what it is off by may turn a contention another way.
-        (self.promises(t, p, working, &steady) >= self.cut_hops).then_some(steady)
+        // A nap costs two states, and what it is off by may turn a contention another way.
+        (self.promises(t, p, working, &steady) >= 2 * self.cut_hops).then_some(steady)
     }
 
-    /// Packet-hops that a nap of `working` queue pairs of `p` would skip if nothing further is posted.
+    /// Packet-hops that naps of `working` queue pairs of `p` would skip if nothing further is posted and all that was seen holds.
     fn promises(&self, t: &Tables, p: u32, working: &[u32], steady: &Steady) -> u64 {
         let lasts = |&m: &u32| {
-            let member = &self.parts[p as usize].members[m as usize];
-            let tx = &t.flow_tx[member.flow as usize];
-            let behind: u64 = member.posted[member.given..].iter().map(|&(i, _)| t.tasks[i as usize].bytes).sum();
-            let left = u128::from(tx.size - behind - tx.snd_una);
-            (left * u128::from(steady.window) / u128::from(steady.work[m as usize].max(1))) as u64
+            let tx = &t.flow_tx[self.parts[p as usize].members[m as usize].flow as usize];
+            (u128::from(tx.size - tx.snd_una) * u128::from(steady.window) / u128::from(steady.work[m as usize].max(1))) as u64
         };
         let hops = |&m: &u32| {
             let f = self.parts[p as usize].members[m as usize].flow as usize;
             steady.packets[m as usize] * u64::from(2 + t.flow_tx[f].path_len + t.flow_rx[f].path_len)
         };
-        let lasts = working.iter().map(lasts).min().unwrap_or(0).min(steady.lasts());
+        let lasts = working.iter().map(lasts).min().unwrap_or(0).min(steady.holds);
         let hops: u64 = working.iter().map(hops).sum();
         (u128::from(hops) * u128::from(lasts) / u128::from(steady.window.max(1))) as u64
     }

@@ -8,6 +8,7 @@ use std::collections::BinaryHeap;
 use std::sync::Arc;
 
 use super::Stop;
+use super::audit::is_audited;
 use super::memo::Tidings;
 use super::part::Member;
 use super::record::waits_its_turn;
@@ -188,19 +189,12 @@ impl Run {
         part.nap = Some(nap);
     }
 
-    /// Partition `p` has just fallen asleep, at `at`. It may be one of those that are simulated all the same; of many naps that are the same one is enough.
-    pub(super) fn sample(&mut self, t: &Tables, p: u32, at: u64) {
-        if !self.is_audited(t, p, at) {
-            return;
-        }
-        let Some(sleep) = self.parts[p as usize].nap.as_ref().map(|nap| Arc::clone(&nap.sleep)) else { return };
-        if self.audited.insert(Arc::as_ptr(&sleep) as usize, sleep).is_some() {
-            return;
-        }
+    /// Partition `p` has just fallen asleep. It may be one of those that are simulated all the same; of many naps that are the same one is enough.
+    pub(super) fn sample(&mut self, t: &Tables, p: u32) {
         let part = &mut self.parts[p as usize];
-        let stood = part.members.iter().map(|m| [m.given, m.posted.len(), m.got]).collect();
-        if let Some(nap) = &mut part.nap {
-            nap.audit = Some(stood);
+        let Some(nap) = &mut part.nap else { return };
+        if is_audited(&t.exps[0], nap.sleep.draw) && self.audited.insert(nap.sleep.draw) {
+            nap.audit = Some(part.members.iter().map(|m| [m.given, m.posted.len(), m.got]).collect());
         }
     }
 

@@ -3,7 +3,7 @@
 //! Whatever one row sends another arrives at least a step later, packets and signals alike. So whoever is earliest of all may go on for a step, however far the others are.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::{BinaryHeap, HashSet};
 use std::sync::Arc;
 
 use super::calm::Calm;
@@ -12,7 +12,6 @@ use super::claims::Ticket;
 use super::fresh::Fresh;
 use super::part::Part;
 use super::rise::Rise;
-use super::sleep::Sleep;
 use super::tally::Tally;
 use super::{FoldStats, Memo, Stop, because};
 use crate::columns::{NEVER, NONE, SHARED_FLAGS, SHARED_FLOWS_LEFT, Aside, Tables, flag, mode, qp, status, task as bits};
@@ -34,7 +33,7 @@ pub struct Run {
     pub(super) step: u64,
     /// `None`: nothing is remembered.
     pub(super) memo: Option<Arc<Memo>>,
-    /// Packets between cuts, at least; and what a nap must promise to skip.
+    /// Packets between cuts, at least; a nap must promise to skip twice as many.
     pub(super) cut_hops: u64,
     /// The partition of each NIC and port, `NONE` while idle; their places in it, and of each queue pair its place among the members.
     pub(super) nic_part: Vec<u32>,
@@ -63,8 +62,8 @@ pub struct Run {
     /// Gates that everybody has reached, by time and number.
     fired: BinaryHeap<Reverse<(u64, u32)>>,
     pub(super) calm: Calm,
-    /// Naps that were chosen to be audited, by their addresses.
-    pub(super) audited: HashMap<usize, Arc<Sleep>>,
+    /// Naps that were chosen to be audited, by what was drawn.
+    pub(super) audited: HashSet<u32>,
     /// Of the window that is simulated.
     pub(super) rise: Rise,
     pub(super) limit: u64,
@@ -113,7 +112,7 @@ impl Run {
             looks: BinaryHeap::new(),
             fired: BinaryHeap::new(),
             calm,
-            audited: HashMap::new(),
+            audited: HashSet::new(),
             rise: Rise::default(),
             limit: 0,
             stats: FoldStats::default(),

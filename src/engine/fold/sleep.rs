@@ -8,6 +8,7 @@ use super::run::Run;
 use super::stream::Stream;
 use super::watch::Steady;
 use crate::columns::Tables;
+use crate::engine::cpu::math::hash32;
 
 /// Full packets by which what was sent in a window may differ and says nothing.
 const SAME: u64 = 2;
@@ -19,6 +20,8 @@ pub const FRACTION: u32 = 16;
 pub struct Sleep {
     /// Its rows, to be read by [`super::state`].
     pub state: Arc<[u8]>,
+    /// A number drawn from these: whether it is audited goes by this, so that what the memo knows makes no difference.
+    pub draw: u32,
     /// Rates are work in this time, ps.
     pub window: u64,
     /// It sleeps no longer than this, ps; `NEVER`: for as long as nothing happens.
@@ -61,6 +64,12 @@ fn even_out(paces: &mut [Pace], full: u64) {
     }
 }
 
+/// As good as random.
+pub fn draw(state: &[u8]) -> u32 {
+    let word = |bytes: &[u8]| bytes.iter().rev().fold(0u32, |word, &byte| word << 8 | u32::from(byte));
+    state.chunks(8).fold(0, |draw, bytes| hash32(word(&bytes[..bytes.len().min(4)]), word(&bytes[bytes.len().min(4)..]), draw, 0))
+}
+
 impl Sleep {
     /// What whoever slept like this goes on to compare with.
     pub fn put(&self, form: &mut Form) {
@@ -98,8 +107,9 @@ impl Run {
         let least = self.least_window(t, p, &paces, &steady.packets);
         let packet = u64::from(steady.settled) * part.nics.iter().map(|&n| t.nics[n as usize].tx_full).max().unwrap_or(0);
         let window = if steady.window < least + packet { least } else { steady.window };
-        let state = self.write_down(t, p, at).into();
-        Sleep { state, window, until: Steady { window, ..steady.clone() }.lasts(), level: steady.level, theta_ppm: steady.theta_ppm, paces, ports: steady.ports.clone() }
+        let state: Arc<[u8]> = self.write_down(t, p, at).into();
+        let draw = draw(&state);
+        Sleep { state, draw, window, until: Steady { window, ..steady.clone() }.lasts(), level: steady.level, theta_ppm: steady.theta_ppm, paces, ports: steady.ports.clone() }
     }
 
     /// The time that the busiest transmitter of `p` needs for what all send in a window and the answers to as many `packets`, ps.
