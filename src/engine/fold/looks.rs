@@ -195,7 +195,7 @@ impl Run {
         (self.promises(t, p, working, &steady) >= 2 * self.cut_hops).then_some(steady)
     }
 
-    /// Packet-hops that naps of `working` queue pairs of `p` would skip if nothing further is posted and all that was seen holds.
+    /// Packet-hops that a nap of `working` queue pairs of `p` would skip if nothing further is posted and what was seen holds.
     fn promises(&self, t: &Tables, p: u32, working: &[u32], steady: &Steady) -> u64 {
         let lasts = |&m: &u32| {
             let tx = &t.flow_tx[self.parts[p as usize].members[m as usize].flow as usize];
@@ -205,7 +205,9 @@ impl Run {
             let f = self.parts[p as usize].members[m as usize].flow as usize;
             steady.packets[m as usize] * u64::from(2 + t.flow_tx[f].path_len + t.flow_rx[f].path_len)
         };
-        let lasts = working.iter().map(lasts).min().unwrap_or(0).min(steady.holds);
+        // Of one alone nothing can part another way: what its naps come to together counts, else what the next one does.
+        let trusted = if working.len() == 1 { steady.holds } else { steady.lasts() };
+        let lasts = working.iter().map(lasts).min().unwrap_or(0).min(trusted);
         let hops: u64 = working.iter().map(hops).sum();
         (u128::from(hops) * u128::from(lasts) / u128::from(steady.window.max(1))) as u64
     }
