@@ -92,6 +92,7 @@ impl Run {
         self.survey(t, p, &mut traits);
         let e = &t.exps[0];
         let (flows, rtt, packet, contended) = (traits.flows.max(1), traits.rtt.max(1), traits.packet.max(1), traits.contended);
+        let (senders, hops) = (traits.senders, traits.hops);
         let bdp = traits.bdp.clamp(1, 1 << 40);
         self.parts[p as usize].watch.traits = Some(traits);
         // theta >= sqrt(7 N / (16 C RTT)), in packets.
@@ -106,7 +107,9 @@ impl Run {
             least = least.max(2 * e.p_inc.max(e.p_dec).min(PS_PER_S / 1000));
         }
         let chosen = LEAST_SAMPLES.max(least.div_ceil(interval)) * if contended { CONTENDED } else { 1 };
-        let samples = if e.samples > 0 { u64::from(e.samples) } else { chosen };
+        // The first nap is as long as its window, and must be worth it (`Run::promises`) though rates be a little below the lines'.
+        let worth = if senders > 1 { (2 * self.cut_hops * packet * flows * 5).div_ceil(4 * hops.max(1) * interval) } else { 0 };
+        let samples = if e.samples > 0 { u64::from(e.samples) } else { chosen.max(worth) };
         let few = if e.samples > 0 { samples } else { LEAST_SAMPLES };
         Rule { theta_ppm, samples: samples.max(1) as usize, few: few.max(1) as usize, interval: interval.max(packet), restless }
     }
@@ -129,6 +132,8 @@ impl Run {
                 traits.contended |= *from != NONE && *from != tx.nic;
                 *from = tx.nic;
             }
+            traits.senders += 1;
+            traits.hops += u64::from(2 + tx.path_len + t.flow_rx[m.flow as usize].path_len);
             let base = u64::from(tx.base_rtt_ns) * 1000;
             traits.rtt = traits.rtt.max(base);
             traits.packet = traits.packet.max(nic.tx_full);

@@ -44,6 +44,9 @@ pub(super) struct Traits {
     /// The most that share a transmitter; whether several senders meet at one.
     pub flows: u64,
     pub contended: bool,
+    /// How many queue pairs there are, and packet-hops of a packet of each and its answer.
+    pub senders: u64,
+    pub hops: u64,
     /// The least that a queue pair's path holds, packets; the longest round trip and packet, ps.
     pub bdp: u64,
     pub rtt: u64,
@@ -52,7 +55,7 @@ pub(super) struct Traits {
 
 impl Default for Traits {
     fn default() -> Traits {
-        Traits { members: 0, nics: Vec::new(), ports: Vec::new(), flows: 0, contended: false, bdp: u64::MAX, rtt: 0, packet: 0 }
+        Traits { members: 0, nics: Vec::new(), ports: Vec::new(), flows: 0, contended: false, senders: 0, hops: 0, bdp: u64::MAX, rtt: 0, packet: 0 }
     }
 }
 
