@@ -205,6 +205,21 @@ fn ties_go_by_queue_pairs_that_are_gone() {
     assert!(sweep.column("exact", "stats.csv", "episodes_known")[0] > 0.0, "nothing was looked up");
 }
 
+/// What started over was simulated packet by packet: no nap is counted, none audited.
+#[test]
+fn who_starts_over_is_not_approximate() {
+    let send = |n: u32, from: u32, to: u32, bytes: u32| format!("s{n},{from},send,,{bytes},{to},{n},f\nq{n},{to},recv,,{bytes},{from},{n},f\n");
+    let graph = format!("id,ranks,kind,duration_ns,bytes,peer,tag,deps\nf,all,compute,10000,,,,\n{}{}{}{}", send(1, 1, 0, 3_000_000), send(2, 2, 0, 3_000_000), send(3, 3, 0, 3_000_000), send(4, 4, 5, 5_000_000));
+    let text = "name = \"m\"\nbase.cluster = { gpus = 8, gpus_per_server = 1 }\nbase.topology = { kind = \"rail-optimized\", link_gbps = 100, buffer_mib = 0.5 }\n\
+        base.workload = { kind = \"dag\", path = \"g.csv\" }\nbase.output.flows = true\nbase.fidelity = { audit = 1, audit_bound = 0 }\naxes.\"transport.cc\" = [\"hpcc\", \"dcqcn\", \"none\"]\n";
+    let sweep = Sweep::new(&[("g.csv", &graph)], text);
+    sweep.run("out", &["--strict"]);
+    assert_eq!(sweep.column("out", "stats.csv", "batches"), [2.0; 3]);
+    for name in ["steady_skips", "audited", "hops_steady"] {
+        assert_eq!(sweep.column("out", "stats.csv", name), [0.0; 3], "{name}");
+    }
+}
+
 /// What comes after a random draw is not remembered, what came before it is: a message that is alone at first, then one of an incast with marks, then twice alone, side by
 /// side. Of the last two one waits for what the other simulates, and has nothing left to simulate itself.
 #[test]

@@ -36,7 +36,10 @@ impl Audits {
     pub fn note(&self, experiments: usize) -> Option<String> {
         let found = match self.messages {
             0 => "none of these phases was audited (fidelity.audit)".to_string(),
-            n => format!("{n} messages of {} such phases were simulated as well: {:.2} % off on average", self.phases, 100.0 * self.errors / n as f64),
+            n => {
+                let phases = if self.phases == 1 { "one such phase".to_string() } else { format!("{} such phases", self.phases) };
+                format!("{n} messages of {phases} were simulated as well: {:.2} % off on average", 100.0 * self.errors / n as f64)
+            }
         };
         (self.approximate > 0).then(|| {
             format!(

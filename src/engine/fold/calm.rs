@@ -63,11 +63,11 @@ impl Calm {
                 self.late.push((start, end, switch));
             }
             let told = &mut self.told[port as usize];
-            while told.last().is_some_and(|last| last.1 <= peak && last.0 <= end) {
-                told.pop();
-            }
-            if told.last().is_none_or(|last| last.0 < end) {
-                told.push((end, peak));
+            let later = told.partition_point(|x| x.0 < end);
+            if told.get(later).is_none_or(|x| x.1 < peak) {
+                let same = usize::from(told.get(later).is_some_and(|x| x.0 == end));
+                let less = told[..later].partition_point(|x| x.1 > peak);
+                told.splice(less..later + same, [(end, peak)]);
             }
             let ever = &mut self.peaks[port as usize];
             if peak > *ever {
@@ -75,6 +75,12 @@ impl Calm {
                 self.crowded[switch as usize] |= peak > t.exps[0].reserve && !self.holds(t, switch as usize, |p| self.peaks[p]);
             }
         }
+    }
+
+    /// Whether the switch of `port` is provably calm while its ingresses hold `peak` bytes and no others hold much: if not, it will not be when this is told.
+    pub fn may_hold(&self, t: &Tables, port: u32, peak: impl Fn(usize) -> Option<u32>) -> bool {
+        let least = self.least();
+        self.holds(t, t.ports[port as usize].switch_idx as usize, |p| peak(p).unwrap_or(least))
     }
 
     /// All that ended before `now` has been told. Returns whether all switches were provably calm up to then: stretches that ended at one instant are looked at together,
@@ -175,6 +181,20 @@ mod tests {
         // With the others at 8 KiB: the free (1,048,576 - 122,880 - x) / 8 must be above x.
         assert!(is_calm(&t, &[(0, 9, 3, 90_000)]));
         assert!(!is_calm(&t, &[(0, 9, 3, 110_000)]));
+    }
+
+    #[test]
+    fn what_was_held_is_known_in_whatever_order_it_is_told() {
+        let t = switch(16, 1 << 20);
+        let told = [(0, 9, 24_000), (0, 12, 16_000), (0, 12, 40_000), (0, 5, 80_000), (0, 7, 30_000), (0, 20, 20_000), (0, 15, 20_000)];
+        for first in 0..told.len() {
+            let mut calm = Calm::new(&t).expect("an empty switch is calm");
+            for k in 0..told.len() {
+                let (start, end, bytes) = told[(first + k * 3) % told.len()];
+                calm.tell(&t, start, end, &[3], &[bytes]);
+            }
+            assert_eq!(calm.told[3], [(5, 80_000), (12, 40_000), (20, 20_000)], "from {first}");
+        }
     }
 
     #[test]

@@ -173,9 +173,10 @@ impl Place {
                 Err(Stop::Abandon(why)) => {
                     log::info!("folding: an experiment starts over unfolded at {} ns: {why}", t.exps[0].now / PS_PER_NS);
                     if let Some(run) = self.run.take() {
-                        self.stats.simulated = packet_hops(t);
+                        // What comes of it owes nothing to naps.
+                        let before = std::mem::take(&mut self.stats);
+                        self.stats = FoldStats { simulated: packet_hops(t), abandoned: before.abandoned + 1, memo_bytes: before.memo_bytes, ..FoldStats::default() };
                         run.start_over(t);
-                        self.stats.abandoned += 1;
                     }
                     break;
                 }

@@ -98,8 +98,18 @@ impl Run {
             }
         }
         for (place, held) in self.rise.peaks() {
-            let peak = &mut self.parts[p as usize].peaks[place];
-            *peak = self.calm.coarse(held).max(*peak);
+            let part = &mut self.parts[p as usize];
+            let peak = self.calm.coarse(held);
+            if peak <= part.peaks[place] {
+                continue;
+            }
+            part.peaks[place] = peak;
+            let (ends, peaks, local) = (&part.ends, &part.peaks, &self.end_local);
+            let held = |port: usize| ends.get(local[port] as usize).filter(|&&end| end as usize == port).map(|_| peaks[local[port] as usize]);
+            // Else what nothing stops might fill all memory before the stretch ends.
+            if !self.calm.may_hold(t, ends[place], held) {
+                return Err(Stop::Abandon(because::BUFFER));
+            }
         }
         let mut held: Vec<u32> = Vec::new();
         for k in 0..self.parts[p as usize].nics.len() {

@@ -8,7 +8,7 @@ use crate::engine::cpu::egress;
 use crate::engine::cpu::plan::want_word;
 
 /// A window is looked at in so many parts at most, and at least half as many.
-const PARTS: usize = 32;
+const PARTS: usize = 16;
 
 /// Ingresses that may rise in a window, and what happens to them in it.
 #[derive(Default)]
