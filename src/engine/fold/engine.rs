@@ -9,7 +9,7 @@ use super::cut::HOPS_A_CUT;
 use super::desk::{Desk, State};
 use super::memo::lock;
 use super::run::Run;
-use super::{FoldStats, Memo, Stop};
+use super::{Audit, FoldStats, Memo, Stop};
 use crate::columns::{Tables, mode};
 use crate::engine::cpu::engine::advance_one;
 use crate::engine::{Engine, EngineError, Slice, is_final, packet_hops};
@@ -174,8 +174,8 @@ impl Place {
                     log::info!("folding: an experiment starts over unfolded at {} ns: {why}", t.exps[0].now / PS_PER_NS);
                     if let Some(run) = self.run.take() {
                         // What comes of it owes nothing to naps.
-                        let before = std::mem::take(&mut self.stats);
-                        self.stats = FoldStats { simulated: packet_hops(t), abandoned: before.abandoned + 1, memo_bytes: before.memo_bytes, ..FoldStats::default() };
+                        let done = std::mem::take(&mut self.stats);
+                        self.stats = FoldStats { simulated: packet_hops(t), abandoned: done.abandoned + 1, skips: 0, slept: 0, slept_ps: 0, audited: 0, audit: Audit::default(), ..done };
                         run.start_over(t);
                     }
                     break;
