@@ -1,4 +1,4 @@
-//! Numbers as few bytes: what the memo's records are made of.
+//! Numbers as few bytes: what states and the records of the memo are made of.
 //!
 //! Layer: engine. Knows nothing of what the numbers mean.
 
@@ -8,6 +8,7 @@ pub struct Writer(pub Vec<u8>);
 
 impl Writer {
     /// Seven bits a byte, the lowest first.
+    #[inline]
     pub fn number(&mut self, mut x: u64) {
         while x >= 0x80 {
             self.0.push(x as u8 | 0x80);
@@ -42,6 +43,7 @@ impl Writer {
 pub struct Reader<'a>(pub &'a [u8]);
 
 impl<'a> Reader<'a> {
+    #[inline]
     pub fn number(&mut self) -> Option<u64> {
         let mut x = 0u64;
         for shift in (0..64).step_by(7) {

@@ -101,6 +101,7 @@ impl Run {
         // HPCC's shares drift for so long that naps keep them from where they go (a ring 35 % late, ARCHITECTURE.md); nor would naps gain much there.
         let restless = contended && e.cc == cc::HPCC && e.theta_ppm == 0;
         let interval = if e.interval_ns > 0 { u64::from(e.interval_ns) * PS_PER_NS } else { rtt.max(packet * flows * PACKETS_THETA * 1_000_000 / theta_ppm.max(1)) };
+        let interval = interval.max(packet);
         // A window covers sqrt(4 C RTT / (7 N)) round trips, and what DCQCN's timers do.
         let mut least = rtt * (4 * bdp / (7 * flows)).isqrt().max(1);
         if e.cc == cc::DCQCN && e.p_inc != NEVER {
@@ -108,10 +109,11 @@ impl Run {
         }
         let chosen = LEAST_SAMPLES.max(least.div_ceil(interval)) * if contended { CONTENDED } else { 1 };
         // The first nap is as long as its window, and must be worth it (`Run::promises`) though rates be a little below the lines'.
-        let worth = if senders > 1 { (2 * self.cut_hops * packet * flows * 5).div_ceil(4 * hops.max(1) * interval) } else { 0 };
+        let needs = u128::from(2 * self.cut_hops * 5) * u128::from(packet) * u128::from(flows);
+        let worth = if senders > 1 { needs.div_ceil(4 * u128::from(hops.max(1)) * u128::from(interval)) as u64 } else { 0 };
         let samples = if e.samples > 0 { u64::from(e.samples) } else { chosen.max(worth) };
         let few = if e.samples > 0 { samples } else { LEAST_SAMPLES };
-        Rule { theta_ppm, samples: samples.max(1) as usize, few: few.max(1) as usize, interval: interval.max(packet), restless }
+        Rule { theta_ppm, samples: samples.max(1) as usize, few: few.max(1) as usize, interval, restless }
     }
 
     /// Adds the members of `p` that `traits` does not know yet.
@@ -133,7 +135,7 @@ impl Run {
                 *from = tx.nic;
             }
             traits.senders += 1;
-            traits.hops += u64::from(2 + tx.path_len + t.flow_rx[m.flow as usize].path_len);
+            traits.hops += hops_there_and_back(t, m.flow);
             let base = u64::from(tx.base_rtt_ns) * 1000;
             traits.rtt = traits.rtt.max(base);
             traits.packet = traits.packet.max(nic.tx_full);
@@ -206,16 +208,18 @@ impl Run {
             let tx = &t.flow_tx[self.parts[p as usize].members[m as usize].flow as usize];
             (u128::from(tx.size - tx.snd_una) * u128::from(steady.window) / u128::from(steady.work[m as usize].max(1))) as u64
         };
-        let hops = |&m: &u32| {
-            let f = self.parts[p as usize].members[m as usize].flow as usize;
-            steady.packets[m as usize] * u64::from(2 + t.flow_tx[f].path_len + t.flow_rx[f].path_len)
-        };
+        let hops = |&m: &u32| steady.packets[m as usize] * hops_there_and_back(t, self.parts[p as usize].members[m as usize].flow);
         // Of one alone nothing can part another way: what its naps come to together counts, else what the next one does.
         let trusted = if working.len() == 1 { steady.holds } else { steady.lasts() };
         let lasts = working.iter().map(lasts).min().unwrap_or(0).min(trusted);
         let hops: u64 = working.iter().map(hops).sum();
         (u128::from(hops) * u128::from(lasts) / u128::from(steady.window.max(1))) as u64
     }
+}
+
+/// Transmitters that a packet of queue pair `f` and its answer pass.
+fn hops_there_and_back(t: &Tables, f: u32) -> u64 {
+    u64::from(2 + t.flow_tx[f as usize].path_len + t.flow_rx[f as usize].path_len)
 }
 
 /// Whether what flies of queue pair `f` is not just what its receiver has yet to see: after a timeout it goes back, and sends again what may have arrived.

@@ -4,6 +4,7 @@
 //! Writing and reading are one walk over the rows, so they cannot differ. Whatever decides the future is in it; what cannot matter any more (a deadline that has
 //! passed, counters) is not, so that a pattern that comes again is recognised.
 
+use super::bytes::{Reader, Writer};
 use super::carry;
 use super::part::Part;
 use super::stream::Stream;
@@ -19,41 +20,23 @@ trait Pen {
     fn word(&mut self, x: u64) -> u64;
 }
 
-/// Little-endian base 128: most numbers are small.
-struct Writer(Vec<u8>);
-
 impl Pen for Writer {
     const READS: bool = false;
 
     #[inline]
     fn word(&mut self, x: u64) -> u64 {
-        let mut left = x;
-        while left >= 0x80 {
-            self.0.push(left as u8 | 0x80);
-            left >>= 7;
-        }
-        self.0.push(left as u8);
+        self.number(x);
         x
     }
 }
 
-struct Reader<'a>(&'a [u8]);
-
 impl Pen for Reader<'_> {
     const READS: bool = true;
 
+    /// Of what was cut off: 0.
     #[inline]
     fn word(&mut self, _: u64) -> u64 {
-        let mut x = 0u64;
-        for (k, &b) in self.0.iter().enumerate() {
-            x |= u64::from(b & 0x7f) << (7 * k as u32).min(63);
-            if b < 0x80 {
-                self.0 = &self.0[k + 1..];
-                return x;
-            }
-        }
-        self.0 = &[];
-        x
+        self.number().unwrap_or(0)
     }
 }
 
