@@ -193,6 +193,26 @@ fn sleep_goes_by_what_is_on_the_wire() {
     }
 }
 
+/// Whoever has slept acts on congestion when its turn would have come, not a nap later, and goes at the line's rate where nothing else holds it back: rings of messages that
+/// are a nap or two long add up what each is off by.
+#[test]
+fn naps_do_not_add_up() {
+    let cases = [("hpcc", 4, 8, 0.003), ("hpcc", 8, 16, 0.003), ("dctcp", 8, 64, 0.000_5), ("timely", 8, 64, 0.000_5)];
+    for (cc, gpus, megabytes, bound) in cases {
+        let text = format!(
+            "name = \"m\"\nbase.cluster = {{ gpus = {gpus}, gpus_per_server = 1 }}\nbase.topology = {{ kind = \"rail-optimized\", link_gbps = 100, uplink_gbps = 100 }}\n\
+             base.transport.cc = \"{cc}\"\nbase.workload = {{ kind = \"collective\", op = \"all-reduce\", bytes = {megabytes}000000 }}\naxes.\"fidelity.fast_forward\" = [\"exact\", \"steady\"]\n"
+        );
+        let sweep = Sweep::new(&[], &text);
+        sweep.run("out", &[]);
+        assert!(sweep.column("out", "stats.csv", "hops_steady")[1] > 0.0, "{cc}: nobody slept");
+        for name in ["iteration_time_ns", "fct_mean_ns"] {
+            let of = sweep.column("out", "results.csv", name);
+            assert!((of[1] / of[0] - 1.0).abs() < bound, "{cc}, {megabytes} MB: {name} {of:?}");
+        }
+    }
+}
+
 /// Who goes first at one instant may go back to a queue pair that has long had nothing to do and has left the partition. Halves of a cluster that do alike have other ones:
 /// what was simulated in one half is looked up in the other, and ties there go by its own numbers.
 #[test]

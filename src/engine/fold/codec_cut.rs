@@ -89,7 +89,7 @@ fn put_sleep(w: &mut Writer, sleep: &Sleep) {
     w.number(u64::from(sleep.level));
     w.number(sleep.theta_ppm);
     w.number(sleep.paces.len() as u64);
-    sleep.paces.iter().flat_map(|p| [p.work, p.left, p.arrived, p.sent]).for_each(|x| w.number(x));
+    sleep.paces.iter().flat_map(|p| [p.work, p.left, p.arrived, p.sent, p.turn]).for_each(|x| w.number(x));
     w.number(sleep.ports.len() as u64);
     sleep.ports.iter().flat_map(|&(area, marks)| [area, marks]).for_each(|x| w.number(x));
 }
@@ -100,7 +100,7 @@ fn get_sleep(r: &mut Reader, state: Arc<[u8]>) -> Option<Sleep> {
     let until = r.number()?;
     let level = r.small()?;
     let theta_ppm = r.number()?;
-    let paces = (0..r.count()?).map(|_| Some(Pace { work: r.number()?, left: r.number()?, arrived: r.number()?, sent: r.number()? })).collect::<Option<_>>()?;
+    let paces = (0..r.count()?).map(|_| Some(Pace { work: r.number()?, left: r.number()?, arrived: r.number()?, sent: r.number()?, turn: r.number()? })).collect::<Option<_>>()?;
     let ports = (0..r.count()?).map(|_| Some((r.number()?, r.number()?))).collect::<Option<_>>()?;
     Some(Sleep { draw: draw(&state), state, window, until, level, theta_ppm, paces, ports })
 }

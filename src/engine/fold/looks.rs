@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use super::part::{Member, is_idle};
+use super::part::is_idle;
 use super::run::Run;
 use super::stream::Stream;
 use super::watch::{Rule, Steady, Traits, is_settled};
@@ -184,20 +184,23 @@ impl Run {
         if holds < window {
             return None;
         }
-        let acked = |(m, (before, _)): (&Member, &(u64, u64))| {
+        let n = part.members.len();
+        let (mut packets, mut work, mut turns) = (Vec::with_capacity(n), Vec::with_capacity(n), Vec::with_capacity(n));
+        for (k, (m, &(before, _))) in part.members.iter().zip(&first.members).enumerate() {
             let tx = &t.flow_tx[m.flow as usize];
             let posted: u64 = m.posted.iter().map(|&(i, _)| t.tasks[i as usize].bytes).sum();
             let stream = Stream::new(t, m, tx.size - posted);
-            let (from, to) = (stream.packet(*before), stream.packet(tx.snd_una));
-            (to - from, stream.work(to) - stream.work(from))
-        };
-        let (packets, work): (Vec<u64>, Vec<u64>) = part.members.iter().zip(&first.members).map(acked).unzip();
+            let (from, to) = (stream.packet(before), stream.packet(tx.snd_una));
+            packets.push(to - from);
+            work.push(stream.work(to) - stream.work(from));
+            turns.push(watch.turn(k, &stream, u64::from(e.payload), samples));
+        }
         let full = u64::from(e.payload) + u64::from(e.data_overhead);
         let level = match &part.faith {
             Some(sleep) if whole && sleep.held(&work, window, full) => sleep.level + 1,
             _ => 0,
         };
-        let steady = Steady { window, theta_ppm: rule.theta_ppm, holds, packets, work, level, settled, ports };
+        let steady = Steady { window, theta_ppm: rule.theta_ppm, holds, packets, work, turns, level, settled, ports };
         // A nap costs two states, and what it is off by may turn a contention another way.
         (self.promises(t, p, working, &steady) >= 2 * self.cut_hops).then_some(steady)
     }

@@ -13,7 +13,7 @@ use super::memo::Tidings;
 use super::part::Member;
 use super::record::waits_its_turn;
 use super::run::Run;
-use super::state;
+use super::state::{self, Gone};
 use super::sleep::{FRACTION, Pace, Sleep};
 use super::stream::Stream;
 use crate::columns::{NEVER, NONE, Tables, qp, task as bits};
@@ -43,6 +43,7 @@ struct Move {
     sent: u64,
     /// As in [`Pace`].
     work: u64,
+    turn: u64,
     /// The stream's work up to what was acknowledged.
     done: u64,
     /// When the next tidings of each kind are due that matter to anybody; `NEVER`: of no message that is posted. All before are told with them.
@@ -174,7 +175,7 @@ impl Run {
             let stream = Stream::new(t, m, una - (given - pace.left));
             let una = stream.packet(una);
             let done = stream.work(una);
-            Some(Move { stream, una, got: una + pace.arrived, sent: una + pace.sent, work: pace.work, done, due: [NEVER; 3], scanned: [0; 3] })
+            Some(Move { stream, una, got: una + pace.arrived, sent: una + pace.sent, work: pace.work, turn: pace.turn, done, due: [NEVER; 3], scanned: [0; 3] })
         };
         let moves = part.members.iter().zip(&sleep.paces).map(go_on).collect();
         part.replay = true;
@@ -334,7 +335,7 @@ impl Run {
         }
         self.count_slept(t, p, &nap, &by, at);
         self.tell_peaks(t, p, at);
-        let moves: Vec<Option<(&Stream, u64)>> = nap.moves.iter().zip(&by).map(|(m, &by)| m.as_ref().map(|m| (&m.stream, by))).collect();
+        let moves: Vec<Option<Gone>> = nap.moves.iter().zip(&by).map(|(m, &by)| m.as_ref().map(|m| Gone { stream: &m.stream, by, turn: m.turn })).collect();
         state::read_moved(t, &nap.sleep.state, self.names(p, None), at, self.limit, &moves).map_err(super::cut::full)?;
         let part = &mut self.parts[p as usize];
         part.replay = false;

@@ -45,6 +45,8 @@ pub struct Pace {
     /// Packets that have arrived, and that were sent, beyond those acknowledged.
     pub arrived: u64,
     pub sent: u64,
+    /// Packets from one action of congestion control to the next, with [`FRACTION`] bits of fraction, where it acts once a round trip; else 0.
+    pub turn: u64,
 }
 
 /// Queue pairs whose work in the window differs by a packet of `full` bytes, as the window happened to begin and end, go on as one: else those that run in step would part by and
@@ -75,7 +77,7 @@ impl Sleep {
     pub fn put(&self, form: &mut Form) {
         form.u32(self.level);
         form.u64(self.window);
-        self.paces.iter().for_each(|p| form.u64(p.work));
+        self.paces.iter().flat_map(|p| [p.work, p.turn]).for_each(|x| form.u64(x));
     }
 }
 
@@ -83,7 +85,7 @@ impl Run {
     /// Live partition `p`, all of whose working queue pairs are steady, as it falls asleep at `at`.
     pub(super) fn lull(&mut self, t: &mut Tables, p: u32, at: u64, steady: &Steady) -> Sleep {
         let part = &self.parts[p as usize];
-        let pace = |(m, &work): (&Member, &u64)| {
+        let pace = |(m, (&work, &turn)): (&Member, (&u64, &u64))| {
             let (tx, rx) = (&t.flow_tx[m.flow as usize], &t.flow_rx[m.flow as usize]);
             if !m.routed || tx.snd_una >= tx.size {
                 return Pace::default();
@@ -97,15 +99,18 @@ impl Run {
                 left: tx.size - behind - tx.snd_una,
                 arrived: stream.packet(rx.expected) - una,
                 sent: stream.packet(tx.snd_nxt) - una,
+                turn,
             }
         };
-        let mut paces: Vec<Pace> = part.members.iter().zip(&steady.work).map(pace).collect();
+        let mut paces: Vec<Pace> = part.members.iter().zip(steady.work.iter().zip(&steady.turns)).map(pace).collect();
         let e = &t.exps[0];
         let full = u64::from(e.payload) + u64::from(e.data_overhead);
         even_out(&mut paces, full);
         // A packet more or less in the window is no reason to send faster than the line, or slower where nothing else holds them back.
         let least = self.least_window(t, p, &paces, &steady.packets);
-        let packet = u64::from(steady.settled) * part.nics.iter().map(|&n| t.nics[n as usize].tx_full).max().unwrap_or(0);
+        let at_line = |m: &Member| t.flow_tx[m.flow as usize].rate >= t.nics[t.flow_tx[m.flow as usize].nic as usize].rate;
+        let unheld = steady.settled || part.members.iter().zip(&paces).all(|(m, pace)| pace.work == 0 || at_line(m));
+        let packet = u64::from(unheld) * part.nics.iter().map(|&n| t.nics[n as usize].tx_full).max().unwrap_or(0);
         let window = if steady.window < least + packet { least } else { steady.window };
         let state: Arc<[u8]> = self.write_down(t, p, at).into();
         let draw = draw(&state);

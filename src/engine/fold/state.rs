@@ -7,6 +7,7 @@
 use super::bytes::{Reader, Writer};
 use super::carry;
 use super::part::Part;
+use super::sleep::FRACTION;
 use super::stream::Stream;
 use crate::columns::{FlowRx, FlowTx, INT_TX_UNIT, IntVec, LINEAGE_WORDS, Lineage, NEVER, NONE, Packet, SHARED_HEADER, Tables, cc, kind, meta, mode, qp};
 use crate::engine::cpu::lists::wire_push;
@@ -98,11 +99,11 @@ pub fn read(t: &mut Tables, bytes: &[u8], names: Names, now: u64, limit: u64) ->
 }
 
 /// As [`read`], with queue pairs gone on meanwhile: of each its stream, and by how many packets.
-pub fn read_moved(t: &mut Tables, bytes: &[u8], names: Names, now: u64, limit: u64, moves: &[Option<(&Stream, u64)>]) -> Result<(), grow::TooManyPackets> {
+pub fn read_moved(t: &mut Tables, bytes: &[u8], names: Names, now: u64, limit: u64, moves: &[Option<Gone>]) -> Result<(), grow::TooManyPackets> {
     let mut walk = Walk { pen: Reader(bytes), names, now, limit, moves, ancestors: Vec::new() };
     walk.all(t)?;
     for (m, row) in moves.iter().enumerate() {
-        if let Some((stream, by)) = row {
+        if let Some(Gone { stream, by, .. }) = row {
             // Everything else counted from this until now.
             let una = &mut t.flow_tx[names.part.members[m].flow as usize].snd_una;
             *una = stream.moved(*una, *by);
@@ -161,13 +162,37 @@ pub fn clear(t: &mut Tables, part: &Part) {
     }
 }
 
+/// A queue pair has gone on.
+#[derive(Clone, Copy)]
+pub struct Gone<'a> {
+    pub stream: &'a Stream,
+    /// By how many packets.
+    pub by: u64,
+    /// As in [`super::sleep::Pace`].
+    pub turn: u64,
+}
+
+impl Gone<'_> {
+    /// With which byte's acknowledgement congestion control acts next; it was `next`, with `una` acknowledged.
+    fn acts_next(&self, next: u64, una: u64) -> u64 {
+        let Gone { stream, by, turn } = *self;
+        if turn == 0 {
+            return stream.moved(next, by);
+        }
+        let una = stream.packet(una);
+        let (ahead, by_now) = (stream.packet(next).saturating_sub(una) << FRACTION, by << FRACTION);
+        let ahead = if by_now > ahead { turn - 1 - (by_now - ahead - 1) % turn } else { ahead - by_now };
+        stream.byte(una + by + ((ahead + (1 << (FRACTION - 1))) >> FRACTION))
+    }
+}
+
 struct Walk<'a, P> {
     pen: P,
     names: Names<'a>,
     now: u64,
     limit: u64,
     /// Where queue pairs have gone on since the state was written; empty: nowhere.
-    moves: &'a [Option<(&'a Stream, u64)>],
+    moves: &'a [Option<Gone<'a>>],
     /// Numbers of queue pairs met that are no members, while the state is written.
     ancestors: Vec<u32>,
 }
@@ -307,8 +332,8 @@ impl<P: Pen> Walk<'_, P> {
         tx.retries = self.half(tx.retries);
         tx.stalls = self.half(tx.stalls);
         self.control(t, f, &mut tx, known);
-        if let Some(&Some((stream, by))) = self.moves.get(m) {
-            go_on(t, stream, by, &mut tx, &mut rx);
+        if let Some(Some(gone)) = self.moves.get(m) {
+            go_on(t, gone, &mut tx, &mut rx);
         }
         if P::READS {
             t.flow_tx[f] = tx;
@@ -552,7 +577,7 @@ impl<P: Pen> Walk<'_, P> {
         pk.seq = self.near(pk.seq, tx.snd_una);
         let begins = pk.seq;
         let moving = self.moves.get(m).copied().flatten();
-        if let Some((stream, by)) = moving {
+        if let Some(Gone { stream, by, .. }) = moving {
             pk.seq = stream.moved(begins, by);
         }
         let data = (pk.meta >> meta::KIND_SHIFT) & meta::KIND_MASK == kind::DATA;
@@ -560,7 +585,7 @@ impl<P: Pen> Walk<'_, P> {
         pk.path = path.wrapping_add(self.half(pk.path.wrapping_sub(path)));
         if data {
             pk.payload = self.half(pk.payload);
-            if let Some((stream, by)) = moving {
+            if let Some(Gone { stream, by, .. }) = moving {
                 let payload = (stream.moved(begins + u64::from(pk.payload), by) - pk.seq) as u32;
                 pk.meta = (pk.meta & !meta::WIRE_MASK) | (payload + t.exps[0].data_overhead);
                 pk.payload = payload;
@@ -609,19 +634,22 @@ impl<P: Pen> Walk<'_, P> {
     }
 }
 
-/// The rows of a queue pair that has gone on by `by` packets of its stream, but for what is acknowledged, from which all else is counted.
-fn go_on(t: &Tables, stream: &Stream, by: u64, tx: &mut FlowTx, rx: &mut FlowRx) {
+/// The rows of a queue pair that has gone on, but for what is acknowledged, from which all else is counted.
+fn go_on(t: &Tables, gone: &Gone, tx: &mut FlowTx, rx: &mut FlowRx) {
+    let Gone { stream, by, .. } = *gone;
     let moved = |x: u64| stream.moved(x, by);
-    let una = moved(tx.snd_una);
+    let una_was = tx.snd_una;
+    let una = moved(una_was);
     tx.snd_nxt = moved(tx.snd_nxt);
     rx.expected = moved(rx.expected);
     if rx.nack_seq != NEVER {
         rx.nack_seq = moved(rx.nack_seq);
     }
-    for seq in [&mut tx.last_seq, &mut tx.high_seq] {
-        if *seq != 0 {
-            *seq = moved(*seq);
-        }
+    if tx.last_seq != 0 {
+        tx.last_seq = gone.acts_next(tx.last_seq, una_was).min(tx.snd_nxt);
+    }
+    if tx.high_seq != 0 {
+        tx.high_seq = moved(tx.high_seq);
     }
     tx.size = stream.size();
     let next = tx.msg_post;
@@ -630,4 +658,23 @@ fn go_on(t: &Tables, stream: &Stream, by: u64, tx: &mut FlowTx, rx: &mut FlowRx)
     (tx.msg_send, tx.send_end) = message(tx.snd_nxt);
     (tx.msg_ack, tx.ack_end) = message(una);
     (rx.msg, rx.msg_end) = message(rx.expected);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn congestion_control_acts_in_its_turn() {
+        let packets = |n: u64| n * 1000;
+        let stream = Stream::of_one(1000, packets(1000));
+        let next = |turn: u64, by: u64| Gone { stream: &stream, by, turn }.acts_next(packets(30), packets(10));
+        let turn = 22 << FRACTION;
+        // 20 packets ahead; what is passed comes again 22 packets on.
+        assert_eq!([0, 5, 20, 21, 42, 43, 64, 65].map(|by| next(turn, by)), [30, 30, 30, 52, 52, 74, 74, 96].map(packets));
+        // Fractions add up: after ten turns of 22.5.
+        assert_eq!(next((22 << FRACTION) + (1 << (FRACTION - 1)), 240), packets(30 + 225));
+        // It does not act in turns.
+        assert_eq!(next(0, 43), packets(73));
+    }
 }

@@ -37,6 +37,11 @@ impl Stream {
         stream
     }
 
+    #[cfg(test)]
+    pub fn of_one(payload: u64, bytes: u64) -> Stream {
+        Stream { payload, overhead: 0, start: 0, ends: vec![End { task: 0, got: false, done: false, bytes, packets: bytes.div_ceil(payload) }] }
+    }
+
     /// Messages that were posted since.
     pub fn extend(&mut self, t: &Tables, member: &Member) {
         for &(i, _) in &member.posted[self.ends.len()..] {

@@ -9,6 +9,7 @@ use super::carry;
 use super::memo::Piece;
 use super::sleep::{FRACTION, Sleep};
 use super::part::{Part, is_idle};
+use super::stream::Stream;
 use crate::columns::{NEVER, Tables, cc, metric, mode, qp};
 
 /// How far the mean rate of what is skipped may lie from that of the window if it goes on drifting as it does, in millionths (our choice: a tenth of theta).
@@ -86,6 +87,8 @@ pub(super) struct Seen {
     pub(super) members: Vec<(u64, u64)>,
     /// Under HPCC, the rate that each has come to, bit/s; else nothing.
     rates: Vec<u64>,
+    /// Of each, where congestion control acts once a round trip: the byte with whose acknowledgement it does next, and how many were under way.
+    turns: Vec<(u64, u64)>,
     /// Bytes queued in all ports.
     queued: u64,
     /// Of each port, so far: integral of its queue, marks.
@@ -102,6 +105,8 @@ pub struct Steady {
     /// How many packets of each queue pair were acknowledged in it, and how many bytes on the wire these were.
     pub packets: Vec<u64>,
     pub work: Vec<u64>,
+    /// As [`Watch::turn`] has it.
+    pub turns: Vec<u64>,
     pub theta_ppm: u64,
     /// How many times in a row it had slept and had found its rates unchanged.
     pub level: u32,
@@ -123,6 +128,7 @@ impl Steady {
         Steady {
             packets: piece.members.iter().map(|&m| self.packets[m as usize]).collect(),
             work: piece.members.iter().map(|&m| self.work[m as usize]).collect(),
+            turns: piece.members.iter().map(|&m| self.turns[m as usize]).collect(),
             ports: piece.ports.iter().map(|&p| self.ports[p as usize]).collect(),
             ..*self
         }
@@ -174,7 +180,9 @@ impl Watch {
         let queued = part.ports.iter().map(|&p| u64::from(t.ports[p as usize].q_bytes)).sum();
         let ports = part.ports.iter().map(|&p| (t.ports[p as usize].q_area, t.ports[p as usize].marks)).collect();
         let rates = if t.exps[0].cc == cc::HPCC { part.members.iter().map(|x| t.flow_tx[x.flow as usize].rate).collect() } else { Vec::new() };
-        self.seen.push_back(Seen { members, rates, queued, ports });
+        let turn = |f: u32| (t.flow_tx[f as usize].last_seq, t.flow_tx[f as usize].snd_nxt - t.flow_tx[f as usize].snd_una);
+        let turns = if acts_in_turns(t) { part.members.iter().map(|x| turn(x.flow)).collect() } else { Vec::new() };
+        self.seen.push_back(Seen { members, rates, turns, queued, ports });
         if self.seen.len() > rule.samples + 1 {
             self.seen.pop_front();
         }
@@ -218,6 +226,20 @@ impl Watch {
         })
     }
 
+    /// How many packets of `stream` queue pair `m` sent between two actions of its congestion control, on average over the last `n` samples, with [`FRACTION`] bits of
+    /// fraction; 0: it did not act, or acts otherwise.
+    pub(super) fn turn(&self, m: usize, stream: &Stream, payload: u64, n: usize) -> u64 {
+        let at = |ago: usize| self.ago(ago).turns.get(m).copied().unwrap_or_default();
+        let turns = (0..n).map(|ago| {
+            let ((next, flying), (last, _)) = (at(ago), at(ago + 1));
+            let packets = stream.packet(next) - stream.packet(last).min(stream.packet(next));
+            let each = flying.div_ceil(payload) + 1;
+            (packets, (packets + each / 2) / each)
+        });
+        let (packets, times) = turns.fold((0, 0), |sum, x| (sum.0 + x.0, sum.1 + x.1));
+        (packets << FRACTION) / times.max(1)
+    }
+
     /// Whether the rate of queue pair `m` is the same in both halves of the last `n` samples: while a queue drains, what is acknowledged looks steady at rates that are not.
     fn rates_hold(&self, m: usize, n: usize) -> bool {
         let half = n / 2;
@@ -239,6 +261,11 @@ impl Watch {
             _ => (u128::from(window) * u128::from(QUEUE_DRIFT * payload) / (2 * u128::from(trend))).min(u128::from(NEVER)) as u64,
         }
     }
+}
+
+/// Whether congestion control acts with the acknowledgement of what was sent when it acted before, and what it does then it could have done as well an acknowledgement earlier.
+fn acts_in_turns(t: &Tables) -> bool {
+    matches!(t.exps[0].cc, cc::HPCC | cc::TIMELY)
 }
 
 /// The metric of queue pair `f` that is not simply what was acknowledged; `last`: what had been at the last look.
