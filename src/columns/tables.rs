@@ -46,12 +46,22 @@ pub struct Tables {
 }
 
 /// What folding on the CPU knows of an experiment and what it asks of the systems. No column; as it is by default nothing changes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Aside {
+    /// From where telemetry of each port counts, picoseconds and bytes, where it may count from anywhere; empty: all count from 0.
+    pub telemetry: Vec<Option<(u32, u32)>>,
     /// Random choices decide about all congestion marks.
     pub chance: bool,
     /// What congestion control carries from message to message may be rounded.
     pub rounds: bool,
+}
+
+impl Aside {
+    /// From where telemetry of `port` counts, picoseconds and bytes.
+    #[inline]
+    pub fn counts_from(&self, port: u32) -> (u64, u64) {
+        self.telemetry.get(port as usize).copied().flatten().map_or((0, 0), |(ps, bytes)| (u64::from(ps), u64::from(bytes)))
+    }
 }
 
 /// Something that happened to a message, by its task.

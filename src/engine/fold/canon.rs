@@ -37,7 +37,7 @@ impl Form {
         self.u64(if x == 0 { NEVER } else { x.wrapping_sub(from) });
     }
 
-    /// What governs the experiment; the phase of the clock where telemetry sees it; how peaks are counted.
+    /// What governs the experiment; the phase of the clock where telemetry sees it and does not count from where partitions begin; how peaks are counted.
     pub fn head(t: &Tables, start: u64, calm: &Calm) -> Form {
         let e = &t.exps[0];
         let steady = e.modes & mode::STEADY != 0;
@@ -81,7 +81,7 @@ impl Form {
         let mut form = Form(bytemuck::bytes_of(&rules).to_vec());
         // A partition is laid down at an instant of its own, a whole number of steps on.
         form.u64(e.step);
-        form.u64(if e.cc == cc::HPCC { start % 1000 } else { 0 });
+        form.u64(if e.cc == cc::HPCC && t.aside.telemetry.is_empty() { start % 1000 } else { 0 });
         form.u32(u32::from(t.aside.chance) | u32::from(t.aside.rounds) << 1);
         form.u32(calm.grain());
         form
@@ -132,12 +132,16 @@ impl Form {
         self.u32(place(&part.ancestors, id));
     }
 
-    /// Port `p`, before it joins.
-    pub fn port(&mut self, t: &Tables, part: &Part, p: u32, nic: &dyn Fn(u32) -> u32) {
+    /// Port `p`, before it joins at `now`.
+    pub fn port(&mut self, t: &Tables, part: &Part, p: u32, now: u64, nic: &dyn Fn(u32) -> u32) {
         self.u32(b'P' as u32);
         let e = &t.exps[0];
         if e.cc == cc::HPCC {
-            self.u64(t.ports[p as usize].tx_bytes % (INT_TX_UNIT as u64 * e.int_multi as u64));
+            let (from_ps, from_bytes) = t.aside.counts_from(p);
+            self.u64((t.ports[p as usize].tx_bytes - from_bytes) % (INT_TX_UNIT as u64 * e.int_multi as u64));
+            if !t.aside.telemetry.is_empty() {
+                self.u64((now - from_ps) % 1000);
+            }
         }
         self.fixed_port(t, part, p, nic);
     }

@@ -2,11 +2,18 @@
 //!
 //! Layer: engine. Exact, but for [`round`], which is for where what is steady is skipped. Knows nothing of partitions: rows of one queue pair.
 
-use crate::columns::{FlowTx, NONE, Tables, cc, mode, qp};
+use crate::columns::{FlowTx, INT_TX_UNIT, NONE, Tables, cc, mode, qp};
 use crate::engine::cpu::cc::{dcqcn, timely};
 use crate::engine::cpu::sender::set_rate;
 
 use super::canon::timers_run;
+
+/// Bits that are kept of what HPCC carries, the first one among them: off by 1/32 at most, once a message and in no direction (our choice: less than a round trip of HPCC moves
+/// rates by).
+const KEPT_BITS: u32 = 5;
+
+/// A link that is this many times as fast as another is far from being the slower one whatever telemetry rounds to (our choice).
+const APART: u64 = 2;
 
 /// A rate of DCQCN that is nearer to the line's than this part of it would be there soon: each of its timers halves the distance (our choice).
 const NEAR: u64 = 128;
@@ -83,11 +90,81 @@ pub fn collide(t: &Tables) -> bool {
     })
 }
 
-/// The rate of queue pair `f`, which is idle, is the line's if it is near that, where it recovers: else hardly any two episodes begin alike.
+/// Rounds what queue pair `f`, which is idle, carries over to its next message: else hardly any two episodes begin alike. Rates that recover and are near the line's are taken
+/// to be there.
 pub fn round(t: &mut Tables, f: u32) {
+    let e = &t.exps[0];
     let tx = &t.flow_tx[f as usize];
     let line = t.nics[tx.nic as usize].rate;
-    if t.aside.rounds && tx.flags & qp::CREATED != 0 && is_quiet(t, f) && tx.target == line && tx.rate >= line - line / NEAR {
-        set_rate(t, f, line, line);
+    if !t.aside.rounds || e.modes & mode::FRESH_QP != 0 || tx.flags & qp::CREATED == 0 {
+        return;
+    }
+    let rate = match e.cc {
+        cc::HPCC if is_free(t, f) => rounded(tx.rate).min(line),
+        cc::DCQCN if is_quiet(t, f) && tx.target == line && tx.rate >= line - line / NEAR => line,
+        _ => return,
+    };
+    if e.cc == cc::HPCC {
+        let tx = &mut t.flow_tx[f as usize];
+        tx.rc = rounded(tx.rc).min(line);
+        tx.u = rounded(tx.u);
+    }
+    set_rate(t, f, rate, line);
+}
+
+/// Of each port, whether HPCC's telemetry of it may count from anywhere: paths that it is part of have no other, or one is by far the slowest, and each packet counts. Telemetry
+/// counts in units and HPCC takes the largest of all hops, so where several are alike it matters by how much their counters differ within a unit: by 5 % for every message to
+/// come, by three quarters where a unit is more than a packet.
+pub fn free_phases(t: &Tables) -> Vec<bool> {
+    let e = &t.exps[0];
+    let counts = u64::from(INT_TX_UNIT) * u64::from(e.int_multi) <= u64::from(e.payload) + u64::from(e.data_overhead);
+    let mut free = vec![true; t.ports.len()];
+    for tx in &t.flow_tx {
+        for k in 0..tx.n_paths {
+            let path = &t.paths[(tx.path_first + k * tx.path_len) as usize..][..tx.path_len as usize];
+            let rate = |&q: &u32| t.ports[q as usize].rate;
+            let least = path.iter().map(rate).min().unwrap_or(0);
+            if path.len() > 1 && (!counts || path.iter().filter(|&q| rate(q) < APART * least).count() > 1) {
+                path.iter().for_each(|&q| free[q as usize] = false);
+            }
+        }
+    }
+    free
+}
+
+/// Telemetry of `port` counts from where it stands at `now`, where it may count from anywhere: else no two episodes would see their packets in the same phase of its units.
+/// Returns whether that is so.
+pub fn count_from_here(t: &mut Tables, port: u32, now: u64) -> bool {
+    let unit = u64::from(INT_TX_UNIT) * u64::from(t.exps[0].int_multi);
+    let sent = t.ports[port as usize].tx_bytes;
+    let from = t.aside.telemetry.get_mut(port as usize).and_then(Option::as_mut);
+    from.map(|from| *from = ((now % 1000) as u32, (sent % unit) as u32)).is_some()
+}
+
+/// Whether telemetry of all ports that queue pair `f` sends through may count from anywhere.
+fn is_free(t: &Tables, f: u32) -> bool {
+    let tx = &t.flow_tx[f as usize];
+    let path = &t.paths[tx.path_first as usize..(tx.path_first + tx.path_len) as usize];
+    path.iter().all(|&q| t.aside.telemetry.get(q as usize).is_some_and(Option::is_some))
+}
+
+/// `x` to its first [`KEPT_BITS`] bits.
+fn rounded(x: u64) -> u64 {
+    let lost = (u64::BITS - x.leading_zeros()).saturating_sub(KEPT_BITS);
+    let half = (1 << lost) >> 1;
+    (x.saturating_add(half) >> lost) << lost
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_is_rounded_to_its_first_bits() {
+        assert_eq!([0, 1, 31, 32, 33, 63, 1000].map(rounded), [0, 1, 31, 32, 34, 64, 992]);
+        for x in [29_371_005_205u64, 281_474_976_710_656, u64::MAX >> 1] {
+            assert!(rounded(x).abs_diff(x) <= x / 32, "{x}");
+            assert_eq!(rounded(rounded(x)), rounded(x));
+        }
     }
 }

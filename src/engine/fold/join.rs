@@ -39,9 +39,9 @@ impl Run {
             self.add_nic(t, p, n, at, &mut form);
         }
         // Not whether the partition comes to life: at one instant it may be this or another, by who goes first.
-        let wakes = self.woke[t.flow_tx[f as usize].nic as usize] == at;
+        let wakes = self.nic_woke[t.flow_tx[f as usize].nic as usize] == at;
         for &port in &ports {
-            self.add_port(t, p, port, &mut form);
+            self.add_port(t, p, port, at, wakes, &mut form);
         }
         self.add_member(t, p, f, at, &mut form);
         self.route(t, p, f, at, wakes, &mut form);
@@ -292,7 +292,7 @@ impl Run {
         let row = &t.nics[n as usize];
         form.nic(t, &self.parts[p as usize], n, &|m| self.local_nic(p, m));
         self.nic_part[n as usize] = p;
-        self.woke[n as usize] = at;
+        self.nic_woke[n as usize] = at;
         self.idle_at[n as usize] = NEVER;
         let part = &mut self.parts[p as usize];
         self.nic_local[n as usize] = part.nics.len() as u32;
@@ -322,11 +322,19 @@ impl Run {
         }
     }
 
-    fn add_port(&mut self, t: &mut Tables, p: u32, port: u32, form: &mut Form) {
+    fn add_port(&mut self, t: &mut Tables, p: u32, port: u32, at: u64, wakes: bool, form: &mut Form) {
         if self.port_part[port as usize] != NONE {
+            // Somebody who went first may have brought it.
+            if wakes && self.port_woke[port as usize] == at && carry::count_from_here(t, port, at) {
+                form.numbers([u32::from(b'C'), self.port_local[port as usize]].into_iter());
+            }
             return;
         }
-        form.port(t, &self.parts[p as usize], port, &|m| self.local_nic(p, m));
+        self.port_woke[port as usize] = at;
+        if wakes {
+            carry::count_from_here(t, port, at);
+        }
+        form.port(t, &self.parts[p as usize], port, at, &|m| self.local_nic(p, m));
         self.port_part[port as usize] = p;
         let row = &mut t.ports[port as usize];
         let part = &mut self.parts[p as usize];

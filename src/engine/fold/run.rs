@@ -14,7 +14,7 @@ use super::part::Part;
 use super::rise::Rise;
 use super::tally::Tally;
 use super::{FoldStats, Memo, Stop, because};
-use crate::columns::{NEVER, NONE, SHARED_FLAGS, SHARED_FLOWS_LEFT, Aside, Tables, flag, mode, qp, status, task as bits};
+use crate::columns::{NEVER, NONE, SHARED_FLAGS, SHARED_FLOWS_LEFT, Aside, Tables, cc, flag, mode, qp, status, task as bits};
 use crate::engine::cpu::key::{Key, START, TASK};
 use crate::engine::cpu::{analytical, nic, schedule, task};
 use crate::engine::grow;
@@ -38,8 +38,9 @@ pub struct Run {
     /// The partition of each NIC and port, `NONE` while idle; their places in it, and of each queue pair its place among the members.
     pub(super) nic_part: Vec<u32>,
     pub(super) port_part: Vec<u32>,
-    /// When each NIC last came to life.
-    pub(super) woke: Vec<u64>,
+    /// When each NIC and port last came to life.
+    pub(super) nic_woke: Vec<u64>,
+    pub(super) port_woke: Vec<u64>,
     pub(super) nic_local: Vec<u32>,
     pub(super) port_local: Vec<u32>,
     /// Of each switch port its place among the link ends of the partition that it receives from.
@@ -86,7 +87,11 @@ impl Run {
         t.exps[0].modes |= mode::NOTED;
         t.exps[0].steps = 1;
         t.aside.chance = carry::marks_by_chance(t);
-        t.aside.rounds = Run::is_steadying(t) && t.aside.chance && !carry::collide(t);
+        let hpcc = t.exps[0].cc == cc::HPCC;
+        t.aside.rounds = Run::is_steadying(t) && (t.aside.chance || hpcc) && !carry::collide(t);
+        if t.aside.rounds && hpcc {
+            t.aside.telemetry = carry::free_phases(t).into_iter().map(|free| free.then_some((0, 0))).collect();
+        }
         for tx in &mut t.flow_tx {
             tx.flags |= qp::HELD;
         }
@@ -97,7 +102,9 @@ impl Run {
             cut_hops,
             nic_part: vec![NONE; t.nics.len()],
             port_part: vec![NONE; t.ports.len()],
-            woke: vec![NEVER; t.nics.len()],
+            nic_woke: vec![NEVER; t.nics.len()],
+            port_woke: vec![NEVER; t.ports.len()],
+
             nic_local: vec![NONE; t.nics.len()],
             port_local: vec![NONE; t.ports.len()],
             end_local: vec![NONE; t.ports.len()],

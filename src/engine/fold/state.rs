@@ -493,7 +493,11 @@ impl<P: Pen> Walk<'_, P> {
             self.lineage(&mut row.busy_d);
         }
         if e.cc == cc::HPCC {
-            self.word(row.tx_bytes % (u64::from(INT_TX_UNIT) * u64::from(e.int_multi)));
+            let (from_ps, from_bytes) = t.aside.counts_from(p);
+            self.word((row.tx_bytes - from_bytes) % (u64::from(INT_TX_UNIT) * u64::from(e.int_multi)));
+            if !t.aside.telemetry.is_empty() {
+                self.word((self.now - from_ps) % 1000);
+            }
         }
         if e.modes & mode::LINKS != 0 {
             let since = if row.q_bytes == 0 { self.now } else { row.q_since };
@@ -622,9 +626,11 @@ impl<P: Pen> Walk<'_, P> {
         let e = &t.exps[0];
         let path = t.flow_tx[f as usize].path_first as usize;
         for k in 0..hops {
-            let port = &t.ports[t.paths[path + k] as usize];
-            let now = (self.now / 1000) & 0xff_ffff;
-            let sent = (port.tx_bytes / (u64::from(INT_TX_UNIT) * u64::from(e.int_multi))) & 0xf_ffff;
+            let q = t.paths[path + k];
+            let port = &t.ports[q as usize];
+            let (from_ps, from_bytes) = t.aside.counts_from(q);
+            let now = ((self.now - from_ps) / 1000) & 0xff_ffff;
+            let sent = ((port.tx_bytes - from_bytes) / (u64::from(INT_TX_UNIT) * u64::from(e.int_multi))) & 0xf_ffff;
             let word = int.hop[k];
             let time = self.word(now.wrapping_sub(word) & 0xff_ffff);
             let tx = self.word(sent.wrapping_sub(word >> 24) & 0xf_ffff);
