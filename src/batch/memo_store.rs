@@ -287,9 +287,10 @@ impl MemoStore {
         self.replace(inner, aside.as_deref(), write)?;
         if let Some(aside) = aside {
             let what = if is_ours { "it was cut off or changed" } else { "its beginning is damaged" };
-            let gone = if lost > 0 { format!(", {lost} are lost") } else { String::new() };
+            let gone = if lost > 0 { format!(", {lost} {} lost", if lost == 1 { "is" } else { "are" }) } else { String::new() };
+            let kept = if kept == 1 { "1 record is kept".into() } else { format!("{kept} records are kept") };
             inner.warnings.retain(|warning| !warning.ends_with(UNREADABLE));
-            self.warn(inner, &format!("{what}; {kept} records are kept{gone}; it is set aside as {} and made anew", aside.display()));
+            self.warn(inner, &format!("{what}; {kept}{gone}; it is set aside as {} and made anew", aside.display()));
         }
         Ok(())
     }

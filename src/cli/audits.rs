@@ -4,7 +4,7 @@
 
 use crate::results::StatsRecord;
 
-/// Experiments that skipped steady phases, and those of them whose audits found more error than they may have.
+/// Experiments that skipped steady phases or rounded what repeats but for that, and those of them whose audits found more error than they may have.
 #[derive(Default)]
 pub struct Audits {
     approximate: usize,
@@ -21,7 +21,7 @@ impl Audits {
     /// Looks at a finished experiment: its number, its statistics, and the bound of its audits' mean error, relative.
     pub fn add(&mut self, exp_id: u64, stats: &StatsRecord, bound: f64) {
         let error = stats.audit_fct_error;
-        self.approximate += usize::from(stats.steady_skips > 0);
+        self.approximate += usize::from(stats.steady_skips > 0 || stats.folding.rounded > 0);
         self.phases += stats.folding.audited;
         self.messages += stats.folding.audit_messages;
         self.errors += error.unwrap_or(0.0) * stats.folding.audit_messages as f64;
@@ -35,15 +35,16 @@ impl Audits {
     /// What whoever reads the results should know, of `experiments` in all.
     pub fn note(&self, experiments: usize) -> Option<String> {
         let found = match self.messages {
-            0 => "none of these phases was audited (fidelity.audit)".to_string(),
+            0 => "no phase was audited (fidelity.audit)".to_string(),
             n => {
                 let phases = if self.phases == 1 { "one such phase".to_string() } else { format!("{} such phases", self.phases) };
-                format!("{n} messages of {phases} were simulated as well: {:.2} % off on average", 100.0 * self.errors / n as f64)
+                format!("{n} messages of {phases} were simulated as well: {} off on average", percent(self.errors / n as f64))
             }
         };
         (self.approximate > 0).then(|| {
             format!(
-                "{} of {experiments} experiments skipped steady phases, so their times are approximate; {found}; fidelity.fast_forward = \"exact\" skips none",
+                "{} of {experiments} experiments skipped steady phases or rounded rates between messages, so their times are approximate; {found}; \
+                 fidelity.fast_forward = \"exact\" does neither",
                 self.approximate
             )
         })
@@ -52,13 +53,20 @@ impl Audits {
     pub fn warning(&self) -> Option<String> {
         let (exp_id, error, bound) = self.worst?;
         Some(format!(
-            "what was skipped as steady was off by {:.2} % on average in the audit of experiment {exp_id} (fidelity.audit_bound: {:.2} %), {}; \
+            "what was skipped as steady was off by {} on average in the audit of experiment {exp_id} (fidelity.audit_bound: {}), {}; \
              use fidelity.fast_forward = \"exact\", or a smaller fidelity.steady_theta",
-            error * 100.0,
-            bound * 100.0,
+            percent(error),
+            percent(bound),
             if self.above == 1 { "the only experiment above its bound".into() } else { format!("the worst of {} experiments above their bounds", self.above) }
         ))
     }
+}
+
+/// A share in percent: two decimals, or more to show two digits.
+fn percent(share: f64) -> String {
+    let percent = 100.0 * share;
+    let decimals = if percent > 0.0 { (1.0 - percent.log10().floor()).clamp(2.0, 6.0) as usize } else { 2 };
+    format!("{percent:.decimals$} %")
 }
 
 #[cfg(test)]
@@ -77,11 +85,16 @@ mod tests {
         assert_eq!(audits.note(1), None);
         audits.add(2, &stats(7, 0, None), 0.01);
         let told = audits.note(2).expect("one is approximate");
-        assert!(told.starts_with("1 of 2 experiments") && told.contains("none of these phases was audited"), "{told}");
+        assert!(told.starts_with("1 of 2 experiments") && told.contains("no phase was audited"), "{told}");
         audits.add(3, &stats(2, 3, Some(0.001)), 0.01);
         audits.add(4, &stats(2, 1, Some(0.005)), 0.01);
         let told = audits.note(4).expect("three are approximate");
         assert!(told.starts_with("3 of 4 experiments") && told.contains("4 messages of 2 such phases were simulated as well: 0.20 % off"), "{told}");
+    }
+
+    #[test]
+    fn small_shares_show_two_digits() {
+        assert_eq!([0.0, 0.000_000_001, 0.000_031, 0.000_2, 0.012_345, 1.5].map(percent), ["0.00 %", "0.000000 %", "0.0031 %", "0.020 %", "1.23 %", "150.00 %"]);
     }
 
     #[test]

@@ -57,6 +57,7 @@ fn folding(f: &FoldStats) -> FoldingRecord {
         memo_bytes: f.memo_bytes,
         hops_steady: f.slept,
         asleep_mean: if f.span_ps == 0 { 0.0 } else { f.slept_ps as f64 / f.span_ps as f64 },
+        rounded: f.rounded,
         audited: f.audit.naps,
         audit_hops: f.audited,
         audit_messages: f.audit.messages,

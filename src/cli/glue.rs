@@ -19,7 +19,7 @@ use super::convert::finished;
 use super::effect::Effects;
 use super::exit::CliError;
 use super::optimize::{self, Searching};
-use super::simulator::{BenchInfo, BenchRow, EngineUsed, Known, Planned, RunSettings, Simulator, SweepRequest, Update, UpdateSink};
+use super::simulator::{BenchInfo, BenchRow, EngineUsed, Known, MemoChoice, Planned, RunSettings, Simulator, SweepRequest, Update, UpdateSink};
 use super::{benchmarks, engine_choice, engines, resume, trace};
 use super::memo::Remembering;
 
@@ -265,6 +265,7 @@ impl Simulator for Connected {
         known.records.iter().for_each(&mut look_at);
         let mut audits = Audits::default();
         let mut started_over = 0u64;
+        let (mut ended_now, mut remembered) = (0u64, 0u64);
         let mut tell = |news: News| -> Result<(), Broken> {
             match news {
                 News::Started(ids) => ids.into_iter().try_for_each(|exp_id| sink(Update::Started { exp_id })),
@@ -290,6 +291,8 @@ impl Simulator for Connected {
                     let done = finished(identity(sweep, by_id[&ended.exp_id]), *ended, outputs, &configured.cost);
                     look_at(&done.record);
                     started_over += u64::from(done.stats.batches > 1);
+                    ended_now += 1;
+                    remembered += u64::from(done.stats.memo_hits + done.stats.memo_misses > 0);
                     audits.add(done.record.exp_id, &done.stats, configured.steady().map_or(f64::INFINITY, |s| s.audit_bound));
                     sink(Update::Finished(Box::new(done)))
                 }
@@ -304,6 +307,13 @@ impl Simulator for Connected {
                  a switch came near pauses or drops, or a sender gave up",
                 sweep.experiments.len()
             );
+            sink(Update::Message(text)).map_err(CliError::broken)?;
+        }
+        if let MemoChoice::Kept { path, .. } = &settings.memo
+            && ended_now > 0
+            && remembered == 0
+        {
+            let text = format!("--memo {}: nothing to remember; task graphs are remembered that run with fidelity.memo = true and fidelity.fast_forward = \"steady\" or \"exact\"", path.display());
             sink(Update::Message(text)).map_err(CliError::broken)?;
         }
         if let Some(text) = audits.note(sweep.experiments.len()) {

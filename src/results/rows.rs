@@ -33,6 +33,7 @@ pub const STATS: &[&str] = &[
     "memo_bytes",
     "hops_steady",
     "asleep_mean",
+    "rounded",
     "audited",
     "audit_hops",
     "audit_messages",
@@ -132,7 +133,7 @@ fn rtt_row(exp_id: u64, r: &RttRecord) -> [Cell; 4] {
     [exp_id.into(), r.flow_id.into(), r.sample.into(), r.rtt.into()]
 }
 
-fn stats_row(exp_id: u64, s: &StatsRecord) -> [Cell; 30] {
+fn stats_row(exp_id: u64, s: &StatsRecord) -> [Cell; 31] {
     let f = &s.folding;
     [
         exp_id.into(),
@@ -154,6 +155,7 @@ fn stats_row(exp_id: u64, s: &StatsRecord) -> [Cell; 30] {
         f.memo_bytes.into(),
         f.hops_steady.into(),
         f.asleep_mean.into(),
+        f.rounded.into(),
         f.audited.into(),
         f.audit_hops.into(),
         f.audit_messages.into(),

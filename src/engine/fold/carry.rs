@@ -8,9 +8,9 @@ use crate::engine::cpu::sender::set_rate;
 
 use super::canon::timers_run;
 
-/// Bits that are kept of what HPCC carries, the first one among them: off by 1/32 at most, once a message and in no direction (our choice: less than a round trip of HPCC moves
+/// Bits that are kept of what HPCC carries, the first one among them: off by 1/64 at most, once a message and in no direction (our choice: less than a round trip of HPCC moves
 /// rates by).
-const KEPT_BITS: u32 = 5;
+const KEPT_BITS: u32 = 6;
 
 /// A link that is this many times as fast as another is far from being the slower one whatever telemetry rounds to (our choice).
 const APART: u64 = 2;
@@ -91,25 +91,24 @@ pub fn collide(t: &Tables) -> bool {
 }
 
 /// Rounds what queue pair `f`, which is idle, carries over to its next message: else hardly any two episodes begin alike. Rates that recover and are near the line's are taken
-/// to be there.
-pub fn round(t: &mut Tables, f: u32) {
+/// to be there. Returns whether that changed anything.
+pub fn round(t: &mut Tables, f: u32) -> bool {
     let e = &t.exps[0];
     let tx = &t.flow_tx[f as usize];
     let line = t.nics[tx.nic as usize].rate;
     if !t.aside.rounds || e.modes & mode::FRESH_QP != 0 || tx.flags & qp::CREATED == 0 {
-        return;
+        return false;
     }
-    let rate = match e.cc {
-        cc::HPCC if is_free(t, f) => rounded(tx.rate).min(line),
-        cc::DCQCN if is_quiet(t, f) && tx.target == line && tx.rate >= line - line / NEAR => line,
-        _ => return,
+    let was = (tx.rate, tx.rc, tx.u);
+    let is = match e.cc {
+        cc::HPCC if is_free(t, f) => (rounded(tx.rate).min(line), rounded(tx.rc).min(line), rounded(tx.u)),
+        cc::DCQCN if is_quiet(t, f) && tx.target == line && tx.rate >= line - line / NEAR => (line, tx.rc, tx.u),
+        _ => return false,
     };
-    if e.cc == cc::HPCC {
-        let tx = &mut t.flow_tx[f as usize];
-        tx.rc = rounded(tx.rc).min(line);
-        tx.u = rounded(tx.u);
-    }
-    set_rate(t, f, rate, line);
+    let tx = &mut t.flow_tx[f as usize];
+    (tx.rc, tx.u) = (is.1, is.2);
+    set_rate(t, f, is.0, line);
+    is != was
 }
 
 /// Of each port, whether HPCC's telemetry of it may count from anywhere: paths that it is part of have no other, or one is by far the slowest, and each packet counts. Telemetry
@@ -133,12 +132,13 @@ pub fn free_phases(t: &Tables) -> Vec<bool> {
 }
 
 /// Telemetry of `port` counts from where it stands at `now`, where it may count from anywhere: else no two episodes would see their packets in the same phase of its units.
-/// Returns whether that is so.
-pub fn count_from_here(t: &mut Tables, port: u32, now: u64) -> bool {
+/// Returns whether that is so, and whether it counted from elsewhere.
+pub fn count_from_here(t: &mut Tables, port: u32, now: u64) -> (bool, bool) {
     let unit = u64::from(INT_TX_UNIT) * u64::from(t.exps[0].int_multi);
     let sent = t.ports[port as usize].tx_bytes;
-    let from = t.aside.telemetry.get_mut(port as usize).and_then(Option::as_mut);
-    from.map(|from| *from = ((now % 1000) as u32, (sent % unit) as u32)).is_some()
+    let here = ((now % 1000) as u32, (sent % unit) as u32);
+    let Some(from) = t.aside.telemetry.get_mut(port as usize).and_then(Option::as_mut) else { return (false, false) };
+    (true, std::mem::replace(from, here) != here)
 }
 
 /// Whether telemetry of all ports that queue pair `f` sends through may count from anywhere.
@@ -161,9 +161,9 @@ mod tests {
 
     #[test]
     fn a_number_is_rounded_to_its_first_bits() {
-        assert_eq!([0, 1, 31, 32, 33, 63, 1000].map(rounded), [0, 1, 31, 32, 34, 64, 992]);
+        assert_eq!([0, 1, 63, 64, 65, 127, 2000].map(rounded), [0, 1, 63, 64, 66, 128, 2016]);
         for x in [29_371_005_205u64, 281_474_976_710_656, u64::MAX >> 1] {
-            assert!(rounded(x).abs_diff(x) <= x / 32, "{x}");
+            assert!(rounded(x).abs_diff(x) <= x / 64, "{x}");
             assert_eq!(rounded(rounded(x)), rounded(x));
         }
     }

@@ -175,7 +175,7 @@ impl Place {
                     if let Some(run) = self.run.take() {
                         // What comes of it owes nothing to naps.
                         let done = std::mem::take(&mut self.stats);
-                        self.stats = FoldStats { simulated: packet_hops(t), abandoned: done.abandoned + 1, skips: 0, slept: 0, slept_ps: 0, audited: 0, audit: Audit::default(), ..done };
+                        self.stats = FoldStats { simulated: packet_hops(t), abandoned: done.abandoned + 1, skips: 0, slept: 0, slept_ps: 0, rounded: 0, audited: 0, audit: Audit::default(), ..done };
                         run.start_over(t);
                     }
                     break;

@@ -325,14 +325,14 @@ impl Run {
     fn add_port(&mut self, t: &mut Tables, p: u32, port: u32, at: u64, wakes: bool, form: &mut Form) {
         if self.port_part[port as usize] != NONE {
             // Somebody who went first may have brought it.
-            if wakes && self.port_woke[port as usize] == at && carry::count_from_here(t, port, at) {
+            if wakes && self.port_woke[port as usize] == at && self.count_from_here(t, port, at) {
                 form.numbers([u32::from(b'C'), self.port_local[port as usize]].into_iter());
             }
             return;
         }
         self.port_woke[port as usize] = at;
         if wakes {
-            carry::count_from_here(t, port, at);
+            self.count_from_here(t, port, at);
         }
         form.port(t, &self.parts[p as usize], port, at, &|m| self.local_nic(p, m));
         self.port_part[port as usize] = p;
@@ -344,6 +344,13 @@ impl Run {
         part.port_base.push(PortBase { tx_bytes: row.tx_bytes, hops: row.hops, max_q, q_area: row.q_area, marks: row.marks });
         let peer = row.peer;
         self.add_end(t, p, peer);
+    }
+
+    /// Telemetry of `port`, which came to life at `at`, counts from there. Returns whether it may.
+    fn count_from_here(&mut self, t: &mut Tables, port: u32, at: u64) -> bool {
+        let (free, moved) = carry::count_from_here(t, port, at);
+        self.stats.rounded += u64::from(moved);
+        free
     }
 
     fn add_member(&mut self, t: &Tables, p: u32, f: u32, at: u64, form: &mut Form) {
@@ -382,7 +389,7 @@ impl Run {
         if !std::mem::replace(&mut member.known, true) {
             carry::catch_up(t, f, at);
             if wakes {
-                carry::round(t, f);
+                self.stats.rounded += u64::from(carry::round(t, f));
             }
             form.state(t, f, at, self.parts[p as usize].start);
         }

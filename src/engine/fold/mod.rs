@@ -54,6 +54,8 @@ pub struct FoldStats {
     pub skips: u64,
     pub slept: u64,
     pub slept_ps: u128,
+    /// Times that what congestion control carries from message to message was rounded, or telemetry counted from elsewhere.
+    pub rounded: u64,
     /// Some of these were simulated all the same, `audited` packets of them: what was found.
     pub audited: u64,
     pub audit: Audit,
