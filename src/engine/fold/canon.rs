@@ -9,6 +9,9 @@ use super::carry;
 use super::part::Part;
 use crate::columns::{Exp, INT_TX_UNIT, NEVER, Tables, cc, mode, qp};
 
+/// Room for what governs an experiment and a queue pair with its rows.
+const ROOT_BYTES: usize = 2048;
+
 /// Bytes of a canonical form.
 #[derive(Default)]
 pub struct Form(pub Vec<u8>);
@@ -78,7 +81,8 @@ impl Form {
             rates_mbps_hi: e.rates_mbps_hi,
             ..Exp::zeroed()
         };
-        let mut form = Form(bytemuck::bytes_of(&rules).to_vec());
+        let mut form = Form(Vec::with_capacity(ROOT_BYTES));
+        form.0.extend_from_slice(bytemuck::bytes_of(&rules));
         // A partition is laid down at an instant of its own, a whole number of steps on.
         form.u64(e.step);
         form.u64(if e.cc == cc::HPCC && t.aside.telemetry.is_empty() { start % 1000 } else { 0 });

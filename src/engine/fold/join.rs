@@ -12,6 +12,9 @@ use super::run::Run;
 use super::state::Counts;
 use crate::columns::{NEVER, NONE, Tables, qp};
 
+/// Room for the form of a queue pair with its rows that finds nobody.
+const FORM_BYTES: usize = 1024;
+
 impl Run {
     /// Queue pair `f` of NIC `n` is about to send at `at`: what it crosses becomes part of one partition, whose number is returned.
     pub(super) fn join(&mut self, t: &mut Tables, n: u32, f: u32, at: u64) -> Result<u32, Stop> {
@@ -33,7 +36,7 @@ impl Run {
             self.merge(t, p, other, n, at)?;
         }
         let complete = self.complete(p, at);
-        let mut form = Form::default();
+        let mut form = Form(Vec::with_capacity(FORM_BYTES));
         form.bases(&self.parts[p as usize]);
         for n in nics {
             self.add_nic(t, p, n, at, &mut form);
@@ -103,7 +106,8 @@ impl Run {
         self.stats.partitions += 1;
         match self.spare.pop() {
             Some(p) => {
-                self.parts[p as usize] = Part { due: self.cut_hops, ..Part::new(start) };
+                self.parts[p as usize].renew(start);
+                self.parts[p as usize].due = self.cut_hops;
                 p
             }
             None => {
@@ -117,7 +121,7 @@ impl Run {
     fn begin(&mut self, t: &Tables, p: u32, form: Form, at: u64) {
         let Some(memo) = &self.memo else { return };
         let mut key = Form::head(t, at, &self.calm).0;
-        key.extend(form.0);
+        key.extend_from_slice(&form.0);
         let Some((root, known)) = memo.root(key, self.ticket.by(at)) else { return };
         self.stats.episodes += 1;
         self.stats.episodes_known += u64::from(known);

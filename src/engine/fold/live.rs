@@ -1,5 +1,7 @@
 //! A partition's turn: the CPU systems over its rows, for a step.
 
+use std::mem::take;
+
 use super::{Stop, because};
 use super::canon::timers_run;
 use super::run::Run;
@@ -70,33 +72,15 @@ impl Run {
     /// The systems over the rows of `p`, from `at` up to `end`; gives the partition that they are of by then. A NIC that needs rows which are not of `p` yet stands still,
     /// unless that is at `at`: whoever joins does so when it is the earliest of all. PRECONDITION: nobody's next event is more than a step before `end`.
     pub(super) fn window(&mut self, t: &mut Tables, p: u32, at: u64, end: u64) -> Result<u32, Stop> {
-        let nics = t.exps[0].nic_len;
         let own = t.exps[0].end_len;
         self.rise.begin(at, end);
-        for k in 0..self.parts[p as usize].ends.len() {
-            if t.clocks[(nics + self.parts[p as usize].ends[k]) as usize] < end {
-                self.take_in(t, p, k, end)?;
-            }
-        }
-        let words = t.exps[0].mask_words;
-        // Random marks are no function of the key; and DCQCN's timers, once they run, move windows that the NIC looks at whenever something is posted. Where windows stand,
-        // what is remembered counts on hearing of no congestion (`carry::marks_by_chance`).
-        let mut drew = false;
-        let timers = timers_run(t) || t.aside.chance;
-        for k in 0..self.parts[p as usize].ports.len() {
-            let port = self.parts[p as usize].ports[k];
-            let wanted = (0..words).any(|w| t.shared[plan::want_word(t, port, w * 32) as usize] != 0);
-            if wanted || t.clocks[(own + nics + port) as usize] < end {
-                let (draws, marks) = (t.ports[port as usize].draws, t.ports[port as usize].marks);
-                let wire = t.wires[t.ports[port as usize].peer as usize];
-                forward::forward(t, port, end);
-                if self.rise.is_watching(t.ports[port as usize].switch_idx) {
-                    self.rise.departures(t, port, wire.tail);
-                }
-                let row = &t.ports[port as usize];
-                drew |= row.draws != draws || (timers && row.marks != marks);
-            }
-        }
+        let part = &mut self.parts[p as usize];
+        // Lists that are indexed once a row and window: they are not looked up in the partition each time.
+        let (ends, peaks, ports) = (take(&mut part.ends), take(&mut part.peaks), take(&mut part.ports));
+        let drew = self.switches(t, &ends, &peaks, &ports, end);
+        let part = &mut self.parts[p as usize];
+        (part.ends, part.peaks, part.ports) = (ends, peaks, ports);
+        let drew = drew?;
         for (place, held) in self.rise.peaks() {
             let part = &mut self.parts[p as usize];
             let peak = self.calm.coarse(held);
@@ -130,13 +114,40 @@ impl Run {
         Ok(p)
     }
 
-    /// What arrives at switch port `k` of `p`'s ends before `end` is planned for its egress, and counted at once: a calm switch asks no more of it.
-    fn take_in(&mut self, t: &mut Tables, p: u32, k: usize, end: u64) -> Result<(), Stop> {
-        let part = &self.parts[p as usize];
-        let i = part.ends[k];
+    /// The systems of switches up to `end`, over rows of a partition: link ends at switches with what each has held at most, and ports. Returns whether something random happened.
+    fn switches(&mut self, t: &mut Tables, ends: &[u32], peaks: &[u32], ports: &[u32], end: u64) -> Result<bool, Stop> {
+        let (nics, own, words) = (t.exps[0].nic_len, t.exps[0].end_len, t.exps[0].mask_words);
+        for (k, (&i, &peak)) in ends.iter().zip(peaks).enumerate() {
+            if t.clocks[(nics + i) as usize] < end {
+                self.take_in(t, k, i, peak, end)?;
+            }
+        }
+        // Random marks are no function of the key; and DCQCN's timers, once they run, move windows that the NIC looks at whenever something is posted. Where windows stand,
+        // what is remembered counts on hearing of no congestion (`carry::marks_by_chance`).
+        let mut drew = false;
+        let timers = timers_run(t) || t.aside.chance;
+        for &port in ports {
+            let first = plan::want_word(t, port, 0) as usize;
+            let wanted = t.shared[first..first + words as usize].iter().any(|&word| word != 0);
+            if wanted || t.clocks[(own + nics + port) as usize] < end {
+                let (draws, marks) = (t.ports[port as usize].draws, t.ports[port as usize].marks);
+                let wire = t.wires[t.ports[port as usize].peer as usize];
+                forward::forward(t, port, end);
+                if self.rise.is_watching(t.ports[port as usize].switch_idx) {
+                    self.rise.departures(t, port, wire.tail);
+                }
+                let row = &t.ports[port as usize];
+                drew |= row.draws != draws || (timers && row.marks != marks);
+            }
+        }
+        Ok(drew)
+    }
+
+    /// What arrives at switch port `i`, the `k`-th of the partition's ends, before `end` is planned for its egress, and counted at once: a calm switch asks no more of it.
+    fn take_in(&mut self, t: &mut Tables, k: usize, i: u32, peak: u32, end: u64) -> Result<(), Stop> {
         plan::plan(t, i, end);
         let row = &mut t.ports[i as usize];
-        let bytes = std::mem::take(&mut row.arr_bytes);
+        let bytes = take(&mut row.arr_bytes);
         row.arr_n = 0;
         if row.in_frames != NONE {
             return Err(Stop::Abandon(because::FRAMES));
@@ -144,8 +155,8 @@ impl Run {
         let word = (SHARED_HEADER + i) as usize;
         let held = t.shared[word];
         t.shared[word] = held.wrapping_add(bytes);
-        if t.shared[word] > part.peaks[k] {
-            self.rise.arrivals(t, k, i, held, part.peaks[k]);
+        if t.shared[word] > peak {
+            self.rise.arrivals(t, k, i, held, peak);
         }
         Ok(())
     }

@@ -16,6 +16,7 @@ mod cut;
 mod desk;
 mod engine;
 mod fresh;
+mod gone;
 mod join;
 mod live;
 mod looks;

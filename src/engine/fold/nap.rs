@@ -9,11 +9,12 @@ use std::sync::Arc;
 
 use super::Stop;
 use super::audit::is_audited;
+use super::gone::Gone;
 use super::memo::Tidings;
 use super::part::Member;
 use super::record::waits_its_turn;
 use super::run::Run;
-use super::state::{self, Gone};
+use super::state;
 use super::sleep::{FRACTION, Pace, Sleep};
 use super::stream::Stream;
 use crate::columns::{NEVER, NONE, Tables, qp, task as bits};

@@ -85,14 +85,22 @@ pub struct Watch {
 pub(super) struct Seen {
     /// Of each queue pair: bytes acknowledged in all, and the metric.
     pub(super) members: Vec<(u64, u64)>,
-    /// Under HPCC, the rate that each has come to, bit/s; else nothing.
-    rates: Vec<u64>,
-    /// Of each, where congestion control acts once a round trip: the byte with whose acknowledgement it does next, and how many were under way.
-    turns: Vec<(u64, u64)>,
+    /// Of each, where congestion control acts once a round trip; else nothing.
+    acts: Vec<Acts>,
     /// Bytes queued in all ports.
     queued: u64,
     /// Of each port, so far: integral of its queue, marks.
     pub(super) ports: Vec<(u64, u64)>,
+}
+
+/// A queue pair whose congestion control acts once a round trip.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Acts {
+    /// Under HPCC, the rate that it has come to, bit/s; else 0.
+    rate: u64,
+    /// The byte with whose acknowledgement it acts next, and how many were under way.
+    next: u64,
+    flying: u64,
 }
 
 /// A partition is steady.
@@ -179,10 +187,13 @@ impl Watch {
         let members = part.members.iter().enumerate().map(|(m, x)| (t.flow_tx[x.flow as usize].snd_una, measure(t, x.flow, last(m)))).collect();
         let queued = part.ports.iter().map(|&p| u64::from(t.ports[p as usize].q_bytes)).sum();
         let ports = part.ports.iter().map(|&p| (t.ports[p as usize].q_area, t.ports[p as usize].marks)).collect();
-        let rates = if t.exps[0].cc == cc::HPCC { part.members.iter().map(|x| t.flow_tx[x.flow as usize].rate).collect() } else { Vec::new() };
-        let turn = |f: u32| (t.flow_tx[f as usize].last_seq, t.flow_tx[f as usize].snd_nxt - t.flow_tx[f as usize].snd_una);
-        let turns = if acts_in_turns(t) { part.members.iter().map(|x| turn(x.flow)).collect() } else { Vec::new() };
-        self.seen.push_back(Seen { members, rates, turns, queued, ports });
+        let hpcc = t.exps[0].cc == cc::HPCC;
+        let act = |f: u32| {
+            let tx = &t.flow_tx[f as usize];
+            Acts { rate: if hpcc { tx.rate } else { 0 }, next: tx.last_seq, flying: tx.snd_nxt - tx.snd_una }
+        };
+        let acts = if acts_in_turns(t) { part.members.iter().map(|x| act(x.flow)).collect() } else { Vec::new() };
+        self.seen.push_back(Seen { members, acts, queued, ports });
         if self.seen.len() > rule.samples + 1 {
             self.seen.pop_front();
         }
@@ -229,11 +240,11 @@ impl Watch {
     /// How many packets of `stream` queue pair `m` sent between two actions of its congestion control, on average over the last `n` samples, with [`FRACTION`] bits of
     /// fraction; 0: it did not act, or acts otherwise.
     pub(super) fn turn(&self, m: usize, stream: &Stream, payload: u64, n: usize) -> u64 {
-        let at = |ago: usize| self.ago(ago).turns.get(m).copied().unwrap_or_default();
+        let at = |ago: usize| self.ago(ago).acts.get(m).copied().unwrap_or_default();
         let turns = (0..n).map(|ago| {
-            let ((next, flying), (last, _)) = (at(ago), at(ago + 1));
-            let packets = stream.packet(next) - stream.packet(last).min(stream.packet(next));
-            let each = flying.div_ceil(payload) + 1;
+            let (now, before) = (at(ago), at(ago + 1));
+            let packets = stream.packet(now.next).saturating_sub(stream.packet(before.next));
+            let each = now.flying.div_ceil(payload) + 1;
             (packets, (packets + each / 2) / each)
         });
         let (packets, times) = turns.fold((0, 0), |sum, x| (sum.0 + x.0, sum.1 + x.1));
@@ -243,7 +254,7 @@ impl Watch {
     /// Whether the rate of queue pair `m` is the same in both halves of the last `n` samples: while a queue drains, what is acknowledged looks steady at rates that are not.
     fn rates_hold(&self, m: usize, n: usize) -> bool {
         let half = n / 2;
-        let sum = |ago: usize| (ago..ago + half).map(|k| u128::from(self.ago(k).rates.get(m).copied().unwrap_or(0))).sum::<u128>();
+        let sum = |ago: usize| (ago..ago + half).map(|k| u128::from(self.ago(k).acts.get(m).map_or(0, |acts| acts.rate))).sum::<u128>();
         let (last, first) = (sum(0), sum(n - half));
         last.abs_diff(first) * 1_000_000 <= last.max(first) * u128::from(RATE_DRIFT_PPM)
     }
