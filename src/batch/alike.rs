@@ -12,7 +12,7 @@ use super::prepare::{PrepareError, Prepared, Routed, routed, tabled};
 use super::runner::Task;
 use super::world::{Ended, Limits};
 use crate::cost::Bill;
-use crate::engine::fold::{Audit, FoldStats};
+use crate::engine::fold::FoldStats;
 use crate::routing::FlowPaths;
 use crate::spec::Steady;
 use crate::topology::{Link, Network, Node};
@@ -98,8 +98,8 @@ pub(super) struct First {
 enum End {
     /// Not yet.
     Open,
-    /// The outcome, its packet-hops, and what audits found of it.
-    Known(Arc<Outcome>, u64, Audit),
+    /// The outcome, its packet-hops, and what is told of its folding.
+    Known(Arc<Outcome>, u64, FoldStats),
     /// There will be none.
     Failed,
 }
@@ -138,11 +138,11 @@ impl Alike {
         match end {
             End::Open => Fate::Waits(Box::new(self)),
             End::Failed => Fate::Alone(Box::new(self.task)),
-            End::Known(outcome, packet_hops, audit) => Fate::Ended(Box::new(Ended {
+            End::Known(outcome, packet_hops, folds) => Fate::Ended(Box::new(Ended {
                 exp_id: self.task.exp_id,
                 result: Ok(Outcome { bill: Some(self.bill), ..(*outcome).clone() }),
                 packet_hops,
-                folds: Some(FoldStats { hits: 1, audit, ..FoldStats::default() }),
+                folds: Some(folds),
                 seconds: 0.0,
             })),
         }
@@ -203,7 +203,9 @@ impl Firsts {
         let Ok(outcome) = &ended.result else { return self.failed(ended.exp_id) };
         let mut kept = self.lock();
         let Some(first) = kept.firsts.iter().find(|first| first.exp_id == ended.exp_id && matches!(*first.end(), End::Open)) else { return };
-        *first.end() = End::Known(Arc::new(outcome.clone()), ended.packet_hops, ended.folds.map_or_else(Audit::default, |f| f.audit));
+        let of = ended.folds.clone().unwrap_or_default();
+        let told = FoldStats { hits: 1, skips: of.skips, rounded: of.rounded, audit: of.audit, ..FoldStats::default() };
+        *first.end() = End::Known(Arc::new(outcome.clone()), ended.packet_hops, told);
         kept.bytes += bytes(outcome);
         // Who waits for one of them has it still.
         while kept.bytes > MOST_BYTES || kept.firsts.len() > MOST_KEPT {

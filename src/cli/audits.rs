@@ -35,7 +35,7 @@ impl Audits {
     /// What whoever reads the results should know, of `experiments` in all.
     pub fn note(&self, experiments: usize) -> Option<String> {
         let found = match self.messages {
-            0 => "no phase was audited (fidelity.audit)".to_string(),
+            0 => "no phase was audited (fidelity.audit), roundings never are".to_string(),
             n => {
                 let phases = if self.phases == 1 { "one such phase".to_string() } else { format!("{} such phases", self.phases) };
                 format!("{n} messages of {phases} were simulated as well: {} off on average", percent(self.errors / n as f64))
@@ -62,7 +62,7 @@ impl Audits {
     }
 }
 
-/// A share in percent: two decimals, or more to show two digits.
+/// A share in percent: two decimals, or up to six to show two digits.
 fn percent(share: f64) -> String {
     let percent = 100.0 * share;
     let decimals = if percent > 0.0 { (1.0 - percent.log10().floor()).clamp(2.0, 6.0) as usize } else { 2 };
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn small_shares_show_two_digits() {
+    fn shares_show_two_digits_or_six_decimals() {
         assert_eq!([0.0, 0.000_000_001, 0.000_031, 0.000_2, 0.012_345, 1.5].map(percent), ["0.00 %", "0.000000 %", "0.0031 %", "0.020 %", "1.23 %", "150.00 %"]);
     }
 

@@ -266,6 +266,11 @@ impl Simulator for Connected {
         let mut audits = Audits::default();
         let mut started_over = 0u64;
         let (mut ended_now, mut remembered) = (0u64, 0u64);
+        let bound = |exp_id: u64| config(sweep, by_id[&exp_id]).steady().map_or(f64::INFINITY, |s| s.audit_bound);
+        for (&exp_id, stats) in &known.stats {
+            started_over += u64::from(stats.batches > 1);
+            audits.add(exp_id, stats, bound(exp_id));
+        }
         let mut tell = |news: News| -> Result<(), Broken> {
             match news {
                 News::Started(ids) => ids.into_iter().try_for_each(|exp_id| sink(Update::Started { exp_id })),
@@ -293,7 +298,7 @@ impl Simulator for Connected {
                     started_over += u64::from(done.stats.batches > 1);
                     ended_now += 1;
                     remembered += u64::from(done.stats.memo_hits + done.stats.memo_misses > 0);
-                    audits.add(done.record.exp_id, &done.stats, configured.steady().map_or(f64::INFINITY, |s| s.audit_bound));
+                    audits.add(exp_id, &done.stats, bound(exp_id));
                     sink(Update::Finished(Box::new(done)))
                 }
             }
@@ -313,7 +318,7 @@ impl Simulator for Connected {
             && ended_now > 0
             && remembered == 0
         {
-            let text = format!("--memo {}: nothing to remember; task graphs are remembered that run with fidelity.memo = true and fidelity.fast_forward = \"steady\" or \"exact\"", path.display());
+            let text = format!("--memo {}: nothing to remember; what is remembered are folded task graphs (fidelity.memo = true, fidelity.fast_forward = \"steady\" or \"exact\", no output.rtt, one path a flow)", path.display());
             sink(Update::Message(text)).map_err(CliError::broken)?;
         }
         if let Some(text) = audits.note(sweep.experiments.len()) {

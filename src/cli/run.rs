@@ -55,7 +55,7 @@ pub fn execute<S: Simulator>(args: &RunArgs, simulator: &S, interrupt: &Interrup
     let dir = resume::claim(&args.out, args.resume)?;
     let run = resume::identity(&planned, &request);
     let (mut writer, recovered) = ResultWriter::open(dir, &run, planned.selected.clone()).map_err(CliError::results)?;
-    let known = Known { looks: writer.take_looks(), records: writer.records().cloned().collect() };
+    let known = Known { looks: writer.take_looks(), stats: writer.take_earlier(), records: writer.records().cloned().collect() };
     let mut progress = progress::for_terminal(planned.rows().saturating_sub(known.records.len() as u64), args.quiet);
     greet(progress.as_mut(), &planned, &used, settings.jobs);
     resume::messages(&recovered, &planned, writer.dir()).iter().for_each(|m| progress.message(m));

@@ -2,6 +2,7 @@
 //!
 //! Layer: cli. [`super::glue`] implements it with the layers below; tests implement it with a few lines.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 
@@ -9,7 +10,7 @@ use serde::Serialize;
 
 use crate::engine::gpu::DeviceChoice;
 use crate::results::manifest::AdapterUsed;
-use crate::results::{Axis, ExperimentRecord, Finished, InputFile, LookRecord, Outputs};
+use crate::results::{Axis, ExperimentRecord, Finished, InputFile, LookRecord, Outputs, StatsRecord};
 use crate::sweep::Selection;
 
 use super::args::{EngineChoice, GpuDispatch, SweepArgs};
@@ -141,6 +142,8 @@ pub struct EngineUsed {
 pub struct Known {
     /// Of experiments that are complete.
     pub records: Vec<ExperimentRecord>,
+    /// Statistics of these, by `exp_id`.
+    pub stats: BTreeMap<u64, StatsRecord>,
     /// What a search found on its way.
     pub looks: Vec<LookRecord>,
 }

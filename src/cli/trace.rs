@@ -73,7 +73,7 @@ pub fn execute(args: &TraceArgs, interrupt: &Interrupt) -> Result<Exit, CliError
         let recorded = run.column("makespan_ns").and_then(|c| run.number(row, c));
         let now = timeline.makespan_ps as f64 / 1e3;
         if let Some(recorded) = recorded.filter(|r| *r != now) {
-            say(&format!("the makespan is {now} ns, in the results {recorded} ns: they were folded within the audited bound, the trace is exact"));
+            say(&format!("the makespan is {now} ns, in the results {recorded} ns: these skipped or rounded what the trace does not (fidelity.fast_forward)"));
         }
     }
     Ok(Exit::Ok)

@@ -48,7 +48,7 @@ pub struct Tables {
 /// What folding on the CPU knows of an experiment and what it asks of the systems. No column; as it is by default nothing changes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Aside {
-    /// From where telemetry of each port counts, picoseconds and bytes, where it may count from anywhere; empty: all count from 0.
+    /// From where telemetry of each port counts, picoseconds and bytes, where it may count from anywhere; `None`, or no row: from 0.
     pub telemetry: Vec<Option<(u32, u32)>>,
     /// Random choices decide about all congestion marks.
     pub chance: bool,

@@ -311,7 +311,7 @@ pub struct FoldingRecord {
     /// Packet-hops of partitions that slept, steady; how many partitions slept at a time, on average over model time.
     pub hops_steady: u64,
     pub asleep_mean: f64,
-    /// Times that what congestion control carries from message to message was rounded.
+    /// Times that what congestion control carries from message to message was rounded, or telemetry counted from elsewhere.
     pub rounded: u64,
     /// Of those that slept: how many were simulated all the same, packet-hops of that (not among those simulated), messages compared, the largest relative error of a
     /// completion time, the share of messages off by more than 1 %, violations of Wormhole's Theorems 2 and 3.

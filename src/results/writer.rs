@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::journal::{Found, Journal, Span};
 use super::journal_identity::RunIdentity;
-use super::record::{ExperimentRecord, Finished, LookRecord, Status};
+use super::record::{ExperimentRecord, Finished, LookRecord, StatsRecord, Status};
 use super::value::Axis;
 use super::{ResultDir, ResultsError, parquet_file, rows};
 
@@ -71,6 +71,8 @@ pub struct ResultWriter {
     outputs: Outputs,
     /// What an earlier run's search found.
     looks: Vec<LookRecord>,
+    /// Statistics of experiments that an earlier run completed, by `exp_id`.
+    earlier: BTreeMap<u64, StatsRecord>,
 }
 
 impl ResultWriter {
@@ -81,7 +83,7 @@ impl ResultWriter {
     /// The folder is in use, is another run's, or cannot be written.
     pub fn open(dir: ResultDir, run: &RunIdentity, ids: Vec<u64>) -> Result<(ResultWriter, Recovered), ResultsError> {
         let (mut waiting, mut records, mut recovered) = (BTreeMap::new(), BTreeMap::new(), Recovered::default());
-        let mut looks = Vec::new();
+        let (mut looks, mut earlier) = (Vec::new(), BTreeMap::new());
         let (journal, damage) = Journal::open(&dir, run, &mut |found| {
             match found {
                 Found::Run(_) => {}
@@ -90,6 +92,7 @@ impl ResultWriter {
                     check(&record, &ids, &run.axes)?;
                     // An experiment that was run again counts as it ended last.
                     waiting.insert(record.exp_id, span);
+                    earlier.insert(record.exp_id, finished.stats);
                     records.insert(record.exp_id, record);
                 }
                 Found::Look(look) if ids.binary_search(&look.exp_id).is_err() => return Err(ResultsError::Unexpected(look.exp_id)),
@@ -101,6 +104,7 @@ impl ResultWriter {
         recovered.again = records.values().filter(|r| r.reached_wall_limit()).count() as u64;
         records.retain(|_, r| !r.reached_wall_limit());
         waiting.retain(|exp_id, _| records.contains_key(exp_id));
+        earlier.retain(|exp_id, _| records.contains_key(exp_id));
         recovered.complete = records.len() as u64;
 
         let open = |name: &str, wanted: bool, header: Vec<u8>| -> Result<Option<Growing>, ResultsError> {
@@ -124,7 +128,7 @@ impl ResultWriter {
         // These appear again when their time comes; until then an earlier run's would not belong to the other files.
         dir.remove("failed.csv")?;
         dir.remove("results.parquet")?;
-        let mut writer = ResultWriter { dir, axes, ids, written: 0, files, journal, waiting, records, outputs, looks };
+        let mut writer = ResultWriter { dir, axes, ids, written: 0, files, journal, waiting, records, outputs, looks, earlier };
         writer.drain()?;
         Ok((writer, recovered))
     }
@@ -137,6 +141,11 @@ impl ResultWriter {
     /// What an earlier run's search found; taken out, because nothing here needs it.
     pub fn take_looks(&mut self) -> Vec<LookRecord> {
         std::mem::take(&mut self.looks)
+    }
+
+    /// Statistics of experiments that an earlier run completed, by `exp_id`; taken out likewise.
+    pub fn take_earlier(&mut self) -> BTreeMap<u64, StatsRecord> {
+        std::mem::take(&mut self.earlier)
     }
 
     /// Keeps what a search found for a run that carries on.

@@ -40,7 +40,7 @@ impl Form {
         self.u64(if x == 0 { NEVER } else { x.wrapping_sub(from) });
     }
 
-    /// What governs the experiment; the phase of the clock where telemetry sees it and does not count from where partitions begin; how peaks are counted.
+    /// What governs the experiment; the phase of the clock where telemetry sees it, unless ports say by themselves what they see ([`Form::port`]); how peaks are counted.
     pub fn head(t: &Tables, start: u64, calm: &Calm) -> Form {
         let e = &t.exps[0];
         let steady = e.modes & mode::STEADY != 0;

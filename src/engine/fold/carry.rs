@@ -1,6 +1,6 @@
 //! What congestion control carries from message to message, and how much of it matters: states that differ in nothing else lead to the same.
 //!
-//! Layer: engine. Exact, but for [`round`], which is for where what is steady is skipped. Knows nothing of partitions: rows of one queue pair.
+//! Layer: engine. Exact, but for [`round`] and [`count_from_here`], which are for where what is steady is skipped. Knows nothing of partitions: rows of one queue pair or port.
 
 use crate::columns::{FlowTx, INT_TX_UNIT, NONE, Tables, cc, mode, qp};
 use crate::engine::cpu::cc::{dcqcn, timely};
@@ -8,9 +8,11 @@ use crate::engine::cpu::sender::set_rate;
 
 use super::canon::timers_run;
 
-/// Bits that are kept of what HPCC carries, the first one among them: off by 1/64 at most, once a message and in no direction (our choice: less than a round trip of HPCC moves
-/// rates by).
-const KEPT_BITS: u32 = 6;
+/// Bits that are kept of what HPCC carries, the first one among them: off by 1/256 at most, in no direction, and by 1/64 where the next message is longer than some windows: it is
+/// moved by that for a round trip (our choice).
+const KEPT_BITS: u32 = 8;
+const KEPT_BITS_OF_LONG: u32 = 6;
+const LONG_WINDOWS: u64 = 4;
 
 /// A link that is this many times as fast as another is far from being the slower one whatever telemetry rounds to (our choice).
 const APART: u64 = 2;
@@ -100,8 +102,11 @@ pub fn round(t: &mut Tables, f: u32) -> bool {
         return false;
     }
     let was = (tx.rate, tx.rc, tx.u);
+    let is_long = tx.msg_post != NONE && t.tasks[tx.msg_post as usize].bytes >= LONG_WINDOWS * tx.window;
+    let bits = if is_long { KEPT_BITS_OF_LONG } else { KEPT_BITS };
+    let kept = |rate: u64| rounded(rate, bits).min(line).max(e.min_rate);
     let is = match e.cc {
-        cc::HPCC if is_free(t, f) => (rounded(tx.rate).min(line), rounded(tx.rc).min(line), rounded(tx.u)),
+        cc::HPCC if is_free(t, f) => (kept(tx.rate), kept(tx.rc), rounded(tx.u, bits)),
         cc::DCQCN if is_quiet(t, f) && tx.target == line && tx.rate >= line - line / NEAR => (line, tx.rc, tx.u),
         _ => return false,
     };
@@ -148,9 +153,9 @@ fn is_free(t: &Tables, f: u32) -> bool {
     path.iter().all(|&q| t.aside.telemetry.get(q as usize).is_some_and(Option::is_some))
 }
 
-/// `x` to its first [`KEPT_BITS`] bits.
-fn rounded(x: u64) -> u64 {
-    let lost = (u64::BITS - x.leading_zeros()).saturating_sub(KEPT_BITS);
+/// `x` to its first `bits` bits.
+fn rounded(x: u64, bits: u32) -> u64 {
+    let lost = (u64::BITS - x.leading_zeros()).saturating_sub(bits);
     let half = (1 << lost) >> 1;
     (x.saturating_add(half) >> lost) << lost
 }
@@ -161,10 +166,12 @@ mod tests {
 
     #[test]
     fn a_number_is_rounded_to_its_first_bits() {
-        assert_eq!([0, 1, 63, 64, 65, 127, 2000].map(rounded), [0, 1, 63, 64, 66, 128, 2016]);
+        assert_eq!([0, 1, 63, 64, 65, 127, 2000].map(|x| rounded(x, 6)), [0, 1, 63, 64, 66, 128, 2016]);
         for x in [29_371_005_205u64, 281_474_976_710_656, u64::MAX >> 1] {
-            assert!(rounded(x).abs_diff(x) <= x / 64, "{x}");
-            assert_eq!(rounded(rounded(x)), rounded(x));
+            for bits in [KEPT_BITS, KEPT_BITS_OF_LONG] {
+                assert!(rounded(x, bits).abs_diff(x) <= x >> bits, "{x}");
+                assert_eq!(rounded(rounded(x, bits), bits), rounded(x, bits));
+            }
         }
     }
 }

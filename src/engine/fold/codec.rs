@@ -20,7 +20,7 @@ use crate::columns::{Field, FlowRx, FlowTx, Packet, Row};
 
 /// What records say, and what the packet model makes of it. PRECONDITION of every change to either: a new number (`tests/memo_store.rs` holds it against digests
 /// of what is remembered).
-pub const SEMANTICS: u32 = 10;
+pub const SEMANTICS: u32 = 11;
 
 /// Bits of a node's flags.
 const TOLD: u64 = 1;

@@ -157,7 +157,7 @@ impl Run {
     pub(super) fn resume(&mut self, t: &mut Tables, p: u32, at: u64, scripted: bool) -> Option<Lead> {
         self.parts[p as usize].start = at;
         let bytes = if scripted || Run::is_steadying(t) { self.write_down(t, p, at) } else { Vec::new() };
-        let due = self.until_next(bytes.len());
+        let due = self.until_next(state::weight(&bytes));
         let found = if scripted { self.find(t, p, at, bytes) } else { None };
         self.rebase(t, p);
         let part = &mut self.parts[p as usize];
@@ -275,9 +275,9 @@ impl Run {
         Ok(())
     }
 
-    /// Packets from a state of `bytes` to the next cut.
-    fn until_next(&self, bytes: usize) -> u64 {
-        self.cut_hops.max(bytes as u64 * self.cut_hops / HOPS_A_CUT / BYTES_A_HOP)
+    /// Packets from a state of this weight to the next cut.
+    fn until_next(&self, weight: u64) -> u64 {
+        self.cut_hops.max(weight * self.cut_hops / HOPS_A_CUT / BYTES_A_HOP)
     }
 
     /// All rows of `p` are in the state `node` as of `at`, and not in the tables.
@@ -307,7 +307,7 @@ impl Run {
             }
             self.rebase_range(t, p, base.from, base.to);
         }
-        let sizes = bases.iter().filter_map(|b| b.node.state()).map(<[u8]>::len);
+        let sizes = bases.iter().filter_map(|b| b.node.state()).map(state::weight);
         // Where what is steady is skipped, cuts are part of what is decided: they come when they do after partitions merged that were simulated (`Run::move_rows`).
         let due = if Run::is_steadying(t) { sizes.map(|n| self.until_next(n)).max().unwrap_or(self.cut_hops) } else { self.until_next(sizes.sum()) };
         self.parts[p as usize].due = due;

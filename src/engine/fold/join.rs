@@ -12,7 +12,7 @@ use super::run::Run;
 use super::state::Counts;
 use crate::columns::{NEVER, NONE, Tables, qp};
 
-/// Room for the form of a queue pair with its rows that finds nobody.
+/// Room for the form of a queue pair that begins a partition, with its rows.
 const FORM_BYTES: usize = 1024;
 
 impl Run {
@@ -106,8 +106,7 @@ impl Run {
         self.stats.partitions += 1;
         match self.spare.pop() {
             Some(p) => {
-                self.parts[p as usize].renew(start);
-                self.parts[p as usize].due = self.cut_hops;
+                self.parts[p as usize] = Part { due: self.cut_hops, ..Part::new(start) };
                 p
             }
             None => {

@@ -193,7 +193,7 @@ impl Run {
             let (from, to) = (stream.packet(before), stream.packet(tx.snd_una));
             packets.push(to - from);
             work.push(stream.work(to) - stream.work(from));
-            turns.push(watch.turn(k, &stream, u64::from(e.payload), samples));
+            turns.push(watch.turn(k, &stream, samples));
         }
         let full = u64::from(e.payload) + u64::from(e.data_overhead);
         let level = match &part.faith {
@@ -201,6 +201,9 @@ impl Run {
             _ => 0,
         };
         let steady = Steady { window, theta_ppm: rule.theta_ppm, holds, packets, work, turns, level, settled, ports };
+        if self.is_overloaded(t, p, &steady) {
+            return None;
+        }
         // A nap costs two states, and what it is off by may turn a contention another way.
         (self.promises(t, p, working, &steady) >= 2 * self.cut_hops).then_some(steady)
     }

@@ -238,28 +238,6 @@ impl Part {
         }
     }
 
-    /// Begins another life at `start`, in the memory of this one.
-    pub fn renew(&mut self, start: u64) {
-        fn empty<T>(list: &mut Vec<T>) -> Vec<T> {
-            list.clear();
-            std::mem::take(list)
-        }
-        *self = Part {
-            nics: empty(&mut self.nics),
-            nic_base: empty(&mut self.nic_base),
-            ports: empty(&mut self.ports),
-            port_base: empty(&mut self.port_base),
-            ends: empty(&mut self.ends),
-            peaks: empty(&mut self.peaks),
-            members: empty(&mut self.members),
-            flow_ids: empty(&mut self.flow_ids),
-            ancestors: empty(&mut self.ancestors),
-            bases: empty(&mut self.bases),
-            posted_at: empty(&mut self.posted_at),
-            ..Part::new(start)
-        };
-    }
-
     /// The first of its own instants at or after `at`: it is simulated from one to the next, and laid down at one. So when it is depends on what happened to it alone.
     pub fn mark(&self, at: u64, step: u64) -> u64 {
         self.start + at.saturating_sub(self.start).div_ceil(step) * step

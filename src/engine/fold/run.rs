@@ -104,7 +104,6 @@ impl Run {
             port_part: vec![NONE; t.ports.len()],
             nic_woke: vec![NEVER; t.nics.len()],
             port_woke: vec![NEVER; t.ports.len()],
-
             nic_local: vec![NONE; t.nics.len()],
             port_local: vec![NONE; t.ports.len()],
             end_local: vec![NONE; t.ports.len()],

@@ -7,11 +7,13 @@ use super::part::Member;
 use super::run::Run;
 use super::stream::Stream;
 use super::watch::Steady;
-use crate::columns::Tables;
+use crate::columns::{Tables, mode};
 use crate::engine::cpu::math::hash32;
 
 /// Full packets by which what was sent in a window may differ and says nothing.
 const SAME: u64 = 2;
+/// A port is overloaded by more than this part of what it can send (our choice).
+const OVERLOAD: u128 = 1000;
 /// Bits of fraction of a rate.
 pub const FRACTION: u32 = 16;
 
@@ -77,11 +79,53 @@ impl Sleep {
     pub fn put(&self, form: &mut Form) {
         form.u32(self.level);
         form.u64(self.window);
-        self.paces.iter().flat_map(|p| [p.work, p.turn]).for_each(|x| form.u64(x));
+        self.paces.iter().for_each(|p| form.u64(p.work));
     }
 }
 
+/// Whether queue pair `f` sends at the line's rate.
+fn is_at_line(t: &Tables, f: u32) -> bool {
+    let tx = &t.flow_tx[f as usize];
+    tx.rate >= t.nics[tx.nic as usize].rate
+}
+
 impl Run {
+    /// Whether more comes to a port of `p` than leaves it, if whoever sends at the line's rate and is not stopped by its window sends whatever its NIC has time for besides
+    /// answers: a queue grows then, though what is acknowledged is as steady as can be. (Where a pipeline's data meets the answers to what its receiver passes on, by 1 to 6 %.)
+    pub(super) fn is_overloaded(&self, t: &Tables, p: u32, steady: &Steady) -> bool {
+        let part = &self.parts[p as usize];
+        let e = &t.exps[0];
+        let full = u128::from(e.payload) + u128::from(e.data_overhead);
+        let window = u128::from(steady.window);
+        let time = |work: u64, tx_full: u64| u128::from(work) * u128::from(tx_full) / full;
+        let mut data = vec![0u128; part.nics.len()];
+        let mut answers = vec![0u128; part.nics.len()];
+        let senders = || part.members.iter().zip(steady.work.iter().zip(&steady.packets)).filter(|(m, (work, _))| m.routed && **work > 0);
+        for (m, (&work, &packets)) in senders() {
+            let (from, to) = (t.flow_tx[m.flow as usize].nic, t.flow_rx[m.flow as usize].nic);
+            data[self.nic_local[from as usize] as usize] += time(work, t.nics[from as usize].tx_full);
+            answers[self.nic_local[to as usize] as usize] += u128::from(packets) * u128::from(t.nics[to as usize].tx_ack);
+        }
+        // Load; and by how much it may be off, as shares of a NIC are counted in packets.
+        let mut ports = vec![(0u128, 0u128); part.ports.len()];
+        for (m, (&work, &packets)) in senders() {
+            let (tx, rx) = (&t.flow_tx[m.flow as usize], &t.flow_rx[m.flow as usize]);
+            let n = self.nic_local[tx.nic as usize] as usize;
+            let stopped = e.modes & mode::WINDOW != 0 && tx.snd_nxt - tx.snd_una + u64::from(e.payload) > tx.win;
+            let (room, sent) = if stopped || !is_at_line(t, m.flow) { (1, 1) } else { (window.saturating_sub(answers[n]), data[n].max(1)) };
+            for &q in &t.paths[tx.path_first as usize..(tx.path_first + tx.path_len) as usize] {
+                let tx_full = t.ports[q as usize].tx_full;
+                let (load, off) = &mut ports[self.port_local[q as usize] as usize];
+                *load += time(work, tx_full) * room.max(sent) / sent;
+                *off += if data[n] > time(work, t.nics[tx.nic as usize].tx_full) { u128::from(tx_full) } else { 0 };
+            }
+            for &q in &t.paths[rx.path_first as usize..(rx.path_first + rx.path_len) as usize] {
+                ports[self.port_local[q as usize] as usize].0 += u128::from(packets) * u128::from(t.ports[q as usize].tx_ack);
+            }
+        }
+        ports.into_iter().any(|(load, off)| load > window + window / OVERLOAD + off)
+    }
+
     /// Live partition `p`, all of whose working queue pairs are steady, as it falls asleep at `at`.
     pub(super) fn lull(&mut self, t: &mut Tables, p: u32, at: u64, steady: &Steady) -> Sleep {
         let part = &self.parts[p as usize];
@@ -108,8 +152,7 @@ impl Run {
         even_out(&mut paces, full);
         // A packet more or less in the window is no reason to send faster than the line, or slower where nothing else holds them back.
         let least = self.least_window(t, p, &paces, &steady.packets);
-        let at_line = |m: &Member| t.flow_tx[m.flow as usize].rate >= t.nics[t.flow_tx[m.flow as usize].nic as usize].rate;
-        let unheld = steady.settled || part.members.iter().zip(&paces).all(|(m, pace)| pace.work == 0 || at_line(m));
+        let unheld = steady.settled || part.members.iter().zip(&paces).all(|(m, pace)| pace.work == 0 || is_at_line(t, m.flow));
         let packet = u64::from(unheld) * part.nics.iter().map(|&n| t.nics[n as usize].tx_full).max().unwrap_or(0);
         let window = if steady.window < least + packet { least } else { steady.window };
         let state: Arc<[u8]> = self.write_down(t, p, at).into();

@@ -84,12 +84,24 @@ impl std::ops::Add for Counts {
     }
 }
 
+/// What a queue pair and a packet under way add to a state's weight (our choice: about their bytes).
+const MEMBER_WEIGHT: u64 = 150;
+const PACKET_WEIGHT: u64 = 38;
+
 /// The state of the partition at `now`, and its ancestors by then. PRECONDITION: all before `now` has happened, nothing at or after; nothing is paused.
 pub fn write(t: &mut Tables, names: Names, now: u64) -> (Vec<u8>, Vec<u32>) {
-    let mut walk = Walk { pen: Writer(Vec::with_capacity(4096)), names, now, limit: u64::MAX, moves: &[], ancestors: Vec::new() };
+    let mut walk = Walk { pen: Writer(Vec::with_capacity(4096)), names, now, limit: u64::MAX, moves: &[], packets: 0, ancestors: Vec::new() };
     // A writer leaves every row as it was.
     let _ = walk.all(t);
-    (walk.pen.0, walk.ancestors)
+    let members = (names.to.members - names.from.members) as u64;
+    let mut bytes = walk.pen.0;
+    bytes.extend_from_slice(&(MEMBER_WEIGHT * members + PACKET_WEIGHT * walk.packets).to_le_bytes());
+    (bytes, walk.ancestors)
+}
+
+/// About how many bytes state `bytes` should have: by what it has, not by how long the numbers are, as some are of what no longer matters.
+pub fn weight(bytes: &[u8]) -> u64 {
+    bytes.last_chunk().map_or(0, |last| u64::from_le_bytes(*last))
 }
 
 /// Puts the rows, which are at rest, into the state `bytes` as of `now`. Counters stay. `limit`: most packet records.
@@ -99,7 +111,7 @@ pub fn read(t: &mut Tables, bytes: &[u8], names: Names, now: u64, limit: u64) ->
 
 /// As [`read`], with queue pairs gone on meanwhile: of each its stream, and by how many packets.
 pub fn read_moved(t: &mut Tables, bytes: &[u8], names: Names, now: u64, limit: u64, moves: &[Option<Gone>]) -> Result<(), grow::TooManyPackets> {
-    let mut walk = Walk { pen: Reader(bytes), names, now, limit, moves, ancestors: Vec::new() };
+    let mut walk = Walk { pen: Reader(bytes), names, now, limit, moves, packets: 0, ancestors: Vec::new() };
     walk.all(t)?;
     for (m, row) in moves.iter().enumerate() {
         if let Some(Gone { stream, by, .. }) = row {
@@ -113,7 +125,7 @@ pub fn read_moved(t: &mut Tables, bytes: &[u8], names: Names, now: u64, limit: u
 
 /// The queue pairs of a state, and nothing of what is under way.
 pub fn read_members(t: &mut Tables, bytes: &[u8], names: Names, now: u64) {
-    let mut walk = Walk { pen: Reader(bytes), names, now, limit: u64::MAX, moves: &[], ancestors: Vec::new() };
+    let mut walk = Walk { pen: Reader(bytes), names, now, limit: u64::MAX, moves: &[], packets: 0, ancestors: Vec::new() };
     for m in names.from.members..names.to.members {
         carry::catch_up(t, names.part.members[m].flow, now);
         walk.member(t, m);
@@ -168,6 +180,8 @@ struct Walk<'a, P> {
     limit: u64,
     /// Where queue pairs have gone on since the state was written; empty: nowhere.
     moves: &'a [Option<Gone<'a>>],
+    /// Packets under way so far.
+    packets: u64,
     /// Numbers of queue pairs met that are no members, while the state is written.
     ancestors: Vec<u32>,
 }
@@ -306,7 +320,7 @@ impl<P: Pen> Walk<'_, P> {
         tx.rto_at = self.time(tx.rto_at);
         tx.retries = self.half(tx.retries);
         tx.stalls = self.half(tx.stalls);
-        self.control(t, f, &mut tx, known);
+        self.control(t, f, &mut tx, known, member.routed);
         if let Some(Some(gone)) = self.moves.get(m) {
             gone.rows(t, &mut tx, &mut rx);
         }
@@ -317,8 +331,8 @@ impl<P: Pen> Walk<'_, P> {
     }
 
     /// Congestion control: all of it, so that rows read back are the same also where this control leaves them alone. `known`: what is not needed, as the row knows it: 1 if no
-    /// decrease is due, 2 if the rate has recovered as well.
-    fn control(&mut self, t: &mut Tables, f: usize, tx: &mut FlowTx, known: u64) {
+    /// decrease is due, 2 if the rate has recovered as well. `routed`: its path is the partition's; else it is idle, and the next post does away with telemetry.
+    fn control(&mut self, t: &mut Tables, f: usize, tx: &mut FlowTx, known: u64, routed: bool) {
         let una = tx.snd_una;
         let e = t.exps[0];
         tx.rate = self.word(tx.rate);
@@ -340,7 +354,11 @@ impl<P: Pen> Walk<'_, P> {
         tx.rc = self.word(tx.rc);
         tx.last_seq = self.seq(tx.last_seq, una);
         tx.high_seq = self.seq(tx.high_seq, una);
-        tx.last_rtt = self.word(tx.last_rtt);
+        // What a post has done away with since is not looked at before it is there anew.
+        let void = tx.last_seq == 0 && matches!(e.cc, cc::HPCC | cc::TIMELY);
+        if !void {
+            tx.last_rtt = self.word(tx.last_rtt);
+        }
         tx.diff = self.near(tx.diff as u64, 0) as i64;
         tx.cnt = self.half(tx.cnt);
         tx.batch = self.half(tx.batch);
@@ -348,7 +366,7 @@ impl<P: Pen> Walk<'_, P> {
             // The first batch is counted from the first byte of all.
             self.word(una);
         }
-        if e.cc == cc::HPCC {
+        if e.cc == cc::HPCC && !void && self.word(u64::from(routed)) != 0 {
             let mut int = t.ints[f];
             let hops = tx.path_len.min(crate::columns::INT_HOPS) as usize;
             self.telemetry(t, f as u32, hops, &mut int);
@@ -550,6 +568,7 @@ impl<P: Pen> Walk<'_, P> {
         let m = self.word(m as u64) as usize + from;
         let f = self.names.part.members[m].flow;
         let at = if P::READS { self.record(t, f)? } else { p };
+        self.packets += 1;
         let mut pk = if P::READS { Packet { flow: f, ..bytemuck::Zeroable::zeroed() } } else { t.packets[p as usize] };
         let (tx, rx) = (t.flow_tx[f as usize], t.flow_rx[f as usize]);
         pk.meta = self.half(pk.meta);

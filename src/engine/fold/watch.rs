@@ -98,9 +98,10 @@ pub(super) struct Seen {
 pub(super) struct Acts {
     /// Under HPCC, the rate that it has come to, bit/s; else 0.
     rate: u64,
-    /// The byte with whose acknowledgement it acts next, and how many were under way.
+    /// The byte with whose acknowledgement it acts next; what is acknowledged, what was sent.
     next: u64,
-    flying: u64,
+    una: u64,
+    sent: u64,
 }
 
 /// A partition is steady.
@@ -190,7 +191,7 @@ impl Watch {
         let hpcc = t.exps[0].cc == cc::HPCC;
         let act = |f: u32| {
             let tx = &t.flow_tx[f as usize];
-            Acts { rate: if hpcc { tx.rate } else { 0 }, next: tx.last_seq, flying: tx.snd_nxt - tx.snd_una }
+            Acts { rate: if hpcc { tx.rate } else { 0 }, next: tx.last_seq, una: tx.snd_una, sent: tx.snd_nxt }
         };
         let acts = if acts_in_turns(t) { part.members.iter().map(|x| act(x.flow)).collect() } else { Vec::new() };
         self.seen.push_back(Seen { members, acts, queued, ports });
@@ -239,12 +240,12 @@ impl Watch {
 
     /// How many packets of `stream` queue pair `m` sent between two actions of its congestion control, on average over the last `n` samples, with [`FRACTION`] bits of
     /// fraction; 0: it did not act, or acts otherwise.
-    pub(super) fn turn(&self, m: usize, stream: &Stream, payload: u64, n: usize) -> u64 {
+    pub(super) fn turn(&self, m: usize, stream: &Stream, n: usize) -> u64 {
         let at = |ago: usize| self.ago(ago).acts.get(m).copied().unwrap_or_default();
         let turns = (0..n).map(|ago| {
             let (now, before) = (at(ago), at(ago + 1));
             let packets = stream.packet(now.next).saturating_sub(stream.packet(before.next));
-            let each = now.flying.div_ceil(payload) + 1;
+            let each = stream.packet(now.sent).saturating_sub(stream.packet(now.una)) + 1;
             (packets, (packets + each / 2) / each)
         });
         let (packets, times) = turns.fold((0, 0), |sum, x| (sum.0 + x.0, sum.1 + x.1));
@@ -259,12 +260,19 @@ impl Watch {
         last.abs_diff(first) * 1_000_000 <= last.max(first) * u128::from(RATE_DRIFT_PPM)
     }
 
-    /// For how long the queues hold by the last `n` samples, ps.
+    /// For how long the queues hold by the last `n` samples, ps. What grows or drains for sure, from one half to the other, does not hold at all: nap by nap it would be lost.
     pub(super) fn queues_hold(&self, payload: u64, n: usize) -> u64 {
         let Some(rule) = self.rule else { return 0 };
         let half = n / 2;
-        let mean = |ago: usize| (ago..ago + half).map(|k| self.ago(k).queued).sum::<u64>() / half.max(1) as u64;
-        let trend = mean(0).abs_diff(mean(n - half)).saturating_sub(2 * payload);
+        let queued = |ago: usize| (ago..ago + half).map(move |k| self.ago(k).queued);
+        let mean = |ago: usize| queued(ago).sum::<u64>() / half.max(1) as u64;
+        let range = |ago: usize| queued(ago).max().unwrap_or(0) - queued(ago).min().unwrap_or(0);
+        let apart = mean(0).abs_diff(mean(n - half));
+        // What grows evenly moves by more between the halves than within one; what is random by much less.
+        if apart > payload && 4 * apart > 3 * range(0).max(range(n - half)) {
+            return 0;
+        }
+        let trend = apart.saturating_sub(2 * payload);
         let window = n as u64 * rule.interval;
         match trend {
             0 => NEVER,
@@ -274,7 +282,8 @@ impl Watch {
     }
 }
 
-/// Whether congestion control acts with the acknowledgement of what was sent when it acted before, and what it does then it could have done as well an acknowledgement earlier.
+/// Whether congestion control acts once a round trip, with the acknowledgement of what was sent when it acted before, and looks at nothing but that acknowledgement then. (DCTCP
+/// counts marks in between.)
 fn acts_in_turns(t: &Tables) -> bool {
     matches!(t.exps[0].cc, cc::HPCC | cc::TIMELY)
 }

@@ -229,7 +229,8 @@ fn stats(f: &Fields) -> Result<StatsRecord, ReadError> {
             memo_bytes: f.whole("memo_bytes")?,
             hops_steady: f.whole("hops_steady")?,
             asleep_mean: f.real("asleep_mean")?,
-            rounded: f.whole("rounded")?,
+            // Results of versions before it have no such column.
+            rounded: f.optional("rounded", Fields::whole)?.unwrap_or(0),
             audited: f.whole("audited")?,
             audit_hops: f.whole("audit_hops")?,
             audit_messages: f.whole("audit_messages")?,
