@@ -213,6 +213,30 @@ fn naps_do_not_add_up() {
     }
 }
 
+/// Cuts decide when what is steady is looked at. States hold what does not matter any more, as telemetry of long ago, and whoever is looked up has another one's: when the next cut
+/// comes must not go by how long those numbers are (found with messages that start fresh, after unlike pauses: 0.3 % between a warm memo and none).
+#[test]
+fn cuts_go_by_what_a_state_has() {
+    let sizes = [6_000_000, 1_264_111, 564_511, 1_352_757, 154_242, 137_726, 179_841, 106_855, 70_401, 103_707];
+    let begins = [1, 46_306, 35_290, 23_034, 46_843, 47_160, 47_477, 47_794, 48_111, 48_428];
+    let graph = |pause: u32| {
+        let mut graph = String::from("id,ranks,kind,duration_ns,bytes,peer,tag,deps\n");
+        for (i, (bytes, begin)) in sizes.iter().zip(begins).enumerate() {
+            for (k, (wait, after)) in [(begin, String::new()), (pause, format!("c{i}_0"))].into_iter().enumerate() {
+                let tag = i * 100 + k;
+                graph += &format!("c{i}_{k},{i},compute,{wait},,,,{after}\ns{i}_{k},{i},send,,{bytes},10,{tag},c{i}_{k}\nr{i}_{k},10,recv,,{bytes},{i},{tag},\n");
+            }
+        }
+        graph
+    };
+    let text = "name = \"m\"\nbase.cluster = { gpus = 11, gpus_per_server = 1 }\nbase.topology = { kind = \"rail-optimized\", link_gbps = 100, uplink_gbps = 100, link_delay_ns = 4000 }\n\
+        base.transport = { cc = \"hpcc\", ecn = false, fresh_qp = true }\nbase.workload.kind = \"dag\"\nbase.output.flows = true\n\
+        base.fidelity = { steady_theta = 0.3, steady_samples = 20, steady_interval_ns = 1000 }\naxes.\"workload.path\" = [\"long.csv\", \"short.csv\"]\n";
+    let sweep = Sweep::new(&[("long.csv", &graph(3_398_926)), ("short.csv", &graph(17_800_480))], text);
+    sweep.same_with_a_memo();
+    assert!(sweep.column("with", "stats.csv", "steady_skips").iter().all(|&n| n > 0.0) && sweep.column("with", "stats.csv", "states_known")[1] > 0.0);
+}
+
 /// A first stage sends at the line's rate, its receiver passes on what comes, and the answers to that meet the data on the way back to the receiver: that port's queue grows by
 /// some percent of what comes, while rates stay as they are. Such a phase is not skipped (found 2 % off, with audits at 0.06 %).
 #[test]
