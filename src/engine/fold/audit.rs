@@ -1,6 +1,6 @@
 //! How far off sleep is: some partitions that slept are simulated all the same, on a copy, and what was said of them is compared with what they did.
 //!
-//! Changes nothing but counts. Which ones is drawn from the seed and from when and where they fell asleep.
+//! Changes nothing but counts. Which ones goes by the states that they fell asleep in.
 
 use std::collections::HashMap;
 use std::time::Instant;
