@@ -91,7 +91,11 @@ impl Transport {
         }
         let scale = |b: u64| (b as u128 * rate_bps as u128 / 100_000_000_000) as u64;
         let base = self.ecn_per_100g;
-        EcnThresholds { kmin_bytes: scale(base.kmin_bytes), kmax_bytes: scale(base.kmax_bytes), pmax_q32: base.pmax_q32 }
+        EcnThresholds {
+            kmin_bytes: scale(base.kmin_bytes),
+            kmax_bytes: scale(base.kmax_bytes),
+            pmax_q32: base.pmax_q32,
+        }
     }
 }
 

@@ -39,9 +39,8 @@ pub fn parse_rate_bps(text: &str) -> Result<u64, String> {
         "Tbps" | "Tb/s" => 1e12,
         _ => return Err(format!("`{text}` is not a rate; write for example `100Gbps` or `40Mb/s`")),
     };
-    scaled(num, scale, MAX_RATE_BPS).ok_or_else(|| {
-        format!("`{text}` is not a rate between 1 bps and 8 Tbps; write for example `100Gbps`")
-    })
+    scaled(num, scale, MAX_RATE_BPS)
+        .ok_or_else(|| format!("`{text}` is not a rate between 1 bps and 8 Tbps; write for example `100Gbps`"))
 }
 
 /// A delay as people write it: `1us`, `1000ns`, `0.005ms`, `1ps`, `2s`; in picoseconds.

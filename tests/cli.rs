@@ -11,7 +11,19 @@ use program::hyperfold;
 fn help_says_what_there_is() {
     let root = tempfile::tempdir().unwrap();
     let mut shown = String::new();
-    for args in [&["--help"][..], &["run", "--help"], &["plan", "--help"], &["init", "--help"], &["doctor", "--help"], &["bench", "--help"], &["validate", "--help"], &["merge", "--help"], &["report", "--help"], &["compare", "--help"], &["trace", "--help"]] {
+    for args in [
+        &["--help"][..],
+        &["run", "--help"],
+        &["plan", "--help"],
+        &["init", "--help"],
+        &["doctor", "--help"],
+        &["bench", "--help"],
+        &["validate", "--help"],
+        &["merge", "--help"],
+        &["report", "--help"],
+        &["compare", "--help"],
+        &["trace", "--help"],
+    ] {
         let output = hyperfold(root.path(), args);
         assert_eq!(output.code, 0, "{args:?}");
         assert!(output.stderr.is_empty());
@@ -40,7 +52,10 @@ fn usage_errors_are_exit_2_and_name_the_option() {
         (&["run", "absent.toml", "--out", "o"], "absent.toml"),
         (&["plan", "absent.toml"], "absent.toml"),
         (&["bench", "no-such-benchmark"], "no-such-benchmark"),
-        (&["validate", "weather"], "no suite `weather`; there are: reference, closed-forms, kernels, layers, collectives, training, memory"),
+        (
+            &["validate", "weather"],
+            "no suite `weather`; there are: reference, closed-forms, kernels, layers, collectives, training, memory",
+        ),
         (&["validate", "reference"], "not available in this version"),
     ];
     for (args, named) in cases {
@@ -95,7 +110,8 @@ fn plan_says_what_would_run() {
     let text = output.stdout;
     assert!(text.starts_with("experiments: 6\naxes: transport.cc, topology.link_gbps\nduplicates: 0\n"), "{text}");
 
-    let output = hyperfold(root.path(), &["plan", "s.toml", "--json", "--shard", "1/4", "--set", "topology.link_delay_ns=500"]);
+    let output =
+        hyperfold(root.path(), &["plan", "s.toml", "--json", "--shard", "1/4", "--set", "topology.link_delay_ns=500"]);
     let plan: serde_json::Value = serde_json::from_str(&output.stdout).expect("one JSON object");
     assert_eq!((&plan["experiments"], &plan["selected"]), (&6.into(), &2.into()));
     assert_eq!(fs::read_dir(root.path()).unwrap().count(), 1, "plan writes nothing");
@@ -103,7 +119,11 @@ fn plan_says_what_would_run() {
     for bad in [&["--shard", "7/9"][..], &["--set", "transport.cx=1"], &["--set", "transport.payload_bytes=-1"]] {
         let output = hyperfold(root.path(), &[&["plan", "s.toml"], bad].concat());
         assert_eq!((output.code, output.stdout.as_str()), (2, ""), "{bad:?}");
-        assert!(output.stderr.contains(bad[1].split('=').next().unwrap()) || output.stderr.contains("--shard"), "{}", output.stderr);
+        assert!(
+            output.stderr.contains(bad[1].split('=').next().unwrap()) || output.stderr.contains("--shard"),
+            "{}",
+            output.stderr
+        );
     }
 }
 

@@ -3,17 +3,22 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
-use hyperfold::collective::{Algorithm, Env, Op, Options, Placement, Schedule, Server, Shape, build, cost_ps, validation};
+use hyperfold::collective::{
+    Algorithm, Env, Op, Options, Placement, Schedule, Server, Shape, build, cost_ps, validation,
+};
 
 const MB: u64 = 1 << 20;
 
 /// Time of a schedule where every member has one transmitter of `bps`, links have one latency and nothing contends: whatever may go first goes first, messages whole.
 fn time_ps(s: &Schedule, bps: u64, latency_ps: u64) -> u64 {
-    let after = |i: usize| &s.after[s.transfers[i].after_first as usize..(s.transfers[i].after_first + s.transfers[i].after_n) as usize];
+    let after = |i: usize| {
+        &s.after[s.transfers[i].after_first as usize..(s.transfers[i].after_first + s.transfers[i].after_n) as usize]
+    };
     let mut followers = vec![Vec::new(); s.transfers.len()];
     (0..s.transfers.len()).for_each(|i| after(i).iter().for_each(|&a| followers[a as usize].push(i)));
     let mut missing: Vec<usize> = (0..s.transfers.len()).map(|i| after(i).len()).collect();
-    let mut ready: BinaryHeap<Reverse<(u64, usize)>> = (0..s.transfers.len()).filter(|&i| missing[i] == 0).map(|i| Reverse((0, i))).collect();
+    let mut ready: BinaryHeap<Reverse<(u64, usize)>> =
+        (0..s.transfers.len()).filter(|&i| missing[i] == 0).map(|i| Reverse((0, i))).collect();
     let mut free = vec![0u64; s.n as usize];
     let (mut last, mut done) = (0, 0);
     while let Some(Reverse((now, i))) = ready.pop() {
@@ -158,16 +163,25 @@ fn costs_grow_with_bytes_and_shrink_with_links() {
         let system = Server::preset(name).unwrap().system(false);
         let k = system.gpus_per_server;
         for op in [Op::AllReduce, Op::AllGather, Op::ReduceScatter, Op::AllToAll, Op::Broadcast] {
-            for at in [Placement::alone(k, k), Placement::alone(4 * k, k), Placement { ranks: 4, ranks_per_node: 1, sharing: k }] {
+            for at in [
+                Placement::alone(k, k),
+                Placement::alone(4 * k, k),
+                Placement { ranks: 4, ranks_per_node: 1, sharing: k },
+            ] {
                 let cost = |bytes| cost_ps(op, bytes, &at, &system, &env);
-                assert!(cost(8) > 0 && cost(1 << 30) > cost(64 * MB) && cost(64 * MB) > cost(MB / 4), "{name} {op:?} {at:?}");
+                assert!(
+                    cost(8) > 0 && cost(1 << 30) > cost(64 * MB) && cost(64 * MB) > cost(MB / 4),
+                    "{name} {op:?} {at:?}"
+                );
                 // No faster than the links allow: the slowest of fabric and NICs, NVLink SHARP at most doubling what a link is worth.
                 let link = if at.nodes() > 1 {
-                    system.nic_bps as f64 * (system.nics_per_server as f64 / at.sharing as f64).min(system.nics_per_server as f64)
+                    system.nic_bps as f64
+                        * (system.nics_per_server as f64 / at.sharing as f64).min(system.nics_per_server as f64)
                 } else {
                     system.inside_bps as f64
                 };
-                let floor = 0.5 * (1u64 << 30) as f64 * 8.0 / link * 0.9 / if op == Op::AllToAll { at.ranks as f64 } else { 1.0 };
+                let floor = 0.5 * (1u64 << 30) as f64 * 8.0 / link * 0.9
+                    / if op == Op::AllToAll { at.ranks as f64 } else { 1.0 };
                 assert!(cost(1 << 30) as f64 / 1e12 > floor, "{name} {op:?} {at:?}");
             }
         }
@@ -192,7 +206,11 @@ fn more_of_a_machine_is_never_slower() {
     assert!(cost(far) > cost(base));
     let shared = Placement { ranks: 4, ranks_per_node: 1, sharing: 8 };
     let alone = Placement::alone(4, 1);
-    assert_eq!(cost_ps(Op::AllGather, MB, &shared, &base, &env), cost_ps(Op::AllGather, MB, &alone, &base, &env), "one GPU, one NIC: neighbours take nothing");
+    assert_eq!(
+        cost_ps(Op::AllGather, MB, &shared, &base, &env),
+        cost_ps(Op::AllGather, MB, &alone, &base, &env),
+        "one GPU, one NIC: neighbours take nothing"
+    );
 }
 
 #[test]

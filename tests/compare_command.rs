@@ -47,7 +47,8 @@ fn lines(output: &Ran, kind: &str) -> Vec<Value> {
 fn the_best_configuration_is_what_the_rows_say() {
     let root = tempfile::tempdir().unwrap();
     run(root.path(), "a", &[]);
-    let output = hyperfold(root.path(), &["compare", "a", "--json", "--top", "3", "--pareto", "makespan_ns,max_queue_bytes"]);
+    let output =
+        hyperfold(root.path(), &["compare", "a", "--json", "--top", "3", "--pareto", "makespan_ns,max_queue_bytes"]);
     assert_eq!(output.code, 0, "{}", output.stderr);
     let ranking = lines(&output, "ranking");
     assert_eq!(ranking.len(), 3);
@@ -58,13 +59,19 @@ fn the_best_configuration_is_what_the_rows_say() {
     let mut means: std::collections::BTreeMap<String, Vec<f64>> = Default::default();
     for row in reader.records() {
         let row = row.unwrap();
-        means.entry(format!("{} {}", &row[at("transport.cc")], &row[at("topology.link_gbps")])).or_default().push(row[at("makespan_ns")].parse().unwrap());
+        means
+            .entry(format!("{} {}", &row[at("transport.cc")], &row[at("topology.link_gbps")]))
+            .or_default()
+            .push(row[at("makespan_ns")].parse().unwrap());
     }
     let mean = |v: &Vec<f64>| v.iter().sum::<f64>() / v.len() as f64;
     let best = means.values().map(mean).fold(f64::INFINITY, f64::min);
     let found = ranking[0]["makespan_ns"].as_f64().unwrap();
     assert!((found - best).abs() < 1e-6, "{found} {best}");
-    let of_best = &means[&format!("{} {}", ranking[0]["transport.cc"].as_str().unwrap(), ranking[0]["topology.link_gbps"]).trim_end_matches(".0").to_string()];
+    let of_best =
+        &means[&format!("{} {}", ranking[0]["transport.cc"].as_str().unwrap(), ranking[0]["topology.link_gbps"])
+            .trim_end_matches(".0")
+            .to_string()];
     assert!((mean(of_best) - best).abs() < 1e-6);
     let axes = lines(&output, "axis");
     assert_eq!(axes.len(), 4, "two values of two axes");
@@ -83,10 +90,21 @@ fn gates_exit_with_3_and_mistakes_with_2() {
     let passes = compare(&["base", "same", "--fail-if", "makespan_ns > 1.02 * base"]);
     assert_eq!(passes.code, 0, "{}", passes.stdout);
     assert!(passes.stdout.contains("4 of 4 shared configurations are exactly as in the base"));
-    let fails = compare(&["base", "same", "--fail-if", "makespan_ns > 2 * base", "--fail-if", "makespan_ns >= base.makespan_ns", "--json"]);
+    let fails = compare(&[
+        "base",
+        "same",
+        "--fail-if",
+        "makespan_ns > 2 * base",
+        "--fail-if",
+        "makespan_ns >= base.makespan_ns",
+        "--json",
+    ]);
     assert_eq!(fails.code, 3);
     let gates = lines(&fails, "gates");
-    assert_eq!((gates[0]["passed"].as_bool(), gates[1]["passed"].as_bool(), gates[1]["hits"].as_u64()), (Some(true), Some(false), Some(8)));
+    assert_eq!(
+        (gates[0]["passed"].as_bool(), gates[1]["passed"].as_bool(), gates[1]["hits"].as_u64()),
+        (Some(true), Some(false), Some(8))
+    );
     assert_eq!(lines(&fails, "fail_if").len(), 8);
     assert_eq!(compare(&["base", "--fail-if", "drops > 0 && transport.cc == \"hpcc\""]).code, 0);
 
@@ -120,24 +138,42 @@ fn a_gate_sees_the_change_it_gates() {
     let compare = |args: &[&str]| hyperfold(root.path(), &[&["compare", "main"], args].concat());
     let gate = compare(&["pr", "--fail-if", "makespan_ns > 1.02 * base", "--json"]);
     assert_eq!(gate.code, 3, "{}", gate.stdout);
-    assert!(lines(&gate, "fail_if").iter().all(|h| h["transport.cc"] == "hpcc") && lines(&gate, "fail_if").len() == 4, "{}", gate.stdout);
+    assert!(
+        lines(&gate, "fail_if").iter().all(|h| h["transport.cc"] == "hpcc") && lines(&gate, "fail_if").len() == 4,
+        "{}",
+        gate.stdout
+    );
     assert!(gate.stdout.contains("transport.hpcc.eta 0.95 -> 0.05"), "{}", gate.stdout);
     assert_eq!(lines(&gate, "gates")[0]["checked"], 8);
 
     // A base of which only a part is there.
-    let limited = hyperfold(root.path(), &["run", "s.toml", "--out", "part", "--quiet", "--engine", "cpu", "--limit", "6", "--set", long]);
+    let limited = hyperfold(
+        root.path(),
+        &["run", "s.toml", "--out", "part", "--quiet", "--engine", "cpu", "--limit", "6", "--set", long],
+    );
     assert_eq!(limited.code, 0, "{}", limited.stderr);
     let part = compare(&["part", "--fail-if", "makespan_ns > 1.02 * base", "--json"]);
     assert_eq!((part.code, lines(&part, "unmatched").len()), (3, 2), "{}", part.stdout);
-    assert_eq!((&lines(&part, "gates")[0]["passed"], &lines(&part, "gates")[0]["hits"]), (&Value::Bool(false), &Value::from(0)));
+    assert_eq!(
+        (&lines(&part, "gates")[0]["passed"], &lines(&part, "gates")[0]["hits"]),
+        (&Value::Bool(false), &Value::from(0))
+    );
     assert_eq!(compare(&["part", "--fail-if", "makespan_ns > 1.02 * base", "--allow-unmatched"]).code, 0);
-    assert_eq!(compare(&["part", "--fail-if", "makespan_ns > 1e12"]).code, 0, "a condition without a base needs no partner");
+    assert_eq!(
+        compare(&["part", "--fail-if", "makespan_ns > 1e12"]).code,
+        0,
+        "a condition without a base needs no partner"
+    );
 }
 
 #[test]
 fn a_run_names_the_best_as_compare_does() {
     let root = tempfile::tempdir().unwrap();
-    fs::write(root.path().join("s.toml"), SWEEP.replace("fan_in = 4\n", "").replace("[axes]", "[axes]\n\"workload.fan_in\" = [2, 4]")).unwrap();
+    fs::write(
+        root.path().join("s.toml"),
+        SWEEP.replace("fan_in = 4\n", "").replace("[axes]", "[axes]\n\"workload.fan_in\" = [2, 4]"),
+    )
+    .unwrap();
     let ran = hyperfold(root.path(), &["run", "s.toml", "--out", "a", "--engine", "cpu"]);
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     let said: Vec<&str> = ran.stdout.lines().filter(|l| l.starts_with("best of fan_in ")).collect();
@@ -145,26 +181,42 @@ fn a_run_names_the_best_as_compare_does() {
     let ranking = lines(&hyperfold(root.path(), &["compare", "a", "--json"]), "ranking");
     for (line, fan_in) in said.iter().zip([2, 4]) {
         let best = ranking.iter().find(|r| r["workload.fan_in"] == fan_in).expect("each width is ranked");
-        let expected = format!("best of fan_in {fan_in}: experiment {} (cc {}, ", best["exp_id"], best["transport.cc"].as_str().unwrap());
+        let expected = format!(
+            "best of fan_in {fan_in}: experiment {} (cc {}, ",
+            best["exp_id"],
+            best["transport.cc"].as_str().unwrap()
+        );
         assert!(line.starts_with(&expected) && line.contains(", mean of 2 replicas"), "{line}: {expected}");
         let mean = format!("makespan {:.3} us", best["makespan_ns"].as_f64().unwrap() / 1e3);
         assert!(line.contains(&mean[..mean.len() - 5]), "{line}: {mean}");
     }
     let merged = hyperfold(root.path(), &["merge", "a", "--out", "m"]);
-    assert!(said.iter().all(|line| merged.stdout.lines().any(|l| l == *line)), "a merge says the same: {}", merged.stdout);
+    assert!(
+        said.iter().all(|line| merged.stdout.lines().any(|l| l == *line)),
+        "a merge says the same: {}",
+        merged.stdout
+    );
 }
 
 #[test]
 fn what_the_work_grows_with_is_ranked_apart() {
     let root = tempfile::tempdir().unwrap();
-    let poisson = "kind = \"traffic\"\npattern = \"poisson\"\nload = 0.1\nduration_ns = 20000\ncdf = \"GoogleRPC2008\"\n";
+    let poisson =
+        "kind = \"traffic\"\npattern = \"poisson\"\nload = 0.1\nduration_ns = 20000\ncdf = \"GoogleRPC2008\"\n";
     let sweep = SWEEP.replace("kind = \"traffic\"\npattern = \"incast\"\nfan_in = 4\nbytes = 50000\n", poisson);
     fs::write(root.path().join("s.toml"), sweep).unwrap();
     let ran = hyperfold(root.path(), &["run", "s.toml", "--out", "a", "--quiet", "--engine", "cpu"]);
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     let output = hyperfold(root.path(), &["compare", "a", "--json"]);
-    assert!(output.stdout.contains("2 groups that do different work (topology.link_gbps) are ranked apart"), "{}", output.stdout);
-    assert!(lines(&output, "axis").iter().all(|l| l["axis"] != "topology.link_gbps"), "another load is no better answer");
+    assert!(
+        output.stdout.contains("2 groups that do different work (topology.link_gbps) are ranked apart"),
+        "{}",
+        output.stdout
+    );
+    assert!(
+        lines(&output, "axis").iter().all(|l| l["axis"] != "topology.link_gbps"),
+        "another load is no better answer"
+    );
     assert!(fs::read_to_string(root.path().join("a/report.html")).unwrap().contains("\"groups\":[\"link_gbps 100"));
 }
 
@@ -197,18 +249,25 @@ fn an_interrupted_run_is_compared_by_its_csv() {
 fn differences_are_explained_as_text_and_markdown() {
     let root = tempfile::tempdir().unwrap();
     run(root.path(), "a", &[]);
-    let output = hyperfold(root.path(), &["compare", "a", "--explain", "0", "a:2", "--format", "markdown", "--top", "2"]);
+    let output =
+        hyperfold(root.path(), &["compare", "a", "--explain", "0", "a:2", "--format", "markdown", "--top", "2"]);
     assert_eq!(output.code, 0, "{}", output.stderr);
     let text = output.stdout;
     assert!(text.contains("| topology.link_gbps | 100 | 200 |"), "{text}");
-    assert!(text.contains("### links whose use differs most") && text.contains("### pairs of ranks whose flows differ most"));
+    assert!(
+        text.contains("### links whose use differs most")
+            && text.contains("### pairs of ranks whose flows differ most")
+    );
 }
 
 #[test]
 fn a_trace_is_the_same_from_a_run_and_from_its_results() {
     let root = tempfile::tempdir().unwrap();
     run(root.path(), "a", &["output.trace=true"]);
-    let mut names: Vec<String> = fs::read_dir(root.path().join("a/trace")).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+    let mut names: Vec<String> = fs::read_dir(root.path().join("a/trace"))
+        .unwrap()
+        .map(|e| e.unwrap().file_name().into_string().unwrap())
+        .collect();
     names.sort();
     assert_eq!(names, (0..8).map(|id| format!("{id}.pftrace")).collect::<Vec<_>>());
     let of_run = fs::read(root.path().join("a/trace/3.pftrace")).unwrap();
@@ -253,7 +312,11 @@ fn a_front_is_of_different_metrics() {
     let root = tempfile::tempdir().unwrap();
     run(root.path(), "a", &[]);
     let ran = hyperfold(root.path(), &["compare", "a", "--pareto", "makespan_ns,makespan_ns"]);
-    assert!(ran.code == 2 && ran.stderr.contains("--pareto: makespan_ns,makespan_ns names a metric twice"), "{}", ran.stderr);
+    assert!(
+        ran.code == 2 && ran.stderr.contains("--pareto: makespan_ns,makespan_ns names a metric twice"),
+        "{}",
+        ran.stderr
+    );
 }
 
 /// Links with queues are more than a small limit's samples, and --ops asks for no samples at all.

@@ -10,7 +10,8 @@ use hyperfold::compute::{Dtype, Features, Gpu, Kernel, Timing, Trees};
 fn bound(rows: &[Row], what: &str, count: usize, percent: f64) {
     let rows: Vec<Row> = rows.iter().filter(|r| r.name.contains(what)).cloned().collect();
     let error = 100.0 * mean_absolute_error(&rows);
-    let lines: Vec<String> = rows.iter().map(|r| format!("{}: {} {}, measured {}", r.name, r.simulated, r.unit, r.measured)).collect();
+    let lines: Vec<String> =
+        rows.iter().map(|r| format!("{}: {} {}, measured {}", r.name, r.simulated, r.unit, r.measured)).collect();
     assert_eq!(rows.len(), count, "{what}");
     assert!(error < percent, "{what}: {error:.2} %\n{}", lines.join("\n"));
 }
@@ -69,7 +70,8 @@ fn boosted_trees_are_evaluated_as_xgboost_does() {
     let names: Vec<&str> = lines.next().unwrap().split(',').collect();
     let mut rows = 0;
     for line in lines {
-        let values: Vec<f64> = line.split(',').map(|v| if v.is_empty() { f64::NAN } else { v.parse().unwrap() }).collect();
+        let values: Vec<f64> =
+            line.split(',').map(|v| if v.is_empty() { f64::NAN } else { v.parse().unwrap() }).collect();
         let mut features = Features::new(&timing, &Kernel::gemm(64, 64, 64, Dtype::Bf16), Op::AllReduce, 1);
         for (name, value) in names.iter().zip(&values).filter(|(n, _)| **n != "prediction") {
             assert!(features.set(name, *value), "{name}");

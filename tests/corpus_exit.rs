@@ -44,7 +44,11 @@ fn plan_all(kind: &str, base: impl Fn(&Path) -> String, read: impl Fn(&Path) -> 
                 assert!(!name.starts_with("ok"), "{kind}/{name} is in order, but: {message}");
                 assert_eq!(ran.code, 2, "{kind}/{name}: {}{}", ran.stdout, ran.stderr);
                 assert!(ran.stdout.is_empty(), "{kind}/{name}: {}", ran.stdout);
-                assert!(ran.stderr.contains(&message), "{kind}/{name}: the program says\n{}the reader says\n{message}", ran.stderr);
+                assert!(
+                    ran.stderr.contains(&message),
+                    "{kind}/{name}: the program says\n{}the reader says\n{message}",
+                    ran.stderr
+                );
                 assert!(message.contains(&file.display().to_string()), "{kind}/{name}: not named: {message}");
                 broken += 1;
             }
@@ -73,12 +77,19 @@ fn sweep_files() {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     for file in files("sweep") {
         let typed = file.strip_prefix(here).unwrap().display().to_string();
-        let message = sweep::load(&file, &SetOverrides::default()).err().unwrap_or_else(|| panic!("{typed} was accepted")).to_string();
+        let message = sweep::load(&file, &SetOverrides::default())
+            .err()
+            .unwrap_or_else(|| panic!("{typed} was accepted"))
+            .to_string();
         let message = message.replace(&file.display().to_string(), &typed).replace(&format!("{}/", here.display()), "");
         for command in [&["plan", &typed][..], &["run", &typed, "--out", "must-not-appear"]] {
             let ran = hyperfold(here, command);
             assert_eq!(ran.code, 2, "{typed}: {}{}", ran.stdout, ran.stderr);
-            assert!(ran.stderr.contains(&message), "{typed}: the program says\n{}the reader says\n{message}", ran.stderr);
+            assert!(
+                ran.stderr.contains(&message),
+                "{typed}: the program says\n{}the reader says\n{message}",
+                ran.stderr
+            );
             assert!(ran.stdout.is_empty(), "{typed}: {}", ran.stdout);
         }
         assert!(!here.join("must-not-appear").exists(), "{typed}: a run that is refused leaves no folder");
@@ -105,7 +116,11 @@ fn topology_files() {
         "topology",
         |file| {
             let ring = "workload = { kind = \"traffic\", pattern = \"ring\" }";
-            format!("topology = {{ kind = \"file\", format = \"{}\", path = {} }}\n{ring}\n", format(file).0, toml(file))
+            format!(
+                "topology = {{ kind = \"file\", format = \"{}\", path = {} }}\n{ring}\n",
+                format(file).0,
+                toml(file)
+            )
         },
         |file| read_topology(file, format(file).1).err().map(|e| e.to_string()),
     );
@@ -142,8 +157,12 @@ fn route_files() {
         |file| {
             let read = || -> Result<(), String> {
                 let text = load_text(file).map_err(|e| e.to_string())?;
-                let routes = RouteFile::parse(&file.display().to_string(), &text, &net, &flows).map_err(|e| e.to_string())?;
-                flows.iter().try_for_each(|f| router.paths(f, Policy::File(&routes)).map(drop)).map_err(|e| e.to_string())
+                let routes =
+                    RouteFile::parse(&file.display().to_string(), &text, &net, &flows).map_err(|e| e.to_string())?;
+                flows
+                    .iter()
+                    .try_for_each(|f| router.paths(f, Policy::File(&routes)).map(drop))
+                    .map_err(|e| e.to_string())
             };
             read().err()
         },
@@ -154,7 +173,12 @@ fn route_files() {
 fn distributions() {
     plan_all(
         "cdf",
-        |file| format!("workload = {{ kind = \"traffic\", pattern = \"poisson\", cdf = {} }}\ncluster.gpus = 8\n", toml(file)),
+        |file| {
+            format!(
+                "workload = {{ kind = \"traffic\", pattern = \"poisson\", cdf = {} }}\ncluster.gpus = 8\n",
+                toml(file)
+            )
+        },
         |file| Cdf::read(file).err().map(|e| e.to_string()),
     );
 }

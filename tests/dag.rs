@@ -57,7 +57,11 @@ fn csv_is_the_same_and_peers_may_be_relative() {
 
 #[test]
 fn mistakes_are_told_with_their_place() {
-    let csv = |lines: &str| parse_dag_csv("g.csv", &format!("id,ranks,kind,duration_ns,bytes,group,peer,tag,deps\n{lines}"), None).unwrap_err().to_string();
+    let csv = |lines: &str| {
+        parse_dag_csv("g.csv", &format!("id,ranks,kind,duration_ns,bytes,group,peer,tag,deps\n{lines}"), None)
+            .unwrap_err()
+            .to_string()
+    };
     for (lines, expected) in [
         ("a,0,compute,x,,,,,", "g.csv:2: node `a`: duration_ns `x` is not a time"),
         ("a,0,computes,1,,,,,", "g.csv:2: node `a`: kind `computes` is none of compute, send"),
@@ -67,14 +71,22 @@ fn mistakes_are_told_with_their_place() {
         ("a,0,compute,1,8,,,,", "g.csv:2: node `a`: `bytes` means nothing to kind `compute`"),
         ("a,3-1,compute,1,,,,,", "g.csv:2: node `a`: `3-1` runs backwards"),
         ("a,0-1,all-reduce,,8,0,,,", "g.csv:2: node `a`: rank 1 is not in its group"),
-        ("a,0,send,,8,,1,,", "g.csv: from rank 0 to rank 1, tag 0: message 0 is 8 bytes at the sender but absent at the receiver"),
-        ("a,0,all-reduce,,8,0-1,,,\nb,1,all-reduce,,9,0-1,,,", "g.csv: group 1 (dp): collective 0 is AllReduce of 8 bytes on rank 0"),
+        (
+            "a,0,send,,8,,1,,",
+            "g.csv: from rank 0 to rank 1, tag 0: message 0 is 8 bytes at the sender but absent at the receiver",
+        ),
+        (
+            "a,0,all-reduce,,8,0-1,,,\nb,1,all-reduce,,9,0-1,,,",
+            "g.csv: group 1 (dp): collective 0 is AllReduce of 8 bytes on rank 0",
+        ),
         ("", "g.csv: no node"),
     ] {
         let message = csv(lines);
         assert!(message.starts_with(expected), "{message}\n{expected}");
     }
-    let toml = parse_dag_toml("g.toml", "ranks = 1\n[[node]]\nkind = \"compute\"\nduration = 1\n", None).unwrap_err().to_string();
+    let toml = parse_dag_toml("g.toml", "ranks = 1\n[[node]]\nkind = \"compute\"\nduration = 1\n", None)
+        .unwrap_err()
+        .to_string();
     assert!(toml.starts_with("g.toml:") && toml.contains("unknown field `duration`"), "{toml}");
     assert!(parse_dag_csv("g.csv", "id,what\na,b\n", None).unwrap_err().to_string().contains("unknown column `what`"));
 }

@@ -12,7 +12,11 @@ fn deny() -> toml::Table {
 }
 
 fn output(program: &str, args: &[&str]) -> String {
-    let output = Command::new(program).args(args).current_dir(env!("CARGO_MANIFEST_DIR")).output().expect("cargo and rustc are here");
+    let output = Command::new(program)
+        .args(args)
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output()
+        .expect("cargo and rustc are here");
     assert!(output.status.success(), "{program} {args:?}: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).expect("UTF-8")
 }
@@ -22,9 +26,13 @@ fn packages() -> Vec<Value> {
     let rustc = std::env::var("RUSTC").unwrap_or_else(|_| "rustc".into());
     let version = output(&rustc, &["-vV"]);
     let host = version.lines().find_map(|l| l.strip_prefix("host: ")).expect("rustc says its host");
-    let text = output(env!("CARGO"), &["metadata", "--format-version", "1", "--locked", "--offline", "--filter-platform", host]);
+    let text = output(
+        env!("CARGO"),
+        &["metadata", "--format-version", "1", "--locked", "--offline", "--filter-platform", host],
+    );
     let metadata: Value = serde_json::from_str(&text).unwrap();
-    let used: BTreeSet<&str> = metadata["resolve"]["nodes"].as_array().unwrap().iter().map(|n| n["id"].as_str().unwrap()).collect();
+    let used: BTreeSet<&str> =
+        metadata["resolve"]["nodes"].as_array().unwrap().iter().map(|n| n["id"].as_str().unwrap()).collect();
     let packages = metadata["packages"].as_array().unwrap().iter();
     packages.filter(|p| used.contains(p["id"].as_str().unwrap()) && p["name"] != "hyperfold").cloned().collect()
 }
@@ -76,7 +84,9 @@ fn one(words: &[&str], at: &mut usize, allowed: &BTreeSet<String>) -> bool {
 #[test]
 fn licences_sources_and_bans_are_kept() {
     let deny = deny();
-    let texts = |list: &toml::Value| list.as_array().unwrap().iter().map(|v| v.as_str().unwrap().to_string()).collect::<BTreeSet<_>>();
+    let texts = |list: &toml::Value| {
+        list.as_array().unwrap().iter().map(|v| v.as_str().unwrap().to_string()).collect::<BTreeSet<_>>()
+    };
     let allowed = texts(&deny["licenses"]["allow"]);
     // A ban with wrappers is for cargo deny, which knows who depends on whom.
     let bans = deny["bans"]["deny"].as_array().unwrap().iter().filter(|ban| ban.get("wrappers").is_none());
@@ -103,7 +113,13 @@ fn licences_sources_and_bans_are_kept() {
 #[test]
 fn licence_expressions_are_read() {
     let allowed: BTreeSet<String> = ["MIT", "Apache-2.0", "Unicode-3.0"].map(String::from).into();
-    for good in ["MIT", "GPL-3.0 OR MIT", "MIT/Apache-2.0", "(MIT OR GPL-3.0) AND Unicode-3.0", "Apache-2.0 WITH LLVM-exception OR GPL-3.0"] {
+    for good in [
+        "MIT",
+        "GPL-3.0 OR MIT",
+        "MIT/Apache-2.0",
+        "(MIT OR GPL-3.0) AND Unicode-3.0",
+        "Apache-2.0 WITH LLVM-exception OR GPL-3.0",
+    ] {
         assert!(met(good, &allowed), "{good}");
     }
     for bad in ["GPL-3.0", "MIT AND GPL-3.0", "(MIT OR Apache-2.0) AND GPL-3.0", "none"] {

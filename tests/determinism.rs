@@ -78,7 +78,10 @@ fn same_bytes(folder: &Folder, ways: &[(&str, &[&str])]) {
     for (i, (name, args)) in ways.iter().enumerate() {
         run(folder, &i.to_string(), args);
         for file in FILES {
-            assert!(folder.bytes(&format!("{i}/{file}")) == folder.bytes(&format!("0/{file}")), "{file} differs: {name}");
+            assert!(
+                folder.bytes(&format!("{i}/{file}")) == folder.bytes(&format!("0/{file}")),
+                "{file} differs: {name}"
+            );
         }
     }
 }
@@ -96,7 +99,9 @@ fn threads_and_repeats_change_no_byte() {
     let folder = Folder::new(&[("s.toml", &sweep_text())]);
     same_bytes(&folder, WAYS);
     // That the sweep reaches what it is about.
-    let sum = |column: &str| -> u64 { folder.column("0/results.csv", column).iter().filter_map(|v| v.parse::<u64>().ok()).sum() };
+    let sum = |column: &str| -> u64 {
+        folder.column("0/results.csv", column).iter().filter_map(|v| v.parse::<u64>().ok()).sum()
+    };
     assert!(sum("pfc_pauses") > 100 && sum("drops") > 100 && sum("ecn_marks") > 100, "no storm, no loss or no marks");
     let failed = folder.column("0/results.csv", "status").iter().filter(|s| *s == "failed").count();
     assert_eq!(failed, 2, "the two replicas with a limit fail, nothing else: {}", folder.text("0/failed.csv"));
@@ -108,20 +113,42 @@ fn pieces_make_up_the_whole() {
     let folder = Folder::new(&[("s.toml", &sweep_text())]);
     run(&folder, "whole", &[]);
     let mut pieces = Vec::new();
-    for (i, args) in [&["--shard", "0/3"][..], &["--shard", "1/3"], &["--shard", "2/3"], &["--limit", "5"], &["--limit", "9", "--shard", "1/2"]].iter().enumerate() {
+    for (i, args) in [
+        &["--shard", "0/3"][..],
+        &["--shard", "1/3"],
+        &["--shard", "2/3"],
+        &["--limit", "5"],
+        &["--limit", "9", "--shard", "1/2"],
+    ]
+    .iter()
+    .enumerate()
+    {
         run(&folder, &i.to_string(), args);
         pieces.push(i.to_string());
     }
     // Rows of a file without its header, each with its experiment.
     let rows = |file: String| -> Vec<(u64, String)> {
         let text = folder.text(&file);
-        let header = folder.text(&format!("whole/{}", file.rsplit('/').next().expect("a path has a last part"))).lines().next().map(str::to_string);
+        let header = folder
+            .text(&format!("whole/{}", file.rsplit('/').next().expect("a path has a last part")))
+            .lines()
+            .next()
+            .map(str::to_string);
         assert_eq!(text.lines().next().map(str::to_string), header, "{file}: header");
-        text.lines().skip(1).map(|l| (l.split(',').next().expect("a line has a first field").parse().expect("exp_id"), l.to_string())).collect()
+        text.lines()
+            .skip(1)
+            .map(|l| (l.split(',').next().expect("a line has a first field").parse().expect("exp_id"), l.to_string()))
+            .collect()
     };
     for file in ["results.csv", "flows.csv", "links.csv", "rtt.csv", "failed.csv"] {
         let whole = rows(format!("whole/{file}"));
-        let of = |i: usize| if folder.file(&format!("{}/{file}", pieces[i])).exists() { rows(format!("{}/{file}", pieces[i])) } else { Vec::new() };
+        let of = |i: usize| {
+            if folder.file(&format!("{}/{file}", pieces[i])).exists() {
+                rows(format!("{}/{file}", pieces[i]))
+            } else {
+                Vec::new()
+            }
+        };
         let mut joined: Vec<(u64, String)> = (0..3).flat_map(of).collect();
         joined.sort_by_key(|r| r.0);
         assert!(joined == whole, "{file}: three shards are not the whole");
@@ -133,15 +160,24 @@ fn pieces_make_up_the_whole() {
 
 /// Outcomes of the experiments whose places in the sweep are `places`, as experiments 0, 1, 2 ... of a run in batches of `batch`; by place.
 fn outcomes(sweep: &Sweep, places: &[usize], batch: usize) -> Vec<(usize, Result<Outcome, Ending>)> {
-    let task = |(id, &place): (usize, &usize)| Task { exp_id: id as u64, config: sweep.config(&sweep.experiments[place]).unwrap() };
+    let task = |(id, &place): (usize, &usize)| Task {
+        exp_id: id as u64,
+        config: sweep.config(&sweep.experiments[place]).unwrap(),
+    };
     let options = RunOptions { batch, ..RunOptions::default() };
     let mut found = Vec::new();
-    batch::run::<EngineError>(places.iter().enumerate().map(task), Box::new(CpuEngine), &options, || false, &mut |news| {
-        if let News::Ended(ended) = news {
-            found.push((places[ended.exp_id as usize], ended.result));
-        }
-        Ok(())
-    })
+    batch::run::<EngineError>(
+        places.iter().enumerate().map(task),
+        Box::new(CpuEngine),
+        &options,
+        || false,
+        &mut |news| {
+            if let News::Ended(ended) = news {
+                found.push((places[ended.exp_id as usize], ended.result));
+            }
+            Ok(())
+        },
+    )
     .unwrap();
     assert_eq!(found.len(), places.len(), "every experiment ends");
     found.sort_by_key(|f| f.0);
@@ -159,7 +195,15 @@ fn neighbours_in_a_batch_change_nothing() {
     // 7 has no factor in common with 30.
     let shuffled: Vec<usize> = (0..n).map(|i| i * 7 % n).collect();
     let with_itself: Vec<usize> = vec![3; 5];
-    for (order, batch) in [(&in_order, 3), (&in_order, 512), (&backwards, 3), (&backwards, 512), (&shuffled, 1), (&shuffled, 4), (&shuffled, 512)] {
+    for (order, batch) in [
+        (&in_order, 3),
+        (&in_order, 512),
+        (&backwards, 3),
+        (&backwards, 512),
+        (&shuffled, 1),
+        (&shuffled, 4),
+        (&shuffled, 512),
+    ] {
         let got = outcomes(&sweep, order, batch);
         for (a, b) in got.iter().zip(&alone) {
             assert_eq!(a, b, "batches of {batch}, order {:?} ...", &order[..5]);
@@ -183,8 +227,17 @@ struct Rows {
 
 fn rows(t: &Tables) -> Rows {
     let nic = |n: &Nic| Nic { worst: 0, free_head: 0, free_n: 0, orphans: 0, ack_head: 0, ack_tail: 0, ..*n };
-    let port = |p: &Port| {
-        Port { q_head: 0, q_tail: 0, frame_head: 0, frame_tail: 0, in_frames: 0, merged: 0, orphans: 0, arr_bytes: 0, arr_n: 0, ..*p }
+    let port = |p: &Port| Port {
+        q_head: 0,
+        q_tail: 0,
+        frame_head: 0,
+        frame_tail: 0,
+        in_frames: 0,
+        merged: 0,
+        orphans: 0,
+        arr_bytes: 0,
+        arr_n: 0,
+        ..*p
     };
     Rows {
         status: t.exps[0].status,
@@ -246,7 +299,9 @@ fn shorter_steps_change_nothing() {
         lost += u32::from(t.ports.iter().any(|p| p.drops > 0));
         n += 1;
     }
-    println!("{n} random cases, {done} to their end, {paused} with pauses, {lost} with losses: same rows with a half and a third of the step");
+    println!(
+        "{n} random cases, {done} to their end, {paused} with pauses, {lost} with losses: same rows with a half and a third of the step"
+    );
     assert!(paused > 40 && lost > 10 && done > 250, "the random cases no longer reach storms and losses");
 }
 

@@ -36,7 +36,8 @@ fn two_devices_give_the_bytes_of_the_cpu() {
         let read = |dir: &str| fs::read(root.path().join(dir).join(file)).unwrap();
         assert!(read("cpu") == read("two"), "{file} differs");
     }
-    let manifest: serde_json::Value = serde_json::from_slice(&fs::read(root.path().join("two/manifest.json")).unwrap()).unwrap();
+    let manifest: serde_json::Value =
+        serde_json::from_slice(&fs::read(root.path().join("two/manifest.json")).unwrap()).unwrap();
     assert_eq!(manifest["adapters"].as_array().map(Vec::len), Some(2), "{manifest}");
     // Each has compiled its kernel, so each has simulated.
     assert_eq!(log.matches("kernel fused: compiled").count(), 2, "{log}");
@@ -47,10 +48,23 @@ fn two_devices_give_the_bytes_of_the_cpu() {
 #[test]
 fn what_a_lost_device_had_is_simulated_by_the_other() {
     let sweep = sweep::parse(SWEEP, Path::new("s.toml"), &SetOverrides::default()).unwrap();
-    let tasks = || sweep.experiments.iter().map(|e| Task { exp_id: e.exp_id, config: sweep.config(e).unwrap() }).collect::<Vec<_>>();
-    let open = || gpu::adapter::open(None, SoftwarePolicy::IfNothingElse).expect("an adapter; scripts/setup-vulkan.sh installs one");
+    let tasks = || {
+        sweep
+            .experiments
+            .iter()
+            .map(|e| Task { exp_id: e.exp_id, config: sweep.config(e).unwrap() })
+            .collect::<Vec<_>>()
+    };
+    let open = || {
+        gpu::adapter::open(None, SoftwarePolicy::IfNothingElse)
+            .expect("an adapter; scripts/setup-vulkan.sh installs one")
+    };
     let devices = [open(), open()];
-    let worker = |name: &str, device: &GpuDevice| Worker { name: name.into(), engine: Box::new(GpuEngine::on(device).unwrap()), on_pool: false };
+    let worker = |name: &str, device: &GpuDevice| Worker {
+        name: name.into(),
+        engine: Box::new(GpuEngine::on(device).unwrap()),
+        on_pool: false,
+    };
     let mut workers = vec![worker("first", &devices[0]), worker("second", &devices[1])];
     let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
     let options = RunOptions { batch: 1, ..RunOptions::default() };
@@ -59,7 +73,11 @@ fn what_a_lost_device_had_is_simulated_by_the_other() {
         match news {
             // Before anything has ended: both have work, and kernels to compile.
             News::Started(_) => devices[0].device.destroy(),
-            News::Ended(e) => assert!(ends.insert(e.exp_id, format!("{:?}", e.result)).is_none(), "experiment {} ended twice", e.exp_id),
+            News::Ended(e) => assert!(
+                ends.insert(e.exp_id, format!("{:?}", e.result)).is_none(),
+                "experiment {} ended twice",
+                e.exp_id
+            ),
             News::Lost(text) => lost.push(text),
             News::Note(_) => {}
         }
@@ -68,12 +86,18 @@ fn what_a_lost_device_had_is_simulated_by_the_other() {
     run_fleet(tasks().into_iter(), &mut workers, None, &pool, &options, || false, &mut tell).unwrap();
     assert!(lost.len() == 1 && lost[0].starts_with("first is not used any more: "), "{lost:?}");
     let mut want = BTreeMap::new();
-    batch::run::<EngineError>(tasks().into_iter(), Box::new(CpuEngine), &RunOptions::default(), || false, &mut |news| {
-        if let News::Ended(e) = news {
-            want.insert(e.exp_id, format!("{:?}", e.result));
-        }
-        Ok(())
-    })
+    batch::run::<EngineError>(
+        tasks().into_iter(),
+        Box::new(CpuEngine),
+        &RunOptions::default(),
+        || false,
+        &mut |news| {
+            if let News::Ended(e) = news {
+                want.insert(e.exp_id, format!("{:?}", e.result));
+            }
+            Ok(())
+        },
+    )
     .unwrap();
     assert_eq!(ends, want);
 }

@@ -40,7 +40,10 @@ fn every_sweep_runs_and_the_readme_names_every_file() {
         for entry in fs::read_dir(folder).unwrap() {
             let entry = entry.unwrap();
             let name = entry.file_name().into_string().unwrap();
-            assert!(name == "README.md" || readme.contains(name.trim_end_matches('/')), "experiments/README.md does not name {name}");
+            assert!(
+                name == "README.md" || readme.contains(name.trim_end_matches('/')),
+                "experiments/README.md does not name {name}"
+            );
             if name.ends_with(".toml") {
                 plan_and_run(&name);
                 sweeps += 1;
@@ -53,7 +56,9 @@ fn every_sweep_runs_and_the_readme_names_every_file() {
 #[test]
 fn reference_cases_write_every_flow() {
     let folder = plan_and_run("reference-cases.toml");
-    let lines = |file: &str| fs::read_to_string(experiments().join(file)).unwrap().lines().next().unwrap().parse::<usize>().unwrap();
+    let lines = |file: &str| {
+        fs::read_to_string(experiments().join(file)).unwrap().lines().next().unwrap().parse::<usize>().unwrap()
+    };
     let expected: usize = folder.column("o/results.csv", "workload.path").iter().map(|p| lines(p)).sum();
     let fct = folder.column("o/flows.csv", "fct_ns");
     assert_eq!(fct.len(), expected);
@@ -73,7 +78,23 @@ fn shares_that_are_on_their_way_are_not_skipped() {
         let folder = Folder::new(&[]);
         let out = folder.file("o").display().to_string();
         let set = [format!("fidelity.fast_forward={mode}"), format!("fidelity.steady_theta={theta}")];
-        let run = hyperfold(here, &["run", "experiments/contention/inc2.toml", "--limit", "1", "--engine", "cpu", "--out", &out, "--set", &set[0], "--set", &set[1]]);
+        let run = hyperfold(
+            here,
+            &[
+                "run",
+                "experiments/contention/inc2.toml",
+                "--limit",
+                "1",
+                "--engine",
+                "cpu",
+                "--out",
+                &out,
+                "--set",
+                &set[0],
+                "--set",
+                &set[1],
+            ],
+        );
         assert_eq!(run.code, 0, "{mode}: {}", run.stderr);
         assert_eq!(folder.column("o/results.csv", "transport.cc"), ["hpcc"]);
         folder.column("o/results.csv", "fct_mean_ns")[0].parse::<f64>().unwrap()

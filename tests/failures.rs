@@ -70,7 +70,10 @@ fn a_flow_without_a_route_fails_its_experiment_only() {
     assert_eq!(folder.column("o/results.csv", "error"), ["", &why[0], ""]);
     assert!(why[0].contains("flow 0") && why[0].contains("no route"), "{}", why[0]);
     let manifest: serde_json::Value = serde_json::from_slice(&folder.bytes("o/manifest.json")).unwrap();
-    assert_eq!((&manifest["ok"], &manifest["failed"], &manifest["outcome"]), (&2.into(), &1.into(), &"complete".into()));
+    assert_eq!(
+        (&manifest["ok"], &manifest["failed"], &manifest["outcome"]),
+        (&2.into(), &1.into(), &"complete".into())
+    );
     assert!(ran.stdout.contains("failed"), "the table says so: {}", ran.stdout);
 }
 
@@ -84,9 +87,18 @@ fn limits_end_what_reaches_them() {
         [[experiment]]\nworkload.bytes = 1000\nlimits.sim_ns = 1000000\nlimits.packet_hops = 100000\nlimits.wall_s = 60\n";
     let folder = Folder::new(&[("s.toml", sweep)]);
     assert_eq!(folder.run(&["run", "s.toml", "--out", "o", "--quiet"]).code, 1);
-    assert_eq!(folder.column("o/results.csv", "status"), ["failed", "failed", "failed", "ok"], "{}", folder.text("o/failed.csv"));
+    assert_eq!(
+        folder.column("o/results.csv", "status"),
+        ["failed", "failed", "failed", "ok"],
+        "{}",
+        folder.text("o/failed.csv")
+    );
     let errors = folder.column("o/results.csv", "error");
-    for (error, limit) in errors.iter().zip(["limit: sim_ns = 50000 reached", "limit: packet_hops = 100000 reached", "limit: wall_s = 0.001 reached"]) {
+    for (error, limit) in errors.iter().zip([
+        "limit: sim_ns = 50000 reached",
+        "limit: packet_hops = 100000 reached",
+        "limit: wall_s = 0.001 reached",
+    ]) {
         assert!(error.starts_with(limit), "{error}");
     }
     assert_eq!(folder.column("o/failed.csv", "exp_id"), ["0", "1", "2"]);
@@ -103,10 +115,15 @@ const LOSSY: &str = "name = \"lossy\"\n[base]\ncluster = { gpus = 16, gpus_per_s
 
 #[test]
 fn without_pfc_packets_are_lost_and_sent_again() {
-    let folder = Folder::new(&[("s.toml", &format!("{LOSSY}[axes]\n\"transport.cc\" = [\"none\", \"dcqcn\", \"hpcc\", \"timely\", \"dctcp\"]\n"))]);
+    let folder = Folder::new(&[(
+        "s.toml",
+        &format!("{LOSSY}[axes]\n\"transport.cc\" = [\"none\", \"dcqcn\", \"hpcc\", \"timely\", \"dctcp\"]\n"),
+    )]);
     let ran = folder.run(&["run", "s.toml", "--out", "o", "--quiet"]);
     assert_eq!(ran.code, 0, "{}", folder.text("o/results.csv"));
-    let numbers = |column: &str| -> Vec<u64> { folder.column("o/results.csv", column).iter().map(|v| v.parse().expect("a whole number")).collect() };
+    let numbers = |column: &str| -> Vec<u64> {
+        folder.column("o/results.csv", column).iter().map(|v| v.parse().expect("a whole number")).collect()
+    };
     assert!(numbers("drops").iter().filter(|&&d| d > 0).count() >= 3, "drops {:?}", numbers("drops"));
     assert_eq!(numbers("pfc_pauses"), [0; 5]);
     let fct = folder.column("o/flows.csv", "fct_ns");
@@ -116,11 +133,15 @@ fn without_pfc_packets_are_lost_and_sent_again() {
 
 #[test]
 fn a_flow_that_gives_up_says_so() {
-    let text = format!("{LOSSY}[base.transport]\ncc = \"none\"\npfc = false\nrto_us = 20\nrto_retries = 0\n").replace("transport.pfc = false\n", "");
+    let text = format!("{LOSSY}[base.transport]\ncc = \"none\"\npfc = false\nrto_us = 20\nrto_retries = 0\n")
+        .replace("transport.pfc = false\n", "");
     let folder = Folder::new(&[("s.toml", &text)]);
     assert_eq!(folder.run(&["run", "s.toml", "--out", "o", "--quiet"]).code, 1);
     let error = &folder.column("o/failed.csv", "error")[0];
-    assert!(error.contains("gave up after 0 retransmission timeouts") && error.contains("transport.rto_retries"), "{error}");
+    assert!(
+        error.contains("gave up after 0 retransmission timeouts") && error.contains("transport.rto_retries"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -147,11 +168,18 @@ fn ctrl_c_keeps_what_is_complete() {
     );
     let folder = Folder::new(&[("s.toml", &sweep)]);
     let args = ["run", "s.toml", "--out", "o", "--jobs", "1", "--engine", "cpu"];
-    let mut child = command(folder.path(), &args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program starts");
+    let mut child = command(folder.path(), &args)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program starts");
     let started = Instant::now();
     // As soon as two experiments are in the file.
     while std::fs::read_to_string(folder.file("o/results.csv")).map_or(0, |t| t.lines().count()) < 3 {
-        assert!(child.try_wait().unwrap().is_none() && started.elapsed() < Duration::from_secs(120), "no two experiments ended while it ran");
+        assert!(
+            child.try_wait().unwrap().is_none() && started.elapsed() < Duration::from_secs(120),
+            "no two experiments ended while it ran"
+        );
         sleep(Duration::from_millis(20));
     }
     let killed = Command::new("kill").args(["-INT", &child.id().to_string()]).status().expect("kill is there");
@@ -164,7 +192,10 @@ fn ctrl_c_keeps_what_is_complete() {
 
     let ids = folder.column("o/results.csv", "exp_id");
     assert!(ids.len() >= 2 && ids.len() < 60, "{} results", ids.len());
-    assert!(folder.column("o/results.csv", "status").iter().all(|s| s == "ok"), "what was running is left out, not failed");
+    assert!(
+        folder.column("o/results.csv", "status").iter().all(|s| s == "ok"),
+        "what was running is left out, not failed"
+    );
     let with_flows = folder.column("o/flows.csv", "exp_id");
     let expected: Vec<String> = ids.iter().flat_map(|id| std::iter::repeat_n(id.clone(), 64)).collect();
     assert_eq!(with_flows, expected, "all flows of what ended, none of what did not");
@@ -172,6 +203,10 @@ fn ctrl_c_keeps_what_is_complete() {
     assert!(parquet.starts_with(b"PAR1") && parquet.ends_with(b"PAR1"));
     let manifest: serde_json::Value = serde_json::from_slice(&folder.bytes("o/manifest.json")).unwrap();
     assert_eq!((&manifest["outcome"], &manifest["ok"]), (&"interrupted".into(), &ids.len().into()));
-    let left: Vec<_> = std::fs::read_dir(folder.file("o")).unwrap().map(|e| e.unwrap().file_name()).filter(|n| n.to_string_lossy().contains("part")).collect();
+    let left: Vec<_> = std::fs::read_dir(folder.file("o"))
+        .unwrap()
+        .map(|e| e.unwrap().file_name())
+        .filter(|n| n.to_string_lossy().contains("part"))
+        .collect();
     assert!(left.is_empty(), "{left:?}");
 }

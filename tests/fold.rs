@@ -14,7 +14,8 @@ use hyperfold::engine::{Engine, is_final};
 use hyperfold::workload::tasks::Work;
 use support::{engine, gpu_graphs};
 
-const OPTIONS: BuildOptions = BuildOptions { exp_id: 0, links: true, rtt_cap: 0, step_divisor: 1, time_limit_ps: u64::MAX };
+const OPTIONS: BuildOptions =
+    BuildOptions { exp_id: 0, links: true, rtt_cap: 0, step_divisor: 1, time_limit_ps: u64::MAX };
 
 /// Runs `t` folded.
 fn fold(name: &str, t: &mut Tables, modes: u32) -> FoldStats {
@@ -38,7 +39,9 @@ fn run(name: &str, engine: &mut FoldEngine, t: &mut Tables) -> FoldStats {
 /// What an experiment came to, without lists and what idle rows keep in vain: times before which something might not have happened, among others.
 fn rows(t: &Tables) -> (u32, Vec<Task>, Vec<Gate>, Vec<FlowTx>, Vec<FlowRx>, Vec<[u64; 3]>, Vec<[u64; 8]>) {
     let nic = |r: &Nic| [r.tx_bytes, r.hops, u64::from(r.pauses)];
-    let port = |r: &Port| [r.tx_bytes, r.hops, u64::from(r.pauses), u64::from(r.drops), u64::from(r.max_q), r.draws, r.marks, r.q_area];
+    let port = |r: &Port| {
+        [r.tx_bytes, r.hops, u64::from(r.pauses), u64::from(r.drops), u64::from(r.max_q), r.draws, r.marks, r.q_area]
+    };
     (
         t.exps[0].status,
         t.tasks.iter().map(|r| Task { next: NONE, ..*r }).collect(),
@@ -193,7 +196,10 @@ fn sleep_depends_on_the_past_alone() {
         slept += stats.slept;
     }
     println!("{skips} naps, {slept} packet-hops slept, {audited} audited, {hits} hits");
-    assert!(skips > 80 && slept > 70_000 && audited > 80 && hits > 200, "{skips} naps, {slept} packet-hops slept, {audited} audited, {hits} hits");
+    assert!(
+        skips > 80 && slept > 70_000 && audited > 80 && hits > 200,
+        "{skips} naps, {slept} packet-hops slept, {audited} audited, {hits} hits"
+    );
 }
 
 /// A case of [`drowsy`] whose signals take `k` times 350 ns longer.
@@ -303,7 +309,13 @@ fn likes_side_by_side_are_simulated_once() {
                 continue;
             }
             let simulated: u64 = all.iter().map(|s| s.simulated).sum();
-            assert_eq!(simulated, one[0].simulated, "{}: {n} on {threads} threads, {:?}", g.name, all.iter().map(|s| s.simulated).collect::<Vec<_>>());
+            assert_eq!(
+                simulated,
+                one[0].simulated,
+                "{}: {n} on {threads} threads, {:?}",
+                g.name,
+                all.iter().map(|s| s.simulated).collect::<Vec<_>>()
+            );
             compared += 1;
         }
     }
@@ -390,7 +402,9 @@ fn what_is_known_ends_at_the_next_look() {
             // A few turns each: how often they ask whether to stop.
             for ((engine, batch), most) in engines.iter_mut().zip(&mut batches).zip([2, 3]) {
                 let asked = AtomicU32::new(0);
-                let slice = engine.advance(batch, u64::from(u32::MAX) / 2, &|| asked.fetch_add(1, Ordering::Relaxed) >= most).unwrap();
+                let slice = engine
+                    .advance(batch, u64::from(u32::MAX) / 2, &|| asked.fetch_add(1, Ordering::Relaxed) >= most)
+                    .unwrap();
                 assert!(slice.failures.is_empty(), "{:?}", slice.failures);
             }
         }

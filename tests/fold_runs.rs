@@ -21,7 +21,10 @@ impl Sweep {
 
     /// One of the project's own.
     fn of_experiments(name: &str) -> Sweep {
-        Sweep { root: tempfile::tempdir().unwrap(), path: Path::new(env!("CARGO_MANIFEST_DIR")).join("experiments").join(name) }
+        Sweep {
+            root: tempfile::tempdir().unwrap(),
+            path: Path::new(env!("CARGO_MANIFEST_DIR")).join("experiments").join(name),
+        }
     }
 
     /// Runs it into the folder `out`, on one thread unless `more` says otherwise.
@@ -62,7 +65,11 @@ impl Sweep {
 
     /// Runs it into `without` and `with`, without and with a memo: flows are the same.
     fn same_with_a_memo(&self) {
-        assert!(self.flows("with", &[]) == self.flows("without", &["--memo", "off"]), "flows differ: {}", self.path.display());
+        assert!(
+            self.flows("with", &[]) == self.flows("without", &["--memo", "off"]),
+            "flows differ: {}",
+            self.path.display()
+        );
     }
 }
 
@@ -83,7 +90,8 @@ fn cuts_of_merged_partitions_depend_on_the_past_alone() {
         base.transport = { cc = \"dcqcn\", ecn_kmin_kb = 80, ecn_kmax_kb = 200, dcqcn = { increase_us = 3, rai_mbps = 500, decrease_us = 4 } }\n\
         base.workload = { kind = \"dag\", path = \"graph.csv\", iterations = 8 }\n[axes]\n\"cluster.gpu\" = [\"h100\", \"a100\"]\n";
     let sweep = Sweep::new(&[("graph.csv", graph)], text);
-    let flows = |memo: &str| sweep.flows(memo, &["--set", "output.flows=true", "--set", &format!("fidelity.memo={memo}")]);
+    let flows =
+        |memo: &str| sweep.flows(memo, &["--set", "output.flows=true", "--set", &format!("fidelity.memo={memo}")]);
     assert!(flows("true") == flows("false"), "flows differ");
 }
 
@@ -99,7 +107,11 @@ fn what_lies_in_the_past_may_still_move() {
     let memo = sweep.memo();
     sweep.run("first", &["--shard", "0/2", "--memo", &memo]);
     sweep.run("second", &["--shard", "1/2", "--memo", &memo]);
-    assert!(sweep.flows("third", &["--shard", "1/2", "--memo", &memo]) == sweep.flows("alone", &["--shard", "1/2", "--memo", "off"]), "flows differ");
+    assert!(
+        sweep.flows("third", &["--shard", "1/2", "--memo", &memo])
+            == sweep.flows("alone", &["--shard", "1/2", "--memo", "off"]),
+        "flows differ"
+    );
 }
 
 /// Whoever joins a partition that is looked up does so after what is told at that instant, or nobody is ever told (found by a user whose second run on a memo started over).
@@ -181,7 +193,9 @@ fn sleep_goes_by_what_is_on_the_wire() {
         "base.cluster = { gpus = 2, gpus_per_server = 1 }\nbase.topology.link_gbps = 100\nbase.transport.cc = \"hpcc\"\nbase.workload = { kind = \"collective\", op = \"broadcast\", bytes = 5000000 }\n",
     ];
     for (k, case) in cases.iter().enumerate() {
-        let text = format!("name = \"m\"\nbase.output.flows = true\n{case}axes.\"fidelity.fast_forward\" = [\"off\", \"steady\"]\n");
+        let text = format!(
+            "name = \"m\"\nbase.output.flows = true\n{case}axes.\"fidelity.fast_forward\" = [\"off\", \"steady\"]\n"
+        );
         let sweep = Sweep::new(&[("ring.csv", ring)], &text);
         sweep.same_with_a_memo();
         // Of the ring nothing is skipped: what was seen before is forgotten when a queue pair is done.
@@ -224,7 +238,9 @@ fn cuts_go_by_what_a_state_has() {
         for (i, (bytes, begin)) in sizes.iter().zip(begins).enumerate() {
             for (k, (wait, after)) in [(begin, String::new()), (pause, format!("c{i}_0"))].into_iter().enumerate() {
                 let tag = i * 100 + k;
-                graph += &format!("c{i}_{k},{i},compute,{wait},,,,{after}\ns{i}_{k},{i},send,,{bytes},10,{tag},c{i}_{k}\nr{i}_{k},10,recv,,{bytes},{i},{tag},\n");
+                graph += &format!(
+                    "c{i}_{k},{i},compute,{wait},,,,{after}\ns{i}_{k},{i},send,,{bytes},10,{tag},c{i}_{k}\nr{i}_{k},10,recv,,{bytes},{i},{tag},\n"
+                );
             }
         }
         graph
@@ -234,7 +250,10 @@ fn cuts_go_by_what_a_state_has() {
         base.fidelity = { steady_theta = 0.3, steady_samples = 20, steady_interval_ns = 1000 }\naxes.\"workload.path\" = [\"long.csv\", \"short.csv\"]\n";
     let sweep = Sweep::new(&[("long.csv", &graph(3_398_926)), ("short.csv", &graph(17_800_480))], text);
     sweep.same_with_a_memo();
-    assert!(sweep.column("with", "stats.csv", "steady_skips").iter().all(|&n| n > 0.0) && sweep.column("with", "stats.csv", "states_known")[1] > 0.0);
+    assert!(
+        sweep.column("with", "stats.csv", "steady_skips").iter().all(|&n| n > 0.0)
+            && sweep.column("with", "stats.csv", "states_known")[1] > 0.0
+    );
 }
 
 /// A first stage sends at the line's rate, its receiver passes on what comes, and the answers to that meet the data on the way back to the receiver: that port's queue grows by
@@ -246,7 +265,9 @@ fn queues_that_grow_are_not_skipped() {
         for hop in 0..3 {
             let after = if hop == 0 { String::new() } else { format!("r{k}_{hop}") };
             let next = hop + 1;
-            graph += &format!("s{k}_{hop},{hop},send,,3000000,{next},{k},{after}\nr{k}_{next},{next},recv,,3000000,{hop},{k},\n");
+            graph += &format!(
+                "s{k}_{hop},{hop},send,,3000000,{next},{k},{after}\nr{k}_{next},{next},recv,,3000000,{hop},{k},\n"
+            );
         }
     }
     for (cc, payload) in [("none", 2000), ("none", 9000), ("dcqcn", 1500), ("timely", 4096)] {
@@ -278,8 +299,16 @@ fn ties_go_by_queue_pairs_that_are_gone() {
 /// What started over was simulated packet by packet: no nap is counted, none audited.
 #[test]
 fn who_starts_over_is_not_approximate() {
-    let send = |n: u32, from: u32, to: u32, bytes: u32| format!("s{n},{from},send,,{bytes},{to},{n},f\nq{n},{to},recv,,{bytes},{from},{n},f\n");
-    let graph = format!("id,ranks,kind,duration_ns,bytes,peer,tag,deps\nf,all,compute,10000,,,,\n{}{}{}{}", send(1, 1, 0, 3_000_000), send(2, 2, 0, 3_000_000), send(3, 3, 0, 3_000_000), send(4, 4, 5, 5_000_000));
+    let send = |n: u32, from: u32, to: u32, bytes: u32| {
+        format!("s{n},{from},send,,{bytes},{to},{n},f\nq{n},{to},recv,,{bytes},{from},{n},f\n")
+    };
+    let graph = format!(
+        "id,ranks,kind,duration_ns,bytes,peer,tag,deps\nf,all,compute,10000,,,,\n{}{}{}{}",
+        send(1, 1, 0, 3_000_000),
+        send(2, 2, 0, 3_000_000),
+        send(3, 3, 0, 3_000_000),
+        send(4, 4, 5, 5_000_000)
+    );
     let text = "name = \"m\"\nbase.cluster = { gpus = 8, gpus_per_server = 1 }\nbase.topology = { kind = \"rail-optimized\", link_gbps = 100, buffer_mib = 0.5 }\n\
         base.workload = { kind = \"dag\", path = \"g.csv\" }\nbase.output.flows = true\nbase.fidelity = { audit = 1, audit_bound = 0 }\naxes.\"transport.cc\" = [\"hpcc\", \"dcqcn\", \"none\"]\n";
     let sweep = Sweep::new(&[("g.csv", &graph)], text);
@@ -297,7 +326,16 @@ fn a_memo_that_nothing_goes_into_is_said() {
     let sweep = Sweep::new(&[], text);
     for (fold, is_used) in [("off", false), ("exact", true)] {
         let run = std::process::Command::new(env!("CARGO_BIN_EXE_hyperfold"))
-            .args(["run", "--engine", "cpu", "--set", &format!("fidelity.fast_forward={fold}"), "--memo", &sweep.memo(), "--out"])
+            .args([
+                "run",
+                "--engine",
+                "cpu",
+                "--set",
+                &format!("fidelity.fast_forward={fold}"),
+                "--memo",
+                &sweep.memo(),
+                "--out",
+            ])
             .args([&sweep.root.path().join(fold), &sweep.path])
             .output()
             .unwrap();
@@ -323,7 +361,10 @@ fn a_draw_forgets_what_comes_after_it_alone() {
     assert!(marks[0] > 0.0 && marks[1..] == [0.0, 0.0], "{marks:?}");
     // Which of the latter two goes ahead is the threads' affair, and whether the first finds out itself what all begin with.
     let (most, least) = (simulated[1].max(simulated[2]), simulated[1].min(simulated[2]));
-    assert!(simulated[0] > 0.99 * hops[0] && most > 0.0 && most < hops[1] && least == 0.0, "simulated {simulated:?} of {hops:?}");
+    assert!(
+        simulated[0] > 0.99 * hops[0] && most > 0.0 && most < hops[1] && least == 0.0,
+        "simulated {simulated:?} of {hops:?}"
+    );
 }
 
 /// What the README says of skipped phases, on scaled-down GPT iterations under four congestion controls.
@@ -340,7 +381,10 @@ fn steady_phases_are_skipped_within_half_a_percent() {
         }
     }
     let [exact, steady] = ["exact", "steady"].map(|fold| sweep.column(fold, "stats.csv", "packet_hops_simulated"));
-    assert!(exact.len() == 4 && exact.iter().zip(&steady).all(|(e, s)| s * 2.0 < *e), "simulated {steady:?}, exactly {exact:?}");
+    assert!(
+        exact.len() == 4 && exact.iter().zip(&steady).all(|(e, s)| s * 2.0 < *e),
+        "simulated {steady:?}, exactly {exact:?}"
+    );
 }
 
 /// What congestion control carries over from one all-to-all to the next makes few of them new.

@@ -29,7 +29,8 @@ fn spreads(root: &Path, kind: &str) -> HashMap<String, Spread> {
     for line in text.lines() {
         let cells: Vec<&str> = line.split('|').map(str::trim).collect();
         if cells.len() == 10 && cells[2] == kind {
-            let percent = |i: usize| cells[i].parse().unwrap_or_else(|_| panic!("SPREAD.md: `{}` in `{line}`", cells[i]));
+            let percent =
+                |i: usize| cells[i].parse().unwrap_or_else(|_| panic!("SPREAD.md: `{}` in `{line}`", cells[i]));
             found.insert(cells[1].to_string(), Spread { mean: percent(4), max: percent(6), flow: percent(7) });
         }
     }
@@ -47,7 +48,10 @@ struct Got {
 
 fn run(name: &str, case: &Case) -> Got {
     let built = engine::finish(name, case, BuildOptions::default());
-    let fct_ns = engine::fct_ps(&built).iter().map(|f| f.expect("finish() asserts that all flows are complete") / 1000).collect();
+    let fct_ns = engine::fct_ps(&built)
+        .iter()
+        .map(|f| f.expect("finish() asserts that all flows are complete") / 1000)
+        .collect();
     Got { fct_ns, pauses: engine::pauses(&built.tables), hops: engine::packet_hops(&built.tables) }
 }
 
@@ -70,7 +74,9 @@ fn deterministic_cases_are_within_the_reference_s_spread() {
     let spreads = spreads(&root, "jitter");
     let (mut n, mut with_cc, mut exact) = (0, 0, 0);
     let mut wrong = String::new();
-    println!("case                           flows  max |dFCT| ns   mean % (bound)    max % (bound)   pauses      packet-hops");
+    println!(
+        "case                           flows  max |dFCT| ns   mean % (bound)    max % (bound)   pauses      packet-hops"
+    );
     for name in golden::names() {
         let g = golden::load(&name);
         if !g.deterministic() {
@@ -133,7 +139,9 @@ fn random_marking_agrees_over_ten_seeds() {
     let spreads = spreads(&root, "seeds");
     let mut n = 0;
     let mut wrong = String::new();
-    println!("case                           reference us   ours us    off %  (bound), of the mean FCT and of the maximum FCT over ten seeds");
+    println!(
+        "case                           reference us   ours us    off %  (bound), of the mean FCT and of the maximum FCT over ten seeds"
+    );
     for name in golden::names() {
         let g: Golden = golden::load(&name);
         if g.deterministic() || g.fct_seeds.is_empty() {
@@ -168,7 +176,8 @@ fn sweep_files_lead_to_the_same_tables_as_the_cases_themselves() {
     let Some(root) = golden::root() else { return println!("no ../shared/golden here: nothing to compare with") };
     let cases: Vec<Golden> = golden::names().iter().map(|n| golden::load(n)).filter(Golden::deterministic).collect();
     let axis = |key: &str, file: &str| {
-        let files: Vec<String> = cases.iter().map(|g| format!("{:?}", root.join(&g.name).join(file).display().to_string())).collect();
+        let files: Vec<String> =
+            cases.iter().map(|g| format!("{:?}", root.join(&g.name).join(file).display().to_string())).collect();
         format!("\"{key}\" = [{}]\n", files.join(", "))
     };
     let text = format!(
@@ -180,10 +189,12 @@ fn sweep_files_lead_to_the_same_tables_as_the_cases_themselves() {
         axis("routing.path", "routes.txt"),
         axis("transport.config", "config.txt")
     );
-    let sweep = sweep::parse(&text, Path::new("golden.toml"), &SetOverrides::default()).unwrap_or_else(|e| panic!("{e}"));
+    let sweep =
+        sweep::parse(&text, Path::new("golden.toml"), &SetOverrides::default()).unwrap_or_else(|e| panic!("{e}"));
     assert_eq!(sweep.experiments.len(), cases.len());
     for (g, experiment) in cases.iter().zip(&sweep.experiments) {
-        let prepared = batch::prepare(&sweep.config(experiment).unwrap(), experiment.exp_id as u32).unwrap_or_else(|e| panic!("{}: {e}", g.name));
+        let prepared = batch::prepare(&sweep.config(experiment).unwrap(), experiment.exp_id as u32)
+            .unwrap_or_else(|e| panic!("{}: {e}", g.name));
         let mut built = prepared.built;
         engine::finish_built(&g.name, &mut built);
         let direct = engine::finish(&g.name, &g.case, BuildOptions::default());

@@ -1,12 +1,12 @@
 //! Whole runs on the GPU against whole runs on the CPU: final tables bit by bit, whatever shares a batch, however it is dispatched.
 
-mod support;
 #[path = "support/gpu.rs"]
 #[allow(dead_code, reason = "every test binary uses another part of it")]
 mod gpu;
 #[path = "support/small.rs"]
 #[allow(dead_code, reason = "every test binary uses another part of it")]
 mod small;
+mod support;
 
 use hyperfold::batch::build::BuildOptions;
 use hyperfold::columns::{Tables, status};
@@ -85,7 +85,10 @@ fn one_that_is_too_large_for_the_device_fails_alone() {
     let report = engine.run(&mut got, Mode::Fused, PACKET_LIMIT, &mut |_| true);
     engine.limit_room(u64::MAX, u64::MAX);
     let report = report.unwrap_or_else(|e| panic!("{e}"));
-    assert!(matches!(report.failures[..], [(0, ExperimentError::TooLarge { limit, .. })] if limit == room), "{report:?}");
+    assert!(
+        matches!(report.failures[..], [(0, ExperimentError::TooLarge { limit, .. })] if limit == room),
+        "{report:?}"
+    );
     small::compare(&names[1..], &got[1..], &want[1..]);
 }
 
@@ -149,12 +152,14 @@ fn random_networks_end_as_on_the_cpu() {
 fn task_graphs_end_as_on_the_cpu() {
     let cases: Vec<_> = (100..125).map(gpu_graphs::case).collect();
     let names: Vec<&str> = cases.iter().map(|g| g.name.as_str()).collect();
-    let mut before: Vec<Tables> = cases.iter().map(|g| gpu_graphs::tables(g, BuildOptions { rtt_cap: 4, ..Default::default() }).tables).collect();
+    let mut before: Vec<Tables> =
+        cases.iter().map(|g| gpu_graphs::tables(g, BuildOptions { rtt_cap: 4, ..Default::default() }).tables).collect();
     // With pools that must grow on the way.
     before.iter_mut().step_by(3).for_each(small::starve);
     let want = small::on_cpu(&before);
     let mut got = before;
-    let report = gpu::shared().run(&mut got, Mode::Fused, PACKET_LIMIT, &mut |_| true).unwrap_or_else(|e| panic!("{e}"));
+    let report =
+        gpu::shared().run(&mut got, Mode::Fused, PACKET_LIMIT, &mut |_| true).unwrap_or_else(|e| panic!("{e}"));
     small::compare(&names, &got, &want);
     assert!(report.failures.is_empty() && report.growths > 0, "{report:?}");
     let lost = want.iter().filter(|t| t.ports.iter().any(|p| p.drops > 0)).count();
@@ -176,7 +181,8 @@ fn golden_cases_end_as_on_the_cpu() {
         .collect();
     let want = small::on_cpu(&before);
     let mut got = before;
-    let report = gpu::shared().run(&mut got, Mode::Fused, PACKET_LIMIT, &mut |_| true).unwrap_or_else(|e| panic!("{e}"));
+    let report =
+        gpu::shared().run(&mut got, Mode::Fused, PACKET_LIMIT, &mut |_| true).unwrap_or_else(|e| panic!("{e}"));
     small::compare(&wanted, &got, &want);
     println!("{report:?}");
 }

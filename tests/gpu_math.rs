@@ -42,8 +42,20 @@ fn expected(case: &[u64; 4]) -> [u64; 4] {
 
 /// Edges against each other, and drawn values of every width.
 fn cases() -> Vec<[u64; 4]> {
-    let edges =
-        [0, 1, 2, 3, 0xffff_ffff, 1 << 32, (1 << 32) + 1, 0xffff_ffff_0000_0000, 1 << 63, (1 << 63) - 1, u64::MAX - 1, u64::MAX];
+    let edges = [
+        0,
+        1,
+        2,
+        3,
+        0xffff_ffff,
+        1 << 32,
+        (1 << 32) + 1,
+        0xffff_ffff_0000_0000,
+        1 << 63,
+        (1 << 63) - 1,
+        u64::MAX - 1,
+        u64::MAX,
+    ];
     let mut cases = Vec::new();
     for &a in &edges {
         for &b in &edges {
@@ -91,7 +103,9 @@ fn wide_helpers_agree_with_rust() {
     });
     let cases = cases();
     let bytes = size_of_val(&cases[..]) as u64;
-    let buffer = |usage| device.create_buffer(&wgpu::BufferDescriptor { label: None, size: bytes, usage, mapped_at_creation: false });
+    let buffer = |usage| {
+        device.create_buffer(&wgpu::BufferDescriptor { label: None, size: bytes, usage, mapped_at_creation: false })
+    };
     let input = buffer(wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_DST);
     let output = buffer(wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_SRC);
     let staging = buffer(wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST);

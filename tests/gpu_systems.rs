@@ -1,12 +1,12 @@
 //! Parity of CPU and GPU after every system: every bit of every table.
 
-mod support;
 #[path = "support/gpu.rs"]
 #[allow(dead_code, reason = "every test binary uses another part of it")]
 mod gpu;
 #[path = "support/small.rs"]
 #[allow(dead_code, reason = "every test binary uses another part of it")]
 mod small;
+mod support;
 
 use hyperfold::batch::build::BuildOptions;
 use hyperfold::columns::{NEVER, SHARED_FLAGS, Tables, flag, qp, status, task};
@@ -92,7 +92,8 @@ fn small_networks() {
         .into_iter()
         .enumerate()
         .map(|(i, (name, case))| {
-            let options = BuildOptions { exp_id: i as u32, links: i % 2 == 0, rtt_cap: 4 * (i as u32 % 3), ..Default::default() };
+            let options =
+                BuildOptions { exp_id: i as u32, links: i % 2 == 0, rtt_cap: 4 * (i as u32 % 3), ..Default::default() };
             (name.to_string(), support::engine::tables(&case, options).tables)
         })
         .collect();
@@ -109,7 +110,12 @@ fn small_networks() {
 #[test]
 fn random_networks() {
     let mut experiments: Named = (0..20)
-        .map(|seed| (format!("random case {seed}"), support::engine::tables(&random::case(seed), BuildOptions::default()).tables))
+        .map(|seed| {
+            (
+                format!("random case {seed}"),
+                support::engine::tables(&random::case(seed), BuildOptions::default()).tables,
+            )
+        })
         .collect();
     parity(&mut gpu::shared(), &mut experiments, 150);
 }
@@ -144,7 +150,8 @@ fn golden_cases() {
     let names = golden::names();
     let mut experiments: Named = Vec::new();
     for name in names.iter().filter(|n| wanted.contains(&n.as_str())) {
-        experiments.push((name.clone(), support::engine::tables(&golden::load(name).case, BuildOptions::default()).tables));
+        experiments
+            .push((name.clone(), support::engine::tables(&golden::load(name).case, BuildOptions::default()).tables));
     }
     if experiments.is_empty() {
         println!("skipped: the golden cases are not here");
@@ -157,7 +164,8 @@ fn golden_cases() {
 #[test]
 fn runs_by_system_end_as_on_the_cpu() {
     let short = ["dcqcn", "dctcp", "pauses"];
-    let (names, mut before): (Vec<_>, Vec<_>) = small::tables().into_iter().filter(|(name, _)| short.contains(name)).unzip();
+    let (names, mut before): (Vec<_>, Vec<_>) =
+        small::tables().into_iter().filter(|(name, _)| short.contains(name)).unzip();
     small::starve(&mut before[1]);
     let want = small::on_cpu(&before);
     let mut got = before;

@@ -9,7 +9,8 @@ use hyperfold::engine::{cpu, grow};
 use support::{engine, gpu_graphs};
 
 /// Everything is recorded, so that everything is compared.
-const OPTIONS: BuildOptions = BuildOptions { exp_id: 0, links: true, rtt_cap: 8, step_divisor: 1, time_limit_ps: u64::MAX };
+const OPTIONS: BuildOptions =
+    BuildOptions { exp_id: 0, links: true, rtt_cap: 8, step_divisor: 1, time_limit_ps: u64::MAX };
 
 #[test]
 fn they_end() {
@@ -37,7 +38,9 @@ fn backwards(t: &mut Tables) {
     let end = cpu::step_end(t);
     let e = t.exps[0];
     if e.phase == 0 {
-        for port in (0..e.port_len).filter(|p| t.clocks[(e.nic_len + p) as usize] < end).collect::<Vec<_>>().into_iter().rev() {
+        for port in
+            (0..e.port_len).filter(|p| t.clocks[(e.nic_len + p) as usize] < end).collect::<Vec<_>>().into_iter().rev()
+        {
             cpu::plan::plan(t, port, end);
         }
     }
@@ -54,7 +57,11 @@ fn backwards(t: &mut Tables) {
             for port in (sw.port_first..sw.port_first + sw.port_n).rev() {
                 let wanted = (0..e.mask_words).any(|w| t.shared[cpu::plan::want_word(t, port, w * 32) as usize] != 0);
                 let row = &t.ports[port as usize];
-                if wanted || row.arr_n > 0 || row.in_frames != NONE || t.clocks[(e.end_len + e.nic_len + port) as usize] < end {
+                if wanted
+                    || row.arr_n > 0
+                    || row.in_frames != NONE
+                    || t.clocks[(e.end_len + e.nic_len + port) as usize] < end
+                {
                     cpu::forward::forward(t, port, end);
                 }
             }
@@ -80,7 +87,9 @@ fn the_order_of_rows_changes_nothing() {
         loop {
             match got.exps[0].status {
                 status::RUNNING => backwards(&mut got),
-                status::NEEDS_PACKETS => grow::grow(&mut got, u64::from(u32::MAX)).unwrap_or_else(|e| panic!("{}: {e}", g.name)),
+                status::NEEDS_PACKETS => {
+                    grow::grow(&mut got, u64::from(u32::MAX)).unwrap_or_else(|e| panic!("{}: {e}", g.name))
+                }
                 _ => break,
             }
         }

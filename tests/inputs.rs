@@ -16,7 +16,9 @@ use support::inputs;
 fn sweep_text(inputs: &Path, name: &str, file: &Path) -> String {
     let head = "name = \"inputs\"\n[base]\ntransport = { cc = \"dcqcn\", payload_bytes = 4000 }\n";
     let shown = file.display();
-    let topology = |path: &Path, format: &str| format!("topology = {{ kind = \"file\", path = \"{}\", format = \"{format}\" }}\n", path.display());
+    let topology = |path: &Path, format: &str| {
+        format!("topology = {{ kind = \"file\", path = \"{}\", format = \"{format}\" }}\n", path.display())
+    };
     let ring = "workload = { kind = \"traffic\", pattern = \"ring\", bytes = 100000 }\n";
     let kind = name.split('/').next().unwrap_or("");
     if kind == "topology" {
@@ -39,7 +41,10 @@ fn sweep_text(inputs: &Path, name: &str, file: &Path) -> String {
     // The file is for 9,216 ranks and says so nowhere: the fewest of the same shape do the same program, NVLink's part of it by its cost, on one channel.
     let large = name.contains("workload_analytical");
     let (cluster, channels) = if large { ("gpus = 384", ", channels = 1") } else { ("nvlink = \"packet\"", "") };
-    format!("{head}cluster = {{ {cluster} }}\nworkload = {{ kind = \"{format}\", path = \"{shown}\", bytes_scale = {}{channels} }}\n", scale(name))
+    format!(
+        "{head}cluster = {{ {cluster} }}\nworkload = {{ kind = \"{format}\", path = \"{shown}\", bytes_scale = {}{channels} }}\n",
+        scale(name)
+    )
 }
 
 /// How much of its bytes a file sends here.
@@ -56,12 +61,18 @@ fn simulate(text: &str) -> Result<Outcome, String> {
     let sweep = sweep::parse(text, Path::new("s.toml"), &SetOverrides::default()).map_err(|e| format!("{e:#}"))?;
     let config = sweep.config(&sweep.experiments[0]).map_err(|e| e.to_string())?;
     let mut result = None;
-    batch::run::<EngineError>(std::iter::once(Task { exp_id: 0, config }), Box::new(CpuEngine), &RunOptions::default(), || false, &mut |news| {
-        if let News::Ended(ended) = news {
-            result = Some(ended.result);
-        }
-        Ok(())
-    })
+    batch::run::<EngineError>(
+        std::iter::once(Task { exp_id: 0, config }),
+        Box::new(CpuEngine),
+        &RunOptions::default(),
+        || false,
+        &mut |news| {
+            if let News::Ended(ended) = news {
+                result = Some(ended.result);
+            }
+            Ok(())
+        },
+    )
     .map_err(|e| e.to_string())?;
     match result.expect("an experiment ends") {
         Ok(outcome) => Ok(outcome),

@@ -20,8 +20,10 @@ const NETWORK: &str = "name = \"knobs\"\n[base]\ncluster = { gpus_per_server = 2
                        transport = { cc = \"dcqcn\" }\n";
 
 /// A transformer of 8 layers that takes a millisecond to simulate.
-const DENSE: &str = "{ name = \"tiny\", transformer = { layers = 8, hidden = 256, heads = 8, vocab = 512, seq = 128 } }";
-const WIDE: &str = "workload.model={ name = \"wide\", transformer = { layers = 8, hidden = 512, heads = 8, vocab = 512, seq = 128 } }";
+const DENSE: &str =
+    "{ name = \"tiny\", transformer = { layers = 8, hidden = 256, heads = 8, vocab = 512, seq = 128 } }";
+const WIDE: &str =
+    "workload.model={ name = \"wide\", transformer = { layers = 8, hidden = 512, heads = 8, vocab = 512, seq = 128 } }";
 const EXPERTS: &str = "{ name = \"experts\", transformer = { layers = 4, hidden = 256, heads = 8, vocab = 512, seq = 128, moe = { experts = 4, top_k = 2 } } }";
 
 /// The tables that keys are tried in.
@@ -37,14 +39,27 @@ fn base(name: &str) -> String {
         pattern => format!("kind = \"traffic\"\npattern = \"{pattern}\"\n"),
     };
     let gpus = if matches!(name, "dense" | "experts") { "" } else { "[base.cluster]\ngpus = 8\n" };
-    let network = if gpus.is_empty() { NETWORK.to_string() } else { NETWORK.replace("gpus_per_server", "gpus = 8, gpus_per_server") };
+    let network = if gpus.is_empty() {
+        NETWORK.to_string()
+    } else {
+        NETWORK.replace("gpus_per_server", "gpus = 8, gpus_per_server")
+    };
     format!("{network}[base.workload]\n{workload}")
 }
 
 const QPS: &[&str] = &["workload.qps_per_connection=4", "workload.algorithm=ring", "workload.chunk_kib=16"];
-const NCCL_QPS: &[&str] = &["workload.nccl.NCCL_IB_QPS_PER_CONNECTION=4", "workload.algorithm=ring", "workload.chunk_kib=16"];
+const NCCL_QPS: &[&str] =
+    &["workload.nccl.NCCL_IB_QPS_PER_CONNECTION=4", "workload.algorithm=ring", "workload.chunk_kib=16"];
 /// Packets are lost, so that timeouts matter.
-const LOSSY: &[&str] = &["transport.pfc=false", "topology.buffer_mib=0.7", "workload.algorithm=direct", "transport.cc=none", "workload.bytes=8000000", "cluster.gpus_per_server=1", "topology.kind=fat-tree"];
+const LOSSY: &[&str] = &[
+    "transport.pfc=false",
+    "topology.buffer_mib=0.7",
+    "workload.algorithm=direct",
+    "transport.cc=none",
+    "workload.bytes=8000000",
+    "cluster.gpus_per_server=1",
+    "topology.kind=fat-tree",
+];
 /// A GPU whose slowdown was measured.
 const SLOWED: &[&str] = &["workload.overlap_grad=true", "workload.bucket_mb=4", "cluster.gpu=a800"];
 const JITTER: &[&str] = &["workload.compute_jitter=0.1"];
@@ -132,7 +147,12 @@ const KNOBS: &[Knob] = &[
     ("workload.algorithm", "all-reduce", &["workload.algorithm=ring"], "hierarchical"),
     ("workload.algorithm", "all-reduce", &["workload.algorithm=ring"], "nvls"),
     ("workload.algorithm", "all-reduce", &["workload.algorithm=nvls"], "in-network"),
-    ("workload.algorithm", "dense", &["workload.algorithm=ring", "workload.tp=1", "workload.pp=1", "workload.dp=8"], "tree"),
+    (
+        "workload.algorithm",
+        "dense",
+        &["workload.algorithm=ring", "workload.tp=1", "workload.pp=1", "workload.dp=8"],
+        "tree",
+    ),
     ("workload.protocol", "all-reduce", &["workload.protocol=Simple"], "LL"),
     ("workload.protocol", "all-reduce", &["workload.protocol=Simple"], "LL128"),
     ("workload.channels", "large", &["workload.channels=1"], "4"),
@@ -184,7 +204,18 @@ const KNOBS: &[Knob] = &[
     ("cluster.nvlink_latency_ns", "large", &["workload.algorithm=ring"], "5000"),
     ("cluster.nvlink", "large", &["workload.algorithm=ring"], "packet"),
     ("cluster.server_xml", "all-reduce", &[], "server.xml"),
-    ("transport.fresh_qp", "all-to-all", &["workload.iterations=3", "transport.cc=dcqcn", "workload.pxn=false", "workload.bytes=8000000", "topology.uplink_gbps=25"], "true"),
+    (
+        "transport.fresh_qp",
+        "all-to-all",
+        &[
+            "workload.iterations=3",
+            "transport.cc=dcqcn",
+            "workload.pxn=false",
+            "workload.bytes=8000000",
+            "topology.uplink_gbps=25",
+        ],
+        "true",
+    ),
 ];
 
 /// Keys whose values cannot differ within one base: `workload.kind` is what the bases differ in, `workload.format` has one value.
@@ -212,7 +243,14 @@ const SERVER: &str = r#"<system version="1"><cpu numaid="0" affinity="ffff" arch
 fn folder() -> Folder {
     let trees = include_str!("compute_data/slowdown_model.json");
     let flows = "2\n0 2 3 100 100000 0\n1 3 3 100 100000 1\n";
-    Folder::new(&[("a.txt", &simai(40_000)), ("b.txt", &simai(90_000)), ("flows.txt", flows), ("kernels.csv", KERNELS), ("trees.json", trees), ("server.xml", SERVER)])
+    Folder::new(&[
+        ("a.txt", &simai(40_000)),
+        ("b.txt", &simai(90_000)),
+        ("flows.txt", flows),
+        ("kernels.csv", KERNELS),
+        ("trees.json", trees),
+        ("server.xml", SERVER),
+    ])
 }
 
 /// What a configuration came to, and what was said about it.
@@ -226,14 +264,20 @@ fn simulate(folder: &Folder, name: &str, set: &[String]) -> Result<Found, String
     let config = sweep.config(&sweep.experiments[0]).map_err(|e| e.to_string())?;
     let mut result = None;
     let task = Task { exp_id: 0, config };
-    batch::run::<EngineError>(std::iter::once(task), Box::new(CpuEngine), &RunOptions::default(), || false, &mut |news| {
-        match news {
-            News::Ended(ended) => result = Some(ended.result),
-            News::Note(note) => said.push(note),
-            News::Started(_) | News::Lost(_) => {}
-        }
-        Ok(())
-    })
+    batch::run::<EngineError>(
+        std::iter::once(task),
+        Box::new(CpuEngine),
+        &RunOptions::default(),
+        || false,
+        &mut |news| {
+            match news {
+                News::Ended(ended) => result = Some(ended.result),
+                News::Note(note) => said.push(note),
+                News::Started(_) | News::Lost(_) => {}
+            }
+            Ok(())
+        },
+    )
     .map_err(|e| e.to_string())?;
     result.map(|r| (r, said)).ok_or("no result".to_string())
 }
@@ -270,7 +314,9 @@ fn every_key_changes_the_result_or_it_is_said_that_it_does_not() {
         let more: Vec<String> = set.iter().cloned().chain([setting(key, value)]).collect();
         match simulate(&folder, name, &more) {
             Err(e) => wrong.push(format!("{what}: refused: {e}")),
-            Ok((Err(Ending::Failed(why)), _)) if key != "workload.nccl.NCCL_IB_RETRY_CNT" => wrong.push(format!("{what}: fails: {why}")),
+            Ok((Err(Ending::Failed(why)), _)) if key != "workload.nccl.NCCL_IB_RETRY_CNT" => {
+                wrong.push(format!("{what}: fails: {why}"))
+            }
             Ok((after, said)) if after == before.0 => {
                 let short = key.trim_start_matches("workload.").trim_start_matches("nccl.");
                 match said.iter().any(|s| s.contains(short)) {
@@ -290,7 +336,10 @@ fn every_key_changes_the_result_or_it_is_said_that_it_does_not() {
 #[test]
 fn every_key_is_tried() {
     let tried: BTreeSet<&str> = KNOBS.iter().map(|k| k.0).chain(APART).collect();
-    let keys = KEYS.iter().map(|k| k.name).filter(|n| n.starts_with("workload.") || n.starts_with("cluster.") || *n == "transport.fresh_qp");
+    let keys = KEYS
+        .iter()
+        .map(|k| k.name)
+        .filter(|n| n.starts_with("workload.") || n.starts_with("cluster.") || *n == "transport.fresh_qp");
     let missed: Vec<&str> = keys.filter(|n| !tried.contains(n)).collect();
     assert!(missed.is_empty(), "{missed:?}");
 }

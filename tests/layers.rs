@@ -5,7 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Edges allowed between modules of one layer.
-const PEERS: &[(&str, &str)] = &[("sweep", "spec"), ("sweep", "transport"), ("spec", "transport"), ("routing", "topology")];
+const PEERS: &[(&str, &str)] =
+    &[("sweep", "spec"), ("sweep", "transport"), ("spec", "transport"), ("routing", "topology")];
 
 /// Modules that may import only these, fewer than their layer allows.
 const NARROW: &[(&str, &[&str])] = &[("engine", &["units", "transport", "columns"])];
@@ -59,7 +60,11 @@ fn strip(text: &str) -> String {
     let at = |i: usize| chars.get(i).copied().unwrap_or('\0');
     while i < chars.len() {
         match (at(i), at(i + 1)) {
-            ('/', '/') => while i < chars.len() && at(i) != '\n' { i += 1 },
+            ('/', '/') => {
+                while i < chars.len() && at(i) != '\n' {
+                    i += 1
+                }
+            }
             ('/', '*') => {
                 while i < chars.len() && (at(i), at(i + 1)) != ('*', '/') {
                     i += 1;
@@ -191,7 +196,9 @@ fn crates_stay_in_their_module() {
     let mut wrong = Vec::new();
     for (module, _, shown, code) in files() {
         for (name, homes) in CRATES {
-            if !homes.contains(&module.as_str()) && code.match_indices(&format!("{name}::")).any(|(at, _)| !code[..at].ends_with([':', '_'])) {
+            if !homes.contains(&module.as_str())
+                && code.match_indices(&format!("{name}::")).any(|(at, _)| !code[..at].ends_with([':', '_']))
+            {
                 wrong.push(format!("src/{shown}: `{name}` belongs to {homes:?}"));
             }
         }

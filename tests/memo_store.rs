@@ -19,7 +19,8 @@ use hyperfold::workload::tasks::Work;
 use sha2::{Digest, Sha256};
 use support::{engine, gpu_graphs};
 
-const OPTIONS: BuildOptions = BuildOptions { exp_id: 0, links: true, rtt_cap: 0, step_divisor: 1, time_limit_ps: u64::MAX };
+const OPTIONS: BuildOptions =
+    BuildOptions { exp_id: 0, links: true, rtt_cap: 0, step_divisor: 1, time_limit_ps: u64::MAX };
 const ROOMY: u64 = 1 << 30;
 const WAIT: Duration = Duration::from_secs(20);
 
@@ -41,10 +42,13 @@ fn cases(seeds: std::ops::Range<u64>) -> Vec<(String, Tables, String)> {
 /// What an experiment came to, without what idle rows keep in vain.
 fn outcome(t: &Tables) -> String {
     let tasks: Vec<Task> = t.tasks.iter().map(|r| Task { next: NONE, ..*r }).collect();
-    let tx: Vec<FlowTx> = t.flow_tx.iter().map(|r| FlowTx { flags: r.flags & !(qp::HELD | qp::QUEUED), next_avail: 0, ..*r }).collect();
+    let tx: Vec<FlowTx> =
+        t.flow_tx.iter().map(|r| FlowTx { flags: r.flags & !(qp::HELD | qp::QUEUED), next_avail: 0, ..*r }).collect();
     let rx: Vec<FlowRx> = t.flow_rx.iter().map(|r| FlowRx { held: NONE, nack_t: 0, cnp_t: 0, ..*r }).collect();
     let nics: Vec<[u64; 3]> = t.nics.iter().map(|r: &Nic| [r.tx_bytes, r.hops, u64::from(r.pauses)]).collect();
-    let port = |r: &Port| [r.tx_bytes, r.hops, u64::from(r.pauses), u64::from(r.drops), u64::from(r.max_q), r.draws, r.marks, r.q_area];
+    let port = |r: &Port| {
+        [r.tx_bytes, r.hops, u64::from(r.pauses), u64::from(r.drops), u64::from(r.max_q), r.draws, r.marks, r.q_area]
+    };
     let ports: Vec<[u64; 8]> = t.ports.iter().map(port).collect();
     format!("{} {tasks:?} {tx:?} {rx:?} {nics:?} {ports:?}", t.exps[0].status)
 }
@@ -151,7 +155,8 @@ fn states_that_are_looked_up_every_few_packets_are_kept_as_well() {
     let cases = cases(0..80);
     for every in [1, 7, 40] {
         let path = root.path().join(format!("m-{every}.db"));
-        let pass = |memo: &Arc<Memo>| run_with(&cases, FoldEngine::remembering(Arc::clone(memo)).with_cuts_every(every));
+        let pass =
+            |memo: &Arc<Memo>| run_with(&cases, FoldEngine::remembering(Arc::clone(memo)).with_cuts_every(every));
         let open = || Arc::new(MemoStore::open(&path, ROOMY));
         let store = open();
         let memo = Arc::new(Memo::on(store.clone()));
@@ -172,7 +177,10 @@ fn states_that_are_looked_up_every_few_packets_are_kept_as_well() {
             assert!(store.publish(&memo, WAIT, true));
             let whole = pass(&Arc::new(Memo::on(open())));
             // Where a partition was looked up it is cut elsewhere, and then it may merge with another in a way that nobody has seen: a few packets.
-            assert!(whole.simulated <= warm.simulated + warm.simulated / 1000, "every {every}: {some:?} added, {whole:?}");
+            assert!(
+                whole.simulated <= warm.simulated + warm.simulated / 1000,
+                "every {every}: {some:?} added, {whole:?}"
+            );
         }
     }
 }
@@ -196,7 +204,8 @@ fn runs_give_the_same_bytes_whatever_the_memo_holds() {
     fs::write(root.path().join("s.toml"), SWEEP).unwrap();
     let run = |out: &str, more: &[&str]| -> u64 {
         let args = [&["run", "s.toml", "--engine", "cpu", "--quiet", "--out", out], more].concat();
-        let output = Command::new(env!("CARGO_BIN_EXE_hyperfold")).current_dir(root.path()).args(args).output().unwrap();
+        let output =
+            Command::new(env!("CARGO_BIN_EXE_hyperfold")).current_dir(root.path()).args(args).output().unwrap();
         assert!(output.status.success(), "{out}: {}", String::from_utf8_lossy(&output.stderr));
         let stats = fs::read_to_string(root.path().join(out).join("stats.csv")).unwrap();
         stats.lines().skip(1).map(|line| line.split(',').nth(4).unwrap().parse::<u64>().unwrap()).sum()
@@ -257,11 +266,21 @@ fn a_file_that_was_cut_off_is_set_aside_and_the_rest_is_used() {
         fs::create_dir(&dir).unwrap();
         let path = dir.join("m.db");
         // All lengths near both ends matter, and some between.
-        let len = if k < 20 { k } else if k < 40 { whole.len() - 1 - (k - 20) } else { whole.len() * (k - 40) / 20 + 11 };
+        let len = if k < 20 {
+            k
+        } else if k < 40 {
+            whole.len() - 1 - (k - 20)
+        } else {
+            whole.len() * (k - 40) / 20 + 11
+        };
         fs::write(&path, &whole[..len]).unwrap();
         let store = MemoStore::open(&path, ROOMY);
         let warnings = store.warnings();
-        assert_eq!((warnings.len(), set_aside(&path).len()), if len == 0 { (0, 0) } else { (1, 1) }, "{len} bytes: {warnings:?}");
+        assert_eq!(
+            (warnings.len(), set_aside(&path).len()),
+            if len == 0 { (0, 0) } else { (1, 1) },
+            "{len} bytes: {warnings:?}"
+        );
         if let Some(aside) = set_aside(&path).first() {
             assert!(warnings[0].contains("set aside") && warnings[0].contains("m.db"), "{warnings:?}");
             assert_eq!(fs::read(aside).unwrap(), whole[..len], "what is set aside is what was there");
@@ -270,7 +289,10 @@ fn a_file_that_was_cut_off_is_set_aside_and_the_rest_is_used() {
         if k % 5 == 0 {
             session(&path, &cases, ROOMY);
             let (_, misses, warnings) = session(&path, &cases, ROOMY);
-            assert!(misses <= best && warnings.is_empty(), "{len} bytes: {misses} misses, {best} of the whole; {warnings:?}");
+            assert!(
+                misses <= best && warnings.is_empty(),
+                "{len} bytes: {misses} misses, {best} of the whole; {warnings:?}"
+            );
         }
     }
     assert!(kept > 20 * (whole.len() as u64 * 2 / 3), "{kept} bytes kept of {}", whole.len());
@@ -327,7 +349,14 @@ fn changed_bytes_are_found_out() {
 fn what_never_was_a_memo_is_left_alone() {
     let root = tempfile::tempdir().unwrap();
     let cases = cases(0..4);
-    for (k, bytes) in [&b"notes to myself\n"[..], b"redb\x1a\x0a\xa9\x0d\x0a and some tables of somebody else's, with pages and all", &[0; 5000]].iter().enumerate() {
+    for (k, bytes) in [
+        &b"notes to myself\n"[..],
+        b"redb\x1a\x0a\xa9\x0d\x0a and some tables of somebody else's, with pages and all",
+        &[0; 5000],
+    ]
+    .iter()
+    .enumerate()
+    {
         let path = root.path().join(format!("file-{k}"));
         fs::write(&path, bytes).unwrap();
         let (_, _, warnings) = session(&path, &cases, ROOMY);
@@ -353,8 +382,17 @@ fn what_never_was_a_memo_is_left_alone() {
         bytes[damage].iter_mut().for_each(|b| *b ^= 0x55);
         fs::write(&path, &bytes).unwrap();
         let (hits_then, misses_then, warnings) = session(&path, &cases, ROOMY);
-        assert!(warnings.len() == 1 && warnings[0].contains("its beginning is damaged") && !warnings[0].contains(" 0 records") && !warnings[0].contains("lost"), "{warnings:?}");
-        assert!((hits_then, misses_then) == (hits, misses), "{hits_then} hits and {misses_then} misses instead of {hits} and {misses}");
+        assert!(
+            warnings.len() == 1
+                && warnings[0].contains("its beginning is damaged")
+                && !warnings[0].contains(" 0 records")
+                && !warnings[0].contains("lost"),
+            "{warnings:?}"
+        );
+        assert!(
+            (hits_then, misses_then) == (hits, misses),
+            "{hits_then} hits and {misses_then} misses instead of {hits} and {misses}"
+        );
         assert_eq!(fs::read(&set_aside(&path)[0]).unwrap(), bytes);
     }
     // In a folder it is a file of that folder, which may have to be made.
@@ -486,7 +524,10 @@ fn processes_that_are_killed_while_they_write_lose_nothing_that_was_written() {
             .map(|_| {
                 let exe = std::env::current_exe().unwrap();
                 let mut c = Command::new(exe);
-                c.args(["--exact", "writer", "--nocapture", "--test-threads=1"]).env("HYPERFOLD_TEST_MEMO", &path).stdout(Stdio::piped()).stderr(Stdio::null());
+                c.args(["--exact", "writer", "--nocapture", "--test-threads=1"])
+                    .env("HYPERFOLD_TEST_MEMO", &path)
+                    .stdout(Stdio::piped())
+                    .stderr(Stdio::null());
                 c.spawn().unwrap()
             })
             .collect();
@@ -509,7 +550,13 @@ fn processes_that_are_killed_while_they_write_lose_nothing_that_was_written() {
     }
     assert!(has.len() > 20, "{} additions", has.len());
     let store = Arc::new(MemoStore::open(&path, ROOMY));
-    println!("{} additions by {} processes, {} set aside, {:?}", has.len(), rounds * 3, set_aside(&path).len(), store.warnings());
+    println!(
+        "{} additions by {} processes, {} set aside, {:?}",
+        has.len(),
+        rounds * 3,
+        set_aside(&path).len(),
+        store.warnings()
+    );
     let memo = Memo::on(store.clone());
     for &(process, k) in &has {
         // The last line may have been cut.
@@ -543,5 +590,9 @@ fn what_is_remembered_and_its_version_change_together() {
     });
     let digest: String = hash.finalize()[..8].iter().map(|b| format!("{b:02x}")).collect();
     assert!(n > 30, "{n} roots");
-    assert_eq!((SEMANTICS, digest.as_str()), (11, "279d70ad70957904"), "raise engine::fold::SEMANTICS, then put the new digest here");
+    assert_eq!(
+        (SEMANTICS, digest.as_str()),
+        (11, "279d70ad70957904"),
+        "raise engine::fold::SEMANTICS, then put the new digest here"
+    );
 }

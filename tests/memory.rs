@@ -65,7 +65,11 @@ fn activations_are_the_papers_formulas() {
             ];
             for (sequence_parallel, recompute, formula) in cases {
                 let l = Layout { sequence_parallel, ..l.clone() };
-                near(layer_activations(&model, &l, 0).unwrap().kept(recompute), formula, &format!("{name} tp {tp} {sequence_parallel} {recompute:?}"));
+                near(
+                    layer_activations(&model, &l, 0).unwrap().kept(recompute),
+                    formula,
+                    &format!("{name} tp {tp} {sequence_parallel} {recompute:?}"),
+                );
             }
         }
     }
@@ -94,7 +98,9 @@ fn the_first_stage_holds_p_micro_batches_and_more_if_interleaved() {
 #[test]
 fn gpipe_holds_all_micro_batches_and_few_ones_bound_the_rest() {
     let model = Model::named("gpt3-13b").unwrap();
-    let in_flight = |l: Layout| estimate(&model, &l, &MemoryOptions::default()).stages.iter().map(|s| s.in_flight).collect::<Vec<_>>();
+    let in_flight = |l: Layout| {
+        estimate(&model, &l, &MemoryOptions::default()).stages.iter().map(|s| s.in_flight).collect::<Vec<_>>()
+    };
     let l = Layout { pp: 4, global_batch: 16, ..layout() };
     assert_eq!(in_flight(Layout { schedule: PipelineSchedule::GPipe, ..l.clone() }), [16; 4]);
     assert_eq!(in_flight(l.clone()), [4, 3, 2, 1]);
@@ -129,7 +135,10 @@ fn the_timelines_greatest_moment_is_the_peak() {
                 let greatest = moments.iter().map(|m| m.total).max().unwrap();
                 assert_eq!(greatest, stage.peak(), "{name} {l:?} {stage:?}");
                 assert_eq!(moments.len(), 2 * (batch * vpp) as usize + 1);
-                assert!(moments.iter().all(|m| m.activations > 0) ^ moments.last().is_some_and(|m| m.activations == 0 && m.in_flight == 0));
+                assert!(
+                    moments.iter().all(|m| m.activations > 0)
+                        ^ moments.last().is_some_and(|m| m.activations == 0 && m.in_flight == 0)
+                );
             }
         }
     }
@@ -141,11 +150,22 @@ fn the_peak_is_found_for_every_depth_and_rank() {
     for (name, batch) in [("deepseek-v3", 1), ("deepseek-v3", 4), ("gpt3-6.7b", 3)] {
         let model = Model::named(name).unwrap();
         for (pp, vpp) in (1..=6).flat_map(|pp| (1..=5).map(move |vpp| (pp, vpp))) {
-            let l = Layout { pp, vpp: if pp == 1 { 1 } else { vpp }, global_batch: batch * pp, recompute: Recompute::Full, ..layout() };
+            let l = Layout {
+                pp,
+                vpp: if pp == 1 { 1 } else { vpp },
+                global_batch: batch * pp,
+                recompute: Recompute::Full,
+                ..layout()
+            };
             l.check(&model, pp as u64).unwrap();
             for stage in estimate(&model, &l, &MemoryOptions::default()).stages {
                 let moments = timeline(&model, &l, &MemoryOptions::default(), stage.stage);
-                assert_eq!(moments.iter().map(|m| m.total).max(), Some(stage.peak()), "{name} pp {pp} vpp {vpp} stage {}", stage.stage);
+                assert_eq!(
+                    moments.iter().map(|m| m.total).max(),
+                    Some(stage.peak()),
+                    "{name} pp {pp} vpp {vpp} stage {}",
+                    stage.stage
+                );
             }
         }
     }
@@ -167,7 +187,8 @@ fn zero_divides_states_as_its_paper_says() {
 #[test]
 fn experts_are_spread_and_sharded_over_fewer_ranks() {
     let model = Model::named("mixtral-8x7b").unwrap();
-    let stage = |ep| estimate(&model, &Layout { dp: 8, ep, zero: 1, ..layout() }, &MemoryOptions::default()).stages[0].clone();
+    let stage =
+        |ep| estimate(&model, &Layout { dp: 8, ep, zero: 1, ..layout() }, &MemoryOptions::default()).stages[0].clone();
     let (whole, spread) = (stage(1), stage(8));
     let experts = model.params().layers.experts;
     assert_eq!(whole.params - spread.params, 2 * experts / 8 * 7);
@@ -208,7 +229,8 @@ fn every_choice_changes_the_estimate() {
         assert!(if less { after < before } else { after > before }, "{what}: {before} {after}");
     }
     let fsdp = |l: &mut Layout| (l.tp, l.pp, l.zero, l.framework) = (1, 1, 3, Framework::Fsdp);
-    let overlapped = |l: &mut Layout| (l.tp, l.pp, l.zero, l.framework, l.overlap_param) = (1, 1, 3, Framework::Fsdp, true);
+    let overlapped =
+        |l: &mut Layout| (l.tp, l.pp, l.zero, l.framework, l.overlap_param) = (1, 1, 3, Framework::Fsdp, true);
     assert!(peak("llama3-8b", &overlapped) > peak("llama3-8b", &fsdp));
 }
 
@@ -237,7 +259,10 @@ fn over_capacity_says_which_stage_and_of_what() {
     assert_eq!(e.fits(e.peak_bytes()), Ok(()));
     let text = e.fits(80 << 30).unwrap_err().to_string();
     assert!(text.starts_with("out of memory: pipeline stage 0 of 8 needs "), "{text}");
-    assert!(text.contains("GiB of 80.00 GiB at its peak with 8 micro-batch passes in flight: parameters 5.2"), "{text}");
+    assert!(
+        text.contains("GiB of 80.00 GiB at its peak with 8 micro-batch passes in flight: parameters 5.2"),
+        "{text}"
+    );
     assert!(text.contains("activations of layers 51.75"), "{text}");
 }
 

@@ -27,7 +27,10 @@ fn errors_show_the_line_and_mark_what_is_meant() {
     };
     let value = shown(&format!("{SWEEP}[base.transport]\ncc = \"hpccc\" # the one\n"));
     assert!(value.starts_with("hyperfold: s.toml:10: `transport.cc = \"hpccc\"`: "), "{value}");
-    assert!(value.ends_with("\n  --> s.toml:10:6\n   |\n10 | cc = \"hpccc\" # the one\n   |      ^^^^^^^\n"), "{value}");
+    assert!(
+        value.ends_with("\n  --> s.toml:10:6\n   |\n10 | cc = \"hpccc\" # the one\n   |      ^^^^^^^\n"),
+        "{value}"
+    );
     let key = shown(&format!("{SWEEP}[axes]\n\"transport.cx\" = [1]\n"));
     assert!(key.ends_with("10 | \"transport.cx\" = [1]\n   | ^^^^^^^^^^^^^^\n"), "{key}");
     let syntax = shown("name = \"s\"\nseed = = 1\n");
@@ -44,7 +47,11 @@ fn errors_show_the_line_and_mark_what_is_meant() {
 fn nothing_is_coloured_where_nobody_looks() {
     let root = tempfile::tempdir().unwrap();
     fs::write(root.path().join("s.toml"), "nmae = 1\n").unwrap();
-    let output = hyperfold(root.path(), &["plan", "s.toml"], &[("RUST_LOG", "trace"), ("TERM", "xterm-256color"), ("CLICOLOR", "1")]);
+    let output = hyperfold(
+        root.path(),
+        &["plan", "s.toml"],
+        &[("RUST_LOG", "trace"), ("TERM", "xterm-256color"), ("CLICOLOR", "1")],
+    );
     assert!(!output.stderr.contains('\u{1b}') && !output.stdout.contains('\u{1b}'), "{}", output.stderr);
 }
 
@@ -53,7 +60,11 @@ fn the_log_is_off_until_it_is_asked_for() {
     let root = tempfile::tempdir().unwrap();
     fs::write(root.path().join("s.toml"), SWEEP).unwrap();
     let run = |out: &str, filter: &str| {
-        let output = hyperfold(root.path(), &["run", "s.toml", "--quiet", "--engine", "cpu", "--out", out], &[("RUST_LOG", filter)]);
+        let output = hyperfold(
+            root.path(),
+            &["run", "s.toml", "--quiet", "--engine", "cpu", "--out", out],
+            &[("RUST_LOG", filter)],
+        );
         assert_eq!(output.code, 0, "{}", output.stderr);
         output.stderr
     };
@@ -63,7 +74,10 @@ fn the_log_is_off_until_it_is_asked_for() {
     assert!(info.contains(" INFO  hyperfold::cli::run: engine cpu: as asked by --engine cpu"), "{info}");
     assert!(!info.contains("DEBUG"), "{info}");
     let batch = run("d", "hyperfold::batch=debug");
-    assert!(batch.contains(" DEBUG hyperfold::batch::runner: batch: 1 experiments, ") && !batch.contains("hyperfold::cli"), "{batch}");
+    assert!(
+        batch.contains(" DEBUG hyperfold::batch::runner: batch: 1 experiments, ") && !batch.contains("hyperfold::cli"),
+        "{batch}"
+    );
 }
 
 #[test]
@@ -73,8 +87,10 @@ fn warnings_are_in_the_runs_log() {
     let output = hyperfold(root.path(), &["run", "s.toml", "--engine", "cpu", "--out", "o"], &[]);
     assert!(output.stderr.contains("warning: s.toml:5: `workload.load` has no effect"), "{}", output.stderr);
     let events = fs::read_to_string(root.path().join("o/events.jsonl")).unwrap();
-    let events: Vec<serde_json::Value> = events.lines().map(|l| serde_json::from_str(l).expect("an object a line")).collect();
-    let warnings: Vec<&str> = events.iter().filter(|e| e["event"] == "warning").map(|e| e["text"].as_str().unwrap()).collect();
+    let events: Vec<serde_json::Value> =
+        events.lines().map(|l| serde_json::from_str(l).expect("an object a line")).collect();
+    let warnings: Vec<&str> =
+        events.iter().filter(|e| e["event"] == "warning").map(|e| e["text"].as_str().unwrap()).collect();
     assert!(warnings.iter().any(|w| w.starts_with("s.toml:5: `workload.load` has no effect")), "{events:?}");
 }
 
@@ -85,9 +101,17 @@ fn other_peoples_files_are_not_written_over() {
     fs::write(root.path().join("flows.txt"), "1\n0 1 3 100 1000 0\n").unwrap();
     let hyperfold = |args: &[&str]| hyperfold(root.path(), args, &[]);
     let refused = hyperfold(&["run", "s.toml", "--out", "o", "--memo", "flows.txt"]);
-    assert!(refused.code == 2 && refused.stderr.contains("--memo flows.txt: this file is no memo"), "{}", refused.stderr);
+    assert!(
+        refused.code == 2 && refused.stderr.contains("--memo flows.txt: this file is no memo"),
+        "{}",
+        refused.stderr
+    );
     assert_eq!(hyperfold(&["run", "s.toml", "--out", "o", "--memo", "m", "--quiet"]).code, 0);
-    assert_eq!(hyperfold(&["run", "s.toml", "--out", "p", "--memo", "m", "--quiet"]).code, 0, "what the first has made is a memo");
+    assert_eq!(
+        hyperfold(&["run", "s.toml", "--out", "p", "--memo", "m", "--quiet"]).code,
+        0,
+        "what the first has made is a memo"
+    );
     let before = fs::read(root.path().join("o/results.csv")).unwrap();
     let refused = hyperfold(&["trace", "o", "0", "--out", "o/results.csv"]);
     assert!(refused.code == 2 && refused.stderr.contains("--out o/results.csv: exists already"), "{}", refused.stderr);
@@ -95,8 +119,13 @@ fn other_peoples_files_are_not_written_over() {
     for more in [&[][..], &["--force"]] {
         assert_eq!(hyperfold(&[&["trace", "o", "0", "--out", "t.pftrace"], more].concat()).code, 0);
     }
-    let names: Vec<_> = fs::read_dir(root.path()).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
-    assert!(!names.iter().any(|n| n.contains("corrupt")) && fs::read_to_string(root.path().join("flows.txt")).unwrap().starts_with("1\n0 1"), "{names:?}");
+    let names: Vec<_> =
+        fs::read_dir(root.path()).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+    assert!(
+        !names.iter().any(|n| n.contains("corrupt"))
+            && fs::read_to_string(root.path().join("flows.txt")).unwrap().starts_with("1\n0 1"),
+        "{names:?}"
+    );
 }
 
 #[test]
@@ -118,7 +147,11 @@ fn failures_are_told_once() {
     let ran = hyperfold(root.path(), &["run", "s.toml", "--out", "o"], &[]);
     assert_eq!(ran.code, 1);
     assert_eq!(ran.stderr.matches("experiment 0 failed: limit").count(), 1, "{}", ran.stderr);
-    assert!(ran.stdout.contains("1 of 1 experiments failed; failed.csv says why") && !ran.stdout.contains("limit"), "{}", ran.stdout);
+    assert!(
+        ran.stdout.contains("1 of 1 experiments failed; failed.csv says why") && !ran.stdout.contains("limit"),
+        "{}",
+        ran.stdout
+    );
 }
 
 #[test]
@@ -130,6 +163,10 @@ fn a_sweep_of_a_manifest_has_no_line_of_the_users_file() {
     assert_eq!(hyperfold(root.path(), &["run", "s.toml", "--out", "o", "--quiet"], &[]).code, 0);
     fs::remove_file(root.path().join("f.txt")).unwrap();
     let ran = hyperfold(root.path(), &["trace", "o", "0"], &[]);
-    assert!(ran.code == 2 && ran.stderr.contains("the sweep in manifest.json cannot be expanded any more"), "{}", ran.stderr);
+    assert!(
+        ran.code == 2 && ran.stderr.contains("the sweep in manifest.json cannot be expanded any more"),
+        "{}",
+        ran.stderr
+    );
     assert!(ran.stderr.contains("s.toml: `workload.path") && !ran.stderr.contains("-->"), "{}", ran.stderr);
 }

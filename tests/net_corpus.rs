@@ -70,7 +70,9 @@ fn flows() {
             false => Some(StartUnit::Ns),
         };
         let file = read_flows(path, &net, unit).map_err(|e| e.to_string())?;
-        let flow = |f: &Flow| format!("{}: {}-{} :{} {} B at {} ps", f.id, f.src_rank, f.dst_rank, f.sport, f.bytes, f.start_ps);
+        let flow = |f: &Flow| {
+            format!("{}: {}-{} :{} {} B at {} ps", f.id, f.src_rank, f.dst_rank, f.sport, f.bytes, f.start_ps)
+        };
         Ok(format!("{}; left out {}", file.flows.iter().map(flow).collect::<Vec<_>>().join(", "), file.left_out))
     };
     insta::assert_snapshot!(messages("flows", read));

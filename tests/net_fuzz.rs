@@ -66,7 +66,22 @@ const VALID: [&str; 7] = [
 
 /// What a mutation puts in.
 const TOKENS: [&str; 16] = [
-    "0", "1", "-1", "4294967295", "18446744073709551616", "1e308", "1e-400", "nan", "\n", " ", "|", "#", "\u{feff}", "é", ".", "1us",
+    "0",
+    "1",
+    "-1",
+    "4294967295",
+    "18446744073709551616",
+    "1e308",
+    "1e-400",
+    "nan",
+    "\n",
+    " ",
+    "|",
+    "#",
+    "\u{feff}",
+    "é",
+    ".",
+    "1us",
 ];
 
 /// So many cases, times HYPERFOLD_SOAK where a soak sets it.

@@ -125,7 +125,16 @@ fn real_topologies_and_flows_of_others_read() {
         let router = Router::new(net);
         let last = net.ranks.len() as u32 - 1;
         for src in 0..last {
-            let flow = Flow { id: src, src_rank: src, dst_rank: last, bytes: 1, start_ps: 0, sport: 10_000, dport: 100, priority: 3 };
+            let flow = Flow {
+                id: src,
+                src_rank: src,
+                dst_rank: last,
+                bytes: 1,
+                start_ps: 0,
+                sport: 10_000,
+                dport: 100,
+                priority: 3,
+            };
             let paths = router.paths(&flow, Policy::Ecmp { seed: 1 }).unwrap_or_else(|e| panic!("{name}: {e}"));
             assert_eq!(paths.data[0][0] ^ 1, *paths.ack[0].last().unwrap(), "{name}: one NIC at the source");
             assert_eq!(*paths.data[0].last().unwrap() ^ 1, paths.ack[0][0], "{name}: one NIC at the destination");
@@ -148,5 +157,9 @@ fn real_topologies_and_flows_of_others_read() {
     assert!(ambiguous.contains("start_unit"), "{ambiguous}");
     let flows = read_flows(&path, &hpcc, Some(StartUnit::S)).unwrap();
     assert_eq!((flows.flows.len(), flows.flows[1].start_ps), (2, 2_000_000_000_000));
-    assert_eq!((flows.flows[1].src_rank, flows.flows[1].dst_rank), (2, 0), "host 1 is the first rank: the switch is node 0");
+    assert_eq!(
+        (flows.flows[1].src_rank, flows.flows[1].dst_rank),
+        (2, 0),
+        "host 1 is the first rank: the switch is node 0"
+    );
 }

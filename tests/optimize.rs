@@ -120,9 +120,19 @@ workload = { kind = "traffic", pattern = "permutation", bytes = 500000 }
 #[test]
 #[ignore = "soak: three grids of hundreds of experiments, one of them for each seed; scripts/test.sh --soak and CI run it"]
 fn soak_the_best_of_larger_grids_is_among_one_in_twenty() {
-    let collectives = COLLECTIVES.replace("200000", "400000").replace("\"clos\"]", "\"fat-tree\", \"clos\"]").replace("\"dcqcn\"]", "\"dcqcn\", \"dctcp\"]");
-    let layouts = LAYOUTS.replace("hidden = 128", "hidden = 256").replace("seq = 128, vocab = 1024", "seq = 256, vocab = 2048").replace("\"dcqcn\"]", "\"dcqcn\", \"dctcp\"]");
-    for (grid, column, drawn) in [(collectives.as_str(), "iteration_time_ns", false), (&layouts, "iteration_time_ns", false), (PERMUTATIONS, "makespan_ns", true)] {
+    let collectives = COLLECTIVES
+        .replace("200000", "400000")
+        .replace("\"clos\"]", "\"fat-tree\", \"clos\"]")
+        .replace("\"dcqcn\"]", "\"dcqcn\", \"dctcp\"]");
+    let layouts = LAYOUTS
+        .replace("hidden = 128", "hidden = 256")
+        .replace("seq = 128, vocab = 1024", "seq = 256, vocab = 2048")
+        .replace("\"dcqcn\"]", "\"dcqcn\", \"dctcp\"]");
+    for (grid, column, drawn) in [
+        (collectives.as_str(), "iteration_time_ns", false),
+        (&layouts, "iteration_time_ns", false),
+        (PERMUTATIONS, "makespan_ns", true),
+    ] {
         let (hits, _) = hits(grid, column, drawn);
         assert!(hits >= 9, "{hits} hits: {grid}");
     }
@@ -130,7 +140,10 @@ fn soak_the_best_of_larger_grids_is_among_one_in_twenty() {
 
 #[test]
 fn a_search_is_told_as_one_and_by_what_it_was_for() {
-    let grid = PERMUTATIONS.replace("gpus = 32", "gpus = 8").replace("500000", "20000").replace("\"routing.policy\" = [\"ecmp\", \"spray\"]\n", "");
+    let grid = PERMUTATIONS
+        .replace("gpus = 32", "gpus = 8")
+        .replace("500000", "20000")
+        .replace("\"routing.policy\" = [\"ecmp\", \"spray\"]\n", "");
     let sweep = searched(&grid, "objectives = [\"max_queue_bytes\", \"cost_usd\"]\nsamples = 6");
     let folder = Folder::new(&[("s.toml", &sweep)]);
     let ran = hyperfold(folder.path(), &["run", "s.toml", "--out", "a"]);
@@ -139,20 +152,30 @@ fn a_search_is_told_as_one_and_by_what_it_was_for() {
     assert!(ran.stdout.contains("\nPareto front of max queue, cost usd: "), "{}", ran.stdout);
     assert!(ran.stdout.contains("), max queue "), "the best by the first objective: {}", ran.stdout);
     let compared = hyperfold(folder.path(), &["compare", "a"]);
-    assert!(compared.stdout.contains("ranking by max_queue_bytes") && compared.stdout.contains("Pareto front of max_queue_bytes"), "{}", compared.stdout);
+    assert!(
+        compared.stdout.contains("ranking by max_queue_bytes")
+            && compared.stdout.contains("Pareto front of max_queue_bytes"),
+        "{}",
+        compared.stdout
+    );
     let page = folder.text("a/report.html");
     assert!(page.contains("\"objectives\":[\"max_queue_bytes\",\"cost_usd\"]") && page.contains("\"of\":144"));
 }
 
 #[test]
 fn the_same_seed_gives_the_same_bytes_on_any_number_of_threads() {
-    let sweep = searched(&PERMUTATIONS.replace("500000", "50000"), "objectives = [\"fct_p99_ns\", \"cost_usd\"]\nreplicas = 2");
+    let sweep =
+        searched(&PERMUTATIONS.replace("500000", "50000"), "objectives = [\"fct_p99_ns\", \"cost_usd\"]\nreplicas = 2");
     let folder = Folder::new(&[("s.toml", &sweep)]);
     for (out, jobs) in [("a", "1"), ("b", "2")] {
         run(&folder, "s.toml", out, &["--jobs", jobs]);
     }
     for file in ["results.csv", "results.parquet", "optimize.csv"] {
-        assert_eq!(fs::read(folder.file(&format!("a/{file}"))).unwrap(), fs::read(folder.file(&format!("b/{file}"))).unwrap(), "{file}");
+        assert_eq!(
+            fs::read(folder.file(&format!("a/{file}"))).unwrap(),
+            fs::read(folder.file(&format!("b/{file}"))).unwrap(),
+            "{file}"
+        );
     }
     // Both replicas of each of the fourteen points run.
     let replicas = folder.column("a/results.csv", "replica");
@@ -205,7 +228,11 @@ fn what_a_search_cannot_do_is_refused() {
         ("objectives = [\"status\"]", &[], "no column of results.csv with numbers"),
         ("objectives = []", &[], "it must be a list of one or more column names"),
         ("objectives = [\"mfu\", \"mfu\"]", &[], "it must be a list of one or more column names"),
-        ("objectives = [\"mfu\"]", &[], "`mfu` is empty for every experiment of this sweep; it needs workload.kind = \"model\""),
+        (
+            "objectives = [\"mfu\"]",
+            &[],
+            "`mfu` is empty for every experiment of this sweep; it needs workload.kind = \"model\"",
+        ),
         ("samples = 0", &[], "sweep.samples"),
         ("", &["--shard", "0/2"], "cannot be cut into shards"),
     ];
@@ -237,7 +264,11 @@ fn record_ends(journal: &[u8]) -> Vec<usize> {
 #[test]
 fn a_search_that_broke_off_is_resumed_to_the_same_bytes() {
     let sweep = searched(COLLECTIVES, "samples = 6\nobjectives = [\"iteration_time_ns\", \"cost_usd\"]");
-    let folder = Folder::new(&[("s.toml", &sweep), ("grid.toml", COLLECTIVES), ("other.toml", &sweep.replace("samples = 6", "samples = 7"))]);
+    let folder = Folder::new(&[
+        ("s.toml", &sweep),
+        ("grid.toml", COLLECTIVES),
+        ("other.toml", &sweep.replace("samples = 6", "samples = 7")),
+    ]);
     run(&folder, "s.toml", "whole", &[]);
     let journal = folder.bytes("whole/journal.bin");
     let ends = record_ends(&journal);
@@ -245,7 +276,10 @@ fn a_search_that_broke_off_is_resumed_to_the_same_bytes() {
     assert_eq!(ends.len(), 1 + 200 + 2 * 24 + 6);
     let same = |out: &str| {
         for file in ["results.csv", "results.parquet", "optimize.csv"] {
-            assert!(folder.bytes(&format!("{out}/{file}")) == folder.bytes(&format!("whole/{file}")), "{file} of {out} differs");
+            assert!(
+                folder.bytes(&format!("{out}/{file}")) == folder.bytes(&format!("whole/{file}")),
+                "{file} of {out} differs"
+            );
         }
         let length = folder.bytes(&format!("{out}/journal.bin")).len();
         assert_eq!(length, journal.len(), "{out}: what was found before is not found again");
@@ -261,23 +295,45 @@ fn a_search_that_broke_off_is_resumed_to_the_same_bytes() {
         }
         run(&folder, "s.toml", &out, &["--resume"]);
         same(&out);
-        let events: Vec<serde_json::Value> = folder.text(&format!("{out}/events.jsonl")).lines().map(|l| serde_json::from_str(l).unwrap()).collect();
+        let events: Vec<serde_json::Value> =
+            folder.text(&format!("{out}/events.jsonl")).lines().map(|l| serde_json::from_str(l).unwrap()).collect();
         let known = events.iter().find(|e| e["event"] == "run_started").and_then(|e| e["known"].as_u64()).unwrap();
         let again = events.iter().filter(|e| e["event"] == "finished").count() as u64;
-        assert_eq!((known, again), (records.saturating_sub(249) as u64, 6 - records.saturating_sub(249) as u64), "what is known is not run again");
-        let told = |n: usize| events.iter().filter(|e| e["text"].as_str().is_some_and(|t| t.contains(&format!("; {n} of them by an earlier run")))).count();
+        assert_eq!(
+            (known, again),
+            (records.saturating_sub(249) as u64, 6 - records.saturating_sub(249) as u64),
+            "what is known is not run again"
+        );
+        let told = |n: usize| {
+            events
+                .iter()
+                .filter(|e| e["text"].as_str().is_some_and(|t| t.contains(&format!("; {n} of them by an earlier run"))))
+                .count()
+        };
         assert_eq!(told(200), usize::from(records >= 201), "estimates of {records} records");
     }
 
     let other = hyperfold(folder.path(), &["run", "other.toml", "--out", "whole", "--resume"]);
     assert!(other.code == 2 && other.stderr.contains("sweep.samples: 6 there, 7 here"), "{}", other.stderr);
     let grid = hyperfold(folder.path(), &["run", "grid.toml", "--out", "whole", "--resume"]);
-    assert!(grid.code == 2 && grid.stderr.contains("sweep.method: \"optimize\" there, \"grid\" here"), "{}", grid.stderr);
+    assert!(
+        grid.code == 2 && grid.stderr.contains("sweep.method: \"optimize\" there, \"grid\" here"),
+        "{}",
+        grid.stderr
+    );
     same("whole");
     let merged = hyperfold(folder.path(), &["merge", "whole", "--out", "m"]);
-    assert!(merged.code == 2 && merged.stderr.contains("has no parts to merge") && !folder.file("m").exists(), "{}", merged.stderr);
+    assert!(
+        merged.code == 2 && merged.stderr.contains("has no parts to merge") && !folder.file("m").exists(),
+        "{}",
+        merged.stderr
+    );
     // What reads a folder reads that of a search.
-    for command in [&["compare", "whole"][..], &["report", "whole"], &["compare", "whole", "o254", "--fail-if", "iteration_time_ns > 1.02 * base"]] {
+    for command in [
+        &["compare", "whole"][..],
+        &["report", "whole"],
+        &["compare", "whole", "o254", "--fail-if", "iteration_time_ns > 1.02 * base"],
+    ] {
         let ran = hyperfold(folder.path(), command);
         assert_eq!(ran.code, 0, "{command:?}: {}", ran.stderr);
     }
@@ -289,7 +345,9 @@ fn a_search_that_is_killed_ends_with_the_same_bytes() {
     let folder = Folder::new(&[("s.toml", &searched(COLLECTIVES, "samples = 6"))]);
     run(&folder, "s.toml", "whole", &[]);
     for round in 0..4 {
-        let mut child = command(folder.path(), &["run", "s.toml", "--out", "o", "--resume", "--jobs", "1", "--quiet"]).spawn().expect("the program starts");
+        let mut child = command(folder.path(), &["run", "s.toml", "--out", "o", "--resume", "--jobs", "1", "--quiet"])
+            .spawn()
+            .expect("the program starts");
         // Another moment each time: while it estimates, looks coarsely, runs in full.
         std::thread::sleep(std::time::Duration::from_millis(40 << round));
         child.kill().expect("it can be killed");
@@ -299,5 +357,9 @@ fn a_search_that_is_killed_ends_with_the_same_bytes() {
     for file in ["results.csv", "results.parquet", "optimize.csv"] {
         assert!(folder.bytes(&format!("o/{file}")) == folder.bytes(&format!("whole/{file}")), "{file} differs");
     }
-    assert_eq!(folder.bytes("o/journal.bin").len(), folder.bytes("whole/journal.bin").len(), "nothing was looked at twice");
+    assert_eq!(
+        folder.bytes("o/journal.bin").len(),
+        folder.bytes("whole/journal.bin").len(),
+        "nothing was looked at twice"
+    );
 }

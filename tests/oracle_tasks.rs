@@ -61,7 +61,8 @@ fn by_oracle(c: &TaskCase) -> Seen {
 }
 
 fn by_engine(c: &TaskCase, name: &str, step_divisor: u64) -> Seen {
-    let mut built = engine::tables_of(&c.case, Some(c.input()), BuildOptions { step_divisor, ..BuildOptions::default() });
+    let mut built =
+        engine::tables_of(&c.case, Some(c.input()), BuildOptions { step_divisor, ..BuildOptions::default() });
     let ended = engine::run_cpu(&mut built.tables);
     assert!(matches!(ended, status::DONE | status::GAVE_UP), "{name}: status {ended} flags {}", built.tables.shared[0]);
     conserve::check(&built.tables).unwrap_or_else(|e| panic!("{name}: {e}"));
@@ -73,7 +74,10 @@ fn by_engine(c: &TaskCase, name: &str, step_divisor: u64) -> Seen {
         tx_bytes[arc as usize] = bytes;
     }
     Seen {
-        tasks: t.tasks[..c.graph.tasks.len()].iter().map(|r| Times { at: time(r.at), done: time(r.done), got: time(r.got) }).collect(),
+        tasks: t.tasks[..c.graph.tasks.len()]
+            .iter()
+            .map(|r| Times { at: time(r.at), done: time(r.done), got: time(r.got) })
+            .collect(),
         finish_ps: built.flow_rows[..c.first_qp].iter().map(|&r| time(t.flow_tx[r as usize].finish)).collect(),
         gave_up: ended == status::GAVE_UP,
         packet_hops: engine::packet_hops(t),
@@ -124,7 +128,9 @@ fn times_are_those_reckoned_by_hand() {
     let acknowledged = graph.join(5);
     graph.after(second, acknowledged);
     let [mut ready, mut released] = [[0; 2]; 2];
-    for (k, (from, to, latency_ps, delay_ps)) in [(5, 6, 1_000_000, 500_000), (6, 5, 2_000_000, 0)].into_iter().enumerate() {
+    for (k, (from, to, latency_ps, delay_ps)) in
+        [(5, 6, 1_000_000, 500_000), (6, 5, 2_000_000, 0)].into_iter().enumerate()
+    {
         ready[k] = graph.task(from, 1_000_000, Work::Delay);
         let gate = graph.gate(Some(0), 3_000_000, latency_ps);
         graph.into_gate(ready[k], gate);

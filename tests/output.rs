@@ -28,7 +28,11 @@ fn code(folder: &Folder, args: &[&str], stdout: Stdio, stderr: Stdio) -> i32 {
 #[test]
 fn a_closed_output_changes_no_exit_code_and_no_file() {
     let failing = format!("{SWEEP}[base.limits]\npacket_hops = 10\n");
-    let folder = Folder::new(&[("s.toml", SWEEP), ("failing.toml", &failing), ("strict.toml", &SWEEP.replace("bytes = 10000", "bytes = 10000\nload = 0.5"))]);
+    let folder = Folder::new(&[
+        ("s.toml", SWEEP),
+        ("failing.toml", &failing),
+        ("strict.toml", &SWEEP.replace("bytes = 10000", "bytes = 10000\nload = 0.5")),
+    ]);
     assert_eq!(code(&folder, &["run", "s.toml", "--out", "o"], closed(), closed()), 0);
     assert!(folder.file("o/report.html").is_file() && folder.file("o/results.parquet").is_file());
     assert_eq!(code(&folder, &["run", "failing.toml", "--out", "f"], closed(), closed()), 1);
@@ -54,5 +58,9 @@ fn a_full_disk_behind_the_output_is_a_failure_once_all_is_done() {
     let mut text = String::new();
     told.read_to_string(&mut text).expect("UTF-8");
     assert_eq!(text.matches("cannot write to standard output").count(), 1, "{text}");
-    assert_eq!(code(&folder, &["compare", "o", "--fail-if", "makespan_ns > 1"], full().into(), Stdio::null()), 3, "the worse is told");
+    assert_eq!(
+        code(&folder, &["compare", "o", "--fail-if", "makespan_ns > 1"], full().into(), Stdio::null()),
+        3,
+        "the worse is told"
+    );
 }

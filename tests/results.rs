@@ -4,8 +4,8 @@ use std::fs::{self, File};
 use std::path::Path;
 
 use hyperfold::results::{
-    Axis, Cell, ExperimentRecord, Finished, FlowRecord, JournalReader, Kind, LinkRecord, Micro, Outputs, Ps, Recovered, ResultDir, ResultWriter,
-    ResultsError, RttRecord, RunIdentity, StatsRecord,
+    Axis, Cell, ExperimentRecord, Finished, FlowRecord, JournalReader, Kind, LinkRecord, Micro, Outputs, Ps, Recovered,
+    ResultDir, ResultWriter, ResultsError, RttRecord, RunIdentity, StatsRecord,
 };
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::Field;
@@ -24,8 +24,10 @@ fn axes() -> Vec<Axis> {
 
 /// An experiment whose every number follows from its id.
 fn finished(exp_id: u64) -> Finished {
-    let axis_values = vec!["fat-tree".into(), Cell::Int(100 + exp_id as i64), Cell::Real(0.25), Cell::Flag(exp_id.is_multiple_of(2))];
-    let mut record = ExperimentRecord::new(exp_id, format!("c{exp_id}"), format!("e{exp_id}"), 0, u64::MAX - exp_id, axis_values);
+    let axis_values =
+        vec!["fat-tree".into(), Cell::Int(100 + exp_id as i64), Cell::Real(0.25), Cell::Flag(exp_id.is_multiple_of(2))];
+    let mut record =
+        ExperimentRecord::new(exp_id, format!("c{exp_id}"), format!("e{exp_id}"), 0, u64::MAX - exp_id, axis_values);
     record.makespan = Some(Ps(1_234_567 + exp_id));
     record.flows = Some(2);
     record.fct_mean = Some(Ps(1_000_001));
@@ -94,11 +96,17 @@ fn bytes_do_not_depend_on_the_order_of_finishing() {
     let mut names: Vec<_> = fs::read_dir(root.path().join("0")).unwrap().map(|e| e.unwrap().file_name()).collect();
     names.sort();
     names.retain(|name| name != "journal.bin");
-    assert_eq!(names, ["failed.csv", "flows.csv", "links.csv", "results.csv", "results.parquet", "rtt.csv", "stats.csv"]);
+    assert_eq!(
+        names,
+        ["failed.csv", "flows.csv", "links.csv", "results.csv", "results.parquet", "rtt.csv", "stats.csv"]
+    );
     for name in &names {
         let first = fs::read(root.path().join("0").join(name)).unwrap();
         for at in 1..orders.len() {
-            assert!(first == fs::read(root.path().join(at.to_string()).join(name)).unwrap(), "{name:?} differs in order {at}");
+            assert!(
+                first == fs::read(root.path().join(at.to_string()).join(name)).unwrap(),
+                "{name:?} differs in order {at}"
+            );
         }
     }
 }
@@ -180,7 +188,10 @@ fn what_is_finished_is_on_disk_before_the_run_ends() {
     assert!(journal.windows(2).any(|two| two == b"e2"), "experiment 2 is in the journal");
     // As if killed here: nothing more is written.
     std::mem::forget(writer);
-    assert!(read(root.path(), "flows.csv").starts_with("exp_id,flow_id,src,dst,bytes,start_ns,fct_ns\n0,0,1,2,3000,0.5,1000.001\n"));
+    assert!(
+        read(root.path(), "flows.csv")
+            .starts_with("exp_id,flow_id,src,dst,bytes,start_ns,fct_ns\n0,0,1,2,3000,0.5,1000.001\n")
+    );
 }
 
 #[test]
@@ -192,7 +203,8 @@ fn an_interrupted_run_keeps_what_is_complete_in_order() {
     }
     let (_, records) = writer.finish().unwrap();
     assert_eq!(records.iter().map(|r| r.exp_id).collect::<Vec<_>>(), [0, 4, 7]);
-    let ids: Vec<String> = read(root.path(), "results.csv").lines().skip(1).map(|l| l.split(',').next().unwrap().into()).collect();
+    let ids: Vec<String> =
+        read(root.path(), "results.csv").lines().skip(1).map(|l| l.split(',').next().unwrap().into()).collect();
     assert_eq!(ids, ["0", "4", "7"]);
     assert!(!root.path().join("failed.csv").exists(), "there is no failure");
 }
@@ -237,7 +249,8 @@ fn a_search_narrows_what_there_will_be() {
 }
 
 /// The files that must be the same bytes whatever happened on the way.
-const FILES: [&str; 7] = ["failed.csv", "flows.csv", "links.csv", "results.csv", "results.parquet", "rtt.csv", "stats.csv"];
+const FILES: [&str; 7] =
+    ["failed.csv", "flows.csv", "links.csv", "results.csv", "results.parquet", "rtt.csv", "stats.csv"];
 
 fn files(dir: &Path) -> Vec<Vec<u8>> {
     FILES.iter().map(|name| fs::read(dir.join(name)).unwrap_or_default()).collect()
@@ -328,7 +341,10 @@ fn a_record_out_of_place_is_no_record() {
     write(&root.path().join("a"), &[0, 1]);
     let dir = root.path().join("a");
     let journal = fs::read(dir.join("journal.bin")).unwrap();
-    let (zero, one) = (journal.windows(2).position(|two| two == b"e0").unwrap(), journal.windows(2).position(|two| two == b"e1").unwrap());
+    let (zero, one) = (
+        journal.windows(2).position(|two| two == b"e0").unwrap(),
+        journal.windows(2).position(|two| two == b"e1").unwrap(),
+    );
     let length = one - zero;
     // The last record once more: its own bytes and checksum are sound, its place is not.
     fs::write(dir.join("journal.bin"), [&journal[..], &journal[journal.len() - length..]].concat()).unwrap();
@@ -343,7 +359,8 @@ fn what_is_no_journal_of_this_run_is_left_alone() {
     let dir = root.path().join("d");
     write(&dir, &[0, 1]);
     let journal = fs::read(dir.join("journal.bin")).unwrap();
-    let run = RunIdentity { axes: axes(), outputs: ALL, sweep: "other".into(), ..RunIdentity::default() }.of_this_version(1);
+    let run =
+        RunIdentity { axes: axes(), outputs: ALL, sweep: "other".into(), ..RunIdentity::default() }.of_this_version(1);
     let other = ResultWriter::open(ResultDir::reopen(&dir).unwrap(), &run, vec![0, 1]);
     assert!(matches!(other, Err(ResultsError::OtherRun { .. })));
     assert!(fs::read(dir.join("journal.bin")).unwrap() == journal);
@@ -374,6 +391,7 @@ fn only_the_wall_limit_is_run_again() {
     let (writer, recovered) = reopen(root.path(), vec![0, 1, 2]).unwrap();
     assert_eq!((recovered.complete, recovered.again), (2, 0), "the later ending counts");
     writer.finish().unwrap();
-    let rows: Vec<String> = read(root.path(), "failed.csv").lines().map(|l| l.split(',').next().unwrap().into()).collect();
+    let rows: Vec<String> =
+        read(root.path(), "failed.csv").lines().map(|l| l.split(',').next().unwrap().into()).collect();
     assert_eq!(rows, ["exp_id", "1"]);
 }

@@ -49,16 +49,25 @@ fn run(folder: &Folder, out: &str, more: &[&str]) -> Ran {
 
 fn same_as_whole(folder: &Folder, out: &str) {
     for file in FILES {
-        assert!(folder.bytes(&format!("{out}/{file}")) == folder.bytes(&format!("whole/{file}")), "{file} of {out} differs");
+        assert!(
+            folder.bytes(&format!("{out}/{file}")) == folder.bytes(&format!("whole/{file}")),
+            "{file} of {out} differs"
+        );
     }
 }
 
 /// Starts a run and gives it once `results.csv` has more than so many lines, or the run has ended.
 fn started(folder: &Folder, sweep: &str, out: &str, more: &[&str], results: usize) -> Child {
     let args = arguments(sweep, out, more);
-    let mut child = command(folder.path(), &args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program starts");
+    let mut child = command(folder.path(), &args)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program starts");
     let from = Instant::now();
-    while std::fs::read_to_string(folder.file(&format!("{out}/results.csv"))).map_or(0, |t| t.lines().count()) <= results {
+    while std::fs::read_to_string(folder.file(&format!("{out}/results.csv"))).map_or(0, |t| t.lines().count())
+        <= results
+    {
         if child.try_wait().expect("it can be waited for").is_some() {
             break;
         }
@@ -98,7 +107,11 @@ fn a_run_that_is_killed_again_and_again_ends_with_the_same_bytes() {
     let ran = run(&folder, "o", &["--resume"]);
     assert_eq!(ran.code, 1, "{}", ran.stderr);
     same_as_whole(&folder, "o");
-    let left: Vec<_> = std::fs::read_dir(folder.file("o")).unwrap().map(|e| e.unwrap().file_name()).filter(|n| n.to_string_lossy().contains("part")).collect();
+    let left: Vec<_> = std::fs::read_dir(folder.file("o"))
+        .unwrap()
+        .map(|e| e.unwrap().file_name())
+        .filter(|n| n.to_string_lossy().contains("part"))
+        .collect();
     assert!(left.is_empty(), "{left:?}");
     let log = folder.text("o/events.jsonl");
     let events = log.lines().filter_map(|l| serde_json::from_str::<serde_json::Value>(l).ok());
@@ -135,13 +148,21 @@ fn another_run_is_refused_with_what_differs() {
     for (args, told) in cases {
         let ran = run(&folder, "whole", &[&["--resume"], *args].concat());
         assert_eq!(ran.code, 2, "{args:?}");
-        assert!(ran.stderr.contains(told) && ran.stderr.contains("whole: the folder holds another run"), "{args:?}: {}", ran.stderr);
+        assert!(
+            ran.stderr.contains(told) && ran.stderr.contains("whole: the folder holds another run"),
+            "{args:?}: {}",
+            ran.stderr
+        );
     }
     let ran = run(&folder, "whole", &[]);
     assert!(ran.code == 2 && ran.stderr.contains("--resume"), "{}", ran.stderr);
     folder.write("s.toml", &SWEEP.replace("[100, 200, 400]", "[100, 200]"));
     let ran = run(&folder, "whole", &["--resume"]);
-    assert!(ran.code == 2 && ran.stderr.contains("axes.\"topology.link_gbps\": [100, 200, 400] there, [100, 200] here"), "{}", ran.stderr);
+    assert!(
+        ran.code == 2 && ran.stderr.contains("axes.\"topology.link_gbps\": [100, 200, 400] there, [100, 200] here"),
+        "{}",
+        ran.stderr
+    );
     std::fs::create_dir(folder.file("mine")).unwrap();
     folder.write("mine/x", "x");
     let ran = run(&folder, "mine", &["--resume"]);
@@ -214,11 +235,19 @@ fn a_journal_whose_beginning_is_damaged_is_mended() {
         damaged[at] ^= 0x15;
         std::fs::write(folder.file("whole/journal.bin"), damaged).unwrap();
         let merge = folder.run(&["merge", "whole", "--out", "m"]);
-        assert!(merge.code == 2 && merge.stderr.contains("--resume` of the same run mends"), "byte {at}: {}", merge.stderr);
+        assert!(
+            merge.code == 2 && merge.stderr.contains("--resume` of the same run mends"),
+            "byte {at}: {}",
+            merge.stderr
+        );
         // Of another run nothing proves that the journal is its.
         assert_eq!(run(&folder, "whole", &["--resume", "--limit", "10"]).code, 2, "byte {at}");
         let ran = run(&folder, "whole", &["--resume"]);
-        assert!(ran.stderr.contains("its beginning was damaged and is mended; nothing is lost"), "byte {at}: {}", ran.stderr);
+        assert!(
+            ran.stderr.contains("its beginning was damaged and is mended; nothing is lost"),
+            "byte {at}: {}",
+            ran.stderr
+        );
         assert!(ran.stderr.contains("all 72 experiments are complete"), "byte {at}: {}", ran.stderr);
         assert!(folder.bytes("whole/journal.bin") == whole, "byte {at}");
     }
@@ -251,7 +280,10 @@ fn what_has_finished_is_seen_before_the_run_ends_and_after_it_was_killed() {
         let status = child.wait().expect("it ends");
         if signal == "-TERM" {
             assert_eq!(status.code(), Some(130));
-            assert!(folder.text("o/manifest.json").contains("\"outcome\": \"interrupted\"") && folder.text("o/results.csv").lines().count() == 2);
+            assert!(
+                folder.text("o/manifest.json").contains("\"outcome\": \"interrupted\"")
+                    && folder.text("o/results.csv").lines().count() == 2
+            );
             report("the run is incomplete");
         } else {
             assert_eq!(folder.text("o/results.csv").lines().count(), 1, "its turn has not come");
@@ -259,7 +291,11 @@ fn what_has_finished_is_seen_before_the_run_ends_and_after_it_was_killed() {
         }
         let compare = folder.run(&["compare", "o", "--fail-if", "makespan_ns < 0"]);
         assert_eq!(compare.code, 3, "one of two passes, the other is not there: {}", compare.stdout);
-        assert!(compare.stdout.contains("1 of 2 experiments have no result") && compare.stdout.contains("20000"), "{}", compare.stdout);
+        assert!(
+            compare.stdout.contains("1 of 2 experiments have no result") && compare.stdout.contains("20000"),
+            "{}",
+            compare.stdout
+        );
         assert_eq!(folder.run(&["compare", "o"]).code, 0);
     }
 }
@@ -270,12 +306,19 @@ fn what_has_finished_is_seen_before_the_run_ends_and_after_it_was_killed() {
 fn a_full_disk_is_told_and_the_run_goes_on_when_there_is_room() {
     let folder = folder();
     // In blocks of 1 KiB for bash; what exceeds it is an error for a program that ignores the signal, as this shell makes it do.
-    let script = format!("trap '' XFSZ; ulimit -f 600; exec {} run s.toml --engine cpu --out o", env!("CARGO_BIN_EXE_hyperfold"));
+    let script = format!(
+        "trap '' XFSZ; ulimit -f 600; exec {} run s.toml --engine cpu --out o",
+        env!("CARGO_BIN_EXE_hyperfold")
+    );
     let output = Command::new("bash").args(["-c", &script]).current_dir(folder.path()).output().expect("bash is there");
     let ran = seen(&["run"], output);
     assert_eq!(ran.code, 1, "{}", ran.stderr);
     assert!(ran.stderr.contains("cannot write o/") && ran.stderr.contains("File too large"), "{}", ran.stderr);
-    assert!(ran.stderr.contains("of 72 experiments are safe in o; run the same command with --resume"), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("of 72 experiments are safe in o; run the same command with --resume"),
+        "{}",
+        ran.stderr
+    );
     let ran = run(&folder, "o", &["--resume"]);
     assert!(ran.code == 1 && ran.stderr.contains("of 72 experiments are complete"), "{}", ran.stderr);
     same_as_whole(&folder, "o");
@@ -284,7 +327,8 @@ fn a_full_disk_is_told_and_the_run_goes_on_when_there_is_room() {
     if cfg!(target_os = "linux") {
         let full = || std::fs::OpenOptions::new().write(true).open("/dev/full").expect("Linux has it");
         for (stdout, stderr) in [(Stdio::null(), full().into()), (full().into(), Stdio::null())] {
-            let status = command(folder.path(), &arguments("s.toml", "o", &["--resume"])).stdout(stdout).stderr(stderr).status();
+            let status =
+                command(folder.path(), &arguments("s.toml", "o", &["--resume"])).stdout(stdout).stderr(stderr).status();
             assert_eq!(status.expect("the program starts").code(), Some(1));
         }
         same_as_whole(&folder, "o");
@@ -347,7 +391,8 @@ fn shards(folder: &Folder) {
 fn shards_merge_in_any_order_to_the_whole() {
     let folder = folder();
     shards(&folder);
-    let orders: [&[&str]; 3] = [&["shard0", "shard1", "shard2"], &["shard2", "shard0", "shard1", "shard0"], &["m0", "shard1", "m1", "whole"]];
+    let orders: [&[&str]; 3] =
+        [&["shard0", "shard1", "shard2"], &["shard2", "shard0", "shard1", "shard0"], &["m0", "shard1", "m1", "whole"]];
     for (i, order) in orders.iter().enumerate() {
         let out = format!("m{i}");
         let ran = folder.run(&[&["merge"], *order, &["--out", &out]].concat());
@@ -356,7 +401,8 @@ fn shards_merge_in_any_order_to_the_whole() {
         same_as_whole(&folder, &out);
         let counts = |m: &str| {
             let m: serde_json::Value = serde_json::from_slice(&folder.bytes(&format!("{m}/manifest.json"))).unwrap();
-            ["name", "sweep", "experiments", "selected", "ok", "oom", "failed", "outcome", "engine"].map(|k| m[k].clone())
+            ["name", "sweep", "experiments", "selected", "ok", "oom", "failed", "outcome", "engine"]
+                .map(|k| m[k].clone())
         };
         assert_eq!(counts(&out), counts("whole"));
         assert_eq!(folder.column(&format!("{out}/stats.csv"), "exp_id"), folder.column("whole/stats.csv", "exp_id"));
@@ -402,7 +448,10 @@ fn timelines_of_shards_are_merged_too() {
     }
     let timelines = |out: &str| -> Vec<(String, Vec<u8>)> {
         let Ok(files) = std::fs::read_dir(folder.file(&format!("{out}/trace"))) else { return Vec::new() };
-        let mut all: Vec<_> = files.map(|f| f.unwrap()).map(|f| (f.file_name().into_string().unwrap(), std::fs::read(f.path()).unwrap())).collect();
+        let mut all: Vec<_> = files
+            .map(|f| f.unwrap())
+            .map(|f| (f.file_name().into_string().unwrap(), std::fs::read(f.path()).unwrap()))
+            .collect();
         all.sort();
         all
     };
@@ -422,7 +471,8 @@ fn forged(folder: &Folder, from: &str, out: &str) {
     let (&exp_id, &part) = reader.parts().iter().next().unwrap();
     let mut finished = reader.read(part).unwrap();
     finished.record.makespan = Some(Ps(1));
-    let (mut writer, _) = ResultWriter::open(ResultDir::create(&folder.file(out)).unwrap(), reader.run(), vec![exp_id]).unwrap();
+    let (mut writer, _) =
+        ResultWriter::open(ResultDir::create(&folder.file(out)).unwrap(), reader.run(), vec![exp_id]).unwrap();
     writer.add(finished).unwrap();
     writer.finish().unwrap();
 }
@@ -446,7 +496,10 @@ fn what_does_not_belong_together_is_not_merged() {
         assert!(ran.stderr.contains(told), "{dirs:?}: {}", ran.stderr);
         assert!(!folder.file("m").exists(), "{dirs:?} left something");
     }
-    for (args, told) in [(&["whole", "--out", "whole"][..], "is the folder to merge"), (&["whole", "--out", "other"], "holds another run")] {
+    for (args, told) in [
+        (&["whole", "--out", "whole"][..], "is the folder to merge"),
+        (&["whole", "--out", "other"], "holds another run"),
+    ] {
         let ran = folder.run(&[&["merge"], args].concat());
         assert!(ran.code == 2 && ran.stderr.contains(told), "{}", ran.stderr);
     }

@@ -10,7 +10,8 @@ use hyperfold::workload::tasks::Work;
 
 fn config(base: &str) -> hyperfold::spec::Config {
     let text = format!("name = \"servers\"\n[base]\n{base}\n");
-    let sweep = sweep::parse(&text, Path::new("servers.toml"), &SetOverrides(Vec::new())).unwrap_or_else(|e| panic!("{base}: {e}"));
+    let sweep = sweep::parse(&text, Path::new("servers.toml"), &SetOverrides(Vec::new()))
+        .unwrap_or_else(|e| panic!("{base}: {e}"));
     sweep.config(&sweep.experiments[0]).unwrap_or_else(|e| panic!("{base}: {e}"))
 }
 
@@ -67,7 +68,9 @@ fn fewer_nics_by_hca_take_longer() {
     let but_one = all_reduce("nics_per_server = 4", ", nccl = { NCCL_IB_HCA = \"^mlx5_2,mlx5_0,mlx5_1\" }");
     assert!(one > 2 * all, "{all} {one}");
     assert_eq!(one, but_one);
-    let why = refused("cluster = { gpus = 16 }\nworkload = { kind = \"collective\", op = \"all-reduce\", nccl = { NCCL_IB_HCA = \"eth0\" } }");
+    let why = refused(
+        "cluster = { gpus = 16 }\nworkload = { kind = \"collective\", op = \"all-reduce\", nccl = { NCCL_IB_HCA = \"eth0\" } }",
+    );
     assert!(why.contains("eth0") && why.contains("mlx5_7"), "{why}");
 }
 
@@ -78,10 +81,16 @@ fn queue_pairs_take_a_nics_links_in_turn() {
     );
     let t = &p.built.tables;
     for host in 0..2 {
-        let mine = t.flow_tx.iter().filter(|f| t.nics[f.nic as usize].rate == 200_000_000_000 && f.nic / 2 == host).map(|f| f.nic).collect::<std::collections::BTreeSet<_>>();
+        let mine = t
+            .flow_tx
+            .iter()
+            .filter(|f| t.nics[f.nic as usize].rate == 200_000_000_000 && f.nic / 2 == host)
+            .map(|f| f.nic)
+            .collect::<std::collections::BTreeSet<_>>();
         assert_eq!(mine.len(), 2, "both links of host {host} are used");
     }
-    let why = refused("cluster = { gpus = 16, nic_ports = 3 }\nworkload = { kind = \"collective\", op = \"all-reduce\" }");
+    let why =
+        refused("cluster = { gpus = 16, nic_ports = 3 }\nworkload = { kind = \"collective\", op = \"all-reduce\" }");
     assert!(why.contains("cluster.nic_ports"), "{why}");
 }
 
@@ -107,16 +116,30 @@ fn flags_of_protocols_are_on_the_wire() {
 
 #[test]
 fn fp8_needs_units_that_compute_in_it() {
-    let why = refused("cluster = { gpu = \"a100\", gpus = 8 }\nworkload = { kind = \"model\", model = \"gpt3-6.7b\", tp = 8, fp8 = true }");
+    let why = refused(
+        "cluster = { gpu = \"a100\", gpus = 8 }\nworkload = { kind = \"model\", model = \"gpt3-6.7b\", tp = 8, fp8 = true }",
+    );
     assert!(why.contains("workload.fp8") && why.contains("a100") && why.contains("h100"), "{why}");
 }
 
 #[test]
 fn a_file_in_nccls_form_describes_servers() {
     let dir = tempfile::tempdir().unwrap();
-    let gpu = |d: u32| format!("<pci link_speed=\"16.0 GT/s PCIe\" link_width=\"16\"><gpu dev=\"{d}\" sm=\"80\"/></pci>");
-    let nic = |n: &str| format!("<pci link_speed=\"16.0 GT/s PCIe\" link_width=\"16\"><nic><net name=\"{n}\" speed=\"100000\"/><net name=\"{n}\" speed=\"100000\"/></nic></pci>");
-    let cpu = |c: u32| format!("<cpu numaid=\"{c}\" vendor=\"AuthenticAMD\"><pci link_speed=\"16.0 GT/s PCIe\" link_width=\"16\">{}{}{}</pci></cpu>", gpu(2 * c), gpu(2 * c + 1), nic(&format!("mlx5_{c}")));
+    let gpu =
+        |d: u32| format!("<pci link_speed=\"16.0 GT/s PCIe\" link_width=\"16\"><gpu dev=\"{d}\" sm=\"80\"/></pci>");
+    let nic = |n: &str| {
+        format!(
+            "<pci link_speed=\"16.0 GT/s PCIe\" link_width=\"16\"><nic><net name=\"{n}\" speed=\"100000\"/><net name=\"{n}\" speed=\"100000\"/></nic></pci>"
+        )
+    };
+    let cpu = |c: u32| {
+        format!(
+            "<cpu numaid=\"{c}\" vendor=\"AuthenticAMD\"><pci link_speed=\"16.0 GT/s PCIe\" link_width=\"16\">{}{}{}</pci></cpu>",
+            gpu(2 * c),
+            gpu(2 * c + 1),
+            nic(&format!("mlx5_{c}"))
+        )
+    };
     let path = dir.path().join("server.xml");
     std::fs::write(&path, format!("<system>{}{}</system>", cpu(0), cpu(1))).unwrap();
     let base = |per_server: u32| {

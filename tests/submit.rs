@@ -78,7 +78,19 @@ fn jobs_are_submitted_with_their_dependency_and_paths_stay_what_they_are() {
     let site = Site::new();
     site.program("sbatch", SBATCH);
     let show = site.program("show me", SHOW);
-    let args = ["--slurm", "--shards", "4", "--out", "my out", "--engine", "gpu", "--set", "topology.kind='clos'", "--program", show.to_str().unwrap()];
+    let args = [
+        "--slurm",
+        "--shards",
+        "4",
+        "--out",
+        "my out",
+        "--engine",
+        "gpu",
+        "--set",
+        "topology.kind='clos'",
+        "--program",
+        show.to_str().unwrap(),
+    ];
     let output = site.submit(&args);
     assert_eq!(output.code, 0, "{}", output.stderr);
     assert!(output.stdout.starts_with("array job 41: 4 shards, "), "{}", output.stdout);
@@ -86,7 +98,12 @@ fn jobs_are_submitted_with_their_dependency_and_paths_stay_what_they_are() {
 
     let log = fs::read_to_string(site.root.path().join("bin/sbatch.log")).unwrap();
     let work = site.work().display().to_string();
-    assert_eq!(log, format!("--parsable {work}/my out/shards.sbatch\n--parsable --dependency=afterany:41 {work}/my out/merge.sbatch\n"));
+    assert_eq!(
+        log,
+        format!(
+            "--parsable {work}/my out/shards.sbatch\n--parsable --dependency=afterany:41 {work}/my out/merge.sbatch\n"
+        )
+    );
     let script = site.read("my out/shards.sbatch");
     assert!(script.contains("#SBATCH --array=0-3\n") && script.contains("#SBATCH --gres=gpu:1\n"), "{script}");
     let record: serde_json::Value = serde_json::from_str(&site.read("my out/submit.json")).unwrap();
@@ -153,7 +170,19 @@ fn the_warning_before_the_time_limit_queues_the_task_again() {
     site.program("sbatch", SBATCH);
     site.program("scontrol", "echo \"scontrol $*\" >> \"$0.log\"; exit 1");
     let program = site.program("program", "kill -USR1 $PPID; sleep 0.5; echo finished; exit 3");
-    let output = site.submit(&["--slurm", "--shards", "4", "--out", "o", "--time", "10", "--requeues", "2", "--program", program.to_str().unwrap()]);
+    let output = site.submit(&[
+        "--slurm",
+        "--shards",
+        "4",
+        "--out",
+        "o",
+        "--time",
+        "10",
+        "--requeues",
+        "2",
+        "--program",
+        program.to_str().unwrap(),
+    ]);
     assert_eq!(output.code, 0, "{}", output.stderr);
     assert!(site.read("o/shards.sbatch").contains("#SBATCH --signal=B:USR1@90\n"));
     for (restarts, asked) in [("1", true), ("2", false)] {

@@ -72,7 +72,8 @@ fn constraints_filter_before_ids_and_selection_after() {
     insta::assert_snapshot!(listed(&text));
     let ids = |limit, shard: Option<&str>| {
         let mut s = parse(&text).unwrap();
-        s.select(&Selection { limit, shard: shard.map(|s| s.parse().unwrap()) }).map(|()| s.experiments.iter().map(|e| e.exp_id).collect::<Vec<_>>())
+        s.select(&Selection { limit, shard: shard.map(|s| s.parse().unwrap()) })
+            .map(|()| s.experiments.iter().map(|e| e.exp_id).collect::<Vec<_>>())
     };
     assert_eq!(ids(Some(3), None), Ok(vec![0, 1, 2]));
     assert_eq!(ids(None, Some("1/2")), Ok(vec![1, 3]));
@@ -85,7 +86,11 @@ fn constraints_filter_before_ids_and_selection_after() {
 fn keys_ignore_what_nothing_reads_and_follow_what_is_read() {
     let key = |extra: &str| parse(&format!("{RING}{extra}")).unwrap().experiments[0].config_key;
     let base = key("");
-    assert_eq!(key("bytes = 1000000\n[base.transport]\ncc = \"hpcc\"\nwindow = true\n"), base, "spelled-out defaults change nothing");
+    assert_eq!(
+        key("bytes = 1000000\n[base.transport]\ncc = \"hpcc\"\nwindow = true\n"),
+        base,
+        "spelled-out defaults change nothing"
+    );
     assert_eq!(key("[base.transport]\ndcqcn.g = 0.5\n"), base, "hpcc does not read it");
     assert_eq!(key("[base.output]\nflows = true\n"), base, "what is written decides nothing");
     assert_eq!(key("[base.topology]\nlink_gbps = 400\n"), base, "400 is 400.0");
@@ -127,13 +132,25 @@ fn files_count_by_content() {
 #[test]
 fn set_overrides_base_and_refuses_axes() {
     let text = format!("{RING}[axes]\n\"transport.cc\" = [\"hpcc\", \"dcqcn\"]\n");
-    let s = parse_set(&text, &["topology.kind=fat-tree", "base.cluster.gpus=16", "sweep.replicas=2", "seed=7", "name=\"x\""]).unwrap();
+    let s = parse_set(
+        &text,
+        &["topology.kind=fat-tree", "base.cluster.gpus=16", "sweep.replicas=2", "seed=7", "name=\"x\""],
+    )
+    .unwrap();
     assert_eq!((s.experiments.len(), s.seed, s.name.as_str()), (4, 7, "x"));
     assert_eq!(s.config(&s.experiments[0]).unwrap().cluster.gpus, Some(16));
     insta::assert_snapshot!(
-        ["transport.cc=none", "topology.knid=clos", "cluster.gpus=many", "cluster.gpus", "sweep.method=zip", "workload.priority=8", "topology.kind=torus"]
-            .map(|set| parse_set(&text, &[set]).err().unwrap().to_string())
-            .join("\n")
+        [
+            "transport.cc=none",
+            "topology.knid=clos",
+            "cluster.gpus=many",
+            "cluster.gpus",
+            "sweep.method=zip",
+            "workload.priority=8",
+            "topology.kind=torus"
+        ]
+        .map(|set| parse_set(&text, &[set]).err().unwrap().to_string())
+        .join("\n")
     );
 }
 
@@ -144,7 +161,9 @@ fn resolved_toml_reads_back_to_the_same_experiments() {
             "{RING}[base.transport]\nhpcc.eta = 0.9\n[sweep]\nreplicas = 2\n[axes]\ntopology.link_gbps = {{ start = 100, stop = 400, step = 100 }}\n[[constraints]]\nwhere = \"topology.kind == \\\"rail-optimized\\\"\"\n"
         ),
         format!("{RING}[sweep]\nmethod = \"lhs\"\nsamples = 5\n[axes.transport.hpcc.eta]\nmin = 0.8\nmax = 0.9\n"),
-        format!("{RING}[sweep]\nmethod = \"list\"\n[[experiment]]\ntransport.cc = \"timely\"\n[[experiment]]\ntopology.link_gbps = 100\n"),
+        format!(
+            "{RING}[sweep]\nmethod = \"list\"\n[[experiment]]\ntransport.cc = \"timely\"\n[[experiment]]\ntopology.link_gbps = 100\n"
+        ),
     ] {
         let a = parse(&text).unwrap();
         let b = parse(&a.resolved_toml).unwrap();
@@ -179,7 +198,9 @@ fn template_is_a_valid_sweep() {
 fn every_default_may_be_written_out() {
     // Each line of the template that shows a default, uncommented, must read.
     let shown = |l: &str| {
-        l.strip_prefix("# ").is_some_and(|l| l.split_once(" = ").is_some_and(|(k, _)| k.chars().all(|c| c.is_ascii_lowercase() || c == '_')))
+        l.strip_prefix("# ").is_some_and(|l| {
+            l.split_once(" = ").is_some_and(|(k, _)| k.chars().all(|c| c.is_ascii_lowercase() || c == '_'))
+        })
     };
     let base = spec::template();
     let base = base.split("\n[sweep]").next().unwrap();
@@ -202,7 +223,10 @@ fn reference_lists_every_key() {
         std::fs::write(&page, &text).unwrap();
     }
     let written = std::fs::read_to_string(&page).unwrap();
-    assert!(written.trim_end() == text.trim_end(), "docs/keys.md is not what the code says: run this test with HYPERFOLD_WRITE_DOCS=1");
+    assert!(
+        written.trim_end() == text.trim_end(),
+        "docs/keys.md is not what the code says: run this test with HYPERFOLD_WRITE_DOCS=1"
+    );
 }
 
 /// The bar is 2 seconds on one core; the bound here is generous because test machines are busy.
@@ -219,7 +243,10 @@ fn a_hundred_thousand_experiments_expand_quickly() {
     let typed = Instant::now();
     let bytes: u64 = sweep.experiments.iter().map(|e| sweep.config(e).unwrap().topology.link_bps).sum();
     assert!(bytes > 0);
-    println!("100,000 experiments: expanded, validated and hashed in {expanded:.2?}; all configurations built again in {:.2?}", typed.elapsed());
+    println!(
+        "100,000 experiments: expanded, validated and hashed in {expanded:.2?}; all configurations built again in {:.2?}",
+        typed.elapsed()
+    );
     assert!(expanded.as_secs_f64() < 6.0, "{expanded:?}");
 }
 
@@ -254,7 +281,11 @@ fn drawn_points_that_are_the_same_are_left_out() {
         assert_eq!(keys.len(), s.experiments.len(), "{method}");
         let without = s.experiments.iter().filter(|e| s.axis_values(e)[0].to_string() == "none").count();
         assert!(without == 1 && s.experiments.len() > 3, "{method}: {without} of {}", s.experiments.len());
-        assert!(s.notes.len() == 1 && s.notes[0].contains("are left out, because they are the same as others"), "{method}: {:?}", s.notes);
+        assert!(
+            s.notes.len() == 1 && s.notes[0].contains("are left out, because they are the same as others"),
+            "{method}: {:?}",
+            s.notes
+        );
         assert!(s.notes[0].contains("`transport.hpcc.eta` changes nothing"), "{method}: {:?}", s.notes);
         let ids: Vec<u64> = s.experiments.iter().map(|e| e.exp_id).collect();
         assert_eq!(ids, (0..ids.len() as u64).collect::<Vec<_>>(), "{method}");
@@ -266,16 +297,24 @@ fn drawn_points_that_are_the_same_are_left_out() {
 #[test]
 fn samples_of_a_grid_are_noted() {
     let s = parse(&format!("{RING}[sweep]\nsamples = 5\n")).unwrap();
-    assert_eq!(s.notes, ["sweep.toml:6: `sweep.samples` has no effect with method = \"grid\"; random, lhs and optimize read it"]);
+    assert_eq!(
+        s.notes,
+        ["sweep.toml:6: `sweep.samples` has no effect with method = \"grid\"; random, lhs and optimize read it"]
+    );
 }
 
 #[test]
 fn exploding_axes_are_refused_at_once() {
     let start = Instant::now();
     let axis = |k: &str| format!("\"{k}\" = {{ start = 1, stop = 1000, step = 1 }}\n");
-    let e = parse(&format!("{RING}[axes]\n{}{}{}", axis("workload.bytes"), axis("workload.stride"), axis("routing.seed"))).err().unwrap();
+    let e =
+        parse(&format!("{RING}[axes]\n{}{}{}", axis("workload.bytes"), axis("workload.stride"), axis("routing.seed")))
+            .err()
+            .unwrap();
     assert!(e.to_string().contains("1000 x 1000 x 1000"), "{e}");
-    let e = parse(&format!("{RING}[axes]\n\"workload.bytes\" = {{ start = 1, stop = 1000000000, step = 1 }}\n")).err().unwrap();
+    let e = parse(&format!("{RING}[axes]\n\"workload.bytes\" = {{ start = 1, stop = 1000000000, step = 1 }}\n"))
+        .err()
+        .unwrap();
     assert!(e.to_string().contains("use larger steps"), "{e}");
     assert!(start.elapsed().as_secs_f64() < 1.0);
 }
@@ -290,8 +329,15 @@ fn shipped_sweeps_expand_to_what_their_readme_says() {
             let s = sweep::load(&path, &SetOverrides::default()).unwrap_or_else(|e| panic!("{e}"));
             assert_eq!(s.notes, Vec::<String>::new(), "{}", path.display());
             let name = format!("`{folder}/{}`", path.file_name().unwrap().to_str().unwrap());
-            let line = readme.lines().find(|l| l.contains(&name)).unwrap_or_else(|| panic!("experiments/README.md does not name {name}"));
-            assert!(line.contains(&format!("| {} experiment", s.experiments.len())), "{name}: {} experiments", s.experiments.len());
+            let line = readme
+                .lines()
+                .find(|l| l.contains(&name))
+                .unwrap_or_else(|| panic!("experiments/README.md does not name {name}"));
+            assert!(
+                line.contains(&format!("| {} experiment", s.experiments.len())),
+                "{name}: {} experiments",
+                s.experiments.len()
+            );
             for e in &s.experiments {
                 assert!(matches!(s.config(e).unwrap().workload, Workload::Program(_)));
             }

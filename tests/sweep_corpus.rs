@@ -92,7 +92,9 @@ fn mutate(text: &str, edits: &[(usize, u8, u8)]) -> String {
 
 /// The template with every default uncommented at random places gives the fuzzer more to break.
 fn uncommented(text: &str, every: usize) -> String {
-    let line = |(i, l): (usize, &str)| if i % every == 0 { l.strip_prefix("# ").unwrap_or(l).to_string() } else { l.to_string() };
+    let line = |(i, l): (usize, &str)| {
+        if i % every == 0 { l.strip_prefix("# ").unwrap_or(l).to_string() } else { l.to_string() }
+    };
     text.lines().enumerate().map(line).collect::<Vec<_>>().join("\n")
 }
 

@@ -32,7 +32,8 @@ fn transport_of(sweep: &Sweep, i: usize, nic: u64) -> Transport {
 }
 
 fn with_keys(keys: &str) -> Result<Sweep, SpecError> {
-    let text = format!("name = \"t\"\n[base.workload]\nkind = \"traffic\"\npattern = \"ring\"\n[base.transport]\n{keys}");
+    let text =
+        format!("name = \"t\"\n[base.workload]\nkind = \"traffic\"\npattern = \"ring\"\n[base.transport]\n{keys}");
     sweep::parse(&text, Path::new("sweep.toml"), &SetOverrides::default())
 }
 
@@ -46,7 +47,10 @@ fn defaults_follow_congestion_control_and_nic_rate() {
     let d = t("dcqcn", 100 * GBPS);
     assert_eq!((d.rai, d.rhai, d.g_q32, d.dcqcn_increase_ps), (20_000_000, 200_000_000, 1 << 24, 300_000_000));
     assert!(!d.window && d.ack_high_prio && !d.dcqcn_clamp);
-    assert_eq!(d.ecn_for(400 * GBPS), EcnThresholds { kmin_bytes: 1_600_000, kmax_bytes: 6_400_000, pmax_q32: 858_993_459 });
+    assert_eq!(
+        d.ecn_for(400 * GBPS),
+        EcnThresholds { kmin_bytes: 1_600_000, kmax_bytes: 6_400_000, pmax_q32: 858_993_459 }
+    );
     let c = t("dctcp", 100 * GBPS);
     assert_eq!((c.rai, c.g_q32), (615_000_000, 1 << 28));
     assert_eq!(c.ecn_for(100 * GBPS), EcnThresholds { kmin_bytes: 300_000, kmax_bytes: 300_000, pmax_q32: 1 << 32 });
@@ -67,7 +71,9 @@ fn a_minimum_rate_above_the_nics_is_refused_when_the_nic_is_known() {
 fn over_config(keys: &str) -> (tempfile::TempDir, Sweep) {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("config.txt"), CONFIG).unwrap();
-    let text = format!("name = \"t\"\n[base.workload]\nkind = \"traffic\"\npattern = \"ring\"\n[base.transport]\nconfig = \"config.txt\"\n{keys}");
+    let text = format!(
+        "name = \"t\"\n[base.workload]\nkind = \"traffic\"\npattern = \"ring\"\n[base.transport]\nconfig = \"config.txt\"\n{keys}"
+    );
     let sweep = sweep::parse(&text, &dir.path().join("sweep.toml"), &SetOverrides::default()).unwrap();
     (dir, sweep)
 }
@@ -76,13 +82,17 @@ fn over_config(keys: &str) -> (tempfile::TempDir, Sweep) {
 fn configuration_files_set_what_the_sweep_file_leaves_open() {
     let (_dir, sweep) = over_config("");
     let t = transport_of(&sweep, 0, 100 * GBPS);
-    assert_eq!((t.cc, t.payload, t.rai, t.min_rate, t.int_multi, t.buffer_bytes), (Cc::Hpcc, 4000, 50_000_000, 100_000_000, 2, 16 << 20));
+    assert_eq!(
+        (t.cc, t.payload, t.rai, t.min_rate, t.int_multi, t.buffer_bytes),
+        (Cc::Hpcc, 4000, 50_000_000, 100_000_000, 2, 16 << 20)
+    );
     assert_eq!(t.eta_q40, (0.9f64 * (1u64 << 40) as f64).round() as u64);
     assert_eq!(t.ecn_for(400 * GBPS), EcnThresholds { kmin_bytes: 800_000, kmax_bytes: 3_200_000, pmax_q32: 1 << 31 });
     assert_eq!(t.ecn_for(200 * GBPS).kmax_bytes, 3_200_000, "rates that are not listed scale from the defaults");
     assert_eq!(sweep.notes.len(), 1, "{:?}", sweep.notes);
     assert!(
-        sweep.notes[0].ends_with("config.txt:15: `FCT_OUTPUT_FILE` has no effect here: monitoring output; see [base.output]"),
+        sweep.notes[0]
+            .ends_with("config.txt:15: `FCT_OUTPUT_FILE` has no effect here: monitoring output; see [base.output]"),
         "{}",
         sweep.notes[0]
     );
@@ -100,7 +110,11 @@ fn axes_win_over_configuration_files_and_runs_are_other_seeds() {
     assert_eq!(transport_of(&sweep, 0, 100 * GBPS).rai, 50_000_000, "RATE_AI is every congestion control's");
     assert!(!transport_of(&sweep, 0, 100 * GBPS).window, "defaults follow the congestion control that won");
     let plain = with_keys("cc = \"hpcc\"\n").unwrap();
-    assert_ne!(transport_of(&sweep, 1, 100 * GBPS).seed, transport_of(&plain, 0, 100 * GBPS).seed, "RNG_RUN is mixed in");
+    assert_ne!(
+        transport_of(&sweep, 1, 100 * GBPS).seed,
+        transport_of(&plain, 0, 100 * GBPS).seed,
+        "RNG_RUN is mixed in"
+    );
 }
 
 #[test]
@@ -126,9 +140,15 @@ fn every_reference_case_reads_and_equals_the_defaults_of_its_congestion_control(
         println!("the reference cases are not here; nothing compared");
         return;
     };
-    let mut cases: Vec<PathBuf> = std::fs::read_dir(&golden).unwrap().map(|e| e.unwrap().path()).filter(|p| p.join("config.txt").is_file()).collect();
+    let mut cases: Vec<PathBuf> = std::fs::read_dir(&golden)
+        .unwrap()
+        .map(|e| e.unwrap().path())
+        .filter(|p| p.join("config.txt").is_file())
+        .collect();
     cases.sort();
-    let list = |file: &str| format!("[{}]", cases.iter().map(|c| format!("\"{}/{file}\"", c.display())).collect::<Vec<_>>().join(", "));
+    let list = |file: &str| {
+        format!("[{}]", cases.iter().map(|c| format!("\"{}/{file}\"", c.display())).collect::<Vec<_>>().join(", "))
+    };
     let text = format!(
         "name = \"golden\"\n[base]\ntopology.kind = \"file\"\nworkload.kind = \"flows\"\nworkload.start_unit = \"ns\"\nrouting.policy = \"file\"\ntransport.clock = \"ns\"\n\
          [sweep]\nmethod = \"zip\"\n[axes]\ntopology.path = {}\nworkload.path = {}\nrouting.path = {}\ntransport.config = {}\n",
@@ -161,7 +181,8 @@ fn every_reference_case_reads_and_equals_the_defaults_of_its_congestion_control(
             n if n.contains("_pfc_") => "[base.topology]\nbuffer_mib = 2\n",
             _ => "",
         };
-        let defaults = transport_of(&with_keys(&format!("cc = \"{cc}\"\nclock = \"ns\"\n{step}{buffer}")).unwrap(), 0, 100 * GBPS);
+        let defaults =
+            transport_of(&with_keys(&format!("cc = \"{cc}\"\nclock = \"ns\"\n{step}{buffer}")).unwrap(), 0, 100 * GBPS);
         assert_eq!(from_file.ecn_for(100 * GBPS), defaults.ecn_for(100 * GBPS), "{name}");
         from_file.ecn_by_rate.clear();
         from_file.ecn_per_100g = defaults.ecn_per_100g;

@@ -58,7 +58,9 @@ fn total(w: &Workload, dim: Dim, op: Option<CollectiveOp>) -> u128 {
 
 /// Parameters of the transformers tested here on all ranks of one copy together: matrices once, what tensor-parallel ranks copy `tp` times.
 fn params(model: &str, tp: u64, pp: u64, seq: u64) -> u128 {
-    let hyperfold::model::Body::Transformer(t) = Model::named(model).unwrap().body.clone() else { panic!("{model} is no transformer") };
+    let hyperfold::model::Body::Transformer(t) = Model::named(model).unwrap().body.clone() else {
+        panic!("{model} is no transformer")
+    };
     let (h, l, ffn) = (t.hidden as u64, t.layers as u64, t.ffn as u64);
     // GPT-3: weights and column biases are shared out; two norms, two row biases a layer, positions and the final norm are copied.
     let layer = 12 * h * h / 4 * 4 + (ffn - 4 * h) * 2 * h + 3 * h + ffn + tp * (2 * h + 4 * h);
@@ -105,7 +107,11 @@ fn data_parallel_bytes_follow_the_formula() {
         let base = Layout { tp, pp, vpp, dp: 4, global_batch: 16, ..layout() };
         for overlap_grad in [false, true] {
             let l = Layout { overlap_grad, ..base.clone() };
-            assert_eq!(total(&graph("gpt3-13b", &l), Dim::Dp, Some(CollectiveOp::AllReduce)), n * 4 * 4 + tied, "tp {tp} pp {pp}");
+            assert_eq!(
+                total(&graph("gpt3-13b", &l), Dim::Dp, Some(CollectiveOp::AllReduce)),
+                n * 4 * 4 + tied,
+                "tp {tp} pp {pp}"
+            );
             let l = Layout { zero: 1, overlap_param: overlap_grad, ..l };
             let w = graph("gpt3-13b", &l);
             assert_eq!(total(&w, Dim::Dp, Some(CollectiveOp::ReduceScatter)), n * 4 * 4);
@@ -117,11 +123,24 @@ fn data_parallel_bytes_follow_the_formula() {
 
 #[test]
 fn pipeline_bytes_follow_the_formula() {
-    for (pp, vpp, schedule) in
-        [(4, 1, PipelineSchedule::GPipe), (4, 1, PipelineSchedule::OneFOneB), (4, 5, PipelineSchedule::OneFOneB), (2, 4, PipelineSchedule::OneFOneB)]
-    {
+    for (pp, vpp, schedule) in [
+        (4, 1, PipelineSchedule::GPipe),
+        (4, 1, PipelineSchedule::OneFOneB),
+        (4, 5, PipelineSchedule::OneFOneB),
+        (2, 4, PipelineSchedule::OneFOneB),
+    ] {
         for (sequence_parallel, overlap_p2p) in [(false, false), (true, true)] {
-            let l = Layout { tp: 4, pp, vpp, schedule, sequence_parallel, overlap_p2p, dp: 2, global_batch: 16, ..layout() };
+            let l = Layout {
+                tp: 4,
+                pp,
+                vpp,
+                schedule,
+                sequence_parallel,
+                overlap_p2p,
+                dp: 2,
+                global_batch: 16,
+                ..layout()
+            };
             let w = graph("gpt3-13b", &l);
             let message = 2048 * 5120 * 2 / if sequence_parallel { 4 } else { 1 };
             // Forward and backward, between all virtual stages, eight micro-batches, on each of the tp x dp pipelines.
@@ -133,7 +152,8 @@ fn pipeline_bytes_follow_the_formula() {
 #[test]
 fn expert_parallel_bytes_follow_the_formula() {
     for (tp, sequence_parallel) in [(1, false), (2, true)] {
-        let l = Layout { tp, sequence_parallel, dp: 8, ep: 8, global_batch: 16, seq: 4096, expert_skew: 1.5, ..layout() };
+        let l =
+            Layout { tp, sequence_parallel, dp: 8, ep: 8, global_batch: 16, seq: 4096, expert_skew: 1.5, ..layout() };
         let w = graph("mixtral-8x7b", &l);
         // 32 layers, dispatch and combine both ways, two micro-batches, two experts a token.
         let per_rank = 32 * 4 * 2 * (4096 / tp as u128) * 2 * 4096 * 2;
@@ -163,10 +183,26 @@ fn sharded_parameters_and_gradients_follow_the_formula() {
         (Framework::Fsdp, 3, 4, 2),
     ] {
         for overlap in [false, true] {
-            let l = Layout { dp: 8, global_batch: 16, framework, zero, overlap_grad: overlap, overlap_param: overlap, ..layout() };
+            let l = Layout {
+                dp: 8,
+                global_batch: 16,
+                framework,
+                zero,
+                overlap_grad: overlap,
+                overlap_param: overlap,
+                ..layout()
+            };
             let w = graph("gpt3-13b", &l);
-            assert_eq!(total(&w, Dim::Dp, Some(CollectiveOp::AllGather)), gathers * n * 2 * 8, "{framework:?} {zero} {overlap}");
-            assert_eq!(total(&w, Dim::Dp, Some(CollectiveOp::ReduceScatter)), scatters * n * 4 * 8, "{framework:?} {zero} {overlap}");
+            assert_eq!(
+                total(&w, Dim::Dp, Some(CollectiveOp::AllGather)),
+                gathers * n * 2 * 8,
+                "{framework:?} {zero} {overlap}"
+            );
+            assert_eq!(
+                total(&w, Dim::Dp, Some(CollectiveOp::ReduceScatter)),
+                scatters * n * 4 * 8,
+                "{framework:?} {zero} {overlap}"
+            );
         }
     }
 }
@@ -176,7 +212,16 @@ fn data_parallel_models_reduce_every_parameter_once() {
     for name in ["vgg19", "resnet-152", "bert-large", "gpt2"] {
         let model = Model::named(name).unwrap();
         let seq = if let hyperfold::model::Body::Transformer(t) = &model.body { t.seq } else { 1 };
-        let l = Layout { dp: 4, global_batch: 128, microbatch: 32, seq, framework: Framework::Ddp, overlap_grad: true, bucket_bytes: 25 << 20, ..layout() };
+        let l = Layout {
+            dp: 4,
+            global_batch: 128,
+            microbatch: 32,
+            seq,
+            framework: Framework::Ddp,
+            overlap_grad: true,
+            bucket_bytes: 25 << 20,
+            ..layout()
+        };
         let w = graph(name, &l);
         let reduced = total(&w, Dim::Dp, Some(CollectiveOp::AllReduce));
         let n = model.params().total() as u128;
@@ -190,7 +235,15 @@ fn data_parallel_models_reduce_every_parameter_once() {
 
 #[test]
 fn recommendation_models_exchange_rows_and_reduce_networks() {
-    let l = Layout { dp: 8, global_batch: 8 * 2048, microbatch: 2048, seq: 1, framework: Framework::Ddp, overlap_grad: true, ..layout() };
+    let l = Layout {
+        dp: 8,
+        global_batch: 8 * 2048,
+        microbatch: 2048,
+        seq: 1,
+        framework: Framework::Ddp,
+        overlap_grad: true,
+        ..layout()
+    };
     let w = graph("dlrm", &l);
     // 26 tables of 128 in 16 bit, there and back, for 2,048 samples on each of eight ranks.
     assert_eq!(total(&w, Dim::Ep, Some(CollectiveOp::AllToAll)), 2 * 2048 * 26 * 128 * 2 * 8);
@@ -217,7 +270,17 @@ fn the_breakdown_adds_up_and_bubbles_shrink_with_micro_batches_and_interleaving(
 
 #[test]
 fn an_8192_gpu_graph_is_quick_and_small() {
-    let l = Layout { tp: 8, pp: 8, dp: 128, vpp: 3, global_batch: 2048, sequence_parallel: true, zero: 1, overlap_grad: true, ..layout() };
+    let l = Layout {
+        tp: 8,
+        pp: 8,
+        dp: 128,
+        vpp: 3,
+        global_batch: 2048,
+        sequence_parallel: true,
+        zero: 1,
+        overlap_grad: true,
+        ..layout()
+    };
     let start = std::time::Instant::now();
     let w = graph("gpt3-175b", &l);
     let seconds = start.elapsed().as_secs_f64();
@@ -244,7 +307,12 @@ fn an_evaluation_takes_less_than_a_millisecond_once_loaded() {
     use hyperfold::compute::{Dtype, Gpu, Slowdown, Timing};
     let timing = Timing::new(&Gpu::named("a100-80g-sxm").unwrap(), None).unwrap();
     let system = Server::preset("dgx-a100").unwrap().system(false);
-    let cluster = hyperfold::workload::training::Cluster { timing: std::sync::Arc::new(timing), system, env: Env::default(), slowdown: Slowdown::None };
+    let cluster = hyperfold::workload::training::Cluster {
+        timing: std::sync::Arc::new(timing),
+        system,
+        env: Env::default(),
+        slowdown: Slowdown::None,
+    };
     let model = Model::named("gpt3-1t").unwrap();
     let l = Layout { tp: 8, pp: 64, dp: 6, global_batch: 3072, recompute: Recompute::Full, ..layout() };
     let machine = cluster.machine(Dtype::Bf16);

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use hyperfold::columns::wgsl::column;
-use hyperfold::columns::{Exp, Field, FlowRx, FlowTx, Gate, IntVec, Nic, Packet, Plan, Port, Row, RttSample, Signal, Switch, Task, Wire};
+use hyperfold::columns::{
+    Exp, Field, FlowRx, FlowTx, Gate, IntVec, Nic, Packet, Plan, Port, Row, RttSample, Signal, Switch, Task, Wire,
+};
 use hyperfold::engine::gpu::source;
 
 fn module() -> naga::Module {
@@ -35,7 +37,12 @@ fn rows_lie_alike_in_rust_and_wgsl() {
     ];
     let module = module();
     for (name, fields, size) in rows {
-        let ty = module.types.iter().find(|(_, t)| t.name.as_deref() == Some(name)).unwrap_or_else(|| panic!("no struct {name}")).1;
+        let ty = module
+            .types
+            .iter()
+            .find(|(_, t)| t.name.as_deref() == Some(name))
+            .unwrap_or_else(|| panic!("no struct {name}"))
+            .1;
         let naga::TypeInner::Struct { members, span } = &ty.inner else { panic!("{name} is no struct") };
         assert_eq!(*span as usize, size, "size of {name}");
         let in_wgsl: Vec<(String, usize)> =

@@ -59,9 +59,15 @@ fn convert_writes_where_out_says_and_nothing_over_what_is_there() {
 #[test]
 fn rescale_multiplies() {
     let root = with("htsim/ok-flows.cm", "m.cm");
-    let done = hyperfold(root.path(), &["rescale", "m.cm", "--bytes", "3", "--compute", "1/2", "--to", "ns3", "--out", "f.txt"]);
+    let done = hyperfold(
+        root.path(),
+        &["rescale", "m.cm", "--bytes", "3", "--compute", "1/2", "--to", "ns3", "--out", "f.txt"],
+    );
     assert_eq!(done.code, 0, "{}", done.stderr);
-    assert_eq!(fs::read_to_string(root.path().join("f.txt")).unwrap(), "2\n0 1 3 100 3000 0.000000000000\n1 2 3 100 6000 0.000000750000\n");
+    assert_eq!(
+        fs::read_to_string(root.path().join("f.txt")).unwrap(),
+        "2\n0 1 3 100 3000 0.000000000000\n1 2 3 100 6000 0.000000750000\n"
+    );
 }
 
 #[test]

@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 use hyperfold::collective::Op;
 use hyperfold::topology::{TopologyFormat, read_topology};
 use hyperfold::units::{PS_PER_NS, PS_PER_US};
+use hyperfold::workload::critical_path::free_makespan as drive;
 use hyperfold::workload::import::{self, Format, Imported, Options};
 use hyperfold::workload::inspect::{Summary, summary};
 use hyperfold::workload::program::{Dim, OpKind, Phase, Stream, Workload};
-use hyperfold::workload::critical_path::free_makespan as drive;
 use hyperfold::workload::repeat::repeat;
 use hyperfold::workload::rescale::{Factor, rescale};
 use hyperfold::workload::{StartUnit, export, read_flows};
@@ -46,8 +46,10 @@ fn messages(kind: &str, read: impl Fn(&Path) -> Result<String, String>) -> Strin
 fn line(i: &Imported) -> String {
     let s = summary(&i.workload);
     let drove = drive(&i.workload).unwrap_or_else(|e| panic!("{e}"));
-    let bytes: Vec<String> = s.collective_bytes.iter().map(|((d, op), a)| format!("{d:?} {op:?} {}x{}", a.count, a.bytes)).collect();
-    let messages: Vec<String> = s.message_bytes.iter().map(|(d, a)| format!("{d:?} send {}x{}", a.count, a.bytes)).collect();
+    let bytes: Vec<String> =
+        s.collective_bytes.iter().map(|((d, op), a)| format!("{d:?} {op:?} {}x{}", a.count, a.bytes)).collect();
+    let messages: Vec<String> =
+        s.message_bytes.iter().map(|(d, a)| format!("{d:?} send {}x{}", a.count, a.bytes)).collect();
     let notes = if i.notes.is_empty() { String::new() } else { format!("; notes: {}", i.notes.join("; ")) };
     format!(
         "{} ranks, {} programs, {} ops; {}; compute {} ns, makespan {} ns{notes}",
@@ -62,28 +64,41 @@ fn line(i: &Imported) -> String {
 
 #[test]
 fn simai_files() {
-    insta::assert_snapshot!(messages("simai", |p| import::simai::read(p, &Options::default()).map(|i| line(&i)).map_err(|e| e.to_string())));
+    insta::assert_snapshot!(messages("simai", |p| import::simai::read(p, &Options::default())
+        .map(|i| line(&i))
+        .map_err(|e| e.to_string())));
 }
 
 #[test]
 fn htsim_files() {
     insta::assert_snapshot!(messages("htsim", |p| {
         let i = import::htsim::read(p, &Options::default()).map_err(|e| e.to_string())?;
-        Ok(format!("{}; flows {:?}", line(&i), i.flows.as_ref().map(|f| f.iter().map(|f| (f.src_rank, f.dst_rank, f.bytes, f.start_ps)).collect::<Vec<_>>())))
+        Ok(format!(
+            "{}; flows {:?}",
+            line(&i),
+            i.flows
+                .as_ref()
+                .map(|f| f.iter().map(|f| (f.src_rank, f.dst_rank, f.bytes, f.start_ps)).collect::<Vec<_>>())
+        ))
     }));
 }
 
 #[test]
 fn goal_files() {
-    insta::assert_snapshot!(messages("goal", |p| import::goal::read(p, &Options::default()).map(|i| line(&i)).map_err(|e| e.to_string())));
+    insta::assert_snapshot!(messages("goal", |p| import::goal::read(p, &Options::default())
+        .map(|i| line(&i))
+        .map_err(|e| e.to_string())));
 }
 
 #[test]
 fn htsim_topologies() {
     insta::assert_snapshot!(messages("topo", |p| {
         let net = read_topology(p, TopologyFormat::Htsim).map_err(|e| e.to_string())?.network;
-        let links: Vec<String> =
-            net.links.iter().map(|l| format!("{}-{} {}G {}ns", l.a, l.b, l.rate_bps / 1_000_000_000, l.delay_ps as f64 / 1000.0)).collect();
+        let links: Vec<String> = net
+            .links
+            .iter()
+            .map(|l| format!("{}-{} {}G {}ns", l.a, l.b, l.rate_bps / 1_000_000_000, l.delay_ps as f64 / 1000.0))
+            .collect();
         Ok(format!("{} nodes, {} ranks, {}", net.nodes.len(), net.ranks.len(), links.join(" ")))
     }));
 }
@@ -97,9 +112,15 @@ fn every_file_of_others_is_read_or_refused_for_a_reason() {
     for file in files.iter().filter(|f| f.extension().is_none_or(|e| e != "md")) {
         let name = file.strip_prefix(&inputs).unwrap().display().to_string();
         // Executing 9,216 ranks takes minutes here; the fewest of the same shape do the same program.
-        let options = if name.contains("workload_analytical") { Options { ranks: Some(384), ..Options::default() } } else { Options::default() };
+        let options = if name.contains("workload_analytical") {
+            Options { ranks: Some(384), ..Options::default() }
+        } else {
+            Options::default()
+        };
         let row = match (name.split('/').next().unwrap(), import::guess(file)) {
-            ("topology", _) => topology(file, if name.contains("simai") { TopologyFormat::Simai } else { TopologyFormat::Ns3 }),
+            ("topology", _) => {
+                topology(file, if name.contains("simai") { TopologyFormat::Simai } else { TopologyFormat::Ns3 })
+            }
             _ if name.ends_with(".topo") => topology(file, TopologyFormat::Htsim),
             ("traffic", _) => {
                 let net = read_topology(&inputs.join("topology/hpcc_fat.txt"), TopologyFormat::Ns3).unwrap().network;
@@ -133,7 +154,10 @@ fn simai(text: &str) -> Workload {
 
 /// A pipeline of `pp` stages, `vpp` chunks, `ga` micro-batches; rows of 100 ns forward, 200 ns backward.
 fn pipeline(pp: u32, vpp: u32, ga: u32) -> Workload {
-    let mut text = format!("HYBRID_TRANSFORMER model_parallel_NPU_group: 2 ep: 1 pp: {pp} vpp: {vpp} ga: {ga} all_gpus: {} pp_comm: 4096\n", 4 * pp);
+    let mut text = format!(
+        "HYBRID_TRANSFORMER model_parallel_NPU_group: 2 ep: 1 pp: {pp} vpp: {vpp} ga: {ga} all_gpus: {} pp_comm: 4096\n",
+        4 * pp
+    );
     let rows = 1 + 2 * vpp;
     text += &format!("{}\n", ga * rows);
     for _ in 0..ga {
@@ -162,7 +186,8 @@ fn a_pipeline_has_the_bubble_and_the_bytes_of_the_formulas() {
 
 #[test]
 fn a_pipeline_that_cannot_be_interleaved_or_cut_says_so() {
-    let uneven = "HYBRID_TRANSFORMER model_parallel_NPU_group: 1 ep: 1 pp: 2 vpp: 2 ga: 3 all_gpus: 2 pp_comm: 4\n3\n".to_string()
+    let uneven = "HYBRID_TRANSFORMER model_parallel_NPU_group: 1 ep: 1 pp: 2 vpp: 2 ga: 3 all_gpus: 2 pp_comm: 4\n3\n"
+        .to_string()
         + &"embedding_layer -1 10 NONE 0 10 NONE 0 10 NONE 0 0\n".repeat(3);
     let i = import::simai::parse("test", &uneven, &Options::default()).unwrap();
     assert!(i.notes.iter().any(|n| n.contains("vpp 2 is read as 1")), "{:?}", i.notes);
@@ -175,7 +200,9 @@ fn a_pipeline_that_cannot_be_interleaved_or_cut_says_so() {
 
 #[test]
 fn simai_groups_lie_as_simai_places_them() {
-    let w = simai("HYBRID_TRANSFORMER model_parallel_NPU_group: 2 ep: 2 all_gpus: 8\n1\nmoe -1 1 ALLTOALL_EP 64 1 ALLREDUCE 64 1 REDUCESCATTER_DP_EP 64 0\n");
+    let w = simai(
+        "HYBRID_TRANSFORMER model_parallel_NPU_group: 2 ep: 2 all_gpus: 8\n1\nmoe -1 1 ALLTOALL_EP 64 1 ALLREDUCE 64 1 REDUCESCATTER_DP_EP 64 0\n",
+    );
     let members = |rank: usize, op: Op| {
         let r = &w.ranks[rank];
         let slot = w.programs[r.program as usize].ops.iter().find_map(|o| match o.kind {
@@ -192,8 +219,11 @@ fn simai_groups_lie_as_simai_places_them() {
 
 #[test]
 fn a_checkpoint_repeats_the_forward_pass_before_its_segment() {
-    let rows = "a -1 1 NONE 0 10 NONE 0 0 NONE 0 0\nb -1 2 NONE 0 20 NONE 0 0 NONE 0 0\nc -1 4 NONE 0 40 NONE 0 0 NONE 0 0\n";
-    let text = |marks: &str| format!("HYBRID_TRANSFORMER_FWD_IN_BCKWD model_parallel_NPU_group: 1 all_gpus: 1 {marks}\n3\n{rows}");
+    let rows =
+        "a -1 1 NONE 0 10 NONE 0 0 NONE 0 0\nb -1 2 NONE 0 20 NONE 0 0 NONE 0 0\nc -1 4 NONE 0 40 NONE 0 0 NONE 0 0\n";
+    let text = |marks: &str| {
+        format!("HYBRID_TRANSFORMER_FWD_IN_BCKWD model_parallel_NPU_group: 1 all_gpus: 1 {marks}\n3\n{rows}")
+    };
     let total = |marks: &str| summary(&simai(&text(marks))).compute_ps / PS_PER_NS;
     assert_eq!(total("checkpoints: 0 checkpoint_initiates: 0"), 77);
     assert_eq!(total("checkpoints: 1 0 checkpoint_initiates: 1 2"), 77 + 1 + 2);
@@ -207,7 +237,9 @@ fn traces(w: &Workload) -> Vec<(String, Vec<u8>)> {
 
 fn chakra(w: &Workload) -> Workload {
     let groups = export::chakra::groups_file(w);
-    import::chakra::parse("traces", &traces(w), groups.as_deref().map(|g| ("comm_group.json", g)), &Options::default()).unwrap().workload
+    import::chakra::parse("traces", &traces(w), groups.as_deref().map(|g| ("comm_group.json", g)), &Options::default())
+        .unwrap()
+        .workload
 }
 
 /// Sums that no form may change.
@@ -252,7 +284,10 @@ fn simai_text_reads_back_with_the_same_work() {
                 assert_eq!(export::simai::text(&back).unwrap(), text, "{name}");
                 written += 1;
             }
-            Err(e) => assert!(name.contains("pipeline") || !name.contains("simai") || name.contains("micro") || name.contains("data"), "{name}: {e}"),
+            Err(e) => assert!(
+                name.contains("pipeline") || !name.contains("simai") || name.contains("micro") || name.contains("data"),
+                "{name}: {e}"
+            ),
         }
     }
     assert!(written >= 3, "{written}");
@@ -261,7 +296,10 @@ fn simai_text_reads_back_with_the_same_work() {
 #[test]
 fn flow_files_are_written_where_starts_are_fixed() {
     let matrix = import::htsim::read(&corpus("htsim").join("ok-flows.cm"), &Options::default()).unwrap();
-    assert_eq!(export::flows::text(&matrix.workload).unwrap(), "2\n0 1 3 100 1000 0.000000000000\n1 2 3 100 2000 0.000001500000\n");
+    assert_eq!(
+        export::flows::text(&matrix.workload).unwrap(),
+        "2\n0 1 3 100 1000 0.000000000000\n1 2 3 100 2000 0.000001500000\n"
+    );
     let triggers = import::htsim::read(&corpus("htsim").join("ok-triggers.cm"), &Options::default()).unwrap();
     assert!(triggers.flows.is_none());
     let e = export::flows::text(&triggers.workload).unwrap_err().to_string();
@@ -295,9 +333,14 @@ fn collective(kind: u8) -> Vec<u8> {
 
 #[test]
 fn chakra_sizes_count_what_a_rank_begins_with() {
-    for (kind, op, bytes) in
-        [(0, Op::AllReduce, 300), (2, Op::AllGather, 1200), (5, Op::Broadcast, 300), (6, Op::AllToAll, 300), (7, Op::ReduceScatter, 300), (9, Op::Barrier, 0)]
-    {
+    for (kind, op, bytes) in [
+        (0, Op::AllReduce, 300),
+        (2, Op::AllGather, 1200),
+        (5, Op::Broadcast, 300),
+        (6, Op::AllToAll, 300),
+        (7, Op::ReduceScatter, 300),
+        (9, Op::Barrier, 0),
+    ] {
         let w = read_by_hand(4, &[&collective(kind)]).unwrap().workload;
         let OpKind::Collective { op: read, bytes: size, .. } = w.programs[0].ops[0].kind else { panic!("{kind}") };
         assert_eq!((read, size), (op, bytes));
@@ -323,7 +366,10 @@ fn chakra_graphs_are_checked() {
     assert_eq!(drive(&chain.workload), Ok(6 * PS_PER_US));
     assert_eq!(chain.workload.programs[0].ops[0].stream, Stream::FREE);
     let cases: [(&[&[u8]], &str); 5] = [
-        (&[&compute(1, &[], &[2]), &compute(2, &[1], &[]), &compute(3, &[], &[1])], "t.0.et: node 2: it waits for itself"),
+        (
+            &[&compute(1, &[], &[2]), &compute(2, &[1], &[]), &compute(3, &[], &[1])],
+            "t.0.et: node 2: it waits for itself",
+        ),
         (&[&compute(1, &[], &[9])], "t.0.et: node 1: it depends on node 9, which the trace does not have"),
         (&[&compute(1, &[9], &[])], "t.0.et: node 1: it depends on node 9, which the trace does not have"),
         (&[&compute(1, &[], &[]), &compute(1, &[], &[])], "t.0.et: node 1: two nodes have this id"),
@@ -337,9 +383,12 @@ fn chakra_graphs_are_checked() {
     assert!(read_by_hand(1, &[&[0x08, 1, 0x18, 9]]).unwrap_err().contains("type 9 is none of"));
     let mut cut = by_hand(&[&compute(1, &[], &[])]);
     cut.pop();
-    let cut = import::chakra::parse("traces", &[("t.0.et".to_string(), cut)], None, &Options::default()).unwrap_err().to_string();
+    let cut = import::chakra::parse("traces", &[("t.0.et".to_string(), cut)], None, &Options::default())
+        .unwrap_err()
+        .to_string();
     assert!(cut.starts_with("t.0.et: byte 8: a node: a length of 6 bytes is more than the 5 that are left"), "{cut}");
-    let differ = [("t.0.et".to_string(), by_hand(&[&collective(0)])), ("t.1.et".to_string(), by_hand(&[&collective(2)]))];
+    let differ =
+        [("t.0.et".to_string(), by_hand(&[&collective(0)])), ("t.1.et".to_string(), by_hand(&[&collective(2)]))];
     let differ = import::chakra::parse("traces", &differ, None, &Options::default()).unwrap_err().to_string();
     assert!(differ.contains("collective 0 of a group of 2 ranks differs: rank 0 has AllReduce of 300 bytes, rank 1 has AllGather of 600 bytes"), "{differ}");
 }
@@ -351,7 +400,12 @@ fn one_trace_stands_for_many_ranks_if_asked() {
     let w = import::chakra::parse("traces", &trace, None, &options).unwrap().workload;
     assert_eq!((w.ranks.len(), w.programs.len(), w.groups[0].members.len()), (16, 1, 16));
     let two = [trace[0].clone(), trace[0].clone()];
-    assert!(import::chakra::parse("traces", &two, None, &options).unwrap_err().to_string().contains("only a single trace can stand for more"));
+    assert!(
+        import::chakra::parse("traces", &two, None, &options)
+            .unwrap_err()
+            .to_string()
+            .contains("only a single trace can stand for more")
+    );
 }
 
 #[test]
@@ -410,7 +464,9 @@ fn an_iteration_begins_where_the_one_before_ended() {
 
 #[test]
 fn phases_and_dimensions_are_kept_for_the_breakdown() {
-    let w = simai("HYBRID_TRANSFORMER model_parallel_NPU_group: 2 all_gpus: 4\n1\nm -1 5 ALLREDUCE 64 7 ALLREDUCE 64 11 ALLREDUCE 64 13\n");
+    let w = simai(
+        "HYBRID_TRANSFORMER model_parallel_NPU_group: 2 all_gpus: 4\n1\nm -1 5 ALLREDUCE 64 7 ALLREDUCE 64 11 ALLREDUCE 64 13\n",
+    );
     for w in [chakra(&w), w] {
         let s = summary(&w);
         let phases: Vec<_> = s.phase_ps.iter().map(|(p, ps)| (*p, ps / PS_PER_NS)).collect();

@@ -25,7 +25,8 @@ fn corpus() -> Vec<Vec<u8>> {
 
 /// Traces of a small pipeline with groups: messages, collectives, compute.
 fn traces() -> Vec<Vec<u8>> {
-    let text = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus/simai/ok-pipeline.txt")).unwrap();
+    let text =
+        fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus/simai/ok-pipeline.txt")).unwrap();
     let w = simai::parse("pipeline", &text, &Options::default()).unwrap().workload;
     (0..w.ranks.len() as u32).map(|r| export::chakra::trace(&w, r).unwrap()).collect()
 }
@@ -69,8 +70,26 @@ fn parse_all(bytes: Vec<u8>) {
 }
 
 /// What a mutation puts in.
-const TOKENS: [&str; 18] =
-    ["0", "1", "-1", "4294967295", "18446744073709551616", "999999", "nan", "\n", " ", "\t", "#", "\u{feff}", "é", ":", "->", "{", "}", "ALLREDUCE"];
+const TOKENS: [&str; 18] = [
+    "0",
+    "1",
+    "-1",
+    "4294967295",
+    "18446744073709551616",
+    "999999",
+    "nan",
+    "\n",
+    " ",
+    "\t",
+    "#",
+    "\u{feff}",
+    "é",
+    ":",
+    "->",
+    "{",
+    "}",
+    "ALLREDUCE",
+];
 
 /// So many cases, times HYPERFOLD_SOAK where a soak sets it.
 fn cases(n: u32) -> ProptestConfig {

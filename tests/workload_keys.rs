@@ -29,7 +29,13 @@ fn contexts() -> Vec<Vec<(K, &'static str)>> {
     all.push(vec![(K::WorkloadKind, "model"), (K::Model, "gpt3-13b"), (K::Tp, "8")]);
     all.push(vec![(K::WorkloadKind, "collective"), (K::Op, "all-reduce"), (K::Gpus, "16")]);
     all.push(vec![(K::WorkloadKind, "collective"), (K::Op, "all-reduce"), (K::Gpus, "16"), (K::NcclQps, "2")]);
-    all.push(vec![(K::WorkloadKind, "collective"), (K::Op, "all-reduce"), (K::Gpus, "16"), (K::Kernels, "k.csv"), (K::ServerXml, "a.xml")]);
+    all.push(vec![
+        (K::WorkloadKind, "collective"),
+        (K::Op, "all-reduce"),
+        (K::Gpus, "16"),
+        (K::Kernels, "k.csv"),
+        (K::ServerXml, "a.xml"),
+    ]);
     all.push([MODEL, &[(K::Kernels, "k.csv")]].concat());
     all.push(vec![(K::WorkloadKind, "collective"), (K::Op, "all-reduce"), (K::Gpus, "16"), (K::NcclTopoFile, "a.xml")]);
     all
@@ -40,7 +46,9 @@ fn value(key: &Key, text: &str) -> Value {
         Kind::Int { .. } => Value::Int(text.parse().unwrap()),
         Kind::Float { .. } => Value::Float(text.parse().unwrap()),
         Kind::Bool => Value::Bool(text == "true"),
-        Kind::Choice { now, .. } => Value::Choice(now.iter().find(|c| **c == text).unwrap_or_else(|| panic!("{} = {text}", key.name))),
+        Kind::Choice { now, .. } => {
+            Value::Choice(now.iter().find(|c| **c == text).unwrap_or_else(|| panic!("{} = {text}", key.name)))
+        }
         _ => Value::Text(text.into()),
     }
 }
@@ -50,15 +58,25 @@ fn others(key: &Key, now: &Value) -> Vec<Value> {
     let found: Vec<Value> = match key.kind {
         Kind::Int { min, max } => {
             let i = if let Value::Int(i) = now { *i } else { min };
-            [i + 1, i - 1, i * 2, i / 2, i + 8, i + 16, min, 4 * i].into_iter().filter(|x| (min..=max).contains(x)).map(Value::Int).collect()
+            [i + 1, i - 1, i * 2, i / 2, i + 8, i + 16, min, 4 * i]
+                .into_iter()
+                .filter(|x| (min..=max).contains(x))
+                .map(Value::Int)
+                .collect()
         }
         Kind::Float { min, max, .. } => {
             let x = if let Value::Float(x) = now { *x } else { min };
-            [x * 2.0, x / 2.0, x + 1.0, x + 0.001].into_iter().filter(|x| (min..=max).contains(x)).map(Value::Float).collect()
+            [x * 2.0, x / 2.0, x + 1.0, x + 0.001]
+                .into_iter()
+                .filter(|x| (min..=max).contains(x))
+                .map(Value::Float)
+                .collect()
         }
         Kind::Bool => vec![Value::Bool(true), Value::Bool(false)],
         Kind::Choice { now, .. } => now.iter().map(|c| Value::Choice(c)).collect(),
-        _ => ["WebSearch", "FbHdp", "pp-dp-ep-cp-tp", "all", "none", "1", "LOC", "b.toml", "Ring"].map(|t| Value::Text(t.into())).to_vec(),
+        _ => ["WebSearch", "FbHdp", "pp-dp-ep-cp-tp", "all", "none", "1", "LOC", "b.toml", "Ring"]
+            .map(|t| Value::Text(t.into()))
+            .to_vec(),
     };
     found.into_iter().filter(|v| v != now).collect()
 }
@@ -67,7 +85,15 @@ fn others(key: &Key, now: &Value) -> Vec<Value> {
 fn typed(values: &Values) -> Option<String> {
     let c = Config::new(values.clone(), Path::new("/"), 1).ok()?;
     let transport = c.transport(400_000_000_000).ok()?;
-    Some(format!("{:?} {:?} {:?} {transport:?} {} {} {}", c.cluster, c.topology, c.workload, c.fresh_qp(), c.jitter_seed(), c.traffic_seed()))
+    Some(format!(
+        "{:?} {:?} {:?} {transport:?} {} {} {}",
+        c.cluster,
+        c.topology,
+        c.workload,
+        c.fresh_qp(),
+        c.jitter_seed(),
+        c.traffic_seed()
+    ))
 }
 
 fn with(context: &[(K, &str)], change: Option<(K, Value)>) -> Values {
@@ -86,7 +112,9 @@ fn with(context: &[(K, &str)], change: Option<(K, Value)>) -> Values {
 fn what_is_read_changes_the_configuration() {
     let mut unread: BTreeSet<&str> = BTreeSet::new();
     let mut wrong = Vec::new();
-    for key in KEYS.iter().filter(|k| k.name.starts_with("workload.") || k.name.starts_with("cluster.") || k.id == K::FreshQp) {
+    for key in
+        KEYS.iter().filter(|k| k.name.starts_with("workload.") || k.name.starts_with("cluster.") || k.id == K::FreshQp)
+    {
         let mut read = false;
         for context in contexts() {
             if context.iter().any(|(k, _)| *k == K::WorkloadKind && key.id == K::WorkloadKind) {
@@ -95,7 +123,8 @@ fn what_is_read_changes_the_configuration() {
             }
             let base = with(&context, None);
             let before = typed(&base).unwrap_or_else(|| panic!("{context:?}"));
-            let changed: Vec<Values> = others(key, base.get(key.id)).into_iter().map(|v| with(&context, Some((key.id, v)))).collect();
+            let changed: Vec<Values> =
+                others(key, base.get(key.id)).into_iter().map(|v| with(&context, Some((key.id, v)))).collect();
             // A key that only matters with a value (a path) is read once it has one.
             let relevant: Vec<&Values> = changed.iter().filter(|v| (key.reads)(&base) || (key.reads)(v)).collect();
             if relevant.is_empty() {
@@ -117,9 +146,11 @@ fn what_is_read_changes_the_configuration() {
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     // Variables of NCCL that nothing here can follow; a run that gives one says so.
-    let without_effect = "CROSS_NIC IB_DISABLE IB_GID_INDEX IB_TC NET NET_GDR_LEVEL NET_SHARED_BUFFERS NVB_DISABLE P2P_DIRECT_DISABLE";
+    let without_effect =
+        "CROSS_NIC IB_DISABLE IB_GID_INDEX IB_TC NET NET_GDR_LEVEL NET_SHARED_BUFFERS NVB_DISABLE P2P_DIRECT_DISABLE";
     // The form of a flow file is that of flows, which are no program.
-    let expected: Vec<String> =
-        std::iter::once("workload.format".to_string()).chain(without_effect.split(' ').map(|v| format!("workload.nccl.NCCL_{v}"))).collect();
+    let expected: Vec<String> = std::iter::once("workload.format".to_string())
+        .chain(without_effect.split(' ').map(|v| format!("workload.nccl.NCCL_{v}")))
+        .collect();
     assert_eq!(unread.into_iter().collect::<Vec<_>>(), expected);
 }

@@ -43,21 +43,46 @@ const JOBS: &[(&str, u64, &str)] = &[
         "workload = { model = { name = \"mixtral-8x7b-small\", transformer = { layers = 4, hidden = 256, heads = 32, kv_heads = 8, gated = true, ffn = 896, vocab = 2000, seq = 256, \
          moe = { experts = 8, top_k = 2 } } }, tp = 2, dp = 16, pp = 2, ep = 8, expert_skew = 1.25, zero = 1, global_batch = 64 }",
     ),
-    ("zero-3", 16, "workload = { model = MODEL, framework = \"deepspeed\", zero = 3, dp = 16, global_batch = 32, bucket_mb = 1 }"),
-    ("zero-1", 16, "workload = { model = MODEL, framework = \"deepspeed\", zero = 1, tp = 2, dp = 8, global_batch = 16 }"),
+    (
+        "zero-3",
+        16,
+        "workload = { model = MODEL, framework = \"deepspeed\", zero = 3, dp = 16, global_batch = 32, bucket_mb = 1 }",
+    ),
+    (
+        "zero-1",
+        16,
+        "workload = { model = MODEL, framework = \"deepspeed\", zero = 1, tp = 2, dp = 8, global_batch = 16 }",
+    ),
     ("fsdp", 16, "workload = { model = MODEL, framework = \"fsdp\", dp = 16, global_batch = 16, bucket_mb = 1 }"),
     ("ddp", 16, "workload = { model = \"vgg19\", framework = \"ddp\", dp = 16, microbatch = 8, global_batch = 128 }"),
     ("dlrm", 16, "workload = { model = \"dlrm\", framework = \"ddp\", dp = 16, microbatch = 64, global_batch = 1024 }"),
     ("context", 16, "workload = { model = MODEL, cp = 4, dp = 2, tp = 2, global_batch = 4, seq = 512 }"),
     ("interleaved", 16, "workload = { model = MODEL, pp = 4, vpp = 2, dp = 2, tp = 2, global_batch = 16 }"),
     ("gpipe", 16, "workload = { model = MODEL, pp = 4, schedule = \"gpipe\", dp = 4, global_batch = 16 }"),
-    ("tensor", 16, "workload = { model = MODEL, tp = 16, recompute = \"full\", tp_overlap_pieces = 4, global_batch = 2 }\ncluster.gpus_per_server = 4\ncluster.nics_per_server = 4"),
-    ("packets-inside", 16, "workload = { model = MODEL, tp = 4, dp = 4, global_batch = 8 }\ncluster.nvlink = \"packet\""),
-    ("shared-nics", 16, "workload = { model = MODEL, tp = 2, pp = 2, dp = 4, global_batch = 8 }\ncluster.nics_per_server = 2"),
-    ("iterations", 16, "workload = { model = MODEL, tp = 2, dp = 8, global_batch = 16, iterations = 2, warmup = 1, compute_jitter = 0.05 }"),
+    (
+        "tensor",
+        16,
+        "workload = { model = MODEL, tp = 16, recompute = \"full\", tp_overlap_pieces = 4, global_batch = 2 }\ncluster.gpus_per_server = 4\ncluster.nics_per_server = 4",
+    ),
+    (
+        "packets-inside",
+        16,
+        "workload = { model = MODEL, tp = 4, dp = 4, global_batch = 8 }\ncluster.nvlink = \"packet\"",
+    ),
+    (
+        "shared-nics",
+        16,
+        "workload = { model = MODEL, tp = 2, pp = 2, dp = 4, global_batch = 8 }\ncluster.nics_per_server = 2",
+    ),
+    (
+        "iterations",
+        16,
+        "workload = { model = MODEL, tp = 2, dp = 8, global_batch = 16, iterations = 2, warmup = 1, compute_jitter = 0.05 }",
+    ),
 ];
 
-const MODEL: &str = "{ name = \"small\", transformer = { layers = 8, hidden = 256, heads = 16, vocab = 1024, seq = 128 } }";
+const MODEL: &str =
+    "{ name = \"small\", transformer = { layers = 8, hidden = 256, heads = 16, vocab = 1024, seq = 128 } }";
 
 /// The experiment of a job; the keys of `[[experiment]]` are dotted.
 fn experiment(keys: &str) -> String {
@@ -88,16 +113,25 @@ fn sweep(text: &str) -> Sweep {
 
 /// Outcomes of the experiments in `order`, by place, in batches of `batch`.
 fn outcomes(sweep: &Sweep, order: &[usize], batch: usize) -> Vec<Result<Outcome, Ending>> {
-    let task = |(id, &place): (usize, &usize)| Task { exp_id: id as u64, config: sweep.config(&sweep.experiments[place]).unwrap() };
+    let task = |(id, &place): (usize, &usize)| Task {
+        exp_id: id as u64,
+        config: sweep.config(&sweep.experiments[place]).unwrap(),
+    };
     let mut found: Vec<Option<Result<Outcome, Ending>>> = order.iter().map(|_| None).collect();
     let options = RunOptions { batch, ..RunOptions::default() };
-    batch::run::<EngineError>(order.iter().enumerate().map(task), Box::new(CpuEngine), &options, || false, &mut |news| {
-        if let News::Ended(ended) = news {
-            println!("  {:6.2} s", ended.seconds);
-            found[order[ended.exp_id as usize]] = Some(ended.result);
-        }
-        Ok(())
-    })
+    batch::run::<EngineError>(
+        order.iter().enumerate().map(task),
+        Box::new(CpuEngine),
+        &options,
+        || false,
+        &mut |news| {
+            if let News::Ended(ended) = news {
+                println!("  {:6.2} s", ended.seconds);
+                found[order[ended.exp_id as usize]] = Some(ended.result);
+            }
+            Ok(())
+        },
+    )
     .unwrap();
     found.into_iter().map(|f| f.expect("every experiment ends")).collect()
 }
@@ -130,7 +164,10 @@ fn jobs_run_to_their_end_and_their_time_is_accounted_for() {
         assert!(o.peak_memory_bytes.is_some_and(|b| b > 1 << 30), "{name}: {:?}", o.peak_memory_bytes);
         assert!(t.total <= o.makespan_ps, "{name}");
         // Images and clicks are no tokens.
-        assert!((i.tokens > 0) != matches!(*name, "ddp" | "dlrm") && i.model_flops > 0 && i.peak_flops > 0, "{name}: {i:?}");
+        assert!(
+            (i.tokens > 0) != matches!(*name, "ddp" | "dlrm") && i.model_flops > 0 && i.peak_flops > 0,
+            "{name}: {i:?}"
+        );
     }
 }
 
@@ -143,7 +180,9 @@ fn threads_batches_and_neighbours_change_no_byte() {
     let shuffled: Vec<usize> = (0..jobs.len()).map(|i| i * 5 % jobs.len()).collect();
     assert!(order.iter().all(|i| shuffled.contains(i)), "5 and {} have a factor in common", jobs.len());
     let alone = outcomes(&sweep, &order, 1);
-    for (name, batch, order) in [("together", 512, &order), ("shuffled", 512, &shuffled), ("shuffled by four", 4, &shuffled)] {
+    for (name, batch, order) in
+        [("together", 512, &order), ("shuffled", 512, &shuffled), ("shuffled by four", 4, &shuffled)]
+    {
         for ((a, b), job) in outcomes(&sweep, order, batch).iter().zip(&alone).zip(&jobs) {
             assert!(a == b, "{}: {name}", job.0);
         }
@@ -159,7 +198,17 @@ fn threads_batches_and_neighbours_change_no_byte() {
     // In the file too, parts add up to the picosecond.
     let column = |name: &str| -> Vec<u64> { folder.column("1/results.csv", name).iter().map(|v| ps(v)).collect() };
     let total = column("iteration_time_ns");
-    let parts = ["compute_ns", "comm_exposed_tp_ns", "comm_exposed_pp_ns", "comm_exposed_dp_ns", "comm_exposed_ep_ns", "comm_exposed_cp_ns", "bubble_ns", "optimizer_ns", "other_ns"];
+    let parts = [
+        "compute_ns",
+        "comm_exposed_tp_ns",
+        "comm_exposed_pp_ns",
+        "comm_exposed_dp_ns",
+        "comm_exposed_ep_ns",
+        "comm_exposed_cp_ns",
+        "bubble_ns",
+        "optimizer_ns",
+        "other_ns",
+    ];
     let parts: Vec<Vec<u64>> = parts.into_iter().map(column).collect();
     for (i, total) in total.iter().enumerate() {
         assert!(*total > 0);
@@ -170,12 +219,20 @@ fn threads_batches_and_neighbours_change_no_byte() {
 /// Picoseconds of nanoseconds with up to three decimals; 0 if empty.
 fn ps(ns: &str) -> u64 {
     let (whole, part) = ns.split_once('.').unwrap_or((ns, ""));
-    if whole.is_empty() { 0 } else { whole.parse::<u64>().unwrap() * 1000 + format!("{part:0<3}").parse::<u64>().unwrap() }
+    if whole.is_empty() {
+        0
+    } else {
+        whole.parse::<u64>().unwrap() * 1000 + format!("{part:0<3}").parse::<u64>().unwrap()
+    }
 }
 
 #[test]
 fn half_the_step_changes_no_task() {
-    let jobs: Vec<_> = JOBS.iter().filter(|j| matches!(j.0, "zero-3" | "context" | "interleaved" | "packets-inside" | "shared-nics")).copied().collect();
+    let jobs: Vec<_> = JOBS
+        .iter()
+        .filter(|j| matches!(j.0, "zero-3" | "context" | "interleaved" | "packets-inside" | "shared-nics"))
+        .copied()
+        .collect();
     let sweep = sweep(&sweep_text(&jobs));
     for (job, e) in jobs.iter().zip(&sweep.experiments) {
         let prepared = prepare(&sweep.config(e).unwrap(), 0).unwrap_or_else(|e| panic!("{}: {e}", job.0));
@@ -195,7 +252,10 @@ fn half_the_step_changes_no_task() {
 
 #[test]
 fn what_does_not_fit_is_a_result_with_its_breakdown() {
-    let big = [("big", 8, "workload = { model = \"gpt3-175b\", tp = 8, global_batch = 1 }"), ("fits", 8, "workload = { model = MODEL, tp = 8, global_batch = 1 }")];
+    let big = [
+        ("big", 8, "workload = { model = \"gpt3-175b\", tp = 8, global_batch = 1 }"),
+        ("fits", 8, "workload = { model = MODEL, tp = 8, global_batch = 1 }"),
+    ];
     let sweep = sweep(&sweep_text(&big));
     let found = outcomes(&sweep, &[0, 1], 512);
     let Err(Ending::Oom { peak_bytes, breakdown }) = &found[0] else { panic!("{:?}", found[0]) };

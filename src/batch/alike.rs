@@ -41,7 +41,19 @@ struct Likeness {
 
 impl PartialEq for Likeness {
     fn eq(&self, other: &Likeness) -> bool {
-        let Likeness { job, transport, limits, time_limit_ps, links, rtt_samples, fresh_qp, steady, rtt, paths, network } = self;
+        let Likeness {
+            job,
+            transport,
+            limits,
+            time_limit_ps,
+            links,
+            rtt_samples,
+            fresh_qp,
+            steady,
+            rtt,
+            paths,
+            network,
+        } = self;
         // Jobs that are equal are one: they are kept by what decides them.
         Arc::ptr_eq(job, &other.job)
             && *transport == other.transport
@@ -81,7 +93,8 @@ impl Likeness {
     }
 
     fn bytes(&self) -> usize {
-        let arcs: usize = self.paths.iter().flat_map(|p| p.data.iter().chain(&p.ack)).map(|path| size_of_val(&**path)).sum();
+        let arcs: usize =
+            self.paths.iter().flat_map(|p| p.data.iter().chain(&p.ack)).map(|path| size_of_val(&**path)).sum();
         arcs + self.network.nodes.len() * size_of::<Node>() + self.network.links.len() * size_of::<Link>()
     }
 }
@@ -179,9 +192,12 @@ impl Firsts {
     /// As [`super::prepare()`].
     pub fn prepare(&self, task: Task, limits: Limits) -> Result<Made, PrepareError> {
         let mut routed = routed(&task.config)?;
-        let Some(like) = Likeness::of(&routed, limits) else { return tabled(routed, task.exp_id as u32).map(|p| Made::Prepared(Box::new(p))) };
+        let Some(like) = Likeness::of(&routed, limits) else {
+            return tabled(routed, task.exp_id as u32).map(|p| Made::Prepared(Box::new(p)));
+        };
         let mut kept = self.lock();
-        if let Some(first) = kept.firsts.iter().find(|first| first.like == like && !matches!(*first.end(), End::Failed)) {
+        if let Some(first) = kept.firsts.iter().find(|first| first.like == like && !matches!(*first.end(), End::Failed))
+        {
             let (first, bill, notes) = (Arc::clone(first), routed.bill, std::mem::take(&mut routed.notes));
             drop((kept, routed));
             return Ok(Made::Alike(Box::new(Alike { task, first, bill, notes })));
@@ -202,7 +218,11 @@ impl Firsts {
     pub fn ended(&self, ended: &Ended) {
         let Ok(outcome) = &ended.result else { return self.failed(ended.exp_id) };
         let mut kept = self.lock();
-        let Some(first) = kept.firsts.iter().find(|first| first.exp_id == ended.exp_id && matches!(*first.end(), End::Open)) else { return };
+        let Some(first) =
+            kept.firsts.iter().find(|first| first.exp_id == ended.exp_id && matches!(*first.end(), End::Open))
+        else {
+            return;
+        };
         let of = ended.folds.clone().unwrap_or_default();
         let told = FoldStats { hits: 1, skips: of.skips, rounded: of.rounded, audit: of.audit, ..FoldStats::default() };
         *first.end() = End::Known(Arc::new(outcome.clone()), ended.packet_hops, told);
@@ -219,7 +239,9 @@ impl Firsts {
 
     fn failed(&self, exp_id: u64) {
         let mut kept = self.lock();
-        if let Some(at) = kept.firsts.iter().position(|first| first.exp_id == exp_id && matches!(*first.end(), End::Open)) {
+        if let Some(at) =
+            kept.firsts.iter().position(|first| first.exp_id == exp_id && matches!(*first.end(), End::Open))
+        {
             let gone = kept.firsts.remove(at);
             kept.bytes -= gone.like.bytes();
             *gone.end() = End::Failed;
@@ -283,14 +305,20 @@ mod tests {
                 simulated.push([0, 4, 8].iter().filter(|&id| once[&(id + payload)].1 > 0).count());
             }
         }
-        assert!(simulated.iter().all(|&n| n > 0) && simulated.iter().sum::<usize>() < 3 * simulated.len(), "{simulated:?} of 3 each");
+        assert!(
+            simulated.iter().all(|&n| n > 0) && simulated.iter().sum::<usize>() < 3 * simulated.len(),
+            "{simulated:?} of 3 each"
+        );
     }
 
     #[test]
     fn who_is_like_one_that_failed_finds_out_by_itself() {
         let each = ends("base.limits = { packet_hops = 100 }", true, 3);
         assert_eq!(each.len(), 12);
-        assert!(each.values().all(|(result, _)| result.as_ref().is_err_and(|why| why.contains("packet_hops = 100"))), "{each:?}");
+        assert!(
+            each.values().all(|(result, _)| result.as_ref().is_err_and(|why| why.contains("packet_hops = 100"))),
+            "{each:?}"
+        );
     }
 
     #[test]

@@ -57,7 +57,11 @@ pub fn iteration(workload: &Workload, ops: &[Vec<OpTasks>], rows: &[Task], warmu
     let program = &workload.programs[workload.ranks[rank as usize].program as usize];
     let iterations = program.iteration_ends.len().max(1) as u64;
     let warm = u64::from(warmup).min(iterations - 1);
-    let start = if warm == 0 { 0 } else { end_of(workload, ops, rows, rank, program.iteration_ends[warm as usize - 1] as usize) };
+    let start = if warm == 0 {
+        0
+    } else {
+        end_of(workload, ops, rows, rank, program.iteration_ends[warm as usize - 1] as usize)
+    };
     let timeline = Timeline { program, spans: ops[rank as usize].iter().map(|t| span(t, rows)).collect() };
     Some((rank, timeline.parts(start, end).per(iterations - warm)))
 }
@@ -97,7 +101,8 @@ impl Timeline<'_> {
         let mut b = Breakdown { total: end - start, ..Breakdown::default() };
         let mut kernels: Vec<(u64, u64, usize)> = Vec::new();
         for (i, (op, s)) in self.program.ops.iter().zip(&self.spans).enumerate() {
-            if matches!(op.kind, OpKind::Compute { .. }) && op.stream != Stream::COPY && s.end > start && s.end != NEVER {
+            if matches!(op.kind, OpKind::Compute { .. }) && op.stream != Stream::COPY && s.end > start && s.end != NEVER
+            {
                 kernels.push((s.begin.max(start), s.end, i));
             }
         }
@@ -130,13 +135,12 @@ impl Timeline<'_> {
     /// What op `i` waited for last: of its dependencies, stream order included, the one that ended last.
     fn gate(&self, i: usize) -> Option<usize> {
         let op = &self.program.ops[i];
-        let before = if op.stream == Stream::FREE { None } else { (0..i).rev().find(|&k| self.program.ops[k].stream == op.stream) };
-        self.program
-            .deps_of(i as u32)
-            .iter()
-            .map(|&d| d as usize)
-            .chain(before)
-            .max_by_key(|&k| (self.spans[k].end, k))
+        let before = if op.stream == Stream::FREE {
+            None
+        } else {
+            (0..i).rev().find(|&k| self.program.ops[k].stream == op.stream)
+        };
+        self.program.deps_of(i as u32).iter().map(|&d| d as usize).chain(before).max_by_key(|&k| (self.spans[k].end, k))
     }
 
     /// Whether waiting for peers of a dimension is the pipeline's or the replicas' idling. What belongs to no dimension (the norm of gradients) joins ranks of all stages: who is
@@ -217,7 +221,14 @@ mod tests {
         p.push(OpKind::Recv { peer, bytes: 1, tag: 0, dim: Dim::Pp }, Stream::comm(Dim::Pp), 0, &[]);
         p.push(kernel(Phase::Forward), Stream::COMPUTE, 0, &[0]);
         p.push(
-            OpKind::Collective { op: crate::collective::Op::AllReduce, slot: 0, bytes: 1, dim: Dim::Tp, algorithm: None, shares: None },
+            OpKind::Collective {
+                op: crate::collective::Op::AllReduce,
+                slot: 0,
+                bytes: 1,
+                dim: Dim::Tp,
+                algorithm: None,
+                shares: None,
+            },
             Stream::comm(Dim::Tp),
             0,
             &[1],
@@ -226,8 +237,10 @@ mod tests {
         p.push(kernel(Phase::Optimizer), Stream::COMPUTE, 0, &[]);
         p.iteration_ends = vec![5];
         // The peer sent at 30, its data was there at 50; all members of the collective had come at 110.
-        let (ops, tasks) = rows(&[(0, 30, 50), (50, u64::MAX, 100), (100, 110, 140), (140, u64::MAX, 200), (200, u64::MAX, 225)]);
-        let workload = Workload { programs: vec![p], ranks: vec![Rank { program: 0, groups: vec![] }], ..Workload::default() };
+        let (ops, tasks) =
+            rows(&[(0, 30, 50), (50, u64::MAX, 100), (100, 110, 140), (140, u64::MAX, 200), (200, u64::MAX, 225)]);
+        let workload =
+            Workload { programs: vec![p], ranks: vec![Rank { program: 0, groups: vec![] }], ..Workload::default() };
         let (rank, b) = iteration(&workload, &[ops], &tasks, 0).unwrap();
         assert_eq!(rank, 0);
         let mut want = Breakdown { total: 225, compute: 110, bubble: 30, optimizer: 25, ..Breakdown::default() };

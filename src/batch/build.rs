@@ -5,8 +5,8 @@
 use bytemuck::Zeroable;
 
 use crate::columns::{
-    Exp, FlowRx, FlowTx, FRAME_BYTES, IntVec, NEVER, NONE, Nic, Plan, Port, RttSample, SHARED_FLOWS_LEFT, SHARED_HEADER, Switch,
-    Tables, Wire, mode, task,
+    Exp, FRAME_BYTES, FlowRx, FlowTx, IntVec, NEVER, NONE, Nic, Plan, Port, RttSample, SHARED_FLOWS_LEFT,
+    SHARED_HEADER, Switch, Tables, Wire, mode, task,
 };
 use crate::engine::grow;
 use crate::routing::FlowPaths;
@@ -76,7 +76,9 @@ pub struct Built {
 /// Why a case cannot be built.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BuildError {
-    #[error("HPCC's telemetry can name 8 link rates; this network has {0}: use fewer distinct rates or another transport.cc")]
+    #[error(
+        "HPCC's telemetry can name 8 link rates; this network has {0}: use fewer distinct rates or another transport.cc"
+    )]
     TooManyRates(usize),
     #[error("a link of {0} bps: link rates must be whole Mb/s")]
     OddRate(u64),
@@ -366,7 +368,13 @@ fn switches(t: &mut Tables, case: &PacketCase, ends: &Ends, rates: &[u32]) -> Re
         let fixed = headrooms + n as u64 * tr.reserve_bytes as u64;
         if fixed > tr.buffer_bytes {
             let switch = net.nodes[node as usize].id;
-            return Err(BuildError::SmallBuffer { switch, ports: n, needs: fixed, has: tr.buffer_bytes, mib: fixed.div_ceil(1 << 20) });
+            return Err(BuildError::SmallBuffer {
+                switch,
+                ports: n,
+                needs: fixed,
+                has: tr.buffer_bytes,
+                mib: fixed.div_ceil(1 << 20),
+            });
         }
         t.switches.push(Switch {
             exp: case.options.exp_id,

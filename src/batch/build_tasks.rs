@@ -45,12 +45,19 @@ pub fn tasks(t: &mut Tables, case: &GraphCase, qp_rows: &[u32], owners: &[u32], 
     let mut releases: Vec<(u32, u32)> = graph.releases.clone();
     for e in &graph.edges {
         let got = e.when == When::Got;
-        let at = if got { t.flow_rx[t.tasks[e.from as usize].flow as usize].nic } else { t.tasks[e.from as usize].owner };
+        let at =
+            if got { t.flow_rx[t.tasks[e.from as usize].flow as usize].nic } else { t.tasks[e.from as usize].owner };
         match e.to {
             Target::Task(to) if t.tasks[to as usize].owner == at => local.push(Wire { from: e.from, got, to }),
             Target::Task(to) => {
                 let gate = t.gates.len() as u32;
-                t.gates.push(Gate { exp: exp_id, next: NONE, server: NONE, latency: case.release_ps.max(1), ..Gate::zeroed() });
+                t.gates.push(Gate {
+                    exp: exp_id,
+                    next: NONE,
+                    server: NONE,
+                    latency: case.release_ps.max(1),
+                    ..Gate::zeroed()
+                });
                 signals.push((e.from, got, gate));
                 releases.push((gate, to));
             }
@@ -149,7 +156,11 @@ fn edges(t: &mut Tables, local: &[Wire], signals: &[(u32, bool, u32)], releases:
     let mut filled = vec![(0u32, 0u32); t.tasks.len()];
     let mut place = |t: &mut Tables, from: u32, got: bool, edge: u32| {
         let row = &t.tasks[from as usize];
-        let (first, n) = if got { (row.got_first, &mut filled[from as usize].1) } else { (row.done_first, &mut filled[from as usize].0) };
+        let (first, n) = if got {
+            (row.got_first, &mut filled[from as usize].1)
+        } else {
+            (row.done_first, &mut filled[from as usize].0)
+        };
         t.edges[(first + *n) as usize] = edge;
         *n += 1;
     };

@@ -38,7 +38,8 @@ pub fn stuck(t: &Tables, name: &dyn Fn(u32) -> String) -> String {
         );
         return out;
     }
-    let paused: Vec<String> = waits.iter().enumerate().filter(|(_, w)| !w.is_empty()).map(|(end, _)| name(end as u32)).take(NAMED).collect();
+    let paused: Vec<String> =
+        waits.iter().enumerate().filter(|(_, w)| !w.is_empty()).map(|(end, _)| name(end as u32)).take(NAMED).collect();
     if !paused.is_empty() {
         let _ = write!(out, "; paused links: {}", paused.join(", "));
     }
@@ -99,7 +100,8 @@ fn find_cycle(waits: &[Vec<u32>]) -> Option<Vec<u32>> {
                         path.push((to, 0));
                     }
                     1 => {
-                        let from = path.iter().position(|(e, _)| *e == to).expect("a link end in state 1 is on the path");
+                        let from =
+                            path.iter().position(|(e, _)| *e == to).expect("a link end in state 1 is on the path");
                         return Some(path[from..].iter().map(|(e, _)| *e).collect());
                     }
                     _ => {}

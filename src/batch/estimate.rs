@@ -31,7 +31,11 @@ pub fn estimate(config: &Config) -> Result<Outcome, Ending> {
     }
 }
 
-fn model(config: &Config, program: &crate::spec::Program, training: &crate::spec::Training) -> Result<Outcome, PrepareError> {
+fn model(
+    config: &Config,
+    program: &crate::spec::Program,
+    training: &crate::spec::Training,
+) -> Result<Outcome, PrepareError> {
     let (network, described, bill) = network_of(config)?;
     let (iteration, peak) = job::evaluated(config, program, training, &network, described.as_ref())?;
     Ok(Outcome {
@@ -47,13 +51,27 @@ fn model(config: &Config, program: &crate::spec::Program, training: &crate::spec
 fn walked(r: &Routed) -> Outcome {
     let Some(job) = &r.job else { return Outcome::default() };
     let rows = walk(r, &job.graph);
-    let mut outcome = Outcome { bill: Some(r.bill), iteration: iteration(job, &rows), peak_memory_bytes: job.peak_bytes, ..Outcome::default() };
+    let mut outcome = Outcome {
+        bill: Some(r.bill),
+        iteration: iteration(job, &rows),
+        peak_memory_bytes: job.peak_bytes,
+        ..Outcome::default()
+    };
     let mut flows = Vec::new();
     for (id, (task, qp, bytes)) in job.graph.messages().enumerate() {
         let (row, ends) = (&rows[task as usize], job.graph.qps[qp as usize]);
-        let ideal_ps = r.packet_of[qp as usize].map_or_else(|| nvlink_ps(bytes, &r.network), |p| ideal_ps(bytes, &r.network, &r.paths[p], &r.transport));
+        let ideal_ps = r.packet_of[qp as usize]
+            .map_or_else(|| nvlink_ps(bytes, &r.network), |p| ideal_ps(bytes, &r.network, &r.paths[p], &r.transport));
         let fct_ps = (row.done != NEVER).then(|| row.done - row.at);
-        flows.push(FlowOutcome { id: id as u32, src: ends.src, dst: ends.dst, bytes, start_ps: row.at, ideal_ps, fct_ps });
+        flows.push(FlowOutcome {
+            id: id as u32,
+            src: ends.src,
+            dst: ends.dst,
+            bytes,
+            start_ps: row.at,
+            ideal_ps,
+            fct_ps,
+        });
     }
     outcome.flows = Arc::new(flows);
     outcome.makespan_ps = rows.iter().map(|t| if t.done == NEVER { 0 } else { t.done }).max().unwrap_or(0);
@@ -90,13 +108,23 @@ fn flows(r: &Routed) -> Outcome {
             Some(p) => {
                 let paths = &r.paths[*p].data;
                 let alone = ideal_ps(f.bytes, &r.network, &r.paths[*p], &r.transport);
-                let most = |bytes: &dyn Fn(usize) -> u64| paths.iter().flatten().map(|&arc| drain_ps(r, bytes(arc as usize), arc as usize)).max().unwrap_or(0);
+                let most = |bytes: &dyn Fn(usize) -> u64| {
+                    paths.iter().flatten().map(|&arc| drain_ps(r, bytes(arc as usize), arc as usize)).max().unwrap_or(0)
+                };
                 let (own, all) = (most(&|_| f.bytes / paths.len() as u64), most(&|arc| loads[arc]));
                 (alone, alone + all.saturating_sub(own))
             }
         };
         outcome.makespan_ps = outcome.makespan_ps.max(f.start_ps + fct);
-        flows.push(FlowOutcome { id: f.id, src: f.src_rank, dst: f.dst_rank, bytes: f.bytes, start_ps: f.start_ps, ideal_ps, fct_ps: Some(fct) });
+        flows.push(FlowOutcome {
+            id: f.id,
+            src: f.src_rank,
+            dst: f.dst_rank,
+            bytes: f.bytes,
+            start_ps: f.start_ps,
+            ideal_ps,
+            fct_ps: Some(fct),
+        });
     }
     outcome.flows = Arc::new(flows);
     outcome
@@ -110,7 +138,9 @@ mod tests {
     use crate::sweep::{self, SetOverrides};
 
     fn estimated(workload: &str) -> Outcome {
-        let text = format!("name = \"t\"\nbase.cluster = {{ gpus = 8, gpus_per_server = 1 }}\nbase.workload = {{ {workload} }}\n");
+        let text = format!(
+            "name = \"t\"\nbase.cluster = {{ gpus = 8, gpus_per_server = 1 }}\nbase.workload = {{ {workload} }}\n"
+        );
         let sweep = sweep::parse(&text, Path::new("sweep.toml"), &SetOverrides::default()).unwrap();
         estimate(&sweep.config(&sweep.experiments[0]).unwrap()).unwrap()
     }
@@ -139,7 +169,9 @@ mod tests {
 
     #[test]
     fn a_ring_passes_its_chunks_on_one_after_the_other() {
-        let o = estimated("kind = \"collective\", op = \"all-reduce\", algorithm = \"ring\", channels = 1, chunk_kib = 125, bytes = 8000000");
+        let o = estimated(
+            "kind = \"collective\", op = \"all-reduce\", algorithm = \"ring\", channels = 1, chunk_kib = 125, bytes = 8000000",
+        );
         // 2 x 7 steps of a megabyte each over the NIC: 280 us.
         assert!((280_000_000..360_000_000).contains(&o.makespan_ps), "{}", o.makespan_ps);
         let time = o.iteration.unwrap().time.total;

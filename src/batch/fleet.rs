@@ -45,7 +45,10 @@ pub fn run_fleet<E: From<EngineError>>(
         let refused = Arc::clone(&refused);
         move || refused.load(Ordering::Relaxed) || stop()
     };
-    let queue = Queue { state: Mutex::new(State { source: Box::new(tasks), returned: BTreeMap::new(), in_flight: 0, workers: 0 }), changed: Condvar::new() };
+    let queue = Queue {
+        state: Mutex::new(State { source: Box::new(tasks), returned: BTreeMap::new(), in_flight: 0, workers: 0 }),
+        changed: Condvar::new(),
+    };
     let crew = Crew { queue: &queue, pool, options, stop: &stop, refused: &refused };
     let Some(last) = crew.run(workers, tell)? else { return Ok(()) };
     let left = queue.lock().left();
@@ -78,7 +81,11 @@ enum Message {
 
 impl<S: Fn() -> bool + Send + Sync + Clone + 'static> Crew<'_, '_, S> {
     /// Lets workers go on until there is nothing left, or none of them; why the last one was retired, if any was.
-    fn run<E: From<EngineError>>(&self, workers: &mut Vec<Worker>, tell: &mut dyn FnMut(News) -> Result<(), E>) -> Result<Option<EngineError>, E> {
+    fn run<E: From<EngineError>>(
+        &self,
+        workers: &mut Vec<Worker>,
+        tell: &mut dyn FnMut(News) -> Result<(), E>,
+    ) -> Result<Option<EngineError>, E> {
         self.queue.lock().workers = workers.len();
         let (sender, receiver) = channel();
         let mut last = None;
@@ -95,7 +102,9 @@ impl<S: Fn() -> bool + Send + Sync + Clone + 'static> Crew<'_, '_, S> {
                 let news = match message {
                     Message::News(news) => *news,
                     Message::Retired { name, error, returned } => {
-                        let text = format!("{name} is not used any more: {error}; its {returned} unfinished experiments go elsewhere");
+                        let text = format!(
+                            "{name} is not used any more: {error}; its {returned} unfinished experiments go elsewhere"
+                        );
                         last = Some(error);
                         News::Lost(text)
                     }
@@ -117,9 +126,12 @@ impl<S: Fn() -> bool + Send + Sync + Clone + 'static> Crew<'_, '_, S> {
     fn work(&self, worker: Worker, sender: &Sender<Message>) -> Option<Worker> {
         let Worker { name, engine, on_pool } = worker;
         let mut batch = Batch::new(engine, self.options.packet_limit, Box::new(self.stop.clone()));
-        let mut share = Share { queue: self.queue, mine: BTreeMap::new(), most: self.options.batch.max(1), stop: self.stop };
+        let mut share =
+            Share { queue: self.queue, mine: BTreeMap::new(), most: self.options.batch.max(1), stop: self.stop };
         // Whoever takes messages outlives the workers, so that none is lost.
-        let mut tell = |news| sender.send(Message::News(Box::new(news))).map_err(|_| EngineError::Device("nobody takes results".into()));
+        let mut tell = |news| {
+            sender.send(Message::News(Box::new(news))).map_err(|_| EngineError::Device("nobody takes results".into()))
+        };
         let run = drive(&mut batch, &mut share, Some((self.pool, on_pool)), self.options, self.stop, &mut tell);
         let returned = share.give_back();
         match run {
@@ -181,7 +193,9 @@ impl<S: Fn() -> bool> Supply for Share<'_, '_, S> {
             match (state.left(), state.in_flight, state.workers) {
                 (0, 0, _) => return None,
                 // What others have may come back.
-                (0, ..) => state = self.queue.changed.wait_timeout(state, LOOK).unwrap_or_else(PoisonError::into_inner).0,
+                (0, ..) => {
+                    state = self.queue.changed.wait_timeout(state, LOOK).unwrap_or_else(PoisonError::into_inner).0
+                }
                 (_, _, 0 | 1) => return Some(self.most),
                 (left, _, workers) => return Some((left / (SHARES * workers)).clamp(1, self.most)),
             }
@@ -241,7 +255,12 @@ mod tests {
     }
 
     impl Engine for Device {
-        fn advance(&mut self, batch: &mut [Tables], packet_limit: u64, stop: &(dyn Fn() -> bool + Sync)) -> Result<Slice, EngineError> {
+        fn advance(
+            &mut self,
+            batch: &mut [Tables],
+            packet_limit: u64,
+            stop: &(dyn Fn() -> bool + Sync),
+        ) -> Result<Slice, EngineError> {
             let before = self.slices.fetch_add(1, Ordering::Relaxed);
             if before == 0 {
                 self.begin.wait();
@@ -264,8 +283,12 @@ mod tests {
         let begin = Arc::new(Barrier::new(N));
         let device = |lost_after| {
             let slices = Arc::new(AtomicUsize::new(0));
-            let engine = Device { engine: CpuEngine, slices: Arc::clone(&slices), lost_after, begin: Arc::clone(&begin) };
-            (Worker { name: format!("device that lasts {lost_after}"), engine: Box::new(engine), on_pool: false }, slices)
+            let engine =
+                Device { engine: CpuEngine, slices: Arc::clone(&slices), lost_after, begin: Arc::clone(&begin) };
+            (
+                Worker { name: format!("device that lasts {lost_after}"), engine: Box::new(engine), on_pool: false },
+                slices,
+            )
         };
         lost_after.map(device).into_iter().unzip()
     }
@@ -302,14 +325,19 @@ mod tests {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
         let mut told = Told::default();
         let options = RunOptions { batch: 3, ..RunOptions::default() };
-        let run = run_fleet(tasks().into_iter(), &mut workers, fallback, &pool, &options, || false, &mut |news| told.take(news));
+        let run = run_fleet(tasks().into_iter(), &mut workers, fallback, &pool, &options, || false, &mut |news| {
+            told.take(news)
+        });
         (told, run)
     }
 
     /// One engine, all in one batch.
     fn alone() -> BTreeMap<u64, String> {
         let mut told = Told::default();
-        super::super::run(tasks().into_iter(), Box::new(CpuEngine), &RunOptions::default(), || false, &mut |news| told.take(news)).unwrap();
+        super::super::run(tasks().into_iter(), Box::new(CpuEngine), &RunOptions::default(), || false, &mut |news| {
+            told.take(news)
+        })
+        .unwrap();
         assert_eq!(told.ends.len(), 12);
         told.ends
     }
@@ -330,7 +358,8 @@ mod tests {
         let options = RunOptions { batch: 3, ..RunOptions::default() };
         for round in 0..2 {
             let mut told = Told::default();
-            run_fleet(tasks().into_iter(), &mut workers, None, &pool, &options, || false, &mut |news| told.take(news)).unwrap();
+            run_fleet(tasks().into_iter(), &mut workers, None, &pool, &options, || false, &mut |news| told.take(news))
+                .unwrap();
             assert_eq!(told.ends, alone());
             assert_eq!((workers.len(), told.lost.len()), (2, 1 - round), "the lost one is not asked again");
         }
@@ -378,7 +407,10 @@ mod tests {
         let refused = run_fleet(tasks().into_iter(), &mut workers(), None, &pool, &options, || false, &mut tell);
         assert_eq!(refused.unwrap_err().to_string(), "the disk is full");
         assert_eq!(seen.len(), 1, "nothing is told after that");
-        let stopped = run_fleet::<EngineError>(tasks().into_iter(), &mut workers(), None, &pool, &options, || true, &mut |_| Ok(()));
+        let stopped =
+            run_fleet::<EngineError>(tasks().into_iter(), &mut workers(), None, &pool, &options, || true, &mut |_| {
+                Ok(())
+            });
         stopped.unwrap();
     }
 }

@@ -46,7 +46,9 @@ pub enum JobError {
     Dag(#[from] DagError),
     #[error("workload.straggler_ranks: there is no rank {rank}; the workload has {ranks}, counted from 0")]
     Straggler { rank: u32, ranks: usize },
-    #[error("the workload has {needs} ranks, the network {has} GPUs; cluster.gpus (or the topology file) must give at least as many")]
+    #[error(
+        "the workload has {needs} ranks, the network {has} GPUs; cluster.gpus (or the topology file) must give at least as many"
+    )]
     Ranks { needs: usize, has: usize },
 }
 
@@ -89,7 +91,13 @@ pub struct Measured {
 ///
 /// # Errors
 /// Files, models and collectives that do not fit.
-pub fn job(config: &Config, program: &spec::Program, net: &Network, described: Option<&Described>, notes: &mut Vec<String>) -> Result<Job, PrepareError> {
+pub fn job(
+    config: &Config,
+    program: &spec::Program,
+    net: &Network,
+    described: Option<&Described>,
+    notes: &mut Vec<String>,
+) -> Result<Job, PrepareError> {
     let c = &program.communication;
     let environments = environments(config, program)?;
     let env = environments.open();
@@ -151,7 +159,10 @@ fn cluster(
         && config.values.given(spec::K::Slowdown)
         && !table.knows(gpu)
     {
-        notes.push(format!("workload.slowdown = \"table\" changes nothing: the table has no row for {} or its baseline {}", gpu.name, gpu.baseline));
+        notes.push(format!(
+            "workload.slowdown = \"table\" changes nothing: the table has no row for {} or its baseline {}",
+            gpu.name, gpu.baseline
+        ));
     }
     Ok(Cluster { timing, system, env: env.clone(), slowdown })
 }
@@ -215,7 +226,8 @@ fn environments(config: &Config, program: &spec::Program) -> Result<Environments
         variables.insert("NCCL_PROTO".to_string(), name.to_string());
     }
     if let Some(channels) = c.channels {
-        variables.extend(["NCCL_MIN_NCHANNELS", "NCCL_MAX_NCHANNELS"].map(|name| (name.to_string(), channels.to_string())));
+        variables
+            .extend(["NCCL_MIN_NCHANNELS", "NCCL_MAX_NCHANNELS"].map(|name| (name.to_string(), channels.to_string())));
     }
     // The network has only the NICs that may be used, where it was made for it.
     if !matches!(config.topology.kind, spec::TopologyKind::File { .. }) {
@@ -253,7 +265,8 @@ fn read(
             let TrainingSetup { model, layout, gpu, memory } = TrainingSetup::new(config, t)?;
             let dtype = if layout.fp8 { Dtype::Fp8 } else { Dtype::Bf16 };
             let cluster = cluster(config, program, t, &gpu, system, env, notes)?;
-            let workload = generate(&model, &layout, &cluster.machine(dtype), program.warmup + program.iterations).map_err(JobError::Training)?;
+            let workload = generate(&model, &layout, &cluster.machine(dtype), program.warmup + program.iterations)
+                .map_err(JobError::Training)?;
             Read { workload, collective: None, peak_bytes: Some(memory.peak_bytes()) }
         }
         spec::Source::File { format, path, ranks, bytes_scale_ppm } => {
@@ -274,7 +287,12 @@ pub fn ranks_needed(program: &spec::Program) -> Option<u32> {
     u32::try_from(workload.ranks.len()).ok()
 }
 
-fn read_file(format: spec::ProgramFormat, path: &Path, options: &import::Options, notes: &mut Vec<String>) -> Result<Workload, JobError> {
+fn read_file(
+    format: spec::ProgramFormat,
+    path: &Path,
+    options: &import::Options,
+    notes: &mut Vec<String>,
+) -> Result<Workload, JobError> {
     let format = match format {
         spec::ProgramFormat::SimAi => import::Format::Simai,
         spec::ProgramFormat::Chakra => import::Format::Chakra,
@@ -296,9 +314,15 @@ fn file(
     notes: &mut Vec<String>,
 ) -> Result<Workload, JobError> {
     // What leaves its ranks open runs on all GPUs; what does not says how many it needs.
-    let options = import::Options { ranks: ranks.or(Some(net.ranks.len() as u32)), flops_per_s: gpu.peak(Dtype::Bf16), memory_bytes_per_s: gpu.memory_bps as u64 };
+    let options = import::Options {
+        ranks: ranks.or(Some(net.ranks.len() as u32)),
+        flops_per_s: gpu.peak(Dtype::Bf16),
+        memory_bytes_per_s: gpu.memory_bps as u64,
+    };
     match read_file(format, path, &options, notes) {
-        Err(JobError::Import(ImportError::Ranks { .. })) if ranks.is_none() => read_file(format, path, &import::Options { ranks: None, ..options }, notes),
+        Err(JobError::Import(ImportError::Ranks { .. })) if ranks.is_none() => {
+            read_file(format, path, &import::Options { ranks: None, ..options }, notes)
+        }
         read => read,
     }
 }
@@ -309,7 +333,8 @@ fn scale_bytes(workload: &mut Workload, ppm: u64) {
         return;
     }
     for op in workload.programs.iter_mut().flat_map(|p| &mut p.ops) {
-        if let OpKind::Collective { bytes, .. } | OpKind::Send { bytes, .. } | OpKind::Recv { bytes, .. } = &mut op.kind {
+        if let OpKind::Collective { bytes, .. } | OpKind::Send { bytes, .. } | OpKind::Recv { bytes, .. } = &mut op.kind
+        {
             *bytes = ((*bytes as u128 * ppm as u128 / 1_000_000) as u64).max(u64::from(*bytes > 0));
         }
     }

@@ -52,7 +52,10 @@ impl MemoKeeper {
         drop(self.running);
         let mut warnings = Vec::new();
         if self.thread.join().is_err() {
-            warnings.push(format!("memo {}: internal error, please report: the thread that keeps it has stopped", self.store.path().display()));
+            warnings.push(format!(
+                "memo {}: internal error, please report: the thread that keeps it has stopped",
+                self.store.path().display()
+            ));
         }
         self.store.publish(&self.memo, LAST_PATIENCE, true);
         warnings.extend(self.store.warnings());

@@ -169,7 +169,9 @@ impl MemoStore {
             (std::mem::take(&mut inner.foreign), *inner.own.get_or_insert(next))
         };
         // Threads that simulate may wait for `inner` with a node in their hands, so nobody asks the memo with `inner` in his.
-        memo.is_known(|root| foreign.get(root).map_or_else(Vec::new, |entries| records(self.inner().file.as_mut(), entries).0));
+        memo.is_known(|root| {
+            foreign.get(root).map_or_else(Vec::new, |entries| records(self.inner().file.as_mut(), entries).0)
+        });
         let mut batch: Vec<Unsaved> = Vec::new();
         let mut written = Ok(());
         memo.each_unsaved(|unsaved| {
@@ -224,7 +226,13 @@ impl MemoStore {
         let mut file = match File::open(&self.path) {
             Ok(file) => file,
             Err(e) if e.kind() == io::ErrorKind::NotFound => {
-                *inner = Inner { used: std::mem::take(&mut inner.used), own: inner.own, published: inner.published, warnings: std::mem::take(&mut inner.warnings), ..Inner::default() };
+                *inner = Inner {
+                    used: std::mem::take(&mut inner.used),
+                    own: inner.own,
+                    published: inner.published,
+                    warnings: std::mem::take(&mut inner.warnings),
+                    ..Inner::default()
+                };
                 return Ok(());
             }
             Err(e) => return Err(cannot("cannot open it")(e)),
@@ -232,7 +240,8 @@ impl MemoStore {
         let number = format::read_header(&mut file).map_err(cannot("cannot read it"))?;
         let is_same = inner.file.is_some() && number == Some(inner.number);
         let scan = match number {
-            Some(_) => format::scan(&mut file, if is_same { inner.scanned } else { HEADER }).map_err(cannot("cannot read it"))?,
+            Some(_) => format::scan(&mut file, if is_same { inner.scanned } else { HEADER })
+                .map_err(cannot("cannot read it"))?,
             None => Scan::default(),
         };
         if !is_same {
@@ -269,11 +278,20 @@ impl MemoStore {
         if keep.is_none() && is_ours && !is_torn && !inner.damaged {
             return Ok(());
         }
-        let scan = if is_empty { Scan::default() } else { format::scan(&mut file, HEADER).map_err(cannot("cannot read it"))? };
+        let scan = if is_empty {
+            Scan::default()
+        } else {
+            format::scan(&mut file, HEADER).map_err(cannot("cannot read it"))?
+        };
         let (mut kept, mut lost) = (0usize, 0usize);
         let write = |new: &mut File| {
             for segment in scan.segments.iter().chain(&scan.torn) {
-                let wanted: Vec<Entry> = segment.entries.iter().filter(|e| keep.is_none_or(|keep| keep.contains(&(segment.version, e.root)))).copied().collect();
+                let wanted: Vec<Entry> = segment
+                    .entries
+                    .iter()
+                    .filter(|e| keep.is_none_or(|keep| keep.contains(&(segment.version, e.root))))
+                    .copied()
+                    .collect();
                 let (records, missing) = named_records(&mut file, &wanted);
                 kept += records.len();
                 lost += missing;
@@ -287,7 +305,11 @@ impl MemoStore {
         self.replace(inner, aside.as_deref(), write)?;
         if let Some(aside) = aside {
             let what = if is_ours { "it was cut off or changed" } else { "its beginning is damaged" };
-            let gone = if lost > 0 { format!(", {lost} {} lost", if lost == 1 { "is" } else { "are" }) } else { String::new() };
+            let gone = if lost > 0 {
+                format!(", {lost} {} lost", if lost == 1 { "is" } else { "are" })
+            } else {
+                String::new()
+            };
             let kept = if kept == 1 { "1 record is kept".into() } else { format!("{kept} records are kept") };
             inner.warnings.retain(|warning| !warning.ends_with(UNREADABLE));
             self.warn(inner, &format!("{what}; {kept}{gone}; it is set aside as {} and made anew", aside.display()));
@@ -296,7 +318,12 @@ impl MemoStore {
     }
 
     /// Puts a new file, filled by `write`, in the old one's place, which goes `aside` or for good. PRECONDITION: the lock is held.
-    fn replace(&self, inner: &mut Inner, aside: Option<&Path>, write: impl FnOnce(&mut File) -> io::Result<()>) -> Result<(), Trouble> {
+    fn replace(
+        &self,
+        inner: &mut Inner,
+        aside: Option<&Path>,
+        write: impl FnOnce(&mut File) -> io::Result<()>,
+    ) -> Result<(), Trouble> {
         // Whoever writes has the lock, so one name is enough, and what a killed process left is written over.
         let new = with_suffix(&self.path, ".new");
         let mut file = File::create(&new).map_err(cannot("cannot write beside it"))?;
@@ -330,7 +357,8 @@ impl MemoStore {
                 }
             }
         }
-        let mut order: Vec<(bool, u64, u64, (Version, Id))> = of.into_iter().map(|(key, (last, bytes))| (key.0 == self.version, last, bytes, key)).collect();
+        let mut order: Vec<(bool, u64, u64, (Version, Id))> =
+            of.into_iter().map(|(key, (last, bytes))| (key.0 == self.version, last, bytes, key)).collect();
         order.sort_unstable_by_key(|of| std::cmp::Reverse((of.0, of.1, of.3)));
         let most = self.limit / 4 * 3;
         let mut used = HEADER;
@@ -350,7 +378,12 @@ impl MemoStore {
         if let Some(folder) = self.path.parent().filter(|f| !f.as_os_str().is_empty()) {
             fs::create_dir_all(folder).map_err(cannot("cannot create its folder"))?;
         }
-        let file = OpenOptions::new().create(true).truncate(false).write(true).open(with_suffix(&self.path, ".lock")).map_err(cannot("cannot create its lock"))?;
+        let file = OpenOptions::new()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .open(with_suffix(&self.path, ".lock"))
+            .map_err(cannot("cannot create its lock"))?;
         let end = Instant::now() + wait;
         loop {
             match file.try_lock() {
@@ -396,7 +429,8 @@ fn records(file: Option<&mut File>, entries: &[Entry]) -> (Vec<Vec<u8>>, usize) 
 }
 
 fn named_records(file: &mut File, entries: &[Entry]) -> (Vec<(Id, Vec<u8>)>, usize) {
-    let found: Vec<(Id, Vec<u8>)> = entries.iter().filter_map(|e| Some((e.root, format::record(file, e).ok().flatten()?))).collect();
+    let found: Vec<(Id, Vec<u8>)> =
+        entries.iter().filter_map(|e| Some((e.root, format::record(file, e).ok().flatten()?))).collect();
     let missing = entries.len() - found.len();
     (found, missing)
 }
@@ -409,7 +443,10 @@ fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
 
 /// `NAME.corrupt-N`, the first that is free.
 fn free_name(path: &Path) -> PathBuf {
-    (1u32..).map(|n| with_suffix(path, &format!(".corrupt-{n}"))).find(|p| !p.exists()).unwrap_or_else(|| with_suffix(path, ".corrupt"))
+    (1u32..)
+        .map(|n| with_suffix(path, &format!(".corrupt-{n}")))
+        .find(|p| !p.exists())
+        .unwrap_or_else(|| with_suffix(path, ".corrupt"))
 }
 
 /// A number that no other file has.

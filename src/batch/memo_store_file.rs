@@ -194,7 +194,14 @@ fn head(file: &mut File, at: u64) -> io::Result<Option<Head>> {
     if !read_at(file, at, &mut b)? || b[..8] != *MARK || word(&b, 56) != sum(&b[..56]) {
         return Ok(None);
     }
-    Ok(Some(Head { version: name(&b, 8), generation: word(&b, 24), entries: half(&b, 32), used: half(&b, 36), body: word(&b, 40), index_sum: word(&b, 48) }))
+    Ok(Some(Head {
+        version: name(&b, 8),
+        generation: word(&b, 24),
+        entries: half(&b, 32),
+        used: half(&b, 36),
+        body: word(&b, 40),
+        index_sum: word(&b, 48),
+    }))
 }
 
 /// The segment of `head` at `at`; `None`: its index is not what it was.
@@ -207,7 +214,8 @@ fn index(file: &mut File, head: &Head, at: u64, body: u64, len: u64) -> io::Resu
         return Ok(None);
     }
     let (entries, used) = bytes.split_at(head.entries as usize * ENTRY);
-    let entry = |b: &[u8]| Entry { root: name(b, 0), at: body.saturating_add(word(b, 16)), len: word(b, 24), sum: word(b, 32) };
+    let entry =
+        |b: &[u8]| Entry { root: name(b, 0), at: body.saturating_add(word(b, 16)), len: word(b, 24), sum: word(b, 32) };
     Ok(Some(Segment {
         version: head.version,
         generation: head.generation,
@@ -284,7 +292,10 @@ mod tests {
         assert_eq!(read_header(&mut file).unwrap(), Some([9; 16]));
         let scan = scan(&mut file, HEADER).unwrap();
         assert!(!scan.damaged && scan.torn.is_none() && scan.end == bytes.len() as u64);
-        assert_eq!(scan.segments.iter().map(|s| (s.generation, s.used.clone())).collect::<Vec<_>>(), (0..3).map(|g| (g, vec![[g as u8; 16]])).collect::<Vec<_>>());
+        assert_eq!(
+            scan.segments.iter().map(|s| (s.generation, s.used.clone())).collect::<Vec<_>>(),
+            (0..3).map(|g| (g, vec![[g as u8; 16]])).collect::<Vec<_>>()
+        );
         assert_eq!(found(&mut file, &scan), records);
     }
 

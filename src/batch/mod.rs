@@ -31,6 +31,6 @@ pub use estimate::estimate;
 pub use fleet::{Worker, run_fleet};
 pub use outcome::{Ending, FlowOutcome, Iteration, LinkOutcome, Outcome};
 pub use prepare::{PrepareError, Prepared, fits, prepare};
-pub use training::{SetupError, TrainingSetup};
 pub use runner::{News, RunOptions, Task, run};
+pub use training::{SetupError, TrainingSetup};
 pub use world::{Batch, Ended, Limits};

@@ -15,8 +15,12 @@ use crate::workload::program::Dim;
 pub struct Environments([Env; HELD.len() + 1]);
 
 /// Algorithms that NCCL_ALGO can hold its choice to.
-const HELD: [(Algorithm, &str); 4] =
-    [(Algorithm::Ring, "Ring"), (Algorithm::Tree, "Tree"), (Algorithm::Nvls, "NVLS"), (Algorithm::InNetwork, "CollnetDirect")];
+const HELD: [(Algorithm, &str); 4] = [
+    (Algorithm::Ring, "Ring"),
+    (Algorithm::Tree, "Tree"),
+    (Algorithm::Nvls, "NVLS"),
+    (Algorithm::InNetwork, "CollnetDirect"),
+];
 
 /// Payload of a message of NVLS between servers: 1 MiB, a slice of the ring with Simple. Our choice: NCCL's own 64 and 128 KiB are for the switches inside.
 const NVLS_CHUNK: u64 = 1 << 20;
@@ -32,7 +36,13 @@ impl Environments {
             variables.extend(name.map(|n| ("NCCL_ALGO".to_string(), n.to_string())));
             Env::parse(&variables)
         };
-        Ok(Environments([held(None)?, held(Some(HELD[0].1))?, held(Some(HELD[1].1))?, held(Some(HELD[2].1))?, held(Some(HELD[3].1))?]))
+        Ok(Environments([
+            held(None)?,
+            held(Some(HELD[0].1))?,
+            held(Some(HELD[1].1))?,
+            held(Some(HELD[2].1))?,
+            held(Some(HELD[3].1))?,
+        ]))
     }
 
     /// As given.
@@ -167,7 +177,8 @@ impl<'a> ClusterPlanner<'a> {
         let at = self.shapes[shape].1;
         let (system, env) = (self.system, Environments::index(wanted));
         let environment = &self.environments.0[env];
-        let communicator = self.communicators.entry((at, env)).or_insert_with(|| Communicator::new(&at, system, environment));
+        let communicator =
+            self.communicators.entry((at, env)).or_insert_with(|| Communicator::new(&at, system, environment));
         let choice = communicator.choose(asked.op, asked.bytes);
         let algorithm = match wanted {
             // Relays cost NVLink and save the network's upper tiers; NCCL's choice knows its variables, not `workload.pxn`.
@@ -177,7 +188,10 @@ impl<'a> ClusterPlanner<'a> {
         };
         let inside = at.nodes() == 1 && self.intra_analytic;
         if matches!(wanted, Algorithm::Nvls | Algorithm::InNetwork) && !exists(asked.op, wanted) {
-            return Err(format!("{:?} by {wanted:?} does not exist; switches reduce only for all-reduce, all-gather, reduce-scatter and barrier", asked.op));
+            return Err(format!(
+                "{:?} by {wanted:?} does not exist; switches reduce only for all-reduce, all-gather, reduce-scatter and barrier",
+                asked.op
+            ));
         }
         if wanted == Algorithm::Nvls && !system.nvls {
             return Err("algorithm nvls needs NVSwitches that reduce: H100 or later GPUs joined by NVSwitch; this cluster has none (cluster.gpu, cluster.server)".to_string());
@@ -225,7 +239,10 @@ impl<'a> ClusterPlanner<'a> {
         if self.strict || (here && exists(asked.op, general)) {
             return general;
         }
-        self.notes.insert(format!("workload.algorithm: {:?} by {general:?} does not exist here; it is carried out as NCCL would", asked.op));
+        self.notes.insert(format!(
+            "workload.algorithm: {:?} by {general:?} does not exist here; it is carried out as NCCL would",
+            asked.op
+        ));
         Algorithm::Auto
     }
 
@@ -275,9 +292,16 @@ mod tests {
     #[test]
     fn what_exists_is_what_can_be_built() {
         let shape = Shape::servers(2, 2);
-        let ops = [Op::AllReduce, Op::AllGather, Op::ReduceScatter, Op::AllToAll, Op::Broadcast, Op::Reduce, Op::Barrier];
+        let ops =
+            [Op::AllReduce, Op::AllGather, Op::ReduceScatter, Op::AllToAll, Op::Broadcast, Op::Reduce, Op::Barrier];
         for op in ops {
-            for a in [Algorithm::Ring, Algorithm::Tree, Algorithm::HalvingDoubling, Algorithm::Direct, Algorithm::Hierarchical] {
+            for a in [
+                Algorithm::Ring,
+                Algorithm::Tree,
+                Algorithm::HalvingDoubling,
+                Algorithm::Direct,
+                Algorithm::Hierarchical,
+            ] {
                 assert_eq!(build(op, a, 4096, &shape, &Options::default()).is_ok(), exists(op, a), "{op:?} by {a:?}");
             }
         }

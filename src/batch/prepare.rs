@@ -10,10 +10,13 @@ use std::sync::Arc;
 use crate::collective::Env;
 use crate::columns::{NEVER, mode};
 use crate::cost::{self, Bill, CostError};
-use crate::routing::{self, FlowPaths, RouteError, RouteFile, Router, flow_rtt_window, global_rtt_window, is_intra_server};
+use crate::routing::{
+    self, FlowPaths, RouteError, RouteFile, Router, flow_rtt_window, global_rtt_window, is_intra_server,
+};
 use crate::spec::{self, Cdf as CdfKey, Config, Conflict, Pattern, Policy, TopologyKind, Workload};
 use crate::topology::{
-    self, ArcIdx, Clos, Fabric, FatTree, FileError, Link, Network, Node, NodeKind, NvLink, RailOnly, RailOptimized, TopologyError, TopologyFormat, text,
+    self, ArcIdx, Clos, Fabric, FatTree, FileError, Link, Network, Node, NodeKind, NvLink, RailOnly, RailOptimized,
+    TopologyError, TopologyFormat, text,
 };
 use crate::transport::{RttWindow, Transport};
 use crate::units::{PS_PER_S, tx_ps};
@@ -53,7 +56,9 @@ pub enum PrepareError {
     Config(#[from] Conflict),
     #[error(transparent)]
     Build(#[from] BuildError),
-    #[error("flows {a} and {b} have priorities {pa} and {pb}: one traffic class is modelled, so all flows of an experiment need the same")]
+    #[error(
+        "flows {a} and {b} have priorities {pa} and {pb}: one traffic class is modelled, so all flows of an experiment need the same"
+    )]
     Priorities { a: u32, pa: u8, b: u32, pb: u8 },
     #[error(transparent)]
     Setup(#[from] SetupError),
@@ -70,7 +75,12 @@ pub enum PrepareError {
 impl PrepareError {
     /// Whether the user's input is at fault, rather than what it asks of the network: then nothing of the sweep should run.
     pub fn is_input(&self) -> bool {
-        let fates = matches!(self, PrepareError::Route(RouteError::NoRoute { .. }) | PrepareError::Build(BuildError::TooLarge { .. }) | PrepareError::Oom { .. });
+        let fates = matches!(
+            self,
+            PrepareError::Route(RouteError::NoRoute { .. })
+                | PrepareError::Build(BuildError::TooLarge { .. })
+                | PrepareError::Oom { .. }
+        );
         !fates
     }
 }
@@ -245,15 +255,25 @@ pub(super) fn tabled(routed: Routed, exp_id: u32) -> Result<Prepared, PrepareErr
     };
     // An edge between two NICs of a host is as quick as the quickest link.
     let release_ps = network.links.iter().filter(|l| network.is_packet_link(l)).map(|l| l.delay_ps).min().unwrap_or(1);
-    let graph = job.as_ref().map(|j| GraphCase { graph: &j.graph, first_qp: 0, release_ps, fresh_qp: config.fresh_qp() });
-    let case = PacketCase { network: &network, flows: &packet_flows, paths: &paths, rtt: &rtt, transport: &transport, graph, options };
+    let graph =
+        job.as_ref().map(|j| GraphCase { graph: &j.graph, first_qp: 0, release_ps, fresh_qp: config.fresh_qp() });
+    let case = PacketCase {
+        network: &network,
+        flows: &packet_flows,
+        paths: &paths,
+        rtt: &rtt,
+        transport: &transport,
+        graph,
+        options,
+    };
     let mut built = build_sharing(&case, job.as_ref().and_then(|j| j.rows.as_ref()))?;
     if let Some(memo) = config.folding() {
         let e = &mut built.tables.exps[0];
         e.modes |= mode::FOLD | if memo { mode::MEMO } else { 0 };
         if let Some(steady) = config.steady().filter(|_| job.is_some()) {
             e.modes |= mode::STEADY | (steady.metric << mode::METRIC_SHIFT);
-            (e.theta_ppm, e.samples, e.interval_ns, e.audit_ppm) = (steady.theta_ppm, steady.samples, steady.interval_ns, steady.audit_ppm);
+            (e.theta_ppm, e.samples, e.interval_ns, e.audit_ppm) =
+                (steady.theta_ppm, steady.samples, steady.interval_ns, steady.audit_ppm);
         }
     }
     let from_file = matches!(config.topology.kind, TopologyKind::File { .. }) && job.is_none();
@@ -277,7 +297,9 @@ pub(super) fn tabled(routed: Routed, exp_id: u32) -> Result<Prepared, PrepareErr
             })
             .collect(),
     };
-    let hops = |bytes: u64, p: &FlowPaths| bytes.div_ceil(transport.payload as u64) * (p.data[0].len() + p.ack[0].len()) as u64;
+    let hops = |bytes: u64, p: &FlowPaths| {
+        bytes.div_ceil(transport.payload as u64) * (p.data[0].len() + p.ack[0].len()) as u64
+    };
     let packet_hops = match &job {
         Some(job) => job.graph.messages().map(|(_, qp, bytes)| hops(bytes, &paths[qp as usize])).sum(),
         None => packet_flows.iter().zip(&paths).map(|(f, p)| hops(f.bytes, p)).sum(),
@@ -308,7 +330,16 @@ fn queue_pairs(job: &Job) -> Vec<Flow> {
         let nth = of_pair.entry((qp.src, qp.dst)).or_insert(0);
         let sport = FIRST_SPORT.wrapping_add(*nth);
         *nth = nth.wrapping_add(1);
-        Flow { id: id as u32, src_rank: qp.src, dst_rank: qp.dst, bytes: 0, start_ps: NEVER, sport, dport: QP_DPORT, priority: 0 }
+        Flow {
+            id: id as u32,
+            src_rank: qp.src,
+            dst_rank: qp.dst,
+            bytes: 0,
+            start_ps: NEVER,
+            sport,
+            dport: QP_DPORT,
+            priority: 0,
+        }
     };
     job.graph.qps.iter().enumerate().map(flow).collect()
 }
@@ -371,7 +402,11 @@ fn inside_path(net: &Network, flow: &Flow) -> Option<FlowPaths> {
         return None;
     }
     // Only a server's own switch bears its number.
-    let link_of = |host: u32| net.links.iter().rposition(|l| l.a == host && net.nodes[l.b as usize].kind == NodeKind::Switch && net.nodes[l.b as usize].server == server);
+    let link_of = |host: u32| {
+        net.links.iter().rposition(|l| {
+            l.a == host && net.nodes[l.b as usize].kind == NodeKind::Switch && net.nodes[l.b as usize].server == server
+        })
+    };
     let (up, down) = (2 * link_of(a)? as ArcIdx, 2 * link_of(b)? as ArcIdx);
     Some(FlowPaths { data: vec![vec![up, down ^ 1]], ack: vec![vec![down, up ^ 1]] })
 }
@@ -379,7 +414,11 @@ fn inside_path(net: &Network, flow: &Flow) -> Option<FlowPaths> {
 /// Rate of the first host's first link that packets cross.
 fn first_host_rate(net: &Network) -> u64 {
     let host = net.ranks.iter().copied().min().unwrap_or(0);
-    net.links.iter().filter(|l| net.is_packet_link(l)).find(|l| l.a == host || l.b == host).map_or(100_000_000_000, |l| l.rate_bps)
+    net.links
+        .iter()
+        .filter(|l| net.is_packet_link(l))
+        .find(|l| l.a == host || l.b == host)
+        .map_or(100_000_000_000, |l| l.rate_bps)
 }
 
 /// Completion time on an idle network at line rate: all packets one behind the other over every link of the path, store and forward, until the last is
@@ -496,7 +535,11 @@ fn flows(config: &Config, net: &Network, notes: &mut Vec<String>) -> Result<Vec<
             });
             let file = workload::read_flows(path, net, unit)?;
             if file.left_out > 0 {
-                notes.push(format!("{}: {} flows after the announced ones were left out", path.display(), file.left_out));
+                notes.push(format!(
+                    "{}: {} flows after the announced ones were left out",
+                    path.display(),
+                    file.left_out
+                ));
             }
             return Ok(file.flows);
         }
@@ -516,7 +559,14 @@ fn flows(config: &Config, net: &Network, notes: &mut Vec<String>) -> Result<Vec<
                 CdfKey::BuiltIn(name) => Cdf::named(name).expect("the key table offers only distributions that exist"),
                 CdfKey::File(path) => Cdf::read(path)?,
             };
-            Poisson { load: *load_ppm as f64 / 1e6, link_bps: config.topology.link_bps, duration_ps: *duration_ps, cdf, seed }.flows(ranks)?
+            Poisson {
+                load: *load_ppm as f64 / 1e6,
+                link_bps: config.topology.link_bps,
+                duration_ps: *duration_ps,
+                cdf,
+                seed,
+            }
+            .flows(ranks)?
         }
     })
 }
@@ -530,7 +580,9 @@ fn route_file(path: &Path, net: &Network, flows: &[Flow]) -> Result<RouteFile, P
 fn one_class(flows: &[Flow]) -> Result<(), PrepareError> {
     let Some(first) = flows.first() else { return Ok(()) };
     match flows.iter().find(|f| f.priority != first.priority) {
-        Some(other) => Err(PrepareError::Priorities { a: first.id, pa: first.priority, b: other.id, pb: other.priority }),
+        Some(other) => {
+            Err(PrepareError::Priorities { a: first.id, pa: first.priority, b: other.id, pb: other.priority })
+        }
         None => Ok(()),
     }
 }

@@ -150,9 +150,17 @@ pub(super) fn drive<E: From<EngineError>>(
             match prepared {
                 Err(e) => {
                     supply.ended(exp_id);
-                    tell(News::Ended(Box::new(Ended { exp_id, result: Err(e.into()), packet_hops: 0, folds: None, seconds: 0.0 })))?;
+                    tell(News::Ended(Box::new(Ended {
+                        exp_id,
+                        result: Err(e.into()),
+                        packet_hops: 0,
+                        folds: None,
+                        seconds: 0.0,
+                    })))?;
                 }
-                Ok(p) if !rest.is_empty() || (!admitted.is_empty() && !room.has(used.and(&p))) => rest.push((exp_id, Ok(p), limits)),
+                Ok(p) if !rest.is_empty() || (!admitted.is_empty() && !room.has(used.and(&p))) => {
+                    rest.push((exp_id, Ok(p), limits))
+                }
                 Ok(p) => {
                     used = used.and(&p);
                     for note in &p.notes {
@@ -203,7 +211,12 @@ pub(super) fn drive<E: From<EngineError>>(
 ///
 /// # Errors
 /// `tell` refuses news.
-fn settle<E>(waiting: &mut Vec<Alike>, alone: &mut Vec<Task>, supply: &mut dyn Supply, tell: &mut dyn FnMut(News) -> Result<(), E>) -> Result<(), E> {
+fn settle<E>(
+    waiting: &mut Vec<Alike>,
+    alone: &mut Vec<Task>,
+    supply: &mut dyn Supply,
+    tell: &mut dyn FnMut(News) -> Result<(), E>,
+) -> Result<(), E> {
     for like in std::mem::take(waiting) {
         match like.fate() {
             Fate::Waits(like) => waiting.push(*like),
@@ -259,7 +272,10 @@ impl Room {
 
     /// With another experiment.
     fn and(self, p: &Prepared) -> Room {
-        Room { tables: self.tables.saturating_add(p.built.tables.bytes()), host: self.host.saturating_add(p.host_bytes()) }
+        Room {
+            tables: self.tables.saturating_add(p.built.tables.bytes()),
+            host: self.host.saturating_add(p.host_bytes()),
+        }
     }
 }
 
@@ -287,7 +303,9 @@ fn fill(
     left.iter().for_each(|c| count(c, &mut used, &mut largest));
     // What is like another may hear of it soon: not too many wait to be told.
     while left.len() < most && likes.len() < MOST_IN_BATCH && !stop() {
-        let fit = |room: u64, used: u64, largest: u64| room.saturating_sub(used).checked_div(largest).unwrap_or(threads as u64);
+        let fit = |room: u64, used: u64, largest: u64| {
+            room.saturating_sub(used).checked_div(largest).unwrap_or(threads as u64)
+        };
         let fit = fit(room.tables, used.tables, largest.tables).min(fit(room.host, used.host, largest.host));
         // One must be there, however large it is; what could not be prepared takes no room.
         if fit == 0 && used.host > 0 {
@@ -308,7 +326,12 @@ fn fill(
             }
         }
         left[first..].iter().for_each(|c| count(c, &mut used, &mut largest));
-        log::trace!("prepared {} experiments in {:.3} s, some {} bytes wait", left.len() - first, clock.elapsed().as_secs_f64(), used.host);
+        log::trace!(
+            "prepared {} experiments in {:.3} s, some {} bytes wait",
+            left.len() - first,
+            clock.elapsed().as_secs_f64(),
+            used.host
+        );
     }
 }
 

@@ -40,7 +40,8 @@ fn run_within(bytes: u64) -> (Vec<Vec<u64>>, Vec<usize>, BTreeMap<u64, String>) 
 fn a_batch_takes_no_more_memory_than_it_may_and_memory_changes_no_outcome() {
     let (batches, _, all) = run_within(u64::MAX);
     assert_eq!((batches.len(), batches[0].len(), all.len()), (1, 12, 12));
-    let each: BTreeMap<u64, u64> = tasks().iter().map(|t| (t.exp_id, prepare(&t.config, 0).unwrap().host_bytes())).collect();
+    let each: BTreeMap<u64, u64> =
+        tasks().iter().map(|t| (t.exp_id, prepare(&t.config, 0).unwrap().host_bytes())).collect();
     let largest = each.values().copied().max().unwrap();
     let pool = rayon::ThreadPoolBuilder::new().num_threads(2).build().unwrap();
     for (bytes, least) in [(1, 1), (largest, 1), (3 * largest, 3), (5 * largest, 5)] {

@@ -19,9 +19,13 @@ pub enum ServerError {
     Read { file: String, why: String },
     #[error("cluster.server_xml: {file}, {error}")]
     Xml { file: String, error: XmlError },
-    #[error("cluster.gpus_per_server = {asked}, but the server of {file} has {found} GPUs; write cluster.gpus_per_server = {found}")]
+    #[error(
+        "cluster.gpus_per_server = {asked}, but the server of {file} has {found} GPUs; write cluster.gpus_per_server = {found}"
+    )]
     Gpus { file: String, asked: u32, found: u32 },
-    #[error("cluster.server_xml: {file} has no NIC with a <net>, so its servers cannot be joined; write cluster.nics_per_server to say how many there are")]
+    #[error(
+        "cluster.server_xml: {file} has no NIC with a <net>, so its servers cannot be joined; write cluster.nics_per_server to say how many there are"
+    )]
     NoNics { file: String },
     #[error("workload.nccl.NCCL_IB_HCA = \"{value}\" leaves no NIC; servers have {have}")]
     Hca { value: String, have: String },
@@ -44,11 +48,15 @@ pub struct Described {
 pub fn described(config: &Config) -> Result<Option<Described>, ServerError> {
     if let Some(path) = &config.cluster.server_xml {
         let file = path.display().to_string();
-        let text = std::fs::read_to_string(path).map_err(|e| ServerError::Read { file: file.clone(), why: e.to_string() })?;
+        let text =
+            std::fs::read_to_string(path).map_err(|e| ServerError::Read { file: file.clone(), why: e.to_string() })?;
         let t = topology(&text).map_err(|error| ServerError::Xml { file: file.clone(), error })?;
         return Ok(Some(Described { server: t.server, nics: t.nics, file: Some(file) }));
     }
-    let preset = config.cluster.server.map(|name| Server::preset(name).expect("the key offers only servers of the asset").clone());
+    let preset = config
+        .cluster
+        .server
+        .map(|name| Server::preset(name).expect("the key offers only servers of the asset").clone());
     Ok(preset.map(|server| Described { server, nics: Vec::new(), file: None }))
 }
 
@@ -62,7 +70,11 @@ pub fn applied<'c>(config: &'c Config, described: Option<&Described>) -> Result<
         return Ok(Cow::Borrowed(config));
     }
     if server.gpus != config.cluster.gpus_per_server {
-        return Err(ServerError::Gpus { file: file.clone(), asked: config.cluster.gpus_per_server, found: server.gpus });
+        return Err(ServerError::Gpus {
+            file: file.clone(),
+            asked: config.cluster.gpus_per_server,
+            found: server.gpus,
+        });
     }
     let open = |key: K| !config.values.given(key);
     if server.nics == 0 && open(K::NicsPerServer) {
@@ -95,7 +107,12 @@ pub fn applied<'c>(config: &'c Config, described: Option<&Described>) -> Result<
 ///
 /// # Errors
 /// NCCL_IB_HCA leaves none.
-pub fn place_ranks(net: &mut Network, config: &Config, described: Option<&Described>, hca: Option<&Hca>) -> Result<(), ServerError> {
+pub fn place_ranks(
+    net: &mut Network,
+    config: &Config,
+    described: Option<&Described>,
+    hca: Option<&Hca>,
+) -> Result<(), ServerError> {
     let (gpus, nics) = (config.cluster.gpus_per_server, config.cluster.nics_per_server);
     let names = match described {
         Some(d) if d.nics.len() as u32 == nics => d.nics.clone(),
@@ -127,13 +144,17 @@ pub fn system(config: &Config, net: &Network, gpu: &Gpu, described: Option<&Desc
     // A switch inside the server bears the server's number.
     let out_of = |host: NodeIdx| {
         let leaves = move |l: &&Link| {
-            net.is_packet_link(l) && ((l.a == host && server_of(l.b) != first) || (l.b == host && server_of(l.a) != first))
+            net.is_packet_link(l)
+                && ((l.a == host && server_of(l.b) != first) || (l.b == host && server_of(l.a) != first))
         };
         net.links.iter().filter(leaves)
     };
     let nic = used.first().copied();
     let nic_bps: u64 = nic.map_or(0, |n| out_of(n).map(|l| l.rate_bps).sum());
-    let nvlink = net.nvlink.map(|n| n.rate_bps).or((config.cluster.nvlink_packets && config.cluster.nvlink_bps > 0).then_some(config.cluster.nvlink_bps));
+    let nvlink = net
+        .nvlink
+        .map(|n| n.rate_bps)
+        .or((config.cluster.nvlink_packets && config.cluster.nvlink_bps > 0).then_some(config.cluster.nvlink_bps));
     let server = described.map(|d| &d.server);
     let inside = match (server, nvlink) {
         (Some(s), _) => s.inside,
@@ -166,7 +187,8 @@ fn reduces(config: &Config) -> bool {
 
 /// The ways between GPUs of a server: `None` where they use the network; and the way of those that share a NIC all the same.
 pub fn ways(config: &Config, net: &Network, described: Option<&Described>) -> (Option<lower::Inside>, lower::Inside) {
-    let way = |rate_bps: u64, latency_ps: u64, links: u32| lower::Inside { rate_bps, latency_ps: latency_ps.max(1), links };
+    let way =
+        |rate_bps: u64, latency_ps: u64, links: u32| lower::Inside { rate_bps, latency_ps: latency_ps.max(1), links };
     let mesh = described.filter(|d| d.server.inside == Inside::NvlinkMesh);
     let intra = net.nvlink.filter(|_| !config.cluster.nvlink_packets).map(|n| match mesh {
         Some(d) => way(n.rate_bps / u64::from(d.server.gpus.saturating_sub(1).max(1)), n.latency_ps, d.server.gpus),

@@ -43,7 +43,13 @@ static KEPT: Mutex<Vec<Kept>> = Mutex::new(Vec::new());
 ///
 /// # Errors
 /// As [`job::job`].
-pub fn job(config: &Config, program: &Program, net: &Network, described: Option<&Described>, notes: &mut Vec<String>) -> Result<Arc<Job>, PrepareError> {
+pub fn job(
+    config: &Config,
+    program: &Program,
+    net: &Network,
+    described: Option<&Described>,
+    notes: &mut Vec<String>,
+) -> Result<Arc<Job>, PrepareError> {
     if !is_self_contained(program, config) {
         return job::job(config, program, net, described, notes).map(Arc::new);
     }
@@ -54,7 +60,8 @@ pub fn job(config: &Config, program: &Program, net: &Network, described: Option<
     }
     // Not under the lock: others prepare meanwhile, at worst the same.
     let mut own = Vec::new();
-    let job = Arc::new(Job { rows: Some(SharedRows::default()), ..job::job(config, program, net, described, &mut own)? });
+    let job =
+        Arc::new(Job { rows: Some(SharedRows::default()), ..job::job(config, program, net, described, &mut own)? });
     notes.extend(own.iter().cloned());
     keep(Kept { key, job: Arc::clone(&job), notes: own });
     Ok(job)
@@ -68,7 +75,10 @@ fn is_self_contained(program: &Program, config: &Config) -> bool {
         Source::Collective { .. } => true,
         Source::File { .. } => false,
     };
-    source && named(&config.cluster.gpu) && config.cluster.server_xml.is_none() && !matches!(program.compute.slowdown, Slowdown::Trees(_))
+    source
+        && named(&config.cluster.gpu)
+        && config.cluster.server_xml.is_none()
+        && !matches!(program.compute.slowdown, Slowdown::Trees(_))
 }
 
 fn key(config: &Config, program: &Program, net: &Network) -> Key {

@@ -51,8 +51,15 @@ impl Drop for Rows {
 
 impl Key {
     fn new(t: &Tables, case: &GraphCase, qp_rows: &[u32], owners: &[u32]) -> Key {
-        let qp = |&row: &u32| (row, t.flow_tx[row as usize].flow_id, t.flow_tx[row as usize].nic, t.flow_rx[row as usize].nic);
-        Key { release_ps: case.release_ps, owners: owners.to_vec(), qps: qp_rows.iter().map(qp).collect(), nics: t.nics.len() }
+        let qp = |&row: &u32| {
+            (row, t.flow_tx[row as usize].flow_id, t.flow_tx[row as usize].nic, t.flow_rx[row as usize].nic)
+        };
+        Key {
+            release_ps: case.release_ps,
+            owners: owners.to_vec(),
+            qps: qp_rows.iter().map(qp).collect(),
+            nics: t.nics.len(),
+        }
     }
 }
 
@@ -95,7 +102,10 @@ impl SharedRows {
             signals: t.signals.clone(),
             gates: t.gates.clone(),
             servers: t.servers.clone(),
-            first: qp_rows.iter().map(|&row| (t.flow_tx[row as usize].msg_post, t.flow_tx[row as usize].send_end)).collect(),
+            first: qp_rows
+                .iter()
+                .map(|&row| (t.flow_tx[row as usize].msg_post, t.flow_tx[row as usize].send_end))
+                .collect(),
             due: t.nics.iter().map(|nic| (nic.task_head, nic.next_task)).collect(),
         }));
     }
@@ -123,7 +133,8 @@ mod tests {
         let t = &p.built.tables;
         let tasks: Vec<Task> = t.tasks.iter().map(|&row| Task { exp: 0, ..row }).collect();
         let gates: Vec<Gate> = t.gates.iter().map(|&row| Gate { exp: 0, ..row }).collect();
-        let first: Vec<_> = t.flow_tx.iter().map(|f| (f.msg_post, f.msg_send, f.msg_ack, f.send_end, f.ack_end)).collect();
+        let first: Vec<_> =
+            t.flow_tx.iter().map(|f| (f.msg_post, f.msg_send, f.msg_ack, f.send_end, f.ack_end)).collect();
         let arriving: Vec<_> = t.flow_rx.iter().map(|f| (f.msg, f.msg_end)).collect();
         let due: Vec<_> = t.nics.iter().map(|n| (n.task_head, n.next_task)).collect();
         format!("{tasks:?} {gates:?} {:?} {:?} {:?} {first:?} {arriving:?} {due:?}", t.edges, t.signals, t.servers)
@@ -137,7 +148,10 @@ mod tests {
         let second = prepared(1000, 2222, 4);
         assert!(Arc::ptr_eq(first.job.as_ref().unwrap(), second.job.as_ref().unwrap()));
         assert_eq!(graph_of(&first), graph_of(&second));
-        assert!(first.built.tables.tasks.iter().all(|row| row.exp == 3) && second.built.tables.tasks.iter().all(|row| row.exp == 4));
+        assert!(
+            first.built.tables.tasks.iter().all(|row| row.exp == 3)
+                && second.built.tables.tasks.iter().all(|row| row.exp == 4)
+        );
         assert!(second.built.tables.gates.iter().all(|row| row.exp == 4));
     }
 }

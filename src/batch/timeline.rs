@@ -164,7 +164,13 @@ pub fn record(config: &Config, exp_id: u64, window: Window, stop: &dyn Fn() -> b
 }
 
 /// Runs to the end, or to what ends it earlier, which it says.
-fn simulate(t: &mut Tables, config: &Config, window: Window, stop: &dyn Fn() -> bool, looks: &mut Looks) -> Option<String> {
+fn simulate(
+    t: &mut Tables,
+    config: &Config,
+    window: Window,
+    stop: &dyn Fn() -> bool,
+    looks: &mut Looks,
+) -> Option<String> {
     let limit = RunOptions::default().packet_limit;
     let start = Instant::now();
     let mut steps = 0u64;
@@ -210,7 +216,11 @@ fn ops(job: &Job, t: &Tables) -> Vec<OpSpan> {
                 (s.begin, s.go, s.end)
             } else if tasks.begin == tasks.end {
                 // A kernel that is under way ends at `at`.
-                let begin = if row(tasks.end).at == NEVER { NEVER } else { row(tasks.end).at.saturating_sub(row(tasks.end).delay) };
+                let begin = if row(tasks.end).at == NEVER {
+                    NEVER
+                } else {
+                    row(tasks.end).at.saturating_sub(row(tasks.end).delay)
+                };
                 (begin, begin, NEVER)
             } else {
                 (row(tasks.begin).done, NEVER, NEVER)
@@ -245,7 +255,17 @@ impl Looks {
         let ends = t.nics.len() + t.ports.len();
         let bin_ps = t.exps[0].step.max(1);
         let (queues, paused) = (vec![Vec::new(); ends], vec![(None, 0); ends]);
-        Looks { window, queues, n: 0, bin_ps, step_ps: bin_ps, left_out: window.samples == 0, pauses: Vec::new(), paused, before: 0 }
+        Looks {
+            window,
+            queues,
+            n: 0,
+            bin_ps,
+            step_ps: bin_ps,
+            left_out: window.samples == 0,
+            pauses: Vec::new(),
+            paused,
+            before: 0,
+        }
     }
 
     /// After a step that ended at `at`.
@@ -354,7 +374,17 @@ mod tests {
     fn looks(samples: usize) -> Looks {
         let window = Window { samples, ..Window::default() };
         let (queues, paused) = (vec![Vec::new(); 2], vec![(None, 0)]);
-        Looks { window, queues, n: 0, bin_ps: 10, step_ps: 10, left_out: samples == 0, pauses: Vec::new(), paused, before: 0 }
+        Looks {
+            window,
+            queues,
+            n: 0,
+            bin_ps: 10,
+            step_ps: 10,
+            left_out: samples == 0,
+            pauses: Vec::new(),
+            paused,
+            before: 0,
+        }
     }
 
     #[test]
@@ -364,7 +394,10 @@ mod tests {
             l.queue(0, bytes, at);
         }
         let bin = |bin, most, last| QueueBin { bin, most, last };
-        assert_eq!((l.bin_ps, l.queues[0].as_slice()), (20, &[bin(0, 3, 3), bin(1, 9, 1), bin(2, 0, 0), bin(3, 7, 0)][..]));
+        assert_eq!(
+            (l.bin_ps, l.queues[0].as_slice()),
+            (20, &[bin(0, 3, 3), bin(1, 9, 1), bin(2, 0, 0), bin(3, 7, 0)][..])
+        );
         assert_eq!(l.n, 4);
         l.end(159);
         assert_eq!((l.n, l.left_out), (0, true), "seven bins of 20 tell nothing any more");
@@ -375,7 +408,10 @@ mod tests {
         for samples in [0, 1] {
             let mut l = looks(samples);
             (1..100).for_each(|k| (0..2).for_each(|link| l.queue(link, 1 + k % 3, 10 * u64::from(k))));
-            assert!(l.left_out && l.queues.iter().all(Vec::is_empty) && l.bin_ps == 10, "{samples} samples for two queues");
+            assert!(
+                l.left_out && l.queues.iter().all(Vec::is_empty) && l.bin_ps == 10,
+                "{samples} samples for two queues"
+            );
         }
         let mut l = looks(2);
         (1..100).for_each(|k| (0..2).for_each(|link| l.queue(link, 1 + k % 3, 10 * u64::from(k))));
@@ -385,7 +421,9 @@ mod tests {
     #[test]
     fn pauses_begin_and_end_with_steps() {
         let mut l = looks(4);
-        for (paused, frames, at) in [(false, 0, 10), (true, 1, 20), (true, 1, 30), (false, 1, 40), (false, 2, 50), (true, 3, 60)] {
+        for (paused, frames, at) in
+            [(false, 0, 10), (true, 1, 20), (true, 1, 30), (false, 1, 40), (false, 2, 50), (true, 3, 60)]
+        {
             l.pause(0, paused, frames, at - 10, at);
         }
         let spans: Vec<(u64, u64)> = l.pauses.iter().map(|p| (p.begin, p.end)).collect();

@@ -50,7 +50,9 @@ impl TrainingSetup {
         let memory = memory::estimate(&model, &layout, &memory_options(training));
         if training.memory.check {
             let capacity = config.cluster.gpu_memory_bytes.unwrap_or(gpu.capacity_bytes);
-            memory.fits(capacity).map_err(|over| PrepareError::Oom { peak_bytes: memory.peak_bytes(), breakdown: over.to_string() })?;
+            memory
+                .fits(capacity)
+                .map_err(|over| PrepareError::Oom { peak_bytes: memory.peak_bytes(), breakdown: over.to_string() })?;
         }
         Ok(TrainingSetup { model, layout, gpu, memory })
     }
@@ -70,7 +72,9 @@ pub fn gpu(named: &Named) -> Result<Gpu, SetupError> {
     let table = match named {
         Named::Asset(name) => return Ok(Gpu::named(name)?),
         Named::Table(text) => table(text)?,
-        Named::File(path) => read(path)?.parse().map_err(|e: toml::de::Error| file_error(path, e.to_string().trim_end()))?,
+        Named::File(path) => {
+            read(path)?.parse().map_err(|e: toml::de::Error| file_error(path, e.to_string().trim_end()))?
+        }
     };
     Ok(Gpu::parse(&table)?)
 }
@@ -104,8 +108,10 @@ fn read(path: &std::path::Path) -> Result<String, SetupError> {
 
 /// An inline table. It was valid TOML when the sweep was read.
 fn table(text: &str) -> Result<toml::Table, SetupError> {
-    let mut outer: toml::Table =
-        format!("table = {text}").parse().map_err(|e: toml::de::Error| SetupError::File { file: "inline table".to_string(), why: e.message().to_string() })?;
+    let mut outer: toml::Table = format!("table = {text}").parse().map_err(|e: toml::de::Error| SetupError::File {
+        file: "inline table".to_string(),
+        why: e.message().to_string(),
+    })?;
     match outer.remove("table") {
         Some(toml::Value::Table(t)) => Ok(t),
         _ => Ok(toml::Table::new()),
@@ -146,7 +152,12 @@ pub fn layout(t: &Training, model: &Model) -> Layout {
             spec::Framework::Fsdp => Framework::Fsdp,
             spec::Framework::Ddp => Framework::Ddp,
         },
-        bytes: ElementBytes { params: t.param_bytes, grads: t.grad_bytes, activations: t.activation_bytes, optimizer: t.optimizer_bytes },
+        bytes: ElementBytes {
+            params: t.param_bytes,
+            grads: t.grad_bytes,
+            activations: t.activation_bytes,
+            optimizer: t.optimizer_bytes,
+        },
         fp8: t.fp8,
         flash_attention: t.flash_attention,
         overlap_grad: t.overlap_grad,

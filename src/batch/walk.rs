@@ -156,7 +156,9 @@ impl<'a> Walk<'a> {
         };
         self.is_due[i as usize] = true;
         // A queue pair sends in order, whoever is due first.
-        while let Some(&next) = self.queues[qp as usize].get(self.posted[qp as usize]).filter(|&&m| self.is_due[m as usize]) {
+        while let Some(&next) =
+            self.queues[qp as usize].get(self.posted[qp as usize]).filter(|&&m| self.is_due[m as usize])
+        {
             self.posted[qp as usize] += 1;
             self.post(next, at);
         }
@@ -194,7 +196,10 @@ impl<'a> Walk<'a> {
             }
             last = last.max(tail);
         }
-        let back: u64 = paths.ack[0].iter().map(|&a| tx_ps(tr.ack_bytes, net.arc_link(a).rate_bps, tr.clock_ps) + net.arc_link(a).delay_ps).sum();
+        let back: u64 = paths.ack[0]
+            .iter()
+            .map(|&a| tx_ps(tr.ack_bytes, net.arc_link(a).rate_bps, tr.clock_ps) + net.arc_link(a).delay_ps)
+            .sum();
         (last, last + back)
     }
 

@@ -224,7 +224,8 @@ pub(super) fn bytes(t: &Tables) -> u64 {
     fn rows<T>(rows: &[T]) -> usize {
         rows.len() * (size_of::<T>() + ENTITY_BYTES)
     }
-    (rows(&t.nics) + rows(&t.ports) + rows(&t.switches) + rows(&t.flow_tx) + size_of_val(&*t.flow_rx) + rows(&t.tasks)) as u64
+    (rows(&t.nics) + rows(&t.ports) + rows(&t.switches) + rows(&t.flow_tx) + size_of_val(&*t.flow_rx) + rows(&t.tasks))
+        as u64
 }
 
 /// Names of the links that link ends transmit on: `a->b`, and `a->b#k` where links are parallel.
@@ -270,7 +271,11 @@ fn fill<T: Component, D: IterQueryData, B: Bundle<Effect: NoBundleEffect>>(
 }
 
 /// The rows of a table of all experiments, with whose they are: copied whole over those of the last batch, which mostly are as many.
-fn fill_one<T: Component<Mutability = Mutable> + Copy>(world: &mut World, experiments: &[(u64, Prepared, Limits)], table: impl Fn(&Tables) -> &[T]) {
+fn fill_one<T: Component<Mutability = Mutable> + Copy>(
+    world: &mut World,
+    experiments: &[(u64, Prepared, Limits)],
+    table: impl Fn(&Tables) -> &[T],
+) {
     let tables = || experiments.iter().map(|e| (ExpId(e.0), table(&e.1.built.tables)));
     let (mut had, mut put) = (0, 0);
     for (mut ids, mut places) in world.query::<(&mut ExpId, &mut T)>().contiguous_iter_mut(world).expect(DENSE) {
@@ -303,13 +308,20 @@ fn shorten<T: Component>(world: &mut World, n: usize) {
 /// The same for queue pairs, both ends of which are one row.
 fn fill_flows(world: &mut World, experiments: &[(u64, Prepared, Limits)]) {
     let n = experiments.iter().map(|e| e.1.built.tables.flow_tx.len()).sum();
-    let ends = |t: &'_ Tables| -> Vec<(FlowTx, FlowRx)> { t.flow_tx.iter().copied().zip(t.flow_rx.iter().copied()).collect() };
-    let rows = experiments.iter().flat_map(|e| ends(&e.1.built.tables).into_iter().map(|(tx, rx)| (ExpId(e.0), tx, rx)));
-    fill::<FlowTx, (&mut ExpId, &mut FlowTx, &mut FlowRx), _>(world, n, rows, |(mut id, mut tx, mut rx), (of, new_tx, new_rx)| {
-        *id.bypass_change_detection() = of;
-        *tx.bypass_change_detection() = new_tx;
-        *rx.bypass_change_detection() = new_rx;
-    });
+    let ends =
+        |t: &'_ Tables| -> Vec<(FlowTx, FlowRx)> { t.flow_tx.iter().copied().zip(t.flow_rx.iter().copied()).collect() };
+    let rows =
+        experiments.iter().flat_map(|e| ends(&e.1.built.tables).into_iter().map(|(tx, rx)| (ExpId(e.0), tx, rx)));
+    fill::<FlowTx, (&mut ExpId, &mut FlowTx, &mut FlowRx), _>(
+        world,
+        n,
+        rows,
+        |(mut id, mut tx, mut rx), (of, new_tx, new_rx)| {
+            *id.bypass_change_detection() = of;
+            *tx.bypass_change_detection() = new_tx;
+            *rx.bypass_change_detection() = new_rx;
+        },
+    );
 }
 
 /// Stage `Dispatch`: the engine runs; limits that only the host knows are applied.
@@ -335,10 +347,15 @@ fn dispatch(
             job.ended = Some(why.clone());
         }
         if let Some(most) = job.limits.packet_hops.filter(|&most| packet_hops(t) > most) {
-            job.ended = Some(format!("limit: packet_hops = {most} reached; raise limits.packet_hops or make the workload smaller"));
+            job.ended = Some(format!(
+                "limit: packet_hops = {most} reached; raise limits.packet_hops or make the workload smaller"
+            ));
         }
         if let Some(most) = job.limits.wall_ms.filter(|&most| !is_final(t) && job.seconds * 1e3 > most as f64) {
-            job.ended = Some(format!("limit: wall_s = {} reached; raise limits.wall_s or make the workload smaller", most as f64 / 1e3));
+            job.ended = Some(format!(
+                "limit: wall_s = {} reached; raise limits.wall_s or make the workload smaller",
+                most as f64 / 1e3
+            ));
         }
         if job.ended.is_some() {
             t.exps[0].status = status::ENDED_BY_HOST;
@@ -421,11 +438,20 @@ fn complete(
         };
         let started = Instant::now();
         let result = match verdict(t, &job) {
-            Ok(()) => Ok(Outcome { bill: Some(job.bill), ..read(rows, &job.flows, job.program.as_deref(), &job.link_names, &t.rtts) }),
+            Ok(()) => Ok(Outcome {
+                bill: Some(job.bill),
+                ..read(rows, &job.flows, job.program.as_deref(), &job.link_names, &t.rtts)
+            }),
             Err(why) => Err(Ending::Failed(why)),
         };
         job.seconds += started.elapsed().as_secs_f64();
-        round.ended.push(Ended { exp_id: id.0, result, packet_hops: packet_hops(t), folds: job.folds, seconds: job.seconds });
+        round.ended.push(Ended {
+            exp_id: id.0,
+            result,
+            packet_hops: packet_hops(t),
+            folds: job.folds,
+            seconds: job.seconds,
+        });
         let exps = std::mem::take(&mut device.tables[slot].exps);
         device.tables[slot] = Tables { exps, ..Tables::default() };
     }
@@ -446,11 +472,18 @@ fn verdict(t: &Tables, job: &Job) -> Result<(), String> {
     match e.status {
         // A retransmission deadline that came to nothing may be all that is left; whoever is done by then has not reached the limit.
         status::TIME_LIMIT if t.shared[SHARED_FLOWS_LEFT as usize] > 0 => {
-            return Err(format!("limit: sim_ns = {} reached; raise limits.sim_ns or make the workload smaller", e.time_limit / 1000));
+            return Err(format!(
+                "limit: sim_ns = {} reached; raise limits.sim_ns or make the workload smaller",
+                e.time_limit / 1000
+            ));
         }
         status::VIOLATION => {
             let flags = t.shared[0];
-            let what = if flags & flag::OVER_BUFFER != 0 { "a switch held more than its buffer" } else { "a pool of packets ran dry" };
+            let what = if flags & flag::OVER_BUFFER != 0 {
+                "a switch held more than its buffer"
+            } else {
+                "a pool of packets ran dry"
+            };
             return Err(format!("internal error, please report: {what}"));
         }
         status::GAVE_UP => {

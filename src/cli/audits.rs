@@ -37,8 +37,15 @@ impl Audits {
         let found = match self.messages {
             0 => "no phase was audited (fidelity.audit), roundings never are".to_string(),
             n => {
-                let phases = if self.phases == 1 { "one such phase".to_string() } else { format!("{} such phases", self.phases) };
-                format!("{n} messages of {phases} were simulated as well: {} off on average", percent(self.errors / n as f64))
+                let phases = if self.phases == 1 {
+                    "one such phase".to_string()
+                } else {
+                    format!("{} such phases", self.phases)
+                };
+                format!(
+                    "{n} messages of {phases} were simulated as well: {} off on average",
+                    percent(self.errors / n as f64)
+                )
             }
         };
         (self.approximate > 0).then(|| {
@@ -57,7 +64,11 @@ impl Audits {
              use fidelity.fast_forward = \"exact\", or a smaller fidelity.steady_theta",
             percent(error),
             percent(bound),
-            if self.above == 1 { "the only experiment above its bound".into() } else { format!("the worst of {} experiments above their bounds", self.above) }
+            if self.above == 1 {
+                "the only experiment above its bound".into()
+            } else {
+                format!("the worst of {} experiments above their bounds", self.above)
+            }
         ))
     }
 }
@@ -74,7 +85,8 @@ mod tests {
     use super::*;
 
     fn stats(steady_skips: u64, audit_messages: u64, audit_fct_error: Option<f64>) -> StatsRecord {
-        let folding = crate::results::FoldingRecord { audited: audit_messages.min(1), audit_messages, ..Default::default() };
+        let folding =
+            crate::results::FoldingRecord { audited: audit_messages.min(1), audit_messages, ..Default::default() };
         StatsRecord { steady_skips, audit_fct_error, folding, ..Default::default() }
     }
 
@@ -89,12 +101,19 @@ mod tests {
         audits.add(3, &stats(2, 3, Some(0.001)), 0.01);
         audits.add(4, &stats(2, 1, Some(0.005)), 0.01);
         let told = audits.note(4).expect("three are approximate");
-        assert!(told.starts_with("3 of 4 experiments") && told.contains("4 messages of 2 such phases were simulated as well: 0.20 % off"), "{told}");
+        assert!(
+            told.starts_with("3 of 4 experiments")
+                && told.contains("4 messages of 2 such phases were simulated as well: 0.20 % off"),
+            "{told}"
+        );
     }
 
     #[test]
     fn shares_show_two_digits_or_six_decimals() {
-        assert_eq!([0.0, 0.000_000_001, 0.000_031, 0.000_2, 0.012_345, 1.5].map(percent), ["0.00 %", "0.000000 %", "0.0031 %", "0.020 %", "1.23 %", "150.00 %"]);
+        assert_eq!(
+            [0.0, 0.000_000_001, 0.000_031, 0.000_2, 0.012_345, 1.5].map(percent),
+            ["0.00 %", "0.000000 %", "0.0031 %", "0.020 %", "1.23 %", "150.00 %"]
+        );
     }
 
     #[test]
@@ -107,6 +126,9 @@ mod tests {
         audits.add(4, &stats(1, 1, Some(0.05)), 0.01);
         audits.add(5, &stats(1, 1, Some(0.03)), 0.01);
         let told = audits.warning().expect("three were above");
-        assert!(told.contains("5.00 %") && told.contains("experiment 4") && told.contains("of 3 experiments"), "{told}");
+        assert!(
+            told.contains("5.00 %") && told.contains("experiment 4") && told.contains("of 3 experiments"),
+            "{told}"
+        );
     }
 }

@@ -81,7 +81,10 @@ pub fn run(name: &str, sink: &mut dyn FnMut(BenchRow)) -> Option<anyhow::Result<
 /// Runs `n` experiments from the `first` on with a memo of their own; gives their packet-hops.
 fn one_run(sweep: &Sweep, first: usize, n: usize) -> anyhow::Result<u64> {
     let chosen = &sweep.experiments[first..first + n];
-    let configs = chosen.iter().map(|e| Ok(Task { exp_id: e.exp_id, config: sweep.config(e).map_err(|e| anyhow!("{e}"))? })).collect::<anyhow::Result<Vec<_>>>()?;
+    let configs = chosen
+        .iter()
+        .map(|e| Ok(Task { exp_id: e.exp_id, config: sweep.config(e).map_err(|e| anyhow!("{e}"))? }))
+        .collect::<anyhow::Result<Vec<_>>>()?;
     let mut hops = 0;
     let mut failed = None;
     let mut tell = |news: News| -> Result<(), EngineError> {

@@ -41,12 +41,31 @@ struct Case {
 
 /// Megatron's 1,536 samples an iteration on 8,192 GPUs.
 const GPT3_175B: &str = "model = \"gpt3-175b\", tp = 8, pp = 16, dp = 64, microbatch = 1, global_batch = 1536, zero = 1, recompute = \"selective\"";
-const GPT3_13B: &str = "model = \"gpt3-13b\", tp = 8, pp = 4, dp = 4, microbatch = 1, global_batch = 64, chunk_kib = 256";
+const GPT3_13B: &str =
+    "model = \"gpt3-13b\", tp = 8, pp = 4, dp = 4, microbatch = 1, global_batch = 64, chunk_kib = 256";
 
 const CASES: [Case; 3] = [
-    Case { name: "generate-gpt3-175b-8192", about: "programs of a GPT-3 175B iteration for 8,192 GPUs", what: What::Generate, gpus: 8192, workload: GPT3_175B },
-    Case { name: "evaluate-gpt3-175b-8192", about: "1,000 analytic evaluations of that iteration", what: What::Evaluate, gpus: 8192, workload: GPT3_175B },
-    Case { name: "prepare-gpt3-13b-128", about: "a GPT-3 13B iteration for 128 GPUs: tasks and tables", what: What::Prepare, gpus: 128, workload: GPT3_13B },
+    Case {
+        name: "generate-gpt3-175b-8192",
+        about: "programs of a GPT-3 175B iteration for 8,192 GPUs",
+        what: What::Generate,
+        gpus: 8192,
+        workload: GPT3_175B,
+    },
+    Case {
+        name: "evaluate-gpt3-175b-8192",
+        about: "1,000 analytic evaluations of that iteration",
+        what: What::Evaluate,
+        gpus: 8192,
+        workload: GPT3_175B,
+    },
+    Case {
+        name: "prepare-gpt3-13b-128",
+        about: "a GPT-3 13B iteration for 128 GPUs: tasks and tables",
+        what: What::Prepare,
+        gpus: 128,
+        workload: GPT3_13B,
+    },
 ];
 
 /// What there is.
@@ -68,9 +87,16 @@ pub fn run(name: &str, sink: &mut dyn FnMut(BenchRow)) -> Option<anyhow::Result<
                 (seconds, 1, prepared.packet_hops)
             }
             What::Generate => {
-                let programs = on_dgx(&config, |setup, cluster| Ok(generate(&setup.model, &setup.layout, &cluster.machine(Dtype::Bf16), 1)?))?;
+                let programs = on_dgx(&config, |setup, cluster| {
+                    Ok(generate(&setup.model, &setup.layout, &cluster.machine(Dtype::Bf16), 1)?)
+                })?;
                 let seconds = start.elapsed().as_secs_f64();
-                tell(&format!("{name}: {} operations on {} ranks, {} programs", operations(&programs), programs.ranks.len(), programs.programs.len()));
+                tell(&format!(
+                    "{name}: {} operations on {} ranks, {} programs",
+                    operations(&programs),
+                    programs.ranks.len(),
+                    programs.programs.len()
+                ));
                 (seconds, 1, 0)
             }
             What::Evaluate => on_dgx(&config, |setup, cluster| {
@@ -101,7 +127,10 @@ pub fn run(name: &str, sink: &mut dyn FnMut(BenchRow)) -> Option<anyhow::Result<
 }
 
 fn config(case: &Case) -> anyhow::Result<Config> {
-    let text = format!("name = \"{}\"\n[base]\ncluster = {{ gpus = {}, server = \"dgx-h100\" }}\nworkload = {{ kind = \"model\", {} }}\n", case.name, case.gpus, case.workload);
+    let text = format!(
+        "name = \"{}\"\n[base]\ncluster = {{ gpus = {}, server = \"dgx-h100\" }}\nworkload = {{ kind = \"model\", {} }}\n",
+        case.name, case.gpus, case.workload
+    );
     let sweep = sweep::parse(&text, Path::new("benchmark"), &SetOverrides(Vec::new()))?;
     sweep.config(&sweep.experiments[0]).map_err(|e| anyhow!("{e}"))
 }

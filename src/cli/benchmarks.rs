@@ -14,9 +14,9 @@ use crate::engine::gpu::{GpuEngine, SoftwarePolicy, adapter};
 use crate::engine::{Engine, cpu, grow, is_final, packet_hops};
 use crate::sweep::{self, SetOverrides};
 
-use super::{benchmark_memo, benchmark_workloads};
 use super::simulator::{BenchInfo, BenchRow};
 use super::tell;
+use super::{benchmark_memo, benchmark_workloads};
 
 /// Short flows on 128 hosts, for many experiments at once.
 const BATCH128: &str = r#"
@@ -58,11 +58,39 @@ workload = { kind = "traffic", pattern = "incast", fan_in = 32, bytes = 500000 }
 "#;
 
 const CASES: &[Case] = &[
-    Case { name: "rail128-dcqcn", about: "128 hosts, rail ring of 16 MB flows, DCQCN, one core", base: RAIL128, hosts: 128, batch: 0, gpu: false },
+    Case {
+        name: "rail128-dcqcn",
+        about: "128 hosts, rail ring of 16 MB flows, DCQCN, one core",
+        base: RAIL128,
+        hosts: 128,
+        batch: 0,
+        gpu: false,
+    },
     Case { name: "rail128-hpcc", about: "the same with HPCC", base: RAIL128, hosts: 128, batch: 0, gpu: false },
-    Case { name: "permutation1024-dcqcn", about: "1,024 hosts, random permutation of 1 MB flows, DCQCN, one core", base: PERMUTATION1024, hosts: 1024, batch: 0, gpu: false },
-    Case { name: "permutation1024-hpcc", about: "the same with HPCC", base: PERMUTATION1024, hosts: 1024, batch: 0, gpu: false },
-    Case { name: "storm32-none", about: "32-to-1 incast without congestion control: PFC storms, one core", base: STORM32, hosts: 33, batch: 0, gpu: false },
+    Case {
+        name: "permutation1024-dcqcn",
+        about: "1,024 hosts, random permutation of 1 MB flows, DCQCN, one core",
+        base: PERMUTATION1024,
+        hosts: 1024,
+        batch: 0,
+        gpu: false,
+    },
+    Case {
+        name: "permutation1024-hpcc",
+        about: "the same with HPCC",
+        base: PERMUTATION1024,
+        hosts: 1024,
+        batch: 0,
+        gpu: false,
+    },
+    Case {
+        name: "storm32-none",
+        about: "32-to-1 incast without congestion control: PFC storms, one core",
+        base: STORM32,
+        hosts: 33,
+        batch: 0,
+        gpu: false,
+    },
     batch("batch512-cpu", "512 experiments of 128 hosts with short flows, DCQCN, all threads", 512, false),
     batch("batch1-gpu", "one of them on the GPU (or software Vulkan)", 1, true),
     batch("batch64-gpu", "64 of them on the GPU", 64, true),
@@ -76,7 +104,12 @@ const fn batch(name: &'static str, about: &'static str, batch: u32, gpu: bool) -
 
 /// What there is.
 pub fn list() -> Vec<BenchInfo> {
-    CASES.iter().map(|c| BenchInfo { name: c.name.into(), about: c.about.into() }).chain(benchmark_workloads::list()).chain(benchmark_memo::list()).collect()
+    CASES
+        .iter()
+        .map(|c| BenchInfo { name: c.name.into(), about: c.about.into() })
+        .chain(benchmark_workloads::list())
+        .chain(benchmark_memo::list())
+        .collect()
 }
 
 /// Runs one benchmark and reports its row.
@@ -154,7 +187,11 @@ fn run_batch(case: &Case, sink: &mut dyn FnMut(BenchRow)) -> anyhow::Result<()> 
 
 /// The tables of a benchmark, before its first step.
 fn tables(case: &Case) -> anyhow::Result<Tables> {
-    let cc = if case.batch > 0 { "dcqcn" } else { case.name.rsplit('-').next().context("benchmarks are named after their congestion control")? };
+    let cc = if case.batch > 0 {
+        "dcqcn"
+    } else {
+        case.name.rsplit('-').next().context("benchmarks are named after their congestion control")?
+    };
     let text = format!("name = \"{}\"\n[base]\n{}\n[base.transport]\ncc = \"{cc}\"\n", case.name, case.base);
     let sweep = sweep::parse(&text, Path::new("benchmark"), &SetOverrides(Vec::new()))?;
     let config = sweep.config(&sweep.experiments[0]).map_err(|e| anyhow!("{e}"))?;

@@ -18,12 +18,16 @@ const NAMED_UP_TO: usize = 6;
 
 /// The lines for standard output; `candidates` is how many experiments a search chose from.
 pub fn lines(dir: &Path, candidates: Option<u64>) -> Vec<String> {
-    let Some((study, metric)) = Study::open(&[dir]).ok().and_then(|s| Metric::default_of(&s).ok().map(|m| (s, m))) else {
+    let Some((study, metric)) = Study::open(&[dir]).ok().and_then(|s| Metric::default_of(&s).ok().map(|m| (s, m)))
+    else {
         return vec!["no experiment completed".into()];
     };
     let mut lines = Vec::new();
     if let Some(candidates) = candidates {
-        lines.push(format!("a search: {} of {candidates} experiments were run in full; optimize.csv says how the others fared", study.runs[0].rows.len()));
+        lines.push(format!(
+            "a search: {} of {candidates} experiments were run in full; optimize.csv says how the others fared",
+            study.runs[0].rows.len()
+        ));
     }
     let groups: Vec<Group> = rank(&study, &metric).into_iter().filter(|g| !g.ranked.is_empty()).collect();
     let objectives = searched_by(&study);
@@ -53,15 +57,27 @@ fn best(study: &Study, metric: &Metric, group: &Group) -> String {
     let answers = (0..study.axes.len()).filter(|&a| !study.asks(&study.axes[a]));
     let values: Vec<String> = answers.map(|a| format!("{} {}", short(study, a), c.values[a])).collect();
     let values = if values.is_empty() { String::new() } else { format!(" ({})", values.join(", ")) };
-    let tokens = study.sample(c, "tokens_per_s").filter(|_| metric.name == "iteration_time_ns").map(|s| format!("{:.0} tokens/s, ", s.mean));
+    let tokens = study
+        .sample(c, "tokens_per_s")
+        .filter(|_| metric.name == "iteration_time_ns")
+        .map(|s| format!("{:.0} tokens/s, ", s.mean));
     let value = format!("{} {}", words(&metric.name), shown(&metric.name, &Cell::Real(first.sample.mean)));
     let mean = if first.sample.n > 1 { format!(", mean of {} replicas", first.sample.n) } else { String::new() };
     let tied: Vec<&Ranked> = group.ranked.iter().skip(1).take_while(|r| r.rank == first.rank).collect();
     let ties = match tied.len() {
         0 => String::new(),
-        n => format!("; {} cannot be told apart from it: {}", n, experiments(study, tied.iter().map(|r| r.configuration))),
+        n => format!(
+            "; {} cannot be told apart from it: {}",
+            n,
+            experiments(study, tied.iter().map(|r| r.configuration))
+        ),
     };
-    format!("best{}: {}{values}, {}{value}{mean}{ties}", of(group), experiments(study, [first.configuration]), tokens.unwrap_or_default())
+    format!(
+        "best{}: {}{values}, {}{value}{mean}{ties}",
+        of(group),
+        experiments(study, [first.configuration]),
+        tokens.unwrap_or_default()
+    )
 }
 
 fn of_front(study: &Study, objectives: &[Metric], group: &Group) -> String {
@@ -70,7 +86,11 @@ fn of_front(study: &Study, objectives: &[Metric], group: &Group) -> String {
     let names: Vec<String> = objectives.iter().map(|o| words(&o.name)).collect();
     let what = match front.len() {
         0 => "no experiment has all of them".to_string(),
-        n => format!("{n} of {} configurations: {}", group.ranked.len() + group.without.len(), experiments(study, front.iter().copied())),
+        n => format!(
+            "{n} of {} configurations: {}",
+            group.ranked.len() + group.without.len(),
+            experiments(study, front.iter().copied())
+        ),
     };
     format!("Pareto front{} of {}: {what}; `hyperfold compare` shows their values", of(group), names.join(", "))
 }

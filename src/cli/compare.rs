@@ -9,7 +9,9 @@ use clap::{Args, ValueEnum};
 use crate::batch::timeline::{Timeline, Window, record};
 use crate::compare::gate::Matches;
 use crate::compare::metric::{available, objectives};
-use crate::compare::{CompareError, Gate, Metric, Pick, Section, Study, changes, effect, effects, explain, incomplete, ops, pareto, rank};
+use crate::compare::{
+    CompareError, Gate, Metric, Pick, Section, Study, changes, effect, effects, explain, incomplete, ops, pareto, rank,
+};
 
 use super::compare_render::{json, markdown, text};
 use super::exit::{CliError, Exit};
@@ -87,9 +89,18 @@ fn findings(args: &CompareArgs, interrupt: &Interrupt) -> anyhow::Result<(Vec<Se
     let top = args.top as usize;
     let metric = args.metric.as_ref().map(|name| Metric::named(&study, "--metric", name)).transpose()?;
     let axes_of_front = match args.pareto.as_slice() {
-        [only] => return Err(CompareError::Pareto(format!("`{only}` alone has no front; name two metrics, with a comma between")).into()),
+        [only] => {
+            return Err(CompareError::Pareto(format!(
+                "`{only}` alone has no front; name two metrics, with a comma between"
+            ))
+            .into());
+        }
         names if names.iter().enumerate().any(|(at, name)| names[..at].contains(name)) => {
-            return Err(CompareError::Pareto(format!("{} names a metric twice; a front is of different ones", names.join(","))).into());
+            return Err(CompareError::Pareto(format!(
+                "{} names a metric twice; a front is of different ones",
+                names.join(",")
+            ))
+            .into());
         }
         names => names.iter().map(|name| Metric::named(&study, "--pareto", name)).collect::<Result<Vec<_>, _>>()?,
     };
@@ -103,8 +114,14 @@ fn findings(args: &CompareArgs, interrupt: &Interrupt) -> anyhow::Result<(Vec<Se
     if let Some(mut incomplete) = incomplete::section(&study) {
         if !gates.is_empty() {
             hit = true;
-            sections.iter_mut().filter(|s| s.kind == "gates").flat_map(|s| &mut s.rows).for_each(|row| row[PASSED] = false.into());
-            incomplete.notes.push("no gate passes as long as experiments are missing; `hyperfold run` with --resume runs them".into());
+            sections
+                .iter_mut()
+                .filter(|s| s.kind == "gates")
+                .flat_map(|s| &mut s.rows)
+                .for_each(|row| row[PASSED] = false.into());
+            incomplete.notes.push(
+                "no gate passes as long as experiments are missing; `hyperfold run` with --resume runs them".into(),
+            );
         }
         sections.insert(0, incomplete);
     }
@@ -171,7 +188,9 @@ fn verdicts(study: &Study, gates: &[Gate], allow_unmatched: bool) -> Result<(Vec
     if based {
         summary.notes.extend(matches.differences.clone());
         if matches.unmatched() > 0 && !allow_unmatched {
-            summary.notes.push("experiments without a partner fail a gate over `base`; --allow-unmatched lets them pass".into());
+            summary
+                .notes
+                .push("experiments without a partner fail a gate over `base`; --allow-unmatched lets them pass".into());
         }
     }
     let mut sections: Vec<Section> = (!gates.is_empty()).then_some(summary).into_iter().chain(details).collect();

@@ -14,7 +14,9 @@ use super::table::{self, Table};
 /// The table without columns that tell people nothing: those that are empty, and the condition that is the title.
 fn for_people(section: &Section) -> Section {
     let repeats = |c: usize| section.kind == "fail_if" && section.columns[c] == "condition";
-    let keep: Vec<usize> = (0..section.columns.len()).filter(|&c| !repeats(c) && section.rows.iter().any(|r| r[c] != Cell::Empty)).collect();
+    let keep: Vec<usize> = (0..section.columns.len())
+        .filter(|&c| !repeats(c) && section.rows.iter().any(|r| r[c] != Cell::Empty))
+        .collect();
     let rows = section.rows.iter().map(|r| keep.iter().map(|&c| r[c].clone()).collect()).collect();
     Section { columns: keep.iter().map(|&c| section.columns[c].clone()).collect(), rows, ..section.clone() }
 }
@@ -42,7 +44,8 @@ pub fn markdown(section: &Section, most: usize) -> Vec<String> {
     if !section.rows.is_empty() {
         lines.push(line(headings(section).iter().map(|c| escaped(c)).collect()));
         let words = |c: usize| section.rows.iter().any(|r| matches!(r[c], Cell::Text(_)));
-        lines.push(line((0..section.columns.len()).map(|c| if words(c) { ":--" } else { "--:" }.to_string()).collect()));
+        lines
+            .push(line((0..section.columns.len()).map(|c| if words(c) { ":--" } else { "--:" }.to_string()).collect()));
         lines.extend(rows(section, most).map(|row| line(row.iter().map(|c| escaped(c)).collect())));
         lines.push(String::new());
     }
@@ -71,7 +74,9 @@ fn value(cell: &Cell) -> Value {
         Cell::Unsigned(v) => (*v).into(),
         Cell::Flag(v) => (*v).into(),
         Cell::Text(v) => v.as_str().into(),
-        Cell::Ps(_) | Cell::Micro(_) | Cell::Real(_) => cell.number().and_then(Number::from_f64).map_or(Value::Null, Value::Number),
+        Cell::Ps(_) | Cell::Micro(_) | Cell::Real(_) => {
+            cell.number().and_then(Number::from_f64).map_or(Value::Null, Value::Number)
+        }
     }
 }
 
@@ -84,14 +89,22 @@ fn hidden(section: &Section, most: usize) -> Option<String> {
 const CLIP: usize = 60;
 
 fn clipped(text: &str) -> String {
-    if text.chars().count() <= CLIP { text.to_string() } else { text.chars().take(CLIP - 3).chain("...".chars()).collect() }
+    if text.chars().count() <= CLIP {
+        text.to_string()
+    } else {
+        text.chars().take(CLIP - 3).chain("...".chars()).collect()
+    }
 }
 
 /// Names of columns without the unit that their cells show.
 fn headings(section: &Section) -> Vec<String> {
     let bare = |name: &String| -> String {
         let words: Vec<&str> = name.split(' ').collect();
-        let kept = words.iter().enumerate().filter(|(at, w)| *at == 0 || **w != "ns").map(|(_, w)| w.trim_end_matches("_ns").trim_end_matches("_bytes"));
+        let kept = words
+            .iter()
+            .enumerate()
+            .filter(|(at, w)| *at == 0 || **w != "ns")
+            .map(|(_, w)| w.trim_end_matches("_ns").trim_end_matches("_bytes"));
         if unit(name).is_some() { kept.collect::<Vec<_>>().join(" ") } else { name.clone() }
     };
     section.columns.iter().map(bare).collect()
@@ -197,9 +210,27 @@ mod tests {
     use super::*;
 
     fn section() -> Section {
-        let mut s = Section::new("kind", "a <b>title</b>", ["part", "a", "topology.link_delay_ns", "share %", "queue_bytes", "x"]);
-        s.rows.push(vec!["iteration_time_ns".into(), Cell::Real(-1500.0), Cell::Int(1000), Cell::Real(12.345), Cell::Unsigned(2048), Cell::Real(0.1)]);
-        s.rows.push(vec!["a|b\n<i>@all".into(), Cell::Empty, Cell::Int(500), Cell::Empty, Cell::Empty, Cell::Real(1234567.0)]);
+        let mut s = Section::new(
+            "kind",
+            "a <b>title</b>",
+            ["part", "a", "topology.link_delay_ns", "share %", "queue_bytes", "x"],
+        );
+        s.rows.push(vec![
+            "iteration_time_ns".into(),
+            Cell::Real(-1500.0),
+            Cell::Int(1000),
+            Cell::Real(12.345),
+            Cell::Unsigned(2048),
+            Cell::Real(0.1),
+        ]);
+        s.rows.push(vec![
+            "a|b\n<i>@all".into(),
+            Cell::Empty,
+            Cell::Int(500),
+            Cell::Empty,
+            Cell::Empty,
+            Cell::Real(1234567.0),
+        ]);
         s.notes.push("see [this](http://x)".into());
         s
     }
@@ -208,21 +239,49 @@ mod tests {
     fn people_read_units() {
         let text = text(&section(), 1);
         assert_eq!(text[0], "a <b>title</b>");
-        assert_eq!(text[2].split_whitespace().collect::<Vec<_>>(), ["iteration_time_ns", "-1.500", "us", "1000", "12.35", "2.000", "KiB", "0.1"]);
+        assert_eq!(
+            text[2].split_whitespace().collect::<Vec<_>>(),
+            ["iteration_time_ns", "-1.500", "us", "1000", "12.35", "2.000", "KiB", "0.1"]
+        );
         assert_eq!(text[3], "  ... and 1 more; --json has all");
     }
 
     #[test]
     fn a_unit_stands_once_and_a_zero_has_no_sign() {
-        let columns = ["link", "utilisation a", "mean fct a ns", "makespan_ns min", "base.makespan_ns", "topology.link_delay_ns", "to best %", "error"];
+        let columns = [
+            "link",
+            "utilisation a",
+            "mean fct a ns",
+            "makespan_ns min",
+            "base.makespan_ns",
+            "topology.link_delay_ns",
+            "to best %",
+            "error",
+        ];
         let mut s = Section::new("kind", "t", columns);
         let long = "x".repeat(400);
-        let mut row: Vec<Cell> = vec!["l".into(), Cell::Real(1.192e-6), Cell::Real(1_500.0), Cell::Real(0.0), Cell::Real(2.0), Cell::Int(5)];
+        let mut row: Vec<Cell> =
+            vec!["l".into(), Cell::Real(1.192e-6), Cell::Real(1_500.0), Cell::Real(0.0), Cell::Real(2.0), Cell::Int(5)];
         row.extend([Cell::Real(-0.001), Cell::from(long.as_str())]);
         s.rows.push(row);
-        assert_eq!(headings(&s), ["link", "utilisation a", "mean fct a", "makespan min", "base.makespan", "topology.link_delay_ns", "to best %", "error"]);
+        assert_eq!(
+            headings(&s),
+            [
+                "link",
+                "utilisation a",
+                "mean fct a",
+                "makespan min",
+                "base.makespan",
+                "topology.link_delay_ns",
+                "to best %",
+                "error"
+            ]
+        );
         let line = &text(&s, 1)[2];
-        assert!(line.contains("0.00 %  ") && line.contains("1.500 us") && line.contains("  0.00  ") && !line.contains('-'), "{line}");
+        assert!(
+            line.contains("0.00 %  ") && line.contains("1.500 us") && line.contains("  0.00  ") && !line.contains('-'),
+            "{line}"
+        );
         assert!(line.chars().count() < 160 && line.ends_with("..."), "{line}");
         assert!(json(&s)[0].contains(&long) && json(&s)[0].contains("makespan_ns min"), "machines read all");
     }
@@ -239,14 +298,23 @@ mod tests {
     #[test]
     fn machines_read_exact_values() {
         let lines: Vec<Value> = json(&section()).iter().map(|l| serde_json::from_str(l).unwrap()).collect();
-        assert_eq!((lines[0]["kind"].as_str(), lines[0]["a"].as_f64(), lines[1]["a"].is_null()), (Some("kind"), Some(-1500.0), true));
+        assert_eq!(
+            (lines[0]["kind"].as_str(), lines[0]["a"].as_f64(), lines[1]["a"].is_null()),
+            (Some("kind"), Some(-1500.0), true)
+        );
         assert_eq!((lines[1]["part"].as_str(), lines[2]["about"].as_str()), (Some("a|b\n<i>@all"), Some("kind")));
     }
 
     #[test]
     fn six_digits_are_enough() {
-        assert_eq!([six(0.0), six(1.0), six(12.3456789), six(0.00123), six(123456.7), six(-2.5)], ["0", "1", "12.3457", "0.00123", "123457", "-2.5"]);
-        assert_eq!([six(-0.0), shown("x_ns", &Cell::Real(-1e-5)), shown("x_ns", &Cell::Real(-1.0)), two(-0.004)], ["0", "0.000 ns", "-1.000 ns", "0.00"]);
+        assert_eq!(
+            [six(0.0), six(1.0), six(12.3456789), six(0.00123), six(123456.7), six(-2.5)],
+            ["0", "1", "12.3457", "0.00123", "123457", "-2.5"]
+        );
+        assert_eq!(
+            [six(-0.0), shown("x_ns", &Cell::Real(-1e-5)), shown("x_ns", &Cell::Real(-1.0)), two(-0.004)],
+            ["0", "0.000 ns", "-1.000 ns", "0.00"]
+        );
         assert_eq!([six(1e12), six(1e-7)], ["1.00000e12", "1.00000e-7"]);
     }
 }

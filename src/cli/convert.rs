@@ -5,11 +5,12 @@
 use crate::batch::{Ended, Ending, FlowOutcome, Iteration, LinkOutcome, Outcome};
 use crate::cost::usd_per_mtoken;
 use crate::engine::fold::FoldStats;
+use crate::results::{
+    ExperimentRecord, Finished, FlowRecord, FoldingRecord, LinkRecord, Micro, Outputs, Ps, RttRecord, StatsRecord,
+    fct_stats, utilisation,
+};
 use crate::spec::CostKeys;
 use crate::units::PS_PER_S;
-use crate::results::{
-    ExperimentRecord, Finished, FlowRecord, FoldingRecord, LinkRecord, Micro, Outputs, Ps, RttRecord, StatsRecord, fct_stats, utilisation,
-};
 
 /// A finished experiment as it is written. `record` holds its identity; `outputs` says which companion files are asked for, `prices` what
 /// tokens are priced by.
@@ -21,7 +22,8 @@ pub fn finished(record: ExperimentRecord, ended: Ended, outputs: &Outputs, price
         memo_hits: folds.hits,
         memo_misses: folds.misses,
         steady_skips: folds.skips,
-        audit_fct_error: (folds.audit.messages > 0).then(|| folds.audit.error_sum as f64 / folds.audit.messages as f64 / 1e6),
+        audit_fct_error: (folds.audit.messages > 0)
+            .then(|| folds.audit.error_sum as f64 / folds.audit.messages as f64 / 1e6),
         batches: 1 + folds.abandoned,
         wall_s: ended.seconds,
         folding: folding(&folds),

@@ -57,11 +57,27 @@ fn machine_as_text(machine: &Machine) -> Vec<String> {
     let drivers: Vec<String> = machine.vulkan_drivers.iter().map(|p| p.display().to_string()).collect();
     vec![
         format!("hyperfold {}", env!("CARGO_PKG_VERSION")),
-        format!("system: {}, {}{}", machine.system, machine.arch, machine.kernel.as_ref().map_or(String::new(), |k| format!(", kernel {k}"))),
+        format!(
+            "system: {}, {}{}",
+            machine.system,
+            machine.arch,
+            machine.kernel.as_ref().map_or(String::new(), |k| format!(", kernel {k}"))
+        ),
         format!("CPU engine: ready, {} threads", machine.threads),
-        format!("memory: {}, {} free; disk here: {} free", size(machine.memory_bytes), size(machine.memory_free_bytes), size(machine.disk_free_bytes)),
-        format!("Vulkan loader: {loader}; drivers: {}", if drivers.is_empty() { "none registered".into() } else { drivers.join(", ") }),
-        format!("SLURM: {}", if machine.sbatch { "sbatch found" } else { "no sbatch here (only submit --slurm needs it)" }),
+        format!(
+            "memory: {}, {} free; disk here: {} free",
+            size(machine.memory_bytes),
+            size(machine.memory_free_bytes),
+            size(machine.disk_free_bytes)
+        ),
+        format!(
+            "Vulkan loader: {loader}; drivers: {}",
+            if drivers.is_empty() { "none registered".into() } else { drivers.join(", ") }
+        ),
+        format!(
+            "SLURM: {}",
+            if machine.sbatch { "sbatch found" } else { "no sbatch here (only submit --slurm needs it)" }
+        ),
     ]
 }
 
@@ -102,7 +118,11 @@ fn as_text(report: &AdapterReport, test: &Result<SelfTest, GpuError>) -> Vec<Str
     ];
     match test {
         Ok(test) if test.passed() => {
-            lines.push(format!("  self-test: passed ({} kernels, {})", test.sub_tests.len(), table::seconds(test.wall.as_secs_f64())));
+            lines.push(format!(
+                "  self-test: passed ({} kernels, {})",
+                test.sub_tests.len(),
+                table::seconds(test.wall.as_secs_f64())
+            ));
         }
         Ok(test) => {
             lines.push("  self-test: FAILED, this adapter will not be used".into());
@@ -162,9 +182,11 @@ fn advice(passing: usize, found: usize, os_release: &str) -> Vec<String> {
     }];
     let family = format!("{} {}", value("ID"), value("ID_LIKE"));
     lines.push(match (value("ID").as_str(), value("VERSION_ID").as_str()) {
-        ("debian", "12") => "to install: run scripts/setup-vulkan.sh (Debian 12's own Mesa 22.3 fails the self-test; the script takes \
+        ("debian", "12") => {
+            "to install: run scripts/setup-vulkan.sh (Debian 12's own Mesa 22.3 fails the self-test; the script takes \
                              mesa-vulkan-drivers from bookworm-backports)"
-            .into(),
+                .into()
+        }
         _ if family.contains("debian") || family.contains("ubuntu") => {
             "to install: run scripts/setup-vulkan.sh, or: apt-get install mesa-vulkan-drivers".into()
         }
@@ -204,7 +226,8 @@ mod tests {
     #[test]
     fn a_failed_self_test_is_told_sub_test_by_sub_test() {
         let stopped = Some("output 0 is 65535, must be 200000 (256 of 256 words differ)".to_string());
-        let sub_tests = vec![SubTest { name: "long_loops", failure: stopped }, SubTest { name: "atomics", failure: None }];
+        let sub_tests =
+            vec![SubTest { name: "long_loops", failure: stopped }, SubTest { name: "atomics", failure: None }];
         let test = Ok(SelfTest { sub_tests, wall: Duration::from_millis(1500) });
         insta::assert_snapshot!("doctor_text", as_text(&report(), &test).join("\n"));
         insta::assert_snapshot!("doctor_json", as_json(&report(), &test));
@@ -233,7 +256,8 @@ mod tests {
         assert!(told(&machine, false).contains("NVIDIA_DRIVER_CAPABILITIES=all"));
         assert_eq!(told(&machine, true), "");
         assert!(told(&Machine { vulkan_loader: None, ..machine.clone() }, false).contains("libvulkan1"));
-        let registered = Machine { vulkan_drivers: vec!["/etc/vulkan/icd.d/nvidia_icd.json".into()], ..machine.clone() };
+        let registered =
+            Machine { vulkan_drivers: vec!["/etc/vulkan/icd.d/nvidia_icd.json".into()], ..machine.clone() };
         assert!(told(&registered, false).contains("is registered"));
         assert_eq!(told(&Machine { nvidia: false, ..machine.clone() }, false), "");
         let line: serde_json::Value = serde_json::from_str(&machine_as_json(&machine, &["x".into()])).unwrap();
@@ -244,7 +268,10 @@ mod tests {
     fn advice_fits_the_system() {
         let bookworm = "ID=debian\nVERSION_ID=\"12\"\n";
         assert!(advice(0, 1, bookworm)[1].contains("bookworm-backports"));
-        assert!(advice(0, 0, "ID=ubuntu\nVERSION_ID=\"24.04\"\nID_LIKE=debian\n")[1].contains("apt-get install mesa-vulkan-drivers"));
+        assert!(
+            advice(0, 0, "ID=ubuntu\nVERSION_ID=\"24.04\"\nID_LIKE=debian\n")[1]
+                .contains("apt-get install mesa-vulkan-drivers")
+        );
         assert!(advice(0, 0, "")[1].starts_with("to install: "));
         assert!(advice(1, 1, bookworm).is_empty());
     }

@@ -5,8 +5,8 @@
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use crate::results::{ExperimentRecord, Status};
 use crate::results::record::OUTCOME;
+use crate::results::{ExperimentRecord, Status};
 
 /// Outcomes by axis values, of the experiments that have one.
 #[derive(Default)]
@@ -35,11 +35,7 @@ impl Effects {
 
     /// A warning for every axis such that experiments that differ in it alone have the same result, all of them.
     pub fn warnings(&self, axes: &[String]) -> Vec<String> {
-        axes.iter()
-            .enumerate()
-            .filter(|(i, _)| self.without_effect(*i))
-            .map(|(_, key)| no_effect(key))
-            .collect()
+        axes.iter().enumerate().filter(|(i, _)| self.without_effect(*i)).map(|(_, key)| no_effect(key)).collect()
     }
 
     fn without_effect(&self, axis: usize) -> bool {

@@ -23,7 +23,9 @@ pub fn choose(settings: &RunSettings, pays: impl FnOnce() -> bool) -> anyhow::Re
             bail!("--device: there is nothing to choose with --engine cpu; leave one of them out")
         }
         EngineChoice::Cpu => cpu("as asked by --engine cpu".into()),
-        EngineChoice::Gpu => gpu("as asked by --engine gpu", open_all(&settings.devices, SoftwarePolicy::IfNothingElse)?),
+        EngineChoice::Gpu => {
+            gpu("as asked by --engine gpu", open_all(&settings.devices, SoftwarePolicy::IfNothingElse)?)
+        }
         EngineChoice::Auto if !pays() => cpu("the batch is too small to pay for a GPU".into()),
         EngineChoice::Auto => match open_all(&settings.devices, SoftwarePolicy::Never) {
             Ok(opened) => match opened.0.iter().find(|d| d.report.is_software()) {
@@ -77,10 +79,16 @@ fn open_every(policy: SoftwarePolicy) -> anyhow::Result<(Vec<GpuDevice>, Vec<Str
     }
 }
 
-fn gpu(reason: &str, (devices, left_out): (Vec<GpuDevice>, Vec<String>)) -> anyhow::Result<(EngineUsed, Vec<GpuDevice>)> {
+fn gpu(
+    reason: &str,
+    (devices, left_out): (Vec<GpuDevice>, Vec<String>),
+) -> anyhow::Result<(EngineUsed, Vec<GpuDevice>)> {
     let adapters = devices.iter().map(|d| used(&d.report)).collect();
     let without = left_out.iter().map(|why| format!("; left out: {why}"));
-    Ok((EngineUsed { engine: "gpu", reason: std::iter::once(reason.to_string()).chain(without).collect(), adapters }, devices))
+    Ok((
+        EngineUsed { engine: "gpu", reason: std::iter::once(reason.to_string()).chain(without).collect(), adapters },
+        devices,
+    ))
 }
 
 fn used(report: &AdapterReport) -> AdapterUsed {
@@ -100,7 +108,14 @@ mod tests {
 
     fn settings(engine: EngineChoice, devices: &[&str]) -> RunSettings {
         let devices = devices.iter().map(|d| d.parse().unwrap()).collect();
-        RunSettings { engine, devices, gpu_dispatch: GpuDispatch::Auto, jobs: 1, memo: Default::default(), interrupt: Interrupt::default() }
+        RunSettings {
+            engine,
+            devices,
+            gpu_dispatch: GpuDispatch::Auto,
+            jobs: 1,
+            memo: Default::default(),
+            interrupt: Interrupt::default(),
+        }
     }
 
     #[test]

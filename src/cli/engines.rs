@@ -29,7 +29,8 @@ pub fn host_bytes(threads: usize, on_device: bool) -> u64 {
 /// A device that lacks what the kernels need, or refuses them.
 pub fn workers(devices: &[GpuDevice], dispatch: GpuDispatch, remembering: &Remembering) -> anyhow::Result<Vec<Worker>> {
     let worker = |(place, device): (usize, &GpuDevice)| {
-        let name = format!("device {} of this run, adapter {} ({})", place + 1, device.report.index, device.report.name);
+        let name =
+            format!("device {} of this run, adapter {} ({})", place + 1, device.report.index, device.report.name);
         let mut engine = GpuEngine::on(device).with_context(|| name.clone())?;
         engine.dispatch_as(match dispatch {
             GpuDispatch::Auto => None,

@@ -30,12 +30,17 @@ fn lines(path: &str, text: &str, line: u32, columns: Range<usize>, style: Style)
     // Tabs and what a terminal would obey become single spaces, so that the mark stays below.
     let plain = |c: char| if c.is_control() { ' ' } else { c };
     let part: String = text.chars().skip(first).take(MOST).map(plain).collect();
-    let (front, back) = (if first > 0 { "..." } else { "" }, if text.chars().count() > first + MOST { "..." } else { "" });
+    let (front, back) =
+        (if first > 0 { "..." } else { "" }, if text.chars().count() > first + MOST { "..." } else { "" });
     let number = line.to_string();
     let margin = " ".repeat(number.len());
     let indent = " ".repeat(front.len() + at - first);
     let mark = style.error(&"^".repeat(meant.min(MOST - (at - first).min(MOST - 1))));
-    Some(format!("{margin}--> {path}:{line}:{}\n{margin} |\n{number} | {front}{}{back}\n{margin} | {indent}{mark}", at + 1, part.trim_end()))
+    Some(format!(
+        "{margin}--> {path}:{line}:{}\n{margin} |\n{number} | {front}{}{back}\n{margin} | {indent}{mark}",
+        at + 1,
+        part.trim_end()
+    ))
 }
 
 #[cfg(test)]

@@ -8,8 +8,8 @@ use std::time::Instant;
 use anyhow::Context;
 
 use crate::batch::{self, News, PrepareError, RunOptions, Task};
-use crate::engine::gpu::GpuDevice;
 use crate::engine::EngineError;
+use crate::engine::gpu::GpuDevice;
 use crate::results::{Axis, Cell, ExperimentRecord, InputFile, Outputs};
 use crate::spec::{self, Config};
 use crate::sweep::{self, Experiment, SetOverrides, Sweep};
@@ -18,10 +18,13 @@ use super::audits::Audits;
 use super::convert::finished;
 use super::effect::Effects;
 use super::exit::CliError;
-use super::optimize::{self, Searching};
-use super::simulator::{BenchInfo, BenchRow, EngineUsed, Known, MemoChoice, Planned, RunSettings, Simulator, SweepRequest, Update, UpdateSink};
-use super::{benchmarks, engine_choice, engines, resume, trace};
 use super::memo::Remembering;
+use super::optimize::{self, Searching};
+use super::simulator::{
+    BenchInfo, BenchRow, EngineUsed, Known, MemoChoice, Planned, RunSettings, Simulator, SweepRequest, Update,
+    UpdateSink,
+};
+use super::{benchmarks, engine_choice, engines, resume, trace};
 
 /// Distinct shapes of experiments (network, routes, traffic) whose inputs are checked before anything runs. Those beyond are checked
 /// when their turn comes, and then end as failed.
@@ -120,7 +123,9 @@ fn look(sweep: &Sweep) -> anyhow::Result<Look> {
         let shape = format!("{net:?}{traffic:?}{:?}", config.values.text(spec::K::Cc));
         let work = match shapes.get(&shape) {
             Some(work) => *work,
-            None if shapes.len() >= CHECKED_SHAPES || bytes >= CHECKED_BYTES => work_of.get(&format!("{traffic:?}")).copied(),
+            None if shapes.len() >= CHECKED_SHAPES || bytes >= CHECKED_BYTES => {
+                work_of.get(&format!("{traffic:?}")).copied()
+            }
             None => {
                 let work = match batch::prepare(&config, 0) {
                     Ok(p) => {
@@ -207,8 +212,13 @@ impl Simulator for Connected {
             inputs: sweep.inputs.iter().map(input).collect(),
             warnings: sweep.notes.iter().cloned().chain(look.warnings).collect(),
             cannot_fit: look.cannot_fit,
-            memory_bytes: Some((look.most_bytes * side_by_side).min(engines::host_bytes(threads, false)).max(look.most_bytes)),
-            seconds: Some(share * (look.packet_hops as f64 / PACKET_HOPS_PER_S + look.tasks as f64 / TASKS_PER_S) / threads as f64),
+            memory_bytes: Some(
+                (look.most_bytes * side_by_side).min(engines::host_bytes(threads, false)).max(look.most_bytes),
+            ),
+            seconds: Some(
+                share * (look.packet_hops as f64 / PACKET_HOPS_PER_S + look.tasks as f64 / TASKS_PER_S)
+                    / threads as f64,
+            ),
             search,
             ..Planned::default()
         };
@@ -230,10 +240,15 @@ impl Simulator for Connected {
         sink: &mut UpdateSink<'_>,
     ) -> Result<Vec<String>, CliError> {
         let Loaded { sweep, outputs, axes, searching, .. } = &loaded;
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(settings.jobs).build().context("cannot start threads").map_err(CliError::broken)?;
+        let pool = rayon::ThreadPoolBuilder::new()
+            .num_threads(settings.jobs)
+            .build()
+            .context("cannot start threads")
+            .map_err(CliError::broken)?;
         let compiling = Instant::now();
         let remembering = Remembering::start(&settings.memo);
-        let mut workers = engines::workers(&devices, settings.gpu_dispatch, &remembering).map_err(CliError::bad_input)?;
+        let mut workers =
+            engines::workers(&devices, settings.gpu_dispatch, &remembering).map_err(CliError::bad_input)?;
         if !workers.is_empty() {
             sink(Update::Compiled { seconds: compiling.elapsed().as_secs_f64() }).map_err(CliError::broken)?;
         }
@@ -251,7 +266,8 @@ impl Simulator for Connected {
         let by_id: HashMap<u64, &Experiment> = sweep.experiments.iter().map(|e| (e.exp_id, e)).collect();
         let done: HashSet<u64> = known.records.iter().map(|r| r.exp_id).collect();
         let is_chosen = |e: &Experiment| chosen.as_ref().is_none_or(|c| c.contains(&e.exp_id));
-        let open: Vec<&Experiment> = sweep.experiments.iter().filter(|e| !done.contains(&e.exp_id) && is_chosen(e)).collect();
+        let open: Vec<&Experiment> =
+            sweep.experiments.iter().filter(|e| !done.contains(&e.exp_id) && is_chosen(e)).collect();
         let tasks = open.into_iter().map(|e| Task { exp_id: e.exp_id, config: config(sweep, e) });
         let mut effects = Effects::default();
         let mut lost_with_pfc = 0u64;
@@ -318,7 +334,10 @@ impl Simulator for Connected {
             && ended_now > 0
             && remembered == 0
         {
-            let text = format!("--memo {}: nothing to remember; what is remembered are folded task graphs (fidelity.memo = true, fidelity.fast_forward = \"steady\" or \"exact\", no output.rtt, one path a flow)", path.display());
+            let text = format!(
+                "--memo {}: nothing to remember; what is remembered are folded task graphs (fidelity.memo = true, fidelity.fast_forward = \"steady\" or \"exact\", no output.rtt, one path a flow)",
+                path.display()
+            );
             sink(Update::Message(text)).map_err(CliError::broken)?;
         }
         if let Some(text) = audits.note(sweep.experiments.len()) {

@@ -25,7 +25,8 @@ pub fn execute<S: Simulator>(args: &InitArgs, simulator: &S) -> Result<Exit, Cli
         })
     };
     let mut file = OpenOptions::new().write(true).create_new(true).open(path).map_err(refused)?;
-    file.write_all(simulator.template().as_bytes()).map_err(|e| CliError::broken(anyhow!("{}: {e}", path.display())))?;
+    file.write_all(simulator.template().as_bytes())
+        .map_err(|e| CliError::broken(anyhow!("{}: {e}", path.display())))?;
     say(&format!("wrote {}; run it with: hyperfold run {} --out results", path.display(), path.display()));
     Ok(Exit::Ok)
 }

@@ -37,7 +37,8 @@ pub struct Machine {
 const LIBRARIES: [&str; 6] =
     ["/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/lib", "/lib64", "/usr/local/lib"];
 /// Where drivers register with the loader.
-const DRIVERS: [&str; 4] = ["/etc/vulkan/icd.d", "/usr/local/etc/vulkan/icd.d", "/usr/local/share/vulkan/icd.d", "/usr/share/vulkan/icd.d"];
+const DRIVERS: [&str; 4] =
+    ["/etc/vulkan/icd.d", "/usr/local/etc/vulkan/icd.d", "/usr/local/share/vulkan/icd.d", "/usr/share/vulkan/icd.d"];
 
 impl Machine {
     /// Looks at this one.
@@ -119,8 +120,14 @@ mod tests {
     #[test]
     fn what_systems_say_is_understood() {
         let meminfo = "MemTotal:       24683660 kB\nMemFree:          1 kB\nMemAvailable:   15 kB\n";
-        assert_eq!((kib_of(meminfo, "MemTotal"), kib_of(meminfo, "MemAvailable"), kib_of("", "MemTotal")), (Some(24683660 << 10), Some(15 << 10), None));
-        assert_eq!((limit_left("100\n", "30\n"), limit_left("max\n", "30\n"), limit_left("1", "2")), (Some(70), None, Some(0)));
+        assert_eq!(
+            (kib_of(meminfo, "MemTotal"), kib_of(meminfo, "MemAvailable"), kib_of("", "MemTotal")),
+            (Some(24683660 << 10), Some(15 << 10), None)
+        );
+        assert_eq!(
+            (limit_left("100\n", "30\n"), limit_left("max\n", "30\n"), limit_left("1", "2")),
+            (Some(70), None, Some(0))
+        );
         let df = "Filesystem 1024-blocks Used Available Capacity Mounted on\n//nas/my disk 1000 300 700 30% /mnt\n";
         assert_eq!((free_of(df), free_of("Filesystem\n")), (Some(700 << 10), None));
         assert_eq!(value_of("ID=debian\nPRETTY_NAME=\"Debian 12\"\n", "PRETTY_NAME"), Some("Debian 12".into()));
@@ -131,7 +138,10 @@ mod tests {
         let machine = Machine::look();
         assert!(machine.threads >= 1 && !machine.system.is_empty());
         if cfg!(target_os = "linux") {
-            assert!(machine.memory_bytes.is_some_and(|b| b > 1 << 20) && machine.disk_free_bytes.is_some(), "{machine:?}");
+            assert!(
+                machine.memory_bytes.is_some_and(|b| b > 1 << 20) && machine.disk_free_bytes.is_some(),
+                "{machine:?}"
+            );
         }
     }
 }

@@ -21,7 +21,12 @@ pub fn choice(args: &RunArgs) -> Result<MemoChoice, CliError> {
         None => MemoChoice::Run,
         Some(path) if path.as_os_str() == "off" => MemoChoice::Off,
         Some(path) => match somebody_elses(path) {
-            Some(file) => return Err(CliError::bad_input(anyhow!("--memo {}: this file is no memo; name another one, which need not exist yet, or a folder", file.display()))),
+            Some(file) => {
+                return Err(CliError::bad_input(anyhow!(
+                    "--memo {}: this file is no memo; name another one, which need not exist yet, or a folder",
+                    file.display()
+                )));
+            }
             None => MemoChoice::Kept { path: path.clone(), limit_bytes: args.memo_limit_mib << 20 },
         },
     })

@@ -11,7 +11,10 @@ use clap::Args;
 use serde_json::json;
 
 use crate::results::rows::{results_header, results_row};
-use crate::results::{EventLog, ExperimentRecord, Finished, JournalReader, Manifest, Part, ResultDir, ResultWriter, RunIdentity, Status, copy_timeline};
+use crate::results::{
+    EventLog, ExperimentRecord, Finished, JournalReader, Manifest, Part, ResultDir, ResultWriter, RunIdentity, Status,
+    copy_timeline,
+};
 
 use super::exit::{CliError, Exit};
 use super::merge_manifest::joined;
@@ -41,14 +44,18 @@ pub struct MergeArgs {
 pub fn execute(args: &MergeArgs) -> Result<Exit, CliError> {
     refuse_out_among_parts(args)?;
     ResultDir::check(&args.out, true).map_err(CliError::results)?;
-    let parts = args.dirs.iter().map(|d| JournalReader::open(d)).collect::<Result<Vec<_>, _>>().map_err(CliError::results)?;
+    let parts =
+        args.dirs.iter().map(|d| JournalReader::open(d)).collect::<Result<Vec<_>, _>>().map_err(CliError::results)?;
     for part in &parts {
         if let Some(damage) = part.damage() {
             tell(&format!("warning: {}: {damage}", part.folder().join("journal.bin").display()));
         }
     }
     if let Some(part) = parts.iter().find(|p| p.run().search.is_some()) {
-        let error = anyhow!("{}: a search (method = \"optimize\") is one run and has no parts to merge; if it was interrupted, run it again with --resume", part.folder().display());
+        let error = anyhow!(
+            "{}: a search (method = \"optimize\") is one run and has no parts to merge; if it was interrupted, run it again with --resume",
+            part.folder().display()
+        );
         return Err(CliError::bad_input(error));
     }
     let run = whole(&parts)?;
@@ -93,7 +100,13 @@ pub fn execute(args: &MergeArgs) -> Result<Exit, CliError> {
     Ok(exit)
 }
 
-fn conclude(args: &MergeArgs, run: &RunIdentity, manifest: &Manifest, records: &[ExperimentRecord], missing: Option<String>) -> Exit {
+fn conclude(
+    args: &MergeArgs,
+    run: &RunIdentity,
+    manifest: &Manifest,
+    records: &[ExperimentRecord],
+    missing: Option<String>,
+) -> Exit {
     if !args.quiet {
         summary::lines(&run.axes, records).iter().for_each(|line| say(line));
         best::lines(&args.out, None).iter().for_each(|line| say(line));
@@ -104,7 +117,10 @@ fn conclude(args: &MergeArgs, run: &RunIdentity, manifest: &Manifest, records: &
         tell(&format!("warning: {warning}"));
     }
     if missing.is_some() {
-        tell(&format!("hyperfold: merge the missing shards into {0}, or run what is missing: hyperfold run SWEEP.toml --out {0} --resume", args.out.display()));
+        tell(&format!(
+            "hyperfold: merge the missing shards into {0}, or run what is missing: hyperfold run SWEEP.toml --out {0} --resume",
+            args.out.display()
+        ));
     }
     let failed = records.iter().any(|r| r.status == Status::Failed);
     if missing.is_some() || failed { Exit::Failed } else { Exit::Ok }
@@ -113,9 +129,14 @@ fn conclude(args: &MergeArgs, run: &RunIdentity, manifest: &Manifest, records: &
 fn refuse_out_among_parts(args: &MergeArgs) -> Result<(), CliError> {
     let same = |d: &PathBuf| matches!((d.canonicalize(), args.out.canonicalize()), (Ok(a), Ok(b)) if a == b);
     match args.dirs.iter().find(|d| same(d)) {
-        Some(dir) if args.dirs.len() == 1 => Err(CliError::bad_input(anyhow!("{}: --out is the folder to merge; name another one", dir.display()))),
+        Some(dir) if args.dirs.len() == 1 => {
+            Err(CliError::bad_input(anyhow!("{}: --out is the folder to merge; name another one", dir.display())))
+        }
         Some(dir) => {
-            let error = anyhow!("{}: --out is among the folders to merge; what it holds is kept, so leave it out of them", dir.display());
+            let error = anyhow!(
+                "{}: --out is among the folders to merge; what it holds is kept, so leave it out of them",
+                dir.display()
+            );
             Err(CliError::bad_input(error))
         }
         None => Ok(()),
@@ -129,7 +150,10 @@ fn whole(parts: &[JournalReader]) -> Result<RunIdentity, CliError> {
         let differences = part.run().sweep_differences(first.run());
         if !differences.is_empty() {
             let (a, b) = (first.folder().display(), part.folder().display());
-            return Err(CliError::bad_input(anyhow!("{a} and {b} are not parts of one sweep (there is {a}, here is {b}): {}", differences.join("; "))));
+            return Err(CliError::bad_input(anyhow!(
+                "{a} and {b} are not parts of one sweep (there is {a}, here is {b}): {}",
+                differences.join("; ")
+            )));
         }
     }
     let limit = parts.iter().map(|p| p.run().limit).reduce(|a, b| a.zip(b).map(|(a, b)| a.max(b))).flatten();
@@ -178,9 +202,13 @@ fn rank(finished: &Finished) -> String {
 fn conflict(run: &RunIdentity, a: (&Path, &ExperimentRecord), b: (&Path, &ExperimentRecord)) -> CliError {
     let (one, two) = (results_row(a.1), results_row(b.1));
     let differs = results_header(&run.axes).into_iter().zip(one.iter().zip(&two)).find(|(_, (x, y))| x != y);
-    let how = differs.map_or("rows of flows.csv, links.csv or rtt.csv".into(), |(name, (x, y))| format!("{name} is `{x}` and `{y}`"));
+    let how = differs.map_or("rows of flows.csv, links.csv or rtt.csv".into(), |(name, (x, y))| {
+        format!("{name} is `{x}` and `{y}`")
+    });
     let (a, b, id) = (a.0.display(), b.0.display(), a.1.exp_id);
-    CliError::bad_input(anyhow!("experiment {id} differs between {a} and {b}: {how}; one of the folders is not what this sweep gives, so run its shard again"))
+    CliError::bad_input(anyhow!(
+        "experiment {id} differs between {a} and {b}: {how}; one of the folders is not what this sweep gives, so run its shard again"
+    ))
 }
 
 /// The experiments without a result, as ranges; `None` if there are none.
@@ -199,7 +227,8 @@ fn missing(ids: &[u64], records: &[ExperimentRecord]) -> Option<String> {
     if ranges.len() > NAMED {
         named.push("...".into());
     }
-    (!missing.is_empty()).then(|| format!("{} of {} experiments are missing: {}", missing.len(), ids.len(), named.join(", ")))
+    (!missing.is_empty())
+        .then(|| format!("{} of {} experiments are missing: {}", missing.len(), ids.len(), named.join(", ")))
 }
 
 #[cfg(test)]

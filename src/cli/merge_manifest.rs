@@ -10,8 +10,16 @@ use crate::results::{ExperimentRecord, Manifest, Outcome, RunIdentity, Seconds, 
 use super::effect::{Effects, no_effect};
 
 /// The manifest of the whole: `records` are all that it holds, `missing` says in words what it does not.
-pub fn joined(dirs: &[PathBuf], out: &Path, run: &RunIdentity, records: &[ExperimentRecord], missing: Option<&str>) -> Manifest {
-    let read = |dir: &Path| -> Option<Manifest> { serde_json::from_slice(&std::fs::read(dir.join("manifest.json")).ok()?).ok() };
+pub fn joined(
+    dirs: &[PathBuf],
+    out: &Path,
+    run: &RunIdentity,
+    records: &[ExperimentRecord],
+    missing: Option<&str>,
+) -> Manifest {
+    let read = |dir: &Path| -> Option<Manifest> {
+        serde_json::from_slice(&std::fs::read(dir.join("manifest.json")).ok()?).ok()
+    };
     let parts: Vec<Manifest> = dirs.iter().filter_map(|d| read(d)).collect();
     // An earlier merge into the same folder may have had parts that are not named this time.
     let name = parts.first().map(|m| m.name.clone()).or_else(|| read(out).map(|m| m.name)).unwrap_or_default();
@@ -44,7 +52,12 @@ pub fn joined(dirs: &[PathBuf], out: &Path, run: &RunIdentity, records: &[Experi
         engine_reason: format!("merged from {} folders", dirs.len()),
         adapters,
         jobs: parts.iter().map(|m| m.jobs).max().unwrap_or(0),
-        seconds: Seconds { expanding: sum(|s| s.expanding), compiling: sum(|s| s.compiling), simulating: sum(|s| s.simulating), writing: sum(|s| s.writing) },
+        seconds: Seconds {
+            expanding: sum(|s| s.expanding),
+            compiling: sum(|s| s.compiling),
+            simulating: sum(|s| s.simulating),
+            writing: sum(|s| s.writing),
+        },
         warnings: warnings(&parts, run, records, missing),
     }
 }
@@ -53,7 +66,8 @@ pub fn joined(dirs: &[PathBuf], out: &Path, run: &RunIdentity, records: &[Experi
 fn warnings(parts: &[Manifest], run: &RunIdentity, records: &[ExperimentRecord], missing: Option<&str>) -> Vec<String> {
     let axes: Vec<String> = run.axes.iter().map(|a| a.key.clone()).collect();
     let of_parts_only: BTreeSet<String> = axes.iter().map(|key| no_effect(key)).collect();
-    let told: BTreeSet<String> = parts.iter().flat_map(|m| m.warnings.iter().cloned()).filter(|w| !of_parts_only.contains(w)).collect();
+    let told: BTreeSet<String> =
+        parts.iter().flat_map(|m| m.warnings.iter().cloned()).filter(|w| !of_parts_only.contains(w)).collect();
     let mut effects = Effects::default();
     records.iter().for_each(|r| effects.add(r));
     // Without all experiments nothing can be said about an axis.

@@ -4,36 +4,36 @@
 //! layers below: sweeps and engines are behind it, so that everything here is tested without them.
 
 pub mod args;
+mod audits;
 pub mod bench;
+mod benchmark_memo;
+mod benchmark_workloads;
+pub mod benchmarks;
 mod best;
+pub mod compare;
+pub mod compare_render;
+pub mod convert;
 pub mod doctor;
 pub mod effect;
 pub mod engine_choice;
 pub mod engines;
 pub mod excerpt;
 pub mod exit;
-mod audits;
-mod benchmark_memo;
-mod benchmark_workloads;
-pub mod benchmarks;
-pub mod compare;
-pub mod compare_render;
-pub mod convert;
 pub mod glue;
 pub mod init;
 pub mod interrupt;
 pub mod logging;
 pub mod machine;
+pub mod memo;
 pub mod merge;
 mod merge_manifest;
 mod optimize;
 mod optimize_look;
 mod output;
-pub mod memo;
 pub mod plan;
 pub mod progress;
-pub mod resume;
 pub mod report;
+pub mod resume;
 pub mod run;
 pub mod sbatch;
 pub mod simulator;
@@ -42,9 +42,9 @@ pub mod submit;
 pub mod suites;
 pub mod summary;
 pub mod table;
-pub mod workload;
 pub mod trace;
 pub mod validate;
+pub mod workload;
 
 use std::process::ExitCode;
 

@@ -31,19 +31,28 @@ pub(super) struct Searching {
 pub(super) fn searching(sweep: &Sweep, selection: &Selection) -> anyhow::Result<Option<Searching>> {
     let Some(asked) = &sweep.search else { return Ok(None) };
     if let Some(shard) = selection.shard {
-        anyhow::bail!("--shard {}/{}: a search decides by all of its candidates, so it cannot be cut into shards; run it as a whole", shard.index, shard.of);
+        anyhow::bail!(
+            "--shard {}/{}: a search decides by all of its candidates, so it cannot be cut into shards; run it as a whole",
+            shard.index,
+            shard.of
+        );
     }
     let mut objectives = Vec::with_capacity(asked.objectives.len());
     for name in &asked.objectives {
         let objective = Objective::named(name).with_context(|| format!("{}: `sweep.objectives`", asked.place))?;
         let needed = needed_by(objective.name());
         if !sweep.experiments.iter().any(|e| needed.1(&config(sweep, e).workload)) {
-            anyhow::bail!("{}: `sweep.objectives`: `{name}` is empty for every experiment of this sweep; it needs {}", asked.place, needed.0);
+            anyhow::bail!(
+                "{}: `sweep.objectives`: `{name}` is empty for every experiment of this sweep; it needs {}",
+                asked.place,
+                needed.0
+            );
         }
         objectives.push(objective);
     }
     if objectives.is_empty() {
-        let programs = sweep.experiments.first().is_some_and(|e| matches!(config(sweep, e).workload, Workload::Program(_)));
+        let programs =
+            sweep.experiments.first().is_some_and(|e| matches!(config(sweep, e).workload, Workload::Program(_)));
         let name = if programs { "iteration_time_ns" } else { "makespan_ns" };
         objectives.push(Objective::named(name).expect("both are columns of numbers"));
     }
@@ -55,12 +64,16 @@ fn needed_by(column: &str) -> (&'static str, fn(&Workload) -> bool) {
     let model = |w: &Workload| matches!(w, Workload::Program(p) if matches!(p.source, Source::Model(_)));
     let collective = |w: &Workload| matches!(w, Workload::Program(p) if matches!(p.source, Source::Collective { .. }));
     match column {
-        "tokens_per_s" | "tokens_per_s_per_gpu" | "mfu" | "peak_memory_bytes" | "usd_per_mtoken" => ("workload.kind = \"model\"", model),
+        "tokens_per_s" | "tokens_per_s_per_gpu" | "mfu" | "peak_memory_bytes" | "usd_per_mtoken" => {
+            ("workload.kind = \"model\"", model)
+        }
         "algbw_gbps" | "busbw_gbps" => ("workload.kind = \"collective\"", collective),
         "iteration_time_ns" | "compute_ns" | "bubble_ns" | "optimizer_ns" | "other_ns" => {
             ("a model, a collective or a program", |w| matches!(w, Workload::Program(_)))
         }
-        c if c.starts_with("comm_exposed_") => ("a model, a collective or a program", |w| matches!(w, Workload::Program(_))),
+        c if c.starts_with("comm_exposed_") => {
+            ("a model, a collective or a program", |w| matches!(w, Workload::Program(_)))
+        }
         _ => ("any workload", |_| true),
     }
 }
@@ -115,7 +128,8 @@ pub(super) fn choose(
     };
     let lost_devices = looking.lost_devices;
     let ids: Vec<u64> = points.iter().map(|p| p[0].exp_id).collect();
-    let values: Vec<Vec<Cell>> = points.iter().map(|p| sweep.axis_values(&p[0]).iter().map(Cell::from).collect()).collect();
+    let values: Vec<Vec<Cell>> =
+        points.iter().map(|p| sweep.axis_values(&p[0]).iter().map(Cell::from).collect()).collect();
     let csv = table(axes, &searching.objectives, &ids, &values, &found);
     let chosen: Vec<u64> = chosen.into_iter().flat_map(|i| points[i].iter().map(|e| e.exp_id)).collect();
     let choice = Choice { ids: chosen.iter().copied().collect(), lost_devices };
@@ -126,7 +140,8 @@ pub(super) fn choose(
 
 /// Each candidate's values as their places among the axis' distinct values, and which axes have an order.
 fn ranks(sweep: &Sweep, points: &[&[Experiment]]) -> (Vec<Vec<u32>>, Vec<bool>) {
-    let values: Vec<Vec<Cell>> = points.iter().map(|p| sweep.axis_values(&p[0]).iter().map(Cell::from).collect()).collect();
+    let values: Vec<Vec<Cell>> =
+        points.iter().map(|p| sweep.axis_values(&p[0]).iter().map(Cell::from).collect()).collect();
     let mut ranks = vec![Vec::with_capacity(sweep.axes.len()); points.len()];
     let mut ordered = Vec::with_capacity(sweep.axes.len());
     let number = |c: &Cell| match c {

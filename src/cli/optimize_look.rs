@@ -68,7 +68,12 @@ fn number(level: Level) -> u8 {
 
 impl<'a, 's> Looking<'a, 's> {
     /// Begins where `known` ends.
-    pub fn new(view: View<'a>, workers: &'a mut Vec<Worker>, known: &[LookRecord], sink: &'a mut UpdateSink<'s>) -> Looking<'a, 's> {
+    pub fn new(
+        view: View<'a>,
+        workers: &'a mut Vec<Worker>,
+        known: &[LookRecord],
+        sink: &'a mut UpdateSink<'s>,
+    ) -> Looking<'a, 's> {
         let verdict = |look: &LookRecord| look.why.clone().map_or_else(|| Ok(look.values.clone()), Err);
         let seen = known.iter().map(|look| ((look.level, look.exp_id), (verdict(look), look.packet_hops))).collect();
         let remembering = Remembering::within(&view.settings.memo);
@@ -93,7 +98,8 @@ impl<'a, 's> Looking<'a, 's> {
 
     fn simulate(&mut self, level: Level, candidates: &[usize]) -> Result<(), Stop> {
         let (view, sink, seen, lost_devices) = (&self.view, &mut *self.sink, &mut self.seen, &mut self.lost_devices);
-        let configs: HashMap<u64, (usize, Config)> = candidates.iter().map(|&i| (view.points[i][0].exp_id, (i, view.config(level, i)))).collect();
+        let configs: HashMap<u64, (usize, Config)> =
+            candidates.iter().map(|&i| (view.points[i][0].exp_id, (i, view.config(level, i)))).collect();
         let task = |&i: &usize| {
             let exp_id = view.points[i][0].exp_id;
             Task { exp_id, config: configs[&exp_id].1.clone() }
@@ -112,7 +118,8 @@ impl<'a, 's> Looking<'a, 's> {
                 News::Started(_) | News::Note(_) => Ok(()),
             }
         };
-        match engines::simulate(tasks.into_iter(), self.workers, view.settings, &self.remembering, view.pool, &mut tell) {
+        match engines::simulate(tasks.into_iter(), self.workers, view.settings, &self.remembering, view.pool, &mut tell)
+        {
             _ if view.settings.interrupt.requested() => Err(Stop::Interrupted),
             Ok(()) => Ok(()),
             Err(Broken::Engine(e)) => Err(failed(e.into())),
@@ -136,7 +143,10 @@ impl Evaluate for Looking<'_, '_> {
         let mut packet_hops = 0;
         let mut verdicts = Vec::with_capacity(candidates.len());
         for &i in candidates {
-            let (verdict, hops) = self.seen.get(&place(i)).ok_or_else(|| failed(anyhow::anyhow!("a candidate ended without a result")))?;
+            let (verdict, hops) = self
+                .seen
+                .get(&place(i))
+                .ok_or_else(|| failed(anyhow::anyhow!("a candidate ended without a result")))?;
             packet_hops += hops;
             verdicts.push(verdict.clone());
         }
@@ -147,7 +157,8 @@ impl Evaluate for Looking<'_, '_> {
         };
         let (n, without) = (candidates.len(), verdicts.iter().filter(|v| v.is_err()).count());
         let lost = if without > 0 { format!(", {without} of them without a value") } else { String::new() };
-        let known = if open.len() < n { format!("; {} of them by an earlier run", n - open.len()) } else { String::new() };
+        let known =
+            if open.len() < n { format!("; {} of them by an earlier run", n - open.len()) } else { String::new() };
         (self.sink)(Update::Message(format!("search: {n} candidates {what}{lost}{known}"))).map_err(failed)?;
         Ok(verdicts)
     }
@@ -158,7 +169,13 @@ fn failed(e: anyhow::Error) -> Stop {
 }
 
 /// Remembers what a look found, and has it written down unless the clock decided it.
-fn keep(seen: &mut HashMap<(u8, u64), (Verdict, u64)>, sink: &mut UpdateSink<'_>, level: Level, exp_id: u64, found: Seen) -> anyhow::Result<()> {
+fn keep(
+    seen: &mut HashMap<(u8, u64), (Verdict, u64)>,
+    sink: &mut UpdateSink<'_>,
+    level: Level,
+    exp_id: u64,
+    found: Seen,
+) -> anyhow::Result<()> {
     let Seen { verdict, packet_hops, lasting } = found;
     if lasting {
         let (values, why) = match &verdict {
@@ -185,12 +202,17 @@ impl View<'_> {
     fn estimated(&self, level: Level, i: usize) -> Seen {
         let config = self.config(level, i);
         let result = batch::estimate(&config);
-        self.seen(i, &config, Ended { exp_id: self.points[i][0].exp_id, result, packet_hops: 0, folds: None, seconds: 0.0 })
+        self.seen(
+            i,
+            &config,
+            Ended { exp_id: self.points[i][0].exp_id, result, packet_hops: 0, folds: None, seconds: 0.0 },
+        )
     }
 
     fn seen(&self, i: usize, config: &Config, ended: Ended) -> Seen {
         let packet_hops = ended.packet_hops;
-        let record = finished(identity(self.sweep, &self.points[i][0]), ended, &Outputs::default(), &config.cost).record;
+        let record =
+            finished(identity(self.sweep, &self.points[i][0]), ended, &Outputs::default(), &config.cost).record;
         let verdict = match record.status {
             Status::Ok => Ok(self.objectives.iter().map(|o| o.value(&record)).collect()),
             Status::Oom | Status::Failed => Err(format!("{}: {}", record.status.as_str(), record.error)),

@@ -168,7 +168,13 @@ impl Counts {
             0 => String::new(),
             n => format!(", about {} left", table::seconds(elapsed / n as f64 * self.total.saturating_sub(n) as f64)),
         };
-        format!("{}/{} experiments finished{failed}, {} running, {} elapsed{left}", self.done, self.total, self.running, table::seconds(elapsed))
+        format!(
+            "{}/{} experiments finished{failed}, {} running, {} elapsed{left}",
+            self.done,
+            self.total,
+            self.running,
+            table::seconds(elapsed)
+        )
     }
 }
 

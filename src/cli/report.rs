@@ -41,7 +41,10 @@ pub fn after_run(dir: &Path, quiet: bool) -> bool {
         }
         Err(error) => {
             let error = anyhow::Error::new(error);
-            tell(&format!("warning: no report was written: {error:#}; `hyperfold report {}` tries again", dir.display()));
+            tell(&format!(
+                "warning: no report was written: {error:#}; `hyperfold report {}` tries again",
+                dir.display()
+            ));
             false
         }
     }

@@ -64,7 +64,10 @@ pub fn claim(path: &Path, resume: bool) -> Result<ResultDir, CliError> {
 pub fn messages(recovered: &Recovered, planned: &Planned, dir: &ResultDir) -> Vec<String> {
     let mut told = Vec::new();
     if !dir.is_locked() {
-        told.push(format!("warning: {}: this file system knows no locks; see to it that no other run writes there", dir.path().display()));
+        told.push(format!(
+            "warning: {}: this file system knows no locks; see to it that no other run writes there",
+            dir.path().display()
+        ));
     }
     if let Some(damage) = &recovered.damage {
         told.push(format!("warning: {}: {damage}", dir.path().join("journal.bin").display()));
@@ -75,26 +78,37 @@ pub fn messages(recovered: &Recovered, planned: &Planned, dir: &ResultDir) -> Ve
     let n = planned.rows();
     if planned.search.is_some() {
         if recovered.complete > 0 {
-            told.push(format!("{} experiments are complete and are not run again; the search decides once more by what it found", recovered.complete));
+            told.push(format!(
+                "{} experiments are complete and are not run again; the search decides once more by what it found",
+                recovered.complete
+            ));
         }
     } else if recovered.complete == n {
         told.push(format!("all {n} experiments are complete; the files are written again"));
     } else if recovered.complete > 0 {
-        told.push(format!("{} of {n} experiments are complete; running the other {}", recovered.complete, n - recovered.complete));
+        told.push(format!(
+            "{} of {n} experiments are complete; running the other {}",
+            recovered.complete,
+            n - recovered.complete
+        ));
     }
     told
 }
 
 /// Seconds that earlier sessions of the run have recorded.
 pub fn earlier_seconds(path: &Path) -> Seconds {
-    let manifest = std::fs::read(path.join("manifest.json")).ok().and_then(|text| serde_json::from_slice::<Manifest>(&text).ok());
+    let manifest =
+        std::fs::read(path.join("manifest.json")).ok().and_then(|text| serde_json::from_slice::<Manifest>(&text).ok());
     // A manifest is for people; one that cannot be read costs the sum, not the run.
     manifest.map_or_else(Seconds::default, |m| m.seconds)
 }
 
 /// An error that ended the run, with what is safe and how to go on.
 pub fn broke_off(broken: CliError, saved: u64, of: u64, out: &Path) -> CliError {
-    let told =
-        anyhow!("{:#}\n{saved} of {of} experiments are safe in {}; run the same command with --resume once the cause is mended", broken.error, out.display());
+    let told = anyhow!(
+        "{:#}\n{saved} of {of} experiments are safe in {}; run the same command with --resume once the cause is mended",
+        broken.error,
+        out.display()
+    );
     CliError { error: told, ..broken }
 }

@@ -8,7 +8,10 @@ use std::time::Instant;
 use anyhow::anyhow;
 use serde_json::json;
 
-use crate::results::{EventLog, ExperimentRecord, Manifest, Outcome, ResultDir, ResultWriter, ResultsError, Seconds, Status, write_timeline};
+use crate::results::{
+    EventLog, ExperimentRecord, Manifest, Outcome, ResultDir, ResultWriter, ResultsError, Seconds, Status,
+    write_timeline,
+};
 
 use super::args::RunArgs;
 use super::exit::{CliError, Exit};
@@ -55,7 +58,11 @@ pub fn execute<S: Simulator>(args: &RunArgs, simulator: &S, interrupt: &Interrup
     let dir = resume::claim(&args.out, args.resume)?;
     let run = resume::identity(&planned, &request);
     let (mut writer, recovered) = ResultWriter::open(dir, &run, planned.selected.clone()).map_err(CliError::results)?;
-    let known = Known { looks: writer.take_looks(), stats: writer.take_earlier(), records: writer.records().cloned().collect() };
+    let known = Known {
+        looks: writer.take_looks(),
+        stats: writer.take_earlier(),
+        records: writer.records().cloned().collect(),
+    };
     let mut progress = progress::for_terminal(planned.rows().saturating_sub(known.records.len() as u64), args.quiet);
     greet(progress.as_mut(), &planned, &used, settings.jobs);
     resume::messages(&recovered, &planned, writer.dir()).iter().for_each(|m| progress.message(m));
@@ -100,7 +107,9 @@ pub fn execute<S: Simulator>(args: &RunArgs, simulator: &S, interrupt: &Interrup
         return Ok(Exit::Interrupted);
     }
     if missing > 0 {
-        return Err(CliError::broken(anyhow!("{missing} experiments ended without a result; this is a bug in hyperfold")));
+        return Err(CliError::broken(anyhow!(
+            "{missing} experiments ended without a result; this is a bug in hyperfold"
+        )));
     }
     Ok(match finished.failed {
         0 if args.strict && warned => {
@@ -128,7 +137,8 @@ fn greet(progress: &mut dyn Progress, planned: &Planned, used: &EngineUsed, jobs
     for warning in &planned.warnings {
         progress.message(&format!("{} {warning}", Style::of_stderr().warning("warning:")));
     }
-    let adapters: Vec<String> = used.adapters.iter().map(|a| format!("{} ({} {})", a.name, a.driver, a.driver_info)).collect();
+    let adapters: Vec<String> =
+        used.adapters.iter().map(|a| format!("{} ({} {})", a.name, a.driver, a.driver_info)).collect();
     let on = if adapters.is_empty() { format!("{jobs} threads") } else { adapters.join(", ") };
     let (name, n) = (&planned.name, planned.selected.len());
     progress.message(&format!("{name}: {n} experiments; engine {} on {on}: {}", used.engine, used.reason));
@@ -154,7 +164,13 @@ struct Written {
 }
 
 impl Report {
-    fn open(writer: ResultWriter, planned: &Planned, used: &EngineUsed, settings: &RunSettings, expanding: f64) -> Result<Report, CliError> {
+    fn open(
+        writer: ResultWriter,
+        planned: &Planned,
+        used: &EngineUsed,
+        settings: &RunSettings,
+        expanding: f64,
+    ) -> Result<Report, CliError> {
         let dir = writer.dir();
         let earlier = resume::earlier_seconds(dir.path());
         let known = writer.records().count() as u64;
@@ -184,8 +200,11 @@ impl Report {
         let mut log = EventLog::create(dir).map_err(CliError::results)?;
         manifest.write(dir).map_err(CliError::results)?;
         let (name, selected) = (json!(planned.name), json!(planned.selected.len()));
-        log.log("run_started", [("name", name), ("selected", selected), ("known", json!(known)), ("engine", json!(used.engine))])
-            .map_err(CliError::broken)?;
+        log.log(
+            "run_started",
+            [("name", name), ("selected", selected), ("known", json!(known)), ("engine", json!(used.engine))],
+        )
+        .map_err(CliError::broken)?;
         log_warnings(&mut log, &planned.warnings).map_err(CliError::results)?;
         Ok(Report { writer, log, manifest, writing: 0.0, compiling: 0.0, expected: planned.rows() as usize })
     }
@@ -216,7 +235,8 @@ impl Report {
                 let (exp_id, status) = (finished.record.exp_id, finished.record.status.as_str());
                 let wall = finished.stats.wall_s;
                 self.writer.add(*finished)?;
-                self.log.log("finished", [("exp_id", json!(exp_id)), ("status", json!(status)), ("wall_s", json!(wall))])?;
+                self.log
+                    .log("finished", [("exp_id", json!(exp_id)), ("status", json!(status)), ("wall_s", json!(wall))])?;
             }
         }
         self.writing += start.elapsed().as_secs_f64();
@@ -234,7 +254,8 @@ impl Report {
         m.seconds.simulating += (wall - self.writing - self.compiling).max(0.0);
         m.seconds.writing += self.writing + start.elapsed().as_secs_f64();
         m.write(&dir).map_err(CliError::broken)?;
-        let fields = [("ok", json!(m.ok)), ("oom", json!(m.oom)), ("failed", json!(m.failed)), ("outcome", json!(m.outcome))];
+        let fields =
+            [("ok", json!(m.ok)), ("oom", json!(m.oom)), ("failed", json!(m.failed)), ("outcome", json!(m.outcome))];
         self.log.log("run_ended", fields).map_err(CliError::broken)?;
         Ok(Written { records, failed: self.manifest.failed, expected: self.expected })
     }

@@ -134,13 +134,17 @@ fn all_ok_or_oom_is_success() {
     assert_eq!(rows(root.path()), ["0", "1", "2"]);
     let log = std::fs::read_to_string(root.path().join("out/events.jsonl")).unwrap();
     let events: Vec<serde_json::Value> = log.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
-    assert_eq!((events.len(), &events[4]["event"], &events[4]["outcome"]), (5, &json!("run_ended"), &json!("complete")));
+    assert_eq!(
+        (events.len(), &events[4]["event"], &events[4]["outcome"]),
+        (5, &json!("run_ended"), &json!("complete"))
+    );
 }
 
 #[test]
 fn a_failed_experiment_is_exit_1_and_the_rest_is_there() {
     let root = tempfile::tempdir().unwrap();
-    let fake = Fake { experiments: 3, fate: Some(|id| if id == 1 { Fate::Failed } else { Fate::Ok }), ..Fake::default() };
+    let fake =
+        Fake { experiments: 3, fate: Some(|id| if id == 1 { Fate::Failed } else { Fate::Ok }), ..Fake::default() };
     assert_eq!(run(&fake, root.path(), |_| {}).0, Exit::Failed);
     assert_eq!(rows(root.path()), ["0", "1", "2"]);
     assert!(root.path().join("out/failed.csv").exists());
@@ -149,7 +153,8 @@ fn a_failed_experiment_is_exit_1_and_the_rest_is_there() {
 #[test]
 fn ctrl_c_keeps_what_is_complete() {
     let root = tempfile::tempdir().unwrap();
-    let fake = Fake { experiments: 5, fate: Some(|id| if id == 1 { Fate::Interrupt } else { Fate::Ok }), ..Fake::default() };
+    let fake =
+        Fake { experiments: 5, fate: Some(|id| if id == 1 { Fate::Interrupt } else { Fate::Ok }), ..Fake::default() };
     let (exit, manifest) = run(&fake, root.path(), |_| {});
     assert_eq!((exit, manifest.unwrap().outcome), (Exit::Interrupted, Outcome::Interrupted));
     assert_eq!(rows(root.path()), ["2", "3", "4"]);
@@ -158,7 +163,8 @@ fn ctrl_c_keeps_what_is_complete() {
 #[test]
 fn a_run_that_breaks_off_keeps_what_is_complete() {
     let root = tempfile::tempdir().unwrap();
-    let fake = Fake { experiments: 3, fate: Some(|id| if id == 0 { Fate::Abort } else { Fate::Ok }), ..Fake::default() };
+    let fake =
+        Fake { experiments: 3, fate: Some(|id| if id == 0 { Fate::Abort } else { Fate::Ok }), ..Fake::default() };
     let (exit, manifest) = run(&fake, root.path(), |_| {});
     assert_eq!((exit, manifest.unwrap().outcome), (Exit::Failed, Outcome::Aborted));
     assert_eq!(rows(root.path()), ["1", "2"]);
@@ -180,7 +186,10 @@ fn strict_turns_warnings_into_exit_3() {
 fn what_is_refused_leaves_no_folder() {
     let root = tempfile::tempdir().unwrap();
     let one = Fake { experiments: 1, ..Fake::default() };
-    assert_eq!(run(&Fake { no_adapter: true, experiments: 1, ..Fake::default() }, root.path(), |_| {}), (Exit::BadInput, None));
+    assert_eq!(
+        run(&Fake { no_adapter: true, experiments: 1, ..Fake::default() }, root.path(), |_| {}),
+        (Exit::BadInput, None)
+    );
     assert_eq!(run(&Fake::default(), root.path(), |_| {}), (Exit::BadInput, None));
     assert!(!root.path().join("out").exists());
     assert_eq!(run(&one, root.path(), |a| a.memo = Some("off".into())).0, Exit::Ok);
@@ -192,7 +201,8 @@ fn ctrl_c_before_the_first_batch_leaves_no_folder() {
     let root = tempfile::tempdir().unwrap();
     let interrupt = Interrupt::default();
     interrupt.request();
-    let exit = execute(&args(&root.path().join("out")), &Fake { experiments: 1, ..Fake::default() }, &interrupt).unwrap();
+    let exit =
+        execute(&args(&root.path().join("out")), &Fake { experiments: 1, ..Fake::default() }, &interrupt).unwrap();
     assert_eq!(exit, Exit::Interrupted);
     assert!(!root.path().join("out").exists());
 }

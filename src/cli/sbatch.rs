@@ -74,7 +74,8 @@ enum State {
 }
 
 fn state(job: &str) -> anyhow::Result<State> {
-    let output = Command::new("scontrol").args(["--oneliner", "show", "job", job]).output().context("cannot start scontrol")?;
+    let output =
+        Command::new("scontrol").args(["--oneliner", "show", "job", job]).output().context("cannot start scontrol")?;
     if !output.status.success() {
         bail!("scontrol: {}", String::from_utf8_lossy(&output.stderr).trim());
     }
@@ -85,7 +86,20 @@ fn state(job: &str) -> anyhow::Result<State> {
 fn read(text: &str) -> anyhow::Result<State> {
     let value = |key: &str| text.split_whitespace().find_map(|word| word.strip_prefix(key)?.strip_prefix('='));
     let word = value("JobState").context("scontrol did not say JobState")?;
-    if matches!(word, "PENDING" | "RUNNING" | "COMPLETING" | "CONFIGURING" | "SUSPENDED" | "REQUEUED" | "REQUEUE_HOLD" | "RESIZING" | "SIGNALING" | "STAGE_OUT" | "STOPPED") {
+    if matches!(
+        word,
+        "PENDING"
+            | "RUNNING"
+            | "COMPLETING"
+            | "CONFIGURING"
+            | "SUSPENDED"
+            | "REQUEUED"
+            | "REQUEUE_HOLD"
+            | "RESIZING"
+            | "SIGNALING"
+            | "STAGE_OUT"
+            | "STOPPED"
+    ) {
         return Ok(State::Going);
     }
     // `code:signal`; a job that was killed has a signal and the code 0.

@@ -17,7 +17,9 @@ impl Style {
 
     /// As fits where standard error goes: colours on a terminal that knows them, unless NO_COLOR is set.
     pub fn of_stderr() -> Style {
-        Style { coloured: allowed(std::io::stderr().is_terminal(), std::env::var_os("NO_COLOR"), std::env::var_os("TERM")) }
+        Style {
+            coloured: allowed(std::io::stderr().is_terminal(), std::env::var_os("NO_COLOR"), std::env::var_os("TERM")),
+        }
     }
 
     /// What went wrong.
@@ -48,7 +50,11 @@ mod tests {
     fn colours_are_for_terminals_whose_users_want_them() {
         let some = |text: &str| Some(OsString::from(text));
         assert!(allowed(true, None, some("xterm")) && allowed(true, some(""), None));
-        assert!(!allowed(false, None, some("xterm")) && !allowed(true, some("1"), None) && !allowed(true, None, some("dumb")));
+        assert!(
+            !allowed(false, None, some("xterm"))
+                && !allowed(true, some("1"), None)
+                && !allowed(true, None, some("dumb"))
+        );
         assert_eq!(Style::PLAIN.error("x"), "x");
         assert_eq!(Style { coloured: true }.error("x"), "\u{1b}[1;31mx\u{1b}[0m");
     }

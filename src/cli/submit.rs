@@ -113,7 +113,11 @@ pub fn execute<S: Simulator>(args: &SubmitArgs, simulator: &S) -> Result<Exit, C
     let (planned, _) = simulator.load(&request).map_err(CliError::bad_input)?;
     let selected = planned.selected.len() as u64;
     if args.shards > selected {
-        let error = anyhow!("--shards {}: {} has {selected} experiments, and a shard needs at least one; write at most that", args.shards, args.sweep.display());
+        let error = anyhow!(
+            "--shards {}: {} has {selected} experiments, and a shard needs at least one; write at most that",
+            args.shards,
+            args.sweep.display()
+        );
         return Err(CliError::bad_input(error));
     }
     // What a shard refuses (a sweep that cannot be cut into shards, say), it would refuse only in its job.
@@ -144,7 +148,10 @@ fn check_command(shards: &Shards) -> anyhow::Result<()> {
     let words = std::iter::once("hyperfold".to_string()).chain(shards.run("0"));
     match Cli::try_parse_from(words) {
         Ok(_) => Ok(()),
-        Err(e) => bail!("the options after -- do not fit `hyperfold run`: {}", e.to_string().lines().next().unwrap_or_default()),
+        Err(e) => bail!(
+            "the options after -- do not fit `hyperfold run`: {}",
+            e.to_string().lines().next().unwrap_or_default()
+        ),
     }
 }
 
@@ -154,8 +161,13 @@ fn slurm(args: &SubmitArgs, name: String) -> Result<Exit, CliError> {
         count: args.shards,
         program: match &args.program {
             Some(program) => program.clone(),
-            None => text("this program", &std::env::current_exe().context("cannot tell where this program is; give --program").map_err(CliError::bad_input)?)
-                .map_err(CliError::bad_input)?,
+            None => text(
+                "this program",
+                &std::env::current_exe()
+                    .context("cannot tell where this program is; give --program")
+                    .map_err(CliError::bad_input)?,
+            )
+            .map_err(CliError::bad_input)?,
         },
         sweep: absolute("SWEEP", &args.sweep).map_err(CliError::bad_input)?,
         out: absolute("--out", &args.out).map_err(CliError::bad_input)?,
@@ -189,8 +201,12 @@ fn slurm(args: &SubmitArgs, name: String) -> Result<Exit, CliError> {
 
     let dir = Path::new(&shards.out);
     claim(dir, &shards, args.resume).map_err(CliError::bad_input)?;
-    let write = |file: &str, text: &str| fs::write(dir.join(file), text).with_context(|| format!("cannot write {}", dir.join(file).display()));
-    fs::create_dir_all(dir.join("logs")).with_context(|| format!("--out {}: cannot create it", dir.display())).map_err(CliError::bad_input)?;
+    let write = |file: &str, text: &str| {
+        fs::write(dir.join(file), text).with_context(|| format!("cannot write {}", dir.join(file).display()))
+    };
+    fs::create_dir_all(dir.join("logs"))
+        .with_context(|| format!("--out {}: cannot create it", dir.display()))
+        .map_err(CliError::bad_input)?;
     for (file, script) in &scripts {
         write(file, script).map_err(CliError::broken)?;
     }
@@ -228,12 +244,19 @@ fn claim(dir: &Path, shards: &Shards, resume: bool) -> anyhow::Result<()> {
         return ResultDir::check(dir, false).with_context(|| "to submit the same again, add --resume");
     }
     let path = dir.join(RECORD);
-    let text = fs::read_to_string(&path).with_context(|| format!("--resume: {} cannot be read; is this the folder of an earlier submission?", path.display()))?;
+    let text = fs::read_to_string(&path).with_context(|| {
+        format!("--resume: {} cannot be read; is this the folder of an earlier submission?", path.display())
+    })?;
     let earlier: Value = serde_json::from_str(&text).with_context(|| format!("--resume: {}", path.display()))?;
     let now = described(shards, &[]);
     for key in ["sweep", "shards", "options"] {
         if earlier[key] != now[key] {
-            bail!("--resume: {} was submitted with {key} = {}, this is {}; submit the same, or into another folder", dir.display(), earlier[key], now[key]);
+            bail!(
+                "--resume: {} was submitted with {key} = {}, this is {}; submit the same, or into another folder",
+                dir.display(),
+                earlier[key],
+                now[key]
+            );
         }
     }
     Ok(())
@@ -243,11 +266,15 @@ fn kubernetes(args: &SubmitArgs, name: String) -> Result<Exit, CliError> {
     let missing = |option: &str| CliError::bad_input(anyhow!("--kubernetes needs {option}"));
     let mount = args.mount.trim_end_matches('/');
     // Paths in pods are Unix paths, whatever this machine is.
-    let below = |path: String| if path.starts_with('/') { path } else { format!("{mount}/{}", path.trim_start_matches("./")) };
+    let below =
+        |path: String| if path.starts_with('/') { path } else { format!("{mount}/{}", path.trim_start_matches("./")) };
     let file = args.sweep.file_name().map(PathBuf::from).unwrap_or_default();
     let out = below(text("--out", &args.out).map_err(CliError::bad_input)?);
     if !out.starts_with(&format!("{mount}/")) || out.split('/').any(|part| part == "..") {
-        return Err(CliError::bad_input(anyhow!("--out {out}: pods keep only what is on the volume; name a folder below --mount {}", args.mount)));
+        return Err(CliError::bad_input(anyhow!(
+            "--out {out}: pods keep only what is on the volume; name a folder below --mount {}",
+            args.mount
+        )));
     }
     let shards = Shards {
         name,
@@ -276,9 +303,14 @@ fn kubernetes(args: &SubmitArgs, name: String) -> Result<Exit, CliError> {
     match &args.manifest {
         Some(path) if !args.dry_run => {
             if path.exists() {
-                return Err(CliError::bad_input(anyhow!("--manifest {}: exists already; name another file", path.display())));
+                return Err(CliError::bad_input(anyhow!(
+                    "--manifest {}: exists already; name another file",
+                    path.display()
+                )));
             }
-            fs::write(path, manifest).with_context(|| format!("--manifest {}", path.display())).map_err(CliError::bad_input)?;
+            fs::write(path, manifest)
+                .with_context(|| format!("--manifest {}", path.display()))
+                .map_err(CliError::bad_input)?;
             say(&format!("wrote {}; apply it with: kubectl apply -f {}", path.display(), path.display()));
         }
         _ => say(manifest.trim_end()),
@@ -288,7 +320,9 @@ fn kubernetes(args: &SubmitArgs, name: String) -> Result<Exit, CliError> {
 
 /// A path as text; scripts are text.
 fn text(option: &str, path: &Path) -> anyhow::Result<String> {
-    path.to_str().map(String::from).ok_or_else(|| anyhow!("{option} {}: this path is not UTF-8, which scripts are; rename it", path.display()))
+    path.to_str()
+        .map(String::from)
+        .ok_or_else(|| anyhow!("{option} {}: this path is not UTF-8, which scripts are; rename it", path.display()))
 }
 
 /// A path that means the same in every folder.

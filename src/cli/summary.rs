@@ -99,7 +99,9 @@ impl Shown {
                 let mfu = r.mfu.map_or(String::new(), |m| format!("{:.1} %", m * 100.0));
                 iteration().into_iter().chain([number(r.tokens_per_s, 0), mfu]).collect()
             }
-            Shown::Collective => vec![time(r.iteration_time), number(r.algbw_gbps, 1), number(r.busbw_gbps, 1), time(r.fct_p99)],
+            Shown::Collective => {
+                vec![time(r.iteration_time), number(r.algbw_gbps, 1), number(r.busbw_gbps, 1), time(r.fct_p99)]
+            }
         }
     }
 }
@@ -147,7 +149,10 @@ fn per_value(axes: &[Axis], records: &[ExperimentRecord]) -> Vec<String> {
     }
     let oom = records.iter().filter(|r| r.status == Status::Oom).count();
     if oom > 0 {
-        lines.push(format!("{oom} of {} experiments need more memory than their GPUs have; the column `error` says for what", records.len()));
+        lines.push(format!(
+            "{oom} of {} experiments need more memory than their GPUs have; the column `error` says for what",
+            records.len()
+        ));
     }
     lines
 }
@@ -158,15 +163,20 @@ mod tests {
     use crate::results::{Cell, Kind};
 
     fn axes() -> Vec<Axis> {
-        ["topology.kind", "transport.cc", "workload.pattern"].map(|key| Axis { key: key.into(), kind: Kind::Text }).to_vec()
+        ["topology.kind", "transport.cc", "workload.pattern"]
+            .map(|key| Axis { key: key.into(), kind: Kind::Text })
+            .to_vec()
     }
 
     fn sweep(n: u64) -> Vec<ExperimentRecord> {
         let pick = |of: &[&str], at: u64| -> Cell { of[at as usize % of.len()].into() };
         (0..n)
             .map(|id| {
-                let values =
-                    vec![pick(&["fat-tree", "clos"], id), pick(&["hpcc", "dcqcn", "none"], id / 2), pick(&["ring", "incast"], id / 6)];
+                let values = vec![
+                    pick(&["fat-tree", "clos"], id),
+                    pick(&["hpcc", "dcqcn", "none"], id / 2),
+                    pick(&["ring", "incast"], id / 6),
+                ];
                 let mut r = ExperimentRecord::new(id, "c".into(), "e".into(), 0, 1, values);
                 if id == 4 {
                     return r.failed("flow 3 gave up");
@@ -195,7 +205,8 @@ mod tests {
 
     #[test]
     fn ambiguous_names_stay_long() {
-        let axes = ["topology.seed", "routing.seed", "transport.cc"].map(|key| Axis { key: key.into(), kind: Kind::Text });
+        let axes =
+            ["topology.seed", "routing.seed", "transport.cc"].map(|key| Axis { key: key.into(), kind: Kind::Text });
         assert_eq!(short_names(&axes), ["topology.seed", "routing.seed", "cc"]);
     }
 }

@@ -63,7 +63,8 @@ pub fn bytes(bytes: u64) -> String {
 /// A count with thousands set apart.
 pub fn count(n: u64) -> String {
     let digits = n.to_string();
-    let groups: Vec<&str> = digits.as_bytes().rchunks(3).rev().map(|g| std::str::from_utf8(g).expect("digits are ASCII")).collect();
+    let groups: Vec<&str> =
+        digits.as_bytes().rchunks(3).rev().map(|g| std::str::from_utf8(g).expect("digits are ASCII")).collect();
     groups.join(",")
 }
 
@@ -90,7 +91,10 @@ mod tests {
 
     #[test]
     fn numbers_are_readable() {
-        assert_eq!([time(0), time(999_000), time(1_234_567), time(40_000_000_000)], ["0.000 ns", "999.0 ns", "1.235 us", "40.00 ms"]);
+        assert_eq!(
+            [time(0), time(999_000), time(1_234_567), time(40_000_000_000)],
+            ["0.000 ns", "999.0 ns", "1.235 us", "40.00 ms"]
+        );
         assert_eq!([bytes(12), bytes(2048), bytes(3 << 30)], ["12 B", "2.000 KiB", "3.000 GiB"]);
         assert_eq!([count(0), count(999), count(1_000), count(12_345_678)], ["0", "999", "1,000", "12,345,678"]);
         assert_eq!([seconds(1.25), seconds(61.0), seconds(3_725.0)], ["1.2 s", "1 min 01 s", "1 h 02 min"]);

@@ -49,7 +49,10 @@ pub struct TraceArgs {
 pub fn execute(args: &TraceArgs, interrupt: &Interrupt) -> Result<Exit, CliError> {
     let window = window(args).map_err(CliError::bad_input)?;
     if let Some(path) = args.out.as_ref().filter(|p| p.exists() && !args.force) {
-        return Err(CliError::bad_input(anyhow!("--out {}: exists already; name another file, or replace it with --force", path.display())));
+        return Err(CliError::bad_input(anyhow!(
+            "--out {}: exists already; name another file, or replace it with --force",
+            path.display()
+        )));
     }
     let run = RunResults::open(&args.dir).map_err(CliError::bad_input)?;
     let (row, config) = experiment(&run, args.exp_id).map_err(CliError::bad_input)?;
@@ -61,19 +64,28 @@ pub fn execute(args: &TraceArgs, interrupt: &Interrupt) -> Result<Exit, CliError
     }
     let trace = perfetto(&timeline, limit);
     let path = match &args.out {
-        Some(path) => std::fs::write(path, &trace.bytes).map(|()| path.clone()).with_context(|| format!("--out {}: cannot be written", path.display())),
+        Some(path) => std::fs::write(path, &trace.bytes)
+            .map(|()| path.clone())
+            .with_context(|| format!("--out {}: cannot be written", path.display())),
         None => write_timeline(&args.dir, args.exp_id, &trace.bytes).map_err(Into::into),
     };
     say(&format!("trace: {}", path.map_err(CliError::broken)?.display()));
     let Trace { slices, slices_of, samples, .. } = trace;
     let count = |n: usize| table::count(n as u64);
-    say(&format!("{} of {} ops, messages and pauses; {} samples of queues", count(slices), count(slices_of), count(samples)));
+    say(&format!(
+        "{} of {} ops, messages and pauses; {} samples of queues",
+        count(slices),
+        count(slices_of),
+        count(samples)
+    ));
     trace.notes.iter().for_each(|note| say(note));
     if timeline.cut.is_none() {
         let recorded = run.column("makespan_ns").and_then(|c| run.number(row, c));
         let now = timeline.makespan_ps as f64 / 1e3;
         if let Some(recorded) = recorded.filter(|r| *r != now) {
-            say(&format!("the makespan is {now} ns, in the results {recorded} ns: these skipped or rounded what the trace does not (fidelity.fast_forward)"));
+            say(&format!(
+                "the makespan is {now} ns, in the results {recorded} ns: these skipped or rounded what the trace does not (fidelity.fast_forward)"
+            ));
         }
     }
     Ok(Exit::Ok)
@@ -89,7 +101,9 @@ pub fn of_run(config: &Config, exp_id: u64, interrupt: &Interrupt) -> Result<Tra
 }
 
 fn window(args: &TraceArgs) -> anyhow::Result<Window> {
-    let ps = |ns: u64, option: &str| ns.checked_mul(1000).with_context(|| format!("{option} {ns}: too far off; at most {}", u64::MAX / 1000));
+    let ps = |ns: u64, option: &str| {
+        ns.checked_mul(1000).with_context(|| format!("{option} {ns}: too far off; at most {}", u64::MAX / 1000))
+    };
     let from_ps = ps(args.from_ns, "--from-ns")?;
     let to_ps = args.to_ns.map_or(Ok(u64::MAX), |ns| ps(ns, "--to-ns"))?;
     if to_ps <= from_ps {
@@ -109,7 +123,9 @@ fn of_manifest(mut error: SpecError) -> SpecError {
 /// The row and the configuration of an experiment.
 pub(super) fn experiment(run: &RunResults, exp_id: u64) -> anyhow::Result<(usize, Config)> {
     let dir = run.path.display();
-    let row = run.find(exp_id).with_context(|| format!("{dir}: it has no experiment {exp_id}; results.csv lists those that it has"))?;
+    let row = run
+        .find(exp_id)
+        .with_context(|| format!("{dir}: it has no experiment {exp_id}; results.csv lists those that it has"))?;
     if run.status(row) == Status::Oom {
         return Err(anyhow!("{dir}: experiment {exp_id} does not fit into its GPUs' memory, so nothing happens in it"));
     }

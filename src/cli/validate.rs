@@ -34,7 +34,14 @@ pub struct Row {
 
 impl Row {
     /// A row that counts.
-    pub fn new(suite: &'static str, table: &str, name: &str, unit: &str, [measured, simulated]: [f64; 2], note: &str) -> Row {
+    pub fn new(
+        suite: &'static str,
+        table: &str,
+        name: &str,
+        unit: &str,
+        [measured, simulated]: [f64; 2],
+        note: &str,
+    ) -> Row {
         let rel_error = (measured != 0.0).then(|| (simulated - measured) / measured).filter(|e| e.is_finite());
         let [name, unit, note, table] = [name, unit, note, table].map(str::to_string);
         Row { suite, table, name, unit, measured, simulated, rel_error, note, counts: true }
@@ -57,9 +64,17 @@ struct Summary {
 impl Summary {
     /// A row without a number to compare is a miss, never a pass.
     fn of(table: &str, rows: &[&Row], bound: f64) -> Summary {
-        let errors: Vec<f64> = rows.iter().filter(|r| r.counts).map(|r| r.rel_error.map_or(f64::INFINITY, f64::abs)).collect();
+        let errors: Vec<f64> =
+            rows.iter().filter(|r| r.counts).map(|r| r.rel_error.map_or(f64::INFINITY, f64::abs)).collect();
         let mean = if errors.is_empty() { 0.0 } else { errors.iter().sum::<f64>() / errors.len() as f64 };
-        Summary { table: table.to_string(), rows: rows.len(), counted: errors.len(), mean, max: errors.iter().copied().fold(0.0, f64::max), bound }
+        Summary {
+            table: table.to_string(),
+            rows: rows.len(),
+            counted: errors.len(),
+            mean,
+            max: errors.iter().copied().fold(0.0, f64::max),
+            bound,
+        }
     }
 
     fn within(&self) -> bool {
@@ -85,7 +100,11 @@ pub fn execute(args: &ValidateArgs) -> Result<Exit, CliError> {
     let mut all_within = true;
     for suite in chosen {
         let Some(rows) = suite.rows else {
-            return Err(CliError::bad_input(anyhow!("the suite `{}` ({}) is not available in this version", suite.name, suite.about)));
+            return Err(CliError::bad_input(anyhow!(
+                "the suite `{}` ({}) is not available in this version",
+                suite.name,
+                suite.about
+            )));
         };
         let rows = rows().map_err(CliError::broken)?;
         let summaries = summarise(&rows, suite.bound);
@@ -117,7 +136,14 @@ fn as_text(suite: &Suite, rows: &[Row], summaries: &[Summary]) -> Vec<String> {
         let mut table = Table::new(["name", "unit", "measured", "simulated", "error", "note"]);
         for row in rows.iter().filter(|r| r.table == summary.table) {
             let error = row.rel_error.map_or("none".to_string(), percent);
-            table.row(vec![row.name.clone(), row.unit.clone(), number(row.measured), number(row.simulated), error, row.note.clone()]);
+            table.row(vec![
+                row.name.clone(),
+                row.unit.clone(),
+                number(row.measured),
+                number(row.simulated),
+                error,
+                row.note.clone(),
+            ]);
         }
         out.push(String::new());
         out.push(summary.table.clone());
@@ -127,7 +153,15 @@ fn as_text(suite: &Suite, rows: &[Row], summaries: &[Summary]) -> Vec<String> {
     let mut table = Table::new(["table", "rows", "counted", "mean |error|", "max |error|", "bound", ""]);
     for s in summaries {
         let verdict = if s.within() { "within" } else { "EXCEEDED" };
-        let cells = [s.table.clone(), s.rows.to_string(), s.counted.to_string(), percent(s.mean), percent(s.max), percent(s.bound), verdict.to_string()];
+        let cells = [
+            s.table.clone(),
+            s.rows.to_string(),
+            s.counted.to_string(),
+            percent(s.mean),
+            percent(s.max),
+            percent(s.bound),
+            verdict.to_string(),
+        ];
         table.row(cells.to_vec());
     }
     out.extend(table.lines());
@@ -159,13 +193,21 @@ mod tests {
         let mut small = Row::new("s", "a", "64 KiB", "us", [10.0, 20.0], "below 1 MiB");
         small.counts = false;
         let row = |table, name, values, note| Row::new("s", table, name, "ms", values, note);
-        vec![row("a", "one", [100.0, 102.0], ""), row("b", "two", [4.0, 3.0], "why"), row("a", "three", [50.0, 48.0], ""), small]
+        vec![
+            row("a", "one", [100.0, 102.0], ""),
+            row("b", "two", [4.0, 3.0], "why"),
+            row("a", "three", [50.0, 48.0], ""),
+            small,
+        ]
     }
 
     #[test]
     fn means_are_per_table_and_over_rows_that_count() {
         let s = summarise(&rows(), 0.05);
-        assert_eq!(s.iter().map(|s| (s.table.as_str(), s.rows, s.counted)).collect::<Vec<_>>(), [("a", 3, 2), ("b", 1, 1)]);
+        assert_eq!(
+            s.iter().map(|s| (s.table.as_str(), s.rows, s.counted)).collect::<Vec<_>>(),
+            [("a", 3, 2), ("b", 1, 1)]
+        );
         assert!((s[0].mean - 0.03).abs() < 1e-12 && (s[0].max - 0.04).abs() < 1e-12 && s[0].within());
         assert!((s[1].mean - 0.25).abs() < 1e-12 && !s[1].within());
     }

@@ -9,13 +9,13 @@ use anyhow::{Context, anyhow};
 use clap::{Args, Subcommand, ValueEnum};
 
 use super::exit::{CliError, Exit};
-use super::{say, tell};
 use super::table::{Table, time};
+use super::{say, tell};
+use crate::workload::critical_path::free_makespan;
 use crate::workload::export;
 use crate::workload::import::{self, Format, Imported, Options, chakra::GROUPS_FILE};
 use crate::workload::inspect::{Summary, summary};
 use crate::workload::program::Workload;
-use crate::workload::critical_path::free_makespan;
 use crate::workload::rescale::{Factor, rescale};
 
 /// The most operations, over all ranks, that `inspect` runs through with free communication: a few seconds.
@@ -152,7 +152,8 @@ pub fn execute(args: &WorkloadArgs) -> Result<Exit, CliError> {
                 return Err(CliError::bad_input(anyhow!("nothing to rescale; give --bytes, --compute or --ranks")));
             }
             let mut workload = read(&a.input)?.1.workload;
-            rescale(&mut workload, a.bytes.unwrap_or(Factor::ONE), a.compute.unwrap_or(Factor::ONE)).map_err(CliError::bad_input)?;
+            rescale(&mut workload, a.bytes.unwrap_or(Factor::ONE), a.compute.unwrap_or(Factor::ONE))
+                .map_err(CliError::bad_input)?;
             write(&workload, &a.output)
         }
     }
@@ -171,8 +172,11 @@ fn read(input: &Input) -> Result<(Format, Imported), CliError> {
         })
     };
     let format = input.format.map_or_else(guessed, |f| Ok(f.into()))?;
-    let options =
-        Options { ranks: input.ranks, flops_per_s: u64::from(input.gflops) * 1_000_000_000, memory_bytes_per_s: u64::from(input.memory_gbps) * 1_000_000_000 };
+    let options = Options {
+        ranks: input.ranks,
+        flops_per_s: u64::from(input.gflops) * 1_000_000_000,
+        memory_bytes_per_s: u64::from(input.memory_gbps) * 1_000_000_000,
+    };
     let imported = import::read(&input.path, format, &options).map_err(CliError::bad_input)?;
     for note in &imported.notes {
         tell(&format!("hyperfold: note: {note}"));
@@ -203,9 +207,12 @@ fn word(what: impl std::fmt::Debug) -> String {
 fn json(path: &Path, format: Format, imported: &Imported, s: &Summary, makespan: Option<u64>) -> serde_json::Value {
     let communication = s.collective_bytes.iter().map(|((dim, op), a)| (word(dim), word(op), a));
     let messages = s.message_bytes.iter().map(|(dim, a)| (word(dim), "send".to_string(), a));
-    let rows: Vec<_> =
-        communication.chain(messages).map(|(dim, op, a)| serde_json::json!({"dim": dim, "op": op, "count": a.count, "bytes": a.bytes as u64})).collect();
-    let phases: serde_json::Map<String, serde_json::Value> = s.phase_ps.iter().map(|(p, &ps)| (word(p), ps.into())).collect();
+    let rows: Vec<_> = communication
+        .chain(messages)
+        .map(|(dim, op, a)| serde_json::json!({"dim": dim, "op": op, "count": a.count, "bytes": a.bytes as u64}))
+        .collect();
+    let phases: serde_json::Map<String, serde_json::Value> =
+        s.phase_ps.iter().map(|(p, &ps)| (word(p), ps.into())).collect();
     serde_json::json!({
         "path": path.display().to_string(), "format": word(format), "ranks": s.ranks, "programs": s.programs, "groups": s.groups,
         "iterations": s.iterations, "ops": s.ops, "computes": s.computes, "collectives": s.collectives, "sends": s.sends, "recvs": s.recvs,
@@ -216,14 +223,21 @@ fn json(path: &Path, format: Format, imported: &Imported, s: &Summary, makespan:
 
 fn print(format: Format, s: &Summary, makespan: Option<u64>) {
     say(&format!("form           {}", word(format)));
-    say(&format!("ranks          {} running {} program(s) in {} group(s), {} iteration(s)", s.ranks, s.programs, s.groups, s.iterations));
+    say(&format!(
+        "ranks          {} running {} program(s) in {} group(s), {} iteration(s)",
+        s.ranks, s.programs, s.groups, s.iterations
+    ));
     say(&format!(
         "operations     {}: {} compute, {} sends, {} receives, {} joins, the rest {} collectives seen by each member",
         s.ops, s.computes, s.sends, s.recvs, s.joins, s.collectives
     ));
     let phases: Vec<String> = s.phase_ps.iter().map(|(p, &ps)| format!("{} {}", word(p), time(ps))).collect();
     say(&format!("compute        {} on the busiest rank ({})", time(s.compute_ps), phases.join(", ")));
-    say(&format!("critical path  {} operations, {} of compute, within one rank and with free communication", s.critical_ops, time(s.critical_ps)));
+    say(&format!(
+        "critical path  {} operations, {} of compute, within one rank and with free communication",
+        s.critical_ops,
+        time(s.critical_ps)
+    ));
     let shown = makespan.map_or_else(|| format!("not computed for more than {MAX_INSPECTED} operations"), time);
     say(&format!("free makespan  {shown}, across ranks: waiting for each other included, communication free"));
     let mut table = Table::new(["dimension", "operation", "count", "bytes"]);
@@ -278,7 +292,10 @@ fn first_of_each_program(w: &Workload) -> Vec<u32> {
 
 fn refuse_to_overwrite(path: &Path, force: bool) -> Result<(), CliError> {
     if !force && path.exists() {
-        return Err(CliError::bad_input(anyhow!("{}: exists already; name another --out, or give --force", path.display())));
+        return Err(CliError::bad_input(anyhow!(
+            "{}: exists already; name another --out, or give --force",
+            path.display()
+        )));
     }
     Ok(())
 }

@@ -91,12 +91,28 @@ pub fn cost_ps(op: Op, bytes: u64, at: &Placement, system: &System, env: &Env) -
 }
 
 /// The same with an algorithm and a protocol given; `Auto` is NCCL's choice.
-pub fn cost_with_ps(op: Op, algorithm: Algorithm, protocol: Protocol, bytes: u64, at: &Placement, system: &System, env: &Env) -> u64 {
+pub fn cost_with_ps(
+    op: Op,
+    algorithm: Algorithm,
+    protocol: Protocol,
+    bytes: u64,
+    at: &Placement,
+    system: &System,
+    env: &Env,
+) -> u64 {
     Communicator::new(at, system, env).cost_with_ps(op, algorithm, protocol, bytes)
 }
 
 /// Time of an operation among `n` GPUs of one server, ps.
-pub fn intra_ps(op: Op, algorithm: Algorithm, protocol: Protocol, bytes: u64, n: u32, system: &System, env: &Env) -> u64 {
+pub fn intra_ps(
+    op: Op,
+    algorithm: Algorithm,
+    protocol: Protocol,
+    bytes: u64,
+    n: u32,
+    system: &System,
+    env: &Env,
+) -> u64 {
     cost_with_ps(op, algorithm, protocol, bytes, &Placement::alone(n, n), system, env)
 }
 

@@ -29,7 +29,13 @@ impl Kind {
         };
         // All-to-all loads the same links whether by rails or not.
         let algorithm = if op == Op::AllToAll { Algorithm::Direct } else { algorithm };
-        Kind { group, algorithm, across: at.nodes() > 1, large_domain: at.ranks_per_node >= super::physics::LARGE_DOMAIN, arch }
+        Kind {
+            group,
+            algorithm,
+            across: at.nodes() > 1,
+            large_domain: at.ranks_per_node >= super::physics::LARGE_DOMAIN,
+            arch,
+        }
     }
 }
 

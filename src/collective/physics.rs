@@ -63,8 +63,10 @@ struct Calibration {
 
 fn calibration() -> &'static Calibration {
     static CALIBRATION: OnceLock<Calibration> = OnceLock::new();
-    CALIBRATION
-        .get_or_init(|| toml::from_str(include_str!("../../assets/nccl/calibration.toml")).expect("the asset is part of the program and a test reads it"))
+    CALIBRATION.get_or_init(|| {
+        toml::from_str(include_str!("../../assets/nccl/calibration.toml"))
+            .expect("the asset is part of the program and a test reads it")
+    })
 }
 
 /// GPUs in one NVLink domain from which on it spans several levels of switches' worth of trays (NVL72 as against 8 in a box).
@@ -108,7 +110,9 @@ impl Links {
         let across = at.nodes() > 1;
         // What bounds on channels take from NCCL's model they take from the links too.
         context.intra_bus = ring * context.held;
-        context.inter_bus = if across { (net * c.net.ring).min(if at.ranks_per_node > 1 { ring } else { f64::MAX }) } else { ring } * context.held;
+        context.inter_bus =
+            if across { (net * c.net.ring).min(if at.ranks_per_node > 1 { ring } else { f64::MAX }) } else { ring }
+                * context.held;
         Links {
             context,
             at: *at,
@@ -140,7 +144,9 @@ impl Links {
                 depth + kb / (0.5 * self.bus()) + passes
             }
             Algorithm::HalvingDoubling => self.logarithmic_us(op, kb) + passes,
-            Algorithm::Nvls | Algorithm::InNetwork => latency_us(op, algorithm, Protocol::Simple, bytes, c) + kb / self.reduced_gbps(op, algorithm) + passes,
+            Algorithm::Nvls | Algorithm::InNetwork => {
+                latency_us(op, algorithm, Protocol::Simple, bytes, c) + kb / self.reduced_gbps(op, algorithm) + passes
+            }
             _ => self.grouped_us(op, algorithm, kb) + passes,
         }
     }
@@ -149,7 +155,11 @@ impl Links {
     pub fn message_us(&self, bytes: u64) -> f64 {
         let c = &calibration().latency_us;
         let kb = bytes as f64 / 1000.0;
-        if self.at.nodes() > 1 { c.point_net + self.net_extra_us + kb / self.net_point.min(self.copy) } else { c.point_inside + kb / self.copy }
+        if self.at.nodes() > 1 {
+            c.point_net + self.net_extra_us + kb / self.net_point.min(self.copy)
+        } else {
+            c.point_inside + kb / self.copy
+        }
     }
 
     /// Times that the network is passed one after the other.
@@ -220,7 +230,11 @@ impl Links {
             (_, false) => (both * (k - 1.0) / n * kb, both * k * (n - k) / n * kb),
             (_, true) => (both * (k - 1.0) / k * kb, both * (nodes - 1.0) / nodes * kb),
         };
-        let steps = if hierarchical { both * intra + both * (nodes - 1.0) * inter } else { both * if nodes > 1.0 { inter } else { intra } };
+        let steps = if hierarchical {
+            both * intra + both * (nodes - 1.0) * inter
+        } else {
+            both * if nodes > 1.0 { inter } else { intra }
+        };
         base + steps + (within / self.ring).max(if across > 0.0 { across / self.net } else { 0.0 })
     }
 

@@ -97,7 +97,12 @@ fn systems() -> &'static Systems {
 }
 
 fn csv<T: serde::de::DeserializeOwned>(text: &str) -> Vec<T> {
-    csv::ReaderBuilder::new().comment(Some(b'#')).from_reader(text.as_bytes()).deserialize().collect::<Result<_, _>>().expect(ASSET)
+    csv::ReaderBuilder::new()
+        .comment(Some(b'#'))
+        .from_reader(text.as_bytes())
+        .deserialize()
+        .collect::<Result<_, _>>()
+        .expect(ASSET)
 }
 
 /// An operation by nccl-tests' name; what follows the name is a remark.
@@ -122,7 +127,11 @@ pub fn runs() -> &'static [Run] {
             let entry = systems().run.get(&row.run_id).expect(ASSET);
             let at = Placement {
                 ranks: row.ranks,
-                ranks_per_node: entry.ranks_per_node.unwrap_or(if row.nodes > 1 { row.gpus_per_node } else { row.ranks }),
+                ranks_per_node: entry.ranks_per_node.unwrap_or(if row.nodes > 1 {
+                    row.gpus_per_node
+                } else {
+                    row.ranks
+                }),
                 sharing: entry.sharing.unwrap_or(1),
             };
             let op = op_named(&row.collective).expect(ASSET);
@@ -136,7 +145,12 @@ pub fn runs() -> &'static [Run] {
                     rows: Vec::new(),
                 });
             }
-            runs.last_mut().expect("one was just pushed").rows.push(Row { bytes: row.size_bytes, time_us: row.time_us, op, at });
+            runs.last_mut().expect("one was just pushed").rows.push(Row {
+                bytes: row.size_bytes,
+                time_us: row.time_us,
+                op,
+                at,
+            });
         }
         runs
     })

@@ -61,8 +61,8 @@ struct Entry {
 fn presets() -> &'static BTreeMap<String, Server> {
     static PRESETS: OnceLock<BTreeMap<String, Server>> = OnceLock::new();
     PRESETS.get_or_init(|| {
-        let entries: BTreeMap<String, Entry> =
-            toml::from_str(include_str!("../../assets/servers/servers.toml")).expect("the asset is part of the program and a test reads it");
+        let entries: BTreeMap<String, Entry> = toml::from_str(include_str!("../../assets/servers/servers.toml"))
+            .expect("the asset is part of the program and a test reads it");
         entries.into_iter().map(|(name, entry)| (name, entry.server())).collect()
     })
 }

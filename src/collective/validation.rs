@@ -60,9 +60,20 @@ fn sweep_rows(run: &Run) -> Vec<Row> {
                 true => "predicted from the run's other sizes",
                 false => "predicted, run not in the database",
             };
-            let note =
-                [Some(how), reference::doubt(&name), Some(run.note.as_str()).filter(|n| !n.is_empty())].into_iter().flatten().collect::<Vec<_>>().join("; ");
-            Row { doubtful: reference::doubt(&name).is_some(), name, unit: "us", measured: row.time_us, simulated, note, bytes: row.bytes }
+            let note = [Some(how), reference::doubt(&name), Some(run.note.as_str()).filter(|n| !n.is_empty())]
+                .into_iter()
+                .flatten()
+                .collect::<Vec<_>>()
+                .join("; ");
+            Row {
+                doubtful: reference::doubt(&name).is_some(),
+                name,
+                unit: "us",
+                measured: row.time_us,
+                simulated,
+                note,
+                bytes: row.bytes,
+            }
         })
         .collect()
 }
@@ -88,15 +99,28 @@ fn point_row(point: &Point) -> Row {
     let server = reference::point_server(point);
     let shared = point.note.contains("SHARP") || point.algo.contains("SHARP");
     let system = server.system(shared);
-    let per_node = if system.gpus_per_server > point.ranks { point.ranks } else { point.ranks.min(system.gpus_per_server) };
+    let per_node =
+        if system.gpus_per_server > point.ranks { point.ranks } else { point.ranks.min(system.gpus_per_server) };
     let per_node = if point.nodes > 1 && system.gpus_per_server <= 8 { point.ranks / point.nodes } else { per_node };
     let at = Placement::alone(point.ranks, per_node);
     let bytes = size(&point.size);
     let simulated = simulated(point, &at, &system, bytes);
     let name = format!("{}/{} nodes/{}/{}", point.system, point.nodes, point.collective, point.algo);
     let how = if reference::is_calibration(&name) { "a link's efficiency is taken from this row" } else { "predicted" };
-    let note = [Some(how), reference::doubt(&name), Some(point.note.as_str()).filter(|n| !n.is_empty())].into_iter().flatten().collect::<Vec<_>>().join("; ");
-    Row { doubtful: reference::doubt(&name).is_some(), name, unit: "GB/s", measured: point.busbw_gbps, simulated, note, bytes }
+    let note = [Some(how), reference::doubt(&name), Some(point.note.as_str()).filter(|n| !n.is_empty())]
+        .into_iter()
+        .flatten()
+        .collect::<Vec<_>>()
+        .join("; ");
+    Row {
+        doubtful: reference::doubt(&name).is_some(),
+        name,
+        unit: "GB/s",
+        measured: point.busbw_gbps,
+        simulated,
+        note,
+        bytes,
+    }
 }
 
 fn simulated(point: &Point, at: &Placement, system: &System, bytes: u64) -> f64 {
@@ -132,11 +156,20 @@ mod tests {
     fn above_a_mebibyte_within_eight_per_cent_on_average() {
         let rows = rows();
         for r in &rows {
-            println!("{:75} {:>12.2} {:>12.2} {:4} {:+7.1} %  {}", r.name, r.measured, r.simulated, r.unit, r.rel_error() * 100.0, r.note);
+            println!(
+                "{:75} {:>12.2} {:>12.2} {:4} {:+7.1} %  {}",
+                r.name,
+                r.measured,
+                r.simulated,
+                r.unit,
+                r.rel_error() * 100.0,
+                r.note
+            );
         }
         let (sweeps, points): (Vec<Row>, Vec<Row>) = rows.into_iter().partition(|r| r.unit == "us");
         println!("sweeps {:.2} %, points {:.2} %", mean_error(&sweeps) * 100.0, mean_error(&points) * 100.0);
-        let mut runs: Vec<String> = sweeps.iter().map(|r| r.name.split('/').take(2).collect::<Vec<_>>().join("/")).collect();
+        let mut runs: Vec<String> =
+            sweeps.iter().map(|r| r.name.split('/').take(2).collect::<Vec<_>>().join("/")).collect();
         runs.dedup();
         for run in &runs {
             let of: Vec<Row> = sweeps.iter().filter(|r| r.name.starts_with(run.as_str())).cloned().collect();
@@ -145,7 +178,12 @@ mod tests {
         assert_eq!(sweeps.len() + points.len(), 160 + 44);
         let all = [sweeps.clone(), points.clone()].concat();
         let sound: Vec<Row> = all.iter().filter(|r| !r.doubtful).cloned().collect();
-        println!("all {:.2} %, without the {} doubtful {:.2} %", mean_error(&all) * 100.0, all.len() - sound.len(), mean_error(&sound) * 100.0);
+        println!(
+            "all {:.2} %, without the {} doubtful {:.2} %",
+            mean_error(&all) * 100.0,
+            all.len() - sound.len(),
+            mean_error(&sound) * 100.0
+        );
         assert!(mean_error(&sweeps) < 0.08);
         assert!(mean_error(&all) < 0.10);
         assert!(mean_error(&sound) < 0.05);

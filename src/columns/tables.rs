@@ -60,7 +60,11 @@ impl Aside {
     /// From where telemetry of `port` counts, picoseconds and bytes.
     #[inline]
     pub fn counts_from(&self, port: u32) -> (u64, u64) {
-        self.telemetry.get(port as usize).copied().flatten().map_or((0, 0), |(ps, bytes)| (u64::from(ps), u64::from(bytes)))
+        self.telemetry
+            .get(port as usize)
+            .copied()
+            .flatten()
+            .map_or((0, 0), |(ps, bytes)| (u64::from(ps), u64::from(bytes)))
     }
 }
 

@@ -4,7 +4,10 @@
 
 use std::fmt::{Display, Write};
 
-use super::{CHANGES, Exp, FARTHEST, FlowRx, FlowTx, Gate, IntVec, LINEAGE_WORDS, Nic, Packet, Plan, Port, Row, RttSample, Signal, Switch, Task, Wire};
+use super::{
+    CHANGES, Exp, FARTHEST, FlowRx, FlowTx, Gate, IntVec, LINEAGE_WORDS, Nic, Packet, Plan, Port, Row, RttSample,
+    Signal, Switch, Task, Wire,
+};
 use super::{cc, flag, kind, meta, mode, qp, status, task};
 
 /// Columns whose Rust names are reserved words of WGSL; there they end in an underscore.

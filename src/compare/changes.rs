@@ -25,7 +25,8 @@ pub fn section(study: &Study, metric: &Metric, top: usize) -> Option<Section> {
         let (Some((now, u)), Some((then, v))) = (value(index), value(of_base)) else { continue };
         let change = percent(now.mean, then.mean);
         let tied = (now.mean - then.mean).abs() <= u.max(v);
-        let mut row: Vec<Cell> = vec![study.dir(c.run).into(), c.exp_id.into(), study.configurations[of_base].exp_id.into()];
+        let mut row: Vec<Cell> =
+            vec![study.dir(c.run).into(), c.exp_id.into(), study.configurations[of_base].exp_id.into()];
         row.extend(c.values.iter().cloned());
         row.extend([now.mean.into(), then.mean.into(), change.into(), tied.into()]);
         changes.push((change.map_or(f64::INFINITY, f64::abs), row, now.mean == then.mean));
@@ -52,8 +53,14 @@ mod tests {
 
     #[test]
     fn the_largest_change_comes_first_and_what_is_equal_is_counted() {
-        let base = Folder::new(&["transport.cc"], vec![ok(0, "a", &["x"], 100_000), ok(1, "b", &["y"], 100_000), ok(2, "c", &["z"], 7_000)]);
-        let new = Folder::new(&["transport.cc"], vec![ok(3, "a", &["x"], 101_000), ok(4, "b", &["y"], 80_000), ok(5, "c", &["z"], 7_000)]);
+        let base = Folder::new(
+            &["transport.cc"],
+            vec![ok(0, "a", &["x"], 100_000), ok(1, "b", &["y"], 100_000), ok(2, "c", &["z"], 7_000)],
+        );
+        let new = Folder::new(
+            &["transport.cc"],
+            vec![ok(3, "a", &["x"], 101_000), ok(4, "b", &["y"], 80_000), ok(5, "c", &["z"], 7_000)],
+        );
         let study = Study::open(&[base.path(), new.path()]).unwrap();
         let section = section(&study, &Metric::of("makespan_ns"), 10).unwrap();
         let change: Vec<(String, String)> = section.rows.iter().map(|r| (r[1].to_string(), r[6].to_string())).collect();

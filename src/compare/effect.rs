@@ -32,7 +32,8 @@ pub struct Effects {
 /// The effect of every axis that says how things are done and takes several values.
 pub fn effects(study: &Study, metric: &Metric) -> Effects {
     let samples: Vec<Option<Sample>> = study.configurations.iter().map(|c| study.sample(c, &metric.name)).collect();
-    let levels_of = |axis: usize| Levels::of(&study.configurations.iter().map(|c| c.values[axis].to_string()).collect::<Vec<_>>());
+    let levels_of =
+        |axis: usize| Levels::of(&study.configurations.iter().map(|c| c.values[axis].to_string()).collect::<Vec<_>>());
     let axes: Vec<Levels> = (0..study.axes.len()).map(levels_of).collect();
     let group_of = study.group_of();
     // Folders do not divide blocks: that two folders differ is an axis of its own.
@@ -54,9 +55,15 @@ pub fn effects(study: &Study, metric: &Metric) -> Effects {
         // Of equally good ones the first.
         let best = |of: &Vec<(usize, f64)>| of.iter().copied().min_by(|a, b| metric.order(a.1, b.1));
         let mean = |of: &Vec<(usize, f64)>| of.iter().map(|m| m.1).sum::<f64>() / of.len() as f64;
-        Axis { effect, names: names.clone(), means: members.iter().map(mean).collect(), best: members.iter().map(best).collect() }
+        Axis {
+            effect,
+            names: names.clone(),
+            means: members.iter().map(mean).collect(),
+            best: members.iter().map(best).collect(),
+        }
     };
-    let left_out = (0..axes.len()).filter(|&a| tries(a) && axes[a].names.len() > LEVELS_UP_TO).map(|a| study.axes[a].clone());
+    let left_out =
+        (0..axes.len()).filter(|&a| tries(a) && axes[a].names.len() > LEVELS_UP_TO).map(|a| study.axes[a].clone());
     Effects { left_out: left_out.collect(), axes: found.map(axis).collect() }
 }
 
@@ -91,13 +98,16 @@ pub fn section(study: &Study, metric: &Metric, effects: &Effects) -> Section {
             section.rows.push(row);
         }
     }
-    let plain: Vec<&str> = effects.axes.iter().filter(|a| !a.effect.matched).map(|a| study.axes[a.effect.axis].as_str()).collect();
+    let plain: Vec<&str> =
+        effects.axes.iter().filter(|a| !a.effect.matched).map(|a| study.axes[a.effect.axis].as_str()).collect();
     if !plain.is_empty() {
         let plain = plain.join(", ");
         section.notes.push(format!("too few experiments differ in one of these alone, so plain means are compared, which other axes may explain: {plain}"));
     }
     if !effects.left_out.is_empty() {
-        section.notes.push(format!("left out, having more than {LEVELS_UP_TO} values: {}", effects.left_out.join(", ")));
+        section
+            .notes
+            .push(format!("left out, having more than {LEVELS_UP_TO} values: {}", effects.left_out.join(", ")));
     }
     if !effects.axes.is_empty() {
         let of = if relative { "in per cent of it (logarithms are averaged)" } else { "in its unit" };
@@ -114,7 +124,8 @@ mod tests {
     use crate::compare::fixture::{Folder, ok};
 
     fn study(axes: &[&str], rows: &[(&[&str], u64)]) -> (Folder, Study) {
-        let rows = rows.iter().enumerate().map(|(i, (values, ps))| ok(i as u64, &format!("k{i}"), values, *ps)).collect();
+        let rows =
+            rows.iter().enumerate().map(|(i, (values, ps))| ok(i as u64, &format!("k{i}"), values, *ps)).collect();
         let folder = Folder::new(axes, rows);
         let study = Study::open(&[folder.path()]).unwrap();
         (folder, study)
@@ -123,11 +134,19 @@ mod tests {
     #[test]
     fn effects_are_taken_where_all_else_is_equal() {
         // `slow` takes eight times as long and did not run with 100, so plain means would make 100 the best.
-        let rows: [(&[&str], u64); 5] =
-            [(&["100", "fast"], 160_000), (&["400", "fast"], 80_000), (&["400", "slow"], 640_000), (&["800", "fast"], 40_000), (&["800", "slow"], 320_000)];
+        let rows: [(&[&str], u64); 5] = [
+            (&["100", "fast"], 160_000),
+            (&["400", "fast"], 80_000),
+            (&["400", "slow"], 640_000),
+            (&["800", "fast"], 40_000),
+            (&["800", "slow"], 320_000),
+        ];
         let (_folder, study) = study(&["topology.link_gbps", "transport.cc"], &rows);
         let axes = effects(&study, &Metric::of("makespan_ns")).axes;
-        assert_eq!(axes.iter().map(|a| study.axes[a.effect.axis].as_str()).collect::<Vec<_>>(), ["transport.cc", "topology.link_gbps"]);
+        assert_eq!(
+            axes.iter().map(|a| study.axes[a.effect.axis].as_str()).collect::<Vec<_>>(),
+            ["transport.cc", "topology.link_gbps"]
+        );
         assert!(axes.iter().all(|a| a.effect.matched));
         let rates: Vec<f64> = axes[1].effect.levels.iter().map(|l| l.effect).collect();
         assert!((rates[0] - 1.0).abs() < 1e-6 && rates[1].abs() < 1e-6 && (rates[2] + 0.5).abs() < 1e-6, "{rates:?}");
@@ -137,17 +156,21 @@ mod tests {
 
     #[test]
     fn zipped_axes_are_said_to_be_confounded() {
-        let (_folder, study) = study(&["topology.link_gbps", "transport.cc"], &[(&["100", "a"], 2_000), (&["400", "b"], 1_000)]);
+        let (_folder, study) =
+            study(&["topology.link_gbps", "transport.cc"], &[(&["100", "a"], 2_000), (&["400", "b"], 1_000)]);
         let effects = effects(&study, &Metric::of("makespan_ns"));
         assert!(effects.axes.iter().all(|a| !a.effect.matched));
-        assert!(section(&study, &Metric::of("makespan_ns"), &effects).notes[0].contains("topology.link_gbps, transport.cc"));
+        assert!(
+            section(&study, &Metric::of("makespan_ns"), &effects).notes[0].contains("topology.link_gbps, transport.cc")
+        );
     }
 
     #[test]
     fn many_numbers_become_bins() {
         let values: Vec<String> = (0..40).map(|i| (i * 10).to_string()).collect();
         let texts: Vec<[&str; 1]> = values.iter().map(|v| [v.as_str()]).collect();
-        let rows: Vec<(&[&str], u64)> = texts.iter().enumerate().map(|(i, t)| (t.as_slice(), 1_000 + i as u64)).collect();
+        let rows: Vec<(&[&str], u64)> =
+            texts.iter().enumerate().map(|(i, t)| (t.as_slice(), 1_000 + i as u64)).collect();
         let (_folder, study) = study(&["topology.link_gbps"], &rows);
         let axis = &effects(&study, &Metric::of("makespan_ns")).axes[0];
         assert_eq!((axis.names.len(), axis.names[0].as_str(), axis.names[7].as_str()), (8, "0 to 40", "350 to 390"));
@@ -156,7 +179,12 @@ mod tests {
 
     #[test]
     fn replicas_give_error_bars() {
-        let rows = vec![ok(0, "a", &["x"], 90_000), ok(1, "a", &["x"], 110_000), ok(2, "b", &["y"], 180_000), ok(3, "b", &["y"], 220_000)];
+        let rows = vec![
+            ok(0, "a", &["x"], 90_000),
+            ok(1, "a", &["x"], 110_000),
+            ok(2, "b", &["y"], 180_000),
+            ok(3, "b", &["y"], 220_000),
+        ];
         let folder = Folder::new(&["transport.cc"], rows);
         let study = Study::open(&[folder.path()]).unwrap();
         let metric = Metric::of("makespan_ns");

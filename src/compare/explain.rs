@@ -39,8 +39,15 @@ impl Pick {
         let id: u64 = id.trim().parse().map_err(|_| bad("write an exp_id, or DIR:EXP_ID".into()))?;
         let results = &study.runs[run];
         let missing = || {
-            let ids = [0, results.rows.len().saturating_sub(1)].map(|row| results.rows.get(row).map_or(0, |_| results.exp_id(row)));
-            bad(format!("there is no experiment {id} in {}; it has {} from {} to {}", study.dir(run), results.rows.len(), ids[0], ids[1]))
+            let ids = [0, results.rows.len().saturating_sub(1)]
+                .map(|row| results.rows.get(row).map_or(0, |_| results.exp_id(row)));
+            bad(format!(
+                "there is no experiment {id} in {}; it has {} from {} to {}",
+                study.dir(run),
+                results.rows.len(),
+                ids[0],
+                ids[1]
+            ))
         };
         Ok(Pick { run, row: results.find(id).ok_or_else(missing)? })
     }
@@ -93,8 +100,11 @@ fn settings(study: &Study, a: Pick, b: Pick) -> Section {
         }
         if section.rows.is_empty() {
             let same = ca.config_key == cb.config_key;
-            let why =
-                if same { "both have the same configuration" } else { "no axis differs; an input file or the model's version does, since config_key differs" };
+            let why = if same {
+                "both have the same configuration"
+            } else {
+                "no axis differs; an input file or the model's version does, since config_key differs"
+            };
             section.notes.push(why.into());
         }
     }
@@ -110,9 +120,16 @@ fn settings(study: &Study, a: Pick, b: Pick) -> Section {
 /// Where the iterations' time went; `None` if one has no iteration.
 fn time(study: &Study, a: Pick, b: Pick) -> Option<Section> {
     let (whole_a, whole_b) = (a.number(study, WHOLE)?, b.number(study, WHOLE)?);
-    let mut section = Section::new("explain_time", "where the iteration's time goes", ["part", "a", "b", "difference", "share of difference %"]);
-    let mut rows: Vec<(&str, f64, f64)> =
-        PARTS.iter().map(|p| (*p, a.number(study, p).unwrap_or(0.0), b.number(study, p).unwrap_or(0.0))).filter(|r| r.1 != 0.0 || r.2 != 0.0).collect();
+    let mut section = Section::new(
+        "explain_time",
+        "where the iteration's time goes",
+        ["part", "a", "b", "difference", "share of difference %"],
+    );
+    let mut rows: Vec<(&str, f64, f64)> = PARTS
+        .iter()
+        .map(|p| (*p, a.number(study, p).unwrap_or(0.0), b.number(study, p).unwrap_or(0.0)))
+        .filter(|r| r.1 != 0.0 || r.2 != 0.0)
+        .collect();
     rows.sort_by(|x, y| (y.2 - y.1).abs().total_cmp(&(x.2 - x.1).abs()));
     let total = whole_b - whole_a;
     for (part, x, y) in rows.iter().copied().chain([(WHOLE, whole_a, whole_b)]) {
@@ -128,7 +145,8 @@ fn why(rows: &[(&str, f64, f64)], whole: f64, total: f64) -> String {
     if total == 0.0 {
         return "both take equally long".into();
     }
-    let named = |(part, x, y): &(&str, f64, f64)| format!("{part} ({:+.3} % of a's iteration)", (y - x) / whole * 100.0);
+    let named =
+        |(part, x, y): &(&str, f64, f64)| format!("{part} ({:+.3} % of a's iteration)", (y - x) / whole * 100.0);
     let first = |with: bool| rows.iter().find(|(_, x, y)| x != y && ((y - x > 0.0) == (total > 0.0)) == with);
     let how = if total > 0.0 { "longer" } else { "less long" };
     let by = percent(whole + total, whole).map(|p| format!("{:.2} % ", p.abs())).unwrap_or_default();
@@ -158,11 +176,21 @@ fn metrics(study: &Study, a: Pick, b: Pick) -> Section {
 
 /// Links of both, those whose use differs most first: by the larger of the differences of utilisation and, as a share of the largest queue, of queues.
 fn links(a: &[LinkRecord], b: &[LinkRecord], top: usize) -> Section {
-    let columns =
-        ["link", "utilisation a", "utilisation b", "max_queue_bytes a", "max_queue_bytes b", "ecn_marks a", "ecn_marks b", "pfc_pauses a", "pfc_pauses b"];
+    let columns = [
+        "link",
+        "utilisation a",
+        "utilisation b",
+        "max_queue_bytes a",
+        "max_queue_bytes b",
+        "ecn_marks a",
+        "ecn_marks b",
+        "pfc_pauses a",
+        "pfc_pauses b",
+    ];
     let mut section = Section::new("explain_links", "links whose use differs most", columns);
     let of_b: BTreeMap<&str, &LinkRecord> = b.iter().map(|l| (l.link.as_str(), l)).collect();
-    let mut both: Vec<(&LinkRecord, &LinkRecord)> = a.iter().filter_map(|l| of_b.get(l.link.as_str()).map(|m| (l, *m))).collect();
+    let mut both: Vec<(&LinkRecord, &LinkRecord)> =
+        a.iter().filter_map(|l| of_b.get(l.link.as_str()).map(|m| (l, *m))).collect();
     let largest = a.iter().chain(b).map(|l| l.max_queue_bytes).max().unwrap_or(0);
     let apart = |(x, y): &(&LinkRecord, &LinkRecord)| {
         let queue = Micro::ratio(x.max_queue_bytes.abs_diff(y.max_queue_bytes).into(), largest.into()).0;
@@ -198,7 +226,17 @@ fn flows(a: &[FlowRecord], b: &[FlowRecord], top: usize) -> Section {
         b: u128,
         worst: Option<(u64, u32)>,
     }
-    let columns = ["src", "dst", "flows", "bytes", "mean fct a ns", "mean fct b ns", "difference ns", "difference %", "worst flow_id in a"];
+    let columns = [
+        "src",
+        "dst",
+        "flows",
+        "bytes",
+        "mean fct a ns",
+        "mean fct b ns",
+        "difference ns",
+        "difference %",
+        "worst flow_id in a",
+    ];
     let mut section = Section::new("explain_flows", "pairs of ranks whose flows differ most", columns);
     type Name = (u32, u32, u64, u32);
     fn named(flows: &[FlowRecord]) -> BTreeMap<Name, &FlowRecord> {
@@ -230,13 +268,23 @@ fn flows(a: &[FlowRecord], b: &[FlowRecord], top: usize) -> Section {
         let mean = |sum: u128| sum as f64 / p.flows as f64 / 1e3;
         let (x, y) = (mean(p.a), mean(p.b));
         let mut row: Vec<Cell> = [*src, *dst].map(Cell::from).to_vec();
-        row.extend([p.flows.into(), p.bytes.into(), x.into(), y.into(), (y - x).into(), percent(y, x).into(), p.worst.map(|w| w.1).into()]);
+        row.extend([
+            p.flows.into(),
+            p.bytes.into(),
+            x.into(),
+            y.into(),
+            (y - x).into(),
+            percent(y, x).into(),
+            p.worst.map(|w| w.1).into(),
+        ]);
         section.rows.push(row);
     }
     section.notes.push(format!("{} of {} pairs of ranks differ", order.len(), pairs.len()));
     let (only_a, only_b) = (of_a.len() - common, of_b.len() - common);
     if only_a > 0 || only_b > 0 {
-        section.notes.push(format!("{only_a} flows are only in a, {only_b} only in b: flows are the same if ends and bytes are"));
+        section.notes.push(format!(
+            "{only_a} flows are only in a, {only_b} only in b: flows are the same if ends and bytes are"
+        ));
     }
     section
 }
@@ -264,14 +312,23 @@ mod tests {
         );
         assert_eq!(sections[0].rows[0], ["transport.cc".into(), "x".into(), Cell::from("y")]);
         let time = &sections[1].rows;
-        assert_eq!(time[0], ["comm_exposed_dp_ns".into(), Cell::Real(100.0), Cell::Real(300.0), Cell::Real(200.0), Cell::Real(100.0)]);
+        assert_eq!(
+            time[0],
+            ["comm_exposed_dp_ns".into(), Cell::Real(100.0), Cell::Real(300.0), Cell::Real(200.0), Cell::Real(100.0)]
+        );
         assert_eq!(time.last().unwrap()[3], Cell::Real(200.0), "the parts' differences add up");
         let links = &sections[3];
-        assert_eq!((links.rows[0][0].to_string(), links.rows[1][0].to_string(), links.rows.len()), ("1->0".into(), "0->1".into(), 2));
+        assert_eq!(
+            (links.rows[0][0].to_string(), links.rows[1][0].to_string(), links.rows.len()),
+            ("1->0".into(), "0->1".into(), 2)
+        );
         assert!(links.notes[1].contains("1 links are only in a, 1 only in b"));
         let flows = &sections[4];
         assert_eq!(flows.rows.len(), 1, "what is equal is left out");
-        assert_eq!((flows.rows[0][4].clone(), flows.rows[0][5].clone(), flows.rows[0][8].clone()), (Cell::Real(1.5), Cell::Real(2.5), Cell::Unsigned(1)));
+        assert_eq!(
+            (flows.rows[0][4].clone(), flows.rows[0][5].clone(), flows.rows[0][8].clone()),
+            (Cell::Real(1.5), Cell::Real(2.5), Cell::Unsigned(1))
+        );
         assert!(flows.notes[1].contains("0 flows are only in a, 1 only in b"));
     }
 

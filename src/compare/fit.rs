@@ -117,7 +117,10 @@ fn of_axis(grid: &Grid, samples: &[(usize, Sample)], axis: usize, scale: Scale, 
     };
     let level = |c: usize| grid.points[c].levels[axis] as usize;
     let seen = |block: &dyn Fn(usize) -> usize| -> Vec<Seen> {
-        samples.iter().map(|(c, s)| Seen { block: block(*c), level: level(*c), y: value(s), per_replica: 1.0 / s.n as f64 }).collect()
+        samples
+            .iter()
+            .map(|(c, s)| Seen { block: block(*c), level: level(*c), y: value(s), per_replica: 1.0 / s.n as f64 })
+            .collect()
     };
     let mut present: Vec<bool> = vec![false; grid.n_levels[axis]];
     samples.iter().for_each(|(c, _)| present[level(*c)] = true);
@@ -220,9 +223,17 @@ mod tests {
         let first: Vec<&Vec<&str>> = rows.iter().filter(|r| once.insert(r[0])).collect();
         let axes: Vec<Levels> =
             (1..first[0].len() - 1).map(|a| Levels::of(&first.iter().map(|r| r[a]).collect::<Vec<_>>())).collect();
-        let point = |at: usize| Point { levels: axes.iter().map(|a| a.level[at]).collect(), values: axes.iter().map(|a| a.value[at]).collect(), group: 0 };
+        let point = |at: usize| Point {
+            levels: axes.iter().map(|a| a.level[at]).collect(),
+            values: axes.iter().map(|a| a.value[at]).collect(),
+            group: 0,
+        };
         let samples: Vec<Option<Sample>> = first.iter().map(|r| Sample::of(&values[r[0]])).collect();
-        effects(&Grid::of(axes.iter().map(|a| a.names.len()).collect(), (0..first.len()).map(point).collect()), &samples, 0..first.len())
+        effects(
+            &Grid::of(axes.iter().map(|a| a.names.len()).collect(), (0..first.len()).map(point).collect()),
+            &samples,
+            0..first.len(),
+        )
     }
 
     /// A grid of `a` (1, 2, 4 times as long) and `b` (1, 3 times), less the rows that `keep` refuses.

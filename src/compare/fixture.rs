@@ -22,8 +22,15 @@ pub fn iteration(mut f: Finished, compute: u64, exposed: u64) -> Finished {
     r.iteration_time = Some(Ps(compute + exposed));
     r.compute = Some(Ps(compute));
     r.comm_exposed_dp = Some(Ps(exposed));
-    for part in [&mut r.comm_exposed_tp, &mut r.comm_exposed_pp, &mut r.comm_exposed_ep, &mut r.comm_exposed_cp, &mut r.bubble, &mut r.optimizer, &mut r.other]
-    {
+    for part in [
+        &mut r.comm_exposed_tp,
+        &mut r.comm_exposed_pp,
+        &mut r.comm_exposed_ep,
+        &mut r.comm_exposed_cp,
+        &mut r.bubble,
+        &mut r.optimizer,
+        &mut r.other,
+    ] {
         *part = Some(Ps(0));
     }
     f
@@ -38,9 +45,12 @@ impl Folder {
     pub fn with_sweep(axes: &[&str], mut experiments: Vec<Finished>, sweep: &str) -> Folder {
         let folder = tempfile::tempdir().unwrap();
         let kind = |at: usize| Axis::infer("", experiments.iter().map(|e| &e.record.axis_values[at])).kind;
-        let axes: Vec<Axis> = axes.iter().enumerate().map(|(at, key)| Axis { key: (*key).into(), kind: kind(at) }).collect();
+        let axes: Vec<Axis> =
+            axes.iter().enumerate().map(|(at, key)| Axis { key: (*key).into(), kind: kind(at) }).collect();
         for a in axes.iter().enumerate().filter(|(_, a)| a.kind == Kind::Text) {
-            experiments.iter_mut().for_each(|e| e.record.axis_values[a.0] = e.record.axis_values[a.0].to_string().into());
+            experiments
+                .iter_mut()
+                .for_each(|e| e.record.axis_values[a.0] = e.record.axis_values[a.0].to_string().into());
         }
         let mut seen: Vec<String> = Vec::new();
         for e in &mut experiments {
@@ -64,5 +74,14 @@ pub fn flow(flow_id: u32, src: u32, dst: u32, fct_ps: u64) -> FlowRecord {
 /// A link with its share in millionths.
 pub fn link(name: &str, utilisation: u64, max_queue_bytes: u64) -> LinkRecord {
     let (utilisation, mean_queue_bytes) = (crate::results::Micro(utilisation), crate::results::Micro(0));
-    LinkRecord { link: name.into(), bytes: 1, utilisation, max_queue_bytes, mean_queue_bytes, ecn_marks: 0, pfc_pauses: 0, drops: 0 }
+    LinkRecord {
+        link: name.into(),
+        bytes: 1,
+        utilisation,
+        max_queue_bytes,
+        mean_queue_bytes,
+        ecn_marks: 0,
+        pfc_pauses: 0,
+        drops: 0,
+    }
 }

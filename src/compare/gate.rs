@@ -67,7 +67,10 @@ impl Names for Columns<'_> {
         let (prefix, word) = name.strip_prefix("base.").map_or(("", name), |n| ("base.", n));
         match nearest(word, self.all().chain([BASE])) {
             Some(near) => format!("there is no column `{name}`; did you mean `{prefix}{near}`?"),
-            None => format!("there is no column `{name}`; the columns are those of results.csv: {}", super::metric::available(self.0).join(", ")),
+            None => format!(
+                "there is no column `{name}`; the columns are those of results.csv: {}",
+                super::metric::available(self.0).join(", ")
+            ),
         }
     }
 
@@ -93,7 +96,12 @@ impl Matches {
     pub fn of(study: &Study) -> Matches {
         let partners = partners(study);
         let base = &study.runs[0];
-        let mut matches = Matches { pairs: Vec::new(), only_here: Vec::new(), only_in_base: Vec::new(), differences: differences(study, &partners) };
+        let mut matches = Matches {
+            pairs: Vec::new(),
+            only_here: Vec::new(),
+            only_in_base: Vec::new(),
+            differences: differences(study, &partners),
+        };
         let mut met: Vec<Vec<bool>> = study.runs.iter().map(|_| vec![false; base.rows.len()]).collect();
         for (c, partner) in study.configurations.iter().zip(&partners).filter(|(c, _)| c.run > 0) {
             let run = &study.runs[c.run];
@@ -111,7 +119,9 @@ impl Matches {
         // In the order of folders and rows, whatever the order of configurations.
         matches.pairs.sort_unstable();
         matches.only_here.sort_unstable();
-        let lacks = |at: usize| met[at].iter().enumerate().filter(|(_, met)| !**met).map(move |(b, _)| (at, b)).collect::<Vec<_>>();
+        let lacks = |at: usize| {
+            met[at].iter().enumerate().filter(|(_, met)| !**met).map(move |(b, _)| (at, b)).collect::<Vec<_>>()
+        };
         matches.only_in_base = (1..study.runs.len()).flat_map(lacks).collect();
         matches
     }
@@ -125,7 +135,9 @@ impl Matches {
     pub fn section(&self, study: &Study) -> Option<Section> {
         let title = "experiments without a partner: none has the same axes' values, work and replica";
         let mut section = Section::new("unmatched", title, ["dir", "exp_id", "missing in"]);
-        let row = |run: usize, row: usize, other: usize| vec![study.dir(run).into(), study.runs[run].exp_id(row).into(), study.dir(other).into()];
+        let row = |run: usize, row: usize, other: usize| {
+            vec![study.dir(run).into(), study.runs[run].exp_id(row).into(), study.dir(other).into()]
+        };
         section.rows.extend(self.only_here.iter().map(|&(run, r)| row(run, r, 0)));
         section.rows.extend(self.only_in_base.iter().map(|&(run, b)| row(0, b, run)));
         (!section.rows.is_empty()).then_some(section)
@@ -147,7 +159,9 @@ impl Gate {
         };
         let uses_base = bare.len() < condition.names().len();
         if uses_base && study.runs.len() < 2 {
-            return Err(bad("`base` is the first of several folders, and there is one; name the base before it".into()));
+            return Err(
+                bad("`base` is the first of several folders, and there is one; name the base before it".into()),
+            );
         }
         let gate = Gate { implied: first.to_string(), uses_base, text: text.into(), condition };
         for name in gate.condition.names() {
@@ -155,11 +169,14 @@ impl Gate {
                 Some(column) => (&study.runs[..1], column),
                 None => (gate.checked(study), name.as_str()),
             };
-            let has = |run: &RunResults| run.column(column).is_some_and(|c| run.rows.iter().any(|row| row[c] != Cell::Empty));
+            let has =
+                |run: &RunResults| run.column(column).is_some_and(|c| run.rows.iter().any(|row| row[c] != Cell::Empty));
             if !runs.iter().any(has) {
                 let of: Vec<String> = runs.iter().map(|r| r.path.display().to_string()).collect();
                 let others = match super::metric::available(study).join(", ") {
-                    none if none.is_empty() => "nor of any other measurement; `status` and `error` in results.csv say why".to_string(),
+                    none if none.is_empty() => {
+                        "nor of any other measurement; `status` and `error` in results.csv say why".to_string()
+                    }
                     some => format!("those with values are {some}"),
                 };
                 return Err(bad(format!("no experiment in {} has a value of `{column}`; {others}", of.join(", "))));
@@ -202,7 +219,10 @@ impl Gate {
         };
         if cases.is_empty() {
             return Err(bad(match self.uses_base {
-                true => "no experiment has a partner in the base: none there has the same axes' values, work and replica".into(),
+                true => {
+                    "no experiment has a partner in the base: none there has the same axes' values, work and replica"
+                        .into()
+                }
                 false => "there is no experiment to check".into(),
             }));
         }
@@ -216,22 +236,41 @@ impl Gate {
                     decided += 1;
                     verdict.hits.push(Hit { run, row, base, undecided: None });
                 }
-                Err(_) if study.runs[run].status(row) == Status::Oom && base.is_none_or(|b| study.runs[0].status(b) == Status::Oom) => verdict.oom += 1,
+                Err(_)
+                    if study.runs[run].status(row) == Status::Oom
+                        && base.is_none_or(|b| study.runs[0].status(b) == Status::Oom) =>
+                {
+                    verdict.oom += 1
+                }
                 Err(why) => {
-                    let empty: Vec<String> = self.condition.names().iter().filter(|n| value(n) == Cell::Empty).map(|n| format!("`{n}`")).collect();
+                    let empty: Vec<String> = self
+                        .condition
+                        .names()
+                        .iter()
+                        .filter(|n| value(n) == Cell::Empty)
+                        .map(|n| format!("`{n}`"))
+                        .collect();
                     let why = if empty.is_empty() {
                         nonsense = nonsense.or_else(|| Some((run, row, why.clone())));
                         why
                     } else {
-                        let base = base.map(|b| format!(", in the base {}", study.runs[0].status(b).as_str())).unwrap_or_default();
-                        format!("{} has no value (status {}{base})", empty.join(", "), study.runs[run].status(row).as_str())
+                        let base = base
+                            .map(|b| format!(", in the base {}", study.runs[0].status(b).as_str()))
+                            .unwrap_or_default();
+                        format!(
+                            "{} has no value (status {}{base})",
+                            empty.join(", "),
+                            study.runs[run].status(row).as_str()
+                        )
                     };
                     verdict.hits.push(Hit { run, row, base, undecided: Some(why) });
                 }
             }
         }
         match nonsense {
-            Some((run, row, why)) if decided == 0 => Err(bad(format!("{why} ({}, experiment {})", study.dir(run), study.runs[run].exp_id(row)))),
+            Some((run, row, why)) if decided == 0 => {
+                Err(bad(format!("{why} ({}, experiment {})", study.dir(run), study.runs[run].exp_id(row))))
+            }
             _ => Ok(verdict),
         }
     }
@@ -250,13 +289,20 @@ impl Gate {
         let met = if n == 0 { "passed".to_string() } else { format!("FAILED for {n}") };
         let mut columns = vec!["condition".to_string(), "dir".into(), "exp_id".into()];
         columns.extend(study.axes.iter().cloned());
-        let names: Vec<String> = self.condition.names().iter().map(|n| if n == BASE { format!("base.{}", self.implied) } else { n.clone() }).collect();
+        let names: Vec<String> = self
+            .condition
+            .names()
+            .iter()
+            .map(|n| if n == BASE { format!("base.{}", self.implied) } else { n.clone() })
+            .collect();
         let shown: Vec<&String> = names.iter().filter(|n| !study.axes.contains(n)).collect();
         columns.extend(shown.iter().map(|n| n.to_string()));
         columns.push("undecided".into());
-        let mut section = Section::new("fail_if", format!("{}: {met} of {} experiments", self.text, verdict.checked), columns);
+        let mut section =
+            Section::new("fail_if", format!("{}: {met} of {} experiments", self.text, verdict.checked), columns);
         for hit in &verdict.hits {
-            let mut row: Vec<Cell> = vec![self.text.as_str().into(), study.dir(hit.run).into(), study.runs[hit.run].exp_id(hit.row).into()];
+            let mut row: Vec<Cell> =
+                vec![self.text.as_str().into(), study.dir(hit.run).into(), study.runs[hit.run].exp_id(hit.row).into()];
             row.extend(study.axes.iter().map(|a| cell(study, hit.run, hit.row, a)));
             row.extend(shown.iter().map(|name| self.value(study, hit.run, hit.row, hit.base, name)));
             row.push(hit.undecided.as_deref().into());
@@ -265,7 +311,9 @@ impl Gate {
         if verdict.oom > 0 {
             let base = if self.uses_base { ", in the base as well" } else { "" };
             let hint = "; `status == \"oom\" || ...` would fail for them";
-            section.notes.push(format!("{} experiments need more memory than there is{base}; they pass{hint}", verdict.oom));
+            section
+                .notes
+                .push(format!("{} experiments need more memory than there is{base}; they pass{hint}", verdict.oom));
         }
         section
     }
@@ -312,8 +360,12 @@ mod tests {
 
     /// The second folder has its rows in another order, and one more; `b` is 5 % slower.
     fn study() -> (Folder, Folder, Study) {
-        let base = Folder::new(&["transport.cc"], vec![ok(0, "a", &["x"], 100_000), ok(1, "b", &["y"], 200_000), oom(2, "c")]);
-        let new = Folder::new(&["transport.cc"], vec![ok(0, "new", &["w"], 1_000), ok(5, "b", &["y"], 210_000), ok(6, "a", &["x"], 101_000), oom(7, "c")]);
+        let base =
+            Folder::new(&["transport.cc"], vec![ok(0, "a", &["x"], 100_000), ok(1, "b", &["y"], 200_000), oom(2, "c")]);
+        let new = Folder::new(
+            &["transport.cc"],
+            vec![ok(0, "new", &["w"], 1_000), ok(5, "b", &["y"], 210_000), ok(6, "a", &["x"], 101_000), oom(7, "c")],
+        );
         let study = Study::open(&[base.path(), new.path()]).unwrap();
         (base, new, study)
     }
@@ -327,12 +379,16 @@ mod tests {
         assert_eq!(hits(&study, "makespan_ns > 1.10 * base"), Ok(vec![]));
         assert_eq!(
             hits(&study, "status != base || makespan_ns > 1000 * base"),
-            Err("--fail-if `status != base || makespan_ns > 1000 * base`: `*` does not go with a number and a text (".to_string()
+            Err("--fail-if `status != base || makespan_ns > 1000 * base`: `*` does not go with a number and a text ("
+                .to_string()
                 + &study.dir(1)
                 + ", experiment 5)")
         );
         let matches = Matches::of(&study);
-        assert_eq!((matches.pairs.len(), matches.only_here.as_slice(), matches.only_in_base.len()), (3, &[(1, 0)][..], 0));
+        assert_eq!(
+            (matches.pairs.len(), matches.only_here.as_slice(), matches.only_in_base.len()),
+            (3, &[(1, 0)][..], 0)
+        );
     }
 
     #[test]
@@ -341,7 +397,11 @@ mod tests {
         let new = Folder::new(&["transport.cc"], vec![ok(0, "a", &["x"], 100_000), oom(1, "c")]);
         let study = Study::open(&[base.path(), new.path()]).unwrap();
         assert_eq!(hits(&study, "makespan_ns > 1.02 * base"), Ok(vec![1]), "now out of memory");
-        assert_eq!(hits(&study, "status == \"ok\" && makespan_ns > 1.02 * base.makespan_ns"), Ok(vec![]), "unless the gate says otherwise");
+        assert_eq!(
+            hits(&study, "status == \"ok\" && makespan_ns > 1.02 * base.makespan_ns"),
+            Ok(vec![]),
+            "unless the gate says otherwise"
+        );
         let back = Study::open(&[new.path(), base.path()]).unwrap();
         assert_eq!(hits(&back, "makespan_ns > 1.02 * base"), Ok(vec![1]), "no base to hold it against");
     }
@@ -352,7 +412,11 @@ mod tests {
         let study = Study::open(&[base.path()]).unwrap();
         assert_eq!(hits(&study, "status == \"ok\" && makespan_ns >= 200"), Ok(vec![1]));
         assert_eq!(hits(&study, "makespan_ns >= 200"), Ok(vec![1]), "what does not fit is a result");
-        assert_eq!(hits(&study, "status == \"oom\" || makespan_ns >= 200"), Ok(vec![1, 2]), "unless the gate says otherwise");
+        assert_eq!(
+            hits(&study, "status == \"oom\" || makespan_ns >= 200"),
+            Ok(vec![1, 2]),
+            "unless the gate says otherwise"
+        );
         assert!(hits(&study, "makespan_ns > base").unwrap_err().contains("first of several folders"));
     }
 
@@ -363,7 +427,10 @@ mod tests {
             ("makespam_ns > 1", "did you mean `makespan_ns`?"),
             ("makespan_ns > base.makespam_ns", "did you mean `base.makespan_ns`?"),
             ("base > 1", "names no column"),
-            ("iteration_time_ns > 1.02 * base", "has a value of `iteration_time_ns`; those with values are makespan_ns"),
+            (
+                "iteration_time_ns > 1.02 * base",
+                "has a value of `iteration_time_ns`; those with values are makespan_ns",
+            ),
             ("makespan_ns >", "not a condition"),
             ("makespan_ns", "true or false"),
             ("makespan_ns > \"x\"", "does not go with"),
@@ -382,7 +449,11 @@ mod tests {
         };
         let none = Folder::new(&["transport.cc"], vec![failed(0, "a"), failed(1, "b")]);
         let study = Study::open(&[none.path()]).unwrap();
-        assert!(hits(&study, "makespan_ns > 1").unwrap_err().ends_with("nor of any other measurement; `status` and `error` in results.csv say why"));
+        assert!(
+            hits(&study, "makespan_ns > 1")
+                .unwrap_err()
+                .ends_with("nor of any other measurement; `status` and `error` in results.csv say why")
+        );
     }
 
     #[test]

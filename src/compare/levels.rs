@@ -44,11 +44,17 @@ impl Levels {
         let value: Vec<u32> = texts.iter().map(|t| place[t.as_ref()]).collect();
         let binned = numeric && n > VALUES_UP_TO && distinct.iter().all(|d| !d.0.is_empty());
         if !binned {
-            return Levels { names: distinct.iter().map(|d| d.0.to_string()).collect(), binned, level: value.clone(), value };
+            return Levels {
+                names: distinct.iter().map(|d| d.0.to_string()).collect(),
+                binned,
+                level: value.clone(),
+                value,
+            };
         }
         // Ranges that hold about as many distinct values each.
         let start = |bin: usize| n * bin / BINS;
-        let names = (0..BINS).map(|bin| format!("{} to {}", distinct[start(bin)].0, distinct[start(bin + 1) - 1].0)).collect();
+        let names =
+            (0..BINS).map(|bin| format!("{} to {}", distinct[start(bin)].0, distinct[start(bin + 1) - 1].0)).collect();
         let bin = |value: &u32| (0..BINS).rev().find(|&bin| start(bin) <= *value as usize).unwrap_or(0) as u32;
         Levels { names, binned, level: value.iter().map(bin).collect(), value }
     }
@@ -57,7 +63,11 @@ impl Levels {
 /// The value of a text that is a finite number.
 pub fn number(text: &str) -> Option<f64> {
     // `inf` and `nan` are words here.
-    if text.starts_with(|c: char| c.is_ascii_digit() || c == '-') { text.parse().ok().filter(|v: &f64| v.is_finite()) } else { None }
+    if text.starts_with(|c: char| c.is_ascii_digit() || c == '-') {
+        text.parse().ok().filter(|v: &f64| v.is_finite())
+    } else {
+        None
+    }
 }
 
 #[cfg(test)]

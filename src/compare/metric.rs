@@ -122,7 +122,8 @@ pub fn available(study: &Study) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for run in &study.runs {
         for (at, column) in run.columns.iter().enumerate() {
-            let numeric = matches!(column.kind, Kind::Int | Kind::Unsigned | Kind::Real) && column.role == Role::Outcome;
+            let numeric =
+                matches!(column.kind, Kind::Int | Kind::Unsigned | Kind::Real) && column.role == Role::Outcome;
             if numeric
                 && !NO_METRIC.contains(&column.name.as_str())
                 && !names.contains(&column.name)

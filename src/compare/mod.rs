@@ -7,9 +7,9 @@
 pub mod changes;
 pub mod effect;
 pub mod explain;
+pub mod fit;
 #[cfg(test)]
 mod fixture;
-pub mod fit;
 pub mod gate;
 pub mod incomplete;
 pub mod levels;
@@ -29,8 +29,8 @@ pub use explain::{Pick, explain};
 pub use gate::{Gate, Verdict};
 pub use metric::{Better, Metric};
 pub use pareto::front;
-pub use rank::{Group, Ranked, rank};
 pub use questions::Questions;
+pub use rank::{Group, Ranked, rank};
 pub use study::{Configuration, Sample, Study};
 
 use crate::results::{Cell, ReadError};
@@ -69,7 +69,17 @@ pub struct Section {
 
 impl Section {
     /// An empty table.
-    pub fn new(kind: &'static str, title: impl Into<String>, columns: impl IntoIterator<Item = impl Into<String>>) -> Section {
-        Section { kind, title: title.into(), columns: columns.into_iter().map(Into::into).collect(), rows: Vec::new(), notes: Vec::new() }
+    pub fn new(
+        kind: &'static str,
+        title: impl Into<String>,
+        columns: impl IntoIterator<Item = impl Into<String>>,
+    ) -> Section {
+        Section {
+            kind,
+            title: title.into(),
+            columns: columns.into_iter().map(Into::into).collect(),
+            rows: Vec::new(),
+            notes: Vec::new(),
+        }
     }
 }

@@ -47,7 +47,19 @@ fn sums(t: &Timeline) -> BTreeMap<Name, Sum> {
 
 /// The `top` names whose mean times over all ranks differ most, in sum.
 pub fn section(a: &Timeline, b: &Timeline, top: usize) -> Section {
-    let columns = ["op", "part", "name", "count a", "count b", "mean a ns", "mean b ns", "mean %", "waited a ns", "waited b ns", "per rank difference ns"];
+    let columns = [
+        "op",
+        "part",
+        "name",
+        "count a",
+        "count b",
+        "mean a ns",
+        "mean b ns",
+        "mean %",
+        "waited a ns",
+        "waited b ns",
+        "per rank difference ns",
+    ];
     let mut section = Section::new("explain_ops", "ops whose times differ most", columns);
     let (of_a, of_b) = (sums(a), sums(b));
     if of_a.is_empty() || of_b.is_empty() {
@@ -68,8 +80,15 @@ pub fn section(a: &Timeline, b: &Timeline, top: usize) -> Section {
         let (mean_x, mean_y) = (mean(x, x.ps), mean(y, y.ps));
         let mut row: Vec<Cell> = vec![name.0.into(), name.1.into(), name.2.as_str().into(), x.n.into(), y.n.into()];
         row.extend(
-            [mean_x, mean_y, mean_x.zip(mean_y).and_then(|(x, y)| percent(y, x)), mean(x, x.waited), mean(y, y.waited), Some(apart(name) / 1e3)]
-                .map(Cell::from),
+            [
+                mean_x,
+                mean_y,
+                mean_x.zip(mean_y).and_then(|(x, y)| percent(y, x)),
+                mean(x, x.waited),
+                mean(y, y.waited),
+                Some(apart(name) / 1e3),
+            ]
+            .map(Cell::from),
         );
         section.rows.push(row);
     }
@@ -77,7 +96,11 @@ pub fn section(a: &Timeline, b: &Timeline, top: usize) -> Section {
         "{} of {n} names differ; waited: until the peers were there; times overlap, so differences do not add up to the iteration's",
         names.len()
     ));
-    section.notes.extend([("a", a), ("b", b)].iter().filter_map(|(which, t)| t.cut.as_ref().map(|why| format!("{which} did not end: {why}"))));
+    section.notes.extend(
+        [("a", a), ("b", b)]
+            .iter()
+            .filter_map(|(which, t)| t.cut.as_ref().map(|why| format!("{which} did not end: {why}"))),
+    );
     section
 }
 
@@ -102,7 +125,10 @@ mod tests {
         let section = section(&fast, &slow, 5);
         assert_eq!(section.rows.len(), 1);
         let row = &section.rows[0];
-        assert_eq!(row[..5], ["collective".into(), "other".into(), "all-reduce".into(), Cell::Unsigned(4), Cell::Unsigned(4)]);
+        assert_eq!(
+            row[..5],
+            ["collective".into(), "other".into(), "all-reduce".into(), Cell::Unsigned(4), Cell::Unsigned(4)]
+        );
         let mean = |c: usize| row[c].number().unwrap();
         assert!(mean(6) > 1.5 * mean(5), "{row:?}");
         assert!((mean(10) - (mean(6) - mean(5))).abs() < 1e-6, "one op a rank: the mean's difference");

@@ -59,7 +59,11 @@ fn text(study: &Study, configuration: usize, axis: usize) -> String {
 
 /// What sets partners apart that do not have the same `config_key`, in words; `None` if all have.
 pub fn differences(study: &Study, partners: &[Option<Partner>]) -> Option<String> {
-    let others: Vec<(usize, usize)> = partners.iter().enumerate().filter_map(|(c, p)| p.as_ref().filter(|p| !p.same).map(|p| (c, p.of_base))).collect();
+    let others: Vec<(usize, usize)> = partners
+        .iter()
+        .enumerate()
+        .filter_map(|(c, p)| p.as_ref().filter(|p| !p.same).map(|p| (c, p.of_base)))
+        .collect();
     if others.is_empty() {
         return None;
     }
@@ -88,7 +92,11 @@ pub fn differences(study: &Study, partners: &[Option<Partner>]) -> Option<String
     if said.is_empty() {
         said.push("the model's version, or an input file".into());
     }
-    Some(format!("{} configurations are held against those with the same axes' values, which differ otherwise: {}", others.len(), said.join(", ")))
+    Some(format!(
+        "{} configurations are held against those with the same axes' values, which differ otherwise: {}",
+        others.len(),
+        said.join(", ")
+    ))
 }
 
 #[cfg(test)]
@@ -118,7 +126,9 @@ mod tests {
 
     #[test]
     fn other_work_and_other_values_do_not_meet() {
-        let one = |key: &str, cc: &str, sweep: &str| Folder::with_sweep(&["transport.cc"], vec![ok(0, key, &[cc], 1_000)], sweep);
+        let one = |key: &str, cc: &str, sweep: &str| {
+            Folder::with_sweep(&["transport.cc"], vec![ok(0, key, &[cc], 1_000)], sweep)
+        };
         let base = one("a", "dcqcn", "");
         assert!(found(&base, &one("b", "hpcc", "")).0.is_empty());
         assert!(found(&base, &one("b", "dcqcn", "[base.workload]\nbytes = 77\n")).0.is_empty(), "a question");

@@ -8,14 +8,21 @@ use crate::results::Cell;
 /// Indices of the configurations on the front, best first by the first metric, among `candidates`. Equal ones are all on it; those that lack a
 /// value of any metric are not.
 pub fn front(study: &Study, metrics: &[Metric], candidates: impl IntoIterator<Item = usize>) -> Vec<usize> {
-    let means = |c: usize| -> Option<Vec<f64>> { metrics.iter().map(|m| study.sample(&study.configurations[c], &m.name).map(|s| s.mean)).collect() };
+    let means = |c: usize| -> Option<Vec<f64>> {
+        metrics.iter().map(|m| study.sample(&study.configurations[c], &m.name).map(|s| s.mean)).collect()
+    };
     of_points(metrics, candidates.into_iter().filter_map(|c| means(c).map(|m| (c, m))).collect())
 }
 
 /// The same of points with a value of each metric.
 pub fn of_points(metrics: &[Metric], mut points: Vec<(usize, Vec<f64>)>) -> Vec<usize> {
     let order = |a: &Vec<f64>, b: &Vec<f64>| {
-        metrics.iter().zip(a.iter().zip(b)).map(|(m, (x, y))| m.order(*x, *y)).find(|o| o.is_ne()).unwrap_or(std::cmp::Ordering::Equal)
+        metrics
+            .iter()
+            .zip(a.iter().zip(b))
+            .map(|(m, (x, y))| m.order(*x, *y))
+            .find(|o| o.is_ne())
+            .unwrap_or(std::cmp::Ordering::Equal)
     };
     points.sort_by(|a, b| order(&a.1, &b.1));
     // Whoever beats a point comes before it, and if that one is beaten itself, somebody on the front beats both.

@@ -76,7 +76,9 @@ mod tests {
         let of = |base: &str, axis: &[&str]| {
             let sweep = format!("[base.workload]\n{base}").parse().unwrap();
             let mut q = Questions::default();
-            q.add(Some(&sweep), |key| if key == "workload.pattern" { axis.iter().map(|p| p.to_string()).collect() } else { Vec::new() });
+            q.add(Some(&sweep), |key| {
+                if key == "workload.pattern" { axis.iter().map(|p| p.to_string()).collect() } else { Vec::new() }
+            });
             ["cluster.gpus", "topology.link_gbps", "workload.bytes", "transport.cc"].map(|key| q.asks(key))
         };
         assert_eq!(of("kind = \"model\"", &[]), [false, false, true, false]);

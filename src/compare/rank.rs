@@ -82,7 +82,12 @@ pub fn section(study: &Study, metric: &Metric, groups: &[Group], top: usize) -> 
     columns.extend(study.axes.iter().cloned());
     columns.push(metric.name.clone());
     let replicas = groups.iter().flat_map(|g| &g.ranked).any(|r| r.sample.n > 1);
-    let spread = ["replicas".to_string(), format!("{} min", metric.name), format!("{} max", metric.name), format!("{} std", metric.name)];
+    let spread = [
+        "replicas".to_string(),
+        format!("{} min", metric.name),
+        format!("{} max", metric.name),
+        format!("{} std", metric.name),
+    ];
     columns.extend(replicas.then_some(spread).into_iter().flatten());
     columns.push("to best %".into());
     let mut section = Section::new("ranking", format!("ranking by {} ({})", metric.name, metric.which()), columns);
@@ -96,7 +101,12 @@ pub fn section(study: &Study, metric: &Metric, groups: &[Group], top: usize) -> 
             row.extend(c.values.iter().cloned());
             row.push(r.sample.mean.into());
             if replicas {
-                row.extend([(r.sample.n as u64).into(), r.sample.low.into(), r.sample.high.into(), r.sample.deviation.into()]);
+                row.extend([
+                    (r.sample.n as u64).into(),
+                    r.sample.low.into(),
+                    r.sample.high.into(),
+                    r.sample.deviation.into(),
+                ]);
             }
             row.push(percent(r.sample.mean, best).into());
             section.rows.push(row);
@@ -108,7 +118,8 @@ pub fn section(study: &Study, metric: &Metric, groups: &[Group], top: usize) -> 
 
 fn notes(study: &Study, groups: &[Group], top: usize) -> Vec<String> {
     let mut notes = Vec::new();
-    let apart: Vec<String> = groups.first().map(|g| g.question.iter().map(|(axis, _)| axis.clone()).collect()).unwrap_or_default();
+    let apart: Vec<String> =
+        groups.first().map(|g| g.question.iter().map(|(axis, _)| axis.clone()).collect()).unwrap_or_default();
     if groups.len() > 1 {
         notes.push(format!("{} groups that do different work ({}) are ranked apart", groups.len(), apart.join(", ")));
     }
@@ -117,7 +128,10 @@ fn notes(study: &Study, groups: &[Group], top: usize) -> Vec<String> {
         notes.push(format!("{hidden} more configurations are not shown; --top says how many are"));
     }
     if groups.iter().flat_map(|g| &g.ranked).any(|r| r.tied) {
-        notes.push("tied: the difference is at most the replicas' standard deviation or the audited error, or there is none".into());
+        notes.push(
+            "tied: the difference is at most the replicas' standard deviation or the audited error, or there is none"
+                .into(),
+        );
     }
     let alike = groups.iter().flat_map(|g| &g.ranked).filter(|r| r.sample.n > 1 && r.sample.deviation == 0.0).count();
     if alike > 0 {
@@ -172,7 +186,11 @@ mod tests {
         assert_eq!(ranks(&study, &Metric::of("makespan_ns")), [(0, 1, true), (2, 1, true), (4, 3, true), (6, 3, true)]);
         let section = section(&study, &Metric::of("makespan_ns"), &rank(&study, &Metric::of("makespan_ns")), 2);
         assert_eq!(section.rows.len(), 2);
-        assert!(section.notes.iter().any(|n| n.starts_with("of 1 configurations all replicas are alike")), "c: {:?}", section.notes);
+        assert!(
+            section.notes.iter().any(|n| n.starts_with("of 1 configurations all replicas are alike")),
+            "c: {:?}",
+            section.notes
+        );
         assert!(section.notes.iter().any(|n| n.starts_with("2 more configurations")), "{:?}", section.notes);
     }
 
@@ -193,7 +211,12 @@ mod tests {
         let mut failed = ok(3, "d", &["400", "1000"], 1);
         failed.record = failed.record.failed("why");
         failed.record.makespan = None;
-        let rows = vec![ok(0, "a", &["100", "1000"], 5_000), ok(1, "b", &["400", "2000"], 9_000), ok(2, "c", &["100", "2000"], 8_000), failed];
+        let rows = vec![
+            ok(0, "a", &["100", "1000"], 5_000),
+            ok(1, "b", &["400", "2000"], 9_000),
+            ok(2, "c", &["100", "2000"], 8_000),
+            failed,
+        ];
         let folder = Folder::new(&["topology.link_gbps", "workload.bytes"], rows);
         let study = Study::open(&[folder.path()]).unwrap();
         let groups = rank(&study, &Metric::of("makespan_ns"));

@@ -11,8 +11,8 @@ pub fn half_width(s: &Sample) -> Option<f64> {
 
 /// 97.5 % quantiles of Student's t for 1 to 30 degrees of freedom (any statistics table).
 const T95: [f64; 30] = [
-    12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093,
-    2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042,
+    12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131, 2.120,
+    2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042,
 ];
 
 /// By how many standard errors a 95 % interval reaches to either side. Degrees of freedom are rounded down, to the safe side.
@@ -75,7 +75,8 @@ mod tests {
 
     #[test]
     fn larger_samples_weigh_more() {
-        let samples = [Sample::of(&[1.0, 3.0]).unwrap(), Sample::of(&[10.0, 20.0, 30.0]).unwrap(), Sample::of(&[5.0]).unwrap()];
+        let samples =
+            [Sample::of(&[1.0, 3.0]).unwrap(), Sample::of(&[10.0, 20.0, 30.0]).unwrap(), Sample::of(&[5.0]).unwrap()];
         let absolute = Pooled::over(&samples, |_| 1.0);
         assert_eq!(absolute.freedom, 3);
         assert!((absolute.variance - (2.0 + 2.0 * 100.0) / 3.0).abs() < 1e-9, "variances 2 and 100");

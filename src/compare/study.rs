@@ -107,7 +107,9 @@ impl Study {
         }
         let mut asked = Questions::default();
         for run in &runs {
-            asked.add(run.sweep().as_ref(), |key| run.column(key).map(|c| run.rows.iter().map(|row| row[c].to_string()).collect()).unwrap_or_default());
+            asked.add(run.sweep().as_ref(), |key| {
+                run.column(key).map(|c| run.rows.iter().map(|row| row[c].to_string()).collect()).unwrap_or_default()
+            });
         }
         Ok(Study { runs, axes, configurations, asked })
     }
@@ -154,24 +156,45 @@ impl Study {
     }
 }
 
-fn of_run(at: usize, run: &RunResults, axes: &[String], fixed: &[(&'static Key, Value)], audits: &BTreeMap<u64, f64>) -> Vec<Configuration> {
+fn of_run(
+    at: usize,
+    run: &RunResults,
+    axes: &[String],
+    fixed: &[(&'static Key, Value)],
+    audits: &BTreeMap<u64, f64>,
+) -> Vec<Configuration> {
     let places: Vec<Option<usize>> = axes.iter().map(|a| run.column(a)).collect();
-    let own: Vec<(usize, &'static Key)> = run.axes().filter_map(|c| Some((c, spec::find(&run.columns[c].name)?))).collect();
+    let own: Vec<(usize, &'static Key)> =
+        run.axes().filter_map(|c| Some((c, spec::find(&run.columns[c].name)?))).collect();
     let values = |row: usize| -> Vec<Cell> {
         // What the folder does not vary, its sweep sets, or a default that may depend on what it varies.
         let resolved = places.iter().any(Option::is_none).then(|| {
-            let varied: Vec<(&'static Key, Value)> = own.iter().filter_map(|(c, key)| Some((*key, value(key, &run.rows[row][*c])?))).collect();
+            let varied: Vec<(&'static Key, Value)> =
+                own.iter().filter_map(|(c, key)| Some((*key, value(key, &run.rows[row][*c])?))).collect();
             resolve(fixed, &varied)
         });
-        let fallback = |axis: &str| resolved.as_ref().zip(spec::find(axis)).map_or(Cell::Empty, |(v, key)| Cell::from(v.get(key.id)));
-        places.iter().zip(axes).map(|(p, axis)| p.map_or_else(|| fallback(axis), |c| run.rows[row][c].clone())).collect()
+        let fallback = |axis: &str| {
+            resolved.as_ref().zip(spec::find(axis)).map_or(Cell::Empty, |(v, key)| Cell::from(v.get(key.id)))
+        };
+        places
+            .iter()
+            .zip(axes)
+            .map(|(p, axis)| p.map_or_else(|| fallback(axis), |c| run.rows[row][c].clone()))
+            .collect()
     };
     let mut place: BTreeMap<&str, usize> = BTreeMap::new();
     let mut found: Vec<Configuration> = Vec::new();
     for row in 0..run.rows.len() {
         let key = run.config_key(row);
         let index = *place.entry(key).or_insert_with(|| {
-            found.push(Configuration { run: at, exp_id: run.exp_id(row), config_key: key.into(), rows: Vec::new(), values: values(row), audit: 0.0 });
+            found.push(Configuration {
+                run: at,
+                exp_id: run.exp_id(row),
+                config_key: key.into(),
+                rows: Vec::new(),
+                values: values(row),
+                audit: 0.0,
+            });
             found.len() - 1
         });
         found[index].rows.push(row);
@@ -222,7 +245,8 @@ fn value(key: &Key, cell: &Cell) -> Option<Value> {
 
 /// All keys' values where these are set, the later ones over the earlier.
 fn resolve(fixed: &[(&'static Key, Value)], varied: &[(&'static Key, Value)]) -> Values {
-    let ids = |layer: &[(&'static Key, Value)]| layer.iter().map(|(key, v)| (key.id, v.clone())).collect::<Vec<(K, Value)>>();
+    let ids =
+        |layer: &[(&'static Key, Value)]| layer.iter().map(|(key, v)| (key.id, v.clone())).collect::<Vec<(K, Value)>>();
     let mut values = Values::layered(&[&ids(fixed), &ids(varied)]);
     values.derive();
     values
@@ -255,8 +279,14 @@ mod tests {
         );
         let study = Study::open(&[one.path(), two.path()]).unwrap();
         assert_eq!(study.axes, ["transport.cc", "topology.kind", "topology.link_gbps", "transport.payload_bytes"]);
-        assert_eq!(study.configurations[0].values, ["dcqcn".into(), "rail-optimized".into(), Cell::Real(400.0), Cell::Int(1000)]);
-        assert_eq!(study.configurations[1].values, ["timely".into(), "clos".into(), Cell::Real(100.0), Cell::Int(4000)]);
+        assert_eq!(
+            study.configurations[0].values,
+            ["dcqcn".into(), "rail-optimized".into(), Cell::Real(400.0), Cell::Int(1000)]
+        );
+        assert_eq!(
+            study.configurations[1].values,
+            ["timely".into(), "clos".into(), Cell::Real(100.0), Cell::Int(4000)]
+        );
         assert!(matches!(Study::open(&[one.path(), one.path()]), Err(CompareError::Twice(_))));
     }
 }

@@ -56,7 +56,8 @@ impl AttentionCurves {
 
     /// ps a FLOP at a shape; `None` without any row of that mask.
     pub fn at(&self, causal: bool, head_dim: u64, seq: u64) -> Option<f64> {
-        let sizes: Vec<(u64, f64)> = self.0.range((causal, 0)..=(causal, u64::MAX)).map(|((_, d), points)| (*d, along(points, seq))).collect();
+        let sizes: Vec<(u64, f64)> =
+            self.0.range((causal, 0)..=(causal, u64::MAX)).map(|((_, d), points)| (*d, along(points, seq))).collect();
         let (first, last) = (sizes.first()?, sizes.last()?);
         if head_dim <= first.0 {
             // Narrower heads are padded to the narrowest tile.

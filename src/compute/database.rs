@@ -85,7 +85,8 @@ impl UserDatabase {
 
     /// Reads a file's text. Every fault names file and line.
     pub fn parse(file: &str, text: &str) -> Result<UserDatabase, Error> {
-        let mut reader = csv::ReaderBuilder::new().comment(Some(b'#')).trim(csv::Trim::All).from_reader(text.as_bytes());
+        let mut reader =
+            csv::ReaderBuilder::new().comment(Some(b'#')).trim(csv::Trim::All).from_reader(text.as_bytes());
         let headers = reader.headers().map_err(|e| bad(file, 1, e.to_string()))?.clone();
         let mut rows = Vec::new();
         for record in reader.records() {
@@ -131,7 +132,8 @@ fn measured(line: &Line, number: u64) -> Result<Measured, String> {
     };
     let (operation, kernel) = match line.operation.as_str() {
         "gemm" => {
-            let (m, n, k, batch) = (shape.take("m", None)?, shape.take("n", None)?, shape.take("k", None)?, shape.take("batch", Some(1))?);
+            let (m, n, k, batch) =
+                (shape.take("m", None)?, shape.take("n", None)?, shape.take("k", None)?, shape.take("batch", Some(1))?);
             (Operation::Gemm, Kernel::Gemm { m, n, k, batch, kept: 0, dtype })
         }
         "attention-forward" => (Operation::AttentionForward, attention(false)?),
@@ -148,11 +150,21 @@ fn measured(line: &Line, number: u64) -> Result<Measured, String> {
     let ps = match (line.unit.as_str(), operation) {
         ("us", _) => line.value * 1e6,
         ("gbps", Operation::Memory) => kernel.bytes() as f64 / line.value * 1e3,
-        ("tflops", Operation::Memory) => return Err("unit tflops; a memory-bound kernel is measured in us or gbps".to_string()),
+        ("tflops", Operation::Memory) => {
+            return Err("unit tflops; a memory-bound kernel is measured in us or gbps".to_string());
+        }
         ("tflops", _) => flops / line.value,
         (other, _) => return Err(format!("unit {other:?}; us, tflops (arithmetic) or gbps (memory) would be right")),
     };
-    Ok(Measured { gpu: line.gpu.to_ascii_lowercase(), operation, name: line.operation.clone(), variant: line.variant.clone(), kernel, ps, line: number })
+    Ok(Measured {
+        gpu: line.gpu.to_ascii_lowercase(),
+        operation,
+        name: line.operation.clone(),
+        variant: line.variant.clone(),
+        kernel,
+        ps,
+        line: number,
+    })
 }
 
 /// A shape's `key=value` pairs, taken one by one.
@@ -163,7 +175,8 @@ impl Shape {
         let mut pairs = BTreeMap::new();
         for pair in text.split_whitespace() {
             let value = pair.split_once('=').and_then(|(key, value)| Some((key, value.parse::<u64>().ok()?)));
-            let (key, value) = value.ok_or_else(|| format!("shape {pair:?}; key=number would be right, as in m=4096"))?;
+            let (key, value) =
+                value.ok_or_else(|| format!("shape {pair:?}; key=number would be right, as in m=4096"))?;
             if pairs.insert(key.to_string(), value).is_some() {
                 return Err(format!("shape gives {key} twice"));
             }
@@ -201,7 +214,12 @@ mod tests {
         let rows = &UserDatabase::shipped().rows;
         assert!(rows.len() > 150);
         for row in rows {
-            assert!(super::super::Gpu::named(&row.gpu).is_ok_and(|g| g.name == row.gpu), "{}: line {}", row.gpu, row.line);
+            assert!(
+                super::super::Gpu::named(&row.gpu).is_ok_and(|g| g.name == row.gpu),
+                "{}: line {}",
+                row.gpu,
+                row.line
+            );
         }
     }
 
@@ -229,7 +247,8 @@ mod tests {
             ("h100-sxm,attention,,batch=1 heads=1 seq=1 head_dim=1 causal=2,bf16,1,us,x", "causal"),
             ("h100-sxm,gemm,,m=1 n=1 k=1,bf16,1", "fields"),
         ] {
-            let error = UserDatabase::parse("mine.csv", &format!("# a comment\n{HEADER}{row}\n")).unwrap_err().to_string();
+            let error =
+                UserDatabase::parse("mine.csv", &format!("# a comment\n{HEADER}{row}\n")).unwrap_err().to_string();
             assert!(error.contains("mine.csv: line 3") && error.contains(word), "{row}: {error}");
         }
         assert!(UserDatabase::parse("mine.csv", HEADER).unwrap_err().to_string().contains("no rows"));

@@ -101,8 +101,10 @@ impl Gpu {
     /// must be there without it. Measured kernels come from the GPU that `like` names, scaled; without it from the A100.
     pub fn parse(table: &toml::Table) -> Result<Gpu, Error> {
         let label = table.get("name").and_then(|v| v.as_str()).unwrap_or("custom").to_string();
-        let spec: Specification =
-            table.clone().try_into().map_err(|e: toml::de::Error| Error::Gpu { name: label.clone(), message: e.message().to_string() })?;
+        let spec: Specification = table
+            .clone()
+            .try_into()
+            .map_err(|e: toml::de::Error| Error::Gpu { name: label.clone(), message: e.message().to_string() })?;
         Self::resolve(assets(), &label, &spec, 0)
     }
 
@@ -111,24 +113,35 @@ impl Gpu {
         let hit = all.iter().find(|(key, spec)| **key == wanted || spec.aliases.iter().flatten().any(|a| *a == wanted));
         match hit {
             Some((key, spec)) => Self::resolve(all, key, spec, depth),
-            None => Err(Error::UnknownGpu { name: name.to_string(), known: all.keys().cloned().collect::<Vec<_>>().join(", ") }),
+            None => Err(Error::UnknownGpu {
+                name: name.to_string(),
+                known: all.keys().cloned().collect::<Vec<_>>().join(", "),
+            }),
         }
     }
 
-    fn resolve(all: &BTreeMap<String, Specification>, name: &str, spec: &Specification, depth: u32) -> Result<Gpu, Error> {
+    fn resolve(
+        all: &BTreeMap<String, Specification>,
+        name: &str,
+        spec: &Specification,
+        depth: u32,
+    ) -> Result<Gpu, Error> {
         let bad = |message: String| Error::Gpu { name: name.to_string(), message };
         if depth > 8 {
             return Err(bad("`like` leads in a circle".to_string()));
         }
         let like = spec.like.as_deref().map(|like| Self::find(all, like, depth + 1)).transpose()?;
-        let need = |key: &str, value: Option<f64>, inherited: Option<f64>, least: f64, most: f64| -> Result<f64, Error> {
-            let value = value.or(inherited).ok_or_else(|| bad(format!("`{key}` is missing; give it, or `like` a GPU that has it")))?;
-            if value.is_finite() && value >= least && value <= most {
-                Ok(value)
-            } else {
-                Err(bad(format!("{key} = {value} is out of range; from {least} to {most} would be right")))
-            }
-        };
+        let need =
+            |key: &str, value: Option<f64>, inherited: Option<f64>, least: f64, most: f64| -> Result<f64, Error> {
+                let value = value
+                    .or(inherited)
+                    .ok_or_else(|| bad(format!("`{key}` is missing; give it, or `like` a GPU that has it")))?;
+                if value.is_finite() && value >= least && value <= most {
+                    Ok(value)
+                } else {
+                    Err(bad(format!("{key} = {value} is out of range; from {least} to {most} would be right")))
+                }
+            };
         let given = [spec.fp32_tflops, spec.tf32_tflops, spec.bf16_tflops, spec.fp16_tflops, spec.fp8_tflops];
         let mut peak_flops = [0.0; 5];
         let mut sustained = [0.0; 5];
@@ -149,21 +162,50 @@ impl Gpu {
         Ok(Gpu {
             name: spec.name.clone().unwrap_or_else(|| name.to_string()),
             source: spec.source.clone().unwrap_or_else(|| "given by the user".to_string()),
-            baseline: if measured { name.to_string() } else { like.as_ref().map_or_else(|| "a100-80g-sxm".to_string(), |g| g.baseline.clone()) },
-            attention: spec.attention.clone().or_else(|| like.as_ref().map(|g| g.attention.clone())).unwrap_or_else(|| "FlashAttention-2".to_string()),
+            baseline: if measured {
+                name.to_string()
+            } else {
+                like.as_ref().map_or_else(|| "a100-80g-sxm".to_string(), |g| g.baseline.clone())
+            },
+            attention: spec
+                .attention
+                .clone()
+                .or_else(|| like.as_ref().map(|g| g.attention.clone()))
+                .unwrap_or_else(|| "FlashAttention-2".to_string()),
             peak_flops,
             sustained,
             memory_bps: need("memory_gb_per_s", spec.memory_gb_per_s, inherit(|g| g.memory_bps / 1e9), 1.0, 1e6)? * 1e9,
-            memory_efficiency: need("memory_efficiency", spec.memory_efficiency, inherit(|g| g.memory_efficiency), 0.01, 1.0)?,
-            capacity_bytes: (need("memory_gib", spec.memory_gib, inherit(|g| g.capacity_bytes as f64 / (1u64 << 30) as f64), 1.0, 1e6)? * gib) as u64,
-            l2_bytes: (need("l2_mib", spec.l2_mib, inherit(|g| g.l2_bytes as f64 / (1u64 << 20) as f64), 0.1, 1e5)? * mib) as u64,
+            memory_efficiency: need(
+                "memory_efficiency",
+                spec.memory_efficiency,
+                inherit(|g| g.memory_efficiency),
+                0.01,
+                1.0,
+            )?,
+            capacity_bytes: (need(
+                "memory_gib",
+                spec.memory_gib,
+                inherit(|g| g.capacity_bytes as f64 / (1u64 << 30) as f64),
+                1.0,
+                1e6,
+            )? * gib) as u64,
+            l2_bytes: (need("l2_mib", spec.l2_mib, inherit(|g| g.l2_bytes as f64 / (1u64 << 20) as f64), 0.1, 1e5)?
+                * mib) as u64,
             l2_bps: need("l2_gb_per_s", spec.l2_gb_per_s, inherit(|g| g.l2_bps / 1e9), 1.0, 1e7)? * 1e9,
             sms: need("sms", spec.sms.map(|s| s as f64), inherit(|g| g.sms as f64), 1.0, 1e5)? as u64,
-            tile_step: need("tile_step", spec.tile_step.map(|s| s as f64), inherit(|g| g.tile_step as f64), 8.0, 256.0)? as u64,
+            tile_step: need("tile_step", spec.tile_step.map(|s| s as f64), inherit(|g| g.tile_step as f64), 8.0, 256.0)?
+                as u64,
             cluster: need("cluster", spec.cluster.map(|s| s as f64), inherit(|g| g.cluster as f64), 1.0, 16.0)? as u64,
             results_overlap: spec.results_overlap.or(like.as_ref().map(|g| g.results_overlap)).unwrap_or(false),
-            nvlink_bps: (need("nvlink_gbps", spec.nvlink_gbps, inherit(|g| g.nvlink_bps as f64 / 1e9).or(Some(0.0)), 0.0, 1e6)? * 1e9) as u64,
-            launch_ps: (need("launch_ns", spec.launch_ns, inherit(|g| g.launch_ps as f64 / 1e3), 0.0, 1e6)? * 1e3) as u64,
+            nvlink_bps: (need(
+                "nvlink_gbps",
+                spec.nvlink_gbps,
+                inherit(|g| g.nvlink_bps as f64 / 1e9).or(Some(0.0)),
+                0.0,
+                1e6,
+            )? * 1e9) as u64,
+            launch_ps: (need("launch_ns", spec.launch_ns, inherit(|g| g.launch_ps as f64 / 1e3), 0.0, 1e6)? * 1e3)
+                as u64,
         })
     }
 

@@ -65,7 +65,17 @@ pub enum Kernel {
     /// Fused attention (FlashAttention) of one layer on one rank. `causal` halves the pairs of queries and keys, also where `seq_q` is a context-parallel
     /// share of `seq_kv`: ranks hold early and late pieces, so that each has half of its rectangle. `head_dim` is the mean of the sizes that queries
     /// and values have.
-    Attention { batch: u64, heads: u64, kv_heads: u64, seq_q: u64, seq_kv: u64, head_dim: u64, causal: bool, backward: bool, dtype: Dtype },
+    Attention {
+        batch: u64,
+        heads: u64,
+        kv_heads: u64,
+        seq_q: u64,
+        seq_kv: u64,
+        head_dim: u64,
+        causal: bool,
+        backward: bool,
+        dtype: Dtype,
+    },
     /// Bound by memory: bytes read and written; `name` for the database ("layernorm", "gelu", "dropout-add", "softmax", "rope", "adam" ...).
     Memory { name: &'static str, bytes: u64 },
     /// Known by its totals only (a convolution, a layer of a CNN).
@@ -103,7 +113,8 @@ impl Kernel {
         match *self {
             Kernel::Gemm { m, n, k, batch, .. } => 2 * m as u128 * n as u128 * k as u128 * batch as u128,
             Kernel::Attention { batch, heads, seq_q, seq_kv, head_dim, causal, backward, .. } => {
-                let forward = 4 * batch as u128 * heads as u128 * seq_q as u128 * seq_kv as u128 * head_dim as u128 / if causal { 2 } else { 1 };
+                let forward = 4 * batch as u128 * heads as u128 * seq_q as u128 * seq_kv as u128 * head_dim as u128
+                    / if causal { 2 } else { 1 };
                 if backward { forward * 5 / 2 } else { forward }
             }
             Kernel::Memory { .. } => 0,

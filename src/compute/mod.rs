@@ -19,8 +19,8 @@ mod timing;
 pub mod validation;
 
 pub use convert::{
-    Among, DlrmPart, LayerKind, Part, Pass, Role, Site, Step, dlrm_kernels, expert_loads, kind_of, layer_kernels, layer_steps, list_layer_kernels,
-    optimizer_kernels,
+    Among, DlrmPart, LayerKind, Part, Pass, Role, Site, Step, dlrm_kernels, expert_loads, kind_of, layer_kernels,
+    layer_steps, list_layer_kernels, optimizer_kernels,
 };
 pub use database::UserDatabase;
 pub use error::Error;

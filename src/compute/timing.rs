@@ -42,7 +42,8 @@ pub struct Timing {
 impl Timing {
     /// Durations on `gpu`; the user's rows, which may call a GPU by any of its names, come before the assets'. A database without a row of this GPU or its baseline is an error: it would have no effect.
     pub fn new(gpu: &Gpu, user: Option<&UserDatabase>) -> Result<Timing, Error> {
-        let named = |r: &Measured| Measured { gpu: Gpu::named(&r.gpu).map_or_else(|_| r.gpu.clone(), |g| g.name), ..r.clone() };
+        let named =
+            |r: &Measured| Measured { gpu: Gpu::named(&r.gpu).map_or_else(|_| r.gpu.clone(), |g| g.name), ..r.clone() };
         let own: Vec<Measured> = user.iter().flat_map(|u| &u.rows).map(named).collect();
         if let Some(user) = user {
             let mine = |r: &Measured| r.gpu == gpu.name || r.gpu == gpu.baseline;
@@ -50,7 +51,11 @@ impl Timing {
                 let mut found: Vec<&str> = user.rows.iter().map(|r| r.gpu.as_str()).collect();
                 found.sort_unstable();
                 found.dedup();
-                return Err(Error::DatabaseGpu { file: user.file.clone(), gpu: gpu.name.clone(), found: found.join(", ") });
+                return Err(Error::DatabaseGpu {
+                    file: user.file.clone(),
+                    gpu: gpu.name.clone(),
+                    found: found.join(", "),
+                });
             }
         }
         let rows = UserDatabase::shipped().rows.iter().chain(&own).cloned().collect::<Vec<_>>();
@@ -76,7 +81,11 @@ impl Timing {
     pub(super) fn from_rows(gpu: &Gpu, rows: &[Measured]) -> Timing {
         let baseline = Gpu::named(&gpu.baseline).unwrap_or_else(|_| gpu.clone());
         let curves = |name: &str, backward| {
-            let shipped = if backward { backward_curves(rows, name, &gpu.attention) } else { forward_curves(rows, name, &gpu.attention) };
+            let shipped = if backward {
+                backward_curves(rows, name, &gpu.attention)
+            } else {
+                forward_curves(rows, name, &gpu.attention)
+            };
             let operation = if backward { Operation::AttentionBackward } else { Operation::AttentionForward };
             shipped.overlaid(AttentionCurves::collect(rows, name, operation, ""))
         };
@@ -113,7 +122,9 @@ impl Timing {
                     products.retain(|p| p.at != product.at);
                     products.push(product);
                 }
-                Kernel::Memory { bytes, .. } => self.memory.entry(row.name.clone()).or_default().insert(bytes, row.ps * memory_ratio),
+                Kernel::Memory { bytes, .. } => {
+                    self.memory.entry(row.name.clone()).or_default().insert(bytes, row.ps * memory_ratio)
+                }
                 Kernel::Attention { .. } | Kernel::Work { .. } => {}
             }
         }
@@ -143,18 +154,23 @@ impl Timing {
         let roofline = roofline_ps(&self.gpu, kernel);
         let ps = match *kernel {
             Kernel::Gemm { m, n, k, batch, dtype, .. } => {
-                let near = self.products.get(&self.gpu.effective(dtype)).map_or(0.0, |p| log_ratio(p, logs(m, n, k, batch)));
+                let near =
+                    self.products.get(&self.gpu.effective(dtype)).map_or(0.0, |p| log_ratio(p, logs(m, n, k, batch)));
                 Some(roofline * libm::exp(near))
             }
             Kernel::Attention { .. } => self.attention_ps(kernel),
-            Kernel::Memory { name, bytes } => self.memory.get(name).and_then(|c| c.at(bytes, self.gpu.launch_ps as f64)),
+            Kernel::Memory { name, bytes } => {
+                self.memory.get(name).and_then(|c| c.at(bytes, self.gpu.launch_ps as f64))
+            }
             Kernel::Work { .. } => None,
         };
         ps.unwrap_or(roofline) + 0.5
     }
 
     fn attention_ps(&self, kernel: &Kernel) -> Option<f64> {
-        let Kernel::Attention { batch, heads, seq_q, seq_kv, head_dim, causal, backward, dtype, .. } = *kernel else { return None };
+        let Kernel::Attention { batch, heads, seq_q, seq_kv, head_dim, causal, backward, dtype, .. } = *kernel else {
+            return None;
+        };
         let curves = if backward { &self.backward } else { &self.forward };
         let per_flop = curves.at(causal, head_dim, seq_q.min(seq_kv))?;
         // Curves are of GPUs filled with blocks; a ragged last wave leaves multiprocessors idle.
@@ -162,7 +178,8 @@ impl Timing {
         let waves = libm::ceil(blocks / self.gpu.sms as f64);
         // From eight waves on the raggedness is as small as it was where the curves were measured.
         let idle = if waves >= 8.0 { 1.0 } else { waves * self.gpu.sms as f64 / blocks };
-        let slower = self.gpu.peak_16bit() / self.gpu.peak(if dtype == Dtype::Fp8 { Dtype::Bf16 } else { dtype }) as f64;
+        let slower =
+            self.gpu.peak_16bit() / self.gpu.peak(if dtype == Dtype::Fp8 { Dtype::Bf16 } else { dtype }) as f64;
         let ps = kernel.flops() as f64 * per_flop * idle * slower.max(1.0);
         Some(ps.max(roofline_ps(&self.gpu, kernel)))
     }
@@ -206,7 +223,8 @@ fn forward_curves(rows: &[Measured], gpu: &str, variant: &str) -> AttentionCurve
     let together = AttentionCurves::collect(rows, gpu, Operation::Attention, variant);
     let known_forward = AttentionCurves::collect(rows, DIVIDED.0, Operation::AttentionForward, DIVIDED.1);
     let known_together = AttentionCurves::collect(rows, DIVIDED.0, Operation::Attention, DIVIDED.1);
-    let divided = together.map(|causal, d, s, value| Some(value * known_forward.at(causal, d, s)? / known_together.at(causal, d, s)?));
+    let divided = together
+        .map(|causal, d, s, value| Some(value * known_forward.at(causal, d, s)? / known_together.at(causal, d, s)?));
     divided.overlaid(AttentionCurves::collect(rows, gpu, Operation::AttentionForward, variant))
 }
 
@@ -220,8 +238,14 @@ fn backward_curves(rows: &[Measured], gpu: &str, variant: &str) -> AttentionCurv
         together.map(|causal, d, s, value| Some((3.5 * value - forward.at(causal, d, s)?) / 2.5))
     };
     let (known_forward, known_backward) = (forward_curves(rows, gpu, DIVIDED.1), apart(rows, gpu, DIVIDED.1));
-    let guessed = forward.map(|causal, d, s, value| Some(value * known_backward.at(causal, d, s)? / known_forward.at(causal, d, s)?));
-    guessed.overlaid(apart(rows, gpu, variant)).overlaid(AttentionCurves::collect(rows, gpu, Operation::AttentionBackward, variant))
+    let guessed = forward
+        .map(|causal, d, s, value| Some(value * known_backward.at(causal, d, s)? / known_forward.at(causal, d, s)?));
+    guessed.overlaid(apart(rows, gpu, variant)).overlaid(AttentionCurves::collect(
+        rows,
+        gpu,
+        Operation::AttentionBackward,
+        variant,
+    ))
 }
 
 #[cfg(test)]
@@ -234,7 +258,17 @@ mod tests {
 
     fn attention(seq: u64, head_dim: u64, backward: bool) -> Kernel {
         let heads = 2048 / head_dim;
-        Kernel::Attention { batch: 16384 / seq, heads, kv_heads: heads, seq_q: seq, seq_kv: seq, head_dim, causal: true, backward, dtype: Dtype::Bf16 }
+        Kernel::Attention {
+            batch: 16384 / seq,
+            heads,
+            kv_heads: heads,
+            seq_q: seq,
+            seq_kv: seq,
+            head_dim,
+            causal: true,
+            backward,
+            dtype: Dtype::Bf16,
+        }
     }
 
     #[test]
@@ -259,7 +293,11 @@ mod tests {
                 .parse()
                 .unwrap();
         let fast = Timing::new(&Gpu::parse(&table).unwrap(), None).unwrap();
-        let h100 = Timing::new(&Gpu::parse(&"like = 'h100'\nlaunch_ns = 0\nresults_overlap = true".parse().unwrap()).unwrap(), None).unwrap();
+        let h100 = Timing::new(
+            &Gpu::parse(&"like = 'h100'\nlaunch_ns = 0\nresults_overlap = true".parse().unwrap()).unwrap(),
+            None,
+        )
+        .unwrap();
         for kernel in [Kernel::gemm(8192, 8192, 8192, Dtype::Bf16), attention(4096, 128, true)] {
             let ratio = h100.ps(&kernel) as f64 / fast.ps(&kernel) as f64;
             assert!((ratio - 2.0).abs() < 1e-3, "{kernel:?}: {ratio}");
@@ -282,7 +320,8 @@ mod tests {
         let added = h100.ps(&product(4));
         assert!(added.abs_diff(written + more) < more / 5, "{added} {written} {more}");
         // Where results overlap, only a product that memory cannot keep up with is held up.
-        let overlapping = Timing::new(&Gpu::parse(&"like = 'h100'\nresults_overlap = true".parse().unwrap()).unwrap(), None).unwrap();
+        let overlapping =
+            Timing::new(&Gpu::parse(&"like = 'h100'\nresults_overlap = true".parse().unwrap()).unwrap(), None).unwrap();
         assert!(overlapping.ps(&product(0)) < written);
     }
 
@@ -309,9 +348,20 @@ mod tests {
         for gpu in Gpu::names() {
             let timing = timing(&gpu);
             for dtype in [Dtype::Fp32, Dtype::Bf16, Dtype::Fp8] {
-                for (m, n, k) in [(64, 64, 64), (1, 4096, 4096), (2048, 2048, 512), (8192, 3072, 6144), (4096, 4096, 4096), (96, 50000, 700)] {
+                for (m, n, k) in [
+                    (64, 64, 64),
+                    (1, 4096, 4096),
+                    (2048, 2048, 512),
+                    (8192, 3072, 6144),
+                    (4096, 4096, 4096),
+                    (96, 50000, 700),
+                ] {
                     let one = timing.ps(&Kernel::gemm(m, n, k, dtype));
-                    for more in [Kernel::gemm(2 * m, n, k, dtype), Kernel::gemm(m, 2 * n, k, dtype), Kernel::gemm(m, n, 2 * k, dtype)] {
+                    for more in [
+                        Kernel::gemm(2 * m, n, k, dtype),
+                        Kernel::gemm(m, 2 * n, k, dtype),
+                        Kernel::gemm(m, n, 2 * k, dtype),
+                    ] {
                         assert!(timing.ps(&more) >= one, "{gpu}: {more:?}");
                     }
                 }

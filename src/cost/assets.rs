@@ -82,7 +82,10 @@ impl Costs {
     pub fn gpu(&self, name: &str) -> Result<Part, CostError> {
         match self.gpu.get(name) {
             Some(g) => Ok(Part { usd: g.usd, watts: g.watts }),
-            None => Err(CostError::Gpu { gpu: name.to_string(), known: self.gpu.keys().cloned().collect::<Vec<_>>().join(", ") }),
+            None => Err(CostError::Gpu {
+                gpu: name.to_string(),
+                known: self.gpu.keys().cloned().collect::<Vec<_>>().join(", "),
+            }),
         }
     }
 
@@ -106,14 +109,16 @@ mod tests {
         assert!(c.gpu.values().all(|g| !g.source.is_empty() && g.usd > 0.0 && g.watts > 0.0));
         assert!(c.server.values().all(|s| !s.source.is_empty() && s.gpus > 0));
         assert!([&c.nic, &c.switch, &c.link].iter().all(|p| !p.source.is_empty()));
-        let unknown: Vec<&String> = c.server.values().flat_map(|s| &s.names).filter(|n| !SERVERS.contains(&n.as_str())).collect();
+        let unknown: Vec<&String> =
+            c.server.values().flat_map(|s| &s.names).filter(|n| !SERVERS.contains(&n.as_str())).collect();
         assert!(unknown.is_empty() && c.server.contains_key("default"), "{unknown:?}");
     }
 
     #[test]
     fn a_dgx_draws_what_its_guide_says() {
         let c = Costs::shipped();
-        let dgx = c.server(Some("dgx-h100"), 8.0).watts + 8.0 * (c.gpu("h100-sxm").unwrap().watts + c.nic.at(400.0).watts);
+        let dgx =
+            c.server(Some("dgx-h100"), 8.0).watts + 8.0 * (c.gpu("h100-sxm").unwrap().watts + c.nic.at(400.0).watts);
         assert_eq!(dgx, 10_200.0);
         let a100 = c.server(Some("dgx-a100"), 8.0).watts + 8.0 * (c.gpu("a100-80g-sxm").unwrap().watts + 20.0);
         assert_eq!(a100, 6_500.0);

@@ -47,7 +47,9 @@ pub fn parts(net: &Network, gpus: u64, nic_per_host: bool) -> Parts {
             }
         }
     }
-    let of = |kind: NodeKind| net.nodes.iter().zip(&of_node).filter(move |(n, gbps)| n.kind == kind && **gbps > 0.0).map(|(_, gbps)| *gbps);
+    let of = |kind: NodeKind| {
+        net.nodes.iter().zip(&of_node).filter(move |(n, gbps)| n.kind == kind && **gbps > 0.0).map(|(_, gbps)| *gbps)
+    };
     let servers: BTreeSet<u32> = net.nodes.iter().filter(|n| n.kind == NodeKind::Host).map(|n| n.server).collect();
     Parts {
         gpus,
@@ -64,7 +66,10 @@ pub fn parts(net: &Network, gpus: u64, nic_per_host: bool) -> Parts {
 /// A GPU that the asset does not know, and whose price and power `[base.cost]` does not give.
 pub fn bill(parts: &Parts, gpu: &str, server: Option<&str>, keys: &CostKeys) -> Result<Bill, CostError> {
     let costs = Costs::shipped();
-    let or = |own: (Option<f64>, Option<f64>), part: Part| Part { usd: own.0.unwrap_or(part.usd), watts: own.1.unwrap_or(part.watts) };
+    let or = |own: (Option<f64>, Option<f64>), part: Part| Part {
+        usd: own.0.unwrap_or(part.usd),
+        watts: own.1.unwrap_or(part.watts),
+    };
     let own_gpu = match keys.gpu {
         (Some(usd), Some(watts)) => Part { usd, watts },
         own => or(own, costs.gpu(gpu)?),
@@ -72,7 +77,8 @@ pub fn bill(parts: &Parts, gpu: &str, server: Option<&str>, keys: &CostKeys) -> 
     let gpus = parts.gpus as f64;
     // All servers together; the asset's grow with their GPUs.
     let servers = costs.server(server, gpus);
-    let own_servers = (keys.server.0.map(|x| x * parts.servers as f64), keys.server.1.map(|x| x * parts.servers as f64));
+    let own_servers =
+        (keys.server.0.map(|x| x * parts.servers as f64), keys.server.1.map(|x| x * parts.servers as f64));
     let mut total = or(own_servers, servers);
     let mut add = |n: f64, p: Part| {
         total.usd += n * p.usd;
@@ -128,9 +134,20 @@ mod tests {
         let spines = RailOptimized { rails: 0, pods: 1, spines: 4, oversubscription: 1000 }.build(&fabric()).unwrap();
         let p = parts(&spines, 16, true);
         let plain = bill(&p, "h100-sxm", None, &CostKeys::default()).unwrap();
-        let less = bill(&parts(&RailOnly { rails: 0 }.build(&fabric()).unwrap(), 16, true), "h100-sxm", None, &CostKeys::default()).unwrap();
+        let less = bill(
+            &parts(&RailOnly { rails: 0 }.build(&fabric()).unwrap(), 16, true),
+            "h100-sxm",
+            None,
+            &CostKeys::default(),
+        )
+        .unwrap();
         assert!(plain.cost_cents > less.cost_cents && plain.power_mw > less.power_mw);
-        let keys = CostKeys { gpu: (Some(1.0), Some(0.0)), server: (Some(10.0), Some(0.0)), nic: (Some(0.0), Some(2.0)), ..CostKeys::default() };
+        let keys = CostKeys {
+            gpu: (Some(1.0), Some(0.0)),
+            server: (Some(10.0), Some(0.0)),
+            nic: (Some(0.0), Some(2.0)),
+            ..CostKeys::default()
+        };
         let keys = CostKeys { switch: (Some(100.0), Some(0.0)), link: (Some(0.0), Some(0.0)), ..keys };
         // A GPU that nobody knows needs both figures, and has them.
         let own = bill(&p, "mine", None, &keys).unwrap();

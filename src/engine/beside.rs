@@ -27,7 +27,12 @@ fn is_hosts(t: &Tables) -> bool {
 }
 
 impl Engine for Beside {
-    fn advance(&mut self, batch: &mut [Tables], packet_limit: u64, stop: &(dyn Fn() -> bool + Sync)) -> Result<Slice, EngineError> {
+    fn advance(
+        &mut self,
+        batch: &mut [Tables],
+        packet_limit: u64,
+        stop: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Slice, EngineError> {
         let open = |hosts: bool, batch: &[Tables]| batch.iter().any(|t| is_hosts(t) == hosts && !is_final(t));
         if !open(true, batch) {
             return self.device.advance(batch, packet_limit, stop);

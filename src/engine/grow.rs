@@ -1,10 +1,12 @@
 //! Capacity: pools of packets that grow between steps, never inside one.
 
-use crate::columns::{IntVec, cc, NONE, Packet, SHARED_FLAGS, Tables, flag, status};
+use crate::columns::{IntVec, NONE, Packet, SHARED_FLAGS, Tables, cc, flag, status};
 
 /// An experiment needs more packets in flight than the host has room for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("needs {wanted} packets in flight at once, more than the {limit} this run has room for: a smaller network, fewer flows, or congestion control would need fewer")]
+#[error(
+    "needs {wanted} packets in flight at once, more than the {limit} this run has room for: a smaller network, fewer flows, or congestion control would need fewer"
+)]
 pub struct TooManyPackets {
     pub wanted: u64,
     pub limit: u64,
@@ -72,7 +74,8 @@ fn add_records(t: &mut Tables, head: u32, add: u32, limit: u64) -> Result<(u32, 
 pub fn first_fill(t: &mut Tables, per_nic: &[u32]) {
     for (n, &count) in per_nic.iter().enumerate() {
         if count > 0 {
-            let (head, added) = add_records(t, NONE, count, u64::from(u32::MAX)).expect("a first fill is far below the number of indices");
+            let (head, added) = add_records(t, NONE, count, u64::from(u32::MAX))
+                .expect("a first fill is far below the number of indices");
             t.nics[n].free_head = head;
             t.nics[n].free_n = added;
         }

@@ -19,7 +19,12 @@ pub trait Engine: Send + Sync {
     ///
     /// # Errors
     /// The engine cannot go on at all; an experiment that cannot is no error, it is in [`Slice::failures`] or has a status.
-    fn advance(&mut self, batch: &mut [Tables], packet_limit: u64, stop: &(dyn Fn() -> bool + Sync)) -> Result<Slice, EngineError>;
+    fn advance(
+        &mut self,
+        batch: &mut [Tables],
+        packet_limit: u64,
+        stop: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Slice, EngineError>;
 
     /// How long `advance` goes on by itself: the time between two looks of the host.
     fn slice(&self) -> Duration;

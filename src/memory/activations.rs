@@ -100,7 +100,11 @@ fn attention(t: &Transformer, layout: &Layout, tokens: &Tokens) -> (u64, u64, u6
     let heads = t.heads as u64;
     let (compressed, query_key_value, out) = match t.mla {
         Some(m) => latent(&m, heads, tokens),
-        None => (0, tokens.split((heads + 2 * t.kv_heads as u64) * t.head_dim as u64), tokens.split(heads * t.head_dim as u64)),
+        None => (
+            0,
+            tokens.split((heads + 2 * t.kv_heads as u64) * t.head_dim as u64),
+            tokens.split(heads * t.head_dim as u64),
+        ),
     };
     let rest = tokens.hidden(t) + compressed + query_key_value + out + tokens.mask(t);
     let rows = tokens.n * heads / tokens.tp;

@@ -31,7 +31,9 @@ fn data_parallel(layout: &Layout, share: &Share) -> u64 {
         // Buckets are copies of all gradients (`gradient_as_bucket_view` is off by default).
         Framework::Ddp => dense * grads,
         Framework::DeepSpeed if layout.zero == 0 => bucket,
-        Framework::DeepSpeed => buckets + if layout.zero < 3 { layout.bucket_bytes.min(dense * params) } else { gathered },
+        Framework::DeepSpeed => {
+            buckets + if layout.zero < 3 { layout.bucket_bytes.min(dense * params) } else { gathered }
+        }
         // A unit's whole gradients until they are scattered.
         Framework::Fsdp => gathered + grads * share.unit * (1 + layout.overlap_grad as u64),
     }

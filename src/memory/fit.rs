@@ -26,7 +26,10 @@ pub struct OutOfMemory {
 impl Estimate {
     /// The stage that needs most; the first of equals.
     pub fn fullest(&self) -> &StageMemory {
-        self.stages.iter().reduce(|a, b| if b.peak() > a.peak() { b } else { a }).expect("a layout has at least one stage")
+        self.stages
+            .iter()
+            .reduce(|a, b| if b.peak() > a.peak() { b } else { a })
+            .expect("a layout has at least one stage")
     }
 
     /// The fullest stage's bytes, `peak_memory_bytes` of the results.
@@ -63,7 +66,11 @@ impl fmt::Display for StageMemory {
             ("context and libraries", self.context),
             ("fragmentation", self.fragmentation),
         ];
-        let text: Vec<String> = parts.iter().filter(|(_, bytes)| *bytes > 0).map(|(name, bytes)| format!("{name} {}", gib(*bytes))).collect();
+        let text: Vec<String> = parts
+            .iter()
+            .filter(|(_, bytes)| *bytes > 0)
+            .map(|(name, bytes)| format!("{name} {}", gib(*bytes)))
+            .collect();
         f.write_str(&text.join(", "))
     }
 }

@@ -96,7 +96,12 @@ impl Share {
             Body::Dlrm(d) => dlrm(d, layout),
             Body::Layers(layers) => {
                 let dense = layers.iter().map(|l| l.params).sum();
-                Share { dense, matrices: dense, unit: layers.iter().map(|l| l.params).max().unwrap_or(0), ..Share::default() }
+                Share {
+                    dense,
+                    matrices: dense,
+                    unit: layers.iter().map(|l| l.params).max().unwrap_or(0),
+                    ..Share::default()
+                }
             }
         }
     }

@@ -97,7 +97,11 @@ impl Stage {
             working + held(k).map(|(n, chunk)| n * (chunk.layers + chunk.ends)).sum::<u64>()
         };
         // The first of equals.
-        let peak = self.schedule.candidates().max_by_key(|&k| (dynamic(k), u64::MAX - k)).expect("a schedule has at least one pass");
+        let peak = self
+            .schedule
+            .candidates()
+            .max_by_key(|&k| (dynamic(k), u64::MAX - k))
+            .expect("a schedule has at least one pass");
         let held: Vec<u64> = held(peak).map(|(n, _)| n).collect();
         self.state(&held, Some(self.schedule.backward_chunk(peak) as usize))
     }
@@ -131,7 +135,12 @@ impl Stage {
     fn moment(&self, slot: Option<Slot>, held: &[u64]) -> Moment {
         let backward = slot.filter(|s| s.backward).map(|s| s.chunk as usize);
         let state = self.state(held, backward);
-        Moment { slot, in_flight: state.in_flight as u32, activations: state.activations + state.ends, total: state.peak() }
+        Moment {
+            slot,
+            in_flight: state.in_flight as u32,
+            activations: state.activations + state.ends,
+            total: state.peak(),
+        }
     }
 }
 
@@ -143,7 +152,11 @@ fn states(model: &Model, layout: &Layout, share: &Share) -> StageMemory {
         each as u64 * (divide(share.dense, layout.dense_replicas()) + divide(share.experts, layout.expert_replicas()))
     };
     // Each matrix quantised, and transposed for the backward pass, as Transformer Engine keeps them between micro-batches.
-    let quantised = if layout.fp8 { 2 * share.matrices / if layout.zero == 3 { layout.dense_replicas() as u64 } else { 1 } } else { 0 };
+    let quantised = if layout.fp8 {
+        2 * share.matrices / if layout.zero == 3 { layout.dense_replicas() as u64 } else { 1 }
+    } else {
+        0
+    };
     // Tables have sparse gradients, which are activations, and one fp32 accumulator a row (row-wise AdaGrad).
     let (tables, accumulators) = match &model.body {
         Body::Dlrm(d) => (bytes.params as u64 * share.tables, 4 * share.tables / d.embedding_dim as u64),
@@ -158,7 +171,12 @@ fn states(model: &Model, layout: &Layout, share: &Share) -> StageMemory {
 }
 
 /// Each virtual stage of `stage`, and its numbers of dense layers and of layers with experts.
-fn transformer_chunks(t: &Transformer, layout: &Layout, options: &MemoryOptions, stage: u32) -> (Vec<Chunk>, Vec<(u32, u32)>) {
+fn transformer_chunks(
+    t: &Transformer,
+    layout: &Layout,
+    options: &MemoryOptions,
+    stage: u32,
+) -> (Vec<Chunk>, Vec<(u32, u32)>) {
     let [dense, moe] = [false, true].map(|moe| LayerActivations::new(t, layout, moe));
     let tokens = Tokens::new(layout);
     let hidden = tokens.hidden(t);
@@ -173,7 +191,10 @@ fn transformer_chunks(t: &Transformer, layout: &Layout, options: &MemoryOptions,
         let n_moe = layers.filter(|&l| t.is_moe(l)).count() as u32;
         let n_dense = n - n_moe;
         let (first, last) = (global == 0, global + 1 == all.len());
-        let mut chunk = Chunk { layers: n_dense as u64 * dense.kept(layout.recompute) + n_moe as u64 * moe.kept(layout.recompute), ..Chunk::default() };
+        let mut chunk = Chunk {
+            layers: n_dense as u64 * dense.kept(layout.recompute) + n_moe as u64 * moe.kept(layout.recompute),
+            ..Chunk::default()
+        };
         for (n, kind) in [(n_dense, dense), (n_moe, moe)] {
             if n > 0 {
                 chunk.working = chunk.working.max(kind.working(layout.recompute));

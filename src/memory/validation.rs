@@ -25,7 +25,8 @@ pub struct Row {
 }
 
 /// Korthikanti et al. 2022, Table 3: model, tensor and pipeline parallelism, virtual stages, micro-batch, global batch.
-const SEQSEL: [(&str, u32, u32, u32, u32, u32); 4] = [("22B", 8, 1, 1, 4, 4), ("175B", 8, 8, 3, 1, 64), ("530B", 8, 35, 3, 1, 280), ("1T", 8, 64, 1, 1, 512)];
+const SEQSEL: [(&str, u32, u32, u32, u32, u32); 4] =
+    [("22B", 8, 1, 1, 4, 4), ("175B", 8, 8, 3, 1, 64), ("530B", 8, 35, 3, 1, 280), ("1T", 8, 64, 1, 1, 512)];
 
 /// All rows.
 pub fn rows() -> Vec<Row> {
@@ -105,20 +106,33 @@ fn seqsel_gib(rows: &mut Vec<Row>, name: &str, layout: &Layout) {
             gib(plain[0].states())
         ),
     };
-    let layers = |stage: &StageMemory| format!("the figure is the paper's formula, layers of the first stage; what is beside them adds {:.2}", gib(stage.ends));
+    let layers = |stage: &StageMemory| {
+        format!(
+            "the figure is the paper's formula, layers of the first stage; what is beside them adds {:.2}",
+            gib(stage.ends)
+        )
+    };
     let figure = [
         ("parameters, gradients and optimizer", inner.states(), states),
         ("activations, tensor parallel", plain[0].activations, layers(&plain[0])),
         ("activations, sequence parallel and selective recomputation", best[0].activations, layers(&best[0])),
     ];
     for ((what, bytes, note), measured) in figure.into_iter().zip(&published[1..]) {
-        rows.push(Row { name: format!("seqsel Fig. 1 {name}: {what}"), unit: "GiB", measured: number(measured), simulated: gib(bytes), note });
+        rows.push(Row {
+            name: format!("seqsel Fig. 1 {name}: {what}"),
+            unit: "GiB",
+            measured: number(measured),
+            simulated: gib(bytes),
+            note,
+        });
     }
 }
 
 fn seqsel_percent(rows: &mut Vec<Row>, name: &str, layout: &Layout) {
     let published = line(FIG7, name);
-    let first = |sequence_parallel, recompute| stages(name, &Layout { sequence_parallel, recompute, ..layout.clone() })[0].activations as f64;
+    let first = |sequence_parallel, recompute| {
+        stages(name, &Layout { sequence_parallel, recompute, ..layout.clone() })[0].activations as f64
+    };
     let base = first(false, Recompute::None);
     let columns = [
         ("sequence parallel", first(true, Recompute::None)),
@@ -142,7 +156,9 @@ fn seqsel_percent(rows: &mut Vec<Row>, name: &str, layout: &Layout) {
 fn stage_outputs() -> Row {
     let model = model_of("530B");
     let layout = seqsel("530B", 8, 35, 1);
-    let ends = |keep_stage_outputs| estimate(&model, &layout, &MemoryOptions { keep_stage_outputs, ..MemoryOptions::default() }).stages[0].ends;
+    let ends = |keep_stage_outputs| {
+        estimate(&model, &layout, &MemoryOptions { keep_stage_outputs, ..MemoryOptions::default() }).stages[0].ends
+    };
     Row {
         name: "seqsel 530B: outputs of the first stage, dropped".into(),
         unit: "GiB",

@@ -26,7 +26,11 @@ impl Layout {
         let product = format!("tp {tp} x pp {pp} x cp {cp} x dp {dp} = {need} GPUs; the cluster has {gpus}");
         let others = need / dp as u128;
         let whole = (gpus as u128).is_multiple_of(others) && gpus as u128 >= others;
-        let right = if whole { format!("{}: {product}", gpus as u128 / others) } else { format!("such that the degrees' product is the cluster: {product}") };
+        let right = if whole {
+            format!("{}: {product}", gpus as u128 / others)
+        } else {
+            format!("such that the degrees' product is the cluster: {product}")
+        };
         must(need == gpus as u128, "workload.dp", dp, right)
     }
 
@@ -47,10 +51,17 @@ impl Layout {
         }
         must(self.zero <= 3, "workload.zero", self.zero, "0, 1, 2 or 3")?;
         must(self.bucket_bytes >= 1, "workload.bucket_mb", self.bucket_bytes, "more than nothing")?;
-        must(self.expert_skew.is_finite() && self.expert_skew >= 1.0, "workload.expert_skew", self.expert_skew, "at least 1, which is even")?;
-        for (key, value) in
-            [("workload.param_bytes", self.bytes.params), ("workload.grad_bytes", self.bytes.grads), ("workload.activation_bytes", self.bytes.activations)]
-        {
+        must(
+            self.expert_skew.is_finite() && self.expert_skew >= 1.0,
+            "workload.expert_skew",
+            self.expert_skew,
+            "at least 1, which is even",
+        )?;
+        for (key, value) in [
+            ("workload.param_bytes", self.bytes.params),
+            ("workload.grad_bytes", self.bytes.grads),
+            ("workload.activation_bytes", self.bytes.activations),
+        ] {
             must(matches!(value, 1 | 2 | 4), key, value, "1, 2 or 4")?;
         }
         must(self.bytes.optimizer <= 64, "workload.optimizer_bytes", self.bytes.optimizer, "at most 64")?;
@@ -59,34 +70,76 @@ impl Layout {
         let all = ["cp", "dp", "ep", "pp", "tp"];
         let without_ep = ["cp", "dp", "pp", "tp"];
         let orders = dims == all || (dims == without_ep && self.ep == 1);
-        must(orders, "workload.rank_order", format!("\"{}\"", self.order), "an order of tp, cp, ep, dp and pp, fastest first, such as \"tp-cp-ep-dp-pp\"")
+        must(
+            orders,
+            "workload.rank_order",
+            format!("\"{}\"", self.order),
+            "an order of tp, cp, ep, dp and pp, fastest first, such as \"tp-cp-ep-dp-pp\"",
+        )
     }
 
     fn check_framework(&self) -> Result<(), ModelError> {
         let zero = self.zero;
         match self.framework {
-            Framework::Ddp => must(zero == 0, "workload.zero", zero, "0 with framework \"ddp\", which shards nothing; \"fsdp\" and \"deepspeed\" do")?,
-            Framework::Fsdp => must(zero >= 2, "workload.zero", zero, "3 (full shard) or 2 (shard gradients and optimizer) with framework \"fsdp\"")?,
-            Framework::Megatron => must(zero <= 1, "workload.zero", zero, "0, or 1 (distributed optimizer) with framework \"megatron\"")?,
+            Framework::Ddp => must(
+                zero == 0,
+                "workload.zero",
+                zero,
+                "0 with framework \"ddp\", which shards nothing; \"fsdp\" and \"deepspeed\" do",
+            )?,
+            Framework::Fsdp => must(
+                zero >= 2,
+                "workload.zero",
+                zero,
+                "3 (full shard) or 2 (shard gradients and optimizer) with framework \"fsdp\"",
+            )?,
+            Framework::Megatron => {
+                must(zero <= 1, "workload.zero", zero, "0, or 1 (distributed optimizer) with framework \"megatron\"")?
+            }
             Framework::DeepSpeed => {}
         }
         let pipeline = self.framework != Framework::Ddp && self.framework != Framework::Fsdp;
-        must(self.pp == 1 || pipeline, "workload.pp", self.pp, "1 with framework \"ddp\" or \"fsdp\"; \"megatron\" and \"deepspeed\" have pipelines")?;
-        must(self.pp == 1 || zero <= 1, "workload.zero", zero, "0 or 1 with a pipeline: each micro-batch would gather or reduce everything")?;
+        must(
+            self.pp == 1 || pipeline,
+            "workload.pp",
+            self.pp,
+            "1 with framework \"ddp\" or \"fsdp\"; \"megatron\" and \"deepspeed\" have pipelines",
+        )?;
+        must(
+            self.pp == 1 || zero <= 1,
+            "workload.zero",
+            zero,
+            "0 or 1 with a pipeline: each micro-batch would gather or reduce everything",
+        )?;
         must(self.vpp == 1 || self.pp > 1, "workload.vpp", self.vpp, "1 without a pipeline (workload.pp = 1)")?;
         let interleaves = self.schedule == PipelineSchedule::OneFOneB;
-        must(self.vpp == 1 || interleaves, "workload.vpp", self.vpp, "1 with schedule \"gpipe\"; interleaving is 1F1B's")
+        must(
+            self.vpp == 1 || interleaves,
+            "workload.vpp",
+            self.vpp,
+            "1 with schedule \"gpipe\"; interleaving is 1F1B's",
+        )
     }
 
     fn check_data_parallel(&self, model: &Model) -> Result<(), ModelError> {
         let expected = format!("1: {} is trained data-parallel only", model.name);
-        for (key, value) in [("workload.tp", self.tp), ("workload.pp", self.pp), ("workload.ep", self.ep), ("workload.cp", self.cp)] {
+        for (key, value) in
+            [("workload.tp", self.tp), ("workload.pp", self.pp), ("workload.ep", self.ep), ("workload.cp", self.cp)]
+        {
             must(value == 1, key, value, &expected)?;
         }
         let recompute = format!("{:?}", self.recompute).to_lowercase();
-        must(self.recompute == Recompute::None, "workload.recompute", recompute, "none: only transformers' layers are recomputed")?;
+        must(
+            self.recompute == Recompute::None,
+            "workload.recompute",
+            recompute,
+            "none: only transformers' layers are recomputed",
+        )?;
         let per_sample = match &model.body {
-            Body::Dlrm(d) => f64::from(d.tables) * f64::from(d.embedding_dim) * f64::from(d.pooling.max(2)) + f64::from(d.tables).powi(2),
+            Body::Dlrm(d) => {
+                f64::from(d.tables) * f64::from(d.embedding_dim) * f64::from(d.pooling.max(2))
+                    + f64::from(d.tables).powi(2)
+            }
             Body::Layers(layers) => layers.iter().map(|l| l.activation_bytes as f64).sum(),
             Body::Transformer(_) => 0.0,
         };
@@ -98,18 +151,41 @@ impl Layout {
         must(t.heads.is_multiple_of(tp), "workload.tp", tp, format!("a divisor of the model's {} heads", t.heads))?;
         let kv = t.mla.is_some() || t.kv_heads.is_multiple_of(tp);
         must(kv, "workload.tp", tp, format!("a divisor of the model's {} key/value heads", t.kv_heads))?;
-        must(t.ffn.is_multiple_of(tp), "workload.tp", tp, format!("a divisor of the feed-forward part's inner size {}", t.ffn))?;
+        must(
+            t.ffn.is_multiple_of(tp),
+            "workload.tp",
+            tp,
+            format!("a divisor of the feed-forward part's inner size {}", t.ffn),
+        )?;
         let chunks = pp as u64 * vpp as u64;
         let key = if pp > t.layers { "workload.pp" } else { "workload.vpp" };
-        let stages = format!("such that each of the pp x vpp = {chunks} virtual stages has one of the model's {} layers", t.layers);
+        let stages = format!(
+            "such that each of the pp x vpp = {chunks} virtual stages has one of the model's {} layers",
+            t.layers
+        );
         must(chunks <= t.layers as u64, key, if pp > t.layers { pp } else { vpp }, stages)?;
         match t.moe {
             None => must(ep == 1, "workload.ep", ep, "1: the model has no experts")?,
             Some(moe) => {
-                must(moe.experts.is_multiple_of(ep), "workload.ep", ep, format!("a divisor of the model's {} experts", moe.experts))?;
-                must(moe.expert_ffn.is_multiple_of(tp), "workload.tp", tp, format!("a divisor of an expert's inner size {}", moe.expert_ffn))?;
+                must(
+                    moe.experts.is_multiple_of(ep),
+                    "workload.ep",
+                    ep,
+                    format!("a divisor of the model's {} experts", moe.experts),
+                )?;
+                must(
+                    moe.expert_ffn.is_multiple_of(tp),
+                    "workload.tp",
+                    tp,
+                    format!("a divisor of an expert's inner size {}", moe.expert_ffn),
+                )?;
                 let replicas = dp as u64 * cp as u64;
-                must(replicas.is_multiple_of(ep as u64), "workload.ep", ep, format!("a divisor of dp x cp = {replicas}: experts are spread over those ranks"))?;
+                must(
+                    replicas.is_multiple_of(ep as u64),
+                    "workload.ep",
+                    ep,
+                    format!("a divisor of dp x cp = {replicas}: experts are spread over those ranks"),
+                )?;
                 let most = moe.experts as f64 / moe.top_k as f64;
                 must(
                     self.expert_skew <= most,
@@ -121,19 +197,35 @@ impl Layout {
         }
         // Causal attention is balanced over context-parallel ranks by giving each a slice from both ends.
         let slices = if cp > 1 { 2 * cp as u64 } else { 1 };
-        must((seq as u64).is_multiple_of(slices), "workload.cp", cp, format!("such that 2 x cp divides the sequence length {seq}"))?;
+        must(
+            (seq as u64).is_multiple_of(slices),
+            "workload.cp",
+            cp,
+            format!("such that 2 x cp divides the sequence length {seq}"),
+        )?;
         let local = if self.sequence_parallel { tp as u64 } else { 1 };
-        let expected = format!("such that tp divides a context-parallel rank's sequence of {} (workload.sequence_parallel)", seq / cp);
+        let expected = format!(
+            "such that tp divides a context-parallel rank's sequence of {} (workload.sequence_parallel)",
+            seq / cp
+        );
         must((seq as u64 / cp as u64).is_multiple_of(local), "workload.seq", seq, expected)?;
         self.check_magnitude(t)
     }
 
     /// Memory is counted in 64 bits. What a rank would keep of all micro-batches, in floating point and from above.
     fn check_magnitude(&self, t: &Transformer) -> Result<(), ModelError> {
-        let [layers, h, ffn, heads, d, vocab] = [t.layers, t.hidden, t.ffn, t.heads, t.head_dim, t.vocab].map(f64::from);
-        let experts = t.moe.map_or(0.0, |m| f64::from(m.top_k) * self.expert_skew * (2.0 * h + 3.0 * f64::from(m.expert_ffn)) + 8.0 * f64::from(m.experts));
-        let latent = t.mla.map_or(0.0, |m| f64::from(2 * m.q_rank + 2 * m.kv_rank) + heads * f64::from(2 * (m.nope_dim + m.rope_dim) + 2 * m.v_dim));
-        let per_token = layers * (8.0 * h + 3.0 * ffn + 4.0 * heads * d + latent + experts + heads * f64::from(self.seq)) + 4.0 * vocab;
+        let [layers, h, ffn, heads, d, vocab] =
+            [t.layers, t.hidden, t.ffn, t.heads, t.head_dim, t.vocab].map(f64::from);
+        let experts = t.moe.map_or(0.0, |m| {
+            f64::from(m.top_k) * self.expert_skew * (2.0 * h + 3.0 * f64::from(m.expert_ffn))
+                + 8.0 * f64::from(m.experts)
+        });
+        let latent = t.mla.map_or(0.0, |m| {
+            f64::from(2 * m.q_rank + 2 * m.kv_rank) + heads * f64::from(2 * (m.nope_dim + m.rope_dim) + 2 * m.v_dim)
+        });
+        let per_token = layers
+            * (8.0 * h + 3.0 * ffn + 4.0 * heads * d + latent + experts + heads * f64::from(self.seq))
+            + 4.0 * vocab;
         self.few_enough(f64::from(self.seq) * per_token)
     }
 
@@ -154,7 +246,9 @@ impl Layout {
         let expected = format!("a multiple of dp x microbatch = {one}");
         must((global_batch as u64).is_multiple_of(one), "workload.global_batch", global_batch, expected)?;
         let m = self.microbatches();
-        let expected = format!("such that global_batch / (dp x microbatch), now {m}, is a multiple of pp = {pp}: interleaving goes round in groups of pp");
+        let expected = format!(
+            "such that global_batch / (dp x microbatch), now {m}, is a multiple of pp = {pp}: interleaving goes round in groups of pp"
+        );
         must(vpp == 1 || m.is_multiple_of(pp), "workload.global_batch", global_batch, expected)
     }
 }
@@ -176,7 +270,10 @@ mod tests {
         assert_eq!(error("gpt3-175b", 1024, |l| (l.pp, l.dp, l.vpp, l.global_batch) = (8, 16, 3, 16 * 64)), "fits");
         assert_eq!(error("llama3-405b", 1024, |l| (l.pp, l.dp, l.global_batch, l.seq) = (16, 8, 512, 8192)), "fits");
         assert_eq!(error("gpt3-485b", 8192, |l| (l.pp, l.dp, l.global_batch) = (64, 16, 640)), "fits");
-        assert_eq!(error("deepseek-v3", 2048, |l| (l.tp, l.pp, l.dp, l.ep, l.global_batch) = (1, 16, 128, 64, 15360)), "fits");
+        assert_eq!(
+            error("deepseek-v3", 2048, |l| (l.tp, l.pp, l.dp, l.ep, l.global_batch) = (1, 16, 128, 64, 15360)),
+            "fits"
+        );
         assert_eq!(error("vgg19", 32, |l| (l.tp, l.pp, l.dp, l.framework) = (1, 1, 32, Framework::Ddp)), "fits");
     }
 
@@ -184,24 +281,59 @@ mod tests {
     fn each_mistake_names_its_key_and_what_would_be_right() {
         type Change = fn(&mut Layout);
         let cases: [(&str, u64, Change, &str); 19] = [
-            ("gpt3-13b", 256, |_| {}, "`workload.dp = 4`: it must be 8: tp 8 x pp 4 x cp 1 x dp 4 = 128 GPUs; the cluster has 256"),
-            ("gpt3-13b", 100, |_| {}, "`workload.dp = 4`: it must be such that the degrees' product is the cluster: tp 8"),
+            (
+                "gpt3-13b",
+                256,
+                |_| {},
+                "`workload.dp = 4`: it must be 8: tp 8 x pp 4 x cp 1 x dp 4 = 128 GPUs; the cluster has 256",
+            ),
+            (
+                "gpt3-13b",
+                100,
+                |_| {},
+                "`workload.dp = 4`: it must be such that the degrees' product is the cluster: tp 8",
+            ),
             ("gpt3-13b", 128, |l| l.tp = 0, "`workload.tp = 0`: it must be from 1"),
             ("gpt3-13b", 128, |l| l.tp = 3, "`workload.tp = 3`: it must be a divisor of the model's 40 heads"),
-            ("llama3-8b", 128, |l| l.tp = 16, "`workload.tp = 16`: it must be a divisor of the model's 8 key/value heads"),
+            (
+                "llama3-8b",
+                128,
+                |l| l.tp = 16,
+                "`workload.tp = 16`: it must be a divisor of the model's 8 key/value heads",
+            ),
             ("gpt3-13b", 128, |l| l.pp = 41, "`workload.pp = 41`: it must be such that each"),
             ("gpt3-13b", 128, |l| l.vpp = 11, "`workload.vpp = 11`: it must be such that each"),
             ("gpt3-13b", 128, |l| l.ep = 2, "`workload.ep = 2`: it must be 1"),
             ("mixtral-8x7b", 128, |l| l.ep = 3, "`workload.ep = 3`: it must be a divisor of the model's 8 experts"),
             ("mixtral-8x7b", 128, |l| l.ep = 8, "`workload.ep = 8`: it must be a divisor of dp x cp = 4"),
-            ("gpt3-13b", 128, |l| l.global_batch = 33, "`workload.global_batch = 33`: it must be a multiple of dp x microbatch = 4"),
+            (
+                "gpt3-13b",
+                128,
+                |l| l.global_batch = 33,
+                "`workload.global_batch = 33`: it must be a multiple of dp x microbatch = 4",
+            ),
             ("gpt3-13b", 128, |l| (l.vpp, l.global_batch) = (2, 24), "`workload.global_batch = 24`"),
-            ("gpt3-13b", 128, |l| (l.vpp, l.schedule) = (2, PipelineSchedule::GPipe), "`workload.vpp = 2`: it must be 1 with schedule \"gpipe\""),
+            (
+                "gpt3-13b",
+                128,
+                |l| (l.vpp, l.schedule) = (2, PipelineSchedule::GPipe),
+                "`workload.vpp = 2`: it must be 1 with schedule \"gpipe\"",
+            ),
             ("gpt3-13b", 128, |l| l.zero = 2, "`workload.zero = 2`: it must be 0, or 1"),
-            ("gpt3-13b", 128, |l| (l.zero, l.framework) = (2, Framework::DeepSpeed), "`workload.zero = 2`: it must be 0 or 1 with a pipeline"),
+            (
+                "gpt3-13b",
+                128,
+                |l| (l.zero, l.framework) = (2, Framework::DeepSpeed),
+                "`workload.zero = 2`: it must be 0 or 1 with a pipeline",
+            ),
             ("gpt3-13b", 128, |l| l.order = "tp-dp".into(), "`workload.rank_order = \"tp-dp\"`"),
             ("gpt3-13b", 128, |l| l.expert_skew = 0.5, "`workload.expert_skew = 0.5`: it must be at least 1"),
-            ("gpt3-13b", 128, |l| (l.seq, l.global_batch) = (1 << 24, 1 << 20), "`workload.global_batch = 1048576`: it must be less"),
+            (
+                "gpt3-13b",
+                128,
+                |l| (l.seq, l.global_batch) = (1 << 24, 1 << 20),
+                "`workload.global_batch = 1048576`: it must be less",
+            ),
             ("vgg19", 128, |_| {}, "`workload.tp = 8`: it must be 1: vgg19 is trained data-parallel only"),
         ];
         for (name, gpus, change, expected) in cases {

@@ -37,7 +37,10 @@ impl Transformer {
         let matrices = |ffn: u32| (2 + self.gated as u64) * h * ffn as u64;
         let dense = 2 * (layers - moe_layers) * matrices(self.ffn);
         let (experts, router) = match self.moe {
-            Some(m) => (2 * moe_layers * (m.top_k + m.shared_experts) as u64 * matrices(m.expert_ffn), 2 * moe_layers * h * m.experts as u64),
+            Some(m) => (
+                2 * moe_layers * (m.top_k + m.shared_experts) as u64 * matrices(m.expert_ffn),
+                2 * moe_layers * h * m.experts as u64,
+            ),
             None => (0, 0),
         };
         let (weights, per_key) = match self.mla {
@@ -117,18 +120,31 @@ mod tests {
             let [l, h, v, s] = sizes(t);
             let batch = 64;
             let base = batch as f64 * l * s * h * h;
-            let near = |ours: u128, formula: f64| assert!((ours as f64 / formula - 1.0).abs() < 1e-12, "{name}: {ours} {formula}");
+            let near = |ours: u128, formula: f64| {
+                assert!((ours as f64 / formula - 1.0).abs() < 1e-12, "{name}: {ours} {formula}")
+            };
             near(m.model_flops(batch, t.seq), 72.0 * base * (1.0 + s / (6.0 * h) + v / (12.0 * h * l)));
-            near(m.hardware_flops(batch, t.seq, Recompute::None), 72.0 * base * (1.0 + s / (6.0 * h) + v / (12.0 * h * l)));
-            near(m.hardware_flops(batch, t.seq, Recompute::Selective), 72.0 * base * (1.0 + s / (3.0 * h) + v / (12.0 * h * l)));
-            near(m.hardware_flops(batch, t.seq, Recompute::Full), 96.0 * base * (1.0 + s / (6.0 * h) + v / (16.0 * h * l)));
+            near(
+                m.hardware_flops(batch, t.seq, Recompute::None),
+                72.0 * base * (1.0 + s / (6.0 * h) + v / (12.0 * h * l)),
+            );
+            near(
+                m.hardware_flops(batch, t.seq, Recompute::Selective),
+                72.0 * base * (1.0 + s / (3.0 * h) + v / (12.0 * h * l)),
+            );
+            near(
+                m.hardware_flops(batch, t.seq, Recompute::Full),
+                96.0 * base * (1.0 + s / (6.0 * h) + v / (16.0 * h * l)),
+            );
         }
     }
 
     /// MFU and HFU of Korthikanti et al., Table 5: their ratio is that of the operations.
     #[test]
     fn hardware_over_model_is_the_published_hfu_over_mfu() {
-        for (name, mfu, hfu) in [("gpt3-22b", 41.5, 43.7), ("gpt3-175b", 51.4, 52.8), ("gpt3-530b", 56.0, 57.0), ("gpt3-1t", 56.3, 57.0)] {
+        for (name, mfu, hfu) in
+            [("gpt3-22b", 41.5, 43.7), ("gpt3-175b", 51.4, 52.8), ("gpt3-530b", 56.0, 57.0), ("gpt3-1t", 56.3, 57.0)]
+        {
             let m = Model::named(name).unwrap();
             let ratio = m.hardware_flops(1, 2048, Recompute::Selective) as f64 / m.model_flops(1, 2048) as f64;
             assert!((ratio / (hfu / mfu) - 1.0).abs() < 0.003, "{name}: {ratio}");

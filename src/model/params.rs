@@ -105,7 +105,9 @@ impl Transformer {
         let moe = self.moe_layers() as u64;
         let first_moe = self.moe.map_or(0, |m| m.dense_layers);
         let first_dense = (0..self.layers).find(|&l| !self.is_moe(l)).unwrap_or(0);
-        for (n, kind) in [(self.layers as u64 - moe, self.layer_params(first_dense)), (moe, self.layer_params(first_moe))] {
+        for (n, kind) in
+            [(self.layers as u64 - moe, self.layer_params(first_dense)), (moe, self.layer_params(first_moe))]
+        {
             layers.attention += n * kind.attention;
             layers.mlp += n * kind.mlp;
             layers.norms += n * kind.norms;
@@ -145,7 +147,11 @@ impl Dlrm {
 impl Model {
     /// Parameters by component.
     pub fn params(&self) -> Params {
-        let dense = |embedding: u64, mlp: u64| Params { embedding, layers: LayerParams { mlp, ..LayerParams::default() }, ..Params::default() };
+        let dense = |embedding: u64, mlp: u64| Params {
+            embedding,
+            layers: LayerParams { mlp, ..LayerParams::default() },
+            ..Params::default()
+        };
         match &self.body {
             Body::Transformer(t) => t.params(),
             Body::Dlrm(d) => dense(d.tables as u64 * d.table_params(), d.mlp_params()),

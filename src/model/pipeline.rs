@@ -74,7 +74,11 @@ impl Schedule {
             return Slot { chunk: 0, microbatch: k as u32, backward: false };
         }
         let group = self.pp * self.vpp;
-        Slot { chunk: (k % group / self.pp) as u32, microbatch: (k / group * self.pp + k % self.pp) as u32, backward: false }
+        Slot {
+            chunk: (k % group / self.pp) as u32,
+            microbatch: (k / group * self.pp + k % self.pp) as u32,
+            backward: false,
+        }
     }
 
     fn backward(&self, k: u64) -> Slot {

@@ -37,7 +37,9 @@ struct Preset {
 fn presets() -> &'static [Preset] {
     static PRESETS: OnceLock<Vec<Preset>> = OnceLock::new();
     // The files are part of the program, and a test reads all of them.
-    PRESETS.get_or_init(|| FAMILIES.iter().flat_map(|(file, text)| family(text, file).expect("embedded presets are valid")).collect())
+    PRESETS.get_or_init(|| {
+        FAMILIES.iter().flat_map(|(file, text)| family(text, file).expect("embedded presets are valid")).collect()
+    })
 }
 
 fn family(text: &str, file: &str) -> Result<Vec<Preset>, ModelError> {
@@ -72,13 +74,19 @@ impl Model {
         if let Some(p) = presets().iter().find(|p| p.model.name == lower || p.aliases.contains(&lower)) {
             return Ok(p.model.clone());
         }
-        let all = || presets().iter().flat_map(|p| std::iter::once(p.model.name.as_str()).chain(p.aliases.iter().map(String::as_str)));
+        let all = || {
+            presets()
+                .iter()
+                .flat_map(|p| std::iter::once(p.model.name.as_str()).chain(p.aliases.iter().map(String::as_str)))
+        };
         let family = lower.split(['-', '_']).next().unwrap_or_default();
         let kin: Vec<&str> = Model::names().filter(|n| !family.is_empty() && n.starts_with(family)).collect();
         let hint = match nearest(&lower, all()) {
             Some(near) => format!("did you mean \"{near}\"?"),
             None if !kin.is_empty() => format!("of that family there are {}", kin.join(", ")),
-            None => format!("there are {}; or give the path of a .toml file", Model::names().collect::<Vec<_>>().join(", ")),
+            None => {
+                format!("there are {}; or give the path of a .toml file", Model::names().collect::<Vec<_>>().join(", "))
+            }
         };
         Err(ModelError::Unknown { name: name.to_string(), hint })
     }
@@ -114,7 +122,9 @@ mod tests {
         names.sort();
         names.dedup();
         assert_eq!(names.len(), n);
-        assert!(names.iter().all(|n| n.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || "-.".contains(c))));
+        assert!(
+            names.iter().all(|n| n.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || "-.".contains(c)))
+        );
     }
 
     #[test]
@@ -124,25 +134,39 @@ mod tests {
 
     #[test]
     fn unknown_names_are_answered_with_near_ones() {
-        assert_eq!(Model::named("gtp3-13b").unwrap_err().to_string(), "no model is called \"gtp3-13b\"; did you mean \"gpt3-13b\"?");
+        assert_eq!(
+            Model::named("gtp3-13b").unwrap_err().to_string(),
+            "no model is called \"gtp3-13b\"; did you mean \"gpt3-13b\"?"
+        );
         assert!(Model::named("llama-something").unwrap_err().to_string().contains("llama3-405b"));
         assert!(Model::named("???").unwrap_err().to_string().contains("deepseek-v3"));
     }
 
     #[test]
     fn a_users_transformer_needs_only_its_sizes() {
-        let m = Model::parse("name = \"mine\"\n[transformer]\nlayers = 4\nhidden = 64\nheads = 8\nvocab = 100\nseq = 32\n", "m.toml").unwrap();
+        let m = Model::parse(
+            "name = \"mine\"\n[transformer]\nlayers = 4\nhidden = 64\nheads = 8\nvocab = 100\nseq = 32\n",
+            "m.toml",
+        )
+        .unwrap();
         let t = m.transformer().unwrap();
         assert_eq!((t.ffn, t.kv_heads, t.head_dim, t.causal, t.gated), (256, 8, 8, true, false));
     }
 
     #[test]
     fn mistakes_name_file_key_and_what_would_be_right() {
-        let text = |more: &str| format!("name = \"mine\"\n[transformer]\nlayers = 4\nhidden = 64\nheads = 8\nvocab = 100\nseq = 32\n{more}\n");
+        let text = |more: &str| {
+            format!(
+                "name = \"mine\"\n[transformer]\nlayers = 4\nhidden = 64\nheads = 8\nvocab = 100\nseq = 32\n{more}\n"
+            )
+        };
         let error = |more: &str| Model::parse(&text(more), "m.toml").unwrap_err().to_string();
         assert_eq!(error("kv_heads = 3"), "m.toml: `transformer.kv_heads = 3`: it must be a divisor of `heads = 8`");
         assert!(error("kvheads = 3").starts_with("m.toml:8: unknown field `kvheads`"), "{}", error("kvheads = 3"));
-        assert_eq!(error("moe = { experts = 4, top_k = 5 }"), "m.toml: `transformer.moe.top_k = 5`: it must be from 1 to `experts = 4`");
+        assert_eq!(
+            error("moe = { experts = 4, top_k = 5 }"),
+            "m.toml: `transformer.moe.top_k = 5`: it must be from 1 to `experts = 4`"
+        );
         assert!(error("gated = true").contains("`ffn`"));
         assert!(Model::parse("name = \"mine\"", "m.toml").unwrap_err().to_string().contains("exactly one of"));
         let block = "name = \"cnn\"\n[[blocks]]\nlayers = [{ name = \"a\", conv = [3, 8, 3, 10], linear = [3, 8] }]\n";

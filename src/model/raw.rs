@@ -128,11 +128,22 @@ struct Rules<'a> {
 }
 
 impl Rules<'_> {
-    fn must(&self, holds: bool, key: &'static str, value: impl ToString, expected: impl ToString) -> Result<(), ModelError> {
+    fn must(
+        &self,
+        holds: bool,
+        key: &'static str,
+        value: impl ToString,
+        expected: impl ToString,
+    ) -> Result<(), ModelError> {
         if holds {
             return Ok(());
         }
-        Err(ModelError::Value { file: self.file.to_string(), key, value: value.to_string(), expected: expected.to_string() })
+        Err(ModelError::Value {
+            file: self.file.to_string(),
+            key,
+            value: value.to_string(),
+            expected: expected.to_string(),
+        })
     }
 
     /// Sizes are positive, and small enough that their products fit.
@@ -155,7 +166,8 @@ impl RawModel {
             (None, Some(d), None) => Body::Dlrm(d.dlrm(&rules)?),
             (None, None, Some(blocks)) => Body::Layers(layers(&blocks, &rules)?),
             _ => {
-                let why = format!("model \"{}\" must have exactly one of [transformer], [dlrm] and [[blocks]]", self.name);
+                let why =
+                    format!("model \"{}\" must have exactly one of [transformer], [dlrm] and [[blocks]]", self.name);
                 return Err(ModelError::Syntax { place: file.to_string(), why });
             }
         };
@@ -178,12 +190,19 @@ const MOST_WEIGHTS: f64 = (1u64 << 50) as f64;
 impl Transformer {
     /// Weights of the matrices in floating point, which cannot overflow, and at least as many as there are.
     fn rough_weights(&self) -> f64 {
-        let [layers, h, ffn, heads, vocab, d] = [self.layers, self.hidden, self.ffn, self.heads, self.vocab, self.head_dim].map(f64::from);
+        let [layers, h, ffn, heads, vocab, d] =
+            [self.layers, self.hidden, self.ffn, self.heads, self.vocab, self.head_dim].map(f64::from);
         let attention = self.mla.map_or(4.0 * h * heads * d, |m| {
             let [q, kv, rope, nope, v] = [m.q_rank, m.kv_rank, m.rope_dim, m.nope_dim, m.v_dim].map(f64::from);
-            (h + heads * (nope + rope)) * q + h * heads * (nope + rope) + h * (kv + rope) + kv * heads * (nope + v) + h * heads * v
+            (h + heads * (nope + rope)) * q
+                + h * heads * (nope + rope)
+                + h * (kv + rope)
+                + kv * heads * (nope + v)
+                + h * heads * v
         });
-        let experts = self.moe.map_or(0.0, |m| 3.0 * h * f64::from(m.expert_ffn) * f64::from(m.experts + m.shared_experts) + h * f64::from(m.experts));
+        let experts = self.moe.map_or(0.0, |m| {
+            3.0 * h * f64::from(m.expert_ffn) * f64::from(m.experts + m.shared_experts) + h * f64::from(m.experts)
+        });
         2.0 * vocab * h + f64::from(self.seq) * h + layers * (attention + 3.0 * h * ffn + experts)
     }
 }
@@ -199,7 +218,12 @@ impl RawTransformer {
         ] {
             rules.up_to(most, key, value)?;
         }
-        rules.must(!self.gated || self.ffn.is_some(), "transformer.gated", true, "given together with `ffn`, the inner size of a gated feed-forward part")?;
+        rules.must(
+            !self.gated || self.ffn.is_some(),
+            "transformer.gated",
+            true,
+            "given together with `ffn`, the inner size of a gated feed-forward part",
+        )?;
         rules.must(
             self.head_dim.is_some() || self.mla.is_some() || self.hidden.is_multiple_of(self.heads),
             "transformer.heads",
@@ -249,9 +273,19 @@ impl RawMoe {
         rules.must(few, "transformer.moe.top_k", self.top_k, format!("from 1 to `experts = {}`", self.experts))?;
         let expert_ffn = self.expert_ffn.unwrap_or(ffn);
         rules.up_to(1 << 22, "transformer.moe.expert_ffn", expert_ffn)?;
-        rules.must(self.dense_layers < layers, "transformer.moe.dense_layers", self.dense_layers, format!("less than `layers = {layers}`"))?;
+        rules.must(
+            self.dense_layers < layers,
+            "transformer.moe.dense_layers",
+            self.dense_layers,
+            format!("less than `layers = {layers}`"),
+        )?;
         rules.size("transformer.moe.every", self.every)?;
-        rules.must(self.shared_experts <= 1 << 10, "transformer.moe.shared_experts", self.shared_experts, "at most 1024")?;
+        rules.must(
+            self.shared_experts <= 1 << 10,
+            "transformer.moe.shared_experts",
+            self.shared_experts,
+            "at most 1024",
+        )?;
         let Self { experts, top_k, shared_experts, dense_layers, every, .. } = self;
         Ok(Moe { experts, top_k, expert_ffn, shared_experts, dense_layers, every })
     }
@@ -283,7 +317,12 @@ impl RawDlrm {
         ] {
             rules.size(key, value)?;
         }
-        rules.must((1..=1u64 << 36).contains(&self.rows_per_table), "dlrm.rows_per_table", self.rows_per_table, "from 1 to 2^36")?;
+        rules.must(
+            (1..=1u64 << 36).contains(&self.rows_per_table),
+            "dlrm.rows_per_table",
+            self.rows_per_table,
+            "from 1 to 2^36",
+        )?;
         rules.up_to(1 << 16, "dlrm.tables", self.tables)?;
         rules.must(
             self.rows_per_table as f64 * f64::from(self.tables) * f64::from(self.embedding_dim) < MOST_WEIGHTS,
@@ -292,7 +331,10 @@ impl RawDlrm {
             "less: the tables would have 2^50 weights",
         )?;
         let last = self.bottom_mlp.last() == Some(&self.embedding_dim);
-        let expected = format!("a list that ends with `embedding_dim = {}`: the dot products need equal sizes", self.embedding_dim);
+        let expected = format!(
+            "a list that ends with `embedding_dim = {}`: the dot products need equal sizes",
+            self.embedding_dim
+        );
         rules.must(last, "dlrm.bottom_mlp", format!("{:?}", self.bottom_mlp), expected)?;
         rules.must(!self.top_mlp.is_empty(), "dlrm.top_mlp", "[]", "a list of widths")?;
         for (key, widths) in [("dlrm.bottom_mlp", &self.bottom_mlp), ("dlrm.top_mlp", &self.top_mlp)] {
@@ -324,7 +366,12 @@ fn layers(blocks: &[RawBlock], rules: &Rules) -> Result<Vec<Layer>, ModelError> 
     rules.must((1..=1 << 13).contains(&all.len()), "blocks", format!("{} layers", all.len()), "of 1 to 8192 layers")?;
     let total = |of: fn(&Layer) -> u64| all.iter().map(|l| of(l) as f64).sum::<f64>();
     let fits = total(|l| l.params) < MOST_WEIGHTS && total(|l| l.activation_bytes) < MOST_WEIGHTS;
-    rules.must(fits, "blocks", format!("{} layers", all.len()), "of less than 2^50 weights and bytes of activations in all")?;
+    rules.must(
+        fits,
+        "blocks",
+        format!("{} layers", all.len()),
+        "of less than 2^50 weights and bytes of activations in all",
+    )?;
     Ok(all)
 }
 
@@ -333,13 +380,22 @@ impl RawLayer {
         // Larger ones would overflow the sums, and none is that large.
         let fits = |v: u64| v < 1 << 50;
         let name = self.name.clone();
-        if let (None, None, Some(params), Some(flops), Some(activation_bytes)) = (self.conv, self.linear, self.params, self.flops, self.activation_bytes) {
-            rules.must(fits(params) && fits(flops) && fits(activation_bytes), "blocks.layers", name.clone(), "of totals below 2^50")?;
+        if let (None, None, Some(params), Some(flops), Some(activation_bytes)) =
+            (self.conv, self.linear, self.params, self.flops, self.activation_bytes)
+        {
+            rules.must(
+                fits(params) && fits(flops) && fits(activation_bytes),
+                "blocks.layers",
+                name.clone(),
+                "of totals below 2^50",
+            )?;
             return Ok(Layer { name, params, flops, activation_bytes });
         }
         let totals = self.params.is_some() || self.flops.is_some() || self.activation_bytes.is_some();
         let shape = match (self.conv, self.linear) {
-            (Some([from, to, kernel, width]), None) if !totals => Some((from as u128 * (kernel as u128).pow(2), to as u128, (width as u128).pow(2))),
+            (Some([from, to, kernel, width]), None) if !totals => {
+                Some((from as u128 * (kernel as u128).pow(2), to as u128, (width as u128).pow(2)))
+            }
             (None, Some([from, to])) if !totals => Some((from as u128, to as u128, 1)),
             _ => None,
         };
@@ -349,8 +405,10 @@ impl RawLayer {
             None => return Err(rules.must(false, "blocks.layers", name, expected).expect_err("the rule is broken")),
         };
         let (vectors, writes) = (self.bias as u128 + 2 * self.batch_norm as u128, 1 + self.batch_norm as u128);
-        let [params, flops, activation_bytes] = [inner * out + vectors * out, 2 * inner * out * positions, 2 * out * positions * writes];
-        let all_fit = [inner, out, positions].iter().all(|&v| (1..1 << 40).contains(&v)) && [params, flops, activation_bytes].iter().all(|&v| v < 1 << 50);
+        let [params, flops, activation_bytes] =
+            [inner * out + vectors * out, 2 * inner * out * positions, 2 * out * positions * writes];
+        let all_fit = [inner, out, positions].iter().all(|&v| (1..1 << 40).contains(&v))
+            && [params, flops, activation_bytes].iter().all(|&v| v < 1 << 50);
         rules.must(all_fit, "blocks.layers", name.clone(), "of sizes from 1, with totals below 2^50")?;
         Ok(Layer { name, params: params as u64, flops: flops as u64, activation_bytes: activation_bytes as u64 })
     }

@@ -73,7 +73,13 @@ mod tests {
     #[test]
     fn every_side_is_a_column_and_texts_are_none() {
         assert!(HIGHER.iter().all(|name| Objective::named(name).is_ok()));
-        assert!(Objective::named("iteration_time_n").err().unwrap().to_string().contains("did you mean `iteration_time_ns`"));
+        assert!(
+            Objective::named("iteration_time_n")
+                .err()
+                .unwrap()
+                .to_string()
+                .contains("did you mean `iteration_time_ns`")
+        );
         assert!(Objective::named("status").err().unwrap().to_string().contains("no column"));
     }
 

@@ -42,7 +42,9 @@ fn crowding(values: &[Vec<f64>], front: &[usize]) -> Vec<f64> {
     front.iter().enumerate().for_each(|(i, &f)| members[f].push(i));
     for list in &mut members {
         for k in 0..values[list[0]].len() {
-            list.sort_by(|&a, &b| values[a][k].total_cmp(&values[b][k]).then_with(|| lexical(&values[a], &values[b])).then(a.cmp(&b)));
+            list.sort_by(|&a, &b| {
+                values[a][k].total_cmp(&values[b][k]).then_with(|| lexical(&values[a], &values[b])).then(a.cmp(&b))
+            });
             let (first, last) = (list[0], list[list.len() - 1]);
             let spread = values[last][k] - values[first][k];
             (distance[first], distance[last]) = (f64::INFINITY, f64::INFINITY);
@@ -86,7 +88,8 @@ mod tests {
     #[test]
     fn fronts_peel_like_an_onion() {
         // By hand: (1,4) (2,2) (4,1) are not dominated; (3,3) and (2,5) are by one of them, (5,5) by one of those.
-        let values: Vec<Vec<f64>> = [[1.0, 4.0], [2.0, 2.0], [4.0, 1.0], [3.0, 3.0], [5.0, 5.0], [2.0, 5.0]].map(|v| v.to_vec()).to_vec();
+        let values: Vec<Vec<f64>> =
+            [[1.0, 4.0], [2.0, 2.0], [4.0, 1.0], [3.0, 3.0], [5.0, 5.0], [2.0, 5.0]].map(|v| v.to_vec()).to_vec();
         assert_eq!(fronts(&values), [0, 0, 0, 1, 2, 1]);
     }
 
@@ -95,14 +98,19 @@ mod tests {
         let values: Vec<Vec<f64>> = (0..200u64).map(|i| (0..3).map(|k| (mix(5, i, k) % 12) as f64).collect()).collect();
         let front = fronts(&values);
         for i in 0..values.len() {
-            let above = (0..values.len()).filter(|&j| dominates(&values[j], &values[i])).map(|j| front[j] + 1).max().unwrap_or(0);
+            let above = (0..values.len())
+                .filter(|&j| dominates(&values[j], &values[i]))
+                .map(|j| front[j] + 1)
+                .max()
+                .unwrap_or(0);
             assert_eq!(front[i], above, "{i}");
         }
     }
 
     #[test]
     fn the_ends_of_a_front_come_before_what_is_crowded() {
-        let values: Vec<Vec<f64>> = [[0.0, 10.0], [5.0, 5.0], [5.1, 4.9], [5.2, 4.8], [10.0, 0.0]].map(|v| v.to_vec()).to_vec();
+        let values: Vec<Vec<f64>> =
+            [[0.0, 10.0], [5.0, 5.0], [5.1, 4.9], [5.2, 4.8], [10.0, 0.0]].map(|v| v.to_vec()).to_vec();
         let order = best_first(&values, 1, 0);
         let mut ends = order[..2].to_vec();
         ends.sort_unstable();

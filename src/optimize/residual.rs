@@ -14,7 +14,8 @@ pub struct Features(Vec<Vec<f64>>);
 impl Features {
     /// From the rank of each candidate's value among the axis' distinct values, an axis a column. `ordered`: whether values of the axis have an order.
     pub fn new(ranks: &[Vec<u32>], ordered: &[bool]) -> Features {
-        let levels: Vec<usize> = (0..ordered.len()).map(|k| ranks.iter().map(|r| r[k] as usize + 1).max().unwrap_or(1)).collect();
+        let levels: Vec<usize> =
+            (0..ordered.len()).map(|k| ranks.iter().map(|r| r[k] as usize + 1).max().unwrap_or(1)).collect();
         let row = |r: &Vec<u32>| {
             let mut row = vec![1.0];
             for (k, &n) in levels.iter().enumerate() {

@@ -87,7 +87,13 @@ pub struct Found {
 ///
 /// # Errors
 /// What `looking` stops with.
-pub fn search<E: Evaluate>(ranks: &[Vec<u32>], ordered: &[bool], budget: Budget, seed: u64, looking: &mut E) -> Result<(Vec<Found>, Vec<usize>), E::Stop> {
+pub fn search<E: Evaluate>(
+    ranks: &[Vec<u32>],
+    ordered: &[bool],
+    budget: Budget,
+    seed: u64,
+    looking: &mut E,
+) -> Result<(Vec<Found>, Vec<usize>), E::Stop> {
     let n = ranks.len();
     let all: Vec<usize> = (0..n).collect();
     if budget.full >= n {
@@ -171,11 +177,18 @@ impl State {
         let values: Vec<Vec<f64>> = alive.iter().map(first).collect();
         let alone = best_first(&values, seed, 0).into_iter().map(|at| alive[at]);
         let mut seen = vec![false; self.found.len()];
-        order.iter().copied().zip(alone).flat_map(|(a, b)| [a, b]).filter(|&i| !std::mem::replace(&mut seen[i], true)).collect()
+        order
+            .iter()
+            .copied()
+            .zip(alone)
+            .flat_map(|(a, b)| [a, b])
+            .filter(|&i| !std::mem::replace(&mut seen[i], true))
+            .collect()
     }
 
     fn by_coarse(&self, seed: u64) -> Vec<usize> {
-        let (ids, values): (Vec<usize>, Vec<Vec<f64>>) = self.found.iter().enumerate().filter_map(|(i, f)| Some((i, f.coarse.clone()?))).unzip();
+        let (ids, values): (Vec<usize>, Vec<Vec<f64>>) =
+            self.found.iter().enumerate().filter_map(|(i, f)| Some((i, f.coarse.clone()?))).unzip();
         best_first(&values, seed, 2).into_iter().map(|at| ids[at]).collect()
     }
 
@@ -187,7 +200,9 @@ impl State {
         }
         let estimates = looking.evaluate(Level::CoarseEstimate, &wave)?;
         for ((&i, estimate), verdict) in wave.iter().zip(estimates).zip(looking.evaluate(Level::Coarse, &wave)?) {
-            let complete = verdict.and_then(|v| v.into_iter().collect::<Option<Vec<f64>>>().ok_or_else(|| "an objective has no value".to_string()));
+            let complete = verdict.and_then(|v| {
+                v.into_iter().collect::<Option<Vec<f64>>>().ok_or_else(|| "an objective has no value".to_string())
+            });
             self.coarse_estimate[i] = Some(estimate.unwrap_or_default());
             match complete {
                 Ok(measured) => {
@@ -211,13 +226,18 @@ impl State {
     /// Those not simulated yet, the most promising first.
     fn predicted(&self, features: &Features, left: &[usize], seed: u64) -> Vec<usize> {
         let seen: Vec<usize> = (0..self.found.len()).filter(|&i| self.found[i].coarse.is_some()).collect();
-        let Some(n) = seen.first().and_then(|&i| self.found[i].coarse.as_ref()).map(Vec::len) else { return left.to_vec() };
+        let Some(n) = seen.first().and_then(|&i| self.found[i].coarse.as_ref()).map(Vec::len) else {
+            return left.to_vec();
+        };
         let mut values = vec![Vec::with_capacity(n); left.len()];
         for k in 0..n {
-            let pairs: Vec<(f64, f64)> =
-                seen.iter().map(|&i| (self.estimate(i, k).unwrap_or(0.0), self.found[i].coarse.as_ref().map_or(0.0, |c| c[k]))).collect();
+            let pairs: Vec<(f64, f64)> = seen
+                .iter()
+                .map(|&i| (self.estimate(i, k).unwrap_or(0.0), self.found[i].coarse.as_ref().map_or(0.0, |c| c[k])))
+                .collect();
             // Times and rates are off by factors; counts, which may be 0, by differences.
-            let by_factor = pairs.iter().all(|(e, c)| e * c > 0.0) && left.iter().all(|&i| self.estimate(i, k).is_some_and(|e| e != 0.0));
+            let by_factor = pairs.iter().all(|(e, c)| e * c > 0.0)
+                && left.iter().all(|&i| self.estimate(i, k).is_some_and(|e| e != 0.0));
             let off: Vec<f64> = pairs.iter().map(|(e, c)| if by_factor { libm::log(c / e) } else { c - e }).collect();
             let all = features.predict(&seen, &off);
             for (value, &i) in values.iter_mut().zip(left) {

@@ -46,7 +46,9 @@ impl Evaluate for Made {
 
     fn evaluate(&mut self, level: Level, candidates: &[usize]) -> Result<Vec<Verdict>, Self::Stop> {
         self.looked.extend(candidates.iter().map(|&i| (level, i)));
-        let one = |&i: &usize| if (self.fails)(level, i) { Err("failed".to_string()) } else { Ok(vec![Some(self.value(level, i))]) };
+        let one = |&i: &usize| {
+            if (self.fails)(level, i) { Err("failed".to_string()) } else { Ok(vec![Some(self.value(level, i))]) }
+        };
         Ok(candidates.iter().map(one).collect())
     }
 }
@@ -62,7 +64,10 @@ fn the_best_is_found_although_estimates_see_only_one_axis() {
         let mut made = Made::new();
         let (found, chosen) = made.search(seed);
         let at = |level| made.looked.iter().filter(|l| l.0 == level).count();
-        assert_eq!((at(Level::Estimate), at(Level::Coarse), at(Level::CoarseEstimate), chosen.len()), (400, 80, 80, 20));
+        assert_eq!(
+            (at(Level::Estimate), at(Level::Coarse), at(Level::CoarseEstimate), chosen.len()),
+            (400, 80, 80, 20)
+        );
         assert_eq!(found.iter().filter(|f| f.fate == Fate::Full).count(), 20);
         hits += usize::from(chosen.contains(&best(&made)));
     }
@@ -107,7 +112,10 @@ fn the_same_seed_gives_the_same_search() {
 
 #[test]
 fn what_fails_is_left_out_and_says_why() {
-    let mut made = Made { fails: |level, i| level == Level::Estimate && i % 2 == 0 || level == Level::Coarse && i % 3 == 0, ..Made::new() };
+    let mut made = Made {
+        fails: |level, i| level == Level::Estimate && i % 2 == 0 || level == Level::Coarse && i % 3 == 0,
+        ..Made::new()
+    };
     let (found, chosen) = made.search(1);
     assert!(chosen.len() == 20 && chosen.iter().all(|i| i % 2 == 1 && i % 3 != 0));
     assert!(found.iter().any(|f| f.fate == Fate::Out { at: Level::Coarse, why: "failed".into() }));

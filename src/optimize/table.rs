@@ -12,7 +12,9 @@ pub fn table(axes: &[Axis], objectives: &[Objective], ids: &[u64], values: &[Vec
     let mut rows = Rows::default();
     let each = |level: &'static str| objectives.iter().map(move |o| Cell::from(format!("{level}_{}", o.name())));
     let head = std::iter::once(Cell::from("exp_id")).chain(axes.iter().map(|a| Cell::from(a.key.as_str())));
-    rows.push(head.chain(each("estimate")).chain(each("coarse")).chain(["reached", "rank", "of", "why"].map(Cell::from)));
+    rows.push(
+        head.chain(each("estimate")).chain(each("coarse")).chain(["reached", "rank", "of", "why"].map(Cell::from)),
+    );
     for ((&id, values), found) in ids.iter().zip(values).zip(found) {
         let mut row = vec![Cell::from(id)];
         row.extend(values.iter().cloned());
@@ -22,7 +24,9 @@ pub fn table(axes: &[Axis], objectives: &[Objective], ids: &[u64], values: &[Vec
         row.extend(objectives.iter().enumerate().map(|(k, o)| Cell::from(coarse(k).map(|v| o.shown(v)))));
         row.extend(match &found.fate {
             Fate::Full => ["full".into(), Cell::Empty, Cell::Empty, "".into()],
-            Fate::Left { at, rank, of } => [name(*at).into(), (*rank as u64).into(), (*of as u64).into(), "others are better".into()],
+            Fate::Left { at, rank, of } => {
+                [name(*at).into(), (*rank as u64).into(), (*of as u64).into(), "others are better".into()]
+            }
             Fate::Out { at, why } => [name(*at).into(), Cell::Empty, Cell::Empty, why.as_str().into()],
         });
         rows.push(row);

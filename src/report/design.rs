@@ -73,7 +73,9 @@ impl Design {
             if group == fresh {
                 // Words speak for themselves, numbers need their key's name.
                 let name = |c: &Column| c.name.rsplit('.').next().unwrap_or(&c.name).to_string();
-                let told = |c: &Column| if c.holds == Holds::Number { format!("{} {}", name(c), c.text[row]) } else { c.text[row].clone() };
+                let told = |c: &Column| {
+                    if c.holds == Holds::Number { format!("{} {}", name(c), c.text[row]) } else { c.text[row].clone() }
+                };
                 design.groups.push(sheet.axes().iter().filter(asks).map(told).collect::<Vec<_>>().join(", "));
             }
             let levels = stands.iter().map(|s| s.level[row]).collect();
@@ -108,7 +110,9 @@ mod tests {
 
     #[test]
     fn numbers_of_a_question_have_their_name() {
-        let s = sheet("exp_id,config_key,seed,workload.fan_in,workload.pattern,status,makespan_ns\n0,k0,1,4,incast,ok,5\n1,k1,1,8,incast,ok,6");
+        let s = sheet(
+            "exp_id,config_key,seed,workload.fan_in,workload.pattern,status,makespan_ns\n0,k0,1,4,incast,ok,5\n1,k1,1,8,incast,ok,6",
+        );
         assert_eq!(Design::of(&s).groups, ["fan_in 4, incast", "fan_in 8, incast"]);
     }
 

@@ -109,7 +109,11 @@ pub fn flows(dir: &Path, wanted: &[u64]) -> Result<Option<Excerpt<Fcts>>, Report
         let mut fcts: Vec<String> = rows.iter().map(|r| text(r, 6)).filter(|t| !t.is_empty()).collect();
         fcts.sort_by(|a, b| value(a).total_cmp(&value(b)));
         let at = |&percent: &usize| {
-            if percent == 0 { fcts.first().cloned() } else { nearest_rank(&fcts.iter().collect::<Vec<_>>(), percent).cloned() }
+            if percent == 0 {
+                fcts.first().cloned()
+            } else {
+                nearest_rank(&fcts.iter().collect::<Vec<_>>(), percent).cloned()
+            }
         };
         let points = POINTS.iter().map(at).collect::<Option<Vec<String>>>().unwrap_or_default();
         (!rows.is_empty()).then(|| Fcts { flows: rows.len(), unfinished: rows.len() - fcts.len(), points })
@@ -168,12 +172,16 @@ mod tests {
     #[test]
     fn links_are_ordered_by_what_is_drawn() {
         let dir = tempfile::tempdir().unwrap();
-        let mut text = String::from("exp_id,link,bytes,utilisation,max_queue_bytes,mean_queue_bytes,ecn_marks,pfc_pauses,drops\n");
+        let mut text =
+            String::from("exp_id,link,bytes,utilisation,max_queue_bytes,mean_queue_bytes,ecn_marks,pfc_pauses,drops\n");
         (0..128).for_each(|l| text += &format!("5,{l}->x,10,0.{l:03},{},0,0,0,0\n", 1000 - l));
         fs::write(dir.path().join("links.csv"), text).unwrap();
         let found = links(dir.path(), &[5]).unwrap().unwrap();
         let l = &found.of[&5];
-        assert_eq!((l.links, l.utilisation.len(), l.utilisation[0].as_str(), l.utilisation[1].as_str()), (128, CELLS, "0.127", "0.125"));
+        assert_eq!(
+            (l.links, l.utilisation.len(), l.utilisation[0].as_str(), l.utilisation[1].as_str()),
+            (128, CELLS, "0.127", "0.125")
+        );
         assert_eq!((l.queue[0].as_str(), l.busiest.len(), l.busiest[0][0].as_str()), ("1000", BUSIEST, "127->x"));
     }
 }

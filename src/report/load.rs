@@ -49,7 +49,9 @@ pub fn load(dir: &Path) -> Result<Loaded, ReportError> {
     let first_outcome = run.columns.iter().position(|c| c.role == Role::Outcome).unwrap_or(run.columns.len());
     let axes = axes.first().map_or(first_outcome..first_outcome, |&first| first..first + axes.len());
     let mut asked = Questions::default();
-    asked.add(run.sweep().as_ref(), |key| run.column(key).map(|c| run.rows.iter().map(|row| row[c].to_string()).collect()).unwrap_or_default());
+    asked.add(run.sweep().as_ref(), |key| {
+        run.column(key).map(|c| run.rows.iter().map(|row| row[c].to_string()).collect()).unwrap_or_default()
+    });
     let sheet = Sheet { columns: (0..run.columns.len()).map(column).collect(), axes, asked };
     let sweep = run.sweep();
     let method = sweep.as_ref().and_then(|s| s.get("sweep")?.get("method")?.as_str());
@@ -59,7 +61,14 @@ pub fn load(dir: &Path) -> Result<Loaded, ReportError> {
         Some(why) => format!("Not all is here: {}.", why.replacen("the run", &format!("the {kind}"), 1)),
         None => format!("The {kind} is complete."),
     };
-    Ok(Loaded { stats: stats(&run)?, state, searched, objectives: objectives(sweep.as_ref()), manifest: run.manifest, sheet })
+    Ok(Loaded {
+        stats: stats(&run)?,
+        state,
+        searched,
+        objectives: objectives(sweep.as_ref()),
+        manifest: run.manifest,
+        sheet,
+    })
 }
 
 /// The decimals of `results.csv`, in the order of the rows; `None` if it is not of these rows, number by number.
@@ -104,7 +113,9 @@ fn stats(run: &RunResults) -> Result<Vec<Column>, ReportError> {
             of[row] = Some(record);
         }
     })?;
-    let text = |cell: fn(&StatsRecord) -> Cell| of.iter().map(|s| s.as_ref().map_or(String::new(), |s| cell(s).to_string())).collect();
+    let text = |cell: fn(&StatsRecord) -> Cell| {
+        of.iter().map(|s| s.as_ref().map_or(String::new(), |s| cell(s).to_string())).collect()
+    };
     let column = |(name, cell): Shown| Column { name: name.into(), holds: Holds::Number, text: text(cell) };
     Ok(if there { COLUMNS.map(column).into() } else { Vec::new() })
 }

@@ -79,7 +79,10 @@ pub fn metrics(sheet: &Sheet, objectives: &[String]) -> Vec<Metric> {
     let is_known = |name: &str| KNOWN.iter().any(|k| k.0 == name) || PARTS.contains(&name) || NO_METRIC.contains(&name);
     let others = sheet.outcomes().iter().filter(|c| !is_known(&c.name));
     let others = others.map(|c| metric(&c.name, &c.name, ""));
-    let mut found: Vec<Metric> = known.chain(others).filter(|m| distinct(&m.name).1 || (distinct(&m.name).0 && place(&m.name) <= objectives.len())).collect();
+    let mut found: Vec<Metric> = known
+        .chain(others)
+        .filter(|m| distinct(&m.name).1 || (distinct(&m.name).0 && place(&m.name) <= objectives.len()))
+        .collect();
     found.sort_by_key(|m| place(&m.name));
     found
 }
@@ -91,11 +94,17 @@ mod tests {
 
     #[test]
     fn what_varies_is_offered_and_the_default_comes_first() {
-        let s = sheet("exp_id,seed,a.b,status,error,makespan_ns,drops,mfu,cost_usd\n0,1,x,ok,,5,0,,3\n1,1,y,ok,,5,0,,4\n");
+        let s =
+            sheet("exp_id,seed,a.b,status,error,makespan_ns,drops,mfu,cost_usd\n0,1,x,ok,,5,0,,3\n1,1,y,ok,,5,0,,4\n");
         let names: Vec<String> = metrics(&s, &[]).into_iter().map(|m| m.name).collect();
         assert_eq!(names, ["makespan_ns", "cost_usd"], "drops do not vary, there is no mfu, status is text");
-        let names: Vec<String> = metrics(&s, &["drops".into(), "cost_usd".into()]).into_iter().map(|m| m.name).collect();
-        assert_eq!(names, ["drops", "cost_usd", "makespan_ns"], "what was searched by comes first, whether it varies or not");
+        let names: Vec<String> =
+            metrics(&s, &["drops".into(), "cost_usd".into()]).into_iter().map(|m| m.name).collect();
+        assert_eq!(
+            names,
+            ["drops", "cost_usd", "makespan_ns"],
+            "what was searched by comes first, whether it varies or not"
+        );
         assert!(metrics(&sheet("exp_id,seed,a.b,status\n0,1,x,failed"), &[]).is_empty());
         let oom = sheet("exp_id,seed,a.b,status,peak_memory_bytes\n0,1,x,oom,5\n1,1,y,oom,6");
         assert!(metrics(&oom, &[]).is_empty(), "what did not complete is not ranked, so it offers no metric");

@@ -8,7 +8,8 @@ use super::rank::Measured;
 pub fn front(among: &[usize], a: &Measured, b: &Measured) -> Vec<usize> {
     // Turned so that less is better.
     let turned = |m: &Measured, c: usize| m.samples[c].map(|s| if m.more { -s.mean } else { s.mean });
-    let mut points: Vec<(f64, f64, usize)> = among.iter().filter_map(|&c| Some((turned(a, c)?, turned(b, c)?, c))).collect();
+    let mut points: Vec<(f64, f64, usize)> =
+        among.iter().filter_map(|&c| Some((turned(a, c)?, turned(b, c)?, c))).collect();
     points.sort_by(|p, q| p.0.total_cmp(&q.0).then(p.1.total_cmp(&q.1)).then(p.2.cmp(&q.2)));
     let mut front: Vec<(f64, f64, usize)> = Vec::new();
     for p in points {
@@ -27,7 +28,11 @@ mod tests {
     use proptest::prelude::*;
 
     fn measured(values: &[f64], more: bool) -> Measured {
-        Measured { samples: values.iter().map(|&v| Sample::of(&[v])).collect(), uncertainty: vec![0.0; values.len()], more }
+        Measured {
+            samples: values.iter().map(|&v| Sample::of(&[v])).collect(),
+            uncertainty: vec![0.0; values.len()],
+            more,
+        }
     }
 
     #[test]

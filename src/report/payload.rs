@@ -177,7 +177,9 @@ fn all_effects(design: &Design, measured: &[Measured], rankings: &[Vec<Ranking>]
 fn all_fronts(measured: &[Measured], rankings: &[Vec<Ranking>]) -> Value {
     let n = measured.len();
     let fronts = |group: &Vec<Ranking>| -> Value {
-        (0..n).map(|a| (a + 1..n).map(|b| json!(front(&group[a].order, &measured[a], &measured[b]))).collect::<Vec<_>>()).collect()
+        (0..n)
+            .map(|a| (a + 1..n).map(|b| json!(front(&group[a].order, &measured[a], &measured[b]))).collect::<Vec<_>>())
+            .collect()
     };
     rankings.iter().take(GROUPS_UP_TO).map(fronts).collect()
 }
@@ -191,7 +193,9 @@ fn search(loaded: &Loaded, measured: &[Measured], metrics: &[Metric], rankings: 
     let places: Vec<usize> = names.iter().filter_map(|name| metrics.iter().position(|m| m.name == *name)).collect();
     let by: Vec<compare::Metric> = places.iter().map(|&m| compare::Metric::of(&metrics[m].name)).collect();
     let front = |group: &Vec<Ranking>| {
-        let point = |&c: &usize| Some((c, places.iter().map(|&m| measured[m].samples[c].map(|s| s.mean)).collect::<Option<Vec<f64>>>()?));
+        let point = |&c: &usize| {
+            Some((c, places.iter().map(|&m| measured[m].samples[c].map(|s| s.mean)).collect::<Option<Vec<f64>>>()?))
+        };
         of_points(&by, group[places[0]].order.iter().filter_map(point).collect())
     };
     let fronts = (places.len() > 1).then(|| rankings.iter().take(GROUPS_UP_TO).map(front).collect::<Vec<_>>());
@@ -227,5 +231,8 @@ fn flows(found: Excerpt<details::Fcts>) -> Value {
 }
 
 fn links(found: Excerpt<details::Links>) -> Value {
-    excerpt(found, |l| json!({ "links": l.links, "utilisation": l.utilisation, "queue": l.queue, "busiest": l.busiest }))
+    excerpt(
+        found,
+        |l| json!({ "links": l.links, "utilisation": l.utilisation, "queue": l.queue, "busiest": l.busiest }),
+    )
 }

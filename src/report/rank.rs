@@ -29,8 +29,9 @@ impl Measured {
         let samples: Vec<Option<Sample>> = design.configurations.iter().map(|c| sample(&c.rows)).collect();
         let audits = audits.filter(|_| metric.is_timed());
         let audit = |rows: &[usize]| rows.iter().filter_map(|&r| audits?.number(r)).map(f64::abs).fold(0.0, f64::max);
-        let uncertain =
-            |(c, s): (usize, &Option<Sample>)| s.map_or(0.0, |s| s.deviation.max(audit(&design.configurations[c].rows) * s.mean.abs()));
+        let uncertain = |(c, s): (usize, &Option<Sample>)| {
+            s.map_or(0.0, |s| s.deviation.max(audit(&design.configurations[c].rows) * s.mean.abs()))
+        };
         let uncertainty = samples.iter().enumerate().map(uncertain).collect();
         Measured { samples, uncertainty, more: metric.more }
     }
@@ -94,7 +95,8 @@ mod tests {
         let s = sheet(text);
         let d = Design::of(&s);
         let m = Metric { name: "makespan_ns".into(), label: String::new(), unit: "ns", more };
-        let measured = Measured::of(&s, &d, &m, Some(&Column::infer("audit_fct_error", audits.map(String::from).to_vec())));
+        let measured =
+            Measured::of(&s, &d, &m, Some(&Column::infer("audit_fct_error", audits.map(String::from).to_vec())));
         (d, measured)
     }
 
@@ -133,6 +135,10 @@ mod tests {
             4,k2,1,z,ok,120";
         let (d, m) = measured(text, false, NONE);
         let r = Ranking::of(&d, &m, 0);
-        assert_eq!((r.order.as_slice(), r.leaders()), (&[0, 1, 2][..], &[0, 1][..]), "102 and 104, deviations 2.8 and 1.4");
+        assert_eq!(
+            (r.order.as_slice(), r.leaders()),
+            (&[0, 1, 2][..], &[0, 1][..]),
+            "102 and 104, deviations 2.8 and 1.4"
+        );
     }
 }

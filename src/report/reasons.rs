@@ -28,7 +28,8 @@ pub fn reasons(sheet: &Sheet) -> Vec<Reason> {
     let mut found: BTreeMap<(&str, String), Reason> = BTreeMap::new();
     for row in (0..sheet.rows()).filter(|&row| !sheet.ok(row)) {
         let (status, message) = (sheet.text("status", row), sheet.text("error", row));
-        let fresh = || Reason { status: status.into(), count: 0, message: message.into(), alike: true, named: Vec::new() };
+        let fresh =
+            || Reason { status: status.into(), count: 0, message: message.into(), alike: true, named: Vec::new() };
         let reason = found.entry((status, without_numbers(message))).or_insert_with(fresh);
         reason.count += 1;
         reason.alike &= reason.message == message;
@@ -68,7 +69,10 @@ mod tests {
              3,1,x,failed,flow 12 waits",
         ));
         assert_eq!(r.len(), 2);
-        assert_eq!((r[0].count, r[0].message.as_str(), r[0].named.clone()), (2, "flow 3 waits", vec!["2".to_string(), "3".into()]));
+        assert_eq!(
+            (r[0].count, r[0].message.as_str(), r[0].named.clone()),
+            (2, "flow 3 waits", vec!["2".to_string(), "3".into()])
+        );
         assert_eq!((r[1].status.as_str(), r[1].count), ("oom", 1));
         assert!(!r[0].alike && r[1].alike, "whose numbers the message has is said where they differ");
     }

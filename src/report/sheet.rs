@@ -109,7 +109,10 @@ pub(super) mod tests {
     fn columns_between_seed_and_status_are_axes() {
         let s = sheet("exp_id,seed,a.b,c.d,status,makespan_ns\n0,1,x,2,ok,5.25");
         assert_eq!(s.axes().iter().map(|c| c.name.as_str()).collect::<Vec<_>>(), ["a.b", "c.d"]);
-        assert_eq!((s.rows(), s.text("makespan_ns", 0), s.column("makespan_ns").unwrap().number(0)), (1, "5.25", Some(5.25)));
+        assert_eq!(
+            (s.rows(), s.text("makespan_ns", 0), s.column("makespan_ns").unwrap().number(0)),
+            (1, "5.25", Some(5.25))
+        );
         assert!(s.ok(0));
         assert_eq!(s.outcomes().len(), 2);
     }

@@ -130,7 +130,8 @@ mod tests {
     fn with<T>(text: &str, more: bool, then: impl Fn(&Design, &Measured, &[Ranking]) -> T) -> T {
         let s = sheet(text);
         let d = Design::of(&s);
-        let m = Measured::of(&s, &d, &Metric { name: "makespan_ns".into(), label: String::new(), unit: "ns", more }, None);
+        let m =
+            Measured::of(&s, &d, &Metric { name: "makespan_ns".into(), label: String::new(), unit: "ns", more }, None);
         let rankings: Vec<Ranking> = (0..d.groups.len()).map(|g| Ranking::of(&d, &m, g)).collect();
         then(&d, &m, &rankings)
     }
@@ -165,7 +166,12 @@ mod tests {
 
     #[test]
     fn nothing_completed_has_no_verdict() {
-        assert_eq!(with("exp_id,config_key,seed,t.a,status,makespan_ns\n0,k0,1,x,failed,", false, |d, m, r| verdict(d, m, &r[0])), None);
+        assert_eq!(
+            with("exp_id,config_key,seed,t.a,status,makespan_ns\n0,k0,1,x,failed,", false, |d, m, r| verdict(
+                d, m, &r[0]
+            )),
+            None
+        );
     }
 
     #[test]
@@ -182,7 +188,10 @@ mod tests {
         let alike = text.replace("110", "100").replace("400", "200");
         assert!(with(&alike, false, overall)[1].tied, "the same everywhere");
         assert_eq!(o.iter().map(|o| o.configuration).collect::<Vec<_>>(), [1, 0]);
-        assert!((o[0].worst - (110.0 / 90.0 - 1.0)).abs() < 1e-12, "against the best of each group, even one that failed elsewhere");
+        assert!(
+            (o[0].worst - (110.0 / 90.0 - 1.0)).abs() < 1e-12,
+            "against the best of each group, even one that failed elsewhere"
+        );
         assert!((o[0].regret - ((110.0_f64 / 90.0).sqrt() - 1.0)).abs() < 1e-12);
     }
 }

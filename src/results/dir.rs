@@ -75,7 +75,8 @@ impl ResultDir {
         Self::check(path, resume)?;
         let cannot = |e: std::io::Error| ResultsError::Cannot { path: path.into(), why: e.to_string() };
         fs::create_dir_all(path).map_err(cannot)?;
-        let journal = OpenOptions::new().read(true).append(true).create(true).open(path.join(JOURNAL)).map_err(cannot)?;
+        let journal =
+            OpenOptions::new().read(true).append(true).create(true).open(path.join(JOURNAL)).map_err(cannot)?;
         let locked = lock(path, || journal.try_lock())?;
         // That the journal is there must outlast a loss of power as its contents do; where folders cannot be flushed, nothing can be done.
         let _ = File::open(path).and_then(|folder| folder.sync_all());
@@ -195,7 +196,8 @@ pub(super) fn lock(path: &Path, attempt: impl Fn() -> Result<(), TryLockError>) 
 
 /// Whether somebody writes to a folder right now, as far as its file system can tell.
 pub(super) fn in_use(folder: &Path) -> bool {
-    File::open(folder.join(JOURNAL)).is_ok_and(|journal| matches!(journal.try_lock_shared(), Err(TryLockError::WouldBlock)))
+    File::open(folder.join(JOURNAL))
+        .is_ok_and(|journal| matches!(journal.try_lock_shared(), Err(TryLockError::WouldBlock)))
 }
 
 #[cfg(test)]

@@ -39,7 +39,11 @@ impl EventLog {
     ///
     /// # Errors
     /// The file cannot be written.
-    pub fn log(&mut self, event: &str, fields: impl IntoIterator<Item = (&'static str, Value)>) -> Result<(), ResultsError> {
+    pub fn log(
+        &mut self,
+        event: &str,
+        fields: impl IntoIterator<Item = (&'static str, Value)>,
+    ) -> Result<(), ResultsError> {
         let mut line = Map::new();
         line.insert("event".into(), event.into());
         // Milliseconds suffice for a log.

@@ -56,7 +56,11 @@ pub(super) struct Journal {
 }
 
 fn sum(before: &Sum, bytes: &[u8]) -> Sum {
-    let hash = Sha256::new().chain_update(before).chain_update((bytes.len() as u64).to_le_bytes()).chain_update(bytes).finalize();
+    let hash = Sha256::new()
+        .chain_update(before)
+        .chain_update((bytes.len() as u64).to_le_bytes())
+        .chain_update(bytes)
+        .finalize();
     let mut sum = Sum::default();
     sum.copy_from_slice(&hash[..16]);
     sum
@@ -76,7 +80,11 @@ pub(super) enum Found {
 ///
 /// # Errors
 /// It cannot be read, is no journal or another format's, its first record is damaged, or `take` refuses.
-pub(super) fn scan(path: &Path, file: &File, take: &mut dyn FnMut(Found) -> Result<(), ResultsError>) -> Result<Scan, ResultsError> {
+pub(super) fn scan(
+    path: &Path,
+    file: &File,
+    take: &mut dyn FnMut(Found) -> Result<(), ResultsError>,
+) -> Result<Scan, ResultsError> {
     let unreadable = || ResultsError::unreadable(path);
     let foreign = || ResultsError::ForeignJournal(path.into());
     let length = file.metadata().map_err(unreadable())?.len();
@@ -97,12 +105,17 @@ pub(super) fn scan(path: &Path, file: &File, take: &mut dyn FnMut(Found) -> Resu
         let (bytes, sum) = match record(&mut reader, left, &scan.sum).map_err(unreadable())? {
             Next::Sound(bytes, sum) => (bytes, sum),
             Next::Cut => {
-                scan.damage = Some(format!("it ends within a record, as after a kill; its last {left} bytes are dropped, and what they held is run again"));
+                scan.damage = Some(format!(
+                    "it ends within a record, as after a kill; its last {left} bytes are dropped, and what they held is run again"
+                ));
                 break;
             }
             Next::Damaged if !scan.has_run => return Err(foreign()),
             Next::Damaged => {
-                scan.damage = Some(format!("it is damaged at byte {}; its last {left} bytes are dropped, and what they held is run again", scan.sound));
+                scan.damage = Some(format!(
+                    "it is damaged at byte {}; its last {left} bytes are dropped, and what they held is run again",
+                    scan.sound
+                ));
                 break;
             }
         };

@@ -4,7 +4,9 @@
 //! length and its items. There is no description in the bytes: [`LAYOUT`] stands for it in the journal's first record, and a journal of
 //! another layout is not read. Checks no sums, reads no files.
 
-use super::record::{ExperimentRecord, Finished, FlowRecord, FoldingRecord, LinkRecord, LookRecord, RttRecord, StatsRecord, Status};
+use super::record::{
+    ExperimentRecord, Finished, FlowRecord, FoldingRecord, LinkRecord, LookRecord, RttRecord, StatsRecord, Status,
+};
 use super::value::{Cell, Micro, Ps};
 
 /// A value that can be written to and read from bytes.
@@ -266,7 +268,8 @@ mod tests {
             finished.record.status = status;
             assert_eq!(decode(&encode(&finished)), Some(Entry::Experiment(Box::new(finished))));
         }
-        let look = LookRecord { level: 2, exp_id: 7, packet_hops: 9, values: vec![None, Some(-0.1)], why: Some("oom".into()) };
+        let look =
+            LookRecord { level: 2, exp_id: 7, packet_hops: 9, values: vec![None, Some(-0.1)], why: Some("oom".into()) };
         assert_eq!(decode(&encode_look(&look)), Some(Entry::Look(look)));
     }
 

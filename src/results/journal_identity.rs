@@ -56,7 +56,9 @@ impl RunIdentity {
 
     /// The experiments that the selection means, by `exp_id`.
     pub fn selects(&self, exp_id: u64) -> bool {
-        exp_id < self.experiments && self.limit.is_none_or(|n| exp_id < n) && self.shard.is_none_or(|(i, n)| exp_id % n == i)
+        exp_id < self.experiments
+            && self.limit.is_none_or(|n| exp_id < n)
+            && self.shard.is_none_or(|(i, n)| exp_id % n == i)
     }
 
     /// What keeps the results of `earlier` from being results of this run, selection included; nothing if they are.
@@ -64,7 +66,9 @@ impl RunIdentity {
         let mut told = self.sweep_differences(earlier);
         let limit = |l: Option<u64>| l.map_or("none".into(), |n| n.to_string());
         let shard = |s: Option<(u64, u64)>| s.map_or("none".into(), |(i, n)| format!("{i}/{n}"));
-        for (option, was, is) in [("--limit", limit(earlier.limit), limit(self.limit)), ("--shard", shard(earlier.shard), shard(self.shard))] {
+        for (option, was, is) in
+            [("--limit", limit(earlier.limit), limit(self.limit)), ("--shard", shard(earlier.shard), shard(self.shard))]
+        {
             if was != is {
                 told.push(format!("{option}: {was} there, {is} here"));
             }
@@ -76,7 +80,11 @@ impl RunIdentity {
     pub fn sweep_differences(&self, earlier: &RunIdentity) -> Vec<String> {
         if self.layout != earlier.layout || self.version != earlier.version || self.semantics != earlier.semantics {
             let of = |r: &RunIdentity| format!("hyperfold {} with model {}", r.version, r.semantics);
-            let build = if (&self.version, self.semantics) == (&earlier.version, earlier.semantics) { ", another build" } else { "" };
+            let build = if (&self.version, self.semantics) == (&earlier.version, earlier.semantics) {
+                ", another build"
+            } else {
+                ""
+            };
             return vec![format!("written by {}{build}; this is {}", of(earlier), of(self))];
         }
         let of = |r: &RunIdentity| (r.sweep.clone(), r.experiments, r.axes.clone(), r.outputs, r.search.clone());
@@ -99,7 +107,10 @@ impl RunIdentity {
             told.push(format!("{} there, {} here", what(&earlier.search), what(&self.search)));
         }
         if told.is_empty() {
-            told.push(format!("its {} experiments are others than the {} of this sweep", earlier.experiments, self.experiments));
+            told.push(format!(
+                "its {} experiments are others than the {} of this sweep",
+                earlier.experiments, self.experiments
+            ));
         }
         if told.len() > TOLD {
             let more = told.len() - TOLD;
@@ -141,7 +152,8 @@ mod tests {
     use super::*;
 
     fn run(resolved: &str, sweep: &str) -> RunIdentity {
-        RunIdentity { sweep: sweep.into(), experiments: 4, resolved: resolved.into(), ..RunIdentity::default() }.of_this_version(1)
+        RunIdentity { sweep: sweep.into(), experiments: 4, resolved: resolved.into(), ..RunIdentity::default() }
+            .of_this_version(1)
     }
 
     const SWEEP: &str = "name = \"a\"\nseed = 1\n\n[base.topology]\nlink_gbps = 400\n# buffer_mib = 32\n\n[[constraints]]\nwhere = \"a\"\n";
@@ -156,11 +168,18 @@ mod tests {
     #[test]
     fn what_differs_is_named() {
         let one = run(SWEEP, "x");
-        let two = run(&SWEEP.replace("link_gbps = 400", "link_gbps = 100").replace("# buffer_mib = 32", "buffer_mib = 16"), "y");
+        let two = run(
+            &SWEEP.replace("link_gbps = 400", "link_gbps = 100").replace("# buffer_mib = 32", "buffer_mib = 16"),
+            "y",
+        );
         let told = two.differences(&one);
-        assert_eq!(told, ["base.topology.buffer_mib: 32 there, 16 here", "base.topology.link_gbps: 400 there, 100 here"]);
+        assert_eq!(
+            told,
+            ["base.topology.buffer_mib: 32 there, 16 here", "base.topology.link_gbps: 400 there, 100 here"]
+        );
         let input = |hash: &str| vec![InputFile { path: "t.txt".into(), sha256: hash.into() }];
-        let (a, b) = (RunIdentity { inputs: input("1"), ..one.clone() }, RunIdentity { inputs: input("2"), ..run(SWEEP, "z") });
+        let (a, b) =
+            (RunIdentity { inputs: input("1"), ..one.clone() }, RunIdentity { inputs: input("2"), ..run(SWEEP, "z") });
         assert_eq!(b.differences(&a), ["t.txt has changed"]);
         assert_eq!(run(SWEEP, "z").differences(&one), ["its 4 experiments are others than the 4 of this sweep"]);
     }
@@ -179,6 +198,9 @@ mod tests {
         let one = run(SWEEP, "x");
         let two = RunIdentity { version: "9.9".into(), ..run("", "y") };
         let version = env!("CARGO_PKG_VERSION");
-        assert_eq!(one.differences(&two), [format!("written by hyperfold 9.9 with model 1; this is hyperfold {version} with model 1")]);
+        assert_eq!(
+            one.differences(&two),
+            [format!("written by hyperfold 9.9 with model 1; this is hyperfold {version} with model 1")]
+        );
     }
 }

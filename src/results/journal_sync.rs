@@ -46,7 +46,8 @@ impl GroupCommit {
     pub fn new(file: File) -> io::Result<GroupCommit> {
         let shared = Arc::new(Shared::default());
         let of_thread = Arc::clone(&shared);
-        let thread = std::thread::Builder::new().name("journal".into()).spawn(move || flush_until_closed(&file, &of_thread))?;
+        let thread =
+            std::thread::Builder::new().name("journal".into()).spawn(move || flush_until_closed(&file, &of_thread))?;
         Ok(GroupCommit { shared, thread: Some(thread) })
     }
 
@@ -91,9 +92,16 @@ impl Drop for GroupCommit {
 
 fn flush_until_closed(file: &File, shared: &Shared) {
     loop {
-        let waiting = shared.changed.wait_while(shared.state(), |s| !s.dirty && !s.closing).expect("no holder of this lock panics");
+        let waiting = shared
+            .changed
+            .wait_while(shared.state(), |s| !s.dirty && !s.closing)
+            .expect("no holder of this lock panics");
         // Others join the group while this waits; closing ends it early.
-        let mut state = shared.changed.wait_timeout_while(waiting, INTERVAL, |s| !s.closing).expect("no holder of this lock panics").0;
+        let mut state = shared
+            .changed
+            .wait_timeout_while(waiting, INTERVAL, |s| !s.closing)
+            .expect("no holder of this lock panics")
+            .0;
         let (dirty, closing) = (std::mem::take(&mut state.dirty), state.closing);
         drop(state);
         if dirty && let Err(error) = file.sync_data() {

@@ -30,8 +30,10 @@ pub use events::EventLog;
 pub use journal_identity::RunIdentity;
 pub use journal_reader::{JournalReader, Part};
 pub use manifest::{InputFile, Manifest, Outcome, Seconds};
-pub use record::{ExperimentRecord, Finished, FlowRecord, FoldingRecord, LinkRecord, LookRecord, RttRecord, StatsRecord, Status};
 pub use read::{ColumnInfo, ReadError, Role, RunResults};
+pub use record::{
+    ExperimentRecord, Finished, FlowRecord, FoldingRecord, LinkRecord, LookRecord, RttRecord, StatsRecord, Status,
+};
 pub use stats::{FctStats, fct_stats, utilisation};
 pub use timeline_file::{copy_timeline, write_timeline};
 pub use value::{Axis, Cell, Kind, Micro, Ps};
@@ -95,7 +97,10 @@ impl ResultsError {
 
     /// Whether the user's arguments are at fault, rather than the disk.
     pub fn is_usage(&self) -> bool {
-        use ResultsError::{Cannot, ForeignJournal, InUse, Locked, NoJournal, NoRun, NotAFolder, NotRegular, OtherChoice, OtherRun, Unreadable};
+        use ResultsError::{
+            Cannot, ForeignJournal, InUse, Locked, NoJournal, NoRun, NotAFolder, NotRegular, OtherChoice, OtherRun,
+            Unreadable,
+        };
         matches!(
             self,
             InUse(_)

@@ -85,7 +85,14 @@ pub struct ExperimentRecord {
 
 impl ExperimentRecord {
     /// A record of an experiment that has only its identity so far: status ok, everything measured empty.
-    pub fn new(exp_id: u64, config_key: String, exp_key: String, replica: u32, seed: u64, axis_values: Vec<Cell>) -> Self {
+    pub fn new(
+        exp_id: u64,
+        config_key: String,
+        exp_key: String,
+        replica: u32,
+        seed: u64,
+        axis_values: Vec<Cell>,
+    ) -> Self {
         ExperimentRecord {
             exp_id,
             config_key,
@@ -144,7 +151,12 @@ impl ExperimentRecord {
 
     /// The same, which does not fit a GPU: what its fullest rank needs, and the breakdown in words.
     pub fn oom(self, peak_bytes: u64, breakdown: impl AsRef<str>) -> Self {
-        ExperimentRecord { status: Status::Oom, error: one_line(breakdown.as_ref()), peak_memory_bytes: Some(peak_bytes), ..self }
+        ExperimentRecord {
+            status: Status::Oom,
+            error: one_line(breakdown.as_ref()),
+            peak_memory_bytes: Some(peak_bytes),
+            ..self
+        }
     }
 }
 

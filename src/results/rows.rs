@@ -8,8 +8,17 @@ use super::value::{Axis, Cell};
 /// Header of `flows.csv`.
 pub const FLOWS: &[&str] = &["exp_id", "flow_id", "src", "dst", "bytes", "start_ns", "fct_ns"];
 /// Header of `links.csv`.
-pub const LINKS: &[&str] =
-    &["exp_id", "link", "bytes", "utilisation", "max_queue_bytes", "mean_queue_bytes", "ecn_marks", "pfc_pauses", "drops"];
+pub const LINKS: &[&str] = &[
+    "exp_id",
+    "link",
+    "bytes",
+    "utilisation",
+    "max_queue_bytes",
+    "mean_queue_bytes",
+    "ecn_marks",
+    "pfc_pauses",
+    "drops",
+];
 /// Header of `rtt.csv`.
 pub const RTT: &[&str] = &["exp_id", "flow_id", "sample_ns", "rtt_ns"];
 /// Header of `stats.csv`.

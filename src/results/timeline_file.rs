@@ -47,7 +47,11 @@ pub fn copy_timeline(from: &Path, dir: &Path, exp_id: u64) -> Result<bool, Resul
 }
 
 /// Puts what `write` writes in the place of an experiment's timeline.
-fn place(dir: &Path, exp_id: u64, write: impl FnOnce(&mut File, &Path) -> Result<(), ResultsError>) -> Result<PathBuf, ResultsError> {
+fn place(
+    dir: &Path,
+    exp_id: u64,
+    write: impl FnOnce(&mut File, &Path) -> Result<(), ResultsError>,
+) -> Result<PathBuf, ResultsError> {
     let folder = dir.join("trace");
     match fs::create_dir(&folder) {
         Err(e) if e.kind() == ErrorKind::AlreadyExists && fs::symlink_metadata(&folder).is_ok_and(|m| m.is_dir()) => {}

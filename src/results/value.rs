@@ -87,7 +87,11 @@ impl Cell {
 
     /// Division rounds once where the numerator is exact; larger ones go by the decimal, so that none rounds twice.
     fn quotient(&self, value: u64, unit: f64) -> f64 {
-        if value <= 1 << f64::MANTISSA_DIGITS { value as f64 / unit } else { self.to_string().parse().expect("a decimal is a number") }
+        if value <= 1 << f64::MANTISSA_DIGITS {
+            value as f64 / unit
+        } else {
+            self.to_string().parse().expect("a decimal is a number")
+        }
     }
 }
 
@@ -197,7 +201,8 @@ mod tests {
 
     #[test]
     fn picoseconds_show_as_exact_nanoseconds() {
-        let shown: Vec<String> = [0, 1, 10, 1_000, 1_500, 123_456_789_012_345_678, u64::MAX].map(|p| Ps(p).to_string()).to_vec();
+        let shown: Vec<String> =
+            [0, 1, 10, 1_000, 1_500, 123_456_789_012_345_678, u64::MAX].map(|p| Ps(p).to_string()).to_vec();
         assert_eq!(shown, ["0", "0.001", "0.01", "1", "1.5", "123456789012345.678", "18446744073709551.615"]);
     }
 
@@ -213,7 +218,10 @@ mod tests {
     #[test]
     fn doubles_show_the_shortest_decimal_and_nothing_that_is_no_number() {
         let show = |v: f64| Cell::Real(v).to_string();
-        assert_eq!([show(0.1), show(400.0), show(0.0), show(1e300), show(2.5e-9)], ["0.1", "400", "0", "1e300", "2.5e-9"]);
+        assert_eq!(
+            [show(0.1), show(400.0), show(0.0), show(1e300), show(2.5e-9)],
+            ["0.1", "400", "0", "1e300", "2.5e-9"]
+        );
         assert_eq!([show(f64::NAN), show(f64::INFINITY), show(-0.0)], ["", "", "0"]);
     }
 

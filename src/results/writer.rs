@@ -95,7 +95,9 @@ impl ResultWriter {
                     earlier.insert(record.exp_id, finished.stats);
                     records.insert(record.exp_id, record);
                 }
-                Found::Look(look) if ids.binary_search(&look.exp_id).is_err() => return Err(ResultsError::Unexpected(look.exp_id)),
+                Found::Look(look) if ids.binary_search(&look.exp_id).is_err() => {
+                    return Err(ResultsError::Unexpected(look.exp_id));
+                }
                 Found::Look(look) => looks.push(look),
             }
             Ok(())
@@ -128,7 +130,8 @@ impl ResultWriter {
         // These appear again when their time comes; until then an earlier run's would not belong to the other files.
         dir.remove("failed.csv")?;
         dir.remove("results.parquet")?;
-        let mut writer = ResultWriter { dir, axes, ids, written: 0, files, journal, waiting, records, outputs, looks, earlier };
+        let mut writer =
+            ResultWriter { dir, axes, ids, written: 0, files, journal, waiting, records, outputs, looks, earlier };
         writer.drain()?;
         Ok((writer, recovered))
     }
@@ -224,7 +227,8 @@ impl ResultWriter {
         let records: Vec<ExperimentRecord> = self.records.into_values().collect();
         let path = self.dir.path().join("results.parquet");
         let mut bytes = Vec::new();
-        parquet_file::write(&mut bytes, &self.axes, &records).map_err(|source| ResultsError::Parquet { path, source })?;
+        parquet_file::write(&mut bytes, &self.axes, &records)
+            .map_err(|source| ResultsError::Parquet { path, source })?;
         self.dir.replace("results.parquet", &bytes)?;
         Ok((self.dir, records))
     }

@@ -38,7 +38,9 @@ pub enum RouteError {
         "flow {flow}: ranks {src_rank} and {dst_rank} share NIC {host}, so no packet path joins them; give the servers NVLink or a NIC per GPU"
     )]
     SameHost { flow: u32, src_rank: u32, dst_rank: u32, host: u32 },
-    #[error("{path}: no route for flow {flow} (rank {src_rank} to rank {dst_rank}); add a line that begins with `{flow}`")]
+    #[error(
+        "{path}: no route for flow {flow} (rank {src_rank} to rank {dst_rank}); add a line that begins with `{flow}`"
+    )]
     NotInFile { path: String, flow: u32, src_rank: u32, dst_rank: u32 },
 }
 
@@ -95,7 +97,12 @@ impl<'a> Router<'a> {
     }
 
     /// The same for a queue pair that is pinned to one of the links that its two hosts may use, counted round; `None`: by the hash.
-    pub fn paths_from(&self, flow: impl Into<FlowKey>, policy: Policy, link: Option<u32>) -> Result<FlowPaths, RouteError> {
+    pub fn paths_from(
+        &self,
+        flow: impl Into<FlowKey>,
+        policy: Policy,
+        link: Option<u32>,
+    ) -> Result<FlowPaths, RouteError> {
         let flow = flow.into();
         match policy {
             Policy::Ecmp { seed } => {

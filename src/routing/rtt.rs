@@ -99,7 +99,8 @@ fn rest(router: &Router, table: &Table, dst: NodeIdx, start: u32, payload: u32, 
             break known;
         }
         if table.n_next(switch) == 0 {
-            let last = router.last_arcs(switch, dst).next().expect("the class's switches are those the host is attached to");
+            let last =
+                router.last_arcs(switch, dst).next().expect("the class's switches are those the host is attached to");
             let sum = Sum::EMPTY.plus(net, last, payload);
             memo[switch as usize] = Some(sum);
             break sum;

@@ -116,7 +116,12 @@ impl Config {
                 wall_ms: some(scaled(v.float(K::WallS), 1e3)),
             },
             cost: CostKeys::new(v),
-            output: Output { flows: v.bool(K::OutFlows), links: v.bool(K::OutLinks), rtt: v.bool(K::OutRtt), trace: v.bool(K::OutTrace) },
+            output: Output {
+                flows: v.bool(K::OutFlows),
+                links: v.bool(K::OutLinks),
+                rtt: v.bool(K::OutRtt),
+                trace: v.bool(K::OutTrace),
+            },
             seed,
             ecn_by_rate,
             values,
@@ -131,9 +136,16 @@ impl Config {
         let fail = |key: K, why: String| Err(Conflict { key, why });
         let generated = !matches!(self.topology.kind, TopologyKind::File { .. });
         match self.topology.kind {
-            TopologyKind::FatTree { k } if k % 2 == 1 => return fail(K::FatTreeK, format!("it must be even: {} or {}", k - 1, k + 1)),
-            TopologyKind::RailOptimized { rails, .. } | TopologyKind::RailOnly { rails } if rails > self.cluster.nics_per_server => {
-                return fail(K::Rails, format!("it must be at most cluster.nics_per_server = {}", self.cluster.nics_per_server));
+            TopologyKind::FatTree { k } if k % 2 == 1 => {
+                return fail(K::FatTreeK, format!("it must be even: {} or {}", k - 1, k + 1));
+            }
+            TopologyKind::RailOptimized { rails, .. } | TopologyKind::RailOnly { rails }
+                if rails > self.cluster.nics_per_server =>
+            {
+                return fail(
+                    K::Rails,
+                    format!("it must be at most cluster.nics_per_server = {}", self.cluster.nics_per_server),
+                );
             }
             TopologyKind::RailOptimized { pods: 1.., servers_per_pod: 1.., .. } => {
                 return fail(K::ServersPerPod, "topology.pods says the same already; give one of them".to_string());
@@ -151,7 +163,10 @@ impl Config {
             if gpus % per_server != 0 {
                 let near = (gpus / per_server * per_server, (gpus / per_server + 1) * per_server);
                 let or = if near.0 > 0 { format!("{} or {}", near.0, near.1) } else { near.1.to_string() };
-                return fail(K::Gpus, format!("it must be a multiple of cluster.gpus_per_server = {per_server}, for example {or}"));
+                return fail(
+                    K::Gpus,
+                    format!("it must be a multiple of cluster.gpus_per_server = {per_server}, for example {or}"),
+                );
             }
         }
         if generated && self.cluster.nics_per_server > self.cluster.gpus_per_server {
@@ -171,7 +186,10 @@ impl Config {
                 return fail(K::Ranks, format!("it must be at most cluster.gpus = {gpus}"));
             }
             if *ranks < 2 {
-                return fail(K::Ranks, "it must be at least 2 (somebody sends, somebody else receives), or 0 for all".to_string());
+                return fail(
+                    K::Ranks,
+                    "it must be at least 2 (somebody sends, somebody else receives), or 0 for all".to_string(),
+                );
             }
             members(pattern, *ranks)?;
         } else if let (Workload::Traffic { pattern, .. }, Some(gpus)) = (&self.workload, self.cluster.gpus) {
@@ -216,7 +234,9 @@ impl Config {
     /// How what is steady is found and skipped, where it is.
     pub fn steady(&self) -> Option<Steady> {
         let v = &self.values;
-        let metric = ["rate", "window", "inflight", "queue", "rtt"].iter().position(|m| v.is(K::SteadyMetric, m)).unwrap_or(0) as u32;
+        let metric =
+            ["rate", "window", "inflight", "queue", "rtt"].iter().position(|m| v.is(K::SteadyMetric, m)).unwrap_or(0)
+                as u32;
         v.is(K::FastForward, "steady").then(|| Steady {
             metric,
             theta_ppm: scaled(v.float(K::SteadyTheta), 1e6) as u32,

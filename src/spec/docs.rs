@@ -38,8 +38,12 @@ method = \"grid\"              # grid | zip | list | random | lhs | optimize
 ";
 
 /// Keys the template sets, so that it runs as it is.
-const SET: &[(&str, &str)] =
-    &[("cluster.gpus", "16"), ("topology.kind", "\"rail-optimized\""), ("workload.kind", "\"traffic\""), ("workload.bytes", "1000000")];
+const SET: &[(&str, &str)] = &[
+    ("cluster.gpus", "16"),
+    ("topology.kind", "\"rail-optimized\""),
+    ("workload.kind", "\"traffic\""),
+    ("workload.bytes", "1000000"),
+];
 
 /// An annotated, valid sweep file to start from.
 pub fn template() -> String {

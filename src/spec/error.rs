@@ -106,7 +106,11 @@ pub struct Conflict {
 /// The candidate nearest to `word` by edit distance, if it is near enough to be a slip of the keyboard.
 pub fn nearest<'a>(word: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let limit = (word.chars().count() / 5).clamp(2, 4);
-    candidates.map(|c| (distance(word, c, limit), c)).filter(|(d, _)| *d <= limit).min_by_key(|(d, _)| *d).map(|(_, c)| c)
+    candidates
+        .map(|c| (distance(word, c, limit), c))
+        .filter(|(d, _)| *d <= limit)
+        .min_by_key(|(d, _)| *d)
+        .map(|(_, c)| c)
 }
 
 /// Levenshtein distance over characters; `limit + 1` as soon as it cannot be at most `limit`.

@@ -89,7 +89,10 @@ impl Key {
             Kind::Choice { now, .. } => format!("one of {}", quoted(now)),
             Kind::Text => "a text".to_string(),
             Kind::Path => "a file's path, relative to the sweep file".to_string(),
-            Kind::Files => "the path of a file, or of a folder or prefix where several belong together, relative to the sweep file".to_string(),
+            Kind::Files => {
+                "the path of a file, or of a folder or prefix where several belong together, relative to the sweep file"
+                    .to_string()
+            }
             Kind::Named => "a name, the path of a .toml file, or a table".to_string(),
         }
     }
@@ -148,13 +151,16 @@ impl Key {
             // `--set` and configuration keys come as text: a table is recognised by its brace.
             Kind::Named if s.trim_start().starts_with('{') => {
                 let text = format!("v = {s}");
-                let table = DeTable::parse(&text).map_err(|e| format!("not a valid inline table: {}", e.message().lines().next().unwrap_or("")))?;
+                let table = DeTable::parse(&text)
+                    .map_err(|e| format!("not a valid inline table: {}", e.message().lines().next().unwrap_or("")))?;
                 let mut out = String::new();
                 canonical_toml(table.get_ref().get("v").expect("it was just written").get_ref(), &mut out)?;
                 Ok(Value::Text(out.into()))
             }
             Kind::Path | Kind::Files | Kind::Named if s.is_empty() => Err(format!("it must be {}", self.accepts())),
-            Kind::Text | Kind::Path | Kind::Files | Kind::Named if !s.contains(['\0', '\n', '\r']) => Ok(Value::Text(s.into())),
+            Kind::Text | Kind::Path | Kind::Files | Kind::Named if !s.contains(['\0', '\n', '\r']) => {
+                Ok(Value::Text(s.into()))
+            }
             _ => Err(format!("it must be {}", self.accepts())),
         }
     }
@@ -170,8 +176,13 @@ impl Key {
                 }
             }
             Kind::Float { min, max, quantum } => {
-                let on_grid = quantum == 0.0 || ((x / quantum).round() * quantum - x).abs() <= 1e-9 * x.abs().max(quantum);
-                if x >= min && x <= max && on_grid { Ok(Value::Float(x + 0.0)) } else { Err(format!("it must be {}", self.accepts())) }
+                let on_grid =
+                    quantum == 0.0 || ((x / quantum).round() * quantum - x).abs() <= 1e-9 * x.abs().max(quantum);
+                if x >= min && x <= max && on_grid {
+                    Ok(Value::Float(x + 0.0))
+                } else {
+                    Err(format!("it must be {}", self.accepts()))
+                }
             }
             _ => Err(format!("it must be {}", self.accepts())),
         }
@@ -193,7 +204,10 @@ pub(super) const VARIABLES: &str = "workload.nccl.";
 
 /// What a known name that this version lacks asks for, and what to use instead.
 pub fn later(name: &str) -> Option<&'static str> {
-    LATER.iter().find(|(n, _)| name == *n || name.strip_prefix(n).is_some_and(|rest| rest.starts_with('.'))).map(|(_, instead)| *instead)
+    LATER
+        .iter()
+        .find(|(n, _)| name == *n || name.strip_prefix(n).is_some_and(|rest| rest.starts_with('.')))
+        .map(|(_, instead)| *instead)
 }
 
 /// A hint for an unknown dotted name.
@@ -214,7 +228,10 @@ pub fn hint(name: &str) -> String {
     let section = name.split('.').next().unwrap_or(name);
     let table = name.rsplit_once('.').map_or(name, |(table, _)| table);
     let below = |table: &str| -> Vec<&str> {
-        KEYS.iter().map(|k| k.name).filter(|k| k.strip_prefix(table).is_some_and(|rest| rest.starts_with('.'))).collect()
+        KEYS.iter()
+            .map(|k| k.name)
+            .filter(|k| k.strip_prefix(table).is_some_and(|rest| rest.starts_with('.')))
+            .collect()
     };
     let mut known = below(table);
     if known.is_empty() {

@@ -26,8 +26,13 @@ pub use error::{Conflict, Place, SpecError, nearest};
 pub use key::{Default, Key, Kind, find, hint, key, later};
 pub use keys::{BUILT_IN_CDFS, K, KEYS, LATER, N_KEYS, SECTIONS, built_in_cdf};
 pub use ns3_config::{FileConfig, Note, read_ns3_config};
-pub use program::{Algorithm, Analytic, Communication, Compute, Op, Program, ProgramFormat, Protocol, Slowdown, Source};
-pub use sections::{Cdf, Cluster, Limits, Named, Output, Pattern, Policy, Routing, StartUnit, Topology, TopologyFormat, TopologyKind, Workload};
+pub use program::{
+    Algorithm, Analytic, Communication, Compute, Op, Program, ProgramFormat, Protocol, Slowdown, Source,
+};
+pub use sections::{
+    Cdf, Cluster, Limits, Named, Output, Pattern, Policy, Routing, StartUnit, Topology, TopologyFormat, TopologyKind,
+    Workload,
+};
 pub use servers::{SERVERS, Server, find_server};
 pub use training::{Framework, MemoryBudget, Recompute, Schedule, Training};
 pub use value::{Value, Values};

@@ -225,7 +225,8 @@ fn take(got: &mut Gathered, usage: &Use, line: usize, words: &[&str]) -> Result<
             got.values.push((K::Cc, Value::Choice(cc)));
         }
         Use::Rng(is_seed) => {
-            let n: u32 = single(words)?.parse().map_err(|_| format!("it must be a whole number from 0 to {}", u32::MAX))?;
+            let n: u32 =
+                single(words)?.parse().map_err(|_| format!("it must be a whole number from 0 to {}", u32::MAX))?;
             got.rng[usize::from(!is_seed)] = Some(u64::from(n));
         }
         Use::Map(slot) => got.maps[*slot] = Some((line, map(words, *slot)?)),
@@ -255,8 +256,11 @@ fn number(word: &str) -> Result<f64, String> {
 /// `n rate value rate value ...`
 fn map(words: &[&str], slot: usize) -> Result<Vec<(u64, f64)>, String> {
     let form = "write the number of pairs, then pairs of a rate in bps and a value, for example `1 100000000000 1600`";
-    let n: usize =
-        words.first().and_then(|w| w.parse().ok()).filter(|n| (1..=1024).contains(n)).ok_or(format!("the number of pairs is missing; {form}"))?;
+    let n: usize = words
+        .first()
+        .and_then(|w| w.parse().ok())
+        .filter(|n| (1..=1024).contains(n))
+        .ok_or(format!("the number of pairs is missing; {form}"))?;
     if words.len() != 1 + 2 * n {
         return Err(format!("{n} pairs are announced, {} values follow; {form}", words.len() - 1));
     }
@@ -291,7 +295,9 @@ fn by_rate(maps: &[Option<RateMap>; 3], path: &Path) -> Result<Option<String>, S
     for (rate, _) in rates {
         let mut numbers = [0.0; 3];
         for (slot, map) in maps.iter().enumerate() {
-            let found = map.as_ref().and_then(|(_, m)| (m.len() == rates.len()).then(|| m.iter().find(|(r, _)| r == rate)).flatten());
+            let found = map
+                .as_ref()
+                .and_then(|(_, m)| (m.len() == rates.len()).then(|| m.iter().find(|(r, _)| r == rate)).flatten());
             let Some((_, value)) = found else {
                 let place = Place::line(path, map.as_ref().map_or(*line, |(l, _)| *l));
                 let hint = format!("KMIN_MAP, KMAX_MAP and PMAX_MAP must list the same rates (line {line} has {rate})");

@@ -176,10 +176,18 @@ impl Program {
         let source = match format {
             Some(format) => match v.text(K::WorkloadPath) {
                 "" => {
-                    let why = format!("it is required with workload.kind = \"{}\"; give the path of its file", v.text(K::WorkloadKind));
+                    let why = format!(
+                        "it is required with workload.kind = \"{}\"; give the path of its file",
+                        v.text(K::WorkloadKind)
+                    );
                     return Err(Conflict { key: K::WorkloadPath, why });
                 }
-                p => Source::File { format, path: dir.join(p), ranks, bytes_scale_ppm: scaled(v.float(K::BytesScale), PPM) },
+                p => Source::File {
+                    format,
+                    path: dir.join(p),
+                    ranks,
+                    bytes_scale_ppm: scaled(v.float(K::BytesScale), PPM),
+                },
             },
             None if v.is(K::WorkloadKind, "model") => Source::Model(Box::new(Training::new(v, dir)?)),
             None => Source::Collective { op: op(v)?, bytes: v.int(K::Bytes) as u64, ranks },
@@ -197,15 +205,17 @@ impl Program {
     pub(super) fn check(&self, v: &Values, gpus: Option<u32>) -> Result<(), Conflict> {
         match &self.source {
             Source::Model(training) => training.check(v, gpus),
-            Source::Collective { ranks: Some(1), .. } => {
-                Err(Conflict { key: K::Ranks, why: "it must be at least 2 (somebody sends, somebody else receives), or 0 for all".to_string() })
-            }
+            Source::Collective { ranks: Some(1), .. } => Err(Conflict {
+                key: K::Ranks,
+                why: "it must be at least 2 (somebody sends, somebody else receives), or 0 for all".to_string(),
+            }),
             Source::Collective { ranks: Some(ranks), .. } if gpus.is_some_and(|g| *ranks > g) => {
                 Err(Conflict { key: K::Ranks, why: format!("it must be at most cluster.gpus = {}", gpus.unwrap_or(0)) })
             }
-            Source::Collective { ranks: None, .. } if gpus == Some(1) => {
-                Err(Conflict { key: K::Gpus, why: "it must be at least 2: somebody sends, somebody else receives".to_string() })
-            }
+            Source::Collective { ranks: None, .. } if gpus == Some(1) => Err(Conflict {
+                key: K::Gpus,
+                why: "it must be at least 2: somebody sends, somebody else receives".to_string(),
+            }),
             _ => Ok(()),
         }
     }
@@ -222,7 +232,8 @@ fn op(v: &Values) -> Result<Op, Conflict> {
         "send-recv" => Op::SendRecv,
         "barrier" => Op::Barrier,
         _ => {
-            let why = format!("it is required with workload.kind = \"collective\": {}", super::key::key(K::Op).accepts());
+            let why =
+                format!("it is required with workload.kind = \"collective\": {}", super::key::key(K::Op).accepts());
             return Err(Conflict { key: K::Op, why });
         }
     })
@@ -241,7 +252,12 @@ impl Compute {
                 "none" => Slowdown::None,
                 "table" => Slowdown::Table,
                 path if path.ends_with(".json") => Slowdown::Trees(dir.join(path)),
-                _ => return Err(Conflict { key: K::Slowdown, why: "it must be \"none\", \"table\" or the path of a .json file".to_string() }),
+                _ => {
+                    return Err(Conflict {
+                        key: K::Slowdown,
+                        why: "it must be \"none\", \"table\" or the path of a .json file".to_string(),
+                    });
+                }
             },
         })
     }
@@ -256,7 +272,9 @@ fn ranks(text: &str) -> Result<Vec<u32>, Conflict> {
         match (first.trim().parse::<u32>(), last.trim().parse::<u32>()) {
             (Ok(a), Ok(b)) if a <= b && b < MAX => out.extend(a..=b),
             _ => {
-                let why = format!("`{part}` is neither a rank nor a range of ranks below {MAX}; write for example \"0,5,8-15\"");
+                let why = format!(
+                    "`{part}` is neither a rank nor a range of ranks below {MAX}; write for example \"0,5,8-15\""
+                );
                 return Err(Conflict { key: K::StragglerRanks, why });
             }
         }
@@ -316,7 +334,9 @@ fn analytic(text: &str) -> Result<Analytic, Conflict> {
             "all" => out = Analytic::ALL,
             "intra" => {}
             _ => {
-                let why = format!("`{word}` is no dimension: list some of tp, pp, dp, ep, cp, other, or write \"all\" or \"intra\"");
+                let why = format!(
+                    "`{word}` is no dimension: list some of tp, pp, dp, ep, cp, other, or write \"all\" or \"intra\""
+                );
                 return Err(Conflict { key: K::Analytic, why });
             }
         }

@@ -78,7 +78,10 @@ pub fn find_server(name: &str) -> Option<&'static Server> {
         return None;
     }
     ASSET
-        .get_or_init(|| toml::from_str(include_str!("../../assets/servers/servers.toml")).expect("the asset is part of the program and a test reads it"))
+        .get_or_init(|| {
+            toml::from_str(include_str!("../../assets/servers/servers.toml"))
+                .expect("the asset is part of the program and a test reads it")
+        })
         .get(name)
         .filter(|_| SERVERS.contains(&name))
 }

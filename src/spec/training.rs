@@ -89,7 +89,9 @@ impl Training {
     /// Types the values. `dir` is what relative paths are relative to.
     pub(super) fn new(v: &Values, dir: &Path) -> Result<Training, Conflict> {
         if v.text(K::Model).is_empty() {
-            let why = "it is required with workload.kind = \"model\": a preset such as \"gpt3-13b\", a .toml file or a table".to_string();
+            let why =
+                "it is required with workload.kind = \"model\": a preset such as \"gpt3-13b\", a .toml file or a table"
+                    .to_string();
             return Err(Conflict { key: K::Model, why });
         }
         let u32_of = |key: K| v.int(key) as u32;
@@ -152,7 +154,11 @@ impl Training {
         let mut order: Vec<&str> = self.rank_order.split('-').collect();
         order.sort_unstable();
         if order != ["cp", "dp", "ep", "pp", "tp"] {
-            return fail(K::RankOrder, "it must name each of tp, cp, ep, dp and pp once, joined by -, for example \"tp-cp-ep-dp-pp\"".to_string());
+            return fail(
+                K::RankOrder,
+                "it must name each of tp, cp, ep, dp and pp once, joined by -, for example \"tp-cp-ep-dp-pp\""
+                    .to_string(),
+            );
         }
         let product = format!("tp {} x pp {} x dp {} x cp {}", self.tp, self.pp, self.dp, self.cp);
         if let Some(gpus) = gpus {
@@ -160,14 +166,21 @@ impl Training {
             // Jobs smaller than a server leave the rest of it idle.
             let per_server = v.int(K::GpusPerServer).max(1) as u64;
             if !u64::from(gpus).is_multiple_of(per_server) {
-                return fail(K::Gpus, format!("{gpus} must be a multiple of cluster.gpus_per_server = {per_server}: servers are whole; for less than one set cluster.gpus_per_server = {gpus}"));
+                return fail(
+                    K::Gpus,
+                    format!(
+                        "{gpus} must be a multiple of cluster.gpus_per_server = {per_server}: servers are whole; for less than one set cluster.gpus_per_server = {gpus}"
+                    ),
+                );
             }
             if self.gpus().div_ceil(per_server).saturating_mul(per_server) != u64::from(gpus) {
                 let fit = u64::from(gpus) / one;
                 let instead = if fit >= 1 && fit * one == u64::from(gpus) {
                     format!("workload.dp = {fit} would fit")
                 } else {
-                    format!("cluster.gpus must be a multiple of tp x pp x cp = {one}; or exclude such experiments by a constraint")
+                    format!(
+                        "cluster.gpus must be a multiple of tp x pp x cp = {one}; or exclude such experiments by a constraint"
+                    )
                 };
                 let key = if v.given(K::Dp) && v.int(K::Dp) > 0 { K::Dp } else { K::Gpus };
                 return fail(key, format!("{product} are {} GPUs, but cluster.gpus = {gpus}; {instead}", self.gpus()));
@@ -178,7 +191,10 @@ impl Training {
             let near = (u64::from(self.global_batch) / step).max(1) * step;
             return fail(
                 K::GlobalBatch,
-                format!("it must be a multiple of workload.dp {} x workload.microbatch {}, for example {near}", self.dp, self.microbatch),
+                format!(
+                    "it must be a multiple of workload.dp {} x workload.microbatch {}, for example {near}",
+                    self.dp, self.microbatch
+                ),
             );
         }
         Ok(())

@@ -43,10 +43,16 @@ impl Config {
         let min_rate = mbps(K::MinRateMbps);
         if cc != Cc::None && min_rate > nic_rate_bps {
             let nic = nic_rate_bps as f64 / BPS_PER_MBPS as f64;
-            return Err(Conflict { key: K::MinRateMbps, why: format!("it must be at most the NIC's rate, {nic} Mb/s") });
+            return Err(Conflict {
+                key: K::MinRateMbps,
+                why: format!("it must be at most the NIC's rate, {nic} Mb/s"),
+            });
         }
-        let int_multi =
-            if v.given(K::HpccIntMulti) { v.int(K::HpccIntMulti) as u32 } else { (nic_rate_bps / (25 * BPS_PER_GBPS)).clamp(1, 1024) as u32 };
+        let int_multi = if v.given(K::HpccIntMulti) {
+            v.int(K::HpccIntMulti) as u32
+        } else {
+            (nic_rate_bps / (25 * BPS_PER_GBPS)).clamp(1, 1024) as u32
+        };
         let chunk = match v.int(K::AckChunkBytes) as u64 {
             // No sequence number but 0 is a multiple of it.
             0 => u64::MAX,
@@ -117,8 +123,10 @@ pub(super) fn ecn_by_rate(v: &Values) -> Result<Vec<(u64, EcnThresholds)>, Confl
         return Ok(Vec::new());
     }
     let fail = |group: &str, why: &str| {
-        let why =
-            format!("group `{}`: {why}; write `gbps kmin_kb kmax_kb pmax; ...`, for example \"100 400 1600 0.2; 400 1600 6400 0.2\"", group.trim());
+        let why = format!(
+            "group `{}`: {why}; write `gbps kmin_kb kmax_kb pmax; ...`, for example \"100 400 1600 0.2; 400 1600 6400 0.2\"",
+            group.trim()
+        );
         Err(Conflict { key: K::EcnByRate, why })
     };
     let mut out: Vec<(u64, EcnThresholds)> = Vec::new();
@@ -136,7 +144,9 @@ pub(super) fn ecn_by_rate(v: &Values) -> Result<Vec<(u64, EcnThresholds)>, Confl
             return fail(group, "a number is out of range");
         }
         let per_100g = gbps / 100.0;
-        for (key, slot, scale) in [(K::EcnKminKb, &mut kmin, per_100g), (K::EcnKmaxKb, &mut kmax, per_100g), (K::EcnPmax, &mut pmax, 1.0)] {
+        for (key, slot, scale) in
+            [(K::EcnKminKb, &mut kmin, per_100g), (K::EcnKmaxKb, &mut kmax, per_100g), (K::EcnPmax, &mut pmax, 1.0)]
+        {
             if v.given(key) {
                 *slot = v.float(key) * scale;
             }
@@ -148,7 +158,14 @@ pub(super) fn ecn_by_rate(v: &Values) -> Result<Vec<(u64, EcnThresholds)>, Confl
         if out.iter().any(|(r, _)| *r == rate) {
             return fail(group, "this rate is given twice");
         }
-        out.push((rate, EcnThresholds { kmin_bytes: scaled(kmin, 1000.0), kmax_bytes: scaled(kmax, 1000.0), pmax_q32: fixed(pmax, 32) }));
+        out.push((
+            rate,
+            EcnThresholds {
+                kmin_bytes: scaled(kmin, 1000.0),
+                kmax_bytes: scaled(kmax, 1000.0),
+                pmax_q32: fixed(pmax, 32),
+            },
+        ));
     }
     Ok(out)
 }

@@ -21,9 +21,10 @@ pub(super) fn members(pattern: &Pattern, n: u32) -> Result<(), Conflict> {
         Pattern::Incast { receivers, .. } if *receivers > n => {
             Err(Conflict { key: K::Receivers, why: format!("{n} GPUs take part, so it must be at most {n}") })
         }
-        Pattern::Ring { stride, .. } if stride % n == 0 => {
-            Err(Conflict { key: K::Stride, why: format!("{n} GPUs take part, so everyone would send to itself; use 1 to {}", n - 1) })
-        }
+        Pattern::Ring { stride, .. } if stride % n == 0 => Err(Conflict {
+            key: K::Stride,
+            why: format!("{n} GPUs take part, so everyone would send to itself; use 1 to {}", n - 1),
+        }),
         _ => Ok(()),
     }
 }
@@ -31,7 +32,9 @@ pub(super) fn members(pattern: &Pattern, n: u32) -> Result<(), Conflict> {
 pub(super) fn workload(v: &Values, dir: &Path) -> Result<Workload, Conflict> {
     let bytes = v.int(K::Bytes) as u64;
     let pattern = match (v.text(K::WorkloadKind), v.text(K::Pattern)) {
-        ("model" | "collective" | "simai" | "chakra" | "htsim" | "goal" | "dag", _) => return Program::new(v, dir).map(|p| Workload::Program(Box::new(p))),
+        ("model" | "collective" | "simai" | "chakra" | "htsim" | "goal" | "dag", _) => {
+            return Program::new(v, dir).map(|p| Workload::Program(Box::new(p)));
+        }
         ("flows", _) => {
             let start_unit = match v.text(K::StartUnit) {
                 "ns" => Some(StartUnit::Ns),
@@ -39,13 +42,16 @@ pub(super) fn workload(v: &Values, dir: &Path) -> Result<Workload, Conflict> {
                 _ => None,
             };
             return match v.text(K::WorkloadPath) {
-                "" => {
-                    Err(Conflict { key: K::WorkloadPath, why: "it is required with workload.kind = \"flows\"; give the path of a flow file".into() })
-                }
+                "" => Err(Conflict {
+                    key: K::WorkloadPath,
+                    why: "it is required with workload.kind = \"flows\"; give the path of a flow file".into(),
+                }),
                 p => Ok(Workload::Flows { path: dir.join(p), start_unit }),
             };
         }
-        ("traffic", "incast") => Pattern::Incast { fan_in: v.int(K::FanIn) as u32, receivers: v.int(K::Receivers) as u32, bytes },
+        ("traffic", "incast") => {
+            Pattern::Incast { fan_in: v.int(K::FanIn) as u32, receivers: v.int(K::Receivers) as u32, bytes }
+        }
         ("traffic", "permutation") => Pattern::Permutation { bytes },
         ("traffic", "ring") => Pattern::Ring { stride: v.int(K::Stride) as u32, bytes },
         ("traffic", "all-to-all") => Pattern::AllToAll { bytes },
@@ -55,7 +61,8 @@ pub(super) fn workload(v: &Values, dir: &Path) -> Result<Workload, Conflict> {
             duration_ps: v.int(K::DurationNs) as u64 * PS_PER_NS,
         },
         ("traffic", _) => {
-            let why = format!("it is required with workload.kind = \"traffic\": {}", super::key::key(K::Pattern).accepts());
+            let why =
+                format!("it is required with workload.kind = \"traffic\": {}", super::key::key(K::Pattern).accepts());
             return Err(Conflict { key: K::Pattern, why });
         }
         _ => {
@@ -71,7 +78,9 @@ fn cdf(v: &Values, dir: &Path) -> Result<Cdf, Conflict> {
     let name = v.text(K::Cdf);
     match built_in_cdf(name) {
         Some(b) => Ok(Cdf::BuiltIn(b)),
-        None if name.is_empty() => Err(Conflict { key: K::Cdf, why: format!("it must be one of {} or a file", BUILT_IN_CDFS.join(", ")) }),
+        None if name.is_empty() => {
+            Err(Conflict { key: K::Cdf, why: format!("it must be one of {} or a file", BUILT_IN_CDFS.join(", ")) })
+        }
         None => Ok(Cdf::File(dir.join(name))),
     }
 }

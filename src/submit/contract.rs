@@ -31,7 +31,11 @@ impl Shards {
     /// A number of shards out of range, or text with control characters.
     pub fn check(&self) -> Result<(), SubmitError> {
         if !(1..=MOST_SHARDS).contains(&self.count) {
-            return Err(SubmitError::bad("--shards", &self.count.to_string(), format!("write a number from 1 to {MOST_SHARDS}")));
+            return Err(SubmitError::bad(
+                "--shards",
+                &self.count.to_string(),
+                format!("write a number from 1 to {MOST_SHARDS}"),
+            ));
         }
         quote::one_line("the program", &self.program)?;
         quote::one_line("SWEEP", &self.sweep)?;
@@ -42,7 +46,8 @@ impl Shards {
     /// Words after the program for the shard that `index` stands for: a number, or what a scheduler replaces by one. Running it again carries on
     /// where it was ended, at any moment, and changes nothing once it is complete.
     pub fn run(&self, index: &str) -> Vec<String> {
-        let mut words = vec!["run".to_string(), self.sweep.clone(), "--shard".into(), format!("{index}/{}", self.count)];
+        let mut words =
+            vec!["run".to_string(), self.sweep.clone(), "--shard".into(), format!("{index}/{}", self.count)];
         words.extend(["--out".into(), self.folder(index), "--resume".into()]);
         words.extend(self.options.iter().cloned());
         words

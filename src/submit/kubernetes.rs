@@ -33,22 +33,42 @@ impl Kubernetes {
         shards.check()?;
         quote::one_line("--image", &self.image)?;
         if self.image.is_empty() || self.image.contains(char::is_whitespace) {
-            return Err(SubmitError::bad("--image", &self.image, "write a container image, for example registry.example/hyperfold:0.1"));
+            return Err(SubmitError::bad(
+                "--image",
+                &self.image,
+                "write a container image, for example registry.example/hyperfold:0.1",
+            ));
         }
         let names = [("--claim", Some(&self.claim)), ("--namespace", self.namespace.as_ref())];
         for (option, name) in names.into_iter().filter_map(|(o, n)| Some((o, n?))) {
             let inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '.';
-            if name.is_empty() || name.len() > 253 || !name.chars().all(inner) || name.starts_with(['-', '.']) || name.ends_with(['-', '.']) {
-                return Err(SubmitError::bad(option, name, "write lower-case letters, digits, hyphens and dots, as Kubernetes names things"));
+            if name.is_empty()
+                || name.len() > 253
+                || !name.chars().all(inner)
+                || name.starts_with(['-', '.'])
+                || name.ends_with(['-', '.'])
+            {
+                return Err(SubmitError::bad(
+                    option,
+                    name,
+                    "write lower-case letters, digits, hyphens and dots, as Kubernetes names things",
+                ));
             }
         }
         quote::one_line("--mount", &self.mount)?;
         if !self.mount.starts_with('/') || self.mount.contains(':') {
-            return Err(SubmitError::bad("--mount", &self.mount, "write an absolute path without colons, for example /data"));
+            return Err(SubmitError::bad(
+                "--mount",
+                &self.mount,
+                "write an absolute path without colons, for example /data",
+            ));
         }
         if let Some(mem) = &self.mem {
             let digits = mem.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-            if digits.is_empty() || !digits.chars().all(|c| c.is_ascii_digit()) || !["", "k", "M", "G", "T", "Ki", "Mi", "Gi", "Ti"].contains(&&mem[digits.len()..]) {
+            if digits.is_empty()
+                || !digits.chars().all(|c| c.is_ascii_digit())
+                || !["", "k", "M", "G", "T", "Ki", "Mi", "Gi", "Ti"].contains(&&mem[digits.len()..])
+            {
                 return Err(SubmitError::bad("--mem", mem, "write a quantity as Kubernetes does, for example 16Gi"));
             }
         }
@@ -61,7 +81,11 @@ impl Kubernetes {
     pub fn manifest(&self, shards: &Shards) -> String {
         let (name, count) = (shards.job_name(), shards.count);
         // What the kubelet replaces in arguments is `$(NAME)`; a dollar sign of the user's is doubled, so that it stays one.
-        let run = shards.run(&INDEX.to_string()).iter().map(|w| literal(w).replace(INDEX, "$(JOB_COMPLETION_INDEX)")).collect::<Vec<_>>();
+        let run = shards
+            .run(&INDEX.to_string())
+            .iter()
+            .map(|w| literal(w).replace(INDEX, "$(JOB_COMPLETION_INDEX)"))
+            .collect::<Vec<_>>();
         let merge = shards.merge(&shards.merged()).iter().map(|w| literal(w)).collect::<Vec<_>>();
         let ns = self.namespace.as_ref().map_or(String::new(), |n| format!(" --namespace {n}"));
         format!(
@@ -128,7 +152,10 @@ impl Kubernetes {
         }
         let resources = match resources.is_empty() {
             true => String::new(),
-            false => format!("          resources:\n            limits:\n{}", resources.iter().map(|r| format!("              {r}\n")).collect::<String>()),
+            false => format!(
+                "          resources:\n            limits:\n{}",
+                resources.iter().map(|r| format!("              {r}\n")).collect::<String>()
+            ),
         };
         // The driver's Vulkan part is mounted into a container only on request.
         let env = match shard && self.gpus > 0 {

@@ -13,7 +13,11 @@ const MOST_BYTES: usize = 4096;
 /// The value holds one, or is too long.
 pub fn one_line(option: &'static str, value: &str) -> Result<(), SubmitError> {
     if value.chars().any(char::is_control) {
-        return Err(SubmitError::bad(option, value, "line breaks and other control characters cannot be handed to a scheduler; write it without them"));
+        return Err(SubmitError::bad(
+            option,
+            value,
+            "line breaks and other control characters cannot be handed to a scheduler; write it without them",
+        ));
     }
     if value.len() > MOST_BYTES {
         return Err(SubmitError::bad(option, value, format!("this is longer than {MOST_BYTES} bytes; write less")));
@@ -24,7 +28,11 @@ pub fn one_line(option: &'static str, value: &str) -> Result<(), SubmitError> {
 /// A word of a POSIX shell that means exactly `value`.
 pub fn shell(value: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,+@%".contains(c);
-    if !value.is_empty() && value.chars().all(plain) { value.into() } else { format!("'{}'", value.replace('\'', r"'\''")) }
+    if !value.is_empty() && value.chars().all(plain) {
+        value.into()
+    } else {
+        format!("'{}'", value.replace('\'', r"'\''"))
+    }
 }
 
 /// A word of a POSIX shell that means `value` with `mark` replaced by the shell's variable `name`.
@@ -61,11 +69,29 @@ mod tests {
 
     #[test]
     fn a_shell_reads_back_what_was_quoted() {
-        for hostile in ["plain", "", "two words", "it's", "\"$(touch x)\"", "a;b|c&d", "`id`", "\\", "*?[a]", "~", "#", "-rf", "$HOME", "é", "'\\''"] {
-            let output = Command::new("sh").arg("-c").arg(format!("printf %s {}", shell(hostile))).output().expect("sh starts");
+        for hostile in [
+            "plain",
+            "",
+            "two words",
+            "it's",
+            "\"$(touch x)\"",
+            "a;b|c&d",
+            "`id`",
+            "\\",
+            "*?[a]",
+            "~",
+            "#",
+            "-rf",
+            "$HOME",
+            "é",
+            "'\\''",
+        ] {
+            let output =
+                Command::new("sh").arg("-c").arg(format!("printf %s {}", shell(hostile))).output().expect("sh starts");
             assert_eq!(String::from_utf8_lossy(&output.stdout), hostile);
             let word = shell_with(&format!("{hostile}\u{1}/4"), '\u{1}', "i");
-            let output = Command::new("sh").arg("-c").arg(format!("i=7; printf %s {word}")).output().expect("sh starts");
+            let output =
+                Command::new("sh").arg("-c").arg(format!("i=7; printf %s {word}")).output().expect("sh starts");
             assert_eq!(String::from_utf8_lossy(&output.stdout), format!("{hostile}7/4"));
         }
     }

@@ -31,13 +31,26 @@ impl Slurm {
     pub fn check(&self, shards: &Shards) -> Result<(), SubmitError> {
         shards.check()?;
         if shards.out.contains('\\') {
-            return Err(SubmitError::bad("--out", &shards.out, "SLURM gives backslashes in file names a meaning of their own; name a folder without"));
+            return Err(SubmitError::bad(
+                "--out",
+                &shards.out,
+                "SLURM gives backslashes in file names a meaning of their own; name a folder without",
+            ));
         }
-        let words = [("--partition", &self.partition), ("--account", &self.account), ("--gres", &self.gres), ("--time", &self.time), ("--mem", &self.mem)];
+        let words = [
+            ("--partition", &self.partition),
+            ("--account", &self.account),
+            ("--gres", &self.gres),
+            ("--time", &self.time),
+            ("--mem", &self.mem),
+        ];
         for (option, value) in words {
             let Some(value) = value else { continue };
             let allowed = |c: char| c.is_ascii_alphanumeric() || "-_.:,=+".contains(c);
-            if value.is_empty() || !value.starts_with(|c: char| c.is_ascii_alphanumeric()) || !value.chars().all(allowed) {
+            if value.is_empty()
+                || !value.starts_with(|c: char| c.is_ascii_alphanumeric())
+                || !value.chars().all(allowed)
+            {
                 return Err(SubmitError::bad(option, value, "write letters, digits and -_.:,=+ only, as SLURM does"));
             }
         }
@@ -46,7 +59,11 @@ impl Slurm {
             return Err(SubmitError::bad("--time", time, forms));
         }
         if let Some(mem) = self.mem.as_ref().filter(|m| !is_size(m)) {
-            return Err(SubmitError::bad("--mem", mem, "write a whole number with K, M, G or T, as SLURM does, for example 16G"));
+            return Err(SubmitError::bad(
+                "--mem",
+                mem,
+                "write a whole number with K, M, G or T, as SLURM does, for example 16G",
+            ));
         }
         Ok(())
     }
@@ -102,7 +119,8 @@ impl Slurm {
             count = shards.count,
             requeues = self.requeues,
             command = words.join(" "),
-            manifest = quote::shell_with(&format!("{}/manifest.json", shards.folder(&INDEX.to_string())), INDEX, "shard"),
+            manifest =
+                quote::shell_with(&format!("{}/manifest.json", shards.folder(&INDEX.to_string())), INDEX, "shard"),
         )
     }
 
@@ -158,7 +176,8 @@ fn is_time(text: &str) -> bool {
 fn is_size(text: &str) -> bool {
     let upper = text.to_ascii_uppercase();
     let number = upper.strip_suffix('B').unwrap_or(&upper);
-    is_number(number.strip_suffix(['K', 'M', 'G', 'T']).unwrap_or(number)) && (upper.len() == number.len() || number.ends_with(['K', 'M', 'G', 'T']))
+    is_number(number.strip_suffix(['K', 'M', 'G', 'T']).unwrap_or(number))
+        && (upper.len() == number.len() || number.ends_with(['K', 'M', 'G', 'T']))
 }
 
 /// Stands for the shard's number until the words are quoted. No value holds control characters, so it can be nothing else.
@@ -211,7 +230,11 @@ mod tests {
             assert!(error.starts_with("--partition `") && !error.contains('\n'), "{error}");
         }
         for (option, good, bad) in [
-            ("--time", &["10", "0", "90:00", "4:00:00", "1-12", "1-12:30", "1-00:00:00", "UNLIMITED"][..], &["banana", "1-", "-5", "4h", "1:2:3:4", "1:", "1-2-3"][..]),
+            (
+                "--time",
+                &["10", "0", "90:00", "4:00:00", "1-12", "1-12:30", "1-00:00:00", "UNLIMITED"][..],
+                &["banana", "1-", "-5", "4h", "1:2:3:4", "1:", "1-2-3"][..],
+            ),
             ("--mem", &["0", "32000", "16G", "16g", "16GB", "512M"], &["lots", "16Gi", "1.5G", "G", "B", "16B", "16X"]),
         ] {
             let with = |value: &str| match option {
@@ -224,6 +247,8 @@ mod tests {
                 assert!(error.starts_with(&format!("{option} `{value}`")), "{error}");
             }
         }
-        assert!(asked().check(&Shards { out: "a\\b".into(), ..example() }).unwrap_err().to_string().contains("backslashes"));
+        assert!(
+            asked().check(&Shards { out: "a\\b".into(), ..example() }).unwrap_err().to_string().contains("backslashes")
+        );
     }
 }

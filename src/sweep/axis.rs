@@ -39,12 +39,20 @@ impl Axis {
 }
 
 /// Reads one entry of `[axes]`.
-pub(super) fn read_axis(source: &Source<'_>, method: Method, (name, offset, value): &Leaf<'_>) -> Result<Axis, SpecError> {
+pub(super) fn read_axis(
+    source: &Source<'_>,
+    method: Method,
+    (name, offset, value): &Leaf<'_>,
+) -> Result<Axis, SpecError> {
     let key = known(source, name, *offset)?;
     let place = source.place(*offset);
     let points = match value.get_ref() {
         DeValue::Array(list) if list.is_empty() => {
-            return Err(source.bad(name, value, "an axis without values gives an empty sweep; list at least one value".into()));
+            return Err(source.bad(
+                name,
+                value,
+                "an axis without values gives an empty sweep; list at least one value".into(),
+            ));
         }
         DeValue::Array(list) => {
             let mut values: Vec<Value> = Vec::with_capacity(list.len());
@@ -73,21 +81,39 @@ pub(super) fn read_axis(source: &Source<'_>, method: Method, (name, offset, valu
 fn spelled(points: &Points) -> String {
     match points {
         Points::List(values) => format!("[{}]", values.iter().map(Value::to_toml).collect::<Vec<_>>().join(", ")),
-        Points::Range { min, max, log } => format!("{{ min = {min}, max = {max}, scale = \"{}\" }}", if *log { "log" } else { "linear" }),
+        Points::Range { min, max, log } => {
+            format!("{{ min = {min}, max = {max}, scale = \"{}\" }}", if *log { "log" } else { "linear" })
+        }
     }
 }
 
-fn range(source: &Source<'_>, method: Method, key: &Key, value: &Spanned<DeValue<'_>>, table: &DeTable<'_>) -> Result<Points, SpecError> {
+fn range(
+    source: &Source<'_>,
+    method: Method,
+    key: &Key,
+    value: &Spanned<DeValue<'_>>,
+    table: &DeTable<'_>,
+) -> Result<Points, SpecError> {
     const KNOWN: [&str; 6] = ["start", "stop", "step", "min", "max", "scale"];
     for (k, _) in table {
         if !KNOWN.contains(&k.get_ref().as_ref()) {
-            let hint = nearest(k.get_ref(), KNOWN.into_iter())
-                .map_or_else(|| "a range is { start, stop, step } or { min, max, scale }".to_string(), |n| format!("did you mean `{n}`?"));
-            return Err(SpecError::UnknownKey { place: source.place(k.span().start), key: format!("{}.{}", key.name, k.get_ref()), hint });
+            let hint = nearest(k.get_ref(), KNOWN.into_iter()).map_or_else(
+                || "a range is { start, stop, step } or { min, max, scale }".to_string(),
+                |n| format!("did you mean `{n}`?"),
+            );
+            return Err(SpecError::UnknownKey {
+                place: source.place(k.span().start),
+                key: format!("{}.{}", key.name, k.get_ref()),
+                hint,
+            });
         }
     }
     if !matches!(key.kind, Kind::Int { .. } | Kind::Float { .. }) {
-        return Err(source.bad(key.name, value, format!("a range needs a key with numbers; list values, each {}", key.accepts())));
+        return Err(source.bad(
+            key.name,
+            value,
+            format!("a range needs a key with numbers; list values, each {}", key.accepts()),
+        ));
     }
     let has = |k: &str| table.contains_key(k);
     if has("min") || has("max") || has("scale") {
@@ -95,15 +121,25 @@ fn range(source: &Source<'_>, method: Method, key: &Key, value: &Spanned<DeValue
             return Err(source.bad(key.name, value, "use either start, stop, step or min, max, scale".into()));
         }
         if !matches!(method, Method::Random | Method::Lhs | Method::Optimize) {
-            let why = format!("min and max need method = \"random\", \"lhs\" or \"optimize\"; with \"{}\" use {{ start, stop, step }} or a list", method.name());
+            let why = format!(
+                "min and max need method = \"random\", \"lhs\" or \"optimize\"; with \"{}\" use {{ start, stop, step }} or a list",
+                method.name()
+            );
             return Err(source.bad(key.name, value, why));
         }
         return sampled(source, key, value, table);
     }
-    let (start, stop, step) =
-        (endpoint(source, key, value, table, "start")?, endpoint(source, key, value, table, "stop")?, number(source, key, value, table, "step")?);
+    let (start, stop, step) = (
+        endpoint(source, key, value, table, "start")?,
+        endpoint(source, key, value, table, "stop")?,
+        number(source, key, value, table, "step")?,
+    );
     if step == 0.0 || (stop - start) * step < 0.0 {
-        return Err(source.bad(key.name, value, format!("a step of {step} never gets from {start} to {stop}; change its sign or size")));
+        return Err(source.bad(
+            key.name,
+            value,
+            format!("a step of {step} never gets from {start} to {stop}; change its sign or size"),
+        ));
     }
     // The tolerance lets 0.1 steps reach a stop of 0.3.
     let count = ((stop - start) / step + 1e-9).floor() + 1.0;
@@ -111,23 +147,35 @@ fn range(source: &Source<'_>, method: Method, key: &Key, value: &Spanned<DeValue
         return Err(source.bad(
             key.name,
             value,
-            format!("{count} values are more than the {MAX_EXPERIMENTS} experiments a sweep may have; use larger steps"),
+            format!(
+                "{count} values are more than the {MAX_EXPERIMENTS} experiments a sweep may have; use larger steps"
+            ),
         ));
     }
     let mut values = Vec::with_capacity(count as usize);
     for i in 0..count as u64 {
         let x = tidy(start + i as f64 * step);
-        values.push(key.check_number(x, None).map_err(|why| source.bad(key.name, value, format!("it steps on {x}, but {why}")))?);
+        values.push(
+            key.check_number(x, None)
+                .map_err(|why| source.bad(key.name, value, format!("it steps on {x}, but {why}")))?,
+        );
     }
     Ok(Points::List(values))
 }
 
-fn sampled(source: &Source<'_>, key: &Key, value: &Spanned<DeValue<'_>>, table: &DeTable<'_>) -> Result<Points, SpecError> {
+fn sampled(
+    source: &Source<'_>,
+    key: &Key,
+    value: &Spanned<DeValue<'_>>,
+    table: &DeTable<'_>,
+) -> Result<Points, SpecError> {
     let (min, max) = (endpoint(source, key, value, table, "min")?, endpoint(source, key, value, table, "max")?);
     let log = match table.get("scale").map(|v| (v, v.get_ref().as_str())) {
         None | Some((_, Some("linear"))) => false,
         Some((_, Some("log"))) => true,
-        Some((v, _)) => return Err(source.bad(&format!("{}.scale", key.name), v, "it must be \"linear\" or \"log\"".into())),
+        Some((v, _)) => {
+            return Err(source.bad(&format!("{}.scale", key.name), v, "it must be \"linear\" or \"log\"".into()));
+        }
     };
     if min >= max {
         return Err(source.bad(key.name, value, "min must be below max".into()));
@@ -139,7 +187,13 @@ fn sampled(source: &Source<'_>, key: &Key, value: &Spanned<DeValue<'_>>, table: 
 }
 
 /// A number of a range that must itself be a value of the key.
-fn endpoint(source: &Source<'_>, key: &Key, value: &Spanned<DeValue<'_>>, table: &DeTable<'_>, name: &str) -> Result<f64, SpecError> {
+fn endpoint(
+    source: &Source<'_>,
+    key: &Key,
+    value: &Spanned<DeValue<'_>>,
+    table: &DeTable<'_>,
+    name: &str,
+) -> Result<f64, SpecError> {
     let x = number(source, key, value, table, name)?;
     match key.check_number(x, None) {
         Ok(_) => Ok(x),
@@ -150,7 +204,13 @@ fn endpoint(source: &Source<'_>, key: &Key, value: &Spanned<DeValue<'_>>, table:
     }
 }
 
-fn number(source: &Source<'_>, key: &Key, value: &Spanned<DeValue<'_>>, table: &DeTable<'_>, name: &str) -> Result<f64, SpecError> {
+fn number(
+    source: &Source<'_>,
+    key: &Key,
+    value: &Spanned<DeValue<'_>>,
+    table: &DeTable<'_>,
+    name: &str,
+) -> Result<f64, SpecError> {
     let Some(v) = table.get(name) else {
         return Err(source.bad(
             key.name,
@@ -163,7 +223,8 @@ fn number(source: &Source<'_>, key: &Key, value: &Spanned<DeValue<'_>>, table: &
         DeValue::Float(x) => x.as_str().parse().ok(),
         _ => None,
     };
-    x.filter(|x: &f64| x.is_finite()).ok_or_else(|| source.bad(&format!("{}.{name}", key.name), v, "it must be a number".into()))
+    x.filter(|x: &f64| x.is_finite())
+        .ok_or_else(|| source.bad(&format!("{}.{name}", key.name), v, "it must be a number".into()))
 }
 
 /// The nearest number of 12 significant digits: 3 * 0.1 is meant to be 0.3.
@@ -178,7 +239,13 @@ impl Points {
             Points::List(values) => values[((u * values.len() as f64) as usize).min(values.len() - 1)].clone(),
             Points::Range { min, max, log } => {
                 // libm, because the machine's own logarithm may differ in the last bit from another machine's.
-                let at = |lo: f64, hi: f64| if *log { libm::exp(libm::log(lo) + u * (libm::log(hi) - libm::log(lo))) } else { lo + u * (hi - lo) };
+                let at = |lo: f64, hi: f64| {
+                    if *log {
+                        libm::exp(libm::log(lo) + u * (libm::log(hi) - libm::log(lo)))
+                    } else {
+                        lo + u * (hi - lo)
+                    }
+                };
                 let x = match key.kind {
                     // Each whole number gets an equal share of a linear range.
                     Kind::Int { .. } if !*log => at(*min, *max + 1.0).floor(),
@@ -186,7 +253,8 @@ impl Points {
                     Kind::Float { quantum, .. } if quantum > 0.0 => tidy((at(*min, *max) / quantum).round() * quantum),
                     _ => at(*min, *max),
                 };
-                key.check_number(x.clamp(*min, *max), None).expect("both ends of the range are values of the key, and so is all between")
+                key.check_number(x.clamp(*min, *max), None)
+                    .expect("both ends of the range are values of the key, and so is all between")
             }
         }
     }

@@ -80,7 +80,9 @@ fn mismatch(op: &str, a: &Val, b: &Val) -> Val {
 /// Exact in integers as long as both are; a result that does not fit is an error, never a wrong number.
 fn arithmetic(op: &'static str, a: Val, b: Val, ints: fn(i64, i64) -> Option<i64>, floats: fn(f64, f64) -> f64) -> Val {
     match (&a, &b) {
-        (Val::Int(x), Val::Int(y)) => ints(*x, *y).map_or_else(|| error(format!("`{x} {op} {y}` has no value in 64 bits")), Val::Int),
+        (Val::Int(x), Val::Int(y)) => {
+            ints(*x, *y).map_or_else(|| error(format!("`{x} {op} {y}` has no value in 64 bits")), Val::Int)
+        }
         _ => match (a.number(), b.number()) {
             (Some(x), Some(y)) => match floats(x, y) {
                 r if r.is_finite() => Val::Float(r),
@@ -103,7 +105,9 @@ fn compare(op: &'static str, a: Val, b: Val, want: fn(std::cmp::Ordering) -> boo
     match (&a, &b) {
         (Val::Int(x), Val::Int(y)) => Val::Bool(want(x.cmp(y))),
         _ => match (a.number(), b.number()) {
-            (Some(x), Some(y)) => x.partial_cmp(&y).map_or_else(|| error(format!("`{op}` has no answer for these numbers")), |o| Val::Bool(want(o))),
+            (Some(x), Some(y)) => x
+                .partial_cmp(&y)
+                .map_or_else(|| error(format!("`{op}` has no answer for these numbers")), |o| Val::Bool(want(o))),
             _ => mismatch(op, &a, &b),
         },
     }
@@ -179,7 +183,8 @@ fn literal_len(text: &str) -> Option<usize> {
     match b.first()? {
         b'"' => b[1..].iter().position(|c| *c == b'"').map(|i| i + 2),
         b'0'..=b'9' => {
-            let digits = |from: usize| from + b[from..].iter().take_while(|c| c.is_ascii_digit() || **c == b'_').count();
+            let digits =
+                |from: usize| from + b[from..].iter().take_while(|c| c.is_ascii_digit() || **c == b'_').count();
             let mut end = digits(0);
             if b.get(end) == Some(&b'.') && b.get(end + 1).is_some_and(u8::is_ascii_digit) {
                 end = digits(end + 1);
@@ -244,7 +249,9 @@ impl Condition {
         match self.expr.eval(&vars) {
             Ok(Val::Bool(b)) => Ok(b),
             Ok(Val::Error(why)) => Err(why.to_string()),
-            Ok(other) => Err(format!("it gives {}, and must give true or false; compare with ==, < or >", other.kind())),
+            Ok(other) => {
+                Err(format!("it gives {}, and must give true or false; compare with ==, < or >", other.kind()))
+            }
             Err(e) => Err(e.to_string()),
         }
     }
@@ -284,12 +291,15 @@ fn prepare(text: &str, names: &dyn Names) -> Result<(String, Vec<String>), Strin
             out.push_str(&format!("{{{word}}}"));
             (len, true)
         } else {
-            let op = ["||", "&&", "==", "!=", "<=", ">=", "<", ">", "+", "-", "*", "/", "%", "!", "(", ")"].into_iter().find(|op| rest.starts_with(op));
+            let op = ["||", "&&", "==", "!=", "<=", ">=", "<", ">", "+", "-", "*", "/", "%", "!", "(", ")"]
+                .into_iter()
+                .find(|op| rest.starts_with(op));
             let Some(op) = op else {
                 let what = if c == '"' || c == '\'' {
                     "texts stand in double quotes, opened and closed".to_string()
                 } else {
-                    "it takes names, numbers, texts in double quotes, ( ) and || && == != < <= > >= + - * / % !".to_string()
+                    "it takes names, numbers, texts in double quotes, ( ) and || && == != < <= > >= + - * / % !"
+                        .to_string()
                 };
                 return Err(format!("`{}` is not understood; {what}", c.escape_default()));
             };

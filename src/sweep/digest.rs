@@ -111,7 +111,12 @@ impl std::io::Write for Writer<'_> {
 
 /// The text a configuration is known by: `name=value` of every key that decides its results, a line each.
 /// The error is the key of a file that cannot be read.
-pub(super) fn canonical(v: &Values, dir: &Path, files: &mut Files, out: &mut String) -> Result<(), (K, std::io::Error)> {
+pub(super) fn canonical(
+    v: &Values,
+    dir: &Path,
+    files: &mut Files,
+    out: &mut String,
+) -> Result<(), (K, std::io::Error)> {
     out.clear();
     let _ = writeln!(out, "semantics={SEMANTIC_VERSION}");
     for key in KEYS.iter().filter(|k| k.decides && (k.reads)(v)) {

@@ -109,7 +109,11 @@ impl<'a> Source<'a> {
         let before = self.line_ends.partition_point(|end| *end < span.start);
         let start = if before == 0 { 0 } else { self.line_ends[before - 1] + 1 };
         let end = self.line_ends.get(before).map_or(self.text.len(), |end| *end);
-        Place::columns(self.path, before + 1, span.start - start..span.end.clamp(span.start, end.max(span.start)) - start)
+        Place::columns(
+            self.path,
+            before + 1,
+            span.start - start..span.end.clamp(span.start, end.max(span.start)) - start,
+        )
     }
 
     /// A value as it was written, short enough for a message.
@@ -123,7 +127,12 @@ impl<'a> Source<'a> {
     }
 
     pub fn bad(&self, key: &str, value: &Spanned<DeValue<'_>>, why: String) -> SpecError {
-        SpecError::BadValue { place: self.place_of(value.span()), key: key.to_string(), value: self.shown(value.span()), why }
+        SpecError::BadValue {
+            place: self.place_of(value.span()),
+            key: key.to_string(),
+            value: self.shown(value.span()),
+            why,
+        }
     }
 }
 
@@ -196,13 +205,22 @@ impl Document {
         Ok(doc)
     }
 
-    fn section(&mut self, source: &Source<'_>, name: &str, offset: usize, value: &Spanned<DeValue<'_>>) -> Result<(), SpecError> {
+    fn section(
+        &mut self,
+        source: &Source<'_>,
+        name: &str,
+        offset: usize,
+        value: &Spanned<DeValue<'_>>,
+    ) -> Result<(), SpecError> {
         const KNOWN: [&str; 7] = ["name", "seed", "base", "sweep", "axes", "constraints", "experiment"];
         let tables = || -> Result<Vec<&Spanned<DeValue<'_>>>, SpecError> {
             let list = value.get_ref().as_array().map(|a| a.iter().collect::<Vec<_>>());
-            list.filter(|l| l.iter().all(|v| v.get_ref().is_table())).ok_or_else(|| source.bad(name, value, format!("write tables: [[{name}]]")))
+            list.filter(|l| l.iter().all(|v| v.get_ref().is_table()))
+                .ok_or_else(|| source.bad(name, value, format!("write tables: [[{name}]]")))
         };
-        let table = || value.get_ref().as_table().ok_or_else(|| source.bad(name, value, format!("it must be a table: [{name}]")));
+        let table = || {
+            value.get_ref().as_table().ok_or_else(|| source.bad(name, value, format!("it must be a table: [{name}]")))
+        };
         match name {
             "name" | "seed" => self.scalar(source, name, offset, value),
             "base" => {
@@ -218,7 +236,9 @@ impl Document {
             "sweep" => {
                 let mut entries: Vec<_> = table()?.iter().collect();
                 entries.sort_by_key(|(k, _)| k.span().start);
-                entries.into_iter().try_for_each(|(k, v)| self.scalar(source, &format!("sweep.{}", k.get_ref()), k.span().start, v))
+                entries
+                    .into_iter()
+                    .try_for_each(|(k, v)| self.scalar(source, &format!("sweep.{}", k.get_ref()), k.span().start, v))
             }
             "axes" => {
                 let mut out = Vec::new();
@@ -258,8 +278,16 @@ impl Document {
                         return Err(SpecError::Missing { place: t_place, key: "constraints.where".into(), hint });
                     };
                     match v.get_ref() {
-                        DeValue::String(s) => self.constraints.push(Where { text: s.to_string(), place: source.place_of(v.span()) }),
-                        _ => return Err(source.bad("constraints.where", v, "it must be a text with a condition".into())),
+                        DeValue::String(s) => {
+                            self.constraints.push(Where { text: s.to_string(), place: source.place_of(v.span()) })
+                        }
+                        _ => {
+                            return Err(source.bad(
+                                "constraints.where",
+                                v,
+                                "it must be a text with a condition".into(),
+                            ));
+                        }
                     }
                 }
                 Ok(())
@@ -267,7 +295,9 @@ impl Document {
             _ => {
                 let hint = match nearest(name, KNOWN.into_iter()) {
                     Some(k) => format!("did you mean `{k}`?"),
-                    None if find(name).is_some() || is_section(name) => format!("write [base.{name}]: keys of experiments stand below `base`"),
+                    None if find(name).is_some() || is_section(name) => {
+                        format!("write [base.{name}]: keys of experiments stand below `base`")
+                    }
                     None => format!("at the top stand {}", KNOWN.join(", ")),
                 };
                 let key = name.chars().filter(|c| !c.is_control()).take(80).collect();
@@ -277,18 +307,28 @@ impl Document {
     }
 
     /// `name`, `seed` and the keys of `[sweep]`.
-    fn scalar(&mut self, source: &Source<'_>, name: &str, offset: usize, value: &Spanned<DeValue<'_>>) -> Result<(), SpecError> {
+    fn scalar(
+        &mut self,
+        source: &Source<'_>,
+        name: &str,
+        offset: usize,
+        value: &Spanned<DeValue<'_>>,
+    ) -> Result<(), SpecError> {
         const KNOWN: [&str; 4] = ["sweep.method", "sweep.samples", "sweep.replicas", "sweep.objectives"];
         let whole = |min: i64, max: i64| {
             match value.get_ref() {
-                DeValue::Integer(i) => i64::from_str_radix(i.as_str(), i.radix()).ok().filter(|i| (min..=max).contains(i)),
+                DeValue::Integer(i) => {
+                    i64::from_str_radix(i.as_str(), i.radix()).ok().filter(|i| (min..=max).contains(i))
+                }
                 _ => None,
             }
             .ok_or_else(|| source.bad(name, value, format!("it must be a whole number from {min} to {max}")))
         };
         match name {
             "name" => match value.get_ref().as_str() {
-                Some(s) if !s.trim().is_empty() && s.len() <= 200 && !s.contains(char::is_control) => self.name = s.to_string(),
+                Some(s) if !s.trim().is_empty() && s.len() <= 200 && !s.contains(char::is_control) => {
+                    self.name = s.to_string()
+                }
                 _ => return Err(source.bad(name, value, "it must be a text of 1 to 200 characters".into())),
             },
             "seed" => self.seed = whole(0, i64::MAX)? as u64,
@@ -298,9 +338,15 @@ impl Document {
             }
             "sweep.replicas" => self.replicas = whole(1, super::MAX_EXPERIMENTS as i64)? as u32,
             "sweep.objectives" => {
-                let bad = || source.bad(name, value, "it must be a list of one or more column names of results.csv, for example [\"iteration_time_ns\"]".into());
+                let bad = || {
+                    source.bad(name, value, "it must be a list of one or more column names of results.csv, for example [\"iteration_time_ns\"]".into())
+                };
                 let listed: Vec<String> = match value.get_ref() {
-                    DeValue::Array(list) => list.iter().map(|v| v.get_ref().as_str().map(str::to_string)).collect::<Option<_>>().ok_or_else(bad)?,
+                    DeValue::Array(list) => list
+                        .iter()
+                        .map(|v| v.get_ref().as_str().map(str::to_string))
+                        .collect::<Option<_>>()
+                        .ok_or_else(bad)?,
                     // `--set` takes a bare word.
                     DeValue::String(one) => vec![one.to_string()],
                     _ => return Err(bad()),
@@ -318,12 +364,18 @@ impl Document {
                     Some("random") => Method::Random,
                     Some("lhs") => Method::Lhs,
                     Some("optimize") => Method::Optimize,
-                    _ => return Err(source.bad(name, value, "it must be one of \"grid\", \"zip\", \"list\", \"random\", \"lhs\", \"optimize\"".into())),
+                    _ => {
+                        return Err(source.bad(
+                            name,
+                            value,
+                            "it must be one of \"grid\", \"zip\", \"list\", \"random\", \"lhs\", \"optimize\"".into(),
+                        ));
+                    }
                 }
             }
             _ => {
-                let hint =
-                    nearest(name, KNOWN.into_iter()).map_or_else(|| format!("known there: {}", KNOWN.join(", ")), |k| format!("did you mean `{k}`?"));
+                let hint = nearest(name, KNOWN.into_iter())
+                    .map_or_else(|| format!("known there: {}", KNOWN.join(", ")), |k| format!("did you mean `{k}`?"));
                 let key = name.chars().filter(|c| !c.is_control()).take(80).collect();
                 return Err(SpecError::UnknownKey { place: source.place(offset), key, hint });
             }
@@ -334,7 +386,10 @@ impl Document {
     fn apply_set(&mut self, path: &Path, set: &str) -> Result<(), SpecError> {
         let place = || Place::Set(set.to_string());
         let Some((name, text)) = set.split_once('=') else {
-            return Err(SpecError::Sweep { place: place(), why: "write KEY=VALUE, for example transport.cc=hpcc".into() });
+            return Err(SpecError::Sweep {
+                place: place(),
+                why: "write KEY=VALUE, for example transport.cc=hpcc".into(),
+            });
         };
         let (name, text) = (name.trim(), text.trim());
         let source = Source::new(path, text, Some(set));
@@ -346,7 +401,8 @@ impl Document {
         if name == "sweep.method" {
             return Err(SpecError::Sweep {
                 place: place(),
-                why: "the method cannot be changed, because it decides how axes are read; change it in the sweep file".into(),
+                why: "the method cannot be changed, because it decides how axes are read; change it in the sweep file"
+                    .into(),
             });
         }
         if matches!(name, "name" | "seed") || name.starts_with("sweep.") {
@@ -354,7 +410,9 @@ impl Document {
         }
         let name = name.strip_prefix("base.").unwrap_or(name);
         let key = known(&source, name, 0)?;
-        if self.axes.iter().any(|a| a.key == key.id) || self.rows.iter().any(|r| r.values.iter().any(|(k, _)| *k == key.id)) {
+        if self.axes.iter().any(|a| a.key == key.id)
+            || self.rows.iter().any(|r| r.values.iter().any(|(k, _)| *k == key.id))
+        {
             let why = format!("`{name}` is an axis of this sweep, which would win; change the axis in the sweep file");
             return Err(SpecError::Sweep { place: place(), why });
         }
@@ -367,7 +425,11 @@ impl Document {
     fn check(&self, path: &Path) -> Result<(), SpecError> {
         let fail = |place: Place, why: &str| Err(SpecError::Sweep { place, why: why.to_string() });
         if self.name.is_empty() {
-            return Err(SpecError::Missing { place: Place::file(path), key: "name".into(), hint: "write name = \"...\" at the top".into() });
+            return Err(SpecError::Missing {
+                place: Place::file(path),
+                key: "name".into(),
+                hint: "write name = \"...\" at the top".into(),
+            });
         }
         for (i, a) in self.axes.iter().enumerate() {
             if self.axes[..i].iter().any(|b| b.key == a.key) {
@@ -375,16 +437,21 @@ impl Document {
             }
         }
         match (self.method, self.rows.first(), self.axes.first()) {
-            (Method::List, None, _) => fail(Place::file(path), "method = \"list\" needs [[experiment]] tables; add one for each experiment"),
-            (Method::List, _, Some(a)) => {
-                fail(a.place.clone(), "method = \"list\" takes [[experiment]] tables instead of axes; remove [axes] or use another method")
+            (Method::List, None, _) => {
+                fail(Place::file(path), "method = \"list\" needs [[experiment]] tables; add one for each experiment")
             }
-            (Method::Grid | Method::Zip | Method::Random | Method::Lhs | Method::Optimize, Some(r), _) => {
-                fail(r.place.clone(), &format!("[[experiment]] tables need method = \"list\" in [sweep]; it is \"{}\"", self.method.name()))
-            }
-            (Method::Random | Method::Lhs | Method::Optimize, _, None) => {
-                fail(Place::file(path), &format!("method = \"{}\" needs axes to choose from; add [axes]", self.method.name()))
-            }
+            (Method::List, _, Some(a)) => fail(
+                a.place.clone(),
+                "method = \"list\" takes [[experiment]] tables instead of axes; remove [axes] or use another method",
+            ),
+            (Method::Grid | Method::Zip | Method::Random | Method::Lhs | Method::Optimize, Some(r), _) => fail(
+                r.place.clone(),
+                &format!("[[experiment]] tables need method = \"list\" in [sweep]; it is \"{}\"", self.method.name()),
+            ),
+            (Method::Random | Method::Lhs | Method::Optimize, _, None) => fail(
+                Place::file(path),
+                &format!("method = \"{}\" needs axes to choose from; add [axes]", self.method.name()),
+            ),
             _ => Ok(()),
         }
     }

@@ -55,7 +55,8 @@ impl Layers {
     pub fn values_with(&self, point: u64, changes: &[(K, Value)]) -> Values {
         let mut overlay = Vec::with_capacity(self.axes.len() + changes.len());
         self.overlay(point, &mut overlay);
-        let flat = self.flats.get(self.config_file(&overlay)).expect("expansion read the configuration file of every point");
+        let flat =
+            self.flats.get(self.config_file(&overlay)).expect("expansion read the configuration file of every point");
         let mut values = flat.clone();
         for (k, v) in overlay.into_iter().chain(changes.iter().cloned()) {
             values.set(k, v);
@@ -99,14 +100,24 @@ pub(super) fn expand(doc: &Document, path: &Path, dir: &Path) -> Result<Expanded
     }
     let mut constraints = Vec::with_capacity(doc.constraints.len());
     for c in &doc.constraints {
-        let bad = |why| SpecError::BadValue { place: c.place.clone(), key: "constraints.where".into(), value: c.shown(), why };
+        let bad = |why| SpecError::BadValue {
+            place: c.place.clone(),
+            key: "constraints.where".into(),
+            value: c.shown(),
+            why,
+        };
         constraints.push((c, Constraint::parse(&c.text).map_err(bad)?));
     }
     let mut run = Run {
         doc,
         path,
         dir,
-        layers: Layers { axes, design: Arc::new(design), base: doc.base.iter().map(|(k, v, _)| (*k, v.clone())).collect(), flats: HashMap::new() },
+        layers: Layers {
+            axes,
+            design: Arc::new(design),
+            base: doc.base.iter().map(|(k, v, _)| (*k, v.clone())).collect(),
+            flats: HashMap::new(),
+        },
         files: Files::default(),
         notes: Vec::new(),
         inert: BTreeMap::new(),
@@ -117,7 +128,10 @@ pub(super) fn expand(doc: &Document, path: &Path, dir: &Path) -> Result<Expanded
     let mut found = run.points(points, &constraints)?;
     if found.is_empty() {
         let why = format!("no experiments: the constraints leave none of {points} points; loosen one of them");
-        return Err(SpecError::Sweep { place: doc.constraints.first().map_or_else(|| Place::file(path), |c| c.place.clone()), why });
+        return Err(SpecError::Sweep {
+            place: doc.constraints.first().map_or_else(|| Place::file(path), |c| c.place.clone()),
+            why,
+        });
     }
     run.check_used(&found)?;
     if run.is_drawn() {
@@ -164,7 +178,11 @@ struct Run<'a> {
 
 impl Run<'_> {
     /// Resolves, filters and checks all points; what is left with its `config_key`.
-    fn points(&mut self, n: u64, constraints: &[(&super::document::Where, Constraint)]) -> Result<Vec<(u64, Hash128)>, SpecError> {
+    fn points(
+        &mut self,
+        n: u64,
+        constraints: &[(&super::document::Where, Constraint)],
+    ) -> Result<Vec<(u64, Hash128)>, SpecError> {
         let mut found = Vec::new();
         let mut overlay = Vec::new();
         let mut canonical = String::with_capacity(4096);
@@ -187,7 +205,12 @@ impl Run<'_> {
                 keep &= constraint.holds(&values).map_err(|why| {
                     let axes = self.layers.axes_text(point);
                     let why = if axes.is_empty() { why } else { format!("{why} (experiment with {axes})") };
-                    SpecError::BadValue { place: c.place.clone(), key: "constraints.where".into(), value: c.shown(), why }
+                    SpecError::BadValue {
+                        place: c.place.clone(),
+                        key: "constraints.where".into(),
+                        value: c.shown(),
+                        why,
+                    }
                 })?;
             }
             if !keep {
@@ -225,7 +248,8 @@ impl Run<'_> {
             let path = self.dir.join(&*file);
             let hashed = self.files.hash(&path).map(|_| ());
             let read = hashed.and_then(|()| std::fs::read_to_string(&path));
-            let text = read.map_err(|e| self.unreadable(point, K::TransportConfig, &text_only(&file), &e.to_string()))?;
+            let text =
+                read.map_err(|e| self.unreadable(point, K::TransportConfig, &text_only(&file), &e.to_string()))?;
             let config = read_ns3_config(&text, &path)?;
             for n in config.notes {
                 let first = format!("{}:{}", path.display(), n.line);
@@ -241,7 +265,12 @@ impl Run<'_> {
     /// Where a key of a point was written.
     fn place(&self, point: u64, k: K) -> Place {
         let axes = self.layers.axes_text(point);
-        let on_axis = self.layers.axes.iter().position(|a| *a == k).is_some_and(|i| *self.layers.design.value(point, i) != Value::Unset);
+        let on_axis = self
+            .layers
+            .axes
+            .iter()
+            .position(|a| *a == k)
+            .is_some_and(|i| *self.layers.design.value(point, i) != Value::Unset);
         match self.doc.base.iter().rev().find(|(b, _, _)| *b == k) {
             Some((_, _, place)) if !on_axis => place.clone(),
             _ => Place::Experiment { path: self.path.to_path_buf(), axes },
@@ -251,7 +280,11 @@ impl Run<'_> {
     fn conflict(&self, point: u64, k: K, values: &Values, why: String) -> SpecError {
         let place = self.place(point, k);
         let axes = self.layers.axes_text(point);
-        let why = if axes.is_empty() || matches!(place, Place::Experiment { .. }) { why } else { format!("{why} (experiment with {axes})") };
+        let why = if axes.is_empty() || matches!(place, Place::Experiment { .. }) {
+            why
+        } else {
+            format!("{why} (experiment with {axes})")
+        };
         match values.get(k) {
             Value::Unset => SpecError::Missing { place, key: key(k).name.to_string(), hint: why },
             value => SpecError::BadValue { place, key: key(k).name.to_string(), value: value.to_toml(), why },
@@ -274,8 +307,14 @@ impl Run<'_> {
         } else {
             String::new()
         };
-        let why = format!("{what}cannot read {}: {why}; give the path of a file, relative to the sweep file", file.display());
-        SpecError::BadValue { place: self.place(point, k), key: key(k).name.to_string(), value: values.get(k).to_toml(), why }
+        let why =
+            format!("{what}cannot read {}: {why}; give the path of a file, relative to the sweep file", file.display());
+        SpecError::BadValue {
+            place: self.place(point, k),
+            key: key(k).name.to_string(),
+            value: values.get(k).to_toml(),
+            why,
+        }
     }
 
     /// Axes that nothing reads are mistakes; keys of `[base]` that nothing reads are worth a note.
@@ -283,7 +322,9 @@ impl Run<'_> {
         if let Some(i) = self.axis_used.iter().position(|u| !u) {
             let k = self.layers.axes[i];
             let declared = self.doc.axes.iter().find(|a| a.key == k).map(|a| a.place.clone());
-            let place = declared.or_else(|| self.doc.rows.iter().find(|r| r.values.iter().any(|(key, _)| *key == k)).map(|r| r.place.clone()));
+            let place = declared.or_else(|| {
+                self.doc.rows.iter().find(|r| r.values.iter().any(|(key, _)| *key == k)).map(|r| r.place.clone())
+            });
             let place = place.unwrap_or_else(|| Place::file(self.path));
             let n = found.len();
             let why = format!(
@@ -298,14 +339,26 @@ impl Run<'_> {
             self.notes.push(format!("{first}: `{key}` has no effect here{others}: {why}"));
         }
         if let (Some(place), Method::Grid | Method::Zip | Method::List) = (&self.doc.samples_place, self.doc.method) {
-            self.notes.push(format!("{place}: `sweep.samples` has no effect with method = \"{}\"; random, lhs and optimize read it", self.doc.method.name()));
+            self.notes.push(format!(
+                "{place}: `sweep.samples` has no effect with method = \"{}\"; random, lhs and optimize read it",
+                self.doc.method.name()
+            ));
         }
-        if let (Some((_, place)), Method::Grid | Method::Zip | Method::List | Method::Random | Method::Lhs) = (&self.doc.objectives, self.doc.method) {
-            self.notes.push(format!("{place}: `sweep.objectives` has no effect with method = \"{}\"; optimize reads it", self.doc.method.name()));
+        if let (Some((_, place)), Method::Grid | Method::Zip | Method::List | Method::Random | Method::Lhs) =
+            (&self.doc.objectives, self.doc.method)
+        {
+            self.notes.push(format!(
+                "{place}: `sweep.objectives` has no effect with method = \"{}\"; optimize reads it",
+                self.doc.method.name()
+            ));
         }
         for ((k, _, place), used) in self.doc.base.iter().zip(&self.base_used) {
             if !used {
-                self.notes.push(format!("{place}: `{}` has no effect on any experiment of this sweep ({})", key(*k).name, key(*k).doc));
+                self.notes.push(format!(
+                    "{place}: `{}` has no effect on any experiment of this sweep ({})",
+                    key(*k).name,
+                    key(*k).doc
+                ));
             }
         }
         Ok(())
@@ -381,7 +434,10 @@ impl Run<'_> {
     /// Names the axes in which two equal experiments differ.
     fn unread_difference(&self, a: u64, b: u64) -> String {
         let differ = |i: &usize| self.layers.design.value(a, *i) != self.layers.design.value(b, *i);
-        let names: Vec<String> = (0..self.layers.axes.len()).filter(differ).map(|i| format!("`{}`", key(self.layers.axes[i]).name)).collect();
+        let names: Vec<String> = (0..self.layers.axes.len())
+            .filter(differ)
+            .map(|i| format!("`{}`", key(self.layers.axes[i]).name))
+            .collect();
         if names.is_empty() { String::new() } else { format!(" (there, {} changes nothing)", names.join(" and ")) }
     }
 }

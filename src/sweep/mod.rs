@@ -115,7 +115,8 @@ impl std::str::FromStr for Shard {
 pub fn load(path: &Path, sets: &SetOverrides) -> Result<Sweep, SpecError> {
     let unreadable = |why: String| SpecError::Read { place: Place::file(path), why };
     let bytes = std::fs::read(path).map_err(|e| unreadable(e.to_string()))?;
-    let text = String::from_utf8(bytes).map_err(|_| unreadable("it is not UTF-8 text; save it as UTF-8".to_string()))?;
+    let text =
+        String::from_utf8(bytes).map_err(|_| unreadable("it is not UTF-8 text; save it as UTF-8".to_string()))?;
     parse(&text, path, sets)
 }
 
@@ -183,12 +184,15 @@ impl Sweep {
 
     /// Keeps what `--limit` and `--shard` select. An error if that is nothing.
     pub fn select(&mut self, selection: &Selection) -> Result<(), SpecError> {
-        let keep = |e: &Experiment| selection.limit.is_none_or(|n| e.exp_id < n) && selection.shard.is_none_or(|s| e.exp_id % s.of == s.index);
+        let keep = |e: &Experiment| {
+            selection.limit.is_none_or(|n| e.exp_id < n) && selection.shard.is_none_or(|s| e.exp_id % s.of == s.index)
+        };
         self.experiments.retain(keep);
         if self.experiments.is_empty() {
             let n = self.n_experiments;
-            let why =
-                format!("no experiments: --limit and --shard select none of {n}; --limit must be at least 1, and --shard I/N needs an I below {n}");
+            let why = format!(
+                "no experiments: --limit and --shard select none of {n}; --limit must be at least 1, and --shard I/N needs an I below {n}"
+            );
             return Err(SpecError::Sweep { place: Place::file(&self.path), why });
         }
         Ok(())

@@ -30,7 +30,9 @@ pub(super) fn toml(doc: &Document) -> String {
         }
     }
     let _ = write!(out, "\n[sweep]\nmethod = \"{}\"\nreplicas = {}\n", doc.method.name(), doc.replicas);
-    if matches!(doc.method, Method::Random | Method::Lhs) || (doc.method == Method::Optimize && doc.samples_place.is_some()) {
+    if matches!(doc.method, Method::Random | Method::Lhs)
+        || (doc.method == Method::Optimize && doc.samples_place.is_some())
+    {
         let _ = writeln!(out, "samples = {}", doc.samples);
     }
     if let Some((objectives, _)) = &doc.objectives {

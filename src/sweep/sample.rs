@@ -85,7 +85,8 @@ fn zip(axes: &[Axis]) -> Result<Design, String> {
     let columns = lists(axes);
     let n = columns.first().map_or(0, Vec::len);
     if columns.iter().any(|c| c.len() != n) {
-        let sizes: Vec<String> = axes.iter().zip(&columns).map(|(a, c)| format!("`{}` has {}", a.name(), c.len())).collect();
+        let sizes: Vec<String> =
+            axes.iter().zip(&columns).map(|(a, c)| format!("`{}` has {}", a.name(), c.len())).collect();
         return Err(format!("method = \"zip\" needs axes of one length: {}", sizes.join(", ")));
     }
     let values = (0..n).flat_map(|i| columns.iter().map(move |c| c[i].clone())).collect();
@@ -100,9 +101,13 @@ fn list(doc: &Document) -> Result<(Vec<K>, Design), String> {
         }
     }
     if keys.is_empty() && doc.rows.len() > 1 {
-        return Err("the [[experiment]] tables are empty, so all experiments are the same; give each its keys".to_string());
+        return Err(
+            "the [[experiment]] tables are empty, so all experiments are the same; give each its keys".to_string()
+        );
     }
-    let cell = |row: &super::document::Row, k: &K| row.values.iter().find(|(key, _)| key == k).map_or(Value::Unset, |(_, v)| v.clone());
+    let cell = |row: &super::document::Row, k: &K| {
+        row.values.iter().find(|(key, _)| key == k).map_or(Value::Unset, |(_, v)| v.clone())
+    };
     let values = doc.rows.iter().flat_map(|r| keys.iter().map(move |k| cell(r, k))).collect();
     let width = keys.len();
     Ok((keys, Design::Rows { width, values }))

@@ -48,7 +48,12 @@ fn read_switch_ids(lines: &mut Lines, counts: &Counts) -> Result<Vec<u32>, FileE
     let mut seen = vec![false; counts.n_nodes as usize];
     while ids.len() < counts.n_switches as usize {
         let line = lines.expect(|| {
-            format!("line {} announces {} switches, the file names {}", counts.header.number, counts.n_switches, ids.len())
+            format!(
+                "line {} announces {} switches, the file names {}",
+                counts.header.number,
+                counts.n_switches,
+                ids.len()
+            )
         })?;
         for field in line.fields() {
             if ids.len() == counts.n_switches as usize {

@@ -96,7 +96,11 @@ fn describe<'a>(path: &'a str, text: &'a str) -> Result<Description<'a>, FileErr
             }
         }
     }
-    let missing = |what: &str| FileError::Line { path: path.to_string(), line: last, problem: format!("there is no line `{what}`") };
+    let missing = |what: &str| FileError::Line {
+        path: path.to_string(),
+        line: last,
+        problem: format!("there is no line `{what}`"),
+    };
     let n_tiers = n_tiers.ok_or_else(|| missing("Tiers N"))? as usize;
     if let Some(extra) = tiers.iter().skip(n_tiers).flatten().next() {
         return Err(FileError::Line {
@@ -105,8 +109,18 @@ fn describe<'a>(path: &'a str, text: &'a str) -> Result<Description<'a>, FileErr
             problem: format!("the header says Tiers {n_tiers}; tiers are numbered from 0"),
         });
     }
-    let described = tiers.into_iter().take(n_tiers).enumerate().map(|(i, t)| t.ok_or_else(|| missing(&format!("Tier {i}")))).collect::<Result<_, _>>()?;
-    Ok(Description { path, nodes: nodes.ok_or_else(|| missing("Nodes N"))?, podsize: podsize.ok_or_else(|| missing("Podsize N"))?, tiers: described })
+    let described = tiers
+        .into_iter()
+        .take(n_tiers)
+        .enumerate()
+        .map(|(i, t)| t.ok_or_else(|| missing(&format!("Tier {i}"))))
+        .collect::<Result<_, _>>()?;
+    Ok(Description {
+        path,
+        nodes: nodes.ok_or_else(|| missing("Nodes N"))?,
+        podsize: podsize.ok_or_else(|| missing("Podsize N"))?,
+        tiers: described,
+    })
 }
 
 fn set(line: &Line, slot: &mut Option<u64>, key: &str, value: &str, min: u64, max: u64) -> Result<(), FileError> {
@@ -135,7 +149,12 @@ fn set_tier(line: &Line, tier: usize, t: &mut Tier, key: &str, value: &str) -> R
 
 impl Description<'_> {
     fn error(&self, tier: usize, problem: String) -> TopologyError {
-        FileError::Line { path: self.path.to_string(), line: self.tiers[tier].line, problem: format!("tier {tier}: {problem}") }.into()
+        FileError::Line {
+            path: self.path.to_string(),
+            line: self.tiers[tier].line,
+            problem: format!("tier {tier}: {problem}"),
+        }
+        .into()
     }
 
     /// `a / b` where it must come out even.
@@ -149,7 +168,11 @@ impl Description<'_> {
     fn counts(&self) -> Result<Counts, TopologyError> {
         let top = self.tiers.len() - 1;
         for (i, t) in self.tiers.iter().enumerate() {
-            let required = [("Downlink_speed_Gbps", t.speed_gbps), ("Downlink_Latency_ns", t.latency_ns), ("Radix_Down", t.radix_down)];
+            let required = [
+                ("Downlink_speed_Gbps", t.speed_gbps),
+                ("Downlink_Latency_ns", t.latency_ns),
+                ("Radix_Down", t.radix_down),
+            ];
             if let Some((key, _)) = required.iter().find(|(_, v)| v.is_none()) {
                 return Err(self.error(i, format!("{key} is missing")));
             }
@@ -157,19 +180,30 @@ impl Description<'_> {
                 return Err(self.error(i, "Radix_Up is missing".to_string()));
             }
             if i == top && (t.radix_up.is_some() || t.oversubscribed.is_some_and(|o| o > 1)) {
-                return Err(self.error(i, "the top tier has no uplinks; leave Radix_Up and Oversubscribed out".to_string()));
+                return Err(
+                    self.error(i, "the top tier has no uplinks; leave Radix_Up and Oversubscribed out".to_string())
+                );
             }
         }
         let t = &self.tiers;
         let pods = self.divide(0, "Nodes over Podsize", self.nodes, self.podsize)?;
         let tors_per_pod = self.divide(0, "Podsize over Radix_Down", self.podsize, t[0].radix_down())?;
         // At most 2^20 nodes at 8,000 Gb/s: no product comes near 64 bits.
-        let tor_uplinks =
-            self.divide(0, "host bandwidth over uplink speed and oversubscription", self.nodes * t[0].speed(), t[1].speed() * t[0].oversubscribed())?;
+        let tor_uplinks = self.divide(
+            0,
+            "host bandwidth over uplink speed and oversubscription",
+            self.nodes * t[0].speed(),
+            t[1].speed() * t[0].oversubscribed(),
+        )?;
         let n_tors = tors_per_pod * pods;
         // Two tiers have no pods above the ToRs: every spine reaches all of them.
         let (above_pods, tors_below) = if top == 1 { (1, n_tors) } else { (pods, tors_per_pod) };
-        let aggs_per_pod = self.divide(1, "uplinks of all ToRs over pods and Radix_Down", tor_uplinks, above_pods * t[1].radix_down())?;
+        let aggs_per_pod = self.divide(
+            1,
+            "uplinks of all ToRs over pods and Radix_Down",
+            tor_uplinks,
+            above_pods * t[1].radix_down(),
+        )?;
         self.same(0, "Radix_Up", t[0].radix_up, aggs_per_pod * t[1].bundle())?;
         self.same(1, "Radix_Down", t[1].radix_down, tors_below * t[1].bundle())?;
         if top == 1 {
@@ -181,12 +215,21 @@ impl Description<'_> {
             tor_uplinks * t[1].speed(),
             t[2].speed() * t[1].oversubscribed(),
         )?;
-        let cores = self.divide(2, "uplinks of all aggregation switches over Radix_Down", agg_uplinks, t[2].radix_down())?;
+        let cores =
+            self.divide(2, "uplinks of all aggregation switches over Radix_Down", agg_uplinks, t[2].radix_down())?;
         let n_aggs = aggs_per_pod * pods;
-        self.same(1, "Radix_Up", t[1].radix_up, self.divide(1, "uplinks over aggregation switches", agg_uplinks, n_aggs)?)?;
-        let cores_per_agg = self.divide(1, "Radix_Up over the Bundle of tier 2", agg_uplinks / n_aggs, t[2].bundle())?;
+        self.same(
+            1,
+            "Radix_Up",
+            t[1].radix_up,
+            self.divide(1, "uplinks over aggregation switches", agg_uplinks, n_aggs)?,
+        )?;
+        let cores_per_agg =
+            self.divide(1, "Radix_Up over the Bundle of tier 2", agg_uplinks / n_aggs, t[2].bundle())?;
         if cores_per_agg * aggs_per_pod != cores {
-            let problem = format!("{cores} core switches do not serve {aggs_per_pod} aggregation switches a pod with {cores_per_agg} core switches each");
+            let problem = format!(
+                "{cores} core switches do not serve {aggs_per_pod} aggregation switches a pod with {cores_per_agg} core switches each"
+            );
             return Err(self.error(2, problem));
         }
         self.same(2, "Radix_Down", t[2].radix_down, pods * t[2].bundle())?;
@@ -195,7 +238,8 @@ impl Description<'_> {
 
     fn same(&self, tier: usize, key: &str, said: Option<u64>, derived: u64) -> Result<(), TopologyError> {
         match said {
-            Some(said) if said != derived => Err(self.error(tier, format!("{key} is {said}, but speeds, radices and oversubscription make it {derived}"))),
+            Some(said) if said != derived => Err(self
+                .error(tier, format!("{key} is {said}, but speeds, radices and oversubscription make it {derived}"))),
             _ => Ok(()),
         }
     }
@@ -203,7 +247,9 @@ impl Description<'_> {
     fn build(&self, c: &Counts) -> Result<Network, TopologyError> {
         let (hosts, tors, aggs) = (self.nodes, c.tors_per_pod * c.pods, self.aggs(c));
         let n = hosts + tors + aggs + c.cores;
-        let n_links = hosts + tors * c.aggs_per_pod * self.tiers[1].bundle() + aggs * c.cores_per_agg * self.tiers.get(2).map_or(1, Tier::bundle);
+        let n_links = hosts
+            + tors * c.aggs_per_pod * self.tiers[1].bundle()
+            + aggs * c.cores_per_agg * self.tiers.get(2).map_or(1, Tier::bundle);
         if n > u64::from(MAX_NODES) {
             return Err(TopologyError::TooManyNodes { n });
         }

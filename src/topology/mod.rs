@@ -13,8 +13,8 @@ mod validate;
 
 use std::path::Path;
 
-pub use htsim::parse_htsim;
 pub use generate::{Clos, Fabric, FatTree, OversubscriptionMilli, RailOnly, RailOptimized};
+pub use htsim::parse_htsim;
 pub use network::{ArcIdx, Link, Network, Node, NodeIdx, NodeKind, NvLink};
 pub use ns3::{TopologyFile, parse_ns3, to_ns3};
 pub use simai::parse_simai;

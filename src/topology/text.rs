@@ -139,9 +139,5 @@ impl<'a> Line<'a> {
 
 /// A field as shown in a message: cut where it is absurdly long.
 pub(crate) fn shown(field: &str) -> String {
-    if field.chars().count() <= 40 {
-        field.to_string()
-    } else {
-        field.chars().take(40).chain("...".chars()).collect()
-    }
+    if field.chars().count() <= 40 { field.to_string() } else { field.chars().take(40).chain("...".chars()).collect() }
 }

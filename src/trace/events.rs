@@ -58,7 +58,12 @@ pub fn count(t: &Timeline) -> usize {
 /// The `most` longest slices in the order of tracks and times; how many there are; and how long the longest is that is left out, ns.
 pub fn longest(t: &Timeline, most: usize) -> (Vec<Slice>, usize, u64) {
     let length = |begin: u64, end: u64| end.min(t.until_ps.max(begin)) - begin;
-    let ops = t.ops.iter().enumerate().filter(|(_, o)| !matches!(op(t, o).kind, OpKind::Join)).map(|(i, o)| (length(o.begin, o.end), Source::Op(i)));
+    let ops = t
+        .ops
+        .iter()
+        .enumerate()
+        .filter(|(_, o)| !matches!(op(t, o).kind, OpKind::Join))
+        .map(|(i, o)| (length(o.begin, o.end), Source::Op(i)));
     let messages = t.messages.iter().enumerate().map(|(i, m)| (length(m.flow.start_ps, end(m)), Source::Message(i)));
     let pauses = t.pauses.iter().enumerate().map(|(i, p)| (length(p.begin, p.end), Source::Pause(i)));
     let mut all: Vec<(u64, Source)> = ops.chain(messages).chain(pauses).collect();
@@ -86,7 +91,9 @@ pub fn queue_samples(t: &Timeline) -> Vec<QueueSample> {
         for (i, b) in bins.iter().enumerate() {
             // The last bin may end after all else.
             let at_ns = |bin: u64| (bin * t.bin_ps).min(t.until_ps) / 1000;
-            let mut sample = |bin: u64, bytes: u32| samples.push(QueueSample { link: link as u32, at_ns: at_ns(bin), bytes: bytes.into() });
+            let mut sample = |bin: u64, bytes: u32| {
+                samples.push(QueueSample { link: link as u32, at_ns: at_ns(bin), bytes: bytes.into() })
+            };
             sample(b.bin, b.most);
             if b.last != b.most && bins.get(i + 1).is_none_or(|next| next.bin > b.bin + 1) {
                 sample(b.bin + 1, b.last);
@@ -127,12 +134,20 @@ fn op_slice(t: &Timeline, span: &OpSpan) -> Slice {
             "compute"
         }
         OpKind::Collective { slot, bytes, dim, .. } => {
-            args.extend([("bytes", Arg::Number(bytes)), ("dimension", Arg::Word(dim.name())), ("ranks", Arg::Number(group(slot).len() as u64))]);
+            args.extend([
+                ("bytes", Arg::Number(bytes)),
+                ("dimension", Arg::Word(dim.name())),
+                ("ranks", Arg::Number(group(slot).len() as u64)),
+            ]);
             "collective"
         }
         OpKind::Send { peer, bytes, dim, .. } | OpKind::Recv { peer, bytes, dim, .. } => {
             let other = group(peer.slot).get(peer.member as usize).copied().unwrap_or(u32::MAX);
-            args.extend([("bytes", Arg::Number(bytes)), ("dimension", Arg::Word(dim.name())), ("peer", Arg::Number(other.into()))]);
+            args.extend([
+                ("bytes", Arg::Number(bytes)),
+                ("dimension", Arg::Word(dim.name())),
+                ("peer", Arg::Number(other.into())),
+            ]);
             if matches!(op.kind, OpKind::Send { .. }) { "send" } else { "receive" }
         }
         OpKind::Join => "join",
@@ -151,11 +166,22 @@ fn op_slice(t: &Timeline, span: &OpSpan) -> Slice {
 
 fn message_slice(t: &Timeline, m: &MessageSpan) -> Slice {
     let f = &m.flow;
-    let mut args = vec![("flow_id", Arg::Number(f.id.into())), ("bytes", Arg::Number(f.bytes)), ("alone_ns", Arg::Number(f.ideal_ps / 1000))];
+    let mut args = vec![
+        ("flow_id", Arg::Number(f.id.into())),
+        ("bytes", Arg::Number(f.bytes)),
+        ("alone_ns", Arg::Number(f.ideal_ps / 1000)),
+    ];
     args.extend(m.got.map(|got| ("arrived_after_ns", Arg::Number(got.saturating_sub(f.start_ps) / 1000))));
     let (begin_ns, end_ns) = times(t, f.start_ps, end(m), &mut args);
     let name = if t.job.is_some() { "message" } else { "flow" };
-    Slice { track: Track::Pair { src: f.src, dst: f.dst, lane: m.lane }, begin_ns, end_ns, name: name.into(), category: name, args }
+    Slice {
+        track: Track::Pair { src: f.src, dst: f.dst, lane: m.lane },
+        begin_ns,
+        end_ns,
+        name: name.into(),
+        category: name,
+        args,
+    }
 }
 
 fn pause_slice(t: &Timeline, p: &Pause) -> Slice {

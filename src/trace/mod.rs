@@ -38,10 +38,14 @@ pub fn perfetto(timeline: &Timeline, limit: usize) -> Trace {
     let mut notes = Vec::new();
     let all = events::count(timeline);
     if timeline.queues_left_out {
-        notes.push("queues are left out: there are too many of them for this many events; a higher --limit shows them".into());
+        notes.push(
+            "queues are left out: there are too many of them for this many events; a higher --limit shows them".into(),
+        );
     } else if all <= limit && all + samples.len() > limit {
         samples.clear();
-        notes.push(format!("queues are left out, so that all {all} ops, messages and pauses are shown; a higher --limit shows both"));
+        notes.push(format!(
+            "queues are left out, so that all {all} ops, messages and pauses are shown; a higher --limit shows both"
+        ));
     }
     let (slices, slices_of, shortest) = events::longest(timeline, limit.saturating_sub(samples.len()).max(1));
     if slices.len() < slices_of {

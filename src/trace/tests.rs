@@ -124,7 +124,8 @@ fn read_back(bytes: &[u8]) -> ReadBack {
         for track in inner(&packet, 60) {
             let track = fields(track);
             let named = |field, name| inner(&track, field).first().map(|p| text(inner(&fields(p), name)[0]));
-            let name = inner(&track, 2).first().map(|n| text(n)).or_else(|| named(3, 6)).or_else(|| named(4, 5)).unwrap();
+            let name =
+                inner(&track, 2).first().map(|n| text(n)).or_else(|| named(3, 6)).or_else(|| named(4, 5)).unwrap();
             let parent = number(&track, 5);
             assert!(parent.is_none_or(|p| back.tracks.contains_key(&p)), "parents come first");
             assert!(back.tracks.insert(number(&track, 1).unwrap(), ReadTrack { parent, name }).is_none());
@@ -143,7 +144,14 @@ fn read_back(bytes: &[u8]) -> ReadBack {
                         (names[2][&number(&a, 1).unwrap()].clone(), value)
                     };
                     let args = inner(&event, 4).iter().map(arg).collect();
-                    let slice = ReadSlice { track, begin: at, end: at, name: name(10, 1).unwrap(), category: name(3, 0).unwrap(), args };
+                    let slice = ReadSlice {
+                        track,
+                        begin: at,
+                        end: at,
+                        name: name(10, 1).unwrap(),
+                        category: name(3, 0).unwrap(),
+                        args,
+                    };
                     assert!(open.insert(track, slice).is_none(), "slices of a track do not overlap");
                 }
                 2 => {
@@ -186,11 +194,21 @@ fn training_shows_every_op_and_message() {
     let messages = t.job.as_ref().unwrap().graph.messages().count();
     assert_eq!(of("message"), messages);
     assert!(of("compute") > 0 && of("collective") > 0 && of("send") > 0 && of("send") == of("receive"));
-    let compute = back.slices.iter().find(|s| s.category == "compute" && back.path(s.track)[1] == "GPU rank 9").unwrap();
+    let compute =
+        back.slices.iter().find(|s| s.category == "compute" && back.path(s.track)[1] == "GPU rank 9").unwrap();
     assert_eq!(back.path(compute.track), ["server 4", "GPU rank 9", "compute"]);
-    let reduce = back.slices.iter().filter(|s| s.category == "collective" && s.args["dimension"] == "dp").max_by_key(|s| s.end - s.begin).unwrap();
+    let reduce = back
+        .slices
+        .iter()
+        .filter(|s| s.category == "collective" && s.args["dimension"] == "dp")
+        .max_by_key(|s| s.end - s.begin)
+        .unwrap();
     assert_eq!(reduce.args["ranks"], "4");
-    assert_eq!(back.slices.iter().map(|s| s.end).max(), Some(t.makespan_ps / 1000), "the last thing that ends is the makespan");
+    assert_eq!(
+        back.slices.iter().map(|s| s.end).max(),
+        Some(t.makespan_ps / 1000),
+        "the last thing that ends is the makespan"
+    );
     // What the results say of the critical rank is what its tracks show.
     let outcome = t.job.as_ref().unwrap();
     let rows = outcome.graph.ops.iter().map(Vec::len).sum::<usize>();
@@ -226,7 +244,12 @@ fn a_limit_keeps_the_longest_and_says_so() {
     let trace = perfetto(&t, limit);
     let back = read_back(&trace.bytes);
     assert!(back.counters.values().flatten().all(|(at, _)| *at <= t.until_ps / 1000), "nothing is shown after the end");
-    assert!(trace.slices + trace.samples <= limit && trace.samples <= limit / 4 + 1, "{} {}", trace.slices, trace.samples);
+    assert!(
+        trace.slices + trace.samples <= limit && trace.samples <= limit / 4 + 1,
+        "{} {}",
+        trace.slices,
+        trace.samples
+    );
     assert_eq!((back.slices.len(), trace.slices_of), (trace.slices, full.slices));
     let mut lengths: Vec<u64> = read_back(&full.bytes).slices.iter().map(|s| s.end - s.begin).collect();
     lengths.sort_unstable_by(|a, b| b.cmp(a));
@@ -243,9 +266,19 @@ fn events_go_before_queues_at_any_limit() {
         let trace = perfetto(&timeline(INCAST, Window { samples: samples(limit), ..Window::default() }), limit);
         assert!(trace.slices + trace.samples <= limit, "{limit}: {} {}", trace.slices, trace.samples);
         assert!(trace.slices >= (limit * 3 / 4).min(all.slices), "{limit}: {}", trace.slices);
-        assert!(trace.slices == all.slices || all.slices > limit, "{limit}: all of {} fit, {} are shown", all.slices, trace.slices);
-        let coarse = trace.notes.iter().find_map(|n| n.strip_prefix("queues are shown as their maxima over ")?.strip_suffix(" ns")?.parse::<u64>().ok());
-        assert!(coarse.is_none_or(|ns| 8 * ns * 1000 <= timeline(INCAST, Window::default()).until_ps), "{limit}: {coarse:?}");
+        assert!(
+            trace.slices == all.slices || all.slices > limit,
+            "{limit}: all of {} fit, {} are shown",
+            all.slices,
+            trace.slices
+        );
+        let coarse = trace.notes.iter().find_map(|n| {
+            n.strip_prefix("queues are shown as their maxima over ")?.strip_suffix(" ns")?.parse::<u64>().ok()
+        });
+        assert!(
+            coarse.is_none_or(|ns| 8 * ns * 1000 <= timeline(INCAST, Window::default()).until_ps),
+            "{limit}: {coarse:?}"
+        );
     }
 }
 
@@ -258,12 +291,22 @@ fn a_window_holds_only_what_touches_it() {
     let back = read_back(&perfetto(&t, usize::MAX).bytes);
     assert!(!back.slices.is_empty() && back.slices.len() < full.slices.len());
     assert!(back.slices.iter().all(|s| s.begin < to && s.end >= from));
-    let inside = |slices: &[ReadSlice]| slices.iter().filter(|s| s.begin >= from && s.end < to).map(|s| (s.begin, s.end, s.name.clone())).collect::<Vec<_>>();
+    let inside = |slices: &[ReadSlice]| {
+        slices
+            .iter()
+            .filter(|s| s.begin >= from && s.end < to)
+            .map(|s| (s.begin, s.end, s.name.clone()))
+            .collect::<Vec<_>>()
+    };
     let sorted = |mut v: Vec<(u64, u64, String)>| {
         v.sort();
         v
     };
-    assert_eq!(sorted(inside(&back.slices)), sorted(inside(&full.slices)), "a window changes nothing of what is inside it");
+    assert_eq!(
+        sorted(inside(&back.slices)),
+        sorted(inside(&full.slices)),
+        "a window changes nothing of what is inside it"
+    );
     assert!(back.slices.iter().any(|s| s.args.contains_key("unfinished")));
     assert!(back.notes.iter().any(|n| n.contains("the end of the window")));
 }

@@ -119,8 +119,10 @@ impl Tracks<'_> {
             Track::Stream { rank, stream } => (self.rank(rank), named(stream_name(stream))),
             Track::Pair { src, dst, lane: qp } => {
                 let messages = self.process(MESSAGES_PID, "messages");
-                let from = self.once((3, src.into(), 0), |t| t.describe(Some(messages), Some(&format!("from {src}")), |_| {}));
-                let pair = if qp == 0 { format!("{src} to {dst}") } else { format!("{src} to {dst}, queue pair {}", qp + 1) };
+                let from =
+                    self.once((3, src.into(), 0), |t| t.describe(Some(messages), Some(&format!("from {src}")), |_| {}));
+                let pair =
+                    if qp == 0 { format!("{src} to {dst}") } else { format!("{src} to {dst}, queue pair {}", qp + 1) };
                 (from, named(pair))
             }
             Track::Pause { link } => {

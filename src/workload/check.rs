@@ -16,9 +16,13 @@ pub enum CheckError {
     Group { group: u32, problem: String },
     #[error("program {program}, op {op} `{name}`: {problem}")]
     Op { program: u32, op: u32, name: String, problem: String },
-    #[error("group {group} ({dim}): collective {index} is {a_does} on rank {a} but {b_does} on rank {b}; all members must do the same")]
+    #[error(
+        "group {group} ({dim}): collective {index} is {a_does} on rank {a} but {b_does} on rank {b}; all members must do the same"
+    )]
     Collective { group: u32, dim: String, index: usize, a: u32, a_does: String, b: u32, b_does: String },
-    #[error("from rank {from} to rank {to}, tag {tag}: message {index} is {sent} at the sender but {received} at the receiver")]
+    #[error(
+        "from rank {from} to rank {to}, tag {tag}: message {index} is {sent} at the sender but {received} at the receiver"
+    )]
     Message { from: u32, to: u32, tag: u32, index: usize, sent: String, received: String },
     #[error("deadlock: {waits}")]
     Deadlock { waits: String },
@@ -63,14 +67,20 @@ impl Workload {
         for (r, rank) in self.ranks.iter().enumerate() {
             let rank_error = |problem| CheckError::Rank { rank: r as u32, problem };
             if rank.program as usize >= self.programs.len() {
-                return Err(rank_error(format!("program {} does not exist; there are {}", rank.program, self.programs.len())));
+                return Err(rank_error(format!(
+                    "program {} does not exist; there are {}",
+                    rank.program,
+                    self.programs.len()
+                )));
             }
             for (slot, &g) in rank.groups.iter().enumerate() {
                 if in_group[r].binary_search(&g).is_err() {
                     return Err(rank_error(format!("slot {slot} names group {g}, which has no such member")));
                 }
                 if rank.groups[..slot].contains(&g) {
-                    return Err(rank_error(format!("group {g} is in two slots, so the order of its collectives is open")));
+                    return Err(rank_error(format!(
+                        "group {g} is in two slots, so the order of its collectives is open"
+                    )));
                 }
             }
         }
@@ -82,10 +92,13 @@ impl Workload {
             // The slots that every rank of the program has, and the least members and shares' length there.
             let ranks = || self.ranks.iter().filter(|r| r.program as usize == p);
             let slots = ranks().map(|r| r.groups.len()).min().unwrap_or(0);
-            let least = |slot: usize| ranks().map(|r| self.groups[r.groups[slot] as usize].members.len()).min().unwrap_or(0);
+            let least =
+                |slot: usize| ranks().map(|r| self.groups[r.groups[slot] as usize].members.len()).min().unwrap_or(0);
             let members: Vec<usize> = (0..slots).map(least).collect();
             for (i, op) in program.ops.iter().enumerate() {
-                let op_error = |problem| Err(CheckError::Op { program: p as u32, op: i as u32, name: self.op_name(op).to_string(), problem });
+                let op_error = |problem| {
+                    Err(CheckError::Op { program: p as u32, op: i as u32, name: self.op_name(op).to_string(), problem })
+                };
                 if (op.deps_first + op.deps_n) as usize > program.deps.len() {
                     return op_error("its dependencies lie outside of the program's table".to_string());
                 }
@@ -160,7 +173,15 @@ impl Workload {
                 if index < x.len().max(y.len()) {
                     let dim = format!("{:?}", self.groups[g as usize].dim).to_lowercase();
                     let does = |k: Option<&OpKind>| k.map_or("none".to_string(), collective_text);
-                    return Err(CheckError::Collective { group: g, dim, index, a, a_does: does(x.get(index)), b: b as u32, b_does: does(y.get(index)) });
+                    return Err(CheckError::Collective {
+                        group: g,
+                        dim,
+                        index,
+                        a,
+                        a_does: does(x.get(index)),
+                        b: b as u32,
+                        b_does: does(y.get(index)),
+                    });
                 }
             }
         }
@@ -171,7 +192,15 @@ impl Workload {
             if let Some(&b) = group.members.iter().find(|&&m| !self.ranks[m as usize].groups.contains(&(g as u32))) {
                 let dim = format!("{:?}", group.dim).to_lowercase();
                 let b_does = "none (the rank has no slot for the group)".to_string();
-                return Err(CheckError::Collective { group: g as u32, dim, index: 0, a, a_does: collective_text(k), b, b_does });
+                return Err(CheckError::Collective {
+                    group: g as u32,
+                    dim,
+                    index: 0,
+                    a,
+                    a_does: collective_text(k),
+                    b,
+                    b_does,
+                });
             }
         }
         Ok(())
@@ -209,12 +238,16 @@ impl Workload {
             for ((slot, member, tag, send), bytes) in &lists[rank.program as usize] {
                 let peer = self.groups[rank.groups[*slot as usize] as usize].members[*member as usize];
                 if peer == r as u32 {
-                    return Err(CheckError::Rank { rank: r as u32, problem: format!("sends to or receives from itself, tag {tag}") });
+                    return Err(CheckError::Rank {
+                        rank: r as u32,
+                        problem: format!("sends to or receives from itself, tag {tag}"),
+                    });
                 }
                 let key = if *send { (r as u32, peer, *tag) } else { (peer, r as u32, *tag) };
                 let entry = &mut ends.entry(key).or_default()[usize::from(!*send)];
                 if entry.is_some() {
-                    let problem = format!("names rank {peer} by two groups for messages of tag {tag}, so their order is open");
+                    let problem =
+                        format!("names rank {peer} by two groups for messages of tag {tag}, so their order is open");
                     return Err(CheckError::Rank { rank: r as u32, problem });
                 }
                 *entry = Some(bytes);
@@ -223,7 +256,8 @@ impl Workload {
         for ((from, to, tag), [sent, received]) in ends {
             let (sent, received) = (sent.unwrap_or(&[]), received.unwrap_or(&[]));
             if sent != received {
-                let index = sent.iter().zip(received).position(|(a, b)| a != b).unwrap_or(sent.len().min(received.len()));
+                let index =
+                    sent.iter().zip(received).position(|(a, b)| a != b).unwrap_or(sent.len().min(received.len()));
                 let text = |x: &[u64]| x.get(index).map_or("absent".to_string(), |b| format!("{b} bytes"));
                 return Err(CheckError::Message { from, to, tag, index, sent: text(sent), received: text(received) });
             }
@@ -235,7 +269,9 @@ impl Workload {
 /// A collective but for the slot, which may differ from rank to rank.
 fn slotless(kind: OpKind) -> OpKind {
     match kind {
-        OpKind::Collective { op, bytes, dim, algorithm, shares, .. } => OpKind::Collective { op, slot: 0, bytes, dim, algorithm, shares },
+        OpKind::Collective { op, bytes, dim, algorithm, shares, .. } => {
+            OpKind::Collective { op, slot: 0, bytes, dim, algorithm, shares }
+        }
         other => other,
     }
 }
@@ -293,11 +329,21 @@ mod tests {
     }
 
     fn send(w: &mut Writer, member: u32, deps: &[u32]) -> u32 {
-        w.send("send", Message { peer: Peer { slot: 0, member }, bytes: 8, tag: 7, dim: Dim::Pp }, Stream::comm(Dim::Pp), deps)
+        w.send(
+            "send",
+            Message { peer: Peer { slot: 0, member }, bytes: 8, tag: 7, dim: Dim::Pp },
+            Stream::comm(Dim::Pp),
+            deps,
+        )
     }
 
     fn recv(w: &mut Writer, member: u32, deps: &[u32]) -> u32 {
-        w.recv("recv", Message { peer: Peer { slot: 0, member }, bytes: 8, tag: 7, dim: Dim::Pp }, Stream::comm(Dim::Pp), deps)
+        w.recv(
+            "recv",
+            Message { peer: Peer { slot: 0, member }, bytes: 8, tag: 7, dim: Dim::Pp },
+            Stream::comm(Dim::Pp),
+            deps,
+        )
     }
 
     #[test]
@@ -318,10 +364,16 @@ mod tests {
     #[test]
     fn collectives_that_differ_are_named() {
         assert_eq!(
-            error(|w| [8, 64].into_iter().for_each(|b| reduce(w, b)), |w| [8, 65].into_iter().for_each(|b| reduce(w, b))),
+            error(
+                |w| [8, 64].into_iter().for_each(|b| reduce(w, b)),
+                |w| [8, 65].into_iter().for_each(|b| reduce(w, b))
+            ),
             "group 0 (dp): collective 1 is AllReduce of 64 bytes on rank 0 but AllReduce of 65 bytes on rank 1; all members must do the same"
         );
-        assert!(error(|w| reduce(w, 8), |_| {}).contains("collective 0 is AllReduce of 8 bytes on rank 0 but none on rank 1"));
+        assert!(
+            error(|w| reduce(w, 8), |_| {})
+                .contains("collective 0 is AllReduce of 8 bytes on rank 0 but none on rank 1")
+        );
     }
 
     #[test]
@@ -332,7 +384,10 @@ mod tests {
             },
             |_| {},
         );
-        assert_eq!(message, "from rank 0 to rank 1, tag 7: message 0 is 8 bytes at the sender but absent at the receiver");
+        assert_eq!(
+            message,
+            "from rank 0 to rank 1, tag 7: message 0 is 8 bytes at the sender but absent at the receiver"
+        );
     }
 
     #[test]
@@ -347,7 +402,10 @@ mod tests {
             send(w, 0, &[]);
         };
         let message = error(a, b);
-        assert!(message.starts_with("deadlock: rank 0 waits at op 0 `recv` for message 0 with tag 7 from rank 1"), "{message}");
+        assert!(
+            message.starts_with("deadlock: rank 0 waits at op 0 `recv` for message 0 with tag 7 from rank 1"),
+            "{message}"
+        );
         assert!(message.contains("rank 1 waits at op 0"), "{message}");
         // A collective behind a receive whose send is behind the collective.
         let a = |w: &mut Writer| {
@@ -359,7 +417,12 @@ mod tests {
             send(w, 0, &[c]);
         };
         let message = error(a, b);
-        assert!(message.contains("rank 1 waits at op 0 `grads` for collective 0 of group 0, which rank 0 (or one like it) never reaches"), "{message}");
+        assert!(
+            message.contains(
+                "rank 1 waits at op 0 `grads` for collective 0 of group 0, which rank 0 (or one like it) never reaches"
+            ),
+            "{message}"
+        );
     }
 
     #[test]
@@ -369,7 +432,10 @@ mod tests {
             break_it(&mut w);
             w.check().unwrap_err().to_string()
         };
-        assert_eq!(error(|w| w.groups[0].members[1] = 5), "group 0: member 5 is not a rank; there are 2, counted from 0");
+        assert_eq!(
+            error(|w| w.groups[0].members[1] = 5),
+            "group 0: member 5 is not a rank; there are 2, counted from 0"
+        );
         assert_eq!(error(|w| w.ranks[1].program = 9), "rank 1: program 9 does not exist; there are 2");
         assert!(error(|w| w.ranks[1].groups.clear()).contains("rank of this program has 0"));
         assert!(error(|w| w.groups[0].members.truncate(1)).contains("slot 0 names group 0, which has no such member"));

@@ -9,7 +9,9 @@ use super::program::{OpKind, Program, Stream, Workload};
 
 /// What can never be done, first in order of rank and operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("operation {op} of rank {rank} (both counted from 0) can never be done: the ranks wait for each other in a circle")]
+#[error(
+    "operation {op} of rank {rank} (both counted from 0) can never be done: the ranks wait for each other in a circle"
+)]
 pub struct Stuck {
     pub rank: u32,
     pub op: u32,
@@ -95,7 +97,16 @@ pub fn free_makespan(w: &Workload) -> Result<u64, Stuck> {
     let n = base[w.ranks.len()];
     let shapes: Vec<Shape> = w.programs.iter().map(Shape::of).collect();
     let waits = w.ranks.iter().flat_map(|r| shapes[r.program as usize].waits.iter().copied()).collect();
-    let mut run = Run { w, shapes, base, waits, ready_at: vec![0; n], done: vec![false; n], collectives: BTreeMap::new(), messages: BTreeMap::new() };
+    let mut run = Run {
+        w,
+        shapes,
+        base,
+        waits,
+        ready_at: vec![0; n],
+        done: vec![false; n],
+        collectives: BTreeMap::new(),
+        messages: BTreeMap::new(),
+    };
     let mut ready: Vec<Instance> = Vec::new();
     for (rank, r) in w.ranks.iter().enumerate() {
         let roots = run.shapes[r.program as usize].waits.iter().enumerate().filter(|(_, k)| **k == 0);

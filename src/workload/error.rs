@@ -7,7 +7,9 @@ use crate::topology::FileError;
 pub enum WorkloadError {
     #[error(transparent)]
     File(#[from] FileError),
-    #[error("{path}: all start times are whole numbers, which may be seconds or nanoseconds; set workload.start_unit to \"ns\" or \"s\"")]
+    #[error(
+        "{path}: all start times are whole numbers, which may be seconds or nanoseconds; set workload.start_unit to \"ns\" or \"s\""
+    )]
     AmbiguousStart { path: String },
     #[error("workload.{key} = {value}: {problem}")]
     Parameter { key: &'static str, value: String, problem: String },

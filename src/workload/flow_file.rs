@@ -64,12 +64,7 @@ fn count(header: &Line) -> Result<u32, FileError> {
 
 /// Reads a flow file; `path` is for messages. Without a unit, starts are seconds if any of them has a `.` or an exponent; all whole
 /// numbers are ambiguous (unless all are 0) and an error.
-pub fn parse_flows(
-    path: &str,
-    text: &str,
-    net: &Network,
-    unit: Option<StartUnit>,
-) -> Result<FlowFile, WorkloadError> {
+pub fn parse_flows(path: &str, text: &str, net: &Network, unit: Option<StartUnit>) -> Result<FlowFile, WorkloadError> {
     let mut lines = Lines::new(path, text);
     let header = lines.expect(|| "it should begin with the number of flows".to_string())?;
     let count = count(&header)?;

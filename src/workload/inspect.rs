@@ -67,7 +67,12 @@ struct Part {
 /// Counts a workload; each distinct program once, however many ranks run it.
 pub fn summary(w: &Workload) -> Summary {
     let parts: Vec<Part> = w.programs.iter().map(part).collect();
-    let mut s = Summary { ranks: w.ranks.len() as u64, programs: w.programs.len() as u64, groups: w.groups.len() as u64, ..Summary::default() };
+    let mut s = Summary {
+        ranks: w.ranks.len() as u64,
+        programs: w.programs.len() as u64,
+        groups: w.groups.len() as u64,
+        ..Summary::default()
+    };
     for (rank, r) in w.ranks.iter().enumerate() {
         let (p, program) = (&parts[r.program as usize], &w.programs[r.program as usize]);
         s.iterations = s.iterations.max(program.iteration_ends.len() as u64);
@@ -112,7 +117,9 @@ fn part(p: &Program) -> Part {
                 let phase = out.phases.entry(phase).or_default();
                 *phase = phase.saturating_add(ps);
             }
-            OpKind::Collective { op, slot, bytes, dim, .. } => out.collectives.entry((slot, dim, op)).or_default().add(1, bytes.into()),
+            OpKind::Collective { op, slot, bytes, dim, .. } => {
+                out.collectives.entry((slot, dim, op)).or_default().add(1, bytes.into())
+            }
             OpKind::Send { bytes, dim, .. } => {
                 out.sends += 1;
                 out.messages.entry(dim).or_default().add(1, bytes.into());

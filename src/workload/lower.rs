@@ -84,7 +84,9 @@ pub struct Inside {
 /// Why programs cannot be lowered.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LowerError {
-    #[error("collective {nth} of the group of ranks {group}: rank {a} calls {a_call}, rank {b} calls {b_call}; all members must call the same")]
+    #[error(
+        "collective {nth} of the group of ranks {group}: rank {a} calls {a_call}, rank {b} calls {b_call}; all members must call the same"
+    )]
     Mismatch { group: String, nth: u32, a: u32, a_call: String, b: u32, b_call: String },
     #[error("collective {nth} of the group of ranks {group}: rank {rank} never calls it")]
     Missing { group: String, nth: u32, rank: u32 },
@@ -152,7 +154,14 @@ struct Matches {
 /// # Errors
 /// Ranks do not agree on what they call, or a collective cannot be planned.
 pub fn lower(workload: &Workload, on: &Lowering, planner: &mut dyn Planner) -> Result<TaskGraph, LowerError> {
-    let mut lowerer = Lowerer { workload, on, graph: TaskGraph::default(), qps: HashMap::new(), turns: HashMap::new(), links: HashMap::new() };
+    let mut lowerer = Lowerer {
+        workload,
+        on,
+        graph: TaskGraph::default(),
+        qps: HashMap::new(),
+        turns: HashMap::new(),
+        links: HashMap::new(),
+    };
     let mut instances: Vec<Vec<Instance>> = workload.groups.iter().map(|_| Vec::new()).collect();
     let positions = positions(workload);
     let mut matches: BTreeMap<(u32, u32, u32), Matches> = BTreeMap::new();
@@ -225,7 +234,8 @@ impl Lowerer<'_> {
                     tasks
                 }
                 OpKind::Send { peer, bytes, tag, dim } | OpKind::Recv { peer, bytes, tag, dim } => {
-                    let other = self.workload.groups[info.groups[peer.slot as usize] as usize].members[peer.member as usize];
+                    let other =
+                        self.workload.groups[info.groups[peer.slot as usize] as usize].members[peer.member as usize];
                     let begin = self.graph.join(rank);
                     let end = self.graph.join(rank);
                     let free = op.stream == Stream::FREE;
@@ -292,7 +302,13 @@ impl Lowerer<'_> {
     }
 
     /// A collective of which every member's tasks are known.
-    fn collective(&mut self, group: u32, nth: u32, instance: &Instance, planner: &mut dyn Planner) -> Result<(), LowerError> {
+    fn collective(
+        &mut self,
+        group: u32,
+        nth: u32,
+        instance: &Instance,
+        planner: &mut dyn Planner,
+    ) -> Result<(), LowerError> {
         let members = &self.workload.groups[group as usize].members;
         if let Some(absent) = instance.members.iter().position(|m| *m == NOT_YET) {
             return Err(LowerError::Missing { group: listed(members), nth, rank: members[absent] });
@@ -303,7 +319,8 @@ impl Lowerer<'_> {
         }
         let call = instance.call;
         let shares = call.shares.map(|s| self.workload.shares[s as usize].as_slice());
-        let asked = Asked { op: call.op, bytes: call.bytes, dim: call.dim, algorithm: call.algorithm, group, members, shares };
+        let asked =
+            Asked { op: call.op, bytes: call.bytes, dim: call.dim, algorithm: call.algorithm, group, members, shares };
         let (rank, op) = (instance.first, instance.first_op);
         let plan = planner.plan(&asked).map_err(|why| LowerError::Plan { rank, op, name: self.name(rank, op), why })?;
         match plan {
@@ -344,7 +361,15 @@ impl Lowerer<'_> {
         }
     }
 
-    fn transfers(&mut self, group: u32, instance: &Instance, members: &[u32], schedule: &Schedule, protocol: Protocol, overhead_ps: u64) {
+    fn transfers(
+        &mut self,
+        group: u32,
+        instance: &Instance,
+        members: &[u32],
+        schedule: &Schedule,
+        protocol: Protocol,
+        overhead_ps: u64,
+    ) {
         let mut got: Vec<Arrival> = Vec::with_capacity(schedule.transfers.len());
         // Messages of one queue pair arrive in order, so the last of a connection stands for those before it; on several queue pairs, and through gates, they may overtake.
         let in_order = self.on.qps_per_connection <= 1;
@@ -352,7 +377,8 @@ impl Lowerer<'_> {
         let mut receives = vec![false; members.len()];
         for (k, tr) in schedule.transfers.iter().enumerate() {
             let (src, dst) = (members[tr.from as usize], members[tr.to as usize]);
-            let (post, arrival) = self.transfer(group, src, dst, u32::from(tr.channel), protocol.wire_bytes(tr.bytes), overhead_ps);
+            let (post, arrival) =
+                self.transfer(group, src, dst, u32::from(tr.channel), protocol.wire_bytes(tr.bytes), overhead_ps);
             self.graph.after(instance.members[tr.from as usize].go, post);
             for &before in &schedule.after[tr.after_first as usize..(tr.after_first + tr.after_n) as usize] {
                 self.wait(got[before as usize], post);

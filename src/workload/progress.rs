@@ -33,7 +33,9 @@ fn classes(w: &Workload) -> (Vec<u32>, Vec<u32>) {
                 index.insert((g, r as u32), slot as u16);
             }
         }
-        let of = |(g, group): (usize, &super::program::Group)| group.members.iter().map(|&m| index.get(&(g as u32, m)).copied().unwrap_or(u16::MAX)).collect();
+        let of = |(g, group): (usize, &super::program::Group)| {
+            group.members.iter().map(|&m| index.get(&(g as u32, m)).copied().unwrap_or(u16::MAX)).collect()
+        };
         w.groups.iter().enumerate().map(of).collect()
     };
     let mut class: Vec<u32> = w.ranks.iter().map(|r| r.program).collect();
@@ -43,7 +45,8 @@ fn classes(w: &Workload) -> (Vec<u32>, Vec<u32>) {
         let mut looks: HashMap<Vec<Place>, u32> = HashMap::new();
         let mut group_look = Vec::with_capacity(w.groups.len());
         for (g, group) in w.groups.iter().enumerate() {
-            let look: Vec<Place> = group.members.iter().zip(&slot_in[g]).map(|(&m, &s)| (class[m as usize], s)).collect();
+            let look: Vec<Place> =
+                group.members.iter().zip(&slot_in[g]).map(|(&m, &s)| (class[m as usize], s)).collect();
             let next = looks.len() as u32;
             group_look.push(*looks.entry(look).or_insert(next));
         }
@@ -119,7 +122,8 @@ impl<'a> Run<'a> {
         for (c, &r) in reps.iter().enumerate() {
             let groups = &w.ranks[r as usize].groups;
             let parties = |&g: &u32| {
-                let places: BTreeSet<Place> = w.groups[g as usize].members.iter().filter_map(|&m| place(m, g)).collect();
+                let places: BTreeSet<Place> =
+                    w.groups[g as usize].members.iter().filter_map(|&m| place(m, g)).collect();
                 places.into_iter().collect()
             };
             run.parties.push(groups.iter().map(parties).collect());
@@ -241,7 +245,10 @@ impl<'a> Run<'a> {
                 OpKind::Collective { slot, .. } => {
                     let k = self.number[c][i];
                     let late = self.absent(c as u32, slot, k).map_or(rank, |(p, _)| self.reps[p as usize]);
-                    format!("collective {k} of group {}, which rank {late} (or one like it) never reaches", groups[slot as usize])
+                    format!(
+                        "collective {k} of group {}, which rank {late} (or one like it) never reaches",
+                        groups[slot as usize]
+                    )
                 }
                 OpKind::Recv { peer, tag, .. } => {
                     let from = self.w.groups[groups[peer.slot as usize] as usize].members[peer.member as usize];
@@ -261,7 +268,9 @@ impl<'a> Run<'a> {
 /// Where the messages to rank `r` come from.
 fn sources(w: &Workload, class_of: &[u32], r: u32) -> HashMap<Line, Source> {
     let rank = &w.ranks[r as usize];
-    let resolve = |rank: &super::program::Rank, slot: u16, member: u32| w.groups[rank.groups[slot as usize] as usize].members[member as usize];
+    let resolve = |rank: &super::program::Rank, slot: u16, member: u32| {
+        w.groups[rank.groups[slot as usize] as usize].members[member as usize]
+    };
     let mut wanted: HashMap<(u32, u32), Line> = HashMap::new();
     for op in &w.programs[rank.program as usize].ops {
         if let OpKind::Recv { peer, tag, .. } = op.kind {

@@ -24,10 +24,16 @@ impl std::str::FromStr for Factor {
     fn from_str(text: &str) -> Result<Factor, String> {
         let wrong = || format!("`{text}` is not a factor above 0 and up to a million; write for example 2, 0.5 or 1/3");
         let factor = match text.split_once('/') {
-            Some((n, d)) => Factor { numerator: n.parse().map_err(|_| wrong())?, denominator: d.parse().map_err(|_| wrong())? },
-            None => Factor { numerator: super::decimal::scaled(text, 9).ok_or_else(wrong)?, denominator: 1_000_000_000 },
+            Some((n, d)) => {
+                Factor { numerator: n.parse().map_err(|_| wrong())?, denominator: d.parse().map_err(|_| wrong())? }
+            }
+            None => {
+                Factor { numerator: super::decimal::scaled(text, 9).ok_or_else(wrong)?, denominator: 1_000_000_000 }
+            }
         };
-        let sensible = factor.numerator > 0 && factor.denominator > 0 && u128::from(factor.numerator) <= u128::from(factor.denominator) * 1_000_000;
+        let sensible = factor.numerator > 0
+            && factor.denominator > 0
+            && u128::from(factor.numerator) <= u128::from(factor.denominator) * 1_000_000;
         if sensible { Ok(factor) } else { Err(wrong()) }
     }
 }

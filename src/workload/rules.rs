@@ -59,7 +59,12 @@ impl Writer<'_> {
 
     /// A collective of the group in `slot` on its dimension's first stream.
     pub fn collective(&mut self, name: &str, op: CollectiveOp, slot: u16, bytes: u64, dim: Dim, deps: &[u32]) -> u32 {
-        self.op(name, OpKind::Collective { op, slot, bytes, dim, algorithm: None, shares: None }, Stream::comm(dim), deps)
+        self.op(
+            name,
+            OpKind::Collective { op, slot, bytes, dim, algorithm: None, shares: None },
+            Stream::comm(dim),
+            deps,
+        )
     }
 
     /// A send to member `message.peer.member` of the group in `message.peer.slot`.

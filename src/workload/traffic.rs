@@ -76,7 +76,11 @@ fn flow(id: u32, src_rank: u32, dst_rank: u32, bytes: u64) -> Flow {
 
 fn check_ranks(pattern: &'static str, n_ranks: u32) -> Result<(), WorkloadError> {
     if n_ranks < 2 {
-        return Err(WorkloadError::parameter("pattern", pattern, format!("it needs at least 2 ranks, there are {n_ranks}")));
+        return Err(WorkloadError::parameter(
+            "pattern",
+            pattern,
+            format!("it needs at least 2 ranks, there are {n_ranks}"),
+        ));
     }
     Ok(())
 }
@@ -181,11 +185,19 @@ impl Poisson {
     pub fn flows(&self, n_ranks: u32) -> Result<Vec<Flow>, WorkloadError> {
         check_ranks("poisson", n_ranks)?;
         if !(self.load > 0.0 && self.load <= 1.0) {
-            return Err(WorkloadError::parameter("load", self.load, "it is a share of the link rate, above 0 and at most 1"));
+            return Err(WorkloadError::parameter(
+                "load",
+                self.load,
+                "it is a share of the link rate, above 0 and at most 1",
+            ));
         }
         if self.duration_ps == 0 || self.duration_ps > 1_000_000 * PS_PER_S {
             let value = self.duration_ps / 1000;
-            return Err(WorkloadError::parameter("duration_ns", value, "it must be above 0 and at most a million seconds"));
+            return Err(WorkloadError::parameter(
+                "duration_ns",
+                value,
+                "it must be above 0 and at most a million seconds",
+            ));
         }
         let flows_per_ps =
             self.load * f64::from(n_ranks) * self.link_bps as f64 / (8.0 * self.cdf.mean() * PS_PER_S as f64);

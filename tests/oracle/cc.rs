@@ -138,7 +138,8 @@ impl Sim<'_> {
 
     pub(super) fn dcqcn_timer(&mut self, flow: u32, timer: CcTimer, generation: u64) {
         let t = &self.case.transport;
-        let Sender { cc: CcState::Dcqcn(cc), rate, rate_max, finish_ps, is_qp, .. } = &mut self.senders[flow as usize] else {
+        let Sender { cc: CcState::Dcqcn(cc), rate, rate_max, finish_ps, is_qp, .. } = &mut self.senders[flow as usize]
+        else {
             return;
         };
         // A finished flow's rate matters to nobody; a queue pair may yet get messages.
@@ -210,8 +211,11 @@ impl Sim<'_> {
                 let tau = (new.time.wrapping_sub(old.time) % (1 << 24)).max(1);
                 let db = (new.tx.wrapping_sub(old.tx) % (1 << 20)) * 128 * multi;
                 let q = new.q.min(old.q) * 80 * multi;
-                let u = mul_div(db * 8000, ONE_Q48, tau * b_m)
-                    .saturating_add(mul_div(q * rate_max_m, ONE_Q48, b_m * sender.base_window));
+                let u = mul_div(db * 8000, ONE_Q48, tau * b_m).saturating_add(mul_div(
+                    q * rate_max_m,
+                    ONE_Q48,
+                    b_m * sender.base_window,
+                ));
                 if largest.is_none_or(|(best, _)| u > best) {
                     largest = Some((u, tau));
                 }

@@ -44,18 +44,33 @@ pub fn expand(case: &Case, input: &GraphCase) -> Expanded {
         *arcs.iter().find(|&&a| net.is_packet_link(net.arc_link(a))).expect("a rank's host has a NIC")
     };
     let flow_of = |qp: u32| input.first_qp + qp as usize;
-    let spec = |nic, delay_ps, message| TaskSpec { nic, delay_ps, message, waits: 0, on_end: Vec::new(), on_arrival: Vec::new() };
+    let spec = |nic, delay_ps, message| TaskSpec {
+        nic,
+        delay_ps,
+        message,
+        waits: 0,
+        on_end: Vec::new(),
+        on_arrival: Vec::new(),
+    };
     let mut tasks: Vec<TaskSpec> = Vec::new();
     for task in &graph.tasks {
         tasks.push(match task.work {
             Work::Delay => spec(first_nic(task.rank), task.delay_ps, None),
-            Work::Message { qp, bytes } => spec(case.paths[flow_of(qp)].data[0][0], task.delay_ps, Some((flow_of(qp) as u32, bytes))),
+            Work::Message { qp, bytes } => {
+                spec(case.paths[flow_of(qp)].data[0][0], task.delay_ps, Some((flow_of(qp) as u32, bytes)))
+            }
         });
     }
     let mut gates: Vec<GateSpec> = graph
         .gates
         .iter()
-        .map(|g| GateSpec { server: g.server, serial_ps: g.serial_ps, latency_ps: g.latency_ps, waits: 0, releases: Vec::new() })
+        .map(|g| GateSpec {
+            server: g.server,
+            serial_ps: g.serial_ps,
+            latency_ps: g.latency_ps,
+            waits: 0,
+            releases: Vec::new(),
+        })
         .collect();
     let mut releases = graph.releases.clone();
     for edge in &graph.edges {
@@ -67,7 +82,13 @@ pub fn expand(case: &Case, input: &GraphCase) -> Expanded {
         let to = match edge.to {
             Target::Task(to) if tasks[to as usize].nic != at => {
                 let gate = gates.len() as u32;
-                gates.push(GateSpec { server: None, serial_ps: 0, latency_ps: input.release_ps.max(1), waits: 0, releases: Vec::new() });
+                gates.push(GateSpec {
+                    server: None,
+                    serial_ps: 0,
+                    latency_ps: input.release_ps.max(1),
+                    waits: 0,
+                    releases: Vec::new(),
+                });
                 releases.push((gate, to));
                 Target::Gate(gate)
             }
@@ -90,7 +111,8 @@ pub fn expand(case: &Case, input: &GraphCase) -> Expanded {
         let released = if tasks[to as usize].waits == 1 {
             to
         } else {
-            let between = TaskSpec { waits: 1, on_end: vec![Target::Task(to)], ..spec(tasks[to as usize].nic, 0, None) };
+            let between =
+                TaskSpec { waits: 1, on_end: vec![Target::Task(to)], ..spec(tasks[to as usize].nic, 0, None) };
             tasks.push(between);
             tasks.len() as u32 - 1
         };

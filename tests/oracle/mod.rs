@@ -38,7 +38,9 @@ pub struct Opts {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Failure {
     /// The flow's retransmission timer expired more than `rto_retries` times without progress.
-    GaveUp { flow: u32 },
+    GaveUp {
+        flow: u32,
+    },
     /// Nothing is left to happen, but flows or tasks are unfinished (a pause that nobody lifts, a wait for what never comes).
     Stuck,
     TimeLimit,

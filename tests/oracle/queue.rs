@@ -38,9 +38,9 @@ impl Lineage {
         let older = |c: (u32, u32)| (c.0 + 1, c.1);
         let changes = if age != self.newest[1] {
             {
-            let [a, b, c, d, e, _] = self.changes.map(|c| c.map(older));
-            [Some((2, self.newest[1])), a, b, c, d, e]
-        }
+                let [a, b, c, d, e, _] = self.changes.map(|c| c.map(older));
+                [Some((2, self.newest[1])), a, b, c, d, e]
+            }
         } else if self.changes[0].is_some_and(|(place, _)| place > FARTHEST) {
             [None; 6]
         } else {
@@ -159,7 +159,9 @@ impl Ord for Queued {
         let by_time = self.t.cmp(&other.t);
         match self.order {
             Order::Reference => by_time.then(self.rest.2.cmp(&other.rest.2)),
-            Order::Lineage => by_time.then_with(|| self.lineage.compare(&other.lineage)).then_with(|| self.rest.cmp(&other.rest)),
+            Order::Lineage => {
+                by_time.then_with(|| self.lineage.compare(&other.lineage)).then_with(|| self.rest.cmp(&other.rest))
+            }
         }
     }
 }

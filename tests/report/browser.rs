@@ -29,9 +29,13 @@ pub struct Browser {
 fn program() -> String {
     let named = std::env::var("HYPERFOLD_CHROMIUM").ok();
     let candidates = named.into_iter().chain(["chromium", "chromium-browser", "google-chrome"].map(String::from));
-    let works =
-        |p: &String| Command::new(p).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|s| s.success());
-    candidates.into_iter().find(works).expect("no Chromium: run scripts/setup-chromium.sh first, or name one in HYPERFOLD_CHROMIUM")
+    let works = |p: &String| {
+        Command::new(p).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|s| s.success())
+    };
+    candidates
+        .into_iter()
+        .find(works)
+        .expect("no Chromium: run scripts/setup-chromium.sh first, or name one in HYPERFOLD_CHROMIUM")
 }
 
 impl Browser {
@@ -48,7 +52,14 @@ impl Browser {
             .arg("sh")
             .args([&to, &from])
             .arg(program())
-            .args(["--headless", "--remote-debugging-pipe", "--no-sandbox", "--disable-gpu", "--no-first-run", "--no-proxy-server"])
+            .args([
+                "--headless",
+                "--remote-debugging-pipe",
+                "--no-sandbox",
+                "--disable-gpu",
+                "--no-first-run",
+                "--no-proxy-server",
+            ])
             .args([
                 "--disable-background-networking",
                 "--disable-component-update",
@@ -75,8 +86,15 @@ impl Browser {
                 }
             }
         });
-        let mut browser =
-            Browser { child, to, from: received, session: String::new(), next_id: 0, complaints: Vec::new(), _profile: profile };
+        let mut browser = Browser {
+            child,
+            to,
+            from: received,
+            session: String::new(),
+            next_id: 0,
+            complaints: Vec::new(),
+            _profile: profile,
+        };
         let target = browser.call("Target.createTarget", json!({ "url": "about:blank" }))["targetId"].clone();
         let attached = browser.call("Target.attachToTarget", json!({ "targetId": target, "flatten": true }));
         browser.session = attached["sessionId"].as_str().expect("a session").into();
@@ -112,7 +130,9 @@ impl Browser {
             Some("Runtime.exceptionThrown") => self.complaints.push(params["exceptionDetails"].to_string()),
             Some("Log.entryAdded") => self.complaints.push(params["entry"]["text"].to_string()),
             Some("Runtime.consoleAPICalled") => self.complaints.push(params["args"].to_string()),
-            Some("Page.javascriptDialogOpening") => self.complaints.push(format!("a dialog opened: {}", params["message"])),
+            Some("Page.javascriptDialogOpening") => {
+                self.complaints.push(format!("a dialog opened: {}", params["message"]))
+            }
             _ => {}
         }
         message
@@ -133,7 +153,8 @@ impl Browser {
 
     /// The value of an expression in the page.
     pub fn eval(&mut self, expression: &str) -> Value {
-        let result = self.call("Runtime.evaluate", json!({ "expression": expression, "returnByValue": true, "awaitPromise": true }));
+        let result = self
+            .call("Runtime.evaluate", json!({ "expression": expression, "returnByValue": true, "awaitPromise": true }));
         assert!(result["exceptionDetails"].is_null(), "{expression}: {}", result["exceptionDetails"]);
         result["result"]["value"].clone()
     }
@@ -146,7 +167,10 @@ impl Browser {
 
     /// The page as PDF would be printed; its bytes in base 64.
     pub fn print(&mut self) -> String {
-        self.call("Page.printToPDF", json!({ "printBackground": true, "preferCSSPageSize": true }))["data"].as_str().expect("a PDF").into()
+        self.call("Page.printToPDF", json!({ "printBackground": true, "preferCSSPageSize": true }))["data"]
+            .as_str()
+            .expect("a PDF")
+            .into()
     }
 }
 

@@ -27,8 +27,10 @@ replicas = 2
 fn a_run_ends_with_its_report_and_the_command_writes_the_same() {
     let root = tempfile::tempdir().unwrap();
     fs::write(root.path().join("s.toml"), SWEEP).unwrap();
-    let run =
-        hyperfold(root.path(), &["run", "s.toml", "--out", "o", "--quiet", "--set", "output.flows=true", "--set", "output.links=true"]);
+    let run = hyperfold(
+        root.path(),
+        &["run", "s.toml", "--out", "o", "--quiet", "--set", "output.flows=true", "--set", "output.links=true"],
+    );
     assert_eq!(run.code, 0, "{}", run.stderr);
     assert!(run.stdout.is_empty(), "quiet is quiet");
     let page = root.path().join("o/report.html");

@@ -13,7 +13,8 @@ type Shown = (u64, f64, Option<(f64, f64)>);
 
 /// By axis and level, as the page has them, of all workloads together.
 fn of_page(data: &Value, metric: &str) -> BTreeMap<(String, String), Shown> {
-    let at = data["metrics"].as_array().unwrap().iter().position(|m| m["name"] == metric).expect("a metric of the page");
+    let at =
+        data["metrics"].as_array().unwrap().iter().position(|m| m["name"] == metric).expect("a metric of the page");
     let of = &data["effects"][at];
     let all = if of["all"].is_null() { &of["groups"][0] } else { &of["all"] };
     let mut found = BTreeMap::new();
@@ -26,7 +27,8 @@ fn of_page(data: &Value, metric: &str) -> BTreeMap<(String, String), Shown> {
         for level in effect["levels"].as_array().unwrap() {
             let name = &axis["levels"][level["level"].as_u64().unwrap() as usize];
             let number = |v: &Value| v.as_f64().unwrap() * scale;
-            let interval = (!level["interval"].is_null()).then(|| (number(&level["interval"][0]), number(&level["interval"][1])));
+            let interval =
+                (!level["interval"].is_null()).then(|| (number(&level["interval"][0]), number(&level["interval"][1])));
             let key = (axis["key"].as_str().unwrap().to_string(), name.as_str().unwrap().to_string());
             found.insert(key, (level["n"].as_u64().unwrap(), number(&level["effect"]), interval));
         }
@@ -44,9 +46,18 @@ fn of_compare(dir: &std::path::Path, metric: &str) -> BTreeMap<(String, String),
         if row["kind"] != "axis" {
             continue;
         }
-        let number = |what: &str| row.get(format!("{what} %")).or_else(|| row.get(format!("{what} {metric}"))).and_then(Value::as_f64);
+        let number = |what: &str| {
+            row.get(format!("{what} %")).or_else(|| row.get(format!("{what} {metric}"))).and_then(Value::as_f64)
+        };
         let key = (row["axis"].as_str().unwrap().to_string(), row["value"].as_str().unwrap().to_string());
-        found.insert(key, (row["configurations"].as_u64().unwrap(), number("effect").expect("an effect"), number("low").zip(number("high"))));
+        found.insert(
+            key,
+            (
+                row["configurations"].as_u64().unwrap(),
+                number("effect").expect("an effect"),
+                number("low").zip(number("high")),
+            ),
+        );
     }
     found
 }
@@ -71,7 +82,10 @@ fn compare_tells_the_effects_that_the_page_shows() {
                     (Some(a), Some(b)) => bars && near(a.0, b.0) && near(a.1, b.1),
                     (a, b) => !bars && a.is_none() && b.is_none(),
                 };
-                assert!(shown.0 == told.0 && near(shown.1, told.1) && bars_near, "{metric}, {level:?}: {shown:?} {told:?}");
+                assert!(
+                    shown.0 == told.0 && near(shown.1, told.1) && bars_near,
+                    "{metric}, {level:?}: {shown:?} {told:?}"
+                );
             }
         }
     }

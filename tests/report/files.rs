@@ -28,7 +28,8 @@ pub fn data(page: &str) -> Value {
 
 /// The Python that `scripts/setup-python.sh` made, beside the profiles' folders.
 fn python() -> PathBuf {
-    let target = Path::new(env!("CARGO_BIN_EXE_hyperfold")).ancestors().nth(2).expect("the program is in a profile's folder");
+    let target =
+        Path::new(env!("CARGO_BIN_EXE_hyperfold")).ancestors().nth(2).expect("the program is in a profile's folder");
     let python = target.join("python/bin/python");
     assert!(python.exists(), "{} is missing: run scripts/setup-python.sh first", python.display());
     python
@@ -67,7 +68,10 @@ fn hostile_names_stay_text() {
     let shown: Vec<&str> = cc["texts"].as_array().unwrap().iter().map(|t| t.as_str().unwrap()).collect();
     assert_eq!(shown, HOSTILE, "and none is changed");
     let csv = std::fs::read_to_string(dir.join("results.csv")).unwrap();
-    assert!(csv.contains("'=cmd|") && csv.contains("'-1+1") && !csv.contains(",=cmd"), "spreadsheets get an apostrophe");
+    assert!(
+        csv.contains("'=cmd|") && csv.contains("'-1+1") && !csv.contains(",=cmd"),
+        "spreadsheets get an apostrophe"
+    );
 }
 
 #[test]
@@ -76,11 +80,16 @@ fn nothing_is_loaded_from_anywhere() {
     let dir = root.path().join("o");
     Folder::of(10).write(&dir);
     let page = std::fs::read_to_string(report::write(&dir).unwrap()).unwrap();
-    assert!(page.contains("content=\"default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:\""));
+    assert!(page.contains(
+        "content=\"default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:\""
+    ));
     // The name of SVG's namespace is no address that anything is fetched from.
     let addresses = page.replace("http://www.w3.org/2000/svg", "");
     assert!(
-        !addresses.contains("http://") && !addresses.contains("https://") && !addresses.contains("src=") && !addresses.contains("@import")
+        !addresses.contains("http://")
+            && !addresses.contains("https://")
+            && !addresses.contains("src=")
+            && !addresses.contains("@import")
     );
 }
 

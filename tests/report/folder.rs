@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use hyperfold::results::{
-    Axis, Cell, ExperimentRecord, Finished, FlowRecord, Kind, LinkRecord, Manifest, Micro, Outcome, Outputs, Ps, ResultDir, ResultWriter, RunIdentity,
-    Seconds, StatsRecord,
+    Axis, Cell, ExperimentRecord, Finished, FlowRecord, Kind, LinkRecord, Manifest, Micro, Outcome, Outputs, Ps,
+    ResultDir, ResultWriter, RunIdentity, Seconds, StatsRecord,
 };
 
 /// What a folder holds.
@@ -52,7 +52,13 @@ impl Folder {
             axis("workload.pattern", Kind::Text),
         ];
         let ids = (0..self.experiments).collect();
-        let mut writer = ResultWriter::open(ResultDir::create(dir).unwrap(), &RunIdentity { axes: axes.clone(), outputs: self.outputs, ..RunIdentity::default() }.of_this_version(1), ids).unwrap().0;
+        let mut writer = ResultWriter::open(
+            ResultDir::create(dir).unwrap(),
+            &RunIdentity { axes: axes.clone(), outputs: self.outputs, ..RunIdentity::default() }.of_this_version(1),
+            ids,
+        )
+        .unwrap()
+        .0;
         for id in 0..self.experiments {
             writer.add(self.experiment(id)).unwrap();
         }
@@ -101,8 +107,14 @@ impl Folder {
             Cell::Real(0.5 + rest as f64 / 1000.0),
             self.patterns[pattern].as_str().into(),
         ];
-        let mut r =
-            ExperimentRecord::new(id, format!("{configuration:032x}"), format!("{id:032x}"), replica as u32, u64::MAX - replica, values);
+        let mut r = ExperimentRecord::new(
+            id,
+            format!("{configuration:032x}"),
+            format!("{id:032x}"),
+            replica as u32,
+            u64::MAX - replica,
+            values,
+        );
         let stats = StatsRecord {
             packet_hops_simulated: 1000,
             packet_hops_skipped: 3000,
@@ -112,7 +124,8 @@ impl Folder {
             wall_s: 0.25,
             ..Default::default()
         };
-        let none = Finished { record: r.clone(), flows: Vec::new(), links: Vec::new(), rtt: Vec::new(), stats: stats.clone() };
+        let none =
+            Finished { record: r.clone(), flows: Vec::new(), links: Vec::new(), rtt: Vec::new(), stats: stats.clone() };
         if self.failures && configuration % 97 == 5 {
             return Finished { record: r.failed(format!("flow {id} gave up: {}", self.ccs[cc])), ..none };
         }
@@ -125,16 +138,19 @@ impl Folder {
         let base = if id == 2 { 123_456_789_012_345_678 } else { slow * 1_000_000 + noise };
         r.makespan = Some(Ps(base));
         r.flows = Some(64);
-        (r.fct_mean, r.fct_p50, r.fct_p99, r.fct_max) = (Some(Ps(base / 2 + 1)), Some(Ps(base / 2)), Some(Ps(base - 7)), Some(Ps(base)));
+        (r.fct_mean, r.fct_p50, r.fct_p99, r.fct_max) =
+            (Some(Ps(base / 2 + 1)), Some(Ps(base / 2)), Some(Ps(base - 7)), Some(Ps(base)));
         (r.fct_slowdown_p50, r.fct_slowdown_p99) = (Some(Micro(1_000_001 + noise)), Some(Micro(1)));
-        (r.packet_hops, r.ecn_marks, r.pfc_pauses, r.drops) = (Some(4000), Some(noise % 5000), Some(noise % 3), Some(0));
+        (r.packet_hops, r.ecn_marks, r.pfc_pauses, r.drops) =
+            (Some(4000), Some(noise % 5000), Some(noise % 3), Some(0));
         r.max_queue_bytes = Some(noise * 1000 / slow);
         r.max_link_utilisation = Some(Micro(noise));
         r.bottleneck_link = Some("0->64".into());
         if self.training {
             r.iteration_time = Some(Ps(base));
             let part = |percent: u64| Some(Ps(base / 100 * percent));
-            (r.compute, r.comm_exposed_tp, r.comm_exposed_dp, r.bubble, r.optimizer) = (part(50), part(10), part(20), part(10), part(5));
+            (r.compute, r.comm_exposed_tp, r.comm_exposed_dp, r.bubble, r.optimizer) =
+                (part(50), part(10), part(20), part(10), part(5));
             (r.comm_exposed_pp, r.comm_exposed_ep, r.comm_exposed_cp) = (Some(Ps(0)), Some(Ps(0)), Some(Ps(0)));
             r.other = Some(Ps(base - base / 100 * 95));
             (r.tokens_per_s, r.mfu) = (Some(1e18 / base as f64), Some(1.0 / 3.0));
@@ -158,7 +174,13 @@ impl Folder {
             pfc_pauses: 0,
             drops: 0,
         };
-        Finished { record: r, flows: (0..40).map(flow).collect(), links: (0..100).map(link).collect(), rtt: Vec::new(), stats }
+        Finished {
+            record: r,
+            flows: (0..40).map(flow).collect(),
+            links: (0..100).map(link).collect(),
+            rtt: Vec::new(),
+            stats,
+        }
     }
 }
 

@@ -39,11 +39,15 @@ fn press(table: &str, title: &str) -> String {
 }
 
 fn choose(id: &str, value: &str) -> String {
-    format!("(() => {{ const s = document.getElementById('{id}'); s.value = '{value}'; s.dispatchEvent(new Event('change')); }})()")
+    format!(
+        "(() => {{ const s = document.getElementById('{id}'); s.value = '{value}'; s.dispatchEvent(new Event('change')); }})()"
+    )
 }
 
 fn search(table: &str, text: &str) -> String {
-    format!("(() => {{ const i = document.getElementById('{table}-search'); i.value = '{text}'; i.dispatchEvent(new Event('input')); }})()")
+    format!(
+        "(() => {{ const i = document.getElementById('{table}-search'); i.value = '{text}'; i.dispatchEvent(new Event('input')); }})()"
+    )
 }
 
 fn numbers(b: &mut Browser, table: &str, title: &str) -> Vec<f64> {
@@ -56,7 +60,8 @@ fn numbers(b: &mut Browser, table: &str, title: &str) -> Vec<f64> {
         .collect()
 }
 
-const SECTIONS: [&str; 11] = ["best", "experiments", "effects", "pareto", "time", "fct", "network", "congestion", "fold", "failed", "run"];
+const SECTIONS: [&str; 11] =
+    ["best", "experiments", "effects", "pareto", "time", "fct", "network", "congestion", "fold", "failed", "run"];
 
 #[test]
 fn all_sections_are_drawn_without_complaint() {
@@ -101,7 +106,10 @@ fn every_metric_and_workload_can_be_chosen() {
     b.eval(&choose("metric", "0"));
     b.eval(&choose("group", "1"));
     let best = b.text("document.getElementById('best').textContent");
-    assert!(best.contains("Best for incast") && best.contains("What decides it") && best.contains("95 % interval"), "{best}");
+    assert!(
+        best.contains("Best for incast") && best.contains("What decides it") && best.contains("95 % interval"),
+        "{best}"
+    );
     assert!(b.eval("document.querySelectorAll('.errorbar').length").as_u64().unwrap() > 5, "replicas make error bars");
     assert_eq!(b.eval(&column("ranking", "workload.pattern")), json!(vec!["incast"; 15]));
     assert_eq!(b.complaints, Vec::<String>::new());
@@ -195,12 +203,20 @@ fn doubts_are_told() {
     assert!(b.eval("document.getElementById('searched-front').tBodies[0].rows.length").as_u64().unwrap() > 0);
     assert_eq!(b.text("document.getElementById('metric').selectedOptions[0].textContent"), "largest queue");
     for section in ["fct", "congestion"] {
-        assert!(b.text(&format!("document.getElementById('{section}').textContent")).contains("the first replica that completed"), "{section}");
+        assert!(
+            b.text(&format!("document.getElementById('{section}').textContent"))
+                .contains("the first replica that completed"),
+            "{section}"
+        );
     }
     assert!(b.text("document.getElementById('sure').textContent").contains("the model's own error"));
     let (_root, page) = written(&Folder { failures: false, ..Folder::of(10) });
     b.open(&page);
-    assert_eq!(b.eval("document.querySelectorAll('.replica').length"), json!(0), "without replicas there is nothing to say");
+    assert_eq!(
+        b.eval("document.querySelectorAll('.replica').length"),
+        json!(0),
+        "without replicas there is nothing to say"
+    );
     assert_eq!(b.complaints, Vec::<String>::new());
 }
 
@@ -211,7 +227,10 @@ fn failures_are_told_by_reason() {
     b.open(&page);
     let reasons = b.text("document.getElementById('reasons').textContent");
     assert!(reasons.contains("11 experiments out of memory (7, 104, 201, 298, 395, ...): weights 150 GB"), "{reasons}");
-    assert!(b.text("document.getElementById('counts').textContent").contains("1,000 experiments: 978 ok, 11 out of memory, 11 failed"));
+    assert!(
+        b.text("document.getElementById('counts').textContent")
+            .contains("1,000 experiments: 978 ok, 11 out of memory, 11 failed")
+    );
 }
 
 #[test]
@@ -234,7 +253,8 @@ fn what_is_missing_is_said_with_the_key_that_turns_it_on() {
 fn hostile_names_do_nothing_in_a_browser() {
     let mut b = Browser::start();
     let all = HOSTILE.map(String::from).to_vec();
-    let (_root, page) = written(&Folder { name: HOSTILE[0].into(), ccs: all.clone(), patterns: all, outputs: ALL, ..Folder::of(500) });
+    let (_root, page) =
+        written(&Folder { name: HOSTILE[0].into(), ccs: all.clone(), patterns: all, outputs: ALL, ..Folder::of(500) });
     b.open(&page);
     assert_eq!(b.complaints, Vec::<String>::new());
     assert_eq!(b.text("document.querySelector('h1').textContent"), HOSTILE[0]);
@@ -267,7 +287,10 @@ fn it_follows_the_systems_colours() {
     let (_root, page) = written(&Folder::of(10));
     b.open(&page);
     let mut paper = |scheme: &str| {
-        b.call("Emulation.setEmulatedMedia", json!({ "features": [{ "name": "prefers-color-scheme", "value": scheme }] }));
+        b.call(
+            "Emulation.setEmulatedMedia",
+            json!({ "features": [{ "name": "prefers-color-scheme", "value": scheme }] }),
+        );
         b.text("getComputedStyle(document.body).backgroundColor")
     };
     assert_eq!([paper("light"), paper("dark")], ["rgb(255, 255, 255)", "rgb(20, 23, 27)"]);

@@ -1,6 +1,9 @@
 //! A device for GPU tests, and the first difference between two sets of tables.
 
-use hyperfold::columns::{Exp, Field, FlowRx, FlowTx, Gate, IntVec, Nic, Packet, Plan, Port, Row, RttSample, Signal, Switch, Tables, Task, Wire};
+use hyperfold::columns::{
+    Exp, Field, FlowRx, FlowTx, Gate, IntVec, Nic, Packet, Plan, Port, Row, RttSample, Signal, Switch, Tables, Task,
+    Wire,
+};
 use hyperfold::engine::gpu::GpuEngine;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 

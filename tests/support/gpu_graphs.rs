@@ -82,7 +82,12 @@ pub fn tables(g: &Graph, options: BuildOptions) -> Built {
         paths: &g.case.paths,
         rtt: &g.case.rtt,
         transport: &g.case.transport,
-        graph: Some(GraphCase { graph: &g.graph, first_qp: g.first_qp, release_ps: g.release_ps, fresh_qp: g.fresh_qp }),
+        graph: Some(GraphCase {
+            graph: &g.graph,
+            first_qp: g.first_qp,
+            release_ps: g.release_ps,
+            fresh_qp: g.fresh_qp,
+        }),
         options,
     })
     .unwrap_or_else(|e| panic!("{}: {e}", g.name))
@@ -94,7 +99,10 @@ pub fn complete(name: &str, t: &Tables) {
     for (i, row) in t.tasks.iter().enumerate() {
         assert!(row.waits == 0 && row.at <= row.done && row.done != NEVER, "{name}: task {i}: {row:?}");
         let message = row.flags & task::MESSAGE != 0;
-        assert!(if message { row.at < row.got && row.got < row.done } else { row.got == NEVER }, "{name}: task {i}: {row:?}");
+        assert!(
+            if message { row.at < row.got && row.got < row.done } else { row.got == NEVER },
+            "{name}: task {i}: {row:?}"
+        );
     }
     assert!(t.gates.iter().all(|g| g.waits == 0), "{name}: a gate waits");
     assert!(engine::packet_hops(t) > 0 || t.flow_tx.is_empty(), "{name}: nothing was sent");

@@ -10,8 +10,8 @@ use hyperfold::workload::tasks::{QueuePair, TaskGraph, Work};
 
 use super::Case;
 use super::random::shortest_paths;
-use super::transports::transport;
 use super::tasks::{TaskCase, queue_pair};
+use super::transports::transport;
 
 const HOSTS: u32 = 8;
 const GBPS: u64 = 1_000_000_000;
@@ -95,7 +95,10 @@ fn task_case(mut flows: Vec<Flow>, graph: TaskGraph, transport: Transport, fresh
     }
     let paths = flows
         .iter()
-        .map(|f| FlowPaths { data: shortest_paths(&network, f.src_rank, f.dst_rank), ack: shortest_paths(&network, f.dst_rank, f.src_rank) })
+        .map(|f| FlowPaths {
+            data: shortest_paths(&network, f.src_rank, f.dst_rank),
+            ack: shortest_paths(&network, f.dst_rank, f.src_rank),
+        })
         .collect();
     let rtt = vec![RttWindow { rtt_ps: 6_500_000, window_bytes: 20_000 }; flows.len()];
     let case = Case { network, flows, paths, transport, rtt };
@@ -106,7 +109,8 @@ fn task_case(mut flows: Vec<Flow>, graph: TaskGraph, transport: Transport, fresh
 fn network() -> Network {
     let side = HOSTS / 2;
     let rate_bps = |h| if h < side { 25 * GBPS } else { 40 * GBPS };
-    let mut links: Vec<Link> = (0..HOSTS).map(|h| Link { a: h, b: HOSTS + h / side, rate_bps: rate_bps(h), delay_ps: US }).collect();
+    let mut links: Vec<Link> =
+        (0..HOSTS).map(|h| Link { a: h, b: HOSTS + h / side, rate_bps: rate_bps(h), delay_ps: US }).collect();
     links.push(Link { a: HOSTS, b: HOSTS + 1, rate_bps: 40 * GBPS, delay_ps: US + 500_000 });
     links.push(Link { a: HOSTS, b: HOSTS + 1, rate_bps: 100 * GBPS, delay_ps: US });
     let nodes = (0..HOSTS + 2)
@@ -204,7 +208,13 @@ fn pipeline() -> TaskGraph {
         let mut input = None;
         for stage in 0..STAGES {
             let compute = m.compute(2 * stage, 3 * US);
-            input = stage_step(&mut m, &mut busy[stage as usize], compute, input, (stage + 1 < STAGES).then_some((2 * stage, 2 * stage + 2)));
+            input = stage_step(
+                &mut m,
+                &mut busy[stage as usize],
+                compute,
+                input,
+                (stage + 1 < STAGES).then_some((2 * stage, 2 * stage + 2)),
+            );
         }
         last_forward.push(busy[STAGES as usize - 1]);
     }
@@ -215,14 +225,26 @@ fn pipeline() -> TaskGraph {
             if let (true, Some(forward)) = (stage + 1 == STAGES, forward) {
                 m.graph.after(forward, compute);
             }
-            input = stage_step(&mut m, &mut busy[stage as usize], compute, input, (stage > 0).then(|| (2 * stage, 2 * stage - 2)));
+            input = stage_step(
+                &mut m,
+                &mut busy[stage as usize],
+                compute,
+                input,
+                (stage > 0).then(|| (2 * stage, 2 * stage - 2)),
+            );
         }
     }
     m.graph
 }
 
 /// `compute` follows the stage's last and the arrival of its input; then its output is sent on.
-fn stage_step(m: &mut Maker, busy: &mut Option<u32>, compute: u32, input: Option<u32>, to: Option<(u32, u32)>) -> Option<u32> {
+fn stage_step(
+    m: &mut Maker,
+    busy: &mut Option<u32>,
+    compute: u32,
+    input: Option<u32>,
+    to: Option<(u32, u32)>,
+) -> Option<u32> {
     if let Some(before) = busy.replace(compute) {
         m.graph.after(before, compute);
     }

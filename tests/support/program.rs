@@ -81,7 +81,10 @@ impl Folder {
     pub fn column(&self, name: &str, column: &str) -> Vec<String> {
         let mut reader = csv::Reader::from_path(self.file(name)).unwrap_or_else(|e| panic!("{name}: {e}"));
         let headers = reader.headers().unwrap_or_else(|e| panic!("{name}: {e}")).clone();
-        let at = headers.iter().position(|h| h == column).unwrap_or_else(|| panic!("{name} has no column {column}: {headers:?}"));
+        let at = headers
+            .iter()
+            .position(|h| h == column)
+            .unwrap_or_else(|| panic!("{name} has no column {column}: {headers:?}"));
         reader.records().map(|r| r.unwrap_or_else(|e| panic!("{name}: {e}"))[at].to_string()).collect()
     }
 }

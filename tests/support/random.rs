@@ -113,7 +113,11 @@ pub fn network(rng: &mut Rng, clock_ps: u64) -> Network {
 
 /// 200 ns to 3 us; whole nanoseconds under the nanosecond clock.
 pub fn delay(rng: &mut Rng, clock_ps: u64) -> u64 {
-    if rng.chance(40) { rng.pick(&[200, 500, 1000, 3000]) * 1000 } else { rng.range(200_000, 3_000_000) / clock_ps * clock_ps }
+    if rng.chance(40) {
+        rng.pick(&[200, 500, 1000, 3000]) * 1000
+    } else {
+        rng.range(200_000, 3_000_000) / clock_ps * clock_ps
+    }
 }
 
 pub fn flows(rng: &mut Rng, n_hosts: u64, clock_ps: u64) -> Vec<Flow> {
@@ -216,7 +220,8 @@ pub fn fixed_part(network: &Network, largest: u32) -> u64 {
         .map(|(arcs, _)| {
             let headroom = |&a: &ArcIdx| {
                 let l = network.arc_link(a);
-                let in_flight = |delays: u128| (delays * l.rate_bps as u128 * l.delay_ps as u128 / 8 / 1_000_000_000_000) as u64;
+                let in_flight =
+                    |delays: u128| (delays * l.rate_bps as u128 * l.delay_ps as u128 / 8 / 1_000_000_000_000) as u64;
                 in_flight(3).max(in_flight(2) + 3 * largest as u64)
             };
             arcs.iter().map(|a| headroom(a) + 4096).sum::<u64>()

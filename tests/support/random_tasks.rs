@@ -46,7 +46,14 @@ pub fn case(seed: u64) -> TaskCase {
     }
     let rtt = random::rtt(&network, &paths, &transport);
     let case = Case { network, flows, paths, transport, rtt };
-    let graph = Maker { first_qp, case: &case, rng: &mut rng, clock_ps, graph: TaskGraph { qps: pairs, ..TaskGraph::default() } }.make();
+    let graph = Maker {
+        first_qp,
+        case: &case,
+        rng: &mut rng,
+        clock_ps,
+        graph: TaskGraph { qps: pairs, ..TaskGraph::default() },
+    }
+    .make();
     let release_ps = rng.pick(&[200_000, 1_000_000, 333_333]);
     let fresh_qp = rng.chance(40);
     TaskCase { case, graph, first_qp, release_ps, fresh_qp }
@@ -54,7 +61,8 @@ pub fn case(seed: u64) -> TaskCase {
 
 /// Gives some hosts a second link, to any switch.
 fn second_nics(rng: &mut Rng, network: &mut Network) {
-    let switches: Vec<u32> = (0..network.nodes.len() as u32).filter(|&v| network.nodes[v as usize].kind == NodeKind::Switch).collect();
+    let switches: Vec<u32> =
+        (0..network.nodes.len() as u32).filter(|&v| network.nodes[v as usize].kind == NodeKind::Switch).collect();
     for &host in &network.ranks {
         if rng.chance(50) {
             let like = network.links[rng.range(0, network.links.len() as u64 - 1) as usize].clone();
@@ -208,7 +216,8 @@ impl Maker<'_> {
         let latencies = [1_000_000, 200_000, self.time(5_000_000)];
         let tiny = self.rng.chance(4);
         for _ in 0..self.rng.range(1, 10) {
-            let server = (self.graph.servers > 0 && self.rng.chance(70)).then(|| self.rng.range(0, self.graph.servers as u64 - 1) as u32);
+            let server = (self.graph.servers > 0 && self.rng.chance(70))
+                .then(|| self.rng.range(0, self.graph.servers as u64 - 1) as u32);
             let serial_ps = self.rng.pick(&usual);
             let latency_ps = if tiny { self.rng.range(1, 500) } else { self.rng.pick(&latencies) };
             let gate = self.graph.gate(server, serial_ps, latency_ps);

@@ -42,7 +42,12 @@ pub fn case(cc: Cc) -> Case {
 fn dumbbell() -> Network {
     let hosts = 2 * SIDE;
     let mut links: Vec<Link> = (0..hosts)
-        .map(|h| Link { a: h, b: hosts + h / SIDE, rate_bps: if h < SIDE { 25 * GBPS } else { 40 * GBPS }, delay_ps: US })
+        .map(|h| Link {
+            a: h,
+            b: hosts + h / SIDE,
+            rate_bps: if h < SIDE { 25 * GBPS } else { 40 * GBPS },
+            delay_ps: US,
+        })
         .collect();
     links.push(Link { a: hosts, b: hosts + 1, rate_bps: 40 * GBPS, delay_ps: US + 500_000 });
     links.push(Link { a: hosts, b: hosts + 1, rate_bps: 100 * GBPS, delay_ps: US });
@@ -136,7 +141,8 @@ pub fn tables() -> Vec<(&'static str, Tables)> {
         .enumerate()
         .map(|(i, (name, case))| {
             let odd = i % 2 == 1;
-            let options = BuildOptions { exp_id: i as u32, links: odd, rtt_cap: if odd { 8 } else { 0 }, ..Default::default() };
+            let options =
+                BuildOptions { exp_id: i as u32, links: odd, rtt_cap: if odd { 8 } else { 0 }, ..Default::default() };
             (name, engine::tables(&case, options).tables)
         })
         .collect()

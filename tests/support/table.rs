@@ -28,7 +28,9 @@ impl Row {
         let fct_ps: Vec<u64> = finish_ps
             .iter()
             .zip(&g.case.flows)
-            .map(|(finish, flow)| finish.unwrap_or_else(|| panic!("{}: flow {} is unfinished", g.name, flow.id)) - flow.start_ps)
+            .map(|(finish, flow)| {
+                finish.unwrap_or_else(|| panic!("{}: flow {} is unfinished", g.name, flow.id)) - flow.start_ps
+            })
             .collect();
         let expected_ps = || g.fct_ns.iter().map(|ns| ns * 1000);
         let off = |got: u64, want: u64| (got as f64 - want as f64).abs() / want as f64;

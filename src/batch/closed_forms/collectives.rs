@@ -74,7 +74,14 @@ const STEPS: &str = "N-1 messages of S/N, one after the other";
 const HALVES: &str = "messages of S/2, S/4 .. S/N, and back";
 const AT_ONCE: &str = "(N-1)/N S at once";
 
-fn case(op: &'static str, algorithm: &'static str, n: u64, bytes: u64, note: &'static str, formula: fn(&Case, &Wire) -> f64) -> Case {
+fn case(
+    op: &'static str,
+    algorithm: &'static str,
+    n: u64,
+    bytes: u64,
+    note: &'static str,
+    formula: fn(&Case, &Wire) -> f64,
+) -> Case {
     Case { op, algorithm, n, bytes, piece_kib: 0, overhead_ns: 0, note, formula }
 }
 
@@ -96,9 +103,18 @@ fn cases() -> Vec<Case> {
         case("all-gather", "direct", 8, 16 * MB, AT_ONCE, direct),
         case("reduce-scatter", "direct", 8, 16 * MB, AT_ONCE, direct),
         case("all-reduce", "direct", 8, 16 * MB, "(N-1)/N S at once, twice", direct),
-        Case { piece_kib: 16, ..case("broadcast", "ring", 8, 16 * MB, "S, and a piece for each member in between", chain) },
-        Case { piece_kib: 16, ..case("broadcast", "tree", 4, 8 * MB, "2 S through the first relay, and a piece each level", tree) },
-        Case { piece_kib: 16, ..case("broadcast", "tree", 8, 16 * MB, "2 S through the first relay, and a piece each level", tree) },
+        Case {
+            piece_kib: 16,
+            ..case("broadcast", "ring", 8, 16 * MB, "S, and a piece for each member in between", chain)
+        },
+        Case {
+            piece_kib: 16,
+            ..case("broadcast", "tree", 4, 8 * MB, "2 S through the first relay, and a piece each level", tree)
+        },
+        Case {
+            piece_kib: 16,
+            ..case("broadcast", "tree", 8, 16 * MB, "2 S through the first relay, and a piece each level", tree)
+        },
         case("all-reduce", "tree", 2, 8 * MB, "S/2 up and S/2 down, in two trees", two_trees),
         Case { overhead_ns: 2500, ..case("send-recv", "auto", 4, MB, "S and its last answer", neighbours) },
     ]
@@ -134,5 +150,12 @@ fn row(c: &Case) -> Result<Row, ClosedFormError> {
     // Plain sends and receives do not meet beforehand.
     let meet = if c.op == "send-recv" { 0.0 } else { RENDEZVOUS_NS * 1000.0 };
     let simulated = outcome.iteration.map_or(0, |i| i.time.total) as f64 / 1e6;
-    Ok(Row { table: "collectives", name, unit: "us", formula: (meet + (c.formula)(c, &wire)) / 1e6, simulated, note: c.note })
+    Ok(Row {
+        table: "collectives",
+        name,
+        unit: "us",
+        formula: (meet + (c.formula)(c, &wire)) / 1e6,
+        simulated,
+        note: c.note,
+    })
 }

@@ -73,6 +73,11 @@ impl Wire {
         let second = self.serial(bytes) + (1.0 - sent_meanwhile) * each(bytes);
         let all = if levels > 1.0 { second.max(each(bytes)) } else { each(bytes) };
         // The first piece reaches the first relay; all is sent; the last piece goes on through the others.
-        self.post + self.serial(self.piece) + self.latency() + all + self.latency() + (levels - 1.0) * (self.post + each(self.piece) + self.latency())
+        self.post
+            + self.serial(self.piece)
+            + self.latency()
+            + all
+            + self.latency()
+            + (levels - 1.0) * (self.post + each(self.piece) + self.latency())
     }
 }

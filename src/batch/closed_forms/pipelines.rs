@@ -7,10 +7,19 @@ use super::{ClosedFormError, Row, config, simulate, text};
 use crate::spec::{K, Value};
 
 /// A model of 128 equal layers.
-const MODEL: &str = "{ name = \"equal-stages\", transformer = { layers = 128, hidden = 4096, heads = 32, vocab = 128, seq = 512 } }";
+const MODEL: &str =
+    "{ name = \"equal-stages\", transformer = { layers = 128, hidden = 4096, heads = 32, vocab = 128, seq = 512 } }";
 
 pub fn rows() -> Result<Vec<Row>, ClosedFormError> {
-    let cases = [("1f1b", 4, 1, 4), ("1f1b", 4, 1, 8), ("1f1b", 2, 1, 8), ("1f1b", 8, 1, 8), ("gpipe", 4, 1, 8), ("1f1b", 4, 2, 8), ("1f1b", 4, 4, 8)];
+    let cases = [
+        ("1f1b", 4, 1, 4),
+        ("1f1b", 4, 1, 8),
+        ("1f1b", 2, 1, 8),
+        ("1f1b", 8, 1, 8),
+        ("gpipe", 4, 1, 8),
+        ("1f1b", 4, 2, 8),
+        ("1f1b", 4, 4, 8),
+    ];
     cases.into_iter().map(|(schedule, stages, chunks, batches)| row(schedule, stages, chunks, batches)).collect()
 }
 
@@ -33,5 +42,12 @@ fn row(schedule: &'static str, stages: i64, chunks: i64, batches: i64) -> Result
     let time = outcome.iteration.map(|i| i.time).unwrap_or_default();
     let idle = time.total - time.compute - time.optimizer;
     let formula = (stages - 1) as f64 / (batches * chunks) as f64;
-    Ok(Row { table: "pipelines", name, unit: "bubble / work", formula, simulated: idle as f64 / time.compute as f64, note: "(p-1) / (m v)" })
+    Ok(Row {
+        table: "pipelines",
+        name,
+        unit: "bubble / work",
+        formula,
+        simulated: idle as f64 / time.compute as f64,
+        note: "(p-1) / (m v)",
+    })
 }

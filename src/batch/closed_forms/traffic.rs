@@ -104,7 +104,12 @@ pub fn rows() -> Result<Vec<Row>, ClosedFormError> {
         rows.push(row("in messages that arrived", c.bytes, payload, c.note));
         // What leaves hosts: names of links begin with the end that sends, hosts are numbered first.
         let sent: u64 = outcome.links.iter().take(DEGREE as usize).map(|l| l.bytes).sum();
-        rows.push(row("on the links of the NICs", c.bytes + packets * (48 + 60), sent, "the same, 48 bytes a packet and 60 an answer more"));
+        rows.push(row(
+            "on the links of the NICs",
+            c.bytes + packets * (48 + 60),
+            sent,
+            "the same, 48 bytes a packet and 60 an answer more",
+        ));
     }
     Ok(rows)
 }

@@ -16,7 +16,9 @@ impl Halves {
     fn new(n: u32) -> Halves {
         let power = 1 << n.ilog2();
         let pairs = n - power;
-        let players = (0..power).map(|j| if j < pairs { (2 * j + 1, 2 * j, 2 * j + 2) } else { (j + pairs, j + pairs, j + pairs + 1) }).collect();
+        let players = (0..power)
+            .map(|j| if j < pairs { (2 * j + 1, 2 * j, 2 * j + 2) } else { (j + pairs, j + pairs, j + pairs + 1) })
+            .collect();
         Halves { players, n }
     }
 
@@ -82,7 +84,11 @@ pub fn write(w: &mut Writer, op: Op, bytes: u64, channels: u16) {
             }
             for (waits, plays) in halves.pairs() {
                 // In an all-gather it has its own shard already.
-                let all = if op == Op::AllGather { [shards(0, waits), shards(waits + 1, halves.n)].concat() } else { shards(0, halves.n) };
+                let all = if op == Op::AllGather {
+                    [shards(0, waits), shards(waits + 1, halves.n)].concat()
+                } else {
+                    shards(0, halves.n)
+                };
                 w.send_all(plays, waits, c, &all, How::Copy);
             }
         }

@@ -37,7 +37,9 @@ pub fn write(w: &mut Writer, op: Op, bytes: u64, shape: &Shape, channels: u16, r
     for c in 0..channels {
         match op {
             Op::AllReduce => all_reduce(w, &grid, c, span(Range { start: 0, end: bytes }, c as u64, channels as u64)),
-            Op::Broadcast | Op::Reduce => rooted(w, &grid, op, c, span(Range { start: 0, end: bytes }, c as u64, channels as u64), root),
+            Op::Broadcast | Op::Reduce => {
+                rooted(w, &grid, op, c, span(Range { start: 0, end: bytes }, c as u64, channels as u64), root)
+            }
             _ => sharded(w, &grid, op, c, channels, bytes),
         }
     }
@@ -120,7 +122,8 @@ fn rooted(w: &mut Writer, grid: &Grid, op: Op, c: u16, range: Range, root: u32) 
 /// PXN: what leaves a server does so from the member of the destination's place; where a server has none of that place, from the sender itself.
 pub fn all_to_all(w: &mut Writer, shares: &Shares, shape: &Shape, channels: u16) {
     let n = w.n();
-    let at: std::collections::BTreeMap<(u32, u32), u32> = shape.members.iter().enumerate().map(|(i, &place)| (place, i as u32)).collect();
+    let at: std::collections::BTreeMap<(u32, u32), u32> =
+        shape.members.iter().enumerate().map(|(i, &place)| (place, i as u32)).collect();
     for turn in 1..n {
         for from in 0..n {
             let to = (from + turn) % n;

@@ -82,13 +82,17 @@ impl Default for Options<'_> {
 pub enum BuildError {
     #[error("algorithm auto has to be chosen (by collective::choose) before a schedule is made of it")]
     Unchosen,
-    #[error("{algorithm:?} reduces in switches and makes no transfers between members: it is analytic (collective::cost_ps)")]
+    #[error(
+        "{algorithm:?} reduces in switches and makes no transfers between members: it is analytic (collective::cost_ps)"
+    )]
     Analytic { algorithm: Algorithm },
     #[error("{op:?} by {algorithm:?} does not exist; {op:?} knows {known}")]
     NoSuch { op: Op, algorithm: Algorithm, known: &'static str },
     #[error("root {root} of a communicator of {n} members; it must be below {n}")]
     Root { root: u32, n: u32 },
-    #[error("{given} shares for {n} members of an all-to-all, their sum {sum}; one weight a member is needed, not all of them 0")]
+    #[error(
+        "{given} shares for {n} members of an all-to-all, their sum {sum}; one weight a member is needed, not all of them 0"
+    )]
     Shares { given: usize, n: u32, sum: u128 },
     #[error(
         "{bytes} bytes in pieces of {chunk_bytes} become more than {MOST_TRANSFERS} transfers, the most that one collective has room for; a larger workload.chunk_kib or fewer workload.channels make them fewer"
@@ -112,7 +116,13 @@ pub const fn known(op: Op) -> &'static str {
 }
 
 /// The transfers of `op` over `bytes` (as nccl-tests counts them) by `algorithm`. Sums over transfers are exact for any size; nobody sends to itself; empty pieces are left out.
-pub fn build(op: Op, algorithm: Algorithm, bytes: u64, shape: &Shape, options: &Options) -> Result<Schedule, BuildError> {
+pub fn build(
+    op: Op,
+    algorithm: Algorithm,
+    bytes: u64,
+    shape: &Shape,
+    options: &Options,
+) -> Result<Schedule, BuildError> {
     let w = write(op, algorithm, bytes, shape, options)?;
     if w.is_full() { Err(BuildError::TooMany { bytes, chunk_bytes: options.chunk_bytes }) } else { Ok(w.finish()) }
 }
@@ -153,8 +163,12 @@ fn write(op: Op, algorithm: Algorithm, bytes: u64, shape: &Shape, options: &Opti
         (Op::AllReduce | Op::AllGather | Op::ReduceScatter | Op::Broadcast | Op::Reduce, Algorithm::Ring) => {
             ring::write(&mut w, op, bytes, shape, channels, options.root)
         }
-        (Op::AllReduce | Op::Broadcast | Op::Reduce, Algorithm::Tree) => tree::write(&mut w, op, bytes, shape, channels, options.root),
-        (Op::AllReduce | Op::AllGather | Op::ReduceScatter, Algorithm::HalvingDoubling) => halving::write(&mut w, op, bytes, channels),
+        (Op::AllReduce | Op::Broadcast | Op::Reduce, Algorithm::Tree) => {
+            tree::write(&mut w, op, bytes, shape, channels, options.root)
+        }
+        (Op::AllReduce | Op::AllGather | Op::ReduceScatter, Algorithm::HalvingDoubling) => {
+            halving::write(&mut w, op, bytes, channels)
+        }
         (Op::AllReduce | Op::AllGather | Op::ReduceScatter | Op::Broadcast | Op::Reduce, Algorithm::Direct) => {
             direct::write(&mut w, op, bytes, channels, options.root)
         }

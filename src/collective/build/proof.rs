@@ -67,7 +67,12 @@ pub fn check(w: &Writer, op: Op, algorithm: Algorithm, bytes: u64, shape: &Shape
     let (at_send, at_delivery) = certain(w);
 
     let space = if op == Op::AllToAll { n * bytes } else { bytes.max(n) };
-    let mut cuts: Vec<u64> = w.carried.iter().flat_map(|c| c.ranges.iter().flat_map(|r| [r.start, r.end])).chain([0, bytes, space]).collect();
+    let mut cuts: Vec<u64> = w
+        .carried
+        .iter()
+        .flat_map(|c| c.ranges.iter().flat_map(|r| [r.start, r.end]))
+        .chain([0, bytes, space])
+        .collect();
     let shard = |m: u64| span(Range { start: 0, end: bytes }, m, n);
     cuts.extend((0..n).flat_map(|m| [shard(m).start, shard(m).end, m, m * bytes * (op == Op::AllToAll) as u64]));
     cuts.sort_unstable();
@@ -77,7 +82,8 @@ pub fn check(w: &Writer, op: Op, algorithm: Algorithm, bytes: u64, shape: &Shape
     let cell = |at: u64| cuts.binary_search(&at).unwrap();
 
     // What is the datum: a sum of all members' contributions, or one copy (bit 0).
-    let summed = matches!(op, Op::AllReduce | Op::Reduce | Op::ReduceScatter) || op == Op::Barrier && algorithm != Algorithm::Direct;
+    let summed = matches!(op, Op::AllReduce | Op::Reduce | Op::ReduceScatter)
+        || op == Op::Barrier && algorithm != Algorithm::Direct;
     let begins = |m: u64, at: u64| match op {
         _ if summed => 1u64 << m,
         Op::Broadcast => (m == options.root as u64) as u64,
@@ -102,7 +108,10 @@ pub fn check(w: &Writer, op: Op, algorithm: Algorithm, bytes: u64, shape: &Shape
             assert!(value != 0, "{what}: transfer {i} sends what {from} does not have");
             for &r in &read[to][k] {
                 let harmless = carried.how == How::Copy && state[to][k] == value || op == Op::Barrier;
-                assert!(at_delivery[i].has(r) || harmless, "{what}: transfer {i} may overwrite what {r} has yet to send");
+                assert!(
+                    at_delivery[i].has(r) || harmless,
+                    "{what}: transfer {i} may overwrite what {r} has yet to send"
+                );
             }
             read[from][k].push(i as u32);
             match carried.how {
@@ -135,7 +144,11 @@ pub fn check(w: &Writer, op: Op, algorithm: Algorithm, bytes: u64, shape: &Shape
                     mine.start <= at && at < mine.end
                 }
             };
-            assert!(!due || state[m as usize][k] == full, "{what}: member {m} ends without byte {at}: {:b}", state[m as usize][k]);
+            assert!(
+                !due || state[m as usize][k] == full,
+                "{what}: member {m} ends without byte {at}: {:b}",
+                state[m as usize][k]
+            );
         }
     }
 }

@@ -38,7 +38,8 @@ pub fn write(w: &mut Writer, op: Op, bytes: u64, shape: &Shape, channels: u16, r
     for c in 0..channels {
         let ring = order(shape, c);
         // Member m's shard belongs to m on every channel; a channel takes its share of each shard.
-        let share: Vec<Range> = ring.iter().map(|&m| span(span(whole, m as u64, n), c as u64, channels as u64)).collect();
+        let share: Vec<Range> =
+            ring.iter().map(|&m| span(span(whole, m as u64, n), c as u64, channels as u64)).collect();
         match op {
             Op::AllReduce => {
                 reduce_scatter(w, &ring, c, &share);

@@ -3,8 +3,10 @@
 use super::proof::prove;
 use super::*;
 
-const OPS: [Op; 7] = [Op::AllReduce, Op::AllGather, Op::ReduceScatter, Op::AllToAll, Op::Broadcast, Op::Reduce, Op::Barrier];
-const ALGORITHMS: [Algorithm; 5] = [Algorithm::Ring, Algorithm::Tree, Algorithm::HalvingDoubling, Algorithm::Direct, Algorithm::Hierarchical];
+const OPS: [Op; 7] =
+    [Op::AllReduce, Op::AllGather, Op::ReduceScatter, Op::AllToAll, Op::Broadcast, Op::Reduce, Op::Barrier];
+const ALGORITHMS: [Algorithm; 5] =
+    [Algorithm::Ring, Algorithm::Tree, Algorithm::HalvingDoubling, Algorithm::Direct, Algorithm::Hierarchical];
 
 fn pairs() -> Vec<(Op, Algorithm)> {
     let one = Shape::flat(2);
@@ -30,7 +32,9 @@ fn every_member_ends_with_the_right_data() {
     for n in 2..=17 {
         for shape in shapes(n) {
             for (op, algorithm) in pairs() {
-                for (bytes, channels, chunk_bytes) in [(1, 1, 0), (7, 2, 0), (1001, 1, 0), (1001, 3, 64), (4099, 2, 200)] {
+                for (bytes, channels, chunk_bytes) in
+                    [(1, 1, 0), (7, 2, 0), (1001, 1, 0), (1001, 3, 64), (4099, 2, 200)]
+                {
                     let root = (n * 2 / 3) % n;
                     prove(op, algorithm, bytes, &shape, &Options { channels, chunk_bytes, root, shares: None });
                 }
@@ -60,19 +64,32 @@ fn uneven_shares_lose_no_byte() {
     let shape = Shape::servers(3, 2);
     for weights in [[1, 2, 3, 4, 5, 6], [0, 0, 7, 0, 0, 0], [u64::MAX, 1, u64::MAX, 0, 3, u64::MAX]] {
         for algorithm in [Algorithm::Direct, Algorithm::Hierarchical] {
-            prove(Op::AllToAll, algorithm, 1013, &shape, &Options { channels: 2, chunk_bytes: 50, root: 0, shares: Some(&weights) });
+            prove(
+                Op::AllToAll,
+                algorithm,
+                1013,
+                &shape,
+                &Options { channels: 2, chunk_bytes: 50, root: 0, shares: Some(&weights) },
+            );
         }
-        let sent: u64 = build(Op::AllToAll, Algorithm::Direct, 1013, &shape, &Options { shares: Some(&weights), ..Options::default() })
-            .unwrap()
-            .transfers
-            .iter()
-            .filter(|t| t.from == 2)
-            .map(|t| t.bytes)
-            .sum();
+        let sent: u64 = build(
+            Op::AllToAll,
+            Algorithm::Direct,
+            1013,
+            &shape,
+            &Options { shares: Some(&weights), ..Options::default() },
+        )
+        .unwrap()
+        .transfers
+        .iter()
+        .filter(|t| t.from == 2)
+        .map(|t| t.bytes)
+        .sum();
         let own = direct::Shares::new(1013, 6, Some(&weights)).unwrap().range(2, 2);
         assert_eq!(sent, 1013 - (own.end - own.start));
     }
-    let wrong = build(Op::AllToAll, Algorithm::Direct, 10, &shape, &Options { shares: Some(&[1, 2]), ..Options::default() });
+    let wrong =
+        build(Op::AllToAll, Algorithm::Direct, 10, &shape, &Options { shares: Some(&[1, 2]), ..Options::default() });
     assert_eq!(wrong.unwrap_err(), BuildError::Shares { given: 2, n: 6, sum: 3 });
 }
 
@@ -97,7 +114,8 @@ fn trees_are_binary_and_share_the_load() {
     for n in 2..200 {
         let (mut inner_of_both, mut depth) = (0, 0);
         let trees = [tree::parents(n, 0), tree::parents(n, 1)];
-        let children = trees.each_ref().map(|up| (0..n).map(|r| up.iter().filter(|p| **p == Some(r)).count()).collect::<Vec<_>>());
+        let children =
+            trees.each_ref().map(|up| (0..n).map(|r| up.iter().filter(|p| **p == Some(r)).count()).collect::<Vec<_>>());
         for (up, children) in trees.iter().zip(&children) {
             assert_eq!(up.iter().filter(|p| p.is_none()).count(), 1);
             assert!(children.iter().all(|&c| c <= 2));

@@ -132,7 +132,10 @@ impl Writer {
     /// One byte each, all sent before any of them arrives: what a sender waits for is of earlier rounds.
     pub fn tokens(&mut self, round: &[(u32, u32)]) {
         let token = Range { start: 0, end: 1 };
-        let waits: Vec<Vec<u32>> = round.iter().map(|(from, _)| self.made[*from as usize].get(&0).map_or(Vec::new(), |(_, by)| by.iter().collect())).collect();
+        let waits: Vec<Vec<u32>> = round
+            .iter()
+            .map(|(from, _)| self.made[*from as usize].get(&0).map_or(Vec::new(), |(_, by)| by.iter().collect()))
+            .collect();
         for ((from, to), waits) in round.iter().zip(&waits) {
             let index = self.schedule.push(*from, *to, 1, 0, waits);
             deliver(&mut self.made[*to as usize], token, index, How::Reduce);

@@ -21,7 +21,8 @@ pub struct Choice {
 }
 
 /// Candidates in NCCL's order: of equals the first wins.
-const CANDIDATES: [Algorithm; 5] = [Algorithm::Tree, Algorithm::Ring, Algorithm::InNetwork, Algorithm::Nvls, Algorithm::HalvingDoubling];
+const CANDIDATES: [Algorithm; 5] =
+    [Algorithm::Tree, Algorithm::Ring, Algorithm::InNetwork, Algorithm::Nvls, Algorithm::HalvingDoubling];
 
 /// NCCL's choice for what its model knows: not for all-to-all, which is direct sends. Where the environment leaves nothing, the ring remains, as in NCCL.
 pub fn choose_collective(op: Op, bytes: u64, context: &Context, env: &Env) -> Choice {
@@ -36,11 +37,18 @@ pub fn choose_collective(op: Op, bytes: u64, context: &Context, env: &Env) -> Ch
         }
     }
     let (us, algorithm, protocol) = best.unwrap_or_else(|| {
-        let us = predict_us(op, Algorithm::Ring, Protocol::Simple, bytes, context).expect("a ring with Simple is always possible");
+        let us = predict_us(op, Algorithm::Ring, Protocol::Simple, bytes, context)
+            .expect("a ring with Simple is always possible");
         (us, Algorithm::Ring, Protocol::Simple)
     });
     let channels = channels_for(algorithm, protocol, bytes, context, env);
-    Choice { algorithm, protocol, channels, chunk_bytes: chunk_bytes(op, algorithm, protocol, context, env), predicted_ps: (us * 1e6) as u64 }
+    Choice {
+        algorithm,
+        protocol,
+        channels,
+        chunk_bytes: chunk_bytes(op, algorithm, protocol, context, env),
+        predicted_ps: (us * 1e6) as u64,
+    }
 }
 
 /// Channels are dropped while each would have less than its threads are worth.

@@ -51,7 +51,8 @@ pub const NAMES: [&str; 28] = [
 ];
 
 /// Names that have nothing to act on here: giving one is accepted and reported by [`Env::without_effect`].
-const WITHOUT_EFFECT: [&str; 4] = ["NCCL_IB_GID_INDEX", "NCCL_NET_SHARED_BUFFERS", "NCCL_NVB_DISABLE", "NCCL_P2P_DIRECT_DISABLE"];
+const WITHOUT_EFFECT: [&str; 4] =
+    ["NCCL_IB_GID_INDEX", "NCCL_NET_SHARED_BUFFERS", "NCCL_NVB_DISABLE", "NCCL_P2P_DIRECT_DISABLE"];
 
 /// What a choice may be made from, a bit each; by operation where the variable says so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,8 +62,13 @@ struct Allowed {
 }
 
 /// Operations that NCCL_ALGO and NCCL_PROTO may name.
-const OPS: [(&str, Op); 5] =
-    [("broadcast", Op::Broadcast), ("reduce", Op::Reduce), ("allgather", Op::AllGather), ("reducescatter", Op::ReduceScatter), ("allreduce", Op::AllReduce)];
+const OPS: [(&str, Op); 5] = [
+    ("broadcast", Op::Broadcast),
+    ("reduce", Op::Reduce),
+    ("allgather", Op::AllGather),
+    ("reducescatter", Op::ReduceScatter),
+    ("allreduce", Op::AllReduce),
+];
 
 /// Names of algorithms and what they are here.
 const ALGORITHMS: [(&str, Algorithm); 7] = [
@@ -76,7 +82,8 @@ const ALGORITHMS: [(&str, Algorithm); 7] = [
 ];
 
 /// Names of protocols.
-const PROTOCOLS: [(&str, Protocol); 3] = [("ll", Protocol::Ll), ("ll128", Protocol::Ll128), ("simple", Protocol::Simple)];
+const PROTOCOLS: [(&str, Protocol); 3] =
+    [("ll", Protocol::Ll), ("ll128", Protocol::Ll128), ("simple", Protocol::Simple)];
 
 /// Which NICs NCCL_IB_HCA leaves.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -145,14 +152,19 @@ impl Env {
         if let (Some(min), Some(max)) = (env.min_channels, env.max_channels)
             && min > max
         {
-            return Err(EnvError::Nothing { name: "NCCL_MIN_NCHANNELS and NCCL_MAX_NCHANNEL", left: format!("at least {min} and at most {max} channels") });
+            return Err(EnvError::Nothing {
+                name: "NCCL_MIN_NCHANNELS and NCCL_MAX_NCHANNEL",
+                left: format!("at least {min} and at most {max} channels"),
+            });
         }
         Ok(env)
     }
 
     fn set(&mut self, name: &str, value: &str) -> Result<(), EnvError> {
         let bad = |right| EnvError::Value { name: name.to_string(), value: value.to_string(), right };
-        let int = |least: u64, most: u64, right| value.parse::<u64>().ok().filter(|v| (least..=most).contains(v)).ok_or_else(|| bad(right));
+        let int = |least: u64, most: u64, right| {
+            value.parse::<u64>().ok().filter(|v| (least..=most).contains(v)).ok_or_else(|| bad(right))
+        };
         let flag = || match value {
             "0" => Ok(false),
             "1" => Ok(true),

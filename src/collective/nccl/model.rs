@@ -53,7 +53,8 @@ fn best(speeds: &[f64], gpu: f64, nics: Option<(f64, f64)>) -> (u32, f64) {
     let mut most = 0.0;
     for &speed in speeds {
         let inside = libm::floor(gpu / speed + 1e-9);
-        let fits = nics.map_or(inside, |(n, each)| inside.min(libm::floor(n * libm::floor(each / speed + 1e-9) + 1e-9)));
+        let fits =
+            nics.map_or(inside, |(n, each)| inside.min(libm::floor(n * libm::floor(each / speed + 1e-9) + 1e-9)));
         if (1.0..=MOST_RINGS).contains(&fits) && fits * speed > most + 1e-9 {
             most = fits * speed;
             found = (fits as u32, speed);
@@ -82,8 +83,11 @@ impl Context {
         let reachable = System { nics_per_server: nics, ..*system };
         let share = reachable.net_share_bytes_per_s(at) / 1e9;
         let nic = (system.nic_bps as f64 / 8e9).min(share);
-        let (inter_n, inter_speed) =
-            if nodes > 1 { best(inter, if per_node > 1 { gpu } else { f64::MAX }, Some((share / nic, nic))) } else { (intra_n, intra_speed) };
+        let (inter_n, inter_speed) = if nodes > 1 {
+            best(inter, if per_node > 1 { gpu } else { f64::MAX }, Some((share / nic, nic)))
+        } else {
+            (intra_n, intra_speed)
+        };
         // NCCL doubles the channels of a graph and halves their speed while there is room: 12 rings of A100 and H100 become 24, 8 over NICs 16.
         let graph = if nodes > 1 { inter_n } else { intra_n.max(12) };
         let channels = env.bound_channels((graph * 2).clamp(2, t.channels.max_channels));
@@ -154,7 +158,11 @@ fn bandwidth(op: Op, algorithm: Algorithm, protocol: Protocol, c: &Context) -> f
     } else {
         2
     };
-    let bus = if nodes <= 2.0 || algorithm == Algorithm::InNetwork { c.intra_bus.min(if nodes > 1.0 { c.inter_bus } else { f64::MAX }) } else { c.inter_bus };
+    let bus = if nodes <= 2.0 || algorithm == Algorithm::InNetwork {
+        c.intra_bus.min(if nodes > 1.0 { c.inter_bus } else { f64::MAX })
+    } else {
+        c.inter_bus
+    };
     let ll_max = t.ll_max_bw.of(if nodes <= 1.0 {
         c.arch
     } else if c.amd_cpu {
@@ -180,23 +188,35 @@ fn bandwidth(op: Op, algorithm: Algorithm, protocol: Protocol, c: &Context) -> f
             let tree = (bus * f.tree_allreduce_bw).min(cap(&caps.tree_simple));
             match protocol {
                 Protocol::Ll => (tree * f.tree_ll_bw).min(ll_max),
-                Protocol::Ll128 => (tree * if nodes <= 1.0 { f.tree_ll128_bw_1node } else { f.tree_ll128_bw_multinode }).min(cap(&caps.tree_ll128)),
+                Protocol::Ll128 => (tree
+                    * if nodes <= 1.0 { f.tree_ll128_bw_1node } else { f.tree_ll128_bw_multinode })
+                .min(cap(&caps.tree_ll128)),
                 Protocol::Simple => tree,
             }
         }
-        Algorithm::HalvingDoubling if simple_only && c.ranks_per_node <= 1.0 && matches!(op, Op::AllGather | Op::ReduceScatter) => bus * f.pat_bw,
+        Algorithm::HalvingDoubling
+            if simple_only && c.ranks_per_node <= 1.0 && matches!(op, Op::AllGather | Op::ReduceScatter) =>
+        {
+            bus * f.pat_bw
+        }
         // With NVLS inside, the server's switch reduces before the network's does (NCCL calls this NVLS too).
         Algorithm::InNetwork if simple_only && c.in_network && op == Op::AllReduce && c.nvls_bus > 0.0 => {
             c.nvls_bus * t.nvls_efficiency.of(c.arch) * (c.ranks_per_node - 1.0) / c.ranks_per_node * 2.0
         }
-        Algorithm::InNetwork if simple_only && c.in_network && op == Op::AllReduce => bus * if c.arch >= Arch::Hopper { f.collnet_direct_sm90 } else { 1.0 },
+        Algorithm::InNetwork if simple_only && c.in_network && op == Op::AllReduce => {
+            bus * if c.arch >= Arch::Hopper { f.collnet_direct_sm90 } else { 1.0 }
+        }
         Algorithm::Nvls if simple_only && c.nvls_bus > 0.0 => {
             let heads = c.ranks_per_node;
             let inside = c.nvls_bus * t.nvls_efficiency.of(c.arch) * (heads - 1.0) / heads;
             match op {
-                Op::AllReduce if nodes > 1.0 => (inside * 2.0).min(c.inter_bus * if nodes <= 2.0 { 2.0 } else { 1.0 }).min(cap(&caps.nvls_tree)),
+                Op::AllReduce if nodes > 1.0 => {
+                    (inside * 2.0).min(c.inter_bus * if nodes <= 2.0 { 2.0 } else { 1.0 }).min(cap(&caps.nvls_tree))
+                }
                 Op::AllReduce => inside * 2.0,
-                Op::AllGather | Op::ReduceScatter if nodes <= 1.0 => inside * (c.ranks_per_node - 1.0) / c.ranks_per_node,
+                Op::AllGather | Op::ReduceScatter if nodes <= 1.0 => {
+                    inside * (c.ranks_per_node - 1.0) / c.ranks_per_node
+                }
                 _ => 0.0,
             }
         }
@@ -217,7 +237,11 @@ fn latency(op: Op, algorithm: Algorithm, protocol: Protocol, c: &Context) -> f64
     let inside = if c.inside == Inside::Pcie { &t.hw_latency_us.pci } else { &t.hw_latency_us.nvlink };
     let intra = row(inside, algorithm, c.nodes)[p];
     let net = &t.hw_latency_us.net;
-    let inter = if c.ranks_per_node <= 1.0 && algorithm == Algorithm::Ring { net.tree[p] } else { row(net, algorithm, c.nodes)[p] };
+    let inter = if c.ranks_per_node <= 1.0 && algorithm == Algorithm::Ring {
+        net.tree[p]
+    } else {
+        row(net, algorithm, c.nodes)[p]
+    };
     let across = c.nodes > 1.0;
     match algorithm {
         Algorithm::Ring => {
@@ -232,14 +256,24 @@ fn latency(op: Op, algorithm: Algorithm, protocol: Protocol, c: &Context) -> f64
         }
         Algorithm::Tree => base + 2.0 * ((c.ranks / c.nodes - 1.0) * intra + libm::log2(c.nodes) * inter),
         Algorithm::InNetwork if c.nvls_bus > 0.0 => inside.nvls[p] + net.nvls[p],
-        Algorithm::InNetwork => base + 2.0 * (intra + t.factors.collnet_direct_arity_us * (c.ranks_per_node - 1.0)) + inter,
+        Algorithm::InNetwork => {
+            base + 2.0 * (intra + t.factors.collnet_direct_arity_us * (c.ranks_per_node - 1.0)) + inter
+        }
         Algorithm::Nvls => base + intra + if across { 2.0 * libm::log2(c.nodes) * inter } else { 0.0 },
-        _ => base + libm::log2(c.nodes) * inter / t.factors.pat_log_divisor + t.factors.pat_linear_us_per_rank * c.ranks,
+        _ => {
+            base + libm::log2(c.nodes) * inter / t.factors.pat_log_divisor + t.factors.pat_linear_us_per_rank * c.ranks
+        }
     }
 }
 
 /// Latency of an operation with its correction for size, us.
-pub(in crate::collective) fn latency_us(op: Op, algorithm: Algorithm, protocol: Protocol, bytes: u64, c: &Context) -> f64 {
+pub(in crate::collective) fn latency_us(
+    op: Op,
+    algorithm: Algorithm,
+    protocol: Protocol,
+    bytes: u64,
+    c: &Context,
+) -> f64 {
     let f = &tuning().factors;
     let plateau = algorithm == Algorithm::Ring && protocol == Protocol::Simple && op == Op::AllReduce && c.nodes > 1.0;
     let factor = match plateau && bytes as f64 / (c.channels as f64 * c.ranks) >= 64.0 {
@@ -251,7 +285,13 @@ pub(in crate::collective) fn latency_us(op: Op, algorithm: Algorithm, protocol: 
 }
 
 /// Algorithm bandwidth with its correction for size, GB/s; 0: NCCL does not do it this way.
-pub(in crate::collective) fn bandwidth_gbps(op: Op, algorithm: Algorithm, protocol: Protocol, bytes: u64, c: &Context) -> f64 {
+pub(in crate::collective) fn bandwidth_gbps(
+    op: Op,
+    algorithm: Algorithm,
+    protocol: Protocol,
+    bytes: u64,
+    c: &Context,
+) -> f64 {
     let bw = bandwidth(op, algorithm, protocol, c);
     if algorithm != Algorithm::Tree || op != Op::AllReduce {
         return bw;

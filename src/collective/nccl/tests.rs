@@ -33,7 +33,8 @@ fn predictions_of_8_h100_as_nccl_makes_them() {
 #[test]
 fn latencies_of_two_nodes_as_a_log_of_nccl_shows_them() {
     let context = Context::new(&h100(), &Placement::alone(2, 1), &Env::default());
-    let us = |algorithm| Protocol::ALL.map(|p| (latency_us(Op::AllReduce, algorithm, p, 8, &context) * 10.0).round() / 10.0);
+    let us =
+        |algorithm| Protocol::ALL.map(|p| (latency_us(Op::AllReduce, algorithm, p, 8, &context) * 10.0).round() / 10.0);
     assert_eq!(us(Algorithm::Ring), [16.6, 31.0, 36.4]);
     assert_eq!(us(Algorithm::Tree), [16.8, 31.0, 36.4]);
 }
@@ -41,7 +42,9 @@ fn latencies_of_two_nodes_as_a_log_of_nccl_shows_them() {
 #[test]
 fn graphs_as_logs_show_them() {
     let a100 = Server::preset("dgx-a100").unwrap().system(false);
-    let context = |system: &crate::collective::System, nodes: u32| Context::new(system, &Placement::alone(8 * nodes, 8), &Env::default());
+    let context = |system: &crate::collective::System, nodes: u32| {
+        Context::new(system, &Placement::alone(8 * nodes, 8), &Env::default())
+    };
     assert_eq!((context(&a100, 1).intra_bus, context(&a100, 1).channels), (240.0, 24));
     assert_eq!((context(&h100(), 1).intra_bus, context(&h100(), 1).channels), (360.0, 24));
     assert_eq!((context(&h100(), 2).inter_bus, context(&h100(), 2).channels), (360.0, 16));
@@ -57,10 +60,19 @@ fn nobody_is_cheaper_than_the_choice() {
         for bytes in (3..34).map(|k| 1u64 << k) {
             for op in [Op::AllReduce, Op::AllGather, Op::ReduceScatter, Op::Broadcast, Op::Reduce] {
                 let choice = choose(op, bytes, &at, &system, &Env::default());
-                for algorithm in [Algorithm::Ring, Algorithm::Tree, Algorithm::Nvls, Algorithm::HalvingDoubling, Algorithm::InNetwork] {
+                for algorithm in [
+                    Algorithm::Ring,
+                    Algorithm::Tree,
+                    Algorithm::Nvls,
+                    Algorithm::HalvingDoubling,
+                    Algorithm::InNetwork,
+                ] {
                     for protocol in Protocol::ALL {
                         let us = predict_us(op, algorithm, protocol, bytes, &context).unwrap_or(f64::MAX);
-                        assert!(us * 1e6 + 1.0 >= choice.predicted_ps as f64, "{op:?} {bytes} {algorithm:?} {protocol:?}");
+                        assert!(
+                            us * 1e6 + 1.0 >= choice.predicted_ps as f64,
+                            "{op:?} {bytes} {algorithm:?} {protocol:?}"
+                        );
                     }
                 }
             }
@@ -78,7 +90,11 @@ fn the_environment_overrides_the_choice() {
     assert_ne!(pick(&[("NCCL_NVLS_ENABLE", "0")], Op::AllReduce).algorithm, Algorithm::Nvls);
     assert_eq!(pick(&[("NCCL_PROTO", "LL"), ("NCCL_ALGO", "Ring")], Op::AllGather).protocol, Protocol::Ll);
     assert_eq!(pick(&[("NCCL_MAX_NCHANNELS", "4"), ("NCCL_ALGO", "Ring")], Op::AllReduce).channels, 4);
-    assert_eq!(pick(&[("NCCL_BUFFSIZE", "8388608"), ("NCCL_PROTO", "Simple"), ("NCCL_ALGO", "Ring")], Op::AllGather).chunk_bytes, 2 << 20);
+    assert_eq!(
+        pick(&[("NCCL_BUFFSIZE", "8388608"), ("NCCL_PROTO", "Simple"), ("NCCL_ALGO", "Ring")], Op::AllGather)
+            .chunk_bytes,
+        2 << 20
+    );
     assert_eq!(pick(&[], Op::AllToAll).algorithm, Algorithm::Hierarchical);
     assert_eq!(pick(&[("NCCL_PXN_DISABLE", "1")], Op::AllToAll).algorithm, Algorithm::Direct);
     assert_eq!(pick(&[("NCCL_P2P_NET_CHUNKSIZE", "65536")], Op::AllToAll).chunk_bytes, 65536);
@@ -87,7 +103,8 @@ fn the_environment_overrides_the_choice() {
 #[test]
 fn the_environment_changes_what_it_costs() {
     let at = Placement::alone(16, 8);
-    let cost = |pairs: &[(&str, &str)], op| crate::collective::cost_ps(op, 256 << 20, &at, &h100(), &env(pairs).unwrap());
+    let cost =
+        |pairs: &[(&str, &str)], op| crate::collective::cost_ps(op, 256 << 20, &at, &h100(), &env(pairs).unwrap());
     let plain = cost(&[], Op::AllGather);
     for pair in [
         ("NCCL_MAX_NCHANNELS", "2"),

@@ -86,7 +86,11 @@ fn pci_bps(element: &Element) -> Result<u64, XmlError> {
     let speed = element.get("link_speed").unwrap_or("");
     let gts: f64 = match speed.split_whitespace().next() {
         None | Some("Unknown") => 8.0,
-        Some(n) => n.parse().ok().filter(|g| *g > 0.0).ok_or_else(|| element.error(format!("link_speed = \"{speed}\" must be like \"16.0 GT/s PCIe\"")))?,
+        Some(n) => n
+            .parse()
+            .ok()
+            .filter(|g| *g > 0.0)
+            .ok_or_else(|| element.error(format!("link_speed = \"{speed}\" must be like \"16.0 GT/s PCIe\"")))?,
     };
     let width = match element.get("link_width") {
         None | Some("") | Some("0") => 16,
@@ -127,7 +131,12 @@ fn visit(element: &Element, path: &mut Vec<(usize, u64)>, found: &mut Found) -> 
                 bps += number(net, "speed")? * 1_000_000;
             }
             if let Some(first) = nets.first() {
-                found.nics.push(Nic { name: first.get("name").unwrap_or("net").to_string(), path: path.clone(), bps, ports: nets.len() as u32 });
+                found.nics.push(Nic {
+                    name: first.get("name").unwrap_or("net").to_string(),
+                    path: path.clone(),
+                    bps,
+                    ports: nets.len() as u32,
+                });
             }
         }
         other => return Err(element.error(format!("<{other}> is not of NCCL's form: cpu, pci, gpu, nvlink, nic, net"))),
@@ -231,7 +240,8 @@ mod tests {
     }
 
     fn nic(name: &str, ports: u32, mbps: u32) -> String {
-        let nets: String = (0..ports).map(|p| format!("<net name=\"{name}\" port=\"{p}\" speed=\"{mbps}\"/>")).collect();
+        let nets: String =
+            (0..ports).map(|p| format!("<net name=\"{name}\" port=\"{p}\" speed=\"{mbps}\"/>")).collect();
         format!("<pci busid=\"{name}\" link_speed=\"16.0 GT/s PCIe\" link_width=\"16\"><nic>{nets}</nic></pci>")
     }
 
@@ -250,7 +260,8 @@ mod tests {
                 )
             })
             .collect();
-        let t = topology(&format!("<?xml version=\"1.0\"?>\n<!-- dumped -->\n<system version=\"1\">{cpus}</system>")).unwrap();
+        let t = topology(&format!("<?xml version=\"1.0\"?>\n<!-- dumped -->\n<system version=\"1\">{cpus}</system>"))
+            .unwrap();
         let s = &t.server;
         assert_eq!((s.gpus, s.nics, s.ports, s.nic_bps, s.inside_bps), (4, 2, 2, 200_000_000_000, 2_400_000_000_000));
         assert_eq!((s.arch, s.inside, s.cpu, s.nvls), (Arch::Ampere, Inside::NvSwitch, Cpu::Amd, false));
@@ -274,7 +285,10 @@ mod tests {
     fn what_is_wrong_is_said_with_its_line() {
         let error = |text: &str| topology(text).unwrap_err().to_string();
         assert_eq!(error("<system>\n<cpu>\n</system>"), "line 3: </system> closes <cpu> of line 2");
-        assert_eq!(error("<system>\n<cpu><gpu dev=\"0\" sm=\"x\"/></cpu></system>"), "line 2: sm = \"x\" must be a whole number");
+        assert_eq!(
+            error("<system>\n<cpu><gpu dev=\"0\" sm=\"x\"/></cpu></system>"),
+            "line 2: sm = \"x\" must be a whole number"
+        );
         assert_eq!(error("<graphs/>"), "line 1: the root element is <graphs>, it must be <system>");
         assert_eq!(error("<system></system>"), "line 1: the file has no <gpu>");
         assert_eq!(error("<system a=1/>"), "line 1: the value of a must be quoted");

@@ -195,6 +195,8 @@ pub struct Tuning {
 /// The constants of NCCL 2.30.7.
 pub fn tuning() -> &'static Tuning {
     static TUNING: OnceLock<Tuning> = OnceLock::new();
-    TUNING
-        .get_or_init(|| toml::from_str(include_str!("../../../assets/nccl/tuning_2_30_7.toml")).expect("the asset is part of the program and a test reads it"))
+    TUNING.get_or_init(|| {
+        toml::from_str(include_str!("../../../assets/nccl/tuning_2_30_7.toml"))
+            .expect("the asset is part of the program and a test reads it")
+    })
 }

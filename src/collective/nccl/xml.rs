@@ -102,7 +102,8 @@ impl<'a> Parser<'a> {
             return Err(self.error("an element (<name ...>) is expected"));
         }
         self.take(1);
-        let mut element = Element { name: self.name()?.to_string(), attributes: Vec::new(), children: Vec::new(), line };
+        let mut element =
+            Element { name: self.name()?.to_string(), attributes: Vec::new(), children: Vec::new(), line };
         loop {
             self.space();
             if self.rest.starts_with("/>") {

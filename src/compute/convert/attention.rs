@@ -26,7 +26,15 @@ fn heads(b: &Builder) -> Heads {
         Some(mla) => (heads, (mla.nope_dim + mla.rope_dim) as u64, mla.v_dim as u64),
         None => ((m.kv_heads as u64).div_ceil(b.tp), m.head_dim as u64, m.head_dim as u64),
     };
-    Heads { heads, kv_heads, qk, v, batch: l.microbatch as u64, seq_q: l.seq as u64 / l.cp as u64, seq_kv: l.seq as u64 }
+    Heads {
+        heads,
+        kv_heads,
+        qk,
+        v,
+        batch: l.microbatch as u64,
+        seq_q: l.seq as u64 / l.cp as u64,
+        seq_kv: l.seq as u64,
+    }
 }
 
 impl Heads {
@@ -56,8 +64,15 @@ fn projections(b: &Builder, h: &Heads) -> Vec<(u64, u64, bool)> {
         None => vec![((h.heads + 2 * h.kv_heads) * h.qk, b.hidden, true)],
         Some(mla) => {
             let (q, kv, rope) = (mla.q_rank as u64, mla.kv_rank as u64, mla.rope_dim as u64);
-            let queries = if q == 0 { vec![(h.heads * h.qk, b.hidden, true)] } else { vec![(q, b.hidden, false), (h.heads * h.qk, q, true)] };
-            queries.into_iter().chain([(kv + rope, b.hidden, false), (h.heads * (mla.nope_dim as u64 + h.v), kv, true)]).collect()
+            let queries = if q == 0 {
+                vec![(h.heads * h.qk, b.hidden, true)]
+            } else {
+                vec![(q, b.hidden, false), (h.heads * h.qk, q, true)]
+            };
+            queries
+                .into_iter()
+                .chain([(kv + rope, b.hidden, false), (h.heads * (mla.nope_dim as u64 + h.v), kv, true)])
+                .collect()
         }
     }
 }
@@ -76,13 +91,21 @@ pub fn core_forward(b: &mut Builder) {
         return;
     }
     let (groups, scores) = (h.batch * h.heads, h.scores());
-    b.kernel(Site::Core, role, Kernel::Gemm { m: h.seq_q, n: h.seq_kv, k: h.qk, batch: groups, kept: 0, dtype: b.dtype });
+    b.kernel(
+        Site::Core,
+        role,
+        Kernel::Gemm { m: h.seq_q, n: h.seq_kv, k: h.qk, batch: groups, kept: 0, dtype: b.dtype },
+    );
     // Scale, mask and softmax in one kernel: scores read, probabilities written.
     b.memory(Site::Core, role, "softmax", scores * 2 * b.bytes);
     if b.model.dropout {
         b.memory(Site::Core, role, "dropout", scores * (2 * b.bytes + 1));
     }
-    b.kernel(Site::Core, role, Kernel::Gemm { m: h.seq_q, n: h.v, k: h.seq_kv, batch: groups, kept: 0, dtype: b.dtype });
+    b.kernel(
+        Site::Core,
+        role,
+        Kernel::Gemm { m: h.seq_q, n: h.v, k: h.seq_kv, batch: groups, kept: 0, dtype: b.dtype },
+    );
     // Heads side by side again, for the projection.
     b.memory(Site::Core, role, "transpose", groups * h.seq_q * h.v * 2 * b.bytes);
 }
@@ -171,7 +194,11 @@ pub fn norm_forward(b: &mut Builder, site: Site) {
 
 /// Two kernels: the input's gradient reads input and output gradient and writes one; the parameters' gradient reads both again.
 pub fn norm_backward(b: &mut Builder, site: Site) {
-    let (input, weight) = if b.model.biases { ("layernorm-backward", "layernorm-weight-grad") } else { ("rmsnorm-backward", "rmsnorm-weight-grad") };
+    let (input, weight) = if b.model.biases {
+        ("layernorm-backward", "layernorm-weight-grad")
+    } else {
+        ("rmsnorm-backward", "rmsnorm-weight-grad")
+    };
     let elements = b.local_tokens * b.hidden;
     b.memory(site, Role::InputGrad, input, elements * 3 * b.bytes);
     b.memory(site, Role::WeightGrad, weight, elements * 2 * b.bytes);

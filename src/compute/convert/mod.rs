@@ -48,7 +48,9 @@ pub enum Pass {
 /// The kind of layer number `layer`, counted from 0.
 pub fn kind_of(model: &Transformer, layer: u32) -> LayerKind {
     match model.moe {
-        Some(moe) if layer >= moe.dense_layers && (layer - moe.dense_layers + 1).is_multiple_of(moe.every.max(1)) => LayerKind::Moe,
+        Some(moe) if layer >= moe.dense_layers && (layer - moe.dense_layers + 1).is_multiple_of(moe.every.max(1)) => {
+            LayerKind::Moe
+        }
         _ => LayerKind::Dense,
     }
 }

@@ -17,10 +17,13 @@ pub fn list_layer_kernels(layer: &Layer, layout: &Layout, pass: Pass) -> Vec<(Pa
         let kernel = Kernel::Work { flops: layer.flops * samples, bytes: 2 * activation + weights, dtype };
         (Part { site: Site::Layer, role }, kernel)
     };
-    let streams = |role, name, times| (Part { site: Site::Layer, role }, Kernel::Memory { name, bytes: times * activation });
+    let streams =
+        |role, name, times| (Part { site: Site::Layer, role }, Kernel::Memory { name, bytes: times * activation });
     match pass {
         Pass::Forward => vec![work(Role::Forward), streams(Role::Forward, "norm-activation", 4)],
-        Pass::Backward => vec![streams(Role::InputGrad, "norm-activation-backward", 6), work(Role::InputGrad), work(Role::WeightGrad)],
+        Pass::Backward => {
+            vec![streams(Role::InputGrad, "norm-activation-backward", 6), work(Role::InputGrad), work(Role::WeightGrad)]
+        }
         Pass::Recompute => Vec::new(),
     }
 }
@@ -50,7 +53,9 @@ pub fn dlrm_kernels(dlrm: &Dlrm, layout: &Layout, part: DlrmPart, pass: Pass) ->
             let vectors = dlrm.tables as u64 + 1;
             let features = vectors * (vectors - 1) / 2 + dim;
             let widths = [features].into_iter().chain(dlrm.top_mlp.iter().map(|w| *w as u64)).collect::<Vec<_>>();
-            let interaction = |role, m, n, k| (Part { site: Site::Layer, role }, Kernel::Gemm { m, n, k, batch: samples, kept: 0, dtype });
+            let interaction = |role, m, n, k| {
+                (Part { site: Site::Layer, role }, Kernel::Gemm { m, n, k, batch: samples, kept: 0, dtype })
+            };
             let mut kernels = mlp(samples, &widths, dtype, pass);
             match pass {
                 Pass::Forward => kernels.insert(0, interaction(Role::Forward, vectors, vectors, dim)),
@@ -69,7 +74,9 @@ fn embedding(dlrm: &Dlrm, bags: u64, dtype: Dtype, pass: Pass) -> Vec<(Part, Ker
     let part = |role| Part { site: Site::Embedding, role };
     match pass {
         Pass::Forward => vec![(part(Role::Forward), Kernel::Memory { name: "embedding-lookup", bytes: rows + sums })],
-        Pass::Backward => vec![(part(Role::WeightGrad), Kernel::Memory { name: "embedding-update", bytes: 2 * rows + sums })],
+        Pass::Backward => {
+            vec![(part(Role::WeightGrad), Kernel::Memory { name: "embedding-update", bytes: 2 * rows + sums })]
+        }
         Pass::Recompute => Vec::new(),
     }
 }
@@ -81,7 +88,8 @@ fn mlp(samples: u64, widths: &[u64], dtype: Dtype, pass: Pass) -> Vec<(Part, Ker
         let (k, n) = (pair[0], pair[1]);
         let relu = |times| Kernel::Memory { name: "relu", bytes: samples * n * dtype.bytes() * times };
         match pass {
-            Pass::Forward => kernels.extend([(part(Role::Forward), Kernel::gemm(samples, n, k, dtype)), (part(Role::Forward), relu(2))]),
+            Pass::Forward => kernels
+                .extend([(part(Role::Forward), Kernel::gemm(samples, n, k, dtype)), (part(Role::Forward), relu(2))]),
             // In reverse at the end: input gradient, weight gradient, each behind its activation's.
             Pass::Backward => kernels.extend([
                 (part(Role::WeightGrad), Kernel::gemm(n, k, samples, dtype)),

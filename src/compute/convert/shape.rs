@@ -107,7 +107,12 @@ impl<'a> Builder<'a> {
     /// input, of which only a share was kept, is gathered meanwhile.
     pub fn column_backward(&mut self, site: Site, tokens: u64, n: u64, k: u64, then: Site) {
         if self.sequence() {
-            self.exchange(Among::Tp, Op::AllGather, self.exchanged(tokens), Some(Part { site, role: Role::WeightGrad }));
+            self.exchange(
+                Among::Tp,
+                Op::AllGather,
+                self.exchanged(tokens),
+                Some(Part { site, role: Role::WeightGrad }),
+            );
         }
         self.input_grad(site, tokens, n, k, 1);
         self.leave_forward(tokens, Some(Part { site: then, role: Role::InputGrad }));
@@ -122,7 +127,11 @@ impl<'a> Builder<'a> {
     /// The weights' gradient, and what the framework does to add it to the gradient of earlier micro-batches. Megatron's product adds in place.
     pub fn weight_grad(&mut self, site: Site, m: u64, n: u64, k: u64, batch: u64) {
         let in_place = if self.layout.framework == Framework::Megatron { self.layout.bytes.grads as u64 } else { 0 };
-        self.kernel(site, Role::WeightGrad, Kernel::Gemm { m: n, n: k, k: m, batch, kept: in_place, dtype: self.linear });
+        self.kernel(
+            site,
+            Role::WeightGrad,
+            Kernel::Gemm { m: n, n: k, k: m, batch, kept: in_place, dtype: self.linear },
+        );
         if self.model.biases && self.linear != Dtype::Fp8 {
             self.memory(site, Role::WeightGrad, "bias-grad", m * n * batch * self.bytes);
         }

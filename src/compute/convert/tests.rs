@@ -149,8 +149,11 @@ fn latent_attention_has_its_projections() {
     model.mla = Some(Mla { q_rank: 1536, kv_rank: 512, rope_dim: 64, nope_dim: 128, v_dim: 128 });
     let layout = layout(1, false);
     let kernels = layer_kernels(&model, &layout, LayerKind::Dense, Pass::Forward);
-    let weights: u64 =
-        kernels.iter().filter(|(p, _)| matches!(p.site, Site::Qkv | Site::Proj)).map(|(_, k)| if let Kernel::Gemm { n, k, .. } = k { n * k } else { 0 }).sum();
+    let weights: u64 = kernels
+        .iter()
+        .filter(|(p, _)| matches!(p.site, Site::Qkv | Site::Proj))
+        .map(|(_, k)| if let Kernel::Gemm { n, k, .. } = k { n * k } else { 0 })
+        .sum();
     assert_eq!(weights, 7168 * 1536 + 1536 * 128 * 192 + 7168 * 576 + 512 * 128 * 256 + 128 * 128 * 7168);
     let forward = flops(&model, &layout, LayerKind::Dense, Pass::Forward);
     assert_eq!(flops(&model, &layout, LayerKind::Dense, Pass::Backward), 2 * forward);
@@ -162,7 +165,13 @@ fn fp8_changes_linear_layers_only_and_converts() {
     let before = layer_kernels(&model, &layout, LayerKind::Dense, Pass::Forward);
     layout.fp8 = true;
     let after = layer_kernels(&model, &layout, LayerKind::Dense, Pass::Forward);
-    let fp8 = |kernels: &[(Part, Kernel)]| kernels.iter().filter(|(_, k)| k.dtype() == Some(super::super::Dtype::Fp8)).map(|(p, _)| p.site).collect::<Vec<_>>();
+    let fp8 = |kernels: &[(Part, Kernel)]| {
+        kernels
+            .iter()
+            .filter(|(_, k)| k.dtype() == Some(super::super::Dtype::Fp8))
+            .map(|(p, _)| p.site)
+            .collect::<Vec<_>>()
+    };
     assert!(fp8(&before).is_empty());
     assert_eq!(fp8(&after), [Site::Qkv, Site::Proj, Site::Up, Site::Down]);
     assert!(after.iter().any(|(_, k)| matches!(k, Kernel::Memory { name: "fp8-cast", .. })));

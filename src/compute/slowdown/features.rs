@@ -59,7 +59,13 @@ impl Features {
         let ps = timing.ps(kernel).max(1) as f64;
         let peak = kernel.dtype().map_or(f64::INFINITY, |d| gpu.peak(d) as f64);
         let bytes_per_s = kernel.bytes() as f64 / ps * 1e12;
-        let mut features = Features { gpu: gpu.name.clone(), baseline: gpu.baseline.clone(), class: kernel.class(), op, values: [f32::NAN; FEATURES.len()] };
+        let mut features = Features {
+            gpu: gpu.name.clone(),
+            baseline: gpu.baseline.clone(),
+            class: kernel.class(),
+            op,
+            values: [f32::NAN; FEATURES.len()],
+        };
         let known = [
             ("collective", op as u32 as f64),
             ("bucket_size", bytes as f64),

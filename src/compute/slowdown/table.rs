@@ -46,14 +46,19 @@ impl SlowdownTable {
     pub fn shipped() -> SlowdownTable {
         static READ: OnceLock<SlowdownTable> = OnceLock::new();
         let text = include_str!("../../../assets/kernels/slowdown.csv");
-        READ.get_or_init(|| SlowdownTable::parse("assets/kernels/slowdown.csv", text).expect("assets/kernels/slowdown.csv is read by a test")).clone()
+        READ.get_or_init(|| {
+            SlowdownTable::parse("assets/kernels/slowdown.csv", text)
+                .expect("assets/kernels/slowdown.csv is read by a test")
+        })
+        .clone()
     }
 
     /// Reads CSV with the header `gpu,kernel,communication,slowdown,source`: a GPU's name, `gemm`, `attention` or `memory`, a collective such as `all-reduce`; `*`: any; time
     /// beside communication over time alone.
     pub fn parse(file: &str, text: &str) -> Result<SlowdownTable, Error> {
         let bad = |line: u64, message: String| Error::Slowdown { file: file.to_string(), line, message };
-        let mut reader = csv::ReaderBuilder::new().comment(Some(b'#')).trim(csv::Trim::All).from_reader(text.as_bytes());
+        let mut reader =
+            csv::ReaderBuilder::new().comment(Some(b'#')).trim(csv::Trim::All).from_reader(text.as_bytes());
         let headers = reader.headers().map_err(|e| bad(1, e.to_string()))?.clone();
         let mut entries = Vec::new();
         for record in reader.records() {
@@ -73,7 +78,9 @@ impl SlowdownTable {
 
     /// Whether any row applies to this GPU.
     pub fn knows(&self, gpu: &Gpu) -> bool {
-        self.0.iter().any(|e| e.gpu.as_ref().is_none_or(|(name, baseline)| *name == gpu.name || *baseline == gpu.baseline))
+        self.0
+            .iter()
+            .any(|e| e.gpu.as_ref().is_none_or(|(name, baseline)| *name == gpu.name || *baseline == gpu.baseline))
     }
 
     /// Time beside communication over time alone; 1 where no row applies.
@@ -96,7 +103,9 @@ impl SlowdownTable {
 fn entry(line: &Line) -> Result<Entry, String> {
     let gpu = match line.gpu.as_str() {
         "*" => None,
-        name => Some(Gpu::named(name).map(|g| (g.name, g.baseline)).unwrap_or_else(|_| (name.to_string(), name.to_string()))),
+        name => Some(
+            Gpu::named(name).map(|g| (g.name, g.baseline)).unwrap_or_else(|_| (name.to_string(), name.to_string())),
+        ),
     };
     let class = match line.kernel.as_str() {
         "*" => None,
@@ -109,11 +118,16 @@ fn entry(line: &Line) -> Result<Entry, String> {
         "*" => None,
         name => {
             let found = OPS.iter().find(|o| o.0 == name).map(|o| o.1);
-            Some(found.ok_or_else(|| format!("communication {name:?}; {} or * would be right", OPS.map(|o| o.0).join(", ")))?)
+            Some(found.ok_or_else(|| {
+                format!("communication {name:?}; {} or * would be right", OPS.map(|o| o.0).join(", "))
+            })?)
         }
     };
     if !(1.0..=1000.0).contains(&line.slowdown) {
-        return Err(format!("slowdown = {}; time beside communication over time alone is at least 1 (and below 1000)", line.slowdown));
+        return Err(format!(
+            "slowdown = {}; time beside communication over time alone is at least 1 (and below 1000)",
+            line.slowdown
+        ));
     }
     if line.source.is_empty() {
         return Err("source is empty; say where the value is from".to_string());
@@ -142,7 +156,15 @@ mod tests {
         assert_eq!(factor("a100", memory, Op::AllToAll), 1.5);
         assert_eq!(factor("a800", gemm, Op::AllToAll), 1.5);
         // No row applies.
-        assert_eq!(SlowdownTable::shipped().factor(&Features::new(&Timing::new(&Gpu::named("h100").unwrap(), None).unwrap(), &gemm, Op::AllReduce, 1)), 1.0);
+        assert_eq!(
+            SlowdownTable::shipped().factor(&Features::new(
+                &Timing::new(&Gpu::named("h100").unwrap(), None).unwrap(),
+                &gemm,
+                Op::AllReduce,
+                1
+            )),
+            1.0
+        );
     }
 
     #[test]
@@ -154,7 +176,9 @@ mod tests {
             ("*,gemm,*,1.1,", "source"),
             ("*,gemm,*", "fields"),
         ] {
-            let error = SlowdownTable::parse("t.csv", &format!("gpu,kernel,communication,slowdown,source\n{row}\n")).unwrap_err().to_string();
+            let error = SlowdownTable::parse("t.csv", &format!("gpu,kernel,communication,slowdown,source\n{row}\n"))
+                .unwrap_err()
+                .to_string();
             assert!(error.contains("t.csv: line 2") && error.contains(word), "{row}: {error}");
         }
     }

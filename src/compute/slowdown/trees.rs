@@ -63,7 +63,9 @@ fn leaf(tree: &[Node], features: &Features) -> f32 {
 
 /// A member of a JSON object, by a path for messages.
 fn member<'v>(value: &'v Value, path: &str) -> Result<&'v Value, String> {
-    path.split('/').try_fold(value, |v, key| v.get(key)).ok_or_else(|| format!("lacks {path}; a model saved by XGBoost as JSON would be right"))
+    path.split('/')
+        .try_fold(value, |v, key| v.get(key))
+        .ok_or_else(|| format!("lacks {path}; a model saved by XGBoost as JSON would be right"))
 }
 
 fn array<'v>(value: &'v Value, key: &str) -> Result<&'v Vec<Value>, String> {
@@ -95,7 +97,8 @@ fn parse(text: &str) -> Result<Trees, String> {
     if outputs != "1" {
         return Err(format!("num_target = {outputs}; one output, the slowdown, would be right"));
     }
-    let encoded = learner.pointer("/gradient_booster/model/cats/enc").and_then(Value::as_array).is_some_and(|e| !e.is_empty());
+    let encoded =
+        learner.pointer("/gradient_booster/model/cats/enc").and_then(Value::as_array).is_some_and(|e| !e.is_empty());
     if encoded {
         return Err("it was trained on a data frame's categories, whose codes are its own; train on the numbers of the table of features instead".to_string());
     }
@@ -105,13 +108,20 @@ fn parse(text: &str) -> Result<Trees, String> {
     }
     let base = base_score(member(learner, "learner_model_param/base_score")?)?;
     let trees = array(member(learner, "gradient_booster/model")?, "trees")?;
-    let trees = trees.iter().enumerate().map(|(i, t)| tree(t, &places).map_err(|e| format!("tree {i}: {e}"))).collect::<Result<Vec<_>, _>>()?;
+    let trees = trees
+        .iter()
+        .enumerate()
+        .map(|(i, t)| tree(t, &places).map_err(|e| format!("tree {i}: {e}")))
+        .collect::<Result<Vec<_>, _>>()?;
     Ok(Trees { base, trees })
 }
 
 fn feature(name: &Value) -> Result<usize, String> {
     let name = name.as_str().unwrap_or_default();
-    FEATURES.iter().position(|f| *f == name).ok_or_else(|| format!("feature {name:?} is not known; known are {}", FEATURES.join(", ")))
+    FEATURES
+        .iter()
+        .position(|f| *f == name)
+        .ok_or_else(|| format!("feature {name:?} is not known; known are {}", FEATURES.join(", ")))
 }
 
 fn tree(json: &Value, places: &[usize]) -> Result<Vec<Node>, String> {
@@ -132,12 +142,26 @@ fn tree(json: &Value, places: &[usize]) -> Result<Vec<Node>, String> {
             return Ok(Node::Leaf(value));
         }
         // Children behind their parent, as XGBoost numbers them: so that every walk ends.
-        let inside = |c: i64| usize::try_from(c).ok().filter(|c| *c < n && *c > i).ok_or_else(|| wrong("a child is not a later node of the tree"));
-        let place = indices[i].as_u64().and_then(|f| places.get(f as usize)).ok_or_else(|| wrong("split_indices is beyond feature_names"))?;
-        let default_left = defaults[i].as_bool().or(defaults[i].as_u64().map(|d| d != 0)).ok_or_else(|| wrong("default_left is neither 0 nor 1"))?;
+        let inside = |c: i64| {
+            usize::try_from(c)
+                .ok()
+                .filter(|c| *c < n && *c > i)
+                .ok_or_else(|| wrong("a child is not a later node of the tree"))
+        };
+        let place = indices[i]
+            .as_u64()
+            .and_then(|f| places.get(f as usize))
+            .ok_or_else(|| wrong("split_indices is beyond feature_names"))?;
+        let default_left = defaults[i]
+            .as_bool()
+            .or(defaults[i].as_u64().map(|d| d != 0))
+            .ok_or_else(|| wrong("default_left is neither 0 nor 1"))?;
         let categorical = types.and_then(|t| t.get(i)).and_then(Value::as_u64) == Some(1);
-        let condition =
-            if categorical { Condition::Among(categories(json, i).ok_or_else(|| wrong("its categories are not there"))?) } else { Condition::Below(value) };
+        let condition = if categorical {
+            Condition::Among(categories(json, i).ok_or_else(|| wrong("its categories are not there"))?)
+        } else {
+            Condition::Below(value)
+        };
         Ok(Node::Split { feature: *place, condition, default_left, left: inside(l)?, right: inside(r)? })
     });
     nodes.collect()
@@ -145,7 +169,9 @@ fn tree(json: &Value, places: &[usize]) -> Result<Vec<Node>, String> {
 
 /// Categories of a categorical node: a segment of the tree's `categories`.
 fn categories(json: &Value, node: usize) -> Option<Vec<u32>> {
-    let numbers = |key: &str| json.get(key)?.as_array()?.iter().map(|v| v.as_u64().map(|v| v as usize)).collect::<Option<Vec<_>>>();
+    let numbers = |key: &str| {
+        json.get(key)?.as_array()?.iter().map(|v| v.as_u64().map(|v| v as usize)).collect::<Option<Vec<_>>>()
+    };
     let at = numbers("categories_nodes")?.iter().position(|n| *n == node)?;
     let first = *numbers("categories_segments")?.get(at)?;
     let count = *numbers("categories_sizes")?.get(at)?;

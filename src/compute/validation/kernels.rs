@@ -34,11 +34,23 @@ fn attention(database: &[Measured]) -> Vec<Row> {
 }
 
 fn attention_row(database: &[Measured], record: &[String]) -> Row {
-    let [on, implementation, mode, head_dim, causal, seq, tflops] = record else { panic!("flash_attention_tflops has seven columns") };
+    let [on, implementation, mode, head_dim, causal, seq, tflops] = record else {
+        panic!("flash_attention_tflops has seven columns")
+    };
     let (causal, both) = (causal == "1", mode == "fwd+bwd");
     let [head_dim, seq] = [head_dim, seq].map(|t| number(t) as u64);
     let (batch, heads) = (16384 / seq, 2048 / head_dim);
-    let fused = |backward| Kernel::Attention { batch, heads, kv_heads: heads, seq_q: seq, seq_kv: seq, head_dim, causal, backward, dtype: Dtype::Bf16 };
+    let fused = |backward| Kernel::Attention {
+        batch,
+        heads,
+        kv_heads: heads,
+        seq_q: seq,
+        seq_kv: seq,
+        head_dim,
+        causal,
+        backward,
+        dtype: Dtype::Bf16,
+    };
     let mut gpu = gpu(if on.starts_with("A100") { "a100" } else { "h100" });
     let flops = fused(false).flops() as f64 * if both { 3.5 } else { 1.0 };
     let (ps, note) = if implementation == "PyTorch standard" {
@@ -47,14 +59,19 @@ fn attention_row(database: &[Measured], record: &[String]) -> Row {
     } else {
         gpu.attention = implementation.clone();
         let operation = if both { Operation::Attention } else { Operation::AttentionForward };
-        let own = |m: &Measured| m.gpu == gpu.name && m.variant == *implementation && m.operation == operation && m.kernel == fused(false);
+        let own = |m: &Measured| {
+            m.gpu == gpu.name && m.variant == *implementation && m.operation == operation && m.kernel == fused(false)
+        };
         let rest: Vec<Measured> = database.iter().filter(|m| !own(m)).cloned().collect();
         let timing = Timing::from_rows(&gpu, &rest);
         let kernels = if both { vec![fused(false), fused(true)] } else { vec![fused(false)] };
         (timing.total_ps(&kernels), "a row of the database, which is left out")
     };
     Row {
-        name: format!("{on} {implementation} {mode} head {head_dim} {} seq {seq}", if causal { "causal" } else { "full" }),
+        name: format!(
+            "{on} {implementation} {mode} head {head_dim} {} seq {seq}",
+            if causal { "causal" } else { "full" }
+        ),
         unit: "TFLOP/s",
         measured: number(tflops),
         simulated: flops / ps as f64,
@@ -68,8 +85,18 @@ fn unfused(batch: u64, heads: u64, seq: u64, head_dim: u64, causal: bool) -> Vec
     let scores = batch * heads * seq * seq;
     let gemm = |m, n, k| Kernel::Gemm { m, n, k, batch: batch * heads, kept: 0, dtype: Dtype::Bf16 };
     let memory = |name, bytes| Kernel::Memory { name, bytes };
-    let mut kernels = vec![gemm(seq, seq, head_dim), memory("softmax", scores * 4), memory("dropout", scores * 5), gemm(seq, head_dim, seq)];
-    kernels.extend([gemm(seq, seq, head_dim), gemm(seq, head_dim, seq), memory("dropout-backward", scores * 5), memory("softmax-backward", scores * 6)]);
+    let mut kernels = vec![
+        gemm(seq, seq, head_dim),
+        memory("softmax", scores * 4),
+        memory("dropout", scores * 5),
+        gemm(seq, head_dim, seq),
+    ];
+    kernels.extend([
+        gemm(seq, seq, head_dim),
+        gemm(seq, head_dim, seq),
+        memory("dropout-backward", scores * 5),
+        memory("softmax-backward", scores * 6),
+    ]);
     kernels.extend([gemm(seq, head_dim, seq), gemm(seq, head_dim, seq)]);
     let element = batch * heads * seq * head_dim * 2;
     kernels.extend([memory("transpose", element * 2); 8]);
@@ -87,18 +114,24 @@ fn mamf(database: &[Measured]) -> Vec<Row> {
     let mut rows = Vec::new();
     for r in &records {
         let dtype: Dtype = r[1].parse().expect("assets/reference is read by a test");
-        let family = FAMILIES.iter().find(|f| f.iter().any(|g| g.0 == r[0])).expect("every GPU of the table has a family");
+        let family =
+            FAMILIES.iter().find(|f| f.iter().any(|g| g.0 == r[0])).expect("every GPU of the table has a family");
         let name = family.iter().find(|g| g.0 == r[0]).map_or("", |g| g.1);
         if name.is_empty() {
             continue;
         }
-        let others: Vec<f64> = records.iter().filter(|o| o[0] != r[0] && o[1] == r[1] && family.iter().any(|g| g.0 == o[0])).map(|o| share(o)).collect();
+        let others: Vec<f64> = records
+            .iter()
+            .filter(|o| o[0] != r[0] && o[1] == r[1] && family.iter().any(|g| g.0 == o[0]))
+            .map(|o| share(o))
+            .collect();
         let mut gpu = gpu(name);
         gpu.sustained[dtype as usize] = others.iter().sum::<f64>() / others.len() as f64;
         let shape = if r[4].contains('x') { r[4].as_str() } else { "2048x2048x13312" };
         let sizes: Vec<u64> = shape.split('x').map(|t| number(t) as u64).collect();
         let kernel = Kernel::gemm(sizes[0], sizes[1], sizes[2], dtype);
-        let rest: Vec<Measured> = database.iter().filter(|m| m.gpu != gpu.name || m.kernel != kernel).cloned().collect();
+        let rest: Vec<Measured> =
+            database.iter().filter(|m| m.gpu != gpu.name || m.kernel != kernel).cloned().collect();
         rows.push(Row {
             name: format!("{} {dtype} {shape}", r[0]),
             unit: "TFLOP/s",
@@ -116,7 +149,8 @@ fn points(database: &[Measured]) -> Vec<Row> {
         let dtype = if r[1].contains("fp8") { Dtype::Fp8 } else { Dtype::Bf16 };
         let [m, n, k] = [2, 3, 4].map(|i| number(&r[i]) as u64);
         let kernel = Kernel::gemm(m, n, k, dtype);
-        let rest: Vec<Measured> = database.iter().filter(|m| m.gpu != gpu.name || m.kernel != kernel).cloned().collect();
+        let rest: Vec<Measured> =
+            database.iter().filter(|m| m.gpu != gpu.name || m.kernel != kernel).cloned().collect();
         Row {
             name: format!("{} {} {m}x{n}x{k}", r[0], r[1]),
             unit: "TFLOP/s",

@@ -2,18 +2,23 @@
 
 use super::{Row, number, records};
 use crate::collective::Op;
-use crate::compute::{Among, Features, Gpu, LayerKind, Pass, Role, Site, Slowdown, SlowdownTable, Step, Timing, layer_kernels, layer_steps, overlap_ratio};
+use crate::compute::{
+    Among, Features, Gpu, LayerKind, Pass, Role, Site, Slowdown, SlowdownTable, Step, Timing, layer_kernels,
+    layer_steps, overlap_ratio,
+};
 use crate::model::{Layout, Recompute, Transformer};
 
 const LAYER_TIMES: &str = include_str!("../../../assets/reference/seqsel_table4_layer_times.csv");
 const AIOB: &str = include_str!("../../../assets/reference/aicb_aiob_a100_op_times.csv");
 
 /// All-reduce over the 8 A100 of one server, NCCL, bytes and microseconds: stas00/ml-engineering@744d01e network/README.md. Gathering and scattering take half.
-const ALL_REDUCE_US: [(f64, f64); 4] = [(16777216.0, 276.6), (33554432.0, 424.0), (67108864.0, 684.6), (134217728.0, 1327.6)];
+const ALL_REDUCE_US: [(f64, f64); 4] =
+    [(16777216.0, 276.6), (33554432.0, 424.0), (67108864.0, 684.6), (134217728.0, 1327.6)];
 
 /// All rows of `seqsel_table4_layer_times`, and of `aicb_aiob_a100_op_times` those that are a layer's half or an embedding.
 pub fn layers() -> Vec<Row> {
-    let timing = Timing::new(&Gpu::named("a100").expect("an asset"), None).expect("without a user's database nothing can fail");
+    let timing =
+        Timing::new(&Gpu::named("a100").expect("an asset"), None).expect("without a user's database nothing can fail");
     let mut rows = layer_times(&timing);
     rows.extend(aiob(&timing));
     rows
@@ -106,7 +111,11 @@ fn layer_times(timing: &Timing) -> Vec<Row> {
         let span = |pass| span_ps(timing, &layer_steps(&model, &layout, LayerKind::Dense, pass)) as f64 / 1e9;
         let (forward, backward) = (span(Pass::Forward), span(Pass::Recompute) + span(Pass::Backward));
         let measured = [number(&r[1]), number(&r[2]), number(&r[3])];
-        for (what, measured, simulated) in [("forward", measured[0], forward), ("backward", measured[1], backward), ("both", measured[2], forward + backward)] {
+        for (what, measured, simulated) in [
+            ("forward", measured[0], forward),
+            ("backward", measured[1], backward),
+            ("both", measured[2], forward + backward),
+        ] {
             let note = "22B layer, 8 A100: kernels by roofline, exchanges as measured on one server".to_string();
             rows.push(Row { name: format!("{}: {what}", r[0]), unit: "ms", measured, simulated, note });
         }
@@ -144,7 +153,8 @@ fn aiob(timing: &Timing) -> Vec<Row> {
             _ => continue,
         };
         let kernels = layer_kernels(&model, &layout, kind, Pass::Forward);
-        let of_sites = kernels.iter().filter(|(p, _)| p.role == Role::Forward && sites.contains(&p.site)).map(|(_, k)| k);
+        let of_sites =
+            kernels.iter().filter(|(p, _)| p.role == Role::Forward && sites.contains(&p.site)).map(|(_, k)| k);
         rows.push(Row {
             name: format!("{} {config}: {}", r[0], r[2]),
             unit: "us",

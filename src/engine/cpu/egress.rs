@@ -5,7 +5,8 @@ use super::lists::wire_push;
 use super::math::{hash32, tx_time};
 use super::mmu;
 use crate::columns::{
-    FRAME_BYTES, INT_HOPS, INT_Q_UNIT, INT_TX_UNIT, NONE, SHARED_FLAGS, SHARED_HEADER, Tables, cc, flag, kind, meta, mode,
+    FRAME_BYTES, INT_HOPS, INT_Q_UNIT, INT_TX_UNIT, NONE, SHARED_FLAGS, SHARED_HEADER, Tables, cc, flag, kind, meta,
+    mode,
 };
 
 /// The end of the port's transmission, if something would follow it; else no event: an end that nothing follows changes

@@ -17,7 +17,12 @@ const SLICE: Duration = Duration::from_millis(100);
 pub struct CpuEngine;
 
 impl Engine for CpuEngine {
-    fn advance(&mut self, batch: &mut [Tables], packet_limit: u64, stop: &(dyn Fn() -> bool + Sync)) -> Result<Slice, EngineError> {
+    fn advance(
+        &mut self,
+        batch: &mut [Tables],
+        packet_limit: u64,
+        stop: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Slice, EngineError> {
         let end = Instant::now() + SLICE;
         // One at a time to whoever is free: experiments differ in length by orders of magnitude.
         let done: Vec<(f64, Option<String>)> =
@@ -36,7 +41,12 @@ impl Engine for CpuEngine {
 }
 
 /// Runs one experiment until `end`; gives the seconds it took and why it can never end, if so.
-pub fn advance_one(t: &mut Tables, end: Instant, packet_limit: u64, stop: &(dyn Fn() -> bool + Sync)) -> (f64, Option<String>) {
+pub fn advance_one(
+    t: &mut Tables,
+    end: Instant,
+    packet_limit: u64,
+    stop: &(dyn Fn() -> bool + Sync),
+) -> (f64, Option<String>) {
     let start = Instant::now();
     let mut failure = None;
     while failure.is_none() && !is_final(t) && Instant::now() < end && !stop() {

@@ -8,7 +8,6 @@ use super::math::{hash32, tx_time};
 use super::{receiver, sender, task};
 use crate::columns::{NEVER, NONE, Noted, SHARED_FLAGS, Tables, cc, flag, kind, meta, mode, qp};
 
-
 /// Processes NIC `n` up to `end`, or to the first post or start of a queue pair that folding holds back.
 pub fn nic(t: &mut Tables, n: u32, end: u64) {
     loop {
@@ -88,7 +87,12 @@ pub fn next_event(t: &Tables, n: u32) -> Key {
         }
     }
     if row.next_start <= next.t && row.next_start != NEVER {
-        let start = Key { t: row.next_start, d: periodic(0, 0, t.flow_tx[(row.flow_first + row.flow_next) as usize].flow_id + 1), kind: START, entity: 0 };
+        let start = Key {
+            t: row.next_start,
+            d: periodic(0, 0, t.flow_tx[(row.flow_first + row.flow_next) as usize].flow_id + 1),
+            kind: START,
+            entity: 0,
+        };
         if before(&start, &next) {
             next = start;
         }

@@ -5,7 +5,8 @@ use super::key::Key;
 use super::math::{hash32, mul_div};
 use super::task;
 use crate::columns::{
-    FlowTx, NEVER, NONE, RttSample, SHARED_FLAGS, SHARED_FLOWS_LEFT, STALL_DOUBLINGS, STALLS_A_RETRY, Tables, cc, flag, kind, meta, mode, qp,
+    FlowTx, NEVER, NONE, RttSample, SHARED_FLAGS, SHARED_FLOWS_LEFT, STALL_DOUBLINGS, STALLS_A_RETRY, Tables, cc, flag,
+    kind, meta, mode, qp,
 };
 
 /// 1.0 in q32 and q48.

@@ -2,7 +2,9 @@
 
 use super::key::{Key, TASK, periodic};
 use super::{nic, sender};
-use crate::columns::{EDGE_SIGNAL, NEVER, NONE, Noted, SHARED_FLAGS, SHARED_FLOWS_LEFT, Tables, cc, flag, mode, qp, task};
+use crate::columns::{
+    EDGE_SIGNAL, NEVER, NONE, Noted, SHARED_FLAGS, SHARED_FLOWS_LEFT, Tables, cc, flag, mode, qp, task,
+};
 
 /// Tasks that end at this instant, first released first.
 struct Chain {

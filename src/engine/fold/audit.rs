@@ -35,7 +35,8 @@ pub struct Audit {
 impl Audit {
     fn message(&mut self, said: u64, did: u64, posted: u64) {
         let took = did.saturating_sub(posted).max(1);
-        let error = (u128::from(said.abs_diff(did)) * u128::from(WHOLE) / u128::from(took)).min(u128::from(u64::from(u32::MAX))) as u64;
+        let error = (u128::from(said.abs_diff(did)) * u128::from(WHOLE) / u128::from(took))
+            .min(u128::from(u64::from(u32::MAX))) as u64;
         self.messages += 1;
         self.error_sum += error;
         self.error_max = self.error_max.max(error);
@@ -53,7 +54,8 @@ impl Audit {
     fn rate(&mut self, said: u64, did: u64, theta_ppm: u64) {
         // What is in flight as it begins and ends may be a packet more or less.
         let off = u128::from(said.abs_diff(did).saturating_sub(1));
-        let (said, did, theta, whole) = (u128::from(said), u128::from(did), u128::from(theta_ppm.min(WHOLE)), u128::from(WHOLE));
+        let (said, did, theta, whole) =
+            (u128::from(said), u128::from(did), u128::from(theta_ppm.min(WHOLE)), u128::from(WHOLE));
         self.theorem2 += u64::from(off > 0 && off * (whole - theta) >= did * theta);
         self.theorem3 += u64::from(off > 0 && off * whole >= said * theta);
     }
@@ -76,9 +78,22 @@ pub fn is_audited(e: &Exp, draw: u32) -> bool {
 impl Run {
     /// Simulates partition `p`, which wakes from `nap` at `at`, over that time, on a copy of the tables.
     /// `by`: how many packets each is said to have gone on by.
-    pub(super) fn audit(&mut self, t: &mut Tables, p: u32, nap: &Nap, stood: &[[usize; 3]], by: &[u64], at: u64) -> Result<(), Stop> {
+    pub(super) fn audit(
+        &mut self,
+        t: &mut Tables,
+        p: u32,
+        nap: &Nap,
+        stood: &[[usize; 3]],
+        by: &[u64],
+        at: u64,
+    ) -> Result<(), Stop> {
         let began = Instant::now();
-        let posted: Vec<(u32, Task)> = self.parts[p as usize].members.iter().flat_map(|m| &m.posted).map(|&(i, _)| (i, t.tasks[i as usize])).collect();
+        let posted: Vec<(u32, Task)> = self.parts[p as usize]
+            .members
+            .iter()
+            .flat_map(|m| &m.posted)
+            .map(|&(i, _)| (i, t.tasks[i as usize]))
+            .collect();
         let c = &mut copy_but_for_tasks(t);
         // Nobody is waited for on a copy, and what is claimed stays so.
         let may_wait = std::mem::take(&mut self.ticket.may_wait);
@@ -114,7 +129,14 @@ impl Run {
     }
 
     /// Simulates `p` from the beginning of `nap` to `at`. Gives how far each queue pair had been acknowledged, and what was heard to arrive.
-    fn simulate_nap(&mut self, c: &mut Tables, p: u32, nap: &Nap, stood: &[[usize; 3]], at: u64) -> Result<(Vec<u64>, HashMap<u32, u64>), Stop> {
+    fn simulate_nap(
+        &mut self,
+        c: &mut Tables,
+        p: u32,
+        nap: &Nap,
+        stood: &[[usize; 3]],
+        at: u64,
+    ) -> Result<(Vec<u64>, HashMap<u32, u64>), Stop> {
         self.prepare(c, p, nap, stood)?;
         let before = self.parts[p as usize].members.iter().map(|m| c.flow_tx[m.flow as usize].snd_una).collect();
         let mut heard: HashMap<u32, u64> = HashMap::new();

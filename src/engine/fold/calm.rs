@@ -30,7 +30,13 @@ pub struct Calm {
 impl Calm {
     /// `None`: some switch is not calm even when it is empty.
     pub fn new(t: &Tables) -> Option<Calm> {
-        let mut calm = Calm { peaks: vec![0; t.ports.len()], told: vec![Vec::new(); t.ports.len()], crowded: vec![false; t.switches.len()], late: Vec::new(), grain: coarsest(t) };
+        let mut calm = Calm {
+            peaks: vec![0; t.ports.len()],
+            told: vec![Vec::new(); t.ports.len()],
+            crowded: vec![false; t.switches.len()],
+            late: Vec::new(),
+            grain: coarsest(t),
+        };
         while calm.grain > FINEST && !t.switches.iter().all(|s| is_small(t, s, calm.grain)) {
             calm.grain /= 2;
         }
@@ -72,7 +78,8 @@ impl Calm {
             let ever = &mut self.peaks[port as usize];
             if peak > *ever {
                 *ever = peak;
-                self.crowded[switch as usize] |= peak > t.exps[0].reserve && !self.holds(t, switch as usize, |p| self.peaks[p]);
+                self.crowded[switch as usize] |=
+                    peak > t.exps[0].reserve && !self.holds(t, switch as usize, |p| self.peaks[p]);
             }
         }
     }
@@ -95,7 +102,9 @@ impl Calm {
         let least = self.least();
         let held = |start: u64, p: usize| self.told[p].iter().find(|x| x.0 > start).map_or(least, |x| x.1);
         let (over, still): (Vec<_>, Vec<_>) = late.into_iter().partition(|x| x.1 < now);
-        let kept = over.iter().all(|&(start, _, switch)| !self.crowded[switch as usize] || self.holds(t, switch as usize, |p| held(start, p)));
+        let kept = over.iter().all(|&(start, _, switch)| {
+            !self.crowded[switch as usize] || self.holds(t, switch as usize, |p| held(start, p))
+        });
         self.late = still;
         kept
     }
@@ -118,7 +127,8 @@ impl Calm {
             && ports.into_iter().all(|p| {
                 let row = &t.ports[p];
                 let threshold = free >> row.shift;
-                (most < threshold || u64::from(peak(p).saturating_sub(reserve)) < threshold) && (sw.max_wire <= row.headroom || u64::from(sw.max_wire) + shared <= threshold)
+                (most < threshold || u64::from(peak(p).saturating_sub(reserve)) < threshold)
+                    && (sw.max_wire <= row.headroom || u64::from(sw.max_wire) + shared <= threshold)
             })
     }
 }
@@ -157,7 +167,9 @@ mod tests {
 
     #[test]
     fn grains_take_little_of_any_buffer() {
-        for (ports, buffer, grain, least) in [(32, 32 << 20, 32 << 10, 32 << 10), (16, 1 << 20, 8 << 10, 8 << 10), (16, 1 << 16, 1 << 10, 0)] {
+        for (ports, buffer, grain, least) in
+            [(32, 32 << 20, 32 << 10, 32 << 10), (16, 1 << 20, 8 << 10, 8 << 10), (16, 1 << 16, 1 << 10, 0)]
+        {
             let calm = Calm::new(&switch(ports, buffer)).expect("an empty switch is calm");
             assert_eq!((calm.grain(), calm.least()), (grain, least), "{ports} ports, {buffer} bytes");
             assert_eq!([0, 1, grain, grain + 1].map(|x| calm.coarse(x)), [least, grain, grain, 2 * grain]);
@@ -186,7 +198,15 @@ mod tests {
     #[test]
     fn what_was_held_is_known_in_whatever_order_it_is_told() {
         let t = switch(16, 1 << 20);
-        let told = [(0, 9, 24_000), (0, 12, 16_000), (0, 12, 40_000), (0, 5, 80_000), (0, 7, 30_000), (0, 20, 20_000), (0, 15, 20_000)];
+        let told = [
+            (0, 9, 24_000),
+            (0, 12, 16_000),
+            (0, 12, 40_000),
+            (0, 5, 80_000),
+            (0, 7, 30_000),
+            (0, 20, 20_000),
+            (0, 15, 20_000),
+        ];
         for first in 0..told.len() {
             let mut calm = Calm::new(&t).expect("an empty switch is calm");
             for k in 0..told.len() {

@@ -85,10 +85,11 @@ pub fn collide(t: &Tables) -> bool {
     t.flow_tx.iter().any(|tx| {
         let path = &t.paths[tx.path_first as usize..(tx.path_first + tx.path_len) as usize];
         let between = path.iter().filter(|&&q| t.ports[q as usize].peer >= nics);
-        tx.n_paths > 1 || between.fold(false, |met, &q| {
-            let before = std::mem::replace(&mut sender[q as usize], tx.nic);
-            met || (before != NONE && before != tx.nic)
-        })
+        tx.n_paths > 1
+            || between.fold(false, |met, &q| {
+                let before = std::mem::replace(&mut sender[q as usize], tx.nic);
+                met || (before != NONE && before != tx.nic)
+            })
     })
 }
 

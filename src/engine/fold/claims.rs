@@ -104,7 +104,10 @@ fn waits_on(runs: &HashMap<u64, Entry>, id: u64) -> Option<u64> {
         Until::Later(at) => owner.clock.load(Ordering::Acquire) <= *at,
         Until::Known(node, known) => {
             let body = node.body();
-            body.known <= *known && body.end.is_none() && body.cut.is_none() && node.owner.run.load(Ordering::Acquire) == wait.on
+            body.known <= *known
+                && body.end.is_none()
+                && body.cut.is_none()
+                && node.owner.run.load(Ordering::Acquire) == wait.on
         }
     };
     holds.then_some(wait.on)
@@ -191,7 +194,9 @@ impl Ticket {
             return false;
         }
         let mut runs = lock(&self.claims.runs);
-        self.waits = !self.alone && runs.contains_key(&leader.run) && wait(&mut runs, self.id, Wait { on: leader.run, until: Until::Later(behind) });
+        self.waits = !self.alone
+            && runs.contains_key(&leader.run)
+            && wait(&mut runs, self.id, Wait { on: leader.run, until: Until::Later(behind) });
         drop(runs);
         if !self.waits {
             self.leader = None;
@@ -216,7 +221,8 @@ impl Ticket {
             && self.leader.as_ref().is_none_or(|l| !runs.contains_key(&l.run))
             && is_free()
         {
-            self.leader = Some(Leader { run: maker.run, clock: Arc::clone(&entry.clock), theirs: maker.start, ours: start });
+            self.leader =
+                Some(Leader { run: maker.run, clock: Arc::clone(&entry.clock), theirs: maker.start, ours: start });
         }
     }
 
@@ -227,7 +233,9 @@ impl Ticket {
         if run != self.id {
             let runs = lock(&self.claims.runs);
             run = owner.run.load(Ordering::Acquire);
-            if !runs.contains_key(&run) && owner.run.compare_exchange(run, self.id, Ordering::AcqRel, Ordering::Acquire).is_ok() {
+            if !runs.contains_key(&run)
+                && owner.run.compare_exchange(run, self.id, Ordering::AcqRel, Ordering::Acquire).is_ok()
+            {
                 run = self.id;
             }
         }

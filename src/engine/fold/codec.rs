@@ -14,7 +14,7 @@ use sha2::{Digest, Sha256};
 use super::bytes::{Reader, Writer};
 use super::claims::By;
 use super::codec_cut::{get_cut, get_port, put_cut, put_port};
-use super::memo::{Body, Id, Leaf, Memo, MemberEnd, NicEnd, Node, Saved, Tidings, Told};
+use super::memo::{Body, Id, Leaf, MemberEnd, Memo, NicEnd, Node, Saved, Tidings, Told};
 use super::name::{child_id, root_id};
 use crate::columns::{Field, FlowRx, FlowTx, Packet, Row};
 
@@ -76,7 +76,9 @@ impl Memo {
     /// Others put records onto the shelf meanwhile, which `fetch` gives by their root: what they say need not be kept again.
     pub fn is_known(&self, mut fetch: impl FnMut(&Id) -> Vec<Vec<u8>>) {
         for (key, root) in self.roots() {
-            for theirs in fetch(&root.id()).iter().filter_map(|record| decode(record, &key, root.state().map(<[u8]>::len))) {
+            for theirs in
+                fetch(&root.id()).iter().filter_map(|record| decode(record, &key, root.state().map(<[u8]>::len)))
+            {
                 let mut left = vec![(Arc::clone(&root), Arc::new(theirs.node))];
                 while let Some((node, theirs)) = left.pop() {
                     let (mut own, theirs) = (node.body(), theirs.body());
@@ -84,7 +86,12 @@ impl Memo {
                     if !has_more {
                         own.saved = theirs.saved;
                     }
-                    left.extend(theirs.children.iter().filter_map(|(key, child)| Some((Arc::clone(own.children.get(key)?), Arc::clone(child)))));
+                    left.extend(
+                        theirs
+                            .children
+                            .iter()
+                            .filter_map(|(key, child)| Some((Arc::clone(own.children.get(key)?), Arc::clone(child)))),
+                    );
                 }
             }
         }
@@ -102,11 +109,19 @@ impl Saved {
 fn standing(node: &Node, body: &Body) -> Saved {
     // What is told at `known` goes with what follows it; past it, nobody listens.
     let told = body.told.partition_point(|x| x.at <= body.known);
-    Saved { known: body.known, told, end: body.end.is_some(), cut: body.cut.is_some(), wild: node.wild.load(Ordering::Relaxed) }
+    Saved {
+        known: body.known,
+        told,
+        end: body.end.is_some(),
+        cut: body.cut.is_some(),
+        wild: node.wild.load(Ordering::Relaxed),
+    }
 }
 
 fn is_news(now: Saved, saved: Option<Saved>) -> bool {
-    saved.is_none_or(|s| (now.end && !s.end) || (now.cut && !s.cut) || (now.wild && !s.wild) || (!s.end && now.says_more_than(&s)))
+    saved.is_none_or(|s| {
+        (now.end && !s.end) || (now.cut && !s.cut) || (now.wild && !s.wild) || (!s.end && now.says_more_than(&s))
+    })
 }
 
 /// Whether anything below `root` is news.
@@ -143,7 +158,13 @@ fn encode(key: &Arc<[u8]>, root: &Arc<Node>) -> Option<(Vec<u8>, Vec<(Arc<Node>,
         let body = node.body();
         items[next].news = is_news(standing(&node, &body), body.saved);
         let first = items.len();
-        items.extend(body.children.iter().map(|(key, child)| Item { node: Arc::clone(child), parent: next, key: Arc::clone(key), news: false, needed: false }));
+        items.extend(body.children.iter().map(|(key, child)| Item {
+            node: Arc::clone(child),
+            parent: next,
+            key: Arc::clone(key),
+            news: false,
+            needed: false,
+        }));
         // The order of a hash map is no property of what is remembered.
         items[first..].sort_unstable_by(|a, b| a.key.cmp(&b.key));
         next += 1;
@@ -306,7 +327,8 @@ fn put_leaf(w: &mut Writer, leaf: &Leaf) {
 }
 
 fn get_leaf(r: &mut Reader) -> Option<Leaf> {
-    let mut leaf = Leaf { at: r.number()?, nics: Vec::new(), ports: Vec::new(), peaks: Vec::new(), members: Vec::new() };
+    let mut leaf =
+        Leaf { at: r.number()?, nics: Vec::new(), ports: Vec::new(), peaks: Vec::new(), members: Vec::new() };
     for _ in 0..r.count()? {
         let (tx_bytes, hops, rr) = (r.number()?, r.number()?, r.small()?);
         let order = (0..r.count()?).map(|_| r.small()).collect::<Option<Vec<u32>>>()?;

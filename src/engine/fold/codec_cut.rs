@@ -41,16 +41,33 @@ pub(super) fn put_cut(w: &mut Writer, cut: &Cut) {
     cut.peaks.iter().for_each(|&x| w.number(u64::from(x)));
     w.number(cut.members.len() as u64);
     for m in &cut.members {
-        [m.una, m.sent_bytes, m.arrived_bytes, m.milestone, u64::from(m.n_sent), u64::from(m.n_acks)].into_iter().for_each(|x| w.number(x));
+        [m.una, m.sent_bytes, m.arrived_bytes, m.milestone, u64::from(m.n_sent), u64::from(m.n_acks)]
+            .into_iter()
+            .for_each(|x| w.number(x));
     }
 }
 
 /// `None`: it is none.
 pub(super) fn get_cut(r: &mut Reader) -> Option<Cut> {
-    let mut cut = Cut { at: r.number()?, pieces: Vec::new(), leads: Vec::new(), nics: Vec::new(), ports: Vec::new(), peaks: Vec::new(), members: Vec::new() };
+    let mut cut = Cut {
+        at: r.number()?,
+        pieces: Vec::new(),
+        leads: Vec::new(),
+        nics: Vec::new(),
+        ports: Vec::new(),
+        peaks: Vec::new(),
+        members: Vec::new(),
+    };
     for _ in 0..r.count()? {
         let mut piece = Piece::default();
-        for rows in [&mut piece.nics, &mut piece.ports, &mut piece.ends, &mut piece.members, &mut piece.working, &mut piece.ancestors] {
+        for rows in [
+            &mut piece.nics,
+            &mut piece.ports,
+            &mut piece.ends,
+            &mut piece.members,
+            &mut piece.working,
+            &mut piece.ancestors,
+        ] {
             *rows = numbers(r)?;
         }
         cut.pieces.push(piece);
@@ -100,7 +117,17 @@ fn get_sleep(r: &mut Reader, state: Arc<[u8]>) -> Option<Sleep> {
     let until = r.number()?;
     let level = r.small()?;
     let theta_ppm = r.number()?;
-    let paces = (0..r.count()?).map(|_| Some(Pace { work: r.number()?, left: r.number()?, arrived: r.number()?, sent: r.number()?, turn: r.number()? })).collect::<Option<_>>()?;
+    let paces = (0..r.count()?)
+        .map(|_| {
+            Some(Pace {
+                work: r.number()?,
+                left: r.number()?,
+                arrived: r.number()?,
+                sent: r.number()?,
+                turn: r.number()?,
+            })
+        })
+        .collect::<Option<_>>()?;
     let ports = (0..r.count()?).map(|_| Some((r.number()?, r.number()?))).collect::<Option<_>>()?;
     Some(Sleep { draw: draw(&state), state, window, until, level, theta_ppm, paces, ports })
 }
@@ -110,7 +137,13 @@ pub(super) fn put_port(w: &mut Writer, p: &PortEnd) {
 }
 
 pub(super) fn get_port(r: &mut Reader) -> Option<PortEnd> {
-    Some(PortEnd { tx_bytes: r.number()?, hops: r.number()?, max_q: r.small()?, q_area: r.number()?, marks: r.number()? })
+    Some(PortEnd {
+        tx_bytes: r.number()?,
+        hops: r.number()?,
+        max_q: r.small()?,
+        q_area: r.number()?,
+        marks: r.number()?,
+    })
 }
 
 fn numbers(r: &mut Reader) -> Option<Vec<u32>> {

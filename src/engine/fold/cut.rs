@@ -4,7 +4,6 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::{Stop, because};
 use super::canon::{Form, shape};
 use super::claims::is_free;
 use super::memo::{Cut, Gain, Lead, Node, Piece, PortEnd};
@@ -12,6 +11,7 @@ use super::part::{Base, Part, PortBase, Script, Standing};
 use super::run::Run;
 use super::state::{self, Counts, Names};
 use super::watch::Steady;
+use super::{Stop, because};
 use crate::columns::{NEVER, NONE, SHARED_HEADER, Tables};
 use crate::engine::grow::TooManyPackets;
 
@@ -25,7 +25,11 @@ impl Run {
     /// is over by that. Not where what is steady is skipped: there cuts are part of what is decided, at instants of their own ([`Run::inspect`]).
     pub(super) fn cut(&mut self, t: &mut Tables, p: u32, at: u64) -> bool {
         let part = &self.parts[p as usize];
-        let (Some(script), false, true) = (&part.script, Run::is_steadying(t), part.moved && at > part.start && part.reached <= at) else { return false };
+        let (Some(script), false, true) =
+            (&part.script, Run::is_steadying(t), part.moved && at > part.start && part.reached <= at)
+        else {
+            return false;
+        };
         if !script.pending.is_empty() || script.node.body().cut.is_some() || hops(t, part) < part.due {
             return false;
         }
@@ -61,7 +65,8 @@ impl Run {
                 if !full {
                     return None;
                 }
-                let all = || (0..self.parts[p as usize].members.len() as u32).filter(|&m| self.works(t, p, m)).collect();
+                let all =
+                    || (0..self.parts[p as usize].members.len() as u32).filter(|&m| self.works(t, p, m)).collect();
                 let working = if pieces.len() == 1 { all() } else { piece.working.clone() };
                 self.steady(t, p, &working, pieces.len() == 1)
             })
@@ -92,12 +97,16 @@ impl Run {
         self.prune(p);
         let gains = self.gains(t, p);
         self.tell_peaks(t, p, at);
-        self.stats.simulated += gains.nics.iter().map(|g| g.1).sum::<u64>() + gains.ports.iter().map(|g| g.hops).sum::<u64>();
+        self.stats.simulated +=
+            gains.nics.iter().map(|g| g.1).sum::<u64>() + gains.ports.iter().map(|g| g.hops).sum::<u64>();
         let part = &self.parts[p as usize];
         let numbers: Vec<u32> = part.flow_ids.iter().chain(&part.ancestors).copied().collect();
         let mut traced = true;
         let mut places = |ids: &[u32]| -> Vec<u32> {
-            let places = ids.iter().filter_map(|id| numbers.iter().position(|n| n == id).map(|k| k as u32)).collect::<Vec<u32>>();
+            let places = ids
+                .iter()
+                .filter_map(|id| numbers.iter().position(|n| n == id).map(|k| k as u32))
+                .collect::<Vec<u32>>();
             traced &= places.len() == ids.len();
             places
         };
@@ -309,7 +318,11 @@ impl Run {
         }
         let sizes = bases.iter().filter_map(|b| b.node.state()).map(state::weight);
         // Where what is steady is skipped, cuts are part of what is decided: they come when they do after partitions merged that were simulated (`Run::move_rows`).
-        let due = if Run::is_steadying(t) { sizes.map(|n| self.until_next(n)).max().unwrap_or(self.cut_hops) } else { self.until_next(sizes.sum()) };
+        let due = if Run::is_steadying(t) {
+            sizes.map(|n| self.until_next(n)).max().unwrap_or(self.cut_hops)
+        } else {
+            self.until_next(sizes.sum())
+        };
         self.parts[p as usize].due = due;
         Ok(())
     }
@@ -319,7 +332,8 @@ impl Run {
         let bases = std::mem::take(&mut self.parts[p as usize].bases);
         for base in &bases {
             let Some(bytes) = base.node.state() else { continue };
-            let next: Vec<u32> = self.parts[p as usize].members.iter().map(|m| t.flow_tx[m.flow as usize].msg_post).collect();
+            let next: Vec<u32> =
+                self.parts[p as usize].members.iter().map(|m| t.flow_tx[m.flow as usize].msg_post).collect();
             self.next_unposted(t, p, base);
             state::read_members(t, bytes, self.names(p, Some(base)), base.at);
             for (m, next) in self.parts[p as usize].members.iter().zip(next) {
@@ -381,7 +395,8 @@ impl Run {
     /// What `p`'s counters gained since its episode began or the last cut.
     fn gains(&self, t: &Tables, p: u32) -> Cut {
         let part = &self.parts[p as usize];
-        let nic = |(&n, base): (&u32, &(u64, u64))| (t.nics[n as usize].tx_bytes - base.0, t.nics[n as usize].hops - base.1);
+        let nic =
+            |(&n, base): (&u32, &(u64, u64))| (t.nics[n as usize].tx_bytes - base.0, t.nics[n as usize].hops - base.1);
         let port = |(&q, base): (&u32, &PortBase)| port_gain(t, q, base);
         let member = |m: &super::part::Member| {
             let (tx, rx) = (&t.flow_tx[m.flow as usize], &t.flow_rx[m.flow as usize]);
@@ -421,7 +436,8 @@ impl Run {
             let row = &mut t.ports[part.ports[k] as usize];
             let max_q = part.port_base[k].max_q.max(row.max_q);
             row.max_q = row.q_bytes;
-            part.port_base[k] = PortBase { tx_bytes: row.tx_bytes, hops: row.hops, max_q, q_area: row.q_area, marks: row.marks };
+            part.port_base[k] =
+                PortBase { tx_bytes: row.tx_bytes, hops: row.hops, max_q, q_area: row.q_area, marks: row.marks };
         }
         for k in from.ends..to.ends {
             part.peaks[k] = self.calm.coarse(t.shared[(SHARED_HEADER + part.ends[k]) as usize]);

@@ -49,7 +49,8 @@ impl<'a> Desk<'a> {
             }
             let next = self.pick(&mut state).map(|at| (at, false));
             // What is waited for is in hands that do not move: better twice than never.
-            let next = next.or_else(|| (state.busy == 0 && !state.waiting.is_empty()).then(|| (state.waiting.remove(0).0, true)));
+            let next = next
+                .or_else(|| (state.busy == 0 && !state.waiting.is_empty()).then(|| (state.waiting.remove(0).0, true)));
             if next.is_some() {
                 state.busy += 1;
                 return next;

@@ -72,7 +72,12 @@ struct Place {
 }
 
 impl Engine for FoldEngine {
-    fn advance(&mut self, batch: &mut [Tables], packet_limit: u64, stop: &(dyn Fn() -> bool + Sync)) -> Result<Slice, EngineError> {
+    fn advance(
+        &mut self,
+        batch: &mut [Tables],
+        packet_limit: u64,
+        stop: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Slice, EngineError> {
         let end = Instant::now() + SLICE;
         let (memo, cut_hops) = (self.memo.as_ref(), self.cut_hops);
         self.places.resize_with(batch.len(), Place::default);
@@ -97,7 +102,8 @@ impl Engine for FoldEngine {
         let claims = memo.map_or_else(Arc::default, |memo| Arc::clone(&memo.claims));
         let threads = rayon::current_num_threads().min(batch.len());
         let desk = Desk::new(state, &claims, threads, end);
-        let pairs: Vec<Mutex<(&mut Tables, &mut Place)>> = batch.iter_mut().zip(&mut self.places).map(Mutex::new).collect();
+        let pairs: Vec<Mutex<(&mut Tables, &mut Place)>> =
+            batch.iter_mut().zip(&mut self.places).map(Mutex::new).collect();
         (0..threads).into_par_iter().with_max_len(1).for_each(|_| {
             while let Some((at, alone)) = desk.take(stop) {
                 let (t, place) = &mut *lock(&pairs[at]);
@@ -171,11 +177,24 @@ impl Place {
                     return None;
                 }
                 Err(Stop::Abandon(why)) => {
-                    log::info!("folding: an experiment starts over unfolded at {} ns: {why}", t.exps[0].now / PS_PER_NS);
+                    log::info!(
+                        "folding: an experiment starts over unfolded at {} ns: {why}",
+                        t.exps[0].now / PS_PER_NS
+                    );
                     if let Some(run) = self.run.take() {
                         // What comes of it owes nothing to naps.
                         let done = std::mem::take(&mut self.stats);
-                        self.stats = FoldStats { simulated: packet_hops(t), abandoned: done.abandoned + 1, skips: 0, slept: 0, slept_ps: 0, rounded: 0, audited: 0, audit: Audit::default(), ..done };
+                        self.stats = FoldStats {
+                            simulated: packet_hops(t),
+                            abandoned: done.abandoned + 1,
+                            skips: 0,
+                            slept: 0,
+                            slept_ps: 0,
+                            rounded: 0,
+                            audited: 0,
+                            audit: Audit::default(),
+                            ..done
+                        };
                         run.start_over(t);
                     }
                     break;

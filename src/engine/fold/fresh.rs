@@ -25,13 +25,28 @@ impl Fresh {
         let kept = (std::mem::take(&mut t.tasks), std::mem::take(&mut t.edges), std::mem::take(&mut t.paths));
         let tables = t.clone();
         (t.tasks, t.edges, t.paths) = kept;
-        Fresh { tables, tasks: t.tasks.iter().map(|row| Past { at: row.at, next: row.next, waits: row.waits, flags: row.flags }).collect() }
+        Fresh {
+            tables,
+            tasks: t
+                .tasks
+                .iter()
+                .map(|row| Past { at: row.at, next: row.next, waits: row.waits, flags: row.flags })
+                .collect(),
+        }
     }
 
     /// `t` as it was, not to be folded.
     pub fn put_back(self, t: &mut Tables) {
         let (edges, paths) = (std::mem::take(&mut t.edges), std::mem::take(&mut t.paths));
-        let was = |(row, past): (Task, Past)| Task { at: past.at, next: past.next, waits: past.waits, flags: past.flags, done: NEVER, got: NEVER, ..row };
+        let was = |(row, past): (Task, Past)| Task {
+            at: past.at,
+            next: past.next,
+            waits: past.waits,
+            flags: past.flags,
+            done: NEVER,
+            got: NEVER,
+            ..row
+        };
         let tasks = std::mem::take(&mut t.tasks).into_iter().zip(self.tasks).map(was).collect();
         *t = Tables { tasks, edges, paths, ..self.tables };
         t.exps[0].modes &= !mode::FOLD;

@@ -67,7 +67,10 @@ mod tests {
         let next = |turn: u64, by: u64| Gone { stream: &stream, by, turn }.acts_next(packets(30), packets(10));
         let turn = 22 << FRACTION;
         // 20 packets ahead; what is passed comes again 22 packets on.
-        assert_eq!([0, 5, 20, 21, 42, 43, 64, 65].map(|by| next(turn, by)), [30, 30, 30, 52, 52, 74, 74, 96].map(packets));
+        assert_eq!(
+            [0, 5, 20, 21, 42, 43, 64, 65].map(|by| next(turn, by)),
+            [30, 30, 30, 52, 52, 74, 74, 96].map(packets)
+        );
         // Fractions add up: after ten turns of 22.5.
         assert_eq!(next((22 << FRACTION) + (1 << (FRACTION - 1)), 240), packets(30 + 225));
         // It does not act in turns.

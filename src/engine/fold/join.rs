@@ -21,7 +21,8 @@ impl Run {
         let (nics, ports) = rows_of(t, f);
         self.hear(t, &nics, &ports, at)?;
         let mut touched: Vec<u32> = Vec::new();
-        let places = nics.iter().map(|&n| self.nic_part[n as usize]).chain(ports.iter().map(|&p| self.port_part[p as usize]));
+        let places =
+            nics.iter().map(|&n| self.nic_part[n as usize]).chain(ports.iter().map(|&p| self.port_part[p as usize]));
         for p in places {
             if p != NONE && !touched.contains(&p) {
                 touched.push(p);
@@ -78,7 +79,10 @@ impl Run {
     /// Partitions of these rows that are looked up hear all until `at`; they may fall apart by that, as those may that are at rest.
     fn hear(&mut self, t: &mut Tables, nics: &[u32], ports: &[u32], at: u64) -> Result<(), Stop> {
         loop {
-            let of = nics.iter().map(|&n| self.nic_part[n as usize]).chain(ports.iter().map(|&q| self.port_part[q as usize]));
+            let of = nics
+                .iter()
+                .map(|&n| self.nic_part[n as usize])
+                .chain(ports.iter().map(|&q| self.port_part[q as usize]));
             let lags = |p: &u32| *p != NONE && self.lags(t, *p, at);
             let Some(p) = of.into_iter().find(lags) else { break };
             if self.parts[p as usize].replay {
@@ -93,7 +97,11 @@ impl Run {
     /// Whether something happens to `p` that whoever joins at `at` must find done: tidings, cuts and rests go first.
     fn lags(&self, t: &Tables, p: u32, at: u64) -> bool {
         let part = &self.parts[p as usize];
-        if part.replay { part.nap.is_some() || self.next_told(t, p) < at || self.has_more(p, at) || self.turns_over(p, at) } else { part.rests_at <= at }
+        if part.replay {
+            part.nap.is_some() || self.next_told(t, p) < at || self.has_more(p, at) || self.turns_over(p, at)
+        } else {
+            part.rests_at <= at
+        }
     }
 
     /// Up to when, exclusive, all that `p` has to tell is known if somebody joins at `at`.
@@ -144,7 +152,12 @@ impl Run {
         self.flush(p, (at, n), complete);
         let part = &mut self.parts[p as usize];
         let (Some(script), Some(memo)) = (&mut part.script, &self.memo) else { return };
-        match memo.child(&script.node, edge(b'J', at - part.start, form), complete - part.start, self.ticket.by(part.start)) {
+        match memo.child(
+            &script.node,
+            edge(b'J', at - part.start, form),
+            complete - part.start,
+            self.ticket.by(part.start),
+        ) {
             Some((child, _)) => script.at(child),
             None => part.script = None,
         }
@@ -344,7 +357,13 @@ impl Run {
         self.port_local[port as usize] = part.ports.len() as u32;
         part.ports.push(port);
         let max_q = std::mem::take(&mut row.max_q);
-        part.port_base.push(PortBase { tx_bytes: row.tx_bytes, hops: row.hops, max_q, q_area: row.q_area, marks: row.marks });
+        part.port_base.push(PortBase {
+            tx_bytes: row.tx_bytes,
+            hops: row.hops,
+            max_q,
+            q_area: row.q_area,
+            marks: row.marks,
+        });
         let peer = row.peer;
         self.add_end(t, p, peer);
     }
@@ -387,7 +406,17 @@ impl Run {
     fn route(&mut self, t: &mut Tables, p: u32, f: u32, at: u64, wakes: bool, form: &mut Form) {
         let (tx, rx) = (t.flow_tx[f as usize], t.flow_rx[f as usize]);
         let m = self.member[f as usize];
-        form.numbers([u32::from(b'R'), m, self.nic_local[tx.nic as usize], self.nic_local[rx.nic as usize], tx.path_len, rx.path_len].into_iter());
+        form.numbers(
+            [
+                u32::from(b'R'),
+                m,
+                self.nic_local[tx.nic as usize],
+                self.nic_local[rx.nic as usize],
+                tx.path_len,
+                rx.path_len,
+            ]
+            .into_iter(),
+        );
         let member = &mut self.parts[p as usize].members[m as usize];
         if !std::mem::replace(&mut member.known, true) {
             carry::catch_up(t, f, at);

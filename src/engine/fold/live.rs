@@ -2,9 +2,9 @@
 
 use std::mem::take;
 
-use super::{Stop, because};
 use super::canon::timers_run;
 use super::run::Run;
+use super::{Stop, because};
 use crate::columns::{NEVER, NONE, SHARED_HEADER, Tables};
 use crate::engine::cpu::key::START;
 use crate::engine::cpu::{forward, nic, plan};
@@ -89,7 +89,9 @@ impl Run {
             }
             part.peaks[place] = peak;
             let (ends, peaks, local) = (&part.ends, &part.peaks, &self.end_local);
-            let held = |port: usize| ends.get(local[port] as usize).filter(|&&end| end as usize == port).map(|_| peaks[local[port] as usize]);
+            let held = |port: usize| {
+                ends.get(local[port] as usize).filter(|&&end| end as usize == port).map(|_| peaks[local[port] as usize])
+            };
             // Else what nothing stops might fill all memory before the stretch ends.
             if !self.calm.may_hold(t, ends[place], held) {
                 return Err(Stop::Abandon(because::BUFFER));

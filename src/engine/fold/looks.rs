@@ -91,7 +91,8 @@ impl Run {
         let mut traits = self.parts[p as usize].watch.traits.take().unwrap_or_default();
         self.survey(t, p, &mut traits);
         let e = &t.exps[0];
-        let (flows, rtt, packet, contended) = (traits.flows.max(1), traits.rtt.max(1), traits.packet.max(1), traits.contended);
+        let (flows, rtt, packet, contended) =
+            (traits.flows.max(1), traits.rtt.max(1), traits.packet.max(1), traits.contended);
         let (senders, hops) = (traits.senders, traits.hops);
         let bdp = traits.bdp.clamp(1, 1 << 40);
         self.parts[p as usize].watch.traits = Some(traits);
@@ -100,7 +101,11 @@ impl Run {
         let theta_ppm = if e.theta_ppm > 0 { u64::from(e.theta_ppm) } else { least_ppm };
         // HPCC's shares drift for so long that naps keep them from where they go (a ring 35 % late, ARCHITECTURE.md); nor would naps gain much there.
         let restless = contended && e.cc == cc::HPCC && e.theta_ppm == 0;
-        let interval = if e.interval_ns > 0 { u64::from(e.interval_ns) * PS_PER_NS } else { rtt.max(packet * flows * PACKETS_THETA * 1_000_000 / theta_ppm.max(1)) };
+        let interval = if e.interval_ns > 0 {
+            u64::from(e.interval_ns) * PS_PER_NS
+        } else {
+            rtt.max(packet * flows * PACKETS_THETA * 1_000_000 / theta_ppm.max(1))
+        };
         let interval = interval.max(packet);
         // A window covers sqrt(4 C RTT / (7 N)) round trips, and what DCQCN's timers do.
         let mut least = rtt * (4 * bdp / (7 * flows)).isqrt().max(1);
@@ -110,7 +115,8 @@ impl Run {
         let chosen = LEAST_SAMPLES.max(least.div_ceil(interval)) * if contended { CONTENDED } else { 1 };
         // The first nap is as long as its window, and must be worth it (`Run::promises`) though rates be a little below the lines'.
         let needs = u128::from(2 * self.cut_hops * 5) * u128::from(packet) * u128::from(flows);
-        let worth = if senders > 1 { needs.div_ceil(4 * u128::from(hops.max(1)) * u128::from(interval)) as u64 } else { 0 };
+        let worth =
+            if senders > 1 { needs.div_ceil(4 * u128::from(hops.max(1)) * u128::from(interval)) as u64 } else { 0 };
         let samples = if e.samples > 0 { u64::from(e.samples) } else { chosen.max(worth) };
         let few = if e.samples > 0 { samples } else { LEAST_SAMPLES };
         Rule { theta_ppm, samples: samples.max(1) as usize, few: few.max(1) as usize, interval, restless }
@@ -139,7 +145,8 @@ impl Run {
             let base = u64::from(tx.base_rtt_ns) * 1000;
             traits.rtt = traits.rtt.max(base);
             traits.packet = traits.packet.max(nic.tx_full);
-            let bdp = u128::from(nic.rate) * u128::from(base) / (8 * u128::from(PS_PER_S) * u128::from(t.exps[0].payload.max(1)));
+            let bdp = u128::from(nic.rate) * u128::from(base)
+                / (8 * u128::from(PS_PER_S) * u128::from(t.exps[0].payload.max(1)));
             traits.bdp = traits.bdp.min(bdp as u64);
         }
         traits.members = part.members.len();
@@ -212,9 +219,12 @@ impl Run {
     fn promises(&self, t: &Tables, p: u32, working: &[u32], steady: &Steady) -> u64 {
         let lasts = |&m: &u32| {
             let tx = &t.flow_tx[self.parts[p as usize].members[m as usize].flow as usize];
-            (u128::from(tx.size - tx.snd_una) * u128::from(steady.window) / u128::from(steady.work[m as usize].max(1))) as u64
+            (u128::from(tx.size - tx.snd_una) * u128::from(steady.window) / u128::from(steady.work[m as usize].max(1)))
+                as u64
         };
-        let hops = |&m: &u32| steady.packets[m as usize] * hops_there_and_back(t, self.parts[p as usize].members[m as usize].flow);
+        let hops = |&m: &u32| {
+            steady.packets[m as usize] * hops_there_and_back(t, self.parts[p as usize].members[m as usize].flow)
+        };
         // Of one alone nothing can part another way: what its naps come to together counts, else what the next one does.
         let trusted = if working.len() == 1 { steady.holds } else { steady.lasts() };
         let lasts = working.iter().map(lasts).min().unwrap_or(0).min(trusted);

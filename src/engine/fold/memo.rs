@@ -16,8 +16,8 @@ use super::claims::{By, Claims, Owner};
 use super::join::edge;
 pub use super::name::Id;
 use super::name::Name;
-use super::sleep::{Pace, Sleep};
 use super::shelf::Shelf;
+use super::sleep::{Pace, Sleep};
 use crate::columns::{FlowRx, FlowTx, Port};
 
 /// Bytes of keys and outcomes beyond which nothing new is remembered.
@@ -300,7 +300,14 @@ impl Drop for Node {
 
 impl Node {
     pub(super) fn new(name: Name, known: u64, state: Option<usize>, by: By) -> Node {
-        Node { name, wild: AtomicBool::new(false), state, owner: by.into(), born: known, body: Mutex::new(Body { known, ..Body::default() }) }
+        Node {
+            name,
+            wild: AtomicBool::new(false),
+            state,
+            owner: by.into(),
+            born: known,
+            body: Mutex::new(Body { known, ..Body::default() }),
+        }
     }
 
     /// Room that a node takes whose key has `key` bytes.
@@ -337,17 +344,28 @@ impl Node {
 impl Cut {
     /// Room that it takes.
     pub fn bytes(&self) -> usize {
-        let piece = |p: &Piece| 4 * (p.nics.len() + p.ports.len() + p.ends.len() + p.members.len() + p.working.len() + p.ancestors.len()) + size_of::<Piece>();
+        let piece = |p: &Piece| {
+            4 * (p.nics.len() + p.ports.len() + p.ends.len() + p.members.len() + p.working.len() + p.ancestors.len())
+                + size_of::<Piece>()
+        };
         let lead = |l: &Lead| {
             size_of::<Lead>()
                 + match l {
                     Lead::Rest(bytes) => bytes.len(),
-                    Lead::Sleep(s) => size_of::<Sleep>() + s.state.len() + s.paces.len() * size_of::<Pace>() + s.ports.len() * 16,
+                    Lead::Sleep(s) => {
+                        size_of::<Sleep>() + s.state.len() + s.paces.len() * size_of::<Pace>() + s.ports.len() * 16
+                    }
                     Lead::State(_) | Lead::Shelved(_) => 0,
                 }
         };
-        let rows = self.nics.len() * 16 + self.ports.len() * size_of::<PortEnd>() + self.peaks.len() * 4 + self.members.len() * size_of::<Gain>();
-        size_of::<Cut>() + rows + self.pieces.iter().map(piece).sum::<usize>() + self.leads.iter().map(lead).sum::<usize>()
+        let rows = self.nics.len() * 16
+            + self.ports.len() * size_of::<PortEnd>()
+            + self.peaks.len() * 4
+            + self.members.len() * size_of::<Gain>();
+        size_of::<Cut>()
+            + rows
+            + self.pieces.iter().map(piece).sum::<usize>()
+            + self.leads.iter().map(lead).sum::<usize>()
     }
 }
 

@@ -41,8 +41,8 @@ use std::time::Duration;
 
 pub use audit::Audit;
 pub use claims::By;
-pub use engine::FoldEngine;
 pub use codec::{SEMANTICS, Unsaved, Version, version};
+pub use engine::FoldEngine;
 pub use memo::{Id, Memo};
 pub use shelf::Shelf;
 

@@ -46,7 +46,9 @@ impl Name {
         if let Some(id) = self.id.get() {
             return *id;
         }
-        let parent = |name: &Name| name.parent.as_ref().map(|up| up.upgrade().expect("a memo forgets nothing while it is there"));
+        let parent = |name: &Name| {
+            name.parent.as_ref().map(|up| up.upgrade().expect("a memo forgets nothing while it is there"))
+        };
         // Episodes are long chains: no recursion.
         let mut unnamed: Vec<Arc<Node>> = Vec::new();
         let mut up = parent(self);

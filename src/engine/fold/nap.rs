@@ -14,8 +14,8 @@ use super::memo::Tidings;
 use super::part::Member;
 use super::record::waits_its_turn;
 use super::run::Run;
-use super::state;
 use super::sleep::{FRACTION, Pace, Sleep};
+use super::state;
 use super::stream::Stream;
 use crate::columns::{NEVER, NONE, Tables, qp, task as bits};
 use crate::engine::cpu::key::{Key, NO_EVENT};
@@ -176,7 +176,17 @@ impl Run {
             let stream = Stream::new(t, m, una - (given - pace.left));
             let una = stream.packet(una);
             let done = stream.work(una);
-            Some(Move { stream, una, got: una + pace.arrived, sent: una + pace.sent, work: pace.work, turn: pace.turn, done, due: [NEVER; 3], scanned: [0; 3] })
+            Some(Move {
+                stream,
+                una,
+                got: una + pace.arrived,
+                sent: una + pace.sent,
+                work: pace.work,
+                turn: pace.turn,
+                done,
+                due: [NEVER; 3],
+                scanned: [0; 3],
+            })
         };
         let moves = part.members.iter().zip(&sleep.paces).map(go_on).collect();
         part.replay = true;
@@ -277,7 +287,8 @@ impl Run {
             }
             self.doze(t, p, next)?;
             self.collect_all(t, p);
-            let mut due: Vec<u32> = self.parts[p as usize].nics.iter().copied().filter(|&n| t.nics[n as usize].next_task <= next).collect();
+            let mut due: Vec<u32> =
+                self.parts[p as usize].nics.iter().copied().filter(|&n| t.nics[n as usize].next_task <= next).collect();
             due.sort_unstable();
             for n in due {
                 while self.parts[p as usize].nap.is_some() && t.nics[n as usize].next_task <= next {
@@ -336,8 +347,14 @@ impl Run {
         }
         self.count_slept(t, p, &nap, &by, at);
         self.tell_peaks(t, p, at);
-        let moves: Vec<Option<Gone>> = nap.moves.iter().zip(&by).map(|(m, &by)| m.as_ref().map(|m| Gone { stream: &m.stream, by, turn: m.turn })).collect();
-        state::read_moved(t, &nap.sleep.state, self.names(p, None), at, self.limit, &moves).map_err(super::cut::full)?;
+        let moves: Vec<Option<Gone>> = nap
+            .moves
+            .iter()
+            .zip(&by)
+            .map(|(m, &by)| m.as_ref().map(|m| Gone { stream: &m.stream, by, turn: m.turn }))
+            .collect();
+        state::read_moved(t, &nap.sleep.state, self.names(p, None), at, self.limit, &moves)
+            .map_err(super::cut::full)?;
         let part = &mut self.parts[p as usize];
         part.replay = false;
         (part.covered, part.reached) = (at, at);

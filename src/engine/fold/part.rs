@@ -6,8 +6,8 @@ use super::claims::Claim;
 use super::memo::{Node, Tidings};
 use super::nap::Nap;
 use super::sleep::Sleep;
-use super::watch::Watch;
 use super::state::Counts;
+use super::watch::Watch;
 use crate::columns::{FlowRx, FlowTx, NEVER, Tables, qp};
 
 /// A queue pair of a partition, or one that is finished but still in the turn of one of its NICs.
@@ -118,7 +118,14 @@ impl Clone for Script {
 
 impl Script {
     pub fn new(root: Arc<Node>) -> Script {
-        Script { claim: None, node: Arc::clone(&root), anchor: root, cursor: 0, pending: Vec::new(), recent: Vec::new() }
+        Script {
+            claim: None,
+            node: Arc::clone(&root),
+            anchor: root,
+            cursor: 0,
+            pending: Vec::new(),
+            recent: Vec::new(),
+        }
     }
 
     /// A turn begins at `at`: nothing new happens before.

@@ -21,7 +21,11 @@ impl Run {
         let waits = waits_its_turn(t);
         let mut noted = std::mem::take(&mut t.noted);
         for what in noted.drain(..) {
-            let (Noted::Posted { task: i, .. } | Noted::Sent { task: i, .. } | Noted::Heard { task: i, .. } | Noted::Got(i) | Noted::Done(i)) = what;
+            let (Noted::Posted { task: i, .. }
+            | Noted::Sent { task: i, .. }
+            | Noted::Heard { task: i, .. }
+            | Noted::Got(i)
+            | Noted::Done(i)) = what;
             let m = self.member[t.tasks[i as usize].flow as usize];
             if m == NONE {
                 continue;
@@ -62,7 +66,11 @@ impl Run {
         let Some(script) = &mut self.parts[p as usize].script else { return };
         match script.pending.last_mut() {
             Some(Event { what: What::Post { member, bytes }, .. }) if !first && *member == m => bytes.push(row.bytes),
-            _ => script.pending.push(Event { at: row.at, nic: row.owner, what: What::Post { member: m, bytes: vec![row.bytes] } }),
+            _ => script.pending.push(Event {
+                at: row.at,
+                nic: row.owner,
+                what: What::Post { member: m, bytes: vec![row.bytes] },
+            }),
         }
     }
 
@@ -84,7 +92,11 @@ impl Run {
         let nic = t.flow_tx[member.flow as usize].nic;
         let at_once = part.posted_at[self.nic_local[nic as usize] as usize] == at;
         if let Some(script) = &mut part.script {
-            script.pending.push(Event { at, nic, what: What::Told { member: m, nth, tidings: Tidings::Sent, follows, at_once } });
+            script.pending.push(Event {
+                at,
+                nic,
+                what: What::Told { member: m, nth, tidings: Tidings::Sent, follows, at_once },
+            });
         }
     }
 
@@ -96,7 +108,11 @@ impl Run {
         *count += 1;
         let nth = *count as u32 - 1;
         if let Some(script) = &mut part.script {
-            script.pending.push(Event { at, nic, what: What::Told { member: m, nth, tidings, follows: None, at_once: false } });
+            script.pending.push(Event {
+                at,
+                nic,
+                what: What::Told { member: m, nth, tidings, follows: None, at_once: false },
+            });
         }
     }
 

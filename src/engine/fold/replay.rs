@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::Stop;
-use super::part::Member;
 use super::memo::Tidings;
+use super::part::Member;
 use super::record::{follow_key, post_key, waits_its_turn};
 use super::run::Run;
 use crate::columns::{NEVER, NONE, Tables, qp, task as bits};
@@ -39,7 +39,8 @@ impl Run {
                 // Another thread told it just now.
                 continue;
             }
-            let mut due: Vec<u32> = self.parts[p as usize].nics.iter().copied().filter(|&n| t.nics[n as usize].next_task <= at).collect();
+            let mut due: Vec<u32> =
+                self.parts[p as usize].nics.iter().copied().filter(|&n| t.nics[n as usize].next_task <= at).collect();
             due.sort_unstable();
             for n in due {
                 while t.nics[n as usize].next_task <= at && self.parts[p as usize].replay {
@@ -102,13 +103,12 @@ impl Run {
     pub(super) fn follow(&mut self, t: &mut Tables, p: u32, key: Vec<u8>, at: u64, known: u64) -> Result<(), Stop> {
         let part = &mut self.parts[p as usize];
         let (Some(script), Some(memo)) = (&mut part.script, &self.memo) else { return self.forget(t, p, at) };
-        let Some((child, was_there)) = memo.child(&script.node, key, known - part.start, self.ticket.by(part.start)) else { return self.forget(t, p, at) };
+        let Some((child, was_there)) = memo.child(&script.node, key, known - part.start, self.ticket.by(part.start))
+        else {
+            return self.forget(t, p, at);
+        };
         script.at(child);
-        if was_there {
-            self.tell(t, p, at)
-        } else {
-            self.go_live(t, p, at)
-        }
+        if was_there { self.tell(t, p, at) } else { self.go_live(t, p, at) }
     }
 
     /// Tells the tasks of `p` all that has happened by `at`. Where a message follows that never followed before, the partition goes live.
@@ -176,7 +176,12 @@ impl Run {
     /// When a partition that is looked up goes on.
     pub(super) fn next_told(&self, t: &Tables, p: u32) -> u64 {
         let part = &self.parts[p as usize];
-        let tasks = part.nics.iter().map(|&n| t.nics[n as usize].next_task.min(t.nics[n as usize].next_start)).min().unwrap_or(NEVER);
+        let tasks = part
+            .nics
+            .iter()
+            .map(|&n| t.nics[n as usize].next_task.min(t.nics[n as usize].next_start))
+            .min()
+            .unwrap_or(NEVER);
         if part.nap.is_some() {
             return tasks.min(self.nap_ends(p));
         }
@@ -198,7 +203,12 @@ impl Run {
                 return self.rouse(t, p, at);
             }
             let next = self.next_told(t, p).min(at);
-            let tasks = self.parts[p as usize].nics.iter().map(|&n| t.nics[n as usize].next_task.min(t.nics[n as usize].next_start)).min().unwrap_or(NEVER);
+            let tasks = self.parts[p as usize]
+                .nics
+                .iter()
+                .map(|&n| t.nics[n as usize].next_task.min(t.nics[n as usize].next_start))
+                .min()
+                .unwrap_or(NEVER);
             if tasks < at && tasks <= next {
                 return self.go_live(t, p, tasks);
             }
@@ -239,7 +249,10 @@ impl Run {
             (None, None) => body.known,
         };
         let now = at - part.start;
-        over <= now && (body.cut.is_some() || body.end.is_some() || (now > 0 && ![b'J', b'M'].iter().any(|&tag| body.has_edge(tag, now))))
+        over <= now
+            && (body.cut.is_some()
+                || body.end.is_some()
+                || (now > 0 && ![b'J', b'M'].iter().any(|&tag| body.has_edge(tag, now))))
     }
 
     /// Whether the memo does not say what happens to `p` at `at`. Who sleeps need not be told.
@@ -272,7 +285,8 @@ impl Run {
         let may_wait = std::mem::take(&mut self.ticket.may_wait);
         self.restore(t, p)?;
         let nics = self.parts[p as usize].nics.clone();
-        let kept: Vec<(u32, u64)> = nics.iter().map(|&n| (t.nics[n as usize].task_head, t.nics[n as usize].next_task)).collect();
+        let kept: Vec<(u32, u64)> =
+            nics.iter().map(|&n| (t.nics[n as usize].task_head, t.nics[n as usize].next_task)).collect();
         for &n in &nics {
             (t.nics[n as usize].task_head, t.nics[n as usize].next_task) = (NONE, NEVER);
         }

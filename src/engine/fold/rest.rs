@@ -52,8 +52,10 @@ impl Run {
     /// Simulated partition `p` is at rest since before `end`: the memo keeps what came of it.
     pub(super) fn keep(&mut self, t: &Tables, p: u32, end: u64) {
         let part = &self.parts[p as usize];
-        self.stats.simulated += part.nics.iter().zip(&part.nic_base).map(|(&n, base)| t.nics[n as usize].hops - base.1).sum::<u64>();
-        self.stats.simulated += part.ports.iter().zip(&part.port_base).map(|(&q, base)| t.ports[q as usize].hops - base.hops).sum::<u64>();
+        self.stats.simulated +=
+            part.nics.iter().zip(&part.nic_base).map(|(&n, base)| t.nics[n as usize].hops - base.1).sum::<u64>();
+        self.stats.simulated +=
+            part.ports.iter().zip(&part.port_base).map(|(&q, base)| t.ports[q as usize].hops - base.hops).sum::<u64>();
         let (Some(script), Some(memo)) = (&part.script, &self.memo) else { return };
         let size = Leaf::bytes(part.nics.len(), part.ports.len(), part.members.len());
         let mut body = script.node.body();

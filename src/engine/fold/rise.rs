@@ -66,7 +66,20 @@ impl Rise {
         let switch_idx = t.ports[port as usize].switch_idx;
         let switch = &t.switches[switch_idx as usize];
         let local = port - switch.port_first;
-        self.add(Riser { place, port, switch: switch_idx, held, peak, first: self.arrived.len(), arrived: [0; PARTS], left: [0; PARTS] }, t.ports.len(), t.switches.len());
+        self.add(
+            Riser {
+                place,
+                port,
+                switch: switch_idx,
+                held,
+                peak,
+                first: self.arrived.len(),
+                arrived: [0; PARTS],
+                left: [0; PARTS],
+            },
+            t.ports.len(),
+            t.switches.len(),
+        );
         for out in 0..switch.port_n {
             if t.shared[want_word(t, switch.port_first + out, local) as usize] & 1 << (local % 32) == 0 {
                 continue;

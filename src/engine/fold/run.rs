@@ -14,7 +14,9 @@ use super::part::Part;
 use super::rise::Rise;
 use super::tally::Tally;
 use super::{FoldStats, Memo, Stop, because};
-use crate::columns::{NEVER, NONE, SHARED_FLAGS, SHARED_FLOWS_LEFT, Aside, Tables, cc, flag, mode, qp, status, task as bits};
+use crate::columns::{
+    Aside, NEVER, NONE, SHARED_FLAGS, SHARED_FLOWS_LEFT, Tables, cc, flag, mode, qp, status, task as bits,
+};
 use crate::engine::cpu::key::{Key, START, TASK};
 use crate::engine::cpu::{analytical, nic, schedule, task};
 use crate::engine::grow;
@@ -142,7 +144,9 @@ impl Run {
         for _ in 0..turns {
             let top = self.peek();
             let fired = self.fired.peek().map(|&Reverse((latest, g))| (latest, g));
-            if let Some((latest, g)) = fired && top.is_none_or(|(at, _)| latest < at) {
+            if let Some((latest, g)) = fired
+                && top.is_none_or(|(at, _)| latest < at)
+            {
                 self.fired.pop();
                 self.serve(t, g);
                 continue;

@@ -30,7 +30,14 @@ impl Memo {
     }
 
     /// The same, of what was not there a moment ago, with the records that the shelf has of it.
-    fn place(&self, id: Option<Id>, key: Vec<u8>, state: Option<usize>, by: By, records: impl FnOnce(&dyn Shelf) -> Vec<Vec<u8>>) -> Option<(Arc<Node>, bool)> {
+    fn place(
+        &self,
+        id: Option<Id>,
+        key: Vec<u8>,
+        state: Option<usize>,
+        by: By,
+        records: impl FnOnce(&dyn Shelf) -> Vec<Vec<u8>>,
+    ) -> Option<(Arc<Node>, bool)> {
         let mut roots = lock(&self.roots);
         if let Some(node) = roots.by_key.get(key.as_slice()) {
             return Some((Arc::clone(node), true));
@@ -111,7 +118,9 @@ fn merge(body: &mut Body, other: Node) {
 fn merge_one(body: &mut Body, other: Node, left: &mut Vec<(Arc<Node>, Node)>) {
     let more = other.into_body();
     let was = body.saved;
-    if body.end.is_none() && (more.end.is_some() || was.is_none_or(|was| more.saved.is_some_and(|more| more.says_more_than(&was)))) {
+    if body.end.is_none()
+        && (more.end.is_some() || was.is_none_or(|was| more.saved.is_some_and(|more| more.says_more_than(&was))))
+    {
         (body.told, body.known, body.end, body.saved) = (more.told, more.known, more.end, more.saved);
     }
     if more.cut.is_some() {

@@ -71,7 +71,9 @@ fn even_out(paces: &mut [Pace], full: u64) {
 /// As good as random.
 pub fn draw(state: &[u8]) -> u32 {
     let word = |bytes: &[u8]| bytes.iter().rev().fold(0u32, |word, &byte| word << 8 | u32::from(byte));
-    state.chunks(8).fold(0, |draw, bytes| hash32(word(&bytes[..bytes.len().min(4)]), word(&bytes[bytes.len().min(4)..]), draw, 0))
+    state
+        .chunks(8)
+        .fold(0, |draw, bytes| hash32(word(&bytes[..bytes.len().min(4)]), word(&bytes[bytes.len().min(4)..]), draw, 0))
 }
 
 impl Sleep {
@@ -100,11 +102,17 @@ impl Run {
         let time = |work: u64, tx_full: u64| u128::from(work) * u128::from(tx_full) / full;
         let mut data = vec![0u128; part.nics.len()];
         let mut answers = vec![0u128; part.nics.len()];
-        let senders = || part.members.iter().zip(steady.work.iter().zip(&steady.packets)).filter(|(m, (work, _))| m.routed && **work > 0);
+        let senders = || {
+            part.members
+                .iter()
+                .zip(steady.work.iter().zip(&steady.packets))
+                .filter(|(m, (work, _))| m.routed && **work > 0)
+        };
         for (m, (&work, &packets)) in senders() {
             let (from, to) = (t.flow_tx[m.flow as usize].nic, t.flow_rx[m.flow as usize].nic);
             data[self.nic_local[from as usize] as usize] += time(work, t.nics[from as usize].tx_full);
-            answers[self.nic_local[to as usize] as usize] += u128::from(packets) * u128::from(t.nics[to as usize].tx_ack);
+            answers[self.nic_local[to as usize] as usize] +=
+                u128::from(packets) * u128::from(t.nics[to as usize].tx_ack);
         }
         // Load; and by how much it may be off, as shares of a NIC are counted in packets.
         let mut ports = vec![(0u128, 0u128); part.ports.len()];
@@ -112,7 +120,11 @@ impl Run {
             let (tx, rx) = (&t.flow_tx[m.flow as usize], &t.flow_rx[m.flow as usize]);
             let n = self.nic_local[tx.nic as usize] as usize;
             let stopped = e.modes & mode::WINDOW != 0 && tx.snd_nxt - tx.snd_una + u64::from(e.payload) > tx.win;
-            let (room, sent) = if stopped || !is_at_line(t, m.flow) { (1, 1) } else { (window.saturating_sub(answers[n]), data[n].max(1)) };
+            let (room, sent) = if stopped || !is_at_line(t, m.flow) {
+                (1, 1)
+            } else {
+                (window.saturating_sub(answers[n]), data[n].max(1))
+            };
             for &q in &t.paths[tx.path_first as usize..(tx.path_first + tx.path_len) as usize] {
                 let tx_full = t.ports[q as usize].tx_full;
                 let (load, off) = &mut ports[self.port_local[q as usize] as usize];
@@ -120,7 +132,8 @@ impl Run {
                 *off += if data[n] > time(work, t.nics[tx.nic as usize].tx_full) { u128::from(tx_full) } else { 0 };
             }
             for &q in &t.paths[rx.path_first as usize..(rx.path_first + rx.path_len) as usize] {
-                ports[self.port_local[q as usize] as usize].0 += u128::from(packets) * u128::from(t.ports[q as usize].tx_ack);
+                ports[self.port_local[q as usize] as usize].0 +=
+                    u128::from(packets) * u128::from(t.ports[q as usize].tx_ack);
             }
         }
         ports.into_iter().any(|(load, off)| load > window + window / OVERLOAD + off)
@@ -152,12 +165,22 @@ impl Run {
         even_out(&mut paces, full);
         // A packet more or less in the window is no reason to send faster than the line, or slower where nothing else holds them back.
         let least = self.least_window(t, p, &paces, &steady.packets);
-        let unheld = steady.settled || part.members.iter().zip(&paces).all(|(m, pace)| pace.work == 0 || is_at_line(t, m.flow));
+        let unheld =
+            steady.settled || part.members.iter().zip(&paces).all(|(m, pace)| pace.work == 0 || is_at_line(t, m.flow));
         let packet = u64::from(unheld) * part.nics.iter().map(|&n| t.nics[n as usize].tx_full).max().unwrap_or(0);
         let window = if steady.window < least + packet { least } else { steady.window };
         let state: Arc<[u8]> = self.write_down(t, p, at).into();
         let draw = draw(&state);
-        Sleep { state, draw, window, until: Steady { window, ..steady.clone() }.lasts(), level: steady.level, theta_ppm: steady.theta_ppm, paces, ports: steady.ports.clone() }
+        Sleep {
+            state,
+            draw,
+            window,
+            until: Steady { window, ..steady.clone() }.lasts(),
+            level: steady.level,
+            theta_ppm: steady.theta_ppm,
+            paces,
+            ports: steady.ports.clone(),
+        }
     }
 
     /// The time that the busiest transmitter of `p` needs for what all send in a window and the answers to as many `packets`, ps.
@@ -166,11 +189,16 @@ impl Run {
         let full = u128::from(t.exps[0].payload) + u128::from(t.exps[0].data_overhead);
         let mut nics = vec![0u128; part.nics.len()];
         let mut ports = vec![0u128; part.ports.len()];
-        for ((m, pace), &packets) in part.members.iter().zip(paces).zip(packets).filter(|((_, pace), _)| pace.work > 0) {
+        for ((m, pace), &packets) in part.members.iter().zip(paces).zip(packets).filter(|((_, pace), _)| pace.work > 0)
+        {
             let (tx, rx) = (&t.flow_tx[m.flow as usize], &t.flow_rx[m.flow as usize]);
             let ends = [(tx.nic, tx.path_first, tx.path_len, true), (rx.nic, rx.path_first, rx.path_len, false)];
             let needs = |tx_full: u64, tx_ack: u64, data: bool| {
-                if data { u128::from(pace.work) * u128::from(tx_full) / full } else { u128::from(packets << FRACTION) * u128::from(tx_ack) }
+                if data {
+                    u128::from(pace.work) * u128::from(tx_full) / full
+                } else {
+                    u128::from(packets << FRACTION) * u128::from(tx_ack)
+                }
             };
             for (n, first, len, data) in ends {
                 let row = &t.nics[n as usize];

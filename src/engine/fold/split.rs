@@ -41,15 +41,21 @@ impl Run {
             let at = self.nic_local[tx.nic as usize] as usize;
             let nics = [at, self.nic_local[rx.nic as usize] as usize];
             let paths = [(tx.path_first, tx.path_len), (rx.path_first, rx.path_len)];
-            let ports = paths.iter().flat_map(|&(first, len)| &t.paths[first as usize..(first + len) as usize]).map(|&q| n + self.port_local[q as usize] as usize);
+            let ports = paths
+                .iter()
+                .flat_map(|&(first, len)| &t.paths[first as usize..(first + len) as usize])
+                .map(|&q| n + self.port_local[q as usize] as usize);
             for row in nics.into_iter().chain(ports) {
                 used[row] = true;
                 sets.join(at, row);
             }
         }
         // A NIC with something left to do that no message asks for (a timer of a queue pair that has finished) is not let go.
-        let busy = |k: usize| t.nics[part.nics[k] as usize].busy_until != NEVER || t.nics[part.nics[k] as usize].timer != NEVER;
-        let restless = (0..n).any(|k| !used[k] && busy(k)) || part.ports.iter().enumerate().any(|(k, &q)| !used[n + k] && t.ports[q as usize].q_head != NONE);
+        let busy = |k: usize| {
+            t.nics[part.nics[k] as usize].busy_until != NEVER || t.nics[part.nics[k] as usize].timer != NEVER
+        };
+        let restless = (0..n).any(|k| !used[k] && busy(k))
+            || part.ports.iter().enumerate().any(|(k, &q)| !used[n + k] && t.ports[q as usize].q_head != NONE);
         let mut roots: Vec<usize> = Vec::new();
         for row in 0..used.len() {
             let root = sets.find(row);
@@ -61,7 +67,14 @@ impl Run {
             return vec![Piece::default()];
         }
         let idle = roots.len();
-        let place = |sets: &mut Sets, row: usize| if used[row] { let root = sets.find(row); roots.iter().position(|&r| r == root).unwrap_or(idle) } else { idle };
+        let place = |sets: &mut Sets, row: usize| {
+            if used[row] {
+                let root = sets.find(row);
+                roots.iter().position(|&r| r == root).unwrap_or(idle)
+            } else {
+                idle
+            }
+        };
         let mut pieces: Vec<Piece> = (0..=idle).map(|_| Piece::default()).collect();
         let nics = t.exps[0].nic_len;
         let mut of_end = vec![idle; part.ends.len()];
@@ -102,7 +115,8 @@ impl Run {
     fn under_way(&self, t: &Tables, p: u32, of: &mut [bool]) {
         let part = &self.parts[p as usize];
         let nics = t.exps[0].nic_len;
-        let wires = part.nics.iter().copied().chain(part.ends.iter().map(|e| nics + e)).map(|end| t.wires[end as usize].head);
+        let wires =
+            part.nics.iter().copied().chain(part.ends.iter().map(|e| nics + e)).map(|end| t.wires[end as usize].head);
         let answers = part.nics.iter().map(|&n| t.nics[n as usize].ack_head);
         let queues = part.ports.iter().map(|&q| t.ports[q as usize].q_head);
         for head in wires.chain(answers).chain(queues) {
@@ -170,5 +184,10 @@ impl Run {
 /// The ancestors of `piece` of `whole`.
 fn ancestors(whole: &Part, piece: &Piece) -> Vec<u32> {
     let members = whole.flow_ids.len();
-    piece.ancestors.iter().map(|&k| k as usize).map(|k| if k < members { whole.flow_ids[k] } else { whole.ancestors[k - members] }).collect()
+    piece
+        .ancestors
+        .iter()
+        .map(|&k| k as usize)
+        .map(|k| if k < members { whole.flow_ids[k] } else { whole.ancestors[k - members] })
+        .collect()
 }

@@ -8,7 +8,10 @@ use super::bytes::{Reader, Writer};
 use super::carry;
 use super::gone::Gone;
 use super::part::Part;
-use crate::columns::{FlowRx, FlowTx, INT_TX_UNIT, IntVec, LINEAGE_WORDS, Lineage, NEVER, NONE, Packet, SHARED_HEADER, Tables, cc, kind, meta, mode, qp};
+use crate::columns::{
+    FlowRx, FlowTx, INT_TX_UNIT, IntVec, LINEAGE_WORDS, Lineage, NEVER, NONE, Packet, SHARED_HEADER, Tables, cc, kind,
+    meta, mode, qp,
+};
 use crate::engine::cpu::lists::wire_push;
 use crate::engine::cpu::{advance, egress, nic};
 use crate::engine::grow;
@@ -66,7 +69,13 @@ pub struct Counts {
 
 impl Counts {
     pub fn of(part: &Part) -> Counts {
-        Counts { nics: part.nics.len(), ports: part.ports.len(), ends: part.ends.len(), members: part.members.len(), ancestors: part.ancestors.len() }
+        Counts {
+            nics: part.nics.len(),
+            ports: part.ports.len(),
+            ends: part.ends.len(),
+            members: part.members.len(),
+            ancestors: part.ancestors.len(),
+        }
     }
 }
 
@@ -90,7 +99,15 @@ const PACKET_WEIGHT: u64 = 38;
 
 /// The state of the partition at `now`, and its ancestors by then. PRECONDITION: all before `now` has happened, nothing at or after; nothing is paused.
 pub fn write(t: &mut Tables, names: Names, now: u64) -> (Vec<u8>, Vec<u32>) {
-    let mut walk = Walk { pen: Writer(Vec::with_capacity(4096)), names, now, limit: u64::MAX, moves: &[], packets: 0, ancestors: Vec::new() };
+    let mut walk = Walk {
+        pen: Writer(Vec::with_capacity(4096)),
+        names,
+        now,
+        limit: u64::MAX,
+        moves: &[],
+        packets: 0,
+        ancestors: Vec::new(),
+    };
     // A writer leaves every row as it was.
     let _ = walk.all(t);
     let members = (names.to.members - names.from.members) as u64;
@@ -110,7 +127,14 @@ pub fn read(t: &mut Tables, bytes: &[u8], names: Names, now: u64, limit: u64) ->
 }
 
 /// As [`read`], with queue pairs gone on meanwhile: of each its stream, and by how many packets.
-pub fn read_moved(t: &mut Tables, bytes: &[u8], names: Names, now: u64, limit: u64, moves: &[Option<Gone>]) -> Result<(), grow::TooManyPackets> {
+pub fn read_moved(
+    t: &mut Tables,
+    bytes: &[u8],
+    names: Names,
+    now: u64,
+    limit: u64,
+    moves: &[Option<Gone>],
+) -> Result<(), grow::TooManyPackets> {
     let mut walk = Walk { pen: Reader(bytes), names, now, limit, moves, packets: 0, ancestors: Vec::new() };
     walk.all(t)?;
     for (m, row) in moves.iter().enumerate() {
@@ -125,7 +149,8 @@ pub fn read_moved(t: &mut Tables, bytes: &[u8], names: Names, now: u64, limit: u
 
 /// The queue pairs of a state, and nothing of what is under way.
 pub fn read_members(t: &mut Tables, bytes: &[u8], names: Names, now: u64) {
-    let mut walk = Walk { pen: Reader(bytes), names, now, limit: u64::MAX, moves: &[], packets: 0, ancestors: Vec::new() };
+    let mut walk =
+        Walk { pen: Reader(bytes), names, now, limit: u64::MAX, moves: &[], packets: 0, ancestors: Vec::new() };
     for m in names.from.members..names.to.members {
         carry::catch_up(t, names.part.members[m].flow, now);
         walk.member(t, m);
@@ -298,11 +323,19 @@ impl<P: Pen> Walk<'_, P> {
         let (mut tx, mut rx) = (t.flow_tx[f], t.flow_rx[f]);
         let una = tx.snd_una;
         // What does not matter of one that no decrease is due of, its row knows.
-        let known = if t.aside.chance { self.word(u64::from(carry::is_quiet(t, member.flow)) + u64::from(carry::is_recovered(t, member.flow))) } else { 0 };
+        let known = if t.aside.chance {
+            self.word(u64::from(carry::is_quiet(t, member.flow)) + u64::from(carry::is_recovered(t, member.flow)))
+        } else {
+            0
+        };
         let own = if known > 0 { qp::HELD | qp::A_SEEN } else { qp::HELD };
         tx.flags = self.half(tx.flags & !own) | (tx.flags & own);
         // Bytes behind those that the network was given do not matter yet.
-        let behind: u64 = if P::READS { 0 } else { member.posted[member.given..].iter().map(|&(i, _)| t.tasks[i as usize].bytes).sum() };
+        let behind: u64 = if P::READS {
+            0
+        } else {
+            member.posted[member.given..].iter().map(|&(i, _)| t.tasks[i as usize].bytes).sum()
+        };
         tx.size = self.near(tx.size - behind, una);
         tx.snd_nxt = self.near(tx.snd_nxt, una);
         rx.expected = self.near(rx.expected, una);
@@ -457,7 +490,8 @@ impl<P: Pen> Walk<'_, P> {
         row.rto = NEVER;
         for k in 0..row.qp_n {
             let at = (row.flow_first + k) as usize;
-            let m = if P::READS { 0 } else { self.names.member[t.order[at] as usize] as usize - self.names.from.members };
+            let m =
+                if P::READS { 0 } else { self.names.member[t.order[at] as usize] as usize - self.names.from.members };
             let m = self.word(m as u64) as usize + self.names.from.members;
             let f = self.names.part.members[m].flow;
             t.order[at] = f;
@@ -518,7 +552,11 @@ impl<P: Pen> Walk<'_, P> {
             }
             let at = self.packet(t, p)?;
             if queued {
-                let end = if P::READS { 0 } else { self.names.end[t.packets[at as usize].in_port as usize] as usize - self.names.from.ends };
+                let end = if P::READS {
+                    0
+                } else {
+                    self.names.end[t.packets[at as usize].in_port as usize] as usize - self.names.from.ends
+                };
                 let end = self.word(end as u64) as usize + self.names.from.ends;
                 if P::READS {
                     let port = self.names.part.ends[end];
@@ -629,7 +667,8 @@ impl<P: Pen> Walk<'_, P> {
             let time = self.word(now.wrapping_sub(word) & 0xff_ffff);
             let tx = self.word(sent.wrapping_sub(word >> 24) & 0xf_ffff);
             let rest = self.word(word >> 44);
-            int.hop[k] = (now.wrapping_sub(time) & 0xff_ffff) | ((sent.wrapping_sub(tx) & 0xf_ffff) << 24) | (rest << 44);
+            int.hop[k] =
+                (now.wrapping_sub(time) & 0xff_ffff) | ((sent.wrapping_sub(tx) & 0xf_ffff) << 24) | (rest << 44);
         }
     }
 }

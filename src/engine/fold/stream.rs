@@ -32,14 +32,24 @@ struct End {
 impl Stream {
     /// The messages of `member`, the first of which begins at `start`.
     pub fn new(t: &Tables, member: &Member, start: u64) -> Stream {
-        let mut stream = Stream { payload: u64::from(t.exps[0].payload), overhead: u64::from(t.exps[0].data_overhead), start, ends: Vec::new() };
+        let mut stream = Stream {
+            payload: u64::from(t.exps[0].payload),
+            overhead: u64::from(t.exps[0].data_overhead),
+            start,
+            ends: Vec::new(),
+        };
         stream.extend(t, member);
         stream
     }
 
     #[cfg(test)]
     pub fn of_one(payload: u64, bytes: u64) -> Stream {
-        Stream { payload, overhead: 0, start: 0, ends: vec![End { task: 0, got: false, done: false, bytes, packets: bytes.div_ceil(payload) }] }
+        Stream {
+            payload,
+            overhead: 0,
+            start: 0,
+            ends: vec![End { task: 0, got: false, done: false, bytes, packets: bytes.div_ceil(payload) }],
+        }
     }
 
     /// Messages that were posted since.
@@ -48,7 +58,13 @@ impl Stream {
             let (bytes, packets) = self.ends.last().map_or((0, 0), |e| (e.bytes, e.packets));
             let row = &t.tasks[i as usize];
             let (got, done) = (row.got_n > 0, row.done_n > 0);
-            self.ends.push(End { task: i, got, done, bytes: bytes + row.bytes, packets: packets + row.bytes.div_ceil(self.payload) });
+            self.ends.push(End {
+                task: i,
+                got,
+                done,
+                bytes: bytes + row.bytes,
+                packets: packets + row.bytes.div_ceil(self.payload),
+            });
         }
     }
 
@@ -99,7 +115,10 @@ impl Stream {
 
     /// The same, of some packets before the end of message `nth`: it is not far from there.
     pub fn work_before(&self, nth: usize, n: u64) -> u64 {
-        let begins = self.ends[..nth].iter().rposition(|e| e.packets <= n).map_or((0, 0), |k| (self.ends[k].bytes, self.ends[k].packets));
+        let begins = self.ends[..nth]
+            .iter()
+            .rposition(|e| e.packets <= n)
+            .map_or((0, 0), |k| (self.ends[k].bytes, self.ends[k].packets));
         // The last packet of a message is shorter than the others.
         let bytes = (begins.0 + (n - begins.1) * self.payload).min(self.ends[nth].bytes);
         bytes + n * self.overhead

@@ -39,7 +39,10 @@ impl Run {
         self.stats.span_ps = at;
         tally.at = at;
         tally.turns += 1;
-        tally.turns.is_multiple_of(TURNS_A_SAMPLE).then(|| Sample { since: Instant::now(), cutting: self.stats.cutting + self.stats.auditing })
+        tally
+            .turns
+            .is_multiple_of(TURNS_A_SAMPLE)
+            .then(|| Sample { since: Instant::now(), cutting: self.stats.cutting + self.stats.auditing })
     }
 
     /// The turn is over; `replay` says whether its partition was looked up, `None` that it was an idle NIC's.
@@ -52,7 +55,8 @@ impl Run {
             Some(true) => 1,
             None => 2,
         };
-        self.tally.timed[kind] += sample.since.elapsed().saturating_sub(self.stats.cutting + self.stats.auditing - sample.cutting);
+        self.tally.timed[kind] +=
+            sample.since.elapsed().saturating_sub(self.stats.cutting + self.stats.auditing - sample.cutting);
     }
 
     /// Turns took `spent` in all.
@@ -64,7 +68,8 @@ impl Run {
             return;
         }
         let whole = tally.spent.saturating_sub(self.stats.cutting + self.stats.auditing);
-        let [simulating, looking_up] = [0, 1].map(|kind| whole.mul_f64(tally.timed[kind].as_secs_f64() / timed.as_secs_f64()));
+        let [simulating, looking_up] =
+            [0, 1].map(|kind| whole.mul_f64(tally.timed[kind].as_secs_f64() / timed.as_secs_f64()));
         (self.stats.simulating, self.stats.looking_up) = (simulating, looking_up);
     }
 }

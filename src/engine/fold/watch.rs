@@ -7,8 +7,8 @@ use std::collections::VecDeque;
 
 use super::carry;
 use super::memo::Piece;
-use super::sleep::{FRACTION, Sleep};
 use super::part::{Part, is_idle};
+use super::sleep::{FRACTION, Sleep};
 use super::stream::Stream;
 use crate::columns::{NEVER, Tables, cc, metric, mode, qp};
 
@@ -56,7 +56,18 @@ pub(super) struct Traits {
 
 impl Default for Traits {
     fn default() -> Traits {
-        Traits { members: 0, nics: Vec::new(), ports: Vec::new(), flows: 0, contended: false, senders: 0, hops: 0, bdp: u64::MAX, rtt: 0, packet: 0 }
+        Traits {
+            members: 0,
+            nics: Vec::new(),
+            ports: Vec::new(),
+            flows: 0,
+            contended: false,
+            senders: 0,
+            hops: 0,
+            bdp: u64::MAX,
+            rtt: 0,
+            packet: 0,
+        }
     }
 }
 
@@ -128,7 +139,8 @@ pub struct Steady {
 impl Steady {
     /// For how long this may be slept through, ps.
     pub fn lasts(&self) -> u64 {
-        let trusted = if self.settled { NEVER } else { self.window.saturating_mul(NAP_GROWTH.saturating_pow(self.level)) };
+        let trusted =
+            if self.settled { NEVER } else { self.window.saturating_mul(NAP_GROWTH.saturating_pow(self.level)) };
         self.holds.min(trusted)
     }
 
@@ -185,7 +197,12 @@ impl Watch {
             self.seen.clear();
         }
         let last = |m: usize| self.seen.back().map(|s| s.members[m].0);
-        let members = part.members.iter().enumerate().map(|(m, x)| (t.flow_tx[x.flow as usize].snd_una, measure(t, x.flow, last(m)))).collect();
+        let members = part
+            .members
+            .iter()
+            .enumerate()
+            .map(|(m, x)| (t.flow_tx[x.flow as usize].snd_una, measure(t, x.flow, last(m))))
+            .collect();
         let queued = part.ports.iter().map(|&p| u64::from(t.ports[p as usize].q_bytes)).sum();
         let ports = part.ports.iter().map(|&p| (t.ports[p as usize].q_area, t.ports[p as usize].marks)).collect();
         let hpcc = t.exps[0].cc == cc::HPCC;
@@ -215,7 +232,8 @@ impl Watch {
         // Queues of a packet or two are as steady as can be.
         let slack = if by_rate { 0 } else { 2 * payload };
         let spread = (most - least).saturating_sub(slack);
-        let steady = u128::from(spread) * n as u128 * 1_000_000 < u128::from(rule.theta_ppm) * u128::from(sum) || (spread == 0 && !by_rate);
+        let steady = u128::from(spread) * n as u128 * 1_000_000 < u128::from(rule.theta_ppm) * u128::from(sum)
+            || (spread == 0 && !by_rate);
         let moved = acked(n) - acked(0);
         if !steady || moved == 0 {
             return None;
@@ -234,7 +252,8 @@ impl Watch {
         Some(match drift {
             0 => NEVER,
             // K windows on, 2K halves, rates are off by 2K drifts, on average by K.
-            _ => (u128::from(window) * u128::from(first) * u128::from(DRIFT_PPM) / (u128::from(drift) * 1_000_000)).min(u128::from(NEVER)) as u64,
+            _ => (u128::from(window) * u128::from(first) * u128::from(DRIFT_PPM) / (u128::from(drift) * 1_000_000))
+                .min(u128::from(NEVER)) as u64,
         })
     }
 
@@ -255,7 +274,9 @@ impl Watch {
     /// Whether the rate of queue pair `m` is the same in both halves of the last `n` samples: while a queue drains, what is acknowledged looks steady at rates that are not.
     fn rates_hold(&self, m: usize, n: usize) -> bool {
         let half = n / 2;
-        let sum = |ago: usize| (ago..ago + half).map(|k| u128::from(self.ago(k).acts.get(m).map_or(0, |acts| acts.rate))).sum::<u128>();
+        let sum = |ago: usize| {
+            (ago..ago + half).map(|k| u128::from(self.ago(k).acts.get(m).map_or(0, |acts| acts.rate))).sum::<u128>()
+        };
         let (last, first) = (sum(0), sum(n - half));
         last.abs_diff(first) * 1_000_000 <= last.max(first) * u128::from(RATE_DRIFT_PPM)
     }
@@ -277,7 +298,8 @@ impl Watch {
         match trend {
             0 => NEVER,
             // The halves' middles lie half a window apart.
-            _ => (u128::from(window) * u128::from(QUEUE_DRIFT * payload) / (2 * u128::from(trend))).min(u128::from(NEVER)) as u64,
+            _ => (u128::from(window) * u128::from(QUEUE_DRIFT * payload) / (2 * u128::from(trend)))
+                .min(u128::from(NEVER)) as u64,
         }
     }
 }
@@ -331,7 +353,8 @@ impl Sleep {
         let scale = |x: u64, w: u64| u128::from(x) * u128::from(w);
         let near = |was: u64, is: u64, packets: u64| {
             let (was, is) = (scale(was, window) >> FRACTION, scale(is, self.window));
-            was.abs_diff(is) * 1_000_000 <= was * u128::from(DRIFT_PPM) + scale(packets * full, window.max(self.window)) * 1_000_000
+            was.abs_diff(is) * 1_000_000
+                <= was * u128::from(DRIFT_PPM) + scale(packets * full, window.max(self.window)) * 1_000_000
         };
         let was = self.paces.iter().map(|p| p.work);
         // A queue pair's packets in a window are off by one at either end, those of all by less.

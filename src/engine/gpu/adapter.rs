@@ -20,15 +20,21 @@ pub const SUBMISSION_TIMEOUT: Duration = Duration::from_secs(60);
 pub enum GpuError {
     #[error("no GPU adapter found; install a Vulkan driver (`hyperfold doctor` says which), or use `--engine cpu`")]
     NoAdapter,
-    #[error("only software adapters found ({0}); name one with `--device` or use `--engine gpu` to take it, or use `--engine cpu`")]
+    #[error(
+        "only software adapters found ({0}); name one with `--device` or use `--engine gpu` to take it, or use `--engine cpu`"
+    )]
     OnlySoftware(String),
     #[error("--device {choice}: no such adapter; there are: {found}")]
     UnknownDevice { choice: String, found: String },
     #[error("--device {choice}: matches more than one adapter ({found}); use its number")]
     AmbiguousDevice { choice: String, found: String },
-    #[error("adapter `{0}` has no 64-bit integers in shaders (SHADER_INT64), which the engine needs; use another adapter or `--engine cpu`")]
+    #[error(
+        "adapter `{0}` has no 64-bit integers in shaders (SHADER_INT64), which the engine needs; use another adapter or `--engine cpu`"
+    )]
     NoInt64(String),
-    #[error("adapter `{adapter}` fails the self-test ({failed}); update its driver, use another adapter or `--engine cpu`")]
+    #[error(
+        "adapter `{adapter}` fails the self-test ({failed}); update its driver, use another adapter or `--engine cpu`"
+    )]
     SelfTestFailed { adapter: String, failed: String },
     #[error("adapter `{adapter}` gave no device: {reason}")]
     NoDevice { adapter: String, reason: String },
@@ -88,7 +94,11 @@ impl AdapterReport {
 
 impl fmt::Display for AdapterReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {} ({}, {}, {} {})", self.index, self.name, self.backend, self.kind, self.driver, self.driver_info)
+        write!(
+            f,
+            "{}: {} ({}, {}, {} {})",
+            self.index, self.name, self.backend, self.kind, self.driver, self.driver_info
+        )
     }
 }
 
@@ -187,7 +197,11 @@ fn describe(index: usize, adapter: &wgpu::Adapter) -> AdapterReport {
 ///
 /// # Errors
 /// Nothing found, nothing that matches, or only software where that is not wanted.
-pub fn choose(found: &[AdapterReport], choice: Option<&DeviceChoice>, policy: SoftwarePolicy) -> Result<usize, GpuError> {
+pub fn choose(
+    found: &[AdapterReport],
+    choice: Option<&DeviceChoice>,
+    policy: SoftwarePolicy,
+) -> Result<usize, GpuError> {
     let names = || found.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
     if found.is_empty() {
         return Err(GpuError::NoAdapter);
@@ -199,7 +213,8 @@ pub fn choose(found: &[AdapterReport], choice: Option<&DeviceChoice>, policy: So
             .ok_or_else(|| GpuError::UnknownDevice { choice: index.to_string(), found: names() }),
         Some(DeviceChoice::Name(name)) => {
             let wanted = name.to_lowercase();
-            let hits: Vec<usize> = (0..found.len()).filter(|&i| found[i].name.to_lowercase().contains(&wanted)).collect();
+            let hits: Vec<usize> =
+                (0..found.len()).filter(|&i| found[i].name.to_lowercase().contains(&wanted)).collect();
             match hits[..] {
                 [one] => Ok(one),
                 [] => Err(GpuError::UnknownDevice { choice: name.clone(), found: names() }),
@@ -253,7 +268,12 @@ pub fn open(choice: Option<&DeviceChoice>, policy: SoftwarePolicy) -> Result<Gpu
     log::info!("adapter chosen: {}", chosen.report);
     let device = chosen.open_untested()?;
     let test = selftest::run(&device);
-    log::info!("self-test of {}: {} in {:.3} s", device.report.name, if test.passed() { "passed" } else { "failed" }, test.wall.as_secs_f64());
+    log::info!(
+        "self-test of {}: {} in {:.3} s",
+        device.report.name,
+        if test.passed() { "passed" } else { "failed" },
+        test.wall.as_secs_f64()
+    );
     if !test.passed() {
         return Err(GpuError::SelfTestFailed { adapter: device.report.name.clone(), failed: test.failures() });
     }
@@ -329,7 +349,8 @@ impl GpuDevice {
     /// # Errors
     /// A device that hangs, was lost, or reported an error.
     pub fn wait(&self) -> Result<(), GpuError> {
-        let polled = self.device.poll(wgpu::PollType::Wait { submission_index: None, timeout: Some(SUBMISSION_TIMEOUT) });
+        let polled =
+            self.device.poll(wgpu::PollType::Wait { submission_index: None, timeout: Some(SUBMISSION_TIMEOUT) });
         self.check()?;
         polled.map(|_| ()).map_err(|e| match e {
             wgpu::PollError::Timeout => {
@@ -404,7 +425,11 @@ mod tests {
 
     #[test]
     fn real_gpus_come_first_and_software_only_when_allowed() {
-        let found = [report(0, "llvmpipe", "software", true), report(1, "Iris", "integrated", true), report(2, "H200", "discrete", true)];
+        let found = [
+            report(0, "llvmpipe", "software", true),
+            report(1, "Iris", "integrated", true),
+            report(2, "H200", "discrete", true),
+        ];
         assert_eq!(choose(&found, None, SoftwarePolicy::Never), Ok(2));
         assert_eq!(choose(&found[..1], None, SoftwarePolicy::IfNothingElse), Ok(0));
         assert!(matches!(choose(&found[..1], None, SoftwarePolicy::Never), Err(GpuError::OnlySoftware(_))));

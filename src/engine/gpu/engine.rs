@@ -44,7 +44,12 @@ impl GpuEngine {
 }
 
 impl Engine for GpuEngine {
-    fn advance(&mut self, batch: &mut [Tables], packet_limit: u64, stop: &(dyn Fn() -> bool + Sync)) -> Result<Slice, EngineError> {
+    fn advance(
+        &mut self,
+        batch: &mut [Tables],
+        packet_limit: u64,
+        stop: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Slice, EngineError> {
         let ran: Vec<bool> = batch.iter().map(|t| !is_final(t)).collect();
         let start = Instant::now();
         let mode = self.mode.unwrap_or_else(|| Self::mode_for(batch));

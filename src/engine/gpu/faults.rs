@@ -16,7 +16,9 @@ pub const SUBMISSION_TIMEOUT: Duration = Duration::from_secs(600);
 pub enum RunError {
     #[error(transparent)]
     Source(#[from] SourceError),
-    #[error("the device binds {found} storage buffers in a kernel, the engine needs {needed}; use another adapter or `--engine cpu`")]
+    #[error(
+        "the device binds {found} storage buffers in a kernel, the engine needs {needed}; use another adapter or `--engine cpu`"
+    )]
     TooFewBindings { found: u32, needed: u32 },
     #[error("the device was lost: {0}")]
     Lost(String),

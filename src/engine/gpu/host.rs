@@ -154,7 +154,12 @@ impl GpuEngine {
             let experiments = &mut experiments[range];
             self.run_batch(experiments, &batch, &mut report, go_on)?;
             report.batches += 1;
-            log::debug!("device: batch of {} experiments, {} dispatches so far, {:.3} s on the device", experiments.len(), report.dispatches, report.device_wall.as_secs_f64());
+            log::debug!(
+                "device: batch of {} experiments, {} dispatches so far, {:.3} s on the device",
+                experiments.len(),
+                report.dispatches,
+                report.device_wall.as_secs_f64()
+            );
             if report.stopped {
                 break;
             }
@@ -247,9 +252,11 @@ impl GpuEngine {
         let mut running: Vec<u32> = (0..resident.exps().len() as u32).collect();
         let mut before = resident.exps().to_vec();
         loop {
-            let steps = self.steps_for(batch.mode, running.iter().map(|&r| u64::from(before[r as usize].end_len)).sum());
+            let steps =
+                self.steps_for(batch.mode, running.iter().map(|&r| u64::from(before[r as usize].end_len)).sum());
             resident.set_control(&self.queue, steps, &running);
-            let mut encoder = self.device.create_command_encoder(&wgpu::CommandEncoderDescriptor { label: Some("steps") });
+            let mut encoder =
+                self.device.create_command_encoder(&wgpu::CommandEncoderDescriptor { label: Some("steps") });
             match batch.mode {
                 Mode::Fused => {
                     self.kernels.prepare(&self.device, &self.faults, Kernel::Fused)?;
@@ -259,7 +266,8 @@ impl GpuEngine {
                 Mode::PerSystem => {
                     // Without gates there is nothing to schedule.
                     let gates = running.iter().any(|&r| resident.exps()[r as usize].gate_len > 0);
-                    let systems = SYSTEMS.into_iter().filter(|k| gates || !matches!(k, Kernel::Schedule | Kernel::Analytical));
+                    let systems =
+                        SYSTEMS.into_iter().filter(|k| gates || !matches!(k, Kernel::Schedule | Kernel::Analytical));
                     for kernel in systems.clone() {
                         self.kernels.prepare(&self.device, &self.faults, kernel)?;
                     }
@@ -274,7 +282,11 @@ impl GpuEngine {
             let clock = Instant::now();
             let exps = resident.submit_and_read_exps(&self.device, &self.queue, &self.faults, encoder)?;
             let wall = clock.elapsed();
-            log::trace!("dispatch: up to {steps} steps of {} experiments in {:.6} s", running.len(), wall.as_secs_f64());
+            log::trace!(
+                "dispatch: up to {steps} steps of {} experiments in {:.6} s",
+                running.len(),
+                wall.as_secs_f64()
+            );
             report.dispatches += 1;
             report.device_wall += wall;
             let taken = before.iter().zip(&exps).map(|(b, e)| (e.steps - b.steps) * u64::from(e.end_len)).sum();
@@ -340,12 +352,18 @@ impl GpuEngine {
     ///
     /// # Errors
     /// As [`GpuEngine::run`].
-    pub fn run_system(&mut self, resident: &Resident, kernel: Kernel, all: Option<&mut Tables>) -> Result<(), RunError> {
+    pub fn run_system(
+        &mut self,
+        resident: &Resident,
+        kernel: Kernel,
+        all: Option<&mut Tables>,
+    ) -> Result<(), RunError> {
         self.kernels.prepare(&self.device, &self.faults, kernel)?;
         let exps = resident.exps();
         let rows: Vec<u32> = (0..exps.len() as u32).collect();
         resident.set_control(&self.queue, 1, &rows);
-        let mut encoder = self.device.create_command_encoder(&wgpu::CommandEncoderDescriptor { label: Some(kernel.entry()) });
+        let mut encoder =
+            self.device.create_command_encoder(&wgpu::CommandEncoderDescriptor { label: Some(kernel.entry()) });
         {
             let mut pass = begin(&mut encoder, resident);
             self.dispatch_system(&mut pass, kernel, exps, &rows);

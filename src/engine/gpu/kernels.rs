@@ -84,8 +84,8 @@ impl Kernels {
                 count: None,
             })
             .collect();
-        let group_layout =
-            device.create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor { label: Some("tables"), entries: &entries });
+        let group_layout = device
+            .create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor { label: Some("tables"), entries: &entries });
         let layout = device.create_pipeline_layout(&wgpu::PipelineLayoutDescriptor {
             label: Some("tables"),
             bind_group_layouts: &[Some(&group_layout)],

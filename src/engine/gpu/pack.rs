@@ -11,8 +11,8 @@ pub const N_TABLES: usize = 21;
 
 /// The names of the tables, in the order of [`views`].
 pub const NAMES: [&str; N_TABLES] = [
-    "exps", "nics", "ports", "switches", "flow_tx", "flow_rx", "packets", "ints", "stamps", "wires", "clocks", "shared", "plans", "order",
-    "paths", "rtts", "tasks", "edges", "signals", "gates", "servers",
+    "exps", "nics", "ports", "switches", "flow_tx", "flow_rx", "packets", "ints", "stamps", "wires", "clocks",
+    "shared", "plans", "order", "paths", "rtts", "tasks", "edges", "signals", "gates", "servers",
 ];
 
 /// Every table as bytes, in the order of the bindings.
@@ -200,7 +200,9 @@ mod tests {
     use bytemuck::Zeroable;
 
     use super::*;
-    use crate::columns::{Aside, FlowRx, FlowTx, Gate, IntVec, Nic, Packet, Plan, Port, RttSample, Signal, Switch, Task, Wire};
+    use crate::columns::{
+        Aside, FlowRx, FlowTx, Gate, IntVec, Nic, Packet, Plan, Port, RttSample, Signal, Switch, Task, Wire,
+    };
 
     /// An experiment whose every row is filled with numbers of its own.
     fn tables(seed: u8, n: usize) -> Tables {

@@ -5,7 +5,9 @@
 use super::faults::{Faults, RunError};
 use super::pack::{N_TABLES, NAMES, views, views_mut};
 use super::source;
-use crate::columns::{Exp, FlowRx, FlowTx, Gate, IntVec, Nic, Packet, Plan, Port, RttSample, Signal, Switch, Tables, Task, Wire};
+use crate::columns::{
+    Exp, FlowRx, FlowTx, Gate, IntVec, Nic, Packet, Plan, Port, RttSample, Signal, Switch, Tables, Task, Wire,
+};
 
 /// Bytes moved at a time, so that staging memory stays small beside the tables.
 const CHUNK: u64 = 64 << 20;
@@ -89,7 +91,8 @@ impl Resident {
             .enumerate()
             .map(|(i, b)| wgpu::BindGroupEntry { binding: i as u32, resource: b.as_entire_binding() })
             .collect();
-        let group = device.create_bind_group(&wgpu::BindGroupDescriptor { label: Some("tables"), layout, entries: &entries });
+        let group =
+            device.create_bind_group(&wgpu::BindGroupDescriptor { label: Some("tables"), layout, entries: &entries });
         faults.check()?;
         Ok(Resident { buffers, control, group, staging, bytes, exps: t.exps.clone() })
     }
@@ -133,7 +136,13 @@ impl Resident {
     ///
     /// # Errors
     /// A device that hangs, was lost, or reported an error.
-    pub fn download(&self, device: &wgpu::Device, queue: &wgpu::Queue, faults: &Faults, t: &mut Tables) -> Result<(), RunError> {
+    pub fn download(
+        &self,
+        device: &wgpu::Device,
+        queue: &wgpu::Queue,
+        faults: &Faults,
+        t: &mut Tables,
+    ) -> Result<(), RunError> {
         let room = self.staging.size();
         let mut targets = views_mut(t);
         // Pieces (table, first byte, bytes) that share one trip.

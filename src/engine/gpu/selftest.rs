@@ -132,7 +132,12 @@ fn run_case(
     gpu.check()?;
 
     let buffer = |label, bytes: usize, usage| {
-        device.create_buffer(&wgpu::BufferDescriptor { label: Some(label), size: bytes as u64, usage, mapped_at_creation: false })
+        device.create_buffer(&wgpu::BufferDescriptor {
+            label: Some(label),
+            size: bytes as u64,
+            usage,
+            mapped_at_creation: false,
+        })
     };
     let on_device = wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_SRC | wgpu::BufferUsages::COPY_DST;
     let staging = wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST;
@@ -158,7 +163,8 @@ fn run_case(
     });
     let mut encoder = device.create_command_encoder(&wgpu::CommandEncoderDescriptor { label: Some(case.name) });
     {
-        let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor { label: Some(case.name), timestamp_writes: None });
+        let mut pass =
+            encoder.begin_compute_pass(&wgpu::ComputePassDescriptor { label: Some(case.name), timestamp_writes: None });
         pass.set_pipeline(&pipeline);
         pass.set_bind_group(0, &group, &[]);
         pass.dispatch_workgroups(case.groups, 1, 1);
@@ -182,7 +188,14 @@ fn lcg(x: u32) -> u32 {
 }
 
 fn cases() -> Vec<Case> {
-    vec![long_loops(), wide_integers(), barriers("barriers_64", 64), barriers("barriers_256", 256), storage_barriers(), atomics()]
+    vec![
+        long_loops(),
+        wide_integers(),
+        barriers("barriers_64", 64),
+        barriers("barriers_256", 256),
+        storage_barriers(),
+        atomics(),
+    ]
 }
 
 /// A case that leaves the counters alone.
@@ -213,8 +226,16 @@ fn wide_integers() -> Case {
             let split = |v: u64| [v as u32, (v >> 32) as u32];
             input.extend(split(a).into_iter().chain(split(b)));
             let shift = (b & 63) as u32;
-            let results =
-                [a.wrapping_mul(b), a / b, a % b, a << shift, a >> shift, a.wrapping_add(b), a.wrapping_sub(b), a.min(b)];
+            let results = [
+                a.wrapping_mul(b),
+                a / b,
+                a % b,
+                a << shift,
+                a >> shift,
+                a.wrapping_add(b),
+                a.wrapping_sub(b),
+                a.min(b),
+            ];
             output.extend(results.into_iter().flat_map(split));
             output.push(u32::from(a < b) | u32::from(a >= b) << 1 | u32::from(a == b) << 2);
             output.push((a >> 63) as u32);
@@ -239,7 +260,8 @@ fn barriers(name: &'static str, width: u32) -> Case {
 fn storage_barriers() -> Case {
     let mut output = Vec::new();
     for group in 0..STORAGE_GROUPS {
-        let mut generations = [(0..STORAGE_ROWS).map(|row| row + 7777 * group).collect(), vec![0_u32; STORAGE_ROWS as usize]];
+        let mut generations =
+            [(0..STORAGE_ROWS).map(|row| row + 7777 * group).collect(), vec![0_u32; STORAGE_ROWS as usize]];
         for round in 0..STORAGE_ROUNDS {
             let read = &generations[(round & 1) as usize];
             let at = |row: u32| read[(row % STORAGE_ROWS) as usize];
@@ -266,7 +288,13 @@ fn atomics() -> Case {
             after[19 + (id % 8) as usize] |= 1 << (value % 32);
         }
     }
-    Case { name: "atomics", groups: ATOMIC_GROUPS, input: vec![ATOMIC_ROUNDS], output: Vec::new(), counters: (before, after) }
+    Case {
+        name: "atomics",
+        groups: ATOMIC_GROUPS,
+        input: vec![ATOMIC_ROUNDS],
+        output: Vec::new(),
+        counters: (before, after),
+    }
 }
 
 #[cfg(test)]
@@ -319,7 +347,11 @@ mod tests {
             ("store_u64(out + 2u, a / b);", "store_u64(out + 2u, u64(i64(a) / max(i64(b), 1li)));", &["wide_integers"]),
             ("workgroupBarrier();", "", &["barriers_64", "barriers_256"]),
             ("storageBarrier();", "", &["storage_barriers"]),
-            ("atomicOr(&shared_counters[19u + (id.x % 8u)],", "atomicXor(&shared_counters[19u + (id.x % 8u)],", &["atomics"]),
+            (
+                "atomicOr(&shared_counters[19u + (id.x % 8u)],",
+                "atomicXor(&shared_counters[19u + (id.x % 8u)],",
+                &["atomics"],
+            ),
         ];
         for (right, wrong, expected) in faults {
             assert!(SOURCE.contains(right), "{right}");

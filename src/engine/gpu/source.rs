@@ -129,9 +129,10 @@ pub fn compose(workgroup: u32) -> Result<String, SourceError> {
 /// The first error, with line and source.
 pub fn validate(text: &str) -> Result<(naga::Module, naga::valid::ModuleInfo), SourceError> {
     let module = naga::front::wgsl::parse_str(text).map_err(|e| SourceError::Parse(e.emit_to_string(text)))?;
-    let info = naga::valid::Validator::new(naga::valid::ValidationFlags::all(), naga::valid::Capabilities::SHADER_INT64)
-        .validate(&module)
-        .map_err(|e| SourceError::Validate(e.emit_to_string(text)))?;
+    let info =
+        naga::valid::Validator::new(naga::valid::ValidationFlags::all(), naga::valid::Capabilities::SHADER_INT64)
+            .validate(&module)
+            .map_err(|e| SourceError::Validate(e.emit_to_string(text)))?;
     Ok((module, info))
 }
 

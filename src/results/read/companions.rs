@@ -46,7 +46,11 @@ impl Fields<'_> {
         self.parse(name, "a number with up to six decimals", |t| scaled(t, 6)).map(Micro)
     }
 
-    fn optional<T>(&self, name: &str, read: impl Fn(&Self, &str) -> Result<T, ReadError>) -> Result<Option<T>, ReadError> {
+    fn optional<T>(
+        &self,
+        name: &str,
+        read: impl Fn(&Self, &str) -> Result<T, ReadError>,
+    ) -> Result<Option<T>, ReadError> {
         if self.text(name).is_empty() { Ok(None) } else { read(self, name).map(Some) }
     }
 
@@ -148,7 +152,12 @@ impl RunResults {
     }
 
     /// Rows of one experiment. Those of later ones end the search: companion files ascend by `exp_id`.
-    fn of<T>(&self, name: &str, wanted: u64, read: fn(&Fields) -> Result<T, ReadError>) -> Result<Option<Vec<T>>, ReadError> {
+    fn of<T>(
+        &self,
+        name: &str,
+        wanted: u64,
+        read: fn(&Fields) -> Result<T, ReadError>,
+    ) -> Result<Option<Vec<T>>, ReadError> {
         let mut found = Vec::new();
         let there = self.each(name, |exp_id, fields| {
             if exp_id == wanted {
@@ -253,7 +262,13 @@ mod tests {
     #[test]
     fn decimals_read_back_exactly() {
         let three = |t| scaled(t, 3);
-        assert_eq!([three("0"), three("1.5"), three("0.001"), three("18446744073709551.615")], [Some(0), Some(1_500), Some(1), Some(u64::MAX)]);
-        assert_eq!([three(""), three("."), three("1.2345"), three("-1"), three("1e3"), three("18446744073709551.616")], [None; 6]);
+        assert_eq!(
+            [three("0"), three("1.5"), three("0.001"), three("18446744073709551.615")],
+            [Some(0), Some(1_500), Some(1), Some(u64::MAX)]
+        );
+        assert_eq!(
+            [three(""), three("."), three("1.2345"), three("-1"), three("1e3"), three("18446744073709551.616")],
+            [None; 6]
+        );
     }
 }

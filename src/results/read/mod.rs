@@ -105,7 +105,11 @@ impl RunResults {
         } else {
             return Err(ReadError::NotResults { path: path.into(), missing: "results.parquet and no results.csv" });
         };
-        let columns: Vec<ColumnInfo> = table.columns.into_iter().map(|(name, kind)| ColumnInfo { role: role(&name, &manifest), name, kind }).collect();
+        let columns: Vec<ColumnInfo> = table
+            .columns
+            .into_iter()
+            .map(|(name, kind)| ColumnInfo { role: role(&name, &manifest), name, kind })
+            .collect();
         let at = |name: &str| columns.iter().position(|c| c.name == name);
         let identity = ["exp_id", "config_key", "replica", "status"].map(|name| at(name).ok_or(name));
         if let Some(Err(name)) = identity.iter().find(|p| p.is_err()) {
@@ -122,7 +126,11 @@ impl RunResults {
         let bad = |why: String| Err(ReadError::Table { path: file.into(), why });
         for (at, row) in self.rows.iter().enumerate() {
             let whole = |place: usize| matches!(row[place], Cell::Unsigned(_));
-            if !(whole(id) && whole(replica) && matches!(row[config], Cell::Text(_)) && status_of(&row[status]).is_some()) {
+            if !(whole(id)
+                && whole(replica)
+                && matches!(row[config], Cell::Text(_))
+                && status_of(&row[status]).is_some())
+            {
                 return bad(format!("row {} has no valid exp_id, config_key, replica or status", at + 1));
             }
         }
@@ -174,7 +182,9 @@ impl RunResults {
 
     /// The row of an experiment.
     pub fn find(&self, exp_id: u64) -> Option<usize> {
-        self.rows.binary_search_by_key(&exp_id, |row| if let Cell::Unsigned(id) = row[self.identity[0]] { id } else { 0 }).ok()
+        self.rows
+            .binary_search_by_key(&exp_id, |row| if let Cell::Unsigned(id) = row[self.identity[0]] { id } else { 0 })
+            .ok()
     }
 
     /// The sweep with every key resolved; `None` if the manifest holds none.
@@ -194,9 +204,13 @@ impl RunResults {
         };
         let (selected, have) = (m.selected, self.rows.len() as u64);
         // A search runs a few of what was selected, and until its end nobody knows which.
-        let is_search = self.sweep().is_some_and(|s| s.get("sweep").and_then(|s| s.get("method")).and_then(|m| m.as_str()) == Some("optimize"));
+        let is_search = self
+            .sweep()
+            .is_some_and(|s| s.get("sweep").and_then(|s| s.get("method")).and_then(|m| m.as_str()) == Some("optimize"));
         Some(match selected.saturating_sub(have) {
-            missing if missing > 0 && !is_search => format!("{what}: {missing} of {selected} experiments have no result"),
+            missing if missing > 0 && !is_search => {
+                format!("{what}: {missing} of {selected} experiments have no result")
+            }
             _ => what.into(),
         })
     }

@@ -32,7 +32,10 @@ pub(super) fn from_parquet(path: &Path) -> Result<Table, ReadError> {
     let mut columns = Vec::with_capacity(descriptors.len());
     for column in &descriptors {
         let name = column.name().to_string();
-        let why = || ReadError::Table { path: path.into(), why: format!("column {name} has a type that results do not have") };
+        let why = || ReadError::Table {
+            path: path.into(),
+            why: format!("column {name} has a type that results do not have"),
+        };
         columns.push((name.clone(), kind(column).ok_or_else(why)?));
     }
     let mut rows: Vec<Vec<Cell>> = Vec::new();
@@ -44,7 +47,10 @@ pub(super) fn from_parquet(path: &Path) -> Result<Table, ReadError> {
         for (at, (name, kind)) in columns.iter().enumerate() {
             let cells = cells(group.as_ref(), at, *kind, n).map_err(wrong)?;
             if cells.len() != n {
-                return Err(ReadError::Table { path: path.into(), why: format!("column {name} has {} values, not {n}", cells.len()) });
+                return Err(ReadError::Table {
+                    path: path.into(),
+                    why: format!("column {name} has {} values, not {n}", cells.len()),
+                });
             }
             rows[first..].iter_mut().zip(cells).for_each(|(row, cell)| row.push(cell));
         }
@@ -73,12 +79,18 @@ fn cells(group: &dyn RowGroupReader, at: usize, kind: Kind, n: usize) -> Result<
         (ColumnReader::Int64ColumnReader(r), _) => values(r, n, Cell::Int),
         (ColumnReader::DoubleColumnReader(r), _) => values(r, n, Cell::Real),
         (ColumnReader::BoolColumnReader(r), _) => values(r, n, Cell::Flag),
-        (ColumnReader::ByteArrayColumnReader(r), _) => values(r, n, |v| Cell::Text(String::from_utf8_lossy(v.data()).into_owned())),
+        (ColumnReader::ByteArrayColumnReader(r), _) => {
+            values(r, n, |v| Cell::Text(String::from_utf8_lossy(v.data()).into_owned()))
+        }
         _ => Err(ParquetError::General("a column's pages are of another type than its schema says".into())),
     }
 }
 
-fn values<T: DataType>(mut reader: ColumnReaderImpl<T>, n: usize, cell: impl Fn(T::T) -> Cell) -> Result<Vec<Cell>, ParquetError> {
+fn values<T: DataType>(
+    mut reader: ColumnReaderImpl<T>,
+    n: usize,
+    cell: impl Fn(T::T) -> Cell,
+) -> Result<Vec<Cell>, ParquetError> {
     let (mut levels, mut present, mut read) = (Vec::new(), Vec::new(), 0);
     while read < n {
         let (records, _, _) = reader.read_records(n - read, Some(&mut levels), None, &mut present)?;
@@ -102,7 +114,11 @@ pub(super) fn from_csv(path: &Path, axes: &[Axis]) -> Result<Table, ReadError> {
 }
 
 /// The rows that `results.csv` will have of these records.
-pub(super) fn from_records<'a>(path: &Path, axes: &[Axis], records: impl Iterator<Item = &'a ExperimentRecord>) -> Result<Table, ReadError> {
+pub(super) fn from_records<'a>(
+    path: &Path,
+    axes: &[Axis],
+    records: impl Iterator<Item = &'a ExperimentRecord>,
+) -> Result<Table, ReadError> {
     let mut text = rows::header(rows::results_header(axes));
     let mut of_records = rows::Rows::default();
     records.for_each(|record| of_records.push(rows::results_row(record)));
@@ -127,8 +143,12 @@ fn from_text(path: &Path, text: impl std::io::Read, axes: &[Axis]) -> Result<Tab
         let cells: Vec<Cell> = texts.iter().map(|(_, r)| guess(r.get(at).unwrap_or(""))).collect();
         Axis::infer("", &cells).kind
     };
-    let columns: Vec<(String, Kind)> =
-        names.into_iter().enumerate().map(|(at, name)| (declared(&name).unwrap_or_else(|| infer(at)), name)).map(|(k, n)| (n, k)).collect();
+    let columns: Vec<(String, Kind)> = names
+        .into_iter()
+        .enumerate()
+        .map(|(at, name)| (declared(&name).unwrap_or_else(|| infer(at)), name))
+        .map(|(k, n)| (n, k))
+        .collect();
     let mut rows = Vec::with_capacity(texts.len());
     for (line, record) in &texts {
         let cell = |(text, (name, kind)): (&str, &(String, Kind))| {

@@ -8,14 +8,20 @@ use crate::results::{Axis, ExperimentRecord, Finished, FlowRecord, LinkRecord, M
 
 fn axes() -> Vec<Axis> {
     let axis = |key: &str, kind| Axis { key: key.into(), kind };
-    vec![axis("topology.kind", Kind::Text), axis("topology.link_gbps", Kind::Int), axis("transport.pfc", Kind::Flag), axis("workload.load", Kind::Real)]
+    vec![
+        axis("topology.kind", Kind::Text),
+        axis("topology.link_gbps", Kind::Int),
+        axis("transport.pfc", Kind::Flag),
+        axis("workload.load", Kind::Real),
+    ]
 }
 
 fn write(dir: &Path) -> Vec<Vec<Cell>> {
     let kinds = ["=fat,\"tree\"", "clos", "'quoted'"];
     let (mut rows, mut experiments) = (Vec::new(), Vec::new());
     for (n, id) in [1_u64, 4, 7].into_iter().enumerate() {
-        let values = vec![kinds[n].into(), Cell::Int(-5), if n == 1 { Cell::Empty } else { Cell::Flag(true) }, Cell::Real(0.1)];
+        let values =
+            vec![kinds[n].into(), Cell::Int(-5), if n == 1 { Cell::Empty } else { Cell::Flag(true) }, Cell::Real(0.1)];
         let mut record = ExperimentRecord::new(id, "c".into(), "e".into(), n as u32, u64::MAX, values);
         if n == 2 {
             record = record.failed("why,\nnot");
@@ -24,7 +30,14 @@ fn write(dir: &Path) -> Vec<Vec<Cell>> {
             record.max_link_utilisation = Some(Micro(333_333));
         }
         rows.push(crate::results::rows::results_row(&record));
-        let flow = |k| FlowRecord { flow_id: k, src: 0, dst: 1, bytes: 7, start: Ps(1_001), fct: (k > 0).then_some(Ps(2_500)) };
+        let flow = |k| FlowRecord {
+            flow_id: k,
+            src: 0,
+            dst: 1,
+            bytes: 7,
+            start: Ps(1_001),
+            fct: (k > 0).then_some(Ps(2_500)),
+        };
         let link = LinkRecord {
             link: "0->1".into(),
             bytes: 9,

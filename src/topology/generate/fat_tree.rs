@@ -31,7 +31,11 @@ impl FatTree {
         }
         if capacity(k) < n_hosts {
             let fits = FatTree::smallest(n_hosts);
-            let problem = format!("a fat-tree of k = {k} holds {} hosts, {n_hosts} are needed; k = {fits} holds {}", capacity(k), capacity(fits));
+            let problem = format!(
+                "a fat-tree of k = {k} holds {} hosts, {n_hosts} are needed; k = {fits} holds {}",
+                capacity(k),
+                capacity(fits)
+            );
             return Err(bad("topology.k", k, problem));
         }
         let half = k / 2;
@@ -43,7 +47,8 @@ impl FatTree {
 
         let aggs_up = if n_pods > 1 { u64::from(n_aggs * half) } else { 0 };
         let edges_up = if n_edges > 1 { u64::from(n_edges * half) } else { 0 };
-        let mut b = Builder::new(fabric, u64::from(n_edges + n_aggs + n_cores), fabric.n_host_links() + edges_up + aggs_up)?;
+        let mut b =
+            Builder::new(fabric, u64::from(n_edges + n_aggs + n_cores), fabric.n_host_links() + edges_up + aggs_up)?;
         let (edge_0, agg_0, core_0) = (hosts, hosts + n_edges, hosts + n_edges + n_aggs);
         for h in 0..hosts {
             b.host_link(h, edge_0 + h / half);

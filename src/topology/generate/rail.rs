@@ -38,7 +38,11 @@ fn n_rails(fabric: &Fabric, given: u32) -> Result<u32, TopologyError> {
     match given {
         0 => Ok(nics),
         r if r <= nics => Ok(r),
-        r => Err(bad("topology.rails", r, format!("servers have {nics} NICs (cluster.nics_per_server), so at most {nics} rails"))),
+        r => Err(bad(
+            "topology.rails",
+            r,
+            format!("servers have {nics} NICs (cluster.nics_per_server), so at most {nics} rails"),
+        )),
     }
 }
 

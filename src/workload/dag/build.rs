@@ -76,7 +76,10 @@ fn rank_list(text: &str, n: Option<u32>) -> Result<Vec<u32>, String> {
     for part in text.split_whitespace() {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
         let number = |t: &str| {
-            t.parse::<u32>().ok().filter(|&r| r < MAX_RANKS).ok_or_else(|| format!("`{text}` is not `all` or ranks such as `0-3 8`, below {MAX_RANKS}"))
+            t.parse::<u32>()
+                .ok()
+                .filter(|&r| r < MAX_RANKS)
+                .ok_or_else(|| format!("`{text}` is not `all` or ranks such as `0-3 8`, below {MAX_RANKS}"))
         };
         let (first, last) = (number(first)?, number(last)?);
         if first > last {
@@ -91,7 +94,9 @@ fn rank_list(text: &str, n: Option<u32>) -> Result<Vec<u32>, String> {
     }
     match (ranks.iter().max(), n) {
         (None, _) => Err("no rank".to_string()),
-        (Some(&most), Some(n)) if most >= n => Err(format!("rank {most} does not exist; there are {n}, counted from 0")),
+        (Some(&most), Some(n)) if most >= n => {
+            Err(format!("rank {most} does not exist; there are {n}, counted from 0"))
+        }
         _ => Ok(ranks),
     }
 }
@@ -120,7 +125,10 @@ fn count_ranks(path: &str, dag: &Dag) -> Result<u32, DagError> {
 fn check(path: &str, dag: &Dag) -> Result<Checked, DagError> {
     let n = count_ranks(path, dag)?;
     if dag.nodes.is_empty() {
-        return Err(DagError::Syntax { path: path.to_string(), message: "no node; write [[node]] tables, or lines below the header".to_string() });
+        return Err(DagError::Syntax {
+            path: path.to_string(),
+            message: "no node; write [[node]] tables, or lines below the header".to_string(),
+        });
     }
     let mut groups = vec![Group { members: (0..n).collect(), dim: Dim::Other }];
     let mut named: HashMap<String, u32> = HashMap::from([("all".to_string(), 0)]);
@@ -136,7 +144,8 @@ fn check(path: &str, dag: &Dag) -> Result<Checked, DagError> {
     let mut nodes: Vec<Node> = Vec::new();
     for (i, raw) in dag.nodes.iter().enumerate() {
         let id = raw.id.clone().unwrap_or_else(|| format!("node{i}"));
-        let error = |problem: String| DagError::Node { path: path.to_string(), line: raw.line, id: id.clone(), problem };
+        let error =
+            |problem: String| DagError::Node { path: path.to_string(), line: raw.line, id: id.clone(), problem };
         let ranks = rank_list(raw.ranks.as_ref().map_or("all", |t| &t.0), Some(n)).map_err(error)?;
         let kind = kind(raw, n, &mut groups, &mut named).map_err(error)?;
         if let Kind::Collective { group, .. } = kind
@@ -147,9 +156,13 @@ fn check(path: &str, dag: &Dag) -> Result<Checked, DagError> {
         let stream = stream(raw, &kind).map_err(error)?;
         let mut deps = Vec::new();
         for dep in &raw.deps {
-            let Some(&d) = ids.get(dep) else { return Err(error(format!("depends on `{dep}`, which is no node above it"))) };
+            let Some(&d) = ids.get(dep) else {
+                return Err(error(format!("depends on `{dep}`, which is no node above it")));
+            };
             if let Some(r) = ranks.iter().find(|r| !nodes[d as usize].ranks.contains(r)) {
-                return Err(error(format!("depends on `{dep}`, which rank {r} does not do; other ranks are waited for with send and recv, or a collective")));
+                return Err(error(format!(
+                    "depends on `{dep}`, which rank {r} does not do; other ranks are waited for with send and recv, or a collective"
+                )));
             }
             deps.push(d);
         }
@@ -158,7 +171,14 @@ fn check(path: &str, dag: &Dag) -> Result<Checked, DagError> {
         }
         nodes.push(Node { id, ranks, kind, stream, deps });
     }
-    let mut checked = Checked { ranks: n, groups, nodes, slots: vec![Vec::new(); n as usize], of_rank: vec![Vec::new(); n as usize], alike: Vec::new() };
+    let mut checked = Checked {
+        ranks: n,
+        groups,
+        nodes,
+        slots: vec![Vec::new(); n as usize],
+        of_rank: vec![Vec::new(); n as usize],
+        alike: Vec::new(),
+    };
     for (g, group) in checked.groups.iter().enumerate() {
         group.members.iter().for_each(|&m| checked.slots[m as usize].push(g as u32));
     }
@@ -171,7 +191,8 @@ fn check(path: &str, dag: &Dag) -> Result<Checked, DagError> {
 
 /// Ranks alike: the same nodes and the same groups in the same slots, and no peer that depends on the rank.
 fn alike(c: &Checked) -> Vec<u64> {
-    let relative: Vec<bool> = c.nodes.iter().map(|n| matches!(n.kind, Kind::Message { peer: End::Relative(_), .. })).collect();
+    let relative: Vec<bool> =
+        c.nodes.iter().map(|n| matches!(n.kind, Kind::Message { peer: End::Relative(_), .. })).collect();
     // Nodes, slots, and the rank itself where it matters.
     type Look<'a> = (&'a [u32], Vec<u32>, Option<u32>);
     let mut seen: HashMap<Look, u64> = HashMap::new();
@@ -188,7 +209,8 @@ fn alike(c: &Checked) -> Vec<u64> {
 }
 
 fn kind(raw: &RawNode, n: u32, groups: &mut Vec<Group>, named: &mut HashMap<String, u32>) -> Result<Kind, String> {
-    let kinds = "compute, send, recv, join, all-reduce, all-gather, reduce-scatter, all-to-all, broadcast, reduce, barrier";
+    let kinds =
+        "compute, send, recv, join, all-reduce, all-gather, reduce-scatter, all-to-all, broadcast, reduce, barrier";
     let Some(kind) = raw.kind.as_deref() else { return Err(format!("has no kind; there are {kinds}")) };
     let unread = |keys: &[(&str, bool)]| match keys.iter().find(|k| k.1) {
         Some((key, _)) => Err(format!("`{key}` means nothing to kind `{kind}`")),
@@ -196,7 +218,8 @@ fn kind(raw: &RawNode, n: u32, groups: &mut Vec<Group>, named: &mut HashMap<Stri
     };
     let (has_bytes, has_duration) = (("bytes", raw.bytes.is_some()), ("duration_ns", raw.duration_ns.is_some()));
     let messages = [("peer", raw.peer.is_some()), ("tag", raw.tag.is_some())];
-    let (group, phase, dim) = (("group", raw.group.is_some()), ("phase", raw.phase.is_some()), ("dim", raw.dim.is_some()));
+    let (group, phase, dim) =
+        (("group", raw.group.is_some()), ("phase", raw.phase.is_some()), ("dim", raw.dim.is_some()));
     let bytes = || match raw.bytes.as_ref().map(|t| (scaled(&t.0, 0), &t.0)) {
         Some((Some(b), _)) if (1..=MAX_FLOW_BYTES).contains(&b) => Ok(b),
         Some((_, text)) => Err(format!("bytes `{text}` is not a number from 1 to {MAX_FLOW_BYTES}")),
@@ -205,9 +228,12 @@ fn kind(raw: &RawNode, n: u32, groups: &mut Vec<Group>, named: &mut HashMap<Stri
     let op = match kind {
         "compute" => {
             unread(&[has_bytes, messages[0], messages[1], group, dim])?;
-            let Some(text) = raw.duration_ns.as_ref().map(|t| &t.0) else { return Err("has no `duration_ns`".to_string()) };
-            let ps =
-                scaled(text, 3).filter(|&ps| ps <= 1 << 60).ok_or_else(|| format!("duration_ns `{text}` is not a time in nanoseconds of at most two weeks"))?;
+            let Some(text) = raw.duration_ns.as_ref().map(|t| &t.0) else {
+                return Err("has no `duration_ns`".to_string());
+            };
+            let ps = scaled(text, 3)
+                .filter(|&ps| ps <= 1 << 60)
+                .ok_or_else(|| format!("duration_ns `{text}` is not a time in nanoseconds of at most two weeks"))?;
             let phase = match raw.phase.as_deref() {
                 Some("forward") => Phase::Forward,
                 Some("backward") => Phase::Backward,
@@ -236,7 +262,13 @@ fn kind(raw: &RawNode, n: u32, groups: &mut Vec<Group>, named: &mut HashMap<Stri
                 None => 0,
                 Some(t) => t.parse::<u32>().map_err(|_| format!("tag `{t}` is not a number from 0 to 4294967295"))?,
             };
-            return Ok(Kind::Message { send: kind == "send", peer, bytes: bytes()?, tag, dim: dimension(raw, Dim::Pp)? });
+            return Ok(Kind::Message {
+                send: kind == "send",
+                peer,
+                bytes: bytes()?,
+                tag,
+                dim: dimension(raw, Dim::Pp)?,
+            });
         }
         "all-reduce" => CollectiveOp::AllReduce,
         "all-gather" => CollectiveOp::AllGather,
@@ -319,7 +351,10 @@ impl RankSchedule for Checked {
                 Kind::Compute { ps, phase } => OpKind::Compute { ps, phase },
                 Kind::Join => OpKind::Join,
                 Kind::Collective { op, bytes, group, dim } => {
-                    let slot = self.slots[rank as usize].iter().position(|&g| g == group).expect("a node's ranks are in its group") as u16;
+                    let slot = self.slots[rank as usize]
+                        .iter()
+                        .position(|&g| g == group)
+                        .expect("a node's ranks are in its group") as u16;
                     OpKind::Collective { op, slot, bytes, dim, algorithm: None, shares: None }
                 }
                 Kind::Message { send, peer, bytes, tag, dim } => {

@@ -25,7 +25,11 @@ struct Document {
 pub fn read_dag(path: &Path, gpus: Option<u32>) -> Result<Workload, DagError> {
     let shown = path.display().to_string();
     let text = load_text(path)?;
-    if path.extension().is_some_and(|e| e.eq_ignore_ascii_case("csv")) { parse_dag_csv(&shown, &text, gpus) } else { parse_dag_toml(&shown, &text, gpus) }
+    if path.extension().is_some_and(|e| e.eq_ignore_ascii_case("csv")) {
+        parse_dag_csv(&shown, &text, gpus)
+    } else {
+        parse_dag_toml(&shown, &text, gpus)
+    }
 }
 
 /// Reads the TOML form; `path` is for messages.
@@ -77,7 +81,10 @@ pub fn parse_dag_csv(path: &str, text: &str, gpus: Option<u32>) -> Result<Worklo
                 "deps" => node.deps = field.split_whitespace().map(str::to_string).collect(),
                 other => {
                     let columns = "id, ranks, kind, duration_ns, bytes, group, peer, tag, dim, phase, stream, deps";
-                    return Err(DagError::Syntax { path: format!("{path}:1"), message: format!("unknown column `{other}`; there are {columns}") });
+                    return Err(DagError::Syntax {
+                        path: format!("{path}:1"),
+                        message: format!("unknown column `{other}`; there are {columns}"),
+                    });
                 }
             }
         }

@@ -57,7 +57,10 @@ pub fn trace(w: &Workload, rank: u32) -> Result<Vec<u8>, ExportError> {
             }
             OpKind::Collective { op: operation, slot, bytes, dim, algorithm, shares } => {
                 if shares.is_some() {
-                    return Err(cannot(FORM, format!("operation {i} of rank {rank} is an all-to-all with uneven shares")));
+                    return Err(cannot(
+                        FORM,
+                        format!("operation {i} of rank {rank} is an all-to-all with uneven shares"),
+                    ));
                 }
                 if let Some(a) = algorithm.filter(|a| *a != Algorithm::Auto) {
                     return Err(cannot(FORM, format!("operation {i} of rank {rank} asks for the algorithm {a:?}")));
@@ -67,7 +70,8 @@ pub fn trace(w: &Workload, rank: u32) -> Result<Vec<u8>, ExportError> {
                 n.kind = et::COLLECTIVE;
                 n.comm_type = Some(comm_type(operation));
                 n.comm_size = Some(if operation == Op::AllGather { bytes.div_ceil(members) } else { bytes } as i64);
-                n.collective_bytes = (operation == Op::AllGather && !bytes.is_multiple_of(members)).then_some(bytes as i64);
+                n.collective_bytes =
+                    (operation == Op::AllGather && !bytes.is_multiple_of(members)).then_some(bytes as i64);
                 n.dim = dim_name(dim);
                 group = group_name(index);
                 n.pg_name = (!is_world(w, index)).then_some(group.as_str());
@@ -83,7 +87,11 @@ pub fn groups_file(w: &Workload) -> Option<String> {
     let mut used = vec![false; w.groups.len()];
     let mut slots: Vec<Vec<u16>> = Vec::with_capacity(w.programs.len());
     for p in &w.programs {
-        let mut of: Vec<u16> = p.ops.iter().filter_map(|op| if let OpKind::Collective { slot, .. } = op.kind { Some(slot) } else { None }).collect();
+        let mut of: Vec<u16> = p
+            .ops
+            .iter()
+            .filter_map(|op| if let OpKind::Collective { slot, .. } = op.kind { Some(slot) } else { None })
+            .collect();
         of.sort_unstable();
         of.dedup();
         slots.push(of);
@@ -94,7 +102,8 @@ pub fn groups_file(w: &Workload) -> Option<String> {
         }
     }
     let named = (0..w.groups.len() as u32).filter(|&g| used[g as usize] && !is_world(w, g));
-    let map: BTreeMap<String, &[u32]> = named.map(|g| (group_name(g), w.groups[g as usize].members.as_slice())).collect();
+    let map: BTreeMap<String, &[u32]> =
+        named.map(|g| (group_name(g), w.groups[g as usize].members.as_slice())).collect();
     (!map.is_empty()).then(|| serde_json::to_string(&map).expect("text and numbers are always JSON"))
 }
 

@@ -33,13 +33,24 @@ pub fn text(w: &Workload) -> Result<String, ExportError> {
                 OpKind::Join => start,
                 OpKind::Recv { .. } => None,
                 OpKind::Send { peer, bytes, .. } => {
-                    let start = start.ok_or_else(|| cannot(FORM, format!("operation {i} of rank {rank} is a send that waits for a message")))?;
+                    let start = start.ok_or_else(|| {
+                        cannot(FORM, format!("operation {i} of rank {rank} is a send that waits for a message"))
+                    })?;
                     let dst = w.groups[r.groups[peer.slot as usize] as usize].members[peer.member as usize];
-                    lines.push(format!("{rank} {dst} {PRIORITY} {DPORT} {bytes} {}.{:012}", start / PS_PER_S, start % PS_PER_S));
+                    lines.push(format!(
+                        "{rank} {dst} {PRIORITY} {DPORT} {bytes} {}.{:012}",
+                        start / PS_PER_S,
+                        start % PS_PER_S
+                    ));
                     None
                 }
                 OpKind::Collective { op, .. } => {
-                    return Err(cannot(FORM, format!("operation {i} of rank {rank} is a collective ({op:?}); its transfers wait for each other")));
+                    return Err(cannot(
+                        FORM,
+                        format!(
+                            "operation {i} of rank {rank} is a collective ({op:?}); its transfers wait for each other"
+                        ),
+                    ));
                 }
             };
             ends.push(end);

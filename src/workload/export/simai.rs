@@ -24,7 +24,13 @@ pub fn text(w: &Workload) -> Result<String, ExportError> {
         return Err(cannot(FORM, format!("ranks run {} different programs; it holds one for all", w.programs.len())));
     };
     if program.iteration_ends.len() > 1 {
-        return Err(cannot(FORM, format!("there are {} iterations; write one, and let the simulator repeat it", program.iteration_ends.len())));
+        return Err(cannot(
+            FORM,
+            format!(
+                "there are {} iterations; write one, and let the simulator repeat it",
+                program.iteration_ends.len()
+            ),
+        ));
     }
     let ep = group_size(w, program, Dim::Ep)?;
     let tp = tensor_parallel(w, program)?;
@@ -91,7 +97,10 @@ fn rows(w: &Workload, program: &Program, tp: u32) -> Result<Vec<Row>, ExportErro
         match op.kind {
             OpKind::Join => {}
             OpKind::Send { .. } | OpKind::Recv { .. } => {
-                return Err(cannot(FORM, format!("operation {i} is a message between two ranks; it holds collectives only")));
+                return Err(cannot(
+                    FORM,
+                    format!("operation {i} is a message between two ranks; it holds collectives only"),
+                ));
             }
             OpKind::Compute { ps, .. } if op.stream == Stream::FREE && follows_collective(program, i as u32) => {
                 let row = if phase == Phase::Forward { forward.last_mut() } else { backward.last_mut() };
@@ -117,7 +126,10 @@ fn rows(w: &Workload, program: &Program, tp: u32) -> Result<Vec<Row>, ExportErro
                 let (name, part) = (word(&w.names[name]), Part { ns, comm, bytes });
                 match (phase, dim) {
                     (_, Dim::Dp) if !beside => {
-                        return Err(cannot(FORM, format!("operation {i} is a data-parallel collective that other operations wait for")));
+                        return Err(cannot(
+                            FORM,
+                            format!("operation {i} is a data-parallel collective that other operations wait for"),
+                        ));
                     }
                     // A weight-gradient collective of a row that does nothing else; last in the order of rows is first in backward.
                     (_, Dim::Dp) => backward.push(Row { name, wg: part, ..Row::default() }),
@@ -162,7 +174,9 @@ fn waiters(program: &Program) -> Vec<(u32, u32)> {
 fn waited_for(program: &Program, waiters: &[(u32, u32)], collective: usize) -> bool {
     match waiters[collective] {
         (0, _) => false,
-        (1, one) if program.ops[one as usize].stream == Stream::FREE && follows_collective(program, one) => waiters[one as usize].0 > 0,
+        (1, one) if program.ops[one as usize].stream == Stream::FREE && follows_collective(program, one) => {
+            waiters[one as usize].0 > 0
+        }
         _ => true,
     }
 }
@@ -180,7 +194,12 @@ fn comm(w: &Workload, op: Op, dim: Dim, slot: u16, tp: u32, i: usize) -> Result<
         Dim::Ep => "_EP",
         Dim::Dp if !is_full_dp(w, slot, tp) => "_DP_EP",
         Dim::Tp | Dim::Dp => "",
-        Dim::Pp | Dim::Cp | Dim::Other => return Err(cannot(FORM, format!("operation {i} is a collective of dimension {dim:?}; it has TP, DP and EP"))),
+        Dim::Pp | Dim::Cp | Dim::Other => {
+            return Err(cannot(
+                FORM,
+                format!("operation {i} is a collective of dimension {dim:?}; it has TP, DP and EP"),
+            ));
+        }
     };
     Ok(format!("{word}{suffix}"))
 }
@@ -227,9 +246,13 @@ fn group_size(w: &Workload, program: &Program, dim: Dim) -> Result<u32, ExportEr
 
 /// What was written must be read back with the same groups, or SimAI places ranks otherwise.
 fn check(w: &Workload, text: &str) -> Result<(), ExportError> {
-    let back = simai::parse("the text as written", text, &Options::default()).map_err(|e| cannot(FORM, e.to_string()))?;
+    let back =
+        simai::parse("the text as written", text, &Options::default()).map_err(|e| cannot(FORM, e.to_string()))?;
     if used_groups(w) != used_groups(&back.workload) {
-        return Err(cannot(FORM, "groups do not lie as SimAI places them: tensor-parallel ranks next to each other, then expert-parallel ones, then the rest"));
+        return Err(cannot(
+            FORM,
+            "groups do not lie as SimAI places them: tensor-parallel ranks next to each other, then expert-parallel ones, then the rest",
+        ));
     }
     Ok(())
 }

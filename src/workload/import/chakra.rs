@@ -54,25 +54,33 @@ pub fn files(path: &Path) -> Result<Vec<(u32, PathBuf)>, ImportError> {
     collect(&folder, &prefix, &mut found).map_err(|e| ImportError::path(&shown, format!("cannot be read: {e}")))?;
     let mut ranked = Vec::with_capacity(found.len());
     for file in found {
-        let rank = rank_of(&file).ok_or_else(|| ImportError::path(&file.display().to_string(), "the name should end in the rank, as `name.0.et` does"))?;
+        let rank = rank_of(&file).ok_or_else(|| {
+            ImportError::path(&file.display().to_string(), "the name should end in the rank, as `name.0.et` does")
+        })?;
         ranked.push((rank, file));
     }
     ranked.sort();
     for pair in ranked.windows(2) {
         if pair[0].0 == pair[1].0 {
             let (a, b) = (pair[0].1.display(), pair[1].1.display());
-            return Err(ImportError::path(&shown, format!("{a} and {b} are both rank {}; name a prefix that only one set of files has", pair[0].0)));
+            return Err(ImportError::path(
+                &shown,
+                format!("{a} and {b} are both rank {}; name a prefix that only one set of files has", pair[0].0),
+            ));
         }
     }
     Ok(ranked)
 }
 
 fn collect(folder: &Path, prefix: &str, found: &mut Vec<PathBuf>) -> std::io::Result<()> {
-    let mut entries: Vec<PathBuf> = std::fs::read_dir(folder)?.map(|e| e.map(|e| e.path())).collect::<Result<_, _>>()?;
+    let mut entries: Vec<PathBuf> =
+        std::fs::read_dir(folder)?.map(|e| e.map(|e| e.path())).collect::<Result<_, _>>()?;
     entries.sort();
     let before = found.len();
     let named = |p: &Path| p.file_name().is_some_and(|n| n.to_string_lossy().starts_with(prefix));
-    found.extend(entries.iter().filter(|p| p.extension().is_some_and(|e| e == "et") && p.is_file() && named(p)).cloned());
+    found.extend(
+        entries.iter().filter(|p| p.extension().is_some_and(|e| e == "et") && p.is_file() && named(p)).cloned(),
+    );
     if found.len() == before && prefix.is_empty() {
         // Links could lead round in circles.
         for sub in entries.iter().filter(|p| p.is_dir() && !p.is_symlink()) {
@@ -97,10 +105,16 @@ pub fn read(path: &Path, options: &Options) -> Result<Imported, ImportError> {
     let shown = path.display().to_string();
     let files = files(path)?;
     if files.is_empty() {
-        return Err(ImportError::path(&shown, "no `.et` file is there; name a folder, or a prefix such as `folder/trace` for `folder/trace.0.et`"));
+        return Err(ImportError::path(
+            &shown,
+            "no `.et` file is there; name a folder, or a prefix such as `folder/trace` for `folder/trace.0.et`",
+        ));
     }
     if let Some((at, (rank, _))) = files.iter().enumerate().find(|(at, (rank, _))| *at as u32 != *rank) {
-        return Err(ImportError::path(&shown, format!("there is a trace of rank {rank}, but none of rank {at}; ranks count from 0 without gaps")));
+        return Err(ImportError::path(
+            &shown,
+            format!("there is a trace of rank {rank}, but none of rank {at}; ranks count from 0 without gaps"),
+        ));
     }
     let mut traces = Vec::with_capacity(files.len());
     for (_, file) in &files {
@@ -120,7 +134,12 @@ pub fn read(path: &Path, options: &Options) -> Result<Imported, ImportError> {
 ///
 /// # Errors
 /// As [`read`].
-pub fn parse(path: &str, traces: &[(String, Vec<u8>)], groups: Option<(&str, &str)>, options: &Options) -> Result<Imported, ImportError> {
+pub fn parse(
+    path: &str,
+    traces: &[(String, Vec<u8>)],
+    groups: Option<(&str, &str)>,
+    options: &Options,
+) -> Result<Imported, ImportError> {
     let n_ranks = match (traces.len() as u32, options.ranks) {
         (n, None) => n,
         (1, Some(n)) => n,
@@ -134,7 +153,11 @@ pub fn parse(path: &str, traces: &[(String, Vec<u8>)], groups: Option<(&str, &st
         }
     };
     if n_ranks == 0 || n_ranks > MAX_RANKS {
-        return Err(ImportError::Ranks { path: path.to_string(), ranks: n_ranks, problem: format!("it must be from 1 to {MAX_RANKS}") });
+        return Err(ImportError::Ranks {
+            path: path.to_string(),
+            ranks: n_ranks,
+            problem: format!("it must be from 1 to {MAX_RANKS}"),
+        });
     }
     let mut all = Vec::with_capacity(traces.len());
     let mut total = 0;
@@ -151,8 +174,15 @@ pub fn parse(path: &str, traces: &[(String, Vec<u8>)], groups: Option<(&str, &st
         all.push((shown.as_str(), nodes));
     }
     let replicated = traces.len() == 1 && n_ranks > 1;
-    let mut b =
-        Builder { options, n_ranks, replicated, pgs: process_groups(&all, groups, n_ranks, replicated)?, names: Names::default(), wrappers: 0, cpu_ps: 0 };
+    let mut b = Builder {
+        options,
+        n_ranks,
+        replicated,
+        pgs: process_groups(&all, groups, n_ranks, replicated)?,
+        names: Names::default(),
+        wrappers: 0,
+        cpu_ps: 0,
+    };
     let mut w = Workload::default();
     w.groups.push(Group { members: (0..n_ranks).collect(), dim: Dim::Other });
     w.groups.extend(b.pgs.values().map(|pg| Group { members: pg.members.clone(), dim: pg.dim }));
@@ -170,7 +200,10 @@ pub fn parse(path: &str, traces: &[(String, Vec<u8>)], groups: Option<(&str, &st
         notes.push(format!("{} collective node(s) without comm_type are wrappers on the CPU; they keep their dependencies and take no time", b.wrappers));
     }
     if b.cpu_ps > 0 {
-        notes.push(format!("operations on the CPU take {} us in all and run side by side where no dependency orders them", b.cpu_ps / PS_PER_US));
+        notes.push(format!(
+            "operations on the CPU take {} us in all and run side by side where no dependency orders them",
+            b.cpu_ps / PS_PER_US
+        ));
     }
     w.names = b.names;
     check::sound(path, &w)?;
@@ -192,11 +225,15 @@ fn process_groups(
 ) -> Result<BTreeMap<String, ProcessGroup>, ImportError> {
     let mut listed: BTreeMap<String, Vec<u32>> = BTreeMap::new();
     if let Some((path, text)) = file {
-        listed = serde_json::from_str(text).map_err(|e| ImportError::path(path, format!("{e}; it should be {{\"name\": [rank, ...]}}")))?;
+        listed = serde_json::from_str(text)
+            .map_err(|e| ImportError::path(path, format!("{e}; it should be {{\"name\": [rank, ...]}}")))?;
         for (name, members) in &listed {
             let mut seen = std::collections::BTreeSet::new();
             if let Some(bad) = members.iter().find(|m| **m >= n_ranks || !seen.insert(**m)) {
-                return Err(ImportError::path(path, format!("group `{name}` has rank {bad}, which is twice in it or not one of the {n_ranks} ranks")));
+                return Err(ImportError::path(
+                    path,
+                    format!("group `{name}` has rank {bad}, which is twice in it or not one of the {n_ranks} ranks"),
+                ));
             }
         }
     }
@@ -223,9 +260,14 @@ fn process_groups(
 }
 
 /// Dimensions and phases as text, for this project's own attributes.
-pub(crate) const DIMS: [(&str, Dim); 6] = [("tp", Dim::Tp), ("pp", Dim::Pp), ("dp", Dim::Dp), ("ep", Dim::Ep), ("cp", Dim::Cp), ("other", Dim::Other)];
-pub(crate) const PHASES: [(&str, Phase); 4] =
-    [("forward", Phase::Forward), ("backward", Phase::Backward), ("optimizer", Phase::Optimizer), ("other", Phase::Other)];
+pub(crate) const DIMS: [(&str, Dim); 6] =
+    [("tp", Dim::Tp), ("pp", Dim::Pp), ("dp", Dim::Dp), ("ep", Dim::Ep), ("cp", Dim::Cp), ("other", Dim::Other)];
+pub(crate) const PHASES: [(&str, Phase); 4] = [
+    ("forward", Phase::Forward),
+    ("backward", Phase::Backward),
+    ("optimizer", Phase::Optimizer),
+    ("other", Phase::Other),
+];
 
 fn dim_of(text: &str) -> Option<Dim> {
     DIMS.iter().find(|(t, _)| *t == text).map(|(_, d)| *d)
@@ -283,7 +325,9 @@ impl Builder<'_> {
             let ctrl: &[u64] = if call_stack { &[] } else { &n.ctrl_deps };
             let mut deps = Vec::with_capacity(ctrl.len() + n.data_deps.len());
             for dep in ctrl.iter().chain(&n.data_deps) {
-                let at = *place.get(dep).ok_or_else(|| error(n.id, format!("it depends on node {dep}, which the trace does not have")))?;
+                let at = *place
+                    .get(dep)
+                    .ok_or_else(|| error(n.id, format!("it depends on node {dep}, which the trace does not have")))?;
                 if *dep == n.id {
                     return Err(error(n.id, "it depends on itself".to_string()));
                 }
@@ -297,7 +341,10 @@ impl Builder<'_> {
             items.push(Item { kind, name: self.names.of(n.name), stream, deps });
         }
         let program = graph::program(items).map_err(|at| {
-            error(nodes[at as usize].id, "it waits for itself through its dependencies (a cycle), so nothing of it can ever start".to_string())
+            error(
+                nodes[at as usize].id,
+                "it waits for itself through its dependencies (a cycle), so nothing of it can ever start".to_string(),
+            )
         })?;
         Ok((program, slots.0))
     }
@@ -316,7 +363,9 @@ impl Builder<'_> {
             }
             et::SEND | et::RECV => self.message(rank, n),
             et::COLLECTIVE => self.collective(rank, n, slots),
-            other => Err(format!("type {other} is none of 1 metadata, 2 load, 3 store, 4 compute, 5 send, 6 receive, 7 collective")),
+            other => Err(format!(
+                "type {other} is none of 1 metadata, 2 load, 3 store, 4 compute, 5 send, 6 receive, 7 collective"
+            )),
         }
     }
 
@@ -329,7 +378,9 @@ impl Builder<'_> {
         if ps > MAX_PS {
             return Err(format!("a duration of {} us is more than a million seconds", n.duration_micros));
         }
-        let count = |v: Option<i64>, what: &str| u64::try_from(v.unwrap_or(0)).map_err(|_| format!("{what} {} is negative", v.unwrap_or(0)));
+        let count = |v: Option<i64>, what: &str| {
+            u64::try_from(v.unwrap_or(0)).map_err(|_| format!("{what} {} is negative", v.unwrap_or(0)))
+        };
         let (ops, bytes) = (count(n.num_ops, "num_ops")?, count(n.tensor_size, "tensor_size")?);
         if ps > 0 || (ops == 0 && (bytes == 0 || n.kind == et::COMPUTE)) {
             return Ok(ps);
@@ -343,7 +394,10 @@ impl Builder<'_> {
             return Err(format!("it moves {bytes} bytes and gives no duration; say how many bytes/s the memory does"));
         }
         let ps = compute.unwrap_or(0).max(memory.unwrap_or(0));
-        u64::try_from(ps).ok().filter(|&ps| ps <= MAX_PS).ok_or_else(|| format!("{ops} operations and {bytes} bytes take more than a million seconds"))
+        u64::try_from(ps)
+            .ok()
+            .filter(|&ps| ps <= MAX_PS)
+            .ok_or_else(|| format!("{ops} operations and {bytes} bytes take more than a million seconds"))
     }
 
     fn bytes(&self, n: &Node, least: u64) -> Result<u64, String> {
@@ -358,14 +412,22 @@ impl Builder<'_> {
         let (what, peer) = if n.kind == et::SEND { ("comm_dst", n.comm_dst) } else { ("comm_src", n.comm_src) };
         let peer = peer.ok_or_else(|| format!("it has no {what}; a message needs its other end"))?;
         if self.replicated {
-            return Err(format!("it is a message to or from rank {peer}; one trace can stand for several ranks only if it has nothing but collectives"));
+            return Err(format!(
+                "it is a message to or from rank {peer}; one trace can stand for several ranks only if it has nothing but collectives"
+            ));
         }
         let member = u32::try_from(peer).ok().filter(|&p| p < self.n_ranks && p != rank);
-        let member = member.ok_or_else(|| format!("{what} {peer} is not another of the {} ranks, which count from 0", self.n_ranks))?;
+        let member = member
+            .ok_or_else(|| format!("{what} {peer} is not another of the {} ranks, which count from 0", self.n_ranks))?;
         let tag = n.comm_tag.unwrap_or(0);
         let tag = u32::try_from(tag).map_err(|_| format!("comm_tag {tag} is not from 0 to {}", u32::MAX))?;
-        let (peer, bytes, dim) = (Peer { slot: 0, member }, self.bytes(n, 1)?, n.dim.and_then(dim_of).unwrap_or(Dim::Other));
-        Ok(if n.kind == et::SEND { OpKind::Send { peer, bytes, tag, dim } } else { OpKind::Recv { peer, bytes, tag, dim } })
+        let (peer, bytes, dim) =
+            (Peer { slot: 0, member }, self.bytes(n, 1)?, n.dim.and_then(dim_of).unwrap_or(Dim::Other));
+        Ok(if n.kind == et::SEND {
+            OpKind::Send { peer, bytes, tag, dim }
+        } else {
+            OpKind::Recv { peer, bytes, tag, dim }
+        })
     }
 
     fn collective(&mut self, rank: u32, n: &Node, slots: &mut Slots) -> Result<OpKind, String> {
@@ -378,7 +440,8 @@ impl Builder<'_> {
         };
         let entry = usize::try_from(kind).ok().and_then(|k| COLLECTIVES.get(k));
         let (name, op) = entry.ok_or_else(|| format!("comm_type {kind} is not from 0 (all-reduce) to 9 (barrier)"))?;
-        let op = op.ok_or_else(|| format!("comm_type {kind}, {name}, is not supported; write it as sends and receives"))?;
+        let op =
+            op.ok_or_else(|| format!("comm_type {kind}, {name}, is not supported; write it as sends and receives"))?;
         let named = n.pg_name.filter(|name| !name.is_empty());
         if named.is_none() && n.involved_dim.contains(&false) {
             return Err("involved_dim leaves out dimensions of a logical topology that the trace does not have; give the process group by pg_name".to_string());
@@ -391,13 +454,22 @@ impl Builder<'_> {
             && !self.replicated
             && !pg.members.contains(&rank)
         {
-            return Err(format!("it is in process group `{}`, of which rank {rank} is not a member by {GROUPS_FILE}", named.unwrap_or_default()));
+            return Err(format!(
+                "it is in process group `{}`, of which rank {rank} is not a member by {GROUPS_FILE}",
+                named.unwrap_or_default()
+            ));
         }
-        let own = self.bytes(n, u64::from(op != Op::Barrier)).or_else(|e| if op == Op::Barrier { Ok(0) } else { Err(e) })?;
+        let own =
+            self.bytes(n, u64::from(op != Op::Barrier)).or_else(|e| if op == Op::Barrier { Ok(0) } else { Err(e) })?;
         let bytes = match (n.collective_bytes, op) {
-            (Some(b), _) => u64::try_from(b).ok().filter(|b| *b <= MAX_BYTES).ok_or_else(|| format!("{} {b} is no size", et::own::COLLECTIVE_BYTES))?,
+            (Some(b), _) => u64::try_from(b)
+                .ok()
+                .filter(|b| *b <= MAX_BYTES)
+                .ok_or_else(|| format!("{} {b} is no size", et::own::COLLECTIVE_BYTES))?,
             (None, Op::Barrier) => 0,
-            (None, Op::AllGather) => own.checked_mul(members).filter(|b| *b <= MAX_BYTES).ok_or("its ranks gather more than a petabyte")?,
+            (None, Op::AllGather) => {
+                own.checked_mul(members).filter(|b| *b <= MAX_BYTES).ok_or("its ranks gather more than a petabyte")?
+            }
             (None, _) => own,
         };
         let slot = slots.of(group).ok_or("its rank is in more than 65,536 process groups")?;

@@ -5,8 +5,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::ImportError;
-use crate::workload::program::{OpKind, Program, Workload};
 use crate::workload::critical_path::free_makespan;
+use crate::workload::program::{OpKind, Program, Workload};
 
 /// A message of a program in one of its slots.
 #[derive(Clone, Copy)]

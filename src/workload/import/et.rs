@@ -82,7 +82,11 @@ pub(crate) mod own {
 }
 
 /// Calls `each` with every node of a trace and its byte offset; `path` is for messages.
-pub(crate) fn nodes<'a>(path: &str, bytes: &'a [u8], mut each: impl FnMut(usize, Node<'a>) -> Result<(), ImportError>) -> Result<(), ImportError> {
+pub(crate) fn nodes<'a>(
+    path: &str,
+    bytes: &'a [u8],
+    mut each: impl FnMut(usize, Node<'a>) -> Result<(), ImportError>,
+) -> Result<(), ImportError> {
     let error = |at: usize, what: &str, e: WireError| ImportError::Encoding {
         path: path.to_string(),
         at,

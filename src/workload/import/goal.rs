@@ -28,22 +28,32 @@ pub fn read(path: &Path, options: &Options) -> Result<Imported, ImportError> {
 /// As [`read`].
 pub fn parse(path: &str, text: &str, options: &Options) -> Result<Imported, ImportError> {
     let text = without_comments(text);
-    let mut p = Parser { n_ranks: None, current: None, blocks: HashMap::new(), names: Names::default(), cpus: 0, nics: 0 };
+    let mut p =
+        Parser { n_ranks: None, current: None, blocks: HashMap::new(), names: Names::default(), cpus: 0, nics: 0 };
     for (i, raw) in text.lines().enumerate() {
         let line = Line { path, number: i + 1, text: raw.trim() };
         if !line.text.is_empty() {
             p.line(&line)?;
         }
     }
-    let end = |problem: &str| FileError::Line { path: path.to_string(), line: text.lines().count().max(1), problem: problem.to_string() };
+    let end = |problem: &str| FileError::Line {
+        path: path.to_string(),
+        line: text.lines().count().max(1),
+        problem: problem.to_string(),
+    };
     if let Some(block) = &p.current {
         return Err(end(&format!("the block of rank {} is not closed; a line with `}}` is missing", block.rank)).into());
     }
     let n_ranks = p.n_ranks.ok_or_else(|| end("there is no `num_ranks N`"))?;
     if let Some(ranks) = options.ranks.filter(|&n| n != n_ranks) {
-        return Err(ImportError::Ranks { path: path.to_string(), ranks, problem: format!("the file says num_ranks {n_ranks}") });
+        return Err(ImportError::Ranks {
+            path: path.to_string(),
+            ranks,
+            problem: format!("the file says num_ranks {n_ranks}"),
+        });
     }
-    let mut w = Workload { groups: vec![Group { members: (0..n_ranks).collect(), dim: Dim::Other }], ..Workload::default() };
+    let mut w =
+        Workload { groups: vec![Group { members: (0..n_ranks).collect(), dim: Dim::Other }], ..Workload::default() };
     let mut ranks = Ranks::default();
     for rank in 0..n_ranks {
         let items = match p.blocks.remove(&rank) {
@@ -53,7 +63,9 @@ pub fn parse(path: &str, text: &str, options: &Options) -> Result<Imported, Impo
         let program = graph::program(items).map_err(|at| ImportError::Node {
             path: path.to_string(),
             node: u64::from(at),
-            problem: format!("operation {at} of rank {rank} (counted from 0) waits for itself through its dependencies (a cycle)"),
+            problem: format!(
+                "operation {at} of rank {rank} (counted from 0) waits for itself through its dependencies (a cycle)"
+            ),
         })?;
         ranks.push(&mut w, program, vec![0]);
     }
@@ -61,7 +73,10 @@ pub fn parse(path: &str, text: &str, options: &Options) -> Result<Imported, Impo
     check::sound(path, &w)?;
     let mut notes = Vec::new();
     if p.cpus > 0 {
-        notes.push(format!("{} operation(s) name a cpu other than 0; operations that no dependency orders run side by side on any cpu", p.cpus));
+        notes.push(format!(
+            "{} operation(s) name a cpu other than 0; operations that no dependency orders run side by side on any cpu",
+            p.cpus
+        ));
     }
     if p.nics > 0 {
         notes.push(format!("{} operation(s) name a nic other than 0; a rank's NIC is the topology's choice", p.nics));
@@ -114,7 +129,11 @@ impl Block {
         for (line, a, b, start) in edges {
             let find = |label: &str| {
                 let problem = || format!("label `{}` is not defined in the block of rank {rank}", shown(label));
-                labels.get(label).copied().ok_or_else(|| FileError::Line { path: path.to_string(), line, problem: problem() })
+                labels.get(label).copied().ok_or_else(|| FileError::Line {
+                    path: path.to_string(),
+                    line,
+                    problem: problem(),
+                })
             };
             let (a, b) = (find(&a)?, find(&b)?);
             if a == b {
@@ -199,7 +218,12 @@ impl Parser {
     }
 
     fn block(&mut self, line: &Line) -> Result<&mut Block, FileError> {
-        self.current.as_mut().ok_or_else(|| line.error(format!("`{}` is outside of a block; operations belong between `rank N {{` and `}}`", shown(line.text))))
+        self.current.as_mut().ok_or_else(|| {
+            line.error(format!(
+                "`{}` is outside of a block; operations belong between `rank N {{` and `}}`",
+                shown(line.text)
+            ))
+        })
     }
 
     fn open(&mut self, line: &Line, rest: &[&str]) -> Result<(), FileError> {
@@ -211,7 +235,9 @@ impl Parser {
         };
         let rank = line.number("rank", rank, 0, n_ranks - 1)?;
         if let Some(open) = &self.current {
-            return Err(line.error(format!("the block of rank {} is not closed; a line with `}}` is missing", open.rank)));
+            return Err(
+                line.error(format!("the block of rank {} is not closed; a line with `}}` is missing", open.rank))
+            );
         }
         if self.blocks.contains_key(&rank) {
             return Err(line.error(format!("rank {rank} has a block already")));
@@ -234,8 +260,12 @@ impl Parser {
                 let ps = line.number::<u64>("calc", ns, 0, MAX_PS / PS_PER_NS)? * PS_PER_NS;
                 (if ps == 0 { OpKind::Join } else { OpKind::Compute { ps, phase: Phase::Other } }, options)
             }
-            [verb @ ("send" | "recv"), size, way @ ("to" | "from"), peer, options @ ..] if (*verb == "send") == (*way == "to") => {
-                let size = size.strip_suffix('b').ok_or_else(|| line.error(format!("size `{}` should end in b for bytes, as 1024b", shown(size))))?;
+            [verb @ ("send" | "recv"), size, way @ ("to" | "from"), peer, options @ ..]
+                if (*verb == "send") == (*way == "to") =>
+            {
+                let size = size
+                    .strip_suffix('b')
+                    .ok_or_else(|| line.error(format!("size `{}` should end in b for bytes, as 1024b", shown(size))))?;
                 let bytes = line.number("size", size, 0, MAX_BYTES)?;
                 if *peer == "-1" {
                     return Err(line.error("receiving from any rank (-1) is not supported; name the rank"));

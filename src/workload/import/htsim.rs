@@ -36,11 +36,18 @@ pub fn read(path: &Path, options: &Options) -> Result<Imported, ImportError> {
 pub fn parse(path: &str, text: &str, options: &Options) -> Result<Imported, ImportError> {
     let file = parse_file(path, text)?;
     if let Some(ranks) = options.ranks.filter(|&n| n != file.n_nodes) {
-        return Err(ImportError::Ranks { path: path.to_string(), ranks, problem: format!("the file says Nodes {}", file.n_nodes) });
+        return Err(ImportError::Ranks {
+            path: path.to_string(),
+            ranks,
+            problem: format!("the file says Nodes {}", file.n_nodes),
+        });
     }
     let mut notes = Vec::new();
     if file.priorities > 0 {
-        notes.push(format!("{} flow(s) have a `prio`; htsim's flow priorities have no counterpart here and are left out", file.priorities));
+        notes.push(format!(
+            "{} flow(s) have a `prio`; htsim's flow priorities have no counterpart here and are left out",
+            file.priorities
+        ));
     }
     let workload = build(path, &file)?;
     let flows = file.triggers.is_empty().then(|| flows(&file));
@@ -107,7 +114,11 @@ fn parse_file(path: &str, text: &str) -> Result<File, ImportError> {
             ["Connections", n] => header(&mut connections, n, 0, MAX_FLOWS)?,
             ["Triggers", n] => header(&mut triggers, n, 0, MAX_FLOWS)?,
             ["Failures", n] if *n == "0" => {}
-            ["Failures" | "failure", ..] => return Err(line.error("link failures in connection matrices are not supported; leave them out").into()),
+            ["Failures" | "failure", ..] => {
+                return Err(line
+                    .error("link failures in connection matrices are not supported; leave them out")
+                    .into());
+            }
             ["trigger", rest @ ..] => {
                 let (id, trigger) = parse_trigger(&line, rest)?;
                 if file.triggers.insert(id, trigger).is_some() {
@@ -121,7 +132,10 @@ fn parse_file(path: &str, text: &str) -> Result<File, ImportError> {
             }
             _ => {
                 return Err(line
-                    .error(format!("`{}` is none of `Nodes N`, `Connections N`, `Triggers N`, `src->dst ...`, `trigger id N ...`", shown(line.text)))
+                    .error(format!(
+                        "`{}` is none of `Nodes N`, `Connections N`, `Triggers N`, `src->dst ...`, `trigger id N ...`",
+                        shown(line.text)
+                    ))
                     .into());
             }
         }
@@ -131,7 +145,12 @@ fn parse_file(path: &str, text: &str) -> Result<File, ImportError> {
     let counts = [("Connections", connections, file.connections.len()), ("Triggers", triggers, file.triggers.len())];
     for (what, said, have) in counts {
         if said.unwrap_or(0) as usize != have {
-            return Err(end(format!("the file has {have} {}, its header says {what} {}", what.to_lowercase(), said.unwrap_or(0))).into());
+            return Err(end(format!(
+                "the file has {have} {}, its header says {what} {}",
+                what.to_lowercase(),
+                said.unwrap_or(0)
+            ))
+            .into());
         }
     }
     Ok(file)
@@ -145,7 +164,9 @@ fn parse_trigger(line: &Line, words: &[&str]) -> Result<(u32, Trigger), FileErro
         match word {
             "id" => id = Some(line.number("trigger id", value()?, 1, u32::MAX)?),
             "count" => count = Some(line.number("count", value()?, 1, MAX_FLOWS)?),
-            "oneshot" | "multishot" | "barrier" if kind.is_some() => return Err(line.error("a trigger is one of oneshot, multishot, barrier")),
+            "oneshot" | "multishot" | "barrier" if kind.is_some() => {
+                return Err(line.error("a trigger is one of oneshot, multishot, barrier"));
+            }
             "oneshot" => kind = Some(TriggerKind::Oneshot),
             "multishot" => kind = Some(TriggerKind::Multishot),
             "barrier" => kind = Some(TriggerKind::Barrier),
@@ -160,7 +181,14 @@ fn parse_trigger(line: &Line, words: &[&str]) -> Result<(u32, Trigger), FileErro
     Ok((id, Trigger { line: line.number, kind, count: count.unwrap_or(1) }))
 }
 
-fn parse_connection(line: &Line, pair: &str, words: &[&str], n_nodes: u32, ids: &mut BTreeSet<u32>, priorities: &mut u64) -> Result<Connection, FileError> {
+fn parse_connection(
+    line: &Line,
+    pair: &str,
+    words: &[&str],
+    n_nodes: u32,
+    ids: &mut BTreeSet<u32>,
+    priorities: &mut u64,
+) -> Result<Connection, FileError> {
     let (src, dst) = pair.split_once("->").unwrap_or((pair, ""));
     let src = line.number("source", src, 0, n_nodes - 1)?;
     let dst = line.number("destination", dst, 0, n_nodes - 1)?;
@@ -173,7 +201,9 @@ fn parse_connection(line: &Line, pair: &str, words: &[&str], n_nodes: u32, ids: 
         let mut value = || words.next().copied().ok_or_else(|| line.error(format!("`{word}` has no value")));
         let mut trigger = || line.number("trigger id", value()?, 1, u32::MAX);
         match word {
-            "start" | "trigger" if start.is_some() => return Err(line.error("a flow has either one `start` or one `trigger`")),
+            "start" | "trigger" if start.is_some() => {
+                return Err(line.error("a flow has either one `start` or one `trigger`"));
+            }
             "trigger" => start = Some(Start::Trigger(trigger()?)),
             "send_done_trigger" => send_done = Some(trigger()?),
             "recv_done_trigger" => recv_done = Some(trigger()?),
@@ -186,7 +216,12 @@ fn parse_connection(line: &Line, pair: &str, words: &[&str], n_nodes: u32, ids: 
             "start" => {
                 let text = value()?;
                 let ps = scaled(text, 0).filter(|&ps| ps <= MAX_PS);
-                let problem = || format!("start `{}` is not a time in picoseconds, at least 0 and at most a million seconds", shown(text));
+                let problem = || {
+                    format!(
+                        "start `{}` is not a time in picoseconds, at least 0 and at most a million seconds",
+                        shown(text)
+                    )
+                };
                 start = Some(Start::At(ps.ok_or_else(|| line.error(problem()))?));
             }
             "size" => bytes = Some(line.number("size in bytes", value()?, 1, MAX_BYTES)?),
@@ -194,7 +229,12 @@ fn parse_connection(line: &Line, pair: &str, words: &[&str], n_nodes: u32, ids: 
                 line.number("prio", value()?, 0, u32::MAX)?;
                 *priorities += 1;
             }
-            _ => return Err(line.error(format!("`{}` is none of id, start, size, trigger, send_done_trigger, recv_done_trigger, prio", shown(word)))),
+            _ => {
+                return Err(line.error(format!(
+                    "`{}` is none of id, start, size, trigger, send_done_trigger, recv_done_trigger, prio",
+                    shown(word)
+                )));
+            }
         }
     }
     let bytes = bytes.ok_or_else(|| line.error("a flow needs `size BYTES`"))?;
@@ -237,7 +277,10 @@ impl Host {
 fn build(path: &str, file: &File) -> Result<Workload, ImportError> {
     let mut names = Names::default();
     let (flow, wait, fire) = (names.of("flow"), names.of("start"), names.of("trigger"));
-    let mut w = Workload { groups: vec![Group { members: (0..file.n_nodes).collect(), dim: Dim::Other }], ..Workload::default() };
+    let mut w = Workload {
+        groups: vec![Group { members: (0..file.n_nodes).collect(), dim: Dim::Other }],
+        ..Workload::default()
+    };
     let mut hosts: Vec<Host> = (0..file.n_nodes).map(|_| Host { items: Vec::new(), groups: vec![0] }).collect();
     // Who activates a trigger: (host, operation whose end does).
     let mut activators: BTreeMap<u32, Vec<(u32, u32)>> = BTreeMap::new();
@@ -245,7 +288,9 @@ fn build(path: &str, file: &File) -> Result<Workload, ImportError> {
     for (i, c) in file.connections.iter().enumerate() {
         let (tag, dim) = (i as u32, Dim::Other);
         let deps = match c.start {
-            Start::At(ps) if ps > 0 => vec![hosts[c.src as usize].push(OpKind::Compute { ps, phase: Phase::Other }, wait, Vec::new())],
+            Start::At(ps) if ps > 0 => {
+                vec![hosts[c.src as usize].push(OpKind::Compute { ps, phase: Phase::Other }, wait, Vec::new())]
+            }
             _ => Vec::new(),
         };
         let send = OpKind::Send { peer: Peer { slot: 0, member: c.dst }, bytes: c.bytes, tag, dim };
@@ -260,9 +305,13 @@ fn build(path: &str, file: &File) -> Result<Workload, ImportError> {
         if let Start::Trigger(trigger) = c.start {
             triggered.entry(trigger).or_default().push((c.src, send));
         }
-        for trigger in [c.send_done, c.recv_done, if let Start::Trigger(t) = c.start { Some(t) } else { None }].into_iter().flatten() {
+        for trigger in [c.send_done, c.recv_done, if let Start::Trigger(t) = c.start { Some(t) } else { None }]
+            .into_iter()
+            .flatten()
+        {
             if !file.triggers.contains_key(&trigger) {
-                let problem = format!("trigger {trigger} is not defined; a line `trigger id {trigger} oneshot` is missing");
+                let problem =
+                    format!("trigger {trigger} is not defined; a line `trigger id {trigger} oneshot` is missing");
                 return Err(FileError::Line { path: path.to_string(), line: c.line, problem }.into());
             }
         }
@@ -270,7 +319,11 @@ fn build(path: &str, file: &File) -> Result<Workload, ImportError> {
     let none = Vec::new();
     for (id, trigger) in &file.triggers {
         let (by, to) = (activators.get(id).unwrap_or(&none), triggered.get(id).unwrap_or(&none));
-        check_trigger(*id, trigger, by.len(), to.len()).map_err(|problem| FileError::Line { path: path.to_string(), line: trigger.line, problem })?;
+        check_trigger(*id, trigger, by.len(), to.len()).map_err(|problem| FileError::Line {
+            path: path.to_string(),
+            line: trigger.line,
+            problem,
+        })?;
         if by.is_empty() || to.is_empty() {
             continue;
         }
@@ -282,8 +335,9 @@ fn build(path: &str, file: &File) -> Result<Workload, ImportError> {
             let h = &mut hosts[host as usize];
             let deps: Vec<u32> = by.iter().filter(|(at, _)| *at == host).map(|(_, op)| *op).collect();
             let kind = if shared {
-                let slot =
-                    u16::try_from(h.groups.len()).map_err(|_| ImportError::path(path, format!("host {host} takes part in more than 65,535 triggers")))?;
+                let slot = u16::try_from(h.groups.len()).map_err(|_| {
+                    ImportError::path(path, format!("host {host} takes part in more than 65,535 triggers"))
+                })?;
                 h.groups.push(group);
                 OpKind::Collective { op: Op::Barrier, slot, bytes: 0, dim: Dim::Other, algorithm: None, shares: None }
             } else {
@@ -315,18 +369,22 @@ fn build(path: &str, file: &File) -> Result<Workload, ImportError> {
 /// Whether a trigger means "when all its activators are done", which is what a program can say.
 fn check_trigger(id: u32, t: &Trigger, activators: usize, targets: usize) -> Result<(), String> {
     if targets > 0 && activators == 0 {
-        return Err(format!("nothing activates trigger {id}, so its {targets} flow(s) never start; name it in a send_done_trigger or recv_done_trigger"));
+        return Err(format!(
+            "nothing activates trigger {id}, so its {targets} flow(s) never start; name it in a send_done_trigger or recv_done_trigger"
+        ));
     }
     match t.kind {
-        TriggerKind::Barrier if targets > 0 && t.count as usize > activators => {
-            Err(format!("barrier {id} waits for {} flows, but only {activators} activate it, so it never fires", t.count))
-        }
-        TriggerKind::Barrier if targets > 0 && (t.count as usize) < activators => {
-            Err(format!("barrier {id} fires after {} of its {activators} flows; only a barrier over all of them (count {activators}) is supported", t.count))
-        }
-        TriggerKind::Oneshot | TriggerKind::Multishot if targets > 0 && activators > 1 => {
-            Err(format!("{activators} flows activate trigger {id}, of which the first fires it; only a trigger of one flow is supported, or a barrier of all"))
-        }
+        TriggerKind::Barrier if targets > 0 && t.count as usize > activators => Err(format!(
+            "barrier {id} waits for {} flows, but only {activators} activate it, so it never fires",
+            t.count
+        )),
+        TriggerKind::Barrier if targets > 0 && (t.count as usize) < activators => Err(format!(
+            "barrier {id} fires after {} of its {activators} flows; only a barrier over all of them (count {activators}) is supported",
+            t.count
+        )),
+        TriggerKind::Oneshot | TriggerKind::Multishot if targets > 0 && activators > 1 => Err(format!(
+            "{activators} flows activate trigger {id}, of which the first fires it; only a trigger of one flow is supported, or a barrier of all"
+        )),
         _ => Ok(()),
     }
 }

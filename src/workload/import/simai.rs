@@ -12,7 +12,8 @@ use crate::topology::text::{Line, Lines, load_text, shown};
 use crate::units::PS_PER_NS;
 
 /// First words of a header that are read.
-pub(super) const KINDS: [&str; 6] = ["HYBRID_TRANSFORMER", "HYBRID_TRANSFORMER_FWD_IN_BCKWD", "DATA", "MODEL", "DISTRIBUTED_INFERENCE", "MICRO"];
+pub(super) const KINDS: [&str; 6] =
+    ["HYBRID_TRANSFORMER", "HYBRID_TRANSFORMER_FWD_IN_BCKWD", "DATA", "MODEL", "DISTRIBUTED_INFERENCE", "MICRO"];
 /// First words of headers that say less than a simulation needs.
 const REFUSED: [(&str, &str); 5] = [
     ("HYBRID_DATA_MODEL", "its groups are dimensions of a logical topology that the file does not have"),
@@ -21,7 +22,8 @@ const REFUSED: [(&str, &str); 5] = [
     ("HYBRID_DLRM", "its order of embedding exchange is not supported"),
     ("HYBRID_DLRM_ENHANCED", "its order of embedding exchange is not supported"),
 ];
-const ROW_SHAPE: &str = "name dependency fwd_ns fwd_comm fwd_bytes ig_ns ig_comm ig_bytes wg_ns wg_comm wg_bytes update_ns";
+const ROW_SHAPE: &str =
+    "name dependency fwd_ns fwd_comm fwd_bytes ig_ns ig_comm ig_bytes wg_ns wg_comm wg_bytes update_ns";
 /// The most layers: far beyond real files, and a wrong count cannot matter.
 const MAX_LAYERS: u32 = 1 << 24;
 
@@ -106,15 +108,21 @@ pub fn parse(path: &str, text: &str, options: &Options) -> Result<Imported, Impo
 
 pub(super) fn parse_file(path: &str, text: &str) -> Result<File, FileError> {
     let mut lines = Lines::new(path, text);
-    let header = lines.expect(|| "it should begin with a parallelism such as HYBRID_TRANSFORMER_FWD_IN_BCKWD, or MICRO".to_string())?;
+    let header = lines.expect(|| {
+        "it should begin with a parallelism such as HYBRID_TRANSFORMER_FWD_IN_BCKWD, or MICRO".to_string()
+    })?;
     let (mut file, checkpoints, initiates) = parse_header(&header)?;
     let count_line = lines.expect(|| "the number of layers should follow".to_string())?;
     let [count] = count_line.exactly("number of layers")?;
     let count = count_line.number("the number of layers", count, 1, MAX_LAYERS)?;
     while file.layers.len() < count as usize {
         let n = file.layers.len();
-        let line =
-            lines.expect(|| format!("line {} announces {count} layers, the file has {n}; it is cut off, or the count should be {n}", count_line.number))?;
+        let line = lines.expect(|| {
+            format!(
+                "line {} announces {count} layers, the file has {n}; it is cut off, or the count should be {n}",
+                count_line.number
+            )
+        })?;
         let layer = parse_layer(&line, n)?;
         file.layers.push(layer);
     }
@@ -123,13 +131,18 @@ pub(super) fn parse_file(path: &str, text: &str) -> Result<File, FileError> {
         left_out += 1;
     }
     if left_out > 0 {
-        file.notes.push(format!("{left_out} line(s) follow the {count} layers that line {} announces; they are left out", count_line.number));
+        file.notes.push(format!(
+            "{left_out} line(s) follow the {count} layers that line {} announces; they are left out",
+            count_line.number
+        ));
     }
     for (what, marks, set) in [("checkpoints", checkpoints, true), ("checkpoint_initiates", initiates, false)] {
         for mark in marks {
             let n = file.layers.len();
             let layer = file.layers.get_mut(mark as usize);
-            let layer = layer.ok_or_else(|| header.error(format!("{what} names layer {mark}, but the {n} layers are numbered from 0")))?;
+            let layer = layer.ok_or_else(|| {
+                header.error(format!("{what} names layer {mark}, but the {n} layers are numbered from 0"))
+            })?;
             if set {
                 layer.checkpoint = true;
             } else {
@@ -140,9 +153,16 @@ pub(super) fn parse_file(path: &str, text: &str) -> Result<File, FileError> {
     if let Some(i) = file.layers.iter().position(|l| l.initiates_recompute)
         && !file.layers[..=i].iter().any(|l| l.checkpoint)
     {
-        return Err(header.error(format!("layer {i} initiates a recomputation, but no layer up to it is a checkpoint; name one in `checkpoints`")));
+        return Err(header.error(format!(
+            "layer {i} initiates a recomputation, but no layer up to it is a checkpoint; name one in `checkpoints`"
+        )));
     }
-    let broadcasts = file.layers.iter().flat_map(|l| [&l.fwd, &l.ig, &l.wg]).filter(|p| matches!(p.comm, Some((Op::Broadcast, ..)))).count();
+    let broadcasts = file
+        .layers
+        .iter()
+        .flat_map(|l| [&l.fwd, &l.ig, &l.wg])
+        .filter(|p| matches!(p.comm, Some((Op::Broadcast, ..))))
+        .count();
     if broadcasts > 0 {
         file.notes.push(format!("{broadcasts} BROADCAST(s) are simulated; SimAI itself leaves them out"));
     }
@@ -163,11 +183,27 @@ fn parse_header(line: &Line) -> Result<(File, Vec<u32>, Vec<u32>), FileError> {
         "DISTRIBUTED_INFERENCE" => Kind::Inference,
         "MICRO" => Kind::Micro,
         _ => {
-            let why = REFUSED.iter().find(|(word, _)| *word == first).map_or("it is no parallelism of SimAI", |(_, why)| why);
-            return Err(line.error(format!("`{}` cannot be read: {why}; what can is {}", shown(first), KINDS.join(", "))));
+            let why =
+                REFUSED.iter().find(|(word, _)| *word == first).map_or("it is no parallelism of SimAI", |(_, why)| why);
+            return Err(line.error(format!(
+                "`{}` cannot be read: {why}; what can is {}",
+                shown(first),
+                KINDS.join(", ")
+            )));
         }
     };
-    let mut file = File { kind, tp: 1, ep: 1, pp: 1, vpp: 1, ga: 1, all_gpus: 0, pp_comm: 0, layers: Vec::new(), notes: Vec::new() };
+    let mut file = File {
+        kind,
+        tp: 1,
+        ep: 1,
+        pp: 1,
+        vpp: 1,
+        ga: 1,
+        all_gpus: 0,
+        pp_comm: 0,
+        layers: Vec::new(),
+        notes: Vec::new(),
+    };
     let (mut checkpoints, mut initiates) = (Vec::new(), Vec::new());
     let mut seen: Vec<&str> = Vec::new();
     while let Some(key) = words.next() {
@@ -175,7 +211,8 @@ fn parse_header(line: &Line) -> Result<(File, Vec<u32>, Vec<u32>), FileError> {
             return Err(line.error(format!("`{}` is given twice", shown(key))));
         }
         seen.push(key);
-        let value = words.next().ok_or_else(|| line.error(format!("`{}` has no value; write `{key}: 1`", shown(key))))?;
+        let value =
+            words.next().ok_or_else(|| line.error(format!("`{}` has no value; write `{key}: 1`", shown(key))))?;
         let size = |max: u32| line.number(key, value, 1, max);
         match key {
             "model_parallel_NPU_group" => file.tp = size(MAX_RANKS)?,
@@ -189,12 +226,16 @@ fn parse_header(line: &Line) -> Result<(File, Vec<u32>, Vec<u32>), FileError> {
                 let n: u32 = line.number(key, value, 0, MAX_LAYERS)?;
                 let list = if key == "checkpoints" { &mut checkpoints } else { &mut initiates };
                 for _ in 0..n {
-                    let layer = words.next().ok_or_else(|| line.error(format!("`{key}: {n}` should be followed by {n} layer number(s)")))?;
+                    let layer = words
+                        .next()
+                        .ok_or_else(|| line.error(format!("`{key}: {n}` should be followed by {n} layer number(s)")))?;
                     list.push(line.number("a layer number", layer, 0, MAX_LAYERS)?);
                 }
             }
             // SimAI passes over what it does not know; so that its newer headers read, with a note.
-            _ => file.notes.push(format!("the header's `{}: {}` is not known and is left out", shown(key), shown(value))),
+            _ => {
+                file.notes.push(format!("the header's `{}: {}` is not known and is left out", shown(key), shown(value)))
+            }
         }
     }
     if kind != Kind::Recompute && !(checkpoints.is_empty() && initiates.is_empty()) {
@@ -204,11 +245,14 @@ fn parse_header(line: &Line) -> Result<(File, Vec<u32>, Vec<u32>), FileError> {
 }
 
 fn parse_layer(line: &Line, index: usize) -> Result<Layer, FileError> {
-    let [name, dependency, fwd_ns, fwd_comm, fwd_bytes, ig_ns, ig_comm, ig_bytes, wg_ns, wg_comm, wg_bytes, update_ns] = line.exactly(ROW_SHAPE)?;
+    let [name, dependency, fwd_ns, fwd_comm, fwd_bytes, ig_ns, ig_comm, ig_bytes, wg_ns, wg_comm, wg_bytes, update_ns] =
+        line.exactly(ROW_SHAPE)?;
     // The order of rows implies every dependency that can be met.
     let dependency: i64 = line.number("dependency", dependency, -1, i64::from(MAX_LAYERS))?;
     if dependency >= index as i64 {
-        return Err(line.error(format!("layer {index} depends on layer {dependency}, which does not come before it; -1 stands for none")));
+        return Err(line.error(format!(
+            "layer {index} depends on layer {dependency}, which does not come before it; -1 stands for none"
+        )));
     }
     let part = |what: &str, ns: &str, comm: &str, bytes: &str| -> Result<Part, FileError> {
         Ok(Part { ps: duration(line, &format!("{what}_ns"), ns)?, comm: communication(line, what, comm, bytes)? })

@@ -62,15 +62,29 @@ pub(super) fn build(path: &str, mut file: File, options: &Options) -> Result<Imp
     if most.saturating_mul(shape.pp as usize) > MAX_OPS {
         return Err(ImportError::path(
             path,
-            format!("{} layers and {visits} visits on each of {} stages are too many operations", file.layers.len(), shape.pp),
+            format!(
+                "{} layers and {visits} visits on each of {} stages are too many operations",
+                file.layers.len(),
+                shape.pp
+            ),
         ));
     }
     let unused = file.layers.iter().flat_map(|l| [l.fwd.comm, l.ig.comm]).flatten().count();
     if file.kind == Kind::Micro && unused > 0 {
-        notes.push(format!("MICRO runs the weight-gradient collectives of its rows alone; {unused} other(s) are left out"));
+        notes.push(format!(
+            "MICRO runs the weight-gradient collectives of its rows alone; {unused} other(s) are left out"
+        ));
     }
     for stage in 0..shape.pp {
-        let mut b = Builder { w: &mut w, file: &file, shape: &shape, stage, program: Program::default(), last: None, skipped: 0 };
+        let mut b = Builder {
+            w: &mut w,
+            file: &file,
+            shape: &shape,
+            stage,
+            program: Program::default(),
+            last: None,
+            skipped: 0,
+        };
         b.stage(&plan);
         let (skipped, mut program) = (b.skipped, b.program);
         if stage == 0 && skipped > 0 {
@@ -80,7 +94,11 @@ pub(super) fn build(path: &str, mut file: File, options: &Options) -> Result<Imp
         w.programs.push(program);
     }
     let per_stage = shape.tp * shape.dp;
-    w.ranks = std::mem::take(&mut w.ranks).into_iter().enumerate().map(|(r, rank)| Rank { program: r as u32 / per_stage, ..rank }).collect();
+    w.ranks = std::mem::take(&mut w.ranks)
+        .into_iter()
+        .enumerate()
+        .map(|(r, rank)| Rank { program: r as u32 / per_stage, ..rank })
+        .collect();
     check::matching(path, &w)?;
     Ok(Imported { workload: w, flows: None, notes })
 }
@@ -93,7 +111,8 @@ fn shape(path: &str, file: &File, options: &Options, notes: &mut Vec<String>) ->
         (Some(n), _) => n,
         (None, 0) => {
             let least = u32::try_from(least).ok().filter(|&n| n <= MAX_RANKS);
-            let least = least.ok_or_else(|| ImportError::path(path, format!("its groups need more than {MAX_RANKS} ranks")))?;
+            let least =
+                least.ok_or_else(|| ImportError::path(path, format!("its groups need more than {MAX_RANKS} ranks")))?;
             // Data-parallel collectives need two replicas to be any.
             let over_dp = file.layers.iter().any(|l| l.wg.comm.is_some_and(|(_, scope, _)| scope != Scope::Ep));
             let least = if over_dp && transformer { least.saturating_mul(2) } else { least };
@@ -113,7 +132,10 @@ fn shape(path: &str, file: &File, options: &Options, notes: &mut Vec<String>) ->
         Kind::Transformer | Kind::Recompute => {}
     }
     if !u64::from(ranks).is_multiple_of(least) {
-        return bad(format!("it must be a multiple of model_parallel_NPU_group {} times ep {ep} times pp {pp}, {least}", file.tp));
+        return bad(format!(
+            "it must be a multiple of model_parallel_NPU_group {} times ep {ep} times pp {pp}, {least}",
+            file.tp
+        ));
     }
     Ok(Shape { tp: file.tp, dp: ranks / (file.tp * pp), ep, pp })
 }
@@ -173,7 +195,9 @@ impl Plan {
             [first] => n - first,
             [] => 0,
         };
-        let even = starts.len() == ga && starts.windows(2).all(|p| p[1] - p[0] == length) && starts.last().is_some_and(|s| s + length <= n);
+        let even = starts.len() == ga
+            && starts.windows(2).all(|p| p[1] - p[0] == length)
+            && starts.last().is_some_and(|s| s + length <= n);
         if !even {
             notes.push(format!(
                 "the rows are not {ga} runs of one length that begin with `embedding_layer` (there are {}), so they count as one micro-batch",
@@ -183,7 +207,10 @@ impl Plan {
         }
         let mut vpp = file.vpp;
         if vpp > 1 && !file.ga.is_multiple_of(shape.pp) {
-            notes.push(format!("ga {} is no multiple of pp {}, which the interleaved schedule needs; vpp {vpp} is read as 1", file.ga, shape.pp));
+            notes.push(format!(
+                "ga {} is no multiple of pp {}, which the interleaved schedule needs; vpp {vpp} is read as 1",
+                file.ga, shape.pp
+            ));
             vpp = 1;
         }
         let end = starts[ga - 1] + length;
@@ -275,12 +302,21 @@ impl Builder<'_> {
         let at = v.chunk * pp + stage;
         let last = vpp * pp - 1;
         let tag = |from: u32| (v.micro * (last + 1) + from) * 2 + u32::from(!v.forward);
-        let (before, after) = if v.forward { (at.checked_sub(1), (at < last).then_some(at + 1)) } else { ((at < last).then_some(at + 1), at.checked_sub(1)) };
+        let (before, after) = if v.forward {
+            (at.checked_sub(1), (at < last).then_some(at + 1))
+        } else {
+            ((at < last).then_some(at + 1), at.checked_sub(1))
+        };
         let name = self.w.name(if v.forward { "pp_forward" } else { "pp_backward" });
         let bytes = self.file.pp_comm;
         if let Some(before) = before.filter(|_| bytes > 0) {
             let peer = Peer { slot: PP, member: before % pp };
-            let recv = self.program.push(OpKind::Recv { peer, bytes, tag: tag(before), dim: Dim::Pp }, Stream::FREE, name, &[]);
+            let recv = self.program.push(
+                OpKind::Recv { peer, bytes, tag: tag(before), dim: Dim::Pp },
+                Stream::FREE,
+                name,
+                &[],
+            );
             let deps: Vec<u32> = self.last.into_iter().chain([recv]).collect();
             self.last = Some(self.program.push(OpKind::Join, Stream::FREE, name, &deps));
         }

@@ -210,7 +210,10 @@ mod tests {
     fn broken_encodings_are_told() {
         assert_eq!(Reader::new(&[0x80; 12]).varint(), Err(WireError::LongVarint));
         assert_eq!(Reader::new(&[0x80]).varint(), Err(WireError::Truncated));
-        assert_eq!(Reader::new(&[0xff, 0xff, 0xff, 0xff, 0x7f, 1]).delimited(), Err(WireError::Length { length: 0x7_ffff_ffff, left: 1 }));
+        assert_eq!(
+            Reader::new(&[0xff, 0xff, 0xff, 0xff, 0x7f, 1]).delimited(),
+            Err(WireError::Length { length: 0x7_ffff_ffff, left: 1 })
+        );
         assert_eq!(Reader::new(&[3 << 3 | 3]).field(), Err(WireError::WireType { wire: 3, field: 3 }));
         assert_eq!(Reader::new(&[1 << 3 | 1, 0]).field(), Err(WireError::Truncated));
     }

@@ -1,8 +1,8 @@
 //! Lowering on two to four ranks: what becomes a message, a gate, an error.
 
+use super::*;
 use crate::workload::program::{Group, Peer, Program, Rank};
 use crate::workload::tasks::{Target, When};
-use super::*;
 
 /// Every collective is one exchange around a ring, or a time.
 struct Ring {
@@ -33,7 +33,11 @@ fn lowered(programs: Vec<Program>, change: impl Fn(&mut Lowering), analytic: boo
     lowered_by(programs, &change, &mut Ring { analytic })
 }
 
-fn lowered_by(programs: Vec<Program>, change: &dyn Fn(&mut Lowering), planner: &mut dyn Planner) -> Result<TaskGraph, LowerError> {
+fn lowered_by(
+    programs: Vec<Program>,
+    change: &dyn Fn(&mut Lowering),
+    planner: &mut dyn Planner,
+) -> Result<TaskGraph, LowerError> {
     let n = programs.len() as u32;
     let mut workload = Workload {
         ranks: (0..n).map(|program| Rank { program, groups: vec![0] }).collect(),
@@ -80,12 +84,19 @@ fn peer(member: u32) -> Peer {
 
 #[test]
 fn transfers_leave_servers_as_messages_and_stay_inside_as_gates() {
-    let p = program(&[OpKind::Compute { ps: 1000, phase: crate::workload::program::Phase::Forward }, collective(CollectiveOp::AllReduce, 96)]);
+    let p = program(&[
+        OpKind::Compute { ps: 1000, phase: crate::workload::program::Phase::Forward },
+        collective(CollectiveOp::AllReduce, 96),
+    ]);
     let g = lowered(vec![p.clone(), p.clone(), p.clone(), p], |_| {}, false).unwrap();
-    let messages: Vec<_> = g.messages().map(|(_, qp, bytes)| (g.qps[qp as usize].src, g.qps[qp as usize].dst, bytes)).collect();
+    let messages: Vec<_> =
+        g.messages().map(|(_, qp, bytes)| (g.qps[qp as usize].src, g.qps[qp as usize].dst, bytes)).collect();
     // Flags double what is on the wire; 0 -> 1 and 2 -> 3 stay in their servers.
     assert_eq!(messages, [(1, 2, 192), (3, 0, 192)]);
-    assert_eq!(g.gates.iter().map(|gate| (gate.server, gate.serial_ps, gate.latency_ps)).collect::<Vec<_>>(), [(Some(0), 192, 300), (Some(1), 192, 300)]);
+    assert_eq!(
+        g.gates.iter().map(|gate| (gate.server, gate.serial_ps, gate.latency_ps)).collect::<Vec<_>>(),
+        [(Some(0), 192, 300), (Some(1), 192, 300)]
+    );
     // Kernels take the factor of their rank.
     let kernels: Vec<u64> = g.ops.iter().map(|ops| g.tasks[ops[0].end as usize].delay_ps).collect();
     assert_eq!(kernels, [1000, 1500, 2000, 2500]);
@@ -124,17 +135,19 @@ fn queue_pairs_take_turns_or_share_messages() {
 fn what_does_not_fit_together_is_named() {
     let say = |programs| lowered(programs, |_| {}, false).unwrap_err().to_string();
     let of = |op, bytes| program(&[collective(op, bytes)]);
-    insta::assert_snapshot!([
-        say(vec![of(CollectiveOp::AllReduce, 1), of(CollectiveOp::AllGather, 1)]),
-        say(vec![of(CollectiveOp::AllReduce, 1), program(&[])]),
-        say(vec![of(CollectiveOp::Broadcast, 1), of(CollectiveOp::Broadcast, 1)]),
-        say(vec![program(&[OpKind::Send { peer: peer(1), bytes: 3, tag: 5, dim: Dim::Pp }]), program(&[])]),
-        say(vec![
-            program(&[OpKind::Send { peer: peer(1), bytes: 3, tag: 5, dim: Dim::Pp }]),
-            program(&[OpKind::Recv { peer: peer(0), bytes: 4, tag: 5, dim: Dim::Pp }]),
-        ]),
-    ]
-    .join("\n"));
+    insta::assert_snapshot!(
+        [
+            say(vec![of(CollectiveOp::AllReduce, 1), of(CollectiveOp::AllGather, 1)]),
+            say(vec![of(CollectiveOp::AllReduce, 1), program(&[])]),
+            say(vec![of(CollectiveOp::Broadcast, 1), of(CollectiveOp::Broadcast, 1)]),
+            say(vec![program(&[OpKind::Send { peer: peer(1), bytes: 3, tag: 5, dim: Dim::Pp }]), program(&[])]),
+            say(vec![
+                program(&[OpKind::Send { peer: peer(1), bytes: 3, tag: 5, dim: Dim::Pp }]),
+                program(&[OpKind::Recv { peer: peer(0), bytes: 4, tag: 5, dim: Dim::Pp }]),
+            ]),
+        ]
+        .join("\n")
+    );
 }
 
 /// Two messages from 0 to 1, one behind the other on one connection.

@@ -13,7 +13,15 @@ pub(super) struct Arrival {
 
 impl Lowerer<'_> {
     /// One transfer between ranks: a message, or inside a server a gate. Gives the task that posts it and how its arrival is waited for.
-    pub(super) fn transfer(&mut self, comm: u32, src: u32, dst: u32, lane: u32, bytes: u64, overhead_ps: u64) -> (u32, Arrival) {
+    pub(super) fn transfer(
+        &mut self,
+        comm: u32,
+        src: u32,
+        dst: u32,
+        lane: u32,
+        bytes: u64,
+        overhead_ps: u64,
+    ) -> (u32, Arrival) {
         let bytes = bytes.max(1);
         if let Some(inside) = self.inside(src, dst) {
             return self.through_gate(src, dst, bytes, inside, overhead_ps);
@@ -40,7 +48,16 @@ impl Lowerer<'_> {
 
     /// A message in parts, one on each of `each` queue pairs from `lane` on.
     #[allow(clippy::too_many_arguments, reason = "one message, by what identifies it")]
-    fn split(&mut self, comm: u32, src: u32, dst: u32, lane: u32, each: u32, bytes: u64, overhead_ps: u64) -> (u32, Arrival) {
+    fn split(
+        &mut self,
+        comm: u32,
+        src: u32,
+        dst: u32,
+        lane: u32,
+        each: u32,
+        bytes: u64,
+        overhead_ps: u64,
+    ) -> (u32, Arrival) {
         let post = self.graph.task(src, overhead_ps, Work::Delay);
         let (sent, arrived) = (self.graph.join(src), self.graph.join(dst));
         let parts = u64::from(each).min(bytes);
@@ -55,7 +72,14 @@ impl Lowerer<'_> {
         (post, Arrival { sent, arrived, message: false })
     }
 
-    pub(super) fn through_gate(&mut self, src: u32, dst: u32, bytes: u64, way: Inside, overhead_ps: u64) -> (u32, Arrival) {
+    pub(super) fn through_gate(
+        &mut self,
+        src: u32,
+        dst: u32,
+        bytes: u64,
+        way: Inside,
+        overhead_ps: u64,
+    ) -> (u32, Arrival) {
         let serial = (bytes as u128 * 8 * crate::units::PS_PER_S as u128).div_ceil(way.rate_bps.max(1) as u128) as u64;
         let post = self.graph.task(src, overhead_ps, Work::Delay);
         // Ranks of a server are neighbours, so that the rest of their number tells its links apart; a way without links of its own to each peer is one.

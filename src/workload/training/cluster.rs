@@ -28,7 +28,12 @@ impl Cluster {
     /// The machine that training jobs are timed on; `dtype` is what mfu is held against.
     pub fn machine(&self, dtype: Dtype) -> Machine<'_> {
         let at = Dtype::ALL.iter().position(|&d| d == dtype).expect("ALL lists every type");
-        Machine { kernels: self, comm: self, gpus_per_server: self.system.gpus_per_server, peak_flops: self.timing.gpu().peak_flops[at] as u64 }
+        Machine {
+            kernels: self,
+            comm: self,
+            gpus_per_server: self.system.gpus_per_server,
+            peak_flops: self.timing.gpu().peak_flops[at] as u64,
+        }
     }
 }
 
@@ -51,7 +56,13 @@ impl CommCost for Cluster {
     fn collective_ps(&self, op: CollectiveOp, bytes: u64, span: Span) -> u64 {
         let per_server = span.per_server.max(1);
         let sharing = (self.system.gpus_per_server / per_server).max(1);
-        cost_ps(op, bytes, &Placement { ranks: span.members, ranks_per_node: per_server, sharing }, &self.system, &self.env)
+        cost_ps(
+            op,
+            bytes,
+            &Placement { ranks: span.members, ranks_per_node: per_server, sharing },
+            &self.system,
+            &self.env,
+        )
     }
 
     fn message_ps(&self, bytes: u64, same_server: bool) -> u64 {

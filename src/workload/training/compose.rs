@@ -64,7 +64,9 @@ fn exchange(
     // What stands between the communication and who needs it runs beside it.
     let (beside, name) = run(&|p| Some(p) != needed_by);
     let n = beside.len();
-    let used_later = rest[n..].iter().any(|s| matches!(s, compute::Step::Kernel { part, .. } if Some(*part) == needed_by)) || needed_by.is_none();
+    let used_later =
+        rest[n..].iter().any(|s| matches!(s, compute::Step::Kernel { part, .. } if Some(*part) == needed_by))
+            || needed_by.is_none();
     if n > 0 && used_later {
         out.push(price.both(name, &beside, *comm, Overlap::Beside));
         return n;

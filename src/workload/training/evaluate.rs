@@ -27,7 +27,17 @@ pub struct Breakdown {
 
 impl Breakdown {
     fn parts(&mut self) -> [&mut u64; 9] {
-        [&mut self.compute, &mut self.tp, &mut self.pp, &mut self.dp, &mut self.ep, &mut self.cp, &mut self.bubble, &mut self.optimizer, &mut self.other]
+        [
+            &mut self.compute,
+            &mut self.tp,
+            &mut self.pp,
+            &mut self.dp,
+            &mut self.ep,
+            &mut self.cp,
+            &mut self.bubble,
+            &mut self.optimizer,
+            &mut self.other,
+        ]
     }
 
     /// This, and `rounds` times what `next` has more.
@@ -123,7 +133,8 @@ pub fn breakdown(plan: &Plan, layout: &Layout, price: &Price) -> Breakdown {
     if m <= more || layout.pp == 1 {
         return walked(plan, layout, price);
     }
-    let with = |m: u32| walked(plan, &Layout { global_batch: m * layout.dp * layout.microbatch, ..layout.clone() }, price);
+    let with =
+        |m: u32| walked(plan, &Layout { global_batch: m * layout.dp * layout.microbatch, ..layout.clone() }, price);
     let rounds = ((m - few) / round) as u64;
     with(few).extended(&with(more), rounds)
 }
@@ -143,16 +154,36 @@ fn walked(plan: &Plan, layout: &Layout, price: &Price) -> Breakdown {
         spent.compute = (spent.compute as f64 * factor) as u64;
         spent
     };
-    let stages: Vec<(Spent, Spent)> = plan.stages.iter().zip(&plan.messages).map(|(s, m)| (slowed(pass(s, false), m.0), slowed(pass(s, true), m.1))).collect();
+    let stages: Vec<(Spent, Spent)> = plan
+        .stages
+        .iter()
+        .zip(&plan.messages)
+        .map(|(s, m)| (slowed(pass(s, false), m.0), slowed(pass(s, true), m.1)))
+        .collect();
     let totals: Vec<(u64, u64)> = stages.iter().map(|(f, b)| (f.total(), b.total())).collect();
-    let gather = Comm { name: "stage-gather", op: CollectiveOp::AllGather, purpose: Purpose::Tensor, bytes: plan.gathered_bytes };
-    let message_ps = if pp > 1 { price.machine.comm.message_ps(plan.message_bytes, price.pipeline_in_server()) + price.comm(&gather) } else { 0 };
+    let gather = Comm {
+        name: "stage-gather",
+        op: CollectiveOp::AllGather,
+        purpose: Purpose::Tensor,
+        bytes: plan.gathered_bytes,
+    };
+    let message_ps = if pp > 1 {
+        price.machine.comm.message_ps(plan.message_bytes, price.pipeline_in_server()) + price.comm(&gather)
+    } else {
+        0
+    };
     let orders: Vec<Vec<Slot>> = (0..pp).map(|r| order(layout, r)).collect();
     let ready: Vec<u64> = ready_times(plan, layout, price, &totals);
     let stretched = |ps: u64, factor: f64| (ps as f64 * (factor - 1.0)) as u64;
-    let extra: Vec<(u64, u64)> = stages.iter().zip(&plan.stretch).map(|((f, b), s)| (stretched(f.compute, s.0), stretched(b.compute, s.1))).collect();
+    let extra: Vec<(u64, u64)> = stages
+        .iter()
+        .zip(&plan.stretch)
+        .map(|((f, b), s)| (stretched(f.compute, s.0), stretched(b.compute, s.1)))
+        .collect();
     let none = vec![0; ready.len()];
-    let timeline_of = |message_ps: u64, ready: &[u64]| timeline(layout, &orders, &Passes { spent: &totals, extra: &extra, ready }, message_ps);
+    let timeline_of = |message_ps: u64, ready: &[u64]| {
+        timeline(layout, &orders, &Passes { spent: &totals, extra: &extra, ready }, message_ps)
+    };
     let with = timeline_of(message_ps, &ready);
     let at_once = if ready == none { None } else { Some(timeline_of(message_ps, &none)) };
     let mut worst: Option<(u64, u32, u64)> = None;
@@ -178,13 +209,20 @@ fn walked(plan: &Plan, layout: &Layout, price: &Price) -> Breakdown {
     let span_without = end_of(&timeline_of(0, &none));
     let idle = pipeline_end - gather_wait - busy.total();
     let bubble = span_without.saturating_sub(busy.total()).min(idle);
-    let norm = price.comm(&Comm { name: "grad-norm", op: CollectiveOp::AllReduce, purpose: norm_purpose(layout), bytes: 4 });
-    let shared = price.comm(&Comm { name: "embedding-grads", op: CollectiveOp::AllReduce, purpose: Purpose::Embedding, bytes: plan.embedding_bytes });
+    let norm =
+        price.comm(&Comm { name: "grad-norm", op: CollectiveOp::AllReduce, purpose: norm_purpose(layout), bytes: 4 });
+    let shared = price.comm(&Comm {
+        name: "embedding-grads",
+        op: CollectiveOp::AllReduce,
+        purpose: Purpose::Embedding,
+        bytes: plan.embedding_bytes,
+    });
     let shared = if rank == 0 || rank + 1 == pp { shared } else { 0 };
     let mut held = Held::default();
     plan.chunks(layout, rank).for_each(|c| held.add(&plan.held(c)));
     let sequence = sequence_grads(layout, &held).map_or(0, |c| price.comm(&c));
-    let gather_after = if layout.overlap_param || !sync.gather_step { 0 } else { gather_all(plan, layout, price, rank) };
+    let gather_after =
+        if layout.overlap_param || !sync.gather_step { 0 } else { gather_all(plan, layout, price, rank) };
     let optimizer = plan.optimizer_ps[r];
     let mut b = Breakdown {
         iteration: 0,
@@ -233,7 +271,12 @@ pub fn gather_comms(layout: &Layout, held: &Held) -> [Comm; 2] {
     let each = layout.bytes.params as u64;
     [
         Comm { name: "params", op: CollectiveOp::AllGather, purpose: Purpose::Data, bytes: held.dense * each },
-        Comm { name: "expert-params", op: CollectiveOp::AllGather, purpose: Purpose::ExpertData, bytes: held.expert * each },
+        Comm {
+            name: "expert-params",
+            op: CollectiveOp::AllGather,
+            purpose: Purpose::ExpertData,
+            bytes: held.expert * each,
+        },
     ]
 }
 
@@ -316,7 +359,8 @@ fn reduced_at(plan: &Plan, layout: &Layout, price: &Price, rank: u32, order: &[S
     let pipeline_end = times.last().map_or(0, |t| t.1);
     let mut last_of: Vec<Option<usize>> = vec![None; layout.vpp.max(1) as usize];
     order.iter().enumerate().filter(|(_, s)| s.backward).for_each(|(i, s)| last_of[s.chunk as usize] = Some(i));
-    let mut chunks: Vec<(usize, u32)> = last_of.iter().enumerate().filter_map(|(c, i)| i.map(|i| (i, c as u32))).collect();
+    let mut chunks: Vec<(usize, u32)> =
+        last_of.iter().enumerate().filter_map(|(c, i)| i.map(|i| (i, c as u32))).collect();
     chunks.sort_unstable();
     for (i, chunk) in chunks {
         let stage = &plan.stages[(chunk * layout.pp + rank) as usize];
@@ -325,7 +369,11 @@ fn reduced_at(plan: &Plan, layout: &Layout, price: &Price, rank: u32, order: &[S
         let list = buckets(plan, &reversed, layout.bytes.grads, size);
         let (start, end) = times[i];
         for (last, held) in list {
-            let ready = if layout.overlap_grad { start + (end - start) / stage.len() as u64 * (last as u64 + 1) } else { pipeline_end };
+            let ready = if layout.overlap_grad {
+                start + (end - start) / stage.len() as u64 * (last as u64 + 1)
+            } else {
+                pipeline_end
+            };
             at = ready.max(at) + reduce_comms(layout, &held).iter().map(|c| price.comm(c)).sum::<u64>();
         }
     }
@@ -390,7 +438,12 @@ mod tests {
         let machine = Machine { kernels: &Post, comm: &Post, gpus_per_server: 8, peak_flops: 0 };
         let step = |ps| vec![crate::workload::training::step::Step::Kernel { name: "k", ps }];
         let spent = |compute| Spent { compute, ..Spent::default() };
-        let layer = |ps| LayerPlan { forward: step(ps), backward: step(2 * ps), spent: [spent(ps), spent(2 * ps)], held: Held::default() };
+        let layer = |ps| LayerPlan {
+            forward: step(ps),
+            backward: step(2 * ps),
+            spent: [spent(ps), spent(2 * ps)],
+            held: Held::default(),
+        };
         for (pp, vpp, m) in [(4, 1, 64), (16, 1, 203), (64, 1, 512), (8, 3, 64), (35, 3, 280), (6, 8, 48)] {
             for overlap_p2p in [false, true] {
                 let l = Layout { pp, vpp, microbatch: 1, global_batch: m, overlap_p2p, ..layout() };

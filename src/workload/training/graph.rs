@@ -35,7 +35,13 @@ pub struct Graph<'a> {
 }
 
 impl<'a> Graph<'a> {
-    pub fn new(plan: &'a Plan, layout: &'a Layout, placement: Placement, iterations: u32, shares: Vec<Vec<u64>>) -> Graph<'a> {
+    pub fn new(
+        plan: &'a Plan,
+        layout: &'a Layout,
+        placement: Placement,
+        iterations: u32,
+        shares: Vec<Vec<u64>>,
+    ) -> Graph<'a> {
         let purposes: Vec<Purpose> = Purpose::ALL.into_iter().filter(|&p| placement.size(p) > 1).collect();
         let (groups, slots) = placement.all(&purposes);
         Graph { plan, layout, iterations, placement, groups, slots, purposes, shares }
@@ -128,7 +134,8 @@ impl Pen<'_, '_, '_> {
             return None;
         }
         let dim = comm.dim();
-        let uneven = comm.op == CollectiveOp::AllToAll && comm.purpose == Purpose::Expert && !self.graph.shares.is_empty();
+        let uneven =
+            comm.op == CollectiveOp::AllToAll && comm.purpose == Purpose::Expert && !self.graph.shares.is_empty();
         let shares = uneven.then_some(0);
         let kind = OpKind::Collective { op: comm.op, slot, bytes: comm.bytes, dim, algorithm: None, shares };
         Some(self.to.op(comm.name, kind, stream, deps))
@@ -320,7 +327,12 @@ impl Pen<'_, '_, '_> {
         self.pending.extend(reductions);
         let mut held = Held::default();
         plan.chunks(layout, self.rank).for_each(|c| held.add(&plan.held(c)));
-        let shared = Comm { name: "embedding-grads", op: CollectiveOp::AllReduce, purpose: Purpose::Embedding, bytes: plan.embedding_bytes };
+        let shared = Comm {
+            name: "embedding-grads",
+            op: CollectiveOp::AllReduce,
+            purpose: Purpose::Embedding,
+            bytes: plan.embedding_bytes,
+        };
         let norm = Comm { name: "grad-norm", op: CollectiveOp::AllReduce, purpose: norm_purpose(layout), bytes: 4 };
         for comm in sequence_grads(layout, &held).into_iter().chain([shared, norm]) {
             self.step(&Step::Comm(comm), Phase::Optimizer);
@@ -386,7 +398,11 @@ struct Sharded {
 
 impl Sharded {
     fn new(plan: &Plan, layout: &Layout, layers: &[u16], sharded: bool) -> Sharded {
-        let list = if sharded { buckets(plan, layers, layout.bytes.params, Sync::of(layout).bucket_bytes) } else { Vec::new() };
+        let list = if sharded {
+            buckets(plan, layers, layout.bytes.params, Sync::of(layout).bucket_bytes)
+        } else {
+            Vec::new()
+        };
         Sharded { buckets: list, asked: Vec::new() }
     }
 

@@ -51,7 +51,12 @@ pub fn evaluate(model: &Model, layout: &Layout, machine: &Machine) -> Result<Bre
 }
 
 /// [`evaluate`] with a framework's habits.
-pub fn evaluate_as(model: &Model, layout: &Layout, machine: &Machine, habits: Habits) -> Result<Breakdown, TrainingError> {
+pub fn evaluate_as(
+    model: &Model,
+    layout: &Layout,
+    machine: &Machine,
+    habits: Habits,
+) -> Result<Breakdown, TrainingError> {
     layout.check(model, layout.gpus())?;
     let placement = Placement::new(layout)?;
     let price = Price::new(machine, &placement);
@@ -133,8 +138,11 @@ fn optimizer_ps(plan: &Plan, layout: &Layout, price: &Price, rank: u32) -> u64 {
     let mut held = Held::default();
     plan.chunks(layout, rank).for_each(|c| held.add(&plan.held(c)));
     let params = held.dense + held.expert;
-    let shard =
-        if layout.zero == 0 { params } else { held.dense.div_ceil(layout.dense_replicas() as u64) + held.expert.div_ceil(layout.expert_replicas() as u64) };
+    let shard = if layout.zero == 0 {
+        params
+    } else {
+        held.dense.div_ceil(layout.dense_replicas() as u64) + held.expert.div_ceil(layout.expert_replicas() as u64)
+    };
     optimizer_kernels(params, shard, layout).iter().map(|(_, k)| price.machine.kernels.kernel_ps(k)).sum()
 }
 
@@ -179,7 +187,8 @@ fn stretch(plan: &Plan, layout: &Layout, price: &Price) -> (Stretch, Stretch) {
 fn shares(model: &Transformer, layout: &Layout) -> Vec<Vec<u64>> {
     match &model.moe {
         Some(moe) if layout.ep > 1 && layout.expert_skew > 1.0 => {
-            let tokens = layout.seq as u64 * layout.microbatch as u64 / layout.cp as u64 * moe.top_k as u64 * layout.ep as u64;
+            let tokens =
+                layout.seq as u64 * layout.microbatch as u64 / layout.cp as u64 * moe.top_k as u64 * layout.ep as u64;
             vec![expert_loads(moe, layout, tokens)]
         }
         _ => Vec::new(),

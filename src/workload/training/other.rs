@@ -26,14 +26,17 @@ pub fn dlrm_plan(dlrm: &Dlrm, layout: &Layout, price: &Price) -> Plan {
     let tables = DlrmPart::Embedding { tables: dlrm.tables.div_ceil(ranks), samples };
     let of = |part, pass| time(&dlrm_kernels(dlrm, layout, part, pass), price);
     // Each rank begins and ends with as many vectors: all samples of its tables, its samples of all tables.
-    let bytes = layout.microbatch as u64 * dlrm.tables as u64 * dlrm.embedding_dim as u64 * layout.bytes.activations as u64;
+    let bytes =
+        layout.microbatch as u64 * dlrm.tables as u64 * dlrm.embedding_dim as u64 * layout.bytes.activations as u64;
     let exchange = Comm { name: "embedding-all-to-all", op: CollectiveOp::AllToAll, purpose: Purpose::Data, bytes };
     let bottom = |pass| {
-        let kernels: Vec<Kernel> = dlrm_kernels(dlrm, layout, DlrmPart::Bottom, pass).into_iter().map(|(_, k)| k).collect();
+        let kernels: Vec<Kernel> =
+            dlrm_kernels(dlrm, layout, DlrmPart::Bottom, pass).into_iter().map(|(_, k)| k).collect();
         price.both("bottom-mlp", &kernels, exchange, Overlap::Beside)
     };
     let kernel = |name, part, pass| Step::Kernel { name, ps: of(part, pass) };
-    let weights = |widths: &[u64]| Held { dense: widths.windows(2).map(|w| w[0] * w[1] + w[1]).sum(), expert: 0, sequence: 0 };
+    let weights =
+        |widths: &[u64]| Held { dense: widths.windows(2).map(|w| w[0] * w[1] + w[1]).sum(), expert: 0, sequence: 0 };
     let [bottom_widths, top_widths] = dlrm.mlp_widths();
     one_stage(vec![
         LayerPlan::new(

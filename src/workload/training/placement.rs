@@ -96,7 +96,10 @@ impl Placement {
         for (dim, degree) in all {
             if order.iter().all(|o| o.0 != dim) {
                 if degree > 1 {
-                    return Err(wrong(format!("lacks `{}`, whose degree is {degree}", format!("{dim:?}").to_lowercase())));
+                    return Err(wrong(format!(
+                        "lacks `{}`, whose degree is {degree}",
+                        format!("{dim:?}").to_lowercase()
+                    )));
                 }
                 order.push((dim, 1));
             }
@@ -135,7 +138,8 @@ impl Placement {
     /// Members of every group of a purpose, ascending in the dimension it spans; groups ordered by their first rank.
     pub fn groups(&self, purpose: Purpose) -> Vec<Vec<u32>> {
         let pp = self.degrees[3];
-        let mut by_key: std::collections::BTreeMap<(u32, u32, u32), Vec<(u32, u32)>> = std::collections::BTreeMap::new();
+        let mut by_key: std::collections::BTreeMap<(u32, u32, u32), Vec<(u32, u32)>> =
+            std::collections::BTreeMap::new();
         for rank in 0..self.ranks() {
             let c = self.coords(rank);
             let (key, at) = match purpose {
@@ -214,7 +218,9 @@ impl Placement {
             Purpose::Expert => (0..self.ep).map(data_rank).collect(),
             Purpose::ExpertData => (0..cp * dp / self.ep).map(|i| data_rank(i * self.ep)).collect(),
             Purpose::World => (0..self.ranks()).collect(),
-            Purpose::Model => (0..pp).flat_map(|p| run(Dim::Tp, tp).into_iter().map(move |t| t + p * stride(Dim::Pp))).collect(),
+            Purpose::Model => {
+                (0..pp).flat_map(|p| run(Dim::Tp, tp).into_iter().map(move |t| t + p * stride(Dim::Pp))).collect()
+            }
         }
     }
 
@@ -278,7 +284,9 @@ mod tests {
 
     #[test]
     fn a_bad_order_is_told() {
-        let bad = |order: &str| Placement::new(&Layout { tp: 2, order: order.to_string(), ..layout() }).unwrap_err().to_string();
+        let bad = |order: &str| {
+            Placement::new(&Layout { tp: 2, order: order.to_string(), ..layout() }).unwrap_err().to_string()
+        };
         assert!(bad("tp-xp").contains("`xp` is no dimension"));
         assert!(bad("tp-tp").contains("twice"));
         assert!(bad("dp-pp").contains("lacks `tp`"));

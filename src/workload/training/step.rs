@@ -114,7 +114,11 @@ impl<'a> Price<'a> {
     /// Time of a communication alone.
     pub fn comm(&self, comm: &Comm) -> u64 {
         let span = self.span(comm.purpose);
-        if span.members <= 1 || comm.bytes == 0 { 0 } else { self.machine.comm.collective_ps(comm.op, comm.bytes, span) }
+        if span.members <= 1 || comm.bytes == 0 {
+            0
+        } else {
+            self.machine.comm.collective_ps(comm.op, comm.bytes, span)
+        }
     }
 
     /// Kernels and a communication together, the kernels stretched by the machine's slowdown as far as they overlap.

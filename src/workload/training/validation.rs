@@ -84,12 +84,18 @@ fn cluster(server: &str, gpu: &str, nvls: bool) -> Cluster {
     let system = Server::preset(server).expect("the server is among the assets").system(false);
     let gpu = Gpu::named(gpu).expect("the GPU is among the assets");
     let timing = Timing::shared(&gpu);
-    Cluster { timing, system: System { nvls: system.nvls && nvls, ..system }, env: Env::default(), slowdown: slowdown() }
+    Cluster {
+        timing,
+        system: System { nvls: system.nvls && nvls, ..system },
+        env: Env::default(),
+        slowdown: slowdown(),
+    }
 }
 
 /// What communication costs the kernels beside it. Published for the A800 only (Moye, Table 3: matrix products 17.8 %, memory-bound kernels 20.7 %); it stands for all.
 fn slowdown() -> Slowdown {
-    let everywhere = "gpu,kernel,communication,slowdown,source\n*,gemm,*,1.178,Moye Table 3\n*,memory,*,1.207,Moye Table 3\n";
+    let everywhere =
+        "gpu,kernel,communication,slowdown,source\n*,gemm,*,1.178,Moye Table 3\n*,memory,*,1.207,Moye Table 3\n";
     Slowdown::Table(SlowdownTable::parse("Moye Table 3", everywhere).expect("the table is read by every validation"))
 }
 
@@ -126,7 +132,10 @@ fn seqsel() -> Vec<Row> {
         };
         let selective = Layout { recompute: Recompute::Selective, sequence_parallel: true, ..full.clone() };
         let model = preset(&format!("gpt3-{}", size.to_lowercase()));
-        for (what, layout, column) in [("full recomputation", full, "full_recompute_s"), ("sequence parallel, selective", selective, "seqpar_selective_s")] {
+        for (what, layout, column) in [
+            ("full recomputation", full, "full_recompute_s"),
+            ("sequence parallel, selective", selective, "seqpar_selective_s"),
+        ] {
             rows.push(Row {
                 suite: "seqsel_table3_5",
                 name: format!("{size} {what}"),
@@ -190,7 +199,10 @@ fn mcore() -> Vec<Row> {
         for microbatch in [1, 2, 4] {
             for vpp in 1..=table.int(r, "layers") / pp {
                 let m = batch / dp / microbatch;
-                if batch % (dp * microbatch) != 0 || table.int(r, "layers") % (pp * vpp) != 0 || (vpp > 1 && (pp == 1 || m % pp != 0)) {
+                if batch % (dp * microbatch) != 0
+                    || table.int(r, "layers") % (pp * vpp) != 0
+                    || (vpp > 1 && (pp == 1 || m % pp != 0))
+                {
                     continue;
                 }
                 let layout = Layout {
@@ -273,7 +285,9 @@ fn mlperf() -> Vec<Row> {
                 "cause not established; not modelled: fused attention as it was in early 2023 (the database has 2024's), the host's time to launch FP8 layers, \
                  reductions of FP8 scales"
             }
-            _ if gpu == "B200" => "products taken to write their results beside other products; no layer is published to hold that against",
+            _ if gpu == "B200" => {
+                "products taken to write their results beside other products; no layer is published to hold that against"
+            }
             _ if system.contains("3072x") => {
                 "cause not established; suspected: a slower network than the InfiniBand assumed, as doubling the GPUs at the same batch gains 1.57 times only"
             }

@@ -66,7 +66,9 @@ pub fn advance_until(t: &mut Tables, f: u32, now: u64) {
     let (p_alpha, p_dec, p_inc) = (t.exps[0].p_alpha, t.exps[0].p_dec, t.exps[0].p_inc);
     let line = t.nics[tx.nic as usize].rate;
     let times = |from: u64, period: u64| if from < now { (now - from).div_ceil(period) } else { 0 };
-    while t.flow_tx[f as usize].t_alpha < now && (t.flow_tx[f as usize].alpha > 0 || t.flow_tx[f as usize].flags & qp::A_SEEN != 0) {
+    while t.flow_tx[f as usize].t_alpha < now
+        && (t.flow_tx[f as usize].alpha > 0 || t.flow_tx[f as usize].flags & qp::A_SEEN != 0)
+    {
         decay_alpha(t, f);
     }
     while t.flow_tx[f as usize].t_inc < now && !is_recovered(&t.flow_tx[f as usize], line) {
@@ -165,14 +167,38 @@ mod tests {
             let draw = |k: u32, n: u32| hash32(seed, k, 0, 7) % n;
             let line = 100_000_000_000;
             let (p_alpha, p_dec, p_inc) = (1_000_000, 4_000_000, 300_000_000);
-            let exp = Exp { p_alpha, p_dec, p_inc, fast_recovery: 1, g_q32: 1 << 24, min_rate: 100_000_000, rai: 5_000_000, rhai: 50_000_000, ..Exp::zeroed() };
+            let exp = Exp {
+                p_alpha,
+                p_dec,
+                p_inc,
+                fast_recovery: 1,
+                g_q32: 1 << 24,
+                min_rate: 100_000_000,
+                rai: 5_000_000,
+                rhai: 50_000_000,
+                ..Exp::zeroed()
+            };
             let rate = line / 2 + u64::from(draw(0, 1 << 31)) * 20;
-            let flags = qp::CREATED | qp::STARTED | if draw(1, 2) > 0 { qp::A_SEEN } else { 0 } | if draw(2, 2) > 0 { qp::D_SEEN } else { 0 };
+            let flags = qp::CREATED
+                | qp::STARTED
+                | if draw(1, 2) > 0 { qp::A_SEEN } else { 0 }
+                | if draw(2, 2) > 0 { qp::D_SEEN } else { 0 };
             let target = if draw(3, 2) > 0 { line } else { rate };
             let begin = 1_000_000_000;
             let (t_alpha, t_dec) = (begin + u64::from(draw(4, 1_000_000)), begin + u64::from(draw(5, 4_000_000)));
-            let t_inc = if flags & qp::D_SEEN != 0 && draw(6, 2) > 0 { NEVER } else { begin + u64::from(draw(7, 300_000_000)) };
-            let tx = FlowTx { rate, target, flags, alpha: u64::from(draw(8, u32::MAX)), stage: draw(9, 4), t_alpha, t_dec, t_inc, ..FlowTx::zeroed() };
+            let t_inc =
+                if flags & qp::D_SEEN != 0 && draw(6, 2) > 0 { NEVER } else { begin + u64::from(draw(7, 300_000_000)) };
+            let tx = FlowTx {
+                rate,
+                target,
+                flags,
+                alpha: u64::from(draw(8, u32::MAX)),
+                stage: draw(9, 4),
+                t_alpha,
+                t_dec,
+                t_inc,
+                ..FlowTx::zeroed()
+            };
             let nic = Nic { rate: line, ..Nic::zeroed() };
             let mut by_one = Tables { exps: vec![exp], nics: vec![nic], flow_tx: vec![tx], ..Tables::default() };
             let mut at_once = by_one.clone();

@@ -1,10 +1,10 @@
 //! HPCC (SIGCOMM '19, Algorithm 1) as the reference runs it (`ns3-model` section 8).
 
+use crate::columns::NEVER;
 use crate::columns::{INT_Q_UNIT, INT_TX_UNIT, Tables, meta, mode};
 use crate::engine::cpu::key::{Key, lineage};
 use crate::engine::cpu::math::{mul_div, tx_time};
 use crate::engine::cpu::sender::set_rate;
-use crate::columns::NEVER;
 
 const ONE_Q48: u64 = 1 << 48;
 
