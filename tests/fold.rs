@@ -36,8 +36,11 @@ fn run(name: &str, engine: &mut FoldEngine, t: &mut Tables) -> FoldStats {
     stats
 }
 
+/// Status; tasks, gates, senders, receivers; counters of NICs and of ports.
+type Ended = (u32, Vec<Task>, Vec<Gate>, Vec<FlowTx>, Vec<FlowRx>, Vec<[u64; 3]>, Vec<[u64; 8]>);
+
 /// What an experiment came to, without lists and what idle rows keep in vain: times before which something might not have happened, among others.
-fn rows(t: &Tables) -> (u32, Vec<Task>, Vec<Gate>, Vec<FlowTx>, Vec<FlowRx>, Vec<[u64; 3]>, Vec<[u64; 8]>) {
+fn rows(t: &Tables) -> Ended {
     let nic = |r: &Nic| [r.tx_bytes, r.hops, u64::from(r.pauses)];
     let port = |r: &Port| {
         [r.tx_bytes, r.hops, u64::from(r.pauses), u64::from(r.drops), u64::from(r.max_q), r.draws, r.marks, r.q_area]

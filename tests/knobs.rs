@@ -295,10 +295,10 @@ fn every_key_changes_the_result_or_it_is_said_that_it_does_not() {
     for &(key, name, also, value) in KNOBS {
         let set: Vec<String> = also.iter().map(|s| s.to_string()).collect();
         let what = format!("{key} = {value} in {name} with {also:?}");
-        if !known.contains_key(&(name, also)) {
+        if let std::collections::btree_map::Entry::Vacant(e) = known.entry((name, also)) {
             match simulate(&folder, name, &set) {
                 Ok(found) => {
-                    known.insert((name, also), found);
+                    e.insert(found);
                 }
                 Err(e) => {
                     wrong.push(format!("{what}: the base is refused: {e}"));

@@ -242,8 +242,11 @@ fn chakra(w: &Workload) -> Workload {
         .workload
 }
 
+/// Computations and their picoseconds; calls and bytes of each kind of collective; bytes of messages.
+type Totals = (u64, u64, Vec<((Dim, Op), u64, u128)>, u128);
+
 /// Sums that no form may change.
-fn totals(w: &Workload) -> (u64, u64, Vec<((Dim, Op), u64, u128)>, u128) {
+fn totals(w: &Workload) -> Totals {
     let s: Summary = summary(w);
     let communication = s.collective_bytes.iter().map(|(&k, a)| (k, a.count, a.bytes)).collect();
     (s.computes, s.compute_ps, communication, s.message_bytes.values().map(|a| a.bytes).sum())

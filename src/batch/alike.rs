@@ -108,6 +108,10 @@ pub(super) struct First {
 }
 
 #[derive(Clone, Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "one of these stands for thousands of experiments; a box would only add a step"
+)]
 enum End {
     /// Not yet.
     Open,
@@ -223,7 +227,7 @@ impl Firsts {
         else {
             return;
         };
-        let of = ended.folds.clone().unwrap_or_default();
+        let of = ended.folds.unwrap_or_default();
         let told = FoldStats { hits: 1, skips: of.skips, rounded: of.rounded, audit: of.audit, ..FoldStats::default() };
         *first.end() = End::Known(Arc::new(outcome.clone()), ended.packet_hops, told);
         kept.bytes += bytes(outcome);

@@ -27,7 +27,6 @@ pub fn finished(record: ExperimentRecord, ended: Ended, outputs: &Outputs, price
         batches: 1 + folds.abandoned,
         wall_s: ended.seconds,
         folding: folding(&folds),
-        ..StatsRecord::default()
     };
     let outcome = match ended.result {
         Ok(outcome) => outcome,

@@ -24,8 +24,11 @@ pub struct Graph {
     pub name: String,
 }
 
+/// Draws a task graph of one shape over so many hosts.
+type Shape = fn(&mut Rng, u32) -> TaskGraph;
+
 /// The shapes, each of which comes with every congestion control over 25 consecutive seeds.
-const SHAPES: [(&str, fn(&mut Rng, u32) -> TaskGraph); 5] =
+const SHAPES: [(&str, Shape); 5] =
     [("ring", ring), ("all-to-all", all_to_all), ("barriers", barriers), ("gated transfers", gated), ("drawn", drawn)];
 
 /// The case of `seed`.

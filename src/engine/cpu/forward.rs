@@ -37,9 +37,9 @@ pub fn gather(t: &mut Tables, port: u32) -> u32 {
         }
     }
     let mut all = NONE;
-    for level in 0..=top {
-        if levels[level] != NONE {
-            all = if all == NONE { levels[level] } else { merge(t, levels[level], all) };
+    for &list in &levels[..=top] {
+        if list != NONE {
+            all = if all == NONE { list } else { merge(t, list, all) };
         }
     }
     all

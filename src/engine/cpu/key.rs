@@ -61,7 +61,7 @@ fn older_by_pattern(a: &Lineage, b: &Lineage) -> i32 {
         let both = ra == rb;
         let a_first = rb == 0 || (ra != 0 && ra < rb);
         index += if both || a_first { ra } else { rb };
-        let expected = if index % 2 == 0 { even } else { odd };
+        let expected = if index.is_multiple_of(2) { even } else { odd };
         let va = if both || a_first { a[2 + k] } else { expected };
         let vb = if both || !a_first { b[2 + k] } else { expected };
         if va != vb {
@@ -70,7 +70,7 @@ fn older_by_pattern(a: &Lineage, b: &Lineage) -> i32 {
         if !both {
             break;
         }
-        if index % 2 == 0 {
+        if index.is_multiple_of(2) {
             even = va;
         } else {
             odd = va;
@@ -108,9 +108,7 @@ pub fn lineage(ahead: u64, cause: &Lineage) -> Lineage {
     if d != cause[1] {
         // The pattern changes two places back: one more change, the oldest is forgotten.
         l[2] = cause[1];
-        for k in 1..CHANGES {
-            l[2 + k] = cause[1 + k];
-        }
+        l[3..2 + CHANGES].copy_from_slice(&cause[2..1 + CHANGES]);
         l[RUNS] = (cause[RUNS] << 16) | 1;
         for w in 1..CHANGES / 2 {
             l[RUNS + w] = (cause[RUNS + w] << 16) | (cause[RUNS + w - 1] >> 16);

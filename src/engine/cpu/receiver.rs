@@ -22,7 +22,7 @@ pub fn on_data(t: &mut Tables, n: u32, p: u32, at: &Key) -> bool {
         if milestone {
             rx.milestone += e.ack_interval;
         }
-        due = milestone || rx.expected % e.chunk == 0 || rx.expected >= rx.msg_end;
+        due = milestone || rx.expected.is_multiple_of(e.chunk) || rx.expected >= rx.msg_end;
         if rx.expected == rx.msg_end && rx.msg != NONE {
             arrived = rx.msg;
             rx.msg = t.tasks[arrived as usize].follow;

@@ -164,7 +164,7 @@ fn sample_rtt(t: &mut Tables, f: u32, now: u64, rtt: u64) {
     let cap = t.exps[0].rtt_cap;
     let base = f * cap;
     let tx = &mut t.flow_tx[f as usize];
-    let take = tx.rtt_seen % tx.rtt_stride == 0;
+    let take = tx.rtt_seen.is_multiple_of(tx.rtt_stride);
     tx.rtt_seen += 1;
     if !take {
         return;
@@ -175,7 +175,7 @@ fn sample_rtt(t: &mut Tables, f: u32, now: u64, rtt: u64) {
         }
         tx.rtt_n = cap / 2;
         tx.rtt_stride *= 2;
-        if (tx.rtt_seen - 1) % tx.rtt_stride != 0 {
+        if !(tx.rtt_seen - 1).is_multiple_of(tx.rtt_stride) {
             return;
         }
     }

@@ -146,8 +146,11 @@ struct Item {
     needed: bool,
 }
 
+/// A record's bytes, and what the file will have of each node once it holds the record.
+type Encoded = (Vec<u8>, Vec<(Arc<Node>, Saved)>);
+
 /// What the shelf lacks of the root of `key`, and what it will have of each node then. `None`: nothing.
-fn encode(key: &Arc<[u8]>, root: &Arc<Node>) -> Option<(Vec<u8>, Vec<(Arc<Node>, Saved)>)> {
+fn encode(key: &Arc<[u8]>, root: &Arc<Node>) -> Option<Encoded> {
     if !has_news(root) {
         return None;
     }
@@ -177,10 +180,8 @@ fn encode(key: &Arc<[u8]>, root: &Arc<Node>) -> Option<(Vec<u8>, Vec<(Arc<Node>,
     let mut w = Writer::default();
     let mut marks = Vec::new();
     let mut place = vec![0u64; items.len()];
-    let mut n = 0;
-    for i in (0..items.len()).filter(|&i| items[i].needed) {
-        place[i] = n;
-        n += 1;
+    for (n, i) in (0..items.len()).filter(|&i| items[i].needed).enumerate() {
+        place[i] = n as u64;
         let item = &items[i];
         if i > 0 {
             w.number(place[i] - place[item.parent]);

@@ -57,9 +57,9 @@ impl Run {
         let restless = (0..n).any(|k| !used[k] && busy(k))
             || part.ports.iter().enumerate().any(|(k, &q)| !used[n + k] && t.ports[q as usize].q_head != NONE);
         let mut roots: Vec<usize> = Vec::new();
-        for row in 0..used.len() {
+        for (row, &is_used) in used.iter().enumerate() {
             let root = sets.find(row);
-            if used[row] && !roots.contains(&root) {
+            if is_used && !roots.contains(&root) {
                 roots.push(root);
             }
         }
