@@ -4,7 +4,7 @@
 #   docker run --rm --gpus all hyperfold doctor
 #   docker run --rm --gpus all -v "$PWD:/data" hyperfold run sweep.toml --out results --engine gpu
 #
-# docs/containers.md says how a GPU's Vulkan driver gets into a container, and what to do where it does not.
+# docs/how-to/containers.md says how a GPU's Vulkan driver gets into a container, and what to do where it does not.
 
 FROM rust:1.95-slim-trixie AS build
 WORKDIR /src

@@ -218,14 +218,14 @@ fn reference_lists_every_key() {
         assert!(text.contains(&format!("`{}`", k.name)), "{}", k.name);
     }
     // The page that users read; `HYPERFOLD_WRITE_DOCS=1` writes it anew.
-    let page = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/keys.md");
+    let page = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/reference/keys.md");
     if std::env::var_os("HYPERFOLD_WRITE_DOCS").is_some() {
         std::fs::write(&page, &text).unwrap();
     }
     let written = std::fs::read_to_string(&page).unwrap();
     assert!(
         written.trim_end() == text.trim_end(),
-        "docs/keys.md is not what the code says: run this test with HYPERFOLD_WRITE_DOCS=1"
+        "docs/reference/keys.md is not what the code says: run this test with HYPERFOLD_WRITE_DOCS=1"
     );
 }
 

@@ -94,7 +94,7 @@ fn nvidia_advice(machine: &Machine, usable: bool) -> Option<String> {
     Some(match (&machine.vulkan_loader, registered) {
         (None, _) => "an NVIDIA GPU is here, but no Vulkan loader; install libvulkan1".into(),
         (_, false) => "an NVIDIA GPU is here, but its Vulkan driver is not registered: in a container, start it with --gpus all and \
-                       NVIDIA_DRIVER_CAPABILITIES=all; elsewhere install the driver's Vulkan part (docs/containers.md)"
+                       NVIDIA_DRIVER_CAPABILITIES=all; elsewhere install the driver's Vulkan part (docs/how-to/containers.md)"
             .into(),
         (_, true) => "an NVIDIA GPU is here and its Vulkan driver is registered, but gives no adapter that passes: driver and kernel module may differ in \
                       version, or the driver's libraries are incomplete (libGLX_nvidia.so.0 also needs libx11 and libxext)"

@@ -1,6 +1,6 @@
 //! What a shard is, for any scheduler: N commands that may run anywhere, in any order, again and again, and one that joins them.
 //!
-//! Layer: submit. docs/clusters.md says the same to people who bring a scheduler of their own.
+//! Layer: submit. docs/how-to/clusters.md says the same to people who bring a scheduler of their own.
 
 use super::{SubmitError, quote};
 
