@@ -1,0 +1,42 @@
+//! The page of results names every column that a run writes.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+const SWEEP: &str = r#"
+name = "columns"
+base.cluster = { gpus = 2, gpus_per_server = 1 }
+base.workload = { kind = "collective", op = "broadcast", bytes = 50000 }
+base.output = { flows = true, links = true, rtt = true }
+"#;
+
+#[test]
+fn the_reference_of_results_names_every_column() {
+    let folder = tempfile::tempdir().unwrap();
+    let (sweep, out) = (folder.path().join("sweep.toml"), folder.path().join("out"));
+    fs::write(&sweep, SWEEP).unwrap();
+    let run = Command::new(env!("CARGO_BIN_EXE_hyperfold"))
+        .arg("run")
+        .arg(&sweep)
+        .arg("--out")
+        .arg(&out)
+        .args(["--engine", "cpu", "--quiet"])
+        .output()
+        .unwrap();
+    assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
+    let page = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/reference/results.md")).unwrap();
+    let named: BTreeSet<&str> =
+        page.lines().flat_map(|l| l.split('`').skip(1).step_by(2)).flat_map(|s| s.split(", ")).collect();
+    let mut wrong = Vec::new();
+    for file in ["results.csv", "flows.csv", "links.csv", "rtt.csv", "stats.csv"] {
+        let text = fs::read_to_string(out.join(file)).unwrap();
+        for column in text.lines().next().unwrap().split(',') {
+            if !named.contains(column) {
+                wrong.push(format!("{file}: {column}"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "docs/reference/results.md does not name\n{}", wrong.join("\n"));
+}

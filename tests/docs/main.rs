@@ -1,0 +1,5 @@
+//! The documents against the code.
+
+mod columns;
+mod pages;
+mod presets;

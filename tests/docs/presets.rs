@@ -1,0 +1,96 @@
+//! The page of presets is what `assets` holds; `HYPERFOLD_WRITE_DOCS=1` writes it anew.
+
+use std::fmt::Write;
+use std::fs;
+use std::path::Path;
+
+use toml::{Table, Value};
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn read(path: &str) -> Table {
+    fs::read_to_string(root().join(path)).unwrap().parse().unwrap_or_else(|e| panic!("{path}: {e}"))
+}
+
+/// A text of a preset, with what would end a cell written otherwise.
+fn text(table: &Table, key: &str) -> String {
+    table.get(key).and_then(Value::as_str).unwrap_or_default().replace('|', "/")
+}
+
+fn aliases(table: &Table) -> String {
+    let names = table.get("aliases").and_then(Value::as_array).into_iter().flatten();
+    names.map(|a| format!("`{}`", a.as_str().unwrap())).collect::<Vec<_>>().join(", ")
+}
+
+/// A table's own value, or that of what it is like.
+fn inherited<'a>(all: &'a Table, table: &'a Table, key: &str) -> Option<&'a Value> {
+    table.get(key).or_else(|| {
+        let like = table.get("like")?.as_str()?;
+        inherited(all, all.get(like)?.as_table()?, key)
+    })
+}
+
+fn number(value: Option<&Value>) -> String {
+    match value {
+        Some(Value::Integer(n)) => n.to_string(),
+        Some(Value::Float(x)) => x.to_string(),
+        _ => String::new(),
+    }
+}
+
+fn page() -> String {
+    let mut out = String::from(
+        "# Presets\n\nNames that keys take, as `assets` has them. Each file says where its figures come from.\n\n\
+         ## Models: `workload.model`\n\n| name | other names | source |\n|---|---|---|\n",
+    );
+    for family in ["gpt3", "mcore", "llama", "moe", "classic"] {
+        let file = read(&format!("assets/models/{family}.toml"));
+        for model in file["model"].as_array().unwrap() {
+            let model = model.as_table().unwrap();
+            let _ = writeln!(out, "| `{}` | {} | {} |", text(model, "name"), aliases(model), text(model, "source"));
+        }
+    }
+    out.push_str("\n## GPUs: `cluster.gpu`\n\n| name | other names | GiB | BF16 TFLOP/s | NVLink Gb/s | source |\n|---|---|---|---|---|---|\n");
+    let gpus = read("assets/gpus.toml");
+    for (name, gpu) in &gpus {
+        let gpu = gpu.as_table().unwrap();
+        let [memory, peak, nvlink] =
+            ["memory_gib", "bf16_tflops", "nvlink_gbps"].map(|key| number(inherited(&gpus, gpu, key)));
+        let _ =
+            writeln!(out, "| `{name}` | {} | {memory} | {peak} | {nvlink} | {} |", aliases(gpu), text(gpu, "source"));
+    }
+    out.push_str(
+        "\n## Servers: `cluster.server`\n\n| name | GPUs | NICs | NIC Gb/s | source |\n|---|---|---|---|---|\n",
+    );
+    for (name, server) in &read("assets/servers/servers.toml") {
+        let server = server.as_table().unwrap();
+        let [gpus, nics, rate] = ["gpus", "nics", "nic_gbps"].map(|key| number(server.get(key)));
+        let _ = writeln!(out, "| `{name}` | {gpus} | {nics} | {rate} | {} |", text(server, "source"));
+    }
+    out.push_str("\n## Flow sizes: `workload.cdf`\n\n| name | file |\n|---|---|\n");
+    let mut files: Vec<String> = fs::read_dir(root().join("assets/flow_cdf"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    files.sort();
+    for file in files {
+        let _ = writeln!(out, "| `{}` | `assets/flow_cdf/{file}` |", file.trim_end_matches(".csv"));
+    }
+    out
+}
+
+#[test]
+fn the_reference_of_presets_is_current() {
+    let path = root().join("docs/reference/presets.md");
+    let text = page();
+    if std::env::var_os("HYPERFOLD_WRITE_DOCS").is_some() {
+        fs::write(&path, &text).unwrap();
+    }
+    let written = fs::read_to_string(&path).unwrap_or_default();
+    assert!(
+        written == text,
+        "docs/reference/presets.md is not what assets hold: run this test with HYPERFOLD_WRITE_DOCS=1"
+    );
+}
