@@ -9,7 +9,7 @@
 use std::process::ExitCode;
 
 use hyperfold::cli::args::BenchArgs;
-use hyperfold::cli::{bench, glue};
+use hyperfold::cli::bench;
 
 fn main() -> ExitCode {
     let mut args = BenchArgs { name: None, list: true, json: false };
@@ -20,7 +20,7 @@ fn main() -> ExitCode {
             name => args.name = Some(name.to_string()),
         }
     }
-    match bench::execute(&args, &glue::Connected) {
+    match bench::execute(&args) {
         Ok(exit) => exit.into(),
         Err(e) => {
             eprintln!("engine: {:#}", e.error);

@@ -4,7 +4,7 @@
 //! Layers, top down; a module imports only from those above it (`tests/layers.rs` enforces it):
 //! `units` → `spec`, `sweep`, `transport`, `columns` → `topology`, `routing`, `model`, `collective` → `compute`, `cost` → `memory` →
 //! `workload` → `engine` → `batch` →
-//! `results` → `compare`, `optimize`, `trace`, `submit` → `report` → `cli`. ARCHITECTURE.md says what each is for.
+//! `results` → `compare`, `optimize`, `trace`, `submit` → `report` → `session` → `cli`. ARCHITECTURE.md says what each is for.
 
 pub mod units;
 
@@ -37,5 +37,7 @@ pub mod submit;
 pub mod trace;
 
 pub mod report;
+
+pub mod session;
 
 pub mod cli;

@@ -1,52 +1,15 @@
-//! Commands and options, declared once.
+//! Options of the commands, declared once. [`super::command`] lists the commands.
 //!
 //! Layer: cli. Parses; decides nothing.
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::builder::PossibleValue;
+use clap::{Args, ValueEnum};
 
 use crate::engine::gpu::DeviceChoice;
-use crate::sweep::Shard;
-
-/// Batch simulator for the networks that train large language models.
-#[derive(Debug, Parser)]
-#[command(name = "hyperfold", version, max_term_width = 110, after_help = EXIT_CODES)]
-pub struct Cli {
-    #[command(subcommand)]
-    pub command: Command,
-}
-
-const EXIT_CODES: &str = "Exit codes: 0 every experiment has a result; 1 some experiments failed; 2 bad usage or input; \
-3 a --strict or --fail-if condition or a validate bound was hit; 130 Ctrl-C";
-
-#[derive(Debug, Subcommand)]
-pub enum Command {
-    /// Expand, validate and simulate a sweep; write results as they finish
-    Run(RunArgs),
-    /// Do the same up to validation, and say what would run
-    Plan(PlanArgs),
-    /// Join the folders of shards into that of the whole run
-    Merge(super::merge::MergeArgs),
-    /// Rank experiments, explain differences, and gate CI on them
-    Compare(super::compare::CompareArgs),
-    /// Write an annotated sweep file to start from
-    Init(InitArgs),
-    /// List GPU adapters, test each, and say what to install
-    Doctor(DoctorArgs),
-    /// Run the benchmarks
-    Bench(BenchArgs),
-    /// Write the timeline of one experiment for Perfetto
-    Trace(super::trace::TraceArgs),
-    /// Inspect, convert and rescale workload files of other tools
-    Workload(super::workload::WorkloadArgs),
-    /// Run a sweep's shards on a SLURM cluster, or write the manifest that does on Kubernetes
-    Submit(Box<super::submit::SubmitArgs>),
-    /// Hold the model against published measurements, and print the error of every row
-    Validate(ValidateArgs),
-    /// Write report.html of a folder of results: one page that any browser opens
-    Report(super::report::ReportArgs),
-}
+use crate::session::{EngineChoice, GpuDispatch, SweepRequest};
+use crate::sweep::{Selection, Shard};
 
 /// What selects experiments, for `run` and `plan`.
 #[derive(Debug, Args)]
@@ -62,6 +25,14 @@ pub struct SweepArgs {
     /// Only the experiments with exp_id below N
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub limit: Option<u64>,
+}
+
+impl SweepArgs {
+    /// What they ask for.
+    pub fn request(&self) -> SweepRequest {
+        let selection = Selection { limit: self.limit, shard: self.shard };
+        SweepRequest { path: self.sweep.clone(), set: self.set.clone(), selection }
+    }
 }
 
 #[derive(Debug, Args)]
@@ -144,22 +115,6 @@ pub struct ValidateArgs {
     pub json: bool,
 }
 
-/// Which engine simulates.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum EngineChoice {
-    Auto,
-    Cpu,
-    Gpu,
-}
-
-/// How the host dispatches steps to a GPU. Changes no result.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum GpuDispatch {
-    Auto,
-    Fused,
-    PerSystem,
-}
-
 pub(super) fn key_value(text: &str) -> Result<String, String> {
     match text.split_once('=') {
         Some((key, _)) if !key.trim().is_empty() => Ok(text.to_string()),
@@ -167,13 +122,30 @@ pub(super) fn key_value(text: &str) -> Result<String, String> {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use clap::CommandFactory;
+impl ValueEnum for EngineChoice {
+    fn value_variants<'a>() -> &'a [EngineChoice] {
+        &[EngineChoice::Auto, EngineChoice::Cpu, EngineChoice::Gpu]
+    }
 
-    #[test]
-    fn the_declaration_is_consistent() {
-        Cli::command().debug_assert();
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        Some(PossibleValue::new(match self {
+            EngineChoice::Auto => "auto",
+            EngineChoice::Cpu => "cpu",
+            EngineChoice::Gpu => "gpu",
+        }))
+    }
+}
+
+impl ValueEnum for GpuDispatch {
+    fn value_variants<'a>() -> &'a [GpuDispatch] {
+        &[GpuDispatch::Auto, GpuDispatch::Fused, GpuDispatch::PerSystem]
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        Some(PossibleValue::new(match self {
+            GpuDispatch::Auto => "auto",
+            GpuDispatch::Fused => "fused",
+            GpuDispatch::PerSystem => "per-system",
+        }))
     }
 }

@@ -6,16 +6,16 @@ use anyhow::anyhow;
 
 use super::args::BenchArgs;
 use super::exit::{CliError, Exit};
+use super::measurement::BenchRow;
 use super::output::is_closed;
-use super::simulator::{BenchRow, Simulator};
-use super::{say, table};
+use super::{benchmarks, say, table};
 
 /// Lists or runs benchmarks.
 ///
 /// # Errors
 /// An unknown name, or one that cannot run.
-pub fn execute<S: Simulator>(args: &BenchArgs, simulator: &S) -> Result<Exit, CliError> {
-    let all = simulator.benches();
+pub fn execute(args: &BenchArgs) -> Result<Exit, CliError> {
+    let all = benchmarks::list();
     let chosen: Vec<_> = all.iter().filter(|b| args.name.as_ref().is_none_or(|name| *name == b.name)).collect();
     if let (Some(name), true) = (&args.name, chosen.is_empty()) {
         let names: Vec<&str> = all.iter().map(|b| b.name.as_str()).collect();
@@ -30,7 +30,7 @@ pub fn execute<S: Simulator>(args: &BenchArgs, simulator: &S) -> Result<Exit, Cl
     }
     // Nobody waits for the rest of a table that nobody reads.
     for bench in chosen.into_iter().take_while(|_| !is_closed()) {
-        simulator.bench(&bench.name, &mut |row| say(&line(&row, args.json))).map_err(CliError::broken)?;
+        benchmarks::run(&bench.name, &mut |row| say(&line(&row, args.json))).map_err(CliError::broken)?;
     }
     Ok(Exit::Ok)
 }

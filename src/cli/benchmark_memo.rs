@@ -12,7 +12,7 @@ use crate::engine::EngineError;
 use crate::engine::fold::FoldEngine;
 use crate::sweep::{self, SetOverrides, Sweep};
 
-use super::simulator::{BenchInfo, BenchRow};
+use super::measurement::{BenchInfo, BenchRow};
 use super::tell;
 
 const TOGETHER: &str = "variants1000-together";

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use anyhow::{anyhow, bail};
 
-use super::simulator::{BenchInfo, BenchRow};
+use super::measurement::{BenchInfo, BenchRow};
 use super::tell;
 use crate::batch::{TrainingSetup, prepare};
 use crate::collective::{Env, Server};

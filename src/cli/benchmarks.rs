@@ -14,7 +14,7 @@ use crate::engine::gpu::{GpuEngine, SoftwarePolicy, adapter};
 use crate::engine::{Engine, cpu, grow, is_final, packet_hops};
 use crate::sweep::{self, SetOverrides};
 
-use super::simulator::{BenchInfo, BenchRow};
+use super::measurement::{BenchInfo, BenchRow};
 use super::tell;
 use super::{benchmark_memo, benchmark_workloads};
 

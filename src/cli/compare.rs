@@ -6,17 +6,17 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use crate::batch::timeline::{Timeline, Window, record};
+use crate::batch::timeline::{Timeline, Window};
 use crate::compare::gate::Matches;
 use crate::compare::metric::{available, objectives};
 use crate::compare::{
     CompareError, Gate, Metric, Pick, Section, Study, changes, effect, effects, explain, incomplete, ops, pareto, rank,
 };
+use crate::session::{Interrupt, trace};
 
 use super::compare_render::{json, markdown, text};
 use super::exit::{CliError, Exit};
-use super::interrupt::Interrupt;
-use super::{say, trace};
+use super::say;
 
 /// Rows of experiments that meet a condition or have no partner which people are shown at most; machines get all.
 const PROBLEMS_UP_TO: usize = 50;
@@ -162,7 +162,7 @@ fn timeline(study: &Study, pick: Pick, interrupt: &Interrupt) -> anyhow::Result<
     let run = &study.runs[pick.run];
     let exp_id = run.exp_id(pick.row);
     let (_, config) = trace::experiment(run, exp_id)?;
-    Ok(record(&config, exp_id, Window { samples: 0, ..Window::default() }, &|| interrupt.requested())?)
+    Ok(trace::timeline(&config, exp_id, Window { samples: 0, ..Window::default() }, interrupt)?)
 }
 
 /// Where the table of gates says whether one has passed.

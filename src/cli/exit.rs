@@ -5,6 +5,7 @@
 use std::process::ExitCode;
 
 use crate::results::ResultsError;
+use crate::session::SessionError;
 
 /// How the program ends; the numbers are part of the interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,5 +57,17 @@ impl CliError {
     /// The run itself broke off.
     pub fn broken(error: impl Into<anyhow::Error>) -> CliError {
         CliError { exit: Exit::Failed, error: error.into() }
+    }
+}
+
+impl From<SessionError> for CliError {
+    fn from(error: SessionError) -> CliError {
+        let exit = if error.is_usage() { Exit::BadInput } else { Exit::Failed };
+        // An error of the sweep file stands for itself, so that the line it is about can be shown.
+        let error = match error {
+            SessionError::Spec(error) => error.into(),
+            other => other.into(),
+        };
+        CliError { exit, error }
     }
 }

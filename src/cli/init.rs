@@ -7,16 +7,17 @@ use std::io::{ErrorKind, Write};
 
 use anyhow::anyhow;
 
+use crate::spec;
+
 use super::args::InitArgs;
 use super::exit::{CliError, Exit};
 use super::say;
-use super::simulator::Simulator;
 
 /// Writes the template; keeps a file that is there.
 ///
 /// # Errors
 /// The file exists or cannot be written.
-pub fn execute<S: Simulator>(args: &InitArgs, simulator: &S) -> Result<Exit, CliError> {
+pub fn execute(args: &InitArgs) -> Result<Exit, CliError> {
     let path = &args.path;
     let refused = |e: std::io::Error| {
         CliError::bad_input(match e.kind() {
@@ -25,8 +26,7 @@ pub fn execute<S: Simulator>(args: &InitArgs, simulator: &S) -> Result<Exit, Cli
         })
     };
     let mut file = OpenOptions::new().write(true).create_new(true).open(path).map_err(refused)?;
-    file.write_all(simulator.template().as_bytes())
-        .map_err(|e| CliError::broken(anyhow!("{}: {e}", path.display())))?;
+    file.write_all(spec::template().as_bytes()).map_err(|e| CliError::broken(anyhow!("{}: {e}", path.display())))?;
     say(&format!("wrote {}; run it with: hyperfold run {} --out results", path.display(), path.display()));
     Ok(Exit::Ok)
 }

@@ -1,34 +1,26 @@
 //! The command line: what was typed becomes what is meant, and results become what a person reads.
 //!
-//! Layer: the last. [`args`] declares commands and options, one module a command does the rest. [`simulator`] is the boundary to the
-//! layers below: sweeps and engines are behind it, so that everything here is tested without them.
+//! Layer: the last. [`command`] and [`args`] declare commands and options, one module a command does the rest. What is done is
+//! [`crate::session`]'s and the layers' below it: here it is asked for and shown.
 
 pub mod args;
-mod audits;
 pub mod bench;
 mod benchmark_memo;
 mod benchmark_workloads;
 pub mod benchmarks;
 mod best;
+pub mod command;
 pub mod compare;
 pub mod compare_render;
-pub mod convert;
 pub mod doctor;
-pub mod effect;
-pub mod engine_choice;
-pub mod engines;
 pub mod excerpt;
 pub mod exit;
-pub mod glue;
 pub mod init;
 pub mod interrupt;
 pub mod logging;
 pub mod machine;
-pub mod memo;
+pub mod measurement;
 pub mod merge;
-mod merge_manifest;
-mod optimize;
-mod optimize_look;
 mod output;
 pub mod plan;
 pub mod progress;
@@ -36,23 +28,26 @@ pub mod report;
 pub mod resume;
 pub mod run;
 pub mod sbatch;
-pub mod simulator;
 pub mod style;
 pub mod submit;
+pub mod submit_args;
 pub mod suites;
 pub mod summary;
 pub mod table;
 pub mod trace;
 pub mod validate;
+pub mod validation_row;
 pub mod workload;
 
 use std::process::ExitCode;
 
 use clap::Parser;
 
-use args::{Cli, Command};
+use crate::session::BuiltIn;
+
+use command::{Cli, Command};
 use exit::{CliError, Exit};
-use interrupt::Interrupt;
+use interrupt::on_ctrl_c;
 pub(crate) use output::{say, tell};
 
 /// Runs the program on the process's arguments.
@@ -81,17 +76,16 @@ pub fn main() -> ExitCode {
 }
 
 fn dispatch(command: &Command) -> Result<Exit, CliError> {
-    let simulator = glue::Connected;
     match command {
-        Command::Run(args) => run::execute(args, &simulator, &Interrupt::on_ctrl_c()),
-        Command::Plan(args) => plan::execute(args, &simulator),
-        Command::Compare(args) => compare::execute(args, &Interrupt::on_ctrl_c()),
-        Command::Init(args) => init::execute(args, &simulator),
+        Command::Run(args) => run::execute(args, &BuiltIn, &on_ctrl_c()),
+        Command::Plan(args) => plan::execute(args, &BuiltIn),
+        Command::Compare(args) => compare::execute(args, &on_ctrl_c()),
+        Command::Init(args) => init::execute(args),
         Command::Doctor(args) => doctor::execute(args),
-        Command::Bench(args) => bench::execute(args, &simulator),
-        Command::Submit(args) => submit::execute(args, &simulator),
+        Command::Bench(args) => bench::execute(args),
+        Command::Submit(args) => submit::execute(args, &BuiltIn),
         Command::Merge(args) => merge::execute(args),
-        Command::Trace(args) => trace::execute(args, &Interrupt::on_ctrl_c()),
+        Command::Trace(args) => trace::execute(args, &on_ctrl_c()),
         Command::Workload(args) => workload::execute(args),
         Command::Validate(args) => validate::execute(args),
         Command::Report(args) => report::execute(args),

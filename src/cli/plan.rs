@@ -5,9 +5,10 @@
 use anyhow::anyhow;
 use serde_json::json;
 
+use crate::session::{Planned, Simulator};
+
 use super::args::PlanArgs;
 use super::exit::{CliError, Exit};
-use super::simulator::{Planned, Simulator, SweepRequest};
 use super::{say, table};
 
 /// Says what a run would do.
@@ -15,7 +16,7 @@ use super::{say, table};
 /// # Errors
 /// Bad input, or nothing to run.
 pub fn execute<S: Simulator>(args: &PlanArgs, simulator: &S) -> Result<Exit, CliError> {
-    let (planned, _) = simulator.load(&SweepRequest::from(&args.sweep)).map_err(CliError::bad_input)?;
+    let (planned, _) = simulator.load(&args.sweep.request())?;
     let lines = if args.json { vec![as_json(&planned)] } else { as_text(&planned) };
     lines.iter().for_each(|line| say(line));
     if planned.selected.is_empty() {

@@ -6,18 +6,14 @@
 use std::time::Instant;
 
 use anyhow::anyhow;
-use serde_json::json;
 
-use crate::results::{
-    EventLog, ExperimentRecord, Manifest, Outcome, ResultDir, ResultWriter, ResultsError, Seconds, Status,
-    write_timeline,
-};
+use crate::results::{Outcome, ResultDir};
+use crate::session::folder::ClaimedFolder;
+use crate::session::{EngineUsed, Interrupt, MemoChoice, Planned, RunSettings, SessionError, Simulator, Update};
 
 use super::args::RunArgs;
 use super::exit::{CliError, Exit};
-use super::interrupt::Interrupt;
 use super::progress::{self, Progress};
-use super::simulator::{EngineUsed, Known, Planned, RunSettings, Simulator, SweepRequest, Update};
 use super::style::Style;
 use super::{best, resume, say, summary, tell};
 
@@ -30,8 +26,8 @@ pub fn execute<S: Simulator>(args: &RunArgs, simulator: &S, interrupt: &Interrup
     let settings = settings(args, interrupt)?;
 
     let expanding = Instant::now();
-    let request = SweepRequest::from(&args.sweep);
-    let (planned, sweep) = simulator.load(&request).map_err(CliError::bad_input)?;
+    let request = args.sweep.request();
+    let (planned, sweep) = simulator.load(&request)?;
     if planned.selected.is_empty() {
         let error = anyhow!(
             "{}: no experiments to run (the sweep has {}); check constraints, --shard and --limit",
@@ -47,7 +43,7 @@ pub fn execute<S: Simulator>(args: &RunArgs, simulator: &S, interrupt: &Interrup
         planned.experiments,
         expanding.elapsed().as_secs_f64()
     );
-    let (used, engine) = simulator.engine(&sweep, &settings).map_err(CliError::bad_input)?;
+    let (used, engine) = simulator.engine(&sweep, &settings)?;
 
     log::info!("engine {}: {}; {} CPU threads", used.engine, used.reason, settings.jobs);
 
@@ -55,24 +51,18 @@ pub fn execute<S: Simulator>(args: &RunArgs, simulator: &S, interrupt: &Interrup
         return Ok(Exit::Interrupted);
     }
 
-    let dir = resume::claim(&args.out, args.resume)?;
-    let run = resume::identity(&planned, &request);
-    let (mut writer, recovered) = ResultWriter::open(dir, &run, planned.selected.clone()).map_err(CliError::results)?;
-    let known = Known {
-        looks: writer.take_looks(),
-        stats: writer.take_earlier(),
-        records: writer.records().cloned().collect(),
-    };
-    let mut progress = progress::for_terminal(planned.rows().saturating_sub(known.records.len() as u64), args.quiet);
+    let claimed = ClaimedFolder::open(&args.out, args.resume, &planned, &request.selection)?;
+    let open = planned.rows().saturating_sub(claimed.known.records.len() as u64);
+    let mut progress = progress::for_terminal(open, args.quiet);
     greet(progress.as_mut(), &planned, &used, settings.jobs);
-    resume::messages(&recovered, &planned, writer.dir()).iter().for_each(|m| progress.message(m));
-    let mut report = Report::open(writer, &planned, &used, &settings, expanding.elapsed().as_secs_f64())?;
-    if let Some(damage) = &recovered.damage {
-        report.log.log("journal_cut", [("why", json!(damage))]).map_err(CliError::broken)?;
-    }
+    resume::messages(&claimed.recovered, &planned, claimed.dir()).iter().for_each(|m| progress.message(m));
+    let (mut folder, known) = claimed.start(&planned, &used, &settings, expanding.elapsed().as_secs_f64())?;
 
     let simulating = Instant::now();
-    let ran = simulator.run(sweep, engine, &settings, &known, &mut |update| report.take(update, progress.as_mut()));
+    let ran = simulator.run(sweep, engine, &settings, &known, &mut |update| {
+        show(&update, progress.as_mut());
+        folder.take(update)
+    });
     let wall = simulating.elapsed().as_secs_f64();
     progress.close();
     log::info!("simulated for {wall:.3} s");
@@ -90,10 +80,10 @@ pub fn execute<S: Simulator>(args: &RunArgs, simulator: &S, interrupt: &Interrup
         tell(&format!("{} {warning}", Style::of_stderr().warning("warning:")));
     }
     let mut warned = !planned.warnings.is_empty() || !late.is_empty();
-    let saved = report.writer.records().count() as u64;
-    let closed = report.close(outcome, late, wall);
+    let saved = folder.saved();
+    let closed = folder.close(outcome, late, wall);
     // What broke the run off is told, rather than that its files could not be finished either.
-    let finished = ran.and(closed).map_err(|e| resume::broke_off(e, saved, planned.rows(), &args.out))?;
+    let finished = ran.and(closed).map_err(|e| resume::broke_off(e.into(), saved, planned.rows(), &args.out))?;
 
     if !args.quiet {
         summary::lines(&planned.axes, &finished.records).iter().for_each(|line| say(line));
@@ -121,16 +111,35 @@ pub fn execute<S: Simulator>(args: &RunArgs, simulator: &S, interrupt: &Interrup
     })
 }
 
-fn settings(args: &RunArgs, interrupt: &Interrupt) -> Result<RunSettings, CliError> {
+fn settings(args: &RunArgs, interrupt: &Interrupt) -> Result<RunSettings, SessionError> {
     let all = || std::thread::available_parallelism().map_or(1, usize::from);
     Ok(RunSettings {
         engine: args.engine,
         devices: args.device.clone(),
         gpu_dispatch: args.gpu_dispatch,
         jobs: args.jobs.map_or_else(all, |n| n as usize),
-        memo: super::memo::choice(args)?,
+        memo: memo(args)?,
         interrupt: interrupt.clone(),
     })
+}
+
+/// What `--memo` and `--memo-limit-mib` mean.
+fn memo(args: &RunArgs) -> Result<MemoChoice, SessionError> {
+    match &args.memo {
+        None => Ok(MemoChoice::Run),
+        Some(path) if path.as_os_str() == "off" => Ok(MemoChoice::Off),
+        Some(path) => MemoChoice::kept(path, args.memo_limit_mib << 20),
+    }
+}
+
+/// What of a run's events a person follows.
+fn show(update: &Update, progress: &mut dyn Progress) {
+    match update {
+        Update::Started { exp_id } => progress.started(*exp_id),
+        Update::Message(text) => progress.message(text),
+        Update::Finished(finished) => progress.finished(&finished.record),
+        Update::Compiled { .. } | Update::Looked(_) | Update::Chosen { .. } | Update::Traced { .. } => {}
+    }
 }
 
 fn greet(progress: &mut dyn Progress, planned: &Planned, used: &EngineUsed, jobs: usize) {
@@ -142,127 +151,6 @@ fn greet(progress: &mut dyn Progress, planned: &Planned, used: &EngineUsed, jobs
     let on = if adapters.is_empty() { format!("{jobs} threads") } else { adapters.join(", ") };
     let (name, n) = (&planned.name, planned.selected.len());
     progress.message(&format!("{name}: {n} experiments; engine {} on {on}: {}", used.engine, used.reason));
-}
-
-/// The files of a run while it goes on.
-struct Report {
-    writer: ResultWriter,
-    log: EventLog,
-    manifest: Manifest,
-    /// Seconds spent in writing so far, and in compiling.
-    writing: f64,
-    compiling: f64,
-    /// Experiments that get a row; of a search at most, until it has chosen.
-    expected: usize,
-}
-
-/// What is left when all is written.
-struct Written {
-    records: Vec<ExperimentRecord>,
-    failed: u64,
-    expected: usize,
-}
-
-impl Report {
-    fn open(
-        writer: ResultWriter,
-        planned: &Planned,
-        used: &EngineUsed,
-        settings: &RunSettings,
-        expanding: f64,
-    ) -> Result<Report, CliError> {
-        let dir = writer.dir();
-        let earlier = resume::earlier_seconds(dir.path());
-        let known = writer.records().count() as u64;
-        let manifest = Manifest {
-            version: env!("CARGO_PKG_VERSION").into(),
-            command_line: std::env::args_os().map(|a| a.to_string_lossy().into_owned()).collect(),
-            outcome: Outcome::Running,
-            name: planned.name.clone(),
-            sweep: planned.resolved.clone(),
-            sweep_path: planned.sweep_path.clone(),
-            axes: planned.axes.clone(),
-            replicas: planned.replicas,
-            inputs: planned.inputs.clone(),
-            experiments: planned.experiments,
-            selected: planned.selected.len() as u64,
-            ok: 0,
-            oom: 0,
-            failed: 0,
-            from_journal: known,
-            engine: used.engine.into(),
-            engine_reason: used.reason.clone(),
-            adapters: used.adapters.clone(),
-            jobs: settings.jobs as u64,
-            seconds: Seconds { expanding: earlier.expanding + expanding, ..earlier },
-            warnings: planned.warnings.clone(),
-        };
-        let mut log = EventLog::create(dir).map_err(CliError::results)?;
-        manifest.write(dir).map_err(CliError::results)?;
-        let (name, selected) = (json!(planned.name), json!(planned.selected.len()));
-        log.log(
-            "run_started",
-            [("name", name), ("selected", selected), ("known", json!(known)), ("engine", json!(used.engine))],
-        )
-        .map_err(CliError::broken)?;
-        log_warnings(&mut log, &planned.warnings).map_err(CliError::results)?;
-        Ok(Report { writer, log, manifest, writing: 0.0, compiling: 0.0, expected: planned.rows() as usize })
-    }
-
-    fn take(&mut self, update: Update, progress: &mut dyn Progress) -> anyhow::Result<()> {
-        let start = Instant::now();
-        match update {
-            Update::Compiled { seconds } => {
-                self.manifest.seconds.compiling += seconds;
-                self.compiling += seconds;
-                self.log.log("compiled", [("seconds", json!(seconds))])?;
-            }
-            Update::Started { exp_id } => progress.started(exp_id),
-            Update::Looked(look) => self.writer.look(&look)?,
-            Update::Chosen { ids, csv } => {
-                self.expected = ids.len();
-                self.log.log("chosen", [("experiments", json!(ids.len()))])?;
-                self.writer.only(ids)?;
-                self.writer.write_beside("optimize.csv", &csv)?;
-            }
-            Update::Message(text) => {
-                progress.message(&text);
-                self.log.log("message", [("text", json!(text))])?;
-            }
-            Update::Traced { exp_id, bytes } => drop(write_timeline(self.writer.dir().path(), exp_id, &bytes)?),
-            Update::Finished(finished) => {
-                progress.finished(&finished.record);
-                let (exp_id, status) = (finished.record.exp_id, finished.record.status.as_str());
-                let wall = finished.stats.wall_s;
-                self.writer.add(*finished)?;
-                self.log
-                    .log("finished", [("exp_id", json!(exp_id)), ("status", json!(status)), ("wall_s", json!(wall))])?;
-            }
-        }
-        self.writing += start.elapsed().as_secs_f64();
-        Ok(())
-    }
-
-    fn close(mut self, outcome: Outcome, late_warnings: Vec<String>, wall: f64) -> Result<Written, CliError> {
-        let start = Instant::now();
-        let (dir, records) = self.writer.finish().map_err(CliError::broken)?;
-        let count = |status| records.iter().filter(|r| r.status == status).count() as u64;
-        let m = &mut self.manifest;
-        (m.ok, m.oom, m.failed, m.outcome) = (count(Status::Ok), count(Status::Oom), count(Status::Failed), outcome);
-        log_warnings(&mut self.log, &late_warnings).map_err(CliError::broken)?;
-        m.warnings.extend(late_warnings);
-        m.seconds.simulating += (wall - self.writing - self.compiling).max(0.0);
-        m.seconds.writing += self.writing + start.elapsed().as_secs_f64();
-        m.write(&dir).map_err(CliError::broken)?;
-        let fields =
-            [("ok", json!(m.ok)), ("oom", json!(m.oom)), ("failed", json!(m.failed)), ("outcome", json!(m.outcome))];
-        self.log.log("run_ended", fields).map_err(CliError::broken)?;
-        Ok(Written { records, failed: self.manifest.failed, expected: self.expected })
-    }
-}
-
-fn log_warnings(log: &mut EventLog, warnings: &[String]) -> Result<(), ResultsError> {
-    warnings.iter().try_for_each(|text| log.log("warning", [("text", json!(text))]))
 }
 
 #[cfg(test)]

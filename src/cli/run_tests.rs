@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use super::*;
-use crate::cli::args::{EngineChoice, GpuDispatch, SweepArgs};
-use crate::cli::simulator::{BenchInfo, BenchRow, UpdateSink};
-use crate::results::{Axis, Cell, ExperimentRecord, Finished, Kind, Outputs, Ps, StatsRecord};
+use crate::cli::args::SweepArgs;
+use crate::results::{Axis, Cell, ExperimentRecord, Finished, Kind, Manifest, Outputs, Ps, StatsRecord, Status};
+use crate::session::{EngineChoice, GpuDispatch, Known, SweepRequest, UpdateSink};
 
 /// Finishes experiments from the last to the first; each as `fate` says.
 #[derive(Default)]
@@ -31,7 +31,7 @@ impl Simulator for Fake {
     type Sweep = Vec<u64>;
     type Engine = ();
 
-    fn load(&self, _: &SweepRequest) -> anyhow::Result<(Planned, Vec<u64>)> {
+    fn load(&self, _: &SweepRequest) -> Result<(Planned, Vec<u64>), SessionError> {
         let ids: Vec<u64> = (0..self.experiments).collect();
         let planned = Planned {
             name: "fake".into(),
@@ -45,7 +45,7 @@ impl Simulator for Fake {
         Ok((planned, ids))
     }
 
-    fn engine(&self, _: &Vec<u64>, _: &RunSettings) -> anyhow::Result<(EngineUsed, ())> {
+    fn engine(&self, _: &Vec<u64>, _: &RunSettings) -> Result<(EngineUsed, ()), SessionError> {
         if self.no_adapter {
             return Err(crate::engine::gpu::GpuError::NoAdapter.into());
         }
@@ -59,37 +59,24 @@ impl Simulator for Fake {
         settings: &RunSettings,
         known: &Known,
         sink: &mut UpdateSink<'_>,
-    ) -> Result<Vec<String>, CliError> {
+    ) -> Result<Vec<String>, SessionError> {
         for id in ids.into_iter().rev().filter(|id| known.records.iter().all(|r| r.exp_id != *id)) {
-            sink(Update::Started { exp_id: id }).map_err(CliError::broken)?;
+            sink(Update::Started { exp_id: id })?;
             let mut record = ExperimentRecord::new(id, "c".into(), "e".into(), 0, 1, vec![Cell::from("hpcc")]);
             match self.fate.map_or(Fate::Ok, |fate| fate(id)) {
                 Fate::Ok => record.makespan = Some(Ps(1000 + id)),
                 Fate::Oom => record.status = Status::Oom,
                 Fate::Failed => record = record.failed("why"),
-                Fate::Interrupt => settings.interrupt.request(),
-                Fate::Abort => return Err(CliError::broken(anyhow!("lost"))),
+                Fate::Interrupt => drop(settings.interrupt.request()),
+                Fate::Abort => return Err(SessionError::Internal("lost")),
             }
             if settings.interrupt.requested() {
                 return Ok(Vec::new());
             }
             let stats = StatsRecord::default();
-            sink(Update::Finished(Box::new(Finished { record, flows: vec![], links: vec![], rtt: vec![], stats })))
-                .map_err(CliError::broken)?;
+            sink(Update::Finished(Box::new(Finished { record, flows: vec![], links: vec![], rtt: vec![], stats })))?;
         }
         Ok(self.late.clone())
-    }
-
-    fn template(&self) -> String {
-        String::new()
-    }
-
-    fn benches(&self) -> Vec<BenchInfo> {
-        Vec::new()
-    }
-
-    fn bench(&self, _: &str, _: &mut dyn FnMut(BenchRow)) -> anyhow::Result<()> {
-        Ok(())
     }
 }
 
@@ -136,7 +123,7 @@ fn all_ok_or_oom_is_success() {
     let events: Vec<serde_json::Value> = log.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
     assert_eq!(
         (events.len(), &events[4]["event"], &events[4]["outcome"]),
-        (5, &json!("run_ended"), &json!("complete"))
+        (5, &"run_ended".into(), &"complete".into())
     );
 }
 

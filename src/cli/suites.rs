@@ -2,7 +2,7 @@
 //!
 //! Layer: cli. Converts the rows of the layers below into one form.
 
-use super::validate::Row;
+use super::validation_row::ValidationRow;
 use crate::workload::training;
 use crate::{batch, collective, compute, memory};
 
@@ -13,7 +13,7 @@ pub struct Suite {
     /// On the mean absolute relative error of each of its tables.
     pub bound: f64,
     /// `None`: not available in this version.
-    pub rows: Option<fn() -> anyhow::Result<Vec<Row>>>,
+    pub rows: Option<fn() -> anyhow::Result<Vec<ValidationRow>>>,
 }
 
 /// All suites, in the order in which they are printed.
@@ -65,25 +65,32 @@ pub static SUITES: [Suite; 7] = [
 /// Sizes of at most this are shown but do not count.
 const SMALL: u64 = 1 << 20;
 
-fn closed_forms() -> anyhow::Result<Vec<Row>> {
+fn closed_forms() -> anyhow::Result<Vec<ValidationRow>> {
     let row = |r: &batch::closed_forms::Row| {
-        Row::new("closed-forms", r.table, &r.name, r.unit, [r.formula, r.simulated], r.note)
+        ValidationRow::new("closed-forms", r.table, &r.name, r.unit, [r.formula, r.simulated], r.note)
     };
     Ok(batch::closed_forms::rows()?.iter().map(row).collect())
 }
 
-fn collectives() -> anyhow::Result<Vec<Row>> {
+fn collectives() -> anyhow::Result<Vec<ValidationRow>> {
     let row = |r: &collective::validation::Row| {
         let table = if r.unit == "us" { "nccl_tests_sweeps" } else { "nccl_point_values" };
-        let row = Row::new("collectives", table, &r.name, r.unit, [r.measured, r.simulated], &r.note);
-        Row { counts: r.bytes > SMALL, ..row }
+        let row = ValidationRow::new("collectives", table, &r.name, r.unit, [r.measured, r.simulated], &r.note);
+        ValidationRow { counts: r.bytes > SMALL, ..row }
     };
     Ok(collective::validation::rows().iter().map(row).collect())
 }
 
-fn training() -> anyhow::Result<Vec<Row>> {
+fn training() -> anyhow::Result<Vec<ValidationRow>> {
     let row = |r: &training::validation::Row| {
-        Row::new("training", r.suite, &format!("{}/{}", r.suite, r.name), r.unit, [r.measured, r.simulated], &r.note)
+        ValidationRow::new(
+            "training",
+            r.suite,
+            &format!("{}/{}", r.suite, r.name),
+            r.unit,
+            [r.measured, r.simulated],
+            &r.note,
+        )
     };
     Ok(training::validation::rows().iter().map(row).collect())
 }
@@ -93,30 +100,32 @@ fn computed(
     suite: &'static str,
     rows: &[compute::validation::Row],
     table: fn(&compute::validation::Row) -> &'static str,
-) -> Vec<Row> {
-    rows.iter().map(|r| Row::new(suite, table(r), &r.name, r.unit, [r.measured, r.simulated], &r.note)).collect()
+) -> Vec<ValidationRow> {
+    rows.iter()
+        .map(|r| ValidationRow::new(suite, table(r), &r.name, r.unit, [r.measured, r.simulated], &r.note))
+        .collect()
 }
 
-fn kernels() -> anyhow::Result<Vec<Row>> {
+fn kernels() -> anyhow::Result<Vec<ValidationRow>> {
     let table = |r: &compute::validation::Row| {
         if r.name.contains(" seq ") { "flash_attention_tflops" } else { "gemm_mamf and gemm_points" }
     };
     Ok(computed("kernels", &compute::validation::kernels(), table))
 }
 
-fn layers() -> anyhow::Result<Vec<Row>> {
+fn layers() -> anyhow::Result<Vec<ValidationRow>> {
     let table = |r: &compute::validation::Row| {
         if r.unit == "ms" { "seqsel_table4_layer_times" } else { "aicb_aiob_a100_op_times" }
     };
     Ok(computed("layers", &compute::validation::layers(), table))
 }
 
-fn memory() -> anyhow::Result<Vec<Row>> {
+fn memory() -> anyhow::Result<Vec<ValidationRow>> {
     let table = |name: &str| {
         ["seqsel Fig. 1", "seqsel Fig. 7", "Moye Table 8"].into_iter().find(|t| name.starts_with(t)).unwrap_or("others")
     };
     Ok(memory::validation::rows()
         .iter()
-        .map(|r| Row::new("memory", table(&r.name), &r.name, r.unit, [r.measured, r.simulated], &r.note))
+        .map(|r| ValidationRow::new("memory", table(&r.name), &r.name, r.unit, [r.measured, r.simulated], &r.note))
         .collect())
 }

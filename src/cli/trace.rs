@@ -1,22 +1,19 @@
 //! `hyperfold trace`: the timeline of one experiment for Perfetto.
 //!
-//! Layer: cli. The run's manifest holds the whole sweep, so the experiment is simulated again, recorded this time. It is the same experiment only if its key
-//! still is: the key covers every setting, the input files and the model's version.
+//! Layer: cli. [`crate::session::trace`] finds the experiment and simulates it again.
 
 use std::path::PathBuf;
 
 use anyhow::{Context, anyhow};
 use clap::Args;
 
-use crate::batch::PrepareError;
-use crate::batch::timeline::{Window, record};
-use crate::results::{RunResults, Status, write_timeline};
-use crate::spec::{Config, Place, SpecError};
-use crate::sweep::{self, SetOverrides};
+use crate::batch::timeline::Window;
+use crate::results::{RunResults, write_timeline};
+use crate::session::Interrupt;
+use crate::session::trace::{experiment, timeline};
 use crate::trace::{DEFAULT_LIMIT, Trace, perfetto, samples};
 
 use super::exit::{CliError, Exit};
-use super::interrupt::Interrupt;
 use super::{say, table, tell};
 
 #[derive(Debug, Args)]
@@ -55,10 +52,10 @@ pub fn execute(args: &TraceArgs, interrupt: &Interrupt) -> Result<Exit, CliError
         )));
     }
     let run = RunResults::open(&args.dir).map_err(CliError::bad_input)?;
-    let (row, config) = experiment(&run, args.exp_id).map_err(CliError::bad_input)?;
+    let (row, config) = experiment(&run, args.exp_id)?;
     tell(&format!("simulating experiment {} again, unfolded", args.exp_id));
     let limit = usize::try_from(args.limit).unwrap_or(usize::MAX);
-    let timeline = record(&config, args.exp_id, window, &|| interrupt.requested()).map_err(CliError::bad_input)?;
+    let timeline = timeline(&config, args.exp_id, window, interrupt).map_err(CliError::bad_input)?;
     if interrupt.requested() {
         return Ok(Exit::Interrupted);
     }
@@ -91,15 +88,6 @@ pub fn execute(args: &TraceArgs, interrupt: &Interrupt) -> Result<Exit, CliError
     Ok(Exit::Ok)
 }
 
-/// The timeline of an experiment that is being run, as `output.trace` asks for.
-///
-/// # Errors
-/// It cannot be prepared.
-pub fn of_run(config: &Config, exp_id: u64, interrupt: &Interrupt) -> Result<Trace, PrepareError> {
-    let window = Window { samples: samples(DEFAULT_LIMIT), ..Window::default() };
-    record(config, exp_id, window, &|| interrupt.requested()).map(|timeline| perfetto(&timeline, DEFAULT_LIMIT))
-}
-
 fn window(args: &TraceArgs) -> anyhow::Result<Window> {
     let ps = |ns: u64, option: &str| {
         ns.checked_mul(1000).with_context(|| format!("{option} {ns}: too far off; at most {}", u64::MAX / 1000))
@@ -110,41 +98,4 @@ fn window(args: &TraceArgs) -> anyhow::Result<Window> {
         return Err(anyhow!("--to-ns {} must be after --from-ns {}", to_ps / 1000, args.from_ns));
     }
     Ok(Window { from_ps, to_ps, samples: samples(usize::try_from(args.limit).unwrap_or(usize::MAX)) })
-}
-
-/// An error of the sweep that a manifest holds: lines are those of what is written there, with every key, and not of the user's file.
-fn of_manifest(mut error: SpecError) -> SpecError {
-    if let Place::File { line, columns, .. } = error.place_mut() {
-        (*line, *columns) = (None, None);
-    }
-    error
-}
-
-/// The row and the configuration of an experiment.
-pub(super) fn experiment(run: &RunResults, exp_id: u64) -> anyhow::Result<(usize, Config)> {
-    let dir = run.path.display();
-    let row = run
-        .find(exp_id)
-        .with_context(|| format!("{dir}: it has no experiment {exp_id}; results.csv lists those that it has"))?;
-    if run.status(row) == Status::Oom {
-        return Err(anyhow!("{dir}: experiment {exp_id} does not fit into its GPUs' memory, so nothing happens in it"));
-    }
-    let m = &run.manifest;
-    let path = if m.sweep_path.is_empty() { PathBuf::from("sweep.toml") } else { PathBuf::from(&m.sweep_path) };
-    let sweep = sweep::parse(&m.sweep, &path, &SetOverrides(Vec::new()))
-        .map_err(of_manifest)
-        .with_context(|| format!("{dir}: the sweep in manifest.json cannot be expanded any more"))?;
-    let recorded = run.column("exp_key").map(|c| run.rows[row][c].to_string()).unwrap_or_default();
-    let found = sweep.experiments.iter().find(|e| e.exp_id == exp_id).filter(|e| e.exp_key.to_string() == recorded);
-    let Some(found) = found else {
-        // By content: paths depend on where the program was started.
-        let is_there = |sha: &str| sweep.inputs.iter().any(|i| i.sha256 == sha);
-        let changed: Vec<&str> = m.inputs.iter().filter(|i| !is_there(&i.sha256)).map(|i| i.path.as_str()).collect();
-        let why = match changed.as_slice() {
-            [] => "another version of hyperfold wrote these results, or its experiments do not come from the sweep file alone".to_string(),
-            files => format!("changed since: {}", files.join(", ")),
-        };
-        return Err(anyhow!("{dir}: experiment {exp_id} cannot be simulated again as it was: {why}"));
-    };
-    Ok((row, sweep.config(found).map_err(|e| anyhow!("{dir}: {e}"))?))
 }

@@ -3,50 +3,13 @@
 //! Layer: cli. The suites are registered in `suites`; the rows come from the layers that make the predictions. Nothing is fitted here.
 
 use anyhow::anyhow;
-use serde::Serialize;
 
 use super::args::ValidateArgs;
 use super::exit::{CliError, Exit};
 use super::say;
 use super::suites::{SUITES, Suite};
 use super::table::Table;
-
-/// One measured quantity and what the model says it is.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Row {
-    pub suite: &'static str,
-    /// The published table; means and bounds are per table.
-    #[serde(skip)]
-    pub table: String,
-    /// Begins with the table where the suite has several.
-    pub name: String,
-    pub unit: String,
-    pub measured: f64,
-    pub simulated: f64,
-    /// (simulated - measured) / measured; nothing where the measured value is 0.
-    pub rel_error: Option<f64>,
-    /// Why it is off, or what it was predicted from.
-    pub note: String,
-    /// Whether the row counts for the mean, the maximum and the bound.
-    #[serde(skip)]
-    pub counts: bool,
-}
-
-impl Row {
-    /// A row that counts.
-    pub fn new(
-        suite: &'static str,
-        table: &str,
-        name: &str,
-        unit: &str,
-        [measured, simulated]: [f64; 2],
-        note: &str,
-    ) -> Row {
-        let rel_error = (measured != 0.0).then(|| (simulated - measured) / measured).filter(|e| e.is_finite());
-        let [name, unit, note, table] = [name, unit, note, table].map(str::to_string);
-        Row { suite, table, name, unit, measured, simulated, rel_error, note, counts: true }
-    }
-}
+use super::validation_row::ValidationRow;
 
 /// What the rows of one table come to.
 #[derive(Clone, Debug, PartialEq)]
@@ -63,7 +26,7 @@ struct Summary {
 
 impl Summary {
     /// A row without a number to compare is a miss, never a pass.
-    fn of(table: &str, rows: &[&Row], bound: f64) -> Summary {
+    fn of(table: &str, rows: &[&ValidationRow], bound: f64) -> Summary {
         let errors: Vec<f64> =
             rows.iter().filter(|r| r.counts).map(|r| r.rel_error.map_or(f64::INFINITY, f64::abs)).collect();
         let mean = if errors.is_empty() { 0.0 } else { errors.iter().sum::<f64>() / errors.len() as f64 };
@@ -116,7 +79,7 @@ pub fn execute(args: &ValidateArgs) -> Result<Exit, CliError> {
 }
 
 /// One summary a table, in the order in which the tables first appear.
-fn summarise(rows: &[Row], bound: f64) -> Vec<Summary> {
+fn summarise(rows: &[ValidationRow], bound: f64) -> Vec<Summary> {
     let mut tables: Vec<&str> = Vec::new();
     for row in rows {
         if !tables.contains(&row.table.as_str()) {
@@ -126,11 +89,11 @@ fn summarise(rows: &[Row], bound: f64) -> Vec<Summary> {
     tables.iter().map(|t| Summary::of(t, &rows.iter().filter(|r| r.table == *t).collect::<Vec<_>>(), bound)).collect()
 }
 
-fn as_json(row: &Row) -> String {
+fn as_json(row: &ValidationRow) -> String {
     serde_json::to_string(row).expect("plain numbers and strings serialise")
 }
 
-fn as_text(suite: &Suite, rows: &[Row], summaries: &[Summary]) -> Vec<String> {
+fn as_text(suite: &Suite, rows: &[ValidationRow], summaries: &[Summary]) -> Vec<String> {
     let mut out = vec![format!("{}: {}", suite.name, suite.about)];
     for summary in summaries {
         let mut table = Table::new(["name", "unit", "measured", "simulated", "error", "note"]);
@@ -189,10 +152,10 @@ fn number(x: f64) -> String {
 mod tests {
     use super::*;
 
-    fn rows() -> Vec<Row> {
-        let mut small = Row::new("s", "a", "64 KiB", "us", [10.0, 20.0], "below 1 MiB");
+    fn rows() -> Vec<ValidationRow> {
+        let mut small = ValidationRow::new("s", "a", "64 KiB", "us", [10.0, 20.0], "below 1 MiB");
         small.counts = false;
-        let row = |table, name, values, note| Row::new("s", table, name, "ms", values, note);
+        let row = |table, name, values, note| ValidationRow::new("s", table, name, "ms", values, note);
         vec![
             row("a", "one", [100.0, 102.0], ""),
             row("b", "two", [4.0, 3.0], "why"),
@@ -214,10 +177,10 @@ mod tests {
 
     #[test]
     fn what_cannot_be_compared_is_a_miss() {
-        let none = Row::new("s", "s", "zero", "ms", [0.0, 1.0], "");
+        let none = ValidationRow::new("s", "s", "zero", "ms", [0.0, 1.0], "");
         assert_eq!(none.rel_error, None);
         assert!(!Summary::of("s", &[&none], 0.05).within());
-        assert!(!Summary::of("s", &[&Row::new("s", "s", "nan", "ms", [1.0, f64::NAN], "")], 0.05).within());
+        assert!(!Summary::of("s", &[&ValidationRow::new("s", "s", "nan", "ms", [1.0, f64::NAN], "")], 0.05).within());
     }
 
     #[test]

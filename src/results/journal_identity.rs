@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 
 use super::journal_codec::LAYOUT;
 use super::manifest::InputFile;
+use super::outputs::Outputs;
 use super::value::Axis;
-use super::writer::Outputs;
 
 /// At most so many differences are told.
 const TOLD: usize = 5;

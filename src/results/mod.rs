@@ -12,6 +12,7 @@ pub mod journal_identity;
 pub mod journal_reader;
 mod journal_sync;
 pub mod manifest;
+mod outputs;
 pub mod parquet_file;
 pub mod read;
 pub mod record;
@@ -30,6 +31,7 @@ pub use events::EventLog;
 pub use journal_identity::RunIdentity;
 pub use journal_reader::{JournalReader, Part};
 pub use manifest::{InputFile, Manifest, Outcome, Seconds};
+pub use outputs::Outputs;
 pub use read::{ColumnInfo, ReadError, Role, RunResults};
 pub use record::{
     ExperimentRecord, Finished, FlowRecord, FoldingRecord, LinkRecord, LookRecord, RttRecord, StatsRecord, Status,
@@ -37,7 +39,7 @@ pub use record::{
 pub use stats::{FctStats, fct_stats, utilisation};
 pub use timeline_file::{copy_timeline, write_timeline};
 pub use value::{Axis, Cell, Kind, Micro, Ps};
-pub use writer::{Outputs, Recovered, ResultWriter};
+pub use writer::{Recovered, ResultWriter};
 
 /// Why results could not be written.
 #[derive(Debug, Error)]

@@ -9,21 +9,12 @@ use std::fs::File;
 use std::io::Write;
 use std::path::PathBuf;
 
-use serde::{Deserialize, Serialize};
-
 use super::journal::{Found, Journal, Span};
 use super::journal_identity::RunIdentity;
+use super::outputs::Outputs;
 use super::record::{ExperimentRecord, Finished, LookRecord, StatsRecord, Status};
 use super::value::Axis;
 use super::{ResultDir, ResultsError, parquet_file, rows};
-
-/// Which of the optional files a sweep asks for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Outputs {
-    pub flows: bool,
-    pub links: bool,
-    pub rtt: bool,
-}
 
 /// The files an experiment has a part of, in the order of [`Parts`].
 const FILES: usize = 6;

@@ -1,17 +1,15 @@
 //! Devices become engines, and experiments are handed to them.
 //!
-//! Layer: cli. Which devices is decided in [`super::engine_choice`].
-
-use anyhow::Context;
+//! Layer: session. Which devices is decided in [`super::devices`].
 
 use crate::batch::{self, News, RunOptions, Task, Worker};
 use crate::engine::EngineError;
 use crate::engine::beside::Beside;
 use crate::engine::gpu::{GpuDevice, GpuEngine, Mode};
 
-use super::args::{EngineChoice, GpuDispatch};
-use super::memo::Remembering;
-use super::simulator::{MemoChoice, RunSettings};
+use super::error::SessionError;
+use super::memo::RunMemo;
+use super::settings::{EngineChoice, GpuDispatch, MemoChoice, RunSettings};
 
 /// Bytes of the host's memory that a batch may take for each thread. Our choice: several large training jobs (some 400 MB each at 128 GPUs) a thread.
 const BYTES_A_THREAD: u64 = 1 << 30;
@@ -19,7 +17,7 @@ const BYTES_A_THREAD: u64 = 1 << 30;
 const BYTES_A_DEVICE: u64 = 12 << 30;
 
 /// About how many bytes of the host's memory the experiments of a batch may take.
-pub fn host_bytes(threads: usize, on_device: bool) -> u64 {
+pub(crate) fn host_bytes(threads: usize, on_device: bool) -> u64 {
     if on_device { BYTES_A_DEVICE } else { BYTES_A_THREAD * threads.max(2) as u64 }
 }
 
@@ -27,17 +25,22 @@ pub fn host_bytes(threads: usize, on_device: bool) -> u64 {
 ///
 /// # Errors
 /// A device that lacks what the kernels need, or refuses them.
-pub fn workers(devices: &[GpuDevice], dispatch: GpuDispatch, remembering: &Remembering) -> anyhow::Result<Vec<Worker>> {
+pub(crate) fn workers(
+    devices: &[GpuDevice],
+    dispatch: GpuDispatch,
+    memo: &RunMemo,
+) -> Result<Vec<Worker>, SessionError> {
     let worker = |(place, device): (usize, &GpuDevice)| {
         let name =
             format!("device {} of this run, adapter {} ({})", place + 1, device.report.index, device.report.name);
-        let mut engine = GpuEngine::on(device).with_context(|| name.clone())?;
+        let mut engine =
+            GpuEngine::on(device).map_err(|e| SessionError::Device { name: name.clone(), source: e.into() })?;
         engine.dispatch_as(match dispatch {
             GpuDispatch::Auto => None,
             GpuDispatch::Fused => Some(Mode::Fused),
             GpuDispatch::PerSystem => Some(Mode::PerSystem),
         });
-        Ok(Worker { name, engine: Box::new(Beside::new(Box::new(engine), remembering.engine())), on_pool: false })
+        Ok(Worker { name, engine: Box::new(Beside::new(Box::new(engine), memo.engine())), on_pool: false })
     };
     devices.iter().enumerate().map(worker).collect()
 }
@@ -46,11 +49,11 @@ pub fn workers(devices: &[GpuDevice], dispatch: GpuDispatch, remembering: &Remem
 ///
 /// # Errors
 /// No engine is left to go on, or `tell` refuses news.
-pub fn simulate<E: From<EngineError> + Send>(
+pub(crate) fn simulate<E: From<EngineError> + Send>(
     tasks: impl ExactSizeIterator<Item = Task> + Send,
     workers: &mut Vec<Worker>,
     settings: &RunSettings,
-    remembering: &Remembering,
+    memo: &RunMemo,
     pool: &rayon::ThreadPool,
     tell: &mut (dyn FnMut(News) -> Result<(), E> + Send),
 ) -> Result<(), E> {
@@ -59,10 +62,10 @@ pub fn simulate<E: From<EngineError> + Send>(
     let interrupt = settings.interrupt.clone();
     let stop = move || interrupt.requested();
     if workers.is_empty() {
-        return pool.install(|| batch::run(tasks, Box::new(remembering.engine()), &options, stop, tell));
+        return pool.install(|| batch::run(tasks, Box::new(memo.engine()), &options, stop, tell));
     }
     // Only `auto` has left the choice of the engine to us.
-    let cpu = || Worker { name: "CPU engine".into(), engine: Box::new(remembering.engine()), on_pool: true };
+    let cpu = || Worker { name: "CPU engine".into(), engine: Box::new(memo.engine()), on_pool: true };
     let fallback = (settings.engine == EngineChoice::Auto).then_some(&cpu as &dyn Fn() -> Worker);
     batch::run_fleet(tasks, workers, fallback, pool, &options, stop, tell)
 }

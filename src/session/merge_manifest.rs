@@ -1,16 +1,16 @@
 //! The manifest of merged folders.
 //!
-//! Layer: cli. Sums what the parts' manifests say; what decides results comes from the journals, not from here.
+//! Layer: session. Sums what the parts' manifests say; what decides results comes from the journals, not from here.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use crate::results::{ExperimentRecord, Manifest, Outcome, RunIdentity, Seconds, Status};
 
-use super::effect::{Effects, no_effect};
+use super::axis_effects::{AxisEffects, no_effect};
 
 /// The manifest of the whole: `records` are all that it holds, `missing` says in words what it does not.
-pub fn joined(
+pub(crate) fn joined(
     dirs: &[PathBuf],
     out: &Path,
     run: &RunIdentity,
@@ -68,7 +68,7 @@ fn warnings(parts: &[Manifest], run: &RunIdentity, records: &[ExperimentRecord],
     let of_parts_only: BTreeSet<String> = axes.iter().map(|key| no_effect(key)).collect();
     let told: BTreeSet<String> =
         parts.iter().flat_map(|m| m.warnings.iter().cloned()).filter(|w| !of_parts_only.contains(w)).collect();
-    let mut effects = Effects::default();
+    let mut effects = AxisEffects::default();
     records.iter().for_each(|r| effects.add(r));
     // Without all experiments nothing can be said about an axis.
     let without_effect = if missing.is_none() { effects.warnings(&axes) } else { Vec::new() };

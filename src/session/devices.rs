@@ -1,26 +1,28 @@
-//! `--engine` and `--device` become an engine.
+//! The engine and the devices that were asked for become those that run.
 //!
-//! Layer: cli. Opens and self-tests adapters; whether a batch pays for a GPU is the caller's to say.
-
-use anyhow::bail;
+//! Layer: session. Opens and self-tests adapters; whether a batch pays for a GPU is the caller's to say.
 
 use crate::engine::gpu::adapter::{self, AdapterReport};
 use crate::engine::gpu::{DeviceChoice, GpuDevice, SoftwarePolicy};
 use crate::results::manifest::AdapterUsed;
 
-use super::args::EngineChoice;
-use super::simulator::{EngineUsed, RunSettings};
+use super::error::SessionError;
+use super::settings::{EngineChoice, RunSettings};
+use super::update::EngineUsed;
 
 /// What was decided, with the devices to run on; none of them means the CPU engine. `pays` says whether the batch is
 /// large enough for a real GPU to be worth it, and is asked only under `auto`.
 ///
 /// # Errors
 /// No adapter for `--engine gpu`, a `--device` that is not there or fails its self-test, options that contradict each other.
-pub fn choose(settings: &RunSettings, pays: impl FnOnce() -> bool) -> anyhow::Result<(EngineUsed, Vec<GpuDevice>)> {
+pub(crate) fn choose(
+    settings: &RunSettings,
+    pays: impl FnOnce() -> bool,
+) -> Result<(EngineUsed, Vec<GpuDevice>), SessionError> {
     let cpu = |reason: String| Ok((EngineUsed { engine: "cpu", reason, adapters: Vec::new() }, Vec::new()));
     match settings.engine {
         EngineChoice::Cpu if !settings.devices.is_empty() => {
-            bail!("--device: there is nothing to choose with --engine cpu; leave one of them out")
+            refuse("--device: there is nothing to choose with --engine cpu; leave one of them out".into())
         }
         EngineChoice::Cpu => cpu("as asked by --engine cpu".into()),
         EngineChoice::Gpu => {
@@ -29,10 +31,10 @@ pub fn choose(settings: &RunSettings, pays: impl FnOnce() -> bool) -> anyhow::Re
         EngineChoice::Auto if !pays() => cpu("the batch is too small to pay for a GPU".into()),
         EngineChoice::Auto => match open_all(&settings.devices, SoftwarePolicy::Never) {
             Ok(opened) => match opened.0.iter().find(|d| d.report.is_software()) {
-                Some(soft) => bail!(
+                Some(soft) => refuse(format!(
                     "--device {}: a software adapter is slower than the CPU engine and never chosen by --engine auto; add --engine gpu to use it",
                     soft.report.name
-                ),
+                )),
                 None => gpu("a real GPU is there and the batch is large enough", opened),
             },
             // A device that the user named must be there; otherwise the CPU is a fine answer.
@@ -42,14 +44,21 @@ pub fn choose(settings: &RunSettings, pays: impl FnOnce() -> bool) -> anyhow::Re
     }
 }
 
+/// Devices that are open, and why others were left out.
+type Opened = (Vec<GpuDevice>, Vec<String>);
+
+fn refuse<T>(why: String) -> Result<T, SessionError> {
+    Err(SessionError::Input(why))
+}
+
 /// Opens what was named, the same adapter as often as it was named, because each has batches of its own; and which were left out, and why.
-fn open_all(choices: &[DeviceChoice], policy: SoftwarePolicy) -> anyhow::Result<(Vec<GpuDevice>, Vec<String>)> {
+fn open_all(choices: &[DeviceChoice], policy: SoftwarePolicy) -> Result<Opened, SessionError> {
     match choices {
         [] => Ok((vec![adapter::open(None, policy)?], Vec::new())),
         [DeviceChoice::Name(name)] if name.eq_ignore_ascii_case(ALL) => open_every(policy),
         _ => {
             if choices.iter().any(|c| matches!(c, DeviceChoice::Name(name) if name.eq_ignore_ascii_case(ALL))) {
-                bail!("--device {ALL}: this means every GPU already; leave the other --device out");
+                return refuse(format!("--device {ALL}: this means every GPU already; leave the other --device out"));
             }
             let devices = choices.iter().map(|choice| adapter::open(Some(choice), policy)).collect::<Result<_, _>>()?;
             Ok((devices, Vec::new()))
@@ -61,7 +70,7 @@ fn open_all(choices: &[DeviceChoice], policy: SoftwarePolicy) -> anyhow::Result<
 const ALL: &str = "all";
 
 /// Every real GPU that passes its self-test; where there is none, software adapters if `policy` takes them.
-fn open_every(policy: SoftwarePolicy) -> anyhow::Result<(Vec<GpuDevice>, Vec<String>)> {
+fn open_every(policy: SoftwarePolicy) -> Result<Opened, SessionError> {
     let found: Vec<AdapterReport> = adapter::list_adapters().into_iter().map(|a| a.report).collect();
     // Says what is wrong where there is nothing to take.
     adapter::choose(&found, None, policy)?;
@@ -74,15 +83,12 @@ fn open_every(policy: SoftwarePolicy) -> anyhow::Result<(Vec<GpuDevice>, Vec<Str
         }
     }
     match devices.is_empty() {
-        true => bail!("--device {ALL}: {}", left_out.join("; ")),
+        true => refuse(format!("--device {ALL}: {}", left_out.join("; "))),
         false => Ok((devices, left_out)),
     }
 }
 
-fn gpu(
-    reason: &str,
-    (devices, left_out): (Vec<GpuDevice>, Vec<String>),
-) -> anyhow::Result<(EngineUsed, Vec<GpuDevice>)> {
+fn gpu(reason: &str, (devices, left_out): Opened) -> Result<(EngineUsed, Vec<GpuDevice>), SessionError> {
     let adapters = devices.iter().map(|d| used(&d.report)).collect();
     let without = left_out.iter().map(|why| format!("; left out: {why}"));
     Ok((
@@ -103,19 +109,10 @@ fn used(report: &AdapterReport) -> AdapterUsed {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::args::GpuDispatch;
-    use crate::cli::interrupt::Interrupt;
 
     fn settings(engine: EngineChoice, devices: &[&str]) -> RunSettings {
         let devices = devices.iter().map(|d| d.parse().unwrap()).collect();
-        RunSettings {
-            engine,
-            devices,
-            gpu_dispatch: GpuDispatch::Auto,
-            jobs: 1,
-            memo: Default::default(),
-            interrupt: Interrupt::default(),
-        }
+        RunSettings { engine, devices, jobs: 1, ..RunSettings::default() }
     }
 
     #[test]

@@ -1,25 +1,26 @@
-//! `method = "optimize"` on the command line: looks at candidates for [`crate::optimize`], and says what it chose.
+//! `method = "optimize"`: values candidates for [`crate::optimize`], and reports what it chose.
 //!
-//! Layer: cli. Candidates are points of the sweep; [`super::optimize_look`] looks at them, with a point's first replica; full runs are made with all of them.
+//! Layer: session. Candidates are points of the sweep. [`super::candidates`] values them, with a point's first replica; full runs are
+//! made with all replicas.
 
 use std::collections::{HashMap, HashSet};
 
-use anyhow::Context;
-
 use crate::batch::Worker;
 use crate::optimize::{Budget, Objective, search, table};
-use crate::results::{Axis, Cell, LookRecord, ResultsError};
+use crate::results::{Axis, Cell, LookRecord};
 use crate::spec::{Source, Workload};
 use crate::sweep::{Experiment, Selection, Sweep};
 
-use super::exit::CliError;
-use super::glue::config;
-use super::optimize_look::{Looking, Stop, View};
-use super::simulator::{RunSettings, SearchPlan, Update, UpdateSink};
+use super::candidates::{CandidateEvaluator, CandidateView, SearchStop};
+use super::error::SessionError;
+use super::experiment::config;
+use super::planned::SearchPlan;
+use super::settings::RunSettings;
+use super::update::{Update, UpdateSink};
 
 /// What is searched, decided when the sweep is read.
 #[derive(Clone)]
-pub(super) struct Searching {
+pub(crate) struct SearchSetup {
     objectives: Vec<Objective>,
     budget: Budget,
 }
@@ -28,25 +29,24 @@ pub(super) struct Searching {
 ///
 /// # Errors
 /// An objective that does not exist, or an option that a search cannot follow.
-pub(super) fn searching(sweep: &Sweep, selection: &Selection) -> anyhow::Result<Option<Searching>> {
+pub(crate) fn setup(sweep: &Sweep, selection: &Selection) -> Result<Option<SearchSetup>, SessionError> {
     let Some(asked) = &sweep.search else { return Ok(None) };
     if let Some(shard) = selection.shard {
-        anyhow::bail!(
+        return Err(SessionError::Input(format!(
             "--shard {}/{}: a search decides by all of its candidates, so it cannot be cut into shards; run it as a whole",
-            shard.index,
-            shard.of
-        );
+            shard.index, shard.of
+        )));
     }
     let mut objectives = Vec::with_capacity(asked.objectives.len());
     for name in &asked.objectives {
-        let objective = Objective::named(name).with_context(|| format!("{}: `sweep.objectives`", asked.place))?;
+        let objective = Objective::named(name)
+            .map_err(|e| SessionError::Objective { place: asked.place.to_string(), source: e.into() })?;
         let needed = needed_by(objective.name());
         if !sweep.experiments.iter().any(|e| needed.1(&config(sweep, e).workload)) {
-            anyhow::bail!(
+            return Err(SessionError::Input(format!(
                 "{}: `sweep.objectives`: `{name}` is empty for every experiment of this sweep; it needs {}",
-                asked.place,
-                needed.0
-            );
+                asked.place, needed.0
+            )));
         }
         objectives.push(objective);
     }
@@ -56,7 +56,7 @@ pub(super) fn searching(sweep: &Sweep, selection: &Selection) -> anyhow::Result<
         let name = if programs { "iteration_time_ns" } else { "makespan_ns" };
         objectives.push(Objective::named(name).expect("both are columns of numbers"));
     }
-    Ok(Some(Searching { objectives, budget: Budget::new(points(sweep).len(), asked.samples) }))
+    Ok(Some(SearchSetup { objectives, budget: Budget::new(points(sweep).len(), asked.samples) }))
 }
 
 /// The workloads that have a value in a column, in words and as a test.
@@ -78,9 +78,9 @@ fn needed_by(column: &str) -> (&'static str, fn(&Workload) -> bool) {
     }
 }
 
-impl Searching {
+impl SearchSetup {
     /// What `plan` says of it.
-    pub(super) fn plan(&self, sweep: &Sweep) -> SearchPlan {
+    pub(crate) fn plan(&self, sweep: &Sweep) -> SearchPlan {
         let points = points(sweep);
         let replicas = points.first().map_or(1, |p| p.len());
         SearchPlan {
@@ -98,43 +98,42 @@ fn points(sweep: &Sweep) -> Vec<&[Experiment]> {
 }
 
 /// What a search has come to.
-pub(super) struct Choice {
+pub(crate) struct SearchChoice {
     /// Experiments to run in full.
-    pub ids: HashSet<u64>,
+    pub(crate) ids: HashSet<u64>,
     /// Messages about devices that were lost on the way.
-    pub lost_devices: Vec<String>,
+    pub(crate) lost_devices: Vec<String>,
 }
 
 /// Searches, from what an earlier run's search found. `None`: it was interrupted.
 #[expect(clippy::too_many_arguments, reason = "all that a run is made with")]
-pub(super) fn choose(
+pub(crate) fn choose(
     sweep: &Sweep,
-    searching: &Searching,
+    setup: &SearchSetup,
     axes: &[Axis],
     workers: &mut Vec<Worker>,
     pool: &rayon::ThreadPool,
     settings: &RunSettings,
     known: &[LookRecord],
     sink: &mut UpdateSink<'_>,
-) -> Result<Option<Choice>, CliError> {
+) -> Result<Option<SearchChoice>, SessionError> {
     let points = points(sweep);
     let (ranks, ordered) = ranks(sweep, &points);
-    let view = View { sweep, points: &points, objectives: &searching.objectives, pool, settings };
-    let mut looking = Looking::new(view, workers, known, sink);
-    let (found, chosen) = match search(&ranks, &ordered, searching.budget, sweep.seed, &mut looking) {
+    let view = CandidateView { sweep, points: &points, objectives: &setup.objectives, pool, settings };
+    let mut evaluator = CandidateEvaluator::new(view, workers, known, sink);
+    let (found, chosen) = match search(&ranks, &ordered, setup.budget, sweep.seed, &mut evaluator) {
         Ok(done) => done,
-        Err(Stop::Interrupted) => return Ok(None),
-        Err(Stop::Failed(e)) => return Err(e),
+        Err(SearchStop::Interrupted) => return Ok(None),
+        Err(SearchStop::Failed(e)) => return Err(e),
     };
-    let lost_devices = looking.lost_devices;
+    let lost_devices = evaluator.lost_devices;
     let ids: Vec<u64> = points.iter().map(|p| p[0].exp_id).collect();
     let values: Vec<Vec<Cell>> =
         points.iter().map(|p| sweep.axis_values(&p[0]).iter().map(Cell::from).collect()).collect();
-    let csv = table(axes, &searching.objectives, &ids, &values, &found);
+    let csv = table(axes, &setup.objectives, &ids, &values, &found);
     let chosen: Vec<u64> = chosen.into_iter().flat_map(|i| points[i].iter().map(|e| e.exp_id)).collect();
-    let choice = Choice { ids: chosen.iter().copied().collect(), lost_devices };
-    let refused = |e: anyhow::Error| e.downcast::<ResultsError>().map_or_else(CliError::broken, CliError::results);
-    sink(Update::Chosen { ids: chosen, csv }).map_err(refused)?;
+    let choice = SearchChoice { ids: chosen.iter().copied().collect(), lost_devices };
+    sink(Update::Chosen { ids: chosen, csv })?;
     Ok(Some(choice))
 }
 

@@ -1,12 +1,12 @@
 //! What audits of skipped phases found, over a run.
 //!
-//! Layer: cli.
+//! Layer: session.
 
 use crate::results::StatsRecord;
 
 /// Experiments that skipped steady phases or rounded what repeats but for that, and those of them whose audits found more error than they may have.
 #[derive(Default)]
-pub struct Audits {
+pub(crate) struct Audits {
     approximate: usize,
     /// Phases and messages audited, and the sum of the messages' errors.
     phases: u64,
@@ -19,7 +19,7 @@ pub struct Audits {
 
 impl Audits {
     /// Looks at a finished experiment: its number, its statistics, and the bound of its audits' mean error, relative.
-    pub fn add(&mut self, exp_id: u64, stats: &StatsRecord, bound: f64) {
+    pub(crate) fn add(&mut self, exp_id: u64, stats: &StatsRecord, bound: f64) {
         let error = stats.audit_fct_error;
         self.approximate += usize::from(stats.steady_skips > 0 || stats.folding.rounded > 0);
         self.phases += stats.folding.audited;
@@ -33,7 +33,7 @@ impl Audits {
     }
 
     /// What whoever reads the results should know, of `experiments` in all.
-    pub fn note(&self, experiments: usize) -> Option<String> {
+    pub(crate) fn note(&self, experiments: usize) -> Option<String> {
         let found = match self.messages {
             0 => "no phase was audited (fidelity.audit), roundings never are".to_string(),
             n => {
@@ -57,7 +57,8 @@ impl Audits {
         })
     }
 
-    pub fn warning(&self) -> Option<String> {
+    /// A warning where an audit found more error than it may have.
+    pub(crate) fn warning(&self) -> Option<String> {
         let (exp_id, error, bound) = self.worst?;
         Some(format!(
             "what was skipped as steady was off by {} on average in the audit of experiment {exp_id} (fidelity.audit_bound: {}), {}; \

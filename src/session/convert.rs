@@ -1,6 +1,6 @@
 //! Outcomes of the simulation become result records.
 //!
-//! Layer: cli. Between `batch`, which formats nothing, and `results`, which simulates nothing.
+//! Layer: session. Between `batch`, which formats nothing, and `results`, which simulates nothing.
 
 use crate::batch::{Ended, Ending, FlowOutcome, Iteration, LinkOutcome, Outcome};
 use crate::cost::usd_per_mtoken;
@@ -14,7 +14,7 @@ use crate::units::PS_PER_S;
 
 /// A finished experiment as it is written. `record` holds its identity; `outputs` says which companion files are asked for, `prices` what
 /// tokens are priced by.
-pub fn finished(record: ExperimentRecord, ended: Ended, outputs: &Outputs, prices: &CostKeys) -> Finished {
+pub(crate) fn finished(record: ExperimentRecord, ended: Ended, outputs: &Outputs, prices: &CostKeys) -> Finished {
     let folds = ended.folds.unwrap_or(FoldStats { simulated: ended.packet_hops, ..FoldStats::default() });
     let stats = StatsRecord {
         packet_hops_simulated: folds.simulated,

@@ -1,6 +1,7 @@
-//! How a search looks at its candidates: estimates and coarse simulations, each made once, whatever interrupts the search.
+//! How a search values its candidates: estimates and coarse simulations, each made once, whatever interrupts the search.
 //!
-//! Layer: cli. What is found goes to the journal at once ([`Update::Looked`]), and what an earlier run's search has left there is not looked at again. Decides nothing.
+//! Layer: session. What is found goes to the journal at once ([`Update::Looked`]). What an earlier run's search has left there is taken
+//! from it. Decides nothing.
 
 use std::collections::HashMap;
 
@@ -13,33 +14,34 @@ use crate::spec::Config;
 use crate::sweep::{Experiment, Sweep};
 
 use super::convert::finished;
-use super::engines;
-use super::exit::CliError;
-use super::glue::{Broken, config, identity};
-use super::memo::Remembering;
-use super::simulator::{RunSettings, Update, UpdateSink};
+use super::error::SessionError;
+use super::experiment::{config, unmeasured};
+use super::memo::RunMemo;
+use super::settings::RunSettings;
+use super::update::{Update, UpdateSink};
+use super::workers;
 
-/// Candidates estimated between two looks at the journal: what a kill loses at most.
+/// Candidates estimated between two writes to the journal: what a kill loses at most.
 const ESTIMATED_AT_ONCE: usize = 64;
 
 /// Why a search broke off.
-pub(super) enum Stop {
+pub(crate) enum SearchStop {
     Interrupted,
-    Failed(CliError),
+    Failed(SessionError),
 }
 
 /// What is searched, and how it is run.
-pub(super) struct View<'a> {
-    pub sweep: &'a Sweep,
+pub(crate) struct CandidateView<'a> {
+    pub(crate) sweep: &'a Sweep,
     /// The experiments of each candidate.
-    pub points: &'a [&'a [Experiment]],
-    pub objectives: &'a [Objective],
-    pub pool: &'a rayon::ThreadPool,
-    pub settings: &'a RunSettings,
+    pub(crate) points: &'a [&'a [Experiment]],
+    pub(crate) objectives: &'a [Objective],
+    pub(crate) pool: &'a rayon::ThreadPool,
+    pub(crate) settings: &'a RunSettings,
 }
 
-/// What one look found.
-struct Seen {
+/// What estimating or simulating a candidate found.
+struct CandidateValue {
     verdict: Verdict,
     packet_hops: u64,
     /// Whether it would find the same at any time: the clock ended nothing.
@@ -47,13 +49,13 @@ struct Seen {
 }
 
 /// Estimates and simulates candidates, and tells how far that is.
-pub(super) struct Looking<'a, 's> {
-    view: View<'a>,
+pub(crate) struct CandidateEvaluator<'a, 's> {
+    view: CandidateView<'a>,
     workers: &'a mut Vec<Worker>,
-    remembering: Remembering,
+    memo: RunMemo,
     /// By level and the candidate's first experiment.
     seen: HashMap<(u8, u64), (Verdict, u64)>,
-    pub lost_devices: Vec<String>,
+    pub(crate) lost_devices: Vec<String>,
     sink: &'a mut UpdateSink<'s>,
 }
 
@@ -66,37 +68,37 @@ fn number(level: Level) -> u8 {
     }
 }
 
-impl<'a, 's> Looking<'a, 's> {
+impl<'a, 's> CandidateEvaluator<'a, 's> {
     /// Begins where `known` ends.
-    pub fn new(
-        view: View<'a>,
+    pub(crate) fn new(
+        view: CandidateView<'a>,
         workers: &'a mut Vec<Worker>,
         known: &[LookRecord],
         sink: &'a mut UpdateSink<'s>,
-    ) -> Looking<'a, 's> {
+    ) -> CandidateEvaluator<'a, 's> {
         let verdict = |look: &LookRecord| look.why.clone().map_or_else(|| Ok(look.values.clone()), Err);
         let seen = known.iter().map(|look| ((look.level, look.exp_id), (verdict(look), look.packet_hops))).collect();
-        let remembering = Remembering::within(&view.settings.memo);
-        Looking { view, workers, remembering, seen, lost_devices: Vec::new(), sink }
+        let memo = RunMemo::of_search(&view.settings.memo);
+        CandidateEvaluator { view, workers, memo, seen, lost_devices: Vec::new(), sink }
     }
 
-    fn estimate(&mut self, level: Level, candidates: &[usize]) -> Result<(), Stop> {
+    fn estimate(&mut self, level: Level, candidates: &[usize]) -> Result<(), SearchStop> {
         for few in candidates.chunks(ESTIMATED_AT_ONCE) {
             let view = &self.view;
             let one = |&i: &usize| match view.settings.interrupt.requested() {
-                true => Err(Stop::Interrupted),
+                true => Err(SearchStop::Interrupted),
                 false => Ok((i, view.estimated(level, i))),
             };
-            let all = view.pool.install(|| few.par_iter().map(one).collect::<Result<Vec<_>, Stop>>())?;
+            let all = view.pool.install(|| few.par_iter().map(one).collect::<Result<Vec<_>, SearchStop>>())?;
             for (i, seen) in all {
                 let exp_id = self.view.points[i][0].exp_id;
-                keep(&mut self.seen, self.sink, level, exp_id, seen).map_err(failed)?;
+                keep(&mut self.seen, self.sink, level, exp_id, seen).map_err(SearchStop::Failed)?;
             }
         }
         Ok(())
     }
 
-    fn simulate(&mut self, level: Level, candidates: &[usize]) -> Result<(), Stop> {
+    fn simulate(&mut self, level: Level, candidates: &[usize]) -> Result<(), SearchStop> {
         let (view, sink, seen, lost_devices) = (&self.view, &mut *self.sink, &mut self.seen, &mut self.lost_devices);
         let configs: HashMap<u64, (usize, Config)> =
             candidates.iter().map(|&i| (view.points[i][0].exp_id, (i, view.config(level, i)))).collect();
@@ -105,33 +107,31 @@ impl<'a, 's> Looking<'a, 's> {
             Task { exp_id, config: configs[&exp_id].1.clone() }
         };
         let tasks: Vec<Task> = candidates.iter().map(task).collect();
-        let mut tell = |news: News| -> Result<(), Broken> {
+        let mut tell = |news: News| -> Result<(), SessionError> {
             match news {
                 News::Ended(ended) => {
                     let (exp_id, (i, config)) = (ended.exp_id, &configs[&ended.exp_id]);
-                    keep(seen, sink, level, exp_id, view.seen(*i, config, *ended)).map_err(Broken::Sink)
+                    keep(seen, sink, level, exp_id, view.value(*i, config, *ended))
                 }
                 News::Lost(text) => {
                     lost_devices.push(text.clone());
-                    sink(Update::Message(text)).map_err(Broken::Sink)
+                    sink(Update::Message(text))
                 }
                 News::Started(_) | News::Note(_) => Ok(()),
             }
         };
-        match engines::simulate(tasks.into_iter(), self.workers, view.settings, &self.remembering, view.pool, &mut tell)
-        {
-            _ if view.settings.interrupt.requested() => Err(Stop::Interrupted),
+        match workers::simulate(tasks.into_iter(), self.workers, view.settings, &self.memo, view.pool, &mut tell) {
+            _ if view.settings.interrupt.requested() => Err(SearchStop::Interrupted),
             Ok(()) => Ok(()),
-            Err(Broken::Engine(e)) => Err(failed(e.into())),
-            Err(Broken::Sink(e)) => Err(failed(e)),
+            Err(e) => Err(SearchStop::Failed(e)),
         }
     }
 }
 
-impl Evaluate for Looking<'_, '_> {
-    type Stop = Stop;
+impl Evaluate for CandidateEvaluator<'_, '_> {
+    type Stop = SearchStop;
 
-    fn evaluate(&mut self, level: Level, candidates: &[usize]) -> Result<Vec<Verdict>, Stop> {
+    fn evaluate(&mut self, level: Level, candidates: &[usize]) -> Result<Vec<Verdict>, SearchStop> {
         let points = self.view.points;
         let place = |i: usize| (number(level), points[i][0].exp_id);
         let open: Vec<usize> = candidates.iter().copied().filter(|&i| !self.seen.contains_key(&place(i))).collect();
@@ -146,7 +146,7 @@ impl Evaluate for Looking<'_, '_> {
             let (verdict, hops) = self
                 .seen
                 .get(&place(i))
-                .ok_or_else(|| failed(anyhow::anyhow!("a candidate ended without a result")))?;
+                .ok_or_else(|| SearchStop::Failed(SessionError::Internal("a candidate ended without a result")))?;
             packet_hops += hops;
             verdicts.push(verdict.clone());
         }
@@ -159,24 +159,21 @@ impl Evaluate for Looking<'_, '_> {
         let lost = if without > 0 { format!(", {without} of them without a value") } else { String::new() };
         let known =
             if open.len() < n { format!("; {} of them by an earlier run", n - open.len()) } else { String::new() };
-        (self.sink)(Update::Message(format!("search: {n} candidates {what}{lost}{known}"))).map_err(failed)?;
+        (self.sink)(Update::Message(format!("search: {n} candidates {what}{lost}{known}")))
+            .map_err(SearchStop::Failed)?;
         Ok(verdicts)
     }
 }
 
-fn failed(e: anyhow::Error) -> Stop {
-    Stop::Failed(CliError::broken(e))
-}
-
-/// Remembers what a look found, and has it written down unless the clock decided it.
+/// Keeps what was found, and has it written down unless the clock decided it.
 fn keep(
     seen: &mut HashMap<(u8, u64), (Verdict, u64)>,
     sink: &mut UpdateSink<'_>,
     level: Level,
     exp_id: u64,
-    found: Seen,
-) -> anyhow::Result<()> {
-    let Seen { verdict, packet_hops, lasting } = found;
+    found: CandidateValue,
+) -> Result<(), SessionError> {
+    let CandidateValue { verdict, packet_hops, lasting } = found;
     if lasting {
         let (values, why) = match &verdict {
             Ok(values) => (values.clone(), None),
@@ -188,8 +185,8 @@ fn keep(
     Ok(())
 }
 
-impl View<'_> {
-    /// A candidate's configuration at a level. Coarse ones may have keys that do not go together; then they are looked at as they are.
+impl CandidateView<'_> {
+    /// A candidate's configuration at a level. Coarse ones may have keys that do not go together; then they are taken as they are.
     fn config(&self, level: Level, i: usize) -> Config {
         let experiment = &self.points[i][0];
         let own = config(self.sweep, experiment);
@@ -199,24 +196,24 @@ impl View<'_> {
         }
     }
 
-    fn estimated(&self, level: Level, i: usize) -> Seen {
+    fn estimated(&self, level: Level, i: usize) -> CandidateValue {
         let config = self.config(level, i);
         let result = batch::estimate(&config);
-        self.seen(
+        self.value(
             i,
             &config,
             Ended { exp_id: self.points[i][0].exp_id, result, packet_hops: 0, folds: None, seconds: 0.0 },
         )
     }
 
-    fn seen(&self, i: usize, config: &Config, ended: Ended) -> Seen {
+    fn value(&self, i: usize, config: &Config, ended: Ended) -> CandidateValue {
         let packet_hops = ended.packet_hops;
         let record =
-            finished(identity(self.sweep, &self.points[i][0]), ended, &Outputs::default(), &config.cost).record;
+            finished(unmeasured(self.sweep, &self.points[i][0]), ended, &Outputs::default(), &config.cost).record;
         let verdict = match record.status {
             Status::Ok => Ok(self.objectives.iter().map(|o| o.value(&record)).collect()),
             Status::Oom | Status::Failed => Err(format!("{}: {}", record.status.as_str(), record.error)),
         };
-        Seen { verdict, packet_hops, lasting: !record.reached_wall_limit() }
+        CandidateValue { verdict, packet_hops, lasting: !record.reached_wall_limit() }
     }
 }

@@ -1,6 +1,6 @@
 //! After a run: axes that changed no result.
 //!
-//! Layer: cli. A key that had no effect is worth knowing: a typing error in a value, a mechanism that never came into play.
+//! Layer: session. A key that had no effect is worth knowing: a typing error in a value, a mechanism that never came into play.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -10,15 +10,15 @@ use crate::results::{ExperimentRecord, Status};
 
 /// Outcomes by axis values, of the experiments that have one.
 #[derive(Default)]
-pub struct Effects {
+pub(crate) struct AxisEffects {
     seen: Vec<(Vec<String>, u64)>,
     /// The same of those without a result.
     failed: Vec<Vec<String>>,
 }
 
-impl Effects {
+impl AxisEffects {
     /// Takes a finished experiment into account.
-    pub fn add(&mut self, record: &ExperimentRecord) {
+    pub(crate) fn add(&mut self, record: &ExperimentRecord) {
         let mut hash = DefaultHasher::new();
         for column in OUTCOME {
             format!("{:?}", (column.cell)(record)).hash(&mut hash);
@@ -34,7 +34,7 @@ impl Effects {
     }
 
     /// A warning for every axis such that experiments that differ in it alone have the same result, all of them.
-    pub fn warnings(&self, axes: &[String]) -> Vec<String> {
+    pub(crate) fn warnings(&self, axes: &[String]) -> Vec<String> {
         axes.iter().enumerate().filter(|(i, _)| self.without_effect(*i)).map(|(_, key)| no_effect(key)).collect()
     }
 
@@ -59,7 +59,7 @@ impl Effects {
 }
 
 /// The warning.
-pub fn no_effect(key: &str) -> String {
+pub(crate) fn no_effect(key: &str) -> String {
     format!("axis {key} had no effect on any result of this run")
 }
 
@@ -76,7 +76,7 @@ mod tests {
 
     #[test]
     fn only_the_axis_that_changes_nothing_is_named() {
-        let mut effects = Effects::default();
+        let mut effects = AxisEffects::default();
         for (axes, makespan) in [([1, 1], 10), ([1, 2], 10), ([2, 1], 20), ([2, 2], 20)] {
             effects.add(&record(axes, makespan));
         }
@@ -85,7 +85,7 @@ mod tests {
 
     #[test]
     fn an_axis_that_decides_what_fits_has_an_effect() {
-        let mut effects = Effects::default();
+        let mut effects = AxisEffects::default();
         effects.add(&record([1, 1], 10));
         effects.add(&ExperimentRecord { makespan: None, ..record([1, 2], 0) }.oom(90, "needs more"));
         assert!(effects.warnings(&["a".into(), "b".into()]).is_empty());
@@ -94,12 +94,12 @@ mod tests {
     #[test]
     fn an_axis_that_decides_what_fails_has_an_effect() {
         let failed = |axes| ExperimentRecord { makespan: None, ..record(axes, 0) }.failed("limit");
-        let mut effects = Effects::default();
+        let mut effects = AxisEffects::default();
         for (axes, fails) in [([1, 1], false), ([1, 2], true), ([1, 3], false), ([2, 2], true)] {
             effects.add(&if fails { failed(axes) } else { record(axes, 10) });
         }
         assert!(effects.warnings(&["a".into(), "b".into()]).is_empty());
-        let mut effects = Effects::default();
+        let mut effects = AxisEffects::default();
         for axes in [[1, 1], [1, 2]] {
             effects.add(&failed(axes));
         }
@@ -108,7 +108,7 @@ mod tests {
 
     #[test]
     fn a_single_experiment_shows_nothing() {
-        let mut effects = Effects::default();
+        let mut effects = AxisEffects::default();
         effects.add(&record([1, 1], 10));
         assert!(effects.warnings(&["a".into(), "b".into()]).is_empty());
     }

@@ -1,0 +1,57 @@
+//! The commands, declared once.
+//!
+//! Layer: cli. Parses; decides nothing.
+
+use clap::{Parser, Subcommand};
+
+use super::args::{BenchArgs, DoctorArgs, InitArgs, PlanArgs, RunArgs, ValidateArgs};
+
+/// Batch simulator for the networks that train large language models.
+#[derive(Debug, Parser)]
+#[command(name = "hyperfold", version, max_term_width = 110, after_help = EXIT_CODES)]
+pub struct Cli {
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+const EXIT_CODES: &str = "Exit codes: 0 every experiment has a result; 1 some experiments failed; 2 bad usage or input; \
+3 a --strict or --fail-if condition or a validate bound was hit; 130 Ctrl-C";
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Expand, validate and simulate a sweep; write results as they finish
+    Run(RunArgs),
+    /// Do the same up to validation, and say what would run
+    Plan(PlanArgs),
+    /// Join the folders of shards into that of the whole run
+    Merge(super::merge::MergeArgs),
+    /// Rank experiments, explain differences, and gate CI on them
+    Compare(super::compare::CompareArgs),
+    /// Write an annotated sweep file to start from
+    Init(InitArgs),
+    /// List GPU adapters, test each, and say what to install
+    Doctor(DoctorArgs),
+    /// Run the benchmarks
+    Bench(BenchArgs),
+    /// Write the timeline of one experiment for Perfetto
+    Trace(super::trace::TraceArgs),
+    /// Inspect, convert and rescale workload files of other tools
+    Workload(super::workload::WorkloadArgs),
+    /// Run a sweep's shards on a SLURM cluster, or write the manifest that does on Kubernetes
+    Submit(Box<super::submit_args::SubmitArgs>),
+    /// Hold the model against published measurements, and print the error of every row
+    Validate(ValidateArgs),
+    /// Write report.html of a folder of results: one page that any browser opens
+    Report(super::report::ReportArgs),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_declaration_is_consistent() {
+        Cli::command().debug_assert();
+    }
+}

@@ -1,0 +1,13 @@
+//! Which optional files a run has.
+//!
+//! Layer: results.
+
+use serde::{Deserialize, Serialize};
+
+/// Which of the optional files a sweep asks for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Outputs {
+    pub flows: bool,
+    pub links: bool,
+    pub rtt: bool,
+}

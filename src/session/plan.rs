@@ -1,0 +1,109 @@
+//! A sweep becomes a plan: what it holds, what it takes, what is worth a warning.
+//!
+//! Layer: session. Writes nothing.
+
+use crate::batch::RunOptions;
+use crate::results::{Axis, Cell, InputFile, Outputs};
+use crate::sweep::{self, Selection, Sweep};
+
+use super::error::SessionError;
+use super::identity::digest;
+use super::planned::Planned;
+use super::search::{self, SearchSetup};
+use super::survey::survey;
+use super::workers;
+
+/// Packet-hops a second that estimates count on, a thread: what the CPU engine does at least.
+const PACKET_HOPS_PER_S: f64 = 8e6;
+/// Tasks of programs (kernels, collectives, messages) a second that they count on besides, a thread: 1.5 µs each, as measured on studies/parallelism.
+const TASKS_PER_S: f64 = 650e3;
+/// A batch pays for a GPU from this many experiments and packet-hops on.
+const GPU_EXPERIMENTS: usize = 64;
+const GPU_PACKET_HOPS: u64 = 2_000_000_000;
+
+/// Types of the axis columns, from all values of the sweep, selected or not, so that shards agree on them.
+fn axes(sweep: &Sweep) -> Vec<Axis> {
+    let mut columns: Vec<Vec<Cell>> = vec![Vec::new(); sweep.axes.len()];
+    for experiment in &sweep.experiments {
+        for (column, value) in columns.iter_mut().zip(sweep.axis_values(experiment)) {
+            // Only a change of type can matter, and a run of one type is the rule.
+            let value = Cell::from(&value);
+            if column.last().is_none_or(|last| std::mem::discriminant(last) != std::mem::discriminant(&value)) {
+                column.push(value);
+            }
+        }
+    }
+    sweep.axes.iter().zip(&columns).map(|(key, values)| Axis::infer(key.as_str(), values)).collect()
+}
+
+/// The files the sweep asks for: those that any of its experiments asks for.
+fn outputs(sweep: &Sweep) -> Outputs {
+    let varies = sweep.axes.iter().any(|key| key.starts_with("output."));
+    let asked = if varies { sweep.experiments.len() } else { 1 };
+    let mut outputs = Outputs::default();
+    for experiment in sweep.experiments.iter().take(asked) {
+        let output = sweep.config(experiment).expect("loading has checked every experiment's configuration").output;
+        outputs.flows |= output.flows;
+        outputs.links |= output.links;
+        outputs.rtt |= output.rtt;
+    }
+    outputs
+}
+
+/// A sweep, selected and surveyed.
+pub struct Loaded {
+    pub(crate) sweep: Sweep,
+    pub(crate) outputs: Outputs,
+    /// Packet-hops of all selected experiments, at least.
+    packet_hops: u64,
+    pub(crate) axes: Vec<Axis>,
+    pub(crate) search: Option<SearchSetup>,
+}
+
+impl Loaded {
+    /// Whether the batch is large enough for a real GPU to be worth it.
+    pub(crate) fn pays_for_gpu(&self) -> bool {
+        self.sweep.experiments.len() >= GPU_EXPERIMENTS && self.packet_hops >= GPU_PACKET_HOPS
+    }
+}
+
+/// Selects, surveys and estimates.
+///
+/// # Errors
+/// Nothing is selected, an input is wrong, or a search cannot be made as asked.
+pub(crate) fn plan(mut sweep: Sweep, selection: &Selection) -> Result<(Planned, Loaded), SessionError> {
+    let (axes, outputs, digest) = (axes(&sweep), outputs(&sweep), digest(&sweep));
+    sweep.select(selection)?;
+    let setup = search::setup(&sweep, selection)?;
+    let survey = survey(&sweep)?;
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let search = setup.as_ref().map(|s| s.plan(&sweep));
+    let most = search.as_ref().map_or(sweep.experiments.len() as u64, |s| s.coarse.max(s.full));
+    let side_by_side = most.min(RunOptions::default().batch as u64);
+    let share = search.as_ref().map_or(1.0, |s| s.share());
+    let input = |f: &sweep::InputFile| InputFile { path: f.path.display().to_string(), sha256: f.sha256.clone() };
+    let planned = Planned {
+        name: sweep.name.clone(),
+        experiments: sweep.n_experiments,
+        selected: sweep.experiments.iter().map(|e| e.exp_id).collect(),
+        axes: axes.clone(),
+        outputs,
+        resolved: sweep.resolved_toml.clone(),
+        digest,
+        sweep_path: std::path::absolute(&sweep.path).unwrap_or_else(|_| sweep.path.clone()).display().to_string(),
+        replicas: u64::from(sweep.replicas),
+        inputs: sweep.inputs.iter().map(input).collect(),
+        warnings: sweep.notes.iter().cloned().chain(survey.warnings).collect(),
+        cannot_fit: survey.cannot_fit,
+        memory_bytes: Some(
+            (survey.most_bytes * side_by_side).min(workers::host_bytes(threads, false)).max(survey.most_bytes),
+        ),
+        seconds: Some(
+            share * (survey.packet_hops as f64 / PACKET_HOPS_PER_S + survey.tasks as f64 / TASKS_PER_S)
+                / threads as f64,
+        ),
+        search,
+        ..Planned::default()
+    };
+    Ok((planned, Loaded { sweep, outputs, packet_hops: survey.packet_hops, axes, search: setup }))
+}

@@ -1,0 +1,90 @@
+//! What is to be run, as far as a plan and the files of a run need to know it.
+//!
+//! Layer: session.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use serde::Serialize;
+
+use crate::results::{Axis, InputFile, Outputs};
+use crate::sweep::Selection;
+
+/// Which experiments are meant.
+#[derive(Clone, Debug)]
+pub struct SweepRequest {
+    pub path: PathBuf,
+    /// `KEY=VALUE`, in the order typed.
+    pub set: Vec<String>,
+    pub selection: Selection,
+}
+
+/// A validated sweep, as far as the command line needs to know it.
+#[derive(Clone, Debug, Default)]
+pub struct Planned {
+    pub name: String,
+    /// Experiments after constraints, before `--limit` and `--shard`.
+    pub experiments: u64,
+    /// `exp_id`s to run, ascending.
+    pub selected: Vec<u64>,
+    pub axes: Vec<Axis>,
+    pub outputs: Outputs,
+    /// The sweep with every key resolved, TOML.
+    pub resolved: String,
+    /// Hash of all its experiments, selected or not.
+    pub digest: String,
+    /// The sweep file, absolute.
+    pub sweep_path: String,
+    /// Repeats of every configuration.
+    pub replicas: u64,
+    pub inputs: Vec<InputFile>,
+    /// Groups of experiments that resolve to one configuration, in words.
+    pub duplicates: Vec<String>,
+    /// Experiments whose model does not fit the GPU's memory: id and why.
+    pub cannot_fit: Vec<(u64, String)>,
+    /// Estimated memory of the largest batch, bytes; `None` where nothing is known.
+    pub memory_bytes: Option<u64>,
+    /// Estimated time of the run, seconds; `None` where nothing is known.
+    pub seconds: Option<f64>,
+    /// What is worth telling but stops nothing.
+    pub warnings: Vec<String>,
+    /// With `method = "optimize"`: not all of `selected` are run.
+    pub search: Option<SearchPlan>,
+}
+
+impl Planned {
+    /// Experiments that get a row, at most.
+    pub fn rows(&self) -> u64 {
+        self.search.as_ref().map_or(self.selected.len() as u64, |s| s.full)
+    }
+}
+
+/// What a search will do.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct SearchPlan {
+    /// Points to choose from; all are estimated.
+    pub candidates: u64,
+    /// Those simulated with coarse packets, at most.
+    pub coarse: u64,
+    /// Experiments run in full, at most.
+    pub full: u64,
+    pub objectives: Vec<String>,
+}
+
+impl fmt::Display for SearchPlan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (n, coarse, full) = (self.candidates, self.coarse, self.full);
+        write!(
+            f,
+            "{n} candidates estimated, at most {coarse} simulated with coarse packets, {full} experiments run in full; by {}",
+            self.objectives.join(", ")
+        )
+    }
+}
+
+impl SearchPlan {
+    /// Packets simulated over those of all candidates, coarse ones being an eighth.
+    pub fn share(&self) -> f64 {
+        (self.full as f64 + self.coarse as f64 / 8.0) / self.candidates.max(1) as f64
+    }
+}

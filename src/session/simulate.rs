@@ -1,0 +1,214 @@
+//! Runs the experiments of a plan on the engine that was chosen, and reports each as it ends.
+//!
+//! Layer: session. Writes no file: whoever takes the events does.
+
+use std::collections::{HashMap, HashSet};
+use std::time::Instant;
+
+use crate::batch::{News, Task};
+use crate::engine::gpu::GpuDevice;
+use crate::results::{ExperimentRecord, Finished};
+use crate::spec;
+use crate::sweep::{self, Experiment, SetOverrides, Sweep};
+
+use super::audits::Audits;
+use super::axis_effects::AxisEffects;
+use super::convert::finished;
+use super::error::SessionError;
+use super::experiment::{config, unmeasured};
+use super::memo::RunMemo;
+use super::plan::{self, Loaded};
+use super::planned::{Planned, SweepRequest};
+use super::settings::{MemoChoice, RunSettings};
+use super::simulator::Simulator;
+use super::update::{EngineUsed, Known, Update, UpdateSink};
+use super::{devices, search, trace, workers};
+
+/// The simulator itself, as opposed to those of tests.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct BuiltIn;
+
+impl Simulator for BuiltIn {
+    type Sweep = Loaded;
+    type Engine = Vec<GpuDevice>;
+
+    fn load(&self, request: &SweepRequest) -> Result<(Planned, Loaded), SessionError> {
+        let sweep = sweep::load(&request.path, &SetOverrides(request.set.clone()))?;
+        plan::plan(sweep, &request.selection)
+    }
+
+    fn engine(&self, loaded: &Loaded, settings: &RunSettings) -> Result<(EngineUsed, Vec<GpuDevice>), SessionError> {
+        devices::choose(settings, || loaded.pays_for_gpu())
+    }
+
+    fn run(
+        &self,
+        loaded: Loaded,
+        devices: Vec<GpuDevice>,
+        settings: &RunSettings,
+        known: &Known,
+        sink: &mut UpdateSink<'_>,
+    ) -> Result<Vec<String>, SessionError> {
+        let Loaded { sweep, outputs, axes, search: setup, .. } = &loaded;
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(settings.jobs).build().map_err(SessionError::Threads)?;
+        let compiling = Instant::now();
+        let memo = RunMemo::start(&settings.memo);
+        let mut workers = workers::workers(&devices, settings.gpu_dispatch, &memo)?;
+        if !workers.is_empty() {
+            sink(Update::Compiled { seconds: compiling.elapsed().as_secs_f64() })?;
+        }
+        let mut lost_devices = Vec::new();
+        let chosen: Option<HashSet<u64>> = match setup {
+            None => None,
+            Some(s) => match search::choose(sweep, s, axes, &mut workers, &pool, settings, &known.looks, sink)? {
+                Some(choice) => {
+                    lost_devices = choice.lost_devices;
+                    Some(choice.ids)
+                }
+                None => return Ok(Vec::new()),
+            },
+        };
+        let done: HashSet<u64> = known.records.iter().map(|r| r.exp_id).collect();
+        let is_chosen = |e: &Experiment| chosen.as_ref().is_none_or(|c| c.contains(&e.exp_id));
+        let open: Vec<&Experiment> =
+            sweep.experiments.iter().filter(|e| !done.contains(&e.exp_id) && is_chosen(e)).collect();
+        let tasks = open.into_iter().map(|e| Task { exp_id: e.exp_id, config: config(sweep, e) });
+        let mut findings = Findings::from_known(sweep, known);
+        let mut tell = |news: News| -> Result<(), SessionError> {
+            match news {
+                News::Started(ids) => ids.into_iter().try_for_each(|exp_id| sink(Update::Started { exp_id })),
+                News::Note(_) => Ok(()),
+                News::Lost(text) => {
+                    lost_devices.push(text.clone());
+                    sink(Update::Message(text))
+                }
+                News::Ended(ended) => {
+                    let exp_id = ended.exp_id;
+                    let experiment = findings.by_id[&exp_id];
+                    let configured = config(sweep, experiment);
+                    if configured.output.trace {
+                        let traced = trace::of_run(&configured, exp_id, &settings.interrupt);
+                        // An interrupted timeline is none, and an experiment without its timeline is not finished.
+                        if settings.interrupt.requested() {
+                            return Ok(());
+                        }
+                        match traced {
+                            Ok(trace) => sink(Update::Traced { exp_id, bytes: trace.bytes })?,
+                            // What cannot be prepared has no timeline; its row says why.
+                            Err(_) => debug_assert!(ended.result.is_err()),
+                        }
+                    }
+                    let done = finished(unmeasured(sweep, experiment), *ended, outputs, &configured.cost);
+                    findings.add(&done);
+                    sink(Update::Finished(Box::new(done)))
+                }
+            }
+        };
+        let ran = workers::simulate(tasks, &mut workers, settings, &memo, &pool, &mut tell);
+        let of_memo = memo.finish();
+        findings.messages(&settings.memo).into_iter().try_for_each(|text| sink(Update::Message(text)))?;
+        ran?;
+        if settings.interrupt.requested() {
+            return Ok(of_memo);
+        }
+        // A search runs too few to tell what has no effect.
+        let mut warnings = if chosen.is_none() { findings.effects.warnings(&sweep.axes) } else { Vec::new() };
+        warnings.extend(lost_devices);
+        warnings.extend(of_memo);
+        warnings.extend(findings.audits.warning());
+        warnings.extend(findings.drops_warning());
+        Ok(warnings)
+    }
+}
+
+/// What shows only over all experiments of a run.
+struct Findings<'a> {
+    sweep: &'a Sweep,
+    by_id: HashMap<u64, &'a Experiment>,
+    effects: AxisEffects,
+    audits: Audits,
+    /// Experiments that dropped packets although pauses were on.
+    lost_with_pfc: u64,
+    /// Experiments that started over without folding.
+    started_over: u64,
+    /// Experiments that ended in this session, and those of them that asked the memo.
+    ended: u64,
+    remembered: u64,
+}
+
+impl<'a> Findings<'a> {
+    /// What the experiments show that an earlier session has run.
+    fn from_known(sweep: &'a Sweep, known: &Known) -> Findings<'a> {
+        let mut findings = Findings {
+            sweep,
+            by_id: sweep.experiments.iter().map(|e| (e.exp_id, e)).collect(),
+            effects: AxisEffects::default(),
+            audits: Audits::default(),
+            lost_with_pfc: 0,
+            started_over: 0,
+            ended: 0,
+            remembered: 0,
+        };
+        known.records.iter().for_each(|record| findings.add_record(record));
+        for (&exp_id, stats) in &known.stats {
+            findings.started_over += u64::from(stats.batches > 1);
+            findings.audits.add(exp_id, stats, findings.audit_bound(exp_id));
+        }
+        findings
+    }
+
+    fn add(&mut self, done: &Finished) {
+        let exp_id = done.record.exp_id;
+        self.add_record(&done.record);
+        self.started_over += u64::from(done.stats.batches > 1);
+        self.ended += 1;
+        self.remembered += u64::from(done.stats.memo_hits + done.stats.memo_misses > 0);
+        self.audits.add(exp_id, &done.stats, self.audit_bound(exp_id));
+    }
+
+    fn add_record(&mut self, record: &ExperimentRecord) {
+        self.effects.add(record);
+        let experiment = self.by_id[&record.exp_id];
+        if record.drops.is_some_and(|n| n > 0) && config(self.sweep, experiment).values.bool(spec::K::Pfc) {
+            self.lost_with_pfc += 1;
+        }
+    }
+
+    fn audit_bound(&self, exp_id: u64) -> f64 {
+        config(self.sweep, self.by_id[&exp_id]).steady().map_or(f64::INFINITY, |s| s.audit_bound)
+    }
+
+    /// What the user should know, whether the run came to its end or not.
+    fn messages(&self, memo: &MemoChoice) -> Vec<String> {
+        let mut messages = Vec::new();
+        if self.started_over > 0 {
+            messages.push(format!(
+                "{} of {} experiments started over without folding (`batches` 2 in stats.csv), as with fidelity.fast_forward = \"off\": \
+                 a switch came near pauses or drops, or a sender gave up",
+                self.started_over,
+                self.sweep.experiments.len()
+            ));
+        }
+        if let MemoChoice::Kept { path, .. } = memo
+            && self.ended > 0
+            && self.remembered == 0
+        {
+            messages.push(format!(
+                "--memo {}: nothing to remember; what is remembered are folded task graphs (fidelity.memo = true, fidelity.fast_forward = \"steady\" or \"exact\", no output.rtt, one path a flow)",
+                path.display()
+            ));
+        }
+        messages.extend(self.audits.note(self.sweep.experiments.len()));
+        messages
+    }
+
+    fn drops_warning(&self) -> Option<String> {
+        (self.lost_with_pfc > 0).then(|| {
+            format!(
+                "{} experiments dropped packets although transport.pfc = true: headroom was exceeded, by ACKs that are never paused \
+                 (transport.ack_high_prio = true) or by a pause that takes longer than 3/2 of the link's delay to act",
+                self.lost_with_pfc
+            )
+        })
+    }
+}

@@ -1,0 +1,82 @@
+//! The timeline of an experiment: of one that is being run, or of one that a folder of results holds.
+//!
+//! Layer: session. The run's manifest holds the whole sweep, so the experiment is simulated again, recorded this time. It is the same
+//! experiment only if its key still is: the key covers every setting, the input files and the model's version.
+
+use std::path::PathBuf;
+
+use crate::batch::PrepareError;
+use crate::batch::timeline::{Timeline, Window, record};
+use crate::results::{RunResults, Status};
+use crate::spec::{Config, Place, SpecError};
+use crate::sweep::{self, SetOverrides};
+use crate::trace::{DEFAULT_LIMIT, Trace, perfetto, samples};
+
+use super::error::SessionError;
+use super::interrupt::Interrupt;
+
+/// Simulates an experiment without folding and records what happens within `window`.
+///
+/// # Errors
+/// It cannot be prepared.
+pub(crate) fn timeline(
+    config: &Config,
+    exp_id: u64,
+    window: Window,
+    interrupt: &Interrupt,
+) -> Result<Timeline, PrepareError> {
+    record(config, exp_id, window, &|| interrupt.requested())
+}
+
+/// The timeline of an experiment that is being run, as `output.trace` asks for.
+///
+/// # Errors
+/// It cannot be prepared.
+pub(crate) fn of_run(config: &Config, exp_id: u64, interrupt: &Interrupt) -> Result<Trace, PrepareError> {
+    let window = Window { samples: samples(DEFAULT_LIMIT), ..Window::default() };
+    timeline(config, exp_id, window, interrupt).map(|timeline| perfetto(&timeline, DEFAULT_LIMIT))
+}
+
+/// An error of the sweep that a manifest holds: lines are those of what is written there, with every key, and not of the user's file.
+fn of_manifest(mut error: SpecError) -> SpecError {
+    if let Place::File { line, columns, .. } = error.place_mut() {
+        (*line, *columns) = (None, None);
+    }
+    error
+}
+
+/// The row and the configuration of an experiment.
+///
+/// # Errors
+/// There is no such experiment, or what it was made from has changed.
+pub(crate) fn experiment(run: &RunResults, exp_id: u64) -> Result<(usize, Config), SessionError> {
+    let dir = run.path.display();
+    let row = run.find(exp_id).ok_or_else(|| {
+        SessionError::Input(format!("{dir}: it has no experiment {exp_id}; results.csv lists those that it has"))
+    })?;
+    if run.status(row) == Status::Oom {
+        return Err(SessionError::Input(format!(
+            "{dir}: experiment {exp_id} does not fit into its GPUs' memory, so nothing happens in it"
+        )));
+    }
+    let m = &run.manifest;
+    let path = if m.sweep_path.is_empty() { PathBuf::from("sweep.toml") } else { PathBuf::from(&m.sweep_path) };
+    let sweep = sweep::parse(&m.sweep, &path, &SetOverrides(Vec::new()))
+        .map_err(|e| SessionError::Manifest { path: run.path.clone(), source: of_manifest(e) })?;
+    let recorded = run.column("exp_key").map(|c| run.rows[row][c].to_string()).unwrap_or_default();
+    let found = sweep.experiments.iter().find(|e| e.exp_id == exp_id).filter(|e| e.exp_key.to_string() == recorded);
+    let Some(found) = found else {
+        // By content: paths depend on where the program was started.
+        let is_there = |sha: &str| sweep.inputs.iter().any(|i| i.sha256 == sha);
+        let changed: Vec<&str> = m.inputs.iter().filter(|i| !is_there(&i.sha256)).map(|i| i.path.as_str()).collect();
+        let why = match changed.as_slice() {
+            [] => "another version of hyperfold wrote these results, or its experiments do not come from the sweep file alone".to_string(),
+            files => format!("changed since: {}", files.join(", ")),
+        };
+        return Err(SessionError::Input(format!(
+            "{dir}: experiment {exp_id} cannot be simulated again as it was: {why}"
+        )));
+    };
+    let config = sweep.config(found).map_err(|e| SessionError::Input(format!("{dir}: {e}")))?;
+    Ok((row, config))
+}

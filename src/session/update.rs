@@ -1,0 +1,53 @@
+//! What a run starts from, and what it reports while it goes on.
+//!
+//! Layer: session.
+
+use std::collections::BTreeMap;
+
+use crate::results::manifest::AdapterUsed;
+use crate::results::{ExperimentRecord, Finished, LookRecord, StatsRecord};
+
+use super::error::SessionError;
+
+/// What simulates, once that is decided; printed and recorded.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EngineUsed {
+    /// `cpu` or `gpu`.
+    pub engine: &'static str,
+    /// Why that one, half a sentence.
+    pub reason: String,
+    pub adapters: Vec<AdapterUsed>,
+}
+
+/// What an earlier run has left to carry on from.
+#[derive(Clone, Debug, Default)]
+pub struct Known {
+    /// Of experiments that are complete.
+    pub records: Vec<ExperimentRecord>,
+    /// Statistics of these, by `exp_id`.
+    pub stats: BTreeMap<u64, StatsRecord>,
+    /// What a search found on its way.
+    pub looks: Vec<LookRecord>,
+}
+
+/// An event of a run, in the order they happen.
+#[derive(Clone, Debug)]
+pub enum Update {
+    /// GPU kernels were compiled.
+    Compiled { seconds: f64 },
+    /// An experiment entered a batch.
+    Started { exp_id: u64 },
+    /// An experiment has its result, `ok`, `oom` or `failed`.
+    Finished(Box<Finished>),
+    /// A search has looked at a candidate.
+    Looked(LookRecord),
+    /// A search has decided which experiments run; `csv` says of every candidate why.
+    Chosen { ids: Vec<u64>, csv: Vec<u8> },
+    /// The timeline of an experiment, before it is finished.
+    Traced { exp_id: u64, bytes: Vec<u8> },
+    /// For the log and the terminal.
+    Message(String),
+}
+
+/// Takes the events of a run; an error means that results cannot be written, and the run should stop.
+pub type UpdateSink<'a> = dyn FnMut(Update) -> Result<(), SessionError> + Send + 'a;
