@@ -104,8 +104,8 @@ fn partitions_change_nothing() {
         }
         let stats = fold(&g.name, &mut got, mode::FOLD);
         same(&g.name, &got, &plain);
-        folded += u32::from(stats.abandoned == 0);
-        abandoned += u32::from(stats.abandoned > 0);
+        folded += u32::from(stats.restarts == 0);
+        abandoned += u32::from(stats.restarts > 0);
     }
     println!("{folded} folded, {abandoned} started over");
     assert!(folded > 150 && abandoned > 10, "{folded} folded, {abandoned} abandoned");
@@ -122,7 +122,7 @@ fn remembered(engine: &mut FoldEngine, seed: u64) -> Option<(FoldStats, bool)> {
     got.exps[0].modes |= mode::FOLD | mode::MEMO;
     let stats = run(&g.name, engine, &mut got);
     same(&g.name, &got, &plain);
-    Some((stats, stats.abandoned == 0 && stats.simulated < engine::packet_hops(&plain)))
+    Some((stats, stats.restarts == 0 && stats.hops_simulated < engine::packet_hops(&plain)))
 }
 
 #[test]
@@ -145,7 +145,7 @@ fn what_is_remembered_changes_nothing() {
 fn states_change_nothing() {
     let (mut hits, mut less) = (0, 0);
     for every in [1, 7, 40] {
-        let mut engine = FoldEngine::cutting(every);
+        let mut engine = FoldEngine::checkpointing_every(every);
         for seed in (0..150).chain(0..150) {
             if let Some((stats, fewer)) = remembered(&mut engine, seed) {
                 hits += stats.hits;
@@ -179,12 +179,12 @@ fn asleep(mut g: gpu_graphs::Graph) -> (String, Tables) {
 /// What is skipped is decided by nothing but what happened to a partition: not by what is remembered, nor by audits, nor by who else runs.
 #[test]
 fn sleep_depends_on_the_past_alone() {
-    let mut engine = FoldEngine::cutting(10);
+    let mut engine = FoldEngine::checkpointing_every(10);
     let (mut skips, mut slept, mut audited, mut hits) = (0, 0, 0, 0);
     for seed in (0..200).chain(0..200) {
         let (name, mut plain) = drowsy(seed);
         let (mut kept, mut audit) = (plain.clone(), plain.clone());
-        let stats = run(&name, &mut FoldEngine::forgetful().with_cuts_every(10), &mut plain);
+        let stats = run(&name, &mut FoldEngine::forgetful().with_checkpoints_every(10), &mut plain);
         if plain.exps[0].status == status::GAVE_UP {
             continue;
         }
@@ -192,11 +192,11 @@ fn sleep_depends_on_the_past_alone() {
         hits += run(&name, &mut engine, &mut kept).hits;
         same(&format!("{name}, remembered"), &kept, &plain);
         audit.exps[0].audit_ppm = 1_000_000;
-        audited += run(&name, &mut FoldEngine::forgetful().with_cuts_every(10), &mut audit).audit.naps;
+        audited += run(&name, &mut FoldEngine::forgetful().with_checkpoints_every(10), &mut audit).audit.skips;
         same(&format!("{name}, audited"), &audit, &plain);
         gpu_graphs::complete(&name, &plain);
         skips += stats.skips;
-        slept += stats.slept;
+        slept += stats.hops_skipped;
     }
     println!("{skips} naps, {slept} packet-hops slept, {audited} audited, {hits} hits");
     assert!(
@@ -218,10 +218,10 @@ fn delayed(seed: u64, k: u64, steady: bool) -> (String, Tables) {
 /// The same with the memo of `engine` as without one.
 fn same_remembered(name: &str, engine: &mut FoldEngine, every: u64, t: &Tables) -> FoldStats {
     let (mut plain, mut kept) = (t.clone(), t.clone());
-    let alone = run(name, &mut FoldEngine::forgetful().with_cuts_every(every), &mut plain);
+    let alone = run(name, &mut FoldEngine::forgetful().with_checkpoints_every(every), &mut plain);
     kept.exps[0].modes |= mode::MEMO;
     let stats = run(name, engine, &mut kept);
-    assert_eq!(stats.abandoned, alone.abandoned, "{name}: who starts over");
+    assert_eq!(stats.restarts, alone.restarts, "{name}: who starts over");
     same(name, &kept, &plain);
     stats
 }
@@ -230,7 +230,7 @@ fn same_remembered(name: &str, engine: &mut FoldEngine, every: u64, t: &Tables) 
 #[test]
 fn what_is_sent_again_in_vain_is_not_forgotten() {
     for steady in [false, true] {
-        let mut engine = FoldEngine::cutting(7);
+        let mut engine = FoldEngine::checkpointing_every(7);
         let mut hits = 0;
         for k in [0, 1, 1] {
             let (name, t) = delayed(366, k, steady);
@@ -244,12 +244,12 @@ fn what_is_sent_again_in_vain_is_not_forgotten() {
 #[test]
 fn who_starts_over_is_no_matter_of_steps() {
     for seed in [254, 627] {
-        let mut engine = FoldEngine::cutting(40);
+        let mut engine = FoldEngine::checkpointing_every(40);
         let stats = [0, 1, 2].map(|k| {
             let (name, t) = delayed(seed, k, true);
             same_remembered(&name, &mut engine, 40, &t)
         });
-        assert!(stats.iter().all(|s| s.abandoned == stats[0].abandoned), "seed {seed}: {stats:?}");
+        assert!(stats.iter().all(|s| s.restarts == stats[0].restarts), "seed {seed}: {stats:?}");
     }
 }
 
@@ -300,24 +300,24 @@ fn likes_side_by_side_are_simulated_once() {
             continue;
         }
         for (threads, n, every) in [(2, 6, 40), (4, 16, 7)] {
-            let one = together(&mut FoldEngine::cutting(every), 1, &mut [tables.clone()]);
+            let one = together(&mut FoldEngine::checkpointing_every(every), 1, &mut [tables.clone()]);
             let mut batch = vec![tables.clone(); n];
-            let all = together(&mut FoldEngine::cutting(every), threads, &mut batch);
+            let all = together(&mut FoldEngine::checkpointing_every(every), threads, &mut batch);
             for got in &batch {
                 same(&g.name, got, &plain);
             }
             // Where marks are random, or an experiment starts over, nothing is shared.
             let again = together_twice(&tables, every);
-            if one[0].abandoned > 0 || again > 0 {
+            if one[0].restarts > 0 || again > 0 {
                 continue;
             }
-            let simulated: u64 = all.iter().map(|s| s.simulated).sum();
+            let simulated: u64 = all.iter().map(|s| s.hops_simulated).sum();
             assert_eq!(
                 simulated,
-                one[0].simulated,
+                one[0].hops_simulated,
                 "{}: {n} on {threads} threads, {:?}",
                 g.name,
-                all.iter().map(|s| s.simulated).collect::<Vec<_>>()
+                all.iter().map(|s| s.hops_simulated).collect::<Vec<_>>()
             );
             compared += 1;
         }
@@ -327,8 +327,8 @@ fn likes_side_by_side_are_simulated_once() {
 
 /// What the second of two likes simulates that run one after the other.
 fn together_twice(tables: &Tables, every: u64) -> u64 {
-    let mut engine = FoldEngine::cutting(every);
-    together(&mut engine, 1, &mut [tables.clone(), tables.clone()])[1].simulated
+    let mut engine = FoldEngine::checkpointing_every(every);
+    together(&mut engine, 1, &mut [tables.clone(), tables.clone()])[1].hops_simulated
 }
 
 /// Experiments that have some of their traffic in common. Signals take longer in some, so that likes are out of step.
@@ -344,7 +344,7 @@ fn kindred(first: u64) -> Vec<gpu_graphs::Graph> {
 #[test]
 fn whoever_waits_changes_nothing() {
     for (threads, every) in [(2, 7), (4, 40), (4, 2048)] {
-        let mut engine = FoldEngine::cutting(every);
+        let mut engine = FoldEngine::checkpointing_every(every);
         for first in (0..96).step_by(4) {
             let cases = kindred(first);
             let mut plain: Vec<Tables> = cases.iter().map(|g| gpu_graphs::tables(g, OPTIONS).tables).collect();
@@ -364,7 +364,7 @@ fn whoever_waits_changes_nothing() {
 fn whoever_waits_sleeps_the_same() {
     let (mut skips, mut hits) = (0, 0);
     for (threads, every) in [(2, 7), (4, 40), (4, 2048)] {
-        let mut engine = FoldEngine::cutting(every);
+        let mut engine = FoldEngine::checkpointing_every(every);
         for first in (0..96).step_by(12) {
             let (names, mut plain): (Vec<String>, Vec<Tables>) = kindred(first).into_iter().map(asleep).unzip();
             let mut batch = plain.clone();
@@ -373,7 +373,7 @@ fn whoever_waits_sleeps_the_same() {
             let folds = together(&mut engine, threads, &mut batch);
             hits += folds.iter().map(|f| f.hits).sum::<u64>();
             for ((name, got), want) in names.iter().zip(&batch).zip(&mut plain) {
-                skips += run(name, &mut FoldEngine::forgetful().with_cuts_every(every), want).skips;
+                skips += run(name, &mut FoldEngine::forgetful().with_checkpoints_every(every), want).skips;
                 if want.exps[0].status != status::GAVE_UP {
                     same(&format!("{name}, {threads} threads, cuts every {every}"), got, want);
                 }
@@ -387,7 +387,7 @@ fn whoever_waits_sleeps_the_same() {
 /// Partitions that meet in a turn of one of them, before either has sent anything, are not at rest while the other has something due (found with DCTCP).
 #[test]
 fn who_has_something_due_is_not_at_rest() {
-    let mut engine = FoldEngine::cutting(7);
+    let mut engine = FoldEngine::checkpointing_every(7);
     let (name, t) = delayed(549, 0, true);
     for _ in 0..2 {
         same_remembered(&name, &mut engine, 7, &t);
@@ -400,7 +400,7 @@ fn who_has_something_due_is_not_at_rest() {
 fn what_is_known_ends_at_the_next_look() {
     let alternate = |mut batches: [[Tables; 1]; 2], every: u64| {
         let memo = Arc::<Memo>::default();
-        let mut engines = [0; 2].map(|_| FoldEngine::remembering(Arc::clone(&memo)).with_cuts_every(every));
+        let mut engines = [0; 2].map(|_| FoldEngine::remembering(Arc::clone(&memo)).with_checkpoints_every(every));
         while !batches.iter().all(|b| is_final(&b[0])) {
             // A few turns each: how often they ask whether to stop.
             for ((engine, batch), most) in engines.iter_mut().zip(&mut batches).zip([2, 3]) {
@@ -418,7 +418,7 @@ fn what_is_known_ends_at_the_next_look() {
     for (seed, every) in [(241, 7), (241, 40)] {
         let (name, t) = delayed(seed, 0, true);
         let (mut plain, mut kept) = (t.clone(), t);
-        skips += run(&name, &mut FoldEngine::forgetful().with_cuts_every(every), &mut plain).skips;
+        skips += run(&name, &mut FoldEngine::forgetful().with_checkpoints_every(every), &mut plain).skips;
         kept.exps[0].modes |= mode::MEMO;
         for [got] in pool.install(|| alternate([[kept.clone()], [kept]], every)) {
             same(&name, &got, &plain);

@@ -252,7 +252,7 @@ fn cuts_go_by_what_a_state_has() {
     sweep.same_with_a_memo();
     assert!(
         sweep.column("with", "stats.csv", "steady_skips").iter().all(|&n| n > 0.0)
-            && sweep.column("with", "stats.csv", "states_known")[1] > 0.0
+            && sweep.column("with", "stats.csv", "snapshots_known")[1] > 0.0
     );
 }
 

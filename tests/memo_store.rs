@@ -13,7 +13,7 @@ use std::time::Duration;
 use hyperfold::batch::build::BuildOptions;
 use hyperfold::batch::memo_store::MemoStore;
 use hyperfold::columns::{FlowRx, FlowTx, NONE, Nic, Port, Tables, Task, mode, qp, status};
-use hyperfold::engine::fold::{By, FoldEngine, FoldStats, Id, Memo, SEMANTICS, Shelf, version};
+use hyperfold::engine::fold::{BackingStore, FoldEngine, FoldStats, Memo, NodeId, Recorder, SEMANTICS, version};
 use hyperfold::engine::{Engine, is_final};
 use hyperfold::workload::tasks::Work;
 use sha2::{Digest, Sha256};
@@ -73,8 +73,8 @@ fn run_with(cases: &[(String, Tables, String)], mut engine: FoldEngine) -> FoldS
         assert!(outcome(&batch[0]) == *want, "{name}: not what it comes to unfolded");
         sum.hits += stats.hits;
         sum.misses += stats.misses;
-        sum.simulated += stats.simulated;
-        sum.abandoned += stats.abandoned;
+        sum.hops_simulated += stats.hops_simulated;
+        sum.restarts += stats.restarts;
     }
     sum
 }
@@ -140,11 +140,11 @@ fn cold_warm_and_partly_evicted_memos_change_nothing() {
 /// A shelf that lacks some of what another has.
 struct Without {
     store: Arc<MemoStore>,
-    lacks: fn(&Id) -> bool,
+    lacks: fn(&NodeId) -> bool,
 }
 
-impl Shelf for Without {
-    fn fetch(&self, root: &Id) -> Vec<Vec<u8>> {
+impl BackingStore for Without {
+    fn fetch(&self, root: &NodeId) -> Vec<Vec<u8>> {
         if (self.lacks)(root) { Vec::new() } else { self.store.fetch(root) }
     }
 }
@@ -155,8 +155,9 @@ fn states_that_are_looked_up_every_few_packets_are_kept_as_well() {
     let cases = cases(0..80);
     for every in [1, 7, 40] {
         let path = root.path().join(format!("m-{every}.db"));
-        let pass =
-            |memo: &Arc<Memo>| run_with(&cases, FoldEngine::remembering(Arc::clone(memo)).with_cuts_every(every));
+        let pass = |memo: &Arc<Memo>| {
+            run_with(&cases, FoldEngine::remembering(Arc::clone(memo)).with_checkpoints_every(every))
+        };
         let open = || Arc::new(MemoStore::open(&path, ROOMY));
         let store = open();
         let memo = Arc::new(Memo::on(store.clone()));
@@ -166,19 +167,23 @@ fn states_that_are_looked_up_every_few_packets_are_kept_as_well() {
         let again = pass(&memo);
         let warm = pass(&Arc::new(Memo::on(open())));
         println!("every {every}: cold {cold:?}, again {again:?}, warm {warm:?}");
-        assert!(again.hits > cold.hits && again.simulated < cold.simulated, "cold {cold:?}, again {again:?}");
+        assert!(again.hits > cold.hits && again.hops_simulated < cold.hops_simulated, "cold {cold:?}, again {again:?}");
         assert_eq!(warm, again, "every {every}: what is on disk is as good as what was in memory");
         // Cuts that lead to what is not there are found anew, and what was found may be added to what there is.
-        for lacks in [|id: &Id| id[0].is_multiple_of(3), |id: &Id| id[0] % 3 == 1, |id: &Id| !id[0].is_multiple_of(4)] {
+        for lacks in [
+            |id: &NodeId| id[0].is_multiple_of(3),
+            |id: &NodeId| id[0] % 3 == 1,
+            |id: &NodeId| !id[0].is_multiple_of(4),
+        ] {
             let store = open();
             let memo = Arc::new(Memo::on(Arc::new(Without { store: store.clone(), lacks })));
             let some = pass(&memo);
-            assert!(some.hits > cold.hits / 4 && some.simulated > warm.simulated, "every {every}: {some:?}");
+            assert!(some.hits > cold.hits / 4 && some.hops_simulated > warm.hops_simulated, "every {every}: {some:?}");
             assert!(store.publish(&memo, WAIT, true));
             let whole = pass(&Arc::new(Memo::on(open())));
             // Where a partition was looked up it is cut elsewhere, and then it may merge with another in a way that nobody has seen: a few packets.
             assert!(
-                whole.simulated <= warm.simulated + warm.simulated / 1000,
+                whole.hops_simulated <= warm.hops_simulated + warm.hops_simulated / 1000,
                 "every {every}: {some:?} added, {whole:?}"
             );
         }
@@ -456,7 +461,7 @@ fn other_versions_are_left_alone_while_there_is_room() {
     let add = |version, keys: Vec<Vec<u8>>, limit| {
         let store = Arc::new(MemoStore::open_as(&path, limit, version));
         let memo = Memo::on(store.clone());
-        let found = keys.into_iter().filter(|key| memo.root(key.clone(), By::default()).unwrap().1).count();
+        let found = keys.into_iter().filter(|key| memo.root(key.clone(), Recorder::default()).unwrap().1).count();
         assert!(store.publish(&memo, WAIT, true) && store.warnings().is_empty());
         found
     };
@@ -477,7 +482,7 @@ fn what_was_used_last_stays() {
     let touch = |keys: std::ops::Range<u8>| {
         let store = Arc::new(MemoStore::open(&path, 130_000));
         let memo = Memo::on(store.clone());
-        let found = keys.filter(|&k| memo.root(vec![k; 5000], By::default()).unwrap().1).count();
+        let found = keys.filter(|&k| memo.root(vec![k; 5000], Recorder::default()).unwrap().1).count();
         assert!(store.publish(&memo, WAIT, true));
         found
     };
@@ -498,8 +503,8 @@ fn writer() {
     let memo = Memo::on(store.clone());
     for k in 0u32.. {
         let key = key(std::process::id(), k);
-        let (root, _) = memo.root(key, By::default()).unwrap();
-        memo.child(&root, vec![1; 3000], 5, By::default()).unwrap();
+        let (root, _) = memo.root(key, Recorder::default()).unwrap();
+        memo.child(&root, vec![1; 3000], 5, Recorder::default()).unwrap();
         if store.publish(&memo, WAIT, false) {
             writeln!(std::io::stdout(), "\nhas {} {k}", std::process::id()).unwrap();
         }
@@ -560,8 +565,8 @@ fn processes_that_are_killed_while_they_write_lose_nothing_that_was_written() {
     let memo = Memo::on(store.clone());
     for &(process, k) in &has {
         // The last line may have been cut.
-        let whole = has.contains(&(process, k + 1)) || memo.root(key(process, k), By::default()).unwrap().1;
-        assert!(whole && memo.root(key(process, k), By::default()).unwrap().1, "{process} {k}");
+        let whole = has.contains(&(process, k + 1)) || memo.root(key(process, k), Recorder::default()).unwrap().1;
+        assert!(whole && memo.root(key(process, k), Recorder::default()).unwrap().1, "{process} {k}");
     }
     assert!(store.warnings().is_empty());
 }
@@ -574,10 +579,10 @@ fn what_is_remembered_and_its_version_change_together() {
     let cases = cases(0..60);
     run(&cases, &memo);
     // Few of these are long enough for a cut otherwise.
-    run_with(&cases, FoldEngine::remembering(Arc::clone(&memo)).with_cuts_every(7));
+    run_with(&cases, FoldEngine::remembering(Arc::clone(&memo)).with_checkpoints_every(7));
     let (mut skips, mut rounded) = (0, 0);
     for seed in 0..30 {
-        let stats = run_asleep(seed, FoldEngine::remembering(Arc::clone(&memo)).with_cuts_every(7));
+        let stats = run_asleep(seed, FoldEngine::remembering(Arc::clone(&memo)).with_checkpoints_every(7));
         (skips, rounded) = (skips + stats.skips, rounded + stats.rounded);
     }
     assert!(skips > 0 && rounded > 0, "{skips} naps, {rounded} roundings");

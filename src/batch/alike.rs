@@ -284,7 +284,7 @@ mod tests {
         let options = RunOptions { once, batch, ..RunOptions::default() };
         run::<EngineError>(tasks(base).into_iter(), Box::new(FoldEngine::default()), &options, || false, &mut |news| {
             if let News::Ended(e) = news {
-                let end = (e.result.map_err(|why| format!("{why:?}")), e.folds.map_or(0, |f| f.simulated));
+                let end = (e.result.map_err(|why| format!("{why:?}")), e.folds.map_or(0, |f| f.hops_simulated));
                 assert!(ends.insert(e.exp_id, end).is_none(), "experiment {} ended twice", e.exp_id);
             }
             Ok(())

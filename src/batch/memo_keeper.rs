@@ -31,7 +31,7 @@ impl MemoKeeper {
     /// Opens the memo at `path`, a file or a folder. `limit`: bytes that it may have.
     pub fn start(path: &Path, limit: u64) -> MemoKeeper {
         let store = Arc::new(MemoStore::open(path, limit));
-        let memo = Arc::new(Memo::on(Arc::clone(&store) as Arc<dyn crate::engine::fold::Shelf>));
+        let memo = Arc::new(Memo::on(Arc::clone(&store) as Arc<dyn crate::engine::fold::BackingStore>));
         let (running, stopped) = mpsc::channel();
         let (of_thread, on_disk) = (Arc::clone(&memo), Arc::clone(&store));
         let thread = thread::spawn(move || {

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant, SystemTime};
 use sha2::{Digest, Sha256};
 
 use super::memo_store_file::{self as format, Entry, FileNumber, HEADER, Scan};
-use crate::engine::fold::{Id, Memo, Shelf, Unsaved, Version, version};
+use crate::engine::fold::{BackingStore, Memo, NodeId, Unsaved, Version, version};
 
 /// Said when a record is found damaged; of no use once the file was mended, which says more.
 const UNREADABLE: &str = "some of it cannot be read any more and is simulated again";
@@ -60,11 +60,11 @@ struct Inner {
     file: Option<File>,
     number: FileNumber,
     scanned: u64,
-    index: HashMap<Id, Vec<Entry>>,
+    index: HashMap<NodeId, Vec<Entry>>,
     /// Of these, records that others added after this process began.
-    foreign: HashMap<Id, Vec<Entry>>,
+    foreign: HashMap<NodeId, Vec<Entry>>,
     /// Roots that were asked for and found.
-    used: BTreeSet<Id>,
+    used: BTreeSet<NodeId>,
     /// The latest in the file, and this run's own.
     latest: u64,
     own: Option<u64>,
@@ -183,7 +183,8 @@ impl MemoStore {
         written?;
         // Who used what matters only where something may have to go.
         let is_crowded = self.inner().scanned > self.limit / 2;
-        let used: Vec<Id> = if last && is_crowded { self.inner().used.iter().copied().collect() } else { Vec::new() };
+        let used: Vec<NodeId> =
+            if last && is_crowded { self.inner().used.iter().copied().collect() } else { Vec::new() };
         if !batch.is_empty() || !used.is_empty() {
             self.append(generation, batch, &used)?;
         }
@@ -196,7 +197,7 @@ impl MemoStore {
     }
 
     /// Adds a segment. PRECONDITION: the lock is held, and `inner` has seen all that is there.
-    fn append(&self, generation: u64, batch: Vec<Unsaved>, used: &[Id]) -> Result<(), Trouble> {
+    fn append(&self, generation: u64, batch: Vec<Unsaved>, used: &[NodeId]) -> Result<(), Trouble> {
         let mut records = Vec::with_capacity(batch.len());
         let mut done = Vec::with_capacity(batch.len());
         for mut unsaved in batch {
@@ -264,7 +265,7 @@ impl MemoStore {
     }
 
     /// Rewrites the file if it is damaged, or to `keep` only some of its roots. PRECONDITION: the lock is held.
-    fn mend(&self, inner: &mut Inner, keep: Option<&BTreeSet<(Version, Id)>>) -> Result<(), Trouble> {
+    fn mend(&self, inner: &mut Inner, keep: Option<&BTreeSet<(Version, NodeId)>>) -> Result<(), Trouble> {
         let mut file = match File::open(&self.path) {
             Ok(file) => file,
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -339,10 +340,10 @@ impl MemoStore {
     }
 
     /// What stays of a file that is too large: of this version what was used last, as much as leaves a quarter of the room.
-    fn worth_keeping(&self) -> Result<BTreeSet<(Version, Id)>, Trouble> {
+    fn worth_keeping(&self) -> Result<BTreeSet<(Version, NodeId)>, Trouble> {
         let mut file = File::open(&self.path).map_err(cannot("cannot open it"))?;
         let scan = format::scan(&mut file, HEADER).map_err(cannot("cannot read it"))?;
-        let mut of: BTreeMap<(Version, Id), (u64, u64)> = BTreeMap::new();
+        let mut of: BTreeMap<(Version, NodeId), (u64, u64)> = BTreeMap::new();
         for segment in &scan.segments {
             for entry in &segment.entries {
                 let (last, bytes) = of.entry((segment.version, entry.root)).or_default();
@@ -357,12 +358,12 @@ impl MemoStore {
                 }
             }
         }
-        let mut order: Vec<(bool, u64, u64, (Version, Id))> =
+        let mut order: Vec<(bool, u64, u64, (Version, NodeId))> =
             of.into_iter().map(|(key, (last, bytes))| (key.0 == self.version, last, bytes, key)).collect();
         order.sort_unstable_by_key(|of| std::cmp::Reverse((of.0, of.1, of.3)));
         let most = self.limit / 4 * 3;
         let mut used = HEADER;
-        let kept: BTreeSet<(Version, Id)> = order
+        let kept: BTreeSet<(Version, NodeId)> = order
             .into_iter()
             .take_while(|&(_, _, bytes, _)| {
                 used += bytes + 56;
@@ -405,8 +406,8 @@ impl MemoStore {
     }
 }
 
-impl Shelf for MemoStore {
-    fn fetch(&self, root: &Id) -> Vec<Vec<u8>> {
+impl BackingStore for MemoStore {
+    fn fetch(&self, root: &NodeId) -> Vec<Vec<u8>> {
         let mut inner = self.inner();
         let Some(entries) = inner.index.get(root).cloned() else { return Vec::new() };
         let (records, missing) = records(inner.file.as_mut(), &entries);
@@ -428,8 +429,8 @@ fn records(file: Option<&mut File>, entries: &[Entry]) -> (Vec<Vec<u8>>, usize) 
     (named.into_iter().map(|(_, record)| record).collect(), missing)
 }
 
-fn named_records(file: &mut File, entries: &[Entry]) -> (Vec<(Id, Vec<u8>)>, usize) {
-    let found: Vec<(Id, Vec<u8>)> =
+fn named_records(file: &mut File, entries: &[Entry]) -> (Vec<(NodeId, Vec<u8>)>, usize) {
+    let found: Vec<(NodeId, Vec<u8>)> =
         entries.iter().filter_map(|e| Some((e.root, format::record(file, e).ok().flatten()?))).collect();
     let missing = entries.len() - found.len();
     (found, missing)

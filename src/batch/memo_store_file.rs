@@ -11,7 +11,7 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 
 use sha2::{Digest, Sha256};
 
-use crate::engine::fold::{Id, Version};
+use crate::engine::fold::{NodeId, Version};
 
 const MAGIC: &[u8; 16] = b"hyperfold memo\r\n";
 const MARK: &[u8; 8] = b"episodes";
@@ -28,7 +28,7 @@ pub type FileNumber = [u8; 16];
 /// Where a record is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
-    pub root: Id,
+    pub root: NodeId,
     /// From the start of the file.
     pub at: u64,
     pub len: u64,
@@ -42,7 +42,7 @@ pub struct Segment {
     /// Counts the runs that added to the file.
     pub generation: u64,
     pub entries: Vec<Entry>,
-    pub used: Vec<Id>,
+    pub used: Vec<NodeId>,
 }
 
 /// What is in a file.
@@ -101,7 +101,7 @@ pub fn begins_as_one(file: &mut File) -> io::Result<bool> {
 }
 
 /// A segment as bytes.
-pub fn segment(version: &Version, generation: u64, records: &[(Id, Vec<u8>)], used: &[Id]) -> Vec<u8> {
+pub fn segment(version: &Version, generation: u64, records: &[(NodeId, Vec<u8>)], used: &[NodeId]) -> Vec<u8> {
     let (mut index, mut at) = (Vec::new(), 0u64);
     for (root, record) in records {
         index.extend(root);
@@ -260,10 +260,11 @@ mod tests {
     const VERSION: Version = [3; 16];
 
     /// Three segments of two records each.
-    fn bytes() -> (Vec<u8>, Vec<(Id, Vec<u8>)>) {
+    fn bytes() -> (Vec<u8>, Vec<(NodeId, Vec<u8>)>) {
         let mut file = tempfile::tempfile().unwrap();
         write_header(&mut file, [9; 16]).unwrap();
-        let records: Vec<(Id, Vec<u8>)> = (0u8..6).map(|k| ([k; 16], vec![k ^ 0x55; 40 + usize::from(k)])).collect();
+        let records: Vec<(NodeId, Vec<u8>)> =
+            (0u8..6).map(|k| ([k; 16], vec![k ^ 0x55; 40 + usize::from(k)])).collect();
         for (g, two) in records.chunks(2).enumerate() {
             file.write_all(&segment(&VERSION, g as u64, two, &[[g as u8; 16]])).unwrap();
         }
@@ -280,7 +281,7 @@ mod tests {
     }
 
     /// Records that can still be had, in order.
-    fn found(file: &mut File, scan: &Scan) -> Vec<(Id, Vec<u8>)> {
+    fn found(file: &mut File, scan: &Scan) -> Vec<(NodeId, Vec<u8>)> {
         let entries: Vec<Entry> = scan.segments.iter().chain(&scan.torn).flat_map(|s| s.entries.clone()).collect();
         entries.iter().filter_map(|e| Some((e.root, record(file, e).unwrap()?))).collect()
     }

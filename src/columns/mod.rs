@@ -12,7 +12,7 @@ pub mod wgsl;
 
 pub use row::{Field, Row};
 pub use rows::*;
-pub use tables::{Aside, Noted, Span, Tables};
+pub use tables::{FoldHints, FoldTrace, Span, Tables};
 
 /// "No row": the end of a list, an absent link.
 pub const NONE: u32 = u32::MAX;

@@ -68,8 +68,8 @@ pub mod mode {
     /// The CPU engine may fold what it can without changing any bit; and remember what it has simulated.
     pub const FOLD: u32 = 1024;
     pub const MEMO: u32 = 2048;
-    /// Posts, arrivals and ends of messages are noted, for folding.
-    pub const NOTED: u32 = 4096;
+    /// What happens to messages is traced, for folding: `Tables::fold_trace`.
+    pub const TRACED: u32 = 4096;
     /// Folding skips what is steady, too; by which of [`super::metric`].
     pub const STEADY: u32 = 8192;
     pub const METRIC_SHIFT: u32 = 14;

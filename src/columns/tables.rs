@@ -40,27 +40,27 @@ pub struct Tables {
     pub gates: Vec<Gate>,
     /// Until when each server of gates is busy.
     pub servers: Vec<u64>,
-    /// What happened to messages, in the order of processing, while `mode::NOTED` is on. No column: only folding on the CPU uses it.
-    pub noted: Vec<Noted>,
-    pub aside: Aside,
+    /// What happened to messages, in the order of processing, while `mode::TRACED` is on. No column: only folding on the CPU uses it.
+    pub fold_trace: Vec<FoldTrace>,
+    pub fold_hints: FoldHints,
 }
 
-/// What folding on the CPU knows of an experiment and what it asks of the systems. No column; as it is by default nothing changes.
+/// What folding on the CPU knows about an experiment, and what it asks of the systems. No column. The default changes nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Aside {
-    /// From where telemetry of each port counts, picoseconds and bytes, where it may count from anywhere; `None`, or no row: from 0.
-    pub telemetry: Vec<Option<(u32, u32)>>,
-    /// Random choices decide about all congestion marks.
-    pub chance: bool,
-    /// What congestion control carries from message to message may be rounded.
-    pub rounds: bool,
+pub struct FoldHints {
+    /// The origin of each port's telemetry counters, picoseconds and bytes, where the origin is free. `None`, or no row: 0.
+    pub telemetry_from: Vec<Option<(u32, u32)>>,
+    /// Every congestion mark is a random choice.
+    pub random_marks: bool,
+    /// Congestion-control state may be rounded between messages.
+    pub rounding: bool,
 }
 
-impl Aside {
-    /// From where telemetry of `port` counts, picoseconds and bytes.
+impl FoldHints {
+    /// The origin of `port`'s telemetry counters, picoseconds and bytes.
     #[inline]
     pub fn counts_from(&self, port: u32) -> (u64, u64) {
-        self.telemetry
+        self.telemetry_from
             .get(port as usize)
             .copied()
             .flatten()
@@ -68,19 +68,19 @@ impl Aside {
     }
 }
 
-/// Something that happened to a message, by its task.
+/// Something that happened to a message. `task` is the message's task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Noted {
-    /// Posted by an event; `first` of those posted by the same event.
+pub enum FoldTrace {
+    /// An event posted it; `first` of those that the same event posted.
     Posted { task: u32, first: bool },
-    /// Its last byte was sent for the first time at `at`, or again.
+    /// Its last byte was sent at `at`, for the first time or again.
     Sent { task: u32, at: u64 },
-    /// Arrived whole.
-    Got(u32),
-    /// Acknowledged whole.
-    Done(u32),
-    /// Arrived whole at `at`, where that had been said before.
-    Heard { task: u32, at: u64 },
+    /// All of it arrived.
+    Delivered(u32),
+    /// All of it was acknowledged.
+    Acked(u32),
+    /// All of it arrived at `at`, which folding had already reported.
+    DeliveredAgain { task: u32, at: u64 },
 }
 
 impl Tables {

@@ -48,7 +48,7 @@ impl Engine for Beside {
         }
         let mut slice = folded?;
         for &k in &theirs {
-            slice.folds[k] = FoldStats { simulated: packet_hops(&batch[k]), ..FoldStats::default() };
+            slice.folds[k] = FoldStats { hops_simulated: packet_hops(&batch[k]), ..FoldStats::default() };
         }
         if let Some(device) = ran.transpose()? {
             for (&k, seconds) in theirs.iter().zip(device.seconds) {

@@ -308,25 +308,26 @@ pub struct StatsRecord {
 /// The part of `stats.csv` that says what folding did.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct FoldingRecord {
-    /// Partitions that came to life from idle and were looked up; of these, known.
+    /// Episodes, lifetimes of partitions that began idle, that were looked up; of these, known.
     pub episodes: u64,
     pub episodes_known: u64,
-    /// States of partitions looked up between; of these, known.
-    pub states: u64,
-    pub states_known: u64,
+    /// Snapshots of partitions that were looked up at checkpoints; of these, known.
+    pub snapshots: u64,
+    pub snapshots_known: u64,
     /// Partitions that came to be, the most at once, and their mean number over model time.
     pub partitions: u64,
     pub partitions_max: u64,
     pub partitions_mean: f64,
     /// Bytes in the memo, which the experiments of a run share, by the end of this one.
     pub memo_bytes: u64,
-    /// Packet-hops of partitions that slept, steady; how many partitions slept at a time, on average over model time.
+    /// Packet-hops that steady partitions skipped; partitions that were being skipped, on average over model time.
     pub hops_steady: u64,
-    pub asleep_mean: f64,
+    pub skipped_mean: f64,
     /// Times that what congestion control carries from message to message was rounded, or telemetry counted from elsewhere.
     pub rounded: u64,
-    /// Of those that slept: how many were simulated all the same, packet-hops of that (not among those simulated), messages compared, the largest relative error of a
-    /// completion time, the share of messages off by more than 1 %, violations of Wormhole's Theorems 2 and 3.
+    /// Of the skips: how many were audited (also simulated), the packet-hops of that (not counted as simulated),
+    /// messages compared, the largest relative error of a completion time, the share of messages off by more than 1 %,
+    /// violations of Wormhole's Theorems 2 and 3.
     pub audited: u64,
     pub audit_hops: u64,
     pub audit_messages: u64,
@@ -334,10 +335,11 @@ pub struct FoldingRecord {
     pub audit_above_1pct: f64,
     pub theorem2_violations: u64,
     pub theorem3_violations: u64,
-    /// Estimates from samples: seconds of simulating partitions, of looking partitions up; and of cuts, where states are written down and looked up.
+    /// Estimates from samples: seconds of simulating partitions and of looking them up; then of checkpoints, which write
+    /// and look up snapshots, and of audits.
     pub simulating_s: f64,
     pub looking_up_s: f64,
-    pub cutting_s: f64,
+    pub checkpointing_s: f64,
     pub auditing_s: f64,
 }
 

@@ -15,16 +15,16 @@ use crate::units::PS_PER_S;
 /// A finished experiment as it is written. `record` holds its identity; `outputs` says which companion files are asked for, `prices` what
 /// tokens are priced by.
 pub(crate) fn finished(record: ExperimentRecord, ended: Ended, outputs: &Outputs, prices: &CostKeys) -> Finished {
-    let folds = ended.folds.unwrap_or(FoldStats { simulated: ended.packet_hops, ..FoldStats::default() });
+    let folds = ended.folds.unwrap_or(FoldStats { hops_simulated: ended.packet_hops, ..FoldStats::default() });
     let stats = StatsRecord {
-        packet_hops_simulated: folds.simulated,
-        packet_hops_skipped: ended.packet_hops.saturating_sub(folds.simulated),
+        packet_hops_simulated: folds.hops_simulated,
+        packet_hops_skipped: ended.packet_hops.saturating_sub(folds.hops_simulated),
         memo_hits: folds.hits,
         memo_misses: folds.misses,
         steady_skips: folds.skips,
         audit_fct_error: (folds.audit.messages > 0)
             .then(|| folds.audit.error_sum as f64 / folds.audit.messages as f64 / 1e6),
-        batches: 1 + folds.abandoned,
+        batches: 1 + folds.restarts,
         wall_s: ended.seconds,
         folding: folding(&folds),
     };
@@ -50,17 +50,17 @@ fn folding(f: &FoldStats) -> FoldingRecord {
     FoldingRecord {
         episodes: f.episodes,
         episodes_known: f.episodes_known,
-        states: f.states,
-        states_known: f.states_known,
+        snapshots: f.snapshots,
+        snapshots_known: f.snapshots_known,
         partitions: f.partitions,
         partitions_max: f.partitions_max,
         partitions_mean: if f.span_ps == 0 { 0.0 } else { f.partition_ps as f64 / f.span_ps as f64 },
         memo_bytes: f.memo_bytes,
-        hops_steady: f.slept,
-        asleep_mean: if f.span_ps == 0 { 0.0 } else { f.slept_ps as f64 / f.span_ps as f64 },
+        hops_steady: f.hops_skipped,
+        skipped_mean: if f.span_ps == 0 { 0.0 } else { f.skipped_ps as f64 / f.span_ps as f64 },
         rounded: f.rounded,
-        audited: f.audit.naps,
-        audit_hops: f.audited,
+        audited: f.audit.skips,
+        audit_hops: f.audit_hops,
         audit_messages: f.audit.messages,
         audit_fct_error_max: f.audit.error_max as f64 / 1e6,
         audit_above_1pct: if f.audit.messages == 0 { 0.0 } else { f.audit.above as f64 / f.audit.messages as f64 },
@@ -68,7 +68,7 @@ fn folding(f: &FoldStats) -> FoldingRecord {
         theorem3_violations: f.audit.theorem3,
         simulating_s: f.simulating.as_secs_f64(),
         looking_up_s: f.looking_up.as_secs_f64(),
-        cutting_s: f.cutting.as_secs_f64(),
+        checkpointing_s: f.checkpointing.as_secs_f64(),
         auditing_s: f.auditing.as_secs_f64(),
     }
 }

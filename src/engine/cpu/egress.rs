@@ -167,7 +167,7 @@ fn push_int(t: &mut Tables, port: u32, p: u32, now: u64) {
     let e = &t.exps[0];
     let row = &t.ports[port as usize];
     let multi = e.int_multi as u64;
-    let (from_ps, from_bytes) = t.aside.counts_from(port);
+    let (from_ps, from_bytes) = t.fold_hints.counts_from(port);
     let time = ((now - from_ps) / 1000) & 0xff_ffff;
     let tx = ((row.tx_bytes - from_bytes) / (INT_TX_UNIT as u64 * multi)) & 0xf_ffff;
     let queue = ((row.q_bytes + FRAME_BYTES * row.frames) as u64 / (INT_Q_UNIT as u64 * multi)).min(0x1_ffff);

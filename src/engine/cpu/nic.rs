@@ -6,7 +6,7 @@ use super::key::{ARRIVAL, COMPLETION, Key, NO_EVENT, RTO, START, TIMER, before, 
 use super::lists::{wire_pop, wire_push};
 use super::math::{hash32, tx_time};
 use super::{receiver, sender, task};
-use crate::columns::{NEVER, NONE, Noted, SHARED_FLAGS, Tables, cc, flag, kind, meta, mode, qp};
+use crate::columns::{FoldTrace, NEVER, NONE, SHARED_FLAGS, Tables, cc, flag, kind, meta, mode, qp};
 
 /// Processes NIC `n` up to `end`, or to the first post or start of a queue pair that folding holds back.
 pub fn nic(t: &mut Tables, n: u32, end: u64) {
@@ -334,7 +334,7 @@ fn send_data(t: &mut Tables, n: u32, f: u32, at: &Key) {
         if follow != NONE {
             tx.send_end += t.tasks[follow as usize].bytes;
         }
-        task::note(t, Noted::Sent { task: sent, at: at.t });
+        task::note(t, FoldTrace::Sent { task: sent, at: at.t });
     }
     transmit(t, n, p, x, at);
 }

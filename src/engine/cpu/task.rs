@@ -3,7 +3,7 @@
 use super::key::{Key, TASK, periodic};
 use super::{nic, sender};
 use crate::columns::{
-    EDGE_SIGNAL, NEVER, NONE, Noted, SHARED_FLAGS, SHARED_FLOWS_LEFT, Tables, cc, flag, mode, qp, task,
+    EDGE_SIGNAL, FoldTrace, NEVER, NONE, SHARED_FLAGS, SHARED_FLOWS_LEFT, Tables, cc, flag, mode, qp, task,
 };
 
 /// Tasks that end at this instant, first released first.
@@ -47,9 +47,9 @@ pub fn is_held(t: &Tables, n: u32) -> bool {
 
 /// Tells folding, if it listens.
 #[inline]
-pub fn note(t: &mut Tables, what: Noted) {
-    if t.exps[0].modes & mode::NOTED != 0 {
-        t.noted.push(what);
+pub fn note(t: &mut Tables, what: FoldTrace) {
+    if t.exps[0].modes & mode::TRACED != 0 {
+        t.fold_trace.push(what);
     }
 }
 
@@ -70,7 +70,7 @@ pub fn due(t: &mut Tables, n: u32, at: &Key) -> bool {
 pub fn delivered(t: &mut Tables, n: u32, i: u32, at: &Key) {
     let row = &mut t.tasks[i as usize];
     if row.got != NEVER {
-        note(t, Noted::Heard { task: i, at: at.t });
+        note(t, FoldTrace::DeliveredAgain { task: i, at: at.t });
         return;
     }
     row.got = at.t;
@@ -78,7 +78,7 @@ pub fn delivered(t: &mut Tables, n: u32, i: u32, at: &Key) {
     let mut chain = Chain::NEW;
     release_all(t, n, first, count, at, &mut chain);
     drain(t, n, at, &mut chain);
-    note(t, Noted::Got(i));
+    note(t, FoldTrace::Delivered(i));
 }
 
 /// Messages from `from` up to but not `until`, one after another on a queue pair of NIC `n`, are acknowledged.
@@ -88,7 +88,7 @@ pub fn acknowledged(t: &mut Tables, n: u32, from: u32, until: u32, at: &Key) {
     while i != until {
         if t.tasks[i as usize].done == NEVER {
             end(t, n, i, at, &mut chain);
-            note(t, Noted::Done(i));
+            note(t, FoldTrace::Acked(i));
         }
         i = t.tasks[i as usize].follow;
     }
@@ -204,7 +204,7 @@ fn post(t: &mut Tables, n: u32, f: u32, at: &Key) -> bool {
         let tx = &mut t.flow_tx[f as usize];
         tx.size += row.bytes;
         tx.msg_post = row.follow;
-        note(t, Noted::Posted { task: i, first: !posted });
+        note(t, FoldTrace::Posted { task: i, first: !posted });
         posted = true;
     }
     news

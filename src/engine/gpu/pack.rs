@@ -201,7 +201,7 @@ mod tests {
 
     use super::*;
     use crate::columns::{
-        Aside, FlowRx, FlowTx, Gate, IntVec, Nic, Packet, Plan, Port, RttSample, Signal, Switch, Task, Wire,
+        FlowRx, FlowTx, FoldHints, Gate, IntVec, Nic, Packet, Plan, Port, RttSample, Signal, Switch, Task, Wire,
     };
 
     /// An experiment whose every row is filled with numbers of its own.
@@ -258,8 +258,8 @@ mod tests {
             signals: rows::<Signal>(s, n),
             gates: rows::<Gate>(s, 2),
             servers: rows::<u64>(s, 1),
-            noted: Vec::new(),
-            aside: Aside::default(),
+            fold_trace: Vec::new(),
+            fold_hints: FoldHints::default(),
         }
     }
 

@@ -230,14 +230,14 @@ fn stats(f: &Fields) -> Result<StatsRecord, ReadError> {
         folding: FoldingRecord {
             episodes: f.whole("episodes")?,
             episodes_known: f.whole("episodes_known")?,
-            states: f.whole("states")?,
-            states_known: f.whole("states_known")?,
+            snapshots: f.whole("snapshots")?,
+            snapshots_known: f.whole("snapshots_known")?,
             partitions: f.whole("partitions")?,
             partitions_max: f.whole("partitions_max")?,
             partitions_mean: f.real("partitions_mean")?,
             memo_bytes: f.whole("memo_bytes")?,
             hops_steady: f.whole("hops_steady")?,
-            asleep_mean: f.real("asleep_mean")?,
+            skipped_mean: f.real("skipped_mean")?,
             // Results of versions before it have no such column.
             rounded: f.optional("rounded", Fields::whole)?.unwrap_or(0),
             audited: f.whole("audited")?,
@@ -249,7 +249,7 @@ fn stats(f: &Fields) -> Result<StatsRecord, ReadError> {
             theorem3_violations: f.whole("theorem3_violations")?,
             simulating_s: f.real("simulating_s")?,
             looking_up_s: f.real("looking_up_s")?,
-            cutting_s: f.real("cutting_s")?,
+            checkpointing_s: f.real("checkpointing_s")?,
             auditing_s: f.real("auditing_s")?,
         },
     })

@@ -1,0 +1,369 @@
+//! Tries of episodes as bytes. A record is a part of what is known of one root: nodes with the edges that lead to them, parents first. A node that another record
+//! tells more of stands there as it was when it was made, so every record is true by itself, and any set of them may be joined.
+//! A cut names the states that it leads to, which are roots of records of their own.
+//!
+//! Layer: engine. Touches no file; whoever keeps the bytes sees to it that they come back whole and to the version that wrote them.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use bytemuck::Zeroable;
+use sha2::{Digest, Sha256};
+
+use crate::columns::{Field, FlowRx, FlowTx, Packet, Row};
+use crate::engine::fold::memo::codec_checkpoint::{get_checkpoint, get_port, put_checkpoint, put_port};
+use crate::engine::fold::memo::in_flight::Recorder;
+use crate::engine::fold::memo::node_id::{child_id, root_id};
+use crate::engine::fold::memo::table::{
+    FinalState, MemberFinal, Memo, MemoNode, MessageEvent, NicFinal, NodeBody, NodeId, Saved, TimedMessageEvent,
+};
+use crate::engine::fold::rows::bytes::{NumberReader, NumberWriter};
+
+/// What records say, and what the packet model makes of it. PRECONDITION of every change to either: a new number (`tests/memo_store.rs` holds it against digests
+/// of what is remembered).
+pub const SEMANTICS: u32 = 11;
+
+/// Bits of a node's flags.
+const EVENTS: u64 = 1;
+const ENDED: u64 = 2;
+const UNPREDICTABLE: u64 = 4;
+const CHECKPOINT: u64 = 8;
+
+/// A version of the program, as far as records are concerned: those of another are of no use.
+pub type Version = [u8; 16];
+
+/// This one: the number above, the program's, and the layout of the rows that records hold.
+pub fn version() -> Version {
+    let mut hash = Sha256::new();
+    hash.update(SEMANTICS.to_le_bytes());
+    hash.update(env!("CARGO_PKG_VERSION"));
+    hash.update([u8::from(cfg!(target_endian = "big"))]);
+    for fields in [<FlowTx as Row>::FIELDS, <FlowRx as Row>::FIELDS, <Packet as Row>::FIELDS] {
+        fields.iter().for_each(|f: &Field| hash.update(format!("{} {} {};", f.name, f.wgsl, f.offset)));
+    }
+    let mut version = Version::default();
+    version.copy_from_slice(&hash.finalize()[..16]);
+    version
+}
+
+/// What the shelf lacks of one root.
+pub struct Unsaved {
+    pub root: NodeId,
+    pub record: Vec<u8>,
+    marks: Vec<(Arc<MemoNode>, Saved)>,
+}
+
+impl Unsaved {
+    /// The shelf has it now.
+    pub fn is_saved(self) {
+        for (node, saved) in self.marks {
+            node.body().saved = Some(saved);
+        }
+    }
+}
+
+impl Memo {
+    /// Hands over, root by root, what the shelf lacks.
+    pub fn each_unsaved(&self, mut take: impl FnMut(Unsaved)) {
+        let mut roots = self.roots();
+        roots.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+        for (key, root) in roots {
+            if let Some((record, marks)) = encode(&key, &root) {
+                take(Unsaved { root: root.id(), record, marks });
+            }
+        }
+    }
+
+    /// Others put records onto the shelf meanwhile, which `fetch` gives by their root: what they say need not be kept again.
+    pub fn is_known(&self, mut fetch: impl FnMut(&NodeId) -> Vec<Vec<u8>>) {
+        for (key, root) in self.roots() {
+            for theirs in
+                fetch(&root.id()).iter().filter_map(|record| decode(record, &key, root.state().map(<[u8]>::len)))
+            {
+                let mut left = vec![(Arc::clone(&root), Arc::new(theirs.node))];
+                while let Some((node, theirs)) = left.pop() {
+                    let (mut own, theirs) = (node.body(), theirs.body());
+                    let has_more = theirs.saved.is_none_or(|theirs| is_news(standing(&node, &own), Some(theirs)));
+                    if !has_more {
+                        own.saved = theirs.saved;
+                    }
+                    left.extend(
+                        theirs
+                            .children
+                            .iter()
+                            .filter_map(|(key, child)| Some((Arc::clone(own.children.get(key)?), Arc::clone(child)))),
+                    );
+                }
+            }
+        }
+    }
+}
+
+impl Saved {
+    /// While a node has no end.
+    pub(in crate::engine::fold) fn says_more_than(&self, other: &Saved) -> bool {
+        (self.known, self.events) > (other.known, other.events)
+    }
+}
+
+/// What is worth saving of a node now.
+fn standing(node: &MemoNode, body: &NodeBody) -> Saved {
+    // What is told at `known` goes with what follows it; past it, nobody listens.
+    let events = body.events.partition_point(|x| x.at <= body.known);
+    Saved {
+        known: body.known,
+        events,
+        end: body.end.is_some(),
+        checkpoint: body.checkpoint.is_some(),
+        unpredictable: node.unpredictable.load(Ordering::Relaxed),
+    }
+}
+
+fn is_news(now: Saved, saved: Option<Saved>) -> bool {
+    saved.is_none_or(|s| {
+        (now.end && !s.end)
+            || (now.checkpoint && !s.checkpoint)
+            || (now.unpredictable && !s.unpredictable)
+            || (!s.end && now.says_more_than(&s))
+    })
+}
+
+/// Whether anything below `root` is news.
+fn has_news(root: &Arc<MemoNode>) -> bool {
+    let mut left = vec![Arc::clone(root)];
+    while let Some(node) = left.pop() {
+        let body = node.body();
+        if is_news(standing(&node, &body), body.saved) {
+            return true;
+        }
+        left.extend(body.children.values().cloned());
+    }
+    false
+}
+
+/// A node on its way into a record.
+struct Item {
+    node: Arc<MemoNode>,
+    parent: usize,
+    key: Arc<[u8]>,
+    news: bool,
+    needed: bool,
+}
+
+/// A record's bytes, and what the file will have of each node once it holds the record.
+type Encoded = (Vec<u8>, Vec<(Arc<MemoNode>, Saved)>);
+
+/// What the shelf lacks of the root of `key`, and what it will have of each node then. `None`: nothing.
+fn encode(key: &Arc<[u8]>, root: &Arc<MemoNode>) -> Option<Encoded> {
+    if !has_news(root) {
+        return None;
+    }
+    let mut items = vec![Item { node: Arc::clone(root), parent: 0, key: Arc::clone(key), news: false, needed: true }];
+    let mut next = 0;
+    while next < items.len() {
+        let node = Arc::clone(&items[next].node);
+        let body = node.body();
+        items[next].news = is_news(standing(&node, &body), body.saved);
+        let first = items.len();
+        items.extend(body.children.iter().map(|(key, child)| Item {
+            node: Arc::clone(child),
+            parent: next,
+            key: Arc::clone(key),
+            news: false,
+            needed: false,
+        }));
+        // The order of a hash map is no property of what is remembered.
+        items[first..].sort_unstable_by(|a, b| a.key.cmp(&b.key));
+        next += 1;
+    }
+    for i in (1..items.len()).rev() {
+        items[i].needed |= items[i].news;
+        let parent = items[i].parent;
+        items[parent].needed |= items[i].needed;
+    }
+    let mut w = NumberWriter::default();
+    let mut marks = Vec::new();
+    let mut place = vec![0u64; items.len()];
+    for (n, i) in (0..items.len()).filter(|&i| items[i].needed).enumerate() {
+        place[i] = n as u64;
+        let item = &items[i];
+        if i > 0 {
+            w.number(place[i] - place[item.parent]);
+        }
+        w.bytes(&item.key);
+        if i == 0 {
+            w.number(root.state().map_or(0, |state| state.len() as u64 + 1));
+        }
+        let saved = put_node(&mut w, &item.node, item.news);
+        marks.extend(item.news.then(|| (Arc::clone(&item.node), saved)));
+    }
+    Some((w.0, marks))
+}
+
+/// Writes what is known of `node`; only that it is there, if that is no news.
+fn put_node(w: &mut NumberWriter, node: &MemoNode, news: bool) -> Saved {
+    let body = node.body();
+    let now = standing(node, &body);
+    let flags = [(true, EVENTS), (now.end, ENDED), (now.unpredictable, UNPREDICTABLE), (now.checkpoint, CHECKPOINT)];
+    w.number(flags.iter().filter(|f| news && f.0).map(|f| f.1).sum());
+    w.number(node.born);
+    if !news {
+        return now;
+    }
+    w.number(now.known - node.born);
+    w.number(now.events as u64);
+    let mut at = 0;
+    for x in &body.events[..now.events] {
+        w.number(x.at - at);
+        w.number(u64::from(x.member));
+        w.number(u64::from(x.nth) << 2 | x.event as u64);
+        at = x.at;
+    }
+    if let Some(final_state) = &body.end {
+        put_final_state(w, final_state);
+    }
+    if let Some(checkpoint) = &body.checkpoint {
+        put_checkpoint(w, checkpoint);
+    }
+    now
+}
+
+/// What a record says, and the room that it takes.
+pub(in crate::engine::fold) struct Decoded {
+    pub node: MemoNode,
+    pub bytes: u64,
+}
+
+/// What a record begins with: the key of its root, and how many bytes at the end of that are a state, if they are one.
+pub(in crate::engine::fold) fn key(record: &[u8]) -> Option<(&[u8], Option<usize>)> {
+    get_key(&mut NumberReader(record))
+}
+
+fn get_key<'a>(r: &mut NumberReader<'a>) -> Option<(&'a [u8], Option<usize>)> {
+    let key = r.bytes()?;
+    let state = r.small()?.checked_sub(1).map(|len| len as usize);
+    state.is_none_or(|len| len <= key.len()).then_some((key, state))
+}
+
+/// Reads a record of the root of `key`, or of the state of its last `state` bytes. `None`: it is none.
+pub(in crate::engine::fold) fn decode(record: &[u8], key: &[u8], state: Option<usize>) -> Option<Decoded> {
+    let mut r = NumberReader(record);
+    if get_key(&mut r)? != (key, state) {
+        return None;
+    }
+    let mut bytes = MemoNode::bytes(key.len());
+    let mut nodes = VecDeque::from([Arc::new(get_node(&mut r, root_id(key), &mut bytes)?)]);
+    while !r.0.is_empty() {
+        let back = usize::try_from(r.number()?).ok()?;
+        let parent = Arc::clone(nodes.get(nodes.len().checked_sub(back)?)?);
+        let key = r.bytes()?;
+        bytes += MemoNode::bytes(key.len());
+        let node = Arc::new(get_node(&mut r, child_id(&parent.id(), key), &mut bytes)?);
+        parent.body().children.insert(key.into(), Arc::clone(&node));
+        nodes.push_back(node);
+    }
+    let root = nodes.pop_front()?;
+    drop(nodes);
+    Some(Decoded { node: Arc::into_inner(root)?, bytes: bytes as u64 })
+}
+
+fn get_node(r: &mut NumberReader, id: NodeId, bytes: &mut usize) -> Option<MemoNode> {
+    let (flags, born) = (r.number()?, r.number()?);
+    let node = MemoNode::new(id.into(), born, None, Recorder::default());
+    node.unpredictable.store(flags & UNPREDICTABLE != 0, Ordering::Relaxed);
+    let mut body = node.body();
+    body.known = born;
+    if flags & EVENTS != 0 {
+        body.known = born.checked_add(r.number()?)?;
+        let mut at = 0u64;
+        for _ in 0..r.count()? {
+            at = at.checked_add(r.number()?)?;
+            let member = r.small()?;
+            let nth = r.number()?;
+            let event = [MessageEvent::Sent, MessageEvent::Delivered, MessageEvent::Acked]
+                .into_iter()
+                .find(|&x| x as u64 == nth & 3)?;
+            body.events.push(TimedMessageEvent { at, member, nth: u32::try_from(nth >> 2).ok()?, event });
+        }
+        *bytes += body.events.len() * size_of::<TimedMessageEvent>();
+        if flags & ENDED != 0 {
+            let final_state = get_final_state(r)?;
+            *bytes += FinalState::bytes(final_state.nics.len(), final_state.ports.len(), final_state.members.len());
+            body.end = Some(Arc::new(final_state));
+        }
+        if flags & CHECKPOINT != 0 {
+            let checkpoint = get_checkpoint(r)?;
+            // Whoever follows it has heard all until then.
+            if checkpoint.at == 0 || checkpoint.at > body.known {
+                return None;
+            }
+            *bytes += checkpoint.bytes();
+            body.checkpoint = Some(Arc::new(checkpoint));
+        }
+    }
+    body.saved = Some(standing(&node, &body));
+    drop(body);
+    Some(node)
+}
+
+fn put_final_state(w: &mut NumberWriter, final_state: &FinalState) {
+    w.number(final_state.at);
+    w.number(final_state.nics.len() as u64);
+    for n in &final_state.nics {
+        w.number(n.tx_bytes);
+        w.number(n.hops);
+        w.number(u64::from(n.rr));
+        w.number(n.order.len() as u64);
+        n.order.iter().for_each(|&m| w.number(u64::from(m)));
+    }
+    w.number(final_state.ports.len() as u64);
+    final_state.ports.iter().for_each(|p| put_port(w, p));
+    w.number(final_state.peaks.len() as u64);
+    final_state.peaks.iter().for_each(|&x| w.number(u64::from(x)));
+    w.number(final_state.members.len() as u64);
+    // Queue pairs of an episode begin much alike, and end much as they began.
+    let (mut tx, mut rx) = (FlowTx::zeroed(), FlowRx::zeroed());
+    for m in &final_state.members {
+        w.number(m.start);
+        w.words(words(&m.tx_before), words(&tx));
+        w.words(words(&m.tx), words(&m.tx_before));
+        w.words(words(&m.rx_before), words(&rx));
+        w.words(words(&m.rx), words(&m.rx_before));
+        (tx, rx) = (m.tx_before, m.rx_before);
+    }
+}
+
+fn get_final_state(r: &mut NumberReader) -> Option<FinalState> {
+    let mut final_state =
+        FinalState { at: r.number()?, nics: Vec::new(), ports: Vec::new(), peaks: Vec::new(), members: Vec::new() };
+    for _ in 0..r.count()? {
+        let (tx_bytes, hops, rr) = (r.number()?, r.number()?, r.small()?);
+        let order = (0..r.count()?).map(|_| r.small()).collect::<Option<Vec<u32>>>()?;
+        final_state.nics.push(NicFinal { tx_bytes, hops, rr, order });
+    }
+    for _ in 0..r.count()? {
+        final_state.ports.push(get_port(r)?);
+    }
+    final_state.peaks = (0..r.count()?).map(|_| r.small()).collect::<Option<Vec<u32>>>()?;
+    let (mut tx, mut rx) = (FlowTx::zeroed(), FlowRx::zeroed());
+    for _ in 0..r.count()? {
+        let start = r.number()?;
+        r.words(words_mut(&mut tx))?;
+        let mut m = MemberFinal { start, tx, rx, tx_before: tx, rx_before: rx };
+        r.words(words_mut(&mut m.tx))?;
+        r.words(words_mut(&mut rx))?;
+        (m.rx, m.rx_before) = (rx, rx);
+        r.words(words_mut(&mut m.rx))?;
+        final_state.members.push(m);
+    }
+    Some(final_state)
+}
+
+fn words<T: bytemuck::Pod>(row: &T) -> &[u32] {
+    bytemuck::cast_slice(std::slice::from_ref(row))
+}
+
+fn words_mut<T: bytemuck::Pod>(row: &mut T) -> &mut [u32] {
+    bytemuck::cast_slice_mut(std::slice::from_mut(row))
+}

@@ -1,0 +1,151 @@
+//! Cuts as bytes. The states that one leads to stand there by name, so that a pattern that repeats, a circle of cuts, is a few records.
+//!
+//! Layer: engine. Fetches nothing: who follows a cut asks for what it leads to.
+
+use std::sync::Arc;
+
+use crate::engine::fold::memo::table::{Checkpoint, Continuation, CounterDelta, NodeId, PartitionPiece, PortDelta};
+use crate::engine::fold::rows::bytes::{NumberReader, NumberWriter};
+use crate::engine::fold::steady::skip_plan::{SkipPlan, SkipRate, draw};
+
+/// What a lead is.
+const SNAPSHOT: u64 = 0;
+const RETIRE: u64 = 1;
+const SKIP: u64 = 2;
+
+pub(in crate::engine::fold) fn put_checkpoint(w: &mut NumberWriter, checkpoint: &Checkpoint) {
+    w.number(checkpoint.at);
+    w.number(checkpoint.pieces.len() as u64);
+    for (piece, continuation) in checkpoint.pieces.iter().zip(&checkpoint.continuations) {
+        for rows in [&piece.nics, &piece.ports, &piece.ends, &piece.members, &piece.working, &piece.ancestors] {
+            w.number(rows.len() as u64);
+            rows.iter().for_each(|&x| w.number(u64::from(x)));
+        }
+        let (kind, bytes): (u64, &[u8]) = match continuation {
+            Continuation::Snapshot(node) => (SNAPSHOT, &node.id()),
+            Continuation::Stored(id) => (SNAPSHOT, id),
+            Continuation::Retire(bytes) => (RETIRE, bytes),
+            Continuation::Skip(plan) => (SKIP, &plan.state),
+        };
+        w.number(kind);
+        w.bytes(bytes);
+        if let Continuation::Skip(plan) = continuation {
+            put_plan(w, plan);
+        }
+    }
+    w.number(checkpoint.nics.len() as u64);
+    checkpoint.nics.iter().flat_map(|&(bytes, hops)| [bytes, hops]).for_each(|x| w.number(x));
+    w.number(checkpoint.ports.len() as u64);
+    checkpoint.ports.iter().for_each(|p| put_port(w, p));
+    w.number(checkpoint.peaks.len() as u64);
+    checkpoint.peaks.iter().for_each(|&x| w.number(u64::from(x)));
+    w.number(checkpoint.members.len() as u64);
+    for m in &checkpoint.members {
+        [m.una, m.sent_bytes, m.arrived_bytes, m.milestone, u64::from(m.n_sent), u64::from(m.n_acks)]
+            .into_iter()
+            .for_each(|x| w.number(x));
+    }
+}
+
+/// `None`: it is none.
+pub(in crate::engine::fold) fn get_checkpoint(r: &mut NumberReader) -> Option<Checkpoint> {
+    let mut checkpoint = Checkpoint {
+        at: r.number()?,
+        pieces: Vec::new(),
+        continuations: Vec::new(),
+        nics: Vec::new(),
+        ports: Vec::new(),
+        peaks: Vec::new(),
+        members: Vec::new(),
+    };
+    for _ in 0..r.count()? {
+        let mut piece = PartitionPiece::default();
+        for rows in [
+            &mut piece.nics,
+            &mut piece.ports,
+            &mut piece.ends,
+            &mut piece.members,
+            &mut piece.working,
+            &mut piece.ancestors,
+        ] {
+            *rows = numbers(r)?;
+        }
+        checkpoint.pieces.push(piece);
+        let (kind, bytes) = (r.number()?, r.bytes()?);
+        checkpoint.continuations.push(match kind {
+            SNAPSHOT => Continuation::Stored(NodeId::try_from(bytes).ok()?),
+            RETIRE => Continuation::Retire(bytes.into()),
+            SKIP => Continuation::Skip(Arc::new(get_plan(r, bytes.into())?)),
+            _ => return None,
+        });
+    }
+    for _ in 0..r.count()? {
+        checkpoint.nics.push((r.number()?, r.number()?));
+    }
+    for _ in 0..r.count()? {
+        checkpoint.ports.push(get_port(r)?);
+    }
+    checkpoint.peaks = numbers(r)?;
+    for _ in 0..r.count()? {
+        checkpoint.members.push(CounterDelta {
+            una: r.number()?,
+            sent_bytes: r.number()?,
+            arrived_bytes: r.number()?,
+            milestone: r.number()?,
+            n_sent: r.small()?,
+            n_acks: r.small()?,
+        });
+    }
+    Some(checkpoint)
+}
+
+/// All of a sleep but its state.
+fn put_plan(w: &mut NumberWriter, plan: &SkipPlan) {
+    w.number(plan.window);
+    w.number(plan.until);
+    w.number(u64::from(plan.level));
+    w.number(plan.theta_ppm);
+    w.number(plan.rates.len() as u64);
+    plan.rates.iter().flat_map(|p| [p.work, p.left, p.arrived, p.sent, p.turn]).for_each(|x| w.number(x));
+    w.number(plan.ports.len() as u64);
+    plan.ports.iter().flat_map(|&(area, marks)| [area, marks]).for_each(|x| w.number(x));
+}
+
+fn get_plan(r: &mut NumberReader, state: Arc<[u8]>) -> Option<SkipPlan> {
+    // A rate without a time would be none.
+    let window = r.number()?.max(1);
+    let until = r.number()?;
+    let level = r.small()?;
+    let theta_ppm = r.number()?;
+    let rates = (0..r.count()?)
+        .map(|_| {
+            Some(SkipRate {
+                work: r.number()?,
+                left: r.number()?,
+                arrived: r.number()?,
+                sent: r.number()?,
+                turn: r.number()?,
+            })
+        })
+        .collect::<Option<_>>()?;
+    let ports = (0..r.count()?).map(|_| Some((r.number()?, r.number()?))).collect::<Option<_>>()?;
+    Some(SkipPlan { draw: draw(&state), state, window, until, level, theta_ppm, rates, ports })
+}
+
+pub(in crate::engine::fold) fn put_port(w: &mut NumberWriter, p: &PortDelta) {
+    [p.tx_bytes, p.hops, u64::from(p.max_q), p.q_area, p.marks].into_iter().for_each(|x| w.number(x));
+}
+
+pub(in crate::engine::fold) fn get_port(r: &mut NumberReader) -> Option<PortDelta> {
+    Some(PortDelta {
+        tx_bytes: r.number()?,
+        hops: r.number()?,
+        max_q: r.small()?,
+        q_area: r.number()?,
+        marks: r.number()?,
+    })
+}
+
+fn numbers(r: &mut NumberReader) -> Option<Vec<u32>> {
+    (0..r.count()?).map(|_| r.small()).collect()
+}

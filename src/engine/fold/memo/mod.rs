@@ -1,0 +1,10 @@
+//! The memo: what partitions did before, in this process and in earlier runs.
+//!
+//! Layer: above `rows`, below `steady`. Simulates nothing.
+
+pub mod backing_store;
+pub mod codec;
+pub mod codec_checkpoint;
+pub mod in_flight;
+pub mod node_id;
+pub mod table;

@@ -1,0 +1,240 @@
+//! Proves that no switch came near a pause, a resume or a drop. In reach of these, ports of a switch share a buffer and
+//! depend on each other; then folding stops.
+//!
+//! The proof is that of the system `classify`, with upper bounds in place of current levels. The bound of an ingress is
+//! the most it held during an *interval*: from one checkpoint of its partition to the next. A partition reports its
+//! peaks when an interval ends. Partitions together hold at any time no more than the sum of the peaks of the intervals
+//! that overlap that time. While the peaks of all time suffice for the proof, intervals are not compared.
+//!
+//! Layer: fold/rows.
+
+use crate::columns::{Port, Switch, Tables};
+use crate::units::PS_PER_S;
+
+/// The smallest unit of peaks, bytes. Peaks are rounded up, so that a growing queue reports rarely (our choice).
+const FINEST: u32 = 1 << 10;
+/// The largest unit. Two steps of the fastest link bring this much, so a busy port does not count as one that grows.
+const COARSEST: std::ops::RangeInclusive<u64> = 1 << 15..=1 << 17;
+/// Rounding may take at most this part of a buffer and of a threshold (our choice).
+const SHARE: u64 = 8;
+
+/// The most that each ingress has held.
+pub struct BufferGuard {
+    /// Over all time, bytes.
+    peaks: Vec<u32>,
+    /// Of each ingress: the end and peak of reported intervals, in order of time. An interval that ended before another
+    /// of at least the same peak is left out, so peaks decrease.
+    reported: Vec<Vec<(u64, u32)>>,
+    /// Of each switch: the peaks of all time do not suffice for the proof.
+    crowded: Vec<bool>,
+    /// Reported intervals with a peak above the least that are not checked yet: start, end, switch.
+    unchecked: Vec<(u64, u64, u32)>,
+    grain: u32,
+}
+
+impl BufferGuard {
+    /// `None`: the proof fails for some switch even when it is empty.
+    pub fn new(t: &Tables) -> Option<BufferGuard> {
+        let mut guard = BufferGuard {
+            peaks: vec![0; t.ports.len()],
+            reported: vec![Vec::new(); t.ports.len()],
+            crowded: vec![false; t.switches.len()],
+            unchecked: Vec::new(),
+            grain: coarsest(t),
+        };
+        while guard.grain > FINEST && !t.switches.iter().all(|s| is_small(t, s, guard.grain)) {
+            guard.grain /= 2;
+        }
+        let least = guard.least();
+        guard.peaks.fill(least);
+        (0..t.switches.len()).all(|s| guard.holds(t, s, |p| guard.peaks[p])).then_some(guard)
+    }
+
+    /// The unit of peaks, bytes.
+    pub fn grain(&self) -> u32 {
+        self.grain
+    }
+
+    /// The least that any ingress is assumed to hold. Peaks below one unit need not be known where a unit matters
+    /// little.
+    pub fn least(&self) -> u32 {
+        if self.grain > FINEST { self.grain } else { 0 }
+    }
+
+    /// What an ingress that held `bytes` is assumed to have held.
+    pub fn coarse(&self, bytes: u32) -> u32 {
+        bytes.next_multiple_of(self.grain).max(self.least())
+    }
+
+    /// Ingresses `ends` of one partition held at most `peaks` bytes between `start` and `end`.
+    pub fn report_peaks(&mut self, t: &Tables, start: u64, end: u64, ends: &[u32], peaks: &[u32]) {
+        let least = self.least();
+        for (&port, &peak) in ends.iter().zip(peaks).filter(|x| *x.1 > least) {
+            let switch = t.ports[port as usize].switch_idx;
+            if self.unchecked.last() != Some(&(start, end, switch)) {
+                self.unchecked.push((start, end, switch));
+            }
+            let reported = &mut self.reported[port as usize];
+            let later = reported.partition_point(|x| x.0 < end);
+            if reported.get(later).is_none_or(|x| x.1 < peak) {
+                let same = usize::from(reported.get(later).is_some_and(|x| x.0 == end));
+                let less = reported[..later].partition_point(|x| x.1 > peak);
+                reported.splice(less..later + same, [(end, peak)]);
+            }
+            let ever = &mut self.peaks[port as usize];
+            if peak > *ever {
+                *ever = peak;
+                self.crowded[switch as usize] |=
+                    peak > t.exps[0].reserve && !self.holds(t, switch as usize, |p| self.peaks[p]);
+            }
+        }
+    }
+
+    /// Whether the proof holds for the switch of `port` while its ingresses hold `peak` bytes and all others little. If
+    /// not, it will fail once this peak is reported.
+    pub fn may_hold(&self, t: &Tables, port: u32, peak: impl Fn(usize) -> Option<u32>) -> bool {
+        let least = self.least();
+        self.holds(t, t.ports[port as usize].switch_idx as usize, |p| peak(p).unwrap_or(least))
+    }
+
+    /// Whether the proof holds up to `now`. All intervals that ended before `now` have been reported. Intervals that
+    /// ended at one instant are checked together, each with all that overlap it and did not end later.
+    #[inline]
+    pub fn held_until(&mut self, t: &Tables, now: u64) -> bool {
+        self.unchecked.last().is_none_or(|last| last.1 >= now) || self.check_reported(t, now)
+    }
+
+    fn check_reported(&mut self, t: &Tables, now: u64) -> bool {
+        let unchecked = std::mem::take(&mut self.unchecked);
+        let least = self.least();
+        let held = |start: u64, p: usize| self.reported[p].iter().find(|x| x.0 > start).map_or(least, |x| x.1);
+        let (over, still): (Vec<_>, Vec<_>) = unchecked.into_iter().partition(|x| x.1 < now);
+        let kept = over.iter().all(|&(start, _, switch)| {
+            !self.crowded[switch as usize] || self.holds(t, switch as usize, |p| held(start, p))
+        });
+        self.unchecked = still;
+        kept
+    }
+
+    /// Whether the proof holds for switch `s` while its ingresses hold `peak` bytes.
+    fn holds(&self, t: &Tables, s: usize, peak: impl Fn(usize) -> u32) -> bool {
+        let sw = &t.switches[s];
+        let reserve = t.exps[0].reserve;
+        let ports = sw.port_first as usize..(sw.port_first + sw.port_n) as usize;
+        let (mut most, mut shared, mut held) = (0, 0, 0);
+        for p in ports.clone() {
+            let peak = peak(p);
+            let excess = u64::from(peak.saturating_sub(reserve));
+            most = excess.max(most);
+            shared += excess;
+            held += u64::from(peak);
+        }
+        let free = sw.shared_size.saturating_sub(shared);
+        held <= t.exps[0].buffer
+            && ports.into_iter().all(|p| {
+                let row = &t.ports[p];
+                let threshold = free >> row.shift;
+                (most < threshold || u64::from(peak(p).saturating_sub(reserve)) < threshold)
+                    && (sw.max_wire <= row.headroom || u64::from(sw.max_wire) + shared <= threshold)
+            })
+    }
+}
+
+/// The largest useful unit of peaks, bytes.
+fn coarsest(t: &Tables) -> u32 {
+    let on_the_way = |row: &Port| (u128::from(row.delay) * u128::from(row.rate) / (8 * u128::from(PS_PER_S))) as u64;
+    let most = t.ports.iter().map(on_the_way).max().unwrap_or(0);
+    most.saturating_mul(2).clamp(*COARSEST.start(), *COARSEST.end()).next_power_of_two() as u32
+}
+
+/// Whether it matters little if each ingress of `sw` is assumed to hold `grain` bytes.
+fn is_small(t: &Tables, sw: &Switch, grain: u32) -> bool {
+    let all = u64::from(sw.port_n) * u64::from(grain);
+    let free = sw.shared_size.saturating_sub(all);
+    let ports = &t.ports[sw.port_first as usize..(sw.port_first + sw.port_n) as usize];
+    all * SHARE <= sw.shared_size && ports.iter().all(|row| u64::from(grain) * SHARE <= free >> row.shift)
+}
+
+#[cfg(test)]
+mod tests {
+    use bytemuck::Zeroable;
+
+    use super::*;
+    use crate::columns::Exp;
+
+    /// One switch of `n` ports whose buffer is all shared.
+    fn switch(n: u32, shared_size: u64) -> Tables {
+        Tables {
+            exps: vec![Exp { buffer: shared_size, ..Exp::zeroed() }],
+            switches: vec![Switch { port_n: n, shared_size, ..Switch::zeroed() }],
+            ports: vec![Port { shift: 3, ..Port::zeroed() }; n as usize],
+            ..Tables::default()
+        }
+    }
+
+    #[test]
+    fn grains_take_little_of_any_buffer() {
+        for (ports, buffer, grain, least) in
+            [(32, 32 << 20, 32 << 10, 32 << 10), (16, 1 << 20, 8 << 10, 8 << 10), (16, 1 << 16, 1 << 10, 0)]
+        {
+            let guard = BufferGuard::new(&switch(ports, buffer)).expect("an empty switch is safe");
+            assert_eq!((guard.grain(), guard.least()), (grain, least), "{ports} ports, {buffer} bytes");
+            assert_eq!([0, 1, grain, grain + 1].map(|x| guard.coarse(x)), [least, grain, grain, 2 * grain]);
+        }
+    }
+
+    /// Whether the proof holds if ingresses hold (start, end, ingress, bytes) and nothing else.
+    fn is_safe(t: &Tables, intervals: &[(u64, u64, u32, u32)]) -> bool {
+        let mut guard = BufferGuard::new(t).expect("an empty switch is safe");
+        intervals.iter().all(|&(start, end, port, bytes)| {
+            let kept = guard.held_until(t, end);
+            let peak = guard.coarse(bytes);
+            guard.report_peaks(t, start, end, &[port], &[peak]);
+            kept
+        }) && guard.held_until(t, u64::MAX)
+    }
+
+    #[test]
+    fn what_comes_near_a_threshold_is_not_calm() {
+        let t = switch(16, 1 << 20);
+        // The others hold 8 KiB each: the free (1,048,576 - 122,880 - x) / 8 must be above x.
+        assert!(is_safe(&t, &[(0, 9, 3, 90_000)]));
+        assert!(!is_safe(&t, &[(0, 9, 3, 110_000)]));
+    }
+
+    #[test]
+    fn what_was_held_is_known_in_whatever_order_it_is_told() {
+        let t = switch(16, 1 << 20);
+        let reported = [
+            (0, 9, 24_000),
+            (0, 12, 16_000),
+            (0, 12, 40_000),
+            (0, 5, 80_000),
+            (0, 7, 30_000),
+            (0, 20, 20_000),
+            (0, 15, 20_000),
+        ];
+        for first in 0..reported.len() {
+            let mut guard = BufferGuard::new(&t).expect("an empty switch is safe");
+            for k in 0..reported.len() {
+                let (start, end, bytes) = reported[(first + k * 3) % reported.len()];
+                guard.report_peaks(&t, start, end, &[3], &[bytes]);
+            }
+            assert_eq!(guard.reported[3], [(5, 80_000), (12, 40_000), (20, 20_000)], "from {first}");
+        }
+    }
+
+    #[test]
+    fn only_what_was_there_together_counts_together() {
+        let t = switch(16, 1 << 20);
+        // One ingress may hold 98,304 bytes, two 90,112 each, three less than that.
+        let [a, b, c] = [(0, 9, 3, 90_000), (5, 12, 4, 90_000), (9, 14, 5, 90_000)];
+        assert!(is_safe(&t, &[a, b]));
+        assert!(is_safe(&t, &[a, c, (14, 20, 6, 90_000), (20, 30, 7, 90_000)]));
+        assert!(!is_safe(&t, &[a, (5, 9, 4, 90_000), (0, 9, 5, 90_000), (8, 9, 6, 90_000)]));
+        // The second interval overlaps all others, which do not overlap each other.
+        assert!(!is_safe(&t, &[a, c, (14, 20, 6, 90_000), (3, 20, 4, 90_000)]));
+        assert!(!is_safe(&t, &[a, c, (3, 20, 4, 90_000), (14, 20, 6, 90_000)]));
+        assert!(is_safe(&t, &[a, c, (14, 20, 6, 20_000), (14, 21, 4, 90_000)]));
+    }
+}

@@ -1,0 +1,287 @@
+//! The canonical key of a partition's start: rows by local numbers, times relative to its start, sequence numbers
+//! relative to where queue pairs stand.
+//!
+//! Partitions with the same key behave the same. Whatever breaks ties (numbers of ingresses at a switch, of NICs, of
+//! queue pairs) enters as a rank.
+//!
+//! Layer: fold/rows.
+
+use bytemuck::Zeroable;
+
+use crate::columns::{Exp, INT_TX_UNIT, NEVER, Tables, cc, mode, qp};
+use crate::engine::fold::rows::buffer_guard::BufferGuard;
+use crate::engine::fold::rows::cc_state;
+use crate::engine::fold::run::partition::Partition;
+
+/// Room for the parameters of an experiment and a queue pair with its rows.
+const ROOT_BYTES: usize = 2048;
+
+/// The bytes of a canonical key.
+#[derive(Default)]
+pub struct CanonicalKey(pub Vec<u8>);
+
+impl CanonicalKey {
+    pub fn u32(&mut self, x: u32) {
+        self.0.extend_from_slice(&x.to_le_bytes());
+    }
+
+    pub fn u64(&mut self, x: u64) {
+        self.0.extend_from_slice(&x.to_le_bytes());
+    }
+
+    /// A time that matters only relative to `start`.
+    fn time(&mut self, x: u64, start: u64) {
+        self.u64(if x == NEVER { NEVER } else { x.wrapping_sub(start) });
+    }
+
+    /// A time before which something must not happen. Times up to `now` are all equivalent.
+    fn not_before(&mut self, x: u64, now: u64, start: u64) {
+        self.u64(if x <= now { NEVER } else { x - start });
+    }
+
+    /// A sequence number relative to `from`; 0 is a value of its own.
+    fn seq(&mut self, x: u64, from: u64) {
+        self.u64(if x == 0 { NEVER } else { x.wrapping_sub(from) });
+    }
+
+    /// The parameters of the experiment, and the unit of peaks. Where telemetry depends on it: the phase of the clock,
+    /// unless ports add their own origin ([`CanonicalKey::port`]).
+    pub fn head(t: &Tables, start: u64, guard: &BufferGuard) -> CanonicalKey {
+        let e = &t.exps[0];
+        let steady = e.modes & mode::STEADY != 0;
+        let rules = Exp {
+            modes: e.modes & !(mode::FOLD | mode::MEMO | mode::TRACED),
+            cc: e.cc,
+            clock_ps: e.clock_ps,
+            payload: e.payload,
+            data_overhead: e.data_overhead,
+            ack_bytes: e.ack_bytes,
+            rto_retries: e.rto_retries,
+            fast_recovery: e.fast_recovery,
+            mi_thresh: e.mi_thresh,
+            int_multi: e.int_multi,
+            ack_interval: e.ack_interval,
+            chunk: e.chunk,
+            nack_interval: e.nack_interval,
+            cnp_interval: e.cnp_interval,
+            rto: e.rto,
+            min_rate: e.min_rate,
+            rai: e.rai,
+            rhai: e.rhai,
+            g_q32: e.g_q32,
+            p_alpha: e.p_alpha,
+            p_dec: e.p_dec,
+            p_inc: e.p_inc,
+            eta_q40: e.eta_q40,
+            eta_q48: e.eta_q48,
+            timely_alpha_q32: e.timely_alpha_q32,
+            timely_beta_q32: e.timely_beta_q32,
+            tlow: e.tlow,
+            thigh: e.thigh,
+            min_rtt: e.min_rtt,
+            theta_ppm: if steady { e.theta_ppm } else { 0 },
+            samples: if steady { e.samples } else { 0 },
+            interval_ns: if steady { e.interval_ns } else { 0 },
+            rates_mbps_lo: e.rates_mbps_lo,
+            rates_mbps_hi: e.rates_mbps_hi,
+            ..Exp::zeroed()
+        };
+        let mut form = CanonicalKey(Vec::with_capacity(ROOT_BYTES));
+        form.0.extend_from_slice(bytemuck::bytes_of(&rules));
+        // A partition retires at a whole number of steps after its start.
+        form.u64(e.step);
+        form.u64(if e.cc == cc::HPCC && t.fold_hints.telemetry_from.is_empty() { start % 1000 } else { 0 });
+        form.u32(u32::from(t.fold_hints.random_marks) | u32::from(t.fold_hints.rounding) << 1);
+        form.u32(guard.grain());
+        form
+    }
+
+    /// The first local numbers that rows joining next will get.
+    pub fn first_locals(&mut self, partition: &Partition) {
+        self.u32(partition.nics.len() as u32);
+        self.u32(partition.ports.len() as u32);
+        self.u32(partition.members.len() as u32);
+    }
+
+    /// The rank of link end `end` among the ingresses of `partition`.
+    pub fn end_rank(&mut self, t: &Tables, partition: &Partition, end: u32, nic: &dyn Fn(u32) -> u32) {
+        let nics = t.exps[0].nic_len;
+        if end < nics {
+            self.u32(0);
+            self.u32(nic(end));
+            return;
+        }
+        self.u32(1);
+        self.u32(rank(&partition.ends, end - nics));
+    }
+
+    /// NIC `n`, before it joins. Its queue pairs in round-robin order follow.
+    pub fn nic(&mut self, t: &Tables, partition: &Partition, n: u32, nic: &dyn Fn(u32) -> u32) {
+        let row = &t.nics[n as usize];
+        self.u32(b'N' as u32);
+        self.u32(rank(&partition.nics, n));
+        self.u64(row.rate);
+        self.u64(row.delay);
+        self.u32(row.rr);
+        self.u32(row.qp_n);
+        self.u32(row.paused);
+        self.end_rank(t, partition, row.peer, nic);
+    }
+
+    /// Local numbers, or others of 32 bits.
+    pub fn numbers(&mut self, numbers: impl Iterator<Item = u32>) {
+        for x in numbers {
+            self.u32(x);
+        }
+    }
+
+    /// Where queue pair number `id` ranks among those of `partition`.
+    pub fn id(&mut self, partition: &Partition, id: u32) {
+        self.u32(place(&partition.flow_ids, id));
+        self.u32(place(&partition.ancestors, id));
+    }
+
+    /// Port `p`, before it joins at `now`.
+    pub fn port(&mut self, t: &Tables, partition: &Partition, p: u32, now: u64, nic: &dyn Fn(u32) -> u32) {
+        self.u32(b'P' as u32);
+        let e = &t.exps[0];
+        if e.cc == cc::HPCC {
+            let (from_ps, from_bytes) = t.fold_hints.counts_from(p);
+            self.u64((t.ports[p as usize].tx_bytes - from_bytes) % (INT_TX_UNIT as u64 * e.int_multi as u64));
+            if !t.fold_hints.telemetry_from.is_empty() {
+                self.u64((now - from_ps) % 1000);
+            }
+        }
+        self.fixed_port(t, partition, p, nic);
+    }
+
+    /// What never changes about port `p`.
+    pub fn fixed_port(&mut self, t: &Tables, partition: &Partition, p: u32, nic: &dyn Fn(u32) -> u32) {
+        let row = &t.ports[p as usize];
+        let e = &t.exps[0];
+        self.u64(row.rate);
+        self.u64(row.delay);
+        if e.modes & mode::ECN != 0 {
+            self.u32(row.kmin);
+            self.u32(row.kmax);
+            self.u64(row.pmax_q32);
+        }
+        if e.cc == cc::HPCC {
+            self.u32(row.rate_idx);
+        }
+        self.end_rank(t, partition, row.peer, nic);
+    }
+
+    /// Queue pair `f`, before it joins. The rest of its state matters when it sends ([`CanonicalKey::state`]), or if
+    /// others see its timers.
+    pub fn flow(&mut self, t: &Tables, partition: &Partition, f: u32, now: u64) {
+        let tx = &t.flow_tx[f as usize];
+        self.u32(b'F' as u32);
+        // Ties are broken by a queue pair's number.
+        self.id(partition, tx.flow_id);
+        if timers_run(t) {
+            self.state(t, f, now, partition.start);
+        }
+    }
+
+    /// The state of queue pair `f` at `now`, in a partition that started at `start`.
+    pub fn state(&mut self, t: &Tables, f: u32, now: u64, start: u64) {
+        let e = &t.exps[0];
+        let (tx, rx) = (&t.flow_tx[f as usize], &t.flow_rx[f as usize]);
+        let (quiet, recovered) = (cc_state::is_quiet(t, f), cc_state::is_recovered(t, f));
+        self.u32(tx.flags & !if quiet { qp::HELD | qp::A_SEEN } else { qp::HELD });
+        self.u32(tx.base_rtt_ns);
+        self.u64(tx.window);
+        self.not_before(tx.next_avail, now, start);
+        self.not_before(rx.cnp_t, now, start);
+        self.u64(rx.nack_seq);
+        if e.ack_interval > 1 {
+            self.u64(tx.size % e.chunk);
+            self.u64(rx.milestone.wrapping_sub(tx.size));
+        }
+        self.u32(tx.retries);
+        self.u32(tx.stalls);
+        if e.cc == cc::DCTCP {
+            // The first batch is counted from the first byte of all.
+            self.u64(if tx.last_seq == 0 { tx.size } else { NEVER });
+            self.seq(tx.last_seq, tx.size);
+            self.u32(tx.cnt);
+            self.u32(tx.batch);
+        }
+        if e.modes & mode::FRESH_QP != 0 || tx.flags & qp::CREATED == 0 {
+            // The next post renews everything else.
+            return;
+        }
+        self.u32(u32::from(quiet) + u32::from(recovered));
+        self.u64(tx.rate);
+        self.u64(tx.win);
+        if recovered {
+            return;
+        }
+        self.u64(tx.target);
+        self.time(tx.t_inc, start);
+        if !quiet {
+            self.u64(tx.alpha);
+            self.time(tx.t_alpha, start);
+            self.time(tx.t_dec, start);
+        }
+        self.u32(cc_state::stage(t, tx));
+        self.u64(tx.u);
+        self.u64(tx.rc);
+        self.seq(tx.high_seq, tx.size);
+        self.u64(tx.diff as u64);
+    }
+}
+
+/// What never changes about the rows of `partition`, by local numbers; and ranks, which break ties.
+pub fn shape(
+    t: &Tables,
+    partition: &Partition,
+    nic_local: &dyn Fn(u32) -> u32,
+    port_local: &dyn Fn(u32) -> u32,
+) -> Vec<u8> {
+    let mut form = CanonicalKey::default();
+    form.first_locals(partition);
+    form.u32(partition.ends.len() as u32);
+    form.numbers(partition.nics.iter().map(|&n| rank(&partition.nics, n)));
+    form.numbers(partition.ends.iter().map(|&e| rank(&partition.ends, e)));
+    for &n in &partition.nics {
+        let row = &t.nics[n as usize];
+        form.u64(row.rate);
+        form.u64(row.delay);
+        form.end_rank(t, partition, row.peer, nic_local);
+    }
+    for &p in &partition.ports {
+        form.fixed_port(t, partition, p, nic_local);
+    }
+    for m in &partition.members {
+        let (tx, rx) = (&t.flow_tx[m.flow as usize], &t.flow_rx[m.flow as usize]);
+        form.u32(rank(&partition.flow_ids, tx.flow_id));
+        form.u32(u32::from(m.routed));
+        if !m.routed {
+            continue;
+        }
+        form.numbers([nic_local(tx.nic), nic_local(rx.nic), tx.base_rtt_ns, tx.path_len, rx.path_len].into_iter());
+        form.u64(tx.window);
+        for (first, len) in [(tx.path_first, tx.path_len), (rx.path_first, rx.path_len)] {
+            form.numbers(t.paths[first as usize..(first + len) as usize].iter().map(|&p| port_local(p)));
+        }
+    }
+    form.0
+}
+
+/// How many of `numbers` are below `x`.
+pub fn rank(numbers: &[u32], x: u32) -> u32 {
+    numbers.iter().map(|&n| u32::from(n < x)).sum()
+}
+
+/// Twice the number of `numbers` below `x`, plus 1 if `x` is among them.
+fn place(numbers: &[u32], x: u32) -> u32 {
+    2 * rank(numbers, x) + u32::from(numbers.contains(&x))
+}
+
+/// Whether a NIC that looks for a queue pair to send from advances the timers of those that have nothing to send.
+pub fn timers_run(t: &Tables) -> bool {
+    let both = mode::WINDOW | mode::VAR_WINDOW;
+    t.exps[0].cc == cc::DCQCN && t.exps[0].modes & both == both
+}

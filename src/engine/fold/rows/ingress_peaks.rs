@@ -1,0 +1,234 @@
+//! The most bytes that an ingress holds within a window, from arrivals and departures in order of time. Simply adding
+//! up a window's arrivals would depend on where windows begin and end, which the memo and other experiments influence.
+//!
+//! Layer: fold/rows. Examines only ingresses that may exceed their known peak in a window.
+
+use crate::columns::{NONE, Tables, meta};
+use crate::engine::cpu::egress;
+use crate::engine::cpu::plan::want_word;
+
+/// A window is divided into at most this many slices, and at least half as many.
+const SLICES: usize = 16;
+
+/// Ingresses that may exceed their peak in a window, and their arrivals and departures.
+#[derive(Default)]
+pub struct IngressPeaks {
+    ingresses: Vec<WatchedIngress>,
+    /// (time, bytes), grouped by ingress.
+    arrived: Vec<(u64, u32)>,
+    /// (index into `ingresses`, time, bytes).
+    left: Vec<(u32, u64, u32)>,
+    /// Of each port: its index into `ingresses`, else `NONE`.
+    place_of_port: Vec<u32>,
+    /// Of each switch: whether one of its ports is among them.
+    watched: Vec<bool>,
+    /// The window's start, ps, and the binary logarithm of a slice's length, ps.
+    start: u64,
+    shift: u32,
+}
+
+/// An ingress that may exceed its peak.
+struct WatchedIngress {
+    /// Its place among the link ends of its partition, and its port number.
+    place: usize,
+    port: u32,
+    switch: u32,
+    /// Bytes it held before the window, and the known peak.
+    held: u32,
+    peak: u32,
+    /// Index of its first arrival in the list of all.
+    first: usize,
+    /// Bytes that arrived and left, by slice.
+    arrived: [u32; SLICES],
+    left: [u32; SLICES],
+}
+
+impl IngressPeaks {
+    /// Begins a window from `start` up to `end`, ps.
+    pub fn begin(&mut self, start: u64, end: u64) {
+        for ingress in &self.ingresses {
+            self.place_of_port[ingress.port as usize] = NONE;
+            self.watched[ingress.switch as usize] = false;
+        }
+        self.ingresses.clear();
+        self.arrived.clear();
+        self.left.clear();
+        self.start = start;
+        self.shift = ((end - start).max(1).ilog2() + 1).saturating_sub(SLICES.ilog2());
+    }
+
+    fn slice(&self, at: u64) -> usize {
+        (at.saturating_sub(self.start) >> self.shift).min(SLICES as u64 - 1) as usize
+    }
+
+    /// Adds ingress `port`, at `place` among its partition's ends. It held `held` bytes; what was just planned may lift
+    /// it above `peak`.
+    pub fn arrivals(&mut self, t: &Tables, place: usize, port: u32, held: u32, peak: u32) {
+        let switch_idx = t.ports[port as usize].switch_idx;
+        let switch = &t.switches[switch_idx as usize];
+        let local = port - switch.port_first;
+        self.add(
+            WatchedIngress {
+                place,
+                port,
+                switch: switch_idx,
+                held,
+                peak,
+                first: self.arrived.len(),
+                arrived: [0; SLICES],
+                left: [0; SLICES],
+            },
+            t.ports.len(),
+            t.switches.len(),
+        );
+        for out in 0..switch.port_n {
+            if t.shared[want_word(t, switch.port_first + out, local) as usize] & 1 << (local % 32) == 0 {
+                continue;
+            }
+            let mut p = t.plans[(switch.plan_first + local * switch.port_n + out) as usize].head;
+            while p != NONE {
+                let row = &t.packets[p as usize];
+                self.arrive(row.t, row.meta & meta::WIRE_MASK);
+                p = row.next;
+            }
+        }
+    }
+
+    /// Adds an ingress; there are `ports` ports and `switches` switches in all.
+    fn add(&mut self, ingress: WatchedIngress, ports: usize, switches: usize) {
+        self.place_of_port.resize(ports, NONE);
+        self.place_of_port[ingress.port as usize] = self.ingresses.len() as u32;
+        self.watched.resize(switches, false);
+        self.watched[ingress.switch as usize] = true;
+        self.ingresses.push(ingress);
+    }
+
+    /// `bytes` arrived at the ingress added last, at `at`.
+    fn arrive(&mut self, at: u64, bytes: u32) {
+        let slice = self.slice(at);
+        if let Some(ingress) = self.ingresses.last_mut() {
+            ingress.arrived[slice] += bytes;
+            self.arrived.push((at, bytes));
+        }
+    }
+
+    /// `bytes` started to leave the ingress of index `ingress` at `at`.
+    fn leave(&mut self, ingress: u32, at: u64, bytes: u32) {
+        let slice = self.slice(at);
+        self.ingresses[ingress as usize].left[slice] += bytes;
+        self.left.push((ingress, at, bytes));
+    }
+
+    /// Whether departures of switch number `switch` matter.
+    pub fn is_watching(&self, switch: u32) -> bool {
+        self.watched.get(switch as usize).is_some_and(|&watched| watched)
+    }
+
+    /// Records what `port` sent since packet `tail` was the last on its wire (`NONE`: all of the wire). A packet leaves
+    /// its ingress when its transmission starts.
+    pub fn departures(&mut self, t: &Tables, port: u32, tail: u32) {
+        let row = &t.ports[port as usize];
+        let mut p = if tail == NONE { t.wires[row.peer as usize].head } else { t.packets[tail as usize].next };
+        while p != NONE {
+            let packet = &t.packets[p as usize];
+            let ingress = self.place_of_port[packet.in_port as usize];
+            if ingress != NONE {
+                let bytes = packet.meta & meta::WIRE_MASK;
+                self.leave(ingress, packet.t - row.delay - egress::duration(t, port, bytes), bytes);
+            }
+            p = packet.next;
+        }
+    }
+
+    /// The peaks of ingresses that exceeded the known one: place and bytes.
+    pub fn peaks(&mut self) -> impl Iterator<Item = (usize, u32)> {
+        (0..self.ingresses.len()).filter_map(|k| {
+            let most = if self.ingresses[k].bound() > self.ingresses[k].peak { self.most(k) } else { 0 };
+            let ingress = &self.ingresses[k];
+            (most > ingress.peak).then_some((ingress.place, most))
+        })
+    }
+
+    /// The most that ingress `k` held. What leaves at an instant still counts for what arrives then.
+    fn most(&mut self, k: usize) -> u32 {
+        let end = self.ingresses.get(k + 1).map_or(self.arrived.len(), |next| next.first);
+        let ingress = &self.ingresses[k];
+        let arrived = &mut self.arrived[ingress.first..end];
+        arrived.sort_unstable();
+        let mut left: Vec<(u64, u32)> = self.left.iter().filter(|x| x.0 == k as u32).map(|x| (x.1, x.2)).collect();
+        left.sort_unstable();
+        let mut left = left.iter().peekable();
+        let (mut held, mut most) = (ingress.held, 0);
+        for &mut (at, bytes) in arrived {
+            while let Some(&(_, bytes)) = left.next_if(|x| x.0 < at) {
+                held -= bytes;
+            }
+            held += bytes;
+            most = most.max(held);
+        }
+        most
+    }
+}
+
+impl WatchedIngress {
+    /// An upper bound: all that arrives in a slice counts before anything leaves in it.
+    fn bound(&self) -> u32 {
+        let (mut held, mut most) = (self.held, 0);
+        for (arrived, left) in self.arrived.iter().zip(&self.left) {
+            held += arrived;
+            most = most.max(held);
+            held -= left;
+        }
+        most
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// The most that is held if `packets` (arrival, time held, bytes) come and go, all sent by `end`, and `held` bytes
+    /// stay.
+    fn by_hand(packets: &[(u64, u64, u32)], held: u32) -> u32 {
+        let there = |at: u64| packets.iter().filter(|p| p.0 <= at && at <= p.0 + p.1).map(|p| p.2).sum::<u32>();
+        held + packets.iter().map(|p| there(p.0)).max().unwrap_or(0)
+    }
+
+    proptest! {
+        #[test]
+        fn the_most_held_is_found_unless_it_was_seen_before(
+            start in 0_u64..5_000_000,
+            len in 1_u64..3_000_000,
+            packets in prop::collection::vec((0.0..1.0, 0.0..1.0, 64_u32..9_100), 1..40),
+            other in prop::collection::vec(0.0..1.0, 0..9),
+            held in 0_u32..20_000,
+            peak in 0_u32..100_000,
+        ) {
+            let at = |share: f64| (share * len as f64) as u64;
+            let packets: Vec<(u64, u64, u32)> = packets.iter().map(|&(a, b, bytes)| (start + at(a), at((1.0 - a) * b), bytes)).collect();
+            let mut ingress_peaks = IngressPeaks::default();
+            for _again in 0..2 {
+                ingress_peaks.begin(start, start + len);
+                prop_assert!(!ingress_peaks.is_watching(1));
+                for (place, port) in [(4, 2), (7, 5)] {
+                    let first = ingress_peaks.arrived.len();
+                    ingress_peaks.add(WatchedIngress { place, port, switch: 1, held, peak, first, arrived: [0; SLICES], left: [0; SLICES] }, 6, 2);
+                    if place == 4 {
+                        packets.iter().for_each(|p| ingress_peaks.arrive(p.0, p.2));
+                    } else {
+                        other.iter().for_each(|&a| ingress_peaks.arrive(start + at(a), 1_000));
+                    }
+                }
+                packets.iter().for_each(|p| ingress_peaks.leave(0, p.0 + p.1, p.2));
+                prop_assert!(ingress_peaks.is_watching(1) && !ingress_peaks.is_watching(0));
+                let stays: Vec<(u64, u64, u32)> = other.iter().map(|&a| (start + at(a), len, 1_000)).collect();
+                let expected = [(4, by_hand(&packets, held)), (7, by_hand(&stays, held))];
+                prop_assert!(ingress_peaks.ingresses[0].bound() >= expected[0].1);
+                let expected: Vec<_> = expected.into_iter().filter(|x| x.1 > peak && (x.0 == 4 || !other.is_empty())).collect();
+                prop_assert_eq!(ingress_peaks.peaks().collect::<Vec<_>>(), expected);
+            }
+        }
+    }
+}

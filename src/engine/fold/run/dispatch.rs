@@ -1,0 +1,84 @@
+//! Which experiment of a batch a thread goes on with: one that is under way before one that is not, and none that waits for what another finds out.
+//!
+//! Layer: engine. Threads ask here; what they do with an experiment is `engine`'s. Order and number of threads change no result.
+
+use std::collections::VecDeque;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::engine::fold::memo::in_flight::InFlight;
+use crate::engine::fold::memo::table::lock;
+
+/// Experiments under way for each thread, at most: enough to find one that need not wait, few enough for their memory. Our choice.
+const MOST_A_THREAD: usize = 4;
+/// Between looks at what is waited for, where nothing else is to be done.
+const POLL_INTERVAL: Duration = Duration::from_millis(1);
+
+/// The experiments of a batch that are not over, for a slice.
+pub struct Dispatch<'a> {
+    in_flight: &'a InFlight,
+    end: Instant,
+    most: usize,
+    queues: Mutex<DispatchQueues>,
+    changed: Condvar,
+}
+
+/// By their places in the batch.
+#[derive(Default)]
+pub struct DispatchQueues {
+    pub ready: VecDeque<usize>,
+    /// And who they are among `claims`.
+    pub waiting: Vec<(usize, u64)>,
+    pub unstarted: VecDeque<usize>,
+    /// How many threads have one.
+    busy: usize,
+}
+
+impl<'a> Dispatch<'a> {
+    /// For `threads` threads, until `end`.
+    pub fn new(queues: DispatchQueues, in_flight: &'a InFlight, threads: usize, end: Instant) -> Dispatch<'a> {
+        Dispatch { in_flight, end, most: threads * MOST_A_THREAD, queues: Mutex::new(queues), changed: Condvar::new() }
+    }
+
+    /// The next one, and whether it must not wait, as nobody else can go on. Blocks while all that are left wait for others. `None`: the slice is over for this thread.
+    pub fn take(&self, stop: &(dyn Fn() -> bool + Sync)) -> Option<(usize, bool)> {
+        let mut queues = lock(&self.queues);
+        loop {
+            if Instant::now() >= self.end || stop() {
+                return None;
+            }
+            let next = self.pick(&mut queues).map(|at| (at, false));
+            // What is waited for is in hands that do not move: better twice than never.
+            let next = next.or_else(|| {
+                (queues.busy == 0 && !queues.waiting.is_empty()).then(|| (queues.waiting.remove(0).0, true))
+            });
+            if next.is_some() {
+                queues.busy += 1;
+                return next;
+            }
+            if queues.waiting.is_empty() && queues.unstarted.is_empty() {
+                return None;
+            }
+            queues = self.changed.wait_timeout(queues, POLL_INTERVAL).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    fn pick(&self, queues: &mut MutexGuard<DispatchQueues>) -> Option<usize> {
+        if let Some(at) = queues.ready.pop_front() {
+            return Some(at);
+        }
+        if let Some(k) = queues.waiting.iter().position(|&(_, id)| !self.in_flight.holds_up(id)) {
+            return Some(queues.waiting.remove(k).0);
+        }
+        if queues.waiting.len() + queues.busy < self.most { queues.unstarted.pop_front() } else { None }
+    }
+
+    /// A thread is done with `at` for now, which is `waits` among the claims if it waits.
+    pub fn put(&self, at: usize, waits: Option<u64>) {
+        let mut queues = lock(&self.queues);
+        queues.busy -= 1;
+        queues.waiting.extend(waits.map(|id| (at, id)));
+        drop(queues);
+        self.changed.notify_all();
+    }
+}

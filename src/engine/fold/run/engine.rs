@@ -1,0 +1,219 @@
+//! Folding behind the common interface: experiments in parallel, each on one thread, folded where they ask for it.
+
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use rayon::prelude::*;
+
+use crate::columns::{Tables, mode};
+use crate::engine::cpu::engine::advance_one;
+use crate::engine::fold::memo::table::lock;
+use crate::engine::fold::run::checkpoint::HOPS_PER_CHECKPOINT;
+use crate::engine::fold::run::dispatch::{Dispatch, DispatchQueues};
+use crate::engine::fold::run::turns::Run;
+use crate::engine::fold::{Audit, FoldStats, Memo, Stop};
+use crate::engine::{Engine, EngineError, Slice, is_final, packet_hops};
+use crate::units::PS_PER_NS;
+
+/// Experiments of a batch for each thread: enough that few threads idle at its end, few enough that the next batch finds the memory of the last one still at hand. Our choice.
+const MOST_A_THREAD: usize = 16;
+/// Turns of partitions between looks at the clock.
+const TURNS_PER_CLOCK_CHECK: u32 = 256;
+const SLICE: Duration = Duration::from_millis(100);
+
+/// The CPU engine with folding. Runs on the threads of the rayon pool it is called in.
+pub struct FoldEngine {
+    /// `None`: nothing is remembered, whatever experiments ask for.
+    memo: Option<Arc<Memo>>,
+    places: Vec<Place>,
+    checkpoint_hops: u64,
+}
+
+impl Default for FoldEngine {
+    fn default() -> FoldEngine {
+        FoldEngine::remembering(Arc::default())
+    }
+}
+
+impl FoldEngine {
+    /// With a memo that others may know too.
+    pub fn remembering(memo: Arc<Memo>) -> FoldEngine {
+        FoldEngine { memo: Some(memo), places: Vec::new(), checkpoint_hops: HOPS_PER_CHECKPOINT }
+    }
+
+    /// Without one.
+    pub fn forgetful() -> FoldEngine {
+        FoldEngine { memo: None, places: Vec::new(), checkpoint_hops: HOPS_PER_CHECKPOINT }
+    }
+
+    /// Looks states of partitions up every `hops` packets, and takes naps that promise twice as many. Changes no exact result; few cost time, many show in tests what is wrong with states.
+    pub fn checkpointing_every(hops: u64) -> FoldEngine {
+        FoldEngine::default().with_checkpoints_every(hops)
+    }
+
+    /// The same for an engine that has its memo already.
+    pub fn with_checkpoints_every(self, hops: u64) -> FoldEngine {
+        FoldEngine { checkpoint_hops: hops.max(1), ..self }
+    }
+}
+
+/// An experiment's state between slices.
+#[derive(Default)]
+struct Place {
+    run: Option<Run>,
+    stats: FoldStats,
+    /// Its name among those that wait for what others find out.
+    waits: Option<u64>,
+    /// Its experiment began anew, not to be folded, and has not taken a step since.
+    restarted: bool,
+    /// In this slice.
+    seconds: f64,
+    failure: Option<String>,
+}
+
+impl Engine for FoldEngine {
+    fn advance(
+        &mut self,
+        batch: &mut [Tables],
+        packet_limit: u64,
+        stop: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Slice, EngineError> {
+        let end = Instant::now() + SLICE;
+        let (memo, checkpoint_hops) = (self.memo.as_ref(), self.checkpoint_hops);
+        self.places.resize_with(batch.len(), Place::default);
+        let mut queues = DispatchQueues::default();
+        for (at, (t, place)) in batch.iter().zip(&mut self.places).enumerate() {
+            (place.seconds, place.failure) = (0.0, None);
+            // Those under way come to their end first: they take less memory together, and what they leave is known to those that follow.
+            match place.waits.take() {
+                // The place of an experiment that runs elsewhere.
+                _ if t.exps.is_empty() => *place = Place::default(),
+                // The host may have ended it.
+                _ if is_final(t) => place.run = None,
+                // What was here in the last batch holds up nobody any more.
+                _ if is_new(t) => {
+                    *place = Place::default();
+                    queues.unstarted.push_back(at);
+                }
+                Some(id) => queues.waiting.push((at, id)),
+                None => queues.ready.push_back(at),
+            }
+        }
+        let in_flight = memo.map_or_else(Arc::default, |memo| Arc::clone(&memo.in_flight));
+        let threads = rayon::current_num_threads().min(batch.len());
+        let dispatch = Dispatch::new(queues, &in_flight, threads, end);
+        let pairs: Vec<Mutex<(&mut Tables, &mut Place)>> =
+            batch.iter_mut().zip(&mut self.places).map(Mutex::new).collect();
+        (0..threads).into_par_iter().with_max_len(1).for_each(|_| {
+            while let Some((at, alone)) = dispatch.take(stop) {
+                let (t, place) = &mut *lock(&pairs[at]);
+                let start = Instant::now();
+                place.failure = place.advance(t, memo, checkpoint_hops, alone, end, packet_limit, stop);
+                place.seconds += start.elapsed().as_secs_f64();
+                dispatch.put(at, place.waits);
+            }
+        });
+        drop(pairs);
+        let mut slice = Slice::default();
+        for (at, place) in self.places.iter_mut().enumerate() {
+            slice.seconds.push(place.seconds);
+            slice.failures.extend(place.failure.take().map(|why| (at, why)));
+        }
+        slice.folds = self.places.iter().map(|p| p.stats).collect();
+        Ok(slice)
+    }
+
+    fn most(&self, threads: usize) -> usize {
+        threads * MOST_A_THREAD
+    }
+
+    fn slice(&self) -> Duration {
+        SLICE
+    }
+}
+
+/// Whether the experiment has not begun.
+fn is_new(t: &Tables) -> bool {
+    t.exps[0].steps == 0 && t.exps[0].phase == 0
+}
+
+impl Place {
+    /// Goes on with its experiment until `end`, or until it waits for another, which it must not where it is `alone`. Returns why it can never end.
+    #[expect(clippy::too_many_arguments, reason = "what an engine is told, and by its caller alone")]
+    fn advance(
+        &mut self,
+        t: &mut Tables,
+        memo: Option<&Arc<Memo>>,
+        checkpoint_hops: u64,
+        alone: bool,
+        end: Instant,
+        limit: u64,
+        stop: &(dyn Fn() -> bool + Sync),
+    ) -> Option<String> {
+        self.waits = None;
+        let restarted = std::mem::take(&mut self.restarted);
+        if is_new(t) && !restarted {
+            *self = Place::default();
+            if t.exps[0].modes & mode::FOLD != 0 {
+                if memo.is_none() {
+                    t.exps[0].modes &= !mode::MEMO;
+                }
+                self.run = Run::new(t, &memo.map_or_else(Arc::default, Arc::clone), checkpoint_hops);
+            }
+        }
+        if let Some(run) = &mut self.run {
+            run.ticket.alone |= alone;
+        }
+        while let Some(run) = &mut self.run {
+            let began = Instant::now();
+            let outcome = run.turns(t, TURNS_PER_CLOCK_CHECK, limit);
+            run.add_time(began.elapsed());
+            self.stats = FoldStats { memo_bytes: memo.map_or(0, |m| m.bytes()), ..run.stats };
+            match outcome {
+                Ok(()) => {}
+                Err(Stop::Fail(why)) => return Some(why),
+                Err(Stop::Wait) => {
+                    self.waits = Some(run.ticket.id());
+                    return None;
+                }
+                Err(Stop::Abandon(why)) => {
+                    log::info!(
+                        "folding: an experiment starts over unfolded at {} ns: {why}",
+                        t.exps[0].now / PS_PER_NS
+                    );
+                    if let Some(run) = self.run.take() {
+                        // What comes of it owes nothing to naps.
+                        let done = std::mem::take(&mut self.stats);
+                        self.stats = FoldStats {
+                            hops_simulated: packet_hops(t),
+                            restarts: done.restarts + 1,
+                            skips: 0,
+                            hops_skipped: 0,
+                            skipped_ps: 0,
+                            rounded: 0,
+                            audit_hops: 0,
+                            audit: Audit::default(),
+                            ..done
+                        };
+                        run.start_over(t);
+                    }
+                    break;
+                }
+            }
+            if is_final(t) {
+                self.run = None;
+            } else if Instant::now() >= end || stop() {
+                return None;
+            }
+        }
+        if is_final(t) {
+            return None;
+        }
+        let before = packet_hops(t);
+        let failure = advance_one(t, end, limit, stop).1;
+        self.stats.hops_simulated += packet_hops(t) - before;
+        // The slice may have ended by then: it is not to be folded a second time.
+        self.restarted = self.stats.restarts > 0 && is_new(t);
+        failure
+    }
+}

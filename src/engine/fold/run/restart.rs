@@ -1,0 +1,54 @@
+//! An experiment as it came, to start over with.
+//!
+//! Layer: engine. Of tasks, by far the most rows, only what changes is kept; of what never changes nothing.
+
+use crate::columns::{NEVER, Tables, Task, mode};
+
+/// What has to be put back.
+pub struct Restart {
+    /// All but tasks, edges and paths.
+    tables: Tables,
+    tasks: Vec<TaskStart>,
+}
+
+/// What changes about a task that has not ended.
+struct TaskStart {
+    at: u64,
+    next: u32,
+    waits: u32,
+    flags: u32,
+}
+
+impl Restart {
+    /// PRECONDITION: nothing of `t` has happened.
+    pub fn of(t: &mut Tables) -> Restart {
+        let kept = (std::mem::take(&mut t.tasks), std::mem::take(&mut t.edges), std::mem::take(&mut t.paths));
+        let tables = t.clone();
+        (t.tasks, t.edges, t.paths) = kept;
+        Restart {
+            tables,
+            tasks: t
+                .tasks
+                .iter()
+                .map(|row| TaskStart { at: row.at, next: row.next, waits: row.waits, flags: row.flags })
+                .collect(),
+        }
+    }
+
+    /// `t` as it was, not to be folded.
+    pub fn put_back(self, t: &mut Tables) {
+        let (edges, paths) = (std::mem::take(&mut t.edges), std::mem::take(&mut t.paths));
+        let was = |(row, past): (Task, TaskStart)| Task {
+            at: past.at,
+            next: past.next,
+            waits: past.waits,
+            flags: past.flags,
+            done: NEVER,
+            got: NEVER,
+            ..row
+        };
+        let tasks = std::mem::take(&mut t.tasks).into_iter().zip(self.tasks).map(was).collect();
+        *t = Tables { tasks, edges, paths, ..self.tables };
+        t.exps[0].modes &= !mode::FOLD;
+    }
+}
