@@ -62,27 +62,27 @@ def main():
     if not cases:
         sys.exit(f"contention.py: no such case; there are {', '.join(sorted(p.stem for p in CASES.glob('*.toml')))}")
     over, over_cases = {}, {}
-    print(f"{'case':14} {'control':8} {'makespan':>9} {'mean':>8} {'largest':>8}  naps")
+    print(f"{'case':35} {'control':8} {'makespan':>9} {'mean':>8} {'largest':>8}  naps")
     for case in cases:
         off = run(args.binary, case, "off", args.out, [])
         steady = run(args.binary, case, "steady", args.out, more)
         for was, now, stats in zip(rows(off / "results.csv"), rows(steady / "results.csv"), rows(steady / "stats.csv")):
             control = was["transport.cc"]
             error = [100 * (float(now[k]) / float(was[k]) - 1) for k in ("makespan_ns", "fct_mean_ns", "fct_max_ns")]
-            kind = "incast" if case.stem.startswith(("inc", "gather", "two_inc")) else "other"
+            kind = "incast" if case.stem.startswith(("incast", "gather", "two-incasts")) else "other"
             is_over = any(abs(e) > max(1, 2 * s) for e, s in zip(error[1:], SPREAD[kind][control]))
             over.setdefault(control, []).append(is_over)
             if is_over:
                 over_cases.setdefault(case, []).append((control, error))
-            print(f"{case.stem:14} {control:8} {error[0]:+9.3f} {error[1]:+8.3f} {error[2]:+8.3f}  {stats['steady_skips']}{'  over' if is_over else ''}")
+            print(f"{case.stem:35} {control:8} {error[0]:+9.3f} {error[1]:+8.3f} {error[2]:+8.3f}  {stats['steady_skips']}{'  over' if is_over else ''}")
     for control, list_ in over.items():
         print(f"{control}: {sum(list_)} of {len(list_)} over")
     if args.spread and over_cases:
-        print(f"\n{'case':14} {'control':8} {'mean':>8} {'steady':>8} {'largest':>8} {'steady':>8}")
+        print(f"\n{'case':35} {'control':8} {'mean':>8} {'steady':>8} {'largest':>8} {'steady':>8}")
         for case, controls in over_cases.items():
             of = spread(args.binary, case, args.out)
             for control, error in controls:
-                print(f"{case.stem:14} {control:8} {of[control][0]:8.2f} {error[1]:+8.2f} {of[control][1]:8.2f} {error[2]:+8.2f}")
+                print(f"{case.stem:35} {control:8} {of[control][0]:8.2f} {error[1]:+8.2f} {of[control][1]:8.2f} {error[2]:+8.2f}")
 
 
 if __name__ == "__main__":

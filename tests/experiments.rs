@@ -82,7 +82,7 @@ fn shares_that_are_on_their_way_are_not_skipped() {
             here,
             &[
                 "run",
-                "experiments/contention/inc2.toml",
+                "experiments/contention/incast-2.toml",
                 "--limit",
                 "1",
                 "--engine",
