@@ -5,7 +5,7 @@ mod support;
 use std::path::Path;
 
 use hyperfold::batch::build::{BuildOptions, Built};
-use hyperfold::batch::{self, Ending, News, Outcome, RunOptions, Task};
+use hyperfold::batch::{self, Ending, Outcome, QueuedExperiment, RunEvent, RunOptions};
 use hyperfold::columns::{FlowRx, FlowTx, Nic, Port, RttSample, Tables, status};
 use hyperfold::engine::EngineError;
 use hyperfold::engine::cpu::engine::CpuEngine;
@@ -160,7 +160,7 @@ fn pieces_make_up_the_whole() {
 
 /// Outcomes of the experiments whose places in the sweep are `places`, as experiments 0, 1, 2 ... of a run in batches of `batch`; by place.
 fn outcomes(sweep: &Sweep, places: &[usize], batch: usize) -> Vec<(usize, Result<Outcome, Ending>)> {
-    let task = |(id, &place): (usize, &usize)| Task {
+    let task = |(id, &place): (usize, &usize)| QueuedExperiment {
         exp_id: id as u64,
         config: sweep.config(&sweep.experiments[place]).unwrap(),
     };
@@ -172,7 +172,7 @@ fn outcomes(sweep: &Sweep, places: &[usize], batch: usize) -> Vec<(usize, Result
         &options,
         || false,
         &mut |news| {
-            if let News::Ended(ended) = news {
+            if let RunEvent::Ended(ended) = news {
                 found.push((places[ended.exp_id as usize], ended.result));
             }
             Ok(())

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use hyperfold::batch::{self, News, RunOptions, Task, Worker, run_fleet};
+use hyperfold::batch::{self, QueuedExperiment, RunEvent, RunOptions, Worker, run_on_devices};
 use hyperfold::engine::EngineError;
 use hyperfold::engine::cpu::engine::CpuEngine;
 use hyperfold::engine::gpu::{self, GpuDevice, GpuEngine, SoftwarePolicy};
@@ -52,7 +52,7 @@ fn what_a_lost_device_had_is_simulated_by_the_other() {
         sweep
             .experiments
             .iter()
-            .map(|e| Task { exp_id: e.exp_id, config: sweep.config(e).unwrap() })
+            .map(|e| QueuedExperiment { exp_id: e.exp_id, config: sweep.config(e).unwrap() })
             .collect::<Vec<_>>()
     };
     let open = || {
@@ -69,21 +69,21 @@ fn what_a_lost_device_had_is_simulated_by_the_other() {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
     let options = RunOptions { batch: 1, ..RunOptions::default() };
     let (mut ends, mut lost) = (BTreeMap::new(), Vec::new());
-    let mut tell = |news: News| -> Result<(), EngineError> {
+    let mut tell = |news: RunEvent| -> Result<(), EngineError> {
         match news {
             // Before anything has ended: both have work, and kernels to compile.
-            News::Started(_) => devices[0].device.destroy(),
-            News::Ended(e) => assert!(
+            RunEvent::Started(_) => devices[0].device.destroy(),
+            RunEvent::Ended(e) => assert!(
                 ends.insert(e.exp_id, format!("{:?}", e.result)).is_none(),
                 "experiment {} ended twice",
                 e.exp_id
             ),
-            News::Lost(text) => lost.push(text),
-            News::Note(_) => {}
+            RunEvent::Lost(text) => lost.push(text),
+            RunEvent::Note(_) => {}
         }
         Ok(())
     };
-    run_fleet(tasks().into_iter(), &mut workers, None, &pool, &options, || false, &mut tell).unwrap();
+    run_on_devices(tasks().into_iter(), &mut workers, None, &pool, &options, || false, &mut tell).unwrap();
     assert!(lost.len() == 1 && lost[0].starts_with("first is not used any more: "), "{lost:?}");
     let mut want = BTreeMap::new();
     batch::run::<EngineError>(
@@ -92,7 +92,7 @@ fn what_a_lost_device_had_is_simulated_by_the_other() {
         &RunOptions::default(),
         || false,
         &mut |news| {
-            if let News::Ended(e) = news {
+            if let RunEvent::Ended(e) = news {
                 want.insert(e.exp_id, format!("{:?}", e.result));
             }
             Ok(())

@@ -5,7 +5,7 @@ mod support;
 use std::path::Path;
 use std::time::Instant;
 
-use hyperfold::batch::{self, Ending, News, Outcome, RunOptions, Task};
+use hyperfold::batch::{self, Ending, Outcome, QueuedExperiment, RunEvent, RunOptions};
 use hyperfold::engine::EngineError;
 use hyperfold::engine::cpu::engine::CpuEngine;
 use hyperfold::sweep::{self, SetOverrides};
@@ -62,12 +62,12 @@ fn simulate(text: &str) -> Result<Outcome, String> {
     let config = sweep.config(&sweep.experiments[0]).map_err(|e| e.to_string())?;
     let mut result = None;
     batch::run::<EngineError>(
-        std::iter::once(Task { exp_id: 0, config }),
+        std::iter::once(QueuedExperiment { exp_id: 0, config }),
         Box::new(CpuEngine),
         &RunOptions::default(),
         || false,
         &mut |news| {
-            if let News::Ended(ended) = news {
+            if let RunEvent::Ended(ended) = news {
                 result = Some(ended.result);
             }
             Ok(())

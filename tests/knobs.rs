@@ -5,7 +5,7 @@ mod support;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
-use hyperfold::batch::{self, Ending, News, Outcome, RunOptions, Task};
+use hyperfold::batch::{self, Ending, Outcome, QueuedExperiment, RunEvent, RunOptions};
 use hyperfold::engine::EngineError;
 use hyperfold::engine::cpu::engine::CpuEngine;
 use hyperfold::spec::KEYS;
@@ -263,7 +263,7 @@ fn simulate(folder: &Folder, name: &str, set: &[String]) -> Result<Found, String
     let mut said = sweep.notes.clone();
     let config = sweep.config(&sweep.experiments[0]).map_err(|e| e.to_string())?;
     let mut result = None;
-    let task = Task { exp_id: 0, config };
+    let task = QueuedExperiment { exp_id: 0, config };
     batch::run::<EngineError>(
         std::iter::once(task),
         Box::new(CpuEngine),
@@ -271,9 +271,9 @@ fn simulate(folder: &Folder, name: &str, set: &[String]) -> Result<Found, String
         || false,
         &mut |news| {
             match news {
-                News::Ended(ended) => result = Some(ended.result),
-                News::Note(note) => said.push(note),
-                News::Started(_) | News::Lost(_) => {}
+                RunEvent::Ended(ended) => result = Some(ended.result),
+                RunEvent::Note(note) => said.push(note),
+                RunEvent::Started(_) | RunEvent::Lost(_) => {}
             }
             Ok(())
         },

@@ -3,41 +3,51 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use hyperfold::spec::{Config, K, KEYS, Key, Kind, Value, Values};
+use hyperfold::spec::{Config, KEYS, Key, KeyId, Kind, Value, Values};
 
-const MODEL: &[(K, &str)] = &[
-    (K::WorkloadKind, "model"),
-    (K::Model, "mixtral-8x7b"),
-    (K::Tp, "2"),
-    (K::Pp, "2"),
-    (K::Dp, "4"),
-    (K::Ep, "2"),
-    (K::Zero, "1"),
-    (K::ComputeJitter, "0.1"),
-    (K::StragglerRanks, "0"),
-    (K::QpsPerConnection, "2"),
+const MODEL: &[(KeyId, &str)] = &[
+    (KeyId::WorkloadKind, "model"),
+    (KeyId::Model, "mixtral-8x7b"),
+    (KeyId::Tp, "2"),
+    (KeyId::Pp, "2"),
+    (KeyId::Dp, "4"),
+    (KeyId::Ep, "2"),
+    (KeyId::Zero, "1"),
+    (KeyId::ComputeJitter, "0.1"),
+    (KeyId::StragglerRanks, "0"),
+    (KeyId::QpsPerConnection, "2"),
 ];
 
 /// Configurations in which, together, every key matters that matters anywhere.
-fn contexts() -> Vec<Vec<(K, &'static str)>> {
-    let file = |kind| vec![(K::WorkloadKind, kind), (K::WorkloadPath, "a"), (K::Gpus, "16")];
-    let traffic = |pattern| vec![(K::WorkloadKind, "traffic"), (K::Pattern, pattern), (K::Gpus, "16")];
-    let mut all: Vec<Vec<(K, &str)>> = ["simai", "chakra", "htsim", "goal", "dag", "flows"].map(file).to_vec();
+fn contexts() -> Vec<Vec<(KeyId, &'static str)>> {
+    let file = |kind| vec![(KeyId::WorkloadKind, kind), (KeyId::WorkloadPath, "a"), (KeyId::Gpus, "16")];
+    let traffic = |pattern| vec![(KeyId::WorkloadKind, "traffic"), (KeyId::Pattern, pattern), (KeyId::Gpus, "16")];
+    let mut all: Vec<Vec<(KeyId, &str)>> = ["simai", "chakra", "htsim", "goal", "dag", "flows"].map(file).to_vec();
     all.extend(["incast", "permutation", "ring", "all-to-all", "poisson"].map(traffic));
     all.push(MODEL.to_vec());
     // What the configuration above names is left to NCCL's variables here.
-    all.push(vec![(K::WorkloadKind, "model"), (K::Model, "gpt3-13b"), (K::Tp, "8")]);
-    all.push(vec![(K::WorkloadKind, "collective"), (K::Op, "all-reduce"), (K::Gpus, "16")]);
-    all.push(vec![(K::WorkloadKind, "collective"), (K::Op, "all-reduce"), (K::Gpus, "16"), (K::NcclQps, "2")]);
+    all.push(vec![(KeyId::WorkloadKind, "model"), (KeyId::Model, "gpt3-13b"), (KeyId::Tp, "8")]);
+    all.push(vec![(KeyId::WorkloadKind, "collective"), (KeyId::Op, "all-reduce"), (KeyId::Gpus, "16")]);
     all.push(vec![
-        (K::WorkloadKind, "collective"),
-        (K::Op, "all-reduce"),
-        (K::Gpus, "16"),
-        (K::Kernels, "k.csv"),
-        (K::ServerXml, "a.xml"),
+        (KeyId::WorkloadKind, "collective"),
+        (KeyId::Op, "all-reduce"),
+        (KeyId::Gpus, "16"),
+        (KeyId::NcclQps, "2"),
     ]);
-    all.push([MODEL, &[(K::Kernels, "k.csv")]].concat());
-    all.push(vec![(K::WorkloadKind, "collective"), (K::Op, "all-reduce"), (K::Gpus, "16"), (K::NcclTopoFile, "a.xml")]);
+    all.push(vec![
+        (KeyId::WorkloadKind, "collective"),
+        (KeyId::Op, "all-reduce"),
+        (KeyId::Gpus, "16"),
+        (KeyId::Kernels, "k.csv"),
+        (KeyId::ServerXml, "a.xml"),
+    ]);
+    all.push([MODEL, &[(KeyId::Kernels, "k.csv")]].concat());
+    all.push(vec![
+        (KeyId::WorkloadKind, "collective"),
+        (KeyId::Op, "all-reduce"),
+        (KeyId::Gpus, "16"),
+        (KeyId::NcclTopoFile, "a.xml"),
+    ]);
     all
 }
 
@@ -96,7 +106,7 @@ fn typed(values: &Values) -> Option<String> {
     ))
 }
 
-fn with(context: &[(K, &str)], change: Option<(K, Value)>) -> Values {
+fn with(context: &[(KeyId, &str)], change: Option<(KeyId, Value)>) -> Values {
     let mut values = Values::layered(&[]);
     for (k, text) in context {
         values.set(*k, value(hyperfold::spec::key(*k), text));
@@ -112,12 +122,13 @@ fn with(context: &[(K, &str)], change: Option<(K, Value)>) -> Values {
 fn what_is_read_changes_the_configuration() {
     let mut unread: BTreeSet<&str> = BTreeSet::new();
     let mut wrong = Vec::new();
-    for key in
-        KEYS.iter().filter(|k| k.name.starts_with("workload.") || k.name.starts_with("cluster.") || k.id == K::FreshQp)
+    for key in KEYS
+        .iter()
+        .filter(|k| k.name.starts_with("workload.") || k.name.starts_with("cluster.") || k.id == KeyId::FreshQp)
     {
         let mut read = false;
         for context in contexts() {
-            if context.iter().any(|(k, _)| *k == K::WorkloadKind && key.id == K::WorkloadKind) {
+            if context.iter().any(|(k, _)| *k == KeyId::WorkloadKind && key.id == KeyId::WorkloadKind) {
                 read = true;
                 continue;
             }
@@ -126,14 +137,15 @@ fn what_is_read_changes_the_configuration() {
             let changed: Vec<Values> =
                 others(key, base.get(key.id)).into_iter().map(|v| with(&context, Some((key.id, v)))).collect();
             // A key that only matters with a value (a path) is read once it has one.
-            let relevant: Vec<&Values> = changed.iter().filter(|v| (key.reads)(&base) || (key.reads)(v)).collect();
+            let relevant: Vec<&Values> =
+                changed.iter().filter(|v| (key.applies_when)(&base) || (key.applies_when)(v)).collect();
             if relevant.is_empty() {
                 continue;
             }
             read = true;
             let outcomes: Vec<String> = relevant.iter().filter_map(|v| typed(v)).collect();
             // Where the degrees of parallelism fix the number of GPUs, refusing another is the effect.
-            if key.id == K::Gpus && outcomes.len() < relevant.len() {
+            if key.id == KeyId::Gpus && outcomes.len() < relevant.len() {
                 continue;
             }
             if outcomes.iter().all(|after| *after == before) {

@@ -4,7 +4,7 @@ mod support;
 
 use std::path::Path;
 
-use hyperfold::batch::{self, Ending, News, Outcome, RunOptions, Task, prepare};
+use hyperfold::batch::{self, Ending, Outcome, QueuedExperiment, RunEvent, RunOptions, prepare};
 use hyperfold::columns::NEVER;
 use hyperfold::engine::EngineError;
 use hyperfold::engine::cpu::engine::CpuEngine;
@@ -113,7 +113,7 @@ fn sweep(text: &str) -> Sweep {
 
 /// Outcomes of the experiments in `order`, by place, in batches of `batch`.
 fn outcomes(sweep: &Sweep, order: &[usize], batch: usize) -> Vec<Result<Outcome, Ending>> {
-    let task = |(id, &place): (usize, &usize)| Task {
+    let task = |(id, &place): (usize, &usize)| QueuedExperiment {
         exp_id: id as u64,
         config: sweep.config(&sweep.experiments[place]).unwrap(),
     };
@@ -125,7 +125,7 @@ fn outcomes(sweep: &Sweep, order: &[usize], batch: usize) -> Vec<Result<Outcome,
         &options,
         || false,
         &mut |news| {
-            if let News::Ended(ended) = news {
+            if let RunEvent::Ended(ended) = news {
                 println!("  {:6.2} s", ended.seconds);
                 found[order[ended.exp_id as usize]] = Some(ended.result);
             }

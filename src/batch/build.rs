@@ -9,60 +9,15 @@ use crate::columns::{
     SHARED_HEADER, Switch, Tables, Wire, mode, task,
 };
 use crate::engine::grow;
-use crate::routing::FlowPaths;
 use crate::topology::{ArcIdx, Network, NodeKind};
-use crate::transport::{Cc, RttWindow, Transport};
+use crate::transport::Cc;
 use crate::units::{BPS_PER_MBPS, PS_PER_S, tx_ps};
 use crate::workload::Flow;
-use crate::workload::tasks::TaskGraph;
 
 use super::build_tasks;
-use super::shared_rows::SharedRows;
-
-/// One experiment, in the terms of the layers above the engine.
-pub struct PacketCase<'a> {
-    pub network: &'a Network,
-    /// The flows that cross at packet level, with `paths` and `rtt` beside them.
-    pub flows: &'a [Flow],
-    pub paths: &'a [FlowPaths],
-    pub rtt: &'a [RttWindow],
-    pub transport: &'a Transport,
-    /// What ranks do; its queue pairs are the flows whose ids are `first_qp` and up, in its order. `None`: flows only.
-    pub graph: Option<GraphCase<'a>>,
-    pub options: BuildOptions,
-}
-
-/// A task graph beside the flows. INVARIANT: `flows[first_qp + q]` is queue pair `q`, with no bytes and start `NEVER`.
-#[derive(Clone, Copy)]
-pub struct GraphCase<'a> {
-    pub graph: &'a TaskGraph,
-    pub first_qp: usize,
-    /// From an end on one NIC to what waits for it on another of the same host, ps.
-    pub release_ps: u64,
-    /// Every message starts with fresh congestion-control state.
-    pub fresh_qp: bool,
-}
-
-/// What is recorded and how far, never what happens.
-#[derive(Clone, Copy, Debug)]
-pub struct BuildOptions {
-    /// The experiment's index in the sweep.
-    pub exp_id: u32,
-    /// Integrate queues for links.csv.
-    pub links: bool,
-    /// RTT samples kept a flow (even), 0 for none.
-    pub rtt_cap: u32,
-    /// Steps are this many times shorter than they may be. Changes nothing but the time it takes; a test relies on that.
-    pub step_divisor: u64,
-    /// End of simulated time.
-    pub time_limit_ps: u64,
-}
-
-impl Default for BuildOptions {
-    fn default() -> Self {
-        BuildOptions { exp_id: 0, links: false, rtt_cap: 0, step_divisor: 1, time_limit_ps: NEVER }
-    }
-}
+use super::error::BuildError;
+pub use super::packet_case::{BuildOptions, GraphCase, PacketCase};
+use super::task_row_cache::TaskRowCache;
 
 /// The tables and what their rows stand for.
 pub struct Built {
@@ -73,35 +28,13 @@ pub struct Built {
     pub end_arcs: Vec<ArcIdx>,
 }
 
-/// Why a case cannot be built.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum BuildError {
-    #[error(
-        "HPCC's telemetry can name 8 link rates; this network has {0}: use fewer distinct rates or another transport.cc"
-    )]
-    TooManyRates(usize),
-    #[error("a link of {0} bps: link rates must be whole Mb/s")]
-    OddRate(u64),
-    #[error("a data packet of {0} bytes on the wire: transport.payload_bytes must leave it below 65536")]
-    LargePacket(u64),
-    #[error("flow {flow} starts on node {node}, which is not a host with a NIC on its path")]
-    NotAHost { flow: u32, node: u32 },
-    #[error(
-        "`topology.buffer_mib`: {has} bytes are too few for switch {switch}: its {ports} ports need {needs} bytes for headroom (3 x rate x delay / 8 each, more on short links) \
-         and reserve; use at least {mib}"
-    )]
-    SmallBuffer { switch: u32, ports: u32, needs: u64, has: u64, mib: u64 },
-    #[error("too large for one experiment: {what} ({n}) exceed 2^32 table rows")]
-    TooLarge { what: &'static str, n: u64 },
-}
-
 /// Builds the tables of one experiment.
 pub fn build(case: &PacketCase) -> Result<Built, BuildError> {
     build_sharing(case, None)
 }
 
 /// The same. `shared`: what the task graph became elsewhere, perhaps.
-pub(super) fn build_sharing(case: &PacketCase, shared: Option<&SharedRows>) -> Result<Built, BuildError> {
+pub(super) fn build_sharing(case: &PacketCase, shared: Option<&TaskRowCache>) -> Result<Built, BuildError> {
     let net = case.network;
     let tr = case.transport;
     let wire_full = tr.payload as u64 + tr.data_overhead as u64;

@@ -7,7 +7,8 @@ use bytemuck::Zeroable;
 use crate::columns::{EDGE_SIGNAL, Gate, NEVER, NONE, Signal, Tables, Task, task};
 use crate::workload::tasks::{Target, TaskGraph, When, Work};
 
-use super::build::{BuildError, GraphCase};
+use super::error::BuildError;
+use super::packet_case::GraphCase;
 
 /// The shortest time in which a gate passes anything on: no step may be longer.
 pub fn least_latency(case: &GraphCase) -> u64 {

@@ -4,7 +4,7 @@
 //!
 //! - A model: [`job::evaluated`], a closed form. It knows no topology beyond the servers.
 //! - Flows: each takes what it takes alone, and as much longer as its most loaded link needs for all that crosses it rather than for the flow. Starts are kept.
-//! - Other programs: their graph is walked message by message ([`super::walk`]).
+//! - Other programs: their graph is followed message by message ([`super::message_estimate`]).
 
 use std::sync::Arc;
 
@@ -12,10 +12,12 @@ use crate::columns::NEVER;
 use crate::spec::{Config, Source, Workload};
 use crate::units::PS_PER_S;
 
+use super::error::PrepareError;
 use super::job;
-use super::outcome::{Ending, FlowOutcome, Outcome, iteration};
-use super::prepare::{PrepareError, Routed, ideal_ps, network_of, nvlink_ps, routed};
-use super::walk::walk;
+use super::message_estimate::estimate_messages;
+use super::outcome::{Ending, FlowOutcome, Outcome};
+use super::prepare::{Routed, ideal_ps, network_of, nvlink_ps, routed};
+use super::read_outcome::iteration;
 
 /// Estimates an experiment. What an estimate cannot know is empty or zero in the outcome.
 ///
@@ -50,7 +52,7 @@ fn model(
 /// What a program's graph comes to when it is walked through.
 fn walked(r: &Routed) -> Outcome {
     let Some(job) = &r.job else { return Outcome::default() };
-    let rows = walk(r, &job.graph);
+    let rows = estimate_messages(r, &job.graph);
     let mut outcome = Outcome {
         bill: Some(r.bill),
         iteration: iteration(job, &rows),

@@ -6,51 +6,25 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::collective::{Env, EnvError, Op, System};
+use crate::collective::{Env, Op, System};
 use crate::compute::{Dtype, Gpu, Slowdown, Timing};
 use crate::spec::{self, Config};
 use crate::topology::Network;
-use crate::workload::check::CheckError;
-use crate::workload::dag::{DagError, read_dag};
+use crate::workload::dag::read_dag;
 use crate::workload::import::{self, ImportError};
-use crate::workload::lower::{LowerError, Lowering, lower};
+use crate::workload::lower::{Lowering, lower};
 use crate::workload::program::{Dim, Group, OpKind, Peer, Program, Rank, Stream, Workload};
 use crate::workload::repeat::repeat;
 use crate::workload::tasks::TaskGraph;
-use crate::workload::training::{Cluster, TrainingError, evaluate, generate};
+use crate::workload::training::{Cluster, evaluate, generate};
 
 use super::breakdown::Breakdown;
+use super::error::{JobError, PrepareError, SetupError};
 use super::outcome::Iteration;
 use super::planner::{ClusterPlanner, Environments};
-use super::prepare::PrepareError;
 use super::servers::{self, Described};
-use super::shared_rows::SharedRows;
-use super::training::{self as setup, SetupError, TrainingSetup};
-
-/// Why a program cannot be put on a cluster.
-#[derive(Debug, thiserror::Error)]
-pub enum JobError {
-    #[error(transparent)]
-    Lower(#[from] LowerError),
-    #[error(transparent)]
-    Setup(#[from] SetupError),
-    #[error(transparent)]
-    Training(#[from] TrainingError),
-    #[error(transparent)]
-    Import(#[from] ImportError),
-    #[error(transparent)]
-    Check(#[from] CheckError),
-    #[error("workload.nccl: {0}")]
-    Nccl(#[from] EnvError),
-    #[error(transparent)]
-    Dag(#[from] DagError),
-    #[error("workload.straggler_ranks: there is no rank {rank}; the workload has {ranks}, counted from 0")]
-    Straggler { rank: u32, ranks: usize },
-    #[error(
-        "the workload has {needs} ranks, the network {has} GPUs; cluster.gpus (or the topology file) must give at least as many"
-    )]
-    Ranks { needs: usize, has: usize },
-}
+use super::task_row_cache::TaskRowCache;
+use super::training::{self as setup, TrainingSetup};
 
 /// A program and its tasks.
 #[derive(Debug)]
@@ -64,7 +38,7 @@ pub struct Job {
     /// Peak of the fullest rank, where the model tells.
     pub peak_bytes: Option<u64>,
     /// What the graph became in another experiment; `None`: no other has it.
-    pub(super) rows: Option<SharedRows>,
+    pub(super) rows: Option<TaskRowCache>,
 }
 
 impl Job {
@@ -156,7 +130,7 @@ fn cluster(
     };
     let slowdown = setup::slowdown(&program.compute.slowdown)?;
     if let Slowdown::Table(table) = &slowdown
-        && config.values.given(spec::K::Slowdown)
+        && config.values.given(spec::KeyId::Slowdown)
         && !table.knows(gpu)
     {
         notes.push(format!(

@@ -2,35 +2,42 @@
 //!
 //! Layer: batch. Knows every layer above it; formats nothing and prints nothing.
 
-mod alike;
 pub mod breakdown;
 pub mod build;
 mod build_tasks;
 pub mod closed_forms;
 pub mod conserve;
+mod dedup;
+pub mod devices;
 pub mod diagnose;
+mod error;
 pub mod estimate;
-pub mod fleet;
+mod experiment;
+mod host_memory;
 pub mod job;
+mod job_cache;
 pub mod memo_keeper;
 pub mod memo_store;
 mod memo_store_file;
+mod message_estimate;
 pub mod outcome;
+pub mod packet_case;
 mod planner;
 pub mod prepare;
+mod read_outcome;
 pub mod runner;
 pub mod servers;
-mod shared_jobs;
-mod shared_rows;
+mod task_row_cache;
 pub mod timeline;
 pub mod training;
-mod walk;
 pub mod world;
 
+pub use devices::{Worker, run_on_devices};
+pub use error::{BuildError, JobError, PrepareError, SetupError};
 pub use estimate::estimate;
-pub use fleet::{Worker, run_fleet};
+pub use experiment::QueuedExperiment;
 pub use outcome::{Ending, FlowOutcome, Iteration, LinkOutcome, Outcome};
-pub use prepare::{PrepareError, Prepared, fits, prepare};
-pub use runner::{News, RunOptions, Task, run};
-pub use training::{SetupError, TrainingSetup};
+pub use prepare::{Prepared, fits, prepare};
+pub use runner::{RunEvent, RunOptions, run};
+pub use training::TrainingSetup;
 pub use world::{Batch, Ended, Limits};

@@ -9,26 +9,26 @@ use std::sync::Arc;
 
 use crate::collective::Env;
 use crate::columns::{NEVER, mode};
-use crate::cost::{self, Bill, CostError};
-use crate::routing::{
-    self, FlowPaths, RouteError, RouteFile, Router, flow_rtt_window, global_rtt_window, is_intra_server,
-};
-use crate::spec::{self, Cdf as CdfKey, Config, Conflict, Pattern, Policy, TopologyKind, Workload};
+use crate::cost::{self, Bill};
+use crate::routing::{self, FlowPaths, RouteFile, Router, flow_rtt_window, global_rtt_window, is_intra_server};
+use crate::spec::{self, Cdf as CdfKey, Config, Pattern, Policy, TopologyKind, Workload};
 use crate::topology::{
-    self, ArcIdx, Clos, Fabric, FatTree, FileError, Link, Network, Node, NodeKind, NvLink, RailOnly, RailOptimized,
-    TopologyError, TopologyFormat, text,
+    self, ArcIdx, Clos, Fabric, FatTree, Link, Network, Node, NodeKind, NvLink, RailOnly, RailOptimized,
+    TopologyFormat, text,
 };
 use crate::transport::{RttWindow, Transport};
 use crate::units::{PS_PER_S, tx_ps};
 use crate::workload::tasks::QueuePair;
-use crate::workload::{self, AllToAll, Cdf, FIRST_SPORT, Flow, Incast, Permutation, Poisson, Ring, WorkloadError};
+use crate::workload::{self, AllToAll, Cdf, FIRST_SPORT, Flow, Incast, Permutation, Poisson, Ring};
 
-use super::build::{BuildError, BuildOptions, Built, GraphCase, PacketCase, build_sharing};
-use super::job::{self, Job, JobError};
-use super::outcome::Ending;
-use super::servers::{self, Described, ServerError};
-use super::shared_jobs;
-use super::training::{self as setup, SetupError, TrainingSetup};
+use super::build::{Built, build_sharing};
+use super::error::{JobError, PrepareError};
+use super::host_memory::world_bytes;
+use super::job::{self, Job};
+use super::job_cache;
+use super::packet_case::{BuildOptions, GraphCase, PacketCase};
+use super::servers::{self, Described};
+use super::training::{self as setup, TrainingSetup};
 
 /// RoCE's port, as flow files of the reference have it; only ECMP's hash sees it.
 const QP_DPORT: u16 = 100;
@@ -38,61 +38,6 @@ const NAME_BYTES: usize = 64;
 const SIZES_KNOWN: usize = 8;
 /// RTT samples kept a flow where rtt.csv is asked for.
 const RTT_SAMPLES: u32 = 256;
-
-/// Why an experiment cannot run.
-#[derive(Debug, thiserror::Error)]
-pub enum PrepareError {
-    #[error(transparent)]
-    Topology(#[from] TopologyError),
-    #[error(transparent)]
-    Workload(#[from] WorkloadError),
-    #[error(transparent)]
-    Route(#[from] RouteError),
-    #[error(transparent)]
-    File(#[from] FileError),
-    #[error(transparent)]
-    Job(#[from] JobError),
-    #[error("{0}")]
-    Config(#[from] Conflict),
-    #[error(transparent)]
-    Build(#[from] BuildError),
-    #[error(
-        "flows {a} and {b} have priorities {pa} and {pb}: one traffic class is modelled, so all flows of an experiment need the same"
-    )]
-    Priorities { a: u32, pa: u8, b: u32, pb: u8 },
-    #[error(transparent)]
-    Setup(#[from] SetupError),
-    #[error(transparent)]
-    Server(#[from] ServerError),
-    #[error(transparent)]
-    Cost(#[from] CostError),
-    #[error("{breakdown}")]
-    Oom { peak_bytes: u64, breakdown: String },
-    #[error("cluster.gpus = {asked}, but the topology file has {found} hosts; leave cluster.gpus out")]
-    Gpus { asked: u32, found: u32 },
-}
-
-impl PrepareError {
-    /// Whether the user's input is at fault, rather than what it asks of the network: then nothing of the sweep should run.
-    pub fn is_input(&self) -> bool {
-        let fates = matches!(
-            self,
-            PrepareError::Route(RouteError::NoRoute { .. })
-                | PrepareError::Build(BuildError::TooLarge { .. })
-                | PrepareError::Oom { .. }
-        );
-        !fates
-    }
-}
-
-impl From<PrepareError> for Ending {
-    fn from(error: PrepareError) -> Ending {
-        match error {
-            PrepareError::Oom { peak_bytes, breakdown } => Ending::Oom { peak_bytes, breakdown },
-            other => Ending::Failed(other.to_string()),
-        }
-    }
-}
 
 /// A flow as results name it.
 #[derive(Clone, Debug)]
@@ -143,7 +88,7 @@ impl Prepared {
         // A job that several experiments share is nobody's.
         let job = self.job.as_ref().filter(|job| Arc::strong_count(job) == 1).map_or(0, |job| job.bytes());
         let names = self.built.end_arcs.len() * NAME_BYTES;
-        tables.bytes() + super::world::bytes(tables) + job + (self.flows.len() * size_of::<FlowInfo>() + names) as u64
+        tables.bytes() + world_bytes(tables) + job + (self.flows.len() * size_of::<FlowInfo>() + names) as u64
     }
 }
 
@@ -193,7 +138,7 @@ pub(super) fn routed(config: &Config) -> Result<Routed<'_>, PrepareError> {
     }
     let (flows, job) = match &config.workload {
         Workload::Program(program) => {
-            let job = shared_jobs::job(config, program, &network, described.as_ref(), &mut notes)?;
+            let job = job_cache::job(config, program, &network, described.as_ref(), &mut notes)?;
             (queue_pairs(&job), Some(job))
         }
         _ => (flows(config, &network, &mut notes)?, None),

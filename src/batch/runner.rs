@@ -9,8 +9,10 @@ use rayon::prelude::*;
 use crate::engine::{Engine, EngineError};
 use crate::spec::Config;
 
-use super::alike::{Alike, Fate, Firsts, Made};
-use super::prepare::{PrepareError, Prepared, prepare};
+use super::dedup::{Dedup, Duplicate, DuplicateState, Preparation};
+use super::error::PrepareError;
+use super::experiment::QueuedExperiment;
+use super::prepare::{Prepared, prepare};
 use super::world::{Batch, Ended, Limits};
 
 /// Most experiments in a batch: enough for a GPU, few enough that results appear soon.
@@ -21,15 +23,8 @@ const MOST_BYTES: u64 = 2 << 30;
 /// Experiments prepared in one go.
 const PREPARED_AT_ONCE: usize = 16;
 
-/// One experiment to run.
-#[derive(Clone)]
-pub struct Task {
-    pub exp_id: u64,
-    pub config: Config,
-}
-
-/// News, in the order it happens.
-pub enum News {
+/// What happens in a run, reported in the order in which it happens.
+pub enum RunEvent {
     /// The experiments of a batch were prepared and are about to run.
     Started(Vec<u64>),
     Ended(Box<Ended>),
@@ -63,11 +58,11 @@ impl Default for RunOptions {
 /// # Errors
 /// The engine cannot go on, or `tell` refuses news. A bad experiment is no error: it ends with a reason.
 pub fn run<E: From<EngineError>>(
-    tasks: impl Iterator<Item = Task>,
+    tasks: impl Iterator<Item = QueuedExperiment>,
     engine: Box<dyn Engine>,
     options: &RunOptions,
     stop: impl Fn() -> bool + Send + Sync + Clone + 'static,
-    tell: &mut dyn FnMut(News) -> Result<(), E>,
+    tell: &mut dyn FnMut(RunEvent) -> Result<(), E>,
 ) -> Result<(), E> {
     let mut batch = Batch::new(engine, options.packet_limit, Box::new(stop.clone()));
     drive(&mut batch, &mut Alone { tasks: tasks.peekable(), most: options.batch.max(1) }, None, options, &stop, tell)
@@ -78,23 +73,23 @@ pub(super) trait Supply {
     /// How many the next batch may take, once there may be some; `None` if there will never be more.
     fn more(&mut self) -> Option<usize>;
     /// Up to `most` of those that are there now.
-    fn take(&mut self, most: usize) -> Vec<Task>;
+    fn take(&mut self, most: usize) -> Vec<QueuedExperiment>;
     /// The experiment has ended.
     fn ended(&mut self, exp_id: u64);
 }
 
 /// All tasks for one engine.
-struct Alone<I: Iterator<Item = Task>> {
+struct Alone<I: Iterator<Item = QueuedExperiment>> {
     tasks: std::iter::Peekable<I>,
     most: usize,
 }
 
-impl<I: Iterator<Item = Task>> Supply for Alone<I> {
+impl<I: Iterator<Item = QueuedExperiment>> Supply for Alone<I> {
     fn more(&mut self) -> Option<usize> {
         self.tasks.peek().map(|_| self.most)
     }
 
-    fn take(&mut self, most: usize) -> Vec<Task> {
+    fn take(&mut self, most: usize) -> Vec<QueuedExperiment> {
         self.tasks.by_ref().take(most).collect()
     }
 
@@ -112,16 +107,16 @@ pub(super) fn drive<E: From<EngineError>>(
     pool: Option<(&rayon::ThreadPool, bool)>,
     options: &RunOptions,
     stop: &impl Fn() -> bool,
-    tell: &mut dyn FnMut(News) -> Result<(), E>,
+    tell: &mut dyn FnMut(RunEvent) -> Result<(), E>,
 ) -> Result<(), E> {
     let room = Room { tables: batch.room(), host: options.bytes };
-    let firsts = options.once.then(Firsts::default);
+    let firsts = options.once.then(Dedup::default);
     let threads = pool.map_or_else(rayon::current_num_threads, |(pool, _)| pool.current_num_threads());
     // What was prepared but did not fit into the batch before.
     let mut left: Vec<Candidate> = Vec::new();
     // What is like another, which has not ended; what is to be simulated after all.
-    let mut waiting: Vec<Alike> = Vec::new();
-    let mut alone: Vec<Task> = Vec::new();
+    let mut waiting: Vec<Duplicate> = Vec::new();
+    let mut alone: Vec<QueuedExperiment> = Vec::new();
     let mut most = 0;
     while !stop() {
         if left.is_empty() && alone.is_empty() {
@@ -134,9 +129,9 @@ pub(super) fn drive<E: From<EngineError>>(
         let makers = Makers { firsts: firsts.as_ref(), pool: pool.map(|p| p.0) };
         fill(&mut left, &mut likes, &mut alone, supply, &makers, most, room, stop);
         for like in likes {
-            tell(News::Started(vec![like.exp_id()]))?;
+            tell(RunEvent::Started(vec![like.exp_id()]))?;
             for note in &like.notes {
-                tell(News::Note(note.clone()))?;
+                tell(RunEvent::Note(note.clone()))?;
             }
             waiting.push(like);
         }
@@ -150,7 +145,7 @@ pub(super) fn drive<E: From<EngineError>>(
             match prepared {
                 Err(e) => {
                     supply.ended(exp_id);
-                    tell(News::Ended(Box::new(Ended {
+                    tell(RunEvent::Ended(Box::new(Ended {
                         exp_id,
                         result: Err(e.into()),
                         packet_hops: 0,
@@ -164,7 +159,7 @@ pub(super) fn drive<E: From<EngineError>>(
                 Ok(p) => {
                     used = used.and(&p);
                     for note in &p.notes {
-                        tell(News::Note(note.clone()))?;
+                        tell(RunEvent::Note(note.clone()))?;
                     }
                     admitted.push((exp_id, *p, limits));
                 }
@@ -185,7 +180,7 @@ pub(super) fn drive<E: From<EngineError>>(
             room.host,
             left.len()
         );
-        tell(News::Started(admitted.iter().map(|a| a.0).collect()))?;
+        tell(RunEvent::Started(admitted.iter().map(|a| a.0).collect()))?;
         batch.admit(admitted);
         while !batch.is_over() && !stop() {
             let ended = match pool {
@@ -197,7 +192,7 @@ pub(super) fn drive<E: From<EngineError>>(
                     firsts.ended(&ended);
                 }
                 supply.ended(ended.exp_id);
-                tell(News::Ended(Box::new(ended)))?;
+                tell(RunEvent::Ended(Box::new(ended)))?;
             }
             settle(&mut waiting, &mut alone, supply, tell)?;
         }
@@ -212,18 +207,18 @@ pub(super) fn drive<E: From<EngineError>>(
 /// # Errors
 /// `tell` refuses news.
 fn settle<E>(
-    waiting: &mut Vec<Alike>,
-    alone: &mut Vec<Task>,
+    waiting: &mut Vec<Duplicate>,
+    alone: &mut Vec<QueuedExperiment>,
     supply: &mut dyn Supply,
-    tell: &mut dyn FnMut(News) -> Result<(), E>,
+    tell: &mut dyn FnMut(RunEvent) -> Result<(), E>,
 ) -> Result<(), E> {
     for like in std::mem::take(waiting) {
-        match like.fate() {
-            Fate::Waits(like) => waiting.push(*like),
-            Fate::Alone(task) => alone.push(*task),
-            Fate::Ended(ended) => {
+        match like.state() {
+            DuplicateState::Waiting(like) => waiting.push(*like),
+            DuplicateState::Simulate(task) => alone.push(*task),
+            DuplicateState::Ended(ended) => {
                 supply.ended(ended.exp_id);
-                tell(News::Ended(ended))?;
+                tell(RunEvent::Ended(ended))?;
             }
         }
     }
@@ -232,18 +227,18 @@ fn settle<E>(
 
 /// What prepares experiments: `firsts` knows those before them, unless each is to be simulated.
 struct Makers<'a> {
-    firsts: Option<&'a Firsts>,
+    firsts: Option<&'a Dedup>,
     pool: Option<&'a rayon::ThreadPool>,
 }
 
 impl Makers<'_> {
     /// Prepares tasks side by side; those that are `alone` whatever they are like.
-    fn make(&self, tasks: Vec<Task>, alone: bool) -> Vec<(u64, Result<Made, PrepareError>, Limits)> {
-        let one = |t: Task| {
+    fn make(&self, tasks: Vec<QueuedExperiment>, alone: bool) -> Vec<(u64, Result<Preparation, PrepareError>, Limits)> {
+        let one = |t: QueuedExperiment| {
             let (exp_id, limits) = (t.exp_id, limits(&t.config));
             let made = match self.firsts {
                 Some(firsts) if !alone => firsts.prepare(t, limits),
-                _ => prepare(&t.config, exp_id as u32).map(|p| Made::Prepared(Box::new(p))),
+                _ => prepare(&t.config, exp_id as u32).map(|p| Preparation::Prepared(Box::new(p))),
             };
             (exp_id, made, limits)
         };
@@ -284,8 +279,8 @@ impl Room {
 #[expect(clippy::too_many_arguments, reason = "what the one caller has")]
 fn fill(
     left: &mut Vec<Candidate>,
-    likes: &mut Vec<Alike>,
-    alone: &mut Vec<Task>,
+    likes: &mut Vec<Duplicate>,
+    alone: &mut Vec<QueuedExperiment>,
     supply: &mut dyn Supply,
     makers: &Makers,
     most: usize,
@@ -320,8 +315,8 @@ fn fill(
         let (first, clock) = (left.len(), Instant::now());
         for (exp_id, made, limits) in makers.make(few, again) {
             match made {
-                Ok(Made::Alike(like)) => likes.push(*like),
-                Ok(Made::Prepared(p)) => left.push((exp_id, Ok(p), limits)),
+                Ok(Preparation::Duplicate(like)) => likes.push(*like),
+                Ok(Preparation::Prepared(p)) => left.push((exp_id, Ok(p), limits)),
                 Err(e) => left.push((exp_id, Err(e), limits)),
             }
         }

@@ -8,11 +8,11 @@ use super::*;
 use crate::engine::cpu::engine::CpuEngine;
 use crate::sweep::{self, SetOverrides};
 
-fn tasks() -> Vec<Task> {
+fn tasks() -> Vec<QueuedExperiment> {
     let text = "name = \"s\"\n[base.cluster]\ngpus = 16\n[base.workload]\nkind = \"traffic\"\npattern = \"ring\"\nbytes = 20000\n[axes]\n\
                 \"transport.cc\" = [\"hpcc\", \"dcqcn\", \"none\"]\n\"topology.link_gbps\" = [100, 200, 300, 400]\n";
     let sweep = sweep::parse(text, Path::new("s.toml"), &SetOverrides::default()).unwrap();
-    sweep.experiments.iter().map(|e| Task { exp_id: e.exp_id, config: sweep.config(e).unwrap() }).collect()
+    sweep.experiments.iter().map(|e| QueuedExperiment { exp_id: e.exp_id, config: sweep.config(e).unwrap() }).collect()
 }
 
 /// The experiments of each batch, how many tasks had been taken when it began, and what came of them.
@@ -23,12 +23,12 @@ fn run_within(bytes: u64) -> (Vec<Vec<u64>>, Vec<usize>, BTreeMap<u64, String>) 
     let options = RunOptions { bytes, ..RunOptions::default() };
     run::<EngineError>(tasks, Box::new(CpuEngine), &options, || false, &mut |news| {
         match news {
-            News::Started(ids) => {
+            RunEvent::Started(ids) => {
                 batches.push(ids);
                 ahead.push(taken.get());
             }
-            News::Ended(e) => drop(ends.insert(e.exp_id, format!("{:?} {}", e.result, e.packet_hops))),
-            News::Note(_) | News::Lost(_) => {}
+            RunEvent::Ended(e) => drop(ends.insert(e.exp_id, format!("{:?} {}", e.result, e.packet_hops))),
+            RunEvent::Note(_) | RunEvent::Lost(_) => {}
         }
         Ok(())
     })

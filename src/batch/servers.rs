@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use crate::collective::nccl::{Hca, XmlError, host_bps, topology};
 use crate::collective::{Arch, Cpu, Inside, Server, System};
 use crate::compute::Gpu;
-use crate::spec::{self, Config, K, TopologyKind, Workload};
+use crate::spec::{self, Config, KeyId, TopologyKind, Workload};
 use crate::topology::{Link, Network, NodeIdx};
 use crate::workload::lower;
 
@@ -76,28 +76,28 @@ pub fn applied<'c>(config: &'c Config, described: Option<&Described>) -> Result<
             found: server.gpus,
         });
     }
-    let open = |key: K| !config.values.given(key);
-    if server.nics == 0 && open(K::NicsPerServer) {
+    let open = |key: KeyId| !config.values.given(key);
+    if server.nics == 0 && open(KeyId::NicsPerServer) {
         return Err(ServerError::NoNics { file: file.clone() });
     }
     let mut config = config.clone();
     // The network has at most one host a GPU: where a GPU has several NICs they are one with their rates added.
     let nics = server.nics.min(server.gpus).max(1);
     let joined = (server.nics / nics).max(1);
-    if open(K::NicsPerServer) {
+    if open(KeyId::NicsPerServer) {
         config.cluster.nics_per_server = nics;
     }
-    if open(K::NicPorts) {
+    if open(KeyId::NicPorts) {
         config.cluster.nic_ports = server.ports.max(1) * joined;
     }
-    if open(K::LinkGbps) && server.nics > 0 {
+    if open(KeyId::LinkGbps) && server.nics > 0 {
         config.topology.link_bps = server.nic_bps * u64::from(joined);
     }
     // 0 without being written: NCCL may not use it.
-    if open(K::NvlinkGbps) && config.cluster.nvlink_bps > 0 {
+    if open(KeyId::NvlinkGbps) && config.cluster.nvlink_bps > 0 {
         config.cluster.nvlink_bps = server.inside_bps / 1_000_000 * 1_000_000;
     }
-    if open(K::NvlinkLatencyNs) {
+    if open(KeyId::NvlinkLatencyNs) {
         config.cluster.nvlink_latency_ps = server.latency_ps;
     }
     Ok(Cow::Owned(config))

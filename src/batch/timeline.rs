@@ -12,9 +12,11 @@ use crate::spec::Config;
 use crate::topology::Network;
 
 use super::breakdown::span;
+use super::error::PrepareError;
 use super::job::Job;
-use super::outcome::{FlowOutcome, Rows, read};
-use super::prepare::{Carried, PrepareError, prepare};
+use super::outcome::FlowOutcome;
+use super::prepare::{Carried, prepare};
+use super::read_outcome::{OutcomeRows, read};
 use super::runner::RunOptions;
 use super::world::link_names;
 
@@ -124,7 +126,7 @@ pub fn record(config: &Config, exp_id: u64, window: Window, stop: &dyn Fn() -> b
             _ => "the simulation broke off".to_string(),
         });
     }
-    let rows = Rows { exp: &t.exps[0], nics: &t.nics, ports: &t.ports, tx: &t.flow_tx, tasks: &t.tasks };
+    let rows = OutcomeRows { exp: &t.exps[0], nics: &t.nics, ports: &t.ports, tx: &t.flow_tx, tasks: &t.tasks };
     let outcome = read(rows, &prepared.flows, prepared.job.as_deref(), &links, &t.rtts);
     let ops = prepared.job.as_deref().map_or(Vec::new(), |job| ops(job, &t));
     let within = |begin: u64, end: u64| begin != NEVER && begin < window.to_ps && end >= window.from_ps;

@@ -4,12 +4,12 @@
 
 use std::sync::Arc;
 
-use crate::compute::{self, Dtype, Gpu, Slowdown, SlowdownTable, Trees, UserDatabase};
+use crate::compute::{Dtype, Gpu, Slowdown, SlowdownTable, Trees, UserDatabase};
 use crate::memory::{self, Estimate, MemoryOptions};
-use crate::model::{ElementBytes, Framework, Layout, Model, ModelError, PipelineSchedule, Recompute};
+use crate::model::{ElementBytes, Framework, Layout, Model, PipelineSchedule, Recompute};
 use crate::spec::{self, Config, Named, Training};
 
-use super::prepare::PrepareError;
+use super::error::{PrepareError, SetupError};
 
 /// What is trained, how, and on what.
 #[derive(Clone, Debug)]
@@ -19,19 +19,6 @@ pub struct TrainingSetup {
     pub layout: Layout,
     pub gpu: Gpu,
     pub memory: Estimate,
-}
-
-/// Why a model, a GPU or a layout cannot be had.
-#[derive(Debug, thiserror::Error)]
-pub enum SetupError {
-    #[error(transparent)]
-    Model(#[from] ModelError),
-    #[error(transparent)]
-    Gpu(#[from] compute::Error),
-    #[error("workload.fp8 = true, but {gpu} has no FP8 units; leave it out, or use a GPU that has them: {with}")]
-    Fp8 { gpu: String, with: String },
-    #[error("{file}: {why}")]
-    File { file: String, why: String },
 }
 
 impl TrainingSetup {

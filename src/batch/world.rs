@@ -16,8 +16,9 @@ use crate::columns::{Exp, FlowRx, FlowTx, Nic, Port, SHARED_FLOWS_LEFT, Switch, 
 use crate::engine::fold::FoldStats;
 use crate::engine::{Engine, EngineError, is_final, packet_hops};
 
-use super::outcome::{Ending, Outcome, Rows, read};
+use super::outcome::{Ending, Outcome};
 use super::prepare::Prepared;
+use super::read_outcome::{OutcomeRows, read};
 use super::{conserve, diagnose};
 
 /// The experiment a row belongs to: its index in the sweep.
@@ -214,18 +215,6 @@ impl Batch {
     pub fn room(&self) -> u64 {
         self.world.resource::<EngineHandle>().0.room()
     }
-}
-
-/// What a row costs in the world beside itself: its experiment's id, the entity and its places, when its components were added and changed (measured).
-const ENTITY_BYTES: usize = 96;
-
-/// About how many bytes an experiment's rows take in the world.
-pub(super) fn bytes(t: &Tables) -> u64 {
-    fn rows<T>(rows: &[T]) -> usize {
-        rows.len() * (size_of::<T>() + ENTITY_BYTES)
-    }
-    (rows(&t.nics) + rows(&t.ports) + rows(&t.switches) + rows(&t.flow_tx) + size_of_val(&*t.flow_rx) + rows(&t.tasks))
-        as u64
 }
 
 /// Names of the links that link ends transmit on: `a->b`, and `a->b#k` where links are parallel.
@@ -429,7 +418,7 @@ fn complete(
         }
         job.reported = true;
         let (t, b) = (&device.tables[slot], device.bases[slot]);
-        let rows = Rows {
+        let rows = OutcomeRows {
             exp,
             nics: &nics[b.nic..b.nic + t.nics.len()],
             ports: &ports[b.port..b.port + t.ports.len()],

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use anyhow::{anyhow, bail};
 
-use crate::batch::{self, News, RunOptions, Task};
+use crate::batch::{self, QueuedExperiment, RunEvent, RunOptions};
 use crate::engine::EngineError;
 use crate::engine::fold::FoldEngine;
 use crate::sweep::{self, SetOverrides, Sweep};
@@ -83,12 +83,12 @@ fn one_run(sweep: &Sweep, first: usize, n: usize) -> anyhow::Result<u64> {
     let chosen = &sweep.experiments[first..first + n];
     let configs = chosen
         .iter()
-        .map(|e| Ok(Task { exp_id: e.exp_id, config: sweep.config(e).map_err(|e| anyhow!("{e}"))? }))
+        .map(|e| Ok(QueuedExperiment { exp_id: e.exp_id, config: sweep.config(e).map_err(|e| anyhow!("{e}"))? }))
         .collect::<anyhow::Result<Vec<_>>>()?;
     let mut hops = 0;
     let mut failed = None;
-    let mut tell = |news: News| -> Result<(), EngineError> {
-        if let News::Ended(ended) = news {
+    let mut tell = |news: RunEvent| -> Result<(), EngineError> {
+        if let RunEvent::Ended(ended) = news {
             hops += ended.packet_hops;
             failed = failed.take().or(ended.result.err().map(|e| format!("experiment {}: {e:?}", ended.exp_id)));
         }

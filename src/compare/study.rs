@@ -8,7 +8,7 @@ use std::path::Path;
 use toml::de::DeValue;
 
 use crate::results::{Cell, RunResults, Status};
-use crate::spec::{self, K, Key, Value, Values};
+use crate::spec::{self, Key, KeyId, Value, Values};
 
 use super::{CompareError, Metric, Questions};
 
@@ -219,7 +219,7 @@ fn fixed_keys(run: &RunResults) -> Vec<(&'static Key, Value)> {
     if let Some(base) = run.sweep().as_ref().and_then(|s| s.get("base")).and_then(toml::Value::as_table) {
         walk("", base, &mut keys);
     }
-    keys.retain(|(key, _)| key.decides && run.column(key.name).is_none());
+    keys.retain(|(key, _)| key.in_identity && run.column(key.name).is_none());
     keys
 }
 
@@ -245,8 +245,9 @@ fn value(key: &Key, cell: &Cell) -> Option<Value> {
 
 /// All keys' values where these are set, the later ones over the earlier.
 fn resolve(fixed: &[(&'static Key, Value)], varied: &[(&'static Key, Value)]) -> Values {
-    let ids =
-        |layer: &[(&'static Key, Value)]| layer.iter().map(|(key, v)| (key.id, v.clone())).collect::<Vec<(K, Value)>>();
+    let ids = |layer: &[(&'static Key, Value)]| {
+        layer.iter().map(|(key, v)| (key.id, v.clone())).collect::<Vec<(KeyId, Value)>>()
+    };
     let mut values = Values::layered(&[&ids(fixed), &ids(varied)]);
     values.derive();
     values

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use rayon::prelude::*;
 
-use crate::batch::{self, Ended, News, Task, Worker};
+use crate::batch::{self, Ended, QueuedExperiment, RunEvent, Worker};
 use crate::optimize::{Evaluate, Level, Objective, Verdict, coarser};
 use crate::results::{LookRecord, Outputs, Status};
 use crate::spec::Config;
@@ -104,20 +104,20 @@ impl<'a, 's> CandidateEvaluator<'a, 's> {
             candidates.iter().map(|&i| (view.points[i][0].exp_id, (i, view.config(level, i)))).collect();
         let task = |&i: &usize| {
             let exp_id = view.points[i][0].exp_id;
-            Task { exp_id, config: configs[&exp_id].1.clone() }
+            QueuedExperiment { exp_id, config: configs[&exp_id].1.clone() }
         };
-        let tasks: Vec<Task> = candidates.iter().map(task).collect();
-        let mut tell = |news: News| -> Result<(), SessionError> {
+        let tasks: Vec<QueuedExperiment> = candidates.iter().map(task).collect();
+        let mut tell = |news: RunEvent| -> Result<(), SessionError> {
             match news {
-                News::Ended(ended) => {
+                RunEvent::Ended(ended) => {
                     let (exp_id, (i, config)) = (ended.exp_id, &configs[&ended.exp_id]);
                     keep(seen, sink, level, exp_id, view.value(*i, config, *ended))
                 }
-                News::Lost(text) => {
+                RunEvent::Lost(text) => {
                     lost_devices.push(text.clone());
                     sink(Update::Message(text))
                 }
-                News::Started(_) | News::Note(_) => Ok(()),
+                RunEvent::Started(_) | RunEvent::Note(_) => Ok(()),
             }
         };
         match workers::simulate(tasks.into_iter(), self.workers, view.settings, &self.memo, view.pool, &mut tell) {

@@ -5,7 +5,7 @@
 use std::collections::{HashMap, HashSet};
 use std::time::Instant;
 
-use crate::batch::{News, Task};
+use crate::batch::{QueuedExperiment, RunEvent};
 use crate::engine::gpu::GpuDevice;
 use crate::results::{ExperimentRecord, Finished};
 use crate::spec;
@@ -72,17 +72,17 @@ impl Simulator for BuiltIn {
         let is_chosen = |e: &Experiment| chosen.as_ref().is_none_or(|c| c.contains(&e.exp_id));
         let open: Vec<&Experiment> =
             sweep.experiments.iter().filter(|e| !done.contains(&e.exp_id) && is_chosen(e)).collect();
-        let tasks = open.into_iter().map(|e| Task { exp_id: e.exp_id, config: config(sweep, e) });
+        let tasks = open.into_iter().map(|e| QueuedExperiment { exp_id: e.exp_id, config: config(sweep, e) });
         let mut findings = Findings::from_known(sweep, known);
-        let mut tell = |news: News| -> Result<(), SessionError> {
+        let mut tell = |news: RunEvent| -> Result<(), SessionError> {
             match news {
-                News::Started(ids) => ids.into_iter().try_for_each(|exp_id| sink(Update::Started { exp_id })),
-                News::Note(_) => Ok(()),
-                News::Lost(text) => {
+                RunEvent::Started(ids) => ids.into_iter().try_for_each(|exp_id| sink(Update::Started { exp_id })),
+                RunEvent::Note(_) => Ok(()),
+                RunEvent::Lost(text) => {
                     lost_devices.push(text.clone());
                     sink(Update::Message(text))
                 }
-                News::Ended(ended) => {
+                RunEvent::Ended(ended) => {
                     let exp_id = ended.exp_id;
                     let experiment = findings.by_id[&exp_id];
                     let configured = config(sweep, experiment);
@@ -169,7 +169,7 @@ impl<'a> Findings<'a> {
     fn add_record(&mut self, record: &ExperimentRecord) {
         self.effects.add(record);
         let experiment = self.by_id[&record.exp_id];
-        if record.drops.is_some_and(|n| n > 0) && config(self.sweep, experiment).values.bool(spec::K::Pfc) {
+        if record.drops.is_some_and(|n| n > 0) && config(self.sweep, experiment).values.bool(spec::KeyId::Pfc) {
             self.lost_with_pfc += 1;
         }
     }

@@ -55,7 +55,7 @@ pub(crate) fn survey(sweep: &Sweep) -> Result<Survey, SessionError> {
             Err(e) => return Err(named(sweep, experiment, e)),
         }
         let (net, traffic) = ((&config.cluster, &config.topology, &config.routing), &config.workload);
-        let shape = format!("{net:?}{traffic:?}{:?}", config.values.text(spec::K::Cc));
+        let shape = format!("{net:?}{traffic:?}{:?}", config.values.text(spec::KeyId::Cc));
         let work = match shapes.get(&shape) {
             Some(work) => *work,
             None if shapes.len() >= CHECKED_SHAPES || bytes >= CHECKED_BYTES => {

@@ -2,7 +2,7 @@
 //!
 //! Layer: session. Which devices is decided in [`super::devices`].
 
-use crate::batch::{self, News, RunOptions, Task, Worker};
+use crate::batch::{self, QueuedExperiment, RunEvent, RunOptions, Worker};
 use crate::engine::EngineError;
 use crate::engine::beside::Beside;
 use crate::engine::gpu::{GpuDevice, GpuEngine, Mode};
@@ -50,12 +50,12 @@ pub(crate) fn workers(
 /// # Errors
 /// No engine is left to go on, or `tell` refuses news.
 pub(crate) fn simulate<E: From<EngineError> + Send>(
-    tasks: impl ExactSizeIterator<Item = Task> + Send,
+    tasks: impl ExactSizeIterator<Item = QueuedExperiment> + Send,
     workers: &mut Vec<Worker>,
     settings: &RunSettings,
     memo: &RunMemo,
     pool: &rayon::ThreadPool,
-    tell: &mut (dyn FnMut(News) -> Result<(), E> + Send),
+    tell: &mut (dyn FnMut(RunEvent) -> Result<(), E> + Send),
 ) -> Result<(), E> {
     let once = settings.memo != MemoChoice::Off;
     let options = RunOptions { bytes: host_bytes(settings.jobs, !workers.is_empty()), once, ..RunOptions::default() };
@@ -67,5 +67,5 @@ pub(crate) fn simulate<E: From<EngineError> + Send>(
     // Only `auto` has left the choice of the engine to us.
     let cpu = || Worker { name: "CPU engine".into(), engine: Box::new(memo.engine()), on_pool: true };
     let fallback = (settings.engine == EngineChoice::Auto).then_some(&cpu as &dyn Fn() -> Worker);
-    batch::run_fleet(tasks, workers, fallback, pool, &options, stop, tell)
+    batch::run_on_devices(tasks, workers, fallback, pool, &options, stop, tell)
 }

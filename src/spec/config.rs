@@ -5,9 +5,12 @@
 use std::path::Path;
 
 use super::costs::CostKeys;
+use super::ecn_by_rate::ecn_by_rate;
 use super::error::Conflict;
-use super::keys::{COUNT as MAX_GPUS, K};
-use super::program::named;
+use super::key_id::KeyId;
+use super::keys::COUNT as MAX_GPUS;
+use super::named::named;
+use super::scale::scaled;
 use super::sections::{Cluster, Limits, Output, Policy, Routing, Topology, TopologyFormat, TopologyKind, Workload};
 use super::servers::SERVERS;
 use super::value::Values;
@@ -33,94 +36,89 @@ pub struct Config {
     pub values: Values,
 }
 
-/// Rounds a person's number times `scale` to an integer; the table's ranges keep it in 64 bits.
-pub(super) fn scaled(x: f64, scale: f64) -> u64 {
-    (x * scale).round() as u64
-}
-
 impl Config {
     /// Types and checks resolved values. `dir` is what relative paths are relative to (the sweep file's folder), `seed` the replica's.
     /// The error names the key at fault.
     pub fn new(values: Values, dir: &Path, seed: u64) -> Result<Config, Conflict> {
         let v = &values;
-        let path = |key: K, when: &str| match v.text(key) {
+        let path = |key: KeyId, when: &str| match v.text(key) {
             "" => Err(Conflict { key, why: format!("it is required with {when}; give the path of a file") }),
             p => Ok(dir.join(p)),
         };
-        let u32_of = |key: K| v.int(key) as u32;
+        let u32_of = |key: KeyId| v.int(key) as u32;
         let some = |x: u64| (x > 0).then_some(x);
 
-        let kind = match v.text(K::TopologyKind) {
-            "fat-tree" => TopologyKind::FatTree { k: u32_of(K::FatTreeK) },
+        let kind = match v.text(KeyId::TopologyKind) {
+            "fat-tree" => TopologyKind::FatTree { k: u32_of(KeyId::FatTreeK) },
             "clos" => TopologyKind::Clos {
-                tiers: u32_of(K::Tiers),
-                hosts_per_leaf: u32_of(K::HostsPerLeaf),
-                spines: u32_of(K::Spines),
-                pods: u32_of(K::Pods),
-                cores: u32_of(K::Cores),
+                tiers: u32_of(KeyId::Tiers),
+                hosts_per_leaf: u32_of(KeyId::HostsPerLeaf),
+                spines: u32_of(KeyId::Spines),
+                pods: u32_of(KeyId::Pods),
+                cores: u32_of(KeyId::Cores),
             },
             "rail-optimized" => TopologyKind::RailOptimized {
-                rails: u32_of(K::Rails),
-                pods: u32_of(K::Pods),
-                servers_per_pod: u32_of(K::ServersPerPod),
-                spines: u32_of(K::Spines),
+                rails: u32_of(KeyId::Rails),
+                pods: u32_of(KeyId::Pods),
+                servers_per_pod: u32_of(KeyId::ServersPerPod),
+                spines: u32_of(KeyId::Spines),
             },
-            "rail-only" => TopologyKind::RailOnly { rails: u32_of(K::Rails) },
+            "rail-only" => TopologyKind::RailOnly { rails: u32_of(KeyId::Rails) },
             _ => TopologyKind::File {
-                path: path(K::TopologyPath, "topology.kind = \"file\"")?,
-                format: match v.text(K::TopologyFormat) {
+                path: path(KeyId::TopologyPath, "topology.kind = \"file\"")?,
+                format: match v.text(KeyId::TopologyFormat) {
                     "simai" => TopologyFormat::SimAi,
                     "htsim" => TopologyFormat::Htsim,
                     _ => TopologyFormat::Ns3,
                 },
             },
         };
-        let policy = match v.text(K::Policy) {
-            "spray" => Policy::Spray { max_paths: u32_of(K::MaxPaths) },
-            "file" => Policy::File { path: path(K::RoutingPath, "routing.policy = \"file\"")? },
+        let policy = match v.text(KeyId::Policy) {
+            "spray" => Policy::Spray { max_paths: u32_of(KeyId::MaxPaths) },
+            "file" => Policy::File { path: path(KeyId::RoutingPath, "routing.policy = \"file\"")? },
             _ => Policy::Ecmp,
         };
-        let ecn_by_rate = super::transport::ecn_by_rate(v)?;
-        if v.int(K::Gpus) > MAX_GPUS {
-            let why = format!("the workload needs {} GPUs; networks have at most {MAX_GPUS}", v.int(K::Gpus));
-            return Err(Conflict { key: K::Gpus, why });
+        let ecn_by_rate = ecn_by_rate(v)?;
+        if v.int(KeyId::Gpus) > MAX_GPUS {
+            let why = format!("the workload needs {} GPUs; networks have at most {MAX_GPUS}", v.int(KeyId::Gpus));
+            return Err(Conflict { key: KeyId::Gpus, why });
         }
         let config = Config {
             cluster: Cluster {
-                gpus: some(v.int(K::Gpus) as u64).map(|n| n as u32),
-                gpus_per_server: u32_of(K::GpusPerServer),
-                nics_per_server: u32_of(K::NicsPerServer),
-                nic_ports: u32_of(K::NicPorts),
-                server: SERVERS.into_iter().find(|s| v.is(K::Server, s)),
-                server_xml: v.has(K::ServerXml).then(|| dir.join(v.text(K::ServerXml))),
-                gpu: named(v.text(K::Gpu), dir),
-                gpu_memory_bytes: some(scaled(v.float(K::GpuMemoryGib), (1u64 << 30) as f64)),
-                nvlink_packets: v.is(K::Nvlink, "packet"),
-                nvlink_bps: scaled(v.float(K::NvlinkGbps), BPS_PER_GBPS as f64),
-                nvlink_latency_ps: scaled(v.float(K::NvlinkLatencyNs), PS_PER_NS as f64),
+                gpus: some(v.int(KeyId::Gpus) as u64).map(|n| n as u32),
+                gpus_per_server: u32_of(KeyId::GpusPerServer),
+                nics_per_server: u32_of(KeyId::NicsPerServer),
+                nic_ports: u32_of(KeyId::NicPorts),
+                server: SERVERS.into_iter().find(|s| v.is(KeyId::Server, s)),
+                server_xml: v.has(KeyId::ServerXml).then(|| dir.join(v.text(KeyId::ServerXml))),
+                gpu: named(v.text(KeyId::Gpu), dir),
+                gpu_memory_bytes: some(scaled(v.float(KeyId::GpuMemoryGib), (1u64 << 30) as f64)),
+                nvlink_packets: v.is(KeyId::Nvlink, "packet"),
+                nvlink_bps: scaled(v.float(KeyId::NvlinkGbps), BPS_PER_GBPS as f64),
+                nvlink_latency_ps: scaled(v.float(KeyId::NvlinkLatencyNs), PS_PER_NS as f64),
             },
             topology: Topology {
                 kind,
-                link_bps: scaled(v.float(K::LinkGbps), BPS_PER_GBPS as f64),
-                uplink_bps: scaled(v.float(K::UplinkGbps), BPS_PER_GBPS as f64),
-                link_delay_ps: scaled(v.float(K::LinkDelayNs), PS_PER_NS as f64),
-                switch_latency_ps: scaled(v.float(K::SwitchLatencyNs), PS_PER_NS as f64),
-                oversubscription_milli: scaled(v.float(K::Oversubscription), 1e3) as u32,
-                buffer_bytes: scaled(v.float(K::BufferMib), (1u64 << 20) as f64),
+                link_bps: scaled(v.float(KeyId::LinkGbps), BPS_PER_GBPS as f64),
+                uplink_bps: scaled(v.float(KeyId::UplinkGbps), BPS_PER_GBPS as f64),
+                link_delay_ps: scaled(v.float(KeyId::LinkDelayNs), PS_PER_NS as f64),
+                switch_latency_ps: scaled(v.float(KeyId::SwitchLatencyNs), PS_PER_NS as f64),
+                oversubscription_milli: scaled(v.float(KeyId::Oversubscription), 1e3) as u32,
+                buffer_bytes: scaled(v.float(KeyId::BufferMib), (1u64 << 20) as f64),
             },
-            routing: Routing { policy, seed: v.int(K::RoutingSeed) as u32 },
+            routing: Routing { policy, seed: v.int(KeyId::RoutingSeed) as u32 },
             workload: workload(v, dir)?,
             limits: Limits {
-                sim_ps: some(v.int(K::SimNs) as u64 * PS_PER_NS),
-                packet_hops: some(v.int(K::PacketHops) as u64),
-                wall_ms: some(scaled(v.float(K::WallS), 1e3)),
+                sim_ps: some(v.int(KeyId::SimNs) as u64 * PS_PER_NS),
+                packet_hops: some(v.int(KeyId::PacketHops) as u64),
+                wall_ms: some(scaled(v.float(KeyId::WallS), 1e3)),
             },
             cost: CostKeys::new(v),
             output: Output {
-                flows: v.bool(K::OutFlows),
-                links: v.bool(K::OutLinks),
-                rtt: v.bool(K::OutRtt),
-                trace: v.bool(K::OutTrace),
+                flows: v.bool(KeyId::OutFlows),
+                links: v.bool(KeyId::OutLinks),
+                rtt: v.bool(KeyId::OutRtt),
+                trace: v.bool(KeyId::OutTrace),
             },
             seed,
             ecn_by_rate,
@@ -133,27 +131,27 @@ impl Config {
     /// What single ranges cannot say.
     fn check(&self) -> Result<(), Conflict> {
         let v = &self.values;
-        let fail = |key: K, why: String| Err(Conflict { key, why });
+        let fail = |key: KeyId, why: String| Err(Conflict { key, why });
         let generated = !matches!(self.topology.kind, TopologyKind::File { .. });
         match self.topology.kind {
             TopologyKind::FatTree { k } if k % 2 == 1 => {
-                return fail(K::FatTreeK, format!("it must be even: {} or {}", k - 1, k + 1));
+                return fail(KeyId::FatTreeK, format!("it must be even: {} or {}", k - 1, k + 1));
             }
             TopologyKind::RailOptimized { rails, .. } | TopologyKind::RailOnly { rails }
                 if rails > self.cluster.nics_per_server =>
             {
                 return fail(
-                    K::Rails,
+                    KeyId::Rails,
                     format!("it must be at most cluster.nics_per_server = {}", self.cluster.nics_per_server),
                 );
             }
             TopologyKind::RailOptimized { pods: 1.., servers_per_pod: 1.., .. } => {
-                return fail(K::ServersPerPod, "topology.pods says the same already; give one of them".to_string());
+                return fail(KeyId::ServersPerPod, "topology.pods says the same already; give one of them".to_string());
             }
             _ => {}
         }
-        if !matches!(self.workload, Workload::Program(_)) && v.int(K::Iterations) > 1 {
-            return fail(K::Iterations, "traffic and flow files run once: 1".to_string());
+        if !matches!(self.workload, Workload::Program(_)) && v.int(KeyId::Iterations) > 1 {
+            return fail(KeyId::Iterations, "traffic and flow files run once: 1".to_string());
         }
         if let Workload::Program(program) = &self.workload {
             program.check(v, self.cluster.gpus)?;
@@ -164,37 +162,37 @@ impl Config {
                 let near = (gpus / per_server * per_server, (gpus / per_server + 1) * per_server);
                 let or = if near.0 > 0 { format!("{} or {}", near.0, near.1) } else { near.1.to_string() };
                 return fail(
-                    K::Gpus,
+                    KeyId::Gpus,
                     format!("it must be a multiple of cluster.gpus_per_server = {per_server}, for example {or}"),
                 );
             }
         }
         if generated && self.cluster.nics_per_server > self.cluster.gpus_per_server {
             let gpus = self.cluster.gpus_per_server;
-            return fail(K::NicsPerServer, format!("it must be at most cluster.gpus_per_server = {gpus}"));
+            return fail(KeyId::NicsPerServer, format!("it must be at most cluster.gpus_per_server = {gpus}"));
         }
-        if v.bool(K::Ecn) && v.float(K::EcnKminKb) > v.float(K::EcnKmaxKb) {
-            let kmax = v.get(K::EcnKmaxKb);
-            return fail(K::EcnKminKb, format!("it must be at most transport.ecn_kmax_kb = {kmax}"));
+        if v.bool(KeyId::Ecn) && v.float(KeyId::EcnKminKb) > v.float(KeyId::EcnKmaxKb) {
+            let kmax = v.get(KeyId::EcnKmaxKb);
+            return fail(KeyId::EcnKminKb, format!("it must be at most transport.ecn_kmax_kb = {kmax}"));
         }
-        if v.is(K::Cc, "timely") && v.float(K::TimelyTLowUs) > v.float(K::TimelyTHighUs) {
-            let high = v.get(K::TimelyTHighUs);
-            return fail(K::TimelyTLowUs, format!("it must be at most transport.timely.t_high_us = {high}"));
+        if v.is(KeyId::Cc, "timely") && v.float(KeyId::TimelyTLowUs) > v.float(KeyId::TimelyTHighUs) {
+            let high = v.get(KeyId::TimelyTHighUs);
+            return fail(KeyId::TimelyTLowUs, format!("it must be at most transport.timely.t_high_us = {high}"));
         }
         if let (Workload::Traffic { pattern, ranks: Some(ranks), .. }, gpus) = (&self.workload, self.cluster.gpus) {
             if let Some(gpus) = gpus.filter(|g| ranks > g) {
-                return fail(K::Ranks, format!("it must be at most cluster.gpus = {gpus}"));
+                return fail(KeyId::Ranks, format!("it must be at most cluster.gpus = {gpus}"));
             }
             if *ranks < 2 {
                 return fail(
-                    K::Ranks,
+                    KeyId::Ranks,
                     "it must be at least 2 (somebody sends, somebody else receives), or 0 for all".to_string(),
                 );
             }
             members(pattern, *ranks)?;
         } else if let (Workload::Traffic { pattern, .. }, Some(gpus)) = (&self.workload, self.cluster.gpus) {
             if gpus < 2 {
-                return fail(K::Gpus, "it must be at least 2: somebody sends, somebody else receives".to_string());
+                return fail(KeyId::Gpus, "it must be at least 2: somebody sends, somebody else receives".to_string());
             }
             members(pattern, gpus)?;
         }
@@ -203,12 +201,12 @@ impl Config {
 
     /// Whether the retransmission timeout is the default one, which may be raised where round trips are long.
     pub fn default_rto(&self) -> bool {
-        *self.values.get(K::RtoUs) == super::derive::rto_us(&self.values)
+        *self.values.get(KeyId::RtoUs) == super::derive::rto_us(&self.values)
     }
 
     /// Seed of marking: the replica's and `transport.seed`.
     pub fn marking_seed(&self) -> u32 {
-        mix(self.seed, self.values.int(K::TransportSeed) as u64, 1) as u32
+        mix(self.seed, self.values.int(KeyId::TransportSeed) as u64, 1) as u32
     }
 
     /// Seed of spraying: the replica's and `routing.seed`. ECMP's hash depends on `routing.seed` alone, so that replicas keep their paths.
@@ -218,38 +216,39 @@ impl Config {
 
     /// Seed of compute jitter: the replica's and `workload.seed`.
     pub fn jitter_seed(&self) -> u64 {
-        mix(self.seed, self.values.int(K::WorkloadSeed) as u64, 4)
+        mix(self.seed, self.values.int(KeyId::WorkloadSeed) as u64, 4)
     }
 
     /// Whether each message of a collective starts with fresh congestion-control state, instead of its queue pair's.
     pub fn fresh_qp(&self) -> bool {
-        self.values.bool(K::FreshQp)
+        self.values.bool(KeyId::FreshQp)
     }
 
     /// Whether what changes no result may be left out, and if so whether it may be remembered; `None`: every packet is simulated.
     pub fn folding(&self) -> Option<bool> {
-        (!self.values.is(K::FastForward, "off")).then(|| self.values.bool(K::Memo))
+        (!self.values.is(KeyId::FastForward, "off")).then(|| self.values.bool(KeyId::Memo))
     }
 
     /// How what is steady is found and skipped, where it is.
     pub fn steady(&self) -> Option<Steady> {
         let v = &self.values;
-        let metric =
-            ["rate", "window", "inflight", "queue", "rtt"].iter().position(|m| v.is(K::SteadyMetric, m)).unwrap_or(0)
-                as u32;
-        v.is(K::FastForward, "steady").then(|| Steady {
+        let metric = ["rate", "window", "inflight", "queue", "rtt"]
+            .iter()
+            .position(|m| v.is(KeyId::SteadyMetric, m))
+            .unwrap_or(0) as u32;
+        v.is(KeyId::FastForward, "steady").then(|| Steady {
             metric,
-            theta_ppm: scaled(v.float(K::SteadyTheta), 1e6) as u32,
-            samples: v.int(K::SteadySamples) as u32,
-            interval_ns: v.int(K::SteadyIntervalNs) as u32,
-            audit_ppm: scaled(v.float(K::Audit), 1e6) as u32,
-            audit_bound: v.float(K::AuditBound),
+            theta_ppm: scaled(v.float(KeyId::SteadyTheta), 1e6) as u32,
+            samples: v.int(KeyId::SteadySamples) as u32,
+            interval_ns: v.int(KeyId::SteadyIntervalNs) as u32,
+            audit_ppm: scaled(v.float(KeyId::Audit), 1e6) as u32,
+            audit_bound: v.float(KeyId::AuditBound),
         })
     }
 
     /// Seed of generated traffic: the replica's and `workload.seed`.
     pub fn traffic_seed(&self) -> u64 {
-        mix(self.seed, self.values.int(K::WorkloadSeed) as u64, 3)
+        mix(self.seed, self.values.int(KeyId::WorkloadSeed) as u64, 3)
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Layer: spec. `None` leaves a figure to `assets/costs.toml`, which `cost` reads.
 
-use super::keys::K;
+use super::key_id::KeyId;
 use super::value::{Value, Values};
 
 /// Price in dollars and power in watts of one part of each kind, where the user gives them.
@@ -22,15 +22,15 @@ pub struct CostKeys {
 
 impl CostKeys {
     pub(super) fn new(v: &Values) -> CostKeys {
-        let own = |k: K| (*v.get(k) != Value::Unset).then(|| v.float(k));
+        let own = |k: KeyId| (*v.get(k) != Value::Unset).then(|| v.float(k));
         CostKeys {
-            gpu: (own(K::CostGpuUsd), own(K::CostGpuWatts)),
-            server: (own(K::CostServerUsd), own(K::CostServerWatts)),
-            nic: (own(K::CostNicUsd), own(K::CostNicWatts)),
-            switch: (own(K::CostSwitchUsd), own(K::CostSwitchWatts)),
-            link: (own(K::CostLinkUsd), own(K::CostLinkWatts)),
-            years: v.float(K::CostYears),
-            usd_per_kwh: v.float(K::CostUsdPerKwh),
+            gpu: (own(KeyId::CostGpuUsd), own(KeyId::CostGpuWatts)),
+            server: (own(KeyId::CostServerUsd), own(KeyId::CostServerWatts)),
+            nic: (own(KeyId::CostNicUsd), own(KeyId::CostNicWatts)),
+            switch: (own(KeyId::CostSwitchUsd), own(KeyId::CostSwitchWatts)),
+            link: (own(KeyId::CostLinkUsd), own(KeyId::CostLinkWatts)),
+            years: v.float(KeyId::CostYears),
+            usd_per_kwh: v.float(KeyId::CostUsdPerKwh),
         }
     }
 }

@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
+use super::key_id::KeyId;
+
 /// Where something was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
@@ -97,9 +99,9 @@ impl SpecError {
 
 /// A value that does not fit together with the rest of a configuration. The caller knows where the key was written.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
-#[error("`{}`: {why}", super::key(*.key).name)]
+#[error("`{}`: {why}", .key.name())]
 pub struct Conflict {
-    pub key: super::K,
+    pub key: KeyId,
     pub why: String,
 }
 

@@ -5,7 +5,7 @@
 use toml::de::{DeTable, DeValue};
 
 use super::error::nearest;
-use super::keys::{K, KEYS, LATER};
+use super::key_id::KeyId;
 use super::value::{Value, Values};
 
 /// Type and range of a key.
@@ -53,15 +53,15 @@ pub enum Default {
 
 /// The declaration of one key. Parsing, `--set`, axes, the template, the reference and suggestions all come from it.
 pub struct Key {
-    pub id: K,
+    pub id: KeyId,
     /// Dotted, as below `[base]`.
     pub name: &'static str,
     pub kind: Kind,
     pub default: Default,
-    /// Whether anything reads the key, given the values of all keys.
-    pub reads: fn(&Values) -> bool,
-    /// Whether the key decides a simulation's outcome (rather than what is written, or for how long it may run).
-    pub decides: bool,
+    /// Whether the key has an effect, given the values of all keys.
+    pub applies_when: fn(&Values) -> bool,
+    /// Whether the key is part of an experiment's identity: it decides the outcome, rather than what is written or for how long it may run.
+    pub in_identity: bool,
     /// One line; the unit stands in the key's name.
     pub doc: &'static str,
 }
@@ -189,61 +189,8 @@ impl Key {
     }
 }
 
-/// The declaration of a dotted name.
-pub fn find(name: &str) -> Option<&'static Key> {
-    KEYS.iter().find(|k| k.name == name)
-}
-
-/// The declaration of a key.
-pub fn key(id: K) -> &'static Key {
-    &KEYS[id as usize]
-}
-
 /// The table of NCCL's environment variables.
 pub(super) const VARIABLES: &str = "workload.nccl.";
-
-/// What a known name that this version lacks asks for, and what to use instead.
-pub fn later(name: &str) -> Option<&'static str> {
-    LATER
-        .iter()
-        .find(|(n, _)| name == *n || name.strip_prefix(n).is_some_and(|rest| rest.starts_with('.')))
-        .map(|(_, instead)| *instead)
-}
-
-/// A hint for an unknown dotted name.
-pub fn hint(name: &str) -> String {
-    if name.starts_with(VARIABLES) {
-        let known: Vec<&str> = KEYS.iter().filter_map(|k| k.name.strip_prefix(VARIABLES)).collect();
-        return format!("the variables that a simulation can follow are {}", known.join(", "));
-    }
-    if let Some(k) = nearest(name, KEYS.iter().map(|k| k.name)) {
-        return format!("did you mean `{k}`?");
-    }
-    // The last part alone may be right, in another section.
-    let last = name.rsplit('.').next().unwrap_or(name);
-    let same: Vec<&str> = KEYS.iter().map(|k| k.name).filter(|k| k.rsplit('.').next() == Some(last)).collect();
-    if !same.is_empty() {
-        return format!("did you mean `{}`?", same.join("` or `"));
-    }
-    let section = name.split('.').next().unwrap_or(name);
-    let table = name.rsplit_once('.').map_or(name, |(table, _)| table);
-    let below = |table: &str| -> Vec<&str> {
-        KEYS.iter()
-            .map(|k| k.name)
-            .filter(|k| k.strip_prefix(table).is_some_and(|rest| rest.starts_with('.')))
-            .collect()
-    };
-    let mut known = below(table);
-    if known.is_empty() {
-        known = below(section);
-    }
-    if known.is_empty() {
-        known = super::keys::SECTIONS.iter().map(|(s, _)| *s).collect();
-        return format!("the sections are {}", known.join(", "));
-    }
-    known.truncate(40);
-    format!("known there: {}", known.join(", "))
-}
 
 /// A value as inline TOML with keys in order, so that the same table is the same text however it was written.
 fn canonical_toml(value: &DeValue<'_>, out: &mut String) -> Result<(), String> {

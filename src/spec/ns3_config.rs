@@ -6,8 +6,8 @@
 use std::path::Path;
 
 use super::error::{Place, SpecError, nearest};
-use super::key::key;
-use super::keys::K;
+use super::key_id::KeyId;
+use super::lookup::key;
 use super::value::Value;
 use crate::units::parse_rate_bps;
 
@@ -23,7 +23,7 @@ pub struct Note {
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct FileConfig {
     /// Values it sets, at most one a key.
-    pub values: Vec<(K, Value)>,
+    pub values: Vec<(KeyId, Value)>,
     /// What is in it but has no effect here.
     pub notes: Vec<Note>,
 }
@@ -31,11 +31,11 @@ pub struct FileConfig {
 /// How a key of the file is used.
 enum Use {
     /// A number, times a factor, into each of these keys.
-    Number(&'static [K], f64),
+    Number(&'static [KeyId], f64),
     /// 0 or 1.
-    Switch(K),
+    Switch(KeyId),
     /// A rate with its unit, into Mb/s.
-    Rate(&'static [K]),
+    Rate(&'static [KeyId]),
     /// `CC_MODE`.
     CcMode,
     /// `RNG_SEED` (true) and `RNG_RUN` (false).
@@ -54,10 +54,10 @@ const PINT: &str = "used by CC_MODE 10 alone, which is not available";
 
 /// Every key of the format.
 static FILE_KEYS: &[(&str, Use)] = &[
-    ("ENABLE_QCN", Use::Switch(K::Ecn)),
+    ("ENABLE_QCN", Use::Switch(KeyId::Ecn)),
     ("USE_DYNAMIC_PFC_THRESHOLD", Use::Must(&[1.0], "only dynamic thresholds are modelled: write 1")),
-    ("PFC_ENABLED", Use::Switch(K::Pfc)),
-    ("PACKET_PAYLOAD_SIZE", Use::Number(&[K::PayloadBytes], 1.0)),
+    ("PFC_ENABLED", Use::Switch(KeyId::Pfc)),
+    ("PACKET_PAYLOAD_SIZE", Use::Number(&[KeyId::PayloadBytes], 1.0)),
     ("TOPOLOGY_FILE", Use::Inert(ELSEWHERE)),
     ("FLOW_FILE", Use::Inert(ELSEWHERE)),
     ("TRACE_FILE", Use::Inert(MONITOR)),
@@ -82,44 +82,44 @@ static FILE_KEYS: &[(&str, Use)] = &[
     ("SIMULATOR_STOP_TIME", Use::Inert("a run ends when its flows do; limits.sim_ns bounds it")),
     ("PAUSE_TIME", Use::Inert("a pause holds until it is lifted, as in the reference")),
     ("CC_MODE", Use::CcMode),
-    ("ALPHA_RESUME_INTERVAL", Use::Number(&[K::DcqcnAlphaUs], 1.0)),
-    ("RATE_DECREASE_INTERVAL", Use::Number(&[K::DcqcnDecreaseUs], 1.0)),
-    ("CLAMP_TARGET_RATE", Use::Switch(K::DcqcnClamp)),
-    ("RP_TIMER", Use::Number(&[K::DcqcnIncreaseUs], 1.0)),
-    ("EWMA_GAIN", Use::Number(&[K::DcqcnG, K::DctcpG], 1.0)),
-    ("FAST_RECOVERY_TIMES", Use::Number(&[K::DcqcnFastRecovery], 1.0)),
-    ("RATE_AI", Use::Rate(&[K::DcqcnRaiMbps, K::HpccRaiMbps, K::TimelyRaiMbps])),
-    ("RATE_HAI", Use::Rate(&[K::DcqcnRhaiMbps, K::TimelyRhaiMbps])),
-    ("MIN_RATE", Use::Rate(&[K::MinRateMbps])),
-    ("DCTCP_RATE_AI", Use::Rate(&[K::DctcpRaiMbps])),
+    ("ALPHA_RESUME_INTERVAL", Use::Number(&[KeyId::DcqcnAlphaUs], 1.0)),
+    ("RATE_DECREASE_INTERVAL", Use::Number(&[KeyId::DcqcnDecreaseUs], 1.0)),
+    ("CLAMP_TARGET_RATE", Use::Switch(KeyId::DcqcnClamp)),
+    ("RP_TIMER", Use::Number(&[KeyId::DcqcnIncreaseUs], 1.0)),
+    ("EWMA_GAIN", Use::Number(&[KeyId::DcqcnG, KeyId::DctcpG], 1.0)),
+    ("FAST_RECOVERY_TIMES", Use::Number(&[KeyId::DcqcnFastRecovery], 1.0)),
+    ("RATE_AI", Use::Rate(&[KeyId::DcqcnRaiMbps, KeyId::HpccRaiMbps, KeyId::TimelyRaiMbps])),
+    ("RATE_HAI", Use::Rate(&[KeyId::DcqcnRhaiMbps, KeyId::TimelyRhaiMbps])),
+    ("MIN_RATE", Use::Rate(&[KeyId::MinRateMbps])),
+    ("DCTCP_RATE_AI", Use::Rate(&[KeyId::DctcpRaiMbps])),
     ("ERROR_RATE_PER_LINK", Use::Must(&[0.0], "random loss on links is not modelled: write 0")),
-    ("L2_CHUNK_SIZE", Use::Number(&[K::AckChunkBytes], 1.0)),
-    ("L2_ACK_INTERVAL", Use::Number(&[K::AckIntervalBytes], 1.0)),
+    ("L2_CHUNK_SIZE", Use::Number(&[KeyId::AckChunkBytes], 1.0)),
+    ("L2_ACK_INTERVAL", Use::Number(&[KeyId::AckIntervalBytes], 1.0)),
     ("L2_BACK_TO_ZERO", Use::Must(&[0.0], "only go-back-N is modelled: write 0")),
-    ("HAS_WIN", Use::Switch(K::Window)),
-    ("GLOBAL_T", Use::Switch(K::GlobalRtt)),
-    ("VAR_WIN", Use::Switch(K::VarWindow)),
-    ("FAST_REACT", Use::Switch(K::HpccFastReact)),
-    ("U_TARGET", Use::Number(&[K::HpccEta], 1.0)),
-    ("MI_THRESH", Use::Number(&[K::HpccMiThresh], 1.0)),
-    ("INT_MULTI", Use::Number(&[K::HpccIntMulti], 1.0)),
+    ("HAS_WIN", Use::Switch(KeyId::Window)),
+    ("GLOBAL_T", Use::Switch(KeyId::GlobalRtt)),
+    ("VAR_WIN", Use::Switch(KeyId::VarWindow)),
+    ("FAST_REACT", Use::Switch(KeyId::HpccFastReact)),
+    ("U_TARGET", Use::Number(&[KeyId::HpccEta], 1.0)),
+    ("MI_THRESH", Use::Number(&[KeyId::HpccMiThresh], 1.0)),
+    ("INT_MULTI", Use::Number(&[KeyId::HpccIntMulti], 1.0)),
     ("MULTI_RATE", Use::Must(&[0.0], "one rate a flow is modelled, not one a hop: write 0")),
     ("SAMPLE_FEEDBACK", Use::Must(&[0.0], "every ACK carries telemetry: write 0")),
     ("PINT_LOG_BASE", Use::Inert(PINT)),
     ("PINT_PROB", Use::Inert(PINT)),
-    ("RATE_BOUND", Use::Switch(K::RateBound)),
-    ("ACK_HIGH_PRIO", Use::Switch(K::AckHighPrio)),
-    ("TIMELY_ALPHA", Use::Number(&[K::TimelyAlpha], 1.0)),
-    ("TIMELY_BETA", Use::Number(&[K::TimelyBeta], 1.0)),
-    ("TIMELY_TLOW", Use::Number(&[K::TimelyTLowUs], 1e-3)),
-    ("TIMELY_THIGH", Use::Number(&[K::TimelyTHighUs], 1e-3)),
-    ("TIMELY_MINRTT", Use::Number(&[K::TimelyMinRttUs], 1e-3)),
+    ("RATE_BOUND", Use::Switch(KeyId::RateBound)),
+    ("ACK_HIGH_PRIO", Use::Switch(KeyId::AckHighPrio)),
+    ("TIMELY_ALPHA", Use::Number(&[KeyId::TimelyAlpha], 1.0)),
+    ("TIMELY_BETA", Use::Number(&[KeyId::TimelyBeta], 1.0)),
+    ("TIMELY_TLOW", Use::Number(&[KeyId::TimelyTLowUs], 1e-3)),
+    ("TIMELY_THIGH", Use::Number(&[KeyId::TimelyTHighUs], 1e-3)),
+    ("TIMELY_MINRTT", Use::Number(&[KeyId::TimelyMinRttUs], 1e-3)),
     ("LINK_DOWN", Use::Must(&[0.0, 0.0, 0.0], "link failures are not modelled: write 0 0 0")),
     ("KMIN_MAP", Use::Map(0)),
     ("KMAX_MAP", Use::Map(1)),
     ("PMAX_MAP", Use::Map(2)),
-    ("PFC_ALPHA_SHIFT", Use::Number(&[K::PfcAlphaShift], 1.0)),
-    ("BUFFER_SIZE", Use::Number(&[K::BufferMib], 1.0)),
+    ("PFC_ALPHA_SHIFT", Use::Number(&[KeyId::PfcAlphaShift], 1.0)),
+    ("BUFFER_SIZE", Use::Number(&[KeyId::BufferMib], 1.0)),
     ("RNG_SEED", Use::Rng(true)),
     ("RNG_RUN", Use::Rng(false)),
 ];
@@ -130,7 +130,7 @@ type RateMap = (usize, Vec<(u64, f64)>);
 /// What is gathered over several lines before it becomes values.
 #[derive(Default)]
 struct Gathered {
-    values: Vec<(K, Value)>,
+    values: Vec<(KeyId, Value)>,
     /// KMIN, KMAX, PMAX.
     maps: [Option<RateMap>; 3],
     rng: [Option<u64>; 2],
@@ -167,12 +167,12 @@ pub fn read_ns3_config(text: &str, path: &Path) -> Result<FileConfig, SpecError>
     }
     let mut values = got.values;
     if let Some(text) = by_rate(&got.maps, path)? {
-        values.push((K::EcnByRate, Value::Text(text.into())));
+        values.push((KeyId::EcnByRate, Value::Text(text.into())));
     }
     if got.rng.iter().any(Option::is_some) {
         // Seed 1 and run 1, everybody's default, is the default here too.
         let (seed, run) = (got.rng[0].unwrap_or(1), got.rng[1].unwrap_or(1));
-        values.push((K::TransportSeed, Value::Int(((seed.wrapping_sub(1) & 0x7fff_ffff) << 32 | run) as i64)));
+        values.push((KeyId::TransportSeed, Value::Int(((seed.wrapping_sub(1) & 0x7fff_ffff) << 32 | run) as i64)));
     }
     Ok(FileConfig { values, notes })
 }
@@ -222,7 +222,7 @@ fn take(got: &mut Gathered, usage: &Use, line: usize, words: &[&str]) -> Result<
                 }
                 _ => return Err("it must be 0 (none), 1 (dcqcn), 3 (hpcc), 7 (timely) or 8 (dctcp)".into()),
             };
-            got.values.push((K::Cc, Value::Choice(cc)));
+            got.values.push((KeyId::Cc, Value::Choice(cc)));
         }
         Use::Rng(is_seed) => {
             let n: u32 =

@@ -6,17 +6,15 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use super::config::scaled;
 use super::error::Conflict;
 use super::key::{Key, VARIABLES};
-use super::keys::{K, KEYS};
-use super::sections::Named;
+use super::key_id::KeyId;
+use super::keys::KEYS;
+use super::lookup::key;
+use super::scale::{PPM, scaled};
 use super::training::Training;
 use super::value::{Value, Values};
 use crate::units::PS_PER_NS;
-
-/// Parts in a million that make one.
-pub(super) const PPM: f64 = 1e6;
 
 /// A job of dependent operations.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -152,20 +150,11 @@ impl Analytic {
     pub const ALL: Analytic = Analytic { tp: true, pp: true, dp: true, ep: true, cp: true, other: true };
 }
 
-/// Reads a name, the path of a `.toml` file or a canonical inline table.
-pub(super) fn named(text: &str, dir: &Path) -> Named {
-    match text {
-        t if t.starts_with('{') => Named::Table(t.to_string()),
-        t if t.ends_with(".toml") => Named::File(dir.join(t)),
-        t => Named::Asset(t.to_string()),
-    }
-}
-
 impl Program {
     /// Types the values of a program. `dir` is what relative paths are relative to. The error names the key at fault.
     pub(super) fn new(v: &Values, dir: &Path) -> Result<Program, Conflict> {
-        let ranks = (v.int(K::Ranks) > 0).then(|| v.int(K::Ranks) as u32);
-        let format = match v.text(K::WorkloadKind) {
+        let ranks = (v.int(KeyId::Ranks) > 0).then(|| v.int(KeyId::Ranks) as u32);
+        let format = match v.text(KeyId::WorkloadKind) {
             "simai" => Some(ProgramFormat::SimAi),
             "chakra" => Some(ProgramFormat::Chakra),
             "htsim" => Some(ProgramFormat::Htsim),
@@ -174,28 +163,28 @@ impl Program {
             _ => None,
         };
         let source = match format {
-            Some(format) => match v.text(K::WorkloadPath) {
+            Some(format) => match v.text(KeyId::WorkloadPath) {
                 "" => {
                     let why = format!(
                         "it is required with workload.kind = \"{}\"; give the path of its file",
-                        v.text(K::WorkloadKind)
+                        v.text(KeyId::WorkloadKind)
                     );
-                    return Err(Conflict { key: K::WorkloadPath, why });
+                    return Err(Conflict { key: KeyId::WorkloadPath, why });
                 }
                 p => Source::File {
                     format,
                     path: dir.join(p),
                     ranks,
-                    bytes_scale_ppm: scaled(v.float(K::BytesScale), PPM),
+                    bytes_scale_ppm: scaled(v.float(KeyId::BytesScale), PPM),
                 },
             },
-            None if v.is(K::WorkloadKind, "model") => Source::Model(Box::new(Training::new(v, dir)?)),
-            None => Source::Collective { op: op(v)?, bytes: v.int(K::Bytes) as u64, ranks },
+            None if v.is(KeyId::WorkloadKind, "model") => Source::Model(Box::new(Training::new(v, dir)?)),
+            None => Source::Collective { op: op(v)?, bytes: v.int(KeyId::Bytes) as u64, ranks },
         };
         Ok(Program {
             source,
-            iterations: v.int(K::Iterations) as u32,
-            warmup: v.int(K::Warmup) as u32,
+            iterations: v.int(KeyId::Iterations) as u32,
+            warmup: v.int(KeyId::Warmup) as u32,
             compute: Compute::new(v, dir)?,
             communication: Communication::new(v)?,
         })
@@ -206,14 +195,15 @@ impl Program {
         match &self.source {
             Source::Model(training) => training.check(v, gpus),
             Source::Collective { ranks: Some(1), .. } => Err(Conflict {
-                key: K::Ranks,
+                key: KeyId::Ranks,
                 why: "it must be at least 2 (somebody sends, somebody else receives), or 0 for all".to_string(),
             }),
-            Source::Collective { ranks: Some(ranks), .. } if gpus.is_some_and(|g| *ranks > g) => {
-                Err(Conflict { key: K::Ranks, why: format!("it must be at most cluster.gpus = {}", gpus.unwrap_or(0)) })
-            }
+            Source::Collective { ranks: Some(ranks), .. } if gpus.is_some_and(|g| *ranks > g) => Err(Conflict {
+                key: KeyId::Ranks,
+                why: format!("it must be at most cluster.gpus = {}", gpus.unwrap_or(0)),
+            }),
             Source::Collective { ranks: None, .. } if gpus == Some(1) => Err(Conflict {
-                key: K::Gpus,
+                key: KeyId::Gpus,
                 why: "it must be at least 2: somebody sends, somebody else receives".to_string(),
             }),
             _ => Ok(()),
@@ -222,7 +212,7 @@ impl Program {
 }
 
 fn op(v: &Values) -> Result<Op, Conflict> {
-    Ok(match v.text(K::Op) {
+    Ok(match v.text(KeyId::Op) {
         "all-reduce" => Op::AllReduce,
         "all-gather" => Op::AllGather,
         "reduce-scatter" => Op::ReduceScatter,
@@ -232,29 +222,28 @@ fn op(v: &Values) -> Result<Op, Conflict> {
         "send-recv" => Op::SendRecv,
         "barrier" => Op::Barrier,
         _ => {
-            let why =
-                format!("it is required with workload.kind = \"collective\": {}", super::key::key(K::Op).accepts());
-            return Err(Conflict { key: K::Op, why });
+            let why = format!("it is required with workload.kind = \"collective\": {}", key(KeyId::Op).accepts());
+            return Err(Conflict { key: KeyId::Op, why });
         }
     })
 }
 
 impl Compute {
     fn new(v: &Values, dir: &Path) -> Result<Compute, Conflict> {
-        let straggler_ppm = scaled(v.float(K::StragglerSlowdown), PPM);
-        let stragglers = if straggler_ppm == PPM as u64 { Vec::new() } else { ranks(v.text(K::StragglerRanks))? };
+        let straggler_ppm = scaled(v.float(KeyId::StragglerSlowdown), PPM);
+        let stragglers = if straggler_ppm == PPM as u64 { Vec::new() } else { ranks(v.text(KeyId::StragglerRanks))? };
         Ok(Compute {
-            scale_ppm: scaled(v.float(K::ComputeScale), PPM),
-            jitter_ppm: scaled(v.float(K::ComputeJitter), PPM),
+            scale_ppm: scaled(v.float(KeyId::ComputeScale), PPM),
+            jitter_ppm: scaled(v.float(KeyId::ComputeJitter), PPM),
             stragglers,
             straggler_ppm,
-            slowdown: match v.text(K::Slowdown) {
+            slowdown: match v.text(KeyId::Slowdown) {
                 "none" => Slowdown::None,
                 "table" => Slowdown::Table,
                 path if path.ends_with(".json") => Slowdown::Trees(dir.join(path)),
                 _ => {
                     return Err(Conflict {
-                        key: K::Slowdown,
+                        key: KeyId::Slowdown,
                         why: "it must be \"none\", \"table\" or the path of a .json file".to_string(),
                     });
                 }
@@ -275,7 +264,7 @@ fn ranks(text: &str) -> Result<Vec<u32>, Conflict> {
                 let why = format!(
                     "`{part}` is neither a rank nor a range of ranks below {MAX}; write for example \"0,5,8-15\""
                 );
-                return Err(Conflict { key: K::StragglerRanks, why });
+                return Err(Conflict { key: KeyId::StragglerRanks, why });
             }
         }
     }
@@ -286,11 +275,11 @@ fn ranks(text: &str) -> Result<Vec<u32>, Conflict> {
 
 impl Communication {
     fn new(v: &Values) -> Result<Communication, Conflict> {
-        let ns = |key: K| scaled(v.float(key), PS_PER_NS as f64);
-        let read = |k: &&Key| *v.get(k.id) != Value::Unset && (k.reads)(v);
+        let ns = |key: KeyId| scaled(v.float(key), PS_PER_NS as f64);
+        let read = |k: &&Key| *v.get(k.id) != Value::Unset && (k.applies_when)(v);
         let nccl = KEYS.iter().filter(read).filter_map(|k| Some((k.name.strip_prefix(VARIABLES)?, v.get(k.id))));
         Ok(Communication {
-            algorithm: match v.text(K::Algorithm) {
+            algorithm: match v.text(KeyId::Algorithm) {
                 "ring" => Algorithm::Ring,
                 "tree" => Algorithm::Tree,
                 "halving-doubling" => Algorithm::HalvingDoubling,
@@ -300,21 +289,21 @@ impl Communication {
                 "in-network" => Algorithm::InNetwork,
                 _ => Algorithm::Auto,
             },
-            protocol: match v.text(K::Protocol) {
+            protocol: match v.text(KeyId::Protocol) {
                 "LL" => Some(Protocol::Ll),
                 "LL128" => Some(Protocol::Ll128),
                 "Simple" => Some(Protocol::Simple),
                 _ => None,
             },
-            channels: (v.int(K::Channels) > 0).then(|| v.int(K::Channels) as u32),
-            chunk_bytes: Some(scaled(v.float(K::ChunkKib), 1024.0)).filter(|b| *b > 0),
-            qps_per_connection: v.int(K::QpsPerConnection) as u32,
-            split_data_on_qps: v.bool(K::SplitDataOnQps),
-            pxn: v.bool(K::Pxn),
-            start_overhead_ps: ns(K::StartOverheadNs),
-            work_queue_latency_ps: ns(K::WorkQueueLatencyNs),
-            rendezvous_ps: ns(K::RendezvousNs),
-            analytic: analytic(v.text(K::Analytic))?,
+            channels: (v.int(KeyId::Channels) > 0).then(|| v.int(KeyId::Channels) as u32),
+            chunk_bytes: Some(scaled(v.float(KeyId::ChunkKib), 1024.0)).filter(|b| *b > 0),
+            qps_per_connection: v.int(KeyId::QpsPerConnection) as u32,
+            split_data_on_qps: v.bool(KeyId::SplitDataOnQps),
+            pxn: v.bool(KeyId::Pxn),
+            start_overhead_ps: ns(KeyId::StartOverheadNs),
+            work_queue_latency_ps: ns(KeyId::WorkQueueLatencyNs),
+            rendezvous_ps: ns(KeyId::RendezvousNs),
+            analytic: analytic(v.text(KeyId::Analytic))?,
             nccl: nccl.map(|(name, value)| (name.to_string(), value.to_string())).collect(),
         })
     }
@@ -337,7 +326,7 @@ fn analytic(text: &str) -> Result<Analytic, Conflict> {
                 let why = format!(
                     "`{word}` is no dimension: list some of tp, pp, dp, ep, cp, other, or write \"all\" or \"intra\""
                 );
-                return Err(Conflict { key: K::Analytic, why });
+                return Err(Conflict { key: KeyId::Analytic, why });
             }
         }
     }

@@ -4,6 +4,7 @@
 
 use std::path::PathBuf;
 
+use super::named::Named;
 use super::program::Program;
 
 /// `[base.cluster]`.
@@ -28,17 +29,6 @@ pub struct Cluster {
     pub nvlink_bps: u64,
     /// One way, ps.
     pub nvlink_latency_ps: u64,
-}
-
-/// Something that an asset, a file or a table of the sweep file describes.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Named {
-    /// The name of an asset.
-    Asset(String),
-    /// A TOML file.
-    File(PathBuf),
-    /// An inline TOML table, `{ key = value, ... }` with keys in order.
-    Table(String),
 }
 
 /// `[base.topology]`. Rates in bps (whole Mb/s), times in ps.

@@ -4,11 +4,10 @@
 
 use std::path::{Path, PathBuf};
 
-use super::config::scaled;
 use super::error::Conflict;
-use super::keys::K;
-use super::program::{PPM, named};
-use super::sections::Named;
+use super::key_id::KeyId;
+use super::named::{Named, named};
+use super::scale::{PPM, scaled};
 use super::value::Values;
 
 /// One training configuration. Degrees are at least 1.
@@ -88,57 +87,57 @@ pub struct MemoryBudget {
 impl Training {
     /// Types the values. `dir` is what relative paths are relative to.
     pub(super) fn new(v: &Values, dir: &Path) -> Result<Training, Conflict> {
-        if v.text(K::Model).is_empty() {
+        if v.text(KeyId::Model).is_empty() {
             let why =
                 "it is required with workload.kind = \"model\": a preset such as \"gpt3-13b\", a .toml file or a table"
                     .to_string();
-            return Err(Conflict { key: K::Model, why });
+            return Err(Conflict { key: KeyId::Model, why });
         }
-        let u32_of = |key: K| v.int(key) as u32;
+        let u32_of = |key: KeyId| v.int(key) as u32;
         let memory = MemoryBudget {
-            check: v.bool(K::MemoryCheck),
-            reserve_bytes: scaled(v.float(K::MemoryReserveGib), (1u64 << 30) as f64),
-            fragmentation_ppm: scaled(v.float(K::MemoryFragmentation), PPM),
+            check: v.bool(KeyId::MemoryCheck),
+            reserve_bytes: scaled(v.float(KeyId::MemoryReserveGib), (1u64 << 30) as f64),
+            fragmentation_ppm: scaled(v.float(KeyId::MemoryFragmentation), PPM),
         };
         Ok(Training {
-            model: named(v.text(K::Model), dir),
-            framework: match v.text(K::Framework) {
+            model: named(v.text(KeyId::Model), dir),
+            framework: match v.text(KeyId::Framework) {
                 "deepspeed" => Framework::DeepSpeed,
                 "fsdp" => Framework::Fsdp,
                 "ddp" => Framework::Ddp,
                 _ => Framework::Megatron,
             },
-            tp: u32_of(K::Tp),
-            pp: u32_of(K::Pp),
-            dp: u32_of(K::Dp),
-            ep: u32_of(K::Ep),
-            cp: u32_of(K::Cp),
-            vpp: if v.is(K::Schedule, "1f1b") && v.int(K::Pp) > 1 { u32_of(K::Vpp) } else { 1 },
-            microbatch: u32_of(K::Microbatch),
-            global_batch: u32_of(K::GlobalBatch),
-            seq: (v.int(K::Seq) > 0).then(|| u32_of(K::Seq)),
-            sequence_parallel: v.bool(K::SequenceParallel) && v.int(K::Tp) > 1,
-            schedule: if v.is(K::Schedule, "gpipe") { Schedule::GPipe } else { Schedule::OneFOneB },
-            recompute: match v.text(K::Recompute) {
+            tp: u32_of(KeyId::Tp),
+            pp: u32_of(KeyId::Pp),
+            dp: u32_of(KeyId::Dp),
+            ep: u32_of(KeyId::Ep),
+            cp: u32_of(KeyId::Cp),
+            vpp: if v.is(KeyId::Schedule, "1f1b") && v.int(KeyId::Pp) > 1 { u32_of(KeyId::Vpp) } else { 1 },
+            microbatch: u32_of(KeyId::Microbatch),
+            global_batch: u32_of(KeyId::GlobalBatch),
+            seq: (v.int(KeyId::Seq) > 0).then(|| u32_of(KeyId::Seq)),
+            sequence_parallel: v.bool(KeyId::SequenceParallel) && v.int(KeyId::Tp) > 1,
+            schedule: if v.is(KeyId::Schedule, "gpipe") { Schedule::GPipe } else { Schedule::OneFOneB },
+            recompute: match v.text(KeyId::Recompute) {
                 "selective" => Recompute::Selective,
                 "full" => Recompute::Full,
                 _ => Recompute::None,
             },
-            zero: v.int(K::Zero) as u8,
-            param_bytes: u32_of(K::ParamBytes),
-            grad_bytes: u32_of(K::GradBytes),
-            activation_bytes: u32_of(K::ActivationBytes),
-            optimizer_bytes: u32_of(K::OptimizerBytes),
-            fp8: v.bool(K::Fp8),
-            flash_attention: v.bool(K::FlashAttention),
-            overlap_grad: v.bool(K::OverlapGrad),
-            overlap_param: v.bool(K::OverlapParam),
-            tp_overlap_pieces: u32_of(K::TpOverlapPieces),
-            overlap_p2p: v.bool(K::OverlapP2p),
-            bucket_bytes: scaled(v.float(K::BucketMb), 1e6),
-            expert_skew_ppm: scaled(v.float(K::ExpertSkew), PPM),
-            rank_order: v.text(K::RankOrder).to_string(),
-            kernels: v.has(K::Kernels).then(|| dir.join(v.text(K::Kernels))),
+            zero: v.int(KeyId::Zero) as u8,
+            param_bytes: u32_of(KeyId::ParamBytes),
+            grad_bytes: u32_of(KeyId::GradBytes),
+            activation_bytes: u32_of(KeyId::ActivationBytes),
+            optimizer_bytes: u32_of(KeyId::OptimizerBytes),
+            fp8: v.bool(KeyId::Fp8),
+            flash_attention: v.bool(KeyId::FlashAttention),
+            overlap_grad: v.bool(KeyId::OverlapGrad),
+            overlap_param: v.bool(KeyId::OverlapParam),
+            tp_overlap_pieces: u32_of(KeyId::TpOverlapPieces),
+            overlap_p2p: v.bool(KeyId::OverlapP2p),
+            bucket_bytes: scaled(v.float(KeyId::BucketMb), 1e6),
+            expert_skew_ppm: scaled(v.float(KeyId::ExpertSkew), PPM),
+            rank_order: v.text(KeyId::RankOrder).to_string(),
+            kernels: v.has(KeyId::Kernels).then(|| dir.join(v.text(KeyId::Kernels))),
             memory,
         })
     }
@@ -150,12 +149,12 @@ impl Training {
 
     /// Degrees against the cluster, batches against each other.
     pub(super) fn check(&self, v: &Values, gpus: Option<u32>) -> Result<(), Conflict> {
-        let fail = |key: K, why: String| Err(Conflict { key, why });
+        let fail = |key: KeyId, why: String| Err(Conflict { key, why });
         let mut order: Vec<&str> = self.rank_order.split('-').collect();
         order.sort_unstable();
         if order != ["cp", "dp", "ep", "pp", "tp"] {
             return fail(
-                K::RankOrder,
+                KeyId::RankOrder,
                 "it must name each of tp, cp, ep, dp and pp once, joined by -, for example \"tp-cp-ep-dp-pp\""
                     .to_string(),
             );
@@ -164,10 +163,10 @@ impl Training {
         if let Some(gpus) = gpus {
             let one = [self.tp, self.pp, self.cp].into_iter().fold(1u64, |n, d| n.saturating_mul(u64::from(d)));
             // Jobs smaller than a server leave the rest of it idle.
-            let per_server = v.int(K::GpusPerServer).max(1) as u64;
+            let per_server = v.int(KeyId::GpusPerServer).max(1) as u64;
             if !u64::from(gpus).is_multiple_of(per_server) {
                 return fail(
-                    K::Gpus,
+                    KeyId::Gpus,
                     format!(
                         "{gpus} must be a multiple of cluster.gpus_per_server = {per_server}: servers are whole; for less than one set cluster.gpus_per_server = {gpus}"
                     ),
@@ -182,7 +181,7 @@ impl Training {
                         "cluster.gpus must be a multiple of tp x pp x cp = {one}; or exclude such experiments by a constraint"
                     )
                 };
-                let key = if v.given(K::Dp) && v.int(K::Dp) > 0 { K::Dp } else { K::Gpus };
+                let key = if v.given(KeyId::Dp) && v.int(KeyId::Dp) > 0 { KeyId::Dp } else { KeyId::Gpus };
                 return fail(key, format!("{product} are {} GPUs, but cluster.gpus = {gpus}; {instead}", self.gpus()));
             }
         }
@@ -190,7 +189,7 @@ impl Training {
         if !u64::from(self.global_batch).is_multiple_of(step) {
             let near = (u64::from(self.global_batch) / step).max(1) * step;
             return fail(
-                K::GlobalBatch,
+                KeyId::GlobalBatch,
                 format!(
                     "it must be a multiple of workload.dp {} x workload.microbatch {}, for example {near}",
                     self.dp, self.microbatch

@@ -5,7 +5,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::keys::{K, N_KEYS};
+use super::key_id::{KeyId, N_KEYS};
 
 /// One value. Choices point into the key table, so that comparing and copying them is cheap.
 #[derive(Clone, Debug, PartialEq)]
@@ -68,31 +68,31 @@ impl Values {
     }
 
     /// The value of a key.
-    pub fn get(&self, key: K) -> &Value {
+    pub fn get(&self, key: KeyId) -> &Value {
         &self.v[key as usize]
     }
 
     /// Whether the key was written (in the sweep file, by an option, an axis or a configuration file) rather than left to its default.
-    pub fn given(&self, key: K) -> bool {
+    pub fn given(&self, key: KeyId) -> bool {
         self.given[key as usize / 64] >> (key as u32 % 64) & 1 == 1
     }
 
-    pub(super) fn set_given(&mut self, key: K, value: Value) {
+    pub(super) fn set_given(&mut self, key: KeyId, value: Value) {
         self.v[key as usize] = value;
         self.given[key as usize / 64] |= 1 << (key as u32 % 64);
     }
 
-    pub(super) fn set_derived(&mut self, key: K, value: Value) {
+    pub(super) fn set_derived(&mut self, key: KeyId, value: Value) {
         self.v[key as usize] = value;
     }
 
     /// Whether a text or choice key has exactly this value.
-    pub fn is(&self, key: K, text: &str) -> bool {
+    pub fn is(&self, key: KeyId, text: &str) -> bool {
         self.text(key) == text
     }
 
     /// A text or choice; empty if unset.
-    pub fn text(&self, key: K) -> &str {
+    pub fn text(&self, key: KeyId) -> &str {
         match self.get(key) {
             Value::Choice(s) => s,
             Value::Text(s) => s,
@@ -101,7 +101,7 @@ impl Values {
     }
 
     /// Whether there is a value: written or derived, and no empty text.
-    pub fn has(&self, key: K) -> bool {
+    pub fn has(&self, key: KeyId) -> bool {
         match self.get(key) {
             Value::Unset => false,
             Value::Text(s) => !s.is_empty(),
@@ -110,7 +110,7 @@ impl Values {
     }
 
     /// A whole number; 0 if unset.
-    pub fn int(&self, key: K) -> i64 {
+    pub fn int(&self, key: KeyId) -> i64 {
         match self.get(key) {
             Value::Int(i) => *i,
             _ => 0,
@@ -118,7 +118,7 @@ impl Values {
     }
 
     /// A number; 0 if unset.
-    pub fn float(&self, key: K) -> f64 {
+    pub fn float(&self, key: KeyId) -> f64 {
         match self.get(key) {
             Value::Float(x) => *x,
             Value::Int(i) => *i as f64,
@@ -127,7 +127,7 @@ impl Values {
     }
 
     /// A switch; off if unset.
-    pub fn bool(&self, key: K) -> bool {
+    pub fn bool(&self, key: KeyId) -> bool {
         matches!(self.get(key), Value::Bool(true))
     }
 }

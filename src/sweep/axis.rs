@@ -7,7 +7,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::MAX_EXPERIMENTS;
 use super::document::{Leaf, Method, Source, known};
-use crate::spec::{K, Key, Kind, Place, SpecError, Value, key, nearest};
+use crate::spec::{Key, KeyId, Kind, Place, SpecError, Value, key, nearest};
 
 /// The values an axis can take.
 #[derive(Clone, Debug, PartialEq)]
@@ -24,7 +24,7 @@ pub enum Points {
 /// An axis as declared.
 #[derive(Clone, Debug)]
 pub(super) struct Axis {
-    pub key: K,
+    pub key: KeyId,
     pub points: Points,
     pub place: Place,
     /// The right-hand side as written, for the resolved sweep.

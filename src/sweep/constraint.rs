@@ -3,7 +3,7 @@
 //! Layer: sweep. What a condition is, is [`super::condition`]'s; here names are keys.
 
 use super::condition::{Condition, Names, Val};
-use crate::spec::{K, Value, Values, find, hint, later};
+use crate::spec::{KeyId, Value, Values, find, hint, later};
 
 impl From<&Value> for Val {
     fn from(v: &Value) -> Val {
@@ -42,7 +42,7 @@ impl Names for Keys {
 pub(super) struct Constraint {
     condition: Condition,
     /// The keys of its names.
-    keys: Vec<K>,
+    keys: Vec<KeyId>,
 }
 
 impl Constraint {
@@ -67,7 +67,8 @@ mod tests {
     use super::*;
 
     fn holds(text: &str) -> Result<bool, String> {
-        let mut v = Values::layered(&[&[(K::WorkloadKind, Value::Choice("traffic")), (K::Gpus, Value::Int(64))]]);
+        let mut v =
+            Values::layered(&[&[(KeyId::WorkloadKind, Value::Choice("traffic")), (KeyId::Gpus, Value::Int(64))]]);
         v.derive();
         Constraint::parse(text)?.holds(&v)
     }

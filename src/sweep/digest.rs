@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
-use crate::spec::{K, KEYS, Key, Kind, Values, built_in_cdf};
+use crate::spec::{KEYS, Key, KeyId, Kind, Values, built_in_cdf};
 
 /// Version of the model's semantics. Raised whenever the same configuration may give other results than before.
 pub const SEMANTIC_VERSION: u32 = 1;
@@ -116,13 +116,13 @@ pub(super) fn canonical(
     dir: &Path,
     files: &mut Files,
     out: &mut String,
-) -> Result<(), (K, std::io::Error)> {
+) -> Result<(), (KeyId, std::io::Error)> {
     out.clear();
     let _ = writeln!(out, "semantics={SEMANTIC_VERSION}");
-    for key in KEYS.iter().filter(|k| k.decides && (k.reads)(v)) {
+    for key in KEYS.iter().filter(|k| k.in_identity && (k.applies_when)(v)) {
         match key.id {
             // Its values have become those of other keys.
-            K::TransportConfig | K::TransportFormat => continue,
+            KeyId::TransportConfig | KeyId::TransportFormat => continue,
             _ => {}
         }
         out.push_str(key.name);
@@ -135,7 +135,7 @@ pub(super) fn canonical(
         } else if is_file(key, text) {
             out.push_str("sha256:");
             out.push_str(files.hash(&dir.join(text)).map_err(unreadable)?);
-        } else if let Some(name) = built_in_cdf(text).filter(|_| key.id == K::Cdf) {
+        } else if let Some(name) = built_in_cdf(text).filter(|_| key.id == KeyId::Cdf) {
             out.push_str(name);
         } else {
             let _ = write!(out, "{}", v.get(key.id));
@@ -150,8 +150,8 @@ fn is_file(key: &Key, text: &str) -> bool {
     match key.kind {
         Kind::Path => true,
         Kind::Named => !text.starts_with('{') && text.ends_with(".toml"),
-        _ if key.id == K::Cdf => built_in_cdf(text).is_none(),
-        _ if key.id == K::Slowdown => text.ends_with(".json"),
+        _ if key.id == KeyId::Cdf => built_in_cdf(text).is_none(),
+        _ if key.id == KeyId::Slowdown => text.ends_with(".json"),
         _ => false,
     }
 }

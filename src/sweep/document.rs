@@ -8,7 +8,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::axis::{Axis, read_axis};
-use crate::spec::{K, Place, SpecError, Value, find, hint, later, nearest};
+use crate::spec::{KeyId, Place, SpecError, Value, find, hint, later, nearest};
 
 /// How experiments come from axes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,7 +38,7 @@ impl Method {
 /// One `[[experiment]]`.
 pub(super) struct Row {
     pub place: Place,
-    pub values: Vec<(K, Value)>,
+    pub values: Vec<(KeyId, Value)>,
 }
 
 /// A constraint and where it stands.
@@ -60,7 +60,7 @@ pub(super) struct Document {
     pub name: String,
     pub seed: u64,
     /// `[base]` in file order, then `--set`; later entries win.
-    pub base: Vec<(K, Value, Place)>,
+    pub base: Vec<(KeyId, Value, Place)>,
     pub method: Method,
     pub samples: u64,
     /// Where `samples` was written.

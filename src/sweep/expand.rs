@@ -12,22 +12,22 @@ use super::digest::{self, Files, Hash128};
 use super::document::{Document, Method};
 use super::sample::Design;
 use super::{Experiment, MAX_EXPERIMENTS};
-use crate::spec::{Config, Conflict, Default, K, Place, SpecError, Value, Values, key, mix, read_ns3_config};
+use crate::spec::{Config, Conflict, Default, KeyId, Place, SpecError, Value, Values, key, mix, read_ns3_config};
 
 /// What all experiments share, and how one point is laid over it.
 #[derive(Clone)]
 pub(super) struct Layers {
-    pub axes: Vec<K>,
+    pub axes: Vec<KeyId>,
     pub design: Arc<Design>,
-    base: Vec<(K, Value)>,
+    base: Vec<(KeyId, Value)>,
     /// Defaults, configuration file and `[base]` together, for each configuration file ("" for none).
     flats: HashMap<Arc<str>, Values>,
 }
 
 impl Layers {
     /// The configuration file of a point; empty for none.
-    fn config_file<'a>(&'a self, overlay: &'a [(K, Value)]) -> &'a str {
-        let last = |list: &'a [(K, Value)]| list.iter().rev().find(|(k, _)| *k == K::TransportConfig);
+    fn config_file<'a>(&'a self, overlay: &'a [(KeyId, Value)]) -> &'a str {
+        let last = |list: &'a [(KeyId, Value)]| list.iter().rev().find(|(k, _)| *k == KeyId::TransportConfig);
         match last(overlay).or_else(|| last(&self.base)) {
             Some((_, Value::Text(path))) => path,
             _ => "",
@@ -35,7 +35,7 @@ impl Layers {
     }
 
     /// The axis values of a point that are set there.
-    fn overlay(&self, point: u64, out: &mut Vec<(K, Value)>) {
+    fn overlay(&self, point: u64, out: &mut Vec<(KeyId, Value)>) {
         out.clear();
         for (i, k) in self.axes.iter().enumerate() {
             match self.design.value(point, i) {
@@ -52,7 +52,7 @@ impl Layers {
     }
 
     /// The same with changes laid over them.
-    pub fn values_with(&self, point: u64, changes: &[(K, Value)]) -> Values {
+    pub fn values_with(&self, point: u64, changes: &[(KeyId, Value)]) -> Values {
         let mut overlay = Vec::with_capacity(self.axes.len() + changes.len());
         self.overlay(point, &mut overlay);
         let flat =
@@ -67,7 +67,7 @@ impl Layers {
 
     /// The axis values of a point, as `key = value, ...`.
     pub fn axes_text(&self, point: u64) -> String {
-        let cell = |(i, k): (usize, &K)| match self.design.value(point, i) {
+        let cell = |(i, k): (usize, &KeyId)| match self.design.value(point, i) {
             Value::Unset => None,
             v => Some(format!("{} = {}", key(*k).name, v.to_toml())),
         };
@@ -219,10 +219,10 @@ impl Run<'_> {
             digest::canonical(&values, self.dir, &mut self.files, &mut canonical)
                 .map_err(|(k, e)| self.unreadable(point, k, &values, &e.to_string()))?;
             for (used, k) in self.axis_used.iter_mut().zip(&self.layers.axes) {
-                *used = *used || (key(*k).reads)(&values);
+                *used = *used || (key(*k).applies_when)(&values);
             }
             for (used, (k, _, _)) in self.base_used.iter_mut().zip(&self.doc.base) {
-                *used = *used || (key(*k).reads)(&values);
+                *used = *used || (key(*k).applies_when)(&values);
             }
             values = self.check(point, values, first_seed)?;
             found.push((point, digest::config_key(&canonical)));
@@ -233,7 +233,7 @@ impl Run<'_> {
     /// Types the configuration of a point and resolves what can be resolved without its network.
     fn check(&self, point: u64, values: Values, seed: u64) -> Result<Values, SpecError> {
         let checked = Config::new(values, self.dir, seed).and_then(|config| {
-            if !config.values.is(K::TopologyKind, "file") {
+            if !config.values.is(KeyId::TopologyKind, "file") {
                 config.transport(config.topology.link_bps)?;
             }
             Ok(config.values)
@@ -249,7 +249,7 @@ impl Run<'_> {
             let hashed = self.files.hash(&path).map(|_| ());
             let read = hashed.and_then(|()| std::fs::read_to_string(&path));
             let text =
-                read.map_err(|e| self.unreadable(point, K::TransportConfig, &text_only(&file), &e.to_string()))?;
+                read.map_err(|e| self.unreadable(point, KeyId::TransportConfig, &text_only(&file), &e.to_string()))?;
             let config = read_ns3_config(&text, &path)?;
             for n in config.notes {
                 let first = format!("{}:{}", path.display(), n.line);
@@ -263,7 +263,7 @@ impl Run<'_> {
     }
 
     /// Where a key of a point was written.
-    fn place(&self, point: u64, k: K) -> Place {
+    fn place(&self, point: u64, k: KeyId) -> Place {
         let axes = self.layers.axes_text(point);
         let on_axis = self
             .layers
@@ -277,7 +277,7 @@ impl Run<'_> {
         }
     }
 
-    fn conflict(&self, point: u64, k: K, values: &Values, why: String) -> SpecError {
+    fn conflict(&self, point: u64, k: KeyId, values: &Values, why: String) -> SpecError {
         let place = self.place(point, k);
         let axes = self.layers.axes_text(point);
         let why = if axes.is_empty() || matches!(place, Place::Experiment { .. }) {
@@ -291,7 +291,7 @@ impl Run<'_> {
         }
     }
 
-    fn unreadable(&self, point: u64, k: K, values: &Values, why: &str) -> SpecError {
+    fn unreadable(&self, point: u64, k: KeyId, values: &Values, why: &str) -> SpecError {
         let text = values.text(k);
         if text.is_empty() {
             let when = match key(k).default {
@@ -302,7 +302,7 @@ impl Run<'_> {
             return SpecError::Missing { place: self.place(point, k), key: key(k).name.to_string(), hint };
         }
         let file = self.dir.join(text);
-        let what = if k == K::Cdf {
+        let what = if k == KeyId::Cdf {
             format!("it is neither a built-in distribution ({}) nor a file: ", crate::spec::BUILT_IN_CDFS.join(", "))
         } else {
             String::new()
@@ -444,5 +444,5 @@ impl Run<'_> {
 
 /// Values that hold nothing but a configuration file's path, for a message.
 fn text_only(path: &str) -> Values {
-    Values::layered(&[&[(K::TransportConfig, Value::Text(path.into()))]])
+    Values::layered(&[&[(KeyId::TransportConfig, Value::Text(path.into()))]])
 }

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 pub use digest::{Hash128, SEMANTIC_VERSION};
 pub use document::{Method, SetOverrides};
 
-use crate::spec::{Config, Conflict, K, Place, SpecError, Value, Values, key};
+use crate::spec::{Config, Conflict, KeyId, Place, SpecError, Value, Values, key};
 
 /// The most experiments a sweep may have.
 pub const MAX_EXPERIMENTS: u64 = 10_000_000;
@@ -162,7 +162,7 @@ impl Sweep {
     ///
     /// # Errors
     /// What does not fit together.
-    pub fn config_with(&self, experiment: &Experiment, changes: &[(K, Value)]) -> Result<Config, Conflict> {
+    pub fn config_with(&self, experiment: &Experiment, changes: &[(KeyId, Value)]) -> Result<Config, Conflict> {
         Config::new(self.layers.values_with(experiment.point, changes), &self.dir, experiment.seed)
     }
 

@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use super::MAX_EXPERIMENTS;
 use super::axis::{Axis, Points};
 use super::document::{Document, Method};
-use crate::spec::{K, Value, key, mix};
+use crate::spec::{KeyId, Value, key, mix};
 
 /// Where an axis is a range, candidates that `optimize` draws for each experiment that it runs in full.
 pub(super) const CANDIDATES_PER_SAMPLE: u64 = 20;
@@ -22,8 +22,8 @@ pub(super) enum Design {
 
 impl Design {
     /// The keys and points of a sweep file. The error says why there are none, or too many.
-    pub fn new(doc: &Document) -> Result<(Vec<K>, Design), String> {
-        let keys: Vec<K> = doc.axes.iter().map(|a| a.key).collect();
+    pub fn new(doc: &Document) -> Result<(Vec<KeyId>, Design), String> {
+        let keys: Vec<KeyId> = doc.axes.iter().map(|a| a.key).collect();
         let design = match doc.method {
             Method::Grid => grid(&doc.axes)?,
             Method::Zip => zip(&doc.axes)?,
@@ -93,8 +93,8 @@ fn zip(axes: &[Axis]) -> Result<Design, String> {
     Ok(Design::Rows { width: columns.len(), values })
 }
 
-fn list(doc: &Document) -> Result<(Vec<K>, Design), String> {
-    let mut keys: Vec<K> = Vec::new();
+fn list(doc: &Document) -> Result<(Vec<KeyId>, Design), String> {
+    let mut keys: Vec<KeyId> = Vec::new();
     for (k, _) in doc.rows.iter().flat_map(|r| &r.values) {
         if !keys.contains(k) {
             keys.push(*k);
@@ -105,7 +105,7 @@ fn list(doc: &Document) -> Result<(Vec<K>, Design), String> {
             "the [[experiment]] tables are empty, so all experiments are the same; give each its keys".to_string()
         );
     }
-    let cell = |row: &super::document::Row, k: &K| {
+    let cell = |row: &super::document::Row, k: &KeyId| {
         row.values.iter().find(|(key, _)| key == k).map_or(Value::Unset, |(_, v)| v.clone())
     };
     let values = doc.rows.iter().flat_map(|r| keys.iter().map(move |k| cell(r, k))).collect();

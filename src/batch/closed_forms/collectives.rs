@@ -4,7 +4,7 @@
 
 use super::formulas::Wire;
 use super::{ClosedFormError, Row, config, simulate};
-use crate::spec::{K, Value};
+use crate::spec::{KeyId, Value};
 
 /// One collective: operation, algorithm, members, bytes, pieces of so many KiB (0: whole shards), overhead of each message in ns.
 struct Case {
@@ -131,19 +131,19 @@ fn row(c: &Case) -> Result<Row, ClosedFormError> {
         (kib, _) => format!(", pieces of {kib} KiB"),
     };
     let name = format!("{} by {}, N = {}, {} MB{extra}", c.op, c.algorithm, c.n, c.bytes / MB);
-    let choice = |key: K, text: &str| {
+    let choice = |key: KeyId, text: &str| {
         let crate::spec::Kind::Choice { now, .. } = crate::spec::key(key).kind else { return Value::Unset };
         now.iter().find(|c| **c == text).map_or(Value::Unset, |c| Value::Choice(c))
     };
     let keys = [
-        (K::WorkloadKind, Value::Choice("collective")),
-        (K::Op, choice(K::Op, c.op)),
-        (K::Algorithm, choice(K::Algorithm, c.algorithm)),
-        (K::Bytes, Value::Int(c.bytes as i64)),
-        (K::ChunkKib, Value::Float(if c.piece_kib == 0 { WHOLE_KIB } else { c.piece_kib as f64 })),
-        (K::StartOverheadNs, Value::Float(c.overhead_ns as f64 * 0.6)),
-        (K::WorkQueueLatencyNs, Value::Float(c.overhead_ns as f64 * 0.4)),
-        (K::RendezvousNs, Value::Float(RENDEZVOUS_NS)),
+        (KeyId::WorkloadKind, Value::Choice("collective")),
+        (KeyId::Op, choice(KeyId::Op, c.op)),
+        (KeyId::Algorithm, choice(KeyId::Algorithm, c.algorithm)),
+        (KeyId::Bytes, Value::Int(c.bytes as i64)),
+        (KeyId::ChunkKib, Value::Float(if c.piece_kib == 0 { WHOLE_KIB } else { c.piece_kib as f64 })),
+        (KeyId::StartOverheadNs, Value::Float(c.overhead_ns as f64 * 0.6)),
+        (KeyId::WorkQueueLatencyNs, Value::Float(c.overhead_ns as f64 * 0.4)),
+        (KeyId::RendezvousNs, Value::Float(RENDEZVOUS_NS)),
     ];
     let outcome = simulate(&name, config(&name, c.n as i64, &keys)?)?;
     let wire = Wire::plain(c.overhead_ns as f64 * 1000.0, c.piece_kib * 1024);

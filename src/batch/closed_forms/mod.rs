@@ -10,10 +10,10 @@ mod traffic;
 
 use std::path::Path;
 
-use super::{News, Outcome, PrepareError, RunOptions, Task, prepare, run};
+use super::{Outcome, PrepareError, QueuedExperiment, RunEvent, RunOptions, prepare, run};
 use crate::engine::EngineError;
 use crate::engine::cpu::engine::CpuEngine;
-use crate::spec::{Config, Conflict, K, Value, Values};
+use crate::spec::{Config, Conflict, KeyId, Value, Values};
 
 /// What a formula says and what was simulated.
 #[derive(Clone, Debug, PartialEq)]
@@ -60,7 +60,7 @@ pub fn rows() -> Result<Vec<Row>, ClosedFormError> {
 }
 
 /// Keys of a workload and their values.
-type Keys<'a> = &'a [(K, Value)];
+type Keys<'a> = &'a [(KeyId, Value)];
 
 fn text(s: &str) -> Value {
     Value::Text(s.into())
@@ -69,15 +69,15 @@ fn text(s: &str) -> Value {
 /// Hosts of one GPU each on one switch, links of 100 Gb/s and a microsecond, no congestion control; then `keys`.
 fn config(name: &str, hosts: i64, keys: Keys) -> Result<Config, ClosedFormError> {
     let network = [
-        (K::Gpus, Value::Int(hosts)),
-        (K::GpusPerServer, Value::Int(1)),
-        (K::NicsPerServer, Value::Int(1)),
-        (K::TopologyKind, Value::Choice("rail-only")),
-        (K::LinkGbps, Value::Float(100.0)),
-        (K::LinkDelayNs, Value::Float(1000.0)),
-        (K::Cc, Value::Choice("none")),
-        (K::Protocol, Value::Choice("Simple")),
-        (K::Channels, Value::Int(1)),
+        (KeyId::Gpus, Value::Int(hosts)),
+        (KeyId::GpusPerServer, Value::Int(1)),
+        (KeyId::NicsPerServer, Value::Int(1)),
+        (KeyId::TopologyKind, Value::Choice("rail-only")),
+        (KeyId::LinkGbps, Value::Float(100.0)),
+        (KeyId::LinkDelayNs, Value::Float(1000.0)),
+        (KeyId::Cc, Value::Choice("none")),
+        (KeyId::Protocol, Value::Choice("Simple")),
+        (KeyId::Channels, Value::Int(1)),
     ];
     let mut values = Values::layered(&[&network, keys]);
     values.derive();
@@ -88,9 +88,9 @@ fn config(name: &str, hosts: i64, keys: Keys) -> Result<Config, ClosedFormError>
 fn simulate(name: &str, config: Config) -> Result<Outcome, ClosedFormError> {
     prepare(&config, 0).map_err(|why| ClosedFormError::Prepare { name: name.to_string(), why: Box::new(why) })?;
     let mut outcome = None;
-    let task = Task { exp_id: 0, config };
+    let task = QueuedExperiment { exp_id: 0, config };
     run::<EngineError>(std::iter::once(task), Box::new(CpuEngine), &RunOptions::default(), || false, &mut |news| {
-        if let News::Ended(ended) = news {
+        if let RunEvent::Ended(ended) = news {
             outcome = Some(ended.result);
         }
         Ok(())

@@ -4,7 +4,7 @@
 //! on the GPU, so that messages take next to no time; they cross the network all the same.
 
 use super::{ClosedFormError, Row, config, simulate, text};
-use crate::spec::{K, Value};
+use crate::spec::{KeyId, Value};
 
 /// A model of 128 equal layers.
 const MODEL: &str =
@@ -27,16 +27,16 @@ fn row(schedule: &'static str, stages: i64, chunks: i64, batches: i64) -> Result
     let virtual_stages = if chunks > 1 { format!(" of {chunks} chunks") } else { String::new() };
     let name = format!("{schedule}, {stages} stages{virtual_stages}, {batches} micro-batches");
     let keys = [
-        (K::WorkloadKind, Value::Choice("model")),
-        (K::Model, text(MODEL)),
-        (K::Pp, Value::Int(stages)),
-        (K::Vpp, Value::Int(chunks)),
-        (K::Schedule, Value::Choice(schedule)),
-        (K::GlobalBatch, Value::Int(batches)),
-        (K::ComputeScale, Value::Float(100.0)),
-        (K::LinkGbps, Value::Float(400.0)),
-        (K::PayloadBytes, Value::Int(4000)),
-        (K::MemoryCheck, Value::Bool(false)),
+        (KeyId::WorkloadKind, Value::Choice("model")),
+        (KeyId::Model, text(MODEL)),
+        (KeyId::Pp, Value::Int(stages)),
+        (KeyId::Vpp, Value::Int(chunks)),
+        (KeyId::Schedule, Value::Choice(schedule)),
+        (KeyId::GlobalBatch, Value::Int(batches)),
+        (KeyId::ComputeScale, Value::Float(100.0)),
+        (KeyId::LinkGbps, Value::Float(400.0)),
+        (KeyId::PayloadBytes, Value::Int(4000)),
+        (KeyId::MemoryCheck, Value::Bool(false)),
     ];
     let outcome = simulate(&name, config(&name, stages, &keys)?)?;
     let time = outcome.iteration.map(|i| i.time).unwrap_or_default();

@@ -3,7 +3,7 @@
 //! Layer: batch. One dimension at a time, by ring, in servers of one GPU: everything is on the network.
 
 use super::{ClosedFormError, Row, config, simulate, text};
-use crate::spec::{K, Value};
+use crate::spec::{KeyId, Value};
 
 const HIDDEN: u64 = 256;
 const LAYERS: u64 = 4;
@@ -24,14 +24,14 @@ fn model(moe: bool) -> Value {
 /// One dimension: its key, more keys, bytes of the formula, the formula in words.
 struct Case {
     name: &'static str,
-    keys: Vec<(K, Value)>,
+    keys: Vec<(KeyId, Value)>,
     bytes: u64,
     note: &'static str,
 }
 
 fn cases() -> Vec<Case> {
-    let degree = |key: K| (key, Value::Int(DEGREE as i64));
-    let batch = |n: u64| (K::GlobalBatch, Value::Int(n as i64));
+    let degree = |key: KeyId| (key, Value::Int(DEGREE as i64));
+    let batch = |n: u64| (KeyId::GlobalBatch, Value::Int(n as i64));
     let params = LAYERS * (12 * HIDDEN * HIDDEN + 2 * HIDDEN) + 2 * VOCAB * HIDDEN + HIDDEN;
     let dense = LAYERS * (4 * HIDDEN * HIDDEN + 2 * HIDDEN + EXPERTS * HIDDEN) + 2 * VOCAB * HIDDEN + HIDDEN;
     let activations = SEQ * HIDDEN * 2;
@@ -42,31 +42,31 @@ fn cases() -> Vec<Case> {
     vec![
         Case {
             name: "DP, all-reduce of gradients",
-            keys: vec![degree(K::Dp), batch(BATCHES * DEGREE), (K::Zero, Value::Int(0))],
+            keys: vec![degree(KeyId::Dp), batch(BATCHES * DEGREE), (KeyId::Zero, Value::Int(0))],
             bytes: both * params * 4,
             note: "2 (d-1) x 4 bytes x parameters",
         },
         Case {
             name: "DP, distributed optimizer",
-            keys: vec![degree(K::Dp), batch(BATCHES * DEGREE), (K::Zero, Value::Int(1))],
+            keys: vec![degree(KeyId::Dp), batch(BATCHES * DEGREE), (KeyId::Zero, Value::Int(1))],
             bytes: once * params * (4 + 2) + both * 4,
             note: "(d-1) x (4 + 2 bytes) x parameters, and the norm of gradients",
         },
         Case {
             name: "TP, all-reduces",
-            keys: vec![degree(K::Tp), batch(BATCHES), (K::SequenceParallel, Value::Bool(false))],
+            keys: vec![degree(KeyId::Tp), batch(BATCHES), (KeyId::SequenceParallel, Value::Bool(false))],
             bytes: both * (BATCHES * (4 * LAYERS + 2) * activations + losses),
             note: "2 (t-1) x ((4 l + 2) x 2 s h, and the loss's statistics) x micro-batches",
         },
         Case {
             name: "PP, activations and their gradients",
-            keys: vec![degree(K::Pp), batch(BATCHES)],
+            keys: vec![degree(KeyId::Pp), batch(BATCHES)],
             bytes: 2 * (DEGREE - 1) * BATCHES * activations + both * 4,
             note: "2 (p-1) x 2 s h x micro-batches, and the norm of gradients",
         },
         Case {
             name: "EP, dispatch and combine",
-            keys: vec![degree(K::Dp), degree(K::Ep), batch(BATCHES * DEGREE), (K::Zero, Value::Int(0))],
+            keys: vec![degree(KeyId::Dp), degree(KeyId::Ep), batch(BATCHES * DEGREE), (KeyId::Zero, Value::Int(0))],
             // Two experts a token; each rank keeps a quarter of what it routes. Experts are on one rank each and reduce nothing.
             bytes: once * LAYERS * 4 * BATCHES * 2 * activations + both * dense * 4,
             note: "(e-1) x 4 l x 2 x 2 s h x micro-batches; 2 (d-1) x 4 bytes x parameters outside of experts",
@@ -78,14 +78,14 @@ pub fn rows() -> Result<Vec<Row>, ClosedFormError> {
     let mut rows = Vec::new();
     for c in cases() {
         let ring = [
-            (K::WorkloadKind, Value::Choice("model")),
-            (K::Model, model(c.name.starts_with("EP"))),
-            (K::Algorithm, if c.name.starts_with("EP") { Value::Choice("auto") } else { Value::Choice("ring") }),
-            (K::NcclAlgo, text("Ring")),
-            (K::Pxn, Value::Bool(false)),
-            (K::ChunkKib, Value::Float(64.0)),
+            (KeyId::WorkloadKind, Value::Choice("model")),
+            (KeyId::Model, model(c.name.starts_with("EP"))),
+            (KeyId::Algorithm, if c.name.starts_with("EP") { Value::Choice("auto") } else { Value::Choice("ring") }),
+            (KeyId::NcclAlgo, text("Ring")),
+            (KeyId::Pxn, Value::Bool(false)),
+            (KeyId::ChunkKib, Value::Float(64.0)),
         ];
-        let keys: Vec<(K, Value)> = ring.into_iter().chain(c.keys).collect();
+        let keys: Vec<(KeyId, Value)> = ring.into_iter().chain(c.keys).collect();
         let outcome = simulate(c.name, config(c.name, DEGREE as i64, &keys)?)?;
         let row = |what: &str, formula: u64, simulated: u64, note| Row {
             table: "traffic",

@@ -1,24 +1,24 @@
-//! Jobs that several experiments of a sweep have in common: those that differ only in what the network does with packets.
+//! A cache of jobs that several experiments of a sweep share: those that differ only in what the network does with packets.
 //!
-//! Layer: batch. A job is worked out by `job`; what is kept here changes no result, only the time and memory that a sweep takes.
+//! Layer: batch. `job` builds a job. The cache changes no result, only the time and memory that a sweep takes.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use super::error::PrepareError;
 use super::job::{self, Job};
-use super::prepare::PrepareError;
 use super::servers::Described;
-use super::shared_rows::SharedRows;
-use crate::spec::{Config, K, Named, Program, Slowdown, Source, TopologyKind};
+use super::task_row_cache::TaskRowCache;
+use crate::spec::{Config, KeyId, Named, Program, Slowdown, Source, TopologyKind};
 use crate::topology::{Link, Network, NodeIdx, NvLink};
 
-/// Tasks of all jobs kept: some 1 GB with their edges.
+/// Tasks of all jobs cached: some 1 GB with their edges.
 const MOST_TASKS: usize = 1 << 24;
-/// Jobs kept: an axis beside the network's is rarely longer.
+/// Jobs cached: an axis beside the network's is rarely longer.
 const MOST_JOBS: usize = 64;
 
 /// What decides a job.
 #[derive(Clone, Debug, PartialEq)]
-struct Key {
+struct JobKey {
     /// Cluster and workload, as text.
     config: String,
     /// Whether the sweep asks for a slowdown: only then is anything said of one that does nothing.
@@ -30,14 +30,14 @@ struct Key {
     links: Vec<Link>,
 }
 
-struct Kept {
-    key: Key,
+struct CachedJob {
+    key: JobKey,
     job: Arc<Job>,
     notes: Vec<String>,
 }
 
 /// The most recently used last.
-static KEPT: Mutex<Vec<Kept>> = Mutex::new(Vec::new());
+static CACHE: Mutex<Vec<CachedJob>> = Mutex::new(Vec::new());
 
 /// The job of an experiment, perhaps one that another experiment has as well.
 ///
@@ -54,16 +54,16 @@ pub fn job(
         return job::job(config, program, net, described, notes).map(Arc::new);
     }
     let key = key(config, program, net);
-    if let Some(kept) = find(&key) {
-        notes.extend(kept.1);
-        return Ok(kept.0);
+    if let Some(cached) = find(&key) {
+        notes.extend(cached.1);
+        return Ok(cached.0);
     }
     // Not under the lock: others prepare meanwhile, at worst the same.
     let mut own = Vec::new();
     let job =
-        Arc::new(Job { rows: Some(SharedRows::default()), ..job::job(config, program, net, described, &mut own)? });
+        Arc::new(Job { rows: Some(TaskRowCache::default()), ..job::job(config, program, net, described, &mut own)? });
     notes.extend(own.iter().cloned());
-    keep(Kept { key, job: Arc::clone(&job), notes: own });
+    keep(CachedJob { key, job: Arc::clone(&job), notes: own });
     Ok(job)
 }
 
@@ -81,14 +81,14 @@ fn is_self_contained(program: &Program, config: &Config) -> bool {
         && !matches!(program.compute.slowdown, Slowdown::Trees(_))
 }
 
-fn key(config: &Config, program: &Program, net: &Network) -> Key {
+fn key(config: &Config, program: &Program, net: &Network) -> JobKey {
     let server = |host: NodeIdx| net.nodes[host as usize].server;
     let first = net.ranks.first().map(|&h| server(h));
     let of_first = |l: &&Link| Some(server(l.a)) == first || Some(server(l.b)) == first;
     let from_file = matches!(config.topology.kind, TopologyKind::File { .. });
-    Key {
+    JobKey {
         config: format!("{:?}{program:?}{from_file}{}", config.cluster, config.topology.link_bps),
-        slowdown_given: config.values.given(K::Slowdown),
+        slowdown_given: config.values.given(KeyId::Slowdown),
         jitter_seed: if program.compute.jitter_ppm > 0 { config.jitter_seed() } else { 0 },
         ranks: net.ranks.iter().map(|&h| (h, server(h))).collect(),
         nvlink: net.nvlink,
@@ -96,20 +96,20 @@ fn key(config: &Config, program: &Program, net: &Network) -> Key {
     }
 }
 
-fn find(key: &Key) -> Option<(Arc<Job>, Vec<String>)> {
-    let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
-    let at = kept.iter().position(|k| k.key == *key)?;
-    let found = kept.remove(at);
+fn find(key: &JobKey) -> Option<(Arc<Job>, Vec<String>)> {
+    let mut cached = CACHE.lock().unwrap_or_else(PoisonError::into_inner);
+    let at = cached.iter().position(|k| k.key == *key)?;
+    let found = cached.remove(at);
     let result = (Arc::clone(&found.job), found.notes.clone());
-    kept.push(found);
+    cached.push(found);
     Some(result)
 }
 
-fn keep(new: Kept) {
-    let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
-    kept.push(new);
-    let tasks = |kept: &[Kept]| kept.iter().map(|k| k.job.graph.tasks.len()).sum::<usize>();
-    while kept.len() > MOST_JOBS || (tasks(&kept) > MOST_TASKS && !kept.is_empty()) {
-        kept.remove(0);
+fn keep(new: CachedJob) {
+    let mut cached = CACHE.lock().unwrap_or_else(PoisonError::into_inner);
+    cached.push(new);
+    let tasks = |cached: &[CachedJob]| cached.iter().map(|k| k.job.graph.tasks.len()).sum::<usize>();
+    while cached.len() > MOST_JOBS || (tasks(&cached) > MOST_TASKS && !cached.is_empty()) {
+        cached.remove(0);
     }
 }

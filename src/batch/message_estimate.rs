@@ -17,7 +17,7 @@ use super::prepare::{Routed, nvlink_ps};
 
 /// What happens, in the order in which simultaneous things do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Event {
+enum MessageStep {
     /// A task's delay is over.
     Due(u32),
     /// A message is there.
@@ -29,8 +29,8 @@ enum Event {
 }
 
 /// Ends of the tasks of a graph, as rows that say when each was posted, arrived and ended, and nothing else; `NEVER` where a task waits for ever.
-pub fn walk(r: &Routed, graph: &TaskGraph) -> Vec<Task> {
-    let mut w = Walk::new(r, graph);
+pub fn estimate_messages(r: &Routed, graph: &TaskGraph) -> Vec<Task> {
+    let mut w = MessageEstimate::new(r, graph);
     for i in 0..graph.tasks.len() as u32 {
         if w.waits[i as usize] == 0 {
             w.ready(i);
@@ -38,23 +38,23 @@ pub fn walk(r: &Routed, graph: &TaskGraph) -> Vec<Task> {
     }
     while let Some(Reverse((at, event))) = w.events.pop() {
         match event {
-            Event::Due(i) => w.due(i, at),
-            Event::Got(i) => {
+            MessageStep::Due(i) => w.due(i, at),
+            MessageStep::Got(i) => {
                 w.rows[i as usize].got = at;
                 w.follow(i, When::Got, at);
             }
-            Event::Acked(i) => w.ended(i, at),
-            Event::Fired(g) => w.serve(g, at),
+            MessageStep::Acked(i) => w.ended(i, at),
+            MessageStep::Fired(g) => w.serve(g, at),
         }
     }
     w.rows
 }
 
-struct Walk<'a> {
+struct MessageEstimate<'a> {
     r: &'a Routed<'a>,
     graph: &'a TaskGraph,
     rows: Vec<Task>,
-    events: BinaryHeap<Reverse<(u64, Event)>>,
+    events: BinaryHeap<Reverse<(u64, MessageStep)>>,
     /// Dependencies that are missing, and when the last of the others was met; of tasks and of gates.
     waits: Vec<u32>,
     met: Vec<u64>,
@@ -92,8 +92,8 @@ fn grouped(n: usize, keys: impl Iterator<Item = u32> + Clone) -> (Vec<u32>, Vec<
     (order, first)
 }
 
-impl<'a> Walk<'a> {
-    fn new(r: &'a Routed<'a>, graph: &'a TaskGraph) -> Walk<'a> {
+impl<'a> MessageEstimate<'a> {
+    fn new(r: &'a Routed<'a>, graph: &'a TaskGraph) -> MessageEstimate<'a> {
         let n = graph.tasks.len();
         let (edges, first_edge) = grouped(n, graph.edges.iter().map(|e| e.from));
         let (releases, first_release) = grouped(graph.gates.len(), graph.releases.iter().map(|r| r.0));
@@ -117,7 +117,7 @@ impl<'a> Walk<'a> {
             ..Task::zeroed()
         };
         let links = r.network.links.iter().filter(|l| r.network.is_packet_link(l));
-        Walk {
+        MessageEstimate {
             r,
             graph,
             rows: graph.tasks.iter().map(row).collect(),
@@ -139,14 +139,14 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn at(&mut self, at: u64, event: Event) {
+    fn at(&mut self, at: u64, event: MessageStep) {
         self.events.push(Reverse((at, event)));
     }
 
     /// Nothing keeps a task any more.
     fn ready(&mut self, i: u32) {
         let at = self.met[i as usize] + self.graph.tasks[i as usize].delay_ps;
-        self.at(at, Event::Due(i));
+        self.at(at, MessageStep::Due(i));
     }
 
     fn due(&mut self, i: u32, at: u64) {
@@ -172,8 +172,8 @@ impl<'a> Walk<'a> {
             None => (at + nvlink_ps(bytes, &r.network), at + nvlink_ps(bytes, &r.network)),
             Some(paths) => self.travel(paths, bytes, at),
         };
-        self.at(got, Event::Got(i));
-        self.at(acked, Event::Acked(i));
+        self.at(got, MessageStep::Got(i));
+        self.at(acked, MessageStep::Acked(i));
     }
 
     /// When a message that is posted now is whole at its end, and acknowledged. Sprayed ones are spread evenly over their paths.
@@ -234,7 +234,7 @@ impl<'a> Walk<'a> {
                     self.gate_met[g as usize] = self.gate_met[g as usize].max(at);
                     self.gate_waits[g as usize] -= 1;
                     if self.gate_waits[g as usize] == 0 {
-                        self.at(self.gate_met[g as usize], Event::Fired(g));
+                        self.at(self.gate_met[g as usize], MessageStep::Fired(g));
                     }
                 }
             }

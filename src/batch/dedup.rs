@@ -1,15 +1,16 @@
 //! Experiments that differ in nothing an engine sees: one of them is simulated, the others come to the same.
 //!
 //! Layer: batch. A seed of paths where there is one path, a price, a key that this cluster does not heed: sweeps are full of axes that change nothing for some of
-//! their values. Alike is what is equal in everything tables are built from, compared value by value; nothing is hashed. Only what may be remembered takes part
+//! their values. Duplicate is what is equal in everything tables are built from, compared value by value; nothing is hashed. Only what may be remembered takes part
 //! (`fidelity.memo`), and only outcomes are shared, never failures.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use super::error::PrepareError;
+use super::experiment::QueuedExperiment;
 use super::job::Job;
 use super::outcome::{FlowOutcome, LinkOutcome, Outcome};
-use super::prepare::{PrepareError, Prepared, Routed, routed, tabled};
-use super::runner::Task;
+use super::prepare::{Prepared, Routed, routed, tabled};
 use super::world::{Ended, Limits};
 use crate::cost::Bill;
 use crate::engine::fold::FoldStats;
@@ -20,12 +21,12 @@ use crate::transport::{RttWindow, Transport};
 
 /// Bytes of outcomes kept, about: our choice, some hundred experiments of ten thousand messages.
 const MOST_BYTES: usize = 256 << 20;
-/// Experiments kept, which each new one is compared with.
+/// Experiments kept; each new one is compared with all of them.
 const MOST_KEPT: usize = 1024;
 
-/// Everything that decides what an experiment comes to, but for what its cluster costs.
+/// Everything that decides the outcome of an experiment, except for what its cluster costs.
 #[derive(Debug)]
-struct Likeness {
+struct DedupKey {
     job: Arc<Job>,
     transport: Transport,
     limits: Limits,
@@ -39,9 +40,9 @@ struct Likeness {
     network: Network,
 }
 
-impl PartialEq for Likeness {
-    fn eq(&self, other: &Likeness) -> bool {
-        let Likeness {
+impl PartialEq for DedupKey {
+    fn eq(&self, other: &DedupKey) -> bool {
+        let DedupKey {
             job,
             transport,
             limits,
@@ -67,9 +68,9 @@ impl PartialEq for Likeness {
     }
 }
 
-impl Likeness {
+impl DedupKey {
     /// Of an experiment that may be remembered and whose job others may have.
-    fn of(r: &Routed, limits: Limits) -> Option<Likeness> {
+    fn of(r: &Routed, limits: Limits) -> Option<DedupKey> {
         let config = &*r.config;
         let job = r.job.as_ref().filter(|job| job.rows.is_some() && config.folding() == Some(true))?;
         let mut transport = r.transport.clone();
@@ -77,7 +78,7 @@ impl Likeness {
             // Nobody draws a path.
             transport.routing_seed = 0;
         }
-        Some(Likeness {
+        Some(DedupKey {
             job: Arc::clone(job),
             transport,
             limits,
@@ -99,12 +100,12 @@ impl Likeness {
     }
 }
 
-/// One that is simulated, for all that are like it.
+/// An experiment that is simulated; its duplicates get its outcome.
 #[derive(Debug)]
-pub(super) struct First {
+pub(super) struct Original {
     exp_id: u64,
-    like: Likeness,
-    end: Mutex<End>,
+    key: DedupKey,
+    end: Mutex<OriginalEnd>,
 }
 
 #[derive(Clone, Debug)]
@@ -112,50 +113,50 @@ pub(super) struct First {
     clippy::large_enum_variant,
     reason = "one of these stands for thousands of experiments; a box would only add a step"
 )]
-enum End {
-    /// Not yet.
-    Open,
-    /// The outcome, its packet-hops, and what is told of its folding.
+enum OriginalEnd {
+    /// It has not ended yet.
+    Running,
+    /// Its outcome, its packet-hops, and the folding statistics that a duplicate reports.
     Known(Arc<Outcome>, u64, FoldStats),
-    /// There will be none.
+    /// It failed: there is no outcome to share.
     Failed,
 }
 
-impl First {
-    fn end(&self) -> MutexGuard<'_, End> {
+impl Original {
+    fn end(&self) -> MutexGuard<'_, OriginalEnd> {
         self.end.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// An experiment that is like another.
-pub(super) struct Alike {
-    task: Task,
-    first: Arc<First>,
+/// An experiment that is equal to another, its original.
+pub(super) struct Duplicate {
+    task: QueuedExperiment,
+    original: Arc<Original>,
     bill: Bill,
     pub notes: Vec<String>,
 }
 
-/// What has become of [`Alike`].
-pub(super) enum Fate {
+/// What a [`Duplicate`] can do next.
+pub(super) enum DuplicateState {
     Ended(Box<Ended>),
-    /// The other has not ended.
-    Waits(Box<Alike>),
-    /// The other failed: it has to find out by itself.
-    Alone(Box<Task>),
+    /// Its original has not ended.
+    Waiting(Box<Duplicate>),
+    /// Its original failed: it is simulated itself.
+    Simulate(Box<QueuedExperiment>),
 }
 
-impl Alike {
+impl Duplicate {
     pub fn exp_id(&self) -> u64 {
         self.task.exp_id
     }
 
-    /// Where it stands.
-    pub fn fate(self) -> Fate {
-        let end = self.first.end().clone();
+    /// Its end, if its original has ended.
+    pub fn state(self) -> DuplicateState {
+        let end = self.original.end().clone();
         match end {
-            End::Open => Fate::Waits(Box::new(self)),
-            End::Failed => Fate::Alone(Box::new(self.task)),
-            End::Known(outcome, packet_hops, folds) => Fate::Ended(Box::new(Ended {
+            OriginalEnd::Running => DuplicateState::Waiting(Box::new(self)),
+            OriginalEnd::Failed => DuplicateState::Simulate(Box::new(self.task)),
+            OriginalEnd::Known(outcome, packet_hops, folds) => DuplicateState::Ended(Box::new(Ended {
                 exp_id: self.task.exp_id,
                 result: Ok(Outcome { bill: Some(self.bill), ..(*outcome).clone() }),
                 packet_hops,
@@ -166,51 +167,54 @@ impl Alike {
     }
 }
 
-/// What preparing comes to.
-pub(super) enum Made {
+/// A prepared experiment, or the duplicate of one.
+pub(super) enum Preparation {
     Prepared(Box<Prepared>),
-    Alike(Box<Alike>),
+    Duplicate(Box<Duplicate>),
 }
 
-/// Those that were or are being simulated, the oldest first.
+/// Those that were or are being simulated, the oldest original.
 #[derive(Default)]
-pub(super) struct Firsts {
-    kept: Mutex<Kept>,
+pub(super) struct Dedup {
+    kept: Mutex<Originals>,
 }
 
 #[derive(Default)]
-struct Kept {
-    firsts: Vec<Arc<First>>,
-    /// Of their outcomes and likenesses.
+struct Originals {
+    originals: Vec<Arc<Original>>,
+    /// Of their outcomes and keys.
     bytes: usize,
 }
 
-impl Firsts {
-    fn lock(&self) -> MutexGuard<'_, Kept> {
+impl Dedup {
+    fn lock(&self) -> MutexGuard<'_, Originals> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Prepares an experiment, unless it is like one that has been prepared.
+    /// Prepares an experiment, unless it equals one that has been prepared.
     ///
     /// # Errors
     /// As [`super::prepare()`].
-    pub fn prepare(&self, task: Task, limits: Limits) -> Result<Made, PrepareError> {
+    pub fn prepare(&self, task: QueuedExperiment, limits: Limits) -> Result<Preparation, PrepareError> {
         let mut routed = routed(&task.config)?;
-        let Some(like) = Likeness::of(&routed, limits) else {
-            return tabled(routed, task.exp_id as u32).map(|p| Made::Prepared(Box::new(p)));
+        let Some(key) = DedupKey::of(&routed, limits) else {
+            return tabled(routed, task.exp_id as u32).map(|p| Preparation::Prepared(Box::new(p)));
         };
         let mut kept = self.lock();
-        if let Some(first) = kept.firsts.iter().find(|first| first.like == like && !matches!(*first.end(), End::Failed))
+        if let Some(original) = kept
+            .originals
+            .iter()
+            .find(|original| original.key == key && !matches!(*original.end(), OriginalEnd::Failed))
         {
-            let (first, bill, notes) = (Arc::clone(first), routed.bill, std::mem::take(&mut routed.notes));
+            let (original, bill, notes) = (Arc::clone(original), routed.bill, std::mem::take(&mut routed.notes));
             drop((kept, routed));
-            return Ok(Made::Alike(Box::new(Alike { task, first, bill, notes })));
+            return Ok(Preparation::Duplicate(Box::new(Duplicate { task, original, bill, notes })));
         }
-        kept.bytes += like.bytes();
-        kept.firsts.push(Arc::new(First { exp_id: task.exp_id, like, end: Mutex::new(End::Open) }));
+        kept.bytes += key.bytes();
+        kept.originals.push(Arc::new(Original { exp_id: task.exp_id, key, end: Mutex::new(OriginalEnd::Running) }));
         drop(kept);
         match tabled(routed, task.exp_id as u32) {
-            Ok(p) => Ok(Made::Prepared(Box::new(p))),
+            Ok(p) => Ok(Preparation::Prepared(Box::new(p))),
             Err(e) => {
                 self.failed(task.exp_id);
                 Err(e)
@@ -218,37 +222,45 @@ impl Firsts {
         }
     }
 
-    /// An experiment has ended: those that are like it may hear how.
+    /// Records that an experiment has ended, for its duplicates.
     pub fn ended(&self, ended: &Ended) {
         let Ok(outcome) = &ended.result else { return self.failed(ended.exp_id) };
         let mut kept = self.lock();
-        let Some(first) =
-            kept.firsts.iter().find(|first| first.exp_id == ended.exp_id && matches!(*first.end(), End::Open))
+        let Some(original) = kept
+            .originals
+            .iter()
+            .find(|original| original.exp_id == ended.exp_id && matches!(*original.end(), OriginalEnd::Running))
         else {
             return;
         };
         let of = ended.folds.unwrap_or_default();
-        let told = FoldStats { hits: 1, skips: of.skips, rounded: of.rounded, audit: of.audit, ..FoldStats::default() };
-        *first.end() = End::Known(Arc::new(outcome.clone()), ended.packet_hops, told);
+        let shared =
+            FoldStats { hits: 1, skips: of.skips, rounded: of.rounded, audit: of.audit, ..FoldStats::default() };
+        *original.end() = OriginalEnd::Known(Arc::new(outcome.clone()), ended.packet_hops, shared);
         kept.bytes += bytes(outcome);
-        // Who waits for one of them has it still.
-        while kept.bytes > MOST_BYTES || kept.firsts.len() > MOST_KEPT {
-            let Some(at) = kept.firsts.iter().position(|first| matches!(*first.end(), End::Known(..))) else { return };
-            let gone = kept.firsts.remove(at);
-            if let End::Known(outcome, ..) = &*gone.end() {
-                kept.bytes -= bytes(outcome) + gone.like.bytes();
+        // A duplicate that still waits keeps its original alive by its own reference.
+        while kept.bytes > MOST_BYTES || kept.originals.len() > MOST_KEPT {
+            let Some(at) = kept.originals.iter().position(|original| matches!(*original.end(), OriginalEnd::Known(..)))
+            else {
+                return;
+            };
+            let evicted = kept.originals.remove(at);
+            if let OriginalEnd::Known(outcome, ..) = &*evicted.end() {
+                kept.bytes -= bytes(outcome) + evicted.key.bytes();
             }
         }
     }
 
     fn failed(&self, exp_id: u64) {
         let mut kept = self.lock();
-        if let Some(at) =
-            kept.firsts.iter().position(|first| first.exp_id == exp_id && matches!(*first.end(), End::Open))
+        if let Some(at) = kept
+            .originals
+            .iter()
+            .position(|original| original.exp_id == exp_id && matches!(*original.end(), OriginalEnd::Running))
         {
-            let gone = kept.firsts.remove(at);
-            kept.bytes -= gone.like.bytes();
-            *gone.end() = End::Failed;
+            let evicted = kept.originals.remove(at);
+            kept.bytes -= evicted.key.bytes();
+            *evicted.end() = OriginalEnd::Failed;
         }
     }
 }
@@ -262,28 +274,32 @@ mod tests {
     use std::collections::BTreeMap;
     use std::path::Path;
 
-    use super::super::{News, RunOptions, run};
+    use super::super::{RunEvent, RunOptions, run};
     use super::*;
     use crate::engine::EngineError;
     use crate::engine::fold::FoldEngine;
     use crate::sweep::{self, SetOverrides};
 
     /// All-reduces of 16 GPUs by seed of paths, kind of network and size of packets.
-    fn tasks(base: &str) -> Vec<Task> {
+    fn tasks(base: &str) -> Vec<QueuedExperiment> {
         let text = format!(
             "name = \"t\"\nbase.cluster = {{ gpus = 16, gpus_per_server = 2 }}\nbase.workload = {{ kind = \"collective\", op = \"all-reduce\", bytes = 300000 }}\n{base}\n\
              [axes]\n\"routing.seed\" = [1, 2, 3]\n\"topology.kind\" = [\"rail-only\", \"fat-tree\"]\n\"transport.payload_bytes\" = [1000, 4000]\n"
         );
         let sweep = sweep::parse(&text, Path::new("sweep.toml"), &SetOverrides::default()).unwrap();
-        sweep.experiments.iter().map(|e| Task { exp_id: e.exp_id, config: sweep.config(e).unwrap() }).collect()
+        sweep
+            .experiments
+            .iter()
+            .map(|e| QueuedExperiment { exp_id: e.exp_id, config: sweep.config(e).unwrap() })
+            .collect()
     }
 
-    /// What each experiment came to, and how many packet-hops were simulated for it.
+    /// The outcome of each experiment, and how many packet-hops were simulated for it.
     fn ends(base: &str, once: bool, batch: usize) -> BTreeMap<u64, (Result<Outcome, String>, u64)> {
         let mut ends = BTreeMap::new();
         let options = RunOptions { once, batch, ..RunOptions::default() };
         run::<EngineError>(tasks(base).into_iter(), Box::new(FoldEngine::default()), &options, || false, &mut |news| {
-            if let News::Ended(e) = news {
+            if let RunEvent::Ended(e) = news {
                 let end = (e.result.map_err(|why| format!("{why:?}")), e.folds.map_or(0, |f| f.hops_simulated));
                 assert!(ends.insert(e.exp_id, end).is_none(), "experiment {} ended twice", e.exp_id);
             }
@@ -294,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_alike_is_simulated_once_and_comes_to_the_same() {
+    fn duplicates_are_simulated_once_and_have_the_same_outcome() {
         let each = ends("", false, 64);
         assert_eq!(each.len(), 12);
         let mut simulated = Vec::new();
@@ -316,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_like_one_that_failed_finds_out_by_itself() {
+    fn duplicates_of_a_failed_experiment_are_simulated() {
         let each = ends("base.limits = { packet_hops = 100 }", true, 3);
         assert_eq!(each.len(), 12);
         assert!(

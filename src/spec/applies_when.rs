@@ -1,8 +1,8 @@
-//! When a key matters: predicates over the values of all keys, for the `reads` column of the key table.
+//! When a key matters: predicates over the values of all keys, for the `applies_when` column of the key table.
 //!
 //! Layer: spec. A key that nothing reads is reported as having no effect and left out of an experiment's identity, so these must be exact.
 
-use super::keys::K;
+use super::key_id::KeyId;
 use super::value::{Value, Values};
 
 pub(super) fn always(_: &Values) -> bool {
@@ -12,23 +12,23 @@ pub(super) fn never(_: &Values) -> bool {
     false
 }
 /// A key without a default that was given.
-pub(super) fn set(v: &Values, key: K) -> bool {
+pub(super) fn set(v: &Values, key: KeyId) -> bool {
     *v.get(key) != Value::Unset
 }
 pub(super) fn generated(v: &Values) -> bool {
-    !v.is(K::TopologyKind, "file")
+    !v.is(KeyId::TopologyKind, "file")
 }
 pub(super) fn topology(v: &Values, kind: &str) -> bool {
-    v.is(K::TopologyKind, kind)
+    v.is(KeyId::TopologyKind, kind)
 }
 pub(super) fn cc(v: &Values, cc: &str) -> bool {
-    v.is(K::Cc, cc)
+    v.is(KeyId::Cc, cc)
 }
 pub(super) fn traffic(v: &Values) -> bool {
-    v.is(K::WorkloadKind, "traffic")
+    v.is(KeyId::WorkloadKind, "traffic")
 }
 pub(super) fn pattern(v: &Values, pattern: &str) -> bool {
-    traffic(v) && v.is(K::Pattern, pattern)
+    traffic(v) && v.is(KeyId::Pattern, pattern)
 }
 
 /// A job of dependent operations rather than plain flows.
@@ -37,25 +37,25 @@ pub(super) fn program(v: &Values) -> bool {
 }
 /// A job whose steady phases are skipped.
 pub(super) fn steady(v: &Values) -> bool {
-    program(v) && v.is(K::FastForward, "steady")
+    program(v) && v.is(KeyId::FastForward, "steady")
 }
 pub(super) fn model(v: &Values) -> bool {
-    v.is(K::WorkloadKind, "model")
+    v.is(KeyId::WorkloadKind, "model")
 }
 pub(super) fn collective(v: &Values) -> bool {
-    v.is(K::WorkloadKind, "collective")
+    v.is(KeyId::WorkloadKind, "collective")
 }
 /// Programs that are read from a file.
 pub(super) fn imported(v: &Values) -> bool {
-    matches!(v.text(K::WorkloadKind), "simai" | "chakra" | "htsim" | "goal" | "dag")
+    matches!(v.text(KeyId::WorkloadKind), "simai" | "chakra" | "htsim" | "goal" | "dag")
 }
 /// Programs with collectives; connection matrices and GOAL know messages only.
 pub(super) fn collectives(v: &Values) -> bool {
-    matches!(v.text(K::WorkloadKind), "model" | "collective" | "simai" | "chakra" | "dag")
+    matches!(v.text(KeyId::WorkloadKind), "model" | "collective" | "simai" | "chakra" | "dag")
 }
 /// Programs in which ranks compute.
 pub(super) fn computes(v: &Values) -> bool {
-    matches!(v.text(K::WorkloadKind), "model" | "simai" | "chakra" | "goal" | "dag")
+    matches!(v.text(KeyId::WorkloadKind), "model" | "simai" | "chakra" | "goal" | "dag")
 }
 /// Programs whose kernels are known for what they are: what slows down beside communication depends on the kernel, and files give durations only.
 pub(super) fn overlaps(v: &Values) -> bool {
@@ -63,25 +63,25 @@ pub(super) fn overlaps(v: &Values) -> bool {
 }
 /// Programs whose messages cross the network as packets.
 pub(super) fn messages(v: &Values) -> bool {
-    program(v) && !v.is(K::Analytic, "all")
+    program(v) && !v.is(KeyId::Analytic, "all")
 }
 /// A model that is split in this way.
-pub(super) fn degree(v: &Values, key: K) -> bool {
+pub(super) fn degree(v: &Values, key: KeyId) -> bool {
     model(v) && v.int(key) > 1
 }
 pub(super) fn pipelined(v: &Values) -> bool {
-    degree(v, K::Pp)
+    degree(v, KeyId::Pp)
 }
 /// Several replicas, so that gradients are reduced and state may be sharded. Context parallel ranks hold replicas too.
 pub(super) fn sharded_data(v: &Values) -> bool {
-    degree(v, K::Dp) || degree(v, K::Cp)
+    degree(v, KeyId::Dp) || degree(v, KeyId::Cp)
 }
 /// With at most one degree above 1 every order numbers ranks alike.
 pub(super) fn several_degrees(v: &Values) -> bool {
-    [K::Tp, K::Pp, K::Dp, K::Cp].into_iter().filter(|k| degree(v, *k)).count() > 1
+    [KeyId::Tp, KeyId::Pp, KeyId::Dp, KeyId::Cp].into_iter().filter(|k| degree(v, *k)).count() > 1
 }
 /// A variable of NCCL's environment matters where the key of the same purpose leaves the choice to NCCL.
-pub(super) fn nccl(v: &Values, key: K) -> bool {
+pub(super) fn nccl(v: &Values, key: KeyId) -> bool {
     let open = match v.get(key) {
         Value::Choice(c) => *c == "auto",
         _ => v.float(key) == 0.0,
@@ -90,10 +90,10 @@ pub(super) fn nccl(v: &Values, key: K) -> bool {
 }
 /// Only all-to-alls are relayed, and only where the choice is left open.
 pub(super) fn pxn(v: &Values) -> bool {
-    let fixed = v.is(K::Algorithm, "direct") || v.is(K::Algorithm, "hierarchical");
-    let exchanges = !collective(v) || v.is(K::Op, "all-to-all");
-    collectives(v) && exchanges && !fixed && generated(v) && v.float(K::NvlinkGbps) > 0.0
+    let fixed = v.is(KeyId::Algorithm, "direct") || v.is(KeyId::Algorithm, "hierarchical");
+    let exchanges = !collective(v) || v.is(KeyId::Op, "all-to-all");
+    collectives(v) && exchanges && !fixed && generated(v) && v.float(KeyId::NvlinkGbps) > 0.0
 }
 pub(super) fn pxn_variable(v: &Values) -> bool {
-    pxn(v) && !v.given(K::Pxn)
+    pxn(v) && !v.given(KeyId::Pxn)
 }

@@ -10,7 +10,8 @@ use std::time::Duration;
 
 use crate::engine::{Engine, EngineError};
 
-use super::runner::{News, RunOptions, Supply, Task, drive};
+use super::experiment::QueuedExperiment;
+use super::runner::{RunEvent, RunOptions, Supply, drive};
 use super::world::Batch;
 
 /// An engine and how it is called in messages.
@@ -22,7 +23,7 @@ pub struct Worker {
 }
 
 /// How often a worker without work looks whether the run was stopped.
-const LOOK: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// Batches that each worker should get of what is left, so that all of them end at about the same time.
 const SHARES: usize = 2;
 
@@ -31,14 +32,14 @@ const SHARES: usize = 2;
 ///
 /// # Errors
 /// No engine is left to go on, or `tell` refuses news. A bad experiment is no error: it ends with a reason.
-pub fn run_fleet<E: From<EngineError>>(
-    tasks: impl ExactSizeIterator<Item = Task> + Send,
+pub fn run_on_devices<E: From<EngineError>>(
+    tasks: impl ExactSizeIterator<Item = QueuedExperiment> + Send,
     workers: &mut Vec<Worker>,
     fallback: Option<&dyn Fn() -> Worker>,
     pool: &rayon::ThreadPool,
     options: &RunOptions,
     stop: impl Fn() -> bool + Send + Sync + Clone + 'static,
-    tell: &mut dyn FnMut(News) -> Result<(), E>,
+    tell: &mut dyn FnMut(RunEvent) -> Result<(), E>,
 ) -> Result<(), E> {
     let refused = Arc::new(AtomicBool::new(false));
     let stop = {
@@ -46,26 +47,26 @@ pub fn run_fleet<E: From<EngineError>>(
         move || refused.load(Ordering::Relaxed) || stop()
     };
     let queue = Queue {
-        state: Mutex::new(State { source: Box::new(tasks), returned: BTreeMap::new(), in_flight: 0, workers: 0 }),
+        state: Mutex::new(QueueState { source: Box::new(tasks), returned: BTreeMap::new(), in_flight: 0, workers: 0 }),
         changed: Condvar::new(),
     };
-    let crew = Crew { queue: &queue, pool, options, stop: &stop, refused: &refused };
-    let Some(last) = crew.run(workers, tell)? else { return Ok(()) };
+    let group = WorkerGroup { queue: &queue, pool, options, stop: &stop, refused: &refused };
+    let Some(last) = group.run(workers, tell)? else { return Ok(()) };
     let left = queue.lock().left();
     if left == 0 || stop() {
         return Ok(());
     }
     let Some(make) = fallback else { return Err(last.into()) };
     let worker = make();
-    tell(News::Lost(format!("no device is left; {left} experiments go to the {}", worker.name)))?;
-    match crew.run(&mut vec![worker], tell)? {
+    tell(RunEvent::Lost(format!("no device is left; {left} experiments go to the {}", worker.name)))?;
+    match group.run(&mut vec![worker], tell)? {
         Some(e) => Err(e.into()),
         None => Ok(()),
     }
 }
 
 /// What all workers share.
-struct Crew<'a, 'q, S> {
+struct WorkerGroup<'a, 'q, S> {
     queue: &'a Queue<'q>,
     pool: &'a rayon::ThreadPool,
     options: &'a RunOptions,
@@ -74,17 +75,17 @@ struct Crew<'a, 'q, S> {
     refused: &'a AtomicBool,
 }
 
-enum Message {
-    News(Box<News>),
+enum WorkerMessage {
+    Event(Box<RunEvent>),
     Retired { name: String, error: EngineError, returned: usize },
 }
 
-impl<S: Fn() -> bool + Send + Sync + Clone + 'static> Crew<'_, '_, S> {
+impl<S: Fn() -> bool + Send + Sync + Clone + 'static> WorkerGroup<'_, '_, S> {
     /// Lets workers go on until there is nothing left, or none of them; why the last one was retired, if any was.
     fn run<E: From<EngineError>>(
         &self,
         workers: &mut Vec<Worker>,
-        tell: &mut dyn FnMut(News) -> Result<(), E>,
+        tell: &mut dyn FnMut(RunEvent) -> Result<(), E>,
     ) -> Result<Option<EngineError>, E> {
         self.queue.lock().workers = workers.len();
         let (sender, receiver) = channel();
@@ -100,13 +101,13 @@ impl<S: Fn() -> bool + Send + Sync + Clone + 'static> Crew<'_, '_, S> {
             drop(sender);
             for message in receiver {
                 let news = match message {
-                    Message::News(news) => *news,
-                    Message::Retired { name, error, returned } => {
+                    WorkerMessage::Event(news) => *news,
+                    WorkerMessage::Retired { name, error, returned } => {
                         let text = format!(
                             "{name} is not used any more: {error}; its {returned} unfinished experiments go elsewhere"
                         );
                         last = Some(error);
-                        News::Lost(text)
+                        RunEvent::Lost(text)
                     }
                 };
                 if answer.is_ok() {
@@ -123,14 +124,16 @@ impl<S: Fn() -> bool + Send + Sync + Clone + 'static> Crew<'_, '_, S> {
     }
 
     /// One worker's work; itself, unless it was retired.
-    fn work(&self, worker: Worker, sender: &Sender<Message>) -> Option<Worker> {
+    fn work(&self, worker: Worker, sender: &Sender<WorkerMessage>) -> Option<Worker> {
         let Worker { name, engine, on_pool } = worker;
         let mut batch = Batch::new(engine, self.options.packet_limit, Box::new(self.stop.clone()));
         let mut share =
-            Share { queue: self.queue, mine: BTreeMap::new(), most: self.options.batch.max(1), stop: self.stop };
+            WorkerShare { queue: self.queue, mine: BTreeMap::new(), most: self.options.batch.max(1), stop: self.stop };
         // Whoever takes messages outlives the workers, so that none is lost.
         let mut tell = |news| {
-            sender.send(Message::News(Box::new(news))).map_err(|_| EngineError::Device("nobody takes results".into()))
+            sender
+                .send(WorkerMessage::Event(Box::new(news)))
+                .map_err(|_| EngineError::Device("nobody takes results".into()))
         };
         let run = drive(&mut batch, &mut share, Some((self.pool, on_pool)), self.options, self.stop, &mut tell);
         let returned = share.give_back();
@@ -138,7 +141,7 @@ impl<S: Fn() -> bool + Send + Sync + Clone + 'static> Crew<'_, '_, S> {
             Ok(()) => Some(Worker { name, engine: batch.into_engine(), on_pool }),
             Err(error) => {
                 log::warn!("{name}: {error}");
-                sender.send(Message::Retired { name, error, returned }).unwrap_or_else(|e| log::error!("{e}"));
+                sender.send(WorkerMessage::Retired { name, error, returned }).unwrap_or_else(|e| log::error!("{e}"));
                 None
             }
         }
@@ -147,43 +150,43 @@ impl<S: Fn() -> bool + Send + Sync + Clone + 'static> Crew<'_, '_, S> {
 
 /// The experiments that no worker has.
 struct Queue<'q> {
-    state: Mutex<State<'q>>,
+    state: Mutex<QueueState<'q>>,
     changed: Condvar,
 }
 
-struct State<'q> {
-    source: Box<dyn ExactSizeIterator<Item = Task> + Send + 'q>,
+struct QueueState<'q> {
+    source: Box<dyn ExactSizeIterator<Item = QueuedExperiment> + Send + 'q>,
     /// From workers that were retired, by `exp_id`.
-    returned: BTreeMap<u64, Task>,
+    returned: BTreeMap<u64, QueuedExperiment>,
     /// How many experiments workers have: they may come back.
     in_flight: usize,
     workers: usize,
 }
 
 impl<'q> Queue<'q> {
-    fn lock(&self) -> MutexGuard<'_, State<'q>> {
+    fn lock(&self) -> MutexGuard<'_, QueueState<'q>> {
         // A worker that panics ends the run when its thread is joined.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State<'_> {
+impl QueueState<'_> {
     fn left(&self) -> usize {
         self.source.len() + self.returned.len()
     }
 }
 
 /// A worker's side of the queue.
-struct Share<'a, 'q, S> {
+struct WorkerShare<'a, 'q, S> {
     queue: &'a Queue<'q>,
     /// What it has taken and not ended, to be given back should it break.
-    mine: BTreeMap<u64, Task>,
+    mine: BTreeMap<u64, QueuedExperiment>,
     /// Most experiments of a batch.
     most: usize,
     stop: &'a S,
 }
 
-impl<S: Fn() -> bool> Supply for Share<'_, '_, S> {
+impl<S: Fn() -> bool> Supply for WorkerShare<'_, '_, S> {
     fn more(&mut self) -> Option<usize> {
         let mut state = self.queue.lock();
         loop {
@@ -194,7 +197,8 @@ impl<S: Fn() -> bool> Supply for Share<'_, '_, S> {
                 (0, 0, _) => return None,
                 // What others have may come back.
                 (0, ..) => {
-                    state = self.queue.changed.wait_timeout(state, LOOK).unwrap_or_else(PoisonError::into_inner).0
+                    state =
+                        self.queue.changed.wait_timeout(state, POLL_INTERVAL).unwrap_or_else(PoisonError::into_inner).0
                 }
                 (_, _, 0 | 1) => return Some(self.most),
                 (left, _, workers) => return Some((left / (SHARES * workers)).clamp(1, self.most)),
@@ -202,10 +206,11 @@ impl<S: Fn() -> bool> Supply for Share<'_, '_, S> {
         }
     }
 
-    fn take(&mut self, most: usize) -> Vec<Task> {
+    fn take(&mut self, most: usize) -> Vec<QueuedExperiment> {
         let mut state = self.queue.lock();
-        let next = |state: &mut State| state.returned.pop_first().map(|(_, task)| task).or_else(|| state.source.next());
-        let taken: Vec<Task> = std::iter::from_fn(|| next(&mut state)).take(most).collect();
+        let next =
+            |state: &mut QueueState| state.returned.pop_first().map(|(_, task)| task).or_else(|| state.source.next());
+        let taken: Vec<QueuedExperiment> = std::iter::from_fn(|| next(&mut state)).take(most).collect();
         state.in_flight += taken.len();
         self.mine.extend(taken.iter().map(|task| (task.exp_id, task.clone())));
         taken
@@ -219,7 +224,7 @@ impl<S: Fn() -> bool> Supply for Share<'_, '_, S> {
     }
 }
 
-impl<S> Share<'_, '_, S> {
+impl<S> WorkerShare<'_, '_, S> {
     /// Leaves the queue; how many experiments go back to it.
     fn give_back(self) -> usize {
         let returned = self.mine.len();
@@ -293,61 +298,68 @@ mod tests {
         lost_after.map(device).into_iter().unzip()
     }
 
-    fn tasks() -> Vec<Task> {
+    fn tasks() -> Vec<QueuedExperiment> {
         let text = "name = \"s\"\n[base.cluster]\ngpus = 16\n[base.workload]\nkind = \"traffic\"\npattern = \"ring\"\nbytes = 100000\n[axes]\n\
                     \"transport.cc\" = [\"hpcc\", \"dcqcn\", \"none\"]\n\"topology.link_gbps\" = [100, 200, 300, 400]\n";
         let sweep = sweep::parse(text, Path::new("s.toml"), &SetOverrides::default()).unwrap();
-        sweep.experiments.iter().map(|e| Task { exp_id: e.exp_id, config: sweep.config(e).unwrap() }).collect()
+        sweep
+            .experiments
+            .iter()
+            .map(|e| QueuedExperiment { exp_id: e.exp_id, config: sweep.config(e).unwrap() })
+            .collect()
     }
 
-    /// What a run came to: each experiment's end, and what was told of devices.
+    /// What a run came to: each experiment's end, and what was reported of devices.
     #[derive(Default)]
-    struct Told {
+    struct Reported {
         ends: BTreeMap<u64, String>,
         lost: Vec<String>,
     }
 
-    impl Told {
-        fn take(&mut self, news: News) -> Result<(), EngineError> {
+    impl Reported {
+        fn take(&mut self, news: RunEvent) -> Result<(), EngineError> {
             match news {
-                News::Ended(e) => {
+                RunEvent::Ended(e) => {
                     let twice = self.ends.insert(e.exp_id, format!("{:?} {}", e.result, e.packet_hops));
                     assert_eq!(twice, None, "experiment {} ended twice", e.exp_id);
                 }
-                News::Lost(text) => self.lost.push(text),
-                News::Started(_) | News::Note(_) => {}
+                RunEvent::Lost(text) => self.lost.push(text),
+                RunEvent::Started(_) | RunEvent::Note(_) => {}
             }
             Ok(())
         }
     }
 
-    fn fleet(mut workers: Vec<Worker>, fallback: Option<&dyn Fn() -> Worker>) -> (Told, Result<(), EngineError>) {
+    fn on_devices(
+        mut workers: Vec<Worker>,
+        fallback: Option<&dyn Fn() -> Worker>,
+    ) -> (Reported, Result<(), EngineError>) {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
-        let mut told = Told::default();
+        let mut reported = Reported::default();
         let options = RunOptions { batch: 3, ..RunOptions::default() };
-        let run = run_fleet(tasks().into_iter(), &mut workers, fallback, &pool, &options, || false, &mut |news| {
-            told.take(news)
+        let run = run_on_devices(tasks().into_iter(), &mut workers, fallback, &pool, &options, || false, &mut |news| {
+            reported.take(news)
         });
-        (told, run)
+        (reported, run)
     }
 
     /// One engine, all in one batch.
     fn alone() -> BTreeMap<u64, String> {
-        let mut told = Told::default();
+        let mut reported = Reported::default();
         super::super::run(tasks().into_iter(), Box::new(CpuEngine), &RunOptions::default(), || false, &mut |news| {
-            told.take(news)
+            reported.take(news)
         })
         .unwrap();
-        assert_eq!(told.ends.len(), 12);
-        told.ends
+        assert_eq!(reported.ends.len(), 12);
+        reported.ends
     }
 
     #[test]
     fn several_engines_share_the_work_and_change_nothing() {
         let (workers, slices) = devices([usize::MAX; 3]);
-        let (told, run) = fleet(workers, None);
+        let (reported, run) = on_devices(workers, None);
         run.unwrap();
-        assert_eq!((told.ends, told.lost), (alone(), Vec::new()));
+        assert_eq!((reported.ends, reported.lost), (alone(), Vec::new()));
         assert!(slices.iter().all(|n| n.load(Ordering::Relaxed) > 0), "every engine has worked: {slices:?}");
     }
 
@@ -357,11 +369,13 @@ mod tests {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
         let options = RunOptions { batch: 3, ..RunOptions::default() };
         for round in 0..2 {
-            let mut told = Told::default();
-            run_fleet(tasks().into_iter(), &mut workers, None, &pool, &options, || false, &mut |news| told.take(news))
-                .unwrap();
-            assert_eq!(told.ends, alone());
-            assert_eq!((workers.len(), told.lost.len()), (2, 1 - round), "the lost one is not asked again");
+            let mut reported = Reported::default();
+            run_on_devices(tasks().into_iter(), &mut workers, None, &pool, &options, || false, &mut |news| {
+                reported.take(news)
+            })
+            .unwrap();
+            assert_eq!(reported.ends, alone());
+            assert_eq!((workers.len(), reported.lost.len()), (2, 1 - round), "the lost one is not asked again");
         }
         assert_eq!(slices[0].load(Ordering::Relaxed), 1);
     }
@@ -369,29 +383,33 @@ mod tests {
     #[test]
     fn what_a_lost_device_had_goes_elsewhere() {
         let (workers, _) = devices([0, 0, usize::MAX]);
-        let (told, run) = fleet(workers, None);
+        let (reported, run) = on_devices(workers, None);
         run.unwrap();
-        assert_eq!(told.ends, alone());
-        assert_eq!(told.lost.len(), 2, "{:?}", told.lost);
-        assert!(told.lost[0].contains("is not used any more: the device was lost: unplugged; its "), "{:?}", told.lost);
+        assert_eq!(reported.ends, alone());
+        assert_eq!(reported.lost.len(), 2, "{:?}", reported.lost);
+        assert!(
+            reported.lost[0].contains("is not used any more: the device was lost: unplugged; its "),
+            "{:?}",
+            reported.lost
+        );
     }
 
     #[test]
     fn without_devices_the_fallback_goes_on() {
         let (workers, _) = devices([0, 1]);
         let make = || Worker { name: "CPU engine".into(), engine: Box::new(CpuEngine), on_pool: true };
-        let (told, run) = fleet(workers, Some(&make));
+        let (reported, run) = on_devices(workers, Some(&make));
         run.unwrap();
-        assert_eq!(told.ends, alone());
-        assert!(told.lost.last().unwrap().ends_with("experiments go to the CPU engine"), "{:?}", told.lost);
+        assert_eq!(reported.ends, alone());
+        assert!(reported.lost.last().unwrap().ends_with("experiments go to the CPU engine"), "{:?}", reported.lost);
     }
 
     #[test]
     fn without_a_fallback_what_was_complete_stays_and_the_run_breaks_off() {
-        let (told, run) = fleet(devices([2]).0, None);
+        let (reported, run) = on_devices(devices([2]).0, None);
         let alone = alone();
         assert_eq!(run.unwrap_err().to_string(), "the device was lost: unplugged");
-        assert!(told.ends.len() < alone.len() && told.ends.iter().all(|(id, end)| alone[id] == *end));
+        assert!(reported.ends.len() < alone.len() && reported.ends.iter().all(|(id, end)| alone[id] == *end));
     }
 
     #[test]
@@ -400,17 +418,22 @@ mod tests {
         let workers = || devices([usize::MAX; 2]).0;
         let options = RunOptions { batch: 1, ..RunOptions::default() };
         let mut seen = BTreeSet::new();
-        let mut tell = |news: News| match news {
-            News::Ended(e) if seen.insert(e.exp_id) => Err(EngineError::Device("the disk is full".into())),
+        let mut tell = |news: RunEvent| match news {
+            RunEvent::Ended(e) if seen.insert(e.exp_id) => Err(EngineError::Device("the disk is full".into())),
             _ => Ok(()),
         };
-        let refused = run_fleet(tasks().into_iter(), &mut workers(), None, &pool, &options, || false, &mut tell);
+        let refused = run_on_devices(tasks().into_iter(), &mut workers(), None, &pool, &options, || false, &mut tell);
         assert_eq!(refused.unwrap_err().to_string(), "the disk is full");
-        assert_eq!(seen.len(), 1, "nothing is told after that");
-        let stopped =
-            run_fleet::<EngineError>(tasks().into_iter(), &mut workers(), None, &pool, &options, || true, &mut |_| {
-                Ok(())
-            });
+        assert_eq!(seen.len(), 1, "nothing is reported after that");
+        let stopped = run_on_devices::<EngineError>(
+            tasks().into_iter(),
+            &mut workers(),
+            None,
+            &pool,
+            &options,
+            || true,
+            &mut |_| Ok(()),
+        );
         stopped.unwrap();
     }
 }

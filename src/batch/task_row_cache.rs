@@ -1,26 +1,26 @@
-//! A job's rows, for the next experiment that puts the same job on the same NICs: copied instead of worked out again.
+//! A cache of a job's table rows: the next experiment that puts the same job on the same NICs copies them.
 //!
-//! Layer: batch. `build_tasks` works them out; what is kept here changes no result, only the time that a sweep takes.
+//! Layer: batch. `build_tasks` makes the rows. The cache changes no result, only the time that a sweep takes.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::build::GraphCase;
+use super::packet_case::GraphCase;
 use crate::columns::{Gate, Signal, Tables, Task};
 
-/// Rows of tasks kept for all jobs together: some 300 MB with their edges.
+/// TaskRows of tasks kept for all jobs together: some 300 MB with their edges.
 const MOST_ROWS: usize = 1 << 21;
 
 /// How many are kept.
-static KEPT: AtomicUsize = AtomicUsize::new(0);
+static CACHED_ROWS: AtomicUsize = AtomicUsize::new(0);
 
 /// What a job became in the last experiment that had it, if it is not too much to keep.
 #[derive(Debug, Default)]
-pub struct SharedRows(Mutex<Option<Arc<Rows>>>);
+pub struct TaskRowCache(Mutex<Option<Arc<TaskRows>>>);
 
 /// What decides the rows beside the graph.
 #[derive(Debug, PartialEq, Eq)]
-struct Key {
+struct TaskRowKey {
     release_ps: u64,
     /// NIC of each rank.
     owners: Vec<u32>,
@@ -30,8 +30,8 @@ struct Key {
 }
 
 #[derive(Debug)]
-struct Rows {
-    key: Key,
+struct TaskRows {
+    key: TaskRowKey,
     tasks: Vec<Task>,
     edges: Vec<u32>,
     signals: Vec<Signal>,
@@ -43,18 +43,18 @@ struct Rows {
     due: Vec<(u32, u64)>,
 }
 
-impl Drop for Rows {
+impl Drop for TaskRows {
     fn drop(&mut self) {
-        KEPT.fetch_sub(self.tasks.len(), Ordering::Relaxed);
+        CACHED_ROWS.fetch_sub(self.tasks.len(), Ordering::Relaxed);
     }
 }
 
-impl Key {
-    fn new(t: &Tables, case: &GraphCase, qp_rows: &[u32], owners: &[u32]) -> Key {
+impl TaskRowKey {
+    fn new(t: &Tables, case: &GraphCase, qp_rows: &[u32], owners: &[u32]) -> TaskRowKey {
         let qp = |&row: &u32| {
             (row, t.flow_tx[row as usize].flow_id, t.flow_tx[row as usize].nic, t.flow_rx[row as usize].nic)
         };
-        Key {
+        TaskRowKey {
             release_ps: case.release_ps,
             owners: owners.to_vec(),
             qps: qp_rows.iter().map(qp).collect(),
@@ -63,11 +63,11 @@ impl Key {
     }
 }
 
-impl SharedRows {
+impl TaskRowCache {
     /// Fills the rows as [`super::build_tasks::tasks`] would, if they are here. `t` has its NICs and queue pairs.
     pub(super) fn fill(&self, t: &mut Tables, case: &GraphCase, qp_rows: &[u32], owners: &[u32], exp_id: u32) -> bool {
         let Some(rows) = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone() else { return false };
-        if rows.key != Key::new(t, case, qp_rows, owners) {
+        if rows.key != TaskRowKey::new(t, case, qp_rows, owners) {
             return false;
         }
         t.tasks = rows.tasks.iter().map(|&row| Task { exp: exp_id, ..row }).collect();
@@ -91,12 +91,12 @@ impl SharedRows {
         let n = t.tasks.len();
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         *kept = None;
-        if KEPT.fetch_add(n, Ordering::Relaxed) + n > MOST_ROWS {
-            KEPT.fetch_sub(n, Ordering::Relaxed);
+        if CACHED_ROWS.fetch_add(n, Ordering::Relaxed) + n > MOST_ROWS {
+            CACHED_ROWS.fetch_sub(n, Ordering::Relaxed);
             return;
         }
-        *kept = Some(Arc::new(Rows {
-            key: Key::new(t, case, qp_rows, owners),
+        *kept = Some(Arc::new(TaskRows {
+            key: TaskRowKey::new(t, case, qp_rows, owners),
             tasks: t.tasks.clone(),
             edges: t.edges.clone(),
             signals: t.signals.clone(),

@@ -1,0 +1,135 @@
+//! Why an experiment cannot be prepared: the errors of all steps from a configuration to tables.
+//!
+//! Layer: batch. Error types only; the steps that return them are in `prepare`, `job`, `training` and `build`.
+
+use crate::collective::EnvError;
+use crate::compute;
+use crate::cost::CostError;
+use crate::model::ModelError;
+use crate::routing::RouteError;
+use crate::spec::Conflict;
+use crate::topology::{FileError, TopologyError};
+use crate::workload::WorkloadError;
+use crate::workload::check::CheckError;
+use crate::workload::dag::DagError;
+use crate::workload::import::ImportError;
+use crate::workload::lower::LowerError;
+use crate::workload::training::TrainingError;
+
+use super::outcome::Ending;
+use super::servers::ServerError;
+
+/// Why an experiment cannot run.
+#[derive(Debug, thiserror::Error)]
+pub enum PrepareError {
+    #[error(transparent)]
+    Topology(#[from] TopologyError),
+    #[error(transparent)]
+    Workload(#[from] WorkloadError),
+    #[error(transparent)]
+    Route(#[from] RouteError),
+    #[error(transparent)]
+    File(#[from] FileError),
+    #[error(transparent)]
+    Job(#[from] JobError),
+    #[error("{0}")]
+    Config(#[from] Conflict),
+    #[error(transparent)]
+    Build(#[from] BuildError),
+    #[error(
+        "flows {a} and {b} have priorities {pa} and {pb}: one traffic class is modelled, so all flows of an experiment need the same"
+    )]
+    Priorities { a: u32, pa: u8, b: u32, pb: u8 },
+    #[error(transparent)]
+    Setup(#[from] SetupError),
+    #[error(transparent)]
+    Server(#[from] ServerError),
+    #[error(transparent)]
+    Cost(#[from] CostError),
+    #[error("{breakdown}")]
+    Oom { peak_bytes: u64, breakdown: String },
+    #[error("cluster.gpus = {asked}, but the topology file has {found} hosts; leave cluster.gpus out")]
+    Gpus { asked: u32, found: u32 },
+}
+
+impl PrepareError {
+    /// Whether the user's input is at fault, rather than what it asks of the network: then nothing of the sweep should run.
+    pub fn is_input(&self) -> bool {
+        let fates = matches!(
+            self,
+            PrepareError::Route(RouteError::NoRoute { .. })
+                | PrepareError::Build(BuildError::TooLarge { .. })
+                | PrepareError::Oom { .. }
+        );
+        !fates
+    }
+}
+
+impl From<PrepareError> for Ending {
+    fn from(error: PrepareError) -> Ending {
+        match error {
+            PrepareError::Oom { peak_bytes, breakdown } => Ending::Oom { peak_bytes, breakdown },
+            other => Ending::Failed(other.to_string()),
+        }
+    }
+}
+
+/// Why a program cannot be put on a cluster.
+#[derive(Debug, thiserror::Error)]
+pub enum JobError {
+    #[error(transparent)]
+    Lower(#[from] LowerError),
+    #[error(transparent)]
+    Setup(#[from] SetupError),
+    #[error(transparent)]
+    Training(#[from] TrainingError),
+    #[error(transparent)]
+    Import(#[from] ImportError),
+    #[error(transparent)]
+    Check(#[from] CheckError),
+    #[error("workload.nccl: {0}")]
+    Nccl(#[from] EnvError),
+    #[error(transparent)]
+    Dag(#[from] DagError),
+    #[error("workload.straggler_ranks: there is no rank {rank}; the workload has {ranks}, counted from 0")]
+    Straggler { rank: u32, ranks: usize },
+    #[error(
+        "the workload has {needs} ranks, the network {has} GPUs; cluster.gpus (or the topology file) must give at least as many"
+    )]
+    Ranks { needs: usize, has: usize },
+}
+
+/// Why a model, a GPU or a layout cannot be had.
+#[derive(Debug, thiserror::Error)]
+pub enum SetupError {
+    #[error(transparent)]
+    Model(#[from] ModelError),
+    #[error(transparent)]
+    Gpu(#[from] compute::Error),
+    #[error("workload.fp8 = true, but {gpu} has no FP8 units; leave it out, or use a GPU that has them: {with}")]
+    Fp8 { gpu: String, with: String },
+    #[error("{file}: {why}")]
+    File { file: String, why: String },
+}
+
+/// Why a case cannot be built.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BuildError {
+    #[error(
+        "HPCC's telemetry can name 8 link rates; this network has {0}: use fewer distinct rates or another transport.cc"
+    )]
+    TooManyRates(usize),
+    #[error("a link of {0} bps: link rates must be whole Mb/s")]
+    OddRate(u64),
+    #[error("a data packet of {0} bytes on the wire: transport.payload_bytes must leave it below 65536")]
+    LargePacket(u64),
+    #[error("flow {flow} starts on node {node}, which is not a host with a NIC on its path")]
+    NotAHost { flow: u32, node: u32 },
+    #[error(
+        "`topology.buffer_mib`: {has} bytes are too few for switch {switch}: its {ports} ports need {needs} bytes for headroom (3 x rate x delay / 8 each, more on short links) \
+         and reserve; use at least {mib}"
+    )]
+    SmallBuffer { switch: u32, ports: u32, needs: u64, has: u64, mib: u64 },
+    #[error("too large for one experiment: {what} ({n}) exceed 2^32 table rows")]
+    TooLarge { what: &'static str, n: u64 },
+}

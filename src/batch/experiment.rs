@@ -1,0 +1,12 @@
+//! One experiment that waits to be run.
+//!
+//! Layer: batch. A leaf: what `runner`, `devices` and `dedup` pass on.
+
+use crate::spec::Config;
+
+/// One experiment to run.
+#[derive(Clone)]
+pub struct QueuedExperiment {
+    pub exp_id: u64,
+    pub config: Config,
+}

@@ -1,0 +1,115 @@
+//! Reads the outcome of an experiment off its table rows.
+//!
+//! Layer: batch. Formats nothing; the result is plain data in integers, see `outcome`.
+
+use std::sync::Arc;
+
+use crate::columns::{Exp, FlowTx, NEVER, Nic, Port, RttSample, Task};
+
+use super::breakdown;
+use super::job::Job;
+use super::outcome::{FlowOutcome, Iteration, LinkOutcome, Outcome};
+use super::prepare::{Carried, FlowInfo};
+
+/// The rows of one experiment, as slices of the world's columns.
+#[derive(Clone, Copy)]
+pub struct OutcomeRows<'a> {
+    pub exp: &'a Exp,
+    pub nics: &'a [Nic],
+    pub ports: &'a [Port],
+    pub tx: &'a [FlowTx],
+    pub tasks: &'a [Task],
+}
+
+/// Reads an experiment's rows. `link_names` are those of its link ends, NICs first; `rtts` its samples, `rtt_cap` a flow.
+pub fn read(
+    rows: OutcomeRows,
+    infos: &[FlowInfo],
+    job: Option<&Job>,
+    link_names: &[String],
+    rtts: &[RttSample],
+) -> Outcome {
+    let mut out = Outcome::default();
+    let cap = rows.exp.rtt_cap as usize;
+    let samples = |row: u32, tx: &FlowTx| {
+        let first = row as usize * cap;
+        rtts[first..first + (tx.rtt_n as usize).min(cap)].iter()
+    };
+    let mut flows = Vec::with_capacity(infos.len());
+    for f in infos {
+        let mut start_ps = f.start_ps;
+        let fct_ps = match f.carried {
+            Carried::Inside => Some(f.ideal_ps),
+            Carried::Alone(row) => {
+                let tx = &rows.tx[row as usize];
+                out.rtts.extend(samples(row, tx).map(|s| (f.id, s.at, s.rtt)));
+                (tx.finish != NEVER).then(|| tx.finish - tx.start)
+            }
+            Carried::Message(task) => {
+                let task = &rows.tasks[task as usize];
+                start_ps = task.at;
+                (task.done != NEVER).then(|| task.done - task.at)
+            }
+        };
+        out.makespan_ps = out.makespan_ps.max(fct_ps.map_or(0, |fct| start_ps + fct));
+        let FlowInfo { id, src, dst, bytes, ideal_ps, .. } = *f;
+        flows.push(FlowOutcome { id, src, dst, bytes, start_ps, ideal_ps, fct_ps });
+    }
+    out.flows = Arc::new(flows);
+    if let Some(job) = job {
+        // Messages share queue pairs; round trips are told by queue pair.
+        for (row, tx) in rows.tx.iter().enumerate() {
+            out.rtts.extend(samples(row as u32, tx).map(|s| (tx.flow_id, s.at, s.rtt)));
+        }
+        out.rtts.sort_unstable();
+        out.makespan_ps = rows.tasks.iter().map(|t| if t.done == NEVER { 0 } else { t.done }).max().unwrap_or(0);
+        out.iteration = iteration(job, rows.tasks);
+        out.peak_memory_bytes = job.peak_bytes;
+    }
+    for (nic, name) in rows.nics.iter().zip(link_names) {
+        out.packet_hops += nic.hops;
+        out.pfc_pauses += nic.pauses as u64;
+        out.links.push(LinkOutcome {
+            name: name.clone(),
+            rate_bps: nic.rate,
+            bytes: nic.tx_bytes,
+            max_queue_bytes: 0,
+            queue_area: 0,
+            marks: 0,
+            pauses: nic.pauses as u64,
+            drops: 0,
+        });
+    }
+    for (port, name) in rows.ports.iter().zip(&link_names[rows.nics.len()..]) {
+        out.packet_hops += port.hops;
+        out.pfc_pauses += port.pauses as u64;
+        out.ecn_marks += port.marks;
+        out.drops += port.drops as u64;
+        out.max_queue_bytes = out.max_queue_bytes.max(port.max_q as u64);
+        out.links.push(LinkOutcome {
+            name: name.clone(),
+            rate_bps: port.rate,
+            bytes: port.tx_bytes,
+            max_queue_bytes: port.max_q as u64,
+            queue_area: port.q_area,
+            marks: port.marks,
+            pauses: port.pauses as u64,
+            drops: port.drops as u64,
+        });
+    }
+    out
+}
+
+/// What the tasks of a program say of its iterations.
+pub(super) fn iteration(job: &Job, tasks: &[Task]) -> Option<Iteration> {
+    let (rank, time) = breakdown::iteration(&job.workload, &job.graph.ops, tasks, job.warmup)?;
+    Some(Iteration {
+        rank,
+        time,
+        ranks: job.workload.ranks.len() as u64,
+        tokens: job.workload.tokens,
+        model_flops: job.workload.model_flops,
+        peak_flops: job.workload.peak_flops,
+        collective: job.collective.map(|m| (m.bytes, m.bus)),
+    })
+}

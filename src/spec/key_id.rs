@@ -1,0 +1,27 @@
+//! The ids of the keys.
+//!
+//! Layer: spec. A leaf: what a key means is declared in `keys`.
+
+use super::key_table::for_each_key;
+
+macro_rules! declare_ids {
+    ($($(#[$mark:ident])? $id:ident $name:literal $kind:expr, $default:expr, $applies_when:expr, $doc:literal;)*) => {
+        /// A key of `[base]`, by its position in the table.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[repr(u16)]
+        pub enum KeyId { $(#[doc = $name] $id),* }
+
+        /// The number of keys.
+        pub const N_KEYS: usize = NAMES.len();
+
+        const NAMES: &[&str] = &[$($name),*];
+    };
+}
+for_each_key!(declare_ids);
+
+impl KeyId {
+    /// The dotted name, as below `[base]`.
+    pub fn name(self) -> &'static str {
+        NAMES[self as usize]
+    }
+}

@@ -1,0 +1,292 @@
+//! The key table: every key of `[base]`, declared once, in the order in which the template and the reference print it.
+//!
+//! Layer: spec. Only the rows, as a macro: `key_id` makes the ids of them, `keys` the declarations, which say what the names in a row mean.
+//! A derived default may use the keys that stand before it.
+//! `#[outside_identity]` marks a key that decides nothing about the simulation itself: output switches and the limit of wall-clock time.
+//! Such a key is no part of an experiment's identity.
+
+/// Calls a macro with the rows: `id "name" kind, default, applies_when, "doc";`.
+macro_rules! for_each_key {
+    ($declare:ident) => {
+        $declare! {
+            Server "cluster.server" one_of(&SERVERS, &[]), D::None("none"), generated,
+                "a server of assets/servers: it gives gpu, gpus_per_server, nics_per_server, nvlink_gbps, nvlink_latency_ns and topology.link_gbps where they are not written";
+            GpusPerServer "cluster.gpus_per_server" int(1, 1024), D::Derived(derive::gpus_per_server, "the server's, else 8"), generated, "GPUs in one server";
+            Gpus "cluster.gpus" int(0, COUNT), D::Derived(derive::gpus, "what the workload or the topology file needs, else 128"),
+                generated, "GPUs in the network; 0 is the default";
+            Gpu "cluster.gpu" Kind::Named, D::Derived(derive::gpu, "the server's, else \"h100\""), always,
+                "accelerator: a name of assets, a .toml file or an inline table of specifications; with plain traffic it decides cost and power alone";
+            GpuMemoryGib "cluster.gpu_memory_gib" stepped(0.0, 1e6, 0.001), D::Float(0.0), |v| model(v) && v.bool(KeyId::MemoryCheck),
+                "memory of one GPU; 0: what its specifications say";
+            NicsPerServer "cluster.nics_per_server" int(1, 1024), D::Derived(derive::nics_per_server, "the server's, else one a GPU"),
+                generated, "network ports of one server, at most one a GPU; with fewer, neighbouring GPUs share one";
+            NicPorts "cluster.nic_ports" int(1, 8), D::Derived(derive::nic_ports, "the server's, else 1"), generated,
+                "links of one NIC, each with its share of topology.link_gbps; queue pairs of programs take them in turn";
+            NvlinkGbps "cluster.nvlink_gbps" stepped(0.0, 8796.0, 0.001), D::Derived(derive::nvlink_gbps, "the server's, else 3600; 0 with NCCL_P2P_DISABLE"), generated,
+                "rate between GPUs of one server; 0: none, they use the network";
+            NvlinkLatencyNs "cluster.nvlink_latency_ns" stepped(0.001, 1e9, 0.001), D::Derived(derive::nvlink_latency_ns, "the server's, else 500"),
+                |v| generated(v) && v.float(KeyId::NvlinkGbps) > 0.0, "one-way latency between GPUs of one server (our choice)";
+            Nvlink "cluster.nvlink" one_of(&["analytic", "packet"], &[]), D::Choice("analytic"), |v| program(v) && generated(v) && v.float(KeyId::NvlinkGbps) > 0.0,
+                "what carries traffic inside a server: a calibrated cost, or packets over an NVSwitch";
+            ServerXml "cluster.server_xml" Kind::Path, D::Derived(derive::server_xml, "NCCL_TOPO_FILE, else none"), |v| collectives(v) && v.has(KeyId::ServerXml),
+                "PCIe and NIC topology of one server in NCCL's XML form";
+
+            TopologyKind "topology.kind" one_of(&["fat-tree", "clos", "rail-optimized", "rail-only", "file"],
+                &["dragonfly", "torus", "bcube", "hpn", "dcn-plus", "spectrum-x"]), D::Choice("rail-optimized"), always, "shape of the network";
+            TopologyPath "topology.path" Kind::Path, D::None("required with kind = \"file\""), |v| topology(v, "file"), "topology file";
+            TopologyFormat "topology.format" one_of(&["ns3", "simai", "htsim"], &[]), D::Choice("ns3"), |v| topology(v, "file"), "form of the topology file";
+            LinkGbps "topology.link_gbps" LINK_GBPS, D::Derived(derive::link_gbps, "the server's, else 400"), generated, "rate of links between hosts and switches";
+            UplinkGbps "topology.uplink_gbps" LINK_GBPS, D::Float(400.0), |v| generated(v) && !topology(v, "rail-only"), "rate of links between switches; it does not follow link_gbps";
+            LinkDelayNs "topology.link_delay_ns" stepped(0.001, 1e9, 0.001), D::Float(1000.0), generated, "propagation delay of a link, one way";
+            SwitchLatencyNs "topology.switch_latency_ns" stepped(0.0, 1e9, 0.001), D::Float(0.0), generated, "added to the delay of links into a switch";
+            Oversubscription "topology.oversubscription" stepped(0.001, 1000.0, 0.001), D::Float(1.0),
+                |v| topology(v, "clos") || topology(v, "rail-optimized"), "rate into a leaf from hosts over its rate to the tier above";
+            BufferMib "topology.buffer_mib" stepped(0.001, 65536.0, 0.001), D::Float(32.0), always, "shared packet buffer of a switch";
+            FatTreeK "topology.k" int(0, 256), D::Int(0), |v| topology(v, "fat-tree"), "ports of a fat-tree's switches, even; 0: the least that fits the GPUs";
+            Tiers "topology.tiers" int(2, 3), D::Int(2), |v| topology(v, "clos"), "tiers of switches of a Clos network";
+            HostsPerLeaf "topology.hosts_per_leaf" int(0, COUNT), D::Int(0), |v| topology(v, "clos"), "host ports of a leaf of a Clos network; 0: chosen";
+            Pods "topology.pods" int(0, COUNT), D::Int(0), |v| topology(v, "rail-optimized") || (topology(v, "clos") && v.int(KeyId::Tiers) == 3),
+                "groups of leaves; 0: chosen";
+            Spines "topology.spines" int(0, COUNT), D::Int(0), |v| topology(v, "clos") || topology(v, "rail-optimized"),
+                "switches above the leaves, in a Clos network of three tiers those of one pod; 0: chosen by oversubscription";
+            Cores "topology.cores" int(0, COUNT), D::Int(0), |v| topology(v, "clos") && v.int(KeyId::Tiers) == 3, "switches of a Clos network's third tier; 0: chosen";
+            Rails "topology.rails" int(0, 1024), D::Int(0), |v| topology(v, "rail-optimized") || topology(v, "rail-only"),
+                "leaves a pod, or switches of a rail-only network; 0: cluster.nics_per_server";
+            ServersPerPod "topology.servers_per_pod" int(0, COUNT), D::Int(0), |v| topology(v, "rail-optimized"), "servers of one pod, instead of pods; 0: chosen";
+
+            Policy "routing.policy" one_of(&["ecmp", "spray", "file"], &["flowlet", "adaptive"]), D::Choice("ecmp"), always, "how packets choose among shortest paths";
+            RoutingSeed "routing.seed" int(0, u32::MAX as i64), D::Int(1), |v| !v.is(KeyId::Policy, "file"), "seed of ECMP's hash (1: the reference's own) and of spraying";
+            RoutingPath "routing.path" Kind::Path, D::None("required with policy = \"file\""), |v| v.is(KeyId::Policy, "file"), "routes file";
+            MaxPaths "routing.max_paths" int(1, 65536), D::Int(64), |v| v.is(KeyId::Policy, "spray"), "most paths a flow is sprayed over";
+
+            Cc "transport.cc" one_of(&["none", "dcqcn", "hpcc", "timely", "dctcp"], &["swift"]), D::Choice("hpcc"), always, "congestion control";
+            PayloadBytes "transport.payload_bytes" int(1, 65000), D::Int(1000), always, "payload of a full packet";
+            Pfc "transport.pfc" Kind::Bool, D::Bool(true), always, "priority flow control: pause frames instead of loss";
+            PfcAlphaShift "transport.pfc_alpha_shift" int(0, 30), D::Int(3), always, "dynamic threshold: free buffer shifted right by this";
+            PfcReserveBytes "transport.pfc_reserve_bytes" int(0, 1 << 30), D::Int(4096), always, "buffer reserved to each port";
+            PfcResumeOffsetBytes "transport.pfc_resume_offset_bytes" int(0, 1 << 30), D::Int(3072), |v| v.bool(KeyId::Pfc), "a port resumes this far below its threshold";
+            Ecn "transport.ecn" Kind::Bool, D::Bool(true), always, "switches mark packets";
+            EcnKminKb "transport.ecn_kmin_kb" stepped(0.0, 1e7, 0.001), D::Derived(derive::ecn_kmin, "400; with dctcp its k_kb"), |v| v.bool(KeyId::Ecn),
+                "queue where marking starts, units of 1000 B per 100 Gb/s of link rate";
+            EcnKmaxKb "transport.ecn_kmax_kb" stepped(0.0, 1e7, 0.001), D::Derived(derive::ecn_kmax, "1600; with dctcp its k_kb"), |v| v.bool(KeyId::Ecn),
+                "queue above which every packet is marked, units of 1000 B per 100 Gb/s of link rate";
+            EcnPmax "transport.ecn_pmax" num(0.0, 1.0), D::Derived(derive::ecn_pmax, "0.2; with dctcp 1"), |v| v.bool(KeyId::Ecn), "marking probability at kmax";
+            EcnByRate "transport.ecn_by_rate" Kind::Text, D::None("none"), |v| v.bool(KeyId::Ecn),
+                "thresholds of exact link rates, `gbps kmin_kb kmax_kb pmax; ...`; what is written in ecn_kmin_kb, ecn_kmax_kb, ecn_pmax wins";
+            Window "transport.window" Kind::Bool, D::Derived(derive::window, "true with hpcc and dctcp"), always, "bytes in flight limited to the bandwidth-delay product";
+            VarWindow "transport.var_window" Kind::Bool, D::Derived(derive::window, "true with hpcc and dctcp"), |v| v.bool(KeyId::Window), "the window shrinks with the rate";
+            GlobalRtt "transport.global_rtt" Kind::Bool, D::Bool(true), |v| v.bool(KeyId::Window) || cc(v, "hpcc"),
+                "base RTT and window: the largest over all pairs of hosts, else each flow's own";
+            FreshQp "transport.fresh_qp" Kind::Bool, D::Bool(false), |v| messages(v) && !cc(v, "none"),
+                "each message of a collective starts with fresh congestion-control state; flows of a flow file or of generated traffic always do";
+            Clock "transport.clock" one_of(&["ps", "ns"], &[]), D::Choice("ps"), always, "\"ns\" rounds every transmission to the nearest nanosecond, as the reference does";
+            AckIntervalBytes "transport.ack_interval_bytes" int(1, BYTES_MAX), D::Int(1), always, "bytes from one ACK to the next";
+            AckChunkBytes "transport.ack_chunk_bytes" int(0, BYTES_MAX), D::Int(4000), |v| v.int(KeyId::AckIntervalBytes) > 1,
+                "an ACK is due also at multiples of this; 0: never";
+            AckHighPrio "transport.ack_high_prio" Kind::Bool, D::Derived(derive::ack_high_prio, "true with dcqcn and timely"), |v| v.bool(KeyId::Pfc),
+                "a NIC's ACKs are not held by pauses of the data class";
+            RateBound "transport.rate_bound" Kind::Bool, D::Bool(true), always, "packets are paced at the flow's rate, else only limited by windows";
+            MinRateMbps "transport.min_rate_mbps" RATE_MBPS, D::Float(1000.0), |v| !cc(v, "none"), "least rate of a flow";
+            NackIntervalUs "transport.nack_interval_us" DELAY_US_OR_0, D::Float(500.0), always, "least time between two NACKs for one byte";
+            CnpIntervalUs "transport.cnp_interval_us" DELAY_US_OR_0, D::Float(0.0), |v| v.bool(KeyId::Ecn) && (cc(v, "dcqcn") || cc(v, "dctcp")),
+                "least time between two congestion notifications of a flow; 0: every marked packet gives one";
+            RtoUs "transport.rto_us" DELAY_US_OR_0, D::Derived(derive::rto_us, "NCCL_IB_TIMEOUT's, else 4194 without PFC, 67109 with"), always,
+                "retransmission timeout; 0 is the default, raised to four base round trips where that is longer";
+            RtoRetries "transport.rto_retries" int(0, 1_000_000), D::Derived(derive::rto_retries, "NCCL_IB_RETRY_CNT, else 7"), always, "timeouts in a row after which a flow gives up";
+            TransportSeed "transport.seed" int(0, i64::MAX), D::Int(1), |v| v.bool(KeyId::Ecn), "mixed into the seed of marking";
+            TransportConfig "transport.config" Kind::Path, D::None("none"), always, "configuration file of HPCC or SimAI; keys written in the sweep file win over it";
+            TransportFormat "transport.format" one_of(&["ns3"], &[]), D::Choice("ns3"), |v| v.given(KeyId::TransportConfig), "form of the configuration file";
+            DcqcnG "transport.dcqcn.g" num(0.0, 1.0), D::Float(1.0 / 256.0), |v| cc(v, "dcqcn"), "gain of alpha";
+            DcqcnAlphaUs "transport.dcqcn.alpha_us" DELAY_US, D::Float(1.0), |v| cc(v, "dcqcn"), "period of alpha's update";
+            DcqcnDecreaseUs "transport.dcqcn.decrease_us" DELAY_US, D::Float(4.0), |v| cc(v, "dcqcn"), "period of rate decreases";
+            DcqcnIncreaseUs "transport.dcqcn.increase_us" DELAY_US, D::Float(300.0), |v| cc(v, "dcqcn"), "period of rate increases";
+            DcqcnFastRecovery "transport.dcqcn.fast_recovery" int(0, 1_000_000), D::Int(1), |v| cc(v, "dcqcn"), "increases before the target rises";
+            DcqcnRaiMbps "transport.dcqcn.rai_mbps" RATE_MBPS, D::None("20 per 100 Gb/s of NIC rate"), |v| cc(v, "dcqcn"), "additive increase";
+            DcqcnRhaiMbps "transport.dcqcn.rhai_mbps" RATE_MBPS, D::None("200 per 100 Gb/s of NIC rate"), |v| cc(v, "dcqcn"), "hyper increase";
+            DcqcnClamp "transport.dcqcn.clamp" Kind::Bool, D::Bool(false), |v| cc(v, "dcqcn"), "every decrease lowers the target too";
+            HpccEta "transport.hpcc.eta" num(0.01, 2.0), D::Float(0.95), |v| cc(v, "hpcc"), "target utilisation";
+            HpccMiThresh "transport.hpcc.mi_thresh" int(0, 1_000_000), D::Int(0), |v| cc(v, "hpcc"), "additive increases before a multiplicative one";
+            HpccRaiMbps "transport.hpcc.rai_mbps" RATE_MBPS, D::None("40 per 100 Gb/s of NIC rate"), |v| cc(v, "hpcc"), "additive increase";
+            HpccIntMulti "transport.hpcc.int_multi" int(1, 1024), D::None("the NIC rate in 25 Gb/s, at least 1"), |v| cc(v, "hpcc"), "coarseness of the telemetry's byte counts";
+            HpccFastReact "transport.hpcc.fast_react" Kind::Bool, D::Bool(true), |v| cc(v, "hpcc"), "react to every ACK, not once a round trip";
+            TimelyAlpha "transport.timely.alpha" num(0.0, 1.0), D::Float(0.875), |v| cc(v, "timely"), "weight of a new round-trip difference";
+            TimelyBeta "transport.timely.beta" num(0.0, 1.0), D::Float(0.8), |v| cc(v, "timely"), "multiplicative decrease";
+            TimelyTLowUs "transport.timely.t_low_us" DELAY_US, D::Float(50.0), |v| cc(v, "timely"), "round trip below which rates rise";
+            TimelyTHighUs "transport.timely.t_high_us" DELAY_US, D::Float(500.0), |v| cc(v, "timely"), "round trip above which rates fall";
+            TimelyMinRttUs "transport.timely.min_rtt_us" DELAY_US, D::Float(20.0), |v| cc(v, "timely"), "unit of the round-trip gradient";
+            TimelyRaiMbps "transport.timely.rai_mbps" RATE_MBPS, D::None("100 per 100 Gb/s of NIC rate"), |v| cc(v, "timely"), "additive increase";
+            TimelyRhaiMbps "transport.timely.rhai_mbps" RATE_MBPS, D::None("500 per 100 Gb/s of NIC rate"), |v| cc(v, "timely"), "hyper increase";
+            DctcpG "transport.dctcp.g" num(0.0, 1.0), D::Float(0.0625), |v| cc(v, "dctcp"), "gain of alpha";
+            DctcpRaiMbps "transport.dctcp.rai_mbps" RATE_MBPS, D::Float(615.0), |v| cc(v, "dctcp"), "additive increase";
+            DctcpKKb "transport.dctcp.k_kb" stepped(0.0, 1e7, 0.001), D::Float(300.0),
+                |v| cc(v, "dctcp") && v.bool(KeyId::Ecn) && !(v.given(KeyId::EcnKminKb) && v.given(KeyId::EcnKmaxKb)), "marking threshold, units of 1000 B per 100 Gb/s of link rate";
+
+            WorkloadKind "workload.kind" one_of(&["model", "collective", "traffic", "flows", "simai", "chakra", "htsim", "goal", "dag"], &[]),
+                D::None("required"), always, "what is sent";
+            Iterations "workload.iterations" int(1, 1_000_000), D::Int(1), program, "iterations that are measured; traffic and flow files run once";
+            Warmup "workload.warmup" int(0, 1_000_000), D::Int(0), program, "iterations before those, simulated and left out of iteration_time_ns";
+            WorkloadPath "workload.path" Kind::Files, D::None("required with the kinds that read a file"), |v| v.is(KeyId::WorkloadKind, "flows") || imported(v),
+                "the flow file, SimAI workload, Chakra traces (a folder, a prefix or one .et file), htsim connection matrix, GOAL schedule, or DAG (TOML or CSV)";
+
+            Pattern "workload.pattern" one_of(&["incast", "permutation", "ring", "all-to-all", "poisson"], &[]), D::None("required with kind = \"traffic\""), traffic, "who sends to whom";
+            Bytes "workload.bytes" int(1, BYTES_MAX), D::Derived(derive::bytes, "1000000; with kind = \"collective\" 64000000"),
+                |v| (traffic(v) && !v.is(KeyId::Pattern, "poisson")) || collective(v),
+                "size of each flow; of a collective as nccl-tests counts it: the whole buffer, of an all-gather what each rank ends with";
+            Ranks "workload.ranks" int(0, COUNT), D::Int(0), |v| traffic(v) || collective(v) || v.is(KeyId::WorkloadKind, "chakra"),
+                "GPUs that take part, from rank 0; 0: all; with chakra the ranks that a trace of one rank is repeated on";
+            FanIn "workload.fan_in" int(0, COUNT), D::Int(8), |v| pattern(v, "incast"), "senders to each receiver, drawn by lot (those in its own server use NVLink); 0: everyone else";
+            Receivers "workload.receivers" int(1, COUNT), D::Int(1), |v| pattern(v, "incast"), "receivers, spread evenly from rank 0";
+            Stride "workload.stride" int(1, COUNT), D::Int(1), |v| pattern(v, "ring"), "rank i sends to rank i + stride";
+            Load "workload.load" num(0.001, 1.0), D::Float(0.5), |v| pattern(v, "poisson"), "share of the hosts' link rate";
+            Cdf "workload.cdf" Kind::Text, D::Text("WebSearch"), |v| pattern(v, "poisson"),
+                "flow sizes: \"WebSearch\", \"FbHdp\", \"AliStorage2019\", \"GoogleRPC2008\" or a file";
+            DurationNs "workload.duration_ns" int(1, 1_000_000_000_000), D::Int(1_000_000), |v| pattern(v, "poisson"), "time in which flows arrive";
+            WorkloadFormat "workload.format" one_of(&["ns3"], &["htsim"]), D::Choice("ns3"), |v| v.is(KeyId::WorkloadKind, "flows"), "form of the flow file";
+            StartUnit "workload.start_unit" one_of(&["ns", "s"], &[]), D::None("seconds if any start has a fraction"), |v| v.is(KeyId::WorkloadKind, "flows"),
+                "unit of the flow file's start times; needed where all are whole numbers";
+
+            Model "workload.model" Kind::Named, D::None("required with kind = \"model\""), model, "a preset such as \"gpt3-13b\", a .toml file or an inline table of hyper-parameters";
+            Framework "workload.framework" one_of(&["megatron", "deepspeed", "fsdp", "ddp"], &[]), D::Choice("megatron"), model, "whose habits the training follows";
+            Tp "workload.tp" int(1, COUNT), D::Int(1), model, "tensor parallel degree";
+            Pp "workload.pp" int(1, COUNT), D::Int(1), model, "pipeline stages";
+            Cp "workload.cp" int(1, COUNT), D::Int(1), model, "context parallel degree";
+            Dp "workload.dp" int(0, COUNT), D::Derived(derive::dp, "what cluster.gpus leaves, else 1"), model, "data parallel degree; 0 is the default";
+            Ep "workload.ep" int(1, COUNT), D::Int(1), model, "expert parallel degree, over data parallel ranks";
+            Vpp "workload.vpp" int(1, COUNT), D::Int(1), |v| pipelined(v) && v.is(KeyId::Schedule, "1f1b"), "virtual stages of a pipeline rank: interleaved 1F1B where above 1";
+            Schedule "workload.schedule" one_of(&["1f1b", "gpipe"], &[]), D::Choice("1f1b"), pipelined, "order of micro-batches on a pipeline";
+            Microbatch "workload.microbatch" int(1, COUNT), D::Int(1), model, "samples of a micro-batch";
+            GlobalBatch "workload.global_batch" int(0, 1 << 30), D::Derived(derive::global_batch, "microbatch * dp * pp"), model,
+                "samples of an iteration over all data parallel ranks; 0 is the default";
+            Seq "workload.seq" int(0, 1 << 30), D::Int(0), model, "tokens of a sample; 0: the model's own";
+            SequenceParallel "workload.sequence_parallel" Kind::Bool, D::Derived(derive::sequence_parallel, "true with megatron"), |v| degree(v, KeyId::Tp),
+                "activations between tensor parallel blocks are split along the sequence";
+            Recompute "workload.recompute" one_of(&["none", "selective", "full"], &[]), D::Choice("none"), model,
+                "activations computed again in the backward pass: none, the attention core, all but each layer's input";
+            Zero "workload.zero" int(0, 3), D::Derived(derive::zero, "3 with fsdp, 1 with deepspeed, else 0"), sharded_data,
+                "ZeRO stage: what is sharded over data parallel ranks; 1 is Megatron's distributed optimizer";
+            ParamBytes "workload.param_bytes" int(1, 8), D::Int(2), model, "bytes of a parameter in computation";
+            GradBytes "workload.grad_bytes" int(1, 8), D::Derived(derive::grad_bytes, "4 with megatron, else param_bytes"), model, "bytes of a gradient as it is accumulated and reduced";
+            ActivationBytes "workload.activation_bytes" int(1, 8), D::Int(2), model, "bytes of an activation";
+            OptimizerBytes "workload.optimizer_bytes" int(0, 64), D::Int(12), model, "bytes a parameter of master weights and optimizer state";
+            Fp8 "workload.fp8" Kind::Bool, D::Bool(false), model, "matrix products in FP8";
+            FlashAttention "workload.flash_attention" Kind::Bool, D::Bool(true), model, "fused attention, which keeps no matrix of sequence by sequence";
+            OverlapGrad "workload.overlap_grad" Kind::Bool, D::Derived(derive::overlap_data, "true but with megatron"), sharded_data, "gradients are reduced during the backward pass";
+            OverlapParam "workload.overlap_param" Kind::Bool, D::Derived(derive::overlap_data, "true but with megatron"), |v| sharded_data(v) && v.int(KeyId::Zero) > 0,
+                "parameters are gathered during the forward pass";
+            TpOverlapPieces "workload.tp_overlap_pieces" int(1, 64), D::Int(1), |v| degree(v, KeyId::Tp),
+                "pieces that a matrix product and its tensor parallel communication are split into to run side by side; 1: one after the other";
+            OverlapP2p "workload.overlap_p2p" Kind::Bool, D::Derived(derive::overlap_p2p, "true with vpp above 1"), pipelined, "pipeline sends and receives have a stream of their own";
+            BucketMb "workload.bucket_mb" stepped(0.000_001, 1e6, 0.000_001), D::Derived(derive::bucket_mb, "40e6 gradients with megatron, 5e8 with deepspeed, else 26.2144"), sharded_data,
+                "gradients (or gathered parameters) of one bucket, units of 10^6 bytes";
+            ExpertSkew "workload.expert_skew" stepped(1.0, 1e6, 0.000_001), D::Float(1.0), |v| degree(v, KeyId::Ep), "load of the busiest expert over the mean; 1: even";
+            RankOrder "workload.rank_order" Kind::Text, D::Text("tp-cp-ep-dp-pp"), several_degrees, "how ranks are numbered, fastest first";
+            Kernels "workload.kernels" Kind::Path, D::None("none"), |v| model(v) && v.has(KeyId::Kernels), "CSV of measured kernels, laid over the built-in operation database";
+            MemoryCheck "workload.memory_check" Kind::Bool, D::Bool(true), model, "an experiment that needs more memory than a GPU has is `oom`, without being simulated";
+            MemoryReserveGib "workload.memory_reserve_gib" stepped(0.0, 1e6, 0.001), D::Float(1.0), model, "memory of a GPU that driver, CUDA and libraries take (our choice)";
+            MemoryFragmentation "workload.memory_fragmentation" stepped(0.0, 1.0, 0.000_001), D::Float(0.05), model,
+                "share of activations and working memory that is lost to fragmentation on top (our choice)";
+
+            ComputeScale "workload.compute_scale" stepped(0.0, 1e6, 0.000_001), D::Float(1.0), computes, "factor on the time of every kernel";
+            BytesScale "workload.bytes_scale" stepped(0.000_001, 1e6, 0.000_001), D::Float(1.0), imported, "factor on the bytes of every message and collective of the file";
+            ComputeJitter "workload.compute_jitter" stepped(0.0, 1.0, 0.000_001), D::Float(0.0), computes, "standard deviation of a kernel's time over its mean, drawn for every kernel and rank";
+            StragglerRanks "workload.straggler_ranks" Kind::Text, D::Text(""), |v| computes(v) && v.float(KeyId::StragglerSlowdown) != 1.0, "ranks that compute slower, for example \"0,5,8-15\"";
+            StragglerSlowdown "workload.straggler_slowdown" stepped(1.0, 1e6, 0.000_001), D::Float(2.0), |v| computes(v) && v.has(KeyId::StragglerRanks), "factor on their kernels' time";
+            Slowdown "workload.slowdown" Kind::Text, D::Text("table"), overlaps,
+                "how much kernels slow down beside communication: \"none\", \"table\", or the path of an XGBoost model in JSON";
+            Analytic "workload.analytic" Kind::Text, D::Text("intra"), program,
+                "whose communication is a calibrated cost instead of packets: dimensions such as \"tp,ep\", \"all\", or \"intra\": only what cluster.nvlink leaves inside servers";
+            WorkloadSeed "workload.seed" int(0, i64::MAX), D::Int(1),
+                |v| pattern(v, "poisson") || pattern(v, "permutation") || pattern(v, "incast") || (computes(v) && v.float(KeyId::ComputeJitter) > 0.0),
+                "mixed into the seed of pairs, sizes, arrivals and jitter";
+
+            Op "workload.op" one_of(&["all-reduce", "all-gather", "reduce-scatter", "all-to-all", "broadcast", "reduce", "send-recv", "barrier"], &[]),
+                D::None("required with kind = \"collective\""), collective, "the operation; send-recv: every rank sends to the next";
+            Algorithm "workload.algorithm" one_of(&["auto", "ring", "tree", "halving-doubling", "direct", "hierarchical", "nvls", "in-network"], &[]), D::Choice("auto"), collectives,
+                "how collectives are carried out; auto: what NCCL's cost model chooses";
+            Protocol "workload.protocol" one_of(&["auto", "LL", "LL128", "Simple"], &[]), D::Choice("auto"), collectives, "NCCL's protocol; auto: what its cost model chooses";
+            Channels "workload.channels" int(0, 64), D::Int(0), collectives, "channels of a collective; 0: what NCCL would use";
+            ChunkKib "workload.chunk_kib" stepped(0.0, 1e6, 0.001), D::Float(0.0), collectives, "piece that a collective passes on at a time; 0: what NCCL would use";
+            QpsPerConnection "workload.qps_per_connection" int(1, 128), D::Derived(derive::qps, "NCCL_IB_QPS_PER_CONNECTION, else 1"), messages, "queue pairs that a connection's messages are spread over";
+            SplitDataOnQps "workload.split_data_on_qps" Kind::Bool, D::Derived(derive::split_on_qps, "NCCL_IB_SPLIT_DATA_ON_QPS, else false"),
+                |v| messages(v) && v.int(KeyId::QpsPerConnection) > 1, "every message is split over them, else they take turns";
+            Pxn "workload.pxn" Kind::Bool, D::Derived(derive::pxn_allowed, "unless NCCL_PXN_DISABLE or NCCL_P2P_PXN_LEVEL = 0"), pxn,
+                "data for another rail goes over NVLink to the GPU there first";
+            StartOverheadNs "workload.start_overhead_ns" stepped(0.0, 1e9, 0.001), D::Float(0.0), messages, "software overhead on the start of each message (Multiverse 3.1)";
+            WorkQueueLatencyNs "workload.work_queue_latency_ns" stepped(0.0, 1e9, 0.001), D::Float(0.0), messages, "from posting a message to the NIC's first packet (Arcadia 6.1)";
+            RendezvousNs "workload.rendezvous_ns" stepped(0.0, 1e9, 0.001), D::Float(1000.0), collectives,
+                "from the last rank's arrival at a collective to its start on all; at least the simulation's step (our choice)";
+            NcclAlgo "workload.nccl.NCCL_ALGO" Kind::Text, D::None("NCCL's"), |v| nccl(v, KeyId::Algorithm), "algorithms that NCCL may choose";
+            NcclProto "workload.nccl.NCCL_PROTO" Kind::Text, D::None("NCCL's"), |v| nccl(v, KeyId::Protocol), "protocols that NCCL may choose";
+            NcclMinChannels "workload.nccl.NCCL_MIN_NCHANNELS" int(1, 64), D::None("NCCL's"), |v| nccl(v, KeyId::Channels), "least channels";
+            NcclMaxChannels "workload.nccl.NCCL_MAX_NCHANNELS" int(1, 64), D::None("NCCL's"), |v| nccl(v, KeyId::Channels), "most channels";
+            NcclMinRings "workload.nccl.NCCL_MIN_NRINGS" int(1, 64), D::None("NCCL's"), |v| nccl(v, KeyId::Channels) && !v.has(KeyId::NcclMinChannels), "the former name of NCCL_MIN_NCHANNELS";
+            NcclMaxRings "workload.nccl.NCCL_MAX_NRINGS" int(1, 64), D::None("NCCL's"), |v| nccl(v, KeyId::Channels) && !v.has(KeyId::NcclMaxChannels), "the former name of NCCL_MAX_NCHANNELS";
+            NcclNvls "workload.nccl.NCCL_NVLS_ENABLE" int(0, 2), D::None("NCCL's"), |v| nccl(v, KeyId::Algorithm), "0: NCCL does not choose NVLink SHARP";
+            NcclBuffsize "workload.nccl.NCCL_BUFFSIZE" int(4096, 1 << 32), D::None("NCCL's"), |v| nccl(v, KeyId::ChunkKib), "bytes of the buffer between two GPUs, eight chunks";
+            NcclQps "workload.nccl.NCCL_IB_QPS_PER_CONNECTION" int(1, 128), D::None("1"), |v| messages(v) && !v.given(KeyId::QpsPerConnection), "see workload.qps_per_connection";
+            NcclSplit "workload.nccl.NCCL_IB_SPLIT_DATA_ON_QPS" int(0, 1), D::None("0"),
+                |v| messages(v) && v.int(KeyId::QpsPerConnection) > 1 && !v.given(KeyId::SplitDataOnQps), "see workload.split_data_on_qps";
+            NcclPxnDisable "workload.nccl.NCCL_PXN_DISABLE" int(0, 1), D::None("0"), pxn_variable, "see workload.pxn";
+            NcclPxnLevel "workload.nccl.NCCL_P2P_PXN_LEVEL" int(0, 2), D::None("2"), |v| pxn_variable(v) && v.int(KeyId::NcclPxnDisable) == 0, "0: as NCCL_PXN_DISABLE; 1 and 2 are alike here";
+            NcclP2pDisable "workload.nccl.NCCL_P2P_DISABLE" int(0, 1), D::None("0"), |v| collectives(v) && generated(v) && !v.given(KeyId::NvlinkGbps), "1: GPUs of one server use the network";
+            NcclP2pLevel "workload.nccl.NCCL_P2P_LEVEL" Kind::Text, D::None("NCCL's"),
+                |v| collectives(v) && generated(v) && !v.given(KeyId::NvlinkGbps) && v.int(KeyId::NcclP2pDisable) == 0, "\"LOC\" or 0: as NCCL_P2P_DISABLE; other levels allow it";
+            NcclTimeout "workload.nccl.NCCL_IB_TIMEOUT" int(1, 31), D::None("see transport.rto_us"), |v| messages(v) && !v.given(KeyId::RtoUs), "retransmission timeout, 4.096 us * 2^this";
+            NcclRetries "workload.nccl.NCCL_IB_RETRY_CNT" int(0, 7), D::None("7"), |v| messages(v) && !v.given(KeyId::RtoRetries), "see transport.rto_retries";
+            NcclTopoFile "workload.nccl.NCCL_TOPO_FILE" Kind::Path, D::None("none"), |v| collectives(v) && v.has(KeyId::NcclTopoFile) && !v.given(KeyId::ServerXml), "see cluster.server_xml";
+            NcclCrossNic "workload.nccl.NCCL_CROSS_NIC" int(0, 2), D::None("NCCL's"), never, "rings stay on their rails here, as with 0";
+            NcclGdrLevel "workload.nccl.NCCL_NET_GDR_LEVEL" Kind::Text, D::None("NCCL's"), never, "GPUs reach their NICs directly here";
+            NcclHca "workload.nccl.NCCL_IB_HCA" Kind::Text, D::None("all"), |v| collectives(v) && generated(v), "NICs that may be used: mlx5_0 to mlx5_(nics_per_server - 1), or as cluster.server_xml names them";
+            NcclTc "workload.nccl.NCCL_IB_TC" int(0, 255), D::None("0"), never, "one traffic class is modelled";
+            NcclGid "workload.nccl.NCCL_IB_GID_INDEX" int(0, 255), D::None("0"), never, "addressing takes no time";
+            NcclIbDisable "workload.nccl.NCCL_IB_DISABLE" int(0, 1), D::None("0"), never, "the network is RoCE here; sockets are not modelled";
+            NcclNet "workload.nccl.NCCL_NET" Kind::Text, D::None("IB"), never, "the network is RoCE here; sockets and plugins are not modelled";
+            NcclNetShared "workload.nccl.NCCL_NET_SHARED_BUFFERS" int(0, 1), D::None("1"), never, "buffers are not modelled one by one";
+            NcclP2pDirect "workload.nccl.NCCL_P2P_DIRECT_DISABLE" int(0, 1), D::None("0"), never, "copies inside a GPU are part of the calibrated costs";
+            NcclNvb "workload.nccl.NCCL_NVB_DISABLE" int(0, 1), D::None("0"), never, "servers have NVSwitches or full meshes here: no GPU is an intermediate";
+            NcclP2pChunk "workload.nccl.NCCL_P2P_NET_CHUNKSIZE" int(4096, 1 << 30), D::None("131072"), |v| nccl(v, KeyId::ChunkKib), "bytes that an all-to-all passes on at a time";
+
+            Mode "fidelity.mode" one_of(&["packet"], &["flow", "job"]), D::Choice("packet"), never, "level of detail";
+            FastForward "fidelity.fast_forward" one_of(&["steady", "exact", "off"], &[]), D::Choice("steady"), program,
+                "how much may be folded: \"exact\" changes no bit of any result, \"off\" simulates every packet; \"steady\" skips what is steady, too, within the audited error";
+            Memo "fidelity.memo" Kind::Bool, D::Bool(true), |v| program(v) && !v.is(KeyId::FastForward, "off"),
+                "what was simulated once is looked up when it comes again, in this or another experiment of the run";
+            SteadyMetric "fidelity.steady_metric" one_of(&["rate", "window", "inflight", "queue", "rtt"], &[]), D::Choice("rate"), steady,
+                "what must be steady: acknowledged bytes an interval, congestion window, bytes in flight, bytes queued on the path, or bytes in flight over the rate";
+            SteadyTheta "fidelity.steady_theta" stepped(0.0, 1.0, 0.000_001), D::Float(0.0), steady,
+                "most that the metric may fluctuate by in a window, of its mean; 0: 0.05, or more where few packets fit into a round trip, and under HPCC no sleep where several senders meet at a port";
+            SteadySamples "fidelity.steady_samples" int(0, 1_000_000), D::Int(0), steady, "intervals in the window; 0: chosen from capacity, round-trip time and number of queue pairs";
+            SteadyIntervalNs "fidelity.steady_interval_ns" int(0, 1_000_000_000), D::Int(0), steady, "time between samples; 0: chosen likewise";
+            Audit "fidelity.audit" stepped(0.0, 1.0, 0.000_001), D::Float(0.01), steady, "share of what is skipped that is simulated all the same, to see how far off it is";
+            AuditBound "fidelity.audit_bound" stepped(0.0, 1000.0, 0.000_001), D::Float(0.01), steady, "mean error of completion times in audits above which a run warns (and fails, with --strict)";
+
+            SimNs "limits.sim_ns" int(0, 1_000_000_000_000_000), D::Int(0), always, "simulated time after which an experiment fails; 0: none";
+            PacketHops "limits.packet_hops" int(0, i64::MAX), D::Int(0), always, "packet-hops, simulated or skipped, after which an experiment fails; 0: none";
+            #[outside_identity]
+            WallS "limits.wall_s" stepped(0.0, 1e9, 0.001), D::Float(0.0), always, "seconds on the clock after which an experiment fails; 0: none";
+
+            #[outside_identity]
+            OutFlows "output.flows" Kind::Bool, D::Bool(false), always, "write flows.csv";
+            #[outside_identity]
+            OutLinks "output.links" Kind::Bool, D::Bool(false), always, "write links.csv";
+            #[outside_identity]
+            OutRtt "output.rtt" Kind::Bool, D::Bool(false), always, "write rtt.csv";
+            #[outside_identity]
+            OutTrace "output.trace" Kind::Bool, D::Bool(false), always, "write trace/EXP_ID.pftrace for Perfetto; every experiment is simulated once more for it, unfolded, on one CPU thread, while the run waits: for small ones";
+
+            CostGpuUsd "cost.gpu_usd" PRICE, D::None("assets/costs.toml"), |v| set(v, KeyId::CostGpuUsd), "price of a GPU";
+            CostGpuWatts "cost.gpu_watts" PRICE, D::None("assets/costs.toml"), |v| set(v, KeyId::CostGpuWatts), "power of a GPU at full load";
+            CostServerUsd "cost.server_usd" PRICE, D::None("assets/costs.toml"), |v| set(v, KeyId::CostServerUsd), "price of a server without its GPUs and NICs";
+            CostServerWatts "cost.server_watts" PRICE, D::None("assets/costs.toml"), |v| set(v, KeyId::CostServerWatts), "power of a server without its GPUs and NICs";
+            CostNicUsd "cost.nic_usd" PRICE, D::None("assets/costs.toml, by rate"), |v| set(v, KeyId::CostNicUsd), "price of a NIC";
+            CostNicWatts "cost.nic_watts" PRICE, D::None("assets/costs.toml, by rate"), |v| set(v, KeyId::CostNicWatts), "power of a NIC";
+            CostSwitchUsd "cost.switch_usd" PRICE, D::None("assets/costs.toml, by the rates of its ports"), |v| set(v, KeyId::CostSwitchUsd), "price of a switch";
+            CostSwitchWatts "cost.switch_watts" PRICE, D::None("assets/costs.toml, by the rates of its ports"), |v| set(v, KeyId::CostSwitchWatts), "power of a switch";
+            CostLinkUsd "cost.link_usd" PRICE, D::None("assets/costs.toml, by rate"), |v| set(v, KeyId::CostLinkUsd), "price of a link: transceivers at both ends and the fibre";
+            CostLinkWatts "cost.link_watts" PRICE, D::None("assets/costs.toml, by rate"), |v| set(v, KeyId::CostLinkWatts), "power of a link's transceivers";
+            CostYears "cost.years" stepped(0.001, 1000.0, 0.001), D::Float(4.0), model, "years over which the price counts in usd_per_mtoken (our choice)";
+            CostUsdPerKwh "cost.usd_per_kwh" stepped(0.0, 1000.0, 0.000_001), D::Float(0.1), model, "price of energy in usd_per_mtoken (our choice)";
+        }
+    };
+}
+pub(super) use for_each_key;
