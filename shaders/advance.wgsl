@@ -1,7 +1,7 @@
-// System `advance`, a row an experiment: gives records back to their owners, finds the next instant at which anything happens,
-// decides whether the experiment goes on (twin: `src/engine/cpu/advance.rs`).
+// System `advance`, a row an experiment (twin: `src/engine/cpu/advance.rs`). It returns records to their owners, finds the next
+// instant at which anything happens, and decides whether the experiment goes on.
 
-// Moves the experiment to its next event at `next`, the least of its clocks; the verdict is in `Exp::status`.
+// Moves the experiment to its next event at `next`, the least of its clocks. `Exp::status` then says whether it goes on.
 fn advance(end: u64, next: u64) {
     let found = flags();
     if (found & FLAG_NEEDS_FRAMES) != 0u {
@@ -9,15 +9,15 @@ fn advance(end: u64, next: u64) {
         exps[exp_row].phase = 1u;
         return;
     }
-    if (found & FLAG_ORPHANS) != 0u {
+    if (found & FLAG_TO_RETURN) != 0u {
         reclaim();
-        atomicAnd(&shared_words[shared_base + SHARED_FLAGS], ~FLAG_ORPHANS);
+        atomicAnd(&shared_words[shared_base + SHARED_FLAGS], ~FLAG_TO_RETURN);
     }
     exps[exp_row].phase = 0u;
     exps[exp_row].steps += 1lu;
     let now = select(end, next, next > end && next != NEVER);
     exps[exp_row].now = now;
-    if (found & (FLAG_OVER_BUFFER | FLAG_POOL_DRY)) != 0u {
+    if (found & (FLAG_OVER_BUFFER | FLAG_POOL_EMPTY)) != 0u {
         exps[exp_row].status = STATUS_VIOLATION;
     } else if (found & FLAG_GAVE_UP) != 0u {
         exps[exp_row].status = STATUS_GAVE_UP;
@@ -40,28 +40,28 @@ fn next_clock(lane: u32) -> u64 {
     return least;
 }
 
-// Gives dropped packets and used pause frames back to the pools they came from.
+// Returns dropped packets and used pause frames to the pools they came from.
 fn reclaim() {
     let nic_end = nic_base + exps[exp_row].nic_len;
     for (var n = nic_base; n < nic_end; n++) {
-        var p = nics[n].orphans;
-        nics[n].orphans = NONE;
+        var p = nics[n].to_return;
+        nics[n].to_return = NONE;
         while p != NONE {
-            p = give_back(p);
+            p = return_record(p);
         }
     }
     let port_end = port_base + exps[exp_row].port_len;
     for (var q = port_base; q < port_end; q++) {
-        var p = ports[q].orphans;
-        ports[q].orphans = NONE;
+        var p = ports[q].to_return;
+        ports[q].to_return = NONE;
         while p != NONE {
-            p = give_back(p);
+            p = return_record(p);
         }
     }
 }
 
 // Returns record `p`, and what travels with it, to its owner; gives the record after it in the list.
-fn give_back(p: u32) -> u32 {
+fn return_record(p: u32) -> u32 {
     let pk = packet_base + p;
     let what = packet_kind(packets[pk].meta_);
     let after = packets[pk].next;

@@ -1,4 +1,4 @@
-// A port's transmitter and queue, shared by `forward` and `storm` (twin: `src/engine/cpu/egress.rs`).
+// A port's transmitter and queue, shared by `forward` and `forward_joint` (twin: `src/engine/cpu/egress.rs`).
 
 // Fields of a telemetry word: time 24 bits, transmitted 20, queue 17, rate index 3.
 const INT_TIME_MASK: u64 = 0xfffffflu;
@@ -9,14 +9,14 @@ const INT_Q_AT: u32 = 44u;
 const INT_RATE_AT: u32 = 61u;
 
 // The end of the port's transmission as an event.
-fn transmission_end(port: u32) -> Key {
+fn transmission_end(port: u32) -> EventKey {
     let row = port_base + port;
-    return Key(ports[row].busy_until, ports[row].busy_d, EVENT_COMPLETION, port);
+    return EventKey(ports[row].busy_until, ports[row].busy_d, EVENT_COMPLETION, port);
 }
 
 // The end of the port's transmission, if something would follow it; else no event: an end that nothing follows changes
 // nothing, and whoever comes later finds out by `idle`.
-fn completion(port: u32) -> Key {
+fn completion(port: u32) -> EventKey {
     let row = port_base + port;
     let work = ports[row].frame_head != NONE || (ports[row].q_head != NONE && ports[row].paused == 0u);
     if ports[row].busy == 0u || !work {
@@ -26,7 +26,7 @@ fn completion(port: u32) -> Key {
 }
 
 // Whether the transmitter is free for an event `at`: idle, or its transmission ended before.
-fn idle(port: u32, at: Key) -> bool {
+fn idle(port: u32, at: EventKey) -> bool {
     let row = port_base + port;
     if ports[row].busy == 0u {
         return true;
@@ -71,13 +71,13 @@ fn enqueue(port: u32, p: u32, now: u64) {
 // Starts the next transmission of an idle port, caused by `at`: a pause frame, else the head of the queue, else nothing.
 //
 // The twin transmits in two places; here both meet in one, because every copy of a transmission costs compile time.
-fn start_next(port: u32, at: Key, in_storm: bool) {
+fn start_next(port: u32, at: EventKey, joint: bool) {
     let row = port_base + port;
     var p: u32;
     if ports[row].frame_head != NONE {
         p = start_frame(port);
     } else if ports[row].q_head != NONE && ports[row].paused == 0u {
-        p = start_head(port, at, in_storm);
+        p = start_head(port, at, joint);
     } else {
         ports[row].busy = 0u;
         return;
@@ -108,7 +108,7 @@ fn start_frame(port: u32) -> u32 {
 }
 
 // Takes the head of the queue, to be sent: counters, mark, resume test, telemetry, in the reference's order.
-fn start_head(port: u32, at: Key, in_storm: bool) -> u32 {
+fn start_head(port: u32, at: EventKey, joint: bool) -> u32 {
     integrate(port, at.t);
     let row = port_base + port;
     let p = ports[row].q_head;
@@ -124,7 +124,7 @@ fn start_head(port: u32, at: Key, in_storm: bool) -> u32 {
     }
     let q = ports[row].q_bytes - wire;
     ports[row].q_bytes = q;
-    if in_storm {
+    if joint {
         release(in_port, wire);
     } else {
         atomicSub(&shared_words[ingress_word(in_port)], wire);
@@ -136,7 +136,7 @@ fn start_head(port: u32, at: Key, in_storm: bool) -> u32 {
             ports[row].marks += 1lu;
         }
     }
-    if in_storm {
+    if joint {
         resume_test(in_port, port);
     }
     if data && exps[exp_row].cc == CC_HPCC {
@@ -179,7 +179,7 @@ fn push_int(port: u32, p: u32, now: u64) {
 }
 
 // Puts `p` on the wire.
-fn port_transmit(port: u32, p: u32, wire: u32, x: u64, at: Key) {
+fn port_transmit(port: u32, p: u32, wire: u32, x: u64, at: EventKey) {
     let row = port_base + port;
     ports[row].busy = 1u;
     ports[row].busy_until = at.t + x;
@@ -193,7 +193,7 @@ fn port_transmit(port: u32, p: u32, wire: u32, x: u64, at: Key) {
 
 // A pause or resume frame reaches the port from its peer. Returns whether the caller must start the next transmission: the caller
 // does it, so that the code of a transmission is in each kernel once.
-fn on_frame(port: u32, p: u32, at: Key) -> bool {
+fn on_frame(port: u32, p: u32, at: EventKey) -> bool {
     let resume = (packets[packet_base + p].meta_ & META_RESUME) != 0u;
     let row = port_base + port;
     if resume {
@@ -202,16 +202,16 @@ fn on_frame(port: u32, p: u32, at: Key) -> bool {
         ports[row].paused = 1u;
         ports[row].pauses += 1u;
     }
-    keep_orphan(port, p);
+    return_later(port, p);
     if !resume {
         return false;
     }
     return idle(port, at);
 }
 
-// Keeps a record until `advance` gives it back to its owner.
-fn keep_orphan(port: u32, p: u32) {
-    packets[packet_base + p].next = ports[port_base + port].orphans;
-    ports[port_base + port].orphans = p;
-    set_flag(FLAG_ORPHANS);
+// Keeps a record until `advance` returns it to its owner.
+fn return_later(port: u32, p: u32) {
+    packets[packet_base + p].next = ports[port_base + port].to_return;
+    ports[port_base + port].to_return = p;
+    set_flag(FLAG_TO_RETURN);
 }

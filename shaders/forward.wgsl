@@ -1,5 +1,5 @@
-// System `forward`, a row a switch port of a calm switch: pulls what the ingresses have for it, merges it by time, transmits
-// (twin: `src/engine/cpu/forward.rs`).
+// System `forward`, a row a port of an independent switch (twin: `src/engine/cpu/forward.rs`). It takes what the ingresses have for the
+// port, merges it by time and transmits.
 
 // Merges all that the ingresses planned for `port` into one list, by time; ties go to the lower ingress.
 fn gather(port: u32) -> u32 {
@@ -47,7 +47,7 @@ const AT_ARRIVAL: u32 = 1u;
 const AT_FRAME: u32 = 2u;
 
 // Key of the next event of kind `what` at `port`, where `list` holds its arrivals.
-fn port_event(port: u32, what: u32, list: u32) -> Key {
+fn port_event(port: u32, what: u32, list: u32) -> EventKey {
     if what == AT_COMPLETION {
         return completion(port);
     }
@@ -58,10 +58,10 @@ fn port_event(port: u32, what: u32, list: u32) -> Key {
     let pk = packet_base + p;
     // Arrivals of packets are told apart by where they came in, those of frames all came from the peer.
     let entity = select(port, packets[pk].in_port, what == AT_ARRIVAL);
-    return Key(packets[pk].t, packets[pk].d, EVENT_ARRIVAL, entity);
+    return EventKey(packets[pk].t, packets[pk].d, EVENT_ARRIVAL, entity);
 }
 
-// Whether `port` of a calm switch has anything to do before `end`.
+// Whether `port` of an independent switch has anything to do before `end`.
 fn forward_due(port: u32, end: u64) -> bool {
     let row = port_base + port;
     let words = exps[exp_row].mask_words;

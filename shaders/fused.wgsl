@@ -3,24 +3,24 @@
 // Every barrier is here, never in a function that is called, and every condition around one is the same in all invocations: it
 // comes from `workgroupUniformLoad`.
 
-var<workgroup> verdict: u32;
+var<workgroup> decision: u32;
 var<workgroup> shared_end: u64;
 
-// Bits of `verdict`, at the start of a step and after `settle`.
+// Bits of `decision`, at the start of a step and after `classify`.
 const GO: u32 = 1u;
 const GO_PLAN: u32 = 2u;
-// After `settle`: the experiment has gates.
+// After `classify`: the experiment has gates.
 const GO_GATES: u32 = 4u;
 
-fn step_verdict() -> u32 {
+fn step_decision() -> u32 {
     if exps[exp_row].status != STATUS_RUNNING {
         return 0u;
     }
     return select(GO, GO | GO_PLAN, exps[exp_row].phase == 0u);
 }
 
-fn settled_verdict() -> u32 {
-    if !settled() {
+fn forward_decision() -> u32 {
+    if !frames_suffice() {
         return 0u;
     }
     return select(GO, GO | GO_GATES, exps[exp_row].gate_len > 0u);
@@ -35,10 +35,10 @@ fn fused(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_inde
     let n_switch = exps[exp_row].switch_len;
     for (var k = 0u; k < steps; k++) {
         if lane == 0u {
-            verdict = step_verdict();
+            decision = step_decision();
             shared_end = step_end();
         }
-        let go = workgroupUniformLoad(&verdict);
+        let go = workgroupUniformLoad(&decision);
         if go == 0u {
             break;
         }
@@ -50,20 +50,20 @@ fn fused(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_inde
         }
         storageBarrier();
         for (var s = lane; s < n_switch; s += WORKGROUP) {
-            settle(s);
+            classify(s);
         }
         storageBarrier();
         if lane == 0u {
-            verdict = settled_verdict();
+            decision = forward_decision();
         }
-        let changes = workgroupUniformLoad(&verdict);
+        let changes = workgroupUniformLoad(&decision);
         if changes != 0u {
-            // Ports of calm switches and switches that are not calm: no row is in both.
+            // Ports of independent switches and switches that are not independent: no row is in both.
             for (var port = lane; port < n_port; port += WORKGROUP) {
                 forward_row(port, end);
             }
             for (var s = lane; s < n_switch; s += WORKGROUP) {
-                storm_row(s, end);
+                forward_joint_row(s, end);
             }
             storageBarrier();
             for (var n = lane; n < n_nic; n += WORKGROUP) {

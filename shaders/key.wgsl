@@ -1,7 +1,7 @@
 // The order of events (twin: `src/engine/cpu/key.rs`). ARCHITECTURE.md, "Events and their order".
 
 // An event: when, how it came about, what, where.
-struct Key {
+struct EventKey {
     t: u64,
     d: Lineage,
     kind: u32,
@@ -9,8 +9,8 @@ struct Key {
 }
 
 // Later than everything.
-fn no_event() -> Key {
-    return Key(NEVER, Lineage(), EVENT_NONE, 0u);
+fn no_event() -> EventKey {
+    return EventKey(NEVER, Lineage(), EVENT_NONE, 0u);
 }
 
 // Whether lineage `a` was scheduled earlier than `b`, both for the same instant: 1 yes, -1 no, 0 cannot tell.
@@ -67,7 +67,7 @@ fn older_by_pattern(a_lineage: Lineage, b_lineage: Lineage) -> i32 {
 }
 
 // Whether `a` happens before `b`.
-fn before(a: Key, b: Key) -> bool {
+fn before(a: EventKey, b: EventKey) -> bool {
     if a.t != b.t {
         return a.t < b.t;
     }

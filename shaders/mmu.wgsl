@@ -1,7 +1,7 @@
-// The shared buffer of a switch, exactly, event by event; only `storm` needs it (twin: `src/engine/cpu/mmu.rs`).
+// The shared buffer of a switch, exactly, event by event; only `forward_joint` needs it (twin: `src/engine/cpu/mmu.rs`).
 //
-// The twin sends a pause frame where it queues it. Here `storm` does, in the same order, so that the code of a transmission is in
-// the kernel once: these say which port has one to send.
+// A pause frame is queued here and sent by `forward_joint`, so that the code of a transmission is in the kernel once. These say which
+// port has one to send.
 var<private> pause_port: u32;
 var<private> resume_port: u32;
 
@@ -46,7 +46,7 @@ fn charge(port: u32, x: u32) {
     let n = ingress_bytes(port) + x;
     if n > reserve && u64(n - reserve) > threshold(sw, port, used_before) {
         if ports[row].hr == 0u && ports[row].pausing == 0u {
-            switches[sw].unsettled += 1u;
+            switches[sw].congested_n += 1u;
         }
         ports[row].hr += x;
     } else {
@@ -59,7 +59,7 @@ fn charge(port: u32, x: u32) {
     let used = shared_used(sw);
     if ports[row].hr > 0u || u64(shared_of(port)) >= threshold(sw, port, used) {
         if ports[row].hr == 0u {
-            switches[sw].unsettled += 1u;
+            switches[sw].congested_n += 1u;
         }
         ports[row].pausing = 1u;
         push_frame(port, 0u);
@@ -90,7 +90,7 @@ fn release(port: u32, x: u32) {
     let from_headroom = min(x, was);
     ports[row].hr = was - from_headroom;
     if was > 0u && was == from_headroom && ports[row].pausing == 0u {
-        switches[switch_base + ports[row].switch_idx].unsettled -= 1u;
+        switches[switch_base + ports[row].switch_idx].congested_n -= 1u;
     }
     atomicSub(&shared_words[ingress_word(port)], x - from_headroom);
 }
@@ -105,7 +105,7 @@ fn resume_test(port: u32, egress: u32) {
     let mine = u64(shared_of(port));
     let used = shared_used(sw);
     if mine == 0lu || mine + u64(exps[exp_row].resume_offset) <= threshold(sw, port, used) {
-        switches[sw].unsettled -= 1u;
+        switches[sw].congested_n -= 1u;
         ports[row].pausing = 0u;
         push_frame(port, META_RESUME);
         // If it is the egress itself, its transmitter is being loaded at this very moment: the frame goes next.
@@ -122,7 +122,7 @@ fn push_frame(port: u32, resume: u32) {
     let sw = switch_base + s;
     let p = switches[sw].free_head;
     if p == NONE {
-        set_flag(FLAG_POOL_DRY);
+        set_flag(FLAG_POOL_EMPTY);
         return;
     }
     let pk = packet_base + p;

@@ -78,34 +78,34 @@ fn event_time(n: u32, kind: u32) -> u64 {
 }
 
 // The key of that event.
-fn event_key(n: u32, kind: u32, t: u64) -> Key {
+fn event_key(n: u32, kind: u32, t: u64) -> EventKey {
     let row = nic_base + n;
     switch kind {
         case EVENT_COMPLETION: {
-            return Key(t, nics[row].busy_d, kind, n);
+            return EventKey(t, nics[row].busy_d, kind, n);
         }
         case EVENT_ARRIVAL: {
-            return Key(t, packets[packet_base + wires[wire_base + n].head].d, kind, n);
+            return EventKey(t, packets[packet_base + wires[wire_base + n].head].d, kind, n);
         }
         case EVENT_TIMER: {
-            return Key(t, nics[row].timer_d, kind, n);
+            return EventKey(t, nics[row].timer_d, kind, n);
         }
         case EVENT_RTO: {
             // Scheduled longer ago than anything.
-            return Key(t, periodic(0xffffffffu, 0xffffffffu, 0u), kind, 0u);
+            return EventKey(t, periodic(0xffffffffu, 0xffffffffu, 0u), kind, 0u);
         }
         case EVENT_TASK: {
             return task_key(nics[row].task_head);
         }
         default: {
             let f = flow_base + nics[row].flow_first + nics[row].flow_next;
-            return Key(t, periodic(0u, 0u, flow_tx[f].flow_id + 1u), kind, 0u);
+            return EventKey(t, periodic(0u, 0u, flow_tx[f].flow_id + 1u), kind, 0u);
         }
     }
 }
 
 // The earliest of what can happen at a NIC.
-fn next_event(n: u32) -> Key {
+fn next_event(n: u32) -> EventKey {
     var next = no_event();
     for (var kind = EVENT_COMPLETION; kind <= EVENT_TASK; kind++) {
         let t = event_time(n, kind);
@@ -121,7 +121,7 @@ fn next_event(n: u32) -> Key {
 }
 
 // A packet arrives.
-fn arrive(n: u32, at: Key) -> bool {
+fn arrive(n: u32, at: EventKey) -> bool {
     let p = wire_pop(n);
     let meta_word = packets[packet_base + p].meta_;
     let what = packet_kind(meta_word);
@@ -133,9 +133,9 @@ fn arrive(n: u32, at: Key) -> bool {
         return true;
     }
     let row = nic_base + n;
-    packets[packet_base + p].next = nics[row].orphans;
-    nics[row].orphans = p;
-    set_flag(FLAG_ORPHANS);
+    packets[packet_base + p].next = nics[row].to_return;
+    nics[row].to_return = p;
+    set_flag(FLAG_TO_RETURN);
     if (meta_word & META_RESUME) != 0u {
         nics[row].paused = 0u;
         return true;
@@ -146,7 +146,7 @@ fn arrive(n: u32, at: Key) -> bool {
 }
 
 // The next flow of the NIC starts: a queue pair is created.
-fn start_flow(n: u32, at: Key) {
+fn start_flow(n: u32, at: EventKey) {
     let row = nic_base + n;
     let first = nics[row].flow_first;
     let f = first + nics[row].flow_next;
@@ -170,7 +170,7 @@ fn join_order(n: u32, f: u32) {
 }
 
 // Retransmission: the due queue pair with the lowest flow number goes back to what is not acknowledged.
-fn timeout(n: u32, at: Key) -> bool {
+fn timeout(n: u32, at: EventKey) -> bool {
     let row = nic_base + n;
     let first = flow_base + nics[row].flow_first;
     let qp_n = nics[row].qp_n;
@@ -211,7 +211,7 @@ struct Sending {
 }
 
 // Gives the NIC the chance to send: an ACK first, else the next queue pair in turn that may, else a timer.
-fn kick(n: u32, at: Key) {
+fn kick(n: u32, at: EventKey) {
     let row = nic_base + n;
     if nics[row].busy_until != NEVER {
         return;
@@ -241,7 +241,7 @@ fn may_send(tx: u32, paused: bool) -> bool {
 }
 
 // The queue pair whose turn it is, its timers run; if there is none, the timer is set.
-fn next_queue_pair(n: u32, paused: bool, at: Key) -> u32 {
+fn next_queue_pair(n: u32, paused: bool, at: EventKey) -> u32 {
     let row = nic_base + n;
     let first = flow_base + nics[row].flow_first;
     let count = nics[row].qp_n;
@@ -254,7 +254,7 @@ fn next_queue_pair(n: u32, paused: bool, at: Key) -> u32 {
     let ask_all = dcqcn && has_mode(MODE_WINDOW) && has_mode(MODE_VAR_WINDOW);
     var idx = nics[row].rr % count;
     var found = NONE;
-    var gone = NONE;
+    var finished = NONE;
     var least = NEVER;
     for (var k = 0u; k < count; k++) {
         idx += 1u;
@@ -277,13 +277,13 @@ fn next_queue_pair(n: u32, paused: bool, at: Key) -> u32 {
             break;
         }
         if !sendable && (flow_tx[tx].flags & QP_FINISHED) != 0u {
-            gone = min(gone, idx);
+            finished = min(finished, idx);
         } else {
             least = min(least, next_avail);
         }
     }
-    if gone != NONE {
-        found = remove_finished(n, gone, found);
+    if finished != NONE {
+        found = remove_finished(n, finished, found);
     }
     if found != NONE {
         nics[row].rr = found;
@@ -296,14 +296,14 @@ fn next_queue_pair(n: u32, paused: bool, at: Key) -> u32 {
     return NONE;
 }
 
-// Removes the finished queue pairs from index `gone` on; returns where the one at `found` went.
-fn remove_finished(n: u32, gone: u32, found: u32) -> u32 {
+// Removes the finished queue pairs from index `first_finished` on; returns where the one at `found` went.
+fn remove_finished(n: u32, first_finished: u32, found: u32) -> u32 {
     let row = nic_base + n;
     let first = flow_base + nics[row].flow_first;
     let count = nics[row].qp_n;
     var moved = found;
-    var to = gone;
-    for (var k = gone; k < count; k++) {
+    var to = first_finished;
+    for (var k = first_finished; k < count; k++) {
         let f = order[first + k];
         if (flow_tx[flow_base + f].flags & QP_FINISHED) == 0u {
             if k == found {
@@ -331,11 +331,11 @@ fn send_ack(n: u32) -> Sending {
 }
 
 // Makes the next packet of queue pair `f`.
-fn send_data(n: u32, f: u32, at: Key) -> Sending {
+fn send_data(n: u32, f: u32, at: EventKey) -> Sending {
     let row = nic_base + n;
     let p = nics[row].free_head;
     if p == NONE {
-        set_flag(FLAG_POOL_DRY);
+        set_flag(FLAG_POOL_EMPTY);
         return Sending(NONE, 0lu);
     }
     let pk = packet_base + p;
@@ -392,7 +392,7 @@ fn send_data(n: u32, f: u32, at: Key) -> Sending {
 }
 
 // Puts `p` on the NIC's wire.
-fn nic_transmit(n: u32, p: u32, x: u64, at: Key) {
+fn nic_transmit(n: u32, p: u32, x: u64, at: EventKey) {
     let row = nic_base + n;
     nics[row].busy_until = at.t + x;
     nics[row].busy_d = lineage(x, at.d);

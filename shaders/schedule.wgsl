@@ -18,7 +18,7 @@ fn schedule() {
             let waits = gates[gate].waits - 1u;
             gates[gate].waits = waits;
             if waits == 0u {
-                line_up(g);
+                add_fired(g);
             }
             s = signals[signal].next;
         }
@@ -26,7 +26,7 @@ fn schedule() {
 }
 
 // Puts gate `g` among those that fired.
-fn line_up(g: u32) {
+fn add_fired(g: u32) {
     let at = gates[gate_base + g].latest;
     var last = NONE;
     var next = exps[exp_row].fired;

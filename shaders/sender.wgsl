@@ -11,11 +11,11 @@ fn create(n: u32, f: u32, now: u64) {
     flow_tx[tx].next_avail = now;
     flow_tx[tx].rto_at = NEVER;
     flow_tx[tx].flags |= QP_CREATED;
-    renew(n, f);
+    reset_cc(n, f);
 }
 
 // Congestion-control state as it is at first. DCTCP goes on counting its batch.
-fn renew(n: u32, f: u32) {
+fn reset_cc(n: u32, f: u32) {
     let line = nics[nic_base + n].rate;
     let tx = flow_base + f;
     flow_tx[tx].flags &= ~(QP_STARTED | QP_A_SEEN | QP_D_SEEN | QP_CWR);
@@ -32,7 +32,7 @@ fn renew(n: u32, f: u32) {
     flow_tx[tx].t_dec = NEVER;
     flow_tx[tx].t_inc = NEVER;
     flow_tx[tx].rate = line;
-    // The window at line rate, at once: one event may renew several queue pairs. A share of 1 needs no arithmetic.
+    // The window at line rate, at once: one event may reset several queue pairs. A share of 1 needs no arithmetic.
     if !has_mode(MODE_WINDOW) {
         flow_tx[tx].win = 0lu;
     } else if !has_mode(MODE_VAR_WINDOW) {
@@ -84,7 +84,7 @@ fn free_packet(n: u32, p: u32) {
 }
 
 // ACK or NACK `p` has come back to NIC `n`.
-fn on_ack(n: u32, p: u32, at: Key) {
+fn on_ack(n: u32, p: u32, at: EventKey) {
     let pk = packet_base + p;
     let f = packets[pk].flow;
     let seq = packets[pk].seq;

@@ -8,19 +8,19 @@ fn plan_row(port: u32, end: u64) {
     }
 }
 
-// `forward` at ports of calm switches, where there is something to do.
+// `forward` at ports of independent switches, where there is something to do.
 fn forward_row(port: u32, end: u64) {
-    if switches[switch_base + ports[port_base + port].switch_idx].calm != 0u {
+    if switches[switch_base + ports[port_base + port].switch_idx].independent != 0u {
         if forward_due(port, end) {
             forward(port, end);
         }
     }
 }
 
-// `storm` at switches that are not calm.
-fn storm_row(s: u32, end: u64) {
-    if switches[switch_base + s].calm == 0u {
-        storm(s, end);
+// `forward_joint` at switches that are not independent.
+fn forward_joint_row(s: u32, end: u64) {
+    if switches[switch_base + s].independent == 0u {
+        forward_joint(s, end);
     }
 }
 
@@ -37,8 +37,8 @@ fn enter_slot(slot: u32) -> bool {
     return exps[exp_row].status == STATUS_RUNNING;
 }
 
-// Whether `settle` found what the step needs, so that it may change anything.
-fn settled() -> bool {
+// Whether `classify` found enough pause frames. Without them the step changes nothing and waits for the host.
+fn frames_suffice() -> bool {
     return (flags() & FLAG_NEEDS_FRAMES) == 0u;
 }
 
@@ -50,29 +50,29 @@ fn plan_all(@builtin(global_invocation_id) id: vec3<u32>) {
 }
 
 @compute @workgroup_size(WORKGROUP)
-fn settle_all(@builtin(global_invocation_id) id: vec3<u32>) {
+fn classify_all(@builtin(global_invocation_id) id: vec3<u32>) {
     if enter_slot(id.y) && id.x < exps[exp_row].switch_len {
-        settle(id.x);
+        classify(id.x);
     }
 }
 
 @compute @workgroup_size(WORKGROUP)
 fn forward_all(@builtin(global_invocation_id) id: vec3<u32>) {
-    if enter_slot(id.y) && settled() && id.x < exps[exp_row].port_len {
+    if enter_slot(id.y) && frames_suffice() && id.x < exps[exp_row].port_len {
         forward_row(id.x, step_end());
     }
 }
 
 @compute @workgroup_size(WORKGROUP)
-fn storm_all(@builtin(global_invocation_id) id: vec3<u32>) {
-    if enter_slot(id.y) && settled() && id.x < exps[exp_row].switch_len {
-        storm_row(id.x, step_end());
+fn forward_joint_all(@builtin(global_invocation_id) id: vec3<u32>) {
+    if enter_slot(id.y) && frames_suffice() && id.x < exps[exp_row].switch_len {
+        forward_joint_row(id.x, step_end());
     }
 }
 
 @compute @workgroup_size(WORKGROUP)
 fn nic_all(@builtin(global_invocation_id) id: vec3<u32>) {
-    if enter_slot(id.y) && settled() && id.x < exps[exp_row].nic_len {
+    if enter_slot(id.y) && frames_suffice() && id.x < exps[exp_row].nic_len {
         nic_row(id.x, step_end());
     }
 }
@@ -80,14 +80,14 @@ fn nic_all(@builtin(global_invocation_id) id: vec3<u32>) {
 // One invocation an experiment: gates are few beside packets, and served one after another.
 @compute @workgroup_size(WORKGROUP)
 fn schedule_all(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
-    if enter_slot(group.x) && settled() && lane == 0u {
+    if enter_slot(group.x) && frames_suffice() && lane == 0u {
         schedule();
     }
 }
 
 @compute @workgroup_size(WORKGROUP)
 fn analytical_all(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
-    if enter_slot(group.x) && settled() && lane == 0u {
+    if enter_slot(group.x) && frames_suffice() && lane == 0u {
         analytical();
     }
 }

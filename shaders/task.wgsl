@@ -166,16 +166,16 @@ fn is_before(i: u32, other: u32, at: u64, root: u32) -> bool {
 }
 
 // The event of task `i`: the past does not matter to it, so that the same work goes the same way whatever went before.
-fn task_key(i: u32) -> Key {
+fn task_key(i: u32) -> EventKey {
     let row = task_base + i;
-    return Key(tasks[row].at, periodic(0u, 0u, tasks[row].root), EVENT_TASK, i);
+    return EventKey(tasks[row].at, periodic(0u, 0u, tasks[row].root), EVENT_TASK, i);
 }
 
 // Posts what may be posted on queue pair `f`, in its order; returns whether the NIC has something new to look at: not if all of it waits behind unsent bytes,
 // unless messages start fresh.
 fn post(n: u32, f: u32, now: u64) -> bool {
     let tx = flow_base + f;
-    var news = false;
+    var must_kick = false;
     loop {
         let i = flow_tx[tx].msg_post;
         if i == NONE {
@@ -186,14 +186,14 @@ fn post(n: u32, f: u32, now: u64) -> bool {
             break;
         }
         if has_mode(MODE_FRESH_QP) || flow_tx[tx].snd_nxt >= flow_tx[tx].size {
-            news = true;
+            must_kick = true;
         }
         start_message(n, f, now);
         tasks[row].at = now;
         flow_tx[tx].size += tasks[row].bytes;
         flow_tx[tx].msg_post = tasks[row].follow;
     }
-    return news;
+    return must_kick;
 }
 
 // A message is about to be posted on queue pair `f`: it takes its turn at the NIC; a new one, or each where they start fresh,
@@ -204,7 +204,7 @@ fn start_message(n: u32, f: u32, now: u64) {
     if (flow_tx[tx].flags & QP_CREATED) == 0u {
         create(n, f, now);
     } else if has_mode(MODE_FRESH_QP) {
-        renew(n, f);
+        reset_cc(n, f);
     } else {
         let cc = exps[exp_row].cc;
         if (cc == CC_HPCC || cc == CC_TIMELY) && flow_tx[tx].snd_una >= flow_tx[tx].size {

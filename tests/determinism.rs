@@ -226,7 +226,7 @@ struct Rows {
 }
 
 fn rows(t: &Tables) -> Rows {
-    let nic = |n: &Nic| Nic { worst: 0, free_head: 0, free_n: 0, orphans: 0, ack_head: 0, ack_tail: 0, ..*n };
+    let nic = |n: &Nic| Nic { worst: 0, free_head: 0, free_n: 0, to_return: 0, ack_head: 0, ack_tail: 0, ..*n };
     let port = |p: &Port| Port {
         q_head: 0,
         q_tail: 0,
@@ -234,7 +234,7 @@ fn rows(t: &Tables) -> Rows {
         frame_tail: 0,
         in_frames: 0,
         merged: 0,
-        orphans: 0,
+        to_return: 0,
         arr_bytes: 0,
         arr_n: 0,
         ..*p

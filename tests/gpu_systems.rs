@@ -22,15 +22,15 @@ fn running(t: &Tables) -> bool {
     t.exps[0].status == status::RUNNING
 }
 
-fn settled(t: &Tables) -> bool {
+fn frames_suffice(t: &Tables) -> bool {
     t.shared[SHARED_FLAGS as usize] & flag::NEEDS_FRAMES == 0
 }
 
 /// The systems on both sides, by what the parity test calls them.
 const SYSTEMS: [(&str, &[Kernel]); 7] = [
     ("plan", &[Kernel::Plan]),
-    ("settle", &[Kernel::Settle]),
-    ("forward and storm", &[Kernel::Forward, Kernel::Storm]),
+    ("classify", &[Kernel::Classify]),
+    ("forward and forward_joint", &[Kernel::Forward, Kernel::ForwardJoint]),
     ("nic", &[Kernel::Nic]),
     ("schedule", &[Kernel::Schedule]),
     ("analytical", &[Kernel::Analytical]),
@@ -41,11 +41,11 @@ fn on_cpu(system: usize, t: &mut Tables) {
     let end = cpu::step_end(t);
     match system {
         0 if t.exps[0].phase == 0 => cpu::plan_all(t, end),
-        1 => cpu::settle_all(t, end),
-        2 if settled(t) => cpu::forward_all(t, end),
-        3 if settled(t) => cpu::nic_all(t, end),
-        4 if settled(t) => schedule::schedule(t),
-        5 if settled(t) => analytical::analytical(t),
+        1 => cpu::classify_all(t, end),
+        2 if frames_suffice(t) => cpu::forward_all(t, end),
+        3 if frames_suffice(t) => cpu::nic_all(t, end),
+        4 if frames_suffice(t) => schedule::schedule(t),
+        5 if frames_suffice(t) => analytical::analytical(t),
         6 => advance::advance(t, end),
         _ => {}
     }

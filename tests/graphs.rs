@@ -45,13 +45,13 @@ fn backwards(t: &mut Tables) {
         }
     }
     for s in (0..e.switch_len).rev() {
-        cpu::settle::settle(t, s);
+        cpu::classify::classify(t, s);
     }
     if t.shared[SHARED_FLAGS as usize] & flag::NEEDS_FRAMES == 0 {
         for s in (0..e.switch_len).rev() {
             let sw = t.switches[s as usize];
-            if sw.calm == 0 {
-                cpu::storm::storm(t, s, end);
+            if sw.independent == 0 {
+                cpu::forward_joint::forward_joint(t, s, end);
                 continue;
             }
             for port in (sw.port_first..sw.port_first + sw.port_n).rev() {

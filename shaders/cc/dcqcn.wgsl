@@ -2,7 +2,7 @@
 // and acknowledgements can see them.
 
 // Runs all timers of queue pair `f` that expire before the event `at`.
-fn dcqcn_advance(f: u32, at: Key) {
+fn dcqcn_advance(f: u32, at: EventKey) {
     let tx = flow_base + f;
     if (flow_tx[tx].flags & QP_STARTED) == 0u {
         return;
@@ -31,7 +31,7 @@ fn dcqcn_advance(f: u32, at: Key) {
         }
         if due == at.t {
             let p = sat(period);
-            if !before(Key(due, periodic(p, p, 0u), EVENT_CC_TIMER, f), at) {
+            if !before(EventKey(due, periodic(p, p, 0u), EVENT_CC_TIMER, f), at) {
                 return;
             }
         }
@@ -46,7 +46,7 @@ fn dcqcn_advance(f: u32, at: Key) {
 }
 
 // An acknowledgement, with or without a notification.
-fn dcqcn_on_ack(f: u32, cnp: bool, at: Key) {
+fn dcqcn_on_ack(f: u32, cnp: bool, at: EventKey) {
     if !cnp {
         return;
     }

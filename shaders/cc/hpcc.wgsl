@@ -1,7 +1,7 @@
 // HPCC (SIGCOMM '19, Algorithm 1) as the reference runs it (twin: `src/engine/cpu/cc/hpcc.rs`).
 
 // An acknowledgement `p` with telemetry.
-fn hpcc_on_ack(n: u32, f: u32, p: u32, at: Key) {
+fn hpcc_on_ack(n: u32, f: u32, p: u32, at: EventKey) {
     let tx = flow_base + f;
     let seq = packets[packet_base + p].seq;
     let hops = (packets[packet_base + p].meta_ >> META_INT_SHIFT) & META_INT_MASK;
@@ -83,7 +83,7 @@ fn link_rate_mbps(idx: u32) -> u64 {
 }
 
 // A new rate moves the next send of the queue pair, and the NIC's timer if that is now too late.
-fn hpcc_change_rate(n: u32, f: u32, rate: u64, at: Key) {
+fn hpcc_change_rate(n: u32, f: u32, rate: u64, at: EventKey) {
     let tx = flow_base + f;
     let row = nic_base + n;
     if has_mode(MODE_RATE_BOUND) && rate != flow_tx[tx].rate {

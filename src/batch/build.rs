@@ -240,7 +240,7 @@ fn nics(t: &mut Tables, case: &PacketCase, ends: &Ends) {
             ack_head: NONE,
             ack_tail: NONE,
             free_head: NONE,
-            orphans: NONE,
+            to_return: NONE,
             ..Nic::zeroed()
         });
     }
@@ -294,7 +294,7 @@ fn switches(t: &mut Tables, case: &PacketCase, ends: &Ends, rates: &[u32]) -> Re
                 frame_tail: NONE,
                 in_frames: NONE,
                 merged: NONE,
-                orphans: NONE,
+                to_return: NONE,
                 ..Port::zeroed()
             });
         }

@@ -118,12 +118,12 @@ fn walk(t: &Tables) -> Found {
     for n in &t.nics {
         list(n.free_head, false, false, &mut found);
         list(n.ack_head, false, true, &mut found);
-        list(n.orphans, false, false, &mut found);
+        list(n.to_return, false, false, &mut found);
     }
     for p in &t.ports {
         list(p.q_head, true, true, &mut found);
         list(p.frame_head, false, false, &mut found);
-        list(p.orphans, false, false, &mut found);
+        list(p.to_return, false, false, &mut found);
     }
     for s in &t.switches {
         list(s.free_head, false, false, &mut found);

@@ -35,18 +35,18 @@ pub mod status {
 
 /// Bits of the experiment's flag word (the first of its shared words).
 pub mod flag {
-    /// A switch lacks records for pause frames; set in `settle`, before anything was forwarded.
+    /// A switch lacks records for pause frames; set in `classify`, before anything was forwarded.
     pub const NEEDS_FRAMES: u32 = 1;
     /// A NIC's pool may not last another step.
     pub const NEEDS_PACKETS: u32 = 2;
-    /// Some row holds records to give back to their owners.
-    pub const ORPHANS: u32 = 4;
+    /// Some row has packet records that `advance` must return to their owners.
+    pub const TO_RETURN: u32 = 4;
     /// A queue pair gave up.
     pub const GAVE_UP: u32 = 8;
     /// A buffer held more than its size.
     pub const OVER_BUFFER: u32 = 16;
-    /// A pool ran dry although its worst case was checked.
-    pub const POOL_DRY: u32 = 32;
+    /// A pool was empty although its worst case had been checked.
+    pub const POOL_EMPTY: u32 = 32;
     /// Some NIC has signals for gates.
     pub const SIGNALS: u32 = 64;
 }
@@ -201,7 +201,7 @@ rows! {
 
         // Where it stands.
         status: u32,
-        /// 1: stopped between `settle` and `forward`.
+        /// 1: stopped between `classify` and `forward`.
         phase: u32,
         now: u64,
         /// Length of a step: at most the least link delay.
@@ -265,7 +265,8 @@ rows! {
         /// Queue pairs in its part of `order`; index of the last served.
         qp_n: u32, rr: u32,
         free_head: u32, free_n: u32,
-        orphans: u32,
+        /// Used pause frames, a list; `advance` returns them to their switches.
+        to_return: u32,
         tx_bytes: u64, hops: u64,
         pauses: u32, pad0: u32,
     }
@@ -300,9 +301,10 @@ rows! {
         arr_bytes: u32, arr_n: u32,
         /// Pause frames that arrive here in this step, a list.
         in_frames: u32,
-        /// Arrivals for this egress, merged; only inside `storm`.
+        /// Arrivals for this egress, merged by time; used inside `forward_joint` only.
         merged: u32,
-        orphans: u32,
+        /// Dropped packets and used pause frames, a list; `advance` returns them to their owners.
+        to_return: u32,
         pauses: u32,
         drops: u32, max_q: u32,
         dropped_bytes: u64,
@@ -319,17 +321,18 @@ rows! {
         port_first: u32, port_n: u32,
         /// First of its `port_n * port_n` plan entries.
         plan_first: u32,
-        /// 1: decided in `settle`: this step cannot pause, resume or drop.
-        calm: u32,
+        /// Set by `classify`. 1: nothing can pause, resume or drop here in this step, so the ports do not affect each other.
+        /// 0: `forward_joint` processes all ports together.
+        independent: u32,
         /// Ports that have paused their peer or use headroom.
-        unsettled: u32,
+        congested_n: u32,
         free_head: u32, free_n: u32,
         /// Frames missing when a step had to wait.
         need: u32,
         max_wire: u32,
         /// Shared bytes to give away: buffer less headrooms less reserves.
         shared_size: u64,
-        /// Most bytes it has held (exact in a storm, a bound in calm steps).
+        /// Most bytes it has held (exact after a joint step, an upper bound after an independent one).
         max_held: u64,
     }
 

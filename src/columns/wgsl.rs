@@ -101,7 +101,7 @@ pub fn constants() -> String {
     constant(&mut out, "SHARED_FLOWS_LEFT", super::SHARED_FLOWS_LEFT);
     constant(&mut out, "SHARED_HEADER", super::SHARED_HEADER);
     module!(out, "STATUS", status: RUNNING, DONE, NEEDS_PACKETS, TIME_LIMIT, GAVE_UP, VIOLATION, ENDED_BY_HOST);
-    module!(out, "FLAG", flag: NEEDS_FRAMES, NEEDS_PACKETS, ORPHANS, GAVE_UP, OVER_BUFFER, POOL_DRY, SIGNALS);
+    module!(out, "FLAG", flag: NEEDS_FRAMES, NEEDS_PACKETS, TO_RETURN, GAVE_UP, OVER_BUFFER, POOL_EMPTY, SIGNALS);
     module!(out, "MODE", mode: WINDOW, VAR_WINDOW, RATE_BOUND, ACK_HIGH_PRIO, FAST_REACT, DCQCN_CLAMP, ECN, PFC, LINKS, FRESH_QP);
     module!(out, "CC", cc: NONE, DCQCN, HPCC, TIMELY, DCTCP);
     module!(out, "KIND", kind: DATA, ACK, NACK, FRAME);

@@ -1,9 +1,9 @@
-//! System `advance`, a row an experiment: gives records back to their owners, finds the next instant at which anything happens, decides whether the
-//! experiment goes on (twin: `shaders/advance.wgsl`).
+//! System `advance`, a row an experiment (twin: `shaders/advance.wgsl`). It returns records to their owners, finds the next
+//! instant at which anything happens, and decides whether the experiment goes on.
 
 use crate::columns::{NEVER, NONE, SHARED_FLAGS, Tables, flag, kind, meta, status};
 
-/// Moves the experiment to its next event; returns nothing, the verdict is in `Exp::status`.
+/// Moves the experiment to its next event. `Exp::status` then says whether it goes on.
 pub fn advance(t: &mut Tables, end: u64) {
     let flags = t.shared[SHARED_FLAGS as usize];
     if flags & flag::NEEDS_FRAMES != 0 {
@@ -11,16 +11,16 @@ pub fn advance(t: &mut Tables, end: u64) {
         t.exps[0].phase = 1;
         return;
     }
-    if flags & flag::ORPHANS != 0 {
+    if flags & flag::TO_RETURN != 0 {
         reclaim(t);
-        t.shared[SHARED_FLAGS as usize] &= !flag::ORPHANS;
+        t.shared[SHARED_FLAGS as usize] &= !flag::TO_RETURN;
     }
     let next = next_clock(t);
     let e = &mut t.exps[0];
     e.phase = 0;
     e.steps += 1;
     e.now = if next > end && next != NEVER { next } else { end };
-    if flags & (flag::OVER_BUFFER | flag::POOL_DRY) != 0 {
+    if flags & (flag::OVER_BUFFER | flag::POOL_EMPTY) != 0 {
         e.status = status::VIOLATION;
     } else if flags & flag::GAVE_UP != 0 {
         e.status = status::GAVE_UP;
@@ -42,26 +42,26 @@ fn next_clock(t: &Tables) -> u64 {
     least
 }
 
-/// Gives dropped packets and used pause frames back to the pools they came from.
+/// Returns dropped packets and used pause frames to the pools they came from.
 fn reclaim(t: &mut Tables) {
     for n in 0..t.exps[0].nic_len {
-        let mut p = t.nics[n as usize].orphans;
-        t.nics[n as usize].orphans = NONE;
+        let mut p = t.nics[n as usize].to_return;
+        t.nics[n as usize].to_return = NONE;
         while p != NONE {
-            p = give_back(t, p);
+            p = return_record(t, p);
         }
     }
     for q in 0..t.exps[0].port_len {
-        let mut p = t.ports[q as usize].orphans;
-        t.ports[q as usize].orphans = NONE;
+        let mut p = t.ports[q as usize].to_return;
+        t.ports[q as usize].to_return = NONE;
         while p != NONE {
-            p = give_back(t, p);
+            p = return_record(t, p);
         }
     }
 }
 
 /// Returns record `p`, and what travels with it, to its owner; gives the record after it in the list.
-pub fn give_back(t: &mut Tables, p: u32) -> u32 {
+pub fn return_record(t: &mut Tables, p: u32) -> u32 {
     let pk = t.packets[p as usize];
     let what = (pk.meta >> meta::KIND_SHIFT) & meta::KIND_MASK;
     if what == kind::FRAME {

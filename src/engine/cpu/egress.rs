@@ -1,6 +1,6 @@
-//! A port's transmitter and queue, shared by `forward` and `storm` (twin: `shaders/egress.wgsl`).
+//! A port's transmitter and queue, shared by `forward` and `forward_joint` (twin: `shaders/egress.wgsl`).
 
-use super::key::{COMPLETION, Key, NO_EVENT, before, lineage};
+use super::key::{COMPLETION, EventKey, NO_EVENT, before, lineage};
 use super::lists::wire_push;
 use super::math::{hash32, tx_time};
 use super::mmu;
@@ -12,23 +12,23 @@ use crate::columns::{
 /// The end of the port's transmission, if something would follow it; else no event: an end that nothing follows changes
 /// nothing, and whoever comes later finds out by [`idle`].
 #[inline]
-pub fn completion(t: &Tables, port: u32) -> Key {
+pub fn completion(t: &Tables, port: u32) -> EventKey {
     let row = &t.ports[port as usize];
     let work = row.frame_head != NONE || (row.q_head != NONE && row.paused == 0);
     if row.busy == 0 || !work {
         return NO_EVENT;
     }
-    Key { t: row.busy_until, d: row.busy_d, kind: COMPLETION, entity: port }
+    EventKey { t: row.busy_until, d: row.busy_d, kind: COMPLETION, entity: port }
 }
 
 /// Whether the transmitter is free for an event `at`: idle, or its transmission ended before.
 #[inline]
-pub fn idle(t: &mut Tables, port: u32, at: &Key) -> bool {
+pub fn idle(t: &mut Tables, port: u32, at: &EventKey) -> bool {
     let row = &mut t.ports[port as usize];
     if row.busy == 0 {
         return true;
     }
-    let end = Key { t: row.busy_until, d: row.busy_d, kind: COMPLETION, entity: port };
+    let end = EventKey { t: row.busy_until, d: row.busy_d, kind: COMPLETION, entity: port };
     if before(&end, at) {
         row.busy = 0;
         return true;
@@ -68,19 +68,19 @@ pub fn enqueue(t: &mut Tables, port: u32, p: u32, now: u64) {
 }
 
 /// Starts the next transmission of an idle port, caused by `at`: a pause frame, else the head of the queue, else nothing.
-pub fn start_next(t: &mut Tables, port: u32, at: &Key, storm: bool) {
+pub fn start_next(t: &mut Tables, port: u32, at: &EventKey, joint: bool) {
     let row = &t.ports[port as usize];
     if row.frame_head != NONE {
         start_frame(t, port, at);
     } else if row.q_head != NONE && row.paused == 0 {
-        start_head(t, port, at, storm);
+        start_head(t, port, at, joint);
     } else {
         t.ports[port as usize].busy = 0;
     }
 }
 
 /// Sends the first waiting pause frame.
-pub fn start_frame(t: &mut Tables, port: u32, at: &Key) {
+pub fn start_frame(t: &mut Tables, port: u32, at: &EventKey) {
     let row = &mut t.ports[port as usize];
     let p = row.frame_head;
     row.frame_head = t.packets[p as usize].next;
@@ -93,7 +93,7 @@ pub fn start_frame(t: &mut Tables, port: u32, at: &Key) {
 }
 
 /// Sends the head of the queue: counters, mark, resume test, telemetry, wire, in the reference's order.
-fn start_head(t: &mut Tables, port: u32, at: &Key, storm: bool) {
+fn start_head(t: &mut Tables, port: u32, at: &EventKey, joint: bool) {
     integrate(t, port, at.t);
     let p = t.ports[port as usize].q_head;
     let (next, in_port, pk_meta) = {
@@ -109,7 +109,7 @@ fn start_head(t: &mut Tables, port: u32, at: &Key, storm: bool) {
     }
     row.q_bytes -= wire;
     let q = row.q_bytes;
-    if storm {
+    if joint {
         mmu::release(t, in_port, wire);
     } else {
         let word = (SHARED_HEADER + in_port) as usize;
@@ -119,7 +119,7 @@ fn start_head(t: &mut Tables, port: u32, at: &Key, storm: bool) {
         t.packets[p as usize].meta |= meta::MARKED;
         t.ports[port as usize].marks += 1;
     }
-    if storm {
+    if joint {
         mmu::resume_test(t, in_port, port, at);
     }
     if data && t.exps[0].cc == cc::HPCC {
@@ -178,7 +178,7 @@ fn push_int(t: &mut Tables, port: u32, p: u32, now: u64) {
 
 /// Puts `p` on the wire.
 #[inline]
-fn transmit(t: &mut Tables, port: u32, p: u32, wire: u32, x: u64, at: &Key) {
+fn transmit(t: &mut Tables, port: u32, p: u32, wire: u32, x: u64, at: &EventKey) {
     let row = &mut t.ports[port as usize];
     row.busy = 1;
     row.busy_until = at.t + x;
@@ -192,7 +192,7 @@ fn transmit(t: &mut Tables, port: u32, p: u32, wire: u32, x: u64, at: &Key) {
 }
 
 /// A pause or resume frame reaches the port from its peer.
-pub fn on_frame(t: &mut Tables, port: u32, p: u32, at: &Key, storm: bool) {
+pub fn on_frame(t: &mut Tables, port: u32, p: u32, at: &EventKey, joint: bool) {
     let resume = t.packets[p as usize].meta & meta::RESUME != 0;
     let row = &mut t.ports[port as usize];
     if resume {
@@ -201,15 +201,15 @@ pub fn on_frame(t: &mut Tables, port: u32, p: u32, at: &Key, storm: bool) {
         row.paused = 1;
         row.pauses += 1;
     }
-    keep_orphan(t, port, p);
+    return_later(t, port, p);
     if resume && idle(t, port, at) {
-        start_next(t, port, at, storm);
+        start_next(t, port, at, joint);
     }
 }
 
-/// Keeps a record until `advance` gives it back to its owner.
-pub fn keep_orphan(t: &mut Tables, port: u32, p: u32) {
-    t.packets[p as usize].next = t.ports[port as usize].orphans;
-    t.ports[port as usize].orphans = p;
-    t.shared[SHARED_FLAGS as usize] |= flag::ORPHANS;
+/// Keeps a record until `advance` returns it to its owner.
+pub fn return_later(t: &mut Tables, port: u32, p: u32) {
+    t.packets[p as usize].next = t.ports[port as usize].to_return;
+    t.ports[port as usize].to_return = p;
+    t.shared[SHARED_FLAGS as usize] |= flag::TO_RETURN;
 }

@@ -7,9 +7,9 @@ use rayon::prelude::*;
 use crate::columns::{Tables, status};
 use crate::engine::{Engine, EngineError, Slice, grow, is_final};
 
-/// Steps between looks at the clock: well below a millisecond for small networks.
-const STEPS_A_LOOK: u32 = 64;
-/// Short enough for progress and limits, long enough to forget the host.
+/// Steps between two readings of the clock: well below a millisecond for small networks.
+const STEPS_PER_CHECK: u32 = 64;
+/// Short enough for progress and limits, long enough that the host's work between slices does not count.
 const SLICE: Duration = Duration::from_millis(100);
 
 /// Runs on the threads of the rayon pool it is called in.
@@ -50,7 +50,7 @@ pub fn advance_one(
     let start = Instant::now();
     let mut failure = None;
     while failure.is_none() && !is_final(t) && Instant::now() < end && !stop() {
-        super::run(t, STEPS_A_LOOK);
+        super::run(t, STEPS_PER_CHECK);
         if t.exps[0].status == status::NEEDS_PACKETS {
             failure = grow::grow(t, packet_limit).err().map(|e| e.to_string());
         }

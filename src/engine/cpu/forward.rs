@@ -1,8 +1,8 @@
-//! System `forward`, a row a switch port of a calm switch: pulls what the ingresses have for it, merges it by time, transmits
-//! (twin: `shaders/forward.wgsl`).
+//! System `forward`, a row a port of an independent switch (twin: `shaders/forward.wgsl`). It takes what the ingresses have for the
+//! port, merges it by time and transmits.
 
 use super::egress::{completion, enqueue, idle, on_frame, start_next};
-use super::key::{ARRIVAL, Key, NO_EVENT, before};
+use super::key::{ARRIVAL, EventKey, NO_EVENT, before};
 use super::lists::merge;
 use super::plan::want_word;
 use crate::columns::{NEVER, NONE, SHARED_HEADER, Tables};
@@ -47,23 +47,23 @@ pub fn gather(t: &mut Tables, port: u32) -> u32 {
 
 /// Key of the arrival at the head of a list.
 #[inline]
-pub fn arrival(t: &Tables, p: u32) -> Key {
+pub fn arrival(t: &Tables, p: u32) -> EventKey {
     if p == NONE {
         return NO_EVENT;
     }
     let pk = &t.packets[p as usize];
-    Key { t: pk.t, d: pk.d, kind: ARRIVAL, entity: pk.in_port }
+    EventKey { t: pk.t, d: pk.d, kind: ARRIVAL, entity: pk.in_port }
 }
 
 /// Key of the arrival of a pause frame at `port`.
 #[inline]
-pub fn frame_arrival(t: &Tables, port: u32) -> Key {
+pub fn frame_arrival(t: &Tables, port: u32) -> EventKey {
     let p = t.ports[port as usize].in_frames;
     if p == NONE {
         return NO_EVENT;
     }
     let pk = &t.packets[p as usize];
-    Key { t: pk.t, d: pk.d, kind: ARRIVAL, entity: port }
+    EventKey { t: pk.t, d: pk.d, kind: ARRIVAL, entity: port }
 }
 
 /// Processes `port` up to `end`.

@@ -14,7 +14,7 @@ pub const TASK: u32 = 6;
 
 /// An event: when, how it came about, what, where.
 #[derive(Clone, Copy, Debug)]
-pub struct Key {
+pub struct EventKey {
     pub t: u64,
     pub d: Lineage,
     pub kind: u32,
@@ -22,7 +22,7 @@ pub struct Key {
 }
 
 /// Later than everything.
-pub const NO_EVENT: Key = Key { t: NEVER, d: [0; LINEAGE_WORDS], kind: 9, entity: 0 };
+pub const NO_EVENT: EventKey = EventKey { t: NEVER, d: [0; LINEAGE_WORDS], kind: 9, entity: 0 };
 
 /// Whether lineage `a` was scheduled earlier than `b`, both for the same instant: 1 yes, -1 no, 0 cannot tell.
 #[inline]
@@ -84,7 +84,7 @@ fn older_by_pattern(a: &Lineage, b: &Lineage) -> i32 {
 
 /// Whether `a` happens before `b`.
 #[inline]
-pub fn before(a: &Key, b: &Key) -> bool {
+pub fn before(a: &EventKey, b: &EventKey) -> bool {
     if a.t != b.t {
         return a.t < b.t;
     }

@@ -1,7 +1,7 @@
-//! The shared buffer of a switch, exactly, event by event; only `storm` needs it (twin: `shaders/mmu.wgsl`).
+//! The shared buffer of a switch, exactly, event by event; only `forward_joint` needs it (twin: `shaders/mmu.wgsl`).
 
 use super::egress;
-use super::key::Key;
+use super::key::EventKey;
 use crate::columns::{FRAME_BYTES, NONE, SHARED_FLAGS, SHARED_HEADER, Switch, Tables, flag, kind, meta, mode};
 
 /// What port `i` occupies of the shared part of the buffer.
@@ -12,7 +12,7 @@ fn shared_of(t: &Tables, port: u32) -> u32 {
 
 /// Shared bytes in use at the switch.
 ///
-/// Summed anew each time: a running total would be one more state to keep right in two languages, and storms are rare.
+/// Summed anew each time: a running total would be one more state to keep right in two languages, and joint steps are rare.
 pub fn shared_used(t: &Tables, sw: &Switch) -> u64 {
     (sw.port_first..sw.port_first + sw.port_n).map(|p| shared_of(t, p) as u64).sum()
 }
@@ -35,7 +35,7 @@ pub fn admit(t: &Tables, port: u32, x: u32) -> bool {
 }
 
 /// Charges `x` bytes to ingress `port`, then pauses its peer if that is due.
-pub fn charge(t: &mut Tables, port: u32, x: u32, at: &Key) {
+pub fn charge(t: &mut Tables, port: u32, x: u32, at: &EventKey) {
     let sw = t.switches[t.ports[port as usize].switch_idx as usize];
     let reserve = t.exps[0].reserve;
     let used = shared_used(t, &sw);
@@ -43,7 +43,7 @@ pub fn charge(t: &mut Tables, port: u32, x: u32, at: &Key) {
     let n = t.shared[word] + x;
     if n > reserve && (n - reserve) as u64 > threshold(t, &sw, port, used) {
         if t.ports[port as usize].hr == 0 && t.ports[port as usize].pausing == 0 {
-            t.switches[t.ports[port as usize].switch_idx as usize].unsettled += 1;
+            t.switches[t.ports[port as usize].switch_idx as usize].congested_n += 1;
         }
         t.ports[port as usize].hr += x;
     } else {
@@ -57,7 +57,7 @@ pub fn charge(t: &mut Tables, port: u32, x: u32, at: &Key) {
     let used = shared_used(t, &sw);
     if row.hr > 0 || shared_of(t, port) as u64 >= threshold(t, &sw, port, used) {
         if row.hr == 0 {
-            t.switches[row.switch_idx as usize].unsettled += 1;
+            t.switches[row.switch_idx as usize].congested_n += 1;
         }
         t.ports[port as usize].pausing = 1;
         queue_frame(t, port, 0, at);
@@ -85,13 +85,13 @@ pub fn release(t: &mut Tables, port: u32, x: u32) {
     let was = row.hr;
     row.hr -= from_headroom;
     if was > 0 && row.hr == 0 && row.pausing == 0 {
-        t.switches[row.switch_idx as usize].unsettled -= 1;
+        t.switches[row.switch_idx as usize].congested_n -= 1;
     }
     t.shared[(SHARED_HEADER + port) as usize] -= x - from_headroom;
 }
 
 /// After a packet that came in by `port` left through `egress`: resumes the peer of `port` if that is due.
-pub fn resume_test(t: &mut Tables, port: u32, egress: u32, at: &Key) {
+pub fn resume_test(t: &mut Tables, port: u32, egress: u32, at: &EventKey) {
     let row = &t.ports[port as usize];
     if row.pausing == 0 || row.hr != 0 {
         return;
@@ -100,7 +100,7 @@ pub fn resume_test(t: &mut Tables, port: u32, egress: u32, at: &Key) {
     let mine = shared_of(t, port) as u64;
     let used = shared_used(t, sw);
     if mine == 0 || mine + t.exps[0].resume_offset as u64 <= threshold(t, sw, port, used) {
-        t.switches[row.switch_idx as usize].unsettled -= 1;
+        t.switches[row.switch_idx as usize].congested_n -= 1;
         t.ports[port as usize].pausing = 0;
         if port == egress {
             // Its transmitter is being loaded at this very moment: the frame goes next.
@@ -112,7 +112,7 @@ pub fn resume_test(t: &mut Tables, port: u32, egress: u32, at: &Key) {
 }
 
 /// Queues a frame at `port` and sends it at once if the transmitter is free.
-fn queue_frame(t: &mut Tables, port: u32, resume: u32, at: &Key) {
+fn queue_frame(t: &mut Tables, port: u32, resume: u32, at: &EventKey) {
     push_frame(t, port, resume);
     if egress::idle(t, port, at) && t.ports[port as usize].frame_head != NONE {
         egress::start_frame(t, port, at);
@@ -124,7 +124,7 @@ fn push_frame(t: &mut Tables, port: u32, resume: u32) {
     let s = t.ports[port as usize].switch_idx;
     let p = t.switches[s as usize].free_head;
     if p == NONE {
-        t.shared[SHARED_FLAGS as usize] |= flag::POOL_DRY;
+        t.shared[SHARED_FLAGS as usize] |= flag::POOL_EMPTY;
         return;
     }
     t.switches[s as usize].free_head = t.packets[p as usize].next;

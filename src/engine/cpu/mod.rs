@@ -15,8 +15,8 @@ pub mod plan;
 pub mod receiver;
 pub mod schedule;
 pub mod sender;
-pub mod settle;
-pub mod storm;
+pub mod classify;
+pub mod forward_joint;
 pub mod task;
 
 use crate::columns::{NONE, SHARED_FLAGS, Tables, flag, status};
@@ -39,7 +39,7 @@ pub fn step(t: &mut Tables) {
     if t.exps[0].phase == 0 {
         plan_all(t, end);
     }
-    settle_all(t, end);
+    classify_all(t, end);
     if t.shared[SHARED_FLAGS as usize] & flag::NEEDS_FRAMES == 0 {
         forward_all(t, end);
         nic_all(t, end);
@@ -65,21 +65,21 @@ pub fn plan_all(t: &mut Tables, end: u64) {
     }
 }
 
-/// `settle` over all switches.
-pub fn settle_all(t: &mut Tables, _end: u64) {
+/// `classify` over all switches.
+pub fn classify_all(t: &mut Tables, _end: u64) {
     for s in 0..t.exps[0].switch_len {
-        settle::settle(t, s);
+        classify::classify(t, s);
     }
 }
 
-/// `forward` over the ports of calm switches, `storm` over the others, where there is something to do.
+/// `forward` over the ports of independent switches, `forward_joint` over the others, where there is something to do.
 pub fn forward_all(t: &mut Tables, end: u64) {
     let own = t.exps[0].end_len + t.exps[0].nic_len;
     let words = t.exps[0].mask_words;
     for s in 0..t.exps[0].switch_len {
         let sw = &t.switches[s as usize];
-        if sw.calm == 0 {
-            storm::storm(t, s, end);
+        if sw.independent == 0 {
+            forward_joint::forward_joint(t, s, end);
             continue;
         }
         for port in sw.port_first..sw.port_first + sw.port_n {

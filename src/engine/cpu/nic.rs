@@ -2,7 +2,7 @@
 //! (twin: `shaders/nic.wgsl`). A NIC is one serial unit: what happens here at one instant depends on the order.
 
 use super::cc::dcqcn;
-use super::key::{ARRIVAL, COMPLETION, Key, NO_EVENT, RTO, START, TIMER, before, lineage, periodic};
+use super::key::{ARRIVAL, COMPLETION, EventKey, NO_EVENT, RTO, START, TIMER, before, lineage, periodic};
 use super::lists::{wire_pop, wire_push};
 use super::math::{hash32, tx_time};
 use super::{receiver, sender, task};
@@ -60,34 +60,34 @@ pub fn set_clock(t: &mut Tables, n: u32) {
 
 /// The earliest of what can happen at a NIC.
 #[inline]
-pub fn next_event(t: &Tables, n: u32) -> Key {
+pub fn next_event(t: &Tables, n: u32) -> EventKey {
     let row = &t.nics[n as usize];
     let mut next = NO_EVENT;
     if row.busy_until != NEVER {
-        next = Key { t: row.busy_until, d: row.busy_d, kind: COMPLETION, entity: n };
+        next = EventKey { t: row.busy_until, d: row.busy_d, kind: COMPLETION, entity: n };
     }
     let head_t = t.clocks[n as usize];
     if head_t <= next.t && head_t != NEVER {
         let d = t.packets[t.wires[n as usize].head as usize].d;
-        let arrival = Key { t: head_t, d, kind: ARRIVAL, entity: n };
+        let arrival = EventKey { t: head_t, d, kind: ARRIVAL, entity: n };
         if before(&arrival, &next) {
             next = arrival;
         }
     }
     if row.timer <= next.t && row.timer != NEVER {
-        let timer = Key { t: row.timer, d: row.timer_d, kind: TIMER, entity: n };
+        let timer = EventKey { t: row.timer, d: row.timer_d, kind: TIMER, entity: n };
         if before(&timer, &next) {
             next = timer;
         }
     }
     if row.rto <= next.t && row.rto != NEVER {
-        let rto = Key { t: row.rto, d: periodic(u32::MAX, u32::MAX, 0), kind: RTO, entity: 0 };
+        let rto = EventKey { t: row.rto, d: periodic(u32::MAX, u32::MAX, 0), kind: RTO, entity: 0 };
         if before(&rto, &next) {
             next = rto;
         }
     }
     if row.next_start <= next.t && row.next_start != NEVER {
-        let start = Key {
+        let start = EventKey {
             t: row.next_start,
             d: periodic(0, 0, t.flow_tx[(row.flow_first + row.flow_next) as usize].flow_id + 1),
             kind: START,
@@ -107,7 +107,7 @@ pub fn next_event(t: &Tables, n: u32) -> Key {
 }
 
 /// A packet arrives.
-fn arrive(t: &mut Tables, n: u32, at: &Key) {
+fn arrive(t: &mut Tables, n: u32, at: &EventKey) {
     let p = wire_pop(t, n);
     let pk_meta = t.packets[p as usize].meta;
     match (pk_meta >> meta::KIND_SHIFT) & meta::KIND_MASK {
@@ -118,9 +118,9 @@ fn arrive(t: &mut Tables, n: u32, at: &Key) {
         }
         kind::FRAME => {
             let row = &mut t.nics[n as usize];
-            t.packets[p as usize].next = row.orphans;
-            row.orphans = p;
-            t.shared[SHARED_FLAGS as usize] |= flag::ORPHANS;
+            t.packets[p as usize].next = row.to_return;
+            row.to_return = p;
+            t.shared[SHARED_FLAGS as usize] |= flag::TO_RETURN;
             if pk_meta & meta::RESUME != 0 {
                 row.paused = 0;
                 kick(t, n, at);
@@ -137,7 +137,7 @@ fn arrive(t: &mut Tables, n: u32, at: &Key) {
 }
 
 /// The next flow of the NIC starts: a queue pair is created and the NIC kicked.
-fn start_flow(t: &mut Tables, n: u32, at: &Key) {
+fn start_flow(t: &mut Tables, n: u32, at: &EventKey) {
     let row = &mut t.nics[n as usize];
     let f = row.flow_first + row.flow_next;
     row.flow_next += 1;
@@ -157,7 +157,7 @@ pub fn enqueue(t: &mut Tables, n: u32, f: u32) {
 }
 
 /// Retransmission: the due queue pair with the lowest flow number goes back to what is not acknowledged.
-fn timeout(t: &mut Tables, n: u32, at: &Key) {
+fn timeout(t: &mut Tables, n: u32, at: &EventKey) {
     let row = &t.nics[n as usize];
     let (first, qp_n) = (row.flow_first, row.qp_n);
     let mut due = NONE;
@@ -191,7 +191,7 @@ fn timeout(t: &mut Tables, n: u32, at: &Key) {
 }
 
 /// Gives the NIC the chance to send: an ACK first, else the next queue pair in turn that may, else a timer.
-pub fn kick(t: &mut Tables, n: u32, at: &Key) {
+pub fn kick(t: &mut Tables, n: u32, at: &EventKey) {
     let row = &t.nics[n as usize];
     if row.busy_until != NEVER {
         return;
@@ -211,7 +211,7 @@ pub fn kick(t: &mut Tables, n: u32, at: &Key) {
     let timers = e.cc == cc::DCQCN && e.modes & both == both;
     let mut idx = row.rr % count;
     let mut found = NONE;
-    let mut gone = NONE;
+    let mut finished = NONE;
     let mut least = NEVER;
     for _ in 0..count {
         idx += 1;
@@ -229,13 +229,13 @@ pub fn kick(t: &mut Tables, n: u32, at: &Key) {
             break;
         }
         if !sendable && tx.flags & qp::FINISHED != 0 {
-            gone = gone.min(idx);
+            finished = finished.min(idx);
         } else {
             least = least.min(tx.next_avail);
         }
     }
-    if gone != NONE {
-        found = remove_finished(t, n, gone, found);
+    if finished != NONE {
+        found = remove_finished(t, n, finished, found);
     }
     if found != NONE {
         t.nics[n as usize].rr = found;
@@ -272,7 +272,7 @@ fn remove_finished(t: &mut Tables, n: u32, from: u32, found: u32) -> u32 {
     moved
 }
 
-fn send_ack(t: &mut Tables, n: u32, at: &Key) {
+fn send_ack(t: &mut Tables, n: u32, at: &EventKey) {
     let row = &mut t.nics[n as usize];
     let p = row.ack_head;
     row.ack_head = t.packets[p as usize].next;
@@ -284,13 +284,13 @@ fn send_ack(t: &mut Tables, n: u32, at: &Key) {
 }
 
 /// Sends the next packet of queue pair `f`.
-fn send_data(t: &mut Tables, n: u32, f: u32, at: &Key) {
+fn send_data(t: &mut Tables, n: u32, f: u32, at: &EventKey) {
     if t.exps[0].cc == cc::DCQCN {
         dcqcn::advance(t, f, at);
     }
     let p = t.nics[n as usize].free_head;
     if p == NONE {
-        t.shared[SHARED_FLAGS as usize] |= flag::POOL_DRY;
+        t.shared[SHARED_FLAGS as usize] |= flag::POOL_EMPTY;
         return;
     }
     let e = &t.exps[0];
@@ -341,7 +341,7 @@ fn send_data(t: &mut Tables, n: u32, f: u32, at: &Key) {
 
 /// Puts `p` on the NIC's wire.
 #[inline]
-fn transmit(t: &mut Tables, n: u32, p: u32, x: u64, at: &Key) {
+fn transmit(t: &mut Tables, n: u32, p: u32, x: u64, at: &EventKey) {
     let row = &mut t.nics[n as usize];
     row.busy_until = at.t + x;
     row.busy_d = lineage(x, &at.d);

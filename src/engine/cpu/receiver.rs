@@ -1,13 +1,13 @@
 //! The receiving side of a queue pair (twin: `shaders/receiver.wgsl`).
 
-use super::key::Key;
+use super::key::EventKey;
 use super::math::hash32;
 use super::task;
 use crate::columns::{NONE, Tables, kind, meta};
 
 /// Data packet `p` has arrived whole at NIC `n`. Returns whether an answer was queued; the data packet's record becomes the
 /// answer, or is held until the next one.
-pub fn on_data(t: &mut Tables, n: u32, p: u32, at: &Key) -> bool {
+pub fn on_data(t: &mut Tables, n: u32, p: u32, at: &EventKey) -> bool {
     let now = at.t;
     let e = &t.exps[0];
     let pk = &mut t.packets[p as usize];

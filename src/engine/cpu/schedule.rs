@@ -15,7 +15,7 @@ pub fn schedule(t: &mut Tables) {
 
 /// Counts the signals that NIC `n` gave.
 fn collect(t: &mut Tables, n: u32) {
-    collect_into(t, n, &mut line_up);
+    collect_into(t, n, &mut add_fired);
 }
 
 /// Counts the signals that NIC `n` gave; `fired` takes every gate that everybody has reached.
@@ -35,7 +35,7 @@ pub fn collect_into(t: &mut Tables, n: u32, fired: &mut impl FnMut(&mut Tables, 
 }
 
 /// Puts gate `g` among those that fired.
-fn line_up(t: &mut Tables, g: u32) {
+fn add_fired(t: &mut Tables, g: u32) {
     let at = t.gates[g as usize].latest;
     let mut last = NONE;
     let mut next = t.exps[0].fired;

@@ -1,7 +1,7 @@
 //! The sending side of a queue pair: creation, acknowledgements, rates (twin: `shaders/sender.wgsl`).
 
 use super::cc::{dcqcn, dctcp, hpcc, timely};
-use super::key::Key;
+use super::key::EventKey;
 use super::math::{hash32, mul_div};
 use super::task;
 use crate::columns::{
@@ -19,11 +19,11 @@ pub fn create(t: &mut Tables, n: u32, f: u32, now: u64) {
     tx.next_avail = now;
     tx.rto_at = NEVER;
     tx.flags |= qp::CREATED;
-    renew(t, n, f);
+    reset_cc(t, n, f);
 }
 
 /// Congestion-control state as it is at first. DCTCP goes on counting its batch.
-pub fn renew(t: &mut Tables, n: u32, f: u32) {
+pub fn reset_cc(t: &mut Tables, n: u32, f: u32) {
     let line = t.nics[n as usize].rate;
     let dctcp = t.exps[0].cc == cc::DCTCP;
     let tx = &mut t.flow_tx[f as usize];
@@ -73,7 +73,7 @@ pub fn free_packet(t: &mut Tables, n: u32, p: u32) {
 }
 
 /// ACK or NACK `p` has come back to NIC `n`.
-pub fn on_ack(t: &mut Tables, n: u32, p: u32, at: &Key) {
+pub fn on_ack(t: &mut Tables, n: u32, p: u32, at: &EventKey) {
     let pk = t.packets[p as usize];
     let f = pk.flow;
     if t.flow_tx[f as usize].flags & qp::FINISHED == 0 {

@@ -1,6 +1,6 @@
 //! Tasks: what a rank does, released by what it waits for (twin: `shaders/task.wgsl`). Part of system `nic`: what happens on one NIC happens at once.
 
-use super::key::{Key, TASK, periodic};
+use super::key::{EventKey, TASK, periodic};
 use super::{nic, sender};
 use crate::columns::{
     EDGE_SIGNAL, FoldTrace, NEVER, NONE, SHARED_FLAGS, SHARED_FLOWS_LEFT, Tables, cc, flag, mode, qp, task,
@@ -10,7 +10,7 @@ use crate::columns::{
 struct Chain {
     head: u32,
     tail: u32,
-    /// The last that got under way: likes come in their order, and it is not far to the next one's place.
+    /// The last that got under way. Equal tasks are released in their order, so the next one's place is near.
     newest: u32,
 }
 
@@ -54,7 +54,7 @@ pub fn note(t: &mut Tables, what: FoldTrace) {
 }
 
 /// The first of NIC `n`'s tasks under way is due. Returns whether the NIC is to be kicked, as with [`post`].
-pub fn due(t: &mut Tables, n: u32, at: &Key) -> bool {
+pub fn due(t: &mut Tables, n: u32, at: &EventKey) -> bool {
     let i = take(t, n);
     if t.tasks[i as usize].flags & task::MESSAGE != 0 {
         t.tasks[i as usize].flags |= task::READY;
@@ -67,7 +67,7 @@ pub fn due(t: &mut Tables, n: u32, at: &Key) -> bool {
 }
 
 /// Message `i` has arrived whole at NIC `n`. Where folding simulates again what it had skipped, tasks have been told before.
-pub fn delivered(t: &mut Tables, n: u32, i: u32, at: &Key) {
+pub fn delivered(t: &mut Tables, n: u32, i: u32, at: &EventKey) {
     let row = &mut t.tasks[i as usize];
     if row.got != NEVER {
         note(t, FoldTrace::DeliveredAgain { task: i, at: at.t });
@@ -82,7 +82,7 @@ pub fn delivered(t: &mut Tables, n: u32, i: u32, at: &Key) {
 }
 
 /// Messages from `from` up to but not `until`, one after another on a queue pair of NIC `n`, are acknowledged.
-pub fn acknowledged(t: &mut Tables, n: u32, from: u32, until: u32, at: &Key) {
+pub fn acknowledged(t: &mut Tables, n: u32, from: u32, until: u32, at: &EventKey) {
     let mut chain = Chain::NEW;
     let mut i = from;
     while i != until {
@@ -96,7 +96,7 @@ pub fn acknowledged(t: &mut Tables, n: u32, from: u32, until: u32, at: &Key) {
 }
 
 /// Ends tasks until none ends at this instant any more.
-fn drain(t: &mut Tables, n: u32, at: &Key, chain: &mut Chain) {
+fn drain(t: &mut Tables, n: u32, at: &EventKey, chain: &mut Chain) {
     while chain.head != NONE {
         let i = chain.head;
         chain.head = t.tasks[i as usize].next;
@@ -108,7 +108,7 @@ fn drain(t: &mut Tables, n: u32, at: &Key, chain: &mut Chain) {
 }
 
 /// Task `i` ends.
-fn end(t: &mut Tables, n: u32, i: u32, at: &Key, chain: &mut Chain) {
+fn end(t: &mut Tables, n: u32, i: u32, at: &EventKey, chain: &mut Chain) {
     let row = &mut t.tasks[i as usize];
     row.done = at.t;
     let (first, count) = (row.done_first, row.done_n);
@@ -117,7 +117,7 @@ fn end(t: &mut Tables, n: u32, i: u32, at: &Key, chain: &mut Chain) {
 }
 
 /// Takes one dependency from everything that `count` edges from `first` on lead to.
-fn release_all(t: &mut Tables, n: u32, first: u32, count: u32, at: &Key, chain: &mut Chain) {
+fn release_all(t: &mut Tables, n: u32, first: u32, count: u32, at: &EventKey, chain: &mut Chain) {
     for k in first..first + count {
         let edge = t.edges[k as usize];
         if edge & EDGE_SIGNAL != 0 {
@@ -137,7 +137,7 @@ fn release_all(t: &mut Tables, n: u32, first: u32, count: u32, at: &Key, chain: 
 }
 
 /// Nothing keeps task `i` any more: it gets under way, or, no message and without delay, ends at once.
-fn release(t: &mut Tables, n: u32, i: u32, at: &Key, chain: &mut Chain) {
+fn release(t: &mut Tables, n: u32, i: u32, at: &EventKey, chain: &mut Chain) {
     let row = &mut t.tasks[i as usize];
     row.at = at.t + row.delay;
     if row.delay > 0 || row.flags & task::MESSAGE != 0 {
@@ -181,23 +181,23 @@ fn rank(t: &Tables, i: u32) -> (u64, u32, u32) {
 }
 
 /// The event of task `i`: the past does not matter to it, so that the same work goes the same way whatever went before.
-pub fn key(t: &Tables, i: u32) -> Key {
+pub fn key(t: &Tables, i: u32) -> EventKey {
     let row = &t.tasks[i as usize];
-    Key { t: row.at, d: periodic(0, 0, row.root), kind: TASK, entity: i }
+    EventKey { t: row.at, d: periodic(0, 0, row.root), kind: TASK, entity: i }
 }
 
 /// Posts what may be posted on queue pair `f`, in its order; returns whether the NIC has something new to look at: not if all of it waits behind unsent bytes, as then nothing
 /// changes for it until the queue pair comes to that, unless messages start fresh.
-fn post(t: &mut Tables, n: u32, f: u32, at: &Key) -> bool {
+fn post(t: &mut Tables, n: u32, f: u32, at: &EventKey) -> bool {
     let fresh = t.exps[0].modes & mode::FRESH_QP != 0;
-    let (mut posted, mut news) = (false, false);
+    let (mut posted, mut must_kick) = (false, false);
     loop {
         let i = t.flow_tx[f as usize].msg_post;
         if i == NONE || t.tasks[i as usize].flags & task::READY == 0 {
             break;
         }
         let tx = &t.flow_tx[f as usize];
-        news |= fresh || tx.snd_nxt >= tx.size;
+        must_kick |= fresh || tx.snd_nxt >= tx.size;
         start(t, n, f, at);
         let row = &mut t.tasks[i as usize];
         row.at = at.t;
@@ -207,7 +207,7 @@ fn post(t: &mut Tables, n: u32, f: u32, at: &Key) -> bool {
         note(t, FoldTrace::Posted { task: i, first: !posted });
         posted = true;
     }
-    news
+    must_kick
 }
 
 /// As [`due`] for a message, but for the network: what is posted on its queue pair by now is said to be, and added to `posted`; it was `first` of these.
@@ -230,7 +230,7 @@ pub fn due_unseen(t: &mut Tables, n: u32, at: u64, posted: &mut Vec<(u32, bool)>
 
 /// A message is about to be posted on queue pair `f`: it takes its turn at the NIC; a new one, or each where they start fresh, sends at line rate; on an
 /// idle one telemetry and round-trip times are remembered anew, as what they were before the pause says nothing.
-fn start(t: &mut Tables, n: u32, f: u32, at: &Key) {
+fn start(t: &mut Tables, n: u32, f: u32, at: &EventKey) {
     let e = &t.exps[0];
     let fresh = e.modes & mode::FRESH_QP != 0;
     let remembers = e.cc == cc::HPCC || e.cc == cc::TIMELY;
@@ -238,7 +238,7 @@ fn start(t: &mut Tables, n: u32, f: u32, at: &Key) {
     if tx.flags & qp::CREATED == 0 {
         sender::create(t, n, f, at.t);
     } else if fresh {
-        sender::renew(t, n, f);
+        sender::reset_cc(t, n, f);
     } else if remembers && tx.snd_una >= tx.size {
         tx.last_seq = 0;
     }

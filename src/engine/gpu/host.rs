@@ -330,7 +330,7 @@ impl GpuEngine {
         let most = |rows: fn(&Exp) -> u32| running.iter().map(|&r| rows(&exps[r as usize])).max().unwrap_or(0);
         let rows = match kernel {
             Kernel::Plan | Kernel::Forward => most(|e| e.port_len),
-            Kernel::Settle | Kernel::Storm => most(|e| e.switch_len),
+            Kernel::Classify | Kernel::ForwardJoint => most(|e| e.switch_len),
             Kernel::Nic => most(|e| e.nic_len),
             Kernel::Schedule | Kernel::Analytical | Kernel::Advance | Kernel::Fused => {
                 self.kernels.dispatch(pass, kernel, running.len() as u32, 1);

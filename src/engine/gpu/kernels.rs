@@ -11,9 +11,9 @@ pub enum Kernel {
     /// Many steps, a workgroup an experiment.
     Fused,
     Plan,
-    Settle,
+    Classify,
     Forward,
-    Storm,
+    ForwardJoint,
     Nic,
     Schedule,
     Analytical,
@@ -23,9 +23,9 @@ pub enum Kernel {
 /// The systems in their order, one dispatch each.
 pub const SYSTEMS: [Kernel; 8] = [
     Kernel::Plan,
-    Kernel::Settle,
+    Kernel::Classify,
     Kernel::Forward,
-    Kernel::Storm,
+    Kernel::ForwardJoint,
     Kernel::Nic,
     Kernel::Schedule,
     Kernel::Analytical,
@@ -38,9 +38,9 @@ impl Kernel {
         match self {
             Kernel::Fused => "fused",
             Kernel::Plan => "plan_all",
-            Kernel::Settle => "settle_all",
+            Kernel::Classify => "classify_all",
             Kernel::Forward => "forward_all",
-            Kernel::Storm => "storm_all",
+            Kernel::ForwardJoint => "forward_joint_all",
             Kernel::Nic => "nic_all",
             Kernel::Schedule => "schedule_all",
             Kernel::Analytical => "analytical_all",

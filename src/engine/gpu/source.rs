@@ -42,11 +42,11 @@ const FILES: [(&str, &str); 21] = [
     ("key", include_str!("../../../shaders/key.wgsl")),
     ("lists", include_str!("../../../shaders/lists.wgsl")),
     ("plan", include_str!("../../../shaders/plan.wgsl")),
-    ("settle", include_str!("../../../shaders/settle.wgsl")),
+    ("classify", include_str!("../../../shaders/classify.wgsl")),
     ("mmu", include_str!("../../../shaders/mmu.wgsl")),
     ("egress", include_str!("../../../shaders/egress.wgsl")),
     ("forward", include_str!("../../../shaders/forward.wgsl")),
-    ("storm", include_str!("../../../shaders/storm.wgsl")),
+    ("forward_joint", include_str!("../../../shaders/forward_joint.wgsl")),
     ("dcqcn", include_str!("../../../shaders/cc/dcqcn.wgsl")),
     ("dctcp", include_str!("../../../shaders/cc/dctcp.wgsl")),
     ("hpcc", include_str!("../../../shaders/cc/hpcc.wgsl")),
@@ -101,7 +101,7 @@ fn constants(workgroup: u32) -> String {
     out
 }
 
-/// The module with all entry points: `fused`, and `plan_all`, `settle_all`, `forward_all`, `storm_all`, `nic_all`, `schedule_all`,
+/// The module with all entry points: `fused`, and `plan_all`, `classify_all`, `forward_all`, `forward_joint_all`, `nic_all`, `schedule_all`,
 /// `analytical_all`, `advance_all`.
 ///
 /// # Errors

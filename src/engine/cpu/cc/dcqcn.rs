@@ -2,7 +2,7 @@
 //! and acknowledgements can see them.
 
 use crate::columns::{FlowTx, NEVER, Tables, mode, qp};
-use crate::engine::cpu::key::{CC_TIMER, Key, NO_EVENT, before, periodic};
+use crate::engine::cpu::key::{CC_TIMER, EventKey, NO_EVENT, before, periodic};
 use crate::engine::cpu::math::{decay_q32, mul_shr, sat};
 use crate::engine::cpu::sender::set_rate;
 
@@ -12,7 +12,7 @@ const TWO_Q32: u64 = 1 << 33;
 pub(crate) const FIRST_DECREASE_LAG: u64 = 1000;
 
 /// Runs all timers of queue pair `f` that expire before the event `at`.
-pub fn advance(t: &mut Tables, f: u32, at: &Key) {
+pub fn advance(t: &mut Tables, f: u32, at: &EventKey) {
     if t.flow_tx[f as usize].flags & qp::STARTED == 0 {
         return;
     }
@@ -38,7 +38,7 @@ pub fn advance(t: &mut Tables, f: u32, at: &Key) {
         }
         if due == at.t {
             let p = sat(period);
-            if !before(&Key { t: due, d: periodic(p, p, 0), kind: CC_TIMER, entity: f }, at) {
+            if !before(&EventKey { t: due, d: periodic(p, p, 0), kind: CC_TIMER, entity: f }, at) {
                 return;
             }
         }
@@ -57,7 +57,7 @@ pub fn advance_until(t: &mut Tables, f: u32, now: u64) {
     let tx = t.flow_tx[f as usize];
     let Some(last) = now.checked_sub(1).filter(|_| tx.flags & qp::STARTED != 0) else { return };
     if tx.flags & qp::D_SEEN != 0 {
-        advance(t, f, &Key { t: last.min(tx.t_dec), ..NO_EVENT });
+        advance(t, f, &EventKey { t: last.min(tx.t_dec), ..NO_EVENT });
     }
     if t.flow_tx[f as usize].flags & qp::D_SEEN != 0 {
         return;
@@ -88,7 +88,7 @@ pub fn is_recovered(tx: &FlowTx, line: u64) -> bool {
 }
 
 /// An acknowledgement, with or without a notification.
-pub fn on_ack(t: &mut Tables, f: u32, cnp: bool, at: &Key) {
+pub fn on_ack(t: &mut Tables, f: u32, cnp: bool, at: &EventKey) {
     if !cnp {
         return;
     }
@@ -205,7 +205,7 @@ mod tests {
             let mut now = begin;
             for k in 0..6 {
                 now += u64::from(draw(10 + k, 1 << (12 + 3 * k))) * 1000;
-                advance(&mut by_one, 0, &Key { t: now - 1, ..NO_EVENT });
+                advance(&mut by_one, 0, &EventKey { t: now - 1, ..NO_EVENT });
                 advance_until(&mut at_once, 0, now);
                 assert_eq!(by_one.flow_tx, at_once.flow_tx, "{seed} at {now}");
             }

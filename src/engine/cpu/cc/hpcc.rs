@@ -2,14 +2,14 @@
 
 use crate::columns::NEVER;
 use crate::columns::{INT_Q_UNIT, INT_TX_UNIT, Tables, meta, mode};
-use crate::engine::cpu::key::{Key, lineage};
+use crate::engine::cpu::key::{EventKey, lineage};
 use crate::engine::cpu::math::{mul_div, tx_time};
 use crate::engine::cpu::sender::set_rate;
 
 const ONE_Q48: u64 = 1 << 48;
 
 /// An acknowledgement `p` with telemetry.
-pub fn on_ack(t: &mut Tables, n: u32, f: u32, p: u32, at: &Key) {
+pub fn on_ack(t: &mut Tables, n: u32, f: u32, p: u32, at: &EventKey) {
     let seq = t.packets[p as usize].seq;
     let hops = (t.packets[p as usize].meta >> meta::INT_SHIFT) & meta::INT_MASK;
     let new = t.ints[(t.exps[0].flow_len + p) as usize];
@@ -83,7 +83,7 @@ fn link_rate_mbps(lo: &[u32; 4], hi: &[u32; 4], idx: u32) -> u64 {
 }
 
 /// A new rate moves the next send of the queue pair, and the NIC's timer if that is now too late.
-fn change_rate(t: &mut Tables, n: u32, f: u32, rate: u64, at: &Key) {
+fn change_rate(t: &mut Tables, n: u32, f: u32, rate: u64, at: &EventKey) {
     let e = &t.exps[0];
     let clock = e.clock_ps as u64;
     let line = t.nics[n as usize].rate;

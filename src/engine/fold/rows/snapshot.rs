@@ -178,7 +178,7 @@ pub fn clear(t: &mut Tables, partition: &Partition) {
     let free = |t: &mut Tables, head: u32| {
         let mut p = head;
         while p != NONE {
-            p = advance::give_back(t, p);
+            p = advance::return_record(t, p);
         }
     };
     for m in &partition.members {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::columns::{NEVER, NONE, Tables, qp, task as bits};
-use crate::engine::cpu::key::{Key, NO_EVENT};
+use crate::engine::cpu::key::{EventKey, NO_EVENT};
 use crate::engine::cpu::{nic, task};
 use crate::engine::fold::Stop;
 use crate::engine::fold::memo::table::MessageEvent;
@@ -153,7 +153,7 @@ impl Run {
             cursor.next_event += 1;
             let when = partition.start + event.at;
             let member: &mut Member = &mut partition.members[event.member as usize];
-            let key = Key { t: when, ..NO_EVENT };
+            let key = EventKey { t: when, ..NO_EVENT };
             let i = member.posted[event.nth as usize].0;
             // Where somebody joins at an instant, what is told then may be told by who was alone and by both.
             let reported = [member.sent, member.delivered, member.acked][event.event as usize];

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use crate::columns::{
     FoldHints, NEVER, NONE, SHARED_FLAGS, SHARED_FLOWS_LEFT, Tables, cc, flag, mode, qp, status, task as bits,
 };
-use crate::engine::cpu::key::{Key, START, TASK};
+use crate::engine::cpu::key::{EventKey, START, TASK};
 use crate::engine::cpu::{analytical, nic, schedule, task};
 use crate::engine::fold::memo::in_flight::ExperimentTicket;
 use crate::engine::fold::rows::buffer_guard::BufferGuard;
@@ -307,7 +307,7 @@ impl Run {
     /// What the flags of the experiment ask for after a turn.
     pub(in crate::engine::fold) fn check_flags(&mut self, t: &mut Tables) -> Result<(), Stop> {
         let flags = t.shared[SHARED_FLAGS as usize];
-        if flags & (flag::OVER_BUFFER | flag::POOL_DRY | flag::GAVE_UP | flag::ORPHANS) != 0 {
+        if flags & (flag::OVER_BUFFER | flag::POOL_EMPTY | flag::GAVE_UP | flag::TO_RETURN) != 0 {
             return Err(Stop::Abandon(reason::FLAG));
         }
         if flags & flag::NEEDS_PACKETS != 0 {
@@ -347,7 +347,7 @@ fn by_number(t: &Tables) -> Vec<u32> {
 
 /// The next event of NIC `n`, which is mostly a task.
 #[inline]
-fn next_idle(t: &Tables, n: u32) -> Key {
+fn next_idle(t: &Tables, n: u32) -> EventKey {
     let row = &t.nics[n as usize];
     let others = row.busy_until.min(t.clocks[n as usize]).min(row.timer).min(row.rto).min(row.next_start);
     if row.next_task < others { task::key(t, row.task_head) } else { nic::next_event(t, n) }

@@ -8,7 +8,7 @@ use std::collections::BinaryHeap;
 use std::sync::Arc;
 
 use crate::columns::{NEVER, NONE, Tables, qp, task as bits};
-use crate::engine::cpu::key::{Key, NO_EVENT};
+use crate::engine::cpu::key::{EventKey, NO_EVENT};
 use crate::engine::cpu::{nic, task};
 use crate::engine::fold::Stop;
 use crate::engine::fold::memo::table::MessageEvent;
@@ -131,7 +131,7 @@ impl Skip {
             if when > at {
                 return;
             }
-            task::delivered(t, n, member.posted[member.delivered].0, &Key { t: when, ..NO_EVENT });
+            task::delivered(t, n, member.posted[member.delivered].0, &EventKey { t: when, ..NO_EVENT });
             nic::set_clock(t, n);
             member.delivered += 1;
         }
@@ -146,7 +146,7 @@ impl Skip {
             }
             let i = member.posted[member.acked].0;
             let (owner, follow) = (t.tasks[i as usize].owner, t.tasks[i as usize].follow);
-            task::acknowledged(t, owner, i, follow, &Key { t: when, ..NO_EVENT });
+            task::acknowledged(t, owner, i, follow, &EventKey { t: when, ..NO_EVENT });
             nic::set_clock(t, owner);
             member.acked += 1;
         }

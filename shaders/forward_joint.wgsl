@@ -1,8 +1,8 @@
-// System `storm`, a row a switch that is not calm: all its ports in time order, by one invocation, because a departure here can
-// release, pause, resume or drop there at the same instant (twin: `src/engine/cpu/storm.rs`).
+// System `forward_joint`, a row a switch that is not independent (twin: `src/engine/cpu/forward_joint.rs`). One invocation processes all
+// ports in time order, because a departure at one port can release, pause, resume or drop at another at the same instant.
 
 // Processes switch `s` up to `end`.
-fn storm(s: u32, end: u64) {
+fn forward_joint(s: u32, end: u64) {
     let sw = switch_base + s;
     let port_first = switches[sw].port_first;
     let port_end = port_first + switches[sw].port_n;
@@ -83,5 +83,5 @@ fn drop_packet(port: u32, p: u32) {
     if data {
         ports[row].dropped_bytes += u64(packets[packet_base + p].payload);
     }
-    keep_orphan(port, p);
+    return_later(port, p);
 }

@@ -1,7 +1,7 @@
-// System `settle`, a row a switch: can anything pause, resume or drop here in this step? (twin: `src/engine/cpu/settle.rs`)
+// System `classify`, a row a switch: can anything pause, resume or drop here in this step? (twin: `src/engine/cpu/classify.rs`)
 
-// Decides whether switch `s` is calm, and whether its pool of pause frames suffices if not.
-fn settle(s: u32) {
+// Decides whether switch `s` is independent, and whether its pool of pause frames suffices if not.
+fn classify(s: u32) {
     let sw = switch_base + s;
     let port_first = switches[sw].port_first;
     let port_end = port_first + switches[sw].port_n;
@@ -15,20 +15,20 @@ fn settle(s: u32) {
         shared_sum += u64(sub_sat_u32(most, reserve));
         arrivals += ports[port_base + p].arr_n;
     }
-    var calm = switches[sw].unsettled == 0u;
-    if calm && arrivals > 0u {
+    var independent = switches[sw].congested_n == 0u;
+    if independent && arrivals > 0u {
         let free = sub_sat(switches[sw].shared_size, shared_sum);
         let max_wire = switches[sw].max_wire;
         for (var p = port_first; p < port_end; p++) {
             let most = ingress_bytes(p) + ports[port_base + p].arr_bytes;
             let limit = free >> ports[port_base + p].shift;
-            calm = calm && u64(sub_sat_u32(most, reserve)) < limit;
+            independent = independent && u64(sub_sat_u32(most, reserve)) < limit;
             // What is below its headroom is admitted; beyond that a small threshold drops even where nothing is full.
-            calm = calm && (max_wire <= ports[port_base + p].headroom || u64(max_wire) + shared_sum <= limit);
+            independent = independent && (max_wire <= ports[port_base + p].headroom || u64(max_wire) + shared_sum <= limit);
         }
     }
-    switches[sw].calm = select(0u, 1u, calm);
-    if calm {
+    switches[sw].independent = select(0u, 1u, independent);
+    if independent {
         if held > switches[sw].max_held {
             switches[sw].max_held = held;
         }

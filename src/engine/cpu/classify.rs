@@ -1,12 +1,13 @@
-//! System `settle`, a row a switch: can anything pause, resume or drop here in this step? (twin: `shaders/settle.wgsl`)
+//! System `classify`, a row a switch: can anything pause, resume or drop here in this step? (twin: `shaders/classify.wgsl`)
 //!
-//! Worst case: everything that arrives is charged before anything is released. A switch that stays below every threshold even
-//! so is calm, and its ports need not know of each other. Changes nothing but the verdict, so it can be repeated.
+//! It assumes the worst case: everything that arrives is charged before anything is released. A switch that stays below every
+//! threshold even then is *independent*: its ports do not affect each other in this step, and `forward` processes them one by
+//! one. `forward_joint` processes any other switch. Only the decision is written, so the system can be repeated.
 
 use crate::columns::{SHARED_FLAGS, SHARED_HEADER, Tables, flag, mode};
 
-/// Decides whether switch `s` is calm, and whether its pool of pause frames suffices if not.
-pub fn settle(t: &mut Tables, s: u32) {
+/// Decides whether switch `s` is independent, and whether its pool of pause frames suffices if not.
+pub fn classify(t: &mut Tables, s: u32) {
     let sw = t.switches[s as usize];
     let e = &t.exps[0];
     let reserve = e.reserve;
@@ -22,21 +23,21 @@ pub fn settle(t: &mut Tables, s: u32) {
         shared += most.saturating_sub(reserve) as u64;
         arrivals += row.arr_n;
     }
-    let mut calm = sw.unsettled == 0;
-    if calm && arrivals > 0 {
+    let mut independent = sw.congested_n == 0;
+    if independent && arrivals > 0 {
         let free = sw.shared_size.saturating_sub(shared);
         for p in sw.port_first..sw.port_first + sw.port_n {
             let row = &t.ports[p as usize];
             let most = t.shared[(SHARED_HEADER + p) as usize] + row.arr_bytes;
             let threshold = free >> row.shift;
-            calm = calm && (most.saturating_sub(reserve) as u64) < threshold;
+            independent = independent && (most.saturating_sub(reserve) as u64) < threshold;
             // What is below its headroom is admitted; beyond that a small threshold drops even where nothing is full.
-            calm = calm && (sw.max_wire <= row.headroom || sw.max_wire as u64 + shared <= threshold);
+            independent = independent && (sw.max_wire <= row.headroom || sw.max_wire as u64 + shared <= threshold);
         }
     }
     let row = &mut t.switches[s as usize];
-    row.calm = calm as u32;
-    if calm {
+    row.independent = independent as u32;
+    if independent {
         if held > row.max_held {
             row.max_held = held;
         }

@@ -1,14 +1,14 @@
-//! System `storm`, a row a switch that is not calm: all its ports in time order, by one invocation, because a departure here can
-//! release, pause, resume or drop there at the same instant (twin: `shaders/storm.wgsl`).
+//! System `forward_joint`, a row a switch that is not independent (twin: `shaders/forward_joint.wgsl`). One invocation processes all
+//! ports in time order, because a departure at one port can release, pause, resume or drop at another at the same instant.
 
-use super::egress::{completion, enqueue, idle, keep_orphan, on_frame, start_next};
+use super::egress::{completion, enqueue, idle, return_later, on_frame, start_next};
 use super::forward::{arrival, frame_arrival, gather};
 use super::key::{NO_EVENT, before};
 use super::mmu;
 use crate::columns::{Tables, kind, meta};
 
 /// Processes switch `s` up to `end`.
-pub fn storm(t: &mut Tables, s: u32, end: u64) {
+pub fn forward_joint(t: &mut Tables, s: u32, end: u64) {
     let sw = t.switches[s as usize];
     let ports = sw.port_first..sw.port_first + sw.port_n;
     for port in ports.clone() {
@@ -75,5 +75,5 @@ fn drop_packet(t: &mut Tables, port: u32, p: u32) {
     if data {
         row.dropped_bytes += payload as u64;
     }
-    keep_orphan(t, port, p);
+    return_later(t, port, p);
 }
