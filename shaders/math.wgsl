@@ -2,6 +2,10 @@
 
 const MAX_U64: u64 = 0xfffffffffffffffflu;
 const LOW_32: u64 = 0xfffffffflu;
+// 1.0 and 2.0 in q32, 1.0 in q48.
+const ONE_Q32: u64 = 0x100000000lu;
+const TWO_Q32: u64 = 0x200000000lu;
+const ONE_Q48: u64 = 0x1000000000000lu;
 
 struct Wide {
     hi: u64,

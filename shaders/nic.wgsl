@@ -1,8 +1,8 @@
 // System `nic`, a row a NIC with all its queue pairs: arrivals, transmitter, pacing, timeouts and flow starts in time order
 // (twin: `src/engine/cpu/nic.rs`). A NIC is one serial unit: what happens here at one instant depends on the order.
 //
-// Handlers return whether the NIC is to be kicked, and `nic` kicks, after what the event releases among tasks: so the code of both is
-// in the kernel once.
+// Handlers of events return whether the NIC may have something to send now. `nic` then calls `kick`, the only place that sends, after
+// `drain` has released tasks. So the code of both is in the kernel once.
 
 // Processes NIC `n` up to `end`.
 fn nic(n: u32, end: u64) {
@@ -14,30 +14,30 @@ fn nic(n: u32, end: u64) {
             break;
         }
         begin_chain();
-        var go = true;
+        var may_send_now = true;
         switch next.kind {
             case EVENT_COMPLETION: {
                 nics[row].busy_until = NEVER;
             }
             case EVENT_ARRIVAL: {
-                go = arrive(n, next);
+                may_send_now = arrive(n, next);
             }
             case EVENT_TIMER: {
                 nics[row].timer = NEVER;
             }
             case EVENT_RTO: {
-                go = timeout(n, next);
+                may_send_now = timeout(n, next);
             }
             case EVENT_START: {
                 start_flow(n, next);
             }
             default: {
-                go = due(n, next.t);
+                may_send_now = due(n, next.t);
             }
         }
         set_window(n);
         drain(n, next.t);
-        if go {
+        if may_send_now {
             kick(n, next);
         }
     }
@@ -159,14 +159,6 @@ fn start_flow(n: u32, at: EventKey) {
     }
     create(n, f, at.t);
     join_order(n, f);
-}
-
-// Puts queue pair `f` at the end of its NIC's turn.
-fn join_order(n: u32, f: u32) {
-    let row = nic_base + n;
-    order[flow_base + nics[row].flow_first + nics[row].qp_n] = f;
-    nics[row].qp_n += 1u;
-    flow_tx[flow_base + f].flags |= QP_QUEUED;
 }
 
 // Retransmission: the due queue pair with the lowest flow number goes back to what is not acknowledged.

@@ -32,7 +32,7 @@ fn add_to_chain(i: u32) {
     chain_tail = i;
 }
 
-// The first of NIC `n`'s tasks under way is due. Returns whether the NIC is to be kicked, as with `post`.
+// The first of NIC `n`'s tasks under way is due. Returns whether the NIC may have something to send, as `post` does.
 fn due(n: u32, now: u64) -> bool {
     let row = nic_base + n;
     let i = nics[row].task_head;
@@ -171,8 +171,8 @@ fn task_key(i: u32) -> EventKey {
     return EventKey(tasks[row].at, periodic(0u, 0u, tasks[row].root), EVENT_TASK, i);
 }
 
-// Posts what may be posted on queue pair `f`, in its order; returns whether the NIC has something new to look at: not if all of it waits behind unsent bytes,
-// unless messages start fresh.
+// Posts what may be posted on queue pair `f`, in its order. Returns whether the NIC may have something new to send: not if all of it waits
+// behind unsent bytes, unless every message starts with new congestion-control state.
 fn post(n: u32, f: u32, now: u64) -> bool {
     let tx = flow_base + f;
     var must_kick = false;
@@ -196,9 +196,8 @@ fn post(n: u32, f: u32, now: u64) -> bool {
     return must_kick;
 }
 
-// A message is about to be posted on queue pair `f`: it takes its turn at the NIC; a new one, or each where they start fresh,
-// sends at line rate; on an idle one telemetry and round-trip times are remembered anew, as what they were before the pause says
-// nothing.
+// A message is about to be posted on queue pair `f`, which joins the NIC's order. A new queue pair sends at line rate, as does each where
+// messages start with new state. An idle one forgets telemetry and round-trip times, which say nothing after a pause.
 fn start_message(n: u32, f: u32, now: u64) {
     let tx = flow_base + f;
     if (flow_tx[tx].flags & QP_CREATED) == 0u {

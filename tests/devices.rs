@@ -56,8 +56,7 @@ fn what_a_lost_device_had_is_simulated_by_the_other() {
             .collect::<Vec<_>>()
     };
     let open = || {
-        gpu::adapter::open(None, SoftwarePolicy::IfNothingElse)
-            .expect("an adapter; scripts/setup-vulkan.sh installs one")
+        gpu::open::open(None, SoftwarePolicy::IfNothingElse).expect("an adapter; scripts/setup-vulkan.sh installs one")
     };
     let devices = [open(), open()];
     let worker = |name: &str, device: &GpuDevice| Worker {

@@ -10,7 +10,7 @@ use anyhow::{Context, anyhow};
 use crate::batch::prepare;
 use crate::columns::{Tables, status};
 use crate::engine::cpu::engine::CpuEngine;
-use crate::engine::gpu::{GpuEngine, SoftwarePolicy, adapter};
+use crate::engine::gpu::{GpuEngine, SoftwarePolicy, open};
 use crate::engine::{Engine, cpu, grow, is_final, packet_hops};
 use crate::sweep::{self, SetOverrides};
 
@@ -144,7 +144,7 @@ fn run_batch(case: &Case, sink: &mut dyn FnMut(BenchRow)) -> anyhow::Result<()> 
     let mut engine: Box<dyn Engine> = Box::new(CpuEngine);
     let mut on = "cpu".to_string();
     if case.gpu {
-        match adapter::open(None, SoftwarePolicy::IfNothingElse) {
+        match open::open(None, SoftwarePolicy::IfNothingElse) {
             Ok(device) => {
                 on = device.report.name.clone();
                 engine = Box::new(GpuEngine::on(&device)?);

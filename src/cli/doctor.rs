@@ -7,7 +7,7 @@ use std::fs;
 use serde_json::json;
 
 use crate::engine::gpu::adapter::{self, AdapterReport, GpuError};
-use crate::engine::gpu::{SelfTest, SubTest};
+use crate::engine::gpu::{SelfTest, SubTest, open};
 
 use super::args::DoctorArgs;
 use super::exit::{CliError, Exit};
@@ -27,7 +27,7 @@ pub fn execute(args: &DoctorArgs) -> Result<Exit, CliError> {
     let mut nvidia = false;
     let found = adapter::list_adapters();
     for adapter in &found {
-        let test = adapter.self_test();
+        let test = open::self_test(adapter);
         let passed = matches!(&test, Ok(t) if t.passed());
         passing += usize::from(passed);
         nvidia |= passed && adapter.report.name.to_lowercase().contains("nvidia");

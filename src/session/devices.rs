@@ -3,7 +3,7 @@
 //! Layer: session. Opens and self-tests adapters; whether a batch pays for a GPU is the caller's to say.
 
 use crate::engine::gpu::adapter::{self, AdapterReport};
-use crate::engine::gpu::{DeviceChoice, GpuDevice, SoftwarePolicy};
+use crate::engine::gpu::{DeviceChoice, GpuDevice, SoftwarePolicy, open};
 use crate::results::manifest::AdapterUsed;
 
 use super::error::SessionError;
@@ -54,13 +54,13 @@ fn refuse<T>(why: String) -> Result<T, SessionError> {
 /// Opens what was named, the same adapter as often as it was named, because each has batches of its own; and which were left out, and why.
 fn open_all(choices: &[DeviceChoice], policy: SoftwarePolicy) -> Result<Opened, SessionError> {
     match choices {
-        [] => Ok((vec![adapter::open(None, policy)?], Vec::new())),
+        [] => Ok((vec![open::open(None, policy)?], Vec::new())),
         [DeviceChoice::Name(name)] if name.eq_ignore_ascii_case(ALL) => open_every(policy),
         _ => {
             if choices.iter().any(|c| matches!(c, DeviceChoice::Name(name) if name.eq_ignore_ascii_case(ALL))) {
                 return refuse(format!("--device {ALL}: this means every GPU already; leave the other --device out"));
             }
-            let devices = choices.iter().map(|choice| adapter::open(Some(choice), policy)).collect::<Result<_, _>>()?;
+            let devices = choices.iter().map(|choice| open::open(Some(choice), policy)).collect::<Result<_, _>>()?;
             Ok((devices, Vec::new()))
         }
     }
@@ -77,7 +77,7 @@ fn open_every(policy: SoftwarePolicy) -> Result<Opened, SessionError> {
     let real = found.iter().any(|r| !r.is_software());
     let (mut devices, mut left_out) = (Vec::new(), Vec::new());
     for report in found.iter().filter(|r| r.is_software() != real) {
-        match adapter::open(Some(&DeviceChoice::Index(report.index)), policy) {
+        match open::open(Some(&DeviceChoice::Index(report.index)), policy) {
             Ok(device) => devices.push(device),
             Err(error) => left_out.push(error.to_string()),
         }

@@ -79,8 +79,15 @@ pub fn start_next(t: &mut Tables, port: u32, at: &EventKey, joint: bool) {
     }
 }
 
+/// Sends the pause frame that was queued at `port` by event `at`, if the transmitter is free.
+pub fn send_frame_if_idle(t: &mut Tables, port: u32, at: &EventKey) {
+    if idle(t, port, at) && t.ports[port as usize].frame_head != NONE {
+        start_frame(t, port, at);
+    }
+}
+
 /// Sends the first waiting pause frame.
-pub fn start_frame(t: &mut Tables, port: u32, at: &EventKey) {
+fn start_frame(t: &mut Tables, port: u32, at: &EventKey) {
     let row = &mut t.ports[port as usize];
     let p = row.frame_head;
     row.frame_head = t.packets[p as usize].next;
@@ -119,8 +126,8 @@ fn start_head(t: &mut Tables, port: u32, at: &EventKey, joint: bool) {
         t.packets[p as usize].meta |= meta::MARKED;
         t.ports[port as usize].marks += 1;
     }
-    if joint {
-        mmu::resume_test(t, in_port, port, at);
+    if joint && mmu::resume_test(t, in_port, port) {
+        send_frame_if_idle(t, in_port, at);
     }
     if data && t.exps[0].cc == cc::HPCC {
         push_int(t, port, p, at.t);

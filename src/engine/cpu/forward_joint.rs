@@ -1,7 +1,7 @@
 //! System `forward_joint`, a row a switch that is not independent (twin: `shaders/forward_joint.wgsl`). One invocation processes all
 //! ports in time order, because a departure at one port can release, pause, resume or drop at another at the same instant.
 
-use super::egress::{completion, enqueue, idle, return_later, on_frame, start_next};
+use super::egress::{completion, enqueue, idle, on_frame, return_later, send_frame_if_idle, start_next};
 use super::forward::{arrival, frame_arrival, gather};
 use super::key::{NO_EVENT, before};
 use super::mmu;
@@ -48,7 +48,9 @@ pub fn forward_joint(t: &mut Tables, s: u32, end: u64) {
                 drop_packet(t, which, p);
                 continue;
             }
-            mmu::charge(t, ingress, wire, &next);
+            if mmu::charge(t, ingress, wire) {
+                send_frame_if_idle(t, ingress, &next);
+            }
             enqueue(t, which, p, next.t);
             if idle(t, which, &next) {
                 start_next(t, which, &next, true);

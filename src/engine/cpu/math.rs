@@ -1,5 +1,10 @@
 //! Integer helpers, the same by name and result in `shaders/math.wgsl`.
 
+/// 1.0 and 2.0 in q32, 1.0 in q48.
+pub const ONE_Q32: u64 = 1 << 32;
+pub const TWO_Q32: u64 = 1 << 33;
+pub const ONE_Q48: u64 = 1 << 48;
+
 /// `floor(a * b / 2^s)`, saturating; `s < 128`.
 #[inline]
 pub fn mul_shr(a: u64, b: u64, s: u32) -> u64 {

@@ -1,7 +1,6 @@
-//! The shared buffer of a switch, exactly, event by event; only `forward_joint` needs it (twin: `shaders/mmu.wgsl`).
+//! The shared buffer of a switch, event by event; only `forward_joint` needs it (twin: `shaders/mmu.wgsl`). Pause and resume frames are
+//! queued here; the caller sends them.
 
-use super::egress;
-use super::key::EventKey;
 use crate::columns::{FRAME_BYTES, NONE, SHARED_FLAGS, SHARED_HEADER, Switch, Tables, flag, kind, meta, mode};
 
 /// What port `i` occupies of the shared part of the buffer.
@@ -34,8 +33,9 @@ pub fn admit(t: &Tables, port: u32, x: u32) -> bool {
     x as u64 + used <= threshold(t, sw, port, used)
 }
 
-/// Charges `x` bytes to ingress `port`, then pauses its peer if that is due.
-pub fn charge(t: &mut Tables, port: u32, x: u32, at: &EventKey) {
+/// Charges `x` bytes to ingress `port`. Returns whether a pause frame was queued there, for the caller to send.
+#[must_use]
+pub fn charge(t: &mut Tables, port: u32, x: u32) -> bool {
     let sw = t.switches[t.ports[port as usize].switch_idx as usize];
     let reserve = t.exps[0].reserve;
     let used = shared_used(t, &sw);
@@ -52,7 +52,7 @@ pub fn charge(t: &mut Tables, port: u32, x: u32, at: &EventKey) {
     note_held(t, &sw, port);
     let row = &t.ports[port as usize];
     if t.exps[0].modes & mode::PFC == 0 || row.pausing != 0 {
-        return;
+        return false;
     }
     let used = shared_used(t, &sw);
     if row.hr > 0 || shared_of(t, port) as u64 >= threshold(t, &sw, port, used) {
@@ -60,8 +60,10 @@ pub fn charge(t: &mut Tables, port: u32, x: u32, at: &EventKey) {
             t.switches[row.switch_idx as usize].congested_n += 1;
         }
         t.ports[port as usize].pausing = 1;
-        queue_frame(t, port, 0, at);
+        push_frame(t, port, 0);
+        return true;
     }
+    false
 }
 
 /// Remembers the most the switch has held, and that it was too much.
@@ -90,11 +92,13 @@ pub fn release(t: &mut Tables, port: u32, x: u32) {
     t.shared[(SHARED_HEADER + port) as usize] -= x - from_headroom;
 }
 
-/// After a packet that came in by `port` left through `egress`: resumes the peer of `port` if that is due.
-pub fn resume_test(t: &mut Tables, port: u32, egress: u32, at: &EventKey) {
+/// After a packet that came in by `port` left through `egress`: queues a resume frame at `port` if that is due. Returns whether the
+/// caller must send it: not if `port` is `egress`, whose transmitter is being loaded at this moment, so that the frame goes next.
+#[must_use]
+pub fn resume_test(t: &mut Tables, port: u32, egress: u32) -> bool {
     let row = &t.ports[port as usize];
     if row.pausing == 0 || row.hr != 0 {
-        return;
+        return false;
     }
     let sw = &t.switches[row.switch_idx as usize];
     let mine = shared_of(t, port) as u64;
@@ -102,21 +106,10 @@ pub fn resume_test(t: &mut Tables, port: u32, egress: u32, at: &EventKey) {
     if mine == 0 || mine + t.exps[0].resume_offset as u64 <= threshold(t, sw, port, used) {
         t.switches[row.switch_idx as usize].congested_n -= 1;
         t.ports[port as usize].pausing = 0;
-        if port == egress {
-            // Its transmitter is being loaded at this very moment: the frame goes next.
-            push_frame(t, port, meta::RESUME);
-        } else {
-            queue_frame(t, port, meta::RESUME, at);
-        }
+        push_frame(t, port, meta::RESUME);
+        return port != egress;
     }
-}
-
-/// Queues a frame at `port` and sends it at once if the transmitter is free.
-fn queue_frame(t: &mut Tables, port: u32, resume: u32, at: &EventKey) {
-    push_frame(t, port, resume);
-    if egress::idle(t, port, at) && t.ports[port as usize].frame_head != NONE {
-        egress::start_frame(t, port, at);
-    }
+    false
 }
 
 /// Takes a record from the switch's pool and makes it the last frame of `port`.

@@ -3,20 +3,22 @@
 pub mod advance;
 pub mod analytical;
 pub mod cc;
+pub mod classify;
 pub mod egress;
 pub mod engine;
 pub mod forward;
+pub mod forward_joint;
 pub mod key;
 pub mod lists;
 pub mod math;
 pub mod mmu;
 pub mod nic;
 pub mod plan;
+pub mod queue_pair;
+pub mod rate;
 pub mod receiver;
 pub mod schedule;
 pub mod sender;
-pub mod classify;
-pub mod forward_joint;
 pub mod task;
 
 use crate::columns::{NONE, SHARED_FLAGS, Tables, flag, status};

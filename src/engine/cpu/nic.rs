@@ -1,11 +1,13 @@
 //! System `nic`, a row a NIC with all its queue pairs: arrivals, transmitter, pacing, timeouts and flow starts in time order
 //! (twin: `shaders/nic.wgsl`). A NIC is one serial unit: what happens here at one instant depends on the order.
+//!
+//! Handlers of events return whether the NIC may have something to send now. [`nic`] then calls `kick`, the only place that sends.
 
 use super::cc::dcqcn;
 use super::key::{ARRIVAL, COMPLETION, EventKey, NO_EVENT, RTO, START, TIMER, before, lineage, periodic};
 use super::lists::{wire_pop, wire_push};
 use super::math::{hash32, tx_time};
-use super::{receiver, sender, task};
+use super::{queue_pair, receiver, sender, task};
 use crate::columns::{FoldTrace, NEVER, NONE, SHARED_FLAGS, Tables, cc, flag, kind, meta, mode, qp};
 
 /// Processes NIC `n` up to `end`, or to the first post or start of a queue pair that folding holds back.
@@ -15,15 +17,15 @@ pub fn nic(t: &mut Tables, n: u32, end: u64) {
         if next.t >= end {
             break;
         }
-        match next.kind {
+        let may_send = match next.kind {
             COMPLETION => {
                 t.nics[n as usize].busy_until = NEVER;
-                kick(t, n, &next);
+                true
             }
             ARRIVAL => arrive(t, n, &next),
             TIMER => {
                 t.nics[n as usize].timer = NEVER;
-                kick(t, n, &next);
+                true
             }
             RTO => timeout(t, n, &next),
             START => {
@@ -32,15 +34,17 @@ pub fn nic(t: &mut Tables, n: u32, end: u64) {
                     break;
                 }
                 start_flow(t, n, &next);
+                true
             }
             _ => {
                 if task::is_held(t, n) {
                     break;
                 }
-                if task::due(t, n, &next) {
-                    kick(t, n, &next);
-                }
+                task::due(t, n, &next)
             }
+        };
+        if may_send {
+            kick(t, n, &next);
         }
     }
     set_clock(t, n);
@@ -106,16 +110,12 @@ pub fn next_event(t: &Tables, n: u32) -> EventKey {
     next
 }
 
-/// A packet arrives.
-fn arrive(t: &mut Tables, n: u32, at: &EventKey) {
+/// A packet arrives. Returns whether the NIC may have something to send now.
+fn arrive(t: &mut Tables, n: u32, at: &EventKey) -> bool {
     let p = wire_pop(t, n);
     let pk_meta = t.packets[p as usize].meta;
     match (pk_meta >> meta::KIND_SHIFT) & meta::KIND_MASK {
-        kind::DATA => {
-            if receiver::on_data(t, n, p, at) {
-                kick(t, n, at);
-            }
-        }
+        kind::DATA => receiver::on_data(t, n, p, at),
         kind::FRAME => {
             let row = &mut t.nics[n as usize];
             t.packets[p as usize].next = row.to_return;
@@ -123,41 +123,32 @@ fn arrive(t: &mut Tables, n: u32, at: &EventKey) {
             t.shared[SHARED_FLAGS as usize] |= flag::TO_RETURN;
             if pk_meta & meta::RESUME != 0 {
                 row.paused = 0;
-                kick(t, n, at);
-            } else {
-                row.paused = 1;
-                row.pauses += 1;
+                return true;
             }
+            row.paused = 1;
+            row.pauses += 1;
+            false
         }
         _ => {
             sender::on_ack(t, n, p, at);
-            kick(t, n, at);
+            true
         }
     }
 }
 
-/// The next flow of the NIC starts: a queue pair is created and the NIC kicked.
+/// The next flow of the NIC starts: a queue pair is created.
 fn start_flow(t: &mut Tables, n: u32, at: &EventKey) {
     let row = &mut t.nics[n as usize];
     let f = row.flow_first + row.flow_next;
     row.flow_next += 1;
     row.next_start =
         if row.flow_next < row.flow_n { t.flow_tx[(row.flow_first + row.flow_next) as usize].start } else { NEVER };
-    sender::create(t, n, f, at.t);
-    enqueue(t, n, f);
-    kick(t, n, at);
+    queue_pair::create(t, n, f, at.t);
+    queue_pair::join_order(t, n, f);
 }
 
-/// Puts queue pair `f` at the end of its NIC's turn.
-pub fn enqueue(t: &mut Tables, n: u32, f: u32) {
-    let row = &mut t.nics[n as usize];
-    t.order[(row.flow_first + row.qp_n) as usize] = f;
-    row.qp_n += 1;
-    t.flow_tx[f as usize].flags |= qp::QUEUED;
-}
-
-/// Retransmission: the due queue pair with the lowest flow number goes back to what is not acknowledged.
-fn timeout(t: &mut Tables, n: u32, at: &EventKey) {
+/// Retransmission: the due queue pair with the lowest flow number goes back to what is not acknowledged. Returns whether one was due.
+fn timeout(t: &mut Tables, n: u32, at: &EventKey) -> bool {
     let row = &t.nics[n as usize];
     let (first, qp_n) = (row.flow_first, row.qp_n);
     let mut due = NONE;
@@ -172,7 +163,7 @@ fn timeout(t: &mut Tables, n: u32, at: &EventKey) {
         let most = t.exps[0].rto_retries;
         let tx = &mut t.flow_tx[due as usize];
         tx.retries += 1;
-        sender::step_back(tx);
+        queue_pair::step_back(tx);
         // Nothing is outstanding now; the next packet sets a deadline anew.
         tx.rto_at = NEVER;
         if tx.retries > most {
@@ -185,13 +176,11 @@ fn timeout(t: &mut Tables, n: u32, at: &EventKey) {
         least = least.min(t.flow_tx[f as usize].rto_at);
     }
     t.nics[n as usize].rto = least;
-    if due != NONE {
-        kick(t, n, at);
-    }
+    due != NONE
 }
 
 /// Gives the NIC the chance to send: an ACK first, else the next queue pair in turn that may, else a timer.
-pub fn kick(t: &mut Tables, n: u32, at: &EventKey) {
+fn kick(t: &mut Tables, n: u32, at: &EventKey) {
     let row = &t.nics[n as usize];
     if row.busy_until != NEVER {
         return;

@@ -1,68 +1,14 @@
-//! The sending side of a queue pair: creation, acknowledgements, rates (twin: `shaders/sender.wgsl`).
+//! The sending side of a queue pair: what an acknowledgement brings (twin: `shaders/sender.wgsl`).
 
 use super::cc::{dcqcn, dctcp, hpcc, timely};
 use super::key::EventKey;
-use super::math::{hash32, mul_div};
+use super::math::hash32;
+use super::queue_pair::step_back;
 use super::task;
 use crate::columns::{
-    FlowTx, NEVER, NONE, RttSample, SHARED_FLAGS, SHARED_FLOWS_LEFT, STALL_DOUBLINGS, STALLS_A_RETRY, Tables, cc, flag,
-    kind, meta, mode, qp,
+    NEVER, NONE, RttSample, SHARED_FLAGS, SHARED_FLOWS_LEFT, STALL_DOUBLINGS, STALLS_A_RETRY, Tables, cc, flag, kind,
+    meta, qp,
 };
-
-/// 1.0 in q32 and q48.
-const ONE_Q32: u64 = 1 << 32;
-const ONE_Q48: u64 = 1 << 48;
-
-/// Queue pair `f` of NIC `n` comes into being: line rate, free to send.
-pub fn create(t: &mut Tables, n: u32, f: u32, now: u64) {
-    let tx = &mut t.flow_tx[f as usize];
-    tx.next_avail = now;
-    tx.rto_at = NEVER;
-    tx.flags |= qp::CREATED;
-    reset_cc(t, n, f);
-}
-
-/// Congestion-control state as it is at first. DCTCP goes on counting its batch.
-pub fn reset_cc(t: &mut Tables, n: u32, f: u32) {
-    let line = t.nics[n as usize].rate;
-    let dctcp = t.exps[0].cc == cc::DCTCP;
-    let tx = &mut t.flow_tx[f as usize];
-    tx.flags &= !(qp::STARTED | qp::A_SEEN | qp::D_SEEN | qp::CWR);
-    tx.stage = 0;
-    tx.diff = 0;
-    if !dctcp {
-        tx.last_seq = 0;
-    }
-    tx.target = line;
-    tx.rc = line;
-    tx.alpha = ONE_Q32;
-    tx.u = ONE_Q48;
-    tx.t_alpha = NEVER;
-    tx.t_dec = NEVER;
-    tx.t_inc = NEVER;
-    set_rate(t, f, line, line);
-}
-
-/// Sets the rate and the window that follows from it.
-pub fn set_rate(t: &mut Tables, f: u32, rate: u64, line: u64) {
-    let modes = t.exps[0].modes;
-    let tx = &mut t.flow_tx[f as usize];
-    tx.rate = rate;
-    if modes & mode::WINDOW == 0 {
-        tx.win = 0;
-    } else if modes & mode::VAR_WINDOW == 0 {
-        tx.win = tx.window;
-    } else {
-        tx.win = mul_div(tx.window, rate, line).max(1);
-    }
-}
-
-/// Sending goes on from what is not acknowledged.
-pub fn step_back(tx: &mut FlowTx) {
-    tx.snd_nxt = tx.snd_una;
-    tx.msg_send = tx.msg_ack;
-    tx.send_end = tx.ack_end;
-}
 
 /// Gives record `p` back to the pool of NIC `n`.
 pub fn free_packet(t: &mut Tables, n: u32, p: u32) {

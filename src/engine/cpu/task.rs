@@ -1,7 +1,8 @@
-//! Tasks: what a rank does, released by what it waits for (twin: `shaders/task.wgsl`). Part of system `nic`: what happens on one NIC happens at once.
+//! Tasks: what a rank does, released by what it waits for (twin: `shaders/task.wgsl`). Part of system `nic`, which calls it for each event
+//! that ends a task or a message.
 
 use super::key::{EventKey, TASK, periodic};
-use super::{nic, sender};
+use super::queue_pair;
 use crate::columns::{
     EDGE_SIGNAL, FoldTrace, NEVER, NONE, SHARED_FLAGS, SHARED_FLOWS_LEFT, Tables, cc, flag, mode, qp, task,
 };
@@ -53,7 +54,7 @@ pub fn note(t: &mut Tables, what: FoldTrace) {
     }
 }
 
-/// The first of NIC `n`'s tasks under way is due. Returns whether the NIC is to be kicked, as with [`post`].
+/// The first of NIC `n`'s tasks under way is due. Returns whether the NIC may have something to send, as `post` does.
 pub fn due(t: &mut Tables, n: u32, at: &EventKey) -> bool {
     let i = take(t, n);
     if t.tasks[i as usize].flags & task::MESSAGE != 0 {
@@ -66,7 +67,7 @@ pub fn due(t: &mut Tables, n: u32, at: &EventKey) -> bool {
     false
 }
 
-/// Message `i` has arrived whole at NIC `n`. Where folding simulates again what it had skipped, tasks have been told before.
+/// Message `i` has arrived whole at NIC `n`. Where folding simulates again what it had skipped, its tasks were released then.
 pub fn delivered(t: &mut Tables, n: u32, i: u32, at: &EventKey) {
     let row = &mut t.tasks[i as usize];
     if row.got != NEVER {
@@ -186,8 +187,8 @@ pub fn key(t: &Tables, i: u32) -> EventKey {
     EventKey { t: row.at, d: periodic(0, 0, row.root), kind: TASK, entity: i }
 }
 
-/// Posts what may be posted on queue pair `f`, in its order; returns whether the NIC has something new to look at: not if all of it waits behind unsent bytes, as then nothing
-/// changes for it until the queue pair comes to that, unless messages start fresh.
+/// Posts what may be posted on queue pair `f`, in its order. Returns whether the NIC may have something new to send: not if all of it waits
+/// behind unsent bytes, unless every message starts with new congestion-control state.
 fn post(t: &mut Tables, n: u32, f: u32, at: &EventKey) -> bool {
     let fresh = t.exps[0].modes & mode::FRESH_QP != 0;
     let (mut posted, mut must_kick) = (false, false);
@@ -210,7 +211,8 @@ fn post(t: &mut Tables, n: u32, f: u32, at: &EventKey) -> bool {
     must_kick
 }
 
-/// As [`due`] for a message, but for the network: what is posted on its queue pair by now is said to be, and added to `posted`; it was `first` of these.
+/// As [`due`] for a message, but nothing is sent. Every message that can be posted on its queue pair is added to `posted`, with whether it
+/// is the first of them.
 pub fn due_unseen(t: &mut Tables, n: u32, at: u64, posted: &mut Vec<(u32, bool)>) {
     let i = take(t, n);
     t.tasks[i as usize].flags |= task::READY;
@@ -228,17 +230,17 @@ pub fn due_unseen(t: &mut Tables, n: u32, at: u64, posted: &mut Vec<(u32, bool)>
     }
 }
 
-/// A message is about to be posted on queue pair `f`: it takes its turn at the NIC; a new one, or each where they start fresh, sends at line rate; on an
-/// idle one telemetry and round-trip times are remembered anew, as what they were before the pause says nothing.
+/// A message is about to be posted on queue pair `f`, which joins the NIC's order. A new queue pair sends at line rate, as does each where
+/// messages start with new state. An idle one forgets telemetry and round-trip times, which say nothing after a pause.
 fn start(t: &mut Tables, n: u32, f: u32, at: &EventKey) {
     let e = &t.exps[0];
     let fresh = e.modes & mode::FRESH_QP != 0;
     let remembers = e.cc == cc::HPCC || e.cc == cc::TIMELY;
     let tx = &mut t.flow_tx[f as usize];
     if tx.flags & qp::CREATED == 0 {
-        sender::create(t, n, f, at.t);
+        queue_pair::create(t, n, f, at.t);
     } else if fresh {
-        sender::reset_cc(t, n, f);
+        queue_pair::reset_cc(t, n, f);
     } else if remembers && tx.snd_una >= tx.size {
         tx.last_seq = 0;
     }
@@ -246,6 +248,6 @@ fn start(t: &mut Tables, n: u32, f: u32, at: &EventKey) {
     tx.flags &= !qp::FINISHED;
     if tx.flags & qp::QUEUED == 0 {
         tx.next_avail = tx.next_avail.max(at.t);
-        nic::enqueue(t, n, f);
+        queue_pair::join_order(t, n, f);
     }
 }

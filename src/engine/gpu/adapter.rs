@@ -1,19 +1,11 @@
-//! GPU adapters: which exist, which is chosen, and a device whose failures are values.
+//! GPU adapters: which exist, what they say of themselves, which is chosen; and why none can be used.
 //!
-//! Layer: engine. An adapter is opened with its own limits and 64-bit integers, and only after it has passed
-//! [`super::selftest`]. Does not know what is run on it.
+//! Layer: engine. Opens no adapter: `device` does, and `open` lets nobody have one that fails the self-test.
 
 use std::fmt;
 use std::str::FromStr;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use thiserror::Error;
-
-use super::selftest::{self, SelfTest};
-
-/// How long the host waits for one submission before it declares the device hung.
-pub const SUBMISSION_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Why no usable device came of it, or why one was given up.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
@@ -146,7 +138,7 @@ pub enum SoftwarePolicy {
 /// An adapter found on this machine, not yet opened.
 pub struct FoundAdapter {
     pub report: AdapterReport,
-    adapter: wgpu::Adapter,
+    pub(super) adapter: wgpu::Adapter,
 }
 
 /// All adapters of Vulkan, Metal and DX12, in the order the drivers list them.
@@ -241,159 +233,8 @@ pub fn choose(
     }
 }
 
-/// A device that has passed the self-test, with its queue. Errors that wgpu reports asynchronously are kept and returned by
-/// [`GpuDevice::check`]; nothing panics.
-pub struct GpuDevice {
-    pub device: wgpu::Device,
-    pub queue: wgpu::Queue,
-    pub report: AdapterReport,
-    faults: Arc<Mutex<Vec<GpuError>>>,
-}
-
-impl fmt::Debug for GpuDevice {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "GpuDevice({})", self.report)
-    }
-}
-
-/// Finds, opens and self-tests an adapter.
-///
-/// # Errors
-/// See [`GpuError`]: none found, none that fits, or one that fails the self-test.
-pub fn open(choice: Option<&DeviceChoice>, policy: SoftwarePolicy) -> Result<GpuDevice, GpuError> {
-    let found = list_adapters();
-    let reports: Vec<AdapterReport> = found.iter().map(|f| f.report.clone()).collect();
-    reports.iter().for_each(|r| log::debug!("adapter {r}; 64-bit integers: {}", r.int64));
-    let chosen = &found[choose(&reports, choice, policy)?];
-    log::info!("adapter chosen: {}", chosen.report);
-    let device = chosen.open_untested()?;
-    let test = selftest::run(&device);
-    log::info!(
-        "self-test of {}: {} in {:.3} s",
-        device.report.name,
-        if test.passed() { "passed" } else { "failed" },
-        test.wall.as_secs_f64()
-    );
-    if !test.passed() {
-        return Err(GpuError::SelfTestFailed { adapter: device.report.name.clone(), failed: test.failures() });
-    }
-    Ok(device)
-}
-
-impl FoundAdapter {
-    /// Opens the adapter without judging it; only the self-test may use what this returns.
-    ///
-    /// # Errors
-    /// No 64-bit integers, or the driver gives no device.
-    pub fn open_untested(&self) -> Result<GpuDevice, GpuError> {
-        let report = self.report.clone();
-        if !report.int64 {
-            return Err(GpuError::NoInt64(report.name));
-        }
-        let optional = wgpu::Features::TIMESTAMP_QUERY & self.adapter.features();
-        let (device, queue) = pollster::block_on(self.adapter.request_device(&wgpu::DeviceDescriptor {
-            label: Some("hyperfold"),
-            required_features: wgpu::Features::SHADER_INT64 | optional,
-            // The adapter's own: wgpu's defaults would cap a storage binding at 128 MiB on every machine.
-            required_limits: self.adapter.limits(),
-            experimental_features: wgpu::ExperimentalFeatures::disabled(),
-            memory_hints: wgpu::MemoryHints::Performance,
-            trace: wgpu::Trace::Off,
-        }))
-        .map_err(|e| GpuError::NoDevice { adapter: report.name.clone(), reason: e.to_string() })?;
-
-        let faults = Arc::new(Mutex::new(Vec::new()));
-        let (sink, adapter) = (Arc::clone(&faults), report.name.clone());
-        device.on_uncaptured_error(Arc::new(move |error: wgpu::Error| {
-            keep(&sink, GpuError::Reported { adapter: adapter.clone(), reason: one_line(&error.to_string()) });
-        }));
-        let (sink, adapter) = (Arc::clone(&faults), report.name.clone());
-        device.set_device_lost_callback(move |reason, message| {
-            // Dropping the device also ends here; that is no fault.
-            if reason != wgpu::DeviceLostReason::Destroyed {
-                keep(&sink, GpuError::Lost { adapter: adapter.clone(), reason: one_line(&message) });
-            }
-        });
-        Ok(GpuDevice { device, queue, report, faults })
-    }
-
-    /// Opens the adapter and runs the self-test on it.
-    ///
-    /// # Errors
-    /// As [`FoundAdapter::open_untested`]; a failed sub-test is in the returned value.
-    pub fn self_test(&self) -> Result<SelfTest, GpuError> {
-        Ok(selftest::run(&self.open_untested()?))
-    }
-}
-
-impl GpuDevice {
-    /// `Err` with the first thing that went wrong since the device was opened. Faults stay: a device that has reported one
-    /// is not used again.
-    ///
-    /// # Errors
-    /// The first fault.
-    pub fn check(&self) -> Result<(), GpuError> {
-        match self.lock().first() {
-            Some(fault) => Err(fault.clone()),
-            None => Ok(()),
-        }
-    }
-
-    /// All that went wrong so far, for the log.
-    pub fn faults(&self) -> Vec<GpuError> {
-        self.lock().clone()
-    }
-
-    /// Waits until everything submitted so far is done.
-    ///
-    /// # Errors
-    /// A device that hangs, was lost, or reported an error.
-    pub fn wait(&self) -> Result<(), GpuError> {
-        let polled =
-            self.device.poll(wgpu::PollType::Wait { submission_index: None, timeout: Some(SUBMISSION_TIMEOUT) });
-        self.check()?;
-        polled.map(|_| ()).map_err(|e| match e {
-            wgpu::PollError::Timeout => {
-                GpuError::Hung { adapter: self.report.name.clone(), seconds: SUBMISSION_TIMEOUT.as_secs() }
-            }
-            other => GpuError::Reported { adapter: self.report.name.clone(), reason: one_line(&other.to_string()) },
-        })
-    }
-
-    /// Reads a mappable buffer (`MAP_READ`) after everything submitted so far; its words.
-    ///
-    /// # Errors
-    /// As [`GpuDevice::wait`], or the mapping itself failed.
-    pub fn read_words(&self, staging: &wgpu::Buffer) -> Result<Vec<u32>, GpuError> {
-        let failed = |reason: String| GpuError::ReadBack { adapter: self.report.name.clone(), reason };
-        let (sender, receiver) = std::sync::mpsc::channel();
-        staging.map_async(wgpu::MapMode::Read, .., move |result| {
-            // The receiver is gone only if `wait` below has failed, and then nobody asks for the outcome.
-            let _ = sender.send(result);
-        });
-        self.wait()?;
-        receiver.try_recv().map_err(|e| failed(e.to_string()))?.map_err(|e| failed(e.to_string()))?;
-        let words = {
-            let view = staging.get_mapped_range(..).map_err(|e| failed(e.to_string()))?;
-            bytemuck::pod_collect_to_vec::<u8, u32>(&view)
-        };
-        staging.unmap();
-        self.check()?;
-        Ok(words)
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<GpuError>> {
-        // A panic elsewhere while holding the lock cannot leave a Vec half pushed in a way that matters here.
-        self.faults.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-fn keep(sink: &Mutex<Vec<GpuError>>, fault: GpuError) {
-    sink.lock().unwrap_or_else(PoisonError::into_inner).push(fault);
-}
-
 /// wgpu's messages span lines; ours go into logs of one line each.
-fn one_line(text: &str) -> String {
+pub(super) fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 

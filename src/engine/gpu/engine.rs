@@ -4,7 +4,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::adapter::GpuDevice;
+use super::device::GpuDevice;
 use super::faults::RunError;
 use super::host::{GpuEngine, Mode};
 use crate::columns::Tables;

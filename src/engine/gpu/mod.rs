@@ -3,16 +3,19 @@
 //! Layer: engine. Knows nothing of sweeps, topologies or workloads.
 
 pub mod adapter;
+pub mod device;
 pub mod engine;
 pub mod faults;
 pub mod host;
 pub mod kernels;
+pub mod open;
 pub mod pack;
 pub mod resident;
 pub mod selftest;
 pub mod source;
 
-pub use adapter::{AdapterReport, DeviceChoice, GpuDevice, GpuError, SoftwarePolicy};
+pub use adapter::{AdapterReport, DeviceChoice, GpuError, SoftwarePolicy};
+pub use device::GpuDevice;
 pub use faults::RunError;
 pub use host::{ExperimentError, GpuEngine, Mode, Progress, Report};
 pub use kernels::Kernel;

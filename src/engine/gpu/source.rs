@@ -36,7 +36,7 @@ pub const BINDINGS: [&str; 22] = [
 pub const CONTROL_ROWS: u32 = 1;
 
 /// Shader files in the order in which they are joined: leaves first.
-const FILES: [(&str, &str); 21] = [
+const FILES: [(&str, &str); 23] = [
     ("bindings", include_str!("../../../shaders/bindings.wgsl")),
     ("math", include_str!("../../../shaders/math.wgsl")),
     ("key", include_str!("../../../shaders/key.wgsl")),
@@ -47,6 +47,8 @@ const FILES: [(&str, &str); 21] = [
     ("egress", include_str!("../../../shaders/egress.wgsl")),
     ("forward", include_str!("../../../shaders/forward.wgsl")),
     ("forward_joint", include_str!("../../../shaders/forward_joint.wgsl")),
+    ("rate", include_str!("../../../shaders/rate.wgsl")),
+    ("queue_pair", include_str!("../../../shaders/queue_pair.wgsl")),
     ("dcqcn", include_str!("../../../shaders/cc/dcqcn.wgsl")),
     ("dctcp", include_str!("../../../shaders/cc/dctcp.wgsl")),
     ("hpcc", include_str!("../../../shaders/cc/hpcc.wgsl")),

@@ -3,11 +3,9 @@
 
 use crate::columns::{FlowTx, NEVER, Tables, mode, qp};
 use crate::engine::cpu::key::{CC_TIMER, EventKey, NO_EVENT, before, periodic};
-use crate::engine::cpu::math::{decay_q32, mul_shr, sat};
-use crate::engine::cpu::sender::set_rate;
+use crate::engine::cpu::math::{ONE_Q32, TWO_Q32, decay_q32, mul_shr, sat};
+use crate::engine::cpu::rate::set_rate;
 
-const ONE_Q32: u64 = 1 << 32;
-const TWO_Q32: u64 = 1 << 33;
 /// The decrease timer's first expiry is a nanosecond late, so that it never meets alpha's.
 pub(crate) const FIRST_DECREASE_LAG: u64 = 1000;
 

@@ -1,11 +1,8 @@
 //! DCTCP on rates (`ns3-model` section 8; SIGCOMM '10 equation 1).
 
 use crate::columns::{Tables, qp};
-use crate::engine::cpu::math::{decay_q32, mul_shr};
-use crate::engine::cpu::sender::set_rate;
-
-const ONE_Q32: u64 = 1 << 32;
-const TWO_Q32: u64 = 1 << 33;
+use crate::engine::cpu::math::{ONE_Q32, TWO_Q32, decay_q32, mul_shr};
+use crate::engine::cpu::rate::set_rate;
 
 /// An acknowledgement up to `seq`, with or without a notification.
 pub fn on_ack(t: &mut Tables, n: u32, f: u32, seq: u64, cnp: bool) {

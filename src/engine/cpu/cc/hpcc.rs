@@ -3,10 +3,8 @@
 use crate::columns::NEVER;
 use crate::columns::{INT_Q_UNIT, INT_TX_UNIT, Tables, meta, mode};
 use crate::engine::cpu::key::{EventKey, lineage};
-use crate::engine::cpu::math::{mul_div, tx_time};
-use crate::engine::cpu::sender::set_rate;
-
-const ONE_Q48: u64 = 1 << 48;
+use crate::engine::cpu::math::{ONE_Q48, mul_div, tx_time};
+use crate::engine::cpu::rate::set_rate;
 
 /// An acknowledgement `p` with telemetry.
 pub fn on_ack(t: &mut Tables, n: u32, f: u32, p: u32, at: &EventKey) {

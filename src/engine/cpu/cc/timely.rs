@@ -1,10 +1,9 @@
 //! TIMELY (SIGCOMM '15, Algorithm 1) as the reference runs it (`ns3-model` section 8): one update a window.
 
 use crate::columns::Tables;
-use crate::engine::cpu::math::{mul_div, mul_shr};
-use crate::engine::cpu::sender::set_rate;
+use crate::engine::cpu::math::{ONE_Q32, mul_div, mul_shr};
+use crate::engine::cpu::rate::set_rate;
 
-const ONE_Q32: u64 = 1 << 32;
 /// Fraction bits of the smoothed difference, in picoseconds.
 pub(crate) const DIFF_BITS: u32 = 22;
 /// Updates in a row after which the increase is the larger one (Algorithm 1's N).

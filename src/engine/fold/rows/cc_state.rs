@@ -6,7 +6,7 @@
 
 use crate::columns::{FlowTx, INT_TX_UNIT, NONE, Tables, cc, mode, qp};
 use crate::engine::cpu::cc::{dcqcn, timely};
-use crate::engine::cpu::sender::set_rate;
+use crate::engine::cpu::rate::set_rate;
 
 use crate::engine::fold::rows::canonical_key::timers_run;
 

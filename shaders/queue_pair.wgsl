@@ -1,0 +1,53 @@
+// A queue pair at its NIC: creation, its first state, its place in the NIC's order (twin: `src/engine/cpu/queue_pair.rs`).
+
+// Queue pair `f` of NIC `n` comes into being: line rate, free to send.
+fn create(n: u32, f: u32, now: u64) {
+    let tx = flow_base + f;
+    flow_tx[tx].next_avail = now;
+    flow_tx[tx].rto_at = NEVER;
+    flow_tx[tx].flags |= QP_CREATED;
+    reset_cc(n, f);
+}
+
+// Congestion-control state as it is at first. DCTCP goes on counting its batch.
+fn reset_cc(n: u32, f: u32) {
+    let line = nics[nic_base + n].rate;
+    let tx = flow_base + f;
+    flow_tx[tx].flags &= ~(QP_STARTED | QP_A_SEEN | QP_D_SEEN | QP_CWR);
+    flow_tx[tx].stage = 0u;
+    flow_tx[tx].diff = 0li;
+    if exps[exp_row].cc != CC_DCTCP {
+        flow_tx[tx].last_seq = 0lu;
+    }
+    flow_tx[tx].target_ = line;
+    flow_tx[tx].rc = line;
+    flow_tx[tx].alpha = ONE_Q32;
+    flow_tx[tx].u = ONE_Q48;
+    flow_tx[tx].t_alpha = NEVER;
+    flow_tx[tx].t_dec = NEVER;
+    flow_tx[tx].t_inc = NEVER;
+    flow_tx[tx].rate = line;
+    // The window at line rate, at once: one event may reset several queue pairs. A share of 1 needs no arithmetic.
+    if !has_mode(MODE_WINDOW) {
+        flow_tx[tx].win = 0lu;
+    } else if !has_mode(MODE_VAR_WINDOW) {
+        flow_tx[tx].win = flow_tx[tx].window;
+    } else {
+        flow_tx[tx].win = max(flow_tx[tx].window, 1lu);
+    }
+}
+
+// Puts queue pair `f` at the end of its NIC's turn.
+fn join_order(n: u32, f: u32) {
+    let row = nic_base + n;
+    order[flow_base + nics[row].flow_first + nics[row].qp_n] = f;
+    nics[row].qp_n += 1u;
+    flow_tx[flow_base + f].flags |= QP_QUEUED;
+}
+
+// Sending goes on from what is not acknowledged.
+fn step_back(tx: u32) {
+    flow_tx[tx].snd_nxt = flow_tx[tx].snd_una;
+    flow_tx[tx].msg_send = flow_tx[tx].msg_ack;
+    flow_tx[tx].send_end = flow_tx[tx].ack_end;
+}

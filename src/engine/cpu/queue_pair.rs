@@ -1,0 +1,50 @@
+//! A queue pair at its NIC: creation, its first state, its place in the NIC's order (twin: `shaders/queue_pair.wgsl`).
+
+use super::math::{ONE_Q32, ONE_Q48};
+use super::rate::set_rate;
+use crate::columns::{FlowTx, NEVER, Tables, cc, qp};
+
+/// Queue pair `f` of NIC `n` comes into being: line rate, free to send.
+pub fn create(t: &mut Tables, n: u32, f: u32, now: u64) {
+    let tx = &mut t.flow_tx[f as usize];
+    tx.next_avail = now;
+    tx.rto_at = NEVER;
+    tx.flags |= qp::CREATED;
+    reset_cc(t, n, f);
+}
+
+/// Congestion-control state as it is at first. DCTCP goes on counting its batch.
+pub fn reset_cc(t: &mut Tables, n: u32, f: u32) {
+    let line = t.nics[n as usize].rate;
+    let dctcp = t.exps[0].cc == cc::DCTCP;
+    let tx = &mut t.flow_tx[f as usize];
+    tx.flags &= !(qp::STARTED | qp::A_SEEN | qp::D_SEEN | qp::CWR);
+    tx.stage = 0;
+    tx.diff = 0;
+    if !dctcp {
+        tx.last_seq = 0;
+    }
+    tx.target = line;
+    tx.rc = line;
+    tx.alpha = ONE_Q32;
+    tx.u = ONE_Q48;
+    tx.t_alpha = NEVER;
+    tx.t_dec = NEVER;
+    tx.t_inc = NEVER;
+    set_rate(t, f, line, line);
+}
+
+/// Puts queue pair `f` at the end of its NIC's turn.
+pub fn join_order(t: &mut Tables, n: u32, f: u32) {
+    let row = &mut t.nics[n as usize];
+    t.order[(row.flow_first + row.qp_n) as usize] = f;
+    row.qp_n += 1;
+    t.flow_tx[f as usize].flags |= qp::QUEUED;
+}
+
+/// Sending goes on from what is not acknowledged.
+pub fn step_back(tx: &mut FlowTx) {
+    tx.snd_nxt = tx.snd_una;
+    tx.msg_send = tx.msg_ack;
+    tx.send_end = tx.ack_end;
+}
