@@ -10,7 +10,7 @@ use crate::routing::RouteError;
 use crate::spec::Conflict;
 use crate::topology::{FileError, TopologyError};
 use crate::workload::WorkloadError;
-use crate::workload::check::CheckError;
+use crate::workload::check_error::CheckError;
 use crate::workload::dag::DagError;
 use crate::workload::import::ImportError;
 use crate::workload::lower::LowerError;

@@ -73,7 +73,7 @@ fn closed_forms() -> anyhow::Result<Vec<ValidationRow>> {
 }
 
 fn collectives() -> anyhow::Result<Vec<ValidationRow>> {
-    let row = |r: &collective::validation::Row| {
+    let row = |r: &collective::validation::CollectiveValidationRow| {
         let table = if r.unit == "us" { "nccl_tests_sweeps" } else { "nccl_point_values" };
         let row = ValidationRow::new("collectives", table, &r.name, r.unit, [r.measured, r.simulated], &r.note);
         ValidationRow { counts: r.bytes > SMALL, ..row }

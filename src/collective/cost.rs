@@ -2,47 +2,14 @@
 //!
 //! Layer: collective. Whole ps; a call takes about a microsecond. Physics by links and NCCL's latencies, times how far measured runs of the kind are from it.
 
-use super::curves::{Curves, Kind};
-use super::nccl::{Choice, Context, Env, Protocol, all_to_all_algorithm, choose_collective, point_chunk_bytes};
-use super::physics::Links;
+use super::communicator::Communicator;
+use super::curve_kind::CurveKind;
+use super::curves::Curves;
+use super::nccl::{Choice, Env, Protocol};
 use super::system::{Placement, System};
 use super::{Algorithm, Op};
 
-/// A communicator, set up once: costs of its operations then take a fraction of a microsecond.
-pub struct Communicator<'a> {
-    context: Context,
-    links: Links,
-    at: Placement,
-    system: &'a System,
-    env: &'a Env,
-}
-
-impl<'a> Communicator<'a> {
-    /// The communicator `at` on `system`.
-    pub fn new(at: &Placement, system: &'a System, env: &'a Env) -> Communicator<'a> {
-        let context = Context::new(system, at, env);
-        Communicator { context, links: Links::new(context, system, at, env), at: *at, system, env }
-    }
-
-    /// What NCCL would choose.
-    pub fn choose(&self, op: Op, bytes: u64) -> Choice {
-        match op {
-            Op::AllToAll => {
-                let algorithm = all_to_all_algorithm(&self.at, self.system, self.env);
-                let us = self.links.time_us(op, algorithm, Protocol::Simple, bytes);
-                Choice {
-                    algorithm,
-                    protocol: Protocol::Simple,
-                    channels: self.env.bound_channels(1),
-                    chunk_bytes: point_chunk_bytes(&self.at, self.env),
-                    predicted_ps: (us * 1e6) as u64,
-                }
-            }
-            Op::Barrier => choose_collective(Op::AllReduce, 1, &self.context, self.env),
-            _ => choose_collective(op, bytes, &self.context, self.env),
-        }
-    }
-
+impl Communicator<'_> {
     /// Time of an operation with what NCCL would choose, ps: see [`cost_ps`].
     pub fn cost_ps(&self, op: Op, bytes: u64) -> u64 {
         if self.at.ranks <= 1 || (bytes == 0 && op != Op::Barrier) {
@@ -62,20 +29,8 @@ impl<'a> Communicator<'a> {
         }
         let (op, bytes) = if op == Op::Barrier { (Op::AllReduce, 1) } else { (op, bytes) };
         let us = self.links.time_us(op, algorithm, protocol, bytes);
-        let ratio = Curves::all().ratio(&Kind::new(op, algorithm, &self.at, self.system.arch), bytes);
+        let ratio = Curves::all().ratio(&CurveKind::new(op, algorithm, &self.at, self.system.arch), bytes);
         (us * ratio * 1e6) as u64
-    }
-
-    /// What `physics` says with what NCCL would choose, or the algorithm given, us; and the curve that would correct it.
-    pub(super) fn plain(&self, op: Op, algorithm: Option<Algorithm>, bytes: u64) -> (f64, Kind) {
-        let (algorithm, protocol) = match algorithm {
-            Some(a) => (a, Protocol::Simple),
-            None => {
-                let choice = self.choose(op, bytes);
-                (choice.algorithm, choice.protocol)
-            }
-        };
-        (self.links.time_us(op, algorithm, protocol, bytes), Kind::new(op, algorithm, &self.at, self.system.arch))
     }
 }
 

@@ -5,50 +5,19 @@
 
 use std::sync::OnceLock;
 
-use super::reference::{self, Run};
-use super::system::{Arch, Placement};
-use super::{Algorithm, Op};
-
-/// What shares a curve.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Kind {
-    /// All-reduce; all-gather and what is like it; all-to-all.
-    group: u8,
-    algorithm: Algorithm,
-    across: bool,
-    large_domain: bool,
-    arch: Arch,
-}
-
-impl Kind {
-    pub fn new(op: Op, algorithm: Algorithm, at: &Placement, arch: Arch) -> Kind {
-        let group = match op {
-            Op::AllReduce | Op::Barrier => 0,
-            Op::AllToAll => 2,
-            _ => 1,
-        };
-        // All-to-all loads the same links whether by rails or not.
-        let algorithm = if op == Op::AllToAll { Algorithm::Direct } else { algorithm };
-        Kind {
-            group,
-            algorithm,
-            across: at.nodes() > 1,
-            large_domain: at.ranks_per_node >= super::physics::LARGE_DOMAIN,
-            arch,
-        }
-    }
-}
+use super::curve_kind::CurveKind;
+use super::reference::{self, ReferenceRun};
 
 /// (log2 of bytes, log of measured over computed), sizes ascending.
 type Points = Vec<(f64, f64)>;
 
 /// All curves.
-pub struct Curves(Vec<(Kind, Points)>);
+pub struct Curves(Vec<(CurveKind, Points)>);
 
 impl Curves {
     /// From measured runs, without the point `left_out` (a run and a size).
-    pub fn new(runs: &[Run], left_out: Option<(&str, u64)>) -> Curves {
-        let mut curves: Vec<(Kind, Points)> = Vec::new();
+    pub fn new(runs: &[ReferenceRun], left_out: Option<(&str, u64)>) -> Curves {
+        let mut curves: Vec<(CurveKind, Points)> = Vec::new();
         for run in runs.iter().filter(|r| r.curve) {
             for row in run.rows.iter().filter(|r| left_out != Some((&run.id, r.bytes))) {
                 let (us, kind) = run.plain(row);
@@ -69,10 +38,10 @@ impl Curves {
     }
 
     /// Measured over computed time.
-    pub fn ratio(&self, kind: &Kind, bytes: u64) -> f64 {
-        let near = |k: &Kind| (k.arch as i32 - kind.arch as i32).abs();
-        let alike = |k: &Kind| Kind { arch: kind.arch, ..*k } == *kind;
-        let Some((_, points)) = self.0.iter().filter(|(k, _)| alike(k)).min_by_key(|(k, _)| near(k)) else {
+    pub fn ratio(&self, kind: &CurveKind, bytes: u64) -> f64 {
+        let near = |k: &CurveKind| (k.arch as i32 - kind.arch as i32).abs();
+        let same_but_arch = |k: &CurveKind| CurveKind { arch: kind.arch, ..*k } == *kind;
+        let Some((_, points)) = self.0.iter().filter(|(k, _)| same_but_arch(k)).min_by_key(|(k, _)| near(k)) else {
             return 1.0;
         };
         let x = libm::log2(bytes.max(1) as f64);

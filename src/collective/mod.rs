@@ -3,7 +3,9 @@
 //! Layer: collective. Pure: members are numbered from 0, times are ps; knows no network, no ranks, no workload.
 
 mod build;
+mod communicator;
 mod cost;
+mod curve_kind;
 mod curves;
 pub mod nccl;
 mod physics;
@@ -14,7 +16,8 @@ mod system;
 pub mod validation;
 
 pub use build::{BuildError, Options, Shape, build, known};
-pub use cost::{Communicator, choose, cost_ps, cost_with_ps, intra_ps, send_ps};
+pub use communicator::Communicator;
+pub use cost::{choose, cost_ps, cost_with_ps, intra_ps, send_ps};
 pub use nccl::{Choice, Env, EnvError, Protocol};
 pub use schedule::{Schedule, Transfer};
 pub use server::{NoSuchServer, Server};

@@ -7,8 +7,8 @@ use std::sync::OnceLock;
 
 use serde::Deserialize;
 
-use super::cost::Communicator;
-use super::curves::Kind;
+use super::communicator::Communicator;
+use super::curve_kind::CurveKind;
 use super::nccl::Env;
 use super::server::Server;
 use super::system::{Placement, System};
@@ -16,7 +16,7 @@ use super::{Algorithm, Op};
 
 /// One size of a run.
 #[derive(Clone, Debug)]
-pub struct Row {
+pub struct ReferenceRow {
     pub bytes: u64,
     /// Out of place, us.
     pub time_us: f64,
@@ -26,7 +26,7 @@ pub struct Row {
 
 /// A sweep over sizes on one machine.
 #[derive(Clone, Debug)]
-pub struct Run {
+pub struct ReferenceRun {
     pub id: String,
     pub system: System,
     /// Part of the database.
@@ -34,19 +34,19 @@ pub struct Run {
     pub note: String,
     /// Not what NCCL would choose.
     pub algorithm: Option<Algorithm>,
-    pub rows: Vec<Row>,
+    pub rows: Vec<ReferenceRow>,
 }
 
-impl Run {
+impl ReferenceRun {
     /// What `physics` says of a row, us, and the curve it belongs to.
-    pub fn plain(&self, row: &Row) -> (f64, Kind) {
+    pub fn plain(&self, row: &ReferenceRow) -> (f64, CurveKind) {
         Communicator::new(&row.at, &self.system, &Env::default()).plain(row.op, self.algorithm, row.bytes)
     }
 }
 
 /// A single measured bandwidth.
 #[derive(Clone, Debug, Deserialize)]
-pub struct Point {
+pub struct ReferencePoint {
     pub system: String,
     pub nodes: u32,
     pub ranks: u32,
@@ -119,10 +119,10 @@ pub fn op_named(name: &str) -> Option<Op> {
 }
 
 /// The sweeps.
-pub fn runs() -> &'static [Run] {
-    static RUNS: OnceLock<Vec<Run>> = OnceLock::new();
+pub fn runs() -> &'static [ReferenceRun] {
+    static RUNS: OnceLock<Vec<ReferenceRun>> = OnceLock::new();
     RUNS.get_or_init(|| {
-        let mut runs: Vec<Run> = Vec::new();
+        let mut runs: Vec<ReferenceRun> = Vec::new();
         for row in csv::<SweepRow>(include_str!("../../assets/reference/nccl_tests_sweeps.csv")) {
             let entry = systems().run.get(&row.run_id).expect(ASSET);
             let at = Placement {
@@ -136,7 +136,7 @@ pub fn runs() -> &'static [Run] {
             };
             let op = op_named(&row.collective).expect(ASSET);
             if runs.last().is_none_or(|r| r.id != row.run_id) {
-                runs.push(Run {
+                runs.push(ReferenceRun {
                     id: row.run_id.clone(),
                     system: Server::preset(&entry.server).expect(ASSET).system(false),
                     curve: entry.curve,
@@ -145,7 +145,7 @@ pub fn runs() -> &'static [Run] {
                     rows: Vec::new(),
                 });
             }
-            runs.last_mut().expect("one was just pushed").rows.push(Row {
+            runs.last_mut().expect("one was just pushed").rows.push(ReferenceRow {
                 bytes: row.size_bytes,
                 time_us: row.time_us,
                 op,
@@ -167,11 +167,11 @@ pub fn doubt(row: &str) -> Option<&'static str> {
 }
 
 /// The single points.
-pub fn points() -> Vec<Point> {
+pub fn points() -> Vec<ReferencePoint> {
     csv(include_str!("../../assets/reference/nccl_point_values.csv"))
 }
 
 /// The server a point was measured on.
-pub fn point_server(point: &Point) -> &'static Server {
+pub fn point_server(point: &ReferencePoint) -> &'static Server {
     Server::preset(systems().point.get(&point.system).expect(ASSET)).expect(ASSET)
 }

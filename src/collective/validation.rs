@@ -5,13 +5,13 @@
 
 use super::curves::Curves;
 use super::nccl::Env;
-use super::reference::{self, Point, Run};
+use super::reference::{self, ReferencePoint, ReferenceRun};
 use super::system::{Placement, System};
 use super::{Op, cost};
 
 /// A measured figure and ours.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Row {
+pub struct CollectiveValidationRow {
     pub name: String,
     /// "us" or "GB/s" (bus bandwidth).
     pub unit: &'static str,
@@ -24,7 +24,7 @@ pub struct Row {
     pub doubtful: bool,
 }
 
-impl Row {
+impl CollectiveValidationRow {
     /// (simulated - measured) / measured.
     pub fn rel_error(&self) -> f64 {
         (self.simulated - self.measured) / self.measured
@@ -32,19 +32,19 @@ impl Row {
 }
 
 /// All rows: sweeps by run and size, then single points.
-pub fn rows() -> Vec<Row> {
-    let mut rows: Vec<Row> = reference::runs().iter().flat_map(sweep_rows).collect();
+pub fn rows() -> Vec<CollectiveValidationRow> {
+    let mut rows: Vec<CollectiveValidationRow> = reference::runs().iter().flat_map(sweep_rows).collect();
     rows.extend(reference::points().iter().map(point_row));
     rows
 }
 
 /// Mean absolute relative error of the rows above 1 MiB (what is at or below is launch latency, which differs more between set-ups than between machines).
-pub fn mean_error(rows: &[Row]) -> f64 {
+pub fn mean_error(rows: &[CollectiveValidationRow]) -> f64 {
     let errors: Vec<f64> = rows.iter().filter(|r| r.bytes > 1 << 20).map(|r| r.rel_error().abs()).collect();
     errors.iter().sum::<f64>() / errors.len().max(1) as f64
 }
 
-fn sweep_rows(run: &Run) -> Vec<Row> {
+fn sweep_rows(run: &ReferenceRun) -> Vec<CollectiveValidationRow> {
     run.rows
         .iter()
         .enumerate()
@@ -65,7 +65,7 @@ fn sweep_rows(run: &Run) -> Vec<Row> {
                 .flatten()
                 .collect::<Vec<_>>()
                 .join("; ");
-            Row {
+            CollectiveValidationRow {
                 doubtful: reference::doubt(&name).is_some(),
                 name,
                 unit: "us",
@@ -95,7 +95,7 @@ fn bus_factor(op: Op, n: f64) -> f64 {
     }
 }
 
-fn point_row(point: &Point) -> Row {
+fn point_row(point: &ReferencePoint) -> CollectiveValidationRow {
     let server = reference::point_server(point);
     let shared = point.note.contains("SHARP") || point.algo.contains("SHARP");
     let system = server.system(shared);
@@ -112,7 +112,7 @@ fn point_row(point: &Point) -> Row {
         .flatten()
         .collect::<Vec<_>>()
         .join("; ");
-    Row {
+    CollectiveValidationRow {
         doubtful: reference::doubt(&name).is_some(),
         name,
         unit: "GB/s",
@@ -123,7 +123,7 @@ fn point_row(point: &Point) -> Row {
     }
 }
 
-fn simulated(point: &Point, at: &Placement, system: &System, bytes: u64) -> f64 {
+fn simulated(point: &ReferencePoint, at: &Placement, system: &System, bytes: u64) -> f64 {
     let gb = bytes as f64 / 1e9;
     let Some(op) = reference::op_named(&point.collective) else {
         // nccl-tests' sendrecv: everybody to the next; the slowest pair decides, between servers if there are several.
@@ -166,18 +166,20 @@ mod tests {
                 r.note
             );
         }
-        let (sweeps, points): (Vec<Row>, Vec<Row>) = rows.into_iter().partition(|r| r.unit == "us");
+        let (sweeps, points): (Vec<CollectiveValidationRow>, Vec<CollectiveValidationRow>) =
+            rows.into_iter().partition(|r| r.unit == "us");
         println!("sweeps {:.2} %, points {:.2} %", mean_error(&sweeps) * 100.0, mean_error(&points) * 100.0);
         let mut runs: Vec<String> =
             sweeps.iter().map(|r| r.name.split('/').take(2).collect::<Vec<_>>().join("/")).collect();
         runs.dedup();
         for run in &runs {
-            let of: Vec<Row> = sweeps.iter().filter(|r| r.name.starts_with(run.as_str())).cloned().collect();
+            let of: Vec<CollectiveValidationRow> =
+                sweeps.iter().filter(|r| r.name.starts_with(run.as_str())).cloned().collect();
             println!("{run:40} {:.2} %", mean_error(&of) * 100.0);
         }
         assert_eq!(sweeps.len() + points.len(), 160 + 44);
         let all = [sweeps.clone(), points.clone()].concat();
-        let sound: Vec<Row> = all.iter().filter(|r| !r.doubtful).cloned().collect();
+        let sound: Vec<CollectiveValidationRow> = all.iter().filter(|r| !r.doubtful).cloned().collect();
         println!(
             "all {:.2} %, without the {} doubtful {:.2} %",
             mean_error(&all) * 100.0,

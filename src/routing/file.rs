@@ -3,9 +3,9 @@
 //! Layer: routing. One line a flow: `flow_id src dst sport dport | data path node ids | ack path node ids`; without an ACK path it is the
 //! reverse of the data path. Everything is checked against the network and the flows when the file is read.
 
+use super::error::RouteError;
 use super::hash::{EcmpKey, FlowKey};
 use super::path::FlowPaths;
-use super::router::RouteError;
 use super::table::Graph;
 use crate::topology::text::{Line, Lines, shown};
 use crate::topology::{ArcIdx, FileError, Network, NodeIdx, NodeKind};

@@ -2,6 +2,7 @@
 //!
 //! Layer: routing, beside topology. It knows ranks and ports of a flow ([`FlowKey`]), not what it carries.
 
+mod error;
 mod file;
 mod hash;
 pub mod path;
@@ -9,8 +10,9 @@ mod router;
 mod rtt;
 mod table;
 
+pub use error::RouteError;
 pub use file::RouteFile;
 pub use hash::{EcmpKey, FlowKey, host_ip, node_seed};
 pub use path::FlowPaths;
-pub use router::{Policy, RouteError, Router, is_intra_server};
+pub use router::{Policy, Router, is_intra_server};
 pub use rtt::{flow_rtt_window, global_rtt_window, path_rtt_window};

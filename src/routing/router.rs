@@ -5,11 +5,12 @@
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
+use super::error::RouteError;
 use super::file::RouteFile;
 use super::hash::{EcmpKey, FlowKey, node_seed};
 use super::path::FlowPaths;
 use super::table::{Graph, Table, UNREACHED};
-use crate::topology::{ArcIdx, FileError, Network, NodeIdx, NodeKind};
+use crate::topology::{ArcIdx, Network, NodeIdx, NodeKind};
 
 /// How a flow's path is chosen.
 #[derive(Clone, Copy, Debug)]
@@ -20,28 +21,6 @@ pub enum Policy<'a> {
     Spray { seed: u32, max_paths: u32 },
     /// Written out in a file.
     File(&'a RouteFile),
-}
-
-/// Why a flow has no path.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum RouteError {
-    #[error(transparent)]
-    File(#[from] FileError),
-    #[error("flow {flow}: rank {rank} does not exist; the network has ranks 0 to {last}")]
-    NoSuchRank { flow: u32, rank: u32, last: usize },
-    #[error(
-        "flow {flow}: no route from rank {src_rank} (host {src_host}) to rank {dst_rank} (host {dst_host}): no packet path joins them, \
-         and they are not in one server with NVLink; in a rail-only fabric only ranks of one rail or one server can talk"
-    )]
-    NoRoute { flow: u32, src_rank: u32, src_host: u32, dst_rank: u32, dst_host: u32 },
-    #[error(
-        "flow {flow}: ranks {src_rank} and {dst_rank} share NIC {host}, so no packet path joins them; give the servers NVLink or a NIC per GPU"
-    )]
-    SameHost { flow: u32, src_rank: u32, dst_rank: u32, host: u32 },
-    #[error(
-        "{path}: no route for flow {flow} (rank {src_rank} to rank {dst_rank}); add a line that begins with `{flow}`"
-    )]
-    NotInFile { path: String, flow: u32, src_rank: u32, dst_rank: u32 },
 }
 
 /// Routes over one network. Cheap to make: next hops are searched per destination switch, when first needed.

@@ -6,7 +6,8 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::MAX_EXPERIMENTS;
-use super::document::{Leaf, Method, Source, known};
+use super::method::Method;
+use super::sweep_text::{SweepText, WrittenKey, known};
 use crate::spec::{Key, KeyId, Kind, Place, SpecError, Value, key, nearest};
 
 /// The values an axis can take.
@@ -40,9 +41,9 @@ impl Axis {
 
 /// Reads one entry of `[axes]`.
 pub(super) fn read_axis(
-    source: &Source<'_>,
+    source: &SweepText<'_>,
     method: Method,
-    (name, offset, value): &Leaf<'_>,
+    (name, offset, value): &WrittenKey<'_>,
 ) -> Result<Axis, SpecError> {
     let key = known(source, name, *offset)?;
     let place = source.place(*offset);
@@ -88,7 +89,7 @@ fn spelled(points: &Points) -> String {
 }
 
 fn range(
-    source: &Source<'_>,
+    source: &SweepText<'_>,
     method: Method,
     key: &Key,
     value: &Spanned<DeValue<'_>>,
@@ -164,7 +165,7 @@ fn range(
 }
 
 fn sampled(
-    source: &Source<'_>,
+    source: &SweepText<'_>,
     key: &Key,
     value: &Spanned<DeValue<'_>>,
     table: &DeTable<'_>,
@@ -188,7 +189,7 @@ fn sampled(
 
 /// A number of a range that must itself be a value of the key.
 fn endpoint(
-    source: &Source<'_>,
+    source: &SweepText<'_>,
     key: &Key,
     value: &Spanned<DeValue<'_>>,
     table: &DeTable<'_>,
@@ -205,7 +206,7 @@ fn endpoint(
 }
 
 fn number(
-    source: &Source<'_>,
+    source: &SweepText<'_>,
     key: &Key,
     value: &Spanned<DeValue<'_>>,
     table: &DeTable<'_>,

@@ -8,32 +8,9 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::axis::{Axis, read_axis};
-use crate::spec::{KeyId, Place, SpecError, Value, find, hint, later, nearest};
-
-/// How experiments come from axes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Method {
-    Grid,
-    Zip,
-    List,
-    Random,
-    Lhs,
-    /// Candidates as `grid` gives them, or where an axis is a range as `lhs` does; which of them are run is the run's to find out.
-    Optimize,
-}
-
-impl Method {
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Method::Grid => "grid",
-            Method::Zip => "zip",
-            Method::List => "list",
-            Method::Random => "random",
-            Method::Lhs => "lhs",
-            Method::Optimize => "optimize",
-        }
-    }
-}
+use super::method::Method;
+use super::sweep_text::{SweepText, is_section, known, leaves};
+use crate::spec::{KeyId, Place, SpecError, Value, find, nearest};
 
 /// One `[[experiment]]`.
 pub(super) struct Row {
@@ -78,102 +55,10 @@ pub(super) struct Document {
 #[derive(Clone, Debug, Default)]
 pub struct SetOverrides(pub Vec<String>);
 
-/// The text being read and its name, for messages.
-pub(super) struct Source<'a> {
-    pub path: &'a Path,
-    pub text: &'a str,
-    /// Given for `--set`: then every place is this.
-    set: Option<&'a str>,
-    /// Byte offsets of line ends, because a list of experiments asks for as many places as it has.
-    line_ends: Vec<usize>,
-}
-
-impl<'a> Source<'a> {
-    fn new(path: &'a Path, text: &'a str, set: Option<&'a str>) -> Self {
-        let line_ends = text.bytes().enumerate().filter(|(_, b)| *b == b'\n').map(|(i, _)| i).collect();
-        Source { path, text, set, line_ends }
-    }
-
-    /// The place of the word at `offset`: a key, as far as it goes.
-    pub fn place(&self, offset: usize) -> Place {
-        let word = |c: &u8| c.is_ascii_alphanumeric() || b"_-.\"'[]".contains(c);
-        let rest = self.text.as_bytes().get(offset..).unwrap_or_default();
-        self.place_of(offset..offset + rest.iter().take_while(|c| word(c)).count())
-    }
-
-    /// The place of a value; of one that spans lines, its first.
-    pub fn place_of(&self, span: std::ops::Range<usize>) -> Place {
-        if let Some(s) = self.set {
-            return Place::Set(s.to_string());
-        }
-        let before = self.line_ends.partition_point(|end| *end < span.start);
-        let start = if before == 0 { 0 } else { self.line_ends[before - 1] + 1 };
-        let end = self.line_ends.get(before).map_or(self.text.len(), |end| *end);
-        Place::columns(
-            self.path,
-            before + 1,
-            span.start - start..span.end.clamp(span.start, end.max(span.start)) - start,
-        )
-    }
-
-    /// A value as it was written, short enough for a message.
-    pub fn shown(&self, span: std::ops::Range<usize>) -> String {
-        let text = self.text.get(span).unwrap_or("").trim();
-        let mut short: String = text.chars().take(60).map(|c| if c.is_control() { ' ' } else { c }).collect();
-        if short.len() < text.len() {
-            short.push_str("...");
-        }
-        short
-    }
-
-    pub fn bad(&self, key: &str, value: &Spanned<DeValue<'_>>, why: String) -> SpecError {
-        SpecError::BadValue {
-            place: self.place_of(value.span()),
-            key: key.to_string(),
-            value: self.shown(value.span()),
-            why,
-        }
-    }
-}
-
-/// A key with its dotted name, where it is written, and its value.
-pub(super) type Leaf<'t> = (String, usize, &'t Spanned<DeValue<'t>>);
-
-/// All leaves of a table by dotted names, in file order. A known key is a leaf even if a table was written for it.
-fn leaves<'t>(table: &'t DeTable<'t>, prefix: &str, out: &mut Vec<Leaf<'t>>) {
-    for (k, v) in table {
-        let name = if prefix.is_empty() { k.get_ref().to_string() } else { format!("{prefix}.{}", k.get_ref()) };
-        match v.get_ref() {
-            DeValue::Table(t) if find(&name).is_none() && (!t.is_empty() || is_section(&name)) => leaves(t, &name, out),
-            _ => out.push((name, k.span().start, v)),
-        }
-    }
-    if prefix.is_empty() {
-        out.sort_by_key(|(_, offset, _)| *offset);
-    }
-}
-
-/// Whether keys exist below this name.
-fn is_section(name: &str) -> bool {
-    crate::spec::KEYS.iter().any(|k| k.name.strip_prefix(name).is_some_and(|rest| rest.starts_with('.')))
-}
-
-/// The declared key of a dotted name, or why there is none.
-pub(super) fn known(source: &Source<'_>, name: &str, offset: usize) -> Result<&'static crate::spec::Key, SpecError> {
-    find(name).ok_or_else(|| {
-        let place = source.place(offset);
-        let key: String = name.chars().filter(|c| !c.is_control()).take(80).collect();
-        match later(name) {
-            Some(instead) => SpecError::KeyNotAvailable { place, key, instead: instead.to_string() },
-            None => SpecError::UnknownKey { place, hint: hint(&key), key },
-        }
-    })
-}
-
 impl Document {
     /// Reads the text of a sweep file. `path` is only named in messages.
     pub fn read(text: &str, path: &Path, sets: &SetOverrides) -> Result<Document, SpecError> {
-        let source = Source::new(path, text, None);
+        let source = SweepText::new(path, text, None);
         let root = DeTable::parse(text).map_err(|e| SpecError::Syntax {
             place: source.place_of(e.span().unwrap_or(0..0)),
             why: e.message().lines().next().unwrap_or("").to_string(),
@@ -207,7 +92,7 @@ impl Document {
 
     fn section(
         &mut self,
-        source: &Source<'_>,
+        source: &SweepText<'_>,
         name: &str,
         offset: usize,
         value: &Spanned<DeValue<'_>>,
@@ -309,7 +194,7 @@ impl Document {
     /// `name`, `seed` and the keys of `[sweep]`.
     fn scalar(
         &mut self,
-        source: &Source<'_>,
+        source: &SweepText<'_>,
         name: &str,
         offset: usize,
         value: &Spanned<DeValue<'_>>,
@@ -392,7 +277,7 @@ impl Document {
             });
         };
         let (name, text) = (name.trim(), text.trim());
-        let source = Source::new(path, text, Some(set));
+        let source = SweepText::new(path, text, Some(set));
         // A bare word is a text: nobody wants to quote twice for a shell.
         let value = match DeValue::parse(text) {
             Ok(v) => v,

@@ -8,13 +8,16 @@ mod constraint;
 mod digest;
 mod document;
 mod expand;
+mod method;
 mod resolved;
 mod sample;
+mod sweep_text;
 
 use std::path::{Path, PathBuf};
 
 pub use digest::{Hash128, SEMANTIC_VERSION};
-pub use document::{Method, SetOverrides};
+pub use document::SetOverrides;
+pub use method::Method;
 
 use crate::spec::{Config, Conflict, KeyId, Place, SpecError, Value, Values, key};
 

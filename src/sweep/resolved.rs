@@ -5,7 +5,8 @@
 
 use std::fmt::Write;
 
-use super::document::{Document, Method};
+use super::document::Document;
+use super::method::Method;
 use crate::spec::{Default, KEYS, SECTIONS, Value, Values, key};
 
 /// The whole sweep as TOML.

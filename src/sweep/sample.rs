@@ -6,7 +6,8 @@ use std::collections::HashSet;
 
 use super::MAX_EXPERIMENTS;
 use super::axis::{Axis, Points};
-use super::document::{Document, Method};
+use super::document::Document;
+use super::method::Method;
 use crate::spec::{KeyId, Value, key, mix};
 
 /// Where an axis is a range, candidates that `optimize` draws for each experiment that it runs in full.

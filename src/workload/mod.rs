@@ -4,6 +4,7 @@
 
 mod cdf;
 pub mod check;
+pub mod check_error;
 pub mod critical_path;
 pub mod dag;
 mod decimal;
@@ -25,7 +26,7 @@ mod traffic;
 pub mod training;
 
 pub use cdf::Cdf;
-pub use check::CheckError;
+pub use check_error::CheckError;
 pub use error::WorkloadError;
 pub use flow::Flow;
 pub use flow_file::{FIRST_SPORT, FlowFile, MAX_FLOW_BYTES, MAX_FLOWS, StartUnit, parse_flows, read_flows};

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use super::check::CheckError;
+use super::check_error::CheckError;
 use super::program::{OpKind, Program, Stream, Workload};
 
 /// A group's place in a rank: (class, slot).

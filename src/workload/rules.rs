@@ -9,7 +9,7 @@
 //!
 //! [`assemble`] writes each program once for all ranks alike, and [`Workload::check`] proves the rules or names the ranks and ops that break them.
 
-use super::check::CheckError;
+use super::check_error::CheckError;
 use super::program::{Dim, Group, OpKind, Peer, Phase, Program, Rank, Stream, Workload};
 use crate::collective::Op as CollectiveOp;
 

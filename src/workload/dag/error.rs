@@ -1,7 +1,7 @@
 //! What can be wrong with a graph written by the user.
 
 use crate::topology::FileError;
-use crate::workload::check::CheckError;
+use crate::workload::check_error::CheckError;
 
 /// What is wrong, and where.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

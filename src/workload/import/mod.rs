@@ -10,6 +10,7 @@ pub mod goal;
 mod graph;
 pub mod htsim;
 pub mod simai;
+mod simai_file;
 mod simai_program;
 pub(crate) mod wire;
 

@@ -5,6 +5,7 @@
 
 use std::path::Path;
 
+use super::simai_file::{SimaiFile, SimaiKind, SimaiLayer, SimaiPart, SimaiScope};
 use super::{ImportError, Imported, MAX_BYTES, MAX_PS, MAX_RANKS, Options, simai_program};
 use crate::collective::Op;
 use crate::topology::FileError;
@@ -27,69 +28,6 @@ const ROW_SHAPE: &str =
 /// The most layers: far beyond real files, and a wrong count cannot matter.
 const MAX_LAYERS: u32 = 1 << 24;
 
-/// How a file's rows are meant.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    /// Forward in order, backward in reverse.
-    Transformer,
-    /// As `Transformer`, with forward passes repeated from checkpoints.
-    Recompute,
-    /// Weight-gradient communication over all ranks only.
-    Data,
-    /// Forward and input-gradient communication over all ranks only.
-    Model,
-    /// Forward passes only, over all ranks.
-    Inference,
-    /// Rows are collectives over all ranks, one after the other.
-    Micro,
-}
-
-/// What a communication spans.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Scope {
-    /// Unsuffixed: tensor parallel in forward and input gradient, data parallel in weight gradient.
-    Default,
-    /// `_EP`: expert parallel.
-    Ep,
-    /// `_DP_EP`: the ranks with the same experts.
-    DpEp,
-}
-
-/// Compute, then a collective.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Part {
-    pub(super) ps: u64,
-    /// None for `NONE` and for 0 bytes.
-    pub(super) comm: Option<(Op, Scope, u64)>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Layer {
-    pub(super) name: String,
-    pub(super) fwd: Part,
-    pub(super) ig: Part,
-    pub(super) wg: Part,
-    /// Follows every collective of the layer (ASTRA-sim: the time to apply what was received).
-    pub(super) update_ps: u64,
-    pub(super) checkpoint: bool,
-    pub(super) initiates_recompute: bool,
-}
-
-/// A file as read. Sizes that the header lacks are 1; `all_gpus` and `pp_comm` are then 0.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct File {
-    pub(super) kind: Kind,
-    pub(super) tp: u32,
-    pub(super) ep: u32,
-    pub(super) pp: u32,
-    pub(super) vpp: u32,
-    pub(super) ga: u32,
-    pub(super) all_gpus: u32,
-    pub(super) pp_comm: u64,
-    pub(super) layers: Vec<Layer>,
-    pub(super) notes: Vec<String>,
-}
-
 /// Reads a workload file. Ranks: `options.ranks`, else the header's `all_gpus`, else the fewest that hold its groups, at least a server of 8.
 ///
 /// # Errors
@@ -106,7 +44,7 @@ pub fn parse(path: &str, text: &str, options: &Options) -> Result<Imported, Impo
     simai_program::build(path, parse_file(path, text)?, options)
 }
 
-pub(super) fn parse_file(path: &str, text: &str) -> Result<File, FileError> {
+pub(super) fn parse_file(path: &str, text: &str) -> Result<SimaiFile, FileError> {
     let mut lines = Lines::new(path, text);
     let header = lines.expect(|| {
         "it should begin with a parallelism such as HYBRID_TRANSFORMER_FWD_IN_BCKWD, or MICRO".to_string()
@@ -170,18 +108,18 @@ pub(super) fn parse_file(path: &str, text: &str) -> Result<File, FileError> {
 }
 
 /// The header, and the layers named as checkpoints and as initiating recomputation.
-fn parse_header(line: &Line) -> Result<(File, Vec<u32>, Vec<u32>), FileError> {
+fn parse_header(line: &Line) -> Result<(SimaiFile, Vec<u32>, Vec<u32>), FileError> {
     // `key: value`, `key:value` and `key value` all occur.
     let spaced = line.text.replace(':', " ");
     let mut words = spaced.split_whitespace().peekable();
     let first = words.next().unwrap_or_default();
     let kind = match first {
-        "HYBRID_TRANSFORMER" => Kind::Transformer,
-        "HYBRID_TRANSFORMER_FWD_IN_BCKWD" => Kind::Recompute,
-        "DATA" => Kind::Data,
-        "MODEL" => Kind::Model,
-        "DISTRIBUTED_INFERENCE" => Kind::Inference,
-        "MICRO" => Kind::Micro,
+        "HYBRID_TRANSFORMER" => SimaiKind::Transformer,
+        "HYBRID_TRANSFORMER_FWD_IN_BCKWD" => SimaiKind::Recompute,
+        "DATA" => SimaiKind::Data,
+        "MODEL" => SimaiKind::Model,
+        "DISTRIBUTED_INFERENCE" => SimaiKind::Inference,
+        "MICRO" => SimaiKind::Micro,
         _ => {
             let why =
                 REFUSED.iter().find(|(word, _)| *word == first).map_or("it is no parallelism of SimAI", |(_, why)| why);
@@ -192,7 +130,7 @@ fn parse_header(line: &Line) -> Result<(File, Vec<u32>, Vec<u32>), FileError> {
             )));
         }
     };
-    let mut file = File {
+    let mut file = SimaiFile {
         kind,
         tp: 1,
         ep: 1,
@@ -238,13 +176,13 @@ fn parse_header(line: &Line) -> Result<(File, Vec<u32>, Vec<u32>), FileError> {
             }
         }
     }
-    if kind != Kind::Recompute && !(checkpoints.is_empty() && initiates.is_empty()) {
+    if kind != SimaiKind::Recompute && !(checkpoints.is_empty() && initiates.is_empty()) {
         return Err(line.error(format!("checkpoints belong to HYBRID_TRANSFORMER_FWD_IN_BCKWD, not to {first}")));
     }
     Ok((file, checkpoints, initiates))
 }
 
-fn parse_layer(line: &Line, index: usize) -> Result<Layer, FileError> {
+fn parse_layer(line: &Line, index: usize) -> Result<SimaiLayer, FileError> {
     let [name, dependency, fwd_ns, fwd_comm, fwd_bytes, ig_ns, ig_comm, ig_bytes, wg_ns, wg_comm, wg_bytes, update_ns] =
         line.exactly(ROW_SHAPE)?;
     // The order of rows implies every dependency that can be met.
@@ -254,10 +192,10 @@ fn parse_layer(line: &Line, index: usize) -> Result<Layer, FileError> {
             "layer {index} depends on layer {dependency}, which does not come before it; -1 stands for none"
         )));
     }
-    let part = |what: &str, ns: &str, comm: &str, bytes: &str| -> Result<Part, FileError> {
-        Ok(Part { ps: duration(line, &format!("{what}_ns"), ns)?, comm: communication(line, what, comm, bytes)? })
+    let part = |what: &str, ns: &str, comm: &str, bytes: &str| -> Result<SimaiPart, FileError> {
+        Ok(SimaiPart { ps: duration(line, &format!("{what}_ns"), ns)?, comm: communication(line, what, comm, bytes)? })
     };
-    Ok(Layer {
+    Ok(SimaiLayer {
         name: name.to_string(),
         fwd: part("fwd", fwd_ns, fwd_comm, fwd_bytes)?,
         ig: part("ig", ig_ns, ig_comm, ig_bytes)?,
@@ -272,16 +210,16 @@ fn duration(line: &Line, what: &str, field: &str) -> Result<u64, FileError> {
     Ok(line.number::<u64>(what, field, 0, MAX_PS / PS_PER_NS)? * PS_PER_NS)
 }
 
-fn communication(line: &Line, what: &str, comm: &str, bytes: &str) -> Result<Option<(Op, Scope, u64)>, FileError> {
+fn communication(line: &Line, what: &str, comm: &str, bytes: &str) -> Result<Option<(Op, SimaiScope, u64)>, FileError> {
     let bytes: u64 = line.number(&format!("{what}_bytes"), bytes, 0, MAX_BYTES)?;
     // Without a kind, SimAI does not look at the size either.
     if comm == "NONE" {
         return Ok(None);
     }
     let (word, scope) = match comm {
-        _ if comm.ends_with("_DP_EP") => (&comm[..comm.len() - 6], Scope::DpEp),
-        _ if comm.ends_with("_EP") => (&comm[..comm.len() - 3], Scope::Ep),
-        _ => (comm, Scope::Default),
+        _ if comm.ends_with("_DP_EP") => (&comm[..comm.len() - 6], SimaiScope::DpEp),
+        _ if comm.ends_with("_EP") => (&comm[..comm.len() - 3], SimaiScope::Ep),
+        _ => (comm, SimaiScope::Default),
     };
     let op = match word {
         "ALLREDUCE" => Op::AllReduce,

@@ -10,7 +10,7 @@
 //! scheduled as 1F1B, interleaved where `vpp` > 1, and `pp_comm` bytes go between them, from rank to rank; rows before the first micro-batch and after the last run
 //! once. All stages do the same rows but `embedding_layer`, which is the first stage's, as in SimAI's bubble.
 
-use super::simai::{File, Kind, Layer, Part, Scope};
+use super::simai_file::{SimaiFile, SimaiKind, SimaiLayer, SimaiPart, SimaiScope};
 use super::{ImportError, Imported, MAX_OPS, MAX_RANKS, Options, check};
 use crate::collective::Op;
 use crate::workload::program::{Dim, Group, OpKind, Peer, Phase, Program, Rank, Stream, Workload};
@@ -50,7 +50,7 @@ impl Shape {
     }
 }
 
-pub(super) fn build(path: &str, mut file: File, options: &Options) -> Result<Imported, ImportError> {
+pub(super) fn build(path: &str, mut file: SimaiFile, options: &Options) -> Result<Imported, ImportError> {
     let mut notes = std::mem::take(&mut file.notes);
     let shape = shape(path, &file, options, &mut notes)?;
     let mut w = Workload::default();
@@ -70,7 +70,7 @@ pub(super) fn build(path: &str, mut file: File, options: &Options) -> Result<Imp
         ));
     }
     let unused = file.layers.iter().flat_map(|l| [l.fwd.comm, l.ig.comm]).flatten().count();
-    if file.kind == Kind::Micro && unused > 0 {
+    if file.kind == SimaiKind::Micro && unused > 0 {
         notes.push(format!(
             "MICRO runs the weight-gradient collectives of its rows alone; {unused} other(s) are left out"
         ));
@@ -103,8 +103,8 @@ pub(super) fn build(path: &str, mut file: File, options: &Options) -> Result<Imp
     Ok(Imported { workload: w, flows: None, notes })
 }
 
-fn shape(path: &str, file: &File, options: &Options, notes: &mut Vec<String>) -> Result<Shape, ImportError> {
-    let transformer = matches!(file.kind, Kind::Transformer | Kind::Recompute);
+fn shape(path: &str, file: &SimaiFile, options: &Options, notes: &mut Vec<String>) -> Result<Shape, ImportError> {
+    let transformer = matches!(file.kind, SimaiKind::Transformer | SimaiKind::Recompute);
     let (ep, pp) = if transformer { (file.ep, file.pp) } else { (1, 1) };
     let least = u64::from(file.tp) * u64::from(ep) * u64::from(pp);
     let ranks = match (options.ranks, file.all_gpus) {
@@ -114,7 +114,7 @@ fn shape(path: &str, file: &File, options: &Options, notes: &mut Vec<String>) ->
             let least =
                 least.ok_or_else(|| ImportError::path(path, format!("its groups need more than {MAX_RANKS} ranks")))?;
             // Data-parallel collectives need two replicas to be any.
-            let over_dp = file.layers.iter().any(|l| l.wg.comm.is_some_and(|(_, scope, _)| scope != Scope::Ep));
+            let over_dp = file.layers.iter().any(|l| l.wg.comm.is_some_and(|(_, scope, _)| scope != SimaiScope::Ep));
             let least = if over_dp && transformer { least.saturating_mul(2) } else { least };
             let n = least.saturating_mul(SERVER.div_ceil(least));
             notes.push(format!("the header names no all_gpus; {n} ranks are taken, the fewest of at least a server of {SERVER} that hold its groups"));
@@ -127,9 +127,9 @@ fn shape(path: &str, file: &File, options: &Options, notes: &mut Vec<String>) ->
         return bad(format!("it must be from 1 to {MAX_RANKS}"));
     }
     match file.kind {
-        Kind::Model | Kind::Inference => return Ok(Shape { tp: ranks, dp: 1, ep: 1, pp: 1 }),
-        Kind::Data | Kind::Micro => return Ok(Shape { tp: 1, dp: ranks, ep: 1, pp: 1 }),
-        Kind::Transformer | Kind::Recompute => {}
+        SimaiKind::Model | SimaiKind::Inference => return Ok(Shape { tp: ranks, dp: 1, ep: 1, pp: 1 }),
+        SimaiKind::Data | SimaiKind::Micro => return Ok(Shape { tp: 1, dp: ranks, ep: 1, pp: 1 }),
+        SimaiKind::Transformer | SimaiKind::Recompute => {}
     }
     if !u64::from(ranks).is_multiple_of(least) {
         return bad(format!(
@@ -182,7 +182,7 @@ struct Plan {
 }
 
 impl Plan {
-    fn of(file: &File, shape: &Shape, notes: &mut Vec<String>) -> Plan {
+    fn of(file: &SimaiFile, shape: &Shape, notes: &mut Vec<String>) -> Plan {
         let n = file.layers.len();
         let whole = |vpp| Plan { before: 0..0, micro: std::iter::once(0..n).collect(), after: n..n, vpp };
         if shape.pp == 1 {
@@ -260,7 +260,7 @@ fn visits(stage: u32, pp: u32, vpp: u32, n_micro: u32) -> Vec<Visit> {
 
 struct Builder<'a> {
     w: &'a mut Workload,
-    file: &'a File,
+    file: &'a SimaiFile,
     shape: &'a Shape,
     stage: u32,
     program: Program,
@@ -272,7 +272,7 @@ struct Builder<'a> {
 impl Builder<'_> {
     fn stage(&mut self, plan: &Plan) {
         let file = self.file;
-        if file.kind == Kind::Micro {
+        if file.kind == SimaiKind::Micro {
             for layer in &file.layers {
                 self.part(layer, &layer.wg, DP, Phase::Other, true);
             }
@@ -280,7 +280,7 @@ impl Builder<'_> {
         }
         if self.shape.pp == 1 {
             self.forward(0..file.layers.len());
-            if file.kind != Kind::Inference {
+            if file.kind != SimaiKind::Inference {
                 self.backward(0..file.layers.len());
             }
             return;
@@ -332,7 +332,7 @@ impl Builder<'_> {
         }
     }
 
-    fn ours(&self, layer: &Layer) -> bool {
+    fn ours(&self, layer: &SimaiLayer) -> bool {
         self.stage == 0 || layer.name != "embedding_layer"
     }
 
@@ -364,7 +364,7 @@ impl Builder<'_> {
     }
 
     /// Compute, then the collective, then the update time. `default` is the slot of an unsuffixed collective.
-    fn part(&mut self, layer: &Layer, part: &Part, default: u16, phase: Phase, blocking: bool) {
+    fn part(&mut self, layer: &SimaiLayer, part: &SimaiPart, default: u16, phase: Phase, blocking: bool) {
         let name = self.w.name(&layer.name);
         if part.ps > 0 {
             let deps: Vec<u32> = self.last.into_iter().collect();
@@ -393,12 +393,12 @@ impl Builder<'_> {
     }
 
     /// The collective of a part, where its group has more than one rank and the file's kind lets it happen.
-    fn collective(&mut self, part: &Part, default: u16) -> Option<(Op, u16, u64)> {
+    fn collective(&mut self, part: &SimaiPart, default: u16) -> Option<(Op, u16, u64)> {
         let (op, scope, bytes) = part.comm?;
         let slot = match scope {
-            Scope::Default => default,
-            Scope::Ep => EP,
-            Scope::DpEp => DP_EP,
+            SimaiScope::Default => default,
+            SimaiScope::Ep => EP,
+            SimaiScope::DpEp => DP_EP,
         };
         if self.shape.size(slot) > 1 {
             return Some((op, slot, bytes));

@@ -1,7 +1,7 @@
 //! What can be wrong with a training job.
 
 use crate::model::ModelError;
-use crate::workload::check::CheckError;
+use crate::workload::check_error::CheckError;
 
 /// Why no workload came of a model and its layout.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
