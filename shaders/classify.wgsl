@@ -44,3 +44,8 @@ fn classify(s: u32) {
         }
     }
 }
+
+// `classify` for a row: at every switch.
+fn classify_row(s: u32, end: u64) {
+    classify(s);
+}

@@ -118,3 +118,12 @@ fn forward(port: u32, end: u64) {
     }
     clocks[own_clock(port)] = completion(port).t;
 }
+
+// `forward` for a row: at ports of independent switches, where there is something to do.
+fn forward_row(port: u32, end: u64) {
+    if switches[switch_base + ports[port_base + port].switch_idx].independent != 0u {
+        if forward_due(port, end) {
+            forward(port, end);
+        }
+    }
+}

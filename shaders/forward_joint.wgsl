@@ -85,3 +85,10 @@ fn drop_packet(port: u32, p: u32) {
     }
     return_later(port, p);
 }
+
+// `forward_joint` for a row: at switches that are not independent.
+fn forward_joint_row(s: u32, end: u64) {
+    if switches[switch_base + s].independent == 0u {
+        forward_joint(s, end);
+    }
+}

@@ -1,14 +1,15 @@
 // Many steps of an experiment in one dispatch: a workgroup an experiment, systems separated by barriers.
 //
-// Every barrier is here, never in a function that is called, and every condition around one is the same in all invocations: it
-// comes from `workgroupUniformLoad`.
+// The systems of a step are generated from the list in `src/engine/systems.rs`, in place of the line `SYSTEMS`. Every barrier is in the
+// entry point, never in a function that it calls. Every condition around a barrier is the same in all invocations: it comes from
+// `workgroupUniformLoad`.
 
 var<workgroup> decision: u32;
 var<workgroup> shared_end: u64;
 
 // Bits of `decision`, at the start of a step and after `classify`.
 const GO: u32 = 1u;
-const GO_PLAN: u32 = 2u;
+const GO_NEW_STEP: u32 = 2u;
 // After `classify`: the experiment has gates.
 const GO_GATES: u32 = 4u;
 
@@ -16,7 +17,7 @@ fn step_decision() -> u32 {
     if exps[exp_row].status != STATUS_RUNNING {
         return 0u;
     }
-    return select(GO, GO | GO_PLAN, exps[exp_row].phase == 0u);
+    return select(GO, GO | GO_NEW_STEP, exps[exp_row].phase == 0u);
 }
 
 fn forward_decision() -> u32 {
@@ -43,51 +44,6 @@ fn fused(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_inde
             break;
         }
         let end = shared_end;
-        if (go & GO_PLAN) != 0u {
-            for (var port = lane; port < n_port; port += WORKGROUP) {
-                plan_row(port, end);
-            }
-        }
-        storageBarrier();
-        for (var s = lane; s < n_switch; s += WORKGROUP) {
-            classify(s);
-        }
-        storageBarrier();
-        if lane == 0u {
-            decision = forward_decision();
-        }
-        let changes = workgroupUniformLoad(&decision);
-        if changes != 0u {
-            // Ports of independent switches and switches that are not independent: no row is in both.
-            for (var port = lane; port < n_port; port += WORKGROUP) {
-                forward_row(port, end);
-            }
-            for (var s = lane; s < n_switch; s += WORKGROUP) {
-                forward_joint_row(s, end);
-            }
-            storageBarrier();
-            for (var n = lane; n < n_nic; n += WORKGROUP) {
-                nic_row(n, end);
-            }
-            storageBarrier();
-            if (changes & GO_GATES) != 0u {
-                if lane == 0u {
-                    schedule();
-                    analytical();
-                }
-                storageBarrier();
-            }
-        }
-        lane_clocks[lane] = next_clock(lane);
-        workgroupBarrier();
-        if lane < LANE_GROUPS {
-            least_clocks[lane] = least_of_sixteen(lane);
-        }
-        workgroupBarrier();
-        if lane == 0u {
-            advance(end, least_of_all());
-        }
-        // What the first lane has decided is seen by all in the next step.
-        storageBarrier();
+        // SYSTEMS
     }
 }

@@ -395,3 +395,10 @@ fn nic_transmit(n: u32, p: u32, x: u64, at: EventKey) {
     packets[packet_base + p].d = lineage(x + delay, at.d);
     wire_push(nics[row].peer, p);
 }
+
+// `nic` for a row: where there is something to do.
+fn nic_row(n: u32, end: u64) {
+    if clocks[clock_base + n] < end || clocks[clock_base + exps[exp_row].end_len + n] < end {
+        nic(n, end);
+    }
+}

@@ -50,3 +50,10 @@ fn plan(port: u32, end: u64) {
     ports[row].arr_bytes = bytes;
     ports[row].arr_n = n;
 }
+
+// `plan` for a row: where something reaches the port.
+fn plan_row(port: u32, end: u64) {
+    if clocks[clock_base + exps[exp_row].nic_len + port] < end {
+        plan(port, end);
+    }
+}

@@ -9,10 +9,10 @@ mod small;
 mod support;
 
 use hyperfold::batch::build::BuildOptions;
-use hyperfold::columns::{NEVER, SHARED_FLAGS, Tables, flag, qp, status, task};
-use hyperfold::engine::cpu::{self, advance, analytical, schedule};
+use hyperfold::columns::{NEVER, Tables, qp, status, task};
 use hyperfold::engine::gpu::{GpuEngine, Kernel, Mode, pack};
 use hyperfold::engine::grow;
+use hyperfold::engine::systems::SYSTEMS;
 use support::{golden, gpu_graphs, random};
 
 /// Experiments by name, each with the tables that the CPU engine works on.
@@ -20,35 +20,6 @@ type Named = Vec<(String, Tables)>;
 
 fn running(t: &Tables) -> bool {
     t.exps[0].status == status::RUNNING
-}
-
-fn frames_suffice(t: &Tables) -> bool {
-    t.shared[SHARED_FLAGS as usize] & flag::NEEDS_FRAMES == 0
-}
-
-/// The systems on both sides, by what the parity test calls them.
-const SYSTEMS: [(&str, &[Kernel]); 7] = [
-    ("plan", &[Kernel::Plan]),
-    ("classify", &[Kernel::Classify]),
-    ("forward and forward_joint", &[Kernel::Forward, Kernel::ForwardJoint]),
-    ("nic", &[Kernel::Nic]),
-    ("schedule", &[Kernel::Schedule]),
-    ("analytical", &[Kernel::Analytical]),
-    ("advance", &[Kernel::Advance]),
-];
-
-fn on_cpu(system: usize, t: &mut Tables) {
-    let end = cpu::step_end(t);
-    match system {
-        0 if t.exps[0].phase == 0 => cpu::plan_all(t, end),
-        1 => cpu::classify_all(t, end),
-        2 if frames_suffice(t) => cpu::forward_all(t, end),
-        3 if frames_suffice(t) => cpu::nic_all(t, end),
-        4 if frames_suffice(t) => schedule::schedule(t),
-        5 if frames_suffice(t) => analytical::analytical(t),
-        6 => advance::advance(t, end),
-        _ => {}
-    }
 }
 
 /// Runs `steps` steps of all experiments side by side on both, comparing after every system.
@@ -69,17 +40,15 @@ fn parity(engine: &mut GpuEngine, experiments: &mut Named, steps: u32) {
             return;
         }
         let took_part: Vec<bool> = experiments.iter().map(|e| running(&e.1)).collect();
-        for (system, (name, kernels)) in SYSTEMS.iter().enumerate() {
-            for (k, kernel) in kernels.iter().enumerate() {
-                let last = k + 1 == kernels.len();
-                engine.run_system(&resident, *kernel, last.then_some(&mut all)).unwrap_or_else(|e| panic!("{e}"));
-            }
+        for (k, system) in SYSTEMS.iter().enumerate() {
+            engine.run_system(&resident, Kernel::System(k), Some(&mut all)).unwrap_or_else(|e| panic!("{e}"));
             for (row, (experiment, t)) in experiments.iter_mut().enumerate().filter(|(row, _)| took_part[*row]) {
-                on_cpu(system, t);
+                let rows = system.rows.count(&t.exps[0]);
+                system.run(t, 0..rows);
                 let mut got = t.clone();
                 pack::unpack(&all, row, &mut got);
                 if let Some(first) = gpu::difference(&got, t) {
-                    panic!("{experiment}, step {step}, after {name}: {first}");
+                    panic!("{experiment}, step {step}, after {}: {first}", system.name);
                 }
             }
         }

@@ -4,8 +4,9 @@ mod support;
 
 use hyperfold::batch::build::BuildOptions;
 use hyperfold::batch::conserve;
-use hyperfold::columns::{FlowRx, FlowTx, Gate, NONE, SHARED_FLAGS, Tables, Task, flag, status};
-use hyperfold::engine::{cpu, grow};
+use hyperfold::columns::{FlowRx, FlowTx, Gate, NONE, Tables, Task, status};
+use hyperfold::engine::grow;
+use hyperfold::engine::systems::SYSTEMS;
 use support::{engine, gpu_graphs};
 
 /// Everything is recorded, so that everything is compared.
@@ -35,46 +36,10 @@ fn they_end() {
 
 /// One step with the rows of every system in reverse order.
 fn backwards(t: &mut Tables) {
-    let end = cpu::step_end(t);
-    let e = t.exps[0];
-    if e.phase == 0 {
-        for port in
-            (0..e.port_len).filter(|p| t.clocks[(e.nic_len + p) as usize] < end).collect::<Vec<_>>().into_iter().rev()
-        {
-            cpu::plan::plan(t, port, end);
-        }
+    for system in SYSTEMS {
+        let rows = system.rows.count(&t.exps[0]);
+        system.run(t, (0..rows).rev());
     }
-    for s in (0..e.switch_len).rev() {
-        cpu::classify::classify(t, s);
-    }
-    if t.shared[SHARED_FLAGS as usize] & flag::NEEDS_FRAMES == 0 {
-        for s in (0..e.switch_len).rev() {
-            let sw = t.switches[s as usize];
-            if sw.independent == 0 {
-                cpu::forward_joint::forward_joint(t, s, end);
-                continue;
-            }
-            for port in (sw.port_first..sw.port_first + sw.port_n).rev() {
-                let wanted = (0..e.mask_words).any(|w| t.shared[cpu::plan::want_word(t, port, w * 32) as usize] != 0);
-                let row = &t.ports[port as usize];
-                if wanted
-                    || row.arr_n > 0
-                    || row.in_frames != NONE
-                    || t.clocks[(e.end_len + e.nic_len + port) as usize] < end
-                {
-                    cpu::forward::forward(t, port, end);
-                }
-            }
-        }
-        for n in (0..e.nic_len).rev() {
-            if t.clocks[n as usize] < end || t.clocks[(e.end_len + n) as usize] < end {
-                cpu::nic::nic(t, n, end);
-            }
-        }
-        cpu::schedule::schedule(t);
-        cpu::analytical::analytical(t);
-    }
-    cpu::advance::advance(t, end);
 }
 
 #[test]

@@ -8,6 +8,7 @@ use hyperfold::columns::{
     Exp, Field, FlowRx, FlowTx, Gate, IntVec, Nic, Packet, Plan, Port, Row, RttSample, Signal, Switch, Task, Wire,
 };
 use hyperfold::engine::gpu::source;
+use hyperfold::engine::systems::SYSTEMS;
 
 fn module() -> naga::Module {
     let text = source::compose(128).unwrap();
@@ -117,4 +118,44 @@ fn barriers_are_where_they_were() {
         }
     }
     insta::assert_snapshot!(text);
+}
+
+/// Names of the systems that are called, in order; `NAME_row` counts as `NAME`.
+fn systems_called(module: &naga::Module, block: &naga::Block, found: &mut Vec<String>) {
+    use naga::Statement as S;
+    for statement in block {
+        match statement {
+            S::Call { function, .. } => {
+                let name = module.functions[*function].name.as_deref().unwrap_or_default();
+                let name = name.strip_suffix("_row").unwrap_or(name);
+                found.extend(SYSTEMS.iter().any(|system| system.name == name).then(|| name.to_string()));
+            }
+            S::Block(inner) => systems_called(module, inner, found),
+            S::If { accept, reject, .. } => {
+                systems_called(module, accept, found);
+                systems_called(module, reject, found);
+            }
+            S::Switch { cases, .. } => cases.iter().for_each(|case| systems_called(module, &case.body, found)),
+            S::Loop { body, continuing, .. } => {
+                systems_called(module, body, found);
+                systems_called(module, continuing, found);
+            }
+            _ => {}
+        }
+    }
+}
+
+#[test]
+fn kernels_run_the_systems_of_the_list_in_its_order() {
+    let module = module();
+    let names: Vec<&str> = SYSTEMS.iter().map(|system| system.name).collect();
+    let mut entries: Vec<&str> = SYSTEMS.iter().map(|system| system.entry).collect();
+    entries.push("fused");
+    assert_eq!(module.entry_points.iter().map(|entry| entry.name.as_str()).collect::<Vec<_>>(), entries);
+    for (k, entry) in module.entry_points.iter().enumerate() {
+        let mut called = Vec::new();
+        systems_called(&module, &entry.function.body, &mut called);
+        let wanted = if entry.name == "fused" { &names[..] } else { &names[k..=k] };
+        assert_eq!(called, wanted, "systems of `{}`", entry.name);
+    }
 }

@@ -7,6 +7,7 @@ pub mod cpu;
 pub mod fold;
 pub mod gpu;
 pub mod grow;
+pub mod systems;
 
 use std::time::Duration;
 

@@ -90,3 +90,9 @@ fn to_nic(t: &mut Tables, n: u32, p: u32) {
     row.free_head = p;
     row.free_n += 1;
 }
+
+/// [`advance`] for its one row.
+#[inline]
+pub fn row(t: &mut Tables, _row: u32, end: u64) {
+    advance(t, end);
+}

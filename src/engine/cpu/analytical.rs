@@ -33,3 +33,9 @@ pub fn serve(t: &mut Tables, g: u32) {
         t.clocks[own] = t.clocks[own].min(at);
     }
 }
+
+/// [`analytical`] for its one row.
+#[inline]
+pub fn row(t: &mut Tables, _row: u32, _end: u64) {
+    analytical(t);
+}

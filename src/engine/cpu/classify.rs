@@ -53,3 +53,9 @@ pub fn classify(t: &mut Tables, s: u32) {
         }
     }
 }
+
+/// [`classify`] for a row: at every switch.
+#[inline]
+pub fn row(t: &mut Tables, s: u32, _end: u64) {
+    classify(t, s);
+}

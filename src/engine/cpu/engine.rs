@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use rayon::prelude::*;
 
 use crate::columns::{Tables, status};
-use crate::engine::{Engine, EngineError, Slice, grow, is_final};
+use crate::engine::{Engine, EngineError, Slice, grow, is_final, systems};
 
 /// Steps between two readings of the clock: well below a millisecond for small networks.
 const STEPS_PER_CHECK: u32 = 64;
@@ -50,7 +50,7 @@ pub fn advance_one(
     let start = Instant::now();
     let mut failure = None;
     while failure.is_none() && !is_final(t) && Instant::now() < end && !stop() {
-        super::run(t, STEPS_PER_CHECK);
+        systems::run(t, STEPS_PER_CHECK);
         if t.exps[0].status == status::NEEDS_PACKETS {
             failure = grow::grow(t, packet_limit).err().map(|e| e.to_string());
         }

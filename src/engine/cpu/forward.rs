@@ -109,3 +109,17 @@ pub fn forward(t: &mut Tables, port: u32, end: u64) {
     t.clocks[at] = clock;
     debug_assert!(clock == NEVER || clock >= end);
 }
+
+/// [`forward`] for a row: at ports of independent switches, where there is something to do.
+#[inline]
+pub fn row(t: &mut Tables, port: u32, end: u64) {
+    let e = &t.exps[0];
+    let own = (e.end_len + e.nic_len + port) as usize;
+    let wanted = (0..e.mask_words).any(|w| t.shared[want_word(t, port, w * 32) as usize] != 0);
+    let row = &t.ports[port as usize];
+    let due = wanted || row.arr_n > 0 || row.in_frames != NONE || t.clocks[own] < end;
+    // Most ports have nothing to do, so that is found out first.
+    if due && t.switches[row.switch_idx as usize].independent != 0 {
+        forward(t, port, end);
+    }
+}

@@ -79,3 +79,11 @@ fn drop_packet(t: &mut Tables, port: u32, p: u32) {
     }
     return_later(t, port, p);
 }
+
+/// [`forward_joint`] for a row: at switches that are not independent.
+#[inline]
+pub fn row(t: &mut Tables, s: u32, end: u64) {
+    if t.switches[s as usize].independent == 0 {
+        forward_joint(t, s, end);
+    }
+}

@@ -342,3 +342,11 @@ fn transmit(t: &mut Tables, n: u32, p: u32, x: u64, at: &EventKey) {
     pk.d = lineage(x + delay, &at.d);
     wire_push(t, peer, p);
 }
+
+/// [`nic`] for a row: where there is something to do.
+#[inline]
+pub fn row(t: &mut Tables, n: u32, end: u64) {
+    if t.clocks[n as usize] < end || t.clocks[(t.exps[0].end_len + n) as usize] < end {
+        nic(t, n, end);
+    }
+}

@@ -56,3 +56,11 @@ pub fn plan(t: &mut Tables, port: u32, end: u64) {
     row.arr_bytes = bytes;
     row.arr_n = n;
 }
+
+/// [`plan`] for a row: where something reaches the port.
+#[inline]
+pub fn row(t: &mut Tables, port: u32, end: u64) {
+    if t.clocks[(t.exps[0].nic_len + port) as usize] < end {
+        plan(t, port, end);
+    }
+}

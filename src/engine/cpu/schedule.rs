@@ -54,3 +54,9 @@ fn add_fired(t: &mut Tables, g: u32) {
         t.gates[last as usize].next = g;
     }
 }
+
+/// [`schedule`] for its one row.
+#[inline]
+pub fn row(t: &mut Tables, _row: u32, _end: u64) {
+    schedule(t);
+}

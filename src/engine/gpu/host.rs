@@ -6,12 +6,13 @@
 use std::time::{Duration, Instant};
 
 use super::faults::{Faults, RunError};
-use super::kernels::{Kernel, Kernels, SYSTEMS};
+use super::kernels::{Kernel, Kernels};
 use super::pack::{self, Room};
 use super::resident::Resident;
 use super::source;
 use crate::columns::{Exp, Tables, status};
 use crate::engine::grow::{TooManyPackets, grow};
+use crate::engine::systems::{Rows, SYSTEMS, When};
 
 /// How the steps reach the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -267,7 +268,7 @@ impl GpuEngine {
                     // Without gates there is nothing to schedule.
                     let gates = running.iter().any(|&r| resident.exps()[r as usize].gate_len > 0);
                     let systems =
-                        SYSTEMS.into_iter().filter(|k| gates || !matches!(k, Kernel::Schedule | Kernel::Analytical));
+                        (0..SYSTEMS.len()).filter(|&k| gates || SYSTEMS[k].when != When::Gates).map(Kernel::System);
                     for kernel in systems.clone() {
                         self.kernels.prepare(&self.device, &self.faults, kernel)?;
                     }
@@ -327,17 +328,16 @@ impl GpuEngine {
 
     /// Appends one system over all rows of the running experiments.
     fn dispatch_system(&self, pass: &mut wgpu::ComputePass, kernel: Kernel, exps: &[Exp], running: &[u32]) {
-        let most = |rows: fn(&Exp) -> u32| running.iter().map(|&r| rows(&exps[r as usize])).max().unwrap_or(0);
         let rows = match kernel {
-            Kernel::Plan | Kernel::Forward => most(|e| e.port_len),
-            Kernel::Classify | Kernel::ForwardJoint => most(|e| e.switch_len),
-            Kernel::Nic => most(|e| e.nic_len),
-            Kernel::Schedule | Kernel::Analytical | Kernel::Advance | Kernel::Fused => {
-                self.kernels.dispatch(pass, kernel, running.len() as u32, 1);
-                return;
-            }
+            Kernel::Fused => Rows::Experiment,
+            Kernel::System(k) => SYSTEMS[k].rows,
         };
-        self.kernels.dispatch(pass, kernel, rows.div_ceil(self.kernels.workgroup), running.len() as u32);
+        if matches!(rows, Rows::Experiment | Rows::Clocks) {
+            self.kernels.dispatch(pass, kernel, running.len() as u32, 1);
+            return;
+        }
+        let most = running.iter().map(|&r| rows.count(&exps[r as usize])).max().unwrap_or(0);
+        self.kernels.dispatch(pass, kernel, most.div_ceil(self.kernels.workgroup), running.len() as u32);
     }
 
     /// Uploads `all` to run single systems on it: for tests that compare after every one of them.

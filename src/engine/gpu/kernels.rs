@@ -4,47 +4,31 @@
 
 use super::faults::{Faults, RunError};
 use super::source;
+use crate::engine::systems::SYSTEMS;
 
 /// An entry point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kernel {
     /// Many steps, a workgroup an experiment.
     Fused,
-    Plan,
-    Classify,
-    Forward,
-    ForwardJoint,
-    Nic,
-    Schedule,
-    Analytical,
-    Advance,
+    /// One system of one step, by its place in [`SYSTEMS`].
+    System(usize),
 }
-
-/// The systems in their order, one dispatch each.
-pub const SYSTEMS: [Kernel; 8] = [
-    Kernel::Plan,
-    Kernel::Classify,
-    Kernel::Forward,
-    Kernel::ForwardJoint,
-    Kernel::Nic,
-    Kernel::Schedule,
-    Kernel::Analytical,
-    Kernel::Advance,
-];
 
 impl Kernel {
     /// The entry point's name in WGSL.
     pub fn entry(self) -> &'static str {
         match self {
             Kernel::Fused => "fused",
-            Kernel::Plan => "plan_all",
-            Kernel::Classify => "classify_all",
-            Kernel::Forward => "forward_all",
-            Kernel::ForwardJoint => "forward_joint_all",
-            Kernel::Nic => "nic_all",
-            Kernel::Schedule => "schedule_all",
-            Kernel::Analytical => "analytical_all",
-            Kernel::Advance => "advance_all",
+            Kernel::System(k) => SYSTEMS[k].entry,
+        }
+    }
+
+    /// Its place among the pipelines.
+    fn slot(self) -> usize {
+        match self {
+            Kernel::Fused => SYSTEMS.len(),
+            Kernel::System(k) => k,
         }
     }
 }
@@ -55,7 +39,7 @@ pub struct Kernels {
     module: wgpu::ShaderModule,
     group_layout: wgpu::BindGroupLayout,
     layout: wgpu::PipelineLayout,
-    pipelines: [Option<wgpu::ComputePipeline>; 9],
+    pipelines: [Option<wgpu::ComputePipeline>; SYSTEMS.len() + 1],
     /// Invocations of a workgroup.
     pub workgroup: u32,
 }
@@ -100,7 +84,7 @@ impl Kernels {
     /// # Errors
     /// The driver refuses it.
     pub fn prepare(&mut self, device: &wgpu::Device, faults: &Faults, kernel: Kernel) -> Result<(), RunError> {
-        let slot = &mut self.pipelines[kernel as usize];
+        let slot = &mut self.pipelines[kernel.slot()];
         if slot.is_none() {
             let clock = std::time::Instant::now();
             let pipeline = device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
@@ -124,7 +108,7 @@ impl Kernels {
 
     /// Appends a dispatch of `kernel`, which [`Kernels::prepare`] has compiled.
     pub fn dispatch(&self, pass: &mut wgpu::ComputePass, kernel: Kernel, x: u32, y: u32) {
-        let pipeline = self.pipelines[kernel as usize].as_ref().expect("prepare comes before dispatch");
+        let pipeline = self.pipelines[kernel.slot()].as_ref().expect("prepare comes before dispatch");
         pass.set_pipeline(pipeline);
         pass.dispatch_workgroups(x, y, 1);
     }

@@ -5,6 +5,7 @@
 pub mod adapter;
 pub mod device;
 pub mod engine;
+mod entry_points;
 pub mod faults;
 pub mod host;
 pub mod kernels;

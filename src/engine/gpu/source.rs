@@ -2,9 +2,11 @@
 //!
 //! Layer: engine. Composes and validates; compiles nothing.
 
+use super::entry_points;
 use crate::columns::wgsl;
 use crate::engine::cpu::cc::{dcqcn, timely};
 use crate::engine::cpu::key;
+use crate::engine::systems::SYSTEMS;
 
 /// Tables that kernels bind: numbers and order are those of `shaders/bindings.wgsl`.
 pub const BINDINGS: [&str; 22] = [
@@ -35,33 +37,25 @@ pub const BINDINGS: [&str; 22] = [
 /// Words of the control buffer before the rows of the experiments that run.
 pub const CONTROL_ROWS: u32 = 1;
 
-/// Shader files in the order in which they are joined: leaves first.
-const FILES: [(&str, &str); 23] = [
-    ("bindings", include_str!("../../../shaders/bindings.wgsl")),
-    ("math", include_str!("../../../shaders/math.wgsl")),
-    ("key", include_str!("../../../shaders/key.wgsl")),
-    ("lists", include_str!("../../../shaders/lists.wgsl")),
-    ("plan", include_str!("../../../shaders/plan.wgsl")),
-    ("classify", include_str!("../../../shaders/classify.wgsl")),
-    ("mmu", include_str!("../../../shaders/mmu.wgsl")),
-    ("egress", include_str!("../../../shaders/egress.wgsl")),
-    ("forward", include_str!("../../../shaders/forward.wgsl")),
-    ("forward_joint", include_str!("../../../shaders/forward_joint.wgsl")),
-    ("rate", include_str!("../../../shaders/rate.wgsl")),
-    ("queue_pair", include_str!("../../../shaders/queue_pair.wgsl")),
-    ("dcqcn", include_str!("../../../shaders/cc/dcqcn.wgsl")),
-    ("dctcp", include_str!("../../../shaders/cc/dctcp.wgsl")),
-    ("hpcc", include_str!("../../../shaders/cc/hpcc.wgsl")),
-    ("timely", include_str!("../../../shaders/cc/timely.wgsl")),
-    ("sender", include_str!("../../../shaders/sender.wgsl")),
-    ("receiver", include_str!("../../../shaders/receiver.wgsl")),
-    ("task", include_str!("../../../shaders/task.wgsl")),
-    ("nic", include_str!("../../../shaders/nic.wgsl")),
-    ("schedule", include_str!("../../../shaders/schedule.wgsl")),
-    ("analytical", include_str!("../../../shaders/analytical.wgsl")),
-    ("advance", include_str!("../../../shaders/advance.wgsl")),
+/// Shader files that systems share; a system's own file is in the list of systems.
+const FILES: [&str; 15] = [
+    include_str!("../../../shaders/bindings.wgsl"),
+    include_str!("../../../shaders/math.wgsl"),
+    include_str!("../../../shaders/key.wgsl"),
+    include_str!("../../../shaders/lists.wgsl"),
+    include_str!("../../../shaders/mmu.wgsl"),
+    include_str!("../../../shaders/egress.wgsl"),
+    include_str!("../../../shaders/rate.wgsl"),
+    include_str!("../../../shaders/queue_pair.wgsl"),
+    include_str!("../../../shaders/cc/dcqcn.wgsl"),
+    include_str!("../../../shaders/cc/dctcp.wgsl"),
+    include_str!("../../../shaders/cc/hpcc.wgsl"),
+    include_str!("../../../shaders/cc/timely.wgsl"),
+    include_str!("../../../shaders/sender.wgsl"),
+    include_str!("../../../shaders/receiver.wgsl"),
+    include_str!("../../../shaders/task.wgsl"),
 ];
-const SYSTEMS: &str = include_str!("../../../shaders/systems.wgsl");
+const SHARED: &str = include_str!("../../../shaders/systems.wgsl");
 const FUSED: &str = include_str!("../../../shaders/fused.wgsl");
 
 /// The integer helpers alone, for tests of their results.
@@ -103,8 +97,7 @@ fn constants(workgroup: u32) -> String {
     out
 }
 
-/// The module with all entry points: `fused`, and `plan_all`, `classify_all`, `forward_all`, `forward_joint_all`, `nic_all`, `schedule_all`,
-/// `analytical_all`, `advance_all`.
+/// The module with all entry points: `fused`, and one a system.
 ///
 /// # Errors
 /// `workgroup`, the invocations of a workgroup, is not usable.
@@ -116,12 +109,13 @@ pub fn compose(workgroup: u32) -> Result<String, SourceError> {
     text.push_str(&wgsl::constants());
     text.push_str(&constants(workgroup));
     text.push_str(&wgsl::declarations());
-    for (_, file) in FILES {
+    for file in FILES.into_iter().chain(SYSTEMS.iter().map(|system| system.wgsl)) {
         text.push_str(file);
         text.push('\n');
     }
-    text.push_str(SYSTEMS);
-    text.push_str(FUSED);
+    text.push_str(SHARED);
+    text.push_str(&entry_points::per_system());
+    text.push_str(&entry_points::fused(FUSED));
     Ok(text)
 }
 

@@ -1,0 +1,150 @@
+//! The WGSL of the entry points, generated from the list of systems.
+//!
+//! Layer: engine. Writes text; `source` joins it with the files under `shaders/`.
+
+use std::fmt::Write;
+
+use crate::engine::systems::{Rows, SYSTEMS, System, Then, When};
+
+/// The line of `shaders/fused.wgsl` that stands for the systems of a step.
+const MARKER: &str = "        // SYSTEMS\n";
+
+/// Each system as a kernel of its own: one dispatch over all experiments that run, `x` counts rows, `y` experiments.
+pub fn per_system() -> String {
+    SYSTEMS.iter().map(entry_point).collect()
+}
+
+/// The fused kernel: the text of `shaders/fused.wgsl` with the systems of a step.
+pub fn fused(template: &str) -> String {
+    template.replace(MARKER, &step())
+}
+
+/// WGSL that is true where `system` is to run; the experiment was entered before.
+fn condition(system: &System) -> &'static str {
+    match system.when {
+        When::NewStep => " && exps[exp_row].phase == 0u",
+        When::Always => "",
+        When::Frames => " && frames_suffice()",
+        When::Gates => " && frames_suffice() && exps[exp_row].gate_len > 0u",
+    }
+}
+
+fn entry_point(system: &System) -> String {
+    let System { name, entry, .. } = system;
+    let when = condition(system);
+    let head = format!("\n@compute @workgroup_size(WORKGROUP)\nfn {entry}(");
+    let by_row = "@builtin(global_invocation_id) id: vec3<u32>";
+    let by_group = "@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32";
+    match rows(system.rows) {
+        Some((len, _)) => format!(
+            "{head}{by_row}) {{
+    if enter_slot(id.y){when} && id.x < exps[exp_row].{len} {{
+        {name}_row(id.x, step_end());
+    }}
+}}
+"
+        ),
+        None if system.rows == Rows::Clocks => format!(
+            "{head}{by_group}) {{
+    let running = enter_slot(group.x);
+{}    if lane == 0u && running {{
+        {name}(step_end(), least_of_all());
+    }}
+}}
+",
+            least_clock("    ")
+        ),
+        None => format!(
+            "{head}{by_group}) {{
+    if enter_slot(group.x){when} && lane == 0u {{
+        {name}();
+    }}
+}}
+"
+        ),
+    }
+}
+
+/// Where rows are counted: the column of `Exp`, and the variable of the fused kernel. `None`: there is one row an experiment.
+fn rows(rows: Rows) -> Option<(&'static str, &'static str)> {
+    match rows {
+        Rows::Port => Some(("port_len", "n_port")),
+        Rows::Switch => Some(("switch_len", "n_switch")),
+        Rows::Nic => Some(("nic_len", "n_nic")),
+        Rows::Experiment | Rows::Clocks => None,
+    }
+}
+
+/// The workgroup finds the least of all clocks together.
+fn least_clock(indent: &str) -> String {
+    [
+        "lane_clocks[lane] = next_clock(lane);",
+        "workgroupBarrier();",
+        "if lane < LANE_GROUPS {",
+        "    least_clocks[lane] = least_of_sixteen(lane);",
+        "}",
+        "workgroupBarrier();",
+    ]
+    .map(|line| format!("{indent}{line}\n"))
+    .concat()
+}
+
+/// The systems of a step in the fused kernel. Systems that need pause frames, and those that need gates, stand in a block each, which
+/// every invocation enters or leaves out.
+fn step() -> String {
+    let mut out = String::new();
+    let mut blocks: Vec<When> = Vec::new();
+    for system in SYSTEMS {
+        let wanted: &[When] = match system.when {
+            When::NewStep | When::Always => &[],
+            When::Frames => &[When::Frames],
+            When::Gates => &[When::Frames, When::Gates],
+        };
+        while !wanted.starts_with(&blocks) {
+            blocks.pop();
+            let _ = writeln!(out, "{}}}", indent(blocks.len()));
+        }
+        for &block in &wanted[blocks.len()..] {
+            let i = indent(blocks.len());
+            let _ = match block {
+                When::Gates => writeln!(out, "{i}if (changes & GO_GATES) != 0u {{"),
+                _ => writeln!(
+                    out,
+                    "{i}if lane == 0u {{\n{i}    decision = forward_decision();\n{i}}}
+{i}let changes = workgroupUniformLoad(&decision);\n{i}if changes != 0u {{"
+                ),
+            };
+            blocks.push(block);
+        }
+        statements(system, &indent(blocks.len()), &mut out);
+    }
+    out
+}
+
+fn indent(blocks: usize) -> String {
+    "    ".repeat(2 + blocks)
+}
+
+/// One system in the fused kernel, each line after `i`.
+fn statements(system: &System, i: &str, out: &mut String) {
+    let name = system.name;
+    let _ = match rows(system.rows) {
+        Some((_, n)) => {
+            let all = format!("for (var row = lane; row < {n}; row += WORKGROUP)");
+            match system.when {
+                When::NewStep => writeln!(
+                    out,
+                    "{i}if (go & GO_NEW_STEP) != 0u {{\n{i}    {all} {{\n{i}        {name}_row(row, end);\n{i}    }}\n{i}}}"
+                ),
+                _ => writeln!(out, "{i}{all} {{\n{i}    {name}_row(row, end);\n{i}}}"),
+            }
+        }
+        None if system.rows == Rows::Clocks => {
+            writeln!(out, "{}{i}if lane == 0u {{\n{i}    {name}(end, least_of_all());\n{i}}}", least_clock(i))
+        }
+        None => writeln!(out, "{i}if lane == 0u {{\n{i}    {name}();\n{i}}}"),
+    };
+    if system.then == Then::Barrier {
+        let _ = writeln!(out, "{i}storageBarrier();");
+    }
+}

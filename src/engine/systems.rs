@@ -1,0 +1,153 @@
+//! The systems of a step, in order: the one list of them.
+//!
+//! Layer: engine; above the two twins. From this list come the step of the CPU engine, the fused kernel's body, the entry point and
+//! the dispatch of each system on a GPU, and the loop of the parity tests. A new system is one line here, `cpu/NAME.rs` with a
+//! function `row`, and `shaders/NAME.wgsl` with a function `NAME_row`. Computes nothing itself.
+
+use super::cpu::{advance, analytical, classify, forward, forward_joint, nic, plan, schedule};
+use crate::columns::{Exp, SHARED_FLAGS, Tables, flag, status};
+
+/// What a system has a row for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rows {
+    /// A switch port.
+    Port,
+    Switch,
+    Nic,
+    /// The experiment. On a GPU one invocation runs it.
+    Experiment,
+    /// The experiment, after its workgroup has found the least of all clocks together.
+    Clocks,
+}
+
+impl Rows {
+    /// How many rows experiment `e` has.
+    #[inline]
+    pub const fn count(self, e: &Exp) -> u32 {
+        match self {
+            Rows::Port => e.port_len,
+            Rows::Switch => e.switch_len,
+            Rows::Nic => e.nic_len,
+            Rows::Experiment | Rows::Clocks => 1,
+        }
+    }
+}
+
+/// When a system runs in a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum When {
+    /// Unless the step was stopped for want of pause frames and is now resumed.
+    NewStep,
+    Always,
+    /// If `classify` found enough pause frames. Without them the step changes nothing and waits for the host.
+    Frames,
+    /// As `Frames`, and the experiment has gates.
+    Gates,
+}
+
+impl When {
+    /// Whether the system is to run now. PRECONDITION: `t` holds one experiment.
+    #[inline]
+    pub fn holds(self, t: &Tables) -> bool {
+        let frames = || t.shared[SHARED_FLAGS as usize] & flag::NEEDS_FRAMES == 0;
+        match self {
+            When::NewStep => t.exps[0].phase == 0,
+            When::Always => true,
+            When::Frames => frames(),
+            When::Gates => t.exps[0].gate_len > 0 && frames(),
+        }
+    }
+}
+
+/// What stands between a system and the next one in the fused kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Then {
+    /// A barrier: the next system reads what any row of this one has written.
+    Barrier,
+    /// Nothing: no row of the next system is touched by another invocation in this one.
+    GoOn,
+}
+
+/// A system.
+#[derive(Clone, Copy, Debug)]
+pub struct System {
+    /// Name of its function in both twins and of its two files.
+    pub name: &'static str,
+    /// Name of its WGSL entry point.
+    pub entry: &'static str,
+    pub rows: Rows,
+    pub when: When,
+    pub then: Then,
+    /// Processes a row up to the end of the step on the CPU, if there is something to do.
+    pub row: fn(&mut Tables, u32, u64),
+    /// Its WGSL file.
+    pub wgsl: &'static str,
+}
+
+impl System {
+    /// Runs the system over the rows of one experiment on the CPU, in the order that `rows` gives them, if it is to run at all.
+    pub fn run(&self, t: &mut Tables, rows: impl Iterator<Item = u32>) {
+        let end = step_end(t);
+        if self.when.holds(t) {
+            rows.for_each(|row| (self.row)(t, row, end));
+        }
+    }
+}
+
+macro_rules! systems {
+    ($($name:ident, $rows:ident, $when:ident, $then:ident;)*) => {
+        /// All systems, in the order in which they run in a step.
+        pub const SYSTEMS: &[System] = &[$(System {
+            name: stringify!($name),
+            entry: concat!(stringify!($name), "_all"),
+            rows: Rows::$rows,
+            when: When::$when,
+            then: Then::$then,
+            row: $name::row,
+            wgsl: include_str!(concat!("../../shaders/", stringify!($name), ".wgsl")),
+        }),*];
+
+        /// One step of an experiment on the CPU.
+        ///
+        /// PRECONDITION: `t` holds exactly one experiment.
+        pub fn step(t: &mut Tables) {
+            let end = step_end(t);
+            $(if When::$when.holds(t) {
+                for row in 0..Rows::$rows.count(&t.exps[0]) {
+                    $name::row(t, row, end);
+                }
+            })*
+        }
+    };
+}
+
+systems! {
+    plan,          Port,       NewStep, Barrier;
+    classify,      Switch,     Always,  Barrier;
+    // Ports of independent switches, then switches that are not independent: no row is in both.
+    forward,       Port,       Frames,  GoOn;
+    forward_joint, Switch,     Frames,  Barrier;
+    nic,           Nic,        Frames,  Barrier;
+    // One invocation runs both.
+    schedule,      Experiment, Gates,   GoOn;
+    analytical,    Experiment, Gates,   Barrier;
+    advance,       Clocks,     Always,  Barrier;
+}
+
+/// Where the step ends, in ps.
+pub fn step_end(t: &Tables) -> u64 {
+    let e = &t.exps[0];
+    (e.now + e.step).min(e.time_limit)
+}
+
+/// Runs one experiment on the CPU for at most `steps` steps, or until it stops.
+///
+/// PRECONDITION: `t` holds exactly one experiment.
+pub fn run(t: &mut Tables, steps: u32) {
+    for _ in 0..steps {
+        if t.exps[0].status != status::RUNNING {
+            return;
+        }
+        step(t);
+    }
+}
