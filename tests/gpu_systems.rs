@@ -46,7 +46,7 @@ fn parity(engine: &mut GpuEngine, experiments: &mut Named, steps: u32) {
                 let rows = system.rows.count(&t.exps[0]);
                 system.run(t, 0..rows);
                 let mut got = t.clone();
-                pack::unpack(&all, row, &mut got);
+                all.extract(row, &mut got);
                 if let Some(first) = gpu::difference(&got, t) {
                     panic!("{experiment}, step {step}, after {}: {first}", system.name);
                 }

@@ -3,10 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
+use hyperfold::columns::TABLES;
 use hyperfold::columns::wgsl::column;
-use hyperfold::columns::{
-    Exp, Field, FlowRx, FlowTx, Gate, IntVec, Nic, Packet, Plan, Port, Row, RttSample, Signal, Switch, Task, Wire,
-};
 use hyperfold::engine::gpu::source;
 use hyperfold::engine::systems::SYSTEMS;
 
@@ -16,28 +14,10 @@ fn module() -> naga::Module {
 }
 
 #[test]
-fn rows_lie_alike_in_rust_and_wgsl() {
-    fn row<R: Row>() -> (&'static str, &'static [Field], usize) {
-        (R::NAME, R::FIELDS, size_of::<R>())
-    }
-    let rows = [
-        row::<Exp>(),
-        row::<Nic>(),
-        row::<Port>(),
-        row::<Switch>(),
-        row::<FlowTx>(),
-        row::<FlowRx>(),
-        row::<Packet>(),
-        row::<IntVec>(),
-        row::<Wire>(),
-        row::<Plan>(),
-        row::<RttSample>(),
-        row::<Task>(),
-        row::<Signal>(),
-        row::<Gate>(),
-    ];
+fn rows_have_one_layout_in_rust_and_wgsl() {
     let module = module();
-    for (name, fields, size) in rows {
+    for table in TABLES.iter().filter(|t| t.is_struct()) {
+        let name = table.row;
         let ty = module
             .types
             .iter()
@@ -45,29 +25,47 @@ fn rows_lie_alike_in_rust_and_wgsl() {
             .unwrap_or_else(|| panic!("no struct {name}"))
             .1;
         let naga::TypeInner::Struct { members, span } = &ty.inner else { panic!("{name} is no struct") };
-        assert_eq!(*span as usize, size, "size of {name}");
+        assert_eq!(*span as usize, table.row_bytes, "size of {name}");
         let in_wgsl: Vec<(String, usize)> =
             members.iter().map(|m| (m.name.clone().unwrap(), m.offset as usize)).collect();
-        let in_rust: Vec<(String, usize)> = fields.iter().map(|f| (column(f.name), f.offset)).collect();
+        let in_rust: Vec<(String, usize)> = table.columns.iter().map(|f| (column(f.name), f.offset)).collect();
         assert_eq!(in_wgsl, in_rust, "columns of {name}");
     }
     // The tables are arrays of these, without gaps.
-    let sizes: BTreeMap<&str, usize> = rows.iter().map(|r| (r.0, r.2)).collect();
-    let mut tables = Vec::new();
+    let mut bindings = Vec::new();
     for (_, global) in module.global_variables.iter() {
-        let naga::TypeInner::Array { base, stride, .. } = module.types[global.ty].inner else { continue };
+        let naga::TypeInner::Array { stride, .. } = module.types[global.ty].inner else { continue };
         if global.space == naga::AddressSpace::WorkGroup {
             continue;
         }
         let binding = global.binding.expect("a storage array is bound").binding as usize;
-        assert_eq!(global.name.as_deref(), Some(source::BINDINGS[binding]), "binding {binding}");
-        if let Some(size) = module.types[base].name.as_deref().and_then(|n| sizes.get(n)) {
-            assert_eq!(stride as usize, *size, "stride of {}", source::BINDINGS[binding]);
-        }
-        tables.push(binding);
+        let (name, bytes) = TABLES.get(binding).map_or(("control", 4), |t| (t.wgsl, t.row_bytes));
+        assert_eq!(global.name.as_deref(), Some(name), "binding {binding}");
+        assert_eq!(stride as usize, bytes, "stride of {name}");
+        bindings.push(binding);
     }
-    tables.sort_unstable();
-    assert_eq!(tables, (0..source::BINDINGS.len()).collect::<Vec<_>>());
+    bindings.sort_unstable();
+    assert_eq!(bindings, (0..source::N_BINDINGS).collect::<Vec<_>>());
+}
+
+#[test]
+fn tables_are_written_by_the_systems_that_may() {
+    let text = source::compose(128).unwrap();
+    let (module, info) = source::validate(&text).unwrap_or_else(|e| panic!("{e}"));
+    let mut writers: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for (i, entry) in module.entry_points.iter().enumerate() {
+        let Some(system) = entry.name.strip_suffix("_all") else { continue };
+        for (handle, global) in module.global_variables.iter() {
+            if info.get_entry_point(i)[handle].contains(naga::valid::GlobalUse::WRITE) && global.binding.is_some() {
+                writers.entry(global.name.as_deref().expect("buffers have names")).or_default().push(system);
+            }
+        }
+    }
+    for table in &TABLES {
+        let found = writers.remove(table.wgsl).unwrap_or_default();
+        assert_eq!(found, table.written_by, "systems that write {}", table.name);
+    }
+    assert!(writers.is_empty(), "written, but no table: {writers:?}");
 }
 
 /// Every statement that all invocations of a workgroup must reach together, with what is around it.

@@ -443,22 +443,6 @@ fn lengths(t: &mut Tables) -> Result<(), BuildError> {
             return Err(BuildError::TooLarge { what, n: n as u64 });
         }
     }
-    let e = &mut t.exps[0];
-    e.nic_len = t.nics.len() as u32;
-    e.port_len = t.ports.len() as u32;
-    e.switch_len = t.switches.len() as u32;
-    e.flow_len = t.flow_tx.len() as u32;
-    e.packet_len = t.packets.len() as u32;
-    e.int_len = t.ints.len() as u32;
-    e.path_len = t.paths.len() as u32;
-    e.plan_len = t.plans.len() as u32;
-    e.shared_len = t.shared.len() as u32;
-    e.rtt_len = t.rtts.len() as u32;
-    e.end_len = t.wires.len() as u32;
-    e.task_len = t.tasks.len() as u32;
-    e.edge_len = t.edges.len() as u32;
-    e.signal_len = t.signals.len() as u32;
-    e.gate_len = t.gates.len() as u32;
-    e.server_len = t.servers.len() as u32;
+    t.set_lengths();
     Ok(())
 }

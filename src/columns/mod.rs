@@ -5,6 +5,7 @@
 //! packet or a port touches nearly all of it: one cache line instead of eight. WGSL struct
 //! declarations are generated from the Rust ones ([`wgsl::declarations`]); a test lets naga check offsets and sizes.
 
+mod registry;
 mod row;
 pub mod rows;
 pub mod tables;
@@ -12,7 +13,7 @@ pub mod wgsl;
 
 pub use row::{Field, Row};
 pub use rows::*;
-pub use tables::{FoldHints, FoldTrace, Span, Tables};
+pub use tables::{FoldHints, FoldTrace, N_TABLES, Span, TABLES, Table, Tables};
 
 /// "No row": the end of a list, an absent link.
 pub const NONE: u32 = u32::MAX;

@@ -12,10 +12,21 @@ pub struct Field {
 
 /// A row type that both sides can read.
 pub trait Row: bytemuck::Pod {
-    /// Name of the Rust and the WGSL struct.
+    /// Name of the Rust and the WGSL type.
     const NAME: &'static str;
     const FIELDS: &'static [Field];
 }
+
+/// A row that is a word.
+macro_rules! word_row {
+    ($($t:ident),*) => {
+        $(impl Row for $t {
+            const NAME: &'static str = stringify!($t);
+            const FIELDS: &'static [Field] = &[Field { name: "word", wgsl: stringify!($t), offset: 0 }];
+        })*
+    };
+}
+word_row!(u32, u64);
 
 /// The WGSL spelling of a column's type.
 pub trait WgslType {

@@ -1,5 +1,9 @@
 //! The tables of a batch: all experiments' rows side by side, each experiment's consecutive.
+//!
+//! Layer: columns. Every item here comes from the list of tables in [`super::registry`], but for what folding on the CPU adds.
 
+use super::registry::every_table;
+use super::row::{Field, Row};
 use super::{Exp, FlowRx, FlowTx, Gate, IntVec, Nic, Packet, Plan, Port, RttSample, Signal, Switch, Task, Wire};
 
 /// A run of rows.
@@ -9,41 +13,148 @@ pub struct Span {
     pub len: usize,
 }
 
-/// Every table. Experiment `e`'s rows are where `exps[e]` says.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Tables {
-    pub exps: Vec<Exp>,
-    pub nics: Vec<Nic>,
-    pub ports: Vec<Port>,
-    pub switches: Vec<Switch>,
-    pub flow_tx: Vec<FlowTx>,
-    pub flow_rx: Vec<FlowRx>,
-    pub packets: Vec<Packet>,
-    pub ints: Vec<IntVec>,
-    /// When each data packet was built, a packet; empty unless round-trip times are needed.
-    pub stamps: Vec<u64>,
-    pub wires: Vec<Wire>,
-    /// Two a link end: for each experiment first the arrival time of the head of every wire, then every row's own next event.
-    pub clocks: Vec<u64>,
-    /// Words that several rows add to in one system, always by commutative operations.
-    pub shared: Vec<u32>,
-    pub plans: Vec<Plan>,
-    /// Queue pairs of each NIC in order of creation, in the places of the NIC's flows.
-    pub order: Vec<u32>,
-    /// Paths as egress ports, one switch after another.
-    pub paths: Vec<u32>,
-    pub rtts: Vec<RttSample>,
-    pub tasks: Vec<Task>,
-    /// What tasks and gates release: tasks, or with `EDGE_SIGNAL` signals.
-    pub edges: Vec<u32>,
-    pub signals: Vec<Signal>,
-    pub gates: Vec<Gate>,
-    /// Until when each server of gates is busy.
-    pub servers: Vec<u64>,
-    /// What happened to messages, in the order of processing, while `mode::TRACED` is on. No column: only folding on the CPU uses it.
-    pub fold_trace: Vec<FoldTrace>,
-    pub fold_hints: FoldHints,
+/// What is known of a table without its rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Table {
+    /// The field of [`Tables`].
+    pub name: &'static str,
+    /// Name of the row type; `u32` or `u64` where a row is a word.
+    pub row: &'static str,
+    pub row_bytes: usize,
+    pub columns: &'static [Field],
+    /// The storage buffer's name in WGSL, and the type of its elements.
+    pub wgsl: &'static str,
+    pub wgsl_row: &'static str,
+    /// In WGSL: the variable that holds the experiment's first row, the column of its header that says so, and the factor between them. `None`: the table of
+    /// headers.
+    pub base: Option<(&'static str, &'static str, u32)>,
+    /// Systems whose kernels may write it. Nobody: kernels only read it.
+    pub written_by: &'static [&'static str],
 }
+
+impl Table {
+    /// Whether a row is a struct with named columns, not a word.
+    pub fn is_struct(&self) -> bool {
+        self.row != self.columns[0].wgsl
+    }
+
+    /// Whether no kernel writes it.
+    pub fn is_read_only(&self) -> bool {
+        self.written_by.is_empty()
+    }
+}
+
+macro_rules! define_tables {
+    (
+        header { $(#[$hmeta:meta])* $header:ident: $Header:ident, as ($hwgsl:literal, $hrow:literal), written by [$($hwriter:ident),*]; }
+        rows { $($(#[$meta:meta])* $name:ident: $Row:ident, $base:ident x $per:literal of $len:ident,
+            as ($wgsl:literal, $wgsl_row:literal, $wgsl_base:literal), written by [$($writer:ident),*];)* }
+    ) => {
+        /// How many tables there are.
+        pub const N_TABLES: usize = [stringify!($header), $(stringify!($name)),*].len();
+
+        /// Every table, in the order of the WGSL bindings.
+        pub const TABLES: [Table; N_TABLES] = [
+            Table {
+                name: stringify!($header),
+                row: <$Header as Row>::NAME,
+                row_bytes: size_of::<$Header>(),
+                columns: <$Header as Row>::FIELDS,
+                wgsl: $hwgsl,
+                wgsl_row: $hrow,
+                base: None,
+                written_by: &[$(stringify!($hwriter)),*],
+            },
+            $(Table {
+                name: stringify!($name),
+                row: <$Row as Row>::NAME,
+                row_bytes: size_of::<$Row>(),
+                columns: <$Row as Row>::FIELDS,
+                wgsl: $wgsl,
+                wgsl_row: $wgsl_row,
+                base: Some(($wgsl_base, stringify!($base), $per)),
+                written_by: &[$(stringify!($writer)),*],
+            },)*
+        ];
+
+        /// Every table. Experiment `e`'s rows are where `exps[e]` says.
+        #[derive(Clone, Debug, Default, PartialEq, Eq)]
+        pub struct Tables {
+            $(#[$hmeta])*
+            pub $header: Vec<$Header>,
+            $($(#[$meta])* pub $name: Vec<$Row>,)*
+            /// What happened to messages, in the order of processing, while `mode::TRACED` is on. No column: only folding on the CPU uses it.
+            pub fold_trace: Vec<FoldTrace>,
+            pub fold_hints: FoldHints,
+        }
+
+        impl Tables {
+            /// Every table as bytes, in the order of [`TABLES`].
+            pub fn views(&self) -> [&[u8]; N_TABLES] {
+                [bytemuck::cast_slice(&self.$header), $(bytemuck::cast_slice(&self.$name)),*]
+            }
+
+            /// Every table as bytes that can be overwritten, in the order of [`TABLES`].
+            pub fn views_mut(&mut self) -> [&mut [u8]; N_TABLES] {
+                [bytemuck::cast_slice_mut(&mut self.$header), $(bytemuck::cast_slice_mut(&mut self.$name)),*]
+            }
+
+            /// Writes into the header how many rows each table has.
+            ///
+            /// PRECONDITION: one experiment, and tables that follow the same count agree.
+            pub fn set_lengths(&mut self) {
+                let exp = &mut self.$header[0];
+                $(exp.$len = (self.$name.len() / $per) as u32;)*
+            }
+
+            /// Appends the rows of `one`, a table set holding a single experiment, and rebases its header.
+            pub fn append(&mut self, one: &Tables) {
+                let mut exp = one.$header[0];
+                $(exp.$base = (self.$name.len() / $per) as u32;)*
+                self.$header.push(exp);
+                $(self.$name.extend_from_slice(&one.$name);)*
+            }
+
+            /// Writes the rows of experiment `row` back to `one`, its tables before they were appended, with the header that it had (bases 0). What kernels
+            /// only read is left as it is.
+            ///
+            /// PRECONDITION: `one` has the lengths it was appended with.
+            pub fn extract(&self, row: usize, one: &mut Tables) {
+                let exp = self.$header[row];
+                one.$header[0] = exp.without_bases();
+                $(
+                    let written: &[&str] = &[$(stringify!($writer)),*];
+                    if !written.is_empty() {
+                        let (first, n) = ($per * exp.$base as usize, one.$name.len());
+                        one.$name.copy_from_slice(&self.$name[first..first + n]);
+                    }
+                )*
+            }
+        }
+
+        impl $Header {
+            /// The header as it is where the experiment is alone.
+            pub fn without_bases(mut self) -> $Header {
+                $(self.$base = 0;)*
+                self
+            }
+        }
+
+        #[cfg(test)]
+        impl Tables {
+            /// An experiment with the lengths that `exp` says, each row made by `fill`.
+            pub fn filled(exp: $Header, mut fill: impl FnMut(&mut [u8])) -> Tables {
+                let mut t = Tables { $header: vec![exp], ..Tables::default() };
+                $(
+                    t.$name = vec![bytemuck::Zeroable::zeroed(); $per * exp.$len as usize];
+                    fill(bytemuck::cast_slice_mut(&mut t.$name));
+                )*
+                t
+            }
+        }
+    };
+}
+every_table!(define_tables!);
 
 /// What folding on the CPU knows about an experiment, and what it asks of the systems. No column. The default changes nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -84,74 +195,13 @@ pub enum FoldTrace {
 }
 
 impl Tables {
-    /// Bytes of all tables.
-    pub fn bytes(&self) -> u64 {
-        fn size<T>(v: &[T]) -> u64 {
-            std::mem::size_of_val(v) as u64
-        }
-        size(&self.exps)
-            + size(&self.nics)
-            + size(&self.ports)
-            + size(&self.switches)
-            + size(&self.flow_tx)
-            + size(&self.flow_rx)
-            + size(&self.packets)
-            + size(&self.ints)
-            + size(&self.stamps)
-            + size(&self.wires)
-            + size(&self.clocks)
-            + size(&self.shared)
-            + size(&self.plans)
-            + size(&self.order)
-            + size(&self.paths)
-            + size(&self.rtts)
-            + size(&self.tasks)
-            + size(&self.edges)
-            + size(&self.signals)
-            + size(&self.gates)
-            + size(&self.servers)
+    /// Bytes of each table, in the order of [`TABLES`].
+    pub fn table_bytes(&self) -> [u64; N_TABLES] {
+        self.views().map(|v| v.len() as u64)
     }
 
-    /// Appends the rows of `one`, a table set holding a single experiment, and rebases its header.
-    pub fn append(&mut self, one: &Tables) {
-        let mut exp = one.exps[0];
-        exp.nic_base = self.nics.len() as u32;
-        exp.port_base = self.ports.len() as u32;
-        exp.switch_base = self.switches.len() as u32;
-        exp.flow_base = self.flow_tx.len() as u32;
-        exp.packet_base = self.packets.len() as u32;
-        exp.int_base = self.ints.len() as u32;
-        exp.stamp_base = self.stamps.len() as u32;
-        exp.path_base = self.paths.len() as u32;
-        exp.plan_base = self.plans.len() as u32;
-        exp.shared_base = self.shared.len() as u32;
-        exp.rtt_base = self.rtts.len() as u32;
-        exp.end_base = self.wires.len() as u32;
-        exp.task_base = self.tasks.len() as u32;
-        exp.edge_base = self.edges.len() as u32;
-        exp.signal_base = self.signals.len() as u32;
-        exp.gate_base = self.gates.len() as u32;
-        exp.server_base = self.servers.len() as u32;
-        self.exps.push(exp);
-        self.nics.extend_from_slice(&one.nics);
-        self.ports.extend_from_slice(&one.ports);
-        self.switches.extend_from_slice(&one.switches);
-        self.flow_tx.extend_from_slice(&one.flow_tx);
-        self.flow_rx.extend_from_slice(&one.flow_rx);
-        self.packets.extend_from_slice(&one.packets);
-        self.ints.extend_from_slice(&one.ints);
-        self.stamps.extend_from_slice(&one.stamps);
-        self.wires.extend_from_slice(&one.wires);
-        self.clocks.extend_from_slice(&one.clocks);
-        self.shared.extend_from_slice(&one.shared);
-        self.plans.extend_from_slice(&one.plans);
-        self.order.extend_from_slice(&one.order);
-        self.paths.extend_from_slice(&one.paths);
-        self.rtts.extend_from_slice(&one.rtts);
-        self.tasks.extend_from_slice(&one.tasks);
-        self.edges.extend_from_slice(&one.edges);
-        self.signals.extend_from_slice(&one.signals);
-        self.gates.extend_from_slice(&one.gates);
-        self.servers.extend_from_slice(&one.servers);
+    /// Bytes of all tables.
+    pub fn bytes(&self) -> u64 {
+        self.table_bytes().iter().sum()
     }
 }

@@ -4,10 +4,7 @@
 
 use std::fmt::{Display, Write};
 
-use super::{
-    CHANGES, Exp, FARTHEST, FlowRx, FlowTx, Gate, IntVec, LINEAGE_WORDS, Nic, Packet, Plan, Port, Row, RttSample,
-    Signal, Switch, Task, Wire,
-};
+use super::{CHANGES, FARTHEST, LINEAGE_WORDS, TABLES, Table};
 use super::{cc, flag, kind, meta, mode, qp, status, task};
 
 /// Columns whose Rust names are reserved words of WGSL; there they end in an underscore.
@@ -21,29 +18,39 @@ pub fn column(name: &str) -> String {
 /// Declarations of all row structs.
 pub fn declarations() -> String {
     let mut out = format!("alias Lineage = array<u32, {LINEAGE_WORDS}>;\n\n");
-    one::<Exp>(&mut out);
-    one::<Nic>(&mut out);
-    one::<Port>(&mut out);
-    one::<Switch>(&mut out);
-    one::<FlowTx>(&mut out);
-    one::<FlowRx>(&mut out);
-    one::<Packet>(&mut out);
-    one::<IntVec>(&mut out);
-    one::<Wire>(&mut out);
-    one::<Plan>(&mut out);
-    one::<RttSample>(&mut out);
-    one::<Task>(&mut out);
-    one::<Signal>(&mut out);
-    one::<Gate>(&mut out);
+    for table in TABLES.iter().filter(|t| t.is_struct()) {
+        let _ = writeln!(out, "struct {} {{", table.row);
+        for field in table.columns {
+            let _ = writeln!(out, "    {}: {},", column(field.name), field.wgsl);
+        }
+        let _ = writeln!(out, "}}\n");
+    }
     out
 }
 
-fn one<R: Row>(out: &mut String) {
-    let _ = writeln!(out, "struct {} {{", R::NAME);
-    for field in R::FIELDS {
-        let _ = writeln!(out, "    {}: {},", column(field.name), field.wgsl);
+/// Declarations of the tables, a storage buffer each, numbered as in [`TABLES`]; and of the experiment's first row in each, which `enter` sets.
+pub fn bindings() -> String {
+    let mut out = String::new();
+    for (binding, table) in TABLES.iter().enumerate() {
+        let access = if table.is_read_only() { "read" } else { "read_write" };
+        let Table { wgsl, wgsl_row, .. } = table;
+        let _ = writeln!(out, "@group(0) @binding({binding}) var<storage, {access}> {wgsl}: array<{wgsl_row}>;");
     }
-    let _ = writeln!(out, "}}\n");
+    let mut bases: Vec<_> = TABLES.iter().filter_map(|t| t.base).collect();
+    // Tables that follow the same count share the variable.
+    let mut seen = std::collections::BTreeSet::new();
+    bases.retain(|base| seen.insert(base.0));
+    out.push_str("\nvar<private> exp_row: u32;\n");
+    for (base, _, _) in &bases {
+        let _ = writeln!(out, "var<private> {base}: u32;");
+    }
+    out.push_str("\nfn enter(row: u32) {\n    exp_row = row;\n");
+    for (base, column, per) in &bases {
+        let factor = if *per == 1 { String::new() } else { format!("{per}u * ") };
+        let _ = writeln!(out, "    {base} = {factor}exps[row].{column};");
+    }
+    out.push_str("}\n\n");
+    out
 }
 
 /// `const NAME: TYPE = VALUE;` in WGSL.

@@ -1,9 +1,6 @@
 //! A device for GPU tests, and the first difference between two sets of tables.
 
-use hyperfold::columns::{
-    Exp, Field, FlowRx, FlowTx, Gate, IntVec, Nic, Packet, Plan, Port, Row, RttSample, Signal, Switch, Tables, Task,
-    Wire,
-};
+use hyperfold::columns::{TABLES, Table, Tables};
 use hyperfold::engine::gpu::GpuEngine;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -44,38 +41,12 @@ pub fn shared() -> MutexGuard<'static, GpuEngine> {
 
 /// The first difference: table, row, column, both values.
 pub fn difference(got: &Tables, want: &Tables) -> Option<String> {
-    fn rows<R: Row>(table: &str, got: &[R], want: &[R]) -> Option<String> {
-        words(table, R::FIELDS, bytemuck::cast_slice(got), bytemuck::cast_slice(want), size_of::<R>())
-    }
-    fn plain<T: bytemuck::Pod>(table: &str, got: &[T], want: &[T]) -> Option<String> {
-        let wgsl = if size_of::<T>() == 8 { "u64" } else { "u32" };
-        let field = [Field { name: "word", wgsl, offset: 0 }];
-        words(table, &field, bytemuck::cast_slice(got), bytemuck::cast_slice(want), size_of::<T>())
-    }
-    rows::<Exp>("exps", &got.exps, &want.exps)
-        .or_else(|| rows::<Wire>("wires", &got.wires, &want.wires))
-        .or_else(|| rows::<Port>("ports", &got.ports, &want.ports))
-        .or_else(|| rows::<Switch>("switches", &got.switches, &want.switches))
-        .or_else(|| rows::<Nic>("nics", &got.nics, &want.nics))
-        .or_else(|| rows::<FlowTx>("flow_tx", &got.flow_tx, &want.flow_tx))
-        .or_else(|| rows::<FlowRx>("flow_rx", &got.flow_rx, &want.flow_rx))
-        .or_else(|| rows::<Task>("tasks", &got.tasks, &want.tasks))
-        .or_else(|| rows::<Signal>("signals", &got.signals, &want.signals))
-        .or_else(|| rows::<Gate>("gates", &got.gates, &want.gates))
-        .or_else(|| plain("servers", &got.servers, &want.servers))
-        .or_else(|| plain("edges", &got.edges, &want.edges))
-        .or_else(|| rows::<Packet>("packets", &got.packets, &want.packets))
-        .or_else(|| rows::<IntVec>("ints", &got.ints, &want.ints))
-        .or_else(|| plain("stamps", &got.stamps, &want.stamps))
-        .or_else(|| plain("clocks", &got.clocks, &want.clocks))
-        .or_else(|| plain("shared", &got.shared, &want.shared))
-        .or_else(|| rows::<Plan>("plans", &got.plans, &want.plans))
-        .or_else(|| plain("order", &got.order, &want.order))
-        .or_else(|| plain("paths", &got.paths, &want.paths))
-        .or_else(|| rows::<RttSample>("rtts", &got.rtts, &want.rtts))
+    let pairs = got.views().into_iter().zip(want.views());
+    TABLES.iter().zip(pairs).find_map(|(table, (got, want))| words(table, got, want))
 }
 
-fn words(table: &str, fields: &[Field], got: &[u8], want: &[u8], row: usize) -> Option<String> {
+fn words(table: &Table, got: &[u8], want: &[u8]) -> Option<String> {
+    let Table { name: table, columns: fields, row_bytes: row, .. } = *table;
     if got.len() != want.len() {
         return Some(format!("table {table}: {} rows, must be {}", got.len() / row, want.len() / row));
     }

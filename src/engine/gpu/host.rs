@@ -108,7 +108,7 @@ impl GpuEngine {
         limits: &wgpu::Limits,
         workgroup: u32,
     ) -> Result<Self, RunError> {
-        let needed = source::BINDINGS.len() as u32;
+        let needed = source::N_BINDINGS as u32;
         let found = limits.max_storage_buffers_per_shader_stage;
         if found < needed {
             return Err(RunError::TooFewBindings { found, needed });
@@ -199,7 +199,7 @@ impl GpuEngine {
             let pause = self.dispatch_until_pause(&resident, batch, &others, report, go_on)?;
             resident.download(&self.device, &self.queue, &self.faults, &mut all)?;
             for (row, &p) in fitting.iter().enumerate() {
-                pack::unpack(&all, row, &mut experiments[p]);
+                all.extract(row, &mut experiments[p]);
             }
             places.retain(|&p| matches!(experiments[p].exps[0].status, status::RUNNING | status::NEEDS_PACKETS));
             if pause == Pause::Stopped {

@@ -4,6 +4,7 @@
 
 use super::faults::{Faults, RunError};
 use super::source;
+use crate::columns::{TABLES, Table};
 use crate::engine::systems::SYSTEMS;
 
 /// An entry point.
@@ -56,7 +57,7 @@ impl Kernels {
             label: Some("hyperfold systems"),
             source: wgpu::ShaderSource::Wgsl(text.into()),
         });
-        let entries: Vec<wgpu::BindGroupLayoutEntry> = (0..source::BINDINGS.len() as u32)
+        let entries: Vec<wgpu::BindGroupLayoutEntry> = (0..source::N_BINDINGS as u32)
             .map(|binding| wgpu::BindGroupLayoutEntry {
                 binding,
                 visibility: wgpu::ShaderStages::COMPUTE,
@@ -119,7 +120,7 @@ impl Kernels {
     }
 }
 
-/// Whether kernels only read the table at `binding`.
+/// Whether kernels only read the buffer at `binding`.
 fn is_read_only(binding: u32) -> bool {
-    matches!(source::BINDINGS[binding as usize], "paths" | "edges" | "control")
+    TABLES.get(binding as usize).is_none_or(Table::is_read_only)
 }

@@ -3,39 +3,11 @@
 //! Layer: engine. Moves bytes; what they mean is `pack`'s and the kernels'.
 
 use super::faults::{Faults, RunError};
-use super::pack::{N_TABLES, NAMES, views, views_mut};
 use super::source;
-use crate::columns::{
-    Exp, FlowRx, FlowTx, Gate, IntVec, Nic, Packet, Plan, Port, RttSample, Signal, Switch, Tables, Task, Wire,
-};
+use crate::columns::{Exp, N_TABLES, TABLES, Tables};
 
 /// Bytes moved at a time, so that staging memory stays small beside the tables.
 const CHUNK: u64 = 64 << 20;
-
-/// Bytes of a row of every table: an empty table is bound as one row that nobody reads.
-const ROW_BYTES: [usize; N_TABLES] = [
-    size_of::<Exp>(),
-    size_of::<Nic>(),
-    size_of::<Port>(),
-    size_of::<Switch>(),
-    size_of::<FlowTx>(),
-    size_of::<FlowRx>(),
-    size_of::<Packet>(),
-    size_of::<IntVec>(),
-    size_of::<u64>(),
-    size_of::<Wire>(),
-    size_of::<u64>(),
-    size_of::<u32>(),
-    size_of::<Plan>(),
-    size_of::<u32>(),
-    size_of::<u32>(),
-    size_of::<RttSample>(),
-    size_of::<Task>(),
-    size_of::<u32>(),
-    size_of::<Signal>(),
-    size_of::<Gate>(),
-    size_of::<u64>(),
-];
 
 /// A batch's tables in device memory.
 #[derive(Debug)]
@@ -62,14 +34,18 @@ impl Resident {
         layout: &wgpu::BindGroupLayout,
         t: &Tables,
     ) -> Result<Self, RunError> {
-        let tables = views(t);
+        let tables = t.views();
         let bytes = tables.map(|v| v.len() as u64);
         let on_device = wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_SRC | wgpu::BufferUsages::COPY_DST;
         let buffer = |label, size, usage| {
             device.create_buffer(&wgpu::BufferDescriptor { label: Some(label), size, usage, mapped_at_creation: false })
         };
-        let buffers: Vec<wgpu::Buffer> =
-            (0..N_TABLES).map(|i| buffer(NAMES[i], bytes[i].max(ROW_BYTES[i] as u64), on_device)).collect();
+        // An empty table is bound as one row that nobody reads.
+        let buffers: Vec<wgpu::Buffer> = TABLES
+            .iter()
+            .zip(bytes)
+            .map(|(table, bytes)| buffer(table.name, bytes.max(table.row_bytes as u64), on_device))
+            .collect();
         let control_bytes = 4 * (u64::from(source::CONTROL_ROWS) + t.exps.len() as u64);
         let control = buffer("control", control_bytes, on_device);
         let staging_bytes = bytes.iter().sum::<u64>().min(CHUNK).max(bytes[0]).max(4);
@@ -144,7 +120,7 @@ impl Resident {
         t: &mut Tables,
     ) -> Result<(), RunError> {
         let room = self.staging.size();
-        let mut targets = views_mut(t);
+        let mut targets = t.views_mut();
         // Pieces (table, first byte, bytes) that share one trip.
         let mut trip: Vec<(usize, u64, u64)> = Vec::new();
         let mut filled = 0;

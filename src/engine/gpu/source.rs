@@ -2,37 +2,18 @@
 //!
 //! Layer: engine. Composes and validates; compiles nothing.
 
+use std::fmt::Write;
+
 use super::entry_points;
-use crate::columns::wgsl;
+use crate::columns::{N_TABLES, wgsl};
 use crate::engine::cpu::cc::{dcqcn, timely};
 use crate::engine::cpu::key;
 use crate::engine::systems::SYSTEMS;
 
-/// Tables that kernels bind: numbers and order are those of `shaders/bindings.wgsl`.
-pub const BINDINGS: [&str; 22] = [
-    "exps",
-    "nics",
-    "ports",
-    "switches",
-    "flow_tx",
-    "flow_rx",
-    "packets",
-    "ints",
-    "stamps",
-    "wires",
-    "clocks",
-    "shared_words",
-    "plans",
-    "order",
-    "paths",
-    "rtts",
-    "tasks",
-    "edges",
-    "signals",
-    "gates",
-    "servers",
-    "control",
-];
+/// Storage buffers that kernels bind: the tables, then [`CONTROL`].
+pub const N_BINDINGS: usize = N_TABLES + 1;
+/// Binding of the control buffer: steps to take, then the rows in `exps` of the experiments that run.
+pub const CONTROL: usize = N_TABLES;
 
 /// Words of the control buffer before the rows of the experiments that run.
 pub const CONTROL_ROWS: u32 = 1;
@@ -109,6 +90,8 @@ pub fn compose(workgroup: u32) -> Result<String, SourceError> {
     text.push_str(&wgsl::constants());
     text.push_str(&constants(workgroup));
     text.push_str(&wgsl::declarations());
+    text.push_str(&wgsl::bindings());
+    let _ = writeln!(text, "@group(0) @binding({CONTROL}) var<storage, read> control: array<u32>;\n");
     for file in FILES.into_iter().chain(SYSTEMS.iter().map(|system| system.wgsl)) {
         text.push_str(file);
         text.push('\n');

@@ -1,0 +1,58 @@
+//! The one list of tables.
+//!
+//! Layer: columns. Declares; knows nothing of what systems do. From this list come [`super::Tables`], its sizes and packing, the
+//! device's buffers, the WGSL bindings and the tests that go over all tables. A new table is one entry here.
+
+/// Calls the macro `$then` with the arguments given and an entry for every table, in the order of the WGSL bindings.
+///
+/// An entry reads: `name: Row, BASE x N of LENGTH as WGSL, written by [systems];`
+/// - `name`: the field of [`super::Tables`]; `Row`: its row type.
+/// - `BASE` and `LENGTH`: fields of [`super::Exp`] that hold an experiment's first row and its number of rows, both divided by `N`.
+///   Tables that name the same fields follow the same count: `flow_rx` and `order` have as many rows as `flow_tx`, `clocks` has two
+///   for every row of `wires`.
+/// - `WGSL`: name, element type and variable of the first row, as kernels spell them.
+/// - `systems`: those whose kernels may write the table. All may read it. A test compares this with what the kernels do.
+///
+/// The header of the experiment comes first and alone, as it is what the others are found by.
+macro_rules! every_table {
+    ($then:ident! $($arguments:tt)*) => {
+        $then! {
+            $($arguments)*
+            header {
+                /// Where an experiment's rows are, what governs it, where it stands.
+                exps: Exp, as ("exps", "Exp"), written by [schedule, analytical, advance];
+            }
+            rows {
+                nics: Nic, nic_base x 1 of nic_len, as ("nics", "Nic", "nic_base"), written by [nic, schedule, analytical, advance];
+                ports: Port, port_base x 1 of port_len, as ("ports", "Port", "port_base"), written by [plan, forward, forward_joint, advance];
+                switches: Switch, switch_base x 1 of switch_len, as ("switches", "Switch", "switch_base"), written by [classify, forward, forward_joint, advance];
+                flow_tx: FlowTx, flow_base x 1 of flow_len, as ("flow_tx", "FlowTx", "flow_base"), written by [nic];
+                flow_rx: FlowRx, flow_base x 1 of flow_len, as ("flow_rx", "FlowRx", "flow_base"), written by [nic];
+                packets: Packet, packet_base x 1 of packet_len, as ("packets", "Packet", "packet_base"), written by [plan, forward, forward_joint, nic, advance];
+                /// What INT headers carry; empty unless congestion control reads telemetry.
+                ints: IntVec, int_base x 1 of int_len, as ("ints", "IntVec", "int_base"), written by [forward, forward_joint, nic];
+                /// When each data packet was built, a packet; empty unless round-trip times are needed.
+                stamps: u64, stamp_base x 1 of stamp_len, as ("stamps", "u64", "stamp_base"), written by [nic];
+                wires: Wire, end_base x 1 of end_len, as ("wires", "Wire", "wire_base"), written by [plan, forward, forward_joint, nic];
+                /// Two a link end: for each experiment first the arrival time of the head of every wire, then every row's own next event.
+                clocks: u64, end_base x 2 of end_len, as ("clocks", "u64", "clock_base"), written by [plan, forward, forward_joint, nic, analytical];
+                /// Words that several rows add to in one system, always by commutative operations.
+                shared: u32, shared_base x 1 of shared_len, as ("shared_words", "atomic<u32>", "shared_base"), written by [plan, classify, forward, forward_joint, nic, schedule, advance];
+                plans: Plan, plan_base x 1 of plan_len, as ("plans", "Plan", "plan_base"), written by [plan];
+                /// Queue pairs of each NIC in order of creation, in the places of the NIC's flows.
+                order: u32, flow_base x 1 of flow_len, as ("order", "u32", "flow_base"), written by [nic];
+                /// Paths as egress ports, one switch after another.
+                paths: u32, path_base x 1 of path_len, as ("paths", "u32", "path_base"), written by [];
+                rtts: RttSample, rtt_base x 1 of rtt_len, as ("rtts", "RttSample", "rtt_base"), written by [nic];
+                tasks: Task, task_base x 1 of task_len, as ("tasks", "Task", "task_base"), written by [nic, analytical];
+                /// What tasks and gates release: tasks, or with `EDGE_SIGNAL` signals.
+                edges: u32, edge_base x 1 of edge_len, as ("edges", "u32", "edge_base"), written by [];
+                signals: Signal, signal_base x 1 of signal_len, as ("signals", "Signal", "signal_base"), written by [nic];
+                gates: Gate, gate_base x 1 of gate_len, as ("gates", "Gate", "gate_base"), written by [schedule];
+                /// Until when each server of gates is busy.
+                servers: u64, server_base x 1 of server_len, as ("servers", "u64", "server_base"), written by [analytical];
+            }
+        }
+    };
+}
+pub(crate) use every_table;
