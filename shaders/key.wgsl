@@ -1,4 +1,4 @@
-// The order of events (twin: `src/engine/cpu/key.rs`). ARCHITECTURE.md, "Events and their order".
+// The order of events (twin: `src/engine/cpu/key.rs`). docs/explanation/model-semantics.md, "Events and their order".
 
 // An event: when, how it came about, what, where.
 struct EventKey {

@@ -1,7 +1,7 @@
 //! Transport parameters as integers, resolved once per experiment and never re-derived below.
 //!
 //! Layer: beside `columns`. `spec` (a person's units) is turned into this by `batch`; the engine's tables and the
-//! oracle are both filled from it. ARCHITECTURE.md, "Semantics of the packet model", says what each does.
+//! oracle are both filled from it. docs/explanation/model-semantics.md says what each does.
 
 /// Congestion control of an experiment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

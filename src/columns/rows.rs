@@ -6,7 +6,7 @@
 use super::row::rows;
 
 /// How an event came about, for the order of simultaneous events: newest two ages, [`CHANGES`] changes of pattern, their distances (two a word), the root.
-/// ARCHITECTURE.md, "Events and their order".
+/// docs/explanation/model-semantics.md, "Events and their order".
 pub type Lineage = [u32; LINEAGE_WORDS];
 /// Changes of pattern that a lineage remembers. Six cost no more bytes a packet than five.
 pub const CHANGES: usize = 6;
@@ -467,7 +467,7 @@ rows! {
 mod tests {
     use super::*;
 
-    /// What memory grows by; ARCHITECTURE.md quotes these.
+    /// What memory grows by; docs/explanation/performance.md quotes these.
     #[test]
     fn row_sizes() {
         let sizes = [

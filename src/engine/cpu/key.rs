@@ -1,4 +1,4 @@
-//! The order of events (twin: `shaders/key.wgsl`). ARCHITECTURE.md, "Events and their order".
+//! The order of events (twin: `shaders/key.wgsl`). docs/explanation/model-semantics.md, "Events and their order".
 
 use super::math::sat;
 use crate::columns::{CHANGES, FARTHEST, LINEAGE_WORDS, Lineage, NEVER};

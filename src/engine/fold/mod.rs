@@ -2,7 +2,7 @@
 //! each steps by itself, and a partition whose like was simulated before is looked up instead.
 //!
 //! Layer: engine; columns and numbers only. Exact: every bit of every result is the unfolded engine's. Where that cannot be proven while it runs (a shared buffer
-//! that may pause or drop), the experiment starts over unfolded. ARCHITECTURE.md, "Folding", says why it is exact.
+//! that may pause or drop), the experiment starts over unfolded. `docs/explanation/folding.md` says why it is exact.
 
 mod memo;
 mod rows;

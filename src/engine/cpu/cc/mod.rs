@@ -1,4 +1,4 @@
-//! Congestion controls, in integers (twins: `shaders/cc/`). ARCHITECTURE.md, "Congestion control", gives formats and rules.
+//! Congestion controls, in integers (twins: `shaders/cc/`). docs/explanation/model-semantics.md gives formats and rules.
 
 pub mod dcqcn;
 pub mod dctcp;

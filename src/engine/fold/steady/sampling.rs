@@ -103,7 +103,7 @@ impl Run {
         // theta >= sqrt(7 N / (16 C RTT)), in packets.
         let least_ppm = (1_000_000_000_000 * 7 * flows / (16 * bdp)).isqrt().clamp(THETA_PPM, MOST_THETA_PPM);
         let theta_ppm = if e.theta_ppm > 0 { u64::from(e.theta_ppm) } else { least_ppm };
-        // HPCC's shares drift for so long that naps keep them from where they go (a ring 35 % late, ARCHITECTURE.md); nor would naps gain much there.
+        // HPCC's shares drift for so long that skips keep them from where they go: a ring 35 % late, docs/explanation/fidelity.md. Nor would skips gain much there.
         let never_skips = contended && e.cc == cc::HPCC && e.theta_ppm == 0;
         let interval = if e.interval_ns > 0 {
             u64::from(e.interval_ns) * PS_PER_NS
