@@ -40,7 +40,7 @@ if $soak; then
     scripts/setup-slurm.sh
     scripts/soak-slurm.sh "${CARGO_TARGET_DIR:-target}/$profile/hyperfold"
     # The parsers' fuzz tests, with many more cases than usual.
-    HYPERFOLD_SOAK=30 PROPTEST_CASES=20000 cargo test --profile "$profile" --test net_fuzz --test workload_fuzz --test sweep_corpus
+    HYPERFOLD_SOAK=30 PROPTEST_CASES=20000 cargo test --profile "$profile" --test sweep --test workload -- fuzz:: corpus::
     # Runs that are killed at random moments and carried on with.
     scripts/kill-test.sh "${CARGO_TARGET_DIR:-target}/$profile/hyperfold" 200
     # Soak tests are the ignored ones with `soak` in their name; one at a time, so that each has the machine to itself.

@@ -1,7 +1,7 @@
 //! Hyperfold: thousands of packet-level experiments on the networks that train large language models,
 //! in one run, on a GPU or a CPU, with identical bits.
 //!
-//! Layers, top down; a module imports only from those above it (`tests/layers.rs` enforces it):
+//! Layers, top down; a module imports only from those above it (`tests/docs/layers.rs` enforces it):
 //! `units` → `spec`, `sweep`, `transport`, `columns` → `topology`, `routing`, `model`, `collective` → `compute`, `cost` → `memory` →
 //! `workload` → `engine` → `batch` →
 //! `results` → `compare`, `optimize`, `trace`, `submit` → `report` → `session` → `cli`. ARCHITECTURE.md says what each is for.

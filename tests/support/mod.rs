@@ -1,6 +1,6 @@
 //! What integration tests share: a case as the engine and the oracle take it, the golden cases, random cases.
 //!
-//! A test binary declares `mod support;` (and `mod oracle;` where it needs the oracle) at its root.
+//! Every test binary declares it at its root: `#[path = "../support/mod.rs"] mod support;`.
 #![allow(dead_code, reason = "every test binary uses another part of it")]
 
 use hyperfold::routing::FlowPaths;
@@ -10,12 +10,14 @@ use hyperfold::workload::Flow;
 
 pub mod engine;
 pub mod golden;
+pub mod gpu;
 pub mod gpu_graphs;
 pub mod graphs;
 pub mod inputs;
 pub mod program;
 pub mod random;
 pub mod random_tasks;
+pub mod small;
 pub mod soak;
 pub mod table;
 pub mod tasks;

@@ -1,7 +1,4 @@
 //! Running the program in a folder of its own.
-//!
-//! A test binary that needs no more of `support` declares this file alone as its module.
-#![allow(dead_code, reason = "every test binary uses another part of it")]
 
 use std::fs;
 use std::path::{Path, PathBuf};

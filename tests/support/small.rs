@@ -7,8 +7,8 @@ use hyperfold::topology::{ArcIdx, Link, Network, Node, NodeKind};
 use hyperfold::transport::{Cc, RttWindow, Transport};
 use hyperfold::workload::Flow;
 
-use crate::support::transports::transport;
-use crate::support::{Case, engine};
+use super::transports::transport;
+use super::{Case, engine};
 
 /// Hosts on each of the two switches.
 pub const SIDE: u32 = 4;

@@ -20,7 +20,7 @@ use crate::engine::fold::memo::table::{
 };
 use crate::engine::fold::rows::bytes::{NumberReader, NumberWriter};
 
-/// What records say, and what the packet model makes of it. PRECONDITION of every change to either: a new number (`tests/memo_store.rs` holds it against digests
+/// What records say, and what the packet model makes of it. PRECONDITION of every change to either: a new number (`tests/fold/memo_store.rs` holds it against digests
 /// of what is remembered).
 pub const SEMANTICS: u32 = 11;
 

@@ -1,0 +1,49 @@
+//! `doctor` on this machine. These tests need an adapter that passes: `scripts/setup-vulkan.sh` installs one in software.
+
+use std::path::Path;
+
+use crate::support::program::{Ran, command, seen};
+
+fn doctor(args: &[&str], env: &[(&str, &str)]) -> Ran {
+    let args = [&["doctor"], args].concat();
+    seen(&args, command(Path::new("."), &args).envs(env.iter().copied()).output().expect("the program starts"))
+}
+
+#[test]
+fn an_adapter_of_this_machine_passes_the_self_test() {
+    let Ran { code, stdout, stderr } = doctor(&["--json"], &[]);
+    assert_eq!(code, 0, "no adapter passes; run scripts/setup-vulkan.sh\n{stdout}{stderr}");
+    let mut adapters: Vec<serde_json::Value> =
+        stdout.lines().map(|l| serde_json::from_str(l).expect("a JSON object a line")).collect();
+    let machine = adapters.pop().expect("the machine's line is the last");
+    assert!(
+        machine["machine"]["threads"].is_u64() && machine["install"].as_array().is_some_and(Vec::is_empty),
+        "{machine}"
+    );
+    assert!(adapters.iter().any(|a| a["self_test"] == "pass"), "{stdout}");
+    for (at, adapter) in adapters.iter().enumerate() {
+        assert_eq!(adapter["index"], at);
+        assert!(
+            adapter["name"].is_string() && adapter["driver"].is_string() && adapter["storage_binding_bytes"].is_u64()
+        );
+        assert_eq!(adapter["self_test"] == "pass", adapter["failures"].as_array().is_some_and(Vec::is_empty));
+    }
+}
+
+#[test]
+fn people_are_told_the_same() {
+    let Ran { code, stdout, .. } = doctor(&[], &[]);
+    assert_eq!(code, 0, "no adapter passes; run scripts/setup-vulkan.sh\n{stdout}");
+    assert!(stdout.contains("self-test: passed (6 kernels, "), "{stdout}");
+    assert!(stdout.contains("CPU engine: ready"), "{stdout}");
+}
+
+/// Where the Vulkan loader is pointed at no driver at all, as on a machine that has none.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_machine_without_an_adapter_is_told_what_to_install() {
+    let Ran { code, stdout, .. } =
+        doctor(&[], &[("VK_ICD_FILENAMES", "/nonexistent.json"), ("VK_DRIVER_FILES", "/nonexistent.json")]);
+    assert_eq!(code, 2, "{stdout}");
+    assert!(stdout.contains("no GPU adapter found") && stdout.contains("to install: "), "{stdout}");
+}

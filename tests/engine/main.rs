@@ -1,0 +1,14 @@
+//! The CPU engine: against golden cases, against an independent oracle, against formulas; and that nothing but the case decides its result.
+
+mod closed_forms;
+mod determinism;
+mod golden;
+mod graphs;
+mod oracle;
+mod oracle_engine;
+mod oracle_golden;
+mod oracle_random;
+mod oracle_tasks;
+
+#[path = "../support/mod.rs"]
+mod support;

@@ -1,0 +1,238 @@
+//! The oracle: an independent event-heap simulator of ARCHITECTURE.md's packet model, small and slow.
+//!
+//! Written from "Semantics of the packet model" alone, sharing only the input types with the engine: one heap, one event at a
+//! time, no steps, no tables. `Order` says how simultaneous events are ordered: as that document says, or as the
+//! reference simulator of the golden cases does. Task graphs are `tasks`; what they are made of, `graph`.
+#![allow(dead_code, reason = "no test uses all of it")]
+
+use hyperfold::batch::build::GraphCase;
+use hyperfold::topology::{ArcIdx, NodeKind};
+
+pub use crate::support::Case;
+
+mod arith;
+mod cc;
+mod graph;
+mod nic;
+mod port;
+mod queue;
+mod switch;
+mod tasks;
+
+use nic::{Nic, Receiver, Sender};
+use port::{Item, Port};
+pub use queue::Order;
+use queue::{CcTimer, Event, Lineage, Queue};
+use switch::Mmu;
+use tasks::Tasks;
+pub use tasks::Times;
+
+/// When to give up. The default never does.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Opts {
+    /// Events later than this are not handled.
+    pub time_limit_ps: Option<u64>,
+}
+
+/// Why an experiment ended without all flows finished.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// The flow's retransmission timer expired more than `rto_retries` times without progress.
+    GaveUp {
+        flow: u32,
+    },
+    /// Nothing is left to happen, but flows or tasks are unfinished (a pause that nobody lifts, a wait for what never comes).
+    Stuck,
+    TimeLimit,
+}
+
+/// What happened. Counters run until nothing is left in the network, not only to the last completion; after a failure,
+/// they say how far it came.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outcome {
+    /// When the sender saw the last byte acknowledged, by flow; `None` if it never did.
+    pub finish_ps: Vec<Option<u64>>,
+    pub failure: Option<Failure>,
+    /// Data and ACK packets that left a port.
+    pub packet_hops: u64,
+    /// Times that a data packet was marked at a port.
+    pub ecn_marks: u64,
+    /// Pause frames (not resumes) received.
+    pub pfc_pauses: u64,
+    /// Pause and resume frames received.
+    pub pfc_frames: u64,
+    pub drops: u64,
+    /// The largest egress queue of a switch (data and ACK bytes), right after a packet joined it.
+    pub max_queue_bytes: u64,
+    /// Bytes sent by the port of each arc, pause frames included.
+    pub tx_bytes: Vec<u64>,
+    /// By task of the graph.
+    pub tasks: Vec<Times>,
+}
+
+/// Simulates `case` from time 0 until nothing is left to happen.
+pub fn simulate(case: &Case, order: Order, opts: Opts) -> Outcome {
+    simulate_tasks(case, None, order, opts)
+}
+
+/// [`simulate`] with a task graph, whose queue pairs are the last flows of `case`.
+pub fn simulate_tasks(case: &Case, graph: Option<&GraphCase>, order: Order, opts: Opts) -> Outcome {
+    let mut sim = Sim::new(case, graph, order);
+    sim.run(opts);
+    sim.outcome()
+}
+
+struct Sim<'a> {
+    case: &'a Case,
+    queue: Queue,
+    now: u64,
+    /// Lineage of the event being handled.
+    lineage: Lineage,
+    failure: Option<Failure>,
+    /// By arc: the transmitting port.
+    ports: Vec<Port>,
+    /// By arc; meaningful where the arc leaves a host.
+    nics: Vec<Nic>,
+    /// By node; meaningful for switches.
+    mmus: Vec<Mmu>,
+    senders: Vec<Sender>,
+    receivers: Vec<Receiver>,
+    tasks: Tasks,
+    packet_hops: u64,
+    ecn_marks: u64,
+    pfc_pauses: u64,
+    pfc_frames: u64,
+    drops: u64,
+    max_queue_bytes: u64,
+}
+
+impl<'a> Sim<'a> {
+    fn new(case: &'a Case, graph: Option<&GraphCase>, order: Order) -> Self {
+        let net = &case.network;
+        let tasks = graph.map_or_else(Tasks::default, |g| Tasks::new(graph::expand(case, g), g.fresh_qp));
+        let first_qp = graph.map_or(case.flows.len(), |g| g.first_qp);
+        let mut sim = Sim {
+            case,
+            queue: Queue::new(case, order, tasks.nics()),
+            now: 0,
+            lineage: Lineage::of_start(None),
+            failure: None,
+            ports: port::all(case),
+            nics: vec![Nic::default(); 2 * net.links.len()],
+            mmus: switch::mmus(case),
+            senders: (0..case.flows.len()).map(|f| Sender::new(case, f, f >= first_qp)).collect(),
+            receivers: vec![Receiver::new(&case.transport); case.flows.len()],
+            tasks,
+            packet_hops: 0,
+            ecn_marks: 0,
+            pfc_pauses: 0,
+            pfc_frames: 0,
+            drops: 0,
+            max_queue_bytes: 0,
+        };
+        for flow in &case.flows[..first_qp] {
+            sim.queue.push(Lineage::of_start(Some(flow.id)), flow.start_ps, Event::Start(flow.id));
+        }
+        sim.first_tasks();
+        sim
+    }
+
+    fn run(&mut self, opts: Opts) {
+        while self.failure.is_none() {
+            // Gates complete at one instant are served in the order of their numbers: once nothing else can happen at it.
+            if self.queue.next_time().is_none_or(|t| t > self.now) {
+                self.serve_gates();
+            }
+            let Some(next) = self.queue.pop() else { break };
+            assert!(next.time() >= self.now, "time ran backwards");
+            if opts.time_limit_ps.is_some_and(|limit| next.time() > limit) {
+                self.failure = Some(Failure::TimeLimit);
+                return;
+            }
+            self.now = next.time();
+            self.lineage = next.lineage;
+            match next.event {
+                Event::Complete(arc) => {
+                    self.ports[arc as usize].busy = false;
+                    self.kick(arc);
+                }
+                Event::Arrive(arc) => self.arrive(arc),
+                Event::Pace(nic, generation) => self.pacing_timer(nic, generation),
+                Event::CcTimer(flow, timer, generation) => self.dcqcn_timer(flow, timer, generation),
+                Event::Rto(flow) => self.rto_timer(flow),
+                Event::Start(flow) => self.start_flow(flow),
+                Event::Due(task) => self.task_due(task),
+            }
+        }
+        if self.failure.is_none() {
+            self.check_drained();
+            if self.senders.iter().any(Sender::is_unfinished_flow) || !self.tasks.all_ended() {
+                self.failure = Some(Failure::Stuck);
+            }
+        }
+    }
+
+    /// Schedules `event` for `t`, caused by the event being handled.
+    fn schedule(&mut self, t: u64, event: Event) {
+        self.queue.push(self.lineage.child(t - self.now), t, event);
+    }
+
+    fn arrive(&mut self, arc: ArcIdx) {
+        let item = self.ports[arc as usize].wire.pop_front().expect("an arrival was sent");
+        let at = arc ^ 1;
+        let is_switch = self.ports[at as usize].is_switch;
+        match item {
+            Item::Pause(pause) => {
+                self.pfc_frames += 1;
+                self.pfc_pauses += u64::from(pause);
+                self.ports[at as usize].paused = pause;
+                if !pause {
+                    self.kick(at);
+                }
+            }
+            Item::Packet(packet) if is_switch => self.forward(at, packet),
+            Item::Packet(packet) => self.deliver(at, packet),
+        }
+    }
+
+    fn kick(&mut self, arc: ArcIdx) {
+        if self.ports[arc as usize].busy {
+            return;
+        }
+        if self.ports[arc as usize].is_switch { self.kick_switch_port(arc) } else { self.kick_nic(arc) }
+    }
+
+    /// Without losses in flight, what is left when nothing happens any more must add up.
+    fn check_drained(&self) {
+        for (arc, port) in self.ports.iter().enumerate() {
+            assert!(port.wire.is_empty(), "arc {arc}: packets on the wire but no event");
+            assert!(!port.busy, "arc {arc}: busy but no completion");
+            let queued: u64 = port.fifo.iter().map(|p| p.wire as u64).sum();
+            assert_eq!(port.queue_bytes, queued, "arc {arc}: queue bytes");
+        }
+        for (node, mmu) in self.mmus.iter().enumerate() {
+            let out = |arc: &usize| self.case.network.arc_from(*arc as u32) as usize == node;
+            let queued: u64 = (0..self.ports.len()).filter(out).map(|arc| self.ports[arc].queue_bytes).sum();
+            assert_eq!(mmu.held(), queued, "node {node}: bytes held by the shared buffer");
+        }
+    }
+
+    fn outcome(self) -> Outcome {
+        Outcome {
+            finish_ps: self.senders.iter().map(|s| s.finish_ps).collect(),
+            failure: self.failure,
+            packet_hops: self.packet_hops,
+            ecn_marks: self.ecn_marks,
+            pfc_pauses: self.pfc_pauses,
+            pfc_frames: self.pfc_frames,
+            drops: self.drops,
+            max_queue_bytes: self.max_queue_bytes,
+            tx_bytes: self.ports.iter().map(|p| p.tx_bytes).collect(),
+            tasks: self.tasks.times(),
+        }
+    }
+}
+
+fn is_switch(case: &Case, arc: ArcIdx) -> bool {
+    case.network.nodes[case.network.arc_from(arc) as usize].kind == NodeKind::Switch
+}

@@ -1,0 +1,186 @@
+//! The CPU engine against the oracle on task graphs: those that people write, under every congestion control and every way to lose or pause, and random ones.
+
+use crate::oracle::{Failure, Opts, Order, Times, simulate_tasks};
+use crate::support;
+use crate::support::tasks::TaskCase;
+use crate::support::{engine, graphs, random_tasks};
+use hyperfold::batch::build::BuildOptions;
+use hyperfold::batch::conserve;
+use hyperfold::columns::{NEVER, status};
+use hyperfold::workload::tasks::{QueuePair, TaskGraph, Work};
+
+/// What can be compared of a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Seen {
+    tasks: Vec<Times>,
+    /// Of plain flows.
+    finish_ps: Vec<Option<u64>>,
+    gave_up: bool,
+    packet_hops: u64,
+    ecn_marks: u64,
+    pfc_pauses: u64,
+    drops: u64,
+    max_queue_bytes: u64,
+    /// By arc; of arcs that carry packets.
+    tx_bytes: Vec<u64>,
+}
+
+impl Seen {
+    /// The first difference from what was expected.
+    fn difference(&self, expected: &Seen) -> Option<String> {
+        if self == expected {
+            return None;
+        }
+        // Of the differences the earliest in time says most.
+        let time = |t: &Times| [t.at, t.done, t.got].into_iter().flatten().min().unwrap_or(NEVER);
+        let tasks = self.tasks.iter().zip(&expected.tasks).enumerate();
+        let first = tasks.filter(|(_, (a, b))| a != b).min_by_key(|(_, (a, b))| time(a).min(time(b)));
+        Some(match first {
+            Some((i, (got, expected))) => format!("task {i}: {got:?}, expected {expected:?}"),
+            None => format!("{self:?}\nexpected {expected:?}"),
+        })
+    }
+}
+
+fn by_oracle(c: &TaskCase) -> Seen {
+    let o = simulate_tasks(&c.case, Some(&c.input()), Order::Lineage, Opts::default());
+    assert_ne!(o.failure, Some(Failure::Stuck), "a graph without cycles comes to its end");
+    Seen {
+        tasks: o.tasks,
+        finish_ps: o.finish_ps[..c.first_qp].to_vec(),
+        gave_up: matches!(o.failure, Some(Failure::GaveUp { .. })),
+        packet_hops: o.packet_hops,
+        ecn_marks: o.ecn_marks,
+        pfc_pauses: o.pfc_pauses,
+        drops: o.drops,
+        max_queue_bytes: o.max_queue_bytes,
+        tx_bytes: o.tx_bytes,
+    }
+}
+
+fn by_engine(c: &TaskCase, name: &str, step_divisor: u64) -> Seen {
+    let mut built =
+        engine::tables_of(&c.case, Some(c.input()), BuildOptions { step_divisor, ..BuildOptions::default() });
+    let ended = engine::run_cpu(&mut built.tables);
+    assert!(matches!(ended, status::DONE | status::GAVE_UP), "{name}: status {ended} flags {}", built.tables.shared[0]);
+    conserve::check(&built.tables).unwrap_or_else(|e| panic!("{name}: {e}"));
+    let t = &built.tables;
+    let time = |t: u64| (t != NEVER).then_some(t);
+    let ends = t.nics.iter().map(|n| n.tx_bytes).chain(t.ports.iter().map(|p| p.tx_bytes));
+    let mut tx_bytes = vec![0; 2 * c.case.network.links.len()];
+    for (&arc, bytes) in built.end_arcs.iter().zip(ends) {
+        tx_bytes[arc as usize] = bytes;
+    }
+    Seen {
+        tasks: t.tasks[..c.graph.tasks.len()]
+            .iter()
+            .map(|r| Times { at: time(r.at), done: time(r.done), got: time(r.got) })
+            .collect(),
+        finish_ps: built.flow_rows[..c.first_qp].iter().map(|&r| time(t.flow_tx[r as usize].finish)).collect(),
+        gave_up: ended == status::GAVE_UP,
+        packet_hops: engine::packet_hops(t),
+        ecn_marks: t.ports.iter().map(|p| p.marks).sum(),
+        pfc_pauses: engine::pauses(t),
+        drops: t.ports.iter().map(|p| p.drops as u64).sum(),
+        max_queue_bytes: t.ports.iter().map(|p| p.max_q as u64).max().unwrap_or(0),
+        tx_bytes,
+    }
+}
+
+/// Runs a case by both, with the engine's step divided by each of `divisors`; panics with the first difference. Returns what happened.
+fn compare(c: &TaskCase, name: &str, divisors: &[u64]) -> Seen {
+    let expected = by_oracle(c);
+    for &divisor in divisors {
+        let got = by_engine(c, name, divisor);
+        if expected.gave_up {
+            // Where it stops after giving up depends on the step; that it gives up does not.
+            assert!(got.gave_up, "{name}: the oracle gave up, the engine did not");
+        } else if let Some(difference) = got.difference(&expected) {
+            panic!("{name} ({:?}, step / {divisor}): {difference}", c.case.transport.cc);
+        }
+    }
+    expected
+}
+
+/// Compares the seeds `from..to`; returns how many paused, lost packets and gave up.
+fn compare_random(from: u64, to: u64) -> [u32; 3] {
+    let mut met = [0; 3];
+    for seed in from..to {
+        let case = random_tasks::case(seed);
+        let seen = compare(&case, &format!("seed {seed}"), &[1, 2 + seed % 2]);
+        met[0] += u32::from(seen.pfc_pauses > 0);
+        met[1] += u32::from(seen.drops > 0);
+        met[2] += u32::from(seen.gave_up);
+    }
+    met
+}
+
+/// Both could misread the semantics in the same way; not what anybody can reckon.
+#[test]
+fn times_are_those_reckoned_by_hand() {
+    let mut graph = TaskGraph { qps: vec![QueuePair { src: 5, dst: 6, lane: 0 }], servers: 1, ..TaskGraph::default() };
+    let first = graph.task(5, 2_000_000, Work::Message { qp: 0, bytes: 1_000 });
+    let second = graph.task(5, 0, Work::Message { qp: 0, bytes: 500 });
+    let arrived = graph.task(6, 700, Work::Delay);
+    graph.after_arrival(first, arrived);
+    let acknowledged = graph.join(5);
+    graph.after(second, acknowledged);
+    let [mut ready, mut released] = [[0; 2]; 2];
+    for (k, (from, to, latency_ps, delay_ps)) in
+        [(5, 6, 1_000_000, 500_000), (6, 5, 2_000_000, 0)].into_iter().enumerate()
+    {
+        ready[k] = graph.task(from, 1_000_000, Work::Delay);
+        let gate = graph.gate(Some(0), 3_000_000, latency_ps);
+        graph.into_gate(ready[k], gate);
+        released[k] = graph.task(to, delay_ps, Work::Delay);
+        graph.release(gate, released[k]);
+    }
+    let seen = compare(&graphs::quiet(graph), "by hand", &[1, 2, 3]);
+    let times = |task: u32| {
+        let t = seen.tasks[task as usize];
+        (t.at, t.got, t.done)
+    };
+    // 1048 bytes take 209.6 ns on each of two links, an ACK 12 ns, every link 1 us more.
+    let (arrives, comes_back) = (2_000_000 + 2 * 1_209_600, 2 * 1_012_000);
+    assert_eq!(times(first), (Some(2_000_000), Some(arrives), Some(arrives + comes_back)));
+    // Ready at 0, but posted after the first; 548 bytes take 109.6 ns behind it.
+    assert_eq!(times(second), (Some(2_000_000), Some(arrives + 109_600), Some(arrives + 109_600 + comes_back)));
+    assert_eq!(times(arrived), (Some(arrives + 700), None, Some(arrives + 700)));
+    assert_eq!(times(acknowledged).2, times(second).2);
+    // The server takes both gates' 3 us in turn.
+    assert_eq!(times(released[0]).0, Some(1_000_000 + 3_000_000 + 1_000_000 + 500_000));
+    assert_eq!(times(released[1]).0, Some(1_000_000 + 6_000_000 + 2_000_000));
+}
+
+#[test]
+fn engine_and_oracle_agree_on_graphs_that_people_write() {
+    let mut met = [0; 2];
+    let all = graphs::all();
+    for (name, case) in &all {
+        let seen = compare(case, name, &[1, 2, 3]);
+        assert!(!seen.gave_up, "{name} gave up");
+        met[0] += u32::from(seen.pfc_pauses > 0);
+        met[1] += u32::from(seen.drops > 0);
+    }
+    let [paused, lost] = met;
+    println!("{} graphs: {paused} with pauses, {lost} with losses", all.len());
+    assert!(paused > 0 && lost > 0, "the graphs no longer reach pauses and losses");
+}
+
+#[test]
+fn engine_and_oracle_agree_on_random_task_graphs() {
+    let [paused, lost, gave_up] = compare_random(0, 400);
+    println!("400 graphs: {paused} with pauses, {lost} with losses, {gave_up} gave up");
+    assert!(paused > 40 && lost > 15 && gave_up > 0, "the random graphs no longer reach storms and losses");
+}
+
+/// More of the same, for as long as the soak lasts (`HYPERFOLD_SOAK_MINUTES` for all soak tests together).
+#[test]
+#[ignore = "soak: random task graphs for minutes; scripts/test.sh --soak and CI run it"]
+fn soak_engine_and_oracle_agree_on_task_graphs() {
+    let seeds = support::soak::third(|from| {
+        compare_random(from, from + 500);
+        500
+    });
+    println!("{seeds} task graphs agree");
+}

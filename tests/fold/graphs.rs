@@ -1,0 +1,426 @@
+//! Folding changes no bit: random task graphs, beside plain flows or alone, with every congestion control, windows, pauses and losses.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use crate::support::{engine, gpu_graphs};
+use hyperfold::batch::build::BuildOptions;
+use hyperfold::batch::conserve;
+use hyperfold::columns::{FlowRx, FlowTx, Gate, NONE, Nic, Port, Tables, Task, cc, mode, qp, status};
+use hyperfold::engine::cpu::cc::{dcqcn, timely};
+use hyperfold::engine::fold::{FoldEngine, FoldStats, Memo};
+use hyperfold::engine::{Engine, is_final};
+use hyperfold::workload::tasks::Work;
+
+const OPTIONS: BuildOptions =
+    BuildOptions { exp_id: 0, links: true, rtt_cap: 0, step_divisor: 1, time_limit_ps: u64::MAX };
+
+/// Runs `t` folded.
+fn fold(name: &str, t: &mut Tables, modes: u32) -> FoldStats {
+    t.exps[0].modes |= modes;
+    run(name, &mut FoldEngine::default(), t)
+}
+
+fn run(name: &str, engine: &mut FoldEngine, t: &mut Tables) -> FoldStats {
+    let mut batch = [std::mem::take(t)];
+    let mut stats = FoldStats::default();
+    while !is_final(&batch[0]) {
+        let slice = engine.advance(&mut batch, u64::from(u32::MAX) / 2, &|| false).unwrap();
+        assert!(slice.failures.is_empty(), "{name}: {:?}", slice.failures);
+        stats = slice.folds[0];
+    }
+    let [done] = batch;
+    *t = done;
+    stats
+}
+
+/// Status; tasks, gates, senders, receivers; counters of NICs and of ports.
+type Ended = (u32, Vec<Task>, Vec<Gate>, Vec<FlowTx>, Vec<FlowRx>, Vec<[u64; 3]>, Vec<[u64; 8]>);
+
+/// What an experiment came to, without lists and what idle rows keep in vain: times before which something might not have happened, among others.
+fn rows(t: &Tables) -> Ended {
+    let nic = |r: &Nic| [r.tx_bytes, r.hops, u64::from(r.pauses)];
+    let port = |r: &Port| {
+        [r.tx_bytes, r.hops, u64::from(r.pauses), u64::from(r.drops), u64::from(r.max_q), r.draws, r.marks, r.q_area]
+    };
+    (
+        t.exps[0].status,
+        t.tasks.iter().map(|r| Task { next: NONE, ..*r }).collect(),
+        t.gates.iter().map(|r| Gate { next: NONE, ..*r }).collect(),
+        t.flow_tx.iter().map(|r| FlowTx { flags: r.flags & !(qp::HELD | qp::QUEUED), next_avail: 0, ..*r }).collect(),
+        t.flow_rx.iter().map(|r| FlowRx { held: NONE, nack_t: 0, cnp_t: 0, ..*r }).collect(),
+        t.nics.iter().map(nic).collect(),
+        t.ports.iter().map(port).collect(),
+    )
+}
+
+/// `t` with the timers of congestion control, which wait until somebody looks, run up to `now`; stages as far as they matter: beyond some number of increases all are alike.
+fn caught_up(t: &Tables, now: u64) -> Tables {
+    let mut t = t.clone();
+    let e = t.exps[0];
+    for f in 0..t.flow_tx.len() {
+        if e.cc == cc::DCQCN {
+            dcqcn::advance_until(&mut t, f as u32, now);
+        }
+        let most = match e.cc {
+            cc::DCQCN => e.fast_recovery + 1,
+            cc::TIMELY => timely::HYPER_AFTER,
+            _ => u32::MAX,
+        };
+        t.flow_tx[f].stage = t.flow_tx[f].stage.min(most);
+    }
+    t
+}
+
+/// Panics where folded and unfolded differ.
+fn same(name: &str, folded: &Tables, plain: &Tables) {
+    conserve::check(folded).unwrap_or_else(|e| panic!("{name}: {e}"));
+    let now = folded.exps[0].now.max(plain.exps[0].now);
+    let (got, want) = (rows(&caught_up(folded, now)), rows(&caught_up(plain, now)));
+    assert_eq!(got.0, want.0, "{name}: status");
+    for (i, (a, b)) in got.1.iter().zip(&want.1).enumerate() {
+        assert_eq!(a, b, "{name}: task {i}");
+    }
+    for (i, (a, b)) in got.3.iter().zip(&want.3).enumerate() {
+        assert_eq!(a, b, "{name}: sender {i}");
+    }
+    for (i, (a, b)) in got.4.iter().zip(&want.4).enumerate() {
+        assert_eq!(a, b, "{name}: receiver {i}");
+    }
+    assert_eq!((&got.2, &got.5, &got.6), (&want.2, &want.5, &want.6), "{name}: gates, NICs or ports");
+}
+
+#[test]
+fn partitions_change_nothing() {
+    let (mut folded, mut abandoned) = (0, 0);
+    for seed in 0..300 {
+        let g = gpu_graphs::case(seed);
+        let mut plain = gpu_graphs::tables(&g, OPTIONS).tables;
+        let mut got = plain.clone();
+        if engine::run_cpu(&mut plain) == status::GAVE_UP {
+            continue;
+        }
+        let stats = fold(&g.name, &mut got, mode::FOLD);
+        same(&g.name, &got, &plain);
+        folded += u32::from(stats.restarts == 0);
+        abandoned += u32::from(stats.restarts > 0);
+    }
+    println!("{folded} folded, {abandoned} started over");
+    assert!(folded > 150 && abandoned > 10, "{folded} folded, {abandoned} abandoned");
+}
+
+/// A case with the memo of `engine`, held against the unfolded run: what folding did, and whether it simulated less. `None`: a queue pair gives up.
+fn remembered(engine: &mut FoldEngine, seed: u64) -> Option<(FoldStats, bool)> {
+    let g = gpu_graphs::case(seed);
+    let mut plain = gpu_graphs::tables(&g, OPTIONS).tables;
+    let mut got = plain.clone();
+    if engine::run_cpu(&mut plain) == status::GAVE_UP {
+        return None;
+    }
+    got.exps[0].modes |= mode::FOLD | mode::MEMO;
+    let stats = run(&g.name, engine, &mut got);
+    same(&g.name, &got, &plain);
+    Some((stats, stats.restarts == 0 && stats.hops_simulated < engine::packet_hops(&plain)))
+}
+
+#[test]
+fn what_is_remembered_changes_nothing() {
+    let (mut hits, mut misses, mut less) = (0, 0, 0);
+    let mut engine = FoldEngine::default();
+    for seed in (0..300).chain(0..300) {
+        if let Some((stats, fewer)) = remembered(&mut engine, seed) {
+            hits += stats.hits;
+            misses += stats.misses;
+            less += u32::from(fewer);
+        }
+    }
+    println!("{hits} hits, {misses} misses, {less} with less to simulate");
+    assert!(hits > 250 && less > 70, "{hits} hits, {misses} misses, {less} with less to simulate");
+}
+
+/// Where states are looked up every few packets, patterns that repeat, partitions that fall apart and rows that are read back are the rule.
+#[test]
+fn states_change_nothing() {
+    let (mut hits, mut less) = (0, 0);
+    for every in [1, 7, 40] {
+        let mut engine = FoldEngine::checkpointing_every(every);
+        for seed in (0..150).chain(0..150) {
+            if let Some((stats, fewer)) = remembered(&mut engine, seed) {
+                hits += stats.hits;
+                less += u32::from(fewer);
+            }
+        }
+    }
+    println!("{hits} hits, {less} with less to simulate");
+    assert!(hits > 2000 && less > 120, "{hits} hits, {less} with less to simulate");
+}
+
+/// Long messages, on queue pairs that stay what they are, watched closely: naps are the rule.
+fn drowsy(seed: u64) -> (String, Tables) {
+    asleep(gpu_graphs::case(seed))
+}
+
+fn asleep(mut g: gpu_graphs::Graph) -> (String, Tables) {
+    for task in &mut g.graph.tasks {
+        if let Work::Message { bytes, .. } = &mut task.work {
+            *bytes *= 40;
+        }
+    }
+    g.fresh_qp = false;
+    let mut t = gpu_graphs::tables(&g, OPTIONS).tables;
+    let e = &mut t.exps[0];
+    e.modes |= mode::FOLD | mode::STEADY;
+    (e.theta_ppm, e.samples, e.interval_ns) = (300_000, 4, 2000);
+    (g.name, t)
+}
+
+/// What is skipped is decided by nothing but what happened to a partition: not by what is remembered, nor by audits, nor by who else runs.
+#[test]
+fn sleep_depends_on_the_past_alone() {
+    let mut engine = FoldEngine::checkpointing_every(10);
+    let (mut skips, mut slept, mut audited, mut hits) = (0, 0, 0, 0);
+    for seed in (0..200).chain(0..200) {
+        let (name, mut plain) = drowsy(seed);
+        let (mut kept, mut audit) = (plain.clone(), plain.clone());
+        let stats = run(&name, &mut FoldEngine::forgetful().with_checkpoints_every(10), &mut plain);
+        if plain.exps[0].status == status::GAVE_UP {
+            continue;
+        }
+        kept.exps[0].modes |= mode::MEMO;
+        hits += run(&name, &mut engine, &mut kept).hits;
+        same(&format!("{name}, remembered"), &kept, &plain);
+        audit.exps[0].audit_ppm = 1_000_000;
+        audited += run(&name, &mut FoldEngine::forgetful().with_checkpoints_every(10), &mut audit).audit.skips;
+        same(&format!("{name}, audited"), &audit, &plain);
+        gpu_graphs::complete(&name, &plain);
+        skips += stats.skips;
+        slept += stats.hops_skipped;
+    }
+    println!("{skips} naps, {slept} packet-hops slept, {audited} audited, {hits} hits");
+    assert!(
+        skips > 80 && slept > 70_000 && audited > 80 && hits > 200,
+        "{skips} naps, {slept} packet-hops slept, {audited} audited, {hits} hits"
+    );
+}
+
+/// A case of [`drowsy`] whose signals take `k` times 350 ns longer.
+fn delayed(seed: u64, k: u64, steady: bool) -> (String, Tables) {
+    let g = gpu_graphs::case(seed);
+    let (name, mut t) = asleep(gpu_graphs::Graph { release_ps: g.release_ps + k * 350_000, ..g });
+    if !steady {
+        t.exps[0].modes &= !mode::STEADY;
+    }
+    (format!("{name}, {k}, {}", if steady { "steady" } else { "exact" }), t)
+}
+
+/// The same with the memo of `engine` as without one.
+fn same_remembered(name: &str, engine: &mut FoldEngine, every: u64, t: &Tables) -> FoldStats {
+    let (mut plain, mut kept) = (t.clone(), t.clone());
+    let alone = run(name, &mut FoldEngine::forgetful().with_checkpoints_every(every), &mut plain);
+    kept.exps[0].modes |= mode::MEMO;
+    let stats = run(name, engine, &mut kept);
+    assert_eq!(stats.restarts, alone.restarts, "{name}: who starts over");
+    same(name, &kept, &plain);
+    stats
+}
+
+/// After a timeout a sender goes back and sends again what had arrived: that flies on, and is answered, when nothing of its queue pair is outstanding any more.
+#[test]
+fn what_is_sent_again_in_vain_is_not_forgotten() {
+    for steady in [false, true] {
+        let mut engine = FoldEngine::checkpointing_every(7);
+        let mut hits = 0;
+        for k in [0, 1, 1] {
+            let (name, t) = delayed(366, k, steady);
+            hits += same_remembered(&name, &mut engine, 7, &t).hits;
+        }
+        assert!(hits > 40, "{hits}");
+    }
+}
+
+/// Likes whose steps are not as long find the same to be provable: what arrives within a step has not all been there at once.
+#[test]
+fn who_starts_over_is_no_matter_of_steps() {
+    for seed in [254, 627] {
+        let mut engine = FoldEngine::checkpointing_every(40);
+        let stats = [0, 1, 2].map(|k| {
+            let (name, t) = delayed(seed, k, true);
+            same_remembered(&name, &mut engine, 40, &t)
+        });
+        assert!(stats.iter().all(|s| s.restarts == stats[0].restarts), "seed {seed}: {stats:?}");
+    }
+}
+
+#[test]
+fn threads_that_share_what_is_remembered_change_nothing() {
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(2).build().unwrap();
+    let mut engine = FoldEngine::default();
+    for first in [0, 20, 40, 60] {
+        // Likes side by side, so that threads find each other's half-told episodes.
+        let cases: Vec<_> = (first..first + 20).flat_map(|seed| [seed; 3]).map(gpu_graphs::case).collect();
+        let mut plain: Vec<Tables> = cases.iter().map(|g| gpu_graphs::tables(g, OPTIONS).tables).collect();
+        let mut batch = plain.clone();
+        batch.iter_mut().for_each(|t| t.exps[0].modes |= mode::FOLD | mode::MEMO);
+        while !batch.iter().all(is_final) {
+            let slice = pool.install(|| engine.advance(&mut batch, u64::from(u32::MAX) / 2, &|| false)).unwrap();
+            assert!(slice.failures.is_empty(), "{:?}", slice.failures);
+        }
+        for ((g, got), want) in cases.iter().zip(&batch).zip(&mut plain) {
+            if engine::run_cpu(want) != status::GAVE_UP {
+                same(&g.name, got, want);
+            }
+        }
+    }
+}
+
+/// Runs experiments side by side on `threads` threads, all with the memo of `engine`; what folding did for each.
+fn together(engine: &mut FoldEngine, threads: usize, batch: &mut [Tables]) -> Vec<FoldStats> {
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+    batch.iter_mut().for_each(|t| t.exps[0].modes |= mode::FOLD | mode::MEMO);
+    let mut folds = Vec::new();
+    while !batch.iter().all(is_final) {
+        let slice = pool.install(|| engine.advance(batch, u64::from(u32::MAX) / 2, &|| false)).unwrap();
+        assert!(slice.failures.is_empty(), "{:?}", slice.failures);
+        folds = slice.folds;
+    }
+    folds
+}
+
+/// Experiments that meet the same unknown at the same time: one finds out, the others wait for it.
+#[test]
+fn likes_side_by_side_are_simulated_once() {
+    let mut compared = 0;
+    for seed in 0..120 {
+        let g = gpu_graphs::case(seed);
+        let tables = gpu_graphs::tables(&g, OPTIONS).tables;
+        let mut plain = tables.clone();
+        if engine::run_cpu(&mut plain) == status::GAVE_UP {
+            continue;
+        }
+        for (threads, n, every) in [(2, 6, 40), (4, 16, 7)] {
+            let one = together(&mut FoldEngine::checkpointing_every(every), 1, &mut [tables.clone()]);
+            let mut batch = vec![tables.clone(); n];
+            let all = together(&mut FoldEngine::checkpointing_every(every), threads, &mut batch);
+            for got in &batch {
+                same(&g.name, got, &plain);
+            }
+            // Where marks are random, or an experiment starts over, nothing is shared.
+            let again = together_twice(&tables, every);
+            if one[0].restarts > 0 || again > 0 {
+                continue;
+            }
+            let simulated: u64 = all.iter().map(|s| s.hops_simulated).sum();
+            assert_eq!(
+                simulated,
+                one[0].hops_simulated,
+                "{}: {n} on {threads} threads, {:?}",
+                g.name,
+                all.iter().map(|s| s.hops_simulated).collect::<Vec<_>>()
+            );
+            compared += 1;
+        }
+    }
+    assert!(compared > 40, "{compared}");
+}
+
+/// What the second of two likes simulates that run one after the other.
+fn together_twice(tables: &Tables, every: u64) -> u64 {
+    let mut engine = FoldEngine::checkpointing_every(every);
+    together(&mut engine, 1, &mut [tables.clone(), tables.clone()])[1].hops_simulated
+}
+
+/// Experiments that have some of their traffic in common. Signals take longer in some, so that likes are out of step.
+fn kindred(first: u64) -> Vec<gpu_graphs::Graph> {
+    let case = |(k, seed): (u64, u64)| {
+        let g = gpu_graphs::case(seed);
+        gpu_graphs::Graph { release_ps: g.release_ps + k * 350_000, ..g }
+    };
+    (0..4).flat_map(|k| (0..4).map(move |i| (k, first + (i + k) % 4))).map(case).collect()
+}
+
+/// They wait for each other now and then, and never in a circle.
+#[test]
+fn whoever_waits_changes_nothing() {
+    for (threads, every) in [(2, 7), (4, 40), (4, 2048)] {
+        let mut engine = FoldEngine::checkpointing_every(every);
+        for first in (0..96).step_by(4) {
+            let cases = kindred(first);
+            let mut plain: Vec<Tables> = cases.iter().map(|g| gpu_graphs::tables(g, OPTIONS).tables).collect();
+            let mut batch = plain.clone();
+            together(&mut engine, threads, &mut batch);
+            for ((g, got), want) in cases.iter().zip(&batch).zip(&mut plain) {
+                if engine::run_cpu(want) != status::GAVE_UP {
+                    same(&g.name, got, want);
+                }
+            }
+        }
+    }
+}
+
+/// Nor where steady partitions sleep: what they sleep with, and until when, is the same for whoever goes first and whoever waits.
+#[test]
+fn whoever_waits_sleeps_the_same() {
+    let (mut skips, mut hits) = (0, 0);
+    for (threads, every) in [(2, 7), (4, 40), (4, 2048)] {
+        let mut engine = FoldEngine::checkpointing_every(every);
+        for first in (0..96).step_by(12) {
+            let (names, mut plain): (Vec<String>, Vec<Tables>) = kindred(first).into_iter().map(asleep).unzip();
+            let mut batch = plain.clone();
+            // Some are simulated all the same where they slept, which nobody waits for.
+            batch.iter_mut().step_by(3).for_each(|t| t.exps[0].audit_ppm = 500_000);
+            let folds = together(&mut engine, threads, &mut batch);
+            hits += folds.iter().map(|f| f.hits).sum::<u64>();
+            for ((name, got), want) in names.iter().zip(&batch).zip(&mut plain) {
+                skips += run(name, &mut FoldEngine::forgetful().with_checkpoints_every(every), want).skips;
+                if want.exps[0].status != status::GAVE_UP {
+                    same(&format!("{name}, {threads} threads, cuts every {every}"), got, want);
+                }
+            }
+        }
+    }
+    println!("{skips} naps, {hits} hits");
+    assert!(skips > 5 && hits > 200, "{skips} naps, {hits} hits");
+}
+
+/// Partitions that meet in a turn of one of them, before either has sent anything, are not at rest while the other has something due (found with DCTCP).
+#[test]
+fn who_has_something_due_is_not_at_rest() {
+    let mut engine = FoldEngine::checkpointing_every(7);
+    let (name, t) = delayed(549, 0, true);
+    for _ in 0..2 {
+        same_remembered(&name, &mut engine, 7, &t);
+    }
+}
+
+/// Two engines on one memo, by turns on one thread. `b` goes on alone wherever `a` is not done with what it records; `a` may yet fall asleep at its next look, so nobody
+/// may take more than until then for known (found by chance, with threads).
+#[test]
+fn what_is_known_ends_at_the_next_look() {
+    let alternate = |mut batches: [[Tables; 1]; 2], every: u64| {
+        let memo = Arc::<Memo>::default();
+        let mut engines = [0; 2].map(|_| FoldEngine::remembering(Arc::clone(&memo)).with_checkpoints_every(every));
+        while !batches.iter().all(|b| is_final(&b[0])) {
+            // A few turns each: how often they ask whether to stop.
+            for ((engine, batch), most) in engines.iter_mut().zip(&mut batches).zip([2, 3]) {
+                let asked = AtomicU32::new(0);
+                let slice = engine
+                    .advance(batch, u64::from(u32::MAX) / 2, &|| asked.fetch_add(1, Ordering::Relaxed) >= most)
+                    .unwrap();
+                assert!(slice.failures.is_empty(), "{:?}", slice.failures);
+            }
+        }
+        batches
+    };
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
+    let mut skips = 0;
+    for (seed, every) in [(241, 7), (241, 40)] {
+        let (name, t) = delayed(seed, 0, true);
+        let (mut plain, mut kept) = (t.clone(), t);
+        skips += run(&name, &mut FoldEngine::forgetful().with_checkpoints_every(every), &mut plain).skips;
+        kept.exps[0].modes |= mode::MEMO;
+        for [got] in pool.install(|| alternate([[kept.clone()], [kept]], every)) {
+            same(&name, &got, &plain);
+        }
+    }
+    assert!(skips > 0);
+}

@@ -1,0 +1,181 @@
+//! Whole runs on the GPU against whole runs on the CPU: final tables bit by bit, whatever shares a batch, however it is dispatched.
+
+use crate::support;
+use crate::support::{golden, gpu, gpu_graphs, random, small};
+use hyperfold::batch::build::BuildOptions;
+use hyperfold::columns::{Tables, status};
+use hyperfold::engine::gpu::{ExperimentError, GpuEngine, Mode, RunError};
+use hyperfold::engine::{Engine, is_final};
+
+const PACKET_LIMIT: u64 = 1 << 20;
+
+#[test]
+fn fused_runs_end_as_on_the_cpu_in_any_company() {
+    let (names, mut before): (Vec<_>, Vec<_>) = small::tables().into_iter().unzip();
+    small::starve(&mut before[0]);
+    small::starve(&mut before[4]);
+    let want = small::on_cpu(&before);
+    assert!(want.iter().all(|t| t.exps[0].status == status::DONE));
+
+    let mut engine = gpu::shared();
+    let mut got = before.clone();
+    let mut calls = 0;
+    let mut last = 0;
+    let report = engine
+        .run(&mut got, Mode::Fused, PACKET_LIMIT, &mut |p| {
+            calls += 1;
+            assert!(p.finished >= last && p.finished <= p.experiments);
+            last = p.finished;
+            true
+        })
+        .unwrap_or_else(|e| panic!("{e}"));
+    small::compare(&names, &got, &want);
+    assert!(report.failures.is_empty() && !report.stopped, "{report:?}");
+    assert!(report.growths > 0, "starved pools must have grown");
+    assert_eq!(calls, report.dispatches);
+    assert_eq!(last, names.len());
+
+    // The other way round, in small batches, the tables are the same.
+    let mut reversed: Vec<Tables> = before.iter().rev().cloned().collect();
+    // Just enough for the largest of them at its end.
+    engine.limit_room(u64::MAX, want.iter().map(Tables::bytes).max().unwrap());
+    let report = engine.run(&mut reversed, Mode::Fused, PACKET_LIMIT, &mut |_| true);
+    engine.limit_room(u64::MAX, u64::MAX);
+    let report = report.unwrap_or_else(|e| panic!("{e}"));
+    assert!(report.failures.is_empty() && report.batches > 1, "{report:?}");
+    reversed.reverse();
+    small::compare(&names, &reversed, &want);
+}
+
+#[test]
+fn one_that_needs_too_much_fails_alone() {
+    let (names, before): (Vec<_>, Vec<_>) = small::tables().into_iter().take(3).unzip();
+    let want = small::on_cpu(&before);
+    let needed: Vec<u64> = want.iter().map(|t| t.packets.len() as u64).collect();
+    // The first needs most, the others less than the limit.
+    let limit = needed[0] - 1;
+    assert!(needed[1] <= limit && needed[2] <= limit, "{needed:?}");
+    let mut got = before;
+    let report = gpu::shared().run(&mut got, Mode::Fused, limit, &mut |_| true).unwrap_or_else(|e| panic!("{e}"));
+    assert!(
+        matches!(report.failures[..], [(0, ExperimentError::TooManyPackets(e))] if e.limit == limit && e.wanted > limit),
+        "{report:?}"
+    );
+    assert_eq!(got[0].exps[0].status, status::NEEDS_PACKETS);
+    small::compare(&names[1..], &got[1..], &want[1..]);
+}
+
+#[test]
+fn one_that_is_too_large_for_the_device_fails_alone() {
+    let (names, before): (Vec<_>, Vec<_>) = small::tables().into_iter().take(2).unzip();
+    let want = small::on_cpu(&before);
+    // Room for what the second one ends with; the first grows beyond.
+    let room = want[1].bytes();
+    assert!(want[0].bytes() > room);
+    let mut got = before;
+    let mut engine = gpu::shared();
+    engine.limit_room(u64::MAX, room);
+    let report = engine.run(&mut got, Mode::Fused, PACKET_LIMIT, &mut |_| true);
+    engine.limit_room(u64::MAX, u64::MAX);
+    let report = report.unwrap_or_else(|e| panic!("{e}"));
+    assert!(
+        matches!(report.failures[..], [(0, ExperimentError::TooLarge { limit, .. })] if limit == room),
+        "{report:?}"
+    );
+    small::compare(&names[1..], &got[1..], &want[1..]);
+}
+
+#[test]
+fn a_lost_device_is_an_error_and_no_panic() {
+    let (device, queue, limits) = gpu::open();
+    let mut engine = GpuEngine::new(device.clone(), queue, &limits).unwrap_or_else(|e| panic!("{e}"));
+    device.destroy();
+    let (_, mut tables): (Vec<_>, Vec<_>) = small::tables().into_iter().take(1).unzip();
+    let before = tables.clone();
+    let error = engine.run(&mut tables, Mode::Fused, PACKET_LIMIT, &mut |_| true).unwrap_err();
+    assert!(matches!(error, RunError::Lost(_) | RunError::Reported(_)), "{error:?}");
+    assert_eq!(tables, before);
+}
+
+#[test]
+fn a_device_with_few_bindings_is_refused() {
+    let (device, queue, limits) = gpu::open();
+    let few = wgpu::Limits { max_storage_buffers_per_shader_stage: 8, ..limits };
+    let error = GpuEngine::new(device, queue, &few).unwrap_err();
+    assert_eq!(error, RunError::TooFewBindings { found: 8, needed: 22 });
+}
+
+#[test]
+fn a_run_stops_when_told_and_goes_on_where_it_was() {
+    let (names, before): (Vec<_>, Vec<_>) = small::tables().into_iter().take(2).unzip();
+    let want = small::on_cpu(&before);
+    let mut got = before;
+    let mut engine = gpu::shared();
+    let mut stops = 0;
+    while got.iter().any(|t| matches!(t.exps[0].status, status::RUNNING | status::NEEDS_PACKETS)) {
+        let report = engine.run(&mut got, Mode::Fused, PACKET_LIMIT, &mut |_| false).unwrap_or_else(|e| panic!("{e}"));
+        stops += u32::from(report.stopped);
+        assert!(report.dispatches <= 1 && stops < 10_000, "{report:?}");
+    }
+    small::compare(&names, &got, &want);
+    assert!(stops > 0);
+}
+
+#[test]
+fn random_networks_end_as_on_the_cpu() {
+    let names: Vec<String> = (100..160).map(|seed| format!("random case {seed}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let before: Vec<Tables> =
+        (100..160).map(|seed| support::engine::tables(&random::case(seed), BuildOptions::default()).tables).collect();
+    let want = small::on_cpu(&before);
+    let mut got = before;
+    // By way of the interface that the batch runner uses, slice after slice.
+    let mut engine = gpu::shared();
+    for _ in 0..1000 {
+        let slice = engine.advance(&mut got, PACKET_LIMIT, &|| false).unwrap_or_else(|e| panic!("{e}"));
+        assert!(slice.failures.is_empty() && slice.seconds.len() == got.len());
+        if got.iter().all(is_final) {
+            break;
+        }
+    }
+    small::compare(&names, &got, &want);
+}
+
+#[test]
+fn task_graphs_end_as_on_the_cpu() {
+    let cases: Vec<_> = (100..125).map(gpu_graphs::case).collect();
+    let names: Vec<&str> = cases.iter().map(|g| g.name.as_str()).collect();
+    let mut before: Vec<Tables> =
+        cases.iter().map(|g| gpu_graphs::tables(g, BuildOptions { rtt_cap: 4, ..Default::default() }).tables).collect();
+    // With pools that must grow on the way.
+    before.iter_mut().step_by(3).for_each(small::starve);
+    let want = small::on_cpu(&before);
+    let mut got = before;
+    let report =
+        gpu::shared().run(&mut got, Mode::Fused, PACKET_LIMIT, &mut |_| true).unwrap_or_else(|e| panic!("{e}"));
+    small::compare(&names, &got, &want);
+    assert!(report.failures.is_empty() && report.growths > 0, "{report:?}");
+    let lost = want.iter().filter(|t| t.ports.iter().any(|p| p.drops > 0)).count();
+    let done = want.iter().filter(|t| t.exps[0].status == status::DONE).count();
+    println!("{done} of {} to their end, {lost} with losses; {report:?}", want.len());
+    assert!(done > 20 && lost > 0, "{done} done, {lost} with losses");
+}
+
+#[test]
+fn golden_cases_end_as_on_the_cpu() {
+    let wanted = ["c2s_incast4_1M_dcqcnstep", "c2s_incast4_1M_hpcc", "c2s_incast4_1M_dctcp", "c2s_incast4_1M_timely"];
+    if golden::root().is_none() {
+        println!("skipped: the golden cases are not here");
+        return;
+    }
+    let before: Vec<Tables> = wanted
+        .iter()
+        .map(|name| support::engine::tables(&golden::load(name).case, BuildOptions::default()).tables)
+        .collect();
+    let want = small::on_cpu(&before);
+    let mut got = before;
+    let report =
+        gpu::shared().run(&mut got, Mode::Fused, PACKET_LIMIT, &mut |_| true).unwrap_or_else(|e| panic!("{e}"));
+    small::compare(&wanted, &got, &want);
+    println!("{report:?}");
+}

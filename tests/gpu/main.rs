@@ -1,0 +1,10 @@
+//! The GPU engine: parity with the CPU engine, its arithmetic and its kernels' text. Needs an adapter (`scripts/setup-vulkan.sh`).
+
+mod devices;
+mod fused;
+mod math;
+mod systems;
+mod wgsl;
+
+#[path = "../support/mod.rs"]
+mod support;

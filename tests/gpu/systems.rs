@@ -1,0 +1,149 @@
+//! Parity of CPU and GPU after every system: every bit of every table.
+
+use crate::support;
+use crate::support::{golden, gpu, gpu_graphs, random, small};
+use hyperfold::batch::build::BuildOptions;
+use hyperfold::columns::{NEVER, Tables, qp, status, task};
+use hyperfold::engine::gpu::{GpuEngine, Kernel, Mode, pack};
+use hyperfold::engine::grow;
+use hyperfold::engine::systems::SYSTEMS;
+
+/// Experiments by name, each with the tables that the CPU engine works on.
+type Named = Vec<(String, Tables)>;
+
+fn running(t: &Tables) -> bool {
+    t.exps[0].status == status::RUNNING
+}
+
+/// Runs `steps` steps of all experiments side by side on both, comparing after every system.
+fn parity(engine: &mut GpuEngine, experiments: &mut Named, steps: u32) {
+    let mut all = pack::pack(experiments.iter().map(|e| &e.1));
+    let mut resident = engine.upload(&all).unwrap_or_else(|e| panic!("{e}"));
+    for step in 0..steps {
+        let mut grown = false;
+        for (_, t) in experiments.iter_mut().filter(|e| e.1.exps[0].status == status::NEEDS_PACKETS) {
+            grow::grow(t, u64::from(u32::MAX)).unwrap_or_else(|e| panic!("{e}"));
+            grown = true;
+        }
+        if grown {
+            all = pack::pack(experiments.iter().map(|e| &e.1));
+            resident = engine.upload(&all).unwrap_or_else(|e| panic!("{e}"));
+        }
+        if !experiments.iter().any(|e| running(&e.1)) {
+            return;
+        }
+        let took_part: Vec<bool> = experiments.iter().map(|e| running(&e.1)).collect();
+        for (k, system) in SYSTEMS.iter().enumerate() {
+            engine.run_system(&resident, Kernel::System(k), Some(&mut all)).unwrap_or_else(|e| panic!("{e}"));
+            for (row, (experiment, t)) in experiments.iter_mut().enumerate().filter(|(row, _)| took_part[*row]) {
+                let rows = system.rows.count(&t.exps[0]);
+                system.run(t, 0..rows);
+                let mut got = t.clone();
+                all.extract(row, &mut got);
+                if let Some(first) = gpu::difference(&got, t) {
+                    panic!("{experiment}, step {step}, after {}: {first}", system.name);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn small_networks() {
+    let mut experiments: Named = small::all()
+        .into_iter()
+        .enumerate()
+        .map(|(i, (name, case))| {
+            let options =
+                BuildOptions { exp_id: i as u32, links: i % 2 == 0, rtt_cap: 4 * (i as u32 % 3), ..Default::default() };
+            (name.to_string(), support::engine::tables(&case, options).tables)
+        })
+        .collect();
+    parity(&mut gpu::shared(), &mut experiments, 450);
+    let sum = |count: fn(&Tables) -> u64| experiments.iter().map(|e| count(&e.1)).sum::<u64>();
+    // What the cases are for has happened.
+    assert!(sum(support::engine::pauses) > 0, "no pause");
+    assert!(sum(|t| t.ports.iter().map(|p| u64::from(p.drops)).sum()) > 0, "no drop");
+    assert!(sum(|t| t.ports.iter().map(|p| p.marks).sum()) > 0, "no mark");
+    let finished = sum(|t| t.flow_tx.iter().filter(|f| f.flags & qp::FINISHED != 0).count() as u64);
+    assert!(finished > 20, "only {finished} flows finished");
+}
+
+#[test]
+fn random_networks() {
+    let mut experiments: Named = (0..20)
+        .map(|seed| {
+            (
+                format!("random case {seed}"),
+                support::engine::tables(&random::case(seed), BuildOptions::default()).tables,
+            )
+        })
+        .collect();
+    parity(&mut gpu::shared(), &mut experiments, 150);
+}
+
+#[test]
+fn task_graphs() {
+    // Every shape with every congestion control.
+    let mut experiments: Named = (0..25)
+        .map(|seed| {
+            let g = gpu_graphs::case(seed);
+            let options = BuildOptions { exp_id: seed as u32, rtt_cap: 4 * (seed as u32 % 3), ..Default::default() };
+            let t = gpu_graphs::tables(&g, options).tables;
+            (g.name, t)
+        })
+        .collect();
+    parity(&mut gpu::shared(), &mut experiments, 250);
+    let sum = |count: fn(&Tables) -> usize| experiments.iter().map(|e| count(&e.1)).sum::<usize>();
+    let messages = sum(|t| t.tasks.iter().filter(|r| r.flags & task::MESSAGE != 0 && r.done != NEVER).count());
+    let gates = sum(|t| t.gates.iter().filter(|g| g.waits == 0).count());
+    assert!(messages > 500 && gates > 100, "{messages} messages, {gates} gates");
+}
+
+#[test]
+fn golden_cases() {
+    let wanted = [
+        "c2s_incast4_1M_dcqcnstep",
+        "c2s_incast4_1M_hpcc",
+        "c2s_incast4_1M_dctcp",
+        "c2s_incast4_1M_timely",
+        "c5_pfc_victim_dcqcnstep",
+    ];
+    let names = golden::names();
+    let mut experiments: Named = Vec::new();
+    for name in names.iter().filter(|n| wanted.contains(&n.as_str())) {
+        experiments
+            .push((name.clone(), support::engine::tables(&golden::load(name).case, BuildOptions::default()).tables));
+    }
+    if experiments.is_empty() {
+        println!("skipped: the golden cases are not here");
+        return;
+    }
+    assert_eq!(experiments.len(), wanted.len(), "{names:?}");
+    parity(&mut gpu::shared(), &mut experiments, 100);
+}
+
+#[test]
+fn runs_by_system_end_as_on_the_cpu() {
+    let short = ["dcqcn", "dctcp", "pauses"];
+    let (names, mut before): (Vec<_>, Vec<_>) =
+        small::tables().into_iter().filter(|(name, _)| short.contains(name)).unzip();
+    small::starve(&mut before[1]);
+    let want = small::on_cpu(&before);
+    let mut got = before;
+    let report = gpu::shared().run(&mut got, Mode::PerSystem, 1 << 20, &mut |_| true).unwrap_or_else(|e| panic!("{e}"));
+    small::compare(&names, &got, &want);
+    assert!(report.failures.is_empty() && report.growths > 0, "{report:?}");
+}
+
+#[test]
+fn task_graphs_by_system_end_as_on_the_cpu() {
+    let cases: Vec<_> = [0, 6, 12, 18, 24].map(gpu_graphs::case).into();
+    let names: Vec<&str> = cases.iter().map(|g| g.name.as_str()).collect();
+    let before: Vec<Tables> = cases.iter().map(|g| gpu_graphs::tables(g, BuildOptions::default()).tables).collect();
+    let want = small::on_cpu(&before);
+    let mut got = before;
+    let report = gpu::shared().run(&mut got, Mode::PerSystem, 1 << 20, &mut |_| true).unwrap_or_else(|e| panic!("{e}"));
+    small::compare(&names, &got, &want);
+    assert!(report.failures.is_empty(), "{report:?}");
+}

@@ -1,0 +1,329 @@
+//! `hyperfold compare` and `hyperfold trace` as a user meets them, on runs of the program itself.
+
+use std::fs;
+use std::path::Path;
+
+use crate::support::program::{Ran, hyperfold};
+use serde_json::Value;
+
+const SWEEP: &str = r#"name = "c"
+[base.cluster]
+gpus = 8
+gpus_per_server = 1
+nics_per_server = 1
+[base.workload]
+kind = "traffic"
+pattern = "incast"
+fan_in = 4
+bytes = 50000
+[base.output]
+flows = true
+links = true
+[sweep]
+replicas = 2
+[axes]
+"transport.cc" = ["dcqcn", "hpcc"]
+"topology.link_gbps" = [100, 200]
+"#;
+
+fn run(root: &Path, out: &str, set: &[&str]) {
+    fs::write(root.join("s.toml"), SWEEP).unwrap();
+    let mut args = vec!["run", "s.toml", "--out", out, "--quiet", "--engine", "cpu"];
+    set.iter().for_each(|s| args.extend(["--set", s]));
+    let output = hyperfold(root, &args);
+    assert_eq!(output.code, 0, "{}", output.stderr);
+}
+
+fn lines(output: &Ran, kind: &str) -> Vec<Value> {
+    let all = &output.stdout;
+    let objects = all.lines().map(|l| serde_json::from_str::<Value>(l).expect("one object a line"));
+    objects.filter(|o| o["kind"] == kind).collect()
+}
+
+#[test]
+fn the_best_configuration_is_what_the_rows_say() {
+    let root = tempfile::tempdir().unwrap();
+    run(root.path(), "a", &[]);
+    let output =
+        hyperfold(root.path(), &["compare", "a", "--json", "--top", "3", "--pareto", "makespan_ns,max_queue_bytes"]);
+    assert_eq!(output.code, 0, "{}", output.stderr);
+    let ranking = lines(&output, "ranking");
+    assert_eq!(ranking.len(), 3);
+    // The means by hand, from the CSV file.
+    let mut reader = csv::Reader::from_path(root.path().join("a/results.csv")).unwrap();
+    let header = reader.headers().unwrap().clone();
+    let at = |name: &str| header.iter().position(|h| h == name).unwrap();
+    let mut means: std::collections::BTreeMap<String, Vec<f64>> = Default::default();
+    for row in reader.records() {
+        let row = row.unwrap();
+        means
+            .entry(format!("{} {}", &row[at("transport.cc")], &row[at("topology.link_gbps")]))
+            .or_default()
+            .push(row[at("makespan_ns")].parse().unwrap());
+    }
+    let mean = |v: &Vec<f64>| v.iter().sum::<f64>() / v.len() as f64;
+    let best = means.values().map(mean).fold(f64::INFINITY, f64::min);
+    let found = ranking[0]["makespan_ns"].as_f64().unwrap();
+    assert!((found - best).abs() < 1e-6, "{found} {best}");
+    let of_best =
+        &means[&format!("{} {}", ranking[0]["transport.cc"].as_str().unwrap(), ranking[0]["topology.link_gbps"])
+            .trim_end_matches(".0")
+            .to_string()];
+    assert!((mean(of_best) - best).abs() < 1e-6);
+    let axes = lines(&output, "axis");
+    assert_eq!(axes.len(), 4, "two values of two axes");
+    assert_eq!(axes[0]["axis"], "topology.link_gbps", "the strongest first");
+    assert!(!lines(&output, "pareto").is_empty());
+}
+
+#[test]
+fn gates_exit_with_3_and_mistakes_with_2() {
+    let root = tempfile::tempdir().unwrap();
+    run(root.path(), "base", &[]);
+    run(root.path(), "same", &[]);
+    run(root.path(), "other", &["workload.bytes=60000"]);
+    let compare = |args: &[&str]| hyperfold(root.path(), &[&["compare"], args].concat());
+
+    let passes = compare(&["base", "same", "--fail-if", "makespan_ns > 1.02 * base"]);
+    assert_eq!(passes.code, 0, "{}", passes.stdout);
+    assert!(passes.stdout.contains("4 of 4 shared configurations are exactly as in the base"));
+    let fails = compare(&[
+        "base",
+        "same",
+        "--fail-if",
+        "makespan_ns > 2 * base",
+        "--fail-if",
+        "makespan_ns >= base.makespan_ns",
+        "--json",
+    ]);
+    assert_eq!(fails.code, 3);
+    let gates = lines(&fails, "gates");
+    assert_eq!(
+        (gates[0]["passed"].as_bool(), gates[1]["passed"].as_bool(), gates[1]["hits"].as_u64()),
+        (Some(true), Some(false), Some(8))
+    );
+    assert_eq!(lines(&fails, "fail_if").len(), 8);
+    assert_eq!(compare(&["base", "--fail-if", "drops > 0 && transport.cc == \"hpcc\""]).code, 0);
+
+    for (args, named) in [
+        (&["base", "other", "--fail-if", "makespan_ns > base"][..], "no experiment has a partner"),
+        (&["base", "same", "--allow-unmatched"], "--fail-if"),
+        (&["base", "same", "--fail-if", "makespam_ns > base"], "did you mean `makespan_ns`?"),
+        (&["base", "same", "--fail-if", "iteration_time_ns > base"], "has a value of `iteration_time_ns`"),
+        (&["base", "--fail-if", "makespan_ns > base"], "first of several folders"),
+        (&["base", "--metric", "makespan"], "those with values are"),
+        (&["base", "--pareto", "makespan_ns"], "name two metrics"),
+        (&["base", "--explain", "0", "99"], "no experiment 99"),
+        (&["base", "base"], "given twice"),
+        (&["absent"], "no such folder"),
+        (&["."], "no manifest.json"),
+        (&[], "DIR"),
+    ] {
+        let output = compare(args);
+        assert_eq!(output.code, 2, "{args:?}: {}", output.stdout);
+        assert!(output.stderr.contains(named), "{args:?}: {}", output.stderr);
+        assert!(output.stdout.is_empty());
+    }
+}
+
+#[test]
+fn a_gate_sees_the_change_it_gates() {
+    let root = tempfile::tempdir().unwrap();
+    let long = "workload.bytes=1000000";
+    run(root.path(), "main", &[long]);
+    run(root.path(), "pr", &[long, "transport.hpcc.eta=0.05"]);
+    let compare = |args: &[&str]| hyperfold(root.path(), &[&["compare", "main"], args].concat());
+    let gate = compare(&["pr", "--fail-if", "makespan_ns > 1.02 * base", "--json"]);
+    assert_eq!(gate.code, 3, "{}", gate.stdout);
+    assert!(
+        lines(&gate, "fail_if").iter().all(|h| h["transport.cc"] == "hpcc") && lines(&gate, "fail_if").len() == 4,
+        "{}",
+        gate.stdout
+    );
+    assert!(gate.stdout.contains("transport.hpcc.eta 0.95 -> 0.05"), "{}", gate.stdout);
+    assert_eq!(lines(&gate, "gates")[0]["checked"], 8);
+
+    // A base of which only a part is there.
+    let limited = hyperfold(
+        root.path(),
+        &["run", "s.toml", "--out", "part", "--quiet", "--engine", "cpu", "--limit", "6", "--set", long],
+    );
+    assert_eq!(limited.code, 0, "{}", limited.stderr);
+    let part = compare(&["part", "--fail-if", "makespan_ns > 1.02 * base", "--json"]);
+    assert_eq!((part.code, lines(&part, "unmatched").len()), (3, 2), "{}", part.stdout);
+    assert_eq!(
+        (&lines(&part, "gates")[0]["passed"], &lines(&part, "gates")[0]["hits"]),
+        (&Value::Bool(false), &Value::from(0))
+    );
+    assert_eq!(compare(&["part", "--fail-if", "makespan_ns > 1.02 * base", "--allow-unmatched"]).code, 0);
+    assert_eq!(
+        compare(&["part", "--fail-if", "makespan_ns > 1e12"]).code,
+        0,
+        "a condition without a base needs no partner"
+    );
+}
+
+#[test]
+fn a_run_names_the_best_as_compare_does() {
+    let root = tempfile::tempdir().unwrap();
+    fs::write(
+        root.path().join("s.toml"),
+        SWEEP.replace("fan_in = 4\n", "").replace("[axes]", "[axes]\n\"workload.fan_in\" = [2, 4]"),
+    )
+    .unwrap();
+    let ran = hyperfold(root.path(), &["run", "s.toml", "--out", "a", "--engine", "cpu"]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let said: Vec<&str> = ran.stdout.lines().filter(|l| l.starts_with("best of fan_in ")).collect();
+    assert_eq!(said.len(), 2, "one for each width, by its name: {}", ran.stdout);
+    let ranking = lines(&hyperfold(root.path(), &["compare", "a", "--json"]), "ranking");
+    for (line, fan_in) in said.iter().zip([2, 4]) {
+        let best = ranking.iter().find(|r| r["workload.fan_in"] == fan_in).expect("each width is ranked");
+        let expected = format!(
+            "best of fan_in {fan_in}: experiment {} (cc {}, ",
+            best["exp_id"],
+            best["transport.cc"].as_str().unwrap()
+        );
+        assert!(line.starts_with(&expected) && line.contains(", mean of 2 replicas"), "{line}: {expected}");
+        let mean = format!("makespan {:.3} us", best["makespan_ns"].as_f64().unwrap() / 1e3);
+        assert!(line.contains(&mean[..mean.len() - 5]), "{line}: {mean}");
+    }
+    let merged = hyperfold(root.path(), &["merge", "a", "--out", "m"]);
+    assert!(
+        said.iter().all(|line| merged.stdout.lines().any(|l| l == *line)),
+        "a merge says the same: {}",
+        merged.stdout
+    );
+}
+
+#[test]
+fn what_the_work_grows_with_is_ranked_apart() {
+    let root = tempfile::tempdir().unwrap();
+    let poisson =
+        "kind = \"traffic\"\npattern = \"poisson\"\nload = 0.1\nduration_ns = 20000\ncdf = \"GoogleRPC2008\"\n";
+    let sweep = SWEEP.replace("kind = \"traffic\"\npattern = \"incast\"\nfan_in = 4\nbytes = 50000\n", poisson);
+    fs::write(root.path().join("s.toml"), sweep).unwrap();
+    let ran = hyperfold(root.path(), &["run", "s.toml", "--out", "a", "--quiet", "--engine", "cpu"]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let output = hyperfold(root.path(), &["compare", "a", "--json"]);
+    assert!(
+        output.stdout.contains("2 groups that do different work (topology.link_gbps) are ranked apart"),
+        "{}",
+        output.stdout
+    );
+    assert!(
+        lines(&output, "axis").iter().all(|l| l["axis"] != "topology.link_gbps"),
+        "another load is no better answer"
+    );
+    assert!(fs::read_to_string(root.path().join("a/report.html")).unwrap().contains("\"groups\":[\"link_gbps 100"));
+}
+
+#[test]
+fn replicas_that_nothing_varies_in_make_no_error_bars() {
+    let root = tempfile::tempdir().unwrap();
+    fs::write(root.path().join("flows.txt"), "2\n0 1 3 100 100000 0\n2 1 3 100 100000 0\n").unwrap();
+    let sweep = "name = \"f\"\n[base.cluster]\ngpus = 8\ngpus_per_server = 1\nnics_per_server = 1\n[base.workload]\nkind = \"flows\"\npath = \"flows.txt\"\nformat = \"ns3\"\n\
+                 start_unit = \"ns\"\n[base.transport]\ncc = \"hpcc\"\n[sweep]\nreplicas = 2\n[axes]\n\"topology.link_gbps\" = [100, 400]\n";
+    fs::write(root.path().join("s.toml"), sweep).unwrap();
+    let output = hyperfold(root.path(), &["run", "s.toml", "--out", "o", "--quiet"]);
+    assert_eq!(output.code, 0, "{}", output.stderr);
+    let axes = lines(&hyperfold(root.path(), &["compare", "o", "--json"]), "axis");
+    assert!(axes.len() == 2 && axes.iter().all(|a| a["low %"].is_null()), "{axes:?}");
+    let text = hyperfold(root.path(), &["compare", "o"]).stdout;
+    assert!(!text.contains("low %") && !text.contains("-0.00"), "{text}");
+    assert!(fs::read_to_string(root.path().join("o/report.html")).unwrap().contains("\"constant\":true"));
+}
+
+#[test]
+fn an_interrupted_run_is_compared_by_its_csv() {
+    let root = tempfile::tempdir().unwrap();
+    run(root.path(), "a", &[]);
+    let whole = hyperfold(root.path(), &["compare", "a"]);
+    fs::remove_file(root.path().join("a/results.parquet")).unwrap();
+    assert_eq!(hyperfold(root.path(), &["compare", "a"]).stdout, whole.stdout);
+}
+
+#[test]
+fn differences_are_explained_as_text_and_markdown() {
+    let root = tempfile::tempdir().unwrap();
+    run(root.path(), "a", &[]);
+    let output =
+        hyperfold(root.path(), &["compare", "a", "--explain", "0", "a:2", "--format", "markdown", "--top", "2"]);
+    assert_eq!(output.code, 0, "{}", output.stderr);
+    let text = output.stdout;
+    assert!(text.contains("| topology.link_gbps | 100 | 200 |"), "{text}");
+    assert!(
+        text.contains("### links whose use differs most")
+            && text.contains("### pairs of ranks whose flows differ most")
+    );
+}
+
+#[test]
+fn a_trace_is_the_same_from_a_run_and_from_its_results() {
+    let root = tempfile::tempdir().unwrap();
+    run(root.path(), "a", &["output.trace=true"]);
+    let mut names: Vec<String> = fs::read_dir(root.path().join("a/trace"))
+        .unwrap()
+        .map(|e| e.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    assert_eq!(names, (0..8).map(|id| format!("{id}.pftrace")).collect::<Vec<_>>());
+    let of_run = fs::read(root.path().join("a/trace/3.pftrace")).unwrap();
+    // From elsewhere: the manifest knows where the sweep's files are.
+    fs::create_dir(root.path().join("elsewhere")).unwrap();
+    let output = hyperfold(&root.path().join("elsewhere"), &["trace", "../a", "3", "--out", "t.pftrace"]);
+    assert_eq!(output.code, 0, "{}", output.stderr);
+    assert_eq!(fs::read(root.path().join("elsewhere/t.pftrace")).unwrap(), of_run);
+    assert!(!output.stdout.contains("folded"), "{}", output.stdout);
+    fs::remove_dir_all(root.path().join("a/trace")).unwrap();
+    assert_eq!(hyperfold(root.path(), &["trace", "a", "3"]).code, 0);
+    assert_eq!(fs::read(root.path().join("a/trace/3.pftrace")).unwrap(), of_run);
+    for (args, named) in [
+        (&["trace", "a", "8"][..], "no experiment 8"),
+        (&["trace", "absent", "0"], "no such folder"),
+        (&["trace", "a", "0", "--from-ns", "5", "--to-ns", "5"], "must be after"),
+        (&["trace", "a", "0", "--limit", "0"], "--limit"),
+    ] {
+        let output = hyperfold(root.path(), args);
+        assert_eq!(output.code, 2, "{args:?}");
+        assert!(output.stderr.contains(named), "{args:?}: {}", output.stderr);
+    }
+}
+
+#[test]
+fn what_changed_since_a_run_is_named() {
+    let root = tempfile::tempdir().unwrap();
+    fs::write(root.path().join("flows.txt"), "2\n0 1 3 100 1000 0\n1 0 3 100 1000 0\n").unwrap();
+    let sweep = "name = \"f\"\n[base.cluster]\ngpus = 8\ngpus_per_server = 1\nnics_per_server = 1\n[base.workload]\nkind = \"flows\"\npath = \"flows.txt\"\nformat = \"ns3\"\nstart_unit = \"ns\"\n";
+    fs::write(root.path().join("s.toml"), sweep).unwrap();
+    let output = hyperfold(root.path(), &["run", "s.toml", "--out", "o", "--quiet"]);
+    assert_eq!(output.code, 0, "{}", output.stderr);
+    assert_eq!(hyperfold(root.path(), &["trace", "o", "0"]).code, 0);
+    fs::write(root.path().join("flows.txt"), "1\n0 1 3 100 2000 0\n").unwrap();
+    let output = hyperfold(root.path(), &["trace", "o", "0"]);
+    assert_eq!(output.code, 2);
+    assert!(output.stderr.contains("changed since: ") && output.stderr.contains("flows.txt"), "{}", output.stderr);
+}
+
+#[test]
+fn a_front_is_of_different_metrics() {
+    let root = tempfile::tempdir().unwrap();
+    run(root.path(), "a", &[]);
+    let ran = hyperfold(root.path(), &["compare", "a", "--pareto", "makespan_ns,makespan_ns"]);
+    assert!(
+        ran.code == 2 && ran.stderr.contains("--pareto: makespan_ns,makespan_ns names a metric twice"),
+        "{}",
+        ran.stderr
+    );
+}
+
+/// Links with queues are more than a small limit's samples, and --ops asks for no samples at all.
+#[test]
+fn timelines_of_crowded_networks_have_no_least_limit() {
+    let root = tempfile::tempdir().unwrap();
+    run(root.path(), "a", &["workload.pattern='all-to-all'"]);
+    for limit in ["1", "10", "100", "1000"] {
+        let ran = hyperfold(root.path(), &["trace", "a", "0", "--limit", limit]);
+        assert_eq!(ran.code, 0, "{limit}: {}", ran.stderr);
+    }
+    assert_eq!(hyperfold(root.path(), &["compare", "a", "--explain", "0", "4", "--ops"]).code, 0);
+}

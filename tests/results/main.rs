@@ -1,0 +1,12 @@
+//! What a run leaves behind: files, failures, resumed runs, comparisons and the report.
+
+mod compare;
+mod failures;
+mod files;
+#[cfg(unix)]
+mod output;
+mod report;
+mod resume;
+
+#[path = "../support/mod.rs"]
+mod support;

@@ -1,0 +1,104 @@
+//! `hyperfold workload` as a user meets it.
+
+use crate::support::program;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::support::program::Ran;
+
+fn hyperfold(dir: &Path, args: &[&str]) -> Ran {
+    program::hyperfold(dir, &[&["workload"], args].concat())
+}
+
+fn corpus(file: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus").join(file)
+}
+
+/// A folder with the file in it.
+fn with(file: &str, name: &str) -> tempfile::TempDir {
+    let root = tempfile::tempdir().unwrap();
+    fs::copy(corpus(file), root.path().join(name)).unwrap();
+    root
+}
+
+#[test]
+fn inspect_says_what_is_in_a_file() {
+    let root = with("simai/ok-pipeline.txt", "w.txt");
+    let told = hyperfold(root.path(), &["inspect", "w.txt"]);
+    assert_eq!(told.code, 0, "{}", told.stderr);
+    insta::assert_snapshot!(told.stdout);
+    let told = hyperfold(root.path(), &["inspect", "w.txt", "--json", "--ranks", "8"]);
+    let json: serde_json::Value = serde_json::from_str(&told.stdout).unwrap();
+    assert_eq!((&json["ranks"], &json["format"], &json["sends"]), (&8.into(), &"simai".into(), &16.into()));
+    assert_eq!(json["communication"].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn convert_writes_where_out_says_and_nothing_over_what_is_there() {
+    let root = with("simai/ok-new-header.txt", "w.txt");
+    let to_chakra = ["convert", "w.txt", "--to", "chakra", "--out", "traces"];
+    let done = hyperfold(root.path(), &to_chakra);
+    assert_eq!(done.code, 0, "{}", done.stderr);
+    assert!(root.path().join("traces/traces.3.et").is_file() && root.path().join("traces/comm_group.json").is_file());
+    let refused = hyperfold(root.path(), &to_chakra);
+    assert_eq!(refused.code, 2);
+    assert!(refused.stderr.contains("exists already") && refused.stderr.contains("--force"), "{}", refused.stderr);
+    let forced = hyperfold(root.path(), &[&to_chakra[..], &["--force"]].concat());
+    assert_eq!(forced.code, 0, "{}", forced.stderr);
+    let compute = |path: &str| {
+        let told = hyperfold(root.path(), &["inspect", path, "--json"]).stdout;
+        let json: serde_json::Value = serde_json::from_str(&told).unwrap();
+        (json["compute_ps"].clone(), json["communication"].clone(), json["free_makespan_ps"].clone())
+    };
+    assert_eq!(compute("traces"), compute("w.txt"));
+    assert_eq!(compute("traces/traces"), compute("w.txt"), "by prefix");
+}
+
+#[test]
+fn rescale_multiplies() {
+    let root = with("htsim/ok-flows.cm", "m.cm");
+    let done = hyperfold(
+        root.path(),
+        &["rescale", "m.cm", "--bytes", "3", "--compute", "1/2", "--to", "ns3", "--out", "f.txt"],
+    );
+    assert_eq!(done.code, 0, "{}", done.stderr);
+    assert_eq!(
+        fs::read_to_string(root.path().join("f.txt")).unwrap(),
+        "2\n0 1 3 100 3000 0.000000000000\n1 2 3 100 6000 0.000000750000\n"
+    );
+}
+
+#[test]
+fn what_cannot_be_is_exit_2_and_says_why() {
+    let root = with("htsim/ok-triggers.cm", "m.cm");
+    fs::write(root.path().join("notes.txt"), "nothing\n").unwrap();
+    let cases: &[(&[&str], &str)] = &[
+        (&["inspect", "absent"], "no such file"),
+        (&["inspect", "notes.txt"], "--format simai|chakra|htsim|goal"),
+        (&["inspect", "notes.txt", "--format", "goal"], "notes.txt:1: `nothing` is outside of a block"),
+        (&["inspect", "m.cm", "--ranks", "5"], "the file says Nodes 4"),
+        (&["convert", "m.cm", "--to", "ns3", "--out", "f"], "a flow file cannot say it"),
+        (&["convert", "m.cm", "--to", "simai", "--out", "f"], "SimAI's workload text cannot say it"),
+        (&["convert", "m.cm", "--to", "chakra"], "--out"),
+        (&["rescale", "m.cm", "--to", "chakra", "--out", "f"], "--bytes, --compute or --ranks"),
+        (&["rescale", "m.cm", "--bytes", "0", "--to", "chakra", "--out", "f"], "is not a factor"),
+    ];
+    for (args, named) in cases {
+        let output = hyperfold(root.path(), args);
+        assert_eq!(output.code, 2, "{args:?}: {}", output.stderr);
+        assert!(output.stderr.contains(named), "{args:?}: {}", output.stderr);
+    }
+    assert!(!root.path().join("f").exists());
+}
+
+#[test]
+fn a_sweep_runs_on_a_topology_of_htsim() {
+    let root = with("topo/ok-leaf-spine.topo", "net.topo");
+    let sweep = "name = \"htsim\"\n[base.topology]\nkind = \"file\"\npath = \"net.topo\"\nformat = \"htsim\"\n\
+                 [base.workload]\nkind = \"traffic\"\npattern = \"ring\"\nbytes = 100000\n";
+    fs::write(root.path().join("s.toml"), sweep).unwrap();
+    let run = program::hyperfold(root.path(), &["run", "s.toml", "--out", "o", "--engine", "cpu"]);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    let results = fs::read_to_string(root.path().join("o/results.csv")).unwrap();
+    assert!(results.lines().nth(1).unwrap().contains(",ok,"), "{results}");
+}

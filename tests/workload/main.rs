@@ -1,0 +1,18 @@
+//! Workloads: files of others, keys, collectives, training jobs, compute times and memory.
+
+mod collective;
+mod command;
+mod compute;
+mod dag;
+mod files;
+mod fuzz;
+mod inputs;
+mod jobs;
+mod keys;
+mod knobs;
+mod memory;
+mod servers;
+mod training;
+
+#[path = "../support/mod.rs"]
+mod support;
