@@ -80,6 +80,8 @@ pub struct Iteration {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ending {
     Failed(String),
+    /// `limits.wall_s` was reached: the one ending that the machine decides, not the model.
+    WallLimit(String),
     /// The fullest rank needs more memory than its GPU has: a result that costs nothing.
     Oom {
         peak_bytes: u64,

@@ -46,7 +46,7 @@ struct Job {
     /// What folding did, where the engine folds.
     folds: Option<FoldStats>,
     /// Why the host ended it.
-    ended: Option<String>,
+    ended: Option<Ending>,
     reported: bool,
 }
 
@@ -333,18 +333,18 @@ fn dispatch(
         job.seconds += slice.seconds.get(job.slot).copied().unwrap_or(0.0);
         job.folds = slice.folds.get(job.slot).copied();
         if let Some((_, why)) = slice.failures.iter().find(|(slot, _)| *slot == job.slot) {
-            job.ended = Some(why.clone());
+            job.ended = Some(Ending::Failed(why.clone()));
         }
         if let Some(most) = job.limits.packet_hops.filter(|&most| packet_hops(t) > most) {
-            job.ended = Some(format!(
+            job.ended = Some(Ending::Failed(format!(
                 "limit: packet_hops = {most} reached; raise limits.packet_hops or make the workload smaller"
-            ));
+            )));
         }
         if let Some(most) = job.limits.wall_ms.filter(|&most| !is_final(t) && job.seconds * 1e3 > most as f64) {
-            job.ended = Some(format!(
+            job.ended = Some(Ending::WallLimit(format!(
                 "limit: wall_s = {} reached; raise limits.wall_s or make the workload smaller",
                 most as f64 / 1e3
-            ));
+            )));
         }
         if job.ended.is_some() {
             t.exps[0].status = status::ENDED_BY_HOST;
@@ -426,12 +426,16 @@ fn complete(
             tasks: &tasks[b.task..b.task + t.tasks.len()],
         };
         let started = Instant::now();
-        let result = match verdict(t, &job) {
+        let believed = match job.ended.clone() {
+            Some(ending) => Err(ending),
+            None => verdict(t, &job).map_err(Ending::Failed),
+        };
+        let result = match believed {
             Ok(()) => Ok(Outcome {
                 bill: Some(job.bill),
                 ..read(rows, &job.flows, job.program.as_deref(), &job.link_names, &t.rtts)
             }),
-            Err(why) => Err(Ending::Failed(why)),
+            Err(ending) => Err(ending),
         };
         job.seconds += started.elapsed().as_secs_f64();
         round.ended.push(Ended {
@@ -453,9 +457,6 @@ fn column<'a, T>(slices: impl Iterator<Item = &'a [T]>) -> &'a [T] {
 
 /// Whether the experiment's numbers may be believed, and why not.
 fn verdict(t: &Tables, job: &Job) -> Result<(), String> {
-    if let Some(why) = &job.ended {
-        return Err(why.clone());
-    }
     let name = |end: u32| job.link_names[end as usize].clone();
     let e = &t.exps[0];
     match e.status {

@@ -75,7 +75,7 @@ impl JournalReader {
                 Found::Run(of) if !is_of_this_version(&of) => return Err(ResultsError::ForeignJournal(path.clone())),
                 Found::Run(of) => run = Some(of),
                 Found::Experiment(span, finished) => {
-                    let reached_wall_limit = finished.record.reached_wall_limit();
+                    let reached_wall_limit = finished.record.wall_limit;
                     parts.insert(finished.record.exp_id, Part { span, reached_wall_limit });
                 }
                 // A search has no parts.

@@ -39,6 +39,8 @@ pub struct ExperimentRecord {
     pub status: Status,
     /// Why it failed, or what of it does not fit; empty otherwise.
     pub error: String,
+    /// Whether it failed because of the time on the clock (`limits.wall_s`): the one failure that the machine decides, not the model.
+    pub wall_limit: bool,
     /// From 0 to the last completion.
     pub makespan: Option<Ps>,
     pub iteration_time: Option<Ps>,
@@ -102,6 +104,7 @@ impl ExperimentRecord {
             axis_values,
             status: Status::Ok,
             error: String::new(),
+            wall_limit: false,
             makespan: None,
             iteration_time: None,
             compute: None,
@@ -144,9 +147,9 @@ impl ExperimentRecord {
         ExperimentRecord { status: Status::Failed, error: one_line(error.as_ref()), ..self }
     }
 
-    /// Whether it ended because of the time on the clock (`limits.wall_s`): the one ending that the machine decides, not the model.
-    pub fn reached_wall_limit(&self) -> bool {
-        self.status == Status::Failed && self.error.starts_with("limit: wall_s")
+    /// The same, failed because `limits.wall_s` was reached.
+    pub fn reached_wall_limit(self, error: impl AsRef<str>) -> Self {
+        ExperimentRecord { wall_limit: true, ..self.failed(error) }
     }
 
     /// The same, which does not fit a GPU: what its fullest rank needs, and the breakdown in words.

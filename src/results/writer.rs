@@ -94,8 +94,8 @@ impl ResultWriter {
             Ok(())
         })?;
         recovered.damage = damage;
-        recovered.again = records.values().filter(|r| r.reached_wall_limit()).count() as u64;
-        records.retain(|_, r| !r.reached_wall_limit());
+        recovered.again = records.values().filter(|r| r.wall_limit).count() as u64;
+        records.retain(|_, r| !r.wall_limit);
         waiting.retain(|exp_id, _| records.contains_key(exp_id));
         earlier.retain(|exp_id, _| records.contains_key(exp_id));
         recovered.complete = records.len() as u64;

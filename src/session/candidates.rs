@@ -214,6 +214,6 @@ impl CandidateView<'_> {
             Status::Ok => Ok(self.objectives.iter().map(|o| o.value(&record)).collect()),
             Status::Oom | Status::Failed => Err(format!("{}: {}", record.status.as_str(), record.error)),
         };
-        CandidateValue { verdict, packet_hops, lasting: !record.reached_wall_limit() }
+        CandidateValue { verdict, packet_hops, lasting: !record.wall_limit }
     }
 }

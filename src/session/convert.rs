@@ -33,6 +33,7 @@ pub(crate) fn finished(record: ExperimentRecord, ended: Ended, outputs: &Outputs
         Err(ending) => {
             let record = match ending {
                 Ending::Failed(why) => record.failed(why),
+                Ending::WallLimit(why) => record.reached_wall_limit(why),
                 Ending::Oom { peak_bytes, breakdown } => record.oom(peak_bytes, breakdown),
             };
             return Finished { record, flows: Vec::new(), links: Vec::new(), rtt: Vec::new(), stats };

@@ -380,7 +380,7 @@ fn only_the_wall_limit_is_run_again() {
     let mut writer = create(root.path(), vec![0, 1, 2], ALL);
     for (id, why) in [(0, "limit: wall_s = 1 reached"), (1, "limit: packet_hops = 5 reached")] {
         let mut ended = finished(id);
-        ended.record = ended.record.failed(why);
+        ended.record = if id == 0 { ended.record.reached_wall_limit(why) } else { ended.record.failed(why) };
         writer.add(ended).unwrap();
     }
     drop(writer);
