@@ -23,7 +23,7 @@ const CRATES: &[(&str, &[&str])] = &[
     ("parquet", &["results"]),
 ];
 
-fn source() -> PathBuf {
+pub fn source() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("src")
 }
 
@@ -42,7 +42,7 @@ fn layers() -> BTreeMap<String, usize> {
     layers
 }
 
-fn rust_files(dir: &Path, into: &mut Vec<PathBuf>) {
+pub fn rust_files(dir: &Path, into: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(dir).unwrap() {
         let path = entry.unwrap().path();
         if path.is_dir() {
@@ -54,7 +54,7 @@ fn rust_files(dir: &Path, into: &mut Vec<PathBuf>) {
 }
 
 /// The code without comments and the insides of string literals, line breaks kept.
-fn strip(text: &str) -> String {
+pub fn strip(text: &str) -> String {
     let chars: Vec<char> = text.chars().collect();
     let (mut out, mut i) = (String::new(), 0);
     let at = |i: usize| chars.get(i).copied().unwrap_or('\0');

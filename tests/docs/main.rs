@@ -1,5 +1,6 @@
 //! What the documents promise, held against the code: layers, dependencies, links, names, columns, the sweeps to start from.
 
+mod circles;
 mod columns;
 mod dependencies;
 mod experiments;
