@@ -23,6 +23,14 @@ pub enum SessionError {
     /// What was asked for cannot be; the text says what would be right.
     #[error("{0}")]
     Input(String),
+    /// Inputs made in code that could not be written.
+    #[error("cannot write {}", .path.display())]
+    Inputs {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
     /// An experiment whose input is wrong.
     #[error("{}{experiment}", .path.display())]
     Prepare {
@@ -87,12 +95,13 @@ impl SessionError {
     /// Whether the user's input, options, folder or machine are at fault, rather than the run itself.
     pub fn is_usage(&self) -> bool {
         use SessionError::{
-            Adapter, Again, Device, Engine, Input, Internal, Manifest, Objective, Prepare, Read, Results, Spec,
+            Adapter, Again, Device, Engine, Input, Inputs, Internal, Manifest, Objective, Prepare, Read, Results, Spec,
             Threads, Writing,
         };
         match self {
             Spec(_)
             | Input(_)
+            | Inputs { .. }
             | Prepare { .. }
             | Again(_)
             | Objective { .. }

@@ -41,6 +41,7 @@ pub struct Experiment {
 }
 
 /// A sweep, expanded and checked.
+#[derive(Clone)]
 pub struct Sweep {
     pub name: String,
     pub seed: u64,
@@ -151,6 +152,22 @@ pub fn parse(text: &str, path: &Path, sets: &SetOverrides) -> Result<Sweep, Spec
 }
 
 impl Sweep {
+    /// Reads, expands and checks a sweep file.
+    ///
+    /// # Errors
+    /// What is wrong with it, with file, line or key, value and what would be right.
+    pub fn load(path: impl AsRef<Path>) -> Result<Sweep, SpecError> {
+        load(path.as_ref(), &SetOverrides::default())
+    }
+
+    /// The same for a text at hand. `path` is named in messages, and its folder is what the text's paths are relative to.
+    ///
+    /// # Errors
+    /// As [`Sweep::load`].
+    pub fn parse(text: &str, path: &Path) -> Result<Sweep, SpecError> {
+        parse(text, path, &SetOverrides::default())
+    }
+
     /// The resolved values of an experiment.
     fn values(&self, experiment: &Experiment) -> Values {
         self.layers.values(experiment.point)

@@ -1,0 +1,312 @@
+//! A session: how sweeps are run from Rust.
+//!
+//! Layer: session. The command line goes the same way, step by step, because it shows what happens in between.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::path::Path;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::JoinHandle;
+use std::time::Instant;
+
+use crate::engine::gpu::DeviceChoice;
+use crate::report;
+use crate::results::{ExperimentRecord, Finished, Outcome, ResultDir};
+use crate::sweep::{self, Selection, SetOverrides, Shard, Sweep};
+
+use super::error::SessionError;
+use super::folder::ClaimedFolder;
+use super::interrupt::Interrupt;
+use super::plan::{self, Loaded};
+use super::planned::Planned;
+use super::settings::{EngineChoice, MemoChoice, RunSettings};
+use super::simulate::BuiltIn;
+use super::simulator::Simulator;
+use super::update::{EngineUsed, Known, Update};
+
+/// Results that may wait for whoever iterates.
+const WAITING: usize = 256;
+
+/// How to run sweeps. Nothing here changes a result, except what [`Session::set`] changes of a sweep.
+///
+/// ```
+/// use hyperfold::{Engine, Session, Sweep};
+///
+/// let sweep = Sweep::builder("incast")
+///     .set("cluster.gpus", 8)
+///     .set("cluster.gpus_per_server", 1)
+///     .set("workload.kind", "traffic")
+///     .set("workload.pattern", "incast")
+///     .set("workload.fan_in", 4)
+///     .set("workload.bytes", 20_000)
+///     .axis("transport.cc", ["dcqcn", "hpcc"])
+///     .build()?;
+/// let mut slowest = 0;
+/// for result in Session::new(Engine::Cpu).jobs(1).run(&sweep)? {
+///     slowest = slowest.max(result?.record.makespan.expect("it ended well").0);
+/// }
+/// assert!(slowest > 0);
+/// # Ok::<(), hyperfold::SessionError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Session {
+    settings: RunSettings,
+    selection: Selection,
+    set: Vec<String>,
+    resume: bool,
+}
+
+impl Session {
+    /// A session on an engine, with all threads, a memo in memory, and every experiment.
+    pub fn new(engine: EngineChoice) -> Session {
+        let settings = RunSettings { engine, ..RunSettings::default() };
+        Session { settings, selection: Selection::default(), set: Vec::new(), resume: false }
+    }
+
+    /// CPU threads; at least one.
+    pub fn jobs(mut self, jobs: usize) -> Session {
+        self.settings.jobs = jobs.max(1);
+        self
+    }
+
+    /// Where what was simulated is remembered.
+    pub fn memo(mut self, memo: MemoChoice) -> Session {
+        self.settings.memo = memo;
+        self
+    }
+
+    /// A GPU to take, beside those that were named before.
+    pub fn device(mut self, device: DeviceChoice) -> Session {
+        self.settings.devices.push(device);
+        self
+    }
+
+    /// Sets a key for every experiment, as `--set KEY=VALUE` does: `fidelity.fast_forward=off`. A key that is an axis is refused.
+    pub fn set(mut self, key_value: impl Into<String>) -> Session {
+        self.set.push(key_value.into());
+        self
+    }
+
+    /// Only experiments with an `exp_id` below `n`.
+    pub fn limit(mut self, n: u64) -> Session {
+        self.selection.limit = Some(n);
+        self
+    }
+
+    /// Only experiments whose `exp_id` modulo `shard.of` is `shard.index`.
+    pub fn shard(mut self, shard: Shard) -> Session {
+        self.selection.shard = Some(shard);
+        self
+    }
+
+    /// Whether [`Session::run_into`] carries on with the run that a folder holds.
+    pub fn resume(mut self, resume: bool) -> Session {
+        self.resume = resume;
+        self
+    }
+
+    /// A flag that asks [`Session::run_into`] to stop; what is complete by then is written.
+    pub fn interrupt(mut self, interrupt: Interrupt) -> Session {
+        self.settings.interrupt = interrupt;
+        self
+    }
+
+    /// What a run of the sweep would do. Simulates nothing.
+    ///
+    /// # Errors
+    /// Something is wrong with the sweep or its input files, or nothing is selected.
+    pub fn plan(&self, sweep: &Sweep) -> Result<Planned, SessionError> {
+        self.planned(sweep).map(|(planned, _)| planned)
+    }
+
+    /// Runs the sweep. The results come in the order of `exp_id`, while later experiments go on; nothing is written.
+    ///
+    /// # Errors
+    /// As [`Session::plan`], or there is no such engine.
+    pub fn run(&self, sweep: &Sweep) -> Result<Results, SessionError> {
+        let (planned, loaded) = self.planned(sweep)?;
+        let settings = RunSettings { interrupt: Interrupt::default(), ..self.settings.clone() };
+        let (engine, devices) = BuiltIn.engine(&loaded, &settings)?;
+        let interrupt = settings.interrupt.clone();
+        let (sender, events) = sync_channel(WAITING);
+        let thread = std::thread::spawn(move || {
+            let sink = sender.clone();
+            let ran = BuiltIn.run(loaded, devices, &settings, &Known::default(), &mut |update| {
+                pass_on(&sink, update);
+                Ok(())
+            });
+            // Nobody may be there to take it any more.
+            let _ = sender.send(RunEvent::Over(ran));
+        });
+        Ok(Results {
+            expected: planned.selected.iter().copied().collect(),
+            planned,
+            engine,
+            waiting: BTreeMap::new(),
+            events: Some(events),
+            thread: Some(thread),
+            interrupt,
+            warnings: Vec::new(),
+        })
+    }
+
+    /// Runs the sweep into a folder, with the files that `hyperfold run` writes. The folder must be new or empty, unless the session
+    /// resumes.
+    ///
+    /// # Errors
+    /// As [`Session::run`], or the folder is in use or cannot be written. What was complete by then is kept.
+    pub fn run_into(&self, sweep: &Sweep, folder: impl AsRef<Path>) -> Result<RunSummary, SessionError> {
+        let path = folder.as_ref();
+        ResultDir::check(path, self.resume).map_err(SessionError::Results)?;
+        let expanding = Instant::now();
+        let (planned, loaded) = self.planned(sweep)?;
+        let (used, devices) = BuiltIn.engine(&loaded, &self.settings)?;
+        let claimed = ClaimedFolder::open(path, self.resume, &planned, &self.selection)?;
+        let seconds = expanding.elapsed().as_secs_f64();
+        let (mut files, known) = claimed.start(&planned, &used, &self.settings, seconds)?;
+        let simulating = Instant::now();
+        let ran = BuiltIn.run(loaded, devices, &self.settings, &known, &mut |update| files.take(update));
+        let wall = simulating.elapsed().as_secs_f64();
+        let outcome = match &ran {
+            Err(_) => Outcome::Aborted,
+            Ok(_) if self.settings.interrupt.requested() => Outcome::Interrupted,
+            Ok(_) => Outcome::Complete,
+        };
+        let late = ran.as_ref().map_or(Vec::new(), Clone::clone);
+        let closed = files.close(outcome, late, wall);
+        let late = ran?;
+        let written = closed?;
+        let report = report::write(path).err().map(|e| format!("no report was written: {e}"));
+        Ok(RunSummary {
+            outcome,
+            expected: written.expected,
+            records: written.records,
+            warnings: planned.warnings.into_iter().chain(late).chain(report).collect(),
+        })
+    }
+
+    fn planned(&self, sweep: &Sweep) -> Result<(Planned, Loaded), SessionError> {
+        let sweep = match self.set.as_slice() {
+            [] => sweep.clone(),
+            set => sweep::parse(&sweep.resolved_toml, &sweep.path, &SetOverrides(set.to_vec()))?,
+        };
+        plan::plan(sweep, &self.selection)
+    }
+}
+
+/// What a run into a folder came to.
+#[derive(Clone, Debug)]
+pub struct RunSummary {
+    /// How it ended.
+    pub outcome: Outcome,
+    /// Experiments that get a row.
+    pub expected: usize,
+    /// Those that have one, by `exp_id`.
+    pub records: Vec<ExperimentRecord>,
+    /// What is worth knowing.
+    pub warnings: Vec<String>,
+}
+
+/// What the simulating thread reports to the iterator.
+enum RunEvent {
+    Finished(Box<Finished>),
+    Chosen(Vec<u64>),
+    Over(Result<Vec<String>, SessionError>),
+}
+
+/// Hands on what iterating needs. Where nobody takes it any more the run has been asked to stop.
+fn pass_on(sink: &SyncSender<RunEvent>, update: Update) {
+    let event = match update {
+        Update::Finished(finished) => RunEvent::Finished(finished),
+        Update::Chosen { ids, .. } => RunEvent::Chosen(ids),
+        Update::Compiled { .. }
+        | Update::Started { .. }
+        | Update::Looked(_)
+        | Update::Traced { .. }
+        | Update::Message(_) => return,
+    };
+    let _ = sink.send(event);
+}
+
+/// The results of a run, in the order of `exp_id`. Dropping it stops the run.
+pub struct Results {
+    planned: Planned,
+    engine: EngineUsed,
+    /// `exp_id`s still to come.
+    expected: VecDeque<u64>,
+    /// Finished before their predecessors.
+    waiting: BTreeMap<u64, Finished>,
+    events: Option<Receiver<RunEvent>>,
+    thread: Option<JoinHandle<()>>,
+    interrupt: Interrupt,
+    warnings: Vec<String>,
+}
+
+impl Results {
+    /// What is run.
+    pub fn planned(&self) -> &Planned {
+        &self.planned
+    }
+
+    /// What simulates, and why.
+    pub fn engine(&self) -> &EngineUsed {
+        &self.engine
+    }
+
+    /// What shows only after the run, as an axis that changed no result; empty until the iterator has ended.
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
+    }
+
+    /// The next in order, if it has finished. After the run whatever is left.
+    fn ready(&mut self) -> Option<Finished> {
+        let exp_id = *self.expected.front()?;
+        let finished = match self.events {
+            Some(_) => self.waiting.remove(&exp_id)?,
+            None => self.waiting.pop_first()?.1,
+        };
+        self.expected.pop_front();
+        Some(finished)
+    }
+}
+
+impl Iterator for Results {
+    type Item = Result<Finished, SessionError>;
+
+    fn next(&mut self) -> Option<Result<Finished, SessionError>> {
+        loop {
+            if let Some(finished) = self.ready() {
+                return Some(Ok(finished));
+            }
+            match self.events.as_ref()?.recv() {
+                Ok(RunEvent::Finished(finished)) => drop(self.waiting.insert(finished.record.exp_id, *finished)),
+                Ok(RunEvent::Chosen(ids)) => self.expected = ids.into(),
+                Ok(RunEvent::Over(Ok(warnings))) => {
+                    self.warnings = warnings;
+                    self.events = None;
+                }
+                Ok(RunEvent::Over(Err(error))) => {
+                    self.events = None;
+                    return Some(Err(error));
+                }
+                Err(_) => {
+                    self.events = None;
+                    return Some(Err(SessionError::Internal(
+                        "the run ended without a word; this is a bug in hyperfold",
+                    )));
+                }
+            }
+        }
+    }
+}
+
+impl Drop for Results {
+    fn drop(&mut self) {
+        self.interrupt.request();
+        // A thread that waits to be heard goes on.
+        self.events = None;
+        if let Some(thread) = self.thread.take() {
+            // A panic has been printed by its own thread.
+            let _ = thread.join();
+        }
+    }
+}
