@@ -191,6 +191,35 @@ fn modules_import_only_from_layers_above_them() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+/// The folders of `engine::fold` in order, from the arrows in its documentation.
+fn fold_layers() -> Vec<String> {
+    let docs = fs::read_to_string(source().join("engine/fold/mod.rs")).unwrap();
+    let chain =
+        docs.lines().find(|l| l.starts_with("//!") && l.contains('→')).expect("engine::fold documents its layers");
+    chain.split('`').skip(1).step_by(2).map(str::to_string).collect()
+}
+
+#[test]
+fn folders_of_folding_import_only_from_those_before_them() {
+    let layers = fold_layers();
+    let mut wrong = Vec::new();
+    for (_, _, shown, code) in files() {
+        let Some(folder) = shown.strip_prefix("engine/fold/").and_then(|rest| rest.split_once('/')).map(|x| x.0) else {
+            continue;
+        };
+        let layer = |name: &str| layers.iter().position(|l| l == name);
+        let from = layer(folder).unwrap_or_else(|| panic!("{folder} is not among the layers of engine::fold"));
+        let mut imports = heads(&code, "crate::engine::fold::");
+        imports.extend(heads(&code, "super::super::"));
+        for import in imports {
+            if layer(&import).is_none_or(|to| to > from) {
+                wrong.push(format!("src/{shown}: `{folder}` must not import `{import}`"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
 #[test]
 fn crates_stay_in_their_module() {
     let mut wrong = Vec::new();

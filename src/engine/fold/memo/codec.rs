@@ -1,39 +1,45 @@
-//! Tries of episodes as bytes. A record is a part of what is known of one root: nodes with the edges that lead to them, parents first. A node that another record
-//! tells more of stands there as it was when it was made, so every record is true by itself, and any set of them may be joined.
-//! A cut names the states that it leads to, which are roots of records of their own.
+//! Memo records as bytes. A record is a part of what is known of one root: nodes with the edges that lead to them,
+//! parents first.
+//! A node that another record extends appears as it was when it was created. So every record is correct by itself, and
+//! any set of them can be merged.
+//! A checkpoint names the snapshots that it leads to, which are roots of records of their own.
 //!
-//! Layer: engine. Touches no file; whoever keeps the bytes sees to it that they come back whole and to the version that wrote them.
+//! Layer: fold/memo. Touches no file. Whoever stores the bytes must return them unchanged, and only to the version that
+//! wrote them.
 
+use bytemuck::Zeroable;
+use sha2::Digest;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use bytemuck::Zeroable;
-use sha2::{Digest, Sha256};
+use sha2::Sha256;
 
 use crate::columns::{Field, FlowRx, FlowTx, Packet, Row};
 use crate::engine::fold::memo::codec_checkpoint::{get_checkpoint, get_port, put_checkpoint, put_port};
-use crate::engine::fold::memo::in_flight::Recorder;
-use crate::engine::fold::memo::node_id::{child_id, root_id};
-use crate::engine::fold::memo::table::{
-    FinalState, MemberFinal, Memo, MemoNode, MessageEvent, NicFinal, NodeBody, NodeId, Saved, TimedMessageEvent,
-};
+use crate::engine::fold::memo::node::{MemoNode, MessageEvent, Saved, TimedMessageEvent, standing};
+use crate::engine::fold::memo::node_id::{NodeId, child_id, root_id};
+use crate::engine::fold::memo::outcome::{FinalState, MemberFinal, NicFinal};
+use crate::engine::fold::memo::owner::Recorder;
 use crate::engine::fold::rows::bytes::{NumberReader, NumberWriter};
 
-/// What records say, and what the packet model makes of it. PRECONDITION of every change to either: a new number (`tests/fold/memo_store.rs` holds it against digests
-/// of what is remembered).
+/// The version of what records mean, packet model included. PRECONDITION of every change to either: a new number.
+/// `tests/fold/memo_store.rs` compares it with digests of what is recorded.
 pub const SEMANTICS: u32 = 11;
 
 /// Bits of a node's flags.
 const EVENTS: u64 = 1;
+
 const ENDED: u64 = 2;
+
 const UNPREDICTABLE: u64 = 4;
+
 const CHECKPOINT: u64 = 8;
 
-/// A version of the program, as far as records are concerned: those of another are of no use.
+/// A version of the program, as far as records are concerned. Records of another version are of no use.
 pub type Version = [u8; 16];
 
-/// This one: the number above, the program's, and the layout of the rows that records hold.
+/// This version: the number above, the program's version, and the layout of the rows in records.
 pub fn version() -> Version {
     let mut hash = Sha256::new();
     hash.update(SEMANTICS.to_le_bytes());
@@ -47,162 +53,8 @@ pub fn version() -> Version {
     version
 }
 
-/// What the shelf lacks of one root.
-pub struct Unsaved {
-    pub root: NodeId,
-    pub record: Vec<u8>,
-    marks: Vec<(Arc<MemoNode>, Saved)>,
-}
-
-impl Unsaved {
-    /// The shelf has it now.
-    pub fn is_saved(self) {
-        for (node, saved) in self.marks {
-            node.body().saved = Some(saved);
-        }
-    }
-}
-
-impl Memo {
-    /// Hands over, root by root, what the shelf lacks.
-    pub fn each_unsaved(&self, mut take: impl FnMut(Unsaved)) {
-        let mut roots = self.roots();
-        roots.sort_unstable_by(|a, b| a.0.cmp(&b.0));
-        for (key, root) in roots {
-            if let Some((record, marks)) = encode(&key, &root) {
-                take(Unsaved { root: root.id(), record, marks });
-            }
-        }
-    }
-
-    /// Others put records onto the shelf meanwhile, which `fetch` gives by their root: what they say need not be kept again.
-    pub fn is_known(&self, mut fetch: impl FnMut(&NodeId) -> Vec<Vec<u8>>) {
-        for (key, root) in self.roots() {
-            for theirs in
-                fetch(&root.id()).iter().filter_map(|record| decode(record, &key, root.state().map(<[u8]>::len)))
-            {
-                let mut left = vec![(Arc::clone(&root), Arc::new(theirs.node))];
-                while let Some((node, theirs)) = left.pop() {
-                    let (mut own, theirs) = (node.body(), theirs.body());
-                    let has_more = theirs.saved.is_none_or(|theirs| is_news(standing(&node, &own), Some(theirs)));
-                    if !has_more {
-                        own.saved = theirs.saved;
-                    }
-                    left.extend(
-                        theirs
-                            .children
-                            .iter()
-                            .filter_map(|(key, child)| Some((Arc::clone(own.children.get(key)?), Arc::clone(child)))),
-                    );
-                }
-            }
-        }
-    }
-}
-
-impl Saved {
-    /// While a node has no end.
-    pub(in crate::engine::fold) fn says_more_than(&self, other: &Saved) -> bool {
-        (self.known, self.events) > (other.known, other.events)
-    }
-}
-
-/// What is worth saving of a node now.
-fn standing(node: &MemoNode, body: &NodeBody) -> Saved {
-    // What is told at `known` goes with what follows it; past it, nobody listens.
-    let events = body.events.partition_point(|x| x.at <= body.known);
-    Saved {
-        known: body.known,
-        events,
-        end: body.end.is_some(),
-        checkpoint: body.checkpoint.is_some(),
-        unpredictable: node.unpredictable.load(Ordering::Relaxed),
-    }
-}
-
-fn is_news(now: Saved, saved: Option<Saved>) -> bool {
-    saved.is_none_or(|s| {
-        (now.end && !s.end)
-            || (now.checkpoint && !s.checkpoint)
-            || (now.unpredictable && !s.unpredictable)
-            || (!s.end && now.says_more_than(&s))
-    })
-}
-
-/// Whether anything below `root` is news.
-fn has_news(root: &Arc<MemoNode>) -> bool {
-    let mut left = vec![Arc::clone(root)];
-    while let Some(node) = left.pop() {
-        let body = node.body();
-        if is_news(standing(&node, &body), body.saved) {
-            return true;
-        }
-        left.extend(body.children.values().cloned());
-    }
-    false
-}
-
-/// A node on its way into a record.
-struct Item {
-    node: Arc<MemoNode>,
-    parent: usize,
-    key: Arc<[u8]>,
-    news: bool,
-    needed: bool,
-}
-
-/// A record's bytes, and what the file will have of each node once it holds the record.
-type Encoded = (Vec<u8>, Vec<(Arc<MemoNode>, Saved)>);
-
-/// What the shelf lacks of the root of `key`, and what it will have of each node then. `None`: nothing.
-fn encode(key: &Arc<[u8]>, root: &Arc<MemoNode>) -> Option<Encoded> {
-    if !has_news(root) {
-        return None;
-    }
-    let mut items = vec![Item { node: Arc::clone(root), parent: 0, key: Arc::clone(key), news: false, needed: true }];
-    let mut next = 0;
-    while next < items.len() {
-        let node = Arc::clone(&items[next].node);
-        let body = node.body();
-        items[next].news = is_news(standing(&node, &body), body.saved);
-        let first = items.len();
-        items.extend(body.children.iter().map(|(key, child)| Item {
-            node: Arc::clone(child),
-            parent: next,
-            key: Arc::clone(key),
-            news: false,
-            needed: false,
-        }));
-        // The order of a hash map is no property of what is remembered.
-        items[first..].sort_unstable_by(|a, b| a.key.cmp(&b.key));
-        next += 1;
-    }
-    for i in (1..items.len()).rev() {
-        items[i].needed |= items[i].news;
-        let parent = items[i].parent;
-        items[parent].needed |= items[i].needed;
-    }
-    let mut w = NumberWriter::default();
-    let mut marks = Vec::new();
-    let mut place = vec![0u64; items.len()];
-    for (n, i) in (0..items.len()).filter(|&i| items[i].needed).enumerate() {
-        place[i] = n as u64;
-        let item = &items[i];
-        if i > 0 {
-            w.number(place[i] - place[item.parent]);
-        }
-        w.bytes(&item.key);
-        if i == 0 {
-            w.number(root.state().map_or(0, |state| state.len() as u64 + 1));
-        }
-        let saved = put_node(&mut w, &item.node, item.news);
-        marks.extend(item.news.then(|| (Arc::clone(&item.node), saved)));
-    }
-    Some((w.0, marks))
-}
-
-/// Writes what is known of `node`; only that it is there, if that is no news.
-fn put_node(w: &mut NumberWriter, node: &MemoNode, news: bool) -> Saved {
+/// Writes what is known of `node`; only that it exists, if there is nothing new.
+pub fn put_node(w: &mut NumberWriter, node: &MemoNode, news: bool) -> Saved {
     let body = node.body();
     let now = standing(node, &body);
     let flags = [(true, EVENTS), (now.end, ENDED), (now.unpredictable, UNPREDICTABLE), (now.checkpoint, CHECKPOINT)];
@@ -229,14 +81,14 @@ fn put_node(w: &mut NumberWriter, node: &MemoNode, news: bool) -> Saved {
     now
 }
 
-/// What a record says, and the room that it takes.
-pub(in crate::engine::fold) struct Decoded {
+/// A decoded record, and the room it takes.
+pub struct Decoded {
     pub node: MemoNode,
     pub bytes: u64,
 }
 
-/// What a record begins with: the key of its root, and how many bytes at the end of that are a state, if they are one.
-pub(in crate::engine::fold) fn key(record: &[u8]) -> Option<(&[u8], Option<usize>)> {
+/// The key of a record's root, and how many bytes at its end are a snapshot, if it is one.
+pub fn key(record: &[u8]) -> Option<(&[u8], Option<usize>)> {
     get_key(&mut NumberReader(record))
 }
 
@@ -246,8 +98,8 @@ fn get_key<'a>(r: &mut NumberReader<'a>) -> Option<(&'a [u8], Option<usize>)> {
     state.is_none_or(|len| len <= key.len()).then_some((key, state))
 }
 
-/// Reads a record of the root of `key`, or of the state of its last `state` bytes. `None`: it is none.
-pub(in crate::engine::fold) fn decode(record: &[u8], key: &[u8], state: Option<usize>) -> Option<Decoded> {
+/// Reads a record of the root of `key`, or of the snapshot in its last `state` bytes. `None`: it is no such record.
+pub fn decode(record: &[u8], key: &[u8], state: Option<usize>) -> Option<Decoded> {
     let mut r = NumberReader(record);
     if get_key(&mut r)? != (key, state) {
         return None;
@@ -294,7 +146,7 @@ fn get_node(r: &mut NumberReader, id: NodeId, bytes: &mut usize) -> Option<MemoN
         }
         if flags & CHECKPOINT != 0 {
             let checkpoint = get_checkpoint(r)?;
-            // Whoever follows it has heard all until then.
+            // Whoever reaches the checkpoint has reported all events before it.
             if checkpoint.at == 0 || checkpoint.at > body.known {
                 return None;
             }
@@ -322,7 +174,7 @@ fn put_final_state(w: &mut NumberWriter, final_state: &FinalState) {
     w.number(final_state.peaks.len() as u64);
     final_state.peaks.iter().for_each(|&x| w.number(u64::from(x)));
     w.number(final_state.members.len() as u64);
-    // Queue pairs of an episode begin much alike, and end much as they began.
+    // Queue pairs of an episode start much alike, and end much as they started.
     let (mut tx, mut rx) = (FlowTx::zeroed(), FlowRx::zeroed());
     for m in &final_state.members {
         w.number(m.start);

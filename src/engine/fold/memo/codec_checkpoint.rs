@@ -1,19 +1,24 @@
-//! Cuts as bytes. The states that one leads to stand there by name, so that a pattern that repeats, a circle of cuts, is a few records.
+//! Checkpoints as bytes. They name the snapshots they lead to by id, so a pattern that repeats, a cycle of checkpoints,
+//! takes few records.
 //!
-//! Layer: engine. Fetches nothing: who follows a cut asks for what it leads to.
+//! Layer: fold/memo. Fetches nothing: whoever passes a checkpoint asks for what it leads to.
 
 use std::sync::Arc;
 
-use crate::engine::fold::memo::table::{Checkpoint, Continuation, CounterDelta, NodeId, PartitionPiece, PortDelta};
+use crate::engine::fold::memo::node::{Checkpoint, Continuation};
+use crate::engine::fold::memo::node_id::NodeId;
+use crate::engine::fold::memo::outcome::{CounterDelta, PartitionPiece, PortDelta};
+use crate::engine::fold::memo::skip_plan::{SkipPlan, SkipRate, draw};
 use crate::engine::fold::rows::bytes::{NumberReader, NumberWriter};
-use crate::engine::fold::steady::skip_plan::{SkipPlan, SkipRate, draw};
 
-/// What a lead is.
+/// Kinds of continuation.
 const SNAPSHOT: u64 = 0;
+
 const RETIRE: u64 = 1;
+
 const SKIP: u64 = 2;
 
-pub(in crate::engine::fold) fn put_checkpoint(w: &mut NumberWriter, checkpoint: &Checkpoint) {
+pub fn put_checkpoint(w: &mut NumberWriter, checkpoint: &Checkpoint) {
     w.number(checkpoint.at);
     w.number(checkpoint.pieces.len() as u64);
     for (piece, continuation) in checkpoint.pieces.iter().zip(&checkpoint.continuations) {
@@ -47,8 +52,8 @@ pub(in crate::engine::fold) fn put_checkpoint(w: &mut NumberWriter, checkpoint: 
     }
 }
 
-/// `None`: it is none.
-pub(in crate::engine::fold) fn get_checkpoint(r: &mut NumberReader) -> Option<Checkpoint> {
+/// `None`: it is no checkpoint.
+pub fn get_checkpoint(r: &mut NumberReader) -> Option<Checkpoint> {
     let mut checkpoint = Checkpoint {
         at: r.number()?,
         pieces: Vec::new(),
@@ -99,7 +104,7 @@ pub(in crate::engine::fold) fn get_checkpoint(r: &mut NumberReader) -> Option<Ch
     Some(checkpoint)
 }
 
-/// All of a sleep but its state.
+/// A skip plan except its snapshot.
 fn put_plan(w: &mut NumberWriter, plan: &SkipPlan) {
     w.number(plan.window);
     w.number(plan.until);
@@ -112,7 +117,7 @@ fn put_plan(w: &mut NumberWriter, plan: &SkipPlan) {
 }
 
 fn get_plan(r: &mut NumberReader, state: Arc<[u8]>) -> Option<SkipPlan> {
-    // A rate without a time would be none.
+    // A rate needs a time above 0.
     let window = r.number()?.max(1);
     let until = r.number()?;
     let level = r.small()?;
@@ -132,11 +137,11 @@ fn get_plan(r: &mut NumberReader, state: Arc<[u8]>) -> Option<SkipPlan> {
     Some(SkipPlan { draw: draw(&state), state, window, until, level, theta_ppm, rates, ports })
 }
 
-pub(in crate::engine::fold) fn put_port(w: &mut NumberWriter, p: &PortDelta) {
+pub fn put_port(w: &mut NumberWriter, p: &PortDelta) {
     [p.tx_bytes, p.hops, u64::from(p.max_q), p.q_area, p.marks].into_iter().for_each(|x| w.number(x));
 }
 
-pub(in crate::engine::fold) fn get_port(r: &mut NumberReader) -> Option<PortDelta> {
+pub fn get_port(r: &mut NumberReader) -> Option<PortDelta> {
     Some(PortDelta {
         tx_bytes: r.number()?,
         hops: r.number()?,

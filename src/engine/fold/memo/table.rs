@@ -1,246 +1,68 @@
-//! What partitions did before. An episode is a partition's life from idle to idle. Its root is the canonical form of what it starts from; what the rest of the world does (a
-//! post, a message that follows another, a newcomer, a merger) leads to a child, and a node tells what will have become of messages if nothing of the kind comes. Now and then
-//! a node ends in a *cut*: the partition's whole state by then, a node that all pasts share which lead there. A pattern that repeats is a cycle.
+//! The memo: what partitions did before, in this process; and in earlier runs, where there is a backing store.
 //!
-//! Keys are compared as whole bytes, so there is no false hit. Nodes only ever gain what any simulation of the same past would add: results cannot depend on it.
-//! `shelf` knows of earlier runs, `codec` how tries travel there and back.
+//! The store is asked for a root or a snapshot when that is first met, and for the nodes behind a checkpoint when it is
+//! first passed, never for more. What it lacks is simulated: a checkpoint that leads to a missing node is removed.
+//!
+//! Keys are compared as whole bytes, so there is no false hit. Nodes only ever gain what any simulation of the same past
+//! would add, so results cannot depend on the memo.
+//!
+//! Layer: fold/memo.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::collections::hash_map::Entry;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::engine::fold::rows::canonical_key::CanonicalKey;
-use foldhash::fast::RandomState;
-
-use crate::columns::{FlowRx, FlowTx, Port};
 use crate::engine::fold::memo::backing_store::BackingStore;
-use crate::engine::fold::memo::in_flight::{InFlight, NodeOwner, Recorder};
-use crate::engine::fold::memo::node_id::LazyNodeId;
-pub use crate::engine::fold::memo::node_id::NodeId;
-use crate::engine::fold::run::join::edge;
-use crate::engine::fold::steady::skip_plan::{SkipPlan, SkipRate};
+use crate::engine::fold::memo::codec;
+use crate::engine::fold::memo::in_flight::InFlight;
+use crate::engine::fold::memo::lock::lock;
+use crate::engine::fold::memo::node::{Checkpoint, Continuation, Keyed, LazyNodeId, MemoNode, NodeBody};
+use crate::engine::fold::memo::node_id::{NodeId, root_id};
+use crate::engine::fold::memo::owner::Recorder;
 
-/// Bytes of keys and outcomes beyond which nothing new is remembered.
+/// Bytes of keys and outcomes beyond which nothing new is recorded.
 const MOST_BYTES: u64 = 1 << 30;
 
-/// Nodes by whole keys. These are tens of kilobytes of states, so what they are hashed by matters; nobody sees in which order they stand.
-pub(in crate::engine::fold) type Keyed = HashMap<Arc<[u8]>, Arc<MemoNode>, RandomState>;
-
-/// Episodes known to this process; shared by all experiments and threads.
+/// Episodes known to this process, shared by all experiments and threads.
 #[derive(Default)]
 pub struct Memo {
-    pub(in crate::engine::fold) roots: Mutex<Roots>,
-    pub(in crate::engine::fold) store: Option<Arc<dyn BackingStore>>,
-    /// Who is finding out what.
-    pub(in crate::engine::fold) in_flight: Arc<InFlight>,
-    pub(in crate::engine::fold) bytes: AtomicU64,
+    pub roots: Mutex<Roots>,
+    pub store: Option<Arc<dyn BackingStore>>,
+    /// Which experiment records what.
+    pub in_flight: Arc<InFlight>,
+    pub bytes: AtomicU64,
 }
 
-/// Where episodes begin or go on: roots and states, by their keys; states by their names too.
+/// Where episodes start or go on: roots and snapshots by key, snapshots also by id.
 #[derive(Default)]
-pub(in crate::engine::fold) struct Roots {
+pub struct Roots {
     pub by_key: Keyed,
-    /// Only what a shelf may tell of.
+    /// Only those that the store may refer to.
     pub states: HashMap<NodeId, Arc<MemoNode>>,
 }
 
-/// A past that partitions may share.
-pub struct MemoNode {
-    pub(in crate::engine::fold) name: LazyNodeId,
-    /// What followed was from some instant on no function of the past (a random marking): waiting for who records it is in vain.
-    pub unpredictable: AtomicBool,
-    /// Of a state: how many bytes at the end of its key are it.
-    state: Option<usize>,
-    /// Who is finding out what follows.
-    pub(in crate::engine::fold) owner: NodeOwner,
-    /// Nothing happens before this if nothing else is known, from the episode's start, ps.
-    pub(in crate::engine::fold) born: u64,
-    body: Mutex<NodeBody>,
-}
-
-/// What follows that past.
-#[derive(Default)]
-pub struct NodeBody {
-    pub events: Vec<TimedMessageEvent>,
-    /// All of `told` before this is there, counted from the episode's start, ps.
-    pub known: u64,
-    pub(in crate::engine::fold) children: Keyed,
-    /// The partition came to rest.
-    pub end: Option<Arc<FinalState>>,
-    /// What is known goes on from a state that others came to as well.
-    pub checkpoint: Option<Arc<Checkpoint>>,
-    /// How much of it the shelf has.
-    pub(in crate::engine::fold) saved: Option<Saved>,
-}
-
-impl NodeBody {
-    /// Whether an edge of this kind leads on at `at`.
-    pub fn has_edge(&self, tag: u8, at: u64) -> bool {
-        let begin = edge(tag, at, CanonicalKey::default());
-        self.children.keys().any(|key| key.starts_with(&begin))
-    }
-}
-
-/// What of a node is on the shelf.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Saved {
-    pub known: u64,
-    /// How many tidings.
-    pub events: usize,
-    pub end: bool,
-    pub checkpoint: bool,
-    pub unpredictable: bool,
-}
-
-/// News of a message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TimedMessageEvent {
-    /// From the start of the episode, or from the last cut, ps.
-    pub at: u64,
-    /// Local number of its queue pair, and which of its messages since then.
-    pub member: u32,
-    pub nth: u32,
-    pub event: MessageEvent,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum MessageEvent {
-    /// Its last byte was sent: if the next is posted by now, it follows at once.
-    Sent,
-    /// It arrived whole.
-    Delivered,
-    /// It was acknowledged whole.
-    Acked,
-}
-
-/// Where a stretch of the known leads: the states by then, and what was gained since the start or the last cut.
-#[derive(Clone)]
-pub struct Checkpoint {
-    /// From there, ps.
-    pub at: u64,
-    /// What the partition falls apart into; one piece: it stays whole.
-    pub pieces: Vec<PartitionPiece>,
-    pub continuations: Vec<Continuation>,
-    /// Bytes and packets sent.
-    pub nics: Vec<(u64, u64)>,
-    pub ports: Vec<PortDelta>,
-    /// The most that each ingress held.
-    pub peaks: Vec<u32>,
-    pub members: Vec<CounterDelta>,
-}
-
-/// Rows of a partition that go on by themselves, by local numbers; the queue pairs that are at work.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct PartitionPiece {
-    pub nics: Vec<u32>,
-    pub ports: Vec<u32>,
-    pub ends: Vec<u32>,
-    pub members: Vec<u32>,
-    pub working: Vec<u32>,
-    /// What [`super::part::Part::ancestors`] is by then: places among the numbers of the members and, behind these, of the ancestors before.
-    pub ancestors: Vec<u32>,
-}
-
-impl PartitionPiece {
-    pub fn is_empty(&self) -> bool {
-        self.nics.is_empty() && self.ports.is_empty() && self.members.is_empty()
-    }
-}
-
-/// Where a piece leads.
-#[derive(Clone)]
-pub enum Continuation {
-    Snapshot(Arc<MemoNode>),
-    /// To the state of this name, which nobody has taken from the shelf yet.
-    Stored(NodeId),
-    /// It sleeps.
-    Skip(Arc<SkipPlan>),
-    /// Its rows rest, in this state.
-    Retire(Arc<[u8]>),
-}
-
-/// What a queue pair's counters gained.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct CounterDelta {
-    pub una: u64,
-    pub sent_bytes: u64,
-    pub arrived_bytes: u64,
-    pub milestone: u64,
-    pub n_sent: u32,
-    pub n_acks: u32,
-}
-
-/// What an episode leaves behind, by local numbers.
-#[derive(Debug, PartialEq)]
-pub struct FinalState {
-    /// From the episode's start, ps.
-    pub at: u64,
-    pub nics: Vec<NicFinal>,
-    pub ports: Vec<PortDelta>,
-    /// The most that each ingress held.
-    pub peaks: Vec<u32>,
-    pub members: Vec<MemberFinal>,
-}
-
-#[derive(Debug, PartialEq)]
-pub struct NicFinal {
-    pub tx_bytes: u64,
-    pub hops: u64,
-    pub rr: u32,
-    /// Queue pairs in its turn.
-    pub order: Vec<u32>,
-}
-
-/// Gains of a port's counters; `max_q` within the episode.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct PortDelta {
-    pub tx_bytes: u64,
-    pub hops: u64,
-    pub max_q: u32,
-    pub q_area: u64,
-    pub marks: u64,
-}
-
-impl PortDelta {
-    /// Adds itself to the counters of `row`.
-    pub fn count(&self, row: &mut Port) {
-        row.tx_bytes += self.tx_bytes;
-        row.hops += self.hops;
-        row.max_q = row.max_q.max(self.max_q);
-        row.q_area += self.q_area;
-        row.marks += self.marks;
-    }
-}
-
-/// Rows of a queue pair at the end, and where the episode began for it.
-#[derive(Debug, PartialEq)]
-pub struct MemberFinal {
-    pub start: u64,
-    pub tx: FlowTx,
-    pub rx: FlowRx,
-    pub tx_before: FlowTx,
-    pub rx_before: FlowRx,
-}
-
 impl Memo {
-    /// An empty memo that asks `shelf` for what it has not met.
+    /// An empty memo that asks `store` for what it has not met.
     pub fn on(store: Arc<dyn BackingStore>) -> Memo {
         let mut memo = Memo::default();
         memo.store = Some(store);
         memo
     }
 
-    /// The root of `key`, made if need be, then claimed by `by`, and whether it was there. `None`: the memo is full.
+    /// The root of `key`, created and claimed by `by` if needed; and whether it was there. `None`: the memo is full.
     pub fn root(&self, key: Vec<u8>, by: Recorder) -> Option<(Arc<MemoNode>, bool)> {
         self.begin(key, None, by)
     }
 
-    /// The node of the state that `key` ends in, the last `len` bytes of it, made if need be, then claimed by `by`, and whether it was there. `None`: the memo is full.
+    /// The node of the snapshot in the last `len` bytes of `key`, created and claimed by `by` if needed; and whether it
+    /// was there. `None`: the memo is full.
     pub fn state(&self, key: Vec<u8>, len: usize, by: Recorder) -> Option<(Arc<MemoNode>, bool)> {
         self.begin(key, Some(len), by)
     }
 
-    /// The child of `node` by `key`, made if need be, then claimed by `by`, and whether it was there; nothing is known of a new one before `known`. `None`: the memo is full.
+    /// The child of `node` by `key`, created and claimed by `by` if needed; and whether it was there. Nothing is known
+    /// of a new one before `known`. `None`: the memo is full.
     pub fn child(&self, node: &Arc<MemoNode>, key: Vec<u8>, known: u64, by: Recorder) -> Option<(Arc<MemoNode>, bool)> {
         let mut body = node.body();
         if let Some(child) = body.children.get(key.as_slice()) {
@@ -252,8 +74,8 @@ impl Memo {
         Some((child, false))
     }
 
-    /// A new node whose key has `key` bytes; of a state, the last `state` of them are it.
-    pub(in crate::engine::fold) fn node(
+    /// A new node whose key has `key` bytes, the last `state` of which are the snapshot, if it is one.
+    pub fn node(
         &self,
         name: LazyNodeId,
         key: usize,
@@ -274,13 +96,142 @@ impl Memo {
         self.bytes.fetch_add(bytes as u64, Ordering::Relaxed) < MOST_BYTES
     }
 
-    /// Every root and state with its key.
-    pub(in crate::engine::fold) fn roots(&self) -> Vec<(Arc<[u8]>, Arc<MemoNode>)> {
+    /// Every root and snapshot with its key.
+    pub fn roots(&self) -> Vec<(Arc<[u8]>, Arc<MemoNode>)> {
         lock(&self.roots).by_key.iter().map(|(key, node)| (key.clone(), Arc::clone(node))).collect()
+    }
+
+    /// The root of `key`, or the snapshot of its last `state` bytes, created if needed; and whether it was there.
+    /// `None`: the memo is full.
+    pub fn begin(&self, key: Vec<u8>, state: Option<usize>, by: Recorder) -> Option<(Arc<MemoNode>, bool)> {
+        if let Some(node) = lock(&self.roots).by_key.get(key.as_slice()) {
+            return Some((Arc::clone(node), true));
+        }
+        // Hashing a large key takes time, and only a store needs the id now.
+        let id = self.store.as_ref().map(|_| root_id(&key));
+        self.place(id, key, state, by, |store| id.map_or_else(Vec::new, |id| store.fetch(&id)))
+    }
+
+    /// As `begin`, for a node that was missing a moment ago, with the records that the store has of it.
+    fn place(
+        &self,
+        id: Option<NodeId>,
+        key: Vec<u8>,
+        state: Option<usize>,
+        by: Recorder,
+        records: impl FnOnce(&dyn BackingStore) -> Vec<Vec<u8>>,
+    ) -> Option<(Arc<MemoNode>, bool)> {
+        let mut roots = lock(&self.roots);
+        if let Some(node) = roots.by_key.get(key.as_slice()) {
+            return Some((Arc::clone(node), true));
+        }
+        let key: Arc<[u8]> = key.into();
+        let node = self.node(LazyNodeId::root(&key, id), key.len(), 0, state, by)?;
+        // Other threads that meet it now wait for its body, not for all roots.
+        let mut body = node.body();
+        if let (Some(_), Some(id)) = (state, id) {
+            roots.states.insert(id, Arc::clone(&node));
+        }
+        roots.by_key.insert(Arc::clone(&key), Arc::clone(&node));
+        drop(roots);
+        let mut was_there = false;
+        for record in self.store.as_ref().map_or_else(Vec::new, |store| records(store.as_ref())) {
+            if let Some(root) = codec::decode(&record, &key, state) {
+                self.bytes.fetch_add(root.bytes, Ordering::Relaxed);
+                node.unpredictable.fetch_or(root.node.unpredictable.load(Ordering::Relaxed), Ordering::Relaxed);
+                merge(&mut body, root.node);
+                was_there = true;
+            }
+        }
+        if was_there {
+            node.owner.leave();
+        }
+        drop(body);
+        Some((node, was_there))
+    }
+
+    /// `checkpoint` of `node`, with the snapshot nodes that it leads to. `None`: one of them is missing, and `node` has
+    /// no checkpoint any more.
+    pub fn reach(&self, node: &MemoNode, checkpoint: Arc<Checkpoint>) -> Option<Arc<Checkpoint>> {
+        if !checkpoint.continuations.iter().any(|continuation| matches!(continuation, Continuation::Stored(_))) {
+            return Some(checkpoint);
+        }
+        let reached = |continuation: &Continuation| match continuation {
+            Continuation::Stored(id) => self.named(id).map(Continuation::Snapshot),
+            continuation => Some(continuation.clone()),
+        };
+        let continuations = checkpoint.continuations.iter().map(reached).collect::<Option<Vec<Continuation>>>();
+        let whole =
+            continuations.map(|continuations| Arc::new(Checkpoint { continuations, ..Checkpoint::clone(&checkpoint) }));
+        let mut body = node.body();
+        // Unless another thread was here meanwhile.
+        if body.checkpoint.as_ref().is_some_and(|now| Arc::ptr_eq(now, &checkpoint)) {
+            body.checkpoint.clone_from(&whole);
+            if let (None, Some(saved)) = (&whole, &mut body.saved) {
+                // The next checkpoint is worth saving again.
+                saved.checkpoint = false;
+            }
+        }
+        whole
+    }
+
+    /// The snapshot of this id, if the memo or the store has it.
+    fn named(&self, id: &NodeId) -> Option<Arc<MemoNode>> {
+        if let Some(node) = lock(&self.roots).states.get(id) {
+            return Some(Arc::clone(node));
+        }
+        let records = self.store.as_ref()?.fetch(id);
+        let (key, state) = records.iter().find_map(|record| codec::key(record))?;
+        let (key, state) = (key.to_vec(), Some(state?));
+        if root_id(&key) != *id {
+            return None;
+        }
+        self.place(Some(*id), key, state, Recorder::default(), |_| records).map(|(node, _)| node)
     }
 }
 
-/// Cuts may lead in circles, which would keep each other for ever.
+/// Adds what `other` knows of the same past to `body`. Both are correct, so the longer one includes the shorter one.
+fn merge(body: &mut NodeBody, other: MemoNode) {
+    let mut left: Vec<(Arc<MemoNode>, MemoNode)> = Vec::new();
+    merge_one(body, other, &mut left);
+    while let Some((node, other)) = left.pop() {
+        node.unpredictable.fetch_or(other.unpredictable.load(Ordering::Relaxed), Ordering::Relaxed);
+        merge_one(&mut node.body(), other, &mut left);
+    }
+}
+
+fn merge_one(body: &mut NodeBody, other: MemoNode, left: &mut Vec<(Arc<MemoNode>, MemoNode)>) {
+    let more = other.into_body();
+    let was = body.saved;
+    if body.end.is_none()
+        && (more.end.is_some() || was.is_none_or(|was| more.saved.is_some_and(|more| more.says_more_than(&was))))
+    {
+        (body.events, body.known, body.end, body.saved) = (more.events, more.known, more.end, more.saved);
+    }
+    if more.checkpoint.is_some() {
+        // The later one was found where the earlier one led nowhere.
+        body.checkpoint = more.checkpoint;
+    }
+    if let Some(saved) = &mut body.saved {
+        for also in [was, more.saved].into_iter().flatten() {
+            saved.unpredictable |= also.unpredictable;
+            saved.checkpoint |= also.checkpoint;
+        }
+    }
+    for (key, child) in more.children {
+        match body.children.entry(key) {
+            Entry::Vacant(place) => {
+                place.insert(child);
+            }
+            Entry::Occupied(place) => {
+                // No other thread holds what was just decoded.
+                left.extend(Arc::into_inner(child).map(|child| (Arc::clone(place.get()), child)));
+            }
+        }
+    }
+}
+
+/// Checkpoints may form cycles, which would never be freed.
 impl Drop for Memo {
     fn drop(&mut self) {
         let roots = std::mem::take(self.roots.get_mut().unwrap_or_else(PoisonError::into_inner));
@@ -293,107 +244,10 @@ impl Drop for Memo {
     }
 }
 
-/// Episodes are long chains: they are taken down one by one, as a node that drops its children that drop theirs would overflow the stack.
-impl Drop for MemoNode {
-    fn drop(&mut self) {
-        let mut left = self.take_children();
-        while let Some(node) = left.pop() {
-            if let Some(mut last) = Arc::into_inner(node) {
-                left.append(&mut last.take_children());
-            }
-        }
-    }
-}
-
-impl MemoNode {
-    pub(in crate::engine::fold) fn new(name: LazyNodeId, known: u64, state: Option<usize>, by: Recorder) -> MemoNode {
-        MemoNode {
-            name,
-            unpredictable: AtomicBool::new(false),
-            state,
-            owner: by.into(),
-            born: known,
-            body: Mutex::new(NodeBody { known, ..NodeBody::default() }),
-        }
-    }
-
-    /// Room that a node takes whose key has `key` bytes.
-    pub(in crate::engine::fold) fn bytes(key: usize) -> usize {
-        key + size_of::<MemoNode>() + 64
-    }
-
-    fn take_children(&mut self) -> Vec<Arc<MemoNode>> {
-        let body = self.body.get_mut().unwrap_or_else(PoisonError::into_inner);
-        std::mem::take(&mut body.children).into_values().collect()
-    }
-
-    /// Its name, which means the same to every process.
-    pub fn id(&self) -> NodeId {
-        self.name.id()
-    }
-
-    /// Of a state: the rows, to be read by [`super::state`].
-    pub fn state(&self) -> Option<&[u8]> {
-        let key = self.name.key();
-        self.state.map(|len| &key[key.len() - len..])
-    }
-
-    pub fn body(&self) -> MutexGuard<'_, NodeBody> {
-        lock(&self.body)
-    }
-
-    /// What follows, of a node that nobody else has.
-    pub(in crate::engine::fold) fn into_body(mut self) -> NodeBody {
-        std::mem::take(self.body.get_mut().unwrap_or_else(PoisonError::into_inner))
-    }
-}
-
-impl Checkpoint {
-    /// Room that it takes.
-    pub fn bytes(&self) -> usize {
-        let piece = |p: &PartitionPiece| {
-            4 * (p.nics.len() + p.ports.len() + p.ends.len() + p.members.len() + p.working.len() + p.ancestors.len())
-                + size_of::<PartitionPiece>()
-        };
-        let continuation = |l: &Continuation| {
-            size_of::<Continuation>()
-                + match l {
-                    Continuation::Retire(bytes) => bytes.len(),
-                    Continuation::Skip(s) => {
-                        size_of::<SkipPlan>()
-                            + s.state.len()
-                            + s.rates.len() * size_of::<SkipRate>()
-                            + s.ports.len() * 16
-                    }
-                    Continuation::Snapshot(_) | Continuation::Stored(_) => 0,
-                }
-        };
-        let rows = self.nics.len() * 16
-            + self.ports.len() * size_of::<PortDelta>()
-            + self.peaks.len() * 4
-            + self.members.len() * size_of::<CounterDelta>();
-        size_of::<Checkpoint>()
-            + rows
-            + self.pieces.iter().map(piece).sum::<usize>()
-            + self.continuations.iter().map(continuation).sum::<usize>()
-    }
-}
-
-impl FinalState {
-    /// Room that it takes.
-    pub fn bytes(nics: usize, ports: usize, members: usize) -> usize {
-        nics * 64 + ports * 64 + members * size_of::<MemberFinal>()
-    }
-}
-
-/// A thread that panicked left nothing half done here: every change is a single insertion.
-pub(in crate::engine::fold) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::fold::memo::node_id::child_id;
 
     #[test]
     fn a_long_episode_is_let_go_without_recursion() {
@@ -404,5 +258,28 @@ mod tests {
         }
         drop(node);
         drop(memo);
+    }
+
+    #[test]
+    fn names_do_not_depend_on_when_they_are_asked_for() {
+        let of = |asked: &[usize]| {
+            let memo = Memo::default();
+            let mut nodes = vec![memo.root(vec![7], Recorder::default()).expect("an empty memo has room").0];
+            for key in 0..4u8 {
+                let child =
+                    memo.child(&nodes[key as usize], vec![key], 0, Recorder::default()).expect("the memo has room").0;
+                nodes.push(child);
+            }
+            for &k in asked {
+                nodes[k].id();
+            }
+            nodes.iter().map(|node| node.id()).collect::<Vec<NodeId>>()
+        };
+        let ids = of(&[]);
+        assert_eq!(ids[0], root_id(&[7]));
+        assert_eq!(ids[2], child_id(&ids[1], &[1]));
+        for asked in [&[4usize][..], &[2, 4], &[3, 1], &[0, 1, 2, 3, 4]] {
+            assert_eq!(of(asked), ids, "{asked:?}");
+        }
     }
 }

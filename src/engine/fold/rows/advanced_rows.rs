@@ -4,7 +4,9 @@
 
 use crate::columns::{FlowRx, FlowTx, NEVER, NONE, Tables};
 use crate::engine::fold::rows::message_stream::MessageStream;
-use crate::engine::fold::steady::skip_plan::FRACTION;
+
+/// Bits of fraction of rates and of packets between two actions of congestion control.
+pub const FRACTION: u32 = 16;
 
 /// A queue pair that went on while its partition was skipped.
 #[derive(Clone, Copy)]

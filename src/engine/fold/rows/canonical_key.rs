@@ -11,7 +11,8 @@ use bytemuck::Zeroable;
 use crate::columns::{Exp, INT_TX_UNIT, NEVER, Tables, cc, mode, qp};
 use crate::engine::fold::rows::buffer_guard::BufferGuard;
 use crate::engine::fold::rows::cc_state;
-use crate::engine::fold::run::partition::Partition;
+use crate::engine::fold::rows::cc_state::timers_run;
+use crate::engine::fold::rows::partition_rows::PartitionRows;
 
 /// Room for the parameters of an experiment and a queue pair with its rows.
 const ROOT_BYTES: usize = 2048;
@@ -97,14 +98,14 @@ impl CanonicalKey {
     }
 
     /// The first local numbers that rows joining next will get.
-    pub fn first_locals(&mut self, partition: &Partition) {
-        self.u32(partition.nics.len() as u32);
-        self.u32(partition.ports.len() as u32);
-        self.u32(partition.members.len() as u32);
+    pub fn first_locals(&mut self, rows: &PartitionRows) {
+        self.u32(rows.nics.len() as u32);
+        self.u32(rows.ports.len() as u32);
+        self.u32(rows.members.len() as u32);
     }
 
-    /// The rank of link end `end` among the ingresses of `partition`.
-    pub fn end_rank(&mut self, t: &Tables, partition: &Partition, end: u32, nic: &dyn Fn(u32) -> u32) {
+    /// The rank of link end `end` among the ingresses of `rows`.
+    pub fn end_rank(&mut self, t: &Tables, rows: &PartitionRows, end: u32, nic: &dyn Fn(u32) -> u32) {
         let nics = t.exps[0].nic_len;
         if end < nics {
             self.u32(0);
@@ -112,20 +113,20 @@ impl CanonicalKey {
             return;
         }
         self.u32(1);
-        self.u32(rank(&partition.ends, end - nics));
+        self.u32(rank(&rows.ends, end - nics));
     }
 
     /// NIC `n`, before it joins. Its queue pairs in round-robin order follow.
-    pub fn nic(&mut self, t: &Tables, partition: &Partition, n: u32, nic: &dyn Fn(u32) -> u32) {
+    pub fn nic(&mut self, t: &Tables, rows: &PartitionRows, n: u32, nic: &dyn Fn(u32) -> u32) {
         let row = &t.nics[n as usize];
         self.u32(b'N' as u32);
-        self.u32(rank(&partition.nics, n));
+        self.u32(rank(&rows.nics, n));
         self.u64(row.rate);
         self.u64(row.delay);
         self.u32(row.rr);
         self.u32(row.qp_n);
         self.u32(row.paused);
-        self.end_rank(t, partition, row.peer, nic);
+        self.end_rank(t, rows, row.peer, nic);
     }
 
     /// Local numbers, or others of 32 bits.
@@ -135,14 +136,14 @@ impl CanonicalKey {
         }
     }
 
-    /// Where queue pair number `id` ranks among those of `partition`.
-    pub fn id(&mut self, partition: &Partition, id: u32) {
-        self.u32(place(&partition.flow_ids, id));
-        self.u32(place(&partition.ancestors, id));
+    /// Where queue pair number `id` ranks among those of `rows`.
+    pub fn id(&mut self, rows: &PartitionRows, id: u32) {
+        self.u32(place(&rows.flow_ids, id));
+        self.u32(place(&rows.ancestors, id));
     }
 
     /// Port `p`, before it joins at `now`.
-    pub fn port(&mut self, t: &Tables, partition: &Partition, p: u32, now: u64, nic: &dyn Fn(u32) -> u32) {
+    pub fn port(&mut self, t: &Tables, rows: &PartitionRows, p: u32, now: u64, nic: &dyn Fn(u32) -> u32) {
         self.u32(b'P' as u32);
         let e = &t.exps[0];
         if e.cc == cc::HPCC {
@@ -152,11 +153,11 @@ impl CanonicalKey {
                 self.u64((now - from_ps) % 1000);
             }
         }
-        self.fixed_port(t, partition, p, nic);
+        self.fixed_port(t, rows, p, nic);
     }
 
     /// What never changes about port `p`.
-    pub fn fixed_port(&mut self, t: &Tables, partition: &Partition, p: u32, nic: &dyn Fn(u32) -> u32) {
+    pub fn fixed_port(&mut self, t: &Tables, rows: &PartitionRows, p: u32, nic: &dyn Fn(u32) -> u32) {
         let row = &t.ports[p as usize];
         let e = &t.exps[0];
         self.u64(row.rate);
@@ -169,18 +170,18 @@ impl CanonicalKey {
         if e.cc == cc::HPCC {
             self.u32(row.rate_idx);
         }
-        self.end_rank(t, partition, row.peer, nic);
+        self.end_rank(t, rows, row.peer, nic);
     }
 
     /// Queue pair `f`, before it joins. The rest of its state matters when it sends ([`CanonicalKey::state`]), or if
     /// others see its timers.
-    pub fn flow(&mut self, t: &Tables, partition: &Partition, f: u32, now: u64) {
+    pub fn flow(&mut self, t: &Tables, rows: &PartitionRows, start: u64, f: u32, now: u64) {
         let tx = &t.flow_tx[f as usize];
         self.u32(b'F' as u32);
         // Ties are broken by a queue pair's number.
-        self.id(partition, tx.flow_id);
+        self.id(rows, tx.flow_id);
         if timers_run(t) {
-            self.state(t, f, now, partition.start);
+            self.state(t, f, now, start);
         }
     }
 
@@ -233,30 +234,30 @@ impl CanonicalKey {
     }
 }
 
-/// What never changes about the rows of `partition`, by local numbers; and ranks, which break ties.
+/// What never changes about the rows of `rows`, by local numbers; and ranks, which break ties.
 pub fn shape(
     t: &Tables,
-    partition: &Partition,
+    rows: &PartitionRows,
     nic_local: &dyn Fn(u32) -> u32,
     port_local: &dyn Fn(u32) -> u32,
 ) -> Vec<u8> {
     let mut form = CanonicalKey::default();
-    form.first_locals(partition);
-    form.u32(partition.ends.len() as u32);
-    form.numbers(partition.nics.iter().map(|&n| rank(&partition.nics, n)));
-    form.numbers(partition.ends.iter().map(|&e| rank(&partition.ends, e)));
-    for &n in &partition.nics {
+    form.first_locals(rows);
+    form.u32(rows.ends.len() as u32);
+    form.numbers(rows.nics.iter().map(|&n| rank(&rows.nics, n)));
+    form.numbers(rows.ends.iter().map(|&e| rank(&rows.ends, e)));
+    for &n in &rows.nics {
         let row = &t.nics[n as usize];
         form.u64(row.rate);
         form.u64(row.delay);
-        form.end_rank(t, partition, row.peer, nic_local);
+        form.end_rank(t, rows, row.peer, nic_local);
     }
-    for &p in &partition.ports {
-        form.fixed_port(t, partition, p, nic_local);
+    for &p in &rows.ports {
+        form.fixed_port(t, rows, p, nic_local);
     }
-    for m in &partition.members {
+    for m in &rows.members {
         let (tx, rx) = (&t.flow_tx[m.flow as usize], &t.flow_rx[m.flow as usize]);
-        form.u32(rank(&partition.flow_ids, tx.flow_id));
+        form.u32(rank(&rows.flow_ids, tx.flow_id));
         form.u32(u32::from(m.routed));
         if !m.routed {
             continue;
@@ -278,10 +279,4 @@ pub fn rank(numbers: &[u32], x: u32) -> u32 {
 /// Twice the number of `numbers` below `x`, plus 1 if `x` is among them.
 fn place(numbers: &[u32], x: u32) -> u32 {
     2 * rank(numbers, x) + u32::from(numbers.contains(&x))
-}
-
-/// Whether a NIC that looks for a queue pair to send from advances the timers of those that have nothing to send.
-pub fn timers_run(t: &Tables) -> bool {
-    let both = mode::WINDOW | mode::VAR_WINDOW;
-    t.exps[0].cc == cc::DCQCN && t.exps[0].modes & both == both
 }

@@ -8,8 +8,6 @@ use crate::columns::{FlowTx, INT_TX_UNIT, NONE, Tables, cc, mode, qp};
 use crate::engine::cpu::cc::{dcqcn, timely};
 use crate::engine::cpu::rate::set_rate;
 
-use crate::engine::fold::rows::canonical_key::timers_run;
-
 /// Significant bits that are kept of HPCC's state: off by at most 1/256, without bias. Before a message of several
 /// windows it is 1/64, which affects one round trip (our choice).
 const KEPT_BITS: u32 = 8;
@@ -21,6 +19,12 @@ const APART: u64 = 2;
 
 /// A DCQCN rate within this part of the line rate counts as the line rate: each timer halves the distance (our choice).
 const NEAR: u64 = 128;
+
+/// Whether a NIC that looks for a queue pair to send from advances the timers of those that have nothing to send.
+pub fn timers_run(t: &Tables) -> bool {
+    let both = mode::WINDOW | mode::VAR_WINDOW;
+    t.exps[0].cc == cc::DCQCN && t.exps[0].modes & both == both
+}
 
 /// Whether all of DCQCN's marks are random. Recording stops at the first random draw or mark, so what is recorded saw
 /// no congestion. Then only DCQCN's timers change rates, and the queue pair's own row says how.

@@ -5,7 +5,7 @@
 //! the wire: what flows at a steady rate where packets differ in size.
 
 use crate::columns::Tables;
-use crate::engine::fold::run::partition::Member;
+use crate::engine::fold::rows::partition_rows::Member;
 
 /// The messages of a queue pair, from the first that is still listed.
 #[derive(Clone)]

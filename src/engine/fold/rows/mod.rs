@@ -7,6 +7,8 @@ pub mod buffer_guard;
 pub mod bytes;
 pub mod canonical_key;
 pub mod cc_state;
+pub mod index;
 pub mod ingress_peaks;
 pub mod message_stream;
+pub mod partition_rows;
 pub mod snapshot;

@@ -17,7 +17,7 @@ use crate::engine::cpu::{advance, egress, nic};
 use crate::engine::fold::rows::advanced_rows::AdvancedRows;
 use crate::engine::fold::rows::bytes::{NumberReader, NumberWriter};
 use crate::engine::fold::rows::cc_state;
-use crate::engine::fold::run::partition::Partition;
+use crate::engine::fold::rows::partition_rows::{PartitionRows, RowCounts};
 use crate::engine::grow;
 
 /// Writes numbers, or reads them.
@@ -50,7 +50,7 @@ impl Pen for NumberReader<'_> {
 /// What local numbers stand for: the rows of a partition, or of the range of them that a snapshot was written of.
 #[derive(Clone, Copy)]
 pub struct RowNames<'a> {
-    pub partition: &'a Partition,
+    pub rows: &'a PartitionRows,
     /// The range of the partition's rows: those that had joined when the snapshot was written.
     pub from: RowCounts,
     pub to: RowCounts,
@@ -61,47 +61,11 @@ pub struct RowNames<'a> {
     pub end: &'a [u32],
 }
 
-/// Numbers of rows of each kind.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct RowCounts {
-    pub nics: usize,
-    pub ports: usize,
-    pub ends: usize,
-    pub members: usize,
-    pub ancestors: usize,
-}
-
-impl RowCounts {
-    pub fn of(partition: &Partition) -> RowCounts {
-        RowCounts {
-            nics: partition.nics.len(),
-            ports: partition.ports.len(),
-            ends: partition.ends.len(),
-            members: partition.members.len(),
-            ancestors: partition.ancestors.len(),
-        }
-    }
-}
-
-impl std::ops::Add for RowCounts {
-    type Output = RowCounts;
-
-    fn add(self, b: RowCounts) -> RowCounts {
-        RowCounts {
-            nics: self.nics + b.nics,
-            ports: self.ports + b.ports,
-            ends: self.ends + b.ends,
-            members: self.members + b.members,
-            ancestors: self.ancestors + b.ancestors,
-        }
-    }
-}
-
 /// What a queue pair and a packet in flight add to a snapshot's weight (our choice: about their bytes).
 const MEMBER_WEIGHT: u64 = 150;
 const PACKET_WEIGHT: u64 = 38;
 
-/// The snapshot of the partition at `now`, and its ancestors then. PRECONDITION: everything before `now` has happened,
+/// The snapshot of a partition at `now`, and its ancestors then. PRECONDITION: everything before `now` has happened,
 /// nothing at or after it; nothing is paused.
 pub fn write(t: &mut Tables, names: RowNames, now: u64) -> (Vec<u8>, Vec<u32>) {
     let mut walk = SnapshotWalk {
@@ -148,7 +112,7 @@ pub fn read_advanced(
     for (m, row) in advanced.iter().enumerate() {
         if let Some(AdvancedRows { stream, by, .. }) = row {
             // Everything else was counted from this until now.
-            let una = &mut t.flow_tx[names.partition.members[m].flow as usize].snd_una;
+            let una = &mut t.flow_tx[names.rows.members[m].flow as usize].snd_una;
             *una = stream.moved(*una, *by);
         }
     }
@@ -167,13 +131,13 @@ pub fn read_members(t: &mut Tables, bytes: &[u8], names: RowNames, now: u64) {
         ancestors: Vec::new(),
     };
     for m in names.from.members..names.to.members {
-        cc_state::catch_up(t, names.partition.members[m].flow, now);
+        cc_state::catch_up(t, names.rows.members[m].flow, now);
         walk.member(t, m);
     }
 }
 
-/// Removes all packets from the rows of `partition`: records return to their pools, transmitters become idle.
-pub fn clear(t: &mut Tables, partition: &Partition) {
+/// Removes all packets from the rows of `rows`: records return to their pools, transmitters become idle.
+pub fn clear(t: &mut Tables, rows: &PartitionRows) {
     let (nics, own) = (t.exps[0].nic_len, t.exps[0].end_len);
     let free = |t: &mut Tables, head: u32| {
         let mut p = head;
@@ -181,11 +145,11 @@ pub fn clear(t: &mut Tables, partition: &Partition) {
             p = advance::return_record(t, p);
         }
     };
-    for m in &partition.members {
+    for m in &rows.members {
         let held = std::mem::replace(&mut t.flow_rx[m.flow as usize].held, NONE);
         free(t, held);
     }
-    let wires = partition.nics.iter().copied().chain(partition.ends.iter().map(|e| nics + e));
+    let wires = rows.nics.iter().copied().chain(rows.ends.iter().map(|e| nics + e));
     for end in wires {
         let wire = &mut t.wires[end as usize];
         let head = wire.head;
@@ -193,17 +157,17 @@ pub fn clear(t: &mut Tables, partition: &Partition) {
         t.clocks[end as usize] = NEVER;
         free(t, head);
     }
-    for &p in &partition.ports {
+    for &p in &rows.ports {
         let row = &mut t.ports[p as usize];
         let head = row.q_head;
         (row.q_head, row.q_tail, row.q_bytes, row.busy) = (NONE, NONE, 0, 0);
         t.clocks[(own + nics + p) as usize] = NEVER;
         free(t, head);
     }
-    for &e in &partition.ends {
+    for &e in &rows.ends {
         t.shared[(SHARED_HEADER + e) as usize] = 0;
     }
-    for &n in &partition.nics {
+    for &n in &rows.nics {
         let row = &mut t.nics[n as usize];
         let head = row.ack_head;
         (row.ack_head, row.ack_tail) = (NONE, NONE);
@@ -230,27 +194,27 @@ impl<P: Pen> SnapshotWalk<'_, P> {
     fn all(&mut self, t: &mut Tables) -> Result<(), grow::TooManyPackets> {
         let (from, to) = (self.names.from, self.names.to);
         for m in from.members..to.members {
-            cc_state::catch_up(t, self.names.partition.members[m].flow, self.now);
+            cc_state::catch_up(t, self.names.rows.members[m].flow, self.now);
             self.member(t, m);
         }
         for m in from.members..to.members {
             self.held(t, m)?;
         }
         for k in from.nics..to.nics {
-            self.nic(t, self.names.partition.nics[k])?;
+            self.nic(t, self.names.rows.nics[k])?;
         }
         for k in from.ports..to.ports {
-            self.port(t, self.names.partition.ports[k])?;
+            self.port(t, self.names.rows.ports[k])?;
         }
         let nics = t.exps[0].nic_len;
         for k in from.nics..to.nics {
-            self.wire(t, self.names.partition.nics[k])?;
+            self.wire(t, self.names.rows.nics[k])?;
         }
         for k in from.ends..to.ends {
-            self.wire(t, nics + self.names.partition.ends[k])?;
+            self.wire(t, nics + self.names.rows.ends[k])?;
         }
         if P::READS {
-            for &n in &self.names.partition.nics[from.nics..to.nics] {
+            for &n in &self.names.rows.nics[from.nics..to.nics] {
                 // As after a step: the records that the next step may need at worst are there.
                 if t.nics[n as usize].free_n < t.nics[n as usize].worst {
                     grow::grow_pool(t, n as usize, self.limit)?;
@@ -309,14 +273,14 @@ impl<P: Pen> SnapshotWalk<'_, P> {
         if P::READS {
             return match self.half(0) {
                 0 => 0,
-                code if code % 2 == 1 => names.partition.flow_ids[from.members + (code / 2) as usize] + 1,
-                code => names.partition.ancestors[from.ancestors + (code / 2) as usize - 1] + 1,
+                code if code % 2 == 1 => names.rows.flow_ids[from.members + (code / 2) as usize] + 1,
+                code => names.rows.ancestors[from.ancestors + (code / 2) as usize - 1] + 1,
             };
         }
         let Some(id) = root.checked_sub(1) else { return self.half(0) };
         let f = names.flow[id as usize];
         let m = names.member[f as usize];
-        let code = if names.partition.members.get(m as usize).is_some_and(|member| member.flow == f) {
+        let code = if names.rows.members.get(m as usize).is_some_and(|member| member.flow == f) {
             2 * m + 1
         } else {
             let known = self.ancestors.iter().position(|&other| other == id);
@@ -332,7 +296,7 @@ impl<P: Pen> SnapshotWalk<'_, P> {
 
     /// Queue pair `m`, sender and receiver, and its messages in flight.
     fn member(&mut self, t: &mut Tables, m: usize) {
-        let member = &self.names.partition.members[m];
+        let member = &self.names.rows.members[m];
         let f = member.flow as usize;
         let e = t.exps[0];
         let (mut tx, mut rx) = (t.flow_tx[f], t.flow_rx[f]);
@@ -428,7 +392,7 @@ impl<P: Pen> SnapshotWalk<'_, P> {
 
     /// Posted messages that are not both delivered and acknowledged, and the pointers to them.
     fn messages(&mut self, t: &Tables, m: usize, tx: &mut FlowTx, rx: &mut FlowRx) {
-        let member = &self.names.partition.members[m];
+        let member = &self.names.rows.members[m];
         let n = self.word(member.given as u64) as usize;
         let mut ends = Vec::with_capacity(n);
         let mut end = tx.size;
@@ -448,7 +412,7 @@ impl<P: Pen> SnapshotWalk<'_, P> {
 
     /// Records that wait at the receiver to return to their pool.
     fn held(&mut self, t: &mut Tables, m: usize) -> Result<(), grow::TooManyPackets> {
-        let f = self.names.partition.members[m].flow;
+        let f = self.names.rows.members[m].flow;
         let n = self.chain_len(t, t.flow_rx[f as usize].held);
         if P::READS {
             t.flow_rx[f as usize].held = self.chain(t, f, n)?;
@@ -510,7 +474,7 @@ impl<P: Pen> SnapshotWalk<'_, P> {
             let m =
                 if P::READS { 0 } else { self.names.member[t.order[at] as usize] as usize - self.names.from.members };
             let m = self.word(m as u64) as usize + self.names.from.members;
-            let f = self.names.partition.members[m].flow;
+            let f = self.names.rows.members[m].flow;
             t.order[at] = f;
             // No deadline lies before this. One of a queue pair outside the round-robin order waits for nothing.
             row.rto = row.rto.min(t.flow_tx[f as usize].rto_at);
@@ -576,7 +540,7 @@ impl<P: Pen> SnapshotWalk<'_, P> {
                 };
                 let end = self.word(end as u64) as usize + self.names.from.ends;
                 if P::READS {
-                    let port = self.names.partition.ends[end];
+                    let port = self.names.rows.ends[end];
                     t.packets[at as usize].in_port = port;
                     t.shared[(SHARED_HEADER + port) as usize] += t.packets[at as usize].meta & meta::WIRE_MASK;
                 }
@@ -621,7 +585,7 @@ impl<P: Pen> SnapshotWalk<'_, P> {
         let from = self.names.from.members;
         let m = if P::READS { 0 } else { self.names.member[t.packets[p as usize].flow as usize] as usize - from };
         let m = self.word(m as u64) as usize + from;
-        let f = self.names.partition.members[m].flow;
+        let f = self.names.rows.members[m].flow;
         let at = if P::READS { self.record(t, f)? } else { p };
         self.packets += 1;
         let mut pk = if P::READS { Packet { flow: f, ..bytemuck::Zeroable::zeroed() } } else { t.packets[p as usize] };

@@ -1,20 +1,21 @@
-//! Which experiment of a batch a thread goes on with: one that is under way before one that is not, and none that waits for what another finds out.
+//! Chooses the experiment that a thread goes on with: one in flight before a new one, and none that waits for another.
 //!
-//! Layer: engine. Threads ask here; what they do with an experiment is `engine`'s. Order and number of threads change no result.
+//! Layer: fold/run. Threads ask here; `engine` advances the experiment. Order and number of threads change no result.
 
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::engine::fold::memo::in_flight::InFlight;
-use crate::engine::fold::memo::table::lock;
+use crate::engine::fold::memo::lock::lock;
 
-/// Experiments under way for each thread, at most: enough to find one that need not wait, few enough for their memory. Our choice.
+/// The most experiments in flight per thread: enough to find one that need not wait, few enough for their memory (our
+/// choice).
 const MOST_A_THREAD: usize = 4;
-/// Between looks at what is waited for, where nothing else is to be done.
+/// The time between checks of waiting experiments, when there is nothing else to do.
 const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
-/// The experiments of a batch that are not over, for a slice.
+/// The experiments of a batch that are not finished, for one slice.
 pub struct Dispatch<'a> {
     in_flight: &'a InFlight,
     end: Instant,
@@ -27,10 +28,10 @@ pub struct Dispatch<'a> {
 #[derive(Default)]
 pub struct DispatchQueues {
     pub ready: VecDeque<usize>,
-    /// And who they are among `claims`.
+    /// With their ids in [`InFlight`].
     pub waiting: Vec<(usize, u64)>,
     pub unstarted: VecDeque<usize>,
-    /// How many threads have one.
+    /// How many threads have an experiment.
     busy: usize,
 }
 
@@ -40,7 +41,8 @@ impl<'a> Dispatch<'a> {
         Dispatch { in_flight, end, most: threads * MOST_A_THREAD, queues: Mutex::new(queues), changed: Condvar::new() }
     }
 
-    /// The next one, and whether it must not wait, as nobody else can go on. Blocks while all that are left wait for others. `None`: the slice is over for this thread.
+    /// The next experiment, and whether it must not wait because no other can go on. Blocks while all that are left
+    /// wait for others. `None`: the slice is over for this thread.
     pub fn take(&self, stop: &(dyn Fn() -> bool + Sync)) -> Option<(usize, bool)> {
         let mut queues = lock(&self.queues);
         loop {
@@ -48,7 +50,7 @@ impl<'a> Dispatch<'a> {
                 return None;
             }
             let next = self.pick(&mut queues).map(|at| (at, false));
-            // What is waited for is in hands that do not move: better twice than never.
+            // No thread works on what is waited for: it is better to simulate it twice than never.
             let next = next.or_else(|| {
                 (queues.busy == 0 && !queues.waiting.is_empty()).then(|| (queues.waiting.remove(0).0, true))
             });
@@ -73,7 +75,7 @@ impl<'a> Dispatch<'a> {
         if queues.waiting.len() + queues.busy < self.most { queues.unstarted.pop_front() } else { None }
     }
 
-    /// A thread is done with `at` for now, which is `waits` among the claims if it waits.
+    /// A thread is done with `at` for now. `waits`: its id in [`InFlight`], if it waits.
     pub fn put(&self, at: usize, waits: Option<u64>) {
         let mut queues = lock(&self.queues);
         queues.busy -= 1;

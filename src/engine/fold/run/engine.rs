@@ -1,4 +1,6 @@
-//! Folding behind the common interface: experiments in parallel, each on one thread, folded where they ask for it.
+//! Folding behind the engine interface: experiments in parallel, each on one thread, folded where they ask for it.
+//!
+//! Layer: fold/run.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -7,23 +9,28 @@ use rayon::prelude::*;
 
 use crate::columns::{Tables, mode};
 use crate::engine::cpu::engine::advance_one;
-use crate::engine::fold::memo::table::lock;
-use crate::engine::fold::run::checkpoint::HOPS_PER_CHECKPOINT;
+use crate::engine::fold::memo::lock::lock;
+use crate::engine::fold::memo::table::Memo;
+use crate::engine::fold::run::counters::HOPS_PER_CHECKPOINT;
 use crate::engine::fold::run::dispatch::{Dispatch, DispatchQueues};
-use crate::engine::fold::run::turns::Run;
-use crate::engine::fold::{Audit, FoldStats, Memo, Stop};
+use crate::engine::fold::run::fold_run::FoldRun;
+use crate::engine::fold::run::stats::FoldStats;
+use crate::engine::fold::run::stop::Stop;
+use crate::engine::fold::run::turns::{begin, turns};
+use crate::engine::fold::steady::audit::Audit;
 use crate::engine::{Engine, EngineError, Slice, is_final, packet_hops};
 use crate::units::PS_PER_NS;
 
-/// Experiments of a batch for each thread: enough that few threads idle at its end, few enough that the next batch finds the memory of the last one still at hand. Our choice.
+/// Experiments of a batch per thread: enough that few threads idle at its end, few enough that the next batch reuses
+/// warm memory (our choice).
 const MOST_A_THREAD: usize = 16;
-/// Turns of partitions between looks at the clock.
+/// Turns between checks of the clock.
 const TURNS_PER_CLOCK_CHECK: u32 = 256;
 const SLICE: Duration = Duration::from_millis(100);
 
-/// The CPU engine with folding. Runs on the threads of the rayon pool it is called in.
+/// The CPU engine with folding. It runs on the threads of the rayon pool that calls it.
 pub struct FoldEngine {
-    /// `None`: nothing is remembered, whatever experiments ask for.
+    /// `None`: nothing is recorded, whatever experiments ask for.
     memo: Option<Arc<Memo>>,
     places: Vec<Place>,
     checkpoint_hops: u64,
@@ -36,17 +43,18 @@ impl Default for FoldEngine {
 }
 
 impl FoldEngine {
-    /// With a memo that others may know too.
+    /// With a memo that others may share.
     pub fn remembering(memo: Arc<Memo>) -> FoldEngine {
         FoldEngine { memo: Some(memo), places: Vec::new(), checkpoint_hops: HOPS_PER_CHECKPOINT }
     }
 
-    /// Without one.
+    /// Without a memo.
     pub fn forgetful() -> FoldEngine {
         FoldEngine { memo: None, places: Vec::new(), checkpoint_hops: HOPS_PER_CHECKPOINT }
     }
 
-    /// Looks states of partitions up every `hops` packets, and takes naps that promise twice as many. Changes no exact result; few cost time, many show in tests what is wrong with states.
+    /// Takes a checkpoint every `hops` packets, and skips that promise twice as many. Changes no exact result. Small
+    /// numbers cost time, and in tests they reveal what is wrong with snapshots.
     pub fn checkpointing_every(hops: u64) -> FoldEngine {
         FoldEngine::default().with_checkpoints_every(hops)
     }
@@ -60,11 +68,11 @@ impl FoldEngine {
 /// An experiment's state between slices.
 #[derive(Default)]
 struct Place {
-    run: Option<Run>,
+    run: Option<FoldRun>,
     stats: FoldStats,
-    /// Its name among those that wait for what others find out.
+    /// Its id among those in flight, while it waits.
     waits: Option<u64>,
-    /// Its experiment began anew, not to be folded, and has not taken a step since.
+    /// It started over without folding and has not taken a step since.
     restarted: bool,
     /// In this slice.
     seconds: f64,
@@ -84,13 +92,13 @@ impl Engine for FoldEngine {
         let mut queues = DispatchQueues::default();
         for (at, (t, place)) in batch.iter().zip(&mut self.places).enumerate() {
             (place.seconds, place.failure) = (0.0, None);
-            // Those under way come to their end first: they take less memory together, and what they leave is known to those that follow.
+            // Those in flight come first: they take less memory together, and what they record helps those that follow.
             match place.waits.take() {
                 // The place of an experiment that runs elsewhere.
                 _ if t.exps.is_empty() => *place = Place::default(),
                 // The host may have ended it.
                 _ if is_final(t) => place.run = None,
-                // What was here in the last batch holds up nobody any more.
+                // An experiment of the last batch at this place blocks no other any more.
                 _ if is_new(t) => {
                     *place = Place::default();
                     queues.unstarted.push_back(at);
@@ -138,8 +146,9 @@ fn is_new(t: &Tables) -> bool {
 }
 
 impl Place {
-    /// Goes on with its experiment until `end`, or until it waits for another, which it must not where it is `alone`. Returns why it can never end.
-    #[expect(clippy::too_many_arguments, reason = "what an engine is told, and by its caller alone")]
+    /// Advances the experiment until `end`, or until it waits for another, which it must not where it is `alone`.
+    /// Returns why it can never end.
+    #[expect(clippy::too_many_arguments, reason = "what an engine is given, and by its caller alone")]
     fn advance(
         &mut self,
         t: &mut Tables,
@@ -158,7 +167,7 @@ impl Place {
                 if memo.is_none() {
                     t.exps[0].modes &= !mode::MEMO;
                 }
-                self.run = Run::new(t, &memo.map_or_else(Arc::default, Arc::clone), checkpoint_hops);
+                self.run = begin(t, &memo.map_or_else(Arc::default, Arc::clone), checkpoint_hops);
             }
         }
         if let Some(run) = &mut self.run {
@@ -166,8 +175,8 @@ impl Place {
         }
         while let Some(run) = &mut self.run {
             let began = Instant::now();
-            let outcome = run.turns(t, TURNS_PER_CLOCK_CHECK, limit);
-            run.add_time(began.elapsed());
+            let outcome = turns(run, t, TURNS_PER_CLOCK_CHECK, limit);
+            run.timer.add_time(&mut run.stats, began.elapsed());
             self.stats = FoldStats { memo_bytes: memo.map_or(0, |m| m.bytes()), ..run.stats };
             match outcome {
                 Ok(()) => {}
@@ -182,7 +191,7 @@ impl Place {
                         t.exps[0].now / PS_PER_NS
                     );
                     if let Some(run) = self.run.take() {
-                        // What comes of it owes nothing to naps.
+                        // The unfolded result owes nothing to skips.
                         let done = std::mem::take(&mut self.stats);
                         self.stats = FoldStats {
                             hops_simulated: packet_hops(t),
@@ -195,7 +204,7 @@ impl Place {
                             audit: Audit::default(),
                             ..done
                         };
-                        run.start_over(t);
+                        run.restart.put_back(t);
                     }
                     break;
                 }
@@ -212,7 +221,7 @@ impl Place {
         let before = packet_hops(t);
         let failure = advance_one(t, end, limit, stop).1;
         self.stats.hops_simulated += packet_hops(t) - before;
-        // The slice may have ended by then: it is not to be folded a second time.
+        // The slice may have ended by then: it must not be folded a second time.
         self.restarted = self.stats.restarts > 0 && is_new(t);
         failure
     }

@@ -1,6 +1,6 @@
-//! An experiment as it came, to start over with.
+//! A copy of an experiment's start, to start over with.
 //!
-//! Layer: engine. Of tasks, by far the most rows, only what changes is kept; of what never changes nothing.
+//! Layer: fold/run. Of tasks, by far the most rows, it keeps only what changes; of what never changes nothing.
 
 use crate::columns::{NEVER, Tables, Task, mode};
 
@@ -35,7 +35,7 @@ impl Restart {
         }
     }
 
-    /// `t` as it was, not to be folded.
+    /// Puts `t` back to its start, not to be folded.
     pub fn put_back(self, t: &mut Tables) {
         let (edges, paths) = (std::mem::take(&mut t.edges), std::mem::take(&mut t.paths));
         let was = |(row, past): (Task, TaskStart)| Task {

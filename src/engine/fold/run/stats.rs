@@ -1,15 +1,63 @@
-//! Partitions over model time, and where the time goes.
+//! What folding did, partitions over model time, and where wall time goes.
 //!
-//! Layer: engine. Decides nothing. A turn may take little longer than a look at the clock: one in [`TURNS_A_SAMPLE`] is timed, and all time is shared out as theirs was.
+//! Layer: fold/run. Decides nothing. Reading the clock may take as long as a turn. So one turn in [`TURNS_PER_TIMING`]
+//! is timed, and all time is divided in proportion.
 
 use std::time::{Duration, Instant};
 
-use crate::engine::fold::run::turns::Run;
+use crate::engine::fold::steady::audit::Audit;
 
-/// Our choice: prime, as turns of partitions that do the same come in cycles.
+/// What folding did for one experiment. The counts depend on the experiment and on what the memo held. The times are
+/// estimates: see [`TurnTimer`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FoldStats {
+    /// Packet-hops that were simulated. An experiment that started over counts them again.
+    pub hops_simulated: u64,
+    /// Skips of steady partitions, the packet-hops they skipped, and the model time they skipped, summed over
+    /// partitions, ps.
+    pub skips: u64,
+    pub hops_skipped: u64,
+    pub skipped_ps: u128,
+    /// How often congestion-control state was rounded between messages, or the origin of a telemetry counter moved.
+    pub rounded: u64,
+    /// Skips that were also simulated, to measure the error: packet-hops of that, and what was found.
+    pub audit_hops: u64,
+    pub audit: Audit,
+    /// Lifetimes of partitions, from idle to idle, that were looked up; those that had to be simulated at least in
+    /// part.
+    pub hits: u64,
+    pub misses: u64,
+    /// 1: started over without folding.
+    pub restarts: u64,
+    /// Lifetimes that began idle and were looked up, and how many of these the memo knew. The first number counts
+    /// patterns of contention, the second repetitions.
+    pub episodes: u64,
+    pub episodes_known: u64,
+    /// Snapshots that were looked up at checkpoints, and how many of these the memo knew.
+    pub snapshots: u64,
+    pub snapshots_known: u64,
+    /// Partitions that were formed: from idle rows, or as pieces of a split.
+    pub partitions: u64,
+    /// The most partitions at one time.
+    pub partitions_max: u64,
+    /// Partitions times model time (ps), and the model time itself. Their quotient is the mean number of partitions.
+    pub partition_ps: u128,
+    pub span_ps: u64,
+    /// Bytes of keys and outcomes in the memo at the experiment's last turn. All experiments of the process share the
+    /// memo.
+    pub memo_bytes: u64,
+    /// Wall time spent simulating partitions, looking them up, and on checkpoints, which write and look up snapshots.
+    pub simulating: Duration,
+    pub looking_up: Duration,
+    pub checkpointing: Duration,
+    /// Wall time spent on audits. No result needs it.
+    pub auditing: Duration,
+}
+
+/// A prime, as turns of equivalent partitions come in cycles (our choice).
 const TURNS_PER_TIMING: u64 = 17;
 
-/// What a run remembers to count with.
+/// Measures turns.
 #[derive(Default)]
 pub struct TurnTimer {
     turns: u64,
@@ -17,61 +65,63 @@ pub struct TurnTimer {
     at: u64,
     /// Partitions since then.
     alive: u64,
-    /// Time of all turns, cuts and audits among them.
+    /// Wall time of all turns, including checkpoints and audits.
     spent: Duration,
-    /// Time of those that were timed, without cuts and audits: partitions that are simulated, partitions that are looked up, idle NICs.
+    /// Wall time of timed turns without checkpoints and audits: of simulated partitions, of looked-up partitions, of
+    /// idle NICs.
     timed: [Duration; 3],
 }
 
-/// A turn that is timed: since when, and the time that had been spent on cuts and audits by then.
+/// A timed turn: its start, and the time spent on checkpoints and audits before it.
 pub struct TimedTurn {
     since: Instant,
     checkpointing: Duration,
 }
 
-impl Run {
+impl TurnTimer {
     /// A turn at `at` begins.
-    pub(in crate::engine::fold) fn begin_turn(&mut self, at: u64) -> Option<TimedTurn> {
-        let timer = &mut self.timer;
-        // Whoever is earliest goes a step ahead of the others: those that it calls may be earlier than the turn before.
-        let at = at.max(timer.at);
-        self.stats.partition_ps += u128::from(timer.alive) * u128::from(at - timer.at);
-        self.stats.span_ps = at;
-        timer.at = at;
-        timer.turns += 1;
-        timer
-            .turns
+    pub fn begin_turn(&mut self, stats: &mut FoldStats, at: u64) -> Option<TimedTurn> {
+        // The earliest goes a step ahead of the others. What it schedules may be earlier than the turn before.
+        let at = at.max(self.at);
+        stats.partition_ps += u128::from(self.alive) * u128::from(at - self.at);
+        stats.span_ps = at;
+        self.at = at;
+        self.turns += 1;
+        self.turns
             .is_multiple_of(TURNS_PER_TIMING)
-            .then(|| TimedTurn { since: Instant::now(), checkpointing: self.stats.checkpointing + self.stats.auditing })
+            .then(|| TimedTurn { since: Instant::now(), checkpointing: stats.checkpointing + stats.auditing })
     }
 
-    /// The turn is over; `replay` says whether its partition was looked up, `None` that it was an idle NIC's.
-    pub(in crate::engine::fold) fn end_turn(&mut self, timed_turn: Option<TimedTurn>, looked_up: Option<bool>) {
-        self.timer.alive = (self.partitions.len() - self.spare.len()) as u64;
-        self.stats.partitions_max = self.stats.partitions_max.max(self.timer.alive);
+    /// The turn is over. `looked_up`: whether its partition was looked up; `None`: it was an idle NIC's.
+    pub fn end_turn(
+        &mut self,
+        stats: &mut FoldStats,
+        alive: u64,
+        timed_turn: Option<TimedTurn>,
+        looked_up: Option<bool>,
+    ) {
+        self.alive = alive;
+        stats.partitions_max = stats.partitions_max.max(self.alive);
         let Some(timed_turn) = timed_turn else { return };
         let kind = match looked_up {
             Some(false) => 0,
             Some(true) => 1,
             None => 2,
         };
-        self.timer.timed[kind] += timed_turn
-            .since
-            .elapsed()
-            .saturating_sub(self.stats.checkpointing + self.stats.auditing - timed_turn.checkpointing);
+        self.timed[kind] +=
+            timed_turn.since.elapsed().saturating_sub(stats.checkpointing + stats.auditing - timed_turn.checkpointing);
     }
 
     /// Turns took `spent` in all.
-    pub(in crate::engine::fold) fn add_time(&mut self, spent: Duration) {
-        let timer = &mut self.timer;
-        timer.spent += spent;
-        let timed: Duration = timer.timed.iter().sum();
+    pub fn add_time(&mut self, stats: &mut FoldStats, spent: Duration) {
+        self.spent += spent;
+        let timed: Duration = self.timed.iter().sum();
         if timed.is_zero() {
             return;
         }
-        let whole = timer.spent.saturating_sub(self.stats.checkpointing + self.stats.auditing);
+        let whole = self.spent.saturating_sub(stats.checkpointing + stats.auditing);
         let [simulating, looking_up] =
-            [0, 1].map(|kind| whole.mul_f64(timer.timed[kind].as_secs_f64() / timed.as_secs_f64()));
-        (self.stats.simulating, self.stats.looking_up) = (simulating, looking_up);
+            [0, 1].map(|kind| whole.mul_f64(self.timed[kind].as_secs_f64() / timed.as_secs_f64()));
+        (stats.simulating, stats.looking_up) = (simulating, looking_up);
     }
 }

@@ -2,6 +2,8 @@
 //!
 //! Layer: above `memo`, below `run`.
 
+pub mod audit;
+pub mod criterion;
 pub mod detector;
 pub mod sampling;
 pub mod skip;

@@ -1,0 +1,32 @@
+//! Keys of the edges of the memo: what the rest of the world does to a partition.
+//!
+//! Layer: fold/memo.
+
+use crate::engine::fold::rows::canonical_key::CanonicalKey;
+
+/// The key of an edge: its kind, its time, the rest.
+pub fn edge(tag: u8, at: u64, form: CanonicalKey) -> Vec<u8> {
+    let mut key = CanonicalKey(Vec::with_capacity(9 + form.0.len()));
+    key.0.push(tag);
+    key.u64(at);
+    key.0.extend_from_slice(&form.0);
+    key.0
+}
+
+/// The key of messages posted at once.
+pub fn post_key(at: u64, member: u32, bytes: &[u64]) -> Vec<u8> {
+    let mut form = CanonicalKey(Vec::with_capacity(4 + 8 * bytes.len()));
+    form.u32(member);
+    for &b in bytes {
+        form.u64(b);
+    }
+    edge(b'P', at, form)
+}
+
+/// The key of a message that follows one that was sent.
+pub fn follow_key(at: u64, member: u32, bytes: u64) -> Vec<u8> {
+    let mut form = CanonicalKey(Vec::with_capacity(12));
+    form.u32(member);
+    form.u64(bytes);
+    edge(b'F', at, form)
+}

@@ -1,0 +1,297 @@
+//! Nodes of the memo. An *episode* is a partition's lifetime, from idle to idle. Its root node stands for the canonical
+//! key of its start. Whatever the rest of the world does (a post, a message that follows another, a queue pair that
+//! joins, a merge) leads to a child. A node holds the message events that follow if nothing of the kind happens.
+//!
+//! Now and then a node ends in a *checkpoint*: a snapshot of the whole partition. Its node is shared by all pasts that
+//! lead to it, so a pattern that repeats is a cycle.
+//!
+//! Layer: fold/memo.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+
+use foldhash::fast::RandomState;
+
+use crate::engine::fold::memo::keys::edge;
+use crate::engine::fold::memo::lock::lock;
+use crate::engine::fold::memo::node_id::{NodeId, child_id, root_id};
+use crate::engine::fold::memo::outcome::{CounterDelta, FinalState, PartitionPiece, PortDelta};
+use crate::engine::fold::memo::owner::{NodeOwner, Recorder};
+use crate::engine::fold::memo::skip_plan::{SkipPlan, SkipRate};
+use crate::engine::fold::rows::canonical_key::CanonicalKey;
+
+/// A node's id, computed when it is first needed. Most ids never are: only saved nodes and merges need them.
+pub struct LazyNodeId {
+    id: OnceLock<NodeId>,
+    key: Arc<[u8]>,
+    /// `None`: a root or a snapshot.
+    parent: Option<Weak<MemoNode>>,
+}
+
+impl From<NodeId> for LazyNodeId {
+    fn from(id: NodeId) -> LazyNodeId {
+        LazyNodeId { id: id.into(), key: Arc::default(), parent: None }
+    }
+}
+
+impl LazyNodeId {
+    /// Of the root or snapshot of `key`; `id`: if it is known already.
+    pub fn root(key: &Arc<[u8]>, id: Option<NodeId>) -> LazyNodeId {
+        LazyNodeId { id: id.map_or_else(OnceLock::new, OnceLock::from), key: Arc::clone(key), parent: None }
+    }
+
+    /// Of the node that the edge `key` leads to from `parent`.
+    pub fn child(parent: &Arc<MemoNode>, key: &Arc<[u8]>) -> LazyNodeId {
+        LazyNodeId { id: OnceLock::new(), key: Arc::clone(key), parent: Some(Arc::downgrade(parent)) }
+    }
+
+    /// The key, of a root or snapshot that was created in this process.
+    pub fn key(&self) -> &[u8] {
+        &self.key
+    }
+
+    /// PRECONDITION: the memo of the node exists.
+    pub fn id(&self) -> NodeId {
+        if let Some(id) = self.id.get() {
+            return *id;
+        }
+        let parent = |name: &LazyNodeId| {
+            name.parent.as_ref().map(|up| up.upgrade().expect("a memo forgets nothing while it is there"))
+        };
+        // Episodes are long chains: no recursion.
+        let mut unnamed: Vec<Arc<MemoNode>> = Vec::new();
+        let mut up = parent(self);
+        while let Some(node) = up.take_if(|node| node.name.id.get().is_none()) {
+            up = parent(&node.name);
+            unnamed.push(node);
+        }
+        let mut above = up.map(|node| node.id());
+        while let Some(node) = unnamed.pop() {
+            above = Some(node.name.given(above));
+        }
+        self.given(above)
+    }
+
+    /// The id, given that of the parent.
+    fn given(&self, parent: Option<NodeId>) -> NodeId {
+        *self.id.get_or_init(|| parent.map_or_else(|| root_id(&self.key), |up| child_id(&up, &self.key)))
+    }
+}
+
+/// Nodes by whole keys. Keys are tens of kilobytes, so a fast hash matters. The order of entries never shows.
+pub type Keyed = HashMap<Arc<[u8]>, Arc<MemoNode>, RandomState>;
+
+/// A past that partitions may share.
+pub struct MemoNode {
+    pub name: LazyNodeId,
+    /// From some instant on what follows is random (a random mark), not a function of the past. Waiting for its
+    /// recorder is useless.
+    pub unpredictable: AtomicBool,
+    /// Of a snapshot: how many bytes at the end of its key it is.
+    state: Option<usize>,
+    /// Which experiment records what follows.
+    pub owner: NodeOwner,
+    /// Nothing happens before this if nothing else is known, ps from the episode's start.
+    pub born: u64,
+    body: Mutex<NodeBody>,
+}
+
+/// Episodes are long chains. A node that drops its children recursively would overflow the stack, so they are taken
+/// apart one by one.
+impl Drop for MemoNode {
+    fn drop(&mut self) {
+        let mut left = self.take_children();
+        while let Some(node) = left.pop() {
+            if let Some(mut last) = Arc::into_inner(node) {
+                left.append(&mut last.take_children());
+            }
+        }
+    }
+}
+
+impl MemoNode {
+    pub fn new(name: LazyNodeId, known: u64, state: Option<usize>, by: Recorder) -> MemoNode {
+        MemoNode {
+            name,
+            unpredictable: AtomicBool::new(false),
+            state,
+            owner: by.into(),
+            born: known,
+            body: Mutex::new(NodeBody { known, ..NodeBody::default() }),
+        }
+    }
+
+    /// The room that a node takes whose key has `key` bytes.
+    pub fn bytes(key: usize) -> usize {
+        key + size_of::<MemoNode>() + 64
+    }
+
+    fn take_children(&mut self) -> Vec<Arc<MemoNode>> {
+        let body = self.body.get_mut().unwrap_or_else(PoisonError::into_inner);
+        std::mem::take(&mut body.children).into_values().collect()
+    }
+
+    /// Its id, which means the same to every process.
+    pub fn id(&self) -> NodeId {
+        self.name.id()
+    }
+
+    /// The snapshot, of a node that has one.
+    pub fn state(&self) -> Option<&[u8]> {
+        let key = self.name.key();
+        self.state.map(|len| &key[key.len() - len..])
+    }
+
+    pub fn body(&self) -> MutexGuard<'_, NodeBody> {
+        lock(&self.body)
+    }
+
+    /// What follows, of a node that no other thread has.
+    pub fn into_body(mut self) -> NodeBody {
+        std::mem::take(self.body.get_mut().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// What follows that past.
+#[derive(Default)]
+pub struct NodeBody {
+    pub events: Vec<TimedMessageEvent>,
+    /// All events before this are there, ps from the episode's start.
+    pub known: u64,
+    pub children: Keyed,
+    /// The partition became idle.
+    pub end: Option<Arc<FinalState>>,
+    /// What is known goes on from snapshots that other pasts share.
+    pub checkpoint: Option<Arc<Checkpoint>>,
+    /// How much of it the store has.
+    pub saved: Option<Saved>,
+}
+
+impl NodeBody {
+    /// Whether an edge of kind `tag` leads on at `at`.
+    pub fn has_edge(&self, tag: u8, at: u64) -> bool {
+        let begin = edge(tag, at, CanonicalKey::default());
+        self.children.keys().any(|key| key.starts_with(&begin))
+    }
+}
+
+/// An event of a message, and when.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TimedMessageEvent {
+    /// From the start of the episode or the last checkpoint, ps.
+    pub at: u64,
+    /// Local number of its queue pair, and its place among the messages since then.
+    pub member: u32,
+    pub nth: u32,
+    pub event: MessageEvent,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MessageEvent {
+    /// Its last byte was sent. If the next message is posted by now, it follows at once.
+    Sent,
+    /// All of it arrived.
+    Delivered,
+    /// All of it was acknowledged.
+    Acked,
+}
+
+/// Where a known interval ends: the snapshots then, and what counters gained since the start or the last checkpoint.
+#[derive(Clone)]
+pub struct Checkpoint {
+    /// From there, ps.
+    pub at: u64,
+    /// The pieces of the partition; one: it stays whole.
+    pub pieces: Vec<PartitionPiece>,
+    pub continuations: Vec<Continuation>,
+    /// Bytes and packets sent.
+    pub nics: Vec<(u64, u64)>,
+    pub ports: Vec<PortDelta>,
+    /// The most that each ingress held.
+    pub peaks: Vec<u32>,
+    pub members: Vec<CounterDelta>,
+}
+
+impl Checkpoint {
+    /// The room that it takes.
+    pub fn bytes(&self) -> usize {
+        let piece = |p: &PartitionPiece| {
+            4 * (p.nics.len() + p.ports.len() + p.ends.len() + p.members.len() + p.working.len() + p.ancestors.len())
+                + size_of::<PartitionPiece>()
+        };
+        let continuation = |l: &Continuation| {
+            size_of::<Continuation>()
+                + match l {
+                    Continuation::Retire(bytes) => bytes.len(),
+                    Continuation::Skip(s) => {
+                        size_of::<SkipPlan>()
+                            + s.state.len()
+                            + s.rates.len() * size_of::<SkipRate>()
+                            + s.ports.len() * 16
+                    }
+                    Continuation::Snapshot(_) | Continuation::Stored(_) => 0,
+                }
+        };
+        let rows = self.nics.len() * 16
+            + self.ports.len() * size_of::<PortDelta>()
+            + self.peaks.len() * 4
+            + self.members.len() * size_of::<CounterDelta>();
+        size_of::<Checkpoint>()
+            + rows
+            + self.pieces.iter().map(piece).sum::<usize>()
+            + self.continuations.iter().map(continuation).sum::<usize>()
+    }
+}
+
+/// How a piece goes on.
+#[derive(Clone)]
+pub enum Continuation {
+    Snapshot(Arc<MemoNode>),
+    /// From the snapshot of this id, which has not been fetched from the store yet.
+    Stored(NodeId),
+    /// It is skipped ahead.
+    Skip(Arc<SkipPlan>),
+    /// It is idle, with this snapshot.
+    Retire(Arc<[u8]>),
+}
+
+/// How much of a node the store has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Saved {
+    pub known: u64,
+    /// How many message events.
+    pub events: usize,
+    pub end: bool,
+    pub checkpoint: bool,
+    pub unpredictable: bool,
+}
+
+impl Saved {
+    /// Which says more, while a node has no end.
+    pub fn says_more_than(&self, other: &Saved) -> bool {
+        (self.known, self.events) > (other.known, other.events)
+    }
+}
+
+/// What is worth saving of a node now.
+pub fn standing(node: &MemoNode, body: &NodeBody) -> Saved {
+    // Events at `known` belong to what follows them; nothing reads later ones.
+    let events = body.events.partition_point(|x| x.at <= body.known);
+    Saved {
+        known: body.known,
+        events,
+        end: body.end.is_some(),
+        checkpoint: body.checkpoint.is_some(),
+        unpredictable: node.unpredictable.load(Ordering::Relaxed),
+    }
+}
+
+pub fn is_news(now: Saved, saved: Option<Saved>) -> bool {
+    saved.is_none_or(|s| {
+        (now.end && !s.end)
+            || (now.checkpoint && !s.checkpoint)
+            || (now.unpredictable && !s.unpredictable)
+            || (!s.end && now.says_more_than(&s))
+    })
+}

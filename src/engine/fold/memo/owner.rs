@@ -1,0 +1,34 @@
+//! Which experiment made a node, and which records what follows it.
+//!
+//! Layer: fold/memo.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// An experiment, and when the partition of a node started or passed its last checkpoint, ps of that experiment. The
+/// default: none.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Recorder {
+    pub run: u64,
+    pub start: u64,
+}
+
+/// Of a node: which experiment created it, and which records what follows.
+#[derive(Default)]
+pub struct NodeOwner {
+    pub maker: Recorder,
+    /// 0: none.
+    pub run: AtomicU64,
+}
+
+impl From<Recorder> for NodeOwner {
+    fn from(by: Recorder) -> NodeOwner {
+        NodeOwner { maker: by, run: by.run.into() }
+    }
+}
+
+impl NodeOwner {
+    /// No experiment records what follows any more.
+    pub fn leave(&self) {
+        self.run.store(0, Ordering::Release);
+    }
+}

@@ -1,0 +1,128 @@
+//! The rows of a partition: NICs, ports, link ends and queue pairs, and where their counters stood at the last
+//! checkpoint.
+//!
+//! Layer: fold/rows. Knows nothing of what the partition does.
+
+use crate::columns::{FlowRx, FlowTx, Tables, mode, qp};
+
+/// Rows that step together. Each row keeps its place while the partition exists: these places are local numbers.
+#[derive(Clone, Default)]
+pub struct PartitionRows {
+    pub nics: Vec<u32>,
+    /// Bytes and packets sent when each NIC joined, or at the last checkpoint.
+    pub nic_base: Vec<(u64, u64)>,
+    /// When the last post of each NIC was, ps.
+    pub last_post_at: Vec<u64>,
+    /// Switch ports whose transmitters are its own.
+    pub ports: Vec<u32>,
+    pub port_base: Vec<PortBase>,
+    /// Switch ports that receive from its NICs and ports, and the peak of each, bytes.
+    pub ends: Vec<u32>,
+    pub peaks: Vec<u32>,
+    pub members: Vec<Member>,
+    /// The members' flow numbers in a list of their own: a queue pair that joins is ranked among them.
+    pub flow_ids: Vec<u32>,
+    /// Flow numbers of former members at the root of events in flight. They break ties, so a queue pair that joins is
+    /// ranked among them too.
+    pub ancestors: Vec<u32>,
+}
+
+/// A queue pair of a partition, or a finished one that is still in the round-robin order of one of its NICs.
+#[derive(Clone)]
+pub struct Member {
+    pub flow: u32,
+    /// Its path belongs to the partition.
+    pub routed: bool,
+    /// Messages posted in this episode, and whether each was the first that one event posted.
+    pub posted: Vec<(u32, bool)>,
+    /// How many of them the rows contain: fewer than all while a looked-up partition is simulated again.
+    pub posts_in_rows: usize,
+    /// Of them: how many the network was given, and how many are reported as sent, delivered and acknowledged. If
+    /// `given` equals `sent`, the next post sends at once. Otherwise it waits behind others and changes nothing until
+    /// its turn.
+    pub given: usize,
+    pub sent: usize,
+    pub delivered: usize,
+    pub acked: usize,
+    /// Of those sent, how many the rows have sent: fewer while a looked-up partition is simulated again.
+    pub sent_in_rows: usize,
+    /// Its progress at the last checkpoint.
+    pub at_checkpoint: SendProgress,
+    /// Its state is part of the partition's node. Otherwise it has only been in a round-robin order so far.
+    pub known: bool,
+    /// Its rows when it joined, or at the last checkpoint.
+    pub tx: FlowTx,
+    pub rx: FlowRx,
+}
+
+/// How many of a queue pair's messages had been posted, given to the network, and sent.
+#[derive(Clone, Copy, Default)]
+pub struct SendProgress {
+    pub posted: usize,
+    pub given: usize,
+    pub sent: usize,
+}
+
+/// Counters of a port when it joined, or at the last checkpoint. Its longest queue is measured anew from then on.
+#[derive(Clone, Copy)]
+pub struct PortBase {
+    pub tx_bytes: u64,
+    pub hops: u64,
+    pub max_q: u32,
+    pub q_area: u64,
+    pub marks: u64,
+}
+
+/// Numbers of rows of each kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RowCounts {
+    pub nics: usize,
+    pub ports: usize,
+    pub ends: usize,
+    pub members: usize,
+    pub ancestors: usize,
+}
+
+impl RowCounts {
+    pub fn of(rows: &PartitionRows) -> RowCounts {
+        RowCounts {
+            nics: rows.nics.len(),
+            ports: rows.ports.len(),
+            ends: rows.ends.len(),
+            members: rows.members.len(),
+            ancestors: rows.ancestors.len(),
+        }
+    }
+}
+
+impl std::ops::Add for RowCounts {
+    type Output = RowCounts;
+
+    fn add(self, b: RowCounts) -> RowCounts {
+        RowCounts {
+            nics: self.nics + b.nics,
+            ports: self.ports + b.ports,
+            ends: self.ends + b.ends,
+            members: self.members + b.members,
+            ancestors: self.ancestors + b.ancestors,
+        }
+    }
+}
+
+/// Whether nothing of queue pair `f` is outstanding.
+pub fn is_idle(t: &Tables, f: u32) -> bool {
+    let tx = &t.flow_tx[f as usize];
+    tx.flags & qp::CREATED == 0 || tx.snd_una >= tx.size
+}
+
+/// Whether a post behind unsent bytes changes nothing until its turn. It does where it renews the queue pair. (Where it
+/// would change timers of others, nothing is recorded.)
+pub fn waits_its_turn(t: &Tables) -> bool {
+    t.exps[0].modes & mode::FRESH_QP == 0
+}
+
+/// Packets that have left the ports of these rows since the episode began or the last checkpoint.
+pub fn hops(t: &Tables, rows: &PartitionRows) -> u64 {
+    let nics = rows.nics.iter().zip(&rows.nic_base).map(|(&n, base)| t.nics[n as usize].hops - base.1).sum::<u64>();
+    nics + rows.ports.iter().zip(&rows.port_base).map(|(&q, base)| t.ports[q as usize].hops - base.hops).sum::<u64>()
+}

@@ -1,0 +1,145 @@
+//! What the counters of a partition gained since its start or the last checkpoint; its snapshot.
+//!
+//! Layer: fold/run.
+
+use crate::columns::{SHARED_HEADER, Tables};
+use crate::engine::fold::memo::node::Checkpoint;
+use crate::engine::fold::memo::outcome::{CounterDelta, PortDelta};
+use crate::engine::fold::rows::partition_rows::Member;
+use crate::engine::fold::rows::partition_rows::{PortBase, RowCounts, SendProgress};
+use crate::engine::fold::rows::snapshot;
+use crate::engine::fold::rows::snapshot::RowNames;
+use crate::engine::fold::run::fold_run::FoldRun;
+use crate::engine::fold::run::partition::BaseSnapshot;
+use crate::engine::fold::run::stop::Stop;
+use crate::engine::grow::TooManyPackets;
+
+/// Packets between checkpoints, at least. A snapshot costs as much as simulating a few hundred packets.
+pub const HOPS_PER_CHECKPOINT: u64 = 2048;
+
+/// Packets for every byte of the last snapshot, at least.
+const BYTES_PER_HOP: u64 = 1;
+
+/// What `p`'s counters gained since its episode began or the last checkpoint.
+pub fn deltas(run: &FoldRun, t: &Tables, p: u32) -> Checkpoint {
+    let partition = &run.partitions[p as usize];
+    let nic =
+        |(&n, base): (&u32, &(u64, u64))| (t.nics[n as usize].tx_bytes - base.0, t.nics[n as usize].hops - base.1);
+    let port = |(&q, base): (&u32, &PortBase)| port_delta(t, q, base);
+    let member = |m: &Member| {
+        let (tx, rx) = (&t.flow_tx[m.flow as usize], &t.flow_rx[m.flow as usize]);
+        CounterDelta {
+            una: tx.snd_una - m.tx.snd_una,
+            sent_bytes: tx.sent_bytes - m.tx.sent_bytes,
+            arrived_bytes: rx.arrived_bytes - m.rx.arrived_bytes,
+            milestone: rx.milestone.wrapping_sub(m.rx.milestone),
+            n_sent: tx.n_sent.wrapping_sub(m.tx.n_sent),
+            n_acks: rx.n_acks.wrapping_sub(m.rx.n_acks),
+        }
+    };
+    Checkpoint {
+        at: 0,
+        pieces: Vec::new(),
+        continuations: Vec::new(),
+        nics: partition.rows.nics.iter().zip(&partition.rows.nic_base).map(nic).collect(),
+        ports: partition.rows.ports.iter().zip(&partition.rows.port_base).map(port).collect(),
+        peaks: partition.rows.peaks.clone(),
+        members: partition.rows.members.iter().map(member).collect(),
+    }
+}
+
+/// Counts the gains of all rows of `p` from here on.
+pub fn rebase(run: &mut FoldRun, t: &mut Tables, p: u32) {
+    let to = RowCounts::of(&run.partitions[p as usize].rows);
+    rebase_range(run, t, p, RowCounts::default(), to);
+}
+
+pub fn rebase_range(run: &mut FoldRun, t: &mut Tables, p: u32, from: RowCounts, to: RowCounts) {
+    let partition = &mut run.partitions[p as usize];
+    for k in from.nics..to.nics {
+        let row = &t.nics[partition.rows.nics[k] as usize];
+        partition.rows.nic_base[k] = (row.tx_bytes, row.hops);
+    }
+    for k in from.ports..to.ports {
+        let row = &mut t.ports[partition.rows.ports[k] as usize];
+        let max_q = partition.rows.port_base[k].max_q.max(row.max_q);
+        row.max_q = row.q_bytes;
+        partition.rows.port_base[k] =
+            PortBase { tx_bytes: row.tx_bytes, hops: row.hops, max_q, q_area: row.q_area, marks: row.marks };
+    }
+    for k in from.ends..to.ends {
+        partition.rows.peaks[k] = run.guard.coarse(t.shared[(SHARED_HEADER + partition.rows.ends[k]) as usize]);
+    }
+    for m in &mut partition.rows.members[from.members..to.members] {
+        (m.tx, m.rx) = (t.flow_tx[m.flow as usize], t.flow_rx[m.flow as usize]);
+        // Bytes of messages that the network was not given yet do not count.
+        let behind: u64 = m.posted[m.at_checkpoint.given..m.at_checkpoint.posted]
+            .iter()
+            .map(|&(i, _)| t.tasks[i as usize].bytes)
+            .sum();
+        m.tx.size -= behind;
+    }
+}
+
+/// Forgets messages that are both delivered and acknowledged.
+pub fn forget_finished_messages(run: &mut FoldRun, p: u32) {
+    for m in &mut run.partitions[p as usize].rows.members {
+        let over = m.delivered.min(m.acked);
+        m.posted.drain(..over);
+        m.delivered -= over;
+        m.acked -= over;
+        m.given -= over;
+        m.sent = m.sent.saturating_sub(over);
+        m.posts_in_rows = m.posts_in_rows.saturating_sub(over);
+        m.sent_in_rows = m.sent_in_rows.saturating_sub(over);
+        m.known = true;
+        m.at_checkpoint = SendProgress { posted: m.posted.len(), given: m.given, sent: m.sent };
+    }
+}
+
+/// The snapshot of `p`, whose rows are in the tables as of `at`.
+pub fn write_snapshot(run: &mut FoldRun, t: &mut Tables, p: u32, at: u64) -> Vec<u8> {
+    let (bytes, ancestors) = snapshot::write(t, row_names(run, p, None), at);
+    run.partitions[p as usize].rows.ancestors = ancestors;
+    bytes
+}
+
+pub fn row_names<'a>(run: &'a FoldRun, p: u32, base: Option<&BaseSnapshot>) -> RowNames<'a> {
+    let partition = &run.partitions[p as usize];
+    let (from, to) = base.map_or((RowCounts::default(), RowCounts::of(&partition.rows)), |b| (b.from, b.to));
+    RowNames {
+        rows: &partition.rows,
+        from,
+        to,
+        member: &run.index.member,
+        flow: &run.index.flow,
+        end: &run.index.end_local,
+    }
+}
+
+/// An interval of `p` ends at `end`: reports the most that its ingresses held.
+pub fn report_peaks(run: &mut FoldRun, t: &Tables, p: u32, end: u64) {
+    let partition = &run.partitions[p as usize];
+    run.guard.report_peaks(t, partition.start, end, &partition.rows.ends, &partition.rows.peaks);
+}
+
+/// Packets from a snapshot of this weight to the next checkpoint.
+pub fn until_next(run: &FoldRun, weight: u64) -> u64 {
+    run.checkpoint_hops.max(weight * run.checkpoint_hops / HOPS_PER_CHECKPOINT / BYTES_PER_HOP)
+}
+
+/// What port `q` gained since `base`.
+pub fn port_delta(t: &Tables, q: u32, base: &PortBase) -> PortDelta {
+    let row = &t.ports[q as usize];
+    PortDelta {
+        tx_bytes: row.tx_bytes - base.tx_bytes,
+        hops: row.hops - base.hops,
+        max_q: row.max_q,
+        q_area: row.q_area - base.q_area,
+        marks: row.marks - base.marks,
+    }
+}
+
+pub fn full(e: TooManyPackets) -> Stop {
+    Stop::Fail(e.to_string())
+}

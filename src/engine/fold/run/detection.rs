@@ -1,0 +1,92 @@
+//! When simulated partitions are sampled.
+//!
+//! Layer: fold/run.
+
+use std::cmp::Reverse;
+
+use crate::columns::{NONE, Tables};
+use crate::engine::fold::rows::partition_rows::is_idle;
+use crate::engine::fold::run::fold_run::FoldRun;
+use crate::engine::fold::steady::detector::{DetectorRule, is_settled};
+use crate::engine::fold::steady::sampling::{choose_rule, is_steadying};
+
+/// Something at `at` may have changed the rates of `p`.
+pub fn reset_detector(run: &mut FoldRun, t: &Tables, p: u32, at: u64) {
+    if !is_steadying(t) {
+        return;
+    }
+    run.partitions[p as usize].detector.reset(at);
+    run.partitions[p as usize].ended_skip = None;
+    schedule_sampling(run, t, p);
+}
+
+/// Schedules the next sample of `p`, if it is simulated.
+pub fn schedule_sampling(run: &mut FoldRun, t: &Tables, p: u32) {
+    if !is_steadying(t) || run.partitions[p as usize].looked_up || !run.partitions[p as usize].recordable {
+        return;
+    }
+    if run.partitions[p as usize].detector.rule.is_none() {
+        run.partitions[p as usize].detector.rule = Some(new_rule(run, t, p));
+    }
+    let partition = &run.partitions[p as usize];
+    run.schedule.samplings.push(Reverse((partition.detector.next(), partition.first)));
+}
+
+/// The rule by which `p` is sampled.
+fn new_rule(run: &mut FoldRun, t: &Tables, p: u32) -> DetectorRule {
+    let partition = &mut run.partitions[p as usize];
+    choose_rule(t, &partition.rows, &run.index, &mut partition.detector, run.checkpoint_hops)
+}
+
+/// `p` has other rows now.
+pub fn forget_rule(run: &mut FoldRun, p: u32) {
+    let detector = &mut run.partitions[p as usize].detector;
+    (detector.rule, detector.traits) = (None, None);
+}
+
+/// Queue pair `f` joined `p`, perhaps with the rows of other partitions.
+pub fn widen_rule(run: &mut FoldRun, p: u32, f: u32) {
+    let m = run.index.member[f as usize] as usize;
+    let detector = &mut run.partitions[p as usize].detector;
+    detector.rule = None;
+    // It was a member before, without a path.
+    if detector.traits.as_ref().is_some_and(|traits| m < traits.members) {
+        detector.traits = None;
+    }
+}
+
+/// The first sample due of any simulated partition, and which.
+pub fn next_sampling(run: &mut FoldRun) -> Option<(u64, u32)> {
+    while let Some(&Reverse((at, n))) = run.schedule.samplings.peek() {
+        let p = run.index.nic_partition[n as usize];
+        if p != NONE {
+            let partition = &run.partitions[p as usize];
+            if !partition.looked_up && partition.recordable && partition.first == n && partition.detector.next() == at {
+                return Some((at, p));
+            }
+        }
+        run.schedule.samplings.pop();
+    }
+    None
+}
+
+/// Takes a sample of `p` and does nothing else. Also for samples that are repeated after going back to a snapshot.
+pub fn take_sample(run: &mut FoldRun, t: &Tables, p: u32) {
+    let mut detector = std::mem::take(&mut run.partitions[p as usize].detector);
+    detector.take_sample(t, &run.partitions[p as usize].rows);
+    run.partitions[p as usize].detector = detector;
+}
+
+/// Takes a sample of `p`. Returns whether a whole window has been sampled now.
+pub fn sample_partition(run: &mut FoldRun, t: &Tables, p: u32) -> bool {
+    take_sample(run, t, p);
+    let partition = &run.partitions[p as usize];
+    let settled = || partition.rows.members.iter().all(|m| !m.routed || is_idle(t, m.flow) || is_settled(t, m.flow));
+    partition.detector.is_full(false) || (partition.detector.is_full(true) && settled())
+}
+
+/// Whether queue pair `m` of `p` has something to do.
+pub fn works(run: &FoldRun, t: &Tables, p: u32, m: u32) -> bool {
+    let m = &run.partitions[p as usize].rows.members[m as usize];
+    m.routed && !is_idle(t, m.flow)
+}

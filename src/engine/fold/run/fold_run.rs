@@ -1,0 +1,70 @@
+//! An experiment that is being folded.
+//!
+//! Layer: fold/run. The state only; the files above it say what happens.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use crate::columns::Tables;
+use crate::engine::fold::memo::in_flight::ExperimentTicket;
+use crate::engine::fold::memo::table::Memo;
+use crate::engine::fold::rows::buffer_guard::BufferGuard;
+use crate::engine::fold::rows::index::RowIndex;
+use crate::engine::fold::rows::ingress_peaks::IngressPeaks;
+use crate::engine::fold::run::partition::Partition;
+use crate::engine::fold::run::restart::Restart;
+use crate::engine::fold::run::schedule::TurnSchedule;
+use crate::engine::fold::run::stats::{FoldStats, TurnTimer};
+use crate::engine::fold::run::stop::Stop;
+
+/// A queue pair (fourth argument) of a NIC (third) is about to send at an instant: what it crosses joins one partition,
+/// whose number is returned.
+pub type Join = fn(&mut FoldRun, &mut Tables, u32, u32, u64) -> Result<u32, Stop>;
+
+/// One experiment that is being folded. Row numbers are those of its tables.
+pub struct FoldRun {
+    /// What the experiment starts over with.
+    pub restart: Restart,
+    /// The step of the experiment, ps.
+    pub step: u64,
+    /// `None`: nothing is recorded.
+    pub memo: Option<Arc<Memo>>,
+    /// Packets between checkpoints, at least. A skip must promise twice as many.
+    pub checkpoint_hops: u64,
+    pub index: RowIndex,
+    pub partitions: Vec<Partition>,
+    /// Numbers of partitions that have retired.
+    pub spare: Vec<u32>,
+    /// A queue pair whose timers move windows joined: its partition is not recorded.
+    pub joined_unrecordable: bool,
+    /// The partition whose turn it is, while it is simulated.
+    pub turning: u32,
+    pub schedule: TurnSchedule,
+    pub guard: BufferGuard,
+    /// Skips that were chosen to be audited, by `SkipPlan::draw`.
+    pub audited: HashSet<u32>,
+    /// Of the window that is simulated.
+    pub ingress_peaks: IngressPeaks,
+    /// The most packet records.
+    pub limit: u64,
+    pub stats: FoldStats,
+    pub ticket: ExperimentTicket,
+    pub timer: TurnTimer,
+    /// How rows join a partition. A field, because simulation calls it and it calls simulation.
+    pub join: Join,
+}
+
+/// The number of a new partition without rows, which starts at `start`.
+pub fn new_partition(run: &mut FoldRun, start: u64) -> u32 {
+    run.stats.partitions += 1;
+    match run.spare.pop() {
+        Some(p) => {
+            run.partitions[p as usize] = Partition { hops_due: run.checkpoint_hops, ..Partition::new(start) };
+            p
+        }
+        None => {
+            run.partitions.push(Partition { hops_due: run.checkpoint_hops, ..Partition::new(start) });
+            run.partitions.len() as u32 - 1
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! The turn of a partition that is looked up.
+//!
+//! Layer: fold/run.
+
+use crate::columns::{NEVER, NONE, Tables, task as bits};
+use crate::engine::cpu::{nic, task};
+use crate::engine::fold::run::claim::must_simulate;
+use crate::engine::fold::run::fold_run::FoldRun;
+use crate::engine::fold::run::join::join;
+use crate::engine::fold::run::lookup::{record_post_of_looked_up, report_events, start_simulating};
+use crate::engine::fold::run::progress::{final_state_by, has_more, next_reported};
+use crate::engine::fold::run::retire::retire_looked_up;
+use crate::engine::fold::run::simulate::next_event_at;
+use crate::engine::fold::run::skip::{end_skip, post_while_skipped};
+use crate::engine::fold::run::stop::Stop;
+use crate::engine::fold::run::turn_order::{collect, collect_all, schedule_partition};
+
+/// One instant of partition `p`.
+pub fn lookup_turn(run: &mut FoldRun, t: &mut Tables, p: u32, at: u64) -> Result<(), Stop> {
+    run.partitions[p as usize].next = NEVER;
+    let mut p = p;
+    'turn: loop {
+        report_events(run, t, p, at)?;
+        if !run.partitions[p as usize].looked_up {
+            break;
+        }
+        if let Some(final_state) = final_state_by(run, p, at) {
+            t.exps[0].now = t.exps[0].now.max(at);
+            retire_looked_up(run, t, p, &final_state);
+            return Ok(());
+        }
+        let starts = run.partitions[p as usize].rows.nics.iter().any(|&n| t.nics[n as usize].next_start <= at);
+        if run.partitions[p as usize].skip.is_some() {
+            if starts {
+                end_skip(run, t, p, at)?;
+                continue;
+            }
+        } else if starts || must_simulate(run, p, at)? {
+            start_simulating(run, t, p, at)?;
+            break;
+        } else if has_more(run, p, at) {
+            // Another thread recorded it just now.
+            continue;
+        }
+        let mut due: Vec<u32> = run.partitions[p as usize]
+            .rows
+            .nics
+            .iter()
+            .copied()
+            .filter(|&n| t.nics[n as usize].next_task <= at)
+            .collect();
+        due.sort_unstable();
+        for n in due {
+            while t.nics[n as usize].next_task <= at && run.partitions[p as usize].looked_up {
+                if run.partitions[p as usize].skip.is_some() && post_while_skipped(run, t, p, n, at) {
+                    continue;
+                }
+                let i = t.nics[n as usize].task_head as usize;
+                let f = t.tasks[i].flow;
+                if t.tasks[i].flags & bits::MESSAGE == 0 {
+                    let key = task::key(t, i as u32);
+                    task::due(t, n, &key);
+                    continue;
+                }
+                let m = run.index.member[f as usize];
+                if m == NONE || !run.partitions[p as usize].rows.members[m as usize].routed {
+                    p = join(run, t, n, f, at)?;
+                    continue;
+                }
+                if run.partitions[p as usize].skip.is_some() {
+                    end_skip(run, t, p, at)?;
+                    // It may be looked up from here: then events of this instant are reported first.
+                    nic::set_clock(t, n);
+                    collect(run, t, n);
+                    continue 'turn;
+                }
+                record_post_of_looked_up(run, t, p, n, m, at)?;
+            }
+            nic::set_clock(t, n);
+            collect(run, t, n);
+        }
+        break;
+    }
+    collect_all(run, t, p);
+    t.exps[0].now = t.exps[0].now.max(at);
+    let next = if run.partitions[p as usize].looked_up { next_reported(run, t, p) } else { next_event_at(run, t, p) };
+    schedule_partition(run, p, next);
+    Ok(())
+}

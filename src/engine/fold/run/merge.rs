@@ -1,0 +1,174 @@
+//! Partitions merge.
+//!
+//! Layer: fold/run.
+
+use crate::engine::fold::memo::node::MemoNode;
+use std::sync::Arc;
+
+use crate::columns::Tables;
+use crate::engine::fold::memo::cursor::{MemoCursor, PendingKind};
+use crate::engine::fold::memo::keys::edge;
+use crate::engine::fold::memo::node_id::NodeId;
+use crate::engine::fold::rows::canonical_key::{CanonicalKey, rank};
+use crate::engine::fold::rows::partition_rows::RowCounts;
+use crate::engine::fold::run::claim::update_claim;
+use crate::engine::fold::run::fold_run::FoldRun;
+use crate::engine::fold::run::lookup::{report_events, start_simulating, stop_remembering};
+use crate::engine::fold::run::partition::{BaseSnapshot, Partition};
+use crate::engine::fold::run::recording::{flush, flush_covered, rewind};
+use crate::engine::fold::run::skip::end_skip;
+use crate::engine::fold::run::stop::Stop;
+use crate::engine::fold::run::turn_order::schedule_partition;
+
+/// The rows of `other` become rows of `p`.
+pub fn merge(run: &mut FoldRun, t: &mut Tables, p: u32, other: u32, n: u32, at: u64) -> Result<(), Stop> {
+    let complete = complete_until(run, p, at).min(complete_until(run, other, at));
+    for q in [p, other] {
+        report_events(run, t, q, at)?;
+        // What it reached at this instant may be a skip.
+        end_skip(run, t, q, at)?;
+    }
+    let may_look_up = [p, other].iter().all(|&q| run.partitions[q as usize].cursor.is_some());
+    for q in [p, other] {
+        if !may_look_up {
+            stop_remembering(run, t, q, at)?;
+        } else if !run.partitions[q as usize].looked_up {
+            rewind(run, q, at, n);
+            let complete = complete_until(run, q, at);
+            flush(run, q, (at, n), complete);
+        }
+    }
+    let looked_up = [p, other].map(|q| run.partitions[q as usize].looked_up);
+    let mut child = None;
+    let key = merge_key(run, p, other, at);
+    if let (Some(memo), Some(cursor)) = (&run.memo, &run.partitions[p as usize].cursor) {
+        let start = run.partitions[p as usize].start;
+        child = memo.child(&cursor.node, key, complete - start, run.ticket.by(start));
+    }
+    if let (Some(memo), Some(cursor), Some(_)) = (&run.memo, &run.partitions[other as usize].cursor, &child) {
+        // Records only that the other one got as far as here (`progress::ends_by`).
+        let start = run.partitions[other as usize].start;
+        memo.child(
+            &cursor.node,
+            edge(b'M', at - start, CanonicalKey::default()),
+            complete - start,
+            run.ticket.by(start),
+        );
+    }
+    let both = looked_up == [true, true] && child.as_ref().is_some_and(|c| c.1);
+    if !both {
+        for q in [p, other] {
+            if run.partitions[q as usize].looked_up {
+                start_simulating(run, t, q, at)?;
+            }
+        }
+    }
+    let cursor = child.and_then(|(node, _)| merged_cursor(run, p, other, node));
+    move_rows(run, p, other);
+    run.partitions[p as usize].cursor = cursor;
+    if run.partitions[p as usize].cursor.is_none() {
+        stop_remembering(run, t, p, at)?;
+    } else if both {
+        update_claim(run, p);
+        report_events(run, t, p, at)?;
+    } else {
+        update_claim(run, p);
+        catch_up(run, p);
+    }
+    Ok(())
+}
+
+/// Up to when, exclusive, all events of `p` are known if rows join at `at`.
+pub fn complete_until(run: &FoldRun, p: u32, at: u64) -> u64 {
+    let partition = &run.partitions[p as usize];
+    if partition.next > at { at + 1 } else { partition.next }
+}
+
+/// Events later than the join go behind it. In `p`'s own turn that is done at its end.
+pub fn catch_up(run: &mut FoldRun, p: u32) {
+    if run.turning != p {
+        let covered = run.partitions[p as usize].covered;
+        flush_covered(run, p, covered);
+    }
+}
+
+/// The key of how `other` and `p` merge.
+pub fn merge_key(run: &FoldRun, p: u32, other: u32, at: u64) -> Vec<u8> {
+    let (a, b) = (&run.partitions[p as usize], &run.partitions[other as usize]);
+    let mut form = CanonicalKey::default();
+    form.first_locals(&a.rows);
+    form.0.extend(b.cursor.as_ref().map_or(NodeId::default(), |s| s.node.id()));
+    form.u64(b.start.wrapping_sub(a.start));
+    for (a, b) in [(&a.rows.nics, &b.rows.nics), (&a.rows.ends, &b.rows.ends)] {
+        form.numbers(b.iter().map(|&n| rank(a, n)));
+    }
+    b.rows.flow_ids.iter().chain(&b.rows.ancestors).for_each(|&id| form.id(&a.rows, id));
+    edge(b'M', at - a.start, form)
+}
+
+/// The cursor of `p` after `other` merged into it at `node`.
+pub fn merged_cursor(run: &mut FoldRun, p: u32, other: u32, node: Arc<MemoNode>) -> Option<MemoCursor> {
+    let shift = run.partitions[p as usize].rows.members.len() as u32;
+    let mut cursor = run.partitions[p as usize].cursor.take()?;
+    let mut theirs = run.partitions[other as usize].cursor.take()?;
+    // Local numbers of those who joined later than this are void now.
+    if cursor.pending.iter().chain(&theirs.pending).any(|e| matches!(e.what, PendingKind::Join(_))) {
+        return None;
+    }
+    for event in &mut theirs.pending {
+        if let PendingKind::Message { member, .. } | PendingKind::Post { member, .. } = &mut event.what {
+            *member += shift;
+        }
+    }
+    cursor.pending.extend(theirs.pending);
+    cursor.at(node);
+    Some(cursor)
+}
+
+pub fn move_rows(run: &mut FoldRun, p: u32, other: u32) {
+    let from = std::mem::replace(&mut run.partitions[other as usize], Partition::new(0));
+    run.spare.push(other);
+    if run.turning == other {
+        run.turning = p;
+    }
+    let partition = &mut run.partitions[p as usize];
+    let before = RowCounts::of(&partition.rows);
+    partition.base_snapshots.extend(from.base_snapshots.into_iter().map(|b| BaseSnapshot {
+        from: before + b.from,
+        to: before + b.to,
+        ..b
+    }));
+    partition.changed |= from.changed;
+    partition.hops_due = partition.hops_due.max(from.hops_due);
+    partition.shape = None;
+    partition.rows.last_post_at.extend(from.rows.last_post_at);
+    for &n in &from.rows.nics {
+        run.index.nic_partition[n as usize] = p;
+        run.index.nic_local[n as usize] += partition.rows.nics.len() as u32;
+    }
+    for &port in &from.rows.ports {
+        run.index.port_partition[port as usize] = p;
+        run.index.port_local[port as usize] += partition.rows.ports.len() as u32;
+    }
+    for &end in &from.rows.ends {
+        run.index.end_local[end as usize] += partition.rows.ends.len() as u32;
+    }
+    for m in from.rows.members {
+        run.index.member[m.flow as usize] = partition.rows.members.len() as u32;
+        partition.rows.members.push(m);
+    }
+    partition.rows.flow_ids.extend(from.rows.flow_ids);
+    partition.rows.ancestors.extend(from.rows.ancestors);
+    partition.rows.nics.extend(from.rows.nics);
+    partition.rows.nic_base.extend(from.rows.nic_base);
+    partition.rows.ports.extend(from.rows.ports);
+    partition.rows.port_base.extend(from.rows.port_base);
+    partition.rows.ends.extend(from.rows.ends);
+    partition.rows.peaks.extend(from.rows.peaks);
+    partition.detector.reset(from.detector.from);
+    partition.recordable &= from.recordable;
+    partition.first = partition.first.min(from.first);
+    partition.covered = partition.covered.min(from.covered);
+    partition.reached = partition.reached.max(from.reached);
+    schedule_partition(run, p, from.next);
+}

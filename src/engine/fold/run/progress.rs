@@ -1,0 +1,82 @@
+//! What the memo or a skip says of a partition that is looked up.
+//!
+//! Layer: fold/run. Changes nothing.
+
+use std::sync::Arc;
+
+use crate::columns::{NEVER, Tables};
+use crate::engine::fold::memo::outcome::FinalState;
+use crate::engine::fold::run::fold_run::FoldRun;
+
+/// When a looked-up partition goes on.
+pub fn next_reported(run: &FoldRun, t: &Tables, p: u32) -> u64 {
+    let partition = &run.partitions[p as usize];
+    let tasks = partition
+        .rows
+        .nics
+        .iter()
+        .map(|&n| t.nics[n as usize].next_task.min(t.nics[n as usize].next_start))
+        .min()
+        .unwrap_or(NEVER);
+    if partition.skip.is_some() {
+        return tasks.min(next_of_skip(run, p));
+    }
+    let Some(cursor) = &partition.cursor else { return tasks };
+    let body = cursor.node.body();
+    let event = body.events.get(cursor.next_event).map_or(NEVER, |x| x.at);
+    let end = match (&body.checkpoint, &body.end) {
+        (Some(checkpoint), _) => checkpoint.at,
+        (None, Some(final_state)) => final_state.at,
+        (None, None) => body.known,
+    };
+    tasks.min(partition.start.saturating_add(event.min(end)))
+}
+
+/// When skipped partition `p` goes on, apart from its tasks.
+fn next_of_skip(run: &FoldRun, p: u32) -> u64 {
+    run.partitions[p as usize].skip.as_ref().map_or(NEVER, |skip| skip.next_event().0)
+}
+
+/// Whether looked-up partition `p` reaches a checkpoint or its end by `at`, or the memo knows no further. That comes
+/// before rows that join at `at`, unless such a join is known.
+pub fn ends_by(run: &FoldRun, p: u32, at: u64) -> bool {
+    let partition = &run.partitions[p as usize];
+    let Some(cursor) = &partition.cursor else { return partition.skip.is_none() };
+    let body = cursor.node.body();
+    let over = match (&body.checkpoint, &body.end) {
+        (Some(checkpoint), _) => checkpoint.at,
+        (None, Some(final_state)) => final_state.at,
+        (None, None) => body.known,
+    };
+    let now = at - partition.start;
+    over <= now
+        && (body.checkpoint.is_some()
+            || body.end.is_some()
+            || (now > 0 && ![b'J', b'M'].iter().any(|&tag| body.has_edge(tag, now))))
+}
+
+/// Whether the memo does not know what happens to `p` at `at`. A skip needs no memo.
+pub fn is_unknown_at(run: &FoldRun, p: u32, at: u64) -> bool {
+    let partition = &run.partitions[p as usize];
+    let Some(cursor) = &partition.cursor else { return partition.skip.is_none() };
+    let body = cursor.node.body();
+    body.end.is_none() && body.checkpoint.is_none() && partition.start.saturating_add(body.known) <= at
+}
+
+/// Whether the memo has events of `p` by `at` that were not reported.
+pub fn has_more(run: &FoldRun, p: u32, at: u64) -> bool {
+    let partition = &run.partitions[p as usize];
+    let Some(cursor) = &partition.cursor else { return false };
+    let body = cursor.node.body();
+    let event = body.events.get(cursor.next_event).map_or(NEVER, |x| x.at);
+    event.min(body.checkpoint.as_ref().map_or(NEVER, |checkpoint| checkpoint.at)) <= at - partition.start
+}
+
+/// The outcome of `p`, if the memo says that it is idle by `at`.
+pub fn final_state_by(run: &FoldRun, p: u32, at: u64) -> Option<Arc<FinalState>> {
+    let partition = &run.partitions[p as usize];
+    let cursor = partition.cursor.as_ref()?;
+    let body = cursor.node.body();
+    let final_state = body.end.as_ref().filter(|_| body.checkpoint.is_none())?;
+    (cursor.next_event == body.events.len() && partition.start + final_state.at <= at).then(|| Arc::clone(final_state))
+}

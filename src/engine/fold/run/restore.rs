@@ -1,0 +1,81 @@
+//! Looked-up partitions: their rows are those of a snapshot, and not in the tables until they are restored.
+//!
+//! Layer: fold/run.
+
+use crate::engine::fold::run::counters::full;
+use std::sync::Arc;
+
+use crate::columns::Tables;
+use crate::engine::fold::memo::node::MemoNode;
+use crate::engine::fold::rows::partition_rows::RowCounts;
+use crate::engine::fold::rows::snapshot;
+use crate::engine::fold::run::counters::{rebase_range, row_names, until_next};
+use crate::engine::fold::run::fold_run::FoldRun;
+use crate::engine::fold::run::partition::BaseSnapshot;
+use crate::engine::fold::run::stop::{Stop, reason};
+use crate::engine::fold::steady::sampling::is_steadying;
+
+/// All rows of `p` are in the snapshot `node` as of `at`, and not in the tables.
+pub fn stand_at_snapshot(run: &mut FoldRun, p: u32, node: Arc<MemoNode>, at: u64) {
+    let partition = &mut run.partitions[p as usize];
+    partition.looked_up = true;
+    partition.base_snapshots =
+        vec![BaseSnapshot { node, at, from: RowCounts::default(), to: RowCounts::of(&partition.rows) }];
+}
+
+/// Puts the rows of looked-up partition `p` back to where its episode began, or to the last checkpoint.
+pub fn restore(run: &mut FoldRun, t: &mut Tables, p: u32) -> Result<(), Stop> {
+    for member in &mut run.partitions[p as usize].rows.members {
+        (member.posts_in_rows, member.sent_in_rows) = (member.at_checkpoint.posted, member.at_checkpoint.sent);
+    }
+    let base_snapshots = std::mem::take(&mut run.partitions[p as usize].base_snapshots);
+    for base in &base_snapshots {
+        let Some(bytes) = base.node.state() else { return Err(Stop::Abandon(reason::BACKING_STORE)) };
+        next_unposted(run, t, p, base);
+        snapshot::read(t, bytes, row_names(run, p, Some(base)), base.at, run.limit).map_err(full)?;
+        // What waits behind unsent bytes was there already.
+        for m in &run.partitions[p as usize].rows.members[base.from.members..base.to.members] {
+            let tx = &mut t.flow_tx[m.flow as usize];
+            for &(i, _) in &m.posted[m.at_checkpoint.given..m.at_checkpoint.posted] {
+                tx.size += t.tasks[i as usize].bytes;
+                tx.msg_post = t.tasks[i as usize].follow;
+            }
+        }
+        rebase_range(run, t, p, base.from, base.to);
+    }
+    let sizes = base_snapshots.iter().filter_map(|b| b.node.state()).map(snapshot::weight);
+    // Where steady phases are skipped, checkpoints are part of what is decided. They come when they would after a merge
+    // of simulated partitions (`merge::move_rows`).
+    let due = if is_steadying(t) {
+        sizes.map(|n| until_next(run, n)).max().unwrap_or(run.checkpoint_hops)
+    } else {
+        until_next(run, sizes.sum())
+    };
+    run.partitions[p as usize].hops_due = due;
+    Ok(())
+}
+
+/// Puts back only the queue pairs of looked-up partition `p`. Their next post is the first that the last checkpoint's
+/// snapshot has not seen.
+pub fn restore_members(run: &mut FoldRun, t: &mut Tables, p: u32) {
+    let base_snapshots = std::mem::take(&mut run.partitions[p as usize].base_snapshots);
+    for base in &base_snapshots {
+        let Some(bytes) = base.node.state() else { continue };
+        let next: Vec<u32> =
+            run.partitions[p as usize].rows.members.iter().map(|m| t.flow_tx[m.flow as usize].msg_post).collect();
+        next_unposted(run, t, p, base);
+        snapshot::read_members(t, bytes, row_names(run, p, Some(base)), base.at);
+        for (m, next) in run.partitions[p as usize].rows.members.iter().zip(next) {
+            t.flow_tx[m.flow as usize].msg_post = next;
+        }
+    }
+}
+
+/// The next message of each queue pair becomes the first that the snapshot `base` has not seen.
+pub fn next_unposted(run: &FoldRun, t: &mut Tables, p: u32, base: &BaseSnapshot) {
+    for m in &run.partitions[p as usize].rows.members[base.from.members..base.to.members] {
+        if let Some(&(i, _)) = m.posted.get(m.at_checkpoint.given) {
+            t.flow_tx[m.flow as usize].msg_post = i;
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! How a partition goes on from a snapshot: looked up where the memo knows it, else simulated.
+//!
+//! Layer: fold/run.
+
+use std::sync::Arc;
+
+use crate::columns::{NEVER, Tables};
+use crate::engine::fold::memo::cursor::MemoCursor;
+use crate::engine::fold::memo::node::{Continuation, MemoNode};
+use crate::engine::fold::rows::canonical_key::{CanonicalKey, shape};
+use crate::engine::fold::rows::snapshot;
+use crate::engine::fold::run::claim::{is_free, update_claim};
+use crate::engine::fold::run::counters::{rebase, until_next, write_snapshot};
+use crate::engine::fold::run::detection::{forget_rule, schedule_sampling};
+use crate::engine::fold::run::fold_run::FoldRun;
+use crate::engine::fold::run::restore::stand_at_snapshot;
+use crate::engine::fold::run::simulate::next_event_at;
+use crate::engine::fold::steady::sampling::is_steadying;
+
+/// Partition `p`, whose rows are in the tables as of `at`, goes on from there. If that is known, it is looked up.
+/// Returns its node.
+pub fn resume(run: &mut FoldRun, t: &mut Tables, p: u32, at: u64, may_look_up: bool) -> Option<Continuation> {
+    run.partitions[p as usize].start = at;
+    let bytes = if may_look_up || is_steadying(t) { write_snapshot(run, t, p, at) } else { Vec::new() };
+    let due = until_next(run, snapshot::weight(&bytes));
+    let found = if may_look_up { find_node(run, t, p, at, bytes) } else { None };
+    rebase(run, t, p);
+    let partition = &mut run.partitions[p as usize];
+    partition.changed = false;
+    partition.hops_due = due;
+    partition.cursor = None;
+    partition.detector.reset(at);
+    let mut continuation = None;
+    if let Some((node, known)) = found {
+        continuation = Some(Continuation::Snapshot(Arc::clone(&node)));
+        partition.cursor = Some(MemoCursor::new(Arc::clone(&node)));
+        if known {
+            snapshot::clear(t, &partition.rows);
+            stand_at_snapshot(run, p, node, at);
+        }
+    }
+    forget_rule(run, p);
+    schedule_sampling(run, t, p);
+    if !run.partitions[p as usize].looked_up {
+        // Equivalent partitions that reach the same snapshot now follow it.
+        let next = next_event_at(run, t, p).min(run.partitions[p as usize].detector.next());
+        let partition = &run.partitions[p as usize];
+        if let (Some(cursor), true) = (&partition.cursor, next != NEVER) {
+            let mut body = cursor.node.body();
+            body.known = body.known.max(next.saturating_sub(at));
+        }
+        run.ticket.goes_alone();
+    }
+    update_claim(run, p);
+    continuation
+}
+
+/// The node of `p`'s snapshot `bytes` at `at`, and whether anything is known of it. `None`: the memo is full.
+pub fn find_node(run: &mut FoldRun, t: &mut Tables, p: u32, at: u64, bytes: Vec<u8>) -> Option<(Arc<MemoNode>, bool)> {
+    let memo = run.memo.clone()?;
+    let mut key = CanonicalKey(vec![b'S']);
+    key.0.extend(CanonicalKey::head(t, at, &run.guard).0);
+    key.0.extend_from_slice(&partition_shape(run, t, p));
+    let partition = &run.partitions[p as usize];
+    key.u32(partition.rows.ancestors.len() as u32);
+    partition.rows.ancestors.iter().for_each(|&id| key.id(&partition.rows, id));
+    match &run.partitions[p as usize].ended_skip {
+        Some(plan) => plan.put(&mut key),
+        None => key.u32(u32::MAX),
+    }
+    key.0.extend_from_slice(&bytes);
+    let (node, known) = memo.state(key.0, bytes.len(), run.ticket.by(at))?;
+    let body = node.body();
+    let known = known && (body.known > 0 || body.checkpoint.is_some() || body.end.is_some());
+    drop(body);
+    let known = known || run.ticket.is_foreign(&node);
+    if known {
+        run.ticket.meet(&node, at, || is_free(&run.partitions, p));
+    }
+    run.stats.snapshots += 1;
+    run.stats.snapshots_known += u64::from(known);
+    Some((node, known))
+}
+
+/// What never changes about `p`'s rows while no others join.
+pub fn partition_shape(run: &mut FoldRun, t: &Tables, p: u32) -> Arc<[u8]> {
+    let partition = &run.partitions[p as usize];
+    if let Some(shape) = &partition.shape {
+        return Arc::clone(shape);
+    }
+    let shape: Arc<[u8]> =
+        shape(t, &partition.rows, &|n| run.index.local_nic(p, n), &|q| run.index.local_port(p, q)).into();
+    run.partitions[p as usize].shape = Some(Arc::clone(&shape));
+    shape
+}

@@ -1,0 +1,28 @@
+//! When partitions, idle NICs and gates go on.
+//!
+//! Layer: fold/run.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// Who goes first at one instant: idle NICs, whose rows may join; then simulated partitions; then looked-up ones, which
+/// may need what was just simulated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum TurnRank {
+    Idle,
+    Simulate,
+    LookUp,
+}
+
+/// Queues of what happens next.
+#[derive(Default)]
+pub struct TurnSchedule {
+    /// (when, rank, NIC): an idle NIC, or the first NIC of a partition. Void if it no longer agrees with the row.
+    pub heap: BinaryHeap<Reverse<(u64, TurnRank, u32)>>,
+    /// (when, first NIC): samplings of simulated partitions. Void if it no longer agrees with the partition.
+    pub samplings: BinaryHeap<Reverse<(u64, u32)>>,
+    /// Gates whose signals have all arrived, by time and number.
+    pub fired: BinaryHeap<Reverse<(u64, u32)>>,
+    /// The time in `heap` of each idle NIC.
+    pub idle_at: Vec<u64>,
+}

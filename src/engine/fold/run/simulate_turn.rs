@@ -1,0 +1,48 @@
+//! The turn of a partition that is simulated.
+//!
+//! Layer: fold/run.
+
+use crate::columns::{NEVER, NONE, Tables};
+use crate::engine::fold::run::checkpoint::checkpoint_if_due;
+use crate::engine::fold::run::claim::update_claim;
+use crate::engine::fold::run::detection::next_sampling;
+use crate::engine::fold::run::fold_run::FoldRun;
+use crate::engine::fold::run::recording::{drain, flush_covered};
+use crate::engine::fold::run::retire::retire_idle;
+use crate::engine::fold::run::simulate::{next_event_at, window};
+use crate::engine::fold::run::stop::Stop;
+use crate::engine::fold::run::turn_order::schedule_partition;
+
+/// Simulates partition `p` from `at`; it is the earliest of all.
+pub fn simulate_turn(run: &mut FoldRun, t: &mut Tables, p: u32, at: u64) -> Result<(), Stop> {
+    if run.partitions[p as usize].retires_at <= at {
+        retire_idle(run, t, p);
+        return Ok(());
+    }
+    if checkpoint_if_due(run, t, p, at) {
+        return Ok(());
+    }
+    // All before a sample must have happened and nothing after it, including effects on other partitions.
+    let sampling_at = next_sampling(run).map_or(NEVER, |sampling_at| sampling_at.0);
+    let end = run.partitions[p as usize].mark(at + 1, run.step).min(t.exps[0].time_limit).min(sampling_at);
+    run.partitions[p as usize].next = NEVER;
+    run.partitions[p as usize].covered = end;
+    run.partitions[p as usize].reached = run.partitions[p as usize].reached.max(end);
+    if let Some(cursor) = &mut run.partitions[p as usize].cursor {
+        cursor.turn(at);
+    }
+    run.turning = p;
+    let p = window(run, t, p, at, end)?;
+    run.turning = NONE;
+    drain(run, t, p);
+    t.exps[0].now = t.exps[0].now.max(end);
+    let next = next_event_at(run, t, p);
+    // A NIC stops where rows are to join.
+    run.partitions[p as usize].covered = end.min(next);
+    // A sample may lead to a skip or a checkpoint.
+    let known = next.min(run.partitions[p as usize].detector.next());
+    flush_covered(run, p, known);
+    update_claim(run, p);
+    schedule_partition(run, p, next);
+    Ok(())
+}

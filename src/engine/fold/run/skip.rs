@@ -1,0 +1,191 @@
+//! Skips of steady partitions: how they begin, what they report, and how they end.
+//!
+//! Layer: fold/run.
+
+use crate::engine::fold::run::counters::full;
+use std::sync::Arc;
+
+use crate::columns::{NONE, Tables, qp, task as bits};
+use crate::engine::cpu::{nic, task};
+use crate::engine::fold::memo::node::MessageEvent;
+use crate::engine::fold::memo::skip_plan::{SkipPlan, draw};
+use crate::engine::fold::rows::partition_rows::waits_its_turn;
+use crate::engine::fold::rows::snapshot;
+use crate::engine::fold::run::audit::audit;
+use crate::engine::fold::run::counters::{forget_finished_messages, report_peaks, row_names, write_snapshot};
+use crate::engine::fold::run::fold_run::FoldRun;
+use crate::engine::fold::run::progress::next_reported;
+use crate::engine::fold::run::resume::resume;
+use crate::engine::fold::run::simulate::next_event_at;
+use crate::engine::fold::run::stop::Stop;
+use crate::engine::fold::run::turn_order::{collect, collect_all, schedule_partition};
+use crate::engine::fold::steady::audit::is_audited;
+use crate::engine::fold::steady::detector::SteadyRates;
+use crate::engine::fold::steady::skip::Skip;
+use crate::engine::fold::steady::skip_plan::plan;
+
+/// The plan for simulated partition `p`, whose working queue pairs are all steady, from `at` on.
+pub fn plan_skip(run: &mut FoldRun, t: &mut Tables, p: u32, at: u64, steady: &SteadyRates) -> SkipPlan {
+    let plan = plan(t, &run.partitions[p as usize].rows, &run.index, steady);
+    let state: Arc<[u8]> = write_snapshot(run, t, p, at).into();
+    SkipPlan { draw: draw(&state), state, ..plan }
+}
+
+/// Skips `p`, whose rows are not in the tables, from `since`.
+pub fn begin_skip(run: &mut FoldRun, t: &Tables, p: u32, plan: Arc<SkipPlan>, since: u64, may_look_up: bool) {
+    run.stats.skips += 1;
+    let partition = &mut run.partitions[p as usize];
+    let skip = Skip::new(t, &partition.rows, plan, since, may_look_up);
+    partition.looked_up = true;
+    partition.cursor = None;
+    partition.base_snapshots.clear();
+    partition.start = since;
+    partition.ended_skip = None;
+    partition.skip = Some(Box::new(skip));
+}
+
+/// Decides whether the skip of `p` that just began is audited. Of several skips from equal snapshots one is enough.
+pub fn select_for_audit(run: &mut FoldRun, t: &Tables, p: u32) {
+    let partition = &mut run.partitions[p as usize];
+    let Some(skip) = &mut partition.skip else { return };
+    if is_audited(&t.exps[0], skip.plan.draw) && run.audited.insert(skip.plan.draw) {
+        skip.audit = Some(partition.rows.members.iter().map(|m| [m.given, m.posted.len(), m.delivered]).collect());
+    }
+}
+
+/// Reports to the tasks of skipped partition `p` all that happened by `at`; the skip may end.
+pub fn report_skipped(run: &mut FoldRun, t: &mut Tables, p: u32, at: u64) -> Result<(), Stop> {
+    // When the skip ends, all events of that instant have been reported.
+    let mut ends = None;
+    while run.partitions[p as usize].skip.is_some() {
+        let Some(skip) = &run.partitions[p as usize].skip else { return Ok(()) };
+        let (when, what) = skip.next_event();
+        if let Some(ends) = ends.filter(|&ends| ends < when) {
+            return end_skip(run, t, p, ends);
+        }
+        if when > at {
+            break;
+        }
+        let Some((event, m)) = what else {
+            run.partitions[p as usize].ended_skip =
+                run.partitions[p as usize].skip.as_ref().map(|skip| Arc::clone(&skip.plan));
+            return end_skip(run, t, p, when);
+        };
+        let partition = &mut run.partitions[p as usize];
+        let Some(skip) = &mut partition.skip else { return Ok(()) };
+        let member = &mut partition.rows.members[m];
+        match event {
+            MessageEvent::Sent => {
+                skip.report_sent(m, member, when);
+                // Others may have been posted behind the last one.
+                if member.sent == member.posted.len() {
+                    ends = Some(when);
+                }
+            }
+            MessageEvent::Delivered => {
+                skip.report_delivered(t, m, member, when);
+                skip.report_acked(t, m, member, when);
+            }
+            MessageEvent::Acked => skip.report_acked(t, m, member, when),
+        }
+        t.fold_trace.clear();
+        skip.foresee_after(m, member, when);
+    }
+    Ok(())
+}
+
+/// Skipped partition `p` goes on to `at`, at which rows join it, and the skip ends.
+pub fn skip_up_to(run: &mut FoldRun, t: &mut Tables, p: u32, at: u64) -> Result<(), Stop> {
+    loop {
+        let next = next_reported(run, t, p);
+        if run.partitions[p as usize].skip.is_none() {
+            return Ok(());
+        }
+        if next >= at {
+            report_skipped(run, t, p, at)?;
+            collect_all(run, t, p);
+            return end_skip(run, t, p, at);
+        }
+        report_skipped(run, t, p, next)?;
+        collect_all(run, t, p);
+        let mut due: Vec<u32> = run.partitions[p as usize]
+            .rows
+            .nics
+            .iter()
+            .copied()
+            .filter(|&n| t.nics[n as usize].next_task <= next)
+            .collect();
+        due.sort_unstable();
+        for n in due {
+            while run.partitions[p as usize].skip.is_some() && t.nics[n as usize].next_task <= next {
+                // A post that joins rows needs a turn of its own, after the skip.
+                if !post_while_skipped(run, t, p, n, next) {
+                    end_skip(run, t, p, next)?;
+                }
+            }
+            nic::set_clock(t, n);
+            collect(run, t, n);
+        }
+        if run.partitions[p as usize].rows.nics.iter().any(|&n| t.nics[n as usize].next_start <= next) {
+            return end_skip(run, t, p, next);
+        }
+    }
+}
+
+/// The first task under way of NIC `n` of skipped partition `p` is due at `at`. Returns whether it is done; otherwise
+/// the skip must end first.
+pub fn post_while_skipped(run: &mut FoldRun, t: &mut Tables, p: u32, n: u32, at: u64) -> bool {
+    let i = t.nics[n as usize].task_head;
+    let row = &t.tasks[i as usize];
+    if row.flags & bits::MESSAGE == 0 {
+        let key = task::key(t, i);
+        task::due(t, n, &key);
+        return true;
+    }
+    let m = run.index.member[row.flow as usize];
+    let partition = &mut run.partitions[p as usize];
+    let Some(skip) = &mut partition.skip else { return false };
+    let going = m != NONE && partition.rows.members[m as usize].routed && waits_its_turn(t);
+    if !going || !skip.goes_on(m as usize) {
+        return false;
+    }
+    let member = &mut partition.rows.members[m as usize];
+    task::due_unseen(t, n, at, &mut member.posted);
+    skip.extend(t, m as usize, member);
+    true
+}
+
+/// Ends the skip of `p` at `at`: its rows are in the tables again.
+pub fn end_skip(run: &mut FoldRun, t: &mut Tables, p: u32, at: u64) -> Result<(), Stop> {
+    let Some(skip) = run.partitions[p as usize].skip.take() else { return Ok(()) };
+    for (m, member) in run.partitions[p as usize].rows.members.iter_mut().enumerate().filter(|(m, _)| skip.goes_on(*m))
+    {
+        skip.report_sent(m, member, at);
+        skip.report_delivered(t, m, member, at);
+        skip.report_acked(t, m, member, at);
+    }
+    t.fold_trace.clear();
+    let by = skip.moved_by(at);
+    if let Some(before_skip) = &skip.audit {
+        audit(run, t, p, &skip, before_skip, &by, at)?;
+    }
+    run.stats.hops_skipped += skip.count(t, &run.partitions[p as usize].rows, &by, at);
+    run.stats.skipped_ps += u128::from(at - skip.since);
+    report_peaks(run, t, p, at);
+    let advanced = skip.advanced(&by);
+    snapshot::read_advanced(t, &skip.plan.state, row_names(run, p, None), at, run.limit, &advanced).map_err(full)?;
+    let partition = &mut run.partitions[p as usize];
+    partition.looked_up = false;
+    (partition.covered, partition.reached) = (at, at);
+    for m in &mut partition.rows.members {
+        (m.posts_in_rows, m.sent_in_rows) = (m.posted.len(), m.sent);
+        if m.routed {
+            t.flow_tx[m.flow as usize].flags &= !qp::HELD;
+        }
+    }
+    forget_finished_messages(run, p);
+    resume(run, t, p, at, skip.may_look_up);
+    let next = if run.partitions[p as usize].looked_up { next_reported(run, t, p) } else { next_event_at(run, t, p) };
+    schedule_partition(run, p, next);
+    Ok(())
+}

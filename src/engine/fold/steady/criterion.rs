@@ -1,0 +1,95 @@
+//! Whether a partition is steady, and whether skipping is worth it.
+//!
+//! Layer: fold/steady.
+
+use crate::columns::{NEVER, Tables};
+use crate::engine::fold::memo::skip_plan::SkipPlan;
+use crate::engine::fold::rows::index::RowIndex;
+use crate::engine::fold::rows::message_stream::MessageStream;
+use crate::engine::fold::rows::partition_rows::{PartitionRows, is_idle};
+use crate::engine::fold::steady::detector::{Detector, SteadyRates, is_settled};
+use crate::engine::fold::steady::sampling::hops_there_and_back;
+use crate::engine::fold::steady::skip_plan::is_overloaded;
+
+/// A partition, as far as its steadiness depends on it.
+#[derive(Clone, Copy)]
+pub struct PartitionView<'a> {
+    pub rows: &'a PartitionRows,
+    pub index: &'a RowIndex,
+    pub detector: &'a Detector,
+    /// The plan of the skip that ended by itself just before, if there was one.
+    pub ended_skip: Option<&'a SkipPlan>,
+    /// Packets between checkpoints, at least. A skip must promise twice as many.
+    pub checkpoint_hops: u64,
+}
+
+/// The rates of the partition, if all of `working`, queue pairs by local numbers, are steady. PRECONDITION: a whole
+/// window has been sampled.
+pub fn steady(t: &Tables, view: PartitionView, working: &[u32], whole: bool) -> Option<SteadyRates> {
+    let PartitionView { rows, detector, .. } = view;
+    let rule = detector.rule?;
+    let e = &t.exps[0];
+    if working.is_empty() || e.ack_interval > 1 {
+        return None;
+    }
+    let settled = working.iter().all(|&m| is_settled(t, rows.members[m as usize].flow));
+    let samples = rule.window(settled);
+    let window = samples as u64 * rule.interval;
+    let mut holds = detector.queues_hold(u64::from(e.payload), samples);
+    for &m in working {
+        let f = rows.members[m as usize].flow;
+        if t.flow_tx[f as usize].start != NEVER || is_idle(t, f) || repeats(t, f) {
+            return None;
+        }
+        holds = holds.min(detector.member_holds(m as usize, t, f, samples)?);
+    }
+    let (first, last) = (detector.ago(samples), detector.history.back()?);
+    let ports = first.ports.iter().zip(&last.ports).map(|(a, b)| (b.0 - a.0, b.1 - a.1)).collect();
+    if holds < window {
+        return None;
+    }
+    let n = rows.members.len();
+    let (mut packets, mut work, mut turns) = (Vec::with_capacity(n), Vec::with_capacity(n), Vec::with_capacity(n));
+    for (k, (m, &(before, _))) in rows.members.iter().zip(&first.members).enumerate() {
+        let tx = &t.flow_tx[m.flow as usize];
+        let posted: u64 = m.posted.iter().map(|&(i, _)| t.tasks[i as usize].bytes).sum();
+        let stream = MessageStream::new(t, m, tx.size - posted);
+        let (from, to) = (stream.packet(before), stream.packet(tx.snd_una));
+        packets.push(to - from);
+        work.push(stream.work(to) - stream.work(from));
+        turns.push(detector.turn(k, &stream, samples));
+    }
+    let full = u64::from(e.payload) + u64::from(e.data_overhead);
+    let level = match view.ended_skip {
+        Some(plan) if whole && plan.held(&work, window, full) => plan.level + 1,
+        _ => 0,
+    };
+    let steady = SteadyRates { window, theta_ppm: rule.theta_ppm, holds, packets, work, turns, level, settled, ports };
+    if is_overloaded(t, rows, view.index, &steady) {
+        return None;
+    }
+    // A skip costs two snapshots, and its error may change how a contention turns out.
+    (promises(t, rows, working, &steady) >= 2 * view.checkpoint_hops).then_some(steady)
+}
+
+/// Packet-hops that a skip of `working` queue pairs would save if nothing else is posted and rates hold.
+fn promises(t: &Tables, rows: &PartitionRows, working: &[u32], steady: &SteadyRates) -> u64 {
+    let lasts = |&m: &u32| {
+        let tx = &t.flow_tx[rows.members[m as usize].flow as usize];
+        (u128::from(tx.size - tx.snd_una) * u128::from(steady.window) / u128::from(steady.work[m as usize].max(1)))
+            as u64
+    };
+    let hops = |&m: &u32| steady.packets[m as usize] * hops_there_and_back(t, rows.members[m as usize].flow);
+    // A lone queue pair has no contention to change: all its skips together count, otherwise only the next.
+    let trusted = if working.len() == 1 { steady.holds } else { steady.lasts() };
+    let lasts = working.iter().map(lasts).min().unwrap_or(0).min(trusted);
+    let hops: u64 = working.iter().map(hops).sum();
+    (u128::from(hops) * u128::from(lasts) / u128::from(steady.window.max(1))) as u64
+}
+
+/// Whether more is in flight of queue pair `f` than its receiver has yet to see: after a timeout it repeats what may
+/// have arrived.
+fn repeats(t: &Tables, f: u32) -> bool {
+    let (tx, rx) = (&t.flow_tx[f as usize], &t.flow_rx[f as usize]);
+    rx.expected > tx.snd_nxt || tx.sent_bytes - rx.arrived_bytes != tx.snd_nxt - rx.expected
+}
