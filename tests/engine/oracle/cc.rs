@@ -1,4 +1,4 @@
-//! Congestion control at the sender: DCQCN, HPCC, TIMELY, DCTCP, none; fixed point as ARCHITECTURE.md says.
+//! Congestion control at the sender: DCQCN, HPCC, TIMELY, DCTCP, none; fixed point as docs/explanation/model-semantics.md says.
 
 use hyperfold::transport::Cc;
 

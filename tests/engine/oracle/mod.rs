@@ -1,4 +1,4 @@
-//! The oracle: an independent event-heap simulator of ARCHITECTURE.md's packet model, small and slow.
+//! The oracle: an independent event-heap simulator of the packet model of docs/explanation/model-semantics.md, small and slow.
 //!
 //! Written from "Semantics of the packet model" alone, sharing only the input types with the engine: one heap, one event at a
 //! time, no steps, no tables. `Order` says how simultaneous events are ordered: as that document says, or as the

@@ -7,7 +7,7 @@ use hyperfold::topology::ArcIdx;
 
 use super::Case;
 
-/// What an event remembers of its ancestors' ages, as ARCHITECTURE.md tells it: the newest two, and up to six places of the history that differ from
+/// What an event remembers of its ancestors' ages, as docs/explanation/model-semantics.md tells it: the newest two, and up to six places of the history that differ from
 /// the one two places nearer; and whose start it all goes back to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lineage {
@@ -81,7 +81,7 @@ impl Lineage {
 pub enum Order {
     /// By a global scheduling counter, as the reference simulator does.
     Reference,
-    /// By time, lineage, kind and entity, as ARCHITECTURE.md says.
+    /// By time, lineage, kind and entity, as docs/explanation/model-semantics.md says.
     Lineage,
 }
 
