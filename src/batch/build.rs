@@ -5,8 +5,8 @@
 use bytemuck::Zeroable;
 
 use crate::columns::{
-    Exp, FRAME_BYTES, FlowRx, FlowTx, IntVec, NEVER, NONE, Nic, Plan, Port, RttSample, SHARED_FLOWS_LEFT,
-    SHARED_HEADER, Switch, Tables, Wire, mode, task,
+    Exp, FRAME_BYTES, FlowRx, FlowTx, IntVec, NEVER, NONE, Nic, OwnedTables, Plan, Port, RttSample, SHARED_FLOWS_LEFT,
+    SHARED_HEADER, Switch, Wire, mode, task,
 };
 use crate::engine::grow;
 use crate::topology::{ArcIdx, Network, NodeKind};
@@ -21,7 +21,7 @@ use super::task_row_cache::TaskRowCache;
 
 /// The tables and what their rows stand for.
 pub struct Built {
-    pub tables: Tables,
+    pub tables: OwnedTables,
     /// Row of `flow_tx` of each flow of the case.
     pub flow_rows: Vec<u32>,
     /// The arc that each link end transmits on: NICs, then ports.
@@ -46,7 +46,7 @@ pub(super) fn build_sharing(case: &PacketCase, shared: Option<&TaskRowCache>) ->
     let least = case.graph.map_or(u64::MAX, |g| build_tasks::least_latency(&g));
     let step = (step.min(least) / case.options.step_divisor).max(1);
     let rates = int_rates(net, tr.cc)?;
-    let mut t = Tables::default();
+    let mut t = OwnedTables::default();
     t.exps.push(header(case, &rates, step));
     nics(&mut t, case, &ends);
     switches(&mut t, case, &ends, &rates)?;
@@ -76,7 +76,7 @@ pub(super) fn build_sharing(case: &PacketCase, shared: Option<&TaskRowCache>) ->
     }
     t.exps[0].mask_words = mask_words;
     let fill = first_pools(&mut t, case, step);
-    grow::first_fill(&mut t, &fill);
+    grow::first_fill(&mut t.view(), &fill);
     lengths(&mut t)?;
     let now = t.clocks.iter().copied().min().unwrap_or(NEVER);
     t.exps[0].now = if now == NEVER { 0 } else { now };
@@ -219,7 +219,7 @@ fn header(case: &PacketCase, rates: &[u32], step: u64) -> Exp {
     e
 }
 
-fn nics(t: &mut Tables, case: &PacketCase, ends: &Ends) {
+fn nics(t: &mut OwnedTables, case: &PacketCase, ends: &Ends) {
     let (net, tr) = (case.network, case.transport);
     for &arc in &ends.arcs[..ends.n_nics as usize] {
         let link = net.arc_link(arc);
@@ -253,7 +253,7 @@ fn headroom_bytes(rate_bps: u64, delay_ps: u64, max_wire: u32) -> u64 {
     in_flight(3).max(in_flight(2) + 3 * max_wire as u64)
 }
 
-fn switches(t: &mut Tables, case: &PacketCase, ends: &Ends, rates: &[u32]) -> Result<(), BuildError> {
+fn switches(t: &mut OwnedTables, case: &PacketCase, ends: &Ends, rates: &[u32]) -> Result<(), BuildError> {
     let (net, tr) = (case.network, case.transport);
     // The reference compares every port with the first host's NIC.
     let host_rate = ends.arcs.first().map_or(u64::MAX, |&arc| net.arc_link(arc).rate_bps);
@@ -329,7 +329,7 @@ fn switches(t: &mut Tables, case: &PacketCase, ends: &Ends, rates: &[u32]) -> Re
     Ok(())
 }
 
-fn flows(t: &mut Tables, case: &PacketCase, ends: &Ends) -> Result<Vec<u32>, BuildError> {
+fn flows(t: &mut OwnedTables, case: &PacketCase, ends: &Ends) -> Result<Vec<u32>, BuildError> {
     let n = case.flows.len();
     let nic_of = |arc: Option<&ArcIdx>, f: &Flow| -> Result<u32, BuildError> {
         let end = arc.map_or(NONE, |&a| ends.of_arc[a as usize]);
@@ -397,7 +397,7 @@ fn flows(t: &mut Tables, case: &PacketCase, ends: &Ends) -> Result<Vec<u32>, Bui
 }
 
 /// Appends paths as egress ports of the switches they cross: (first entry, entries a path, paths).
-fn add_paths(t: &mut Tables, paths: &[Vec<ArcIdx>], ends: &Ends) -> (u32, u32, u32) {
+fn add_paths(t: &mut OwnedTables, paths: &[Vec<ArcIdx>], ends: &Ends) -> (u32, u32, u32) {
     let first = t.paths.len() as u32;
     for path in paths {
         // The first arc leaves the NIC; every later one leaves a switch.
@@ -408,7 +408,7 @@ fn add_paths(t: &mut Tables, paths: &[Vec<ArcIdx>], ends: &Ends) -> (u32, u32, u
 }
 
 /// Worst case of every NIC a step, and how many packets it starts with.
-fn first_pools(t: &mut Tables, case: &PacketCase, step: u64) -> Vec<u32> {
+fn first_pools(t: &mut OwnedTables, case: &PacketCase, step: u64) -> Vec<u32> {
     let tr = case.transport;
     let mut fill = Vec::with_capacity(t.nics.len());
     // Messages and their packets, by NIC.
@@ -437,7 +437,7 @@ fn first_pools(t: &mut Tables, case: &PacketCase, step: u64) -> Vec<u32> {
     fill
 }
 
-fn lengths(t: &mut Tables) -> Result<(), BuildError> {
+fn lengths(t: &mut OwnedTables) -> Result<(), BuildError> {
     for (what, n) in [("path entries", t.paths.len()), ("packets", t.packets.len()), ("plan entries", t.plans.len())] {
         if n > (u32::MAX / 2) as usize {
             return Err(BuildError::TooLarge { what, n: n as u64 });

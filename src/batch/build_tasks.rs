@@ -4,7 +4,7 @@
 
 use bytemuck::Zeroable;
 
-use crate::columns::{EDGE_SIGNAL, Gate, NEVER, NONE, Signal, Tables, Task, task};
+use crate::columns::{EDGE_SIGNAL, Gate, NEVER, NONE, OwnedTables, Signal, Task, task};
 use crate::workload::tasks::{Target, TaskGraph, When, Work};
 
 use super::error::BuildError;
@@ -24,7 +24,13 @@ struct Wire {
 }
 
 /// Fills the rows of tasks, edges, signals, gates and servers. `qp_rows`: row of each queue pair; `owners`: NIC of each rank.
-pub fn tasks(t: &mut Tables, case: &GraphCase, qp_rows: &[u32], owners: &[u32], exp_id: u32) -> Result<(), BuildError> {
+pub fn tasks(
+    t: &mut OwnedTables,
+    case: &GraphCase,
+    qp_rows: &[u32],
+    owners: &[u32],
+    exp_id: u32,
+) -> Result<(), BuildError> {
     let graph = case.graph;
     rows(t, graph, qp_rows, owners, exp_id);
     messages(t, graph, qp_rows);
@@ -94,7 +100,7 @@ fn empty() -> Task {
     Task { next: NONE, flow: NONE, follow: NONE, at: NEVER, done: NEVER, got: NEVER, ..Task::zeroed() }
 }
 
-fn rows(t: &mut Tables, graph: &TaskGraph, qp_rows: &[u32], owners: &[u32], exp_id: u32) {
+fn rows(t: &mut OwnedTables, graph: &TaskGraph, qp_rows: &[u32], owners: &[u32], exp_id: u32) {
     // What gates release may get another one before it.
     t.tasks.reserve(graph.tasks.len() + graph.releases.len());
     for spec in &graph.tasks {
@@ -111,7 +117,7 @@ fn rows(t: &mut Tables, graph: &TaskGraph, qp_rows: &[u32], owners: &[u32], exp_
 }
 
 /// Chains the messages of every queue pair, in the order of tasks.
-fn messages(t: &mut Tables, graph: &TaskGraph, qp_rows: &[u32]) {
+fn messages(t: &mut OwnedTables, graph: &TaskGraph, qp_rows: &[u32]) {
     let mut last = vec![NONE; graph.qps.len()];
     for (i, spec) in graph.tasks.iter().enumerate() {
         let Work::Message { qp, bytes } = spec.work else { continue };
@@ -130,7 +136,7 @@ fn messages(t: &mut Tables, graph: &TaskGraph, qp_rows: &[u32]) {
 }
 
 /// Lays edges out by what they leave: of each task first those of its end, then those of its arrival; then those of gates.
-fn edges(t: &mut Tables, local: &[Wire], signals: &[(u32, bool, u32)], releases: &[(u32, u32)]) {
+fn edges(t: &mut OwnedTables, local: &[Wire], signals: &[(u32, bool, u32)], releases: &[(u32, u32)]) {
     for w in local {
         let row = &mut t.tasks[w.from as usize];
         *if w.got { &mut row.got_n } else { &mut row.done_n } += 1;
@@ -155,7 +161,7 @@ fn edges(t: &mut Tables, local: &[Wire], signals: &[(u32, bool, u32)], releases:
     }
     t.edges = vec![NONE; at as usize];
     let mut filled = vec![(0u32, 0u32); t.tasks.len()];
-    let mut place = |t: &mut Tables, from: u32, got: bool, edge: u32| {
+    let mut place = |t: &mut OwnedTables, from: u32, got: bool, edge: u32| {
         let row = &t.tasks[from as usize];
         let (first, n) = if got {
             (row.got_first, &mut filled[from as usize].1)
@@ -183,7 +189,7 @@ fn edges(t: &mut Tables, local: &[Wire], signals: &[(u32, bool, u32)], releases:
 }
 
 /// What waits for nothing is under way from time 0.
-fn first_due(t: &mut Tables) {
+fn first_due(t: &mut OwnedTables) {
     let mut free: Vec<u32> = (0..t.tasks.len() as u32).filter(|&i| t.tasks[i as usize].waits == 0).collect();
     free.sort_by_key(|&i| {
         let row = &t.tasks[i as usize];

@@ -2,16 +2,13 @@
 //!
 //! Layer: batch. Arithmetic over table sizes; measures nothing.
 
-use crate::columns::Tables;
+use crate::columns::OwnedTables;
 
 /// What a row costs in the world beside itself: its experiment's id, the entity and its places, when its components were added and changed (measured).
 const ENTITY_BYTES: usize = 96;
 
-/// About how many bytes an experiment's rows take in the world.
-pub(super) fn world_bytes(t: &Tables) -> u64 {
-    fn rows<T>(rows: &[T]) -> usize {
-        rows.len() * (size_of::<T>() + ENTITY_BYTES)
-    }
-    (rows(&t.nics) + rows(&t.ports) + rows(&t.switches) + rows(&t.flow_tx) + size_of_val(&*t.flow_rx) + rows(&t.tasks))
-        as u64
+/// About how many bytes the world keeps beside an experiment's rows.
+pub(super) fn world_bytes(t: &OwnedTables) -> u64 {
+    let rows = t.nics.len() + t.ports.len() + t.switches.len() + t.flow_tx.len() + t.tasks.len();
+    (rows * ENTITY_BYTES) as u64
 }

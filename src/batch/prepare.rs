@@ -81,7 +81,7 @@ pub struct Prepared {
 }
 
 impl Prepared {
-    /// About how many bytes of the host's memory it takes in a batch: its tables, its rows in the world, what results are read off with. Not what it grows
+    /// About how many bytes of the host's memory it takes in a batch: its tables, what the world keeps of each row, what results are read off with. Not what it grows
     /// while it is simulated, which few of a batch are at a time.
     pub fn host_bytes(&self) -> u64 {
         let tables = &self.built.tables;

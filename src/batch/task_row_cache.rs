@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::packet_case::GraphCase;
-use crate::columns::{Gate, Signal, Tables, Task};
+use crate::columns::{Gate, OwnedTables, Signal, Task};
 
 /// TaskRows of tasks kept for all jobs together: some 300 MB with their edges.
 const MOST_ROWS: usize = 1 << 21;
@@ -50,7 +50,7 @@ impl Drop for TaskRows {
 }
 
 impl TaskRowKey {
-    fn new(t: &Tables, case: &GraphCase, qp_rows: &[u32], owners: &[u32]) -> TaskRowKey {
+    fn new(t: &OwnedTables, case: &GraphCase, qp_rows: &[u32], owners: &[u32]) -> TaskRowKey {
         let qp = |&row: &u32| {
             (row, t.flow_tx[row as usize].flow_id, t.flow_tx[row as usize].nic, t.flow_rx[row as usize].nic)
         };
@@ -65,7 +65,14 @@ impl TaskRowKey {
 
 impl TaskRowCache {
     /// Fills the rows as [`super::build_tasks::tasks`] would, if they are here. `t` has its NICs and queue pairs.
-    pub(super) fn fill(&self, t: &mut Tables, case: &GraphCase, qp_rows: &[u32], owners: &[u32], exp_id: u32) -> bool {
+    pub(super) fn fill(
+        &self,
+        t: &mut OwnedTables,
+        case: &GraphCase,
+        qp_rows: &[u32],
+        owners: &[u32],
+        exp_id: u32,
+    ) -> bool {
         let Some(rows) = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone() else { return false };
         if rows.key != TaskRowKey::new(t, case, qp_rows, owners) {
             return false;
@@ -87,7 +94,7 @@ impl TaskRowCache {
     }
 
     /// Keeps the rows of `t`, worked out just now, instead of those that are here.
-    pub(super) fn keep(&self, t: &Tables, case: &GraphCase, qp_rows: &[u32], owners: &[u32]) {
+    pub(super) fn keep(&self, t: &OwnedTables, case: &GraphCase, qp_rows: &[u32], owners: &[u32]) {
         let n = t.tasks.len();
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         *kept = None;

@@ -114,7 +114,8 @@ pub struct Timeline {
 /// It cannot be prepared, or does not fit into its GPUs' memory.
 pub fn record(config: &Config, exp_id: u64, window: Window, stop: &dyn Fn() -> bool) -> Result<Timeline, PrepareError> {
     let prepared = prepare(config, exp_id as u32)?;
-    let mut t = prepared.built.tables;
+    let mut tables = prepared.built.tables;
+    let mut t = tables.view();
     let links = link_names(&prepared.network, &prepared.built.end_arcs);
     let mut looks = Looks::new(&t, window);
     let mut cut = simulate(&mut t, config, window, stop, &mut looks);

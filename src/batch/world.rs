@@ -1,18 +1,25 @@
 //! The world of a batch: every experiment's rows as entities of shared archetypes, and the host systems that run between slices of the engine.
 //!
-//! Layer: batch. Archetypes: (ExpId, Nic), (ExpId, Port), (ExpId, Switch), (ExpId, FlowTx, FlowRx), (ExpId, Task), (ExpId, Exp, Job), sorted by (ExpId, row) and
-//! structurally frozen until the batch is over, so that each archetype's table holds an experiment's rows in one run and columns are copied
-//! as slices. The next batch's rows are written over them: a sweep's experiments are mostly of one size. What only the engine needs (packets, wires, clocks ...) never becomes entities.
+//! Layer: batch. Archetypes: (ExpId, Nic), (ExpId, Port), (ExpId, Switch), (ExpId, FlowTx, FlowRx), (ExpId, Task), (ExpId, Exp, EngineTables, Job), sorted by
+//! (ExpId, row) and structurally frozen until the batch is over. So an experiment's rows are one slice of each column. These slices are the tables that engines
+//! work on and that results are read off: no row is there twice. The next batch's rows are written over them: a sweep's experiments are mostly of one size.
+//!
+//! What only engines use (packets, wires, clocks ...) is no entity: `columns::registry` says why of each table. It is a component of the experiment.
+//!
+//! Beside its columns `bevy_ecs` keeps 96 bytes a row (`host_memory`).
 
+use std::mem::take;
 use std::time::Instant;
 
-use bevy_ecs::bundle::NoBundleEffect;
 use bevy_ecs::component::Mutable;
 use bevy_ecs::prelude::*;
-use bevy_ecs::query::IterQueryData;
 use bevy_ecs::schedule::ScheduleLabel;
+use bevy_ecs::system::SystemParam;
 
-use crate::columns::{Exp, FlowRx, FlowTx, Nic, Port, SHARED_FLOWS_LEFT, Switch, Tables, Task, flag, status};
+use crate::columns::{
+    Columns, EngineTables, Exp, FlowRx, FlowTx, Nic, OwnedTables, Port, SHARED_FLOWS_LEFT, Switch, Tables, Task, flag,
+    status,
+};
 use crate::engine::fold::FoldStats;
 use crate::engine::{Engine, EngineError, is_final, packet_hops};
 
@@ -35,8 +42,6 @@ pub struct Limits {
 /// Where an experiment of the batch stands.
 #[derive(Component)]
 struct Job {
-    /// Its place on the device.
-    slot: usize,
     flows: Vec<super::prepare::FlowInfo>,
     program: Option<std::sync::Arc<super::job::Job>>,
     bill: crate::cost::Bill,
@@ -63,23 +68,6 @@ pub struct Ended {
     pub seconds: f64,
 }
 
-/// First row of every experiment in every archetype's table, by slot.
-#[derive(Clone, Copy, Debug, Default)]
-struct Bases {
-    nic: usize,
-    port: usize,
-    switch: usize,
-    flow: usize,
-    task: usize,
-}
-
-/// What the device holds: one set of tables an experiment, by slot.
-#[derive(Resource, Default)]
-struct Device {
-    tables: Vec<Tables>,
-    bases: Vec<Bases>,
-}
-
 #[derive(Resource)]
 struct EngineHandle(Box<dyn Engine>);
 
@@ -101,9 +89,7 @@ struct Round {
 enum Stage {
     /// The engine runs for a slice.
     Dispatch,
-    /// Columns of experiments that ended come back.
-    ReadBack,
-    /// Outcomes are read off the world's columns.
+    /// Outcomes of those that ended are read off the world's columns.
     Complete,
 }
 
@@ -120,41 +106,29 @@ impl Batch {
     /// An empty batch. `packet_limit`: records of packets that one experiment may have; `stop`: asked often, ends a round early.
     pub fn new(engine: Box<dyn Engine>, packet_limit: u64, stop: Box<dyn Fn() -> bool + Send + Sync>) -> Batch {
         let mut world = World::new();
-        world.init_resource::<Device>();
         world.init_resource::<Round>();
         world.insert_resource(EngineHandle(engine));
         world.insert_resource(Settings { packet_limit, stop });
         let mut schedule = Schedule::new(RoundLabel);
-        schedule.configure_sets((Stage::Dispatch, Stage::ReadBack, Stage::Complete).chain());
-        schedule.add_systems((
-            dispatch.in_set(Stage::Dispatch),
-            read_back.in_set(Stage::ReadBack),
-            complete.in_set(Stage::Complete),
-        ));
+        schedule.configure_sets((Stage::Dispatch, Stage::Complete).chain());
+        schedule.add_systems((dispatch.in_set(Stage::Dispatch), complete.in_set(Stage::Complete)));
         Batch { world, schedule }
     }
 
     /// Takes experiments in, in ascending order of their ids.
     ///
     /// PRECONDITION: the batch is empty, or the last one was cleared.
-    pub fn admit(&mut self, experiments: Vec<(u64, Prepared, Limits)>) {
-        fill_one(&mut self.world, &experiments, |t| &t.nics);
-        fill_one(&mut self.world, &experiments, |t| &t.ports);
-        fill_one(&mut self.world, &experiments, |t| &t.switches);
-        fill_flows(&mut self.world, &experiments);
-        fill_one(&mut self.world, &experiments, |t| &t.tasks);
-        let mut next = Bases::default();
-        for (slot, (exp_id, prepared, limits)) in experiments.into_iter().enumerate() {
-            let id = ExpId(exp_id);
-            let t = prepared.built.tables;
-            self.world.resource_mut::<Device>().bases.push(next);
-            next.nic += t.nics.len();
-            next.port += t.ports.len();
-            next.switch += t.switches.len();
-            next.flow += t.flow_tx.len();
-            next.task += t.tasks.len();
+    pub fn admit(&mut self, mut experiments: Vec<(u64, Prepared, Limits)>) {
+        // Table after table, so that of one at most rows are there twice.
+        fill(&mut self.world, &mut experiments, |t| &mut t.nics);
+        fill(&mut self.world, &mut experiments, |t| &mut t.ports);
+        fill(&mut self.world, &mut experiments, |t| &mut t.switches);
+        fill_flows(&mut self.world, &mut experiments);
+        fill(&mut self.world, &mut experiments, |t| &mut t.tasks);
+        for (exp_id, mut prepared, limits) in experiments {
+            let t = &mut prepared.built.tables;
+            let (exp, engine) = (t.exps[0], t.take_engine());
             let job = Job {
-                slot,
                 flows: prepared.flows,
                 program: prepared.job,
                 bill: prepared.bill,
@@ -165,8 +139,7 @@ impl Batch {
                 ended: None,
                 reported: false,
             };
-            self.world.spawn((id, t.exps[0], job));
-            self.world.resource_mut::<Device>().tables.push(t);
+            self.world.spawn((ExpId(exp_id), exp, engine, job));
         }
     }
 
@@ -198,7 +171,6 @@ impl Batch {
         }
         // Nobody asks what was removed; kept, it would pile up.
         self.world.clear_trackers();
-        *self.world.resource_mut::<Device>() = Device::default();
     }
 
     /// How many experiments the engine can take at once, where it runs on `threads` threads.
@@ -244,215 +216,199 @@ pub(super) fn link_names(net: &crate::topology::Network, end_arcs: &[u32]) -> Ve
 /// Row types are table components, so queries over them are dense; and one archetype is one table, so there is one slice.
 const DENSE: &str = "row types are stored in tables";
 
-/// Gives the archetype of `T` the `n` rows `rows`, by `put` where the last batch left some to be written over; too many of these go, the missing ones come.
-fn fill<T: Component, D: IterQueryData, B: Bundle<Effect: NoBundleEffect>>(
+/// Moves the rows of a table of all experiments into the world: over those of the last batch, which mostly are as many; missing ones are spawned, too many go.
+fn fill<T: Component<Mutability = Mutable> + Copy>(
     world: &mut World,
-    n: usize,
-    mut rows: impl Iterator<Item = B>,
-    put: impl for<'w, 's> Fn(D::Item<'w, 's>, B),
+    experiments: &mut [(u64, Prepared, Limits)],
+    table: impl Fn(&mut OwnedTables) -> &mut Vec<T>,
 ) {
-    for place in world.query_filtered::<D, With<T>>().iter_mut(world) {
-        let Some(row) = rows.next() else { break };
-        put(place, row);
-    }
-    world.spawn_batch(rows);
-    shorten::<T>(world, n);
-}
-
-/// The rows of a table of all experiments, with whose they are: copied whole over those of the last batch, which mostly are as many.
-fn fill_one<T: Component<Mutability = Mutable> + Copy>(
-    world: &mut World,
-    experiments: &[(u64, Prepared, Limits)],
-    table: impl Fn(&Tables) -> &[T],
-) {
-    let tables = || experiments.iter().map(|e| (ExpId(e.0), table(&e.1.built.tables)));
+    let tables: Vec<(ExpId, Vec<T>)> =
+        experiments.iter_mut().map(|e| (ExpId(e.0), take(table(&mut e.1.built.tables)))).collect();
     let (mut had, mut put) = (0, 0);
     for (mut ids, mut places) in world.query::<(&mut ExpId, &mut T)>().contiguous_iter_mut(world).expect(DENSE) {
         let (ids, places) = (ids.bypass_change_detection(), places.bypass_change_detection());
         had += places.len();
-        for (id, rows) in tables() {
+        for (id, rows) in &tables {
             let n = rows.len().min(places.len() - put);
-            ids[put..put + n].fill(id);
+            ids[put..put + n].fill(*id);
             places[put..put + n].copy_from_slice(&rows[..n]);
             put += n;
         }
     }
-    if put < had {
-        shorten::<T>(world, put);
-    } else {
-        let rows = tables().flat_map(|(id, rows)| rows.iter().map(move |&row| (id, row)));
-        world.spawn_batch(rows.skip(put));
-    }
-}
-
-/// Leaves the archetype of `T` its first `n` rows.
-fn shorten<T: Component>(world: &mut World, n: usize) {
-    let surplus: Vec<Entity> = world.query_filtered::<Entity, With<T>>().iter(world).skip(n).collect();
-    // The last first: nobody has to move.
-    for row in surplus.into_iter().rev() {
-        world.despawn(row);
+    shorten::<T>(world, had, put);
+    let mut there = put;
+    for (id, rows) in tables {
+        let first = there.min(rows.len());
+        there -= first;
+        world.spawn_batch(rows.into_iter().skip(first).map(move |row| (id, row)));
     }
 }
 
 /// The same for queue pairs, both ends of which are one row.
-fn fill_flows(world: &mut World, experiments: &[(u64, Prepared, Limits)]) {
-    let n = experiments.iter().map(|e| e.1.built.tables.flow_tx.len()).sum();
-    let ends =
-        |t: &'_ Tables| -> Vec<(FlowTx, FlowRx)> { t.flow_tx.iter().copied().zip(t.flow_rx.iter().copied()).collect() };
-    let rows =
-        experiments.iter().flat_map(|e| ends(&e.1.built.tables).into_iter().map(|(tx, rx)| (ExpId(e.0), tx, rx)));
-    fill::<FlowTx, (&mut ExpId, &mut FlowTx, &mut FlowRx), _>(
-        world,
-        n,
-        rows,
-        |(mut id, mut tx, mut rx), (of, new_tx, new_rx)| {
-            *id.bypass_change_detection() = of;
-            *tx.bypass_change_detection() = new_tx;
-            *rx.bypass_change_detection() = new_rx;
-        },
-    );
+fn fill_flows(world: &mut World, experiments: &mut [(u64, Prepared, Limits)]) {
+    let tables: Vec<(ExpId, Vec<FlowTx>, Vec<FlowRx>)> = experiments
+        .iter_mut()
+        .map(|e| (ExpId(e.0), take(&mut e.1.built.tables.flow_tx), take(&mut e.1.built.tables.flow_rx)))
+        .collect();
+    let (mut had, mut put) = (0, 0);
+    let mut query = world.query::<(&mut ExpId, &mut FlowTx, &mut FlowRx)>();
+    for (mut ids, mut tx, mut rx) in query.contiguous_iter_mut(world).expect(DENSE) {
+        let (ids, tx, rx) = (ids.bypass_change_detection(), tx.bypass_change_detection(), rx.bypass_change_detection());
+        had += tx.len();
+        for (id, new_tx, new_rx) in &tables {
+            let n = new_tx.len().min(tx.len() - put);
+            ids[put..put + n].fill(*id);
+            tx[put..put + n].copy_from_slice(&new_tx[..n]);
+            rx[put..put + n].copy_from_slice(&new_rx[..n]);
+            put += n;
+        }
+    }
+    shorten::<FlowTx>(world, had, put);
+    let mut there = put;
+    for (id, tx, rx) in tables {
+        let first = there.min(tx.len());
+        there -= first;
+        world.spawn_batch(tx.into_iter().zip(rx).skip(first).map(move |(tx, rx)| (id, tx, rx)));
+    }
+}
+
+/// Leaves the archetype of `T`, which has `had` rows, its first `n`.
+fn shorten<T: Component>(world: &mut World, had: usize, n: usize) {
+    if n < had {
+        let surplus: Vec<Entity> = world.query_filtered::<Entity, With<T>>().iter(world).skip(n).collect();
+        // The last first: nobody has to move.
+        for row in surplus.into_iter().rev() {
+            world.despawn(row);
+        }
+    }
+}
+
+/// The columns of the world.
+#[derive(SystemParam)]
+struct WorldColumns<'w, 's> {
+    experiments: Query<'w, 's, (&'static ExpId, &'static mut Exp, &'static mut EngineTables, &'static mut Job)>,
+    nics: Query<'w, 's, &'static mut Nic>,
+    ports: Query<'w, 's, &'static mut Port>,
+    switches: Query<'w, 's, &'static mut Switch>,
+    flows: Query<'w, 's, (&'static mut FlowTx, &'static mut FlowRx)>,
+    tasks: Query<'w, 's, &'static mut Task>,
+}
+
+impl WorldColumns<'_, '_> {
+    /// Works on all experiments, in ascending order of their ids. Of those that were reported only headers are there.
+    fn with(&mut self, work: impl FnOnce(&[ExpId], &mut [Tables], &mut [Job])) {
+        let mut nics = self.nics.contiguous_iter_mut().expect(DENSE).last();
+        let mut ports = self.ports.contiguous_iter_mut().expect(DENSE).last();
+        let mut switches = self.switches.contiguous_iter_mut().expect(DENSE).last();
+        let mut flows = self.flows.contiguous_iter_mut().expect(DENSE).last();
+        let mut tasks = self.tasks.contiguous_iter_mut().expect(DENSE).last();
+        let experiments = self.experiments.contiguous_iter_mut().expect(DENSE).last();
+        let Some((ids, mut exps, mut engines, mut jobs)) = experiments else { return };
+        let (flow_tx, flow_rx) = match &mut flows {
+            Some((tx, rx)) => (tx.bypass_change_detection(), rx.bypass_change_detection()),
+            None => Default::default(),
+        };
+        let mut columns = Columns {
+            exps: exps.bypass_change_detection(),
+            nics: nics.as_mut().map_or_else(Default::default, |column| column.bypass_change_detection()),
+            ports: ports.as_mut().map_or_else(Default::default, |column| column.bypass_change_detection()),
+            switches: switches.as_mut().map_or_else(Default::default, |column| column.bypass_change_detection()),
+            flow_tx,
+            flow_rx,
+            tasks: tasks.as_mut().map_or_else(Default::default, |column| column.bypass_change_detection()),
+        };
+        let (engines, jobs) = (engines.bypass_change_detection(), jobs.bypass_change_detection());
+        let mut tables: Vec<Tables> = engines
+            .iter_mut()
+            .zip(&*jobs)
+            .map(|(engine, job)| columns.take_first((!job.reported).then(|| take(engine))))
+            .collect();
+        work(ids, &mut tables, jobs);
+        for (engine, t) in engines.iter_mut().zip(&mut tables) {
+            *engine = t.take_engine();
+        }
+    }
 }
 
 /// Stage `Dispatch`: the engine runs; limits that only the host knows are applied.
 fn dispatch(
-    mut device: ResMut<Device>,
+    mut columns: WorldColumns,
     mut engine: ResMut<EngineHandle>,
     settings: Res<Settings>,
     mut round: ResMut<Round>,
-    mut jobs: Query<&mut Job>,
 ) {
-    let slice = match engine.0.advance(&mut device.tables, settings.packet_limit, &settings.stop) {
-        Ok(slice) => slice,
-        Err(e) => {
-            round.broken = Some(e);
-            return;
-        }
-    };
-    for mut job in &mut jobs {
-        let t = &mut device.tables[job.slot];
-        job.seconds += slice.seconds.get(job.slot).copied().unwrap_or(0.0);
-        job.folds = slice.folds.get(job.slot).copied();
-        if let Some((_, why)) = slice.failures.iter().find(|(slot, _)| *slot == job.slot) {
-            job.ended = Some(Ending::Failed(why.clone()));
-        }
-        if let Some(most) = job.limits.packet_hops.filter(|&most| packet_hops(t) > most) {
-            job.ended = Some(Ending::Failed(format!(
-                "limit: packet_hops = {most} reached; raise limits.packet_hops or make the workload smaller"
-            )));
-        }
-        if let Some(most) = job.limits.wall_ms.filter(|&most| !is_final(t) && job.seconds * 1e3 > most as f64) {
-            job.ended = Some(Ending::WallLimit(format!(
-                "limit: wall_s = {} reached; raise limits.wall_s or make the workload smaller",
-                most as f64 / 1e3
-            )));
-        }
-        if job.ended.is_some() {
-            t.exps[0].status = status::ENDED_BY_HOST;
-        }
-    }
-}
-
-/// Stage `ReadBack`: columns of experiments that have just ended come back into the world.
-fn read_back(
-    device: Res<Device>,
-    mut jobs: Query<(&Job, &mut Exp)>,
-    mut nics: Query<&mut Nic>,
-    mut ports: Query<&mut Port>,
-    mut switches: Query<&mut Switch>,
-    mut flows: Query<(&mut FlowTx, &mut FlowRx)>,
-    mut tasks: Query<&mut Task>,
-) {
-    let mut over = Vec::new();
-    for (job, mut exp) in &mut jobs {
-        let t = &device.tables[job.slot];
-        if !job.reported && is_final(t) {
-            *exp = t.exps[0];
-            over.push((t, device.bases[job.slot]));
-        }
-    }
-    if over.is_empty() {
-        return;
-    }
-    for mut column in nics.contiguous_iter_mut().expect(DENSE) {
-        over.iter().for_each(|(t, b)| put(&t.nics, column.bypass_change_detection(), b.nic));
-    }
-    for mut column in ports.contiguous_iter_mut().expect(DENSE) {
-        over.iter().for_each(|(t, b)| put(&t.ports, column.bypass_change_detection(), b.port));
-    }
-    for mut column in switches.contiguous_iter_mut().expect(DENSE) {
-        over.iter().for_each(|(t, b)| put(&t.switches, column.bypass_change_detection(), b.switch));
-    }
-    for (mut tx, mut rx) in flows.contiguous_iter_mut().expect(DENSE) {
-        for (t, b) in &over {
-            put(&t.flow_tx, tx.bypass_change_detection(), b.flow);
-            put(&t.flow_rx, rx.bypass_change_detection(), b.flow);
-        }
-    }
-    for mut column in tasks.contiguous_iter_mut().expect(DENSE) {
-        over.iter().for_each(|(t, b)| put(&t.tasks, column.bypass_change_detection(), b.task));
-    }
-}
-
-fn put<T: Copy>(from: &[T], column: &mut [T], base: usize) {
-    column[base..base + from.len()].copy_from_slice(from);
-}
-
-/// Stage `Complete`: outcomes of experiments that have just ended; their tables are let go.
-fn complete(
-    mut device: ResMut<Device>,
-    mut round: ResMut<Round>,
-    mut jobs: Query<(&ExpId, &mut Job, &Exp)>,
-    nics: Query<&Nic>,
-    ports: Query<&Port>,
-    flows: Query<&FlowTx>,
-    tasks: Query<&Task>,
-) {
-    let nics = column(nics.contiguous_iter().expect(DENSE));
-    let ports = column(ports.contiguous_iter().expect(DENSE));
-    let flows = column(flows.contiguous_iter().expect(DENSE));
-    let tasks = column(tasks.contiguous_iter().expect(DENSE));
-    for (id, mut job, exp) in &mut jobs {
-        let slot = job.slot;
-        if job.reported || !is_final(&device.tables[slot]) {
-            continue;
-        }
-        job.reported = true;
-        let (t, b) = (&device.tables[slot], device.bases[slot]);
-        let rows = OutcomeRows {
-            exp,
-            nics: &nics[b.nic..b.nic + t.nics.len()],
-            ports: &ports[b.port..b.port + t.ports.len()],
-            tx: &flows[b.flow..b.flow + t.flow_tx.len()],
-            tasks: &tasks[b.task..b.task + t.tasks.len()],
+    columns.with(|_, tables, jobs| {
+        let slice = match engine.0.advance(tables, settings.packet_limit, &settings.stop) {
+            Ok(slice) => slice,
+            Err(e) => {
+                round.broken = Some(e);
+                return;
+            }
         };
-        let started = Instant::now();
-        let believed = match job.ended.clone() {
-            Some(ending) => Err(ending),
-            None => verdict(t, &job).map_err(Ending::Failed),
-        };
-        let result = match believed {
-            Ok(()) => Ok(Outcome {
-                bill: Some(job.bill),
-                ..read(rows, &job.flows, job.program.as_deref(), &job.link_names, &t.rtts)
-            }),
-            Err(ending) => Err(ending),
-        };
-        job.seconds += started.elapsed().as_secs_f64();
-        round.ended.push(Ended {
-            exp_id: id.0,
-            result,
-            packet_hops: packet_hops(t),
-            folds: job.folds,
-            seconds: job.seconds,
-        });
-        let exps = std::mem::take(&mut device.tables[slot].exps);
-        device.tables[slot] = Tables { exps, ..Tables::default() };
-    }
+        for (place, (t, job)) in tables.iter_mut().zip(jobs).enumerate() {
+            job.seconds += slice.seconds.get(place).copied().unwrap_or(0.0);
+            job.folds = slice.folds.get(place).copied();
+            if let Some((_, why)) = slice.failures.iter().find(|(failed, _)| *failed == place) {
+                job.ended = Some(Ending::Failed(why.clone()));
+            }
+            if let Some(most) = job.limits.packet_hops.filter(|&most| packet_hops(t) > most) {
+                job.ended = Some(Ending::Failed(format!(
+                    "limit: packet_hops = {most} reached; raise limits.packet_hops or make the workload smaller"
+                )));
+            }
+            if let Some(most) = job.limits.wall_ms.filter(|&most| !is_final(t) && job.seconds * 1e3 > most as f64) {
+                job.ended = Some(Ending::WallLimit(format!(
+                    "limit: wall_s = {} reached; raise limits.wall_s or make the workload smaller",
+                    most as f64 / 1e3
+                )));
+            }
+            if job.ended.is_some() {
+                t.exps[0].status = status::ENDED_BY_HOST;
+            }
+        }
+    });
 }
 
-/// The one slice of a column that is one archetype's.
-fn column<'a, T>(slices: impl Iterator<Item = &'a [T]>) -> &'a [T] {
-    slices.last().unwrap_or(&[])
+/// Stage `Complete`: outcomes of experiments that have just ended; what only the engine had of them is let go.
+fn complete(mut columns: WorldColumns, mut round: ResMut<Round>) {
+    columns.with(|ids, tables, jobs| {
+        for ((id, t), job) in ids.iter().zip(tables).zip(jobs) {
+            if job.reported || !is_final(t) {
+                continue;
+            }
+            job.reported = true;
+            let started = Instant::now();
+            let believed = match job.ended.clone() {
+                Some(ending) => Err(ending),
+                None => verdict(t, job).map_err(Ending::Failed),
+            };
+            let result = match believed {
+                Ok(()) => {
+                    let rows = OutcomeRows {
+                        exp: &t.exps[0],
+                        nics: &t.nics,
+                        ports: &t.ports,
+                        tx: &t.flow_tx,
+                        tasks: &t.tasks,
+                    };
+                    Ok(Outcome {
+                        bill: Some(job.bill),
+                        ..read(rows, &job.flows, job.program.as_deref(), &job.link_names, &t.rtts)
+                    })
+                }
+                Err(ending) => Err(ending),
+            };
+            job.seconds += started.elapsed().as_secs_f64();
+            round.ended.push(Ended {
+                exp_id: id.0,
+                result,
+                packet_hops: packet_hops(t),
+                folds: job.folds,
+                seconds: job.seconds,
+            });
+            drop(t.take_engine());
+        }
+    });
 }
 
 /// Whether the experiment's numbers may be believed, and why not.

@@ -8,7 +8,7 @@ use std::time::Instant;
 use anyhow::{Context, anyhow};
 
 use crate::batch::prepare;
-use crate::columns::{Tables, status};
+use crate::columns::{OwnedTables, Tables, status};
 use crate::engine::cpu::engine::CpuEngine;
 use crate::engine::gpu::{GpuEngine, SoftwarePolicy, open};
 use crate::engine::{Engine, cpu, grow, is_final, packet_hops};
@@ -123,9 +123,9 @@ pub fn run(name: &str, sink: &mut dyn FnMut(BenchRow)) -> anyhow::Result<()> {
     }
     let mut tables = tables(case)?;
     let start = Instant::now();
-    to_the_end(&mut tables)?;
+    to_the_end(&mut tables.view())?;
     let seconds = start.elapsed().as_secs_f64();
-    let hops = packet_hops(&tables);
+    let hops = packet_hops(&tables.view());
     sink(BenchRow {
         name: case.name.into(),
         engine: "cpu".into(),
@@ -166,12 +166,14 @@ fn run_batch(case: &Case, sink: &mut dyn FnMut(BenchRow)) -> anyhow::Result<()> 
         Ok(())
     };
     // Kernels are compiled at their first dispatch.
-    to_the_end(engine.as_mut(), &mut [one.clone()])?;
+    OwnedTables::with_views(&mut [one.clone()], |batch| to_the_end(engine.as_mut(), batch))?;
     let mut batch = vec![one; case.batch as usize];
     let start = Instant::now();
-    to_the_end(engine.as_mut(), &mut batch)?;
+    let hops = OwnedTables::with_views(&mut batch, |batch| -> anyhow::Result<u64> {
+        to_the_end(engine.as_mut(), batch)?;
+        Ok(batch.iter().map(packet_hops).sum())
+    })?;
     let seconds = start.elapsed().as_secs_f64();
-    let hops = batch.iter().map(packet_hops).sum();
     sink(BenchRow {
         name: case.name.into(),
         engine: on,
@@ -180,13 +182,13 @@ fn run_batch(case: &Case, sink: &mut dyn FnMut(BenchRow)) -> anyhow::Result<()> 
         packet_hops: hops,
         seconds,
         packet_hops_per_s: hops as f64 / seconds,
-        peak_bytes: batch.iter().map(Tables::bytes).sum(),
+        peak_bytes: batch.iter().map(OwnedTables::bytes).sum(),
     });
     Ok(())
 }
 
 /// The tables of a benchmark, before its first step.
-fn tables(case: &Case) -> anyhow::Result<Tables> {
+fn tables(case: &Case) -> anyhow::Result<OwnedTables> {
     let cc = if case.batch > 0 {
         "dcqcn"
     } else {

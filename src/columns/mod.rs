@@ -13,7 +13,9 @@ pub mod wgsl;
 
 pub use row::{Field, Row};
 pub use rows::*;
-pub use tables::{FoldHints, FoldTrace, N_TABLES, Span, TABLES, Table, Tables};
+pub use tables::{
+    Column, Columns, EngineTables, FoldHints, FoldTrace, N_TABLES, OwnedTables, Span, TABLES, Table, Tables, View,
+};
 
 /// "No row": the end of a list, an absent link.
 pub const NONE: u32 = u32::MAX;

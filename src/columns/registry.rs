@@ -13,7 +13,11 @@
 /// - `WGSL`: name, element type and variable of the first row, as kernels spell them.
 /// - `systems`: those whose kernels may write the table. All may read it. A test compares this with what the kernels do.
 ///
-/// The header of the experiment comes first and alone, as it is what the others are found by.
+/// The header of the experiment comes first and alone, as it is what the others are found by. Then come tables whose rows are entities of the world of a
+/// batch. Those under `engine` only engines use:
+/// - `packets`, `ints` and `stamps` grow while an experiment runs, which rows of a column shared with others cannot;
+/// - `wires`, `clocks`, `shared`, `plans`, `order` and `rtts` are words and lists that belong to rows of several tables at once;
+/// - `paths`, `edges`, `signals`, `gates` and `servers` say what leads where, and nothing reads them beside a system at work.
 macro_rules! every_table {
     ($then:ident! $($arguments:tt)*) => {
         $then! {
@@ -22,12 +26,15 @@ macro_rules! every_table {
                 /// Where an experiment's rows are, what governs it, where it stands.
                 exps: Exp, as ("exps", "Exp"), written by [schedule, analytical, advance];
             }
-            rows {
+            columns {
                 nics: Nic, nic_base x 1 of nic_len, as ("nics", "Nic", "nic_base"), written by [nic, schedule, analytical, advance];
                 ports: Port, port_base x 1 of port_len, as ("ports", "Port", "port_base"), written by [plan, forward, forward_joint, advance];
                 switches: Switch, switch_base x 1 of switch_len, as ("switches", "Switch", "switch_base"), written by [classify, forward, forward_joint, advance];
                 flow_tx: FlowTx, flow_base x 1 of flow_len, as ("flow_tx", "FlowTx", "flow_base"), written by [nic];
                 flow_rx: FlowRx, flow_base x 1 of flow_len, as ("flow_rx", "FlowRx", "flow_base"), written by [nic];
+                tasks: Task, task_base x 1 of task_len, as ("tasks", "Task", "task_base"), written by [nic, analytical];
+            }
+            engine {
                 packets: Packet, packet_base x 1 of packet_len, as ("packets", "Packet", "packet_base"), written by [plan, forward, forward_joint, nic, advance];
                 /// What INT headers carry; empty unless congestion control reads telemetry.
                 ints: IntVec, int_base x 1 of int_len, as ("ints", "IntVec", "int_base"), written by [forward, forward_joint, nic];
@@ -44,7 +51,6 @@ macro_rules! every_table {
                 /// Paths as egress ports, one switch after another.
                 paths: u32, path_base x 1 of path_len, as ("paths", "u32", "path_base"), written by [];
                 rtts: RttSample, rtt_base x 1 of rtt_len, as ("rtts", "RttSample", "rtt_base"), written by [nic];
-                tasks: Task, task_base x 1 of task_len, as ("tasks", "Task", "task_base"), written by [nic, analytical];
                 /// What tasks and gates release: tasks, or with `EDGE_SIGNAL` signals.
                 edges: u32, edge_base x 1 of edge_len, as ("edges", "u32", "edge_base"), written by [];
                 signals: Signal, signal_base x 1 of signal_len, as ("signals", "Signal", "signal_base"), written by [nic];

@@ -1,6 +1,11 @@
-//! The tables of a batch: all experiments' rows side by side, each experiment's consecutive.
+//! The tables of an experiment.
 //!
 //! Layer: columns. Every item here comes from the list of tables in [`super::registry`], but for what folding on the CPU adds.
+
+use std::mem::take;
+use std::ops::{Deref, DerefMut};
+
+use bytemuck::{cast_slice, cast_slice_mut};
 
 use super::registry::every_table;
 use super::row::{Field, Row};
@@ -44,14 +49,68 @@ impl Table {
     }
 }
 
+/// An experiment's rows of a column that holds the rows of all experiments.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Column<'w, T>(&'w mut [T]);
+
+impl<T> Default for Column<'_, T> {
+    fn default() -> Self {
+        Column(&mut [])
+    }
+}
+
+impl<'w, T> From<&'w mut [T]> for Column<'w, T> {
+    fn from(rows: &'w mut [T]) -> Self {
+        Column(rows)
+    }
+}
+
+impl<T> Deref for Column<'_, T> {
+    type Target = [T];
+
+    #[inline]
+    fn deref(&self) -> &[T] {
+        self.0
+    }
+}
+
+impl<T> DerefMut for Column<'_, T> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut [T] {
+        self.0
+    }
+}
+
+impl<'a, T> IntoIterator for &'a Column<'_, T> {
+    type Item = &'a T;
+    type IntoIter = std::slice::Iter<'a, T>;
+
+    #[inline]
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.iter()
+    }
+}
+
+impl<'a, T> IntoIterator for &'a mut Column<'_, T> {
+    type Item = &'a mut T;
+    type IntoIter = std::slice::IterMut<'a, T>;
+
+    #[inline]
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.iter_mut()
+    }
+}
+
 macro_rules! define_tables {
     (
         header { $(#[$hmeta:meta])* $header:ident: $Header:ident, as ($hwgsl:literal, $hrow:literal), written by [$($hwriter:ident),*]; }
-        rows { $($(#[$meta:meta])* $name:ident: $Row:ident, $base:ident x $per:literal of $len:ident,
+        columns { $($(#[$cmeta:meta])* $col:ident: $Col:ident, $cbase:ident x $cper:literal of $clen:ident,
+            as ($cwgsl:literal, $cwgsl_row:literal, $cwgsl_base:literal), written by [$($cwriter:ident),*];)* }
+        engine { $($(#[$meta:meta])* $name:ident: $Row:ident, $base:ident x $per:literal of $len:ident,
             as ($wgsl:literal, $wgsl_row:literal, $wgsl_base:literal), written by [$($writer:ident),*];)* }
     ) => {
         /// How many tables there are.
-        pub const N_TABLES: usize = [stringify!($header), $(stringify!($name)),*].len();
+        pub const N_TABLES: usize = [stringify!($header), $(stringify!($col),)* $(stringify!($name)),*].len();
 
         /// Every table, in the order of the WGSL bindings.
         pub const TABLES: [Table; N_TABLES] = [
@@ -66,6 +125,16 @@ macro_rules! define_tables {
                 written_by: &[$(stringify!($hwriter)),*],
             },
             $(Table {
+                name: stringify!($col),
+                row: <$Col as Row>::NAME,
+                row_bytes: size_of::<$Col>(),
+                columns: <$Col as Row>::FIELDS,
+                wgsl: $cwgsl,
+                wgsl_row: $cwgsl_row,
+                base: Some(($cwgsl_base, stringify!($cbase), $cper)),
+                written_by: &[$(stringify!($cwriter)),*],
+            },)*
+            $(Table {
                 name: stringify!($name),
                 row: <$Row as Row>::NAME,
                 row_bytes: size_of::<$Row>(),
@@ -77,77 +146,225 @@ macro_rules! define_tables {
             },)*
         ];
 
-        /// Every table. Experiment `e`'s rows are where `exps[e]` says.
-        #[derive(Clone, Debug, Default, PartialEq, Eq)]
-        pub struct Tables {
+        /// Every table of one experiment, as engines work on them: slices of the columns where experiments stand side by side, and what only the engine
+        /// has. `exps` has one row, the header.
+        #[derive(Debug, Default, PartialEq, Eq)]
+        pub struct Tables<'w> {
             $(#[$hmeta])*
-            pub $header: Vec<$Header>,
+            pub $header: Column<'w, $Header>,
+            $($(#[$cmeta])* pub $col: Column<'w, $Col>,)*
             $($(#[$meta])* pub $name: Vec<$Row>,)*
             /// What happened to messages, in the order of processing, while `mode::TRACED` is on. No column: only folding on the CPU uses it.
             pub fold_trace: Vec<FoldTrace>,
             pub fold_hints: FoldHints,
         }
 
-        impl Tables {
+        /// Every table of one experiment that stands alone.
+        #[derive(Clone, Debug, Default, PartialEq, Eq)]
+        pub struct OwnedTables {
+            $(#[$hmeta])*
+            pub $header: Vec<$Header>,
+            $($(#[$cmeta])* pub $col: Vec<$Col>,)*
+            $($(#[$meta])* pub $name: Vec<$Row>,)*
+            /// As in [`Tables`].
+            pub fold_trace: Vec<FoldTrace>,
+            pub fold_hints: FoldHints,
+        }
+
+        /// The tables of an experiment that only engines use.
+        #[derive(Debug, Default, bevy_ecs::component::Component)]
+        pub struct EngineTables {
+            $($name: Vec<$Row>,)*
+            fold_trace: Vec<FoldTrace>,
+            fold_hints: FoldHints,
+        }
+
+        /// The columns of all experiments, each experiment's rows consecutive, in the order of their headers.
+        #[derive(Debug, Default)]
+        pub struct Columns<'w> {
+            pub $header: &'w mut [$Header],
+            $(pub $col: &'w mut [$Col],)*
+        }
+
+        impl<'w> Columns<'w> {
+            /// Takes the rows of the first experiment off. They go with what the engine has of it; without that, only its header does.
+            ///
+            /// PRECONDITION: there is an experiment.
+            pub fn take_first(&mut self, engine: Option<EngineTables>) -> Tables<'w> {
+                let ($header, rest) = take(&mut self.$header).split_at_mut(1);
+                self.$header = rest;
+                $(
+                    let ($col, rest) = take(&mut self.$col).split_at_mut($cper * $header[0].$clen as usize);
+                    self.$col = rest;
+                )*
+                let $header = Column($header);
+                match engine {
+                    Some(engine) => Tables {
+                        $header,
+                        $($col: Column($col),)*
+                        $($name: engine.$name,)*
+                        fold_trace: engine.fold_trace,
+                        fold_hints: engine.fold_hints,
+                    },
+                    None => Tables { $header, ..Tables::default() },
+                }
+            }
+        }
+
+        impl Tables<'_> {
             /// Every table as bytes, in the order of [`TABLES`].
-            pub fn views(&self) -> [&[u8]; N_TABLES] {
-                [bytemuck::cast_slice(&self.$header), $(bytemuck::cast_slice(&self.$name)),*]
+            pub fn as_bytes(&self) -> [&[u8]; N_TABLES] {
+                [cast_slice(&self.$header), $(cast_slice(&self.$col),)* $(cast_slice(&self.$name)),*]
             }
 
             /// Every table as bytes that can be overwritten, in the order of [`TABLES`].
-            pub fn views_mut(&mut self) -> [&mut [u8]; N_TABLES] {
-                [bytemuck::cast_slice_mut(&mut self.$header), $(bytemuck::cast_slice_mut(&mut self.$name)),*]
+            pub fn as_bytes_mut(&mut self) -> [&mut [u8]; N_TABLES] {
+                [
+                    cast_slice_mut(&mut self.$header),
+                    $(cast_slice_mut(&mut self.$col),)*
+                    $(cast_slice_mut(&mut self.$name)),*
+                ]
+            }
+
+            /// A copy that stands alone.
+            pub fn copied(&self) -> OwnedTables {
+                OwnedTables {
+                    $header: self.$header.to_vec(),
+                    $($col: self.$col.to_vec(),)*
+                    $($name: self.$name.clone(),)*
+                    fold_trace: self.fold_trace.clone(),
+                    fold_hints: self.fold_hints.clone(),
+                }
+            }
+
+            /// Becomes what `from` is, but for columns that `from` has no rows of.
+            ///
+            /// PRECONDITION: `from` was copied from these tables.
+            pub fn overwrite(&mut self, from: OwnedTables) {
+                self.$header.copy_from_slice(&from.$header);
+                $(if !from.$col.is_empty() {
+                    self.$col.copy_from_slice(&from.$col);
+                })*
+                $(self.$name = from.$name;)*
+                self.fold_trace = from.fold_trace;
+                self.fold_hints = from.fold_hints;
+            }
+
+            /// What only the engine has, out of here.
+            pub fn take_engine(&mut self) -> EngineTables {
+                EngineTables {
+                    $($name: take(&mut self.$name),)*
+                    fold_trace: take(&mut self.fold_trace),
+                    fold_hints: take(&mut self.fold_hints),
+                }
+            }
+        }
+
+        impl OwnedTables {
+            /// Every table as bytes, in the order of [`TABLES`].
+            pub fn as_bytes(&self) -> [&[u8]; N_TABLES] {
+                [cast_slice(&self.$header), $(cast_slice(&self.$col),)* $(cast_slice(&self.$name)),*]
             }
 
             /// Writes into the header how many rows each table has.
             ///
-            /// PRECONDITION: one experiment, and tables that follow the same count agree.
+            /// PRECONDITION: tables that follow the same count agree.
             pub fn set_lengths(&mut self) {
                 let exp = &mut self.$header[0];
+                $(exp.$clen = (self.$col.len() / $cper) as u32;)*
                 $(exp.$len = (self.$name.len() / $per) as u32;)*
             }
 
-            /// Appends the rows of `one`, a table set holding a single experiment, and rebases its header.
-            pub fn append(&mut self, one: &Tables) {
-                let mut exp = one.$header[0];
-                $(exp.$base = (self.$name.len() / $per) as u32;)*
-                self.$header.push(exp);
-                $(self.$name.extend_from_slice(&one.$name);)*
+            /// What only the engine has, out of here.
+            pub fn take_engine(&mut self) -> EngineTables {
+                EngineTables {
+                    $($name: take(&mut self.$name),)*
+                    fold_trace: take(&mut self.fold_trace),
+                    fold_hints: take(&mut self.fold_hints),
+                }
             }
 
-            /// Writes the rows of experiment `row` back to `one`, its tables before they were appended, with the header that it had (bases 0). What kernels
-            /// only read is left as it is.
-            ///
-            /// PRECONDITION: `one` has the lengths it was appended with.
-            pub fn extract(&self, row: usize, one: &mut Tables) {
-                let exp = self.$header[row];
-                one.$header[0] = exp.without_bases();
-                $(
-                    let written: &[&str] = &[$(stringify!($writer)),*];
-                    if !written.is_empty() {
-                        let (first, n) = ($per * exp.$base as usize, one.$name.len());
-                        one.$name.copy_from_slice(&self.$name[first..first + n]);
-                    }
-                )*
+            fn put_engine(&mut self, engine: EngineTables) {
+                $(self.$name = engine.$name;)*
+                self.fold_trace = engine.fold_trace;
+                self.fold_hints = engine.fold_hints;
+            }
+
+            /// All columns, to be worked on.
+            fn columns(&mut self, engine: EngineTables) -> Tables<'_> {
+                Tables {
+                    $header: Column(&mut self.$header),
+                    $($col: Column(&mut self.$col),)*
+                    $($name: engine.$name,)*
+                    fold_trace: engine.fold_trace,
+                    fold_hints: engine.fold_hints,
+                }
+            }
+
+            /// These tables as engines work on them.
+            pub fn view(&mut self) -> View<'_> {
+                View {
+                    tables: Tables {
+                        $header: Column(&mut self.$header),
+                        $($col: Column(&mut self.$col),)*
+                        $($name: take(&mut self.$name),)*
+                        fold_trace: take(&mut self.fold_trace),
+                        fold_hints: take(&mut self.fold_hints),
+                    },
+                    home: Home {
+                        $($name: &mut self.$name,)*
+                        fold_trace: &mut self.fold_trace,
+                        fold_hints: &mut self.fold_hints,
+                    },
+                }
+            }
+        }
+
+        /// Where a view's engine tables come back to.
+        #[derive(Debug)]
+        struct Home<'w> {
+            $($name: &'w mut Vec<$Row>,)*
+            fold_trace: &'w mut Vec<FoldTrace>,
+            fold_hints: &'w mut FoldHints,
+        }
+
+        impl Drop for View<'_> {
+            fn drop(&mut self) {
+                $(*self.home.$name = take(&mut self.tables.$name);)*
+                *self.home.fold_trace = take(&mut self.tables.fold_trace);
+                *self.home.fold_hints = take(&mut self.tables.fold_hints);
             }
         }
 
         impl $Header {
-            /// The header as it is where the experiment is alone.
+            /// The header where tables hold the rows of several experiments, and `first[i]` is this one's first row in table `i` of [`TABLES`].
+            pub fn with_bases(mut self, first: &[u64; N_TABLES]) -> $Header {
+                let mut first = first.iter().skip(1);
+                $(self.$cbase = (first.next().expect("an entry for each table") / $cper) as u32;)*
+                $(self.$base = (first.next().expect("an entry for each table") / $per) as u32;)*
+                self
+            }
+
+            /// The header where the experiment is alone.
             pub fn without_bases(mut self) -> $Header {
+                $(self.$cbase = 0;)*
                 $(self.$base = 0;)*
                 self
             }
         }
 
         #[cfg(test)]
-        impl Tables {
+        impl OwnedTables {
             /// An experiment with the lengths that `exp` says, each row made by `fill`.
-            pub fn filled(exp: $Header, mut fill: impl FnMut(&mut [u8])) -> Tables {
-                let mut t = Tables { $header: vec![exp], ..Tables::default() };
+            pub fn filled(exp: $Header, mut fill: impl FnMut(&mut [u8])) -> OwnedTables {
+                let mut t = OwnedTables { $header: vec![exp], ..OwnedTables::default() };
+                $(
+                    t.$col = vec![bytemuck::Zeroable::zeroed(); $cper * exp.$clen as usize];
+                    fill(cast_slice_mut(&mut t.$col));
+                )*
                 $(
                     t.$name = vec![bytemuck::Zeroable::zeroed(); $per * exp.$len as usize];
-                    fill(bytemuck::cast_slice_mut(&mut t.$name));
+                    fill(cast_slice_mut(&mut t.$name));
                 )*
                 t
             }
@@ -194,14 +411,53 @@ pub enum FoldTrace {
     DeliveredAgain { task: u32, at: u64 },
 }
 
-impl Tables {
+impl Tables<'_> {
     /// Bytes of each table, in the order of [`TABLES`].
     pub fn table_bytes(&self) -> [u64; N_TABLES] {
-        self.views().map(|v| v.len() as u64)
+        self.as_bytes().map(|v| v.len() as u64)
     }
 
     /// Bytes of all tables.
     pub fn bytes(&self) -> u64 {
         self.table_bytes().iter().sum()
+    }
+}
+
+/// [`OwnedTables`] as engines work on them. What only engines use is in here until this is dropped.
+#[derive(Debug)]
+pub struct View<'w> {
+    tables: Tables<'w>,
+    home: Home<'w>,
+}
+
+impl<'w> Deref for View<'w> {
+    type Target = Tables<'w>;
+
+    fn deref(&self) -> &Tables<'w> {
+        &self.tables
+    }
+}
+
+impl<'w> DerefMut for View<'w> {
+    fn deref_mut(&mut self) -> &mut Tables<'w> {
+        &mut self.tables
+    }
+}
+
+impl OwnedTables {
+    /// Bytes of all tables.
+    pub fn bytes(&self) -> u64 {
+        self.as_bytes().iter().map(|v| v.len() as u64).sum()
+    }
+
+    /// Several of these as an engine works on them.
+    pub fn with_views<R>(all: &mut [OwnedTables], work: impl FnOnce(&mut [Tables<'_>]) -> R) -> R {
+        let engines: Vec<EngineTables> = all.iter_mut().map(OwnedTables::take_engine).collect();
+        let mut views: Vec<Tables> = all.iter_mut().zip(engines).map(|(t, engine)| t.columns(engine)).collect();
+        let done = work(&mut views);
+        let engines: Vec<EngineTables> = views.iter_mut().map(Tables::take_engine).collect();
+        drop(views);
+        all.iter_mut().zip(engines).for_each(|(t, engine)| t.put_engine(engine));
+        done
     }
 }

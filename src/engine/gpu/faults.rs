@@ -75,6 +75,11 @@ impl Faults {
         }
     }
 
+    /// Why wgpu has no memory to bring data to the device with.
+    pub fn no_staging(&self) -> RunError {
+        self.check().err().unwrap_or_else(|| RunError::OutOfMemory("no room for staging".to_string()))
+    }
+
     /// Waits until all that was submitted is done.
     ///
     /// # Errors

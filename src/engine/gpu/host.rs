@@ -139,7 +139,7 @@ impl GpuEngine {
     /// `packet_limit` is the most packets in flight an experiment may have.
     ///
     /// # Errors
-    /// The device failed. Experiments of the batch in flight are then as they were when their pools last grew, or before it.
+    /// The device failed. What the tables of the batch in flight hold then is of no use.
     pub fn run(
         &mut self,
         experiments: &mut [Tables],
@@ -193,14 +193,15 @@ impl GpuEngine {
                         .map(|p| experiments[p].exps[0].steps)
                         .sum::<u64>(),
             };
-            let mut all = pack::pack(fitting.iter().map(|&p| &experiments[p]));
-            let resident =
-                Resident::upload(&self.device, &self.queue, &self.faults, self.kernels.group_layout(), &all)?;
+            let on_device: Vec<&Tables> = fitting.iter().map(|&p| &experiments[p]).collect();
+            let resident = self.upload(&on_device)?;
             let pause = self.dispatch_until_pause(&resident, batch, &others, report, go_on)?;
-            resident.download(&self.device, &self.queue, &self.faults, &mut all)?;
-            for (row, &p) in fitting.iter().enumerate() {
-                all.extract(row, &mut experiments[p]);
-            }
+            let mut back: Vec<&mut Tables> = experiments
+                .iter_mut()
+                .enumerate()
+                .filter_map(|(p, t)| fitting.binary_search(&p).is_ok().then_some(t))
+                .collect();
+            resident.download(&self.device, &self.queue, &self.faults, &mut back)?;
             places.retain(|&p| matches!(experiments[p].exps[0].status, status::RUNNING | status::NEEDS_PACKETS));
             if pause == Pause::Stopped {
                 report.stopped = true;
@@ -340,15 +341,15 @@ impl GpuEngine {
         self.kernels.dispatch(pass, kernel, most.div_ceil(self.kernels.workgroup), running.len() as u32);
     }
 
-    /// Uploads `all` to run single systems on it: for tests that compare after every one of them.
+    /// Uploads `experiments`, also to run single systems on them: for tests that compare after every one of them.
     ///
     /// # Errors
     /// As [`GpuEngine::run`].
-    pub fn upload(&self, all: &Tables) -> Result<Resident, RunError> {
-        Resident::upload(&self.device, &self.queue, &self.faults, self.kernels.group_layout(), all)
+    pub fn upload(&self, experiments: &[&Tables]) -> Result<Resident, RunError> {
+        Resident::upload(&self.device, &self.queue, &self.faults, self.kernels.group_layout(), experiments)
     }
 
-    /// Runs one system of one step over all experiments of `resident` that run, and reads every table back into `all`, if wanted.
+    /// Runs one system of one step over all experiments of `resident` that run, and reads them back into `experiments`, if wanted.
     ///
     /// # Errors
     /// As [`GpuEngine::run`].
@@ -356,7 +357,7 @@ impl GpuEngine {
         &mut self,
         resident: &Resident,
         kernel: Kernel,
-        all: Option<&mut Tables>,
+        experiments: Option<&mut [&mut Tables]>,
     ) -> Result<(), RunError> {
         self.kernels.prepare(&self.device, &self.faults, kernel)?;
         let exps = resident.exps();
@@ -369,8 +370,8 @@ impl GpuEngine {
             self.dispatch_system(&mut pass, kernel, exps, &rows);
         }
         self.queue.submit([encoder.finish()]);
-        match all {
-            Some(all) => resident.download(&self.device, &self.queue, &self.faults, all),
+        match experiments {
+            Some(experiments) => resident.download(&self.device, &self.queue, &self.faults, experiments),
             None => Ok(()),
         }
     }

@@ -1,18 +1,49 @@
-//! Packing: experiments' tables side by side for a device, and which of them have room there.
+//! Packing: how experiments' rows lie side by side in a device's tables, and which experiments have room there.
 //!
-//! Layer: engine. Knows sizes of tables; no device.
+//! Layer: engine. Knows sizes of tables; copies nothing, no device.
 
 use std::ops::Range;
 
-use crate::columns::{N_TABLES, TABLES, Tables};
+use crate::columns::{Exp, N_TABLES, TABLES, Tables};
 
-/// Packs experiments side by side, in the order given.
-pub fn pack<'a>(experiments: impl IntoIterator<Item = &'a Tables>) -> Tables {
-    let mut all = Tables::default();
-    for one in experiments {
-        all.append(one);
+/// How experiments' rows lie in a device's tables: side by side, in the order given.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Layout {
+    /// Headers, with bases.
+    pub exps: Vec<Exp>,
+    /// Bytes of each table.
+    pub bytes: [u64; N_TABLES],
+}
+
+impl Layout {
+    pub fn of(experiments: &[&Tables]) -> Layout {
+        let mut bytes = [0; N_TABLES];
+        let mut exps = Vec::with_capacity(experiments.len());
+        for one in experiments {
+            let first = std::array::from_fn(|i| bytes[i] / TABLES[i].row_bytes as u64);
+            exps.push(one.exps[0].with_bases(&first));
+            for (sum, more) in bytes.iter_mut().zip(one.table_bytes()) {
+                *sum += more;
+            }
+        }
+        Layout { exps, bytes }
     }
-    all
+}
+
+/// The pieces that make up `len` bytes from byte `from` of a table in which each experiment has `parts` bytes: which experiment, its bytes, and where they
+/// begin in the `len` bytes.
+pub fn pieces(
+    parts: impl IntoIterator<Item = usize>,
+    from: usize,
+    len: usize,
+) -> impl Iterator<Item = (usize, Range<usize>, usize)> {
+    let mut end = 0;
+    parts.into_iter().enumerate().filter_map(move |(k, part)| {
+        let begin = end;
+        end += part;
+        let (first, last) = (from.max(begin), (from + len).min(end));
+        (first < last).then(|| (k, first - begin..last - begin, first - from))
+    })
 }
 
 /// What a device can take in one batch.
@@ -36,7 +67,7 @@ pub fn too_large(one: &Tables, room: &Room) -> Option<(&'static str, u64, u64)> 
 }
 
 /// Whether `experiments` have room side by side.
-pub fn batch_fits<'a>(experiments: impl IntoIterator<Item = &'a Tables>, room: &Room) -> bool {
+pub fn batch_fits<'a>(experiments: impl IntoIterator<Item = &'a Tables<'a>>, room: &Room) -> bool {
     let mut sums = [0; N_TABLES];
     let mut n = 0;
     for one in experiments {
@@ -79,10 +110,10 @@ mod tests {
     use bytemuck::Zeroable;
 
     use super::*;
-    use crate::columns::Exp;
+    use crate::columns::OwnedTables;
 
     /// An experiment whose every row is filled with numbers of its own.
-    fn tables(seed: u8, n: usize) -> Tables {
+    fn tables(seed: u8, n: usize) -> OwnedTables {
         let exp = Exp {
             nic_len: n as u32,
             port_len: 2 * n as u32,
@@ -105,7 +136,7 @@ mod tests {
             ..Exp::zeroed()
         };
         let mut next = seed;
-        Tables::filled(exp, |rows| {
+        OwnedTables::filled(exp, |rows| {
             for b in rows {
                 next = next.wrapping_mul(29).wrapping_add(7);
                 *b = next;
@@ -114,26 +145,25 @@ mod tests {
     }
 
     #[test]
-    fn what_was_packed_comes_apart_unchanged() {
-        let before: Vec<Tables> = [(1, 2), (2, 5), (3, 1)].map(|(seed, n)| tables(seed, n)).into();
-        let mut all = pack(&before);
-        assert_eq!(all.exps[2].end_base, 21);
-        assert_eq!(all.clocks.len(), 6 * 8);
-        // Every table but those that kernels only read is written back.
-        for (table, v) in TABLES.iter().zip(all.views_mut()).skip(1) {
-            if !table.is_read_only() {
-                v.iter_mut().for_each(|b| *b ^= 0x5a);
+    fn rows_lie_side_by_side() {
+        let mut all: Vec<OwnedTables> = [(1, 2), (2, 5), (3, 1)].map(|(seed, n)| tables(seed, n)).into();
+        let layout = OwnedTables::with_views(&mut all, |all| Layout::of(&all.iter().collect::<Vec<_>>()));
+        let last = layout.exps[2];
+        assert_eq!((last.nic_base, last.flow_base, last.end_base), (7, 9, 21));
+        for (i, table) in TABLES.iter().enumerate().skip(1) {
+            let parts = || all.iter().map(|t| t.as_bytes()[i].len());
+            assert_eq!(layout.bytes[i], parts().sum::<usize>() as u64, "table {}", table.name);
+            let whole: Vec<u8> = all.iter().flat_map(|t| t.as_bytes()[i].to_vec()).collect();
+            // In runs of an odd length, so that experiments are cut anywhere.
+            for from in (0..whole.len()).step_by(37) {
+                let mut run = vec![0; 37.min(whole.len() - from)];
+                for (k, bytes, at) in pieces(parts(), from, run.len()) {
+                    run[at..at + bytes.len()].copy_from_slice(&all[k].as_bytes()[i][bytes]);
+                }
+                assert_eq!(run, whole[from..from + run.len()], "table {}", table.name);
             }
         }
-        for (row, one) in before.iter().enumerate() {
-            let mut back = one.clone();
-            all.extract(row, &mut back);
-            assert_eq!(back.exps, one.exps);
-            for (table, (a, b)) in TABLES.iter().zip(back.views().iter().zip(one.views())).skip(1) {
-                let mask = if table.is_read_only() { 0 } else { 0x5a };
-                assert!(a.iter().zip(b).all(|(x, y)| x ^ y == mask), "table {}", table.name);
-            }
-        }
+        assert_eq!(last.without_bases(), all[2].exps[0]);
     }
 
     #[test]
@@ -149,14 +179,16 @@ mod tests {
     #[test]
     fn batches_are_cut_where_a_table_is_full() {
         let one = tables(1, 2);
-        let all = vec![one.clone(), one.clone(), one.clone(), tables(2, 40), one.clone()];
-        let largest = one.table_bytes().into_iter().max().expect("there are tables");
-        let room = Room { table_bytes: 2 * largest, total_bytes: u64::MAX, experiments: 100 };
-        assert_eq!(batches(&all, &room), [0..2, 2..3, 3..4, 4..5]);
-        assert!(too_large(&all[3], &room).is_some());
-        assert!(too_large(&one, &room).is_none());
-        assert!(batch_fits(&all[0..2], &room) && !batch_fits(&all[0..3], &room));
-        assert_eq!(batches(&all[0..3], &Room { experiments: 1, ..room }), [0..1, 1..2, 2..3]);
-        assert_eq!(batches(&all[0..3], &Room { total_bytes: one.bytes(), ..room }), [0..1, 1..2, 2..3]);
+        let mut all = [one.clone(), one.clone(), one.clone(), tables(2, 40), one];
+        OwnedTables::with_views(&mut all, |all| {
+            let largest = all[0].table_bytes().into_iter().max().expect("there are tables");
+            let room = Room { table_bytes: 2 * largest, total_bytes: u64::MAX, experiments: 100 };
+            assert_eq!(batches(all, &room), [0..2, 2..3, 3..4, 4..5]);
+            assert!(too_large(&all[3], &room).is_some());
+            assert!(too_large(&all[0], &room).is_none());
+            assert!(batch_fits(&all[0..2], &room) && !batch_fits(&all[0..3], &room));
+            assert_eq!(batches(&all[0..3], &Room { experiments: 1, ..room }), [0..1, 1..2, 2..3]);
+            assert_eq!(batches(&all[0..3], &Room { total_bytes: all[0].bytes(), ..room }), [0..1, 1..2, 2..3]);
+        });
     }
 }

@@ -3,6 +3,7 @@
 //! Layer: engine. Moves bytes; what they mean is `pack`'s and the kernels'.
 
 use super::faults::{Faults, RunError};
+use super::pack::{Layout, pieces};
 use super::source;
 use crate::columns::{Exp, N_TABLES, TABLES, Tables};
 
@@ -23,7 +24,7 @@ pub struct Resident {
 }
 
 impl Resident {
-    /// Copies `t` to the device.
+    /// Copies `experiments` to the device, side by side: each table straight from where it is, without a copy of all of them on the host.
     ///
     /// # Errors
     /// Out of memory, or a lost device.
@@ -32,10 +33,13 @@ impl Resident {
         queue: &wgpu::Queue,
         faults: &Faults,
         layout: &wgpu::BindGroupLayout,
-        t: &Tables,
+        experiments: &[&Tables],
     ) -> Result<Self, RunError> {
-        let tables = t.views();
-        let bytes = tables.map(|v| v.len() as u64);
+        let Layout { exps, bytes } = Layout::of(experiments);
+        let mut rows: Vec<[&[u8]; N_TABLES]> = experiments.iter().map(|t| t.as_bytes()).collect();
+        for (rows, exp) in rows.iter_mut().zip(&exps) {
+            rows[0] = bytemuck::bytes_of(exp);
+        }
         let on_device = wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_SRC | wgpu::BufferUsages::COPY_DST;
         let buffer = |label, size, usage| {
             device.create_buffer(&wgpu::BufferDescriptor { label: Some(label), size, usage, mapped_at_creation: false })
@@ -46,19 +50,26 @@ impl Resident {
             .zip(bytes)
             .map(|(table, bytes)| buffer(table.name, bytes.max(table.row_bytes as u64), on_device))
             .collect();
-        let control_bytes = 4 * (u64::from(source::CONTROL_ROWS) + t.exps.len() as u64);
+        let control_bytes = 4 * (u64::from(source::CONTROL_ROWS) + exps.len() as u64);
         let control = buffer("control", control_bytes, on_device);
         let staging_bytes = bytes.iter().sum::<u64>().min(CHUNK).max(bytes[0]).max(4);
         let staging = buffer("staging", staging_bytes, wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST);
         faults.check()?;
-        for (target, data) in buffers.iter().zip(tables) {
-            for (k, part) in data.chunks(CHUNK as usize).enumerate() {
-                queue.write_buffer(target, k as u64 * CHUNK, part);
-                if part.len() as u64 == CHUNK {
+        for (table, target) in buffers.iter().enumerate() {
+            let mut from = 0;
+            while let Some(len) = wgpu::BufferSize::new((bytes[table] - from).min(CHUNK)) {
+                let mut run = queue.write_buffer_with(target, from, len).ok_or_else(|| faults.no_staging())?;
+                let parts = rows.iter().map(|rows| rows[table].len());
+                for (k, bytes, at) in pieces(parts, from as usize, len.get() as usize) {
+                    run.slice(at..at + bytes.len()).copy_from_slice(&rows[k][table][bytes]);
+                }
+                drop(run);
+                if len.get() == CHUNK {
                     // Frees wgpu's own staging memory before the next chunk.
                     queue.submit([]);
                     faults.wait(device)?;
                 }
+                from += len.get();
             }
         }
         let entries: Vec<wgpu::BindGroupEntry> = buffers
@@ -70,7 +81,7 @@ impl Resident {
         let group =
             device.create_bind_group(&wgpu::BindGroupDescriptor { label: Some("tables"), layout, entries: &entries });
         faults.check()?;
-        Ok(Resident { buffers, control, group, staging, bytes, exps: t.exps.clone() })
+        Ok(Resident { buffers, control, group, staging, bytes, exps })
     }
 
     /// The experiments' headers as they were uploaded: bases and lengths still hold, where they stand does not.
@@ -108,23 +119,23 @@ impl Resident {
         Ok(exps)
     }
 
-    /// Reads all tables back into `t`, which has the lengths of what was uploaded.
+    /// Reads all that kernels write back into `experiments`, which have the lengths of those that were uploaded.
     ///
     /// # Errors
-    /// A device that hangs, was lost, or reported an error.
+    /// A device that hangs, was lost, or reported an error. What `experiments` hold then is of no use.
     pub fn download(
         &self,
         device: &wgpu::Device,
         queue: &wgpu::Queue,
         faults: &Faults,
-        t: &mut Tables,
+        experiments: &mut [&mut Tables],
     ) -> Result<(), RunError> {
         let room = self.staging.size();
-        let mut targets = t.views_mut();
-        // Pieces (table, first byte, bytes) that share one trip.
+        let mut rows: Vec<[&mut [u8]; N_TABLES]> = experiments.iter_mut().map(|t| t.as_bytes_mut()).collect();
+        // Runs (table, first byte, bytes) that share one trip.
         let mut trip: Vec<(usize, u64, u64)> = Vec::new();
         let mut filled = 0;
-        for table in 0..N_TABLES {
+        for table in (0..N_TABLES).filter(|&i| !TABLES[i].is_read_only()) {
             let mut from = 0;
             while from < self.bytes[table] {
                 let len = (self.bytes[table] - from).min(room - filled);
@@ -132,13 +143,19 @@ impl Resident {
                 from += len;
                 filled += len;
                 if filled == room {
-                    self.trip(device, queue, faults, &trip, &mut targets)?;
+                    self.trip(device, queue, faults, &trip, &mut rows)?;
                     trip.clear();
                     filled = 0;
                 }
             }
         }
-        if trip.is_empty() { Ok(()) } else { self.trip(device, queue, faults, &trip, &mut targets) }
+        if !trip.is_empty() {
+            self.trip(device, queue, faults, &trip, &mut rows)?;
+        }
+        for t in experiments {
+            t.exps[0] = t.exps[0].without_bases();
+        }
+        Ok(())
     }
 
     fn trip(
@@ -146,21 +163,26 @@ impl Resident {
         device: &wgpu::Device,
         queue: &wgpu::Queue,
         faults: &Faults,
-        pieces: &[(usize, u64, u64)],
-        targets: &mut [&mut [u8]; N_TABLES],
+        runs: &[(usize, u64, u64)],
+        rows: &mut [[&mut [u8]; N_TABLES]],
     ) -> Result<(), RunError> {
         let mut encoder = device.create_command_encoder(&wgpu::CommandEncoderDescriptor { label: Some("read back") });
         let mut at = 0;
-        for &(table, from, len) in pieces {
+        for &(table, from, len) in runs {
             encoder.copy_buffer_to_buffer(&self.buffers[table], from, &self.staging, at, len);
             at += len;
         }
         queue.submit([encoder.finish()]);
         faults.read(device, &self.staging, at, |bytes| {
             let mut at = 0;
-            for &(table, from, len) in pieces {
+            for &(table, from, len) in runs {
                 let (from, len) = (from as usize, len as usize);
-                targets[table][from..from + len].copy_from_slice(&bytes[at..at + len]);
+                let run = &bytes[at..at + len];
+                let parts: Vec<usize> = rows.iter().map(|rows| rows[table].len()).collect();
+                for (k, bytes, at) in pieces(parts, from, len) {
+                    let n = bytes.len();
+                    rows[k][table][bytes].copy_from_slice(&run[at..at + n]);
+                }
                 at += len;
             }
         })

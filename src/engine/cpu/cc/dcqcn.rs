@@ -155,6 +155,7 @@ fn increase(t: &mut Tables, f: u32) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::columns::OwnedTables;
     use crate::columns::{Exp, Nic};
     use crate::engine::cpu::math::hash32;
     use bytemuck::Zeroable;
@@ -198,13 +199,14 @@ mod tests {
                 ..FlowTx::zeroed()
             };
             let nic = Nic { rate: line, ..Nic::zeroed() };
-            let mut by_one = Tables { exps: vec![exp], nics: vec![nic], flow_tx: vec![tx], ..Tables::default() };
+            let mut by_one =
+                OwnedTables { exps: vec![exp], nics: vec![nic], flow_tx: vec![tx], ..OwnedTables::default() };
             let mut at_once = by_one.clone();
             let mut now = begin;
             for k in 0..6 {
                 now += u64::from(draw(10 + k, 1 << (12 + 3 * k))) * 1000;
-                advance(&mut by_one, 0, &EventKey { t: now - 1, ..NO_EVENT });
-                advance_until(&mut at_once, 0, now);
+                advance(&mut by_one.view(), 0, &EventKey { t: now - 1, ..NO_EVENT });
+                advance_until(&mut at_once.view(), 0, now);
                 assert_eq!(by_one.flow_tx, at_once.flow_tx, "{seed} at {now}");
             }
         }

@@ -160,15 +160,15 @@ mod tests {
     use bytemuck::Zeroable;
 
     use super::*;
-    use crate::columns::Exp;
+    use crate::columns::{Exp, OwnedTables};
 
     /// One switch of `n` ports whose buffer is all shared.
-    fn switch(n: u32, shared_size: u64) -> Tables {
-        Tables {
+    fn switch(n: u32, shared_size: u64) -> OwnedTables {
+        OwnedTables {
             exps: vec![Exp { buffer: shared_size, ..Exp::zeroed() }],
             switches: vec![Switch { port_n: n, shared_size, ..Switch::zeroed() }],
             ports: vec![Port { shift: 3, ..Port::zeroed() }; n as usize],
-            ..Tables::default()
+            ..OwnedTables::default()
         }
     }
 
@@ -177,7 +177,7 @@ mod tests {
         for (ports, buffer, grain, least) in
             [(32, 32 << 20, 32 << 10, 32 << 10), (16, 1 << 20, 8 << 10, 8 << 10), (16, 1 << 16, 1 << 10, 0)]
         {
-            let guard = BufferGuard::new(&switch(ports, buffer)).expect("an empty switch is safe");
+            let guard = BufferGuard::new(&switch(ports, buffer).view()).expect("an empty switch is safe");
             assert_eq!((guard.grain(), guard.least()), (grain, least), "{ports} ports, {buffer} bytes");
             assert_eq!([0, 1, grain, grain + 1].map(|x| guard.coarse(x)), [least, grain, grain, 2 * grain]);
         }
@@ -196,7 +196,8 @@ mod tests {
 
     #[test]
     fn what_comes_near_a_threshold_is_not_calm() {
-        let t = switch(16, 1 << 20);
+        let mut owned = switch(16, 1 << 20);
+        let t = owned.view();
         // The others hold 8 KiB each: the free (1,048,576 - 122,880 - x) / 8 must be above x.
         assert!(is_safe(&t, &[(0, 9, 3, 90_000)]));
         assert!(!is_safe(&t, &[(0, 9, 3, 110_000)]));
@@ -204,7 +205,8 @@ mod tests {
 
     #[test]
     fn what_was_held_is_known_in_whatever_order_it_is_told() {
-        let t = switch(16, 1 << 20);
+        let mut owned = switch(16, 1 << 20);
+        let t = owned.view();
         let reported = [
             (0, 9, 24_000),
             (0, 12, 16_000),
@@ -226,7 +228,8 @@ mod tests {
 
     #[test]
     fn only_what_was_there_together_counts_together() {
-        let t = switch(16, 1 << 20);
+        let mut owned = switch(16, 1 << 20);
+        let t = owned.view();
         // One ingress may hold 98,304 bytes, two 90,112 each, three less than that.
         let [a, b, c] = [(0, 9, 3, 90_000), (5, 12, 4, 90_000), (9, 14, 5, 90_000)];
         assert!(is_safe(&t, &[a, b]));

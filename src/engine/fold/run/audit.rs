@@ -6,7 +6,7 @@ use crate::engine::fold::run::counters::full;
 use std::collections::HashMap;
 use std::time::Instant;
 
-use crate::columns::{FoldTrace, NEVER, NONE, Tables, Task, qp, task as bits};
+use crate::columns::{Column, FoldTrace, NEVER, NONE, OwnedTables, Tables, Task, qp, task as bits};
 use crate::engine::cpu::{nic, task};
 use crate::engine::fold::rows::snapshot;
 use crate::engine::fold::run::counters::row_names;
@@ -16,12 +16,12 @@ use crate::engine::fold::run::simulate::window;
 use crate::engine::fold::run::stop::Stop;
 use crate::engine::fold::steady::skip::Skip;
 
-/// A copy of `t` without its task graph. The tasks, most of all rows, are moved there. The graph is not needed, because
-/// all messages are already reported.
-fn copy_but_for_tasks(t: &mut Tables) -> Tables {
+/// A copy of `t` without its tasks and task graph. The graph is not needed, because all messages are already reported.
+fn copy_but_for_tasks(t: &mut Tables) -> OwnedTables {
     let tasks = std::mem::take(&mut t.tasks);
     let graph = (std::mem::take(&mut t.edges), std::mem::take(&mut t.signals), std::mem::take(&mut t.gates));
-    let copy = Tables { tasks, ..t.clone() };
+    let copy = t.copied();
+    t.tasks = tasks;
     (t.edges, t.signals, t.gates) = graph;
     copy
 }
@@ -45,20 +45,23 @@ pub fn audit(
         .flat_map(|m| &m.posted)
         .map(|&(i, _)| (i, t.tasks[i as usize]))
         .collect();
-    let c = &mut copy_but_for_tasks(t);
+    let mut copy = copy_but_for_tasks(t);
     // A copy waits for no other experiment, and claims stay as they are.
     let may_wait = std::mem::take(&mut run.ticket.may_wait);
     let cursor = run.partitions[p as usize].cursor.take();
     let partition = Partition { cursor, ..run.partitions[p as usize].clone() };
-    let delivered = simulate_skip(run, c, p, skip, before_skip, at);
-    // Only the posted tasks were touched.
-    std::mem::swap(&mut t.tasks, &mut c.tasks);
+    let delivered = {
+        let mut c = copy.view();
+        // The copy works on the tasks themselves, most of all rows. It touches only the posted ones.
+        c.tasks = Column::from(&mut *t.tasks);
+        simulate_skip(run, &mut c, p, skip, before_skip, at)
+    };
     for &(i, row) in &posted {
         t.tasks[i as usize] = row;
     }
     let (before, delivered) = delivered?;
     run.stats.audit.skips += 1;
-    run.stats.audit_hops += crate::engine::packet_hops(c) - crate::engine::packet_hops(t);
+    run.stats.audit_hops += crate::engine::packet_hops(&copy.view()) - crate::engine::packet_hops(t);
     for (m, member) in partition.rows.members.iter().enumerate().filter(|(m, _)| skip.goes_on(*m)) {
         let reported = &member.posted[before_skip[m][2]..member.delivered];
         for &(i, _) in reported {
@@ -67,7 +70,7 @@ pub fn audit(
             let did = delivered.get(&i).copied().unwrap_or(at);
             run.stats.audit.message(row.got, did, row.at);
         }
-        let did = skip.packets(m, before[m], c.flow_tx[member.flow as usize].snd_una);
+        let did = skip.packets(m, before[m], copy.flow_tx[member.flow as usize].snd_una);
         if reported.is_empty() {
             run.stats.audit.progress(by[m], did);
         }

@@ -2,12 +2,12 @@
 //!
 //! Layer: fold/run. Of tasks, by far the most rows, it keeps only what changes; of what never changes nothing.
 
-use crate::columns::{NEVER, Tables, Task, mode};
+use crate::columns::{NEVER, OwnedTables, Tables, Task, mode};
 
 /// What has to be put back.
 pub struct Restart {
     /// All but tasks, edges and paths.
-    tables: Tables,
+    tables: OwnedTables,
     tasks: Vec<TaskStart>,
 }
 
@@ -23,7 +23,7 @@ impl Restart {
     /// PRECONDITION: nothing of `t` has happened.
     pub fn of(t: &mut Tables) -> Restart {
         let kept = (std::mem::take(&mut t.tasks), std::mem::take(&mut t.edges), std::mem::take(&mut t.paths));
-        let tables = t.clone();
+        let tables = t.copied();
         (t.tasks, t.edges, t.paths) = kept;
         Restart {
             tables,
@@ -37,18 +37,20 @@ impl Restart {
 
     /// Puts `t` back to its start, not to be folded.
     pub fn put_back(self, t: &mut Tables) {
-        let (edges, paths) = (std::mem::take(&mut t.edges), std::mem::take(&mut t.paths));
-        let was = |(row, past): (Task, TaskStart)| Task {
-            at: past.at,
-            next: past.next,
-            waits: past.waits,
-            flags: past.flags,
-            done: NEVER,
-            got: NEVER,
-            ..row
-        };
-        let tasks = std::mem::take(&mut t.tasks).into_iter().zip(self.tasks).map(was).collect();
-        *t = Tables { tasks, edges, paths, ..self.tables };
+        for (row, past) in t.tasks.iter_mut().zip(self.tasks) {
+            *row = Task {
+                at: past.at,
+                next: past.next,
+                waits: past.waits,
+                flags: past.flags,
+                done: NEVER,
+                got: NEVER,
+                ..*row
+            };
+        }
+        let kept = (std::mem::take(&mut t.edges), std::mem::take(&mut t.paths));
+        t.overwrite(self.tables);
+        (t.edges, t.paths) = kept;
         t.exps[0].modes &= !mode::FOLD;
     }
 }
