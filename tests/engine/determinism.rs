@@ -6,7 +6,7 @@ use crate::support::program::Folder;
 use crate::support::{Case, engine, golden, random};
 use hyperfold::batch::build::{BuildOptions, Built};
 use hyperfold::batch::{self, Ending, Outcome, QueuedExperiment, RunEvent, RunOptions};
-use hyperfold::columns::{FlowRx, FlowTx, Nic, Port, RttSample, Tables, status};
+use hyperfold::columns::{FlowRx, FlowTx, Nic, OwnedTables, Port, RttSample, status};
 use hyperfold::engine::EngineError;
 use hyperfold::engine::cpu::engine::CpuEngine;
 use hyperfold::sweep::{self, SetOverrides, Sweep};
@@ -223,7 +223,7 @@ struct Rows {
     rtts: Vec<RttSample>,
 }
 
-fn rows(t: &Tables) -> Rows {
+fn rows(t: &OwnedTables) -> Rows {
     let nic = |n: &Nic| Nic { worst: 0, free_head: 0, free_n: 0, to_return: 0, ack_head: 0, ack_tail: 0, ..*n };
     let port = |p: &Port| Port {
         q_head: 0,

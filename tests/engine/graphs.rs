@@ -2,8 +2,7 @@
 
 use crate::support::{engine, gpu_graphs};
 use hyperfold::batch::build::BuildOptions;
-use hyperfold::batch::conserve;
-use hyperfold::columns::{FlowRx, FlowTx, Gate, NONE, Tables, Task, status};
+use hyperfold::columns::{FlowRx, FlowTx, Gate, NONE, OwnedTables, Task, status};
 use hyperfold::engine::grow;
 use hyperfold::engine::systems::SYSTEMS;
 
@@ -18,7 +17,7 @@ fn they_end() {
         let g = gpu_graphs::case(seed);
         let mut t = gpu_graphs::tables(&g, OPTIONS).tables;
         let status = engine::run_cpu(&mut t);
-        conserve::check(&t).unwrap_or_else(|e| panic!("{}: {e}", g.name));
+        engine::conserved(&t).unwrap_or_else(|e| panic!("{}: {e}", g.name));
         // With one retry and no PFC a queue pair may give up.
         assert!(matches!(status, status::DONE | status::GAVE_UP), "{}: status {status}", g.name);
         if status == status::DONE {
@@ -33,7 +32,8 @@ fn they_end() {
 }
 
 /// One step with the rows of every system in reverse order.
-fn backwards(t: &mut Tables) {
+fn backwards(t: &mut OwnedTables) {
+    let t = &mut *t.view();
     for system in SYSTEMS {
         let rows = system.rows.count(&t.exps[0]);
         system.run(t, (0..rows).rev());
@@ -51,7 +51,7 @@ fn the_order_of_rows_changes_nothing() {
             match got.exps[0].status {
                 status::RUNNING => backwards(&mut got),
                 status::NEEDS_PACKETS => {
-                    grow::grow(&mut got, u64::from(u32::MAX)).unwrap_or_else(|e| panic!("{}: {e}", g.name))
+                    grow::grow(&mut got.view(), u64::from(u32::MAX)).unwrap_or_else(|e| panic!("{}: {e}", g.name))
                 }
                 _ => break,
             }
@@ -62,7 +62,7 @@ fn the_order_of_rows_changes_nothing() {
 }
 
 /// What a graph has come to, without lists and what says how far a step may go.
-fn rows(t: &Tables) -> (u32, Vec<Task>, Vec<Gate>, Vec<FlowTx>, Vec<FlowRx>) {
+fn rows(t: &OwnedTables) -> (u32, Vec<Task>, Vec<Gate>, Vec<FlowTx>, Vec<FlowRx>) {
     (
         t.exps[0].status,
         t.tasks.iter().map(|r| Task { next: NONE, ..*r }).collect(),

@@ -4,7 +4,6 @@ use crate::oracle::{Failure, Opts, Order, simulate};
 use crate::support;
 use crate::support::{Case, engine, random};
 use hyperfold::batch::build::BuildOptions;
-use hyperfold::batch::conserve;
 use hyperfold::columns::{NEVER, status};
 
 /// What can be compared of a run.
@@ -36,7 +35,7 @@ fn by_engine(case: &Case, name: &str, step_divisor: u64) -> Seen {
     let mut built = engine::tables(case, BuildOptions { step_divisor, ..BuildOptions::default() });
     let ended = engine::run_cpu(&mut built.tables);
     assert!(matches!(ended, status::DONE | status::GAVE_UP), "{name}: status {ended} flags {}", built.tables.shared[0]);
-    conserve::check(&built.tables).unwrap_or_else(|e| panic!("{name}: {e}"));
+    engine::conserved(&built.tables).unwrap_or_else(|e| panic!("{name}: {e}"));
     let t = &built.tables;
     Seen {
         finish_ps: built

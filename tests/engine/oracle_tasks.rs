@@ -5,7 +5,6 @@ use crate::support;
 use crate::support::tasks::TaskCase;
 use crate::support::{engine, graphs, random_tasks};
 use hyperfold::batch::build::BuildOptions;
-use hyperfold::batch::conserve;
 use hyperfold::columns::{NEVER, status};
 use hyperfold::workload::tasks::{QueuePair, TaskGraph, Work};
 
@@ -63,7 +62,7 @@ fn by_engine(c: &TaskCase, name: &str, step_divisor: u64) -> Seen {
         engine::tables_of(&c.case, Some(c.input()), BuildOptions { step_divisor, ..BuildOptions::default() });
     let ended = engine::run_cpu(&mut built.tables);
     assert!(matches!(ended, status::DONE | status::GAVE_UP), "{name}: status {ended} flags {}", built.tables.shared[0]);
-    conserve::check(&built.tables).unwrap_or_else(|e| panic!("{name}: {e}"));
+    engine::conserved(&built.tables).unwrap_or_else(|e| panic!("{name}: {e}"));
     let t = &built.tables;
     let time = |t: u64| (t != NEVER).then_some(t);
     let ends = t.nics.iter().map(|n| n.tx_bytes).chain(t.ports.iter().map(|p| p.tx_bytes));

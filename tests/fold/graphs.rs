@@ -3,29 +3,28 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use crate::support::engine::is_final;
 use crate::support::{engine, gpu_graphs};
 use hyperfold::batch::build::BuildOptions;
-use hyperfold::batch::conserve;
-use hyperfold::columns::{FlowRx, FlowTx, Gate, NONE, Nic, Port, Tables, Task, cc, mode, qp, status};
+use hyperfold::columns::{FlowRx, FlowTx, Gate, NONE, Nic, OwnedTables, Port, Task, cc, mode, qp, status};
 use hyperfold::engine::cpu::cc::{dcqcn, timely};
 use hyperfold::engine::fold::{FoldEngine, FoldStats, Memo};
-use hyperfold::engine::{Engine, is_final};
 use hyperfold::workload::tasks::Work;
 
 const OPTIONS: BuildOptions =
     BuildOptions { exp_id: 0, links: true, rtt_cap: 0, step_divisor: 1, time_limit_ps: u64::MAX };
 
 /// Runs `t` folded.
-fn fold(name: &str, t: &mut Tables, modes: u32) -> FoldStats {
+fn fold(name: &str, t: &mut OwnedTables, modes: u32) -> FoldStats {
     t.exps[0].modes |= modes;
     run(name, &mut FoldEngine::default(), t)
 }
 
-fn run(name: &str, engine: &mut FoldEngine, t: &mut Tables) -> FoldStats {
+fn run(name: &str, engine: &mut FoldEngine, t: &mut OwnedTables) -> FoldStats {
     let mut batch = [std::mem::take(t)];
     let mut stats = FoldStats::default();
     while !is_final(&batch[0]) {
-        let slice = engine.advance(&mut batch, u64::from(u32::MAX) / 2, &|| false).unwrap();
+        let slice = engine::advance(engine, &mut batch, u64::from(u32::MAX) / 2, &|| false).unwrap();
         assert!(slice.failures.is_empty(), "{name}: {:?}", slice.failures);
         stats = slice.folds[0];
     }
@@ -38,7 +37,7 @@ fn run(name: &str, engine: &mut FoldEngine, t: &mut Tables) -> FoldStats {
 type Ended = (u32, Vec<Task>, Vec<Gate>, Vec<FlowTx>, Vec<FlowRx>, Vec<[u64; 3]>, Vec<[u64; 8]>);
 
 /// What an experiment came to, without lists and what idle rows keep in vain: times before which something might not have happened, among others.
-fn rows(t: &Tables) -> Ended {
+fn rows(t: &OwnedTables) -> Ended {
     let nic = |r: &Nic| [r.tx_bytes, r.hops, u64::from(r.pauses)];
     let port = |r: &Port| {
         [r.tx_bytes, r.hops, u64::from(r.pauses), u64::from(r.drops), u64::from(r.max_q), r.draws, r.marks, r.q_area]
@@ -55,12 +54,12 @@ fn rows(t: &Tables) -> Ended {
 }
 
 /// `t` with the timers of congestion control, which wait until somebody looks, run up to `now`; stages as far as they matter: beyond some number of increases all are alike.
-fn caught_up(t: &Tables, now: u64) -> Tables {
+fn caught_up(t: &OwnedTables, now: u64) -> OwnedTables {
     let mut t = t.clone();
     let e = t.exps[0];
     for f in 0..t.flow_tx.len() {
         if e.cc == cc::DCQCN {
-            dcqcn::advance_until(&mut t, f as u32, now);
+            dcqcn::advance_until(&mut t.view(), f as u32, now);
         }
         let most = match e.cc {
             cc::DCQCN => e.fast_recovery + 1,
@@ -73,8 +72,8 @@ fn caught_up(t: &Tables, now: u64) -> Tables {
 }
 
 /// Panics where folded and unfolded differ.
-fn same(name: &str, folded: &Tables, plain: &Tables) {
-    conserve::check(folded).unwrap_or_else(|e| panic!("{name}: {e}"));
+fn same(name: &str, folded: &OwnedTables, plain: &OwnedTables) {
+    engine::conserved(folded).unwrap_or_else(|e| panic!("{name}: {e}"));
     let now = folded.exps[0].now.max(plain.exps[0].now);
     let (got, want) = (rows(&caught_up(folded, now)), rows(&caught_up(plain, now)));
     assert_eq!(got.0, want.0, "{name}: status");
@@ -156,11 +155,11 @@ fn states_change_nothing() {
 }
 
 /// Long messages, on queue pairs that stay what they are, watched closely: naps are the rule.
-fn drowsy(seed: u64) -> (String, Tables) {
+fn drowsy(seed: u64) -> (String, OwnedTables) {
     asleep(gpu_graphs::case(seed))
 }
 
-fn asleep(mut g: gpu_graphs::Graph) -> (String, Tables) {
+fn asleep(mut g: gpu_graphs::Graph) -> (String, OwnedTables) {
     for task in &mut g.graph.tasks {
         if let Work::Message { bytes, .. } = &mut task.work {
             *bytes *= 40;
@@ -204,7 +203,7 @@ fn sleep_depends_on_the_past_alone() {
 }
 
 /// A case of [`drowsy`] whose signals take `k` times 350 ns longer.
-fn delayed(seed: u64, k: u64, steady: bool) -> (String, Tables) {
+fn delayed(seed: u64, k: u64, steady: bool) -> (String, OwnedTables) {
     let g = gpu_graphs::case(seed);
     let (name, mut t) = asleep(gpu_graphs::Graph { release_ps: g.release_ps + k * 350_000, ..g });
     if !steady {
@@ -214,7 +213,7 @@ fn delayed(seed: u64, k: u64, steady: bool) -> (String, Tables) {
 }
 
 /// The same with the memo of `engine` as without one.
-fn same_remembered(name: &str, engine: &mut FoldEngine, every: u64, t: &Tables) -> FoldStats {
+fn same_remembered(name: &str, engine: &mut FoldEngine, every: u64, t: &OwnedTables) -> FoldStats {
     let (mut plain, mut kept) = (t.clone(), t.clone());
     let alone = run(name, &mut FoldEngine::forgetful().with_checkpoints_every(every), &mut plain);
     kept.exps[0].modes |= mode::MEMO;
@@ -258,11 +257,12 @@ fn threads_that_share_what_is_remembered_change_nothing() {
     for first in [0, 20, 40, 60] {
         // Likes side by side, so that threads find each other's half-told episodes.
         let cases: Vec<_> = (first..first + 20).flat_map(|seed| [seed; 3]).map(gpu_graphs::case).collect();
-        let mut plain: Vec<Tables> = cases.iter().map(|g| gpu_graphs::tables(g, OPTIONS).tables).collect();
+        let mut plain: Vec<OwnedTables> = cases.iter().map(|g| gpu_graphs::tables(g, OPTIONS).tables).collect();
         let mut batch = plain.clone();
         batch.iter_mut().for_each(|t| t.exps[0].modes |= mode::FOLD | mode::MEMO);
         while !batch.iter().all(is_final) {
-            let slice = pool.install(|| engine.advance(&mut batch, u64::from(u32::MAX) / 2, &|| false)).unwrap();
+            let slice =
+                pool.install(|| engine::advance(&mut engine, &mut batch, u64::from(u32::MAX) / 2, &|| false)).unwrap();
             assert!(slice.failures.is_empty(), "{:?}", slice.failures);
         }
         for ((g, got), want) in cases.iter().zip(&batch).zip(&mut plain) {
@@ -274,12 +274,12 @@ fn threads_that_share_what_is_remembered_change_nothing() {
 }
 
 /// Runs experiments side by side on `threads` threads, all with the memo of `engine`; what folding did for each.
-fn together(engine: &mut FoldEngine, threads: usize, batch: &mut [Tables]) -> Vec<FoldStats> {
+fn together(engine: &mut FoldEngine, threads: usize, batch: &mut [OwnedTables]) -> Vec<FoldStats> {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
     batch.iter_mut().for_each(|t| t.exps[0].modes |= mode::FOLD | mode::MEMO);
     let mut folds = Vec::new();
     while !batch.iter().all(is_final) {
-        let slice = pool.install(|| engine.advance(batch, u64::from(u32::MAX) / 2, &|| false)).unwrap();
+        let slice = pool.install(|| engine::advance(engine, batch, u64::from(u32::MAX) / 2, &|| false)).unwrap();
         assert!(slice.failures.is_empty(), "{:?}", slice.failures);
         folds = slice.folds;
     }
@@ -324,7 +324,7 @@ fn likes_side_by_side_are_simulated_once() {
 }
 
 /// What the second of two likes simulates that run one after the other.
-fn together_twice(tables: &Tables, every: u64) -> u64 {
+fn together_twice(tables: &OwnedTables, every: u64) -> u64 {
     let mut engine = FoldEngine::checkpointing_every(every);
     together(&mut engine, 1, &mut [tables.clone(), tables.clone()])[1].hops_simulated
 }
@@ -345,7 +345,7 @@ fn whoever_waits_changes_nothing() {
         let mut engine = FoldEngine::checkpointing_every(every);
         for first in (0..96).step_by(4) {
             let cases = kindred(first);
-            let mut plain: Vec<Tables> = cases.iter().map(|g| gpu_graphs::tables(g, OPTIONS).tables).collect();
+            let mut plain: Vec<OwnedTables> = cases.iter().map(|g| gpu_graphs::tables(g, OPTIONS).tables).collect();
             let mut batch = plain.clone();
             together(&mut engine, threads, &mut batch);
             for ((g, got), want) in cases.iter().zip(&batch).zip(&mut plain) {
@@ -364,7 +364,7 @@ fn whoever_waits_sleeps_the_same() {
     for (threads, every) in [(2, 7), (4, 40), (4, 2048)] {
         let mut engine = FoldEngine::checkpointing_every(every);
         for first in (0..96).step_by(12) {
-            let (names, mut plain): (Vec<String>, Vec<Tables>) = kindred(first).into_iter().map(asleep).unzip();
+            let (names, mut plain): (Vec<String>, Vec<OwnedTables>) = kindred(first).into_iter().map(asleep).unzip();
             let mut batch = plain.clone();
             // Some are simulated all the same where they slept, which nobody waits for.
             batch.iter_mut().step_by(3).for_each(|t| t.exps[0].audit_ppm = 500_000);
@@ -396,16 +396,17 @@ fn who_has_something_due_is_not_at_rest() {
 /// may take more than until then for known (found by chance, with threads).
 #[test]
 fn what_is_known_ends_at_the_next_look() {
-    let alternate = |mut batches: [[Tables; 1]; 2], every: u64| {
+    let alternate = |mut batches: [[OwnedTables; 1]; 2], every: u64| {
         let memo = Arc::<Memo>::default();
         let mut engines = [0; 2].map(|_| FoldEngine::remembering(Arc::clone(&memo)).with_checkpoints_every(every));
         while !batches.iter().all(|b| is_final(&b[0])) {
             // A few turns each: how often they ask whether to stop.
             for ((engine, batch), most) in engines.iter_mut().zip(&mut batches).zip([2, 3]) {
                 let asked = AtomicU32::new(0);
-                let slice = engine
-                    .advance(batch, u64::from(u32::MAX) / 2, &|| asked.fetch_add(1, Ordering::Relaxed) >= most)
-                    .unwrap();
+                let slice = engine::advance(engine, batch, u64::from(u32::MAX) / 2, &|| {
+                    asked.fetch_add(1, Ordering::Relaxed) >= most
+                })
+                .unwrap();
                 assert!(slice.failures.is_empty(), "{:?}", slice.failures);
             }
         }

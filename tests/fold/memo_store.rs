@@ -8,12 +8,12 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::support::engine::is_final;
 use crate::support::{engine, gpu_graphs};
 use hyperfold::batch::build::BuildOptions;
 use hyperfold::batch::memo_store::MemoStore;
-use hyperfold::columns::{FlowRx, FlowTx, NONE, Nic, Port, Tables, Task, mode, qp, status};
+use hyperfold::columns::{FlowRx, FlowTx, NONE, Nic, OwnedTables, Port, Task, mode, qp, status};
 use hyperfold::engine::fold::{BackingStore, FoldEngine, FoldStats, Memo, NodeId, Recorder, SEMANTICS, version};
-use hyperfold::engine::{Engine, is_final};
 use hyperfold::workload::tasks::Work;
 use sha2::{Digest, Sha256};
 
@@ -23,7 +23,7 @@ const ROOMY: u64 = 1 << 30;
 const WAIT: Duration = Duration::from_secs(20);
 
 /// Random task graphs that end well, before their first step, and what they come to unfolded.
-fn cases(seeds: std::ops::Range<u64>) -> Vec<(String, Tables, String)> {
+fn cases(seeds: std::ops::Range<u64>) -> Vec<(String, OwnedTables, String)> {
     let case = |seed| {
         let g = gpu_graphs::case(seed);
         let mut folded = gpu_graphs::tables(&g, OPTIONS).tables;
@@ -38,7 +38,7 @@ fn cases(seeds: std::ops::Range<u64>) -> Vec<(String, Tables, String)> {
 }
 
 /// What an experiment came to, without what idle rows keep in vain.
-fn outcome(t: &Tables) -> String {
+fn outcome(t: &OwnedTables) -> String {
     let tasks: Vec<Task> = t.tasks.iter().map(|r| Task { next: NONE, ..*r }).collect();
     let tx: Vec<FlowTx> =
         t.flow_tx.iter().map(|r| FlowTx { flags: r.flags & !(qp::HELD | qp::QUEUED), next_avail: 0, ..*r }).collect();
@@ -52,19 +52,19 @@ fn outcome(t: &Tables) -> String {
 }
 
 /// Runs every case with `memo` and checks what it came to; gives hits and misses.
-fn run(cases: &[(String, Tables, String)], memo: &Arc<Memo>) -> (u64, u64) {
+fn run(cases: &[(String, OwnedTables, String)], memo: &Arc<Memo>) -> (u64, u64) {
     let sum = run_with(cases, FoldEngine::remembering(Arc::clone(memo)));
     (sum.hits, sum.misses)
 }
 
 /// Runs every case and checks what it came to.
-fn run_with(cases: &[(String, Tables, String)], mut engine: FoldEngine) -> FoldStats {
+fn run_with(cases: &[(String, OwnedTables, String)], mut engine: FoldEngine) -> FoldStats {
     let mut sum = FoldStats::default();
     for (name, tables, want) in cases {
         let mut batch = [tables.clone()];
         let mut stats = FoldStats::default();
         while !is_final(&batch[0]) {
-            let slice = engine.advance(&mut batch, u64::from(u32::MAX) / 2, &|| false).unwrap();
+            let slice = engine::advance(&mut engine, &mut batch, u64::from(u32::MAX) / 2, &|| false).unwrap();
             assert!(slice.failures.is_empty(), "{name}: {:?}", slice.failures);
             stats = slice.folds[0];
         }
@@ -93,13 +93,13 @@ fn run_asleep(seed: u64, mut engine: FoldEngine) -> FoldStats {
     let mut batch = [tables];
     let mut stats = FoldStats::default();
     while !is_final(&batch[0]) {
-        stats = engine.advance(&mut batch, u64::from(u32::MAX) / 2, &|| false).unwrap().folds[0];
+        stats = engine::advance(&mut engine, &mut batch, u64::from(u32::MAX) / 2, &|| false).unwrap().folds[0];
     }
     stats
 }
 
 /// A run of `cases` on the memo at `path`: hits, misses, warnings.
-fn session(path: &Path, cases: &[(String, Tables, String)], limit: u64) -> (u64, u64, Vec<String>) {
+fn session(path: &Path, cases: &[(String, OwnedTables, String)], limit: u64) -> (u64, u64, Vec<String>) {
     let store = Arc::new(MemoStore::open(path, limit));
     let memo = Arc::new(Memo::on(store.clone()));
     let (hits, misses) = run(cases, &memo);

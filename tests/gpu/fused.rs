@@ -3,9 +3,8 @@
 use crate::support;
 use crate::support::{golden, gpu, gpu_graphs, random, small};
 use hyperfold::batch::build::BuildOptions;
-use hyperfold::columns::{Tables, status};
+use hyperfold::columns::{OwnedTables, status};
 use hyperfold::engine::gpu::{ExperimentError, GpuEngine, Mode, RunError};
-use hyperfold::engine::{Engine, is_final};
 
 const PACKET_LIMIT: u64 = 1 << 20;
 
@@ -21,14 +20,13 @@ fn fused_runs_end_as_on_the_cpu_in_any_company() {
     let mut got = before.clone();
     let mut calls = 0;
     let mut last = 0;
-    let report = engine
-        .run(&mut got, Mode::Fused, PACKET_LIMIT, &mut |p| {
-            calls += 1;
-            assert!(p.finished >= last && p.finished <= p.experiments);
-            last = p.finished;
-            true
-        })
-        .unwrap_or_else(|e| panic!("{e}"));
+    let report = gpu::run(&mut engine, &mut got, Mode::Fused, PACKET_LIMIT, &mut |p| {
+        calls += 1;
+        assert!(p.finished >= last && p.finished <= p.experiments);
+        last = p.finished;
+        true
+    })
+    .unwrap_or_else(|e| panic!("{e}"));
     small::compare(&names, &got, &want);
     assert!(report.failures.is_empty() && !report.stopped, "{report:?}");
     assert!(report.growths > 0, "starved pools must have grown");
@@ -36,10 +34,10 @@ fn fused_runs_end_as_on_the_cpu_in_any_company() {
     assert_eq!(last, names.len());
 
     // The other way round, in small batches, the tables are the same.
-    let mut reversed: Vec<Tables> = before.iter().rev().cloned().collect();
+    let mut reversed: Vec<OwnedTables> = before.iter().rev().cloned().collect();
     // Just enough for the largest of them at its end.
-    engine.limit_room(u64::MAX, want.iter().map(Tables::bytes).max().unwrap());
-    let report = engine.run(&mut reversed, Mode::Fused, PACKET_LIMIT, &mut |_| true);
+    engine.limit_room(u64::MAX, want.iter().map(OwnedTables::bytes).max().unwrap());
+    let report = gpu::run(&mut engine, &mut reversed, Mode::Fused, PACKET_LIMIT, &mut |_| true);
     engine.limit_room(u64::MAX, u64::MAX);
     let report = report.unwrap_or_else(|e| panic!("{e}"));
     assert!(report.failures.is_empty() && report.batches > 1, "{report:?}");
@@ -56,7 +54,8 @@ fn one_that_needs_too_much_fails_alone() {
     let limit = needed[0] - 1;
     assert!(needed[1] <= limit && needed[2] <= limit, "{needed:?}");
     let mut got = before;
-    let report = gpu::shared().run(&mut got, Mode::Fused, limit, &mut |_| true).unwrap_or_else(|e| panic!("{e}"));
+    let report =
+        gpu::run(&mut gpu::shared(), &mut got, Mode::Fused, limit, &mut |_| true).unwrap_or_else(|e| panic!("{e}"));
     assert!(
         matches!(report.failures[..], [(0, ExperimentError::TooManyPackets(e))] if e.limit == limit && e.wanted > limit),
         "{report:?}"
@@ -75,7 +74,7 @@ fn one_that_is_too_large_for_the_device_fails_alone() {
     let mut got = before;
     let mut engine = gpu::shared();
     engine.limit_room(u64::MAX, room);
-    let report = engine.run(&mut got, Mode::Fused, PACKET_LIMIT, &mut |_| true);
+    let report = gpu::run(&mut engine, &mut got, Mode::Fused, PACKET_LIMIT, &mut |_| true);
     engine.limit_room(u64::MAX, u64::MAX);
     let report = report.unwrap_or_else(|e| panic!("{e}"));
     assert!(
@@ -92,7 +91,7 @@ fn a_lost_device_is_an_error_and_no_panic() {
     device.destroy();
     let (_, mut tables): (Vec<_>, Vec<_>) = small::tables().into_iter().take(1).unzip();
     let before = tables.clone();
-    let error = engine.run(&mut tables, Mode::Fused, PACKET_LIMIT, &mut |_| true).unwrap_err();
+    let error = gpu::run(&mut engine, &mut tables, Mode::Fused, PACKET_LIMIT, &mut |_| true).unwrap_err();
     assert!(matches!(error, RunError::Lost(_) | RunError::Reported(_)), "{error:?}");
     assert_eq!(tables, before);
 }
@@ -113,7 +112,8 @@ fn a_run_stops_when_told_and_goes_on_where_it_was() {
     let mut engine = gpu::shared();
     let mut stops = 0;
     while got.iter().any(|t| matches!(t.exps[0].status, status::RUNNING | status::NEEDS_PACKETS)) {
-        let report = engine.run(&mut got, Mode::Fused, PACKET_LIMIT, &mut |_| false).unwrap_or_else(|e| panic!("{e}"));
+        let report = gpu::run(&mut engine, &mut got, Mode::Fused, PACKET_LIMIT, &mut |_| false)
+            .unwrap_or_else(|e| panic!("{e}"));
         stops += u32::from(report.stopped);
         assert!(report.dispatches <= 1 && stops < 10_000, "{report:?}");
     }
@@ -125,16 +125,17 @@ fn a_run_stops_when_told_and_goes_on_where_it_was() {
 fn random_networks_end_as_on_the_cpu() {
     let names: Vec<String> = (100..160).map(|seed| format!("random case {seed}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    let before: Vec<Tables> =
+    let before: Vec<OwnedTables> =
         (100..160).map(|seed| support::engine::tables(&random::case(seed), BuildOptions::default()).tables).collect();
     let want = small::on_cpu(&before);
     let mut got = before;
     // By way of the interface that the batch runner uses, slice after slice.
     let mut engine = gpu::shared();
     for _ in 0..1000 {
-        let slice = engine.advance(&mut got, PACKET_LIMIT, &|| false).unwrap_or_else(|e| panic!("{e}"));
+        let slice =
+            support::engine::advance(&mut *engine, &mut got, PACKET_LIMIT, &|| false).unwrap_or_else(|e| panic!("{e}"));
         assert!(slice.failures.is_empty() && slice.seconds.len() == got.len());
-        if got.iter().all(is_final) {
+        if got.iter().all(support::engine::is_final) {
             break;
         }
     }
@@ -145,14 +146,14 @@ fn random_networks_end_as_on_the_cpu() {
 fn task_graphs_end_as_on_the_cpu() {
     let cases: Vec<_> = (100..125).map(gpu_graphs::case).collect();
     let names: Vec<&str> = cases.iter().map(|g| g.name.as_str()).collect();
-    let mut before: Vec<Tables> =
+    let mut before: Vec<OwnedTables> =
         cases.iter().map(|g| gpu_graphs::tables(g, BuildOptions { rtt_cap: 4, ..Default::default() }).tables).collect();
     // With pools that must grow on the way.
     before.iter_mut().step_by(3).for_each(small::starve);
     let want = small::on_cpu(&before);
     let mut got = before;
-    let report =
-        gpu::shared().run(&mut got, Mode::Fused, PACKET_LIMIT, &mut |_| true).unwrap_or_else(|e| panic!("{e}"));
+    let report = gpu::run(&mut gpu::shared(), &mut got, Mode::Fused, PACKET_LIMIT, &mut |_| true)
+        .unwrap_or_else(|e| panic!("{e}"));
     small::compare(&names, &got, &want);
     assert!(report.failures.is_empty() && report.growths > 0, "{report:?}");
     let lost = want.iter().filter(|t| t.ports.iter().any(|p| p.drops > 0)).count();
@@ -168,14 +169,14 @@ fn golden_cases_end_as_on_the_cpu() {
         println!("skipped: the golden cases are not here");
         return;
     }
-    let before: Vec<Tables> = wanted
+    let before: Vec<OwnedTables> = wanted
         .iter()
         .map(|name| support::engine::tables(&golden::load(name).case, BuildOptions::default()).tables)
         .collect();
     let want = small::on_cpu(&before);
     let mut got = before;
-    let report =
-        gpu::shared().run(&mut got, Mode::Fused, PACKET_LIMIT, &mut |_| true).unwrap_or_else(|e| panic!("{e}"));
+    let report = gpu::run(&mut gpu::shared(), &mut got, Mode::Fused, PACKET_LIMIT, &mut |_| true)
+        .unwrap_or_else(|e| panic!("{e}"));
     small::compare(&wanted, &got, &want);
     println!("{report:?}");
 }

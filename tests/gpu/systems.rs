@@ -3,44 +3,45 @@
 use crate::support;
 use crate::support::{golden, gpu, gpu_graphs, random, small};
 use hyperfold::batch::build::BuildOptions;
-use hyperfold::columns::{NEVER, Tables, qp, status, task};
-use hyperfold::engine::gpu::{GpuEngine, Kernel, Mode, pack};
+use hyperfold::columns::{NEVER, OwnedTables, qp, status, task};
+use hyperfold::engine::gpu::{GpuEngine, Kernel, Mode};
 use hyperfold::engine::grow;
 use hyperfold::engine::systems::SYSTEMS;
 
 /// Experiments by name, each with the tables that the CPU engine works on.
-type Named = Vec<(String, Tables)>;
+type Named = Vec<(String, OwnedTables)>;
 
-fn running(t: &Tables) -> bool {
+fn running(t: &OwnedTables) -> bool {
     t.exps[0].status == status::RUNNING
 }
 
 /// Runs `steps` steps of all experiments side by side on both, comparing after every system.
 fn parity(engine: &mut GpuEngine, experiments: &mut Named, steps: u32) {
-    let mut all = pack::pack(experiments.iter().map(|e| &e.1));
-    let mut resident = engine.upload(&all).unwrap_or_else(|e| panic!("{e}"));
+    let mut resident = None;
     for step in 0..steps {
-        let mut grown = false;
         for (_, t) in experiments.iter_mut().filter(|e| e.1.exps[0].status == status::NEEDS_PACKETS) {
-            grow::grow(t, u64::from(u32::MAX)).unwrap_or_else(|e| panic!("{e}"));
-            grown = true;
+            grow::grow(&mut t.view(), u64::from(u32::MAX)).unwrap_or_else(|e| panic!("{e}"));
+            resident = None;
         }
-        if grown {
-            all = pack::pack(experiments.iter().map(|e| &e.1));
-            resident = engine.upload(&all).unwrap_or_else(|e| panic!("{e}"));
-        }
+        let mut got: Vec<OwnedTables> = experiments.iter().map(|e| e.1.clone()).collect();
+        let resident = &*resident.get_or_insert_with(|| {
+            OwnedTables::with_views(&mut got, |all| engine.upload(&all.iter().collect::<Vec<_>>()))
+                .unwrap_or_else(|e| panic!("{e}"))
+        });
         if !experiments.iter().any(|e| running(&e.1)) {
             return;
         }
         let took_part: Vec<bool> = experiments.iter().map(|e| running(&e.1)).collect();
         for (k, system) in SYSTEMS.iter().enumerate() {
-            engine.run_system(&resident, Kernel::System(k), Some(&mut all)).unwrap_or_else(|e| panic!("{e}"));
+            OwnedTables::with_views(&mut got, |all| {
+                let mut all: Vec<_> = all.iter_mut().collect();
+                engine.run_system(resident, Kernel::System(k), Some(&mut all))
+            })
+            .unwrap_or_else(|e| panic!("{e}"));
             for (row, (experiment, t)) in experiments.iter_mut().enumerate().filter(|(row, _)| took_part[*row]) {
                 let rows = system.rows.count(&t.exps[0]);
-                system.run(t, 0..rows);
-                let mut got = t.clone();
-                all.extract(row, &mut got);
-                if let Some(first) = gpu::difference(&got, t) {
+                system.run(&mut t.view(), 0..rows);
+                if let Some(first) = gpu::difference(&got[row], t) {
                     panic!("{experiment}, step {step}, after {}: {first}", system.name);
                 }
             }
@@ -60,7 +61,7 @@ fn small_networks() {
         })
         .collect();
     parity(&mut gpu::shared(), &mut experiments, 450);
-    let sum = |count: fn(&Tables) -> u64| experiments.iter().map(|e| count(&e.1)).sum::<u64>();
+    let sum = |count: fn(&OwnedTables) -> u64| experiments.iter().map(|e| count(&e.1)).sum::<u64>();
     // What the cases are for has happened.
     assert!(sum(support::engine::pauses) > 0, "no pause");
     assert!(sum(|t| t.ports.iter().map(|p| u64::from(p.drops)).sum()) > 0, "no drop");
@@ -94,7 +95,7 @@ fn task_graphs() {
         })
         .collect();
     parity(&mut gpu::shared(), &mut experiments, 250);
-    let sum = |count: fn(&Tables) -> usize| experiments.iter().map(|e| count(&e.1)).sum::<usize>();
+    let sum = |count: fn(&OwnedTables) -> usize| experiments.iter().map(|e| count(&e.1)).sum::<usize>();
     let messages = sum(|t| t.tasks.iter().filter(|r| r.flags & task::MESSAGE != 0 && r.done != NEVER).count());
     let gates = sum(|t| t.gates.iter().filter(|g| g.waits == 0).count());
     assert!(messages > 500 && gates > 100, "{messages} messages, {gates} gates");
@@ -131,7 +132,8 @@ fn runs_by_system_end_as_on_the_cpu() {
     small::starve(&mut before[1]);
     let want = small::on_cpu(&before);
     let mut got = before;
-    let report = gpu::shared().run(&mut got, Mode::PerSystem, 1 << 20, &mut |_| true).unwrap_or_else(|e| panic!("{e}"));
+    let report = gpu::run(&mut gpu::shared(), &mut got, Mode::PerSystem, 1 << 20, &mut |_| true)
+        .unwrap_or_else(|e| panic!("{e}"));
     small::compare(&names, &got, &want);
     assert!(report.failures.is_empty() && report.growths > 0, "{report:?}");
 }
@@ -140,10 +142,12 @@ fn runs_by_system_end_as_on_the_cpu() {
 fn task_graphs_by_system_end_as_on_the_cpu() {
     let cases: Vec<_> = [0, 6, 12, 18, 24].map(gpu_graphs::case).into();
     let names: Vec<&str> = cases.iter().map(|g| g.name.as_str()).collect();
-    let before: Vec<Tables> = cases.iter().map(|g| gpu_graphs::tables(g, BuildOptions::default()).tables).collect();
+    let before: Vec<OwnedTables> =
+        cases.iter().map(|g| gpu_graphs::tables(g, BuildOptions::default()).tables).collect();
     let want = small::on_cpu(&before);
     let mut got = before;
-    let report = gpu::shared().run(&mut got, Mode::PerSystem, 1 << 20, &mut |_| true).unwrap_or_else(|e| panic!("{e}"));
+    let report = gpu::run(&mut gpu::shared(), &mut got, Mode::PerSystem, 1 << 20, &mut |_| true)
+        .unwrap_or_else(|e| panic!("{e}"));
     small::compare(&names, &got, &want);
     assert!(report.failures.is_empty(), "{report:?}");
 }

@@ -2,8 +2,8 @@
 
 use hyperfold::batch::build::{BuildOptions, Built, GraphCase, PacketCase, build};
 use hyperfold::batch::conserve;
-use hyperfold::columns::{NEVER, Tables, status};
-use hyperfold::engine::{cpu, grow};
+use hyperfold::columns::{NEVER, OwnedTables, status};
+use hyperfold::engine::{Engine, EngineError, Slice, cpu, grow};
 
 use super::Case;
 
@@ -27,7 +27,8 @@ pub fn tables_of(case: &Case, graph: Option<GraphCase>, options: BuildOptions) -
 }
 
 /// Runs a built case on the CPU engine until it stops for good; returns its status.
-pub fn run_cpu(t: &mut Tables) -> u32 {
+pub fn run_cpu(t: &mut OwnedTables) -> u32 {
+    let t = &mut *t.view();
     loop {
         cpu::run(t, u32::MAX);
         if t.exps[0].status != status::NEEDS_PACKETS {
@@ -35,6 +36,26 @@ pub fn run_cpu(t: &mut Tables) -> u32 {
         }
         grow::grow(t, u32::MAX as u64 / 2).unwrap_or_else(|e| panic!("{e}"));
     }
+}
+
+/// Whether every law of conservation is kept.
+pub fn conserved(t: &OwnedTables) -> Result<(), conserve::Violation> {
+    conserve::check(&t.clone().view())
+}
+
+/// Whether the experiment has come to an end.
+pub fn is_final(t: &OwnedTables) -> bool {
+    !matches!(t.exps[0].status, status::RUNNING | status::NEEDS_PACKETS)
+}
+
+/// A slice of `engine` over experiments that stand alone.
+pub fn advance(
+    engine: &mut dyn Engine,
+    batch: &mut [OwnedTables],
+    packet_limit: u64,
+    stop: &(dyn Fn() -> bool + Sync),
+) -> Result<Slice, EngineError> {
+    OwnedTables::with_views(batch, |batch| engine.advance(batch, packet_limit, stop))
 }
 
 /// Completion times by flow of the case, ps after the start; `None` for an unfinished flow.
@@ -50,12 +71,12 @@ pub fn fct_ps(built: &Built) -> Vec<Option<u64>> {
 }
 
 /// Data and ACK packets that left a port.
-pub fn packet_hops(t: &Tables) -> u64 {
+pub fn packet_hops(t: &OwnedTables) -> u64 {
     t.nics.iter().map(|n| n.hops).sum::<u64>() + t.ports.iter().map(|p| p.hops).sum::<u64>()
 }
 
 /// Pause frames received, by NICs and ports.
-pub fn pauses(t: &Tables) -> u64 {
+pub fn pauses(t: &OwnedTables) -> u64 {
     t.nics.iter().map(|n| n.pauses as u64).sum::<u64>() + t.ports.iter().map(|p| p.pauses as u64).sum::<u64>()
 }
 
@@ -70,7 +91,7 @@ pub fn finish(name: &str, case: &Case, options: BuildOptions) -> Built {
 pub fn finish_built(name: &str, built: &mut Built) {
     let status = run_cpu(&mut built.tables);
     assert_eq!(status, status::DONE, "{name}: status {status}");
-    conserve::check(&built.tables).unwrap_or_else(|e| panic!("{name}: {e}"));
+    conserved(&built.tables).unwrap_or_else(|e| panic!("{name}: {e}"));
     let unfinished = fct_ps(built).iter().filter(|f| f.is_none()).count();
     assert_eq!(unfinished, 0, "{name}: flows without a completion");
 }

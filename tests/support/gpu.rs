@@ -1,7 +1,7 @@
 //! A device for GPU tests, and the first difference between two sets of tables.
 
-use hyperfold::columns::{TABLES, Table, Tables};
-use hyperfold::engine::gpu::GpuEngine;
+use hyperfold::columns::{OwnedTables, TABLES, Table};
+use hyperfold::engine::gpu::{GpuEngine, Mode, Progress, Report, RunError};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// An open device with 64-bit integers. Panics where there is none: a missing adapter must not look like a passed test.
@@ -39,9 +39,20 @@ pub fn shared() -> MutexGuard<'static, GpuEngine> {
     ENGINE.get_or_init(|| Mutex::new(engine())).lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// [`GpuEngine::run`] over experiments that stand alone.
+pub fn run(
+    engine: &mut GpuEngine,
+    experiments: &mut [OwnedTables],
+    mode: Mode,
+    packet_limit: u64,
+    go_on: &mut dyn FnMut(&Progress) -> bool,
+) -> Result<Report, RunError> {
+    OwnedTables::with_views(experiments, |experiments| engine.run(experiments, mode, packet_limit, go_on))
+}
+
 /// The first difference: table, row, column, both values.
-pub fn difference(got: &Tables, want: &Tables) -> Option<String> {
-    let pairs = got.views().into_iter().zip(want.views());
+pub fn difference(got: &OwnedTables, want: &OwnedTables) -> Option<String> {
+    let pairs = got.as_bytes().into_iter().zip(want.as_bytes());
     TABLES.iter().zip(pairs).find_map(|(table, (got, want))| words(table, got, want))
 }
 

@@ -3,7 +3,7 @@
 //! Seeded like [`super::random`], whose networks, transports and (beside some graphs) flows they use.
 
 use hyperfold::batch::build::{BuildOptions, Built, GraphCase, PacketCase, build};
-use hyperfold::columns::{NEVER, SHARED_FLOWS_LEFT, Tables, task};
+use hyperfold::columns::{NEVER, OwnedTables, SHARED_FLOWS_LEFT, task};
 use hyperfold::transport::Cc;
 use hyperfold::workload::Flow;
 use hyperfold::workload::tasks::{Edge, QueuePair, Target, TaskGraph, When, Work};
@@ -97,7 +97,7 @@ pub fn tables(g: &Graph, options: BuildOptions) -> Built {
 }
 
 /// Panics unless everything has ended, messages after they had arrived.
-pub fn complete(name: &str, t: &Tables) {
+pub fn complete(name: &str, t: &OwnedTables) {
     assert_eq!(t.shared[SHARED_FLOWS_LEFT as usize], 0, "{name}: flows and tasks left");
     for (i, row) in t.tasks.iter().enumerate() {
         assert!(row.waits == 0 && row.at <= row.done && row.done != NEVER, "{name}: task {i}: {row:?}");

@@ -1,7 +1,7 @@
 //! Small cases for parity of CPU and GPU: two switches, two trunks, every congestion control and every way to lose or pause.
 
 use hyperfold::batch::build::BuildOptions;
-use hyperfold::columns::{NONE, Packet, Tables};
+use hyperfold::columns::{NONE, OwnedTables, Packet};
 use hyperfold::routing::FlowPaths;
 use hyperfold::topology::{ArcIdx, Link, Network, Node, NodeKind};
 use hyperfold::transport::{Cc, RttWindow, Transport};
@@ -135,7 +135,7 @@ pub fn all() -> Vec<(&'static str, Case)> {
 }
 
 /// The small cases, built; those with an odd number keep round-trip times and queue integrals.
-pub fn tables() -> Vec<(&'static str, Tables)> {
+pub fn tables() -> Vec<(&'static str, OwnedTables)> {
     all()
         .into_iter()
         .enumerate()
@@ -149,7 +149,7 @@ pub fn tables() -> Vec<(&'static str, Tables)> {
 }
 
 /// Takes packets away from every pool, so that it must grow on the way.
-pub fn starve(t: &mut Tables) {
+pub fn starve(t: &mut OwnedTables) {
     for n in 0..t.nics.len() {
         let keep = t.nics[n].worst;
         let mut p = t.nics[n].free_head;
@@ -164,7 +164,7 @@ pub fn starve(t: &mut Tables) {
 }
 
 /// What the CPU engine makes of them.
-pub fn on_cpu(before: &[Tables]) -> Vec<Tables> {
+pub fn on_cpu(before: &[OwnedTables]) -> Vec<OwnedTables> {
     let mut after = before.to_vec();
     for t in &mut after {
         engine::run_cpu(t);
@@ -173,7 +173,7 @@ pub fn on_cpu(before: &[Tables]) -> Vec<Tables> {
 }
 
 /// Panics with the first difference between what came out and what should have.
-pub fn compare(names: &[&str], got: &[Tables], want: &[Tables]) {
+pub fn compare(names: &[&str], got: &[OwnedTables], want: &[OwnedTables]) {
     for ((name, got), want) in names.iter().zip(got).zip(want) {
         if let Some(first) = super::gpu::difference(got, want) {
             panic!("{name}: {first}");

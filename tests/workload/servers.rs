@@ -33,9 +33,9 @@ fn all_reduce(cluster: &str, more: &str) -> u64 {
     );
     let mut tables = prepared(&base).built.tables;
     loop {
-        cpu::run(&mut tables, u32::MAX);
+        cpu::run(&mut tables.view(), u32::MAX);
         match tables.exps[0].status {
-            status::NEEDS_PACKETS => grow::grow(&mut tables, u32::MAX as u64).unwrap(),
+            status::NEEDS_PACKETS => grow::grow(&mut tables.view(), u32::MAX as u64).unwrap(),
             status::DONE => break,
             other => panic!("{base}: status {other}"),
         }
