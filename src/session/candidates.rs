@@ -27,7 +27,13 @@ const ESTIMATED_AT_ONCE: usize = 64;
 /// Why a search broke off.
 pub(crate) enum SearchStop {
     Interrupted,
-    Failed(SessionError),
+    Failed(Box<SessionError>),
+}
+
+impl From<SessionError> for SearchStop {
+    fn from(error: SessionError) -> Self {
+        SearchStop::Failed(Box::new(error))
+    }
 }
 
 /// What is searched, and how it is run.
@@ -92,7 +98,7 @@ impl<'a, 's> CandidateEvaluator<'a, 's> {
             let all = view.pool.install(|| few.par_iter().map(one).collect::<Result<Vec<_>, SearchStop>>())?;
             for (i, seen) in all {
                 let exp_id = self.view.points[i][0].exp_id;
-                keep(&mut self.seen, self.sink, level, exp_id, seen).map_err(SearchStop::Failed)?;
+                keep(&mut self.seen, self.sink, level, exp_id, seen).map_err(SearchStop::from)?;
             }
         }
         Ok(())
@@ -123,7 +129,7 @@ impl<'a, 's> CandidateEvaluator<'a, 's> {
         match workers::simulate(tasks.into_iter(), self.workers, view.settings, &self.memo, view.pool, &mut tell) {
             _ if view.settings.interrupt.requested() => Err(SearchStop::Interrupted),
             Ok(()) => Ok(()),
-            Err(e) => Err(SearchStop::Failed(e)),
+            Err(e) => Err(e.into()),
         }
     }
 }
@@ -146,7 +152,7 @@ impl Evaluate for CandidateEvaluator<'_, '_> {
             let (verdict, hops) = self
                 .seen
                 .get(&place(i))
-                .ok_or_else(|| SearchStop::Failed(SessionError::Internal("a candidate ended without a result")))?;
+                .ok_or_else(|| SearchStop::from(SessionError::Internal("a candidate ended without a result")))?;
             packet_hops += hops;
             verdicts.push(verdict.clone());
         }
@@ -160,7 +166,7 @@ impl Evaluate for CandidateEvaluator<'_, '_> {
         let known =
             if open.len() < n { format!("; {} of them by an earlier run", n - open.len()) } else { String::new() };
         (self.sink)(Update::Message(format!("search: {n} candidates {what}{lost}{known}")))
-            .map_err(SearchStop::Failed)?;
+            .map_err(SearchStop::from)?;
         Ok(verdicts)
     }
 }

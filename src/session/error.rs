@@ -39,7 +39,7 @@ pub enum SessionError {
         /// Which experiment, in words; empty where there is but one.
         experiment: String,
         /// What is wrong.
-        source: PrepareError,
+        source: Box<PrepareError>,
     },
     /// An experiment that cannot be simulated once more.
     #[error(transparent)]
@@ -58,7 +58,7 @@ pub enum SessionError {
         /// The folder.
         path: PathBuf,
         /// What is wrong with the sweep.
-        source: SpecError,
+        source: Box<SpecError>,
     },
     /// There is no GPU to be had.
     #[error(transparent)]

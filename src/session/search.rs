@@ -124,7 +124,7 @@ pub(crate) fn choose(
     let (found, chosen) = match search(&ranks, &ordered, setup.budget, sweep.seed, &mut evaluator) {
         Ok(done) => done,
         Err(SearchStop::Interrupted) => return Ok(None),
-        Err(SearchStop::Failed(e)) => return Err(e),
+        Err(SearchStop::Failed(e)) => return Err(*e),
     };
     let lost_devices = evaluator.lost_devices;
     let ids: Vec<u64> = points.iter().map(|p| p[0].exp_id).collect();

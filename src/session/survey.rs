@@ -94,5 +94,5 @@ pub(crate) fn survey(sweep: &Sweep) -> Result<Survey, SessionError> {
 fn named(sweep: &Sweep, experiment: &Experiment, error: PrepareError) -> SessionError {
     let axes = sweep.axes_text(experiment);
     let of = if axes.is_empty() { String::new() } else { format!(" (experiment with {axes})") };
-    SessionError::Prepare { path: sweep.path.clone(), experiment: of, source: error }
+    SessionError::Prepare { path: sweep.path.clone(), experiment: of, source: Box::new(error) }
 }

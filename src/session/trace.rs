@@ -62,7 +62,7 @@ pub(crate) fn experiment(run: &RunResults, exp_id: u64) -> Result<(usize, Config
     let m = &run.manifest;
     let path = if m.sweep_path.is_empty() { PathBuf::from("sweep.toml") } else { PathBuf::from(&m.sweep_path) };
     let sweep = sweep::parse(&m.sweep, &path, &SetOverrides(Vec::new()))
-        .map_err(|e| SessionError::Manifest { path: run.path.clone(), source: of_manifest(e) })?;
+        .map_err(|e| SessionError::Manifest { path: run.path.clone(), source: Box::new(of_manifest(e)) })?;
     let recorded = run.column("exp_key").map(|c| run.rows[row][c].to_string()).unwrap_or_default();
     let found = sweep.experiments.iter().find(|e| e.exp_id == exp_id).filter(|e| e.exp_key.to_string() == recorded);
     let Some(found) = found else {
