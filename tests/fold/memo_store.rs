@@ -527,7 +527,7 @@ fn processes_that_are_killed_while_they_write_lose_nothing_that_was_written() {
             .map(|_| {
                 let exe = std::env::current_exe().unwrap();
                 let mut c = Command::new(exe);
-                c.args(["--exact", "writer", "--nocapture", "--test-threads=1"])
+                c.args(["--exact", "memo_store::writer", "--nocapture", "--test-threads=1"])
                     .env("HYPERFOLD_TEST_MEMO", &path)
                     .stdout(Stdio::piped())
                     .stderr(Stdio::null());
