@@ -75,9 +75,9 @@ impl Faults {
         }
     }
 
-    /// Why wgpu has no memory to bring data to the device with.
+    /// Why wgpu gives no staging memory. It reports a want of memory, but not that the device is gone.
     pub fn no_staging(&self) -> RunError {
-        self.check().err().unwrap_or_else(|| RunError::OutOfMemory("no room for staging".to_string()))
+        self.check().err().unwrap_or_else(|| RunError::Lost("it takes no more data".to_string()))
     }
 
     /// Waits until all that was submitted is done.
