@@ -6,6 +6,8 @@
 //!
 //! Started without cargo's `--bench`, as `cargo test --all-targets` does, it only lists what there is.
 
+#![forbid(unsafe_code)]
+
 use std::process::ExitCode;
 
 use hyperfold::cli::args::BenchArgs;

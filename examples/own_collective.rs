@@ -2,9 +2,11 @@
 //!
 //!     cargo run --release --example own_collective
 
+#![forbid(unsafe_code)]
+
 use std::error::Error;
 
-use hyperfold::{Engine, ProgramBuilder, Session, Step, Sweep};
+use hyperfold::{Engine, ProgramBuilder, ProgramStep, Session, Sweep};
 
 const RANKS: u32 = 8;
 const BYTES: u64 = 400_000;
@@ -12,10 +14,10 @@ const BYTES: u64 = 400_000;
 /// In round k each rank exchanges everything with the rank whose number differs in bit k.
 fn recursive_doubling() -> ProgramBuilder {
     let mut program = ProgramBuilder::new(RANKS);
-    let mut done: Vec<Option<Step>> = vec![None; RANKS as usize];
+    let mut done: Vec<Option<ProgramStep>> = vec![None; RANKS as usize];
     for bit in 0..RANKS.ilog2() {
         let round = (0..RANKS).map(|rank| (rank ^ (1 << bit), done[rank as usize]));
-        let arrived: Vec<Step> = round
+        let arrived: Vec<ProgramStep> = round
             .enumerate()
             .map(|(rank, (peer, after))| program.message(rank as u32, peer, BYTES, after.as_slice()))
             .collect();
@@ -27,7 +29,7 @@ fn recursive_doubling() -> ProgramBuilder {
 /// A part of the data goes round twice: once to be summed, once to be handed out.
 fn ring() -> ProgramBuilder {
     let mut program = ProgramBuilder::new(RANKS);
-    let mut done: Vec<Option<Step>> = vec![None; RANKS as usize];
+    let mut done: Vec<Option<ProgramStep>> = vec![None; RANKS as usize];
     for _ in 0..2 * (RANKS - 1) {
         let before = done.clone();
         for rank in 0..RANKS {

@@ -2,6 +2,8 @@
 //!
 //!     cargo run --release --example own_routing
 
+#![forbid(unsafe_code)]
+
 use std::error::Error;
 
 use hyperfold::{Engine, FlowList, FlowSpec, NodeId, Session, Sweep, TopologyBuilder};

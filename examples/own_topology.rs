@@ -2,6 +2,8 @@
 //!
 //!     cargo run --release --example own_topology
 
+#![forbid(unsafe_code)]
+
 use std::error::Error;
 
 use hyperfold::{Engine, FlowList, NodeId, Session, Sweep, TopologyBuilder};

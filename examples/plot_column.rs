@@ -2,6 +2,8 @@
 //!
 //!     cargo run --release --example plot_column
 
+#![forbid(unsafe_code)]
+
 use std::error::Error;
 use std::fmt::Write;
 

@@ -2,6 +2,8 @@
 //!
 //!     cargo run --release --example quick_sweep
 
+#![forbid(unsafe_code)]
+
 use std::error::Error;
 use std::path::Path;
 

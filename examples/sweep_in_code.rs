@@ -2,6 +2,8 @@
 //!
 //!     cargo run --release --example sweep_in_code
 
+#![forbid(unsafe_code)]
+
 use std::error::Error;
 
 use hyperfold::{Engine, Session, Sweep};

@@ -5,10 +5,13 @@
 #
 # HYPERFOLD is the program; KILLS (200) is how many kills must hit a run that is still going; SEED (random, printed) gives the moments and the
 # numbers of threads. A sweep that completes is compared, and the next kills hit a new run of it. Exit code 0: every byte was equal.
+# Three of ten kills hit a run while it writes to the memo's file (scripts/kill-memo-test.py).
 set -euo pipefail
 
+scripts=$(realpath "$(dirname "$0")")
 program=$(realpath "${1:?usage: kill-test.sh HYPERFOLD [KILLS] [SEED]}")
 kills=${2:-200}
+memo_kills=$((kills * 3 / 10))
 seed=${3:-$(od -An -N2 -tu2 /dev/urandom | tr -d ' ')}
 RANDOM=$seed
 work=$(mktemp -d)
@@ -62,7 +65,7 @@ within=$((($(date +%s%N) - from) / 1000000 + 1))
 echo "kill-test: seed $seed; an undisturbed run takes $within ms"
 
 hits=0 completed=0
-while [ "$hits" -lt "$kills" ]; do
+while [ "$hits" -lt $((kills - memo_kills)) ]; do
     run out $((RANDOM % within + 1)) --resume
     case $code in
         137)
@@ -83,3 +86,4 @@ run out 600000 --resume
 [ "$code" -eq 1 ] || broken
 compare
 echo "kill-test: $hits kills, $((completed + 1)) completions, all bytes equal"
+if [ "$memo_kills" -gt 0 ]; then python3 "$scripts/kill-memo-test.py" "$program" "$memo_kills" "$seed"; fi

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes a Python environment with the independent readers that tests compare files with (pyarrow, for Parquet).
+# Makes a Python environment with what tests compare with: pyarrow reads Parquet files, jsonschema checks sweeps against the schema; and what the package in python/ needs.
 #
 #   scripts/setup-python.sh          in target/python (or under CARGO_TARGET_DIR)
 #
@@ -12,7 +12,7 @@ me=setup-python
 . scripts/setup-common.sh
 
 venv=${CARGO_TARGET_DIR:-target}/python
-packages=(pyarrow)
+packages=(pyarrow jsonschema pandas tomli_w)
 has_all() { [ -x "$venv/bin/python" ] && "$venv/bin/python" -c 'import sys, importlib; [importlib.import_module(m) for m in sys.argv[1:]]' "${packages[@]}" 2>/dev/null; }
 
 if has_all; then

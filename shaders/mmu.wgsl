@@ -29,7 +29,7 @@ fn threshold(sw: u32, port: u32, used: u64) -> u64 {
 // Whether a packet of `x` bytes that came in by `port` may stay.
 fn admit(port: u32, x: u32) -> bool {
     let row = port_base + port;
-    if x + ports[row].hr <= ports[row].headroom {
+    if x + ports[row].headroom_used <= ports[row].headroom {
         return true;
     }
     let sw = switch_base + ports[row].switch_idx;
@@ -45,10 +45,10 @@ fn charge(port: u32, x: u32) {
     let used_before = shared_used(sw);
     let n = ingress_bytes(port) + x;
     if n > reserve && u64(n - reserve) > threshold(sw, port, used_before) {
-        if ports[row].hr == 0u && ports[row].pausing == 0u {
+        if ports[row].headroom_used == 0u && ports[row].pausing == 0u {
             switches[sw].congested_n += 1u;
         }
-        ports[row].hr += x;
+        ports[row].headroom_used += x;
     } else {
         atomicStore(&shared_words[ingress_word(port)], n);
     }
@@ -57,8 +57,8 @@ fn charge(port: u32, x: u32) {
         return;
     }
     let used = shared_used(sw);
-    if ports[row].hr > 0u || u64(shared_of(port)) >= threshold(sw, port, used) {
-        if ports[row].hr == 0u {
+    if ports[row].headroom_used > 0u || u64(shared_of(port)) >= threshold(sw, port, used) {
+        if ports[row].headroom_used == 0u {
             switches[sw].congested_n += 1u;
         }
         ports[row].pausing = 1u;
@@ -73,7 +73,7 @@ fn note_held(sw: u32) {
     let port_end = port_first + switches[sw].port_n;
     var held = 0lu;
     for (var p = port_first; p < port_end; p++) {
-        held += u64(ingress_bytes(p)) + u64(ports[port_base + p].hr);
+        held += u64(ingress_bytes(p)) + u64(ports[port_base + p].headroom_used);
     }
     if held > switches[sw].max_held {
         switches[sw].max_held = held;
@@ -86,9 +86,9 @@ fn note_held(sw: u32) {
 // Releases `x` bytes of ingress `port`.
 fn release(port: u32, x: u32) {
     let row = port_base + port;
-    let was = ports[row].hr;
+    let was = ports[row].headroom_used;
     let from_headroom = min(x, was);
-    ports[row].hr = was - from_headroom;
+    ports[row].headroom_used = was - from_headroom;
     if was > 0u && was == from_headroom && ports[row].pausing == 0u {
         switches[switch_base + ports[row].switch_idx].congested_n -= 1u;
     }
@@ -98,7 +98,7 @@ fn release(port: u32, x: u32) {
 // After a packet that came in by `port` left through `egress`: resumes the peer of `port` if that is due.
 fn resume_test(port: u32, egress: u32) {
     let row = port_base + port;
-    if ports[row].pausing == 0u || ports[row].hr != 0u {
+    if ports[row].pausing == 0u || ports[row].headroom_used != 0u {
         return;
     }
     let sw = switch_base + ports[row].switch_idx;

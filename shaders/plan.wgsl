@@ -1,7 +1,7 @@
 // System `plan`, a row a switch port: what arrives here in this step, sorted by the egress that wants it
 // (twin: `src/engine/cpu/plan.rs`).
 
-// Shared word in which `ingress` (index in its switch) tells egress `port` that it has something for it.
+// Word in which `ingress` (index in its switch) tells egress `port` that it has something for it.
 fn want_word(port: u32, ingress: u32) -> u32 {
     return shared_base + SHARED_HEADER + exps[exp_row].port_len + port * exps[exp_row].mask_words + ingress / 32u;
 }

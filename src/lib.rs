@@ -35,80 +35,126 @@
 //!
 //! # Layers
 //! Top down; a module imports only from those above it (`tests/docs/layers.rs` enforces it):
-//! `units` → `spec`, `sweep`, `transport`, `columns` → `topology`, `routing`, `model`, `collective` → `compute`, `cost` → `memory` →
+//! `units`, `budget`, `isolation` → `input` → `spec`, `sweep`, `transport`, `columns` → `topology`, `routing`, `model`, `collective` → `compute`, `cost` → `memory` →
 //! `workload` → `engine` → `batch` →
-//! `results` → `compare`, `optimize`, `trace`, `submit` → `report` → `session` → `cli`. ARCHITECTURE.md says what each is for.
+//! `results` → `compare`, `optimize`, `trace`, `submit` → `report`, `plot` → `session` → `cli`. ARCHITECTURE.md says what each is for.
+
+#![warn(missing_docs, unreachable_pub)]
+// The allocator that counts is the one place that needs it.
+#![deny(unsafe_code)]
+// Comments of the crate's own modules link to what is private: they are for those who read the code.
+#![allow(rustdoc::private_intra_doc_links)]
 
 #[doc(hidden)]
+pub mod budget;
+#[doc(hidden)]
+#[forbid(unsafe_code)]
+pub mod input;
+#[doc(hidden)]
+#[forbid(unsafe_code)]
+pub mod isolation;
+#[doc(hidden)]
+#[forbid(unsafe_code)]
 pub mod units;
 
 #[doc(hidden)]
+#[forbid(unsafe_code)]
 pub mod columns;
 #[doc(hidden)]
+#[forbid(unsafe_code)]
 pub mod spec;
 #[doc(hidden)]
+#[forbid(unsafe_code)]
 pub mod sweep;
 #[doc(hidden)]
+#[forbid(unsafe_code)]
 pub mod transport;
 
 #[doc(hidden)]
+#[forbid(unsafe_code)]
 pub mod collective;
 #[doc(hidden)]
+#[forbid(unsafe_code)]
 pub mod model;
 #[doc(hidden)]
+#[forbid(unsafe_code)]
 pub mod routing;
 #[doc(hidden)]
+#[forbid(unsafe_code)]
 pub mod topology;
 
 #[doc(hidden)]
+#[forbid(unsafe_code)]
 pub mod compute;
 #[doc(hidden)]
+#[forbid(unsafe_code)]
 pub mod cost;
 
 #[doc(hidden)]
+#[forbid(unsafe_code)]
 pub mod memory;
 
 #[doc(hidden)]
+#[forbid(unsafe_code)]
 pub mod workload;
 
 #[doc(hidden)]
+#[forbid(unsafe_code)]
 pub mod engine;
 
 #[doc(hidden)]
+#[forbid(unsafe_code)]
 pub mod batch;
 
 #[doc(hidden)]
+#[forbid(unsafe_code)]
 pub mod results;
 
 #[doc(hidden)]
+#[forbid(unsafe_code)]
 pub mod compare;
 #[doc(hidden)]
+#[forbid(unsafe_code)]
 pub mod optimize;
 #[doc(hidden)]
+#[forbid(unsafe_code)]
 pub mod submit;
 #[doc(hidden)]
+#[forbid(unsafe_code)]
 pub mod trace;
 
 #[doc(hidden)]
+#[forbid(unsafe_code)]
+pub mod plot;
+#[doc(hidden)]
+#[forbid(unsafe_code)]
 pub mod report;
 
 #[doc(hidden)]
+#[forbid(unsafe_code)]
 pub mod session;
 
 #[doc(hidden)]
+#[forbid(unsafe_code)]
 pub mod cli;
 
+/// So that unit tests count memory as the program does.
+#[cfg(test)]
+#[global_allocator]
+static ALLOCATOR: budget::CountingAllocator = budget::CountingAllocator;
+
+pub use budget::CountingAllocator;
 pub use engine::gpu::DeviceChoice;
 pub use results::{
-    Axis, Cell, ColumnInfo, ExperimentRecord, Finished, FlowRecord, FoldingRecord, InputFile, Kind, LinkRecord,
-    Manifest, Micro, Outcome, Outputs, Ps, ReadError, ResultsError, Role, RttRecord, RunIdentity, RunResults,
+    Axis, Cell, ColumnInfo, ColumnKind, ColumnRole, ExperimentRecord, Finished, FlowRecord, FoldingRecord, InputFile,
+    LinkRecord, Manifest, Micro, Outcome, Outputs, Ps, ReadError, ResultsError, RttRecord, RunIdentity, RunResults,
     StatsRecord, Status,
 };
 pub use session::EngineChoice as Engine;
 pub use session::MemoChoice as Memo;
 pub use session::{
-    EngineUsed, FlowList, FlowSpec, Interrupt, Merged, NodeId, Planned, ProgramBuilder, Results, RunSummary,
-    SearchPlan, Session, SessionError, Step, StoredResults, SweepBuilder, TopologyBuilder, merge,
+    EngineUsed, FlowList, FlowSpec, Interrupt, Merged, NodeId, Planned, ProgramBuilder, ProgramStep, Results,
+    RunSummary, SearchPlan, Session, SessionError, StoredResults, SweepBuilder, TopologyBuilder, merge,
 };
 pub use spec::SpecError;
 pub use sweep::{Shard, Sweep};

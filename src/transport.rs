@@ -102,7 +102,7 @@ impl Transport {
 /// Base RTT and window of a flow.
 ///
 /// `rtt_ps`: twice the propagation of the data path plus the transmission of one payload on each of its hops (payload only, one way;
-/// `payload*8*10^12/rate`, floor, ps). `window`: `rtt_ps * (least rate on the path) / 8 / 10^12`, floor. With
+/// `payload*8*10^12/rate`, floor, ps, and cut off to whole ns under the ns clock). `window`: `rtt_ps * (least rate on the path) / 8 / 10^12`, floor. With
 /// `global_rtt` both are maxima over all pairs of hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RttWindow {

@@ -17,6 +17,14 @@ pub const BPS_PER_GBPS: u64 = 1_000_000_000;
 /// The largest link rate accepted: 2^43 bps, so that `tx_ps` stays inside 64 bits.
 pub const MAX_RATE_BPS: u64 = 1 << 43;
 
+/// A whole number with thousands set apart.
+pub fn thousands(n: u64) -> String {
+    let digits = n.to_string();
+    let groups: Vec<&str> =
+        digits.as_bytes().rchunks(3).rev().map(|g| std::str::from_utf8(g).expect("digits are ASCII")).collect();
+    groups.join(",")
+}
+
 /// Time to put `bytes` on a link of `rate_bps`, rounded half up to a multiple of `clock_ps`, in picoseconds.
 ///
 /// PRECONDITION: `bytes < 65_536`, `1 <= rate_bps <= MAX_RATE_BPS`, `clock_ps` is 1 or 1000.
@@ -64,6 +72,25 @@ pub fn parse_delay_ps(text: &str) -> Result<u64, String> {
 fn scaled(num: &str, scale: f64, max: u64) -> Option<u64> {
     let v = f64::from_str(num).ok()? * scale;
     (v.is_finite() && v >= 0.5 && v <= max as f64).then(|| v.round() as u64)
+}
+
+/// A number and its noun, in the plural unless it is one: `1 experiment`, `2 axes`.
+pub fn counted(n: impl TryInto<u64>, noun: &str) -> String {
+    // A count beyond 64 bits is many.
+    match n.try_into().unwrap_or(u64::MAX) {
+        1 => format!("1 {noun}"),
+        n => format!("{n} {}", plural(noun)),
+    }
+}
+
+/// The plural of a noun of this program's messages.
+pub fn plural(noun: &str) -> String {
+    match noun {
+        _ if noun.ends_with("axis") => format!("{}es", &noun[..noun.len() - 2]),
+        _ if noun.ends_with("entry") => format!("{}ies", &noun[..noun.len() - 1]),
+        _ if noun.ends_with('x') || noun.ends_with("sh") || noun.ends_with("ss") => format!("{noun}es"),
+        _ => format!("{noun}s"),
+    }
 }
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! The programs under `examples/` run.
 
+#![forbid(unsafe_code)]
+
 #[path = "../examples/own_collective.rs"]
 mod own_collective;
 #[path = "../examples/own_routing.rs"]

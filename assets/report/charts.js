@@ -13,16 +13,26 @@ function fitted(t, x, y, width, attributes) {
 // Round numbers between two ends, about n of them.
 function ticks(low, high, n, unit) {
   if (!(high > low)) return [low];
-  // Of bytes, round in the unit that they are shown in.
-  const whole = unit === "bytes" ? 1024 ** Math.max(0, Math.floor(Math.log(high) / Math.log(1024))) : 1;
-  if (whole > 1) return ticks(low / whole, high / whole, n).map((t) => t * whole);
+  // Of bytes, powers of two apart: 64 KiB, 128 KiB.
+  if (unit === "bytes") {
+    const step = Math.max(1, 2 ** Math.ceil(Math.log2((high - low) / n))), out = [];
+    for (let k = Math.ceil(low / step - 1e-9); k * step <= high + step * 1e-9; k++) out.push(k * step);
+    return out;
+  }
   const rough = (high - low) / n, size = 10 ** Math.floor(Math.log10(rough));
   const step = [1, 2, 5, 10].find((s) => s * size >= rough) * size;
   const out = [];
   for (let k = Math.ceil(low / step - 1e-9); k * step <= high + step * 1e-9; k++) out.push(k * step);
   return out;
 }
-function decades(low, high) {
+// On a logarithmic axis: 1, 2 and 5 of each power of ten; of bytes powers of two.
+function decades(low, high, unit) {
+  if (unit === "bytes") {
+    const powers = [];
+    for (let e = Math.ceil(Math.log2(low) - 1e-9); 2 ** e <= high * 1.001; e++) powers.push(2 ** e);
+    const every = Math.ceil(powers.length / 8);
+    return powers.filter((_, at) => at % every === 0);
+  }
   const out = [];
   for (let e = Math.floor(Math.log10(low)); e <= Math.ceil(Math.log10(high)); e++) for (const s of [1, 2, 5]) out.push(s * 10 ** e);
   const inside = out.filter((v) => v >= low * 0.999 && v <= high * 1.001);
@@ -109,7 +119,7 @@ function scatter(points, front, mx, my, tell) {
     const [low, high] = of.reduce(([a, b], v) => [Math.min(a, v), Math.max(b, v)], [Infinity, -Infinity]);
     const log = low > 0 && high / low > 50;
     const pad = (high - low || Math.abs(high) || 1) * 0.04;
-    return log ? { at: logarithmic(low, high, from, to), ticks: decades(low, high) } : { at: linear(low - pad, high + pad, from, to), ticks: ticks(low - pad, high + pad, 6, unit) };
+    return log ? { at: logarithmic(low, high, from, to), ticks: decades(low, high, unit) } : { at: linear(low - pad, high + pad, from, to), ticks: ticks(low - pad, high + pad, 6, unit) };
   };
   const x = range(points.map((p) => p.x), box.l, width - box.r, mx.unit), y = range(points.map((p) => p.y), height - box.b, box.t, my.unit);
   const pic = picture(width, height, mx.label + " against " + my.label);
@@ -189,6 +199,52 @@ function heatMap(items, most, label) {
       pic.append(svg("rect", { x: (LEFT + k * cell).toFixed(2), y: y + 1, width: (cell + 0.3).toFixed(2), height: rowHeight - 2, fill: "var(--heat)", "fill-opacity": strength.toFixed(3) }, svg("title", {}, it.title(k))));
     });
     pic.append(svg("text", { class: "t", x: WIDTH - RIGHT + 8, y: y + 13 }, it.note));
+  });
+  return pic;
+}
+
+// The best configurations as bars from 0, with what each may be off by: items { label, value, error, note, best }.
+function rankingBars(items, tickText, unit, label) {
+  const width = 660, left = 270, right = 92, rowHeight = items.length > 8 ? 24 : 30, height = items.length * rowHeight + 26;
+  const most = items.reduce((m, it) => Math.max(m, it.value + it.error), 0) || 1;
+  const x = linear(0, most, left, width - right);
+  const pic = picture(width, height, label);
+  for (const t of ticks(0, most, 4, unit)) pic.append(svg("line", { class: "grid", x1: x(t), x2: x(t), y1: 0, y2: height - 22 }), svg("text", { class: "t", x: x(t), y: height - 7, "text-anchor": "middle" }, tickText(t)));
+  items.forEach((it, at) => {
+    const y = at * rowHeight, middle = y + rowHeight / 2 - 1;
+    pic.append(
+      fitted(it.label, left - 10, middle + 4, left - 12, { "text-anchor": "end", class: "label" }),
+      svg("rect", { x: left, y: y + 4, width: Math.max(1, x(it.value) - left), height: rowHeight - 10, rx: 2, fill: it.best ? "var(--good)" : "var(--c0)", class: "ranked" }, svg("title", {}, it.label + ": " + it.note)));
+    if (it.error > 0) {
+      const [low, high] = [x(Math.max(0, it.value - it.error)), x(it.value + it.error)];
+      pic.append(svg("path", { d: "M" + low + " " + middle + "H" + high + "M" + low + " " + (middle - 5) + "v10M" + high + " " + (middle - 5) + "v10", stroke: "var(--ink)", "stroke-width": 1.4, fill: "none", class: "ranked-error" }));
+    }
+    pic.append(svg("text", { class: "t", x: x(it.value + it.error) + 6, y: middle + 4 }, it.note));
+  });
+  return pic;
+}
+
+// A network's tiers, hosts at the bottom, its links darker the busier they are.
+const TIER_NAMES = { host: ["host", "hosts"], leaf: ["leaf", "leaves"], switch: ["switch", "switches"], agg: ["aggregation switch", "aggregation switches"], spine: ["spine", "spines"], core: ["core", "cores"] };
+function topologySketch(sketch) {
+  const width = 500, left = 12, right = 12, gap = sketch.tiers.length > 3 ? 66 : 84, height = (sketch.tiers.length - 1) * gap + 62;
+  const y = (tier) => height - 34 - tier * gap;
+  const x = (tier, at) => { const n = sketch.tiers[tier][2].length; return left + ((at + 0.5) / n) * (width - left - right); };
+  const pic = picture(width, height, "Topology of the best configuration");
+  // Links of about the same use are one path each.
+  const shades = new Map();
+  for (const [a, i, b, k, busy] of sketch.links) {
+    const shade = Math.min(10, Math.ceil(busy * 10));
+    // Between switches of one tier, an arc.
+    const line = a === b ? "M" + x(a, i).toFixed(1) + " " + y(a) + "Q" + ((x(a, i) + x(b, k)) / 2).toFixed(1) + " " + (y(a) - 26) + " " + x(b, k).toFixed(1) + " " + y(b) : "M" + x(a, i).toFixed(1) + " " + y(a) + "L" + x(b, k).toFixed(1) + " " + y(b);
+    shades.set(shade, (shades.get(shade) || "") + line);
+  }
+  for (const [shade, d] of [...shades].sort((a, b) => a[0] - b[0])) pic.append(svg("path", { d, fill: "none", stroke: shade ? "var(--heat)" : "var(--line)", "stroke-opacity": shade ? (0.12 + 0.085 * shade).toFixed(2) : 1, "stroke-width": 1.1, class: "sketched" }, svg("title", {}, shade ? "links used to " + (shade - 1) * 10 + " to " + shade * 10 + " %" : "idle links")));
+  sketch.tiers.forEach(([kind, n, numbers], tier) => {
+    const size = kind === "host" ? 5 : Math.max(7, Math.min(16, 220 / numbers.length));
+    numbers.forEach((number, at) => pic.append(svg("rect", { x: (x(tier, at) - size / 2).toFixed(1), y: y(tier) - size / 2, width: size, height: size, rx: kind === "host" ? 1 : 2, fill: kind === "host" ? "var(--soft)" : "var(--c0)", stroke: "var(--paper)" }, svg("title", {}, kind + number))));
+    const told = plural(n, ...TIER_NAMES[kind]) + (numbers.length < n ? ", the first " + numbers.length + " drawn" : "");
+    pic.append(svg("text", { class: "t", x: tier === 0 ? width / 2 : left, y: tier === 0 ? height - 10 : y(tier) - 12, "text-anchor": tier === 0 ? "middle" : "start" }, told));
   });
   return pic;
 }

@@ -219,7 +219,7 @@ function failuresSection() {
   if (!DATA.reasons.length) return [el("p", { class: "good" }, DATA.rows ? "Every experiment completed." : "No experiment has ended.")];
   const rows = ROWS.filter((row) => text("status", row) !== "ok");
   return [
-    el("ul", { id: "reasons" }, DATA.reasons.slice(0, 20).map((r) => el("li", {}, el("b", { class: r.status === "failed" ? "bad" : null }, plural(r.count, "experiment", "experiments") + (r.status === "oom" ? " out of memory" : " failed")), " (" + r.named.join(", ") + (r.count > r.named.length ? ", ..." : "") + "): ", r.message || "no reason given", r.alike ? null : " (these are the numbers of experiment " + r.named[0] + "; the others' are in the table)"))),
+    el("ul", { id: "reasons" }, DATA.reasons.slice(0, 20).map((r) => el("li", {}, el("b", { class: r.status === "failed" ? "bad" : null }, plural(r.count, "experiment", "experiments") + (r.status === "oom" ? " out of memory" : " failed")), " (" + r.named.join(", ") + (r.count > r.named.length ? ", ..." : "") + "): ", r.message || "no reason given", r.same_message ? null : " (these are the numbers of experiment " + r.named[0] + "; the others' are in the table)"))),
     ...dataTable({ id: "failures", rows, pageSize: 10, search: rows.length > 10, columns: ["exp_id", ...AXES.map((a) => a.name), "status", "peak_memory_bytes", "error"].map((name) => BY_NAME.get(name)).filter((c) => c && !c.empty).map((c) => ({ title: c.name, text: c.text, number: c.isNumber ? c.number : null, wide: c.name === "error" })) }),
   ];
 }
@@ -248,7 +248,7 @@ const SECTIONS = [
 function start() {
   const counts = ["ok", "oom", "failed"].map((s) => ROWS.filter((row) => text("status", row) === s).length);
   append(document.getElementById("top"), [
-    el("h1", {}, MANIFEST.name), el("p", { class: "soft", id: "counts" }, plural(DATA.rows, "experiment", "experiments") + ": " + counts[0] + " ok, " + counts[1] + " out of memory, " + counts[2] + " failed. " + DATA.state),
+    el("h1", {}, MANIFEST.name), el("p", { class: "soft", id: "counts" }, plural(DATA.rows, "experiment", "experiments") + ": " + counts[0].toLocaleString("en") + " ok, " + counts[1].toLocaleString("en") + " out of memory, " + counts[2].toLocaleString("en") + " failed. " + DATA.state),
     el("nav", { "aria-label": "Sections" }, SECTIONS.map(([id, title]) => el("a", { href: "#" + id }, title))),
   ]);
   const again = () => redraw.forEach((draw) => draw());

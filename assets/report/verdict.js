@@ -76,6 +76,31 @@ function searched() {
   return out;
 }
 
+// The first picture: the best configurations beside each other, and the network of the best.
+function firstPicture(items, tickText, unit, what, best) {
+  const row = members(best).find((r) => text("status", r) === "ok");
+  const links = row !== undefined && DATA.links ? DATA.links.of[text("exp_id", row)] : null;
+  const errors = items.some((it) => it.error > 0);
+  const bars = el("figure", {}, rankingBars(items, tickText, unit, what), el("figcaption", { class: "soft" }, what[0].toUpperCase() + what.slice(1) + "." + (errors ? " Whiskers: standard deviation of replicas, or audited error." : "")));
+  if (!links || !links.sketch) return el("div", { id: "first-picture" }, bars);
+  return el("div", { id: "first-picture", class: "first" }, bars, el("figure", {}, topologySketch(links.sketch), el("figcaption", { class: "soft" }, "The network of the best; links are darker the more of their rate was used.")));
+}
+
+function pictureOfGroup(g) {
+  const r = ranking(g), m = metric(), n = Math.min(12, r.order.length);
+  const items = r.order.slice(0, n).map((c, at) => ({ label: brief(c), value: Math.abs(mean(state.metric, c)), error: r.error[at] || 0, note: value(c), best: at < r.verdict.tied }));
+  const shown = r.order.length > n ? "The best " + n + " of " + plural(r.order.length, "configuration", "configurations") : plural(n, "configuration", "configurations");
+  return firstPicture(items, (t) => format(t, m.unit), m.unit, shown + " by " + m.label + (m.more ? ", more is better" : ", less is better"), r.order[0]);
+}
+
+function pictureOfAll(overall) {
+  const m = metric();
+  // Of a rate, a design that is worse has less of it.
+  const value = (o) => (m.more ? 1 / (1 + o.regret) : 1 + o.regret);
+  const items = overall.map((o) => ({ label: brief(o.configuration), value: value(o), error: o.error * value(o), note: o.regret < 5e-5 ? "best" : percent(value(o) - 1), best: o.tied }));
+  return firstPicture(items, (t) => digits(t, 3) + "×", "", m.label + " over each workload's own best, on average" + (m.more ? "; more is better" : "; less is better"), overall[0].configuration);
+}
+
 function winner(g) {
   const r = ranking(g);
   if (!r.order.length) return el("p", { class: "none" }, groupName(g) + ": no experiment completed with a value of " + metric().label + ". See the failures below.");
@@ -83,7 +108,7 @@ function winner(g) {
   const title = DATA.design.groups.length > 1 ? "Best for " + groupName(g) : "Best configuration";
   return el("div", {}, el("div", { class: "winner" }, el("span", { class: "soft" }, title + " by " + metric().label), el("div", { class: "what", id: "best" }, describe(best)),
     el("div", {}, metric().label + " " + value(best) + " (" + (members(best).length === 1 ? "experiment " : "experiments ") + members(best).slice(0, 5).map((row) => text("exp_id", row)).join(", ") + (members(best).length > 5 ? ", ..." : "") + ")")),
-    el("h3", {}, "What decides it"), ...decidingLines(g), el("h3", {}, "How sure that is"), surety(g));
+    pictureOfGroup(g), el("h3", {}, "What decides it"), ...decidingLines(g), el("h3", {}, "How sure that is"), surety(g));
 }
 
 // Over all workloads: what each axis does on average.
@@ -111,6 +136,7 @@ function winnersOfAll() {
     const o = overall[0];
     out.push(el("div", { class: "winner" }, el("span", { class: "soft" }, "Best on average over " + DATA.design.groups.length + " workloads, by " + metric().label), el("div", { class: "what", id: "best" }, describe(o.configuration)),
       el("div", {}, o.worst === 0 ? "it is the best for each of them" : share(o.regret) + " worse than each workload's own best on average, " + share(o.worst) + " where it does worst")));
+    out.push(pictureOfAll(overall));
     const ties = overall.slice(1).filter((x) => x.tied);
     if (ties.length) out.push(el("p", {}, "Not to be told apart from it for any workload: " + ties.map((x) => describe(x.configuration)).join("; ") + "."));
     const runnersUp = overall.slice(1).filter((x) => !x.tied).slice(0, 3).map((x) => el("li", {}, describe(x.configuration) + ": " + share(x.regret) + " on average, " + share(x.worst) + " at worst"));

@@ -4,9 +4,11 @@
 
 use bytemuck::Zeroable;
 
+use crate::budget;
 use crate::columns::{
-    Exp, FRAME_BYTES, FlowRx, FlowTx, IntVec, NEVER, NONE, Nic, OwnedTables, Plan, Port, RttSample, SHARED_FLOWS_LEFT,
-    SHARED_HEADER, Switch, Wire, mode, task,
+    EndOwner, Exp, FRAME_BYTES, FlowIdx, FlowRx, FlowTx, IntVec, LinkEndIdx, NEVER, NONE, Nic, NicIdx, OwnedTables,
+    Packet, PacketIdx, Plan, Port, PortIdx, RttSample, SHARED_FLOWS_LEFT, SHARED_HEADER, Switch, SwitchIdx, TaskIdx,
+    Wire, mode, task,
 };
 use crate::engine::grow;
 use crate::topology::{ArcIdx, Network, NodeKind};
@@ -23,7 +25,7 @@ use super::task_row_cache::TaskRowCache;
 pub struct Built {
     pub tables: OwnedTables,
     /// Row of `flow_tx` of each flow of the case.
-    pub flow_rows: Vec<u32>,
+    pub flow_rows: Vec<FlowIdx>,
     /// The arc that each link end transmits on: NICs, then ports.
     pub end_arcs: Vec<ArcIdx>,
 }
@@ -60,7 +62,8 @@ pub(super) fn build_sharing(case: &PacketCase, shared: Option<&TaskRowCache>) ->
         }
     }
     let n_ends = ends.arcs.len();
-    t.wires = vec![Wire { head: NONE, tail: NONE, n: 0, pad0: 0 }; n_ends];
+    budget::announce_rows::<Wire>("wires", 2 * n_ends as u64);
+    t.wires = vec![Wire { head: PacketIdx::NONE, tail: PacketIdx::NONE, n: 0, pad0: 0 }; n_ends];
     t.clocks = vec![NEVER; 2 * n_ends];
     for (n, nic) in t.nics.iter().enumerate() {
         t.clocks[n_ends + n] = nic.next_start.min(nic.next_task);
@@ -70,12 +73,16 @@ pub(super) fn build_sharing(case: &PacketCase, shared: Option<&TaskRowCache>) ->
     t.shared = vec![0; SHARED_HEADER as usize + t.ports.len() * (1 + mask_words as usize)];
     let plain = case.graph.map_or(case.flows.len(), |g| g.first_qp);
     t.shared[SHARED_FLOWS_LEFT as usize] = (plain + t.tasks.len()) as u32;
-    t.rtts = vec![RttSample { at: 0, rtt: 0 }; case.options.rtt_cap as usize * case.flows.len()];
+    let rtts = case.options.rtt_cap as usize * case.flows.len();
+    budget::announce_rows::<RttSample>("samples of round-trip times (output.rtt)", rtts as u64);
+    t.rtts = vec![RttSample { at: 0, rtt: 0 }; rtts];
     if tr.cc == Cc::Hpcc {
         t.ints = vec![IntVec { hop: [0; 5] }; case.flows.len()];
     }
     t.exps[0].mask_words = mask_words;
     let fill = first_pools(&mut t, case, step);
+    let packets = fill.iter().map(|&n| u64::from(n)).sum();
+    budget::announce_rows::<Packet>("records of packets", packets);
     grow::first_fill(&mut t.view(), &fill);
     lengths(&mut t)?;
     let now = t.clocks.iter().copied().min().unwrap_or(NEVER);
@@ -88,21 +95,21 @@ struct Ends {
     /// Arc each end transmits on.
     arcs: Vec<ArcIdx>,
     /// End that transmits on an arc; NONE off the packet network.
-    of_arc: Vec<u32>,
+    of_arc: Vec<LinkEndIdx>,
     n_nics: u32,
     /// (node, first port, ports) of every switch.
-    switches: Vec<(u32, u32, u32)>,
+    switches: Vec<(u32, PortIdx, u32)>,
 }
 
 impl Ends {
     fn new(net: &Network) -> Self {
         let out = net.out_arcs();
         let mut arcs = Vec::new();
-        let mut of_arc = vec![NONE; net.links.len() * 2];
+        let mut of_arc = vec![LinkEndIdx::NONE; net.links.len() * 2];
         let mut add = |node: usize, arcs: &mut Vec<ArcIdx>| {
             for &arc in &out[node] {
                 if net.is_packet_link(net.arc_link(arc)) {
-                    of_arc[arc as usize] = arcs.len() as u32;
+                    of_arc[arc as usize] = LinkEndIdx::new(arcs.len());
                     arcs.push(arc);
                 }
             }
@@ -116,9 +123,9 @@ impl Ends {
         let mut switches = Vec::new();
         for (v, node) in net.nodes.iter().enumerate() {
             if node.kind == NodeKind::Switch {
-                let first = arcs.len() as u32 - n_nics;
+                let first = PortIdx(arcs.len() as u32 - n_nics);
                 add(v, &mut arcs);
-                switches.push((v as u32, first, arcs.len() as u32 - n_nics - first));
+                switches.push((v as u32, first, arcs.len() as u32 - n_nics - first.0));
             }
         }
         Ends { arcs, of_arc, n_nics, switches }
@@ -126,11 +133,11 @@ impl Ends {
 }
 
 /// The NIC that runs each rank's tasks: its host's first.
-fn owners(net: &Network, ends: &Ends) -> Vec<u32> {
-    let mut first = vec![NONE; net.nodes.len()];
+fn owners(net: &Network, ends: &Ends) -> Vec<NicIdx> {
+    let mut first = vec![NicIdx::NONE; net.nodes.len()];
     for (nic, &arc) in ends.arcs[..ends.n_nics as usize].iter().enumerate() {
         let of = &mut first[net.arc_from(arc) as usize];
-        *of = (*of).min(nic as u32);
+        *of = (*of).min(NicIdx::new(nic));
     }
     net.ranks.iter().map(|&host| first[host as usize]).collect()
 }
@@ -235,12 +242,12 @@ fn nics(t: &mut OwnedTables, case: &PacketCase, ends: &Ends) {
             rto: NEVER,
             next_start: NEVER,
             next_task: NEVER,
-            task_head: NONE,
+            task_head: TaskIdx::NONE,
             signals: NONE,
-            ack_head: NONE,
-            ack_tail: NONE,
-            free_head: NONE,
-            to_return: NONE,
+            ack_head: PacketIdx::NONE,
+            ack_tail: PacketIdx::NONE,
+            free_head: PacketIdx::NONE,
+            to_return: PacketIdx::NONE,
             ..Nic::zeroed()
         });
     }
@@ -261,8 +268,8 @@ fn switches(t: &mut OwnedTables, case: &PacketCase, ends: &Ends, rates: &[u32]) 
     let mut plan_first = 0u64;
     for (s, &(node, first, n)) in ends.switches.iter().enumerate() {
         let mut headrooms = 0u64;
-        for p in first..first + n {
-            let arc = ends.arcs[(ends.n_nics + p) as usize];
+        for p in first.run(n) {
+            let arc = ends.arcs[p.end(ends.n_nics).usize()];
             let link = net.arc_link(arc);
             let headroom = headroom_bytes(link.rate_bps, link.delay_ps, max_wire);
             headrooms += headroom;
@@ -276,7 +283,7 @@ fn switches(t: &mut OwnedTables, case: &PacketCase, ends: &Ends, rates: &[u32]) 
             let mbps = (link.rate_bps / BPS_PER_MBPS) as u32;
             t.ports.push(Port {
                 exp: case.options.exp_id,
-                switch_idx: s as u32,
+                switch_idx: SwitchIdx::new(s),
                 peer: ends.of_arc[(arc ^ 1) as usize],
                 rate_idx: rates.iter().position(|&x| x == mbps).unwrap_or(0) as u32,
                 rate: link.rate_bps,
@@ -288,13 +295,13 @@ fn switches(t: &mut OwnedTables, case: &PacketCase, ends: &Ends, rates: &[u32]) 
                 pmax_q32: ecn.pmax_q32,
                 headroom,
                 shift,
-                q_head: NONE,
-                q_tail: NONE,
-                frame_head: NONE,
-                frame_tail: NONE,
-                in_frames: NONE,
-                merged: NONE,
-                to_return: NONE,
+                q_head: PacketIdx::NONE,
+                q_tail: PacketIdx::NONE,
+                frame_head: PacketIdx::NONE,
+                frame_tail: PacketIdx::NONE,
+                in_frames: PacketIdx::NONE,
+                merged: PacketIdx::NONE,
+                to_return: PacketIdx::NONE,
                 ..Port::zeroed()
             });
         }
@@ -314,7 +321,7 @@ fn switches(t: &mut OwnedTables, case: &PacketCase, ends: &Ends, rates: &[u32]) 
             port_first: first,
             port_n: n,
             plan_first: plan_first as u32,
-            free_head: NONE,
+            free_head: PacketIdx::NONE,
             max_wire,
             shared_size: tr.buffer_bytes - fixed,
             ..Switch::zeroed()
@@ -324,16 +331,20 @@ fn switches(t: &mut OwnedTables, case: &PacketCase, ends: &Ends, rates: &[u32]) 
             return Err(BuildError::TooLarge { what: "pairs of ports of one switch", n: plan_first });
         }
     }
-    t.plans = vec![Plan { head: NONE, tail: NONE }; plan_first as usize];
+    budget::announce_rows::<Plan>("plan entries of its switches", plan_first);
+    t.plans = vec![Plan { head: PacketIdx::NONE, tail: PacketIdx::NONE }; plan_first as usize];
     const { assert!(FRAME_BYTES < 64) };
     Ok(())
 }
 
-fn flows(t: &mut OwnedTables, case: &PacketCase, ends: &Ends) -> Result<Vec<u32>, BuildError> {
+fn flows(t: &mut OwnedTables, case: &PacketCase, ends: &Ends) -> Result<Vec<FlowIdx>, BuildError> {
     let n = case.flows.len();
-    let nic_of = |arc: Option<&ArcIdx>, f: &Flow| -> Result<u32, BuildError> {
-        let end = arc.map_or(NONE, |&a| ends.of_arc[a as usize]);
-        if end < ends.n_nics { Ok(end) } else { Err(BuildError::NotAHost { flow: f.id, node: f.src_rank }) }
+    let nic_of = |arc: Option<&ArcIdx>, f: &Flow| -> Result<NicIdx, BuildError> {
+        let end = arc.map_or(LinkEndIdx::NONE, |&a| ends.of_arc[a as usize]);
+        match end.owner(ends.n_nics) {
+            EndOwner::Nic(nic) => Ok(nic),
+            EndOwner::Port(_) => Err(BuildError::NotAHost { flow: f.id, node: f.src_rank }),
+        }
     };
     let mut nic_src = Vec::with_capacity(n);
     let mut nic_dst = Vec::with_capacity(n);
@@ -343,14 +354,15 @@ fn flows(t: &mut OwnedTables, case: &PacketCase, ends: &Ends) -> Result<Vec<u32>
     }
     let mut sorted: Vec<u32> = (0..n as u32).collect();
     sorted.sort_by_key(|&i| (nic_src[i as usize], case.flows[i as usize].start_ps, case.flows[i as usize].id));
-    let mut rows = vec![0; n];
+    let mut rows = vec![FlowIdx(0); n];
     for (row, &i) in sorted.iter().enumerate() {
         let (f, p, w) = (&case.flows[i as usize], &case.paths[i as usize], &case.rtt[i as usize]);
-        rows[i as usize] = row as u32;
+        budget::check("rows of its flows");
+        rows[i as usize] = FlowIdx::new(row);
         let nic = nic_src[i as usize];
-        let owner = &mut t.nics[nic as usize];
+        let owner = &mut t.nics[nic];
         if owner.flow_n == 0 {
-            owner.flow_first = row as u32;
+            owner.flow_first = FlowIdx::new(row);
             owner.next_start = f.start_ps;
         }
         owner.flow_n += 1;
@@ -369,9 +381,9 @@ fn flows(t: &mut OwnedTables, case: &PacketCase, ends: &Ends) -> Result<Vec<u32>
             flow_id: f.id,
             exp: case.options.exp_id,
             rtt_stride: 1,
-            msg_post: NONE,
-            msg_send: NONE,
-            msg_ack: NONE,
+            msg_post: TaskIdx::NONE,
+            msg_send: TaskIdx::NONE,
+            msg_ack: TaskIdx::NONE,
             send_end: f.bytes,
             ack_end: f.bytes,
             ..FlowTx::zeroed()
@@ -379,9 +391,9 @@ fn flows(t: &mut OwnedTables, case: &PacketCase, ends: &Ends) -> Result<Vec<u32>
         let (path_first, path_len, n_paths) = add_paths(t, &p.ack, ends);
         t.flow_rx.push(FlowRx {
             msg_end: f.bytes,
-            msg: NONE,
+            msg: TaskIdx::NONE,
             nack_seq: NEVER,
-            held: NONE,
+            held: PacketIdx::NONE,
             path_first,
             path_len,
             n_paths,
@@ -392,7 +404,7 @@ fn flows(t: &mut OwnedTables, case: &PacketCase, ends: &Ends) -> Result<Vec<u32>
             ..FlowRx::zeroed()
         });
     }
-    t.order = vec![NONE; n];
+    t.order = vec![FlowIdx::NONE; n];
     Ok(rows)
 }
 
@@ -401,7 +413,7 @@ fn add_paths(t: &mut OwnedTables, paths: &[Vec<ArcIdx>], ends: &Ends) -> (u32, u
     let first = t.paths.len() as u32;
     for path in paths {
         // The first arc leaves the NIC; every later one leaves a switch.
-        t.paths.extend(path.iter().skip(1).map(|&arc| ends.of_arc[arc as usize] - ends.n_nics));
+        t.paths.extend(path.iter().skip(1).map(|&arc| PortIdx(ends.of_arc[arc as usize].0 - ends.n_nics)));
     }
     let len = paths.first().map_or(0, |p| p.len() as u32 - 1);
     (first, len, paths.len() as u32)
@@ -414,7 +426,7 @@ fn first_pools(t: &mut OwnedTables, case: &PacketCase, step: u64) -> Vec<u32> {
     // Messages and their packets, by NIC.
     let mut messages = vec![(0u64, 0u64); t.nics.len()];
     for task in t.tasks.iter().filter(|task| task.flags & task::MESSAGE != 0) {
-        let of = &mut messages[task.owner as usize];
+        let of = &mut messages[task.owner.usize()];
         *of = (of.0 + 1, of.1 + task.bytes.div_ceil(tr.payload as u64));
     }
     for (nic, messages) in t.nics.iter_mut().zip(messages) {
@@ -427,7 +439,7 @@ fn first_pools(t: &mut OwnedTables, case: &PacketCase, step: u64) -> Vec<u32> {
         let any = step / least + 2;
         let full = step / nic.tx_full.max(1) + 2 + 2 * (nic.flow_n as u64 + messages.0);
         let worst = any.min(full) as u32;
-        let rows = nic.flow_first as usize..(nic.flow_first + nic.flow_n) as usize;
+        let rows = nic.flow_first.places(nic.flow_n);
         let flows: u64 = t.flow_tx[rows.clone()].iter().map(|f| f.size.div_ceil(tr.payload as u64)).sum();
         let packets = flows + messages.1;
         let flight = 2 * t.flow_tx[rows.start].window / tr.payload as u64 + 16;

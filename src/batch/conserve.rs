@@ -1,6 +1,6 @@
 //! Conservation laws, checked on every experiment that ends: a simulator that breaks one has lied somewhere.
 
-use crate::columns::{FRAME_BYTES, NEVER, NONE, SHARED_HEADER, Tables, kind, meta};
+use crate::columns::{FRAME_BYTES, NEVER, PacketIdx, SHARED_HEADER, Tables, kind, meta};
 use crate::units::PS_PER_S;
 
 /// A law that does not hold.
@@ -40,7 +40,7 @@ pub fn check(t: &Tables) -> Result<(), Violation> {
         }
     }
     for (port, &held) in found.held_by_ingress.iter().enumerate() {
-        let charged = t.shared[SHARED_HEADER as usize + port] as u64 + t.ports[port].hr as u64;
+        let charged = t.shared[SHARED_HEADER as usize + port] as u64 + t.ports[port].headroom_used as u64;
         if charged != held {
             return Err(Violation::Accounting { port, charged, held });
         }
@@ -88,26 +88,26 @@ fn walk(t: &Tables) -> Found {
     let mut found = Found { records: 0, data_bytes: 0, held_by_ingress: vec![0; t.ports.len()] };
     // A list longer than the table would be a cycle; the count of records then tells.
     let most = t.packets.len() as u64;
-    let list = |head: u32, queued: bool, travelling: bool, found: &mut Found| {
+    let list = |head: PacketIdx, queued: bool, travelling: bool, found: &mut Found| {
         let mut p = head;
         let mut n = 0;
-        while p != NONE && n <= most {
+        while p.is_some() && n <= most {
             n += 1;
             found.records += 1;
-            let pk = &t.packets[p as usize];
+            let pk = &t.packets[p];
             let what = (pk.meta >> meta::KIND_SHIFT) & meta::KIND_MASK;
             if travelling && what == kind::DATA {
                 found.data_bytes += pk.payload as u64;
             }
             if travelling && (what == kind::ACK || what == kind::NACK) {
-                let mut q = pk.payload;
-                while q != NONE && found.records <= 2 * most {
+                let mut q = pk.records();
+                while q.is_some() && found.records <= 2 * most {
                     found.records += 1;
-                    q = t.packets[q as usize].next;
+                    q = t.packets[q].next;
                 }
             }
             if queued {
-                found.held_by_ingress[pk.in_port as usize] += (pk.meta & meta::WIRE_MASK) as u64;
+                found.held_by_ingress[pk.in_port.usize()] += (pk.meta & meta::WIRE_MASK) as u64;
             }
             p = pk.next;
         }

@@ -9,9 +9,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::error::PrepareError;
 use super::experiment::QueuedExperiment;
 use super::job::Job;
-use super::outcome::{FlowOutcome, LinkOutcome, Outcome};
+use super::outcome::{ExperimentOutcome, FlowOutcome, LinkOutcome};
 use super::prepare::{Prepared, Routed, routed, tabled};
-use super::world::{Ended, Limits};
+use super::world::{Ended, Limits, folds_of_duplicate};
 use crate::cost::Bill;
 use crate::engine::fold::FoldStats;
 use crate::routing::FlowPaths;
@@ -117,7 +117,7 @@ enum OriginalEnd {
     /// It has not ended yet.
     Running,
     /// Its outcome, its packet-hops, and the folding statistics that a duplicate reports.
-    Known(Arc<Outcome>, u64, FoldStats),
+    Known(Arc<ExperimentOutcome>, u64, FoldStats),
     /// It failed: there is no outcome to share.
     Failed,
 }
@@ -146,19 +146,19 @@ pub(super) enum DuplicateState {
 }
 
 impl Duplicate {
-    pub fn exp_id(&self) -> u64 {
+    pub(super) fn exp_id(&self) -> u64 {
         self.task.exp_id
     }
 
     /// Its end, if its original has ended.
-    pub fn state(self) -> DuplicateState {
+    pub(super) fn state(self) -> DuplicateState {
         let end = self.original.end().clone();
         match end {
             OriginalEnd::Running => DuplicateState::Waiting(Box::new(self)),
             OriginalEnd::Failed => DuplicateState::Simulate(Box::new(self.task)),
             OriginalEnd::Known(outcome, packet_hops, folds) => DuplicateState::Ended(Box::new(Ended {
                 exp_id: self.task.exp_id,
-                result: Ok(Outcome { bill: Some(self.bill), ..(*outcome).clone() }),
+                result: Ok(ExperimentOutcome { bill: Some(self.bill), ..(*outcome).clone() }),
                 packet_hops,
                 folds: Some(folds),
                 seconds: 0.0,
@@ -195,7 +195,7 @@ impl Dedup {
     ///
     /// # Errors
     /// As [`super::prepare()`].
-    pub fn prepare(&self, task: QueuedExperiment, limits: Limits) -> Result<Preparation, PrepareError> {
+    pub(super) fn prepare(&self, task: QueuedExperiment, limits: Limits) -> Result<Preparation, PrepareError> {
         let mut routed = routed(&task.config)?;
         let Some(key) = DedupKey::of(&routed, limits) else {
             return tabled(routed, task.exp_id as u32).map(|p| Preparation::Prepared(Box::new(p)));
@@ -223,7 +223,7 @@ impl Dedup {
     }
 
     /// Records that an experiment has ended, for its duplicates.
-    pub fn ended(&self, ended: &Ended) {
+    pub(super) fn ended(&self, ended: &Ended) {
         let Ok(outcome) = &ended.result else { return self.failed(ended.exp_id) };
         let mut kept = self.lock();
         let Some(original) = kept
@@ -233,9 +233,7 @@ impl Dedup {
         else {
             return;
         };
-        let of = ended.folds.unwrap_or_default();
-        let shared =
-            FoldStats { hits: 1, skips: of.skips, rounded: of.rounded, audit: of.audit, ..FoldStats::default() };
+        let shared = folds_of_duplicate(&ended.folds.unwrap_or_default());
         *original.end() = OriginalEnd::Known(Arc::new(outcome.clone()), ended.packet_hops, shared);
         kept.bytes += bytes(outcome);
         // A duplicate that still waits keeps its original alive by its own reference.
@@ -251,7 +249,8 @@ impl Dedup {
         }
     }
 
-    fn failed(&self, exp_id: u64) {
+    /// Records that an experiment has failed, if it was to be simulated: its duplicates are then simulated themselves.
+    pub(super) fn failed(&self, exp_id: u64) {
         let mut kept = self.lock();
         if let Some(at) = kept
             .originals
@@ -265,7 +264,7 @@ impl Dedup {
     }
 }
 
-fn bytes(o: &Outcome) -> usize {
+fn bytes(o: &ExperimentOutcome) -> usize {
     o.flows.len() * size_of::<FlowOutcome>() + o.links.len() * (size_of::<LinkOutcome>() + 16) + size_of_val(&*o.rtts)
 }
 
@@ -295,7 +294,7 @@ mod tests {
     }
 
     /// The outcome of each experiment, and how many packet-hops were simulated for it.
-    fn ends(base: &str, once: bool, batch: usize) -> BTreeMap<u64, (Result<Outcome, String>, u64)> {
+    fn ends(base: &str, once: bool, batch: usize) -> BTreeMap<u64, (Result<ExperimentOutcome, String>, u64)> {
         let mut ends = BTreeMap::new();
         let options = RunOptions { once, batch, ..RunOptions::default() };
         run::<EngineError>(tasks(base).into_iter(), Box::new(FoldEngine::default()), &options, || false, &mut |news| {

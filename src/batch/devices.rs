@@ -11,7 +11,7 @@ use std::time::Duration;
 use crate::engine::{Engine, EngineError};
 
 use super::experiment::QueuedExperiment;
-use super::runner::{RunEvent, RunOptions, Supply, drive};
+use super::runner::{ExperimentSource, RunEvent, RunOptions, drive};
 use super::world::Batch;
 
 /// An engine and how it is called in messages.
@@ -186,7 +186,7 @@ struct WorkerShare<'a, 'q, S> {
     stop: &'a S,
 }
 
-impl<S: Fn() -> bool> Supply for WorkerShare<'_, '_, S> {
+impl<S: Fn() -> bool> ExperimentSource for WorkerShare<'_, '_, S> {
     fn more(&mut self) -> Option<usize> {
         let mut state = self.queue.lock();
         loop {
@@ -246,7 +246,7 @@ mod tests {
 
     use super::*;
     use crate::columns::Tables;
-    use crate::engine::Slice;
+    use crate::engine::SliceOutcome;
     use crate::engine::cpu::engine::CpuEngine;
     use crate::sweep::{self, SetOverrides};
 
@@ -265,7 +265,7 @@ mod tests {
             batch: &mut [Tables],
             packet_limit: u64,
             stop: &(dyn Fn() -> bool + Sync),
-        ) -> Result<Slice, EngineError> {
+        ) -> Result<SliceOutcome, EngineError> {
             let before = self.slices.fetch_add(1, Ordering::Relaxed);
             if before == 0 {
                 self.begin.wait();

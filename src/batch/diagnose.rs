@@ -2,15 +2,15 @@
 
 use std::fmt::Write;
 
-use crate::columns::{NONE, Tables, qp};
+use crate::columns::{EndOwner, LinkEndIdx, PortIdx, Tables, qp};
 
 /// At most this many links or flows are named.
 const NAMED: usize = 8;
 
-/// A sentence for `failed.csv`. `name` names the link that a link end transmits on, for example `3->12`.
+/// A sentence for `failed.csv`. `name` names the link that a link end transmits on, for example `host3->leaf0`.
 ///
 /// PRECONDITION: `t` holds one experiment, stopped between steps.
-pub fn stuck(t: &Tables, name: &dyn Fn(u32) -> String) -> String {
+pub fn stuck(t: &Tables, name: &dyn Fn(LinkEndIdx) -> String) -> String {
     let unfinished: Vec<usize> = (0..t.flow_tx.len()).filter(|&f| t.flow_tx[f].flags & qp::FINISHED == 0).collect();
     let mut out = format!("no progress: {} of {} flows cannot finish", unfinished.len(), t.flow_tx.len());
     if let Some(&f) = unfinished.first() {
@@ -19,7 +19,7 @@ pub fn stuck(t: &Tables, name: &dyn Fn(u32) -> String) -> String {
             out,
             " (first: flow {} on {}, {} of {} bytes acknowledged, {} in flight)",
             tx.flow_id,
-            name(tx.nic),
+            name(tx.nic.end()),
             tx.snd_una,
             tx.size,
             tx.snd_nxt - tx.snd_una
@@ -38,8 +38,13 @@ pub fn stuck(t: &Tables, name: &dyn Fn(u32) -> String) -> String {
         );
         return out;
     }
-    let paused: Vec<String> =
-        waits.iter().enumerate().filter(|(_, w)| !w.is_empty()).map(|(end, _)| name(end as u32)).take(NAMED).collect();
+    let paused: Vec<String> = waits
+        .iter()
+        .enumerate()
+        .filter(|(_, w)| !w.is_empty())
+        .map(|(end, _)| name(LinkEndIdx::new(end)))
+        .take(NAMED)
+        .collect();
     if !paused.is_empty() {
         let _ = write!(out, "; paused links: {}", paused.join(", "));
     }
@@ -47,16 +52,16 @@ pub fn stuck(t: &Tables, name: &dyn Fn(u32) -> String) -> String {
 }
 
 /// For every link end that is paused: the egresses that hold what came in over its link.
-fn waits(t: &Tables) -> Vec<Vec<u32>> {
+fn waits(t: &Tables) -> Vec<Vec<LinkEndIdx>> {
     let nics = t.exps[0].nic_len;
     let ends = (t.nics.len() + t.ports.len()) as u32;
-    let mut holders: Vec<Vec<u32>> = vec![Vec::new(); t.ports.len()];
+    let mut holders: Vec<Vec<LinkEndIdx>> = vec![Vec::new(); t.ports.len()];
     for (port, row) in t.ports.iter().enumerate() {
         let mut p = row.q_head;
-        while p != NONE {
-            let pk = &t.packets[p as usize];
-            let list = &mut holders[pk.in_port as usize];
-            let end = nics + port as u32;
+        while p.is_some() {
+            let pk = &t.packets[p];
+            let list = &mut holders[pk.in_port.usize()];
+            let end = PortIdx::new(port).end(nics);
             if list.last() != Some(&end) {
                 list.push(end);
             }
@@ -67,36 +72,36 @@ fn waits(t: &Tables) -> Vec<Vec<u32>> {
         list.sort_unstable();
         list.dedup();
     }
-    (0..ends)
+    LinkEndIdx::all(ends)
         .map(|end| {
-            let (paused, peer) = if end < nics {
-                let n = &t.nics[end as usize];
-                (n.paused != 0, n.peer)
-            } else {
-                let p = &t.ports[(end - nics) as usize];
-                (p.paused != 0, p.peer)
+            let (paused, peer) = match end.owner(nics) {
+                EndOwner::Nic(n) => (t.nics[n].paused != 0, t.nics[n].peer),
+                EndOwner::Port(p) => (t.ports[p].paused != 0, t.ports[p].peer),
             };
-            if paused && peer >= nics { holders[(peer - nics) as usize].clone() } else { Vec::new() }
+            match peer.port(nics) {
+                Some(port) if paused => holders[port.usize()].clone(),
+                _ => Vec::new(),
+            }
         })
         .collect()
 }
 
 /// A cycle of waits, if there is one: the first met, from the lowest link end.
-fn find_cycle(waits: &[Vec<u32>]) -> Option<Vec<u32>> {
+fn find_cycle(waits: &[Vec<LinkEndIdx>]) -> Option<Vec<LinkEndIdx>> {
     // 0 not seen, 1 on the path, 2 done.
     let mut state = vec![0u8; waits.len()];
     for start in 0..waits.len() {
         if state[start] != 0 {
             continue;
         }
-        let mut path: Vec<(u32, usize)> = vec![(start as u32, 0)];
+        let mut path: Vec<(LinkEndIdx, usize)> = vec![(LinkEndIdx::new(start), 0)];
         state[start] = 1;
         while let Some((end, next)) = path.last_mut() {
-            if let Some(&to) = waits[*end as usize].get(*next) {
+            if let Some(&to) = waits[end.usize()].get(*next) {
                 *next += 1;
-                match state[to as usize] {
+                match state[to.usize()] {
                     0 => {
-                        state[to as usize] = 1;
+                        state[to.usize()] = 1;
                         path.push((to, 0));
                     }
                     1 => {
@@ -107,7 +112,7 @@ fn find_cycle(waits: &[Vec<u32>]) -> Option<Vec<u32>> {
                     _ => {}
                 }
             } else {
-                state[*end as usize] = 2;
+                state[end.usize()] = 2;
                 path.pop();
             }
         }
@@ -121,7 +126,8 @@ mod tests {
 
     #[test]
     fn cycles_are_found_and_chains_are_not() {
-        assert_eq!(find_cycle(&[vec![1], vec![2], vec![], vec![0]]), None);
-        assert_eq!(find_cycle(&[vec![1], vec![2], vec![1], vec![]]), Some(vec![1, 2]));
+        let end = LinkEndIdx;
+        assert_eq!(find_cycle(&[vec![end(1)], vec![end(2)], vec![], vec![end(0)]]), None);
+        assert_eq!(find_cycle(&[vec![end(1)], vec![end(2)], vec![end(1)], vec![]]), Some(vec![end(1), end(2)]));
     }
 }

@@ -2,9 +2,11 @@
 //!
 //! Layer: batch. Error types only; the steps that return them are in `prepare`, `job`, `training` and `build`.
 
+use crate::budget::OverBudget;
 use crate::collective::EnvError;
 use crate::compute;
 use crate::cost::CostError;
+use crate::isolation::Defect;
 use crate::model::ModelError;
 use crate::routing::RouteError;
 use crate::spec::Conflict;
@@ -48,6 +50,20 @@ pub enum PrepareError {
     Cost(#[from] CostError),
     #[error("{breakdown}")]
     Oom { peak_bytes: u64, breakdown: String },
+    #[error(
+        "memory: more than {} are needed (when it was stopped, {} with its {}); make the experiment smaller, or give it more: --memory, \
+         limits.memory_gib, a machine with more memory", gib(.0.allowance), gib(.0.wanted), .0.what
+    )]
+    Memory(OverBudget),
+    #[error(
+        "{flows} flows between {ranks} GPUs are more than the {} that are supported; use fewer GPUs or another workload.pattern",
+        crate::workload::MAX_FLOWS
+    )]
+    TooManyFlows { flows: u64, ranks: u64 },
+    #[error("{0}")]
+    Defect(Defect),
+    #[error("the program was asked to end while it prepared this experiment")]
+    Interrupted,
     #[error("cluster.gpus = {asked}, but the topology file has {found} hosts; leave cluster.gpus out")]
     Gpus { asked: u32, found: u32 },
 }
@@ -60,6 +76,10 @@ impl PrepareError {
             PrepareError::Route(RouteError::NoRoute { .. })
                 | PrepareError::Build(BuildError::TooLarge { .. })
                 | PrepareError::Oom { .. }
+                | PrepareError::Memory(_)
+                | PrepareError::TooManyFlows { .. }
+                | PrepareError::Defect(_)
+                | PrepareError::Interrupted
         );
         !fates
     }
@@ -69,9 +89,16 @@ impl From<PrepareError> for Ending {
     fn from(error: PrepareError) -> Ending {
         match error {
             PrepareError::Oom { peak_bytes, breakdown } => Ending::Oom { peak_bytes, breakdown },
+            PrepareError::Memory(_) => Ending::MachineLimit(error.to_string()),
             other => Ending::Failed(other.to_string()),
         }
     }
+}
+
+/// GiB with three digits, or what is less in MiB.
+fn gib(bytes: u64) -> String {
+    let mib = bytes as f64 / f64::from(1 << 20);
+    if mib < 1024.0 { format!("{mib:.0} MiB") } else { format!("{:.1} GiB", mib / 1024.0) }
 }
 
 /// Why a program cannot be put on a cluster.

@@ -8,25 +8,31 @@
 
 use std::sync::Arc;
 
+use crate::budget;
 use crate::columns::NEVER;
-use crate::spec::{Config, Source, Workload};
+use crate::spec::{Config, Source, WorkloadSection};
 use crate::units::PS_PER_S;
 
 use super::error::PrepareError;
 use super::job;
 use super::message_estimate::estimate_messages;
-use super::outcome::{Ending, FlowOutcome, Outcome};
-use super::prepare::{Routed, ideal_ps, network_of, nvlink_ps, routed};
+use super::outcome::{Ending, ExperimentOutcome, FlowOutcome};
+use super::prepare::{Routed, guarded, ideal_ps, network_of, nvlink_ps, routed};
 use super::read_outcome::iteration;
 
 /// Estimates an experiment. What an estimate cannot know is empty or zero in the outcome.
 ///
 /// # Errors
 /// As an experiment ends that does not fit its GPUs or cannot be prepared.
-pub fn estimate(config: &Config) -> Result<Outcome, Ending> {
+pub fn estimate(config: &Config) -> Result<ExperimentOutcome, Ending> {
+    let allowance = budget::total() / 2 / rayon::current_num_threads() as u64;
+    Ok(guarded(config, allowance, || estimated(config))?)
+}
+
+fn estimated(config: &Config) -> Result<ExperimentOutcome, PrepareError> {
     match &config.workload {
-        Workload::Program(program) => match &program.source {
-            Source::Model(training) => Ok(model(config, program, training)?),
+        WorkloadSection::Program(program) => match &program.source {
+            Source::Model(training) => model(config, program, training),
             Source::Collective { .. } | Source::File { .. } => Ok(walked(&routed(config)?)),
         },
         _ => Ok(flows(&routed(config)?)),
@@ -35,29 +41,29 @@ pub fn estimate(config: &Config) -> Result<Outcome, Ending> {
 
 fn model(
     config: &Config,
-    program: &crate::spec::Program,
+    program: &crate::spec::ProgramSpec,
     training: &crate::spec::Training,
-) -> Result<Outcome, PrepareError> {
+) -> Result<ExperimentOutcome, PrepareError> {
     let (network, described, bill) = network_of(config)?;
     let (iteration, peak) = job::evaluated(config, program, training, &network, described.as_ref())?;
-    Ok(Outcome {
+    Ok(ExperimentOutcome {
         makespan_ps: iteration.time.total.saturating_mul(u64::from(program.warmup + program.iterations)),
         iteration: Some(iteration),
         peak_memory_bytes: Some(peak),
         bill: Some(bill),
-        ..Outcome::default()
+        ..ExperimentOutcome::default()
     })
 }
 
 /// What a program's graph comes to when it is walked through.
-fn walked(r: &Routed) -> Outcome {
-    let Some(job) = &r.job else { return Outcome::default() };
+fn walked(r: &Routed) -> ExperimentOutcome {
+    let Some(job) = &r.job else { return ExperimentOutcome::default() };
     let rows = estimate_messages(r, &job.graph);
-    let mut outcome = Outcome {
+    let mut outcome = ExperimentOutcome {
         bill: Some(r.bill),
         iteration: iteration(job, &rows),
         peak_memory_bytes: job.peak_bytes,
-        ..Outcome::default()
+        ..ExperimentOutcome::default()
     };
     let mut flows = Vec::new();
     for (id, (task, qp, bytes)) in job.graph.messages().enumerate() {
@@ -100,9 +106,9 @@ fn drain_ps(r: &Routed, bytes: u64, arc: usize) -> u64 {
     (bits * u128::from(PS_PER_S) / u128::from(r.network.links[arc / 2].rate_bps.max(1))) as u64
 }
 
-fn flows(r: &Routed) -> Outcome {
+fn flows(r: &Routed) -> ExperimentOutcome {
     let loads = loads(r);
-    let mut outcome = Outcome { bill: Some(r.bill), ..Outcome::default() };
+    let mut outcome = ExperimentOutcome { bill: Some(r.bill), ..ExperimentOutcome::default() };
     let mut flows = Vec::with_capacity(r.flows.len());
     for (f, packet) in r.flows.iter().zip(&r.packet_of) {
         let (ideal_ps, fct) = match packet {
@@ -139,7 +145,7 @@ mod tests {
     use super::*;
     use crate::sweep::{self, SetOverrides};
 
-    fn estimated(workload: &str) -> Outcome {
+    fn estimated(workload: &str) -> ExperimentOutcome {
         let text = format!(
             "name = \"t\"\nbase.cluster = {{ gpus = 8, gpus_per_server = 1 }}\nbase.workload = {{ {workload} }}\n"
         );

@@ -2,14 +2,16 @@
 //!
 //! Layer: batch. Knows configuration and topology; paths and rows are `prepare`'s and `build`'s.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::collective::{Env, Op, System};
+use crate::collective::{CollectiveOp, CollectiveSystem, Env};
 use crate::compute::{Dtype, Gpu, Slowdown, Timing};
+use crate::model::model_flops;
 use crate::spec::{self, Config};
 use crate::topology::Network;
+use crate::workload::Representatives;
 use crate::workload::dag::read_dag;
 use crate::workload::import::{self, ImportError};
 use crate::workload::lower::{Lowering, lower};
@@ -34,7 +36,7 @@ pub struct Job {
     /// Iterations before the measured ones.
     pub warmup: u32,
     /// What algbw and busbw are about.
-    pub collective: Option<Measured>,
+    pub collective: Option<CollectiveBenchmark>,
     /// Peak of the fullest rank, where the model tells.
     pub peak_bytes: Option<u64>,
     /// What the graph became in another experiment; `None`: no other has it.
@@ -53,9 +55,18 @@ impl Job {
     }
 }
 
+/// Which ranks of a program get tasks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RanksWithTasks {
+    /// All: for whom every rank's timeline is of interest.
+    Every,
+    /// One of those that do the same at the same time, where all communication is analytical; else all. Times are the same.
+    Representatives,
+}
+
 /// A benchmark of one collective.
 #[derive(Clone, Copy, Debug)]
-pub struct Measured {
+pub struct CollectiveBenchmark {
     pub bytes: u64,
     /// Bus bandwidth over algorithm bandwidth, as nccl-tests has it: numerator and denominator.
     pub bus: (u64, u64),
@@ -67,9 +78,10 @@ pub struct Measured {
 /// Files, models and collectives that do not fit.
 pub fn job(
     config: &Config,
-    program: &spec::Program,
+    program: &spec::ProgramSpec,
     net: &Network,
     described: Option<&Described>,
+    ranks: RanksWithTasks,
     notes: &mut Vec<String>,
 ) -> Result<Job, PrepareError> {
     let c = &program.communication;
@@ -106,20 +118,57 @@ pub fn job(
         p2p_overhead_ps: c.start_overhead_ps + c.work_queue_latency_ps,
         qps_per_connection: c.qps_per_connection,
         split: c.split_data_on_qps,
+        representatives: None,
         factor_q32: &factor,
     };
-    let graph = lower(&workload, &lowering, &mut planner).map_err(JobError::Lower)?;
+    let by_class = match ranks {
+        RanksWithTasks::Every => None,
+        RanksWithTasks::Representatives => representatives(&workload, program, &servers),
+    };
+    let lowered = match &by_class {
+        // What is wrong is told by the ranks themselves.
+        Some(representatives) => {
+            lower(&workload, &Lowering { representatives: Some(representatives), ..lowering.clone() }, &mut planner)
+                .or_else(|_| lower(&workload, &lowering, &mut planner))
+        }
+        None => lower(&workload, &lowering, &mut planner),
+    };
+    let graph = lowered.map_err(JobError::Lower)?;
     notes.extend(planner.notes());
     Ok(Job { workload, graph, warmup: program.warmup, collective, peak_bytes, rows: None })
+}
+
+/// Ranks that stand for others, where every communication is analytical: what a rank does then depends on its class alone. Kernels that vary at random leave no two alike.
+fn representatives(workload: &Workload, program: &spec::ProgramSpec, servers: &[u32]) -> Option<Representatives> {
+    let (compute, analytic) = (&program.compute, &program.communication.analytic);
+    let communicates = |kind: &OpKind| match *kind {
+        OpKind::Collective { dim, .. } | OpKind::Send { dim, .. } | OpKind::Recv { dim, .. } => Some(dim),
+        OpKind::Compute { .. } | OpKind::Join => None,
+    };
+    let mut dims = workload.programs.iter().flat_map(|p| &p.ops).filter_map(|op| communicates(&op.kind));
+    if compute.jitter_ppm > 0 || !dims.all(|dim| is_analytic(analytic, dim)) {
+        return None;
+    }
+    let slow = |rank: u32| u32::from(compute.stragglers.binary_search(&rank).is_ok());
+    // Times of a group go by how its members lie on servers.
+    let lie = |group: &Group| {
+        let mut number: HashMap<u32, u32> = HashMap::new();
+        let server = |&m: &u32| {
+            let next = number.len() as u32;
+            *number.entry(servers[m as usize]).or_insert(next)
+        };
+        group.members.iter().map(server).collect()
+    };
+    Representatives::of(workload, slow, lie)
 }
 
 /// A cluster as the cost models know it.
 fn cluster(
     config: &Config,
-    program: &spec::Program,
+    program: &spec::ProgramSpec,
     training: &spec::Training,
     gpu: &Gpu,
-    system: System,
+    system: CollectiveSystem,
     env: &Env,
     notes: &mut Vec<String>,
 ) -> Result<Cluster, PrepareError> {
@@ -147,7 +196,7 @@ fn cluster(
 /// As [`job`].
 pub fn evaluated(
     config: &Config,
-    program: &spec::Program,
+    program: &spec::ProgramSpec,
     training: &spec::Training,
     net: &Network,
     described: Option<&Described>,
@@ -180,7 +229,7 @@ pub fn evaluated(
         time,
         ranks: layout.gpus(),
         tokens,
-        model_flops: model.model_flops(layout.global_batch, layout.seq),
+        model_flops: model_flops(&model, layout.global_batch, layout.seq),
         peak_flops: machine.peak_flops,
         collective: None,
     };
@@ -188,14 +237,14 @@ pub fn evaluated(
 }
 
 /// NCCL's settings: its variables, and the keys that stand for some of them.
-fn environments(config: &Config, program: &spec::Program) -> Result<Environments, PrepareError> {
+fn environments(config: &Config, program: &spec::ProgramSpec) -> Result<Environments, PrepareError> {
     let c = &program.communication;
     let mut variables: BTreeMap<String, String> = c.nccl.clone();
     if let Some(protocol) = c.protocol {
         let name = match protocol {
-            spec::Protocol::Ll => "LL",
-            spec::Protocol::Ll128 => "LL128",
-            spec::Protocol::Simple => "Simple",
+            spec::ProtocolChoice::Ll => "LL",
+            spec::ProtocolChoice::Ll128 => "LL128",
+            spec::ProtocolChoice::Simple => "Simple",
         };
         variables.insert("NCCL_PROTO".to_string(), name.to_string());
     }
@@ -213,16 +262,16 @@ fn environments(config: &Config, program: &spec::Program) -> Result<Environments
 /// A program, and what is known beside it.
 struct Read {
     workload: Workload,
-    collective: Option<Measured>,
+    collective: Option<CollectiveBenchmark>,
     peak_bytes: Option<u64>,
 }
 
 fn read(
     config: &Config,
-    program: &spec::Program,
+    program: &spec::ProgramSpec,
     net: &Network,
     gpu: &Gpu,
-    system: System,
+    system: CollectiveSystem,
     env: &Env,
     notes: &mut Vec<String>,
 ) -> Result<Read, PrepareError> {
@@ -232,7 +281,7 @@ fn read(
             let bus = bus_factor(*op, u64::from(n));
             let workload = benchmark(*op, *bytes, n, program.warmup + program.iterations);
             // A barrier carries nothing.
-            let collective = (*op != spec::Op::Barrier).then_some(Measured { bytes: *bytes, bus });
+            let collective = (*op != spec::OpChoice::Barrier).then_some(CollectiveBenchmark { bytes: *bytes, bus });
             Read { workload, collective, peak_bytes: None }
         }
         spec::Source::Model(t) => {
@@ -254,9 +303,9 @@ fn read(
 }
 
 /// Ranks of the file of a program, where it tells how many it needs; what is wrong with it is told when it is read for good.
-pub fn ranks_needed(program: &spec::Program) -> Option<u32> {
+pub fn ranks_needed(program: &spec::ProgramSpec) -> Option<u32> {
     let spec::Source::File { format, path, ranks, .. } = &program.source else { return None };
-    let options = import::Options { ranks: *ranks, flops_per_s: 1, memory_bytes_per_s: 1 };
+    let options = import::ImportOptions { ranks: *ranks, flops_per_s: 1, memory_bytes_per_s: 1 };
     let workload = read_file(*format, path, &options, &mut Vec::new()).ok()?;
     u32::try_from(workload.ranks.len()).ok()
 }
@@ -264,14 +313,14 @@ pub fn ranks_needed(program: &spec::Program) -> Option<u32> {
 fn read_file(
     format: spec::ProgramFormat,
     path: &Path,
-    options: &import::Options,
+    options: &import::ImportOptions,
     notes: &mut Vec<String>,
 ) -> Result<Workload, JobError> {
     let format = match format {
-        spec::ProgramFormat::SimAi => import::Format::Simai,
-        spec::ProgramFormat::Chakra => import::Format::Chakra,
-        spec::ProgramFormat::Htsim => import::Format::Htsim,
-        spec::ProgramFormat::Goal => import::Format::Goal,
+        spec::ProgramFormat::SimAi => import::WorkloadFormat::Simai,
+        spec::ProgramFormat::Chakra => import::WorkloadFormat::Chakra,
+        spec::ProgramFormat::Htsim => import::WorkloadFormat::Htsim,
+        spec::ProgramFormat::Goal => import::WorkloadFormat::Goal,
         spec::ProgramFormat::Dag => return Ok(read_dag(path, options.ranks)?),
     };
     let imported = import::read(path, format, options)?;
@@ -288,14 +337,14 @@ fn file(
     notes: &mut Vec<String>,
 ) -> Result<Workload, JobError> {
     // What leaves its ranks open runs on all GPUs; what does not says how many it needs.
-    let options = import::Options {
+    let options = import::ImportOptions {
         ranks: ranks.or(Some(net.ranks.len() as u32)),
         flops_per_s: gpu.peak(Dtype::Bf16),
         memory_bytes_per_s: gpu.memory_bps as u64,
     };
     match read_file(format, path, &options, notes) {
         Err(JobError::Import(ImportError::Ranks { .. })) if ranks.is_none() => {
-            read_file(format, path, &import::Options { ranks: None, ..options }, notes)
+            read_file(format, path, &import::ImportOptions { ranks: None, ..options }, notes)
         }
         read => read,
     }
@@ -315,20 +364,21 @@ fn scale_bytes(workload: &mut Workload, ppm: u64) {
 }
 
 /// The benchmark of one collective on `n` ranks, `times` times one after another.
-fn benchmark(op: spec::Op, bytes: u64, n: u32, times: u32) -> Workload {
+fn benchmark(op: spec::OpChoice, bytes: u64, n: u32, times: u32) -> Workload {
     let mut w = Workload { groups: vec![Group { members: (0..n).collect(), dim: Dim::Other }], ..Workload::default() };
     let name = w.name(name_of(op));
     let stream = Stream::comm(Dim::Other);
-    let collective = |op: Op| OpKind::Collective { op, slot: 0, bytes, dim: Dim::Other, algorithm: None, shares: None };
+    let collective =
+        |op: CollectiveOp| OpKind::Collective { op, slot: 0, bytes, dim: Dim::Other, algorithm: None, shares: None };
     let kind = match op {
-        spec::Op::AllReduce => collective(Op::AllReduce),
-        spec::Op::AllGather => collective(Op::AllGather),
-        spec::Op::ReduceScatter => collective(Op::ReduceScatter),
-        spec::Op::AllToAll => collective(Op::AllToAll),
-        spec::Op::Broadcast => collective(Op::Broadcast),
-        spec::Op::Reduce => collective(Op::Reduce),
-        spec::Op::Barrier => collective(Op::Barrier),
-        spec::Op::SendRecv => {
+        spec::OpChoice::AllReduce => collective(CollectiveOp::AllReduce),
+        spec::OpChoice::AllGather => collective(CollectiveOp::AllGather),
+        spec::OpChoice::ReduceScatter => collective(CollectiveOp::ReduceScatter),
+        spec::OpChoice::AllToAll => collective(CollectiveOp::AllToAll),
+        spec::OpChoice::Broadcast => collective(CollectiveOp::Broadcast),
+        spec::OpChoice::Reduce => collective(CollectiveOp::Reduce),
+        spec::OpChoice::Barrier => collective(CollectiveOp::Barrier),
+        spec::OpChoice::SendRecv => {
             // Every rank has its own neighbours, so each has its own program.
             for rank in 0..n {
                 let mut p = Program::default();
@@ -357,25 +407,27 @@ fn benchmark(op: spec::Op, bytes: u64, n: u32, times: u32) -> Workload {
     w
 }
 
-fn name_of(op: spec::Op) -> &'static str {
+fn name_of(op: spec::OpChoice) -> &'static str {
     match op {
-        spec::Op::AllReduce => "all-reduce",
-        spec::Op::AllGather => "all-gather",
-        spec::Op::ReduceScatter => "reduce-scatter",
-        spec::Op::AllToAll => "all-to-all",
-        spec::Op::Broadcast => "broadcast",
-        spec::Op::Reduce => "reduce",
-        spec::Op::SendRecv => "send-recv",
-        spec::Op::Barrier => "barrier",
+        spec::OpChoice::AllReduce => "all-reduce",
+        spec::OpChoice::AllGather => "all-gather",
+        spec::OpChoice::ReduceScatter => "reduce-scatter",
+        spec::OpChoice::AllToAll => "all-to-all",
+        spec::OpChoice::Broadcast => "broadcast",
+        spec::OpChoice::Reduce => "reduce",
+        spec::OpChoice::SendRecv => "send-recv",
+        spec::OpChoice::Barrier => "barrier",
     }
 }
 
 /// nccl-tests' PERFORMANCE.md: bus over algorithm bandwidth.
-fn bus_factor(op: spec::Op, n: u64) -> (u64, u64) {
+fn bus_factor(op: spec::OpChoice, n: u64) -> (u64, u64) {
     match op {
-        spec::Op::AllReduce => (2 * (n - 1), n),
-        spec::Op::AllGather | spec::Op::ReduceScatter | spec::Op::AllToAll => (n - 1, n),
-        spec::Op::Broadcast | spec::Op::Reduce | spec::Op::SendRecv | spec::Op::Barrier => (1, 1),
+        spec::OpChoice::AllReduce => (2 * (n - 1), n),
+        spec::OpChoice::AllGather | spec::OpChoice::ReduceScatter | spec::OpChoice::AllToAll => (n - 1, n),
+        spec::OpChoice::Broadcast | spec::OpChoice::Reduce | spec::OpChoice::SendRecv | spec::OpChoice::Barrier => {
+            (1, 1)
+        }
     }
 }
 

@@ -5,10 +5,10 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::error::PrepareError;
-use super::job::{self, Job};
+use super::job::{self, Job, RanksWithTasks};
 use super::servers::Described;
 use super::task_row_cache::TaskRowCache;
-use crate::spec::{Config, KeyId, Named, Program, Slowdown, Source, TopologyKind};
+use crate::spec::{Config, KeyId, Named, ProgramSpec, SlowdownChoice, Source, TopologyKind};
 use crate::topology::{Link, Network, NodeIdx, NvLink};
 
 /// Tasks of all jobs cached: some 1 GB with their edges.
@@ -19,6 +19,7 @@ const MOST_JOBS: usize = 64;
 /// What decides a job.
 #[derive(Clone, Debug, PartialEq)]
 struct JobKey {
+    with_tasks: RanksWithTasks,
     /// Cluster and workload, as text.
     config: String,
     /// Whether the sweep asks for a slowdown: only then is anything said of one that does nothing.
@@ -43,32 +44,35 @@ static CACHE: Mutex<Vec<CachedJob>> = Mutex::new(Vec::new());
 ///
 /// # Errors
 /// As [`job::job`].
-pub fn job(
+pub(super) fn job(
     config: &Config,
-    program: &Program,
+    program: &ProgramSpec,
     net: &Network,
     described: Option<&Described>,
+    ranks: RanksWithTasks,
     notes: &mut Vec<String>,
 ) -> Result<Arc<Job>, PrepareError> {
     if !is_self_contained(program, config) {
-        return job::job(config, program, net, described, notes).map(Arc::new);
+        return job::job(config, program, net, described, ranks, notes).map(Arc::new);
     }
-    let key = key(config, program, net);
+    let key = key(config, program, net, ranks);
     if let Some(cached) = find(&key) {
         notes.extend(cached.1);
         return Ok(cached.0);
     }
     // Not under the lock: others prepare meanwhile, at worst the same.
     let mut own = Vec::new();
-    let job =
-        Arc::new(Job { rows: Some(TaskRowCache::default()), ..job::job(config, program, net, described, &mut own)? });
+    let job = Arc::new(Job {
+        rows: Some(TaskRowCache::default()),
+        ..job::job(config, program, net, described, ranks, &mut own)?
+    });
     notes.extend(own.iter().cloned());
     keep(CachedJob { key, job: Arc::clone(&job), notes: own });
     Ok(job)
 }
 
 /// Nothing but the configuration decides: no file, which might change.
-fn is_self_contained(program: &Program, config: &Config) -> bool {
+fn is_self_contained(program: &ProgramSpec, config: &Config) -> bool {
     let named = |n: &Named| !matches!(n, Named::File(_));
     let source = match &program.source {
         Source::Model(t) => named(&t.model) && t.kernels.is_none(),
@@ -78,15 +82,16 @@ fn is_self_contained(program: &Program, config: &Config) -> bool {
     source
         && named(&config.cluster.gpu)
         && config.cluster.server_xml.is_none()
-        && !matches!(program.compute.slowdown, Slowdown::Trees(_))
+        && !matches!(program.compute.slowdown, SlowdownChoice::Trees(_))
 }
 
-fn key(config: &Config, program: &Program, net: &Network) -> JobKey {
+fn key(config: &Config, program: &ProgramSpec, net: &Network, with_tasks: RanksWithTasks) -> JobKey {
     let server = |host: NodeIdx| net.nodes[host as usize].server;
     let first = net.ranks.first().map(|&h| server(h));
     let of_first = |l: &&Link| Some(server(l.a)) == first || Some(server(l.b)) == first;
     let from_file = matches!(config.topology.kind, TopologyKind::File { .. });
     JobKey {
+        with_tasks,
         config: format!("{:?}{program:?}{from_file}{}", config.cluster, config.topology.link_bps),
         slowdown_given: config.values.given(KeyId::Slowdown),
         jitter_seed: if program.compute.jitter_ppm > 0 { config.jitter_seed() } else { 0 },

@@ -16,8 +16,8 @@ use std::time::{Duration, Instant, SystemTime};
 
 use sha2::{Digest, Sha256};
 
-use super::memo_store_file::{self as format, Entry, FileNumber, HEADER, Scan};
-use crate::engine::fold::{BackingStore, Memo, NodeId, Unsaved, Version, version};
+use super::memo_store_file::{self as format, FileNumber, HEADER, MemoFileEntry, MemoFileScan};
+use crate::engine::fold::{BackingStore, Memo, MemoNodeId, Unsaved, Version, version};
 
 /// Said when a record is found damaged; of no use once the file was mended, which says more.
 const UNREADABLE: &str = "some of it cannot be read any more and is simulated again";
@@ -60,11 +60,11 @@ struct Inner {
     file: Option<File>,
     number: FileNumber,
     scanned: u64,
-    index: HashMap<NodeId, Vec<Entry>>,
+    index: HashMap<MemoNodeId, Vec<MemoFileEntry>>,
     /// Of these, records that others added after this process began.
-    foreign: HashMap<NodeId, Vec<Entry>>,
+    foreign: HashMap<MemoNodeId, Vec<MemoFileEntry>>,
     /// Roots that were asked for and found.
-    used: BTreeSet<NodeId>,
+    used: BTreeSet<MemoNodeId>,
     /// The latest in the file, and this run's own.
     latest: u64,
     own: Option<u64>,
@@ -183,7 +183,7 @@ impl MemoStore {
         written?;
         // Who used what matters only where something may have to go.
         let is_crowded = self.inner().scanned > self.limit / 2;
-        let used: Vec<NodeId> =
+        let used: Vec<MemoNodeId> =
             if last && is_crowded { self.inner().used.iter().copied().collect() } else { Vec::new() };
         if !batch.is_empty() || !used.is_empty() {
             self.append(generation, batch, &used)?;
@@ -197,7 +197,7 @@ impl MemoStore {
     }
 
     /// Adds a segment. PRECONDITION: the lock is held, and `inner` has seen all that is there.
-    fn append(&self, generation: u64, batch: Vec<Unsaved>, used: &[NodeId]) -> Result<(), Trouble> {
+    fn append(&self, generation: u64, batch: Vec<Unsaved>, used: &[MemoNodeId]) -> Result<(), Trouble> {
         let mut records = Vec::with_capacity(batch.len());
         let mut done = Vec::with_capacity(batch.len());
         for mut unsaved in batch {
@@ -243,7 +243,7 @@ impl MemoStore {
         let scan = match number {
             Some(_) => format::scan(&mut file, if is_same { inner.scanned } else { HEADER })
                 .map_err(cannot("cannot read it"))?,
-            None => Scan::default(),
+            None => MemoFileScan::default(),
         };
         if !is_same {
             inner.index.clear();
@@ -265,7 +265,7 @@ impl MemoStore {
     }
 
     /// Rewrites the file if it is damaged, or to `keep` only some of its roots. PRECONDITION: the lock is held.
-    fn mend(&self, inner: &mut Inner, keep: Option<&BTreeSet<(Version, NodeId)>>) -> Result<(), Trouble> {
+    fn mend(&self, inner: &mut Inner, keep: Option<&BTreeSet<(Version, MemoNodeId)>>) -> Result<(), Trouble> {
         let mut file = match File::open(&self.path) {
             Ok(file) => file,
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -280,14 +280,14 @@ impl MemoStore {
             return Ok(());
         }
         let scan = if is_empty {
-            Scan::default()
+            MemoFileScan::default()
         } else {
             format::scan(&mut file, HEADER).map_err(cannot("cannot read it"))?
         };
         let (mut kept, mut lost) = (0usize, 0usize);
         let write = |new: &mut File| {
             for segment in scan.segments.iter().chain(&scan.torn) {
-                let wanted: Vec<Entry> = segment
+                let wanted: Vec<MemoFileEntry> = segment
                     .entries
                     .iter()
                     .filter(|e| keep.is_none_or(|keep| keep.contains(&(segment.version, e.root))))
@@ -306,14 +306,17 @@ impl MemoStore {
         self.replace(inner, aside.as_deref(), write)?;
         if let Some(aside) = aside {
             let what = if is_ours { "it was cut off or changed" } else { "its beginning is damaged" };
-            let gone = if lost > 0 {
+            let lost_note = if lost > 0 {
                 format!(", {lost} {} lost", if lost == 1 { "is" } else { "are" })
             } else {
                 String::new()
             };
             let kept = if kept == 1 { "1 record is kept".into() } else { format!("{kept} records are kept") };
             inner.warnings.retain(|warning| !warning.ends_with(UNREADABLE));
-            self.warn(inner, &format!("{what}; {kept}{gone}; it is set aside as {} and made anew", aside.display()));
+            self.warn(
+                inner,
+                &format!("{what}; {kept}{lost_note}; it is set aside as {} and made anew", aside.display()),
+            );
         }
         Ok(())
     }
@@ -328,7 +331,7 @@ impl MemoStore {
         // Whoever writes has the lock, so one name is enough, and what a killed process left is written over.
         let new = with_suffix(&self.path, ".new");
         let mut file = File::create(&new).map_err(cannot("cannot write beside it"))?;
-        let written = format::write_header(&mut file, fresh_number()).and_then(|()| write(&mut file));
+        let written = format::write_header(&mut file, new_number()).and_then(|()| write(&mut file));
         written.and_then(|()| file.sync_all()).map_err(cannot("cannot write beside it"))?;
         if let Some(aside) = aside {
             fs::rename(&self.path, aside).map_err(cannot("cannot set it aside"))?;
@@ -340,10 +343,10 @@ impl MemoStore {
     }
 
     /// What stays of a file that is too large: of this version what was used last, as much as leaves a quarter of the room.
-    fn worth_keeping(&self) -> Result<BTreeSet<(Version, NodeId)>, Trouble> {
+    fn worth_keeping(&self) -> Result<BTreeSet<(Version, MemoNodeId)>, Trouble> {
         let mut file = File::open(&self.path).map_err(cannot("cannot open it"))?;
         let scan = format::scan(&mut file, HEADER).map_err(cannot("cannot read it"))?;
-        let mut of: BTreeMap<(Version, NodeId), (u64, u64)> = BTreeMap::new();
+        let mut of: BTreeMap<(Version, MemoNodeId), (u64, u64)> = BTreeMap::new();
         for segment in &scan.segments {
             for entry in &segment.entries {
                 let (last, bytes) = of.entry((segment.version, entry.root)).or_default();
@@ -358,12 +361,12 @@ impl MemoStore {
                 }
             }
         }
-        let mut order: Vec<(bool, u64, u64, (Version, NodeId))> =
+        let mut order: Vec<(bool, u64, u64, (Version, MemoNodeId))> =
             of.into_iter().map(|(key, (last, bytes))| (key.0 == self.version, last, bytes, key)).collect();
         order.sort_unstable_by_key(|of| std::cmp::Reverse((of.0, of.1, of.3)));
         let most = self.limit / 4 * 3;
         let mut used = HEADER;
-        let kept: BTreeSet<(Version, NodeId)> = order
+        let kept: BTreeSet<(Version, MemoNodeId)> = order
             .into_iter()
             .take_while(|&(_, _, bytes, _)| {
                 used += bytes + 56;
@@ -407,7 +410,7 @@ impl MemoStore {
 }
 
 impl BackingStore for MemoStore {
-    fn fetch(&self, root: &NodeId) -> Vec<Vec<u8>> {
+    fn fetch(&self, root: &MemoNodeId) -> Vec<Vec<u8>> {
         let mut inner = self.inner();
         let Some(entries) = inner.index.get(root).cloned() else { return Vec::new() };
         let (records, missing) = records(inner.file.as_mut(), &entries);
@@ -423,14 +426,14 @@ impl BackingStore for MemoStore {
 }
 
 /// Records of a file, and how many are not what they were.
-fn records(file: Option<&mut File>, entries: &[Entry]) -> (Vec<Vec<u8>>, usize) {
+fn records(file: Option<&mut File>, entries: &[MemoFileEntry]) -> (Vec<Vec<u8>>, usize) {
     let Some(file) = file else { return (Vec::new(), entries.len()) };
     let (named, missing) = named_records(file, entries);
     (named.into_iter().map(|(_, record)| record).collect(), missing)
 }
 
-fn named_records(file: &mut File, entries: &[Entry]) -> (Vec<(NodeId, Vec<u8>)>, usize) {
-    let found: Vec<(NodeId, Vec<u8>)> =
+fn named_records(file: &mut File, entries: &[MemoFileEntry]) -> (Vec<(MemoNodeId, Vec<u8>)>, usize) {
+    let found: Vec<(MemoNodeId, Vec<u8>)> =
         entries.iter().filter_map(|e| Some((e.root, format::record(file, e).ok().flatten()?))).collect();
     let missing = entries.len() - found.len();
     (found, missing)
@@ -451,7 +454,7 @@ fn free_name(path: &Path) -> PathBuf {
 }
 
 /// A number that no other file has.
-fn fresh_number() -> FileNumber {
+fn new_number() -> FileNumber {
     static MADE: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |d| d.as_nanos());
     let made = MADE.fetch_add(1, std::sync::atomic::Ordering::Relaxed);

@@ -11,11 +11,11 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 
 use sha2::{Digest, Sha256};
 
-use crate::engine::fold::{NodeId, Version};
+use crate::engine::fold::{MemoNodeId, Version};
 
 const MAGIC: &[u8; 16] = b"hyperfold memo\r\n";
 const MARK: &[u8; 8] = b"episodes";
-pub const HEADER: u64 = 40;
+pub(super) const HEADER: u64 = 40;
 const SEGMENT: usize = 64;
 const ENTRY: usize = 40;
 const NAME: usize = 16;
@@ -23,12 +23,12 @@ const NAME: usize = 16;
 const STRIDE: usize = 1 << 20;
 
 /// Says whether a file is still the one that was open: a rewritten file has another.
-pub type FileNumber = [u8; 16];
+pub(super) type FileNumber = [u8; 16];
 
 /// Where a record is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Entry {
-    pub root: NodeId,
+pub(super) struct MemoFileEntry {
+    pub root: MemoNodeId,
     /// From the start of the file.
     pub at: u64,
     pub len: u64,
@@ -37,17 +37,17 @@ pub struct Entry {
 
 /// A segment without its records.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Segment {
+pub(super) struct Segment {
     pub version: Version,
     /// Counts the runs that added to the file.
     pub generation: u64,
-    pub entries: Vec<Entry>,
-    pub used: Vec<NodeId>,
+    pub entries: Vec<MemoFileEntry>,
+    pub used: Vec<MemoNodeId>,
 }
 
 /// What is in a file.
 #[derive(Debug, Default)]
-pub struct Scan {
+pub(super) struct MemoFileScan {
     pub segments: Vec<Segment>,
     /// The last segment is incomplete: its entries that are there.
     pub torn: Option<Segment>,
@@ -75,7 +75,7 @@ fn name(bytes: &[u8], at: usize) -> [u8; NAME] {
 }
 
 /// Writes the header of an empty file.
-pub fn write_header(file: &mut File, number: FileNumber) -> io::Result<()> {
+pub(super) fn write_header(file: &mut File, number: FileNumber) -> io::Result<()> {
     let mut head = MAGIC.to_vec();
     head.extend(number);
     head.extend(sum(&head).to_le_bytes());
@@ -83,7 +83,7 @@ pub fn write_header(file: &mut File, number: FileNumber) -> io::Result<()> {
 }
 
 /// The file's number. `None`: it is no memo.
-pub fn read_header(file: &mut File) -> io::Result<Option<FileNumber>> {
+pub(super) fn read_header(file: &mut File) -> io::Result<Option<FileNumber>> {
     let mut head = [0u8; HEADER as usize];
     let is_whole = read_at(file, 0, &mut head)?;
     let is_one = is_whole && head[..16] == *MAGIC && word(&head, 32) == sum(&head[..32]);
@@ -91,17 +91,22 @@ pub fn read_header(file: &mut File) -> io::Result<Option<FileNumber>> {
 }
 
 /// Whether a file begins as memos do, be it damaged there, or is empty, to be filled.
-pub fn begins_as_one(file: &mut File) -> io::Result<bool> {
+pub(super) fn begins_as_one(file: &mut File) -> io::Result<bool> {
     let mut begin = Vec::new();
     file.seek(SeekFrom::Start(0))?;
     file.take(HEADER + MARK.len() as u64).read_to_end(&mut begin)?;
     let magic = &begin[..begin.len().min(MAGIC.len())];
-    let alike = magic.iter().zip(MAGIC).filter(|(a, b)| a == b).count();
-    Ok(MAGIC.starts_with(magic) || 2 * alike >= MAGIC.len() || begin.get(HEADER as usize..) == Some(&MARK[..]))
+    let equal_bytes = magic.iter().zip(MAGIC).filter(|(a, b)| a == b).count();
+    Ok(MAGIC.starts_with(magic) || 2 * equal_bytes >= MAGIC.len() || begin.get(HEADER as usize..) == Some(&MARK[..]))
 }
 
 /// A segment as bytes.
-pub fn segment(version: &Version, generation: u64, records: &[(NodeId, Vec<u8>)], used: &[NodeId]) -> Vec<u8> {
+pub(super) fn segment(
+    version: &Version,
+    generation: u64,
+    records: &[(MemoNodeId, Vec<u8>)],
+    used: &[MemoNodeId],
+) -> Vec<u8> {
     let (mut index, mut at) = (Vec::new(), 0u64);
     for (root, record) in records {
         index.extend(root);
@@ -125,7 +130,7 @@ pub fn segment(version: &Version, generation: u64, records: &[(NodeId, Vec<u8>)]
 }
 
 /// A record, if it is what it was.
-pub fn record(file: &mut File, entry: &Entry) -> io::Result<Option<Vec<u8>>> {
+pub(super) fn record(file: &mut File, entry: &MemoFileEntry) -> io::Result<Option<Vec<u8>>> {
     if entry.at.saturating_add(entry.len) > file.seek(SeekFrom::End(0))? {
         return Ok(None);
     }
@@ -135,9 +140,9 @@ pub fn record(file: &mut File, entry: &Entry) -> io::Result<Option<Vec<u8>>> {
 }
 
 /// Finds the segments from `from` on; reads no record.
-pub fn scan(file: &mut File, from: u64) -> io::Result<Scan> {
+pub(super) fn scan(file: &mut File, from: u64) -> io::Result<MemoFileScan> {
     let len = file.seek(SeekFrom::End(0))?;
-    let mut scan = Scan { end: from, ..Scan::default() };
+    let mut scan = MemoFileScan { end: from, ..MemoFileScan::default() };
     let mut at = from;
     while at < len {
         let Some(head) = head(file, at)? else {
@@ -214,8 +219,12 @@ fn index(file: &mut File, head: &Head, at: u64, body: u64, len: u64) -> io::Resu
         return Ok(None);
     }
     let (entries, used) = bytes.split_at(head.entries as usize * ENTRY);
-    let entry =
-        |b: &[u8]| Entry { root: name(b, 0), at: body.saturating_add(word(b, 16)), len: word(b, 24), sum: word(b, 32) };
+    let entry = |b: &[u8]| MemoFileEntry {
+        root: name(b, 0),
+        at: body.saturating_add(word(b, 16)),
+        len: word(b, 24),
+        sum: word(b, 32),
+    };
     Ok(Some(Segment {
         version: head.version,
         generation: head.generation,
@@ -260,10 +269,10 @@ mod tests {
     const VERSION: Version = [3; 16];
 
     /// Three segments of two records each.
-    fn bytes() -> (Vec<u8>, Vec<(NodeId, Vec<u8>)>) {
+    fn bytes() -> (Vec<u8>, Vec<(MemoNodeId, Vec<u8>)>) {
         let mut file = tempfile::tempfile().unwrap();
         write_header(&mut file, [9; 16]).unwrap();
-        let records: Vec<(NodeId, Vec<u8>)> =
+        let records: Vec<(MemoNodeId, Vec<u8>)> =
             (0u8..6).map(|k| ([k; 16], vec![k ^ 0x55; 40 + usize::from(k)])).collect();
         for (g, two) in records.chunks(2).enumerate() {
             file.write_all(&segment(&VERSION, g as u64, two, &[[g as u8; 16]])).unwrap();
@@ -281,8 +290,9 @@ mod tests {
     }
 
     /// Records that can still be had, in order.
-    fn found(file: &mut File, scan: &Scan) -> Vec<(NodeId, Vec<u8>)> {
-        let entries: Vec<Entry> = scan.segments.iter().chain(&scan.torn).flat_map(|s| s.entries.clone()).collect();
+    fn found(file: &mut File, scan: &MemoFileScan) -> Vec<(MemoNodeId, Vec<u8>)> {
+        let entries: Vec<MemoFileEntry> =
+            scan.segments.iter().chain(&scan.torn).flat_map(|s| s.entries.clone()).collect();
         entries.iter().filter_map(|e| Some((e.root, record(file, e).unwrap()?))).collect()
     }
 

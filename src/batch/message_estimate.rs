@@ -11,7 +11,7 @@ use bytemuck::Zeroable;
 use crate::columns::{NEVER, Task, task};
 use crate::routing::FlowPaths;
 use crate::units::{PS_PER_S, tx_ps};
-use crate::workload::tasks::{Target, TaskGraph, When, Work};
+use crate::workload::tasks::{EdgeMoment, Target, TaskGraph, Work};
 
 use super::prepare::{Routed, nvlink_ps};
 
@@ -29,7 +29,7 @@ enum MessageStep {
 }
 
 /// Ends of the tasks of a graph, as rows that say when each was posted, arrived and ended, and nothing else; `NEVER` where a task waits for ever.
-pub fn estimate_messages(r: &Routed, graph: &TaskGraph) -> Vec<Task> {
+pub(super) fn estimate_messages(r: &Routed, graph: &TaskGraph) -> Vec<Task> {
     let mut w = MessageEstimate::new(r, graph);
     for i in 0..graph.tasks.len() as u32 {
         if w.waits[i as usize] == 0 {
@@ -41,7 +41,7 @@ pub fn estimate_messages(r: &Routed, graph: &TaskGraph) -> Vec<Task> {
             MessageStep::Due(i) => w.due(i, at),
             MessageStep::Got(i) => {
                 w.rows[i as usize].got = at;
-                w.follow(i, When::Got, at);
+                w.follow(i, EdgeMoment::Got, at);
             }
             MessageStep::Acked(i) => w.ended(i, at),
             MessageStep::Fired(g) => w.serve(g, at),
@@ -108,7 +108,7 @@ impl<'a> MessageEstimate<'a> {
         graph.releases.iter().for_each(|&(_, to)| waits[to as usize] += 1);
         let mut queues = vec![Vec::new(); graph.qps.len()];
         graph.messages().for_each(|(i, qp, _)| queues[qp as usize].push(i));
-        let row = |t: &crate::workload::tasks::Task| Task {
+        let row = |t: &crate::workload::tasks::GraphTask| Task {
             flags: if matches!(t.work, Work::Message { .. }) { task::MESSAGE } else { 0 },
             delay: t.delay_ps,
             at: NEVER,
@@ -205,21 +205,21 @@ impl<'a> MessageEstimate<'a> {
 
     fn ended(&mut self, i: u32, at: u64) {
         self.rows[i as usize].done = at;
-        self.follow(i, When::Done, at);
+        self.follow(i, EdgeMoment::Done, at);
     }
 
     /// The host on which a moment of a task happens.
-    fn host(&self, i: u32, when: When) -> u32 {
+    fn host(&self, i: u32, when: EdgeMoment) -> u32 {
         let t = &self.graph.tasks[i as usize];
         let rank = match (t.work, when) {
-            (Work::Message { qp, .. }, When::Got) => self.graph.qps[qp as usize].dst,
-            (Work::Message { qp, .. }, When::Done) => self.graph.qps[qp as usize].src,
+            (Work::Message { qp, .. }, EdgeMoment::Got) => self.graph.qps[qp as usize].dst,
+            (Work::Message { qp, .. }, EdgeMoment::Done) => self.graph.qps[qp as usize].src,
             (Work::Delay, _) => t.rank,
         };
         self.r.network.ranks[rank as usize]
     }
 
-    fn follow(&mut self, i: u32, when: When, at: u64) {
+    fn follow(&mut self, i: u32, when: EdgeMoment, at: u64) {
         for k in self.first_edge[i as usize]..self.first_edge[i as usize + 1] {
             let e = self.graph.edges[self.edges[k as usize] as usize];
             if e.when != when {
@@ -227,7 +227,7 @@ impl<'a> MessageEstimate<'a> {
             }
             match e.to {
                 Target::Task(to) => {
-                    let far = self.host(i, when) != self.host(to, When::Done);
+                    let far = self.host(i, when) != self.host(to, EdgeMoment::Done);
                     self.meet(to, at + if far { self.release_ps } else { 0 });
                 }
                 Target::Gate(g) => {

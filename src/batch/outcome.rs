@@ -39,7 +39,7 @@ pub struct LinkOutcome {
 
 /// All that is known of an experiment that ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Outcome {
+pub struct ExperimentOutcome {
     /// From 0 to the last completion.
     pub makespan_ps: u64,
     /// Shared by duplicates of an experiment.
@@ -80,8 +80,8 @@ pub struct Iteration {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ending {
     Failed(String),
-    /// `limits.wall_s` was reached: the one ending that the machine decides, not the model.
-    WallLimit(String),
+    /// The machine ended it, not the model: `limits.wall_s` was reached, or there was too little memory.
+    MachineLimit(String),
     /// The fullest rank needs more memory than its GPU has: a result that costs nothing.
     Oom {
         peak_bytes: u64,

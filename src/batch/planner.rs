@@ -5,14 +5,17 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-use crate::collective::{Algorithm, Communicator, Env, EnvError, Op, Options, Placement, Shape, System, build};
+use crate::collective::{
+    Algorithm, CollectiveOp, CollectiveSystem, Communicator, Env, EnvError, MemberPlacement, ScheduleOptions, Shape,
+    build,
+};
 use crate::spec;
-use crate::workload::lower::{Asked, Plan, Planner};
+use crate::workload::lower::{Asked, CollectivePlan, Planner};
 use crate::workload::program::Dim;
 
 /// NCCL's settings: as given, and held to one of the algorithms that NCCL knows by name.
 #[derive(Debug)]
-pub struct Environments([Env; HELD.len() + 1]);
+pub(super) struct Environments([Env; HELD.len() + 1]);
 
 /// Algorithms that NCCL_ALGO can hold its choice to.
 const HELD: [(Algorithm, &str); 4] = [
@@ -30,7 +33,7 @@ impl Environments {
     ///
     /// # Errors
     /// A variable that is not known or has a value that it cannot have.
-    pub fn parse(variables: &BTreeMap<String, String>) -> Result<Environments, EnvError> {
+    pub(super) fn parse(variables: &BTreeMap<String, String>) -> Result<Environments, EnvError> {
         let held = |name: Option<&str>| {
             let mut variables = variables.clone();
             variables.extend(name.map(|n| ("NCCL_ALGO".to_string(), n.to_string())));
@@ -46,12 +49,12 @@ impl Environments {
     }
 
     /// As given.
-    pub fn open(&self) -> &Env {
+    pub(super) fn open(&self) -> &Env {
         &self.0[0]
     }
 
     /// Held to one of the algorithms that NCCL knows by name; as given where it does not know it.
-    pub fn held_to(&self, algorithm: spec::Algorithm) -> &Env {
+    pub(super) fn held_to(&self, algorithm: spec::AlgorithmChoice) -> &Env {
         &self.0[Self::index(general(algorithm))]
     }
 
@@ -61,9 +64,9 @@ impl Environments {
 }
 
 /// Plans collectives by what `[base.workload]` says, NCCL's model where it says nothing.
-pub struct ClusterPlanner<'a> {
+pub(super) struct ClusterPlanner<'a> {
     communication: &'a spec::Communication,
-    system: &'a System,
+    system: &'a CollectiveSystem,
     environments: &'a Environments,
     /// Server of each rank, and its place there.
     places: Vec<(u32, u32)>,
@@ -73,17 +76,17 @@ pub struct ClusterPlanner<'a> {
     strict: bool,
     /// Shape of each group that was asked for, by its number in `shapes`.
     of_group: HashMap<u32, u32>,
-    shapes: Vec<(Shape, Placement)>,
-    communicators: HashMap<(Placement, usize), Communicator<'a>>,
+    shapes: Vec<(Shape, MemberPlacement)>,
+    communicators: HashMap<(MemberPlacement, usize), Communicator<'a>>,
     /// Plans so far: a training iteration repeats a few collectives thousands of times.
-    known: HashMap<Key, Plan>,
+    known: HashMap<Key, CollectivePlan>,
     notes: BTreeSet<String>,
 }
 
 /// What decides a plan.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Key {
-    op: Op,
+    op: CollectiveOp,
     bytes: u64,
     dim: Dim,
     algorithm: Option<Algorithm>,
@@ -92,7 +95,7 @@ struct Key {
 }
 
 impl Planner for ClusterPlanner<'_> {
-    fn plan(&mut self, asked: &Asked) -> Result<Plan, String> {
+    fn plan(&mut self, asked: &Asked) -> Result<CollectivePlan, String> {
         let shape = match self.of_group.get(&asked.group) {
             Some(shape) => *shape,
             None => self.shape(asked.group, asked.members),
@@ -110,9 +113,9 @@ impl Planner for ClusterPlanner<'_> {
 
 impl<'a> ClusterPlanner<'a> {
     /// `servers`: the server of each rank. `strict`: see the field.
-    pub fn new(
+    pub(super) fn new(
         communication: &'a spec::Communication,
-        system: &'a System,
+        system: &'a CollectiveSystem,
         environments: &'a Environments,
         servers: &[u32],
         intra_analytic: bool,
@@ -140,7 +143,7 @@ impl<'a> ClusterPlanner<'a> {
     }
 
     /// What the user should know about the choices made.
-    pub fn notes(self) -> impl Iterator<Item = String> {
+    pub(super) fn notes(self) -> impl Iterator<Item = String> {
         self.notes.into_iter()
     }
 
@@ -164,13 +167,13 @@ impl<'a> ClusterPlanner<'a> {
             let ranks_per_node = each.iter().copied().max().unwrap_or(1);
             // Groups like this one are at work on the rest of its servers.
             let sharing = (self.system.gpus_per_server / ranks_per_node).max(1);
-            self.shapes.push((shape, Placement { ranks: members.len() as u32, ranks_per_node, sharing }));
+            self.shapes.push((shape, MemberPlacement { ranks: members.len() as u32, ranks_per_node, sharing }));
         }
         self.of_group.insert(group, number);
         number
     }
 
-    fn decide(&mut self, asked: &Asked, shape: usize) -> Result<Plan, String> {
+    fn decide(&mut self, asked: &Asked, shape: usize) -> Result<CollectivePlan, String> {
         let c = self.communication;
         let wanted = self.wanted(asked);
         let analytic = self.analytic(asked.dim);
@@ -203,10 +206,10 @@ impl<'a> ClusterPlanner<'a> {
         };
         if inside || in_switches || analytic {
             let ps = communicator.cost_with_ps(asked.op, algorithm, choice.protocol, asked.bytes);
-            return Ok(Plan::Analytic { ps: ps.max(1) });
+            return Ok(CollectivePlan::Analytic { ps: ps.max(1) });
         }
         let chunk = if algorithm == Algorithm::Nvls { choice.chunk_bytes.max(NVLS_CHUNK) } else { choice.chunk_bytes };
-        let options = Options {
+        let options = ScheduleOptions {
             channels: c.channels.unwrap_or(choice.channels).min(u32::from(u16::MAX)) as u16,
             chunk_bytes: c.chunk_bytes.unwrap_or(chunk),
             root: 0,
@@ -222,7 +225,7 @@ impl<'a> ClusterPlanner<'a> {
             }
             _ => build(asked.op, algorithm, asked.bytes, shape, &options),
         };
-        Ok(Plan::Transfers {
+        Ok(CollectivePlan::Transfers {
             schedule: Arc::new(schedule.map_err(|e| e.to_string())?),
             protocol: choice.protocol,
             overhead_ps: c.start_overhead_ps + c.work_queue_latency_ps,
@@ -260,27 +263,33 @@ impl<'a> ClusterPlanner<'a> {
 }
 
 /// `workload.algorithm` in `collective`'s words.
-fn general(algorithm: spec::Algorithm) -> Algorithm {
+fn general(algorithm: spec::AlgorithmChoice) -> Algorithm {
     match algorithm {
-        spec::Algorithm::Auto => Algorithm::Auto,
-        spec::Algorithm::Ring => Algorithm::Ring,
-        spec::Algorithm::Tree => Algorithm::Tree,
-        spec::Algorithm::HalvingDoubling => Algorithm::HalvingDoubling,
-        spec::Algorithm::Direct => Algorithm::Direct,
-        spec::Algorithm::Hierarchical => Algorithm::Hierarchical,
-        spec::Algorithm::Nvls => Algorithm::Nvls,
-        spec::Algorithm::InNetwork => Algorithm::InNetwork,
+        spec::AlgorithmChoice::Auto => Algorithm::Auto,
+        spec::AlgorithmChoice::Ring => Algorithm::Ring,
+        spec::AlgorithmChoice::Tree => Algorithm::Tree,
+        spec::AlgorithmChoice::HalvingDoubling => Algorithm::HalvingDoubling,
+        spec::AlgorithmChoice::Direct => Algorithm::Direct,
+        spec::AlgorithmChoice::Hierarchical => Algorithm::Hierarchical,
+        spec::AlgorithmChoice::Nvls => Algorithm::Nvls,
+        spec::AlgorithmChoice::InNetwork => Algorithm::InNetwork,
     }
 }
 
 /// Whether an operation can be carried out by an algorithm.
-fn exists(op: Op, algorithm: Algorithm) -> bool {
+fn exists(op: CollectiveOp, algorithm: Algorithm) -> bool {
     match algorithm {
         Algorithm::Auto | Algorithm::Direct | Algorithm::Hierarchical => true,
-        Algorithm::Ring => op != Op::AllToAll,
-        Algorithm::Tree => matches!(op, Op::AllReduce | Op::Barrier | Op::Broadcast | Op::Reduce),
+        Algorithm::Ring => op != CollectiveOp::AllToAll,
+        Algorithm::Tree => matches!(
+            op,
+            CollectiveOp::AllReduce | CollectiveOp::Barrier | CollectiveOp::Broadcast | CollectiveOp::Reduce
+        ),
         Algorithm::HalvingDoubling | Algorithm::Nvls | Algorithm::InNetwork => {
-            matches!(op, Op::AllReduce | Op::Barrier | Op::AllGather | Op::ReduceScatter)
+            matches!(
+                op,
+                CollectiveOp::AllReduce | CollectiveOp::Barrier | CollectiveOp::AllGather | CollectiveOp::ReduceScatter
+            )
         }
     }
 }
@@ -292,8 +301,15 @@ mod tests {
     #[test]
     fn what_exists_is_what_can_be_built() {
         let shape = Shape::servers(2, 2);
-        let ops =
-            [Op::AllReduce, Op::AllGather, Op::ReduceScatter, Op::AllToAll, Op::Broadcast, Op::Reduce, Op::Barrier];
+        let ops = [
+            CollectiveOp::AllReduce,
+            CollectiveOp::AllGather,
+            CollectiveOp::ReduceScatter,
+            CollectiveOp::AllToAll,
+            CollectiveOp::Broadcast,
+            CollectiveOp::Reduce,
+            CollectiveOp::Barrier,
+        ];
         for op in ops {
             for a in [
                 Algorithm::Ring,
@@ -302,7 +318,11 @@ mod tests {
                 Algorithm::Direct,
                 Algorithm::Hierarchical,
             ] {
-                assert_eq!(build(op, a, 4096, &shape, &Options::default()).is_ok(), exists(op, a), "{op:?} by {a:?}");
+                assert_eq!(
+                    build(op, a, 4096, &shape, &ScheduleOptions::default()).is_ok(),
+                    exists(op, a),
+                    "{op:?} by {a:?}"
+                );
             }
         }
     }

@@ -4,16 +4,16 @@
 
 use std::sync::Arc;
 
-use crate::columns::{Exp, FlowTx, NEVER, Nic, Port, RttSample, Task};
+use crate::columns::{Exp, FlowIdx, FlowTx, NEVER, Nic, Port, RttSample, Task};
 
 use super::breakdown;
 use super::job::Job;
-use super::outcome::{FlowOutcome, Iteration, LinkOutcome, Outcome};
-use super::prepare::{Carried, FlowInfo};
+use super::outcome::{ExperimentOutcome, FlowOutcome, Iteration, LinkOutcome};
+use super::prepare::{FlowCarrier, FlowInfo};
 
 /// The rows of one experiment, as slices of the world's columns.
 #[derive(Clone, Copy)]
-pub struct OutcomeRows<'a> {
+pub(super) struct OutcomeRows<'a> {
     pub exp: &'a Exp,
     pub nics: &'a [Nic],
     pub ports: &'a [Port],
@@ -22,31 +22,31 @@ pub struct OutcomeRows<'a> {
 }
 
 /// Reads an experiment's rows. `link_names` are those of its link ends, NICs first; `rtts` its samples, `rtt_cap` a flow.
-pub fn read(
+pub(super) fn read(
     rows: OutcomeRows,
     infos: &[FlowInfo],
     job: Option<&Job>,
     link_names: &[String],
     rtts: &[RttSample],
-) -> Outcome {
-    let mut out = Outcome::default();
+) -> ExperimentOutcome {
+    let mut out = ExperimentOutcome::default();
     let cap = rows.exp.rtt_cap as usize;
-    let samples = |row: u32, tx: &FlowTx| {
-        let first = row as usize * cap;
+    let samples = |row: FlowIdx, tx: &FlowTx| {
+        let first = row.usize() * cap;
         rtts[first..first + (tx.rtt_n as usize).min(cap)].iter()
     };
     let mut flows = Vec::with_capacity(infos.len());
     for f in infos {
         let mut start_ps = f.start_ps;
         let fct_ps = match f.carried {
-            Carried::Inside => Some(f.ideal_ps),
-            Carried::Alone(row) => {
-                let tx = &rows.tx[row as usize];
+            FlowCarrier::Inside => Some(f.ideal_ps),
+            FlowCarrier::Alone(row) => {
+                let tx = &rows.tx[row];
                 out.rtts.extend(samples(row, tx).map(|s| (f.id, s.at, s.rtt)));
                 (tx.finish != NEVER).then(|| tx.finish - tx.start)
             }
-            Carried::Message(task) => {
-                let task = &rows.tasks[task as usize];
+            FlowCarrier::Message(task) => {
+                let task = &rows.tasks[task];
                 start_ps = task.at;
                 (task.done != NEVER).then(|| task.done - task.at)
             }
@@ -59,7 +59,7 @@ pub fn read(
     if let Some(job) = job {
         // Messages share queue pairs; round trips are told by queue pair.
         for (row, tx) in rows.tx.iter().enumerate() {
-            out.rtts.extend(samples(row as u32, tx).map(|s| (tx.flow_id, s.at, s.rtt)));
+            out.rtts.extend(samples(FlowIdx::new(row), tx).map(|s| (tx.flow_id, s.at, s.rtt)));
         }
         out.rtts.sort_unstable();
         out.makespan_ps = rows.tasks.iter().map(|t| if t.done == NEVER { 0 } else { t.done }).max().unwrap_or(0);
@@ -102,7 +102,7 @@ pub fn read(
 
 /// What the tasks of a program say of its iterations.
 pub(super) fn iteration(job: &Job, tasks: &[Task]) -> Option<Iteration> {
-    let (rank, time) = breakdown::iteration(&job.workload, &job.graph.ops, tasks, job.warmup)?;
+    let (rank, time) = breakdown::iteration(&job.workload, &job.graph, tasks, job.warmup)?;
     Some(Iteration {
         rank,
         time,

@@ -6,13 +6,14 @@ use std::time::Instant;
 
 use rayon::prelude::*;
 
+use crate::budget;
 use crate::engine::{Engine, EngineError};
 use crate::spec::Config;
 
 use super::dedup::{Dedup, Duplicate, DuplicateState, Preparation};
 use super::error::PrepareError;
 use super::experiment::QueuedExperiment;
-use super::prepare::{Prepared, prepare};
+use super::prepare::{Prepared, can_run, guarded, prepare};
 use super::world::{Batch, Ended, Limits};
 
 /// Most experiments in a batch: enough for a GPU, few enough that results appear soon.
@@ -42,7 +43,7 @@ pub struct RunOptions {
     pub batch: usize,
     /// Most bytes of the host's memory that the experiments of a batch take, as [`Prepared::host_bytes`] estimates it; one alone may take more.
     pub bytes: u64,
-    /// Those that are alike in all that decides what they come to are simulated once, where they may be remembered.
+    /// Experiments that are equal in all that decides their results are simulated once, where they may be remembered.
     pub once: bool,
 }
 
@@ -65,11 +66,18 @@ pub fn run<E: From<EngineError>>(
     tell: &mut dyn FnMut(RunEvent) -> Result<(), E>,
 ) -> Result<(), E> {
     let mut batch = Batch::new(engine, options.packet_limit, Box::new(stop.clone()));
-    drive(&mut batch, &mut Alone { tasks: tasks.peekable(), most: options.batch.max(1) }, None, options, &stop, tell)
+    drive(
+        &mut batch,
+        &mut SingleEngineSource { tasks: tasks.peekable(), most: options.batch.max(1) },
+        None,
+        options,
+        &stop,
+        tell,
+    )
 }
 
 /// Where an engine's experiments come from.
-pub(super) trait Supply {
+pub(super) trait ExperimentSource {
     /// How many the next batch may take, once there may be some; `None` if there will never be more.
     fn more(&mut self) -> Option<usize>;
     /// Up to `most` of those that are there now.
@@ -79,12 +87,12 @@ pub(super) trait Supply {
 }
 
 /// All tasks for one engine.
-struct Alone<I: Iterator<Item = QueuedExperiment>> {
+struct SingleEngineSource<I: Iterator<Item = QueuedExperiment>> {
     tasks: std::iter::Peekable<I>,
     most: usize,
 }
 
-impl<I: Iterator<Item = QueuedExperiment>> Supply for Alone<I> {
+impl<I: Iterator<Item = QueuedExperiment>> ExperimentSource for SingleEngineSource<I> {
     fn more(&mut self) -> Option<usize> {
         self.tasks.peek().map(|_| self.most)
     }
@@ -96,46 +104,66 @@ impl<I: Iterator<Item = QueuedExperiment>> Supply for Alone<I> {
     fn ended(&mut self, _: u64) {}
 }
 
-/// Runs what `supply` has, batch after batch. `pool` takes what can be spread over threads: preparing, and the engine's own work too where the second
+/// Runs what `source` has, batch after batch. `pool` takes what can be spread over threads: preparing, and the engine's own work too where the second
 /// word says so; without it the caller's pool does.
 ///
 /// # Errors
 /// As [`run`].
 pub(super) fn drive<E: From<EngineError>>(
     batch: &mut Batch,
-    supply: &mut dyn Supply,
+    source: &mut dyn ExperimentSource,
     pool: Option<(&rayon::ThreadPool, bool)>,
     options: &RunOptions,
     stop: &impl Fn() -> bool,
     tell: &mut dyn FnMut(RunEvent) -> Result<(), E>,
 ) -> Result<(), E> {
-    let room = Room { tables: batch.room(), host: options.bytes };
-    let firsts = options.once.then(Dedup::default);
+    // A quarter of the memory is for those that run, a quarter for what grows meanwhile, the rest for those that are prepared.
+    let memory = budget::total();
+    let room = Room { tables: batch.room(), host: options.bytes.min(memory / 4) };
+    let dedup = options.once.then(Dedup::default);
     let threads = pool.map_or_else(rayon::current_num_threads, |(pool, _)| pool.current_num_threads());
     // What was prepared but did not fit into the batch before.
     let mut left: Vec<Candidate> = Vec::new();
-    // What is like another, which has not ended; what is to be simulated after all.
+    // Duplicates of what has not ended; what is to be simulated after all.
     let mut waiting: Vec<Duplicate> = Vec::new();
-    let mut alone: Vec<QueuedExperiment> = Vec::new();
+    let mut to_simulate: Vec<QueuedExperiment> = Vec::new();
+    // What took more than its share of memory while others were prepared, and may fit when nothing else is there.
+    let mut large: Vec<QueuedExperiment> = Vec::new();
     let mut most = 0;
     while !stop() {
-        if left.is_empty() && alone.is_empty() {
-            match supply.more() {
+        if left.is_empty() && to_simulate.is_empty() && large.is_empty() {
+            match source.more() {
                 Some(n) => most = n.min(batch.most(threads)),
                 None => break,
             }
         }
-        let mut likes = Vec::new();
-        let makers = Makers { firsts: firsts.as_ref(), pool: pool.map(|p| p.0) };
-        fill(&mut left, &mut likes, &mut alone, supply, &makers, most, room, stop);
-        for like in likes {
-            tell(RunEvent::Started(vec![like.exp_id()]))?;
-            for note in &like.notes {
+        let mut duplicates = Vec::new();
+        let pool_of = pool.map(|p| p.0);
+        if left.is_empty() && !large.is_empty() {
+            let makers = Makers { dedup: dedup.as_ref(), pool: pool_of, allowance: memory - room.host };
+            for (task, made, limits) in makers.make(vec![large.swap_remove(0)], false) {
+                match made {
+                    Ok(Preparation::Duplicate(duplicate)) => duplicates.push(*duplicate),
+                    Ok(Preparation::Prepared(p)) => left.push((task.exp_id, Ok(p), limits)),
+                    Err(e) => left.push((task.exp_id, Err(e), limits)),
+                }
+            }
+        } else {
+            let allowance = memory / 2 / threads.max(1) as u64;
+            let makers = Makers { dedup: dedup.as_ref(), pool: pool_of, allowance };
+            fill(&mut left, &mut duplicates, &mut to_simulate, &mut large, source, &makers, most, room, stop);
+        }
+        if stop() || left.iter().any(|c| matches!(c.1, Err(PrepareError::Interrupted))) {
+            break;
+        }
+        for duplicate in duplicates {
+            tell(RunEvent::Started(vec![duplicate.exp_id()]))?;
+            for note in &duplicate.notes {
                 tell(RunEvent::Note(note.clone()))?;
             }
-            waiting.push(like);
+            waiting.push(duplicate);
         }
-        settle(&mut waiting, &mut alone, supply, tell)?;
+        report_duplicates(&mut waiting, &mut to_simulate, source, tell)?;
         // What comes back from another engine may have smaller ids than what is waiting here.
         left.sort_by_key(|c| c.0);
         let mut used = Room::default();
@@ -144,7 +172,7 @@ pub(super) fn drive<E: From<EngineError>>(
         for (exp_id, prepared, limits) in left {
             match prepared {
                 Err(e) => {
-                    supply.ended(exp_id);
+                    source.ended(exp_id);
                     tell(RunEvent::Ended(Box::new(Ended {
                         exp_id,
                         result: Err(e.into()),
@@ -168,7 +196,7 @@ pub(super) fn drive<E: From<EngineError>>(
         left = rest;
         if admitted.is_empty() {
             // Those that could not be prepared may have been waited for.
-            settle(&mut waiting, &mut alone, supply, tell)?;
+            report_duplicates(&mut waiting, &mut to_simulate, source, tell)?;
             continue;
         }
         let clock = Instant::now();
@@ -188,13 +216,13 @@ pub(super) fn drive<E: From<EngineError>>(
                 _ => batch.round()?,
             };
             for ended in ended {
-                if let Some(firsts) = &firsts {
-                    firsts.ended(&ended);
+                if let Some(dedup) = &dedup {
+                    dedup.ended(&ended);
                 }
-                supply.ended(ended.exp_id);
+                source.ended(ended.exp_id);
                 tell(RunEvent::Ended(Box::new(ended)))?;
             }
-            settle(&mut waiting, &mut alone, supply, tell)?;
+            report_duplicates(&mut waiting, &mut to_simulate, source, tell)?;
         }
         batch.clear();
         log::debug!("batch: over after {:.3} s", clock.elapsed().as_secs_f64());
@@ -202,22 +230,22 @@ pub(super) fn drive<E: From<EngineError>>(
     Ok(())
 }
 
-/// Those whose like has ended have ended; those whose like has failed are to run `alone`.
+/// A duplicate ends when its original has ended; it goes to `to_simulate` when its original has failed.
 ///
 /// # Errors
 /// `tell` refuses news.
-fn settle<E>(
+fn report_duplicates<E>(
     waiting: &mut Vec<Duplicate>,
-    alone: &mut Vec<QueuedExperiment>,
-    supply: &mut dyn Supply,
+    to_simulate: &mut Vec<QueuedExperiment>,
+    source: &mut dyn ExperimentSource,
     tell: &mut dyn FnMut(RunEvent) -> Result<(), E>,
 ) -> Result<(), E> {
-    for like in std::mem::take(waiting) {
-        match like.state() {
-            DuplicateState::Waiting(like) => waiting.push(*like),
-            DuplicateState::Simulate(task) => alone.push(*task),
+    for duplicate in std::mem::take(waiting) {
+        match duplicate.state() {
+            DuplicateState::Waiting(duplicate) => waiting.push(*duplicate),
+            DuplicateState::Simulate(task) => to_simulate.push(*task),
             DuplicateState::Ended(ended) => {
-                supply.ended(ended.exp_id);
+                source.ended(ended.exp_id);
                 tell(RunEvent::Ended(ended))?;
             }
         }
@@ -225,22 +253,36 @@ fn settle<E>(
     Ok(())
 }
 
-/// What prepares experiments: `firsts` knows those before them, unless each is to be simulated.
+/// What prepares experiments. `dedup` knows those before them; without it each is simulated.
 struct Makers<'a> {
-    firsts: Option<&'a Dedup>,
+    dedup: Option<&'a Dedup>,
     pool: Option<&'a rayon::ThreadPool>,
+    /// Bytes that each experiment may take while several are prepared.
+    allowance: u64,
 }
 
 impl Makers<'_> {
-    /// Prepares tasks side by side; those that are `alone` whatever they are like.
-    fn make(&self, tasks: Vec<QueuedExperiment>, alone: bool) -> Vec<(u64, Result<Preparation, PrepareError>, Limits)> {
+    /// Prepares tasks side by side. `without_dedup`: duplicates are prepared to be simulated as well.
+    fn make(
+        &self,
+        tasks: Vec<QueuedExperiment>,
+        without_dedup: bool,
+    ) -> Vec<(QueuedExperiment, Result<Preparation, PrepareError>, Limits)> {
         let one = |t: QueuedExperiment| {
             let (exp_id, limits) = (t.exp_id, limits(&t.config));
-            let made = match self.firsts {
-                Some(firsts) if !alone => firsts.prepare(t, limits),
+            let made = guarded(&t.config, self.allowance, || match self.dedup {
+                Some(dedup) if !without_dedup => dedup.prepare(t.clone(), limits),
                 _ => prepare(&t.config, exp_id as u32).map(|p| Preparation::Prepared(Box::new(p))),
-            };
-            (exp_id, made, limits)
+            });
+            let made = made.and_then(|made| match &made {
+                Preparation::Prepared(p) => can_run(&t.config, p).map(|()| made),
+                Preparation::Duplicate(_) => Ok(made),
+            });
+            if let (Err(_), Some(dedup)) = (&made, self.dedup) {
+                // Whatever stopped it, its duplicates need not wait.
+                dedup.failed(exp_id);
+            }
+            (t, made, limits)
         };
         let all = || tasks.into_par_iter().map(one).collect();
         match self.pool {
@@ -275,13 +317,14 @@ impl Room {
 }
 
 /// Prepares tasks until the batch is full or the room is used up: as many at once as will fit if they are like the largest so far, so that large ones do
-/// not pile up. Those that need no simulation go to `likes`; `alone` go first.
+/// not pile up. Those that need no simulation go to `duplicates`; `to_simulate` go first.
 #[expect(clippy::too_many_arguments, reason = "what the one caller has")]
 fn fill(
     left: &mut Vec<Candidate>,
-    likes: &mut Vec<Duplicate>,
-    alone: &mut Vec<QueuedExperiment>,
-    supply: &mut dyn Supply,
+    duplicates: &mut Vec<Duplicate>,
+    to_simulate: &mut Vec<QueuedExperiment>,
+    large: &mut Vec<QueuedExperiment>,
+    source: &mut dyn ExperimentSource,
     makers: &Makers,
     most: usize,
     room: Room,
@@ -296,8 +339,8 @@ fn fill(
         *largest = Room { tables: largest.tables.max(of.tables), host: largest.host.max(of.host) };
     };
     left.iter().for_each(|c| count(c, &mut used, &mut largest));
-    // What is like another may hear of it soon: not too many wait to be told.
-    while left.len() < most && likes.len() < MOST_IN_BATCH && !stop() {
+    // What is duplicate another may hear of it soon: not too many wait to be told.
+    while large.is_empty() && left.len() < most && duplicates.len() < MOST_IN_BATCH && !stop() {
         let fit = |room: u64, used: u64, largest: u64| {
             room.saturating_sub(used).checked_div(largest).unwrap_or(threads as u64)
         };
@@ -307,17 +350,19 @@ fn fill(
             return;
         }
         let few = (most - left.len()).min(PREPARED_AT_ONCE).min(fit.max(1) as usize);
-        let again = !alone.is_empty();
-        let few = if again { alone.drain(..few.min(alone.len())).collect() } else { supply.take(few) };
+        let again = !to_simulate.is_empty();
+        let few = if again { to_simulate.drain(..few.min(to_simulate.len())).collect() } else { source.take(few) };
         if few.is_empty() {
             return;
         }
         let (first, clock) = (left.len(), Instant::now());
-        for (exp_id, made, limits) in makers.make(few, again) {
+        for (task, made, limits) in makers.make(few, again) {
             match made {
-                Ok(Preparation::Duplicate(like)) => likes.push(*like),
-                Ok(Preparation::Prepared(p)) => left.push((exp_id, Ok(p), limits)),
-                Err(e) => left.push((exp_id, Err(e), limits)),
+                Ok(Preparation::Duplicate(duplicate)) => duplicates.push(*duplicate),
+                Ok(Preparation::Prepared(p)) => left.push((task.exp_id, Ok(p), limits)),
+                // Where its own limit was in force, more room does not help.
+                Err(PrepareError::Memory(over)) if over.allowance == makers.allowance => large.push(task),
+                Err(e) => left.push((task.exp_id, Err(e), limits)),
             }
         }
         left[first..].iter().for_each(|c| count(c, &mut used, &mut largest));

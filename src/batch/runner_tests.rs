@@ -66,3 +66,52 @@ fn the_estimate_is_more_than_the_tables() {
     // The world has a copy of most rows.
     assert!(p.host_bytes() > tables && p.host_bytes() < 10 * tables, "{} of {tables}", p.host_bytes());
 }
+
+/// Memory that runs out at any check while an experiment is prepared is that experiment's failure, and leaves nothing behind.
+#[test]
+fn memory_may_run_out_anywhere() {
+    let text = "name = \"s\"\n[base.cluster]\ngpus = 16\n[base.workload]\nkind = \"model\"\nmodel = \"gpt3-1.7b\"\ntp = 2\npp = 2\nglobal_batch = 16\n";
+    let sweep = sweep::parse(text, Path::new("s.toml"), &SetOverrides::default()).unwrap();
+    let config = sweep.config(&sweep.experiments[0]).unwrap();
+    let whole = prepare(&config, 0).unwrap().built.tables.bytes();
+    let (mut checks, mut failed) = (0, 0);
+    loop {
+        budget::inject(Some(checks));
+        let made = guarded(&config, u64::MAX, || prepare(&config, 0));
+        budget::inject(None);
+        match made {
+            Err(PrepareError::Memory(_)) => failed += 1,
+            Ok(p) => {
+                assert_eq!(p.built.tables.bytes(), whole);
+                break;
+            }
+            Err(other) => panic!("{other}"),
+        }
+        checks += 1 + checks / 8;
+    }
+    assert!(failed > 20, "{failed} of its checks could fail");
+    assert_eq!(prepare(&config, 0).unwrap().built.tables.bytes(), whole, "what experiments share is as it was");
+}
+
+#[test]
+fn a_defect_in_one_experiment_is_its_failure_alone() {
+    let engines: [Box<dyn Engine>; 2] = [Box::new(CpuEngine), Box::new(crate::engine::fold::FoldEngine::default())];
+    for engine in engines {
+        let mut all: Vec<(u64, Prepared, Limits)> = tasks()
+            .iter()
+            .take(3)
+            .map(|t| (t.exp_id, prepare(&t.config, t.exp_id as u32).unwrap(), Limits::default()))
+            .collect();
+        // Its packets lead out of its table.
+        all[1].1.built.tables.paths.fill(crate::columns::PortIdx(u32::MAX));
+        let mut batch = Batch::new(engine, 1 << 20, Box::new(|| false));
+        batch.admit(all);
+        let mut ends = BTreeMap::new();
+        while !batch.is_over() {
+            ends.extend(batch.round().unwrap().into_iter().map(|ended| (ended.exp_id, ended.result)));
+        }
+        assert!(ends[&0].is_ok() && ends[&2].is_ok());
+        let why = format!("{:?}", ends[&1].as_ref().unwrap_err());
+        assert!(why.contains("a defect in hyperfold") && why.contains("please report it"), "{why}");
+    }
+}

@@ -6,9 +6,10 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use crate::collective::nccl::{Hca, XmlError, host_bps, topology};
-use crate::collective::{Arch, Cpu, Inside, Server, System};
+use crate::collective::{Arch, CollectiveSystem, Cpu, Server, ServerInterconnect};
 use crate::compute::Gpu;
-use crate::spec::{self, Config, KeyId, TopologyKind, Workload};
+use crate::input;
+use crate::spec::{self, Config, KeyId, TopologyKind, WorkloadSection};
 use crate::topology::{Link, Network, NodeIdx};
 use crate::workload::lower;
 
@@ -48,8 +49,7 @@ pub struct Described {
 pub fn described(config: &Config) -> Result<Option<Described>, ServerError> {
     if let Some(path) = &config.cluster.server_xml {
         let file = path.display().to_string();
-        let text =
-            std::fs::read_to_string(path).map_err(|e| ServerError::Read { file: file.clone(), why: e.to_string() })?;
+        let text = input::read_text(path).map_err(|e| ServerError::Read { file: file.clone(), why: e.to_string() })?;
         let t = topology(&text).map_err(|error| ServerError::Xml { file: file.clone(), error })?;
         return Ok(Some(Described { server: t.server, nics: t.nics, file: Some(file) }));
     }
@@ -136,7 +136,7 @@ pub fn place_ranks(
 }
 
 /// The cluster as the cost models see it.
-pub fn system(config: &Config, net: &Network, gpu: &Gpu, described: Option<&Described>) -> System {
+pub fn system(config: &Config, net: &Network, gpu: &Gpu, described: Option<&Described>) -> CollectiveSystem {
     let server_of = |host: NodeIdx| net.nodes[host as usize].server;
     let first = net.ranks.first().map_or(0, |&h| server_of(h));
     let hosts: Vec<NodeIdx> = net.ranks.iter().copied().filter(|&h| server_of(h) == first).collect();
@@ -158,11 +158,11 @@ pub fn system(config: &Config, net: &Network, gpu: &Gpu, described: Option<&Desc
     let server = described.map(|d| &d.server);
     let inside = match (server, nvlink) {
         (Some(s), _) => s.inside,
-        (None, Some(_)) => Inside::NvSwitch,
-        (None, None) => Inside::Pcie,
+        (None, Some(_)) => ServerInterconnect::NvSwitch,
+        (None, None) => ServerInterconnect::Pcie,
     };
     let arch = arch(gpu);
-    System {
+    CollectiveSystem {
         arch,
         inside,
         cpu: server.map_or(Cpu::Intel, |s| s.cpu),
@@ -172,24 +172,32 @@ pub fn system(config: &Config, net: &Network, gpu: &Gpu, described: Option<&Desc
         nics_per_server: used.len().max(1) as u32,
         nic_bps: if nic_bps > 0 { nic_bps } else { config.topology.link_bps },
         net_extra_ps: nic.and_then(|n| out_of(n).next()).map_or(0, |l| 2 * l.delay_ps),
-        nvls: inside == Inside::NvSwitch && server.map_or(arch >= Arch::Hopper, |s| s.nvls),
+        transport_extra_ps: server.map_or(0, |s| s.transport_extra_ps),
+        nvls: inside == ServerInterconnect::NvSwitch && server.map_or(arch >= Arch::Hopper, |s| s.nvls),
         in_network: reduces(config),
     }
 }
 
 /// Whether the network's switches reduce: where somebody asks for it, since few networks can.
 fn reduces(config: &Config) -> bool {
-    let Workload::Program(program) = &config.workload else { return false };
+    let WorkloadSection::Program(program) = &config.workload else { return false };
     let c = &program.communication;
     let named = c.nccl.get("NCCL_ALGO").is_some_and(|a| a.to_ascii_lowercase().contains("collnet"));
-    c.algorithm == spec::Algorithm::InNetwork || named
+    c.algorithm == spec::AlgorithmChoice::InNetwork || named
 }
 
 /// The ways between GPUs of a server: `None` where they use the network; and the way of those that share a NIC all the same.
-pub fn ways(config: &Config, net: &Network, described: Option<&Described>) -> (Option<lower::Inside>, lower::Inside) {
-    let way =
-        |rate_bps: u64, latency_ps: u64, links: u32| lower::Inside { rate_bps, latency_ps: latency_ps.max(1), links };
-    let mesh = described.filter(|d| d.server.inside == Inside::NvlinkMesh);
+pub fn ways(
+    config: &Config,
+    net: &Network,
+    described: Option<&Described>,
+) -> (Option<lower::IntraServerPath>, lower::IntraServerPath) {
+    let way = |rate_bps: u64, latency_ps: u64, links: u32| lower::IntraServerPath {
+        rate_bps,
+        latency_ps: latency_ps.max(1),
+        links,
+    };
+    let mesh = described.filter(|d| d.server.inside == ServerInterconnect::NvlinkMesh);
     let intra = net.nvlink.filter(|_| !config.cluster.nvlink_packets).map(|n| match mesh {
         Some(d) => way(n.rate_bps / u64::from(d.server.gpus.saturating_sub(1).max(1)), n.latency_ps, d.server.gpus),
         None => way(n.rate_bps, n.latency_ps, 1),

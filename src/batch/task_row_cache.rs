@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::packet_case::GraphCase;
-use crate::columns::{Gate, OwnedTables, Signal, Task};
+use crate::columns::{FlowIdx, Gate, NicIdx, OwnedTables, Signal, Task, TaskIdx};
 
 /// TaskRows of tasks kept for all jobs together: some 300 MB with their edges.
 const MOST_ROWS: usize = 1 << 21;
@@ -16,16 +16,16 @@ static CACHED_ROWS: AtomicUsize = AtomicUsize::new(0);
 
 /// What a job became in the last experiment that had it, if it is not too much to keep.
 #[derive(Debug, Default)]
-pub struct TaskRowCache(Mutex<Option<Arc<TaskRows>>>);
+pub(super) struct TaskRowCache(Mutex<Option<Arc<TaskRows>>>);
 
 /// What decides the rows beside the graph.
 #[derive(Debug, PartialEq, Eq)]
 struct TaskRowKey {
     release_ps: u64,
     /// NIC of each rank.
-    owners: Vec<u32>,
+    owners: Vec<NicIdx>,
     /// Row of each queue pair, its number, the NICs of its ends.
-    qps: Vec<(u32, u32, u32, u32)>,
+    qps: Vec<(FlowIdx, u32, NicIdx, NicIdx)>,
     nics: usize,
 }
 
@@ -38,9 +38,9 @@ struct TaskRows {
     gates: Vec<Gate>,
     servers: Vec<u64>,
     /// First message of each queue pair, and where it ends.
-    first: Vec<(u32, u64)>,
+    first: Vec<(TaskIdx, u64)>,
     /// First task of each NIC, and when it is due.
-    due: Vec<(u32, u64)>,
+    due: Vec<(TaskIdx, u64)>,
 }
 
 impl Drop for TaskRows {
@@ -50,10 +50,8 @@ impl Drop for TaskRows {
 }
 
 impl TaskRowKey {
-    fn new(t: &OwnedTables, case: &GraphCase, qp_rows: &[u32], owners: &[u32]) -> TaskRowKey {
-        let qp = |&row: &u32| {
-            (row, t.flow_tx[row as usize].flow_id, t.flow_tx[row as usize].nic, t.flow_rx[row as usize].nic)
-        };
+    fn new(t: &OwnedTables, case: &GraphCase, qp_rows: &[FlowIdx], owners: &[NicIdx]) -> TaskRowKey {
+        let qp = |&row: &FlowIdx| (row, t.flow_tx[row].flow_id, t.flow_tx[row].nic, t.flow_rx[row].nic);
         TaskRowKey {
             release_ps: case.release_ps,
             owners: owners.to_vec(),
@@ -69,8 +67,8 @@ impl TaskRowCache {
         &self,
         t: &mut OwnedTables,
         case: &GraphCase,
-        qp_rows: &[u32],
-        owners: &[u32],
+        qp_rows: &[FlowIdx],
+        owners: &[NicIdx],
         exp_id: u32,
     ) -> bool {
         let Some(rows) = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone() else { return false };
@@ -83,7 +81,7 @@ impl TaskRowCache {
         t.signals.clone_from(&rows.signals);
         t.servers.clone_from(&rows.servers);
         for (&row, &(i, end)) in qp_rows.iter().zip(&rows.first) {
-            let (tx, rx) = (&mut t.flow_tx[row as usize], &mut t.flow_rx[row as usize]);
+            let (tx, rx) = (&mut t.flow_tx[row], &mut t.flow_rx[row]);
             (tx.msg_post, tx.msg_send, tx.msg_ack, rx.msg) = (i, i, i, i);
             (tx.send_end, tx.ack_end, rx.msg_end) = (end, end, end);
         }
@@ -94,7 +92,7 @@ impl TaskRowCache {
     }
 
     /// Keeps the rows of `t`, worked out just now, instead of those that are here.
-    pub(super) fn keep(&self, t: &OwnedTables, case: &GraphCase, qp_rows: &[u32], owners: &[u32]) {
+    pub(super) fn keep(&self, t: &OwnedTables, case: &GraphCase, qp_rows: &[FlowIdx], owners: &[NicIdx]) {
         let n = t.tasks.len();
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         *kept = None;
@@ -109,10 +107,7 @@ impl TaskRowCache {
             signals: t.signals.clone(),
             gates: t.gates.clone(),
             servers: t.servers.clone(),
-            first: qp_rows
-                .iter()
-                .map(|&row| (t.flow_tx[row as usize].msg_post, t.flow_tx[row as usize].send_end))
-                .collect(),
+            first: qp_rows.iter().map(|&row| (t.flow_tx[row].msg_post, t.flow_tx[row].send_end)).collect(),
             due: t.nics.iter().map(|nic| (nic.task_head, nic.next_task)).collect(),
         }));
     }

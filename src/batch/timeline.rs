@@ -6,16 +6,16 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::columns::{NEVER, Tables, status};
+use crate::columns::{NEVER, Tables, TaskIdx, status};
 use crate::engine::{cpu, grow, is_final, packet_hops};
 use crate::spec::Config;
 use crate::topology::Network;
 
-use super::breakdown::span;
+use super::breakdown::{Breakdown, OpTimes, critical_rank, of_rank, span};
 use super::error::PrepareError;
 use super::job::Job;
 use super::outcome::FlowOutcome;
-use super::prepare::{Carried, prepare};
+use super::prepare::{FlowCarrier, prepare_every_rank};
 use super::read_outcome::{OutcomeRows, read};
 use super::runner::RunOptions;
 use super::world::link_names;
@@ -108,12 +108,43 @@ pub struct Timeline {
     pub cut: Option<String>,
 }
 
+impl Timeline {
+    /// The rank of its program that ends last, of several the lowest. `None` of flows, and where one did not end.
+    pub fn critical_rank(&self) -> Option<u32> {
+        let job = self.job.as_ref().filter(|_| self.cut.is_none())?;
+        let starts = self.starts();
+        critical_rank(&job.workload, &|rank, op| self.times(&starts, rank, op), 0..job.workload.ranks.len() as u32)
+    }
+
+    /// Where the iteration of one rank went; `None` where [`Timeline::critical_rank`] is, or there is no such rank.
+    pub fn breakdown(&self, rank: u32) -> Option<Breakdown> {
+        let job = self.job.as_ref().filter(|_| self.cut.is_none())?;
+        let starts = self.starts();
+        let there = (rank as usize) < job.workload.ranks.len();
+        there.then(|| of_rank(&job.workload, &|rank, op| self.times(&starts, rank, op), rank, job.warmup))
+    }
+
+    /// Where the ops of each rank begin.
+    fn starts(&self) -> Vec<usize> {
+        let n_ranks = self.job.as_ref().map_or(0, |job| job.workload.ranks.len());
+        (0..n_ranks).map(|rank| self.ops.partition_point(|s| (s.rank as usize) < rank)).collect()
+    }
+
+    fn times(&self, starts: &[usize], rank: u32, op: u32) -> OpTimes {
+        // Every op of what came to its end is there, unless a window left it out.
+        match self.ops.get(starts[rank as usize] + op as usize).filter(|s| (s.rank, s.op) == (rank, op)) {
+            Some(s) => OpTimes { begin: s.begin, go: s.go, end: s.end },
+            None => OpTimes { begin: NEVER, go: NEVER, end: NEVER },
+        }
+    }
+}
+
 /// Simulates an experiment and records it.
 ///
 /// # Errors
 /// It cannot be prepared, or does not fit into its GPUs' memory.
 pub fn record(config: &Config, exp_id: u64, window: Window, stop: &dyn Fn() -> bool) -> Result<Timeline, PrepareError> {
-    let prepared = prepare(config, exp_id as u32)?;
+    let prepared = prepare_every_rank(config, exp_id as u32)?;
     let mut tables = prepared.built.tables;
     let mut t = tables.view();
     let links = link_names(&prepared.network, &prepared.built.end_arcs);
@@ -133,9 +164,9 @@ pub fn record(config: &Config, exp_id: u64, window: Window, stop: &dyn Fn() -> b
     let within = |begin: u64, end: u64| begin != NEVER && begin < window.to_ps && end >= window.from_ps;
     let messages = outcome.flows.iter().copied().zip(&prepared.flows).filter_map(|(flow, info)| {
         let (lane, got) = match (info.carried, &prepared.job) {
-            (Carried::Message(task), Some(job)) => {
-                let row = &t.tasks[task as usize];
-                let lane = match job.graph.tasks[task as usize].work {
+            (FlowCarrier::Message(task), Some(job)) => {
+                let row = &t.tasks[task];
+                let lane = match job.graph.tasks[task.usize()].work {
                     crate::workload::tasks::Work::Message { qp, .. } => job.graph.qps[qp as usize].lane,
                     crate::workload::tasks::Work::Delay => 0,
                 };
@@ -177,6 +208,7 @@ fn simulate(
     let limit = RunOptions::default().packet_limit;
     let start = Instant::now();
     let mut steps = 0u64;
+    let per_check = u64::from(cpu::engine::steps_per_check(t));
     while !is_final(t) {
         if t.exps[0].status == status::NEEDS_PACKETS
             && let Err(e) = grow::grow(t, limit)
@@ -193,10 +225,10 @@ fn simulate(
             looks.look(t, end);
         }
         steps += 1;
+        if steps.is_multiple_of(per_check) && stop() {
+            return Some("interrupted".to_string());
+        }
         if steps.is_multiple_of(1024) {
-            if stop() {
-                return Some("interrupted".to_string());
-            }
             if config.limits.packet_hops.is_some_and(|most| packet_hops(t) > most) {
                 return Some("limits.packet_hops was reached".to_string());
             }
@@ -213,7 +245,7 @@ fn ops(job: &Job, t: &Tables) -> Vec<OpSpan> {
     let mut ops = Vec::new();
     for (rank, of_rank) in job.graph.ops.iter().enumerate() {
         for (op, tasks) in of_rank.iter().enumerate() {
-            let row = |i: u32| &t.tasks[i as usize];
+            let row = |i: u32| &t.tasks[TaskIdx(i)];
             let (begin, go, end) = if row(tasks.end).done != NEVER {
                 let s = span(tasks, &t.tasks);
                 (s.begin, s.go, s.end)

@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use crate::compute::{Dtype, Gpu, Slowdown, SlowdownTable, Trees, UserDatabase};
+use crate::input;
 use crate::memory::{self, Estimate, MemoryOptions};
 use crate::model::{ElementBytes, Framework, Layout, Model, PipelineSchedule, Recompute};
 use crate::spec::{self, Config, Named, Training};
@@ -77,11 +78,11 @@ pub fn kernels(path: &std::path::Path) -> Result<UserDatabase, SetupError> {
 }
 
 /// What communication costs kernels beside it.
-pub fn slowdown(asked: &spec::Slowdown) -> Result<Slowdown, SetupError> {
+pub fn slowdown(asked: &spec::SlowdownChoice) -> Result<Slowdown, SetupError> {
     Ok(match asked {
-        spec::Slowdown::None => Slowdown::None,
-        spec::Slowdown::Table => Slowdown::Table(SlowdownTable::shipped()),
-        spec::Slowdown::Trees(path) => Slowdown::Trees(Trees::parse(&path.display().to_string(), &read(path)?)?),
+        spec::SlowdownChoice::None => Slowdown::None,
+        spec::SlowdownChoice::Table => Slowdown::Table(SlowdownTable::shipped()),
+        spec::SlowdownChoice::Trees(path) => Slowdown::Trees(Trees::parse(&path.display().to_string(), &read(path)?)?),
     })
 }
 
@@ -90,7 +91,7 @@ fn file_error(path: &std::path::Path, why: &str) -> SetupError {
 }
 
 fn read(path: &std::path::Path) -> Result<String, SetupError> {
-    std::fs::read_to_string(path).map_err(|e| file_error(path, &format!("cannot read it: {e}")))
+    input::read_text(path).map_err(|e| file_error(path, &format!("cannot read it: {e}")))
 }
 
 /// An inline table. It was valid TOML when the sweep was read.
@@ -124,20 +125,20 @@ pub fn layout(t: &Training, model: &Model) -> Layout {
         seq: t.seq.unwrap_or_else(|| model.transformer().map_or(1, |m| m.seq)),
         sequence_parallel: t.sequence_parallel,
         schedule: match t.schedule {
-            spec::Schedule::GPipe => PipelineSchedule::GPipe,
-            spec::Schedule::OneFOneB => PipelineSchedule::OneFOneB,
+            spec::ScheduleChoice::GPipe => PipelineSchedule::GPipe,
+            spec::ScheduleChoice::OneFOneB => PipelineSchedule::OneFOneB,
         },
         recompute: match t.recompute {
-            spec::Recompute::None => Recompute::None,
-            spec::Recompute::Selective => Recompute::Selective,
-            spec::Recompute::Full => Recompute::Full,
+            spec::RecomputeChoice::None => Recompute::None,
+            spec::RecomputeChoice::Selective => Recompute::Selective,
+            spec::RecomputeChoice::Full => Recompute::Full,
         },
         zero: t.zero,
         framework: match t.framework {
-            spec::Framework::Megatron => Framework::Megatron,
-            spec::Framework::DeepSpeed => Framework::DeepSpeed,
-            spec::Framework::Fsdp => Framework::Fsdp,
-            spec::Framework::Ddp => Framework::Ddp,
+            spec::FrameworkChoice::Megatron => Framework::Megatron,
+            spec::FrameworkChoice::DeepSpeed => Framework::DeepSpeed,
+            spec::FrameworkChoice::Fsdp => Framework::Fsdp,
+            spec::FrameworkChoice::Ddp => Framework::Ddp,
         },
         bytes: ElementBytes {
             params: t.param_bytes,

@@ -17,13 +17,14 @@ use bevy_ecs::schedule::ScheduleLabel;
 use bevy_ecs::system::SystemParam;
 
 use crate::columns::{
-    Columns, EngineTables, Exp, FlowRx, FlowTx, Nic, OwnedTables, Port, SHARED_FLOWS_LEFT, Switch, Tables, Task, flag,
-    status,
+    Columns, EngineTables, Exp, FlowRx, FlowTx, LinkEndIdx, Nic, OwnedTables, Port, SHARED_FLOWS_LEFT, Switch, Tables,
+    Task, flag, status,
 };
 use crate::engine::fold::FoldStats;
 use crate::engine::{Engine, EngineError, is_final, packet_hops};
+use crate::isolation::isolated;
 
-use super::outcome::{Ending, Outcome};
+use super::outcome::{Ending, ExperimentOutcome};
 use super::prepare::Prepared;
 use super::read_outcome::{OutcomeRows, read};
 use super::{conserve, diagnose};
@@ -60,12 +61,25 @@ struct Job {
 pub struct Ended {
     pub exp_id: u64,
     /// What happened, or why nothing can be said.
-    pub result: Result<Outcome, Ending>,
+    pub result: Result<ExperimentOutcome, Ending>,
     /// Packets that left a port, simulated or not.
     pub packet_hops: u64,
     /// What folding did of that; `None`: all was simulated, once.
     pub folds: Option<FoldStats>,
     pub seconds: f64,
+}
+
+impl Ended {
+    /// The end of another experiment that equals this one in everything: the same outcome, or the same failure, without being simulated.
+    pub fn of_duplicate(&self, exp_id: u64) -> Ended {
+        let folds = Some(folds_of_duplicate(&self.folds.unwrap_or_default()));
+        Ended { exp_id, result: self.result.clone(), packet_hops: self.packet_hops, folds, seconds: 0.0 }
+    }
+}
+
+/// What folding did for an experiment that takes another one's outcome: looked it up. What is approximate of the other is so of this.
+pub(super) fn folds_of_duplicate(of: &FoldStats) -> FoldStats {
+    FoldStats { hits: 1, skips: of.skips, rounded: of.rounded, audit: of.audit, ..FoldStats::default() }
 }
 
 #[derive(Resource)]
@@ -189,7 +203,7 @@ impl Batch {
     }
 }
 
-/// Names of the links that link ends transmit on: `a->b`, and `a->b#k` where links are parallel.
+/// Names of the links that link ends transmit on: `host12->leaf3`, and `host12->leaf3#k` where links are parallel.
 pub(super) fn link_names(net: &crate::topology::Network, end_arcs: &[u32]) -> Vec<String> {
     let mut parallel = std::collections::HashMap::new();
     let key = |arc: u32| (net.arc_from(arc), net.arc_to(arc));
@@ -197,12 +211,12 @@ pub(super) fn link_names(net: &crate::topology::Network, end_arcs: &[u32]) -> Ve
         *parallel.entry(key(arc)).or_insert(0u32) += 1;
     }
     let mut seen = std::collections::HashMap::new();
-    let id = |node: u32| net.nodes[node as usize].id;
+    let names = net.names();
     end_arcs
         .iter()
         .map(|&arc| {
             let (from, to) = key(arc);
-            let plain = format!("{}->{}", id(from), id(to));
+            let plain = format!("{}->{}", names[from as usize], names[to as usize]);
             if parallel[&(from, to)] == 1 {
                 return plain;
             }
@@ -357,7 +371,7 @@ fn dispatch(
                 )));
             }
             if let Some(most) = job.limits.wall_ms.filter(|&most| !is_final(t) && job.seconds * 1e3 > most as f64) {
-                job.ended = Some(Ending::WallLimit(format!(
+                job.ended = Some(Ending::MachineLimit(format!(
                     "limit: wall_s = {} reached; raise limits.wall_s or make the workload smaller",
                     most as f64 / 1e3
                 )));
@@ -378,25 +392,16 @@ fn complete(mut columns: WorldColumns, mut round: ResMut<Round>) {
             }
             job.reported = true;
             let started = Instant::now();
-            let believed = match job.ended.clone() {
-                Some(ending) => Err(ending),
-                None => verdict(t, job).map_err(Ending::Failed),
+            let read_out = || {
+                verdict(t, job).map_err(Ending::Failed)?;
+                let rows =
+                    OutcomeRows { exp: &t.exps[0], nics: &t.nics, ports: &t.ports, tx: &t.flow_tx, tasks: &t.tasks };
+                let outcome = read(rows, &job.flows, job.program.as_deref(), &job.link_names, &t.rtts);
+                Ok(ExperimentOutcome { bill: Some(job.bill), ..outcome })
             };
-            let result = match believed {
-                Ok(()) => {
-                    let rows = OutcomeRows {
-                        exp: &t.exps[0],
-                        nics: &t.nics,
-                        ports: &t.ports,
-                        tx: &t.flow_tx,
-                        tasks: &t.tasks,
-                    };
-                    Ok(Outcome {
-                        bill: Some(job.bill),
-                        ..read(rows, &job.flows, job.program.as_deref(), &job.link_names, &t.rtts)
-                    })
-                }
-                Err(ending) => Err(ending),
+            let result = match job.ended.clone() {
+                Some(ending) => Err(ending),
+                None => isolated(read_out).unwrap_or_else(|defect| Err(Ending::Failed(defect.to_string()))),
             };
             job.seconds += started.elapsed().as_secs_f64();
             round.ended.push(Ended {
@@ -413,7 +418,7 @@ fn complete(mut columns: WorldColumns, mut round: ResMut<Round>) {
 
 /// Whether the experiment's numbers may be believed, and why not.
 fn verdict(t: &Tables, job: &Job) -> Result<(), String> {
-    let name = |end: u32| job.link_names[end as usize].clone();
+    let name = |end: LinkEndIdx| job.link_names[end.usize()].clone();
     let e = &t.exps[0];
     match e.status {
         // A retransmission deadline that came to nothing may be all that is left; whoever is done by then has not reached the limit.

@@ -6,7 +6,9 @@ use std::path::PathBuf;
 
 use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum};
+use clap_complete::Shell;
 
+use crate::budget;
 use crate::engine::gpu::DeviceChoice;
 use crate::session::{EngineChoice, GpuDispatch, SweepRequest};
 use crate::sweep::{Selection, Shard};
@@ -25,13 +27,31 @@ pub struct SweepArgs {
     /// Only the experiments with exp_id below N
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub limit: Option<u64>,
+    /// Memory that may be used, in GiB; an experiment that needs more fails alone [default: three quarters of what is free here, within a container's limit]
+    #[arg(long, value_name = "GIB", value_parser = gibibytes)]
+    pub memory: Option<u64>,
 }
 
 impl SweepArgs {
+    /// Sets what the process may use, where the user has said it.
+    pub fn limit_memory(&self) {
+        if let Some(bytes) = self.memory {
+            budget::set_total(bytes);
+        }
+    }
+
     /// What they ask for.
     pub fn request(&self) -> SweepRequest {
         let selection = Selection { limit: self.limit, shard: self.shard };
         SweepRequest { path: self.sweep.clone(), set: self.set.clone(), selection }
+    }
+}
+
+/// Bytes of a number of GiB.
+fn gibibytes(text: &str) -> Result<u64, String> {
+    match text.parse::<f64>() {
+        Ok(gib) if (0.001..=1e6).contains(&gib) => Ok((gib * f64::from(1 << 30)) as u64),
+        _ => Err("a number of GiB from 0.001 to 1000000 would be right, such as 16 or 0.5".to_string()),
     }
 }
 
@@ -113,6 +133,23 @@ pub struct ValidateArgs {
     /// One JSON object a line, one line a row
     #[arg(long)]
     pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct CompletionsArgs {
+    /// The shell
+    #[arg(value_enum, value_name = "SHELL")]
+    pub shell: Shell,
+}
+
+#[derive(Debug, Args)]
+pub struct ManArgs {
+    /// The command whose page is printed [default: the program's own page]
+    #[arg(value_name = "COMMAND", conflicts_with = "out")]
+    pub command: Option<String>,
+    /// Write all pages into this folder instead; it is made if it is not there
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
 }
 
 pub(super) fn key_value(text: &str) -> Result<String, String> {

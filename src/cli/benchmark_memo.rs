@@ -35,7 +35,7 @@ transport = { cc = "dcqcn" }
 "#;
 
 /// What there is.
-pub fn list() -> impl Iterator<Item = BenchInfo> {
+pub(super) fn list() -> impl Iterator<Item = BenchInfo> {
     [
         (TOGETHER, "1,000 variants of a training job that share patterns, in one run on one core"),
         (ALONE, "20 of them in runs of their own that remember nothing of each other"),
@@ -45,7 +45,7 @@ pub fn list() -> impl Iterator<Item = BenchInfo> {
 }
 
 /// Runs one, if it is one of these.
-pub fn run(name: &str, sink: &mut dyn FnMut(BenchRow)) -> Option<anyhow::Result<()>> {
+pub(super) fn run(name: &str, sink: &mut dyn FnMut(BenchRow)) -> Option<anyhow::Result<()>> {
     [TOGETHER, ALONE].contains(&name).then(|| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build()?;
         let sweep = sweep::parse(SWEEP, Path::new("benchmark"), &SetOverrides(Vec::new()))?;

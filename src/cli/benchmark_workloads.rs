@@ -12,9 +12,9 @@ use super::tell;
 use crate::batch::{TrainingSetup, prepare};
 use crate::collective::{Env, Server};
 use crate::compute::{Dtype, Slowdown, Timing};
-use crate::spec::{Config, Source, Workload};
+use crate::spec::{Config, Source, WorkloadSection};
 use crate::sweep::{self, SetOverrides};
-use crate::workload::program::Workload as Programs;
+use crate::workload::program::Workload;
 use crate::workload::training::{Cluster, evaluate, generate};
 
 /// Evaluations that are timed together.
@@ -69,12 +69,12 @@ const CASES: [Case; 3] = [
 ];
 
 /// What there is.
-pub fn list() -> impl Iterator<Item = BenchInfo> {
+pub(super) fn list() -> impl Iterator<Item = BenchInfo> {
     CASES.iter().map(|c| BenchInfo { name: c.name.into(), about: c.about.into() })
 }
 
 /// Runs one, if it is one of these. What a row has no column for is told on standard error.
-pub fn run(name: &str, sink: &mut dyn FnMut(BenchRow)) -> Option<anyhow::Result<()>> {
+pub(super) fn run(name: &str, sink: &mut dyn FnMut(BenchRow)) -> Option<anyhow::Result<()>> {
     CASES.iter().find(|c| c.name == name).map(|case| {
         let config = config(case)?;
         let start = Instant::now();
@@ -137,7 +137,7 @@ fn config(case: &Case) -> anyhow::Result<Config> {
 
 /// Runs something on a training job and the servers it is on.
 fn on_dgx<T>(config: &Config, run: impl Fn(&TrainingSetup, &Cluster) -> anyhow::Result<T>) -> anyhow::Result<T> {
-    let Workload::Program(program) = &config.workload else { bail!("not a program") };
+    let WorkloadSection::Program(program) = &config.workload else { bail!("not a program") };
     let Source::Model(training) = &program.source else { bail!("not a training job") };
     let setup = TrainingSetup::new(config, training)?;
     let system = Server::preset("dgx-h100")?.system(false);
@@ -146,7 +146,7 @@ fn on_dgx<T>(config: &Config, run: impl Fn(&TrainingSetup, &Cluster) -> anyhow::
 }
 
 /// Operations over all ranks.
-fn operations(programs: &Programs) -> u64 {
+fn operations(programs: &Workload) -> u64 {
     programs.ranks.iter().map(|r| programs.programs[r.program as usize].ops.len() as u64).sum()
 }
 

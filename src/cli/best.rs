@@ -1,15 +1,19 @@
-//! Which configuration of a run is best, in a line for each kind of work.
+//! Which configuration of a run is best, in a line for each kind of work; and which design to build for all of them.
 //!
-//! Layer: cli. Says what `hyperfold compare` finds in the folder: means over replicas, ties, and of a search for several objectives their front.
+//! Layer: cli. Says what `hyperfold compare` finds in the folder: means over replicas, ties, and of a search for several objectives their front. The
+//! recommendation is that of the report.
 
 use std::path::Path;
 
+use crate::compare::metric::searched_by;
 use crate::compare::rank::Ranked;
-use crate::compare::{Group, Metric, Study, front, rank};
+use crate::compare::{RankedGroup, RankingMetric, Study, front, rank};
+use crate::report::recommend::{Alternative, Recommended, of_folder};
 use crate::results::Cell;
 
-use super::compare::searched_by;
 use super::compare_render::shown;
+use super::table;
+use crate::units::counted;
 
 /// Workloads for which the best is told.
 const BESTS_UP_TO: usize = 8;
@@ -17,19 +21,22 @@ const BESTS_UP_TO: usize = 8;
 const NAMED_UP_TO: usize = 6;
 
 /// The lines for standard output; `candidates` is how many experiments a search chose from.
-pub fn lines(dir: &Path, candidates: Option<u64>) -> Vec<String> {
-    let Some((study, metric)) = Study::open(&[dir]).ok().and_then(|s| Metric::default_of(&s).ok().map(|m| (s, m)))
+pub(super) fn lines(dir: &Path, candidates: Option<u64>) -> Vec<String> {
+    let Some((study, metric)) =
+        Study::open(&[dir]).ok().and_then(|s| RankingMetric::default_of(&s).ok().map(|m| (s, m)))
     else {
         return vec!["no experiment completed".into()];
     };
     let mut lines = Vec::new();
     if let Some(candidates) = candidates {
         lines.push(format!(
-            "a search: {} of {candidates} experiments were run in full; optimize.csv says how the others fared",
-            study.runs[0].rows.len()
+            "a search: {} of {} {} run in full; optimize.csv says how the others fared",
+            study.runs[0].rows.len(),
+            counted(candidates, "experiment"),
+            if candidates == 1 { "was" } else { "were" }
         ));
     }
-    let groups: Vec<Group> = rank(&study, &metric).into_iter().filter(|g| !g.ranked.is_empty()).collect();
+    let groups: Vec<RankedGroup> = rank(&study, &metric).into_iter().filter(|g| !g.ranked.is_empty()).collect();
     let objectives = searched_by(&study);
     for group in groups.iter().take(BESTS_UP_TO) {
         lines.push(best(&study, &metric, group));
@@ -38,20 +45,137 @@ pub fn lines(dir: &Path, candidates: Option<u64>) -> Vec<String> {
         }
     }
     if groups.len() > BESTS_UP_TO {
-        lines.push(format!("... and the best of {} more workloads", groups.len() - BESTS_UP_TO));
+        lines.push(format!("... and the best of {}", counted(groups.len() - BESTS_UP_TO, "more workload")));
     }
     if groups.is_empty() {
         lines.push("no experiment completed".into());
     }
+    // A folder that cannot be read has said so above.
+    lines.extend(of_folder(dir).ok().flatten().iter().flat_map(recommended));
     lines
 }
 
-fn of(group: &Group) -> String {
+/// What to build, what another choice would cost, at what price.
+pub(super) fn recommended(r: &Recommended) -> Vec<String> {
+    let best = &r.recommendation;
+    let for_all = if best.groups > 1 { format!(" for all {} workloads", best.groups) } else { String::new() };
+    let regret = match best.groups {
+        1 => String::new(),
+        _ if best.worst <= 0.0 => format!("; it has the best {} of each", words(&r.metric.name)),
+        _ => format!(
+            "; on average it {} each workload's own best, {} where it does worst",
+            than(r, best.regret),
+            share(best.worst)
+        ),
+    };
+    let mut lines = vec![format!("recommended{for_all}: {}{regret}", in_words(r, best.configuration))];
+    for (axis, others) in &best.axes {
+        let value = |c: usize| r.sheet.axes()[*axis].text[r.design.configurations[c].rows[0]].as_str();
+        let (tied, worse): (Vec<&Alternative>, Vec<&Alternative>) = others.iter().partition(|o| o.tied);
+        let named: Vec<&str> = tied.iter().take(NAMED_UP_TO).map(|o| value(o.configuration)).collect();
+        let more = tied.len().saturating_sub(NAMED_UP_TO);
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        let are = if tied.len() == 1 { "is" } else { "are" };
+        let mut said: Vec<String> =
+            (!tied.is_empty()).then(|| format!("{}{more} {are} as good", listed(&named))).into_iter().collect();
+        let told = worse.iter().take(NAMED_UP_TO);
+        said.extend(told.map(|o| format!("{} {}{}", value(o.configuration), is_worse(r, o.worse), price(r, o))));
+        let unsaid = worse.len().saturating_sub(NAMED_UP_TO);
+        said.extend((unsaid > 0).then(|| format!("{} worse", counted(unsaid, "more value"))));
+        lines.push(format!("  {} {}: {}", r.design.axes[*axis].key, value(best.configuration), said.join("; ")));
+    }
+    lines.extend(best.cost_usd.map(|cost| {
+        let other = match &best.cheapest {
+            None => "; no other is cheaper".to_string(),
+            Some(o) => format!(
+                "; the cheapest, {}, {}{}",
+                in_words(r, o.configuration),
+                if o.tied { "is as good".to_string() } else { is_worse(r, o.worse) },
+                price(r, o)
+            ),
+        };
+        format!("  price: {}{other}", usd(cost))
+    }));
+    lines
+}
+
+/// A design's values of the axes, those that are numbers with their names.
+fn in_words(r: &Recommended, configuration: usize) -> String {
+    let row = r.design.configurations[configuration].rows[0];
+    let values = r.design.answers().map(|a| {
+        let (column, key) = (&r.sheet.axes()[a], &r.design.axes[a].key);
+        let text = column.text[row].as_str();
+        let bare = text.starts_with(|c: char| c.is_ascii_alphabetic()) && !matches!(text, "true" | "false");
+        let name = key.rsplit('.').next().unwrap_or(key);
+        if bare { text.to_string() } else { format!("{name} {text}") }
+    });
+    values.collect::<Vec<_>>().join(", ")
+}
+
+/// How much worse something is, as the rest of a sentence. On average over the workloads another value may be slightly better in what is shown.
+fn is_worse(r: &Recommended, worse: f64) -> String {
+    match (r.metric.more, r.metric.unit) {
+        _ if worse <= 0.0 => "is as good on average".to_string(),
+        (false, "ns") => format!("takes {} longer", share(worse)),
+        (false, _) => format!("has {} more {}", share(worse), words(&r.metric.name)),
+        // Of a rate: 1 + worse times less.
+        (true, _) => format!("has {} less {}", share(worse / (1.0 + worse)), words(&r.metric.name)),
+    }
+}
+
+fn than(r: &Recommended, worse: f64) -> String {
+    format!("{} than", is_worse(r, worse))
+}
+
+/// What another design costs beside the recommended one; nothing where prices are alike or not known.
+fn price(r: &Recommended, other: &Alternative) -> String {
+    match (r.recommendation.cost_usd, other.cost_usd) {
+        (Some(mine), Some(theirs)) if mine != theirs && mine > 0.0 => {
+            let word = if theirs < mine { "less" } else { "more" };
+            format!(" and costs {} ({}) {word}", usd((theirs - mine).abs()), share((theirs / mine - 1.0).abs()))
+        }
+        _ => String::new(),
+    }
+}
+
+/// US dollars, four digits.
+fn usd(v: f64) -> String {
+    match v {
+        _ if v >= 999_950.0 => format!("${} million", table::number(v / 1e6)),
+        _ => format!("${}", table::number(v)),
+    }
+}
+
+/// In percent, three digits.
+fn share(v: f64) -> String {
+    let percent: f64 = format!("{:.2e}", v * 100.0).parse().expect("a number as text is a number");
+    format!("{} %", table::number(percent))
+}
+
+fn listed(names: &[&str]) -> String {
+    match names {
+        [one, two] => format!("{one} and {two}"),
+        _ => names.join(", "),
+    }
+}
+
+/// The best of each kind of work in one of the study's folders, at most so many lines.
+pub(super) fn of_workloads(study: &Study, run: usize, metric: Option<&RankingMetric>, most: usize) -> Vec<String> {
+    let Some(metric) = metric else { return vec!["best: no experiment completed".into()] };
+    let mut groups = rank(study, metric);
+    for group in &mut groups {
+        group.ranked.retain(|r| study.configurations[r.configuration].run == run);
+    }
+    let told = groups.iter().filter(|g| !g.ranked.is_empty()).take(most);
+    told.map(|group| best(study, metric, group)).collect()
+}
+
+fn of(group: &RankedGroup) -> String {
     let label = group.label();
     if label.is_empty() { label } else { format!(" of {label}") }
 }
 
-fn best(study: &Study, metric: &Metric, group: &Group) -> String {
+fn best(study: &Study, metric: &RankingMetric, group: &RankedGroup) -> String {
     let first = &group.ranked[0];
     let c = &study.configurations[first.configuration];
     let answers = (0..study.axes.len()).filter(|&a| !study.asks(&study.axes[a]));
@@ -67,9 +191,9 @@ fn best(study: &Study, metric: &Metric, group: &Group) -> String {
     let ties = match tied.len() {
         0 => String::new(),
         n => format!(
-            "; {} cannot be told apart from it: {}",
-            n,
-            experiments(study, tied.iter().map(|r| r.configuration))
+            "; {} {} as good",
+            experiments(study, tied.iter().map(|r| r.configuration)),
+            if n == 1 { "is" } else { "are" }
         ),
     };
     format!(
@@ -80,15 +204,15 @@ fn best(study: &Study, metric: &Metric, group: &Group) -> String {
     )
 }
 
-fn of_front(study: &Study, objectives: &[Metric], group: &Group) -> String {
+fn of_front(study: &Study, objectives: &[RankingMetric], group: &RankedGroup) -> String {
     let members = group.ranked.iter().map(|r| r.configuration).chain(group.without.iter().copied());
     let front = front(study, objectives, members);
     let names: Vec<String> = objectives.iter().map(|o| words(&o.name)).collect();
     let what = match front.len() {
         0 => "no experiment has all of them".to_string(),
         n => format!(
-            "{n} of {} configurations: {}",
-            group.ranked.len() + group.without.len(),
+            "{n} of {}: {}",
+            counted(group.ranked.len() + group.without.len(), "configuration"),
             experiments(study, front.iter().copied())
         ),
     };

@@ -2,14 +2,19 @@
 //!
 //! Layer: cli. Parses; decides nothing.
 
+use std::path::PathBuf;
+
 use clap::{Parser, Subcommand};
 
-use super::args::{BenchArgs, DoctorArgs, InitArgs, PlanArgs, RunArgs, ValidateArgs};
+use super::args::{BenchArgs, CompletionsArgs, DoctorArgs, InitArgs, ManArgs, PlanArgs, RunArgs, ValidateArgs};
 
 /// Batch simulator for the networks that train large language models.
 #[derive(Debug, Parser)]
 #[command(name = "hyperfold", version, max_term_width = 110, after_help = EXIT_CODES)]
 pub struct Cli {
+    /// Folder that must hold every file that a sweep names, links followed: for sweeps of other people
+    #[arg(long, global = true, value_name = "DIR")]
+    pub root: Option<PathBuf>,
     #[command(subcommand)]
     pub command: Command,
 }
@@ -25,6 +30,8 @@ pub enum Command {
     Plan(PlanArgs),
     /// Join the folders of shards into that of the whole run
     Merge(super::merge::MergeArgs),
+    /// Salvage what a damaged folder of results still holds
+    Recover(super::recover::RecoverArgs),
     /// Rank experiments, explain differences, and gate CI on them
     Compare(super::compare::CompareArgs),
     /// Write an annotated sweep file to start from
@@ -43,6 +50,16 @@ pub enum Command {
     Validate(ValidateArgs),
     /// Write report.html of a folder of results: one page that any browser opens
     Report(super::report::ReportArgs),
+    /// Follow a run from its folder, also on another machine
+    Watch(super::watch::WatchArgs),
+    /// Draw a figure of columns of a folder of results, as SVG or PNG
+    Plot(super::plot::PlotArgs),
+    /// Print the JSON Schema of sweep files, for editors
+    Schema,
+    /// Print the completions of a shell
+    Completions(CompletionsArgs),
+    /// Print a man page, or write all of them
+    Man(ManArgs),
 }
 
 #[cfg(test)]

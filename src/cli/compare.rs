@@ -7,16 +7,22 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 
 use crate::batch::timeline::{Timeline, Window};
+use crate::compare::explain::packet_hops;
 use crate::compare::gate::Matches;
-use crate::compare::metric::{available, objectives};
+use crate::compare::metric::searched_by;
 use crate::compare::{
-    CompareError, Gate, Metric, Pick, Section, Study, changes, effect, effects, explain, incomplete, ops, pareto, rank,
+    CompareError, GateCondition, Pick, RankingMetric, Section, Study, changes, effect, effects, explain, incomplete,
+    ops, pareto, rank,
 };
 use crate::session::{Interrupt, trace};
 
 use super::compare_render::{json, markdown, text};
 use super::exit::{CliError, Exit};
-use super::say;
+use super::table::number;
+use super::{compare_summary, say, tell_losses};
+
+/// Packet-hops of two experiments that are simulated again without being asked: seconds.
+const AGAIN_UP_TO: f64 = 20e6;
 
 /// Rows of experiments that meet a condition or have no partner which people are shown at most; machines get all.
 const PROBLEMS_UP_TO: usize = 50;
@@ -38,7 +44,7 @@ pub struct CompareArgs {
     /// Say why two experiments differ: exp_ids, or DIR:EXP_ID
     #[arg(long, num_args = 2, value_names = ["A", "B"])]
     pub explain: Vec<String>,
-    /// With --explain: simulate both again, and compare their kernels, collectives, sends and receives
+    /// With --explain: simulate both again however long that takes, and compare the same rank, kernels, collectives, sends and receives [default: if it takes seconds]
     #[arg(long, requires = "explain")]
     pub ops: bool,
     /// Exit with 3 if an experiment meets this condition over its columns; `base` is the value of the first folder's experiment with the same
@@ -49,8 +55,11 @@ pub struct CompareArgs {
     #[arg(long, requires = "fail_if")]
     pub allow_unmatched: bool,
     /// How tables look
-    #[arg(long, value_enum, default_value_t = Format::Text, conflicts_with = "json")]
-    pub format: Format,
+    #[arg(long, value_enum, default_value_t = CompareFormat::Text, conflicts_with = "json")]
+    pub format: CompareFormat,
+    /// Markdown for a pull request, at most 25 lines: what is best, what got worse than in the first folder, what failed
+    #[arg(long, conflicts_with_all = ["json", "format", "explain", "pareto"])]
+    pub summary: bool,
     /// One JSON object a line
     #[arg(long)]
     pub json: bool,
@@ -58,7 +67,7 @@ pub struct CompareArgs {
 
 /// For terminals, or for pages that render Markdown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Format {
+pub enum CompareFormat {
     Text,
     Markdown,
 }
@@ -68,7 +77,11 @@ pub enum Format {
 /// # Errors
 /// Folders that are none, names that do not exist, conditions that are none.
 pub fn execute(args: &CompareArgs, interrupt: &Interrupt) -> Result<Exit, CliError> {
+    if args.summary {
+        return summarised(args).map_err(CliError::bad_input);
+    }
     let (sections, hit) = findings(args, interrupt).map_err(CliError::bad_input)?;
+    args.dirs.iter().for_each(|dir| tell_losses(dir));
     if interrupt.requested() {
         return Ok(Exit::Interrupted);
     }
@@ -76,18 +89,40 @@ pub fn execute(args: &CompareArgs, interrupt: &Interrupt) -> Result<Exit, CliErr
         let most = if matches!(section.kind, "fail_if" | "unmatched") { PROBLEMS_UP_TO } else { usize::MAX };
         let lines = match args.format {
             _ if args.json => json(section),
-            Format::Text => text(section, most),
-            Format::Markdown => markdown(section, most),
+            CompareFormat::Text => text(section, most),
+            CompareFormat::Markdown => markdown(section, most),
         };
         lines.iter().for_each(|line| say(line));
     }
     Ok(if hit { Exit::Condition } else { Exit::Ok })
 }
 
+/// Prints the summary, and says whether a gate was hit.
+fn summarised(args: &CompareArgs) -> anyhow::Result<Exit> {
+    let study = Study::open(&args.dirs)?;
+    let metric = match &args.metric {
+        Some(name) => Some(RankingMetric::named(&study, "--metric", name)?),
+        None => RankingMetric::default_of(&study).ok(),
+    };
+    let gates = args.fail_if.iter().map(|text| GateCondition::parse(&study, text)).collect::<Result<Vec<_>, _>>()?;
+    let (mut sections, mut hit) = verdicts(&study, &gates, args.allow_unmatched)?;
+    if !gates.is_empty() && incomplete::section(&study).is_some() {
+        hit = true;
+        sections
+            .iter_mut()
+            .filter(|s| s.kind == "gates")
+            .flat_map(|s| &mut s.rows)
+            .for_each(|row| row[PASSED] = false.into());
+    }
+    let gates = sections.iter().find(|s| s.kind == "gates");
+    compare_summary::lines(&study, &args.dirs, metric.as_ref(), gates)?.iter().for_each(|line| say(line));
+    Ok(if hit { Exit::Condition } else { Exit::Ok })
+}
+
 fn findings(args: &CompareArgs, interrupt: &Interrupt) -> anyhow::Result<(Vec<Section>, bool)> {
     let study = Study::open(&args.dirs)?;
     let top = args.top as usize;
-    let metric = args.metric.as_ref().map(|name| Metric::named(&study, "--metric", name)).transpose()?;
+    let metric = args.metric.as_ref().map(|name| RankingMetric::named(&study, "--metric", name)).transpose()?;
     let axes_of_front = match args.pareto.as_slice() {
         [only] => {
             return Err(CompareError::Pareto(format!(
@@ -102,13 +137,15 @@ fn findings(args: &CompareArgs, interrupt: &Interrupt) -> anyhow::Result<(Vec<Se
             ))
             .into());
         }
-        names => names.iter().map(|name| Metric::named(&study, "--pareto", name)).collect::<Result<Vec<_>, _>>()?,
+        names => {
+            names.iter().map(|name| RankingMetric::named(&study, "--pareto", name)).collect::<Result<Vec<_>, _>>()?
+        }
     };
     let picks = match args.explain.as_slice() {
         [a, b] => Some((Pick::parse(&study, a, 0)?, Pick::parse(&study, b, 1)?)),
         _ => None,
     };
-    let gates = args.fail_if.iter().map(|text| Gate::parse(&study, text)).collect::<Result<Vec<_>, _>>()?;
+    let gates = args.fail_if.iter().map(|text| GateCondition::parse(&study, text)).collect::<Result<Vec<_>, _>>()?;
 
     let (mut sections, mut hit) = verdicts(&study, &gates, args.allow_unmatched)?;
     if let Some(mut incomplete) = incomplete::section(&study) {
@@ -126,14 +163,11 @@ fn findings(args: &CompareArgs, interrupt: &Interrupt) -> anyhow::Result<(Vec<Se
         sections.insert(0, incomplete);
     }
     if let Some((a, b)) = picks {
-        sections.extend(explain(&study, a, b, top)?);
-        if args.ops {
-            sections.push(ops::section(&timeline(&study, a, interrupt)?, &timeline(&study, b, interrupt)?, top));
-        }
+        sections.extend(explained(&study, a, b, args.ops, top, interrupt)?);
         return Ok((sections, hit));
     }
     // A gate over what has no metric is a gate all the same.
-    let metric = match metric.map_or_else(|| Metric::default_of(&study), Ok) {
+    let metric = match metric.map_or_else(|| RankingMetric::default_of(&study), Ok) {
         Err(CompareError::Nothing) if !gates.is_empty() => return Ok((sections, hit)),
         other => other?,
     };
@@ -152,10 +186,40 @@ fn findings(args: &CompareArgs, interrupt: &Interrupt) -> anyhow::Result<(Vec<Se
     Ok((sections, hit))
 }
 
-/// The objectives of the first folder's search that any experiment has.
-pub(super) fn searched_by(study: &Study) -> Vec<Metric> {
-    let known = available(study);
-    objectives(study.runs[0].sweep().as_ref()).iter().filter(|o| known.contains(o)).map(|o| Metric::of(o)).collect()
+/// Why two experiments differ, down to their operations where that takes seconds, or `always`.
+fn explained(
+    study: &Study,
+    a: Pick,
+    b: Pick,
+    always: bool,
+    top: usize,
+    interrupt: &Interrupt,
+) -> anyhow::Result<Vec<Section>> {
+    let hops = packet_hops(study, a, b);
+    let again = always || hops.is_some_and(|hops| hops <= AGAIN_UP_TO);
+    // Of folders that moved, inputs may be gone: then there is still what their files say.
+    let recorded = match again.then(|| Ok((timeline(study, a, interrupt)?, timeline(study, b, interrupt)?))) {
+        Some(Err(why)) if always => return Err(why),
+        Some(recorded) => Some(recorded.map_err(|why: anyhow::Error| format!("{why:#}"))),
+        None => None,
+    };
+    let timelines = recorded.as_ref().and_then(|r| r.as_ref().ok()).map(|(a, b)| (a, b));
+    let mut sections = explain(study, a, b, timelines, top)?;
+    match &recorded {
+        Some(Ok((a, b))) if a.job.is_some() || b.job.is_some() || always => sections.push(ops::section(a, b, top)),
+        Some(Ok(_)) => {}
+        Some(Err(why)) => {
+            let note = format!("their operations are not compared, because they cannot be simulated again: {why}");
+            sections.last_mut().expect("settings come first").notes.push(note);
+        }
+        None => {
+            let millions = hops.map(|hops| format!(" {} million packet-hops", number(hops / 1e6)));
+            let note =
+                format!("--ops compares their operations; it simulates both again{}", millions.unwrap_or_default());
+            sections.last_mut().expect("settings come first").notes.push(note);
+        }
+    }
+    Ok(sections)
 }
 
 fn timeline(study: &Study, pick: Pick, interrupt: &Interrupt) -> anyhow::Result<Timeline> {
@@ -169,7 +233,11 @@ fn timeline(study: &Study, pick: Pick, interrupt: &Interrupt) -> anyhow::Result<
 const PASSED: usize = 1;
 
 /// The gates' verdicts, and whether one was hit. A base that an experiment lacks cannot be held against it: unless that is allowed, it is a hit.
-fn verdicts(study: &Study, gates: &[Gate], allow_unmatched: bool) -> Result<(Vec<Section>, bool), CompareError> {
+fn verdicts(
+    study: &Study,
+    gates: &[GateCondition],
+    allow_unmatched: bool,
+) -> Result<(Vec<Section>, bool), CompareError> {
     let matches = Matches::of(study);
     let mut summary = Section::new("gates", "gates", ["condition", "passed", "checked", "hits", "without partner"]);
     let (mut details, mut hit) = (Vec::new(), false);
@@ -184,7 +252,7 @@ fn verdicts(study: &Study, gates: &[Gate], allow_unmatched: bool) -> Result<(Vec
         details.extend((hits > 0).then_some(section));
         hit |= !passed;
     }
-    let based = gates.iter().any(Gate::uses_base);
+    let based = gates.iter().any(GateCondition::uses_base);
     if based {
         summary.notes.extend(matches.differences.clone());
         if matches.unmatched() > 0 && !allow_unmatched {

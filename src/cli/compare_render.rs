@@ -9,7 +9,7 @@ use crate::compare::Section;
 use crate::results::Cell;
 use crate::spec;
 
-use super::table::{self, Table};
+use super::table::{self, TextTable};
 
 /// The table without columns that tell people nothing: those that are empty, and the condition that is the title.
 fn for_people(section: &Section) -> Section {
@@ -26,7 +26,7 @@ pub fn text(section: &Section, most: usize) -> Vec<String> {
     let section = &for_people(section);
     let mut lines = vec![plain(&section.title)];
     if !section.rows.is_empty() {
-        let mut table = Table::new(headings(section).iter().map(|c| plain(c)));
+        let mut table = TextTable::new(headings(section).iter().map(|c| plain(c)));
         rows(section, most).for_each(|row| table.row(row.iter().map(|c| clipped(&plain(c))).collect()));
         lines.extend(table.lines().into_iter().map(|l| format!("  {l}")));
     }
@@ -129,10 +129,14 @@ fn unit(name: &str) -> Option<Unit> {
     }
 }
 
-/// Two digits after the point, and no sign of a zero.
+/// Two digits after the point and four in all, and no sign of a zero.
 fn two(v: f64) -> String {
     let text = format!("{v:.2}");
-    if text == "-0.00" { "0.00".into() } else { text }
+    match text.as_str() {
+        "-0.00" => "0.00".into(),
+        _ if v.abs() >= 99.995 => table::number(v),
+        _ => text,
+    }
 }
 
 /// Cells as people read them.
@@ -160,9 +164,16 @@ pub(super) fn shown(name: &str, cell: &Cell) -> String {
         (_, Some(v), Some(Unit::Share)) => format!("{} %", two(v * 100.0)),
         _ if spec::find(name).is_some() => cell.to_string(),
         (_, Some(v), None) if name.contains('%') => two(v),
-        (Cell::Real(_) | Cell::Micro(_) | Cell::Ps(_), Some(v), None) => six(v),
+        (Cell::Real(_) | Cell::Micro(_) | Cell::Ps(_), Some(v), None) => table::number(v),
+        (Cell::Unsigned(n), ..) if !is_name(name) => table::count(*n),
         _ => cell.to_string(),
     }
+}
+
+/// Whether a whole number is one to find things by, and stays as the files have it.
+fn is_name(column: &str) -> bool {
+    let word = |w: &str| matches!(w, "exp_id" | "replica" | "seed" | "rank" | "src" | "dst" | "flow_id");
+    column.split([' ', '.']).any(word)
 }
 
 /// With a sign, unless all digits shown are zero.
@@ -171,26 +182,13 @@ fn signed(v: f64, show: impl Fn(f64) -> String) -> String {
     if v < 0.0 && text.contains(|c: char| ('1'..='9').contains(&c)) { format!("-{text}") } else { text }
 }
 
-/// Six digits, without trailing zeros.
-fn six(v: f64) -> String {
-    // Plus zero: without the sign of a negative one.
-    let v = v + 0.0;
-    let size = v.abs();
-    if size != 0.0 && !(1e-4..1e9).contains(&size) {
-        return format!("{v:.5e}");
-    }
-    let whole = if size < 1.0 { 1 } else { format!("{size:.0}").len() };
-    let text = format!("{v:.*}", 6usize.saturating_sub(whole));
-    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_string() } else { text }
-}
-
 /// Without control characters, which terminals obey.
 fn plain(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
 }
 
 /// What Markdown and HTML would take for markup, as what it is.
-fn escaped(text: &str) -> String {
+pub(super) fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in plain(text).chars() {
         match c {
@@ -241,7 +239,7 @@ mod tests {
         assert_eq!(text[0], "a <b>title</b>");
         assert_eq!(
             text[2].split_whitespace().collect::<Vec<_>>(),
-            ["iteration_time_ns", "-1.500", "us", "1000", "12.35", "2.000", "KiB", "0.1"]
+            ["iteration_time_ns", "-1.500", "us", "1000", "12.35", "2", "KiB", "0.1"]
         );
         assert_eq!(text[3], "  ... and 1 more; --json has all");
     }
@@ -291,7 +289,7 @@ mod tests {
         let lines = markdown(&section(), 9);
         assert_eq!(lines[0], "### a &lt;b&gt;title&lt;/b&gt;");
         assert_eq!(lines[3], "| :-- | --: | --: | --: | --: | --: |");
-        assert_eq!(lines[5], "| a\\|b\u{fffd}&lt;i&gt;&#64;all |  | 500 |  |  | 1234567 |");
+        assert_eq!(lines[5], "| a\\|b\u{fffd}&lt;i&gt;&#64;all |  | 500 |  |  | 1,235,000 |");
         assert_eq!(lines[7], "see \\[this\\](http://x)");
     }
 
@@ -306,15 +304,18 @@ mod tests {
     }
 
     #[test]
-    fn six_digits_are_enough() {
+    fn four_digits_are_enough() {
         assert_eq!(
-            [six(0.0), six(1.0), six(12.3456789), six(0.00123), six(123456.7), six(-2.5)],
-            ["0", "1", "12.3457", "0.00123", "123457", "-2.5"]
+            [shown("x", &Cell::Real(123_456.7)), shown("x", &Cell::Real(0.001234)), shown("x %", &Cell::Real(109.701))],
+            ["123,500", "0.001234", "109.7"]
         );
         assert_eq!(
-            [six(-0.0), shown("x_ns", &Cell::Real(-1e-5)), shown("x_ns", &Cell::Real(-1.0)), two(-0.004)],
-            ["0", "0.000 ns", "-1.000 ns", "0.00"]
+            [shown("packet_hops", &Cell::Unsigned(12_345_678)), shown("exp_id", &Cell::Unsigned(12_345))],
+            ["12.35 M", "12345"]
         );
-        assert_eq!([six(1e12), six(1e-7)], ["1.00000e12", "1.00000e-7"]);
+        assert_eq!(
+            [shown("x_ns", &Cell::Real(-1e-5)), shown("x_ns", &Cell::Real(-1.0)), two(-0.004)],
+            ["0.000 ns", "-1.000 ns", "0.00"]
+        );
     }
 }

@@ -11,7 +11,7 @@ use crate::engine::gpu::{SelfTest, SubTest, open};
 
 use super::args::DoctorArgs;
 use super::exit::{CliError, Exit};
-use super::machine::{Machine, value_of};
+use super::machine::{MachineInfo, value_of};
 use super::{say, table};
 
 /// Reports the machine and every adapter; succeeds if at least one adapter passes.
@@ -19,7 +19,7 @@ use super::{say, table};
 /// # Errors
 /// None of its own; a machine without a passing adapter is exit code 2.
 pub fn execute(args: &DoctorArgs) -> Result<Exit, CliError> {
-    let machine = Machine::look();
+    let machine = MachineInfo::look();
     if !args.json {
         machine_as_text(&machine).iter().for_each(|line| say(line));
     }
@@ -47,7 +47,7 @@ pub fn execute(args: &DoctorArgs) -> Result<Exit, CliError> {
     Ok(if passing > 0 { Exit::Ok } else { Exit::BadInput })
 }
 
-fn machine_as_text(machine: &Machine) -> Vec<String> {
+fn machine_as_text(machine: &MachineInfo) -> Vec<String> {
     let size = |bytes: Option<u64>| bytes.map_or_else(|| "unknown".to_string(), table::bytes);
     let loader = match &machine.vulkan_loader {
         Some(path) => path.display().to_string(),
@@ -81,12 +81,12 @@ fn machine_as_text(machine: &Machine) -> Vec<String> {
     ]
 }
 
-fn machine_as_json(machine: &Machine, install: &[String]) -> String {
+fn machine_as_json(machine: &MachineInfo, install: &[String]) -> String {
     json!({"hyperfold": env!("CARGO_PKG_VERSION"), "machine": machine, "install": install}).to_string()
 }
 
 /// What keeps an NVIDIA GPU that is there from being an adapter; mostly a container that was not given the driver's Vulkan part.
-fn nvidia_advice(machine: &Machine, usable: bool) -> Option<String> {
+fn nvidia_advice(machine: &MachineInfo, usable: bool) -> Option<String> {
     if !machine.nvidia || usable {
         return None;
     }
@@ -238,7 +238,7 @@ mod tests {
 
     #[test]
     fn the_machine_is_told_and_an_nvidia_gpu_that_cannot_be_used_is_explained() {
-        let machine = Machine {
+        let machine = MachineInfo {
             system: "Debian GNU/Linux 12 (bookworm)".into(),
             kernel: Some("6.1.0".into()),
             arch: "x86_64",
@@ -252,14 +252,14 @@ mod tests {
             sbatch: false,
         };
         insta::assert_snapshot!("doctor_machine", machine_as_text(&machine).join("\n"));
-        let told = |machine: &Machine, usable| nvidia_advice(machine, usable).unwrap_or_default();
+        let told = |machine: &MachineInfo, usable| nvidia_advice(machine, usable).unwrap_or_default();
         assert!(told(&machine, false).contains("NVIDIA_DRIVER_CAPABILITIES=all"));
         assert_eq!(told(&machine, true), "");
-        assert!(told(&Machine { vulkan_loader: None, ..machine.clone() }, false).contains("libvulkan1"));
+        assert!(told(&MachineInfo { vulkan_loader: None, ..machine.clone() }, false).contains("libvulkan1"));
         let registered =
-            Machine { vulkan_drivers: vec!["/etc/vulkan/icd.d/nvidia_icd.json".into()], ..machine.clone() };
+            MachineInfo { vulkan_drivers: vec!["/etc/vulkan/icd.d/nvidia_icd.json".into()], ..machine.clone() };
         assert!(told(&registered, false).contains("is registered"));
-        assert_eq!(told(&Machine { nvidia: false, ..machine.clone() }, false), "");
+        assert_eq!(told(&MachineInfo { nvidia: false, ..machine.clone() }, false), "");
         let line: serde_json::Value = serde_json::from_str(&machine_as_json(&machine, &["x".into()])).unwrap();
         assert_eq!((&line["machine"]["threads"], &line["install"][0]), (&16.into(), &"x".into()));
     }

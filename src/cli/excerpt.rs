@@ -4,6 +4,7 @@
 
 use std::ops::Range;
 
+use crate::input;
 use crate::spec::{Place, SpecError};
 
 use super::style::Style;
@@ -17,7 +18,7 @@ const BEFORE: usize = 40;
 pub fn of(error: &anyhow::Error, style: Style) -> Option<String> {
     let place = error.chain().find_map(|e| e.downcast_ref::<SpecError>())?.place();
     let Place::File { path, line: Some(line), columns: Some(columns) } = place else { return None };
-    let text = std::fs::read_to_string(path).ok()?;
+    let text = input::read_text_anywhere(path, input::MOST_SWEEP_BYTES).ok()?;
     let shown = path.display().to_string();
     lines(&shown, text.lines().nth(line.checked_sub(1)? as usize)?, *line, columns.as_ref().clone(), style)
 }

@@ -8,9 +8,11 @@ use std::process::Command;
 
 use serde::Serialize;
 
+use crate::budget::{self, kib_of};
+
 /// A machine, as far as `hyperfold doctor` tells. Sizes are in bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Machine {
+pub struct MachineInfo {
     /// Name and version of the system.
     pub system: String,
     pub kernel: Option<String>,
@@ -40,20 +42,19 @@ const LIBRARIES: [&str; 6] =
 const DRIVERS: [&str; 4] =
     ["/etc/vulkan/icd.d", "/usr/local/etc/vulkan/icd.d", "/usr/local/share/vulkan/icd.d", "/usr/share/vulkan/icd.d"];
 
-impl Machine {
+impl MachineInfo {
     /// Looks at this one.
-    pub fn look() -> Machine {
+    pub fn look() -> MachineInfo {
         let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
         let meminfo = read("/proc/meminfo");
         let memory_bytes = kib_of(&meminfo, "MemTotal");
-        let left = limit_left(&read("/sys/fs/cgroup/memory.max"), &read("/sys/fs/cgroup/memory.current"));
-        Machine {
+        MachineInfo {
             system: value_of(&read("/etc/os-release"), "PRETTY_NAME").unwrap_or_else(|| std::env::consts::OS.into()),
             kernel: Some(read("/proc/sys/kernel/osrelease").trim().to_string()).filter(|k| !k.is_empty()),
             arch: std::env::consts::ARCH,
             threads: std::thread::available_parallelism().map_or(1, usize::from) as u64,
             memory_bytes,
-            memory_free_bytes: [kib_of(&meminfo, "MemAvailable"), left].into_iter().flatten().min(),
+            memory_free_bytes: budget::free_memory(),
             disk_free_bytes: disk_free(),
             vulkan_loader: LIBRARIES.iter().map(|dir| Path::new(dir).join("libvulkan.so.1")).find(|path| path.exists()),
             vulkan_drivers: vulkan_drivers(),
@@ -67,18 +68,6 @@ impl Machine {
 pub fn value_of(os_release: &str, key: &str) -> Option<String> {
     let line = os_release.lines().find_map(|l| l.strip_prefix(key)?.strip_prefix('='));
     line.map(|value| value.trim_matches('"').to_string())
-}
-
-/// A row of `/proc/meminfo`, in bytes.
-fn kib_of(meminfo: &str, key: &str) -> Option<u64> {
-    let row = meminfo.lines().find_map(|l| l.strip_prefix(key)?.strip_prefix(':'))?;
-    row.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
-}
-
-/// Bytes below a container's limit; `None` where there is none.
-fn limit_left(max: &str, current: &str) -> Option<u64> {
-    let (max, current): (u64, u64) = (max.trim().parse().ok()?, current.trim().parse().ok()?);
-    Some(max.saturating_sub(current))
 }
 
 /// Free bytes in the current folder, as `df` has them: the standard library does not say.
@@ -124,10 +113,6 @@ mod tests {
             (kib_of(meminfo, "MemTotal"), kib_of(meminfo, "MemAvailable"), kib_of("", "MemTotal")),
             (Some(24683660 << 10), Some(15 << 10), None)
         );
-        assert_eq!(
-            (limit_left("100\n", "30\n"), limit_left("max\n", "30\n"), limit_left("1", "2")),
-            (Some(70), None, Some(0))
-        );
         let df = "Filesystem 1024-blocks Used Available Capacity Mounted on\n//nas/my disk 1000 300 700 30% /mnt\n";
         assert_eq!((free_of(df), free_of("Filesystem\n")), (Some(700 << 10), None));
         assert_eq!(value_of("ID=debian\nPRETTY_NAME=\"Debian 12\"\n", "PRETTY_NAME"), Some("Debian 12".into()));
@@ -135,7 +120,7 @@ mod tests {
 
     #[test]
     fn this_machine_can_be_looked_at() {
-        let machine = Machine::look();
+        let machine = MachineInfo::look();
         assert!(machine.threads >= 1 && !machine.system.is_empty());
         if cfg!(target_os = "linux") {
             assert!(

@@ -11,6 +11,7 @@ use crate::session::merge::{Merged, merge};
 
 use super::exit::{CliError, Exit};
 use super::{best, say, summary, tell};
+use crate::units::counted;
 
 #[derive(Debug, Args)]
 pub struct MergeArgs {
@@ -41,7 +42,12 @@ fn conclude(args: &MergeArgs, merged: &Merged) -> Exit {
     if !args.quiet {
         summary::lines(&run.axes, records).iter().for_each(|line| say(line));
         best::lines(&args.out, None).iter().for_each(|line| say(line));
-        say(&format!("{}: {} experiments of {} folders", manifest.name, records.len(), args.dirs.len()));
+        say(&format!(
+            "{}: {} of {}",
+            manifest.name,
+            counted(records.len(), "experiment"),
+            counted(args.dirs.len(), "folder")
+        ));
         say(&format!("results: {}", args.out.display()));
     }
     for warning in &manifest.warnings {

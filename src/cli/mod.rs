@@ -12,6 +12,8 @@ mod best;
 pub mod command;
 pub mod compare;
 pub mod compare_render;
+mod compare_summary;
+pub mod completions;
 pub mod doctor;
 pub mod excerpt;
 pub mod exit;
@@ -23,11 +25,15 @@ pub mod measurement;
 pub mod merge;
 mod output;
 pub mod plan;
+pub mod plot;
 pub mod progress;
+pub mod recover;
 pub mod report;
 pub mod resume;
 pub mod run;
 pub mod sbatch;
+pub mod schema;
+mod serve;
 pub mod style;
 pub mod submit;
 pub mod submit_args;
@@ -37,13 +43,18 @@ pub mod table;
 pub mod trace;
 pub mod validate;
 pub mod validation_row;
+pub mod watch;
 pub mod workload;
 
+use std::path::Path;
 use std::process::ExitCode;
 
+use anyhow::anyhow;
 use clap::Parser;
 
+use crate::results::losses;
 use crate::session::BuiltIn;
+use crate::{input, isolation};
 
 use command::{Cli, Command};
 use exit::{CliError, Exit};
@@ -56,12 +67,19 @@ pub fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => {
             // Help and version come this way too, and then on standard output. A closed pipe is no reason to complain.
-            let _ = error.print();
+            if error.use_stderr() {
+                let text = error.render();
+                let coloured = style::Style::of_stderr() != style::Style::PLAIN;
+                tell((if coloured { text.ansi().to_string() } else { text.to_string() }).trim_end());
+            } else {
+                let _ = error.print();
+            }
             return if error.use_stderr() { Exit::BadInput } else { Exit::Ok }.into();
         }
     };
     logging::start();
-    let exit = match dispatch(&cli.command) {
+    isolation::install_hook();
+    let exit = match confined(cli.root.as_deref()).and_then(|()| dispatch(&cli.command)) {
         Ok(exit) => exit,
         Err(CliError { exit, error }) => {
             let style = style::Style::of_stderr();
@@ -75,6 +93,19 @@ pub fn main() -> ExitCode {
     output::exit(exit).into()
 }
 
+/// Tells what the journal of a folder has lost, whatever else is printed.
+fn tell_losses(dir: &Path) {
+    for text in losses(dir) {
+        tell(&format!("{} {text}", style::Style::of_stderr().warning("warning:")));
+    }
+}
+
+/// `--root`.
+fn confined(root: Option<&Path>) -> Result<(), CliError> {
+    let Some(folder) = root else { return Ok(()) };
+    input::confine(folder).map_err(|e| CliError::bad_input(anyhow!("--root {}: {e}", folder.display())))
+}
+
 fn dispatch(command: &Command) -> Result<Exit, CliError> {
     match command {
         Command::Run(args) => run::execute(args, &BuiltIn, &on_ctrl_c()),
@@ -84,10 +115,16 @@ fn dispatch(command: &Command) -> Result<Exit, CliError> {
         Command::Doctor(args) => doctor::execute(args),
         Command::Bench(args) => bench::execute(args),
         Command::Submit(args) => submit::execute(args, &BuiltIn),
+        Command::Recover(args) => recover::execute(args),
         Command::Merge(args) => merge::execute(args),
         Command::Trace(args) => trace::execute(args, &on_ctrl_c()),
         Command::Workload(args) => workload::execute(args),
         Command::Validate(args) => validate::execute(args),
         Command::Report(args) => report::execute(args),
+        Command::Watch(args) => watch::execute(args),
+        Command::Plot(args) => plot::execute(args),
+        Command::Schema => Ok(schema::execute()),
+        Command::Completions(args) => Ok(completions::completions(args)),
+        Command::Man(args) => completions::man(args),
     }
 }

@@ -5,7 +5,7 @@
 use anyhow::anyhow;
 use serde_json::json;
 
-use crate::session::{Planned, Simulator};
+use crate::session::{Excluded, Planned, Simulator};
 
 use super::args::PlanArgs;
 use super::exit::{CliError, Exit};
@@ -16,6 +16,7 @@ use super::{say, table};
 /// # Errors
 /// Bad input, or nothing to run.
 pub fn execute<S: Simulator>(args: &PlanArgs, simulator: &S) -> Result<Exit, CliError> {
+    args.sweep.limit_memory();
     let (planned, _) = simulator.load(&args.sweep.request())?;
     let lines = if args.json { vec![as_json(&planned)] } else { as_text(&planned) };
     lines.iter().for_each(|line| say(line));
@@ -34,10 +35,12 @@ fn as_text(planned: &Planned) -> Vec<String> {
     let axes: Vec<&str> = planned.axes.iter().map(|a| a.key.as_str()).collect();
     lines.push(format!("axes: {}", if axes.is_empty() { "none".to_string() } else { axes.join(", ") }));
     lines.extend(planned.search.as_ref().map(|s| format!("search: {s}")));
-    lines.push(format!("duplicates: {}", planned.duplicates.len()));
-    lines.extend(planned.duplicates.iter().map(|d| format!("  {d}")));
-    lines.push(format!("cannot fit: {}", planned.cannot_fit.len()));
-    lines.extend(planned.cannot_fit.iter().map(|(id, why)| format!("  experiment {id}: {why}")));
+    lines.push(format!("duplicates: {}", planned.duplicates));
+    lines.extend(planned.duplicates_note.iter().map(|note| format!("  {note}")));
+    for (what, excluded) in [("cannot run", &planned.cannot_run), ("cannot fit", &planned.cannot_fit)] {
+        lines.push(format!("{what}: {}", excluded.experiments.len()));
+        lines.extend(excluded.lines().iter().map(|line| format!("  {line}")));
+    }
     lines.extend(planned.memory_bytes.map(|b| format!("estimated memory: {}", table::bytes(b))));
     lines.extend(planned.seconds.map(|s| format!("estimated time: {}", table::seconds(s))));
     lines.extend(planned.warnings.iter().map(|w| format!("warning: {w}")));
@@ -45,14 +48,18 @@ fn as_text(planned: &Planned) -> Vec<String> {
 }
 
 fn as_json(planned: &Planned) -> String {
-    let cannot_fit: Vec<_> = planned.cannot_fit.iter().map(|(id, why)| json!({"exp_id": id, "why": why})).collect();
+    let each = |excluded: &Excluded| -> Vec<_> {
+        excluded.experiments.iter().map(|(id, why)| json!({"exp_id": id, "why": &**why})).collect()
+    };
     json!({
         "name": planned.name,
         "experiments": planned.experiments,
         "selected": planned.selected.len(),
         "axes": planned.axes.iter().map(|a| a.key.as_str()).collect::<Vec<_>>(),
-        "duplicates": planned.duplicates,
-        "cannot_fit": cannot_fit,
+        "duplicates": planned.duplicates_note.iter().collect::<Vec<_>>(),
+        "duplicate_experiments": planned.duplicates,
+        "cannot_run": each(&planned.cannot_run),
+        "cannot_fit": each(&planned.cannot_fit),
         "memory_bytes": planned.memory_bytes,
         "seconds": planned.seconds,
         "warnings": planned.warnings,
@@ -64,15 +71,25 @@ fn as_json(planned: &Planned) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::results::{Axis, Kind};
+    use crate::results::{Axis, ColumnKind};
+    use crate::session::ExcludedGroup;
 
     fn planned() -> Planned {
         Planned {
             name: "p".into(),
             experiments: 12,
             selected: (0..6).collect(),
-            axes: vec![Axis { key: "transport.cc".into(), kind: Kind::Text }],
-            cannot_fit: vec![(3, "needs 90 GiB, the GPU has 80".into())],
+            axes: vec![Axis { key: "transport.cc".into(), kind: ColumnKind::Text }],
+            cannot_fit: Excluded {
+                experiments: vec![(3, "needs 90 GiB, the GPU has 80".into())],
+                groups: vec![ExcludedGroup {
+                    values: Vec::new(),
+                    n: 1,
+                    exp_id: 3,
+                    why: "needs 90 GiB, the GPU has 80".into(),
+                    reasons_differ: false,
+                }],
+            },
             memory_bytes: Some(3 << 20),
             seconds: Some(61.0),
             warnings: vec!["w".into()],

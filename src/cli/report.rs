@@ -4,17 +4,23 @@
 
 use std::path::{Path, PathBuf};
 
+use anyhow::anyhow;
 use clap::Args;
 
+use crate::input;
 use crate::report::{self, ReportError};
 
 use super::exit::{CliError, Exit};
-use super::{say, tell};
+use super::serve::PageServer;
+use super::{say, tell, tell_losses};
 
 #[derive(Debug, Args)]
 pub struct ReportArgs {
     /// Folder of results, as `hyperfold run --out` wrote it
     pub dir: PathBuf,
+    /// Show it to a browser on this machine until Ctrl-C: on 127.0.0.1 only, at this port, or at any that is free
+    #[arg(long, value_name = "PORT", num_args = 0..=1, default_missing_value = "0")]
+    pub serve: Option<u16>,
 }
 
 /// Writes the page, replacing an earlier one.
@@ -27,7 +33,22 @@ pub fn execute(args: &ReportArgs) -> Result<Exit, CliError> {
         ReportError::Write { .. } => CliError::broken(e),
     })?;
     say(&format!("report: {}", path.display()));
+    tell_losses(&args.dir);
+    if let Some(port) = args.serve {
+        serve(&path, port)?;
+    }
     Ok(Exit::Ok)
+}
+
+/// Shows the page that was written until the process ends.
+fn serve(path: &Path, port: u16) -> Result<(), CliError> {
+    let page =
+        input::read_anywhere(path, u64::MAX).map_err(|e| CliError::broken(anyhow!("{}: {e}", path.display())))?;
+    let server = PageServer::new(page, port).map_err(|e| {
+        CliError::bad_input(anyhow!("--serve {port}: cannot listen on 127.0.0.1 at this port: {e}; name another one, or none for any that is free"))
+    })?;
+    say(&format!("serving it at {} until Ctrl-C", server.url()));
+    server.run().map_err(CliError::broken)
 }
 
 /// The report of a run that has just ended, and whether there is one. The results are safe by then, so what goes wrong here is a warning.

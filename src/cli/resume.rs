@@ -6,10 +6,11 @@ use std::path::Path;
 
 use anyhow::anyhow;
 
-use crate::results::{Recovered, ResultDir};
-use crate::session::Planned;
+use crate::results::{Recovered, ResultDir, ResultsError, cut_off};
+use crate::session::{Planned, SessionError};
 
 use super::exit::CliError;
+use crate::units::counted;
 
 /// What to tell about what an earlier run has left.
 pub fn messages(recovered: &Recovered, planned: &Planned, dir: &ResultDir) -> Vec<String> {
@@ -20,22 +21,27 @@ pub fn messages(recovered: &Recovered, planned: &Planned, dir: &ResultDir) -> Ve
             dir.path().display()
         ));
     }
+    told.extend(cut_off(dir.path()).filter(|_| recovered.damage.is_none()).map(|text| format!("warning: {text}")));
     if let Some(damage) = &recovered.damage {
         told.push(format!("warning: {}: {damage}", dir.path().join("journal.bin").display()));
     }
     if recovered.again > 0 {
-        told.push(format!("{} experiments had reached limits.wall_s and are run again", recovered.again));
+        told.push(format!(
+            "run again, after a limit of time (limits.wall_s) or memory: {}",
+            counted(recovered.again, "experiment")
+        ));
     }
     let n = planned.rows();
     if planned.search.is_some() {
         if recovered.complete > 0 {
             told.push(format!(
-                "{} experiments are complete and are not run again; the search decides once more by what it found",
-                recovered.complete
+                "complete and not run again: {}; the search decides once more by what it found",
+                counted(recovered.complete, "experiment")
             ));
         }
     } else if recovered.complete == n {
-        told.push(format!("all {n} experiments are complete; the files are written again"));
+        let all = if n == 1 { "the experiment is".into() } else { format!("all {n} experiments are") };
+        told.push(format!("{all} complete; the files are written again"));
     } else if recovered.complete > 0 {
         told.push(format!(
             "{} of {n} experiments are complete; running the other {}",
@@ -48,6 +54,16 @@ pub fn messages(recovered: &Recovered, planned: &Planned, dir: &ResultDir) -> Ve
 
 /// An error that ended the run, with what is safe and how to go on.
 pub fn broke_off(broken: CliError, saved: u64, of: u64, out: &Path) -> CliError {
+    let folder_lost = |e: &(dyn std::error::Error + 'static)| {
+        let of_session = match e.downcast_ref() {
+            Some(SessionError::Writing(e) | SessionError::Results(e)) => Some(e),
+            _ => None,
+        };
+        matches!(e.downcast_ref().or(of_session), Some(ResultsError::FolderLost(_)))
+    };
+    if broken.error.chain().any(folder_lost) {
+        return broken;
+    }
     let told = anyhow!(
         "{:#}\n{saved} of {of} experiments are safe in {}; run the same command with --resume once the cause is mended",
         broken.error,

@@ -10,9 +10,11 @@ use anyhow::anyhow;
 use crate::results::{Outcome, ResultDir};
 use crate::session::folder::ClaimedFolder;
 use crate::session::{EngineUsed, Interrupt, MemoChoice, Planned, RunSettings, SessionError, Simulator, Update};
+use crate::units::counted;
 
 use super::args::RunArgs;
 use super::exit::{CliError, Exit};
+use super::interrupt::may_end_at_once;
 use super::progress::{self, Progress};
 use super::style::Style;
 use super::{best, resume, say, summary, tell};
@@ -23,6 +25,7 @@ use super::{best, resume, say, summary, tell};
 /// Bad usage or input (nothing is written then), or results that cannot be written.
 pub fn execute<S: Simulator>(args: &RunArgs, simulator: &S, interrupt: &Interrupt) -> Result<Exit, CliError> {
     ResultDir::check(&args.out, args.resume).map_err(CliError::results)?;
+    args.sweep.limit_memory();
     let settings = settings(args, interrupt)?;
 
     let expanding = Instant::now();
@@ -47,15 +50,19 @@ pub fn execute<S: Simulator>(args: &RunArgs, simulator: &S, interrupt: &Interrup
 
     log::info!("engine {}: {}; {} CPU threads", used.engine, used.reason, settings.jobs);
 
+    // From here on there is something to write when a signal comes.
+    may_end_at_once(false);
     if interrupt.requested() {
         return Ok(Exit::Interrupted);
     }
-
     let claimed = ClaimedFolder::open(&args.out, args.resume, &planned, &request.selection)?;
     let open = planned.rows().saturating_sub(claimed.known.records.len() as u64);
     let mut progress = progress::for_terminal(open, args.quiet);
     greet(progress.as_mut(), &planned, &used, settings.jobs);
-    resume::messages(&claimed.recovered, &planned, claimed.dir()).iter().for_each(|m| progress.message(m));
+    for message in resume::messages(&claimed.recovered, &planned, claimed.dir()) {
+        // What was lost is told however quiet the rest is.
+        if args.quiet && message.starts_with("warning:") { tell(&message) } else { progress.message(&message) }
+    }
     let (mut folder, known) = claimed.start(&planned, &used, &settings, expanding.elapsed().as_secs_f64())?;
 
     let simulating = Instant::now();
@@ -84,6 +91,8 @@ pub fn execute<S: Simulator>(args: &RunArgs, simulator: &S, interrupt: &Interrup
     let closed = folder.close(outcome, late, wall);
     // What broke the run off is told, rather than that its files could not be finished either.
     let finished = ran.and(closed).map_err(|e| resume::broke_off(e.into(), saved, planned.rows(), &args.out))?;
+    // The rest can be had again by `hyperfold report`.
+    may_end_at_once(true);
 
     if !args.quiet {
         summary::lines(&planned.axes, &finished.records).iter().for_each(|line| say(line));
@@ -93,7 +102,9 @@ pub fn execute<S: Simulator>(args: &RunArgs, simulator: &S, interrupt: &Interrup
     warned |= !super::report::after_run(&args.out, args.quiet);
     let missing = finished.expected - finished.records.len();
     if outcome == Outcome::Interrupted && missing > 0 {
-        tell(&format!("hyperfold: interrupted; {missing} of {} experiments have no result", finished.expected));
+        let of = counted(finished.expected, "experiment");
+        let have = if missing == 1 { "has" } else { "have" };
+        tell(&format!("hyperfold: interrupted; {missing} of {of} {have} no result"));
         return Ok(Exit::Interrupted);
     }
     if missing > 0 {
@@ -139,6 +150,10 @@ fn show(update: &Update, progress: &mut dyn Progress) {
         Update::Message(text) => progress.message(text),
         Update::Finished(finished) => progress.finished(&finished.record),
         Update::Compiled { .. } | Update::Looked(_) | Update::Chosen { .. } | Update::Traced { .. } => {}
+        Update::Defect { exp_id, .. } => progress.message(&format!(
+            "{} experiment {exp_id} met a defect in hyperfold; defects.txt in the folder of the results says more: please report it",
+            Style::of_stderr().warning("warning:")
+        )),
     }
 }
 
@@ -146,11 +161,21 @@ fn greet(progress: &mut dyn Progress, planned: &Planned, used: &EngineUsed, jobs
     for warning in &planned.warnings {
         progress.message(&format!("{} {warning}", Style::of_stderr().warning("warning:")));
     }
+    if let Some(note) = &planned.duplicates_note {
+        progress.message(&format!("note: {note}"));
+    }
+    for (what, excluded) in [("cannot run", &planned.cannot_run), ("cannot fit", &planned.cannot_fit)] {
+        if !excluded.experiments.is_empty() {
+            let n = counted(excluded.experiments.len(), "experiment");
+            progress.message(&format!("note: {n} {what}: {}", excluded.lines().join("; ")));
+        }
+    }
     let adapters: Vec<String> =
         used.adapters.iter().map(|a| format!("{} ({} {})", a.name, a.driver, a.driver_info)).collect();
-    let on = if adapters.is_empty() { format!("{jobs} threads") } else { adapters.join(", ") };
+    let on = if adapters.is_empty() { counted(jobs, "thread") } else { adapters.join(", ") };
     let (name, n) = (&planned.name, planned.selected.len());
-    progress.message(&format!("{name}: {n} experiments; engine {} on {on}: {}", used.engine, used.reason));
+    let n = counted(n, "experiment");
+    progress.message(&format!("{name}: {n}; engine {} on {on}: {}", used.engine, used.reason));
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use anyhow::{Context, anyhow, bail};
 use clap::{Parser, ValueEnum};
 use serde_json::{Value, json};
 
+use crate::input;
 use crate::results::ResultDir;
 use crate::session::{EngineChoice, Simulator, SweepRequest};
 use crate::submit::{Kubernetes, Shards, Slurm};
@@ -90,7 +91,12 @@ fn slurm(args: &SubmitArgs, name: String) -> Result<Exit, CliError> {
         },
         sweep: absolute("SWEEP", &args.sweep).map_err(CliError::bad_input)?,
         out: absolute("--out", &args.out).map_err(CliError::bad_input)?,
-        options: run_options(args),
+        options: {
+            let mut options = run_options(args);
+            let root = input::root().map(|folder| text("--root", &folder)).transpose().map_err(CliError::bad_input)?;
+            options.extend(root.into_iter().flat_map(|folder| ["--root".to_string(), folder]));
+            options
+        },
     };
     let gres = match (args.gres.as_deref(), args.engine) {
         (Some("none"), _) => None,
@@ -163,7 +169,7 @@ fn claim(dir: &Path, shards: &Shards, resume: bool) -> anyhow::Result<()> {
         return ResultDir::check(dir, false).with_context(|| "to submit the same again, add --resume");
     }
     let path = dir.join(RECORD);
-    let text = fs::read_to_string(&path).with_context(|| {
+    let text = input::read_text_anywhere(&path, input::MOST_BYTES).with_context(|| {
         format!("--resume: {} cannot be read; is this the folder of an earlier submission?", path.display())
     })?;
     let earlier: Value = serde_json::from_str(&text).with_context(|| format!("--resume: {}", path.display()))?;
@@ -183,6 +189,10 @@ fn claim(dir: &Path, shards: &Shards, resume: bool) -> anyhow::Result<()> {
 
 fn kubernetes(args: &SubmitArgs, name: String) -> Result<Exit, CliError> {
     let missing = |option: &str| CliError::bad_input(anyhow!("--kubernetes needs {option}"));
+    if input::root().is_some() && !args.run_options.iter().any(|option| option.starts_with("--root")) {
+        let why = "--root: pods see other paths than this machine; say which folder is meant there, too: -- --root DIR";
+        return Err(CliError::bad_input(anyhow!("{why}")));
+    }
     let mount = args.mount.trim_end_matches('/');
     // Paths in pods are Unix paths, whatever this machine is.
     let below =

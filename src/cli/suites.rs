@@ -66,7 +66,7 @@ pub static SUITES: [Suite; 7] = [
 const SMALL: u64 = 1 << 20;
 
 fn closed_forms() -> anyhow::Result<Vec<ValidationRow>> {
-    let row = |r: &batch::closed_forms::Row| {
+    let row = |r: &batch::closed_forms::ClosedFormRow| {
         ValidationRow::new("closed-forms", r.table, &r.name, r.unit, [r.formula, r.simulated], r.note)
     };
     Ok(batch::closed_forms::rows()?.iter().map(row).collect())
@@ -82,7 +82,7 @@ fn collectives() -> anyhow::Result<Vec<ValidationRow>> {
 }
 
 fn training() -> anyhow::Result<Vec<ValidationRow>> {
-    let row = |r: &training::validation::Row| {
+    let row = |r: &training::validation::TrainingValidationRow| {
         ValidationRow::new(
             "training",
             r.suite,
@@ -98,8 +98,8 @@ fn training() -> anyhow::Result<Vec<ValidationRow>> {
 /// Rows of `compute`; the unit tells the published table.
 fn computed(
     suite: &'static str,
-    rows: &[compute::validation::Row],
-    table: fn(&compute::validation::Row) -> &'static str,
+    rows: &[compute::validation::ComputeValidationRow],
+    table: fn(&compute::validation::ComputeValidationRow) -> &'static str,
 ) -> Vec<ValidationRow> {
     rows.iter()
         .map(|r| ValidationRow::new(suite, table(r), &r.name, r.unit, [r.measured, r.simulated], &r.note))
@@ -107,14 +107,14 @@ fn computed(
 }
 
 fn kernels() -> anyhow::Result<Vec<ValidationRow>> {
-    let table = |r: &compute::validation::Row| {
+    let table = |r: &compute::validation::ComputeValidationRow| {
         if r.name.contains(" seq ") { "flash_attention_tflops" } else { "gemm_mamf and gemm_points" }
     };
     Ok(computed("kernels", &compute::validation::kernels(), table))
 }
 
 fn layers() -> anyhow::Result<Vec<ValidationRow>> {
-    let table = |r: &compute::validation::Row| {
+    let table = |r: &compute::validation::ComputeValidationRow| {
         if r.unit == "ms" { "seqsel_table4_layer_times" } else { "aicb_aiob_a100_op_times" }
     };
     Ok(computed("layers", &compute::validation::layers(), table))

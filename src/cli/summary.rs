@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 
 use crate::results::{Axis, ExperimentRecord, Ps, Status};
 
-use super::table::{self, Table};
+use super::table::{self, TextTable};
+use crate::units::counted;
 
 /// Up to so many experiments get a line each.
 pub const EACH_UP_TO: usize = 40;
@@ -19,7 +20,7 @@ pub fn lines(axes: &[Axis], records: &[ExperimentRecord]) -> Vec<String> {
     // A run has told why as it happened.
     let failed = records.iter().filter(|r| r.status == Status::Failed).count();
     if failed > 0 {
-        lines.push(format!("{failed} of {} experiments failed; failed.csv says why", records.len()));
+        lines.push(format!("{failed} of {} failed; failed.csv says why", counted(records.len(), "experiment")));
     }
     lines.push(String::new());
     lines
@@ -37,17 +38,17 @@ fn each(axes: &[Axis], records: &[ExperimentRecord]) -> Vec<String> {
     let mut header = vec!["exp".to_string()];
     header.extend(short_names(axes));
     header.extend(replicas.then(|| "replica".into()));
-    let shown = Shown::of(records);
+    let columns = Shown::of(records).columns(records);
     header.push("status".into());
-    header.extend(shown.header().iter().map(|h| h.to_string()));
+    header.extend(columns.iter().map(|(name, _)| name.to_string()));
     header.extend(["marks", "pauses", "drops", "max queue"].map(String::from));
-    let mut table = Table::new(header);
+    let mut table = TextTable::new(header);
     for r in records {
         let mut row = vec![r.exp_id.to_string()];
         row.extend(r.axis_values.iter().map(ToString::to_string));
         row.extend(replicas.then(|| r.replica.to_string()));
         row.push(r.status.as_str().into());
-        row.extend(shown.row(r));
+        row.extend(columns.iter().map(|(_, content)| content.of(r)));
         row.extend([r.ecn_marks, r.pfc_pauses, r.drops].map(|n| n.map_or(String::new(), table::count)));
         row.push(r.max_queue_bytes.map_or(String::new(), table::bytes));
         table.row(row);
@@ -75,35 +76,65 @@ impl Shown {
         }
     }
 
-    fn header(self) -> &'static [&'static str] {
+    /// Names of columns, and what they hold of an experiment. Parts of an iteration that none has are left out: those that are there add up.
+    fn columns(self, records: &[ExperimentRecord]) -> Vec<(&'static str, Content)> {
+        let parts: &[(&str, Part)] = &[
+            ("compute", |r| r.compute),
+            ("exposed", exposed),
+            ("bubble", |r| r.bubble),
+            ("optimizer", |r| r.optimizer),
+            ("other", |r| r.other),
+        ];
+        let some = |part: &Part| records.iter().any(|r| part(r).is_some_and(|ps| ps.0 > 0));
+        let parts = parts.iter().filter(|(_, part)| some(part)).map(|&(name, part)| (name, Content::Time(part)));
+        let iteration: (_, Content) = ("iteration", Content::Time(|r| r.iteration_time));
+        let tokens = Content::Number(|r| r.tokens_per_s);
+        let mfu = Content::Percent(|r| r.mfu);
+        let fct_p99 = ("FCT p99", Content::Time(|r| r.fct_p99));
         match self {
-            Shown::Flows => &["makespan", "FCT mean", "FCT p99"],
-            Shown::Training => &["iteration", "compute", "exposed", "bubble", "tokens/s", "MFU"],
-            Shown::Iteration => &["iteration", "compute", "exposed", "bubble"],
-            Shown::Collective => &["time", "algbw Gb/s", "busbw Gb/s", "FCT p99"],
-        }
-    }
-
-    fn row(self, r: &ExperimentRecord) -> Vec<String> {
-        let time = |t: Option<Ps>| t.map_or(String::new(), |ps| table::time(ps.0));
-        let exposed = r.iteration_time.map(|_| {
-            let parts = [r.comm_exposed_tp, r.comm_exposed_pp, r.comm_exposed_dp, r.comm_exposed_ep, r.comm_exposed_cp];
-            Ps(parts.iter().flatten().map(|ps| ps.0).sum())
-        });
-        let number = |x: Option<f64>, digits: usize| x.map_or(String::new(), |x| format!("{x:.digits$}"));
-        let iteration = || vec![time(r.iteration_time), time(r.compute), time(exposed), time(r.bubble)];
-        match self {
-            Shown::Flows => [r.makespan, r.fct_mean, r.fct_p99].map(time).to_vec(),
-            Shown::Iteration => iteration(),
+            Shown::Flows => {
+                vec![("makespan", Content::Time(|r| r.makespan)), ("FCT mean", Content::Time(|r| r.fct_mean)), fct_p99]
+            }
+            Shown::Iteration => [iteration].into_iter().chain(parts).collect(),
             Shown::Training => {
-                let mfu = r.mfu.map_or(String::new(), |m| format!("{:.1} %", m * 100.0));
-                iteration().into_iter().chain([number(r.tokens_per_s, 0), mfu]).collect()
+                [iteration].into_iter().chain(parts).chain([("tokens/s", tokens), ("MFU", mfu)]).collect()
             }
-            Shown::Collective => {
-                vec![time(r.iteration_time), number(r.algbw_gbps, 1), number(r.busbw_gbps, 1), time(r.fct_p99)]
-            }
+            Shown::Collective => vec![
+                ("time", Content::Time(|r| r.iteration_time)),
+                ("algbw Gb/s", Content::Number(|r| r.algbw_gbps)),
+                ("busbw Gb/s", Content::Number(|r| r.busbw_gbps)),
+                fct_p99,
+            ],
         }
     }
+}
+
+type Part = fn(&ExperimentRecord) -> Option<Ps>;
+
+/// What a column holds.
+#[derive(Clone, Copy)]
+enum Content {
+    Time(Part),
+    Number(fn(&ExperimentRecord) -> Option<f64>),
+    /// Of one.
+    Percent(fn(&ExperimentRecord) -> Option<f64>),
+}
+
+impl Content {
+    fn of(self, r: &ExperimentRecord) -> String {
+        match self {
+            Content::Time(of) => of(r).map(|ps| table::time(ps.0)),
+            Content::Number(of) => of(r).map(table::number),
+            Content::Percent(of) => of(r).map(|x| format!("{} %", table::number(x * 100.0))),
+        }
+        .unwrap_or_default()
+    }
+}
+
+/// Communication of all dimensions that nothing hides.
+fn exposed(r: &ExperimentRecord) -> Option<Ps> {
+    let parts = [r.comm_exposed_tp, r.comm_exposed_pp, r.comm_exposed_dp, r.comm_exposed_ep, r.comm_exposed_cp];
+    r.iteration_time.map(|_| Ps(parts.iter().flatten().map(|ps| ps.0).sum()))
 }
 
 fn per_value(axes: &[Axis], records: &[ExperimentRecord]) -> Vec<String> {
@@ -122,7 +153,7 @@ fn per_value(axes: &[Axis], records: &[ExperimentRecord]) -> Vec<String> {
         let programs = records.iter().any(|r| r.iteration_time.is_some());
         let what = if programs { ["best iteration", "worst iteration"] } else { ["best makespan", "worst makespan"] };
         let header = [axis.key.as_str(), "experiments", "failed", what[0], what[1], "mean of FCT means"];
-        let mut table = Table::new(header);
+        let mut table = TextTable::new(header);
         for (value, group) in groups.iter().take(VALUES_UP_TO) {
             let done: Vec<&ExperimentRecord> = group.iter().copied().filter(|r| r.status == Status::Ok).collect();
             let makespans = || done.iter().filter_map(|r| if programs { r.iteration_time } else { r.makespan });
@@ -150,8 +181,8 @@ fn per_value(axes: &[Axis], records: &[ExperimentRecord]) -> Vec<String> {
     let oom = records.iter().filter(|r| r.status == Status::Oom).count();
     if oom > 0 {
         lines.push(format!(
-            "{oom} of {} experiments need more memory than their GPUs have; the column `error` says for what",
-            records.len()
+            "{oom} of {} without a result, for want of GPU memory; the column `error` says for what",
+            counted(records.len(), "experiment")
         ));
     }
     lines
@@ -160,11 +191,11 @@ fn per_value(axes: &[Axis], records: &[ExperimentRecord]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::results::{Cell, Kind};
+    use crate::results::{Cell, ColumnKind};
 
     fn axes() -> Vec<Axis> {
         ["topology.kind", "transport.cc", "workload.pattern"]
-            .map(|key| Axis { key: key.into(), kind: Kind::Text })
+            .map(|key| Axis { key: key.into(), kind: ColumnKind::Text })
             .to_vec()
     }
 
@@ -204,9 +235,23 @@ mod tests {
     }
 
     #[test]
+    fn parts_of_an_iteration_that_are_shown_add_up() {
+        let mut r = ExperimentRecord::new(0, "c".into(), "e".into(), 0, 1, Vec::new());
+        r.iteration_time = Some(Ps(213_000_000));
+        (r.compute, r.bubble, r.optimizer, r.other) =
+            (Some(Ps(0)), Some(Ps(0)), Some(Ps(13_000_000)), Some(Ps(200_000_000)));
+        let lines = lines(&[], &[r]);
+        let words = |line: &str| {
+            line.split("  ").map(str::trim).filter(|w| !w.is_empty()).map(String::from).collect::<Vec<_>>()
+        };
+        assert_eq!(words(&lines[0])[..5], ["exp", "status", "iteration", "optimizer", "other"].map(String::from));
+        assert_eq!(words(&lines[1])[..5], ["0", "ok", "213.0 us", "13.00 us", "200.0 us"].map(String::from));
+    }
+
+    #[test]
     fn ambiguous_names_stay_long() {
-        let axes =
-            ["topology.seed", "routing.seed", "transport.cc"].map(|key| Axis { key: key.into(), kind: Kind::Text });
+        let axes = ["topology.seed", "routing.seed", "transport.cc"]
+            .map(|key| Axis { key: key.into(), kind: ColumnKind::Text });
         assert_eq!(short_names(&axes), ["topology.seed", "routing.seed", "cc"]);
     }
 }

@@ -2,15 +2,17 @@
 //!
 //! Layer: cli. Rounds; files show exact values instead.
 
+use crate::units::thousands;
+
 /// A table with a header, columns aligned: numbers to the right, words to the left.
-pub struct Table {
+pub struct TextTable {
     rows: Vec<Vec<String>>,
 }
 
-impl Table {
+impl TextTable {
     /// An empty table with these columns.
-    pub fn new(header: impl IntoIterator<Item = impl Into<String>>) -> Table {
-        Table { rows: vec![header.into_iter().map(Into::into).collect()] }
+    pub fn new(header: impl IntoIterator<Item = impl Into<String>>) -> TextTable {
+        TextTable { rows: vec![header.into_iter().map(Into::into).collect()] }
     }
 
     /// Adds a row of as many cells as the header has.
@@ -40,32 +42,52 @@ impl Table {
 
 /// A time of picoseconds in the unit that fits, four digits.
 pub fn time(ps: u64) -> String {
-    let ns = ps as f64 / 1e3;
-    match ns {
-        _ if ns < 1e3 => format!("{} ns", four(ns)),
-        _ if ns < 1e6 => format!("{} us", four(ns / 1e3)),
-        _ if ns < 1e9 => format!("{} ms", four(ns / 1e6)),
-        _ => format!("{} s", four(ns / 1e9)),
-    }
+    in_units(ps as f64 / 1e3, 1e3, &["ns", "us", "ms", "s"])
 }
 
-/// Bytes in the unit that fits.
+/// Bytes in the unit that fits, four digits; whole numbers without a point.
 pub fn bytes(bytes: u64) -> String {
-    let b = bytes as f64;
-    match b {
-        _ if b < 1024.0 => format!("{bytes} B"),
-        _ if b < 1024.0 * 1024.0 => format!("{} KiB", four(b / 1024.0)),
-        _ if b < 1024.0_f64.powi(3) => format!("{} MiB", four(b / 1024.0_f64.powi(2))),
-        _ => format!("{} GiB", four(b / 1024.0_f64.powi(3))),
-    }
+    let text = in_units(bytes as f64, 1024.0, &["B", "KiB", "MiB", "GiB", "TiB"]);
+    let (number, unit) = text.split_once(' ').unwrap_or((&text, ""));
+    let exact = number.parse::<f64>().is_ok_and(|v| v.fract() == 0.0);
+    if exact { format!("{} {unit}", number.split('.').next().unwrap_or(number)) } else { text }
 }
 
-/// A count with thousands set apart.
+/// In the largest unit of which it is at least one; each is `step` times the one before. What four digits round up to a step is one of the next.
+fn in_units(value: f64, step: f64, units: &[&str]) -> String {
+    let (mut value, mut at) = (value, 0);
+    while at + 1 < units.len() && four(value).parse::<f64>().is_ok_and(|shown| shown >= step) {
+        (value, at) = (value / step, at + 1);
+    }
+    format!("{} {}", four(value), units[at])
+}
+
+/// A number without a unit: four digits, thousands set apart, no zeros at the end.
+pub fn number(v: f64) -> String {
+    // Plus zero: without the sign of a negative one.
+    let v = v + 0.0;
+    let size = v.abs();
+    if size != 0.0 && !(1e-3..1e7).contains(&size) {
+        return format!("{v:.3e}");
+    }
+    let rounded: f64 = format!("{v:.3e}").parse().expect("a number as text is a number");
+    if rounded.abs() >= 1000.0 {
+        let sign = if rounded < 0.0 { "-" } else { "" };
+        return format!("{sign}{}", thousands(rounded.abs() as u64));
+    }
+    let digits = if rounded == 0.0 { 0 } else { rounded.abs().log10().floor() as i32 };
+    let text = format!("{rounded:.*}", (3 - digits).max(0) as usize);
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_string() } else { text }
+}
+
+/// A count, four digits: `9,999`, `12.35 k`, `1.2 M`.
 pub fn count(n: u64) -> String {
-    let digits = n.to_string();
-    let groups: Vec<&str> =
-        digits.as_bytes().rchunks(3).rev().map(|g| std::str::from_utf8(g).expect("digits are ASCII")).collect();
-    groups.join(",")
+    match n as f64 {
+        _ if n < 10_000 => thousands(n),
+        v if v < 999_950.0 => format!("{} k", number(v / 1e3)),
+        v if v < 999_950_000.0 => format!("{} M", number(v / 1e6)),
+        v => format!("{} G", number(v / 1e9)),
+    }
 }
 
 /// Seconds of wall time.
@@ -77,12 +99,19 @@ pub fn seconds(s: f64) -> String {
     }
 }
 
+/// Four digits, with zeros at the end so that columns line up.
 fn four(v: f64) -> String {
-    match v {
-        _ if v < 10.0 => format!("{v:.3}"),
-        _ if v < 100.0 => format!("{v:.2}"),
-        _ => format!("{v:.1}"),
-    }
+    let at_least = |size: f64, digits: usize| (v >= size).then(|| format!("{v:.digits$}"));
+    let thousands = |v: f64| {
+        let unit = 10f64.powi(v.log10().floor() as i32 - 3);
+        format!("{:.0}", (v / unit).round() * unit)
+    };
+    (v >= 9999.5)
+        .then(|| thousands(v))
+        .or_else(|| at_least(999.95, 0))
+        .or_else(|| at_least(99.995, 1))
+        .or_else(|| at_least(9.9995, 2))
+        .unwrap_or_else(|| format!("{v:.3}"))
 }
 
 #[cfg(test)]
@@ -95,14 +124,27 @@ mod tests {
             [time(0), time(999_000), time(1_234_567), time(40_000_000_000)],
             ["0.000 ns", "999.0 ns", "1.235 us", "40.00 ms"]
         );
-        assert_eq!([bytes(12), bytes(2048), bytes(3 << 30)], ["12 B", "2.000 KiB", "3.000 GiB"]);
-        assert_eq!([count(0), count(999), count(1_000), count(12_345_678)], ["0", "999", "1,000", "12,345,678"]);
+        assert_eq!(
+            [time(9_999_900), time(99_999_000), time(999_999_000), time(999_999), time(12_345_000_000_000_000)],
+            ["10.00 us", "100.0 us", "1.000 ms", "1.000 us", "12350 s"],
+            "four digits after rounding, too"
+        );
+        assert_eq!([bytes(12), bytes(2048), bytes(3 << 30)], ["12 B", "2 KiB", "3 GiB"]);
+        assert_eq!([bytes(1500), bytes((1 << 20) - 1), bytes(1_046_000)], ["1.465 KiB", "1 MiB", "1021 KiB"]);
+        assert_eq!(
+            [0.0, -0.0, 1.0, 0.1, 12.3456, 123.456, 12_345.6, -2.5, 999.96, 1e12, 1e-7, 0.5].map(number),
+            ["0", "0", "1", "0.1", "12.35", "123.5", "12,350", "-2.5", "1,000", "1.000e12", "1.000e-7", "0.5"]
+        );
+        assert_eq!(
+            [count(0), count(9_999), count(10_000), count(999_960), count(12_345_678)],
+            ["0", "9,999", "10 k", "1 M", "12.35 M"]
+        );
         assert_eq!([seconds(1.25), seconds(61.0), seconds(3_725.0)], ["1.2 s", "1 min 01 s", "1 h 02 min"]);
     }
 
     #[test]
     fn words_align_left_and_numbers_right() {
-        let mut table = Table::new(["cc", "marks"]);
+        let mut table = TextTable::new(["cc", "marks"]);
         table.row(vec!["hpcc".into(), "7".into()]);
         table.row(vec!["none".into(), "1,234".into()]);
         assert_eq!(table.lines(), ["cc    marks", "hpcc      7", "none  1,234"]);

@@ -14,7 +14,7 @@ use crate::session::trace::{experiment, timeline};
 use crate::trace::{DEFAULT_LIMIT, Trace, perfetto, samples};
 
 use super::exit::{CliError, Exit};
-use super::{say, table, tell};
+use super::{say, table, tell, tell_losses};
 
 #[derive(Debug, Args)]
 pub struct TraceArgs {
@@ -52,6 +52,7 @@ pub fn execute(args: &TraceArgs, interrupt: &Interrupt) -> Result<Exit, CliError
         )));
     }
     let run = RunResults::open(&args.dir).map_err(CliError::bad_input)?;
+    tell_losses(&args.dir);
     let (row, config) = experiment(&run, args.exp_id)?;
     tell(&format!("simulating experiment {} again, unfolded", args.exp_id));
     let limit = usize::try_from(args.limit).unwrap_or(usize::MAX);

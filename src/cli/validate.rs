@@ -8,7 +8,7 @@ use super::args::ValidateArgs;
 use super::exit::{CliError, Exit};
 use super::say;
 use super::suites::{SUITES, Suite};
-use super::table::Table;
+use super::table::TextTable;
 use super::validation_row::ValidationRow;
 
 /// What the rows of one table come to.
@@ -96,7 +96,7 @@ fn as_json(row: &ValidationRow) -> String {
 fn as_text(suite: &Suite, rows: &[ValidationRow], summaries: &[Summary]) -> Vec<String> {
     let mut out = vec![format!("{}: {}", suite.name, suite.about)];
     for summary in summaries {
-        let mut table = Table::new(["name", "unit", "measured", "simulated", "error", "note"]);
+        let mut table = TextTable::new(["name", "unit", "measured", "simulated", "error", "note"]);
         for row in rows.iter().filter(|r| r.table == summary.table) {
             let error = row.rel_error.map_or("none".to_string(), percent);
             table.row(vec![
@@ -113,7 +113,7 @@ fn as_text(suite: &Suite, rows: &[ValidationRow], summaries: &[Summary]) -> Vec<
         out.extend(table.lines());
     }
     out.push(String::new());
-    let mut table = Table::new(["table", "rows", "counted", "mean |error|", "max |error|", "bound", ""]);
+    let mut table = TextTable::new(["table", "rows", "counted", "mean |error|", "max |error|", "bound", ""]);
     for s in summaries {
         let verdict = if s.within() { "within" } else { "EXCEEDED" };
         let cells = [

@@ -9,11 +9,11 @@ use anyhow::{Context, anyhow};
 use clap::{Args, Subcommand, ValueEnum};
 
 use super::exit::{CliError, Exit};
-use super::table::{Table, time};
+use super::table::{TextTable, time};
 use super::{say, tell};
 use crate::workload::critical_path::free_makespan;
 use crate::workload::export;
-use crate::workload::import::{self, Format, Imported, Options, chakra::GROUPS_FILE};
+use crate::workload::import::{self, ImportOptions, Imported, WorkloadFormat, chakra::GROUPS_FILE};
 use crate::workload::inspect::{Summary, summary};
 use crate::workload::program::Workload;
 use crate::workload::rescale::{Factor, rescale};
@@ -67,7 +67,7 @@ pub struct InspectArgs {
 
 /// Where and in which form to write.
 #[derive(Debug, Args)]
-pub struct Output {
+pub struct WorkloadOutput {
     /// Form to write
     #[arg(long, value_enum)]
     pub to: OutputFormat,
@@ -84,7 +84,7 @@ pub struct ConvertArgs {
     #[command(flatten)]
     pub input: Input,
     #[command(flatten)]
-    pub output: Output,
+    pub output: WorkloadOutput,
 }
 
 #[derive(Debug, Args)]
@@ -92,7 +92,7 @@ pub struct RescaleArgs {
     #[command(flatten)]
     pub input: Input,
     #[command(flatten)]
-    pub output: Output,
+    pub output: WorkloadOutput,
     /// Multiply the bytes of all communication, for example by 2, 0.5 or 1/3
     #[arg(long, value_name = "FACTOR")]
     pub bytes: Option<Factor>,
@@ -125,13 +125,13 @@ pub enum OutputFormat {
     Ns3,
 }
 
-impl From<InputFormat> for Format {
-    fn from(f: InputFormat) -> Format {
+impl From<InputFormat> for WorkloadFormat {
+    fn from(f: InputFormat) -> WorkloadFormat {
         match f {
-            InputFormat::Simai => Format::Simai,
-            InputFormat::Chakra => Format::Chakra,
-            InputFormat::Htsim => Format::Htsim,
-            InputFormat::Goal => Format::Goal,
+            InputFormat::Simai => WorkloadFormat::Simai,
+            InputFormat::Chakra => WorkloadFormat::Chakra,
+            InputFormat::Htsim => WorkloadFormat::Htsim,
+            InputFormat::Goal => WorkloadFormat::Goal,
         }
     }
 }
@@ -160,7 +160,7 @@ pub fn execute(args: &WorkloadArgs) -> Result<Exit, CliError> {
 }
 
 /// Reads the input; notes go to standard error.
-fn read(input: &Input) -> Result<(Format, Imported), CliError> {
+fn read(input: &Input) -> Result<(WorkloadFormat, Imported), CliError> {
     let guessed = || {
         import::guess(&input.path).ok_or_else(|| {
             let path = input.path.display();
@@ -172,7 +172,7 @@ fn read(input: &Input) -> Result<(Format, Imported), CliError> {
         })
     };
     let format = input.format.map_or_else(guessed, |f| Ok(f.into()))?;
-    let options = Options {
+    let options = ImportOptions {
         ranks: input.ranks,
         flops_per_s: u64::from(input.gflops) * 1_000_000_000,
         memory_bytes_per_s: u64::from(input.memory_gbps) * 1_000_000_000,
@@ -204,7 +204,13 @@ fn word(what: impl std::fmt::Debug) -> String {
     format!("{what:?}").to_lowercase()
 }
 
-fn json(path: &Path, format: Format, imported: &Imported, s: &Summary, makespan: Option<u64>) -> serde_json::Value {
+fn json(
+    path: &Path,
+    format: WorkloadFormat,
+    imported: &Imported,
+    s: &Summary,
+    makespan: Option<u64>,
+) -> serde_json::Value {
     let communication = s.collective_bytes.iter().map(|((dim, op), a)| (word(dim), word(op), a));
     let messages = s.message_bytes.iter().map(|(dim, a)| (word(dim), "send".to_string(), a));
     let rows: Vec<_> = communication
@@ -221,7 +227,7 @@ fn json(path: &Path, format: Format, imported: &Imported, s: &Summary, makespan:
     })
 }
 
-fn print(format: Format, s: &Summary, makespan: Option<u64>) {
+fn print(format: WorkloadFormat, s: &Summary, makespan: Option<u64>) {
     say(&format!("form           {}", word(format)));
     say(&format!(
         "ranks          {} running {} program(s) in {} group(s), {} iteration(s)",
@@ -240,7 +246,7 @@ fn print(format: Format, s: &Summary, makespan: Option<u64>) {
     ));
     let shown = makespan.map_or_else(|| format!("not computed for more than {MAX_INSPECTED} operations"), time);
     say(&format!("free makespan  {shown}, across ranks: waiting for each other included, communication free"));
-    let mut table = Table::new(["dimension", "operation", "count", "bytes"]);
+    let mut table = TextTable::new(["dimension", "operation", "count", "bytes"]);
     for ((dim, op), a) in &s.collective_bytes {
         table.row(vec![word(dim), word(op), a.count.to_string(), a.bytes.to_string()]);
     }
@@ -250,7 +256,7 @@ fn print(format: Format, s: &Summary, makespan: Option<u64>) {
     table.lines().iter().for_each(|line| say(line));
 }
 
-fn write(w: &Workload, output: &Output) -> Result<Exit, CliError> {
+fn write(w: &Workload, output: &WorkloadOutput) -> Result<Exit, CliError> {
     let text = match output.to {
         OutputFormat::Simai => export::simai::text(w),
         OutputFormat::Ns3 => export::flows::text(w),
@@ -264,7 +270,7 @@ fn write(w: &Workload, output: &Output) -> Result<Exit, CliError> {
 }
 
 /// One `.et` a rank, named after the folder, and the members of groups.
-fn write_traces(w: &Workload, output: &Output) -> Result<Exit, CliError> {
+fn write_traces(w: &Workload, output: &WorkloadOutput) -> Result<Exit, CliError> {
     let folder = &output.out;
     let name = folder.file_name().map_or_else(|| "trace".to_string(), |n| n.to_string_lossy().into_owned());
     // What cannot be written is told before anything is.

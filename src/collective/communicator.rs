@@ -4,30 +4,30 @@
 
 use super::curve_kind::CurveKind;
 use super::nccl::{Choice, Context, Env, Protocol, all_to_all_algorithm, choose_collective, point_chunk_bytes};
-use super::physics::Links;
-use super::system::{Placement, System};
-use super::{Algorithm, Op};
+use super::physics::CommunicatorLinks;
+use super::system::{CollectiveSystem, MemberPlacement};
+use super::{Algorithm, CollectiveOp};
 
 /// A communicator, set up once: costs of its operations then take a fraction of a microsecond.
 pub struct Communicator<'a> {
-    context: Context,
-    pub(super) links: Links,
-    pub(super) at: Placement,
-    pub(super) system: &'a System,
-    env: &'a Env,
+    pub(super) context: Context,
+    pub(super) links: CommunicatorLinks,
+    pub(super) at: MemberPlacement,
+    pub(super) system: &'a CollectiveSystem,
+    pub(super) env: &'a Env,
 }
 
 impl<'a> Communicator<'a> {
     /// The communicator `at` on `system`.
-    pub fn new(at: &Placement, system: &'a System, env: &'a Env) -> Communicator<'a> {
+    pub fn new(at: &MemberPlacement, system: &'a CollectiveSystem, env: &'a Env) -> Communicator<'a> {
         let context = Context::new(system, at, env);
-        Communicator { context, links: Links::new(context, system, at, env), at: *at, system, env }
+        Communicator { context, links: CommunicatorLinks::new(context, system, at, env), at: *at, system, env }
     }
 
-    /// What NCCL would choose.
-    pub fn choose(&self, op: Op, bytes: u64) -> Choice {
+    /// What NCCL's tuner would choose.
+    pub(super) fn nccl_choice(&self, op: CollectiveOp, bytes: u64) -> Choice {
         match op {
-            Op::AllToAll => {
+            CollectiveOp::AllToAll => {
                 let algorithm = all_to_all_algorithm(&self.at, self.system, self.env);
                 let us = self.links.time_us(op, algorithm, Protocol::Simple, bytes);
                 Choice {
@@ -38,17 +38,17 @@ impl<'a> Communicator<'a> {
                     predicted_ps: (us * 1e6) as u64,
                 }
             }
-            Op::Barrier => choose_collective(Op::AllReduce, 1, &self.context, self.env),
+            CollectiveOp::Barrier => choose_collective(CollectiveOp::AllReduce, 1, &self.context, self.env),
             _ => choose_collective(op, bytes, &self.context, self.env),
         }
     }
 
     /// What `physics` says with what NCCL would choose, or the algorithm given, us; and the curve that would correct it.
-    pub(super) fn plain(&self, op: Op, algorithm: Option<Algorithm>, bytes: u64) -> (f64, CurveKind) {
+    pub(super) fn plain(&self, op: CollectiveOp, algorithm: Option<Algorithm>, bytes: u64) -> (f64, CurveKind) {
         let (algorithm, protocol) = match algorithm {
             Some(a) => (a, Protocol::Simple),
             None => {
-                let choice = self.choose(op, bytes);
+                let choice = self.nccl_choice(op, bytes);
                 (choice.algorithm, choice.protocol)
             }
         };

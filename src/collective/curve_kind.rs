@@ -2,12 +2,12 @@
 //!
 //! Layer: collective.
 
-use super::system::{Arch, Placement};
-use super::{Algorithm, Op};
+use super::system::{Arch, MemberPlacement};
+use super::{Algorithm, CollectiveOp};
 
 /// What shares a curve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CurveKind {
+pub(super) struct CurveKind {
     /// All-reduce; all-gather and what is like it; all-to-all.
     pub(super) group: u8,
     pub(super) algorithm: Algorithm,
@@ -17,14 +17,14 @@ pub struct CurveKind {
 }
 
 impl CurveKind {
-    pub fn new(op: Op, algorithm: Algorithm, at: &Placement, arch: Arch) -> CurveKind {
+    pub(super) fn new(op: CollectiveOp, algorithm: Algorithm, at: &MemberPlacement, arch: Arch) -> CurveKind {
         let group = match op {
-            Op::AllReduce | Op::Barrier => 0,
-            Op::AllToAll => 2,
+            CollectiveOp::AllReduce | CollectiveOp::Barrier => 0,
+            CollectiveOp::AllToAll => 2,
             _ => 1,
         };
         // All-to-all loads the same links whether by rails or not.
-        let algorithm = if op == Op::AllToAll { Algorithm::Direct } else { algorithm };
+        let algorithm = if op == CollectiveOp::AllToAll { Algorithm::Direct } else { algorithm };
         CurveKind {
             group,
             algorithm,

@@ -1,7 +1,8 @@
 //! How far measured runs are from `physics`, by size: the database of collectives.
 //!
 //! Layer: collective. A curve holds, for one kind of operation, algorithm and machine, measured time over computed time at each size; between sizes it is interpolated, below them
-//! its end holds, above them it tends to 1. A machine without a curve of its own takes that of the next GPU generation, one without any is taken as computed.
+//! its end holds, above them it tends to 1. A machine without a curve of its own takes that of another algorithm or of the next GPU
+//! generation; one without any is taken as computed.
 
 use std::sync::OnceLock;
 
@@ -11,20 +12,29 @@ use super::reference::{self, ReferenceRun};
 /// (log2 of bytes, log of measured over computed), sizes ascending.
 type Points = Vec<(f64, f64)>;
 
+/// What runs of one kind measured.
+struct Curve {
+    kind: CurveKind,
+    /// Servers of the run.
+    nodes: u32,
+    points: Points,
+}
+
 /// All curves.
-pub struct Curves(Vec<(CurveKind, Points)>);
+pub(super) struct Curves(Vec<Curve>);
 
 impl Curves {
     /// From measured runs, without the point `left_out` (a run and a size).
-    pub fn new(runs: &[ReferenceRun], left_out: Option<(&str, u64)>) -> Curves {
-        let mut curves: Vec<(CurveKind, Points)> = Vec::new();
+    pub(super) fn new(runs: &[ReferenceRun], left_out: Option<(&str, u64)>) -> Curves {
+        let mut curves: Vec<Curve> = Vec::new();
         for run in runs.iter().filter(|r| r.curve) {
             for row in run.rows.iter().filter(|r| left_out != Some((&run.id, r.bytes))) {
                 let (us, kind) = run.plain(row);
                 let point = (libm::log2(row.bytes as f64), libm::log(row.time_us / us));
-                match curves.iter_mut().find(|(k, _)| *k == kind) {
-                    Some((_, points)) => points.push(point),
-                    None => curves.push((kind, vec![point])),
+                let nodes = row.at.nodes();
+                match curves.iter_mut().find(|c| c.kind == kind && c.nodes == nodes) {
+                    Some(curve) => curve.points.push(point),
+                    None => curves.push(Curve { kind, nodes, points: vec![point] }),
                 }
             }
         }
@@ -32,18 +42,28 @@ impl Curves {
     }
 
     /// The curves of `assets/reference`.
-    pub fn all() -> &'static Curves {
+    pub(super) fn all() -> &'static Curves {
         static ALL: OnceLock<Curves> = OnceLock::new();
         ALL.get_or_init(|| Curves::new(reference::runs(), None))
     }
 
-    /// Measured over computed time.
-    pub fn ratio(&self, kind: &CurveKind, bytes: u64) -> f64 {
-        let near = |k: &CurveKind| (k.arch as i32 - kind.arch as i32).abs();
-        let same_but_arch = |k: &CurveKind| CurveKind { arch: kind.arch, ..*k } == *kind;
-        let Some((_, points)) = self.0.iter().filter(|(k, _)| same_but_arch(k)).min_by_key(|(k, _)| near(k)) else {
+    /// Measured over computed time. Of the curves of its group and reach the nearest counts: by algorithm, then GPU generation, then servers. The further the servers of the
+    /// run are from `nodes`, the less it says: all of it up to twice or half as many, nothing from sixteen times on.
+    pub(super) fn ratio(&self, kind: &CurveKind, nodes: u32, bytes: u64) -> f64 {
+        let comparable = |c: &&Curve| {
+            let k = &c.kind;
+            (k.group, k.across, k.large_domain) == (kind.group, kind.across, kind.large_domain)
+        };
+        let apart = |c: &Curve| (libm::log2(f64::from(c.nodes)) - libm::log2(f64::from(nodes.max(1)))).abs();
+        let distance = |c: &&Curve| {
+            let generations = (c.kind.arch as i32 - kind.arch as i32).abs();
+            (c.kind.algorithm != kind.algorithm, generations, (apart(c) * 1e6) as u64)
+        };
+        let Some(curve) = self.0.iter().filter(comparable).min_by_key(distance) else {
             return 1.0;
         };
+        let weight = (1.0 - (apart(curve) - 1.0) / 3.0).clamp(0.0, 1.0);
+        let points = &curve.points;
         let x = libm::log2(bytes.max(1) as f64);
         let after = points.partition_point(|p| p.0 < x);
         let log = match (after.checked_sub(1).map(|i| points[i]), points.get(after)) {
@@ -53,6 +73,6 @@ impl Curves {
             (None, Some(b)) => b.1,
             (None, None) => 0.0,
         };
-        libm::exp(log)
+        libm::exp(weight * log)
     }
 }

@@ -15,17 +15,17 @@ mod server;
 mod system;
 pub mod validation;
 
-pub use build::{BuildError, Options, Shape, build, known};
+pub use build::{ScheduleError, ScheduleOptions, Shape, build, known};
 pub use communicator::Communicator;
 pub use cost::{choose, cost_ps, cost_with_ps, intra_ps, send_ps};
 pub use nccl::{Choice, Env, EnvError, Protocol};
 pub use schedule::{Schedule, Transfer};
 pub use server::{NoSuchServer, Server};
-pub use system::{Arch, Cpu, Inside, Placement, System};
+pub use system::{Arch, CollectiveSystem, Cpu, MemberPlacement, ServerInterconnect};
 
 /// A collective operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Op {
+pub enum CollectiveOp {
     AllReduce,
     AllGather,
     ReduceScatter,

@@ -7,8 +7,8 @@ use std::sync::OnceLock;
 use serde::Deserialize;
 
 use super::nccl::{Context, Env, Protocol, bandwidth_gbps, latency_us, tuning};
-use super::system::{Arch, Inside, Placement, System};
-use super::{Algorithm, Op};
+use super::system::{Arch, CollectiveSystem, MemberPlacement, ServerInterconnect};
+use super::{Algorithm, CollectiveOp};
 
 #[derive(Debug, Deserialize)]
 struct PerLink {
@@ -20,9 +20,9 @@ struct PerLink {
 }
 
 impl PerLink {
-    fn of(&self, system: &System) -> f64 {
+    fn of(&self, system: &CollectiveSystem) -> f64 {
         match (system.inside, system.arch) {
-            (Inside::Pcie, _) => self.pcie,
+            (ServerInterconnect::Pcie, _) => self.pcie,
             (_, Arch::Volta) => self.volta,
             (_, Arch::Ampere) => self.ampere,
             (_, Arch::Hopper) => self.hopper,
@@ -70,13 +70,13 @@ fn calibration() -> &'static Calibration {
 }
 
 /// GPUs in one NVLink domain from which on it spans several levels of switches' worth of trays (NVL72 as against 8 in a box).
-pub const LARGE_DOMAIN: u32 = 17;
+pub(super) const LARGE_DOMAIN: u32 = 17;
 
 /// A communicator by its links, GB/s.
 #[derive(Clone, Copy, Debug)]
-pub struct Links {
+pub(super) struct CommunicatorLinks {
     context: Context,
-    at: Placement,
+    at: MemberPlacement,
     /// A GPU's rate into the server's fabric: rings; the switch's reduction; copies.
     ring: f64,
     nvls: f64,
@@ -88,17 +88,22 @@ pub struct Links {
     net_extra_us: f64,
 }
 
-impl Links {
+impl CommunicatorLinks {
     /// The communicator `at` on `system`, of which NCCL's model makes `context`.
-    pub fn new(mut context: Context, system: &System, at: &Placement, env: &Env) -> Links {
+    pub(super) fn new(
+        mut context: Context,
+        system: &CollectiveSystem,
+        at: &MemberPlacement,
+        env: &Env,
+    ) -> CommunicatorLinks {
         let c = calibration();
         // Without peer-to-peer, data inside a server passes the host: PCIe up and down at NCCL's rate for it.
         let host = tuning().link_bw.pci_gen3_x16;
         let sheet = system.inside_bps as f64 / 8e9;
         let held = |gbps: f64| if env.no_p2p() { gbps.min(host) } else { gbps };
         // Without RDMA, or without a path from NIC to GPU, what leaves crosses the host's memory as well.
-        let through_host = env.sockets || env.gdr_level == Some(super::nccl::Level::Loc);
-        let nics = System { nics_per_server: env.nics(system.nics_per_server), ..*system };
+        let through_host = env.sockets || env.gdr_level == Some(super::nccl::PathLevel::Loc);
+        let nics = CollectiveSystem { nics_per_server: env.nics(system.nics_per_server), ..*system };
         let share = nics.net_share_bytes_per_s(at) / 1e9;
         let net = if through_host { share.min(host * at.ranks_per_node as f64) } else { share };
         let nvls = match system.arch {
@@ -113,7 +118,7 @@ impl Links {
         context.inter_bus =
             if across { (net * c.net.ring).min(if at.ranks_per_node > 1 { ring } else { f64::MAX }) } else { ring }
                 * context.held;
-        Links {
+        CommunicatorLinks {
             context,
             at: *at,
             ring: context.intra_bus,
@@ -121,26 +126,27 @@ impl Links {
             copy: held(sheet * c.copy.of(system)),
             net: net * c.net.ring * context.held,
             net_point: net * c.net.point,
-            net_extra_us: if across { system.net_extra_ps as f64 / 1e6 } else { 0.0 },
+            net_extra_us: if across { (system.net_extra_ps + system.transport_extra_ps) as f64 / 1e6 } else { 0.0 },
         }
     }
 
     /// Time of an operation of `bytes`, us. Every pair of operation and algorithm has one; what NCCL does not offer is estimated from its volume and steps.
-    pub fn time_us(&self, op: Op, algorithm: Algorithm, protocol: Protocol, bytes: u64) -> f64 {
+    pub(super) fn time_us(&self, op: CollectiveOp, algorithm: Algorithm, protocol: Protocol, bytes: u64) -> f64 {
         let c = &self.context;
         let kb = bytes as f64 / 1000.0;
-        if op == Op::AllToAll {
+        if op == CollectiveOp::AllToAll {
             return self.all_to_all_us(bytes, algorithm == Algorithm::Hierarchical);
         }
         let passes = self.net_extra_us * self.net_passes(op, algorithm);
         match algorithm {
             Algorithm::Ring | Algorithm::Tree => {
-                let gbps = bandwidth_gbps(op, algorithm, protocol, bytes, c);
+                let links = if algorithm == Algorithm::Tree { &self.tree_context() } else { c };
+                let gbps = bandwidth_gbps(op, algorithm, protocol, bytes, links);
                 if gbps > 0.0 {
                     return latency_us(op, algorithm, protocol, bytes, c) + kb / gbps + passes;
                 }
                 // A tree of what NCCL knows rings for only: half of a ring's bus, the tree's depth.
-                let depth = latency_us(Op::AllReduce, algorithm, protocol, bytes, c) / 2.0;
+                let depth = latency_us(CollectiveOp::AllReduce, algorithm, protocol, bytes, c) / 2.0;
                 depth + kb / (0.5 * self.bus()) + passes
             }
             Algorithm::HalvingDoubling => self.logarithmic_us(op, kb) + passes,
@@ -152,7 +158,7 @@ impl Links {
     }
 
     /// Time of one message between two GPUs, us.
-    pub fn message_us(&self, bytes: u64) -> f64 {
+    pub(super) fn message_us(&self, bytes: u64) -> f64 {
         let c = &calibration().latency_us;
         let kb = bytes as f64 / 1000.0;
         if self.at.nodes() > 1 {
@@ -163,9 +169,9 @@ impl Links {
     }
 
     /// Times that the network is passed one after the other.
-    fn net_passes(&self, op: Op, algorithm: Algorithm) -> f64 {
+    fn net_passes(&self, op: CollectiveOp, algorithm: Algorithm) -> f64 {
         let nodes = self.context.nodes;
-        let both = if op == Op::AllReduce { 2.0 } else { 1.0 };
+        let both = if op == CollectiveOp::AllReduce { 2.0 } else { 1.0 };
         match algorithm {
             Algorithm::Ring | Algorithm::Hierarchical => both * (nodes - 1.0),
             Algorithm::Direct => both,
@@ -174,18 +180,29 @@ impl Links {
         }
     }
 
+    /// The communicator as a double tree loads its links: each of the `nodes - 1` edges between servers carries the data once up and once down, so that a server's NICs carry
+    /// `2 (nodes - 1) / nodes` times the data, of two servers once. A tree's algorithm bandwidth is half of the bus that NCCL's formula asks for.
+    fn tree_context(&self) -> Context {
+        let c = self.context;
+        if c.nodes <= 1.0 {
+            return c;
+        }
+        let across = self.net * c.nodes / (2.0 * (c.nodes - 1.0));
+        Context { inter_bus: (2.0 * across).min(self.ring), ..c }
+    }
+
     /// A ring's bus bandwidth.
     fn bus(&self) -> f64 {
         if self.context.nodes > 1.0 { self.context.inter_bus } else { self.ring }
     }
 
     /// Algorithm bandwidth where switches reduce.
-    fn reduced_gbps(&self, op: Op, algorithm: Algorithm) -> f64 {
+    fn reduced_gbps(&self, op: CollectiveOp, algorithm: Algorithm) -> f64 {
         let (nodes, k) = (self.context.nodes, self.context.ranks_per_node);
         // Each GPU sends its data once to be reduced and takes its part of the sums, sends it once to be spread and gets all.
         let inside = match op {
             _ if k <= 1.0 => f64::MAX,
-            Op::AllReduce if self.context.nvls_bus > 0.0 => self.nvls * k / (k + 1.0),
+            CollectiveOp::AllReduce if self.context.nvls_bus > 0.0 => self.nvls * k / (k + 1.0),
             _ if self.context.nvls_bus > 0.0 => self.nvls * k / (k - 1.0),
             _ => self.ring * k / (2.0 * (k - 1.0)),
         };
@@ -199,13 +216,13 @@ impl Links {
     }
 
     /// Recursive halving and doubling: NCCL's PAT where it has one, else by steps.
-    fn logarithmic_us(&self, op: Op, kb: f64) -> f64 {
+    fn logarithmic_us(&self, op: CollectiveOp, kb: f64) -> f64 {
         let c = &self.context;
         let pat = bandwidth_gbps(op, Algorithm::HalvingDoubling, Protocol::Simple, 0, c);
         if pat > 0.0 {
             return latency_us(op, Algorithm::HalvingDoubling, Protocol::Simple, 0, c) + kb / pat;
         }
-        let both = if op == Op::AllReduce { 2.0 } else { 1.0 };
+        let both = if op == CollectiveOp::AllReduce { 2.0 } else { 1.0 };
         let (base, intra, inter) = hops(c.inside);
         let rounds_net = libm::ceil(libm::log2(c.nodes));
         let rounds = libm::ceil(libm::log2(c.ranks)) - rounds_net;
@@ -217,16 +234,18 @@ impl Links {
     }
 
     /// Direct and hierarchical forms: the busiest link's bytes, the steps' latency.
-    fn grouped_us(&self, op: Op, algorithm: Algorithm, kb: f64) -> f64 {
+    fn grouped_us(&self, op: CollectiveOp, algorithm: Algorithm, kb: f64) -> f64 {
         let c = &self.context;
         let (n, k, nodes) = (c.ranks, c.ranks_per_node, c.nodes);
         let (base, intra, inter) = hops(c.inside);
         let hierarchical = algorithm == Algorithm::Hierarchical;
-        let both = if op == Op::AllReduce { 2.0 } else { 1.0 };
+        let both = if op == CollectiveOp::AllReduce { 2.0 } else { 1.0 };
         // kB that the busiest GPU moves inside, and the busiest server's NICs outside.
         let (within, across) = match (op, hierarchical) {
-            (Op::Broadcast | Op::Reduce, false) => ((k - 1.0) * kb, (n - k) * kb),
-            (Op::Broadcast | Op::Reduce, true) => (2.0 * (k - 1.0) / k * kb, if nodes > 1.0 { kb } else { 0.0 }),
+            (CollectiveOp::Broadcast | CollectiveOp::Reduce, false) => ((k - 1.0) * kb, (n - k) * kb),
+            (CollectiveOp::Broadcast | CollectiveOp::Reduce, true) => {
+                (2.0 * (k - 1.0) / k * kb, if nodes > 1.0 { kb } else { 0.0 })
+            }
             (_, false) => (both * (k - 1.0) / n * kb, both * k * (n - k) / n * kb),
             (_, true) => (both * (k - 1.0) / k * kb, both * (nodes - 1.0) / nodes * kb),
         };
@@ -256,9 +275,9 @@ impl Links {
 }
 
 /// Base, hop inside and hop over the network of the Simple protocol, us.
-fn hops(inside: Inside) -> (f64, f64, f64) {
+fn hops(inside: ServerInterconnect) -> (f64, f64, f64) {
     let t = tuning();
     let simple = Protocol::Simple as usize;
-    let hw = if inside == Inside::Pcie { &t.hw_latency_us.pci } else { &t.hw_latency_us.nvlink };
+    let hw = if inside == ServerInterconnect::Pcie { &t.hw_latency_us.pci } else { &t.hw_latency_us.nvlink };
     (t.base_latency_us.ring[simple], hw.ring[simple], t.hw_latency_us.net.ring[simple])
 }

@@ -11,24 +11,24 @@ use super::communicator::Communicator;
 use super::curve_kind::CurveKind;
 use super::nccl::Env;
 use super::server::Server;
-use super::system::{Placement, System};
-use super::{Algorithm, Op};
+use super::system::{CollectiveSystem, MemberPlacement};
+use super::{Algorithm, CollectiveOp};
 
 /// One size of a run.
 #[derive(Clone, Debug)]
-pub struct ReferenceRow {
+pub(super) struct ReferenceRow {
     pub bytes: u64,
     /// Out of place, us.
     pub time_us: f64,
-    pub op: Op,
-    pub at: Placement,
+    pub op: CollectiveOp,
+    pub at: MemberPlacement,
 }
 
 /// A sweep over sizes on one machine.
 #[derive(Clone, Debug)]
-pub struct ReferenceRun {
+pub(super) struct ReferenceRun {
     pub id: String,
-    pub system: System,
+    pub system: CollectiveSystem,
     /// Part of the database.
     pub curve: bool,
     pub note: String,
@@ -39,14 +39,14 @@ pub struct ReferenceRun {
 
 impl ReferenceRun {
     /// What `physics` says of a row, us, and the curve it belongs to.
-    pub fn plain(&self, row: &ReferenceRow) -> (f64, CurveKind) {
+    pub(super) fn plain(&self, row: &ReferenceRow) -> (f64, CurveKind) {
         Communicator::new(&row.at, &self.system, &Env::default()).plain(row.op, self.algorithm, row.bytes)
     }
 }
 
 /// A single measured bandwidth.
 #[derive(Clone, Debug, Deserialize)]
-pub struct ReferencePoint {
+pub(super) struct ReferencePoint {
     pub system: String,
     pub nodes: u32,
     pub ranks: u32,
@@ -106,26 +106,26 @@ fn csv<T: serde::de::DeserializeOwned>(text: &str) -> Vec<T> {
 }
 
 /// An operation by nccl-tests' name; what follows the name is a remark.
-pub fn op_named(name: &str) -> Option<Op> {
+pub(super) fn op_named(name: &str) -> Option<CollectiveOp> {
     Some(match name.split(' ').next().unwrap_or(name).replace('_', "").as_str() {
-        "allreduce" => Op::AllReduce,
-        "allgather" => Op::AllGather,
-        "reducescatter" => Op::ReduceScatter,
-        "alltoall" => Op::AllToAll,
-        "broadcast" => Op::Broadcast,
-        "reduce" => Op::Reduce,
+        "allreduce" => CollectiveOp::AllReduce,
+        "allgather" => CollectiveOp::AllGather,
+        "reducescatter" => CollectiveOp::ReduceScatter,
+        "alltoall" => CollectiveOp::AllToAll,
+        "broadcast" => CollectiveOp::Broadcast,
+        "reduce" => CollectiveOp::Reduce,
         _ => return None,
     })
 }
 
 /// The sweeps.
-pub fn runs() -> &'static [ReferenceRun] {
+pub(super) fn runs() -> &'static [ReferenceRun] {
     static RUNS: OnceLock<Vec<ReferenceRun>> = OnceLock::new();
     RUNS.get_or_init(|| {
         let mut runs: Vec<ReferenceRun> = Vec::new();
         for row in csv::<SweepRow>(include_str!("../../assets/reference/nccl_tests_sweeps.csv")) {
             let entry = systems().run.get(&row.run_id).expect(ASSET);
-            let at = Placement {
+            let at = MemberPlacement {
                 ranks: row.ranks,
                 ranks_per_node: entry.ranks_per_node.unwrap_or(if row.nodes > 1 {
                     row.gpus_per_node
@@ -157,21 +157,21 @@ pub fn runs() -> &'static [ReferenceRun] {
 }
 
 /// Whether `assets/nccl/calibration.toml` takes a figure from a row of that name.
-pub fn is_calibration(row: &str) -> bool {
+pub(super) fn is_calibration(row: &str) -> bool {
     systems().calibration.iter().any(|c| c == row)
 }
 
 /// Why a row, by its name, is not a healthy machine's time; `None`: nothing is known against it.
-pub fn doubt(row: &str) -> Option<&'static str> {
+pub(super) fn doubt(row: &str) -> Option<&'static str> {
     systems().doubtful.iter().find(|(start, _)| row.starts_with(start.as_str())).map(|(_, why)| why.as_str())
 }
 
 /// The single points.
-pub fn points() -> Vec<ReferencePoint> {
+pub(super) fn points() -> Vec<ReferencePoint> {
     csv(include_str!("../../assets/reference/nccl_point_values.csv"))
 }
 
 /// The server a point was measured on.
-pub fn point_server(point: &ReferencePoint) -> &'static Server {
+pub(super) fn point_server(point: &ReferencePoint) -> &'static Server {
     Server::preset(systems().point.get(&point.system).expect(ASSET)).expect(ASSET)
 }

@@ -7,13 +7,13 @@ use std::sync::OnceLock;
 
 use serde::Deserialize;
 
-use super::system::{Arch, Cpu, Inside, System};
+use super::system::{Arch, CollectiveSystem, Cpu, ServerInterconnect};
 
 /// A server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Server {
     pub arch: Arch,
-    pub inside: Inside,
+    pub inside: ServerInterconnect,
     pub cpu: Cpu,
     pub gpus: u32,
     /// One GPU's rate into the fabric that links the GPUs, one direction, bit/s.
@@ -27,6 +27,8 @@ pub struct Server {
     pub ports: u32,
     /// The nearest NIC of each GPU.
     pub nic_of_gpu: Vec<u32>,
+    /// What its NICs' transport adds to each pass through the network beyond NCCL's constants, which are for InfiniBand, ps.
+    pub transport_extra_ps: u64,
     /// Its switches reduce.
     pub nvls: bool,
     /// Where the figures are from.
@@ -45,7 +47,7 @@ pub struct NoSuchServer {
 struct Entry {
     source: String,
     arch: Arch,
-    inside: Inside,
+    inside: ServerInterconnect,
     cpu: Cpu,
     gpus: u32,
     inside_gbps: u64,
@@ -56,6 +58,9 @@ struct Entry {
     /// Left out: one each.
     nic_of_gpu: Option<Vec<u32>>,
     nvls: bool,
+    /// Left out: 0.
+    #[serde(default)]
+    transport_extra_ns: u64,
 }
 
 fn presets() -> &'static BTreeMap<String, Server> {
@@ -81,6 +86,7 @@ impl Entry {
             ports: self.ports,
             nic_of_gpu: self.nic_of_gpu.unwrap_or_else(|| (0..self.gpus).collect()),
             nvls: self.nvls,
+            transport_extra_ps: self.transport_extra_ns * 1000,
             source: self.source,
         }
     }
@@ -98,8 +104,8 @@ impl Server {
     }
 
     /// What costs are computed from, for a cluster of such servers.
-    pub fn system(&self, in_network: bool) -> System {
-        System {
+    pub fn system(&self, in_network: bool) -> CollectiveSystem {
+        CollectiveSystem {
             arch: self.arch,
             inside: self.inside,
             cpu: self.cpu,
@@ -108,6 +114,7 @@ impl Server {
             nics_per_server: self.nics,
             nic_bps: self.nic_bps,
             net_extra_ps: 0,
+            transport_extra_ps: self.transport_extra_ps,
             nvls: self.nvls,
             in_network,
         }
@@ -126,7 +133,7 @@ impl Server {
     /// Rate between two GPUs that talk alone, one direction, bit/s: all of a GPU's links through a switch, a peer's share of them in a mesh.
     pub fn pair_bps(&self) -> u64 {
         match self.inside {
-            Inside::NvlinkMesh => self.inside_bps / self.gpus.saturating_sub(1).max(1) as u64,
+            ServerInterconnect::NvlinkMesh => self.inside_bps / self.gpus.saturating_sub(1).max(1) as u64,
             _ => self.inside_bps,
         }
     }

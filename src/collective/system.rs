@@ -31,7 +31,7 @@ impl Arch {
 /// How the GPUs of a server reach each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Inside {
+pub enum ServerInterconnect {
     /// NVLink through switches: every pair at full rate.
     NvSwitch,
     /// NVLink from GPU to GPU: a GPU's rate is shared out over its peers.
@@ -51,9 +51,9 @@ pub enum Cpu {
 
 /// What decides the cost of a collective on an idle cluster of equal servers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct System {
+pub struct CollectiveSystem {
     pub arch: Arch,
-    pub inside: Inside,
+    pub inside: ServerInterconnect,
     pub cpu: Cpu,
     pub gpus_per_server: u32,
     /// Rate of one GPU into the server's fabric, one direction, as the data sheet has it, bit/s: NVLink's, or PCIe's where there is no NVLink.
@@ -63,6 +63,8 @@ pub struct System {
     pub nic_bps: u64,
     /// One-way latency of the network beyond what NCCL's own constants hold for adjacent servers, ps.
     pub net_extra_ps: u64,
+    /// What the NICs' transport adds to each pass through the network beyond NCCL's constants, which are for InfiniBand, ps.
+    pub transport_extra_ps: u64,
     /// The NVSwitches reduce (NVLink SHARP).
     pub nvls: bool,
     /// The network's switches reduce (SHARP).
@@ -71,7 +73,7 @@ pub struct System {
 
 /// Where the members of a communicator are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Placement {
+pub struct MemberPlacement {
     /// Members in all, at least 1.
     pub ranks: u32,
     /// Members in one server; 1 for data-parallel groups across servers whose GPUs are all in one tensor-parallel group.
@@ -80,10 +82,10 @@ pub struct Placement {
     pub sharing: u32,
 }
 
-impl Placement {
+impl MemberPlacement {
     /// A communicator that has its servers to itself.
-    pub fn alone(ranks: u32, ranks_per_node: u32) -> Placement {
-        Placement { ranks, ranks_per_node, sharing: 1 }
+    pub fn alone(ranks: u32, ranks_per_node: u32) -> MemberPlacement {
+        MemberPlacement { ranks, ranks_per_node, sharing: 1 }
     }
 
     /// Servers it spans.
@@ -92,9 +94,9 @@ impl Placement {
     }
 }
 
-impl System {
+impl CollectiveSystem {
     /// Bytes a second that one group may send from a server's NICs: those its GPUs reach, its share of them if others are at work.
-    pub fn net_share_bytes_per_s(&self, at: &Placement) -> f64 {
+    pub fn net_share_bytes_per_s(&self, at: &MemberPlacement) -> f64 {
         let nics = self.nics_per_server.max(1) as f64;
         let reach = (at.ranks_per_node as f64 * nics / self.gpus_per_server.max(1) as f64).max(1.0).min(nics);
         let share = nics / at.sharing.max(1) as f64;

@@ -5,19 +5,19 @@
 //! packet or a port touches nearly all of it: one cache line instead of eight. WGSL struct
 //! declarations are generated from the Rust ones ([`wgsl::declarations`]); a test lets naga check offsets and sizes.
 
+mod index;
 mod registry;
 mod row;
 pub mod rows;
 pub mod tables;
 pub mod wgsl;
 
+pub use index::{EndOwner, FlowIdx, LinkEndIdx, NONE, NicIdx, PacketIdx, PortIdx, SwitchIdx, TaskIdx};
 pub use row::{Field, Row};
 pub use rows::*;
 pub use tables::{
     Column, Columns, EngineTables, FoldHints, FoldTrace, N_TABLES, OwnedTables, Span, TABLES, Table, Tables, View,
 };
 
-/// "No row": the end of a list, an absent link.
-pub const NONE: u32 = u32::MAX;
 /// "Never": an empty clock.
 pub const NEVER: u64 = u64::MAX;

@@ -47,9 +47,9 @@ macro_rules! every_table {
                 shared: u32, shared_base x 1 of shared_len, as ("shared_words", "atomic<u32>", "shared_base"), written by [plan, classify, forward, forward_joint, nic, schedule, advance];
                 plans: Plan, plan_base x 1 of plan_len, as ("plans", "Plan", "plan_base"), written by [plan];
                 /// Queue pairs of each NIC in order of creation, in the places of the NIC's flows.
-                order: u32, flow_base x 1 of flow_len, as ("order", "u32", "flow_base"), written by [nic];
+                order: FlowIdx, flow_base x 1 of flow_len, as ("order", "u32", "flow_base"), written by [nic];
                 /// Paths as egress ports, one switch after another.
-                paths: u32, path_base x 1 of path_len, as ("paths", "u32", "path_base"), written by [];
+                paths: PortIdx, path_base x 1 of path_len, as ("paths", "u32", "path_base"), written by [];
                 rtts: RttSample, rtt_base x 1 of rtt_len, as ("rtts", "RttSample", "rtt_base"), written by [nic];
                 /// What tasks and gates release: tasks, or with `EDGE_SIGNAL` signals.
                 edges: u32, edge_base x 1 of edge_len, as ("edges", "u32", "edge_base"), written by [];

@@ -29,7 +29,7 @@ macro_rules! word_row {
 word_row!(u32, u64);
 
 /// The WGSL spelling of a column's type.
-pub trait WgslType {
+pub(super) trait WgslType {
     const WGSL: &'static str;
 }
 

@@ -3,6 +3,7 @@
 //! A *link end* is a NIC or a switch port: NICs first, then ports, numbered together (`end = n_nic + port`). A *wire* is a direction of a
 //! link, named by the link end that receives.
 
+use super::index::{FlowIdx, LinkEndIdx, NicIdx, PacketIdx, PortIdx, SwitchIdx, TaskIdx, indexed_by};
 use super::row::rows;
 
 /// How an event came about, for the order of simultaneous events: newest two ages, [`CHANGES`] changes of pattern, their distances (two a word), the root.
@@ -241,12 +242,12 @@ rows! {
     Nic {
         exp: u32,
         /// The link end that receives what it sends.
-        peer: u32,
+        peer: LinkEndIdx,
         rate: u64, delay: u64,
         /// Transmission time of a full data packet and of an ACK.
         tx_full: u64, tx_ack: u64,
         /// Its flows, consecutive, in order of start; the next to start.
-        flow_first: u32, flow_n: u32, flow_next: u32,
+        flow_first: FlowIdx, flow_n: u32, flow_next: u32,
         /// Packets it may start to send in one step, at worst.
         worst: u32,
         /// End of the transmission in progress, `NEVER` when idle.
@@ -259,14 +260,14 @@ rows! {
         next_start: u64,
         /// Its tasks that are under way, by time; when the first is due; signals it gave in this step, a list.
         next_task: u64,
-        task_head: u32, signals: u32,
-        ack_head: u32, ack_tail: u32,
+        task_head: TaskIdx, signals: u32,
+        ack_head: PacketIdx, ack_tail: PacketIdx,
         paused: u32,
         /// Queue pairs in its part of `order`; index of the last served.
         qp_n: u32, rr: u32,
-        free_head: u32, free_n: u32,
+        free_head: PacketIdx, free_n: u32,
         /// Used pause frames, a list; `advance` returns them to their switches.
-        to_return: u32,
+        to_return: PacketIdx,
         tx_bytes: u64, hops: u64,
         pauses: u32, pad0: u32,
     }
@@ -274,8 +275,8 @@ rows! {
     /// A switch port: egress queue and transmitter, ingress accounting.
     Port {
         exp: u32,
-        switch_idx: u32,
-        peer: u32,
+        switch_idx: SwitchIdx,
+        peer: LinkEndIdx,
         /// Index of its link's rate in the INT header.
         rate_idx: u32,
         rate: u64, delay: u64,
@@ -290,21 +291,21 @@ rows! {
         paused: u32,
         busy_until: u64,
         busy_d: Lineage,
-        q_head: u32, q_tail: u32,
+        q_head: PacketIdx, q_tail: PacketIdx,
         q_bytes: u32,
-        frame_head: u32, frame_tail: u32, frames: u32,
+        frame_head: PacketIdx, frame_tail: PacketIdx, frames: u32,
         /// 1: this port has paused its peer.
         pausing: u32,
         /// Headroom in use by packets that came in here.
-        hr: u32,
+        headroom_used: u32,
         /// Bytes and packets that arrive here in this step (data and ACKs); `plan` to `forward`.
         arr_bytes: u32, arr_n: u32,
         /// Pause frames that arrive here in this step, a list.
-        in_frames: u32,
+        in_frames: PacketIdx,
         /// Arrivals for this egress, merged by time; used inside `forward_joint` only.
-        merged: u32,
+        merged: PacketIdx,
         /// Dropped packets and used pause frames, a list; `advance` returns them to their owners.
-        to_return: u32,
+        to_return: PacketIdx,
         pauses: u32,
         drops: u32, max_q: u32,
         dropped_bytes: u64,
@@ -318,7 +319,7 @@ rows! {
     /// A switch: its ports, its shared buffer, its pool of pause frames.
     Switch {
         exp: u32,
-        port_first: u32, port_n: u32,
+        port_first: PortIdx, port_n: u32,
         /// First of its `port_n * port_n` plan entries.
         plan_first: u32,
         /// Set by `classify`. 1: nothing can pause, resume or drop here in this step, so the ports do not affect each other.
@@ -326,7 +327,7 @@ rows! {
         independent: u32,
         /// Ports that have paused their peer or use headroom.
         congested_n: u32,
-        free_head: u32, free_n: u32,
+        free_head: PacketIdx, free_n: u32,
         /// Frames missing when a step had to wait.
         need: u32,
         max_wire: u32,
@@ -359,7 +360,7 @@ rows! {
         start: u64, finish: u64,
         sent_bytes: u64,
         retries: u32,
-        nic: u32,
+        nic: NicIdx,
         /// The flow's number as users know it.
         flow_id: u32,
         exp: u32,
@@ -367,7 +368,7 @@ rows! {
         /// Steps back for a NACK since the last progress.
         stalls: u32,
         /// Messages: the next to be posted, the one that `snd_nxt` is in, the oldest not acknowledged; and where the latter two end.
-        msg_post: u32, msg_send: u32, msg_ack: u32, pad0: u32,
+        msg_post: TaskIdx, msg_send: TaskIdx, msg_ack: TaskIdx, pad0: u32,
         send_end: u64, ack_end: u64,
     }
 
@@ -378,27 +379,27 @@ rows! {
         nack_t: u64, nack_seq: u64, cnp_t: u64,
         arrived_bytes: u64,
         /// Records of data packets that needed no answer; they go home with the next one.
-        held: u32,
+        held: PacketIdx,
         path_first: u32, path_len: u32, n_paths: u32,
         n_acks: u32,
         flow_id: u32,
-        exp: u32, nic: u32,
+        exp: u32, nic: NicIdx,
         /// The message that is arriving.
-        msg: u32, pad0: u32,
+        msg: TaskIdx, pad0: u32,
     }
 
     /// Something a rank does: takes time, or posts a message. Written by its owner, but `got` by the NIC that receives.
     Task {
         exp: u32,
         /// NIC whose invocation runs it.
-        owner: u32,
+        owner: NicIdx,
         flags: u32,
         /// Dependencies that are missing.
         waits: u32,
         /// Next in its owner's list of tasks under way.
-        next: u32,
+        next: TaskIdx,
         /// Message: its queue pair, and the message after it there.
-        flow: u32, follow: u32,
+        flow: FlowIdx, follow: TaskIdx,
         /// Edges to what waits for it: for its end (a message's last acknowledgement), for a message's arrival.
         done_first: u32, done_n: u32, got_first: u32, got_n: u32,
         /// Message: number of its queue pair, counted from 1: the root of what its post causes.
@@ -432,9 +433,9 @@ rows! {
 
     /// A packet.
     Packet {
-        next: u32,
+        next: PacketIdx,
         /// Flow; of a pause frame: the switch it belongs to.
-        flow: u32,
+        flow: FlowIdx,
         /// Arrival at the far end of the wire it is on.
         t: u64,
         /// Lineage of that arrival.
@@ -447,20 +448,64 @@ rows! {
         /// Data: payload bytes. ACK, NACK: list of records that travel home with it.
         payload: u32,
         /// The switch port it came in by.
-        in_port: u32,
+        in_port: PortIdx,
     }
 
     /// Telemetry of a packet or remembered by a queue pair: a word a hop: time 24 bits, transmitted 20, queue 17, rate index 3.
     IntVec { hop: [u64; 5] }
 
     /// Packets on their way to one link end, in order of arrival.
-    Wire { head: u32, tail: u32, n: u32, pad0: u32 }
+    Wire { head: PacketIdx, tail: PacketIdx, n: u32, pad0: u32 }
 
     /// What one ingress has for one egress in this step: a list.
-    Plan { head: u32, tail: u32 }
+    Plan { head: PacketIdx, tail: PacketIdx }
 
     /// A sampled round-trip time.
     RttSample { at: u64, rtt: u64 }
+}
+
+indexed_by! {
+    NicIdx: Nic;
+    LinkEndIdx: Wire;
+    PortIdx: Port;
+    SwitchIdx: Switch;
+    FlowIdx: FlowTx, FlowRx;
+    TaskIdx: Task;
+    PacketIdx: Packet;
+}
+
+impl Packet {
+    /// The list of records that travel home with an ACK or NACK. It is kept in place of the payload.
+    #[inline]
+    pub fn records(&self) -> PacketIdx {
+        PacketIdx(self.payload)
+    }
+
+    /// Lets the list `head` of records travel home with an ACK or NACK.
+    #[inline]
+    pub fn set_records(&mut self, head: PacketIdx) {
+        self.payload = head.0;
+    }
+
+    /// The switch that a pause frame belongs to. It is kept in place of the flow.
+    #[inline]
+    pub fn frame_switch(&self) -> SwitchIdx {
+        SwitchIdx(self.flow.0)
+    }
+
+    /// Makes a pause frame belong to switch `s`.
+    #[inline]
+    pub fn set_frame_switch(&mut self, s: SwitchIdx) {
+        self.flow = FlowIdx(s.0);
+    }
+}
+
+impl Switch {
+    /// Its ports.
+    #[inline]
+    pub fn ports(&self) -> impl DoubleEndedIterator<Item = PortIdx> + ExactSizeIterator + Clone + use<> {
+        self.port_first.run(self.port_n)
+    }
 }
 
 #[cfg(test)]

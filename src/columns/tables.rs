@@ -7,6 +7,7 @@ use std::ops::{Deref, DerefMut};
 
 use bytemuck::{cast_slice, cast_slice_mut};
 
+use super::index::{FlowIdx, PortIdx, TaskIdx};
 use super::registry::every_table;
 use super::row::{Field, Row};
 use super::{Exp, FlowRx, FlowTx, Gate, IntVec, Nic, Packet, Plan, Port, RttSample, Signal, Switch, Task, Wire};
@@ -387,9 +388,9 @@ pub struct FoldHints {
 impl FoldHints {
     /// The origin of `port`'s telemetry counters, picoseconds and bytes.
     #[inline]
-    pub fn counts_from(&self, port: u32) -> (u64, u64) {
+    pub fn counts_from(&self, port: PortIdx) -> (u64, u64) {
         self.telemetry_from
-            .get(port as usize)
+            .get(port.usize())
             .copied()
             .flatten()
             .map_or((0, 0), |(ps, bytes)| (u64::from(ps), u64::from(bytes)))
@@ -400,15 +401,15 @@ impl FoldHints {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FoldTrace {
     /// An event posted it; `first` of those that the same event posted.
-    Posted { task: u32, first: bool },
+    Posted { task: TaskIdx, first: bool },
     /// Its last byte was sent at `at`, for the first time or again.
-    Sent { task: u32, at: u64 },
+    Sent { task: TaskIdx, at: u64 },
     /// All of it arrived.
-    Delivered(u32),
+    Delivered(TaskIdx),
     /// All of it was acknowledged.
-    Acked(u32),
+    Acked(TaskIdx),
     /// All of it arrived at `at`, which folding had already reported.
-    DeliveredAgain { task: u32, at: u64 },
+    DeliveredAgain { task: TaskIdx, at: u64 },
 }
 
 impl Tables<'_> {

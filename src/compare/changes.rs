@@ -4,45 +4,84 @@
 
 use super::pairs::{differences, partners};
 use super::rank::percent;
-use super::{Metric, Sample, Section, Study};
+use super::{RankingMetric, Sample, Section, Study};
 use crate::results::Cell;
+use crate::units::counted;
 
-/// Configurations that a later folder shares with the first, those that changed most first. A change that is at most either's uncertainty is marked as
-/// a tie. `None` where there is one folder, or none shares anything.
-pub fn section(study: &Study, metric: &Metric, top: usize) -> Option<Section> {
+/// A configuration of a later folder beside the one of the first that it is held against.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Change {
+    /// Indices in [`Study::configurations`].
+    pub configuration: usize,
+    pub of_base: usize,
+    /// Means of the metric.
+    pub now: f64,
+    pub then: f64,
+    /// Whether the change is at most either's uncertainty.
+    pub tied: bool,
+}
+
+impl Change {
+    /// In percent of the base; `None` where that is 0.
+    pub fn percent(&self) -> Option<f64> {
+        percent(self.now, self.then)
+    }
+
+    /// Relative size, for ordering.
+    pub fn size(&self) -> f64 {
+        self.percent().map_or(f64::INFINITY, f64::abs)
+    }
+}
+
+/// Configurations that later folders share with the first and that both have the metric, in the study's order.
+pub fn changes(study: &Study, metric: &RankingMetric) -> Vec<Change> {
     let partners = partners(study);
-    let mut columns = vec!["dir".to_string(), "exp_id".into(), "base exp_id".into()];
-    columns.extend(study.axes.iter().cloned());
-    columns.extend([metric.name.clone(), format!("base.{}", metric.name), "change %".into(), "tied".into()]);
-    let mut section = Section::new("changes", format!("{} against {}", metric.name, study.dir(0)), columns);
-    let mut changes: Vec<(f64, Vec<Cell>, bool)> = Vec::new();
     let value = |index: usize| -> Option<(Sample, f64)> {
         let c = &study.configurations[index];
         study.sample(c, &metric.name).map(|s| (s, study.uncertainty(c, metric, &s)))
     };
-    for (index, c) in study.configurations.iter().enumerate().filter(|(_, c)| c.run > 0) {
-        let Some(of_base) = partners[index].map(|p| p.of_base) else { continue };
-        let (Some((now, u)), Some((then, v))) = (value(index), value(of_base)) else { continue };
-        let change = percent(now.mean, then.mean);
-        let tied = (now.mean - then.mean).abs() <= u.max(v);
+    let later = study.configurations.iter().enumerate().filter(|(_, c)| c.run > 0);
+    later
+        .filter_map(|(configuration, _)| {
+            let of_base = partners[configuration]?.of_base;
+            let ((now, u), (then, v)) = (value(configuration)?, value(of_base)?);
+            let tied = (now.mean - then.mean).abs() <= u.max(v);
+            Some(Change { configuration, of_base, now: now.mean, then: then.mean, tied })
+        })
+        .collect()
+}
+
+/// Configurations that a later folder shares with the first, those that changed most first. A change that is at most either's uncertainty is marked as
+/// a tie. `None` where there is one folder, or none shares anything.
+pub fn section(study: &Study, metric: &RankingMetric, top: usize) -> Option<Section> {
+    let mut columns = vec!["dir".to_string(), "exp_id".into(), "base exp_id".into()];
+    columns.extend(study.axes.iter().cloned());
+    columns.extend([metric.name.clone(), format!("base.{}", metric.name), "change %".into(), "tied".into()]);
+    let mut section = Section::new("changes", format!("{} against {}", metric.name, study.dir(0)), columns);
+    let mut changes = changes(study, metric);
+    let row = |change: &Change| {
+        let c = &study.configurations[change.configuration];
         let mut row: Vec<Cell> =
-            vec![study.dir(c.run).into(), c.exp_id.into(), study.configurations[of_base].exp_id.into()];
+            vec![study.dir(c.run).into(), c.exp_id.into(), study.configurations[change.of_base].exp_id.into()];
         row.extend(c.values.iter().cloned());
-        row.extend([now.mean.into(), then.mean.into(), change.into(), tied.into()]);
-        changes.push((change.map_or(f64::INFINITY, f64::abs), row, now.mean == then.mean));
-    }
+        row.extend([change.now.into(), change.then.into(), change.percent().into(), change.tied.into()]);
+        row
+    };
     if changes.is_empty() {
         return None;
     }
-    let (n, same) = (changes.len(), changes.iter().filter(|c| c.2).count());
-    changes.retain(|c| !c.2);
-    changes.sort_by(|a, b| b.0.total_cmp(&a.0));
-    section.notes.push(format!("{same} of {n} shared configurations are exactly as in the base"));
-    section.notes.extend(differences(study, &partners));
+    let n = changes.len();
+    changes.retain(|c| c.now != c.then);
+    let same = n - changes.len();
+    changes.sort_by(|a, b| b.size().total_cmp(&a.size()));
+    section.notes.push(format!("exactly as in the base: {same} of {}", counted(n, "shared configuration")));
+    section.notes.extend(differences(study, &partners(study)));
     if changes.len() > top {
-        section.notes.push(format!("{} more changes are not shown; --top says how many are", changes.len() - top));
+        section
+            .notes
+            .push(format!("not shown: {}; --top says how many are", counted(changes.len() - top, "more change")));
     }
-    section.rows.extend(changes.into_iter().take(top).map(|c| c.1));
+    section.rows.extend(changes.iter().take(top).map(row));
     Some(section)
 }
 
@@ -62,11 +101,11 @@ mod tests {
             vec![ok(3, "a", &["x"], 101_000), ok(4, "b", &["y"], 80_000), ok(5, "c", &["z"], 7_000)],
         );
         let study = Study::open(&[base.path(), new.path()]).unwrap();
-        let section = section(&study, &Metric::of("makespan_ns"), 10).unwrap();
+        let section = section(&study, &RankingMetric::of("makespan_ns"), 10).unwrap();
         let change: Vec<(String, String)> = section.rows.iter().map(|r| (r[1].to_string(), r[6].to_string())).collect();
         assert_eq!(change, [("4".into(), "-20".into()), ("3".into(), "1".into())]);
-        assert_eq!(section.notes, ["1 of 3 shared configurations are exactly as in the base"]);
+        assert_eq!(section.notes, ["exactly as in the base: 1 of 3 shared configurations"]);
         let alone = Study::open(&[base.path()]).unwrap();
-        assert!(super::section(&alone, &Metric::of("makespan_ns"), 10).is_none());
+        assert!(super::section(&alone, &RankingMetric::of("makespan_ns"), 10).is_none());
     }
 }

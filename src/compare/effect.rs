@@ -4,12 +4,12 @@
 
 use super::fit::{AxisEffect, Grid, LEVELS_UP_TO, Point, Scale};
 use super::levels::Levels;
-use super::{Metric, Sample, Section, Study, fit};
+use super::{RankingMetric, Sample, Section, Study, fit};
 use crate::results::Cell;
 
 /// An axis and what it does.
 #[derive(Clone, Debug)]
-pub struct Axis {
+pub struct MeasuredAxis {
     /// Its place among the study's axes is `effect.axis`.
     pub effect: AxisEffect,
     /// Names of its levels.
@@ -24,13 +24,13 @@ pub struct Axis {
 #[derive(Clone, Debug, Default)]
 pub struct Effects {
     /// Strongest first.
-    pub axes: Vec<Axis>,
+    pub axes: Vec<MeasuredAxis>,
     /// Axes of too many levels for a table.
     pub left_out: Vec<String>,
 }
 
 /// The effect of every axis that says how things are done and takes several values.
-pub fn effects(study: &Study, metric: &Metric) -> Effects {
+pub fn effects(study: &Study, metric: &RankingMetric) -> Effects {
     let samples: Vec<Option<Sample>> = study.configurations.iter().map(|c| study.sample(c, &metric.name)).collect();
     let levels_of =
         |axis: usize| Levels::of(&study.configurations.iter().map(|c| c.values[axis].to_string()).collect::<Vec<_>>());
@@ -55,7 +55,7 @@ pub fn effects(study: &Study, metric: &Metric) -> Effects {
         // Of equally good ones the first.
         let best = |of: &Vec<(usize, f64)>| of.iter().copied().min_by(|a, b| metric.order(a.1, b.1));
         let mean = |of: &Vec<(usize, f64)>| of.iter().map(|m| m.1).sum::<f64>() / of.len() as f64;
-        Axis {
+        MeasuredAxis {
             effect,
             names: names.clone(),
             means: members.iter().map(mean).collect(),
@@ -68,7 +68,7 @@ pub fn effects(study: &Study, metric: &Metric) -> Effects {
 }
 
 /// Effects as a table, a row a level.
-pub fn section(study: &Study, metric: &Metric, effects: &Effects) -> Section {
+pub fn section(study: &Study, metric: &RankingMetric, effects: &Effects) -> Section {
     let relative = effects.axes.iter().all(|a| a.effect.scale == Scale::Ratio);
     let with_unit = |word: &str| if relative { format!("{word} %") } else { format!("{word} {}", metric.name) };
     let several = study.runs.len() > 1;
@@ -142,7 +142,7 @@ mod tests {
             (&["800", "slow"], 320_000),
         ];
         let (_folder, study) = study(&["topology.link_gbps", "transport.cc"], &rows);
-        let axes = effects(&study, &Metric::of("makespan_ns")).axes;
+        let axes = effects(&study, &RankingMetric::of("makespan_ns")).axes;
         assert_eq!(
             axes.iter().map(|a| study.axes[a.effect.axis].as_str()).collect::<Vec<_>>(),
             ["transport.cc", "topology.link_gbps"]
@@ -158,10 +158,11 @@ mod tests {
     fn zipped_axes_are_said_to_be_confounded() {
         let (_folder, study) =
             study(&["topology.link_gbps", "transport.cc"], &[(&["100", "a"], 2_000), (&["400", "b"], 1_000)]);
-        let effects = effects(&study, &Metric::of("makespan_ns"));
+        let effects = effects(&study, &RankingMetric::of("makespan_ns"));
         assert!(effects.axes.iter().all(|a| !a.effect.matched));
         assert!(
-            section(&study, &Metric::of("makespan_ns"), &effects).notes[0].contains("topology.link_gbps, transport.cc")
+            section(&study, &RankingMetric::of("makespan_ns"), &effects).notes[0]
+                .contains("topology.link_gbps, transport.cc")
         );
     }
 
@@ -172,7 +173,7 @@ mod tests {
         let rows: Vec<(&[&str], u64)> =
             texts.iter().enumerate().map(|(i, t)| (t.as_slice(), 1_000 + i as u64)).collect();
         let (_folder, study) = study(&["topology.link_gbps"], &rows);
-        let axis = &effects(&study, &Metric::of("makespan_ns")).axes[0];
+        let axis = &effects(&study, &RankingMetric::of("makespan_ns")).axes[0];
         assert_eq!((axis.names.len(), axis.names[0].as_str(), axis.names[7].as_str()), (8, "0 to 40", "350 to 390"));
         assert_eq!(axis.effect.levels[0].n, 5);
     }
@@ -187,7 +188,7 @@ mod tests {
         ];
         let folder = Folder::new(&["transport.cc"], rows);
         let study = Study::open(&[folder.path()]).unwrap();
-        let metric = Metric::of("makespan_ns");
+        let metric = RankingMetric::of("makespan_ns");
         let section = section(&study, &metric, &effects(&study, &metric));
         assert_eq!(section.columns[4..7], ["effect %", "low %", "high %"]);
         // 100 and 200, whose middle is 141.4: 29.3 % below and 41.4 % above.

@@ -7,6 +7,8 @@ use std::collections::BTreeMap;
 use super::metric::PARTS;
 use super::rank::percent;
 use super::{CompareError, Section, Study, metric};
+use crate::batch::FlowOutcome;
+use crate::batch::timeline::Timeline;
 use crate::results::{Cell, FlowRecord, LinkRecord, Micro, Ps};
 
 /// An experiment that the user named.
@@ -69,23 +71,45 @@ impl Pick {
     }
 }
 
-/// All that is known of the difference; tables show the `top` largest.
+/// All that is known of the difference; tables show the `top` largest. `timelines` of both, where somebody recorded them, show the same rank of both.
 ///
 /// # Errors
 /// A companion file is damaged.
-pub fn explain(study: &Study, a: Pick, b: Pick, top: usize) -> Result<Vec<Section>, CompareError> {
+pub fn explain(
+    study: &Study,
+    a: Pick,
+    b: Pick,
+    timelines: Option<(&Timeline, &Timeline)>,
+    top: usize,
+) -> Result<Vec<Section>, CompareError> {
     let mut sections = vec![settings(study, a, b)];
-    sections.extend(time(study, a, b));
+    sections.extend(timelines.and_then(|(of_a, of_b)| time_of_a_rank(of_a, of_b)).or_else(|| time(study, a, b)));
     sections.push(metrics(study, a, b));
     let (run_a, run_b) = (&study.runs[a.run], &study.runs[b.run]);
     let (id_a, id_b) = (run_a.exp_id(a.row), run_b.exp_id(b.row));
     if let (Some(of_a), Some(of_b)) = (run_a.links_of(id_a)?, run_b.links_of(id_b)?) {
         sections.push(links(&of_a, &of_b, top));
     }
-    if let (Some(of_a), Some(of_b)) = (run_a.flows_of(id_a)?, run_b.flows_of(id_b)?) {
-        sections.push(flows(&of_a, &of_b, top));
+    match (run_a.flows_of(id_a)?, run_b.flows_of(id_b)?, timelines) {
+        (Some(of_a), Some(of_b), _) => sections.push(flows(&of_a, &of_b, top)),
+        (_, _, Some((of_a, of_b))) => sections.push(flows(&recorded(of_a), &recorded(of_b), top)),
+        _ => {}
     }
     Ok(sections)
+}
+
+/// Packet-hops of both: what simulating them again takes. `None` where one has no result.
+pub fn packet_hops(study: &Study, a: Pick, b: Pick) -> Option<f64> {
+    Some(a.number(study, "packet_hops")? + b.number(study, "packet_hops")?)
+}
+
+/// The messages of a timeline, as `flows.csv` would have them.
+fn recorded(t: &Timeline) -> Vec<FlowRecord> {
+    let record = |f: &FlowOutcome| {
+        let FlowOutcome { id, src, dst, bytes, start_ps, fct_ps, .. } = *f;
+        FlowRecord { flow_id: id, src, dst, bytes, start: Ps(start_ps), fct: fct_ps.map(Ps) }
+    };
+    t.messages.iter().map(|m| record(&m.flow)).collect()
 }
 
 fn settings(study: &Study, a: Pick, b: Pick) -> Section {
@@ -117,19 +141,45 @@ fn settings(study: &Study, a: Pick, b: Pick) -> Section {
     section
 }
 
+/// Where the iteration's time went on the rank of `a` that ended last, in both; `None` of what has no iteration, or did not end, or has other ranks.
+fn time_of_a_rank(a: &Timeline, b: &Timeline) -> Option<Section> {
+    let (last_a, last_b) = (a.critical_rank()?, b.critical_rank()?);
+    let parts = |t: &Timeline| {
+        let b = t.breakdown(last_a)?;
+        let [tp, pp, dp, ep, cp, rest] = b.exposed;
+        let of = [b.compute, tp, pp, dp, ep, cp, b.bubble, b.optimizer, b.other + rest];
+        Some((of.map(|ps| ps as f64 / 1e3), b.total as f64 / 1e3))
+    };
+    let ((of_a, whole_a), (of_b, whole_b)) = (parts(a)?, parts(b)?);
+    let rows = PARTS.iter().zip(of_a).zip(of_b).map(|((part, x), y)| (*part, x, y)).collect();
+    let title = format!("where the iteration's time goes, on rank {last_a} of both");
+    let mut section = time_table(title, rows, whole_a, whole_b);
+    section.notes.push(if last_a == last_b {
+        format!("rank {last_a} ends last in both")
+    } else {
+        format!("rank {last_a} ends last in a, rank {last_b} in b; results.csv has the parts of the one that ends last")
+    });
+    Some(section)
+}
+
 /// Where the iterations' time went; `None` if one has no iteration.
 fn time(study: &Study, a: Pick, b: Pick) -> Option<Section> {
     let (whole_a, whole_b) = (a.number(study, WHOLE)?, b.number(study, WHOLE)?);
-    let mut section = Section::new(
-        "explain_time",
-        "where the iteration's time goes",
-        ["part", "a", "b", "difference", "share of difference %"],
+    let of = |p: Pick, part: &str| p.number(study, part).unwrap_or(0.0);
+    let rows = PARTS.iter().map(|p| (*p, of(a, p), of(b, p))).collect();
+    let mut section = time_table("where the iteration's time goes".into(), rows, whole_a, whole_b);
+    section.notes.push(
+        "each on the rank that ends last, which may be another one; --ops simulates both again and shows the same rank"
+            .into(),
     );
-    let mut rows: Vec<(&str, f64, f64)> = PARTS
-        .iter()
-        .map(|p| (*p, a.number(study, p).unwrap_or(0.0), b.number(study, p).unwrap_or(0.0)))
-        .filter(|r| r.1 != 0.0 || r.2 != 0.0)
-        .collect();
+    Some(section)
+}
+
+/// Parts (name, of a, of b) by how much they differ, then the whole. Shares of the difference add up to 100.
+fn time_table(title: String, mut rows: Vec<(&str, f64, f64)>, whole_a: f64, whole_b: f64) -> Section {
+    let columns = ["part", "a", "b", "difference", "share of difference %"];
+    let mut section = Section::new("explain_time", title, columns);
+    rows.retain(|r| r.1 != 0.0 || r.2 != 0.0);
     rows.sort_by(|x, y| (y.2 - y.1).abs().total_cmp(&(x.2 - x.1).abs()));
     let total = whole_b - whole_a;
     for (part, x, y) in rows.iter().copied().chain([(WHOLE, whole_a, whole_b)]) {
@@ -137,7 +187,7 @@ fn time(study: &Study, a: Pick, b: Pick) -> Option<Section> {
         section.rows.push(vec![part.into(), x.into(), y.into(), (y - x).into(), share.into()]);
     }
     section.notes.push(why(&rows, whole_a, total));
-    Some(section)
+    section
 }
 
 /// Which parts, largest first, make the difference, and which work against it.
@@ -145,8 +195,9 @@ fn why(rows: &[(&str, f64, f64)], whole: f64, total: f64) -> String {
     if total == 0.0 {
         return "both take equally long".into();
     }
-    let named =
-        |(part, x, y): &(&str, f64, f64)| format!("{part} ({:+.3} % of a's iteration)", (y - x) / whole * 100.0);
+    let named = |(part, x, y): &(&str, f64, f64)| {
+        format!("{} ({:+.2} % of a's iteration)", in_words(part), (y - x) / whole * 100.0)
+    };
     let first = |with: bool| rows.iter().find(|(_, x, y)| x != y && ((y - x > 0.0) == (total > 0.0)) == with);
     let how = if total > 0.0 { "longer" } else { "less long" };
     let by = percent(whole + total, whole).map(|p| format!("{:.2} % ", p.abs())).unwrap_or_default();
@@ -154,6 +205,20 @@ fn why(rows: &[(&str, f64, f64)], whole: f64, total: f64) -> String {
     text += &first(true).map(|r| format!("; most of that is {}", named(r))).unwrap_or_default();
     text += &first(false).map(|r| format!("; what works against it most is {}", named(r))).unwrap_or_default();
     text
+}
+
+/// A part of an iteration as people call it.
+fn in_words(part: &str) -> String {
+    let bare = part.trim_end_matches("_ns");
+    let dimension = match bare.strip_prefix("comm_exposed_") {
+        Some("tp") => "tensor-parallel",
+        Some("pp") => "pipeline",
+        Some("dp") => "data-parallel",
+        Some("ep") => "expert",
+        Some("cp") => "context-parallel",
+        _ => return bare.to_string(),
+    };
+    format!("exposed {dimension} communication")
 }
 
 fn metrics(study: &Study, a: Pick, b: Pick) -> Section {
@@ -208,10 +273,12 @@ fn links(a: &[LinkRecord], b: &[LinkRecord], top: usize) -> Section {
         row.extend(pair(|l| l.pfc_pauses.into()));
         section.rows.push(row);
     }
-    section.notes.push(format!("{} of {common} common links differ", both.len()));
+    section.notes.push(format!("links that differ: {} of {common} that both have", both.len()));
     let (only_a, only_b) = (a.len() - common, b.len() - common);
     if only_a > 0 || only_b > 0 {
-        section.notes.push(format!("{only_a} links are only in a, {only_b} only in b: links are compared by name"));
+        section
+            .notes
+            .push(format!("links that only one has: {only_a} in a, {only_b} in b; links are compared by name"));
     }
     section
 }
@@ -279,11 +346,11 @@ fn flows(a: &[FlowRecord], b: &[FlowRecord], top: usize) -> Section {
         ]);
         section.rows.push(row);
     }
-    section.notes.push(format!("{} of {} pairs of ranks differ", order.len(), pairs.len()));
+    section.notes.push(format!("pairs of ranks that differ: {} of {}", order.len(), pairs.len()));
     let (only_a, only_b) = (of_a.len() - common, of_b.len() - common);
     if only_a > 0 || only_b > 0 {
         section.notes.push(format!(
-            "{only_a} flows are only in a, {only_b} only in b: flows are the same if ends and bytes are"
+            "flows that only one has: {only_a} in a, {only_b} in b; flows are the same if ends and bytes are"
         ));
     }
     section
@@ -305,7 +372,7 @@ mod tests {
         let folder = Folder::new(&["transport.cc"], vec![one, two]);
         let study = Study::open(&[folder.path()]).unwrap();
         let picks = ["0", "1"].map(|p| Pick::parse(&study, p, 0).unwrap());
-        let sections = explain(&study, picks[0], picks[1], 10).unwrap();
+        let sections = explain(&study, picks[0], picks[1], None, 10).unwrap();
         assert_eq!(
             sections.iter().map(|s| s.kind).collect::<Vec<_>>(),
             ["explain_settings", "explain_time", "explain_metrics", "explain_links", "explain_flows"]
@@ -317,19 +384,21 @@ mod tests {
             ["comm_exposed_dp_ns".into(), Cell::Real(100.0), Cell::Real(300.0), Cell::Real(200.0), Cell::Real(100.0)]
         );
         assert_eq!(time.last().unwrap()[3], Cell::Real(200.0), "the parts' differences add up");
+        let shares = |rows: &[Vec<Cell>]| rows.iter().filter_map(|r| r[4].number()).sum::<f64>();
+        assert!((shares(&time[..time.len() - 1]) - 100.0).abs() < 1e-9, "and so do their shares");
         let links = &sections[3];
         assert_eq!(
             (links.rows[0][0].to_string(), links.rows[1][0].to_string(), links.rows.len()),
             ("1->0".into(), "0->1".into(), 2)
         );
-        assert!(links.notes[1].contains("1 links are only in a, 1 only in b"));
+        assert!(links.notes[1].contains("links that only one has: 1 in a, 1 in b"));
         let flows = &sections[4];
         assert_eq!(flows.rows.len(), 1, "what is equal is left out");
         assert_eq!(
             (flows.rows[0][4].clone(), flows.rows[0][5].clone(), flows.rows[0][8].clone()),
             (Cell::Real(1.5), Cell::Real(2.5), Cell::Unsigned(1))
         );
-        assert!(flows.notes[1].contains("0 flows are only in a, 1 only in b"));
+        assert!(flows.notes[1].contains("flows that only one has: 0 in a, 1 in b"));
     }
 
     #[test]
@@ -338,7 +407,7 @@ mod tests {
         let why = why(&rows, 1000.0, -15.0);
         assert_eq!(
             why,
-            "b takes 1.50 % less long; most of that is compute_ns (-3.000 % of a's iteration); what works against it most is bubble_ns (+1.700 % of a's iteration)"
+            "b takes 1.50 % less long; most of that is compute (-3.00 % of a's iteration); what works against it most is bubble (+1.70 % of a's iteration)"
         );
     }
 

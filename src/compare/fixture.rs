@@ -3,13 +3,13 @@
 use std::path::Path;
 
 use crate::results::read::fixture;
-use crate::results::{Axis, Cell, ExperimentRecord, Finished, FlowRecord, Kind, LinkRecord, Ps, StatsRecord};
+use crate::results::{Axis, Cell, ColumnKind, ExperimentRecord, Finished, FlowRecord, LinkRecord, Ps, StatsRecord};
 
 /// A folder that goes with the value.
-pub struct Folder(tempfile::TempDir);
+pub(super) struct Folder(tempfile::TempDir);
 
 /// An experiment that is well: text values on the axes, a makespan in picoseconds.
-pub fn ok(exp_id: u64, config: &str, axes: &[&str], makespan_ps: u64) -> Finished {
+pub(super) fn ok(exp_id: u64, config: &str, axes: &[&str], makespan_ps: u64) -> Finished {
     let axes = axes.iter().map(|a| a.parse().map_or_else(|_| Cell::from(*a), Cell::Int)).collect();
     let mut record = ExperimentRecord::new(exp_id, config.into(), format!("e{exp_id}"), 0, exp_id, axes);
     record.makespan = Some(Ps(makespan_ps));
@@ -17,7 +17,7 @@ pub fn ok(exp_id: u64, config: &str, axes: &[&str], makespan_ps: u64) -> Finishe
 }
 
 /// The same with an iteration: compute and exposed data-parallel communication, picoseconds.
-pub fn iteration(mut f: Finished, compute: u64, exposed: u64) -> Finished {
+pub(super) fn iteration(mut f: Finished, compute: u64, exposed: u64) -> Finished {
     let r = &mut f.record;
     r.iteration_time = Some(Ps(compute + exposed));
     r.compute = Some(Ps(compute));
@@ -37,17 +37,17 @@ pub fn iteration(mut f: Finished, compute: u64, exposed: u64) -> Finished {
 }
 
 impl Folder {
-    pub fn new(axes: &[&str], experiments: Vec<Finished>) -> Folder {
+    pub(super) fn new(axes: &[&str], experiments: Vec<Finished>) -> Folder {
         Self::with_sweep(axes, experiments, "")
     }
 
     /// Replicas are counted by their configuration's key; ids ascend.
-    pub fn with_sweep(axes: &[&str], mut experiments: Vec<Finished>, sweep: &str) -> Folder {
+    pub(super) fn with_sweep(axes: &[&str], mut experiments: Vec<Finished>, sweep: &str) -> Folder {
         let folder = tempfile::tempdir().unwrap();
         let kind = |at: usize| Axis::infer("", experiments.iter().map(|e| &e.record.axis_values[at])).kind;
         let axes: Vec<Axis> =
             axes.iter().enumerate().map(|(at, key)| Axis { key: (*key).into(), kind: kind(at) }).collect();
-        for a in axes.iter().enumerate().filter(|(_, a)| a.kind == Kind::Text) {
+        for a in axes.iter().enumerate().filter(|(_, a)| a.kind == ColumnKind::Text) {
             experiments
                 .iter_mut()
                 .for_each(|e| e.record.axis_values[a.0] = e.record.axis_values[a.0].to_string().into());
@@ -61,18 +61,18 @@ impl Folder {
         Folder(folder)
     }
 
-    pub fn path(&self) -> &Path {
+    pub(super) fn path(&self) -> &Path {
         self.0.path()
     }
 }
 
 /// A flow's end, ps.
-pub fn flow(flow_id: u32, src: u32, dst: u32, fct_ps: u64) -> FlowRecord {
+pub(super) fn flow(flow_id: u32, src: u32, dst: u32, fct_ps: u64) -> FlowRecord {
     FlowRecord { flow_id, src, dst, bytes: 1000, start: Ps(0), fct: Some(Ps(fct_ps)) }
 }
 
 /// A link with its share in millionths.
-pub fn link(name: &str, utilisation: u64, max_queue_bytes: u64) -> LinkRecord {
+pub(super) fn link(name: &str, utilisation: u64, max_queue_bytes: u64) -> LinkRecord {
     let (utilisation, mean_queue_bytes) = (crate::results::Micro(utilisation), crate::results::Micro(0));
     LinkRecord {
         link: name.into(),

@@ -7,13 +7,14 @@
 
 use crate::results::{Cell, RunResults, Status};
 use crate::spec::nearest;
-use crate::sweep::condition::{Condition, Names, Val};
+use crate::sweep::condition::{Condition, ConditionNames, Val};
 
 use super::pairs::{differences, partners};
 use super::{CompareError, Section, Study};
+use crate::units::counted;
 
 /// A condition that was understood.
-pub struct Gate {
+pub struct GateCondition {
     text: String,
     condition: Condition,
     /// The column that `base` alone stands for.
@@ -34,7 +35,7 @@ pub struct Hit {
 
 /// What a gate found.
 #[derive(Clone, Debug, Default)]
-pub struct Verdict {
+pub struct GateVerdict {
     /// Experiments that the condition was held against.
     pub checked: usize,
     pub hits: Vec<Hit>,
@@ -58,7 +59,7 @@ impl Columns<'_> {
 /// The word for the first folder.
 const BASE: &str = "base";
 
-impl Names for Columns<'_> {
+impl ConditionNames for Columns<'_> {
     fn knows(&self, name: &str) -> bool {
         self.in_base(name) || self.all().any(|c| c == name)
     }
@@ -144,12 +145,12 @@ impl Matches {
     }
 }
 
-impl Gate {
+impl GateCondition {
     /// Understands a condition.
     ///
     /// # Errors
     /// It is none, names no column, a column without any value, or a base where there is none.
-    pub fn parse(study: &Study, text: &str) -> Result<Gate, CompareError> {
+    pub fn parse(study: &Study, text: &str) -> Result<GateCondition, CompareError> {
         let bad = |why: String| CompareError::Gate { text: text.into(), why };
         let columns = Columns(study);
         let condition = Condition::parse(text, &columns).map_err(bad)?;
@@ -163,7 +164,7 @@ impl Gate {
                 bad("`base` is the first of several folders, and there is one; name the base before it".into()),
             );
         }
-        let gate = Gate { implied: first.to_string(), uses_base, text: text.into(), condition };
+        let gate = GateCondition { implied: first.to_string(), uses_base, text: text.into(), condition };
         for name in gate.condition.names() {
             let (runs, column) = match gate.base_column(name) {
                 Some(column) => (&study.runs[..1], column),
@@ -208,7 +209,7 @@ impl Gate {
     ///
     /// # Errors
     /// There is nothing to check, or the condition makes no sense for any experiment (a text compared with a number).
-    pub fn check(&self, study: &Study, matches: &Matches) -> Result<Verdict, CompareError> {
+    pub fn check(&self, study: &Study, matches: &Matches) -> Result<GateVerdict, CompareError> {
         let bad = |why: String| CompareError::Gate { text: self.text.clone(), why };
         let several = study.runs.len() > 1;
         let cases: Vec<(usize, usize, Option<usize>)> = if self.uses_base {
@@ -226,7 +227,7 @@ impl Gate {
                 false => "there is no experiment to check".into(),
             }));
         }
-        let mut verdict = Verdict { checked: cases.len(), ..Verdict::default() };
+        let mut verdict = GateVerdict { checked: cases.len(), ..GateVerdict::default() };
         let (mut decided, mut nonsense) = (0, None);
         for (run, row, base) in cases {
             let value = |name: &str| self.value(study, run, row, base, name);
@@ -284,7 +285,7 @@ impl Gate {
     }
 
     /// What was found, a row a hit.
-    pub fn section(&self, study: &Study, verdict: &Verdict) -> Section {
+    pub fn section(&self, study: &Study, verdict: &GateVerdict) -> Section {
         let n = verdict.hits.len();
         let met = if n == 0 { "passed".to_string() } else { format!("FAILED for {n}") };
         let mut columns = vec!["condition".to_string(), "dir".into(), "exp_id".into()];
@@ -298,8 +299,11 @@ impl Gate {
         let shown: Vec<&String> = names.iter().filter(|n| !study.axes.contains(n)).collect();
         columns.extend(shown.iter().map(|n| n.to_string()));
         columns.push("undecided".into());
-        let mut section =
-            Section::new("fail_if", format!("{}: {met} of {} experiments", self.text, verdict.checked), columns);
+        let mut section = Section::new(
+            "fail_if",
+            format!("{}: {met} of {}", self.text, counted(verdict.checked, "experiment")),
+            columns,
+        );
         for hit in &verdict.hits {
             let mut row: Vec<Cell> =
                 vec![self.text.as_str().into(), study.dir(hit.run).into(), study.runs[hit.run].exp_id(hit.row).into()];
@@ -313,7 +317,7 @@ impl Gate {
             let hint = "; `status == \"oom\" || ...` would fail for them";
             section
                 .notes
-                .push(format!("{} experiments need more memory than there is{base}; they pass{hint}", verdict.oom));
+                .push(format!("{} without enough GPU memory{base} pass{hint}", counted(verdict.oom, "experiment")));
         }
         section
     }
@@ -346,7 +350,7 @@ mod tests {
     use crate::compare::fixture::{Folder, ok};
 
     fn hits(study: &Study, text: &str) -> Result<Vec<u64>, String> {
-        let gate = Gate::parse(study, text).map_err(|e| e.to_string())?;
+        let gate = GateCondition::parse(study, text).map_err(|e| e.to_string())?;
         let verdict = gate.check(study, &Matches::of(study)).map_err(|e| e.to_string())?;
         Ok(verdict.hits.iter().map(|h| study.runs[h.run].exp_id(h.row)).collect())
     }

@@ -2,7 +2,7 @@
 //!
 //! Layer: compare.
 
-use crate::results::{Kind, Role};
+use crate::results::{ColumnKind, ColumnRole};
 use crate::spec::nearest;
 
 use super::{CompareError, Study};
@@ -16,7 +16,7 @@ pub enum Better {
 
 /// A column that experiments are ranked by.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Metric {
+pub struct RankingMetric {
     pub name: String,
     pub better: Better,
 }
@@ -43,21 +43,21 @@ pub const PARTS: &[&str] = &[
 /// Columns that say how much was simulated, not how well it went.
 pub const NO_METRIC: &[&str] = &["flows", "packet_hops"];
 
-impl Metric {
+impl RankingMetric {
     /// A column as a metric.
-    pub fn of(name: &str) -> Metric {
+    pub fn of(name: &str) -> RankingMetric {
         let better = if MORE.iter().any(|m| name.starts_with(m)) { Better::More } else { Better::Less };
-        Metric { name: name.into(), better }
+        RankingMetric { name: name.into(), better }
     }
 
     /// The metric of this name, if any experiment of the study has it.
     ///
     /// # Errors
     /// There is no such column, it holds no numbers, or no experiment has a value.
-    pub fn named(study: &Study, option: &'static str, name: &str) -> Result<Metric, CompareError> {
+    pub fn named(study: &Study, option: &'static str, name: &str) -> Result<RankingMetric, CompareError> {
         let known = available(study);
         if known.iter().any(|k| k == name) {
-            return Ok(Metric::of(name));
+            return Ok(RankingMetric::of(name));
         }
         let hint = match nearest(name, known.iter().map(String::as_str)) {
             Some(near) => format!("did you mean `{near}`?"),
@@ -71,12 +71,16 @@ impl Metric {
     ///
     /// # Errors
     /// No experiment has any of them.
-    pub fn default_of(study: &Study) -> Result<Metric, CompareError> {
+    pub fn default_of(study: &Study) -> Result<RankingMetric, CompareError> {
         let known = available(study);
         if let Some(first) = objectives(study.runs[0].sweep().as_ref()).iter().find(|o| known.contains(o)) {
-            return Ok(Metric::of(first));
+            return Ok(RankingMetric::of(first));
         }
-        DEFAULTS.iter().find(|d| known.iter().any(|k| k == *d)).map(|d| Metric::of(d)).ok_or(CompareError::Nothing)
+        DEFAULTS
+            .iter()
+            .find(|d| known.iter().any(|k| k == *d))
+            .map(|d| RankingMetric::of(d))
+            .ok_or(CompareError::Nothing)
     }
 
     /// Whether `a` is better than `b`.
@@ -117,13 +121,20 @@ pub fn objectives(sweep: Option<&toml::Table>) -> Vec<String> {
     named.map(|o| o.iter().filter_map(|name| name.as_str().map(String::from)).collect()).unwrap_or_default()
 }
 
+/// The objectives of the first folder's search that any experiment has.
+pub fn searched_by(study: &Study) -> Vec<RankingMetric> {
+    let known = available(study);
+    let of = objectives(study.runs[0].sweep().as_ref());
+    of.iter().filter(|o| known.contains(o)).map(|o| RankingMetric::of(o)).collect()
+}
+
 /// Numeric outcomes that at least one experiment has, in the order of columns.
 pub fn available(study: &Study) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for run in &study.runs {
         for (at, column) in run.columns.iter().enumerate() {
-            let numeric =
-                matches!(column.kind, Kind::Int | Kind::Unsigned | Kind::Real) && column.role == Role::Outcome;
+            let numeric = matches!(column.kind, ColumnKind::Int | ColumnKind::Unsigned | ColumnKind::Real)
+                && column.role == ColumnRole::Outcome;
             if numeric
                 && !NO_METRIC.contains(&column.name.as_str())
                 && !names.contains(&column.name)
@@ -143,7 +154,7 @@ mod tests {
 
     #[test]
     fn rates_are_to_be_large_and_times_small() {
-        let better = |name| Metric::of(name).better;
+        let better = |name| RankingMetric::of(name).better;
         assert_eq!([better("mfu"), better("tokens_per_s_per_gpu"), better("busbw_gbps")], [Better::More; 3]);
         assert_eq!([better("iteration_time_ns"), better("drops"), better("max_link_utilisation")], [Better::Less; 3]);
     }
@@ -163,7 +174,7 @@ mod tests {
             row.record.drops = Some(3);
             let folder = Folder::with_sweep(&["a"], vec![row], &sweep);
             let study = Study::open(&[folder.path()]).unwrap();
-            Metric::default_of(&study).unwrap().name
+            RankingMetric::default_of(&study).unwrap().name
         };
         assert_eq!([ranked("optimize"), ranked("grid")], ["drops", "makespan_ns"]);
     }
@@ -172,8 +183,8 @@ mod tests {
     fn only_what_has_values_is_a_metric() {
         let folder = Folder::new(&["a"], vec![ok(0, "k", &["1"], 5_000)]);
         let study = Study::open(&[folder.path()]).unwrap();
-        assert_eq!(Metric::default_of(&study).unwrap().name, "makespan_ns");
-        let why = |name| Metric::named(&study, "--metric", name).unwrap_err().to_string();
+        assert_eq!(RankingMetric::default_of(&study).unwrap().name, "makespan_ns");
+        let why = |name| RankingMetric::named(&study, "--metric", name).unwrap_err().to_string();
         assert!(why("makespan").contains("those with values are makespan_ns"), "{}", why("makespan"));
         assert!(why("makespam_ns").contains("did you mean `makespan_ns`?"));
         assert!(why("iteration_time_ns").contains("no metric"));

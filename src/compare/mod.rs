@@ -26,12 +26,12 @@ use thiserror::Error;
 
 pub use effect::{Effects, effects};
 pub use explain::{Pick, explain};
-pub use gate::{Gate, Verdict};
-pub use metric::{Better, Metric};
+pub use gate::{GateCondition, GateVerdict};
+pub use metric::{Better, RankingMetric};
 pub use pareto::front;
 pub use questions::Questions;
-pub use rank::{Group, Ranked, rank};
-pub use study::{Configuration, Sample, Study};
+pub use rank::{Ranked, RankedGroup, rank};
+pub use study::{Sample, Study, StudyConfiguration};
 
 use crate::results::{Cell, ReadError};
 

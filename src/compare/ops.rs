@@ -60,7 +60,7 @@ pub fn section(a: &Timeline, b: &Timeline, top: usize) -> Section {
         "waited b ns",
         "per rank difference ns",
     ];
-    let mut section = Section::new("explain_ops", "ops whose times differ most", columns);
+    let mut section = Section::new("explain_ops", "operations whose times differ most, over all ranks", columns);
     let (of_a, of_b) = (sums(a), sums(b));
     if of_a.is_empty() || of_b.is_empty() {
         section.notes.push("flows have no kernels and collectives; only programs do".into());
@@ -92,6 +92,12 @@ pub fn section(a: &Timeline, b: &Timeline, top: usize) -> Section {
         );
         section.rows.push(row);
     }
+    if let Some(name) = names.first() {
+        let apart = apart(name) / 1e3;
+        let what = if name.2.is_empty() { name.1.to_string() } else { format!("{} ({})", name.2, name.1) };
+        let (more, per_rank) = (if apart > 0.0 { "longer" } else { "less long" }, apart.abs());
+        section.notes.push(format!("{} {what} takes b's ranks {} {more} each", name.0, in_ns(per_rank)));
+    }
     section.notes.push(format!(
         "{} of {n} names differ; waited: until the peers were there; times overlap, so differences do not add up to the iteration's",
         names.len()
@@ -102,6 +108,24 @@ pub fn section(a: &Timeline, b: &Timeline, top: usize) -> Section {
             .filter_map(|(which, t)| t.cut.as_ref().map(|why| format!("{which} did not end: {why}"))),
     );
     section
+}
+
+/// Nanoseconds in the unit that fits, four digits.
+fn in_ns(ns: f64) -> String {
+    let (value, unit) = match ns {
+        _ if ns < 1e3 => (ns, "ns"),
+        _ if ns < 1e6 => (ns / 1e3, "us"),
+        _ if ns < 1e9 => (ns / 1e6, "ms"),
+        _ => (ns / 1e9, "s"),
+    };
+    let digits = if value < 10.0 {
+        3
+    } else if value < 100.0 {
+        2
+    } else {
+        1
+    };
+    format!("{value:.digits$} {unit}")
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Study;
+use crate::units::counted;
 
 /// A configuration of the first folder that another one is held against.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,17 +23,21 @@ pub fn partners(study: &Study) -> Vec<Option<Partner>> {
     let n = study.configurations.len();
     let mut found: Vec<Option<Partner>> = vec![None; n];
     let in_base = || (0..n).filter(|&c| study.configurations[c].run == 0);
-    let by_key: BTreeMap<&str, usize> = in_base().map(|c| (study.configurations[c].config_key.as_str(), c)).collect();
+    // Several, where an axis makes no difference.
+    let mut by_key: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+    in_base().for_each(|c| by_key.entry(&study.configurations[c].config_key).or_default().push(c));
+    let places = places(study);
+    let at = |c: usize| -> Vec<String> { places.iter().map(|&a| text(study, c, a)).collect() };
     // By folder, what of the base is taken.
     let mut taken: BTreeSet<(usize, usize)> = BTreeSet::new();
     for (c, configuration) in study.configurations.iter().enumerate().filter(|(_, c)| c.run > 0) {
-        if let Some(&of_base) = by_key.get(configuration.config_key.as_str()) {
+        if let Some(same) = by_key.get(configuration.config_key.as_str()) {
+            let equal = same.iter().copied().find(|&b| same.len() == 1 || at(b) == at(c));
+            let of_base = equal.unwrap_or(same[0]);
             found[c] = Some(Partner { of_base, same: true });
             taken.insert((configuration.run, of_base));
         }
     }
-    let places = places(study);
-    let at = |c: usize| -> Vec<String> { places.iter().map(|&a| text(study, c, a)).collect() };
     let by_place: BTreeMap<Vec<String>, usize> = in_base().map(|c| (at(c), c)).collect();
     for (c, configuration) in study.configurations.iter().enumerate().filter(|(_, c)| c.run > 0) {
         if found[c].is_none()
@@ -93,8 +98,8 @@ pub fn differences(study: &Study, partners: &[Option<Partner>]) -> Option<String
         said.push("the model's version, or an input file".into());
     }
     Some(format!(
-        "{} configurations are held against those with the same axes' values, which differ otherwise: {}",
-        others.len(),
+        "{} held against the base by the same axes' values, though not by the same settings: {}",
+        counted(others.len(), "configuration"),
         said.join(", ")
     ))
 }
@@ -119,9 +124,20 @@ mod tests {
         let (partners, words) = found(&base, &new);
         assert_eq!(partners, [Some(Partner { of_base: 0, same: true }), Some(Partner { of_base: 1, same: false })]);
         let words = words.unwrap();
-        assert!(words.starts_with("1 configurations") && words.ends_with("transport.hpcc.eta 0.95 -> 0.05"), "{words}");
+        assert!(
+            words.starts_with("1 configuration held") && words.ends_with("transport.hpcc.eta 0.95 -> 0.05"),
+            "{words}"
+        );
         let again = Folder::new(&["transport.cc"], rows(["a", "b"]));
         assert_eq!(found(&base, &again).1, None);
+    }
+
+    #[test]
+    fn points_of_one_configuration_meet_by_their_axes() {
+        let rows = || vec![ok(0, "a", &["clos", "100"], 1_000), ok(1, "a", &["clos", "400"], 1_000)];
+        let axes = ["topology.kind", "topology.uplink_gbps"];
+        let (base, new) = (Folder::new(&axes, rows()), Folder::new(&axes, rows()));
+        assert_eq!(found(&base, &new).0, [0, 1].map(|of_base| Some(Partner { of_base, same: true })));
     }
 
     #[test]

@@ -2,12 +2,12 @@
 //!
 //! Layer: compare.
 
-use super::{Group, Metric, Section, Study};
+use super::{RankedGroup, RankingMetric, Section, Study};
 use crate::results::Cell;
 
 /// Indices of the configurations on the front, best first by the first metric, among `candidates`. Equal ones are all on it; those that lack a
 /// value of any metric are not.
-pub fn front(study: &Study, metrics: &[Metric], candidates: impl IntoIterator<Item = usize>) -> Vec<usize> {
+pub fn front(study: &Study, metrics: &[RankingMetric], candidates: impl IntoIterator<Item = usize>) -> Vec<usize> {
     let means = |c: usize| -> Option<Vec<f64>> {
         metrics.iter().map(|m| study.sample(&study.configurations[c], &m.name).map(|s| s.mean)).collect()
     };
@@ -15,7 +15,7 @@ pub fn front(study: &Study, metrics: &[Metric], candidates: impl IntoIterator<It
 }
 
 /// The same of points with a value of each metric.
-pub fn of_points(metrics: &[Metric], mut points: Vec<(usize, Vec<f64>)>) -> Vec<usize> {
+pub fn of_points(metrics: &[RankingMetric], mut points: Vec<(usize, Vec<f64>)>) -> Vec<usize> {
     let order = |a: &Vec<f64>, b: &Vec<f64>| {
         metrics
             .iter()
@@ -40,7 +40,7 @@ pub fn of_points(metrics: &[Metric], mut points: Vec<(usize, Vec<f64>)>) -> Vec<
 }
 
 /// The fronts of all groups as a table.
-pub fn section(study: &Study, metrics: &[Metric], groups: &[Group]) -> Section {
+pub fn section(study: &Study, metrics: &[RankingMetric], groups: &[RankedGroup]) -> Section {
     let several = study.runs.len() > 1;
     let mut columns: Vec<String> = several.then(|| "dir".into()).into_iter().collect();
     columns.push("exp_id".into());
@@ -82,7 +82,7 @@ mod tests {
     #[test]
     fn nobody_on_the_front_is_beaten() {
         let (_folder, study) = study(&[(10, 0.5), (20, 0.6), (20, 0.4), (30, 0.6), (10, 0.5), (5, 0.1)]);
-        let metrics = [Metric::of("makespan_ns"), Metric::of("mfu")];
+        let metrics = [RankingMetric::of("makespan_ns"), RankingMetric::of("mfu")];
         assert_eq!(front(&study, &metrics, 0..6), [5, 0, 4, 1]);
     }
 
@@ -92,7 +92,7 @@ mod tests {
         fn the_front_is_what_the_definition_says(points in prop::collection::vec((1u64..6, 1u32..6), 1..12)) {
             let points: Vec<(u64, f64)> = points.into_iter().map(|(a, b)| (a, f64::from(b))).collect();
             let (_folder, study) = study(&points);
-            let mut found = front(&study, &[Metric::of("makespan_ns"), Metric::of("mfu")], 0..points.len());
+            let mut found = front(&study, &[RankingMetric::of("makespan_ns"), RankingMetric::of("mfu")], 0..points.len());
             found.sort_unstable();
             let beaten = |p: &(u64, f64)| points.iter().any(|q| q.0 <= p.0 && q.1 >= p.1 && q != p);
             let expected: Vec<usize> = (0..points.len()).filter(|&i| !beaten(&points[i])).collect();

@@ -2,8 +2,9 @@
 //!
 //! Layer: compare. Configurations that ask different questions (another model, other messages) are ranked apart.
 
-use super::{Metric, Sample, Section, Study};
+use super::{RankingMetric, Sample, Section, Study};
 use crate::results::Cell;
+use crate::units::counted;
 
 /// A configuration in its place.
 #[derive(Clone, Debug)]
@@ -20,7 +21,7 @@ pub struct Ranked {
 
 /// Configurations that may be compared, best first.
 #[derive(Clone, Debug)]
-pub struct Group {
+pub struct RankedGroup {
     /// The axes that set it apart from other groups, and their values.
     pub question: Vec<(String, Cell)>,
     pub ranked: Vec<Ranked>,
@@ -28,7 +29,7 @@ pub struct Group {
     pub without: Vec<usize>,
 }
 
-impl Group {
+impl RankedGroup {
     /// The question in words; empty where there is only one.
     pub fn label(&self) -> String {
         let part = |(axis, value): &(String, Cell)| format!("{} {value}", axis.rsplit('.').next().unwrap_or(axis));
@@ -37,13 +38,13 @@ impl Group {
 }
 
 /// Ranks all configurations. A difference of at most either's uncertainty is a tie with the best of a rank.
-pub fn rank(study: &Study, metric: &Metric) -> Vec<Group> {
+pub fn rank(study: &Study, metric: &RankingMetric) -> Vec<RankedGroup> {
     let questions = study.questions();
-    let mut groups: Vec<Group> = Vec::new();
+    let mut groups: Vec<RankedGroup> = Vec::new();
     for (index, (c, at)) in study.configurations.iter().zip(study.group_of()).enumerate() {
         if at == groups.len() {
             let question = questions.iter().map(|&q| (study.axes[q].clone(), c.values[q].clone())).collect();
-            groups.push(Group { question, ranked: Vec::new(), without: Vec::new() });
+            groups.push(RankedGroup { question, ranked: Vec::new(), without: Vec::new() });
         }
         match study.sample(c, &metric.name) {
             None => groups[at].without.push(index),
@@ -74,7 +75,7 @@ pub fn rank(study: &Study, metric: &Metric) -> Vec<Group> {
 }
 
 /// The ranking as a table of the best `top` of every group.
-pub fn section(study: &Study, metric: &Metric, groups: &[Group], top: usize) -> Section {
+pub fn section(study: &Study, metric: &RankingMetric, groups: &[RankedGroup], top: usize) -> Section {
     let several = study.runs.len() > 1;
     let mut columns = vec!["rank".to_string(), "tied".into()];
     columns.extend(several.then(|| "dir".into()));
@@ -116,7 +117,7 @@ pub fn section(study: &Study, metric: &Metric, groups: &[Group], top: usize) -> 
     section
 }
 
-fn notes(study: &Study, groups: &[Group], top: usize) -> Vec<String> {
+fn notes(study: &Study, groups: &[RankedGroup], top: usize) -> Vec<String> {
     let mut notes = Vec::new();
     let apart: Vec<String> =
         groups.first().map(|g| g.question.iter().map(|(axis, _)| axis.clone()).collect()).unwrap_or_default();
@@ -125,7 +126,7 @@ fn notes(study: &Study, groups: &[Group], top: usize) -> Vec<String> {
     }
     let hidden: usize = groups.iter().map(|g| g.ranked.len().saturating_sub(top)).sum();
     if hidden > 0 {
-        notes.push(format!("{hidden} more configurations are not shown; --top says how many are"));
+        notes.push(format!("not shown: {}; --top says how many are", counted(hidden, "more configuration")));
     }
     if groups.iter().flat_map(|g| &g.ranked).any(|r| r.tied) {
         notes.push(
@@ -133,10 +134,12 @@ fn notes(study: &Study, groups: &[Group], top: usize) -> Vec<String> {
                 .into(),
         );
     }
-    let alike = groups.iter().flat_map(|g| &g.ranked).filter(|r| r.sample.n > 1 && r.sample.deviation == 0.0).count();
-    if alike > 0 {
+    let n_without_spread =
+        groups.iter().flat_map(|g| &g.ranked).filter(|r| r.sample.n > 1 && r.sample.deviation == 0.0).count();
+    if n_without_spread > 0 {
         notes.push(format!(
-            "of {alike} configurations all replicas are alike: no seed decides this of them, so replicas do not say how sure it is (an axis of routing.seed varies paths)"
+            "all replicas of {} are alike: no seed decides this, so replicas do not say how sure it is (an axis of routing.seed varies paths)",
+            counted(n_without_spread, "configuration")
         ));
     }
     let without: Vec<usize> = groups.iter().flat_map(|g| &g.without).copied().collect();
@@ -147,7 +150,11 @@ fn notes(study: &Study, groups: &[Group], top: usize) -> Vec<String> {
             *by.entry(study.runs[c.run].status(c.rows[0]).as_str()).or_insert(0) += 1;
         }
         let by: Vec<String> = by.iter().map(|(status, n)| format!("{n} {status}")).collect();
-        notes.push(format!("{} configurations have no value and no rank ({})", without.len(), by.join(", ")));
+        notes.push(format!(
+            "without a value and a rank: {} ({})",
+            counted(without.len(), "configuration"),
+            by.join(", ")
+        ));
     }
     notes
 }
@@ -165,7 +172,7 @@ mod tests {
     use super::*;
     use crate::compare::fixture::{Folder, ok};
 
-    fn ranks(study: &Study, metric: &Metric) -> Vec<(u64, usize, bool)> {
+    fn ranks(study: &Study, metric: &RankingMetric) -> Vec<(u64, usize, bool)> {
         let groups = rank(study, metric);
         groups[0].ranked.iter().map(|r| (study.configurations[r.configuration].exp_id, r.rank, r.tied)).collect()
     }
@@ -183,15 +190,19 @@ mod tests {
         ];
         let folder = Folder::new(&["transport.cc"], rows);
         let study = Study::open(&[folder.path()]).unwrap();
-        assert_eq!(ranks(&study, &Metric::of("makespan_ns")), [(0, 1, true), (2, 1, true), (4, 3, true), (6, 3, true)]);
-        let section = section(&study, &Metric::of("makespan_ns"), &rank(&study, &Metric::of("makespan_ns")), 2);
+        assert_eq!(
+            ranks(&study, &RankingMetric::of("makespan_ns")),
+            [(0, 1, true), (2, 1, true), (4, 3, true), (6, 3, true)]
+        );
+        let section =
+            section(&study, &RankingMetric::of("makespan_ns"), &rank(&study, &RankingMetric::of("makespan_ns")), 2);
         assert_eq!(section.rows.len(), 2);
         assert!(
-            section.notes.iter().any(|n| n.starts_with("of 1 configurations all replicas are alike")),
+            section.notes.iter().any(|n| n.starts_with("all replicas of 1 configuration are alike")),
             "c: {:?}",
             section.notes
         );
-        assert!(section.notes.iter().any(|n| n.starts_with("2 more configurations")), "{:?}", section.notes);
+        assert!(section.notes.iter().any(|n| n.starts_with("not shown: 2 more configurations")), "{:?}", section.notes);
     }
 
     #[test]
@@ -199,11 +210,11 @@ mod tests {
         let mut rows = vec![ok(0, "a", &["a"], 100_000), ok(1, "b", &["b"], 102_000), ok(2, "c", &["c"], 110_000)];
         let folder = Folder::new(&["transport.cc"], rows.clone());
         let study = Study::open(&[folder.path()]).unwrap();
-        assert_eq!(ranks(&study, &Metric::of("makespan_ns")), [(0, 1, false), (1, 2, false), (2, 3, false)]);
+        assert_eq!(ranks(&study, &RankingMetric::of("makespan_ns")), [(0, 1, false), (1, 2, false), (2, 3, false)]);
         rows[1].stats.audit_fct_error = Some(0.03);
         let folder = Folder::new(&["transport.cc"], rows);
         let study = Study::open(&[folder.path()]).unwrap();
-        assert_eq!(ranks(&study, &Metric::of("makespan_ns")), [(0, 1, true), (1, 1, true), (2, 3, false)]);
+        assert_eq!(ranks(&study, &RankingMetric::of("makespan_ns")), [(0, 1, true), (1, 1, true), (2, 3, false)]);
     }
 
     #[test]
@@ -219,8 +230,8 @@ mod tests {
         ];
         let folder = Folder::new(&["topology.link_gbps", "workload.bytes"], rows);
         let study = Study::open(&[folder.path()]).unwrap();
-        let groups = rank(&study, &Metric::of("makespan_ns"));
-        assert_eq!(groups.iter().map(Group::label).collect::<Vec<_>>(), ["bytes 1000", "bytes 2000"]);
+        let groups = rank(&study, &RankingMetric::of("makespan_ns"));
+        assert_eq!(groups.iter().map(RankedGroup::label).collect::<Vec<_>>(), ["bytes 1000", "bytes 2000"]);
         assert_eq!((groups[0].ranked.len(), groups[0].without.len(), groups[1].ranked[0].configuration), (1, 1, 2));
     }
 
@@ -231,6 +242,6 @@ mod tests {
         rows[0].record.mfu = Some(0.4);
         let folder = Folder::new(&["transport.cc"], rows);
         let study = Study::open(&[folder.path()]).unwrap();
-        assert_eq!(ranks(&study, &Metric::of("mfu")), [(1, 1, false), (0, 2, false)]);
+        assert_eq!(ranks(&study, &RankingMetric::of("mfu")), [(1, 1, false), (0, 2, false)]);
     }
 }

@@ -10,11 +10,11 @@ use toml::de::DeValue;
 use crate::results::{Cell, RunResults, Status};
 use crate::spec::{self, Key, KeyId, Value, Values};
 
-use super::{CompareError, Metric, Questions};
+use super::{CompareError, Questions, RankingMetric};
 
-/// One configuration in one folder: its replicas.
+/// One point of one folder's sweep: its replicas. Points of one configuration, between which an axis makes no difference, are several.
 #[derive(Clone, Debug)]
-pub struct Configuration {
+pub struct StudyConfiguration {
     /// Index of its folder.
     pub run: usize,
     /// `exp_id` of its first replica.
@@ -62,7 +62,7 @@ pub struct Study {
     pub runs: Vec<RunResults>,
     /// Axes of all folders, and keys that differ between folders that both vary nothing else; dotted, in the folders' order.
     pub axes: Vec<String>,
-    pub configurations: Vec<Configuration>,
+    pub configurations: Vec<StudyConfiguration>,
     asked: Questions,
 }
 
@@ -125,7 +125,7 @@ impl Study {
     }
 
     /// Values of a column, of replicas that have a result.
-    pub fn sample(&self, configuration: &Configuration, column: &str) -> Option<Sample> {
+    pub fn sample(&self, configuration: &StudyConfiguration, column: &str) -> Option<Sample> {
         let run = &self.runs[configuration.run];
         let at = run.column(column)?;
         let ok = configuration.rows.iter().filter(|&&row| run.status(row) == Status::Ok);
@@ -133,7 +133,7 @@ impl Study {
     }
 
     /// How far two means may lie apart and still say nothing: the replicas' deviation, or the audited error where that is more.
-    pub fn uncertainty(&self, configuration: &Configuration, metric: &Metric, sample: &Sample) -> f64 {
+    pub fn uncertainty(&self, configuration: &StudyConfiguration, metric: &RankingMetric, sample: &Sample) -> f64 {
         let audited = if metric.is_timed() { configuration.audit * sample.mean.abs() } else { 0.0 };
         sample.deviation.max(audited)
     }
@@ -142,7 +142,7 @@ impl Study {
     pub fn group_of(&self) -> Vec<usize> {
         let questions = self.questions();
         let mut place: BTreeMap<Vec<String>, usize> = BTreeMap::new();
-        let mut group = |c: &Configuration| {
+        let mut group = |c: &StudyConfiguration| {
             let fresh = place.len();
             *place.entry(questions.iter().map(|&q| c.values[q].to_string()).collect()).or_insert(fresh)
         };
@@ -162,7 +162,7 @@ fn of_run(
     axes: &[String],
     fixed: &[(&'static Key, Value)],
     audits: &BTreeMap<u64, f64>,
-) -> Vec<Configuration> {
+) -> Vec<StudyConfiguration> {
     let places: Vec<Option<usize>> = axes.iter().map(|a| run.column(a)).collect();
     let own: Vec<(usize, &'static Key)> =
         run.axes().filter_map(|c| Some((c, spec::find(&run.columns[c].name)?))).collect();
@@ -182,12 +182,16 @@ fn of_run(
             .map(|(p, axis)| p.map_or_else(|| fallback(axis), |c| run.rows[row][c].clone()))
             .collect()
     };
-    let mut place: BTreeMap<&str, usize> = BTreeMap::new();
-    let mut found: Vec<Configuration> = Vec::new();
+    // Points of a sweep that resolve to the same configuration have one key; their axes' values set them apart.
+    let point = |row: usize| -> (&str, Vec<String>) {
+        (run.config_key(row), run.axes().map(|c| run.rows[row][c].to_string()).collect())
+    };
+    let mut place: BTreeMap<(&str, Vec<String>), usize> = BTreeMap::new();
+    let mut found: Vec<StudyConfiguration> = Vec::new();
     for row in 0..run.rows.len() {
         let key = run.config_key(row);
-        let index = *place.entry(key).or_insert_with(|| {
-            found.push(Configuration {
+        let index = *place.entry(point(row)).or_insert_with(|| {
+            found.push(StudyConfiguration {
                 run: at,
                 exp_id: run.exp_id(row),
                 config_key: key.into(),
@@ -268,6 +272,15 @@ mod tests {
         assert_eq!((sample.n, sample.mean, sample.low, sample.high), (2, 12.0, 10.0, 14.0));
         assert!((sample.deviation - 8f64.sqrt()).abs() < 1e-12);
         assert_eq!(Sample::of(&[0.1; 3]).unwrap().deviation, 0.0);
+    }
+
+    #[test]
+    fn points_of_one_configuration_are_not_replicas() {
+        let rows = vec![ok(0, "a", &["rail-only", "100"], 10_000), ok(1, "a", &["rail-only", "400"], 10_000)];
+        let folder = Folder::new(&["topology.kind", "topology.uplink_gbps"], rows);
+        let study = Study::open(&[folder.path()]).unwrap();
+        let rows: Vec<&[usize]> = study.configurations.iter().map(|c| c.rows.as_slice()).collect();
+        assert_eq!(rows, [[0], [1]]);
     }
 
     #[test]

@@ -5,16 +5,16 @@
 use std::collections::BTreeMap;
 
 use super::Kernel;
-use super::database::{Measured, Operation};
+use super::database::{MeasuredKernel, Operation};
 
 /// Attention: ps a FLOP as measured, by (head size, causal), ascending in the sequence's length. Overheads per row of tiles make it linear in 1 / length and in
 /// 1 / head size, so it is interpolated, and carried on, in these.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct AttentionCurves(BTreeMap<(bool, u64), Vec<(u64, f64)>>);
+pub(super) struct AttentionCurves(BTreeMap<(bool, u64), Vec<(u64, f64)>>);
 
 impl AttentionCurves {
     /// The rows of one GPU, operation and implementation; each as the function reads it: ps a FLOP.
-    pub fn collect(rows: &[Measured], gpu: &str, operation: Operation, variant: &str) -> AttentionCurves {
+    pub(super) fn collect(rows: &[MeasuredKernel], gpu: &str, operation: Operation, variant: &str) -> AttentionCurves {
         let mut curves = AttentionCurves::default();
         for row in rows.iter().filter(|r| r.gpu == gpu && r.operation == operation && r.variant == variant) {
             if let Kernel::Attention { seq_q, head_dim, causal, .. } = row.kernel {
@@ -34,7 +34,7 @@ impl AttentionCurves {
     }
 
     /// Every point changed by a function of (causal, head size, length, value); those that become `None` are left out.
-    pub fn map(&self, f: impl Fn(bool, u64, u64, f64) -> Option<f64>) -> AttentionCurves {
+    pub(super) fn map(&self, f: impl Fn(bool, u64, u64, f64) -> Option<f64>) -> AttentionCurves {
         let mut out = AttentionCurves::default();
         for ((causal, head_dim), points) in &self.0 {
             for (seq, value) in points {
@@ -47,7 +47,7 @@ impl AttentionCurves {
     }
 
     /// Points of `over` replace those of the same mask: measurements of several origins are not mixed in one curve.
-    pub fn overlaid(mut self, over: AttentionCurves) -> AttentionCurves {
+    pub(super) fn overlaid(mut self, over: AttentionCurves) -> AttentionCurves {
         for (key, points) in over.0 {
             self.0.insert(key, points);
         }
@@ -55,7 +55,7 @@ impl AttentionCurves {
     }
 
     /// ps a FLOP at a shape; `None` without any row of that mask.
-    pub fn at(&self, causal: bool, head_dim: u64, seq: u64) -> Option<f64> {
+    pub(super) fn at(&self, causal: bool, head_dim: u64, seq: u64) -> Option<f64> {
         let sizes: Vec<(u64, f64)> =
             self.0.range((causal, 0)..=(causal, u64::MAX)).map(|((_, d), points)| (*d, along(points, seq))).collect();
         let (first, last) = (sizes.first()?, sizes.last()?);
@@ -94,10 +94,10 @@ fn along(points: &[(u64, f64)], seq: u64) -> f64 {
 
 /// Memory-bound kernels: ps by bytes, ascending in both. Linear between points; below the first towards `floor_ps` at no bytes; above the last at the last one's rate.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct MemoryCurve(Vec<(u64, f64)>);
+pub(super) struct MemoryCurve(Vec<(u64, f64)>);
 
 impl MemoryCurve {
-    pub fn insert(&mut self, bytes: u64, ps: f64) {
+    pub(super) fn insert(&mut self, bytes: u64, ps: f64) {
         match self.0.binary_search_by_key(&bytes, |p| p.0) {
             Ok(i) => self.0[i].1 = ps,
             Err(i) => self.0.insert(i, (bytes, ps)),
@@ -105,7 +105,7 @@ impl MemoryCurve {
     }
 
     /// Makes it monotone: a kernel that was measured to take less than a smaller one takes as much.
-    pub fn settle(&mut self) {
+    pub(super) fn settle(&mut self) {
         let mut most = 0.0f64;
         for point in &mut self.0 {
             most = most.max(point.1);
@@ -113,7 +113,7 @@ impl MemoryCurve {
         }
     }
 
-    pub fn at(&self, bytes: u64, floor_ps: f64) -> Option<f64> {
+    pub(super) fn at(&self, bytes: u64, floor_ps: f64) -> Option<f64> {
         let (first, last) = (*self.0.first()?, *self.0.last()?);
         let line = |a: (u64, f64), b: (u64, f64)| a.1 + (b.1 - a.1) * (bytes - a.0) as f64 / (b.0 - a.0) as f64;
         Some(if bytes < first.0 {

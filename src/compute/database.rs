@@ -33,7 +33,7 @@ pub enum Operation {
 
 /// One measured kernel.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Measured {
+pub struct MeasuredKernel {
     pub gpu: String,
     pub operation: Operation,
     /// As the file calls it.
@@ -52,7 +52,7 @@ pub struct Measured {
 pub struct UserDatabase {
     /// For messages.
     pub file: String,
-    pub rows: Vec<Measured>,
+    pub rows: Vec<MeasuredKernel>,
 }
 
 #[derive(Deserialize)]
@@ -106,7 +106,7 @@ fn bad(file: &str, line: u64, message: String) -> Error {
     Error::Database { file: file.to_string(), line, message }
 }
 
-fn measured(line: &Line, number: u64) -> Result<Measured, String> {
+fn measured(line: &Line, number: u64) -> Result<MeasuredKernel, String> {
     if line.source.is_empty() {
         return Err("source is empty; say where the value is from".to_string());
     }
@@ -156,7 +156,7 @@ fn measured(line: &Line, number: u64) -> Result<Measured, String> {
         ("tflops", _) => flops / line.value,
         (other, _) => return Err(format!("unit {other:?}; us, tflops (arithmetic) or gbps (memory) would be right")),
     };
-    Ok(Measured {
+    Ok(MeasuredKernel {
         gpu: line.gpu.to_ascii_lowercase(),
         operation,
         name: line.operation.clone(),

@@ -19,12 +19,12 @@ mod timing;
 pub mod validation;
 
 pub use convert::{
-    Among, DlrmPart, LayerKind, Part, Pass, Role, Site, Step, dlrm_kernels, expert_loads, kind_of, layer_kernels,
-    layer_steps, list_layer_kernels, optimizer_kernels,
+    Among, DlrmPart, KernelRole, LayerKind, LayerPart, LayerStep, Pass, Site, dlrm_kernels, expert_loads, kind_of,
+    layer_kernels, layer_steps, list_layer_kernels, optimizer_kernels,
 };
 pub use database::UserDatabase;
 pub use error::Error;
 pub use gpu::Gpu;
 pub use kernel::{Class, Dtype, Kernel};
-pub use slowdown::{FEATURES, Features, Slowdown, SlowdownTable, Trees, overlap_ratio};
+pub use slowdown::{FEATURES, KernelFeatures, Slowdown, SlowdownTable, Trees, overlap_ratio};
 pub use timing::Timing;

@@ -23,7 +23,7 @@ const SPLITS: [u64; 5] = [1, 2, 4, 8, 16];
 const WORK_EFFICIENCY: [(f64, f64); 4] = [(0.01, 0.1), (1.0, 0.6), (16.0, 0.9), (128.0, 0.95)];
 
 /// Seconds of a kernel, without launch. Attention is the database's; here it counts as its two (or five) products at the sustained rate, or its memory traffic.
-pub fn seconds(gpu: &Gpu, kernel: &Kernel) -> f64 {
+pub(super) fn seconds(gpu: &Gpu, kernel: &Kernel) -> f64 {
     let memory = kernel.bytes() as f64 / gpu.stream_bps();
     match *kernel {
         Kernel::Gemm { m, n, k, batch, dtype, .. } => {

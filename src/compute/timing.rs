@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use super::curves::{AttentionCurves, MemoryCurve};
-use super::database::{Measured, Operation, UserDatabase};
+use super::database::{MeasuredKernel, Operation, UserDatabase};
 use super::{Dtype, Error, Gpu, Kernel, roofline};
 
 /// Queries that one block of fused attention works on: 128 rows in FlashAttention-2 and after.
@@ -42,11 +42,13 @@ pub struct Timing {
 impl Timing {
     /// Durations on `gpu`; the user's rows, which may call a GPU by any of its names, come before the assets'. A database without a row of this GPU or its baseline is an error: it would have no effect.
     pub fn new(gpu: &Gpu, user: Option<&UserDatabase>) -> Result<Timing, Error> {
-        let named =
-            |r: &Measured| Measured { gpu: Gpu::named(&r.gpu).map_or_else(|_| r.gpu.clone(), |g| g.name), ..r.clone() };
-        let own: Vec<Measured> = user.iter().flat_map(|u| &u.rows).map(named).collect();
+        let named = |r: &MeasuredKernel| MeasuredKernel {
+            gpu: Gpu::named(&r.gpu).map_or_else(|_| r.gpu.clone(), |g| g.name),
+            ..r.clone()
+        };
+        let own: Vec<MeasuredKernel> = user.iter().flat_map(|u| &u.rows).map(named).collect();
         if let Some(user) = user {
-            let mine = |r: &Measured| r.gpu == gpu.name || r.gpu == gpu.baseline;
+            let mine = |r: &MeasuredKernel| r.gpu == gpu.name || r.gpu == gpu.baseline;
             if !own.iter().any(mine) {
                 let mut found: Vec<&str> = user.rows.iter().map(|r| r.gpu.as_str()).collect();
                 found.sort_unstable();
@@ -78,7 +80,7 @@ impl Timing {
     }
 
     /// Durations on `gpu` by these rows alone; later rows replace earlier ones of the same kernel.
-    pub(super) fn from_rows(gpu: &Gpu, rows: &[Measured]) -> Timing {
+    pub(super) fn from_rows(gpu: &Gpu, rows: &[MeasuredKernel]) -> Timing {
         let baseline = Gpu::named(&gpu.baseline).unwrap_or_else(|_| gpu.clone());
         let curves = |name: &str, backward| {
             let shipped = if backward {
@@ -112,7 +114,7 @@ impl Timing {
     }
 
     /// Takes in products and memory-bound kernels measured on `owner`.
-    fn add(&mut self, rows: &[Measured], owner: &Gpu, memory_ratio: f64) {
+    fn add(&mut self, rows: &[MeasuredKernel], owner: &Gpu, memory_ratio: f64) {
         for row in rows.iter().filter(|r| r.gpu == owner.name) {
             match row.kernel {
                 Kernel::Gemm { m, n, k, batch, dtype, .. } => {
@@ -219,7 +221,7 @@ fn log_ratio(products: &[Product], at: [f64; 4]) -> f64 {
 }
 
 /// Forward curves of an implementation: measured, else what was measured together, divided as [`DIVIDED`] tells.
-fn forward_curves(rows: &[Measured], gpu: &str, variant: &str) -> AttentionCurves {
+fn forward_curves(rows: &[MeasuredKernel], gpu: &str, variant: &str) -> AttentionCurves {
     let together = AttentionCurves::collect(rows, gpu, Operation::Attention, variant);
     let known_forward = AttentionCurves::collect(rows, DIVIDED.0, Operation::AttentionForward, DIVIDED.1);
     let known_together = AttentionCurves::collect(rows, DIVIDED.0, Operation::Attention, DIVIDED.1);
@@ -230,9 +232,9 @@ fn forward_curves(rows: &[Measured], gpu: &str, variant: &str) -> AttentionCurve
 
 /// Backward curves: what was measured together less the forward direction (3.5 = 1 + 2.5 times its FLOPs); where only forward was measured, as much better than
 /// FlashAttention-2 backward as it is forward.
-fn backward_curves(rows: &[Measured], gpu: &str, variant: &str) -> AttentionCurves {
+fn backward_curves(rows: &[MeasuredKernel], gpu: &str, variant: &str) -> AttentionCurves {
     let forward = forward_curves(rows, gpu, variant);
-    let apart = |rows: &[Measured], gpu: &str, variant: &str| {
+    let apart = |rows: &[MeasuredKernel], gpu: &str, variant: &str| {
         let forward = forward_curves(rows, gpu, variant);
         let together = AttentionCurves::collect(rows, gpu, Operation::Attention, variant);
         together.map(|causal, d, s, value| Some((3.5 * value - forward.at(causal, d, s)?) / 2.5))

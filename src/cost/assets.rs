@@ -18,7 +18,7 @@ pub enum CostError {
 
 /// Price and power of one part.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Part {
+pub(super) struct PartCost {
     pub usd: f64,
     pub watts: f64,
 }
@@ -36,8 +36,8 @@ pub(super) struct ByRate {
 
 impl ByRate {
     /// One part of so many Gbit/s.
-    pub fn at(&self, gbps: f64) -> Part {
-        Part { usd: self.usd + self.usd_per_gbps * gbps, watts: self.watts + self.watts_per_gbps * gbps }
+    pub(super) fn at(&self, gbps: f64) -> PartCost {
+        PartCost { usd: self.usd + self.usd_per_gbps * gbps, watts: self.watts + self.watts_per_gbps * gbps }
     }
 }
 
@@ -73,15 +73,15 @@ pub(super) struct Costs {
 
 impl Costs {
     /// The asset.
-    pub fn shipped() -> &'static Costs {
+    pub(super) fn shipped() -> &'static Costs {
         static SHIPPED: OnceLock<Costs> = OnceLock::new();
         SHIPPED.get_or_init(|| toml::from_str(ASSET).expect("the asset is part of the program and a test reads it"))
     }
 
     /// A GPU by its canonical name.
-    pub fn gpu(&self, name: &str) -> Result<Part, CostError> {
+    pub(super) fn gpu(&self, name: &str) -> Result<PartCost, CostError> {
         match self.gpu.get(name) {
-            Some(g) => Ok(Part { usd: g.usd, watts: g.watts }),
+            Some(g) => Ok(PartCost { usd: g.usd, watts: g.watts }),
             None => Err(CostError::Gpu {
                 gpu: name.to_string(),
                 known: self.gpu.keys().cloned().collect::<Vec<_>>().join(", "),
@@ -90,11 +90,11 @@ impl Costs {
     }
 
     /// A server for so many GPUs, without them; by its name where the asset knows it, else the default one.
-    pub fn server(&self, name: Option<&str>, gpus: f64) -> Part {
+    pub(super) fn server(&self, name: Option<&str>, gpus: f64) -> PartCost {
         let named = self.server.values().find(|s| name.is_some_and(|n| s.names.iter().any(|m| m == n)));
         let s = named.unwrap_or_else(|| &self.server["default"]);
         let share = gpus / f64::from(s.gpus);
-        Part { usd: s.usd * share, watts: s.watts * share }
+        PartCost { usd: s.usd * share, watts: s.watts * share }
     }
 }
 

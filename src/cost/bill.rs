@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use super::assets::{CostError, Costs, Part};
+use super::assets::{CostError, Costs, PartCost};
 use crate::spec::CostKeys;
 use crate::topology::{Network, NodeKind};
 
@@ -66,12 +66,12 @@ pub fn parts(net: &Network, gpus: u64, nic_per_host: bool) -> Parts {
 /// A GPU that the asset does not know, and whose price and power `[base.cost]` does not give.
 pub fn bill(parts: &Parts, gpu: &str, server: Option<&str>, keys: &CostKeys) -> Result<Bill, CostError> {
     let costs = Costs::shipped();
-    let or = |own: (Option<f64>, Option<f64>), part: Part| Part {
+    let or = |own: (Option<f64>, Option<f64>), part: PartCost| PartCost {
         usd: own.0.unwrap_or(part.usd),
         watts: own.1.unwrap_or(part.watts),
     };
     let own_gpu = match keys.gpu {
-        (Some(usd), Some(watts)) => Part { usd, watts },
+        (Some(usd), Some(watts)) => PartCost { usd, watts },
         own => or(own, costs.gpu(gpu)?),
     };
     let gpus = parts.gpus as f64;
@@ -80,7 +80,7 @@ pub fn bill(parts: &Parts, gpu: &str, server: Option<&str>, keys: &CostKeys) -> 
     let own_servers =
         (keys.server.0.map(|x| x * parts.servers as f64), keys.server.1.map(|x| x * parts.servers as f64));
     let mut total = or(own_servers, servers);
-    let mut add = |n: f64, p: Part| {
+    let mut add = |n: f64, p: PartCost| {
         total.usd += n * p.usd;
         total.watts += n * p.watts;
     };

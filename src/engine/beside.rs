@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use super::fold::{FoldEngine, FoldStats};
-use super::{Engine, EngineError, Slice, is_final, packet_hops};
+use super::{Engine, EngineError, SliceOutcome, is_final, packet_hops};
 use crate::columns::{Tables, mode};
 
 /// A device's engine with a folding one for what the device does not do.
@@ -32,7 +32,7 @@ impl Engine for Beside {
         batch: &mut [Tables],
         packet_limit: u64,
         stop: &(dyn Fn() -> bool + Sync),
-    ) -> Result<Slice, EngineError> {
+    ) -> Result<SliceOutcome, EngineError> {
         let open = |hosts: bool, batch: &[Tables]| batch.iter().any(|t| is_hosts(t) == hosts && !is_final(t));
         if !open(true, batch) {
             return self.device.advance(batch, packet_limit, stop);

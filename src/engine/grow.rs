@@ -1,6 +1,6 @@
 //! Capacity: pools of packets that grow between steps, never inside one.
 
-use crate::columns::{IntVec, NONE, Packet, SHARED_FLAGS, Tables, cc, flag, status};
+use crate::columns::{IntVec, NicIdx, Packet, PacketIdx, SHARED_FLAGS, Tables, cc, flag, status};
 
 /// An experiment needs more packets in flight than the host has room for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -39,7 +39,7 @@ pub fn grow(t: &mut Tables, limit: u64) -> Result<(), TooManyPackets> {
 }
 
 /// Gives the pool of NIC `n` as much again as its worst step needs.
-pub fn grow_pool(t: &mut Tables, n: usize, limit: u64) -> Result<(), TooManyPackets> {
+pub fn grow_pool(t: &mut Tables, n: NicIdx, limit: u64) -> Result<(), TooManyPackets> {
     let row = &t.nics[n];
     let (head, added) = add_records(t, row.free_head, (2 * row.worst).max(64), limit)?;
     t.nics[n].free_head = head;
@@ -48,9 +48,9 @@ pub fn grow_pool(t: &mut Tables, n: usize, limit: u64) -> Result<(), TooManyPack
 }
 
 /// Appends `add` free records in front of the list `head`.
-fn add_records(t: &mut Tables, head: u32, add: u32, limit: u64) -> Result<(u32, u32), TooManyPackets> {
-    let first = t.packets.len() as u32;
-    let wanted = first as u64 + add as u64;
+fn add_records(t: &mut Tables, head: PacketIdx, add: u32, limit: u64) -> Result<(PacketIdx, u32), TooManyPackets> {
+    let first = PacketIdx::new(t.packets.len());
+    let wanted = first.0 as u64 + add as u64;
     if wanted > limit {
         return Err(TooManyPackets { wanted, limit });
     }
@@ -74,7 +74,7 @@ fn add_records(t: &mut Tables, head: u32, add: u32, limit: u64) -> Result<(u32, 
 pub fn first_fill(t: &mut Tables, per_nic: &[u32]) {
     for (n, &count) in per_nic.iter().enumerate() {
         if count > 0 {
-            let (head, added) = add_records(t, NONE, count, u64::from(u32::MAX))
+            let (head, added) = add_records(t, PacketIdx::NONE, count, u64::from(u32::MAX))
                 .expect("a first fill is far below the number of indices");
             t.nics[n].free_head = head;
             t.nics[n].free_n = added;

@@ -19,13 +19,13 @@ pub trait Engine: Send + Sync {
     /// to `packet_limit` records. Slices change no result.
     ///
     /// # Errors
-    /// The engine cannot go on at all; an experiment that cannot is no error, it is in [`Slice::failures`] or has a status.
+    /// The engine cannot go on at all; an experiment that cannot is no error, it is in [`SliceOutcome::failures`] or has a status.
     fn advance(
         &mut self,
         batch: &mut [Tables],
         packet_limit: u64,
         stop: &(dyn Fn() -> bool + Sync),
-    ) -> Result<Slice, EngineError>;
+    ) -> Result<SliceOutcome, EngineError>;
 
     /// How long `advance` goes on by itself: the time between two looks of the host.
     fn slice(&self) -> Duration;
@@ -43,7 +43,7 @@ pub trait Engine: Send + Sync {
 
 /// What a slice did.
 #[derive(Clone, Debug, Default)]
-pub struct Slice {
+pub struct SliceOutcome {
     /// Seconds spent on each experiment; where they run side by side on one device, its share.
     pub seconds: Vec<f64>,
     /// Experiments, by their place in the batch, that can never end on this engine, and why.

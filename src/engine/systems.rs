@@ -9,7 +9,7 @@ use crate::columns::{Exp, SHARED_FLAGS, Tables, flag, status};
 
 /// What a system has a row for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rows {
+pub enum SystemRows {
     /// A switch port.
     Port,
     Switch,
@@ -20,22 +20,22 @@ pub enum Rows {
     Clocks,
 }
 
-impl Rows {
+impl SystemRows {
     /// How many rows experiment `e` has.
     #[inline]
     pub const fn count(self, e: &Exp) -> u32 {
         match self {
-            Rows::Port => e.port_len,
-            Rows::Switch => e.switch_len,
-            Rows::Nic => e.nic_len,
-            Rows::Experiment | Rows::Clocks => 1,
+            SystemRows::Port => e.port_len,
+            SystemRows::Switch => e.switch_len,
+            SystemRows::Nic => e.nic_len,
+            SystemRows::Experiment | SystemRows::Clocks => 1,
         }
     }
 }
 
 /// When a system runs in a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum When {
+pub enum RunCondition {
     /// Unless the step was stopped for want of pause frames and is now resumed.
     NewStep,
     Always,
@@ -45,16 +45,16 @@ pub enum When {
     Gates,
 }
 
-impl When {
+impl RunCondition {
     /// Whether the system is to run now. PRECONDITION: `t` holds one experiment.
     #[inline]
     pub fn holds(self, t: &Tables) -> bool {
         let frames = || t.shared[SHARED_FLAGS as usize] & flag::NEEDS_FRAMES == 0;
         match self {
-            When::NewStep => t.exps[0].phase == 0,
-            When::Always => true,
-            When::Frames => frames(),
-            When::Gates => t.exps[0].gate_len > 0 && frames(),
+            RunCondition::NewStep => t.exps[0].phase == 0,
+            RunCondition::Always => true,
+            RunCondition::Frames => frames(),
+            RunCondition::Gates => t.exps[0].gate_len > 0 && frames(),
         }
     }
 }
@@ -75,8 +75,8 @@ pub struct System {
     pub name: &'static str,
     /// Name of its WGSL entry point.
     pub entry: &'static str,
-    pub rows: Rows,
-    pub when: When,
+    pub rows: SystemRows,
+    pub when: RunCondition,
     pub then: Then,
     /// Processes a row up to the end of the step on the CPU, if there is something to do.
     pub row: fn(&mut Tables, u32, u64),
@@ -100,10 +100,10 @@ macro_rules! systems {
         pub const SYSTEMS: &[System] = &[$(System {
             name: stringify!($name),
             entry: concat!(stringify!($name), "_all"),
-            rows: Rows::$rows,
-            when: When::$when,
+            rows: SystemRows::$rows,
+            when: RunCondition::$when,
             then: Then::$then,
-            row: $name::row,
+            row: |t, row, end| $name::row(t, row.into(), end),
             wgsl: include_str!(concat!("../../shaders/", stringify!($name), ".wgsl")),
         }),*];
 
@@ -112,9 +112,9 @@ macro_rules! systems {
         /// PRECONDITION: `t` holds exactly one experiment.
         pub fn step(t: &mut Tables) {
             let end = step_end(t);
-            $(if When::$when.holds(t) {
-                for row in 0..Rows::$rows.count(&t.exps[0]) {
-                    $name::row(t, row, end);
+            $(if RunCondition::$when.holds(t) {
+                for row in 0..SystemRows::$rows.count(&t.exps[0]) {
+                    $name::row(t, row.into(), end);
                 }
             })*
         }

@@ -17,7 +17,7 @@ pub(super) struct Tokens {
 }
 
 impl Tokens {
-    pub fn new(layout: &Layout) -> Tokens {
+    pub(super) fn new(layout: &Layout) -> Tokens {
         Tokens {
             n: layout.microbatch as u64 * (layout.seq / layout.cp) as u64,
             e: layout.bytes.activations as u64,
@@ -37,12 +37,12 @@ impl Tokens {
     }
 
     /// One hidden state.
-    pub fn hidden(&self, t: &Transformer) -> u64 {
+    pub(super) fn hidden(&self, t: &Transformer) -> u64 {
         self.whole(t.hidden as u64)
     }
 
     /// A dropout mask over hidden states.
-    pub fn mask(&self, t: &Transformer) -> u64 {
+    pub(super) fn mask(&self, t: &Transformer) -> u64 {
         t.dropout as u64 * self.n * t.hidden as u64 / self.sp
     }
 }

@@ -5,7 +5,7 @@
 use super::activations::{Tokens, routed};
 use super::options::MemoryOptions;
 use super::shares::Share;
-use crate::model::{Body, Framework, Layout, Model};
+use crate::model::{Framework, Layout, Model, ModelFamily};
 
 /// Communicators that a rank takes part in.
 fn communicators(layout: &Layout) -> u64 {
@@ -43,7 +43,7 @@ fn data_parallel(layout: &Layout, share: &Share) -> u64 {
 pub(super) fn buffers(model: &Model, layout: &Layout, options: &MemoryOptions, share: &Share) -> u64 {
     let nccl = communicators(layout) * options.nccl_channels as u64 * options.nccl_channel_bytes;
     let mut staging = 0;
-    if let Body::Transformer(t) = &model.body {
+    if let ModelFamily::Transformer(t) = &model.body {
         let tokens = Tokens::new(layout);
         let hidden = tokens.hidden(t);
         // The gathered sequence, kept as one buffer for the whole model.

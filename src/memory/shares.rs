@@ -2,7 +2,7 @@
 //!
 //! Layer: memory. Counts of parameters; bytes and sharding by ZeRO are `stage`'s.
 
-use crate::model::{Body, Dlrm, Layout, Model, Transformer};
+use crate::model::{Dlrm, Layout, Model, ModelFamily, Transformer};
 
 /// Parameters on a rank, before ZeRO divides anything.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -90,11 +90,11 @@ fn dlrm(d: &Dlrm, layout: &Layout) -> Share {
 
 impl Share {
     /// `counts`: dense layers and layers with experts of each of the stage's virtual stages.
-    pub fn new(model: &Model, layout: &Layout, stage: u32, counts: &[(u32, u32)]) -> Share {
+    pub(super) fn new(model: &Model, layout: &Layout, stage: u32, counts: &[(u32, u32)]) -> Share {
         match &model.body {
-            Body::Transformer(t) => transformer(t, layout, stage, counts),
-            Body::Dlrm(d) => dlrm(d, layout),
-            Body::Layers(layers) => {
+            ModelFamily::Transformer(t) => transformer(t, layout, stage, counts),
+            ModelFamily::Dlrm(d) => dlrm(d, layout),
+            ModelFamily::Layers(layers) => {
                 let dense = layers.iter().map(|l| l.params).sum();
                 Share {
                     dense,
@@ -111,6 +111,7 @@ impl Share {
 mod tests {
     use super::super::validation::seqsel;
     use super::*;
+    use crate::model::parameters;
 
     /// What all ranks hold together is the model, but for what is replicated.
     #[test]
@@ -122,7 +123,7 @@ mod tests {
             let moe = t.moe_layers();
             let share = Share::new(&model, &layout, 0, &[(t.layers - moe, moe)]);
             let held = share.dense * 8 + share.experts * 8 * layout.ep as u64;
-            let total = model.params().total();
+            let total = parameters(&model).total();
             assert!(held >= total && (held as f64) < 1.02 * total as f64, "{name}: {held} {total}");
             let alone = Layout { tp: 1, ep: 1, ..layout };
             let share = Share::new(&model, &alone, 0, &[(t.layers - moe, moe)]);

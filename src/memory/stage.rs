@@ -6,8 +6,8 @@ use super::activations::{LayerActivations, Tokens};
 use super::buffers::buffers;
 use super::options::MemoryOptions;
 use super::shares::Share;
-use crate::model::pipeline::{Schedule, Slot};
-use crate::model::{Body, Dlrm, Layer, Layout, Model, Transformer};
+use crate::model::pipeline::{Slot, StageSchedule};
+use crate::model::{Dlrm, Layer, Layout, Model, ModelFamily, Transformer};
 
 /// What a rank of a stage holds at the peak of an iteration, in bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -70,27 +70,27 @@ struct Chunk {
 pub(super) struct Stage {
     fixed: StageMemory,
     chunks: Vec<Chunk>,
-    schedule: Schedule,
+    schedule: StageSchedule,
     options: MemoryOptions,
 }
 
 impl Stage {
-    pub fn new(model: &Model, layout: &Layout, options: &MemoryOptions, stage: u32) -> Stage {
+    pub(super) fn new(model: &Model, layout: &Layout, options: &MemoryOptions, stage: u32) -> Stage {
         let (chunks, counts) = match &model.body {
-            Body::Transformer(t) => transformer_chunks(t, layout, options, stage),
-            Body::Dlrm(d) => (vec![dlrm_chunk(d, layout)], Vec::new()),
-            Body::Layers(layers) => (vec![layers_chunk(layers, layout)], Vec::new()),
+            ModelFamily::Transformer(t) => transformer_chunks(t, layout, options, stage),
+            ModelFamily::Dlrm(d) => (vec![dlrm_chunk(d, layout)], Vec::new()),
+            ModelFamily::Layers(layers) => (vec![layers_chunk(layers, layout)], Vec::new()),
         };
         let share = Share::new(model, layout, stage, &counts);
         let mut fixed = states(model, layout, &share);
         fixed.stage = stage;
         fixed.buffers = buffers(model, layout, options, &share);
         fixed.context = options.context_bytes;
-        Stage { fixed, chunks, schedule: Schedule::new(layout, stage), options: *options }
+        Stage { fixed, chunks, schedule: StageSchedule::new(layout, stage), options: *options }
     }
 
     /// The peak, without a walk through all micro-batches.
-    pub fn peak(&self) -> StageMemory {
+    pub(super) fn peak(&self) -> StageMemory {
         let held = |k: u64| (0..).zip(&self.chunks).map(move |(c, chunk)| (self.schedule.held(k, c), chunk));
         let dynamic = |k: u64| {
             let working = self.chunks[self.schedule.backward_chunk(k) as usize].working;
@@ -115,7 +115,7 @@ impl Stage {
         StageMemory { activations, ends, working, fragmentation, in_flight: held.iter().sum(), ..self.fixed.clone() }
     }
 
-    pub fn timeline(&self) -> Vec<Moment> {
+    pub(super) fn timeline(&self) -> Vec<Moment> {
         let mut held = vec![0u64; self.chunks.len()];
         let mut moments = Vec::with_capacity(2 * self.schedule.passes as usize + 1);
         for slot in self.schedule.slots() {
@@ -159,7 +159,7 @@ fn states(model: &Model, layout: &Layout, share: &Share) -> StageMemory {
     };
     // Tables have sparse gradients, which are activations, and one fp32 accumulator a row (row-wise AdaGrad).
     let (tables, accumulators) = match &model.body {
-        Body::Dlrm(d) => (bytes.params as u64 * share.tables, 4 * share.tables / d.embedding_dim as u64),
+        ModelFamily::Dlrm(d) => (bytes.params as u64 * share.tables, 4 * share.tables / d.embedding_dim as u64),
         _ => (0, 0),
     };
     StageMemory {

@@ -15,7 +15,7 @@ const GIB: f64 = (1u64 << 30) as f64;
 
 /// One published figure.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Row {
+pub struct MemoryValidationRow {
     pub name: String,
     pub unit: &'static str,
     pub measured: f64,
@@ -29,7 +29,7 @@ const SEQSEL: [(&str, u32, u32, u32, u32, u32); 4] =
     [("22B", 8, 1, 1, 4, 4), ("175B", 8, 8, 3, 1, 64), ("530B", 8, 35, 3, 1, 280), ("1T", 8, 64, 1, 1, 512)];
 
 /// All rows.
-pub fn rows() -> Vec<Row> {
+pub fn rows() -> Vec<MemoryValidationRow> {
     let mut rows = Vec::new();
     for (name, tp, pp, vpp, ..) in SEQSEL {
         let layout = seqsel(name, tp, pp, vpp);
@@ -93,7 +93,7 @@ fn line<'a>(text: &'a str, model: &str) -> Vec<&'a str> {
     table(text).into_iter().find(|l| l[0] == model).expect("the table has every model")
 }
 
-fn seqsel_gib(rows: &mut Vec<Row>, name: &str, layout: &Layout) {
+fn seqsel_gib(rows: &mut Vec<MemoryValidationRow>, name: &str, layout: &Layout) {
     let published = line(FIG1, name);
     let plain = stages(name, layout);
     let best = stages(name, &Layout { sequence_parallel: true, recompute: Recompute::Selective, ..layout.clone() });
@@ -118,7 +118,7 @@ fn seqsel_gib(rows: &mut Vec<Row>, name: &str, layout: &Layout) {
         ("activations, sequence parallel and selective recomputation", best[0].activations, layers(&best[0])),
     ];
     for ((what, bytes, note), measured) in figure.into_iter().zip(&published[1..]) {
-        rows.push(Row {
+        rows.push(MemoryValidationRow {
             name: format!("seqsel Fig. 1 {name}: {what}"),
             unit: "GiB",
             measured: number(measured),
@@ -128,7 +128,7 @@ fn seqsel_gib(rows: &mut Vec<Row>, name: &str, layout: &Layout) {
     }
 }
 
-fn seqsel_percent(rows: &mut Vec<Row>, name: &str, layout: &Layout) {
+fn seqsel_percent(rows: &mut Vec<MemoryValidationRow>, name: &str, layout: &Layout) {
     let published = line(FIG7, name);
     let first = |sequence_parallel, recompute| {
         stages(name, &Layout { sequence_parallel, recompute, ..layout.clone() })[0].activations as f64
@@ -141,7 +141,7 @@ fn seqsel_percent(rows: &mut Vec<Row>, name: &str, layout: &Layout) {
         ("full recomputation", first(false, Recompute::Full)),
     ];
     for ((what, bytes), measured) in columns.into_iter().zip(&published[2..]) {
-        rows.push(Row {
+        rows.push(MemoryValidationRow {
             name: format!("seqsel Fig. 7 {name}: {what}"),
             unit: "%",
             measured: number(measured),
@@ -153,13 +153,13 @@ fn seqsel_percent(rows: &mut Vec<Row>, name: &str, layout: &Layout) {
 }
 
 /// The paper's text (its Appendix B): what dropping the outputs of the first stage's micro-batches saves with 530B.
-fn stage_outputs() -> Row {
+fn stage_outputs() -> MemoryValidationRow {
     let model = model_of("530B");
     let layout = seqsel("530B", 8, 35, 1);
     let ends = |keep_stage_outputs| {
         estimate(&model, &layout, &MemoryOptions { keep_stage_outputs, ..MemoryOptions::default() }).stages[0].ends
     };
-    Row {
+    MemoryValidationRow {
         name: "seqsel 530B: outputs of the first stage, dropped".into(),
         unit: "GiB",
         measured: 2.73,
@@ -168,11 +168,11 @@ fn stage_outputs() -> Row {
     }
 }
 
-fn moye(fields: &[&str]) -> Row {
+fn moye(fields: &[&str]) -> MemoryValidationRow {
     let [pp, tp, dp] = [0, 1, 2].map(|i| number(fields[i]) as u32);
     let bytes = ElementBytes { params: 2, grads: 2 + 4, activations: 2, optimizer: 12 };
     let layout = Layout { dp, bytes, global_batch: dp, ..seqsel("485B", tp, pp, 1) };
-    Row {
+    MemoryValidationRow {
         name: format!("Moye Table 8, 485B pp {pp} tp {tp} dp {dp}: parameters, gradients and optimizer"),
         unit: "GiB",
         measured: number(fields[3]),

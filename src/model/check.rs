@@ -2,7 +2,7 @@
 //!
 //! Layer: model. Says the first thing that does not fit, by the sweep file's key; what memory it takes is `memory`'s.
 
-use super::{Body, Framework, Layout, Model, ModelError, PipelineSchedule, Recompute, Transformer};
+use super::{Framework, Layout, Model, ModelError, ModelFamily, PipelineSchedule, Recompute, Transformer};
 
 fn must(holds: bool, key: &'static str, value: impl ToString, expected: impl ToString) -> Result<(), ModelError> {
     if holds {
@@ -17,8 +17,8 @@ impl Layout {
         self.check_ranges()?;
         self.check_framework()?;
         match &model.body {
-            Body::Transformer(t) => self.check_transformer(t)?,
-            Body::Dlrm(_) | Body::Layers(_) => self.check_data_parallel(model)?,
+            ModelFamily::Transformer(t) => self.check_transformer(t)?,
+            ModelFamily::Dlrm(_) | ModelFamily::Layers(_) => self.check_data_parallel(model)?,
         }
         self.check_batch()?;
         let Layout { tp, pp, dp, cp, .. } = *self;
@@ -136,12 +136,12 @@ impl Layout {
             "none: only transformers' layers are recomputed",
         )?;
         let per_sample = match &model.body {
-            Body::Dlrm(d) => {
+            ModelFamily::Dlrm(d) => {
                 f64::from(d.tables) * f64::from(d.embedding_dim) * f64::from(d.pooling.max(2))
                     + f64::from(d.tables).powi(2)
             }
-            Body::Layers(layers) => layers.iter().map(|l| l.activation_bytes as f64).sum(),
-            Body::Transformer(_) => 0.0,
+            ModelFamily::Layers(layers) => layers.iter().map(|l| l.activation_bytes as f64).sum(),
+            ModelFamily::Transformer(_) => 0.0,
         };
         self.few_enough(per_sample)
     }

@@ -3,7 +3,7 @@
 //! Layer: model. Matrix products only (2 a multiply-add), attention over the whole square even where it is causal: the convention of Megatron-LM
 //! (Korthikanti et al. 2022, arXiv 2205.05198, Appendix A). How long kernels take, and what a causal kernel leaves out, is `compute`'s.
 
-use super::{Body, Dlrm, Model, Recompute, Transformer};
+use super::{Dlrm, Model, ModelFamily, Recompute, Transformer};
 
 /// Forward operations of one token, summed over layers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -30,37 +30,35 @@ impl TokenFlops {
     }
 }
 
-impl Transformer {
-    /// Forward operations of one token of a sequence of `seq`.
-    pub fn token_flops(&self, seq: u32) -> TokenFlops {
-        let [h, heads, layers, moe_layers] = [self.hidden, self.heads, self.layers, self.moe_layers()].map(u64::from);
-        let matrices = |ffn: u32| (2 + self.gated as u64) * h * ffn as u64;
-        let dense = 2 * (layers - moe_layers) * matrices(self.ffn);
-        let (experts, router) = match self.moe {
-            Some(m) => (
-                2 * moe_layers * (m.top_k + m.shared_experts) as u64 * matrices(m.expert_ffn),
-                2 * moe_layers * h * m.experts as u64,
-            ),
-            None => (0, 0),
-        };
-        let (weights, per_key) = match self.mla {
-            Some(m) => {
-                let [q, kv, rope, nope, v] = [m.q_rank, m.kv_rank, m.rope_dim, m.nope_dim, m.v_dim].map(u64::from);
-                let queries = if q == 0 { h * heads * (nope + rope) } else { (h + heads * (nope + rope)) * q };
-                (queries + h * (kv + rope) + kv * heads * (nope + v) + heads * v * h, heads * (nope + rope + v))
-            }
-            None => {
-                let d = self.head_dim as u64;
-                (2 * h * d * (heads + self.kv_heads as u64), 2 * heads * d)
-            }
-        };
-        TokenFlops {
-            projections: 2 * layers * weights,
-            core: 2 * layers * seq as u64 * per_key,
-            mlp: dense + experts,
-            router,
-            logits: 2 * h * self.vocab as u64,
+/// Forward operations of one token of a sequence of `seq`.
+pub fn token_flops(t: &Transformer, seq: u32) -> TokenFlops {
+    let [h, heads, layers, moe_layers] = [t.hidden, t.heads, t.layers, t.moe_layers()].map(u64::from);
+    let matrices = |ffn: u32| (2 + t.gated as u64) * h * ffn as u64;
+    let dense = 2 * (layers - moe_layers) * matrices(t.ffn);
+    let (experts, router) = match t.moe {
+        Some(m) => (
+            2 * moe_layers * (m.top_k + m.shared_experts) as u64 * matrices(m.expert_ffn),
+            2 * moe_layers * h * m.experts as u64,
+        ),
+        None => (0, 0),
+    };
+    let (weights, per_key) = match t.mla {
+        Some(m) => {
+            let [q, kv, rope, nope, v] = [m.q_rank, m.kv_rank, m.rope_dim, m.nope_dim, m.v_dim].map(u64::from);
+            let queries = if q == 0 { h * heads * (nope + rope) } else { (h + heads * (nope + rope)) * q };
+            (queries + h * (kv + rope) + kv * heads * (nope + v) + heads * v * h, heads * (nope + rope + v))
         }
+        None => {
+            let d = t.head_dim as u64;
+            (2 * h * d * (heads + t.kv_heads as u64), 2 * heads * d)
+        }
+    };
+    TokenFlops {
+        projections: 2 * layers * weights,
+        core: 2 * layers * seq as u64 * per_key,
+        mlp: dense + experts,
+        router,
+        logits: 2 * h * t.vocab as u64,
     }
 }
 
@@ -73,39 +71,38 @@ impl Dlrm {
     }
 }
 
-impl Model {
-    /// Forward operations of one sample: a sequence of `seq` tokens, or what a CNN or a recommender takes as one.
-    pub fn sample_flops(&self, seq: u32) -> u128 {
-        match &self.body {
-            Body::Transformer(t) => seq as u128 * t.token_flops(seq).total() as u128,
-            Body::Dlrm(d) => d.sample_flops() as u128,
-            Body::Layers(layers) => layers.iter().map(|l| l.flops as u128).sum(),
-        }
+/// Forward operations of one sample: a sequence of `seq` tokens, or what a CNN or a recommender takes as one.
+pub fn sample_flops(model: &Model, seq: u32) -> u128 {
+    match &model.body {
+        ModelFamily::Transformer(t) => seq as u128 * token_flops(t, seq).total() as u128,
+        ModelFamily::Dlrm(d) => d.sample_flops() as u128,
+        ModelFamily::Layers(layers) => layers.iter().map(|l| l.flops as u128).sum(),
     }
+}
 
-    /// Operations of the model in one iteration of `batch` samples; the backward pass takes twice the forward one. For MFU.
-    pub fn model_flops(&self, batch: u32, seq: u32) -> u128 {
-        3 * batch as u128 * self.sample_flops(seq)
-    }
+/// Operations of the model in one iteration of `batch` samples; the backward pass takes twice the forward one. For MFU.
+pub fn model_flops(model: &Model, batch: u32, seq: u32) -> u128 {
+    3 * batch as u128 * sample_flops(model, seq)
+}
 
-    /// The same with what is computed again. For HFU. Selective recomputation counts the attention core twice over forward and backward together, as
-    /// Korthikanti et al. do (their ratio 1 + s/6h), though a kernel does the forward third of it again only; full recomputation adds the layers' forward pass
-    /// (Narayanan et al., SC'21, Equation 3).
-    pub fn hardware_flops(&self, batch: u32, seq: u32, recompute: Recompute) -> u128 {
-        let again = match (&self.body, recompute) {
-            (_, Recompute::None) => 0,
-            (Body::Transformer(t), Recompute::Selective) => 3 * seq as u128 * t.token_flops(seq).core as u128,
-            (Body::Transformer(t), Recompute::Full) => seq as u128 * t.token_flops(seq).layers() as u128,
-            // Refused by `Layout::check`: nothing to recompute is defined.
-            (_, _) => 0,
-        };
-        self.model_flops(batch, seq) + batch as u128 * again
-    }
+/// The same with what is computed again. For HFU. Selective recomputation counts the attention core twice over forward and backward together, as
+/// Korthikanti et al. do (their ratio 1 + s/6h), though a kernel does the forward third of it again only; full recomputation adds the layers' forward pass
+/// (Narayanan et al., SC'21, Equation 3).
+pub fn hardware_flops(model: &Model, batch: u32, seq: u32, recompute: Recompute) -> u128 {
+    let again = match (&model.body, recompute) {
+        (_, Recompute::None) => 0,
+        (ModelFamily::Transformer(t), Recompute::Selective) => 3 * seq as u128 * token_flops(t, seq).core as u128,
+        (ModelFamily::Transformer(t), Recompute::Full) => seq as u128 * token_flops(t, seq).layers() as u128,
+        // Refused by `Layout::check`: nothing to recompute is defined.
+        (_, _) => 0,
+    };
+    model_flops(model, batch, seq) + batch as u128 * again
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::parameters;
 
     /// L, h, v, s of a GPT.
     fn sizes(t: &Transformer) -> [f64; 4] {
@@ -123,17 +120,17 @@ mod tests {
             let near = |ours: u128, formula: f64| {
                 assert!((ours as f64 / formula - 1.0).abs() < 1e-12, "{name}: {ours} {formula}")
             };
-            near(m.model_flops(batch, t.seq), 72.0 * base * (1.0 + s / (6.0 * h) + v / (12.0 * h * l)));
+            near(model_flops(&m, batch, t.seq), 72.0 * base * (1.0 + s / (6.0 * h) + v / (12.0 * h * l)));
             near(
-                m.hardware_flops(batch, t.seq, Recompute::None),
+                hardware_flops(&m, batch, t.seq, Recompute::None),
                 72.0 * base * (1.0 + s / (6.0 * h) + v / (12.0 * h * l)),
             );
             near(
-                m.hardware_flops(batch, t.seq, Recompute::Selective),
+                hardware_flops(&m, batch, t.seq, Recompute::Selective),
                 72.0 * base * (1.0 + s / (3.0 * h) + v / (12.0 * h * l)),
             );
             near(
-                m.hardware_flops(batch, t.seq, Recompute::Full),
+                hardware_flops(&m, batch, t.seq, Recompute::Full),
                 96.0 * base * (1.0 + s / (6.0 * h) + v / (16.0 * h * l)),
             );
         }
@@ -146,7 +143,7 @@ mod tests {
             [("gpt3-22b", 41.5, 43.7), ("gpt3-175b", 51.4, 52.8), ("gpt3-530b", 56.0, 57.0), ("gpt3-1t", 56.3, 57.0)]
         {
             let m = Model::named(name).unwrap();
-            let ratio = m.hardware_flops(1, 2048, Recompute::Selective) as f64 / m.model_flops(1, 2048) as f64;
+            let ratio = hardware_flops(&m, 1, 2048, Recompute::Selective) as f64 / model_flops(&m, 1, 2048) as f64;
             assert!((ratio / (hfu / mfu) - 1.0).abs() < 0.003, "{name}: {ratio}");
         }
     }
@@ -155,8 +152,8 @@ mod tests {
     fn active_experts_cost_two_operations_a_weight() {
         for name in ["mixtral-8x7b", "deepseek-v3"] {
             let m = Model::named(name).unwrap();
-            let (t, p) = (m.transformer().unwrap(), m.params());
-            let f = t.token_flops(1);
+            let (t, p) = (m.transformer().unwrap(), parameters(&m));
+            let f = token_flops(t, 1);
             let weights = (f.total() - f.core) / 2;
             let norms = p.active() - p.embedding - weights;
             assert!(norms < 2_000_000, "{name}: {norms} parameters are no matrices");
@@ -167,7 +164,7 @@ mod tests {
     #[test]
     fn convolutional_networks_cost_what_their_model_cards_say() {
         for (name, gmacs) in [("vgg19", 19.63), ("resnet-152", 11.51)] {
-            let flops = Model::named(name).unwrap().sample_flops(1) as f64;
+            let flops = sample_flops(&Model::named(name).unwrap(), 1) as f64;
             assert!((flops / (2e9 * gmacs) - 1.0).abs() < 0.01, "{name}: {flops}");
         }
     }

@@ -150,7 +150,7 @@ pub(super) mod tests {
     use super::*;
 
     /// One GPU, one sample; tests change what they are about.
-    pub fn layout() -> Layout {
+    pub(crate) fn layout() -> Layout {
         Layout::one_gpu()
     }
 

@@ -12,9 +12,9 @@ mod presets;
 mod raw;
 
 pub use error::ModelError;
-pub use flops::TokenFlops;
+pub use flops::{TokenFlops, hardware_flops, model_flops, sample_flops, token_flops};
 pub use layout::{ElementBytes, Framework, Layout, PipelineSchedule, Recompute};
-pub use params::{LayerParams, Params};
+pub use params::{LayerParams, Params, parameters};
 
 /// A neural network, as much of it as decides compute, memory and communication.
 #[derive(Clone, Debug, PartialEq)]
@@ -22,12 +22,12 @@ pub struct Model {
     pub name: String,
     /// Paper or model card the numbers are from.
     pub source: String,
-    pub body: Body,
+    pub body: ModelFamily,
 }
 
 /// Families of networks.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Body {
+pub enum ModelFamily {
     Transformer(Transformer),
     /// Recommendation: embedding tables and multi-layer perceptrons.
     Dlrm(Dlrm),
@@ -135,7 +135,7 @@ impl Model {
     /// The transformer, if it is one.
     pub fn transformer(&self) -> Option<&Transformer> {
         match &self.body {
-            Body::Transformer(t) => Some(t),
+            ModelFamily::Transformer(t) => Some(t),
             _ => None,
         }
     }

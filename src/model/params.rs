@@ -2,7 +2,7 @@
 //!
 //! Layer: model. Exact counts of the whole model; shares of a rank are `memory`'s.
 
-use super::{Body, Dlrm, Model, Transformer};
+use super::{Dlrm, Model, ModelFamily, Transformer};
 
 /// Parameters of one transformer layer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -144,19 +144,17 @@ impl Dlrm {
     }
 }
 
-impl Model {
-    /// Parameters by component.
-    pub fn params(&self) -> Params {
-        let dense = |embedding: u64, mlp: u64| Params {
-            embedding,
-            layers: LayerParams { mlp, ..LayerParams::default() },
-            ..Params::default()
-        };
-        match &self.body {
-            Body::Transformer(t) => t.params(),
-            Body::Dlrm(d) => dense(d.tables as u64 * d.table_params(), d.mlp_params()),
-            Body::Layers(layers) => dense(0, layers.iter().map(|l| l.params).sum()),
-        }
+/// Parameters of a model by component.
+pub fn parameters(model: &Model) -> Params {
+    let dense = |embedding: u64, mlp: u64| Params {
+        embedding,
+        layers: LayerParams { mlp, ..LayerParams::default() },
+        ..Params::default()
+    };
+    match &model.body {
+        ModelFamily::Transformer(t) => t.params(),
+        ModelFamily::Dlrm(d) => dense(d.tables as u64 * d.table_params(), d.mlp_params()),
+        ModelFamily::Layers(layers) => dense(0, layers.iter().map(|l| l.params).sum()),
     }
 }
 
@@ -188,7 +186,7 @@ mod tests {
     #[test]
     fn counts_are_within_one_percent_of_the_published_ones() {
         for (name, total, active) in PUBLISHED {
-            let p = Model::named(name).unwrap().params();
+            let p = parameters(&Model::named(name).unwrap());
             for (ours, theirs) in [(p.total(), total), (p.active(), active)] {
                 let ours = ours as f64 / 1e6;
                 assert!((ours / theirs - 1.0).abs() < 0.01, "{name}: {ours:.1} M, published {theirs} M");
@@ -198,7 +196,7 @@ mod tests {
 
     #[test]
     fn some_counts_are_exact() {
-        let total = |name| Model::named(name).unwrap().params().total();
+        let total = |name| parameters(&Model::named(name).unwrap()).total();
         assert_eq!(total("gpt2"), 124_439_808);
         assert_eq!(total("llama3-8b"), 8_030_261_248);
         assert_eq!(total("llama3-70b"), 70_553_706_496);
@@ -209,7 +207,7 @@ mod tests {
 
     #[test]
     fn deepseek_v3_has_671_billion_of_which_37_are_active() {
-        let p = Model::named("deepseek-v3").unwrap().params();
+        let p = parameters(&Model::named("deepseek-v3").unwrap());
         assert!((p.total() as f64 / 671e9 - 1.0).abs() < 0.01, "{}", p.total());
         // "37B" is rounded to whole billions. The layers and the output matrix are 36.63, 1.01 % less than 37; with the input embedding, of which a token reads
         // one row, `active` is 37.55, 1.5 % more. Mixtral's 12.9 counts the embedding.
@@ -224,7 +222,7 @@ mod tests {
         let t = t.transformer().unwrap();
         let layers: u64 = (0..t.layers).map(|l| t.layer_params(l).total()).sum();
         assert_eq!(layers, t.params().layers.total());
-        let dlrm = Model::named("dlrm").unwrap().params();
+        let dlrm = parameters(&Model::named("dlrm").unwrap());
         assert!((dlrm.embedding as f64 / 24.03e9 - 1.0).abs() < 0.01);
     }
 }

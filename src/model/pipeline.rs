@@ -4,6 +4,7 @@
 //! Virtual stage `chunk * pp + rank` follows the one before it on the rank before (the first of a chunk: on the last rank).
 
 use super::{Layout, PipelineSchedule};
+use crate::budget;
 
 /// One pass of one micro-batch through one virtual stage of a rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,7 +17,7 @@ pub struct Slot {
 
 /// A rank's schedule. PRECONDITION: where stages are virtual, `pp` divides the micro-batches ([`Layout::check`] sees to it).
 #[derive(Clone, Copy, Debug)]
-pub struct Schedule {
+pub struct StageSchedule {
     pp: u64,
     vpp: u64,
     /// Passes in each direction.
@@ -26,9 +27,9 @@ pub struct Schedule {
     gpipe: bool,
 }
 
-impl Schedule {
+impl StageSchedule {
     /// Of pipeline rank `stage`.
-    pub fn new(layout: &Layout, stage: u32) -> Schedule {
+    pub fn new(layout: &Layout, stage: u32) -> StageSchedule {
         let (pp, vpp) = (layout.pp as u64, layout.vpp.max(1) as u64);
         let passes = layout.microbatches() as u64 * vpp;
         let after = pp - 1 - stage as u64;
@@ -38,7 +39,7 @@ impl Schedule {
             false if vpp == 1 => after,
             false => 2 * after + (vpp - 1) * pp,
         };
-        Schedule { pp, vpp, passes, warmup: warmup.min(passes), gpipe }
+        StageSchedule { pp, vpp, passes, warmup: warmup.min(passes), gpipe }
     }
 
     /// Of the first `n` forward passes, those through virtual stage `chunk`.
@@ -100,7 +101,9 @@ impl Schedule {
 
 /// What pipeline rank `rank` does in an iteration, in order.
 pub fn order(layout: &Layout, rank: u32) -> Vec<Slot> {
-    Schedule::new(layout, rank).slots().collect()
+    let slots = 2 * u64::from(layout.microbatches()) * u64::from(layout.vpp);
+    budget::announce_rows::<Slot>("passes of its micro-batches", slots);
+    StageSchedule::new(layout, rank).slots().collect()
 }
 
 #[cfg(test)]

@@ -80,10 +80,10 @@ impl Model {
                 .flat_map(|p| std::iter::once(p.model.name.as_str()).chain(p.aliases.iter().map(String::as_str)))
         };
         let family = lower.split(['-', '_']).next().unwrap_or_default();
-        let kin: Vec<&str> = Model::names().filter(|n| !family.is_empty() && n.starts_with(family)).collect();
+        let of_family: Vec<&str> = Model::names().filter(|n| !family.is_empty() && n.starts_with(family)).collect();
         let hint = match nearest(&lower, all()) {
             Some(near) => format!("did you mean \"{near}\"?"),
-            None if !kin.is_empty() => format!("of that family there are {}", kin.join(", ")),
+            None if !of_family.is_empty() => format!("of that family there are {}", of_family.join(", ")),
             None => {
                 format!("there are {}; or give the path of a .toml file", Model::names().collect::<Vec<_>>().join(", "))
             }

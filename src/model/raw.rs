@@ -4,7 +4,7 @@
 
 use serde::Deserialize;
 
-use super::{Body, Dlrm, Layer, Mla, Model, ModelError, Moe, Transformer};
+use super::{Dlrm, Layer, Mla, Model, ModelError, ModelFamily, Moe, Transformer};
 
 /// One model; exactly one of `transformer`, `dlrm` and `blocks`.
 #[derive(Debug, Deserialize)]
@@ -162,17 +162,17 @@ impl RawModel {
         let rules = Rules { file };
         rules.must(!self.name.is_empty(), "name", "\"\"", "a name")?;
         let body = match (self.transformer, self.dlrm, self.blocks) {
-            (Some(t), None, None) => Body::Transformer(t.transformer(&rules)?),
-            (None, Some(d), None) => Body::Dlrm(d.dlrm(&rules)?),
-            (None, None, Some(blocks)) => Body::Layers(layers(&blocks, &rules)?),
+            (Some(t), None, None) => ModelFamily::Transformer(t.transformer(&rules)?),
+            (None, Some(d), None) => ModelFamily::Dlrm(d.dlrm(&rules)?),
+            (None, None, Some(blocks)) => ModelFamily::Layers(layers(&blocks, &rules)?),
             _ => {
                 let why =
                     format!("model \"{}\" must have exactly one of [transformer], [dlrm] and [[blocks]]", self.name);
                 return Err(ModelError::Syntax { place: file.to_string(), why });
             }
         };
-        if let Body::Transformer(t) = &body {
-            let weights = t.rough_weights();
+        if let ModelFamily::Transformer(t) = &body {
+            let weights = rough_weights(t);
             rules.must(
                 weights < MOST_WEIGHTS,
                 "transformer",
@@ -187,24 +187,21 @@ impl RawModel {
 /// More would overflow what is counted per weight; a thousand times the largest model of today.
 const MOST_WEIGHTS: f64 = (1u64 << 50) as f64;
 
-impl Transformer {
-    /// Weights of the matrices in floating point, which cannot overflow, and at least as many as there are.
-    fn rough_weights(&self) -> f64 {
-        let [layers, h, ffn, heads, vocab, d] =
-            [self.layers, self.hidden, self.ffn, self.heads, self.vocab, self.head_dim].map(f64::from);
-        let attention = self.mla.map_or(4.0 * h * heads * d, |m| {
-            let [q, kv, rope, nope, v] = [m.q_rank, m.kv_rank, m.rope_dim, m.nope_dim, m.v_dim].map(f64::from);
-            (h + heads * (nope + rope)) * q
-                + h * heads * (nope + rope)
-                + h * (kv + rope)
-                + kv * heads * (nope + v)
-                + h * heads * v
-        });
-        let experts = self.moe.map_or(0.0, |m| {
-            3.0 * h * f64::from(m.expert_ffn) * f64::from(m.experts + m.shared_experts) + h * f64::from(m.experts)
-        });
-        2.0 * vocab * h + f64::from(self.seq) * h + layers * (attention + 3.0 * h * ffn + experts)
-    }
+/// Weights of the matrices in floating point, which cannot overflow, and at least as many as there are.
+fn rough_weights(t: &Transformer) -> f64 {
+    let [layers, h, ffn, heads, vocab, d] = [t.layers, t.hidden, t.ffn, t.heads, t.vocab, t.head_dim].map(f64::from);
+    let attention = t.mla.map_or(4.0 * h * heads * d, |m| {
+        let [q, kv, rope, nope, v] = [m.q_rank, m.kv_rank, m.rope_dim, m.nope_dim, m.v_dim].map(f64::from);
+        (h + heads * (nope + rope)) * q
+            + h * heads * (nope + rope)
+            + h * (kv + rope)
+            + kv * heads * (nope + v)
+            + h * heads * v
+    });
+    let experts = t.moe.map_or(0.0, |m| {
+        3.0 * h * f64::from(m.expert_ffn) * f64::from(m.experts + m.shared_experts) + h * f64::from(m.experts)
+    });
+    2.0 * vocab * h + f64::from(t.seq) * h + layers * (attention + 3.0 * h * ffn + experts)
 }
 
 impl RawTransformer {

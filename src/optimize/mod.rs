@@ -12,5 +12,5 @@ mod table;
 
 pub use objective::{Objective, ObjectiveError};
 pub use reduce::coarser;
-pub use search::{Budget, Evaluate, Fate, Found, Level, Verdict, search};
+pub use search::{Budget, CandidateFindings, CandidateValues, Evaluate, Fate, SearchLevel, search};
 pub use table::table;

@@ -2,8 +2,8 @@
 //!
 //! Layer: optimize.
 
-use crate::results::record::{Column, OUTCOME};
-use crate::results::{Cell, ExperimentRecord, Kind};
+use crate::results::record::{OUTCOME, RecordColumn};
+use crate::results::{Cell, ColumnKind, ExperimentRecord};
 use crate::spec::nearest;
 
 /// Columns of which more is better; of every other less is.
@@ -12,7 +12,7 @@ const HIGHER: [&str; 5] = ["tokens_per_s", "tokens_per_s_per_gpu", "mfu", "algbw
 /// A column to be made as small, or as large, as can be.
 #[derive(Clone, Copy)]
 pub struct Objective {
-    column: &'static Column,
+    column: &'static RecordColumn,
     higher: bool,
 }
 
@@ -30,7 +30,8 @@ impl Objective {
     /// # Errors
     /// There is no such column, or it holds no numbers.
     pub fn named(name: &str) -> Result<Objective, ObjectiveError> {
-        let numbers = || OUTCOME.iter().filter(|c| matches!(c.kind, Kind::Real | Kind::Unsigned | Kind::Int));
+        let numbers =
+            || OUTCOME.iter().filter(|c| matches!(c.kind, ColumnKind::Real | ColumnKind::Unsigned | ColumnKind::Int));
         let Some(column) = numbers().find(|c| c.name == name) else {
             let hint = match nearest(name, numbers().map(|c| c.name)) {
                 Some(near) => format!("did you mean `{near}`?"),

@@ -59,7 +59,7 @@ fn crowding(values: &[Vec<f64>], front: &[usize]) -> Vec<f64> {
 }
 
 /// Indices, the best first. All values have one length, at least 1, and none is NaN.
-pub fn best_first(values: &[Vec<f64>], seed: u64, round: u64) -> Vec<usize> {
+pub(super) fn best_first(values: &[Vec<f64>], seed: u64, round: u64) -> Vec<usize> {
     let mut order: Vec<usize> = (0..values.len()).collect();
     let tie = |i: usize| mix(seed, round, i as u64);
     if values.first().is_some_and(|v| v.len() == 1) {

@@ -4,7 +4,7 @@
 //! paths, collisions and the shares of links stay what they are; what suffers is congestion control's grain. Long jobs are cut: one iteration, and of a training step's
 //! micro-batches so many that every pipeline stage is busy; what cutting changes is known from the estimates of both sizes.
 
-use crate::spec::{Config, KeyId, Source, Value, Workload};
+use crate::spec::{Config, KeyId, Source, Value, WorkloadSection};
 
 /// Packets are this much longer.
 const COARSER: i64 = 8;
@@ -19,7 +19,7 @@ pub fn coarser(config: &Config) -> Vec<(KeyId, Value)> {
     let v = &config.values;
     let payload = v.int(KeyId::PayloadBytes);
     let mut changes = vec![(KeyId::PayloadBytes, Value::Int((payload * COARSER).min(MOST_BYTES.max(payload))))];
-    let Workload::Program(program) = &config.workload else { return changes };
+    let WorkloadSection::Program(program) = &config.workload else { return changes };
     if program.iterations > 1 {
         changes.push((KeyId::Iterations, Value::Int(1)));
     }

@@ -9,11 +9,11 @@ const RIDGE: f64 = 0.3;
 const MOST_LEVELS: usize = 8;
 
 /// Candidates' axis values as numbers to be weighed: a column an effect.
-pub struct Features(Vec<Vec<f64>>);
+pub(super) struct CandidateFeatures(Vec<Vec<f64>>);
 
-impl Features {
+impl CandidateFeatures {
     /// From the rank of each candidate's value among the axis' distinct values, an axis a column. `ordered`: whether values of the axis have an order.
-    pub fn new(ranks: &[Vec<u32>], ordered: &[bool]) -> Features {
+    pub(super) fn new(ranks: &[Vec<u32>], ordered: &[bool]) -> CandidateFeatures {
         let levels: Vec<usize> =
             (0..ordered.len()).map(|k| ranks.iter().map(|r| r[k] as usize + 1).max().unwrap_or(1)).collect();
         let row = |r: &Vec<u32>| {
@@ -28,11 +28,11 @@ impl Features {
             }
             row
         };
-        Features(ranks.iter().map(row).collect())
+        CandidateFeatures(ranks.iter().map(row).collect())
     }
 
     /// Fits the observed values and says what that makes of every candidate.
-    pub fn predict(&self, seen: &[usize], values: &[f64]) -> Vec<f64> {
+    pub(super) fn predict(&self, seen: &[usize], values: &[f64]) -> Vec<f64> {
         let n = self.0.first().map_or(0, Vec::len);
         let mut a = vec![vec![0.0; n]; n];
         let mut b = vec![0.0; n];
@@ -82,7 +82,7 @@ mod tests {
     fn effects_of_axes_are_found_from_a_few_of_their_combinations() {
         let ranks: Vec<Vec<u32>> = (0..4u32).flat_map(|a| (0..5u32).map(move |b| vec![a, b])).collect();
         let truth = |r: &[u32]| 0.5 * f64::from(r[0] % 2) - 0.2 * f64::from(r[1]);
-        let features = Features::new(&ranks, &[false, true]);
+        let features = CandidateFeatures::new(&ranks, &[false, true]);
         let seen: Vec<usize> = (0..20).filter(|i| i % 3 != 1).collect();
         let values: Vec<f64> = seen.iter().map(|&i| truth(&ranks[i])).collect();
         for (r, p) in ranks.iter().zip(features.predict(&seen, &values)) {
@@ -96,7 +96,7 @@ mod tests {
         let truth = |r: u32| (f64::from(r) / 50.0 - 1.0).powi(2);
         let seen: Vec<usize> = (0..100).step_by(7).collect();
         let values: Vec<f64> = seen.iter().map(|&i| truth(i as u32)).collect();
-        let p = Features::new(&ranks, &[true]).predict(&seen, &values);
+        let p = CandidateFeatures::new(&ranks, &[true]).predict(&seen, &values);
         assert!((0..100).all(|i| (p[i] - truth(i as u32)).abs() < 0.1));
     }
 }

@@ -5,7 +5,7 @@
 //! Every decision is a function of values, the budget and the seed.
 
 use super::rank::best_first;
-use super::residual::Features;
+use super::residual::CandidateFeatures;
 use crate::spec::mix;
 
 /// Coarse simulations for each full one. With an eighth of the packets four of them cost half a full one.
@@ -21,7 +21,7 @@ const FULL_OF: u64 = 20;
 
 /// How closely a candidate is looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Level {
+pub enum SearchLevel {
     /// Estimated, as it is.
     Estimate,
     /// Estimated at the coarse level's size: what a coarse simulation is held against.
@@ -49,7 +49,7 @@ impl Budget {
 }
 
 /// The values of one candidate, less being better, `None` where a level does not know one; or why it has none.
-pub type Verdict = Result<Vec<Option<f64>>, String>;
+pub type CandidateValues = Result<Vec<Option<f64>>, String>;
 
 /// Looks at candidates.
 pub trait Evaluate {
@@ -60,7 +60,7 @@ pub trait Evaluate {
     ///
     /// # Errors
     /// The search cannot or must not go on.
-    fn evaluate(&mut self, level: Level, candidates: &[usize]) -> Result<Vec<Verdict>, Self::Stop>;
+    fn evaluate(&mut self, level: SearchLevel, candidates: &[usize]) -> Result<Vec<CandidateValues>, Self::Stop>;
 }
 
 /// What became of a candidate.
@@ -69,21 +69,21 @@ pub enum Fate {
     /// Chosen for a full run.
     Full,
     /// Left out: the level it reached, and its place there among how many.
-    Left { at: Level, rank: usize, of: usize },
+    Left { at: SearchLevel, rank: usize, of: usize },
     /// It has no value.
-    Out { at: Level, why: String },
+    Out { at: SearchLevel, why: String },
 }
 
 /// Everything that a search found out about one candidate.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Found {
+pub struct CandidateFindings {
     pub estimate: Option<Vec<Option<f64>>>,
     /// What the coarse simulation makes of the estimate.
     pub coarse: Option<Vec<f64>>,
     pub fate: Fate,
 }
 
-/// Searches among as many candidates as `ranks` has rows (see [`Features::new`]). Returns what was found, and the candidates chosen, ascending; they are for the caller to run.
+/// Searches among as many candidates as `ranks` has rows (see [`CandidateFeatures::new`]). Returns what was found, and the candidates chosen, ascending; they are for the caller to run.
 ///
 /// # Errors
 /// What `looking` stops with.
@@ -93,20 +93,20 @@ pub fn search<E: Evaluate>(
     budget: Budget,
     seed: u64,
     looking: &mut E,
-) -> Result<(Vec<Found>, Vec<usize>), E::Stop> {
+) -> Result<(Vec<CandidateFindings>, Vec<usize>), E::Stop> {
     let n = ranks.len();
     let all: Vec<usize> = (0..n).collect();
     if budget.full >= n {
-        let found = Found { estimate: None, coarse: None, fate: Fate::Full };
+        let found = CandidateFindings { estimate: None, coarse: None, fate: Fate::Full };
         return Ok((vec![found; n], all));
     }
     let mut s = State { found: Vec::with_capacity(n), coarse_estimate: vec![None; n] };
-    for verdict in looking.evaluate(Level::Estimate, &all)? {
+    for verdict in looking.evaluate(SearchLevel::Estimate, &all)? {
         let fate = match &verdict {
-            Ok(_) => Fate::Left { at: Level::Estimate, rank: 0, of: 0 },
-            Err(why) => Fate::Out { at: Level::Estimate, why: why.clone() },
+            Ok(_) => Fate::Left { at: SearchLevel::Estimate, rank: 0, of: 0 },
+            Err(why) => Fate::Out { at: SearchLevel::Estimate, why: why.clone() },
         };
-        s.found.push(Found { estimate: verdict.ok(), coarse: None, fate });
+        s.found.push(CandidateFindings { estimate: verdict.ok(), coarse: None, fate });
     }
     let alive: Vec<usize> = all.iter().copied().filter(|&i| s.found[i].estimate.is_some()).collect();
     if alive.is_empty() {
@@ -114,7 +114,7 @@ pub fn search<E: Evaluate>(
         return Ok((s.found, all.into_iter().take(budget.full).collect()));
     }
     let order = s.by_estimate(&alive, seed);
-    place(&mut s.found, &order, Level::Estimate);
+    place(&mut s.found, &order, SearchLevel::Estimate);
     if alive.len() <= budget.full {
         return Ok(s.chosen(order, budget.full));
     }
@@ -127,7 +127,7 @@ pub fn search<E: Evaluate>(
     rest.sort_by_key(|&i| mix(seed, i as u64, 101));
     wave.extend(rest.iter().take(lots));
     s.simulate(wave, looking)?;
-    let features = Features::new(ranks, ordered);
+    let features = CandidateFeatures::new(ranks, ordered);
     let mut left = coarse - first;
     while left > 0 {
         let wave = left.min(first.div_ceil(2));
@@ -137,27 +137,27 @@ pub fn search<E: Evaluate>(
         left -= wave;
     }
     let order = s.by_coarse(seed);
-    place(&mut s.found, &order, Level::Coarse);
+    place(&mut s.found, &order, SearchLevel::Coarse);
     // Where coarse simulations all failed, estimates are what there is.
     let order = if order.is_empty() { s.by_estimate(&alive, seed) } else { order };
     Ok(s.chosen(order, budget.full))
 }
 
 /// Writes down everybody's place.
-fn place(found: &mut [Found], order: &[usize], at: Level) {
+fn place(found: &mut [CandidateFindings], order: &[usize], at: SearchLevel) {
     for (rank, &i) in order.iter().enumerate() {
         found[i].fate = Fate::Left { at, rank: rank + 1, of: order.len() };
     }
 }
 
 struct State {
-    found: Vec<Found>,
+    found: Vec<CandidateFindings>,
     /// Of those that were looked at more closely, whatever came of it.
     coarse_estimate: Vec<Option<Vec<Option<f64>>>>,
 }
 
 impl State {
-    fn chosen(mut self, order: Vec<usize>, full: usize) -> (Vec<Found>, Vec<usize>) {
+    fn chosen(mut self, order: Vec<usize>, full: usize) -> (Vec<CandidateFindings>, Vec<usize>) {
         let mut chosen: Vec<usize> = order.into_iter().take(full).collect();
         chosen.iter().for_each(|&i| self.found[i].fate = Fate::Full);
         chosen.sort_unstable();
@@ -198,8 +198,8 @@ impl State {
         if wave.is_empty() {
             return Ok(());
         }
-        let estimates = looking.evaluate(Level::CoarseEstimate, &wave)?;
-        for ((&i, estimate), verdict) in wave.iter().zip(estimates).zip(looking.evaluate(Level::Coarse, &wave)?) {
+        let estimates = looking.evaluate(SearchLevel::CoarseEstimate, &wave)?;
+        for ((&i, estimate), verdict) in wave.iter().zip(estimates).zip(looking.evaluate(SearchLevel::Coarse, &wave)?) {
             let complete = verdict.and_then(|v| {
                 v.into_iter().collect::<Option<Vec<f64>>>().ok_or_else(|| "an objective has no value".to_string())
             });
@@ -209,7 +209,7 @@ impl State {
                     let value = |k: usize, m: f64| corrected(self.estimate(i, k), self.coarse_estimate(i, k), m);
                     self.found[i].coarse = Some(measured.iter().enumerate().map(|(k, &m)| value(k, m)).collect());
                 }
-                Err(why) => self.found[i].fate = Fate::Out { at: Level::Coarse, why },
+                Err(why) => self.found[i].fate = Fate::Out { at: SearchLevel::Coarse, why },
             }
         }
         Ok(())
@@ -224,7 +224,7 @@ impl State {
     }
 
     /// Those not simulated yet, the most promising first.
-    fn predicted(&self, features: &Features, left: &[usize], seed: u64) -> Vec<usize> {
+    fn predicted(&self, features: &CandidateFeatures, left: &[usize], seed: u64) -> Vec<usize> {
         let seen: Vec<usize> = (0..self.found.len()).filter(|&i| self.found[i].coarse.is_some()).collect();
         let Some(n) = seen.first().and_then(|&i| self.found[i].coarse.as_ref()).map(Vec::len) else {
             return left.to_vec();

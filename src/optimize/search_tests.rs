@@ -5,8 +5,8 @@ use super::*;
 /// Values known beforehand: what estimates miss acts on `b` alone, and coarse simulations are a little off.
 struct Made {
     ranks: Vec<Vec<u32>>,
-    looked: Vec<(Level, usize)>,
-    fails: fn(Level, usize) -> bool,
+    looked: Vec<(SearchLevel, usize)>,
+    fails: fn(SearchLevel, usize) -> bool,
 }
 
 impl Made {
@@ -15,24 +15,24 @@ impl Made {
         Made { ranks, looked: Vec::new(), fails: |_, _| false }
     }
 
-    fn value(&self, level: Level, i: usize) -> f64 {
+    fn value(&self, level: SearchLevel, i: usize) -> f64 {
         let (a, b) = (f64::from(self.ranks[i][0]), f64::from(self.ranks[i][1]));
         let estimate = 100.0 + (a - 7.3) * (a - 7.3);
         let missed = 1.0 + 0.02 * (b - 13.2) * (b - 13.2);
         match level {
-            Level::Estimate => estimate,
-            Level::CoarseEstimate => estimate / 8.0,
-            Level::Coarse => estimate / 8.0 * missed * (1.0 + 0.01 * (mix(3, i as u64, 4) % 100) as f64 / 100.0),
+            SearchLevel::Estimate => estimate,
+            SearchLevel::CoarseEstimate => estimate / 8.0,
+            SearchLevel::Coarse => estimate / 8.0 * missed * (1.0 + 0.01 * (mix(3, i as u64, 4) % 100) as f64 / 100.0),
         }
     }
 
     /// What a full run would find.
     fn truth(&self, i: usize) -> f64 {
         let b = f64::from(self.ranks[i][1]);
-        self.value(Level::Estimate, i) * (1.0 + 0.02 * (b - 13.2) * (b - 13.2))
+        self.value(SearchLevel::Estimate, i) * (1.0 + 0.02 * (b - 13.2) * (b - 13.2))
     }
 
-    fn search(&mut self, seed: u64) -> (Vec<Found>, Vec<usize>) {
+    fn search(&mut self, seed: u64) -> (Vec<CandidateFindings>, Vec<usize>) {
         let budget = Budget::new(self.ranks.len(), None);
         match search(&self.ranks.clone(), &[true, true], budget, seed, self) {
             Ok(found) => found,
@@ -44,7 +44,7 @@ impl Made {
 impl Evaluate for Made {
     type Stop = std::convert::Infallible;
 
-    fn evaluate(&mut self, level: Level, candidates: &[usize]) -> Result<Vec<Verdict>, Self::Stop> {
+    fn evaluate(&mut self, level: SearchLevel, candidates: &[usize]) -> Result<Vec<CandidateValues>, Self::Stop> {
         self.looked.extend(candidates.iter().map(|&i| (level, i)));
         let one = |&i: &usize| {
             if (self.fails)(level, i) { Err("failed".to_string()) } else { Ok(vec![Some(self.value(level, i))]) }
@@ -65,7 +65,7 @@ fn the_best_is_found_although_estimates_see_only_one_axis() {
         let (found, chosen) = made.search(seed);
         let at = |level| made.looked.iter().filter(|l| l.0 == level).count();
         assert_eq!(
-            (at(Level::Estimate), at(Level::Coarse), at(Level::CoarseEstimate), chosen.len()),
+            (at(SearchLevel::Estimate), at(SearchLevel::Coarse), at(SearchLevel::CoarseEstimate), chosen.len()),
             (400, 80, 80, 20)
         );
         assert_eq!(found.iter().filter(|f| f.fate == Fate::Full).count(), 20);
@@ -80,10 +80,10 @@ struct Priced;
 impl Evaluate for Priced {
     type Stop = std::convert::Infallible;
 
-    fn evaluate(&mut self, level: Level, candidates: &[usize]) -> Result<Vec<Verdict>, Self::Stop> {
+    fn evaluate(&mut self, level: SearchLevel, candidates: &[usize]) -> Result<Vec<CandidateValues>, Self::Stop> {
         let one = |&i: &usize| {
             let (a, kind) = ((i / 4) as f64, (i % 4) as f64);
-            let missed = if level >= Level::Coarse { 4.0 - kind } else { 1.0 };
+            let missed = if level >= SearchLevel::Coarse { 4.0 - kind } else { 1.0 };
             Ok(vec![Some((10.0 + a) * missed), Some(100.0 + 10.0 * kind)])
         };
         Ok(candidates.iter().map(one).collect())
@@ -113,13 +113,13 @@ fn the_same_seed_gives_the_same_search() {
 #[test]
 fn what_fails_is_left_out_and_says_why() {
     let mut made = Made {
-        fails: |level, i| level == Level::Estimate && i % 2 == 0 || level == Level::Coarse && i % 3 == 0,
+        fails: |level, i| level == SearchLevel::Estimate && i % 2 == 0 || level == SearchLevel::Coarse && i % 3 == 0,
         ..Made::new()
     };
     let (found, chosen) = made.search(1);
     assert!(chosen.len() == 20 && chosen.iter().all(|i| i % 2 == 1 && i % 3 != 0));
-    assert!(found.iter().any(|f| f.fate == Fate::Out { at: Level::Coarse, why: "failed".into() }));
-    assert_eq!(found[0].fate, Fate::Out { at: Level::Estimate, why: "failed".into() });
+    assert!(found.iter().any(|f| f.fate == Fate::Out { at: SearchLevel::Coarse, why: "failed".into() }));
+    assert_eq!(found[0].fate, Fate::Out { at: SearchLevel::Estimate, why: "failed".into() });
 }
 
 #[test]

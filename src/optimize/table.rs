@@ -3,13 +3,19 @@
 //! Layer: optimize. Makes the text; where it is written is for others to say.
 
 use super::objective::Objective;
-use super::search::{Fate, Found, Level};
-use crate::results::rows::Rows;
+use super::search::{CandidateFindings, Fate, SearchLevel};
+use crate::results::rows::CollectedRows;
 use crate::results::{Axis, Cell};
 
 /// The whole file. `ids` and `values`: `exp_id` and axis values of each candidate.
-pub fn table(axes: &[Axis], objectives: &[Objective], ids: &[u64], values: &[Vec<Cell>], found: &[Found]) -> Vec<u8> {
-    let mut rows = Rows::default();
+pub fn table(
+    axes: &[Axis],
+    objectives: &[Objective],
+    ids: &[u64],
+    values: &[Vec<Cell>],
+    found: &[CandidateFindings],
+) -> Vec<u8> {
+    let mut rows = CollectedRows::default();
     let each = |level: &'static str| objectives.iter().map(move |o| Cell::from(format!("{level}_{}", o.name())));
     let head = std::iter::once(Cell::from("exp_id")).chain(axes.iter().map(|a| Cell::from(a.key.as_str())));
     rows.push(
@@ -34,9 +40,9 @@ pub fn table(axes: &[Axis], objectives: &[Objective], ids: &[u64], values: &[Vec
     rows.into_bytes()
 }
 
-fn name(level: Level) -> &'static str {
+fn name(level: SearchLevel) -> &'static str {
     match level {
-        Level::Estimate => "estimate",
-        Level::CoarseEstimate | Level::Coarse => "coarse",
+        SearchLevel::Estimate => "estimate",
+        SearchLevel::CoarseEstimate | SearchLevel::Coarse => "coarse",
     }
 }

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use crate::compare::fit::{Grid, Point};
 use crate::compare::levels::Levels;
 
-use super::sheet::{Column, Holds, Sheet};
+use super::sheet::{Holds, Sheet, SheetColumn};
 
 /// An axis and its levels.
 #[derive(Clone, Debug)]
@@ -49,38 +49,39 @@ impl Design {
     /// Takes a sheet apart.
     pub fn of(sheet: &Sheet) -> Design {
         let stands: Vec<Levels> = sheet.axes().iter().map(|c| Levels::of(&c.text)).collect();
-        let axis = |(column, of): (&Column, &Levels)| {
+        let axis = |(column, of): (&SheetColumn, &Levels)| {
             let (key, question) = (column.name.clone(), sheet.asked.asks(&column.name));
             AxisLevels { key, question, levels: of.names.clone(), binned: of.binned }
         };
         let mut design = Design { axes: sheet.axes().iter().zip(&stands).map(axis).collect(), ..Design::default() };
-        let mut places: HashMap<&str, usize> = HashMap::new();
+        // Points of a sweep that resolve to the same configuration have one key; their axes' values set them apart.
+        let mut places: HashMap<(&str, Vec<u32>), usize> = HashMap::new();
         let mut groups: HashMap<Vec<&str>, usize> = HashMap::new();
         let keys = sheet.column("config_key");
         for row in 0..sheet.rows() {
             let at = design.configurations.len();
             // A table without keys has no replicas.
-            let place = keys.map_or(at, |k| *places.entry(&k.text[row]).or_insert(at));
+            let values = || stands.iter().map(|s| s.value[row]).collect();
+            let place = keys.map_or(at, |k| *places.entry((&k.text[row], values())).or_insert(at));
             if place < at {
                 design.configurations[place].rows.push(row);
                 continue;
             }
             // By their own values, not by bins of them: two loads are two questions, however close.
-            let asks = |c: &&Column| sheet.asked.asks(&c.name);
+            let asks = |c: &&SheetColumn| sheet.asked.asks(&c.name);
             let asked: Vec<&str> = sheet.axes().iter().filter(asks).map(|c| c.text[row].as_str()).collect();
             let fresh = groups.len();
             let group = *groups.entry(asked.clone()).or_insert(fresh);
             if group == fresh {
                 // Words speak for themselves, numbers need their key's name.
-                let name = |c: &Column| c.name.rsplit('.').next().unwrap_or(&c.name).to_string();
-                let told = |c: &Column| {
+                let name = |c: &SheetColumn| c.name.rsplit('.').next().unwrap_or(&c.name).to_string();
+                let told = |c: &SheetColumn| {
                     if c.holds == Holds::Number { format!("{} {}", name(c), c.text[row]) } else { c.text[row].clone() }
                 };
                 design.groups.push(sheet.axes().iter().filter(asks).map(told).collect::<Vec<_>>().join(", "));
             }
             let levels = stands.iter().map(|s| s.level[row]).collect();
-            let values = stands.iter().map(|s| s.value[row]).collect();
-            design.configurations.push(Configuration { rows: vec![row], levels, values, group });
+            design.configurations.push(Configuration { rows: vec![row], levels, values: values(), group });
         }
         design
     }

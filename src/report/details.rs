@@ -8,6 +8,7 @@ use std::path::Path;
 use csv::ByteRecord;
 
 use super::ReportError;
+use super::sketch::Sketch;
 use crate::results::stats::nearest_rank;
 
 /// Bytes of either file that are read at most.
@@ -40,7 +41,7 @@ pub struct Fcts {
 
 /// An experiment's links.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Links {
+pub struct ExperimentLinks {
     pub links: usize,
     /// Links by falling utilisation, in up to [`CELLS`] runs of about the same length; the first of each.
     pub utilisation: Vec<String>,
@@ -48,6 +49,8 @@ pub struct Links {
     pub queue: Vec<String>,
     /// The busiest, with all that the file says of them.
     pub busiest: Vec<Vec<String>>,
+    /// The network, of those experiments for which that is asked.
+    pub sketch: Option<Sketch>,
 }
 
 /// Reads one file, hands each wanted experiment's rows on as a whole.
@@ -120,11 +123,13 @@ pub fn flows(dir: &Path, wanted: &[u64]) -> Result<Option<Excerpt<Fcts>>, Report
     })
 }
 
-/// Utilisation and queues of the links of the experiments `wanted` (ascending); `None` without `links.csv`.
+/// Utilisation and queues of the links of the experiments `wanted` (ascending), of those of them in `sketched` the network as well; `None` without
+/// `links.csv`.
 ///
 /// # Errors
 /// The file cannot be read.
-pub fn links(dir: &Path, wanted: &[u64]) -> Result<Option<Excerpt<Links>>, ReportError> {
+pub fn links(dir: &Path, wanted: &[u64], sketched: &[u64]) -> Result<Option<Excerpt<ExperimentLinks>>, ReportError> {
+    const LINK: usize = 1;
     const UTILISATION: usize = 3;
     const QUEUE: usize = 4;
     excerpt(dir, "links.csv", wanted, |rows| {
@@ -139,7 +144,14 @@ pub fn links(dir: &Path, wanted: &[u64]) -> Result<Option<Excerpt<Links>>, Repor
         };
         let (busy, full) = (falling(UTILISATION), falling(QUEUE));
         let named = |&row: &usize| (1..rows[row].len()).map(|c| text(&rows[row], c)).collect();
-        (!rows.is_empty()).then(|| Links {
+        let sketch = || {
+            let named: Vec<(String, f64)> =
+                rows.iter().map(|r| (text(r, LINK), value(&text(r, UTILISATION)))).collect();
+            Sketch::of(named.iter().map(|(name, busy)| (name.as_str(), *busy)))
+        };
+        let is_sketched = rows.first().is_some_and(|r| text(r, 0).parse().is_ok_and(|id| sketched.contains(&id)));
+        (!rows.is_empty()).then(|| ExperimentLinks {
+            sketch: if is_sketched { sketch() } else { None },
             links: rows.len(),
             utilisation: cells(&busy, UTILISATION),
             queue: cells(&full, QUEUE),
@@ -174,14 +186,18 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let mut text =
             String::from("exp_id,link,bytes,utilisation,max_queue_bytes,mean_queue_bytes,ecn_marks,pfc_pauses,drops\n");
-        (0..128).for_each(|l| text += &format!("5,{l}->x,10,0.{l:03},{},0,0,0,0\n", 1000 - l));
+        (0..128).for_each(|l| text += &format!("5,host{l}->leaf0,10,0.{l:03},{},0,0,0,0\n", 1000 - l));
         fs::write(dir.path().join("links.csv"), text).unwrap();
-        let found = links(dir.path(), &[5]).unwrap().unwrap();
+        let found = links(dir.path(), &[5], &[5]).unwrap().unwrap();
         let l = &found.of[&5];
         assert_eq!(
             (l.links, l.utilisation.len(), l.utilisation[0].as_str(), l.utilisation[1].as_str()),
             (128, CELLS, "0.127", "0.125")
         );
-        assert_eq!((l.queue[0].as_str(), l.busiest.len(), l.busiest[0][0].as_str()), ("1000", BUSIEST, "127->x"));
+        assert_eq!(
+            (l.queue[0].as_str(), l.busiest.len(), l.busiest[0][0].as_str()),
+            ("1000", BUSIEST, "host127->leaf0")
+        );
+        assert_eq!(l.sketch.as_ref().map(|s| s.tiers[0].1), Some(128));
     }
 }

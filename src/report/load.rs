@@ -7,17 +7,17 @@ use std::path::Path;
 
 use crate::compare::Questions;
 use crate::compare::metric::objectives;
-use crate::results::read::{Role, RunResults};
-use crate::results::{Cell, Kind, Manifest, StatsRecord};
+use crate::results::read::{ColumnRole, RunResults};
+use crate::results::{Cell, ColumnKind, Manifest, StatsRecord};
 
 use super::ReportError;
-use super::sheet::{Column, Holds, Sheet};
+use super::sheet::{Holds, Sheet, SheetColumn};
 
 /// A result folder's small files. `flows.csv` and `links.csv` can be large and are read when it is known what of them is wanted.
-pub struct Loaded {
+pub struct LoadedFolder {
     pub sheet: Sheet,
     /// `stats.csv`, brought to the sheet's rows; empty if there is none.
-    pub stats: Vec<Column>,
+    pub stats: Vec<SheetColumn>,
     pub manifest: Manifest,
     /// Where the run stands, a sentence.
     pub state: String,
@@ -31,22 +31,22 @@ pub struct Loaded {
 ///
 /// # Errors
 /// It is no folder of results, or one of its files is damaged.
-pub fn load(dir: &Path) -> Result<Loaded, ReportError> {
+pub fn load(dir: &Path) -> Result<LoadedFolder, ReportError> {
     let run = RunResults::open(dir)?;
     let exact = exact_texts(dir, &run)?;
     let column = |c: usize| {
         let of = |row: usize| match &exact {
-            Some(texts) if run.columns[c].kind == Kind::Real => texts[row][c].clone(),
+            Some(texts) if run.columns[c].kind == ColumnKind::Real => texts[row][c].clone(),
             _ => run.rows[row][c].to_string(),
         };
         let holds = match run.columns[c].kind {
-            Kind::Int | Kind::Unsigned | Kind::Real => Holds::Number,
-            Kind::Flag | Kind::Text => Holds::Text,
+            ColumnKind::Int | ColumnKind::Unsigned | ColumnKind::Real => Holds::Number,
+            ColumnKind::Flag | ColumnKind::Text => Holds::Text,
         };
-        Column { name: run.columns[c].name.clone(), holds, text: (0..run.rows.len()).map(of).collect() }
+        SheetColumn { name: run.columns[c].name.clone(), holds, text: (0..run.rows.len()).map(of).collect() }
     };
     let axes: Vec<usize> = run.axes().collect();
-    let first_outcome = run.columns.iter().position(|c| c.role == Role::Outcome).unwrap_or(run.columns.len());
+    let first_outcome = run.columns.iter().position(|c| c.role == ColumnRole::Outcome).unwrap_or(run.columns.len());
     let axes = axes.first().map_or(first_outcome..first_outcome, |&first| first..first + axes.len());
     let mut asked = Questions::default();
     asked.add(run.sweep().as_ref(), |key| {
@@ -61,7 +61,7 @@ pub fn load(dir: &Path) -> Result<Loaded, ReportError> {
         Some(why) => format!("Not all is here: {}.", why.replacen("the run", &format!("the {kind}"), 1)),
         None => format!("The {kind} is complete."),
     };
-    Ok(Loaded {
+    Ok(LoadedFolder {
         stats: stats(&run)?,
         state,
         searched,
@@ -95,7 +95,7 @@ fn exact_texts(dir: &Path, run: &RunResults) -> Result<Option<Vec<Vec<String>>>,
 }
 
 /// The columns of `stats.csv`, in the order of the rows; empty cells for rows that it lacks.
-fn stats(run: &RunResults) -> Result<Vec<Column>, ReportError> {
+fn stats(run: &RunResults) -> Result<Vec<SheetColumn>, ReportError> {
     type Shown = (&'static str, fn(&StatsRecord) -> Cell);
     const COLUMNS: [Shown; 8] = [
         ("packet_hops_simulated", |s| s.packet_hops_simulated.into()),
@@ -116,6 +116,6 @@ fn stats(run: &RunResults) -> Result<Vec<Column>, ReportError> {
     let text = |cell: fn(&StatsRecord) -> Cell| {
         of.iter().map(|s| s.as_ref().map_or(String::new(), |s| cell(s).to_string())).collect()
     };
-    let column = |(name, cell): Shown| Column { name: name.into(), holds: Holds::Number, text: text(cell) };
+    let column = |(name, cell): Shown| SheetColumn { name: name.into(), holds: Holds::Number, text: text(cell) };
     Ok(if there { COLUMNS.map(column).into() } else { Vec::new() })
 }

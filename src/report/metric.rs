@@ -23,7 +23,7 @@ pub struct Metric {
 impl Metric {
     /// Whether an error of completion times is one of this metric too.
     pub fn is_timed(&self) -> bool {
-        compare::Metric::of(&self.name).is_timed()
+        compare::RankingMetric::of(&self.name).is_timed()
     }
 }
 
@@ -71,7 +71,7 @@ pub fn metrics(sheet: &Sheet, objectives: &[String]) -> Vec<Metric> {
         name: name.into(),
         label: label.into(),
         unit,
-        more: compare::Metric::of(name).better == Better::More,
+        more: compare::RankingMetric::of(name).better == Better::More,
     };
     let known = KNOWN.iter().map(|&(name, label, unit)| metric(name, label, unit));
     // Nobody chooses a design by a part of its time alone, unless it is above; these stay columns of the table. Columns of a later version have their

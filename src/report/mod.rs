@@ -13,7 +13,9 @@ pub mod pareto;
 pub mod payload;
 pub mod rank;
 pub mod reasons;
+pub mod recommend;
 pub mod sheet;
+pub mod sketch;
 pub mod verdict;
 
 use std::fs::{self, OpenOptions};

@@ -6,7 +6,7 @@
 use std::path::Path;
 
 use super::ReportError;
-use super::load::Loaded;
+use super::load::LoadedFolder;
 use super::payload::payload;
 
 const TEMPLATE: &str = include_str!("../../assets/report/page.html");
@@ -24,7 +24,7 @@ const SCRIPTS: &[&str] = &[
 ///
 /// # Errors
 /// A companion file is damaged.
-pub fn html(loaded: &Loaded, dir: &Path) -> Result<String, ReportError> {
+pub fn html(loaded: &LoadedFolder, dir: &Path) -> Result<String, ReportError> {
     let data = json_text(&payload(loaded, dir)?.to_string());
     let title = escape(&loaded.manifest.name);
     let mut page = String::with_capacity(data.len() + TEMPLATE.len() + STYLE.len() + 65_536);

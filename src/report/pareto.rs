@@ -2,12 +2,12 @@
 //!
 //! Layer: report.
 
-use super::rank::Measured;
+use super::rank::MetricSamples;
 
 /// The front of `among`, ordered by the first metric, best first. Where two are equal in both, both are on it.
-pub fn front(among: &[usize], a: &Measured, b: &Measured) -> Vec<usize> {
+pub fn front(among: &[usize], a: &MetricSamples, b: &MetricSamples) -> Vec<usize> {
     // Turned so that less is better.
-    let turned = |m: &Measured, c: usize| m.samples[c].map(|s| if m.more { -s.mean } else { s.mean });
+    let turned = |m: &MetricSamples, c: usize| m.samples[c].map(|s| if m.more { -s.mean } else { s.mean });
     let mut points: Vec<(f64, f64, usize)> =
         among.iter().filter_map(|&c| Some((turned(a, c)?, turned(b, c)?, c))).collect();
     points.sort_by(|p, q| p.0.total_cmp(&q.0).then(p.1.total_cmp(&q.1)).then(p.2.cmp(&q.2)));
@@ -27,8 +27,8 @@ mod tests {
     use crate::compare::Sample;
     use proptest::prelude::*;
 
-    fn measured(values: &[f64], more: bool) -> Measured {
-        Measured {
+    fn measured(values: &[f64], more: bool) -> MetricSamples {
+        MetricSamples {
             samples: values.iter().map(|&v| Sample::of(&[v])).collect(),
             uncertainty: vec![0.0; values.len()],
             more,

@@ -15,12 +15,12 @@ use crate::compare::spread::half_width;
 use super::ReportError;
 use super::design::Design;
 use super::details::{self, Excerpt, POINTS};
-use super::load::Loaded;
+use super::load::LoadedFolder;
 use super::metric::{Metric, metrics};
 use super::pareto::front;
-use super::rank::{Measured, Ranking};
+use super::rank::{MetricSamples, Ranking};
 use super::reasons::reasons;
-use super::sheet::{Column, Holds};
+use super::sheet::{Holds, SheetColumn};
 use super::verdict::{Overall, overall, verdict};
 
 /// Groups of configurations that have effects and Pareto fronts of their own; all groups have a ranking.
@@ -29,17 +29,21 @@ const GROUPS_UP_TO: usize = 40;
 const DETAILED: usize = 240;
 /// Designs that are told as best across groups.
 const OVERALL: usize = 10;
+/// Configurations of a group in the picture of its ranking.
+const PICTURED: usize = 12;
+/// Networks that are sketched.
+const SKETCHED: usize = 8;
 
 /// Everything.
 ///
 /// # Errors
 /// A companion file is damaged.
-pub fn payload(loaded: &Loaded, dir: &Path) -> Result<Value, ReportError> {
+pub fn payload(loaded: &LoadedFolder, dir: &Path) -> Result<Value, ReportError> {
     let sheet = &loaded.sheet;
     let design = Design::of(sheet);
     let metrics = metrics(sheet, &loaded.objectives);
     let audits = loaded.stats.iter().find(|c| c.name == "audit_fct_error");
-    let measured: Vec<Measured> = metrics.iter().map(|m| Measured::of(sheet, &design, m, audits)).collect();
+    let measured: Vec<MetricSamples> = metrics.iter().map(|m| MetricSamples::of(sheet, &design, m, audits)).collect();
     let rankings: Vec<Vec<Ranking>> =
         (0..design.groups.len()).map(|g| measured.iter().map(|m| Ranking::of(&design, m, g)).collect()).collect();
     let mut of_groups = Vec::new();
@@ -49,6 +53,8 @@ pub fn payload(loaded: &Loaded, dir: &Path) -> Result<Value, ReportError> {
             let verdict = verdict(&design, &measured[m], r);
             json!({
                 "order": r.order,
+                // How far each of the first may be off and say nothing: the standard deviation of its replicas, or its audited error.
+                "error": r.order.iter().take(PICTURED).map(|&c| short(measured[m].uncertainty[c])).collect::<Vec<_>>(),
                 "starts": r.starts,
                 "verdict": verdict.map(|v| json!({
                     "tied": v.tied,
@@ -64,6 +70,10 @@ pub fn payload(loaded: &Loaded, dir: &Path) -> Result<Value, ReportError> {
         of_groups.push((0..metrics.len()).map(one).collect::<Vec<Value>>());
     }
     let ids = chosen(loaded, &design, &rankings);
+    let bests: Vec<usize> = rankings.iter().filter_map(|r| r.first()?.order.first().copied()).take(SKETCHED).collect();
+    let first_ok = |&c: &usize| design.configurations[c].rows.iter().copied().find(|&row| sheet.ok(row));
+    let sketched: Vec<u64> =
+        bests.iter().filter_map(first_ok).filter_map(|row| sheet.text("exp_id", row).parse().ok()).collect();
     let replicated = design.configurations.iter().any(|c| c.rows.len() > 1);
     Ok(json!({
         "manifest": loaded.manifest,
@@ -90,14 +100,14 @@ pub fn payload(loaded: &Loaded, dir: &Path) -> Result<Value, ReportError> {
         "effects": all_effects(&design, &measured, &rankings),
         "pareto": all_fronts(&measured, &rankings),
         "flows": details::flows(dir, &ids)?.map(flows),
-        "links": details::links(dir, &ids)?.map(links),
+        "links": details::links(dir, &ids, &sketched)?.map(links),
         "detailed": {
             "shown": ids.len(),
             "of": rankings.iter().filter_map(|r| r.first()).map(|r| r.order.len()).sum::<usize>(),
             "each": each_of(&rankings),
             "groups": rankings.len().min(DETAILED),
         },
-        "reasons": reasons(sheet).iter().map(|r| json!({ "status": r.status, "count": r.count, "message": r.message, "alike": r.alike, "named": r.named })).collect::<Vec<_>>(),
+        "reasons": reasons(sheet).iter().map(|r| json!({ "status": r.status, "count": r.count, "message": r.message, "same_message": r.same_message, "named": r.named })).collect::<Vec<_>>(),
     }))
 }
 
@@ -107,12 +117,12 @@ fn short(x: f64) -> f64 {
 }
 
 /// The largest audited error of flow completion times, relative; `None` if nothing was audited.
-fn largest(audits: &Column) -> Option<f64> {
+fn largest(audits: &SheetColumn) -> Option<f64> {
     (0..audits.text.len()).filter_map(|row| audits.number(row)).map(f64::abs).reduce(f64::max)
 }
 
 /// A column, with each distinct text once where texts repeat.
-fn column(c: &Column) -> Value {
+fn column(c: &SheetColumn) -> Value {
     let mut head = Map::new();
     head.insert("name".into(), c.name.as_str().into());
     head.insert("number".into(), (c.holds == Holds::Number).into());
@@ -136,26 +146,26 @@ fn column(c: &Column) -> Value {
 }
 
 /// Means of configurations and half the widths of their intervals.
-fn means(measured: &Measured) -> Value {
+fn means(measured: &MetricSamples) -> Value {
     let mean = measured.samples.iter().map(|s| s.map(|s| s.mean)).collect::<Vec<_>>();
     let half = measured.samples.iter().map(|s| s.and_then(|s| half_width(&s)).map(short)).collect::<Vec<_>>();
     json!({ "mean": mean, "half": half })
 }
 
-fn best_overall(design: &Design, measured: &Measured, rankings: &[Vec<Ranking>], m: usize) -> Value {
+fn best_overall(design: &Design, measured: &MetricSamples, rankings: &[Vec<Ranking>], m: usize) -> Value {
     if rankings.len() < 2 {
         return Value::Null;
     }
     let of_metric: Vec<Ranking> = rankings.iter().map(|r| r[m].clone()).collect();
-    let one = |o: &Overall| json!({ "configuration": o.configuration, "regret": short(o.regret), "worst": short(o.worst), "tied": o.tied });
+    let one = |o: &Overall| json!({ "configuration": o.configuration, "regret": short(o.regret), "worst": short(o.worst), "tied": o.tied, "error": short(o.error) });
     overall(design, measured, &of_metric).iter().take(OVERALL).map(one).collect()
 }
 
 /// By metric: of each group, and of all together if there are several.
-fn all_effects(design: &Design, measured: &[Measured], rankings: &[Vec<Ranking>]) -> Value {
+fn all_effects(design: &Design, measured: &[MetricSamples], rankings: &[Vec<Ranking>]) -> Value {
     let grid = design.grid();
     let everything: Vec<usize> = (0..design.configurations.len()).collect();
-    let of = |m: &Measured, among: &[usize]| -> Value {
+    let of = |m: &MetricSamples, among: &[usize]| -> Value {
         let one = |e: &AxisEffect| {
             let level = |l: &LevelEffect| {
                 let interval = l.interval.map(|(low, high)| [short(low), short(high)]);
@@ -166,7 +176,7 @@ fn all_effects(design: &Design, measured: &[Measured], rankings: &[Vec<Ranking>]
         };
         effects(&grid, &m.samples, among.iter().copied()).iter().map(one).collect()
     };
-    let of_metric = |(at, m): (usize, &Measured)| {
+    let of_metric = |(at, m): (usize, &MetricSamples)| {
         let groups: Vec<Value> = rankings.iter().take(GROUPS_UP_TO).map(|r| of(m, &r[at].order)).collect();
         json!({ "groups": groups, "all": if rankings.len() > 1 { of(m, &everything) } else { Value::Null } })
     };
@@ -174,7 +184,7 @@ fn all_effects(design: &Design, measured: &[Measured], rankings: &[Vec<Ranking>]
 }
 
 /// Of each group, the fronts of metrics `a` and `b` > `a`.
-fn all_fronts(measured: &[Measured], rankings: &[Vec<Ranking>]) -> Value {
+fn all_fronts(measured: &[MetricSamples], rankings: &[Vec<Ranking>]) -> Value {
     let n = measured.len();
     let fronts = |group: &Vec<Ranking>| -> Value {
         (0..n)
@@ -185,13 +195,14 @@ fn all_fronts(measured: &[Measured], rankings: &[Vec<Ranking>]) -> Value {
 }
 
 /// What a search was for, what it chose from, and the fronts of all its objectives by group, if there are several.
-fn search(loaded: &Loaded, measured: &[Measured], metrics: &[Metric], rankings: &[Vec<Ranking>]) -> Value {
+fn search(loaded: &LoadedFolder, measured: &[MetricSamples], metrics: &[Metric], rankings: &[Vec<Ranking>]) -> Value {
     let names = &loaded.objectives;
     if !loaded.searched {
         return Value::Null;
     }
     let places: Vec<usize> = names.iter().filter_map(|name| metrics.iter().position(|m| m.name == *name)).collect();
-    let by: Vec<compare::Metric> = places.iter().map(|&m| compare::Metric::of(&metrics[m].name)).collect();
+    let by: Vec<compare::RankingMetric> =
+        places.iter().map(|&m| compare::RankingMetric::of(&metrics[m].name)).collect();
     let front = |group: &Vec<Ranking>| {
         let point = |&c: &usize| {
             Some((c, places.iter().map(|&m| measured[m].samples[c].map(|s| s.mean)).collect::<Option<Vec<f64>>>()?))
@@ -208,7 +219,7 @@ fn each_of(rankings: &[Vec<Ranking>]) -> usize {
 }
 
 /// Experiments that are shown in detail: the first completed replica of the best of each group by the first metric, ascending.
-fn chosen(loaded: &Loaded, design: &Design, rankings: &[Vec<Ranking>]) -> Vec<u64> {
+fn chosen(loaded: &LoadedFolder, design: &Design, rankings: &[Vec<Ranking>]) -> Vec<u64> {
     let sheet = &loaded.sheet;
     let each = each_of(rankings);
     let best = rankings.iter().filter_map(|r| r.first()).flat_map(|r| r.order.iter().take(each)).take(DETAILED);
@@ -230,9 +241,13 @@ fn flows(found: Excerpt<details::Fcts>) -> Value {
     shown
 }
 
-fn links(found: Excerpt<details::Links>) -> Value {
-    excerpt(
-        found,
-        |l| json!({ "links": l.links, "utilisation": l.utilisation, "queue": l.queue, "busiest": l.busiest }),
-    )
+fn links(found: Excerpt<details::ExperimentLinks>) -> Value {
+    excerpt(found, |l| {
+        let mut shown =
+            json!({ "links": l.links, "utilisation": l.utilisation, "queue": l.queue, "busiest": l.busiest });
+        if let Some(s) = &l.sketch {
+            shown["sketch"] = json!({ "tiers": s.tiers, "links": s.links });
+        }
+        shown
+    })
 }

@@ -7,11 +7,11 @@ use crate::compare::Sample;
 
 use super::design::Design;
 use super::metric::Metric;
-use super::sheet::{Column, Sheet};
+use super::sheet::{Sheet, SheetColumn};
 
 /// A metric's samples, one a configuration.
 #[derive(Clone, Debug)]
-pub struct Measured {
+pub struct MetricSamples {
     /// Over the replicas that have a value; `None` where none has.
     pub samples: Vec<Option<Sample>>,
     /// How far each may be off and say nothing, in the metric's unit.
@@ -19,10 +19,10 @@ pub struct Measured {
     pub more: bool,
 }
 
-impl Measured {
+impl MetricSamples {
     /// Reads a metric off the sheet; `audits` is the audited relative error of each row, where there is one. Experiments that did not
     /// complete have no value, whatever the table shows of them.
-    pub fn of(sheet: &Sheet, design: &Design, metric: &Metric, audits: Option<&Column>) -> Measured {
+    pub fn of(sheet: &Sheet, design: &Design, metric: &Metric, audits: Option<&SheetColumn>) -> MetricSamples {
         let column = sheet.column(&metric.name);
         let value = |row: usize| column.filter(|_| sheet.ok(row)).and_then(|c| c.number(row));
         let sample = |rows: &[usize]| Sample::of(&rows.iter().filter_map(|&r| value(r)).collect::<Vec<f64>>());
@@ -33,12 +33,17 @@ impl Measured {
             s.map_or(0.0, |s| s.deviation.max(audit(&design.configurations[c].rows) * s.mean.abs()))
         };
         let uncertainty = samples.iter().enumerate().map(uncertain).collect();
-        Measured { samples, uncertainty, more: metric.more }
+        MetricSamples { samples, uncertainty, more: metric.more }
     }
 
     /// Whether `a` is better than `b`, as an ordering: less means better.
     fn order(&self, a: &Sample, b: &Sample) -> std::cmp::Ordering {
         if self.more { b.mean.total_cmp(&a.mean) } else { a.mean.total_cmp(&b.mean) }
+    }
+
+    /// The logarithm of how many times worse what is relatively so much worse is; no number where that is no ratio.
+    pub(super) fn log_ratio(&self, worse: f64) -> f64 {
+        libm::log(if self.more { 1.0 / (1.0 - worse) } else { 1.0 + worse })
     }
 
     /// The difference up to which two configurations are tied.
@@ -64,7 +69,7 @@ pub struct Ranking {
 
 impl Ranking {
     /// Orders the configurations of a group.
-    pub fn of(design: &Design, measured: &Measured, group: usize) -> Ranking {
+    pub fn of(design: &Design, measured: &MetricSamples, group: usize) -> Ranking {
         let has = |&c: &usize| design.configurations[c].group == group && measured.samples[c].is_some();
         let sample = |c: usize| measured.samples[c].as_ref().expect("the order holds those that have a sample");
         let mut order: Vec<usize> = (0..design.configurations.len()).filter(has).collect();
@@ -91,12 +96,16 @@ mod tests {
     use super::*;
     use crate::report::sheet::tests::sheet;
 
-    fn measured(text: &str, more: bool, audits: [&str; 5]) -> (Design, Measured) {
+    fn measured(text: &str, more: bool, audits: [&str; 5]) -> (Design, MetricSamples) {
         let s = sheet(text);
         let d = Design::of(&s);
         let m = Metric { name: "makespan_ns".into(), label: String::new(), unit: "ns", more };
-        let measured =
-            Measured::of(&s, &d, &m, Some(&Column::infer("audit_fct_error", audits.map(String::from).to_vec())));
+        let measured = MetricSamples::of(
+            &s,
+            &d,
+            &m,
+            Some(&SheetColumn::infer("audit_fct_error", audits.map(String::from).to_vec())),
+        );
         (d, measured)
     }
 

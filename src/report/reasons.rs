@@ -18,7 +18,7 @@ pub struct Reason {
     /// The first message, in full.
     pub message: String,
     /// Whether the others are the same to the digit.
-    pub alike: bool,
+    pub same_message: bool,
     /// Ids of the first of them.
     pub named: Vec<String>,
 }
@@ -28,11 +28,16 @@ pub fn reasons(sheet: &Sheet) -> Vec<Reason> {
     let mut found: BTreeMap<(&str, String), Reason> = BTreeMap::new();
     for row in (0..sheet.rows()).filter(|&row| !sheet.ok(row)) {
         let (status, message) = (sheet.text("status", row), sheet.text("error", row));
-        let fresh =
-            || Reason { status: status.into(), count: 0, message: message.into(), alike: true, named: Vec::new() };
+        let fresh = || Reason {
+            status: status.into(),
+            count: 0,
+            message: message.into(),
+            same_message: true,
+            named: Vec::new(),
+        };
         let reason = found.entry((status, without_numbers(message))).or_insert_with(fresh);
         reason.count += 1;
-        reason.alike &= reason.message == message;
+        reason.same_message &= reason.message == message;
         if reason.named.len() < NAMED {
             reason.named.push(sheet.text("exp_id", row).into());
         }
@@ -74,6 +79,6 @@ mod tests {
             (2, "flow 3 waits", vec!["2".to_string(), "3".into()])
         );
         assert_eq!((r[1].status.as_str(), r[1].count), ("oom", 1));
-        assert!(!r[0].alike && r[1].alike, "whose numbers the message has is said where they differ");
+        assert!(!r[0].same_message && r[1].same_message, "whose numbers the message has is said where they differ");
     }
 }

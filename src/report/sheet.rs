@@ -17,20 +17,20 @@ pub enum Holds {
 
 /// One column of `results.csv`.
 #[derive(Clone, Debug)]
-pub struct Column {
+pub struct SheetColumn {
     pub name: String,
     pub holds: Holds,
     /// As the file shows it, a row each; empty where it does not apply.
     pub text: Vec<String>,
 }
 
-impl Column {
+impl SheetColumn {
     /// A column whose kind is read off its values: numbers if all that is not empty is a finite number.
-    pub fn infer(name: impl Into<String>, text: Vec<String>) -> Column {
+    pub fn infer(name: impl Into<String>, text: Vec<String>) -> SheetColumn {
         let mut shown = text.iter().filter(|t| !t.is_empty()).peekable();
         let some = shown.peek().is_some();
         let holds = if some && shown.all(|t| number(t).is_some()) { Holds::Number } else { Holds::Text };
-        Column { name: name.into(), holds, text }
+        SheetColumn { name: name.into(), holds, text }
     }
 
     /// The value of a row, where it has one.
@@ -42,7 +42,7 @@ impl Column {
 /// All experiments of a folder.
 #[derive(Clone, Debug, Default)]
 pub struct Sheet {
-    pub columns: Vec<Column>,
+    pub columns: Vec<SheetColumn>,
     /// Which columns are the sweep's axes.
     pub axes: Range<usize>,
     /// Which of their keys ask another question.
@@ -56,7 +56,7 @@ impl Sheet {
     }
 
     /// A column that every result table has.
-    pub fn column(&self, name: &str) -> Option<&Column> {
+    pub fn column(&self, name: &str) -> Option<&SheetColumn> {
         // An axis never has the name of a fixed column (axes have dots), so the order of search is free.
         self.columns.iter().find(|c| c.name == name)
     }
@@ -67,12 +67,12 @@ impl Sheet {
     }
 
     /// The axes' columns.
-    pub fn axes(&self) -> &[Column] {
+    pub fn axes(&self) -> &[SheetColumn] {
         &self.columns[self.axes.clone()]
     }
 
     /// The columns that say how an experiment ended.
-    pub fn outcomes(&self) -> &[Column] {
+    pub fn outcomes(&self) -> &[SheetColumn] {
         &self.columns[self.axes.end.min(self.columns.len())..]
     }
 
@@ -87,17 +87,17 @@ pub(super) mod tests {
     use super::*;
 
     /// A sheet from lines of comma-separated cells, the first of which names the columns; for the tests of this layer.
-    pub fn sheet(text: &str) -> Sheet {
+    pub(crate) fn sheet(text: &str) -> Sheet {
         let rows: Vec<Vec<&str>> = text.lines().map(|l| l.trim().split(',').collect()).collect();
         let at = |name: &str| rows[0].iter().position(|c| *c == name).unwrap();
         let axes = at("seed") + 1..at("status");
-        let column = |c: usize| Column::infer(rows[0][c], rows[1..].iter().map(|r| r[c].to_string()).collect());
+        let column = |c: usize| SheetColumn::infer(rows[0][c], rows[1..].iter().map(|r| r[c].to_string()).collect());
         Sheet { columns: (0..rows[0].len()).map(column).collect(), axes, asked: Questions::default() }
     }
 
     #[test]
     fn a_column_of_numbers_has_nothing_else() {
-        let holds = |cells: &[&str]| Column::infer("c", cells.iter().map(|s| s.to_string()).collect()).holds;
+        let holds = |cells: &[&str]| SheetColumn::infer("c", cells.iter().map(|s| s.to_string()).collect()).holds;
         assert_eq!(holds(&["1", "", "-2.5", "1e-7"]), Holds::Number);
         assert_eq!(holds(&["1", "x"]), Holds::Text);
         assert_eq!(holds(&["inf"]), Holds::Text);

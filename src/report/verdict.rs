@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use super::design::Design;
-use super::rank::{Measured, Ranking};
+use super::rank::{MetricSamples, Ranking};
 
 /// The best configuration of a group, and what happens to it when one axis takes another level.
 #[derive(Clone, Debug, PartialEq)]
@@ -42,14 +42,14 @@ impl Deciding {
 }
 
 /// How much worse `b` is than `a`, relative to `a`; `None` where that is no number.
-fn worse(measured: &Measured, a: usize, b: usize) -> Option<f64> {
+pub(super) fn worse(measured: &MetricSamples, a: usize, b: usize) -> Option<f64> {
     let (a, b) = (measured.samples[a]?.mean, measured.samples[b]?.mean);
     let ratio = if measured.more { (a - b) / a } else { (b - a) / a };
     ratio.is_finite().then_some(ratio)
 }
 
 /// The verdict on a group; `None` if none of it completed.
-pub fn verdict(design: &Design, measured: &Measured, ranking: &Ranking) -> Option<Verdict> {
+pub fn verdict(design: &Design, measured: &MetricSamples, ranking: &Ranking) -> Option<Verdict> {
     let best = *ranking.order.first()?;
     let tied = ranking.leaders().len();
     let next = ranking.order.get(tied).copied();
@@ -60,12 +60,13 @@ pub fn verdict(design: &Design, measured: &Measured, ranking: &Ranking) -> Optio
     let mut decides: Vec<Deciding> = Vec::new();
     let here = &design.configurations[best].values;
     for axis in design.answers() {
-        let alike = |c: usize| {
+        let differs_only_here = |c: usize| {
             let values = &design.configurations[c].values;
             (0..values.len()).all(|a| (values[a] == here[a]) != (a == axis))
         };
         let other = |&c: &usize| Some((c, worse(measured, best, c)?, measured.tied(best, c)));
-        let others: Vec<(usize, f64, bool)> = ranking.order.iter().filter(|&&c| alike(c)).filter_map(other).collect();
+        let others: Vec<(usize, f64, bool)> =
+            ranking.order.iter().filter(|&&c| differs_only_here(c)).filter_map(other).collect();
         if !others.is_empty() {
             decides.push(Deciding { axis, others });
         }
@@ -85,29 +86,41 @@ pub struct Overall {
     pub worst: f64,
     /// Whether it cannot be told apart from the first of them in any group.
     pub tied: bool,
+    /// How far its values may be off and say nothing, relative, on average over the groups.
+    pub error: f64,
 }
 
-/// Designs that completed in every group, least average regret first. Only where all values are positive.
-pub fn overall(design: &Design, measured: &Measured, rankings: &[Ranking]) -> Vec<Overall> {
+/// Designs that completed in every group, least average regret first: of each the configurations in the order of the groups, with the logarithm
+/// of how much worse each is than its group's best. Nothing where a value is not positive.
+pub(super) fn designs(design: &Design, measured: &MetricSamples, rankings: &[Ranking]) -> Vec<Vec<(usize, f64)>> {
     let answers: Vec<usize> = design.answers().collect();
-    // By a design's values, its configuration in each group with the logarithm of how much worse it is there.
     let mut of: BTreeMap<Vec<u32>, Vec<(usize, f64)>> = BTreeMap::new();
     for ranking in rankings {
         for &c in &ranking.order {
-            let Some(worse) = worse(measured, ranking.order[0], c) else {
-                return Vec::new();
-            };
-            let ratio = if measured.more { 1.0 / (1.0 - worse) } else { 1.0 + worse };
-            if !(ratio.is_finite() && ratio > 0.0) {
+            let log = worse(measured, ranking.order[0], c).map_or(f64::NAN, |worse| measured.log_ratio(worse));
+            if !log.is_finite() {
                 return Vec::new();
             }
             let values = answers.iter().map(|&a| design.configurations[c].values[a]).collect();
-            of.entry(values).or_default().push((c, libm::log(ratio)));
+            of.entry(values).or_default().push((c, log));
         }
     }
-    let regret = |worse: &[(usize, f64)]| worse.iter().map(|w| w.1).sum::<f64>() / worse.len() as f64;
     let mut complete: Vec<Vec<(usize, f64)>> = of.into_values().filter(|worse| worse.len() == rankings.len()).collect();
     complete.sort_by(|a, b| regret(a).total_cmp(&regret(b)).then(a[0].0.cmp(&b[0].0)));
+    complete
+}
+
+fn relative_error(measured: &MetricSamples, c: usize) -> f64 {
+    measured.samples[c].map_or(0.0, |s| if s.mean == 0.0 { 0.0 } else { measured.uncertainty[c] / s.mean.abs() })
+}
+
+fn regret(worse: &[(usize, f64)]) -> f64 {
+    worse.iter().map(|w| w.1).sum::<f64>() / worse.len() as f64
+}
+
+/// Designs that completed in every group, least average regret first. Only where all values are positive.
+pub fn overall(design: &Design, measured: &MetricSamples, rankings: &[Ranking]) -> Vec<Overall> {
+    let complete = designs(design, measured, rankings);
     let Some(first) = complete.first() else {
         return Vec::new();
     };
@@ -117,6 +130,7 @@ pub fn overall(design: &Design, measured: &Measured, rankings: &[Ranking]) -> Ve
         worst: libm::expm1(worse.iter().map(|w| w.1).fold(0.0, f64::max)),
         // Both lists are in the order of the groups.
         tied: worse.iter().zip(first).all(|(a, b)| measured.tied(a.0, b.0)),
+        error: worse.iter().map(|w| relative_error(measured, w.0)).sum::<f64>() / worse.len() as f64,
     };
     complete.iter().map(one).collect()
 }
@@ -127,11 +141,15 @@ mod tests {
     use crate::report::metric::Metric;
     use crate::report::sheet::tests::sheet;
 
-    fn with<T>(text: &str, more: bool, then: impl Fn(&Design, &Measured, &[Ranking]) -> T) -> T {
+    fn with<T>(text: &str, more: bool, then: impl Fn(&Design, &MetricSamples, &[Ranking]) -> T) -> T {
         let s = sheet(text);
         let d = Design::of(&s);
-        let m =
-            Measured::of(&s, &d, &Metric { name: "makespan_ns".into(), label: String::new(), unit: "ns", more }, None);
+        let m = MetricSamples::of(
+            &s,
+            &d,
+            &Metric { name: "makespan_ns".into(), label: String::new(), unit: "ns", more },
+            None,
+        );
         let rankings: Vec<Ranking> = (0..d.groups.len()).map(|g| Ranking::of(&d, &m, g)).collect();
         then(&d, &m, &rankings)
     }
@@ -185,8 +203,8 @@ mod tests {
             5,k5,1,z,incast,failed,";
         let o = with(text, false, overall);
         assert_eq!(o.iter().map(|o| o.tied).collect::<Vec<_>>(), [true, false]);
-        let alike = text.replace("110", "100").replace("400", "200");
-        assert!(with(&alike, false, overall)[1].tied, "the same everywhere");
+        let equal_times = text.replace("110", "100").replace("400", "200");
+        assert!(with(&equal_times, false, overall)[1].tied, "the same everywhere");
         assert_eq!(o.iter().map(|o| o.configuration).collect::<Vec<_>>(), [1, 0]);
         assert!(
             (o[0].worst - (110.0 / 90.0 - 1.0)).abs() < 1e-12,

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use super::ResultsError;
+use crate::input;
 
 /// The journal's name in the folder.
 pub const JOURNAL: &str = "journal.bin";
@@ -22,6 +23,27 @@ pub struct ResultDir {
     journal: File,
     earlier: bool,
     locked: bool,
+    /// The folder and its journal, as the system numbers them; `None` where it does not.
+    claimed: Option<[FileNumber; 2]>,
+}
+
+/// A file's device and its number there.
+type FileNumber = (u64, u64);
+
+#[cfg(unix)]
+fn number(path: &Path) -> Option<FileNumber> {
+    use std::os::unix::fs::MetadataExt;
+    fs::metadata(path).ok().map(|meta| (meta.dev(), meta.ino()))
+}
+
+#[cfg(not(unix))]
+fn number(_: &Path) -> Option<FileNumber> {
+    None
+}
+
+/// Numbers of a folder and of its journal.
+fn numbers(path: &Path) -> Option<[FileNumber; 2]> {
+    Some([number(path)?, number(&path.join(JOURNAL))?])
 }
 
 impl ResultDir {
@@ -44,7 +66,8 @@ impl ResultDir {
         let bytes = match regular(&path.join(JOURNAL))? {
             // A run that was killed at its very start leaves an empty journal and nothing else.
             Some(bytes) => {
-                let file = File::open(path.join(JOURNAL)).map_err(ResultsError::unreadable(path.join(JOURNAL)))?;
+                let file =
+                    input::open_anywhere(&path.join(JOURNAL)).map_err(ResultsError::unreadable(path.join(JOURNAL)))?;
                 lock(path, || file.try_lock_shared())?;
                 bytes
             }
@@ -85,12 +108,24 @@ impl ResultDir {
             // Another run has come and gone between the look and the lock.
             return Err(ResultsError::InUse(path.into()));
         }
-        Ok(ResultDir { path: path.into(), journal, earlier, locked })
+        Ok(ResultDir { path: path.into(), journal, earlier, locked, claimed: numbers(path) })
     }
 
     /// The folder.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Whether the folder and its journal are still those that were claimed. Files are written by their path, so otherwise they would go
+    /// somewhere else, or nowhere.
+    ///
+    /// # Errors
+    /// [`ResultsError::FolderLost`].
+    pub(crate) fn is_still_there(&self) -> Result<(), ResultsError> {
+        if self.claimed.is_some() && numbers(&self.path) != self.claimed {
+            return Err(ResultsError::FolderLost(self.path.clone()));
+        }
+        Ok(())
     }
 
     /// Whether the file system could promise that no other run writes here; some network file systems know no locks.
@@ -194,10 +229,19 @@ pub(super) fn lock(path: &Path, attempt: impl Fn() -> Result<(), TryLockError>) 
     }
 }
 
+/// Whether somebody writes to a folder right now; `None` where its file system cannot tell, or there is no journal.
+pub(super) fn writer(folder: &Path) -> Option<bool> {
+    let journal = File::open(folder.join(JOURNAL)).ok()?;
+    match journal.try_lock_shared() {
+        Ok(()) => Some(false),
+        Err(TryLockError::WouldBlock) => Some(true),
+        Err(TryLockError::Error(_)) => None,
+    }
+}
+
 /// Whether somebody writes to a folder right now, as far as its file system can tell.
 pub(super) fn in_use(folder: &Path) -> bool {
-    File::open(folder.join(JOURNAL))
-        .is_ok_and(|journal| matches!(journal.try_lock_shared(), Err(TryLockError::WouldBlock)))
+    writer(folder) == Some(true)
 }
 
 #[cfg(test)]
@@ -233,6 +277,26 @@ mod tests {
         one.new_file("results.csv").unwrap();
         drop(one);
         assert!(ResultDir::reopen(root.path()).is_ok());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_folder_that_was_removed_or_replaced_is_noticed() {
+        let root = tempfile::tempdir().unwrap();
+        let at = root.path().join("d");
+        let dir = ResultDir::create(&at).unwrap();
+        assert!(dir.is_still_there().is_ok());
+        fs::rename(&at, root.path().join("moved")).unwrap();
+        assert!(matches!(dir.is_still_there(), Err(ResultsError::FolderLost(_))));
+        fs::create_dir(&at).unwrap();
+        assert!(matches!(dir.is_still_there(), Err(ResultsError::FolderLost(_))));
+        fs::copy(root.path().join("moved").join(JOURNAL), at.join(JOURNAL)).unwrap();
+        assert!(matches!(dir.is_still_there(), Err(ResultsError::FolderLost(_))), "another folder with the same files");
+        fs::remove_dir_all(&at).unwrap();
+        fs::rename(root.path().join("moved"), &at).unwrap();
+        assert!(dir.is_still_there().is_ok());
+        fs::remove_file(at.join(JOURNAL)).unwrap();
+        assert!(matches!(dir.is_still_there(), Err(ResultsError::FolderLost(_))));
     }
 
     #[cfg(unix)]

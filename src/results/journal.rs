@@ -1,11 +1,11 @@
 //! `journal.bin`: every finished experiment with all that the files show of it, and every look of a search, appended as it finishes.
 //!
 //! Layer: results. The files of a run are made of its journal, so a run can go on from it (`--resume`), and folders can be joined by
-//! theirs (`merge`). Format: sixteen bytes that name it and its version, then records. A record is its length (8 bytes, little-endian), a
-//! checksum (16 bytes) and its bytes; the first is the [`RunIdentity`] as JSON, each other one experiment or one look ([`super::journal_codec`]). The
-//! checksum is the first half of the SHA-256 of the checksum before, the length and the bytes. So a record is sound only if all before it
-//! are: whatever is damaged, cut or out of place, reading stops there, and what follows is run again. Decides nothing about that: it says
-//! what it holds.
+//! theirs (`merge`). Format: sixteen bytes that name it and its version, then records. A record is a mark (8 bytes), its length and its
+//! number (8 bytes each, little-endian), a checksum (16 bytes) and its bytes. Numbers 0 and 1 are the [`RunIdentity`] as JSON, twice; each
+//! other one is an experiment or a look ([`super::journal_codec`]). The checksum is the first half of the SHA-256 of the run's key, the
+//! number, the length and the bytes; the key is half the SHA-256 of the identity. So each record can be verified by itself, and belongs
+//! to this run at this place. Reading goes on at the next sound record behind damage. Decides nothing: it says what it holds.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
@@ -14,36 +14,51 @@ use std::path::{Path, PathBuf};
 use sha2::{Digest, Sha256};
 
 use super::dir::regular;
-use super::journal_codec::{Entry, decode, encode, encode_look};
+use super::journal_codec::{JournalEntry, decode, encode, encode_look};
 use super::journal_identity::RunIdentity;
 use super::journal_sync::GroupCommit;
 use super::record::{Finished, LookRecord};
 use super::{ResultDir, ResultsError};
 
 /// What a journal begins with: its name and its format's version.
-const MAGIC: &[u8; 16] = b"hyperfold jrnl 1";
-/// Bytes before a record's own.
-const HEAD: u64 = 24;
+const MAGIC: &[u8; 16] = b"hyperfold jrnl 2";
+/// What a record begins with. It is looked for behind damage.
+const MARK: &[u8; 8] = b"\xffrecord\n";
+/// Bytes before a record's own: mark, length, number, checksum.
+const HEAD: u64 = 40;
+/// Records that say whose the journal is.
+const IDENTITIES: u64 = 2;
+/// Where what a run cuts off its journal is kept.
+pub(super) const CUT_OFF: &str = "journal-damaged.bin";
 
 /// Half a SHA-256.
 type Sum = [u8; 16];
 
 /// Where in a journal the bytes of an experiment lie.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Span {
+pub(super) struct JournalSpan {
     at: u64,
     length: u64,
 }
 
 /// What a look through a journal finds.
-pub(super) struct Scan {
+pub(super) struct JournalScan {
     /// Whether it says whose it is; not where the run was killed before it could.
     pub has_run: bool,
-    /// Bytes that are sound; appending goes on there.
+    /// Both records that say so are sound, and the bytes before them.
+    beginning_is_whole: bool,
+    /// Where the last sound record ends; appending goes on there.
     sound: u64,
-    sum: Sum,
-    /// In words, what is wrong with the bytes that follow.
+    /// Bytes behind that.
+    tail: u64,
+    key: Sum,
+    identity: Vec<u8>,
+    /// Number of the next record.
+    next: u64,
+    /// In words, what is wrong with it.
     pub damage: Option<String>,
+    /// That is no more than that it ends within a record.
+    pub is_only_cut: bool,
 }
 
 /// The journal of a run that goes on.
@@ -51,157 +66,242 @@ pub(super) struct Journal {
     path: PathBuf,
     file: File,
     end: u64,
-    sum: Sum,
+    key: Sum,
+    next: u64,
     commit: GroupCommit,
 }
 
-fn sum(before: &Sum, bytes: &[u8]) -> Sum {
-    let hash = Sha256::new()
-        .chain_update(before)
-        .chain_update((bytes.len() as u64).to_le_bytes())
-        .chain_update(bytes)
-        .finalize();
+fn half(hash: Sha256) -> Sum {
     let mut sum = Sum::default();
-    sum.copy_from_slice(&hash[..16]);
+    sum.copy_from_slice(&hash.finalize()[..16]);
     sum
 }
 
+/// What makes the records of a run its own.
+fn key_of(identity: &[u8]) -> Sum {
+    half(Sha256::new().chain_update(identity))
+}
+
+fn sum(key: &Sum, number: u64, bytes: &[u8]) -> Sum {
+    let of = Sha256::new().chain_update(key).chain_update(number.to_le_bytes());
+    half(of.chain_update((bytes.len() as u64).to_le_bytes()).chain_update(bytes))
+}
+
 /// What a journal holds, piece by piece.
-pub(super) enum Found {
+pub(super) enum JournalPiece {
     /// First: whose it is. Nothing else is read until this was accepted.
     Run(RunIdentity),
     /// Then the experiments, in the order they finished.
-    Experiment(Span, Box<Finished>),
+    Experiment(JournalSpan, Box<Finished>),
     /// Among them what a search found.
     Look(LookRecord),
+}
+
+/// A sound record.
+struct Record {
+    number: u64,
+    bytes: Vec<u8>,
+}
+
+/// What is found where a record should be.
+enum Found {
+    Sound(Record),
+    /// The file ends before the record does, or looks so.
+    Cut,
+    Damaged,
+}
+
+/// A journal that is read.
+struct Scanner<'a> {
+    reader: BufReader<&'a File>,
+    length: u64,
+    /// Known once the identity is.
+    key: Option<Sum>,
+    /// Least number that the next record may have.
+    least: u64,
+}
+
+impl Scanner<'_> {
+    /// What stands at `at`.
+    fn record(&mut self, at: u64) -> io::Result<Found> {
+        let left = self.length - at;
+        self.reader.seek(SeekFrom::Start(at))?;
+        let mut head = Vec::new();
+        self.reader.by_ref().take(HEAD).read_to_end(&mut head)?;
+        let is_mark = head.starts_with(MARK) || MARK.starts_with(&head);
+        if !is_mark {
+            return Ok(Found::Damaged);
+        }
+        if (head.len() as u64) < HEAD {
+            return Ok(Found::Cut);
+        }
+        let word = |i: usize| u64::from_le_bytes(std::array::from_fn(|k| head[i + k]));
+        let (length, number) = (word(8), word(16));
+        if length > left - HEAD {
+            return Ok(Found::Cut);
+        }
+        if number < self.least {
+            return Ok(Found::Damaged);
+        }
+        let mut bytes = Vec::new();
+        self.reader.by_ref().take(length).read_to_end(&mut bytes)?;
+        let key = if number < IDENTITIES { Some(key_of(&bytes)) } else { self.key };
+        let sound = bytes.len() as u64 == length && key.is_some_and(|key| sum(&key, number, &bytes)[..] == head[24..]);
+        Ok(if sound { Found::Sound(Record { number, bytes }) } else { Found::Damaged })
+    }
+
+    /// The next sound record that begins at `from` or later, and where.
+    fn next_sound(&mut self, mut from: u64) -> io::Result<Option<(u64, Record)>> {
+        const CHUNK: u64 = 1 << 16;
+        while from + HEAD <= self.length {
+            self.reader.seek(SeekFrom::Start(from))?;
+            let mut chunk = Vec::new();
+            self.reader.by_ref().take(CHUNK + MARK.len() as u64 - 1).read_to_end(&mut chunk)?;
+            for i in (0..chunk.len()).filter(|&i| chunk[i..].starts_with(MARK)) {
+                let at = from + i as u64;
+                if let Found::Sound(record) = self.record(at)? {
+                    return Ok(Some((at, record)));
+                }
+            }
+            from += CHUNK;
+        }
+        Ok(None)
+    }
 }
 
 /// Reads a journal from its start and hands over what is sound of it.
 ///
 /// # Errors
-/// It cannot be read, is no journal or another format's, its first record is damaged, or `take` refuses.
+/// It cannot be read, is no journal or another format's, nothing sound says whose it is, or `take` refuses.
 pub(super) fn scan(
     path: &Path,
     file: &File,
-    take: &mut dyn FnMut(Found) -> Result<(), ResultsError>,
-) -> Result<Scan, ResultsError> {
+    take: &mut dyn FnMut(JournalPiece) -> Result<(), ResultsError>,
+) -> Result<JournalScan, ResultsError> {
     let unreadable = || ResultsError::unreadable(path);
     let foreign = || ResultsError::ForeignJournal(path.into());
     let length = file.metadata().map_err(unreadable())?.len();
-    let mut reader = BufReader::with_capacity(1 << 18, file);
-    reader.seek(SeekFrom::Start(0)).map_err(unreadable())?;
+    let mut scanner = Scanner { reader: BufReader::with_capacity(1 << 18, file), length, key: None, least: 0 };
+    scanner.reader.seek(SeekFrom::Start(0)).map_err(unreadable())?;
     let mut magic = Vec::new();
-    reader.by_ref().take(MAGIC.len() as u64).read_to_end(&mut magic).map_err(unreadable())?;
-    if !MAGIC.starts_with(&magic) {
-        return Err(foreign());
-    }
-    let mut scan = Scan { has_run: false, sound: 0, sum: *MAGIC, damage: None };
+    scanner.reader.by_ref().take(MAGIC.len() as u64).read_to_end(&mut magic).map_err(unreadable())?;
+    let mut scan = JournalScan {
+        has_run: false,
+        beginning_is_whole: false,
+        sound: 0,
+        tail: length,
+        key: Sum::default(),
+        identity: Vec::new(),
+        next: IDENTITIES,
+        damage: None,
+        is_only_cut: false,
+    };
     if magic.len() < MAGIC.len() {
-        return Ok(scan);
+        return if MAGIC.starts_with(&magic) { Ok(scan) } else { Err(foreign()) };
     }
-    scan.sound = MAGIC.len() as u64;
-    while scan.sound < length {
-        let left = length - scan.sound;
-        let (bytes, sum) = match record(&mut reader, left, &scan.sum).map_err(unreadable())? {
-            Next::Sound(bytes, sum) => (bytes, sum),
-            Next::Cut => {
-                scan.damage = Some(format!(
-                    "it ends within a record, as after a kill; its last {left} bytes are dropped, and what they held is run again"
-                ));
-                break;
-            }
-            Next::Damaged if !scan.has_run => return Err(foreign()),
-            Next::Damaged => {
-                scan.damage = Some(format!(
-                    "it is damaged at byte {}; its last {left} bytes are dropped, and what they held is run again",
-                    scan.sound
-                ));
-                break;
-            }
+    let (mut at, mut damage, mut identities) = (MAGIC.len() as u64, Vec::new(), 0);
+    if magic != MAGIC {
+        damage.push("its first 16 bytes".to_string());
+    }
+    let mut cut = false;
+    while at < length {
+        let (start, record) = match scanner.record(at).map_err(unreadable())? {
+            Found::Sound(record) => (at, record),
+            found => match scanner.next_sound(at + 1).map_err(unreadable())? {
+                Some((start, record)) => {
+                    damage.push(format!("bytes {at} to {}", start - 1));
+                    (start, record)
+                }
+                None => {
+                    cut = matches!(found, Found::Cut);
+                    break;
+                }
+            },
         };
-        if scan.has_run {
-            let span = Span { at: scan.sound + HEAD, length: bytes.len() as u64 };
-            take(match decode(&bytes).ok_or_else(foreign)? {
-                Entry::Experiment(finished) => Found::Experiment(span, finished),
-                Entry::Look(look) => Found::Look(look),
-            })?;
+        let Record { number, bytes } = record;
+        scanner.least = number + 1;
+        if number < IDENTITIES {
+            identities += 1;
+            if !scan.has_run {
+                scan.key = key_of(&bytes);
+                scanner.key = Some(scan.key);
+                scan.has_run = true;
+                take(JournalPiece::Run(serde_json::from_slice(&bytes).map_err(|_| foreign())?))?;
+                scan.identity = bytes.clone();
+            } else if key_of(&bytes) != scan.key {
+                return Err(foreign());
+            }
         } else {
-            take(Found::Run(serde_json::from_slice(&bytes).map_err(|_| foreign())?))?;
-            scan.has_run = true;
+            let span = JournalSpan { at: start + HEAD, length: bytes.len() as u64 };
+            take(match decode(&bytes).ok_or_else(foreign)? {
+                JournalEntry::Experiment(finished) => JournalPiece::Experiment(span, finished),
+                JournalEntry::Look(look) => JournalPiece::Look(look),
+            })?;
         }
-        scan.sum = sum;
-        scan.sound += HEAD + bytes.len() as u64;
+        scan.next = scanner.least.max(IDENTITIES);
+        at = start + HEAD + bytes.len() as u64;
+        scan.sound = at;
     }
+    if !scan.has_run {
+        // A run that was killed while it wrote who it is leaves the beginning of that, and nothing else.
+        return if cut && magic == MAGIC { Ok(scan) } else { Err(foreign()) };
+    }
+    scan.beginning_is_whole = magic == MAGIC && identities == IDENTITIES;
+    scan.tail = length - scan.sound;
+    if scan.tail > 0 && !cut {
+        damage.push(format!("its last {} bytes", scan.tail));
+    }
+    scan.is_only_cut = cut && damage.is_empty();
+    let mut told = Vec::new();
+    if !damage.is_empty() {
+        told.push(format!("it is damaged: {}; what was there is run again", damage.join(", ")));
+    }
+    if cut {
+        told.push(format!(
+            "it ends within a record, as after a kill; what its last {} bytes held is run again",
+            scan.tail
+        ));
+    }
+    scan.damage = (!told.is_empty()).then(|| told.join("; "));
     Ok(scan)
-}
-
-/// What is read where a record should be.
-enum Next {
-    Sound(Vec<u8>, Sum),
-    /// The file ends before the record does.
-    Cut,
-    Damaged,
-}
-
-fn record(reader: &mut impl Read, left: u64, before: &Sum) -> io::Result<Next> {
-    if left < HEAD {
-        return Ok(Next::Cut);
-    }
-    let (mut length, mut stored) = ([0; 8], Sum::default());
-    reader.read_exact(&mut length)?;
-    reader.read_exact(&mut stored)?;
-    let length = u64::from_le_bytes(length);
-    if length > left - HEAD {
-        return Ok(Next::Cut);
-    }
-    let mut bytes = Vec::new();
-    reader.take(length).read_to_end(&mut bytes)?;
-    let sum = sum(before, &bytes);
-    Ok(if bytes.len() as u64 == length && sum == stored { Next::Sound(bytes, sum) } else { Next::Damaged })
 }
 
 /// The experiment at `span`.
 ///
 /// # Errors
 /// It cannot be read, or somebody has changed the file since.
-pub(super) fn read_at(path: &Path, mut file: &File, span: Span) -> Result<Finished, ResultsError> {
+pub(super) fn read_at(path: &Path, mut file: &File, span: JournalSpan) -> Result<Finished, ResultsError> {
     let mut bytes = Vec::new();
     file.seek(SeekFrom::Start(span.at)).map_err(ResultsError::unreadable(path))?;
     file.take(span.length).read_to_end(&mut bytes).map_err(ResultsError::unreadable(path))?;
     match decode(&bytes) {
-        Some(Entry::Experiment(finished)) => Ok(*finished),
+        Some(JournalEntry::Experiment(finished)) => Ok(*finished),
         _ => Err(ResultsError::Changed(path.into())),
     }
 }
 
-/// Writes a journal's beginning anew where nothing but that is damaged. What it was is known, since it says whose the journal is; that this is it, the checksum of the record
-/// behind it proves, which covers it. Says so in words if something was done. PRECONDITION: `file` is `path`, and locked.
-fn mend_beginning(path: &Path, mut file: &File, identity: &[u8]) -> Result<Option<String>, ResultsError> {
-    let unreadable = || ResultsError::unreadable(path);
-    let first = sum(MAGIC, identity);
-    let beginning = [MAGIC.as_slice(), &entry(&first, identity)].concat();
-    let length = file.metadata().map_err(unreadable())?.len();
-    let Some(left) = length.checked_sub(beginning.len() as u64) else { return Ok(None) };
-    file.seek(SeekFrom::Start(0)).map_err(unreadable())?;
-    let mut reader = BufReader::with_capacity(1 << 18, file);
-    let mut found = vec![0; beginning.len()];
-    reader.read_exact(&mut found).map_err(unreadable())?;
-    if found == beginning || !matches!(record(&mut reader, left, &first).map_err(unreadable())?, Next::Sound(..)) {
-        return Ok(None);
-    }
-    // The journal's own handle can only append.
-    let mut writer = OpenOptions::new().write(true).open(path).map_err(ResultsError::io(path))?;
-    writer.write_all(&beginning).and_then(|()| writer.sync_data()).map_err(ResultsError::io(path))?;
-    Ok(Some("its beginning was damaged and is mended; nothing is lost".into()))
-}
-
 /// A record with what stands before it.
-fn entry(sum: &Sum, bytes: &[u8]) -> Vec<u8> {
+fn entry(key: &Sum, number: u64, bytes: &[u8]) -> Vec<u8> {
     let mut entry = Vec::with_capacity(bytes.len() + HEAD as usize);
+    entry.extend_from_slice(MARK);
     entry.extend_from_slice(&(bytes.len() as u64).to_le_bytes());
-    entry.extend_from_slice(sum);
+    entry.extend_from_slice(&number.to_le_bytes());
+    entry.extend_from_slice(&sum(key, number, bytes));
     entry.extend_from_slice(bytes);
     entry
+}
+
+/// What every journal of a run begins with.
+fn beginning(identity: &[u8]) -> Vec<u8> {
+    let key = key_of(identity);
+    [MAGIC.as_slice(), &entry(&key, 0, identity), &entry(&key, 1, identity)].concat()
+}
+
+/// Keeps the bytes of `file` from `from` on in [`CUT_OFF`], behind what is there.
+fn keep_tail(dir: &ResultDir, path: &Path, mut file: &File, from: u64) -> Result<(), ResultsError> {
+    let (kept, mut to) = dir.continued_file(CUT_OFF)?;
+    file.seek(SeekFrom::Start(from)).map_err(ResultsError::unreadable(path))?;
+    io::copy(&mut file, &mut to).and_then(|_| to.sync_data()).map_err(ResultsError::io(kept))
 }
 
 impl Journal {
@@ -210,16 +310,15 @@ impl Journal {
     ///
     /// # Errors
     /// It belongs to another run, is not readable, or cannot be written.
-    pub fn open(
+    pub(super) fn open(
         dir: &ResultDir,
         run: &RunIdentity,
-        take: &mut dyn FnMut(Found) -> Result<(), ResultsError>,
+        take: &mut dyn FnMut(JournalPiece) -> Result<(), ResultsError>,
     ) -> Result<(Journal, Option<String>), ResultsError> {
         let (path, file) = dir.journal()?;
         let identity = serde_json::to_vec(run).map_err(|source| ResultsError::Json { path: path.clone(), source })?;
-        let mended = mend_beginning(&path, &file, &identity)?;
         let scan = scan(&path, &file, &mut |found| match found {
-            Found::Run(earlier) => match run.differences(&earlier) {
+            JournalPiece::Run(earlier) => match run.differences(&earlier) {
                 differences if differences.is_empty() => Ok(()),
                 differences => Err(ResultsError::OtherRun { path: dir.path().into(), differences }),
             },
@@ -229,23 +328,36 @@ impl Journal {
             // A run says whose its journal is before it makes any other file: this one has lost its beginning, and is not ours to clear.
             return Err(ResultsError::ForeignJournal(path));
         }
-        let (sound, sum) = if scan.has_run { (scan.sound, scan.sum) } else { (0, *MAGIC) };
-        file.set_len(sound).map_err(ResultsError::io(&path))?;
-        let commit = file.try_clone().and_then(GroupCommit::new).map_err(ResultsError::io(&path))?;
-        let mut journal = Journal { path, file, end: sound, sum, commit };
-        if !scan.has_run {
-            journal.write(MAGIC)?;
-            journal.push(&identity)?;
+        let sound = if scan.has_run { scan.sound } else { 0 };
+        let mut damage = scan.damage.filter(|_| scan.has_run);
+        if scan.has_run && scan.tail > 0 {
+            keep_tail(dir, &path, &file, sound)?;
+            damage = damage.map(|text| format!("{text} (its end is kept in {CUT_OFF})"));
         }
-        let damage: Vec<String> = mended.into_iter().chain(scan.damage.filter(|_| scan.has_run)).collect();
-        Ok((journal, (!damage.is_empty()).then(|| damage.join("; "))))
+        file.set_len(sound).map_err(ResultsError::io(&path))?;
+        let identity = if scan.has_run { scan.identity } else { identity };
+        let beginning = beginning(&identity);
+        let mut end = sound;
+        if scan.has_run && !scan.beginning_is_whole {
+            // The record that is sound says what the other was, so all bytes of the beginning are known.
+            let mut writer = OpenOptions::new().write(true).open(&path).map_err(ResultsError::io(&path))?;
+            writer.write_all(&beginning).and_then(|()| writer.sync_data()).map_err(ResultsError::io(&path))?;
+            end = end.max(beginning.len() as u64);
+            damage = damage.map(|text| format!("{text}; its beginning is mended"));
+        }
+        let commit = file.try_clone().and_then(GroupCommit::new).map_err(ResultsError::io(&path))?;
+        let mut journal = Journal { path, file, end, key: key_of(&identity), next: scan.next, commit };
+        if !scan.has_run {
+            journal.write(&beginning)?;
+        }
+        Ok((journal, damage))
     }
 
     /// Appends an experiment. When this returns, a kill of the process loses it no more; soon after, a loss of power does not either.
     ///
     /// # Errors
     /// It cannot be written; the journal then ends where it ended before, or within this record.
-    pub fn append(&mut self, finished: &Finished) -> Result<Span, ResultsError> {
+    pub(super) fn append(&mut self, finished: &Finished) -> Result<JournalSpan, ResultsError> {
         self.push(&encode(finished))
     }
 
@@ -253,7 +365,7 @@ impl Journal {
     ///
     /// # Errors
     /// As [`Journal::append`].
-    pub fn append_look(&mut self, look: &LookRecord) -> Result<(), ResultsError> {
+    pub(super) fn append_look(&mut self, look: &LookRecord) -> Result<(), ResultsError> {
         self.push(&encode_look(look)).map(drop)
     }
 
@@ -261,7 +373,7 @@ impl Journal {
     ///
     /// # Errors
     /// It cannot be read.
-    pub fn read(&self, span: Span) -> Result<Finished, ResultsError> {
+    pub(super) fn read(&self, span: JournalSpan) -> Result<Finished, ResultsError> {
         read_at(&self.path, &self.file, span)
     }
 
@@ -269,16 +381,15 @@ impl Journal {
     ///
     /// # Errors
     /// A flush failed.
-    pub fn close(self) -> Result<(), ResultsError> {
+    pub(super) fn close(self) -> Result<(), ResultsError> {
         self.commit.close().map_err(ResultsError::io(&self.path))
     }
 
-    fn push(&mut self, bytes: &[u8]) -> Result<Span, ResultsError> {
-        let sum = sum(&self.sum, bytes);
+    fn push(&mut self, bytes: &[u8]) -> Result<JournalSpan, ResultsError> {
         let at = self.end + HEAD;
-        self.write(&entry(&sum, bytes))?;
-        self.sum = sum;
-        Ok(Span { at, length: bytes.len() as u64 })
+        self.write(&entry(&self.key, self.next, bytes))?;
+        self.next += 1;
+        Ok(JournalSpan { at, length: bytes.len() as u64 })
     }
 
     fn write(&mut self, bytes: &[u8]) -> Result<(), ResultsError> {

@@ -164,7 +164,7 @@ macro_rules! records {
 
 records! {
     ExperimentRecord {
-        exp_id, config_key, exp_key, replica, seed, axis_values, status, error, wall_limit, makespan, iteration_time, compute, comm_exposed_tp,
+        exp_id, config_key, exp_key, replica, seed, axis_values, status, error, machine_limit, makespan, iteration_time, compute, comm_exposed_tp,
         comm_exposed_pp, comm_exposed_dp, comm_exposed_ep, comm_exposed_cp, bubble, optimizer, other, tokens_per_s, tokens_per_s_per_gpu, mfu,
         algbw_gbps, busbw_gbps, peak_memory_bytes, flows, fct_mean, fct_p50, fct_p99, fct_max, fct_slowdown_p50, fct_slowdown_p99, packet_hops,
         ecn_marks, pfc_pauses, drops, max_queue_bytes, max_link_utilisation, bottleneck_link, cost_usd, power_kw, usd_per_mtoken,
@@ -184,7 +184,7 @@ records! {
 
 /// A record of the journal.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Entry {
+pub(super) enum JournalEntry {
     Experiment(Box<Finished>),
     Look(LookRecord),
 }
@@ -210,13 +210,18 @@ pub(super) fn encode_look(look: &LookRecord) -> Vec<u8> {
 }
 
 /// What [`encode`] or [`encode_look`] made these bytes of; `None` if they are something else.
-pub(super) fn decode(mut bytes: &[u8]) -> Option<Entry> {
+pub(super) fn decode(mut bytes: &[u8]) -> Option<JournalEntry> {
     let entry = match u8::get(&mut bytes)? {
-        EXPERIMENT => Entry::Experiment(Box::new(Finished::get(&mut bytes)?)),
-        LOOK => Entry::Look(LookRecord::get(&mut bytes)?),
+        EXPERIMENT => JournalEntry::Experiment(Box::new(Finished::get(&mut bytes)?)),
+        LOOK => JournalEntry::Look(LookRecord::get(&mut bytes)?),
         _ => return None,
     };
     bytes.is_empty().then_some(entry)
+}
+
+/// Whether the bytes are what a record of a journal holds, read as a resumed run reads them.
+pub fn is_journal_entry(bytes: &[u8]) -> bool {
+    decode(bytes).is_some()
 }
 
 #[cfg(test)]
@@ -266,11 +271,11 @@ mod tests {
         for status in [Status::Ok, Status::Oom, Status::Failed] {
             let mut finished = full();
             finished.record.status = status;
-            assert_eq!(decode(&encode(&finished)), Some(Entry::Experiment(Box::new(finished))));
+            assert_eq!(decode(&encode(&finished)), Some(JournalEntry::Experiment(Box::new(finished))));
         }
         let look =
             LookRecord { level: 2, exp_id: 7, packet_hops: 9, values: vec![None, Some(-0.1)], why: Some("oom".into()) };
-        assert_eq!(decode(&encode_look(&look)), Some(Entry::Look(look)));
+        assert_eq!(decode(&encode_look(&look)), Some(JournalEntry::Look(look)));
     }
 
     #[test]

@@ -141,9 +141,10 @@ fn keys(resolved: &str) -> BTreeMap<String, String> {
             keys.insert(format!("{section}{key}"), value.to_string());
         }
     }
-    // The name decides nothing, and the wall limit no result.
+    // The name decides nothing, and limits of time and memory no result.
     keys.remove("name");
     keys.remove("base.limits.wall_s");
+    keys.remove("base.limits.memory_gib");
     keys
 }
 

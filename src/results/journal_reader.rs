@@ -8,25 +8,28 @@ use std::path::{Path, PathBuf};
 
 use super::ResultsError;
 use super::dir::{JOURNAL, lock, regular};
-use super::journal::{Found, Span, read_at, scan};
+use super::journal::{JournalPiece, JournalSpan, read_at, scan};
 use super::journal_identity::RunIdentity;
 use super::record::{ExperimentRecord, Finished};
 use super::value::Axis;
+use crate::input;
 
 /// The experiments that have finished in `folder` so far, by `exp_id`, and the axes of their sweep; also while a run goes on there. `None`: its journal says nothing, because
 /// there is none, or another version's.
 pub(super) fn finished(folder: &Path) -> Option<(Vec<Axis>, BTreeMap<u64, ExperimentRecord>)> {
     let path = folder.join(JOURNAL);
     regular(&path).ok().flatten()?;
-    let file = File::open(&path).ok()?;
+    let file = input::open_anywhere(&path).ok()?;
     let (mut axes, mut records) = (None, BTreeMap::new());
     let looked = scan(&path, &file, &mut |found| {
         match found {
-            Found::Run(of) if !is_of_this_version(&of) => return Err(ResultsError::ForeignJournal(path.clone())),
-            Found::Run(of) => axes = Some(of.axes),
+            JournalPiece::Run(of) if !is_of_this_version(&of) => {
+                return Err(ResultsError::ForeignJournal(path.clone()));
+            }
+            JournalPiece::Run(of) => axes = Some(of.axes),
             // An experiment that was run again counts as it ended last.
-            Found::Experiment(_, finished) => drop(records.insert(finished.record.exp_id, finished.record)),
-            Found::Look(_) => {}
+            JournalPiece::Experiment(_, finished) => drop(records.insert(finished.record.exp_id, finished.record)),
+            JournalPiece::Look(_) => {}
         }
         Ok(())
     });
@@ -41,10 +44,10 @@ fn is_of_this_version(run: &RunIdentity) -> bool {
 
 /// An experiment of a part, without its flows.
 #[derive(Clone, Copy, Debug)]
-pub struct Part {
-    span: Span,
+pub struct JournaledExperiment {
+    span: JournalSpan,
     /// It ended because of the time on the clock, so another part's ending counts more.
-    pub reached_wall_limit: bool,
+    pub reached_machine_limit: bool,
 }
 
 /// A folder's journal. While it lives, no run can take the folder.
@@ -53,7 +56,7 @@ pub struct JournalReader {
     path: PathBuf,
     file: File,
     run: RunIdentity,
-    parts: BTreeMap<u64, Part>,
+    parts: BTreeMap<u64, JournaledExperiment>,
     damage: Option<String>,
 }
 
@@ -67,19 +70,21 @@ impl JournalReader {
         if regular(&path)?.is_none() {
             return Err(ResultsError::NoRun(folder.into()));
         }
-        let file = File::open(&path).map_err(ResultsError::unreadable(&path))?;
+        let file = input::open_anywhere(&path).map_err(ResultsError::unreadable(&path))?;
         lock(folder, || file.try_lock_shared())?;
         let (mut run, mut parts) = (None, BTreeMap::new());
         let scan = scan(&path, &file, &mut |found| {
             match found {
-                Found::Run(of) if !is_of_this_version(&of) => return Err(ResultsError::ForeignJournal(path.clone())),
-                Found::Run(of) => run = Some(of),
-                Found::Experiment(span, finished) => {
-                    let reached_wall_limit = finished.record.wall_limit;
-                    parts.insert(finished.record.exp_id, Part { span, reached_wall_limit });
+                JournalPiece::Run(of) if !is_of_this_version(&of) => {
+                    return Err(ResultsError::ForeignJournal(path.clone()));
+                }
+                JournalPiece::Run(of) => run = Some(of),
+                JournalPiece::Experiment(span, finished) => {
+                    let reached_machine_limit = finished.record.machine_limit;
+                    parts.insert(finished.record.exp_id, JournaledExperiment { span, reached_machine_limit });
                 }
                 // A search has no parts.
-                Found::Look(_) => {}
+                JournalPiece::Look(_) => {}
             }
             Ok(())
         })?;
@@ -103,7 +108,7 @@ impl JournalReader {
     }
 
     /// The experiments it holds, by `exp_id`.
-    pub fn parts(&self) -> &BTreeMap<u64, Part> {
+    pub fn parts(&self) -> &BTreeMap<u64, JournaledExperiment> {
         &self.parts
     }
 
@@ -111,7 +116,7 @@ impl JournalReader {
     ///
     /// # Errors
     /// It cannot be read.
-    pub fn read(&self, part: Part) -> Result<Finished, ResultsError> {
+    pub fn read(&self, part: JournaledExperiment) -> Result<Finished, ResultsError> {
         read_at(&self.path, &self.file, part.span)
     }
 }

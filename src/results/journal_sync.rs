@@ -43,7 +43,7 @@ impl GroupCommit {
     ///
     /// # Errors
     /// It cannot be started.
-    pub fn new(file: File) -> io::Result<GroupCommit> {
+    pub(super) fn new(file: File) -> io::Result<GroupCommit> {
         let shared = Arc::new(Shared::default());
         let of_thread = Arc::clone(&shared);
         let thread =
@@ -55,7 +55,7 @@ impl GroupCommit {
     ///
     /// # Errors
     /// An earlier flush failed, so what was appended before may not be on the disk.
-    pub fn appended(&self) -> io::Result<()> {
+    pub(super) fn appended(&self) -> io::Result<()> {
         let mut state = self.shared.state();
         if !state.dirty {
             state.dirty = true;
@@ -68,7 +68,7 @@ impl GroupCommit {
     ///
     /// # Errors
     /// A flush failed.
-    pub fn close(mut self) -> io::Result<()> {
+    pub(super) fn close(mut self) -> io::Result<()> {
         self.join();
         self.shared.state().failed.take().map_or(Ok(()), Err)
     }

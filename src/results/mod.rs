@@ -6,11 +6,13 @@
 
 pub mod dir;
 pub mod events;
+mod follow;
 mod journal;
 mod journal_codec;
 pub mod journal_identity;
 pub mod journal_reader;
 mod journal_sync;
+pub mod losses;
 pub mod manifest;
 mod outputs;
 pub mod parquet_file;
@@ -28,17 +30,20 @@ use thiserror::Error;
 
 pub use dir::ResultDir;
 pub use events::EventLog;
+pub use follow::{RunFollower, RunState};
+pub use journal_codec::is_journal_entry;
 pub use journal_identity::RunIdentity;
-pub use journal_reader::{JournalReader, Part};
+pub use journal_reader::{JournalReader, JournaledExperiment};
+pub use losses::{cut_off, losses};
 pub use manifest::{InputFile, Manifest, Outcome, Seconds};
 pub use outputs::Outputs;
-pub use read::{ColumnInfo, ReadError, Role, RunResults};
+pub use read::{ColumnInfo, ColumnRole, ReadError, RunResults};
 pub use record::{
     ExperimentRecord, Finished, FlowRecord, FoldingRecord, LinkRecord, LookRecord, RttRecord, StatsRecord, Status,
 };
 pub use stats::{FctStats, fct_stats, utilisation};
 pub use timeline_file::{copy_timeline, write_timeline};
-pub use value::{Axis, Cell, Kind, Micro, Ps};
+pub use value::{Axis, Cell, ColumnKind, Micro, Ps};
 pub use writer::{Recovered, ResultWriter};
 
 /// Why results could not be written.
@@ -72,7 +77,9 @@ pub enum ResultsError {
     NotAFolder(PathBuf),
     #[error("--out {}: the folder cannot be created or written to ({why}); name one in a place you may write to", .path.display())]
     Cannot { path: PathBuf, why: String },
-    #[error("cannot write {}", .path.display())]
+    #[error("{}: the folder was removed or replaced while the run wrote to it; what it held is not there any more: run again, into a folder that stays", .0.display())]
+    FolderLost(PathBuf),
+    #[error("cannot write {}{}", .path.display(), remedy(.source))]
     Io { path: PathBuf, source: std::io::Error },
     #[error("{}: {source}", .path.display())]
     Parquet { path: PathBuf, source: parquet::errors::ParquetError },
@@ -82,6 +89,27 @@ pub enum ResultsError {
     Unexpected(u64),
     #[error("experiment {exp_id} has {got} axis values, its sweep has {axes} axes")]
     AxisCount { exp_id: u64, got: usize, axes: usize },
+}
+
+/// What to do about an error of the disk, where that is known.
+fn remedy(error: &std::io::Error) -> &'static str {
+    use std::io::ErrorKind::{FileTooLarge, QuotaExceeded, ReadOnlyFilesystem, StorageFull};
+    // Linux's numbers of "no locks available" and "input/output error", which the standard library does not name.
+    const ENOLCK: i32 = 37;
+    const EIO: i32 = 5;
+    match (error.kind(), error.raw_os_error()) {
+        (StorageFull, _) => " (the file system is full: free some space there, or name a folder elsewhere)",
+        (QuotaExceeded, _) => " (your quota there is used up: free some space, or name a folder elsewhere)",
+        (FileTooLarge, _) => {
+            " (larger than files may be here: raise `ulimit -f`, or leave output.flows, output.links and output.rtt out)"
+        }
+        (ReadOnlyFilesystem, _) => " (the file system is read-only: name a folder elsewhere)",
+        (_, Some(ENOLCK)) => {
+            " (the file system gives no locks, as NFS without its lock service: name a folder on another one)"
+        }
+        (_, Some(EIO)) => " (the disk reports an error: look into the system's log, and name a folder on another disk)",
+        _ => "",
+    }
 }
 
 impl ResultsError {

@@ -14,7 +14,7 @@ use parquet::schema::types::Type;
 
 use super::record::{ExperimentRecord, IDENTITY, OUTCOME};
 use super::rows::results_row;
-use super::value::{Axis, Cell, Kind};
+use super::value::{Axis, Cell, ColumnKind};
 
 /// Rows in a row group; part of the file's bytes.
 const GROUP_ROWS: usize = 16_384;
@@ -47,13 +47,13 @@ pub fn write<W: Write + Send>(sink: W, axes: &[Axis], records: &[ExperimentRecor
 
 struct ParquetColumn<'a> {
     name: &'a str,
-    kind: Kind,
+    kind: ColumnKind,
     required: bool,
 }
 
 /// In the order of `results.csv`.
 fn columns(axes: &[Axis]) -> Vec<ParquetColumn<'_>> {
-    fn fixed<'a>(c: &super::record::Column) -> ParquetColumn<'a> {
+    fn fixed<'a>(c: &super::record::RecordColumn) -> ParquetColumn<'a> {
         ParquetColumn { name: c.name, kind: c.kind, required: c.required }
     }
     fn axis(a: &Axis) -> ParquetColumn<'_> {
@@ -65,11 +65,11 @@ fn columns(axes: &[Axis]) -> Vec<ParquetColumn<'_>> {
 impl ParquetColumn<'_> {
     fn field(&self) -> Result<Type, ParquetError> {
         let (physical, converted) = match self.kind {
-            Kind::Int => (Physical::INT64, ConvertedType::NONE),
-            Kind::Unsigned => (Physical::INT64, ConvertedType::UINT_64),
-            Kind::Real => (Physical::DOUBLE, ConvertedType::NONE),
-            Kind::Flag => (Physical::BOOLEAN, ConvertedType::NONE),
-            Kind::Text => (Physical::BYTE_ARRAY, ConvertedType::UTF8),
+            ColumnKind::Int => (Physical::INT64, ConvertedType::NONE),
+            ColumnKind::Unsigned => (Physical::INT64, ConvertedType::UINT_64),
+            ColumnKind::Real => (Physical::DOUBLE, ConvertedType::NONE),
+            ColumnKind::Flag => (Physical::BOOLEAN, ConvertedType::NONE),
+            ColumnKind::Text => (Physical::BYTE_ARRAY, ConvertedType::UTF8),
         };
         Type::primitive_type_builder(self.name, physical)
             .with_repetition(if self.required { Repetition::REQUIRED } else { Repetition::OPTIONAL })
@@ -93,13 +93,13 @@ impl ParquetColumn<'_> {
             }};
         }
         match self.kind {
-            Kind::Int | Kind::Unsigned => values!(Int64Type, whole),
-            Kind::Real => values!(DoubleType, Cell::number),
-            Kind::Flag => values!(BoolType, |cell: &Cell| match cell {
+            ColumnKind::Int | ColumnKind::Unsigned => values!(Int64Type, whole),
+            ColumnKind::Real => values!(DoubleType, Cell::number),
+            ColumnKind::Flag => values!(BoolType, |cell: &Cell| match cell {
                 Cell::Flag(v) => Some(*v),
                 _ => None,
             }),
-            Kind::Text => values!(ByteArrayType, |cell: &Cell| match cell {
+            ColumnKind::Text => values!(ByteArrayType, |cell: &Cell| match cell {
                 Cell::Empty => None,
                 other => Some(ByteArray::from(other.to_string().into_bytes())),
             }),

@@ -2,7 +2,7 @@
 //!
 //! Layer: results. Plain data: what fills them is above or beside; what writes them is [`super::rows`] and [`super::parquet_file`].
 
-use super::value::{Cell, Kind, Micro, Ps};
+use super::value::{Cell, ColumnKind, Micro, Ps};
 
 /// How an experiment ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -39,8 +39,8 @@ pub struct ExperimentRecord {
     pub status: Status,
     /// Why it failed, or what of it does not fit; empty otherwise.
     pub error: String,
-    /// Whether it failed because of the time on the clock (`limits.wall_s`): the one failure that the machine decides, not the model.
-    pub wall_limit: bool,
+    /// Whether the machine ended it, not the model: `limits.wall_s` was reached, or there was too little memory. A resumed run tries it again.
+    pub machine_limit: bool,
     /// From 0 to the last completion.
     pub makespan: Option<Ps>,
     pub iteration_time: Option<Ps>,
@@ -104,7 +104,7 @@ impl ExperimentRecord {
             axis_values,
             status: Status::Ok,
             error: String::new(),
-            wall_limit: false,
+            machine_limit: false,
             makespan: None,
             iteration_time: None,
             compute: None,
@@ -147,9 +147,9 @@ impl ExperimentRecord {
         ExperimentRecord { status: Status::Failed, error: one_line(error.as_ref()), ..self }
     }
 
-    /// The same, failed because `limits.wall_s` was reached.
-    pub fn reached_wall_limit(self, error: impl AsRef<str>) -> Self {
-        ExperimentRecord { wall_limit: true, ..self.failed(error) }
+    /// The same, failed because the machine gave it no more time (`limits.wall_s`) or memory.
+    pub fn reached_machine_limit(self, error: impl AsRef<str>) -> Self {
+        ExperimentRecord { machine_limit: true, ..self.failed(error) }
     }
 
     /// The same, which does not fit a GPU: what its fullest rank needs, and the breakdown in words.
@@ -170,69 +170,69 @@ fn one_line(text: &str) -> String {
 }
 
 /// A column of `results.csv` that is no axis.
-pub struct Column {
+pub struct RecordColumn {
     pub name: &'static str,
-    pub kind: Kind,
+    pub kind: ColumnKind,
     /// Whether every experiment has it.
     pub required: bool,
     pub cell: fn(&ExperimentRecord) -> Cell,
 }
 
-const fn required(name: &'static str, kind: Kind, cell: fn(&ExperimentRecord) -> Cell) -> Column {
-    Column { name, kind, required: true, cell }
+const fn required(name: &'static str, kind: ColumnKind, cell: fn(&ExperimentRecord) -> Cell) -> RecordColumn {
+    RecordColumn { name, kind, required: true, cell }
 }
 
-const fn optional(name: &'static str, kind: Kind, cell: fn(&ExperimentRecord) -> Cell) -> Column {
-    Column { name, kind, required: false, cell }
+const fn optional(name: &'static str, kind: ColumnKind, cell: fn(&ExperimentRecord) -> Cell) -> RecordColumn {
+    RecordColumn { name, kind, required: false, cell }
 }
 
 /// The columns before the axes.
-pub const IDENTITY: &[Column] = &[
-    required("exp_id", Kind::Unsigned, |r| r.exp_id.into()),
-    required("config_key", Kind::Text, |r| r.config_key.as_str().into()),
-    required("exp_key", Kind::Text, |r| r.exp_key.as_str().into()),
-    required("replica", Kind::Unsigned, |r| r.replica.into()),
-    required("seed", Kind::Unsigned, |r| r.seed.into()),
+pub const IDENTITY: &[RecordColumn] = &[
+    required("exp_id", ColumnKind::Unsigned, |r| r.exp_id.into()),
+    required("config_key", ColumnKind::Text, |r| r.config_key.as_str().into()),
+    required("exp_key", ColumnKind::Text, |r| r.exp_key.as_str().into()),
+    required("replica", ColumnKind::Unsigned, |r| r.replica.into()),
+    required("seed", ColumnKind::Unsigned, |r| r.seed.into()),
 ];
 
 /// The columns after the axes.
-pub const OUTCOME: &[Column] = &[
-    required("status", Kind::Text, |r| r.status.as_str().into()),
-    optional("error", Kind::Text, |r| (!r.error.is_empty()).then_some(r.error.as_str()).into()),
-    optional("makespan_ns", Kind::Real, |r| r.makespan.into()),
-    optional("iteration_time_ns", Kind::Real, |r| r.iteration_time.into()),
-    optional("compute_ns", Kind::Real, |r| r.compute.into()),
-    optional("comm_exposed_tp_ns", Kind::Real, |r| r.comm_exposed_tp.into()),
-    optional("comm_exposed_pp_ns", Kind::Real, |r| r.comm_exposed_pp.into()),
-    optional("comm_exposed_dp_ns", Kind::Real, |r| r.comm_exposed_dp.into()),
-    optional("comm_exposed_ep_ns", Kind::Real, |r| r.comm_exposed_ep.into()),
-    optional("comm_exposed_cp_ns", Kind::Real, |r| r.comm_exposed_cp.into()),
-    optional("bubble_ns", Kind::Real, |r| r.bubble.into()),
-    optional("optimizer_ns", Kind::Real, |r| r.optimizer.into()),
-    optional("other_ns", Kind::Real, |r| r.other.into()),
-    optional("tokens_per_s", Kind::Real, |r| r.tokens_per_s.into()),
-    optional("tokens_per_s_per_gpu", Kind::Real, |r| r.tokens_per_s_per_gpu.into()),
-    optional("mfu", Kind::Real, |r| r.mfu.into()),
-    optional("algbw_gbps", Kind::Real, |r| r.algbw_gbps.into()),
-    optional("busbw_gbps", Kind::Real, |r| r.busbw_gbps.into()),
-    optional("peak_memory_bytes", Kind::Unsigned, |r| r.peak_memory_bytes.into()),
-    optional("flows", Kind::Unsigned, |r| r.flows.into()),
-    optional("fct_mean_ns", Kind::Real, |r| r.fct_mean.into()),
-    optional("fct_p50_ns", Kind::Real, |r| r.fct_p50.into()),
-    optional("fct_p99_ns", Kind::Real, |r| r.fct_p99.into()),
-    optional("fct_max_ns", Kind::Real, |r| r.fct_max.into()),
-    optional("fct_slowdown_p50", Kind::Real, |r| r.fct_slowdown_p50.into()),
-    optional("fct_slowdown_p99", Kind::Real, |r| r.fct_slowdown_p99.into()),
-    optional("packet_hops", Kind::Unsigned, |r| r.packet_hops.into()),
-    optional("ecn_marks", Kind::Unsigned, |r| r.ecn_marks.into()),
-    optional("pfc_pauses", Kind::Unsigned, |r| r.pfc_pauses.into()),
-    optional("drops", Kind::Unsigned, |r| r.drops.into()),
-    optional("max_queue_bytes", Kind::Unsigned, |r| r.max_queue_bytes.into()),
-    optional("max_link_utilisation", Kind::Real, |r| r.max_link_utilisation.into()),
-    optional("bottleneck_link", Kind::Text, |r| r.bottleneck_link.as_deref().into()),
-    optional("cost_usd", Kind::Real, |r| r.cost_usd.into()),
-    optional("power_kw", Kind::Real, |r| r.power_kw.into()),
-    optional("usd_per_mtoken", Kind::Real, |r| r.usd_per_mtoken.into()),
+pub const OUTCOME: &[RecordColumn] = &[
+    required("status", ColumnKind::Text, |r| r.status.as_str().into()),
+    optional("error", ColumnKind::Text, |r| (!r.error.is_empty()).then_some(r.error.as_str()).into()),
+    optional("makespan_ns", ColumnKind::Real, |r| r.makespan.into()),
+    optional("iteration_time_ns", ColumnKind::Real, |r| r.iteration_time.into()),
+    optional("compute_ns", ColumnKind::Real, |r| r.compute.into()),
+    optional("comm_exposed_tp_ns", ColumnKind::Real, |r| r.comm_exposed_tp.into()),
+    optional("comm_exposed_pp_ns", ColumnKind::Real, |r| r.comm_exposed_pp.into()),
+    optional("comm_exposed_dp_ns", ColumnKind::Real, |r| r.comm_exposed_dp.into()),
+    optional("comm_exposed_ep_ns", ColumnKind::Real, |r| r.comm_exposed_ep.into()),
+    optional("comm_exposed_cp_ns", ColumnKind::Real, |r| r.comm_exposed_cp.into()),
+    optional("bubble_ns", ColumnKind::Real, |r| r.bubble.into()),
+    optional("optimizer_ns", ColumnKind::Real, |r| r.optimizer.into()),
+    optional("other_ns", ColumnKind::Real, |r| r.other.into()),
+    optional("tokens_per_s", ColumnKind::Real, |r| r.tokens_per_s.into()),
+    optional("tokens_per_s_per_gpu", ColumnKind::Real, |r| r.tokens_per_s_per_gpu.into()),
+    optional("mfu", ColumnKind::Real, |r| r.mfu.into()),
+    optional("algbw_gbps", ColumnKind::Real, |r| r.algbw_gbps.into()),
+    optional("busbw_gbps", ColumnKind::Real, |r| r.busbw_gbps.into()),
+    optional("peak_memory_bytes", ColumnKind::Unsigned, |r| r.peak_memory_bytes.into()),
+    optional("flows", ColumnKind::Unsigned, |r| r.flows.into()),
+    optional("fct_mean_ns", ColumnKind::Real, |r| r.fct_mean.into()),
+    optional("fct_p50_ns", ColumnKind::Real, |r| r.fct_p50.into()),
+    optional("fct_p99_ns", ColumnKind::Real, |r| r.fct_p99.into()),
+    optional("fct_max_ns", ColumnKind::Real, |r| r.fct_max.into()),
+    optional("fct_slowdown_p50", ColumnKind::Real, |r| r.fct_slowdown_p50.into()),
+    optional("fct_slowdown_p99", ColumnKind::Real, |r| r.fct_slowdown_p99.into()),
+    optional("packet_hops", ColumnKind::Unsigned, |r| r.packet_hops.into()),
+    optional("ecn_marks", ColumnKind::Unsigned, |r| r.ecn_marks.into()),
+    optional("pfc_pauses", ColumnKind::Unsigned, |r| r.pfc_pauses.into()),
+    optional("drops", ColumnKind::Unsigned, |r| r.drops.into()),
+    optional("max_queue_bytes", ColumnKind::Unsigned, |r| r.max_queue_bytes.into()),
+    optional("max_link_utilisation", ColumnKind::Real, |r| r.max_link_utilisation.into()),
+    optional("bottleneck_link", ColumnKind::Text, |r| r.bottleneck_link.as_deref().into()),
+    optional("cost_usd", ColumnKind::Real, |r| r.cost_usd.into()),
+    optional("power_kw", ColumnKind::Real, |r| r.power_kw.into()),
+    optional("usd_per_mtoken", ColumnKind::Real, |r| r.usd_per_mtoken.into()),
 ];
 
 /// One row of `flows.csv`; the experiment's id is the writer's to add.
@@ -252,7 +252,7 @@ pub struct FlowRecord {
 /// One row of `links.csv`: one direction of one link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LinkRecord {
-    /// `a->b`, the users' node ids; `a->b#k` for the k-th of parallel links (from 1).
+    /// `host12->leaf3`, the names of its nodes; `host12->leaf3#k` for the k-th of parallel links (from 1).
     pub link: String,
     /// Bytes put on the link, wire sizes, pause frames included.
     pub bytes: u64,

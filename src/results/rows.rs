@@ -58,21 +58,28 @@ pub const STATS: &[&str] = &[
 
 /// Text that a spreadsheet would take for a formula gets an apostrophe in front; anything else is unchanged.
 pub fn neutralise(text: &str) -> String {
-    if text.starts_with(['=', '+', '-', '@', '\t', '\r']) { format!("'{text}") } else { text.to_string() }
+    if is_formula(text) { format!("'{text}") } else { text.to_string() }
+}
+
+/// Whether a spreadsheet may take text for a formula. Some skip blanks before the sign, and some know its full-width form.
+pub(crate) fn is_formula(text: &str) -> bool {
+    let blank = |c: char| c.is_whitespace() || c.is_control();
+    let sign = ['=', '+', '-', '@', '\u{ff1d}', '\u{ff0b}', '\u{ff0d}', '\u{ff20}'];
+    text.starts_with(['\t', '\r']) || text.trim_start_matches(blank).starts_with(sign)
 }
 
 /// Collects rows in memory.
-pub struct Rows {
+pub struct CollectedRows {
     csv: csv::Writer<Vec<u8>>,
 }
 
-impl Default for Rows {
+impl Default for CollectedRows {
     fn default() -> Self {
-        Rows { csv: csv::WriterBuilder::new().terminator(csv::Terminator::Any(b'\n')).from_writer(Vec::new()) }
+        CollectedRows { csv: csv::WriterBuilder::new().terminator(csv::Terminator::Any(b'\n')).from_writer(Vec::new()) }
     }
 }
 
-impl Rows {
+impl CollectedRows {
     /// Appends a row; only text is neutralised, so that a negative number stays a number.
     pub fn push(&mut self, cells: impl IntoIterator<Item = Cell>) {
         let fields = cells.into_iter().map(|cell| match cell {
@@ -90,7 +97,7 @@ impl Rows {
 
 /// One line of column names.
 pub fn header<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<u8> {
-    let mut rows = Rows::default();
+    let mut rows = CollectedRows::default();
     rows.push(names.into_iter().map(Cell::from));
     rows.into_bytes()
 }
@@ -180,7 +187,7 @@ fn stats_row(exp_id: u64, s: &StatsRecord) -> [Cell; 31] {
 }
 
 fn text<T, R: IntoIterator<Item = Cell>>(exp_id: u64, records: &[T], row: fn(u64, &T) -> R) -> Vec<u8> {
-    let mut rows = Rows::default();
+    let mut rows = CollectedRows::default();
     records.iter().for_each(|record| rows.push(row(exp_id, record)));
     rows.into_bytes()
 }
@@ -211,14 +218,24 @@ mod tests {
 
     #[test]
     fn formulas_become_text_and_numbers_stay_numbers() {
-        let mut rows = Rows::default();
+        let mut rows = CollectedRows::default();
         rows.push(["=1+1".into(), "@x".into(), "a,\"b\"".into(), Cell::Int(-5), Cell::Empty]);
         assert_eq!(String::from_utf8(rows.into_bytes()).unwrap(), "'=1+1,'@x,\"a,\"\"b\"\"\",-5,\n");
     }
 
     #[test]
+    fn blanks_and_full_width_signs_hide_no_formula() {
+        for text in [" =1+1", "\u{b}=1", "\u{a0}@x", "\u{ff1d}1+1", "\u{ff20}x", "\t1", "\r1", "\u{7f}-1"] {
+            assert_eq!(neutralise(text), format!("'{text}"));
+        }
+        for text in ["a=b", "fat-tree", " x", ""] {
+            assert_eq!(neutralise(text), text);
+        }
+    }
+
+    #[test]
     fn a_single_empty_cell_is_still_a_row() {
-        let mut rows = Rows::default();
+        let mut rows = CollectedRows::default();
         rows.push([Cell::Empty]);
         assert_eq!(rows.into_bytes(), b"\"\"\n");
     }

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use super::ResultsError;
 use super::dir::regular;
+use crate::input;
 
 /// Writes the timeline of an experiment into the folder of its run; a reader sees an earlier one or this one, never a part. Where it is.
 ///
@@ -31,7 +32,7 @@ pub fn copy_timeline(from: &Path, dir: &Path, exp_id: u64) -> Result<bool, Resul
         return Ok(false);
     }
     let unreadable = || ResultsError::unreadable(&source);
-    let mut bytes = BufReader::with_capacity(1 << 18, File::open(&source).map_err(unreadable())?);
+    let mut bytes = BufReader::with_capacity(1 << 18, input::open_anywhere(&source).map_err(unreadable())?);
     place(dir, exp_id, |file, path| {
         loop {
             let read = bytes.fill_buf().map_err(unreadable())?;

@@ -149,7 +149,7 @@ impl<T: Into<Cell>> From<Option<T>> for Cell {
 /// The type of a column, what its parquet column is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Kind {
+pub enum ColumnKind {
     /// INT64.
     Int,
     /// INT64 with the unsigned annotation.
@@ -167,7 +167,7 @@ pub enum Kind {
 pub struct Axis {
     /// The dotted key, the column's name.
     pub key: String,
-    pub kind: Kind,
+    pub kind: ColumnKind,
 }
 
 impl Axis {
@@ -178,20 +178,20 @@ impl Axis {
         for value in values {
             let this = match value {
                 Cell::Empty => continue,
-                Cell::Int(_) => Kind::Int,
-                Cell::Unsigned(v) if i64::try_from(*v).is_ok() => Kind::Int,
-                Cell::Unsigned(_) | Cell::Ps(_) | Cell::Micro(_) | Cell::Real(_) => Kind::Real,
-                Cell::Flag(_) => Kind::Flag,
-                Cell::Text(_) => Kind::Text,
+                Cell::Int(_) => ColumnKind::Int,
+                Cell::Unsigned(v) if i64::try_from(*v).is_ok() => ColumnKind::Int,
+                Cell::Unsigned(_) | Cell::Ps(_) | Cell::Micro(_) | Cell::Real(_) => ColumnKind::Real,
+                Cell::Flag(_) => ColumnKind::Flag,
+                Cell::Text(_) => ColumnKind::Text,
             };
             kind = Some(match (kind, this) {
                 (None, this) => this,
                 (Some(a), b) if a == b => a,
-                (Some(Kind::Int | Kind::Real), Kind::Int | Kind::Real) => Kind::Real,
-                _ => Kind::Text,
+                (Some(ColumnKind::Int | ColumnKind::Real), ColumnKind::Int | ColumnKind::Real) => ColumnKind::Real,
+                _ => ColumnKind::Text,
             });
         }
-        Axis { key: key.into(), kind: kind.unwrap_or(Kind::Text) }
+        Axis { key: key.into(), kind: kind.unwrap_or(ColumnKind::Text) }
     }
 }
 
@@ -238,11 +238,11 @@ mod tests {
     #[test]
     fn an_axis_takes_the_narrowest_kind() {
         let kind = |values: &[Cell]| Axis::infer("k", values).kind;
-        assert_eq!(kind(&[Cell::Int(1), Cell::Unsigned(2), Cell::Empty]), Kind::Int);
-        assert_eq!(kind(&[Cell::Int(1), Cell::Real(0.5)]), Kind::Real);
-        assert_eq!(kind(&[Cell::Flag(true)]), Kind::Flag);
-        assert_eq!(kind(&[Cell::Flag(true), Cell::Int(1)]), Kind::Text);
-        assert_eq!(kind(&["hpcc".into()]), Kind::Text);
-        assert_eq!(kind(&[]), Kind::Text);
+        assert_eq!(kind(&[Cell::Int(1), Cell::Unsigned(2), Cell::Empty]), ColumnKind::Int);
+        assert_eq!(kind(&[Cell::Int(1), Cell::Real(0.5)]), ColumnKind::Real);
+        assert_eq!(kind(&[Cell::Flag(true)]), ColumnKind::Flag);
+        assert_eq!(kind(&[Cell::Flag(true), Cell::Int(1)]), ColumnKind::Text);
+        assert_eq!(kind(&["hpcc".into()]), ColumnKind::Text);
+        assert_eq!(kind(&[]), ColumnKind::Text);
     }
 }

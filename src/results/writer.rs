@@ -9,7 +9,7 @@ use std::fs::File;
 use std::io::Write;
 use std::path::PathBuf;
 
-use super::journal::{Found, Journal, Span};
+use super::journal::{Journal, JournalPiece, JournalSpan};
 use super::journal_identity::RunIdentity;
 use super::outputs::Outputs;
 use super::record::{ExperimentRecord, Finished, LookRecord, StatsRecord, Status};
@@ -39,7 +39,7 @@ impl Growing {
 pub struct Recovered {
     /// Experiments that are complete and are not run again.
     pub complete: u64,
-    /// Experiments that had reached the wall limit, which another run may not: they are run again.
+    /// Experiments that had reached a limit of the machine (time, memory), which another run may not reach: they are run again.
     pub again: u64,
     /// In words, what of the journal could not be read and was cut off.
     pub damage: Option<String>,
@@ -57,7 +57,7 @@ pub struct ResultWriter {
     files: [Option<Growing>; FILES],
     journal: Journal,
     /// Experiments that wait for their turn, where they lie in the journal.
-    waiting: BTreeMap<u64, Span>,
+    waiting: BTreeMap<u64, JournalSpan>,
     records: BTreeMap<u64, ExperimentRecord>,
     outputs: Outputs,
     /// What an earlier run's search found.
@@ -77,8 +77,8 @@ impl ResultWriter {
         let (mut looks, mut earlier) = (Vec::new(), BTreeMap::new());
         let (journal, damage) = Journal::open(&dir, run, &mut |found| {
             match found {
-                Found::Run(_) => {}
-                Found::Experiment(span, finished) => {
+                JournalPiece::Run(_) => {}
+                JournalPiece::Experiment(span, finished) => {
                     let record = finished.record;
                     check(&record, &ids, &run.axes)?;
                     // An experiment that was run again counts as it ended last.
@@ -86,16 +86,16 @@ impl ResultWriter {
                     earlier.insert(record.exp_id, finished.stats);
                     records.insert(record.exp_id, record);
                 }
-                Found::Look(look) if ids.binary_search(&look.exp_id).is_err() => {
+                JournalPiece::Look(look) if ids.binary_search(&look.exp_id).is_err() => {
                     return Err(ResultsError::Unexpected(look.exp_id));
                 }
-                Found::Look(look) => looks.push(look),
+                JournalPiece::Look(look) => looks.push(look),
             }
             Ok(())
         })?;
         recovered.damage = damage;
-        recovered.again = records.values().filter(|r| r.wall_limit).count() as u64;
-        records.retain(|_, r| !r.wall_limit);
+        recovered.again = records.values().filter(|r| r.machine_limit).count() as u64;
+        records.retain(|_, r| !r.machine_limit);
         waiting.retain(|exp_id, _| records.contains_key(exp_id));
         earlier.retain(|exp_id, _| records.contains_key(exp_id));
         recovered.complete = records.len() as u64;
@@ -191,6 +191,7 @@ impl ResultWriter {
         if self.records.contains_key(&exp_id) {
             return Err(ResultsError::Unexpected(exp_id));
         }
+        self.dir.is_still_there()?;
         let span = self.journal.append(&finished)?;
         if self.ids.get(self.written) == Some(&exp_id) {
             self.append(&self.render(&finished))?;
@@ -208,6 +209,7 @@ impl ResultWriter {
     /// # Errors
     /// A file cannot be written.
     pub fn finish(mut self) -> Result<(ResultDir, Vec<ExperimentRecord>), ResultsError> {
+        self.dir.is_still_there()?;
         while let Some((_, span)) = self.waiting.pop_first() {
             self.append_from_journal(span)?;
         }
@@ -226,7 +228,7 @@ impl ResultWriter {
 
     fn render(&self, finished: &Finished) -> Parts {
         let one = |row: Vec<super::Cell>| {
-            let mut text = rows::Rows::default();
+            let mut text = rows::CollectedRows::default();
             text.push(row);
             text.into_bytes()
         };
@@ -266,7 +268,7 @@ impl ResultWriter {
         Ok(())
     }
 
-    fn append_from_journal(&mut self, span: Span) -> Result<(), ResultsError> {
+    fn append_from_journal(&mut self, span: JournalSpan) -> Result<(), ResultsError> {
         let finished = self.journal.read(span)?;
         self.append(&self.render(&finished))
     }

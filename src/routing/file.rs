@@ -6,7 +6,7 @@
 use super::error::RouteError;
 use super::hash::{EcmpKey, FlowKey};
 use super::path::FlowPaths;
-use super::table::Graph;
+use super::table::SwitchGraph;
 use crate::topology::text::{Line, Lines, shown};
 use crate::topology::{ArcIdx, FileError, Network, NodeIdx, NodeKind};
 
@@ -31,7 +31,7 @@ impl RouteFile {
     ) -> Result<RouteFile, RouteError> {
         let mut flows: Vec<FlowKey> = flows.into_iter().map(Into::into).collect();
         flows.sort_unstable_by_key(|f| f.id);
-        let graph = Graph::new(net);
+        let graph = SwitchGraph::new(net);
         let mut lines = Lines::new(path, text);
         let mut routes: Vec<(u32, FlowPaths, usize)> = Vec::new();
         while let Some(line) = lines.next() {
@@ -61,7 +61,12 @@ impl RouteFile {
     }
 }
 
-fn parse_line(line: &Line, net: &Network, graph: &Graph, flows: &[FlowKey]) -> Result<(u32, FlowPaths), FileError> {
+fn parse_line(
+    line: &Line,
+    net: &Network,
+    graph: &SwitchGraph,
+    flows: &[FlowKey],
+) -> Result<(u32, FlowPaths), FileError> {
     let mut parts = line.text.split('|');
     let head = Line { text: parts.next().unwrap_or("").trim(), ..*line };
     let (Some(data), ack, None) = (parts.next(), parts.next(), parts.next()) else {
@@ -111,7 +116,7 @@ fn parse_line(line: &Line, net: &Network, graph: &Graph, flows: &[FlowKey]) -> R
 fn resolve(
     line: &Line,
     net: &Network,
-    graph: &Graph,
+    graph: &SwitchGraph,
     what: &str,
     text: &str,
     (from, to): (NodeIdx, NodeIdx),

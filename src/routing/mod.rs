@@ -15,4 +15,4 @@ pub use file::RouteFile;
 pub use hash::{EcmpKey, FlowKey, host_ip, node_seed};
 pub use path::FlowPaths;
 pub use router::{Policy, Router, is_intra_server};
-pub use rtt::{flow_rtt_window, global_rtt_window, path_rtt_window};
+pub use rtt::{PayloadClock, flow_rtt_window, global_rtt_window, path_rtt_window};

@@ -9,7 +9,7 @@ use super::error::RouteError;
 use super::file::RouteFile;
 use super::hash::{EcmpKey, FlowKey, node_seed};
 use super::path::FlowPaths;
-use super::table::{Graph, Table, UNREACHED};
+use super::table::{NextHopTable, SwitchGraph, UNREACHED};
 use crate::topology::{ArcIdx, Network, NodeIdx, NodeKind};
 
 /// How a flow's path is chosen.
@@ -26,19 +26,19 @@ pub enum Policy<'a> {
 /// Routes over one network. Cheap to make: next hops are searched per destination switch, when first needed.
 pub struct Router<'a> {
     pub(super) net: &'a Network,
-    pub(super) graph: Graph,
+    pub(super) graph: SwitchGraph,
     /// Class of every node that is a host and attached to a switch; `u32::MAX` for others.
     class_of: Vec<u32>,
     /// Class of the hosts behind just this switch, by switch number.
     edge_class: Vec<u32>,
     /// Attachment switches of every class, by switch number, ascending.
     roots: Vec<Vec<u32>>,
-    tables: Vec<OnceLock<Table>>,
+    tables: Vec<OnceLock<NextHopTable>>,
 }
 
 impl<'a> Router<'a> {
     pub fn new(net: &'a Network) -> Router<'a> {
-        let graph = Graph::new(net);
+        let graph = SwitchGraph::new(net);
         let mut edge_class = vec![u32::MAX; graph.switches.len()];
         let mut class_of = vec![u32::MAX; net.nodes.len()];
         let mut roots: Vec<Vec<u32>> = Vec::new();
@@ -107,7 +107,7 @@ impl<'a> Router<'a> {
 
     /// Bytes of all next-hop tables built so far.
     pub fn table_bytes(&self) -> usize {
-        self.tables.iter().filter_map(|t| t.get()).map(Table::bytes).sum()
+        self.tables.iter().filter_map(|t| t.get()).map(NextHopTable::bytes).sum()
     }
 
     /// Hosts of a flow as nodes.
@@ -123,12 +123,12 @@ impl<'a> Router<'a> {
     }
 
     /// Table towards a class.
-    fn table(&self, class: u32) -> &Table {
-        self.tables[class as usize].get_or_init(|| Table::build(&self.graph, &self.roots[class as usize]))
+    fn table(&self, class: u32) -> &NextHopTable {
+        self.tables[class as usize].get_or_init(|| NextHopTable::build(&self.graph, &self.roots[class as usize]))
     }
 
     /// Table towards all attachment switches of a host, if it has any.
-    pub(super) fn host_table(&self, host: NodeIdx) -> Option<&Table> {
+    pub(super) fn host_table(&self, host: NodeIdx) -> Option<&NextHopTable> {
         let class = self.class_of[host as usize];
         (class != u32::MAX).then(|| self.table(class))
     }
@@ -163,7 +163,7 @@ impl<'a> Router<'a> {
     }
 
     /// What orders switches of equal distance as the search met them: the chain of first next hops from the class, then the switch.
-    fn discovery(&self, table: &Table, mut switch: u32) -> Vec<u32> {
+    fn discovery(&self, table: &NextHopTable, mut switch: u32) -> Vec<u32> {
         let mut chain = vec![switch];
         while table.n_next(switch) > 0 {
             switch = self.switch_at(self.next_arc(table, switch, 0));
@@ -174,7 +174,7 @@ impl<'a> Router<'a> {
     }
 
     /// The `i`-th next hop of a switch (by number).
-    pub(super) fn next_arc(&self, table: &Table, switch: u32, i: u32) -> ArcIdx {
+    pub(super) fn next_arc(&self, table: &NextHopTable, switch: u32, i: u32) -> ArcIdx {
         self.graph.arcs(self.graph.switches[switch as usize])[table.next(switch, i) as usize]
     }
 
@@ -190,7 +190,7 @@ impl<'a> Router<'a> {
     }
 
     /// Follows the hash from `switch` to an attachment switch of the table's class, which is returned.
-    fn walk(&self, table: &Table, mut switch: u32, key: EcmpKey, seed: u32, path: &mut Vec<ArcIdx>) -> u32 {
+    fn walk(&self, table: &NextHopTable, mut switch: u32, key: EcmpKey, seed: u32, path: &mut Vec<ArcIdx>) -> u32 {
         loop {
             let n = table.n_next(switch);
             if n == 0 {
@@ -285,7 +285,7 @@ impl<'a> Router<'a> {
     }
 
     /// Number of shortest paths from a switch, at most 2^48; `counts` remembers them.
-    fn count_paths(&self, table: &Table, start: u32, counts: &mut HashMap<u32, u64>) -> u64 {
+    fn count_paths(&self, table: &NextHopTable, start: u32, counts: &mut HashMap<u32, u64>) -> u64 {
         // Depth first with a stack of its own: a chain of switches can be as long as a file likes.
         let mut stack = vec![start];
         while let Some(&switch) = stack.last() {

@@ -6,10 +6,26 @@ use std::collections::HashMap;
 
 use super::path::FlowPaths;
 use super::router::Router;
-use super::table::Table;
+use super::table::NextHopTable;
 use crate::topology::{ArcIdx, Network, NodeIdx, NodeKind};
 use crate::transport::RttWindow;
 use crate::units::PS_PER_S;
+
+/// What round trips are reckoned with.
+#[derive(Clone, Copy, Debug)]
+pub struct PayloadClock {
+    /// Bytes of a packet's payload, below 65,536.
+    pub payload: u32,
+    /// Each hop's transmission counts in whole units of this, cut off, as the reference cuts it off to whole ns; 1: in ps.
+    pub clock_ps: u64,
+}
+
+impl PayloadClock {
+    /// A payload whose transmissions count in ps.
+    pub fn ps(payload: u32) -> PayloadClock {
+        PayloadClock { payload, clock_ps: 1 }
+    }
+}
 
 /// What a path adds up to, one way.
 #[derive(Clone, Copy)]
@@ -22,11 +38,12 @@ struct Sum {
 impl Sum {
     const EMPTY: Sum = Sum { delay_ps: 0, tx_ps: 0, rate_bps: u64::MAX };
 
-    fn plus(self, net: &Network, arc: ArcIdx, payload: u32) -> Sum {
+    fn plus(self, net: &Network, arc: ArcIdx, packet: PayloadClock) -> Sum {
         let l = net.arc_link(arc);
+        let tx_ps = u64::from(packet.payload) * 8 * PS_PER_S / l.rate_bps;
         Sum {
             delay_ps: self.delay_ps + l.delay_ps,
-            tx_ps: self.tx_ps + u64::from(payload) * 8 * PS_PER_S / l.rate_bps,
+            tx_ps: self.tx_ps + tx_ps - tx_ps % packet.clock_ps.max(1),
             rate_bps: self.rate_bps.min(l.rate_bps),
         }
     }
@@ -46,14 +63,14 @@ impl Sum {
     }
 }
 
-/// Base RTT and window of one data path. `payload` in bytes, below 65,536.
-pub fn path_rtt_window(net: &Network, path: &[ArcIdx], payload: u32) -> RttWindow {
-    path.iter().fold(Sum::EMPTY, |s, &arc| s.plus(net, arc, payload)).window()
+/// Base RTT and window of one data path.
+pub fn path_rtt_window(net: &Network, path: &[ArcIdx], packet: PayloadClock) -> RttWindow {
+    path.iter().fold(Sum::EMPTY, |s, &arc| s.plus(net, arc, packet)).window()
 }
 
 /// Base RTT and window of a flow: of its data path, or with spraying the largest of each over its data paths.
-pub fn flow_rtt_window(net: &Network, paths: &FlowPaths, payload: u32) -> RttWindow {
-    let all = paths.data.iter().map(|p| path_rtt_window(net, p, payload));
+pub fn flow_rtt_window(net: &Network, paths: &FlowPaths, packet: PayloadClock) -> RttWindow {
+    let all = paths.data.iter().map(|p| path_rtt_window(net, p, packet));
     all.fold(RttWindow { rtt_ps: 0, window_bytes: 0 }, largest)
 }
 
@@ -63,25 +80,25 @@ fn largest(a: RttWindow, b: RttWindow) -> RttWindow {
 
 /// The largest base RTT and the largest window over all pairs of hosts that can reach each other. A pair's path is the first of its equal-cost
 /// paths, as in the reference. Hosts that are attached alike are looked at once.
-pub fn global_rtt_window(router: &Router, payload: u32) -> RttWindow {
+pub fn global_rtt_window(router: &Router, packet: PayloadClock) -> RttWindow {
     let net = router.net;
     let kinds = host_kinds(router);
     let mut best = RttWindow { rtt_ps: 0, window_bytes: 0 };
-    for &(dst, n_alike) in &kinds {
+    for &(dst, n_equal) in &kinds {
         let mut memo = vec![None; router.graph.switches.len()];
         for &(src, _) in &kinds {
             // Among hosts attached alike a pair needs two of them.
-            let dst = match (src == dst, n_alike) {
+            let dst = match (src == dst, n_equal) {
                 (false, _) => dst,
                 (true, None) => continue,
                 (true, Some(other)) => other,
             };
             let Some(&first) = router.first_arcs(src, dst).first() else { continue };
-            let mut sum = Sum::EMPTY.plus(net, first, payload);
+            let mut sum = Sum::EMPTY.plus(net, first, packet);
             if net.arc_to(first) != dst {
                 let table = router.host_table(dst).expect("a first arc to a switch was found in this table");
                 let switch = router.graph.switch_of[net.arc_to(first) as usize];
-                sum = sum.join(rest(router, table, dst, switch, payload, &mut memo));
+                sum = sum.join(rest(router, table, dst, switch, packet, &mut memo));
             }
             best = largest(best, sum.window());
         }
@@ -90,7 +107,14 @@ pub fn global_rtt_window(router: &Router, payload: u32) -> RttWindow {
 }
 
 /// From a switch (by number) to a host along first next hops.
-fn rest(router: &Router, table: &Table, dst: NodeIdx, start: u32, payload: u32, memo: &mut [Option<Sum>]) -> Sum {
+fn rest(
+    router: &Router,
+    table: &NextHopTable,
+    dst: NodeIdx,
+    start: u32,
+    packet: PayloadClock,
+    memo: &mut [Option<Sum>],
+) -> Sum {
     let net = router.net;
     let mut chain = Vec::new();
     let mut switch = start;
@@ -101,7 +125,7 @@ fn rest(router: &Router, table: &Table, dst: NodeIdx, start: u32, payload: u32, 
         if table.n_next(switch) == 0 {
             let last =
                 router.last_arcs(switch, dst).next().expect("the class's switches are those the host is attached to");
-            let sum = Sum::EMPTY.plus(net, last, payload);
+            let sum = Sum::EMPTY.plus(net, last, packet);
             memo[switch as usize] = Some(sum);
             break sum;
         }
@@ -110,7 +134,7 @@ fn rest(router: &Router, table: &Table, dst: NodeIdx, start: u32, payload: u32, 
         switch = router.graph.switch_of[net.arc_to(arc) as usize];
     };
     for (switch, arc) in chain.into_iter().rev() {
-        sum = sum.plus(net, arc, payload);
+        sum = sum.plus(net, arc, packet);
         memo[switch as usize] = Some(sum);
     }
     sum

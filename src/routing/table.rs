@@ -12,7 +12,7 @@ const LISTED: u32 = 1 << 31;
 
 /// The packet-level graph as routing walks it: outgoing arcs per node, by ascending neighbour (parallel links by link index), and
 /// the switches numbered densely.
-pub(super) struct Graph {
+pub(super) struct SwitchGraph {
     base: Vec<u32>,
     arcs: Vec<ArcIdx>,
     to: Vec<NodeIdx>,
@@ -26,8 +26,8 @@ pub(super) struct Graph {
     sw_back: Vec<u32>,
 }
 
-impl Graph {
-    pub(super) fn new(net: &Network) -> Graph {
+impl SwitchGraph {
+    pub(super) fn new(net: &Network) -> SwitchGraph {
         let n = net.nodes.len();
         let mut degree = vec![0u32; n + 1];
         for l in net.links.iter().filter(|l| net.is_packet_link(l)) {
@@ -74,7 +74,7 @@ impl Graph {
             }
             sw_base.push(sw_to.len() as u32);
         }
-        Graph { base, arcs, to, switch_of, switches, sw_base, sw_to, sw_back }
+        SwitchGraph { base, arcs, to, switch_of, switches, sw_base, sw_to, sw_back }
     }
 
     /// Outgoing arcs of a node by ascending neighbour.
@@ -82,7 +82,7 @@ impl Graph {
         &self.arcs[self.base[node as usize] as usize..self.base[node as usize + 1] as usize]
     }
 
-    /// Far ends of [`Graph::arcs`].
+    /// Far ends of [`SwitchGraph::arcs`].
     pub(super) fn neighbours(&self, node: NodeIdx) -> &[NodeIdx] {
         &self.to[self.base[node as usize] as usize..self.base[node as usize + 1] as usize]
     }
@@ -96,7 +96,7 @@ fn running_sum(mut v: Vec<u32>) -> Vec<u32> {
 }
 
 /// Next hops of every switch towards the class. Six bytes a switch where, as in every regular fabric, next hops are runs of neighbours.
-pub(super) struct Table {
+pub(super) struct NextHopTable {
     /// Hops from the switch to an attachment switch of the class, or [`UNREACHED`]. 0: attached.
     dist: Vec<u16>,
     /// Next hops as positions in the node's arcs, in the order in which the search left them.
@@ -113,15 +113,15 @@ struct Scratch {
     positions: Vec<u32>,
 }
 
-impl Table {
+impl NextHopTable {
     /// Breadth-first from the attachment switches (switch numbers, in ascending node id). Hosts do not forward. A switch's next hops are in the order
     /// in which the search leaves them, which is the reference's.
-    pub(super) fn build(graph: &Graph, roots: &[u32]) -> Table {
+    pub(super) fn build(graph: &SwitchGraph, roots: &[u32]) -> NextHopTable {
         thread_local! { static SCRATCH: std::cell::RefCell<Scratch> = std::cell::RefCell::default(); }
-        SCRATCH.with_borrow_mut(|s| Table::build_in(graph, roots, s))
+        SCRATCH.with_borrow_mut(|s| NextHopTable::build_in(graph, roots, s))
     }
 
-    fn build_in(graph: &Graph, roots: &[u32], scratch: &mut Scratch) -> Table {
+    fn build_in(graph: &SwitchGraph, roots: &[u32], scratch: &mut Scratch) -> NextHopTable {
         let n = graph.switches.len();
         let Scratch { queue, lens, positions } = scratch;
         queue.clear();
@@ -164,7 +164,7 @@ impl Table {
                 pack(&positions[at..at + lens[v] as usize], &mut arena)
             })
             .collect();
-        Table { dist, group, arena }
+        NextHopTable { dist, group, arena }
     }
 
     /// Hops from a switch (by number) to the class.

@@ -3,6 +3,7 @@
 //! Layer: session.
 
 use crate::results::StatsRecord;
+use crate::units::counted;
 
 /// Experiments that skipped steady phases or rounded what repeats but for that, and those of them whose audits found more error than they may have.
 #[derive(Default)]
@@ -43,16 +44,18 @@ impl Audits {
                     format!("{} such phases", self.phases)
                 };
                 format!(
-                    "{n} messages of {phases} were simulated as well: {} off on average",
+                    "{} of {phases}, simulated as well: {} off on average",
+                    counted(n, "message"),
                     percent(self.errors / n as f64)
                 )
             }
         };
         (self.approximate > 0).then(|| {
             format!(
-                "{} of {experiments} experiments skipped steady phases or rounded rates between messages, so their times are approximate; {found}; \
+                "{} of {} skipped steady phases or rounded rates between messages, so their times are approximate; {found}; \
                  fidelity.fast_forward = \"exact\" does neither",
-                self.approximate
+                self.approximate,
+                counted(experiments, "experiment")
             )
         })
     }
@@ -104,7 +107,7 @@ mod tests {
         let told = audits.note(4).expect("three are approximate");
         assert!(
             told.starts_with("3 of 4 experiments")
-                && told.contains("4 messages of 2 such phases were simulated as well: 0.20 % off"),
+                && told.contains("4 messages of 2 such phases, simulated as well: 0.20 % off"),
             "{told}"
         );
     }

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use rayon::prelude::*;
 
 use crate::batch::{self, Ended, QueuedExperiment, RunEvent, Worker};
-use crate::optimize::{Evaluate, Level, Objective, Verdict, coarser};
+use crate::optimize::{CandidateValues, Evaluate, Objective, SearchLevel, coarser};
 use crate::results::{LookRecord, Outputs, Status};
 use crate::spec::Config;
 use crate::sweep::{Experiment, Sweep};
@@ -48,7 +48,7 @@ pub(crate) struct CandidateView<'a> {
 
 /// What estimating or simulating a candidate found.
 struct CandidateValue {
-    verdict: Verdict,
+    verdict: CandidateValues,
     packet_hops: u64,
     /// Whether it would find the same at any time: the clock ended nothing.
     lasting: bool,
@@ -60,17 +60,17 @@ pub(crate) struct CandidateEvaluator<'a, 's> {
     workers: &'a mut Vec<Worker>,
     memo: RunMemo,
     /// By level and the candidate's first experiment.
-    seen: HashMap<(u8, u64), (Verdict, u64)>,
+    seen: HashMap<(u8, u64), (CandidateValues, u64)>,
     pub(crate) lost_devices: Vec<String>,
     sink: &'a mut UpdateSink<'s>,
 }
 
 /// A level's number in the journal.
-fn number(level: Level) -> u8 {
+fn number(level: SearchLevel) -> u8 {
     match level {
-        Level::Estimate => 0,
-        Level::CoarseEstimate => 1,
-        Level::Coarse => 2,
+        SearchLevel::Estimate => 0,
+        SearchLevel::CoarseEstimate => 1,
+        SearchLevel::Coarse => 2,
     }
 }
 
@@ -88,7 +88,7 @@ impl<'a, 's> CandidateEvaluator<'a, 's> {
         CandidateEvaluator { view, workers, memo, seen, lost_devices: Vec::new(), sink }
     }
 
-    fn estimate(&mut self, level: Level, candidates: &[usize]) -> Result<(), SearchStop> {
+    fn estimate(&mut self, level: SearchLevel, candidates: &[usize]) -> Result<(), SearchStop> {
         for few in candidates.chunks(ESTIMATED_AT_ONCE) {
             let view = &self.view;
             let one = |&i: &usize| match view.settings.interrupt.requested() {
@@ -96,6 +96,10 @@ impl<'a, 's> CandidateEvaluator<'a, 's> {
                 false => Ok((i, view.estimated(level, i))),
             };
             let all = view.pool.install(|| few.par_iter().map(one).collect::<Result<Vec<_>, SearchStop>>())?;
+            if self.view.settings.interrupt.requested() {
+                // Some may have been stopped on their way.
+                return Err(SearchStop::Interrupted);
+            }
             for (i, seen) in all {
                 let exp_id = self.view.points[i][0].exp_id;
                 keep(&mut self.seen, self.sink, level, exp_id, seen).map_err(SearchStop::from)?;
@@ -104,7 +108,7 @@ impl<'a, 's> CandidateEvaluator<'a, 's> {
         Ok(())
     }
 
-    fn simulate(&mut self, level: Level, candidates: &[usize]) -> Result<(), SearchStop> {
+    fn simulate(&mut self, level: SearchLevel, candidates: &[usize]) -> Result<(), SearchStop> {
         let (view, sink, seen, lost_devices) = (&self.view, &mut *self.sink, &mut self.seen, &mut self.lost_devices);
         let configs: HashMap<u64, (usize, Config)> =
             candidates.iter().map(|&i| (view.points[i][0].exp_id, (i, view.config(level, i)))).collect();
@@ -137,14 +141,14 @@ impl<'a, 's> CandidateEvaluator<'a, 's> {
 impl Evaluate for CandidateEvaluator<'_, '_> {
     type Stop = SearchStop;
 
-    fn evaluate(&mut self, level: Level, candidates: &[usize]) -> Result<Vec<Verdict>, SearchStop> {
+    fn evaluate(&mut self, level: SearchLevel, candidates: &[usize]) -> Result<Vec<CandidateValues>, SearchStop> {
         let points = self.view.points;
         let place = |i: usize| (number(level), points[i][0].exp_id);
         let open: Vec<usize> = candidates.iter().copied().filter(|&i| !self.seen.contains_key(&place(i))).collect();
         match level {
-            Level::Estimate | Level::CoarseEstimate => self.estimate(level, &open)?,
-            Level::Coarse if !open.is_empty() => self.simulate(level, &open)?,
-            Level::Coarse => {}
+            SearchLevel::Estimate | SearchLevel::CoarseEstimate => self.estimate(level, &open)?,
+            SearchLevel::Coarse if !open.is_empty() => self.simulate(level, &open)?,
+            SearchLevel::Coarse => {}
         }
         let mut packet_hops = 0;
         let mut verdicts = Vec::with_capacity(candidates.len());
@@ -157,9 +161,9 @@ impl Evaluate for CandidateEvaluator<'_, '_> {
             verdicts.push(verdict.clone());
         }
         let what = match level {
-            Level::Estimate => "estimated".to_string(),
-            Level::CoarseEstimate => return Ok(verdicts),
-            Level::Coarse => format!("simulated with coarse packets ({packet_hops} packet-hops)"),
+            SearchLevel::Estimate => "estimated".to_string(),
+            SearchLevel::CoarseEstimate => return Ok(verdicts),
+            SearchLevel::Coarse => format!("simulated with coarse packets ({packet_hops} packet-hops)"),
         };
         let (n, without) = (candidates.len(), verdicts.iter().filter(|v| v.is_err()).count());
         let lost = if without > 0 { format!(", {without} of them without a value") } else { String::new() };
@@ -173,9 +177,9 @@ impl Evaluate for CandidateEvaluator<'_, '_> {
 
 /// Keeps what was found, and has it written down unless the clock decided it.
 fn keep(
-    seen: &mut HashMap<(u8, u64), (Verdict, u64)>,
+    seen: &mut HashMap<(u8, u64), (CandidateValues, u64)>,
     sink: &mut UpdateSink<'_>,
-    level: Level,
+    level: SearchLevel,
     exp_id: u64,
     found: CandidateValue,
 ) -> Result<(), SessionError> {
@@ -193,16 +197,21 @@ fn keep(
 
 impl CandidateView<'_> {
     /// A candidate's configuration at a level. Coarse ones may have keys that do not go together; then they are taken as they are.
-    fn config(&self, level: Level, i: usize) -> Config {
+    fn config(&self, level: SearchLevel, i: usize) -> Config {
         let experiment = &self.points[i][0];
         let own = config(self.sweep, experiment);
         match level {
-            Level::Estimate => own,
-            Level::Coarse | Level::CoarseEstimate => self.sweep.config_with(experiment, &coarser(&own)).unwrap_or(own),
+            SearchLevel::Estimate => own,
+            SearchLevel::Coarse | SearchLevel::CoarseEstimate => {
+                self.sweep.config_with(experiment, &coarser(&own)).unwrap_or(own)
+            }
         }
     }
 
-    fn estimated(&self, level: Level, i: usize) -> CandidateValue {
+    fn estimated(&self, level: SearchLevel, i: usize) -> CandidateValue {
+        if let Some(why) = self.sweep.cannot_run(&self.points[i][0]) {
+            return CandidateValue { verdict: Err(format!("failed: {why}")), packet_hops: 0, lasting: true };
+        }
         let config = self.config(level, i);
         let result = batch::estimate(&config);
         self.value(
@@ -220,6 +229,6 @@ impl CandidateView<'_> {
             Status::Ok => Ok(self.objectives.iter().map(|o| o.value(&record)).collect()),
             Status::Oom | Status::Failed => Err(format!("{}: {}", record.status.as_str(), record.error)),
         };
-        CandidateValue { verdict, packet_hops, lasting: !record.wall_limit }
+        CandidateValue { verdict, packet_hops, lasting: !record.machine_limit }
     }
 }

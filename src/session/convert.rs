@@ -2,7 +2,7 @@
 //!
 //! Layer: session. Between `batch`, which formats nothing, and `results`, which simulates nothing.
 
-use crate::batch::{Ended, Ending, FlowOutcome, Iteration, LinkOutcome, Outcome};
+use crate::batch::{Ended, Ending, ExperimentOutcome, FlowOutcome, Iteration, LinkOutcome};
 use crate::cost::usd_per_mtoken;
 use crate::engine::fold::FoldStats;
 use crate::results::{
@@ -33,7 +33,7 @@ pub(crate) fn finished(record: ExperimentRecord, ended: Ended, outputs: &Outputs
         Err(ending) => {
             let record = match ending {
                 Ending::Failed(why) => record.failed(why),
-                Ending::WallLimit(why) => record.reached_wall_limit(why),
+                Ending::MachineLimit(why) => record.reached_machine_limit(why),
                 Ending::Oom { peak_bytes, breakdown } => record.oom(peak_bytes, breakdown),
             };
             return Finished { record, flows: Vec::new(), links: Vec::new(), rtt: Vec::new(), stats };
@@ -74,7 +74,7 @@ fn folding(f: &FoldStats) -> FoldingRecord {
     }
 }
 
-fn measured(mut r: ExperimentRecord, o: &Outcome, prices: &CostKeys) -> ExperimentRecord {
+fn measured(mut r: ExperimentRecord, o: &ExperimentOutcome, prices: &CostKeys) -> ExperimentRecord {
     r.makespan = Some(Ps(o.makespan_ps));
     r.flows = Some(o.flows.len() as u64);
     if let Some(s) = fct_stats(o.flows.iter().filter_map(|f| f.fct_ps.map(|fct| (fct, f.ideal_ps)))) {

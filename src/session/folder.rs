@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use serde_json::json;
 
+use crate::input;
 use crate::results::{
     EventLog, ExperimentRecord, Manifest, Outcome, Recovered, ResultDir, ResultWriter, ResultsError, Seconds, Status,
     write_timeline,
@@ -78,6 +79,8 @@ impl ClaimedFolder {
 pub(crate) struct RunFolder {
     writer: ResultWriter,
     log: EventLog,
+    /// What `defects.txt` holds.
+    defects: String,
     manifest: Manifest,
     /// Seconds spent in writing so far, and in compiling.
     writing: f64,
@@ -136,7 +139,15 @@ impl RunFolder {
         )
         .map_err(SessionError::Writing)?;
         log_warnings(&mut log, &planned.warnings).map_err(SessionError::Results)?;
-        Ok(RunFolder { writer, log, manifest, writing: 0.0, compiling: 0.0, expected: planned.rows() as usize })
+        Ok(RunFolder {
+            writer,
+            log,
+            defects: String::new(),
+            manifest,
+            writing: 0.0,
+            compiling: 0.0,
+            expected: planned.rows() as usize,
+        })
     }
 
     /// How many experiments are safe in the journal.
@@ -172,10 +183,16 @@ impl RunFolder {
                 self.compiling += seconds;
                 self.log.log("compiled", [("seconds", json!(seconds))])
             }
-            Update::Started { .. } => Ok(()),
+            // For those who follow the run from its folder.
+            Update::Started { exp_id } => self.log.log("started", [("exp_id", json!(exp_id))]),
             Update::Looked(look) => self.writer.look(&look),
             Update::Chosen { ids, csv } => self.choose(ids, &csv),
             Update::Message(text) => self.log.log("message", [("text", json!(text))]),
+            Update::Defect { exp_id, report } => {
+                self.defects.push_str(&report);
+                self.log.log("defect", [("exp_id", json!(exp_id))])?;
+                self.writer.write_beside("defects.txt", self.defects.as_bytes())
+            }
             Update::Traced { exp_id, bytes } => write_timeline(self.writer.dir().path(), exp_id, &bytes).map(drop),
             Update::Finished(finished) => {
                 let (exp_id, status) = (finished.record.exp_id, finished.record.status.as_str());
@@ -210,14 +227,16 @@ impl RunFolder {
         let fields =
             [("ok", json!(m.ok)), ("oom", json!(m.oom)), ("failed", json!(m.failed)), ("outcome", json!(m.outcome))];
         self.log.log("run_ended", fields).map_err(SessionError::Writing)?;
+        dir.is_still_there().map_err(SessionError::Writing)?;
         Ok(Written { records, failed: self.manifest.failed, expected: self.expected })
     }
 }
 
 /// Seconds that earlier sessions of the run have recorded.
 fn earlier_seconds(path: &Path) -> Seconds {
-    let manifest =
-        std::fs::read(path.join("manifest.json")).ok().and_then(|text| serde_json::from_slice::<Manifest>(&text).ok());
+    let manifest = input::read_anywhere(&path.join("manifest.json"), input::MOST_BYTES)
+        .ok()
+        .and_then(|text| serde_json::from_slice::<Manifest>(&text).ok());
     // A manifest is for people; one that cannot be read costs the sum, not the run.
     manifest.map_or_else(Seconds::default, |m| m.seconds)
 }

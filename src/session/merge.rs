@@ -10,13 +10,15 @@ use serde_json::json;
 
 use crate::results::rows::{results_header, results_row};
 use crate::results::{
-    EventLog, ExperimentRecord, Finished, JournalReader, Manifest, Part, ResultDir, ResultWriter, RunIdentity,
-    copy_timeline,
+    EventLog, ExperimentRecord, Finished, JournalReader, JournaledExperiment, Manifest, ResultDir, ResultWriter,
+    RunIdentity, copy_timeline, cut_off,
 };
+use crate::sweep::SEMANTIC_VERSION;
 
 use super::error::SessionError;
 use super::identity::claim;
 use super::merge_manifest::joined;
+use crate::units::counted;
 
 /// Ranges of missing experiments that are named.
 const NAMED: usize = 20;
@@ -40,11 +42,32 @@ pub struct Merged {
 /// A folder without a journal or still in use, folders of different sweeps, different results of one experiment, or results that cannot
 /// be written.
 pub fn merge(dirs: &[PathBuf], out: &Path, warn: &mut dyn FnMut(&str)) -> Result<Merged, SessionError> {
+    join(dirs, out, whole, warn)
+}
+
+/// Copies what is sound in the journal of `dir` into the folder `out`, with all files that are made of it. `dir` stays as it is.
+///
+/// # Errors
+/// As [`merge`].
+pub(crate) fn recover(dir: &Path, out: &Path, warn: &mut dyn FnMut(&str)) -> Result<Merged, SessionError> {
+    // The same selection, so that the run can go on in `out`.
+    join(&[dir.into()], out, |parts| Ok(parts[0].run().clone()), warn)
+}
+
+fn join(
+    dirs: &[PathBuf],
+    out: &Path,
+    run_of: impl FnOnce(&[JournalReader]) -> Result<RunIdentity, SessionError>,
+    warn: &mut dyn FnMut(&str),
+) -> Result<Merged, SessionError> {
     refuse_out_among_parts(dirs, out)?;
     ResultDir::check(out, true).map_err(SessionError::Results)?;
     let parts =
         dirs.iter().map(|d| JournalReader::open(d)).collect::<Result<Vec<_>, _>>().map_err(SessionError::Results)?;
     for part in &parts {
+        if let Some(cut_off) = cut_off(part.folder()) {
+            warn(&cut_off);
+        }
         if let Some(damage) = part.damage() {
             warn(&format!("{}: {damage}", part.folder().join("journal.bin").display()));
         }
@@ -56,7 +79,13 @@ pub fn merge(dirs: &[PathBuf], out: &Path, warn: &mut dyn FnMut(&str)) -> Result
         );
         return Err(SessionError::Input(error));
     }
-    let run = whole(&parts)?;
+    for part in &parts {
+        let of_this_version = part.run().clone().of_this_version(SEMANTIC_VERSION);
+        if let [difference, ..] = &of_this_version.sweep_differences(part.run())[..] {
+            return Err(SessionError::Input(format!("{}: {difference}", part.folder().display())));
+        }
+    }
+    let run = run_of(&parts)?;
     let chosen = choose(&parts, &run)?;
     let ids: Vec<u64> = (0..run.experiments).filter(|&id| run.selects(id)).collect();
 
@@ -71,7 +100,7 @@ pub fn merge(dirs: &[PathBuf], out: &Path, warn: &mut dyn FnMut(&str)) -> Result
         match known.get(&exp_id) {
             Some(record) if *record == finished.record => {}
             // The clock ended it here, and the model there.
-            Some(_) if part.reached_wall_limit => {}
+            Some(_) if part.reached_machine_limit => {}
             Some(record) => return Err(conflict(&run, (out, record), (parts[of].folder(), &finished.record))),
             None => writer.add(finished).map_err(SessionError::Results)?,
         }
@@ -133,21 +162,24 @@ fn whole(parts: &[JournalReader]) -> Result<RunIdentity, SessionError> {
 
 /// For every experiment the part that it is taken from. Where several have it, their results must be the same, and which one's statistics
 /// are kept depends on these alone, not on the order of folders.
-fn choose(parts: &[JournalReader], run: &RunIdentity) -> Result<BTreeMap<u64, (usize, Part)>, SessionError> {
+fn choose(
+    parts: &[JournalReader],
+    run: &RunIdentity,
+) -> Result<BTreeMap<u64, (usize, JournaledExperiment)>, SessionError> {
     let all: BTreeSet<u64> = parts.iter().flat_map(|p| p.parts().keys().copied()).collect();
     let mut chosen = BTreeMap::new();
     for exp_id in all {
         let holders = parts.iter().enumerate().filter_map(|(of, p)| p.parts().get(&exp_id).map(|part| (of, *part)));
-        let mut holders: Vec<(usize, Part)> = holders.collect();
-        if holders.iter().any(|(_, part)| !part.reached_wall_limit) {
-            holders.retain(|(_, part)| !part.reached_wall_limit);
+        let mut holders: Vec<(usize, JournaledExperiment)> = holders.collect();
+        if holders.iter().any(|(_, part)| !part.reached_machine_limit) {
+            holders.retain(|(_, part)| !part.reached_machine_limit);
         }
         let mut best = holders[0];
         if holders.len() > 1 {
             let mut kept = parts[best.0].read(best.1).map_err(SessionError::Results)?;
             for &other in &holders[1..] {
                 let finished = parts[other.0].read(other.1).map_err(SessionError::Results)?;
-                if !other.1.reached_wall_limit && !same_result(&kept, &finished) {
+                if !other.1.reached_machine_limit && !same_result(&kept, &finished) {
                     let folder = |of: usize| parts[of].folder();
                     return Err(conflict(run, (folder(best.0), &kept.record), (folder(other.0), &finished.record)));
                 }
@@ -198,8 +230,10 @@ fn missing(ids: &[u64], records: &[ExperimentRecord]) -> Option<String> {
     if ranges.len() > NAMED {
         named.push("...".into());
     }
-    (!missing.is_empty())
-        .then(|| format!("{} of {} experiments are missing: {}", missing.len(), ids.len(), named.join(", ")))
+    let are = if missing.len() == 1 { "is" } else { "are" };
+    (!missing.is_empty()).then(|| {
+        format!("{} of {} {are} missing: {}", missing.len(), counted(ids.len(), "experiment"), named.join(", "))
+    })
 }
 
 #[cfg(test)]

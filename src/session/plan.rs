@@ -7,6 +7,8 @@ use crate::results::{Axis, Cell, InputFile, Outputs};
 use crate::sweep::{self, Selection, Sweep};
 
 use super::error::SessionError;
+use super::excluded::Excluded;
+use super::experiment::config;
 use super::identity::digest;
 use super::planned::Planned;
 use super::search::{self, SearchSetup};
@@ -41,8 +43,9 @@ fn outputs(sweep: &Sweep) -> Outputs {
     let varies = sweep.axes.iter().any(|key| key.starts_with("output."));
     let asked = if varies { sweep.experiments.len() } else { 1 };
     let mut outputs = Outputs::default();
-    for experiment in sweep.experiments.iter().take(asked) {
-        let output = sweep.config(experiment).expect("loading has checked every experiment's configuration").output;
+    let able = sweep.experiments.iter().filter(|e| sweep.cannot_run(e).is_none());
+    for experiment in able.take(asked) {
+        let output = config(sweep, experiment).output;
         outputs.flows |= output.flows;
         outputs.links |= output.links;
         outputs.rtt |= output.rtt;
@@ -51,7 +54,7 @@ fn outputs(sweep: &Sweep) -> Outputs {
 }
 
 /// A sweep, selected and surveyed.
-pub struct Loaded {
+pub struct LoadedSweep {
     pub(crate) sweep: Sweep,
     pub(crate) outputs: Outputs,
     /// Packet-hops of all selected experiments, at least.
@@ -60,7 +63,7 @@ pub struct Loaded {
     pub(crate) search: Option<SearchSetup>,
 }
 
-impl Loaded {
+impl LoadedSweep {
     /// Whether the batch is large enough for a real GPU to be worth it.
     pub(crate) fn pays_for_gpu(&self) -> bool {
         self.sweep.experiments.len() >= GPU_EXPERIMENTS && self.packet_hops >= GPU_PACKET_HOPS
@@ -71,7 +74,7 @@ impl Loaded {
 ///
 /// # Errors
 /// Nothing is selected, an input is wrong, or a search cannot be made as asked.
-pub(crate) fn plan(mut sweep: Sweep, selection: &Selection) -> Result<(Planned, Loaded), SessionError> {
+pub(crate) fn plan(mut sweep: Sweep, selection: &Selection) -> Result<(Planned, LoadedSweep), SessionError> {
     let (axes, outputs, digest) = (axes(&sweep), outputs(&sweep), digest(&sweep));
     sweep.select(selection)?;
     let setup = search::setup(&sweep, selection)?;
@@ -81,7 +84,7 @@ pub(crate) fn plan(mut sweep: Sweep, selection: &Selection) -> Result<(Planned, 
     let most = search.as_ref().map_or(sweep.experiments.len() as u64, |s| s.coarse.max(s.full));
     let side_by_side = most.min(RunOptions::default().batch as u64);
     let share = search.as_ref().map_or(1.0, |s| s.share());
-    let input = |f: &sweep::InputFile| InputFile { path: f.path.display().to_string(), sha256: f.sha256.clone() };
+    let input = |f: &sweep::SweepInputFile| InputFile { path: f.path.display().to_string(), sha256: f.sha256.clone() };
     let planned = Planned {
         name: sweep.name.clone(),
         experiments: sweep.n_experiments,
@@ -94,16 +97,18 @@ pub(crate) fn plan(mut sweep: Sweep, selection: &Selection) -> Result<(Planned, 
         replicas: u64::from(sweep.replicas),
         inputs: sweep.inputs.iter().map(input).collect(),
         warnings: sweep.notes.iter().cloned().chain(survey.warnings).collect(),
-        cannot_fit: survey.cannot_fit,
+        duplicates: sweep.duplicates,
+        duplicates_note: sweep.duplicates_note.clone(),
+        cannot_fit: Excluded::of(&sweep, survey.cannot_fit),
+        cannot_run: Excluded::of(&sweep, survey.cannot_run),
         memory_bytes: Some(
-            (survey.most_bytes * side_by_side).min(workers::host_bytes(threads, false)).max(survey.most_bytes),
+            (survey.most_bytes * side_by_side).min(workers::host_bytes(threads, false)).max(survey.peak_bytes),
         ),
         seconds: Some(
             share * (survey.packet_hops as f64 / PACKET_HOPS_PER_S + survey.tasks as f64 / TASKS_PER_S)
                 / threads as f64,
         ),
         search,
-        ..Planned::default()
     };
-    Ok((planned, Loaded { sweep, outputs, packet_hops: survey.packet_hops, axes, search: setup }))
+    Ok((planned, LoadedSweep { sweep, outputs, packet_hops: survey.packet_hops, axes, search: setup }))
 }

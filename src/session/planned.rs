@@ -10,6 +10,8 @@ use serde::Serialize;
 use crate::results::{Axis, InputFile, Outputs};
 use crate::sweep::Selection;
 
+use super::excluded::Excluded;
+
 /// Which experiments are meant.
 #[derive(Clone, Debug)]
 pub struct SweepRequest {
@@ -38,10 +40,14 @@ pub struct Planned {
     /// Repeats of every configuration.
     pub replicas: u64,
     pub inputs: Vec<InputFile>,
-    /// Groups of experiments that resolve to one configuration, in words.
-    pub duplicates: Vec<String>,
-    /// Experiments whose model does not fit the GPU's memory: id and why.
-    pub cannot_fit: Vec<(u64, String)>,
+    /// Experiments of the sweep, selected or not, with the configuration and seed of one before them.
+    pub duplicates: u64,
+    /// The same in words; `None` where there are none.
+    pub duplicates_note: Option<String>,
+    /// Selected experiments that take more memory than there is, of their GPUs or of this machine.
+    pub cannot_fit: Excluded,
+    /// Selected experiments whose keys or inputs do not go together: their rows will be `failed`.
+    pub cannot_run: Excluded,
     /// Estimated memory of the largest batch, bytes; `None` where nothing is known.
     pub memory_bytes: Option<u64>,
     /// Estimated time of the run, seconds; `None` where nothing is known.

@@ -6,7 +6,7 @@ use std::fmt::Write;
 
 /// A step of a rank's program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Step(usize);
+pub struct ProgramStep(usize);
 
 /// What ranks compute and send. A step waits for those that it is told to wait for, on its own rank, and for nothing else.
 ///
@@ -34,18 +34,18 @@ impl ProgramBuilder {
     }
 
     /// `rank` computes for `duration_ns` once all of `after`, which are its own steps, have ended.
-    pub fn compute(&mut self, rank: u32, duration_ns: u64, after: &[Step]) -> Step {
+    pub fn compute(&mut self, rank: u32, duration_ns: u64, after: &[ProgramStep]) -> ProgramStep {
         self.step(rank, "compute", &format!("duration_ns = {duration_ns}\n"), after)
     }
 
     /// `from` sends `bytes` to `to` once all of `after`, which are steps of `from`, have ended. The result is the arrival, a step of `to`.
-    pub fn message(&mut self, from: u32, to: u32, bytes: u64, after: &[Step]) -> Step {
+    pub fn message(&mut self, from: u32, to: u32, bytes: u64, after: &[ProgramStep]) -> ProgramStep {
         self.step(from, "send", &format!("peer = {to}\nbytes = {bytes}\n"), after);
         self.step(to, "recv", &format!("peer = {from}\nbytes = {bytes}\n"), &[])
     }
 
     /// A step of `rank` that ends when all of `after` have ended.
-    pub fn join(&mut self, rank: u32, after: &[Step]) -> Step {
+    pub fn join(&mut self, rank: u32, after: &[ProgramStep]) -> ProgramStep {
         self.step(rank, "join", "", after)
     }
 
@@ -54,7 +54,7 @@ impl ProgramBuilder {
         format!("ranks = {}\n{}", self.ranks, self.text)
     }
 
-    fn step(&mut self, rank: u32, kind: &str, keys: &str, after: &[Step]) -> Step {
+    fn step(&mut self, rank: u32, kind: &str, keys: &str, after: &[ProgramStep]) -> ProgramStep {
         let deps: Vec<String> = after.iter().map(|step| format!("\"s{}\"", step.0)).collect();
         write!(
             self.text,
@@ -64,6 +64,6 @@ impl ProgramBuilder {
         )
         .expect("writing to a string cannot fail");
         self.steps += 1;
-        Step(self.steps - 1)
+        ProgramStep(self.steps - 1)
     }
 }

@@ -16,7 +16,7 @@ use crate::sweep::{self, Selection, SetOverrides, Shard, Sweep};
 use super::error::SessionError;
 use super::folder::ClaimedFolder;
 use super::interrupt::Interrupt;
-use super::plan::{self, Loaded};
+use super::plan::{self, LoadedSweep};
 use super::planned::Planned;
 use super::settings::{EngineChoice, MemoChoice, RunSettings};
 use super::simulate::BuiltIn;
@@ -184,7 +184,7 @@ impl Session {
         })
     }
 
-    fn planned(&self, sweep: &Sweep) -> Result<(Planned, Loaded), SessionError> {
+    fn planned(&self, sweep: &Sweep) -> Result<(Planned, LoadedSweep), SessionError> {
         let sweep = match self.set.as_slice() {
             [] => sweep.clone(),
             set => sweep::parse(&sweep.resolved_toml, &sweep.path, &SetOverrides(set.to_vec()))?,
@@ -222,6 +222,7 @@ fn pass_on(sink: &SyncSender<RunEvent>, update: Update) {
         | Update::Started { .. }
         | Update::Looked(_)
         | Update::Traced { .. }
+        | Update::Defect { .. }
         | Update::Message(_) => return,
     };
     let _ = sink.send(event);

@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 use crate::batch::Worker;
 use crate::optimize::{Budget, Objective, search, table};
 use crate::results::{Axis, Cell, LookRecord};
-use crate::spec::{Source, Workload};
+use crate::spec::{Source, WorkloadSection};
 use crate::sweep::{Experiment, Selection, Sweep};
 
 use super::candidates::{CandidateEvaluator, CandidateView, SearchStop};
@@ -42,7 +42,7 @@ pub(crate) fn setup(sweep: &Sweep, selection: &Selection) -> Result<Option<Searc
         let objective = Objective::named(name)
             .map_err(|e| SessionError::Objective { place: asked.place.to_string(), source: e.into() })?;
         let needed = needed_by(objective.name());
-        if !sweep.experiments.iter().any(|e| needed.1(&config(sweep, e).workload)) {
+        if !able(sweep).any(|e| needed.1(&config(sweep, e).workload)) {
             return Err(SessionError::Input(format!(
                 "{}: `sweep.objectives`: `{name}` is empty for every experiment of this sweep; it needs {}",
                 asked.place, needed.0
@@ -52,27 +52,33 @@ pub(crate) fn setup(sweep: &Sweep, selection: &Selection) -> Result<Option<Searc
     }
     if objectives.is_empty() {
         let programs =
-            sweep.experiments.first().is_some_and(|e| matches!(config(sweep, e).workload, Workload::Program(_)));
+            able(sweep).next().is_some_and(|e| matches!(config(sweep, e).workload, WorkloadSection::Program(_)));
         let name = if programs { "iteration_time_ns" } else { "makespan_ns" };
         objectives.push(Objective::named(name).expect("both are columns of numbers"));
     }
     Ok(Some(SearchSetup { objectives, budget: Budget::new(points(sweep).len(), asked.samples) }))
 }
 
+/// The experiments whose keys go together.
+fn able(sweep: &Sweep) -> impl Iterator<Item = &Experiment> {
+    sweep.experiments.iter().filter(|e| sweep.cannot_run(e).is_none())
+}
+
 /// The workloads that have a value in a column, in words and as a test.
-fn needed_by(column: &str) -> (&'static str, fn(&Workload) -> bool) {
-    let model = |w: &Workload| matches!(w, Workload::Program(p) if matches!(p.source, Source::Model(_)));
-    let collective = |w: &Workload| matches!(w, Workload::Program(p) if matches!(p.source, Source::Collective { .. }));
+fn needed_by(column: &str) -> (&'static str, fn(&WorkloadSection) -> bool) {
+    let model = |w: &WorkloadSection| matches!(w, WorkloadSection::Program(p) if matches!(p.source, Source::Model(_)));
+    let collective =
+        |w: &WorkloadSection| matches!(w, WorkloadSection::Program(p) if matches!(p.source, Source::Collective { .. }));
     match column {
         "tokens_per_s" | "tokens_per_s_per_gpu" | "mfu" | "peak_memory_bytes" | "usd_per_mtoken" => {
             ("workload.kind = \"model\"", model)
         }
         "algbw_gbps" | "busbw_gbps" => ("workload.kind = \"collective\"", collective),
         "iteration_time_ns" | "compute_ns" | "bubble_ns" | "optimizer_ns" | "other_ns" => {
-            ("a model, a collective or a program", |w| matches!(w, Workload::Program(_)))
+            ("a model, a collective or a program", |w| matches!(w, WorkloadSection::Program(_)))
         }
         c if c.starts_with("comm_exposed_") => {
-            ("a model, a collective or a program", |w| matches!(w, Workload::Program(_)))
+            ("a model, a collective or a program", |w| matches!(w, WorkloadSection::Program(_)))
         }
         _ => ("any workload", |_| true),
     }

@@ -5,11 +5,12 @@
 use std::collections::{HashMap, HashSet};
 use std::time::Instant;
 
-use crate::batch::{QueuedExperiment, RunEvent};
+use crate::batch::{Ended, QueuedExperiment, RunEvent};
 use crate::engine::gpu::GpuDevice;
-use crate::results::{ExperimentRecord, Finished};
+use crate::isolation::take_defects;
+use crate::results::{ExperimentRecord, Finished, StatsRecord};
 use crate::spec;
-use crate::sweep::{self, Experiment, SetOverrides, Sweep};
+use crate::sweep::{self, Experiment, Hash128, SetOverrides, Sweep};
 
 use super::audits::Audits;
 use super::axis_effects::AxisEffects;
@@ -17,39 +18,44 @@ use super::convert::finished;
 use super::error::SessionError;
 use super::experiment::{config, unmeasured};
 use super::memo::RunMemo;
-use super::plan::{self, Loaded};
+use super::plan::{self, LoadedSweep};
 use super::planned::{Planned, SweepRequest};
 use super::settings::{MemoChoice, RunSettings};
 use super::simulator::Simulator;
 use super::update::{EngineUsed, Known, Update, UpdateSink};
 use super::{devices, search, trace, workers};
+use crate::units::counted;
 
 /// The simulator itself, as opposed to those of tests.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct BuiltIn;
 
 impl Simulator for BuiltIn {
-    type Sweep = Loaded;
+    type Sweep = LoadedSweep;
     type Engine = Vec<GpuDevice>;
 
-    fn load(&self, request: &SweepRequest) -> Result<(Planned, Loaded), SessionError> {
+    fn load(&self, request: &SweepRequest) -> Result<(Planned, LoadedSweep), SessionError> {
         let sweep = sweep::load(&request.path, &SetOverrides(request.set.clone()))?;
         plan::plan(sweep, &request.selection)
     }
 
-    fn engine(&self, loaded: &Loaded, settings: &RunSettings) -> Result<(EngineUsed, Vec<GpuDevice>), SessionError> {
+    fn engine(
+        &self,
+        loaded: &LoadedSweep,
+        settings: &RunSettings,
+    ) -> Result<(EngineUsed, Vec<GpuDevice>), SessionError> {
         devices::choose(settings, || loaded.pays_for_gpu())
     }
 
     fn run(
         &self,
-        loaded: Loaded,
+        loaded: LoadedSweep,
         devices: Vec<GpuDevice>,
         settings: &RunSettings,
         known: &Known,
         sink: &mut UpdateSink<'_>,
     ) -> Result<Vec<String>, SessionError> {
-        let Loaded { sweep, outputs, axes, search: setup, .. } = &loaded;
+        let LoadedSweep { sweep, outputs, axes, search: setup, .. } = &loaded;
         let pool = rayon::ThreadPoolBuilder::new().num_threads(settings.jobs).build().map_err(SessionError::Threads)?;
         let compiling = Instant::now();
         let memo = RunMemo::start(&settings.memo);
@@ -72,11 +78,24 @@ impl Simulator for BuiltIn {
         let is_chosen = |e: &Experiment| chosen.as_ref().is_none_or(|c| c.contains(&e.exp_id));
         let open: Vec<&Experiment> =
             sweep.experiments.iter().filter(|e| !done.contains(&e.exp_id) && is_chosen(e)).collect();
-        let tasks = open.into_iter().map(|e| QueuedExperiment { exp_id: e.exp_id, config: config(sweep, e) });
         let mut findings = Findings::from_known(sweep, known);
+        let (open, refused): (Vec<&Experiment>, Vec<&Experiment>) =
+            open.into_iter().partition(|e| sweep.cannot_run(e).is_none());
+        for experiment in refused {
+            let done = refusal(sweep, experiment);
+            findings.add(&done);
+            sink(Update::Finished(Box::new(done)))?;
+        }
+        let (open, same) = once_each(open);
+        let tasks = open.into_iter().map(|e| QueuedExperiment { exp_id: e.exp_id, config: config(sweep, e) });
         let mut tell = |news: RunEvent| -> Result<(), SessionError> {
             match news {
-                RunEvent::Started(ids) => ids.into_iter().try_for_each(|exp_id| sink(Update::Started { exp_id })),
+                RunEvent::Started(ids) => {
+                    let with_same = ids.into_iter().flat_map(|id| {
+                        std::iter::once(id).chain(same.get(&id).into_iter().flatten().map(|e| e.exp_id))
+                    });
+                    with_same.into_iter().try_for_each(|exp_id| sink(Update::Started { exp_id }))
+                }
                 RunEvent::Note(_) => Ok(()),
                 RunEvent::Lost(text) => {
                     lost_devices.push(text.clone());
@@ -85,22 +104,34 @@ impl Simulator for BuiltIn {
                 RunEvent::Ended(ended) => {
                     let exp_id = ended.exp_id;
                     let experiment = findings.by_id[&exp_id];
-                    let configured = config(sweep, experiment);
-                    if configured.output.trace {
-                        let traced = trace::of_run(&configured, exp_id, &settings.interrupt);
-                        // An interrupted timeline is none, and an experiment without its timeline is not finished.
-                        if settings.interrupt.requested() {
-                            return Ok(());
-                        }
-                        match traced {
-                            Ok(trace) => sink(Update::Traced { exp_id, bytes: trace.bytes })?,
-                            // What cannot be prepared has no timeline; its row says why.
-                            Err(_) => debug_assert!(ended.result.is_err()),
-                        }
+                    for defect in take_defects() {
+                        let at = sweep.axes_text(experiment);
+                        let report = format!("experiment {exp_id} ({at}): {defect}\n{}\n", defect.backtrace);
+                        sink(Update::Defect { exp_id, report })?;
                     }
-                    let done = finished(unmeasured(sweep, experiment), *ended, outputs, &configured.cost);
-                    findings.add(&done);
-                    sink(Update::Finished(Box::new(done)))
+                    let configured = config(sweep, experiment);
+                    let others = same.get(&exp_id).map_or(&[][..], Vec::as_slice);
+                    let copies: Vec<(&Experiment, Ended)> =
+                        others.iter().map(|e| (*e, ended.of_duplicate(e.exp_id))).collect();
+                    for (experiment, ended) in std::iter::once((experiment, *ended)).chain(copies) {
+                        let exp_id = experiment.exp_id;
+                        if configured.output.trace {
+                            let traced = trace::of_run(&configured, exp_id, &settings.interrupt);
+                            // An interrupted timeline is none, and an experiment without its timeline is not finished.
+                            if settings.interrupt.requested() {
+                                return Ok(());
+                            }
+                            match traced {
+                                Ok(trace) => sink(Update::Traced { exp_id, bytes: trace.bytes })?,
+                                // What cannot be prepared has no timeline; its row says why.
+                                Err(_) => debug_assert!(ended.result.is_err()),
+                            }
+                        }
+                        let done = finished(unmeasured(sweep, experiment), ended, outputs, &configured.cost);
+                        findings.add(&done);
+                        sink(Update::Finished(Box::new(done)))?;
+                    }
+                    Ok(())
                 }
             }
         };
@@ -119,6 +150,34 @@ impl Simulator for BuiltIn {
         warnings.extend(findings.drops_warning());
         Ok(warnings)
     }
+}
+
+/// The row of an experiment whose keys do not go together.
+fn refusal(sweep: &Sweep, experiment: &Experiment) -> Finished {
+    let why = sweep.cannot_run(experiment).unwrap_or_default();
+    Finished {
+        record: unmeasured(sweep, experiment).failed(why),
+        flows: Vec::new(),
+        links: Vec::new(),
+        rtt: Vec::new(),
+        stats: StatsRecord::default(),
+    }
+}
+
+/// The first of those with one configuration and seed, which is simulated; and for each of these, by `exp_id`, the others.
+fn once_each(open: Vec<&Experiment>) -> (Vec<&Experiment>, HashMap<u64, Vec<&Experiment>>) {
+    let mut first: HashMap<Hash128, u64> = HashMap::with_capacity(open.len());
+    let mut same: HashMap<u64, Vec<&Experiment>> = HashMap::new();
+    let mut once = Vec::with_capacity(open.len());
+    for experiment in open {
+        let of = *first.entry(experiment.exp_key).or_insert(experiment.exp_id);
+        if of == experiment.exp_id {
+            once.push(experiment);
+        } else {
+            same.entry(of).or_default().push(experiment);
+        }
+    }
+    (once, same)
 }
 
 /// What shows only over all experiments of a run.
@@ -175,7 +234,9 @@ impl<'a> Findings<'a> {
     }
 
     fn audit_bound(&self, exp_id: u64) -> f64 {
-        config(self.sweep, self.by_id[&exp_id]).steady().map_or(f64::INFINITY, |s| s.audit_bound)
+        // What cannot run is never audited.
+        let config = self.sweep.config(self.by_id[&exp_id]).ok();
+        config.and_then(|c| c.steady()).map_or(f64::INFINITY, |s| s.audit_bound)
     }
 
     /// What the user should know, whether the run came to its end or not.
@@ -183,10 +244,10 @@ impl<'a> Findings<'a> {
         let mut messages = Vec::new();
         if self.started_over > 0 {
             messages.push(format!(
-                "{} of {} experiments started over without folding (`batches` 2 in stats.csv), as with fidelity.fast_forward = \"off\": \
+                "{} of {} started over without folding (`batches` 2 in stats.csv), as with fidelity.fast_forward = \"off\": \
                  a switch came near pauses or drops, or a sender gave up",
                 self.started_over,
-                self.sweep.experiments.len()
+                counted(self.sweep.experiments.len(), "experiment")
             ));
         }
         if let MemoChoice::Kept { path, .. } = memo
@@ -205,9 +266,9 @@ impl<'a> Findings<'a> {
     fn drops_warning(&self) -> Option<String> {
         (self.lost_with_pfc > 0).then(|| {
             format!(
-                "{} experiments dropped packets although transport.pfc = true: headroom was exceeded, by ACKs that are never paused \
+                "{} dropped packets although transport.pfc = true: headroom was exceeded, by ACKs that are never paused \
                  (transport.ack_high_prio = true) or by a pause that takes longer than 3/2 of the link's delay to act",
-                self.lost_with_pfc
+                counted(self.lost_with_pfc, "experiment")
             )
         })
     }

@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use crate::results::{Axis, Finished, JournalReader, Part};
+use crate::results::{Axis, Finished, JournalReader, JournaledExperiment};
 
 use super::error::SessionError;
 
@@ -30,7 +30,7 @@ use super::error::SessionError;
 /// ```
 pub struct StoredResults {
     journal: JournalReader,
-    parts: std::vec::IntoIter<Part>,
+    parts: std::vec::IntoIter<JournaledExperiment>,
 }
 
 impl StoredResults {
@@ -40,7 +40,7 @@ impl StoredResults {
     /// There is no run, it still goes on, or another version wrote it.
     pub fn open(folder: impl AsRef<Path>) -> Result<StoredResults, SessionError> {
         let journal = JournalReader::open(folder.as_ref()).map_err(SessionError::Results)?;
-        let parts: Vec<Part> = journal.parts().values().copied().collect();
+        let parts: Vec<JournaledExperiment> = journal.parts().values().copied().collect();
         Ok(StoredResults { journal, parts: parts.into_iter() })
     }
 

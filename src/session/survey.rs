@@ -3,10 +3,12 @@
 //! Layer: session. Prepares one experiment of every shape and lets it go again. Simulates nothing.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use crate::batch::{self, PrepareError};
+use crate::budget;
 use crate::spec;
-use crate::sweep::{Experiment, Sweep};
+use crate::sweep::{Experiment, Hash128, Sweep};
 
 use super::error::SessionError;
 use super::experiment::config;
@@ -22,11 +24,15 @@ pub(crate) struct Survey {
     pub(crate) packet_hops: u64,
     /// Tasks of their programs.
     pub(crate) tasks: u64,
-    /// Bytes of the host's memory that the largest experiment takes.
+    /// Bytes of the host's memory that the largest experiment takes in a batch.
     pub(crate) most_bytes: u64,
+    /// The same while it is simulated and written.
+    pub(crate) peak_bytes: u64,
     pub(crate) warnings: Vec<String>,
-    /// Experiments whose GPUs are too small for them, and why.
-    pub(crate) cannot_fit: Vec<(u64, String)>,
+    /// Experiments for which there is too little memory, of their GPUs or of this machine, and why.
+    pub(crate) cannot_fit: Vec<(u64, Arc<str>)>,
+    /// Experiments whose keys or inputs do not go together, and why.
+    pub(crate) cannot_run: Vec<(u64, Arc<str>)>,
 }
 
 /// What an experiment takes.
@@ -36,58 +42,117 @@ struct Work {
     tasks: u64,
 }
 
+/// Why an experiment will not be simulated.
+#[derive(Clone)]
+struct Exclusion {
+    /// It wants more memory than there is.
+    too_large: bool,
+    why: Arc<str>,
+}
+
+impl Exclusion {
+    fn of(error: &PrepareError) -> Exclusion {
+        let too_large =
+            matches!(error, PrepareError::Oom { .. } | PrepareError::Memory(_) | PrepareError::TooManyFlows { .. });
+        Exclusion { too_large, why: error.to_string().into() }
+    }
+}
+
+impl Survey {
+    fn exclude(&mut self, experiment: &Experiment, of: &Exclusion) {
+        let list = if of.too_large { &mut self.cannot_fit } else { &mut self.cannot_run };
+        list.push((experiment.exp_id, Arc::clone(&of.why)));
+    }
+}
+
 /// Prepares one experiment of every shape and lets it go again: bad input is found before anything runs.
+///
+/// # Errors
+/// Bad input, if it leaves nothing of the whole sweep to run.
 pub(crate) fn survey(sweep: &Sweep) -> Result<Survey, SessionError> {
-    let mut shapes: HashMap<String, Option<Work>> = HashMap::new();
+    // What a shape takes, where that is known, or why it cannot be had.
+    let mut shapes: HashMap<String, Result<Option<Work>, Exclusion>> = HashMap::new();
     let mut survey = Survey::default();
     let mut noted = HashSet::new();
     // The same traffic on another network has about as many packet-hops.
     let mut work_of: HashMap<String, Work> = HashMap::new();
+    // What is simulated once counts once; what keeps the first of them from running keeps all.
+    let mut seen: HashMap<Hash128, Option<Exclusion>> = HashMap::new();
     let mut bytes = 0u64;
+    // Experiments that bad input stops, and the first of them.
+    let mut stopped = 0;
+    let mut first: Option<SessionError> = None;
     for experiment in &sweep.experiments {
-        let config = config(sweep, experiment);
-        match batch::fits(&config) {
-            Ok(()) => {}
-            Err(e @ PrepareError::Oom { .. }) => {
-                survey.cannot_fit.push((experiment.exp_id, e.to_string()));
-                continue;
-            }
-            Err(e) => return Err(named(sweep, experiment, e)),
+        if let Some(why) = sweep.cannot_run(experiment) {
+            survey.cannot_run.push((experiment.exp_id, why.into()));
+            stopped += 1;
+            continue;
         }
-        let (net, traffic) = ((&config.cluster, &config.topology, &config.routing), &config.workload);
-        let shape = format!("{net:?}{traffic:?}{:?}", config.values.text(spec::KeyId::Cc));
-        let work = match shapes.get(&shape) {
-            Some(work) => *work,
-            None if shapes.len() >= CHECKED_SHAPES || bytes >= CHECKED_BYTES => {
-                work_of.get(&format!("{traffic:?}")).copied()
+        if let Some(known) = seen.get(&experiment.exp_key) {
+            if let Some(exclusion) = known {
+                survey.exclude(experiment, exclusion);
             }
-            None => {
-                let work = match batch::prepare(&config, 0) {
-                    Ok(p) => {
-                        survey.most_bytes = survey.most_bytes.max(p.host_bytes());
-                        bytes += p.built.tables.bytes();
-                        let work = Work { packet_hops: p.packet_hops, tasks: p.built.tables.tasks.len() as u64 };
-                        work_of.insert(format!("{traffic:?}"), work);
-                        survey.warnings.extend(p.notes.into_iter().filter(|n| noted.insert(n.clone())));
-                        Some(work)
+            continue;
+        }
+        let config = config(sweep, experiment);
+        let (net, traffic) = ((&config.cluster, &config.topology, &config.routing), &config.workload);
+        let shape = || format!("{net:?}{traffic:?}{:?}", config.values.text(spec::KeyId::Cc));
+        let mut excluded = |error: PrepareError, survey: &mut Survey| {
+            let exclusion = Exclusion::of(&error);
+            survey.exclude(experiment, &exclusion);
+            if error.is_input() {
+                stopped += 1;
+                first.get_or_insert_with(|| named(sweep, experiment, error));
+            }
+            exclusion
+        };
+        let work: Result<Option<Work>, Exclusion> = match batch::fits(&config) {
+            Err(e) => Err(excluded(e, &mut survey)),
+            Ok(()) => {
+                let shape = shape();
+                match shapes.get(&shape) {
+                    Some(Ok(work)) => Ok(*work),
+                    Some(Err(exclusion)) => {
+                        survey.exclude(experiment, exclusion);
+                        Err(exclusion.clone())
                     }
-                    Err(e) if e.is_input() => return Err(named(sweep, experiment, e)),
-                    Err(e) => {
-                        let why = format!("some experiments will fail: {e}");
-                        survey.warnings.extend(noted.insert(why.clone()).then_some(why));
-                        None
+                    None if shapes.len() >= CHECKED_SHAPES || bytes >= CHECKED_BYTES => {
+                        Ok(work_of.get(&format!("{traffic:?}")).copied())
                     }
-                };
-                shapes.insert(shape, work);
-                work
+                    None => {
+                        let work = match batch::prepare_within(&config, 0, budget::total() / 4 * 3) {
+                            Ok(p) => {
+                                survey.most_bytes = survey.most_bytes.max(p.host_bytes());
+                                survey.peak_bytes = survey.peak_bytes.max(p.peak_bytes());
+                                bytes += p.built.tables.bytes();
+                                let work =
+                                    Work { packet_hops: p.packet_hops, tasks: p.built.tables.tasks.len() as u64 };
+                                work_of.insert(format!("{traffic:?}"), work);
+                                survey.warnings.extend(p.notes.into_iter().filter(|n| noted.insert(n.clone())));
+                                Ok(Some(work))
+                            }
+                            Err(e) => Err(excluded(e, &mut survey)),
+                        };
+                        shapes.insert(shape, work.clone());
+                        work
+                    }
+                }
             }
         };
-        if let Some(work) = work {
+        if let Ok(Some(work)) = work {
             survey.packet_hops += work.packet_hops;
             survey.tasks += work.tasks;
         }
+        if sweep.duplicates > 0 {
+            seen.insert(experiment.exp_key, work.err());
+        }
     }
-    Ok(survey)
+    // A shard or the first few of a sweep may hold nothing that can run; their rows say so.
+    let whole = sweep.experiments.len() as u64 == sweep.n_experiments;
+    match first {
+        Some(error) if whole && stopped == sweep.experiments.len() => Err(error),
+        _ => Ok(survey),
+    }
 }
 
 /// An input error with the experiment it belongs to.

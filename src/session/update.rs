@@ -45,6 +45,8 @@ pub enum Update {
     Chosen { ids: Vec<u64>, csv: Vec<u8> },
     /// The timeline of an experiment, before it is finished.
     Traced { exp_id: u64, bytes: Vec<u8> },
+    /// A panic inside an experiment: the text to report, with its backtrace.
+    Defect { exp_id: u64, report: String },
     /// For the log and the terminal.
     Message(String),
 }

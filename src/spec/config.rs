@@ -11,7 +11,10 @@ use super::key_id::KeyId;
 use super::keys::COUNT as MAX_GPUS;
 use super::named::named;
 use super::scale::scaled;
-use super::sections::{Cluster, Limits, Output, Policy, Routing, Topology, TopologyFormat, TopologyKind, Workload};
+use super::sections::{
+    ClusterSection, LimitsSection, OutputSection, PolicyChoice, Routing, TopologyFormatChoice, TopologyKind,
+    TopologySection, WorkloadSection,
+};
 use super::servers::SERVERS;
 use super::value::Values;
 use super::workload::{members, workload};
@@ -21,12 +24,12 @@ use crate::units::{BPS_PER_GBPS, PS_PER_NS};
 /// Everything that describes one experiment but its seed.
 #[derive(Clone, Debug)]
 pub struct Config {
-    pub cluster: Cluster,
-    pub topology: Topology,
+    pub cluster: ClusterSection,
+    pub topology: TopologySection,
     pub routing: Routing,
-    pub workload: Workload,
-    pub limits: Limits,
-    pub output: Output,
+    pub workload: WorkloadSection,
+    pub limits: LimitsSection,
+    pub output: OutputSection,
     pub cost: CostKeys,
     /// The seed that this experiment's replica was given; every other seed is mixed from it.
     pub seed: u64,
@@ -67,16 +70,16 @@ impl Config {
             _ => TopologyKind::File {
                 path: path(KeyId::TopologyPath, "topology.kind = \"file\"")?,
                 format: match v.text(KeyId::TopologyFormat) {
-                    "simai" => TopologyFormat::SimAi,
-                    "htsim" => TopologyFormat::Htsim,
-                    _ => TopologyFormat::Ns3,
+                    "simai" => TopologyFormatChoice::SimAi,
+                    "htsim" => TopologyFormatChoice::Htsim,
+                    _ => TopologyFormatChoice::Ns3,
                 },
             },
         };
         let policy = match v.text(KeyId::Policy) {
-            "spray" => Policy::Spray { max_paths: u32_of(KeyId::MaxPaths) },
-            "file" => Policy::File { path: path(KeyId::RoutingPath, "routing.policy = \"file\"")? },
-            _ => Policy::Ecmp,
+            "spray" => PolicyChoice::Spray { max_paths: u32_of(KeyId::MaxPaths) },
+            "file" => PolicyChoice::File { path: path(KeyId::RoutingPath, "routing.policy = \"file\"")? },
+            _ => PolicyChoice::Ecmp,
         };
         let ecn_by_rate = ecn_by_rate(v)?;
         if v.int(KeyId::Gpus) > MAX_GPUS {
@@ -84,7 +87,7 @@ impl Config {
             return Err(Conflict { key: KeyId::Gpus, why });
         }
         let config = Config {
-            cluster: Cluster {
+            cluster: ClusterSection {
                 gpus: some(v.int(KeyId::Gpus) as u64).map(|n| n as u32),
                 gpus_per_server: u32_of(KeyId::GpusPerServer),
                 nics_per_server: u32_of(KeyId::NicsPerServer),
@@ -97,7 +100,7 @@ impl Config {
                 nvlink_bps: scaled(v.float(KeyId::NvlinkGbps), BPS_PER_GBPS as f64),
                 nvlink_latency_ps: scaled(v.float(KeyId::NvlinkLatencyNs), PS_PER_NS as f64),
             },
-            topology: Topology {
+            topology: TopologySection {
                 kind,
                 link_bps: scaled(v.float(KeyId::LinkGbps), BPS_PER_GBPS as f64),
                 uplink_bps: scaled(v.float(KeyId::UplinkGbps), BPS_PER_GBPS as f64),
@@ -108,13 +111,14 @@ impl Config {
             },
             routing: Routing { policy, seed: v.int(KeyId::RoutingSeed) as u32 },
             workload: workload(v, dir)?,
-            limits: Limits {
+            limits: LimitsSection {
                 sim_ps: some(v.int(KeyId::SimNs) as u64 * PS_PER_NS),
                 packet_hops: some(v.int(KeyId::PacketHops) as u64),
                 wall_ms: some(scaled(v.float(KeyId::WallS), 1e3)),
+                memory_bytes: some(scaled(v.float(KeyId::MemoryGib), f64::from(1 << 30))),
             },
             cost: CostKeys::new(v),
-            output: Output {
+            output: OutputSection {
                 flows: v.bool(KeyId::OutFlows),
                 links: v.bool(KeyId::OutLinks),
                 rtt: v.bool(KeyId::OutRtt),
@@ -150,10 +154,10 @@ impl Config {
             }
             _ => {}
         }
-        if !matches!(self.workload, Workload::Program(_)) && v.int(KeyId::Iterations) > 1 {
+        if !matches!(self.workload, WorkloadSection::Program(_)) && v.int(KeyId::Iterations) > 1 {
             return fail(KeyId::Iterations, "traffic and flow files run once: 1".to_string());
         }
-        if let Workload::Program(program) = &self.workload {
+        if let WorkloadSection::Program(program) = &self.workload {
             program.check(v, self.cluster.gpus)?;
         }
         if let Some(gpus) = self.cluster.gpus.filter(|_| generated) {
@@ -179,7 +183,9 @@ impl Config {
             let high = v.get(KeyId::TimelyTHighUs);
             return fail(KeyId::TimelyTLowUs, format!("it must be at most transport.timely.t_high_us = {high}"));
         }
-        if let (Workload::Traffic { pattern, ranks: Some(ranks), .. }, gpus) = (&self.workload, self.cluster.gpus) {
+        if let (WorkloadSection::Traffic { pattern, ranks: Some(ranks), .. }, gpus) =
+            (&self.workload, self.cluster.gpus)
+        {
             if let Some(gpus) = gpus.filter(|g| ranks > g) {
                 return fail(KeyId::Ranks, format!("it must be at most cluster.gpus = {gpus}"));
             }
@@ -190,7 +196,7 @@ impl Config {
                 );
             }
             members(pattern, *ranks)?;
-        } else if let (Workload::Traffic { pattern, .. }, Some(gpus)) = (&self.workload, self.cluster.gpus) {
+        } else if let (WorkloadSection::Traffic { pattern, .. }, Some(gpus)) = (&self.workload, self.cluster.gpus) {
             if gpus < 2 {
                 return fail(KeyId::Gpus, "it must be at least 2: somebody sends, somebody else receives".to_string());
             }

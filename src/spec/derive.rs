@@ -4,11 +4,11 @@
 
 use super::applies_when::{collective, collectives, model, program, traffic};
 use super::key_id::KeyId;
-use super::servers::{Server, find_server, gpu_of};
+use super::servers::{ServerModel, find_server, gpu_of};
 use super::value::{Value, Values};
 
 /// What the named server has, if one is named.
-fn server(v: &Values) -> Option<&'static Server> {
+fn server(v: &Values) -> Option<&'static ServerModel> {
     find_server(v.text(KeyId::Server))
 }
 pub(super) fn gpus_per_server(v: &Values) -> Value {
@@ -20,7 +20,7 @@ pub(super) fn nics_per_server(v: &Values) -> Value {
     Value::Int(server(v).map_or(per_gpu, |s| s.ports().min(per_gpu)))
 }
 pub(super) fn nic_ports(v: &Values) -> Value {
-    Value::Int(server(v).map_or(1, Server::links_of_port))
+    Value::Int(server(v).map_or(1, ServerModel::links_of_port))
 }
 pub(super) fn gpu(v: &Values) -> Value {
     Value::Text(gpu_of(v.text(KeyId::Server)).unwrap_or("h100").into())
@@ -37,7 +37,7 @@ pub(super) fn server_xml(v: &Values) -> Value {
     v.get(KeyId::NcclTopoFile).clone()
 }
 pub(super) fn link_gbps(v: &Values) -> Value {
-    Value::Float(server(v).map_or(400.0, Server::port_gbps))
+    Value::Float(server(v).map_or(400.0, ServerModel::port_gbps))
 }
 
 /// GPUs that the workload needs: whole servers. Nothing where a file decides.

@@ -4,7 +4,7 @@
 
 use std::fmt::Write;
 
-use super::key::{Default, Key, Kind};
+use super::key::{Default, Key, KeyKind};
 use super::keys::{KEYS, SECTIONS};
 
 const HEAD: &str = "\
@@ -74,7 +74,7 @@ pub fn template() -> String {
 /// A key's doc line and, for choices, what there is to choose from.
 fn remark(key: &Key) -> String {
     match key.kind {
-        Kind::Choice { now, .. } if now.len() > 1 => format!("{}: {}", key.doc, now.join(" | ")),
+        KeyKind::Choice { now, .. } if now.len() > 1 => format!("{}: {}", key.doc, now.join(" | ")),
         _ => key.doc.to_string(),
     }
 }

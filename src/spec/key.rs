@@ -10,7 +10,7 @@ use super::value::{Value, Values};
 
 /// Type and range of a key.
 #[derive(Clone, Copy, Debug)]
-pub enum Kind {
+pub enum KeyKind {
     Int {
         min: i64,
         max: i64,
@@ -56,7 +56,7 @@ pub struct Key {
     pub id: KeyId,
     /// Dotted, as below `[base]`.
     pub name: &'static str,
-    pub kind: Kind,
+    pub kind: KeyKind,
     pub default: Default,
     /// Whether the key has an effect, given the values of all keys.
     pub applies_when: fn(&Values) -> bool,
@@ -81,19 +81,19 @@ impl Key {
     /// What may be written, in words.
     pub fn accepts(&self) -> String {
         match self.kind {
-            Kind::Int { min, max } if min == max => format!("{min} in this version: {}", self.doc),
-            Kind::Int { min, max } => format!("a whole number from {min} to {max}"),
-            Kind::Float { min, max, quantum: 0.0 } => format!("a number from {min} to {max}"),
-            Kind::Float { min, max, quantum } => format!("a number from {min} to {max} in steps of {quantum}"),
-            Kind::Bool => "true or false".to_string(),
-            Kind::Choice { now, .. } => format!("one of {}", quoted(now)),
-            Kind::Text => "a text".to_string(),
-            Kind::Path => "a file's path, relative to the sweep file".to_string(),
-            Kind::Files => {
+            KeyKind::Int { min, max } if min == max => format!("{min} in this version: {}", self.doc),
+            KeyKind::Int { min, max } => format!("a whole number from {min} to {max}"),
+            KeyKind::Float { min, max, quantum: 0.0 } => format!("a number from {min} to {max}"),
+            KeyKind::Float { min, max, quantum } => format!("a number from {min} to {max} in steps of {quantum}"),
+            KeyKind::Bool => "true or false".to_string(),
+            KeyKind::Choice { now, .. } => format!("one of {}", quoted(now)),
+            KeyKind::Text => "a text".to_string(),
+            KeyKind::Path => "a file's path, relative to the sweep file".to_string(),
+            KeyKind::Files => {
                 "the path of a file, or of a folder or prefix where several belong together, relative to the sweep file"
                     .to_string()
             }
-            Kind::Named => "a name, the path of a .toml file, or a table".to_string(),
+            KeyKind::Named => "a name, the path of a .toml file, or a table".to_string(),
         }
     }
 
@@ -102,7 +102,9 @@ impl Key {
         let wrong = || Err(format!("it must be {}", self.accepts()));
         match value {
             // As environment variables, where texts and numbers are the same thing.
-            DeValue::Integer(i) if self.is_variable() && matches!(self.kind, Kind::Text) => self.read_text(i.as_str()),
+            DeValue::Integer(i) if self.is_variable() && matches!(self.kind, KeyKind::Text) => {
+                self.read_text(i.as_str())
+            }
             DeValue::Integer(i) => match i64::from_str_radix(i.as_str(), i.radix()) {
                 Ok(i) => self.check_number(i as f64, Some(i)),
                 Err(_) => wrong(),
@@ -112,11 +114,11 @@ impl Key {
                 Err(_) => wrong(),
             },
             DeValue::Boolean(b) => match self.kind {
-                Kind::Bool => Ok(Value::Bool(*b)),
+                KeyKind::Bool => Ok(Value::Bool(*b)),
                 _ => wrong(),
             },
             DeValue::String(s) => self.read_text(s),
-            DeValue::Table(_) if matches!(self.kind, Kind::Named) => {
+            DeValue::Table(_) if matches!(self.kind, KeyKind::Named) => {
                 let mut text = String::new();
                 canonical_toml(value, &mut text)?;
                 Ok(Value::Text(text.into()))
@@ -125,31 +127,37 @@ impl Key {
         }
     }
 
+    /// The unit that stands in the key's name, in full; `None` where there is none.
+    pub(crate) fn unit(&self) -> Option<&'static str> {
+        UNITS.iter().find(|(end, _)| self.name.ends_with(end)).map(|(_, unit)| *unit)
+    }
+
     /// Whether the key is a variable of NCCL's environment.
-    fn is_variable(&self) -> bool {
+    pub(crate) fn is_variable(&self) -> bool {
         self.name.starts_with(VARIABLES)
     }
 
     fn read_text(&self, s: &str) -> Result<Value, String> {
         match self.kind {
-            Kind::Int { .. } if self.is_variable() => match s.trim().parse::<i64>() {
+            KeyKind::Int { .. } if self.is_variable() => match s.trim().parse::<i64>() {
                 Ok(i) => self.check_number(i as f64, Some(i)),
                 Err(_) => Err(format!("it must be {}", self.accepts())),
             },
-            Kind::Choice { now, later } => {
+            KeyKind::Choice { now, later } => {
                 if let Some(c) = now.iter().find(|c| **c == s) {
                     return Ok(Value::Choice(c));
                 }
                 if later.contains(&s) {
                     return Err(format!("it is not available in this version; available: {}", quoted(now)));
                 }
-                Err(match nearest(s, now.iter().copied()) {
+                let same = now.iter().copied().find(|c| c.eq_ignore_ascii_case(s));
+                Err(match same.or_else(|| nearest(s, now.iter().copied())) {
                     Some(c) => format!("did you mean \"{c}\"? It must be {}", self.accepts()),
                     None => format!("it must be {}", self.accepts()),
                 })
             }
             // `--set` and configuration keys come as text: a table is recognised by its brace.
-            Kind::Named if s.trim_start().starts_with('{') => {
+            KeyKind::Named if s.trim_start().starts_with('{') => {
                 let text = format!("v = {s}");
                 let table = DeTable::parse(&text)
                     .map_err(|e| format!("not a valid inline table: {}", e.message().lines().next().unwrap_or("")))?;
@@ -157,8 +165,10 @@ impl Key {
                 canonical_toml(table.get_ref().get("v").expect("it was just written").get_ref(), &mut out)?;
                 Ok(Value::Text(out.into()))
             }
-            Kind::Path | Kind::Files | Kind::Named if s.is_empty() => Err(format!("it must be {}", self.accepts())),
-            Kind::Text | Kind::Path | Kind::Files | Kind::Named if !s.contains(['\0', '\n', '\r']) => {
+            KeyKind::Path | KeyKind::Files | KeyKind::Named if s.is_empty() => {
+                Err(format!("it must be {}", self.accepts()))
+            }
+            KeyKind::Text | KeyKind::Path | KeyKind::Files | KeyKind::Named if !s.contains(['\0', '\n', '\r']) => {
                 Ok(Value::Text(s.into()))
             }
             _ => Err(format!("it must be {}", self.accepts())),
@@ -168,14 +178,14 @@ impl Key {
     /// Checks a number against type and range. `whole` is given for a TOML integer; a float that is whole counts as one.
     pub fn check_number(&self, x: f64, whole: Option<i64>) -> Result<Value, String> {
         match self.kind {
-            Kind::Int { min, max } => {
+            KeyKind::Int { min, max } => {
                 let i = whole.or_else(|| (x.fract() == 0.0 && x.abs() < 9e15).then_some(x as i64));
                 match i {
                     Some(i) if (min..=max).contains(&i) => Ok(Value::Int(i)),
                     _ => Err(format!("it must be {}", self.accepts())),
                 }
             }
-            Kind::Float { min, max, quantum } => {
+            KeyKind::Float { min, max, quantum } => {
                 let on_grid =
                     quantum == 0.0 || ((x / quantum).round() * quantum - x).abs() <= 1e-9 * x.abs().max(quantum);
                 if x >= min && x <= max && on_grid {
@@ -188,6 +198,23 @@ impl Key {
         }
     }
 }
+
+/// Ends of keys' names, and the units that they stand for.
+const UNITS: &[(&str, &str)] = &[
+    ("_gbps", "Gb/s"),
+    ("_mbps", "Mb/s"),
+    ("_ns", "nanoseconds"),
+    ("_us", "microseconds"),
+    ("_s", "seconds"),
+    ("_bytes", "bytes"),
+    ("_kb", "1000 bytes"),
+    ("_mb", "10^6 bytes"),
+    ("_kib", "KiB"),
+    ("_mib", "MiB"),
+    ("_gib", "GiB"),
+    ("_usd", "US dollars"),
+    ("_watts", "watts"),
+];
 
 /// The table of NCCL's environment variables.
 pub(super) const VARIABLES: &str = "workload.nccl.";

@@ -14,7 +14,7 @@ macro_rules! for_each_key {
             GpusPerServer "cluster.gpus_per_server" int(1, 1024), D::Derived(derive::gpus_per_server, "the server's, else 8"), generated, "GPUs in one server";
             Gpus "cluster.gpus" int(0, COUNT), D::Derived(derive::gpus, "what the workload or the topology file needs, else 128"),
                 generated, "GPUs in the network; 0 is the default";
-            Gpu "cluster.gpu" Kind::Named, D::Derived(derive::gpu, "the server's, else \"h100\""), always,
+            Gpu "cluster.gpu" KeyKind::Named, D::Derived(derive::gpu, "the server's, else \"h100\""), always,
                 "accelerator: a name of assets, a .toml file or an inline table of specifications; with plain traffic it decides cost and power alone";
             GpuMemoryGib "cluster.gpu_memory_gib" stepped(0.0, 1e6, 0.001), D::Float(0.0), |v| model(v) && v.bool(KeyId::MemoryCheck),
                 "memory of one GPU; 0: what its specifications say";
@@ -28,12 +28,12 @@ macro_rules! for_each_key {
                 |v| generated(v) && v.float(KeyId::NvlinkGbps) > 0.0, "one-way latency between GPUs of one server (our choice)";
             Nvlink "cluster.nvlink" one_of(&["analytic", "packet"], &[]), D::Choice("analytic"), |v| program(v) && generated(v) && v.float(KeyId::NvlinkGbps) > 0.0,
                 "what carries traffic inside a server: a calibrated cost, or packets over an NVSwitch";
-            ServerXml "cluster.server_xml" Kind::Path, D::Derived(derive::server_xml, "NCCL_TOPO_FILE, else none"), |v| collectives(v) && v.has(KeyId::ServerXml),
+            ServerXml "cluster.server_xml" KeyKind::Path, D::Derived(derive::server_xml, "NCCL_TOPO_FILE, else none"), |v| collectives(v) && v.has(KeyId::ServerXml),
                 "PCIe and NIC topology of one server in NCCL's XML form";
 
             TopologyKind "topology.kind" one_of(&["fat-tree", "clos", "rail-optimized", "rail-only", "file"],
                 &["dragonfly", "torus", "bcube", "hpn", "dcn-plus", "spectrum-x"]), D::Choice("rail-optimized"), always, "shape of the network";
-            TopologyPath "topology.path" Kind::Path, D::None("required with kind = \"file\""), |v| topology(v, "file"), "topology file";
+            TopologyPath "topology.path" KeyKind::Path, D::None("required with kind = \"file\""), |v| topology(v, "file"), "topology file";
             TopologyFormat "topology.format" one_of(&["ns3", "simai", "htsim"], &[]), D::Choice("ns3"), |v| topology(v, "file"), "form of the topology file";
             LinkGbps "topology.link_gbps" LINK_GBPS, D::Derived(derive::link_gbps, "the server's, else 400"), generated, "rate of links between hosts and switches";
             UplinkGbps "topology.uplink_gbps" LINK_GBPS, D::Float(400.0), |v| generated(v) && !topology(v, "rail-only"), "rate of links between switches; it does not follow link_gbps";
@@ -56,36 +56,36 @@ macro_rules! for_each_key {
 
             Policy "routing.policy" one_of(&["ecmp", "spray", "file"], &["flowlet", "adaptive"]), D::Choice("ecmp"), always, "how packets choose among shortest paths";
             RoutingSeed "routing.seed" int(0, u32::MAX as i64), D::Int(1), |v| !v.is(KeyId::Policy, "file"), "seed of ECMP's hash (1: the reference's own) and of spraying";
-            RoutingPath "routing.path" Kind::Path, D::None("required with policy = \"file\""), |v| v.is(KeyId::Policy, "file"), "routes file";
+            RoutingPath "routing.path" KeyKind::Path, D::None("required with policy = \"file\""), |v| v.is(KeyId::Policy, "file"), "routes file";
             MaxPaths "routing.max_paths" int(1, 65536), D::Int(64), |v| v.is(KeyId::Policy, "spray"), "most paths a flow is sprayed over";
 
             Cc "transport.cc" one_of(&["none", "dcqcn", "hpcc", "timely", "dctcp"], &["swift"]), D::Choice("hpcc"), always, "congestion control";
             PayloadBytes "transport.payload_bytes" int(1, 65000), D::Int(1000), always, "payload of a full packet";
-            Pfc "transport.pfc" Kind::Bool, D::Bool(true), always, "priority flow control: pause frames instead of loss";
+            Pfc "transport.pfc" KeyKind::Bool, D::Bool(true), always, "priority flow control: pause frames instead of loss";
             PfcAlphaShift "transport.pfc_alpha_shift" int(0, 30), D::Int(3), always, "dynamic threshold: free buffer shifted right by this";
             PfcReserveBytes "transport.pfc_reserve_bytes" int(0, 1 << 30), D::Int(4096), always, "buffer reserved to each port";
             PfcResumeOffsetBytes "transport.pfc_resume_offset_bytes" int(0, 1 << 30), D::Int(3072), |v| v.bool(KeyId::Pfc), "a port resumes this far below its threshold";
-            Ecn "transport.ecn" Kind::Bool, D::Bool(true), always, "switches mark packets";
+            Ecn "transport.ecn" KeyKind::Bool, D::Bool(true), always, "switches mark packets";
             EcnKminKb "transport.ecn_kmin_kb" stepped(0.0, 1e7, 0.001), D::Derived(derive::ecn_kmin, "400; with dctcp its k_kb"), |v| v.bool(KeyId::Ecn),
                 "queue where marking starts, units of 1000 B per 100 Gb/s of link rate";
             EcnKmaxKb "transport.ecn_kmax_kb" stepped(0.0, 1e7, 0.001), D::Derived(derive::ecn_kmax, "1600; with dctcp its k_kb"), |v| v.bool(KeyId::Ecn),
                 "queue above which every packet is marked, units of 1000 B per 100 Gb/s of link rate";
             EcnPmax "transport.ecn_pmax" num(0.0, 1.0), D::Derived(derive::ecn_pmax, "0.2; with dctcp 1"), |v| v.bool(KeyId::Ecn), "marking probability at kmax";
-            EcnByRate "transport.ecn_by_rate" Kind::Text, D::None("none"), |v| v.bool(KeyId::Ecn),
+            EcnByRate "transport.ecn_by_rate" KeyKind::Text, D::None("none"), |v| v.bool(KeyId::Ecn),
                 "thresholds of exact link rates, `gbps kmin_kb kmax_kb pmax; ...`; what is written in ecn_kmin_kb, ecn_kmax_kb, ecn_pmax wins";
-            Window "transport.window" Kind::Bool, D::Derived(derive::window, "true with hpcc and dctcp"), always, "bytes in flight limited to the bandwidth-delay product";
-            VarWindow "transport.var_window" Kind::Bool, D::Derived(derive::window, "true with hpcc and dctcp"), |v| v.bool(KeyId::Window), "the window shrinks with the rate";
-            GlobalRtt "transport.global_rtt" Kind::Bool, D::Bool(true), |v| v.bool(KeyId::Window) || cc(v, "hpcc"),
+            Window "transport.window" KeyKind::Bool, D::Derived(derive::window, "true with hpcc and dctcp"), always, "bytes in flight limited to the bandwidth-delay product";
+            VarWindow "transport.var_window" KeyKind::Bool, D::Derived(derive::window, "true with hpcc and dctcp"), |v| v.bool(KeyId::Window), "the window shrinks with the rate";
+            GlobalRtt "transport.global_rtt" KeyKind::Bool, D::Bool(true), |v| v.bool(KeyId::Window) || cc(v, "hpcc"),
                 "base RTT and window: the largest over all pairs of hosts, else each flow's own";
-            FreshQp "transport.fresh_qp" Kind::Bool, D::Bool(false), |v| messages(v) && !cc(v, "none"),
+            FreshQp "transport.fresh_qp" KeyKind::Bool, D::Bool(false), |v| messages(v) && !cc(v, "none"),
                 "each message of a collective starts with fresh congestion-control state; flows of a flow file or of generated traffic always do";
             Clock "transport.clock" one_of(&["ps", "ns"], &[]), D::Choice("ps"), always, "\"ns\" rounds every transmission to the nearest nanosecond, as the reference does";
             AckIntervalBytes "transport.ack_interval_bytes" int(1, BYTES_MAX), D::Int(1), always, "bytes from one ACK to the next";
             AckChunkBytes "transport.ack_chunk_bytes" int(0, BYTES_MAX), D::Int(4000), |v| v.int(KeyId::AckIntervalBytes) > 1,
                 "an ACK is due also at multiples of this; 0: never";
-            AckHighPrio "transport.ack_high_prio" Kind::Bool, D::Derived(derive::ack_high_prio, "true with dcqcn and timely"), |v| v.bool(KeyId::Pfc),
+            AckHighPrio "transport.ack_high_prio" KeyKind::Bool, D::Derived(derive::ack_high_prio, "true with dcqcn and timely"), |v| v.bool(KeyId::Pfc),
                 "a NIC's ACKs are not held by pauses of the data class";
-            RateBound "transport.rate_bound" Kind::Bool, D::Bool(true), always, "packets are paced at the flow's rate, else only limited by windows";
+            RateBound "transport.rate_bound" KeyKind::Bool, D::Bool(true), always, "packets are paced at the flow's rate, else only limited by windows";
             MinRateMbps "transport.min_rate_mbps" RATE_MBPS, D::Float(1000.0), |v| !cc(v, "none"), "least rate of a flow";
             NackIntervalUs "transport.nack_interval_us" DELAY_US_OR_0, D::Float(500.0), always, "least time between two NACKs for one byte";
             CnpIntervalUs "transport.cnp_interval_us" DELAY_US_OR_0, D::Float(0.0), |v| v.bool(KeyId::Ecn) && (cc(v, "dcqcn") || cc(v, "dctcp")),
@@ -94,7 +94,7 @@ macro_rules! for_each_key {
                 "retransmission timeout; 0 is the default, raised to four base round trips where that is longer";
             RtoRetries "transport.rto_retries" int(0, 1_000_000), D::Derived(derive::rto_retries, "NCCL_IB_RETRY_CNT, else 7"), always, "timeouts in a row after which a flow gives up";
             TransportSeed "transport.seed" int(0, i64::MAX), D::Int(1), |v| v.bool(KeyId::Ecn), "mixed into the seed of marking";
-            TransportConfig "transport.config" Kind::Path, D::None("none"), always, "configuration file of HPCC or SimAI; keys written in the sweep file win over it";
+            TransportConfig "transport.config" KeyKind::Path, D::None("none"), always, "configuration file of HPCC or SimAI; keys written in the sweep file win over it";
             TransportFormat "transport.format" one_of(&["ns3"], &[]), D::Choice("ns3"), |v| v.given(KeyId::TransportConfig), "form of the configuration file";
             DcqcnG "transport.dcqcn.g" num(0.0, 1.0), D::Float(1.0 / 256.0), |v| cc(v, "dcqcn"), "gain of alpha";
             DcqcnAlphaUs "transport.dcqcn.alpha_us" DELAY_US, D::Float(1.0), |v| cc(v, "dcqcn"), "period of alpha's update";
@@ -103,12 +103,12 @@ macro_rules! for_each_key {
             DcqcnFastRecovery "transport.dcqcn.fast_recovery" int(0, 1_000_000), D::Int(1), |v| cc(v, "dcqcn"), "increases before the target rises";
             DcqcnRaiMbps "transport.dcqcn.rai_mbps" RATE_MBPS, D::None("20 per 100 Gb/s of NIC rate"), |v| cc(v, "dcqcn"), "additive increase";
             DcqcnRhaiMbps "transport.dcqcn.rhai_mbps" RATE_MBPS, D::None("200 per 100 Gb/s of NIC rate"), |v| cc(v, "dcqcn"), "hyper increase";
-            DcqcnClamp "transport.dcqcn.clamp" Kind::Bool, D::Bool(false), |v| cc(v, "dcqcn"), "every decrease lowers the target too";
+            DcqcnClamp "transport.dcqcn.clamp" KeyKind::Bool, D::Bool(false), |v| cc(v, "dcqcn"), "every decrease lowers the target too";
             HpccEta "transport.hpcc.eta" num(0.01, 2.0), D::Float(0.95), |v| cc(v, "hpcc"), "target utilisation";
             HpccMiThresh "transport.hpcc.mi_thresh" int(0, 1_000_000), D::Int(0), |v| cc(v, "hpcc"), "additive increases before a multiplicative one";
             HpccRaiMbps "transport.hpcc.rai_mbps" RATE_MBPS, D::None("40 per 100 Gb/s of NIC rate"), |v| cc(v, "hpcc"), "additive increase";
             HpccIntMulti "transport.hpcc.int_multi" int(1, 1024), D::None("the NIC rate in 25 Gb/s, at least 1"), |v| cc(v, "hpcc"), "coarseness of the telemetry's byte counts";
-            HpccFastReact "transport.hpcc.fast_react" Kind::Bool, D::Bool(true), |v| cc(v, "hpcc"), "react to every ACK, not once a round trip";
+            HpccFastReact "transport.hpcc.fast_react" KeyKind::Bool, D::Bool(true), |v| cc(v, "hpcc"), "react to every ACK, not once a round trip";
             TimelyAlpha "transport.timely.alpha" num(0.0, 1.0), D::Float(0.875), |v| cc(v, "timely"), "weight of a new round-trip difference";
             TimelyBeta "transport.timely.beta" num(0.0, 1.0), D::Float(0.8), |v| cc(v, "timely"), "multiplicative decrease";
             TimelyTLowUs "transport.timely.t_low_us" DELAY_US, D::Float(50.0), |v| cc(v, "timely"), "round trip below which rates rise";
@@ -125,7 +125,7 @@ macro_rules! for_each_key {
                 D::None("required"), always, "what is sent";
             Iterations "workload.iterations" int(1, 1_000_000), D::Int(1), program, "iterations that are measured; traffic and flow files run once";
             Warmup "workload.warmup" int(0, 1_000_000), D::Int(0), program, "iterations before those, simulated and left out of iteration_time_ns";
-            WorkloadPath "workload.path" Kind::Files, D::None("required with the kinds that read a file"), |v| v.is(KeyId::WorkloadKind, "flows") || imported(v),
+            WorkloadPath "workload.path" KeyKind::Files, D::None("required with the kinds that read a file"), |v| v.is(KeyId::WorkloadKind, "flows") || imported(v),
                 "the flow file, SimAI workload, Chakra traces (a folder, a prefix or one .et file), htsim connection matrix, GOAL schedule, or DAG (TOML or CSV)";
 
             Pattern "workload.pattern" one_of(&["incast", "permutation", "ring", "all-to-all", "poisson"], &[]), D::None("required with kind = \"traffic\""), traffic, "who sends to whom";
@@ -138,14 +138,14 @@ macro_rules! for_each_key {
             Receivers "workload.receivers" int(1, COUNT), D::Int(1), |v| pattern(v, "incast"), "receivers, spread evenly from rank 0";
             Stride "workload.stride" int(1, COUNT), D::Int(1), |v| pattern(v, "ring"), "rank i sends to rank i + stride";
             Load "workload.load" num(0.001, 1.0), D::Float(0.5), |v| pattern(v, "poisson"), "share of the hosts' link rate";
-            Cdf "workload.cdf" Kind::Text, D::Text("WebSearch"), |v| pattern(v, "poisson"),
+            Cdf "workload.cdf" KeyKind::Text, D::Text("WebSearch"), |v| pattern(v, "poisson"),
                 "flow sizes: \"WebSearch\", \"FbHdp\", \"AliStorage2019\", \"GoogleRPC2008\" or a file";
             DurationNs "workload.duration_ns" int(1, 1_000_000_000_000), D::Int(1_000_000), |v| pattern(v, "poisson"), "time in which flows arrive";
             WorkloadFormat "workload.format" one_of(&["ns3"], &["htsim"]), D::Choice("ns3"), |v| v.is(KeyId::WorkloadKind, "flows"), "form of the flow file";
             StartUnit "workload.start_unit" one_of(&["ns", "s"], &[]), D::None("seconds if any start has a fraction"), |v| v.is(KeyId::WorkloadKind, "flows"),
                 "unit of the flow file's start times; needed where all are whole numbers";
 
-            Model "workload.model" Kind::Named, D::None("required with kind = \"model\""), model, "a preset such as \"gpt3-13b\", a .toml file or an inline table of hyper-parameters";
+            Model "workload.model" KeyKind::Named, D::None("required with kind = \"model\""), model, "a preset such as \"gpt3-13b\", a .toml file or an inline table of hyper-parameters";
             Framework "workload.framework" one_of(&["megatron", "deepspeed", "fsdp", "ddp"], &[]), D::Choice("megatron"), model, "whose habits the training follows";
             Tp "workload.tp" int(1, COUNT), D::Int(1), model, "tensor parallel degree";
             Pp "workload.pp" int(1, COUNT), D::Int(1), model, "pipeline stages";
@@ -158,7 +158,7 @@ macro_rules! for_each_key {
             GlobalBatch "workload.global_batch" int(0, 1 << 30), D::Derived(derive::global_batch, "microbatch * dp * pp"), model,
                 "samples of an iteration over all data parallel ranks; 0 is the default";
             Seq "workload.seq" int(0, 1 << 30), D::Int(0), model, "tokens of a sample; 0: the model's own";
-            SequenceParallel "workload.sequence_parallel" Kind::Bool, D::Derived(derive::sequence_parallel, "true with megatron"), |v| degree(v, KeyId::Tp),
+            SequenceParallel "workload.sequence_parallel" KeyKind::Bool, D::Derived(derive::sequence_parallel, "true with megatron"), |v| degree(v, KeyId::Tp),
                 "activations between tensor parallel blocks are split along the sequence";
             Recompute "workload.recompute" one_of(&["none", "selective", "full"], &[]), D::Choice("none"), model,
                 "activations computed again in the backward pass: none, the attention core, all but each layer's input";
@@ -168,20 +168,20 @@ macro_rules! for_each_key {
             GradBytes "workload.grad_bytes" int(1, 8), D::Derived(derive::grad_bytes, "4 with megatron, else param_bytes"), model, "bytes of a gradient as it is accumulated and reduced";
             ActivationBytes "workload.activation_bytes" int(1, 8), D::Int(2), model, "bytes of an activation";
             OptimizerBytes "workload.optimizer_bytes" int(0, 64), D::Int(12), model, "bytes a parameter of master weights and optimizer state";
-            Fp8 "workload.fp8" Kind::Bool, D::Bool(false), model, "matrix products in FP8";
-            FlashAttention "workload.flash_attention" Kind::Bool, D::Bool(true), model, "fused attention, which keeps no matrix of sequence by sequence";
-            OverlapGrad "workload.overlap_grad" Kind::Bool, D::Derived(derive::overlap_data, "true but with megatron"), sharded_data, "gradients are reduced during the backward pass";
-            OverlapParam "workload.overlap_param" Kind::Bool, D::Derived(derive::overlap_data, "true but with megatron"), |v| sharded_data(v) && v.int(KeyId::Zero) > 0,
+            Fp8 "workload.fp8" KeyKind::Bool, D::Bool(false), model, "matrix products in FP8";
+            FlashAttention "workload.flash_attention" KeyKind::Bool, D::Bool(true), model, "fused attention, which keeps no matrix of sequence by sequence";
+            OverlapGrad "workload.overlap_grad" KeyKind::Bool, D::Derived(derive::overlap_data, "true but with megatron"), sharded_data, "gradients are reduced during the backward pass";
+            OverlapParam "workload.overlap_param" KeyKind::Bool, D::Derived(derive::overlap_data, "true but with megatron"), |v| sharded_data(v) && v.int(KeyId::Zero) > 0,
                 "parameters are gathered during the forward pass";
             TpOverlapPieces "workload.tp_overlap_pieces" int(1, 64), D::Int(1), |v| degree(v, KeyId::Tp),
                 "pieces that a matrix product and its tensor parallel communication are split into to run side by side; 1: one after the other";
-            OverlapP2p "workload.overlap_p2p" Kind::Bool, D::Derived(derive::overlap_p2p, "true with vpp above 1"), pipelined, "pipeline sends and receives have a stream of their own";
+            OverlapP2p "workload.overlap_p2p" KeyKind::Bool, D::Derived(derive::overlap_p2p, "true with vpp above 1"), pipelined, "pipeline sends and receives have a stream of their own";
             BucketMb "workload.bucket_mb" stepped(0.000_001, 1e6, 0.000_001), D::Derived(derive::bucket_mb, "40e6 gradients with megatron, 5e8 with deepspeed, else 26.2144"), sharded_data,
                 "gradients (or gathered parameters) of one bucket, units of 10^6 bytes";
             ExpertSkew "workload.expert_skew" stepped(1.0, 1e6, 0.000_001), D::Float(1.0), |v| degree(v, KeyId::Ep), "load of the busiest expert over the mean; 1: even";
-            RankOrder "workload.rank_order" Kind::Text, D::Text("tp-cp-ep-dp-pp"), several_degrees, "how ranks are numbered, fastest first";
-            Kernels "workload.kernels" Kind::Path, D::None("none"), |v| model(v) && v.has(KeyId::Kernels), "CSV of measured kernels, laid over the built-in operation database";
-            MemoryCheck "workload.memory_check" Kind::Bool, D::Bool(true), model, "an experiment that needs more memory than a GPU has is `oom`, without being simulated";
+            RankOrder "workload.rank_order" KeyKind::Text, D::Text("tp-cp-ep-dp-pp"), several_degrees, "how ranks are numbered, fastest first";
+            Kernels "workload.kernels" KeyKind::Path, D::None("none"), |v| model(v) && v.has(KeyId::Kernels), "CSV of measured kernels, laid over the built-in operation database";
+            MemoryCheck "workload.memory_check" KeyKind::Bool, D::Bool(true), model, "an experiment that needs more memory than a GPU has is `oom`, without being simulated";
             MemoryReserveGib "workload.memory_reserve_gib" stepped(0.0, 1e6, 0.001), D::Float(1.0), model, "memory of a GPU that driver, CUDA and libraries take (our choice)";
             MemoryFragmentation "workload.memory_fragmentation" stepped(0.0, 1.0, 0.000_001), D::Float(0.05), model,
                 "share of activations and working memory that is lost to fragmentation on top (our choice)";
@@ -189,11 +189,11 @@ macro_rules! for_each_key {
             ComputeScale "workload.compute_scale" stepped(0.0, 1e6, 0.000_001), D::Float(1.0), computes, "factor on the time of every kernel";
             BytesScale "workload.bytes_scale" stepped(0.000_001, 1e6, 0.000_001), D::Float(1.0), imported, "factor on the bytes of every message and collective of the file";
             ComputeJitter "workload.compute_jitter" stepped(0.0, 1.0, 0.000_001), D::Float(0.0), computes, "standard deviation of a kernel's time over its mean, drawn for every kernel and rank";
-            StragglerRanks "workload.straggler_ranks" Kind::Text, D::Text(""), |v| computes(v) && v.float(KeyId::StragglerSlowdown) != 1.0, "ranks that compute slower, for example \"0,5,8-15\"";
+            StragglerRanks "workload.straggler_ranks" KeyKind::Text, D::Text(""), |v| computes(v) && v.float(KeyId::StragglerSlowdown) != 1.0, "ranks that compute slower, for example \"0,5,8-15\"";
             StragglerSlowdown "workload.straggler_slowdown" stepped(1.0, 1e6, 0.000_001), D::Float(2.0), |v| computes(v) && v.has(KeyId::StragglerRanks), "factor on their kernels' time";
-            Slowdown "workload.slowdown" Kind::Text, D::Text("table"), overlaps,
+            Slowdown "workload.slowdown" KeyKind::Text, D::Text("table"), overlaps,
                 "how much kernels slow down beside communication: \"none\", \"table\", or the path of an XGBoost model in JSON";
-            Analytic "workload.analytic" Kind::Text, D::Text("intra"), program,
+            Analytic "workload.analytic" KeyKind::Text, D::Text("intra"), program,
                 "whose communication is a calibrated cost instead of packets: dimensions such as \"tp,ep\", \"all\", or \"intra\": only what cluster.nvlink leaves inside servers";
             WorkloadSeed "workload.seed" int(0, i64::MAX), D::Int(1),
                 |v| pattern(v, "poisson") || pattern(v, "permutation") || pattern(v, "incast") || (computes(v) && v.float(KeyId::ComputeJitter) > 0.0),
@@ -207,16 +207,16 @@ macro_rules! for_each_key {
             Channels "workload.channels" int(0, 64), D::Int(0), collectives, "channels of a collective; 0: what NCCL would use";
             ChunkKib "workload.chunk_kib" stepped(0.0, 1e6, 0.001), D::Float(0.0), collectives, "piece that a collective passes on at a time; 0: what NCCL would use";
             QpsPerConnection "workload.qps_per_connection" int(1, 128), D::Derived(derive::qps, "NCCL_IB_QPS_PER_CONNECTION, else 1"), messages, "queue pairs that a connection's messages are spread over";
-            SplitDataOnQps "workload.split_data_on_qps" Kind::Bool, D::Derived(derive::split_on_qps, "NCCL_IB_SPLIT_DATA_ON_QPS, else false"),
+            SplitDataOnQps "workload.split_data_on_qps" KeyKind::Bool, D::Derived(derive::split_on_qps, "NCCL_IB_SPLIT_DATA_ON_QPS, else false"),
                 |v| messages(v) && v.int(KeyId::QpsPerConnection) > 1, "every message is split over them, else they take turns";
-            Pxn "workload.pxn" Kind::Bool, D::Derived(derive::pxn_allowed, "unless NCCL_PXN_DISABLE or NCCL_P2P_PXN_LEVEL = 0"), pxn,
+            Pxn "workload.pxn" KeyKind::Bool, D::Derived(derive::pxn_allowed, "unless NCCL_PXN_DISABLE or NCCL_P2P_PXN_LEVEL = 0"), pxn,
                 "data for another rail goes over NVLink to the GPU there first";
             StartOverheadNs "workload.start_overhead_ns" stepped(0.0, 1e9, 0.001), D::Float(0.0), messages, "software overhead on the start of each message (Multiverse 3.1)";
             WorkQueueLatencyNs "workload.work_queue_latency_ns" stepped(0.0, 1e9, 0.001), D::Float(0.0), messages, "from posting a message to the NIC's first packet (Arcadia 6.1)";
             RendezvousNs "workload.rendezvous_ns" stepped(0.0, 1e9, 0.001), D::Float(1000.0), collectives,
                 "from the last rank's arrival at a collective to its start on all; at least the simulation's step (our choice)";
-            NcclAlgo "workload.nccl.NCCL_ALGO" Kind::Text, D::None("NCCL's"), |v| nccl(v, KeyId::Algorithm), "algorithms that NCCL may choose";
-            NcclProto "workload.nccl.NCCL_PROTO" Kind::Text, D::None("NCCL's"), |v| nccl(v, KeyId::Protocol), "protocols that NCCL may choose";
+            NcclAlgo "workload.nccl.NCCL_ALGO" KeyKind::Text, D::None("NCCL's"), |v| nccl(v, KeyId::Algorithm), "algorithms that NCCL may choose";
+            NcclProto "workload.nccl.NCCL_PROTO" KeyKind::Text, D::None("NCCL's"), |v| nccl(v, KeyId::Protocol), "protocols that NCCL may choose";
             NcclMinChannels "workload.nccl.NCCL_MIN_NCHANNELS" int(1, 64), D::None("NCCL's"), |v| nccl(v, KeyId::Channels), "least channels";
             NcclMaxChannels "workload.nccl.NCCL_MAX_NCHANNELS" int(1, 64), D::None("NCCL's"), |v| nccl(v, KeyId::Channels), "most channels";
             NcclMinRings "workload.nccl.NCCL_MIN_NRINGS" int(1, 64), D::None("NCCL's"), |v| nccl(v, KeyId::Channels) && !v.has(KeyId::NcclMinChannels), "the former name of NCCL_MIN_NCHANNELS";
@@ -229,18 +229,18 @@ macro_rules! for_each_key {
             NcclPxnDisable "workload.nccl.NCCL_PXN_DISABLE" int(0, 1), D::None("0"), pxn_variable, "see workload.pxn";
             NcclPxnLevel "workload.nccl.NCCL_P2P_PXN_LEVEL" int(0, 2), D::None("2"), |v| pxn_variable(v) && v.int(KeyId::NcclPxnDisable) == 0, "0: as NCCL_PXN_DISABLE; 1 and 2 are alike here";
             NcclP2pDisable "workload.nccl.NCCL_P2P_DISABLE" int(0, 1), D::None("0"), |v| collectives(v) && generated(v) && !v.given(KeyId::NvlinkGbps), "1: GPUs of one server use the network";
-            NcclP2pLevel "workload.nccl.NCCL_P2P_LEVEL" Kind::Text, D::None("NCCL's"),
+            NcclP2pLevel "workload.nccl.NCCL_P2P_LEVEL" KeyKind::Text, D::None("NCCL's"),
                 |v| collectives(v) && generated(v) && !v.given(KeyId::NvlinkGbps) && v.int(KeyId::NcclP2pDisable) == 0, "\"LOC\" or 0: as NCCL_P2P_DISABLE; other levels allow it";
             NcclTimeout "workload.nccl.NCCL_IB_TIMEOUT" int(1, 31), D::None("see transport.rto_us"), |v| messages(v) && !v.given(KeyId::RtoUs), "retransmission timeout, 4.096 us * 2^this";
             NcclRetries "workload.nccl.NCCL_IB_RETRY_CNT" int(0, 7), D::None("7"), |v| messages(v) && !v.given(KeyId::RtoRetries), "see transport.rto_retries";
-            NcclTopoFile "workload.nccl.NCCL_TOPO_FILE" Kind::Path, D::None("none"), |v| collectives(v) && v.has(KeyId::NcclTopoFile) && !v.given(KeyId::ServerXml), "see cluster.server_xml";
+            NcclTopoFile "workload.nccl.NCCL_TOPO_FILE" KeyKind::Path, D::None("none"), |v| collectives(v) && v.has(KeyId::NcclTopoFile) && !v.given(KeyId::ServerXml), "see cluster.server_xml";
             NcclCrossNic "workload.nccl.NCCL_CROSS_NIC" int(0, 2), D::None("NCCL's"), never, "rings stay on their rails here, as with 0";
-            NcclGdrLevel "workload.nccl.NCCL_NET_GDR_LEVEL" Kind::Text, D::None("NCCL's"), never, "GPUs reach their NICs directly here";
-            NcclHca "workload.nccl.NCCL_IB_HCA" Kind::Text, D::None("all"), |v| collectives(v) && generated(v), "NICs that may be used: mlx5_0 to mlx5_(nics_per_server - 1), or as cluster.server_xml names them";
+            NcclGdrLevel "workload.nccl.NCCL_NET_GDR_LEVEL" KeyKind::Text, D::None("NCCL's"), never, "GPUs reach their NICs directly here";
+            NcclHca "workload.nccl.NCCL_IB_HCA" KeyKind::Text, D::None("all"), |v| collectives(v) && generated(v), "NICs that may be used: mlx5_0 to mlx5_(nics_per_server - 1), or as cluster.server_xml names them";
             NcclTc "workload.nccl.NCCL_IB_TC" int(0, 255), D::None("0"), never, "one traffic class is modelled";
             NcclGid "workload.nccl.NCCL_IB_GID_INDEX" int(0, 255), D::None("0"), never, "addressing takes no time";
             NcclIbDisable "workload.nccl.NCCL_IB_DISABLE" int(0, 1), D::None("0"), never, "the network is RoCE here; sockets are not modelled";
-            NcclNet "workload.nccl.NCCL_NET" Kind::Text, D::None("IB"), never, "the network is RoCE here; sockets and plugins are not modelled";
+            NcclNet "workload.nccl.NCCL_NET" KeyKind::Text, D::None("IB"), never, "the network is RoCE here; sockets and plugins are not modelled";
             NcclNetShared "workload.nccl.NCCL_NET_SHARED_BUFFERS" int(0, 1), D::None("1"), never, "buffers are not modelled one by one";
             NcclP2pDirect "workload.nccl.NCCL_P2P_DIRECT_DISABLE" int(0, 1), D::None("0"), never, "copies inside a GPU are part of the calibrated costs";
             NcclNvb "workload.nccl.NCCL_NVB_DISABLE" int(0, 1), D::None("0"), never, "servers have NVSwitches or full meshes here: no GPU is an intermediate";
@@ -249,7 +249,7 @@ macro_rules! for_each_key {
             Mode "fidelity.mode" one_of(&["packet"], &["flow", "job"]), D::Choice("packet"), never, "level of detail";
             FastForward "fidelity.fast_forward" one_of(&["steady", "exact", "off"], &[]), D::Choice("steady"), program,
                 "how much may be folded: \"exact\" changes no bit of any result, \"off\" simulates every packet; \"steady\" skips what is steady, too, within the audited error";
-            Memo "fidelity.memo" Kind::Bool, D::Bool(true), |v| program(v) && !v.is(KeyId::FastForward, "off"),
+            Memo "fidelity.memo" KeyKind::Bool, D::Bool(true), |v| program(v) && !v.is(KeyId::FastForward, "off"),
                 "what was simulated once is looked up when it comes again, in this or another experiment of the run";
             SteadyMetric "fidelity.steady_metric" one_of(&["rate", "window", "inflight", "queue", "rtt"], &[]), D::Choice("rate"), steady,
                 "what must be steady: acknowledged bytes an interval, congestion window, bytes in flight, bytes queued on the path, or bytes in flight over the rate";
@@ -266,13 +266,16 @@ macro_rules! for_each_key {
             WallS "limits.wall_s" stepped(0.0, 1e9, 0.001), D::Float(0.0), always, "seconds on the clock after which an experiment fails; 0: none";
 
             #[outside_identity]
-            OutFlows "output.flows" Kind::Bool, D::Bool(false), always, "write flows.csv";
+            MemoryGib "limits.memory_gib" stepped(0.0, 1e6, 0.001), D::Float(0.0), always, "GiB of the host's memory that an experiment may take; 0: what `--memory` or the machine allows";
+
             #[outside_identity]
-            OutLinks "output.links" Kind::Bool, D::Bool(false), always, "write links.csv";
+            OutFlows "output.flows" KeyKind::Bool, D::Bool(false), always, "write flows.csv";
             #[outside_identity]
-            OutRtt "output.rtt" Kind::Bool, D::Bool(false), always, "write rtt.csv";
+            OutLinks "output.links" KeyKind::Bool, D::Bool(false), always, "write links.csv";
             #[outside_identity]
-            OutTrace "output.trace" Kind::Bool, D::Bool(false), always, "write trace/EXP_ID.pftrace for Perfetto; every experiment is simulated once more for it, unfolded, on one CPU thread, while the run waits: for small ones";
+            OutRtt "output.rtt" KeyKind::Bool, D::Bool(false), always, "write rtt.csv";
+            #[outside_identity]
+            OutTrace "output.trace" KeyKind::Bool, D::Bool(false), always, "write trace/EXP_ID.pftrace for Perfetto; every experiment is simulated once more for it, unfolded, on one CPU thread, while the run waits: for small ones";
 
             CostGpuUsd "cost.gpu_usd" PRICE, D::None("assets/costs.toml"), |v| set(v, KeyId::CostGpuUsd), "price of a GPU";
             CostGpuWatts "cost.gpu_watts" PRICE, D::None("assets/costs.toml"), |v| set(v, KeyId::CostGpuWatts), "power of a GPU at full load";

@@ -4,35 +4,35 @@
 
 use super::applies_when::*;
 use super::derive;
-use super::key::{Default as D, Key, Kind};
+use super::key::{Default as D, Key, KeyKind};
 use super::key_id::{KeyId, N_KEYS};
 use super::key_table::for_each_key;
 use super::servers::SERVERS;
 
-const fn int(min: i64, max: i64) -> Kind {
-    Kind::Int { min, max }
+const fn int(min: i64, max: i64) -> KeyKind {
+    KeyKind::Int { min, max }
 }
-const fn num(min: f64, max: f64) -> Kind {
-    Kind::Float { min, max, quantum: 0.0 }
+const fn num(min: f64, max: f64) -> KeyKind {
+    KeyKind::Float { min, max, quantum: 0.0 }
 }
-const fn stepped(min: f64, max: f64, quantum: f64) -> Kind {
-    Kind::Float { min, max, quantum }
+const fn stepped(min: f64, max: f64, quantum: f64) -> KeyKind {
+    KeyKind::Float { min, max, quantum }
 }
-const fn one_of(now: &'static [&'static str], later: &'static [&'static str]) -> Kind {
-    Kind::Choice { now, later }
+const fn one_of(now: &'static [&'static str], later: &'static [&'static str]) -> KeyKind {
+    KeyKind::Choice { now, later }
 }
 
 /// Link rates are whole Mb/s, up to 2^43 bps.
-const LINK_GBPS: Kind = stepped(0.001, 8796.0, 0.001);
+const LINK_GBPS: KeyKind = stepped(0.001, 8796.0, 0.001);
 /// Rates of congestion control are whole bps.
-const RATE_MBPS: Kind = stepped(0.000_001, 8_796_000.0, 0.000_001);
-const DELAY_US: Kind = stepped(0.000_001, 1_000_000.0, 0.000_001);
-const DELAY_US_OR_0: Kind = stepped(0.0, 1_000_000.0, 0.000_001);
+const RATE_MBPS: KeyKind = stepped(0.000_001, 8_796_000.0, 0.000_001);
+const DELAY_US: KeyKind = stepped(0.000_001, 1_000_000.0, 0.000_001);
+const DELAY_US_OR_0: KeyKind = stepped(0.0, 1_000_000.0, 0.000_001);
 /// Most GPUs, ranks, switches, parts.
 pub(super) const COUNT: i64 = 1 << 20;
 const BYTES_MAX: i64 = 1 << 40;
 /// Dollars and watts of one part.
-const PRICE: Kind = stepped(0.0, 1e9, 0.001);
+const PRICE: KeyKind = stepped(0.0, 1e9, 0.001);
 
 /// Whether a key is part of an experiment's identity, by its mark in the table.
 macro_rules! in_identity {

@@ -2,6 +2,7 @@
 //!
 //! Layer: spec.
 
+use super::aliases::meant;
 use super::error::nearest;
 use super::key::{Key, VARIABLES};
 use super::key_id::KeyId;
@@ -25,20 +26,32 @@ pub fn later(name: &str) -> Option<&'static str> {
         .map(|(_, instead)| *instead)
 }
 
+/// Keys that an unknown name, with dots or without, may mean: an alias of theirs, or their last part without its section. May be empty.
+pub fn alternatives(name: &str) -> Vec<&'static str> {
+    let aliased = meant(name);
+    if !aliased.is_empty() {
+        return aliased;
+    }
+    let last = name.rsplit('.').next().unwrap_or(name);
+    KEYS.iter().map(|k| k.name).filter(|k| k.rsplit('.').next() == Some(last)).collect()
+}
+
 /// A hint for an unknown dotted name.
 pub fn hint(name: &str) -> String {
     if name.starts_with(VARIABLES) {
         let known: Vec<&str> = KEYS.iter().filter_map(|k| k.name.strip_prefix(VARIABLES)).collect();
         return format!("the variables that a simulation can follow are {}", known.join(", "));
     }
-    if let Some(k) = nearest(name, KEYS.iter().map(|k| k.name)) {
+    // What somebody wrote on purpose is a better guess than a slip of the keyboard.
+    let aliased = meant(name);
+    if aliased.is_empty()
+        && let Some(k) = nearest(name, KEYS.iter().map(|k| k.name))
+    {
         return format!("did you mean `{k}`?");
     }
-    // The last part alone may be right, in another section.
-    let last = name.rsplit('.').next().unwrap_or(name);
-    let same: Vec<&str> = KEYS.iter().map(|k| k.name).filter(|k| k.rsplit('.').next() == Some(last)).collect();
-    if !same.is_empty() {
-        return format!("did you mean `{}`?", same.join("` or `"));
+    let other = alternatives(name);
+    if !other.is_empty() {
+        return format!("did you mean `{}`?", other.join("` or `"));
     }
     let section = name.split('.').next().unwrap_or(name);
     let table = name.rsplit_once('.').map_or(name, |(table, _)| table);

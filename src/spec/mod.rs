@@ -2,6 +2,7 @@
 //!
 //! Layer: spec. Reads configuration files of the reference; the sweep file itself is read by `sweep`. Knows no topology, no flow, no engine.
 
+mod aliases;
 mod applies_when;
 mod config;
 mod costs;
@@ -30,18 +31,20 @@ pub use config::{Config, Steady, mix};
 pub use costs::CostKeys;
 pub use docs::{reference_markdown, template};
 pub use error::{Conflict, Place, SpecError, nearest};
-pub use key::{Default, Key, Kind};
+pub use key::{Default, Key, KeyKind};
 pub use key_id::{KeyId, N_KEYS};
 pub use keys::{BUILT_IN_CDFS, KEYS, LATER, SECTIONS, built_in_cdf};
-pub use lookup::{find, hint, key, later};
+pub use lookup::{alternatives, find, hint, key, later};
 pub use named::Named;
 pub use ns3_config::{FileConfig, Note, read_ns3_config};
 pub use program::{
-    Algorithm, Analytic, Communication, Compute, Op, Program, ProgramFormat, Protocol, Slowdown, Source,
+    AlgorithmChoice, Analytic, Communication, Compute, OpChoice, ProgramFormat, ProgramSpec, ProtocolChoice,
+    SlowdownChoice, Source,
 };
 pub use sections::{
-    Cdf, Cluster, Limits, Output, Pattern, Policy, Routing, StartUnit, Topology, TopologyFormat, TopologyKind, Workload,
+    CdfChoice, ClusterSection, LimitsSection, OutputSection, Pattern, PolicyChoice, Routing, StartUnitChoice,
+    TopologyFormatChoice, TopologyKind, TopologySection, WorkloadSection,
 };
-pub use servers::{SERVERS, Server, find_server};
-pub use training::{Framework, MemoryBudget, Recompute, Schedule, Training};
+pub use servers::{SERVERS, ServerModel, find_server};
+pub use training::{FrameworkChoice, MemoryBudget, RecomputeChoice, ScheduleChoice, Training};
 pub use value::{Value, Values};

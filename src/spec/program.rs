@@ -18,7 +18,7 @@ use crate::units::PS_PER_NS;
 
 /// A job of dependent operations.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Program {
+pub struct ProgramSpec {
     pub source: Source,
     /// Iterations that are measured, after `warmup` that are not.
     pub iterations: u32,
@@ -32,7 +32,7 @@ pub struct Program {
 pub enum Source {
     Model(Box<Training>),
     Collective {
-        op: Op,
+        op: OpChoice,
         /// As nccl-tests counts them.
         bytes: u64,
         /// From rank 0; `None`: all.
@@ -60,7 +60,7 @@ pub enum ProgramFormat {
 
 /// What a benchmark of one collective runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Op {
+pub enum OpChoice {
     AllReduce,
     AllGather,
     ReduceScatter,
@@ -81,12 +81,12 @@ pub struct Compute {
     /// Ascending, without repeats; empty also where their factor is one.
     pub stragglers: Vec<u32>,
     pub straggler_ppm: u64,
-    pub slowdown: Slowdown,
+    pub slowdown: SlowdownChoice,
 }
 
 /// How kernels slow down beside communication.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Slowdown {
+pub enum SlowdownChoice {
     None,
     Table,
     /// A gradient-boosted tree model in XGBoost's JSON form.
@@ -95,7 +95,7 @@ pub enum Slowdown {
 
 /// How a collective is carried out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Algorithm {
+pub enum AlgorithmChoice {
     Auto,
     Ring,
     Tree,
@@ -108,7 +108,7 @@ pub enum Algorithm {
 
 /// NCCL's protocols.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Protocol {
+pub enum ProtocolChoice {
     Ll,
     Ll128,
     Simple,
@@ -117,8 +117,8 @@ pub enum Protocol {
 /// How collectives and messages are carried out. What is `None` is NCCL's choice.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Communication {
-    pub algorithm: Algorithm,
-    pub protocol: Option<Protocol>,
+    pub algorithm: AlgorithmChoice,
+    pub protocol: Option<ProtocolChoice>,
     pub channels: Option<u32>,
     pub chunk_bytes: Option<u64>,
     pub qps_per_connection: u32,
@@ -150,9 +150,9 @@ impl Analytic {
     pub const ALL: Analytic = Analytic { tp: true, pp: true, dp: true, ep: true, cp: true, other: true };
 }
 
-impl Program {
+impl ProgramSpec {
     /// Types the values of a program. `dir` is what relative paths are relative to. The error names the key at fault.
-    pub(super) fn new(v: &Values, dir: &Path) -> Result<Program, Conflict> {
+    pub(super) fn new(v: &Values, dir: &Path) -> Result<ProgramSpec, Conflict> {
         let ranks = (v.int(KeyId::Ranks) > 0).then(|| v.int(KeyId::Ranks) as u32);
         let format = match v.text(KeyId::WorkloadKind) {
             "simai" => Some(ProgramFormat::SimAi),
@@ -181,7 +181,7 @@ impl Program {
             None if v.is(KeyId::WorkloadKind, "model") => Source::Model(Box::new(Training::new(v, dir)?)),
             None => Source::Collective { op: op(v)?, bytes: v.int(KeyId::Bytes) as u64, ranks },
         };
-        Ok(Program {
+        Ok(ProgramSpec {
             source,
             iterations: v.int(KeyId::Iterations) as u32,
             warmup: v.int(KeyId::Warmup) as u32,
@@ -211,16 +211,16 @@ impl Program {
     }
 }
 
-fn op(v: &Values) -> Result<Op, Conflict> {
+fn op(v: &Values) -> Result<OpChoice, Conflict> {
     Ok(match v.text(KeyId::Op) {
-        "all-reduce" => Op::AllReduce,
-        "all-gather" => Op::AllGather,
-        "reduce-scatter" => Op::ReduceScatter,
-        "all-to-all" => Op::AllToAll,
-        "broadcast" => Op::Broadcast,
-        "reduce" => Op::Reduce,
-        "send-recv" => Op::SendRecv,
-        "barrier" => Op::Barrier,
+        "all-reduce" => OpChoice::AllReduce,
+        "all-gather" => OpChoice::AllGather,
+        "reduce-scatter" => OpChoice::ReduceScatter,
+        "all-to-all" => OpChoice::AllToAll,
+        "broadcast" => OpChoice::Broadcast,
+        "reduce" => OpChoice::Reduce,
+        "send-recv" => OpChoice::SendRecv,
+        "barrier" => OpChoice::Barrier,
         _ => {
             let why = format!("it is required with workload.kind = \"collective\": {}", key(KeyId::Op).accepts());
             return Err(Conflict { key: KeyId::Op, why });
@@ -238,9 +238,9 @@ impl Compute {
             stragglers,
             straggler_ppm,
             slowdown: match v.text(KeyId::Slowdown) {
-                "none" => Slowdown::None,
-                "table" => Slowdown::Table,
-                path if path.ends_with(".json") => Slowdown::Trees(dir.join(path)),
+                "none" => SlowdownChoice::None,
+                "table" => SlowdownChoice::Table,
+                path if path.ends_with(".json") => SlowdownChoice::Trees(dir.join(path)),
                 _ => {
                     return Err(Conflict {
                         key: KeyId::Slowdown,
@@ -280,19 +280,19 @@ impl Communication {
         let nccl = KEYS.iter().filter(read).filter_map(|k| Some((k.name.strip_prefix(VARIABLES)?, v.get(k.id))));
         Ok(Communication {
             algorithm: match v.text(KeyId::Algorithm) {
-                "ring" => Algorithm::Ring,
-                "tree" => Algorithm::Tree,
-                "halving-doubling" => Algorithm::HalvingDoubling,
-                "direct" => Algorithm::Direct,
-                "hierarchical" => Algorithm::Hierarchical,
-                "nvls" => Algorithm::Nvls,
-                "in-network" => Algorithm::InNetwork,
-                _ => Algorithm::Auto,
+                "ring" => AlgorithmChoice::Ring,
+                "tree" => AlgorithmChoice::Tree,
+                "halving-doubling" => AlgorithmChoice::HalvingDoubling,
+                "direct" => AlgorithmChoice::Direct,
+                "hierarchical" => AlgorithmChoice::Hierarchical,
+                "nvls" => AlgorithmChoice::Nvls,
+                "in-network" => AlgorithmChoice::InNetwork,
+                _ => AlgorithmChoice::Auto,
             },
             protocol: match v.text(KeyId::Protocol) {
-                "LL" => Some(Protocol::Ll),
-                "LL128" => Some(Protocol::Ll128),
-                "Simple" => Some(Protocol::Simple),
+                "LL" => Some(ProtocolChoice::Ll),
+                "LL128" => Some(ProtocolChoice::Ll128),
+                "Simple" => Some(ProtocolChoice::Simple),
                 _ => None,
             },
             channels: (v.int(KeyId::Channels) > 0).then(|| v.int(KeyId::Channels) as u32),

@@ -5,11 +5,11 @@
 use std::path::PathBuf;
 
 use super::named::Named;
-use super::program::Program;
+use super::program::ProgramSpec;
 
 /// `[base.cluster]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Cluster {
+pub struct ClusterSection {
     /// `None`: what the topology or flow file needs.
     pub gpus: Option<u32>,
     pub gpus_per_server: u32,
@@ -33,7 +33,7 @@ pub struct Cluster {
 
 /// `[base.topology]`. Rates in bps (whole Mb/s), times in ps.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Topology {
+pub struct TopologySection {
     pub kind: TopologyKind,
     pub link_bps: u64,
     pub uplink_bps: u64,
@@ -57,7 +57,7 @@ pub enum TopologyKind {
         pods: u32,
         cores: u32,
     },
-    /// At most one of `pods` and `servers_per_pod` is given: see [`Topology::pods`].
+    /// At most one of `pods` and `servers_per_pod` is given: see [`TopologySection::pods`].
     RailOptimized {
         rails: u32,
         pods: u32,
@@ -69,13 +69,13 @@ pub enum TopologyKind {
     },
     File {
         path: PathBuf,
-        format: TopologyFormat,
+        format: TopologyFormatChoice,
     },
 }
 
 /// Form of a topology file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TopologyFormat {
+pub enum TopologyFormatChoice {
     Ns3,
     SimAi,
     Htsim,
@@ -84,14 +84,14 @@ pub enum TopologyFormat {
 /// `[base.routing]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Routing {
-    pub policy: Policy,
+    pub policy: PolicyChoice,
     /// ECMP's; 1 hashes as the reference does. Spraying uses [`super::Config::spray_seed`].
     pub seed: u32,
 }
 
 /// How packets choose among shortest paths.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Policy {
+pub enum PolicyChoice {
     Ecmp,
     Spray { max_paths: u32 },
     File { path: PathBuf },
@@ -99,7 +99,7 @@ pub enum Policy {
 
 /// `[base.workload]`. Generated traffic is seeded by [`super::Config::traffic_seed`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Workload {
+pub enum WorkloadSection {
     Traffic {
         pattern: Pattern,
         /// GPUs that take part, from rank 0; `None`: all.
@@ -107,10 +107,10 @@ pub enum Workload {
     },
     Flows {
         path: PathBuf,
-        start_unit: Option<StartUnit>,
+        start_unit: Option<StartUnitChoice>,
     },
     /// A job of dependent operations.
-    Program(Box<Program>),
+    Program(Box<ProgramSpec>),
 }
 
 /// Who sends to whom. `bytes` is the size of each flow.
@@ -135,14 +135,14 @@ pub enum Pattern {
     Poisson {
         /// Share of the hosts' link rate, millionths.
         load_ppm: u32,
-        cdf: Cdf,
+        cdf: CdfChoice,
         duration_ps: u64,
     },
 }
 
 /// A flow-size distribution.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Cdf {
+pub enum CdfChoice {
     /// One of [`super::BUILT_IN_CDFS`].
     BuiltIn(&'static str),
     File(PathBuf),
@@ -150,29 +150,31 @@ pub enum Cdf {
 
 /// Unit of a flow file's start times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum StartUnit {
+pub enum StartUnitChoice {
     Ns,
     S,
 }
 
 /// `[base.limits]`; `None`: no limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct LimitsSection {
     pub sim_ps: Option<u64>,
     pub packet_hops: Option<u64>,
     pub wall_ms: Option<u64>,
+    /// Of the host's memory.
+    pub memory_bytes: Option<u64>,
 }
 
 /// `[base.output]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Output {
+pub struct OutputSection {
     pub flows: bool,
     pub links: bool,
     pub rtt: bool,
     pub trace: bool,
 }
 
-impl Topology {
+impl TopologySection {
     /// Pods of a network of `servers` servers; 0 leaves them to the generator.
     pub fn pods(&self, servers: u32) -> u32 {
         match self.kind {

@@ -9,7 +9,7 @@ use serde::Deserialize;
 
 /// A server model.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-pub struct Server {
+pub struct ServerModel {
     pub gpus: i64,
     /// Network ports for GPU traffic, and the rate of each.
     nics: i64,
@@ -23,7 +23,7 @@ pub struct Server {
     pub latency_ns: f64,
 }
 
-impl Server {
+impl ServerModel {
     /// Network ports as the network sees them: where a GPU has several NICs they are one port with their rates added.
     pub fn ports(&self) -> i64 {
         self.nics.min(self.gpus)
@@ -72,8 +72,8 @@ pub static SERVERS: [&str; GPU_OF.len()] = {
 };
 
 /// The server of a name.
-pub fn find_server(name: &str) -> Option<&'static Server> {
-    static ASSET: OnceLock<BTreeMap<String, Server>> = OnceLock::new();
+pub fn find_server(name: &str) -> Option<&'static ServerModel> {
+    static ASSET: OnceLock<BTreeMap<String, ServerModel>> = OnceLock::new();
     if name.is_empty() {
         return None;
     }

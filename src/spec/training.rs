@@ -14,7 +14,7 @@ use super::value::Values;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Training {
     pub model: Named,
-    pub framework: Framework,
+    pub framework: FrameworkChoice,
     pub tp: u32,
     pub pp: u32,
     pub dp: u32,
@@ -27,8 +27,8 @@ pub struct Training {
     /// `None`: the model's own.
     pub seq: Option<u32>,
     pub sequence_parallel: bool,
-    pub schedule: Schedule,
-    pub recompute: Recompute,
+    pub schedule: ScheduleChoice,
+    pub recompute: RecomputeChoice,
     pub zero: u8,
     pub param_bytes: u32,
     pub grad_bytes: u32,
@@ -52,7 +52,7 @@ pub struct Training {
 
 /// Whose habits the training follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Framework {
+pub enum FrameworkChoice {
     Megatron,
     DeepSpeed,
     Fsdp,
@@ -61,14 +61,14 @@ pub enum Framework {
 
 /// Order of micro-batches on a pipeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Schedule {
+pub enum ScheduleChoice {
     OneFOneB,
     GPipe,
 }
 
 /// What the backward pass computes again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Recompute {
+pub enum RecomputeChoice {
     None,
     Selective,
     Full,
@@ -102,10 +102,10 @@ impl Training {
         Ok(Training {
             model: named(v.text(KeyId::Model), dir),
             framework: match v.text(KeyId::Framework) {
-                "deepspeed" => Framework::DeepSpeed,
-                "fsdp" => Framework::Fsdp,
-                "ddp" => Framework::Ddp,
-                _ => Framework::Megatron,
+                "deepspeed" => FrameworkChoice::DeepSpeed,
+                "fsdp" => FrameworkChoice::Fsdp,
+                "ddp" => FrameworkChoice::Ddp,
+                _ => FrameworkChoice::Megatron,
             },
             tp: u32_of(KeyId::Tp),
             pp: u32_of(KeyId::Pp),
@@ -117,11 +117,11 @@ impl Training {
             global_batch: u32_of(KeyId::GlobalBatch),
             seq: (v.int(KeyId::Seq) > 0).then(|| u32_of(KeyId::Seq)),
             sequence_parallel: v.bool(KeyId::SequenceParallel) && v.int(KeyId::Tp) > 1,
-            schedule: if v.is(KeyId::Schedule, "gpipe") { Schedule::GPipe } else { Schedule::OneFOneB },
+            schedule: if v.is(KeyId::Schedule, "gpipe") { ScheduleChoice::GPipe } else { ScheduleChoice::OneFOneB },
             recompute: match v.text(KeyId::Recompute) {
-                "selective" => Recompute::Selective,
-                "full" => Recompute::Full,
-                _ => Recompute::None,
+                "selective" => RecomputeChoice::Selective,
+                "full" => RecomputeChoice::Full,
+                _ => RecomputeChoice::None,
             },
             zero: v.int(KeyId::Zero) as u8,
             param_bytes: u32_of(KeyId::ParamBytes),

@@ -8,9 +8,9 @@ use super::error::Conflict;
 use super::key_id::KeyId;
 use super::keys::{BUILT_IN_CDFS, built_in_cdf};
 use super::lookup::key;
-use super::program::Program;
+use super::program::ProgramSpec;
 use super::scale::scaled;
-use super::sections::{Cdf, Pattern, StartUnit, Workload};
+use super::sections::{CdfChoice, Pattern, StartUnitChoice, WorkloadSection};
 use super::value::Values;
 use crate::units::PS_PER_NS;
 
@@ -31,16 +31,16 @@ pub(super) fn members(pattern: &Pattern, n: u32) -> Result<(), Conflict> {
     }
 }
 
-pub(super) fn workload(v: &Values, dir: &Path) -> Result<Workload, Conflict> {
+pub(super) fn workload(v: &Values, dir: &Path) -> Result<WorkloadSection, Conflict> {
     let bytes = v.int(KeyId::Bytes) as u64;
     let pattern = match (v.text(KeyId::WorkloadKind), v.text(KeyId::Pattern)) {
         ("model" | "collective" | "simai" | "chakra" | "htsim" | "goal" | "dag", _) => {
-            return Program::new(v, dir).map(|p| Workload::Program(Box::new(p)));
+            return ProgramSpec::new(v, dir).map(|p| WorkloadSection::Program(Box::new(p)));
         }
         ("flows", _) => {
             let start_unit = match v.text(KeyId::StartUnit) {
-                "ns" => Some(StartUnit::Ns),
-                "s" => Some(StartUnit::S),
+                "ns" => Some(StartUnitChoice::Ns),
+                "s" => Some(StartUnitChoice::S),
                 _ => None,
             };
             return match v.text(KeyId::WorkloadPath) {
@@ -48,7 +48,7 @@ pub(super) fn workload(v: &Values, dir: &Path) -> Result<Workload, Conflict> {
                     key: KeyId::WorkloadPath,
                     why: "it is required with workload.kind = \"flows\"; give the path of a flow file".into(),
                 }),
-                p => Ok(Workload::Flows { path: dir.join(p), start_unit }),
+                p => Ok(WorkloadSection::Flows { path: dir.join(p), start_unit }),
             };
         }
         ("traffic", "incast") => {
@@ -72,16 +72,16 @@ pub(super) fn workload(v: &Values, dir: &Path) -> Result<Workload, Conflict> {
         }
     };
     let ranks = (v.int(KeyId::Ranks) > 0).then(|| v.int(KeyId::Ranks) as u32);
-    Ok(Workload::Traffic { pattern, ranks })
+    Ok(WorkloadSection::Traffic { pattern, ranks })
 }
 
-fn cdf(v: &Values, dir: &Path) -> Result<Cdf, Conflict> {
+fn cdf(v: &Values, dir: &Path) -> Result<CdfChoice, Conflict> {
     let name = v.text(KeyId::Cdf);
     match built_in_cdf(name) {
-        Some(b) => Ok(Cdf::BuiltIn(b)),
+        Some(b) => Ok(CdfChoice::BuiltIn(b)),
         None if name.is_empty() => {
             Err(Conflict { key: KeyId::Cdf, why: format!("it must be one of {} or a file", BUILT_IN_CDFS.join(", ")) })
         }
-        None => Ok(Cdf::File(dir.join(name))),
+        None => Ok(CdfChoice::File(dir.join(name))),
     }
 }

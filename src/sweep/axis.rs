@@ -8,11 +8,11 @@ use toml::de::{DeTable, DeValue};
 use super::MAX_EXPERIMENTS;
 use super::method::Method;
 use super::sweep_text::{SweepText, WrittenKey, known};
-use crate::spec::{Key, KeyId, Kind, Place, SpecError, Value, key, nearest};
+use crate::spec::{Key, KeyId, KeyKind, Place, SpecError, Value, key, nearest};
 
 /// The values an axis can take.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Points {
+pub(super) enum Points {
     List(Vec<Value>),
     /// Sampled by `random`, `lhs` and `optimize`; rounded to what the key accepts.
     Range {
@@ -24,7 +24,7 @@ pub enum Points {
 
 /// An axis as declared.
 #[derive(Clone, Debug)]
-pub(super) struct Axis {
+pub(super) struct DeclaredAxis {
     pub key: KeyId,
     pub points: Points,
     pub place: Place,
@@ -32,9 +32,9 @@ pub(super) struct Axis {
     pub written: String,
 }
 
-impl Axis {
+impl DeclaredAxis {
     /// The dotted name.
-    pub fn name(&self) -> &'static str {
+    pub(super) fn name(&self) -> &'static str {
         key(self.key).name
     }
 }
@@ -44,7 +44,7 @@ pub(super) fn read_axis(
     source: &SweepText<'_>,
     method: Method,
     (name, offset, value): &WrittenKey<'_>,
-) -> Result<Axis, SpecError> {
+) -> Result<DeclaredAxis, SpecError> {
     let key = known(source, name, *offset)?;
     let place = source.place(*offset);
     let points = match value.get_ref() {
@@ -75,7 +75,7 @@ pub(super) fn read_axis(
         _ if text.starts_with('{') => text,
         _ => spelled(&points),
     };
-    Ok(Axis { key: key.id, points, place, written })
+    Ok(DeclaredAxis { key: key.id, points, place, written })
 }
 
 /// A range's TOML, for one that was not written inline.
@@ -109,7 +109,7 @@ fn range(
             });
         }
     }
-    if !matches!(key.kind, Kind::Int { .. } | Kind::Float { .. }) {
+    if !matches!(key.kind, KeyKind::Int { .. } | KeyKind::Float { .. }) {
         return Err(source.bad(
             key.name,
             value,
@@ -249,9 +249,11 @@ impl Points {
                 };
                 let x = match key.kind {
                     // Each whole number gets an equal share of a linear range.
-                    Kind::Int { .. } if !*log => at(*min, *max + 1.0).floor(),
-                    Kind::Int { .. } => at(*min, *max).round(),
-                    Kind::Float { quantum, .. } if quantum > 0.0 => tidy((at(*min, *max) / quantum).round() * quantum),
+                    KeyKind::Int { .. } if !*log => at(*min, *max + 1.0).floor(),
+                    KeyKind::Int { .. } => at(*min, *max).round(),
+                    KeyKind::Float { quantum, .. } if quantum > 0.0 => {
+                        tidy((at(*min, *max) / quantum).round() * quantum)
+                    }
                     _ => at(*min, *max),
                 };
                 key.check_number(x.clamp(*min, *max), None)

@@ -210,7 +210,7 @@ fn word_len(text: &str) -> usize {
 }
 
 /// The names that a condition may use.
-pub trait Names {
+pub trait ConditionNames {
     /// Whether there is such a name.
     fn knows(&self, name: &str) -> bool;
 
@@ -231,7 +231,7 @@ pub struct Condition {
 
 impl Condition {
     /// Parses a condition. The error says what is wrong with it.
-    pub fn parse(text: &str, names: &dyn Names) -> Result<Condition, String> {
+    pub fn parse(text: &str, names: &dyn ConditionNames) -> Result<Condition, String> {
         let (prepared, written) = prepare(text, names)?;
         let expr: ExResult<FlatEx<Val, Operators, Literals>> = FlatEx::parse(&prepared);
         let expr = expr.map_err(|_| format!("it is not a condition; write for example {}", names.example()))?;
@@ -258,7 +258,7 @@ impl Condition {
 }
 
 /// Checks every token and puts names into braces, which is how the expression crate reads names with dots.
-fn prepare(text: &str, names: &dyn Names) -> Result<(String, Vec<String>), String> {
+fn prepare(text: &str, names: &dyn ConditionNames) -> Result<(String, Vec<String>), String> {
     if text.len() > MAX_CHARS {
         return Err(format!("it has {} characters; {MAX_CHARS} is the most", text.len()));
     }

@@ -2,7 +2,7 @@
 //!
 //! Layer: sweep. What a condition is, is [`super::condition`]'s; here names are keys.
 
-use super::condition::{Condition, Names, Val};
+use super::condition::{Condition, ConditionNames, Val};
 use crate::spec::{KeyId, Value, Values, find, hint, later};
 
 impl From<&Value> for Val {
@@ -21,7 +21,7 @@ impl From<&Value> for Val {
 /// The names of a constraint: all keys.
 struct Keys;
 
-impl Names for Keys {
+impl ConditionNames for Keys {
     fn knows(&self, name: &str) -> bool {
         find(name).is_some()
     }
@@ -47,14 +47,14 @@ pub(super) struct Constraint {
 
 impl Constraint {
     /// Parses a condition. The error says what is wrong with it.
-    pub fn parse(text: &str) -> Result<Constraint, String> {
+    pub(super) fn parse(text: &str) -> Result<Constraint, String> {
         let condition = Condition::parse(text, &Keys)?;
         let keys = condition.names().iter().map(|n| find(n).expect("a parsed condition knows its names").id).collect();
         Ok(Constraint { condition, keys })
     }
 
     /// Whether the experiment meets the condition.
-    pub fn holds(&self, values: &Values) -> Result<bool, String> {
+    pub(super) fn holds(&self, values: &Values) -> Result<bool, String> {
         self.condition.holds(|name| {
             let at = self.condition.names().iter().position(|n| n == name).expect("a condition asks for its own names");
             Val::from(values.get(self.keys[at]))

@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
-use crate::spec::{KEYS, Key, KeyId, Kind, Values, built_in_cdf};
+use crate::input;
+use crate::spec::{KEYS, Key, KeyId, KeyKind, Values, built_in_cdf};
 
 /// Version of the model's semantics. Raised whenever the same configuration may give other results than before.
 pub const SEMANTIC_VERSION: u32 = 1;
@@ -42,22 +43,18 @@ pub(super) struct Files(pub BTreeMap<PathBuf, String>);
 
 impl Files {
     /// The hash of a file's content, read on first use.
-    pub fn hash(&mut self, path: &Path) -> std::io::Result<&str> {
+    pub(super) fn hash(&mut self, path: &Path) -> std::io::Result<&str> {
         if !self.0.contains_key(path) {
-            // A device or a pipe could go on for ever, and would be used up when the file is read for real.
-            if !std::fs::metadata(path)?.is_file() {
-                return Err(std::io::Error::other("it is not a regular file"));
-            }
             let mut hasher = Sha256::new();
-            std::io::copy(&mut std::fs::File::open(path)?, &mut Writer(&mut hasher))?;
+            std::io::copy(&mut input::open(path)?, &mut Writer(&mut hasher))?;
             self.0.insert(path.to_path_buf(), hex(&hasher.finalize()));
         }
         Ok(&self.0[path])
     }
 
     /// The hash of a file, or of the names and contents of the files that a folder or prefix stands for.
-    pub fn hash_all(&mut self, path: &Path) -> std::io::Result<String> {
-        if path.is_file() {
+    pub(super) fn hash_all(&mut self, path: &Path) -> std::io::Result<String> {
+        if path.exists() && !input::is_folder(path) {
             return self.hash(path).map(str::to_string);
         }
         let mut hasher = Sha256::new();
@@ -75,21 +72,19 @@ impl Files {
 
 /// The regular files of a folder, or those beside `path` whose names begin as it does, in order of their names.
 fn members(path: &Path) -> std::io::Result<Vec<PathBuf>> {
-    let (folder, prefix) = if path.is_dir() {
+    let (folder, prefix) = if input::is_folder(path) {
         (path, None)
     } else {
         (path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new(".")), path.file_name())
     };
     let mut found = Vec::new();
-    for entry in std::fs::read_dir(folder)? {
-        let entry = entry?;
-        let name = entry.file_name();
+    for entry in input::entries(folder)? {
+        let name = entry.file_name().unwrap_or_default();
         let begins = prefix.is_none_or(|p| name.as_encoded_bytes().starts_with(p.as_encoded_bytes()));
-        if begins && std::fs::metadata(entry.path())?.is_file() {
-            found.push(entry.path());
+        if begins && std::fs::metadata(&entry)?.is_file() {
+            found.push(entry);
         }
     }
-    found.sort();
     if found.is_empty() {
         return Err(std::io::Error::new(std::io::ErrorKind::NotFound, "no file there, and none whose name begins so"));
     }
@@ -129,7 +124,7 @@ pub(super) fn canonical(
         out.push('=');
         let text = v.text(key.id);
         let unreadable = |e| (key.id, e);
-        if matches!(key.kind, Kind::Files) {
+        if matches!(key.kind, KeyKind::Files) {
             out.push_str("sha256:");
             out.push_str(&files.hash_all(&dir.join(text)).map_err(unreadable)?);
         } else if is_file(key, text) {
@@ -148,8 +143,8 @@ pub(super) fn canonical(
 /// Whether the text of a key names a file, rather than something built in.
 fn is_file(key: &Key, text: &str) -> bool {
     match key.kind {
-        Kind::Path => true,
-        Kind::Named => !text.starts_with('{') && text.ends_with(".toml"),
+        KeyKind::Path => true,
+        KeyKind::Named => !text.starts_with('{') && text.ends_with(".toml"),
         _ if key.id == KeyId::Cdf => built_in_cdf(text).is_none(),
         _ if key.id == KeyId::Slowdown => text.ends_with(".json"),
         _ => false,

@@ -7,13 +7,20 @@ use std::path::Path;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::axis::{Axis, read_axis};
+use super::axis::{DeclaredAxis, read_axis};
 use super::method::Method;
 use super::sweep_text::{SweepText, is_section, known, leaves};
-use crate::spec::{KeyId, Place, SpecError, Value, find, nearest};
+use crate::spec::{KeyId, Place, SpecError, Value, alternatives, find, nearest};
+
+/// What stands at the top of a sweep file.
+pub(super) const TOP_KEYS: [&str; 7] = ["name", "seed", "base", "sweep", "axes", "constraints", "experiment"];
+/// What stands in `[sweep]`.
+pub(super) const SWEEP_KEYS: [&str; 4] = ["method", "samples", "replicas", "objectives"];
+/// Bytes that a sweep's name may have.
+pub(super) const NAME_LENGTH: usize = 200;
 
 /// One `[[experiment]]`.
-pub(super) struct Row {
+pub(super) struct ExperimentSection {
     pub place: Place,
     pub values: Vec<(KeyId, Value)>,
 }
@@ -26,7 +33,7 @@ pub(super) struct Where {
 
 impl Where {
     /// The condition, short enough for a message.
-    pub fn shown(&self) -> String {
+    pub(super) fn shown(&self) -> String {
         let short: String = self.text.chars().take(80).collect();
         format!("\"{}{}\"", short.escape_default(), if short.len() < self.text.len() { "..." } else { "" })
     }
@@ -46,9 +53,63 @@ pub(super) struct Document {
     pub objectives: Option<(Vec<String>, Place)>,
     pub replicas: u32,
     /// In file order.
-    pub axes: Vec<Axis>,
-    pub rows: Vec<Row>,
+    pub axes: Vec<DeclaredAxis>,
+    pub rows: Vec<ExperimentSection>,
     pub constraints: Vec<Where>,
+}
+
+/// Names that are tried for those of [`TOP_KEYS`] and [`SWEEP_KEYS`].
+const TOP_ALIASES: &[(&str, &[&str])] = &[
+    ("name", &["title", "id"]),
+    ("base", &["defaults", "default", "common", "fixed", "config", "settings", "parameters", "params"]),
+    ("sweep", &["search", "sampling", "optimize", "method", "samples", "replicas", "objectives"]),
+    ("axes", &["grid", "matrix", "vary", "variables", "sweeps"]),
+    ("constraints", &["where", "filter", "filters", "conditions", "require", "exclude"]),
+    ("experiment", &["runs", "points", "cases", "configurations"]),
+];
+const SWEEP_ALIASES: &[(&str, &[&str])] = &[
+    ("method", &["mode", "kind", "type", "strategy", "sampler", "algorithm"]),
+    ("samples", &["n", "n_samples", "num_samples", "count", "points", "budget", "trials"]),
+    ("replicas", &["repeats", "repeat", "repetitions", "replicates", "reps", "runs", "seeds"]),
+    ("objectives", &["metric", "metrics", "goal", "goals", "target", "minimize", "minimise", "maximize", "maximise"]),
+];
+
+/// What an alias stands for.
+fn meant(aliases: &[(&'static str, &[&str])], name: &str) -> Option<&'static str> {
+    aliases.iter().find(|(_, words)| words.contains(&name)).map(|(known, _)| *known)
+}
+
+/// A hint for an unknown name at the top of the file.
+fn top_hint(name: &str) -> String {
+    if let Some(k) = meant(TOP_ALIASES, name) {
+        let inside = if SWEEP_KEYS.contains(&name) { format!(" `{name}` stands below it") } else { String::new() };
+        return format!("did you mean `{k}`?{inside}");
+    }
+    if let Some(k) = nearest(name, TOP_KEYS.into_iter()) {
+        return format!("did you mean `{k}`?");
+    }
+    if find(name).is_some() || is_section(name) {
+        return format!("write [base.{name}]: keys of experiments stand below `base`");
+    }
+    match alternatives(name)[..] {
+        [] => format!("at the top stand {}", TOP_KEYS.join(", ")),
+        [key] => {
+            let (table, last) = key.rsplit_once('.').expect("every key of the table is dotted");
+            format!("did you mean `{key}`? Write `{last}` in [base.{table}]: keys of experiments stand below `base`")
+        }
+        ref keys => format!("did you mean `{}`? Keys of experiments stand below `base`", keys.join("` or `")),
+    }
+}
+
+/// A hint for an unknown name in `[sweep]`.
+fn sweep_hint(name: &str) -> String {
+    if TOP_KEYS.contains(&name) {
+        return format!("`{name}` stands at the top of the file");
+    }
+    match meant(SWEEP_ALIASES, name).or_else(|| nearest(name, SWEEP_KEYS.into_iter())) {
+        Some(k) => format!("did you mean `sweep.{k}`?"),
+        None => format!("known there: sweep.{}", SWEEP_KEYS.join(", sweep.")),
+    }
 }
 
 /// `--set KEY=VALUE`, in the order given.
@@ -57,7 +118,7 @@ pub struct SetOverrides(pub Vec<String>);
 
 impl Document {
     /// Reads the text of a sweep file. `path` is only named in messages.
-    pub fn read(text: &str, path: &Path, sets: &SetOverrides) -> Result<Document, SpecError> {
+    pub(super) fn read(text: &str, path: &Path, sets: &SetOverrides) -> Result<Document, SpecError> {
         let source = SweepText::new(path, text, None);
         let root = DeTable::parse(text).map_err(|e| SpecError::Syntax {
             place: source.place_of(e.span().unwrap_or(0..0)),
@@ -97,7 +158,6 @@ impl Document {
         offset: usize,
         value: &Spanned<DeValue<'_>>,
     ) -> Result<(), SpecError> {
-        const KNOWN: [&str; 7] = ["name", "seed", "base", "sweep", "axes", "constraints", "experiment"];
         let tables = || -> Result<Vec<&Spanned<DeValue<'_>>>, SpecError> {
             let list = value.get_ref().as_array().map(|a| a.iter().collect::<Vec<_>>());
             list.filter(|l| l.iter().all(|v| v.get_ref().is_table()))
@@ -142,7 +202,7 @@ impl Document {
                         let key = known(source, &name, offset)?;
                         values.push((key.id, key.read(v.get_ref()).map_err(|why| source.bad(&name, v, why))?));
                     }
-                    self.rows.push(Row { place: source.place(t.span().start), values });
+                    self.rows.push(ExperimentSection { place: source.place(t.span().start), values });
                 }
                 Ok(())
             }
@@ -155,7 +215,7 @@ impl Document {
                         return Err(SpecError::UnknownKey {
                             place: source.place(k.span().start),
                             key,
-                            hint: "a constraint has one key, `where`".into(),
+                            hint: "did you mean `where`? It is the one key of a constraint".into(),
                         });
                     }
                     let Some(v) = table.get("where") else {
@@ -178,13 +238,7 @@ impl Document {
                 Ok(())
             }
             _ => {
-                let hint = match nearest(name, KNOWN.into_iter()) {
-                    Some(k) => format!("did you mean `{k}`?"),
-                    None if find(name).is_some() || is_section(name) => {
-                        format!("write [base.{name}]: keys of experiments stand below `base`")
-                    }
-                    None => format!("at the top stand {}", KNOWN.join(", ")),
-                };
+                let hint = top_hint(name);
                 let key = name.chars().filter(|c| !c.is_control()).take(80).collect();
                 Err(SpecError::UnknownKey { place: source.place(offset), key, hint })
             }
@@ -199,7 +253,6 @@ impl Document {
         offset: usize,
         value: &Spanned<DeValue<'_>>,
     ) -> Result<(), SpecError> {
-        const KNOWN: [&str; 4] = ["sweep.method", "sweep.samples", "sweep.replicas", "sweep.objectives"];
         let whole = |min: i64, max: i64| {
             match value.get_ref() {
                 DeValue::Integer(i) => {
@@ -211,7 +264,7 @@ impl Document {
         };
         match name {
             "name" => match value.get_ref().as_str() {
-                Some(s) if !s.trim().is_empty() && s.len() <= 200 && !s.contains(char::is_control) => {
+                Some(s) if !s.trim().is_empty() && s.len() <= NAME_LENGTH && !s.contains(char::is_control) => {
                     self.name = s.to_string()
                 }
                 _ => return Err(source.bad(name, value, "it must be a text of 1 to 200 characters".into())),
@@ -259,8 +312,7 @@ impl Document {
                 }
             }
             _ => {
-                let hint = nearest(name, KNOWN.into_iter())
-                    .map_or_else(|| format!("known there: {}", KNOWN.join(", ")), |k| format!("did you mean `{k}`?"));
+                let hint = sweep_hint(name.trim_start_matches("sweep."));
                 let key = name.chars().filter(|c| !c.is_control()).take(80).collect();
                 return Err(SpecError::UnknownKey { place: source.place(offset), key, hint });
             }

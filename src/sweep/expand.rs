@@ -10,71 +10,13 @@ use super::axis::Points;
 use super::constraint::Constraint;
 use super::digest::{self, Files, Hash128};
 use super::document::Document;
+use super::layers::Layers;
 use super::method::Method;
-use super::sample::Design;
+use super::sample::SamplingDesign;
+use super::shared_points::{self, FoundPoint};
 use super::{Experiment, MAX_EXPERIMENTS};
+use crate::input;
 use crate::spec::{Config, Conflict, Default, KeyId, Place, SpecError, Value, Values, key, mix, read_ns3_config};
-
-/// What all experiments share, and how one point is laid over it.
-#[derive(Clone)]
-pub(super) struct Layers {
-    pub axes: Vec<KeyId>,
-    pub design: Arc<Design>,
-    base: Vec<(KeyId, Value)>,
-    /// Defaults, configuration file and `[base]` together, for each configuration file ("" for none).
-    flats: HashMap<Arc<str>, Values>,
-}
-
-impl Layers {
-    /// The configuration file of a point; empty for none.
-    fn config_file<'a>(&'a self, overlay: &'a [(KeyId, Value)]) -> &'a str {
-        let last = |list: &'a [(KeyId, Value)]| list.iter().rev().find(|(k, _)| *k == KeyId::TransportConfig);
-        match last(overlay).or_else(|| last(&self.base)) {
-            Some((_, Value::Text(path))) => path,
-            _ => "",
-        }
-    }
-
-    /// The axis values of a point that are set there.
-    fn overlay(&self, point: u64, out: &mut Vec<(KeyId, Value)>) {
-        out.clear();
-        for (i, k) in self.axes.iter().enumerate() {
-            match self.design.value(point, i) {
-                Value::Unset => {}
-                value => out.push((*k, value.clone())),
-            }
-        }
-    }
-
-    /// All keys of a point, resolved.
-    /// PRECONDITION: the point's configuration file was read, which expansion did for every point.
-    pub fn values(&self, point: u64) -> Values {
-        self.values_with(point, &[])
-    }
-
-    /// The same with changes laid over them.
-    pub fn values_with(&self, point: u64, changes: &[(KeyId, Value)]) -> Values {
-        let mut overlay = Vec::with_capacity(self.axes.len() + changes.len());
-        self.overlay(point, &mut overlay);
-        let flat =
-            self.flats.get(self.config_file(&overlay)).expect("expansion read the configuration file of every point");
-        let mut values = flat.clone();
-        for (k, v) in overlay.into_iter().chain(changes.iter().cloned()) {
-            values.set(k, v);
-        }
-        values.derive();
-        values
-    }
-
-    /// The axis values of a point, as `key = value, ...`.
-    pub fn axes_text(&self, point: u64) -> String {
-        let cell = |(i, k): (usize, &KeyId)| match self.design.value(point, i) {
-            Value::Unset => None,
-            v => Some(format!("{} = {}", key(*k).name, v.to_toml())),
-        };
-        self.axes.iter().enumerate().filter_map(cell).collect::<Vec<_>>().join(", ")
-    }
-}
 
 /// Everything that expansion finds out.
 pub(super) struct Expanded {
@@ -83,12 +25,18 @@ pub(super) struct Expanded {
     pub files: Files,
     /// What has no effect, for the user to know.
     pub notes: Vec<String>,
+    /// Why points cannot run, by point.
+    pub cannot_run: HashMap<u64, Arc<str>>,
+    /// Experiments with the configuration and seed of one before them.
+    pub duplicates: u64,
+    /// The same in words.
+    pub duplicates_note: Option<String>,
 }
 
 /// Expands and checks a whole sweep. `path` is the sweep file, `dir` its folder.
 pub(super) fn expand(doc: &Document, path: &Path, dir: &Path) -> Result<Expanded, SpecError> {
     let whole = |why: String| SpecError::Sweep { place: Place::file(path), why };
-    let (axes, design) = Design::new(doc).map_err(whole)?;
+    let (axes, design) = SamplingDesign::new(doc).map_err(whole)?;
     let points = design.len();
     match points.checked_mul(u64::from(doc.replicas)) {
         Some(n) if n <= MAX_EXPERIMENTS => {}
@@ -124,6 +72,9 @@ pub(super) fn expand(doc: &Document, path: &Path, dir: &Path) -> Result<Expanded
         inert: BTreeMap::new(),
         axis_used: Vec::new(),
         base_used: vec![false; doc.base.len()],
+        cannot_run: HashMap::new(),
+        reasons: HashMap::new(),
+        first_conflict: None,
     };
     run.axis_used = vec![false; run.layers.axes.len()];
     let mut found = run.points(points, &constraints)?;
@@ -134,15 +85,26 @@ pub(super) fn expand(doc: &Document, path: &Path, dir: &Path) -> Result<Expanded
             why,
         });
     }
+    if let Some(conflict) = run.first_conflict.take().filter(|_| run.cannot_run.len() == found.len()) {
+        return Err(conflict);
+    }
     run.check_used(&found)?;
-    if run.is_drawn() {
+    let mut duplicates = 0;
+    let mut duplicates_note = None;
+    if run.leaves_out_duplicates() {
         run.leave_out_duplicates(&mut found);
     } else {
-        run.check_duplicates(&found)?;
+        let able: Vec<FoundPoint> = found.iter().filter(|p| !run.cannot_run.contains_key(&p.point)).copied().collect();
+        let shared = shared_points::find(&able);
+        if let Some(why) = shared_points::listed_twice(&run.layers, &shared) {
+            return Err(whole(why));
+        }
+        duplicates = shared.len() as u64 * u64::from(doc.replicas);
+        duplicates_note = shared_points::note(&run.layers, &able, &shared, u64::from(doc.replicas));
     }
     let seeds: Vec<u64> = (0..doc.replicas).map(|r| replica_seed(doc.seed, r)).collect();
     let mut experiments = Vec::with_capacity(found.len() * seeds.len());
-    for (point, config_key) in found {
+    for FoundPoint { point, config_key, .. } in found {
         for (replica, seed) in seeds.iter().enumerate() {
             let exp_id = experiments.len() as u64;
             experiments.push(Experiment {
@@ -155,7 +117,15 @@ pub(super) fn expand(doc: &Document, path: &Path, dir: &Path) -> Result<Expanded
             });
         }
     }
-    Ok(Expanded { layers: run.layers, experiments, files: run.files, notes: run.notes })
+    Ok(Expanded {
+        layers: run.layers,
+        experiments,
+        files: run.files,
+        notes: run.notes,
+        cannot_run: run.cannot_run,
+        duplicates,
+        duplicates_note,
+    })
 }
 
 /// The seed of a replica, at most 53 bits so that every tool that reads results can hold it.
@@ -175,15 +145,20 @@ struct Run<'a> {
     /// Whether any experiment reads the axis, the entry of `[base]`.
     axis_used: Vec<bool>,
     base_used: Vec<bool>,
+    /// Why points cannot run, by point; equal reasons are one text.
+    cannot_run: HashMap<u64, Arc<str>>,
+    reasons: HashMap<String, Arc<str>>,
+    /// The first of them as an error of the whole sweep.
+    first_conflict: Option<SpecError>,
 }
 
 impl Run<'_> {
-    /// Resolves, filters and checks all points; what is left with its `config_key`.
+    /// Resolves, filters and checks all points; what is left, whether it can run or not.
     fn points(
         &mut self,
         n: u64,
         constraints: &[(&super::document::Where, Constraint)],
-    ) -> Result<Vec<(u64, Hash128)>, SpecError> {
+    ) -> Result<Vec<FoundPoint>, SpecError> {
         let mut found = Vec::new();
         let mut overlay = Vec::new();
         let mut canonical = String::with_capacity(4096);
@@ -219,27 +194,49 @@ impl Run<'_> {
             }
             digest::canonical(&values, self.dir, &mut self.files, &mut canonical)
                 .map_err(|(k, e)| self.unreadable(point, k, &values, &e.to_string()))?;
-            for (used, k) in self.axis_used.iter_mut().zip(&self.layers.axes) {
-                *used = *used || (key(*k).applies_when)(&values);
+            let mut read = 0u64;
+            for (i, (used, k)) in self.axis_used.iter_mut().zip(&self.layers.axes).enumerate() {
+                let reads = (key(*k).applies_when)(&values);
+                *used |= reads;
+                read |= u64::from(reads).checked_shl(i as u32).unwrap_or(0);
             }
             for (used, (k, _, _)) in self.base_used.iter_mut().zip(&self.doc.base) {
                 *used = *used || (key(*k).applies_when)(&values);
             }
-            values = self.check(point, values, first_seed)?;
-            found.push((point, digest::config_key(&canonical)));
+            found.push(FoundPoint { point, config_key: digest::config_key(&canonical), read });
+            values = match self.check(values, first_seed) {
+                Ok(values) => values,
+                Err(conflict) => {
+                    self.refuse(point, conflict);
+                    Values::layered(&[])
+                }
+            };
         }
         Ok(found)
     }
 
     /// Types the configuration of a point and resolves what can be resolved without its network.
-    fn check(&self, point: u64, values: Values, seed: u64) -> Result<Values, SpecError> {
-        let checked = Config::new(values, self.dir, seed).and_then(|config| {
-            if !config.values.is(KeyId::TopologyKind, "file") {
-                config.transport(config.topology.link_bps)?;
-            }
-            Ok(config.values)
-        });
-        checked.map_err(|Conflict { key: k, why }| self.conflict(point, k, &self.layers.values(point), why))
+    fn check(&self, values: Values, seed: u64) -> Result<Values, Conflict> {
+        let config = Config::new(values, self.dir, seed)?;
+        if !config.values.is(KeyId::TopologyKind, "file") {
+            config.transport(config.topology.link_bps)?;
+        }
+        Ok(config.values)
+    }
+
+    /// Records that a point cannot run, and why.
+    fn refuse(&mut self, point: u64, conflict: Conflict) {
+        let Conflict { key: k, why } = conflict;
+        let values = self.layers.values(point);
+        let reason = match values.get(k) {
+            Value::Unset => format!("`{}` is missing; {why}", key(k).name),
+            value => format!("`{} = {}`: {why}", key(k).name, value.to_toml()),
+        };
+        let shared = self.reasons.entry(reason).or_insert_with_key(|text| text.as_str().into());
+        self.cannot_run.insert(point, Arc::clone(shared));
+        if self.first_conflict.is_none() {
+            self.first_conflict = Some(self.conflict(point, k, &values, why));
+        }
     }
 
     /// Reads a configuration file of the reference (or none) and lays `[base]` over it.
@@ -248,7 +245,7 @@ impl Run<'_> {
         if !file.is_empty() {
             let path = self.dir.join(&*file);
             let hashed = self.files.hash(&path).map(|_| ());
-            let read = hashed.and_then(|()| std::fs::read_to_string(&path));
+            let read = hashed.and_then(|()| input::read_text(&path));
             let text =
                 read.map_err(|e| self.unreadable(point, KeyId::TransportConfig, &text_only(&file), &e.to_string()))?;
             let config = read_ns3_config(&text, &path)?;
@@ -293,6 +290,11 @@ impl Run<'_> {
     }
 
     fn unreadable(&self, point: u64, k: KeyId, values: &Values, why: &str) -> SpecError {
+        // The key that the user has written.
+        let k = match k {
+            KeyId::ServerXml if !values.given(k) && values.has(KeyId::NcclTopoFile) => KeyId::NcclTopoFile,
+            k => k,
+        };
         let text = values.text(k);
         if text.is_empty() {
             let when = match key(k).default {
@@ -319,7 +321,7 @@ impl Run<'_> {
     }
 
     /// Axes that nothing reads are mistakes; keys of `[base]` that nothing reads are worth a note.
-    fn check_used(&mut self, found: &[(u64, Hash128)]) -> Result<(), SpecError> {
+    fn check_used(&mut self, found: &[FoundPoint]) -> Result<(), SpecError> {
         if let Some(i) = self.axis_used.iter().position(|u| !u) {
             let k = self.layers.axes[i];
             let declared = self.doc.axes.iter().find(|a| a.key == k).map(|a| a.place.clone());
@@ -365,71 +367,38 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Whether chance has chosen the points, so that nobody wrote one of them down.
-    fn is_drawn(&self) -> bool {
-        let ranges = || self.doc.axes.iter().any(|a| matches!(a.points, Points::Range { .. }));
-        matches!(self.doc.method, Method::Random | Method::Lhs) || (self.doc.method == Method::Optimize && ranges())
+    /// Whether points that are the same as others are left out: those that chance has drawn, which nobody wrote down, and candidates of a
+    /// search, of which few get a row anyway.
+    fn leaves_out_duplicates(&self) -> bool {
+        matches!(self.doc.method, Method::Random | Method::Lhs | Method::Optimize)
     }
 
-    /// Of drawn points that differ in nothing that is read, the first stays.
-    fn leave_out_duplicates(&mut self, found: &mut Vec<(u64, Hash128)>) {
+    /// Of points that differ in nothing that is read, the first stays.
+    fn leave_out_duplicates(&mut self, found: &mut Vec<FoundPoint>) {
         let mut first: HashMap<Hash128, u64> = HashMap::with_capacity(found.len());
         let mut pair = None;
-        let drawn = found.len();
-        found.retain(|(point, config_key)| match first.entry(*config_key) {
+        let n_found = found.len();
+        found.retain(|p| match first.entry(p.config_key) {
             std::collections::hash_map::Entry::Occupied(e) => {
-                pair = pair.or(Some((*e.get(), *point)));
+                pair = pair.or(Some((*e.get(), p.point)));
                 false
             }
             std::collections::hash_map::Entry::Vacant(e) => {
-                e.insert(*point);
+                e.insert(p.point);
                 true
             }
         });
         if let Some((a, b)) = pair {
-            let n = drawn - found.len();
+            let n = n_found - found.len();
+            let ranges = self.doc.axes.iter().any(|a| matches!(a.points, Points::Range { .. }));
+            let drawn = if ranges || self.doc.method != Method::Optimize { "drawn points" } else { "points" };
             let unread = self.unread_difference(a, b);
             self.notes.push(format!(
-                "{n} of {drawn} drawn points are left out, because they are the same as others: [{}] and [{}]{unread}",
+                "{n} of {n_found} {drawn} are left out, because they are the same as others: [{}] and [{}]{unread}",
                 self.layers.axes_text(a),
                 self.layers.axes_text(b)
             ));
         }
-    }
-
-    fn check_duplicates(&self, found: &[(u64, Hash128)]) -> Result<(), SpecError> {
-        let mut first: HashMap<Hash128, u64> = HashMap::with_capacity(found.len());
-        let mut pairs: Vec<(u64, u64)> = Vec::new();
-        let mut n = 0usize;
-        for (point, config_key) in found {
-            match first.entry(*config_key) {
-                std::collections::hash_map::Entry::Occupied(e) => {
-                    n += 1;
-                    if pairs.len() < 3 {
-                        pairs.push((*e.get(), *point));
-                    }
-                }
-                std::collections::hash_map::Entry::Vacant(e) => {
-                    e.insert(*point);
-                }
-            }
-        }
-        if n == 0 {
-            return Ok(());
-        }
-        let name = |p: u64| match self.layers.axes_text(p) {
-            t if t.is_empty() => "no axis values".to_string(),
-            t => t,
-        };
-        let list: Vec<String> = pairs.iter().map(|(a, b)| format!("[{}] and [{}]", name(*a), name(*b))).collect();
-        let more = if n > pairs.len() { format!(" and {} more", n - pairs.len()) } else { String::new() };
-        let (a, b) = pairs[0];
-        let unread = self.unread_difference(a, b);
-        let why = format!(
-            "experiments resolve to the same configuration: {}{more}{unread}; remove one of each, or exclude it by a constraint",
-            list.join("; ")
-        );
-        Err(SpecError::Sweep { place: Place::file(self.path), why })
     }
 
     /// Names the axes in which two equal experiments differ.

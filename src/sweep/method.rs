@@ -15,6 +15,9 @@ pub enum Method {
 }
 
 impl Method {
+    pub(super) const ALL: [Method; 6] =
+        [Method::Grid, Method::Zip, Method::List, Method::Random, Method::Lhs, Method::Optimize];
+
     pub(super) fn name(self) -> &'static str {
         match self {
             Method::Grid => "grid",

@@ -8,21 +8,28 @@ mod constraint;
 mod digest;
 mod document;
 mod expand;
+mod layers;
 mod method;
 mod resolved;
 mod sample;
+mod schema;
+mod shared_points;
 mod sweep_text;
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 pub use digest::{Hash128, SEMANTIC_VERSION};
 pub use document::SetOverrides;
 pub use method::Method;
+pub use schema::json_schema;
 
+use crate::input;
 use crate::spec::{Config, Conflict, KeyId, Place, SpecError, Value, Values, key};
 
-/// The most experiments a sweep may have.
-pub const MAX_EXPERIMENTS: u64 = 10_000_000;
+/// The most experiments a sweep may have: expanding so many takes seconds and fits a laptop.
+pub const MAX_EXPERIMENTS: u64 = 1_000_000;
 
 /// One experiment of a sweep. What it consists of is resolved on demand: [`Sweep::config`], [`Sweep::axis_values`].
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,13 +66,19 @@ pub struct Sweep {
     /// The sweep as TOML with every key of `[base]`; reading it gives the same experiments.
     pub resolved_toml: String,
     /// Every input file with the SHA-256 of its content, ascending by path.
-    pub inputs: Vec<InputFile>,
+    pub inputs: Vec<SweepInputFile>,
     /// How many points `optimize` runs in full, and what it looks for; `None` with other methods.
     pub search: Option<Search>,
     /// What has no effect, for the user to know; not errors.
     pub notes: Vec<String>,
+    /// Experiments with the configuration and seed of one before them: they are simulated once, and each keeps its row.
+    pub duplicates: u64,
+    /// The same in words; `None` where there are none.
+    pub duplicates_note: Option<String>,
     dir: PathBuf,
-    layers: expand::Layers,
+    layers: layers::Layers,
+    /// Why points cannot run, by point.
+    cannot_run: Arc<HashMap<u64, Arc<str>>>,
 }
 
 /// What `method = "optimize"` was asked for.
@@ -81,7 +94,7 @@ pub struct Search {
 
 /// A file an experiment reads.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct InputFile {
+pub struct SweepInputFile {
     pub path: PathBuf,
     /// Hexadecimal.
     pub sha256: String,
@@ -118,7 +131,7 @@ impl std::str::FromStr for Shard {
 /// Reads, expands and checks the sweep file at `path`. Every error is the user's to mend (exit code 2).
 pub fn load(path: &Path, sets: &SetOverrides) -> Result<Sweep, SpecError> {
     let unreadable = |why: String| SpecError::Read { place: Place::file(path), why };
-    let bytes = std::fs::read(path).map_err(|e| unreadable(e.to_string()))?;
+    let bytes = input::read_anywhere(path, input::MOST_SWEEP_BYTES).map_err(|e| unreadable(e.to_string()))?;
     let text =
         String::from_utf8(bytes).map_err(|_| unreadable("it is not UTF-8 text; save it as UTF-8".to_string()))?;
     parse(&text, path, sets)
@@ -144,8 +157,11 @@ pub fn parse(text: &str, path: &Path, sets: &SetOverrides) -> Result<Sweep, Spec
         axes: expanded.layers.axes.iter().map(|k| key(*k).name.to_string()).collect(),
         n_experiments: expanded.experiments.len() as u64,
         experiments: expanded.experiments,
-        inputs: expanded.files.0.into_iter().map(|(path, sha256)| InputFile { path, sha256 }).collect(),
+        inputs: expanded.files.0.into_iter().map(|(path, sha256)| SweepInputFile { path, sha256 }).collect(),
         notes: expanded.notes,
+        duplicates: expanded.duplicates,
+        duplicates_note: expanded.duplicates_note,
+        cannot_run: Arc::new(expanded.cannot_run),
         dir,
         layers: expanded.layers,
     })
@@ -173,7 +189,15 @@ impl Sweep {
         self.layers.values(experiment.point)
     }
 
-    /// The configuration of an experiment. It was checked by [`load`] already; an error can only mean that the experiment is another sweep's.
+    /// Why an experiment cannot run whatever happens, because its keys do not go together; `None` where they do. Its row says so.
+    pub fn cannot_run(&self, experiment: &Experiment) -> Option<&str> {
+        self.cannot_run.get(&experiment.point).map(|why| &**why)
+    }
+
+    /// The configuration of an experiment. [`load`] has checked it.
+    ///
+    /// # Errors
+    /// What does not fit together, where [`Sweep::cannot_run`] says so.
     pub fn config(&self, experiment: &Experiment) -> Result<Config, Conflict> {
         Config::new(self.values(experiment), &self.dir, experiment.seed)
     }

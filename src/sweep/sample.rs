@@ -5,7 +5,7 @@
 use std::collections::HashSet;
 
 use super::MAX_EXPERIMENTS;
-use super::axis::{Axis, Points};
+use super::axis::{DeclaredAxis, Points};
 use super::document::Document;
 use super::method::Method;
 use crate::spec::{KeyId, Value, key, mix};
@@ -14,16 +14,16 @@ use crate::spec::{KeyId, Value, key, mix};
 pub(super) const CANDIDATES_PER_SAMPLE: u64 = 20;
 
 /// The points of a sweep, before constraints.
-pub(super) enum Design {
+pub(super) enum SamplingDesign {
     /// Every combination; the last axis varies fastest.
     Grid(Vec<Vec<Value>>),
     /// Point by point, `width` values each; `Unset` where a listed experiment does not mention a key.
     Rows { width: usize, values: Vec<Value> },
 }
 
-impl Design {
+impl SamplingDesign {
     /// The keys and points of a sweep file. The error says why there are none, or too many.
-    pub fn new(doc: &Document) -> Result<(Vec<KeyId>, Design), String> {
+    pub(super) fn new(doc: &Document) -> Result<(Vec<KeyId>, SamplingDesign), String> {
         let keys: Vec<KeyId> = doc.axes.iter().map(|a| a.key).collect();
         let design = match doc.method {
             Method::Grid => grid(&doc.axes)?,
@@ -38,27 +38,27 @@ impl Design {
     }
 
     /// The number of points.
-    pub fn len(&self) -> u64 {
+    pub(super) fn len(&self) -> u64 {
         match self {
-            Design::Grid(axes) => axes.iter().map(|a| a.len() as u64).product(),
-            Design::Rows { width: 0, .. } => 1,
-            Design::Rows { width, values } => (values.len() / width) as u64,
+            SamplingDesign::Grid(axes) => axes.iter().map(|a| a.len() as u64).product(),
+            SamplingDesign::Rows { width: 0, .. } => 1,
+            SamplingDesign::Rows { width, values } => (values.len() / width) as u64,
         }
     }
 
     /// The value of axis `axis` at point `point`. PRECONDITION: `point < len()`.
-    pub fn value(&self, point: u64, axis: usize) -> &Value {
+    pub(super) fn value(&self, point: u64, axis: usize) -> &Value {
         match self {
-            Design::Grid(axes) => {
+            SamplingDesign::Grid(axes) => {
                 let faster: u64 = axes[axis + 1..].iter().map(|a| a.len() as u64).product();
                 &axes[axis][(point / faster % axes[axis].len() as u64) as usize]
             }
-            Design::Rows { width, values } => &values[point as usize * width + axis],
+            SamplingDesign::Rows { width, values } => &values[point as usize * width + axis],
         }
     }
 }
 
-fn lists(axes: &[Axis]) -> Vec<Vec<Value>> {
+fn lists(axes: &[DeclaredAxis]) -> Vec<Vec<Value>> {
     axes.iter()
         .map(|a| match &a.points {
             Points::List(values) => values.clone(),
@@ -67,11 +67,11 @@ fn lists(axes: &[Axis]) -> Vec<Vec<Value>> {
         .collect()
 }
 
-fn grid(axes: &[Axis]) -> Result<Design, String> {
+fn grid(axes: &[DeclaredAxis]) -> Result<SamplingDesign, String> {
     let axes = lists(axes);
     let points = axes.iter().try_fold(1u64, |n, a| n.checked_mul(a.len() as u64));
     match points {
-        Some(n) if n <= MAX_EXPERIMENTS => Ok(Design::Grid(axes)),
+        Some(n) if n <= MAX_EXPERIMENTS => Ok(SamplingDesign::Grid(axes)),
         _ => {
             let sizes: Vec<String> = axes.iter().map(|a| a.len().to_string()).collect();
             Err(format!(
@@ -82,7 +82,7 @@ fn grid(axes: &[Axis]) -> Result<Design, String> {
     }
 }
 
-fn zip(axes: &[Axis]) -> Result<Design, String> {
+fn zip(axes: &[DeclaredAxis]) -> Result<SamplingDesign, String> {
     let columns = lists(axes);
     let n = columns.first().map_or(0, Vec::len);
     if columns.iter().any(|c| c.len() != n) {
@@ -91,10 +91,10 @@ fn zip(axes: &[Axis]) -> Result<Design, String> {
         return Err(format!("method = \"zip\" needs axes of one length: {}", sizes.join(", ")));
     }
     let values = (0..n).flat_map(|i| columns.iter().map(move |c| c[i].clone())).collect();
-    Ok(Design::Rows { width: columns.len(), values })
+    Ok(SamplingDesign::Rows { width: columns.len(), values })
 }
 
-fn list(doc: &Document) -> Result<(Vec<KeyId>, Design), String> {
+fn list(doc: &Document) -> Result<(Vec<KeyId>, SamplingDesign), String> {
     let mut keys: Vec<KeyId> = Vec::new();
     for (k, _) in doc.rows.iter().flat_map(|r| &r.values) {
         if !keys.contains(k) {
@@ -106,12 +106,12 @@ fn list(doc: &Document) -> Result<(Vec<KeyId>, Design), String> {
             "the [[experiment]] tables are empty, so all experiments are the same; give each its keys".to_string()
         );
     }
-    let cell = |row: &super::document::Row, k: &KeyId| {
+    let cell = |row: &super::document::ExperimentSection, k: &KeyId| {
         row.values.iter().find(|(key, _)| key == k).map_or(Value::Unset, |(_, v)| v.clone())
     };
     let values = doc.rows.iter().flat_map(|r| keys.iter().map(move |k| cell(r, k))).collect();
     let width = keys.len();
-    Ok((keys, Design::Rows { width, values }))
+    Ok((keys, SamplingDesign::Rows { width, values }))
 }
 
 /// A fraction in [0, 1) that depends on the sweep's seed, the axis' name and two counters alone.
@@ -121,7 +121,7 @@ fn unit(seed: u64, axis: &str, i: u64, j: u64) -> f64 {
 }
 
 /// Independent draws without repeats: a point that was drawn before is drawn again.
-fn random(axes: &[Axis], samples: u64, seed: u64) -> Result<Design, String> {
+fn random(axes: &[DeclaredAxis], samples: u64, seed: u64) -> Result<SamplingDesign, String> {
     const TRIES: u64 = 1000;
     let mut seen = HashSet::with_capacity(samples as usize);
     let mut values = Vec::with_capacity(samples as usize * axes.len());
@@ -138,20 +138,20 @@ fn random(axes: &[Axis], samples: u64, seed: u64) -> Result<Design, String> {
         };
         values.extend(point);
     }
-    Ok(Design::Rows { width: axes.len(), values })
+    Ok(SamplingDesign::Rows { width: axes.len(), values })
 }
 
 /// Without points that came before: rounding to what keys accept may join two.
-fn distinct(design: Design) -> Design {
-    let Design::Rows { width, values } = design else { return design };
+fn distinct(design: SamplingDesign) -> SamplingDesign {
+    let SamplingDesign::Rows { width, values } = design else { return design };
     let mut seen = HashSet::new();
     let new = |point: &&[Value]| seen.insert(point.iter().map(Value::to_string).collect::<Vec<_>>().join("\n"));
     let values = values.chunks(width.max(1)).filter(new).flatten().cloned().collect();
-    Design::Rows { width, values }
+    SamplingDesign::Rows { width, values }
 }
 
 /// Latin hypercube: each axis is cut into `samples` equal parts, and each part is used once.
-fn lhs(axes: &[Axis], samples: u64, seed: u64) -> Design {
+fn lhs(axes: &[DeclaredAxis], samples: u64, seed: u64) -> SamplingDesign {
     let orders: Vec<Vec<u64>> = axes
         .iter()
         .map(|a| {
@@ -170,5 +170,5 @@ fn lhs(axes: &[Axis], samples: u64, seed: u64) -> Design {
             values.push(a.points.at(key(a.key), u));
         }
     }
-    Design::Rows { width: axes.len(), values }
+    SamplingDesign::Rows { width: axes.len(), values }
 }

@@ -20,20 +20,20 @@ pub(super) struct SweepText<'a> {
 }
 
 impl<'a> SweepText<'a> {
-    pub fn new(path: &'a Path, text: &'a str, set: Option<&'a str>) -> Self {
+    pub(super) fn new(path: &'a Path, text: &'a str, set: Option<&'a str>) -> Self {
         let line_ends = text.bytes().enumerate().filter(|(_, b)| *b == b'\n').map(|(i, _)| i).collect();
         SweepText { path, text, set, line_ends }
     }
 
     /// The place of the word at `offset`: a key, as far as it goes.
-    pub fn place(&self, offset: usize) -> Place {
+    pub(super) fn place(&self, offset: usize) -> Place {
         let word = |c: &u8| c.is_ascii_alphanumeric() || b"_-.\"'[]".contains(c);
         let rest = self.text.as_bytes().get(offset..).unwrap_or_default();
         self.place_of(offset..offset + rest.iter().take_while(|c| word(c)).count())
     }
 
     /// The place of a value; of one that spans lines, its first.
-    pub fn place_of(&self, span: std::ops::Range<usize>) -> Place {
+    pub(super) fn place_of(&self, span: std::ops::Range<usize>) -> Place {
         if let Some(s) = self.set {
             return Place::Set(s.to_string());
         }
@@ -48,7 +48,7 @@ impl<'a> SweepText<'a> {
     }
 
     /// A value as it was written, short enough for a message.
-    pub fn shown(&self, span: std::ops::Range<usize>) -> String {
+    pub(super) fn shown(&self, span: std::ops::Range<usize>) -> String {
         let text = self.text.get(span).unwrap_or("").trim();
         let mut short: String = text.chars().take(60).map(|c| if c.is_control() { ' ' } else { c }).collect();
         if short.len() < text.len() {
@@ -57,7 +57,7 @@ impl<'a> SweepText<'a> {
         short
     }
 
-    pub fn bad(&self, key: &str, value: &Spanned<DeValue<'_>>, why: String) -> SpecError {
+    pub(super) fn bad(&self, key: &str, value: &Spanned<DeValue<'_>>, why: String) -> SpecError {
         SpecError::BadValue {
             place: self.place_of(value.span()),
             key: key.to_string(),

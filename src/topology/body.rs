@@ -19,7 +19,7 @@ pub(crate) struct Counts<'a> {
 }
 
 /// Switch ids in file order, links in file order, and how many link lines the header leaves out.
-pub(crate) struct Body {
+pub(crate) struct TopologyBody {
     pub(crate) switch_ids: Vec<u32>,
     pub(crate) links: Vec<Link>,
     /// Line of each link, for later errors.
@@ -28,7 +28,7 @@ pub(crate) struct Body {
 }
 
 /// Reads everything after the header.
-pub(crate) fn read(lines: &mut Lines, counts: &Counts) -> Result<Body, FileError> {
+pub(crate) fn read(lines: &mut Lines, counts: &Counts) -> Result<TopologyBody, FileError> {
     let switch_ids = read_switch_ids(lines, counts)?;
     let mut links = Vec::new();
     let mut link_lines = Vec::new();
@@ -40,7 +40,7 @@ pub(crate) fn read(lines: &mut Lines, counts: &Counts) -> Result<Body, FileError
         link_lines.push(line.number);
     }
     let left_out = read_rest(lines, counts)?;
-    Ok(Body { switch_ids, links, link_lines, left_out })
+    Ok(TopologyBody { switch_ids, links, link_lines, left_out })
 }
 
 fn read_switch_ids(lines: &mut Lines, counts: &Counts) -> Result<Vec<u32>, FileError> {

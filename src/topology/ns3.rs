@@ -5,7 +5,7 @@
 
 use std::fmt::Write;
 
-use super::body::{self, Body, Counts};
+use super::body::{self, Counts, TopologyBody};
 use super::network::{Network, Node, NodeIdx, NodeKind};
 use super::text::{FileError, Lines};
 use super::validate::{MAX_LINKS, MAX_NODES, TopologyError};
@@ -31,7 +31,7 @@ pub fn parse_ns3(path: &str, text: &str) -> Result<TopologyFile, TopologyError> 
     let n_switches = header.number("the number of switches", switches, 0, n_nodes - 1)?;
     let n_links = header.number("the number of links", links, 1, MAX_LINKS)?;
     let counts = Counts { header, n_nodes, n_switches, n_links };
-    let Body { switch_ids, links, left_out, .. } = body::read(&mut lines, &counts)?;
+    let TopologyBody { switch_ids, links, left_out, .. } = body::read(&mut lines, &counts)?;
 
     let mut kinds = vec![NodeKind::Host; n_nodes as usize];
     for id in switch_ids {

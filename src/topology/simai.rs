@@ -50,7 +50,7 @@ pub fn parse_simai(path: &str, text: &str) -> Result<TopologyFile, TopologyError
 }
 
 /// One NVLink for all servers: every GPU-to-NVSwitch link must have the same rate and delay, and an NVSwitch serves one server.
-fn read_nvlink(path: &str, nodes: &[Node], body: &body::Body) -> Result<Option<NvLink>, FileError> {
+fn read_nvlink(path: &str, nodes: &[Node], body: &body::TopologyBody) -> Result<Option<NvLink>, FileError> {
     let mut found: Option<NvLink> = None;
     let mut server_of = vec![u32::MAX; nodes.len()];
     for (l, &line) in body.links.iter().zip(&body.link_lines) {

@@ -2,10 +2,11 @@
 //!
 //! Layer: topology (routing and workload use it too). Knows lines and fields; knows nothing of what they mean.
 
-use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 use std::str::FromStr;
+
+use crate::input;
 
 /// What is wrong with a text file, and where.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -21,7 +22,7 @@ pub enum FileError {
 /// The whole file as text. The error names the path, and the line of the first byte that is not text.
 pub fn load_text(path: &Path) -> Result<String, FileError> {
     let shown = path.display().to_string();
-    let bytes = std::fs::read(path).map_err(|e| FileError::Read { path: shown.clone(), reason: e.to_string() })?;
+    let bytes = input::read(path).map_err(|e| FileError::Read { path: shown.clone(), reason: e.to_string() })?;
     text_of(&shown, bytes)
 }
 
@@ -29,7 +30,7 @@ pub fn load_text(path: &Path) -> Result<String, FileError> {
 pub(crate) fn load_head(path: &Path) -> Result<Option<String>, FileError> {
     let shown = path.display().to_string();
     let mut bytes = Vec::new();
-    let read = File::open(path).and_then(|file| file.take(HEAD).read_to_end(&mut bytes));
+    let read = input::open(path).and_then(|file| file.take(HEAD).read_to_end(&mut bytes));
     read.map_err(|e| FileError::Read { path: shown.clone(), reason: e.to_string() })?;
     if bytes.len() as u64 == HEAD {
         let Some(end) = bytes.iter().rposition(|b| *b == b'\n') else { return Ok(None) };

@@ -66,7 +66,7 @@ impl Network {
         ranks: Vec<NodeIdx>,
         nvlink: Option<NvLink>,
     ) -> Result<Network, TopologyError> {
-        let net = Network { nodes, links, ranks, nvlink };
+        let net = Network { nodes, links, ranks, nvlink, tiered: false };
         net.validate()?;
         Ok(net)
     }

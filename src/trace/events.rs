@@ -10,7 +10,7 @@ use crate::workload::program::{Dim, Op, OpKind, Stream};
 
 /// Where a slice is shown. The order is that of tracks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Track {
+pub(super) enum Track {
     Stream { rank: u32, stream: u8 },
     Pair { src: u32, dst: u32, lane: u32 },
     Pause { link: u32 },
@@ -18,14 +18,14 @@ pub enum Track {
 
 /// What an argument of a slice is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Arg {
+pub(super) enum Arg {
     Number(u64),
     Word(&'static str),
 }
 
 /// Something that takes time.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Slice {
+pub(super) struct Slice {
     pub track: Track,
     pub begin_ns: u64,
     pub end_ns: u64,
@@ -36,7 +36,7 @@ pub struct Slice {
 
 /// Bytes that wait at a link's port from a time on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct QueueSample {
+pub(super) struct QueueSample {
     pub link: u32,
     pub at_ns: u64,
     pub bytes: u64,
@@ -51,12 +51,12 @@ enum Source {
 }
 
 /// How many slices a timeline has.
-pub fn count(t: &Timeline) -> usize {
+pub(super) fn count(t: &Timeline) -> usize {
     t.ops.iter().filter(|o| !matches!(op(t, o).kind, OpKind::Join)).count() + t.messages.len() + t.pauses.len()
 }
 
 /// The `most` longest slices in the order of tracks and times; how many there are; and how long the longest is that is left out, ns.
-pub fn longest(t: &Timeline, most: usize) -> (Vec<Slice>, usize, u64) {
+pub(super) fn longest(t: &Timeline, most: usize) -> (Vec<Slice>, usize, u64) {
     let length = |begin: u64, end: u64| end.min(t.until_ps.max(begin)) - begin;
     let ops = t
         .ops
@@ -85,7 +85,7 @@ pub fn longest(t: &Timeline, most: usize) -> (Vec<Slice>, usize, u64) {
 }
 
 /// Samples of all queues: the maximum of every bin at its begin, and what is left at its end unless another bin begins there.
-pub fn queue_samples(t: &Timeline) -> Vec<QueueSample> {
+pub(super) fn queue_samples(t: &Timeline) -> Vec<QueueSample> {
     let mut samples = Vec::new();
     for (link, bins) in t.queues.iter().enumerate() {
         for (i, b) in bins.iter().enumerate() {
@@ -191,7 +191,7 @@ fn pause_slice(t: &Timeline, p: &Pause) -> Slice {
 }
 
 /// What a stream is called.
-pub fn stream_name(stream: u8) -> String {
+pub(super) fn stream_name(stream: u8) -> String {
     const DIMS: [Dim; 6] = [Dim::Tp, Dim::Pp, Dim::Dp, Dim::Ep, Dim::Cp, Dim::Other];
     match Stream(stream) {
         Stream::COMPUTE => "compute".into(),

@@ -4,9 +4,9 @@
 
 /// A message under construction.
 #[derive(Clone, Debug, Default)]
-pub struct Message(Vec<u8>);
+pub(super) struct ProtoMessage(Vec<u8>);
 
-impl Message {
+impl ProtoMessage {
     /// Seven bits a byte, least significant first.
     fn varint(&mut self, mut v: u64) {
         while v >= 0x80 {
@@ -17,26 +17,26 @@ impl Message {
     }
 
     /// A whole number: `uint32`, `uint64`, `enum`, `bool`, and `int32`, `int64` of 0 or more.
-    pub fn uint(&mut self, field: u32, v: u64) -> &mut Self {
+    pub(super) fn uint(&mut self, field: u32, v: u64) -> &mut Self {
         self.varint(u64::from(field) << 3);
         self.varint(v);
         self
     }
 
     /// `string`.
-    pub fn text(&mut self, field: u32, text: &str) -> &mut Self {
+    pub(super) fn text(&mut self, field: u32, text: &str) -> &mut Self {
         self.bytes(field, text.as_bytes())
     }
 
     /// A message inside this one.
-    pub fn message(&mut self, field: u32, build: impl FnOnce(&mut Message)) -> &mut Self {
-        let mut inner = Message::default();
+    pub(super) fn message(&mut self, field: u32, build: impl FnOnce(&mut ProtoMessage)) -> &mut Self {
+        let mut inner = ProtoMessage::default();
         build(&mut inner);
         self.bytes(field, &inner.0)
     }
 
     /// A message that is complete, inside this one.
-    pub fn nested(&mut self, field: u32, inner: Message) -> &mut Self {
+    pub(super) fn nested(&mut self, field: u32, inner: ProtoMessage) -> &mut Self {
         self.bytes(field, &inner.0)
     }
 
@@ -48,7 +48,7 @@ impl Message {
     }
 
     /// The bytes so far.
-    pub fn into_bytes(self) -> Vec<u8> {
+    pub(super) fn into_bytes(self) -> Vec<u8> {
         self.0
     }
 }
@@ -59,7 +59,7 @@ mod tests {
 
     #[test]
     fn fields_are_encoded_as_the_specification_says() {
-        let mut m = Message::default();
+        let mut m = ProtoMessage::default();
         m.uint(1, 150).text(2, "testing").message(3, |m| {
             m.uint(1, 1 << 63).uint(16, 0);
         });

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use super::events::{Arg, QueueSample, Slice, Track, stream_name};
-use super::proto::Message;
+use super::proto::ProtoMessage;
 use crate::batch::timeline::Timeline;
 
 /// All packets come from one writer.
@@ -40,7 +40,7 @@ impl Names {
         }
     }
 
-    fn write(&self, interned: &mut Message, field: u32) {
+    fn write(&self, interned: &mut ProtoMessage, field: u32) {
         for (name, id) in &self.0 {
             interned.message(field, |m| {
                 m.uint(1, *id).text(2, name);
@@ -54,14 +54,14 @@ struct Tracks<'a> {
     timeline: &'a Timeline,
     uuids: u64,
     known: BTreeMap<(u8, u64, u64), u64>,
-    descriptors: Vec<Message>,
+    descriptors: Vec<ProtoMessage>,
 }
 
 impl Tracks<'_> {
-    fn describe(&mut self, parent: Option<u64>, name: Option<&str>, more: impl FnOnce(&mut Message)) -> u64 {
+    fn describe(&mut self, parent: Option<u64>, name: Option<&str>, more: impl FnOnce(&mut ProtoMessage)) -> u64 {
         self.uuids += 1;
         let uuid = self.uuids;
-        let mut packet = Message::default();
+        let mut packet = ProtoMessage::default();
         packet.uint(10, SEQUENCE).message(60, |track| {
             track.uint(1, uuid);
             name.map(|n| track.text(2, n));
@@ -147,11 +147,11 @@ impl Tracks<'_> {
 /// An event with its time.
 struct Timed {
     at_ns: u64,
-    event: Message,
+    event: ProtoMessage,
 }
 
 /// The whole file.
-pub fn encode(timeline: &Timeline, slices: &[Slice], samples: &[QueueSample], notes: &[String]) -> Vec<u8> {
+pub(super) fn encode(timeline: &Timeline, slices: &[Slice], samples: &[QueueSample], notes: &[String]) -> Vec<u8> {
     let mut tracks = Tracks { timeline, uuids: 0, known: BTreeMap::new(), descriptors: Vec::new() };
     let (mut names, mut categories, mut arguments) = (Names::default(), Names::default(), Names::default());
     let mut timed: Vec<Timed> = Vec::with_capacity(2 * slices.len() + samples.len());
@@ -173,7 +173,7 @@ pub fn encode(timeline: &Timeline, slices: &[Slice], samples: &[QueueSample], no
             });
             lanes[lane].0 = slice.end_ns;
             let uuid = lanes[lane].1;
-            let mut event = Message::default();
+            let mut event = ProtoMessage::default();
             event.uint(3, categories.of(slice.category));
             for (name, value) in &slice.args {
                 let id = arguments.of(name);
@@ -186,7 +186,7 @@ pub fn encode(timeline: &Timeline, slices: &[Slice], samples: &[QueueSample], no
                 });
             }
             event.uint(9, BEGIN).uint(10, names.of(&slice.name)).uint(11, uuid);
-            let mut end = Message::default();
+            let mut end = ProtoMessage::default();
             end.uint(9, END).uint(11, uuid);
             by_lane[lane].extend([Timed { at_ns: slice.begin_ns, event }, Timed { at_ns: slice.end_ns, event: end }]);
         }
@@ -195,7 +195,7 @@ pub fn encode(timeline: &Timeline, slices: &[Slice], samples: &[QueueSample], no
     for of_link in samples.chunk_by(|a, b| a.link == b.link) {
         let uuid = tracks.queue(of_link[0].link);
         timed.extend(of_link.iter().map(|s| {
-            let mut event = Message::default();
+            let mut event = ProtoMessage::default();
             event.uint(9, COUNTER).uint(11, uuid).uint(30, s.bytes);
             Timed { at_ns: s.at_ns, event }
         }));
@@ -203,7 +203,7 @@ pub fn encode(timeline: &Timeline, slices: &[Slice], samples: &[QueueSample], no
     // Stable: what follows on a track at the same nanosecond still follows.
     timed.sort_by_key(|t| t.at_ns);
 
-    let mut trace = Message::default();
+    let mut trace = ProtoMessage::default();
     trace.message(1, |packet| {
         packet.uint(10, SEQUENCE).message(12, |interned| {
             categories.write(interned, 1);
@@ -216,7 +216,7 @@ pub fn encode(timeline: &Timeline, slices: &[Slice], samples: &[QueueSample], no
         trace.nested(1, packet);
     }
     for Timed { at_ns, event } in timed {
-        let mut packet = Message::default();
+        let mut packet = ProtoMessage::default();
         packet.uint(8, at_ns).uint(10, SEQUENCE).nested(11, event).uint(13, NEEDS);
         trace.nested(1, packet);
     }
@@ -224,7 +224,7 @@ pub fn encode(timeline: &Timeline, slices: &[Slice], samples: &[QueueSample], no
 }
 
 fn instant(track: u64, name: u64) -> Timed {
-    let mut event = Message::default();
+    let mut event = ProtoMessage::default();
     event.uint(9, INSTANT).uint(10, name).uint(11, track);
     Timed { at_ns: 0, event }
 }

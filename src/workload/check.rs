@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::check_error::CheckError;
-use super::program::{Op, OpKind, Workload};
+use super::program::{Op, OpKind, Rank, Workload};
 use super::progress;
 
 impl Workload {
@@ -68,9 +68,11 @@ impl Workload {
     }
 
     fn check_ops(&self) -> Result<(), CheckError> {
+        let mut of_program: Vec<Vec<&Rank>> = vec![Vec::new(); self.programs.len()];
+        self.ranks.iter().for_each(|rank| of_program[rank.program as usize].push(rank));
         for (p, program) in self.programs.iter().enumerate() {
             // The slots that every rank of the program has, and the least members and shares' length there.
-            let ranks = || self.ranks.iter().filter(|r| r.program as usize == p);
+            let ranks = || of_program[p].iter();
             let slots = ranks().map(|r| r.groups.len()).min().unwrap_or(0);
             let least =
                 |slot: usize| ranks().map(|r| self.groups[r.groups[slot] as usize].members.len()).min().unwrap_or(0);
@@ -271,12 +273,12 @@ fn collective_text(kind: &OpKind) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::collective::Op as CollectiveOp;
+    use crate::collective::CollectiveOp;
     use crate::workload::program::{Dim, Group, Peer, Phase, Stream};
-    use crate::workload::rules::{Message, RankSchedule, Writer, assemble};
+    use crate::workload::rules::{Message, ProgramWriter, RankSchedule, assemble};
 
     /// Two ranks that do what two functions write.
-    struct Two(fn(&mut Writer), fn(&mut Writer));
+    struct Two(fn(&mut ProgramWriter), fn(&mut ProgramWriter));
 
     impl RankSchedule for Two {
         fn ranks(&self) -> u32 {
@@ -291,24 +293,24 @@ mod tests {
             vec![0]
         }
 
-        fn alike(&self, rank: u32) -> u64 {
+        fn program_key(&self, rank: u32) -> u64 {
             rank.into()
         }
 
-        fn write(&self, rank: u32, to: &mut Writer) {
+        fn write(&self, rank: u32, to: &mut ProgramWriter) {
             if rank == 0 { self.0(to) } else { self.1(to) }
         }
     }
 
-    fn error(a: fn(&mut Writer), b: fn(&mut Writer)) -> String {
+    fn error(a: fn(&mut ProgramWriter), b: fn(&mut ProgramWriter)) -> String {
         assemble(&Two(a, b)).map_or_else(|e| e.to_string(), |w| format!("{} ranks fit", w.ranks.len()))
     }
 
-    fn reduce(w: &mut Writer, bytes: u64) {
+    fn reduce(w: &mut ProgramWriter, bytes: u64) {
         w.collective("grads", CollectiveOp::AllReduce, 0, bytes, Dim::Dp, &[]);
     }
 
-    fn send(w: &mut Writer, member: u32, deps: &[u32]) -> u32 {
+    fn send(w: &mut ProgramWriter, member: u32, deps: &[u32]) -> u32 {
         w.send(
             "send",
             Message { peer: Peer { slot: 0, member }, bytes: 8, tag: 7, dim: Dim::Pp },
@@ -317,7 +319,7 @@ mod tests {
         )
     }
 
-    fn recv(w: &mut Writer, member: u32, deps: &[u32]) -> u32 {
+    fn recv(w: &mut ProgramWriter, member: u32, deps: &[u32]) -> u32 {
         w.recv(
             "recv",
             Message { peer: Peer { slot: 0, member }, bytes: 8, tag: 7, dim: Dim::Pp },
@@ -328,12 +330,12 @@ mod tests {
 
     #[test]
     fn what_fits_fits() {
-        let a = |w: &mut Writer| {
+        let a = |w: &mut ProgramWriter| {
             let k = w.compute("k", 5, Phase::Forward, &[]);
             send(w, 1, &[k]);
             reduce(w, 64);
         };
-        let b = |w: &mut Writer| {
+        let b = |w: &mut ProgramWriter| {
             let r = recv(w, 0, &[]);
             w.compute("k", 5, Phase::Forward, &[r]);
             reduce(w, 64);
@@ -373,11 +375,11 @@ mod tests {
     #[test]
     fn deadlocks_are_found_and_who_waits_is_named() {
         // Both receive before they send.
-        let a = |w: &mut Writer| {
+        let a = |w: &mut ProgramWriter| {
             recv(w, 1, &[]);
             send(w, 1, &[]);
         };
-        let b = |w: &mut Writer| {
+        let b = |w: &mut ProgramWriter| {
             recv(w, 0, &[]);
             send(w, 0, &[]);
         };
@@ -388,11 +390,11 @@ mod tests {
         );
         assert!(message.contains("rank 1 waits at op 0"), "{message}");
         // A collective behind a receive whose send is behind the collective.
-        let a = |w: &mut Writer| {
+        let a = |w: &mut ProgramWriter| {
             let r = recv(w, 1, &[]);
             w.collective("grads", CollectiveOp::AllReduce, 0, 8, Dim::Dp, &[r]);
         };
-        let b = |w: &mut Writer| {
+        let b = |w: &mut ProgramWriter| {
             let c = w.collective("grads", CollectiveOp::AllReduce, 0, 8, Dim::Dp, &[]);
             send(w, 0, &[c]);
         };

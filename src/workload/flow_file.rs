@@ -189,7 +189,7 @@ mod tests {
     #[test]
     fn what_is_something_else_is_refused_by_its_first_lines() {
         let folder = tempfile::tempdir().unwrap();
-        let net = Network { nodes: Vec::new(), links: Vec::new(), ranks: Vec::new(), nvlink: None };
+        let net = Network::default();
         for (begin, told) in [
             (&b"exp_id,config_key\n0,a\n"[..], "f.txt:1: the number of flows `exp_id,config_key`"),
             (b"2\n0 1 3\n", "f.txt:2: 3 fields, expected 6"),

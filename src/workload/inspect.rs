@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use super::program::{Dim, OpKind, Phase, Program, Stream, Workload};
-use crate::collective::Op;
+use crate::collective::CollectiveOp;
 
 /// Sums over all ranks, unless said otherwise.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -22,7 +22,7 @@ pub struct Summary {
     pub recvs: u64,
     pub joins: u64,
     /// Collectives by dimension and operation: how many (one for all members of a group) and their bytes as nccl-tests counts them.
-    pub collective_bytes: BTreeMap<(Dim, Op), Amount>,
+    pub collective_bytes: BTreeMap<(Dim, CollectiveOp), Amount>,
     /// Messages by dimension.
     pub message_bytes: BTreeMap<Dim, Amount>,
     /// Compute time of the rank that computes longest, and its parts by phase, ps.
@@ -59,7 +59,7 @@ struct Part {
     phases: BTreeMap<Phase, u64>,
     messages: BTreeMap<Dim, Amount>,
     /// By slot, dimension and operation: how many and bytes.
-    collectives: BTreeMap<(u16, Dim, Op), Amount>,
+    collectives: BTreeMap<(u16, Dim, CollectiveOp), Amount>,
     critical_ops: u64,
     critical_ps: u64,
 }

@@ -4,17 +4,19 @@
 
 mod transfer;
 
-use std::collections::{BTreeMap, HashMap};
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-use super::program::{Dim, OpKind, Stream, Workload};
+use super::classes::Representatives;
+use super::program::{Dim, Group, OpKind, Stream, Workload};
 use super::tasks::{OpTasks, TaskGraph, Work};
-use crate::collective::{Algorithm, Op as CollectiveOp, Protocol, Schedule};
+use crate::collective::{Algorithm, CollectiveOp, Protocol, Schedule};
 use transfer::Arrival;
 
 /// What a collective becomes.
 #[derive(Clone, Debug)]
-pub enum Plan {
+pub enum CollectivePlan {
     /// Messages, with the protocol's flags on the wire; each starts `overhead_ps` after it could.
     Transfers { schedule: Arc<Schedule>, protocol: Protocol, overhead_ps: u64 },
     /// Takes this long once all members are there, uses no network.
@@ -40,7 +42,7 @@ pub struct Asked<'a> {
 pub trait Planner {
     /// # Errors
     /// The asked-for algorithm cannot do this operation on this group: a sentence for the user.
-    fn plan(&mut self, asked: &Asked) -> Result<Plan, String>;
+    fn plan(&mut self, asked: &Asked) -> Result<CollectivePlan, String>;
 }
 
 /// The machine as far as lowering must know it.
@@ -51,9 +53,9 @@ pub struct Lowering<'a> {
     /// Node of the network of each rank: GPUs that share a NIC have the same.
     pub hosts: &'a [u32],
     /// Between GPUs of one server; `None`: they use the network.
-    pub intra: Option<Inside>,
+    pub intra: Option<IntraServerPath>,
     /// Between GPUs of one NIC where `intra` is `None`: no packet leaves a NIC for itself.
-    pub shared_nic: Inside,
+    pub shared_nic: IntraServerPath,
     /// Dimensions whose sends and receives take their time on an idle machine instead of packets: (rate bps, latency ps) of each such dimension.
     pub analytic_p2p: &'a dyn Fn(Dim) -> Option<(u64, u64)>,
     /// From the last arrival of a member of a collective until all know; `None`: nobody waits for the others but through data.
@@ -66,13 +68,15 @@ pub struct Lowering<'a> {
     pub qps_per_connection: u32,
     /// Every message is split over the queue pairs of its connection, else they take turns.
     pub split: bool,
+    /// Ranks that stand for others, where they do: only they get tasks. For workloads whose communication is all analytical.
+    pub representatives: Option<&'a Representatives>,
     /// What a rank's kernel takes over what its program says, 1 being 2^32: by rank and op.
     pub factor_q32: &'a dyn Fn(u32, u32) -> u64,
 }
 
 /// The way from one GPU to another of its server, in times instead of packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Inside {
+pub struct IntraServerPath {
     /// Of the link out of a GPU that a transfer takes.
     pub rate_bps: u64,
     /// One way.
@@ -163,23 +167,48 @@ pub fn lower(workload: &Workload, on: &Lowering, planner: &mut dyn Planner) -> R
         links: HashMap::new(),
     };
     let mut instances: Vec<Vec<Instance>> = workload.groups.iter().map(|_| Vec::new()).collect();
-    let positions = positions(workload);
+    let parties = parties(workload, on.representatives);
+    let positions = positions(&parties);
     let mut matches: BTreeMap<(u32, u32, u32), Matches> = BTreeMap::new();
     for rank in 0..workload.ranks.len() as u32 {
-        lowerer.rank(rank, &positions, &mut instances, &mut matches)?;
+        match lowerer.stands_for(rank) == rank {
+            true => lowerer.rank(rank, &parties, &positions, &mut instances, &mut matches)?,
+            false => lowerer.graph.ops.push(Vec::new()),
+        }
+    }
+    if let Some(representatives) = on.representatives {
+        lowerer.receives_of_those_stood_for(&mut matches);
+        lowerer.graph.stands_for = representatives.rank.clone();
     }
     for (group, list) in instances.iter().enumerate() {
         for (nth, instance) in list.iter().enumerate() {
-            lowerer.collective(group as u32, nth as u32, instance, planner)?;
+            lowerer.collective(group as u32, nth as u32, instance, &parties, planner)?;
         }
     }
     lowerer.messages(&matches)?;
     Ok(lowerer.graph)
 }
 
-/// For each group the members' positions.
-fn positions(workload: &Workload) -> Vec<HashMap<u32, u32>> {
-    workload.groups.iter().map(|g| g.members.iter().enumerate().map(|(i, &r)| (r, i as u32)).collect()).collect()
+/// For each group the ranks that call its collectives: its members, or those that stand for them. Groups that another stands for have none.
+fn parties<'w>(workload: &'w Workload, representatives: Option<&Representatives>) -> Vec<Cow<'w, [u32]>> {
+    let Some(representatives) = representatives else {
+        return workload.groups.iter().map(|g| Cow::Borrowed(g.members.as_slice())).collect();
+    };
+    let of_group = |(g, group): (usize, &Group)| {
+        let mut ranks: Vec<u32> = Vec::new();
+        if representatives.group[g] as usize == g {
+            ranks.extend(group.members.iter().map(|&m| representatives.rank[m as usize]));
+            ranks.sort_unstable();
+            ranks.dedup();
+        }
+        Cow::Owned(ranks)
+    };
+    workload.groups.iter().enumerate().map(of_group).collect()
+}
+
+/// For each group the parties' positions.
+fn positions(parties: &[Cow<[u32]>]) -> Vec<HashMap<u32, u32>> {
+    parties.iter().map(|ranks| ranks.iter().enumerate().map(|(i, &r)| (r, i as u32)).collect()).collect()
 }
 
 struct Lowerer<'a> {
@@ -199,10 +228,16 @@ const P2P: u32 = 1 << 30;
 const P2P_FREE: u32 = 1 << 31;
 
 impl Lowerer<'_> {
+    /// The rank whose tasks are those of `rank` as well.
+    fn stands_for(&self, rank: u32) -> u32 {
+        self.on.representatives.map_or(rank, |representatives| representatives.rank[rank as usize])
+    }
+
     /// The ops of one rank, as far as they concern no other.
     fn rank(
         &mut self,
         rank: u32,
+        parties: &[Cow<[u32]>],
         positions: &[HashMap<u32, u32>],
         instances: &mut [Vec<Instance>],
         matches: &mut BTreeMap<(u32, u32, u32), Matches>,
@@ -227,9 +262,11 @@ impl Lowerer<'_> {
                 }
                 OpKind::Collective { op: what, slot, bytes, dim, algorithm, shares } => {
                     let group = info.groups[slot as usize];
+                    let group =
+                        self.on.representatives.map_or(group, |representatives| representatives.group[group as usize]);
                     let call = Call { op: what, bytes, dim, algorithm, shares };
                     let nth = called.entry(group).or_insert(0);
-                    let tasks = self.call(rank, i, group, *nth, call, positions, instances)?;
+                    let tasks = self.call(rank, i, group, *nth, call, parties, positions, instances)?;
                     *nth += 1;
                     tasks
                 }
@@ -274,13 +311,15 @@ impl Lowerer<'_> {
         group: u32,
         nth: u32,
         call: Call,
+        parties: &[Cow<[u32]>],
         positions: &[HashMap<u32, u32>],
         instances: &mut [Vec<Instance>],
     ) -> Result<OpTasks, LowerError> {
         let members = &self.workload.groups[group as usize].members;
+        let n_parties = parties[group as usize].len();
         let list = &mut instances[group as usize];
         if list.len() as u32 == nth {
-            list.push(Instance { call, first: rank, first_op: op, members: vec![NOT_YET; members.len()] });
+            list.push(Instance { call, first: rank, first_op: op, members: vec![NOT_YET; n_parties] });
         }
         let instance = &mut list[nth as usize];
         if instance.call != call {
@@ -307,11 +346,12 @@ impl Lowerer<'_> {
         group: u32,
         nth: u32,
         instance: &Instance,
+        parties: &[Cow<[u32]>],
         planner: &mut dyn Planner,
     ) -> Result<(), LowerError> {
         let members = &self.workload.groups[group as usize].members;
         if let Some(absent) = instance.members.iter().position(|m| *m == NOT_YET) {
-            return Err(LowerError::Missing { group: listed(members), nth, rank: members[absent] });
+            return Err(LowerError::Missing { group: listed(members), nth, rank: parties[group as usize][absent] });
         }
         if members.len() == 1 {
             self.graph.after(instance.members[0].begin, instance.members[0].end);
@@ -324,7 +364,7 @@ impl Lowerer<'_> {
         let (rank, op) = (instance.first, instance.first_op);
         let plan = planner.plan(&asked).map_err(|why| LowerError::Plan { rank, op, name: self.name(rank, op), why })?;
         match plan {
-            Plan::Analytic { ps } => {
+            CollectivePlan::Analytic { ps } => {
                 self.meet(instance, 0);
                 let gate = self.graph.gate(None, 0, ps);
                 for m in &instance.members {
@@ -332,7 +372,11 @@ impl Lowerer<'_> {
                     self.graph.release(gate, m.end);
                 }
             }
-            Plan::Transfers { schedule, protocol, overhead_ps } => {
+            CollectivePlan::Transfers { schedule, protocol, overhead_ps } => {
+                assert!(
+                    self.on.representatives.is_none(),
+                    "ranks stand for others only where no communication is packets"
+                );
                 // Each transfer is a task or two; split over queue pairs, one more for each.
                 let each = 3 + if self.on.split { self.on.qps_per_connection as usize } else { 0 };
                 self.room(schedule.transfers.len().saturating_mul(each), rank, op)?;
@@ -432,15 +476,16 @@ impl Lowerer<'_> {
         }
         pairs.sort_by_key(|&(src, op, ..)| (src, op));
         for (src, _, dst, send, recv) in pairs {
+            let own = self.stands_for(dst);
             let from = self.graph.ops[src as usize][send.op as usize];
-            let to = self.graph.ops[dst as usize][recv.op as usize];
+            let to = self.graph.ops[own as usize][recv.op as usize];
             let comm = if send.free { P2P_FREE | send.tag } else { P2P | send.dim as u32 };
             let overhead = self.on.p2p_overhead_ps;
             let (post, arrival) = if src == dst {
-                self.through_gate(src, dst, send.bytes, alone(u64::MAX, self.on.local_ps), overhead)
+                self.through_gate(src, own, send.bytes, alone(u64::MAX, self.on.local_ps), overhead)
             } else {
                 match (self.on.analytic_p2p)(send.dim) {
-                    Some((rate, latency)) => self.through_gate(src, dst, send.bytes, alone(rate, latency), overhead),
+                    Some((rate, latency)) => self.through_gate(src, own, send.bytes, alone(rate, latency), overhead),
                     None => self.transfer(comm, src, dst, 0, send.bytes, overhead),
                 }
             };
@@ -448,15 +493,34 @@ impl Lowerer<'_> {
             self.wait_sent(arrival, from.end);
             self.wait(arrival, to.end);
             // To the receiver its data is on the way from the post on.
-            self.graph.ops[dst as usize][recv.op as usize].go = post;
+            self.graph.ops[own as usize][recv.op as usize].go = post;
         }
         Ok(())
+    }
+
+    /// Replaces what was noted of receives: only ranks that stand for others were gone through, and whom they send to may have no tasks of its own. So the receives that meet
+    /// their sends are read off the receivers' programs.
+    fn receives_of_those_stood_for(&self, matches: &mut BTreeMap<(u32, u32, u32), Matches>) {
+        matches.retain(|_, m| !m.sends.is_empty());
+        matches.values_mut().for_each(|m| m.recvs.clear());
+        let receivers: BTreeSet<u32> = matches.keys().map(|&(_, dst, _)| dst).collect();
+        for dst in receivers {
+            let info = &self.workload.ranks[dst as usize];
+            for (i, op) in self.workload.programs[info.program as usize].ops.iter().enumerate() {
+                let OpKind::Recv { peer, bytes, tag, dim } = op.kind else { continue };
+                let group = info.groups[peer.slot as usize];
+                let src = self.workload.groups[group as usize].members[peer.member as usize];
+                if let Some(m) = matches.get_mut(&(src, dst, tag)) {
+                    m.recvs.push(End { op: i as u32, bytes, tag, dim, free: op.stream == Stream::FREE });
+                }
+            }
+        }
     }
 }
 
 /// One link for all that a rank sends.
-fn alone(rate_bps: u64, latency_ps: u64) -> Inside {
-    Inside { rate_bps, latency_ps, links: 1 }
+fn alone(rate_bps: u64, latency_ps: u64) -> IntraServerPath {
+    IntraServerPath { rate_bps, latency_ps, links: 1 }
 }
 
 /// Ranks of a group, the first few.

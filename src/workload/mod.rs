@@ -5,6 +5,7 @@
 mod cdf;
 pub mod check;
 pub mod check_error;
+mod classes;
 pub mod critical_path;
 pub mod dag;
 mod decimal;
@@ -27,7 +28,8 @@ pub mod training;
 
 pub use cdf::Cdf;
 pub use check_error::CheckError;
+pub use classes::Representatives;
 pub use error::WorkloadError;
 pub use flow::Flow;
 pub use flow_file::{FIRST_SPORT, FlowFile, MAX_FLOW_BYTES, MAX_FLOWS, StartUnit, parse_flows, read_flows};
-pub use traffic::{AllToAll, Incast, Permutation, Poisson, Ring};
+pub use traffic::{AllToAll, BYTES_A_FLOW, Incast, Permutation, Poisson, Ring};

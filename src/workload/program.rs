@@ -5,7 +5,8 @@
 
 use std::collections::HashMap;
 
-use crate::collective::{Algorithm, Op as CollectiveOp};
+use crate::budget;
+use crate::collective::{Algorithm, CollectiveOp};
 
 /// What part of an iteration a communication belongs to, for the breakdown of iteration time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -144,7 +145,7 @@ pub struct Workload {
     /// In order of rank.
     pub ranks: Vec<Rank>,
     pub groups: Vec<Group>,
-    pub names: Names,
+    pub names: NameTable,
     /// Uneven all-to-alls: for each member as destination its weight; what a rank sends is split in proportion.
     pub shares: Vec<Vec<u64>>,
     /// Tokens that one iteration trains, for tokens_per_s; 0: does not apply.
@@ -158,6 +159,7 @@ pub struct Workload {
 impl Program {
     /// Appends an op.
     pub fn push(&mut self, kind: OpKind, stream: Stream, name: u32, deps: &[u32]) -> u32 {
+        budget::check("operations");
         let deps_first = self.deps.len() as u32;
         self.deps.extend_from_slice(deps);
         self.ops.push(Op { kind, stream, name, deps_first, deps_n: deps.len() as u32 });
@@ -180,12 +182,12 @@ impl Workload {
 
 /// Names as they come, each once.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Names {
+pub struct NameTable {
     list: Vec<String>,
     index: HashMap<String, u32>,
 }
 
-impl Names {
+impl NameTable {
     /// Index of a name, added if new.
     pub fn of(&mut self, name: &str) -> u32 {
         if let Some(&i) = self.index.get(name) {
@@ -203,7 +205,7 @@ impl Names {
     }
 }
 
-impl std::ops::Index<u32> for Names {
+impl std::ops::Index<u32> for NameTable {
     type Output = str;
 
     fn index(&self, i: u32) -> &str {

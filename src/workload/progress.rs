@@ -4,12 +4,12 @@
 //! run, without time. Sends are taken to be buffered: what hangs here hangs on every network.
 
 use std::collections::{BTreeSet, HashMap};
+use std::rc::Rc;
 
 use super::check_error::CheckError;
+use super::classes::{GroupPlace, RankClasses};
 use super::program::{OpKind, Program, Stream, Workload};
 
-/// A group's place in a rank: (class, slot).
-type Place = (u32, u16);
 /// Messages of a rank to or from a peer with a tag: (slot, member, tag).
 type Line = (u16, u32, u32);
 /// A line of a class.
@@ -17,57 +17,10 @@ type Source = (u32, Line);
 
 /// Runs one rank of each class; an error names what waits for what.
 pub(super) fn check(w: &Workload) -> Result<(), CheckError> {
-    let (class_of, reps) = classes(w);
-    let mut run = Run::new(w, &class_of, &reps);
+    let classes = RankClasses::of(w, |_| Vec::new(), |_| Vec::new());
+    let mut run = Run::new(w, &classes.class_of, &classes.reps);
     run.go();
     run.stuck().map_or(Ok(()), |waits| Err(CheckError::Deadlock { waits }))
-}
-
-/// Classes of ranks: equal programs, and equal classes member by member in equal slots. Gives each rank's class and each class's first rank.
-fn classes(w: &Workload) -> (Vec<u32>, Vec<u32>) {
-    let slot_in: Vec<Vec<u16>> = {
-        // Each group member's slot for the group.
-        let mut index: HashMap<(u32, u32), u16> = HashMap::new();
-        for (r, rank) in w.ranks.iter().enumerate() {
-            for (slot, &g) in rank.groups.iter().enumerate() {
-                index.insert((g, r as u32), slot as u16);
-            }
-        }
-        let of = |(g, group): (usize, &super::program::Group)| {
-            group.members.iter().map(|&m| index.get(&(g as u32, m)).copied().unwrap_or(u16::MAX)).collect()
-        };
-        w.groups.iter().enumerate().map(of).collect()
-    };
-    let mut class: Vec<u32> = w.ranks.iter().map(|r| r.program).collect();
-    let mut n = class.iter().collect::<BTreeSet<_>>().len();
-    loop {
-        // A group looks like its members' classes and slots; a rank like its own class and its groups' looks.
-        let mut looks: HashMap<Vec<Place>, u32> = HashMap::new();
-        let mut group_look = Vec::with_capacity(w.groups.len());
-        for (g, group) in w.groups.iter().enumerate() {
-            let look: Vec<Place> =
-                group.members.iter().zip(&slot_in[g]).map(|(&m, &s)| (class[m as usize], s)).collect();
-            let next = looks.len() as u32;
-            group_look.push(*looks.entry(look).or_insert(next));
-        }
-        let mut seen: HashMap<(u32, Vec<u32>), u32> = HashMap::new();
-        let mut reps = Vec::new();
-        let mut refined = Vec::with_capacity(class.len());
-        for (r, rank) in w.ranks.iter().enumerate() {
-            let look = (class[r], rank.groups.iter().map(|&g| group_look[g as usize]).collect());
-            let next = seen.len() as u32;
-            let c = *seen.entry(look).or_insert_with(|| {
-                reps.push(r as u32);
-                next
-            });
-            refined.push(c);
-        }
-        class = refined;
-        if reps.len() == n {
-            return (class, reps);
-        }
-        n = reps.len();
-    }
 }
 
 /// One rank of each class on its way.
@@ -75,7 +28,7 @@ struct Run<'a> {
     w: &'a Workload,
     reps: &'a [u32],
     /// By class and slot: who takes part in its collectives.
-    parties: Vec<Vec<Vec<Place>>>,
+    parties: Vec<Vec<Rc<Vec<GroupPlace>>>>,
     /// By class: where a receive's messages come from: (slot, member, tag) of the receiver to (class, slot, member, tag) of the sender.
     sources: Vec<HashMap<Line, Source>>,
     /// By class and op: dependencies that are not done, its stream's predecessor among them.
@@ -90,7 +43,7 @@ struct Run<'a> {
     begun: Vec<Vec<u32>>,
     /// By class: sends done, by (slot, member, tag).
     sent: Vec<HashMap<Line, u32>>,
-    on_collective: HashMap<Place, Vec<(u32, u32)>>,
+    on_collective: HashMap<GroupPlace, Vec<(u32, u32)>>,
     on_send: HashMap<Source, Vec<(u32, u32)>>,
     ready: Vec<(u32, u32)>,
 }
@@ -115,17 +68,20 @@ impl<'a> Run<'a> {
             on_send: HashMap::new(),
             ready: Vec::new(),
         };
-        let place = |m: u32, g: u32| -> Option<Place> {
+        let place = |m: u32, g: u32| -> Option<GroupPlace> {
             let slot = w.ranks[m as usize].groups.iter().position(|&x| x == g)?;
             Some((class_of[m as usize], slot as u16))
         };
+        // A group may have a million members, each of a class of its own: they are listed once.
+        let mut of_group: HashMap<u32, Rc<Vec<GroupPlace>>> = HashMap::new();
         for (c, &r) in reps.iter().enumerate() {
             let groups = &w.ranks[r as usize].groups;
-            let parties = |&g: &u32| {
-                let places: BTreeSet<Place> =
+            let members = |g: u32| {
+                let places: BTreeSet<GroupPlace> =
                     w.groups[g as usize].members.iter().filter_map(|&m| place(m, g)).collect();
-                places.into_iter().collect()
+                Rc::new(places.into_iter().collect())
             };
+            let parties = |&g: &u32| Rc::clone(of_group.entry(g).or_insert_with(|| members(g)));
             run.parties.push(groups.iter().map(parties).collect());
             run.sources.push(sources(w, class_of, r));
             run.wire(c as u32, program(c));
@@ -216,7 +172,7 @@ impl<'a> Run<'a> {
     }
 
     /// A party that has not begun collective `k`.
-    fn absent(&self, c: u32, slot: u16, k: u32) -> Option<Place> {
+    fn absent(&self, c: u32, slot: u16, k: u32) -> Option<GroupPlace> {
         self.parties[c as usize][slot as usize].iter().copied().find(|&(p, s)| self.begun[p as usize][s as usize] <= k)
     }
 

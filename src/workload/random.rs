@@ -3,7 +3,7 @@
 //! Layer: workload.
 
 /// A stream of draws; equal seeds and names give equal draws on every machine.
-pub(super) struct Stream {
+pub(super) struct RandomStream {
     key: u64,
     count: u64,
 }
@@ -15,10 +15,10 @@ fn mix(mut z: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-impl Stream {
+impl RandomStream {
     /// `stream` keeps draws for different purposes apart.
-    pub(super) fn new(seed: u64, stream: u64) -> Stream {
-        Stream { key: mix(mix(seed).wrapping_add(stream)), count: 0 }
+    pub(super) fn new(seed: u64, stream: u64) -> RandomStream {
+        RandomStream { key: mix(mix(seed).wrapping_add(stream)), count: 0 }
     }
 
     /// The next 64 bits.

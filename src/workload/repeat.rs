@@ -4,6 +4,7 @@
 //! needed from other ranks is their collectives' and messages' business.
 
 use super::program::{Op, OpKind, Program, Stream, Workload};
+use crate::budget;
 
 /// Repeats every program; `n` at least 1. Programs that hold several iterations already are repeated as a whole.
 pub fn repeat(w: &mut Workload, n: u32) {
@@ -29,6 +30,7 @@ fn repeated(p: &Program, n: u32, name: u32) -> Program {
     let mut gate: Option<u32> = None;
     for round in 0..n {
         let base = out.ops.len() as u32;
+        budget::announce_rows::<Op>("operations of its iterations", p.ops.len() as u64);
         for (i, op) in p.ops.iter().enumerate() {
             let first = out.deps.len() as u32;
             out.deps.extend(p.deps_of(i as u32).iter().map(|d| d + base));

@@ -1,6 +1,6 @@
 //! A workload with other sizes or durations: what-if questions about a trace that cannot be recorded again.
 //!
-//! Layer: workload. Other numbers of ranks are the importer's to give where the form leaves them open (`import::Options::ranks`): a program says nothing of them.
+//! Layer: workload. Other numbers of ranks are the importer's to give where the form leaves them open (`import::ImportOptions::ranks`): a program says nothing of them.
 
 use super::import::{MAX_BYTES, MAX_PS};
 use super::program::{OpKind, Workload};

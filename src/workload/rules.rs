@@ -11,7 +11,10 @@
 
 use super::check_error::CheckError;
 use super::program::{Dim, Group, OpKind, Peer, Phase, Program, Rank, Stream, Workload};
-use crate::collective::Op as CollectiveOp;
+use std::collections::HashMap;
+
+use crate::budget;
+use crate::collective::CollectiveOp;
 
 /// A parallel schedule: which groups there are, and what each rank does.
 pub trait RankSchedule {
@@ -25,10 +28,10 @@ pub trait RankSchedule {
     fn slots(&self, rank: u32) -> Vec<u32>;
 
     /// Ranks that give the same number do the same, op by op, but for the groups in their slots: [`RankSchedule::write`] is called for the first of them only.
-    fn alike(&self, rank: u32) -> u64;
+    fn program_key(&self, rank: u32) -> u64;
 
     /// Writes what `rank` does from start to end.
-    fn write(&self, rank: u32, to: &mut Writer);
+    fn write(&self, rank: u32, to: &mut ProgramWriter);
 
     /// Weights of uneven all-to-alls, see [`Workload::shares`].
     fn shares(&self) -> Vec<Vec<u64>> {
@@ -46,12 +49,12 @@ pub struct Message {
 }
 
 /// Writes one rank's program.
-pub struct Writer<'a> {
+pub struct ProgramWriter<'a> {
     program: Program,
     workload: &'a mut Workload,
 }
 
-impl Writer<'_> {
+impl ProgramWriter<'_> {
     /// A kernel on the compute stream; gives its index, for dependencies.
     pub fn compute(&mut self, name: &str, ps: u64, phase: Phase, deps: &[u32]) -> u32 {
         self.op(name, OpKind::Compute { ps, phase }, Stream::COMPUTE, deps)
@@ -73,7 +76,7 @@ impl Writer<'_> {
         self.op(name, OpKind::Send { peer, bytes, tag, dim }, stream, deps)
     }
 
-    /// A receive, see [`Writer::send`].
+    /// A receive, see [`ProgramWriter::send`].
     pub fn recv(&mut self, name: &str, message: Message, stream: Stream, deps: &[u32]) -> u32 {
         let Message { peer, bytes, tag, dim } = message;
         self.op(name, OpKind::Recv { peer, bytes, tag, dim }, stream, deps)
@@ -94,21 +97,22 @@ impl Writer<'_> {
 /// Turns a schedule into a workload and checks it.
 pub fn assemble(schedule: &dyn RankSchedule) -> Result<Workload, CheckError> {
     let mut workload = Workload { groups: schedule.groups(), shares: schedule.shares(), ..Workload::default() };
-    let mut keys: Vec<u64> = Vec::new();
+    let mut programs: HashMap<u64, usize> = HashMap::new();
     for rank in 0..schedule.ranks() {
-        let key = schedule.alike(rank);
-        let program = match keys.iter().position(|&k| k == key) {
-            Some(i) => i,
+        let key = schedule.program_key(rank);
+        budget::check("programs of its ranks");
+        let program = match programs.get(&key) {
+            Some(&i) => i,
             None => {
-                let mut writer = Writer { program: Program::default(), workload: &mut workload };
+                let mut writer = ProgramWriter { program: Program::default(), workload: &mut workload };
                 schedule.write(rank, &mut writer);
                 let mut program = writer.program;
                 if program.iteration_ends.last() != Some(&(program.ops.len() as u32)) {
                     program.iteration_ends.push(program.ops.len() as u32);
                 }
                 workload.programs.push(program);
-                keys.push(key);
-                keys.len() - 1
+                programs.insert(key, workload.programs.len() - 1);
+                workload.programs.len() - 1
             }
         };
         workload.ranks.push(Rank { program: program as u32, groups: schedule.slots(rank) });

@@ -3,6 +3,8 @@
 //! Layer: workload. Tasks take time or post messages on queue pairs; edges say what waits for what; gates are meetings of ranks and transfers that are no
 //! packets'. Knows ranks, no NICs: `batch` gives tasks their owners.
 
+use crate::budget;
+
 /// A queue pair between two ranks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct QueuePair {
@@ -23,7 +25,7 @@ pub enum Work {
 
 /// A task of a rank. `delay_ps`: from its release to its end, or to the post of its message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Task {
+pub struct GraphTask {
     pub rank: u32,
     pub delay_ps: u64,
     pub work: Work,
@@ -31,7 +33,7 @@ pub struct Task {
 
 /// Which moment of a task an edge leaves from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum When {
+pub enum EdgeMoment {
     /// Its end; of a message the last acknowledgement.
     Done,
     /// A message has arrived whole at the receiving rank.
@@ -48,13 +50,13 @@ pub enum Target {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Edge {
     pub from: u32,
-    pub when: When,
+    pub when: EdgeMoment,
     pub to: Target,
 }
 
 /// When all edges into it have been met, it is served, and some time later releases its tasks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Gate {
+pub struct GraphGate {
     /// What serves it, one gate after another, for `serial_ps` each; `None`: nothing does.
     pub server: Option<u32>,
     pub serial_ps: u64,
@@ -76,21 +78,30 @@ pub struct OpTasks {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TaskGraph {
     pub qps: Vec<QueuePair>,
-    pub tasks: Vec<Task>,
+    pub tasks: Vec<GraphTask>,
     pub edges: Vec<Edge>,
-    pub gates: Vec<Gate>,
+    pub gates: Vec<GraphGate>,
     /// (gate, task) that it releases.
     pub releases: Vec<(u32, u32)>,
     /// Servers of gates.
     pub servers: u32,
-    /// Tasks of every op of every rank.
+    /// Tasks of every op of every rank; none of ranks that another stands for.
     pub ops: Vec<Vec<OpTasks>>,
+    /// For each rank the one whose tasks are its own as well; empty where each has its own.
+    pub stands_for: Vec<u32>,
 }
 
 impl TaskGraph {
+    /// Tasks of a rank's op.
+    pub fn op(&self, rank: u32, op: u32) -> &OpTasks {
+        let rank = self.stands_for.get(rank as usize).copied().unwrap_or(rank);
+        &self.ops[rank as usize][op as usize]
+    }
+
     /// Appends a task.
     pub fn task(&mut self, rank: u32, delay_ps: u64, work: Work) -> u32 {
-        self.tasks.push(Task { rank, delay_ps, work });
+        budget::check("tasks");
+        self.tasks.push(GraphTask { rank, delay_ps, work });
         self.tasks.len() as u32 - 1
     }
 
@@ -109,23 +120,23 @@ impl TaskGraph {
 
     /// `to` waits for the end of `from`.
     pub fn after(&mut self, from: u32, to: u32) {
-        self.edges.push(Edge { from, when: When::Done, to: Target::Task(to) });
+        self.edges.push(Edge { from, when: EdgeMoment::Done, to: Target::Task(to) });
     }
 
     /// `to` waits for the arrival of message `from`.
     pub fn after_arrival(&mut self, from: u32, to: u32) {
-        self.edges.push(Edge { from, when: When::Got, to: Target::Task(to) });
+        self.edges.push(Edge { from, when: EdgeMoment::Got, to: Target::Task(to) });
     }
 
     /// Appends a gate.
     pub fn gate(&mut self, server: Option<u32>, serial_ps: u64, latency_ps: u64) -> u32 {
-        self.gates.push(Gate { server, serial_ps, latency_ps: latency_ps.max(1) });
+        self.gates.push(GraphGate { server, serial_ps, latency_ps: latency_ps.max(1) });
         self.gates.len() as u32 - 1
     }
 
     /// Gate `gate` waits for the end of `from`.
     pub fn into_gate(&mut self, from: u32, gate: u32) {
-        self.edges.push(Edge { from, when: When::Done, to: Target::Gate(gate) });
+        self.edges.push(Edge { from, when: EdgeMoment::Done, to: Target::Gate(gate) });
     }
 
     /// Task `task` waits for gate `gate`.

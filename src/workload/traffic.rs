@@ -6,7 +6,8 @@ use super::cdf::Cdf;
 use super::error::WorkloadError;
 use super::flow::Flow;
 use super::flow_file::{FIRST_SPORT, MAX_FLOW_BYTES, MAX_FLOWS, SportCounter};
-use super::random::Stream;
+use super::random::RandomStream;
+use crate::budget;
 use crate::units::PS_PER_S;
 
 /// Destination port of generated flows.
@@ -97,7 +98,15 @@ fn check_count(pattern: &'static str, n: u64) -> Result<(), WorkloadError> {
         let problem = format!("{n} flows are more than the {MAX_FLOWS} that are supported");
         return Err(WorkloadError::parameter("pattern", pattern, problem));
     }
+    announce_flows(n);
     Ok(())
+}
+
+/// Flows are followed by their paths, windows and rows of tables: what one comes to at least.
+pub const BYTES_A_FLOW: u64 = 600;
+
+fn announce_flows(n: u64) {
+    budget::announce("flows", n.saturating_mul(BYTES_A_FLOW));
 }
 
 impl Incast {
@@ -121,7 +130,7 @@ impl Incast {
             let receiver = (u64::from(r) * u64::from(n_ranks) / u64::from(self.receivers)) as u32;
             let mut others: Vec<u32> = (0..n_ranks).filter(|&x| x != receiver).collect();
             if fan_in < n_ranks - 1 {
-                Stream::new(self.seed, SENDERS << 32 | u64::from(r)).shuffle(&mut others);
+                RandomStream::new(self.seed, SENDERS << 32 | u64::from(r)).shuffle(&mut others);
             }
             for &src in &others[..fan_in as usize] {
                 flows.push(flow(flows.len() as u32, src, receiver, self.bytes));
@@ -136,7 +145,7 @@ impl Permutation {
     pub fn flows(&self, n_ranks: u32) -> Result<Vec<Flow>, WorkloadError> {
         check_ranks("permutation", n_ranks)?;
         check_bytes(self.bytes)?;
-        let mut stream = Stream::new(self.seed, PERMUTATION);
+        let mut stream = RandomStream::new(self.seed, PERMUTATION);
         let mut to: Vec<u32> = (0..n_ranks).collect();
         loop {
             stream.shuffle(&mut to);
@@ -206,7 +215,8 @@ impl Poisson {
             let problem = format!("about {expected:.0} flows would arrive; at most {} are supported", MAX_FLOWS / 2);
             return Err(WorkloadError::parameter("duration_ns", self.duration_ps / 1000, problem));
         }
-        let [mut arrivals, mut ends, mut sizes] = [ARRIVALS, ENDS, SIZES].map(|s| Stream::new(self.seed, s));
+        announce_flows(expected as u64);
+        let [mut arrivals, mut ends, mut sizes] = [ARRIVALS, ENDS, SIZES].map(|s| RandomStream::new(self.seed, s));
         let mut ports = SportCounter::default();
         let mut flows: Vec<Flow> = Vec::with_capacity(expected as usize);
         let mut start_ps = 0u64;

@@ -1,11 +1,19 @@
 //! The program as a user meets it: help, messages, exit codes, `doctor`, `submit`.
 
+#![forbid(unsafe_code)]
+
 mod corpus;
 mod doctor;
+mod inputs;
+mod memory;
 mod messages;
+mod plot;
+mod release;
+mod shells;
 #[cfg(unix)]
 mod submit;
 mod usage;
+mod watch;
 
 #[path = "../support/mod.rs"]
 mod support;

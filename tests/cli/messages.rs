@@ -145,7 +145,7 @@ fn failures_are_told_once() {
     assert_eq!(ran.code, 1);
     assert_eq!(ran.stderr.matches("experiment 0 failed: limit").count(), 1, "{}", ran.stderr);
     assert!(
-        ran.stdout.contains("1 of 1 experiments failed; failed.csv says why") && !ran.stdout.contains("limit"),
+        ran.stdout.contains("1 of 1 experiment failed; failed.csv says why") && !ran.stdout.contains("limit"),
         "{}",
         ran.stdout
     );

@@ -20,6 +20,11 @@ fn help_says_what_there_is() {
         &["report", "--help"],
         &["compare", "--help"],
         &["trace", "--help"],
+        &["plot", "--help"],
+        &["watch", "--help"],
+        &["schema", "--help"],
+        &["completions", "--help"],
+        &["man", "--help"],
     ] {
         let output = hyperfold(root.path(), args);
         assert_eq!(output.code, 0, "{args:?}");

@@ -1,5 +1,7 @@
 //! What the documents promise, held against the code: layers, dependencies, links, names, columns, the sweeps to start from.
 
+#![forbid(unsafe_code)]
+
 mod circles;
 mod columns;
 mod dependencies;
@@ -7,6 +9,9 @@ mod experiments;
 mod layers;
 mod pages;
 mod presets;
+mod type_names;
+mod unsafe_code;
+mod words;
 
 #[path = "../support/mod.rs"]
 mod support;

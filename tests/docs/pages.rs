@@ -15,7 +15,7 @@ const PARAGRAPH: usize = 120;
 const GENERATED: &[&str] = &["docs/reference/keys.md", "docs/reference/presets.md"];
 /// Folders whose files the pages name by their path from the root.
 const FOLDERS: &[&str] =
-    &["src", "shaders", "docs", "tests", "scripts", "assets", "experiments", "benches", "examples", ".ci"];
+    &["src", "shaders", "docs", "tests", "scripts", "assets", "experiments", "benches", "examples", "fuzz", ".ci"];
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -34,8 +34,9 @@ fn files(folder: &Path, ends: &[&str], into: &mut Vec<PathBuf>) {
 
 /// Every page, by its path from the root, with its text.
 fn pages() -> Vec<(String, String)> {
-    let mut paths: Vec<PathBuf> =
-        ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md"].map(|name| root().join(name)).to_vec();
+    let mut paths: Vec<PathBuf> = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"]
+        .map(|name| root().join(name))
+        .to_vec();
     for folder in ["docs", "experiments", "benches"] {
         files(&root().join(folder), &["md"], &mut paths);
     }

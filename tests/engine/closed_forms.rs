@@ -1,6 +1,6 @@
 //! Simulations against formulas: what `hyperfold validate closed-forms` prints, each row within its bound.
 
-use hyperfold::batch::closed_forms::{Row, rows};
+use hyperfold::batch::closed_forms::{ClosedFormRow, rows};
 
 #[test]
 fn formulas_hold() {
@@ -17,7 +17,7 @@ fn formulas_hold() {
         );
     }
     // Bytes are exact; times within half a per cent.
-    let bound = |r: &Row| if r.unit == "bytes" { 0.0 } else { 0.005 };
+    let bound = |r: &ClosedFormRow| if r.unit == "bytes" { 0.0 } else { 0.005 };
     let wrong: Vec<String> = rows
         .iter()
         .filter(|r| r.rel_error().is_nan() || r.rel_error().abs() > bound(r))

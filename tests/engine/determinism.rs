@@ -5,8 +5,8 @@ use std::path::Path;
 use crate::support::program::Folder;
 use crate::support::{Case, engine, golden, random};
 use hyperfold::batch::build::{BuildOptions, Built};
-use hyperfold::batch::{self, Ending, Outcome, QueuedExperiment, RunEvent, RunOptions};
-use hyperfold::columns::{FlowRx, FlowTx, Nic, OwnedTables, Port, RttSample, status};
+use hyperfold::batch::{self, Ending, ExperimentOutcome, QueuedExperiment, RunEvent, RunOptions};
+use hyperfold::columns::{FlowRx, FlowTx, Nic, OwnedTables, PacketIdx, Port, RttSample, status};
 use hyperfold::engine::EngineError;
 use hyperfold::engine::cpu::engine::CpuEngine;
 use hyperfold::sweep::{self, SetOverrides, Sweep};
@@ -157,7 +157,7 @@ fn pieces_make_up_the_whole() {
 }
 
 /// Outcomes of the experiments whose places in the sweep are `places`, as experiments 0, 1, 2 ... of a run in batches of `batch`; by place.
-fn outcomes(sweep: &Sweep, places: &[usize], batch: usize) -> Vec<(usize, Result<Outcome, Ending>)> {
+fn outcomes(sweep: &Sweep, places: &[usize], batch: usize) -> Vec<(usize, Result<ExperimentOutcome, Ending>)> {
     let task = |(id, &place): (usize, &usize)| QueuedExperiment {
         exp_id: id as u64,
         config: sweep.config(&sweep.experiments[place]).unwrap(),
@@ -224,15 +224,23 @@ struct Rows {
 }
 
 fn rows(t: &OwnedTables) -> Rows {
-    let nic = |n: &Nic| Nic { worst: 0, free_head: 0, free_n: 0, to_return: 0, ack_head: 0, ack_tail: 0, ..*n };
+    let nic = |n: &Nic| Nic {
+        worst: 0,
+        free_head: PacketIdx(0),
+        free_n: 0,
+        to_return: PacketIdx(0),
+        ack_head: PacketIdx(0),
+        ack_tail: PacketIdx(0),
+        ..*n
+    };
     let port = |p: &Port| Port {
-        q_head: 0,
-        q_tail: 0,
-        frame_head: 0,
-        frame_tail: 0,
-        in_frames: 0,
-        merged: 0,
-        to_return: 0,
+        q_head: PacketIdx(0),
+        q_tail: PacketIdx(0),
+        frame_head: PacketIdx(0),
+        frame_tail: PacketIdx(0),
+        in_frames: PacketIdx(0),
+        merged: PacketIdx(0),
+        to_return: PacketIdx(0),
         arr_bytes: 0,
         arr_n: 0,
         ..*p
@@ -242,7 +250,7 @@ fn rows(t: &OwnedTables) -> Rows {
         nics: t.nics.iter().map(nic).collect(),
         ports: t.ports.iter().map(port).collect(),
         tx: t.flow_tx.clone(),
-        rx: t.flow_rx.iter().map(|r| FlowRx { held: 0, ..*r }).collect(),
+        rx: t.flow_rx.iter().map(|r| FlowRx { held: PacketIdx(0), ..*r }).collect(),
         rtts: t.rtts.clone(),
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::support::{engine, gpu_graphs};
 use hyperfold::batch::build::BuildOptions;
-use hyperfold::columns::{FlowRx, FlowTx, Gate, NONE, OwnedTables, Task, status};
+use hyperfold::columns::{FlowRx, FlowTx, Gate, NONE, OwnedTables, PacketIdx, Task, TaskIdx, status};
 use hyperfold::engine::grow;
 use hyperfold::engine::systems::SYSTEMS;
 
@@ -65,10 +65,10 @@ fn the_order_of_rows_changes_nothing() {
 fn rows(t: &OwnedTables) -> (u32, Vec<Task>, Vec<Gate>, Vec<FlowTx>, Vec<FlowRx>) {
     (
         t.exps[0].status,
-        t.tasks.iter().map(|r| Task { next: NONE, ..*r }).collect(),
+        t.tasks.iter().map(|r| Task { next: TaskIdx::NONE, ..*r }).collect(),
         t.gates.iter().map(|r| Gate { next: NONE, ..*r }).collect(),
         t.flow_tx.clone(),
-        t.flow_rx.iter().map(|r| FlowRx { held: NONE, ..*r }).collect(),
+        t.flow_rx.iter().map(|r| FlowRx { held: PacketIdx::NONE, ..*r }).collect(),
     )
 }
 

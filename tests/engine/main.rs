@@ -1,5 +1,7 @@
 //! The CPU engine: against golden cases, against an independent oracle, against formulas; and that nothing but the case decides its result.
 
+#![forbid(unsafe_code)]
+
 mod closed_forms;
 mod determinism;
 mod golden;

@@ -38,12 +38,7 @@ fn by_engine(case: &Case, name: &str, step_divisor: u64) -> Seen {
     engine::conserved(&built.tables).unwrap_or_else(|e| panic!("{name}: {e}"));
     let t = &built.tables;
     Seen {
-        finish_ps: built
-            .flow_rows
-            .iter()
-            .map(|&r| t.flow_tx[r as usize].finish)
-            .map(|f| (f != NEVER).then_some(f))
-            .collect(),
+        finish_ps: built.flow_rows.iter().map(|&r| t.flow_tx[r].finish).map(|f| (f != NEVER).then_some(f)).collect(),
         gave_up: ended == status::GAVE_UP,
         packet_hops: engine::packet_hops(t),
         ecn_marks: t.ports.iter().map(|p| p.marks).sum(),

@@ -75,7 +75,7 @@ fn by_engine(c: &TaskCase, name: &str, step_divisor: u64) -> Seen {
             .iter()
             .map(|r| Times { at: time(r.at), done: time(r.done), got: time(r.got) })
             .collect(),
-        finish_ps: built.flow_rows[..c.first_qp].iter().map(|&r| time(t.flow_tx[r as usize].finish)).collect(),
+        finish_ps: built.flow_rows[..c.first_qp].iter().map(|&r| time(t.flow_tx[r].finish)).collect(),
         gave_up: ended == status::GAVE_UP,
         packet_hops: engine::packet_hops(t),
         ecn_marks: t.ports.iter().map(|p| p.marks).sum(),

@@ -6,7 +6,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use crate::support::engine::is_final;
 use crate::support::{engine, gpu_graphs};
 use hyperfold::batch::build::BuildOptions;
-use hyperfold::columns::{FlowRx, FlowTx, Gate, NONE, Nic, OwnedTables, Port, Task, cc, mode, qp, status};
+use hyperfold::columns::{
+    FlowIdx, FlowRx, FlowTx, Gate, NONE, Nic, OwnedTables, PacketIdx, Port, Task, TaskIdx, cc, mode, qp, status,
+};
 use hyperfold::engine::cpu::cc::{dcqcn, timely};
 use hyperfold::engine::fold::{FoldEngine, FoldStats, Memo};
 use hyperfold::workload::tasks::Work;
@@ -44,10 +46,10 @@ fn rows(t: &OwnedTables) -> Ended {
     };
     (
         t.exps[0].status,
-        t.tasks.iter().map(|r| Task { next: NONE, ..*r }).collect(),
+        t.tasks.iter().map(|r| Task { next: TaskIdx::NONE, ..*r }).collect(),
         t.gates.iter().map(|r| Gate { next: NONE, ..*r }).collect(),
         t.flow_tx.iter().map(|r| FlowTx { flags: r.flags & !(qp::HELD | qp::QUEUED), next_avail: 0, ..*r }).collect(),
-        t.flow_rx.iter().map(|r| FlowRx { held: NONE, nack_t: 0, cnp_t: 0, ..*r }).collect(),
+        t.flow_rx.iter().map(|r| FlowRx { held: PacketIdx::NONE, nack_t: 0, cnp_t: 0, ..*r }).collect(),
         t.nics.iter().map(nic).collect(),
         t.ports.iter().map(port).collect(),
     )
@@ -59,7 +61,7 @@ fn caught_up(t: &OwnedTables, now: u64) -> OwnedTables {
     let e = t.exps[0];
     for f in 0..t.flow_tx.len() {
         if e.cc == cc::DCQCN {
-            dcqcn::advance_until(&mut t.view(), f as u32, now);
+            dcqcn::advance_until(&mut t.view(), FlowIdx::new(f), now);
         }
         let most = match e.cc {
             cc::DCQCN => e.fast_recovery + 1,
@@ -154,12 +156,12 @@ fn states_change_nothing() {
     assert!(hits > 2000 && less > 120, "{hits} hits, {less} with less to simulate");
 }
 
-/// Long messages, on queue pairs that stay what they are, watched closely: naps are the rule.
-fn drowsy(seed: u64) -> (String, OwnedTables) {
-    asleep(gpu_graphs::case(seed))
+/// Long messages on queue pairs that are used again, sampled often: most of the time is skipped.
+fn steady_case(seed: u64) -> (String, OwnedTables) {
+    made_steady(gpu_graphs::case(seed))
 }
 
-fn asleep(mut g: gpu_graphs::Graph) -> (String, OwnedTables) {
+fn made_steady(mut g: gpu_graphs::Graph) -> (String, OwnedTables) {
     for task in &mut g.graph.tasks {
         if let Work::Message { bytes, .. } = &mut task.work {
             *bytes *= 40;
@@ -175,11 +177,11 @@ fn asleep(mut g: gpu_graphs::Graph) -> (String, OwnedTables) {
 
 /// What is skipped is decided by nothing but what happened to a partition: not by what is remembered, nor by audits, nor by who else runs.
 #[test]
-fn sleep_depends_on_the_past_alone() {
+fn skips_depend_only_on_the_past() {
     let mut engine = FoldEngine::checkpointing_every(10);
-    let (mut skips, mut slept, mut audited, mut hits) = (0, 0, 0, 0);
+    let (mut skips, mut skipped, mut audited, mut hits) = (0, 0, 0, 0);
     for seed in (0..200).chain(0..200) {
-        let (name, mut plain) = drowsy(seed);
+        let (name, mut plain) = steady_case(seed);
         let (mut kept, mut audit) = (plain.clone(), plain.clone());
         let stats = run(&name, &mut FoldEngine::forgetful().with_checkpoints_every(10), &mut plain);
         if plain.exps[0].status == status::GAVE_UP {
@@ -193,19 +195,19 @@ fn sleep_depends_on_the_past_alone() {
         same(&format!("{name}, audited"), &audit, &plain);
         gpu_graphs::complete(&name, &plain);
         skips += stats.skips;
-        slept += stats.hops_skipped;
+        skipped += stats.hops_skipped;
     }
-    println!("{skips} naps, {slept} packet-hops slept, {audited} audited, {hits} hits");
+    println!("{skips} skips, {skipped} packet-hops skipped, {audited} audited, {hits} hits");
     assert!(
-        skips > 80 && slept > 70_000 && audited > 80 && hits > 200,
-        "{skips} naps, {slept} packet-hops slept, {audited} audited, {hits} hits"
+        skips > 80 && skipped > 70_000 && audited > 80 && hits > 200,
+        "{skips} skips, {skipped} packet-hops skipped, {audited} audited, {hits} hits"
     );
 }
 
-/// A case of [`drowsy`] whose signals take `k` times 350 ns longer.
+/// A case of [`steady_case`] whose signals take `k` times 350 ns longer.
 fn delayed(seed: u64, k: u64, steady: bool) -> (String, OwnedTables) {
     let g = gpu_graphs::case(seed);
-    let (name, mut t) = asleep(gpu_graphs::Graph { release_ps: g.release_ps + k * 350_000, ..g });
+    let (name, mut t) = made_steady(gpu_graphs::Graph { release_ps: g.release_ps + k * 350_000, ..g });
     if !steady {
         t.exps[0].modes &= !mode::STEADY;
     }
@@ -288,7 +290,7 @@ fn together(engine: &mut FoldEngine, threads: usize, batch: &mut [OwnedTables]) 
 
 /// Experiments that meet the same unknown at the same time: one finds out, the others wait for it.
 #[test]
-fn likes_side_by_side_are_simulated_once() {
+fn equal_experiments_side_by_side_are_simulated_once() {
     let mut compared = 0;
     for seed in 0..120 {
         let g = gpu_graphs::case(seed);
@@ -323,14 +325,14 @@ fn likes_side_by_side_are_simulated_once() {
     assert!(compared > 40, "{compared}");
 }
 
-/// What the second of two likes simulates that run one after the other.
+/// What the second of two equal experiments simulates that run one after the other.
 fn together_twice(tables: &OwnedTables, every: u64) -> u64 {
     let mut engine = FoldEngine::checkpointing_every(every);
     together(&mut engine, 1, &mut [tables.clone(), tables.clone()])[1].hops_simulated
 }
 
-/// Experiments that have some of their traffic in common. Signals take longer in some, so that likes are out of step.
-fn kindred(first: u64) -> Vec<gpu_graphs::Graph> {
+/// Experiments that have some of their traffic in common. Signals take longer in some, so that equal partitions are out of step.
+fn overlapping(first: u64) -> Vec<gpu_graphs::Graph> {
     let case = |(k, seed): (u64, u64)| {
         let g = gpu_graphs::case(seed);
         gpu_graphs::Graph { release_ps: g.release_ps + k * 350_000, ..g }
@@ -344,7 +346,7 @@ fn whoever_waits_changes_nothing() {
     for (threads, every) in [(2, 7), (4, 40), (4, 2048)] {
         let mut engine = FoldEngine::checkpointing_every(every);
         for first in (0..96).step_by(4) {
-            let cases = kindred(first);
+            let cases = overlapping(first);
             let mut plain: Vec<OwnedTables> = cases.iter().map(|g| gpu_graphs::tables(g, OPTIONS).tables).collect();
             let mut batch = plain.clone();
             together(&mut engine, threads, &mut batch);
@@ -357,34 +359,35 @@ fn whoever_waits_changes_nothing() {
     }
 }
 
-/// Nor where steady partitions sleep: what they sleep with, and until when, is the same for whoever goes first and whoever waits.
+/// Nor where steady partitions are skipped: rates and length of a skip are the same for whoever goes first and whoever waits.
 #[test]
-fn whoever_waits_sleeps_the_same() {
+fn whoever_waits_skips_the_same() {
     let (mut skips, mut hits) = (0, 0);
     for (threads, every) in [(2, 7), (4, 40), (4, 2048)] {
         let mut engine = FoldEngine::checkpointing_every(every);
         for first in (0..96).step_by(12) {
-            let (names, mut plain): (Vec<String>, Vec<OwnedTables>) = kindred(first).into_iter().map(asleep).unzip();
+            let (names, mut plain): (Vec<String>, Vec<OwnedTables>) =
+                overlapping(first).into_iter().map(made_steady).unzip();
             let mut batch = plain.clone();
-            // Some are simulated all the same where they slept, which nobody waits for.
+            // Some skips are audited, which nobody waits for.
             batch.iter_mut().step_by(3).for_each(|t| t.exps[0].audit_ppm = 500_000);
             let folds = together(&mut engine, threads, &mut batch);
             hits += folds.iter().map(|f| f.hits).sum::<u64>();
             for ((name, got), want) in names.iter().zip(&batch).zip(&mut plain) {
                 skips += run(name, &mut FoldEngine::forgetful().with_checkpoints_every(every), want).skips;
                 if want.exps[0].status != status::GAVE_UP {
-                    same(&format!("{name}, {threads} threads, cuts every {every}"), got, want);
+                    same(&format!("{name}, {threads} threads, checkpoints every {every}"), got, want);
                 }
             }
         }
     }
-    println!("{skips} naps, {hits} hits");
-    assert!(skips > 5 && hits > 200, "{skips} naps, {hits} hits");
+    println!("{skips} skips, {hits} hits");
+    assert!(skips > 5 && hits > 200, "{skips} skips, {hits} hits");
 }
 
-/// Partitions that meet in a turn of one of them, before either has sent anything, are not at rest while the other has something due (found with DCTCP).
+/// Partitions that meet in a turn of one of them, before either has sent anything, are not idle while the other has something due (found with DCTCP).
 #[test]
-fn who_has_something_due_is_not_at_rest() {
+fn a_partition_with_something_due_is_not_idle() {
     let mut engine = FoldEngine::checkpointing_every(7);
     let (name, t) = delayed(549, 0, true);
     for _ in 0..2 {
@@ -392,10 +395,10 @@ fn who_has_something_due_is_not_at_rest() {
     }
 }
 
-/// Two engines on one memo, by turns on one thread. `b` goes on alone wherever `a` is not done with what it records; `a` may yet fall asleep at its next look, so nobody
+/// Two engines on one memo, by turns on one thread. `b` goes on alone wherever `a` is not done with what it records; `a` may yet skip at its next sample, so nobody
 /// may take more than until then for known (found by chance, with threads).
 #[test]
-fn what_is_known_ends_at_the_next_look() {
+fn what_is_known_ends_at_the_next_sample() {
     let alternate = |mut batches: [[OwnedTables; 1]; 2], every: u64| {
         let memo = Arc::<Memo>::default();
         let mut engines = [0; 2].map(|_| FoldEngine::remembering(Arc::clone(&memo)).with_checkpoints_every(every));

@@ -1,7 +1,12 @@
 //! Folding: exact where it must be, close where it may be, and the memo on disk.
 
+#![forbid(unsafe_code)]
+
 mod graphs;
+mod memo_cases;
+mod memo_file;
 mod memo_store;
+mod memo_writers;
 mod runs;
 
 #[path = "../support/mod.rs"]

@@ -82,9 +82,9 @@ fn partitions_that_lag_behind_catch_up() {
     assert!(sweep.flows_by("exact") == sweep.flows_by("off"), "flows differ");
 }
 
-/// Partitions that were looked up and merge are cut when those are that were simulated, or what sleeps by then would depend on the memo (found with DCQCN whose timers are fast).
+/// Partitions that were looked up and merge have checkpoints when those have that were simulated, or what is skipped by then would depend on the memo (found with DCQCN whose timers are fast).
 #[test]
-fn cuts_of_merged_partitions_depend_on_the_past_alone() {
+fn checkpoints_of_merged_partitions_depend_only_on_the_past() {
     let graph = "id,ranks,kind,duration_ns,bytes,deps,peer\nn0,all,all-to-all,,200000,,\nn1,all,all-reduce,,800000,n0,\nn2,all,all-to-all,,200000,n1,\nn3,all,all-gather,,800000,n0 n1 n2,\n";
     let text = "name = \"m\"\nseed = 2\nbase.cluster = { gpus = 8, gpus_per_server = 1 }\nbase.topology = { kind = \"rail-optimized\", link_gbps = 200 }\n\
         base.transport = { cc = \"dcqcn\", ecn_kmin_kb = 80, ecn_kmax_kb = 200, dcqcn = { increase_us = 3, rai_mbps = 500, decrease_us = 4 } }\n\
@@ -181,9 +181,9 @@ fn experiments_of_other_steps_remember_other_things() {
     Sweep::new(&[("g.csv", graph)], text).same_with_a_memo();
 }
 
-/// Sleep ends, and errs by less than half a percent, where messages start fresh, where packets differ in length, and where one queue pair is done long before another.
+/// Skips end, and err by less than half a percent, where each message has a queue pair of its own, where packets differ in length, and where one queue pair is done long before another.
 #[test]
-fn sleep_goes_by_what_is_on_the_wire() {
+fn skip_lengths_go_by_what_is_on_the_wire() {
     let ring = "id,ranks,kind,duration_ns,bytes,peer,tag,stream,deps\nn0,0-3,send,,312500,+1,0,,\nn1,0-3,recv,,312500,-1,0,free,\nn2,1,send,,312500,2,2,free,\nn3,2,recv,,312500,1,2,free,\n";
     let cases = [
         "base.cluster = { gpus = 4, gpus_per_server = 1 }\nbase.transport = { cc = \"none\", fresh_qp = true }\nbase.workload = { kind = \"collective\", op = \"all-to-all\", bytes = 4000000 }\n",
@@ -207,10 +207,10 @@ fn sleep_goes_by_what_is_on_the_wire() {
     }
 }
 
-/// Whoever has slept acts on congestion when its turn would have come, not a nap later, and goes at the line's rate where nothing else holds it back: rings of messages that
-/// are a nap or two long add up what each is off by.
+/// After a skip a queue pair acts on congestion when its turn would have come, not a skip later, and goes at the line's rate where nothing else holds it back. Rings of
+/// messages that are a skip or two long add up what each is off by.
 #[test]
-fn naps_do_not_add_up() {
+fn errors_of_skips_do_not_add_up() {
     let cases = [("hpcc", 4, 8, 0.003), ("hpcc", 8, 16, 0.003), ("dctcp", 8, 64, 0.000_5), ("timely", 8, 64, 0.000_5)];
     for (cc, gpus, megabytes, bound) in cases {
         let text = format!(
@@ -219,7 +219,7 @@ fn naps_do_not_add_up() {
         );
         let sweep = Sweep::new(&[], &text);
         sweep.run("out", &[]);
-        assert!(sweep.column("out", "stats.csv", "hops_steady")[1] > 0.0, "{cc}: nobody slept");
+        assert!(sweep.column("out", "stats.csv", "hops_steady")[1] > 0.0, "{cc}: nothing was skipped");
         for name in ["iteration_time_ns", "fct_mean_ns"] {
             let of = sweep.column("out", "results.csv", name);
             assert!((of[1] / of[0] - 1.0).abs() < bound, "{cc}, {megabytes} MB: {name} {of:?}");
@@ -227,10 +227,11 @@ fn naps_do_not_add_up() {
     }
 }
 
-/// Cuts decide when what is steady is looked at. States hold what does not matter any more, as telemetry of long ago, and whoever is looked up has another one's: when the next cut
-/// comes must not go by how long those numbers are (found with messages that start fresh, after unlike pauses: 0.3 % between a warm memo and none).
+/// Checkpoints decide when a partition is tested for steadiness. Snapshots hold what does not matter any more, as telemetry of long ago, and a partition that is looked up has
+/// another one's. When the next checkpoint comes must not go by how long those numbers are (found with queue pairs for each message, after different pauses: 0.3 % between a
+/// warm memo and none).
 #[test]
-fn cuts_go_by_what_a_state_has() {
+fn checkpoints_do_not_depend_on_stale_numbers() {
     let sizes = [6_000_000, 1_264_111, 564_511, 1_352_757, 154_242, 137_726, 179_841, 106_855, 70_401, 103_707];
     let begins = [1, 46_306, 35_290, 23_034, 46_843, 47_160, 47_477, 47_794, 48_111, 48_428];
     let graph = |pause: u32| {
@@ -284,10 +285,10 @@ fn queues_that_grow_are_not_skipped() {
     }
 }
 
-/// Who goes first at one instant may go back to a queue pair that has long had nothing to do and has left the partition. Halves of a cluster that do alike have other ones:
+/// Who goes first at one instant may go back to a queue pair that has long had nothing to do and has left the partition. Halves of a cluster that do the same have other ones:
 /// what was simulated in one half is looked up in the other, and ties there go by its own numbers.
 #[test]
-fn ties_go_by_queue_pairs_that_are_gone() {
+fn ties_go_by_queue_pairs_that_left_the_partition() {
     let graph = "id,ranks,kind,duration_ns,bytes,deps\nc,all,compute,60000,,\na,all,all-to-all,,2000,\nr,all,all-reduce,,100000,c a\n";
     let text = "name = \"m\"\nbase.cluster = { gpus = 16, gpus_per_server = 1 }\nbase.topology = { kind = \"rail-optimized\", link_gbps = 400 }\nbase.transport.cc = \"none\"\n\
         base.workload = { kind = \"dag\", path = \"graph.csv\" }\nbase.output.flows = true\n";
@@ -296,7 +297,7 @@ fn ties_go_by_queue_pairs_that_are_gone() {
     assert!(sweep.column("exact", "stats.csv", "episodes_known")[0] > 0.0, "nothing was looked up");
 }
 
-/// What started over was simulated packet by packet: no nap is counted, none audited.
+/// What started over was simulated packet by packet: no skip is counted, none audited.
 #[test]
 fn who_starts_over_is_not_approximate() {
     let send = |n: u32, from: u32, to: u32, bytes: u32| {

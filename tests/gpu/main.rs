@@ -1,5 +1,7 @@
 //! The GPU engine: parity with the CPU engine, its arithmetic and its kernels' text. Needs an adapter (`scripts/setup-vulkan.sh`).
 
+#![forbid(unsafe_code)]
+
 mod devices;
 mod fused;
 mod math;

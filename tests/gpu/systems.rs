@@ -4,7 +4,7 @@ use crate::support;
 use crate::support::{golden, gpu, gpu_graphs, random, small};
 use hyperfold::batch::build::BuildOptions;
 use hyperfold::columns::{NEVER, OwnedTables, qp, status, task};
-use hyperfold::engine::gpu::{GpuEngine, Kernel, Mode};
+use hyperfold::engine::gpu::{EntryPoint, GpuEngine, Mode};
 use hyperfold::engine::grow;
 use hyperfold::engine::systems::SYSTEMS;
 
@@ -35,7 +35,7 @@ fn parity(engine: &mut GpuEngine, experiments: &mut Named, steps: u32) {
         for (k, system) in SYSTEMS.iter().enumerate() {
             OwnedTables::with_views(&mut got, |all| {
                 let mut all: Vec<_> = all.iter_mut().collect();
-                engine.run_system(resident, Kernel::System(k), Some(&mut all))
+                engine.run_system(resident, EntryPoint::System(k), Some(&mut all))
             })
             .unwrap_or_else(|e| panic!("{e}"));
             for (row, (experiment, t)) in experiments.iter_mut().enumerate().filter(|(row, _)| took_part[*row]) {

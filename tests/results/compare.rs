@@ -86,7 +86,7 @@ fn gates_exit_with_3_and_mistakes_with_2() {
 
     let passes = compare(&["base", "same", "--fail-if", "makespan_ns > 1.02 * base"]);
     assert_eq!(passes.code, 0, "{}", passes.stdout);
-    assert!(passes.stdout.contains("4 of 4 shared configurations are exactly as in the base"));
+    assert!(passes.stdout.contains("exactly as in the base: 4 of 4 shared configurations"));
     let fails = compare(&[
         "base",
         "same",
@@ -326,4 +326,74 @@ fn timelines_of_crowded_networks_have_no_least_limit() {
         assert_eq!(ran.code, 0, "{limit}: {}", ran.stderr);
     }
     assert_eq!(hyperfold(root.path(), &["compare", "a", "--explain", "0", "4", "--ops"]).code, 0);
+}
+
+const STRAGGLERS: &str = r#"name = "s"
+[base.cluster]
+gpus = 8
+gpus_per_server = 4
+[base.workload]
+kind = "model"
+dp = 8
+global_batch = 8
+straggler_slowdown = 2.0
+[base.workload.model]
+name = "small"
+source = "our choice"
+transformer = { layers = 2, hidden = 128, heads = 8, vocab = 1024, seq = 64 }
+[axes]
+"workload.straggler_ranks" = ["0", "3"]
+"#;
+
+/// The straggler ends last; which one that is, is what differs.
+#[test]
+fn the_same_rank_of_both_is_compared_down_to_its_operations() {
+    let root = tempfile::tempdir().unwrap();
+    fs::write(root.path().join("s.toml"), STRAGGLERS).unwrap();
+    let ran = hyperfold(root.path(), &["run", "s.toml", "--out", "o", "--quiet", "--engine", "cpu"]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let ran = hyperfold(root.path(), &["compare", "o", "--explain", "0", "1", "--json"]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let told: Vec<Value> = lines(&ran, "note").into_iter().filter(|n| n["about"] == "explain_time").collect();
+    assert!(
+        told.iter().any(|n| n["text"].as_str().unwrap().starts_with("rank 0 ends last in a, rank 3 in b")),
+        "{told:?}"
+    );
+    let parts = lines(&ran, "explain_time");
+    let part = |name: &str, of: &str| parts.iter().find(|p| p["part"] == name).map_or(0.0, |p| p[of].as_f64().unwrap());
+    // Rank 0 computes twice as long where it is the straggler, and waits for the other where it is not.
+    assert!((part("compute_ns", "a") / part("compute_ns", "b") - 2.0).abs() < 0.01, "{parts:?}");
+    assert!(part("bubble_ns", "b") > part("bubble_ns", "a"), "{parts:?}");
+    let whole: f64 = parts[..parts.len() - 1].iter().map(|p| p["b"].as_f64().unwrap()).sum();
+    assert!((whole - part("iteration_time_ns", "b")).abs() < 0.01, "{parts:?}");
+    // Over all ranks they are the same, without being asked for.
+    assert!(lines(&ran, "note").iter().any(|n| n["about"] == "explain_ops"), "{}", ran.stdout);
+}
+
+#[test]
+fn a_summary_is_a_screen_of_markdown() {
+    let root = tempfile::tempdir().unwrap();
+    run(root.path(), "base", &[]);
+    run(root.path(), "worse", &["topology.link_delay_ns=5000"]);
+    let ran =
+        hyperfold(root.path(), &["compare", "base", "worse", "--summary", "--fail-if", "makespan_ns > 1.5 * base"]);
+    assert_eq!(ran.code, 3, "{}", ran.stderr);
+    let said: Vec<&str> = ran.stdout.lines().collect();
+    assert!(said.len() <= 25, "{} lines\n{}", said.len(), ran.stdout);
+    assert_eq!(said[0], "### worse against base");
+    for told in [
+        "**recommended:** ",
+        "by makespan_ns: of 4 configurations, 4 worse, 0 better, 0 as before.",
+        "**Failed:** none of 8 experiments.",
+        "Gate `makespan_ns > 1.5 * base`: **hit** by ",
+    ] {
+        assert!(ran.stdout.contains(told), "{told}\n{}", ran.stdout);
+    }
+    assert_eq!(said.iter().filter(|l| l.starts_with("| ") && l.contains(" us | ")).count(), 4, "{}", ran.stdout);
+    let alone = hyperfold(root.path(), &["compare", "base", "--summary"]);
+    assert!(
+        alone.code == 0 && alone.stdout.starts_with("### base\n") && !alone.stdout.contains("Against"),
+        "{}",
+        alone.stdout
+    );
 }

@@ -39,10 +39,14 @@ fn a_deadlock_of_pauses_names_its_cycle_and_the_rest_goes_on() {
     assert_eq!(folder.column("o/results.csv", "status"), ["failed", "ok"]);
     let error = &folder.column("o/results.csv", "error")[0];
     assert!(error.contains("PFC deadlock: "), "{error}");
-    for wait in ["4->5 waits for 5->6", "5->6 waits for 6->7", "6->7 waits for 7->4"] {
+    for wait in [
+        "switch4->switch5 waits for switch5->switch6",
+        "switch5->switch6 waits for switch6->switch7",
+        "switch6->switch7 waits for switch7->switch4",
+    ] {
         assert!(error.contains(wait), "{error}");
     }
-    assert!(error.contains("back to 4->5"), "{error}");
+    assert!(error.contains("back to switch4->switch5"), "{error}");
     assert!(error.contains("4 of 4 flows cannot finish") && error.contains("transport.pfc = false"), "{error}");
     // The one that ended well has its flows, the other none.
     assert_eq!(folder.column("o/flows.csv", "exp_id"), ["1"; 4]);

@@ -3,7 +3,7 @@
 use hyperfold::batch::build::{BuildOptions, Built, GraphCase, PacketCase, build};
 use hyperfold::batch::conserve;
 use hyperfold::columns::{NEVER, OwnedTables, status};
-use hyperfold::engine::{Engine, EngineError, Slice, cpu, grow};
+use hyperfold::engine::{Engine, EngineError, SliceOutcome, cpu, grow};
 
 use super::Case;
 
@@ -54,7 +54,7 @@ pub fn advance(
     batch: &mut [OwnedTables],
     packet_limit: u64,
     stop: &(dyn Fn() -> bool + Sync),
-) -> Result<Slice, EngineError> {
+) -> Result<SliceOutcome, EngineError> {
     OwnedTables::with_views(batch, |batch| engine.advance(batch, packet_limit, stop))
 }
 
@@ -64,7 +64,7 @@ pub fn fct_ps(built: &Built) -> Vec<Option<u64>> {
         .flow_rows
         .iter()
         .map(|&row| {
-            let tx = &built.tables.flow_tx[row as usize];
+            let tx = &built.tables.flow_tx[row];
             (tx.finish != NEVER).then(|| tx.finish - tx.start)
         })
         .collect()

@@ -26,8 +26,8 @@ pub struct Golden {
     pub pauses: u64,
     /// Pause and resume frames received.
     pub pfc_frames: u64,
-    /// Data and ACK packets leaving a port.
-    pub packet_hops: u64,
+    /// Data and ACK packets leaving a port, where the case tells.
+    pub packet_hops: Option<u64>,
     /// Repeats of the reference with other marking seeds: a row a repeat, a column a flow, ns. Empty if there are none.
     pub fct_seeds: Vec<Vec<u64>>,
     /// Repeats with start jitter of 0..100 ns; as above.
@@ -61,11 +61,24 @@ fn beside_the_crate() -> Option<PathBuf> {
     crate_dir.ancestors().skip(1).take(2).map(|d| d.join("shared")).find(|d| d.is_dir())
 }
 
+/// The folders of cases that are there: the golden ones, and further ones from the reference's executable model.
+fn folders() -> Vec<PathBuf> {
+    let Some(dir) = root() else { return Vec::new() };
+    let more = dir.with_file_name("golden-random");
+    [dir, more].into_iter().filter(|dir| dir.is_dir()).collect()
+}
+
+/// The folder of the case called `name`.
+pub fn folder(name: &str) -> PathBuf {
+    let all = folders();
+    all.iter().map(|dir| dir.join(name)).find(|dir| dir.is_dir()).unwrap_or_else(|| panic!("{name}: no such case"))
+}
+
 /// Names of all cases, sorted. Empty where the folder is absent.
 pub fn names() -> Vec<String> {
-    let Some(dir) = root() else { return Vec::new() };
-    let mut names: Vec<String> = fs::read_dir(&dir)
-        .unwrap_or_else(|e| panic!("{}: {e}", dir.display()))
+    let mut names: Vec<String> = folders()
+        .iter()
+        .flat_map(|dir| fs::read_dir(dir).unwrap_or_else(|e| panic!("{}: {e}", dir.display())))
         .map(|entry| entry.unwrap())
         .filter(|entry| entry.path().join("config.txt").is_file())
         .map(|entry| entry.file_name().into_string().unwrap())
@@ -76,10 +89,11 @@ pub fn names() -> Vec<String> {
 
 /// Loads the case called `name`. Panics if it is not there or malformed.
 pub fn load(name: &str) -> Golden {
-    let dir = root().expect("callers look at names() or root() first").join(name);
+    let dir = folder(name);
     let config = config(&dir.join("config.txt"));
     let timing: serde_json::Value = serde_json::from_str(&text(&dir.join("timing.json"))).unwrap();
     let number = |key: &str| timing[key].as_u64().unwrap_or_else(|| panic!("{name}/timing.json: no `{key}`"));
+    let hops = |key: &str| timing[key].as_u64();
     let transport = transport(&config);
     let network = network(&dir.join("topology.txt"));
     let (flows, paths) = flows(&dir, &network);
@@ -89,14 +103,19 @@ pub fn load(name: &str) -> Golden {
         fct_ns[parse::<usize>(&row[0])] = parse(&row[7]);
     }
     assert!(fct_ns.iter().all(|&t| t > 0), "{name}/fct.txt: a flow is missing");
-    let pfc = rows(&dir.join("pfc.txt"));
+    let pfc = dir.join("pfc.txt");
+    let pauses = match pfc.is_file() {
+        true => rows(&pfc).iter().filter(|r| r[4] == "1").count() as u64,
+        // The executable model counts pauses only.
+        false => number("pfc_frames_received"),
+    };
     Golden {
         name: name.to_string(),
         case: Case { rtt: vec![rtt; flows.len()], network, flows, paths, transport },
         fct_ns,
-        pauses: pfc.iter().filter(|r| r[4] == "1").count() as u64,
+        pauses,
         pfc_frames: number("pfc_frames_received"),
-        packet_hops: number("data_packet_hops") + number("ack_packet_hops"),
+        packet_hops: hops("data_packet_hops").zip(hops("ack_packet_hops")).map(|(data, acks)| data + acks),
         fct_seeds: repeats(&dir.join("fct_seeds.txt")),
         fct_jitter: repeats(&dir.join("fct_jitter.txt")),
     }
@@ -155,7 +174,7 @@ fn network(path: &Path) -> Network {
         .map(|r| Link { a: parse(&r[0]), b: parse(&r[1]), rate_bps: rate(&r[2]), delay_ps: delay(&r[3]) })
         .collect();
     assert_eq!(links.len(), n_links, "{}: number of links", path.display());
-    Network { nodes, links, ranks, nvlink: None }
+    Network { nodes, links, ranks, nvlink: None, tiered: false }
 }
 
 fn rate(word: &str) -> u64 {
@@ -168,8 +187,12 @@ fn rate(word: &str) -> u64 {
 }
 
 fn delay(word: &str) -> u64 {
-    let digits = word.strip_suffix("us").unwrap_or_else(|| panic!("`{word}` is not a delay in us"));
-    parse::<u64>(digits) * 1_000_000
+    let (digits, scale) = match (word.strip_suffix("us"), word.strip_suffix("ns")) {
+        (Some(d), _) => (d, 1_000_000),
+        (_, Some(d)) => (d, 1_000),
+        _ => panic!("`{word}` is not a delay in us or ns"),
+    };
+    parse::<u64>(digits) * scale
 }
 
 fn flows(dir: &Path, network: &Network) -> (Vec<Flow>, Vec<FlowPaths>) {

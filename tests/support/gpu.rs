@@ -1,7 +1,7 @@
 //! A device for GPU tests, and the first difference between two sets of tables.
 
 use hyperfold::columns::{OwnedTables, TABLES, Table};
-use hyperfold::engine::gpu::{GpuEngine, Mode, Progress, Report, RunError};
+use hyperfold::engine::gpu::{DispatchProgress, GpuEngine, Mode, Report, RunError};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// An open device with 64-bit integers. Panics where there is none: a missing adapter must not look like a passed test.
@@ -45,7 +45,7 @@ pub fn run(
     experiments: &mut [OwnedTables],
     mode: Mode,
     packet_limit: u64,
-    go_on: &mut dyn FnMut(&Progress) -> bool,
+    go_on: &mut dyn FnMut(&DispatchProgress) -> bool,
 ) -> Result<Report, RunError> {
     OwnedTables::with_views(experiments, |experiments| engine.run(experiments, mode, packet_limit, go_on))
 }

@@ -6,7 +6,7 @@ use hyperfold::batch::build::{BuildOptions, Built, GraphCase, PacketCase, build}
 use hyperfold::columns::{NEVER, OwnedTables, SHARED_FLOWS_LEFT, task};
 use hyperfold::transport::Cc;
 use hyperfold::workload::Flow;
-use hyperfold::workload::tasks::{Edge, QueuePair, Target, TaskGraph, When, Work};
+use hyperfold::workload::tasks::{Edge, EdgeMoment, QueuePair, Target, TaskGraph, Work};
 
 use super::random::{self, Rng};
 use super::{Case, engine};
@@ -266,5 +266,9 @@ fn drawn(rng: &mut Rng, n: u32) -> TaskGraph {
 fn edge_before(rng: &mut Rng, g: &TaskGraph, place: u32) -> Edge {
     let from = rng.range(0, u64::from(place) - 1) as u32;
     let message = matches!(g.tasks[from as usize].work, Work::Message { .. });
-    Edge { from, when: if message && rng.chance(50) { When::Got } else { When::Done }, to: Target::Task(place) }
+    Edge {
+        from,
+        when: if message && rng.chance(50) { EdgeMoment::Got } else { EdgeMoment::Done },
+        to: Target::Task(place),
+    }
 }

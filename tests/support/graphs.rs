@@ -119,7 +119,7 @@ fn network() -> Network {
             false => Node { kind: NodeKind::Switch, id, server: u32::MAX },
         })
         .collect();
-    Network { nodes, links, ranks: (0..HOSTS).collect(), nvlink: None }
+    Network { nodes, links, ranks: (0..HOSTS).collect(), nvlink: None, tiered: false }
 }
 
 /// Queue pairs by their ends, made when first asked for.

@@ -37,6 +37,15 @@ pub fn seen(args: &[&str], output: Output) -> Ran {
     ran
 }
 
+/// The Python that `scripts/setup-python.sh` made, beside the profiles' folders.
+pub fn python() -> PathBuf {
+    let target =
+        Path::new(env!("CARGO_BIN_EXE_hyperfold")).ancestors().nth(2).expect("the program is in a profile's folder");
+    let python = target.join("python/bin/python");
+    assert!(python.exists(), "{} is missing: run scripts/setup-python.sh first", python.display());
+    python
+}
+
 /// A folder for one test, with files in it.
 pub struct Folder(tempfile::TempDir);
 

@@ -108,7 +108,7 @@ pub fn network(rng: &mut Rng, clock_ps: u64) -> Network {
             server: if is_host(i) { i - host0 } else { u32::MAX },
         })
         .collect();
-    Network { nodes, links, ranks: (host0..host0 + n_hosts).collect(), nvlink: None }
+    Network { nodes, links, ranks: (host0..host0 + n_hosts).collect(), nvlink: None, tiered: false }
 }
 
 /// 200 ns to 3 us; whole nanoseconds under the nanosecond clock.
@@ -307,7 +307,10 @@ pub fn rtt(network: &Network, paths: &[FlowPaths], transport: &Transport) -> Vec
         .iter()
         .map(|p| {
             let links: Vec<&Link> = p.data[0].iter().map(|&a| network.arc_link(a)).collect();
-            let send = |l: &Link| transport.payload as u64 * 8 * 1_000_000_000_000 / l.rate_bps;
+            let send = |l: &Link| {
+                let ps = transport.payload as u64 * 8 * 1_000_000_000_000 / l.rate_bps;
+                ps / transport.clock_ps * transport.clock_ps
+            };
             let rtt_ps: u64 = links.iter().map(|l| 2 * l.delay_ps + send(l)).sum();
             let least = links.iter().map(|l| l.rate_bps).min().expect("paths have links");
             RttWindow { rtt_ps, window_bytes: (rtt_ps as u128 * least as u128 / 8 / 1_000_000_000_000) as u64 }

@@ -4,7 +4,7 @@
 
 use hyperfold::topology::{ArcIdx, Link, Network, NodeKind};
 use hyperfold::transport::{Cc, EcnThresholds};
-use hyperfold::workload::tasks::{Edge, QueuePair, Target, TaskGraph, When, Work};
+use hyperfold::workload::tasks::{Edge, EdgeMoment, QueuePair, Target, TaskGraph, Work};
 
 use super::Case;
 use super::random::{self, Rng};
@@ -164,21 +164,21 @@ impl Maker<'_> {
     }
 
     /// NIC on which a moment of a task is known.
-    fn at(&self, task: u32, when: When) -> ArcIdx {
+    fn at(&self, task: u32, when: EdgeMoment) -> ArcIdx {
         let task = &self.graph.tasks[task as usize];
         match task.work {
             Work::Delay => self.nic(task.rank),
             Work::Message { qp, .. } => {
                 let paths = &self.case.paths[self.first_qp + qp as usize];
-                if when == When::Got { paths.ack[0][0] } else { paths.data[0][0] }
+                if when == EdgeMoment::Got { paths.ack[0][0] } else { paths.data[0][0] }
             }
         }
     }
 
-    fn moment(&mut self, below: u32) -> (u32, When) {
+    fn moment(&mut self, below: u32) -> (u32, EdgeMoment) {
         let from = self.rng.range(0, below as u64 - 1) as u32;
         let message = matches!(self.graph.tasks[from as usize].work, Work::Message { .. });
-        (from, if message && self.rng.chance(60) { When::Got } else { When::Done })
+        (from, if message && self.rng.chance(60) { EdgeMoment::Got } else { EdgeMoment::Done })
     }
 
     fn edges(&mut self) {
@@ -187,7 +187,7 @@ impl Maker<'_> {
         for to in 1..self.graph.tasks.len() as u32 {
             for _ in 0..self.rng.range(0, dense) {
                 let (mut from, mut when) = self.moment(to);
-                let nic = self.at(to, When::Done);
+                let nic = self.at(to, EdgeMoment::Done);
                 // Most of what waits waits for something on its own NIC.
                 let mut tries = if self.rng.chance(across) { 0 } else { 12 };
                 while tries > 0 && self.at(from, when) != nic {

@@ -1,7 +1,7 @@
 //! Small cases for parity of CPU and GPU: two switches, two trunks, every congestion control and every way to lose or pause.
 
 use hyperfold::batch::build::BuildOptions;
-use hyperfold::columns::{NONE, OwnedTables, Packet};
+use hyperfold::columns::{OwnedTables, Packet, PacketIdx};
 use hyperfold::routing::FlowPaths;
 use hyperfold::topology::{ArcIdx, Link, Network, Node, NodeKind};
 use hyperfold::transport::{Cc, RttWindow, Transport};
@@ -58,7 +58,7 @@ fn dumbbell() -> Network {
             server: if id < hosts { id } else { u32::MAX },
         })
         .collect();
-    Network { nodes, links, ranks: (0..hosts).collect(), nvlink: None }
+    Network { nodes, links, ranks: (0..hosts).collect(), nvlink: None, tiered: false }
 }
 
 /// All shortest paths: up, over either trunk where it must cross, down.
@@ -154,10 +154,10 @@ pub fn starve(t: &mut OwnedTables) {
         let keep = t.nics[n].worst;
         let mut p = t.nics[n].free_head;
         for _ in 1..keep {
-            p = t.packets[p as usize].next;
+            p = t.packets[p].next;
         }
         if t.nics[n].free_n > keep {
-            t.packets[p as usize] = Packet { next: NONE, ..t.packets[p as usize] };
+            t.packets[p] = Packet { next: PacketIdx::NONE, ..t.packets[p] };
             t.nics[n].free_n = keep;
         }
     }

@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::path::Path;
 use std::time::Instant;
 
-use hyperfold::spec::{self, SpecError, Value, Workload};
+use hyperfold::spec::{self, SpecError, Value, WorkloadSection};
 use hyperfold::sweep::{self, Selection, SetOverrides, Sweep};
 
 fn parse(text: &str) -> Result<Sweep, SpecError> {
@@ -121,11 +121,15 @@ fn files_count_by_content() {
         let text = format!("name = \"t\"\n[base.workload]\nkind = \"flows\"\n[axes]\n\"workload.path\" = [{axis}]\n");
         sweep::parse(&text, &dir.path().join("sweep.toml"), &SetOverrides::default())
     };
-    let same = sweep("\"a.txt\", \"b.txt\"").err().unwrap().to_string();
-    assert!(same.contains("same configuration") && same.contains("a.txt") && same.contains("b.txt"), "{same}");
+    let same = sweep("\"a.txt\", \"b.txt\"").unwrap();
+    assert_eq!(same.experiments[0].exp_key, same.experiments[1].exp_key);
+    assert_eq!(
+        same.duplicates_note.as_deref(),
+        Some("1 row is simulated once with another: `workload.path` has no effect for some of them")
+    );
     let s = sweep("\"a.txt\", \"c.txt\"").unwrap();
     assert_eq!(s.inputs.len(), 2);
-    let Workload::Flows { path, .. } = s.config(&s.experiments[1]).unwrap().workload else { panic!("flows") };
+    let WorkloadSection::Flows { path, .. } = s.config(&s.experiments[1]).unwrap().workload else { panic!("flows") };
     assert_eq!(path, dir.path().join("c.txt"), "paths are relative to the sweep file");
 }
 
@@ -290,8 +294,49 @@ fn drawn_points_that_are_the_same_are_left_out() {
         let ids: Vec<u64> = s.experiments.iter().map(|e| e.exp_id).collect();
         assert_eq!(ids, (0..ids.len() as u64).collect::<Vec<_>>(), "{method}");
     }
-    let written = format!("{RING}[axes]\n\"transport.cc\" = [\"none\"]\n\"transport.hpcc.eta\" = [0.8, 0.9]\n");
-    assert!(parse(&written).is_err(), "what somebody has written down is refused as before");
+}
+
+#[test]
+fn points_that_are_the_same_keep_their_rows_and_are_explained() {
+    let text = format!(
+        "{RING}[sweep]\nreplicas = 2\n[axes]\n\"topology.kind\" = [\"clos\", \"rail-only\", \"fat-tree\"]\n\
+         \"topology.uplink_gbps\" = [100, 200, 400]\n\"transport.cc\" = [\"hpcc\", \"dcqcn\"]\n\"transport.hpcc.eta\" = [0.9, 0.95]\n"
+    );
+    let s = parse(&text).unwrap();
+    assert_eq!((s.experiments.len(), s.duplicates), (72, 2 * (6 + 9)));
+    let keys: std::collections::BTreeSet<String> = s.experiments.iter().map(|e| e.exp_key.to_string()).collect();
+    assert_eq!(keys.len() as u64, 72 - s.duplicates);
+    assert_eq!(
+        s.duplicates_note.as_deref(),
+        Some(
+            "30 rows are simulated once each with another: `topology.uplink_gbps` has no effect where topology.kind = rail-only, \
+             `transport.hpcc.eta` where transport.cc = dcqcn"
+        )
+    );
+    assert_eq!(s.notes, Vec::<String>::new());
+}
+
+#[test]
+fn an_axis_that_nothing_reads_and_values_listed_twice_are_refused() {
+    let refused = |axes: &str| parse(&format!("{RING}{axes}")).err().unwrap().to_string();
+    let unread = refused("[axes]\n\"transport.cc\" = [\"none\"]\n\"transport.hpcc.eta\" = [0.8, 0.9]\n");
+    assert!(unread.contains("nothing reads the axis `transport.hpcc.eta` in any of the 2 experiments"), "{unread}");
+    let twice = refused("[axes]\n\"transport.cc\" = [\"hpcc\", \"none\", \"hpcc\"]\n");
+    assert!(twice.contains("[transport.cc = \"hpcc\"] and [transport.cc = \"hpcc\"]; list each once"), "{twice}");
+    let spelled = "[sweep]\nmethod = \"list\"\n[[experiment]]\ntopology.kind = \"clos\"\ntransport.cc = \"hpcc\"\n[[experiment]]\ntopology.kind = \"clos\"\n";
+    assert!(refused(spelled).contains("the same values on all axes"), "{}", refused(spelled));
+}
+
+#[test]
+fn what_cannot_be_is_one_experiments_and_not_the_sweeps() {
+    let text = format!("{RING}[axes]\n\"topology.kind\" = [\"fat-tree\", \"clos\"]\n\"topology.k\" = [4, 5]\n");
+    let s = parse(&text).unwrap();
+    let why: Vec<Option<&str>> = s.experiments.iter().map(|e| s.cannot_run(e)).collect();
+    assert_eq!(why, [None, Some("`topology.k = 5`: it must be even: 4 or 6"), None, None]);
+    assert!(s.config(&s.experiments[1]).is_err() && s.config(&s.experiments[2]).is_ok());
+    assert_eq!(s.duplicates, 1, "a clos does not read k");
+    let e = parse(&text.replace("\"fat-tree\", \"clos\"", "\"fat-tree\"").replace("[4, 5]", "[3, 5]")).err().unwrap();
+    assert!(e.to_string().contains("`topology.k = 3`: it must be even"), "where nothing can run: {e}");
 }
 
 #[test]
@@ -339,7 +384,7 @@ fn shipped_sweeps_expand_to_what_their_readme_says() {
                 s.experiments.len()
             );
             for e in &s.experiments {
-                assert!(matches!(s.config(e).unwrap().workload, Workload::Program(_)));
+                assert!(matches!(s.config(e).unwrap().workload, WorkloadSection::Program(_)));
             }
         }
     }

@@ -4,7 +4,9 @@ use std::collections::VecDeque;
 use std::fs;
 use std::path::Path;
 
-use hyperfold::routing::{EcmpKey, FlowKey, Policy, RouteFile, Router, global_rtt_window, path_rtt_window};
+use hyperfold::routing::{
+    EcmpKey, FlowKey, PayloadClock, Policy, RouteFile, Router, global_rtt_window, path_rtt_window,
+};
 use hyperfold::topology::text::text_of;
 use hyperfold::topology::{Link, Network, Node, NodeIdx, NodeKind, parse_ns3, parse_simai, to_ns3};
 use hyperfold::workload::{Cdf, StartUnit, parse_flows};
@@ -22,7 +24,7 @@ fn parse_all(bytes: Vec<u8>) {
     for read in [parse_ns3, parse_simai] {
         if let Ok(file) = read("fuzz", &text) {
             file.network.validate().unwrap();
-            global_rtt_window(&Router::new(&file.network), 1000);
+            global_rtt_window(&Router::new(&file.network), PayloadClock::ps(1000));
             if let Ok(written) = to_ns3(&file.network) {
                 parse_ns3("written", &written).unwrap();
             }
@@ -222,11 +224,11 @@ proptest! {
                 // The way back from dst to src is the ACK path of the flow from src to dst: ports swapped.
                 let back = FlowKey { id: 0, src_rank: dst, dst_rank: src, sport: 100, dport: sport };
                 prop_assert_eq!(&paths.ack[0], &router.paths(back, Policy::Ecmp { seed: 1 }).unwrap().data[0]);
-                rtt_ps = rtt_ps.max(path_rtt_window(&net, &follow(src, None), 1000).rtt_ps);
+                rtt_ps = rtt_ps.max(path_rtt_window(&net, &follow(src, None), PayloadClock::ps(1000)).rtt_ps);
                 let all = router.paths(flow, Policy::Spray { seed: 1, max_paths: 10_000 }).unwrap();
                 prop_assert!(all.data.contains(&paths.data[0]) && all.ack.contains(&paths.ack[0]));
             }
         }
-        prop_assert_eq!(global_rtt_window(&router, 1000).rtt_ps, rtt_ps);
+        prop_assert_eq!(global_rtt_window(&router, PayloadClock::ps(1000)).rtt_ps, rtt_ps);
     }
 }

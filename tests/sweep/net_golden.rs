@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use hyperfold::routing::{Policy, RouteFile, Router, global_rtt_window};
+use hyperfold::routing::{PayloadClock, Policy, RouteFile, Router, global_rtt_window};
 use hyperfold::topology::{Network, NodeKind, TopologyFormat, parse_ns3, read_topology, to_ns3};
 use hyperfold::units::PS_PER_NS;
 use hyperfold::workload::{Flow, StartUnit, read_flows};
@@ -95,7 +95,7 @@ fn base_rtt_and_window_are_the_reference_s() {
         let (net, _) = load(&case);
         let timing = fs::read_to_string(case.join("timing.json")).unwrap();
         let timing: serde_json::Value = serde_json::from_str(&timing).unwrap();
-        let ours = global_rtt_window(&Router::new(&net), 1000);
+        let ours = global_rtt_window(&Router::new(&net), PayloadClock::ps(1000));
         assert_eq!(Some(ours.rtt_ps), timing["maxRtt_ns"].as_u64().map(|ns| ns * PS_PER_NS), "{}", case.display());
         assert_eq!(Some(ours.window_bytes), timing["maxBdp_bytes"].as_u64(), "{}", case.display());
     }

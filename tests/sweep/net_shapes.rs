@@ -6,7 +6,8 @@ use std::path::Path;
 use std::time::Instant;
 
 use hyperfold::routing::{
-    FlowKey, FlowPaths, Policy, RouteError, RouteFile, Router, flow_rtt_window, global_rtt_window, is_intra_server,
+    FlowKey, FlowPaths, PayloadClock, Policy, RouteError, RouteFile, Router, flow_rtt_window, global_rtt_window,
+    is_intra_server,
 };
 use hyperfold::topology::{
     Clos, Fabric, FatTree, Network, NodeKind, NvLink, RailOnly, RailOptimized, TopologyError, parse_ns3, to_ns3,
@@ -53,7 +54,7 @@ fn shape(net: &Network) -> String {
         }
     }
     let hosts = net.nodes.iter().filter(|n| n.kind == NodeKind::Host).count();
-    let rtt = global_rtt_window(&Router::new(net), 1000);
+    let rtt = global_rtt_window(&Router::new(net), PayloadClock::ps(1000));
     let groups: Vec<String> = groups.iter().map(|(t, n)| format!("{n} {t}")).collect();
     format!(
         "{} ranks on {hosts} hosts, {} switches, {}; rtt {} ns",
@@ -82,6 +83,8 @@ fn golden_fabrics_are_reproduced_from_parameters() {
     let ours = |net: Result<Network, TopologyError>| {
         let mut net = net.unwrap();
         net.nodes.iter_mut().for_each(|n| n.server = 0);
+        // Nor does it know tiers.
+        net.tiered = false;
         net
     };
     let rail = RailOptimized { pods: 2, ..RailOptimized::default() };
@@ -270,9 +273,9 @@ fn hosts_with_several_nics_parallel_links_and_direct_links() {
     insta::assert_snapshot!(RouteFile::parse("routes", "0 0 1 10000 100 | 0 2 1 | 1 3 0", &net, flow).unwrap_err());
     let direct = router.paths(key(2, 3), ECMP).unwrap();
     assert_eq!((direct.data[0].as_slice(), direct.ack[0].as_slice()), (&[16][..], &[17][..]));
-    assert_eq!(flow_rtt_window(&net, &direct, 1000).rtt_ps, 6_160_000);
+    assert_eq!(flow_rtt_window(&net, &direct, PayloadClock::ps(1000)).rtt_ps, 6_160_000);
     // Everything else crosses at most three links of 1 us, 80 ns each: 6,240 ns would be more, but no pair needs three.
-    assert_eq!(global_rtt_window(&router, 1000).rtt_ps, 6_160_000);
+    assert_eq!(global_rtt_window(&router, PayloadClock::ps(1000)).rtt_ps, 6_160_000);
 }
 
 #[test]
@@ -295,7 +298,7 @@ fn an_experiment_of_128_hosts_is_set_up_in_no_time() {
         for f in permutation.flows(128).unwrap() {
             router.paths(&f, ECMP).unwrap();
         }
-        assert!(global_rtt_window(&router, 1000).rtt_ps > 0);
+        assert!(global_rtt_window(&router, PayloadClock::ps(1000)).rtt_ps > 0);
     });
     assert!(t < 0.05, "{t} s");
     let t = best("the same with 4,032 flows of an all-to-all on 64 hosts", &mut || {
@@ -304,7 +307,7 @@ fn an_experiment_of_128_hosts_is_set_up_in_no_time() {
         for f in (AllToAll { bytes: 1000 }).flows(64).unwrap() {
             router.paths(&f, ECMP).unwrap();
         }
-        assert!(global_rtt_window(&router, 1000).rtt_ps > 0);
+        assert!(global_rtt_window(&router, PayloadClock::ps(1000)).rtt_ps > 0);
     });
     assert!(t < 0.1, "{t} s");
 }
@@ -322,7 +325,7 @@ fn the_largest_fat_tree_routes_in_seconds() {
             assert!(paths.data[0].len() <= 6 && paths.data[0].len() == paths.ack[0].len());
         }
         let routed = t.elapsed().as_secs_f64();
-        let rtt = global_rtt_window(&router, 1000);
+        let rtt = global_rtt_window(&router, PayloadClock::ps(1000));
         assert_eq!(rtt.rtt_ps, 12_480 * PS_PER_NS);
         let took = t.elapsed().as_secs_f64();
         let table_mb = router.table_bytes() >> 20;

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
 use hyperfold::collective::{
-    Algorithm, Env, Op, Options, Placement, Schedule, Server, Shape, build, cost_ps, validation,
+    Algorithm, CollectiveOp, Env, MemberPlacement, Schedule, ScheduleOptions, Server, Shape, build, cost_ps, validation,
 };
 
 const MB: u64 = 1 << 20;
@@ -49,8 +49,9 @@ fn sent(s: &Schedule) -> Vec<u64> {
     sent
 }
 
-fn flat(op: Op, algorithm: Algorithm, bytes: u64, n: u32, chunk_bytes: u64) -> Schedule {
-    build(op, algorithm, bytes, &Shape::flat(n), &Options { chunk_bytes, ..Options::default() }).unwrap()
+fn flat(op: CollectiveOp, algorithm: Algorithm, bytes: u64, n: u32, chunk_bytes: u64) -> Schedule {
+    build(op, algorithm, bytes, &Shape::flat(n), &ScheduleOptions { chunk_bytes, ..ScheduleOptions::default() })
+        .unwrap()
 }
 
 /// Within half a per cent, as the task asks of closed forms.
@@ -64,14 +65,14 @@ fn ring() {
     for n in [2u32, 3, 8, 16, 33] {
         let bytes = 64 * MB / n as u64 * n as u64;
         let block_ps = bytes / n as u64 * 20;
-        let reduce = flat(Op::AllReduce, Algorithm::Ring, bytes, n, 0);
+        let reduce = flat(CollectiveOp::AllReduce, Algorithm::Ring, bytes, n, 0);
         assert_eq!(reduce.transfers.len() as u32, 2 * n * (n - 1));
         assert!(sent(&reduce).iter().all(|&b| b == 2 * (n as u64 - 1) * (bytes / n as u64)));
         close(time_ps(&reduce, bps, latency), 2 * (n as u64 - 1) * (block_ps + latency));
-        let gather = flat(Op::AllGather, Algorithm::Ring, bytes, n, 0);
+        let gather = flat(CollectiveOp::AllGather, Algorithm::Ring, bytes, n, 0);
         close(time_ps(&gather, bps, latency), (n as u64 - 1) * (block_ps + latency));
         // Cut into chunks, a step's latency hides behind the step before it: bandwidth, and the latency of the last chunk's way.
-        let cut = flat(Op::AllReduce, Algorithm::Ring, bytes, n, MB / 4);
+        let cut = flat(CollectiveOp::AllReduce, Algorithm::Ring, bytes, n, MB / 4);
         let whole = 2 * (n as u64 - 1) * block_ps;
         if n > 2 {
             assert!(time_ps(&cut, bps, latency) < time_ps(&reduce, bps, latency));
@@ -85,13 +86,13 @@ fn halving_and_doubling() {
     let (bps, latency) = (100_000_000_000, 5_000_000);
     for n in [2u32, 4, 16, 64] {
         let bytes = 16 * MB;
-        let s = flat(Op::AllReduce, Algorithm::HalvingDoubling, bytes, n, 0);
+        let s = flat(CollectiveOp::AllReduce, Algorithm::HalvingDoubling, bytes, n, 0);
         assert_eq!(s.transfers.len() as u32, 2 * n * n.ilog2());
         let bandwidth = 2 * (n as u64 - 1) * (bytes / n as u64) * 80;
         close(time_ps(&s, bps, latency), bandwidth + 2 * n.ilog2() as u64 * latency);
     }
     // Not a power of two: one message more each way for the members that wait, all bytes both times.
-    let s = flat(Op::AllReduce, Algorithm::HalvingDoubling, 1000, 6, 0);
+    let s = flat(CollectiveOp::AllReduce, Algorithm::HalvingDoubling, 1000, 6, 0);
     assert_eq!(s.transfers.len(), 2 * 4 * 2 + 2 * 2);
     assert_eq!(s.transfers.iter().map(|t| t.bytes).sum::<u64>(), 2 * 3 * 1000 + 2 * 2 * 1000);
 }
@@ -101,13 +102,13 @@ fn double_tree() {
     let (bps, latency) = (100_000_000_000, 1_000_000);
     for n in [4u32, 8, 15, 32] {
         let bytes = 64 * MB;
-        let s = flat(Op::AllReduce, Algorithm::Tree, bytes, n, 64 << 10);
+        let s = flat(CollectiveOp::AllReduce, Algorithm::Tree, bytes, n, 64 << 10);
         // n - 1 edges, up and down.
         assert_eq!(s.transfers.iter().map(|t| t.bytes).sum::<u64>(), 2 * (n as u64 - 1) * bytes);
         // Nobody sends more than to two children and a parent in one tree, to a parent in the other.
         assert!(sent(&s).iter().all(|&b| b <= 2 * bytes), "{:?}", sent(&s));
         // One unpipelined pass takes the depth; small messages cost twice the depth in latency.
-        let small = flat(Op::AllReduce, Algorithm::Tree, 2, n, 0);
+        let small = flat(CollectiveOp::AllReduce, Algorithm::Tree, 2, n, 0);
         let depth = n.ilog2() as u64 + 1;
         assert!(time_ps(&small, bps, latency) <= 2 * depth * (latency + 1_000));
         // Pipelined, the busiest transmitter is what takes time, though nobody plans when to send what: leaves of one tree are in the way of the other.
@@ -120,12 +121,13 @@ fn double_tree() {
 #[test]
 fn all_to_all_and_rails() {
     let (n, bytes, bps, latency) = (16u32, 16 * MB, 200_000_000_000, 1_000_000);
-    let s = flat(Op::AllToAll, Algorithm::Direct, bytes, n, 0);
+    let s = flat(CollectiveOp::AllToAll, Algorithm::Direct, bytes, n, 0);
     assert_eq!(s.transfers.len() as u32, n * (n - 1));
     close(time_ps(&s, bps, latency), (n as u64 - 1) * (bytes / n as u64) * 40 + latency);
     // Hierarchical: each rail carries 2 (N - 1) / N of a server's share, N servers.
     let shape = Shape::servers(4, 8);
-    let s = build(Op::AllReduce, Algorithm::Hierarchical, 32 * MB, &shape, &Options::default()).unwrap();
+    let s =
+        build(CollectiveOp::AllReduce, Algorithm::Hierarchical, 32 * MB, &shape, &ScheduleOptions::default()).unwrap();
     let mut across = BTreeMap::new();
     for t in s.transfers.iter().filter(|t| shape.members[t.from as usize].0 != shape.members[t.to as usize].0) {
         assert_eq!(shape.members[t.from as usize].1, shape.members[t.to as usize].1);
@@ -139,18 +141,24 @@ fn all_to_all_and_rails() {
 fn volumes_do_not_depend_on_the_channels() {
     let shape = Shape::servers(3, 4);
     for (op, algorithm) in [
-        (Op::AllReduce, Algorithm::Ring),
-        (Op::AllGather, Algorithm::Hierarchical),
-        (Op::ReduceScatter, Algorithm::Direct),
-        (Op::AllToAll, Algorithm::Hierarchical),
+        (CollectiveOp::AllReduce, Algorithm::Ring),
+        (CollectiveOp::AllGather, Algorithm::Hierarchical),
+        (CollectiveOp::ReduceScatter, Algorithm::Direct),
+        (CollectiveOp::AllToAll, Algorithm::Hierarchical),
     ] {
         let total = |channels| {
-            build(op, algorithm, 1_000_003, &shape, &Options { channels, chunk_bytes: 4096, ..Options::default() })
-                .unwrap()
-                .transfers
-                .iter()
-                .map(|t| t.bytes)
-                .sum::<u64>()
+            build(
+                op,
+                algorithm,
+                1_000_003,
+                &shape,
+                &ScheduleOptions { channels, chunk_bytes: 4096, ..ScheduleOptions::default() },
+            )
+            .unwrap()
+            .transfers
+            .iter()
+            .map(|t| t.bytes)
+            .sum::<u64>()
         };
         assert_eq!(total(1), total(7), "{op:?} {algorithm:?}");
     }
@@ -162,11 +170,17 @@ fn costs_grow_with_bytes_and_shrink_with_links() {
     for name in Server::names() {
         let system = Server::preset(name).unwrap().system(false);
         let k = system.gpus_per_server;
-        for op in [Op::AllReduce, Op::AllGather, Op::ReduceScatter, Op::AllToAll, Op::Broadcast] {
+        for op in [
+            CollectiveOp::AllReduce,
+            CollectiveOp::AllGather,
+            CollectiveOp::ReduceScatter,
+            CollectiveOp::AllToAll,
+            CollectiveOp::Broadcast,
+        ] {
             for at in [
-                Placement::alone(k, k),
-                Placement::alone(4 * k, k),
-                Placement { ranks: 4, ranks_per_node: 1, sharing: k },
+                MemberPlacement::alone(k, k),
+                MemberPlacement::alone(4 * k, k),
+                MemberPlacement { ranks: 4, ranks_per_node: 1, sharing: k },
             ] {
                 let cost = |bytes| cost_ps(op, bytes, &at, &system, &env);
                 assert!(
@@ -181,20 +195,20 @@ fn costs_grow_with_bytes_and_shrink_with_links() {
                     system.inside_bps as f64
                 };
                 let floor = 0.5 * (1u64 << 30) as f64 * 8.0 / link * 0.9
-                    / if op == Op::AllToAll { at.ranks as f64 } else { 1.0 };
+                    / if op == CollectiveOp::AllToAll { at.ranks as f64 } else { 1.0 };
                 assert!(cost(1 << 30) as f64 / 1e12 > floor, "{name} {op:?} {at:?}");
             }
         }
-        assert_eq!(cost_ps(Op::AllReduce, MB, &Placement::alone(1, 1), &system, &env), 0);
-        assert!(cost_ps(Op::Barrier, 0, &Placement::alone(k, k), &system, &env) > 0);
+        assert_eq!(cost_ps(CollectiveOp::AllReduce, MB, &MemberPlacement::alone(1, 1), &system, &env), 0);
+        assert!(cost_ps(CollectiveOp::Barrier, 0, &MemberPlacement::alone(k, k), &system, &env) > 0);
     }
 }
 
 #[test]
 fn more_of_a_machine_is_never_slower() {
-    let (at, env) = (Placement::alone(32, 8), Env::default());
+    let (at, env) = (MemberPlacement::alone(32, 8), Env::default());
     let base = Server::preset("dgx-h100").unwrap().system(false);
-    let cost = |system| cost_ps(Op::AllGather, 256 * MB, &at, &system, &env);
+    let cost = |system| cost_ps(CollectiveOp::AllGather, 256 * MB, &at, &system, &env);
     let mut slow = base;
     slow.nic_bps /= 4;
     assert!(cost(slow) > 2 * cost(base));
@@ -204,11 +218,11 @@ fn more_of_a_machine_is_never_slower() {
     let mut far = base;
     far.net_extra_ps = 5_000_000;
     assert!(cost(far) > cost(base));
-    let shared = Placement { ranks: 4, ranks_per_node: 1, sharing: 8 };
-    let alone = Placement::alone(4, 1);
+    let shared = MemberPlacement { ranks: 4, ranks_per_node: 1, sharing: 8 };
+    let alone = MemberPlacement::alone(4, 1);
     assert_eq!(
-        cost_ps(Op::AllGather, MB, &shared, &base, &env),
-        cost_ps(Op::AllGather, MB, &alone, &base, &env),
+        cost_ps(CollectiveOp::AllGather, MB, &shared, &base, &env),
+        cost_ps(CollectiveOp::AllGather, MB, &alone, &base, &env),
         "one GPU, one NIC: neighbours take nothing"
     );
 }

@@ -2,13 +2,13 @@
 
 use std::time::Instant;
 
-use hyperfold::collective::Op;
-use hyperfold::compute::validation::{Row, kernels, layers, mean_absolute_error};
-use hyperfold::compute::{Dtype, Features, Gpu, Kernel, Timing, Trees};
+use hyperfold::collective::CollectiveOp;
+use hyperfold::compute::validation::{ComputeValidationRow, kernels, layers, mean_absolute_error};
+use hyperfold::compute::{Dtype, Gpu, Kernel, KernelFeatures, Timing, Trees};
 
 /// Mean absolute error of the rows whose name contains `what` (and how many they are), with the rows in the message.
-fn bound(rows: &[Row], what: &str, count: usize, percent: f64) {
-    let rows: Vec<Row> = rows.iter().filter(|r| r.name.contains(what)).cloned().collect();
+fn bound(rows: &[ComputeValidationRow], what: &str, count: usize, percent: f64) {
+    let rows: Vec<ComputeValidationRow> = rows.iter().filter(|r| r.name.contains(what)).cloned().collect();
     let error = 100.0 * mean_absolute_error(&rows);
     let lines: Vec<String> =
         rows.iter().map(|r| format!("{}: {} {}, measured {}", r.name, r.simulated, r.unit, r.measured)).collect();
@@ -43,7 +43,7 @@ fn no_row_of_the_database_predicts_itself() {
 #[test]
 fn layers_are_as_close_as_stated() {
     let rows = layers();
-    let layers: Vec<Row> = rows.iter().filter(|r| r.unit == "ms").cloned().collect();
+    let layers: Vec<ComputeValidationRow> = rows.iter().filter(|r| r.unit == "ms").cloned().collect();
     bound(&layers, "forward", 5, 1.5);
     bound(&layers, "backward", 5, 6.0);
     assert!(rows.iter().all(|r| r.simulated > 0.0 && !r.note.is_empty()));
@@ -72,7 +72,8 @@ fn boosted_trees_are_evaluated_as_xgboost_does() {
     for line in lines {
         let values: Vec<f64> =
             line.split(',').map(|v| if v.is_empty() { f64::NAN } else { v.parse().unwrap() }).collect();
-        let mut features = Features::new(&timing, &Kernel::gemm(64, 64, 64, Dtype::Bf16), Op::AllReduce, 1);
+        let mut features =
+            KernelFeatures::new(&timing, &Kernel::gemm(64, 64, 64, Dtype::Bf16), CollectiveOp::AllReduce, 1);
         for (name, value) in names.iter().zip(&values).filter(|(n, _)| **n != "prediction") {
             assert!(features.set(name, *value), "{name}");
         }

@@ -38,7 +38,7 @@ kind = "barrier"
 "#;
 
 #[test]
-fn toml_becomes_programs_shared_by_ranks_alike() {
+fn toml_becomes_programs_shared_by_equal_ranks() {
     let w = parse_dag_toml("g.toml", TOML, None).unwrap();
     assert_eq!((w.ranks.len(), w.programs.len(), w.tokens), (4, 2, 2048));
     assert_eq!(w.ranks[0].program, w.ranks[1].program);

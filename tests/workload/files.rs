@@ -4,11 +4,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::support::inputs;
-use hyperfold::collective::Op;
+use hyperfold::collective::CollectiveOp;
 use hyperfold::topology::{TopologyFormat, read_topology};
 use hyperfold::units::{PS_PER_NS, PS_PER_US};
 use hyperfold::workload::critical_path::free_makespan as drive;
-use hyperfold::workload::import::{self, Format, Imported, Options};
+use hyperfold::workload::import::{self, ImportOptions, Imported, WorkloadFormat};
 use hyperfold::workload::inspect::{Summary, summary};
 use hyperfold::workload::program::{Dim, OpKind, Phase, Stream, Workload};
 use hyperfold::workload::repeat::repeat;
@@ -62,7 +62,7 @@ fn line(i: &Imported) -> String {
 
 #[test]
 fn simai_files() {
-    insta::assert_snapshot!(messages("simai", |p| import::simai::read(p, &Options::default())
+    insta::assert_snapshot!(messages("simai", |p| import::simai::read(p, &ImportOptions::default())
         .map(|i| line(&i))
         .map_err(|e| e.to_string())));
 }
@@ -70,7 +70,7 @@ fn simai_files() {
 #[test]
 fn htsim_files() {
     insta::assert_snapshot!(messages("htsim", |p| {
-        let i = import::htsim::read(p, &Options::default()).map_err(|e| e.to_string())?;
+        let i = import::htsim::read(p, &ImportOptions::default()).map_err(|e| e.to_string())?;
         Ok(format!(
             "{}; flows {:?}",
             line(&i),
@@ -83,7 +83,7 @@ fn htsim_files() {
 
 #[test]
 fn goal_files() {
-    insta::assert_snapshot!(messages("goal", |p| import::goal::read(p, &Options::default())
+    insta::assert_snapshot!(messages("goal", |p| import::goal::read(p, &ImportOptions::default())
         .map(|i| line(&i))
         .map_err(|e| e.to_string())));
 }
@@ -111,9 +111,9 @@ fn every_file_of_others_is_read_or_refused_for_a_reason() {
         let name = file.strip_prefix(&inputs).unwrap().display().to_string();
         // Executing 9,216 ranks takes minutes here; the fewest of the same shape do the same program.
         let options = if name.contains("workload_analytical") {
-            Options { ranks: Some(384), ..Options::default() }
+            ImportOptions { ranks: Some(384), ..ImportOptions::default() }
         } else {
-            Options::default()
+            ImportOptions::default()
         };
         let row = match (name.split('/').next().unwrap(), import::guess(file)) {
             ("topology", _) => {
@@ -127,7 +127,7 @@ fn every_file_of_others_is_read_or_refused_for_a_reason() {
                     .map_err(|e| e.to_string())
             }
             (_, Some(format)) => import::read(file, format, &options).map_err(|e| e.to_string()).map(|i| {
-                if format == Format::Chakra {
+                if format == WorkloadFormat::Chakra {
                     let back = chakra(&i.workload);
                     assert_eq!((totals(&back), drive(&back)), (totals(&i.workload), drive(&i.workload)), "{name}");
                 }
@@ -147,7 +147,7 @@ fn topology(file: &Path, format: TopologyFormat) -> Result<String, String> {
 }
 
 fn simai(text: &str) -> Workload {
-    import::simai::parse("test", text, &Options::default()).unwrap().workload
+    import::simai::parse("test", text, &ImportOptions::default()).unwrap().workload
 }
 
 /// A pipeline of `pp` stages, `vpp` chunks, `ga` micro-batches; rows of 100 ns forward, 200 ns backward.
@@ -187,11 +187,11 @@ fn a_pipeline_that_cannot_be_interleaved_or_cut_says_so() {
     let uneven = "HYBRID_TRANSFORMER model_parallel_NPU_group: 1 ep: 1 pp: 2 vpp: 2 ga: 3 all_gpus: 2 pp_comm: 4\n3\n"
         .to_string()
         + &"embedding_layer -1 10 NONE 0 10 NONE 0 10 NONE 0 0\n".repeat(3);
-    let i = import::simai::parse("test", &uneven, &Options::default()).unwrap();
+    let i = import::simai::parse("test", &uneven, &ImportOptions::default()).unwrap();
     assert!(i.notes.iter().any(|n| n.contains("vpp 2 is read as 1")), "{:?}", i.notes);
     drive(&i.workload).unwrap();
     let uncut = uneven.replace("ga: 3", "ga: 2");
-    let i = import::simai::parse("test", &uncut, &Options::default()).unwrap();
+    let i = import::simai::parse("test", &uncut, &ImportOptions::default()).unwrap();
     assert!(i.notes.iter().any(|n| n.contains("count as one micro-batch")), "{:?}", i.notes);
     drive(&i.workload).unwrap();
 }
@@ -201,7 +201,7 @@ fn simai_groups_lie_as_simai_places_them() {
     let w = simai(
         "HYBRID_TRANSFORMER model_parallel_NPU_group: 2 ep: 2 all_gpus: 8\n1\nmoe -1 1 ALLTOALL_EP 64 1 ALLREDUCE 64 1 REDUCESCATTER_DP_EP 64 0\n",
     );
-    let members = |rank: usize, op: Op| {
+    let members = |rank: usize, op: CollectiveOp| {
         let r = &w.ranks[rank];
         let slot = w.programs[r.program as usize].ops.iter().find_map(|o| match o.kind {
             OpKind::Collective { op: this, slot, .. } if this == op => Some(slot),
@@ -209,10 +209,10 @@ fn simai_groups_lie_as_simai_places_them() {
         });
         w.groups[r.groups[slot.unwrap() as usize] as usize].members.clone()
     };
-    assert_eq!(members(3, Op::AllReduce), [2, 3]);
-    assert_eq!(members(3, Op::AllToAll), [1, 3]);
-    assert_eq!(members(6, Op::AllToAll), [4, 6]);
-    assert_eq!(members(3, Op::ReduceScatter), [3, 7]);
+    assert_eq!(members(3, CollectiveOp::AllReduce), [2, 3]);
+    assert_eq!(members(3, CollectiveOp::AllToAll), [1, 3]);
+    assert_eq!(members(6, CollectiveOp::AllToAll), [4, 6]);
+    assert_eq!(members(3, CollectiveOp::ReduceScatter), [3, 7]);
 }
 
 #[test]
@@ -235,13 +235,18 @@ fn traces(w: &Workload) -> Vec<(String, Vec<u8>)> {
 
 fn chakra(w: &Workload) -> Workload {
     let groups = export::chakra::groups_file(w);
-    import::chakra::parse("traces", &traces(w), groups.as_deref().map(|g| ("comm_group.json", g)), &Options::default())
-        .unwrap()
-        .workload
+    import::chakra::parse(
+        "traces",
+        &traces(w),
+        groups.as_deref().map(|g| ("comm_group.json", g)),
+        &ImportOptions::default(),
+    )
+    .unwrap()
+    .workload
 }
 
 /// Computations and their picoseconds; calls and bytes of each kind of collective; bytes of messages.
-type Totals = (u64, u64, Vec<((Dim, Op), u64, u128)>, u128);
+type Totals = (u64, u64, Vec<((Dim, CollectiveOp), u64, u128)>, u128);
 
 /// Sums that no form may change.
 fn totals(w: &Workload) -> Totals {
@@ -252,11 +257,16 @@ fn totals(w: &Workload) -> Totals {
 
 fn fixtures() -> Vec<(String, Workload)> {
     let mut out = vec![("pipeline".to_string(), pipeline(2, 2, 4))];
-    for (kind, format) in [("simai", Format::Simai), ("htsim", Format::Htsim), ("goal", Format::Goal)] {
+    for (kind, format) in
+        [("simai", WorkloadFormat::Simai), ("htsim", WorkloadFormat::Htsim), ("goal", WorkloadFormat::Goal)]
+    {
         let mut files: Vec<PathBuf> = fs::read_dir(corpus(kind)).unwrap().map(|e| e.unwrap().path()).collect();
         files.sort();
         for file in files.iter().filter(|f| f.file_name().unwrap().to_string_lossy().starts_with("ok")) {
-            out.push((file.display().to_string(), import::read(file, format, &Options::default()).unwrap().workload));
+            out.push((
+                file.display().to_string(),
+                import::read(file, format, &ImportOptions::default()).unwrap().workload,
+            ));
         }
     }
     out
@@ -296,12 +306,12 @@ fn simai_text_reads_back_with_the_same_work() {
 
 #[test]
 fn flow_files_are_written_where_starts_are_fixed() {
-    let matrix = import::htsim::read(&corpus("htsim").join("ok-flows.cm"), &Options::default()).unwrap();
+    let matrix = import::htsim::read(&corpus("htsim").join("ok-flows.cm"), &ImportOptions::default()).unwrap();
     assert_eq!(
         export::flows::text(&matrix.workload).unwrap(),
         "2\n0 1 3 100 1000 0.000000000000\n1 2 3 100 2000 0.000001500000\n"
     );
-    let triggers = import::htsim::read(&corpus("htsim").join("ok-triggers.cm"), &Options::default()).unwrap();
+    let triggers = import::htsim::read(&corpus("htsim").join("ok-triggers.cm"), &ImportOptions::default()).unwrap();
     assert!(triggers.flows.is_none());
     let e = export::flows::text(&triggers.workload).unwrap_err().to_string();
     assert!(e.contains("a flow file cannot say it"), "{e}");
@@ -319,7 +329,7 @@ fn by_hand(nodes: &[&[u8]]) -> Vec<u8> {
 
 fn read_by_hand(ranks: u32, nodes: &[&[u8]]) -> Result<Imported, String> {
     let traces: Vec<_> = (0..ranks).map(|r| (format!("t.{r}.et"), by_hand(nodes))).collect();
-    import::chakra::parse("traces", &traces, None, &Options::default()).map_err(|e| e.to_string())
+    import::chakra::parse("traces", &traces, None, &ImportOptions::default()).map_err(|e| e.to_string())
 }
 
 /// A collective: type 7, comm_type (int64) and comm_size 300 (int64).
@@ -335,12 +345,12 @@ fn collective(kind: u8) -> Vec<u8> {
 #[test]
 fn chakra_sizes_count_what_a_rank_begins_with() {
     for (kind, op, bytes) in [
-        (0, Op::AllReduce, 300),
-        (2, Op::AllGather, 1200),
-        (5, Op::Broadcast, 300),
-        (6, Op::AllToAll, 300),
-        (7, Op::ReduceScatter, 300),
-        (9, Op::Barrier, 0),
+        (0, CollectiveOp::AllReduce, 300),
+        (2, CollectiveOp::AllGather, 1200),
+        (5, CollectiveOp::Broadcast, 300),
+        (6, CollectiveOp::AllToAll, 300),
+        (7, CollectiveOp::ReduceScatter, 300),
+        (9, CollectiveOp::Barrier, 0),
     ] {
         let w = read_by_hand(4, &[&collective(kind)]).unwrap().workload;
         let OpKind::Collective { op: read, bytes: size, .. } = w.programs[0].ops[0].kind else { panic!("{kind}") };
@@ -384,20 +394,20 @@ fn chakra_graphs_are_checked() {
     assert!(read_by_hand(1, &[&[0x08, 1, 0x18, 9]]).unwrap_err().contains("type 9 is none of"));
     let mut cut = by_hand(&[&compute(1, &[], &[])]);
     cut.pop();
-    let cut = import::chakra::parse("traces", &[("t.0.et".to_string(), cut)], None, &Options::default())
+    let cut = import::chakra::parse("traces", &[("t.0.et".to_string(), cut)], None, &ImportOptions::default())
         .unwrap_err()
         .to_string();
     assert!(cut.starts_with("t.0.et: byte 8: a node: a length of 6 bytes is more than the 5 that are left"), "{cut}");
     let differ =
         [("t.0.et".to_string(), by_hand(&[&collective(0)])), ("t.1.et".to_string(), by_hand(&[&collective(2)]))];
-    let differ = import::chakra::parse("traces", &differ, None, &Options::default()).unwrap_err().to_string();
+    let differ = import::chakra::parse("traces", &differ, None, &ImportOptions::default()).unwrap_err().to_string();
     assert!(differ.contains("collective 0 of a group of 2 ranks differs: rank 0 has AllReduce of 300 bytes, rank 1 has AllGather of 600 bytes"), "{differ}");
 }
 
 #[test]
 fn one_trace_stands_for_many_ranks_if_asked() {
     let trace = [("t.0.et".to_string(), by_hand(&[&collective(0)]))];
-    let options = Options { ranks: Some(16), ..Options::default() };
+    let options = ImportOptions { ranks: Some(16), ..ImportOptions::default() };
     let w = import::chakra::parse("traces", &trace, None, &options).unwrap().workload;
     assert_eq!((w.ranks.len(), w.programs.len(), w.groups[0].members.len()), (16, 1, 16));
     let two = [trace[0].clone(), trace[0].clone()];
@@ -416,11 +426,11 @@ fn trace_files_are_found_by_folder_prefix_and_name() {
     for (rank, (_, bytes)) in traces(&w).into_iter().enumerate() {
         fs::write(root.path().join(format!("run.{rank}.et")), bytes).unwrap();
     }
-    let read = |p: &Path| import::chakra::read(p, &Options::default());
+    let read = |p: &Path| import::chakra::read(p, &ImportOptions::default());
     let whole = read(root.path()).unwrap().workload;
     assert_eq!(whole.ranks.len(), 8);
     assert_eq!(read(&root.path().join("run")).unwrap().workload, whole);
-    assert_eq!(import::guess(&root.path().join("run")), Some(Format::Chakra));
+    assert_eq!(import::guess(&root.path().join("run")), Some(WorkloadFormat::Chakra));
     assert_eq!(read(&root.path().join("run.3.et")).unwrap().workload.ranks.len(), 1);
     fs::remove_file(root.path().join("run.3.et")).unwrap();
     let e = read(root.path()).unwrap_err().to_string();

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use hyperfold::topology::parse_htsim;
 use hyperfold::topology::text::text_of;
 use hyperfold::workload::export;
-use hyperfold::workload::import::{Imported, Options, chakra, goal, htsim, simai};
+use hyperfold::workload::import::{ImportOptions, Imported, chakra, goal, htsim, simai};
 use hyperfold::workload::inspect::summary;
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -27,7 +27,7 @@ fn corpus() -> Vec<Vec<u8>> {
 fn traces() -> Vec<Vec<u8>> {
     let text =
         fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus/simai/ok-pipeline.txt")).unwrap();
-    let w = simai::parse("pipeline", &text, &Options::default()).unwrap().workload;
+    let w = simai::parse("pipeline", &text, &ImportOptions::default()).unwrap().workload;
     (0..w.ranks.len() as u32).map(|r| export::chakra::trace(&w, r).unwrap()).collect()
 }
 
@@ -51,13 +51,13 @@ fn sound(read: Result<Imported, impl std::fmt::Display>) {
 }
 
 fn parse_all(bytes: Vec<u8>) {
-    let with_flops = Options { flops_per_s: 1_000_000, memory_bytes_per_s: 1, ..Options::default() };
-    for options in [Options::default(), with_flops] {
+    let with_flops = ImportOptions { flops_per_s: 1_000_000, memory_bytes_per_s: 1, ..ImportOptions::default() };
+    for options in [ImportOptions::default(), with_flops] {
         sound(chakra::parse("fuzz", &[("fuzz.0.et".to_string(), bytes.clone())], None, &options));
     }
     let Ok(text) = text_of("fuzz", bytes) else { return };
     for ranks in [None, Some(3), Some(u32::MAX)] {
-        let options = Options { ranks, ..Options::default() };
+        let options = ImportOptions { ranks, ..ImportOptions::default() };
         sound(simai::parse("fuzz", &text, &options));
         sound(htsim::parse("fuzz", &text, &options));
         sound(goal::parse("fuzz", &text, &options));
@@ -66,7 +66,7 @@ fn parse_all(bytes: Vec<u8>) {
         topology.network.validate().unwrap();
     }
     let trace = traces().swap_remove(0);
-    sound(chakra::parse("fuzz", &[("fuzz.0.et".to_string(), trace)], Some(("fuzz", &text)), &Options::default()));
+    sound(chakra::parse("fuzz", &[("fuzz.0.et".to_string(), trace)], Some(("fuzz", &text)), &ImportOptions::default()));
 }
 
 /// What a mutation puts in.
@@ -141,6 +141,6 @@ proptest! {
         }
         all[at] = mutate(std::mem::take(&mut all[at]), &edits);
         let named: Vec<_> = all.into_iter().enumerate().map(|(r, bytes)| (format!("fuzz.{r}.et"), bytes)).collect();
-        sound(chakra::parse("fuzz", &named, None, &Options::default()));
+        sound(chakra::parse("fuzz", &named, None, &ImportOptions::default()));
     }
 }

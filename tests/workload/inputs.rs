@@ -4,11 +4,11 @@ use std::path::Path;
 use std::time::Instant;
 
 use crate::support::inputs;
-use hyperfold::batch::{self, Ending, Outcome, QueuedExperiment, RunEvent, RunOptions};
+use hyperfold::batch::{self, Ending, ExperimentOutcome, QueuedExperiment, RunEvent, RunOptions};
 use hyperfold::engine::EngineError;
 use hyperfold::engine::cpu::engine::CpuEngine;
 use hyperfold::sweep::{self, SetOverrides};
-use hyperfold::workload::import::{self, Format};
+use hyperfold::workload::import::{self, WorkloadFormat};
 
 /// The sweep that simulates a file: programs on rails of 400 Gb/s and NVSwitches, both carrying packets; topologies under a ring.
 fn sweep_text(inputs: &Path, name: &str, file: &Path) -> String {
@@ -30,10 +30,10 @@ fn sweep_text(inputs: &Path, name: &str, file: &Path) -> String {
         return format!("{head}{}{flows}", topology(&inputs.join("topology/hpcc_fat.txt"), "ns3"));
     }
     let format = match import::guess(file) {
-        Some(Format::Simai) => "simai",
-        Some(Format::Chakra) => "chakra",
-        Some(Format::Htsim) => "htsim",
-        Some(Format::Goal) => "goal",
+        Some(WorkloadFormat::Simai) => "simai",
+        Some(WorkloadFormat::Chakra) => "chakra",
+        Some(WorkloadFormat::Htsim) => "htsim",
+        Some(WorkloadFormat::Goal) => "goal",
         None => panic!("{name}: no reader"),
     };
     // The file is for 9,216 ranks and says so nowhere: the fewest of the same shape do the same program, NVLink's part of it by its cost, on one channel.
@@ -55,7 +55,7 @@ fn scale(name: &str) -> &'static str {
     }
 }
 
-fn simulate(text: &str) -> Result<Outcome, String> {
+fn simulate(text: &str) -> Result<ExperimentOutcome, String> {
     let sweep = sweep::parse(text, Path::new("s.toml"), &SetOverrides::default()).map_err(|e| format!("{e:#}"))?;
     let config = sweep.config(&sweep.experiments[0]).map_err(|e| e.to_string())?;
     let mut result = None;

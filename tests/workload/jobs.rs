@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::support::engine;
 use crate::support::program::Folder;
-use hyperfold::batch::{self, Ending, Outcome, QueuedExperiment, RunEvent, RunOptions, prepare};
+use hyperfold::batch::{self, Ending, ExperimentOutcome, QueuedExperiment, RunEvent, RunOptions, prepare};
 use hyperfold::columns::NEVER;
 use hyperfold::engine::EngineError;
 use hyperfold::engine::cpu::engine::CpuEngine;
@@ -110,12 +110,12 @@ fn sweep(text: &str) -> Sweep {
 }
 
 /// Outcomes of the experiments in `order`, by place, in batches of `batch`.
-fn outcomes(sweep: &Sweep, order: &[usize], batch: usize) -> Vec<Result<Outcome, Ending>> {
+fn outcomes(sweep: &Sweep, order: &[usize], batch: usize) -> Vec<Result<ExperimentOutcome, Ending>> {
     let task = |(id, &place): (usize, &usize)| QueuedExperiment {
         exp_id: id as u64,
         config: sweep.config(&sweep.experiments[place]).unwrap(),
     };
-    let mut found: Vec<Option<Result<Outcome, Ending>>> = order.iter().map(|_| None).collect();
+    let mut found: Vec<Option<Result<ExperimentOutcome, Ending>>> = order.iter().map(|_| None).collect();
     let options = RunOptions { batch, ..RunOptions::default() };
     batch::run::<EngineError>(
         order.iter().enumerate().map(task),
@@ -272,7 +272,7 @@ fn what_does_not_fit_is_a_result_with_its_breakdown() {
 }
 
 #[test]
-fn iterations_are_alike_and_the_first_ones_can_be_left_out() {
+fn iterations_are_equal_and_the_first_ones_can_be_left_out() {
     let job = "workload = { model = MODEL, tp = 2, dp = 8, zero = 1, overlap_param = true, overlap_grad = true, global_batch = 16, ITERATIONS }";
     let time = |iterations: &str| {
         let text = sweep_text(&[("", 16, &job.replace("ITERATIONS", iterations))]);

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use hyperfold::spec::{Config, KEYS, Key, KeyId, Kind, Value, Values};
+use hyperfold::spec::{Config, KEYS, Key, KeyId, KeyKind, Value, Values};
 
 const MODEL: &[(KeyId, &str)] = &[
     (KeyId::WorkloadKind, "model"),
@@ -53,10 +53,10 @@ fn contexts() -> Vec<Vec<(KeyId, &'static str)>> {
 
 fn value(key: &Key, text: &str) -> Value {
     match key.kind {
-        Kind::Int { .. } => Value::Int(text.parse().unwrap()),
-        Kind::Float { .. } => Value::Float(text.parse().unwrap()),
-        Kind::Bool => Value::Bool(text == "true"),
-        Kind::Choice { now, .. } => {
+        KeyKind::Int { .. } => Value::Int(text.parse().unwrap()),
+        KeyKind::Float { .. } => Value::Float(text.parse().unwrap()),
+        KeyKind::Bool => Value::Bool(text == "true"),
+        KeyKind::Choice { now, .. } => {
             Value::Choice(now.iter().find(|c| **c == text).unwrap_or_else(|| panic!("{} = {text}", key.name)))
         }
         _ => Value::Text(text.into()),
@@ -66,7 +66,7 @@ fn value(key: &Key, text: &str) -> Value {
 /// Other values of a key, some of which go with the rest of a configuration.
 fn others(key: &Key, now: &Value) -> Vec<Value> {
     let found: Vec<Value> = match key.kind {
-        Kind::Int { min, max } => {
+        KeyKind::Int { min, max } => {
             let i = if let Value::Int(i) = now { *i } else { min };
             [i + 1, i - 1, i * 2, i / 2, i + 8, i + 16, min, 4 * i]
                 .into_iter()
@@ -74,7 +74,7 @@ fn others(key: &Key, now: &Value) -> Vec<Value> {
                 .map(Value::Int)
                 .collect()
         }
-        Kind::Float { min, max, .. } => {
+        KeyKind::Float { min, max, .. } => {
             let x = if let Value::Float(x) = now { *x } else { min };
             [x * 2.0, x / 2.0, x + 1.0, x + 0.001]
                 .into_iter()
@@ -82,8 +82,8 @@ fn others(key: &Key, now: &Value) -> Vec<Value> {
                 .map(Value::Float)
                 .collect()
         }
-        Kind::Bool => vec![Value::Bool(true), Value::Bool(false)],
-        Kind::Choice { now, .. } => now.iter().map(|c| Value::Choice(c)).collect(),
+        KeyKind::Bool => vec![Value::Bool(true), Value::Bool(false)],
+        KeyKind::Choice { now, .. } => now.iter().map(|c| Value::Choice(c)).collect(),
         _ => ["WebSearch", "FbHdp", "pp-dp-ep-cp-tp", "all", "none", "1", "LOC", "b.toml", "Ring"]
             .map(|t| Value::Text(t.into()))
             .to_vec(),

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 use crate::support::program::Folder;
-use hyperfold::batch::{self, Ending, Outcome, QueuedExperiment, RunEvent, RunOptions};
+use hyperfold::batch::{self, Ending, ExperimentOutcome, QueuedExperiment, RunEvent, RunOptions};
 use hyperfold::engine::EngineError;
 use hyperfold::engine::cpu::engine::CpuEngine;
 use hyperfold::spec::KEYS;
@@ -252,7 +252,7 @@ fn folder() -> Folder {
 }
 
 /// What a configuration came to, and what was said about it.
-type Found = (Result<Outcome, Ending>, Vec<String>);
+type Found = (Result<ExperimentOutcome, Ending>, Vec<String>);
 
 /// Simulates a base with settings; a message where there is no such experiment.
 fn simulate(folder: &Folder, name: &str, set: &[String]) -> Result<Found, String> {

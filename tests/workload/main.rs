@@ -1,5 +1,8 @@
 //! Workloads: files of others, keys, collectives, training jobs, compute times and memory.
 
+#![forbid(unsafe_code)]
+
+mod classes;
 mod collective;
 mod command;
 mod compute;

@@ -3,7 +3,9 @@
 use proptest::prelude::*;
 
 use hyperfold::memory::{MemoryOptions, estimate, layer_activations, timeline};
-use hyperfold::model::{ElementBytes, Framework, Layout, Model, PipelineSchedule, Recompute};
+use hyperfold::model::{
+    ElementBytes, Framework, Layout, Model, PipelineSchedule, Recompute, hardware_flops, model_flops, parameters,
+};
 
 fn layout() -> Layout {
     Layout {
@@ -175,7 +177,7 @@ fn the_peak_is_found_for_every_depth_and_rank() {
 #[test]
 fn zero_divides_states_as_its_paper_says() {
     let model = Model::named("gpt3-7.5b").unwrap();
-    let params = model.params().total() as f64;
+    let params = parameters(&model).total() as f64;
     for (zero, published) in [(0, 120.0), (1, 31.4), (2, 16.6), (3, 1.9)] {
         let bytes = ElementBytes { params: 2, grads: 2, activations: 2, optimizer: 12 };
         let l = Layout { dp: 64, zero, bytes, framework: Framework::DeepSpeed, ..layout() };
@@ -190,7 +192,7 @@ fn experts_are_spread_and_sharded_over_fewer_ranks() {
     let stage =
         |ep| estimate(&model, &Layout { dp: 8, ep, zero: 1, ..layout() }, &MemoryOptions::default()).stages[0].clone();
     let (whole, spread) = (stage(1), stage(8));
-    let experts = model.params().layers.experts;
+    let experts = parameters(&model).layers.experts;
     assert_eq!(whole.params - spread.params, 2 * experts / 8 * 7);
     // Divided over eight ranks either way: by ZeRO, or because each expert is on one of them.
     assert_eq!(whole.optimizer, spread.optimizer);
@@ -291,8 +293,8 @@ proptest! {
         );
         if let Ok(model) = Model::parse(&text, "any.toml") {
             let l = Layout { tp, pp, dp, ep, cp, vpp, microbatch, seq, flash_attention: flash, global_batch: batch, ..layout() };
-            prop_assert!(model.params().active() <= model.params().total());
-            prop_assert!(model.hardware_flops(batch, seq, Recompute::Full) > model.model_flops(batch, seq));
+            prop_assert!(parameters(&model).active() <= parameters(&model).total());
+            prop_assert!(hardware_flops(&model, batch, seq, Recompute::Full) > model_flops(&model, batch, seq));
             if l.check(&model, l.gpus()).is_ok() {
                 let e = estimate(&model, &l, &MemoryOptions::default());
                 prop_assert_eq!(e.stages.len(), pp as usize);

@@ -84,7 +84,7 @@ fn queue_pairs_take_a_nics_links_in_turn() {
         let mine = t
             .flow_tx
             .iter()
-            .filter(|f| t.nics[f.nic as usize].rate == 200_000_000_000 && f.nic / 2 == host)
+            .filter(|f| t.nics[f.nic].rate == 200_000_000_000 && f.nic.0 / 2 == host)
             .map(|f| f.nic)
             .collect::<std::collections::BTreeSet<_>>();
         assert_eq!(mine.len(), 2, "both links of host {host} are used");
@@ -95,7 +95,7 @@ fn queue_pairs_take_a_nics_links_in_turn() {
 }
 
 #[test]
-fn too_small_pieces_are_refused_before_memory_is_gone() {
+fn too_small_pieces_are_refused_before_memory_runs_out() {
     let why = refused(
         "cluster = { gpus = 128 }\nworkload = { kind = \"collective\", op = \"all-reduce\", bytes = 1000000000, chunk_kib = 4, algorithm = \"ring\" }",
     );

@@ -1,10 +1,10 @@
 //! Training jobs end to end: traffic of generated graphs against closed formulas, byte for byte; bubbles; scale.
 
-use hyperfold::collective::Op as CollectiveOp;
+use hyperfold::collective::CollectiveOp;
 use hyperfold::compute::Kernel;
-use hyperfold::model::{Framework, Layout, Model, PipelineSchedule, Recompute};
+use hyperfold::model::{Framework, Layout, Model, PipelineSchedule, Recompute, parameters};
 use hyperfold::workload::program::{Dim, OpKind, Workload};
-use hyperfold::workload::training::{CommCost, KernelCost, Machine, Span, evaluate, generate};
+use hyperfold::workload::training::{CommCost, KernelCost, Machine, ServerSpan, evaluate, generate};
 
 /// A GPU of 100 TFLOP/s and 1 TB/s on which communication takes a microsecond and a nanosecond for each 100 bytes; or nothing.
 struct Plain {
@@ -22,7 +22,7 @@ impl KernelCost for Plain {
 }
 
 impl CommCost for Plain {
-    fn collective_ps(&self, _: CollectiveOp, bytes: u64, _: Span) -> u64 {
+    fn collective_ps(&self, _: CollectiveOp, bytes: u64, _: ServerSpan) -> u64 {
         if self.free_communication { 0 } else { 1_000_000 + bytes * 10 }
     }
 
@@ -58,7 +58,7 @@ fn total(w: &Workload, dim: Dim, op: Option<CollectiveOp>) -> u128 {
 
 /// Parameters of the transformers tested here on all ranks of one copy together: matrices once, what tensor-parallel ranks copy `tp` times.
 fn params(model: &str, tp: u64, pp: u64, seq: u64) -> u128 {
-    let hyperfold::model::Body::Transformer(t) = Model::named(model).unwrap().body.clone() else {
+    let hyperfold::model::ModelFamily::Transformer(t) = Model::named(model).unwrap().body.clone() else {
         panic!("{model} is no transformer")
     };
     let (h, l, ffn) = (t.hidden as u64, t.layers as u64, t.ffn as u64);
@@ -211,7 +211,7 @@ fn sharded_parameters_and_gradients_follow_the_formula() {
 fn data_parallel_models_reduce_every_parameter_once() {
     for name in ["vgg19", "resnet-152", "bert-large", "gpt2"] {
         let model = Model::named(name).unwrap();
-        let seq = if let hyperfold::model::Body::Transformer(t) = &model.body { t.seq } else { 1 };
+        let seq = if let hyperfold::model::ModelFamily::Transformer(t) = &model.body { t.seq } else { 1 };
         let l = Layout {
             dp: 4,
             global_batch: 128,
@@ -224,7 +224,7 @@ fn data_parallel_models_reduce_every_parameter_once() {
         };
         let w = graph(name, &l);
         let reduced = total(&w, Dim::Dp, Some(CollectiveOp::AllReduce));
-        let n = model.params().total() as u128;
+        let n = parameters(&model).total() as u128;
         // The vocabulary is padded; everything else is exact.
         assert!(reduced >= n * 16 && reduced < n * 16 * 101 / 100, "{name}: {reduced} of {}", n * 16);
         if name == "vgg19" {
@@ -247,7 +247,7 @@ fn recommendation_models_exchange_rows_and_reduce_networks() {
     let w = graph("dlrm", &l);
     // 26 tables of 128 in 16 bit, there and back, for 2,048 samples on each of eight ranks.
     assert_eq!(total(&w, Dim::Ep, Some(CollectiveOp::AllToAll)), 2 * 2048 * 26 * 128 * 2 * 8);
-    let hyperfold::model::Body::Dlrm(d) = &Model::named("dlrm").unwrap().body.clone() else { panic!() };
+    let hyperfold::model::ModelFamily::Dlrm(d) = &Model::named("dlrm").unwrap().body.clone() else { panic!() };
     assert_eq!(total(&w, Dim::Dp, Some(CollectiveOp::AllReduce)), d.mlp_params() as u128 * 4 * 8);
 }
 

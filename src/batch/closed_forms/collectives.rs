@@ -2,8 +2,8 @@
 //!
 //! Layer: batch.
 
-use super::formulas::Wire;
-use super::{ClosedFormError, Row, config, simulate};
+use super::formulas::IdleLink;
+use super::{ClosedFormError, ClosedFormRow, config, simulate};
 use crate::spec::{KeyId, Value};
 
 /// One collective: operation, algorithm, members, bytes, pieces of so many KiB (0: whole shards), overhead of each message in ns.
@@ -15,7 +15,7 @@ struct Case {
     piece_kib: u64,
     overhead_ns: u64,
     note: &'static str,
-    formula: fn(&Case, &Wire) -> f64,
+    formula: fn(&Case, &IdleLink) -> f64,
 }
 
 impl Case {
@@ -30,42 +30,42 @@ const WHOLE_KIB: f64 = 1e6;
 /// From the last member's arrival to the start.
 const RENDEZVOUS_NS: f64 = 1000.0;
 
-fn ring(c: &Case, w: &Wire) -> f64 {
+fn ring(c: &Case, w: &IdleLink) -> f64 {
     let rounds = if c.op == "all-reduce" { 2 } else { 1 };
     (rounds * (c.n - 1)) as f64 * w.exchange(c.shard())
 }
 
 /// Pieces are passed on while others come in: the link is never idle until the last one.
-fn pipelined_ring(c: &Case, w: &Wire) -> f64 {
+fn pipelined_ring(c: &Case, w: &IdleLink) -> f64 {
     let steps = (2 * (c.n - 1)) as f64;
     w.post + steps * (w.serial(c.shard()) + w.packets(c.shard()) * w.answer()) + w.latency()
 }
 
-fn halving_doubling(c: &Case, w: &Wire) -> f64 {
+fn halving_doubling(c: &Case, w: &IdleLink) -> f64 {
     (1..=c.n.ilog2()).map(|k| 2.0 * w.exchange(c.bytes >> k)).sum()
 }
 
 /// To all others at once, in turn packet by packet.
-fn direct(c: &Case, w: &Wire) -> f64 {
+fn direct(c: &Case, w: &IdleLink) -> f64 {
     let rounds = if c.op == "all-reduce" { 2.0 } else { 1.0 };
     rounds * w.exchange(c.shard() * (c.n - 1))
 }
 
-fn chain(c: &Case, w: &Wire) -> f64 {
+fn chain(c: &Case, w: &IdleLink) -> f64 {
     w.relayed(c.bytes, 1.0, (c.n - 2) as f64)
 }
 
 /// A binary tree under the root's only child.
-fn tree(c: &Case, w: &Wire) -> f64 {
+fn tree(c: &Case, w: &IdleLink) -> f64 {
     w.relayed(c.bytes, 2.0, f64::from(c.n.ilog2() - 1))
 }
 
 /// Two members: each is the root of one tree and the leaf of the other, with half of the bytes.
-fn two_trees(c: &Case, w: &Wire) -> f64 {
+fn two_trees(c: &Case, w: &IdleLink) -> f64 {
     2.0 * w.exchange(c.bytes / 2)
 }
 
-fn neighbours(c: &Case, w: &Wire) -> f64 {
+fn neighbours(c: &Case, w: &IdleLink) -> f64 {
     w.exchange(c.bytes) + w.answered()
 }
 
@@ -80,7 +80,7 @@ fn case(
     n: u64,
     bytes: u64,
     note: &'static str,
-    formula: fn(&Case, &Wire) -> f64,
+    formula: fn(&Case, &IdleLink) -> f64,
 ) -> Case {
     Case { op, algorithm, n, bytes, piece_kib: 0, overhead_ns: 0, note, formula }
 }
@@ -120,11 +120,11 @@ fn cases() -> Vec<Case> {
     ]
 }
 
-pub fn rows() -> Result<Vec<Row>, ClosedFormError> {
+pub(super) fn rows() -> Result<Vec<ClosedFormRow>, ClosedFormError> {
     cases().iter().map(row).collect()
 }
 
-fn row(c: &Case) -> Result<Row, ClosedFormError> {
+fn row(c: &Case) -> Result<ClosedFormRow, ClosedFormError> {
     let extra = match (c.piece_kib, c.overhead_ns) {
         (0, 0) => String::new(),
         (0, ns) => format!(", {ns} ns a message"),
@@ -132,7 +132,7 @@ fn row(c: &Case) -> Result<Row, ClosedFormError> {
     };
     let name = format!("{} by {}, N = {}, {} MB{extra}", c.op, c.algorithm, c.n, c.bytes / MB);
     let choice = |key: KeyId, text: &str| {
-        let crate::spec::Kind::Choice { now, .. } = crate::spec::key(key).kind else { return Value::Unset };
+        let crate::spec::KeyKind::Choice { now, .. } = crate::spec::key(key).kind else { return Value::Unset };
         now.iter().find(|c| **c == text).map_or(Value::Unset, |c| Value::Choice(c))
     };
     let keys = [
@@ -146,11 +146,11 @@ fn row(c: &Case) -> Result<Row, ClosedFormError> {
         (KeyId::RendezvousNs, Value::Float(RENDEZVOUS_NS)),
     ];
     let outcome = simulate(&name, config(&name, c.n as i64, &keys)?)?;
-    let wire = Wire::plain(c.overhead_ns as f64 * 1000.0, c.piece_kib * 1024);
+    let wire = IdleLink::plain(c.overhead_ns as f64 * 1000.0, c.piece_kib * 1024);
     // Plain sends and receives do not meet beforehand.
     let meet = if c.op == "send-recv" { 0.0 } else { RENDEZVOUS_NS * 1000.0 };
     let simulated = outcome.iteration.map_or(0, |i| i.time.total) as f64 / 1e6;
-    Ok(Row {
+    Ok(ClosedFormRow {
         table: "collectives",
         name,
         unit: "us",

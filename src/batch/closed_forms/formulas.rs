@@ -4,7 +4,7 @@
 
 /// A link's rate and delay, packets and their answers, what posting a message costs.
 #[derive(Clone, Copy)]
-pub struct Wire {
+pub(super) struct IdleLink {
     pub bps: f64,
     pub delay: f64,
     pub payload: u64,
@@ -16,10 +16,10 @@ pub struct Wire {
     pub piece: u64,
 }
 
-impl Wire {
+impl IdleLink {
     /// 100 Gb/s, a microsecond, 1,000 bytes in 1,048, answers of 60: what `config` sets and the transport's defaults.
-    pub fn plain(post: f64, piece: u64) -> Wire {
-        Wire { bps: 100e9, delay: 1e6, payload: 1000, header: 48.0, ack: 60.0, post, piece }
+    pub(super) fn plain(post: f64, piece: u64) -> IdleLink {
+        IdleLink { bps: 100e9, delay: 1e6, payload: 1000, header: 48.0, ack: 60.0, post, piece }
     }
 
     fn tx(&self, bytes: f64) -> f64 {
@@ -27,39 +27,39 @@ impl Wire {
     }
 
     /// Packets, none of which spans two pieces.
-    pub fn packets(&self, bytes: u64) -> f64 {
+    pub(super) fn packets(&self, bytes: u64) -> f64 {
         let pieces = if self.piece == 0 { 1 } else { bytes.div_ceil(self.piece) };
         (pieces * (bytes / pieces).div_ceil(self.payload)) as f64
     }
 
     /// A full packet on the link.
-    pub fn data(&self) -> f64 {
+    pub(super) fn data(&self) -> f64 {
         self.tx(self.payload as f64 + self.header)
     }
 
     /// An answer on the link.
-    pub fn answer(&self) -> f64 {
+    pub(super) fn answer(&self) -> f64 {
         self.tx(self.ack)
     }
 
     /// All packets of a message, one behind the other.
-    pub fn serial(&self, bytes: u64) -> f64 {
+    pub(super) fn serial(&self, bytes: u64) -> f64 {
         self.tx(bytes as f64 + self.header * self.packets(bytes))
     }
 
     /// From the end of a packet's transmission to its arrival: two links, and whole at the switch in between.
-    pub fn latency(&self) -> f64 {
+    pub(super) fn latency(&self) -> f64 {
         2.0 * self.delay + self.data()
     }
 
     /// The way back of the last answer.
-    pub fn answered(&self) -> f64 {
+    pub(super) fn answered(&self) -> f64 {
         2.0 * self.delay + 2.0 * self.answer()
     }
 
     /// A message while as much comes in: the link out carries the answers to what has come in too. Those to the packets still under way follow when nothing else does, but for the one
     /// to the last packet, which goes before whatever is sent next.
-    pub fn exchange(&self, bytes: u64) -> f64 {
+    pub(super) fn exchange(&self, bytes: u64) -> f64 {
         let under_way = ((self.data() + self.latency()) / (self.data() + self.answer())).ceil();
         let answers = (self.packets(bytes) - under_way).max(0.0) + 1.0;
         self.post + self.serial(bytes) + answers * self.answer() + self.latency()
@@ -67,7 +67,7 @@ impl Wire {
 
     /// `bytes` through members that each pass pieces on to `copies` others, `levels` of them between the first and the last. A relay answers what comes in as fast as the first member
     /// sends: while that lasts the second relay waits for the first, afterwards the first has no answers left to send and the second still has.
-    pub fn relayed(&self, bytes: u64, copies: f64, levels: f64) -> f64 {
+    pub(super) fn relayed(&self, bytes: u64, copies: f64, levels: f64) -> f64 {
         let each = |bytes: u64| copies * self.serial(bytes) + self.packets(bytes) * self.answer();
         let sent_meanwhile = (self.serial(bytes) - self.packets(bytes) * self.answer()) / (copies * self.serial(bytes));
         let second = self.serial(bytes) + (1.0 - sent_meanwhile) * each(bytes);

@@ -10,14 +10,14 @@ mod traffic;
 
 use std::path::Path;
 
-use super::{Outcome, PrepareError, QueuedExperiment, RunEvent, RunOptions, prepare, run};
+use super::{ExperimentOutcome, PrepareError, QueuedExperiment, RunEvent, RunOptions, prepare, run};
 use crate::engine::EngineError;
 use crate::engine::cpu::engine::CpuEngine;
 use crate::spec::{Config, Conflict, KeyId, Value, Values};
 
 /// What a formula says and what was simulated.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Row {
+pub struct ClosedFormRow {
     /// What kind of formula: rows are summed up by it.
     pub table: &'static str,
     pub name: String,
@@ -28,7 +28,7 @@ pub struct Row {
     pub note: &'static str,
 }
 
-impl Row {
+impl ClosedFormRow {
     /// (simulated - formula) / formula.
     pub fn rel_error(&self) -> f64 {
         (self.simulated - self.formula) / self.formula
@@ -52,7 +52,7 @@ pub enum ClosedFormError {
 ///
 /// # Errors
 /// An experiment that cannot be prepared or does not come to its end.
-pub fn rows() -> Result<Vec<Row>, ClosedFormError> {
+pub fn rows() -> Result<Vec<ClosedFormRow>, ClosedFormError> {
     let mut rows = collectives::rows()?;
     rows.extend(pipelines::rows()?);
     rows.extend(traffic::rows()?);
@@ -85,7 +85,7 @@ fn config(name: &str, hosts: i64, keys: Keys) -> Result<Config, ClosedFormError>
 }
 
 /// Simulates one configuration to its end.
-fn simulate(name: &str, config: Config) -> Result<Outcome, ClosedFormError> {
+fn simulate(name: &str, config: Config) -> Result<ExperimentOutcome, ClosedFormError> {
     prepare(&config, 0).map_err(|why| ClosedFormError::Prepare { name: name.to_string(), why: Box::new(why) })?;
     let mut outcome = None;
     let task = QueuedExperiment { exp_id: 0, config };

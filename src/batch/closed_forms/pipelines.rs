@@ -3,14 +3,14 @@
 //! Layer: batch. The vocabulary is tiny, so that the first and the last stage have next to nothing more to do than the others, and kernels take a hundred times as long as
 //! on the GPU, so that messages take next to no time; they cross the network all the same.
 
-use super::{ClosedFormError, Row, config, simulate, text};
+use super::{ClosedFormError, ClosedFormRow, config, simulate, text};
 use crate::spec::{KeyId, Value};
 
 /// A model of 128 equal layers.
 const MODEL: &str =
     "{ name = \"equal-stages\", transformer = { layers = 128, hidden = 4096, heads = 32, vocab = 128, seq = 512 } }";
 
-pub fn rows() -> Result<Vec<Row>, ClosedFormError> {
+pub(super) fn rows() -> Result<Vec<ClosedFormRow>, ClosedFormError> {
     let cases = [
         ("1f1b", 4, 1, 4),
         ("1f1b", 4, 1, 8),
@@ -23,7 +23,7 @@ pub fn rows() -> Result<Vec<Row>, ClosedFormError> {
     cases.into_iter().map(|(schedule, stages, chunks, batches)| row(schedule, stages, chunks, batches)).collect()
 }
 
-fn row(schedule: &'static str, stages: i64, chunks: i64, batches: i64) -> Result<Row, ClosedFormError> {
+fn row(schedule: &'static str, stages: i64, chunks: i64, batches: i64) -> Result<ClosedFormRow, ClosedFormError> {
     let virtual_stages = if chunks > 1 { format!(" of {chunks} chunks") } else { String::new() };
     let name = format!("{schedule}, {stages} stages{virtual_stages}, {batches} micro-batches");
     let keys = [
@@ -42,7 +42,7 @@ fn row(schedule: &'static str, stages: i64, chunks: i64, batches: i64) -> Result
     let time = outcome.iteration.map(|i| i.time).unwrap_or_default();
     let idle = time.total - time.compute - time.optimizer;
     let formula = (stages - 1) as f64 / (batches * chunks) as f64;
-    Ok(Row {
+    Ok(ClosedFormRow {
         table: "pipelines",
         name,
         unit: "bubble / work",

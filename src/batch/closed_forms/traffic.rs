@@ -2,7 +2,7 @@
 //!
 //! Layer: batch. One dimension at a time, by ring, in servers of one GPU: everything is on the network.
 
-use super::{ClosedFormError, Row, config, simulate, text};
+use super::{ClosedFormError, ClosedFormRow, config, simulate, text};
 use crate::spec::{KeyId, Value};
 
 const HIDDEN: u64 = 256;
@@ -74,7 +74,7 @@ fn cases() -> Vec<Case> {
     ]
 }
 
-pub fn rows() -> Result<Vec<Row>, ClosedFormError> {
+pub(super) fn rows() -> Result<Vec<ClosedFormRow>, ClosedFormError> {
     let mut rows = Vec::new();
     for c in cases() {
         let ring = [
@@ -87,7 +87,7 @@ pub fn rows() -> Result<Vec<Row>, ClosedFormError> {
         ];
         let keys: Vec<(KeyId, Value)> = ring.into_iter().chain(c.keys).collect();
         let outcome = simulate(c.name, config(c.name, DEGREE as i64, &keys)?)?;
-        let row = |what: &str, formula: u64, simulated: u64, note| Row {
+        let row = |what: &str, formula: u64, simulated: u64, note| ClosedFormRow {
             table: "traffic",
             name: format!("{}, {what}", c.name),
             unit: "bytes",

@@ -2,17 +2,17 @@
 //!
 //! Layer: collective. Destinations are taken in turn from the sender's own number on, so that nobody is everybody's first.
 
-use super::{BuildError, How, Op, Range, Writer, span};
+use super::{CollectiveOp, How, Range, ScheduleError, ScheduleWriter, span};
 
 /// What each member sends to each other, as offsets in a member's buffer; the buffers of all members lie one after the other.
-pub struct Shares {
+pub(super) struct Shares {
     bytes: u64,
     /// n + 1 offsets: the part for member d is `at[d]..at[d + 1]`.
     at: Vec<u64>,
 }
 
 impl Shares {
-    pub fn new(bytes: u64, n: u32, weights: Option<&[u64]>) -> Result<Shares, BuildError> {
+    pub(super) fn new(bytes: u64, n: u32, weights: Option<&[u64]>) -> Result<Shares, ScheduleError> {
         let even;
         let weights = match weights {
             Some(w) => w,
@@ -23,7 +23,7 @@ impl Shares {
         };
         let sum: u128 = weights.iter().map(|&w| w as u128).sum();
         if weights.len() != n as usize || sum == 0 {
-            return Err(BuildError::Shares { given: weights.len(), n, sum });
+            return Err(ScheduleError::Shares { given: weights.len(), n, sum });
         }
         let mut at = vec![0];
         let mut before = 0u128;
@@ -35,7 +35,7 @@ impl Shares {
     }
 
     /// What goes from one member to another, as offsets in the space of all members' buffers.
-    pub fn range(&self, from: u32, to: u32) -> Range {
+    pub(super) fn range(&self, from: u32, to: u32) -> Range {
         let base = from as u64 * self.bytes;
         Range { start: base + self.at[to as usize], end: base + self.at[to as usize + 1] }
     }
@@ -51,7 +51,7 @@ fn share_of(bytes: u64, before: u128, sum: u128) -> u64 {
     }
 }
 
-pub fn all_to_all(w: &mut Writer, shares: &Shares, channels: u16) {
+pub(super) fn all_to_all(w: &mut ScheduleWriter, shares: &Shares, channels: u16) {
     let n = w.n();
     for turn in 1..n {
         for from in 0..n {
@@ -63,7 +63,7 @@ pub fn all_to_all(w: &mut Writer, shares: &Shares, channels: u16) {
     }
 }
 
-pub fn write(w: &mut Writer, op: Op, bytes: u64, channels: u16, root: u32) {
+pub(super) fn write(w: &mut ScheduleWriter, op: CollectiveOp, bytes: u64, channels: u16, root: u32) {
     let n = w.n();
     let whole = Range { start: 0, end: bytes };
     let members: Vec<u32> = (0..n).collect();
@@ -71,13 +71,17 @@ pub fn write(w: &mut Writer, op: Op, bytes: u64, channels: u16, root: u32) {
         let part = |range| span(range, c as u64, channels as u64);
         let shards: Vec<Vec<Range>> = (0..n).map(|m| vec![part(span(whole, m as u64, n as u64))]).collect();
         match op {
-            Op::Broadcast => (1..n).for_each(|turn| w.send(root, (root + turn) % n, c, part(whole), How::Copy)),
-            Op::Reduce => (1..n).for_each(|turn| w.send((root + turn) % n, root, c, part(whole), How::Reduce)),
+            CollectiveOp::Broadcast => {
+                (1..n).for_each(|turn| w.send(root, (root + turn) % n, c, part(whole), How::Copy))
+            }
+            CollectiveOp::Reduce => {
+                (1..n).for_each(|turn| w.send((root + turn) % n, root, c, part(whole), How::Reduce))
+            }
             _ => {
-                if op != Op::AllGather {
+                if op != CollectiveOp::AllGather {
                     reduce_scatter(w, &members, c, &shards);
                 }
-                if op != Op::ReduceScatter {
+                if op != CollectiveOp::ReduceScatter {
                     all_gather(w, &members, c, &shards);
                 }
             }
@@ -86,7 +90,7 @@ pub fn write(w: &mut Writer, op: Op, bytes: u64, channels: u16, root: u32) {
 }
 
 /// Everybody sends everybody else its part; afterwards position p holds the sum of `parts[p]`.
-pub fn reduce_scatter(w: &mut Writer, members: &[u32], channel: u16, parts: &[Vec<Range>]) {
+pub(super) fn reduce_scatter(w: &mut ScheduleWriter, members: &[u32], channel: u16, parts: &[Vec<Range>]) {
     let n = members.len();
     for turn in 1..n {
         for p in 0..n {
@@ -97,7 +101,7 @@ pub fn reduce_scatter(w: &mut Writer, members: &[u32], channel: u16, parts: &[Ve
 }
 
 /// Everybody sends everybody else what it has; position p has `parts[p]`.
-pub fn all_gather(w: &mut Writer, members: &[u32], channel: u16, parts: &[Vec<Range>]) {
+pub(super) fn all_gather(w: &mut ScheduleWriter, members: &[u32], channel: u16, parts: &[Vec<Range>]) {
     let n = members.len();
     for turn in 1..n {
         for p in 0..n {

@@ -3,7 +3,7 @@
 //! Layer: collective. Where members are not a power of two, the first of them work in pairs: one of a pair hands its data over and is handed the result (Thakur, Rabenseifner and
 //! Gropp 2005, "Optimization of collective communication operations in MPICH").
 
-use super::{How, Op, Range, Writer, span};
+use super::{CollectiveOp, How, Range, ScheduleWriter, span};
 
 /// The members that take part, each with the members it speaks for as a stretch of member numbers.
 struct Halves {
@@ -46,13 +46,13 @@ impl Halves {
     }
 }
 
-pub fn write(w: &mut Writer, op: Op, bytes: u64, channels: u16) {
+pub(super) fn write(w: &mut ScheduleWriter, op: CollectiveOp, bytes: u64, channels: u16) {
     let halves = Halves::new(w.n());
     let players = halves.players.len();
     let steps = players.ilog2();
     for c in 0..channels {
         let shards = |first, last| halves.shards(bytes, first, last, c, channels);
-        if op != Op::AllGather {
+        if op != CollectiveOp::AllGather {
             for (waits, plays) in halves.pairs() {
                 w.send_all(waits, plays, c, &shards(0, halves.n), How::Reduce);
             }
@@ -64,7 +64,7 @@ pub fn write(w: &mut Writer, op: Op, bytes: u64, channels: u16) {
                     w.send_all(halves.players[j].0, halves.players[partner].0, c, &shards(first, last), How::Reduce);
                 }
             }
-            if op == Op::ReduceScatter {
+            if op == CollectiveOp::ReduceScatter {
                 for (waits, plays) in halves.pairs() {
                     w.send_all(plays, waits, c, &shards(waits, waits + 1), How::Copy);
                 }
@@ -74,7 +74,7 @@ pub fn write(w: &mut Writer, op: Op, bytes: u64, channels: u16) {
                 w.send_all(waits, plays, c, &shards(waits, waits + 1), How::Copy);
             }
         }
-        if op != Op::ReduceScatter {
+        if op != CollectiveOp::ReduceScatter {
             for distance in (0..steps).map(|k| 1usize << k) {
                 for j in 0..players {
                     let base = j & !(distance - 1);
@@ -84,7 +84,7 @@ pub fn write(w: &mut Writer, op: Op, bytes: u64, channels: u16) {
             }
             for (waits, plays) in halves.pairs() {
                 // In an all-gather it has its own shard already.
-                let all = if op == Op::AllGather {
+                let all = if op == CollectiveOp::AllGather {
                     [shards(0, waits), shards(waits + 1, halves.n)].concat()
                 } else {
                     shards(0, halves.n)
@@ -96,7 +96,7 @@ pub fn write(w: &mut Writer, op: Op, bytes: u64, channels: u16) {
 }
 
 /// Dissemination: in round k everybody tells the member 2^k further on all it knows, in one byte.
-pub fn barrier(w: &mut Writer) {
+pub(super) fn barrier(w: &mut ScheduleWriter) {
     let n = w.n();
     let mut distance = 1;
     while distance < n {

@@ -4,7 +4,7 @@
 //! Layer: collective.
 
 use super::direct::{self, Shares};
-use super::{BuildError, How, Op, Range, Shape, Writer, ring, span};
+use super::{CollectiveOp, How, Range, ScheduleError, ScheduleWriter, Shape, ring, span};
 
 /// Servers of one kind: rows are servers, columns are rails.
 struct Grid {
@@ -13,13 +13,13 @@ struct Grid {
 }
 
 impl Grid {
-    fn new(op: Op, shape: &Shape) -> Result<Grid, BuildError> {
+    fn new(op: CollectiveOp, shape: &Shape) -> Result<Grid, ScheduleError> {
         let servers = shape.by_server();
         let place = |m: u32| shape.members[m as usize].1;
         let first: Vec<u32> = servers[0].iter().map(|&m| place(m)).collect();
         for members in &servers {
             if !members.iter().map(|&m| place(m)).eq(first.iter().copied()) {
-                return Err(BuildError::Uneven { op, member: members[0] });
+                return Err(ScheduleError::Uneven { op, member: members[0] });
             }
         }
         Ok(Grid { servers, places: first.len() })
@@ -32,12 +32,21 @@ impl Grid {
     }
 }
 
-pub fn write(w: &mut Writer, op: Op, bytes: u64, shape: &Shape, channels: u16, root: u32) -> Result<(), BuildError> {
+pub(super) fn write(
+    w: &mut ScheduleWriter,
+    op: CollectiveOp,
+    bytes: u64,
+    shape: &Shape,
+    channels: u16,
+    root: u32,
+) -> Result<(), ScheduleError> {
     let grid = Grid::new(op, shape)?;
     for c in 0..channels {
         match op {
-            Op::AllReduce => all_reduce(w, &grid, c, span(Range { start: 0, end: bytes }, c as u64, channels as u64)),
-            Op::Broadcast | Op::Reduce => {
+            CollectiveOp::AllReduce => {
+                all_reduce(w, &grid, c, span(Range { start: 0, end: bytes }, c as u64, channels as u64))
+            }
+            CollectiveOp::Broadcast | CollectiveOp::Reduce => {
                 rooted(w, &grid, op, c, span(Range { start: 0, end: bytes }, c as u64, channels as u64), root)
             }
             _ => sharded(w, &grid, op, c, channels, bytes),
@@ -46,7 +55,7 @@ pub fn write(w: &mut Writer, op: Op, bytes: u64, shape: &Shape, channels: u16, r
     Ok(())
 }
 
-fn all_reduce(w: &mut Writer, grid: &Grid, c: u16, range: Range) {
+fn all_reduce(w: &mut ScheduleWriter, grid: &Grid, c: u16, range: Range) {
     let parts: Vec<Vec<Range>> = (0..grid.places).map(|p| vec![span(range, p as u64, grid.places as u64)]).collect();
     for members in &grid.servers {
         direct::reduce_scatter(w, members, c, &parts);
@@ -63,12 +72,12 @@ fn all_reduce(w: &mut Writer, grid: &Grid, c: u16, range: Range) {
 }
 
 /// Reduce-scatter and all-gather, whose shards belong to members: place p of a server handles the shards of its whole rail.
-fn sharded(w: &mut Writer, grid: &Grid, op: Op, c: u16, channels: u16, bytes: u64) {
+fn sharded(w: &mut ScheduleWriter, grid: &Grid, op: CollectiveOp, c: u16, channels: u16, bytes: u64) {
     let n = w.n() as u64;
     let shard = |m: u32| span(span(Range { start: 0, end: bytes }, m as u64, n), c as u64, channels as u64);
     let rails: Vec<Vec<u32>> = (0..grid.places).map(|p| grid.rail(p, 0)).collect();
     let of_rails: Vec<Vec<Range>> = rails.iter().map(|rail| rail.iter().map(|&m| shard(m)).collect()).collect();
-    if op == Op::ReduceScatter {
+    if op == CollectiveOp::ReduceScatter {
         for members in &grid.servers {
             direct::reduce_scatter(w, members, c, &of_rails);
         }
@@ -86,10 +95,10 @@ fn sharded(w: &mut Writer, grid: &Grid, op: Op, c: u16, channels: u16, bytes: u6
 }
 
 /// Broadcast and reduction: the root's server shares the work out over its rails.
-fn rooted(w: &mut Writer, grid: &Grid, op: Op, c: u16, range: Range, root: u32) {
+fn rooted(w: &mut ScheduleWriter, grid: &Grid, op: CollectiveOp, c: u16, range: Range, root: u32) {
     let home = grid.servers.iter().position(|m| m.contains(&root)).expect("the root is in a server");
     let parts: Vec<Vec<Range>> = (0..grid.places).map(|p| vec![span(range, p as u64, grid.places as u64)]).collect();
-    if op == Op::Broadcast {
+    if op == CollectiveOp::Broadcast {
         for (p, &member) in grid.servers[home].iter().enumerate().filter(|(_, m)| **m != root) {
             w.send(root, member, c, parts[p][0], How::Copy);
         }
@@ -120,7 +129,7 @@ fn rooted(w: &mut Writer, grid: &Grid, op: Op, c: u16, range: Range, root: u32) 
 }
 
 /// PXN: what leaves a server does so from the member of the destination's place; where a server has none of that place, from the sender itself.
-pub fn all_to_all(w: &mut Writer, shares: &Shares, shape: &Shape, channels: u16) {
+pub(super) fn all_to_all(w: &mut ScheduleWriter, shares: &Shares, shape: &Shape, channels: u16) {
     let n = w.n();
     let at: std::collections::BTreeMap<(u32, u32), u32> =
         shape.members.iter().enumerate().map(|(i, &place)| (place, i as u32)).collect();

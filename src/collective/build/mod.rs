@@ -15,8 +15,8 @@ mod proof;
 #[cfg(test)]
 mod tests;
 
-use super::{Algorithm, Op, Schedule};
-use writer::{How, Range, Writer, span};
+use super::{Algorithm, CollectiveOp, Schedule};
+use writer::{How, Range, ScheduleWriter, span};
 
 /// Where a communicator's members are: (server, place in the server), numbered as one likes; members of one place in different servers are on one rail.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,7 +60,7 @@ impl Shape {
 
 /// How to carry a collective out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Options<'a> {
+pub struct ScheduleOptions<'a> {
     /// Parallel copies of the pattern, each with its share of the bytes and its own connections.
     pub channels: u16,
     /// Payload of a message at most; 0: not cut.
@@ -71,15 +71,15 @@ pub struct Options<'a> {
     pub shares: Option<&'a [u64]>,
 }
 
-impl Default for Options<'_> {
+impl Default for ScheduleOptions<'_> {
     fn default() -> Self {
-        Options { channels: 1, chunk_bytes: 0, root: 0, shares: None }
+        ScheduleOptions { channels: 1, chunk_bytes: 0, root: 0, shares: None }
     }
 }
 
 /// Why there is no schedule.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum BuildError {
+pub enum ScheduleError {
     #[error("algorithm auto has to be chosen (by collective::choose) before a schedule is made of it")]
     Unchosen,
     #[error(
@@ -87,7 +87,7 @@ pub enum BuildError {
     )]
     Analytic { algorithm: Algorithm },
     #[error("{op:?} by {algorithm:?} does not exist; {op:?} knows {known}")]
-    NoSuch { op: Op, algorithm: Algorithm, known: &'static str },
+    NoSuch { op: CollectiveOp, algorithm: Algorithm, known: &'static str },
     #[error("root {root} of a communicator of {n} members; it must be below {n}")]
     Root { root: u32, n: u32 },
     #[error(
@@ -99,83 +99,105 @@ pub enum BuildError {
     )]
     TooMany { bytes: u64, chunk_bytes: u64 },
     #[error("a hierarchical {op:?} needs servers with the same places: server of member {member} differs")]
-    Uneven { op: Op, member: u32 },
+    Uneven { op: CollectiveOp, member: u32 },
 }
 
 /// Most transfers of one schedule: 2^24. Our choice: what a schedule and its tasks take stays within a few GB.
-pub const MOST_TRANSFERS: usize = 1 << 24;
+pub(super) const MOST_TRANSFERS: usize = 1 << 24;
 
 /// Algorithms that `op` has schedules for.
-pub const fn known(op: Op) -> &'static str {
+pub const fn known(op: CollectiveOp) -> &'static str {
     match op {
-        Op::AllReduce | Op::Barrier => "ring, tree, halving-doubling, direct, hierarchical",
-        Op::AllGather | Op::ReduceScatter => "ring, halving-doubling, direct, hierarchical",
-        Op::AllToAll => "direct, hierarchical",
-        Op::Broadcast | Op::Reduce => "ring (a chain), tree, direct, hierarchical",
+        CollectiveOp::AllReduce | CollectiveOp::Barrier => "ring, tree, halving-doubling, direct, hierarchical",
+        CollectiveOp::AllGather | CollectiveOp::ReduceScatter => "ring, halving-doubling, direct, hierarchical",
+        CollectiveOp::AllToAll => "direct, hierarchical",
+        CollectiveOp::Broadcast | CollectiveOp::Reduce => "ring (a chain), tree, direct, hierarchical",
     }
 }
 
 /// The transfers of `op` over `bytes` (as nccl-tests counts them) by `algorithm`. Sums over transfers are exact for any size; nobody sends to itself; empty pieces are left out.
 pub fn build(
-    op: Op,
+    op: CollectiveOp,
     algorithm: Algorithm,
     bytes: u64,
     shape: &Shape,
-    options: &Options,
-) -> Result<Schedule, BuildError> {
+    options: &ScheduleOptions,
+) -> Result<Schedule, ScheduleError> {
     let w = write(op, algorithm, bytes, shape, options)?;
-    if w.is_full() { Err(BuildError::TooMany { bytes, chunk_bytes: options.chunk_bytes }) } else { Ok(w.finish()) }
+    if w.is_full() { Err(ScheduleError::TooMany { bytes, chunk_bytes: options.chunk_bytes }) } else { Ok(w.finish()) }
 }
 
-fn write(op: Op, algorithm: Algorithm, bytes: u64, shape: &Shape, options: &Options) -> Result<Writer, BuildError> {
+fn write(
+    op: CollectiveOp,
+    algorithm: Algorithm,
+    bytes: u64,
+    shape: &Shape,
+    options: &ScheduleOptions,
+) -> Result<ScheduleWriter, ScheduleError> {
     let n = shape.n();
     match algorithm {
-        Algorithm::Auto => return Err(BuildError::Unchosen),
-        Algorithm::Nvls | Algorithm::InNetwork => return Err(BuildError::Analytic { algorithm }),
+        Algorithm::Auto => return Err(ScheduleError::Unchosen),
+        Algorithm::Nvls | Algorithm::InNetwork => return Err(ScheduleError::Analytic { algorithm }),
         _ => {}
     }
     if options.root >= n.max(1) {
-        return Err(BuildError::Root { root: options.root, n });
+        return Err(ScheduleError::Root { root: options.root, n });
     }
-    let mut w = Writer::new(n, options.chunk_bytes);
+    let mut w = ScheduleWriter::new(n, options.chunk_bytes);
     if n <= 1 {
         return Ok(w);
     }
     // A barrier is news of everybody's arrival: an all-reduce of one byte, or the exchange of tokens where everybody speaks for himself.
     let (op, bytes) = match (op, algorithm) {
-        (Op::Barrier, Algorithm::HalvingDoubling) => {
+        (CollectiveOp::Barrier, Algorithm::HalvingDoubling) => {
             halving::barrier(&mut w);
             return Ok(w);
         }
-        (Op::Barrier, Algorithm::Direct) => (Op::AllGather, n as u64),
-        (Op::Barrier, _) => (Op::AllReduce, 1),
+        (CollectiveOp::Barrier, Algorithm::Direct) => (CollectiveOp::AllGather, n as u64),
+        (CollectiveOp::Barrier, _) => (CollectiveOp::AllReduce, 1),
         _ => (op, bytes),
     };
     let channels = options.channels.max(1);
     match (op, algorithm) {
-        (Op::AllToAll, Algorithm::Direct | Algorithm::Hierarchical) => {
+        (CollectiveOp::AllToAll, Algorithm::Direct | Algorithm::Hierarchical) => {
             let shares = direct::Shares::new(bytes, n, options.shares)?;
             match algorithm {
                 Algorithm::Direct => direct::all_to_all(&mut w, &shares, channels),
                 _ => hierarchical::all_to_all(&mut w, &shares, shape, channels),
             }
         }
-        (Op::AllReduce | Op::AllGather | Op::ReduceScatter | Op::Broadcast | Op::Reduce, Algorithm::Ring) => {
-            ring::write(&mut w, op, bytes, shape, channels, options.root)
-        }
-        (Op::AllReduce | Op::Broadcast | Op::Reduce, Algorithm::Tree) => {
+        (
+            CollectiveOp::AllReduce
+            | CollectiveOp::AllGather
+            | CollectiveOp::ReduceScatter
+            | CollectiveOp::Broadcast
+            | CollectiveOp::Reduce,
+            Algorithm::Ring,
+        ) => ring::write(&mut w, op, bytes, shape, channels, options.root),
+        (CollectiveOp::AllReduce | CollectiveOp::Broadcast | CollectiveOp::Reduce, Algorithm::Tree) => {
             tree::write(&mut w, op, bytes, shape, channels, options.root)
         }
-        (Op::AllReduce | Op::AllGather | Op::ReduceScatter, Algorithm::HalvingDoubling) => {
-            halving::write(&mut w, op, bytes, channels)
-        }
-        (Op::AllReduce | Op::AllGather | Op::ReduceScatter | Op::Broadcast | Op::Reduce, Algorithm::Direct) => {
-            direct::write(&mut w, op, bytes, channels, options.root)
-        }
-        (Op::AllReduce | Op::AllGather | Op::ReduceScatter | Op::Broadcast | Op::Reduce, Algorithm::Hierarchical) => {
-            hierarchical::write(&mut w, op, bytes, shape, channels, options.root)?
-        }
-        _ => return Err(BuildError::NoSuch { op, algorithm, known: known(op) }),
+        (
+            CollectiveOp::AllReduce | CollectiveOp::AllGather | CollectiveOp::ReduceScatter,
+            Algorithm::HalvingDoubling,
+        ) => halving::write(&mut w, op, bytes, channels),
+        (
+            CollectiveOp::AllReduce
+            | CollectiveOp::AllGather
+            | CollectiveOp::ReduceScatter
+            | CollectiveOp::Broadcast
+            | CollectiveOp::Reduce,
+            Algorithm::Direct,
+        ) => direct::write(&mut w, op, bytes, channels, options.root),
+        (
+            CollectiveOp::AllReduce
+            | CollectiveOp::AllGather
+            | CollectiveOp::ReduceScatter
+            | CollectiveOp::Broadcast
+            | CollectiveOp::Reduce,
+            Algorithm::Hierarchical,
+        ) => hierarchical::write(&mut w, op, bytes, shape, channels, options.root)?,
+        _ => return Err(ScheduleError::NoSuch { op, algorithm, known: known(op) }),
     }
     Ok(w)
 }

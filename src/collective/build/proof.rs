@@ -2,9 +2,9 @@
 //!
 //! Contributions are sets of members; a sum that counts one twice, a copy of something the sender need not have, an overwrite of what is yet to be sent are found.
 
-use super::writer::{How, Range, Writer};
-use super::{Options, Shape, span, write};
-use crate::collective::{Algorithm, Op};
+use super::writer::{How, Range, ScheduleWriter};
+use super::{ScheduleOptions, Shape, span, write};
+use crate::collective::{Algorithm, CollectiveOp};
 
 /// A set of transfers.
 #[derive(Clone)]
@@ -26,7 +26,7 @@ impl Set {
 }
 
 /// For each transfer what was delivered for certain when it is sent, and when it is delivered (itself not counted).
-fn certain(w: &Writer) -> (Vec<Set>, Vec<Set>) {
+fn certain(w: &ScheduleWriter) -> (Vec<Set>, Vec<Set>) {
     let s = &w.schedule;
     let n = s.transfers.len();
     let (mut at_send, mut at_delivery): (Vec<Set>, Vec<Set>) = (Vec::new(), Vec::new());
@@ -55,18 +55,25 @@ fn certain(w: &Writer) -> (Vec<Set>, Vec<Set>) {
 }
 
 /// Builds and interprets; panics with what is wrong.
-pub fn prove(op: Op, algorithm: Algorithm, bytes: u64, shape: &Shape, options: &Options) {
+pub(super) fn prove(op: CollectiveOp, algorithm: Algorithm, bytes: u64, shape: &Shape, options: &ScheduleOptions) {
     check(&write(op, algorithm, bytes, shape, options).unwrap(), op, algorithm, bytes, shape, options);
 }
 
 /// Interprets what a writer wrote.
-pub fn check(w: &Writer, op: Op, algorithm: Algorithm, bytes: u64, shape: &Shape, options: &Options) {
+pub(super) fn check(
+    w: &ScheduleWriter,
+    op: CollectiveOp,
+    algorithm: Algorithm,
+    bytes: u64,
+    shape: &Shape,
+    options: &ScheduleOptions,
+) {
     let s = &w.schedule;
     let n = s.n as u64;
     let what = format!("{op:?} {algorithm:?} {bytes} B {:?} {options:?}", shape.members);
     let (at_send, at_delivery) = certain(w);
 
-    let space = if op == Op::AllToAll { n * bytes } else { bytes.max(n) };
+    let space = if op == CollectiveOp::AllToAll { n * bytes } else { bytes.max(n) };
     let mut cuts: Vec<u64> = w
         .carried
         .iter()
@@ -74,7 +81,9 @@ pub fn check(w: &Writer, op: Op, algorithm: Algorithm, bytes: u64, shape: &Shape
         .chain([0, bytes, space])
         .collect();
     let shard = |m: u64| span(Range { start: 0, end: bytes }, m, n);
-    cuts.extend((0..n).flat_map(|m| [shard(m).start, shard(m).end, m, m * bytes * (op == Op::AllToAll) as u64]));
+    cuts.extend(
+        (0..n).flat_map(|m| [shard(m).start, shard(m).end, m, m * bytes * (op == CollectiveOp::AllToAll) as u64]),
+    );
     cuts.sort_unstable();
     cuts.dedup();
     cuts.retain(|&c| c <= space);
@@ -82,13 +91,13 @@ pub fn check(w: &Writer, op: Op, algorithm: Algorithm, bytes: u64, shape: &Shape
     let cell = |at: u64| cuts.binary_search(&at).unwrap();
 
     // What is the datum: a sum of all members' contributions, or one copy (bit 0).
-    let summed = matches!(op, Op::AllReduce | Op::Reduce | Op::ReduceScatter)
-        || op == Op::Barrier && algorithm != Algorithm::Direct;
+    let summed = matches!(op, CollectiveOp::AllReduce | CollectiveOp::Reduce | CollectiveOp::ReduceScatter)
+        || op == CollectiveOp::Barrier && algorithm != Algorithm::Direct;
     let begins = |m: u64, at: u64| match op {
         _ if summed => 1u64 << m,
-        Op::Broadcast => (m == options.root as u64) as u64,
-        Op::Barrier => (at == m) as u64,
-        Op::AllToAll => (at / bytes.max(1) == m) as u64,
+        CollectiveOp::Broadcast => (m == options.root as u64) as u64,
+        CollectiveOp::Barrier => (at == m) as u64,
+        CollectiveOp::AllToAll => (at / bytes.max(1) == m) as u64,
         _ => (shard(m).start <= at && at < shard(m).end) as u64,
     };
     let mut state: Vec<Vec<u64>> = (0..n).map(|m| (0..cells).map(|i| begins(m, cuts[i])).collect()).collect();
@@ -101,13 +110,13 @@ pub fn check(w: &Writer, op: Op, algorithm: Algorithm, bytes: u64, shape: &Shape
         for k in carried.ranges.iter().flat_map(|r| cell(r.start)..cell(r.end)) {
             for &d in &written[from][k] {
                 // A dissemination token says what its sender knows when it leaves; a later one says more.
-                let token = op == Op::Barrier && algorithm == Algorithm::HalvingDoubling;
+                let token = op == CollectiveOp::Barrier && algorithm == Algorithm::HalvingDoubling;
                 assert!(at_send[i].has(d) || token, "{what}: transfer {i} sends what {d} may not have brought yet");
             }
             let value = state[from][k];
             assert!(value != 0, "{what}: transfer {i} sends what {from} does not have");
             for &r in &read[to][k] {
-                let harmless = carried.how == How::Copy && state[to][k] == value || op == Op::Barrier;
+                let harmless = carried.how == How::Copy && state[to][k] == value || op == CollectiveOp::Barrier;
                 assert!(
                     at_delivery[i].has(r) || harmless,
                     "{what}: transfer {i} may overwrite what {r} has yet to send"
@@ -122,7 +131,10 @@ pub fn check(w: &Writer, op: Op, algorithm: Algorithm, bytes: u64, shape: &Shape
                     state[to][k] = value;
                 }
                 How::Reduce => {
-                    assert!(state[to][k] & value == 0 || op == Op::Barrier, "{what}: transfer {i} adds twice");
+                    assert!(
+                        state[to][k] & value == 0 || op == CollectiveOp::Barrier,
+                        "{what}: transfer {i} adds twice"
+                    );
                     state[to][k] |= value;
                 }
             }
@@ -134,11 +146,11 @@ pub fn check(w: &Writer, op: Op, algorithm: Algorithm, bytes: u64, shape: &Shape
         for k in 0..cells {
             let at = cuts[k];
             let due = match op {
-                Op::AllReduce | Op::AllGather | Op::Broadcast => at < bytes,
-                Op::Reduce => m == options.root as u64 && at < bytes,
-                Op::ReduceScatter => shard(m).start <= at && at < shard(m).end,
-                Op::Barrier => at < if algorithm == Algorithm::Direct { n } else { 1 },
-                Op::AllToAll => {
+                CollectiveOp::AllReduce | CollectiveOp::AllGather | CollectiveOp::Broadcast => at < bytes,
+                CollectiveOp::Reduce => m == options.root as u64 && at < bytes,
+                CollectiveOp::ReduceScatter => shard(m).start <= at && at < shard(m).end,
+                CollectiveOp::Barrier => at < if algorithm == Algorithm::Direct { n } else { 1 },
+                CollectiveOp::AllToAll => {
                     let shares = super::direct::Shares::new(bytes, n as u32, options.shares).unwrap();
                     let mine = shares.range((at / bytes.max(1)) as u32 % n as u32, m as u32);
                     mine.start <= at && at < mine.end

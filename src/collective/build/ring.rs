@@ -2,11 +2,11 @@
 //!
 //! Layer: collective. Each channel has its own order of members, so that channels leave servers by different NICs.
 
-use super::{How, Op, Range, Shape, Writer, span};
+use super::{CollectiveOp, How, Range, ScheduleWriter, Shape, span};
 
 /// Members in the order of channel `c`'s ring. Across servers the ring of channel c enters a server at place c and leaves it at place c - 1; every other server is passed through
 /// backwards, so that a hop between servers stays on its rail. Within one server rings step by different strides, so that a mesh's links are all used.
-pub fn order(shape: &Shape, c: u16) -> Vec<u32> {
+pub(super) fn order(shape: &Shape, c: u16) -> Vec<u32> {
     let servers = shape.by_server();
     if servers.len() == 1 {
         let members = &servers[0];
@@ -32,7 +32,7 @@ fn gcd(a: usize, b: usize) -> usize {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 
-pub fn write(w: &mut Writer, op: Op, bytes: u64, shape: &Shape, channels: u16, root: u32) {
+pub(super) fn write(w: &mut ScheduleWriter, op: CollectiveOp, bytes: u64, shape: &Shape, channels: u16, root: u32) {
     let n = w.n() as u64;
     let whole = Range { start: 0, end: bytes };
     for c in 0..channels {
@@ -41,17 +41,17 @@ pub fn write(w: &mut Writer, op: Op, bytes: u64, shape: &Shape, channels: u16, r
         let share: Vec<Range> =
             ring.iter().map(|&m| span(span(whole, m as u64, n), c as u64, channels as u64)).collect();
         match op {
-            Op::AllReduce => {
+            CollectiveOp::AllReduce => {
                 reduce_scatter(w, &ring, c, &share);
                 all_gather(w, &ring, c, &share);
             }
-            Op::ReduceScatter => reduce_scatter(w, &ring, c, &share),
-            Op::AllGather => all_gather(w, &ring, c, &share),
+            CollectiveOp::ReduceScatter => reduce_scatter(w, &ring, c, &share),
+            CollectiveOp::AllGather => all_gather(w, &ring, c, &share),
             _ => {
                 let at = ring.iter().position(|&m| m == root).expect("the root is a member");
                 let chain: Vec<u32> = ring[at..].iter().chain(&ring[..at]).copied().collect();
                 let part = span(whole, c as u64, channels as u64);
-                if op == Op::Broadcast {
+                if op == CollectiveOp::Broadcast {
                     chain_down(w, &chain, c, part);
                 } else {
                     chain_up(w, &chain, c, part);
@@ -62,7 +62,7 @@ pub fn write(w: &mut Writer, op: Op, bytes: u64, shape: &Shape, channels: u16, r
 }
 
 /// n - 1 steps; afterwards position p of the ring holds the sum of `blocks[p]`.
-pub fn reduce_scatter(w: &mut Writer, ring: &[u32], channel: u16, blocks: &[Range]) {
+pub(super) fn reduce_scatter(w: &mut ScheduleWriter, ring: &[u32], channel: u16, blocks: &[Range]) {
     let n = ring.len();
     for step in 0..n.saturating_sub(1) {
         for p in 0..n {
@@ -72,7 +72,7 @@ pub fn reduce_scatter(w: &mut Writer, ring: &[u32], channel: u16, blocks: &[Rang
 }
 
 /// n - 1 steps; position p begins with `blocks[p]`, all end with all.
-pub fn all_gather(w: &mut Writer, ring: &[u32], channel: u16, blocks: &[Range]) {
+pub(super) fn all_gather(w: &mut ScheduleWriter, ring: &[u32], channel: u16, blocks: &[Range]) {
     let n = ring.len();
     for step in 0..n.saturating_sub(1) {
         for p in 0..n {
@@ -82,14 +82,14 @@ pub fn all_gather(w: &mut Writer, ring: &[u32], channel: u16, blocks: &[Range]) 
 }
 
 /// From the first of a chain to the last.
-pub fn chain_down(w: &mut Writer, chain: &[u32], channel: u16, range: Range) {
+pub(super) fn chain_down(w: &mut ScheduleWriter, chain: &[u32], channel: u16, range: Range) {
     for pair in chain.windows(2) {
         w.send(pair[0], pair[1], channel, range, How::Copy);
     }
 }
 
 /// From the last of a chain to the first, summing up.
-pub fn chain_up(w: &mut Writer, chain: &[u32], channel: u16, range: Range) {
+pub(super) fn chain_up(w: &mut ScheduleWriter, chain: &[u32], channel: u16, range: Range) {
     for pair in chain.windows(2).rev() {
         w.send(pair[1], pair[0], channel, range, How::Reduce);
     }

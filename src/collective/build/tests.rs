@@ -3,16 +3,25 @@
 use super::proof::prove;
 use super::*;
 
-const OPS: [Op; 7] =
-    [Op::AllReduce, Op::AllGather, Op::ReduceScatter, Op::AllToAll, Op::Broadcast, Op::Reduce, Op::Barrier];
+const OPS: [CollectiveOp; 7] = [
+    CollectiveOp::AllReduce,
+    CollectiveOp::AllGather,
+    CollectiveOp::ReduceScatter,
+    CollectiveOp::AllToAll,
+    CollectiveOp::Broadcast,
+    CollectiveOp::Reduce,
+    CollectiveOp::Barrier,
+];
 const ALGORITHMS: [Algorithm; 5] =
     [Algorithm::Ring, Algorithm::Tree, Algorithm::HalvingDoubling, Algorithm::Direct, Algorithm::Hierarchical];
 
-fn pairs() -> Vec<(Op, Algorithm)> {
+fn pairs() -> Vec<(CollectiveOp, Algorithm)> {
     let one = Shape::flat(2);
     OPS.iter()
         .flat_map(|&op| ALGORITHMS.map(|a| (op, a)))
-        .filter(|&(op, a)| !matches!(build(op, a, 8, &one, &Options::default()), Err(BuildError::NoSuch { .. })))
+        .filter(|&(op, a)| {
+            !matches!(build(op, a, 8, &one, &ScheduleOptions::default()), Err(ScheduleError::NoSuch { .. }))
+        })
         .collect()
 }
 
@@ -36,7 +45,7 @@ fn every_member_ends_with_the_right_data() {
                     [(1, 1, 0), (7, 2, 0), (1001, 1, 0), (1001, 3, 64), (4099, 2, 200)]
                 {
                     let root = (n * 2 / 3) % n;
-                    prove(op, algorithm, bytes, &shape, &Options { channels, chunk_bytes, root, shares: None });
+                    prove(op, algorithm, bytes, &shape, &ScheduleOptions { channels, chunk_bytes, root, shares: None });
                 }
             }
         }
@@ -47,11 +56,14 @@ fn every_member_ends_with_the_right_data() {
 fn servers_of_different_sizes() {
     let shape = Shape { members: vec![(0, 0), (0, 1), (0, 2), (1, 0), (2, 1), (2, 0), (1, 5)] };
     for (op, algorithm) in pairs() {
-        let options = Options { channels: 3, chunk_bytes: 100, root: 4, shares: None };
-        if algorithm == Algorithm::Hierarchical && op != Op::AllToAll {
+        let options = ScheduleOptions { channels: 3, chunk_bytes: 100, root: 4, shares: None };
+        if algorithm == Algorithm::Hierarchical && op != CollectiveOp::AllToAll {
             assert_eq!(
                 build(op, algorithm, 999, &shape, &options).unwrap_err(),
-                BuildError::Uneven { op: if op == Op::Barrier { Op::AllReduce } else { op }, member: 3 }
+                ScheduleError::Uneven {
+                    op: if op == CollectiveOp::Barrier { CollectiveOp::AllReduce } else { op },
+                    member: 3
+                }
             );
         } else {
             prove(op, algorithm, 999, &shape, &options);
@@ -65,19 +77,19 @@ fn uneven_shares_lose_no_byte() {
     for weights in [[1, 2, 3, 4, 5, 6], [0, 0, 7, 0, 0, 0], [u64::MAX, 1, u64::MAX, 0, 3, u64::MAX]] {
         for algorithm in [Algorithm::Direct, Algorithm::Hierarchical] {
             prove(
-                Op::AllToAll,
+                CollectiveOp::AllToAll,
                 algorithm,
                 1013,
                 &shape,
-                &Options { channels: 2, chunk_bytes: 50, root: 0, shares: Some(&weights) },
+                &ScheduleOptions { channels: 2, chunk_bytes: 50, root: 0, shares: Some(&weights) },
             );
         }
         let sent: u64 = build(
-            Op::AllToAll,
+            CollectiveOp::AllToAll,
             Algorithm::Direct,
             1013,
             &shape,
-            &Options { shares: Some(&weights), ..Options::default() },
+            &ScheduleOptions { shares: Some(&weights), ..ScheduleOptions::default() },
         )
         .unwrap()
         .transfers
@@ -88,18 +100,24 @@ fn uneven_shares_lose_no_byte() {
         let own = direct::Shares::new(1013, 6, Some(&weights)).unwrap().range(2, 2);
         assert_eq!(sent, 1013 - (own.end - own.start));
     }
-    let wrong =
-        build(Op::AllToAll, Algorithm::Direct, 10, &shape, &Options { shares: Some(&[1, 2]), ..Options::default() });
-    assert_eq!(wrong.unwrap_err(), BuildError::Shares { given: 2, n: 6, sum: 3 });
+    let wrong = build(
+        CollectiveOp::AllToAll,
+        Algorithm::Direct,
+        10,
+        &shape,
+        &ScheduleOptions { shares: Some(&[1, 2]), ..ScheduleOptions::default() },
+    );
+    assert_eq!(wrong.unwrap_err(), ScheduleError::Shares { given: 2, n: 6, sum: 3 });
 }
 
 #[test]
 fn the_interpreter_finds_faults() {
-    let (shape, options) = (Shape::flat(4), Options::default());
-    let found = |break_it: fn(&mut Writer)| {
-        let mut w = write(Op::AllReduce, Algorithm::Ring, 64, &shape, &options).unwrap();
+    let (shape, options) = (Shape::flat(4), ScheduleOptions::default());
+    let found = |break_it: fn(&mut ScheduleWriter)| {
+        let mut w = write(CollectiveOp::AllReduce, Algorithm::Ring, 64, &shape, &options).unwrap();
         break_it(&mut w);
-        std::panic::catch_unwind(|| proof::check(&w, Op::AllReduce, Algorithm::Ring, 64, &shape, &options)).is_err()
+        std::panic::catch_unwind(|| proof::check(&w, CollectiveOp::AllReduce, Algorithm::Ring, 64, &shape, &options))
+            .is_err()
     };
     assert!(!found(|_| {}));
     // One dependency less; a sum taken for a copy; a byte less; a message to somebody else.
@@ -148,7 +166,8 @@ fn rings_between_servers_stay_on_their_rail() {
 #[test]
 fn pxn_crosses_the_network_on_rails_only() {
     let shape = Shape::servers(3, 4);
-    let s = build(Op::AllToAll, Algorithm::Hierarchical, 12_000, &shape, &Options::default()).unwrap();
+    let s =
+        build(CollectiveOp::AllToAll, Algorithm::Hierarchical, 12_000, &shape, &ScheduleOptions::default()).unwrap();
     let place = |m: u32| shape.members[m as usize];
     let across: Vec<_> = s.transfers.iter().filter(|t| place(t.from).0 != place(t.to).0).collect();
     assert!(across.iter().all(|t| place(t.from).1 == place(t.to).1));
@@ -159,13 +178,13 @@ fn pxn_crosses_the_network_on_rails_only() {
 fn small_schedules() {
     let mut text = String::new();
     for (op, algorithm, n, bytes) in [
-        (Op::AllReduce, Algorithm::Ring, 3, 10),
-        (Op::AllReduce, Algorithm::Tree, 4, 9),
-        (Op::AllReduce, Algorithm::HalvingDoubling, 5, 11),
-        (Op::Reduce, Algorithm::Ring, 3, 5),
-        (Op::Barrier, Algorithm::HalvingDoubling, 3, 0),
+        (CollectiveOp::AllReduce, Algorithm::Ring, 3, 10),
+        (CollectiveOp::AllReduce, Algorithm::Tree, 4, 9),
+        (CollectiveOp::AllReduce, Algorithm::HalvingDoubling, 5, 11),
+        (CollectiveOp::Reduce, Algorithm::Ring, 3, 5),
+        (CollectiveOp::Barrier, Algorithm::HalvingDoubling, 3, 0),
     ] {
-        let s = build(op, algorithm, bytes, &Shape::flat(n), &Options::default()).unwrap();
+        let s = build(op, algorithm, bytes, &Shape::flat(n), &ScheduleOptions::default()).unwrap();
         text += &format!("{op:?} {algorithm:?} {bytes} B\n");
         for (i, t) in s.transfers.iter().enumerate() {
             let after = &s.after[t.after_first as usize..(t.after_first + t.after_n) as usize];
@@ -178,10 +197,16 @@ fn small_schedules() {
 #[test]
 fn what_has_no_schedule_says_so() {
     let flat = Shape::flat(4);
-    let error = |op, a| build(op, a, 8, &flat, &Options::default()).unwrap_err();
-    assert_eq!(error(Op::AllReduce, Algorithm::Auto), BuildError::Unchosen);
-    assert_eq!(error(Op::AllReduce, Algorithm::Nvls), BuildError::Analytic { algorithm: Algorithm::Nvls });
-    assert!(error(Op::AllToAll, Algorithm::Tree).to_string().contains("direct, hierarchical"));
-    let root = build(Op::Broadcast, Algorithm::Ring, 8, &flat, &Options { root: 4, ..Options::default() });
-    assert_eq!(root.unwrap_err(), BuildError::Root { root: 4, n: 4 });
+    let error = |op, a| build(op, a, 8, &flat, &ScheduleOptions::default()).unwrap_err();
+    assert_eq!(error(CollectiveOp::AllReduce, Algorithm::Auto), ScheduleError::Unchosen);
+    assert_eq!(error(CollectiveOp::AllReduce, Algorithm::Nvls), ScheduleError::Analytic { algorithm: Algorithm::Nvls });
+    assert!(error(CollectiveOp::AllToAll, Algorithm::Tree).to_string().contains("direct, hierarchical"));
+    let root = build(
+        CollectiveOp::Broadcast,
+        Algorithm::Ring,
+        8,
+        &flat,
+        &ScheduleOptions { root: 4, ..ScheduleOptions::default() },
+    );
+    assert_eq!(root.unwrap_err(), ScheduleError::Root { root: 4, n: 4 });
 }

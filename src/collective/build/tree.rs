@@ -3,10 +3,10 @@
 //! Layer: collective. Two trees, in which nearly every inner node of one is a leaf of the other, so that each server sends about what it receives (Sanders, Speck and Traeff 2009,
 //! "Two-tree algorithms for full bandwidth broadcast, reduction and scan").
 
-use super::{How, Op, Range, Shape, Writer, ring, span};
+use super::{CollectiveOp, How, Range, ScheduleWriter, Shape, ring, span};
 
 /// Parent of rank `r` in the in-order binary tree on `n` ranks whose leaves are the odd ranks; `None`: the root, 0.
-pub fn parent(r: u32, n: u32) -> Option<u32> {
+pub(super) fn parent(r: u32, n: u32) -> Option<u32> {
     if r == 0 {
         return None;
     }
@@ -16,7 +16,7 @@ pub fn parent(r: u32, n: u32) -> Option<u32> {
 }
 
 /// Parents in tree `t` (0 or 1): the second is the first mirrored if `n` is even, shifted by one if it is odd.
-pub fn parents(n: u32, t: u32) -> Vec<Option<u32>> {
+pub(super) fn parents(n: u32, t: u32) -> Vec<Option<u32>> {
     (0..n)
         .map(|r| match (t, n % 2) {
             (0, _) => parent(r, n),
@@ -44,21 +44,21 @@ fn downwards(up: &[Option<u32>]) -> Vec<u32> {
     order
 }
 
-pub fn write(w: &mut Writer, op: Op, bytes: u64, shape: &Shape, channels: u16, root: u32) {
+pub(super) fn write(w: &mut ScheduleWriter, op: CollectiveOp, bytes: u64, shape: &Shape, channels: u16, root: u32) {
     // An all-reduce uses both trees even on one channel; what has a root uses the tree that is rooted at its server.
-    let trees: u16 = if op == Op::AllReduce { 2 } else { 1 };
+    let trees: u16 = if op == CollectiveOp::AllReduce { 2 } else { 1 };
     let parts = (channels * trees) as u64;
     for c in 0..channels {
-        let chains = chains(shape, c, (op != Op::AllReduce).then_some(root));
+        let chains = chains(shape, c, (op != CollectiveOp::AllReduce).then_some(root));
         for t in 0..trees {
             let up = parents(chains.len() as u32, t as u32);
             let order = downwards(&up);
             let channel = c * trees + t;
             let range = span(Range { start: 0, end: bytes }, channel as u64, parts);
-            if op != Op::Broadcast {
+            if op != CollectiveOp::Broadcast {
                 climb(w, &chains, &up, &order, channel, range);
             }
-            if op != Op::Reduce {
+            if op != CollectiveOp::Reduce {
                 descend(w, &chains, &up, &order, channel, range);
             }
         }
@@ -81,7 +81,7 @@ fn chains(shape: &Shape, c: u16, root: Option<u32>) -> Vec<Vec<u32>> {
     servers
 }
 
-fn climb(w: &mut Writer, chains: &[Vec<u32>], up: &[Option<u32>], order: &[u32], channel: u16, range: Range) {
+fn climb(w: &mut ScheduleWriter, chains: &[Vec<u32>], up: &[Option<u32>], order: &[u32], channel: u16, range: Range) {
     for &s in order.iter().rev() {
         let chain = &chains[s as usize];
         ring::chain_up(w, chain, channel, range);
@@ -91,7 +91,7 @@ fn climb(w: &mut Writer, chains: &[Vec<u32>], up: &[Option<u32>], order: &[u32],
     }
 }
 
-fn descend(w: &mut Writer, chains: &[Vec<u32>], up: &[Option<u32>], order: &[u32], channel: u16, range: Range) {
+fn descend(w: &mut ScheduleWriter, chains: &[Vec<u32>], up: &[Option<u32>], order: &[u32], channel: u16, range: Range) {
     for &s in order {
         let chain = &chains[s as usize];
         if let Some(p) = up[s as usize] {

@@ -5,18 +5,19 @@
 use std::collections::BTreeMap;
 
 use super::MOST_TRANSFERS;
+use crate::budget;
 use crate::collective::Schedule;
 
 /// Bytes `start..end` of the collective's buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Range {
+pub(super) struct Range {
     pub start: u64,
     pub end: u64,
 }
 
 /// What a delivery does at the receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum How {
+pub(super) enum How {
     /// Takes the place of what was there.
     Copy,
     /// Is added to it.
@@ -24,7 +25,7 @@ pub enum How {
 }
 
 /// Part `i` of `parts` of a range; parts differ by at most a byte and cover the range without gap.
-pub fn span(range: Range, i: u64, parts: u64) -> Range {
+pub(super) fn span(range: Range, i: u64, parts: u64) -> Range {
     let length = (range.end - range.start) as u128;
     let at = |k: u64| range.start + (length * k as u128 / parts as u128) as u64;
     Range { start: at(i), end: at(i + 1) }
@@ -33,7 +34,7 @@ pub fn span(range: Range, i: u64, parts: u64) -> Range {
 /// What a message carried: for the proofs in the tests.
 #[cfg(test)]
 #[derive(Clone, Debug)]
-pub struct Carried {
+pub(super) struct CarriedData {
     pub ranges: Vec<Range>,
     pub how: How,
 }
@@ -59,19 +60,19 @@ impl By {
 type Made = BTreeMap<u64, (u64, By)>;
 
 /// A schedule in the making.
-pub struct Writer {
+pub(super) struct ScheduleWriter {
     pub(super) schedule: Schedule,
     made: Vec<Made>,
     chunk: u64,
     waits: Vec<u32>,
     full: bool,
     #[cfg(test)]
-    pub carried: Vec<Carried>,
+    pub carried: Vec<CarriedData>,
 }
 
-impl Writer {
-    pub fn new(n: u32, chunk: u64) -> Writer {
-        Writer {
+impl ScheduleWriter {
+    pub(super) fn new(n: u32, chunk: u64) -> ScheduleWriter {
+        ScheduleWriter {
             schedule: Schedule::new(n),
             made: vec![Made::new(); n as usize],
             chunk: if chunk == 0 { u64::MAX } else { chunk },
@@ -82,21 +83,21 @@ impl Writer {
         }
     }
 
-    pub fn n(&self) -> u32 {
+    pub(super) fn n(&self) -> u32 {
         self.schedule.n
     }
 
     /// Whether there was more to write than a schedule has room for; what is here is then not all.
-    pub fn is_full(&self) -> bool {
+    pub(super) fn is_full(&self) -> bool {
         self.full
     }
 
-    pub fn finish(self) -> Schedule {
+    pub(super) fn finish(self) -> Schedule {
         self.schedule
     }
 
     /// Sends a range in messages of at most the chunk size, as equal as bytes allow.
-    pub fn send(&mut self, from: u32, to: u32, channel: u16, range: Range, how: How) {
+    pub(super) fn send(&mut self, from: u32, to: u32, channel: u16, range: Range, how: How) {
         let length = range.end - range.start;
         let pieces = length.div_ceil(self.chunk);
         for i in 0..pieces {
@@ -108,7 +109,7 @@ impl Writer {
     }
 
     /// Sends several ranges, those that fit together in one message.
-    pub fn send_all(&mut self, from: u32, to: u32, channel: u16, ranges: &[Range], how: How) {
+    pub(super) fn send_all(&mut self, from: u32, to: u32, channel: u16, ranges: &[Range], how: How) {
         let (mut together, mut bytes) = (Vec::new(), 0);
         for &range in ranges.iter().filter(|r| r.end > r.start) {
             let length = range.end - range.start;
@@ -130,21 +131,23 @@ impl Writer {
     }
 
     /// One byte each, all sent before any of them arrives: what a sender waits for is of earlier rounds.
-    pub fn tokens(&mut self, round: &[(u32, u32)]) {
+    pub(super) fn tokens(&mut self, round: &[(u32, u32)]) {
         let token = Range { start: 0, end: 1 };
         let waits: Vec<Vec<u32>> = round
             .iter()
             .map(|(from, _)| self.made[*from as usize].get(&0).map_or(Vec::new(), |(_, by)| by.iter().collect()))
             .collect();
+        budget::check("transfers of a collective");
         for ((from, to), waits) in round.iter().zip(&waits) {
             let index = self.schedule.push(*from, *to, 1, 0, waits);
             deliver(&mut self.made[*to as usize], token, index, How::Reduce);
             #[cfg(test)]
-            self.carried.push(Carried { ranges: vec![token], how: How::Reduce });
+            self.carried.push(CarriedData { ranges: vec![token], how: How::Reduce });
         }
     }
 
     fn message(&mut self, from: u32, to: u32, channel: u16, ranges: &[Range], how: How) {
+        budget::check("transfers of a collective");
         self.full |= self.schedule.transfers.len() >= MOST_TRANSFERS;
         if self.full {
             return;
@@ -163,7 +166,7 @@ impl Writer {
             deliver(&mut self.made[to as usize], range, index, how);
         }
         #[cfg(test)]
-        self.carried.push(Carried { ranges: ranges.to_vec(), how });
+        self.carried.push(CarriedData { ranges: ranges.to_vec(), how });
     }
 }
 

@@ -5,8 +5,8 @@
 use super::model::{Context, predict_us};
 use super::tuning::tuning;
 use super::{Env, Protocol};
-use crate::collective::system::{Placement, System};
-use crate::collective::{Algorithm, Op};
+use crate::collective::system::{CollectiveSystem, MemberPlacement};
+use crate::collective::{Algorithm, CollectiveOp};
 
 /// How an operation is carried out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,15 +25,11 @@ const CANDIDATES: [Algorithm; 5] =
     [Algorithm::Tree, Algorithm::Ring, Algorithm::InNetwork, Algorithm::Nvls, Algorithm::HalvingDoubling];
 
 /// NCCL's choice for what its model knows: not for all-to-all, which is direct sends. Where the environment leaves nothing, the ring remains, as in NCCL.
-pub fn choose_collective(op: Op, bytes: u64, context: &Context, env: &Env) -> Choice {
+pub(crate) fn choose_collective(op: CollectiveOp, bytes: u64, context: &Context, env: &Env) -> Choice {
     let mut best: Option<(f64, Algorithm, Protocol)> = None;
-    for algorithm in CANDIDATES.into_iter().filter(|a| env.allows(op, *a)) {
-        for protocol in Protocol::ALL.into_iter().filter(|p| env.allows_protocol(op, *p)) {
-            if let Some(us) = predict_us(op, algorithm, protocol, bytes, context)
-                && best.is_none_or(|(least, ..)| us < least)
-            {
-                best = Some((us, algorithm, protocol));
-            }
+    for (algorithm, protocol, us) in offered(op, bytes, context, env) {
+        if best.is_none_or(|(least, ..)| us < least) {
+            best = Some((us, algorithm, protocol));
         }
     }
     let (us, algorithm, protocol) = best.unwrap_or_else(|| {
@@ -41,13 +37,40 @@ pub fn choose_collective(op: Op, bytes: u64, context: &Context, env: &Env) -> Ch
             .expect("a ring with Simple is always possible");
         (us, Algorithm::Ring, Protocol::Simple)
     });
-    let channels = channels_for(algorithm, protocol, bytes, context, env);
+    carried_out(op, algorithm, protocol, bytes, context, env, us)
+}
+
+/// What NCCL's model offers for an operation, as the environment leaves it: pairs of algorithm and protocol with what the model says they take, us.
+pub(crate) fn offered(
+    op: CollectiveOp,
+    bytes: u64,
+    context: &Context,
+    env: &Env,
+) -> impl Iterator<Item = (Algorithm, Protocol, f64)> {
+    let algorithms = CANDIDATES.into_iter().filter(move |a| env.allows(op, *a));
+    let pairs = algorithms.flat_map(move |a| Protocol::ALL.into_iter().map(move |p| (a, p)));
+    pairs.filter(move |(_, p)| env.allows_protocol(op, *p)).filter_map(move |(a, p)| {
+        let us = predict_us(op, a, p, bytes, context)?;
+        Some((a, p, us))
+    })
+}
+
+/// Channels and chunks of a pair of algorithm and protocol.
+pub(crate) fn carried_out(
+    op: CollectiveOp,
+    algorithm: Algorithm,
+    protocol: Protocol,
+    bytes: u64,
+    context: &Context,
+    env: &Env,
+    predicted_us: f64,
+) -> Choice {
     Choice {
         algorithm,
         protocol,
-        channels,
+        channels: channels_for(algorithm, protocol, bytes, context, env),
         chunk_bytes: chunk_bytes(op, algorithm, protocol, context, env),
-        predicted_ps: (us * 1e6) as u64,
+        predicted_ps: (predicted_us * 1e6) as u64,
     }
 }
 
@@ -68,7 +91,7 @@ fn channels_for(algorithm: Algorithm, protocol: Protocol, bytes: u64, c: &Contex
 }
 
 /// Payload of one pipeline stage: a slice of two buffer steps for rings with Simple, a buffer step else.
-fn chunk_bytes(op: Op, algorithm: Algorithm, protocol: Protocol, c: &Context, env: &Env) -> u64 {
+fn chunk_bytes(op: CollectiveOp, algorithm: Algorithm, protocol: Protocol, c: &Context, env: &Env) -> u64 {
     let b = &tuning().buffers;
     let step = match protocol {
         Protocol::Ll => b.buffsize_ll / b.nccl_steps / 2,
@@ -78,7 +101,7 @@ fn chunk_bytes(op: Op, algorithm: Algorithm, protocol: Protocol, c: &Context, en
     match (algorithm, op) {
         (Algorithm::Nvls, _) if c.nodes >= 4.0 => b.nvls_tree_max_chunk_4nodes,
         (Algorithm::Nvls, _) => b.nvls_chunk,
-        (Algorithm::Ring, Op::Broadcast | Op::Reduce) => step * b.broadcast_reduce_chunk_steps,
+        (Algorithm::Ring, CollectiveOp::Broadcast | CollectiveOp::Reduce) => step * b.broadcast_reduce_chunk_steps,
         (Algorithm::Ring, _) if protocol == Protocol::Simple => step * b.ring_simple_slice_steps,
         _ => step,
     }
@@ -86,14 +109,14 @@ fn chunk_bytes(op: Op, algorithm: Algorithm, protocol: Protocol, c: &Context, en
 }
 
 /// All-to-all goes over PXN where servers have rails and nothing forbids it.
-pub fn all_to_all_algorithm(at: &Placement, system: &System, env: &Env) -> Algorithm {
+pub(crate) fn all_to_all_algorithm(at: &MemberPlacement, system: &CollectiveSystem, env: &Env) -> Algorithm {
     let rails = at.nodes() > 1 && at.ranks_per_node > 1 && system.nics_per_server > 1;
     let pxn = rails && !env.pxn_disable && env.pxn_level != Some(0) && !env.no_p2p();
     if pxn { Algorithm::Hierarchical } else { Algorithm::Direct }
 }
 
 /// Payload of a message of sends and receives.
-pub fn point_chunk_bytes(at: &Placement, env: &Env) -> u64 {
+pub(crate) fn point_chunk_bytes(at: &MemberPlacement, env: &Env) -> u64 {
     let b = &tuning().buffers;
     if at.nodes() > 1 { env.p2p_net_chunk.unwrap_or(b.p2p_chunk_net) } else { b.p2p_chunk_nvlink }
 }

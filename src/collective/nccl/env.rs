@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use crate::collective::nccl::Protocol;
-use crate::collective::{Algorithm, Op};
+use crate::collective::{Algorithm, CollectiveOp};
 
 /// What is wrong with a variable.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -62,12 +62,12 @@ struct Allowed {
 }
 
 /// Operations that NCCL_ALGO and NCCL_PROTO may name.
-const OPS: [(&str, Op); 5] = [
-    ("broadcast", Op::Broadcast),
-    ("reduce", Op::Reduce),
-    ("allgather", Op::AllGather),
-    ("reducescatter", Op::ReduceScatter),
-    ("allreduce", Op::AllReduce),
+const OPS: [(&str, CollectiveOp); 5] = [
+    ("broadcast", CollectiveOp::Broadcast),
+    ("reduce", CollectiveOp::Reduce),
+    ("allgather", CollectiveOp::AllGather),
+    ("reducescatter", CollectiveOp::ReduceScatter),
+    ("allreduce", CollectiveOp::AllReduce),
 ];
 
 /// Names of algorithms and what they are here.
@@ -98,7 +98,7 @@ pub struct Hca {
 
 /// How far apart two devices may be for something to be allowed, nearest first (NCCL's path types).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Level {
+pub enum PathLevel {
     /// Never.
     Loc,
     Nvl,
@@ -126,8 +126,8 @@ pub struct Env {
     /// 0: no PXN for all-to-all; 1: for data that would leave by a far NIC; 2: always, to aggregate.
     pub pxn_level: Option<u32>,
     pub p2p_disable: bool,
-    pub p2p_level: Option<Level>,
-    pub gdr_level: Option<Level>,
+    pub p2p_level: Option<PathLevel>,
+    pub gdr_level: Option<PathLevel>,
     pub p2p_net_chunk: Option<u64>,
     /// NCCL_IB_DISABLE, or NCCL_NET = Socket: the network is reached through the host.
     pub sockets: bool,
@@ -204,13 +204,13 @@ impl Env {
     }
 
     /// Whether an algorithm may be chosen for an operation.
-    pub fn allows(&self, op: Op, algorithm: Algorithm) -> bool {
+    pub fn allows(&self, op: CollectiveOp, algorithm: Algorithm) -> bool {
         let named = self.algorithms.as_ref().is_none_or(|a| a.of(op) & algorithm_bit(algorithm) != 0);
         named && !(algorithm == Algorithm::Nvls && self.nvls_enable == Some(false))
     }
 
     /// Whether a protocol may be chosen for an operation.
-    pub fn allows_protocol(&self, op: Op, protocol: Protocol) -> bool {
+    pub fn allows_protocol(&self, op: CollectiveOp, protocol: Protocol) -> bool {
         self.protocols.as_ref().is_none_or(|a| a.of(op) & 1 << protocol as u8 != 0)
     }
 
@@ -230,7 +230,7 @@ impl Env {
 
     /// GPUs may not reach each other's memory: data inside a server goes through the host.
     pub fn no_p2p(&self) -> bool {
-        self.p2p_disable || self.p2p_level == Some(Level::Loc)
+        self.p2p_disable || self.p2p_level == Some(PathLevel::Loc)
     }
 
     /// Names given that change nothing in the model.
@@ -248,7 +248,7 @@ impl Hca {
 }
 
 impl Allowed {
-    fn of(&self, op: Op) -> u8 {
+    fn of(&self, op: CollectiveOp) -> u8 {
         OPS.iter().position(|(_, o)| *o == op).and_then(|i| self.by_op[i]).unwrap_or(self.all)
     }
 }
@@ -278,14 +278,14 @@ fn allowed<T>(value: &str, names: &[(&str, T)], bit: impl Fn(&T) -> u8) -> Optio
     Some(result)
 }
 
-fn level(value: &str) -> Option<Level> {
+fn level(value: &str) -> Option<PathLevel> {
     Some(match value.to_ascii_uppercase().as_str() {
-        "LOC" | "0" => Level::Loc,
-        "NVL" => Level::Nvl,
-        "PIX" => Level::Pix,
-        "PXB" => Level::Pxb,
-        "PHB" => Level::Phb,
-        "SYS" => Level::Sys,
+        "LOC" | "0" => PathLevel::Loc,
+        "NVL" => PathLevel::Nvl,
+        "PIX" => PathLevel::Pix,
+        "PXB" => PathLevel::Pxb,
+        "PHB" => PathLevel::Phb,
+        "SYS" => PathLevel::Sys,
         _ => return None,
     })
 }

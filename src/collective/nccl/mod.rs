@@ -13,11 +13,11 @@ mod xml;
 mod tests;
 
 pub use choice::Choice;
-pub(super) use choice::{all_to_all_algorithm, choose_collective, point_chunk_bytes};
-pub use env::{Env, EnvError, Hca, Level, NAMES};
+pub(super) use choice::{all_to_all_algorithm, carried_out, choose_collective, offered, point_chunk_bytes};
+pub use env::{Env, EnvError, Hca, NAMES, PathLevel};
 pub use model::{Context, predict_us};
 pub(super) use model::{bandwidth_gbps, latency_us};
-pub use topology::{GpuNic, Topology, topology};
+pub use topology::{GpuNic, NcclTopology, topology};
 pub use tuning::{Tuning, tuning};
 pub use xml::XmlError;
 

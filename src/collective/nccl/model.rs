@@ -5,8 +5,8 @@
 
 use super::tuning::{Latencies, tuning};
 use super::{Env, Protocol};
-use crate::collective::system::{Arch, Cpu, Inside, Placement, System};
-use crate::collective::{Algorithm, Op};
+use crate::collective::system::{Arch, CollectiveSystem, Cpu, MemberPlacement, ServerInterconnect};
+use crate::collective::{Algorithm, CollectiveOp};
 
 /// A communicator as the model sees it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -15,7 +15,7 @@ pub struct Context {
     pub nodes: f64,
     pub ranks_per_node: f64,
     pub arch: Arch,
-    pub inside: Inside,
+    pub inside: ServerInterconnect,
     /// Bus bandwidth of the rings inside a server and with the network, GB/s.
     pub intra_bus: f64,
     pub inter_bus: f64,
@@ -27,16 +27,16 @@ pub struct Context {
     pub in_network: bool,
     /// Share of the graph's channels that bounds on channels leave.
     pub held: f64,
-    overhead_us: f64,
-    amd_cpu: bool,
+    pub overhead_us: f64,
+    pub amd_cpu: bool,
 }
 
 /// GB/s that NCCL counts for a GPU's links of a data-sheet rate: whole NVLinks of its own figure each (A100 12 x 25 -> 12 x 20).
-fn counted_gbps(system: &System) -> f64 {
+fn counted_gbps(system: &CollectiveSystem) -> f64 {
     let sheet = system.inside_bps as f64 / 8e9;
     let links = &tuning().link_bw;
     match (system.inside, system.arch) {
-        (Inside::Pcie, _) => sheet * 0.75,
+        (ServerInterconnect::Pcie, _) => sheet * 0.75,
         (_, Arch::Volta) => sheet / 25.0 * links.nvlink_sm70,
         (_, Arch::Ampere) => sheet / 25.0 * links.nvlink_sm80,
         (_, Arch::Hopper) => sheet / 25.0 * links.nvlink_sm90,
@@ -65,7 +65,7 @@ fn best(speeds: &[f64], gpu: f64, nics: Option<(f64, f64)>) -> (u32, f64) {
 
 impl Context {
     /// The communicator `at` on `system`.
-    pub fn new(system: &System, at: &Placement, env: &Env) -> Context {
+    pub fn new(system: &CollectiveSystem, at: &MemberPlacement, env: &Env) -> Context {
         let t = tuning();
         let speeds = &t.search_speeds;
         let (intra, inter) = match system.arch {
@@ -76,11 +76,15 @@ impl Context {
         let gpu = counted_gbps(system);
         let nodes = at.nodes();
         let per_node = at.ranks_per_node.min(at.ranks).max(1);
-        let inside = if env.no_p2p() { Inside::Pcie } else { system.inside };
-        let gpu = if env.no_p2p() && system.inside != Inside::Pcie { gpu.min(t.link_bw.pci_gen3_x16) } else { gpu };
+        let inside = if env.no_p2p() { ServerInterconnect::Pcie } else { system.inside };
+        let gpu = if env.no_p2p() && system.inside != ServerInterconnect::Pcie {
+            gpu.min(t.link_bw.pci_gen3_x16)
+        } else {
+            gpu
+        };
         let (intra_n, intra_speed) = best(intra, gpu, None);
         let nics = env.nics(system.nics_per_server);
-        let reachable = System { nics_per_server: nics, ..*system };
+        let reachable = CollectiveSystem { nics_per_server: nics, ..*system };
         let share = reachable.net_share_bytes_per_s(at) / 1e9;
         let nic = (system.nic_bps as f64 / 8e9).min(share);
         let (inter_n, inter_speed) = if nodes > 1 {
@@ -93,7 +97,8 @@ impl Context {
         let channels = env.bound_channels((graph * 2).clamp(2, t.channels.max_channels));
         let heads = per_node as f64;
         let nvls_speed = intra.iter().copied().find(|s| s * heads <= gpu + 1e-9).unwrap_or(gpu / heads);
-        let nvls = system.nvls && inside == Inside::NvSwitch && env.nvls_enable != Some(false) && per_node > 2;
+        let nvls =
+            system.nvls && inside == ServerInterconnect::NvSwitch && env.nvls_enable != Some(false) && per_node > 2;
         let nvls_channels = match (system.arch, nodes) {
             (Arch::Blackwell, 1) => t.channels.nvls_sm100_single_nvl,
             (Arch::Blackwell, _) => t.channels.nvls_sm100_multinode,
@@ -138,16 +143,16 @@ fn row(latencies: &Latencies, algorithm: Algorithm, nodes: f64) -> [f64; 3] {
 }
 
 /// Steps that NCCL counts for an operation.
-fn steps(op: Op, n: f64) -> f64 {
+fn steps(op: CollectiveOp, n: f64) -> f64 {
     match op {
-        Op::AllReduce => 2.0 * (n - 1.0),
-        Op::AllGather | Op::ReduceScatter => n - 1.0,
+        CollectiveOp::AllReduce => 2.0 * (n - 1.0),
+        CollectiveOp::AllGather | CollectiveOp::ReduceScatter => n - 1.0,
         _ => n,
     }
 }
 
 /// Algorithm bandwidth, GB/s; 0: this pair is not available.
-fn bandwidth(op: Op, algorithm: Algorithm, protocol: Protocol, c: &Context) -> f64 {
+fn bandwidth(op: CollectiveOp, algorithm: Algorithm, protocol: Protocol, c: &Context) -> f64 {
     let t = tuning();
     let f = &t.factors;
     let (n, nodes) = (c.ranks, c.nodes);
@@ -174,7 +179,7 @@ fn bandwidth(op: Op, algorithm: Algorithm, protocol: Protocol, c: &Context) -> f
     let cap = |rows: &super::tuning::ByArch| channels * rows.of(c.arch)[by_nodes];
     let caps = &t.per_channel_max_bw;
     // LL128 relies on 128-byte stores staying whole: NVLink inside.
-    if protocol == Protocol::Ll128 && c.inside == Inside::Pcie {
+    if protocol == Protocol::Ll128 && c.inside == ServerInterconnect::Pcie {
         return 0.0;
     }
     let simple_only = protocol == Protocol::Simple;
@@ -184,7 +189,7 @@ fn bandwidth(op: Op, algorithm: Algorithm, protocol: Protocol, c: &Context) -> f
             Protocol::Ll128 => (bus * f.ring_ll128_bw).min(cap(&caps.ring_ll128)),
             Protocol::Simple => bus,
         },
-        Algorithm::Tree if op == Op::AllReduce => {
+        Algorithm::Tree if op == CollectiveOp::AllReduce => {
             let tree = (bus * f.tree_allreduce_bw).min(cap(&caps.tree_simple));
             match protocol {
                 Protocol::Ll => (tree * f.tree_ll_bw).min(ll_max),
@@ -195,26 +200,28 @@ fn bandwidth(op: Op, algorithm: Algorithm, protocol: Protocol, c: &Context) -> f
             }
         }
         Algorithm::HalvingDoubling
-            if simple_only && c.ranks_per_node <= 1.0 && matches!(op, Op::AllGather | Op::ReduceScatter) =>
+            if simple_only
+                && c.ranks_per_node <= 1.0
+                && matches!(op, CollectiveOp::AllGather | CollectiveOp::ReduceScatter) =>
         {
             bus * f.pat_bw
         }
         // With NVLS inside, the server's switch reduces before the network's does (NCCL calls this NVLS too).
-        Algorithm::InNetwork if simple_only && c.in_network && op == Op::AllReduce && c.nvls_bus > 0.0 => {
+        Algorithm::InNetwork if simple_only && c.in_network && op == CollectiveOp::AllReduce && c.nvls_bus > 0.0 => {
             c.nvls_bus * t.nvls_efficiency.of(c.arch) * (c.ranks_per_node - 1.0) / c.ranks_per_node * 2.0
         }
-        Algorithm::InNetwork if simple_only && c.in_network && op == Op::AllReduce => {
+        Algorithm::InNetwork if simple_only && c.in_network && op == CollectiveOp::AllReduce => {
             bus * if c.arch >= Arch::Hopper { f.collnet_direct_sm90 } else { 1.0 }
         }
         Algorithm::Nvls if simple_only && c.nvls_bus > 0.0 => {
             let heads = c.ranks_per_node;
             let inside = c.nvls_bus * t.nvls_efficiency.of(c.arch) * (heads - 1.0) / heads;
             match op {
-                Op::AllReduce if nodes > 1.0 => {
+                CollectiveOp::AllReduce if nodes > 1.0 => {
                     (inside * 2.0).min(c.inter_bus * if nodes <= 2.0 { 2.0 } else { 1.0 }).min(cap(&caps.nvls_tree))
                 }
-                Op::AllReduce => inside * 2.0,
-                Op::AllGather | Op::ReduceScatter if nodes <= 1.0 => {
+                CollectiveOp::AllReduce => inside * 2.0,
+                CollectiveOp::AllGather | CollectiveOp::ReduceScatter if nodes <= 1.0 => {
                     inside * (c.ranks_per_node - 1.0) / c.ranks_per_node
                 }
                 _ => 0.0,
@@ -230,11 +237,11 @@ fn bandwidth(op: Op, algorithm: Algorithm, protocol: Protocol, c: &Context) -> f
 }
 
 /// Latency, us.
-fn latency(op: Op, algorithm: Algorithm, protocol: Protocol, c: &Context) -> f64 {
+fn latency(op: CollectiveOp, algorithm: Algorithm, protocol: Protocol, c: &Context) -> f64 {
     let t = tuning();
     let p = protocol as usize;
     let base = row(&t.base_latency_us, algorithm, c.nodes)[p];
-    let inside = if c.inside == Inside::Pcie { &t.hw_latency_us.pci } else { &t.hw_latency_us.nvlink };
+    let inside = if c.inside == ServerInterconnect::Pcie { &t.hw_latency_us.pci } else { &t.hw_latency_us.nvlink };
     let intra = row(inside, algorithm, c.nodes)[p];
     let net = &t.hw_latency_us.net;
     let inter = if c.ranks_per_node <= 1.0 && algorithm == Algorithm::Ring {
@@ -248,7 +255,7 @@ fn latency(op: Op, algorithm: Algorithm, protocol: Protocol, c: &Context) -> f64
             let steps = steps(op, c.ranks);
             let net_steps = match (across, op) {
                 (false, _) => 0.0,
-                (true, Op::AllReduce) => 2.0 * (c.nodes - 1.0),
+                (true, CollectiveOp::AllReduce) => 2.0 * (c.nodes - 1.0),
                 (true, _) => c.nodes - 1.0,
             };
             let overhead = c.overhead_us * if protocol == Protocol::Simple { 3.0 } else { 1.0 };
@@ -268,14 +275,15 @@ fn latency(op: Op, algorithm: Algorithm, protocol: Protocol, c: &Context) -> f64
 
 /// Latency of an operation with its correction for size, us.
 pub(in crate::collective) fn latency_us(
-    op: Op,
+    op: CollectiveOp,
     algorithm: Algorithm,
     protocol: Protocol,
     bytes: u64,
     c: &Context,
 ) -> f64 {
     let f = &tuning().factors;
-    let plateau = algorithm == Algorithm::Ring && protocol == Protocol::Simple && op == Op::AllReduce && c.nodes > 1.0;
+    let plateau =
+        algorithm == Algorithm::Ring && protocol == Protocol::Simple && op == CollectiveOp::AllReduce && c.nodes > 1.0;
     let factor = match plateau && bytes as f64 / (c.channels as f64 * c.ranks) >= 64.0 {
         false => 1.0,
         true if c.arch >= Arch::Ampere => f.ring_simple_plateau_sm80plus,
@@ -286,14 +294,14 @@ pub(in crate::collective) fn latency_us(
 
 /// Algorithm bandwidth with its correction for size, GB/s; 0: NCCL does not do it this way.
 pub(in crate::collective) fn bandwidth_gbps(
-    op: Op,
+    op: CollectiveOp,
     algorithm: Algorithm,
     protocol: Protocol,
     bytes: u64,
     c: &Context,
 ) -> f64 {
     let bw = bandwidth(op, algorithm, protocol, c);
-    if algorithm != Algorithm::Tree || op != Op::AllReduce {
+    if algorithm != Algorithm::Tree || op != CollectiveOp::AllReduce {
         return bw;
     }
     let tables = &tuning().tree_correction;
@@ -307,7 +315,7 @@ pub(in crate::collective) fn bandwidth_gbps(
 }
 
 /// What the model says an operation of `bytes` takes, us; `None`: NCCL does not do it this way. Bytes as nccl-tests counts them.
-pub fn predict_us(op: Op, algorithm: Algorithm, protocol: Protocol, bytes: u64, c: &Context) -> Option<f64> {
+pub fn predict_us(op: CollectiveOp, algorithm: Algorithm, protocol: Protocol, bytes: u64, c: &Context) -> Option<f64> {
     let gbps = bandwidth_gbps(op, algorithm, protocol, bytes, c);
     (gbps > 0.0).then(|| latency_us(op, algorithm, protocol, bytes, c) + bytes as f64 / (1000.0 * gbps))
 }

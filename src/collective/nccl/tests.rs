@@ -5,36 +5,37 @@ use std::collections::BTreeMap;
 use super::*;
 use crate::collective::choose;
 use crate::collective::server::Server;
-use crate::collective::system::Placement;
-use crate::collective::{Algorithm, Op};
+use crate::collective::system::MemberPlacement;
+use crate::collective::{Algorithm, CollectiveOp};
 
 fn env(pairs: &[(&str, &str)]) -> Result<Env, EnvError> {
     Env::parse(&pairs.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect::<BTreeMap<_, _>>())
 }
 
-fn h100() -> crate::collective::System {
+fn h100() -> crate::collective::CollectiveSystem {
     Server::preset("dgx-h100").unwrap().system(false)
 }
 
 #[test]
 fn predictions_of_8_h100_as_nccl_makes_them() {
-    let at = Placement::alone(8, 8);
+    let at = MemberPlacement::alone(8, 8);
     let none = Env::default();
     // 28.0 us at 1 MiB and 63.2 ms at 16 GiB by NCCL 2.30.7's constants; ring with LL up to 1 MiB, then NVLS.
-    let small = choose(Op::AllReduce, 1 << 20, &at, &h100(), &none);
+    let small = choose(CollectiveOp::AllReduce, 1 << 20, &at, &h100(), &none);
     assert_eq!((small.algorithm, small.protocol), (Algorithm::Ring, Protocol::Ll));
     assert!((small.predicted_ps as f64 / 1e6 - 28.0).abs() < 0.1, "{}", small.predicted_ps);
-    let large = choose(Op::AllReduce, 16 << 30, &at, &h100(), &none);
+    let large = choose(CollectiveOp::AllReduce, 16 << 30, &at, &h100(), &none);
     assert_eq!((large.algorithm, large.protocol, large.channels), (Algorithm::Nvls, Protocol::Simple, 16));
     assert!((large.predicted_ps as f64 / 1e9 - 63.2).abs() < 0.1, "{}", large.predicted_ps);
-    assert_eq!(choose(Op::AllReduce, 2 << 20, &at, &h100(), &none).algorithm, Algorithm::Nvls);
+    assert_eq!(choose(CollectiveOp::AllReduce, 2 << 20, &at, &h100(), &none).algorithm, Algorithm::Nvls);
 }
 
 #[test]
 fn latencies_of_two_nodes_as_a_log_of_nccl_shows_them() {
-    let context = Context::new(&h100(), &Placement::alone(2, 1), &Env::default());
-    let us =
-        |algorithm| Protocol::ALL.map(|p| (latency_us(Op::AllReduce, algorithm, p, 8, &context) * 10.0).round() / 10.0);
+    let context = Context::new(&h100(), &MemberPlacement::alone(2, 1), &Env::default());
+    let us = |algorithm| {
+        Protocol::ALL.map(|p| (latency_us(CollectiveOp::AllReduce, algorithm, p, 8, &context) * 10.0).round() / 10.0)
+    };
     assert_eq!(us(Algorithm::Ring), [16.6, 31.0, 36.4]);
     assert_eq!(us(Algorithm::Tree), [16.8, 31.0, 36.4]);
 }
@@ -42,8 +43,8 @@ fn latencies_of_two_nodes_as_a_log_of_nccl_shows_them() {
 #[test]
 fn graphs_as_logs_show_them() {
     let a100 = Server::preset("dgx-a100").unwrap().system(false);
-    let context = |system: &crate::collective::System, nodes: u32| {
-        Context::new(system, &Placement::alone(8 * nodes, 8), &Env::default())
+    let context = |system: &crate::collective::CollectiveSystem, nodes: u32| {
+        Context::new(system, &MemberPlacement::alone(8 * nodes, 8), &Env::default())
     };
     assert_eq!((context(&a100, 1).intra_bus, context(&a100, 1).channels), (240.0, 24));
     assert_eq!((context(&h100(), 1).intra_bus, context(&h100(), 1).channels), (360.0, 24));
@@ -55,11 +56,17 @@ fn graphs_as_logs_show_them() {
 fn nobody_is_cheaper_than_the_choice() {
     let system = h100();
     for (nodes, per) in [(1, 8), (2, 8), (16, 8), (8, 1)] {
-        let at = Placement::alone(nodes * per, per);
+        let at = MemberPlacement::alone(nodes * per, per);
         let context = Context::new(&system, &at, &Env::default());
         for bytes in (3..34).map(|k| 1u64 << k) {
-            for op in [Op::AllReduce, Op::AllGather, Op::ReduceScatter, Op::Broadcast, Op::Reduce] {
-                let choice = choose(op, bytes, &at, &system, &Env::default());
+            for op in [
+                CollectiveOp::AllReduce,
+                CollectiveOp::AllGather,
+                CollectiveOp::ReduceScatter,
+                CollectiveOp::Broadcast,
+                CollectiveOp::Reduce,
+            ] {
+                let choice = choose_collective(op, bytes, &context, &Env::default());
                 for algorithm in [
                     Algorithm::Ring,
                     Algorithm::Tree,
@@ -82,30 +89,33 @@ fn nobody_is_cheaper_than_the_choice() {
 
 #[test]
 fn the_environment_overrides_the_choice() {
-    let at = Placement::alone(16, 8);
+    let at = MemberPlacement::alone(16, 8);
     let pick = |pairs: &[(&str, &str)], op| choose(op, 64 << 20, &at, &h100(), &env(pairs).unwrap());
-    assert_eq!(pick(&[("NCCL_ALGO", "Ring")], Op::AllReduce).algorithm, Algorithm::Ring);
-    assert_eq!(pick(&[("NCCL_ALGO", "^Ring,NVLSTree,NVLS")], Op::AllReduce).algorithm, Algorithm::Tree);
-    assert_eq!(pick(&[("NCCL_ALGO", "allreduce:tree;allgather:ring")], Op::AllReduce).algorithm, Algorithm::Tree);
-    assert_ne!(pick(&[("NCCL_NVLS_ENABLE", "0")], Op::AllReduce).algorithm, Algorithm::Nvls);
-    assert_eq!(pick(&[("NCCL_PROTO", "LL"), ("NCCL_ALGO", "Ring")], Op::AllGather).protocol, Protocol::Ll);
-    assert_eq!(pick(&[("NCCL_MAX_NCHANNELS", "4"), ("NCCL_ALGO", "Ring")], Op::AllReduce).channels, 4);
+    assert_eq!(pick(&[("NCCL_ALGO", "Ring")], CollectiveOp::AllReduce).algorithm, Algorithm::Ring);
+    assert_eq!(pick(&[("NCCL_ALGO", "^Ring,NVLSTree,NVLS")], CollectiveOp::AllReduce).algorithm, Algorithm::Tree);
     assert_eq!(
-        pick(&[("NCCL_BUFFSIZE", "8388608"), ("NCCL_PROTO", "Simple"), ("NCCL_ALGO", "Ring")], Op::AllGather)
+        pick(&[("NCCL_ALGO", "allreduce:tree;allgather:ring")], CollectiveOp::AllReduce).algorithm,
+        Algorithm::Tree
+    );
+    assert_ne!(pick(&[("NCCL_NVLS_ENABLE", "0")], CollectiveOp::AllReduce).algorithm, Algorithm::Nvls);
+    assert_eq!(pick(&[("NCCL_PROTO", "LL"), ("NCCL_ALGO", "Ring")], CollectiveOp::AllGather).protocol, Protocol::Ll);
+    assert_eq!(pick(&[("NCCL_MAX_NCHANNELS", "4"), ("NCCL_ALGO", "Ring")], CollectiveOp::AllReduce).channels, 4);
+    assert_eq!(
+        pick(&[("NCCL_BUFFSIZE", "8388608"), ("NCCL_PROTO", "Simple"), ("NCCL_ALGO", "Ring")], CollectiveOp::AllGather)
             .chunk_bytes,
         2 << 20
     );
-    assert_eq!(pick(&[], Op::AllToAll).algorithm, Algorithm::Hierarchical);
-    assert_eq!(pick(&[("NCCL_PXN_DISABLE", "1")], Op::AllToAll).algorithm, Algorithm::Direct);
-    assert_eq!(pick(&[("NCCL_P2P_NET_CHUNKSIZE", "65536")], Op::AllToAll).chunk_bytes, 65536);
+    assert_eq!(pick(&[], CollectiveOp::AllToAll).algorithm, Algorithm::Hierarchical);
+    assert_eq!(pick(&[("NCCL_PXN_DISABLE", "1")], CollectiveOp::AllToAll).algorithm, Algorithm::Direct);
+    assert_eq!(pick(&[("NCCL_P2P_NET_CHUNKSIZE", "65536")], CollectiveOp::AllToAll).chunk_bytes, 65536);
 }
 
 #[test]
 fn the_environment_changes_what_it_costs() {
-    let at = Placement::alone(16, 8);
+    let at = MemberPlacement::alone(16, 8);
     let cost =
         |pairs: &[(&str, &str)], op| crate::collective::cost_ps(op, 256 << 20, &at, &h100(), &env(pairs).unwrap());
-    let plain = cost(&[], Op::AllGather);
+    let plain = cost(&[], CollectiveOp::AllGather);
     for pair in [
         ("NCCL_MAX_NCHANNELS", "2"),
         ("NCCL_IB_HCA", "mlx5_0,mlx5_1"),
@@ -115,7 +125,7 @@ fn the_environment_changes_what_it_costs() {
         ("NCCL_P2P_LEVEL", "LOC"),
         ("NCCL_NET_GDR_LEVEL", "LOC"),
     ] {
-        assert!(cost(&[pair], Op::AllGather) > plain, "{pair:?}");
+        assert!(cost(&[pair], CollectiveOp::AllGather) > plain, "{pair:?}");
     }
 }
 

@@ -2,25 +2,25 @@
 //!
 //! Layer: collective. Gives the GPUs' nearest NICs and what lies between, as NCCL's path types have it. Reads text; opens no file.
 
-use super::env::Level;
+use super::env::PathLevel;
 use super::tuning::tuning;
 use super::xml::{Element, XmlError, parse};
 use crate::collective::server::Server;
-use crate::collective::system::{Arch, Cpu, Inside};
+use crate::collective::system::{Arch, Cpu, ServerInterconnect};
 
 /// The way from a GPU to a NIC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GpuNic {
     pub gpu: u32,
     pub nic: u32,
-    pub level: Level,
+    pub level: PathLevel,
     /// The narrowest PCIe link or the NIC, one direction, bit/s.
     pub bps: u64,
 }
 
 /// What the file says.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Topology {
+pub struct NcclTopology {
     pub server: Server,
     /// Names of the NICs that count, by number.
     pub nics: Vec<String>,
@@ -53,7 +53,7 @@ struct Found {
 }
 
 /// Reads the text of a topology file.
-pub fn topology(text: &str) -> Result<Topology, XmlError> {
+pub fn topology(text: &str) -> Result<NcclTopology, XmlError> {
     let root = parse(text)?;
     if root.name != "system" {
         return Err(root.error(format!("the root element is <{}>, it must be <system>", root.name)));
@@ -76,9 +76,17 @@ pub fn topology(text: &str) -> Result<Topology, XmlError> {
     assemble(found)
 }
 
+/// The largest number of a topology file: a NIC of 10 Tb/s in Mb/s. What is made of it fits 64 bits.
+const LARGEST: u64 = 10_000_000;
+
 fn number(element: &Element, name: &str) -> Result<u64, XmlError> {
     let value = element.get(name).ok_or_else(|| element.error(format!("<{}> has no {name}", element.name)))?;
-    value.parse().map_err(|_| element.error(format!("{name} = \"{value}\" must be a whole number")))
+    let number: u64 =
+        value.parse().map_err(|_| element.error(format!("{name} = \"{value}\" must be a whole number")))?;
+    if number > LARGEST {
+        return Err(element.error(format!("{name} = \"{value}\" must be at most {LARGEST}")));
+    }
+    Ok(number)
 }
 
 /// A PCIe link's rate as NCCL counts it: 12 GB/s for 8 GT/s x16, in proportion; unknown links are such.
@@ -89,14 +97,14 @@ fn pci_bps(element: &Element) -> Result<u64, XmlError> {
         Some(n) => n
             .parse()
             .ok()
-            .filter(|g| *g > 0.0)
+            .filter(|g| *g > 0.0 && *g <= 1e4)
             .ok_or_else(|| element.error(format!("link_speed = \"{speed}\" must be like \"16.0 GT/s PCIe\"")))?,
     };
     let width = match element.get("link_width") {
         None | Some("") | Some("0") => 16,
         Some(_) => number(element, "link_width")?,
     };
-    Ok((tuning().link_bw.pci_gen3_x16 * 8e9 * gts / 8.0 * width as f64 / 16.0) as u64)
+    Ok(((tuning().link_bw.pci_gen3_x16 * 8e9 * gts / 8.0 * width as f64 / 16.0) as u64).min(1_000_000_000_000_000))
 }
 
 fn visit(element: &Element, path: &mut Vec<(usize, u64)>, found: &mut Found) -> Result<(), XmlError> {
@@ -113,7 +121,7 @@ fn visit(element: &Element, path: &mut Vec<(usize, u64)>, found: &mut Found) -> 
             let links: Vec<&Element> = element.children.iter().filter(|c| c.name == "nvlink").collect();
             let mut nvlinks = 0;
             for link in &links {
-                nvlinks += number(link, "count")? as u32;
+                nvlinks = LARGEST.min(u64::from(nvlinks) + number(link, "count")?) as u32;
             }
             found.gpus.push(Gpu {
                 sm: number(element, "sm")? as u32,
@@ -128,7 +136,7 @@ fn visit(element: &Element, path: &mut Vec<(usize, u64)>, found: &mut Found) -> 
             let nets: Vec<&Element> = element.children.iter().filter(|c| c.name == "net").collect();
             let mut bps = 0;
             for net in &nets {
-                bps += number(net, "speed")? * 1_000_000;
+                bps = (bps + number(net, "speed")? * 1_000_000).min(LARGEST * 1_000_000);
             }
             if let Some(first) = nets.first() {
                 found.nics.push(Nic {
@@ -146,20 +154,20 @@ fn visit(element: &Element, path: &mut Vec<(usize, u64)>, found: &mut Found) -> 
 }
 
 /// How far a GPU and a NIC are apart and the narrowest link between.
-fn way(gpu: &Gpu, nic: &Nic) -> (Level, u64) {
+fn way(gpu: &Gpu, nic: &Nic) -> (PathLevel, u64) {
     let common = gpu.path.iter().zip(&nic.path).take_while(|(a, b)| a.0 == b.0).count();
     let level = match common {
-        0 => Level::Sys,
-        1 => Level::Phb,
+        0 => PathLevel::Sys,
+        1 => PathLevel::Phb,
         // Both directly below the same switch, or with further switches between.
-        _ if gpu.path.len() - common <= 2 && nic.path.len() - common <= 2 => Level::Pix,
-        _ => Level::Pxb,
+        _ if gpu.path.len() - common <= 2 && nic.path.len() - common <= 2 => PathLevel::Pix,
+        _ => PathLevel::Pxb,
     };
     let narrowest = gpu.path[common..].iter().chain(&nic.path[common..]).map(|p| p.1).min().unwrap_or(u64::MAX);
     (level, narrowest.min(nic.bps))
 }
 
-fn assemble(mut found: Found) -> Result<Topology, XmlError> {
+fn assemble(mut found: Found) -> Result<NcclTopology, XmlError> {
     found.gpus.sort_by_key(|g| g.dev);
     // NCCL uses the fastest NICs; slower ones are for storage and management.
     let fastest = found.nics.iter().map(|n| n.bps).max().unwrap_or(0);
@@ -176,13 +184,13 @@ fn assemble(mut found: Found) -> Result<Topology, XmlError> {
     let arch = Arch::of_capability(first.sm);
     let per_link = if arch == Arch::Blackwell { 400_000_000_000 } else { 200_000_000_000 };
     let inside = match (first.nvlinks, first.switched) {
-        (0, _) => Inside::Pcie,
-        (_, true) => Inside::NvSwitch,
-        _ => Inside::NvlinkMesh,
+        (0, _) => ServerInterconnect::Pcie,
+        (_, true) => ServerInterconnect::NvSwitch,
+        _ => ServerInterconnect::NvlinkMesh,
     };
     let pci = first.path.iter().map(|p| p.1).min().unwrap_or(0);
     // The file's PCIe rates are what NCCL counts, three quarters of the data sheet's.
-    let inside_bps = if inside == Inside::Pcie { pci / 3 * 4 } else { first.nvlinks as u64 * per_link };
+    let inside_bps = if inside == ServerInterconnect::Pcie { pci / 3 * 4 } else { first.nvlinks as u64 * per_link };
     let server = Server {
         arch,
         inside,
@@ -190,18 +198,19 @@ fn assemble(mut found: Found) -> Result<Topology, XmlError> {
         gpus: found.gpus.len() as u32,
         inside_bps,
         latency_ps: match inside {
-            Inside::NvSwitch => 700_000,
-            Inside::NvlinkMesh => 500_000,
-            Inside::Pcie => 1_500_000,
+            ServerInterconnect::NvSwitch => 700_000,
+            ServerInterconnect::NvlinkMesh => 500_000,
+            ServerInterconnect::Pcie => 1_500_000,
         },
         nics: found.nics.len() as u32,
         nic_bps: fastest,
         ports: found.nics.iter().map(|n| n.ports).max().unwrap_or(1),
         nic_of_gpu,
-        nvls: inside == Inside::NvSwitch && arch >= Arch::Hopper,
+        nvls: inside == ServerInterconnect::NvSwitch && arch >= Arch::Hopper,
+        transport_extra_ps: 0,
         source: "NCCL topology file".to_string(),
     };
-    Ok(Topology { server, nics: found.nics.into_iter().map(|n| n.name).collect(), ways })
+    Ok(NcclTopology { server, nics: found.nics.into_iter().map(|n| n.name).collect(), ways })
 }
 
 /// Each GPU's nearest NIC; GPUs that have the same ones nearest share them out in turn.
@@ -264,13 +273,24 @@ mod tests {
             .unwrap();
         let s = &t.server;
         assert_eq!((s.gpus, s.nics, s.ports, s.nic_bps, s.inside_bps), (4, 2, 2, 200_000_000_000, 2_400_000_000_000));
-        assert_eq!((s.arch, s.inside, s.cpu, s.nvls), (Arch::Ampere, Inside::NvSwitch, Cpu::Amd, false));
+        assert_eq!((s.arch, s.inside, s.cpu, s.nvls), (Arch::Ampere, ServerInterconnect::NvSwitch, Cpu::Amd, false));
         assert_eq!(s.nic_of_gpu, [0, 0, 1, 1]);
         assert_eq!(t.nics, ["mlx5_0", "mlx5_1"]);
         let way = |gpu, nic| t.ways.iter().find(|w| w.gpu == gpu && w.nic == nic).map(|w| (w.level, w.bps)).unwrap();
         // 16 GT/s x16 counts as 24 GB/s = 192 Gb/s, less than the NIC.
-        assert_eq!(way(0, 0), (Level::Pix, 192_000_000_000));
-        assert_eq!(way(0, 1).0, Level::Sys);
+        assert_eq!(way(0, 0), (PathLevel::Pix, 192_000_000_000));
+        assert_eq!(way(0, 1).0, PathLevel::Sys);
+    }
+
+    #[test]
+    fn numbers_beyond_any_machine_are_refused() {
+        let gpu = |count: u64| {
+            format!("<system><cpu><gpu dev=\"0\" sm=\"80\"><nvlink count=\"{count}\"/></gpu></cpu></system>")
+        };
+        let error = topology(&gpu(4_294_967_295)).unwrap_err().to_string();
+        assert_eq!(error, "line 1: count = \"4294967295\" must be at most 10000000");
+        let two = gpu(10_000_000).replace("/></gpu>", "/><nvlink count=\"10000000\"/></gpu>");
+        assert!(topology(&two).is_ok_and(|t| t.server.inside_bps > 0));
     }
 
     #[test]
@@ -278,7 +298,7 @@ mod tests {
         let inside = (0..4).map(|d| gpu(d, 90)).collect::<String>() + &nic("a", 1, 400_000) + &nic("b", 1, 400_000);
         let t = topology(&format!("<system><cpu vendor=\"GenuineIntel\">{inside}</cpu></system>")).unwrap();
         assert_eq!(t.server.nic_of_gpu, [0, 1, 0, 1]);
-        assert!(t.server.nvls && t.ways.iter().all(|w| w.level == Level::Phb));
+        assert!(t.server.nvls && t.ways.iter().all(|w| w.level == PathLevel::Phb));
     }
 
     #[test]

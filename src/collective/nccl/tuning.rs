@@ -9,7 +9,7 @@ use serde::Deserialize;
 use crate::collective::system::Arch;
 
 /// A latency for each protocol: LL, LL128, Simple; us.
-pub type PerProtocol = [f64; 3];
+pub(super) type PerProtocol = [f64; 3];
 
 /// A latency row for each algorithm.
 #[derive(Debug, Deserialize)]

@@ -12,7 +12,7 @@ pub struct XmlError {
 
 /// An element.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Element {
+pub(super) struct Element {
     pub name: String,
     pub attributes: Vec<(String, String)>,
     pub children: Vec<Element>,
@@ -21,12 +21,12 @@ pub struct Element {
 
 impl Element {
     /// The value of an attribute.
-    pub fn get(&self, name: &str) -> Option<&str> {
+    pub(super) fn get(&self, name: &str) -> Option<&str> {
         self.attributes.iter().find(|(n, _)| n == name).map(|(_, v)| v.as_str())
     }
 
     /// An error at this element.
-    pub fn error(&self, what: impl Into<String>) -> XmlError {
+    pub(super) fn error(&self, what: impl Into<String>) -> XmlError {
         XmlError { line: self.line, what: what.into() }
     }
 }
@@ -40,7 +40,7 @@ struct Parser<'a> {
 }
 
 /// The root element of a document.
-pub fn parse(text: &str) -> Result<Element, XmlError> {
+pub(super) fn parse(text: &str) -> Result<Element, XmlError> {
     let mut p = Parser { rest: text.trim_start_matches('\u{feff}'), line: 1 };
     p.skip_between()?;
     let root = p.element(0)?;

@@ -1,9 +1,9 @@
 //! The attention half of a layer: norm, projections, core, residual.
 
-use crate::collective::Op;
+use crate::collective::CollectiveOp;
 
 use super::super::Kernel;
-use super::part::{Among, Part, Role, Site};
+use super::part::{Among, KernelRole, LayerPart, Site};
 use super::shape::Builder;
 
 /// One rank's heads.
@@ -78,12 +78,12 @@ fn projections(b: &Builder, h: &Heads) -> Vec<(u64, u64, bool)> {
 }
 
 /// The attention core again or for the first time: what selective recomputation repeats.
-pub fn core_forward(b: &mut Builder) {
+pub(super) fn core_forward(b: &mut Builder) {
     let (h, role) = (heads(b), b.forward);
     // With context parallelism every rank needs the keys and values of the whole sequence.
     if b.layout.cp > 1 {
         let kv = h.batch * h.kv_heads * h.seq_kv * (h.qk + h.v) * b.bytes;
-        b.exchange(Among::Cp, Op::AllGather, kv, Some(Part { site: Site::Core, role }));
+        b.exchange(Among::Cp, CollectiveOp::AllGather, kv, Some(LayerPart { site: Site::Core, role }));
     }
     if b.layout.flash_attention {
         let kernel = h.fused(b, false);
@@ -111,10 +111,10 @@ pub fn core_forward(b: &mut Builder) {
 }
 
 fn core_backward(b: &mut Builder) {
-    let (h, role) = (heads(b), Role::InputGrad);
+    let (h, role) = (heads(b), KernelRole::InputGrad);
     let kv = h.batch * h.kv_heads * h.seq_kv * (h.qk + h.v) * b.bytes;
     if b.layout.cp > 1 {
-        b.exchange(Among::Cp, Op::AllGather, kv, Some(Part { site: Site::Core, role }));
+        b.exchange(Among::Cp, CollectiveOp::AllGather, kv, Some(LayerPart { site: Site::Core, role }));
     }
     if b.layout.flash_attention {
         let kernel = h.fused(b, true);
@@ -133,7 +133,7 @@ fn core_backward(b: &mut Builder) {
         b.kernel(Site::Core, role, gemm(h.seq_kv, h.qk, h.seq_q));
     }
     if b.layout.cp > 1 {
-        b.exchange(Among::Cp, Op::ReduceScatter, kv, Some(Part { site: Site::Qkv, role }));
+        b.exchange(Among::Cp, CollectiveOp::ReduceScatter, kv, Some(LayerPart { site: Site::Qkv, role }));
     }
 }
 
@@ -144,7 +144,7 @@ fn rope_bytes(b: &Builder, h: &Heads) -> u64 {
 }
 
 /// Norm to residual, forward.
-pub fn forward(b: &mut Builder) {
+pub(super) fn forward(b: &mut Builder) {
     let (h, role, tokens) = (heads(b), b.forward, b.tokens);
     norm_forward(b, Site::AttnNorm);
     b.enter_forward(Site::Qkv, tokens);
@@ -158,25 +158,25 @@ pub fn forward(b: &mut Builder) {
     core_forward(b);
     b.cast(Site::Proj, role, tokens * h.heads * h.v);
     b.linear_forward(Site::Proj, tokens, b.hidden, h.heads * h.v, 1);
-    b.leave_forward(tokens, Some(Part { site: Site::AttnResidual, role }));
+    b.leave_forward(tokens, Some(LayerPart { site: Site::AttnResidual, role }));
     residual_forward(b, Site::AttnResidual);
 }
 
 /// Residual to norm, backward.
-pub fn backward(b: &mut Builder) {
+pub(super) fn backward(b: &mut Builder) {
     let (h, tokens) = (heads(b), b.tokens);
     residual_backward(b, Site::AttnResidual);
-    b.leave_backward(Part { site: Site::Proj, role: Role::InputGrad }, tokens);
-    b.cast(Site::Proj, Role::InputGrad, tokens * b.hidden);
+    b.leave_backward(LayerPart { site: Site::Proj, role: KernelRole::InputGrad }, tokens);
+    b.cast(Site::Proj, KernelRole::InputGrad, tokens * b.hidden);
     b.linear_backward(Site::Proj, tokens, b.hidden, h.heads * h.v, 1);
     core_backward(b);
     if !b.model.learned_positions {
         let bytes = rope_bytes(b, &h);
-        b.memory(Site::Rope, Role::InputGrad, "rope-backward", bytes);
+        b.memory(Site::Rope, KernelRole::InputGrad, "rope-backward", bytes);
     }
     let mut projections = projections(b, &h);
     let outputs = projections.iter().map(|p| p.0).sum::<u64>();
-    b.cast(Site::Qkv, Role::InputGrad, tokens * outputs);
+    b.cast(Site::Qkv, KernelRole::InputGrad, tokens * outputs);
     projections.reverse();
     let last = projections.pop().expect("attention has a projection");
     for (n, k, _) in projections {
@@ -187,35 +187,35 @@ pub fn backward(b: &mut Builder) {
 }
 
 /// A norm: activations read and written. In FP8 training it writes two bytes of FP8 instead of one activation, which is the same.
-pub fn norm_forward(b: &mut Builder, site: Site) {
+pub(super) fn norm_forward(b: &mut Builder, site: Site) {
     let (name, bytes) = (if b.model.biases { "layernorm" } else { "rmsnorm" }, b.local_tokens * b.hidden * 2 * b.bytes);
     b.memory(site, b.forward, name, bytes);
 }
 
 /// Two kernels: the input's gradient reads input and output gradient and writes one; the parameters' gradient reads both again.
-pub fn norm_backward(b: &mut Builder, site: Site) {
+pub(super) fn norm_backward(b: &mut Builder, site: Site) {
     let (input, weight) = if b.model.biases {
         ("layernorm-backward", "layernorm-weight-grad")
     } else {
         ("rmsnorm-backward", "rmsnorm-weight-grad")
     };
     let elements = b.local_tokens * b.hidden;
-    b.memory(site, Role::InputGrad, input, elements * 3 * b.bytes);
-    b.memory(site, Role::WeightGrad, weight, elements * 2 * b.bytes);
+    b.memory(site, KernelRole::InputGrad, input, elements * 3 * b.bytes);
+    b.memory(site, KernelRole::WeightGrad, weight, elements * 2 * b.bytes);
     // The residual path's gradient joins here.
-    b.memory(site, Role::InputGrad, "add", elements * 3 * b.bytes);
+    b.memory(site, KernelRole::InputGrad, "add", elements * 3 * b.bytes);
 }
 
 /// Bias, dropout and residual in one kernel: two reads, one write, and a byte of mask.
-pub fn residual_forward(b: &mut Builder, site: Site) {
+pub(super) fn residual_forward(b: &mut Builder, site: Site) {
     let mask = if b.model.dropout { 1 } else { 0 };
     let name = if b.model.dropout { "dropout-add" } else { "add" };
     b.memory(site, b.forward, name, b.local_tokens * b.hidden * (3 * b.bytes + mask));
 }
 
 /// Without dropout the gradient passes through unchanged.
-pub fn residual_backward(b: &mut Builder, site: Site) {
+pub(super) fn residual_backward(b: &mut Builder, site: Site) {
     if b.model.dropout {
-        b.memory(site, Role::InputGrad, "dropout-backward", b.local_tokens * b.hidden * (2 * b.bytes + 1));
+        b.memory(site, KernelRole::InputGrad, "dropout-backward", b.local_tokens * b.hidden * (2 * b.bytes + 1));
     }
 }

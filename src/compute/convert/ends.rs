@@ -1,14 +1,14 @@
 //! What stands before the first layer and after the last: embedding, final norm, logits, cross-entropy.
 
-use crate::collective::Op;
+use crate::collective::CollectiveOp;
 
 use super::super::Kernel;
 use super::attention::{norm_backward, norm_forward};
-use super::part::{Among, Part, Role, Site};
+use super::part::{Among, KernelRole, LayerPart, Site};
 use super::shape::Builder;
 
 /// The vocabulary is split over tensor-parallel ranks: each looks up what it has, the rest is zero, and the sum is everyone's.
-pub fn embedding_forward(b: &mut Builder) {
+pub(super) fn embedding_forward(b: &mut Builder) {
     let (role, bytes) = (b.forward, b.bytes);
     b.memory(Site::Embedding, role, "embedding", b.tokens * b.hidden * 2 * bytes);
     b.leave_forward(b.tokens, None);
@@ -22,31 +22,41 @@ pub fn embedding_forward(b: &mut Builder) {
 }
 
 /// Gradients of tokens are scattered into a gradient as large as the table, which is then added to the one that is kept.
-pub fn embedding_backward(b: &mut Builder) {
+pub(super) fn embedding_backward(b: &mut Builder) {
     let bytes = b.bytes;
     if b.model.dropout {
-        b.memory(Site::Embedding, Role::InputGrad, "dropout-backward", b.local_tokens * b.hidden * (2 * bytes + 1));
+        b.memory(
+            Site::Embedding,
+            KernelRole::InputGrad,
+            "dropout-backward",
+            b.local_tokens * b.hidden * (2 * bytes + 1),
+        );
     }
-    b.leave_backward(Part { site: Site::Embedding, role: Role::WeightGrad }, b.tokens);
+    b.leave_backward(LayerPart { site: Site::Embedding, role: KernelRole::WeightGrad }, b.tokens);
     let table = (b.model.vocab as u64).div_ceil(b.tp) * b.hidden;
     let kept = b.layout.bytes.grads as u64;
-    b.memory(Site::Embedding, Role::WeightGrad, "embedding-backward", b.tokens * b.hidden * 3 * bytes + table * bytes);
-    b.memory(Site::Embedding, Role::WeightGrad, "gradient-accumulate", table * (bytes + 2 * kept));
+    b.memory(
+        Site::Embedding,
+        KernelRole::WeightGrad,
+        "embedding-backward",
+        b.tokens * b.hidden * 3 * bytes + table * bytes,
+    );
+    b.memory(Site::Embedding, KernelRole::WeightGrad, "gradient-accumulate", table * (bytes + 2 * kept));
 }
 
 /// Logits and their loss; ranks exchange each token's maximum, its own logit and the sum of exponentials, in FP32.
-pub fn logits_forward(b: &mut Builder) {
+pub(super) fn logits_forward(b: &mut Builder) {
     let (role, tokens, columns) = (b.forward, b.tokens, (b.model.vocab as u64).div_ceil(b.tp));
     norm_forward(b, Site::FinalNorm);
     b.enter_forward(Site::Logits, tokens);
     b.kernel(Site::Logits, role, Kernel::gemm(tokens, columns, b.hidden, b.dtype));
     let logits = tokens * columns;
-    let part = Part { site: Site::CrossEntropy, role };
+    let part = LayerPart { site: Site::CrossEntropy, role };
     // To FP32, then the maximum; subtracted; exponentials, their sum; divided, for the backward pass.
     b.memory(Site::CrossEntropy, role, "cross-entropy-max", logits * (b.bytes + 4 + 4));
     let scalars = |b: &mut Builder| {
         if b.tp > 1 {
-            b.exchange(Among::Tp, Op::AllReduce, tokens * 4, Some(part));
+            b.exchange(Among::Tp, CollectiveOp::AllReduce, tokens * 4, Some(part));
         }
     };
     scalars(b);
@@ -57,10 +67,10 @@ pub fn logits_forward(b: &mut Builder) {
 }
 
 /// Loss to final norm, backward.
-pub fn logits_backward(b: &mut Builder) {
+pub(super) fn logits_backward(b: &mut Builder) {
     let (tokens, columns) = (b.tokens, (b.model.vocab as u64).div_ceil(b.tp));
     let logits = tokens * columns;
-    b.memory(Site::CrossEntropy, Role::InputGrad, "cross-entropy-backward", logits * (8 + 4 + b.bytes));
+    b.memory(Site::CrossEntropy, KernelRole::InputGrad, "cross-entropy-backward", logits * (8 + 4 + b.bytes));
     // Logits stay in the activations' type even where layers compute in FP8.
     b.linear = b.dtype;
     b.column_backward(Site::Logits, tokens, columns, b.hidden, Site::FinalNorm);

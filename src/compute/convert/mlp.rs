@@ -1,43 +1,43 @@
 //! The feed-forward half of a dense layer.
 
 use super::attention::{norm_backward, norm_forward, residual_backward, residual_forward};
-use super::part::{Part, Role, Site};
+use super::part::{KernelRole, LayerPart, Site};
 use super::shape::Builder;
 
 /// Reads and writes of an activation function, in activations of its inner size: a gate doubles what is read.
-pub fn activation_forward(b: &mut Builder, site: Site, tokens: u64, inner: u64) {
+pub(super) fn activation_forward(b: &mut Builder, site: Site, tokens: u64, inner: u64) {
     let (name, times) = if b.model.gated { ("swiglu", 3) } else { ("gelu", 2) };
     b.memory(site, b.forward, name, tokens * inner * times * b.bytes);
 }
 
-pub fn activation_backward(b: &mut Builder, site: Site, tokens: u64, inner: u64) {
+pub(super) fn activation_backward(b: &mut Builder, site: Site, tokens: u64, inner: u64) {
     let (name, times) = if b.model.gated { ("swiglu-backward", 5) } else { ("gelu-backward", 3) };
-    b.memory(site, Role::InputGrad, name, tokens * inner * times * b.bytes);
+    b.memory(site, KernelRole::InputGrad, name, tokens * inner * times * b.bytes);
 }
 
 /// Columns of the first matrix: two of the inner size where gated.
-pub fn up_columns(b: &Builder, inner: u64) -> u64 {
+pub(super) fn up_columns(b: &Builder, inner: u64) -> u64 {
     if b.model.gated { 2 * inner } else { inner }
 }
 
 /// Norm to residual, forward.
-pub fn forward(b: &mut Builder) {
+pub(super) fn forward(b: &mut Builder) {
     let (tokens, hidden, inner, role) = (b.tokens, b.hidden, (b.model.ffn as u64).div_ceil(b.tp), b.forward);
     norm_forward(b, Site::MlpNorm);
     b.enter_forward(Site::Up, tokens);
     b.linear_forward(Site::Up, tokens, up_columns(b, inner), hidden, 1);
     activation_forward(b, Site::Activation, tokens, inner);
     b.linear_forward(Site::Down, tokens, hidden, inner, 1);
-    b.leave_forward(tokens, Some(Part { site: Site::MlpResidual, role }));
+    b.leave_forward(tokens, Some(LayerPart { site: Site::MlpResidual, role }));
     residual_forward(b, Site::MlpResidual);
 }
 
 /// Residual to norm, backward.
-pub fn backward(b: &mut Builder) {
+pub(super) fn backward(b: &mut Builder) {
     let (tokens, hidden, inner) = (b.tokens, b.hidden, (b.model.ffn as u64).div_ceil(b.tp));
     residual_backward(b, Site::MlpResidual);
-    b.leave_backward(Part { site: Site::Down, role: Role::InputGrad }, tokens);
-    b.cast(Site::Down, Role::InputGrad, tokens * hidden);
+    b.leave_backward(LayerPart { site: Site::Down, role: KernelRole::InputGrad }, tokens);
+    b.cast(Site::Down, KernelRole::InputGrad, tokens * hidden);
     b.input_grad(Site::Down, tokens, hidden, inner, 1);
     b.transpose(Site::Down, tokens * inner);
     b.weight_grad(Site::Down, tokens, hidden, inner, 1);

@@ -16,7 +16,7 @@ mod tests;
 pub use moe::expert_loads;
 pub use optimizer::optimizer_kernels;
 pub use other::{DlrmPart, dlrm_kernels, list_layer_kernels};
-pub use part::{Among, Part, Role, Site, Step};
+pub use part::{Among, KernelRole, LayerPart, LayerStep, Site};
 
 use super::Kernel;
 use crate::model::{Layout, Recompute, Transformer};
@@ -56,8 +56,9 @@ pub fn kind_of(model: &Transformer, layer: u32) -> LayerKind {
 }
 
 /// Everything one rank does for one micro-batch in one submodule, in order: kernels, and exchanges with tensor-, expert- and context-parallel ranks.
-pub fn layer_steps(model: &Transformer, layout: &Layout, kind: LayerKind, pass: Pass) -> Vec<Step> {
-    let mut b = Builder::new(model, layout, if pass == Pass::Recompute { Role::Recompute } else { Role::Forward });
+pub fn layer_steps(model: &Transformer, layout: &Layout, kind: LayerKind, pass: Pass) -> Vec<LayerStep> {
+    let mut b =
+        Builder::new(model, layout, if pass == Pass::Recompute { KernelRole::Recompute } else { KernelRole::Forward });
     let layer = matches!(kind, LayerKind::Dense | LayerKind::Moe);
     let moe = model.moe.as_ref().filter(|_| kind == LayerKind::Moe);
     match (pass, kind) {
@@ -86,10 +87,10 @@ pub fn layer_steps(model: &Transformer, layout: &Layout, kind: LayerKind, pass: 
 }
 
 /// The kernels of [`layer_steps`] alone.
-pub fn layer_kernels(model: &Transformer, layout: &Layout, kind: LayerKind, pass: Pass) -> Vec<(Part, Kernel)> {
+pub fn layer_kernels(model: &Transformer, layout: &Layout, kind: LayerKind, pass: Pass) -> Vec<(LayerPart, Kernel)> {
     let kernel = |step| match step {
-        Step::Kernel { part, kernel } => Some((part, kernel)),
-        Step::Exchange { .. } => None,
+        LayerStep::Kernel { part, kernel } => Some((part, kernel)),
+        LayerStep::Exchange { .. } => None,
     };
     layer_steps(model, layout, kind, pass).into_iter().filter_map(kernel).collect()
 }

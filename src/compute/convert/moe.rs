@@ -3,13 +3,13 @@
 //! Experts are spread over the `ep` ranks of a group and, as Megatron does by default, each is split over the tensor-parallel ranks. A rank's experts are one
 //! grouped product. The rank shown is the busiest one: the others wait for it at the all-to-all.
 
-use crate::collective::Op;
+use crate::collective::CollectiveOp;
 use crate::model::{Layout, Moe};
 
 use super::super::Kernel;
 use super::attention::{norm_backward, norm_forward, residual_backward, residual_forward};
 use super::mlp::{activation_backward, activation_forward, up_columns};
-use super::part::{Among, Part, Role, Site};
+use super::part::{Among, KernelRole, LayerPart, Site};
 use super::shape::Builder;
 
 /// Share of all routed tokens that each rank of an expert-parallel group gets, in tokens per `total`; sums to `total`. The first rank holds the busiest expert, whose load is
@@ -59,16 +59,16 @@ fn experts(b: &Builder, moe: &Moe) -> Experts {
 }
 
 /// Dispatch or combine: expert-parallel all-to-all of what each rank begins with.
-fn all_to_all(b: &mut Builder, tokens: u64, needed_by: Part) {
+fn all_to_all(b: &mut Builder, tokens: u64, needed_by: LayerPart) {
     if b.layout.ep > 1 {
-        b.exchange(Among::Ep, Op::AllToAll, tokens * b.hidden * b.bytes, Some(needed_by));
+        b.exchange(Among::Ep, CollectiveOp::AllToAll, tokens * b.hidden * b.bytes, Some(needed_by));
     }
 }
 
 /// Norm to residual, forward.
-pub fn forward(b: &mut Builder, moe: &Moe) {
+pub(super) fn forward(b: &mut Builder, moe: &Moe) {
     let (e, role, hidden, tokens) = (experts(b, moe), b.forward, b.hidden, b.tokens);
-    let part = |site| Part { site, role };
+    let part = |site| LayerPart { site, role };
     norm_forward(b, Site::MlpNorm);
     router_forward(b, moe);
     b.memory(Site::Permute, role, "permute", e.sent * hidden * 2 * b.bytes);
@@ -101,31 +101,36 @@ fn router_forward(b: &mut Builder, moe: &Moe) {
 }
 
 /// Residual to norm, backward.
-pub fn backward(b: &mut Builder, moe: &Moe) {
+pub(super) fn backward(b: &mut Builder, moe: &Moe) {
     let (e, hidden, tokens) = (experts(b, moe), b.hidden, b.tokens);
-    let part = |site| Part { site, role: Role::InputGrad };
+    let part = |site| LayerPart { site, role: KernelRole::InputGrad };
     let routed = e.here * e.each;
     residual_backward(b, Site::MlpResidual);
-    b.memory(Site::Unpermute, Role::InputGrad, "unpermute-backward", (2 * e.sent + b.local_tokens) * hidden * b.bytes);
+    b.memory(
+        Site::Unpermute,
+        KernelRole::InputGrad,
+        "unpermute-backward",
+        (2 * e.sent + b.local_tokens) * hidden * b.bytes,
+    );
     if e.shared > 0 {
-        b.leave_backward(Part { site: Site::SharedDown, role: Role::InputGrad }, tokens);
+        b.leave_backward(LayerPart { site: Site::SharedDown, role: KernelRole::InputGrad }, tokens);
         b.linear_backward(Site::SharedDown, tokens, hidden, e.shared, 1);
         activation_backward(b, Site::SharedActivation, tokens, e.shared);
         b.column_backward(Site::SharedUp, tokens, up_columns(b, e.shared), hidden, Site::Permute);
     }
     all_to_all(b, e.sent, part(Site::Down));
-    b.leave_backward(Part { site: Site::Down, role: Role::InputGrad }, routed);
-    b.cast(Site::Down, Role::InputGrad, routed * hidden);
+    b.leave_backward(LayerPart { site: Site::Down, role: KernelRole::InputGrad }, routed);
+    b.cast(Site::Down, KernelRole::InputGrad, routed * hidden);
     b.linear_backward(Site::Down, e.each, hidden, e.inner, e.here);
     activation_backward(b, Site::Activation, routed, e.inner);
     b.input_grad(Site::Up, e.each, up_columns(b, e.inner), hidden, e.here);
     b.leave_forward(routed, Some(part(Site::Permute)));
     all_to_all(b, e.sent, part(Site::Permute));
     b.weight_grad(Site::Up, e.each, up_columns(b, e.inner), hidden, e.here);
-    b.memory(Site::Permute, Role::InputGrad, "permute-backward", (e.sent + b.local_tokens) * hidden * b.bytes);
+    b.memory(Site::Permute, KernelRole::InputGrad, "permute-backward", (e.sent + b.local_tokens) * hidden * b.bytes);
     let (local, experts) = (b.local_tokens, moe.experts as u64);
-    b.memory(Site::Router, Role::InputGrad, "top-k-backward", local * experts * 4 * 3);
-    b.kernel(Site::Router, Role::InputGrad, Kernel::gemm(local, hidden, experts, b.dtype));
-    b.kernel(Site::Router, Role::WeightGrad, Kernel::gemm(experts, hidden, local, b.dtype));
+    b.memory(Site::Router, KernelRole::InputGrad, "top-k-backward", local * experts * 4 * 3);
+    b.kernel(Site::Router, KernelRole::InputGrad, Kernel::gemm(local, hidden, experts, b.dtype));
+    b.kernel(Site::Router, KernelRole::WeightGrad, Kernel::gemm(experts, hidden, local, b.dtype));
     norm_backward(b, Site::MlpNorm);
 }

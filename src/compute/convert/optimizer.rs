@@ -3,14 +3,14 @@
 use crate::model::{Framework, Layout};
 
 use super::super::Kernel;
-use super::part::{Part, Role, Site};
+use super::part::{KernelRole, LayerPart, Site};
 
 /// Kernels of the step. `params`: parameters this rank computes gradients of; `shard`: those it updates (fewer with ZeRO or a distributed optimizer).
 /// Adam reads gradient, master weights and both moments, and writes all but the gradient and the copy that is computed with; before it the gradients' norm is read
 /// and gradients are clipped; after it they are set to zero.
-pub fn optimizer_kernels(params: u64, shard: u64, layout: &Layout) -> Vec<(Part, Kernel)> {
+pub fn optimizer_kernels(params: u64, shard: u64, layout: &Layout) -> Vec<(LayerPart, Kernel)> {
     let (grads, state, copy) = (layout.bytes.grads as u64, layout.bytes.optimizer as u64, layout.bytes.params as u64);
-    let part = Part { site: Site::Optimizer, role: Role::Forward };
+    let part = LayerPart { site: Site::Optimizer, role: KernelRole::Forward };
     let mut kernels = Vec::new();
     let mut memory = |name, bytes| {
         if bytes > 0 {

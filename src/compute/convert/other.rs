@@ -4,25 +4,29 @@ use crate::model::{Dlrm, Layer, Layout};
 
 use super::super::{Dtype, Kernel};
 use super::Pass;
-use super::part::{Part, Role, Site};
+use super::part::{KernelRole, LayerPart, Site};
 use super::shape::activation_dtype;
 
 /// Kernels of one layer of a list. Forward reads its input (taken as large as its output), writes its output, and norm and activation read and write it once more each.
 /// Backward does twice the arithmetic and twice the traffic; nothing is recomputed.
-pub fn list_layer_kernels(layer: &Layer, layout: &Layout, pass: Pass) -> Vec<(Part, Kernel)> {
+pub fn list_layer_kernels(layer: &Layer, layout: &Layout, pass: Pass) -> Vec<(LayerPart, Kernel)> {
     let (samples, dtype) = (layout.microbatch as u64, activation_dtype(layout));
     let activation = layer.activation_bytes * samples * dtype.bytes() / 2;
     let weights = layer.params * dtype.bytes();
     let work = |role| {
         let kernel = Kernel::Work { flops: layer.flops * samples, bytes: 2 * activation + weights, dtype };
-        (Part { site: Site::Layer, role }, kernel)
+        (LayerPart { site: Site::Layer, role }, kernel)
     };
     let streams =
-        |role, name, times| (Part { site: Site::Layer, role }, Kernel::Memory { name, bytes: times * activation });
+        |role, name, times| (LayerPart { site: Site::Layer, role }, Kernel::Memory { name, bytes: times * activation });
     match pass {
-        Pass::Forward => vec![work(Role::Forward), streams(Role::Forward, "norm-activation", 4)],
+        Pass::Forward => vec![work(KernelRole::Forward), streams(KernelRole::Forward, "norm-activation", 4)],
         Pass::Backward => {
-            vec![streams(Role::InputGrad, "norm-activation-backward", 6), work(Role::InputGrad), work(Role::WeightGrad)]
+            vec![
+                streams(KernelRole::InputGrad, "norm-activation-backward", 6),
+                work(KernelRole::InputGrad),
+                work(KernelRole::WeightGrad),
+            ]
         }
         Pass::Recompute => Vec::new(),
     }
@@ -40,7 +44,7 @@ pub enum DlrmPart {
 }
 
 /// Kernels of one part of a recommendation model on one rank.
-pub fn dlrm_kernels(dlrm: &Dlrm, layout: &Layout, part: DlrmPart, pass: Pass) -> Vec<(Part, Kernel)> {
+pub fn dlrm_kernels(dlrm: &Dlrm, layout: &Layout, part: DlrmPart, pass: Pass) -> Vec<(LayerPart, Kernel)> {
     let samples = layout.microbatch as u64;
     let (dtype, dim) = (activation_dtype(layout), dlrm.embedding_dim as u64);
     match part {
@@ -54,12 +58,12 @@ pub fn dlrm_kernels(dlrm: &Dlrm, layout: &Layout, part: DlrmPart, pass: Pass) ->
             let features = vectors * (vectors - 1) / 2 + dim;
             let widths = [features].into_iter().chain(dlrm.top_mlp.iter().map(|w| *w as u64)).collect::<Vec<_>>();
             let interaction = |role, m, n, k| {
-                (Part { site: Site::Layer, role }, Kernel::Gemm { m, n, k, batch: samples, kept: 0, dtype })
+                (LayerPart { site: Site::Layer, role }, Kernel::Gemm { m, n, k, batch: samples, kept: 0, dtype })
             };
             let mut kernels = mlp(samples, &widths, dtype, pass);
             match pass {
-                Pass::Forward => kernels.insert(0, interaction(Role::Forward, vectors, vectors, dim)),
-                Pass::Backward => kernels.push(interaction(Role::InputGrad, vectors, dim, vectors)),
+                Pass::Forward => kernels.insert(0, interaction(KernelRole::Forward, vectors, vectors, dim)),
+                Pass::Backward => kernels.push(interaction(KernelRole::InputGrad, vectors, dim, vectors)),
                 Pass::Recompute => {}
             }
             kernels
@@ -68,33 +72,37 @@ pub fn dlrm_kernels(dlrm: &Dlrm, layout: &Layout, part: DlrmPart, pass: Pass) ->
 }
 
 /// `bags` pooled look-ups: rows read (tables are FP32), sums written; backward reads the gradients and updates the rows in place.
-fn embedding(dlrm: &Dlrm, bags: u64, dtype: Dtype, pass: Pass) -> Vec<(Part, Kernel)> {
+fn embedding(dlrm: &Dlrm, bags: u64, dtype: Dtype, pass: Pass) -> Vec<(LayerPart, Kernel)> {
     let rows = bags * dlrm.pooling as u64 * dlrm.embedding_dim as u64 * 4;
     let sums = bags * dlrm.embedding_dim as u64 * dtype.bytes();
-    let part = |role| Part { site: Site::Embedding, role };
+    let part = |role| LayerPart { site: Site::Embedding, role };
     match pass {
-        Pass::Forward => vec![(part(Role::Forward), Kernel::Memory { name: "embedding-lookup", bytes: rows + sums })],
+        Pass::Forward => {
+            vec![(part(KernelRole::Forward), Kernel::Memory { name: "embedding-lookup", bytes: rows + sums })]
+        }
         Pass::Backward => {
-            vec![(part(Role::WeightGrad), Kernel::Memory { name: "embedding-update", bytes: 2 * rows + sums })]
+            vec![(part(KernelRole::WeightGrad), Kernel::Memory { name: "embedding-update", bytes: 2 * rows + sums })]
         }
         Pass::Recompute => Vec::new(),
     }
 }
 
-fn mlp(samples: u64, widths: &[u64], dtype: Dtype, pass: Pass) -> Vec<(Part, Kernel)> {
-    let part = |role| Part { site: Site::Layer, role };
+fn mlp(samples: u64, widths: &[u64], dtype: Dtype, pass: Pass) -> Vec<(LayerPart, Kernel)> {
+    let part = |role| LayerPart { site: Site::Layer, role };
     let mut kernels = Vec::new();
     for pair in widths.windows(2) {
         let (k, n) = (pair[0], pair[1]);
         let relu = |times| Kernel::Memory { name: "relu", bytes: samples * n * dtype.bytes() * times };
         match pass {
-            Pass::Forward => kernels
-                .extend([(part(Role::Forward), Kernel::gemm(samples, n, k, dtype)), (part(Role::Forward), relu(2))]),
+            Pass::Forward => kernels.extend([
+                (part(KernelRole::Forward), Kernel::gemm(samples, n, k, dtype)),
+                (part(KernelRole::Forward), relu(2)),
+            ]),
             // In reverse at the end: input gradient, weight gradient, each behind its activation's.
             Pass::Backward => kernels.extend([
-                (part(Role::WeightGrad), Kernel::gemm(n, k, samples, dtype)),
-                (part(Role::InputGrad), Kernel::gemm(samples, k, n, dtype)),
-                (part(Role::InputGrad), relu(3)),
+                (part(KernelRole::WeightGrad), Kernel::gemm(n, k, samples, dtype)),
+                (part(KernelRole::InputGrad), Kernel::gemm(samples, k, n, dtype)),
+                (part(KernelRole::InputGrad), relu(3)),
             ]),
             Pass::Recompute => {}
         }

@@ -1,6 +1,6 @@
 //! What a layer is converted to: kernels and exchanges, each with its place.
 
-use crate::collective::Op;
+use crate::collective::CollectiveOp;
 
 use super::super::Kernel;
 
@@ -71,7 +71,7 @@ impl Site {
 
 /// What a kernel computes at its site.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Role {
+pub enum KernelRole {
     Forward,
     /// The forward computation again, in the backward pass.
     Recompute,
@@ -83,9 +83,9 @@ pub enum Role {
 
 /// Where a kernel belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Part {
+pub struct LayerPart {
     pub site: Site,
-    pub role: Role,
+    pub role: KernelRole,
 }
 
 /// Whom an exchange is with.
@@ -98,18 +98,18 @@ pub enum Among {
 
 /// One step of a layer. In the order in which a framework issues them; kernels run in that order on the compute stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Step {
+pub enum LayerStep {
     Kernel {
-        part: Part,
+        part: LayerPart,
         kernel: Kernel,
     },
     /// A collective. It begins when the kernels and exchanges before it are done.
     Exchange {
         among: Among,
-        op: Op,
+        op: CollectiveOp,
         /// As nccl-tests counts them: all-reduce: the buffer; all-gather: what each rank ends with; reduce-scatter, all-to-all: what each rank begins with.
         bytes: u64,
         /// The first part that needs its outcome: kernels before that one run beside it. `None`: what follows the layer needs it.
-        needed_by: Option<Part>,
+        needed_by: Option<LayerPart>,
     },
 }

@@ -1,13 +1,13 @@
 //! Sizes of one rank's share of a layer, and the steps that every linear layer consists of.
 
-use crate::collective::Op;
+use crate::collective::CollectiveOp;
 use crate::model::{Framework, Layout, Transformer};
 
 use super::super::{Dtype, Kernel};
-use super::part::{Among, Part, Role, Site, Step};
+use super::part::{Among, KernelRole, LayerPart, LayerStep, Site};
 
 /// One rank's share of a layer, and the steps found so far.
-pub struct Builder<'a> {
+pub(super) struct Builder<'a> {
     pub model: &'a Transformer,
     pub layout: &'a Layout,
     /// Tokens of a micro-batch on this rank while tensor-parallel ranks hold them together.
@@ -23,12 +23,12 @@ pub struct Builder<'a> {
     /// Bytes of an activation.
     pub bytes: u64,
     /// What the forward computation counts as here.
-    pub forward: Role,
-    pub steps: Vec<Step>,
+    pub forward: KernelRole,
+    pub steps: Vec<LayerStep>,
 }
 
 impl<'a> Builder<'a> {
-    pub fn new(model: &'a Transformer, layout: &'a Layout, forward: Role) -> Builder<'a> {
+    pub(super) fn new(model: &'a Transformer, layout: &'a Layout, forward: KernelRole) -> Builder<'a> {
         let tokens = layout.microbatch as u64 * layout.seq as u64 / layout.cp as u64;
         let tp = layout.tp as u64;
         let dtype = activation_dtype(layout);
@@ -47,12 +47,12 @@ impl<'a> Builder<'a> {
         }
     }
 
-    pub fn kernel(&mut self, site: Site, role: Role, kernel: Kernel) {
-        self.steps.push(Step::Kernel { part: Part { site, role }, kernel });
+    pub(super) fn kernel(&mut self, site: Site, role: KernelRole, kernel: Kernel) {
+        self.steps.push(LayerStep::Kernel { part: LayerPart { site, role }, kernel });
     }
 
     /// A kernel bound by memory that touches `elements` activations `times` times.
-    pub fn memory(&mut self, site: Site, role: Role, name: &'static str, bytes: u64) {
+    pub(super) fn memory(&mut self, site: Site, role: KernelRole, name: &'static str, bytes: u64) {
         self.kernel(site, role, Kernel::Memory { name, bytes });
     }
 
@@ -61,79 +61,79 @@ impl<'a> Builder<'a> {
     }
 
     /// Bytes of the activations that tensor-parallel ranks exchange.
-    pub fn exchanged(&self, tokens: u64) -> u64 {
+    pub(super) fn exchanged(&self, tokens: u64) -> u64 {
         tokens * self.hidden * self.bytes
     }
 
-    pub fn exchange(&mut self, among: Among, op: Op, bytes: u64, needed_by: Option<Part>) {
-        self.steps.push(Step::Exchange { among, op, bytes, needed_by });
+    pub(super) fn exchange(&mut self, among: Among, op: CollectiveOp, bytes: u64, needed_by: Option<LayerPart>) {
+        self.steps.push(LayerStep::Exchange { among, op, bytes, needed_by });
     }
 
     /// Input of a column-parallel layer: with sequence parallelism the shares are gathered first.
-    pub fn enter_forward(&mut self, site: Site, tokens: u64) {
+    pub(super) fn enter_forward(&mut self, site: Site, tokens: u64) {
         if self.sequence() {
-            let part = Part { site, role: self.forward };
-            self.exchange(Among::Tp, Op::AllGather, self.exchanged(tokens), Some(part));
+            let part = LayerPart { site, role: self.forward };
+            self.exchange(Among::Tp, CollectiveOp::AllGather, self.exchanged(tokens), Some(part));
         }
     }
 
     /// Output of a row-parallel layer: partial sums are added up, with sequence parallelism leaving a share each.
-    pub fn leave_forward(&mut self, tokens: u64, needed_by: Option<Part>) {
+    pub(super) fn leave_forward(&mut self, tokens: u64, needed_by: Option<LayerPart>) {
         if self.tp > 1 {
-            let op = if self.sequence() { Op::ReduceScatter } else { Op::AllReduce };
+            let op = if self.sequence() { CollectiveOp::ReduceScatter } else { CollectiveOp::AllReduce };
             self.exchange(Among::Tp, op, self.exchanged(tokens), needed_by);
         }
     }
 
     /// Gradient of a row-parallel layer's output: shares are gathered.
-    pub fn leave_backward(&mut self, needed_by: Part, tokens: u64) {
+    pub(super) fn leave_backward(&mut self, needed_by: LayerPart, tokens: u64) {
         if self.sequence() {
-            self.exchange(Among::Tp, Op::AllGather, self.exchanged(tokens), Some(needed_by));
+            self.exchange(Among::Tp, CollectiveOp::AllGather, self.exchanged(tokens), Some(needed_by));
         }
     }
 
     /// Forward product of `m` tokens with a `k` x `n` matrix.
-    pub fn linear_forward(&mut self, site: Site, m: u64, n: u64, k: u64, batch: u64) {
+    pub(super) fn linear_forward(&mut self, site: Site, m: u64, n: u64, k: u64, batch: u64) {
         self.kernel(site, self.forward, Kernel::Gemm { m, n, k, batch, kept: 0, dtype: self.linear });
     }
 
     /// Gradients of a linear layer whose output gradient is at hand: the input's, then the weights'.
-    pub fn linear_backward(&mut self, site: Site, m: u64, n: u64, k: u64, batch: u64) {
+    pub(super) fn linear_backward(&mut self, site: Site, m: u64, n: u64, k: u64, batch: u64) {
         self.input_grad(site, m, n, k, batch);
         self.weight_grad(site, m, n, k, batch);
     }
 
     /// Gradients of a column-parallel layer: the input's partial sums are added up while the weights' gradient is computed. With sequence parallelism the
     /// input, of which only a share was kept, is gathered meanwhile.
-    pub fn column_backward(&mut self, site: Site, tokens: u64, n: u64, k: u64, then: Site) {
+    pub(super) fn column_backward(&mut self, site: Site, tokens: u64, n: u64, k: u64, then: Site) {
         if self.sequence() {
             self.exchange(
                 Among::Tp,
-                Op::AllGather,
+                CollectiveOp::AllGather,
                 self.exchanged(tokens),
-                Some(Part { site, role: Role::WeightGrad }),
+                Some(LayerPart { site, role: KernelRole::WeightGrad }),
             );
         }
         self.input_grad(site, tokens, n, k, 1);
-        self.leave_forward(tokens, Some(Part { site: then, role: Role::InputGrad }));
+        self.leave_forward(tokens, Some(LayerPart { site: then, role: KernelRole::InputGrad }));
         self.transpose(site, tokens * k);
         self.weight_grad(site, tokens, n, k, 1);
     }
 
-    pub fn input_grad(&mut self, site: Site, m: u64, n: u64, k: u64, batch: u64) {
-        self.kernel(site, Role::InputGrad, Kernel::Gemm { m, n: k, k: n, batch, kept: 0, dtype: self.linear });
+    pub(super) fn input_grad(&mut self, site: Site, m: u64, n: u64, k: u64, batch: u64) {
+        self.kernel(site, KernelRole::InputGrad, Kernel::Gemm { m, n: k, k: n, batch, kept: 0, dtype: self.linear });
     }
 
     /// The weights' gradient, and what the framework does to add it to the gradient of earlier micro-batches. Megatron's product adds in place.
-    pub fn weight_grad(&mut self, site: Site, m: u64, n: u64, k: u64, batch: u64) {
+    pub(super) fn weight_grad(&mut self, site: Site, m: u64, n: u64, k: u64, batch: u64) {
         let in_place = if self.layout.framework == Framework::Megatron { self.layout.bytes.grads as u64 } else { 0 };
         self.kernel(
             site,
-            Role::WeightGrad,
+            KernelRole::WeightGrad,
             Kernel::Gemm { m: n, n: k, k: m, batch, kept: in_place, dtype: self.linear },
         );
         if self.model.biases && self.linear != Dtype::Fp8 {
-            self.memory(site, Role::WeightGrad, "bias-grad", m * n * batch * self.bytes);
+            self.memory(site, KernelRole::WeightGrad, "bias-grad", m * n * batch * self.bytes);
         }
         let (gradient, kept) = (self.bytes, self.layout.bytes.grads as u64);
         let bytes = match self.layout.framework {
@@ -149,13 +149,13 @@ impl<'a> Builder<'a> {
             }
         };
         if bytes > 0 {
-            self.memory(site, Role::WeightGrad, "gradient-accumulate", n * k * batch * bytes);
+            self.memory(site, KernelRole::WeightGrad, "gradient-accumulate", n * k * batch * bytes);
         }
     }
 
     /// Conversion of `elements` to FP8, in both orders that the forward and the backward product read (Hopper's FP8 products need one operand order): one read of
     /// the activation, two writes of a byte. What norms and activation functions produce is converted by their own kernels instead (Transformer Engine).
-    pub fn cast(&mut self, site: Site, role: Role, elements: u64) {
+    pub(super) fn cast(&mut self, site: Site, role: KernelRole, elements: u64) {
         if self.layout.fp8 {
             self.memory(site, role, "fp8-cast", elements * (self.bytes + 2));
         }
@@ -163,14 +163,14 @@ impl<'a> Builder<'a> {
 
     /// The other order of `elements` that are in FP8 already, for the product that makes the weights' gradient: what norms and activation functions convert they write
     /// in one order only.
-    pub fn transpose(&mut self, site: Site, elements: u64) {
+    pub(super) fn transpose(&mut self, site: Site, elements: u64) {
         if self.linear == Dtype::Fp8 {
-            self.memory(site, Role::WeightGrad, "fp8-transpose", elements * 2);
+            self.memory(site, KernelRole::WeightGrad, "fp8-transpose", elements * 2);
         }
     }
 }
 
 /// Type of activations. BF16 stands for both 16-bit types, whose rates are equal where both exist.
-pub fn activation_dtype(layout: &Layout) -> Dtype {
+pub(super) fn activation_dtype(layout: &Layout) -> Dtype {
     if layout.bytes.activations >= 4 { Dtype::Tf32 } else { Dtype::Bf16 }
 }

@@ -1,7 +1,7 @@
 //! The converter held against closed forms.
 
 use super::*;
-use crate::collective::Op;
+use crate::collective::CollectiveOp;
 use crate::model::{Framework, Mla, Moe};
 
 fn gpt() -> Transformer {
@@ -34,9 +34,11 @@ fn flops(model: &Transformer, layout: &Layout, kind: LayerKind, pass: Pass) -> u
 }
 
 /// Bytes of tensor-parallel exchanges, as a ring sends them: all-reduce twice what gathering or scattering does.
-fn ring_bytes(steps: &[Step], of: Among) -> u64 {
-    let weigh = |step: &Step| match *step {
-        Step::Exchange { among, op, bytes, .. } if among == of => bytes * if op == Op::AllReduce { 2 } else { 1 },
+fn ring_bytes(steps: &[LayerStep], of: Among) -> u64 {
+    let weigh = |step: &LayerStep| match *step {
+        LayerStep::Exchange { among, op, bytes, .. } if among == of => {
+            bytes * if op == CollectiveOp::AllReduce { 2 } else { 1 }
+        }
         _ => 0,
     };
     steps.iter().map(weigh).sum()
@@ -109,9 +111,9 @@ fn exchanges_are_awaited_by_a_kernel_that_follows() {
             (layout.ep, layout.dp, layout.cp, layout.recompute) = (4, 2, 2, Recompute::Full);
             let steps = layer_steps(&model, &layout, kind, pass);
             for (i, step) in steps.iter().enumerate() {
-                if let Step::Exchange { needed_by: Some(part), bytes, .. } = step {
+                if let LayerStep::Exchange { needed_by: Some(part), bytes, .. } = step {
                     assert!(*bytes > 0);
-                    let waits = |s: &Step| matches!(s, Step::Kernel { part: p, .. } if p == part);
+                    let waits = |s: &LayerStep| matches!(s, LayerStep::Kernel { part: p, .. } if p == part);
                     assert!(steps[i..].iter().any(waits), "{kind:?} {pass:?}: nobody waits as {part:?}");
                 }
             }
@@ -165,7 +167,7 @@ fn fp8_changes_linear_layers_only_and_converts() {
     let before = layer_kernels(&model, &layout, LayerKind::Dense, Pass::Forward);
     layout.fp8 = true;
     let after = layer_kernels(&model, &layout, LayerKind::Dense, Pass::Forward);
-    let fp8 = |kernels: &[(Part, Kernel)]| {
+    let fp8 = |kernels: &[(LayerPart, Kernel)]| {
         kernels
             .iter()
             .filter(|(_, k)| k.dtype() == Some(super::super::Dtype::Fp8))

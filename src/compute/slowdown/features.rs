@@ -1,6 +1,6 @@
 //! What a slowdown model may know of a kernel and the communication beside it.
 
-use crate::collective::Op;
+use crate::collective::CollectiveOp;
 
 use super::super::{Class, Kernel, Timing};
 
@@ -42,24 +42,24 @@ pub const FEATURES: [&str; 15] = [
 
 /// One kernel and the communication beside it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Features {
+pub struct KernelFeatures {
     /// For tables.
     pub gpu: String,
     pub baseline: String,
     pub class: Class,
-    pub op: Op,
+    pub op: CollectiveOp,
     /// In the order of [`FEATURES`]; NaN: missing.
     values: [f32; FEATURES.len()],
 }
 
-impl Features {
+impl KernelFeatures {
     /// What is known of `kernel` on the GPU of `timing` beside a collective of `bytes`.
-    pub fn new(timing: &Timing, kernel: &Kernel, op: Op, bytes: u64) -> Features {
+    pub fn new(timing: &Timing, kernel: &Kernel, op: CollectiveOp, bytes: u64) -> KernelFeatures {
         let gpu = timing.gpu();
         let ps = timing.ps(kernel).max(1) as f64;
         let peak = kernel.dtype().map_or(f64::INFINITY, |d| gpu.peak(d) as f64);
         let bytes_per_s = kernel.bytes() as f64 / ps * 1e12;
-        let mut features = Features {
+        let mut features = KernelFeatures {
             gpu: gpu.name.clone(),
             baseline: gpu.baseline.clone(),
             class: kernel.class(),

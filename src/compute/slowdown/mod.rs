@@ -6,7 +6,7 @@ mod features;
 mod table;
 mod trees;
 
-pub use features::{FEATURES, Features};
+pub use features::{FEATURES, KernelFeatures};
 pub use table::SlowdownTable;
 pub use trees::Trees;
 
@@ -22,7 +22,7 @@ pub enum Slowdown {
 
 impl Slowdown {
     /// Time beside communication over time alone, at least 1.
-    pub fn factor(&self, features: &Features) -> f64 {
+    pub fn factor(&self, features: &KernelFeatures) -> f64 {
         match self {
             Slowdown::None => 1.0,
             Slowdown::Table(table) => table.factor(features),
@@ -35,7 +35,7 @@ impl Slowdown {
     }
 
     /// Duration of a kernel of `kernel_ps` alone, `overlap_ratio` (0 to 1) of which has communication beside it: that share is stretched.
-    pub fn stretched_ps(&self, kernel_ps: u64, overlap_ratio: f64, features: &Features) -> u64 {
+    pub fn stretched_ps(&self, kernel_ps: u64, overlap_ratio: f64, features: &KernelFeatures) -> u64 {
         let ratio = overlap_ratio.clamp(0.0, 1.0);
         if ratio == 0.0 {
             return kernel_ps;
@@ -53,14 +53,14 @@ pub fn overlap_ratio(kernel_ps: u64, communication_ps: u64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::collective::Op;
+    use crate::collective::CollectiveOp;
     use crate::compute::{Dtype, Gpu, Kernel, Timing};
 
     #[test]
     fn only_what_overlaps_is_stretched() {
         let timing = Timing::new(&Gpu::named("a800").unwrap(), None).unwrap();
         let gemm = Kernel::gemm(4096, 4096, 4096, Dtype::Bf16);
-        let features = Features::new(&timing, &gemm, Op::AllReduce, 1 << 20);
+        let features = KernelFeatures::new(&timing, &gemm, CollectiveOp::AllReduce, 1 << 20);
         let table = Slowdown::Table(SlowdownTable::shipped());
         assert_eq!(table.stretched_ps(1_000_000, 1.0, &features), 1_178_000);
         assert_eq!(table.stretched_ps(1_000_000, 0.5, &features), 1_089_000);

@@ -4,8 +4,8 @@ use std::sync::OnceLock;
 
 use serde::Deserialize;
 
-use super::Features;
-use crate::collective::Op;
+use super::KernelFeatures;
+use crate::collective::CollectiveOp;
 use crate::compute::{Class, Error, Gpu};
 
 /// One measured slowdown. `None`: any.
@@ -13,7 +13,7 @@ use crate::compute::{Class, Error, Gpu};
 struct Entry {
     gpu: Option<(String, String)>,
     class: Option<Class>,
-    op: Option<Op>,
+    op: Option<CollectiveOp>,
     factor: f64,
 }
 
@@ -31,14 +31,14 @@ struct Line {
     source: String,
 }
 
-const OPS: [(&str, Op); 7] = [
-    ("all-reduce", Op::AllReduce),
-    ("all-gather", Op::AllGather),
-    ("reduce-scatter", Op::ReduceScatter),
-    ("all-to-all", Op::AllToAll),
-    ("broadcast", Op::Broadcast),
-    ("reduce", Op::Reduce),
-    ("barrier", Op::Barrier),
+const OPS: [(&str, CollectiveOp); 7] = [
+    ("all-reduce", CollectiveOp::AllReduce),
+    ("all-gather", CollectiveOp::AllGather),
+    ("reduce-scatter", CollectiveOp::ReduceScatter),
+    ("all-to-all", CollectiveOp::AllToAll),
+    ("broadcast", CollectiveOp::Broadcast),
+    ("reduce", CollectiveOp::Reduce),
+    ("barrier", CollectiveOp::Barrier),
 ];
 
 impl SlowdownTable {
@@ -84,7 +84,7 @@ impl SlowdownTable {
     }
 
     /// Time beside communication over time alone; 1 where no row applies.
-    pub fn factor(&self, features: &Features) -> f64 {
+    pub fn factor(&self, features: &KernelFeatures) -> f64 {
         let rank = |entry: &Entry| {
             let gpu = match &entry.gpu {
                 None => 0,
@@ -146,21 +146,21 @@ mod tests {
         let table = SlowdownTable::parse("t.csv", text).unwrap();
         let factor = |gpu: &str, kernel: Kernel, op| {
             let timing = Timing::new(&Gpu::named(gpu).unwrap(), None).unwrap();
-            table.factor(&Features::new(&timing, &kernel, op, 1))
+            table.factor(&KernelFeatures::new(&timing, &kernel, op, 1))
         };
         let (gemm, memory) = (Kernel::gemm(64, 64, 64, Dtype::Bf16), Kernel::Memory { name: "gelu", bytes: 1000 });
-        assert_eq!(factor("h100", memory, Op::AllReduce), 1.1);
-        assert_eq!(factor("h100", gemm, Op::AllReduce), 1.2);
-        assert_eq!(factor("a100", gemm, Op::AllReduce), 1.3);
-        assert_eq!(factor("a100", gemm, Op::AllToAll), 1.4);
-        assert_eq!(factor("a100", memory, Op::AllToAll), 1.5);
-        assert_eq!(factor("a800", gemm, Op::AllToAll), 1.5);
+        assert_eq!(factor("h100", memory, CollectiveOp::AllReduce), 1.1);
+        assert_eq!(factor("h100", gemm, CollectiveOp::AllReduce), 1.2);
+        assert_eq!(factor("a100", gemm, CollectiveOp::AllReduce), 1.3);
+        assert_eq!(factor("a100", gemm, CollectiveOp::AllToAll), 1.4);
+        assert_eq!(factor("a100", memory, CollectiveOp::AllToAll), 1.5);
+        assert_eq!(factor("a800", gemm, CollectiveOp::AllToAll), 1.5);
         // No row applies.
         assert_eq!(
-            SlowdownTable::shipped().factor(&Features::new(
+            SlowdownTable::shipped().factor(&KernelFeatures::new(
                 &Timing::new(&Gpu::named("h100").unwrap(), None).unwrap(),
                 &gemm,
-                Op::AllReduce,
+                CollectiveOp::AllReduce,
                 1
             )),
             1.0

@@ -5,7 +5,7 @@
 
 use serde_json::Value;
 
-use super::{FEATURES, Features};
+use super::{FEATURES, KernelFeatures};
 use crate::compute::Error;
 
 /// A node: where to go, or a leaf's value.
@@ -37,12 +37,12 @@ impl Trees {
     }
 
     /// The model's prediction.
-    pub fn predict(&self, features: &Features) -> f32 {
+    pub fn predict(&self, features: &KernelFeatures) -> f32 {
         self.trees.iter().fold(self.base, |sum, tree| sum + leaf(tree, features))
     }
 }
 
-fn leaf(tree: &[Node], features: &Features) -> f32 {
+fn leaf(tree: &[Node], features: &KernelFeatures) -> f32 {
     let mut at = 0;
     loop {
         match &tree[at] {
@@ -182,7 +182,7 @@ fn categories(json: &Value, node: usize) -> Option<Vec<u32>> {
 mod tests {
     use super::super::Slowdown;
     use super::*;
-    use crate::collective::Op;
+    use crate::collective::CollectiveOp;
     use crate::compute::{Dtype, Gpu, Kernel, Timing};
 
     /// Two trees: on the collective's bytes, with a missing value going right, and on the collective's kind as a category.
@@ -196,18 +196,18 @@ mod tests {
       "learner_model_param": {"base_score": "5E-1", "boost_from_average": "1", "num_class": "0", "num_feature": "3", "num_target": "1"},
       "objective": {"name": "reg:squarederror", "reg_loss_param": {"scale_pos_weight": "1"}}}, "version": [2, 1, 0]}"#;
 
-    fn features(op: Op, bytes: u64) -> Features {
+    fn features(op: CollectiveOp, bytes: u64) -> KernelFeatures {
         let timing = Timing::new(&Gpu::named("a800").unwrap(), None).unwrap();
-        Features::new(&timing, &Kernel::gemm(512, 512, 512, Dtype::Bf16), op, bytes)
+        KernelFeatures::new(&timing, &Kernel::gemm(512, 512, 512, Dtype::Bf16), op, bytes)
     }
 
     #[test]
     fn predictions_are_sums_of_leaves_in_f32() {
         let trees = Trees::parse("m.json", MODEL).unwrap();
         // Below the threshold; all-gather is category 1, not among {0, 3}: left.
-        assert_eq!(trees.predict(&features(Op::AllGather, 999_999)), 0.5f32 + 0.1 + 0.4);
+        assert_eq!(trees.predict(&features(CollectiveOp::AllGather, 999_999)), 0.5f32 + 0.1 + 0.4);
         // At the threshold: right; the cache's hit rate is missing: left by default. All-reduce is category 0: right.
-        let mut f = features(Op::AllReduce, 1_000_000);
+        let mut f = features(CollectiveOp::AllReduce, 1_000_000);
         assert_eq!(trees.predict(&f), 0.5f32 + 0.2 + 0.5);
         assert!(f.set("l2_hit_rate", 80.0) && !f.set("l3_hit_rate", 1.0));
         assert_eq!(trees.predict(&f), 0.5f32 + 0.3 + 0.5);

@@ -1,7 +1,7 @@
 //! Single kernels: fused and unfused attention, products of matrices.
 
-use super::{Row, number, records};
-use crate::compute::database::{Measured, Operation, UserDatabase};
+use super::{ComputeValidationRow, number, records};
+use crate::compute::database::{MeasuredKernel, Operation, UserDatabase};
 use crate::compute::{Dtype, Gpu, Kernel, Timing};
 
 const FLASH: &str = include_str!("../../../assets/reference/flash_attention_tflops.csv");
@@ -17,7 +17,7 @@ const FAMILIES: [&[(&str, &str)]; 4] = [
 ];
 
 /// All rows of `flash_attention_tflops`, `gemm_mamf` and `gemm_points`.
-pub fn kernels() -> Vec<Row> {
+pub fn kernels() -> Vec<ComputeValidationRow> {
     let database = UserDatabase::shipped().rows.clone();
     let mut rows = attention(&database);
     rows.extend(mamf(&database));
@@ -29,11 +29,11 @@ fn gpu(name: &str) -> Gpu {
     Gpu::named(name).expect("validation names GPUs of the assets")
 }
 
-fn attention(database: &[Measured]) -> Vec<Row> {
+fn attention(database: &[MeasuredKernel]) -> Vec<ComputeValidationRow> {
     records(FLASH).iter().map(|r| attention_row(database, r)).collect()
 }
 
-fn attention_row(database: &[Measured], record: &[String]) -> Row {
+fn attention_row(database: &[MeasuredKernel], record: &[String]) -> ComputeValidationRow {
     let [on, implementation, mode, head_dim, causal, seq, tflops] = record else {
         panic!("flash_attention_tflops has seven columns")
     };
@@ -59,15 +59,15 @@ fn attention_row(database: &[Measured], record: &[String]) -> Row {
     } else {
         gpu.attention = implementation.clone();
         let operation = if both { Operation::Attention } else { Operation::AttentionForward };
-        let own = |m: &Measured| {
+        let own = |m: &MeasuredKernel| {
             m.gpu == gpu.name && m.variant == *implementation && m.operation == operation && m.kernel == fused(false)
         };
-        let rest: Vec<Measured> = database.iter().filter(|m| !own(m)).cloned().collect();
+        let rest: Vec<MeasuredKernel> = database.iter().filter(|m| !own(m)).cloned().collect();
         let timing = Timing::from_rows(&gpu, &rest);
         let kernels = if both { vec![fused(false), fused(true)] } else { vec![fused(false)] };
         (timing.total_ps(&kernels), "a row of the database, which is left out")
     };
-    Row {
+    ComputeValidationRow {
         name: format!(
             "{on} {implementation} {mode} head {head_dim} {} seq {seq}",
             if causal { "causal" } else { "full" }
@@ -108,7 +108,7 @@ fn unfused(batch: u64, heads: u64, seq: u64, head_dim: u64, causal: bool) -> Vec
 }
 
 /// Rows whose GPU is in the assets. What each sustains is what the others of its family do; its own row is left out.
-fn mamf(database: &[Measured]) -> Vec<Row> {
+fn mamf(database: &[MeasuredKernel]) -> Vec<ComputeValidationRow> {
     let records = records(MAMF);
     let share = |r: &[String]| number(&r[2]) / number(&r[3]);
     let mut rows = Vec::new();
@@ -130,9 +130,9 @@ fn mamf(database: &[Measured]) -> Vec<Row> {
         let shape = if r[4].contains('x') { r[4].as_str() } else { "2048x2048x13312" };
         let sizes: Vec<u64> = shape.split('x').map(|t| number(t) as u64).collect();
         let kernel = Kernel::gemm(sizes[0], sizes[1], sizes[2], dtype);
-        let rest: Vec<Measured> =
+        let rest: Vec<MeasuredKernel> =
             database.iter().filter(|m| m.gpu != gpu.name || m.kernel != kernel).cloned().collect();
-        rows.push(Row {
+        rows.push(ComputeValidationRow {
             name: format!("{} {dtype} {shape}", r[0]),
             unit: "TFLOP/s",
             measured: number(&r[2]),
@@ -143,15 +143,15 @@ fn mamf(database: &[Measured]) -> Vec<Row> {
     rows
 }
 
-fn points(database: &[Measured]) -> Vec<Row> {
+fn points(database: &[MeasuredKernel]) -> Vec<ComputeValidationRow> {
     let row = |r: &Vec<String>| {
         let gpu = gpu(&r[0]);
         let dtype = if r[1].contains("fp8") { Dtype::Fp8 } else { Dtype::Bf16 };
         let [m, n, k] = [2, 3, 4].map(|i| number(&r[i]) as u64);
         let kernel = Kernel::gemm(m, n, k, dtype);
-        let rest: Vec<Measured> =
+        let rest: Vec<MeasuredKernel> =
             database.iter().filter(|m| m.gpu != gpu.name || m.kernel != kernel).cloned().collect();
-        Row {
+        ComputeValidationRow {
             name: format!("{} {} {m}x{n}x{k}", r[0], r[1]),
             unit: "TFLOP/s",
             measured: number(&r[5]),

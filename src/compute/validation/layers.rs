@@ -1,10 +1,10 @@
 //! Layers and their halves: the converter and the timing together, with tensor-parallel communication as measured on one server.
 
-use super::{Row, number, records};
-use crate::collective::Op;
+use super::{ComputeValidationRow, number, records};
+use crate::collective::CollectiveOp;
 use crate::compute::{
-    Among, Features, Gpu, LayerKind, Pass, Role, Site, Slowdown, SlowdownTable, Step, Timing, layer_kernels,
-    layer_steps, overlap_ratio,
+    Among, Gpu, KernelFeatures, KernelRole, LayerKind, LayerStep, Pass, Site, Slowdown, SlowdownTable, Timing,
+    layer_kernels, layer_steps, overlap_ratio,
 };
 use crate::model::{Layout, Recompute, Transformer};
 
@@ -16,7 +16,7 @@ const ALL_REDUCE_US: [(f64, f64); 4] =
     [(16777216.0, 276.6), (33554432.0, 424.0), (67108864.0, 684.6), (134217728.0, 1327.6)];
 
 /// All rows of `seqsel_table4_layer_times`, and of `aicb_aiob_a100_op_times` those that are a layer's half or an embedding.
-pub fn layers() -> Vec<Row> {
+pub fn layers() -> Vec<ComputeValidationRow> {
     let timing =
         Timing::new(&Gpu::named("a100").expect("an asset"), None).expect("without a user's database nothing can fail");
     let mut rows = layer_times(&timing);
@@ -66,13 +66,13 @@ fn all_reduce_ps(bytes: u64) -> u64 {
 }
 
 /// One rank's time for the steps: kernels in order on one stream, exchanges on another, each waiting as its step says; kernels beside an exchange take longer.
-fn span_ps(timing: &Timing, steps: &[Step]) -> u64 {
+fn span_ps(timing: &Timing, steps: &[LayerStep]) -> u64 {
     let (mut compute, mut exchange) = (0u64, 0u64);
     let slowdown = Slowdown::Table(SlowdownTable::shipped());
     let mut awaited = Vec::new();
     for step in steps {
         match *step {
-            Step::Kernel { part, ref kernel } => {
+            LayerStep::Kernel { part, ref kernel } => {
                 awaited.retain(|(needed_by, done)| {
                     let wait = *needed_by == part;
                     if wait {
@@ -82,12 +82,16 @@ fn span_ps(timing: &Timing, steps: &[Step]) -> u64 {
                 });
                 let alone = timing.ps(kernel);
                 let beside = overlap_ratio(alone, exchange.saturating_sub(compute));
-                compute += slowdown.stretched_ps(alone, beside, &Features::new(timing, kernel, Op::AllReduce, 0));
+                compute += slowdown.stretched_ps(
+                    alone,
+                    beside,
+                    &KernelFeatures::new(timing, kernel, CollectiveOp::AllReduce, 0),
+                );
             }
-            Step::Exchange { op, bytes, needed_by, among } => {
+            LayerStep::Exchange { op, bytes, needed_by, among } => {
                 debug_assert_eq!(among, Among::Tp, "these layers have no other");
                 let whole = all_reduce_ps(bytes);
-                exchange = exchange.max(compute) + if op == Op::AllReduce { whole } else { whole / 2 };
+                exchange = exchange.max(compute) + if op == CollectiveOp::AllReduce { whole } else { whole / 2 };
                 match needed_by {
                     Some(part) => awaited.push((part, exchange)),
                     None => compute = compute.max(exchange),
@@ -98,7 +102,7 @@ fn span_ps(timing: &Timing, steps: &[Step]) -> u64 {
     compute.max(exchange)
 }
 
-fn layer_times(timing: &Timing) -> Vec<Row> {
+fn layer_times(timing: &Timing) -> Vec<ComputeValidationRow> {
     let model = gpt(6144, 64, 4 * 6144, false);
     let mut rows = Vec::new();
     for r in records(LAYER_TIMES) {
@@ -117,13 +121,19 @@ fn layer_times(timing: &Timing) -> Vec<Row> {
             ("both", measured[2], forward + backward),
         ] {
             let note = "22B layer, 8 A100: kernels by roofline, exchanges as measured on one server".to_string();
-            rows.push(Row { name: format!("{}: {what}", r[0]), unit: "ms", measured, simulated, note });
+            rows.push(ComputeValidationRow {
+                name: format!("{}: {what}", r[0]),
+                unit: "ms",
+                measured,
+                simulated,
+                note,
+            });
         }
     }
     rows
 }
 
-fn aiob(timing: &Timing) -> Vec<Row> {
+fn aiob(timing: &Timing) -> Vec<ComputeValidationRow> {
     let mut rows = Vec::new();
     let mut config = String::new();
     for r in records(AIOB) {
@@ -154,8 +164,8 @@ fn aiob(timing: &Timing) -> Vec<Row> {
         };
         let kernels = layer_kernels(&model, &layout, kind, Pass::Forward);
         let of_sites =
-            kernels.iter().filter(|(p, _)| p.role == Role::Forward && sites.contains(&p.site)).map(|(_, k)| k);
-        rows.push(Row {
+            kernels.iter().filter(|(p, _)| p.role == KernelRole::Forward && sites.contains(&p.site)).map(|(_, k)| k);
+        rows.push(ComputeValidationRow {
             name: format!("{} {config}: {}", r[0], r[2]),
             unit: "us",
             measured: number(&r[3]),

@@ -11,7 +11,7 @@ pub use layers::layers;
 
 /// A measurement and what the model says instead.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Row {
+pub struct ComputeValidationRow {
     pub name: String,
     pub unit: &'static str,
     pub measured: f64,
@@ -20,7 +20,7 @@ pub struct Row {
     pub note: String,
 }
 
-impl Row {
+impl ComputeValidationRow {
     /// (simulated - measured) / measured.
     pub fn error(&self) -> f64 {
         (self.simulated - self.measured) / self.measured
@@ -28,7 +28,7 @@ impl Row {
 }
 
 /// Mean of the absolute relative errors; 0 of none.
-pub fn mean_absolute_error(rows: &[Row]) -> f64 {
+pub fn mean_absolute_error(rows: &[ComputeValidationRow]) -> f64 {
     if rows.is_empty() { 0.0 } else { rows.iter().map(|r| r.error().abs()).sum::<f64>() / rows.len() as f64 }
 }
 

@@ -1,7 +1,7 @@
 //! System `advance`, a row an experiment (twin: `shaders/advance.wgsl`). It returns records to their owners, finds the next
 //! instant at which anything happens, and decides whether the experiment goes on.
 
-use crate::columns::{NEVER, NONE, SHARED_FLAGS, Tables, flag, kind, meta, status};
+use crate::columns::{NEVER, NicIdx, PacketIdx, PortIdx, SHARED_FLAGS, Tables, flag, kind, meta, status};
 
 /// Moves the experiment to its next event. `Exp::status` then says whether it goes on.
 pub fn advance(t: &mut Tables, end: u64) {
@@ -44,38 +44,38 @@ fn next_clock(t: &Tables) -> u64 {
 
 /// Returns dropped packets and used pause frames to the pools they came from.
 fn reclaim(t: &mut Tables) {
-    for n in 0..t.exps[0].nic_len {
-        let mut p = t.nics[n as usize].to_return;
-        t.nics[n as usize].to_return = NONE;
-        while p != NONE {
+    for n in NicIdx::all(t.exps[0].nic_len) {
+        let mut p = t.nics[n].to_return;
+        t.nics[n].to_return = PacketIdx::NONE;
+        while p.is_some() {
             p = return_record(t, p);
         }
     }
-    for q in 0..t.exps[0].port_len {
-        let mut p = t.ports[q as usize].to_return;
-        t.ports[q as usize].to_return = NONE;
-        while p != NONE {
+    for q in PortIdx::all(t.exps[0].port_len) {
+        let mut p = t.ports[q].to_return;
+        t.ports[q].to_return = PacketIdx::NONE;
+        while p.is_some() {
             p = return_record(t, p);
         }
     }
 }
 
 /// Returns record `p`, and what travels with it, to its owner; gives the record after it in the list.
-pub fn return_record(t: &mut Tables, p: u32) -> u32 {
-    let pk = t.packets[p as usize];
+pub fn return_record(t: &mut Tables, p: PacketIdx) -> PacketIdx {
+    let pk = t.packets[p];
     let what = (pk.meta >> meta::KIND_SHIFT) & meta::KIND_MASK;
     if what == kind::FRAME {
-        let sw = &mut t.switches[pk.flow as usize];
-        t.packets[p as usize].next = sw.free_head;
+        let sw = &mut t.switches[pk.frame_switch()];
+        t.packets[p].next = sw.free_head;
         sw.free_head = p;
         sw.free_n += 1;
         return pk.next;
     }
-    let owner = t.flow_tx[pk.flow as usize].nic;
+    let owner = t.flow_tx[pk.flow].nic;
     if what != kind::DATA {
-        let mut q = pk.payload;
-        while q != NONE {
-            let next = t.packets[q as usize].next;
+        let mut q = pk.records();
+        while q.is_some() {
+            let next = t.packets[q].next;
             to_nic(t, owner, q);
             q = next;
         }
@@ -84,9 +84,9 @@ pub fn return_record(t: &mut Tables, p: u32) -> u32 {
     pk.next
 }
 
-fn to_nic(t: &mut Tables, n: u32, p: u32) {
-    let row = &mut t.nics[n as usize];
-    t.packets[p as usize].next = row.free_head;
+fn to_nic(t: &mut Tables, n: NicIdx, p: PacketIdx) {
+    let row = &mut t.nics[n];
+    t.packets[p].next = row.free_head;
     row.free_head = p;
     row.free_n += 1;
 }

@@ -1,7 +1,7 @@
 //! System `analytical`, a row an experiment: what is no packets' is served and releases its tasks (twin: `shaders/analytical.wgsl`).
 
 use super::task::under_way;
-use crate::columns::{NONE, Tables};
+use crate::columns::{NONE, Tables, TaskIdx};
 
 /// Serves the gates that fired, in their order. INVARIANT: a gate's latency is at least a step, so what it releases lies beyond this one; what it releases
 /// waits for nothing else.
@@ -23,13 +23,13 @@ pub fn serve(t: &mut Tables, g: u32) {
     }
     let end = free + gate.latency;
     for k in gate.first..gate.first + gate.n {
-        let i = t.edges[k as usize];
-        let row = &mut t.tasks[i as usize];
+        let i = TaskIdx(t.edges[k as usize]);
+        let row = &mut t.tasks[i];
         row.waits -= 1;
         row.at = end + row.delay;
         let (n, at) = (row.owner, row.at);
         under_way(t, n, i);
-        let own = (t.exps[0].end_len + n) as usize;
+        let own = n.end().own_clock(t.exps[0].end_len);
         t.clocks[own] = t.clocks[own].min(at);
     }
 }

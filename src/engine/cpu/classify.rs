@@ -4,11 +4,11 @@
 //! threshold even then is *independent*: its ports do not affect each other in this step, and `forward` processes them one by
 //! one. `forward_joint` processes any other switch. Only the decision is written, so the system can be repeated.
 
-use crate::columns::{SHARED_FLAGS, SHARED_HEADER, Tables, flag, mode};
+use crate::columns::{SHARED_FLAGS, SHARED_HEADER, SwitchIdx, Tables, flag, mode};
 
 /// Decides whether switch `s` is independent, and whether its pool of pause frames suffices if not.
-pub fn classify(t: &mut Tables, s: u32) {
-    let sw = t.switches[s as usize];
+pub fn classify(t: &mut Tables, s: SwitchIdx) {
+    let sw = t.switches[s];
     let e = &t.exps[0];
     let reserve = e.reserve;
     let pfc = e.modes & mode::PFC != 0;
@@ -16,9 +16,9 @@ pub fn classify(t: &mut Tables, s: u32) {
     let mut arrivals = 0u32;
     let mut shared = 0u64;
     let mut held = 0u64;
-    for p in sw.port_first..sw.port_first + sw.port_n {
-        let row = &t.ports[p as usize];
-        let most = t.shared[(SHARED_HEADER + p) as usize] + row.arr_bytes;
+    for p in sw.ports() {
+        let row = &t.ports[p];
+        let most = t.shared[(SHARED_HEADER + p.0) as usize] + row.arr_bytes;
         held += most as u64;
         shared += most.saturating_sub(reserve) as u64;
         arrivals += row.arr_n;
@@ -26,16 +26,16 @@ pub fn classify(t: &mut Tables, s: u32) {
     let mut independent = sw.congested_n == 0;
     if independent && arrivals > 0 {
         let free = sw.shared_size.saturating_sub(shared);
-        for p in sw.port_first..sw.port_first + sw.port_n {
-            let row = &t.ports[p as usize];
-            let most = t.shared[(SHARED_HEADER + p) as usize] + row.arr_bytes;
+        for p in sw.ports() {
+            let row = &t.ports[p];
+            let most = t.shared[(SHARED_HEADER + p.0) as usize] + row.arr_bytes;
             let threshold = free >> row.shift;
             independent = independent && (most.saturating_sub(reserve) as u64) < threshold;
             // What is below its headroom is admitted; beyond that a small threshold drops even where nothing is full.
             independent = independent && (sw.max_wire <= row.headroom || sw.max_wire as u64 + shared <= threshold);
         }
     }
-    let row = &mut t.switches[s as usize];
+    let row = &mut t.switches[s];
     row.independent = independent as u32;
     if independent {
         if held > row.max_held {
@@ -56,6 +56,6 @@ pub fn classify(t: &mut Tables, s: u32) {
 
 /// [`classify`] for a row: at every switch.
 #[inline]
-pub fn row(t: &mut Tables, s: u32, _end: u64) {
+pub fn row(t: &mut Tables, s: SwitchIdx, _end: u64) {
     classify(t, s);
 }

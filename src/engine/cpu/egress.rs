@@ -5,30 +5,30 @@ use super::lists::wire_push;
 use super::math::{hash32, tx_time};
 use super::mmu;
 use crate::columns::{
-    FRAME_BYTES, INT_HOPS, INT_Q_UNIT, INT_TX_UNIT, NONE, SHARED_FLAGS, SHARED_HEADER, Tables, cc, flag, kind, meta,
-    mode,
+    FRAME_BYTES, INT_HOPS, INT_Q_UNIT, INT_TX_UNIT, PacketIdx, PortIdx, SHARED_FLAGS, SHARED_HEADER, Tables, cc, flag,
+    kind, meta, mode,
 };
 
 /// The end of the port's transmission, if something would follow it; else no event: an end that nothing follows changes
 /// nothing, and whoever comes later finds out by [`idle`].
 #[inline]
-pub fn completion(t: &Tables, port: u32) -> EventKey {
-    let row = &t.ports[port as usize];
-    let work = row.frame_head != NONE || (row.q_head != NONE && row.paused == 0);
+pub fn completion(t: &Tables, port: PortIdx) -> EventKey {
+    let row = &t.ports[port];
+    let work = row.frame_head.is_some() || (row.q_head.is_some() && row.paused == 0);
     if row.busy == 0 || !work {
         return NO_EVENT;
     }
-    EventKey { t: row.busy_until, d: row.busy_d, kind: COMPLETION, entity: port }
+    EventKey { t: row.busy_until, d: row.busy_d, kind: COMPLETION, entity: port.0 }
 }
 
 /// Whether the transmitter is free for an event `at`: idle, or its transmission ended before.
 #[inline]
-pub fn idle(t: &mut Tables, port: u32, at: &EventKey) -> bool {
-    let row = &mut t.ports[port as usize];
+pub fn idle(t: &mut Tables, port: PortIdx, at: &EventKey) -> bool {
+    let row = &mut t.ports[port];
     if row.busy == 0 {
         return true;
     }
-    let end = EventKey { t: row.busy_until, d: row.busy_d, kind: COMPLETION, entity: port };
+    let end = EventKey { t: row.busy_until, d: row.busy_d, kind: COMPLETION, entity: port.0 };
     if before(&end, at) {
         row.busy = 0;
         return true;
@@ -38,61 +38,61 @@ pub fn idle(t: &mut Tables, port: u32, at: &EventKey) -> bool {
 
 /// Integrates the queue's length up to `now`, before it changes.
 #[inline]
-fn integrate(t: &mut Tables, port: u32, now: u64) {
+fn integrate(t: &mut Tables, port: PortIdx, now: u64) {
     if t.exps[0].modes & mode::LINKS == 0 {
         return;
     }
-    let row = &mut t.ports[port as usize];
+    let row = &mut t.ports[port];
     row.q_area += (row.q_bytes as u64 * (now - row.q_since)) >> 10;
     row.q_since = now;
 }
 
 /// Joins packet `p` to the queue of `port`.
 #[inline]
-pub fn enqueue(t: &mut Tables, port: u32, p: u32, now: u64) {
+pub fn enqueue(t: &mut Tables, port: PortIdx, p: PacketIdx, now: u64) {
     integrate(t, port, now);
-    t.packets[p as usize].next = NONE;
-    let wire = t.packets[p as usize].meta & meta::WIRE_MASK;
-    let row = &mut t.ports[port as usize];
+    t.packets[p].next = PacketIdx::NONE;
+    let wire = t.packets[p].meta & meta::WIRE_MASK;
+    let row = &mut t.ports[port];
     let tail = row.q_tail;
     row.q_tail = p;
     row.q_bytes += wire;
     if row.q_bytes > row.max_q {
         row.max_q = row.q_bytes;
     }
-    if tail == NONE {
+    if tail.is_none() {
         row.q_head = p;
     } else {
-        t.packets[tail as usize].next = p;
+        t.packets[tail].next = p;
     }
 }
 
 /// Starts the next transmission of an idle port, caused by `at`: a pause frame, else the head of the queue, else nothing.
-pub fn start_next(t: &mut Tables, port: u32, at: &EventKey, joint: bool) {
-    let row = &t.ports[port as usize];
-    if row.frame_head != NONE {
+pub fn start_next(t: &mut Tables, port: PortIdx, at: &EventKey, joint: bool) {
+    let row = &t.ports[port];
+    if row.frame_head.is_some() {
         start_frame(t, port, at);
-    } else if row.q_head != NONE && row.paused == 0 {
+    } else if row.q_head.is_some() && row.paused == 0 {
         start_head(t, port, at, joint);
     } else {
-        t.ports[port as usize].busy = 0;
+        t.ports[port].busy = 0;
     }
 }
 
 /// Sends the pause frame that was queued at `port` by event `at`, if the transmitter is free.
-pub fn send_frame_if_idle(t: &mut Tables, port: u32, at: &EventKey) {
-    if idle(t, port, at) && t.ports[port as usize].frame_head != NONE {
+pub fn send_frame_if_idle(t: &mut Tables, port: PortIdx, at: &EventKey) {
+    if idle(t, port, at) && t.ports[port].frame_head.is_some() {
         start_frame(t, port, at);
     }
 }
 
 /// Sends the first waiting pause frame.
-fn start_frame(t: &mut Tables, port: u32, at: &EventKey) {
-    let row = &mut t.ports[port as usize];
+fn start_frame(t: &mut Tables, port: PortIdx, at: &EventKey) {
+    let row = &mut t.ports[port];
     let p = row.frame_head;
-    row.frame_head = t.packets[p as usize].next;
-    if row.frame_head == NONE {
-        row.frame_tail = NONE;
+    row.frame_head = t.packets[p].next;
+    if row.frame_head.is_none() {
+        row.frame_tail = PacketIdx::NONE;
     }
     row.frames -= 1;
     let (rate, clock) = (row.rate, t.exps[0].clock_ps as u64);
@@ -100,31 +100,31 @@ fn start_frame(t: &mut Tables, port: u32, at: &EventKey) {
 }
 
 /// Sends the head of the queue: counters, mark, resume test, telemetry, wire, in the reference's order.
-fn start_head(t: &mut Tables, port: u32, at: &EventKey, joint: bool) {
+fn start_head(t: &mut Tables, port: PortIdx, at: &EventKey, joint: bool) {
     integrate(t, port, at.t);
-    let p = t.ports[port as usize].q_head;
+    let p = t.ports[port].q_head;
     let (next, in_port, pk_meta) = {
-        let pk = &t.packets[p as usize];
+        let pk = &t.packets[p];
         (pk.next, pk.in_port, pk.meta)
     };
     let wire = pk_meta & meta::WIRE_MASK;
     let data = (pk_meta >> meta::KIND_SHIFT) & meta::KIND_MASK == kind::DATA;
-    let row = &mut t.ports[port as usize];
+    let row = &mut t.ports[port];
     row.q_head = next;
-    if next == NONE {
-        row.q_tail = NONE;
+    if next.is_none() {
+        row.q_tail = PacketIdx::NONE;
     }
     row.q_bytes -= wire;
     let q = row.q_bytes;
     if joint {
         mmu::release(t, in_port, wire);
     } else {
-        let word = (SHARED_HEADER + in_port) as usize;
+        let word = (SHARED_HEADER + in_port.0) as usize;
         t.shared[word] = t.shared[word].wrapping_sub(wire);
     }
-    if t.exps[0].modes & mode::ECN != 0 && q > t.ports[port as usize].kmin && draw_mark(t, port, q) && data {
-        t.packets[p as usize].meta |= meta::MARKED;
-        t.ports[port as usize].marks += 1;
+    if t.exps[0].modes & mode::ECN != 0 && q > t.ports[port].kmin && draw_mark(t, port, q) && data {
+        t.packets[p].meta |= meta::MARKED;
+        t.ports[port].marks += 1;
     }
     if joint && mmu::resume_test(t, in_port, port) {
         send_frame_if_idle(t, in_port, at);
@@ -133,14 +133,14 @@ fn start_head(t: &mut Tables, port: u32, at: &EventKey, joint: bool) {
         push_int(t, port, p, at.t);
     }
     let x = duration(t, port, wire);
-    t.ports[port as usize].hops += 1;
+    t.ports[port].hops += 1;
     transmit(t, port, p, wire, x, at);
 }
 
 /// How long `port` takes to send a packet of `wire` bytes.
 #[inline]
-pub fn duration(t: &Tables, port: u32, wire: u32) -> u64 {
-    let row = &t.ports[port as usize];
+pub fn duration(t: &Tables, port: PortIdx, wire: u32) -> u64 {
+    let row = &t.ports[port];
     let e = &t.exps[0];
     if wire == e.payload + e.data_overhead {
         row.tx_full
@@ -153,55 +153,55 @@ pub fn duration(t: &Tables, port: u32, wire: u32) -> u64 {
 
 /// The marking test of a queue `q > kmin`: certain above `kmax`, else a draw.
 #[inline]
-fn draw_mark(t: &mut Tables, port: u32, q: u32) -> bool {
+fn draw_mark(t: &mut Tables, port: PortIdx, q: u32) -> bool {
     let seed = t.exps[0].seed;
-    let row = &mut t.ports[port as usize];
+    let row = &mut t.ports[port];
     if q > row.kmax {
         return true;
     }
     let threshold = row.pmax_q32 * (q - row.kmin) as u64 / (row.kmax - row.kmin) as u64;
-    let draw = hash32(port, row.draws as u32, (row.draws >> 32) as u32, seed);
+    let draw = hash32(port.0, row.draws as u32, (row.draws >> 32) as u32, seed);
     row.draws += 1;
     (draw as u64) < threshold
 }
 
 /// Adds this hop to the packet's telemetry.
-fn push_int(t: &mut Tables, port: u32, p: u32, now: u64) {
-    let n = (t.packets[p as usize].meta >> meta::INT_SHIFT) & meta::INT_MASK;
+fn push_int(t: &mut Tables, port: PortIdx, p: PacketIdx, now: u64) {
+    let n = (t.packets[p].meta >> meta::INT_SHIFT) & meta::INT_MASK;
     if n >= INT_HOPS {
         return;
     }
     let e = &t.exps[0];
-    let row = &t.ports[port as usize];
+    let row = &t.ports[port];
     let multi = e.int_multi as u64;
     let (from_ps, from_bytes) = t.fold_hints.counts_from(port);
     let time = ((now - from_ps) / 1000) & 0xff_ffff;
     let tx = ((row.tx_bytes - from_bytes) / (INT_TX_UNIT as u64 * multi)) & 0xf_ffff;
     let queue = ((row.q_bytes + FRAME_BYTES * row.frames) as u64 / (INT_Q_UNIT as u64 * multi)).min(0x1_ffff);
     let word = time | (tx << 24) | (queue << 44) | ((row.rate_idx as u64) << 61);
-    t.ints[(e.flow_len + p) as usize].hop[n as usize] = word;
-    t.packets[p as usize].meta += 1 << meta::INT_SHIFT;
+    t.ints[(e.flow_len + p.0) as usize].hop[n as usize] = word;
+    t.packets[p].meta += 1 << meta::INT_SHIFT;
 }
 
 /// Puts `p` on the wire.
 #[inline]
-fn transmit(t: &mut Tables, port: u32, p: u32, wire: u32, x: u64, at: &EventKey) {
-    let row = &mut t.ports[port as usize];
+fn transmit(t: &mut Tables, port: PortIdx, p: PacketIdx, wire: u32, x: u64, at: &EventKey) {
+    let row = &mut t.ports[port];
     row.busy = 1;
     row.busy_until = at.t + x;
     row.busy_d = lineage(x, &at.d);
     row.tx_bytes += wire as u64;
     let (peer, delay) = (row.peer, row.delay);
-    let pk = &mut t.packets[p as usize];
+    let pk = &mut t.packets[p];
     pk.t = at.t + x + delay;
     pk.d = lineage(x + delay, &at.d);
     wire_push(t, peer, p);
 }
 
 /// A pause or resume frame reaches the port from its peer.
-pub fn on_frame(t: &mut Tables, port: u32, p: u32, at: &EventKey, joint: bool) {
-    let resume = t.packets[p as usize].meta & meta::RESUME != 0;
-    let row = &mut t.ports[port as usize];
+pub fn on_frame(t: &mut Tables, port: PortIdx, p: PacketIdx, at: &EventKey, joint: bool) {
+    let resume = t.packets[p].meta & meta::RESUME != 0;
+    let row = &mut t.ports[port];
     if resume {
         row.paused = 0;
     } else {
@@ -215,8 +215,8 @@ pub fn on_frame(t: &mut Tables, port: u32, p: u32, at: &EventKey, joint: bool) {
 }
 
 /// Keeps a record until `advance` returns it to its owner.
-pub fn return_later(t: &mut Tables, port: u32, p: u32) {
-    t.packets[p as usize].next = t.ports[port as usize].to_return;
-    t.ports[port as usize].to_return = p;
+pub fn return_later(t: &mut Tables, port: PortIdx, p: PacketIdx) {
+    t.packets[p].next = t.ports[port].to_return;
+    t.ports[port].to_return = p;
     t.shared[SHARED_FLAGS as usize] |= flag::TO_RETURN;
 }

@@ -5,10 +5,13 @@ use std::time::{Duration, Instant};
 use rayon::prelude::*;
 
 use crate::columns::{Tables, status};
-use crate::engine::{Engine, EngineError, Slice, grow, is_final, systems};
+use crate::engine::{Engine, EngineError, SliceOutcome, grow, is_final, systems};
+use crate::isolation::isolated;
 
-/// Steps between two readings of the clock: well below a millisecond for small networks.
+/// Steps between two readings of the clock, at most: well below a millisecond for small networks.
 const STEPS_PER_CHECK: u32 = 64;
+/// Rows times steps between two readings, about: a row can take a microsecond in a step, so this is some milliseconds.
+const ROWS_PER_CHECK: usize = 4096;
 /// Short enough for progress and limits, long enough that the host's work between slices does not count.
 const SLICE: Duration = Duration::from_millis(100);
 
@@ -22,12 +25,18 @@ impl Engine for CpuEngine {
         batch: &mut [Tables],
         packet_limit: u64,
         stop: &(dyn Fn() -> bool + Sync),
-    ) -> Result<Slice, EngineError> {
+    ) -> Result<SliceOutcome, EngineError> {
         let end = Instant::now() + SLICE;
         // One at a time to whoever is free: experiments differ in length by orders of magnitude.
-        let done: Vec<(f64, Option<String>)> =
-            batch.par_iter_mut().with_max_len(1).map(|t| advance_one(t, end, packet_limit, stop)).collect();
-        let mut slice = Slice::default();
+        let done: Vec<(f64, Option<String>)> = batch
+            .par_iter_mut()
+            .with_max_len(1)
+            .map(|t| {
+                let ended = isolated(|| advance_one(t, end, packet_limit, stop));
+                ended.unwrap_or_else(|defect| (0.0, Some(defect.to_string())))
+            })
+            .collect();
+        let mut slice = SliceOutcome::default();
         for (place, (seconds, failure)) in done.into_iter().enumerate() {
             slice.seconds.push(seconds);
             slice.failures.extend(failure.map(|why| (place, why)));
@@ -40,6 +49,12 @@ impl Engine for CpuEngine {
     }
 }
 
+/// Steps that take some milliseconds at most.
+pub fn steps_per_check(t: &Tables) -> u32 {
+    let rows = t.nics.len() + t.ports.len();
+    ((ROWS_PER_CHECK / rows.max(1)) as u32).clamp(1, STEPS_PER_CHECK)
+}
+
 /// Runs one experiment until `end`; gives the seconds it took and why it can never end, if so.
 pub fn advance_one(
     t: &mut Tables,
@@ -49,8 +64,9 @@ pub fn advance_one(
 ) -> (f64, Option<String>) {
     let start = Instant::now();
     let mut failure = None;
+    let steps = steps_per_check(t);
     while failure.is_none() && !is_final(t) && Instant::now() < end && !stop() {
-        systems::run(t, STEPS_PER_CHECK);
+        systems::run(t, steps);
         if t.exps[0].status == status::NEEDS_PACKETS {
             failure = grow::grow(t, packet_limit).err().map(|e| e.to_string());
         }

@@ -4,20 +4,20 @@
 use super::egress::{completion, enqueue, idle, on_frame, start_next};
 use super::key::{ARRIVAL, EventKey, NO_EVENT, before};
 use super::lists::merge;
-use super::plan::want_word;
-use crate::columns::{NEVER, NONE, SHARED_HEADER, Tables};
+use super::plan::request_word;
+use crate::columns::{NEVER, PacketIdx, PortIdx, SHARED_HEADER, Tables};
 
 /// Merges all that the ingresses planned for `port` into one list, by time; ties go to the lower ingress.
-pub fn gather(t: &mut Tables, port: u32) -> u32 {
-    let sw = &t.switches[t.ports[port as usize].switch_idx as usize];
+pub fn gather(t: &mut Tables, port: PortIdx) -> PacketIdx {
+    let sw = &t.switches[t.ports[port].switch_idx];
     let (port_first, port_n, plan_first) = (sw.port_first, sw.port_n, sw.plan_first);
     let local = port - port_first;
     let words = t.exps[0].mask_words;
     // Lists of 1, 2, 4 ... sources, as in a bottom-up merge sort, so that n sources cost log n visits a packet.
-    let mut levels = [NONE; 16];
+    let mut levels = [PacketIdx::NONE; 16];
     let mut top = 0usize;
     for w in 0..words {
-        let word = want_word(t, port, w * 32) as usize;
+        let word = request_word(t, port, w * 32) as usize;
         let mut bits = t.shared[word];
         t.shared[word] = 0;
         while bits != 0 {
@@ -25,9 +25,9 @@ pub fn gather(t: &mut Tables, port: u32) -> u32 {
             bits &= bits - 1;
             let mut list = t.plans[(plan_first + ingress * port_n + local) as usize].head;
             let mut level = 0usize;
-            while levels[level] != NONE {
+            while levels[level].is_some() {
                 list = merge(t, levels[level], list);
-                levels[level] = NONE;
+                levels[level] = PacketIdx::NONE;
                 level += 1;
             }
             levels[level] = list;
@@ -36,10 +36,10 @@ pub fn gather(t: &mut Tables, port: u32) -> u32 {
             }
         }
     }
-    let mut all = NONE;
+    let mut all = PacketIdx::NONE;
     for &list in &levels[..=top] {
-        if list != NONE {
-            all = if all == NONE { list } else { merge(t, list, all) };
+        if list.is_some() {
+            all = if all.is_none() { list } else { merge(t, list, all) };
         }
     }
     all
@@ -47,31 +47,31 @@ pub fn gather(t: &mut Tables, port: u32) -> u32 {
 
 /// Key of the arrival at the head of a list.
 #[inline]
-pub fn arrival(t: &Tables, p: u32) -> EventKey {
-    if p == NONE {
+pub fn arrival(t: &Tables, p: PacketIdx) -> EventKey {
+    if p.is_none() {
         return NO_EVENT;
     }
-    let pk = &t.packets[p as usize];
-    EventKey { t: pk.t, d: pk.d, kind: ARRIVAL, entity: pk.in_port }
+    let pk = &t.packets[p];
+    EventKey { t: pk.t, d: pk.d, kind: ARRIVAL, entity: pk.in_port.0 }
 }
 
 /// Key of the arrival of a pause frame at `port`.
 #[inline]
-pub fn frame_arrival(t: &Tables, port: u32) -> EventKey {
-    let p = t.ports[port as usize].in_frames;
-    if p == NONE {
+pub fn frame_arrival(t: &Tables, port: PortIdx) -> EventKey {
+    let p = t.ports[port].in_frames;
+    if p.is_none() {
         return NO_EVENT;
     }
-    let pk = &t.packets[p as usize];
-    EventKey { t: pk.t, d: pk.d, kind: ARRIVAL, entity: port }
+    let pk = &t.packets[p];
+    EventKey { t: pk.t, d: pk.d, kind: ARRIVAL, entity: port.0 }
 }
 
 /// Processes `port` up to `end`.
-pub fn forward(t: &mut Tables, port: u32, end: u64) {
-    let word = (SHARED_HEADER + port) as usize;
-    t.shared[word] = t.shared[word].wrapping_add(t.ports[port as usize].arr_bytes);
-    t.ports[port as usize].arr_bytes = 0;
-    t.ports[port as usize].arr_n = 0;
+pub fn forward(t: &mut Tables, port: PortIdx, end: u64) {
+    let word = (SHARED_HEADER + port.0) as usize;
+    t.shared[word] = t.shared[word].wrapping_add(t.ports[port].arr_bytes);
+    t.ports[port].arr_bytes = 0;
+    t.ports[port].arr_n = 0;
     let mut list = gather(t, port);
     loop {
         let mut next = completion(t, port);
@@ -93,33 +93,34 @@ pub fn forward(t: &mut Tables, port: u32, end: u64) {
             start_next(t, port, &next, false);
         } else if what == 1 {
             let p = list;
-            list = t.packets[p as usize].next;
+            list = t.packets[p].next;
             enqueue(t, port, p, next.t);
             if idle(t, port, &next) {
                 start_next(t, port, &next, false);
             }
         } else {
-            let p = t.ports[port as usize].in_frames;
-            t.ports[port as usize].in_frames = t.packets[p as usize].next;
+            let p = t.ports[port].in_frames;
+            t.ports[port].in_frames = t.packets[p].next;
             on_frame(t, port, p, &next, false);
         }
     }
     let clock = completion(t, port).t;
-    let at = (t.exps[0].end_len + t.exps[0].nic_len + port) as usize;
+    let at = port.end(t.exps[0].nic_len).own_clock(t.exps[0].end_len);
     t.clocks[at] = clock;
     debug_assert!(clock == NEVER || clock >= end);
 }
 
 /// [`forward`] for a row: at ports of independent switches, where there is something to do.
 #[inline]
-pub fn row(t: &mut Tables, port: u32, end: u64) {
+pub fn row(t: &mut Tables, port: PortIdx, end: u64) {
     let e = &t.exps[0];
-    let own = (e.end_len + e.nic_len + port) as usize;
-    let wanted = (0..e.mask_words).any(|w| t.shared[want_word(t, port, w * 32) as usize] != 0);
-    let row = &t.ports[port as usize];
-    let due = wanted || row.arr_n > 0 || row.in_frames != NONE || t.clocks[own] < end;
+    let own = port.end(e.nic_len).own_clock(e.end_len);
+    let requests = request_word(t, port, 0) as usize;
+    let wanted = t.shared[requests..requests + e.mask_words as usize].iter().any(|&word| word != 0);
+    let row = &t.ports[port];
+    let due = wanted || row.arr_n > 0 || row.in_frames.is_some() || t.clocks[own] < end;
     // Most ports have nothing to do, so that is found out first.
-    if due && t.switches[row.switch_idx as usize].independent != 0 {
+    if due && t.switches[row.switch_idx].independent != 0 {
         forward(t, port, end);
     }
 }

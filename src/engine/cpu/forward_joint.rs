@@ -5,27 +5,27 @@ use super::egress::{completion, enqueue, idle, on_frame, return_later, send_fram
 use super::forward::{arrival, frame_arrival, gather};
 use super::key::{NO_EVENT, before};
 use super::mmu;
-use crate::columns::{Tables, kind, meta};
+use crate::columns::{PacketIdx, PortIdx, SwitchIdx, Tables, kind, meta};
 
 /// Processes switch `s` up to `end`.
-pub fn forward_joint(t: &mut Tables, s: u32, end: u64) {
-    let sw = t.switches[s as usize];
-    let ports = sw.port_first..sw.port_first + sw.port_n;
+pub fn forward_joint(t: &mut Tables, s: SwitchIdx, end: u64) {
+    let sw = t.switches[s];
+    let ports = sw.ports();
     for port in ports.clone() {
-        t.ports[port as usize].merged = gather(t, port);
-        t.ports[port as usize].arr_bytes = 0;
-        t.ports[port as usize].arr_n = 0;
+        t.ports[port].merged = gather(t, port);
+        t.ports[port].arr_bytes = 0;
+        t.ports[port].arr_n = 0;
     }
     loop {
         let mut next = NO_EVENT;
         let mut what = 0;
-        let mut which = 0;
+        let mut which = PortIdx(0);
         for port in ports.clone() {
             let c = completion(t, port);
             if before(&c, &next) {
                 (next, what, which) = (c, 0, port);
             }
-            let a = arrival(t, t.ports[port as usize].merged);
+            let a = arrival(t, t.ports[port].merged);
             if before(&a, &next) {
                 (next, what, which) = (a, 1, port);
             }
@@ -40,9 +40,9 @@ pub fn forward_joint(t: &mut Tables, s: u32, end: u64) {
         if what == 0 {
             start_next(t, which, &next, true);
         } else if what == 1 {
-            let p = t.ports[which as usize].merged;
-            t.ports[which as usize].merged = t.packets[p as usize].next;
-            let pk = &t.packets[p as usize];
+            let p = t.ports[which].merged;
+            t.ports[which].merged = t.packets[p].next;
+            let pk = &t.packets[p];
             let (ingress, wire) = (pk.in_port, pk.meta & meta::WIRE_MASK);
             if !mmu::admit(t, ingress, wire) {
                 drop_packet(t, which, p);
@@ -56,23 +56,23 @@ pub fn forward_joint(t: &mut Tables, s: u32, end: u64) {
                 start_next(t, which, &next, true);
             }
         } else {
-            let p = t.ports[which as usize].in_frames;
-            t.ports[which as usize].in_frames = t.packets[p as usize].next;
+            let p = t.ports[which].in_frames;
+            t.ports[which].in_frames = t.packets[p].next;
             on_frame(t, which, p, &next, true);
         }
     }
     for port in ports {
-        let at = (t.exps[0].end_len + t.exps[0].nic_len + port) as usize;
+        let at = port.end(t.exps[0].nic_len).own_clock(t.exps[0].end_len);
         t.clocks[at] = completion(t, port).t;
     }
 }
 
 /// Drops `p` on its way to egress `port`.
-fn drop_packet(t: &mut Tables, port: u32, p: u32) {
-    let pk = &t.packets[p as usize];
+fn drop_packet(t: &mut Tables, port: PortIdx, p: PacketIdx) {
+    let pk = &t.packets[p];
     let data = (pk.meta >> meta::KIND_SHIFT) & meta::KIND_MASK == kind::DATA;
     let payload = pk.payload;
-    let row = &mut t.ports[port as usize];
+    let row = &mut t.ports[port];
     row.drops += 1;
     if data {
         row.dropped_bytes += payload as u64;
@@ -82,8 +82,8 @@ fn drop_packet(t: &mut Tables, port: u32, p: u32) {
 
 /// [`forward_joint`] for a row: at switches that are not independent.
 #[inline]
-pub fn row(t: &mut Tables, s: u32, end: u64) {
-    if t.switches[s as usize].independent == 0 {
+pub fn row(t: &mut Tables, s: SwitchIdx, end: u64) {
+    if t.switches[s].independent == 0 {
         forward_joint(t, s, end);
     }
 }

@@ -1,45 +1,45 @@
 //! Packet lists and the wires between link ends (twin: `shaders/lists.wgsl`).
 
 use super::key::older;
-use crate::columns::{NEVER, NONE, Tables};
+use crate::columns::{LinkEndIdx, NEVER, PacketIdx, Tables};
 
 /// Puts packet `p`, whose arrival time is set, on the wire to link end `end`.
 #[inline]
-pub fn wire_push(t: &mut Tables, end: u32, p: u32) {
-    t.packets[p as usize].next = NONE;
-    let wire = &mut t.wires[end as usize];
+pub fn wire_push(t: &mut Tables, end: LinkEndIdx, p: PacketIdx) {
+    t.packets[p].next = PacketIdx::NONE;
+    let wire = &mut t.wires[end];
     wire.n += 1;
     let tail = wire.tail;
     wire.tail = p;
-    if wire.head == NONE {
+    if wire.head.is_none() {
         wire.head = p;
-        t.clocks[end as usize] = t.packets[p as usize].t;
+        t.clocks[end.usize()] = t.packets[p].t;
     } else {
-        t.packets[tail as usize].next = p;
+        t.packets[tail].next = p;
     }
 }
 
 /// Takes the first packet off the wire to `end`.
 #[inline]
-pub fn wire_pop(t: &mut Tables, end: u32) -> u32 {
-    let wire = &mut t.wires[end as usize];
+pub fn wire_pop(t: &mut Tables, end: LinkEndIdx) -> PacketIdx {
+    let wire = &mut t.wires[end];
     let p = wire.head;
-    let next = t.packets[p as usize].next;
+    let next = t.packets[p].next;
     wire.head = next;
     wire.n -= 1;
-    if next == NONE {
-        wire.tail = NONE;
-        t.clocks[end as usize] = NEVER;
+    if next.is_none() {
+        wire.tail = PacketIdx::NONE;
+        t.clocks[end.usize()] = NEVER;
     } else {
-        t.clocks[end as usize] = t.packets[next as usize].t;
+        t.clocks[end.usize()] = t.packets[next].t;
     }
     p
 }
 
 /// Whether packet `a` arrives before packet `b`; equals keep their order (`a` first), so the caller passes the lower ingress as `a`.
 #[inline]
-fn arrives_first(t: &Tables, a: u32, b: u32) -> bool {
-    let (pa, pb) = (&t.packets[a as usize], &t.packets[b as usize]);
+fn arrives_first(t: &Tables, a: PacketIdx, b: PacketIdx) -> bool {
+    let (pa, pb) = (&t.packets[a], &t.packets[b]);
     if pa.t != pb.t {
         return pa.t < pb.t;
     }
@@ -47,30 +47,30 @@ fn arrives_first(t: &Tables, a: u32, b: u32) -> bool {
 }
 
 /// Merges two lists of arrivals; of equals those of `a` come first.
-pub fn merge(t: &mut Tables, a: u32, b: u32) -> u32 {
+pub fn merge(t: &mut Tables, a: PacketIdx, b: PacketIdx) -> PacketIdx {
     let (mut a, mut b) = (a, b);
-    let mut head = NONE;
-    let mut tail = NONE;
-    while a != NONE && b != NONE {
+    let mut head = PacketIdx::NONE;
+    let mut tail = PacketIdx::NONE;
+    while a.is_some() && b.is_some() {
         let take_a = arrives_first(t, a, b);
         let p = if take_a { a } else { b };
-        let next = t.packets[p as usize].next;
+        let next = t.packets[p].next;
         if take_a {
             a = next;
         } else {
             b = next;
         }
-        if tail == NONE {
+        if tail.is_none() {
             head = p;
         } else {
-            t.packets[tail as usize].next = p;
+            t.packets[tail].next = p;
         }
         tail = p;
     }
-    let rest = if a != NONE { a } else { b };
-    if tail == NONE {
+    let rest = if a.is_some() { a } else { b };
+    if tail.is_none() {
         return rest;
     }
-    t.packets[tail as usize].next = rest;
+    t.packets[tail].next = rest;
     head
 }

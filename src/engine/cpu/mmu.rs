@@ -1,65 +1,67 @@
 //! The shared buffer of a switch, event by event; only `forward_joint` needs it (twin: `shaders/mmu.wgsl`). Pause and resume frames are
 //! queued here; the caller sends them.
 
-use crate::columns::{FRAME_BYTES, NONE, SHARED_FLAGS, SHARED_HEADER, Switch, Tables, flag, kind, meta, mode};
+use crate::columns::{
+    FRAME_BYTES, PacketIdx, PortIdx, SHARED_FLAGS, SHARED_HEADER, Switch, Tables, flag, kind, meta, mode,
+};
 
 /// What port `i` occupies of the shared part of the buffer.
 #[inline]
-fn shared_of(t: &Tables, port: u32) -> u32 {
-    t.shared[(SHARED_HEADER + port) as usize].saturating_sub(t.exps[0].reserve)
+fn shared_of(t: &Tables, port: PortIdx) -> u32 {
+    t.shared[(SHARED_HEADER + port.0) as usize].saturating_sub(t.exps[0].reserve)
 }
 
 /// Shared bytes in use at the switch.
 ///
 /// Summed anew each time: a running total would be one more state to keep right in two languages, and joint steps are rare.
 pub fn shared_used(t: &Tables, sw: &Switch) -> u64 {
-    (sw.port_first..sw.port_first + sw.port_n).map(|p| shared_of(t, p) as u64).sum()
+    sw.ports().map(|p| shared_of(t, p) as u64).sum()
 }
 
 /// The dynamic threshold of port `i` with `used` shared bytes in use.
 #[inline]
-fn threshold(t: &Tables, sw: &Switch, port: u32, used: u64) -> u64 {
-    sw.shared_size.saturating_sub(used) >> t.ports[port as usize].shift
+fn threshold(t: &Tables, sw: &Switch, port: PortIdx, used: u64) -> u64 {
+    sw.shared_size.saturating_sub(used) >> t.ports[port].shift
 }
 
 /// Whether a packet of `x` bytes that came in by `port` may stay.
-pub fn admit(t: &Tables, port: u32, x: u32) -> bool {
-    let row = &t.ports[port as usize];
-    if x + row.hr <= row.headroom {
+pub fn admit(t: &Tables, port: PortIdx, x: u32) -> bool {
+    let row = &t.ports[port];
+    if x + row.headroom_used <= row.headroom {
         return true;
     }
-    let sw = &t.switches[row.switch_idx as usize];
+    let sw = &t.switches[row.switch_idx];
     let used = shared_used(t, sw);
     x as u64 + used <= threshold(t, sw, port, used)
 }
 
 /// Charges `x` bytes to ingress `port`. Returns whether a pause frame was queued there, for the caller to send.
 #[must_use]
-pub fn charge(t: &mut Tables, port: u32, x: u32) -> bool {
-    let sw = t.switches[t.ports[port as usize].switch_idx as usize];
+pub fn charge(t: &mut Tables, port: PortIdx, x: u32) -> bool {
+    let sw = t.switches[t.ports[port].switch_idx];
     let reserve = t.exps[0].reserve;
     let used = shared_used(t, &sw);
-    let word = (SHARED_HEADER + port) as usize;
+    let word = (SHARED_HEADER + port.0) as usize;
     let n = t.shared[word] + x;
     if n > reserve && (n - reserve) as u64 > threshold(t, &sw, port, used) {
-        if t.ports[port as usize].hr == 0 && t.ports[port as usize].pausing == 0 {
-            t.switches[t.ports[port as usize].switch_idx as usize].congested_n += 1;
+        if t.ports[port].headroom_used == 0 && t.ports[port].pausing == 0 {
+            t.switches[t.ports[port].switch_idx].congested_n += 1;
         }
-        t.ports[port as usize].hr += x;
+        t.ports[port].headroom_used += x;
     } else {
         t.shared[word] = n;
     }
     note_held(t, &sw, port);
-    let row = &t.ports[port as usize];
+    let row = &t.ports[port];
     if t.exps[0].modes & mode::PFC == 0 || row.pausing != 0 {
         return false;
     }
     let used = shared_used(t, &sw);
-    if row.hr > 0 || shared_of(t, port) as u64 >= threshold(t, &sw, port, used) {
-        if row.hr == 0 {
-            t.switches[row.switch_idx as usize].congested_n += 1;
+    if row.headroom_used > 0 || shared_of(t, port) as u64 >= threshold(t, &sw, port, used) {
+        if row.headroom_used == 0 {
+            t.switches[row.switch_idx].congested_n += 1;
         }
-        t.ports[port as usize].pausing = 1;
+        t.ports[port].pausing = 1;
         push_frame(t, port, 0);
         return true;
     }
@@ -67,11 +69,10 @@ pub fn charge(t: &mut Tables, port: u32, x: u32) -> bool {
 }
 
 /// Remembers the most the switch has held, and that it was too much.
-fn note_held(t: &mut Tables, sw: &Switch, port: u32) {
-    let held: u64 = (sw.port_first..sw.port_first + sw.port_n)
-        .map(|p| t.shared[(SHARED_HEADER + p) as usize] as u64 + t.ports[p as usize].hr as u64)
-        .sum();
-    let row = &mut t.switches[t.ports[port as usize].switch_idx as usize];
+fn note_held(t: &mut Tables, sw: &Switch, port: PortIdx) {
+    let held: u64 =
+        sw.ports().map(|p| t.shared[(SHARED_HEADER + p.0) as usize] as u64 + t.ports[p].headroom_used as u64).sum();
+    let row = &mut t.switches[t.ports[port].switch_idx];
     if held > row.max_held {
         row.max_held = held;
     }
@@ -81,31 +82,31 @@ fn note_held(t: &mut Tables, sw: &Switch, port: u32) {
 }
 
 /// Releases `x` bytes of ingress `port`.
-pub fn release(t: &mut Tables, port: u32, x: u32) {
-    let row = &mut t.ports[port as usize];
-    let from_headroom = if x < row.hr { x } else { row.hr };
-    let was = row.hr;
-    row.hr -= from_headroom;
-    if was > 0 && row.hr == 0 && row.pausing == 0 {
-        t.switches[row.switch_idx as usize].congested_n -= 1;
+pub fn release(t: &mut Tables, port: PortIdx, x: u32) {
+    let row = &mut t.ports[port];
+    let from_headroom = if x < row.headroom_used { x } else { row.headroom_used };
+    let was = row.headroom_used;
+    row.headroom_used -= from_headroom;
+    if was > 0 && row.headroom_used == 0 && row.pausing == 0 {
+        t.switches[row.switch_idx].congested_n -= 1;
     }
-    t.shared[(SHARED_HEADER + port) as usize] -= x - from_headroom;
+    t.shared[(SHARED_HEADER + port.0) as usize] -= x - from_headroom;
 }
 
 /// After a packet that came in by `port` left through `egress`: queues a resume frame at `port` if that is due. Returns whether the
 /// caller must send it: not if `port` is `egress`, whose transmitter is being loaded at this moment, so that the frame goes next.
 #[must_use]
-pub fn resume_test(t: &mut Tables, port: u32, egress: u32) -> bool {
-    let row = &t.ports[port as usize];
-    if row.pausing == 0 || row.hr != 0 {
+pub fn resume_test(t: &mut Tables, port: PortIdx, egress: PortIdx) -> bool {
+    let row = &t.ports[port];
+    if row.pausing == 0 || row.headroom_used != 0 {
         return false;
     }
-    let sw = &t.switches[row.switch_idx as usize];
+    let sw = &t.switches[row.switch_idx];
     let mine = shared_of(t, port) as u64;
     let used = shared_used(t, sw);
     if mine == 0 || mine + t.exps[0].resume_offset as u64 <= threshold(t, sw, port, used) {
-        t.switches[row.switch_idx as usize].congested_n -= 1;
-        t.ports[port as usize].pausing = 0;
+        t.switches[row.switch_idx].congested_n -= 1;
+        t.ports[port].pausing = 0;
         push_frame(t, port, meta::RESUME);
         return port != egress;
     }
@@ -113,30 +114,30 @@ pub fn resume_test(t: &mut Tables, port: u32, egress: u32) -> bool {
 }
 
 /// Takes a record from the switch's pool and makes it the last frame of `port`.
-fn push_frame(t: &mut Tables, port: u32, resume: u32) {
-    let s = t.ports[port as usize].switch_idx;
-    let p = t.switches[s as usize].free_head;
-    if p == NONE {
+fn push_frame(t: &mut Tables, port: PortIdx, resume: u32) {
+    let s = t.ports[port].switch_idx;
+    let p = t.switches[s].free_head;
+    if p.is_none() {
         t.shared[SHARED_FLAGS as usize] |= flag::POOL_EMPTY;
         return;
     }
-    t.switches[s as usize].free_head = t.packets[p as usize].next;
-    t.switches[s as usize].free_n -= 1;
-    let pk = &mut t.packets[p as usize];
-    pk.next = NONE;
-    pk.flow = s;
+    t.switches[s].free_head = t.packets[p].next;
+    t.switches[s].free_n -= 1;
+    let pk = &mut t.packets[p];
+    pk.next = PacketIdx::NONE;
+    pk.set_frame_switch(s);
     pk.seq = 0;
     pk.path = 0;
-    pk.payload = NONE;
-    pk.in_port = NONE;
+    pk.set_records(PacketIdx::NONE);
+    pk.in_port = PortIdx::NONE;
     pk.meta = FRAME_BYTES | (kind::FRAME << meta::KIND_SHIFT) | resume;
-    let row = &mut t.ports[port as usize];
+    let row = &mut t.ports[port];
     let tail = row.frame_tail;
     row.frame_tail = p;
     row.frames += 1;
-    if tail == NONE {
+    if tail.is_none() {
         row.frame_head = p;
     } else {
-        t.packets[tail as usize].next = p;
+        t.packets[tail].next = p;
     }
 }

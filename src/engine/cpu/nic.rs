@@ -8,10 +8,12 @@ use super::key::{ARRIVAL, COMPLETION, EventKey, NO_EVENT, RTO, START, TIMER, bef
 use super::lists::{wire_pop, wire_push};
 use super::math::{hash32, tx_time};
 use super::{queue_pair, receiver, sender, task};
-use crate::columns::{FoldTrace, NEVER, NONE, SHARED_FLAGS, Tables, cc, flag, kind, meta, mode, qp};
+use crate::columns::{
+    FlowIdx, FoldTrace, NEVER, NONE, NicIdx, PacketIdx, PortIdx, SHARED_FLAGS, Tables, cc, flag, kind, meta, mode, qp,
+};
 
 /// Processes NIC `n` up to `end`, or to the first post or start of a queue pair that folding holds back.
-pub fn nic(t: &mut Tables, n: u32, end: u64) {
+pub fn nic(t: &mut Tables, n: NicIdx, end: u64) {
     loop {
         let next = next_event(t, n);
         if next.t >= end {
@@ -19,18 +21,18 @@ pub fn nic(t: &mut Tables, n: u32, end: u64) {
         }
         let may_send = match next.kind {
             COMPLETION => {
-                t.nics[n as usize].busy_until = NEVER;
+                t.nics[n].busy_until = NEVER;
                 true
             }
             ARRIVAL => arrive(t, n, &next),
             TIMER => {
-                t.nics[n as usize].timer = NEVER;
+                t.nics[n].timer = NEVER;
                 true
             }
             RTO => timeout(t, n, &next),
             START => {
-                let row = &t.nics[n as usize];
-                if t.flow_tx[(row.flow_first + row.flow_next) as usize].flags & qp::HELD != 0 {
+                let row = &t.nics[n];
+                if t.flow_tx[row.flow_first + row.flow_next].flags & qp::HELD != 0 {
                     break;
                 }
                 start_flow(t, n, &next);
@@ -48,38 +50,38 @@ pub fn nic(t: &mut Tables, n: u32, end: u64) {
         }
     }
     set_clock(t, n);
-    let row = &t.nics[n as usize];
+    let row = &t.nics[n];
     if row.free_n < row.worst {
         t.shared[SHARED_FLAGS as usize] |= flag::NEEDS_PACKETS;
     }
 }
 
 /// Sets the NIC's own clock to the earliest of what it knows of.
-pub fn set_clock(t: &mut Tables, n: u32) {
-    let row = &t.nics[n as usize];
+pub fn set_clock(t: &mut Tables, n: NicIdx) {
+    let row = &t.nics[n];
     let clock = row.busy_until.min(row.timer).min(row.rto).min(row.next_start).min(row.next_task);
-    let at = (t.exps[0].end_len + n) as usize;
+    let at = n.end().own_clock(t.exps[0].end_len);
     t.clocks[at] = clock;
 }
 
 /// The earliest of what can happen at a NIC.
 #[inline]
-pub fn next_event(t: &Tables, n: u32) -> EventKey {
-    let row = &t.nics[n as usize];
+pub fn next_event(t: &Tables, n: NicIdx) -> EventKey {
+    let row = &t.nics[n];
     let mut next = NO_EVENT;
     if row.busy_until != NEVER {
-        next = EventKey { t: row.busy_until, d: row.busy_d, kind: COMPLETION, entity: n };
+        next = EventKey { t: row.busy_until, d: row.busy_d, kind: COMPLETION, entity: n.0 };
     }
-    let head_t = t.clocks[n as usize];
+    let head_t = t.clocks[n.usize()];
     if head_t <= next.t && head_t != NEVER {
-        let d = t.packets[t.wires[n as usize].head as usize].d;
-        let arrival = EventKey { t: head_t, d, kind: ARRIVAL, entity: n };
+        let d = t.packets[t.wires[n.end()].head].d;
+        let arrival = EventKey { t: head_t, d, kind: ARRIVAL, entity: n.0 };
         if before(&arrival, &next) {
             next = arrival;
         }
     }
     if row.timer <= next.t && row.timer != NEVER {
-        let timer = EventKey { t: row.timer, d: row.timer_d, kind: TIMER, entity: n };
+        let timer = EventKey { t: row.timer, d: row.timer_d, kind: TIMER, entity: n.0 };
         if before(&timer, &next) {
             next = timer;
         }
@@ -93,7 +95,7 @@ pub fn next_event(t: &Tables, n: u32) -> EventKey {
     if row.next_start <= next.t && row.next_start != NEVER {
         let start = EventKey {
             t: row.next_start,
-            d: periodic(0, 0, t.flow_tx[(row.flow_first + row.flow_next) as usize].flow_id + 1),
+            d: periodic(0, 0, t.flow_tx[row.flow_first + row.flow_next].flow_id + 1),
             kind: START,
             entity: 0,
         };
@@ -111,14 +113,14 @@ pub fn next_event(t: &Tables, n: u32) -> EventKey {
 }
 
 /// A packet arrives. Returns whether the NIC may have something to send now.
-fn arrive(t: &mut Tables, n: u32, at: &EventKey) -> bool {
-    let p = wire_pop(t, n);
-    let pk_meta = t.packets[p as usize].meta;
+fn arrive(t: &mut Tables, n: NicIdx, at: &EventKey) -> bool {
+    let p = wire_pop(t, n.end());
+    let pk_meta = t.packets[p].meta;
     match (pk_meta >> meta::KIND_SHIFT) & meta::KIND_MASK {
         kind::DATA => receiver::on_data(t, n, p, at),
         kind::FRAME => {
-            let row = &mut t.nics[n as usize];
-            t.packets[p as usize].next = row.to_return;
+            let row = &mut t.nics[n];
+            t.packets[p].next = row.to_return;
             row.to_return = p;
             t.shared[SHARED_FLAGS as usize] |= flag::TO_RETURN;
             if pk_meta & meta::RESUME != 0 {
@@ -137,31 +139,30 @@ fn arrive(t: &mut Tables, n: u32, at: &EventKey) -> bool {
 }
 
 /// The next flow of the NIC starts: a queue pair is created.
-fn start_flow(t: &mut Tables, n: u32, at: &EventKey) {
-    let row = &mut t.nics[n as usize];
+fn start_flow(t: &mut Tables, n: NicIdx, at: &EventKey) {
+    let row = &mut t.nics[n];
     let f = row.flow_first + row.flow_next;
     row.flow_next += 1;
-    row.next_start =
-        if row.flow_next < row.flow_n { t.flow_tx[(row.flow_first + row.flow_next) as usize].start } else { NEVER };
+    row.next_start = if row.flow_next < row.flow_n { t.flow_tx[row.flow_first + row.flow_next].start } else { NEVER };
     queue_pair::create(t, n, f, at.t);
     queue_pair::join_order(t, n, f);
 }
 
 /// Retransmission: the due queue pair with the lowest flow number goes back to what is not acknowledged. Returns whether one was due.
-fn timeout(t: &mut Tables, n: u32, at: &EventKey) -> bool {
-    let row = &t.nics[n as usize];
+fn timeout(t: &mut Tables, n: NicIdx, at: &EventKey) -> bool {
+    let row = &t.nics[n];
     let (first, qp_n) = (row.flow_first, row.qp_n);
-    let mut due = NONE;
+    let mut due = FlowIdx::NONE;
     for k in 0..qp_n {
-        let f = t.order[(first + k) as usize];
-        let tx = &t.flow_tx[f as usize];
-        if tx.rto_at <= at.t && (due == NONE || tx.flow_id < t.flow_tx[due as usize].flow_id) {
+        let f = t.order[(first + k).usize()];
+        let tx = &t.flow_tx[f];
+        if tx.rto_at <= at.t && (due.is_none() || tx.flow_id < t.flow_tx[due].flow_id) {
             due = f;
         }
     }
-    if due != NONE {
+    if due.is_some() {
         let most = t.exps[0].rto_retries;
-        let tx = &mut t.flow_tx[due as usize];
+        let tx = &mut t.flow_tx[due];
         tx.retries += 1;
         queue_pair::step_back(tx);
         // Nothing is outstanding now; the next packet sets a deadline anew.
@@ -172,21 +173,21 @@ fn timeout(t: &mut Tables, n: u32, at: &EventKey) -> bool {
     }
     let mut least = NEVER;
     for k in 0..qp_n {
-        let f = t.order[(first + k) as usize];
-        least = least.min(t.flow_tx[f as usize].rto_at);
+        let f = t.order[(first + k).usize()];
+        least = least.min(t.flow_tx[f].rto_at);
     }
-    t.nics[n as usize].rto = least;
-    due != NONE
+    t.nics[n].rto = least;
+    due.is_some()
 }
 
 /// Gives the NIC the chance to send: an ACK first, else the next queue pair in turn that may, else a timer.
-fn kick(t: &mut Tables, n: u32, at: &EventKey) {
-    let row = &t.nics[n as usize];
+fn kick(t: &mut Tables, n: NicIdx, at: &EventKey) {
+    let row = &t.nics[n];
     if row.busy_until != NEVER {
         return;
     }
     let ack_prio = t.exps[0].modes & mode::ACK_HIGH_PRIO != 0;
-    if row.ack_head != NONE && (ack_prio || row.paused == 0) {
+    if row.ack_head.is_some() && (ack_prio || row.paused == 0) {
         send_ack(t, n, at);
         return;
     }
@@ -207,11 +208,11 @@ fn kick(t: &mut Tables, n: u32, at: &EventKey) {
         if idx >= count {
             idx = 0;
         }
-        let f = t.order[(first + idx) as usize];
+        let f = t.order[(first + idx).usize()];
         if timers {
             dcqcn::advance(t, f, at);
         }
-        let tx = &t.flow_tx[f as usize];
+        let tx = &t.flow_tx[f];
         let sendable = !paused && tx.snd_nxt < tx.size && (tx.win == 0 || tx.snd_nxt - tx.snd_una < tx.win);
         if sendable && tx.next_avail <= at.t {
             found = idx;
@@ -227,12 +228,12 @@ fn kick(t: &mut Tables, n: u32, at: &EventKey) {
         found = remove_finished(t, n, finished, found);
     }
     if found != NONE {
-        t.nics[n as usize].rr = found;
-        let f = t.order[(first + found) as usize];
+        t.nics[n].rr = found;
+        let f = t.order[(first + found).usize()];
         send_data(t, n, f, at);
         return;
     }
-    let row = &mut t.nics[n as usize];
+    let row = &mut t.nics[n];
     if least != NEVER && least > at.t && row.timer == NEVER {
         row.timer = least;
         row.timer_d = lineage(least - at.t, &at.d);
@@ -240,53 +241,53 @@ fn kick(t: &mut Tables, n: u32, at: &EventKey) {
 }
 
 /// Removes the finished queue pairs from index `from` on; returns where the one at `found` went.
-fn remove_finished(t: &mut Tables, n: u32, from: u32, found: u32) -> u32 {
-    let row = &t.nics[n as usize];
+fn remove_finished(t: &mut Tables, n: NicIdx, from: u32, found: u32) -> u32 {
+    let row = &t.nics[n];
     let (first, count) = (row.flow_first, row.qp_n);
     let mut moved = found;
     let mut to = from;
     for k in from..count {
-        let f = t.order[(first + k) as usize];
-        if t.flow_tx[f as usize].flags & qp::FINISHED == 0 {
+        let f = t.order[(first + k).usize()];
+        if t.flow_tx[f].flags & qp::FINISHED == 0 {
             if k == found {
                 moved = to;
             }
-            t.order[(first + to) as usize] = f;
+            t.order[(first + to).usize()] = f;
             to += 1;
         } else {
-            t.flow_tx[f as usize].flags &= !qp::QUEUED;
+            t.flow_tx[f].flags &= !qp::QUEUED;
         }
     }
-    t.nics[n as usize].qp_n = to;
+    t.nics[n].qp_n = to;
     moved
 }
 
-fn send_ack(t: &mut Tables, n: u32, at: &EventKey) {
-    let row = &mut t.nics[n as usize];
+fn send_ack(t: &mut Tables, n: NicIdx, at: &EventKey) {
+    let row = &mut t.nics[n];
     let p = row.ack_head;
-    row.ack_head = t.packets[p as usize].next;
-    if row.ack_head == NONE {
-        row.ack_tail = NONE;
+    row.ack_head = t.packets[p].next;
+    if row.ack_head.is_none() {
+        row.ack_tail = PacketIdx::NONE;
     }
     let x = row.tx_ack;
     transmit(t, n, p, x, at);
 }
 
 /// Sends the next packet of queue pair `f`.
-fn send_data(t: &mut Tables, n: u32, f: u32, at: &EventKey) {
+fn send_data(t: &mut Tables, n: NicIdx, f: FlowIdx, at: &EventKey) {
     if t.exps[0].cc == cc::DCQCN {
         dcqcn::advance(t, f, at);
     }
-    let p = t.nics[n as usize].free_head;
-    if p == NONE {
+    let p = t.nics[n].free_head;
+    if p.is_none() {
         t.shared[SHARED_FLAGS as usize] |= flag::POOL_EMPTY;
         return;
     }
     let e = &t.exps[0];
-    let row = &mut t.nics[n as usize];
-    row.free_head = t.packets[p as usize].next;
+    let row = &mut t.nics[n];
+    row.free_head = t.packets[p].next;
     row.free_n -= 1;
-    let tx = &mut t.flow_tx[f as usize];
+    let tx = &mut t.flow_tx[f];
     let left = tx.send_end - tx.snd_nxt;
     let payload = if left < e.payload as u64 { left as u32 } else { e.payload };
     let wire = payload + e.data_overhead;
@@ -294,19 +295,19 @@ fn send_data(t: &mut Tables, n: u32, f: u32, at: &EventKey) {
     let clock = e.clock_ps as u64;
     let x = if full { row.tx_full } else { tx_time(wire, row.rate, clock) };
     let gap = if e.modes & mode::RATE_BOUND == 0 || tx.rate == row.rate { x } else { tx_time(wire, tx.rate, clock) };
-    let pk = &mut t.packets[p as usize];
+    let pk = &mut t.packets[p];
     pk.flow = f;
     pk.seq = tx.snd_nxt;
     pk.payload = payload;
     pk.meta = wire | (kind::DATA << meta::KIND_SHIFT);
     pk.path = tx.path_first;
-    pk.in_port = NONE;
+    pk.in_port = PortIdx::NONE;
     if tx.n_paths > 1 {
         pk.path += hash32(tx.flow_id, tx.n_sent, 0, e.routing_seed) % tx.n_paths * tx.path_len;
     }
     tx.n_sent += 1;
     if e.stamp_len > 0 {
-        t.stamps[p as usize] = at.t;
+        t.stamps[p.usize()] = at.t;
     }
     if tx.snd_nxt == tx.snd_una {
         tx.rto_at = at.t + e.rto;
@@ -316,12 +317,12 @@ fn send_data(t: &mut Tables, n: u32, f: u32, at: &EventKey) {
     tx.sent_bytes += payload as u64;
     tx.last_wire = wire;
     tx.next_avail = at.t + gap;
-    if tx.snd_nxt == tx.send_end && tx.msg_send != NONE {
+    if tx.snd_nxt == tx.send_end && tx.msg_send.is_some() {
         let sent = tx.msg_send;
-        let follow = t.tasks[sent as usize].follow;
+        let follow = t.tasks[sent].follow;
         tx.msg_send = follow;
-        if follow != NONE {
-            tx.send_end += t.tasks[follow as usize].bytes;
+        if follow.is_some() {
+            tx.send_end += t.tasks[follow].bytes;
         }
         task::note(t, FoldTrace::Sent { task: sent, at: at.t });
     }
@@ -330,13 +331,13 @@ fn send_data(t: &mut Tables, n: u32, f: u32, at: &EventKey) {
 
 /// Puts `p` on the NIC's wire.
 #[inline]
-fn transmit(t: &mut Tables, n: u32, p: u32, x: u64, at: &EventKey) {
-    let row = &mut t.nics[n as usize];
+fn transmit(t: &mut Tables, n: NicIdx, p: PacketIdx, x: u64, at: &EventKey) {
+    let row = &mut t.nics[n];
     row.busy_until = at.t + x;
     row.busy_d = lineage(x, &at.d);
     row.hops += 1;
     let (peer, delay) = (row.peer, row.delay);
-    let pk = &mut t.packets[p as usize];
+    let pk = &mut t.packets[p];
     row.tx_bytes += (pk.meta & meta::WIRE_MASK) as u64;
     pk.t = at.t + x + delay;
     pk.d = lineage(x + delay, &at.d);
@@ -345,8 +346,8 @@ fn transmit(t: &mut Tables, n: u32, p: u32, x: u64, at: &EventKey) {
 
 /// [`nic`] for a row: where there is something to do.
 #[inline]
-pub fn row(t: &mut Tables, n: u32, end: u64) {
-    if t.clocks[n as usize] < end || t.clocks[(t.exps[0].end_len + n) as usize] < end {
+pub fn row(t: &mut Tables, n: NicIdx, end: u64) {
+    if t.clocks[n.usize()] < end || t.clocks[n.end().own_clock(t.exps[0].end_len)] < end {
         nic(t, n, end);
     }
 }

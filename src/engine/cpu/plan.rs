@@ -1,36 +1,36 @@
 //! System `plan`, a row a switch port: what arrives here in this step, sorted by the egress that wants it (twin: `shaders/plan.wgsl`).
 
 use super::lists::wire_pop;
-use crate::columns::{NONE, SHARED_HEADER, Tables, kind, meta};
+use crate::columns::{PacketIdx, PortIdx, SHARED_HEADER, Tables, kind, meta};
 
-/// Word and bit by which `ingress` (index in its switch) tells egress `port` that it has something for it.
+/// Word in which `ingress` (index in its switch) tells egress `port` that it has something for it.
 #[inline]
-pub fn want_word(t: &Tables, port: u32, ingress: u32) -> u32 {
+pub fn request_word(t: &Tables, port: PortIdx, ingress: u32) -> u32 {
     let e = &t.exps[0];
-    SHARED_HEADER + e.port_len + port * e.mask_words + ingress / 32
+    SHARED_HEADER + e.port_len + port.0 * e.mask_words + ingress / 32
 }
 
 /// Takes all that arrives at `port` before `end` off its wire.
-pub fn plan(t: &mut Tables, port: u32, end: u64) {
-    let link_end = t.exps[0].nic_len + port;
-    let switch = t.ports[port as usize].switch_idx;
+pub fn plan(t: &mut Tables, port: PortIdx, end: u64) {
+    let link_end = port.end(t.exps[0].nic_len);
+    let switch = t.ports[port].switch_idx;
     let (port_first, port_n, plan_first) = {
-        let s = &t.switches[switch as usize];
+        let s = &t.switches[switch];
         (s.port_first, s.port_n, s.plan_first)
     };
     let local = port - port_first;
     let mut bytes = 0;
     let mut n = 0;
-    let mut frame_tail = NONE;
-    while t.clocks[link_end as usize] < end {
+    let mut frame_tail = PacketIdx::NONE;
+    while t.clocks[link_end.usize()] < end {
         let p = wire_pop(t, link_end);
-        let pk = &mut t.packets[p as usize];
-        pk.next = NONE;
+        let pk = &mut t.packets[p];
+        pk.next = PacketIdx::NONE;
         if (pk.meta >> meta::KIND_SHIFT) & meta::KIND_MASK == kind::FRAME {
-            if frame_tail == NONE {
-                t.ports[port as usize].in_frames = p;
+            if frame_tail.is_none() {
+                t.ports[port].in_frames = p;
             } else {
-                t.packets[frame_tail as usize].next = p;
+                t.packets[frame_tail].next = p;
             }
             frame_tail = p;
             continue;
@@ -41,26 +41,26 @@ pub fn plan(t: &mut Tables, port: u32, end: u64) {
         bytes += pk.meta & meta::WIRE_MASK;
         n += 1;
         let entry = (plan_first + local * port_n + (egress - port_first)) as usize;
-        let word = want_word(t, egress, local) as usize;
+        let word = request_word(t, egress, local) as usize;
         let bit = 1u32 << (local % 32);
         if t.shared[word] & bit == 0 {
             t.shared[word] |= bit;
             t.plans[entry].head = p;
         } else {
             let tail = t.plans[entry].tail;
-            t.packets[tail as usize].next = p;
+            t.packets[tail].next = p;
         }
         t.plans[entry].tail = p;
     }
-    let row = &mut t.ports[port as usize];
+    let row = &mut t.ports[port];
     row.arr_bytes = bytes;
     row.arr_n = n;
 }
 
 /// [`plan`] for a row: where something reaches the port.
 #[inline]
-pub fn row(t: &mut Tables, port: u32, end: u64) {
-    if t.clocks[(t.exps[0].nic_len + port) as usize] < end {
+pub fn row(t: &mut Tables, port: PortIdx, end: u64) {
+    if t.clocks[port.end(t.exps[0].nic_len).usize()] < end {
         plan(t, port, end);
     }
 }

@@ -2,11 +2,11 @@
 
 use super::math::{ONE_Q32, ONE_Q48};
 use super::rate::set_rate;
-use crate::columns::{FlowTx, NEVER, Tables, cc, qp};
+use crate::columns::{FlowIdx, FlowTx, NEVER, NicIdx, Tables, cc, qp};
 
 /// Queue pair `f` of NIC `n` comes into being: line rate, free to send.
-pub fn create(t: &mut Tables, n: u32, f: u32, now: u64) {
-    let tx = &mut t.flow_tx[f as usize];
+pub fn create(t: &mut Tables, n: NicIdx, f: FlowIdx, now: u64) {
+    let tx = &mut t.flow_tx[f];
     tx.next_avail = now;
     tx.rto_at = NEVER;
     tx.flags |= qp::CREATED;
@@ -14,10 +14,10 @@ pub fn create(t: &mut Tables, n: u32, f: u32, now: u64) {
 }
 
 /// Congestion-control state as it is at first. DCTCP goes on counting its batch.
-pub fn reset_cc(t: &mut Tables, n: u32, f: u32) {
-    let line = t.nics[n as usize].rate;
+pub fn reset_cc(t: &mut Tables, n: NicIdx, f: FlowIdx) {
+    let line = t.nics[n].rate;
     let dctcp = t.exps[0].cc == cc::DCTCP;
-    let tx = &mut t.flow_tx[f as usize];
+    let tx = &mut t.flow_tx[f];
     tx.flags &= !(qp::STARTED | qp::A_SEEN | qp::D_SEEN | qp::CWR);
     tx.stage = 0;
     tx.diff = 0;
@@ -35,11 +35,11 @@ pub fn reset_cc(t: &mut Tables, n: u32, f: u32) {
 }
 
 /// Puts queue pair `f` at the end of its NIC's turn.
-pub fn join_order(t: &mut Tables, n: u32, f: u32) {
-    let row = &mut t.nics[n as usize];
-    t.order[(row.flow_first + row.qp_n) as usize] = f;
+pub fn join_order(t: &mut Tables, n: NicIdx, f: FlowIdx) {
+    let row = &mut t.nics[n];
+    t.order[(row.flow_first + row.qp_n).usize()] = f;
     row.qp_n += 1;
-    t.flow_tx[f as usize].flags |= qp::QUEUED;
+    t.flow_tx[f].flags |= qp::QUEUED;
 }
 
 /// Sending goes on from what is not acknowledged.

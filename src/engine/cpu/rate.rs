@@ -1,12 +1,12 @@
 //! A queue pair's rate and the window that follows from it (twin: `shaders/rate.wgsl`).
 
 use super::math::mul_div;
-use crate::columns::{Tables, mode};
+use crate::columns::{FlowIdx, Tables, mode};
 
 /// Sets the rate and the window that follows from it.
-pub fn set_rate(t: &mut Tables, f: u32, rate: u64, line: u64) {
+pub fn set_rate(t: &mut Tables, f: FlowIdx, rate: u64, line: u64) {
     let modes = t.exps[0].modes;
-    let tx = &mut t.flow_tx[f as usize];
+    let tx = &mut t.flow_tx[f];
     tx.rate = rate;
     if modes & mode::WINDOW == 0 {
         tx.win = 0;

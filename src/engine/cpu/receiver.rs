@@ -3,18 +3,18 @@
 use super::key::EventKey;
 use super::math::hash32;
 use super::task;
-use crate::columns::{NONE, Tables, kind, meta};
+use crate::columns::{NicIdx, PacketIdx, Tables, TaskIdx, kind, meta};
 
 /// Data packet `p` has arrived whole at NIC `n`. Returns whether an answer was queued; the data packet's record becomes the
 /// answer, or is held until the next one.
-pub fn on_data(t: &mut Tables, n: u32, p: u32, at: &EventKey) -> bool {
+pub fn on_data(t: &mut Tables, n: NicIdx, p: PacketIdx, at: &EventKey) -> bool {
     let now = at.t;
     let e = &t.exps[0];
-    let pk = &mut t.packets[p as usize];
-    let rx = &mut t.flow_rx[pk.flow as usize];
+    let pk = &mut t.packets[p];
+    let rx = &mut t.flow_rx[pk.flow];
     rx.arrived_bytes += pk.payload as u64;
     let mut answer = kind::ACK;
-    let mut arrived = NONE;
+    let mut arrived = TaskIdx::NONE;
     let due;
     if pk.seq == rx.expected {
         rx.expected += pk.payload as u64;
@@ -23,11 +23,11 @@ pub fn on_data(t: &mut Tables, n: u32, p: u32, at: &EventKey) -> bool {
             rx.milestone += e.ack_interval;
         }
         due = milestone || rx.expected.is_multiple_of(e.chunk) || rx.expected >= rx.msg_end;
-        if rx.expected == rx.msg_end && rx.msg != NONE {
+        if rx.expected == rx.msg_end && rx.msg.is_some() {
             arrived = rx.msg;
-            rx.msg = t.tasks[arrived as usize].follow;
-            if rx.msg != NONE {
-                rx.msg_end += t.tasks[rx.msg as usize].bytes;
+            rx.msg = t.tasks[arrived].follow;
+            if rx.msg.is_some() {
+                rx.msg_end += t.tasks[rx.msg].bytes;
             }
         }
     } else if pk.seq > rx.expected {
@@ -52,23 +52,23 @@ pub fn on_data(t: &mut Tables, n: u32, p: u32, at: &EventKey) -> bool {
     }
     pk.meta = pk_meta;
     pk.seq = rx.expected;
-    pk.payload = rx.held;
-    rx.held = NONE;
+    pk.set_records(rx.held);
+    rx.held = PacketIdx::NONE;
     pk.path = rx.path_first;
     if rx.n_paths > 1 {
         pk.path += hash32(rx.flow_id, rx.n_acks, 1, e.routing_seed) % rx.n_paths * rx.path_len;
     }
     rx.n_acks += 1;
-    pk.next = NONE;
-    let row = &mut t.nics[n as usize];
+    pk.next = PacketIdx::NONE;
+    let row = &mut t.nics[n];
     let tail = row.ack_tail;
     row.ack_tail = p;
-    if tail == NONE {
+    if tail.is_none() {
         row.ack_head = p;
     } else {
-        t.packets[tail as usize].next = p;
+        t.packets[tail].next = p;
     }
-    if arrived != NONE {
+    if arrived.is_some() {
         task::delivered(t, n, arrived, at);
     }
     true

@@ -1,6 +1,6 @@
 //! System `schedule`, a row an experiment: the signals of this step reach their gates (twin: `shaders/schedule.wgsl`).
 
-use crate::columns::{NONE, SHARED_FLAGS, Tables, flag};
+use crate::columns::{NONE, NicIdx, SHARED_FLAGS, Tables, flag};
 
 /// Counts signals; gates that everybody has reached are lined up for `analytical`, by time and number.
 pub fn schedule(t: &mut Tables) {
@@ -8,20 +8,20 @@ pub fn schedule(t: &mut Tables) {
         return;
     }
     t.shared[SHARED_FLAGS as usize] &= !flag::SIGNALS;
-    for n in 0..t.exps[0].nic_len {
+    for n in NicIdx::all(t.exps[0].nic_len) {
         collect(t, n);
     }
 }
 
 /// Counts the signals that NIC `n` gave.
-fn collect(t: &mut Tables, n: u32) {
+fn collect(t: &mut Tables, n: NicIdx) {
     collect_into(t, n, &mut add_fired);
 }
 
 /// Counts the signals that NIC `n` gave; `fired` takes every gate that everybody has reached.
-pub fn collect_into(t: &mut Tables, n: u32, fired: &mut impl FnMut(&mut Tables, u32)) {
-    let mut s = t.nics[n as usize].signals;
-    t.nics[n as usize].signals = NONE;
+pub fn collect_into(t: &mut Tables, n: NicIdx, fired: &mut impl FnMut(&mut Tables, u32)) {
+    let mut s = t.nics[n].signals;
+    t.nics[n].signals = NONE;
     while s != NONE {
         let signal = t.signals[s as usize];
         let gate = &mut t.gates[signal.gate as usize];

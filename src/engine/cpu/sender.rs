@@ -6,26 +6,26 @@ use super::math::hash32;
 use super::queue_pair::step_back;
 use super::task;
 use crate::columns::{
-    NEVER, NONE, RttSample, SHARED_FLAGS, SHARED_FLOWS_LEFT, STALL_DOUBLINGS, STALLS_A_RETRY, Tables, cc, flag, kind,
-    meta, qp,
+    FlowIdx, NEVER, NicIdx, PacketIdx, RttSample, SHARED_FLAGS, SHARED_FLOWS_LEFT, STALL_DOUBLINGS, STALLS_A_RETRY,
+    Tables, cc, flag, kind, meta, qp,
 };
 
 /// Gives record `p` back to the pool of NIC `n`.
-pub fn free_packet(t: &mut Tables, n: u32, p: u32) {
-    let row = &mut t.nics[n as usize];
-    t.packets[p as usize].next = row.free_head;
+pub fn free_packet(t: &mut Tables, n: NicIdx, p: PacketIdx) {
+    let row = &mut t.nics[n];
+    t.packets[p].next = row.free_head;
     row.free_head = p;
     row.free_n += 1;
 }
 
 /// ACK or NACK `p` has come back to NIC `n`.
-pub fn on_ack(t: &mut Tables, n: u32, p: u32, at: &EventKey) {
-    let pk = t.packets[p as usize];
+pub fn on_ack(t: &mut Tables, n: NicIdx, p: PacketIdx, at: &EventKey) {
+    let pk = t.packets[p];
     let f = pk.flow;
-    if t.flow_tx[f as usize].flags & qp::FINISHED == 0 {
-        let oldest = t.flow_tx[f as usize].msg_ack;
+    if t.flow_tx[f].flags & qp::FINISHED == 0 {
+        let oldest = t.flow_tx[f].msg_ack;
         advance_una(t, f, &pk, at.t);
-        let rtt = if t.exps[0].stamp_len > 0 { at.t - t.stamps[p as usize] } else { 0 };
+        let rtt = if t.exps[0].stamp_len > 0 { at.t - t.stamps[p.usize()] } else { 0 };
         if t.exps[0].rtt_cap > 0 {
             sample_rtt(t, f, at.t, rtt);
         }
@@ -36,14 +36,14 @@ pub fn on_ack(t: &mut Tables, n: u32, p: u32, at: &EventKey) {
             cc::DCTCP => dctcp::on_ack(t, n, f, pk.seq, pk.meta & meta::CNP != 0),
             _ => {}
         }
-        let until = t.flow_tx[f as usize].msg_ack;
+        let until = t.flow_tx[f].msg_ack;
         if oldest != until {
             task::acknowledged(t, n, oldest, until, at);
         }
     }
-    let mut q = pk.payload;
-    while q != NONE {
-        let next = t.packets[q as usize].next;
+    let mut q = pk.records();
+    while q.is_some() {
+        let next = t.packets[q].next;
         free_packet(t, n, q);
         q = next;
     }
@@ -51,18 +51,18 @@ pub fn on_ack(t: &mut Tables, n: u32, p: u32, at: &EventKey) {
 }
 
 /// What the sequence number says: progress, a step back, the end.
-fn advance_una(t: &mut Tables, f: u32, pk: &crate::columns::Packet, now: u64) {
+fn advance_una(t: &mut Tables, f: FlowIdx, pk: &crate::columns::Packet, now: u64) {
     let rto = t.exps[0].rto;
-    let tx = &mut t.flow_tx[f as usize];
+    let tx = &mut t.flow_tx[f];
     let progress = pk.seq > tx.snd_una;
     if progress {
         tx.snd_una = pk.seq;
         tx.retries = 0;
         tx.stalls = 0;
-        while tx.msg_ack != NONE && tx.snd_una >= tx.ack_end {
-            tx.msg_ack = t.tasks[tx.msg_ack as usize].follow;
-            if tx.msg_ack != NONE {
-                tx.ack_end += t.tasks[tx.msg_ack as usize].bytes;
+        while tx.msg_ack.is_some() && tx.snd_una >= tx.ack_end {
+            tx.msg_ack = t.tasks[tx.msg_ack].follow;
+            if tx.msg_ack.is_some() {
+                tx.ack_end += t.tasks[tx.msg_ack].bytes;
             }
         }
     }
@@ -73,7 +73,7 @@ fn advance_una(t: &mut Tables, f: u32, pk: &crate::columns::Packet, now: u64) {
     if nack && !progress {
         stall(t, f, now);
     }
-    let tx = &mut t.flow_tx[f as usize];
+    let tx = &mut t.flow_tx[f];
     if tx.snd_una >= tx.snd_nxt {
         tx.rto_at = NEVER;
     } else if progress {
@@ -91,10 +91,10 @@ fn advance_una(t: &mut Tables, f: u32, pk: &crate::columns::Packet, now: u64) {
 
 /// A NACK that brought no progress: a pause of random length, so that flows whose losses keep step with each other's fall out of step; and in the
 /// end the flow gives up.
-fn stall(t: &mut Tables, f: u32, now: u64) {
+fn stall(t: &mut Tables, f: FlowIdx, now: u64) {
     let e = &t.exps[0];
     let (seed, most) = (e.seed, STALLS_A_RETRY * (e.rto_retries + 1));
-    let tx = &mut t.flow_tx[f as usize];
+    let tx = &mut t.flow_tx[f];
     tx.stalls += 1;
     let doublings = if tx.stalls < STALL_DOUBLINGS { tx.stalls } else { STALL_DOUBLINGS };
     let longest = (tx.base_rtt_ns as u64 * 1000) << doublings;
@@ -106,10 +106,10 @@ fn stall(t: &mut Tables, f: u32, now: u64) {
 }
 
 /// Keeps a round-trip time; when a flow's room is full, every second one goes and the stride doubles.
-fn sample_rtt(t: &mut Tables, f: u32, now: u64, rtt: u64) {
+fn sample_rtt(t: &mut Tables, f: FlowIdx, now: u64, rtt: u64) {
     let cap = t.exps[0].rtt_cap;
-    let base = f * cap;
-    let tx = &mut t.flow_tx[f as usize];
+    let base = f.0 * cap;
+    let tx = &mut t.flow_tx[f];
     let take = tx.rtt_seen.is_multiple_of(tx.rtt_stride);
     tx.rtt_seen += 1;
     if !take {

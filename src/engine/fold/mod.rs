@@ -21,8 +21,8 @@ mod run;
 mod steady;
 
 pub use memo::backing_store::BackingStore;
-pub use memo::codec::{SEMANTICS, Version, version};
-pub use memo::node_id::NodeId;
+pub use memo::codec::{SEMANTICS, Version, is_record, version};
+pub use memo::node_id::MemoNodeId;
 pub use memo::owner::Recorder;
 pub use memo::table::Memo;
 pub use memo::unsaved::Unsaved;

@@ -8,7 +8,7 @@ use super::device::GpuDevice;
 use super::faults::RunError;
 use super::host::{GpuEngine, Mode};
 use crate::columns::Tables;
-use crate::engine::{Engine, EngineError, Slice, is_final};
+use crate::engine::{Engine, EngineError, SliceOutcome, is_final};
 
 /// Tables go to the device and back once a slice, so it is longer than the CPU engine's.
 const SLICE: Duration = Duration::from_secs(1);
@@ -49,7 +49,7 @@ impl Engine for GpuEngine {
         batch: &mut [Tables],
         packet_limit: u64,
         stop: &(dyn Fn() -> bool + Sync),
-    ) -> Result<Slice, EngineError> {
+    ) -> Result<SliceOutcome, EngineError> {
         let ran: Vec<bool> = batch.iter().map(|t| !is_final(t)).collect();
         let start = Instant::now();
         let mode = self.mode.unwrap_or_else(|| Self::mode_for(batch));
@@ -57,7 +57,7 @@ impl Engine for GpuEngine {
             .run(batch, mode, packet_limit, &mut |_| start.elapsed() < SLICE && !stop())
             .map_err(|e| EngineError::Device(e.to_string()))?;
         let share = start.elapsed().as_secs_f64() / ran.iter().filter(|r| **r).count().max(1) as f64;
-        Ok(Slice {
+        Ok(SliceOutcome {
             seconds: ran.iter().map(|r| if *r { share } else { 0.0 }).collect(),
             failures: report.failures.into_iter().map(|(place, why)| (place, why.to_string())).collect(),
             folds: Vec::new(),

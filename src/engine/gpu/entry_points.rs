@@ -4,28 +4,28 @@
 
 use std::fmt::Write;
 
-use crate::engine::systems::{Rows, SYSTEMS, System, Then, When};
+use crate::engine::systems::{RunCondition, SYSTEMS, System, SystemRows, Then};
 
 /// The line of `shaders/fused.wgsl` that stands for the systems of a step.
 const MARKER: &str = "        // SYSTEMS\n";
 
 /// Each system as a kernel of its own: one dispatch over all experiments that run, `x` counts rows, `y` experiments.
-pub fn per_system() -> String {
+pub(super) fn per_system() -> String {
     SYSTEMS.iter().map(entry_point).collect()
 }
 
 /// The fused kernel: the text of `shaders/fused.wgsl` with the systems of a step.
-pub fn fused(template: &str) -> String {
+pub(super) fn fused(template: &str) -> String {
     template.replace(MARKER, &step())
 }
 
 /// WGSL that is true where `system` is to run; the experiment was entered before.
 fn condition(system: &System) -> &'static str {
     match system.when {
-        When::NewStep => " && exps[exp_row].phase == 0u",
-        When::Always => "",
-        When::Frames => " && frames_suffice()",
-        When::Gates => " && frames_suffice() && exps[exp_row].gate_len > 0u",
+        RunCondition::NewStep => " && exps[exp_row].phase == 0u",
+        RunCondition::Always => "",
+        RunCondition::Frames => " && frames_suffice()",
+        RunCondition::Gates => " && frames_suffice() && exps[exp_row].gate_len > 0u",
     }
 }
 
@@ -44,7 +44,7 @@ fn entry_point(system: &System) -> String {
 }}
 "
         ),
-        None if system.rows == Rows::Clocks => format!(
+        None if system.rows == SystemRows::Clocks => format!(
             "{head}{by_group}) {{
     let running = enter_slot(group.x);
 {}    if lane == 0u && running {{
@@ -66,12 +66,12 @@ fn entry_point(system: &System) -> String {
 }
 
 /// Where rows are counted: the column of `Exp`, and the variable of the fused kernel. `None`: there is one row an experiment.
-fn rows(rows: Rows) -> Option<(&'static str, &'static str)> {
+fn rows(rows: SystemRows) -> Option<(&'static str, &'static str)> {
     match rows {
-        Rows::Port => Some(("port_len", "n_port")),
-        Rows::Switch => Some(("switch_len", "n_switch")),
-        Rows::Nic => Some(("nic_len", "n_nic")),
-        Rows::Experiment | Rows::Clocks => None,
+        SystemRows::Port => Some(("port_len", "n_port")),
+        SystemRows::Switch => Some(("switch_len", "n_switch")),
+        SystemRows::Nic => Some(("nic_len", "n_nic")),
+        SystemRows::Experiment | SystemRows::Clocks => None,
     }
 }
 
@@ -93,12 +93,12 @@ fn least_clock(indent: &str) -> String {
 /// every invocation enters or leaves out.
 fn step() -> String {
     let mut out = String::new();
-    let mut blocks: Vec<When> = Vec::new();
+    let mut blocks: Vec<RunCondition> = Vec::new();
     for system in SYSTEMS {
-        let wanted: &[When] = match system.when {
-            When::NewStep | When::Always => &[],
-            When::Frames => &[When::Frames],
-            When::Gates => &[When::Frames, When::Gates],
+        let wanted: &[RunCondition] = match system.when {
+            RunCondition::NewStep | RunCondition::Always => &[],
+            RunCondition::Frames => &[RunCondition::Frames],
+            RunCondition::Gates => &[RunCondition::Frames, RunCondition::Gates],
         };
         while !wanted.starts_with(&blocks) {
             blocks.pop();
@@ -107,7 +107,7 @@ fn step() -> String {
         for &block in &wanted[blocks.len()..] {
             let i = indent(blocks.len());
             let _ = match block {
-                When::Gates => writeln!(out, "{i}if (changes & GO_GATES) != 0u {{"),
+                RunCondition::Gates => writeln!(out, "{i}if (changes & GO_GATES) != 0u {{"),
                 _ => writeln!(
                     out,
                     "{i}if lane == 0u {{\n{i}    decision = forward_decision();\n{i}}}
@@ -132,14 +132,14 @@ fn statements(system: &System, i: &str, out: &mut String) {
         Some((_, n)) => {
             let all = format!("for (var row = lane; row < {n}; row += WORKGROUP)");
             match system.when {
-                When::NewStep => writeln!(
+                RunCondition::NewStep => writeln!(
                     out,
                     "{i}if (go & GO_NEW_STEP) != 0u {{\n{i}    {all} {{\n{i}        {name}_row(row, end);\n{i}    }}\n{i}}}"
                 ),
                 _ => writeln!(out, "{i}{all} {{\n{i}    {name}_row(row, end);\n{i}}}"),
             }
         }
-        None if system.rows == Rows::Clocks => {
+        None if system.rows == SystemRows::Clocks => {
             writeln!(out, "{}{i}if lane == 0u {{\n{i}    {name}(end, least_of_all());\n{i}}}", least_clock(i))
         }
         None => writeln!(out, "{i}if lane == 0u {{\n{i}    {name}();\n{i}}}"),

@@ -6,13 +6,13 @@
 use std::time::{Duration, Instant};
 
 use super::faults::{Faults, RunError};
-use super::kernels::{Kernel, Kernels};
+use super::kernels::{EntryPoint, Kernels};
 use super::pack::{self, Room};
 use super::resident::Resident;
 use super::source;
 use crate::columns::{Exp, Tables, status};
 use crate::engine::grow::{TooManyPackets, grow};
-use crate::engine::systems::{Rows, SYSTEMS, When};
+use crate::engine::systems::{RunCondition, SYSTEMS, SystemRows};
 
 /// How the steps reach the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,7 +25,7 @@ pub enum Mode {
 
 /// Where a run stands, after a dispatch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Progress {
+pub struct DispatchProgress {
     /// Experiments of the run that have come to their end.
     pub finished: usize,
     /// All experiments of the run.
@@ -145,7 +145,7 @@ impl GpuEngine {
         experiments: &mut [Tables],
         mode: Mode,
         packet_limit: u64,
-        go_on: &mut dyn FnMut(&Progress) -> bool,
+        go_on: &mut dyn FnMut(&DispatchProgress) -> bool,
     ) -> Result<Report, RunError> {
         let mut report = Report::default();
         let n_run = experiments.len();
@@ -174,7 +174,7 @@ impl GpuEngine {
         experiments: &mut [Tables],
         batch: &Batch,
         report: &mut Report,
-        go_on: &mut dyn FnMut(&Progress) -> bool,
+        go_on: &mut dyn FnMut(&DispatchProgress) -> bool,
     ) -> Result<(), RunError> {
         // Places of those that take part: growing may leave some without room or over their limit.
         let mut places: Vec<usize> = (0..experiments.len()).collect();
@@ -249,7 +249,7 @@ impl GpuEngine {
         batch: &Batch,
         others: &Others,
         report: &mut Report,
-        go_on: &mut dyn FnMut(&Progress) -> bool,
+        go_on: &mut dyn FnMut(&DispatchProgress) -> bool,
     ) -> Result<Pause, RunError> {
         let mut running: Vec<u32> = (0..resident.exps().len() as u32).collect();
         let mut before = resident.exps().to_vec();
@@ -261,15 +261,16 @@ impl GpuEngine {
                 self.device.create_command_encoder(&wgpu::CommandEncoderDescriptor { label: Some("steps") });
             match batch.mode {
                 Mode::Fused => {
-                    self.kernels.prepare(&self.device, &self.faults, Kernel::Fused)?;
+                    self.kernels.prepare(&self.device, &self.faults, EntryPoint::Fused)?;
                     let mut pass = begin(&mut encoder, resident);
-                    self.kernels.dispatch(&mut pass, Kernel::Fused, running.len() as u32, 1);
+                    self.kernels.dispatch(&mut pass, EntryPoint::Fused, running.len() as u32, 1);
                 }
                 Mode::PerSystem => {
                     // Without gates there is nothing to schedule.
                     let gates = running.iter().any(|&r| resident.exps()[r as usize].gate_len > 0);
-                    let systems =
-                        (0..SYSTEMS.len()).filter(|&k| gates || SYSTEMS[k].when != When::Gates).map(Kernel::System);
+                    let systems = (0..SYSTEMS.len())
+                        .filter(|&k| gates || SYSTEMS[k].when != RunCondition::Gates)
+                        .map(EntryPoint::System);
                     for kernel in systems.clone() {
                         self.kernels.prepare(&self.device, &self.faults, kernel)?;
                     }
@@ -296,7 +297,7 @@ impl GpuEngine {
 
             running.retain(|&r| exps[r as usize].status == status::RUNNING);
             let waiting = exps.iter().filter(|e| e.status == status::NEEDS_PACKETS).count();
-            let progress = Progress {
+            let progress = DispatchProgress {
                 finished: others.ended + exps.len() - running.len() - waiting,
                 experiments: batch.n_run,
                 steps: others.steps + exps.iter().map(|e| e.steps).sum::<u64>(),
@@ -328,12 +329,12 @@ impl GpuEngine {
     }
 
     /// Appends one system over all rows of the running experiments.
-    fn dispatch_system(&self, pass: &mut wgpu::ComputePass, kernel: Kernel, exps: &[Exp], running: &[u32]) {
+    fn dispatch_system(&self, pass: &mut wgpu::ComputePass, kernel: EntryPoint, exps: &[Exp], running: &[u32]) {
         let rows = match kernel {
-            Kernel::Fused => Rows::Experiment,
-            Kernel::System(k) => SYSTEMS[k].rows,
+            EntryPoint::Fused => SystemRows::Experiment,
+            EntryPoint::System(k) => SYSTEMS[k].rows,
         };
-        if matches!(rows, Rows::Experiment | Rows::Clocks) {
+        if matches!(rows, SystemRows::Experiment | SystemRows::Clocks) {
             self.kernels.dispatch(pass, kernel, running.len() as u32, 1);
             return;
         }
@@ -356,7 +357,7 @@ impl GpuEngine {
     pub fn run_system(
         &mut self,
         resident: &Resident,
-        kernel: Kernel,
+        kernel: EntryPoint,
         experiments: Option<&mut [&mut Tables]>,
     ) -> Result<(), RunError> {
         self.kernels.prepare(&self.device, &self.faults, kernel)?;

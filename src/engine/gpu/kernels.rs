@@ -9,27 +9,27 @@ use crate::engine::systems::SYSTEMS;
 
 /// An entry point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Kernel {
+pub enum EntryPoint {
     /// Many steps, a workgroup an experiment.
     Fused,
     /// One system of one step, by its place in [`SYSTEMS`].
     System(usize),
 }
 
-impl Kernel {
+impl EntryPoint {
     /// The entry point's name in WGSL.
     pub fn entry(self) -> &'static str {
         match self {
-            Kernel::Fused => "fused",
-            Kernel::System(k) => SYSTEMS[k].entry,
+            EntryPoint::Fused => "fused",
+            EntryPoint::System(k) => SYSTEMS[k].entry,
         }
     }
 
     /// Its place among the pipelines.
     fn slot(self) -> usize {
         match self {
-            Kernel::Fused => SYSTEMS.len(),
-            Kernel::System(k) => k,
+            EntryPoint::Fused => SYSTEMS.len(),
+            EntryPoint::System(k) => k,
         }
     }
 }
@@ -84,7 +84,7 @@ impl Kernels {
     ///
     /// # Errors
     /// The driver refuses it.
-    pub fn prepare(&mut self, device: &wgpu::Device, faults: &Faults, kernel: Kernel) -> Result<(), RunError> {
+    pub fn prepare(&mut self, device: &wgpu::Device, faults: &Faults, kernel: EntryPoint) -> Result<(), RunError> {
         let slot = &mut self.pipelines[kernel.slot()];
         if slot.is_none() {
             let clock = std::time::Instant::now();
@@ -108,7 +108,7 @@ impl Kernels {
     }
 
     /// Appends a dispatch of `kernel`, which [`Kernels::prepare`] has compiled.
-    pub fn dispatch(&self, pass: &mut wgpu::ComputePass, kernel: Kernel, x: u32, y: u32) {
+    pub fn dispatch(&self, pass: &mut wgpu::ComputePass, kernel: EntryPoint, x: u32, y: u32) {
         let pipeline = self.pipelines[kernel.slot()].as_ref().expect("prepare comes before dispatch");
         pass.set_pipeline(pipeline);
         pass.dispatch_workgroups(x, y, 1);

@@ -18,6 +18,6 @@ pub mod source;
 pub use adapter::{AdapterReport, DeviceChoice, GpuError, SoftwarePolicy};
 pub use device::GpuDevice;
 pub use faults::RunError;
-pub use host::{ExperimentError, GpuEngine, Mode, Progress, Report};
-pub use kernels::Kernel;
+pub use host::{DispatchProgress, ExperimentError, GpuEngine, Mode, Report};
+pub use kernels::EntryPoint;
 pub use selftest::{SelfTest, SubTest};

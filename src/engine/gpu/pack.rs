@@ -8,15 +8,15 @@ use crate::columns::{Exp, N_TABLES, TABLES, Tables};
 
 /// How experiments' rows lie in a device's tables: side by side, in the order given.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Layout {
+pub struct DeviceLayout {
     /// Headers, with bases.
     pub exps: Vec<Exp>,
     /// Bytes of each table.
     pub bytes: [u64; N_TABLES],
 }
 
-impl Layout {
-    pub fn of(experiments: &[&Tables]) -> Layout {
+impl DeviceLayout {
+    pub fn of(experiments: &[&Tables]) -> DeviceLayout {
         let mut bytes = [0; N_TABLES];
         let mut exps = Vec::with_capacity(experiments.len());
         for one in experiments {
@@ -26,7 +26,7 @@ impl Layout {
                 *sum += more;
             }
         }
-        Layout { exps, bytes }
+        DeviceLayout { exps, bytes }
     }
 }
 
@@ -147,7 +147,7 @@ mod tests {
     #[test]
     fn rows_lie_side_by_side() {
         let mut all: Vec<OwnedTables> = [(1, 2), (2, 5), (3, 1)].map(|(seed, n)| tables(seed, n)).into();
-        let layout = OwnedTables::with_views(&mut all, |all| Layout::of(&all.iter().collect::<Vec<_>>()));
+        let layout = OwnedTables::with_views(&mut all, |all| DeviceLayout::of(&all.iter().collect::<Vec<_>>()));
         let last = layout.exps[2];
         assert_eq!((last.nic_base, last.flow_base, last.end_base), (7, 9, 21));
         for (i, table) in TABLES.iter().enumerate().skip(1) {

@@ -3,7 +3,7 @@
 //! Layer: engine. Moves bytes; what they mean is `pack`'s and the kernels'.
 
 use super::faults::{Faults, RunError};
-use super::pack::{Layout, pieces};
+use super::pack::{DeviceLayout, pieces};
 use super::source;
 use crate::columns::{Exp, N_TABLES, TABLES, Tables};
 
@@ -35,7 +35,7 @@ impl Resident {
         layout: &wgpu::BindGroupLayout,
         experiments: &[&Tables],
     ) -> Result<Self, RunError> {
-        let Layout { exps, bytes } = Layout::of(experiments);
+        let DeviceLayout { exps, bytes } = DeviceLayout::of(experiments);
         let mut rows: Vec<[&[u8]; N_TABLES]> = experiments.iter().map(|t| t.as_bytes()).collect();
         for (rows, exp) in rows.iter_mut().zip(&exps) {
             rows[0] = bytemuck::bytes_of(exp);

@@ -3,12 +3,12 @@
 //! Layer: results. They may be larger than memory, so they are read a row at a time; exact decimals become exact integers again.
 //! `failed.csv` is not among them: the rows hold all of it.
 
-use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use super::super::record::{FlowRecord, FoldingRecord, LinkRecord, RttRecord, StatsRecord};
 use super::super::value::{Micro, Ps};
 use super::{ReadError, RunResults};
+use crate::input;
 
 /// The row at hand, with what messages need.
 struct Fields<'a> {
@@ -173,7 +173,7 @@ impl RunResults {
         if !path.is_file() {
             return Ok(false);
         }
-        let file = File::open(&path).map_err(ReadError::io(&path))?;
+        let file = input::open_anywhere(&path).map_err(ReadError::io(&path))?;
         let mut reader = csv::ReaderBuilder::new().buffer_capacity(1 << 16).from_reader(file);
         let wrong = |source| ReadError::Csv { path: path.clone(), source };
         let names = reader.headers().map_err(wrong)?.clone();

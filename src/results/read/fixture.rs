@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::results::{Axis, Finished, parquet_file, rows};
 
 /// Writes the files of a finished run; experiments ascend by id. `flows.csv` and the like are there if any experiment has such rows.
-pub fn write(dir: &Path, axes: &[Axis], experiments: &[Finished], sweep: &str) {
+pub(crate) fn write(dir: &Path, axes: &[Axis], experiments: &[Finished], sweep: &str) {
     let n = experiments.len();
     let manifest = serde_json::json!({
         "version": "1", "command_line": [], "outcome": "complete", "name": "n", "sweep": sweep, "sweep_path": "s.toml", "axes": axes, "replicas": 1,
@@ -22,7 +22,7 @@ pub fn write(dir: &Path, axes: &[Axis], experiments: &[Finished], sweep: &str) {
         }
     };
     file("results.csv", rows::header(rows::results_header(axes)), &|f| {
-        let mut text = rows::Rows::default();
+        let mut text = rows::CollectedRows::default();
         text.push(rows::results_row(&f.record));
         text.into_bytes()
     });

@@ -10,7 +10,6 @@ mod table;
 #[cfg(test)]
 mod tests;
 
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -20,7 +19,9 @@ use super::dir::{JOURNAL, in_use};
 use super::journal_reader::finished;
 use super::manifest::{Manifest, Outcome};
 use super::record::{IDENTITY, OUTCOME, Status};
-use super::value::{Cell, Kind};
+use super::value::{Cell, ColumnKind};
+use crate::input;
+use crate::units::counted;
 
 /// Why a folder's results could not be read.
 #[derive(Debug, Error)]
@@ -52,7 +53,7 @@ impl ReadError {
 
 /// What a column of the results is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Role {
+pub enum ColumnRole {
     /// Which experiment: ids, keys, replica, seed.
     Identity,
     /// A key that the sweep varies.
@@ -65,8 +66,8 @@ pub enum Role {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ColumnInfo {
     pub name: String,
-    pub kind: Kind,
-    pub role: Role,
+    pub kind: ColumnKind,
+    pub role: ColumnRole,
 }
 
 /// The results of one folder. Rows ascend by `exp_id`; a cell is of its column's kind or empty.
@@ -149,7 +150,7 @@ impl RunResults {
 
     /// Places of the axes' columns, in their order.
     pub fn axes(&self) -> impl Iterator<Item = usize> + '_ {
-        (0..self.columns.len()).filter(|&c| self.columns[c].role == Role::Axis)
+        (0..self.columns.len()).filter(|&c| self.columns[c].role == ColumnRole::Axis)
     }
 
     /// `exp_id` of a row.
@@ -209,7 +210,8 @@ impl RunResults {
             .is_some_and(|s| s.get("sweep").and_then(|s| s.get("method")).and_then(|m| m.as_str()) == Some("optimize"));
         Some(match selected.saturating_sub(have) {
             missing if missing > 0 && !is_search => {
-                format!("{what}: {missing} of {selected} experiments have no result")
+                let have = if missing == 1 { "has" } else { "have" };
+                format!("{what}: {missing} of {} {have} no result", counted(selected, "experiment"))
             }
             _ => what.into(),
         })
@@ -229,13 +231,13 @@ fn status_of(cell: &Cell) -> Option<Status> {
 }
 
 /// Manifests from before axes were named there have none: then what is neither identity nor outcome is one.
-fn role(name: &str, manifest: &Manifest) -> Role {
-    let among = |columns: &[super::record::Column]| columns.iter().any(|c| c.name == name);
+fn role(name: &str, manifest: &Manifest) -> ColumnRole {
+    let among = |columns: &[super::record::RecordColumn]| columns.iter().any(|c| c.name == name);
     match () {
-        () if among(IDENTITY) => Role::Identity,
-        () if manifest.axes.iter().any(|a| a.key == name) => Role::Axis,
-        () if manifest.axes.is_empty() && !among(OUTCOME) => Role::Axis,
-        () => Role::Outcome,
+        () if among(IDENTITY) => ColumnRole::Identity,
+        () if manifest.axes.iter().any(|a| a.key == name) => ColumnRole::Axis,
+        () if manifest.axes.is_empty() && !among(OUTCOME) => ColumnRole::Axis,
+        () => ColumnRole::Outcome,
     }
 }
 
@@ -244,6 +246,6 @@ fn manifest(dir: &Path) -> Result<Manifest, ReadError> {
     if !path.is_file() {
         return Err(ReadError::NotResults { path: dir.into(), missing: "manifest.json" });
     }
-    let bytes = fs::read(&path).map_err(ReadError::io(&path))?;
+    let bytes = input::read_anywhere(&path, input::MOST_BYTES).map_err(ReadError::io(&path))?;
     serde_json::from_slice(&bytes).map_err(|source| ReadError::Manifest { path, source })
 }

@@ -2,7 +2,6 @@
 //!
 //! Layer: results. Both files give the same cells: a decimal of the CSV reads as the double that the parquet file holds.
 
-use std::fs::File;
 use std::path::Path;
 
 use parquet::basic::{ConvertedType, Type as Physical};
@@ -14,19 +13,20 @@ use parquet::schema::types::ColumnDescriptor;
 
 use super::super::record::{ExperimentRecord, IDENTITY, OUTCOME};
 use super::super::rows;
-use super::super::value::{Axis, Cell, Kind};
+use super::super::value::{Axis, Cell, ColumnKind};
 use super::ReadError;
+use crate::input;
 
 /// Names, kinds and cells.
-pub(super) struct Table {
-    pub columns: Vec<(String, Kind)>,
+pub(super) struct CellTable {
+    pub columns: Vec<(String, ColumnKind)>,
     pub rows: Vec<Vec<Cell>>,
 }
 
 /// Reads `results.parquet`.
-pub(super) fn from_parquet(path: &Path) -> Result<Table, ReadError> {
+pub(super) fn from_parquet(path: &Path) -> Result<CellTable, ReadError> {
     let wrong = |source| ReadError::Parquet { path: path.into(), source };
-    let file = File::open(path).map_err(ReadError::io(path))?;
+    let file = input::open_anywhere(path).map_err(ReadError::io(path))?;
     let reader = SerializedFileReader::new(file).map_err(wrong)?;
     let descriptors: Vec<_> = reader.metadata().file_metadata().schema_descr().columns().to_vec();
     let mut columns = Vec::with_capacity(descriptors.len());
@@ -55,27 +55,27 @@ pub(super) fn from_parquet(path: &Path) -> Result<Table, ReadError> {
             rows[first..].iter_mut().zip(cells).for_each(|(row, cell)| row.push(cell));
         }
     }
-    Ok(Table { columns, rows })
+    Ok(CellTable { columns, rows })
 }
 
 /// The kind that a column of [`super::super::parquet_file`] was written as.
-fn kind(column: &ColumnDescriptor) -> Option<Kind> {
+fn kind(column: &ColumnDescriptor) -> Option<ColumnKind> {
     if column.max_def_level() > 1 || column.max_rep_level() > 0 {
         return None;
     }
     match (column.physical_type(), column.converted_type()) {
-        (Physical::INT64, ConvertedType::UINT_64) => Some(Kind::Unsigned),
-        (Physical::INT64, _) => Some(Kind::Int),
-        (Physical::DOUBLE, _) => Some(Kind::Real),
-        (Physical::BOOLEAN, _) => Some(Kind::Flag),
-        (Physical::BYTE_ARRAY, _) => Some(Kind::Text),
+        (Physical::INT64, ConvertedType::UINT_64) => Some(ColumnKind::Unsigned),
+        (Physical::INT64, _) => Some(ColumnKind::Int),
+        (Physical::DOUBLE, _) => Some(ColumnKind::Real),
+        (Physical::BOOLEAN, _) => Some(ColumnKind::Flag),
+        (Physical::BYTE_ARRAY, _) => Some(ColumnKind::Text),
         _ => None,
     }
 }
 
-fn cells(group: &dyn RowGroupReader, at: usize, kind: Kind, n: usize) -> Result<Vec<Cell>, ParquetError> {
+fn cells(group: &dyn RowGroupReader, at: usize, kind: ColumnKind, n: usize) -> Result<Vec<Cell>, ParquetError> {
     match (group.get_column_reader(at)?, kind) {
-        (ColumnReader::Int64ColumnReader(r), Kind::Unsigned) => values(r, n, |v| Cell::Unsigned(v as u64)),
+        (ColumnReader::Int64ColumnReader(r), ColumnKind::Unsigned) => values(r, n, |v| Cell::Unsigned(v as u64)),
         (ColumnReader::Int64ColumnReader(r), _) => values(r, n, Cell::Int),
         (ColumnReader::DoubleColumnReader(r), _) => values(r, n, Cell::Real),
         (ColumnReader::BoolColumnReader(r), _) => values(r, n, Cell::Flag),
@@ -109,8 +109,8 @@ fn values<T: DataType>(
 }
 
 /// Reads `results.csv`. Kinds of axes come from the manifest, or from the values where it names none.
-pub(super) fn from_csv(path: &Path, axes: &[Axis]) -> Result<Table, ReadError> {
-    from_text(path, File::open(path).map_err(ReadError::io(path))?, axes)
+pub(super) fn from_csv(path: &Path, axes: &[Axis]) -> Result<CellTable, ReadError> {
+    from_text(path, input::open_anywhere(path).map_err(ReadError::io(path))?, axes)
 }
 
 /// The rows that `results.csv` will have of these records.
@@ -118,15 +118,15 @@ pub(super) fn from_records<'a>(
     path: &Path,
     axes: &[Axis],
     records: impl Iterator<Item = &'a ExperimentRecord>,
-) -> Result<Table, ReadError> {
+) -> Result<CellTable, ReadError> {
     let mut text = rows::header(rows::results_header(axes));
-    let mut of_records = rows::Rows::default();
+    let mut of_records = rows::CollectedRows::default();
     records.for_each(|record| of_records.push(rows::results_row(record)));
     text.extend(of_records.into_bytes());
     from_text(path, text.as_slice(), axes)
 }
 
-fn from_text(path: &Path, text: impl std::io::Read, axes: &[Axis]) -> Result<Table, ReadError> {
+fn from_text(path: &Path, text: impl std::io::Read, axes: &[Axis]) -> Result<CellTable, ReadError> {
     let mut reader = csv::Reader::from_reader(text);
     let wrong = |source| ReadError::Csv { path: path.into(), source };
     let names: Vec<String> = reader.headers().map_err(wrong)?.iter().map(String::from).collect();
@@ -143,7 +143,7 @@ fn from_text(path: &Path, text: impl std::io::Read, axes: &[Axis]) -> Result<Tab
         let cells: Vec<Cell> = texts.iter().map(|(_, r)| guess(r.get(at).unwrap_or(""))).collect();
         Axis::infer("", &cells).kind
     };
-    let columns: Vec<(String, Kind)> = names
+    let columns: Vec<(String, ColumnKind)> = names
         .into_iter()
         .enumerate()
         .map(|(at, name)| (declared(&name).unwrap_or_else(|| infer(at)), name))
@@ -151,39 +151,39 @@ fn from_text(path: &Path, text: impl std::io::Read, axes: &[Axis]) -> Result<Tab
         .collect();
     let mut rows = Vec::with_capacity(texts.len());
     for (line, record) in &texts {
-        let cell = |(text, (name, kind)): (&str, &(String, Kind))| {
+        let cell = |(text, (name, kind)): (&str, &(String, ColumnKind))| {
             let (path, column) = (path.to_path_buf(), name.clone());
             parse(text, *kind).map_err(|want| ReadError::Value { path, line: *line, column, value: text.into(), want })
         };
         rows.push(record.iter().zip(&columns).map(cell).collect::<Result<Vec<Cell>, _>>()?);
     }
-    Ok(Table { columns, rows })
+    Ok(CellTable { columns, rows })
 }
 
 /// The narrowest value a text may be.
 fn guess(text: &str) -> Cell {
-    let kinds = [Kind::Int, Kind::Real, Kind::Flag];
+    let kinds = [ColumnKind::Int, ColumnKind::Real, ColumnKind::Flag];
     kinds.iter().find_map(|k| parse(text, *k).ok()).unwrap_or_else(|| text.into())
 }
 
 /// A field as a cell of its column's kind; the error is what it must be.
-fn parse(text: &str, kind: Kind) -> Result<Cell, &'static str> {
+fn parse(text: &str, kind: ColumnKind) -> Result<Cell, &'static str> {
     if text.is_empty() {
         return Ok(Cell::Empty);
     }
     match kind {
-        Kind::Int => text.parse().map(Cell::Int).map_err(|_| "a whole number"),
-        Kind::Unsigned => text.parse().map(Cell::Unsigned).map_err(|_| "a whole number of 0 or more"),
-        Kind::Real => text.parse().ok().filter(|v: &f64| v.is_finite()).map(Cell::Real).ok_or("a number"),
-        Kind::Flag => text.parse().map(Cell::Flag).map_err(|_| "true or false"),
-        Kind::Text => Ok(plain(text).into()),
+        ColumnKind::Int => text.parse().map(Cell::Int).map_err(|_| "a whole number"),
+        ColumnKind::Unsigned => text.parse().map(Cell::Unsigned).map_err(|_| "a whole number of 0 or more"),
+        ColumnKind::Real => text.parse().ok().filter(|v: &f64| v.is_finite()).map(Cell::Real).ok_or("a number"),
+        ColumnKind::Flag => text.parse().map(Cell::Flag).map_err(|_| "true or false"),
+        ColumnKind::Text => Ok(plain(text).into()),
     }
 }
 
 /// Takes away the apostrophe that [`super::super::rows::neutralise`] put before what looks like a formula.
 fn plain(text: &str) -> &str {
     match text.strip_prefix('\'') {
-        Some(rest) if rest.starts_with(['=', '+', '-', '@', '\t', '\r']) => rest,
+        Some(rest) if rows::is_formula(rest) => rest,
         _ => text,
     }
 }

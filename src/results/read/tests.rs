@@ -9,10 +9,10 @@ use crate::results::{Axis, ExperimentRecord, Finished, FlowRecord, LinkRecord, M
 fn axes() -> Vec<Axis> {
     let axis = |key: &str, kind| Axis { key: key.into(), kind };
     vec![
-        axis("topology.kind", Kind::Text),
-        axis("topology.link_gbps", Kind::Int),
-        axis("transport.pfc", Kind::Flag),
-        axis("workload.load", Kind::Real),
+        axis("topology.kind", ColumnKind::Text),
+        axis("topology.link_gbps", ColumnKind::Int),
+        axis("transport.pfc", ColumnKind::Flag),
+        axis("workload.load", ColumnKind::Real),
     ]
 }
 

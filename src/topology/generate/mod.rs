@@ -175,7 +175,7 @@ impl<'a> Builder<'a> {
         let f = self.fabric;
         let (gpus, nics) = (f.gpus_per_server, f.nics_per_server);
         let ranks = (0..f.gpus).map(|r| r / gpus * nics + r % gpus * nics / gpus).collect();
-        Network::new(self.nodes, self.links, ranks, f.nvlink)
+        Ok(Network { tiered: true, ..Network::new(self.nodes, self.links, ranks, f.nvlink)? })
     }
 }
 

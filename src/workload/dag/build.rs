@@ -1,13 +1,13 @@
 //! Turns the nodes of a graph into programs.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::{DagError, RawNode};
-use crate::collective::Op as CollectiveOp;
+use crate::collective::CollectiveOp;
 use crate::workload::decimal::scaled;
 use crate::workload::flow_file::MAX_FLOW_BYTES;
 use crate::workload::program::{Dim, Group, OpKind, Peer, Phase, Stream, Workload};
-use crate::workload::rules::{RankSchedule, Writer, assemble};
+use crate::workload::rules::{ProgramWriter, RankSchedule, assemble};
 
 /// The most ranks of a graph: far beyond any cluster, and a typing error is told before memory is.
 const MAX_RANKS: u32 = 1 << 20;
@@ -56,7 +56,7 @@ struct Checked {
     /// By rank: its groups, and its nodes.
     slots: Vec<Vec<u32>>,
     of_rank: Vec<Vec<u32>>,
-    alike: Vec<u64>,
+    program_keys: Vec<u64>,
 }
 
 /// Checks a graph and writes it as programs.
@@ -122,6 +122,15 @@ fn count_ranks(path: &str, dag: &Dag) -> Result<u32, DagError> {
     Ok(dag.gpus.unwrap_or(0).max(most + 1))
 }
 
+/// The first of `ranks` that is not in `all`. A list may have a million ranks, so it is not walked through for each of them.
+fn first_absent(ranks: &[u32], all: &[u32]) -> Option<u32> {
+    if ranks == all {
+        return None;
+    }
+    let all: HashSet<u32> = all.iter().copied().collect();
+    ranks.iter().copied().find(|rank| !all.contains(rank))
+}
+
 fn check(path: &str, dag: &Dag) -> Result<Checked, DagError> {
     let n = count_ranks(path, dag)?;
     if dag.nodes.is_empty() {
@@ -149,7 +158,7 @@ fn check(path: &str, dag: &Dag) -> Result<Checked, DagError> {
         let ranks = rank_list(raw.ranks.as_ref().map_or("all", |t| &t.0), Some(n)).map_err(error)?;
         let kind = kind(raw, n, &mut groups, &mut named).map_err(error)?;
         if let Kind::Collective { group, .. } = kind
-            && let Some(r) = ranks.iter().find(|r| !groups[group as usize].members.contains(r))
+            && let Some(r) = first_absent(&ranks, &groups[group as usize].members)
         {
             return Err(error(format!("rank {r} is not in its group")));
         }
@@ -159,7 +168,7 @@ fn check(path: &str, dag: &Dag) -> Result<Checked, DagError> {
             let Some(&d) = ids.get(dep) else {
                 return Err(error(format!("depends on `{dep}`, which is no node above it")));
             };
-            if let Some(r) = ranks.iter().find(|r| !nodes[d as usize].ranks.contains(r)) {
+            if let Some(r) = first_absent(&ranks, &nodes[d as usize].ranks) {
                 return Err(error(format!(
                     "depends on `{dep}`, which rank {r} does not do; other ranks are waited for with send and recv, or a collective"
                 )));
@@ -177,7 +186,7 @@ fn check(path: &str, dag: &Dag) -> Result<Checked, DagError> {
         nodes,
         slots: vec![Vec::new(); n as usize],
         of_rank: vec![Vec::new(); n as usize],
-        alike: Vec::new(),
+        program_keys: Vec::new(),
     };
     for (g, group) in checked.groups.iter().enumerate() {
         group.members.iter().for_each(|&m| checked.slots[m as usize].push(g as u32));
@@ -185,12 +194,12 @@ fn check(path: &str, dag: &Dag) -> Result<Checked, DagError> {
     for (i, node) in checked.nodes.iter().enumerate() {
         node.ranks.iter().for_each(|&r| checked.of_rank[r as usize].push(i as u32));
     }
-    checked.alike = alike(&checked);
+    checked.program_keys = program_keys(&checked);
     Ok(checked)
 }
 
-/// Ranks alike: the same nodes and the same groups in the same slots, and no peer that depends on the rank.
-fn alike(c: &Checked) -> Vec<u64> {
+/// A number for each rank. Ranks have the same one if they have the same nodes, the same groups in the same slots, and no peer that depends on the rank.
+fn program_keys(c: &Checked) -> Vec<u64> {
     let relative: Vec<bool> =
         c.nodes.iter().map(|n| matches!(n.kind, Kind::Message { peer: End::Relative(_), .. })).collect();
     // Nodes, slots, and the rank itself where it matters.
@@ -338,11 +347,11 @@ impl RankSchedule for Checked {
         self.slots[rank as usize].clone()
     }
 
-    fn alike(&self, rank: u32) -> u64 {
-        self.alike[rank as usize]
+    fn program_key(&self, rank: u32) -> u64 {
+        self.program_keys[rank as usize]
     }
 
-    fn write(&self, rank: u32, to: &mut Writer) {
+    fn write(&self, rank: u32, to: &mut ProgramWriter) {
         let mut ops: HashMap<u32, u32> = HashMap::new();
         for &i in &self.of_rank[rank as usize] {
             let node = &self.nodes[i as usize];

@@ -7,11 +7,11 @@
 use std::collections::BTreeMap;
 
 use super::{ExportError, cannot};
-use crate::collective::{Algorithm, Op};
+use crate::collective::{Algorithm, CollectiveOp};
 use crate::units::PS_PER_US;
 use crate::workload::import::chakra::{DIMS, PHASES};
-use crate::workload::import::et::{self, Node};
-use crate::workload::import::wire::Writer;
+use crate::workload::import::et::{self, ExecutionTraceNode};
+use crate::workload::import::wire::WireWriter;
 use crate::workload::program::{Dim, OpKind, Phase, Stream, Workload};
 
 const FORM: &str = "a Chakra trace";
@@ -23,7 +23,7 @@ const FORM: &str = "a Chakra trace";
 pub fn trace(w: &Workload, rank: u32) -> Result<Vec<u8>, ExportError> {
     let r = &w.ranks[rank as usize];
     let program = &w.programs[r.program as usize];
-    let mut out = Writer::default();
+    let mut out = WireWriter::default();
     et::write_metadata(&mut out);
     let mut last_on: [Option<u32>; 256] = [None; 256];
     for (i, op) in program.ops.iter().enumerate() {
@@ -32,12 +32,12 @@ pub fn trace(w: &Workload, rank: u32) -> Result<Vec<u8>, ExportError> {
             Stream::FREE => None,
             Stream(s) => last_on[s as usize].replace(i as u32),
         };
-        let mut n = Node {
+        let mut n = ExecutionTraceNode {
             id: i as u64,
             name: &w.names[op.name],
             ctrl_deps: before.filter(|b| !deps.contains(b)).map(u64::from).into_iter().collect(),
             data_deps: deps.iter().map(|&d| u64::from(d)).collect(),
-            ..Node::default()
+            ..ExecutionTraceNode::default()
         };
         let group;
         match op.kind {
@@ -69,9 +69,10 @@ pub fn trace(w: &Workload, rank: u32) -> Result<Vec<u8>, ExportError> {
                 let members = w.groups[index as usize].members.len() as u64;
                 n.kind = et::COLLECTIVE;
                 n.comm_type = Some(comm_type(operation));
-                n.comm_size = Some(if operation == Op::AllGather { bytes.div_ceil(members) } else { bytes } as i64);
+                n.comm_size =
+                    Some(if operation == CollectiveOp::AllGather { bytes.div_ceil(members) } else { bytes } as i64);
                 n.collective_bytes =
-                    (operation == Op::AllGather && !bytes.is_multiple_of(members)).then_some(bytes as i64);
+                    (operation == CollectiveOp::AllGather && !bytes.is_multiple_of(members)).then_some(bytes as i64);
                 n.dim = dim_name(dim);
                 group = group_name(index);
                 n.pg_name = (!is_world(w, index)).then_some(group.as_str());
@@ -118,15 +119,15 @@ fn is_world(w: &Workload, index: u32) -> bool {
     index == 0 && members.len() == w.ranks.len() && members.iter().enumerate().all(|(i, &m)| m == i as u32)
 }
 
-fn comm_type(op: Op) -> i64 {
+fn comm_type(op: CollectiveOp) -> i64 {
     match op {
-        Op::AllReduce => 0,
-        Op::Reduce => 1,
-        Op::AllGather => 2,
-        Op::Broadcast => 5,
-        Op::AllToAll => 6,
-        Op::ReduceScatter => 7,
-        Op::Barrier => 9,
+        CollectiveOp::AllReduce => 0,
+        CollectiveOp::Reduce => 1,
+        CollectiveOp::AllGather => 2,
+        CollectiveOp::Broadcast => 5,
+        CollectiveOp::AllToAll => 6,
+        CollectiveOp::ReduceScatter => 7,
+        CollectiveOp::Barrier => 9,
     }
 }
 

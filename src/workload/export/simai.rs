@@ -8,9 +8,9 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use super::{ExportError, cannot};
-use crate::collective::{Algorithm, Op};
+use crate::collective::{Algorithm, CollectiveOp};
 use crate::units::PS_PER_NS;
-use crate::workload::import::{Options, simai};
+use crate::workload::import::{ImportOptions, simai};
 use crate::workload::program::{Dim, OpKind, Phase, Program, Stream, Workload};
 
 const FORM: &str = "SimAI's workload text";
@@ -181,14 +181,14 @@ fn waited_for(program: &Program, waiters: &[(u32, u32)], collective: usize) -> b
     }
 }
 
-fn comm(w: &Workload, op: Op, dim: Dim, slot: u16, tp: u32, i: usize) -> Result<String, ExportError> {
+fn comm(w: &Workload, op: CollectiveOp, dim: Dim, slot: u16, tp: u32, i: usize) -> Result<String, ExportError> {
     let word = match op {
-        Op::AllReduce => "ALLREDUCE",
-        Op::AllGather => "ALLGATHER",
-        Op::ReduceScatter => "REDUCESCATTER",
-        Op::AllToAll => "ALLTOALL",
-        Op::Broadcast => "BROADCAST",
-        Op::Reduce | Op::Barrier => return Err(cannot(FORM, format!("operation {i} is a {op:?}"))),
+        CollectiveOp::AllReduce => "ALLREDUCE",
+        CollectiveOp::AllGather => "ALLGATHER",
+        CollectiveOp::ReduceScatter => "REDUCESCATTER",
+        CollectiveOp::AllToAll => "ALLTOALL",
+        CollectiveOp::Broadcast => "BROADCAST",
+        CollectiveOp::Reduce | CollectiveOp::Barrier => return Err(cannot(FORM, format!("operation {i} is a {op:?}"))),
     };
     let suffix = match dim {
         Dim::Ep => "_EP",
@@ -246,8 +246,8 @@ fn group_size(w: &Workload, program: &Program, dim: Dim) -> Result<u32, ExportEr
 
 /// What was written must be read back with the same groups, or SimAI places ranks otherwise.
 fn check(w: &Workload, text: &str) -> Result<(), ExportError> {
-    let back =
-        simai::parse("the text as written", text, &Options::default()).map_err(|e| cannot(FORM, e.to_string()))?;
+    let back = simai::parse("the text as written", text, &ImportOptions::default())
+        .map_err(|e| cannot(FORM, e.to_string()))?;
     if used_groups(w) != used_groups(&back.workload) {
         return Err(cannot(
             FORM,

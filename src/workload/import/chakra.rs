@@ -11,27 +11,28 @@
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
-use super::et::{self, Node};
+use super::et::{self, ExecutionTraceNode};
 use super::graph::{self, Item, Ranks};
-use super::{ImportError, Imported, MAX_BYTES, MAX_OPS, MAX_PS, MAX_RANKS, Options, check};
-use crate::collective::Op;
+use super::{ImportError, ImportOptions, Imported, MAX_BYTES, MAX_OPS, MAX_PS, MAX_RANKS, check};
+use crate::collective::CollectiveOp;
+use crate::input;
 use crate::units::{PS_PER_S, PS_PER_US};
-use crate::workload::program::{Dim, Group, Names, OpKind, Peer, Phase, Stream, Workload};
+use crate::workload::program::{Dim, Group, NameTable, OpKind, Peer, Phase, Stream, Workload};
 
 /// File with the members of process groups, beside the traces.
 pub const GROUPS_FILE: &str = "comm_group.json";
 /// Collective kinds by number; `None` where this simulator has no such operation.
-const COLLECTIVES: [(&str, Option<Op>); 10] = [
-    ("all-reduce", Some(Op::AllReduce)),
-    ("reduce", Some(Op::Reduce)),
-    ("all-gather", Some(Op::AllGather)),
+const COLLECTIVES: [(&str, Option<CollectiveOp>); 10] = [
+    ("all-reduce", Some(CollectiveOp::AllReduce)),
+    ("reduce", Some(CollectiveOp::Reduce)),
+    ("all-gather", Some(CollectiveOp::AllGather)),
     ("gather", None),
     ("scatter", None),
-    ("broadcast", Some(Op::Broadcast)),
-    ("all-to-all", Some(Op::AllToAll)),
-    ("reduce-scatter", Some(Op::ReduceScatter)),
-    ("reduce-scatter-block", Some(Op::ReduceScatter)),
-    ("barrier", Some(Op::Barrier)),
+    ("broadcast", Some(CollectiveOp::Broadcast)),
+    ("all-to-all", Some(CollectiveOp::AllToAll)),
+    ("reduce-scatter", Some(CollectiveOp::ReduceScatter)),
+    ("reduce-scatter-block", Some(CollectiveOp::ReduceScatter)),
+    ("barrier", Some(CollectiveOp::Barrier)),
 ];
 
 /// The `.et` files of a folder (searched into subfolders where it has none itself), of a prefix (`folder/name` for `folder/name.0.et`), or the one file; with their ranks, ascending.
@@ -40,9 +41,9 @@ const COLLECTIVES: [(&str, Option<Op>); 10] = [
 /// A folder cannot be read, a file name ends in no number, or two name the same rank.
 pub fn files(path: &Path) -> Result<Vec<(u32, PathBuf)>, ImportError> {
     let shown = path.display().to_string();
-    let (folder, prefix) = if path.is_dir() {
+    let (folder, prefix) = if input::is_folder(path) {
         (path.to_path_buf(), String::new())
-    } else if path.is_file() {
+    } else if input::is_file(path) {
         // One file is one rank, whatever its number.
         return Ok(vec![(0, path.to_path_buf())]);
     } else {
@@ -73,9 +74,7 @@ pub fn files(path: &Path) -> Result<Vec<(u32, PathBuf)>, ImportError> {
 }
 
 fn collect(folder: &Path, prefix: &str, found: &mut Vec<PathBuf>) -> std::io::Result<()> {
-    let mut entries: Vec<PathBuf> =
-        std::fs::read_dir(folder)?.map(|e| e.map(|e| e.path())).collect::<Result<_, _>>()?;
-    entries.sort();
+    let entries = input::entries(folder)?;
     let before = found.len();
     let named = |p: &Path| p.file_name().is_some_and(|n| n.to_string_lossy().starts_with(prefix));
     found.extend(
@@ -101,7 +100,7 @@ fn rank_of(file: &Path) -> Option<u32> {
 ///
 /// # Errors
 /// No trace is there, ranks are missing, a trace is broken, its graph has a cycle, a missing node or the same id twice, or ranks disagree.
-pub fn read(path: &Path, options: &Options) -> Result<Imported, ImportError> {
+pub fn read(path: &Path, options: &ImportOptions) -> Result<Imported, ImportError> {
     let shown = path.display().to_string();
     let files = files(path)?;
     if files.is_empty() {
@@ -119,13 +118,17 @@ pub fn read(path: &Path, options: &Options) -> Result<Imported, ImportError> {
     let mut traces = Vec::with_capacity(files.len());
     for (_, file) in &files {
         let shown = file.display().to_string();
-        let bytes = std::fs::read(file).map_err(|e| ImportError::path(&shown, format!("cannot be read: {e}")))?;
+        let bytes = input::read(file).map_err(|e| ImportError::path(&shown, format!("cannot be read: {e}")))?;
         traces.push((shown, bytes));
     }
     let folder = files[0].1.parent().unwrap_or(Path::new("."));
-    let groups = match std::fs::read_to_string(folder.join(GROUPS_FILE)) {
+    let groups = match input::read_text(&folder.join(GROUPS_FILE)) {
         Ok(text) => Some((folder.join(GROUPS_FILE).display().to_string(), text)),
-        Err(_) => None,
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => None,
+        Err(e) => {
+            let groups = folder.join(GROUPS_FILE).display().to_string();
+            return Err(ImportError::path(&groups, format!("cannot be read: {e}")));
+        }
     };
     parse(&shown, &traces, groups.as_ref().map(|(p, t)| (p.as_str(), t.as_str())), options)
 }
@@ -138,7 +141,7 @@ pub fn parse(
     path: &str,
     traces: &[(String, Vec<u8>)],
     groups: Option<(&str, &str)>,
-    options: &Options,
+    options: &ImportOptions,
 ) -> Result<Imported, ImportError> {
     let n_ranks = match (traces.len() as u32, options.ranks) {
         (n, None) => n,
@@ -179,7 +182,7 @@ pub fn parse(
         n_ranks,
         replicated,
         pgs: process_groups(&all, groups, n_ranks, replicated)?,
-        names: Names::default(),
+        names: NameTable::default(),
         wrappers: 0,
         cpu_ps: 0,
     };
@@ -218,7 +221,7 @@ struct ProcessGroup {
 }
 
 fn process_groups(
-    traces: &[(&str, Vec<Node>)],
+    traces: &[(&str, Vec<ExecutionTraceNode>)],
     file: Option<(&str, &str)>,
     n_ranks: u32,
     replicated: bool,
@@ -274,11 +277,11 @@ fn dim_of(text: &str) -> Option<Dim> {
 }
 
 struct Builder<'a> {
-    options: &'a Options,
+    options: &'a ImportOptions,
     n_ranks: u32,
     replicated: bool,
     pgs: BTreeMap<String, ProcessGroup>,
-    names: Names,
+    names: NameTable,
     wrappers: u64,
     cpu_ps: u64,
 }
@@ -301,7 +304,7 @@ impl Builder<'_> {
         &mut self,
         rank: u32,
         path: &str,
-        mut nodes: Vec<Node>,
+        mut nodes: Vec<ExecutionTraceNode>,
         notes: &mut Vec<String>,
     ) -> Result<(crate::workload::program::Program, Vec<u32>), ImportError> {
         let error = |node: u64, problem: String| ImportError::Node { path: path.to_string(), node, problem };
@@ -350,7 +353,7 @@ impl Builder<'_> {
     }
 
     /// What a node does, or what is wrong with it.
-    fn kind(&mut self, rank: u32, n: &Node, slots: &mut Slots) -> Result<OpKind, String> {
+    fn kind(&mut self, rank: u32, n: &ExecutionTraceNode, slots: &mut Slots) -> Result<OpKind, String> {
         match n.kind {
             et::METADATA => Ok(OpKind::Join),
             et::MEM_LOAD | et::MEM_STORE | et::COMPUTE => {
@@ -370,7 +373,7 @@ impl Builder<'_> {
     }
 
     /// The measured duration, else what the given peak rates make of `num_ops` and `tensor_size`.
-    fn duration(&self, n: &Node) -> Result<u64, String> {
+    fn duration(&self, n: &ExecutionTraceNode) -> Result<u64, String> {
         let ps = match n.duration_ps {
             Some(ps) => u64::try_from(ps).map_err(|_| format!("{} {ps} is negative", et::own::DURATION_PS))?,
             None => n.duration_micros.saturating_mul(PS_PER_US),
@@ -400,7 +403,7 @@ impl Builder<'_> {
             .ok_or_else(|| format!("{ops} operations and {bytes} bytes take more than a million seconds"))
     }
 
-    fn bytes(&self, n: &Node, least: u64) -> Result<u64, String> {
+    fn bytes(&self, n: &ExecutionTraceNode, least: u64) -> Result<u64, String> {
         let size = n.comm_size.ok_or("it has no comm_size; a communication needs its size in bytes")?;
         u64::try_from(size)
             .ok()
@@ -408,7 +411,7 @@ impl Builder<'_> {
             .ok_or_else(|| format!("comm_size {size} is not from {least} to {MAX_BYTES} bytes"))
     }
 
-    fn message(&self, rank: u32, n: &Node) -> Result<OpKind, String> {
+    fn message(&self, rank: u32, n: &ExecutionTraceNode) -> Result<OpKind, String> {
         let (what, peer) = if n.kind == et::SEND { ("comm_dst", n.comm_dst) } else { ("comm_src", n.comm_src) };
         let peer = peer.ok_or_else(|| format!("it has no {what}; a message needs its other end"))?;
         if self.replicated {
@@ -430,7 +433,7 @@ impl Builder<'_> {
         })
     }
 
-    fn collective(&mut self, rank: u32, n: &Node, slots: &mut Slots) -> Result<OpKind, String> {
+    fn collective(&mut self, rank: u32, n: &ExecutionTraceNode, slots: &mut Slots) -> Result<OpKind, String> {
         let Some(kind) = n.comm_type else {
             if n.is_cpu_op {
                 self.wrappers += 1;
@@ -459,15 +462,16 @@ impl Builder<'_> {
                 named.unwrap_or_default()
             ));
         }
-        let own =
-            self.bytes(n, u64::from(op != Op::Barrier)).or_else(|e| if op == Op::Barrier { Ok(0) } else { Err(e) })?;
+        let own = self
+            .bytes(n, u64::from(op != CollectiveOp::Barrier))
+            .or_else(|e| if op == CollectiveOp::Barrier { Ok(0) } else { Err(e) })?;
         let bytes = match (n.collective_bytes, op) {
             (Some(b), _) => u64::try_from(b)
                 .ok()
                 .filter(|b| *b <= MAX_BYTES)
                 .ok_or_else(|| format!("{} {b} is no size", et::own::COLLECTIVE_BYTES))?,
-            (None, Op::Barrier) => 0,
-            (None, Op::AllGather) => {
+            (None, CollectiveOp::Barrier) => 0,
+            (None, CollectiveOp::AllGather) => {
                 own.checked_mul(members).filter(|b| *b <= MAX_BYTES).ok_or("its ranks gather more than a petabyte")?
             }
             (None, _) => own,

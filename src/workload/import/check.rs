@@ -80,7 +80,7 @@ fn points(p: &Program) -> BTreeMap<u16, Vec<Point>> {
 
 /// The k-th collective of a group must be the same operation with the same bytes on all members.
 fn collectives(path: &str, w: &Workload) -> Result<(), ImportError> {
-    let mut by_program: Vec<BTreeMap<u16, Vec<(crate::collective::Op, u64)>>> = Vec::new();
+    let mut by_program: Vec<BTreeMap<u16, Vec<(crate::collective::CollectiveOp, u64)>>> = Vec::new();
     for p in &w.programs {
         let mut slots: BTreeMap<u16, Vec<_>> = BTreeMap::new();
         for op in &p.ops {
@@ -105,7 +105,7 @@ fn collectives(path: &str, w: &Workload) -> Result<(), ImportError> {
                 continue;
             }
             let k = here.iter().zip(there).position(|(a, b)| a != b).unwrap_or(here.len().min(there.len()));
-            let told = |list: &[(crate::collective::Op, u64)]| match list.get(k) {
+            let told = |list: &[(crate::collective::CollectiveOp, u64)]| match list.get(k) {
                 Some((op, bytes)) => format!("{op:?} of {bytes} bytes"),
                 None => "none".to_string(),
             };

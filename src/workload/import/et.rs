@@ -4,7 +4,7 @@
 //! bytes; attributes that no reader here uses are passed over.
 
 use super::ImportError;
-use super::wire::{Reader, Value, WireError, Writer};
+use super::wire::{Reader, WireError, WireValue, WireWriter};
 
 /// Node types.
 pub(crate) const METADATA: u64 = 1;
@@ -46,7 +46,7 @@ mod attr {
 
 /// A node with the attributes that matter. Numbers of attributes are kept as written; the reader of a node judges them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Node<'a> {
+pub(crate) struct ExecutionTraceNode<'a> {
     pub(crate) id: u64,
     pub(crate) name: &'a str,
     pub(crate) kind: u64,
@@ -85,7 +85,7 @@ pub(crate) mod own {
 pub(crate) fn nodes<'a>(
     path: &str,
     bytes: &'a [u8],
-    mut each: impl FnMut(usize, Node<'a>) -> Result<(), ImportError>,
+    mut each: impl FnMut(usize, ExecutionTraceNode<'a>) -> Result<(), ImportError>,
 ) -> Result<(), ImportError> {
     let error = |at: usize, what: &str, e: WireError| ImportError::Encoding {
         path: path.to_string(),
@@ -114,8 +114,8 @@ fn check_metadata(message: &[u8]) -> Result<(), WireError> {
     Ok(())
 }
 
-fn node(message: &[u8]) -> Result<Node<'_>, WireError> {
-    let mut n = Node::default();
+fn node(message: &[u8]) -> Result<ExecutionTraceNode<'_>, WireError> {
+    let mut n = ExecutionTraceNode::default();
     let mut r = Reader::new(message);
     while let Some((number, value)) = r.field()? {
         match number {
@@ -133,7 +133,7 @@ fn node(message: &[u8]) -> Result<Node<'_>, WireError> {
     Ok(n)
 }
 
-fn attribute<'a>(message: &'a [u8], n: &mut Node<'a>) -> Result<(), WireError> {
+fn attribute<'a>(message: &'a [u8], n: &mut ExecutionTraceNode<'a>) -> Result<(), WireError> {
     let (mut name, mut value) = ("", None);
     let mut r = Reader::new(message);
     while let Some((number, v)) = r.field()? {
@@ -166,22 +166,24 @@ fn attribute<'a>(message: &'a [u8], n: &mut Node<'a>) -> Result<(), WireError> {
 }
 
 /// Whichever integer type an attribute was written with.
-fn integer(value: Option<(u64, Value)>) -> Result<Option<i64>, WireError> {
+fn integer(value: Option<(u64, WireValue)>) -> Result<Option<i64>, WireError> {
     let Some((number, value)) = value else { return Ok(None) };
     let zigzag = |v: u64| (v >> 1) as i64 ^ -((v & 1) as i64);
     let v = match (number, value) {
-        (attr::INT32 | attr::INT64 | attr::UINT32 | attr::BOOL, Value::Varint(v)) => v as i64,
-        (attr::UINT64, Value::Varint(v)) | (attr::FIXED64, Value::Fixed64(v)) => i64::try_from(v).unwrap_or(i64::MAX),
-        (attr::SINT32 | attr::SINT64, Value::Varint(v)) => zigzag(v),
-        (attr::FIXED32, Value::Fixed32(v)) => i64::from(v),
-        (attr::SFIXED32, Value::Fixed32(v)) => i64::from(v as i32),
-        (attr::SFIXED64, Value::Fixed64(v)) => v as i64,
+        (attr::INT32 | attr::INT64 | attr::UINT32 | attr::BOOL, WireValue::Varint(v)) => v as i64,
+        (attr::UINT64, WireValue::Varint(v)) | (attr::FIXED64, WireValue::Fixed64(v)) => {
+            i64::try_from(v).unwrap_or(i64::MAX)
+        }
+        (attr::SINT32 | attr::SINT64, WireValue::Varint(v)) => zigzag(v),
+        (attr::FIXED32, WireValue::Fixed32(v)) => i64::from(v),
+        (attr::SFIXED32, WireValue::Fixed32(v)) => i64::from(v as i32),
+        (attr::SFIXED64, WireValue::Fixed64(v)) => v as i64,
         _ => return Err(WireError::Mismatch { field: number }),
     };
     Ok(Some(v))
 }
 
-fn text<'a>(value: Option<(u64, Value<'a>)>) -> Result<Option<&'a str>, WireError> {
+fn text<'a>(value: Option<(u64, WireValue<'a>)>) -> Result<Option<&'a str>, WireError> {
     match value {
         None => Ok(None),
         Some((attr::STRING, v)) => v.text(attr::STRING).map(Some),
@@ -189,7 +191,7 @@ fn text<'a>(value: Option<(u64, Value<'a>)>) -> Result<Option<&'a str>, WireErro
     }
 }
 
-fn bools(value: Option<(u64, Value)>) -> Result<Vec<bool>, WireError> {
+fn bools(value: Option<(u64, WireValue)>) -> Result<Vec<bool>, WireError> {
     let Some((number, value)) = value else { return Ok(Vec::new()) };
     if number != attr::BOOL_LIST {
         return Err(WireError::Mismatch { field: number });
@@ -204,15 +206,15 @@ fn bools(value: Option<(u64, Value)>) -> Result<Vec<bool>, WireError> {
 }
 
 /// Appends a GlobalMetadata with a version.
-pub(crate) fn write_metadata(out: &mut Writer) {
-    let mut m = Writer::default();
+pub(crate) fn write_metadata(out: &mut WireWriter) {
+    let mut m = WireWriter::default();
     m.delimited(1, b"0.0.4");
     out.message(&m);
 }
 
 /// Appends a node.
-pub(crate) fn write_node(out: &mut Writer, n: &Node) {
-    let mut m = Writer::default();
+pub(crate) fn write_node(out: &mut WireWriter, n: &ExecutionTraceNode) {
+    let mut m = WireWriter::default();
     m.number(field::ID, n.id);
     m.delimited(field::NAME, n.name.as_bytes());
     m.number(field::TYPE, n.kind);
@@ -220,7 +222,7 @@ pub(crate) fn write_node(out: &mut Writer, n: &Node) {
     m.packed(field::DATA_DEPS, n.data_deps.iter().copied());
     m.number(field::DURATION_MICROS, n.duration_micros);
     let mut attribute = |name: &str, member: u64, number: Option<u64>, text: Option<&str>| {
-        let mut a = Writer::default();
+        let mut a = WireWriter::default();
         a.delimited(attr::NAME, name.as_bytes());
         if let Some(v) = number {
             a.present(member, v);

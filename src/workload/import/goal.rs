@@ -8,17 +8,17 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use super::graph::{self, Item, Ranks};
-use super::{ImportError, Imported, MAX_BYTES, MAX_PS, MAX_RANKS, Options, check};
+use super::{ImportError, ImportOptions, Imported, MAX_BYTES, MAX_PS, MAX_RANKS, check};
 use crate::topology::FileError;
 use crate::topology::text::{Line, load_text, shown};
 use crate::units::PS_PER_NS;
-use crate::workload::program::{Dim, Group, Names, OpKind, Peer, Phase, Stream, Workload};
+use crate::workload::program::{Dim, Group, NameTable, OpKind, Peer, Phase, Stream, Workload};
 
 /// Reads a GOAL file.
 ///
 /// # Errors
 /// The file cannot be read, a line is not of the form, a label is unknown, the dependencies have a cycle, or a message has no other end.
-pub fn read(path: &Path, options: &Options) -> Result<Imported, ImportError> {
+pub fn read(path: &Path, options: &ImportOptions) -> Result<Imported, ImportError> {
     parse(&path.display().to_string(), &load_text(path)?, options)
 }
 
@@ -26,10 +26,10 @@ pub fn read(path: &Path, options: &Options) -> Result<Imported, ImportError> {
 ///
 /// # Errors
 /// As [`read`].
-pub fn parse(path: &str, text: &str, options: &Options) -> Result<Imported, ImportError> {
+pub fn parse(path: &str, text: &str, options: &ImportOptions) -> Result<Imported, ImportError> {
     let text = without_comments(text);
     let mut p =
-        Parser { n_ranks: None, current: None, blocks: HashMap::new(), names: Names::default(), cpus: 0, nics: 0 };
+        Parser { n_ranks: None, current: None, blocks: HashMap::new(), names: NameTable::default(), cpus: 0, nics: 0 };
     for (i, raw) in text.lines().enumerate() {
         let line = Line { path, number: i + 1, text: raw.trim() };
         if !line.text.is_empty() {
@@ -186,7 +186,7 @@ struct Parser {
     n_ranks: Option<u32>,
     current: Option<Block>,
     blocks: HashMap<u32, Block>,
-    names: Names,
+    names: NameTable,
     cpus: u64,
     nics: u64,
 }

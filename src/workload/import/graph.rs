@@ -95,12 +95,12 @@ pub(super) struct Ranks {
 
 impl Ranks {
     pub(super) fn push(&mut self, w: &mut Workload, program: Program, groups: Vec<u32>) {
-        let alike = self.by_shape.entry((program.ops.len(), program.deps.len())).or_default();
-        let found = alike.iter().copied().find(|&p| w.programs[p as usize] == program);
+        let same_shape = self.by_shape.entry((program.ops.len(), program.deps.len())).or_default();
+        let found = same_shape.iter().copied().find(|&p| w.programs[p as usize] == program);
         let program = found.unwrap_or_else(|| {
             w.programs.push(program);
             let index = w.programs.len() as u32 - 1;
-            alike.push(index);
+            same_shape.push(index);
             index
         });
         w.ranks.push(Rank { program, groups });

@@ -8,13 +8,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use super::graph::{self, Item, Ranks};
-use super::{ImportError, Imported, MAX_BYTES, MAX_PS, MAX_RANKS, Options, check};
-use crate::collective::Op;
+use super::{ImportError, ImportOptions, Imported, MAX_BYTES, MAX_PS, MAX_RANKS, check};
+use crate::collective::CollectiveOp;
 use crate::topology::FileError;
 use crate::topology::text::{Line, Lines, load_text, shown};
 use crate::workload::decimal::scaled;
 use crate::workload::flow_file::SportCounter;
-use crate::workload::program::{Dim, Group, Names, OpKind, Peer, Phase, Stream, Workload};
+use crate::workload::program::{Dim, Group, NameTable, OpKind, Peer, Phase, Stream, Workload};
 use crate::workload::{Flow, MAX_FLOWS};
 
 /// UDP destination port and priority group of flows: the format has neither; those of the ns-3 examples.
@@ -25,7 +25,7 @@ const PRIORITY: u8 = 3;
 ///
 /// # Errors
 /// The file cannot be read, a line is not of the form, counts disagree, or a trigger means what a program cannot.
-pub fn read(path: &Path, options: &Options) -> Result<Imported, ImportError> {
+pub fn read(path: &Path, options: &ImportOptions) -> Result<Imported, ImportError> {
     parse(&path.display().to_string(), &load_text(path)?, options)
 }
 
@@ -33,7 +33,7 @@ pub fn read(path: &Path, options: &Options) -> Result<Imported, ImportError> {
 ///
 /// # Errors
 /// As [`read`].
-pub fn parse(path: &str, text: &str, options: &Options) -> Result<Imported, ImportError> {
+pub fn parse(path: &str, text: &str, options: &ImportOptions) -> Result<Imported, ImportError> {
     let file = parse_file(path, text)?;
     if let Some(ranks) = options.ranks.filter(|&n| n != file.n_nodes) {
         return Err(ImportError::Ranks {
@@ -275,7 +275,7 @@ impl Host {
 }
 
 fn build(path: &str, file: &File) -> Result<Workload, ImportError> {
-    let mut names = Names::default();
+    let mut names = NameTable::default();
     let (flow, wait, fire) = (names.of("flow"), names.of("start"), names.of("trigger"));
     let mut w = Workload {
         groups: vec![Group { members: (0..file.n_nodes).collect(), dim: Dim::Other }],
@@ -339,7 +339,14 @@ fn build(path: &str, file: &File) -> Result<Workload, ImportError> {
                     ImportError::path(path, format!("host {host} takes part in more than 65,535 triggers"))
                 })?;
                 h.groups.push(group);
-                OpKind::Collective { op: Op::Barrier, slot, bytes: 0, dim: Dim::Other, algorithm: None, shares: None }
+                OpKind::Collective {
+                    op: CollectiveOp::Barrier,
+                    slot,
+                    bytes: 0,
+                    dim: Dim::Other,
+                    algorithm: None,
+                    shares: None,
+                }
             } else {
                 OpKind::Join
             };

@@ -16,6 +16,7 @@ pub(crate) mod wire;
 
 use std::path::Path;
 
+use crate::input;
 use crate::topology::FileError;
 use crate::workload::Flow;
 use crate::workload::program::Workload;
@@ -31,7 +32,7 @@ pub const MAX_PS: u64 = 1_000_000 * crate::units::PS_PER_S;
 
 /// What a reader may need beside the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct Options {
+pub struct ImportOptions {
     /// Ranks, for formats that leave it open: SimAI files without `all_gpus`, one-rank traces. None: see each reader.
     pub ranks: Option<u32>,
     /// FLOP/s for trace nodes that give `num_ops` and no duration; 0: such nodes are an error.
@@ -52,7 +53,7 @@ pub struct Imported {
 
 /// The forms of workload files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Format {
+pub enum WorkloadFormat {
     /// SimAI and AICB text.
     Simai,
     /// Chakra execution traces: a folder, a prefix, or one `.et` file.
@@ -94,34 +95,34 @@ impl ImportError {
 ///
 /// # Errors
 /// As the reader of the format has them.
-pub fn read(path: &Path, format: Format, options: &Options) -> Result<Imported, ImportError> {
+pub fn read(path: &Path, format: WorkloadFormat, options: &ImportOptions) -> Result<Imported, ImportError> {
     match format {
-        Format::Simai => simai::read(path, options),
-        Format::Chakra => chakra::read(path, options),
-        Format::Htsim => htsim::read(path, options),
-        Format::Goal => goal::read(path, options),
+        WorkloadFormat::Simai => simai::read(path, options),
+        WorkloadFormat::Chakra => chakra::read(path, options),
+        WorkloadFormat::Htsim => htsim::read(path, options),
+        WorkloadFormat::Goal => goal::read(path, options),
     }
 }
 
 /// The form of a file, by its name and then by how it begins. None: it looks like none of them.
-pub fn guess(path: &Path) -> Option<Format> {
+pub fn guess(path: &Path) -> Option<WorkloadFormat> {
     match path.extension().and_then(|e| e.to_str()) {
-        Some("et") => return Some(Format::Chakra),
-        Some("cm") => return Some(Format::Htsim),
-        Some("goal") => return Some(Format::Goal),
+        Some("et") => return Some(WorkloadFormat::Chakra),
+        Some("cm") => return Some(WorkloadFormat::Htsim),
+        Some("goal") => return Some(WorkloadFormat::Goal),
         _ => {}
     }
-    if path.is_dir() || !path.exists() {
+    if !input::is_file(path) {
         // A prefix of `.et` files names no file itself.
-        return chakra::files(path).is_ok_and(|files| !files.is_empty()).then_some(Format::Chakra);
+        return chakra::files(path).is_ok_and(|files| !files.is_empty()).then_some(WorkloadFormat::Chakra);
     }
-    let bytes = std::fs::read(path).ok()?;
+    let bytes = input::read(path).ok()?;
     let text = std::str::from_utf8(&bytes).ok()?;
     let first = text.lines().map(str::trim).find(|l| !l.is_empty() && !l.starts_with('#') && !l.starts_with("//"))?;
     match first.split_whitespace().next()? {
-        "Nodes" => Some(Format::Htsim),
-        "num_ranks" => Some(Format::Goal),
-        word if simai::KINDS.contains(&word) => Some(Format::Simai),
+        "Nodes" => Some(WorkloadFormat::Htsim),
+        "num_ranks" => Some(WorkloadFormat::Goal),
+        word if simai::KINDS.contains(&word) => Some(WorkloadFormat::Simai),
         _ => None,
     }
 }

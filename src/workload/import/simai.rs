@@ -6,8 +6,8 @@
 use std::path::Path;
 
 use super::simai_file::{SimaiFile, SimaiKind, SimaiLayer, SimaiPart, SimaiScope};
-use super::{ImportError, Imported, MAX_BYTES, MAX_PS, MAX_RANKS, Options, simai_program};
-use crate::collective::Op;
+use super::{ImportError, ImportOptions, Imported, MAX_BYTES, MAX_PS, MAX_RANKS, simai_program};
+use crate::collective::CollectiveOp;
 use crate::topology::FileError;
 use crate::topology::text::{Line, Lines, load_text, shown};
 use crate::units::PS_PER_NS;
@@ -32,7 +32,7 @@ const MAX_LAYERS: u32 = 1 << 24;
 ///
 /// # Errors
 /// The file cannot be read, a line is not of the form, or the ranks do not divide into the header's groups.
-pub fn read(path: &Path, options: &Options) -> Result<Imported, ImportError> {
+pub fn read(path: &Path, options: &ImportOptions) -> Result<Imported, ImportError> {
     parse(&path.display().to_string(), &load_text(path)?, options)
 }
 
@@ -40,7 +40,7 @@ pub fn read(path: &Path, options: &Options) -> Result<Imported, ImportError> {
 ///
 /// # Errors
 /// As [`read`].
-pub fn parse(path: &str, text: &str, options: &Options) -> Result<Imported, ImportError> {
+pub fn parse(path: &str, text: &str, options: &ImportOptions) -> Result<Imported, ImportError> {
     simai_program::build(path, parse_file(path, text)?, options)
 }
 
@@ -99,7 +99,7 @@ pub(super) fn parse_file(path: &str, text: &str) -> Result<SimaiFile, FileError>
         .layers
         .iter()
         .flat_map(|l| [&l.fwd, &l.ig, &l.wg])
-        .filter(|p| matches!(p.comm, Some((Op::Broadcast, ..))))
+        .filter(|p| matches!(p.comm, Some((CollectiveOp::Broadcast, ..))))
         .count();
     if broadcasts > 0 {
         file.notes.push(format!("{broadcasts} BROADCAST(s) are simulated; SimAI itself leaves them out"));
@@ -210,7 +210,12 @@ fn duration(line: &Line, what: &str, field: &str) -> Result<u64, FileError> {
     Ok(line.number::<u64>(what, field, 0, MAX_PS / PS_PER_NS)? * PS_PER_NS)
 }
 
-fn communication(line: &Line, what: &str, comm: &str, bytes: &str) -> Result<Option<(Op, SimaiScope, u64)>, FileError> {
+fn communication(
+    line: &Line,
+    what: &str,
+    comm: &str,
+    bytes: &str,
+) -> Result<Option<(CollectiveOp, SimaiScope, u64)>, FileError> {
     let bytes: u64 = line.number(&format!("{what}_bytes"), bytes, 0, MAX_BYTES)?;
     // Without a kind, SimAI does not look at the size either.
     if comm == "NONE" {
@@ -222,11 +227,11 @@ fn communication(line: &Line, what: &str, comm: &str, bytes: &str) -> Result<Opt
         _ => (comm, SimaiScope::Default),
     };
     let op = match word {
-        "ALLREDUCE" => Op::AllReduce,
-        "ALLGATHER" => Op::AllGather,
-        "REDUCESCATTER" => Op::ReduceScatter,
-        "ALLTOALL" => Op::AllToAll,
-        "BROADCAST" => Op::Broadcast,
+        "ALLREDUCE" => CollectiveOp::AllReduce,
+        "ALLGATHER" => CollectiveOp::AllGather,
+        "REDUCESCATTER" => CollectiveOp::ReduceScatter,
+        "ALLTOALL" => CollectiveOp::AllToAll,
+        "BROADCAST" => CollectiveOp::Broadcast,
         _ => {
             return Err(line.error(format!(
                 "{what}_comm `{}` is none of NONE, ALLREDUCE, ALLGATHER, REDUCESCATTER, ALLTOALL, BROADCAST, alone or with _EP or _DP_EP",

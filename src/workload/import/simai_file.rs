@@ -2,7 +2,7 @@
 //!
 //! Layer: workload. Plain data; `simai` reads it, `simai_program` makes programs of it.
 
-use crate::collective::Op;
+use crate::collective::CollectiveOp;
 
 /// How a file's rows are meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,7 +37,7 @@ pub(super) enum SimaiScope {
 pub(super) struct SimaiPart {
     pub(super) ps: u64,
     /// None for `NONE` and for 0 bytes.
-    pub(super) comm: Option<(Op, SimaiScope, u64)>,
+    pub(super) comm: Option<(CollectiveOp, SimaiScope, u64)>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

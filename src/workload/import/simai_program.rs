@@ -11,8 +11,8 @@
 //! once. All stages do the same rows but `embedding_layer`, which is the first stage's, as in SimAI's bubble.
 
 use super::simai_file::{SimaiFile, SimaiKind, SimaiLayer, SimaiPart, SimaiScope};
-use super::{ImportError, Imported, MAX_OPS, MAX_RANKS, Options, check};
-use crate::collective::Op;
+use super::{ImportError, ImportOptions, Imported, MAX_OPS, MAX_RANKS, check};
+use crate::collective::CollectiveOp;
 use crate::workload::program::{Dim, Group, OpKind, Peer, Phase, Program, Rank, Stream, Workload};
 
 const TP: u16 = 0;
@@ -50,7 +50,7 @@ impl Shape {
     }
 }
 
-pub(super) fn build(path: &str, mut file: SimaiFile, options: &Options) -> Result<Imported, ImportError> {
+pub(super) fn build(path: &str, mut file: SimaiFile, options: &ImportOptions) -> Result<Imported, ImportError> {
     let mut notes = std::mem::take(&mut file.notes);
     let shape = shape(path, &file, options, &mut notes)?;
     let mut w = Workload::default();
@@ -103,7 +103,7 @@ pub(super) fn build(path: &str, mut file: SimaiFile, options: &Options) -> Resul
     Ok(Imported { workload: w, flows: None, notes })
 }
 
-fn shape(path: &str, file: &SimaiFile, options: &Options, notes: &mut Vec<String>) -> Result<Shape, ImportError> {
+fn shape(path: &str, file: &SimaiFile, options: &ImportOptions, notes: &mut Vec<String>) -> Result<Shape, ImportError> {
     let transformer = matches!(file.kind, SimaiKind::Transformer | SimaiKind::Recompute);
     let (ep, pp) = if transformer { (file.ep, file.pp) } else { (1, 1) };
     let least = u64::from(file.tp) * u64::from(ep) * u64::from(pp);
@@ -393,7 +393,7 @@ impl Builder<'_> {
     }
 
     /// The collective of a part, where its group has more than one rank and the file's kind lets it happen.
-    fn collective(&mut self, part: &SimaiPart, default: u16) -> Option<(Op, u16, u64)> {
+    fn collective(&mut self, part: &SimaiPart, default: u16) -> Option<(CollectiveOp, u16, u64)> {
         let (op, scope, bytes) = part.comm?;
         let slot = match scope {
             SimaiScope::Default => default,

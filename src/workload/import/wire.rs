@@ -21,7 +21,7 @@ pub(crate) enum WireError {
 
 /// A field's value as encoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Value<'a> {
+pub(crate) enum WireValue<'a> {
     Varint(u64),
     Fixed64(u64),
     Bytes(&'a [u8]),
@@ -81,34 +81,34 @@ impl<'a> Reader<'a> {
     }
 
     /// The next field, or none at the end of the message.
-    pub(crate) fn field(&mut self) -> Result<Option<(u64, Value<'a>)>, WireError> {
+    pub(crate) fn field(&mut self) -> Result<Option<(u64, WireValue<'a>)>, WireError> {
         if self.rest.is_empty() {
             return Ok(None);
         }
         let key = self.varint()?;
         let (field, wire) = (key >> 3, (key & 7) as u8);
         let value = match wire {
-            0 => Value::Varint(self.varint()?),
-            1 => Value::Fixed64(u64::from_le_bytes(self.fixed()?)),
-            2 => Value::Bytes(self.delimited()?),
-            5 => Value::Fixed32(u32::from_le_bytes(self.fixed()?)),
+            0 => WireValue::Varint(self.varint()?),
+            1 => WireValue::Fixed64(u64::from_le_bytes(self.fixed()?)),
+            2 => WireValue::Bytes(self.delimited()?),
+            5 => WireValue::Fixed32(u32::from_le_bytes(self.fixed()?)),
             _ => return Err(WireError::WireType { wire, field }),
         };
         Ok(Some((field, value)))
     }
 }
 
-impl<'a> Value<'a> {
+impl<'a> WireValue<'a> {
     pub(crate) fn number(self, field: u64) -> Result<u64, WireError> {
         match self {
-            Value::Varint(v) => Ok(v),
+            WireValue::Varint(v) => Ok(v),
             _ => Err(WireError::Mismatch { field }),
         }
     }
 
     pub(crate) fn bytes(self, field: u64) -> Result<&'a [u8], WireError> {
         match self {
-            Value::Bytes(b) => Ok(b),
+            WireValue::Bytes(b) => Ok(b),
             _ => Err(WireError::Mismatch { field }),
         }
     }
@@ -120,8 +120,8 @@ impl<'a> Value<'a> {
     /// Appends a repeated number, packed or single.
     pub(crate) fn numbers(self, field: u64, into: &mut Vec<u64>) -> Result<(), WireError> {
         match self {
-            Value::Varint(v) => into.push(v),
-            Value::Bytes(bytes) => {
+            WireValue::Varint(v) => into.push(v),
+            WireValue::Bytes(bytes) => {
                 let mut r = Reader::new(bytes);
                 while !r.is_empty() {
                     into.push(r.varint()?);
@@ -135,11 +135,11 @@ impl<'a> Value<'a> {
 
 /// Builds a message.
 #[derive(Default)]
-pub(crate) struct Writer {
+pub(crate) struct WireWriter {
     pub(crate) bytes: Vec<u8>,
 }
 
-impl Writer {
+impl WireWriter {
     pub(crate) fn varint(&mut self, mut v: u64) {
         while v >= 0x80 {
             self.bytes.push(v as u8 | 0x80);
@@ -169,7 +169,7 @@ impl Writer {
 
     /// A packed repeated number; an empty one is left out.
     pub(crate) fn packed(&mut self, field: u64, values: impl IntoIterator<Item = u64>) {
-        let mut inner = Writer::default();
+        let mut inner = WireWriter::default();
         values.into_iter().for_each(|v| inner.varint(v));
         if !inner.bytes.is_empty() {
             self.delimited(field, &inner.bytes);
@@ -177,7 +177,7 @@ impl Writer {
     }
 
     /// A message with its length before it, as trace files hold them.
-    pub(crate) fn message(&mut self, message: &Writer) {
+    pub(crate) fn message(&mut self, message: &WireWriter) {
         self.varint(message.bytes.len() as u64);
         self.bytes.extend_from_slice(&message.bytes);
     }
@@ -189,15 +189,15 @@ mod tests {
 
     #[test]
     fn what_is_written_reads_back() {
-        let mut w = Writer::default();
+        let mut w = WireWriter::default();
         w.number(1, 0);
         w.present(27, 0);
         w.number(9, u64::MAX);
         w.packed(5, [1, 300, 0]);
         w.delimited(2, b"name");
         let mut r = Reader::new(&w.bytes);
-        assert_eq!(r.field(), Ok(Some((27, Value::Varint(0)))));
-        assert_eq!(r.field(), Ok(Some((9, Value::Varint(u64::MAX)))));
+        assert_eq!(r.field(), Ok(Some((27, WireValue::Varint(0)))));
+        assert_eq!(r.field(), Ok(Some((9, WireValue::Varint(u64::MAX)))));
         let (field, deps) = r.field().unwrap().unwrap();
         let mut numbers = Vec::new();
         deps.numbers(field, &mut numbers).unwrap();

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::workload::program::{Group, Peer, Program, Rank};
-use crate::workload::tasks::{Target, When};
+use crate::workload::tasks::{EdgeMoment, Target};
 
 /// Every collective is one exchange around a ring, or a time.
 struct Ring {
@@ -10,23 +10,23 @@ struct Ring {
 }
 
 impl Planner for Ring {
-    fn plan(&mut self, asked: &Asked) -> Result<Plan, String> {
+    fn plan(&mut self, asked: &Asked) -> Result<CollectivePlan, String> {
         if asked.op == CollectiveOp::Broadcast {
             return Err("no broadcasts here".to_string());
         }
         if self.analytic {
-            return Ok(Plan::Analytic { ps: 500 });
+            return Ok(CollectivePlan::Analytic { ps: 500 });
         }
         let n = asked.members.len() as u32;
         let mut schedule = Schedule::new(n);
         for from in 0..n {
             schedule.push(from, (from + 1) % n, asked.bytes, 0, &[]);
         }
-        Ok(Plan::Transfers { schedule: Arc::new(schedule), protocol: Protocol::Ll, overhead_ps: 7 })
+        Ok(CollectivePlan::Transfers { schedule: Arc::new(schedule), protocol: Protocol::Ll, overhead_ps: 7 })
     }
 }
 
-const INSIDE: Inside = Inside { rate_bps: 8_000_000_000_000, latency_ps: 300, links: 1 };
+const INSIDE: IntraServerPath = IntraServerPath { rate_bps: 8_000_000_000_000, latency_ps: 300, links: 1 };
 
 /// `n` ranks on servers of two, each with a program of its own.
 fn lowered(programs: Vec<Program>, change: impl Fn(&mut Lowering), analytic: bool) -> Result<TaskGraph, LowerError> {
@@ -49,6 +49,7 @@ fn lowered_by(
     let servers: Vec<u32> = (0..n).map(|r| r / 2).collect();
     let hosts: Vec<u32> = (0..n).collect();
     let mut on = Lowering {
+        representatives: None,
         servers: &servers,
         hosts: &hosts,
         intra: Some(INSIDE),
@@ -103,7 +104,9 @@ fn transfers_leave_servers_as_messages_and_stay_inside_as_gates() {
     // Messages start their overhead late, and end a collective at the receiver when they have arrived.
     let (task, ..) = g.messages().next().unwrap();
     assert_eq!(g.tasks[task as usize].delay_ps, 7);
-    assert!(g.edges.iter().any(|e| e.from == task && e.when == When::Got && e.to == Target::Task(g.ops[2][1].end)));
+    assert!(
+        g.edges.iter().any(|e| e.from == task && e.when == EdgeMoment::Got && e.to == Target::Task(g.ops[2][1].end))
+    );
 }
 
 #[test]
@@ -154,11 +157,11 @@ fn what_does_not_fit_together_is_named() {
 struct Twice;
 
 impl Planner for Twice {
-    fn plan(&mut self, asked: &Asked) -> Result<Plan, String> {
+    fn plan(&mut self, asked: &Asked) -> Result<CollectivePlan, String> {
         let mut schedule = Schedule::new(asked.members.len() as u32);
         schedule.push(0, 1, asked.bytes, 0, &[]);
         schedule.push(0, 1, asked.bytes, 0, &[]);
-        Ok(Plan::Transfers { schedule: Arc::new(schedule), protocol: Protocol::Simple, overhead_ps: 0 })
+        Ok(CollectivePlan::Transfers { schedule: Arc::new(schedule), protocol: Protocol::Simple, overhead_ps: 0 })
     }
 }
 

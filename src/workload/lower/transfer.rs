@@ -1,6 +1,6 @@
 //! One transfer between two ranks as tasks: a message, parts of one on several queue pairs, or where no packet goes a gate.
 
-use super::{Inside, Lowerer};
+use super::{IntraServerPath, Lowerer};
 use crate::workload::tasks::{QueuePair, Work};
 
 /// How a transfer is waited for: at the sender for the end of `sent`, at the receiver for the end, or of a message the arrival, of `arrived`.
@@ -77,7 +77,7 @@ impl Lowerer<'_> {
         src: u32,
         dst: u32,
         bytes: u64,
-        way: Inside,
+        way: IntraServerPath,
         overhead_ps: u64,
     ) -> (u32, Arrival) {
         let serial = (bytes as u128 * 8 * crate::units::PS_PER_S as u128).div_ceil(way.rate_bps.max(1) as u128) as u64;
@@ -95,7 +95,7 @@ impl Lowerer<'_> {
     }
 
     /// How two ranks reach each other without packets, if they do.
-    fn inside(&self, a: u32, b: u32) -> Option<Inside> {
+    fn inside(&self, a: u32, b: u32) -> Option<IntraServerPath> {
         let (a, b) = (a as usize, b as usize);
         match self.on.intra {
             Some(inside) => (self.on.servers[a] == self.on.servers[b]).then_some(inside),

@@ -5,9 +5,9 @@
 use std::sync::Arc;
 
 use super::machine::{CommCost, KernelCost, Machine};
-use super::placement::Span;
-use crate::collective::{Env, Op as CollectiveOp, Placement, System, cost_ps, send_ps};
-use crate::compute::{Class, Dtype, Features, Kernel, Slowdown, Timing};
+use super::placement::ServerSpan;
+use crate::collective::{CollectiveOp, CollectiveSystem, Env, MemberPlacement, cost_ps, send_ps};
+use crate::compute::{Class, Dtype, Kernel, KernelFeatures, Slowdown, Timing};
 
 /// Time of a matrix product inside a layer over its time in a benchmark of its own, where operands stay in the cache, clocks are at rest before and nothing else asks for
 /// power. By hand from a component measurement: the 22B layer on eight A100 of Korthikanti et al., Table 4 (7.7 ms forward, 11.9 ms backward; with sequence parallelism
@@ -18,7 +18,7 @@ const IN_LAYER: f64 = 1.05;
 /// Equal servers of one GPU, joined by one network, on which collectives are NCCL's.
 pub struct Cluster {
     pub timing: Arc<Timing>,
-    pub system: System,
+    pub system: CollectiveSystem,
     pub env: Env,
     /// What communication beside a kernel costs it.
     pub slowdown: Slowdown,
@@ -47,19 +47,19 @@ impl KernelCost for Cluster {
     }
 
     fn stretched_ps(&self, kernel: &Kernel, ps: u64, beside: CollectiveOp, bytes: u64, ratio: f64) -> u64 {
-        self.slowdown.stretched_ps(ps, ratio, &Features::new(&self.timing, kernel, beside, bytes))
+        self.slowdown.stretched_ps(ps, ratio, &KernelFeatures::new(&self.timing, kernel, beside, bytes))
     }
 }
 
 impl CommCost for Cluster {
     /// As all groups of a kind communicate at once, a server's groups share its NICs.
-    fn collective_ps(&self, op: CollectiveOp, bytes: u64, span: Span) -> u64 {
+    fn collective_ps(&self, op: CollectiveOp, bytes: u64, span: ServerSpan) -> u64 {
         let per_server = span.per_server.max(1);
         let sharing = (self.system.gpus_per_server / per_server).max(1);
         cost_ps(
             op,
             bytes,
-            &Placement { ranks: span.members, ranks_per_node: per_server, sharing },
+            &MemberPlacement { ranks: span.members, ranks_per_node: per_server, sharing },
             &self.system,
             &self.env,
         )

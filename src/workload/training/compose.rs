@@ -5,26 +5,26 @@
 
 use super::placement::Purpose;
 use super::plan::Habits;
-use super::step::{Comm, Overlap, Price, Step};
-use crate::collective::Op as CollectiveOp;
-use crate::compute::{self, Among, Kernel, Part, Site};
+use super::step::{Comm, Overlap, PassStep, Price};
+use crate::collective::CollectiveOp;
+use crate::compute::{self, Among, Kernel, LayerPart, Site};
 use crate::model::Layout;
 
 /// Steps of a pass of a layer.
-pub fn compose(steps: &[compute::Step], layout: &Layout, price: &Price, habits: Habits) -> Vec<Step> {
+pub(super) fn compose(steps: &[compute::LayerStep], layout: &Layout, price: &Price, habits: Habits) -> Vec<PassStep> {
     let mut out = Vec::new();
     let mut i = 0;
     while i < steps.len() {
         i += match steps[i] {
-            compute::Step::Kernel { part, kernel } => {
-                out.push(Step::Kernel { name: block(part.site), ps: price.machine.kernels.kernel_ps(&kernel) });
+            compute::LayerStep::Kernel { part, kernel } => {
+                out.push(PassStep::Kernel { name: block(part.site), ps: price.machine.kernels.kernel_ps(&kernel) });
                 1
             }
-            compute::Step::Exchange { among, op, bytes, needed_by } => {
+            compute::LayerStep::Exchange { among, op, bytes, needed_by } => {
                 let comm = Comm { name: comm_name(among, op), op, purpose: purpose(among), bytes };
                 let needed_by = if habits.before_2022 { next_part(&steps[i + 1..]).or(needed_by) } else { needed_by };
                 let before = match i.checked_sub(1).map(|b| steps[b]) {
-                    Some(compute::Step::Kernel { kernel, .. }) => Some(kernel),
+                    Some(compute::LayerStep::Kernel { kernel, .. }) => Some(kernel),
                     _ => None,
                 };
                 1 + exchange(&comm, needed_by, before, &steps[i + 1..], layout, price, &mut out)
@@ -37,26 +37,26 @@ pub fn compose(steps: &[compute::Step], layout: &Layout, price: &Price, habits: 
 /// Adds a communication, and the kernels that share its time; gives how many steps after it these were.
 fn exchange(
     comm: &Comm,
-    needed_by: Option<Part>,
+    needed_by: Option<LayerPart>,
     before: Option<Kernel>,
-    rest: &[compute::Step],
+    rest: &[compute::LayerStep],
     layout: &Layout,
     price: &Price,
-    out: &mut Vec<Step>,
+    out: &mut Vec<PassStep>,
 ) -> usize {
-    let run = |wanted: &dyn Fn(Part) -> bool| -> (Vec<Kernel>, &'static str) {
-        let next = |s: &compute::Step| match s {
-            compute::Step::Kernel { part, kernel } if wanted(*part) => Some((*part, *kernel)),
+    let run = |wanted: &dyn Fn(LayerPart) -> bool| -> (Vec<Kernel>, &'static str) {
+        let next = |s: &compute::LayerStep| match s {
+            compute::LayerStep::Kernel { part, kernel } if wanted(*part) => Some((*part, *kernel)),
             _ => None,
         };
-        let kernels: Vec<(Part, Kernel)> = rest.iter().map_while(next).collect();
+        let kernels: Vec<(LayerPart, Kernel)> = rest.iter().map_while(next).collect();
         let name = kernels.first().map_or("", |(p, _)| block(p.site));
         (kernels.into_iter().map(|(_, k)| k).collect(), name)
     };
     // Gradients of keys and values go round with the keys and values.
     if comm.purpose == Purpose::Context
         && comm.op == CollectiveOp::ReduceScatter
-        && let Some(Step::Both { comm: ring, overlap: Overlap::Ring(_), .. }) = out.last_mut()
+        && let Some(PassStep::Both { comm: ring, overlap: Overlap::Ring(_), .. }) = out.last_mut()
     {
         ring.bytes += comm.bytes;
         return 0;
@@ -65,7 +65,7 @@ fn exchange(
     let (beside, name) = run(&|p| Some(p) != needed_by);
     let n = beside.len();
     let used_later =
-        rest[n..].iter().any(|s| matches!(s, compute::Step::Kernel { part, .. } if Some(*part) == needed_by))
+        rest[n..].iter().any(|s| matches!(s, compute::LayerStep::Kernel { part, .. } if Some(*part) == needed_by))
             || needed_by.is_none();
     if n > 0 && used_later {
         out.push(price.both(name, &beside, *comm, Overlap::Beside));
@@ -88,7 +88,7 @@ fn exchange(
             }
         }
         Purpose::Tensor if pieces > 1 && comm.op != CollectiveOp::AllToAll => {
-            if let (Some(Step::Kernel { name, .. }), Some(kernel)) = (out.last().copied(), before) {
+            if let (Some(PassStep::Kernel { name, .. }), Some(kernel)) = (out.last().copied(), before) {
                 out.pop();
                 out.push(price.both(name, &[kernel], *comm, Overlap::Drains(pieces)));
                 return 0;
@@ -96,15 +96,15 @@ fn exchange(
         }
         _ => {}
     }
-    out.push(Step::Comm(*comm));
+    out.push(PassStep::Comm(*comm));
     0
 }
 
 /// The part of the next kernel.
-fn next_part(steps: &[compute::Step]) -> Option<Part> {
+fn next_part(steps: &[compute::LayerStep]) -> Option<LayerPart> {
     steps.iter().find_map(|s| match s {
-        compute::Step::Kernel { part, .. } => Some(*part),
-        compute::Step::Exchange { .. } => None,
+        compute::LayerStep::Kernel { part, .. } => Some(*part),
+        compute::LayerStep::Exchange { .. } => None,
     })
 }
 
@@ -127,7 +127,7 @@ fn comm_name(among: Among, op: CollectiveOp) -> &'static str {
 }
 
 /// The name under which kernels of a site stand in a graph: neighbours of one name are one op.
-pub fn block(site: Site) -> &'static str {
+pub(super) fn block(site: Site) -> &'static str {
     match site {
         Site::AttnNorm | Site::Qkv | Site::Rope | Site::Core | Site::Proj | Site::AttnResidual => "attention",
         Site::Router | Site::Permute | Site::Unpermute => "router",
@@ -139,11 +139,13 @@ pub fn block(site: Site) -> &'static str {
 }
 
 /// Joins kernels of one name that follow each other.
-fn merge(steps: Vec<Step>) -> Vec<Step> {
-    let mut merged: Vec<Step> = Vec::with_capacity(steps.len());
+fn merge(steps: Vec<PassStep>) -> Vec<PassStep> {
+    let mut merged: Vec<PassStep> = Vec::with_capacity(steps.len());
     for step in steps {
         match (merged.last_mut(), step) {
-            (Some(Step::Kernel { name, ps }), Step::Kernel { name: next, ps: more }) if *name == next => *ps += more,
+            (Some(PassStep::Kernel { name, ps }), PassStep::Kernel { name: next, ps: more }) if *name == next => {
+                *ps += more
+            }
             (_, step) => merged.push(step),
         }
     }

@@ -3,15 +3,16 @@
 //! Layer: workload. Communication costs what it costs alone; contention between dimensions is the simulators' business.
 
 use super::placement::Purpose;
-use super::plan::{Held, Plan, Sync, buckets};
+use super::plan::{Held, JobPlan, Sync, buckets};
 use super::step::{Comm, Price, Spent};
-use crate::collective::Op as CollectiveOp;
+use crate::budget;
+use crate::collective::CollectiveOp;
 use crate::model::Layout;
 use crate::model::pipeline::{Slot, order};
 
 /// Where the time of an iteration goes, on the rank that ends last; in ps. The parts sum to `iteration`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Breakdown {
+pub struct IterationBreakdown {
     pub iteration: u64,
     pub compute: u64,
     /// Communication that nothing covers.
@@ -25,7 +26,7 @@ pub struct Breakdown {
     pub other: u64,
 }
 
-impl Breakdown {
+impl IterationBreakdown {
     fn parts(&mut self) -> [&mut u64; 9] {
         [
             &mut self.compute,
@@ -41,7 +42,7 @@ impl Breakdown {
     }
 
     /// This, and `rounds` times what `next` has more.
-    fn extended(mut self, next: &Breakdown, rounds: u64) -> Breakdown {
+    fn extended(mut self, next: &IterationBreakdown, rounds: u64) -> IterationBreakdown {
         let mut next = *next;
         for (part, next) in self.parts().into_iter().zip(next.parts()) {
             *part = (*part as i128 + (*next as i128 - *part as i128) * rounds as i128).max(0) as u64;
@@ -52,13 +53,13 @@ impl Breakdown {
 }
 
 /// When each pass of one pipeline ends, by stage in the order of its slots.
-pub struct Timeline {
+pub(super) struct PipelineTimeline {
     /// (start, end) of each slot.
     pub slots: Vec<Vec<(u64, u64)>>,
 }
 
 /// What the pipeline runs with, by virtual stage.
-pub struct Passes<'a> {
+pub(super) struct Passes<'a> {
     /// Forward and backward, in ps.
     pub spent: &'a [(u64, u64)],
     /// What the first forward and the last backward pass take more than others.
@@ -69,12 +70,14 @@ pub struct Passes<'a> {
 
 /// Runs the pipeline: each slot begins after the one before it on its rank and after its input has come.
 /// Sends that overlap nothing hold up their sender too.
-pub fn timeline(layout: &Layout, orders: &[Vec<Slot>], passes: &Passes, message_ps: u64) -> Timeline {
+pub(super) fn timeline(layout: &Layout, orders: &[Vec<Slot>], passes: &Passes, message_ps: u64) -> PipelineTimeline {
     let spent = passes.spent;
     let (p, stages) = (layout.pp as usize, spent.len());
     let m = layout.microbatches() as usize;
     let hold = if layout.overlap_p2p { 0 } else { message_ps };
     const NOT_YET: u64 = u64::MAX;
+    // Four times: slots have two times each as well.
+    budget::announce_rows::<u64>("passes of its micro-batches", 4 * stages as u64 * m as u64);
     let mut forward = vec![NOT_YET; stages * m];
     let mut backward = vec![NOT_YET; stages * m];
     let mut slots: Vec<Vec<(u64, u64)>> = orders.iter().map(|o| Vec::with_capacity(o.len())).collect();
@@ -118,14 +121,14 @@ pub fn timeline(layout: &Layout, orders: &[Vec<Slot>], passes: &Passes, message_
         }
         assert!(left < before, "the orders of `model::pipeline` leave no pass waiting for itself");
     }
-    Timeline { slots }
+    PipelineTimeline { slots }
 }
 
 /// Evaluates a planned job; the iteration in the steady state, where it begins with the parameters that the one before has updated.
 ///
 /// Once a pipeline is full, a round of micro-batches (one, or with interleaving as many as there are stages) adds what the round before it added. So of many rounds
 /// only the first ones are walked through.
-pub fn breakdown(plan: &Plan, layout: &Layout, price: &Price) -> Breakdown {
+pub(super) fn breakdown(plan: &JobPlan, layout: &Layout, price: &Price) -> IterationBreakdown {
     let (m, round) = (layout.microbatches(), if layout.vpp > 1 { layout.pp } else { 8 });
     let rest = if layout.vpp > 1 { 0 } else { m % round };
     let few = layout.pp.next_multiple_of(round) + if layout.vpp > 1 { 0 } else { round } + rest;
@@ -140,7 +143,7 @@ pub fn breakdown(plan: &Plan, layout: &Layout, price: &Price) -> Breakdown {
 }
 
 /// [`breakdown`], every micro-batch walked through.
-fn walked(plan: &Plan, layout: &Layout, price: &Price) -> Breakdown {
+fn walked(plan: &JobPlan, layout: &Layout, price: &Price) -> IterationBreakdown {
     let pp = layout.pp;
     let sync = Sync::of(layout);
     let pass = |stage: &[u16], backward: bool| {
@@ -203,7 +206,7 @@ fn walked(plan: &Plan, layout: &Layout, price: &Price) -> Breakdown {
         busy.add(if slot.backward { b } else { f }, 1);
     }
     busy.compute += (0..layout.vpp).map(|c| extra[(c * pp + rank) as usize]).map(|(f, b)| f + b).sum::<u64>();
-    let end_of = |t: &Timeline| t.slots[r].last().map_or(0, |s| s.1);
+    let end_of = |t: &PipelineTimeline| t.slots[r].last().map_or(0, |s| s.1);
     // What waiting for parameters adds, then what messages add; the rest is the schedule's.
     let gather_wait = at_once.as_ref().map_or(0, |t| pipeline_end - end_of(t));
     let span_without = end_of(&timeline_of(0, &none));
@@ -224,7 +227,7 @@ fn walked(plan: &Plan, layout: &Layout, price: &Price) -> Breakdown {
     let gather_after =
         if layout.overlap_param || !sync.gather_step { 0 } else { gather_all(plan, layout, price, rank) };
     let optimizer = plan.optimizer_ps[r];
-    let mut b = Breakdown {
+    let mut b = IterationBreakdown {
         iteration: 0,
         compute: busy.compute,
         tp: busy.tp + sequence,
@@ -241,12 +244,12 @@ fn walked(plan: &Plan, layout: &Layout, price: &Price) -> Breakdown {
 }
 
 /// Whose gradients the norm is taken over: sharded ones are everywhere.
-pub fn norm_purpose(layout: &Layout) -> Purpose {
+pub(super) fn norm_purpose(layout: &Layout) -> Purpose {
     if layout.zero == 0 { Purpose::Model } else { Purpose::World }
 }
 
 /// Gradients of the norms that work on a part of the sequence, summed over tensor-parallel ranks.
-pub fn sequence_grads(layout: &Layout, held: &Held) -> Option<Comm> {
+pub(super) fn sequence_grads(layout: &Layout, held: &Held) -> Option<Comm> {
     let bytes = held.sequence * layout.bytes.grads as u64;
     (layout.sequence_parallel && layout.tp > 1 && bytes > 0).then_some(Comm {
         name: "sequence-grads",
@@ -257,7 +260,7 @@ pub fn sequence_grads(layout: &Layout, held: &Held) -> Option<Comm> {
 }
 
 /// Gradient communication of a bucket: dense and expert parameters go to groups of their own.
-pub fn reduce_comms(layout: &Layout, held: &Held) -> [Comm; 2] {
+pub(super) fn reduce_comms(layout: &Layout, held: &Held) -> [Comm; 2] {
     let op = if layout.zero == 0 { CollectiveOp::AllReduce } else { CollectiveOp::ReduceScatter };
     let each = layout.bytes.grads as u64;
     [
@@ -267,7 +270,7 @@ pub fn reduce_comms(layout: &Layout, held: &Held) -> [Comm; 2] {
 }
 
 /// Parameter gathering of a bucket, see [`reduce_comms`].
-pub fn gather_comms(layout: &Layout, held: &Held) -> [Comm; 2] {
+pub(super) fn gather_comms(layout: &Layout, held: &Held) -> [Comm; 2] {
     let each = layout.bytes.params as u64;
     [
         Comm { name: "params", op: CollectiveOp::AllGather, purpose: Purpose::Data, bytes: held.dense * each },
@@ -280,7 +283,7 @@ pub fn gather_comms(layout: &Layout, held: &Held) -> [Comm; 2] {
     ]
 }
 
-fn gather_all(plan: &Plan, layout: &Layout, price: &Price, rank: u32) -> u64 {
+fn gather_all(plan: &JobPlan, layout: &Layout, price: &Price, rank: u32) -> u64 {
     let of = |stage: &[u16]| -> u64 {
         let list = buckets(plan, stage, layout.bytes.params, layout.bucket_bytes);
         list.iter().flat_map(|(_, held)| gather_comms(layout, held)).map(|c| price.comm(&c)).sum()
@@ -290,7 +293,7 @@ fn gather_all(plan: &Plan, layout: &Layout, price: &Price, rank: u32) -> u64 {
 
 /// How much longer a pass over sharded parameters (or towards sharded gradients) takes for their communication: buckets are gathered one ahead of the layers that
 /// need them, gradients reduced behind them, all on the same links; without overlap everything waits.
-fn sharded_wait(plan: &Plan, layout: &Layout, price: &Price, stage: &[u16], backward: bool) -> u64 {
+fn sharded_wait(plan: &JobPlan, layout: &Layout, price: &Price, stage: &[u16], backward: bool) -> u64 {
     let sync = Sync::of(layout);
     let mut layers = stage.to_vec();
     if backward {
@@ -327,7 +330,7 @@ fn sharded_wait(plan: &Plan, layout: &Layout, price: &Price, stage: &[u16], back
 
 /// When parameters that are gathered at the beginning of an iteration let the first pass of each virtual stage begin, so that no later bucket stalls it. Buckets are
 /// gathered one after another, in the order of the forward pass.
-fn ready_times(plan: &Plan, layout: &Layout, price: &Price, totals: &[(u64, u64)]) -> Vec<u64> {
+fn ready_times(plan: &JobPlan, layout: &Layout, price: &Price, totals: &[(u64, u64)]) -> Vec<u64> {
     let mut ready = vec![0; plan.stages.len()];
     if !layout.overlap_param || !Sync::of(layout).gather_step {
         return ready;
@@ -350,7 +353,7 @@ fn ready_times(plan: &Plan, layout: &Layout, price: &Price, totals: &[(u64, u64)
 }
 
 /// When the last bucket of a rank is reduced. Buckets of a virtual stage become ready as its last backward pass goes through its layers.
-fn reduced_at(plan: &Plan, layout: &Layout, price: &Price, rank: u32, order: &[Slot], times: &[(u64, u64)]) -> u64 {
+fn reduced_at(plan: &JobPlan, layout: &Layout, price: &Price, rank: u32, order: &[Slot], times: &[(u64, u64)]) -> u64 {
     // Reductions after every micro-batch are in its backward pass.
     if Sync::of(layout).reduce_each {
         return 0;
@@ -410,7 +413,7 @@ mod tests {
     #[test]
     fn what_rounds_add_is_what_a_walk_through_all_of_them_finds() {
         use crate::workload::training::plan::{Held, LayerPlan};
-        use crate::workload::training::{CommCost, KernelCost, Machine, Placement, Span};
+        use crate::workload::training::{CommCost, KernelCost, Machine, RankPlacement, ServerSpan};
 
         /// Everything is free but messages.
         struct Post;
@@ -426,7 +429,7 @@ mod tests {
         }
 
         impl CommCost for Post {
-            fn collective_ps(&self, _: CollectiveOp, _: u64, _: Span) -> u64 {
+            fn collective_ps(&self, _: CollectiveOp, _: u64, _: ServerSpan) -> u64 {
                 0
             }
 
@@ -436,7 +439,7 @@ mod tests {
         }
 
         let machine = Machine { kernels: &Post, comm: &Post, gpus_per_server: 8, peak_flops: 0 };
-        let step = |ps| vec![crate::workload::training::step::Step::Kernel { name: "k", ps }];
+        let step = |ps| vec![crate::workload::training::step::PassStep::Kernel { name: "k", ps }];
         let spent = |compute| Spent { compute, ..Spent::default() };
         let layer = |ps| LayerPlan {
             forward: step(ps),
@@ -452,7 +455,7 @@ mod tests {
                 stages[0].push(1);
                 stages.last_mut().unwrap().push(2);
                 let n = stages.len();
-                let plan = Plan {
+                let plan = JobPlan {
                     layers: vec![layer(10_000), layer(900), layer(2_500)],
                     stages,
                     message_bytes: 1,
@@ -462,7 +465,7 @@ mod tests {
                     optimizer_ps: vec![0; pp as usize],
                     embedding_bytes: 0,
                 };
-                let price = Price::new(&machine, &Placement::new(&l).unwrap());
+                let price = Price::new(&machine, &RankPlacement::new(&l).unwrap());
                 let (quick, full) = (breakdown(&plan, &l, &price), walked(&plan, &l, &price));
                 let error = quick.iteration.abs_diff(full.iteration) as f64 / full.iteration as f64;
                 assert!(error < 1e-3, "pp {pp} vpp {vpp} m {m} {overlap_p2p}: {quick:?} {full:?}");

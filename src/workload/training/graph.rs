@@ -4,14 +4,14 @@
 //! rank computes as long as the busiest, for whom the others would wait at the next exchange.
 
 use super::evaluate::{gather_comms, norm_purpose, reduce_comms, sequence_grads};
-use super::placement::{Placement, Purpose};
-use super::plan::{Held, Plan, Sync, buckets};
-use super::step::{Comm, Overlap, Step, piece, share};
-use crate::collective::Op as CollectiveOp;
+use super::placement::{Purpose, RankPlacement};
+use super::plan::{Held, JobPlan, Sync, buckets};
+use super::step::{Comm, Overlap, PassStep, piece, share};
+use crate::collective::CollectiveOp;
 use crate::model::Layout;
 use crate::model::pipeline::order;
 use crate::workload::program::{Dim, Group, OpKind, Peer, Phase, Stream};
-use crate::workload::rules::{Message, RankSchedule, Writer};
+use crate::workload::rules::{Message, ProgramWriter, RankSchedule};
 
 /// Lanes of the pipeline's communication: to the next stage, from the one before, to the one before, from the next.
 const TO_NEXT: u8 = 0;
@@ -22,11 +22,11 @@ const FROM_NEXT: u8 = 3;
 const GATHER_LANE: u8 = 1;
 
 /// A planned job on its ranks.
-pub struct Graph<'a> {
-    pub plan: &'a Plan,
+pub(super) struct JobGraph<'a> {
+    pub plan: &'a JobPlan,
     pub layout: &'a Layout,
     pub iterations: u32,
-    placement: Placement,
+    placement: RankPlacement,
     groups: Vec<Group>,
     slots: Vec<Vec<u32>>,
     purposes: Vec<Purpose>,
@@ -34,21 +34,21 @@ pub struct Graph<'a> {
     shares: Vec<Vec<u64>>,
 }
 
-impl<'a> Graph<'a> {
-    pub fn new(
-        plan: &'a Plan,
+impl<'a> JobGraph<'a> {
+    pub(super) fn new(
+        plan: &'a JobPlan,
         layout: &'a Layout,
-        placement: Placement,
+        placement: RankPlacement,
         iterations: u32,
         shares: Vec<Vec<u64>>,
-    ) -> Graph<'a> {
+    ) -> JobGraph<'a> {
         let purposes: Vec<Purpose> = Purpose::ALL.into_iter().filter(|&p| placement.size(p) > 1).collect();
         let (groups, slots) = placement.all(&purposes);
-        Graph { plan, layout, iterations, placement, groups, slots, purposes, shares }
+        JobGraph { plan, layout, iterations, placement, groups, slots, purposes, shares }
     }
 }
 
-impl RankSchedule for Graph<'_> {
+impl RankSchedule for JobGraph<'_> {
     fn ranks(&self) -> u32 {
         self.placement.ranks()
     }
@@ -61,11 +61,11 @@ impl RankSchedule for Graph<'_> {
         self.slots[rank as usize].clone()
     }
 
-    fn alike(&self, rank: u32) -> u64 {
+    fn program_key(&self, rank: u32) -> u64 {
         u64::from(self.placement.coords(rank).pp)
     }
 
-    fn write(&self, rank: u32, to: &mut Writer) {
+    fn write(&self, rank: u32, to: &mut ProgramWriter) {
         let at = self.placement.coords(rank);
         let mut pen = Pen {
             to,
@@ -89,9 +89,9 @@ impl RankSchedule for Graph<'_> {
 
 /// Writes one rank's program.
 struct Pen<'p, 'w, 'a> {
-    to: &'p mut Writer<'w>,
-    graph: &'p Graph<'a>,
-    plan: &'a Plan,
+    to: &'p mut ProgramWriter<'w>,
+    graph: &'p JobGraph<'a>,
+    plan: &'a JobPlan,
     /// Pipeline rank.
     rank: u32,
     /// The last kernel.
@@ -150,19 +150,19 @@ impl Pen<'_, '_, '_> {
         self.last.iter().chain(&self.pending).copied().collect()
     }
 
-    fn step(&mut self, step: &Step, phase: Phase) {
+    fn step(&mut self, step: &PassStep, phase: Phase) {
         match step {
-            Step::Kernel { ps: 0, .. } => {}
-            Step::Kernel { name, ps } => {
+            PassStep::Kernel { ps: 0, .. } => {}
+            PassStep::Kernel { name, ps } => {
                 self.kernel(name, *ps, phase, &[]);
             }
-            Step::Comm(comm) => {
+            PassStep::Comm(comm) => {
                 let deps = self.so_far();
                 if let Some(op) = self.comm(comm, &deps) {
                     self.pending = vec![op];
                 }
             }
-            Step::Both { name, ps, comm, overlap } => self.both(name, *ps, comm, *overlap, phase),
+            PassStep::Both { name, ps, comm, overlap } => self.both(name, *ps, comm, *overlap, phase),
         }
     }
 
@@ -335,7 +335,7 @@ impl Pen<'_, '_, '_> {
         };
         let norm = Comm { name: "grad-norm", op: CollectiveOp::AllReduce, purpose: norm_purpose(layout), bytes: 4 };
         for comm in sequence_grads(layout, &held).into_iter().chain([shared, norm]) {
-            self.step(&Step::Comm(comm), Phase::Optimizer);
+            self.step(&PassStep::Comm(comm), Phase::Optimizer);
         }
         self.kernel("optimizer", plan.optimizer_ps[self.rank as usize], Phase::Optimizer, &[]);
         if Sync::of(layout).gather_step && !layout.overlap_param {
@@ -397,7 +397,7 @@ struct Sharded {
 }
 
 impl Sharded {
-    fn new(plan: &Plan, layout: &Layout, layers: &[u16], sharded: bool) -> Sharded {
+    fn new(plan: &JobPlan, layout: &Layout, layers: &[u16], sharded: bool) -> Sharded {
         let list = if sharded {
             buckets(plan, layers, layout.bytes.params, Sync::of(layout).bucket_bytes)
         } else {

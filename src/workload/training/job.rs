@@ -4,17 +4,17 @@
 
 use super::compose::compose;
 use super::error::TrainingError;
-use super::evaluate::{Breakdown, breakdown, gather_comms, reduce_comms};
-use super::graph::Graph;
+use super::evaluate::{IterationBreakdown, breakdown, gather_comms, reduce_comms};
+use super::graph::JobGraph;
 use super::machine::Machine;
 use super::other::{dlrm_plan, list_plan};
-use super::placement::Placement;
-use super::plan::{Habits, Held, LayerPlan, Plan, Sync};
+use super::placement::RankPlacement;
+use super::plan::{Habits, Held, JobPlan, LayerPlan, Sync};
 use super::shard;
-use super::step::{Comm, Price, Step};
-use crate::collective::Op as CollectiveOp;
+use super::step::{Comm, PassStep, Price};
+use crate::collective::CollectiveOp;
 use crate::compute::{Dtype, Kernel, LayerKind, Pass, expert_loads, kind_of, layer_steps, optimizer_kernels};
-use crate::model::{Body, Layout, Model, Transformer};
+use crate::model::{Layout, Model, ModelFamily, Transformer, model_flops};
 use crate::workload::program::Workload;
 use crate::workload::rules::assemble;
 
@@ -28,25 +28,25 @@ pub fn generate(model: &Model, layout: &Layout, machine: &Machine, iterations: u
         return Err(TrainingError::key("iterations", 0, "at least one is trained"));
     }
     layout.check(model, layout.gpus())?;
-    let placement = Placement::new(layout)?;
+    let placement = RankPlacement::new(layout)?;
     let price = Price::new(machine, &placement);
     let plan = plan(model, layout, &price, Habits::default());
     let shares = match &model.body {
-        Body::Transformer(t) => shares(t, layout),
-        Body::Layers(_) | Body::Dlrm(_) => Vec::new(),
+        ModelFamily::Transformer(t) => shares(t, layout),
+        ModelFamily::Layers(_) | ModelFamily::Dlrm(_) => Vec::new(),
     };
-    let mut workload = assemble(&Graph::new(&plan, layout, placement, iterations, shares))?;
+    let mut workload = assemble(&JobGraph::new(&plan, layout, placement, iterations, shares))?;
     workload.tokens = match &model.body {
-        Body::Transformer(_) => layout.global_batch as u64 * layout.seq as u64,
-        Body::Layers(_) | Body::Dlrm(_) => 0,
+        ModelFamily::Transformer(_) => layout.global_batch as u64 * layout.seq as u64,
+        ModelFamily::Layers(_) | ModelFamily::Dlrm(_) => 0,
     };
-    workload.model_flops = model.model_flops(layout.global_batch, layout.seq);
+    workload.model_flops = model_flops(model, layout.global_batch, layout.seq);
     workload.peak_flops = machine.peak_flops;
     Ok(workload)
 }
 
 /// Iteration time and where it goes, without a graph.
-pub fn evaluate(model: &Model, layout: &Layout, machine: &Machine) -> Result<Breakdown, TrainingError> {
+pub fn evaluate(model: &Model, layout: &Layout, machine: &Machine) -> Result<IterationBreakdown, TrainingError> {
     evaluate_as(model, layout, machine, Habits::default())
 }
 
@@ -56,26 +56,26 @@ pub fn evaluate_as(
     layout: &Layout,
     machine: &Machine,
     habits: Habits,
-) -> Result<Breakdown, TrainingError> {
+) -> Result<IterationBreakdown, TrainingError> {
     layout.check(model, layout.gpus())?;
-    let placement = Placement::new(layout)?;
+    let placement = RankPlacement::new(layout)?;
     let price = Price::new(machine, &placement);
     Ok(breakdown(&plan(model, layout, &price, habits), layout, &price))
 }
 
 /// What each layer is, who has it, and what the optimizer takes.
-fn plan(model: &Model, layout: &Layout, price: &Price, habits: Habits) -> Plan {
+fn plan(model: &Model, layout: &Layout, price: &Price, habits: Habits) -> JobPlan {
     let mut plan = match &model.body {
-        Body::Transformer(t) => transformer_plan(t, layout, price, habits),
-        Body::Layers(layers) => list_plan(layers, layout, price),
-        Body::Dlrm(dlrm) => dlrm_plan(dlrm, layout, price),
+        ModelFamily::Transformer(t) => transformer_plan(t, layout, price, habits),
+        ModelFamily::Layers(layers) => list_plan(layers, layout, price),
+        ModelFamily::Dlrm(dlrm) => dlrm_plan(dlrm, layout, price),
     };
     (plan.messages, plan.stretch) = stretch(&plan, layout, price);
     plan.optimizer_ps = (0..layout.pp).map(|rank| optimizer_ps(&plan, layout, price, rank)).collect();
     plan
 }
 
-fn transformer_plan(model: &Transformer, layout: &Layout, price: &Price, habits: Habits) -> Plan {
+fn transformer_plan(model: &Transformer, layout: &Layout, price: &Price, habits: Habits) -> JobPlan {
     let layers = KINDS.iter().map(|&k| layer(model, layout, price, k, habits)).collect();
     let mut stages = Vec::new();
     let mut next = 0;
@@ -90,7 +90,7 @@ fn transformer_plan(model: &Transformer, layout: &Layout, price: &Price, habits:
     let scattered = habits.scatter_gather && !layout.sequence_parallel && layout.tp > 1;
     let own = if layout.sequence_parallel || scattered { tokens / layout.tp as u64 } else { tokens };
     let each = model.hidden as u64 * layout.bytes.activations as u64;
-    let mut plan = Plan {
+    let mut plan = JobPlan {
         layers,
         stages,
         message_bytes: own * each,
@@ -128,13 +128,13 @@ fn layer(model: &Transformer, layout: &Layout, price: &Price, kind: LayerKind, h
         // The 16-bit gradient is read, the kept one read and written.
         let bytes = (held.dense + held.expert) * (2 + 2 * layout.bytes.grads as u64);
         let ps = price.machine.kernels.kernel_ps(&Kernel::Memory { name: "gradient-accumulate", bytes });
-        backward.push(Step::Kernel { name: "gradient-accumulate", ps });
+        backward.push(PassStep::Kernel { name: "gradient-accumulate", ps });
     }
     LayerPlan::new(pass(Pass::Forward), backward, held, price)
 }
 
 /// Time of a rank's optimizer step over the parameters it updates.
-fn optimizer_ps(plan: &Plan, layout: &Layout, price: &Price, rank: u32) -> u64 {
+fn optimizer_ps(plan: &JobPlan, layout: &Layout, price: &Price, rank: u32) -> u64 {
     let mut held = Held::default();
     plan.chunks(layout, rank).for_each(|c| held.add(&plan.held(c)));
     let params = held.dense + held.expert;
@@ -151,7 +151,7 @@ type Stretch = Vec<(f64, f64)>;
 
 /// How far kernels are slowed down by messages beside every pass through each virtual stage, and by gradients that are reduced, and parameters that are gathered, beside
 /// one of them.
-fn stretch(plan: &Plan, layout: &Layout, price: &Price) -> (Stretch, Stretch) {
+fn stretch(plan: &JobPlan, layout: &Layout, price: &Price) -> (Stretch, Stretch) {
     let sync = Sync::of(layout);
     // What most of a pass consists of, in place of its many kernels.
     let kernel = Kernel::gemm(4096, 4096, 4096, Dtype::Bf16);

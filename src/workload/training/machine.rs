@@ -2,8 +2,8 @@
 //!
 //! Layer: workload. Kernels are timed by `compute`, communication alone on an idle system by whoever implements [`CommCost`].
 
-use super::placement::Span;
-use crate::collective::Op as CollectiveOp;
+use super::placement::ServerSpan;
+use crate::collective::CollectiveOp;
 use crate::compute::Kernel;
 
 /// Time of kernels on one GPU.
@@ -18,7 +18,7 @@ pub trait KernelCost {
 /// Time of communication on an otherwise idle system.
 pub trait CommCost {
     /// A collective, `bytes` as nccl-tests counts them, in ps.
-    fn collective_ps(&self, op: CollectiveOp, bytes: u64, span: Span) -> u64;
+    fn collective_ps(&self, op: CollectiveOp, bytes: u64, span: ServerSpan) -> u64;
 
     /// One message between two GPUs, in ps.
     fn message_ps(&self, bytes: u64, same_server: bool) -> u64;

@@ -19,10 +19,10 @@ pub mod validation;
 
 pub use cluster::Cluster;
 pub use error::TrainingError;
-pub use evaluate::Breakdown;
+pub use evaluate::IterationBreakdown;
 pub use job::{evaluate, evaluate_as, generate};
 pub use machine::{CommCost, KernelCost, Machine};
-pub use placement::{Coords, Placement, Purpose, Span};
+pub use placement::{Coords, Purpose, RankPlacement, ServerSpan};
 pub use plan::Habits;
 
 #[cfg(test)]
@@ -30,7 +30,7 @@ pub(crate) mod tests {
     use crate::model::Layout;
 
     /// One GPU, one micro-batch, nothing clever.
-    pub fn layout() -> Layout {
+    pub(crate) fn layout() -> Layout {
         Layout { seq: 1024, flash_attention: true, bucket_bytes: 40_000_000, ..Layout::one_gpu() }
     }
 }

@@ -3,16 +3,17 @@
 //! Layer: workload. Both are trained data-parallel; a recommendation model's tables are spread over the ranks, which exchange looked-up rows all to all.
 
 use super::placement::Purpose;
-use super::plan::{Held, LayerPlan, Plan};
-use super::step::{Comm, Overlap, Price, Step};
-use crate::collective::Op as CollectiveOp;
-use crate::compute::{DlrmPart, Kernel, Part, Pass, dlrm_kernels, list_layer_kernels};
+use super::plan::{Held, JobPlan, LayerPlan};
+use super::step::{Comm, Overlap, PassStep, Price};
+use crate::collective::CollectiveOp;
+use crate::compute::{DlrmPart, Kernel, LayerPart, Pass, dlrm_kernels, list_layer_kernels};
 use crate::model::{Dlrm, Layer, Layout};
 
 /// A list of layers: one stage.
-pub fn list_plan(layers: &[Layer], layout: &Layout, price: &Price) -> Plan {
+pub(super) fn list_plan(layers: &[Layer], layout: &Layout, price: &Price) -> JobPlan {
     let plan = |layer: &Layer| {
-        let pass = |name, pass| vec![Step::Kernel { name, ps: time(&list_layer_kernels(layer, layout, pass), price) }];
+        let pass =
+            |name, pass| vec![PassStep::Kernel { name, ps: time(&list_layer_kernels(layer, layout, pass), price) }];
         let held = Held { dense: layer.params, expert: 0, sequence: 0 };
         LayerPlan::new(pass("layer", Pass::Forward), pass("layer", Pass::Backward), held, price)
     };
@@ -20,7 +21,7 @@ pub fn list_plan(layers: &[Layer], layout: &Layout, price: &Price) -> Plan {
 }
 
 /// A recommendation model. Tables are looked up for the samples of all ranks, then exchanged while the bottom network runs; the same backward.
-pub fn dlrm_plan(dlrm: &Dlrm, layout: &Layout, price: &Price) -> Plan {
+pub(super) fn dlrm_plan(dlrm: &Dlrm, layout: &Layout, price: &Price) -> JobPlan {
     let ranks = layout.dp;
     let samples = layout.microbatch as u64 * ranks as u64;
     let tables = DlrmPart::Embedding { tables: dlrm.tables.div_ceil(ranks), samples };
@@ -34,7 +35,7 @@ pub fn dlrm_plan(dlrm: &Dlrm, layout: &Layout, price: &Price) -> Plan {
             dlrm_kernels(dlrm, layout, DlrmPart::Bottom, pass).into_iter().map(|(_, k)| k).collect();
         price.both("bottom-mlp", &kernels, exchange, Overlap::Beside)
     };
-    let kernel = |name, part, pass| Step::Kernel { name, ps: of(part, pass) };
+    let kernel = |name, part, pass| PassStep::Kernel { name, ps: of(part, pass) };
     let weights =
         |widths: &[u64]| Held { dense: widths.windows(2).map(|w| w[0] * w[1] + w[1]).sum(), expert: 0, sequence: 0 };
     let [bottom_widths, top_widths] = dlrm.mlp_widths();
@@ -54,13 +55,13 @@ pub fn dlrm_plan(dlrm: &Dlrm, layout: &Layout, price: &Price) -> Plan {
     ])
 }
 
-fn time(kernels: &[(Part, Kernel)], price: &Price) -> u64 {
+fn time(kernels: &[(LayerPart, Kernel)], price: &Price) -> u64 {
     kernels.iter().map(|(_, k)| price.machine.kernels.kernel_ps(k)).sum()
 }
 
-fn one_stage(layers: Vec<LayerPlan>) -> Plan {
+fn one_stage(layers: Vec<LayerPlan>) -> JobPlan {
     let stage = (0..layers.len() as u16).collect();
-    Plan {
+    JobPlan {
         layers,
         stages: vec![stage],
         message_bytes: 0,

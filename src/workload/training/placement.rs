@@ -20,7 +20,7 @@ pub struct Coords {
 
 /// Numbering of a layout's ranks.
 #[derive(Clone, Debug)]
-pub struct Placement {
+pub struct RankPlacement {
     /// (dimension, degree), fastest first; `ep` left out.
     order: Vec<(Dim, u32)>,
     degrees: [u32; 4],
@@ -72,9 +72,9 @@ impl Purpose {
     }
 }
 
-impl Placement {
+impl RankPlacement {
     /// Reads the layout's order: "tp", "cp", "dp", "pp" once each, "ep" at will (experts follow from the data-parallel ranks).
-    pub fn new(layout: &Layout) -> Result<Placement, TrainingError> {
+    pub fn new(layout: &Layout) -> Result<RankPlacement, TrainingError> {
         let wrong = |problem: String| TrainingError::Order { order: layout.order.clone(), problem };
         let mut order = Vec::new();
         let mut words = Vec::new();
@@ -104,7 +104,7 @@ impl Placement {
                 order.push((dim, 1));
             }
         }
-        Ok(Placement { order, degrees: [layout.tp, layout.cp, layout.dp, layout.pp], ep: layout.ep.max(1) })
+        Ok(RankPlacement { order, degrees: [layout.tp, layout.cp, layout.dp, layout.pp], ep: layout.ep.max(1) })
     }
 
     /// Ranks in all.
@@ -182,14 +182,14 @@ impl Placement {
     }
 
     /// Where the first group of a purpose lies: members, and how many of them share a server of `gpus` consecutive ranks.
-    pub fn span(&self, purpose: Purpose, gpus: u32) -> Span {
+    pub fn span(&self, purpose: Purpose, gpus: u32) -> ServerSpan {
         let members = self.size(purpose);
         if members <= 1 {
-            return Span { members, per_server: 1 };
+            return ServerSpan { members, per_server: 1 };
         }
         let first = self.members_of_rank_0(purpose);
         let per_server = first.iter().filter(|&&r| r / gpus == first[0] / gpus).count() as u32;
-        Span { members, per_server }
+        ServerSpan { members, per_server }
     }
 
     /// The group of rank 0, without listing the others.
@@ -240,7 +240,7 @@ impl Placement {
 
 /// How a communicator lies over servers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Span {
+pub struct ServerSpan {
     pub members: u32,
     /// Members in one server.
     pub per_server: u32,
@@ -251,9 +251,9 @@ mod tests {
     use super::*;
     use crate::workload::training::tests::layout;
 
-    fn placed(order: &str) -> Placement {
+    fn placed(order: &str) -> RankPlacement {
         let l = Layout { tp: 2, cp: 2, dp: 4, pp: 2, ep: 4, order: order.to_string(), ..layout() };
-        Placement::new(&l).unwrap()
+        RankPlacement::new(&l).unwrap()
     }
 
     #[test]
@@ -279,13 +279,13 @@ mod tests {
         assert_eq!(p.groups(Purpose::Pipeline)[0], [0, 16]);
         assert_eq!(p.groups(Purpose::Expert)[0], [0, 2, 4, 6]);
         assert_eq!(p.groups(Purpose::ExpertData)[0], [0, 8]);
-        assert_eq!(p.span(Purpose::Data, 8), Span { members: 8, per_server: 4 });
+        assert_eq!(p.span(Purpose::Data, 8), ServerSpan { members: 8, per_server: 4 });
     }
 
     #[test]
     fn a_bad_order_is_told() {
         let bad = |order: &str| {
-            Placement::new(&Layout { tp: 2, order: order.to_string(), ..layout() }).unwrap_err().to_string()
+            RankPlacement::new(&Layout { tp: 2, order: order.to_string(), ..layout() }).unwrap_err().to_string()
         };
         assert!(bad("tp-xp").contains("`xp` is no dimension"));
         assert!(bad("tp-tp").contains("twice"));

@@ -2,7 +2,7 @@
 //!
 //! Layer: workload. Everything here is of one rank; ranks of a stage do the same.
 
-use super::step::{Price, Spent, Step};
+use super::step::{PassStep, Price, Spent};
 use crate::model::{Framework, Layout};
 
 /// What a framework's version does that its layout does not say.
@@ -17,7 +17,7 @@ pub struct Habits {
 
 /// Parameters that one rank holds, by who holds copies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Held {
+pub(super) struct Held {
     /// Copied on all data-parallel ranks.
     pub dense: u64,
     /// Of experts, copied on the expert-data-parallel ranks.
@@ -27,7 +27,7 @@ pub struct Held {
 }
 
 impl Held {
-    pub fn add(&mut self, other: &Held) {
+    pub(super) fn add(&mut self, other: &Held) {
         self.dense += other.dense;
         self.expert += other.expert;
         self.sequence += other.sequence;
@@ -36,17 +36,17 @@ impl Held {
 
 /// A kind of layer on one rank.
 #[derive(Clone, Debug, Default)]
-pub struct LayerPlan {
-    pub forward: Vec<Step>,
+pub(super) struct LayerPlan {
+    pub forward: Vec<PassStep>,
     /// Recomputation included.
-    pub backward: Vec<Step>,
+    pub backward: Vec<PassStep>,
     /// What the two take.
     pub spent: [Spent; 2],
     pub held: Held,
 }
 
 impl LayerPlan {
-    pub fn new(forward: Vec<Step>, backward: Vec<Step>, held: Held, price: &Price) -> LayerPlan {
+    pub(super) fn new(forward: Vec<PassStep>, backward: Vec<PassStep>, held: Held, price: &Price) -> LayerPlan {
         let spent = [price.steps(&forward), price.steps(&backward)];
         LayerPlan { forward, backward, spent, held }
     }
@@ -54,7 +54,7 @@ impl LayerPlan {
 
 /// A job.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub(super) struct JobPlan {
     pub layers: Vec<LayerPlan>,
     /// By virtual stage: its layers in forward order, indices into `layers`.
     pub stages: Vec<Vec<u16>>,
@@ -72,21 +72,21 @@ pub struct Plan {
     pub embedding_bytes: u64,
 }
 
-impl Plan {
+impl JobPlan {
     /// Virtual stages of a pipeline rank, by chunk.
-    pub fn chunks<'a>(&'a self, layout: &'a Layout, rank: u32) -> impl Iterator<Item = &'a [u16]> + 'a {
+    pub(super) fn chunks<'a>(&'a self, layout: &'a Layout, rank: u32) -> impl Iterator<Item = &'a [u16]> + 'a {
         (0..layout.vpp.max(1)).map(move |c| self.stages[(c * layout.pp + rank) as usize].as_slice())
     }
 
     /// Parameters of one virtual stage.
-    pub fn held(&self, stage: &[u16]) -> Held {
+    pub(super) fn held(&self, stage: &[u16]) -> Held {
         let mut held = Held::default();
         stage.iter().for_each(|&l| held.add(&self.layers[l as usize].held));
         held
     }
 
     /// Time of one pass through some layers.
-    pub fn pass(&self, layers: &[u16], backward: bool) -> Spent {
+    pub(super) fn pass(&self, layers: &[u16], backward: bool) -> Spent {
         let mut spent = Spent::default();
         layers.iter().for_each(|&l| spent.add(&self.layers[l as usize].spent[usize::from(backward)], 1));
         spent
@@ -94,7 +94,7 @@ impl Plan {
 }
 
 /// Gradients (or parameters) in the buckets they are communicated in, of one virtual stage: after which layers in the order given, and how many parameters of each sort.
-pub fn buckets(plan: &Plan, layers: &[u16], bytes_each: u32, bucket_bytes: u64) -> Vec<(usize, Held)> {
+pub(super) fn buckets(plan: &JobPlan, layers: &[u16], bytes_each: u32, bucket_bytes: u64) -> Vec<(usize, Held)> {
     let mut buckets = Vec::new();
     let mut held = Held::default();
     for (i, &l) in layers.iter().enumerate() {
@@ -111,7 +111,7 @@ pub fn buckets(plan: &Plan, layers: &[u16], bytes_each: u32, bucket_bytes: u64) 
 
 /// When gradients are reduced and sharded parameters gathered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Sync {
+pub(super) struct Sync {
     /// After every micro-batch rather than the last of an iteration: gradients are sharded.
     pub reduce_each: bool,
     /// Around every forward (backward) pass: parameters are sharded.
@@ -125,7 +125,7 @@ pub struct Sync {
 
 impl Sync {
     /// PyTorch's FSDP wraps layer by layer; its second stage (shard gradients and optimizer) gathers before the forward pass and frees after the backward one.
-    pub fn of(layout: &Layout) -> Sync {
+    pub(super) fn of(layout: &Layout) -> Sync {
         let fsdp = layout.framework == Framework::Fsdp;
         Sync {
             reduce_each: layout.zero >= 2,

@@ -6,7 +6,7 @@ use super::plan::Held;
 use crate::model::{Layout, Mla, Moe, Transformer};
 
 /// Vocabulary as embedded: Megatron pads it to a multiple of 128 for each tensor-parallel rank.
-pub fn padded_vocab(model: &Transformer, layout: &Layout) -> u64 {
+pub(super) fn padded_vocab(model: &Transformer, layout: &Layout) -> u64 {
     let multiple = 128 * layout.tp as u64;
     (model.vocab as u64).div_ceil(multiple) * multiple
 }
@@ -52,7 +52,7 @@ fn feed_forward(model: &Transformer, layout: &Layout, ffn: u64) -> Held {
 }
 
 /// A dense layer.
-pub fn dense_layer(model: &Transformer, layout: &Layout) -> Held {
+pub(super) fn dense_layer(model: &Transformer, layout: &Layout) -> Held {
     let mut held = attention(model, layout);
     held.add(&feed_forward(model, layout, model.ffn as u64));
     held.add(&norm_held(model));
@@ -60,7 +60,7 @@ pub fn dense_layer(model: &Transformer, layout: &Layout) -> Held {
 }
 
 /// A layer with experts.
-pub fn moe_layer(model: &Transformer, moe: &Moe, layout: &Layout) -> Held {
+pub(super) fn moe_layer(model: &Transformer, moe: &Moe, layout: &Layout) -> Held {
     let h = model.hidden as u64;
     let mut held = attention(model, layout);
     held.add(&norm_held(model));
@@ -80,14 +80,14 @@ fn norm_held(model: &Transformer) -> Held {
 }
 
 /// The input embedding with learned positions.
-pub fn embedding(model: &Transformer, layout: &Layout) -> Held {
+pub(super) fn embedding(model: &Transformer, layout: &Layout) -> Held {
     let h = model.hidden as u64;
     let positions = if model.learned_positions { layout.seq as u64 * h } else { 0 };
     Held { dense: vocab_matrix(model, layout) + positions, expert: 0, sequence: 0 }
 }
 
 /// The final norm and the output matrix, whose weights are the embedding's own where tied and on one rank.
-pub fn head(model: &Transformer, layout: &Layout) -> Held {
+pub(super) fn head(model: &Transformer, layout: &Layout) -> Held {
     let matrix = if model.tied && layout.pp == 1 { 0 } else { vocab_matrix(model, layout) };
     let mut held = norm_held(model);
     held.add(&Held { dense: matrix, expert: 0, sequence: 0 });
@@ -95,6 +95,6 @@ pub fn head(model: &Transformer, layout: &Layout) -> Held {
 }
 
 /// Elements of a rank's share of the embedding.
-pub fn vocab_matrix(model: &Transformer, layout: &Layout) -> u64 {
+pub(super) fn vocab_matrix(model: &Transformer, layout: &Layout) -> u64 {
     padded_vocab(model, layout) * model.hidden as u64 / layout.tp as u64
 }

@@ -3,14 +3,14 @@
 //! Layer: workload. The same steps are written into a rank's program and, by their times alone, evaluated without one.
 
 use super::machine::Machine;
-use super::placement::{Placement, Purpose, Span};
-use crate::collective::Op as CollectiveOp;
+use super::placement::{Purpose, RankPlacement, ServerSpan};
+use crate::collective::CollectiveOp;
 use crate::compute::Kernel;
 use crate::workload::program::Dim;
 
 /// A collective of one of the rank's groups; `bytes` as [`OpKind::Collective`](crate::workload::program::OpKind) counts them.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Comm {
+pub(super) struct Comm {
     pub name: &'static str,
     pub op: CollectiveOp,
     pub purpose: Purpose,
@@ -19,14 +19,14 @@ pub struct Comm {
 
 impl Comm {
     /// The dimension its time is booked under. Rows of embedding tables that are spread over data-parallel ranks are exchanged as tokens with experts are.
-    pub fn dim(&self) -> Dim {
+    pub(super) fn dim(&self) -> Dim {
         if self.op == CollectiveOp::AllToAll { Dim::Ep } else { self.purpose.dim() }
     }
 }
 
 /// How a kernel and a communication share their time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Overlap {
+pub(super) enum Overlap {
     /// Both begin at once; what follows waits for both.
     Beside,
     /// Piece i of the kernel follows piece i of the communication.
@@ -39,7 +39,7 @@ pub enum Overlap {
 
 /// One step of a pass.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Step {
+pub(super) enum PassStep {
     Kernel {
         name: &'static str,
         ps: u64,
@@ -56,7 +56,7 @@ pub enum Step {
 
 /// Time of some steps, by what it is spent on; communication counts as far as nothing runs beside it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Spent {
+pub(super) struct Spent {
     pub compute: u64,
     pub tp: u64,
     pub ep: u64,
@@ -65,12 +65,12 @@ pub struct Spent {
 }
 
 impl Spent {
-    pub fn total(&self) -> u64 {
+    pub(super) fn total(&self) -> u64 {
         self.compute + self.tp + self.ep + self.cp + self.dp
     }
 
     /// Adds `times` times `other`.
-    pub fn add(&mut self, other: &Spent, times: u64) {
+    pub(super) fn add(&mut self, other: &Spent, times: u64) {
         self.compute += times * other.compute;
         self.tp += times * other.tp;
         self.ep += times * other.ep;
@@ -90,29 +90,29 @@ impl Spent {
 
 /// Prices communication on a machine for one placement of ranks.
 #[derive(Clone, Copy)]
-pub struct Price<'a> {
+pub(super) struct Price<'a> {
     pub machine: &'a Machine<'a>,
-    spans: [Span; Purpose::ALL.len()],
+    spans: [ServerSpan; Purpose::ALL.len()],
 }
 
 impl<'a> Price<'a> {
-    pub fn new(machine: &'a Machine<'a>, placement: &Placement) -> Price<'a> {
+    pub(super) fn new(machine: &'a Machine<'a>, placement: &RankPlacement) -> Price<'a> {
         Price { machine, spans: Purpose::ALL.map(|p| placement.span(p, machine.gpus_per_server)) }
     }
 
     /// Where a purpose's groups lie.
-    pub fn span(&self, purpose: Purpose) -> Span {
+    pub(super) fn span(&self, purpose: Purpose) -> ServerSpan {
         let at = Purpose::ALL.iter().position(|&p| p == purpose).expect("ALL lists every purpose");
         self.spans[at]
     }
 
     /// Neighbouring pipeline stages share a server.
-    pub fn pipeline_in_server(&self) -> bool {
+    pub(super) fn pipeline_in_server(&self) -> bool {
         self.span(Purpose::Pipeline).per_server > 1
     }
 
     /// Time of a communication alone.
-    pub fn comm(&self, comm: &Comm) -> u64 {
+    pub(super) fn comm(&self, comm: &Comm) -> u64 {
         let span = self.span(comm.purpose);
         if span.members <= 1 || comm.bytes == 0 {
             0
@@ -122,13 +122,13 @@ impl<'a> Price<'a> {
     }
 
     /// Kernels and a communication together, the kernels stretched by the machine's slowdown as far as they overlap.
-    pub fn both(&self, name: &'static str, kernels: &[Kernel], comm: Comm, overlap: Overlap) -> Step {
+    pub(super) fn both(&self, name: &'static str, kernels: &[Kernel], comm: Comm, overlap: Overlap) -> PassStep {
         let times: Vec<u64> = kernels.iter().map(|k| self.in_pieces(k, overlap)).collect();
         let ps: u64 = times.iter().sum();
         let comm_ps = self.comm(&comm);
         if comm_ps == 0 || ps == 0 {
             // Without cost nothing is hidden, but what is sent is sent.
-            return Step::Both { name, ps, comm, overlap };
+            return PassStep::Both { name, ps, comm, overlap };
         }
         let covered = match overlap {
             Overlap::Beside => comm_ps.min(ps),
@@ -136,7 +136,7 @@ impl<'a> Price<'a> {
         };
         let ratio = covered as f64 / ps as f64;
         let stretched = |(k, &t): (&Kernel, &u64)| self.machine.kernels.stretched_ps(k, t, comm.op, comm.bytes, ratio);
-        Step::Both { name, ps: kernels.iter().zip(&times).map(stretched).sum(), comm, overlap }
+        PassStep::Both { name, ps: kernels.iter().zip(&times).map(stretched).sum(), comm, overlap }
     }
 
     /// Time of a kernel in the pieces of its overlap: products of fewer rows fill the GPU less well. The other kernels lose nothing by it.
@@ -151,12 +151,12 @@ impl<'a> Price<'a> {
     }
 
     /// Time of a step.
-    pub fn step(&self, step: &Step) -> Spent {
+    pub(super) fn step(&self, step: &PassStep) -> Spent {
         let mut spent = Spent::default();
         match step {
-            Step::Kernel { ps, .. } => spent.compute += ps,
-            Step::Comm(comm) => spent.expose(comm.dim(), self.comm(comm)),
-            Step::Both { ps, comm, overlap, .. } => {
+            PassStep::Kernel { ps, .. } => spent.compute += ps,
+            PassStep::Comm(comm) => spent.expose(comm.dim(), self.comm(comm)),
+            PassStep::Both { ps, comm, overlap, .. } => {
                 let total = match *overlap {
                     Overlap::Beside => (*ps).max(self.comm(comm)),
                     Overlap::Feeds(n) | Overlap::Drains(n) => {
@@ -176,7 +176,7 @@ impl<'a> Price<'a> {
     }
 
     /// Time of steps one after another.
-    pub fn steps(&self, steps: &[Step]) -> Spent {
+    pub(super) fn steps(&self, steps: &[PassStep]) -> Spent {
         let mut spent = Spent::default();
         steps.iter().for_each(|s| spent.add(&self.step(s), 1));
         spent
@@ -184,11 +184,11 @@ impl<'a> Price<'a> {
 }
 
 /// Piece `i` of `n` of a communication; the pieces' bytes sum to its own.
-pub fn piece(comm: &Comm, n: u32, i: u32) -> Comm {
+pub(super) fn piece(comm: &Comm, n: u32, i: u32) -> Comm {
     Comm { bytes: share(comm.bytes, n, i), ..*comm }
 }
 
 /// Part `i` of `total` in `n` parts that differ by at most 1, the larger ones first.
-pub fn share(total: u64, n: u32, i: u32) -> u64 {
+pub(super) fn share(total: u64, n: u32, i: u32) -> u64 {
     total / n as u64 + u64::from((i as u64) < total % n as u64)
 }

@@ -7,14 +7,14 @@
 use super::cluster::Cluster;
 use super::job::evaluate_as;
 use super::plan::Habits;
-use crate::collective::{Env, Server, System};
+use crate::collective::{CollectiveSystem, Env, Server};
 use crate::compute::{Dtype, Gpu, Slowdown, SlowdownTable, Timing};
 use crate::memory::{MemoryOptions, estimate};
-use crate::model::{Body, ElementBytes, Layout, Model, Recompute};
+use crate::model::{ElementBytes, Layout, Model, ModelFamily, Recompute};
 
 /// A measured figure and ours.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Row {
+pub struct TrainingValidationRow {
     pub suite: &'static str,
     pub name: String,
     pub unit: &'static str,
@@ -30,7 +30,7 @@ const MCORE: &str = include_str!("../../../assets/reference/mcore_h100_weak_scal
 const MLPERF: &str = include_str!("../../../assets/reference/mlperf_gpt3_training_steps.csv");
 
 /// Every row of the four tables.
-pub fn rows() -> Vec<Row> {
+pub fn rows() -> Vec<TrainingValidationRow> {
     let mut rows = seqsel();
     rows.extend(sc21());
     rows.extend(mcore());
@@ -39,7 +39,7 @@ pub fn rows() -> Vec<Row> {
 }
 
 /// Mean absolute relative error of each table.
-pub fn errors(rows: &[Row]) -> Vec<(&'static str, f64)> {
+pub fn errors(rows: &[TrainingValidationRow]) -> Vec<(&'static str, f64)> {
     let mut errors: Vec<(&'static str, f64, f64)> = Vec::new();
     for row in rows {
         let error = ((row.simulated - row.measured) / row.measured).abs();
@@ -86,7 +86,7 @@ fn cluster(server: &str, gpu: &str, nvls: bool) -> Cluster {
     let timing = Timing::shared(&gpu);
     Cluster {
         timing,
-        system: System { nvls: system.nvls && nvls, ..system },
+        system: CollectiveSystem { nvls: system.nvls && nvls, ..system },
         env: Env::default(),
         slowdown: slowdown(),
     }
@@ -115,7 +115,7 @@ fn seconds(model: &Model, layout: &Layout, cluster: &Cluster, habits: Habits) ->
 }
 
 /// Korthikanti et al.: full recomputation without, and selective recomputation with sequence parallelism.
-fn seqsel() -> Vec<Row> {
+fn seqsel() -> Vec<TrainingValidationRow> {
     let (table, cluster) = (Table::new(SEQSEL), cluster("dgx-a100", "a100-80g-sxm", false));
     let mut rows = Vec::new();
     for r in &table.records {
@@ -136,7 +136,7 @@ fn seqsel() -> Vec<Row> {
             ("full recomputation", full, "full_recompute_s"),
             ("sequence parallel, selective", selective, "seqpar_selective_s"),
         ] {
-            rows.push(Row {
+            rows.push(TrainingValidationRow {
                 suite: "seqsel_table3_5",
                 name: format!("{size} {what}"),
                 unit: "s",
@@ -151,7 +151,7 @@ fn seqsel() -> Vec<Row> {
 
 /// Narayanan et al.: torch's data parallelism (gradients in 16 bit, reduced in buckets beside the backward pass) where there is no pipeline, Megatron's own of the time
 /// (32 bit, after it) where there is one.
-fn sc21() -> Vec<Row> {
+fn sc21() -> Vec<TrainingValidationRow> {
     let (table, cluster) = (Table::new(SC21), cluster("dgx-a100", "a100-80g-sxm", false));
     let row = |r: &Vec<&str>| {
         let pp = table.int(r, "pp");
@@ -177,7 +177,7 @@ fn sc21() -> Vec<Row> {
             "1008.0" => "gpt3-1t".to_string(),
             other => format!("gpt3-{other}b"),
         };
-        Row {
+        TrainingValidationRow {
             suite: "megatron_sc21_table1",
             name: format!("{params}B"),
             unit: "s",
@@ -190,7 +190,7 @@ fn sc21() -> Vec<Row> {
 }
 
 /// Megatron-Core's weak scaling. Micro-batch and interleaving are not published: the fastest that divides and fits the memory is taken, as whoever tuned these runs would.
-fn mcore() -> Vec<Row> {
+fn mcore() -> Vec<TrainingValidationRow> {
     let (table, cluster) = (Table::new(MCORE), cluster("dgx-h100", "h100-sxm", true));
     let row = |r: &Vec<&str>| {
         let (tp, pp, dp, batch) = (table.int(r, "tp"), table.int(r, "pp"), table.int(r, "dp"), table.int(r, "batch"));
@@ -232,7 +232,7 @@ fn mcore() -> Vec<Row> {
             }
         }
         let (simulated, microbatch, vpp) = best.expect("one sample a micro-batch divides and fits");
-        Row {
+        TrainingValidationRow {
             suite: "mcore_h100_weak_scaling",
             name: table.text(r, "model").to_string(),
             unit: "s",
@@ -248,12 +248,12 @@ fn mcore() -> Vec<Row> {
 }
 
 /// MLPerf's GPT-3 175B in FP8; layouts from the submissions.
-fn mlperf() -> Vec<Row> {
+fn mlperf() -> Vec<TrainingValidationRow> {
     let table = Table::new(MLPERF);
     let clusters = [("H100", cluster("dgx-h100", "h100-sxm", false)), ("B200", cluster("hgx-b200", "b200", false))];
     // Hidden and attention dropout are 0 in the submissions' configurations.
     let mut model = preset("gpt3-175b");
-    if let Body::Transformer(t) = &mut model.body {
+    if let ModelFamily::Transformer(t) = &mut model.body {
         t.dropout = false;
     }
     let row = |r: &Vec<&str>| {
@@ -293,7 +293,7 @@ fn mlperf() -> Vec<Row> {
             }
             _ => "",
         };
-        Row {
+        TrainingValidationRow {
             suite: "mlperf_gpt3_training_steps",
             name: format!("{round} {system}"),
             unit: "s",

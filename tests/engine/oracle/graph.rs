@@ -2,7 +2,7 @@
 
 use hyperfold::batch::build::GraphCase;
 use hyperfold::topology::ArcIdx;
-use hyperfold::workload::tasks::{Target, When, Work};
+use hyperfold::workload::tasks::{EdgeMoment, Target, Work};
 
 use super::Case;
 
@@ -76,8 +76,8 @@ pub fn expand(case: &Case, input: &GraphCase) -> Expanded {
     for edge in &graph.edges {
         let from = &tasks[edge.from as usize];
         let at = match edge.when {
-            When::Done => from.nic,
-            When::Got => case.paths[from.message.expect("only messages arrive").0 as usize].ack[0][0],
+            EdgeMoment::Done => from.nic,
+            EdgeMoment::Got => case.paths[from.message.expect("only messages arrive").0 as usize].ack[0][0],
         };
         let to = match edge.to {
             Target::Task(to) if tasks[to as usize].nic != at => {
@@ -100,8 +100,8 @@ pub fn expand(case: &Case, input: &GraphCase) -> Expanded {
         }
         let from = &mut tasks[edge.from as usize];
         match edge.when {
-            When::Done => from.on_end.push(to),
-            When::Got => from.on_arrival.push(to),
+            EdgeMoment::Done => from.on_end.push(to),
+            EdgeMoment::Got => from.on_arrival.push(to),
         }
     }
     for &(_, to) in &releases {

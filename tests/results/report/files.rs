@@ -1,6 +1,6 @@
 //! The page as a file: its numbers, and what stays text.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use hyperfold::report;
@@ -8,6 +8,7 @@ use hyperfold::results::Outputs;
 use serde_json::Value;
 
 use super::folder::Folder;
+use crate::support::program::python;
 
 pub const HOSTILE: [&str; 7] = [
     "<script>alert(1)</script>",
@@ -24,15 +25,6 @@ pub fn data(page: &str) -> Value {
     let start = page.find("id=\"data\">").expect("the page has its data") + "id=\"data\">".len();
     let end = start + page[start..].find("</script>").expect("the data ends");
     serde_json::from_str(&page[start..end]).expect("the data is JSON")
-}
-
-/// The Python that `scripts/setup-python.sh` made, beside the profiles' folders.
-fn python() -> PathBuf {
-    let target =
-        Path::new(env!("CARGO_BIN_EXE_hyperfold")).ancestors().nth(2).expect("the program is in a profile's folder");
-    let python = target.join("python/bin/python");
-    assert!(python.exists(), "{} is missing: run scripts/setup-python.sh first", python.display());
-    python
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use hyperfold::results::{
-    Axis, Cell, ExperimentRecord, Finished, FlowRecord, Kind, LinkRecord, Manifest, Micro, Outcome, Outputs, Ps,
+    Axis, Cell, ColumnKind, ExperimentRecord, Finished, FlowRecord, LinkRecord, Manifest, Micro, Outcome, Outputs, Ps,
     ResultDir, ResultWriter, RunIdentity, Seconds, StatsRecord,
 };
 
@@ -45,11 +45,11 @@ impl Folder {
     pub fn write(&self, dir: &Path) {
         let axis = |key: &str, kind| Axis { key: key.into(), kind };
         let axes = vec![
-            axis("topology.kind", Kind::Text),
-            axis("transport.cc", Kind::Text),
-            axis("topology.link_gbps", Kind::Int),
-            axis("transport.hpcc.eta", Kind::Real),
-            axis("workload.pattern", Kind::Text),
+            axis("topology.kind", ColumnKind::Text),
+            axis("transport.cc", ColumnKind::Text),
+            axis("topology.link_gbps", ColumnKind::Int),
+            axis("transport.hpcc.eta", ColumnKind::Real),
+            axis("workload.pattern", ColumnKind::Text),
         ];
         let ids = (0..self.experiments).collect();
         let mut writer = ResultWriter::open(
@@ -145,7 +145,7 @@ impl Folder {
             (Some(4000), Some(noise % 5000), Some(noise % 3), Some(0));
         r.max_queue_bytes = Some(noise * 1000 / slow);
         r.max_link_utilisation = Some(Micro(noise));
-        r.bottleneck_link = Some("0->64".into());
+        r.bottleneck_link = Some("host0->leaf0".into());
         if self.training {
             r.iteration_time = Some(Ps(base));
             let part = |percent: u64| Some(Ps(base / 100 * percent));
@@ -165,7 +165,7 @@ impl Folder {
             fct: (flow_id != 9).then_some(Ps(base / (10 - u64::from(flow_id % 10)))),
         };
         let link = |at: u64| LinkRecord {
-            link: format!("{at}->x"),
+            link: format!("host{at}->leaf{}", at % 8),
             bytes: at,
             utilisation: Micro(1_000_000 / (at + 1)),
             max_queue_bytes: 1000 * (at % 7),

@@ -313,3 +313,44 @@ fn ten_thousand_experiments_open_fast() {
     }
     assert_eq!(b.complaints, Vec::<String>::new());
 }
+
+/// What is best is seen before anything is read, and before anything is scrolled.
+#[test]
+fn the_first_screen_is_a_picture_of_the_ranking_and_the_network() {
+    let mut b = Browser::start();
+    let (width, height) = (1280, 800);
+    let screen = json!({ "width": width, "height": height, "deviceScaleFactor": 1, "mobile": false });
+    b.call("Emulation.setDeviceMetricsOverride", screen);
+    let patterns = ["ring", "incast"].map(String::from).to_vec();
+    let replicas = Folder { replicas: 3, outputs: ALL, patterns, failures: false, ..Folder::of(720) };
+    let one = Folder { outputs: ALL, failures: false, ..Folder::of(1) };
+    let many = Folder { outputs: ALL, ..Folder::of(10_000) };
+    for (folder, bars, errors) in [(&replicas, 10, true), (&one, 1, false), (&many, 12, false)] {
+        let (_root, page) = written(folder);
+        b.open(&page);
+        let n = folder.experiments;
+        let bottom = b.eval("Math.max(...[...document.querySelectorAll('#first-picture svg')].map((s) => s.getBoundingClientRect().bottom))");
+        assert!(bottom.as_f64().unwrap() <= f64::from(height), "{n} experiments: the picture ends at {bottom}");
+        assert_eq!(
+            b.eval("document.querySelectorAll('#first-picture .ranked').length"),
+            json!(bars),
+            "{n} experiments"
+        );
+        let whiskers = b.eval("document.querySelectorAll('#first-picture .ranked-error').length").as_u64().unwrap();
+        assert_eq!(whiskers > 0, errors, "{n} experiments: {whiskers} error bars");
+        let sketch = b.text("document.querySelectorAll('#first-picture svg')[1].textContent");
+        assert!(sketch.contains("100 hosts, the first 96 drawn") && sketch.contains("8 leaves"), "{sketch}");
+    }
+    assert_eq!(b.complaints, Vec::<String>::new());
+}
+
+#[test]
+fn ticks_of_bytes_are_powers_of_two_apart() {
+    let mut b = Browser::start();
+    let (_root, page) = written(&Folder::of(10));
+    b.open(&page);
+    let kib = |n: u64| json!(n * 1024);
+    assert_eq!(b.eval("ticks(0, 300000, 6, 'bytes')"), json!([0, kib(64), kib(128), kib(192), kib(256)]));
+    assert_eq!(b.eval("decades(1000, 70000, 'bytes')"), json!([1, 2, 4, 8, 16, 32, 64].map(kib)));
+    assert_eq!(b.eval("ticks(0, 650, 6, 'ns')"), json!([0, 200, 400, 600]));
+}

@@ -1,7 +1,7 @@
 //! DCQCN as NICs of the reference run it (`ns3-model` section 8; SIGCOMM '15 section 5). Its periodic timers are evaluated lazily: only sends
 //! and acknowledgements can see them.
 
-use crate::columns::{FlowTx, NEVER, Tables, mode, qp};
+use crate::columns::{FlowIdx, FlowTx, NEVER, Tables, mode, qp};
 use crate::engine::cpu::key::{CC_TIMER, EventKey, NO_EVENT, before, periodic};
 use crate::engine::cpu::math::{ONE_Q32, TWO_Q32, decay_q32, mul_shr, sat};
 use crate::engine::cpu::rate::set_rate;
@@ -10,12 +10,12 @@ use crate::engine::cpu::rate::set_rate;
 pub(crate) const FIRST_DECREASE_LAG: u64 = 1000;
 
 /// Runs all timers of queue pair `f` that expire before the event `at`.
-pub fn advance(t: &mut Tables, f: u32, at: &EventKey) {
-    if t.flow_tx[f as usize].flags & qp::STARTED == 0 {
+pub fn advance(t: &mut Tables, f: FlowIdx, at: &EventKey) {
+    if t.flow_tx[f].flags & qp::STARTED == 0 {
         return;
     }
     loop {
-        let tx = &t.flow_tx[f as usize];
+        let tx = &t.flow_tx[f];
         let e = &t.exps[0];
         // The longer period first at one instant: it was scheduled earlier.
         let mut due = tx.t_inc;
@@ -36,7 +36,7 @@ pub fn advance(t: &mut Tables, f: u32, at: &EventKey) {
         }
         if due == at.t {
             let p = sat(period);
-            if !before(&EventKey { t: due, d: periodic(p, p, 0), kind: CC_TIMER, entity: f }, at) {
+            if !before(&EventKey { t: due, d: periodic(p, p, 0), kind: CC_TIMER, entity: f.0 }, at) {
                 return;
             }
         }
@@ -51,28 +51,26 @@ pub fn advance(t: &mut Tables, f: u32, at: &EventKey) {
 }
 
 /// Runs all timers of queue pair `f` that expire before `now`, as [`advance`] would one by one; those that change nothing in one step.
-pub fn advance_until(t: &mut Tables, f: u32, now: u64) {
-    let tx = t.flow_tx[f as usize];
+pub fn advance_until(t: &mut Tables, f: FlowIdx, now: u64) {
+    let tx = t.flow_tx[f];
     let Some(last) = now.checked_sub(1).filter(|_| tx.flags & qp::STARTED != 0) else { return };
     if tx.flags & qp::D_SEEN != 0 {
         advance(t, f, &EventKey { t: last.min(tx.t_dec), ..NO_EVENT });
     }
-    if t.flow_tx[f as usize].flags & qp::D_SEEN != 0 {
+    if t.flow_tx[f].flags & qp::D_SEEN != 0 {
         return;
     }
     // No decrease is due: the timers do not see each other.
     let (p_alpha, p_dec, p_inc) = (t.exps[0].p_alpha, t.exps[0].p_dec, t.exps[0].p_inc);
-    let line = t.nics[tx.nic as usize].rate;
+    let line = t.nics[tx.nic].rate;
     let times = |from: u64, period: u64| if from < now { (now - from).div_ceil(period) } else { 0 };
-    while t.flow_tx[f as usize].t_alpha < now
-        && (t.flow_tx[f as usize].alpha > 0 || t.flow_tx[f as usize].flags & qp::A_SEEN != 0)
-    {
+    while t.flow_tx[f].t_alpha < now && (t.flow_tx[f].alpha > 0 || t.flow_tx[f].flags & qp::A_SEEN != 0) {
         decay_alpha(t, f);
     }
-    while t.flow_tx[f as usize].t_inc < now && !is_recovered(&t.flow_tx[f as usize], line) {
+    while t.flow_tx[f].t_inc < now && !is_recovered(&t.flow_tx[f], line) {
         increase(t, f);
     }
-    let tx = &mut t.flow_tx[f as usize];
+    let tx = &mut t.flow_tx[f];
     tx.t_alpha += times(tx.t_alpha, p_alpha) * p_alpha;
     tx.t_dec += times(tx.t_dec, p_dec) * p_dec;
     let n = times(tx.t_inc, p_inc);
@@ -86,14 +84,14 @@ pub fn is_recovered(tx: &FlowTx, line: u64) -> bool {
 }
 
 /// An acknowledgement, with or without a notification.
-pub fn on_ack(t: &mut Tables, f: u32, cnp: bool, at: &EventKey) {
+pub fn on_ack(t: &mut Tables, f: FlowIdx, cnp: bool, at: &EventKey) {
     if !cnp {
         return;
     }
     advance(t, f, at);
     let e = &t.exps[0];
     let (p_alpha, p_dec) = (e.p_alpha, e.p_dec);
-    let tx = &mut t.flow_tx[f as usize];
+    let tx = &mut t.flow_tx[f];
     tx.flags |= qp::A_SEEN | qp::D_SEEN;
     if tx.flags & qp::STARTED == 0 {
         tx.flags = (tx.flags | qp::STARTED) & !qp::A_SEEN;
@@ -105,9 +103,9 @@ pub fn on_ack(t: &mut Tables, f: u32, cnp: bool, at: &EventKey) {
     }
 }
 
-fn decay_alpha(t: &mut Tables, f: u32) {
+fn decay_alpha(t: &mut Tables, f: FlowIdx) {
     let (g, period) = (t.exps[0].g_q32, t.exps[0].p_alpha);
-    let tx = &mut t.flow_tx[f as usize];
+    let tx = &mut t.flow_tx[f];
     tx.alpha -= decay_q32(tx.alpha, g);
     if tx.flags & qp::A_SEEN != 0 {
         tx.alpha += g;
@@ -116,12 +114,12 @@ fn decay_alpha(t: &mut Tables, f: u32) {
     tx.t_alpha += period;
 }
 
-fn decrease(t: &mut Tables, f: u32) {
+fn decrease(t: &mut Tables, f: FlowIdx) {
     let e = &t.exps[0];
     let (p_dec, p_inc, min_rate) = (e.p_dec, e.p_inc, e.min_rate);
     let clamp = e.modes & mode::DCQCN_CLAMP != 0;
-    let line = t.nics[t.flow_tx[f as usize].nic as usize].rate;
-    let tx = &mut t.flow_tx[f as usize];
+    let line = t.nics[t.flow_tx[f].nic].rate;
+    let tx = &mut t.flow_tx[f];
     let now = tx.t_dec;
     tx.t_dec += p_dec;
     if tx.flags & qp::D_SEEN == 0 {
@@ -137,11 +135,11 @@ fn decrease(t: &mut Tables, f: u32) {
     set_rate(t, f, rate, line);
 }
 
-fn increase(t: &mut Tables, f: u32) {
+fn increase(t: &mut Tables, f: FlowIdx) {
     let e = &t.exps[0];
     let (p_inc, rai, rhai, fast) = (e.p_inc, e.rai, e.rhai, e.fast_recovery);
-    let line = t.nics[t.flow_tx[f as usize].nic as usize].rate;
-    let tx = &mut t.flow_tx[f as usize];
+    let line = t.nics[t.flow_tx[f].nic].rate;
+    let tx = &mut t.flow_tx[f];
     if tx.stage >= fast {
         let step = if tx.stage == fast { rai } else { rhai };
         tx.target = (tx.target + step).min(line);
@@ -205,8 +203,8 @@ mod tests {
             let mut now = begin;
             for k in 0..6 {
                 now += u64::from(draw(10 + k, 1 << (12 + 3 * k))) * 1000;
-                advance(&mut by_one.view(), 0, &EventKey { t: now - 1, ..NO_EVENT });
-                advance_until(&mut at_once.view(), 0, now);
+                advance(&mut by_one.view(), FlowIdx(0), &EventKey { t: now - 1, ..NO_EVENT });
+                advance_until(&mut at_once.view(), FlowIdx(0), now);
                 assert_eq!(by_one.flow_tx, at_once.flow_tx, "{seed} at {now}");
             }
         }

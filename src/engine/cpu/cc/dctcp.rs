@@ -1,15 +1,15 @@
 //! DCTCP on rates (`ns3-model` section 8; SIGCOMM '10 equation 1).
 
-use crate::columns::{Tables, qp};
+use crate::columns::{FlowIdx, NicIdx, Tables, qp};
 use crate::engine::cpu::math::{ONE_Q32, TWO_Q32, decay_q32, mul_shr};
 use crate::engine::cpu::rate::set_rate;
 
 /// An acknowledgement up to `seq`, with or without a notification.
-pub fn on_ack(t: &mut Tables, n: u32, f: u32, seq: u64, cnp: bool) {
+pub fn on_ack(t: &mut Tables, n: NicIdx, f: FlowIdx, seq: u64, cnp: bool) {
     let e = &t.exps[0];
     let (g, payload, min_rate, rai) = (e.g_q32, e.payload as u64, e.min_rate, e.rai);
-    let line = t.nics[n as usize].rate;
-    let tx = &mut t.flow_tx[f as usize];
+    let line = t.nics[n].rate;
+    let tx = &mut t.flow_tx[f];
     if cnp {
         tx.cnt += 1;
     }

@@ -1,28 +1,27 @@
 //! HPCC (SIGCOMM '19, Algorithm 1) as the reference runs it (`ns3-model` section 8).
 
-use crate::columns::NEVER;
-use crate::columns::{INT_Q_UNIT, INT_TX_UNIT, Tables, meta, mode};
+use crate::columns::{FlowIdx, INT_Q_UNIT, INT_TX_UNIT, NEVER, NicIdx, PacketIdx, Tables, meta, mode};
 use crate::engine::cpu::key::{EventKey, lineage};
 use crate::engine::cpu::math::{ONE_Q48, mul_div, tx_time};
 use crate::engine::cpu::rate::set_rate;
 
 /// An acknowledgement `p` with telemetry.
-pub fn on_ack(t: &mut Tables, n: u32, f: u32, p: u32, at: &EventKey) {
-    let seq = t.packets[p as usize].seq;
-    let hops = (t.packets[p as usize].meta >> meta::INT_SHIFT) & meta::INT_MASK;
-    let new = t.ints[(t.exps[0].flow_len + p) as usize];
-    let tx = &mut t.flow_tx[f as usize];
+pub fn on_ack(t: &mut Tables, n: NicIdx, f: FlowIdx, p: PacketIdx, at: &EventKey) {
+    let seq = t.packets[p].seq;
+    let hops = (t.packets[p].meta >> meta::INT_SHIFT) & meta::INT_MASK;
+    let new = t.ints[(t.exps[0].flow_len + p.0) as usize];
+    let tx = &mut t.flow_tx[f];
     if tx.last_seq == 0 {
         tx.last_seq = tx.snd_nxt;
-        t.ints[f as usize] = new;
+        t.ints[f.usize()] = new;
         return;
     }
     let full = seq > tx.last_seq;
     if !full && t.exps[0].modes & mode::FAST_REACT == 0 {
         return;
     }
-    let old = t.ints[f as usize];
-    t.ints[f as usize] = new;
+    let old = t.ints[f.usize()];
+    t.ints[f.usize()] = new;
     let mut rate = tx.rate;
     let mut stage = tx.stage;
     if hops > 0 {
@@ -30,7 +29,7 @@ pub fn on_ack(t: &mut Tables, n: u32, f: u32, p: u32, at: &EventKey) {
         change_rate(t, n, f, rate, at);
     }
     if full {
-        let tx = &mut t.flow_tx[f as usize];
+        let tx = &mut t.flow_tx[f];
         tx.rc = rate;
         tx.stage = stage;
         tx.last_seq = tx.snd_nxt;
@@ -38,12 +37,12 @@ pub fn on_ack(t: &mut Tables, n: u32, f: u32, p: u32, at: &EventKey) {
 }
 
 /// Algorithm 1, lines 1-20: the most utilised hop, its moving average, the rate that follows; and the additive stage.
-fn react(t: &mut Tables, n: u32, f: u32, hops: u32, old: &[u64; 5], new: &[u64; 5]) -> (u64, u32) {
+fn react(t: &mut Tables, n: NicIdx, f: FlowIdx, hops: u32, old: &[u64; 5], new: &[u64; 5]) -> (u64, u32) {
     let e = &t.exps[0];
     let multi = e.int_multi as u64;
-    let line = t.nics[n as usize].rate;
+    let line = t.nics[n].rate;
     let line_m = line / 1_000_000;
-    let tx = &mut t.flow_tx[f as usize];
+    let tx = &mut t.flow_tx[f];
     let mut most = 0u64;
     let mut most_tau = 1u64;
     for i in 0..hops as usize {
@@ -81,18 +80,18 @@ fn link_rate_mbps(lo: &[u32; 4], hi: &[u32; 4], idx: u32) -> u64 {
 }
 
 /// A new rate moves the next send of the queue pair, and the NIC's timer if that is now too late.
-fn change_rate(t: &mut Tables, n: u32, f: u32, rate: u64, at: &EventKey) {
+fn change_rate(t: &mut Tables, n: NicIdx, f: FlowIdx, rate: u64, at: &EventKey) {
     let e = &t.exps[0];
     let clock = e.clock_ps as u64;
-    let line = t.nics[n as usize].rate;
-    let tx = &mut t.flow_tx[f as usize];
+    let line = t.nics[n].rate;
+    let tx = &mut t.flow_tx[f];
     if e.modes & mode::RATE_BOUND != 0 && rate != tx.rate {
         let gap = tx_time(tx.last_wire, rate, clock);
         let was = tx_time(tx.last_wire, tx.rate, clock);
         tx.next_avail = tx.next_avail + gap - was;
     }
     // Also where the rate stays: the timer may have been armed for another queue pair.
-    let row = &mut t.nics[n as usize];
+    let row = &mut t.nics[n];
     if row.timer != NEVER && tx.next_avail < row.timer {
         row.timer = tx.next_avail.max(at.t);
         row.timer_d = lineage(row.timer - at.t, &at.d);

@@ -1,6 +1,6 @@
 //! TIMELY (SIGCOMM '15, Algorithm 1) as the reference runs it (`ns3-model` section 8): one update a window.
 
-use crate::columns::Tables;
+use crate::columns::{FlowIdx, NicIdx, Tables};
 use crate::engine::cpu::math::{ONE_Q32, mul_div, mul_shr};
 use crate::engine::cpu::rate::set_rate;
 
@@ -16,10 +16,10 @@ fn scale_signed(x: i64, f: u64) -> i64 {
 }
 
 /// An acknowledgement up to `seq` that took `rtt` ps.
-pub fn on_ack(t: &mut Tables, n: u32, f: u32, seq: u64, rtt: u64) {
+pub fn on_ack(t: &mut Tables, n: NicIdx, f: FlowIdx, seq: u64, rtt: u64) {
     let e = t.exps[0];
-    let line = t.nics[n as usize].rate;
-    let tx = &mut t.flow_tx[f as usize];
+    let line = t.nics[n].rate;
+    let tx = &mut t.flow_tx[f];
     if seq <= tx.last_seq {
         return;
     }

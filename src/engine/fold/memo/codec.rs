@@ -18,14 +18,14 @@ use sha2::Sha256;
 use crate::columns::{Field, FlowRx, FlowTx, Packet, Row};
 use crate::engine::fold::memo::codec_checkpoint::{get_checkpoint, get_port, put_checkpoint, put_port};
 use crate::engine::fold::memo::node::{MemoNode, MessageEvent, Saved, TimedMessageEvent, standing};
-use crate::engine::fold::memo::node_id::{NodeId, child_id, root_id};
+use crate::engine::fold::memo::node_id::{MemoNodeId, child_id, root_id};
 use crate::engine::fold::memo::outcome::{FinalState, MemberFinal, NicFinal};
 use crate::engine::fold::memo::owner::Recorder;
 use crate::engine::fold::rows::bytes::{NumberReader, NumberWriter};
 
 /// The version of what records mean, packet model included. PRECONDITION of every change to either: a new number.
 /// `tests/fold/memo_store.rs` compares it with digests of what is recorded.
-pub const SEMANTICS: u32 = 11;
+pub const SEMANTICS: u32 = 12;
 
 /// Bits of a node's flags.
 const EVENTS: u64 = 1;
@@ -54,7 +54,7 @@ pub fn version() -> Version {
 }
 
 /// Writes what is known of `node`; only that it exists, if there is nothing new.
-pub fn put_node(w: &mut NumberWriter, node: &MemoNode, news: bool) -> Saved {
+pub(crate) fn put_node(w: &mut NumberWriter, node: &MemoNode, news: bool) -> Saved {
     let body = node.body();
     let now = standing(node, &body);
     let flags = [(true, EVENTS), (now.end, ENDED), (now.unpredictable, UNPREDICTABLE), (now.checkpoint, CHECKPOINT)];
@@ -82,14 +82,19 @@ pub fn put_node(w: &mut NumberWriter, node: &MemoNode, news: bool) -> Saved {
 }
 
 /// A decoded record, and the room it takes.
-pub struct Decoded {
+pub(crate) struct Decoded {
     pub node: MemoNode,
     pub bytes: u64,
 }
 
 /// The key of a record's root, and how many bytes at its end are a snapshot, if it is one.
-pub fn key(record: &[u8]) -> Option<(&[u8], Option<usize>)> {
+pub(crate) fn key(record: &[u8]) -> Option<(&[u8], Option<usize>)> {
     get_key(&mut NumberReader(record))
+}
+
+/// Whether the bytes are a record, read as a lookup reads them.
+pub fn is_record(record: &[u8]) -> bool {
+    key(record).is_some_and(|(key, state)| decode(record, key, state).is_some())
 }
 
 fn get_key<'a>(r: &mut NumberReader<'a>) -> Option<(&'a [u8], Option<usize>)> {
@@ -99,7 +104,7 @@ fn get_key<'a>(r: &mut NumberReader<'a>) -> Option<(&'a [u8], Option<usize>)> {
 }
 
 /// Reads a record of the root of `key`, or of the snapshot in its last `state` bytes. `None`: it is no such record.
-pub fn decode(record: &[u8], key: &[u8], state: Option<usize>) -> Option<Decoded> {
+pub(crate) fn decode(record: &[u8], key: &[u8], state: Option<usize>) -> Option<Decoded> {
     let mut r = NumberReader(record);
     if get_key(&mut r)? != (key, state) {
         return None;
@@ -120,7 +125,7 @@ pub fn decode(record: &[u8], key: &[u8], state: Option<usize>) -> Option<Decoded
     Some(Decoded { node: Arc::into_inner(root)?, bytes: bytes as u64 })
 }
 
-fn get_node(r: &mut NumberReader, id: NodeId, bytes: &mut usize) -> Option<MemoNode> {
+fn get_node(r: &mut NumberReader, id: MemoNodeId, bytes: &mut usize) -> Option<MemoNode> {
     let (flags, born) = (r.number()?, r.number()?);
     let node = MemoNode::new(id.into(), born, None, Recorder::default());
     node.unpredictable.store(flags & UNPREDICTABLE != 0, Ordering::Relaxed);

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use crate::engine::fold::memo::node::{Checkpoint, Continuation};
-use crate::engine::fold::memo::node_id::NodeId;
+use crate::engine::fold::memo::node_id::MemoNodeId;
 use crate::engine::fold::memo::outcome::{CounterDelta, PartitionPiece, PortDelta};
 use crate::engine::fold::memo::skip_plan::{SkipPlan, SkipRate, draw};
 use crate::engine::fold::rows::bytes::{NumberReader, NumberWriter};
@@ -18,7 +18,7 @@ const RETIRE: u64 = 1;
 
 const SKIP: u64 = 2;
 
-pub fn put_checkpoint(w: &mut NumberWriter, checkpoint: &Checkpoint) {
+pub(crate) fn put_checkpoint(w: &mut NumberWriter, checkpoint: &Checkpoint) {
     w.number(checkpoint.at);
     w.number(checkpoint.pieces.len() as u64);
     for (piece, continuation) in checkpoint.pieces.iter().zip(&checkpoint.continuations) {
@@ -53,7 +53,7 @@ pub fn put_checkpoint(w: &mut NumberWriter, checkpoint: &Checkpoint) {
 }
 
 /// `None`: it is no checkpoint.
-pub fn get_checkpoint(r: &mut NumberReader) -> Option<Checkpoint> {
+pub(crate) fn get_checkpoint(r: &mut NumberReader) -> Option<Checkpoint> {
     let mut checkpoint = Checkpoint {
         at: r.number()?,
         pieces: Vec::new(),
@@ -78,7 +78,7 @@ pub fn get_checkpoint(r: &mut NumberReader) -> Option<Checkpoint> {
         checkpoint.pieces.push(piece);
         let (kind, bytes) = (r.number()?, r.bytes()?);
         checkpoint.continuations.push(match kind {
-            SNAPSHOT => Continuation::Stored(NodeId::try_from(bytes).ok()?),
+            SNAPSHOT => Continuation::Stored(MemoNodeId::try_from(bytes).ok()?),
             RETIRE => Continuation::Retire(bytes.into()),
             SKIP => Continuation::Skip(Arc::new(get_plan(r, bytes.into())?)),
             _ => return None,
@@ -137,11 +137,11 @@ fn get_plan(r: &mut NumberReader, state: Arc<[u8]>) -> Option<SkipPlan> {
     Some(SkipPlan { draw: draw(&state), state, window, until, level, theta_ppm, rates, ports })
 }
 
-pub fn put_port(w: &mut NumberWriter, p: &PortDelta) {
+pub(crate) fn put_port(w: &mut NumberWriter, p: &PortDelta) {
     [p.tx_bytes, p.hops, u64::from(p.max_q), p.q_area, p.marks].into_iter().for_each(|x| w.number(x));
 }
 
-pub fn get_port(r: &mut NumberReader) -> Option<PortDelta> {
+pub(crate) fn get_port(r: &mut NumberReader) -> Option<PortDelta> {
     Some(PortDelta {
         tx_bytes: r.number()?,
         hops: r.number()?,

@@ -2,6 +2,7 @@
 //!
 //! Layer: fold/memo.
 
+use crate::columns::NicIdx;
 use std::sync::Arc;
 
 use crate::engine::fold::memo::in_flight::RecordingClaim;
@@ -9,29 +10,29 @@ use crate::engine::fold::memo::node::{MemoNode, MessageEvent};
 
 /// Something to be recorded once everything before it is.
 #[derive(Clone)]
-pub struct PendingEvent {
+pub(crate) struct PendingEvent {
     pub at: u64,
-    pub nic: u32,
+    pub nic: NicIdx,
     pub what: PendingKind,
 }
 
 impl PendingEvent {
     /// By time; then message events, before posts and what these cause at once; then by NIC.
-    pub fn order(&self) -> (u64, u32) {
+    pub(crate) fn order(&self) -> (u64, u32) {
         (self.at, self.turn())
     }
 
     /// Its place within its instant.
-    pub fn turn(&self) -> u32 {
+    pub(crate) fn turn(&self) -> u32 {
         match self.what {
             PendingKind::Message { at_once: false, .. } => 0,
-            _ => self.nic + 1,
+            _ => self.nic.0 + 1,
         }
     }
 }
 
 #[derive(Clone)]
-pub enum PendingKind {
+pub(crate) enum PendingKind {
     /// `follows`: the bytes of the message that follows one that was sent. `at_once`: by a post of the same instant.
     Message { member: u32, nth: u32, event: MessageEvent, follows: Option<u64>, at_once: bool },
     /// Messages of these sizes were posted at once.
@@ -41,7 +42,7 @@ pub enum PendingKind {
 }
 
 /// A partition's place in the memo.
-pub struct MemoCursor {
+pub(crate) struct MemoCursor {
     /// Of a simulated partition: it is the one to record `node`.
     pub claim: Option<RecordingClaim>,
     pub node: Arc<MemoNode>,
@@ -69,7 +70,7 @@ impl Clone for MemoCursor {
 }
 
 impl MemoCursor {
-    pub fn new(root: Arc<MemoNode>) -> MemoCursor {
+    pub(crate) fn new(root: Arc<MemoNode>) -> MemoCursor {
         MemoCursor {
             claim: None,
             node: Arc::clone(&root),
@@ -81,7 +82,7 @@ impl MemoCursor {
     }
 
     /// A turn begins at `at`: nothing new happens before.
-    pub fn turn(&mut self, at: u64) {
+    pub(crate) fn turn(&mut self, at: u64) {
         if self.recent.iter().all(|e| e.at < at) {
             self.anchor = Arc::clone(&self.node);
             self.recent.clear();
@@ -89,7 +90,7 @@ impl MemoCursor {
     }
 
     /// Back to the anchor; all that happened since is pending again.
-    pub fn rewind(&mut self) {
+    pub(crate) fn rewind(&mut self) {
         let mut all = std::mem::take(&mut self.recent);
         all.append(&mut self.pending);
         self.pending = all;
@@ -97,7 +98,7 @@ impl MemoCursor {
     }
 
     /// Goes on from `node`, where nothing has happened yet.
-    pub fn at(&mut self, node: Arc<MemoNode>) {
+    pub(crate) fn at(&mut self, node: Arc<MemoNode>) {
         self.anchor = Arc::clone(&node);
         self.node = node;
         self.next_event = 0;

@@ -5,7 +5,7 @@
 use crate::engine::fold::rows::canonical_key::CanonicalKey;
 
 /// The key of an edge: its kind, its time, the rest.
-pub fn edge(tag: u8, at: u64, form: CanonicalKey) -> Vec<u8> {
+pub(crate) fn edge(tag: u8, at: u64, form: CanonicalKey) -> Vec<u8> {
     let mut key = CanonicalKey(Vec::with_capacity(9 + form.0.len()));
     key.0.push(tag);
     key.u64(at);
@@ -14,7 +14,7 @@ pub fn edge(tag: u8, at: u64, form: CanonicalKey) -> Vec<u8> {
 }
 
 /// The key of messages posted at once.
-pub fn post_key(at: u64, member: u32, bytes: &[u64]) -> Vec<u8> {
+pub(crate) fn post_key(at: u64, member: u32, bytes: &[u64]) -> Vec<u8> {
     let mut form = CanonicalKey(Vec::with_capacity(4 + 8 * bytes.len()));
     form.u32(member);
     for &b in bytes {
@@ -24,7 +24,7 @@ pub fn post_key(at: u64, member: u32, bytes: &[u64]) -> Vec<u8> {
 }
 
 /// The key of a message that follows one that was sent.
-pub fn follow_key(at: u64, member: u32, bytes: u64) -> Vec<u8> {
+pub(crate) fn follow_key(at: u64, member: u32, bytes: u64) -> Vec<u8> {
     let mut form = CanonicalKey(Vec::with_capacity(12));
     form.u32(member);
     form.u64(bytes);

@@ -5,6 +5,6 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// A thread that panicked left nothing half done: every change is a single insertion.
-pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

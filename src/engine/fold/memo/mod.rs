@@ -2,17 +2,17 @@
 //!
 //! Layer: above `rows`, below `steady`. Simulates nothing.
 
-pub mod backing_store;
-pub mod codec;
-pub mod codec_checkpoint;
-pub mod cursor;
-pub mod in_flight;
-pub mod keys;
-pub mod lock;
-pub mod node;
-pub mod node_id;
-pub mod outcome;
-pub mod owner;
-pub mod skip_plan;
-pub mod table;
-pub mod unsaved;
+pub(super) mod backing_store;
+pub(super) mod codec;
+pub(super) mod codec_checkpoint;
+pub(super) mod cursor;
+pub(super) mod in_flight;
+pub(super) mod keys;
+pub(super) mod lock;
+pub(super) mod node;
+pub(super) mod node_id;
+pub(super) mod outcome;
+pub(super) mod owner;
+pub(super) mod skip_plan;
+pub(super) mod table;
+pub(super) mod unsaved;

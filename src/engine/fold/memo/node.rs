@@ -15,7 +15,7 @@ use foldhash::fast::RandomState;
 
 use crate::engine::fold::memo::keys::edge;
 use crate::engine::fold::memo::lock::lock;
-use crate::engine::fold::memo::node_id::{NodeId, child_id, root_id};
+use crate::engine::fold::memo::node_id::{MemoNodeId, child_id, root_id};
 use crate::engine::fold::memo::outcome::{CounterDelta, FinalState, PartitionPiece, PortDelta};
 use crate::engine::fold::memo::owner::{NodeOwner, Recorder};
 use crate::engine::fold::memo::skip_plan::{SkipPlan, SkipRate};
@@ -23,21 +23,21 @@ use crate::engine::fold::rows::canonical_key::CanonicalKey;
 
 /// A node's id, computed when it is first needed. Most ids never are: only saved nodes and merges need them.
 pub struct LazyNodeId {
-    id: OnceLock<NodeId>,
+    id: OnceLock<MemoNodeId>,
     key: Arc<[u8]>,
     /// `None`: a root or a snapshot.
     parent: Option<Weak<MemoNode>>,
 }
 
-impl From<NodeId> for LazyNodeId {
-    fn from(id: NodeId) -> LazyNodeId {
+impl From<MemoNodeId> for LazyNodeId {
+    fn from(id: MemoNodeId) -> LazyNodeId {
         LazyNodeId { id: id.into(), key: Arc::default(), parent: None }
     }
 }
 
 impl LazyNodeId {
     /// Of the root or snapshot of `key`; `id`: if it is known already.
-    pub fn root(key: &Arc<[u8]>, id: Option<NodeId>) -> LazyNodeId {
+    pub fn root(key: &Arc<[u8]>, id: Option<MemoNodeId>) -> LazyNodeId {
         LazyNodeId { id: id.map_or_else(OnceLock::new, OnceLock::from), key: Arc::clone(key), parent: None }
     }
 
@@ -52,7 +52,7 @@ impl LazyNodeId {
     }
 
     /// PRECONDITION: the memo of the node exists.
-    pub fn id(&self) -> NodeId {
+    pub fn id(&self) -> MemoNodeId {
         if let Some(id) = self.id.get() {
             return *id;
         }
@@ -74,13 +74,13 @@ impl LazyNodeId {
     }
 
     /// The id, given that of the parent.
-    fn given(&self, parent: Option<NodeId>) -> NodeId {
+    fn given(&self, parent: Option<MemoNodeId>) -> MemoNodeId {
         *self.id.get_or_init(|| parent.map_or_else(|| root_id(&self.key), |up| child_id(&up, &self.key)))
     }
 }
 
 /// Nodes by whole keys. Keys are tens of kilobytes, so a fast hash matters. The order of entries never shows.
-pub type Keyed = HashMap<Arc<[u8]>, Arc<MemoNode>, RandomState>;
+pub(crate) type Keyed = HashMap<Arc<[u8]>, Arc<MemoNode>, RandomState>;
 
 /// A past that partitions may share.
 pub struct MemoNode {
@@ -133,7 +133,7 @@ impl MemoNode {
     }
 
     /// Its id, which means the same to every process.
-    pub fn id(&self) -> NodeId {
+    pub fn id(&self) -> MemoNodeId {
         self.name.id()
     }
 
@@ -249,7 +249,7 @@ impl Checkpoint {
 pub enum Continuation {
     Snapshot(Arc<MemoNode>),
     /// From the snapshot of this id, which has not been fetched from the store yet.
-    Stored(NodeId),
+    Stored(MemoNodeId),
     /// It is skipped ahead.
     Skip(Arc<SkipPlan>),
     /// It is idle, with this snapshot.
@@ -275,7 +275,7 @@ impl Saved {
 }
 
 /// What is worth saving of a node now.
-pub fn standing(node: &MemoNode, body: &NodeBody) -> Saved {
+pub(crate) fn standing(node: &MemoNode, body: &NodeBody) -> Saved {
     // Events at `known` belong to what follows them; nothing reads later ones.
     let events = body.events.partition_point(|x| x.at <= body.known);
     Saved {
@@ -287,7 +287,7 @@ pub fn standing(node: &MemoNode, body: &NodeBody) -> Saved {
     }
 }
 
-pub fn is_news(now: Saved, saved: Option<Saved>) -> bool {
+pub(crate) fn is_news(now: Saved, saved: Option<Saved>) -> bool {
     saved.is_none_or(|s| {
         (now.end && !s.end)
             || (now.checkpoint && !s.checkpoint)

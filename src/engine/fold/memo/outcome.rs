@@ -2,7 +2,7 @@
 //!
 //! Layer: fold/memo. Data by local numbers.
 
-use crate::columns::{FlowRx, FlowTx, NEVER, NONE, Port, Tables, mode, qp};
+use crate::columns::{FlowRx, FlowTx, NEVER, Port, Tables, mode, qp};
 use crate::engine::fold::rows::cc_state::timers_run;
 
 /// Rows of a partition that go on by themselves, by local numbers, and its working queue pairs.
@@ -120,7 +120,7 @@ impl MemberFinal {
         };
         // Messages are chained for good: all pointers are at the first that is not posted yet.
         let next = tx.msg_post;
-        let until = size + if next == NONE { 0 } else { t.tasks[next as usize].bytes };
+        let until = size + if next.is_none() { 0 } else { t.tasks[next].bytes };
         let sender = FlowTx {
             size,
             snd_nxt: size,

@@ -10,7 +10,7 @@ use crate::engine::fold::rows::canonical_key::CanonicalKey;
 
 /// How far the mean rate of a skip may differ from that of the window if it goes on drifting, in millionths (our
 /// choice: a tenth of theta).
-pub const DRIFT_PPM: u64 = 5_000;
+pub(crate) const DRIFT_PPM: u64 = 5_000;
 
 /// The plan of a skip: all that decides how the partition goes on.
 #[derive(Debug, PartialEq)]
@@ -48,7 +48,7 @@ pub struct SkipRate {
 }
 
 /// A hash of the snapshot, as good as random.
-pub fn draw(state: &[u8]) -> u32 {
+pub(crate) fn draw(state: &[u8]) -> u32 {
     let word = |bytes: &[u8]| bytes.iter().rev().fold(0u32, |word, &byte| word << 8 | u32::from(byte));
     state
         .chunks(8)

@@ -18,7 +18,7 @@ use crate::engine::fold::memo::codec;
 use crate::engine::fold::memo::in_flight::InFlight;
 use crate::engine::fold::memo::lock::lock;
 use crate::engine::fold::memo::node::{Checkpoint, Continuation, Keyed, LazyNodeId, MemoNode, NodeBody};
-use crate::engine::fold::memo::node_id::{NodeId, root_id};
+use crate::engine::fold::memo::node_id::{MemoNodeId, root_id};
 use crate::engine::fold::memo::owner::Recorder;
 
 /// Bytes of keys and outcomes beyond which nothing new is recorded.
@@ -39,7 +39,7 @@ pub struct Memo {
 pub struct Roots {
     pub by_key: Keyed,
     /// Only those that the store may refer to.
-    pub states: HashMap<NodeId, Arc<MemoNode>>,
+    pub states: HashMap<MemoNodeId, Arc<MemoNode>>,
 }
 
 impl Memo {
@@ -115,7 +115,7 @@ impl Memo {
     /// As `begin`, for a node that was missing a moment ago, with the records that the store has of it.
     fn place(
         &self,
-        id: Option<NodeId>,
+        id: Option<MemoNodeId>,
         key: Vec<u8>,
         state: Option<usize>,
         by: Recorder,
@@ -176,7 +176,7 @@ impl Memo {
     }
 
     /// The snapshot of this id, if the memo or the store has it.
-    fn named(&self, id: &NodeId) -> Option<Arc<MemoNode>> {
+    fn named(&self, id: &MemoNodeId) -> Option<Arc<MemoNode>> {
         if let Some(node) = lock(&self.roots).states.get(id) {
             return Some(Arc::clone(node));
         }
@@ -273,7 +273,7 @@ mod tests {
             for &k in asked {
                 nodes[k].id();
             }
-            nodes.iter().map(|node| node.id()).collect::<Vec<NodeId>>()
+            nodes.iter().map(|node| node.id()).collect::<Vec<MemoNodeId>>()
         };
         let ids = of(&[]);
         assert_eq!(ids[0], root_id(&[7]));

@@ -7,13 +7,13 @@ use std::sync::Arc;
 
 use crate::engine::fold::memo::codec::put_node;
 use crate::engine::fold::memo::node::{MemoNode, Saved, is_news, standing};
-use crate::engine::fold::memo::node_id::NodeId;
+use crate::engine::fold::memo::node_id::MemoNodeId;
 use crate::engine::fold::memo::table::Memo;
 use crate::engine::fold::rows::bytes::NumberWriter;
 
 /// What the store lacks of one root.
 pub struct Unsaved {
-    pub root: NodeId,
+    pub root: MemoNodeId,
     pub record: Vec<u8>,
     marks: Vec<(Arc<MemoNode>, Saved)>,
 }
@@ -41,7 +41,7 @@ impl Memo {
 
     /// Other processes added records to the store meanwhile, which `fetch` returns by root: what they say need not be
     /// saved again.
-    pub fn is_known(&self, mut fetch: impl FnMut(&NodeId) -> Vec<Vec<u8>>) {
+    pub fn is_known(&self, mut fetch: impl FnMut(&MemoNodeId) -> Vec<Vec<u8>>) {
         for (key, root) in self.roots() {
             for theirs in
                 fetch(&root.id()).iter().filter_map(|record| codec::decode(record, &key, root.state().map(<[u8]>::len)))

@@ -2,15 +2,15 @@
 //!
 //! Layer: fold/rows.
 
-use crate::columns::{FlowRx, FlowTx, NEVER, NONE, Tables};
+use crate::columns::{FlowRx, FlowTx, NEVER, Tables};
 use crate::engine::fold::rows::message_stream::MessageStream;
 
 /// Bits of fraction of rates and of packets between two actions of congestion control.
-pub const FRACTION: u32 = 16;
+pub(crate) const FRACTION: u32 = 16;
 
 /// A queue pair that went on while its partition was skipped.
 #[derive(Clone, Copy)]
-pub struct AdvancedRows<'a> {
+pub(crate) struct AdvancedRows<'a> {
     pub stream: &'a MessageStream,
     /// By how many packets it went on.
     pub by: u64,
@@ -34,7 +34,7 @@ impl AdvancedRows<'_> {
     }
 
     /// Moves the queue pair's rows, except `snd_una`, from which everything else is counted.
-    pub fn advance(&self, t: &Tables, tx: &mut FlowTx, rx: &mut FlowRx) {
+    pub(crate) fn advance(&self, t: &Tables, tx: &mut FlowTx, rx: &mut FlowRx) {
         let AdvancedRows { stream, by, .. } = *self;
         let moved = |x: u64| stream.moved(x, by);
         let una_was = tx.snd_una;
@@ -52,7 +52,7 @@ impl AdvancedRows<'_> {
         }
         tx.size = stream.size();
         let next = tx.msg_post;
-        let beyond = (next, tx.size + if next == NONE { 0 } else { t.tasks[next as usize].bytes });
+        let beyond = (next, tx.size + if next.is_none() { 0 } else { t.tasks[next].bytes });
         let message = |x: u64| stream.message(x).unwrap_or(beyond);
         (tx.msg_send, tx.send_end) = message(tx.snd_nxt);
         (tx.msg_ack, tx.ack_end) = message(una);

@@ -8,7 +8,7 @@
 //!
 //! Layer: fold/rows.
 
-use crate::columns::{Port, Switch, Tables};
+use crate::columns::{Port, PortIdx, Switch, SwitchIdx, Tables};
 use crate::units::PS_PER_S;
 
 /// The smallest unit of peaks, bytes. Peaks are rounded up, so that a growing queue reports rarely (our choice).
@@ -28,7 +28,7 @@ pub struct BufferGuard {
     /// Of each switch: the peaks of all time do not suffice for the proof.
     crowded: Vec<bool>,
     /// Reported intervals with a peak above the least that are not checked yet: start, end, switch.
-    unchecked: Vec<(u64, u64, u32)>,
+    unchecked: Vec<(u64, u64, SwitchIdx)>,
     grain: u32,
 }
 
@@ -47,7 +47,7 @@ impl BufferGuard {
         }
         let least = guard.least();
         guard.peaks.fill(least);
-        (0..t.switches.len()).all(|s| guard.holds(t, s, |p| guard.peaks[p])).then_some(guard)
+        SwitchIdx::all(t.switches.len() as u32).all(|s| guard.holds(t, s, |p| guard.peaks[p.usize()])).then_some(guard)
     }
 
     /// The unit of peaks, bytes.
@@ -67,34 +67,34 @@ impl BufferGuard {
     }
 
     /// Ingresses `ends` of one partition held at most `peaks` bytes between `start` and `end`.
-    pub fn report_peaks(&mut self, t: &Tables, start: u64, end: u64, ends: &[u32], peaks: &[u32]) {
+    pub fn report_peaks(&mut self, t: &Tables, start: u64, end: u64, ends: &[PortIdx], peaks: &[u32]) {
         let least = self.least();
         for (&port, &peak) in ends.iter().zip(peaks).filter(|x| *x.1 > least) {
-            let switch = t.ports[port as usize].switch_idx;
+            let switch = t.ports[port].switch_idx;
             if self.unchecked.last() != Some(&(start, end, switch)) {
                 self.unchecked.push((start, end, switch));
             }
-            let reported = &mut self.reported[port as usize];
+            let reported = &mut self.reported[port.usize()];
             let later = reported.partition_point(|x| x.0 < end);
             if reported.get(later).is_none_or(|x| x.1 < peak) {
                 let same = usize::from(reported.get(later).is_some_and(|x| x.0 == end));
                 let less = reported[..later].partition_point(|x| x.1 > peak);
                 reported.splice(less..later + same, [(end, peak)]);
             }
-            let ever = &mut self.peaks[port as usize];
+            let ever = &mut self.peaks[port.usize()];
             if peak > *ever {
                 *ever = peak;
-                self.crowded[switch as usize] |=
-                    peak > t.exps[0].reserve && !self.holds(t, switch as usize, |p| self.peaks[p]);
+                self.crowded[switch.usize()] |=
+                    peak > t.exps[0].reserve && !self.holds(t, switch, |p| self.peaks[p.usize()]);
             }
         }
     }
 
     /// Whether the proof holds for the switch of `port` while its ingresses hold `peak` bytes and all others little. If
     /// not, it will fail once this peak is reported.
-    pub fn may_hold(&self, t: &Tables, port: u32, peak: impl Fn(usize) -> Option<u32>) -> bool {
+    pub fn may_hold(&self, t: &Tables, port: PortIdx, peak: impl Fn(PortIdx) -> Option<u32>) -> bool {
         let least = self.least();
-        self.holds(t, t.ports[port as usize].switch_idx as usize, |p| peak(p).unwrap_or(least))
+        self.holds(t, t.ports[port].switch_idx, |p| peak(p).unwrap_or(least))
     }
 
     /// Whether the proof holds up to `now`. All intervals that ended before `now` have been reported. Intervals that
@@ -107,20 +107,21 @@ impl BufferGuard {
     fn check_reported(&mut self, t: &Tables, now: u64) -> bool {
         let unchecked = std::mem::take(&mut self.unchecked);
         let least = self.least();
-        let held = |start: u64, p: usize| self.reported[p].iter().find(|x| x.0 > start).map_or(least, |x| x.1);
+        let held =
+            |start: u64, p: PortIdx| self.reported[p.usize()].iter().find(|x| x.0 > start).map_or(least, |x| x.1);
         let (over, still): (Vec<_>, Vec<_>) = unchecked.into_iter().partition(|x| x.1 < now);
-        let kept = over.iter().all(|&(start, _, switch)| {
-            !self.crowded[switch as usize] || self.holds(t, switch as usize, |p| held(start, p))
-        });
+        let kept = over
+            .iter()
+            .all(|&(start, _, switch)| !self.crowded[switch.usize()] || self.holds(t, switch, |p| held(start, p)));
         self.unchecked = still;
         kept
     }
 
     /// Whether the proof holds for switch `s` while its ingresses hold `peak` bytes.
-    fn holds(&self, t: &Tables, s: usize, peak: impl Fn(usize) -> u32) -> bool {
+    fn holds(&self, t: &Tables, s: SwitchIdx, peak: impl Fn(PortIdx) -> u32) -> bool {
         let sw = &t.switches[s];
         let reserve = t.exps[0].reserve;
-        let ports = sw.port_first as usize..(sw.port_first + sw.port_n) as usize;
+        let mut ports = sw.ports();
         let (mut most, mut shared, mut held) = (0, 0, 0);
         for p in ports.clone() {
             let peak = peak(p);
@@ -131,7 +132,7 @@ impl BufferGuard {
         }
         let free = sw.shared_size.saturating_sub(shared);
         held <= t.exps[0].buffer
-            && ports.into_iter().all(|p| {
+            && ports.all(|p| {
                 let row = &t.ports[p];
                 let threshold = free >> row.shift;
                 (most < threshold || u64::from(peak(p).saturating_sub(reserve)) < threshold)
@@ -151,7 +152,7 @@ fn coarsest(t: &Tables) -> u32 {
 fn is_small(t: &Tables, sw: &Switch, grain: u32) -> bool {
     let all = u64::from(sw.port_n) * u64::from(grain);
     let free = sw.shared_size.saturating_sub(all);
-    let ports = &t.ports[sw.port_first as usize..(sw.port_first + sw.port_n) as usize];
+    let ports = &t.ports[sw.port_first.places(sw.port_n)];
     all * SHARE <= sw.shared_size && ports.iter().all(|row| u64::from(grain) * SHARE <= free >> row.shift)
 }
 
@@ -189,13 +190,13 @@ mod tests {
         intervals.iter().all(|&(start, end, port, bytes)| {
             let kept = guard.held_until(t, end);
             let peak = guard.coarse(bytes);
-            guard.report_peaks(t, start, end, &[port], &[peak]);
+            guard.report_peaks(t, start, end, &[PortIdx(port)], &[peak]);
             kept
         }) && guard.held_until(t, u64::MAX)
     }
 
     #[test]
-    fn what_comes_near_a_threshold_is_not_calm() {
+    fn what_comes_near_a_threshold_fails_the_guard() {
         let mut owned = switch(16, 1 << 20);
         let t = owned.view();
         // The others hold 8 KiB each: the free (1,048,576 - 122,880 - x) / 8 must be above x.
@@ -220,7 +221,7 @@ mod tests {
             let mut guard = BufferGuard::new(&t).expect("an empty switch is safe");
             for k in 0..reported.len() {
                 let (start, end, bytes) = reported[(first + k * 3) % reported.len()];
-                guard.report_peaks(&t, start, end, &[3], &[bytes]);
+                guard.report_peaks(&t, start, end, &[PortIdx(3)], &[bytes]);
             }
             assert_eq!(guard.reported[3], [(5, 80_000), (12, 40_000), (20, 20_000)], "from {first}");
         }

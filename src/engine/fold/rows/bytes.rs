@@ -4,12 +4,12 @@
 
 /// Appends numbers to bytes.
 #[derive(Default)]
-pub struct NumberWriter(pub Vec<u8>);
+pub(crate) struct NumberWriter(pub Vec<u8>);
 
 impl NumberWriter {
     /// Seven bits a byte, the lowest first.
     #[inline]
-    pub fn number(&mut self, mut x: u64) {
+    pub(crate) fn number(&mut self, mut x: u64) {
         while x >= 0x80 {
             self.0.push(x as u8 | 0x80);
             x >>= 7;
@@ -17,13 +17,13 @@ impl NumberWriter {
         self.0.push(x as u8);
     }
 
-    pub fn bytes(&mut self, x: &[u8]) {
+    pub(crate) fn bytes(&mut self, x: &[u8]) {
         self.number(x.len() as u64);
         self.0.extend_from_slice(x);
     }
 
     /// Writes `words` where they differ from `like`: how many are equal, how many differ, the XOR of those; and so on.
-    pub fn words(&mut self, words: &[u32], like: &[u32]) {
+    pub(crate) fn words(&mut self, words: &[u32], like: &[u32]) {
         let mut i = 0;
         while i < words.len() {
             let same = words[i..].iter().zip(&like[i..]).take_while(|(a, b)| a == b).count();
@@ -40,11 +40,11 @@ impl NumberWriter {
 }
 
 /// Reads what a [`NumberWriter`] wrote. `None` from any method: the bytes are something else.
-pub struct NumberReader<'a>(pub &'a [u8]);
+pub(crate) struct NumberReader<'a>(pub &'a [u8]);
 
 impl<'a> NumberReader<'a> {
     #[inline]
-    pub fn number(&mut self) -> Option<u64> {
+    pub(crate) fn number(&mut self) -> Option<u64> {
         let mut x = 0u64;
         for shift in (0..64).step_by(7) {
             let (&byte, rest) = self.0.split_first()?;
@@ -61,16 +61,16 @@ impl<'a> NumberReader<'a> {
         None
     }
 
-    pub fn small(&mut self) -> Option<u32> {
+    pub(crate) fn small(&mut self) -> Option<u32> {
         u32::try_from(self.number()?).ok()
     }
 
     /// A count of items of at least one byte each. Limited by the bytes left, so that bad input reserves no memory.
-    pub fn count(&mut self) -> Option<usize> {
+    pub(crate) fn count(&mut self) -> Option<usize> {
         usize::try_from(self.number()?).ok().filter(|&n| n <= self.0.len())
     }
 
-    pub fn bytes(&mut self) -> Option<&'a [u8]> {
+    pub(crate) fn bytes(&mut self) -> Option<&'a [u8]> {
         let n = self.count()?;
         let (bytes, rest) = self.0.split_at(n);
         self.0 = rest;
@@ -78,7 +78,7 @@ impl<'a> NumberReader<'a> {
     }
 
     /// Before the call, `words` hold what the writer's `like` held.
-    pub fn words(&mut self, words: &mut [u32]) -> Option<()> {
+    pub(crate) fn words(&mut self, words: &mut [u32]) -> Option<()> {
         let mut i = 0usize;
         while i < words.len() {
             let (same, other) = (self.small()? as usize, self.small()? as usize);

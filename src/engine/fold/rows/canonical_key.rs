@@ -8,7 +8,7 @@
 
 use bytemuck::Zeroable;
 
-use crate::columns::{Exp, INT_TX_UNIT, NEVER, Tables, cc, mode, qp};
+use crate::columns::{EndOwner, Exp, FlowIdx, INT_TX_UNIT, LinkEndIdx, NEVER, NicIdx, PortIdx, Tables, cc, mode, qp};
 use crate::engine::fold::rows::buffer_guard::BufferGuard;
 use crate::engine::fold::rows::cc_state;
 use crate::engine::fold::rows::cc_state::timers_run;
@@ -105,20 +105,22 @@ impl CanonicalKey {
     }
 
     /// The rank of link end `end` among the ingresses of `rows`.
-    pub fn end_rank(&mut self, t: &Tables, rows: &PartitionRows, end: u32, nic: &dyn Fn(u32) -> u32) {
-        let nics = t.exps[0].nic_len;
-        if end < nics {
-            self.u32(0);
-            self.u32(nic(end));
-            return;
+    pub fn end_rank(&mut self, t: &Tables, rows: &PartitionRows, end: LinkEndIdx, nic: &dyn Fn(NicIdx) -> u32) {
+        match end.owner(t.exps[0].nic_len) {
+            EndOwner::Nic(n) => {
+                self.u32(0);
+                self.u32(nic(n));
+            }
+            EndOwner::Port(port) => {
+                self.u32(1);
+                self.u32(rank(&rows.ends, port));
+            }
         }
-        self.u32(1);
-        self.u32(rank(&rows.ends, end - nics));
     }
 
     /// NIC `n`, before it joins. Its queue pairs in round-robin order follow.
-    pub fn nic(&mut self, t: &Tables, rows: &PartitionRows, n: u32, nic: &dyn Fn(u32) -> u32) {
-        let row = &t.nics[n as usize];
+    pub fn nic(&mut self, t: &Tables, rows: &PartitionRows, n: NicIdx, nic: &dyn Fn(NicIdx) -> u32) {
+        let row = &t.nics[n];
         self.u32(b'N' as u32);
         self.u32(rank(&rows.nics, n));
         self.u64(row.rate);
@@ -143,12 +145,12 @@ impl CanonicalKey {
     }
 
     /// Port `p`, before it joins at `now`.
-    pub fn port(&mut self, t: &Tables, rows: &PartitionRows, p: u32, now: u64, nic: &dyn Fn(u32) -> u32) {
+    pub fn port(&mut self, t: &Tables, rows: &PartitionRows, p: PortIdx, now: u64, nic: &dyn Fn(NicIdx) -> u32) {
         self.u32(b'P' as u32);
         let e = &t.exps[0];
         if e.cc == cc::HPCC {
             let (from_ps, from_bytes) = t.fold_hints.counts_from(p);
-            self.u64((t.ports[p as usize].tx_bytes - from_bytes) % (INT_TX_UNIT as u64 * e.int_multi as u64));
+            self.u64((t.ports[p].tx_bytes - from_bytes) % (INT_TX_UNIT as u64 * e.int_multi as u64));
             if !t.fold_hints.telemetry_from.is_empty() {
                 self.u64((now - from_ps) % 1000);
             }
@@ -157,8 +159,8 @@ impl CanonicalKey {
     }
 
     /// What never changes about port `p`.
-    pub fn fixed_port(&mut self, t: &Tables, rows: &PartitionRows, p: u32, nic: &dyn Fn(u32) -> u32) {
-        let row = &t.ports[p as usize];
+    pub fn fixed_port(&mut self, t: &Tables, rows: &PartitionRows, p: PortIdx, nic: &dyn Fn(NicIdx) -> u32) {
+        let row = &t.ports[p];
         let e = &t.exps[0];
         self.u64(row.rate);
         self.u64(row.delay);
@@ -175,8 +177,8 @@ impl CanonicalKey {
 
     /// Queue pair `f`, before it joins. The rest of its state matters when it sends ([`CanonicalKey::state`]), or if
     /// others see its timers.
-    pub fn flow(&mut self, t: &Tables, rows: &PartitionRows, start: u64, f: u32, now: u64) {
-        let tx = &t.flow_tx[f as usize];
+    pub fn flow(&mut self, t: &Tables, rows: &PartitionRows, start: u64, f: FlowIdx, now: u64) {
+        let tx = &t.flow_tx[f];
         self.u32(b'F' as u32);
         // Ties are broken by a queue pair's number.
         self.id(rows, tx.flow_id);
@@ -186,9 +188,9 @@ impl CanonicalKey {
     }
 
     /// The state of queue pair `f` at `now`, in a partition that started at `start`.
-    pub fn state(&mut self, t: &Tables, f: u32, now: u64, start: u64) {
+    pub fn state(&mut self, t: &Tables, f: FlowIdx, now: u64, start: u64) {
         let e = &t.exps[0];
-        let (tx, rx) = (&t.flow_tx[f as usize], &t.flow_rx[f as usize]);
+        let (tx, rx) = (&t.flow_tx[f], &t.flow_rx[f]);
         let (quiet, recovered) = (cc_state::is_quiet(t, f), cc_state::is_recovered(t, f));
         self.u32(tx.flags & !if quiet { qp::HELD | qp::A_SEEN } else { qp::HELD });
         self.u32(tx.base_rtt_ns);
@@ -235,11 +237,11 @@ impl CanonicalKey {
 }
 
 /// What never changes about the rows of `rows`, by local numbers; and ranks, which break ties.
-pub fn shape(
+pub(crate) fn shape(
     t: &Tables,
     rows: &PartitionRows,
-    nic_local: &dyn Fn(u32) -> u32,
-    port_local: &dyn Fn(u32) -> u32,
+    nic_local: &dyn Fn(NicIdx) -> u32,
+    port_local: &dyn Fn(PortIdx) -> u32,
 ) -> Vec<u8> {
     let mut form = CanonicalKey::default();
     form.first_locals(rows);
@@ -247,7 +249,7 @@ pub fn shape(
     form.numbers(rows.nics.iter().map(|&n| rank(&rows.nics, n)));
     form.numbers(rows.ends.iter().map(|&e| rank(&rows.ends, e)));
     for &n in &rows.nics {
-        let row = &t.nics[n as usize];
+        let row = &t.nics[n];
         form.u64(row.rate);
         form.u64(row.delay);
         form.end_rank(t, rows, row.peer, nic_local);
@@ -256,7 +258,7 @@ pub fn shape(
         form.fixed_port(t, rows, p, nic_local);
     }
     for m in &rows.members {
-        let (tx, rx) = (&t.flow_tx[m.flow as usize], &t.flow_rx[m.flow as usize]);
+        let (tx, rx) = (&t.flow_tx[m.flow], &t.flow_rx[m.flow]);
         form.u32(rank(&rows.flow_ids, tx.flow_id));
         form.u32(u32::from(m.routed));
         if !m.routed {
@@ -272,7 +274,7 @@ pub fn shape(
 }
 
 /// How many of `numbers` are below `x`.
-pub fn rank(numbers: &[u32], x: u32) -> u32 {
+pub(crate) fn rank<T: Copy + PartialOrd>(numbers: &[T], x: T) -> u32 {
     numbers.iter().map(|&n| u32::from(n < x)).sum()
 }
 

@@ -4,7 +4,7 @@
 //! Layer: fold/rows. Exact, except [`round`] and [`count_from_here`], which serve experiments that skip steady phases.
 //! Knows rows of one queue pair or port, and no partitions.
 
-use crate::columns::{FlowTx, INT_TX_UNIT, NONE, Tables, cc, mode, qp};
+use crate::columns::{FlowIdx, FlowTx, INT_TX_UNIT, NicIdx, PortIdx, Tables, cc, mode, qp};
 use crate::engine::cpu::cc::{dcqcn, timely};
 use crate::engine::cpu::rate::set_rate;
 
@@ -21,14 +21,14 @@ const APART: u64 = 2;
 const NEAR: u64 = 128;
 
 /// Whether a NIC that looks for a queue pair to send from advances the timers of those that have nothing to send.
-pub fn timers_run(t: &Tables) -> bool {
+pub(crate) fn timers_run(t: &Tables) -> bool {
     let both = mode::WINDOW | mode::VAR_WINDOW;
     t.exps[0].cc == cc::DCQCN && t.exps[0].modes & both == both
 }
 
 /// Whether all of DCQCN's marks are random. Recording stops at the first random draw or mark, so what is recorded saw
 /// no congestion. Then only DCQCN's timers change rates, and the queue pair's own row says how.
-pub fn marks_by_chance(t: &Tables) -> bool {
+pub(crate) fn marks_by_chance(t: &Tables) -> bool {
     let e = &t.exps[0];
     let drawn = || t.ports.iter().all(|p| p.kmin < p.kmax);
     e.cc == cc::DCQCN && e.modes & mode::FRESH_QP == 0 && !timers_run(t) && (e.modes & mode::ECN == 0 || drawn())
@@ -36,7 +36,7 @@ pub fn marks_by_chance(t: &Tables) -> bool {
 
 /// Lets those of DCQCN's timers of queue pair `f` act that expire before `now`. Whoever reads the queue pair next would
 /// do the same.
-pub fn catch_up(t: &mut Tables, f: u32, now: u64) {
+pub(crate) fn catch_up(t: &mut Tables, f: FlowIdx, now: u64) {
     if t.fold_hints.random_marks {
         dcqcn::advance_until(t, f, now);
     }
@@ -44,20 +44,20 @@ pub fn catch_up(t: &mut Tables, f: u32, now: u64) {
 
 /// Whether queue pair `f` has no decrease due until the next congestion notification. Until then alpha and the times of
 /// alpha updates and decreases do not matter.
-pub fn is_quiet(t: &Tables, f: u32) -> bool {
-    t.fold_hints.random_marks && t.flow_tx[f as usize].flags & (qp::STARTED | qp::D_SEEN) == qp::STARTED
+pub(crate) fn is_quiet(t: &Tables, f: FlowIdx) -> bool {
+    t.fold_hints.random_marks && t.flow_tx[f].flags & (qp::STARTED | qp::D_SEEN) == qp::STARTED
 }
 
 /// Whether the rate of queue pair `f` stays constant until the next congestion notification. Until then the time of the
 /// next increase does not matter either.
-pub fn is_recovered(t: &Tables, f: u32) -> bool {
-    let tx = &t.flow_tx[f as usize];
-    let line = t.nics[tx.nic as usize].rate;
+pub(crate) fn is_recovered(t: &Tables, f: FlowIdx) -> bool {
+    let tx = &t.flow_tx[f];
+    let line = t.nics[tx.nic].rate;
     t.fold_hints.random_marks && dcqcn::is_recovered(tx, line)
 }
 
 /// The stage of queue pair `tx` as far as it matters: beyond some number of increases all stages are equivalent.
-pub fn stage(t: &Tables, tx: &FlowTx) -> u32 {
+pub(crate) fn stage(t: &Tables, tx: &FlowTx) -> u32 {
     let e = &t.exps[0];
     match e.cc {
         cc::TIMELY => tx.stage.min(timely::HYPER_AFTER),
@@ -67,7 +67,7 @@ pub fn stage(t: &Tables, tx: &FlowTx) -> u32 {
 }
 
 /// `row` with the congestion-control state of `own`, where only timers have changed that since.
-pub fn kept_or_own(t: &Tables, own: &FlowTx, row: FlowTx) -> FlowTx {
+pub(crate) fn kept_or_own(t: &Tables, own: &FlowTx, row: FlowTx) -> FlowTx {
     if !t.fold_hints.random_marks || own.flags & qp::STARTED == 0 {
         return row;
     }
@@ -88,31 +88,31 @@ pub fn kept_or_own(t: &Tables, own: &FlowTx, row: FlowTx) -> FlowTx {
 
 /// Whether flows of several senders meet on a link between switches. There shares are chaotic: every later message sees
 /// a rounding, and little repeats. Where flows meet only at receivers, differences vanish.
-pub fn collide(t: &Tables) -> bool {
+pub(crate) fn collide(t: &Tables) -> bool {
     let nics = t.exps[0].nic_len;
-    let mut sender = vec![NONE; t.ports.len()];
+    let mut sender = vec![NicIdx::NONE; t.ports.len()];
     t.flow_tx.iter().any(|tx| {
         let path = &t.paths[tx.path_first as usize..(tx.path_first + tx.path_len) as usize];
-        let between = path.iter().filter(|&&q| t.ports[q as usize].peer >= nics);
+        let between = path.iter().filter(|&&q| t.ports[q].peer.port(nics).is_some());
         tx.n_paths > 1
             || between.fold(false, |met, &q| {
-                let before = std::mem::replace(&mut sender[q as usize], tx.nic);
-                met || (before != NONE && before != tx.nic)
+                let before = std::mem::replace(&mut sender[q.usize()], tx.nic);
+                met || (before.is_some() && before != tx.nic)
             })
     })
 }
 
 /// Rounds the congestion-control state of idle queue pair `f` before its next message; otherwise hardly any two
 /// episodes start alike. A recovering rate near the line rate becomes the line rate. Returns whether anything changed.
-pub fn round(t: &mut Tables, f: u32) -> bool {
+pub(crate) fn round(t: &mut Tables, f: FlowIdx) -> bool {
     let e = &t.exps[0];
-    let tx = &t.flow_tx[f as usize];
-    let line = t.nics[tx.nic as usize].rate;
+    let tx = &t.flow_tx[f];
+    let line = t.nics[tx.nic].rate;
     if !t.fold_hints.rounding || e.modes & mode::FRESH_QP != 0 || tx.flags & qp::CREATED == 0 {
         return false;
     }
     let was = (tx.rate, tx.rc, tx.u);
-    let is_long = tx.msg_post != NONE && t.tasks[tx.msg_post as usize].bytes >= LONG_WINDOWS * tx.window;
+    let is_long = tx.msg_post.is_some() && t.tasks[tx.msg_post].bytes >= LONG_WINDOWS * tx.window;
     let bits = if is_long { KEPT_BITS_OF_LONG } else { KEPT_BITS };
     let kept = |rate: u64| rounded(rate, bits).min(line).max(e.min_rate);
     let is = match e.cc {
@@ -120,7 +120,7 @@ pub fn round(t: &mut Tables, f: u32) -> bool {
         cc::DCQCN if is_quiet(t, f) && tx.target == line && tx.rate >= line - line / NEAR => (line, tx.rc, tx.u),
         _ => return false,
     };
-    let tx = &mut t.flow_tx[f as usize];
+    let tx = &mut t.flow_tx[f];
     (tx.rc, tx.u) = (is.1, is.2);
     set_rate(t, f, is.0, line);
     is != was
@@ -130,17 +130,17 @@ pub fn round(t: &mut Tables, f: u32) -> bool {
 /// that is by far the slowest, and where the unit is at most a packet. Otherwise the phases of counters within a unit
 /// matter, as HPCC takes the largest of all hops: 5 % for every later message, three quarters where a unit is more than
 /// a packet.
-pub fn free_phases(t: &Tables) -> Vec<bool> {
+pub(crate) fn free_phases(t: &Tables) -> Vec<bool> {
     let e = &t.exps[0];
     let counts = u64::from(INT_TX_UNIT) * u64::from(e.int_multi) <= u64::from(e.payload) + u64::from(e.data_overhead);
     let mut free = vec![true; t.ports.len()];
     for tx in &t.flow_tx {
         for k in 0..tx.n_paths {
             let path = &t.paths[(tx.path_first + k * tx.path_len) as usize..][..tx.path_len as usize];
-            let rate = |&q: &u32| t.ports[q as usize].rate;
+            let rate = |&q: &PortIdx| t.ports[q].rate;
             let least = path.iter().map(rate).min().unwrap_or(0);
             if path.len() > 1 && (!counts || path.iter().filter(|&q| rate(q) < APART * least).count() > 1) {
-                path.iter().for_each(|&q| free[q as usize] = false);
+                path.iter().for_each(|&q| free[q.usize()] = false);
             }
         }
     }
@@ -149,21 +149,21 @@ pub fn free_phases(t: &Tables) -> Vec<bool> {
 
 /// Moves the origin of `port`'s telemetry to `now`, where it is free; otherwise no two episodes would see the same
 /// phase of its unit. Returns whether it is free, and whether the origin moved.
-pub fn count_from_here(t: &mut Tables, port: u32, now: u64) -> (bool, bool) {
+pub(crate) fn count_from_here(t: &mut Tables, port: PortIdx, now: u64) -> (bool, bool) {
     let unit = u64::from(INT_TX_UNIT) * u64::from(t.exps[0].int_multi);
-    let sent = t.ports[port as usize].tx_bytes;
+    let sent = t.ports[port].tx_bytes;
     let here = ((now % 1000) as u32, (sent % unit) as u32);
-    let Some(from) = t.fold_hints.telemetry_from.get_mut(port as usize).and_then(Option::as_mut) else {
+    let Some(from) = t.fold_hints.telemetry_from.get_mut(port.usize()).and_then(Option::as_mut) else {
         return (false, false);
     };
     (true, std::mem::replace(from, here) != here)
 }
 
 /// Whether the telemetry origin is free at all ports that queue pair `f` sends through.
-fn is_free(t: &Tables, f: u32) -> bool {
-    let tx = &t.flow_tx[f as usize];
+fn is_free(t: &Tables, f: FlowIdx) -> bool {
+    let tx = &t.flow_tx[f];
     let path = &t.paths[tx.path_first as usize..(tx.path_first + tx.path_len) as usize];
-    path.iter().all(|&q| t.fold_hints.telemetry_from.get(q as usize).is_some_and(Option::is_some))
+    path.iter().all(|&q| t.fold_hints.telemetry_from.get(q.usize()).is_some_and(Option::is_some))
 }
 
 /// `x` rounded to its first `bits` bits.

@@ -2,10 +2,10 @@
 //!
 //! Layer: fold/rows.
 
-use crate::columns::{NEVER, NONE, Tables};
+use crate::columns::{FlowIdx, NEVER, NONE, NicIdx, PortIdx, Tables};
 
 /// Of every row of an experiment: its partition, and its local number there.
-pub struct RowIndex {
+pub(crate) struct RowIndex {
     /// The partition of each NIC and port, `NONE` while it is idle.
     pub nic_partition: Vec<u32>,
     pub port_partition: Vec<u32>,
@@ -19,12 +19,12 @@ pub struct RowIndex {
     /// Of each queue pair: its place among the members.
     pub member: Vec<u32>,
     /// The queue pair of each flow number.
-    pub flow: Vec<u32>,
+    pub flow: Vec<FlowIdx>,
 }
 
 impl RowIndex {
     /// All rows of `t` are idle.
-    pub fn new(t: &Tables) -> RowIndex {
+    pub(crate) fn new(t: &Tables) -> RowIndex {
         RowIndex {
             nic_partition: vec![NONE; t.nics.len()],
             port_partition: vec![NONE; t.ports.len()],
@@ -39,21 +39,21 @@ impl RowIndex {
     }
 
     /// The local number of NIC `n` in partition `p`, `NONE` if it is elsewhere.
-    pub fn local_nic(&self, p: u32, n: u32) -> u32 {
-        if self.nic_partition[n as usize] == p { self.nic_local[n as usize] } else { NONE }
+    pub(crate) fn local_nic(&self, p: u32, n: NicIdx) -> u32 {
+        if self.nic_partition[n.usize()] == p { self.nic_local[n.usize()] } else { NONE }
     }
 
     /// The local number of port `q` in partition `p`, `NONE` if it is elsewhere.
-    pub fn local_port(&self, p: u32, q: u32) -> u32 {
-        if self.port_partition[q as usize] == p { self.port_local[q as usize] } else { NONE }
+    pub(crate) fn local_port(&self, p: u32, q: PortIdx) -> u32 {
+        if self.port_partition[q.usize()] == p { self.port_local[q.usize()] } else { NONE }
     }
 }
 
 /// The queue pair of each flow number; `NONE` where there is none.
-fn by_number(t: &Tables) -> Vec<u32> {
-    let mut flow = vec![NONE; t.flow_tx.iter().map(|tx| tx.flow_id as usize + 1).max().unwrap_or(0)];
+fn by_number(t: &Tables) -> Vec<FlowIdx> {
+    let mut flow = vec![FlowIdx::NONE; t.flow_tx.iter().map(|tx| tx.flow_id as usize + 1).max().unwrap_or(0)];
     for (f, tx) in t.flow_tx.iter().enumerate() {
-        flow[tx.flow_id as usize] = f as u32;
+        flow[tx.flow_id as usize] = FlowIdx::new(f);
     }
     flow
 }

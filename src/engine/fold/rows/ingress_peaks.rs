@@ -3,16 +3,16 @@
 //!
 //! Layer: fold/rows. Examines only ingresses that may exceed their known peak in a window.
 
-use crate::columns::{NONE, Tables, meta};
+use crate::columns::{NONE, PacketIdx, PortIdx, SwitchIdx, Tables, meta};
 use crate::engine::cpu::egress;
-use crate::engine::cpu::plan::want_word;
+use crate::engine::cpu::plan::request_word;
 
 /// A window is divided into at most this many slices, and at least half as many.
 const SLICES: usize = 16;
 
 /// Ingresses that may exceed their peak in a window, and their arrivals and departures.
 #[derive(Default)]
-pub struct IngressPeaks {
+pub(crate) struct IngressPeaks {
     ingresses: Vec<WatchedIngress>,
     /// (time, bytes), grouped by ingress.
     arrived: Vec<(u64, u32)>,
@@ -31,8 +31,8 @@ pub struct IngressPeaks {
 struct WatchedIngress {
     /// Its place among the link ends of its partition, and its port number.
     place: usize,
-    port: u32,
-    switch: u32,
+    port: PortIdx,
+    switch: SwitchIdx,
     /// Bytes it held before the window, and the known peak.
     held: u32,
     peak: u32,
@@ -45,10 +45,10 @@ struct WatchedIngress {
 
 impl IngressPeaks {
     /// Begins a window from `start` up to `end`, ps.
-    pub fn begin(&mut self, start: u64, end: u64) {
+    pub(crate) fn begin(&mut self, start: u64, end: u64) {
         for ingress in &self.ingresses {
-            self.place_of_port[ingress.port as usize] = NONE;
-            self.watched[ingress.switch as usize] = false;
+            self.place_of_port[ingress.port.usize()] = NONE;
+            self.watched[ingress.switch.usize()] = false;
         }
         self.ingresses.clear();
         self.arrived.clear();
@@ -63,9 +63,9 @@ impl IngressPeaks {
 
     /// Adds ingress `port`, at `place` among its partition's ends. It held `held` bytes; what was just planned may lift
     /// it above `peak`.
-    pub fn arrivals(&mut self, t: &Tables, place: usize, port: u32, held: u32, peak: u32) {
-        let switch_idx = t.ports[port as usize].switch_idx;
-        let switch = &t.switches[switch_idx as usize];
+    pub(crate) fn arrivals(&mut self, t: &Tables, place: usize, port: PortIdx, held: u32, peak: u32) {
+        let switch_idx = t.ports[port].switch_idx;
+        let switch = &t.switches[switch_idx];
         let local = port - switch.port_first;
         self.add(
             WatchedIngress {
@@ -82,12 +82,12 @@ impl IngressPeaks {
             t.switches.len(),
         );
         for out in 0..switch.port_n {
-            if t.shared[want_word(t, switch.port_first + out, local) as usize] & 1 << (local % 32) == 0 {
+            if t.shared[request_word(t, switch.port_first + out, local) as usize] & 1 << (local % 32) == 0 {
                 continue;
             }
             let mut p = t.plans[(switch.plan_first + local * switch.port_n + out) as usize].head;
-            while p != NONE {
-                let row = &t.packets[p as usize];
+            while p.is_some() {
+                let row = &t.packets[p];
                 self.arrive(row.t, row.meta & meta::WIRE_MASK);
                 p = row.next;
             }
@@ -97,9 +97,9 @@ impl IngressPeaks {
     /// Adds an ingress; there are `ports` ports and `switches` switches in all.
     fn add(&mut self, ingress: WatchedIngress, ports: usize, switches: usize) {
         self.place_of_port.resize(ports, NONE);
-        self.place_of_port[ingress.port as usize] = self.ingresses.len() as u32;
+        self.place_of_port[ingress.port.usize()] = self.ingresses.len() as u32;
         self.watched.resize(switches, false);
-        self.watched[ingress.switch as usize] = true;
+        self.watched[ingress.switch.usize()] = true;
         self.ingresses.push(ingress);
     }
 
@@ -120,18 +120,18 @@ impl IngressPeaks {
     }
 
     /// Whether departures of switch number `switch` matter.
-    pub fn is_watching(&self, switch: u32) -> bool {
-        self.watched.get(switch as usize).is_some_and(|&watched| watched)
+    pub(crate) fn is_watching(&self, switch: SwitchIdx) -> bool {
+        self.watched.get(switch.usize()).is_some_and(|&watched| watched)
     }
 
     /// Records what `port` sent since packet `tail` was the last on its wire (`NONE`: all of the wire). A packet leaves
     /// its ingress when its transmission starts.
-    pub fn departures(&mut self, t: &Tables, port: u32, tail: u32) {
-        let row = &t.ports[port as usize];
-        let mut p = if tail == NONE { t.wires[row.peer as usize].head } else { t.packets[tail as usize].next };
-        while p != NONE {
-            let packet = &t.packets[p as usize];
-            let ingress = self.place_of_port[packet.in_port as usize];
+    pub(crate) fn departures(&mut self, t: &Tables, port: PortIdx, tail: PacketIdx) {
+        let row = &t.ports[port];
+        let mut p = if tail.is_none() { t.wires[row.peer].head } else { t.packets[tail].next };
+        while p.is_some() {
+            let packet = &t.packets[p];
+            let ingress = self.place_of_port[packet.in_port.usize()];
             if ingress != NONE {
                 let bytes = packet.meta & meta::WIRE_MASK;
                 self.leave(ingress, packet.t - row.delay - egress::duration(t, port, bytes), bytes);
@@ -141,7 +141,7 @@ impl IngressPeaks {
     }
 
     /// The peaks of ingresses that exceeded the known one: place and bytes.
-    pub fn peaks(&mut self) -> impl Iterator<Item = (usize, u32)> {
+    pub(crate) fn peaks(&mut self) -> impl Iterator<Item = (usize, u32)> {
         (0..self.ingresses.len()).filter_map(|k| {
             let most = if self.ingresses[k].bound() > self.ingresses[k].peak { self.most(k) } else { 0 };
             let ingress = &self.ingresses[k];
@@ -211,10 +211,10 @@ mod tests {
             let mut ingress_peaks = IngressPeaks::default();
             for _again in 0..2 {
                 ingress_peaks.begin(start, start + len);
-                prop_assert!(!ingress_peaks.is_watching(1));
+                prop_assert!(!ingress_peaks.is_watching(SwitchIdx(1)));
                 for (place, port) in [(4, 2), (7, 5)] {
                     let first = ingress_peaks.arrived.len();
-                    ingress_peaks.add(WatchedIngress { place, port, switch: 1, held, peak, first, arrived: [0; SLICES], left: [0; SLICES] }, 6, 2);
+                    ingress_peaks.add(WatchedIngress { place, port: PortIdx(port), switch: SwitchIdx(1), held, peak, first, arrived: [0; SLICES], left: [0; SLICES] }, 6, 2);
                     if place == 4 {
                         packets.iter().for_each(|p| ingress_peaks.arrive(p.0, p.2));
                     } else {
@@ -222,7 +222,7 @@ mod tests {
                     }
                 }
                 packets.iter().for_each(|p| ingress_peaks.leave(0, p.0 + p.1, p.2));
-                prop_assert!(ingress_peaks.is_watching(1) && !ingress_peaks.is_watching(0));
+                prop_assert!(ingress_peaks.is_watching(SwitchIdx(1)) && !ingress_peaks.is_watching(SwitchIdx(0)));
                 let stays: Vec<(u64, u64, u32)> = other.iter().map(|&a| (start + at(a), len, 1_000)).collect();
                 let expected = [(4, by_hand(&packets, held)), (7, by_hand(&stays, held))];
                 prop_assert!(ingress_peaks.ingresses[0].bound() >= expected[0].1);

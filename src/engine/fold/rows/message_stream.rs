@@ -4,12 +4,12 @@
 //! Layer: fold/rows. A message's last packet may be short, so bytes are no fixed multiple of packets. Work is bytes on
 //! the wire: what flows at a steady rate where packets differ in size.
 
-use crate::columns::Tables;
+use crate::columns::{Tables, TaskIdx};
 use crate::engine::fold::rows::partition_rows::Member;
 
 /// The messages of a queue pair, from the first that is still listed.
 #[derive(Clone)]
-pub struct MessageStream {
+pub(crate) struct MessageStream {
     payload: u64,
     /// Bytes on the wire of a packet beyond its payload.
     overhead: u64,
@@ -21,7 +21,7 @@ pub struct MessageStream {
 /// The end of a message.
 #[derive(Clone, Copy)]
 struct End {
-    task: u32,
+    task: TaskIdx,
     /// A task waits for its delivery; for its acknowledgement.
     waits_delivered: bool,
     waits_acked: bool,
@@ -32,7 +32,7 @@ struct End {
 
 impl MessageStream {
     /// The messages of `member`. The first begins at byte `start`.
-    pub fn new(t: &Tables, member: &Member, start: u64) -> MessageStream {
+    pub(crate) fn new(t: &Tables, member: &Member, start: u64) -> MessageStream {
         let mut stream = MessageStream {
             payload: u64::from(t.exps[0].payload),
             overhead: u64::from(t.exps[0].data_overhead),
@@ -44,13 +44,13 @@ impl MessageStream {
     }
 
     #[cfg(test)]
-    pub fn of_one(payload: u64, bytes: u64) -> MessageStream {
+    pub(crate) fn of_one(payload: u64, bytes: u64) -> MessageStream {
         MessageStream {
             payload,
             overhead: 0,
             start: 0,
             ends: vec![End {
-                task: 0,
+                task: TaskIdx(0),
                 waits_delivered: false,
                 waits_acked: false,
                 bytes,
@@ -60,10 +60,10 @@ impl MessageStream {
     }
 
     /// Appends messages that were posted since.
-    pub fn extend(&mut self, t: &Tables, member: &Member) {
+    pub(crate) fn extend(&mut self, t: &Tables, member: &Member) {
         for &(i, _) in &member.posted[self.ends.len()..] {
             let (bytes, packets) = self.ends.last().map_or((0, 0), |e| (e.bytes, e.packets));
-            let row = &t.tasks[i as usize];
+            let row = &t.tasks[i];
             let (waits_delivered, waits_acked) = (row.got_n > 0, row.done_n > 0);
             self.ends.push(End {
                 task: i,
@@ -76,32 +76,32 @@ impl MessageStream {
     }
 
     /// The end of message `nth`, in packets.
-    pub fn end(&self, nth: usize) -> Option<u64> {
+    pub(crate) fn end(&self, nth: usize) -> Option<u64> {
         self.ends.get(nth).map(|x| x.packets)
     }
 
     /// The first message from `nth` on whose delivery a task waits for.
-    pub fn next_delivered(&self, nth: usize) -> Option<usize> {
+    pub(crate) fn next_delivered(&self, nth: usize) -> Option<usize> {
         (nth..self.ends.len()).find(|&k| self.ends[k].waits_delivered)
     }
 
     /// The first message from `nth` on whose acknowledgement a task waits for.
-    pub fn next_acked(&self, nth: usize) -> Option<usize> {
+    pub(crate) fn next_acked(&self, nth: usize) -> Option<usize> {
         (nth..self.ends.len()).find(|&k| self.ends[k].waits_acked)
     }
 
     /// The length of the stream in packets.
-    pub fn packets(&self) -> u64 {
+    pub(crate) fn packets(&self) -> u64 {
         self.ends.last().map_or(0, |x| x.packets)
     }
 
     /// The byte behind the last message.
-    pub fn size(&self) -> u64 {
+    pub(crate) fn size(&self) -> u64 {
         self.start + self.ends.last().map_or(0, |x| x.bytes)
     }
 
     /// How many whole packets lie before byte `x`.
-    pub fn packet(&self, x: u64) -> u64 {
+    pub(crate) fn packet(&self, x: u64) -> u64 {
         let x = x.saturating_sub(self.start);
         let nth = self.ends.partition_point(|e| e.bytes <= x);
         let (bytes, packets) = if nth == 0 { (0, 0) } else { (self.ends[nth - 1].bytes, self.ends[nth - 1].packets) };
@@ -109,20 +109,20 @@ impl MessageStream {
     }
 
     /// The byte that packet `n` begins with.
-    pub fn byte(&self, n: u64) -> u64 {
+    pub(crate) fn byte(&self, n: u64) -> u64 {
         let nth = self.ends.partition_point(|e| e.packets <= n);
         let (bytes, packets) = if nth == 0 { (0, 0) } else { (self.ends[nth - 1].bytes, self.ends[nth - 1].packets) };
         self.start + bytes + (n - packets) * self.payload
     }
 
     /// Bytes on the wire of the first `n` packets.
-    pub fn work(&self, n: u64) -> u64 {
+    pub(crate) fn work(&self, n: u64) -> u64 {
         self.byte(n) - self.start + n * self.overhead
     }
 
     /// As [`MessageStream::work`], for `n` packets that end at or shortly before the end of message `nth`: a search
     /// from there is short.
-    pub fn work_before(&self, nth: usize, n: u64) -> u64 {
+    pub(crate) fn work_before(&self, nth: usize, n: u64) -> u64 {
         let begins = self.ends[..nth]
             .iter()
             .rposition(|e| e.packets <= n)
@@ -133,7 +133,7 @@ impl MessageStream {
     }
 
     /// How many whole packets `work` bytes on the wire are.
-    pub fn worked(&self, work: u64) -> u64 {
+    pub(crate) fn worked(&self, work: u64) -> u64 {
         let of = |e: &End| e.bytes + e.packets * self.overhead;
         let nth = self.ends.partition_point(|e| of(e) <= work);
         let (done, packets) = if nth == 0 { (0, 0) } else { (of(&self.ends[nth - 1]), self.ends[nth - 1].packets) };
@@ -142,7 +142,7 @@ impl MessageStream {
 
     /// Where byte `x` is after moving ahead by `by` packets. What lies before the first message moves as the first
     /// does.
-    pub fn moved(&self, x: u64, by: u64) -> u64 {
+    pub(crate) fn moved(&self, x: u64, by: u64) -> u64 {
         if x >= self.start {
             return self.byte(self.packet(x) + by);
         }
@@ -150,7 +150,7 @@ impl MessageStream {
     }
 
     /// The message that byte `x` belongs to, and the byte behind that message.
-    pub fn message(&self, x: u64) -> Option<(u32, u64)> {
+    pub(crate) fn message(&self, x: u64) -> Option<(TaskIdx, u64)> {
         let nth = self.ends.partition_point(|e| self.start + e.bytes <= x);
         self.ends.get(nth).map(|e| (e.task, self.start + e.bytes))
     }
@@ -162,7 +162,13 @@ mod tests {
 
     #[test]
     fn bytes_and_packets_agree() {
-        let end = |task, bytes, packets| End { task, waits_delivered: task == 8, waits_acked: false, bytes, packets };
+        let end = |task, bytes, packets| End {
+            task: TaskIdx(task),
+            waits_delivered: task == 8,
+            waits_acked: false,
+            bytes,
+            packets,
+        };
         let ends = vec![end(7, 2500, 3), end(8, 2501, 4), end(9, 4501, 6)];
         let s = MessageStream { payload: 1000, overhead: 60, start: 100, ends };
         let begins: Vec<u64> = (0..=6).map(|n| s.byte(n)).collect();
@@ -181,8 +187,8 @@ mod tests {
         }
         assert_eq!([1059, 2679, 2740].map(|x| s.worked(x)), [0, 2, 3]);
         assert_eq!(s.moved(50, 3), 2550);
-        assert_eq!(s.message(2599), Some((7, 2600)));
-        assert_eq!(s.message(2600), Some((8, 2601)));
+        assert_eq!(s.message(2599), Some((TaskIdx(7), 2600)));
+        assert_eq!(s.message(2600), Some((TaskIdx(8), 2601)));
         assert_eq!(s.message(4601), None);
         assert_eq!((s.packets(), s.size(), s.end(1)), (6, 4601, Some(4)));
         assert_eq!((s.next_delivered(0), s.next_delivered(2), s.next_acked(0)), (Some(1), None, None));

@@ -2,13 +2,16 @@
 //!
 //! Layer: the lowest of folding. Knows columns and the CPU systems; neither the memo nor what steady is.
 
-pub mod advanced_rows;
-pub mod buffer_guard;
-pub mod bytes;
-pub mod canonical_key;
-pub mod cc_state;
-pub mod index;
-pub mod ingress_peaks;
-pub mod message_stream;
-pub mod partition_rows;
-pub mod snapshot;
+pub(super) mod advanced_rows;
+pub(super) mod buffer_guard;
+pub(super) mod bytes;
+pub(super) mod canonical_key;
+pub(super) mod cc_state;
+pub(super) mod index;
+pub(super) mod ingress_peaks;
+pub(super) mod message_stream;
+pub(super) mod partition_rows;
+pub(super) mod snapshot;
+mod snapshot_members;
+mod snapshot_packets;
+pub(super) mod snapshot_walk;

@@ -3,21 +3,21 @@
 //!
 //! Layer: fold/rows. Knows nothing of what the partition does.
 
-use crate::columns::{FlowRx, FlowTx, Tables, mode, qp};
+use crate::columns::{FlowIdx, FlowRx, FlowTx, NicIdx, PortIdx, Tables, TaskIdx, mode, qp};
 
 /// Rows that step together. Each row keeps its place while the partition exists: these places are local numbers.
 #[derive(Clone, Default)]
 pub struct PartitionRows {
-    pub nics: Vec<u32>,
+    pub nics: Vec<NicIdx>,
     /// Bytes and packets sent when each NIC joined, or at the last checkpoint.
     pub nic_base: Vec<(u64, u64)>,
     /// When the last post of each NIC was, ps.
     pub last_post_at: Vec<u64>,
     /// Switch ports whose transmitters are its own.
-    pub ports: Vec<u32>,
+    pub ports: Vec<PortIdx>,
     pub port_base: Vec<PortBase>,
     /// Switch ports that receive from its NICs and ports, and the peak of each, bytes.
-    pub ends: Vec<u32>,
+    pub ends: Vec<PortIdx>,
     pub peaks: Vec<u32>,
     pub members: Vec<Member>,
     /// The members' flow numbers in a list of their own: a queue pair that joins is ranked among them.
@@ -30,11 +30,11 @@ pub struct PartitionRows {
 /// A queue pair of a partition, or a finished one that is still in the round-robin order of one of its NICs.
 #[derive(Clone)]
 pub struct Member {
-    pub flow: u32,
+    pub flow: FlowIdx,
     /// Its path belongs to the partition.
     pub routed: bool,
     /// Messages posted in this episode, and whether each was the first that one event posted.
-    pub posted: Vec<(u32, bool)>,
+    pub posted: Vec<(TaskIdx, bool)>,
     /// How many of them the rows contain: fewer than all while a looked-up partition is simulated again.
     pub posts_in_rows: usize,
     /// Of them: how many the network was given, and how many are reported as sent, delivered and acknowledged. If
@@ -75,7 +75,7 @@ pub struct PortBase {
 
 /// Numbers of rows of each kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct RowCounts {
+pub(crate) struct RowCounts {
     pub nics: usize,
     pub ports: usize,
     pub ends: usize,
@@ -84,7 +84,7 @@ pub struct RowCounts {
 }
 
 impl RowCounts {
-    pub fn of(rows: &PartitionRows) -> RowCounts {
+    pub(crate) fn of(rows: &PartitionRows) -> RowCounts {
         RowCounts {
             nics: rows.nics.len(),
             ports: rows.ports.len(),
@@ -110,19 +110,19 @@ impl std::ops::Add for RowCounts {
 }
 
 /// Whether nothing of queue pair `f` is outstanding.
-pub fn is_idle(t: &Tables, f: u32) -> bool {
-    let tx = &t.flow_tx[f as usize];
+pub(crate) fn is_idle(t: &Tables, f: FlowIdx) -> bool {
+    let tx = &t.flow_tx[f];
     tx.flags & qp::CREATED == 0 || tx.snd_una >= tx.size
 }
 
 /// Whether a post behind unsent bytes changes nothing until its turn. It does where it renews the queue pair. (Where it
 /// would change timers of others, nothing is recorded.)
-pub fn waits_its_turn(t: &Tables) -> bool {
+pub(crate) fn waits_its_turn(t: &Tables) -> bool {
     t.exps[0].modes & mode::FRESH_QP == 0
 }
 
 /// Packets that have left the ports of these rows since the episode began or the last checkpoint.
-pub fn hops(t: &Tables, rows: &PartitionRows) -> u64 {
-    let nics = rows.nics.iter().zip(&rows.nic_base).map(|(&n, base)| t.nics[n as usize].hops - base.1).sum::<u64>();
-    nics + rows.ports.iter().zip(&rows.port_base).map(|(&q, base)| t.ports[q as usize].hops - base.hops).sum::<u64>()
+pub(crate) fn hops(t: &Tables, rows: &PartitionRows) -> u64 {
+    let nics = rows.nics.iter().zip(&rows.nic_base).map(|(&n, base)| t.nics[n].hops - base.1).sum::<u64>();
+    nics + rows.ports.iter().zip(&rows.port_base).map(|(&q, base)| t.ports[q].hops - base.hops).sum::<u64>()
 }

@@ -6,7 +6,7 @@ use crate::engine::fold::run::counters::full;
 use std::collections::HashMap;
 use std::time::Instant;
 
-use crate::columns::{Column, FoldTrace, NEVER, NONE, OwnedTables, Tables, Task, qp, task as bits};
+use crate::columns::{Column, FoldTrace, NEVER, NONE, OwnedTables, Tables, Task, TaskIdx, qp, task as bits};
 use crate::engine::cpu::{nic, task};
 use crate::engine::fold::rows::snapshot;
 use crate::engine::fold::run::counters::row_names;
@@ -28,7 +28,7 @@ fn copy_but_for_tasks(t: &mut Tables) -> OwnedTables {
 
 /// Simulates partition `p`, whose `skip` ends at `at`, over that time, on a copy of the tables. `by`: how many packets
 /// each queue pair went on by.
-pub fn audit(
+pub(crate) fn audit(
     run: &mut FoldRun,
     t: &mut Tables,
     p: u32,
@@ -38,13 +38,8 @@ pub fn audit(
     at: u64,
 ) -> Result<(), Stop> {
     let began = Instant::now();
-    let posted: Vec<(u32, Task)> = run.partitions[p as usize]
-        .rows
-        .members
-        .iter()
-        .flat_map(|m| &m.posted)
-        .map(|&(i, _)| (i, t.tasks[i as usize]))
-        .collect();
+    let posted: Vec<(TaskIdx, Task)> =
+        run.partitions[p as usize].rows.members.iter().flat_map(|m| &m.posted).map(|&(i, _)| (i, t.tasks[i])).collect();
     let mut copy = copy_but_for_tasks(t);
     // A copy waits for no other experiment, and claims stay as they are.
     let may_wait = std::mem::take(&mut run.ticket.may_wait);
@@ -57,7 +52,7 @@ pub fn audit(
         simulate_skip(run, &mut c, p, skip, before_skip, at)
     };
     for &(i, row) in &posted {
-        t.tasks[i as usize] = row;
+        t.tasks[i] = row;
     }
     let (before, delivered) = delivered?;
     run.stats.audit.skips += 1;
@@ -65,12 +60,12 @@ pub fn audit(
     for (m, member) in partition.rows.members.iter().enumerate().filter(|(m, _)| skip.goes_on(*m)) {
         let reported = &member.posted[before_skip[m][2]..member.delivered];
         for &(i, _) in reported {
-            let row = &t.tasks[i as usize];
+            let row = &t.tasks[i];
             // Those not delivered yet arrive later than this.
             let did = delivered.get(&i).copied().unwrap_or(at);
             run.stats.audit.message(row.got, did, row.at);
         }
-        let did = skip.packets(m, before[m], copy.flow_tx[member.flow as usize].snd_una);
+        let did = skip.packets(m, before[m], copy.flow_tx[member.flow].snd_una);
         if reported.is_empty() {
             run.stats.audit.progress(by[m], did);
         }
@@ -84,17 +79,17 @@ pub fn audit(
 
 /// Simulates `p` from the start of `skip` to `at`. Returns how far each queue pair had been acknowledged, and
 /// deliveries.
-pub fn simulate_skip(
+pub(crate) fn simulate_skip(
     run: &mut FoldRun,
     c: &mut Tables,
     p: u32,
     skip: &Skip,
     before_skip: &[[usize; 3]],
     at: u64,
-) -> Result<(Vec<u64>, HashMap<u32, u64>), Stop> {
+) -> Result<(Vec<u64>, HashMap<TaskIdx, u64>), Stop> {
     prepare(run, c, p, skip, before_skip)?;
-    let before = run.partitions[p as usize].rows.members.iter().map(|m| c.flow_tx[m.flow as usize].snd_una).collect();
-    let mut delivered: HashMap<u32, u64> = HashMap::new();
+    let before = run.partitions[p as usize].rows.members.iter().map(|m| c.flow_tx[m.flow].snd_una).collect();
+    let mut delivered: HashMap<TaskIdx, u64> = HashMap::new();
     loop {
         let from = run.partitions[p as usize].next_events(c).at;
         if from >= at {
@@ -116,17 +111,23 @@ pub fn simulate_skip(
 
 /// Puts back the rows of `p` as they were when the skip began. Messages posted since are under way; reported events are
 /// not reported again.
-pub fn prepare(run: &mut FoldRun, c: &mut Tables, p: u32, skip: &Skip, before_skip: &[[usize; 3]]) -> Result<(), Stop> {
+pub(crate) fn prepare(
+    run: &mut FoldRun,
+    c: &mut Tables,
+    p: u32,
+    skip: &Skip,
+    before_skip: &[[usize; 3]],
+) -> Result<(), Stop> {
     let nics = run.partitions[p as usize].rows.nics.clone();
     for &n in &nics {
-        let row = &mut c.nics[n as usize];
+        let row = &mut c.nics[n];
         // Signals on their way to gates arrive once, in the original tables.
-        (row.task_head, row.next_task, row.signals) = (NONE, NEVER, NONE);
+        (row.task_head, row.next_task, row.signals) = (TaskIdx::NONE, NEVER, NONE);
     }
-    let mut posts: Vec<u32> = Vec::new();
+    let mut posts: Vec<TaskIdx> = Vec::new();
     for (m, &[given, posted, _]) in run.partitions[p as usize].rows.members.iter_mut().zip(before_skip) {
         for &(i, first) in &m.posted {
-            let row = &mut c.tasks[i as usize];
+            let row = &mut c.tasks[i];
             (row.got, row.done) = (row.got.min(NEVER - 1), row.done.min(NEVER - 1));
             if first && m.posted[posted..].contains(&(i, first)) {
                 row.flags &= !bits::READY;
@@ -134,25 +135,25 @@ pub fn prepare(run: &mut FoldRun, c: &mut Tables, p: u32, skip: &Skip, before_sk
             }
         }
         if let Some(&(i, _)) = m.posted.get(given) {
-            c.flow_tx[m.flow as usize].msg_post = i;
+            c.flow_tx[m.flow].msg_post = i;
         }
         (m.given, m.posts_in_rows) = (given, posted);
     }
     snapshot::read(c, &skip.plan.state, row_names(run, p, None), skip.since, run.limit).map_err(full)?;
     for (m, &[given, posted, _]) in run.partitions[p as usize].rows.members.iter().zip(before_skip) {
-        let tx = &mut c.flow_tx[m.flow as usize];
+        let tx = &mut c.flow_tx[m.flow];
         for &(i, _) in &m.posted[given..posted] {
-            tx.size += c.tasks[i as usize].bytes;
-            tx.msg_post = c.tasks[i as usize].follow;
+            tx.size += c.tasks[i].bytes;
+            tx.msg_post = c.tasks[i].follow;
         }
         if m.routed {
             tx.flags &= !qp::HELD;
         }
     }
     // Latest first, so that each goes to the head of its NIC's list.
-    posts.sort_by_key(|&i| std::cmp::Reverse((c.tasks[i as usize].at, c.tasks[i as usize].root, i)));
+    posts.sort_by_key(|&i| std::cmp::Reverse((c.tasks[i].at, c.tasks[i].root, i)));
     for i in posts {
-        task::under_way(c, c.tasks[i as usize].owner, i);
+        task::under_way(c, c.tasks[i].owner, i);
     }
     for &n in &nics {
         nic::set_clock(c, n);

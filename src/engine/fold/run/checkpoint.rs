@@ -37,7 +37,7 @@ use crate::engine::fold::steady::sampling::is_steadying;
 /// Takes a checkpoint of partition `p`, which is about to be simulated from `at` and is the earliest of all. It may be
 /// known from there, and it may have split. Returns whether its turn is over. Where steady phases are skipped,
 /// checkpoints are part of what is decided and happen at fixed instants ([`sample_and_checkpoint`]).
-pub fn checkpoint_if_due(run: &mut FoldRun, t: &mut Tables, p: u32, at: u64) -> bool {
+pub(crate) fn checkpoint_if_due(run: &mut FoldRun, t: &mut Tables, p: u32, at: u64) -> bool {
     let partition = &run.partitions[p as usize];
     let (Some(cursor), false, true) =
         (&partition.cursor, is_steadying(t), partition.changed && at > partition.start && partition.reached <= at)
@@ -59,7 +59,7 @@ pub fn checkpoint_if_due(run: &mut FoldRun, t: &mut Tables, p: u32, at: u64) -> 
 
 /// Samples simulated partition `p`: what of it is steady is skipped, and from time to time a checkpoint is taken.
 /// PRECONDITION: all before `at` has happened, nothing at or after it.
-pub fn sample_and_checkpoint(run: &mut FoldRun, t: &mut Tables, p: u32, at: u64) {
+pub(crate) fn sample_and_checkpoint(run: &mut FoldRun, t: &mut Tables, p: u32, at: u64) {
     run.partitions[p as usize].covered = run.partitions[p as usize].covered.max(at);
     flush_covered(run, p, at);
     update_claim(run, p);
@@ -109,7 +109,7 @@ fn view(run: &FoldRun, p: u32) -> PartitionView<'_> {
 }
 
 /// The sample of `p` had no consequence: nothing happens before its next event or sample.
-pub fn continue_after_sample(run: &mut FoldRun, t: &Tables, p: u32) {
+pub(crate) fn continue_after_sample(run: &mut FoldRun, t: &Tables, p: u32) {
     schedule_sampling(run, t, p);
     let known = next_event_at(run, t, p).min(run.partitions[p as usize].detector.next());
     flush_covered(run, p, known);
@@ -117,7 +117,7 @@ pub fn continue_after_sample(run: &mut FoldRun, t: &Tables, p: u32) {
 
 /// Splits partition `p` into `pieces`. Those that are `steady` (empty: none) are skipped; the others may be known.
 /// Returns whether anything but going on is to be done.
-pub fn split_at_checkpoint(
+pub(crate) fn split_at_checkpoint(
     run: &mut FoldRun,
     t: &mut Tables,
     p: u32,
@@ -201,18 +201,18 @@ pub fn split_at_checkpoint(
 
 /// Looked-up partition `p` reaches a checkpoint: counters are increased, snapshots are read when they are needed.
 /// PRECONDITION: [`Memo::reach`] returned `checkpoint`.
-pub fn pass_checkpoint(run: &mut FoldRun, t: &mut Tables, p: u32, checkpoint: &Checkpoint) -> Result<(), Stop> {
+pub(crate) fn pass_checkpoint(run: &mut FoldRun, t: &mut Tables, p: u32, checkpoint: &Checkpoint) -> Result<(), Stop> {
     run.stats.hits += 1;
     let partition = &run.partitions[p as usize];
     for (&n, delta) in partition.rows.nics.iter().zip(&checkpoint.nics) {
-        t.nics[n as usize].tx_bytes += delta.0;
-        t.nics[n as usize].hops += delta.1;
+        t.nics[n].tx_bytes += delta.0;
+        t.nics[n].hops += delta.1;
     }
     for (&q, delta) in partition.rows.ports.iter().zip(&checkpoint.ports) {
-        delta.count(&mut t.ports[q as usize]);
+        delta.count(&mut t.ports[q]);
     }
     for (m, delta) in partition.rows.members.iter().zip(&checkpoint.members) {
-        let (tx, rx) = (&mut t.flow_tx[m.flow as usize], &mut t.flow_rx[m.flow as usize]);
+        let (tx, rx) = (&mut t.flow_tx[m.flow], &mut t.flow_rx[m.flow]);
         tx.snd_una += delta.una;
         tx.sent_bytes += delta.sent_bytes;
         tx.n_sent = tx.n_sent.wrapping_add(delta.n_sent);

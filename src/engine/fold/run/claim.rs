@@ -12,7 +12,7 @@ use crate::engine::fold::run::progress::is_unknown_at;
 use crate::engine::fold::run::stop::Stop;
 
 /// Simulated partition `p` records its current node, and no other any more.
-pub fn update_claim(run: &mut FoldRun, p: u32) {
+pub(crate) fn update_claim(run: &mut FoldRun, p: u32) {
     let partition = &mut run.partitions[p as usize];
     let simulated = !partition.looked_up;
     let Some(cursor) = &mut partition.cursor else { return };
@@ -24,7 +24,7 @@ pub fn update_claim(run: &mut FoldRun, p: u32) {
 
 /// Whether looked-up partition `p` must be simulated from `at` on: nothing is known, and no other experiment records
 /// it. If one does, the turn ends with [`Stop::Wait`].
-pub fn must_simulate(run: &mut FoldRun, p: u32, at: u64) -> Result<bool, Stop> {
+pub(crate) fn must_simulate(run: &mut FoldRun, p: u32, at: u64) -> Result<bool, Stop> {
     if !is_unknown_at(run, p, at) {
         return Ok(false);
     }
@@ -53,7 +53,7 @@ pub fn must_simulate(run: &mut FoldRun, p: u32, at: u64) -> Result<bool, Stop> {
 }
 
 /// Whether no partition but `p` is simulated: all they do is known or being recorded elsewhere.
-pub fn is_free(partitions: &[Partition], p: u32) -> bool {
+pub(crate) fn is_free(partitions: &[Partition], p: u32) -> bool {
     partitions
         .iter()
         .enumerate()

@@ -2,32 +2,31 @@
 //!
 //! Layer: fold/run.
 
-use crate::columns::{SHARED_HEADER, Tables};
+use crate::columns::{NicIdx, PortIdx, SHARED_HEADER, Tables};
 use crate::engine::fold::memo::node::Checkpoint;
 use crate::engine::fold::memo::outcome::{CounterDelta, PortDelta};
 use crate::engine::fold::rows::partition_rows::Member;
 use crate::engine::fold::rows::partition_rows::{PortBase, RowCounts, SendProgress};
 use crate::engine::fold::rows::snapshot;
-use crate::engine::fold::rows::snapshot::RowNames;
+use crate::engine::fold::rows::snapshot_walk::RowNames;
 use crate::engine::fold::run::fold_run::FoldRun;
 use crate::engine::fold::run::partition::BaseSnapshot;
 use crate::engine::fold::run::stop::Stop;
 use crate::engine::grow::TooManyPackets;
 
 /// Packets between checkpoints, at least. A snapshot costs as much as simulating a few hundred packets.
-pub const HOPS_PER_CHECKPOINT: u64 = 2048;
+pub(crate) const HOPS_PER_CHECKPOINT: u64 = 2048;
 
 /// Packets for every byte of the last snapshot, at least.
 const BYTES_PER_HOP: u64 = 1;
 
 /// What `p`'s counters gained since its episode began or the last checkpoint.
-pub fn deltas(run: &FoldRun, t: &Tables, p: u32) -> Checkpoint {
+pub(crate) fn deltas(run: &FoldRun, t: &Tables, p: u32) -> Checkpoint {
     let partition = &run.partitions[p as usize];
-    let nic =
-        |(&n, base): (&u32, &(u64, u64))| (t.nics[n as usize].tx_bytes - base.0, t.nics[n as usize].hops - base.1);
-    let port = |(&q, base): (&u32, &PortBase)| port_delta(t, q, base);
+    let nic = |(&n, base): (&NicIdx, &(u64, u64))| (t.nics[n].tx_bytes - base.0, t.nics[n].hops - base.1);
+    let port = |(&q, base): (&PortIdx, &PortBase)| port_delta(t, q, base);
     let member = |m: &Member| {
-        let (tx, rx) = (&t.flow_tx[m.flow as usize], &t.flow_rx[m.flow as usize]);
+        let (tx, rx) = (&t.flow_tx[m.flow], &t.flow_rx[m.flow]);
         CounterDelta {
             una: tx.snd_una - m.tx.snd_una,
             sent_bytes: tx.sent_bytes - m.tx.sent_bytes,
@@ -49,40 +48,38 @@ pub fn deltas(run: &FoldRun, t: &Tables, p: u32) -> Checkpoint {
 }
 
 /// Counts the gains of all rows of `p` from here on.
-pub fn rebase(run: &mut FoldRun, t: &mut Tables, p: u32) {
+pub(crate) fn rebase(run: &mut FoldRun, t: &mut Tables, p: u32) {
     let to = RowCounts::of(&run.partitions[p as usize].rows);
     rebase_range(run, t, p, RowCounts::default(), to);
 }
 
-pub fn rebase_range(run: &mut FoldRun, t: &mut Tables, p: u32, from: RowCounts, to: RowCounts) {
+pub(crate) fn rebase_range(run: &mut FoldRun, t: &mut Tables, p: u32, from: RowCounts, to: RowCounts) {
     let partition = &mut run.partitions[p as usize];
     for k in from.nics..to.nics {
-        let row = &t.nics[partition.rows.nics[k] as usize];
+        let row = &t.nics[partition.rows.nics[k]];
         partition.rows.nic_base[k] = (row.tx_bytes, row.hops);
     }
     for k in from.ports..to.ports {
-        let row = &mut t.ports[partition.rows.ports[k] as usize];
+        let row = &mut t.ports[partition.rows.ports[k]];
         let max_q = partition.rows.port_base[k].max_q.max(row.max_q);
         row.max_q = row.q_bytes;
         partition.rows.port_base[k] =
             PortBase { tx_bytes: row.tx_bytes, hops: row.hops, max_q, q_area: row.q_area, marks: row.marks };
     }
     for k in from.ends..to.ends {
-        partition.rows.peaks[k] = run.guard.coarse(t.shared[(SHARED_HEADER + partition.rows.ends[k]) as usize]);
+        partition.rows.peaks[k] = run.guard.coarse(t.shared[(SHARED_HEADER + partition.rows.ends[k].0) as usize]);
     }
     for m in &mut partition.rows.members[from.members..to.members] {
-        (m.tx, m.rx) = (t.flow_tx[m.flow as usize], t.flow_rx[m.flow as usize]);
+        (m.tx, m.rx) = (t.flow_tx[m.flow], t.flow_rx[m.flow]);
         // Bytes of messages that the network was not given yet do not count.
-        let behind: u64 = m.posted[m.at_checkpoint.given..m.at_checkpoint.posted]
-            .iter()
-            .map(|&(i, _)| t.tasks[i as usize].bytes)
-            .sum();
+        let behind: u64 =
+            m.posted[m.at_checkpoint.given..m.at_checkpoint.posted].iter().map(|&(i, _)| t.tasks[i].bytes).sum();
         m.tx.size -= behind;
     }
 }
 
 /// Forgets messages that are both delivered and acknowledged.
-pub fn forget_finished_messages(run: &mut FoldRun, p: u32) {
+pub(crate) fn forget_finished_messages(run: &mut FoldRun, p: u32) {
     for m in &mut run.partitions[p as usize].rows.members {
         let over = m.delivered.min(m.acked);
         m.posted.drain(..over);
@@ -98,13 +95,13 @@ pub fn forget_finished_messages(run: &mut FoldRun, p: u32) {
 }
 
 /// The snapshot of `p`, whose rows are in the tables as of `at`.
-pub fn write_snapshot(run: &mut FoldRun, t: &mut Tables, p: u32, at: u64) -> Vec<u8> {
+pub(crate) fn write_snapshot(run: &mut FoldRun, t: &mut Tables, p: u32, at: u64) -> Vec<u8> {
     let (bytes, ancestors) = snapshot::write(t, row_names(run, p, None), at);
     run.partitions[p as usize].rows.ancestors = ancestors;
     bytes
 }
 
-pub fn row_names<'a>(run: &'a FoldRun, p: u32, base: Option<&BaseSnapshot>) -> RowNames<'a> {
+pub(crate) fn row_names<'a>(run: &'a FoldRun, p: u32, base: Option<&BaseSnapshot>) -> RowNames<'a> {
     let partition = &run.partitions[p as usize];
     let (from, to) = base.map_or((RowCounts::default(), RowCounts::of(&partition.rows)), |b| (b.from, b.to));
     RowNames {
@@ -118,19 +115,19 @@ pub fn row_names<'a>(run: &'a FoldRun, p: u32, base: Option<&BaseSnapshot>) -> R
 }
 
 /// An interval of `p` ends at `end`: reports the most that its ingresses held.
-pub fn report_peaks(run: &mut FoldRun, t: &Tables, p: u32, end: u64) {
+pub(crate) fn report_peaks(run: &mut FoldRun, t: &Tables, p: u32, end: u64) {
     let partition = &run.partitions[p as usize];
     run.guard.report_peaks(t, partition.start, end, &partition.rows.ends, &partition.rows.peaks);
 }
 
 /// Packets from a snapshot of this weight to the next checkpoint.
-pub fn until_next(run: &FoldRun, weight: u64) -> u64 {
+pub(crate) fn until_next(run: &FoldRun, weight: u64) -> u64 {
     run.checkpoint_hops.max(weight * run.checkpoint_hops / HOPS_PER_CHECKPOINT / BYTES_PER_HOP)
 }
 
 /// What port `q` gained since `base`.
-pub fn port_delta(t: &Tables, q: u32, base: &PortBase) -> PortDelta {
-    let row = &t.ports[q as usize];
+pub(crate) fn port_delta(t: &Tables, q: PortIdx, base: &PortBase) -> PortDelta {
+    let row = &t.ports[q];
     PortDelta {
         tx_bytes: row.tx_bytes - base.tx_bytes,
         hops: row.hops - base.hops,
@@ -140,6 +137,6 @@ pub fn port_delta(t: &Tables, q: u32, base: &PortBase) -> PortDelta {
     }
 }
 
-pub fn full(e: TooManyPackets) -> Stop {
+pub(crate) fn full(e: TooManyPackets) -> Stop {
     Stop::Fail(e.to_string())
 }

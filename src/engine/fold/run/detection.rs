@@ -4,14 +4,14 @@
 
 use std::cmp::Reverse;
 
-use crate::columns::{NONE, Tables};
+use crate::columns::{FlowIdx, NONE, Tables};
 use crate::engine::fold::rows::partition_rows::is_idle;
 use crate::engine::fold::run::fold_run::FoldRun;
 use crate::engine::fold::steady::detector::{DetectorRule, is_settled};
 use crate::engine::fold::steady::sampling::{choose_rule, is_steadying};
 
 /// Something at `at` may have changed the rates of `p`.
-pub fn reset_detector(run: &mut FoldRun, t: &Tables, p: u32, at: u64) {
+pub(crate) fn reset_detector(run: &mut FoldRun, t: &Tables, p: u32, at: u64) {
     if !is_steadying(t) {
         return;
     }
@@ -21,7 +21,7 @@ pub fn reset_detector(run: &mut FoldRun, t: &Tables, p: u32, at: u64) {
 }
 
 /// Schedules the next sample of `p`, if it is simulated.
-pub fn schedule_sampling(run: &mut FoldRun, t: &Tables, p: u32) {
+pub(crate) fn schedule_sampling(run: &mut FoldRun, t: &Tables, p: u32) {
     if !is_steadying(t) || run.partitions[p as usize].looked_up || !run.partitions[p as usize].recordable {
         return;
     }
@@ -39,14 +39,14 @@ fn new_rule(run: &mut FoldRun, t: &Tables, p: u32) -> DetectorRule {
 }
 
 /// `p` has other rows now.
-pub fn forget_rule(run: &mut FoldRun, p: u32) {
+pub(crate) fn forget_rule(run: &mut FoldRun, p: u32) {
     let detector = &mut run.partitions[p as usize].detector;
     (detector.rule, detector.traits) = (None, None);
 }
 
 /// Queue pair `f` joined `p`, perhaps with the rows of other partitions.
-pub fn widen_rule(run: &mut FoldRun, p: u32, f: u32) {
-    let m = run.index.member[f as usize] as usize;
+pub(crate) fn widen_rule(run: &mut FoldRun, p: u32, f: FlowIdx) {
+    let m = run.index.member[f.usize()] as usize;
     let detector = &mut run.partitions[p as usize].detector;
     detector.rule = None;
     // It was a member before, without a path.
@@ -56,9 +56,9 @@ pub fn widen_rule(run: &mut FoldRun, p: u32, f: u32) {
 }
 
 /// The first sample due of any simulated partition, and which.
-pub fn next_sampling(run: &mut FoldRun) -> Option<(u64, u32)> {
+pub(crate) fn next_sampling(run: &mut FoldRun) -> Option<(u64, u32)> {
     while let Some(&Reverse((at, n))) = run.schedule.samplings.peek() {
-        let p = run.index.nic_partition[n as usize];
+        let p = run.index.nic_partition[n.usize()];
         if p != NONE {
             let partition = &run.partitions[p as usize];
             if !partition.looked_up && partition.recordable && partition.first == n && partition.detector.next() == at {
@@ -71,14 +71,14 @@ pub fn next_sampling(run: &mut FoldRun) -> Option<(u64, u32)> {
 }
 
 /// Takes a sample of `p` and does nothing else. Also for samples that are repeated after going back to a snapshot.
-pub fn take_sample(run: &mut FoldRun, t: &Tables, p: u32) {
+pub(crate) fn take_sample(run: &mut FoldRun, t: &Tables, p: u32) {
     let mut detector = std::mem::take(&mut run.partitions[p as usize].detector);
     detector.take_sample(t, &run.partitions[p as usize].rows);
     run.partitions[p as usize].detector = detector;
 }
 
 /// Takes a sample of `p`. Returns whether a whole window has been sampled now.
-pub fn sample_partition(run: &mut FoldRun, t: &Tables, p: u32) -> bool {
+pub(crate) fn sample_partition(run: &mut FoldRun, t: &Tables, p: u32) -> bool {
     take_sample(run, t, p);
     let partition = &run.partitions[p as usize];
     let settled = || partition.rows.members.iter().all(|m| !m.routed || is_idle(t, m.flow) || is_settled(t, m.flow));
@@ -86,7 +86,7 @@ pub fn sample_partition(run: &mut FoldRun, t: &Tables, p: u32) -> bool {
 }
 
 /// Whether queue pair `m` of `p` has something to do.
-pub fn works(run: &FoldRun, t: &Tables, p: u32, m: u32) -> bool {
+pub(crate) fn works(run: &FoldRun, t: &Tables, p: u32, m: u32) -> bool {
     let m = &run.partitions[p as usize].rows.members[m as usize];
     m.routed && !is_idle(t, m.flow)
 }

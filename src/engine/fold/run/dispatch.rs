@@ -16,7 +16,7 @@ const MOST_A_THREAD: usize = 4;
 const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
 /// The experiments of a batch that are not finished, for one slice.
-pub struct Dispatch<'a> {
+pub(crate) struct Dispatch<'a> {
     in_flight: &'a InFlight,
     end: Instant,
     most: usize,
@@ -26,7 +26,7 @@ pub struct Dispatch<'a> {
 
 /// By their places in the batch.
 #[derive(Default)]
-pub struct DispatchQueues {
+pub(crate) struct DispatchQueues {
     pub ready: VecDeque<usize>,
     /// With their ids in [`InFlight`].
     pub waiting: Vec<(usize, u64)>,
@@ -37,13 +37,13 @@ pub struct DispatchQueues {
 
 impl<'a> Dispatch<'a> {
     /// For `threads` threads, until `end`.
-    pub fn new(queues: DispatchQueues, in_flight: &'a InFlight, threads: usize, end: Instant) -> Dispatch<'a> {
+    pub(crate) fn new(queues: DispatchQueues, in_flight: &'a InFlight, threads: usize, end: Instant) -> Dispatch<'a> {
         Dispatch { in_flight, end, most: threads * MOST_A_THREAD, queues: Mutex::new(queues), changed: Condvar::new() }
     }
 
     /// The next experiment, and whether it must not wait because no other can go on. Blocks while all that are left
     /// wait for others. `None`: the slice is over for this thread.
-    pub fn take(&self, stop: &(dyn Fn() -> bool + Sync)) -> Option<(usize, bool)> {
+    pub(crate) fn take(&self, stop: &(dyn Fn() -> bool + Sync)) -> Option<(usize, bool)> {
         let mut queues = lock(&self.queues);
         loop {
             if Instant::now() >= self.end || stop() {
@@ -76,7 +76,7 @@ impl<'a> Dispatch<'a> {
     }
 
     /// A thread is done with `at` for now. `waits`: its id in [`InFlight`], if it waits.
-    pub fn put(&self, at: usize, waits: Option<u64>) {
+    pub(crate) fn put(&self, at: usize, waits: Option<u64>) {
         let mut queues = lock(&self.queues);
         queues.busy -= 1;
         queues.waiting.extend(waits.map(|id| (at, id)));

@@ -18,7 +18,8 @@ use crate::engine::fold::run::stats::FoldStats;
 use crate::engine::fold::run::stop::Stop;
 use crate::engine::fold::run::turns::{begin, turns};
 use crate::engine::fold::steady::audit::Audit;
-use crate::engine::{Engine, EngineError, Slice, is_final, packet_hops};
+use crate::engine::{Engine, EngineError, SliceOutcome, is_final, packet_hops};
+use crate::isolation::isolated;
 use crate::units::PS_PER_NS;
 
 /// Experiments of a batch per thread: enough that few threads idle at its end, few enough that the next batch reuses
@@ -85,7 +86,7 @@ impl Engine for FoldEngine {
         batch: &mut [Tables],
         packet_limit: u64,
         stop: &(dyn Fn() -> bool + Sync),
-    ) -> Result<Slice, EngineError> {
+    ) -> Result<SliceOutcome, EngineError> {
         let end = Instant::now() + SLICE;
         let (memo, checkpoint_hops) = (self.memo.as_ref(), self.checkpoint_hops);
         self.places.resize_with(batch.len(), Place::default);
@@ -116,13 +117,16 @@ impl Engine for FoldEngine {
             while let Some((at, alone)) = dispatch.take(stop) {
                 let (t, place) = &mut *lock(&pairs[at]);
                 let start = Instant::now();
-                place.failure = place.advance(t, memo, checkpoint_hops, alone, end, packet_limit, stop);
+                match isolated(|| place.advance(t, memo, checkpoint_hops, alone, end, packet_limit, stop)) {
+                    Ok(failure) => place.failure = failure,
+                    Err(defect) => **place = Place { failure: Some(defect.to_string()), ..Place::default() },
+                }
                 place.seconds += start.elapsed().as_secs_f64();
                 dispatch.put(at, place.waits);
             }
         });
         drop(pairs);
-        let mut slice = Slice::default();
+        let mut slice = SliceOutcome::default();
         for (at, place) in self.places.iter_mut().enumerate() {
             slice.seconds.push(place.seconds);
             slice.failures.extend(place.failure.take().map(|why| (at, why)));

@@ -5,7 +5,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use crate::columns::Tables;
+use crate::columns::{FlowIdx, NicIdx, Tables};
 use crate::engine::fold::memo::in_flight::ExperimentTicket;
 use crate::engine::fold::memo::table::Memo;
 use crate::engine::fold::rows::buffer_guard::BufferGuard;
@@ -19,10 +19,10 @@ use crate::engine::fold::run::stop::Stop;
 
 /// A queue pair (fourth argument) of a NIC (third) is about to send at an instant: what it crosses joins one partition,
 /// whose number is returned.
-pub type Join = fn(&mut FoldRun, &mut Tables, u32, u32, u64) -> Result<u32, Stop>;
+pub(crate) type Join = fn(&mut FoldRun, &mut Tables, NicIdx, FlowIdx, u64) -> Result<u32, Stop>;
 
 /// One experiment that is being folded. Row numbers are those of its tables.
-pub struct FoldRun {
+pub(crate) struct FoldRun {
     /// What the experiment starts over with.
     pub restart: Restart,
     /// The step of the experiment, ps.
@@ -55,7 +55,7 @@ pub struct FoldRun {
 }
 
 /// The number of a new partition without rows, which starts at `start`.
-pub fn new_partition(run: &mut FoldRun, start: u64) -> u32 {
+pub(crate) fn new_partition(run: &mut FoldRun, start: u64) -> u32 {
     run.stats.partitions += 1;
     match run.spare.pop() {
         Some(p) => {

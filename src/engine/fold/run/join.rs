@@ -2,7 +2,7 @@
 //!
 //! Layer: fold/run.
 
-use crate::columns::{NEVER, NONE, Tables, qp};
+use crate::columns::{FlowIdx, LinkEndIdx, NEVER, NONE, NicIdx, PortIdx, Tables, qp};
 use crate::engine::fold::memo::cursor::{MemoCursor, PendingEvent, PendingKind};
 use crate::engine::fold::memo::keys::edge;
 use crate::engine::fold::rows::canonical_key::CanonicalKey;
@@ -25,14 +25,14 @@ const FORM_BYTES: usize = 1024;
 
 /// Queue pair `f` of NIC `n` is about to send at `at`: all that it crosses joins one partition, whose number is
 /// returned.
-pub fn join(run: &mut FoldRun, t: &mut Tables, n: u32, f: u32, at: u64) -> Result<u32, Stop> {
+pub(crate) fn join(run: &mut FoldRun, t: &mut Tables, n: NicIdx, f: FlowIdx, at: u64) -> Result<u32, Stop> {
     let (nics, ports) = rows_of(t, f);
     catch_up_rows(run, t, &nics, &ports, at)?;
     let mut touched: Vec<u32> = Vec::new();
     let places = nics
         .iter()
-        .map(|&n| run.index.nic_partition[n as usize])
-        .chain(ports.iter().map(|&p| run.index.port_partition[p as usize]));
+        .map(|&n| run.index.nic_partition[n.usize()])
+        .chain(ports.iter().map(|&p| run.index.port_partition[p.usize()]));
     for p in places {
         if p != NONE && !touched.contains(&p) {
             touched.push(p);
@@ -53,13 +53,13 @@ pub fn join(run: &mut FoldRun, t: &mut Tables, n: u32, f: u32, at: u64) -> Resul
         add_nic(run, t, p, n, at, &mut form);
     }
     // Not whether the partition starts now: at one instant that depends on who goes first.
-    let activates = run.index.nic_active_since[t.flow_tx[f as usize].nic as usize] == at;
+    let activates = run.index.nic_active_since[t.flow_tx[f].nic.usize()] == at;
     for &port in &ports {
         add_port(run, t, p, port, at, activates, &mut form);
     }
     add_member(run, t, p, f, at, &mut form);
     route(run, t, p, f, at, activates, &mut form);
-    let (tx, rx) = (&t.flow_tx[f as usize], &t.flow_rx[f as usize]);
+    let (tx, rx) = (&t.flow_tx[f], &t.flow_rx[f]);
     let plain = tx.start != NEVER;
     let joined_unrecordable = std::mem::take(&mut run.joined_unrecordable);
     run.partitions[p as usize].shape = None;
@@ -81,18 +81,24 @@ pub fn join(run: &mut FoldRun, t: &mut Tables, n: u32, f: u32, at: u64) -> Resul
         record_join(run, p, form, n, at, complete);
     }
     if !run.partitions[p as usize].looked_up {
-        t.flow_tx[f as usize].flags &= !qp::HELD;
+        t.flow_tx[f].flags &= !qp::HELD;
     }
     Ok(p)
 }
 
 /// Brings looked-up partitions of these rows up to `at`; they may split, as may idle ones, which retire.
-pub fn catch_up_rows(run: &mut FoldRun, t: &mut Tables, nics: &[u32], ports: &[u32], at: u64) -> Result<(), Stop> {
+pub(crate) fn catch_up_rows(
+    run: &mut FoldRun,
+    t: &mut Tables,
+    nics: &[NicIdx],
+    ports: &[PortIdx],
+    at: u64,
+) -> Result<(), Stop> {
     loop {
         let of = nics
             .iter()
-            .map(|&n| run.index.nic_partition[n as usize])
-            .chain(ports.iter().map(|&q| run.index.port_partition[q as usize]));
+            .map(|&n| run.index.nic_partition[n.usize()])
+            .chain(ports.iter().map(|&q| run.index.port_partition[q.usize()]));
         let lags = |p: &u32| *p != NONE && lags(run, t, *p, at);
         let Some(p) = of.into_iter().find(lags) else { break };
         if run.partitions[p as usize].looked_up {
@@ -106,7 +112,7 @@ pub fn catch_up_rows(run: &mut FoldRun, t: &mut Tables, nics: &[u32], ports: &[u
 
 /// Whether something happens to `p` that must be done before rows join at `at`: message events, checkpoints and
 /// retiring come first.
-pub fn lags(run: &FoldRun, t: &Tables, p: u32, at: u64) -> bool {
+pub(crate) fn lags(run: &FoldRun, t: &Tables, p: u32, at: u64) -> bool {
     let partition = &run.partitions[p as usize];
     if partition.looked_up {
         partition.skip.is_some() || next_reported(run, t, p) < at || has_more(run, p, at) || ends_by(run, p, at)
@@ -116,7 +122,7 @@ pub fn lags(run: &FoldRun, t: &Tables, p: u32, at: u64) -> bool {
 }
 
 /// Partition `p` starts: does the memo know an equivalent one?
-pub fn record_start(run: &mut FoldRun, t: &Tables, p: u32, form: CanonicalKey, at: u64) {
+pub(crate) fn record_start(run: &mut FoldRun, t: &Tables, p: u32, form: CanonicalKey, at: u64) {
     let Some(memo) = &run.memo else { return };
     let mut key = CanonicalKey::head(t, at, &run.guard).0;
     key.extend_from_slice(&form.0);
@@ -138,7 +144,7 @@ pub fn record_start(run: &mut FoldRun, t: &Tables, p: u32, form: CanonicalKey, a
 }
 
 /// Rows joined `p`, outside its own turn, at `at`.
-pub fn record_join(run: &mut FoldRun, p: u32, form: CanonicalKey, n: u32, at: u64, complete: u64) {
+pub(crate) fn record_join(run: &mut FoldRun, p: u32, form: CanonicalKey, n: NicIdx, at: u64, complete: u64) {
     rewind(run, p, at, n);
     flush(run, p, (at, n), complete);
     let partition = &mut run.partitions[p as usize];
@@ -156,64 +162,64 @@ pub fn record_join(run: &mut FoldRun, p: u32, form: CanonicalKey, n: u32, at: u6
     catch_up(run, p);
 }
 
-pub fn add_nic(run: &mut FoldRun, t: &Tables, p: u32, n: u32, at: u64, form: &mut CanonicalKey) {
-    if run.index.nic_partition[n as usize] != NONE {
+pub(crate) fn add_nic(run: &mut FoldRun, t: &Tables, p: u32, n: NicIdx, at: u64, form: &mut CanonicalKey) {
+    if run.index.nic_partition[n.usize()] != NONE {
         return;
     }
-    let row = &t.nics[n as usize];
+    let row = &t.nics[n];
     form.nic(t, &run.partitions[p as usize].rows, n, &|m| run.index.local_nic(p, m));
-    run.index.nic_partition[n as usize] = p;
-    run.index.nic_active_since[n as usize] = at;
-    run.schedule.idle_at[n as usize] = NEVER;
+    run.index.nic_partition[n.usize()] = p;
+    run.index.nic_active_since[n.usize()] = at;
+    run.schedule.idle_at[n.usize()] = NEVER;
     let partition = &mut run.partitions[p as usize];
-    run.index.nic_local[n as usize] = partition.rows.nics.len() as u32;
+    run.index.nic_local[n.usize()] = partition.rows.nics.len() as u32;
     partition.rows.nics.push(n);
     partition.rows.nic_base.push((row.tx_bytes, row.hops));
     partition.rows.last_post_at.push(NEVER);
     partition.first = partition.first.min(n);
     add_end(run, t, p, row.peer);
-    let turn = row.flow_first as usize..(row.flow_first + row.qp_n) as usize;
+    let turn = row.flow_first.places(row.qp_n);
     for k in turn.clone() {
         add_member(run, t, p, t.order[k], at, form);
     }
-    form.numbers(t.order[turn].iter().map(|&f| run.index.member[f as usize]));
+    form.numbers(t.order[turn].iter().map(|&f| run.index.member[f.usize()]));
     schedule_partition(run, p, row.next_task.min(row.next_start));
 }
 
-pub fn add_end(run: &mut FoldRun, t: &Tables, p: u32, peer: u32) {
-    if peer >= t.exps[0].nic_len {
+pub(crate) fn add_end(run: &mut FoldRun, t: &Tables, p: u32, peer: LinkEndIdx) {
+    if let Some(port) = peer.port(t.exps[0].nic_len) {
         let partition = &mut run.partitions[p as usize];
-        run.index.end_local[(peer - t.exps[0].nic_len) as usize] = partition.rows.ends.len() as u32;
-        partition.rows.ends.push(peer - t.exps[0].nic_len);
+        run.index.end_local[port.usize()] = partition.rows.ends.len() as u32;
+        partition.rows.ends.push(port);
         partition.rows.peaks.push(run.guard.least());
     }
 }
 
-pub fn add_port(
+pub(crate) fn add_port(
     run: &mut FoldRun,
     t: &mut Tables,
     p: u32,
-    port: u32,
+    port: PortIdx,
     at: u64,
     activates: bool,
     form: &mut CanonicalKey,
 ) {
-    if run.index.port_partition[port as usize] != NONE {
+    if run.index.port_partition[port.usize()] != NONE {
         // A partition that went first at this instant may have brought it.
-        if activates && run.index.port_active_since[port as usize] == at && move_telemetry_origin(run, t, port, at) {
-            form.numbers([u32::from(b'C'), run.index.port_local[port as usize]].into_iter());
+        if activates && run.index.port_active_since[port.usize()] == at && move_telemetry_origin(run, t, port, at) {
+            form.numbers([u32::from(b'C'), run.index.port_local[port.usize()]].into_iter());
         }
         return;
     }
-    run.index.port_active_since[port as usize] = at;
+    run.index.port_active_since[port.usize()] = at;
     if activates {
         move_telemetry_origin(run, t, port, at);
     }
     form.port(t, &run.partitions[p as usize].rows, port, at, &|m| run.index.local_nic(p, m));
-    run.index.port_partition[port as usize] = p;
-    let row = &mut t.ports[port as usize];
+    run.index.port_partition[port.usize()] = p;
+    let row = &mut t.ports[port];
     let partition = &mut run.partitions[p as usize];
-    run.index.port_local[port as usize] = partition.rows.ports.len() as u32;
+    run.index.port_local[port.usize()] = partition.rows.ports.len() as u32;
     partition.rows.ports.push(port);
     let max_q = std::mem::take(&mut row.max_q);
     partition.rows.port_base.push(PortBase {
@@ -228,20 +234,20 @@ pub fn add_port(
 }
 
 /// Moves the telemetry origin of `port`, which became active at `at`, there. Returns whether the origin is free.
-pub fn move_telemetry_origin(run: &mut FoldRun, t: &mut Tables, port: u32, at: u64) -> bool {
+pub(crate) fn move_telemetry_origin(run: &mut FoldRun, t: &mut Tables, port: PortIdx, at: u64) -> bool {
     let (free, moved) = cc_state::count_from_here(t, port, at);
     run.stats.rounded += u64::from(moved);
     free
 }
 
-pub fn add_member(run: &mut FoldRun, t: &Tables, p: u32, f: u32, at: u64, form: &mut CanonicalKey) {
-    if run.index.member[f as usize] != NONE {
+pub(crate) fn add_member(run: &mut FoldRun, t: &Tables, p: u32, f: FlowIdx, at: u64, form: &mut CanonicalKey) {
+    if run.index.member[f.usize()] != NONE {
         return;
     }
     form.flow(t, &run.partitions[p as usize].rows, run.partitions[p as usize].start, f, at);
     let partition = &mut run.partitions[p as usize];
-    run.index.member[f as usize] = partition.rows.members.len() as u32;
-    let (tx, rx) = (t.flow_tx[f as usize], t.flow_rx[f as usize]);
+    run.index.member[f.usize()] = partition.rows.members.len() as u32;
+    let (tx, rx) = (t.flow_tx[f], t.flow_rx[f]);
     partition.rows.flow_ids.push(tx.flow_id);
     run.joined_unrecordable |= timers_run(t) && tx.flags & qp::STARTED != 0;
     partition.rows.members.push(Member {
@@ -262,15 +268,23 @@ pub fn add_member(run: &mut FoldRun, t: &Tables, p: u32, f: u32, at: u64, form: 
 }
 
 /// The path of queue pair `f` belongs to `p` now. Its NIC may have become active with this.
-pub fn route(run: &mut FoldRun, t: &mut Tables, p: u32, f: u32, at: u64, activates: bool, form: &mut CanonicalKey) {
-    let (tx, rx) = (t.flow_tx[f as usize], t.flow_rx[f as usize]);
-    let m = run.index.member[f as usize];
+pub(crate) fn route(
+    run: &mut FoldRun,
+    t: &mut Tables,
+    p: u32,
+    f: FlowIdx,
+    at: u64,
+    activates: bool,
+    form: &mut CanonicalKey,
+) {
+    let (tx, rx) = (t.flow_tx[f], t.flow_rx[f]);
+    let m = run.index.member[f.usize()];
     form.numbers(
         [
             u32::from(b'R'),
             m,
-            run.index.nic_local[tx.nic as usize],
-            run.index.nic_local[rx.nic as usize],
+            run.index.nic_local[tx.nic.usize()],
+            run.index.nic_local[rx.nic.usize()],
             tx.path_len,
             rx.path_len,
         ]
@@ -286,15 +300,15 @@ pub fn route(run: &mut FoldRun, t: &mut Tables, p: u32, f: u32, at: u64, activat
     }
     for (first, len) in [(tx.path_first, tx.path_len), (rx.path_first, rx.path_len)] {
         let path = &t.paths[first as usize..(first + len) as usize];
-        form.numbers(path.iter().map(|&port| run.index.port_local[port as usize]));
+        form.numbers(path.iter().map(|&port| run.index.port_local[port.usize()]));
     }
     run.partitions[p as usize].rows.members[m as usize].routed = true;
 }
 
 /// NICs and switch ports that queue pair `f` needs: both ends, data and acknowledgement paths.
-fn rows_of(t: &Tables, f: u32) -> (Vec<u32>, Vec<u32>) {
-    let (tx, rx) = (&t.flow_tx[f as usize], &t.flow_rx[f as usize]);
-    let mut ports: Vec<u32> = Vec::new();
+fn rows_of(t: &Tables, f: FlowIdx) -> (Vec<NicIdx>, Vec<PortIdx>) {
+    let (tx, rx) = (&t.flow_tx[f], &t.flow_rx[f]);
+    let mut ports: Vec<PortIdx> = Vec::new();
     for (first, len) in [(tx.path_first, tx.path_len * tx.n_paths), (rx.path_first, rx.path_len * rx.n_paths)] {
         for &port in &t.paths[first as usize..(first + len) as usize] {
             if !ports.contains(&port) {

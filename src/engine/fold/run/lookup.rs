@@ -6,7 +6,7 @@
 use crate::engine::cpu::key::NO_EVENT;
 use std::sync::Arc;
 
-use crate::columns::{NEVER, NONE, Tables, qp, task as bits};
+use crate::columns::{NEVER, NicIdx, Tables, TaskIdx, qp, task as bits};
 use crate::engine::cpu::key::EventKey;
 use crate::engine::cpu::{nic, task};
 use crate::engine::fold::memo::keys::{follow_key, post_key};
@@ -27,18 +27,18 @@ use crate::engine::fold::run::turn_order::collect_all;
 
 /// The first task under way of NIC `n`, a message on member `m`, is due. Its posts lead to a child in the memo, or the
 /// partition is simulated.
-pub fn record_post_of_looked_up(
+pub(crate) fn record_post_of_looked_up(
     run: &mut FoldRun,
     t: &mut Tables,
     p: u32,
-    n: u32,
+    n: NicIdx,
     m: u32,
     at: u64,
 ) -> Result<(), Stop> {
     let member = &mut run.partitions[p as usize].rows.members[m as usize];
     let before = member.posted.len();
     task::due_unseen(t, n, at, &mut member.posted);
-    let mut sizes: Vec<u64> = member.posted[before..].iter().map(|&(i, _)| t.tasks[i as usize].bytes).collect();
+    let mut sizes: Vec<u64> = member.posted[before..].iter().map(|&(i, _)| t.tasks[i].bytes).collect();
     let waits = waits_its_turn(t);
     if sizes.is_empty() || (waits && member.given != member.sent) {
         return Ok(());
@@ -54,7 +54,7 @@ pub fn record_post_of_looked_up(
 
 /// Takes the edge `key` of `p`'s node. If that leads to a new node, of which nothing is known before `known`, the
 /// partition is simulated.
-pub fn follow(run: &mut FoldRun, t: &mut Tables, p: u32, key: Vec<u8>, at: u64, known: u64) -> Result<(), Stop> {
+pub(crate) fn follow(run: &mut FoldRun, t: &mut Tables, p: u32, key: Vec<u8>, at: u64, known: u64) -> Result<(), Stop> {
     let partition = &mut run.partitions[p as usize];
     let (Some(cursor), Some(memo)) = (&mut partition.cursor, &run.memo) else {
         return stop_remembering(run, t, p, at);
@@ -70,7 +70,7 @@ pub fn follow(run: &mut FoldRun, t: &mut Tables, p: u32, key: Vec<u8>, at: u64, 
 
 /// Reports to the tasks of `p` all that happened by `at`. Where a message follows that never followed before, the
 /// partition is simulated.
-pub fn report_events(run: &mut FoldRun, t: &mut Tables, p: u32, at: u64) -> Result<(), Stop> {
+pub(crate) fn report_events(run: &mut FoldRun, t: &mut Tables, p: u32, at: u64) -> Result<(), Stop> {
     while run.partitions[p as usize].looked_up {
         if run.partitions[p as usize].skip.is_some() {
             t.fold_trace.clear();
@@ -108,20 +108,20 @@ pub fn report_events(run: &mut FoldRun, t: &mut Tables, p: u32, at: u64) -> Resu
                 member.sent = event.nth as usize + 1;
                 if let Some(&(next, _)) = member.posted.get(member.given) {
                     member.given += 1;
-                    let key = follow_key(event.at, event.member, t.tasks[next as usize].bytes);
+                    let key = follow_key(event.at, event.member, t.tasks[next].bytes);
                     t.fold_trace.clear();
                     follow(run, t, p, key, when, when)?;
                 }
             }
             MessageEvent::Delivered => {
                 member.delivered = event.nth as usize + 1;
-                let n = t.flow_rx[member.flow as usize].nic;
+                let n = t.flow_rx[member.flow].nic;
                 task::delivered(t, n, i, &key);
                 nic::set_clock(t, n);
             }
             MessageEvent::Acked => {
                 member.acked = event.nth as usize + 1;
-                let (owner, follow) = (t.tasks[i as usize].owner, t.tasks[i as usize].follow);
+                let (owner, follow) = (t.tasks[i].owner, t.tasks[i].follow);
                 task::acknowledged(t, owner, i, follow, &key);
                 nic::set_clock(t, owner);
             }
@@ -133,7 +133,7 @@ pub fn report_events(run: &mut FoldRun, t: &mut Tables, p: u32, at: u64) -> Resu
 
 /// Looked-up partition `p` goes on to `at`, at which rows join it, ahead of its turn. Its own tasks that are due
 /// earlier come first: it is simulated for them.
-pub fn catch_up_with(run: &mut FoldRun, t: &mut Tables, p: u32, at: u64) -> Result<(), Stop> {
+pub(crate) fn catch_up_with(run: &mut FoldRun, t: &mut Tables, p: u32, at: u64) -> Result<(), Stop> {
     while run.partitions[p as usize].looked_up {
         if run.partitions[p as usize].skip.is_some() {
             return skip_up_to(run, t, p, at);
@@ -143,7 +143,7 @@ pub fn catch_up_with(run: &mut FoldRun, t: &mut Tables, p: u32, at: u64) -> Resu
             .rows
             .nics
             .iter()
-            .map(|&n| t.nics[n as usize].next_task.min(t.nics[n as usize].next_start))
+            .map(|&n| t.nics[n].next_task.min(t.nics[n].next_start))
             .min()
             .unwrap_or(NEVER);
         if tasks < at && tasks <= next {
@@ -166,7 +166,7 @@ pub fn catch_up_with(run: &mut FoldRun, t: &mut Tables, p: u32, at: u64) -> Resu
 }
 
 /// `p` is neither looked up nor recorded any more.
-pub fn stop_remembering(run: &mut FoldRun, t: &mut Tables, p: u32, at: u64) -> Result<(), Stop> {
+pub(crate) fn stop_remembering(run: &mut FoldRun, t: &mut Tables, p: u32, at: u64) -> Result<(), Stop> {
     if run.partitions[p as usize].looked_up {
         start_simulating(run, t, p, at)?;
     }
@@ -176,7 +176,7 @@ pub fn stop_remembering(run: &mut FoldRun, t: &mut Tables, p: u32, at: u64) -> R
 
 /// Puts the rows of `p` back to where its episode began, or to the last checkpoint. They are simulated up to `until`
 /// with what was posted, and go on from there.
-pub fn start_simulating(run: &mut FoldRun, t: &mut Tables, p: u32, until: u64) -> Result<(), Stop> {
+pub(crate) fn start_simulating(run: &mut FoldRun, t: &mut Tables, p: u32, until: u64) -> Result<(), Stop> {
     if run.partitions[p as usize].skip.is_some() {
         end_skip(run, t, p, until)?;
         if !run.partitions[p as usize].looked_up {
@@ -188,28 +188,27 @@ pub fn start_simulating(run: &mut FoldRun, t: &mut Tables, p: u32, until: u64) -
     let may_wait = std::mem::take(&mut run.ticket.may_wait);
     restore(run, t, p)?;
     let nics = run.partitions[p as usize].rows.nics.clone();
-    let kept: Vec<(u32, u64)> =
-        nics.iter().map(|&n| (t.nics[n as usize].task_head, t.nics[n as usize].next_task)).collect();
+    let kept: Vec<(TaskIdx, u64)> = nics.iter().map(|&n| (t.nics[n].task_head, t.nics[n].next_task)).collect();
     for &n in &nics {
-        (t.nics[n as usize].task_head, t.nics[n as usize].next_task) = (NONE, NEVER);
+        (t.nics[n].task_head, t.nics[n].next_task) = (TaskIdx::NONE, NEVER);
     }
-    let mut posts: Vec<u32> = Vec::new();
+    let mut posts: Vec<TaskIdx> = Vec::new();
     for member in &mut run.partitions[p as usize].rows.members {
         if member.routed {
-            t.flow_tx[member.flow as usize].flags &= !qp::HELD;
+            t.flow_tx[member.flow].flags &= !qp::HELD;
         }
         if let Some(&(i, _)) = member.posted.get(member.posts_in_rows) {
-            t.flow_tx[member.flow as usize].msg_post = i;
+            t.flow_tx[member.flow].msg_post = i;
         }
         for &(i, _) in member.posted[member.posts_in_rows..].iter().filter(|m| m.1) {
-            t.tasks[i as usize].flags &= !bits::READY;
+            t.tasks[i].flags &= !bits::READY;
             posts.push(i);
         }
     }
     // Latest first, so that each goes to the head of its NIC's list.
-    posts.sort_by_key(|&i| std::cmp::Reverse((t.tasks[i as usize].at, t.tasks[i as usize].root, i)));
+    posts.sort_by_key(|&i| std::cmp::Reverse((t.tasks[i].at, t.tasks[i].root, i)));
     for i in posts {
-        task::under_way(t, t.tasks[i as usize].owner, i);
+        task::under_way(t, t.tasks[i].owner, i);
     }
     for &n in &nics {
         nic::set_clock(t, n);
@@ -236,10 +235,10 @@ pub fn start_simulating(run: &mut FoldRun, t: &mut Tables, p: u32, until: u64) -
     }
     schedule_sampling(run, t, p);
     for (&n, kept) in nics.iter().zip(kept) {
-        let mut left = t.nics[n as usize].task_head;
-        (t.nics[n as usize].task_head, t.nics[n as usize].next_task) = kept;
-        while left != NONE {
-            let next = t.tasks[left as usize].next;
+        let mut left = t.nics[n].task_head;
+        (t.nics[n].task_head, t.nics[n].next_task) = kept;
+        while left.is_some() {
+            let next = t.tasks[left].next;
             task::under_way(t, n, left);
             left = next;
         }

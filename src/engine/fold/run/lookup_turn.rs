@@ -2,7 +2,7 @@
 //!
 //! Layer: fold/run.
 
-use crate::columns::{NEVER, NONE, Tables, task as bits};
+use crate::columns::{NEVER, NONE, NicIdx, Tables, task as bits};
 use crate::engine::cpu::{nic, task};
 use crate::engine::fold::run::claim::must_simulate;
 use crate::engine::fold::run::fold_run::FoldRun;
@@ -16,7 +16,7 @@ use crate::engine::fold::run::stop::Stop;
 use crate::engine::fold::run::turn_order::{collect, collect_all, schedule_partition};
 
 /// One instant of partition `p`.
-pub fn lookup_turn(run: &mut FoldRun, t: &mut Tables, p: u32, at: u64) -> Result<(), Stop> {
+pub(crate) fn lookup_turn(run: &mut FoldRun, t: &mut Tables, p: u32, at: u64) -> Result<(), Stop> {
     run.partitions[p as usize].next = NEVER;
     let mut p = p;
     'turn: loop {
@@ -29,7 +29,7 @@ pub fn lookup_turn(run: &mut FoldRun, t: &mut Tables, p: u32, at: u64) -> Result
             retire_looked_up(run, t, p, &final_state);
             return Ok(());
         }
-        let starts = run.partitions[p as usize].rows.nics.iter().any(|&n| t.nics[n as usize].next_start <= at);
+        let starts = run.partitions[p as usize].rows.nics.iter().any(|&n| t.nics[n].next_start <= at);
         if run.partitions[p as usize].skip.is_some() {
             if starts {
                 end_skip(run, t, p, at)?;
@@ -42,27 +42,22 @@ pub fn lookup_turn(run: &mut FoldRun, t: &mut Tables, p: u32, at: u64) -> Result
             // Another thread recorded it just now.
             continue;
         }
-        let mut due: Vec<u32> = run.partitions[p as usize]
-            .rows
-            .nics
-            .iter()
-            .copied()
-            .filter(|&n| t.nics[n as usize].next_task <= at)
-            .collect();
+        let mut due: Vec<NicIdx> =
+            run.partitions[p as usize].rows.nics.iter().copied().filter(|&n| t.nics[n].next_task <= at).collect();
         due.sort_unstable();
         for n in due {
-            while t.nics[n as usize].next_task <= at && run.partitions[p as usize].looked_up {
+            while t.nics[n].next_task <= at && run.partitions[p as usize].looked_up {
                 if run.partitions[p as usize].skip.is_some() && post_while_skipped(run, t, p, n, at) {
                     continue;
                 }
-                let i = t.nics[n as usize].task_head as usize;
+                let i = t.nics[n].task_head;
                 let f = t.tasks[i].flow;
                 if t.tasks[i].flags & bits::MESSAGE == 0 {
-                    let key = task::key(t, i as u32);
+                    let key = task::key(t, i);
                     task::due(t, n, &key);
                     continue;
                 }
-                let m = run.index.member[f as usize];
+                let m = run.index.member[f.usize()];
                 if m == NONE || !run.partitions[p as usize].rows.members[m as usize].routed {
                     p = join(run, t, n, f, at)?;
                     continue;

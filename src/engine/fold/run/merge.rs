@@ -5,10 +5,10 @@
 use crate::engine::fold::memo::node::MemoNode;
 use std::sync::Arc;
 
-use crate::columns::Tables;
+use crate::columns::{NicIdx, Tables};
 use crate::engine::fold::memo::cursor::{MemoCursor, PendingKind};
 use crate::engine::fold::memo::keys::edge;
-use crate::engine::fold::memo::node_id::NodeId;
+use crate::engine::fold::memo::node_id::MemoNodeId;
 use crate::engine::fold::rows::canonical_key::{CanonicalKey, rank};
 use crate::engine::fold::rows::partition_rows::RowCounts;
 use crate::engine::fold::run::claim::update_claim;
@@ -21,7 +21,7 @@ use crate::engine::fold::run::stop::Stop;
 use crate::engine::fold::run::turn_order::schedule_partition;
 
 /// The rows of `other` become rows of `p`.
-pub fn merge(run: &mut FoldRun, t: &mut Tables, p: u32, other: u32, n: u32, at: u64) -> Result<(), Stop> {
+pub(crate) fn merge(run: &mut FoldRun, t: &mut Tables, p: u32, other: u32, n: NicIdx, at: u64) -> Result<(), Stop> {
     let complete = complete_until(run, p, at).min(complete_until(run, other, at));
     for q in [p, other] {
         report_events(run, t, q, at)?;
@@ -79,13 +79,13 @@ pub fn merge(run: &mut FoldRun, t: &mut Tables, p: u32, other: u32, n: u32, at: 
 }
 
 /// Up to when, exclusive, all events of `p` are known if rows join at `at`.
-pub fn complete_until(run: &FoldRun, p: u32, at: u64) -> u64 {
+pub(crate) fn complete_until(run: &FoldRun, p: u32, at: u64) -> u64 {
     let partition = &run.partitions[p as usize];
     if partition.next > at { at + 1 } else { partition.next }
 }
 
 /// Events later than the join go behind it. In `p`'s own turn that is done at its end.
-pub fn catch_up(run: &mut FoldRun, p: u32) {
+pub(crate) fn catch_up(run: &mut FoldRun, p: u32) {
     if run.turning != p {
         let covered = run.partitions[p as usize].covered;
         flush_covered(run, p, covered);
@@ -93,21 +93,20 @@ pub fn catch_up(run: &mut FoldRun, p: u32) {
 }
 
 /// The key of how `other` and `p` merge.
-pub fn merge_key(run: &FoldRun, p: u32, other: u32, at: u64) -> Vec<u8> {
+pub(crate) fn merge_key(run: &FoldRun, p: u32, other: u32, at: u64) -> Vec<u8> {
     let (a, b) = (&run.partitions[p as usize], &run.partitions[other as usize]);
     let mut form = CanonicalKey::default();
     form.first_locals(&a.rows);
-    form.0.extend(b.cursor.as_ref().map_or(NodeId::default(), |s| s.node.id()));
+    form.0.extend(b.cursor.as_ref().map_or(MemoNodeId::default(), |s| s.node.id()));
     form.u64(b.start.wrapping_sub(a.start));
-    for (a, b) in [(&a.rows.nics, &b.rows.nics), (&a.rows.ends, &b.rows.ends)] {
-        form.numbers(b.iter().map(|&n| rank(a, n)));
-    }
+    form.numbers(b.rows.nics.iter().map(|&n| rank(&a.rows.nics, n)));
+    form.numbers(b.rows.ends.iter().map(|&e| rank(&a.rows.ends, e)));
     b.rows.flow_ids.iter().chain(&b.rows.ancestors).for_each(|&id| form.id(&a.rows, id));
     edge(b'M', at - a.start, form)
 }
 
 /// The cursor of `p` after `other` merged into it at `node`.
-pub fn merged_cursor(run: &mut FoldRun, p: u32, other: u32, node: Arc<MemoNode>) -> Option<MemoCursor> {
+pub(crate) fn merged_cursor(run: &mut FoldRun, p: u32, other: u32, node: Arc<MemoNode>) -> Option<MemoCursor> {
     let shift = run.partitions[p as usize].rows.members.len() as u32;
     let mut cursor = run.partitions[p as usize].cursor.take()?;
     let mut theirs = run.partitions[other as usize].cursor.take()?;
@@ -125,7 +124,7 @@ pub fn merged_cursor(run: &mut FoldRun, p: u32, other: u32, node: Arc<MemoNode>)
     Some(cursor)
 }
 
-pub fn move_rows(run: &mut FoldRun, p: u32, other: u32) {
+pub(crate) fn move_rows(run: &mut FoldRun, p: u32, other: u32) {
     let from = std::mem::replace(&mut run.partitions[other as usize], Partition::new(0));
     run.spare.push(other);
     if run.turning == other {
@@ -143,18 +142,18 @@ pub fn move_rows(run: &mut FoldRun, p: u32, other: u32) {
     partition.shape = None;
     partition.rows.last_post_at.extend(from.rows.last_post_at);
     for &n in &from.rows.nics {
-        run.index.nic_partition[n as usize] = p;
-        run.index.nic_local[n as usize] += partition.rows.nics.len() as u32;
+        run.index.nic_partition[n.usize()] = p;
+        run.index.nic_local[n.usize()] += partition.rows.nics.len() as u32;
     }
     for &port in &from.rows.ports {
-        run.index.port_partition[port as usize] = p;
-        run.index.port_local[port as usize] += partition.rows.ports.len() as u32;
+        run.index.port_partition[port.usize()] = p;
+        run.index.port_local[port.usize()] += partition.rows.ports.len() as u32;
     }
     for &end in &from.rows.ends {
-        run.index.end_local[end as usize] += partition.rows.ends.len() as u32;
+        run.index.end_local[end.usize()] += partition.rows.ends.len() as u32;
     }
     for m in from.rows.members {
-        run.index.member[m.flow as usize] = partition.rows.members.len() as u32;
+        run.index.member[m.flow.usize()] = partition.rows.members.len() as u32;
         partition.rows.members.push(m);
     }
     partition.rows.flow_ids.extend(from.rows.flow_ids);

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use crate::columns::{NEVER, Tables};
+use crate::columns::{NEVER, NicIdx, Tables};
 use crate::engine::fold::memo::cursor::MemoCursor;
 use crate::engine::fold::memo::node::MemoNode;
 use crate::engine::fold::memo::skip_plan::SkipPlan;
@@ -14,12 +14,12 @@ use crate::engine::fold::steady::skip::Skip;
 
 /// Rows that step together, and what they do.
 #[derive(Clone)]
-pub struct Partition {
+pub(crate) struct Partition {
     pub rows: PartitionRows,
     /// When something happens next; `NEVER` during its own turn.
     pub next: u64,
     /// The lowest of its NICs, by which it is found.
-    pub first: u32,
+    pub first: NicIdx,
     /// When it started, or passed its last checkpoint.
     pub start: u64,
     /// Of a simulated partition: all before this is pending or recorded.
@@ -52,11 +52,11 @@ pub struct Partition {
 
 impl Partition {
     /// Without rows.
-    pub fn new(start: u64) -> Partition {
+    pub(crate) fn new(start: u64) -> Partition {
         Partition {
             rows: PartitionRows::default(),
             next: NEVER,
-            first: u32::MAX,
+            first: NicIdx::NONE,
             start,
             covered: start,
             retires_at: NEVER,
@@ -76,26 +76,26 @@ impl Partition {
 
     /// The first of its own instants at or after `at`. It is simulated from one to the next and retires at one, so this
     /// depends on its own past alone.
-    pub fn mark(&self, at: u64, step: u64) -> u64 {
+    pub(crate) fn mark(&self, at: u64, step: u64) -> u64 {
         self.start + at.saturating_sub(self.start).div_ceil(step) * step
     }
 
     /// When it goes on.
-    pub fn next_events(&self, t: &Tables) -> NextEvents {
+    pub(crate) fn next_events(&self, t: &Tables) -> NextEvents {
         let nics = t.exps[0].nic_len;
         let own = t.exps[0].end_len;
         let mut packets = NEVER;
         for &i in &self.rows.ends {
-            packets = packets.min(t.clocks[(nics + i) as usize]);
+            packets = packets.min(t.clocks[i.end(nics).usize()]);
         }
         for &p in &self.rows.ports {
-            packets = packets.min(t.clocks[(own + nics + p) as usize]);
+            packets = packets.min(t.clocks[p.end(nics).own_clock(own)]);
         }
         for &n in &self.rows.nics {
-            packets = packets.min(t.clocks[n as usize]);
+            packets = packets.min(t.clocks[n.usize()]);
         }
-        let at = self.rows.nics.iter().fold(packets, |at, &n| at.min(t.clocks[(own + n) as usize]));
-        let quiet = |n: &u32| t.nics[*n as usize].busy_until == NEVER && t.nics[*n as usize].timer == NEVER;
+        let at = self.rows.nics.iter().fold(packets, |at, &n| at.min(t.clocks[n.end().own_clock(own)]));
+        let quiet = |n: &NicIdx| t.nics[*n].busy_until == NEVER && t.nics[*n].timer == NEVER;
         let idle = packets == NEVER
             && self.rows.nics.iter().all(quiet)
             && self.rows.members.iter().all(|m| is_idle(t, m.flow));
@@ -105,7 +105,7 @@ impl Partition {
 
 /// Rows of a looked-up partition: they are in the snapshot `node` as of `at`, not in the tables.
 #[derive(Clone)]
-pub struct BaseSnapshot {
+pub(crate) struct BaseSnapshot {
     pub node: Arc<MemoNode>,
     pub at: u64,
     /// The range of the partition's rows that it holds.
@@ -114,7 +114,7 @@ pub struct BaseSnapshot {
 }
 
 /// What a partition's clocks say.
-pub struct NextEvents {
+pub(crate) struct NextEvents {
     /// The next instant at which anything happens.
     pub at: u64,
     /// Nothing is queued, in flight or unacknowledged.

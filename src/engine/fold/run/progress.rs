@@ -9,15 +9,10 @@ use crate::engine::fold::memo::outcome::FinalState;
 use crate::engine::fold::run::fold_run::FoldRun;
 
 /// When a looked-up partition goes on.
-pub fn next_reported(run: &FoldRun, t: &Tables, p: u32) -> u64 {
+pub(crate) fn next_reported(run: &FoldRun, t: &Tables, p: u32) -> u64 {
     let partition = &run.partitions[p as usize];
-    let tasks = partition
-        .rows
-        .nics
-        .iter()
-        .map(|&n| t.nics[n as usize].next_task.min(t.nics[n as usize].next_start))
-        .min()
-        .unwrap_or(NEVER);
+    let tasks =
+        partition.rows.nics.iter().map(|&n| t.nics[n].next_task.min(t.nics[n].next_start)).min().unwrap_or(NEVER);
     if partition.skip.is_some() {
         return tasks.min(next_of_skip(run, p));
     }
@@ -39,7 +34,7 @@ fn next_of_skip(run: &FoldRun, p: u32) -> u64 {
 
 /// Whether looked-up partition `p` reaches a checkpoint or its end by `at`, or the memo knows no further. That comes
 /// before rows that join at `at`, unless such a join is known.
-pub fn ends_by(run: &FoldRun, p: u32, at: u64) -> bool {
+pub(crate) fn ends_by(run: &FoldRun, p: u32, at: u64) -> bool {
     let partition = &run.partitions[p as usize];
     let Some(cursor) = &partition.cursor else { return partition.skip.is_none() };
     let body = cursor.node.body();
@@ -56,7 +51,7 @@ pub fn ends_by(run: &FoldRun, p: u32, at: u64) -> bool {
 }
 
 /// Whether the memo does not know what happens to `p` at `at`. A skip needs no memo.
-pub fn is_unknown_at(run: &FoldRun, p: u32, at: u64) -> bool {
+pub(crate) fn is_unknown_at(run: &FoldRun, p: u32, at: u64) -> bool {
     let partition = &run.partitions[p as usize];
     let Some(cursor) = &partition.cursor else { return partition.skip.is_none() };
     let body = cursor.node.body();
@@ -64,7 +59,7 @@ pub fn is_unknown_at(run: &FoldRun, p: u32, at: u64) -> bool {
 }
 
 /// Whether the memo has events of `p` by `at` that were not reported.
-pub fn has_more(run: &FoldRun, p: u32, at: u64) -> bool {
+pub(crate) fn has_more(run: &FoldRun, p: u32, at: u64) -> bool {
     let partition = &run.partitions[p as usize];
     let Some(cursor) = &partition.cursor else { return false };
     let body = cursor.node.body();
@@ -73,7 +68,7 @@ pub fn has_more(run: &FoldRun, p: u32, at: u64) -> bool {
 }
 
 /// The outcome of `p`, if the memo says that it is idle by `at`.
-pub fn final_state_by(run: &FoldRun, p: u32, at: u64) -> Option<Arc<FinalState>> {
+pub(crate) fn final_state_by(run: &FoldRun, p: u32, at: u64) -> Option<Arc<FinalState>> {
     let partition = &run.partitions[p as usize];
     let cursor = partition.cursor.as_ref()?;
     let body = cursor.node.body();

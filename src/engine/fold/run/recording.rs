@@ -4,7 +4,7 @@
 
 use std::sync::atomic::Ordering;
 
-use crate::columns::{FoldTrace, NONE, Tables};
+use crate::columns::{FoldTrace, NONE, NicIdx, Tables, TaskIdx};
 use crate::engine::fold::memo::cursor::{PendingEvent, PendingKind};
 use crate::engine::fold::memo::keys::{edge, follow_key, post_key};
 use crate::engine::fold::memo::node::{MessageEvent, TimedMessageEvent};
@@ -14,7 +14,7 @@ use crate::engine::fold::run::detection::reset_detector;
 use crate::engine::fold::run::fold_run::FoldRun;
 
 /// Takes what the systems traced about messages of `p`.
-pub fn drain(run: &mut FoldRun, t: &mut Tables, p: u32) {
+pub(crate) fn drain(run: &mut FoldRun, t: &mut Tables, p: u32) {
     let waits = waits_its_turn(t);
     let mut noted = std::mem::take(&mut t.fold_trace);
     for what in noted.drain(..) {
@@ -23,7 +23,7 @@ pub fn drain(run: &mut FoldRun, t: &mut Tables, p: u32) {
         | FoldTrace::DeliveredAgain { task: i, .. }
         | FoldTrace::Delivered(i)
         | FoldTrace::Acked(i)) = what;
-        let m = run.index.member[t.tasks[i as usize].flow as usize];
+        let m = run.index.member[t.tasks[i].flow.usize()];
         if m == NONE {
             continue;
         }
@@ -32,11 +32,11 @@ pub fn drain(run: &mut FoldRun, t: &mut Tables, p: u32) {
             FoldTrace::Sent { at, .. } if waits => record_sent(run, t, p, m, i, at),
             FoldTrace::Sent { .. } | FoldTrace::DeliveredAgain { .. } => {}
             FoldTrace::Delivered(_) => {
-                let row = &t.tasks[i as usize];
-                record_message_event(run, p, m, row.got, t.flow_rx[row.flow as usize].nic, MessageEvent::Delivered);
+                let row = &t.tasks[i];
+                record_message_event(run, p, m, row.got, t.flow_rx[row.flow].nic, MessageEvent::Delivered);
             }
             FoldTrace::Acked(_) => {
-                let row = &t.tasks[i as usize];
+                let row = &t.tasks[i];
                 record_message_event(run, p, m, row.done, row.owner, MessageEvent::Acked);
             }
         }
@@ -45,10 +45,10 @@ pub fn drain(run: &mut FoldRun, t: &mut Tables, p: u32) {
 }
 
 /// Message `i` was posted on member `m`.
-pub fn record_posted(run: &mut FoldRun, t: &Tables, p: u32, m: u32, i: u32, first: bool, waits: bool) {
-    let row = &t.tasks[i as usize];
+pub(crate) fn record_posted(run: &mut FoldRun, t: &Tables, p: u32, m: u32, i: TaskIdx, first: bool, waits: bool) {
+    let row = &t.tasks[i];
     let partition = &mut run.partitions[p as usize];
-    partition.rows.last_post_at[run.index.nic_local[row.owner as usize] as usize] = row.at;
+    partition.rows.last_post_at[run.index.nic_local[row.owner.usize()] as usize] = row.at;
     let member = &mut partition.rows.members[m as usize];
     member.posts_in_rows += 1;
     if member.posts_in_rows <= member.posted.len() {
@@ -74,7 +74,7 @@ pub fn record_posted(run: &mut FoldRun, t: &Tables, p: u32, m: u32, i: u32, firs
 }
 
 /// The last byte of message `i` of member `m` was sent at `at`; again, if a timeout made it go back.
-pub fn record_sent(run: &mut FoldRun, t: &Tables, p: u32, m: u32, i: u32, at: u64) {
+pub(crate) fn record_sent(run: &mut FoldRun, t: &Tables, p: u32, m: u32, i: TaskIdx, at: u64) {
     let partition = &mut run.partitions[p as usize];
     let member = &mut partition.rows.members[m as usize];
     if member.posted.get(member.sent_in_rows).is_none_or(|next| next.0 != i) {
@@ -86,10 +86,10 @@ pub fn record_sent(run: &mut FoldRun, t: &Tables, p: u32, m: u32, i: u32, at: u6
     }
     member.sent += 1;
     let nth = member.sent as u32 - 1;
-    let follows = member.posted.get(member.given).map(|&(i, _)| t.tasks[i as usize].bytes);
+    let follows = member.posted.get(member.given).map(|&(i, _)| t.tasks[i].bytes);
     member.given += usize::from(follows.is_some());
-    let nic = t.flow_tx[member.flow as usize].nic;
-    let at_once = partition.rows.last_post_at[run.index.nic_local[nic as usize] as usize] == at;
+    let nic = t.flow_tx[member.flow].nic;
+    let at_once = partition.rows.last_post_at[run.index.nic_local[nic.usize()] as usize] == at;
     if let Some(cursor) = &mut partition.cursor {
         cursor.pending.push(PendingEvent {
             at,
@@ -100,7 +100,7 @@ pub fn record_sent(run: &mut FoldRun, t: &Tables, p: u32, m: u32, i: u32, at: u6
 }
 
 /// A message of member `m` was delivered or acknowledged at `at`.
-pub fn record_message_event(run: &mut FoldRun, p: u32, m: u32, at: u64, nic: u32, event: MessageEvent) {
+pub(crate) fn record_message_event(run: &mut FoldRun, p: u32, m: u32, at: u64, nic: NicIdx, event: MessageEvent) {
     let partition = &mut run.partitions[p as usize];
     let member = &mut partition.rows.members[m as usize];
     let count = if event == MessageEvent::Delivered { &mut member.delivered } else { &mut member.acked };
@@ -116,7 +116,7 @@ pub fn record_message_event(run: &mut FoldRun, p: u32, m: u32, at: u64, nic: u32
 }
 
 /// Rows are about to join `p` at `at`, by NIC `n`: later events go behind that.
-pub fn rewind(run: &mut FoldRun, p: u32, at: u64, n: u32) {
+pub(crate) fn rewind(run: &mut FoldRun, p: u32, at: u64, n: NicIdx) {
     let Some(cursor) = &mut run.partitions[p as usize].cursor else { return };
     if cursor.recent.iter().any(|e| !is_before(e, at, n)) {
         cursor.rewind();
@@ -124,16 +124,16 @@ pub fn rewind(run: &mut FoldRun, p: u32, at: u64, n: u32) {
 }
 
 /// Records what is pending as far as `p` is covered; nothing else happens before `known`.
-pub fn flush_covered(run: &mut FoldRun, p: u32, known: u64) {
+pub(crate) fn flush_covered(run: &mut FoldRun, p: u32, known: u64) {
     let covered = run.partitions[p as usize].covered;
     if covered > 0 {
-        flush(run, p, (covered - 1, u32::MAX), known);
+        flush(run, p, (covered - 1, NicIdx::NONE), known);
     }
 }
 
 /// Records what is pending up to a post by NIC `until.1` at `until.0`; nothing else happens before `known` (0:
 /// unknown).
-pub fn flush(run: &mut FoldRun, p: u32, until: (u64, u32), known: u64) {
+pub(crate) fn flush(run: &mut FoldRun, p: u32, until: (u64, NicIdx), known: u64) {
     let Some(memo) = run.memo.clone() else { return };
     let partition = &mut run.partitions[p as usize];
     let start = partition.start;
@@ -201,13 +201,13 @@ pub fn flush(run: &mut FoldRun, p: u32, until: (u64, u32), known: u64) {
 }
 
 /// Something random happened in `p`: what comes after it is not recorded.
-pub fn mark_unpredictable(run: &mut FoldRun, p: u32) {
+pub(crate) fn mark_unpredictable(run: &mut FoldRun, p: u32) {
     if let Some(cursor) = run.partitions[p as usize].cursor.take() {
         cursor.node.unpredictable.store(true, Ordering::Relaxed);
     }
 }
 
 /// Whether `event` comes before a post by NIC `nic` at `at`.
-fn is_before(event: &PendingEvent, at: u64, nic: u32) -> bool {
-    event.at < at || (event.at == at && event.turn() <= nic.saturating_add(1))
+fn is_before(event: &PendingEvent, at: u64, nic: NicIdx) -> bool {
+    event.at < at || (event.at == at && event.turn() <= nic.0.saturating_add(1))
 }

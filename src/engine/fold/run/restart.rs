@@ -2,10 +2,10 @@
 //!
 //! Layer: fold/run. Of tasks, by far the most rows, it keeps only what changes; of what never changes nothing.
 
-use crate::columns::{NEVER, OwnedTables, Tables, Task, mode};
+use crate::columns::{NEVER, OwnedTables, Tables, Task, TaskIdx, mode};
 
 /// What has to be put back.
-pub struct Restart {
+pub(crate) struct Restart {
     /// All but tasks, edges and paths.
     tables: OwnedTables,
     tasks: Vec<TaskStart>,
@@ -14,14 +14,14 @@ pub struct Restart {
 /// What changes about a task that has not ended.
 struct TaskStart {
     at: u64,
-    next: u32,
+    next: TaskIdx,
     waits: u32,
     flags: u32,
 }
 
 impl Restart {
     /// PRECONDITION: nothing of `t` has happened.
-    pub fn of(t: &mut Tables) -> Restart {
+    pub(crate) fn of(t: &mut Tables) -> Restart {
         let kept = (std::mem::take(&mut t.tasks), std::mem::take(&mut t.edges), std::mem::take(&mut t.paths));
         let tables = t.copied();
         (t.tasks, t.edges, t.paths) = kept;
@@ -36,7 +36,7 @@ impl Restart {
     }
 
     /// Puts `t` back to its start, not to be folded.
-    pub fn put_back(self, t: &mut Tables) {
+    pub(crate) fn put_back(self, t: &mut Tables) {
         for (row, past) in t.tasks.iter_mut().zip(self.tasks) {
             *row = Task {
                 at: past.at,

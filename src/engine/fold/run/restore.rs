@@ -5,7 +5,7 @@
 use crate::engine::fold::run::counters::full;
 use std::sync::Arc;
 
-use crate::columns::Tables;
+use crate::columns::{Tables, TaskIdx};
 use crate::engine::fold::memo::node::MemoNode;
 use crate::engine::fold::rows::partition_rows::RowCounts;
 use crate::engine::fold::rows::snapshot;
@@ -16,7 +16,7 @@ use crate::engine::fold::run::stop::{Stop, reason};
 use crate::engine::fold::steady::sampling::is_steadying;
 
 /// All rows of `p` are in the snapshot `node` as of `at`, and not in the tables.
-pub fn stand_at_snapshot(run: &mut FoldRun, p: u32, node: Arc<MemoNode>, at: u64) {
+pub(crate) fn stand_at_snapshot(run: &mut FoldRun, p: u32, node: Arc<MemoNode>, at: u64) {
     let partition = &mut run.partitions[p as usize];
     partition.looked_up = true;
     partition.base_snapshots =
@@ -24,7 +24,7 @@ pub fn stand_at_snapshot(run: &mut FoldRun, p: u32, node: Arc<MemoNode>, at: u64
 }
 
 /// Puts the rows of looked-up partition `p` back to where its episode began, or to the last checkpoint.
-pub fn restore(run: &mut FoldRun, t: &mut Tables, p: u32) -> Result<(), Stop> {
+pub(crate) fn restore(run: &mut FoldRun, t: &mut Tables, p: u32) -> Result<(), Stop> {
     for member in &mut run.partitions[p as usize].rows.members {
         (member.posts_in_rows, member.sent_in_rows) = (member.at_checkpoint.posted, member.at_checkpoint.sent);
     }
@@ -35,10 +35,10 @@ pub fn restore(run: &mut FoldRun, t: &mut Tables, p: u32) -> Result<(), Stop> {
         snapshot::read(t, bytes, row_names(run, p, Some(base)), base.at, run.limit).map_err(full)?;
         // What waits behind unsent bytes was there already.
         for m in &run.partitions[p as usize].rows.members[base.from.members..base.to.members] {
-            let tx = &mut t.flow_tx[m.flow as usize];
+            let tx = &mut t.flow_tx[m.flow];
             for &(i, _) in &m.posted[m.at_checkpoint.given..m.at_checkpoint.posted] {
-                tx.size += t.tasks[i as usize].bytes;
-                tx.msg_post = t.tasks[i as usize].follow;
+                tx.size += t.tasks[i].bytes;
+                tx.msg_post = t.tasks[i].follow;
             }
         }
         rebase_range(run, t, p, base.from, base.to);
@@ -57,25 +57,25 @@ pub fn restore(run: &mut FoldRun, t: &mut Tables, p: u32) -> Result<(), Stop> {
 
 /// Puts back only the queue pairs of looked-up partition `p`. Their next post is the first that the last checkpoint's
 /// snapshot has not seen.
-pub fn restore_members(run: &mut FoldRun, t: &mut Tables, p: u32) {
+pub(crate) fn restore_members(run: &mut FoldRun, t: &mut Tables, p: u32) {
     let base_snapshots = std::mem::take(&mut run.partitions[p as usize].base_snapshots);
     for base in &base_snapshots {
         let Some(bytes) = base.node.state() else { continue };
-        let next: Vec<u32> =
-            run.partitions[p as usize].rows.members.iter().map(|m| t.flow_tx[m.flow as usize].msg_post).collect();
+        let next: Vec<TaskIdx> =
+            run.partitions[p as usize].rows.members.iter().map(|m| t.flow_tx[m.flow].msg_post).collect();
         next_unposted(run, t, p, base);
         snapshot::read_members(t, bytes, row_names(run, p, Some(base)), base.at);
         for (m, next) in run.partitions[p as usize].rows.members.iter().zip(next) {
-            t.flow_tx[m.flow as usize].msg_post = next;
+            t.flow_tx[m.flow].msg_post = next;
         }
     }
 }
 
 /// The next message of each queue pair becomes the first that the snapshot `base` has not seen.
-pub fn next_unposted(run: &FoldRun, t: &mut Tables, p: u32, base: &BaseSnapshot) {
+pub(crate) fn next_unposted(run: &FoldRun, t: &mut Tables, p: u32, base: &BaseSnapshot) {
     for m in &run.partitions[p as usize].rows.members[base.from.members..base.to.members] {
         if let Some(&(i, _)) = m.posted.get(m.at_checkpoint.given) {
-            t.flow_tx[m.flow as usize].msg_post = i;
+            t.flow_tx[m.flow].msg_post = i;
         }
     }
 }

@@ -19,7 +19,7 @@ use crate::engine::fold::steady::sampling::is_steadying;
 
 /// Partition `p`, whose rows are in the tables as of `at`, goes on from there. If that is known, it is looked up.
 /// Returns its node.
-pub fn resume(run: &mut FoldRun, t: &mut Tables, p: u32, at: u64, may_look_up: bool) -> Option<Continuation> {
+pub(crate) fn resume(run: &mut FoldRun, t: &mut Tables, p: u32, at: u64, may_look_up: bool) -> Option<Continuation> {
     run.partitions[p as usize].start = at;
     let bytes = if may_look_up || is_steadying(t) { write_snapshot(run, t, p, at) } else { Vec::new() };
     let due = until_next(run, snapshot::weight(&bytes));
@@ -56,7 +56,13 @@ pub fn resume(run: &mut FoldRun, t: &mut Tables, p: u32, at: u64, may_look_up: b
 }
 
 /// The node of `p`'s snapshot `bytes` at `at`, and whether anything is known of it. `None`: the memo is full.
-pub fn find_node(run: &mut FoldRun, t: &mut Tables, p: u32, at: u64, bytes: Vec<u8>) -> Option<(Arc<MemoNode>, bool)> {
+pub(crate) fn find_node(
+    run: &mut FoldRun,
+    t: &mut Tables,
+    p: u32,
+    at: u64,
+    bytes: Vec<u8>,
+) -> Option<(Arc<MemoNode>, bool)> {
     let memo = run.memo.clone()?;
     let mut key = CanonicalKey(vec![b'S']);
     key.0.extend(CanonicalKey::head(t, at, &run.guard).0);
@@ -83,7 +89,7 @@ pub fn find_node(run: &mut FoldRun, t: &mut Tables, p: u32, at: u64, bytes: Vec<
 }
 
 /// What never changes about `p`'s rows while no others join.
-pub fn partition_shape(run: &mut FoldRun, t: &Tables, p: u32) -> Arc<[u8]> {
+pub(crate) fn partition_shape(run: &mut FoldRun, t: &Tables, p: u32) -> Arc<[u8]> {
     let partition = &run.partitions[p as usize];
     if let Some(shape) = &partition.shape {
         return Arc::clone(shape);

@@ -6,7 +6,7 @@ use crate::engine::fold::rows::partition_rows::Member;
 use crate::engine::fold::rows::partition_rows::PortBase;
 use std::sync::Arc;
 
-use crate::columns::{NEVER, NONE, Tables, qp};
+use crate::columns::{NEVER, NONE, NicIdx, PortIdx, Tables, qp};
 use crate::engine::cpu::nic;
 use crate::engine::fold::memo::outcome::{FinalState, MemberFinal, NicFinal};
 use crate::engine::fold::rows::cc_state;
@@ -19,25 +19,25 @@ use crate::engine::fold::run::restore::restore_members;
 use crate::engine::fold::run::turn_order::schedule_nic;
 
 /// Retires looked-up partition `p`.
-pub fn retire_looked_up(run: &mut FoldRun, t: &mut Tables, p: u32, final_state: &FinalState) {
+pub(crate) fn retire_looked_up(run: &mut FoldRun, t: &mut Tables, p: u32, final_state: &FinalState) {
     run.stats.hits += 1;
     restore_members(run, t, p);
     let partition = &run.partitions[p as usize];
     for (&n, end) in partition.rows.nics.iter().zip(&final_state.nics) {
-        let row = &mut t.nics[n as usize];
+        let row = &mut t.nics[n];
         row.tx_bytes += end.tx_bytes;
         row.hops += end.hops;
         row.rr = end.rr;
         row.qp_n = end.order.len() as u32;
         for (k, &m) in end.order.iter().enumerate() {
-            t.order[row.flow_first as usize + k] = partition.rows.members[m as usize].flow;
+            t.order[row.flow_first.usize() + k] = partition.rows.members[m as usize].flow;
         }
     }
     for (&port, end) in partition.rows.ports.iter().zip(&final_state.ports) {
-        end.count(&mut t.ports[port as usize]);
+        end.count(&mut t.ports[port]);
     }
     for (m, end) in partition.rows.members.iter().zip(&final_state.members) {
-        let f = m.flow as usize;
+        let f = m.flow;
         let (tx, rx) = end.applied(t, &t.flow_tx[f], &t.flow_rx[f], partition.start);
         t.flow_tx[f] = cc_state::kept_or_own(t, &t.flow_tx[f], tx);
         t.flow_rx[f] = rx;
@@ -53,7 +53,7 @@ pub fn retire_looked_up(run: &mut FoldRun, t: &mut Tables, p: u32, final_state: 
 }
 
 /// Retires simulated partition `p`, which is idle; everything else has advanced as far.
-pub fn retire_idle(run: &mut FoldRun, t: &mut Tables, p: u32) {
+pub(crate) fn retire_idle(run: &mut FoldRun, t: &mut Tables, p: u32) {
     let end = run.partitions[p as usize].retires_at;
     run.partitions[p as usize].covered = NEVER;
     flush_covered(run, p, end);
@@ -64,21 +64,16 @@ pub fn retire_idle(run: &mut FoldRun, t: &mut Tables, p: u32) {
 }
 
 /// Records what came of simulated partition `p`, which is idle since before `end`.
-pub fn record_final_state(run: &mut FoldRun, t: &Tables, p: u32, end: u64) {
+pub(crate) fn record_final_state(run: &mut FoldRun, t: &Tables, p: u32, end: u64) {
     let partition = &run.partitions[p as usize];
-    run.stats.hops_simulated += partition
-        .rows
-        .nics
-        .iter()
-        .zip(&partition.rows.nic_base)
-        .map(|(&n, base)| t.nics[n as usize].hops - base.1)
-        .sum::<u64>();
+    run.stats.hops_simulated +=
+        partition.rows.nics.iter().zip(&partition.rows.nic_base).map(|(&n, base)| t.nics[n].hops - base.1).sum::<u64>();
     run.stats.hops_simulated += partition
         .rows
         .ports
         .iter()
         .zip(&partition.rows.port_base)
-        .map(|(&q, base)| t.ports[q as usize].hops - base.hops)
+        .map(|(&q, base)| t.ports[q].hops - base.hops)
         .sum::<u64>();
     let (Some(cursor), Some(memo)) = (&partition.cursor, &run.memo) else { return };
     let size = FinalState::bytes(partition.rows.nics.len(), partition.rows.ports.len(), partition.rows.members.len());
@@ -90,22 +85,22 @@ pub fn record_final_state(run: &mut FoldRun, t: &Tables, p: u32, end: u64) {
     }
 }
 
-pub fn final_state(run: &FoldRun, t: &Tables, partition: &Partition, end: u64) -> FinalState {
-    let nic = |(&n, &(tx_bytes, hops)): (&u32, &(u64, u64))| {
-        let row = &t.nics[n as usize];
-        let turn = &t.order[row.flow_first as usize..(row.flow_first + row.qp_n) as usize];
+pub(crate) fn final_state(run: &FoldRun, t: &Tables, partition: &Partition, end: u64) -> FinalState {
+    let nic = |(&n, &(tx_bytes, hops)): (&NicIdx, &(u64, u64))| {
+        let row = &t.nics[n];
+        let turn = &t.order[row.flow_first.places(row.qp_n)];
         NicFinal {
             tx_bytes: row.tx_bytes - tx_bytes,
             hops: row.hops - hops,
             rr: row.rr,
-            order: turn.iter().map(|&f| run.index.member[f as usize]).collect(),
+            order: turn.iter().map(|&f| run.index.member[f.usize()]).collect(),
         }
     };
-    let port = |(&p, base): (&u32, &PortBase)| port_delta(t, p, base);
+    let port = |(&p, base): (&PortIdx, &PortBase)| port_delta(t, p, base);
     let member = |m: &Member| MemberFinal {
         start: partition.start,
-        tx: t.flow_tx[m.flow as usize],
-        rx: t.flow_rx[m.flow as usize],
+        tx: t.flow_tx[m.flow],
+        rx: t.flow_rx[m.flow],
         tx_before: m.tx,
         rx_before: m.rx,
     };
@@ -119,24 +114,24 @@ pub fn final_state(run: &FoldRun, t: &Tables, partition: &Partition, end: u64) -
 }
 
 /// Dissolves partition `p`: its rows are idle again.
-pub fn dissolve(run: &mut FoldRun, t: &mut Tables, p: u32) {
+pub(crate) fn dissolve(run: &mut FoldRun, t: &mut Tables, p: u32) {
     let partition = std::mem::replace(&mut run.partitions[p as usize], Partition::new(0));
     run.spare.push(p);
     for m in &partition.rows.members {
-        run.index.member[m.flow as usize] = NONE;
-        t.flow_tx[m.flow as usize].flags |= qp::HELD;
+        run.index.member[m.flow.usize()] = NONE;
+        t.flow_tx[m.flow].flags |= qp::HELD;
     }
     for (&port, base) in partition.rows.ports.iter().zip(&partition.rows.port_base) {
-        run.index.port_partition[port as usize] = NONE;
-        let row = &mut t.ports[port as usize];
+        run.index.port_partition[port.usize()] = NONE;
+        let row = &mut t.ports[port];
         row.max_q = row.max_q.max(base.max_q);
         // The end of a transmission that nothing waited for.
         row.busy = 0;
     }
     for &n in &partition.rows.nics {
-        run.index.nic_partition[n as usize] = NONE;
+        run.index.nic_partition[n.usize()] = NONE;
         // A deadline that nothing waits for any more.
-        t.nics[n as usize].rto = NEVER;
+        t.nics[n].rto = NEVER;
         nic::set_clock(t, n);
         schedule_nic(run, t, n);
     }

@@ -5,10 +5,12 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use crate::columns::NicIdx;
+
 /// Who goes first at one instant: idle NICs, whose rows may join; then simulated partitions; then looked-up ones, which
 /// may need what was just simulated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum TurnRank {
+pub(crate) enum TurnRank {
     Idle,
     Simulate,
     LookUp,
@@ -16,11 +18,11 @@ pub enum TurnRank {
 
 /// Queues of what happens next.
 #[derive(Default)]
-pub struct TurnSchedule {
+pub(crate) struct TurnSchedule {
     /// (when, rank, NIC): an idle NIC, or the first NIC of a partition. Void if it no longer agrees with the row.
-    pub heap: BinaryHeap<Reverse<(u64, TurnRank, u32)>>,
+    pub heap: BinaryHeap<Reverse<(u64, TurnRank, NicIdx)>>,
     /// (when, first NIC): samplings of simulated partitions. Void if it no longer agrees with the partition.
-    pub samplings: BinaryHeap<Reverse<(u64, u32)>>,
+    pub samplings: BinaryHeap<Reverse<(u64, NicIdx)>>,
     /// Gates whose signals have all arrived, by time and number.
     pub fired: BinaryHeap<Reverse<(u64, u32)>>,
     /// The time in `heap` of each idle NIC.

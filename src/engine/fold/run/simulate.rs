@@ -2,7 +2,7 @@
 //!
 //! Layer: fold/run.
 
-use crate::columns::{NEVER, NONE, SHARED_FLAGS, SHARED_HEADER, Tables, flag};
+use crate::columns::{NEVER, NicIdx, PortIdx, SHARED_FLAGS, SHARED_HEADER, Tables, flag};
 use crate::engine::cpu::key::START;
 use crate::engine::cpu::{forward, nic, plan};
 use crate::engine::fold::rows::cc_state::timers_run;
@@ -16,7 +16,7 @@ use std::mem::take;
 /// Runs the systems over the rows of `p`, from `at` up to `end`; returns the partition that they belong to then. A NIC
 /// that needs rows outside `p` stops, unless that is at `at`: rows join only when they are the earliest of all.
 /// PRECONDITION: no next event is more than a step before `end`.
-pub fn window(run: &mut FoldRun, t: &mut Tables, p: u32, at: u64, end: u64) -> Result<u32, Stop> {
+pub(crate) fn window(run: &mut FoldRun, t: &mut Tables, p: u32, at: u64, end: u64) -> Result<u32, Stop> {
     let own = t.exps[0].end_len;
     run.ingress_peaks.begin(at, end);
     let partition = &mut run.partitions[p as usize];
@@ -35,20 +35,22 @@ pub fn window(run: &mut FoldRun, t: &mut Tables, p: u32, at: u64, end: u64) -> R
         }
         partition.rows.peaks[place] = peak;
         let (ends, peaks, local) = (&partition.rows.ends, &partition.rows.peaks, &run.index.end_local);
-        let held = |port: usize| {
-            ends.get(local[port] as usize).filter(|&&end| end as usize == port).map(|_| peaks[local[port] as usize])
+        let held = |port: PortIdx| {
+            ends.get(local[port.usize()] as usize)
+                .filter(|&&end| end == port)
+                .map(|_| peaks[local[port.usize()] as usize])
         };
         // Without this check, memory might fill up before the interval ends.
         if !run.guard.may_hold(t, ends[place], held) {
             return Err(Stop::Abandon(reason::BUFFER));
         }
     }
-    let mut held: Vec<u32> = Vec::new();
+    let mut held: Vec<NicIdx> = Vec::new();
     for k in 0..run.partitions[p as usize].rows.nics.len() {
         let n = run.partitions[p as usize].rows.nics[k];
-        if t.clocks[n as usize] < end || t.clocks[(own + n) as usize] < end {
+        if t.clocks[n.usize()] < end || t.clocks[n.end().own_clock(own)] < end {
             nic::nic(t, n, end);
-            if t.clocks[(own + n) as usize] < end {
+            if t.clocks[n.end().own_clock(own)] < end {
                 held.push(n);
             }
         }
@@ -64,17 +66,17 @@ pub fn window(run: &mut FoldRun, t: &mut Tables, p: u32, at: u64, end: u64) -> R
 
 /// Runs the switch systems up to `end` over rows of a partition: link ends at switches, with the peak of each, and
 /// ports. Returns whether something random happened.
-pub fn switches(
+pub(crate) fn switches(
     run: &mut FoldRun,
     t: &mut Tables,
-    ends: &[u32],
+    ends: &[PortIdx],
     peaks: &[u32],
-    ports: &[u32],
+    ports: &[PortIdx],
     end: u64,
 ) -> Result<bool, Stop> {
     let (nics, own, words) = (t.exps[0].nic_len, t.exps[0].end_len, t.exps[0].mask_words);
     for (k, (&i, &peak)) in ends.iter().zip(peaks).enumerate() {
-        if t.clocks[(nics + i) as usize] < end {
+        if t.clocks[i.end(nics).usize()] < end {
             receive(run, t, k, i, peak, end)?;
         }
     }
@@ -84,16 +86,16 @@ pub fn switches(
     let mut drew = false;
     let timers = timers_run(t) || t.fold_hints.random_marks;
     for &port in ports {
-        let first = plan::want_word(t, port, 0) as usize;
+        let first = plan::request_word(t, port, 0) as usize;
         let wanted = t.shared[first..first + words as usize].iter().any(|&word| word != 0);
-        if wanted || t.clocks[(own + nics + port) as usize] < end {
-            let (draws, marks) = (t.ports[port as usize].draws, t.ports[port as usize].marks);
-            let wire = t.wires[t.ports[port as usize].peer as usize];
+        if wanted || t.clocks[port.end(nics).own_clock(own)] < end {
+            let (draws, marks) = (t.ports[port].draws, t.ports[port].marks);
+            let wire = t.wires[t.ports[port].peer];
             forward::forward(t, port, end);
-            if run.ingress_peaks.is_watching(t.ports[port as usize].switch_idx) {
+            if run.ingress_peaks.is_watching(t.ports[port].switch_idx) {
                 run.ingress_peaks.departures(t, port, wire.tail);
             }
-            let row = &t.ports[port as usize];
+            let row = &t.ports[port];
             drew |= row.draws != draws || (timers && row.marks != marks);
         }
     }
@@ -102,15 +104,22 @@ pub fn switches(
 
 /// Plans what arrives at switch port `i`, the `k`-th of the partition's ends, before `end`, and counts it at once: an
 /// independent switch needs no more.
-pub fn receive(run: &mut FoldRun, t: &mut Tables, k: usize, i: u32, peak: u32, end: u64) -> Result<(), Stop> {
+pub(crate) fn receive(
+    run: &mut FoldRun,
+    t: &mut Tables,
+    k: usize,
+    i: PortIdx,
+    peak: u32,
+    end: u64,
+) -> Result<(), Stop> {
     plan::plan(t, i, end);
-    let row = &mut t.ports[i as usize];
+    let row = &mut t.ports[i];
     let bytes = take(&mut row.arr_bytes);
     row.arr_n = 0;
-    if row.in_frames != NONE {
+    if row.in_frames.is_some() {
         return Err(Stop::Abandon(reason::FRAMES));
     }
-    let word = (SHARED_HEADER + i) as usize;
+    let word = (SHARED_HEADER + i.0) as usize;
     let held = t.shared[word];
     t.shared[word] = held.wrapping_add(bytes);
     if t.shared[word] > peak {
@@ -120,29 +129,29 @@ pub fn receive(run: &mut FoldRun, t: &mut Tables, k: usize, i: u32, peak: u32, e
 }
 
 /// NICs that stopped because a queue pair needs rows outside `p`: these rows join, if that is at `at`.
-pub fn join_stalled(
+pub(crate) fn join_stalled(
     run: &mut FoldRun,
     t: &mut Tables,
     p: u32,
-    mut held: Vec<u32>,
+    mut held: Vec<NicIdx>,
     at: u64,
     end: u64,
 ) -> Result<u32, Stop> {
     let own = t.exps[0].end_len;
     let mut p = p;
-    while let Some(k) = (0..held.len()).find(|&k| t.clocks[(own + held[k]) as usize] <= at) {
+    while let Some(k) = (0..held.len()).find(|&k| t.clocks[held[k].end().own_clock(own)] <= at) {
         let n = held[k];
         let next = nic::next_event(t, n);
         let flow = if next.kind == START {
-            let row = &t.nics[n as usize];
+            let row = &t.nics[n];
             row.flow_first + row.flow_next
         } else {
-            t.tasks[t.nics[n as usize].task_head as usize].flow
+            t.tasks[t.nics[n].task_head].flow
         };
         drain(run, t, p);
         p = (run.join)(run, t, n, flow, next.t)?;
         nic::nic(t, n, end);
-        if t.clocks[(own + n) as usize] > at {
+        if t.clocks[n.end().own_clock(own)] > at {
             held.remove(k);
         }
     }
@@ -150,7 +159,7 @@ pub fn join_stalled(
 }
 
 /// Does what the flags of the experiment ask for after a turn.
-pub fn check_flags(run: &mut FoldRun, t: &mut Tables) -> Result<(), Stop> {
+pub(crate) fn check_flags(run: &mut FoldRun, t: &mut Tables) -> Result<(), Stop> {
     let flags = t.shared[SHARED_FLAGS as usize];
     if flags & (flag::OVER_BUFFER | flag::POOL_EMPTY | flag::GAVE_UP | flag::TO_RETURN) != 0 {
         return Err(Stop::Abandon(reason::FLAG));
@@ -162,7 +171,7 @@ pub fn check_flags(run: &mut FoldRun, t: &mut Tables) -> Result<(), Stop> {
 }
 
 /// When simulated partition `p` goes on, be it to retire.
-pub fn next_event_at(run: &mut FoldRun, t: &Tables, p: u32) -> u64 {
+pub(crate) fn next_event_at(run: &mut FoldRun, t: &Tables, p: u32) -> u64 {
     let partition = &mut run.partitions[p as usize];
     let next = partition.next_events(t);
     partition.retires_at =

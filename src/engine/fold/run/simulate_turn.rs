@@ -14,7 +14,7 @@ use crate::engine::fold::run::stop::Stop;
 use crate::engine::fold::run::turn_order::schedule_partition;
 
 /// Simulates partition `p` from `at`; it is the earliest of all.
-pub fn simulate_turn(run: &mut FoldRun, t: &mut Tables, p: u32, at: u64) -> Result<(), Stop> {
+pub(crate) fn simulate_turn(run: &mut FoldRun, t: &mut Tables, p: u32, at: u64) -> Result<(), Stop> {
     if run.partitions[p as usize].retires_at <= at {
         retire_idle(run, t, p);
         return Ok(());

@@ -5,7 +5,7 @@
 use crate::engine::fold::run::counters::full;
 use std::sync::Arc;
 
-use crate::columns::{NONE, Tables, qp, task as bits};
+use crate::columns::{NONE, NicIdx, Tables, qp, task as bits};
 use crate::engine::cpu::{nic, task};
 use crate::engine::fold::memo::node::MessageEvent;
 use crate::engine::fold::memo::skip_plan::{SkipPlan, draw};
@@ -25,14 +25,14 @@ use crate::engine::fold::steady::skip::Skip;
 use crate::engine::fold::steady::skip_plan::plan;
 
 /// The plan for simulated partition `p`, whose working queue pairs are all steady, from `at` on.
-pub fn plan_skip(run: &mut FoldRun, t: &mut Tables, p: u32, at: u64, steady: &SteadyRates) -> SkipPlan {
+pub(crate) fn plan_skip(run: &mut FoldRun, t: &mut Tables, p: u32, at: u64, steady: &SteadyRates) -> SkipPlan {
     let plan = plan(t, &run.partitions[p as usize].rows, &run.index, steady);
     let state: Arc<[u8]> = write_snapshot(run, t, p, at).into();
     SkipPlan { draw: draw(&state), state, ..plan }
 }
 
 /// Skips `p`, whose rows are not in the tables, from `since`.
-pub fn begin_skip(run: &mut FoldRun, t: &Tables, p: u32, plan: Arc<SkipPlan>, since: u64, may_look_up: bool) {
+pub(crate) fn begin_skip(run: &mut FoldRun, t: &Tables, p: u32, plan: Arc<SkipPlan>, since: u64, may_look_up: bool) {
     run.stats.skips += 1;
     let partition = &mut run.partitions[p as usize];
     let skip = Skip::new(t, &partition.rows, plan, since, may_look_up);
@@ -45,7 +45,7 @@ pub fn begin_skip(run: &mut FoldRun, t: &Tables, p: u32, plan: Arc<SkipPlan>, si
 }
 
 /// Decides whether the skip of `p` that just began is audited. Of several skips from equal snapshots one is enough.
-pub fn select_for_audit(run: &mut FoldRun, t: &Tables, p: u32) {
+pub(crate) fn select_for_audit(run: &mut FoldRun, t: &Tables, p: u32) {
     let partition = &mut run.partitions[p as usize];
     let Some(skip) = &mut partition.skip else { return };
     if is_audited(&t.exps[0], skip.plan.draw) && run.audited.insert(skip.plan.draw) {
@@ -54,7 +54,7 @@ pub fn select_for_audit(run: &mut FoldRun, t: &Tables, p: u32) {
 }
 
 /// Reports to the tasks of skipped partition `p` all that happened by `at`; the skip may end.
-pub fn report_skipped(run: &mut FoldRun, t: &mut Tables, p: u32, at: u64) -> Result<(), Stop> {
+pub(crate) fn report_skipped(run: &mut FoldRun, t: &mut Tables, p: u32, at: u64) -> Result<(), Stop> {
     // When the skip ends, all events of that instant have been reported.
     let mut ends = None;
     while run.partitions[p as usize].skip.is_some() {
@@ -95,7 +95,7 @@ pub fn report_skipped(run: &mut FoldRun, t: &mut Tables, p: u32, at: u64) -> Res
 }
 
 /// Skipped partition `p` goes on to `at`, at which rows join it, and the skip ends.
-pub fn skip_up_to(run: &mut FoldRun, t: &mut Tables, p: u32, at: u64) -> Result<(), Stop> {
+pub(crate) fn skip_up_to(run: &mut FoldRun, t: &mut Tables, p: u32, at: u64) -> Result<(), Stop> {
     loop {
         let next = next_reported(run, t, p);
         if run.partitions[p as usize].skip.is_none() {
@@ -108,16 +108,11 @@ pub fn skip_up_to(run: &mut FoldRun, t: &mut Tables, p: u32, at: u64) -> Result<
         }
         report_skipped(run, t, p, next)?;
         collect_all(run, t, p);
-        let mut due: Vec<u32> = run.partitions[p as usize]
-            .rows
-            .nics
-            .iter()
-            .copied()
-            .filter(|&n| t.nics[n as usize].next_task <= next)
-            .collect();
+        let mut due: Vec<NicIdx> =
+            run.partitions[p as usize].rows.nics.iter().copied().filter(|&n| t.nics[n].next_task <= next).collect();
         due.sort_unstable();
         for n in due {
-            while run.partitions[p as usize].skip.is_some() && t.nics[n as usize].next_task <= next {
+            while run.partitions[p as usize].skip.is_some() && t.nics[n].next_task <= next {
                 // A post that joins rows needs a turn of its own, after the skip.
                 if !post_while_skipped(run, t, p, n, next) {
                     end_skip(run, t, p, next)?;
@@ -126,7 +121,7 @@ pub fn skip_up_to(run: &mut FoldRun, t: &mut Tables, p: u32, at: u64) -> Result<
             nic::set_clock(t, n);
             collect(run, t, n);
         }
-        if run.partitions[p as usize].rows.nics.iter().any(|&n| t.nics[n as usize].next_start <= next) {
+        if run.partitions[p as usize].rows.nics.iter().any(|&n| t.nics[n].next_start <= next) {
             return end_skip(run, t, p, next);
         }
     }
@@ -134,15 +129,15 @@ pub fn skip_up_to(run: &mut FoldRun, t: &mut Tables, p: u32, at: u64) -> Result<
 
 /// The first task under way of NIC `n` of skipped partition `p` is due at `at`. Returns whether it is done; otherwise
 /// the skip must end first.
-pub fn post_while_skipped(run: &mut FoldRun, t: &mut Tables, p: u32, n: u32, at: u64) -> bool {
-    let i = t.nics[n as usize].task_head;
-    let row = &t.tasks[i as usize];
+pub(crate) fn post_while_skipped(run: &mut FoldRun, t: &mut Tables, p: u32, n: NicIdx, at: u64) -> bool {
+    let i = t.nics[n].task_head;
+    let row = &t.tasks[i];
     if row.flags & bits::MESSAGE == 0 {
         let key = task::key(t, i);
         task::due(t, n, &key);
         return true;
     }
-    let m = run.index.member[row.flow as usize];
+    let m = run.index.member[row.flow.usize()];
     let partition = &mut run.partitions[p as usize];
     let Some(skip) = &mut partition.skip else { return false };
     let going = m != NONE && partition.rows.members[m as usize].routed && waits_its_turn(t);
@@ -156,7 +151,7 @@ pub fn post_while_skipped(run: &mut FoldRun, t: &mut Tables, p: u32, n: u32, at:
 }
 
 /// Ends the skip of `p` at `at`: its rows are in the tables again.
-pub fn end_skip(run: &mut FoldRun, t: &mut Tables, p: u32, at: u64) -> Result<(), Stop> {
+pub(crate) fn end_skip(run: &mut FoldRun, t: &mut Tables, p: u32, at: u64) -> Result<(), Stop> {
     let Some(skip) = run.partitions[p as usize].skip.take() else { return Ok(()) };
     for (m, member) in run.partitions[p as usize].rows.members.iter_mut().enumerate().filter(|(m, _)| skip.goes_on(*m))
     {
@@ -180,7 +175,7 @@ pub fn end_skip(run: &mut FoldRun, t: &mut Tables, p: u32, at: u64) -> Result<()
     for m in &mut partition.rows.members {
         (m.posts_in_rows, m.sent_in_rows) = (m.posted.len(), m.sent);
         if m.routed {
-            t.flow_tx[m.flow as usize].flags &= !qp::HELD;
+            t.flow_tx[m.flow].flags &= !qp::HELD;
         }
     }
     forget_finished_messages(run, p);

@@ -59,7 +59,7 @@ const TURNS_PER_TIMING: u64 = 17;
 
 /// Measures turns.
 #[derive(Default)]
-pub struct TurnTimer {
+pub(crate) struct TurnTimer {
     turns: u64,
     /// When the last turn was, ps.
     at: u64,
@@ -73,14 +73,14 @@ pub struct TurnTimer {
 }
 
 /// A timed turn: its start, and the time spent on checkpoints and audits before it.
-pub struct TimedTurn {
+pub(crate) struct TimedTurn {
     since: Instant,
     checkpointing: Duration,
 }
 
 impl TurnTimer {
     /// A turn at `at` begins.
-    pub fn begin_turn(&mut self, stats: &mut FoldStats, at: u64) -> Option<TimedTurn> {
+    pub(crate) fn begin_turn(&mut self, stats: &mut FoldStats, at: u64) -> Option<TimedTurn> {
         // The earliest goes a step ahead of the others. What it schedules may be earlier than the turn before.
         let at = at.max(self.at);
         stats.partition_ps += u128::from(self.alive) * u128::from(at - self.at);
@@ -93,7 +93,7 @@ impl TurnTimer {
     }
 
     /// The turn is over. `looked_up`: whether its partition was looked up; `None`: it was an idle NIC's.
-    pub fn end_turn(
+    pub(crate) fn end_turn(
         &mut self,
         stats: &mut FoldStats,
         alive: u64,
@@ -113,7 +113,7 @@ impl TurnTimer {
     }
 
     /// Turns took `spent` in all.
-    pub fn add_time(&mut self, stats: &mut FoldStats, spent: Duration) {
+    pub(crate) fn add_time(&mut self, stats: &mut FoldStats, spent: Duration) {
         self.spent += spent;
         let timed: Duration = self.timed.iter().sum();
         if timed.is_zero() {

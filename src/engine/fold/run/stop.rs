@@ -4,7 +4,7 @@
 
 /// Why a folded run stops.
 #[derive(Debug)]
-pub enum Stop {
+pub(crate) enum Stop {
     /// Not provably exact, for this reason: start over without folding.
     Abandon(&'static str),
     /// The unfolded engine would fail as well.
@@ -14,12 +14,12 @@ pub enum Stop {
 }
 
 /// Reasons to start over.
-pub mod reason {
-    pub const BUFFER: &str = "a shared buffer may have come near a pause or a drop";
-    pub const TIME: &str = "the time limit was reached";
-    pub const KIND: &str = "a NIC without a partition has something other than a start or a task to do";
-    pub const FLAG: &str = "buffer, pool, retries or orphans ask for the whole network";
-    pub const STUCK: &str = "nothing is left to happen, and not all is done";
-    pub const FRAMES: &str = "a pause frame arrived";
-    pub const BACKING_STORE: &str = "a state that was left on the disk is not to be had";
+pub(crate) mod reason {
+    pub(crate) const BUFFER: &str = "a shared buffer may have come near a pause or a drop";
+    pub(crate) const TIME: &str = "the time limit was reached";
+    pub(crate) const KIND: &str = "a NIC without a partition has something other than a start or a task to do";
+    pub(crate) const FLAG: &str = "buffer, pool, retries or a packet record to return ask for the whole network";
+    pub(crate) const STUCK: &str = "nothing is left to happen, and not all is done";
+    pub(crate) const FRAMES: &str = "a pause frame arrived";
+    pub(crate) const BACKING_STORE: &str = "a state that was left on the disk is not to be had";
 }

@@ -4,16 +4,16 @@
 
 use std::cmp::Reverse;
 
-use crate::columns::{NEVER, NONE, Tables};
+use crate::columns::{NEVER, NONE, NicIdx, Tables};
 use crate::engine::cpu::schedule;
 use crate::engine::fold::run::fold_run::FoldRun;
 use crate::engine::fold::run::schedule::TurnRank;
 
 /// The earliest of all.
-pub fn peek(run: &mut FoldRun) -> Option<(u64, u32)> {
+pub(crate) fn peek(run: &mut FoldRun) -> Option<(u64, NicIdx)> {
     while let Some(&Reverse((at, rank, n))) = run.schedule.heap.peek() {
-        let valid = match run.index.nic_partition[n as usize] {
-            NONE => rank == TurnRank::Idle && run.schedule.idle_at[n as usize] == at,
+        let valid = match run.index.nic_partition[n.usize()] {
+            NONE => rank == TurnRank::Idle && run.schedule.idle_at[n.usize()] == at,
             p => {
                 run.partitions[p as usize].first == n
                     && run.partitions[p as usize].next == at
@@ -28,27 +28,27 @@ pub fn peek(run: &mut FoldRun) -> Option<(u64, u32)> {
     None
 }
 
-pub fn turn_rank(run: &FoldRun, p: u32) -> TurnRank {
+pub(crate) fn turn_rank(run: &FoldRun, p: u32) -> TurnRank {
     if run.partitions[p as usize].looked_up { TurnRank::LookUp } else { TurnRank::Simulate }
 }
 
 /// NIC `n` may have something to do earlier than scheduled.
-pub fn schedule_nic(run: &mut FoldRun, t: &Tables, n: u32) {
-    let row = &t.nics[n as usize];
+pub(crate) fn schedule_nic(run: &mut FoldRun, t: &Tables, n: NicIdx) {
+    let row = &t.nics[n];
     let at = row.next_task.min(row.next_start);
-    match run.index.nic_partition[n as usize] {
+    match run.index.nic_partition[n.usize()] {
         NONE => {
-            if at != NEVER && run.schedule.idle_at[n as usize] != at {
+            if at != NEVER && run.schedule.idle_at[n.usize()] != at {
                 run.schedule.heap.push(Reverse((at, TurnRank::Idle, n)));
             }
-            run.schedule.idle_at[n as usize] = at;
+            run.schedule.idle_at[n.usize()] = at;
         }
         p => schedule_partition(run, p, at),
     }
 }
 
 /// Partition `p` has something to do at `at`.
-pub fn schedule_partition(run: &mut FoldRun, p: u32, at: u64) {
+pub(crate) fn schedule_partition(run: &mut FoldRun, p: u32, at: u64) {
     let rank = turn_rank(run, p);
     let partition = &mut run.partitions[p as usize];
     partition.next = partition.next.min(at);
@@ -58,16 +58,16 @@ pub fn schedule_partition(run: &mut FoldRun, p: u32, at: u64) {
 }
 
 /// Lets the signals that NIC `n` gave reach their gates.
-pub fn collect(run: &mut FoldRun, t: &mut Tables, n: u32) {
+pub(crate) fn collect(run: &mut FoldRun, t: &mut Tables, n: NicIdx) {
     let fired = &mut run.schedule.fired;
     schedule::collect_into(t, n, &mut |t, g| fired.push(Reverse((t.gates[g as usize].latest, g))));
 }
 
 /// Lets the signals that NICs of `p` gave reach their gates.
-pub fn collect_all(run: &mut FoldRun, t: &mut Tables, p: u32) {
+pub(crate) fn collect_all(run: &mut FoldRun, t: &mut Tables, p: u32) {
     for k in 0..run.partitions[p as usize].rows.nics.len() {
         let n = run.partitions[p as usize].rows.nics[k];
-        if t.nics[n as usize].signals != NONE {
+        if t.nics[n].signals != NONE {
             collect(run, t, n);
         }
     }

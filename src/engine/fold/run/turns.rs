@@ -11,7 +11,8 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use crate::columns::{
-    FoldHints, NEVER, NONE, SHARED_FLAGS, SHARED_FLOWS_LEFT, Tables, cc, flag, mode, qp, status, task as bits,
+    FoldHints, NEVER, NONE, NicIdx, SHARED_FLAGS, SHARED_FLOWS_LEFT, Tables, TaskIdx, cc, flag, mode, qp, status,
+    task as bits,
 };
 use crate::engine::cpu::key::{EventKey, START, TASK};
 use crate::engine::cpu::{analytical, nic, task};
@@ -36,7 +37,7 @@ use crate::engine::fold::steady::sampling::is_steadying;
 /// Begins to fold `t`, if that is possible at all.
 ///
 /// PRECONDITION: `t` holds one experiment that has not taken a step.
-pub fn begin(t: &mut Tables, memo: &Arc<Memo>, checkpoint_hops: u64) -> Option<FoldRun> {
+pub(crate) fn begin(t: &mut Tables, memo: &Arc<Memo>, checkpoint_hops: u64) -> Option<FoldRun> {
     let e = &t.exps[0];
     if t.tasks.is_empty() || e.rtt_cap > 0 {
         return None;
@@ -74,14 +75,14 @@ pub fn begin(t: &mut Tables, memo: &Arc<Memo>, checkpoint_hops: u64) -> Option<F
         timer: TurnTimer::default(),
         join,
     };
-    for n in 0..t.nics.len() as u32 {
+    for n in NicIdx::all(t.nics.len() as u32) {
         schedule_nic(&mut run, t, n);
     }
     Some(run)
 }
 
 /// Runs `turns` turns, or to the end.
-pub fn turns(run: &mut FoldRun, t: &mut Tables, turns: u32, limit: u64) -> Result<(), Stop> {
+pub(crate) fn turns(run: &mut FoldRun, t: &mut Tables, turns: u32, limit: u64) -> Result<(), Stop> {
     run.limit = limit;
     for _ in 0..turns {
         let top = peek(run);
@@ -119,7 +120,7 @@ pub fn turns(run: &mut FoldRun, t: &mut Tables, turns: u32, limit: u64) -> Resul
         }
         run.schedule.heap.pop();
         let timed_turn = run.timer.begin_turn(&mut run.stats, at);
-        let p = run.index.nic_partition[n as usize];
+        let p = run.index.nic_partition[n.usize()];
         let looked_up = (p != NONE).then(|| run.partitions[p as usize].looked_up);
         run.ticket.may_wait = looked_up != Some(false);
         let done = match looked_up {
@@ -137,8 +138,8 @@ pub fn turns(run: &mut FoldRun, t: &mut Tables, turns: u32, limit: u64) -> Resul
 }
 
 /// Schedules the turn of NIC `n`, or of its partition, at `at` again.
-pub fn repeat_turn(run: &mut FoldRun, t: &mut Tables, n: u32, at: u64) {
-    match run.index.nic_partition[n as usize] {
+pub(crate) fn repeat_turn(run: &mut FoldRun, t: &mut Tables, n: NicIdx, at: u64) {
+    match run.index.nic_partition[n.usize()] {
         NONE => {
             nic::set_clock(t, n);
             schedule_nic(run, t, n);
@@ -148,18 +149,18 @@ pub fn repeat_turn(run: &mut FoldRun, t: &mut Tables, n: u32, at: u64) {
 }
 
 /// Serves gate `g`, the first that fired: none can fire earlier any more.
-pub fn serve(run: &mut FoldRun, t: &mut Tables, g: u32) {
+pub(crate) fn serve(run: &mut FoldRun, t: &mut Tables, g: u32) {
     analytical::serve(t, g);
     let g = g as usize;
     for k in t.gates[g].first..t.gates[g].first + t.gates[g].n {
-        let owner = t.tasks[t.edges[k as usize] as usize].owner;
+        let owner = t.tasks[TaskIdx(t.edges[k as usize])].owner;
         schedule_nic(run, t, owner);
     }
 }
 
 /// Does the tasks of an idle NIC at one instant, up to the first that needs the network.
-pub fn idle_turn(run: &mut FoldRun, t: &mut Tables, n: u32, at: u64) -> Result<(), Stop> {
-    run.schedule.idle_at[n as usize] = NEVER;
+pub(crate) fn idle_turn(run: &mut FoldRun, t: &mut Tables, n: NicIdx, at: u64) -> Result<(), Stop> {
+    run.schedule.idle_at[n.usize()] = NEVER;
     loop {
         let next = next_idle(t, n);
         if next.t > at {
@@ -167,11 +168,11 @@ pub fn idle_turn(run: &mut FoldRun, t: &mut Tables, n: u32, at: u64) -> Result<(
         }
         let flow = match next.kind {
             START => {
-                let row = &t.nics[n as usize];
+                let row = &t.nics[n];
                 Some(row.flow_first + row.flow_next)
             }
             TASK => {
-                let row = &t.tasks[t.nics[n as usize].task_head as usize];
+                let row = &t.tasks[t.nics[n].task_head];
                 (row.flags & bits::MESSAGE != 0).then_some(row.flow)
             }
             _ => return Err(Stop::Abandon(reason::KIND)),
@@ -189,7 +190,7 @@ pub fn idle_turn(run: &mut FoldRun, t: &mut Tables, n: u32, at: u64) -> Result<(
     }
     nic::set_clock(t, n);
     collect(run, t, n);
-    if run.index.nic_partition[n as usize] == NONE {
+    if run.index.nic_partition[n.usize()] == NONE {
         schedule_nic(run, t, n);
     }
     t.exps[0].now = t.exps[0].now.max(at);
@@ -197,7 +198,7 @@ pub fn idle_turn(run: &mut FoldRun, t: &mut Tables, n: u32, at: u64) -> Result<(
 }
 
 /// Nothing is left to happen.
-pub fn finish(run: &mut FoldRun, t: &mut Tables) -> Result<(), Stop> {
+pub(crate) fn finish(run: &mut FoldRun, t: &mut Tables) -> Result<(), Stop> {
     if t.shared[SHARED_FLOWS_LEFT as usize] > 0 {
         // Stuck: the unfolded engine stops where the diagnosis expects it.
         return Err(Stop::Abandon(reason::STUCK));
@@ -217,8 +218,8 @@ pub fn finish(run: &mut FoldRun, t: &mut Tables) -> Result<(), Stop> {
 
 /// The next event of NIC `n`, which is mostly a task.
 #[inline]
-fn next_idle(t: &Tables, n: u32) -> EventKey {
-    let row = &t.nics[n as usize];
-    let others = row.busy_until.min(t.clocks[n as usize]).min(row.timer).min(row.rto).min(row.next_start);
+fn next_idle(t: &Tables, n: NicIdx) -> EventKey {
+    let row = &t.nics[n];
+    let others = row.busy_until.min(t.clocks[n.usize()]).min(row.timer).min(row.rto).min(row.next_start);
     if row.next_task < others { task::key(t, row.task_head) } else { nic::next_event(t, n) }
 }

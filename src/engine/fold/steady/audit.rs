@@ -55,6 +55,6 @@ impl Audit {
 }
 
 /// Whether the skip with this `draw` is audited.
-pub fn is_audited(e: &Exp, draw: u32) -> bool {
+pub(crate) fn is_audited(e: &Exp, draw: u32) -> bool {
     u64::from(hash32(draw, 0, 0, e.seed)) * WHOLE < u64::from(e.audit_ppm) << 32
 }

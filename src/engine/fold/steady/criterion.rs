@@ -2,7 +2,7 @@
 //!
 //! Layer: fold/steady.
 
-use crate::columns::{NEVER, Tables};
+use crate::columns::{FlowIdx, NEVER, Tables};
 use crate::engine::fold::memo::skip_plan::SkipPlan;
 use crate::engine::fold::rows::index::RowIndex;
 use crate::engine::fold::rows::message_stream::MessageStream;
@@ -13,7 +13,7 @@ use crate::engine::fold::steady::skip_plan::is_overloaded;
 
 /// A partition, as far as its steadiness depends on it.
 #[derive(Clone, Copy)]
-pub struct PartitionView<'a> {
+pub(crate) struct PartitionView<'a> {
     pub rows: &'a PartitionRows,
     pub index: &'a RowIndex,
     pub detector: &'a Detector,
@@ -25,7 +25,7 @@ pub struct PartitionView<'a> {
 
 /// The rates of the partition, if all of `working`, queue pairs by local numbers, are steady. PRECONDITION: a whole
 /// window has been sampled.
-pub fn steady(t: &Tables, view: PartitionView, working: &[u32], whole: bool) -> Option<SteadyRates> {
+pub(crate) fn steady(t: &Tables, view: PartitionView, working: &[u32], whole: bool) -> Option<SteadyRates> {
     let PartitionView { rows, detector, .. } = view;
     let rule = detector.rule?;
     let e = &t.exps[0];
@@ -38,7 +38,7 @@ pub fn steady(t: &Tables, view: PartitionView, working: &[u32], whole: bool) -> 
     let mut holds = detector.queues_hold(u64::from(e.payload), samples);
     for &m in working {
         let f = rows.members[m as usize].flow;
-        if t.flow_tx[f as usize].start != NEVER || is_idle(t, f) || repeats(t, f) {
+        if t.flow_tx[f].start != NEVER || is_idle(t, f) || repeats(t, f) {
             return None;
         }
         holds = holds.min(detector.member_holds(m as usize, t, f, samples)?);
@@ -51,8 +51,8 @@ pub fn steady(t: &Tables, view: PartitionView, working: &[u32], whole: bool) -> 
     let n = rows.members.len();
     let (mut packets, mut work, mut turns) = (Vec::with_capacity(n), Vec::with_capacity(n), Vec::with_capacity(n));
     for (k, (m, &(before, _))) in rows.members.iter().zip(&first.members).enumerate() {
-        let tx = &t.flow_tx[m.flow as usize];
-        let posted: u64 = m.posted.iter().map(|&(i, _)| t.tasks[i as usize].bytes).sum();
+        let tx = &t.flow_tx[m.flow];
+        let posted: u64 = m.posted.iter().map(|&(i, _)| t.tasks[i].bytes).sum();
         let stream = MessageStream::new(t, m, tx.size - posted);
         let (from, to) = (stream.packet(before), stream.packet(tx.snd_una));
         packets.push(to - from);
@@ -75,7 +75,7 @@ pub fn steady(t: &Tables, view: PartitionView, working: &[u32], whole: bool) -> 
 /// Packet-hops that a skip of `working` queue pairs would save if nothing else is posted and rates hold.
 fn promises(t: &Tables, rows: &PartitionRows, working: &[u32], steady: &SteadyRates) -> u64 {
     let lasts = |&m: &u32| {
-        let tx = &t.flow_tx[rows.members[m as usize].flow as usize];
+        let tx = &t.flow_tx[rows.members[m as usize].flow];
         (u128::from(tx.size - tx.snd_una) * u128::from(steady.window) / u128::from(steady.work[m as usize].max(1)))
             as u64
     };
@@ -89,7 +89,7 @@ fn promises(t: &Tables, rows: &PartitionRows, working: &[u32], steady: &SteadyRa
 
 /// Whether more is in flight of queue pair `f` than its receiver has yet to see: after a timeout it repeats what may
 /// have arrived.
-fn repeats(t: &Tables, f: u32) -> bool {
-    let (tx, rx) = (&t.flow_tx[f as usize], &t.flow_rx[f as usize]);
+fn repeats(t: &Tables, f: FlowIdx) -> bool {
+    let (tx, rx) = (&t.flow_tx[f], &t.flow_rx[f]);
     rx.expected > tx.snd_nxt || tx.sent_bytes - rx.arrived_bytes != tx.snd_nxt - rx.expected
 }

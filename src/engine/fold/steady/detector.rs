@@ -10,7 +10,7 @@
 
 use std::collections::VecDeque;
 
-use crate::columns::{NEVER, Tables, cc, metric, mode, qp};
+use crate::columns::{FlowIdx, NEVER, NicIdx, Tables, cc, metric, mode, qp};
 use crate::engine::fold::memo::outcome::PartitionPiece;
 use crate::engine::fold::memo::skip_plan::DRIFT_PPM;
 use crate::engine::fold::rows::advanced_rows::FRACTION;
@@ -30,7 +30,7 @@ const SKIP_GROWTH: u64 = 4;
 
 /// How a partition is sampled.
 #[derive(Clone, Copy, Debug)]
-pub struct DetectorRule {
+pub(crate) struct DetectorRule {
     pub theta_ppm: u64,
     pub samples: usize,
     /// Samples that suffice where congestion control is inactive.
@@ -42,12 +42,12 @@ pub struct DetectorRule {
 
 /// What decides a partition's rule, as far as it has been counted.
 #[derive(Clone)]
-pub struct ContentionTraits {
+pub(crate) struct ContentionTraits {
     /// How many members were counted.
     pub members: usize,
     /// How many queue pairs share each NIC and port, by local numbers; and who sent through the port last.
     pub nics: Vec<u64>,
-    pub ports: Vec<(u64, u32)>,
+    pub ports: Vec<(u64, NicIdx)>,
     /// The most that share a transmitter; whether several senders meet at one.
     pub flows: u64,
     pub contended: bool,
@@ -79,14 +79,14 @@ impl Default for ContentionTraits {
 
 impl DetectorRule {
     /// How many samples a window has. `settled`: congestion control is inactive.
-    pub fn window(&self, settled: bool) -> usize {
+    pub(crate) fn window(&self, settled: bool) -> usize {
         if settled { self.few } else { self.samples }
     }
 }
 
 /// Samples of a partition since its rates may last have changed.
 #[derive(Clone, Default)]
-pub struct Detector {
+pub(crate) struct Detector {
     pub from: u64,
     pub rule: Option<DetectorRule>,
     pub traits: Option<ContentionTraits>,
@@ -99,7 +99,7 @@ pub struct Detector {
 
 /// One sample.
 #[derive(Clone)]
-pub struct DetectorSample {
+pub(crate) struct DetectorSample {
     /// Of each queue pair: bytes acknowledged in all, and the metric.
     pub members: Vec<(u64, u64)>,
     /// Of each queue pair, where congestion control acts once a round trip; else empty.
@@ -112,7 +112,7 @@ pub struct DetectorSample {
 
 /// A queue pair whose congestion control acts once a round trip.
 #[derive(Clone, Copy, Default)]
-pub struct CcActions {
+pub(crate) struct CcActions {
     /// Under HPCC the current rate, bit/s; else 0.
     rate: u64,
     /// The byte whose acknowledgement triggers the next action; what is acknowledged, what was sent.
@@ -123,7 +123,7 @@ pub struct CcActions {
 
 /// A partition is steady.
 #[derive(Clone)]
-pub struct SteadyRates {
+pub(crate) struct SteadyRates {
     /// The window in which that was observed, ps.
     pub window: u64,
     /// For how long it is assumed to last, ps; `NEVER` where nothing drifts.
@@ -144,14 +144,14 @@ pub struct SteadyRates {
 
 impl SteadyRates {
     /// For how long it may be skipped, ps.
-    pub fn lasts(&self) -> u64 {
+    pub(crate) fn lasts(&self) -> u64 {
         let trusted =
             if self.settled { NEVER } else { self.window.saturating_mul(SKIP_GROWTH.saturating_pow(self.level)) };
         self.holds.min(trusted)
     }
 
     /// The same for `piece` of the partition.
-    pub fn of(&self, piece: &PartitionPiece) -> SteadyRates {
+    pub(crate) fn of(&self, piece: &PartitionPiece) -> SteadyRates {
         SteadyRates {
             packets: piece.members.iter().map(|&m| self.packets[m as usize]).collect(),
             work: piece.members.iter().map(|&m| self.work[m as usize]).collect(),
@@ -163,27 +163,27 @@ impl SteadyRates {
 }
 
 impl Detector {
-    pub fn new(from: u64) -> Detector {
+    pub(crate) fn new(from: u64) -> Detector {
         Detector { from, ..Detector::default() }
     }
 
     /// When the next sample is due.
-    pub fn next(&self) -> u64 {
+    pub(crate) fn next(&self) -> u64 {
         self.rule.map_or(NEVER, |r| self.from + (self.taken + 1) * r.interval)
     }
 
     /// Whether a whole window has been sampled. `settled`: congestion control is inactive.
-    pub fn is_full(&self, settled: bool) -> bool {
+    pub(crate) fn is_full(&self, settled: bool) -> bool {
         self.rule.is_some_and(|r| !r.never_skips && self.history.len() > r.window(settled))
     }
 
     /// The sample `back` before the last one.
-    pub fn ago(&self, back: usize) -> &DetectorSample {
+    pub(crate) fn ago(&self, back: usize) -> &DetectorSample {
         &self.history[self.history.len() - 1 - back]
     }
 
     /// Starts again at `from`.
-    pub fn reset(&mut self, from: u64) {
+    pub(crate) fn reset(&mut self, from: u64) {
         self.from = self.from.max(from);
         self.history.clear();
         self.taken = 0;
@@ -191,7 +191,7 @@ impl Detector {
     }
 
     /// Takes a sample. PRECONDITION: all before [`Detector::next`] has happened, nothing at or after it.
-    pub fn take_sample(&mut self, t: &Tables, rows: &PartitionRows) {
+    pub(crate) fn take_sample(&mut self, t: &Tables, rows: &PartitionRows) {
         let Some(rule) = self.rule else { return };
         self.taken += 1;
         if rule.never_skips {
@@ -207,13 +207,13 @@ impl Detector {
             .members
             .iter()
             .enumerate()
-            .map(|(m, x)| (t.flow_tx[x.flow as usize].snd_una, measure(t, x.flow, last(m))))
+            .map(|(m, x)| (t.flow_tx[x.flow].snd_una, measure(t, x.flow, last(m))))
             .collect();
-        let queued = rows.ports.iter().map(|&p| u64::from(t.ports[p as usize].q_bytes)).sum();
-        let ports = rows.ports.iter().map(|&p| (t.ports[p as usize].q_area, t.ports[p as usize].marks)).collect();
+        let queued = rows.ports.iter().map(|&p| u64::from(t.ports[p].q_bytes)).sum();
+        let ports = rows.ports.iter().map(|&p| (t.ports[p].q_area, t.ports[p].marks)).collect();
         let hpcc = t.exps[0].cc == cc::HPCC;
-        let act = |f: u32| {
-            let tx = &t.flow_tx[f as usize];
+        let act = |f: FlowIdx| {
+            let tx = &t.flow_tx[f];
             CcActions { rate: if hpcc { tx.rate } else { 0 }, next: tx.last_seq, una: tx.snd_una, sent: tx.snd_nxt }
         };
         let acts = if acts_in_turns(t) { rows.members.iter().map(|x| act(x.flow)).collect() } else { Vec::new() };
@@ -224,7 +224,7 @@ impl Detector {
     }
 
     /// Whether queue pair `m` meets the criterion in the last `n` samples, and for how long, ps.
-    pub fn member_holds(&self, m: usize, t: &Tables, f: u32, n: usize) -> Option<u64> {
+    pub(crate) fn member_holds(&self, m: usize, t: &Tables, f: FlowIdx, n: usize) -> Option<u64> {
         let rule = self.rule?;
         let by_rate = (t.exps[0].modes >> mode::METRIC_SHIFT) & mode::METRIC_MASK == metric::RATE;
         let acked = |k: usize| self.ago(n - k).members[m].0;
@@ -244,7 +244,7 @@ impl Detector {
         if !steady || moved == 0 {
             return None;
         }
-        let tx = &t.flow_tx[f as usize];
+        let tx = &t.flow_tx[f];
         let window = n as u64 * rule.interval;
         if timers_pend(t, f, self.next() - rule.interval + window) || tx.n_paths > 1 || tx.snd_nxt >= tx.size {
             return None;
@@ -265,7 +265,7 @@ impl Detector {
 
     /// How many packets of `stream` queue pair `m` sent between two actions of its congestion control, on average over
     /// the last `n` samples, with [`FRACTION`] bits of fraction. 0: it did not act, or does not act once a round trip.
-    pub fn turn(&self, m: usize, stream: &MessageStream, n: usize) -> u64 {
+    pub(crate) fn turn(&self, m: usize, stream: &MessageStream, n: usize) -> u64 {
         let at = |ago: usize| self.ago(ago).acts.get(m).copied().unwrap_or_default();
         let turns = (0..n).map(|ago| {
             let (now, before) = (at(ago), at(ago + 1));
@@ -290,7 +290,7 @@ impl Detector {
 
     /// For how long the queues stay steady, by the last `n` samples, ps. Growth or drain that is certain, from one half
     /// to the other, does not count as steady at all: each skip would lose some of it.
-    pub fn queues_hold(&self, payload: u64, n: usize) -> u64 {
+    pub(crate) fn queues_hold(&self, payload: u64, n: usize) -> u64 {
         let Some(rule) = self.rule else { return 0 };
         let half = n / 2;
         let queued = |ago: usize| (ago..ago + half).map(move |k| self.ago(k).queued);
@@ -319,8 +319,8 @@ fn acts_in_turns(t: &Tables) -> bool {
 }
 
 /// The metric of queue pair `f`, unless it is the acknowledged bytes. `last`: those at the last sample.
-fn measure(t: &Tables, f: u32, last: Option<u64>) -> u64 {
-    let tx = &t.flow_tx[f as usize];
+fn measure(t: &Tables, f: FlowIdx, last: Option<u64>) -> u64 {
+    let tx = &t.flow_tx[f];
     let flying = tx.snd_nxt - tx.snd_una;
     match (t.exps[0].modes >> mode::METRIC_SHIFT) & mode::METRIC_MASK {
         metric::WINDOW if tx.win > 0 => tx.win,
@@ -328,7 +328,7 @@ fn measure(t: &Tables, f: u32, last: Option<u64>) -> u64 {
         metric::INFLIGHT => flying,
         metric::QUEUE => {
             let path = tx.path_first as usize..(tx.path_first + tx.path_len) as usize;
-            t.paths[path].iter().map(|&p| u64::from(t.ports[p as usize].q_bytes)).sum()
+            t.paths[path].iter().map(|&p| u64::from(t.ports[p].q_bytes)).sum()
         }
         // In sampling intervals, with 20 bits of fraction.
         metric::RTT => (flying << 20) / last.map_or(1, |last| tx.snd_una - last).max(1),
@@ -338,12 +338,12 @@ fn measure(t: &Tables, f: u32, last: Option<u64>) -> u64 {
 
 /// Whether a congestion-control timer of queue pair `f` that would change its rate expires only after `end`: the window
 /// cannot show its effect.
-fn timers_pend(t: &Tables, f: u32, end: u64) -> bool {
-    let tx = &t.flow_tx[f as usize];
+fn timers_pend(t: &Tables, f: FlowIdx, end: u64) -> bool {
+    let tx = &t.flow_tx[f];
     if t.exps[0].cc != cc::DCQCN || tx.flags & qp::STARTED == 0 || cc_state::is_recovered(t, f) {
         return false;
     }
-    let line = t.nics[tx.nic as usize].rate;
+    let line = t.nics[tx.nic].rate;
     // A decrease without congestion changes nothing.
     let t_dec = if cc_state::is_quiet(t, f) { NEVER } else { tx.t_dec };
     tx.rate < line && [tx.t_inc, t_dec].iter().any(|&x| x != NEVER && x > end)
@@ -351,8 +351,7 @@ fn timers_pend(t: &Tables, f: u32, end: u64) -> bool {
 
 /// Whether queue pair `f` sends at line rate until the next congestion notification: it never had one, or has
 /// recovered.
-pub fn is_settled(t: &Tables, f: u32) -> bool {
+pub(crate) fn is_settled(t: &Tables, f: FlowIdx) -> bool {
     let cc = t.exps[0].cc;
-    cc == cc::NONE
-        || (cc == cc::DCQCN && (t.flow_tx[f as usize].flags & qp::STARTED == 0 || cc_state::is_recovered(t, f)))
+    cc == cc::NONE || (cc == cc::DCQCN && (t.flow_tx[f].flags & qp::STARTED == 0 || cc_state::is_recovered(t, f)))
 }

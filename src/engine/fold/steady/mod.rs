@@ -2,9 +2,9 @@
 //!
 //! Layer: above `memo`, below `run`.
 
-pub mod audit;
-pub mod criterion;
-pub mod detector;
-pub mod sampling;
-pub mod skip;
-pub mod skip_plan;
+pub(super) mod audit;
+pub(super) mod criterion;
+pub(super) mod detector;
+pub(super) mod sampling;
+pub(super) mod skip;
+pub(super) mod skip_plan;

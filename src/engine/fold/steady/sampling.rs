@@ -2,7 +2,7 @@
 //!
 //! Layer: fold/steady. The rule is that of Wormhole's Appendix F.
 
-use crate::columns::{NEVER, NONE, Tables, cc, mode};
+use crate::columns::{FlowIdx, NEVER, NicIdx, Tables, cc, mode};
 use crate::engine::fold::rows::index::RowIndex;
 use crate::engine::fold::rows::partition_rows::PartitionRows;
 use crate::engine::fold::steady::detector::{ContentionTraits, Detector, DetectorRule};
@@ -25,13 +25,13 @@ const PACKETS_THETA: u64 = 4;
 /// choice).
 const CONTENDED: u64 = 4;
 
-pub fn is_steadying(t: &Tables) -> bool {
+pub(crate) fn is_steadying(t: &Tables) -> bool {
     t.exps[0].modes & mode::STEADY != 0
 }
 
 /// Chooses how the partition is sampled where the experiment does not say: Wormhole's Appendix F, from capacity,
 /// round-trip time and the number of queue pairs that share a transmitter.
-pub fn choose_rule(
+pub(crate) fn choose_rule(
     t: &Tables,
     rows: &PartitionRows,
     index: &RowIndex,
@@ -76,18 +76,18 @@ pub fn choose_rule(
 /// Adds the members that `traits` does not count yet.
 fn survey(t: &Tables, rows: &PartitionRows, index: &RowIndex, traits: &mut ContentionTraits) {
     traits.nics.resize(rows.nics.len(), 0);
-    traits.ports.resize(rows.ports.len(), (0, NONE));
+    traits.ports.resize(rows.ports.len(), (0, NicIdx::NONE));
     for m in rows.members[traits.members..].iter().filter(|m| m.routed) {
-        let tx = &t.flow_tx[m.flow as usize];
-        let nic = &t.nics[tx.nic as usize];
-        let sharing = &mut traits.nics[index.nic_local[tx.nic as usize] as usize];
+        let tx = &t.flow_tx[m.flow];
+        let nic = &t.nics[tx.nic];
+        let sharing = &mut traits.nics[index.nic_local[tx.nic.usize()] as usize];
         *sharing += 1;
         traits.flows = traits.flows.max(*sharing);
         for &q in &t.paths[tx.path_first as usize..(tx.path_first + tx.path_len) as usize] {
-            let (sharing, from) = &mut traits.ports[index.port_local[q as usize] as usize];
+            let (sharing, from) = &mut traits.ports[index.port_local[q.usize()] as usize];
             *sharing += 1;
             traits.flows = traits.flows.max(*sharing);
-            traits.contended |= *from != NONE && *from != tx.nic;
+            traits.contended |= from.is_some() && *from != tx.nic;
             *from = tx.nic;
         }
         traits.senders += 1;
@@ -103,6 +103,6 @@ fn survey(t: &Tables, rows: &PartitionRows, index: &RowIndex, traits: &mut Conte
 }
 
 /// Transmitters that a packet of queue pair `f` and its acknowledgement pass.
-pub fn hops_there_and_back(t: &Tables, f: u32) -> u64 {
-    u64::from(2 + t.flow_tx[f as usize].path_len + t.flow_rx[f as usize].path_len)
+pub(crate) fn hops_there_and_back(t: &Tables, f: FlowIdx) -> u64 {
+    u64::from(2 + t.flow_tx[f].path_len + t.flow_rx[f].path_len)
 }

@@ -27,7 +27,7 @@ const MESSAGE_EVENTS: [MessageEvent; 3] = [MessageEvent::Sent, MessageEvent::Del
 
 /// A skip in progress.
 #[derive(Clone)]
-pub struct Skip {
+pub(crate) struct Skip {
     pub plan: Arc<SkipPlan>,
     pub since: u64,
     streams: Vec<Option<SkippedStream>>,
@@ -63,13 +63,13 @@ struct SkippedStream {
 
 impl Skip {
     /// The partition of `rows`, which are not in the tables, is skipped from `since`.
-    pub fn new(t: &Tables, rows: &PartitionRows, plan: Arc<SkipPlan>, since: u64, may_look_up: bool) -> Skip {
+    pub(crate) fn new(t: &Tables, rows: &PartitionRows, plan: Arc<SkipPlan>, since: u64, may_look_up: bool) -> Skip {
         let go_on = |(m, rate): (&Member, &SkipRate)| {
             if rate.work == 0 {
                 return None;
             }
-            let given: u64 = m.posted[..m.given].iter().map(|&(i, _)| t.tasks[i as usize].bytes).sum();
-            let una = t.flow_tx[m.flow as usize].snd_una;
+            let given: u64 = m.posted[..m.given].iter().map(|&(i, _)| t.tasks[i].bytes).sum();
+            let una = t.flow_tx[m.flow].snd_una;
             let stream = MessageStream::new(t, m, una - (given - rate.left));
             let una = stream.packet(una);
             let work_acked = stream.work(una);
@@ -94,7 +94,7 @@ impl Skip {
     }
 
     /// What happens next to messages: when, what, of which queue pair. `None` there: the skip ends by itself.
-    pub fn next_event(&self) -> (u64, Option<(MessageEvent, usize)>) {
+    pub(crate) fn next_event(&self) -> (u64, Option<(MessageEvent, usize)>) {
         let until = self.since.saturating_add(self.plan.until);
         match self.queue.peek() {
             // What happens at the end of the skip has happened.
@@ -107,7 +107,7 @@ impl Skip {
     }
 
     /// Events of queue pair `m` up to `at` have been reported: finds the next ones.
-    pub fn foresee_after(&mut self, m: usize, member: &Member, at: u64) {
+    pub(crate) fn foresee_after(&mut self, m: usize, member: &Member, at: u64) {
         for event in MESSAGE_EVENTS {
             if self.streams[m].as_ref().is_some_and(|row| row.due[event as usize] <= at) {
                 self.foresee(m, member, event);
@@ -116,7 +116,7 @@ impl Skip {
     }
 
     /// Queue pair `m`, which goes on, posted messages.
-    pub fn extend(&mut self, t: &Tables, m: usize, member: &Member) {
+    pub(crate) fn extend(&mut self, t: &Tables, m: usize, member: &Member) {
         let Some(row) = &mut self.streams[m] else { return };
         row.stream.extend(t, member);
         let due = row.due;
@@ -128,12 +128,12 @@ impl Skip {
     }
 
     /// How many packets each queue pair has gone on by at `at`.
-    pub fn moved_by(&self, at: u64) -> Vec<u64> {
+    pub(crate) fn moved_by(&self, at: u64) -> Vec<u64> {
         (0..self.streams.len()).map(|m| self.moved(m, at)).collect()
     }
 
     /// Each queue pair, as it went on by `by` packets.
-    pub fn advanced(&self, by: &[u64]) -> Vec<Option<AdvancedRows<'_>>> {
+    pub(crate) fn advanced(&self, by: &[u64]) -> Vec<Option<AdvancedRows<'_>>> {
         self.streams
             .iter()
             .zip(by)
@@ -143,12 +143,12 @@ impl Skip {
 
     /// Adds what was sent up to `at`, `by` packets of each queue pair, to the counters of the tables. Returns the
     /// packet-hops of that.
-    pub fn count(&self, t: &mut Tables, rows: &PartitionRows, by: &[u64], at: u64) -> u64 {
+    pub(crate) fn count(&self, t: &mut Tables, rows: &PartitionRows, by: &[u64], at: u64) -> u64 {
         let e = t.exps[0];
         let mut hops = 0;
         for ((row, &by), member) in self.streams.iter().zip(by).zip(&rows.members) {
             let Some(row) = row else { continue };
-            let f = member.flow as usize;
+            let f = member.flow;
             let sent = row.stream.byte(row.sent + by) - row.stream.byte(row.sent);
             let (tx, rx) = (&mut t.flow_tx[f], &mut t.flow_rx[f]);
             tx.sent_bytes += sent;
@@ -159,10 +159,10 @@ impl Skip {
             let data = (tx.nic, tx.path_first, tx.path_len, sent + by * u64::from(e.data_overhead));
             let acks = (rx.nic, rx.path_first, rx.path_len, by * u64::from(e.ack_bytes));
             for (n, first, len, bytes) in [data, acks] {
-                t.nics[n as usize].hops += by;
-                t.nics[n as usize].tx_bytes += bytes;
+                t.nics[n].hops += by;
+                t.nics[n].tx_bytes += bytes;
                 for k in first..first + len {
-                    let port = &mut t.ports[t.paths[k as usize] as usize];
+                    let port = &mut t.ports[t.paths[k as usize]];
                     port.hops += by;
                     port.tx_bytes += bytes;
                 }
@@ -171,19 +171,19 @@ impl Skip {
         }
         let share = |x: u64| (u128::from(x) * u128::from(at - self.since) / u128::from(self.plan.window)) as u64;
         for (&q, &(area, marks)) in rows.ports.iter().zip(&self.plan.ports) {
-            t.ports[q as usize].q_area += share(area);
-            t.ports[q as usize].marks += share(marks);
+            t.ports[q].q_area += share(area);
+            t.ports[q].marks += share(marks);
         }
         hops
     }
 
     /// Whether queue pair `m` goes on.
-    pub fn goes_on(&self, m: usize) -> bool {
+    pub(crate) fn goes_on(&self, m: usize) -> bool {
         self.streams.get(m).is_some_and(Option::is_some)
     }
 
     /// How many packets of queue pair `m` lie between two bytes of its stream.
-    pub fn packets(&self, m: usize, from: u64, to: u64) -> u64 {
+    pub(crate) fn packets(&self, m: usize, from: u64, to: u64) -> u64 {
         self.streams[m].as_ref().map_or(0, |row| row.stream.packet(to) - row.stream.packet(from))
     }
 
@@ -237,7 +237,7 @@ impl Skip {
     }
 
     /// Reports messages of queue pair `m` that were sent by `at`; the next ones are given to the network.
-    pub fn report_sent(&self, m: usize, member: &mut Member, at: u64) {
+    pub(crate) fn report_sent(&self, m: usize, member: &mut Member, at: u64) {
         while member.sent < member.posted.len() && self.when(m, member.sent, MessageEvent::Sent) <= at {
             member.sent += 1;
             member.given = member.posted.len().min(member.given + 1);
@@ -245,8 +245,8 @@ impl Skip {
     }
 
     /// Reports messages of queue pair `m` that were delivered by `at`.
-    pub fn report_delivered(&self, t: &mut Tables, m: usize, member: &mut Member, at: u64) {
-        let n = t.flow_rx[member.flow as usize].nic;
+    pub(crate) fn report_delivered(&self, t: &mut Tables, m: usize, member: &mut Member, at: u64) {
+        let n = t.flow_rx[member.flow].nic;
         while member.delivered < member.posted.len() {
             let when = self.when(m, member.delivered, MessageEvent::Delivered);
             if when > at {
@@ -259,14 +259,14 @@ impl Skip {
     }
 
     /// Reports messages of queue pair `m` that were acknowledged by `at`.
-    pub fn report_acked(&self, t: &mut Tables, m: usize, member: &mut Member, at: u64) {
+    pub(crate) fn report_acked(&self, t: &mut Tables, m: usize, member: &mut Member, at: u64) {
         while member.acked < member.posted.len() {
             let when = self.when(m, member.acked, MessageEvent::Acked);
             if when > at {
                 return;
             }
             let i = member.posted[member.acked].0;
-            let (owner, follow) = (t.tasks[i as usize].owner, t.tasks[i as usize].follow);
+            let (owner, follow) = (t.tasks[i].owner, t.tasks[i].follow);
             task::acknowledged(t, owner, i, follow, &EventKey { t: when, ..NO_EVENT });
             nic::set_clock(t, owner);
             member.acked += 1;

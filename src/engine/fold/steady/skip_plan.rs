@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use crate::columns::{Tables, mode};
+use crate::columns::{FlowIdx, Tables, mode};
 use crate::engine::fold::memo::skip_plan::{SkipPlan, SkipRate};
 use crate::engine::fold::rows::advanced_rows::FRACTION;
 use crate::engine::fold::rows::index::RowIndex;
@@ -36,15 +36,15 @@ fn even_out(rates: &mut [SkipRate], full: u64) {
 }
 
 /// Whether queue pair `f` sends at line rate.
-fn is_at_line(t: &Tables, f: u32) -> bool {
-    let tx = &t.flow_tx[f as usize];
-    tx.rate >= t.nics[tx.nic as usize].rate
+fn is_at_line(t: &Tables, f: FlowIdx) -> bool {
+    let tx = &t.flow_tx[f];
+    tx.rate >= t.nics[tx.nic].rate
 }
 
 /// Whether a port receives more than it can send, if senders at line rate that no window stops use all the time their
 /// NIC has besides acknowledgements. Then a queue grows, however steady acknowledgements are. (In a pipeline, where
 /// data meets acknowledgements of what its receiver passes on: 1 to 6 %.)
-pub fn is_overloaded(t: &Tables, rows: &PartitionRows, index: &RowIndex, steady: &SteadyRates) -> bool {
+pub(crate) fn is_overloaded(t: &Tables, rows: &PartitionRows, index: &RowIndex, steady: &SteadyRates) -> bool {
     let e = &t.exps[0];
     let full = u128::from(e.payload) + u128::from(e.data_overhead);
     let window = u128::from(steady.window);
@@ -55,15 +55,15 @@ pub fn is_overloaded(t: &Tables, rows: &PartitionRows, index: &RowIndex, steady:
         rows.members.iter().zip(steady.work.iter().zip(&steady.packets)).filter(|(m, (work, _))| m.routed && **work > 0)
     };
     for (m, (&work, &packets)) in senders() {
-        let (from, to) = (t.flow_tx[m.flow as usize].nic, t.flow_rx[m.flow as usize].nic);
-        data[index.nic_local[from as usize] as usize] += time(work, t.nics[from as usize].tx_full);
-        answers[index.nic_local[to as usize] as usize] += u128::from(packets) * u128::from(t.nics[to as usize].tx_ack);
+        let (from, to) = (t.flow_tx[m.flow].nic, t.flow_rx[m.flow].nic);
+        data[index.nic_local[from.usize()] as usize] += time(work, t.nics[from].tx_full);
+        answers[index.nic_local[to.usize()] as usize] += u128::from(packets) * u128::from(t.nics[to].tx_ack);
     }
     // The load, and its possible error: shares of a NIC are counted in packets.
     let mut ports = vec![(0u128, 0u128); rows.ports.len()];
     for (m, (&work, &packets)) in senders() {
-        let (tx, rx) = (&t.flow_tx[m.flow as usize], &t.flow_rx[m.flow as usize]);
-        let n = index.nic_local[tx.nic as usize] as usize;
+        let (tx, rx) = (&t.flow_tx[m.flow], &t.flow_rx[m.flow]);
+        let n = index.nic_local[tx.nic.usize()] as usize;
         let stopped = e.modes & mode::WINDOW != 0 && tx.snd_nxt - tx.snd_una + u64::from(e.payload) > tx.win;
         let (room, sent) = if stopped || !is_at_line(t, m.flow) {
             (1, 1)
@@ -71,14 +71,13 @@ pub fn is_overloaded(t: &Tables, rows: &PartitionRows, index: &RowIndex, steady:
             (window.saturating_sub(answers[n]), data[n].max(1))
         };
         for &q in &t.paths[tx.path_first as usize..(tx.path_first + tx.path_len) as usize] {
-            let tx_full = t.ports[q as usize].tx_full;
-            let (load, off) = &mut ports[index.port_local[q as usize] as usize];
+            let tx_full = t.ports[q].tx_full;
+            let (load, off) = &mut ports[index.port_local[q.usize()] as usize];
             *load += time(work, tx_full) * room.max(sent) / sent;
-            *off += if data[n] > time(work, t.nics[tx.nic as usize].tx_full) { u128::from(tx_full) } else { 0 };
+            *off += if data[n] > time(work, t.nics[tx.nic].tx_full) { u128::from(tx_full) } else { 0 };
         }
         for &q in &t.paths[rx.path_first as usize..(rx.path_first + rx.path_len) as usize] {
-            ports[index.port_local[q as usize] as usize].0 +=
-                u128::from(packets) * u128::from(t.ports[q as usize].tx_ack);
+            ports[index.port_local[q.usize()] as usize].0 += u128::from(packets) * u128::from(t.ports[q].tx_ack);
         }
     }
     ports.into_iter().any(|(load, off)| load > window + window / OVERLOAD + off)
@@ -86,14 +85,14 @@ pub fn is_overloaded(t: &Tables, rows: &PartitionRows, index: &RowIndex, steady:
 
 /// The plan by which simulated partition `p` goes on, all of whose working queue pairs are steady. The snapshot is
 /// still missing.
-pub fn plan(t: &Tables, rows: &PartitionRows, index: &RowIndex, steady: &SteadyRates) -> SkipPlan {
+pub(crate) fn plan(t: &Tables, rows: &PartitionRows, index: &RowIndex, steady: &SteadyRates) -> SkipPlan {
     let rate = |(m, (&work, &turn)): (&Member, (&u64, &u64))| {
-        let (tx, rx) = (&t.flow_tx[m.flow as usize], &t.flow_rx[m.flow as usize]);
+        let (tx, rx) = (&t.flow_tx[m.flow], &t.flow_rx[m.flow]);
         if !m.routed || tx.snd_una >= tx.size {
             return SkipRate::default();
         }
-        let posted: u64 = m.posted.iter().map(|&(i, _)| t.tasks[i as usize].bytes).sum();
-        let behind: u64 = m.posted[m.given..].iter().map(|&(i, _)| t.tasks[i as usize].bytes).sum();
+        let posted: u64 = m.posted.iter().map(|&(i, _)| t.tasks[i].bytes).sum();
+        let behind: u64 = m.posted[m.given..].iter().map(|&(i, _)| t.tasks[i].bytes).sum();
         let stream = MessageStream::new(t, m, tx.size - posted);
         let una = stream.packet(tx.snd_una);
         SkipRate {
@@ -113,7 +112,7 @@ pub fn plan(t: &Tables, rows: &PartitionRows, index: &RowIndex, steady: &SteadyR
     let least = least_window(t, rows, index, &rates, &steady.packets);
     let unheld =
         steady.settled || rows.members.iter().zip(&rates).all(|(m, rate)| rate.work == 0 || is_at_line(t, m.flow));
-    let packet = u64::from(unheld) * rows.nics.iter().map(|&n| t.nics[n as usize].tx_full).max().unwrap_or(0);
+    let packet = u64::from(unheld) * rows.nics.iter().map(|&n| t.nics[n].tx_full).max().unwrap_or(0);
     let window = if steady.window < least + packet { least } else { steady.window };
     SkipPlan {
         state: Arc::default(),
@@ -134,7 +133,7 @@ fn least_window(t: &Tables, rows: &PartitionRows, index: &RowIndex, rates: &[Ski
     let mut nics = vec![0u128; rows.nics.len()];
     let mut ports = vec![0u128; rows.ports.len()];
     for ((m, rate), &packets) in rows.members.iter().zip(rates).zip(packets).filter(|((_, rate), _)| rate.work > 0) {
-        let (tx, rx) = (&t.flow_tx[m.flow as usize], &t.flow_rx[m.flow as usize]);
+        let (tx, rx) = (&t.flow_tx[m.flow], &t.flow_rx[m.flow]);
         let ends = [(tx.nic, tx.path_first, tx.path_len, true), (rx.nic, rx.path_first, rx.path_len, false)];
         let needs = |tx_full: u64, tx_ack: u64, data: bool| {
             if data {
@@ -144,11 +143,11 @@ fn least_window(t: &Tables, rows: &PartitionRows, index: &RowIndex, rates: &[Ski
             }
         };
         for (n, first, len, data) in ends {
-            let row = &t.nics[n as usize];
-            nics[index.nic_local[n as usize] as usize] += needs(row.tx_full, row.tx_ack, data);
+            let row = &t.nics[n];
+            nics[index.nic_local[n.usize()] as usize] += needs(row.tx_full, row.tx_ack, data);
             for &q in &t.paths[first as usize..(first + len) as usize] {
-                let row = &t.ports[q as usize];
-                ports[index.port_local[q as usize] as usize] += needs(row.tx_full, row.tx_ack, data);
+                let row = &t.ports[q];
+                ports[index.port_local[q.usize()] as usize] += needs(row.tx_full, row.tx_ack, data);
             }
         }
     }

@@ -1,0 +1,135 @@
+//! `hyperfold compare --summary`: Markdown for a pull request, at most a screen of it.
+//!
+//! Layer: cli. Chooses what of the findings is worth a line; `compare` and `report` find them. Names from users' files are made harmless as in
+//! [`super::compare_render`].
+
+use std::path::PathBuf;
+
+use crate::compare::changes::{Change, changes};
+use crate::compare::{RankingMetric, Section, Study};
+use crate::report::load::load;
+use crate::report::reasons::reasons;
+use crate::report::recommend::of_folder;
+use crate::results::{Cell, Status};
+use crate::units::counted;
+
+use super::best;
+use super::compare_render::{escaped, shown};
+
+/// Lines of a summary at most, whatever is compared.
+pub(super) const LINES_UP_TO: usize = 25;
+/// Axes of the recommendation, kinds of work, configurations that got worse, reasons of failures and gates that are told each.
+const AXES_UP_TO: usize = 4;
+const BESTS_UP_TO: usize = 3;
+const WORSE_UP_TO: usize = 4;
+const REASONS_UP_TO: usize = 2;
+const GATES_UP_TO: usize = 2;
+
+/// The lines. `gates` is the table of gates, if there are any.
+///
+/// # Errors
+/// The last folder cannot be read.
+pub(super) fn lines(
+    study: &Study,
+    dirs: &[PathBuf],
+    metric: Option<&RankingMetric>,
+    gates: Option<&Section>,
+) -> anyhow::Result<Vec<String>> {
+    let last = study.runs.len() - 1;
+    let against = if last > 0 { format!(" against {}", study.dir(0)) } else { String::new() };
+    let mut lines = vec![format!("### {}{}", escaped(&study.dir(last)), escaped(&against)), String::new()];
+    let recommended = of_folder(&dirs[last])?;
+    let told = match &recommended {
+        // Its last line is the price.
+        Some(r) => {
+            let mut all = best::recommended(r);
+            let price = all.pop().filter(|line| line.starts_with("  price")).into_iter();
+            all.truncate(1 + AXES_UP_TO);
+            all.into_iter().chain(price).collect()
+        }
+        None => best::of_workloads(study, last, metric, BESTS_UP_TO),
+    };
+    for (at, line) in told.iter().enumerate() {
+        let (what, rest) = line.trim().split_once(':').unwrap_or((line.trim(), ""));
+        let bullet = if at > 0 && recommended.is_some() { "- " } else { "" };
+        let bold = if at == 0 || recommended.is_none() { "**" } else { "" };
+        lines.push(format!("{bullet}{bold}{}:{bold}{}", escaped(what), escaped(rest)));
+    }
+    lines.push(String::new());
+    if let Some(metric) = metric.filter(|_| last > 0) {
+        lines.extend(since_base(study, metric));
+    }
+    lines.extend(failures(study, dirs, last)?);
+    for row in gates.iter().flat_map(|g| &g.rows).take(GATES_UP_TO) {
+        let passed = row[1] == Cell::Flag(true);
+        let verdict = if passed { "passed".to_string() } else { format!("**hit** by {} of {}", row[3], row[2]) };
+        lines.push(format!("Gate `{}`: {verdict}", row[0].to_string().replace('`', "'")));
+    }
+    debug_assert!(lines.len() <= LINES_UP_TO, "{} lines", lines.len());
+    Ok(lines)
+}
+
+/// How many configurations got worse, and the worst of them.
+fn since_base(study: &Study, metric: &RankingMetric) -> Vec<String> {
+    let all = changes(study, metric);
+    if all.is_empty() {
+        return vec!["**Against the base:** no configuration is in both folders.".into(), String::new()];
+    }
+    let moved = all.iter().filter(|c| !c.tied && c.now != c.then);
+    let (mut worse, better): (Vec<&Change>, Vec<&Change>) = moved.partition(|c| metric.is_better(c.then, c.now));
+    let same = all.len() - worse.len() - better.len();
+    worse.sort_by(|a, b| b.size().total_cmp(&a.size()));
+    let mut lines = vec![format!(
+        "**Against the base**, by {}: of {}, {} worse, {} better, {same} as before.",
+        escaped(&metric.name),
+        counted(all.len(), "configuration"),
+        worse.len(),
+        better.len()
+    )];
+    lines.push(String::new());
+    if worse.is_empty() {
+        return lines;
+    }
+    lines.extend(["| worse | exp_id | before | now | change |".to_string(), "| :-- | --: | --: | --: | --: |".into()]);
+    for change in worse.iter().take(WORSE_UP_TO) {
+        let c = &study.configurations[change.configuration];
+        let varied = (0..study.axes.len()).map(|a| {
+            let name = study.axes[a].rsplit('.').next().unwrap_or_default();
+            format!("{name} {}", c.values[a])
+        });
+        let value = |v: f64| shown(&metric.name, &Cell::Real(v));
+        let percent = change.percent().map_or(String::new(), |p| format!("{} %", shown("change %", &Cell::Real(p))));
+        lines.push(format!(
+            "| {} | {} | {} | {} | {percent} |",
+            escaped(&varied.collect::<Vec<_>>().join(", ")),
+            c.exp_id,
+            value(change.then),
+            value(change.now)
+        ));
+    }
+    lines.push(String::new());
+    lines
+}
+
+/// What has no result, and why.
+fn failures(study: &Study, dirs: &[PathBuf], last: usize) -> anyhow::Result<Vec<String>> {
+    let run = &study.runs[last];
+    let n = |status: Status| (0..run.rows.len()).filter(|&row| run.status(row) == status).count();
+    let (failed, oom, all) = (n(Status::Failed), n(Status::Oom), counted(run.rows.len(), "experiment"));
+    let mut lines = vec![match (failed, oom) {
+        (0, 0) => format!("**Failed:** none of {all}."),
+        (failed, 0) => format!("**Failed:** {failed} of {all}."),
+        (failed, oom) => format!("**Failed:** {failed} of {all}; {oom} need more memory than their GPUs have."),
+    }];
+    for reason in reasons(&load(&dirs[last])?.sheet).iter().filter(|r| r.status == "failed").take(REASONS_UP_TO) {
+        let message: String = reason.message.chars().take(160).collect();
+        lines.push(format!(
+            "- {}, such as {}: {}",
+            counted(reason.count, "experiment"),
+            reason.named[0],
+            escaped(&message)
+        ));
+    }
+    lines.extend(run.incomplete().map(|why| format!("- {}", escaped(&why))));
+    Ok(lines)
+}

@@ -1,0 +1,121 @@
+//! `hyperfold plot`: a figure of columns without leaving the shell.
+//!
+//! Layer: cli. What is drawn is [`crate::plot`]'s.
+
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+
+use anyhow::anyhow;
+use clap::Args;
+
+use crate::plot::{
+    ColumnFigure, DISTRIBUTIONS, DistributionFigure, Figure, PlotError, figure_of_columns, figure_of_distribution,
+};
+use crate::results::RunResults;
+
+use super::exit::{CliError, Exit};
+use super::output::write_out;
+use super::{tell, tell_losses};
+
+#[derive(Debug, Args)]
+pub struct PlotArgs {
+    /// Folder of results, as `hyperfold run --out` wrote it
+    #[arg(value_name = "DIR")]
+    pub dir: PathBuf,
+    /// Column along the x axis: an axis of the sweep or any other of results.csv; the last part of an axis' name suffices
+    #[arg(long, value_name = "COLUMN", required_unless_present = "cdf")]
+    pub x: Option<String>,
+    /// Column along the y axis, with numbers
+    #[arg(long, value_name = "COLUMN", required_unless_present = "cdf")]
+    pub y: Option<String>,
+    /// Instead of x and y: how completion times (fct) or sizes (bytes) of flows, or sampled round-trip times (rtt) are distributed
+    #[arg(long, value_name = "WHAT", conflicts_with_all = ["x", "y", "log_y", "points"], value_parser = DISTRIBUTIONS)]
+    pub cdf: Option<String>,
+    /// A series for each value of this column (repeatable)
+    #[arg(long, value_name = "COLUMN")]
+    pub by: Vec<String>,
+    /// File to write, replaced if it is there: .svg or .png [default: SVG on standard output]
+    #[arg(long, short, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+    /// Logarithmic x axis
+    #[arg(long)]
+    pub log_x: bool,
+    /// Logarithmic y axis
+    #[arg(long)]
+    pub log_y: bool,
+    /// A mark for every experiment, without means and lines
+    #[arg(long)]
+    pub points: bool,
+    /// Title [default: the sweep's name and the columns']
+    #[arg(long, value_name = "TEXT")]
+    pub title: Option<String>,
+}
+
+/// Form of the file.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    Svg,
+    Png,
+}
+
+/// Draws the figure.
+///
+/// # Errors
+/// The folder holds no results or damaged ones, there is no such column, or the file cannot be written.
+pub fn execute(args: &PlotArgs) -> Result<Exit, CliError> {
+    let form = args.out.as_deref().map_or(Ok(Form::Svg), form)?;
+    if args.out.is_none() && std::io::stdout().is_terminal() {
+        return Err(CliError::bad_input(anyhow!(
+            "an SVG file is nothing to read on a terminal; name a file (-o figure.svg or -o figure.png), or send the output to one"
+        )));
+    }
+    let run = RunResults::open(&args.dir).map_err(CliError::bad_input)?;
+    tell_losses(&args.dir);
+    if let Some(why) = run.incomplete() {
+        tell(&format!("warning: {}: {why}", args.dir.display()));
+    }
+    let figure = figure(&run, args).map_err(CliError::bad_input)?;
+    let bytes = match form {
+        Form::Svg => figure.to_svg(),
+        Form::Png => figure.to_png().map_err(CliError::broken)?,
+    };
+    match &args.out {
+        None => write_out(&bytes),
+        Some(path) => {
+            std::fs::write(path, bytes).map_err(|e| CliError::broken(anyhow!("-o {}: {e}", path.display())))?;
+            super::say(&format!("figure: {}", path.display()));
+        }
+    }
+    Ok(Exit::Ok)
+}
+
+fn figure(run: &RunResults, args: &PlotArgs) -> Result<Figure, PlotError> {
+    match (&args.cdf, &args.x, &args.y) {
+        (Some(of), ..) => figure_of_distribution(
+            run,
+            &DistributionFigure { of: of.clone(), by: args.by.clone(), log_x: args.log_x, title: args.title.clone() },
+        ),
+        (None, x, y) => figure_of_columns(
+            run,
+            &ColumnFigure {
+                x: x.clone().unwrap_or_default(),
+                y: y.clone().unwrap_or_default(),
+                by: args.by.clone(),
+                log_x: args.log_x,
+                log_y: args.log_y,
+                points: args.points,
+                title: args.title.clone(),
+            },
+        ),
+    }
+}
+
+/// What a file's name says that it is.
+fn form(path: &Path) -> Result<Form, CliError> {
+    let ending = path.extension().map(|e| e.to_string_lossy().to_ascii_lowercase());
+    match ending.as_deref() {
+        Some("svg") => Ok(Form::Svg),
+        Some("png") => Ok(Form::Png),
+        _ => Err(CliError::bad_input(anyhow!("-o {}: a figure's file ends in .svg or .png", path.display()))),
+    }
+}

@@ -1,0 +1,50 @@
+//! `hyperfold recover`: what is sound in the journal of a folder becomes a folder of its own.
+//!
+//! Layer: cli. [`crate::session::merge::recover`] does it.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use crate::session::merge::recover;
+
+use super::exit::{CliError, Exit};
+use super::{say, tell};
+use crate::units::counted;
+
+#[derive(Debug, Args)]
+pub struct RecoverArgs {
+    /// Folder of a run whose journal is damaged, or whose other files are lost; it is only read
+    #[arg(value_name = "DIR")]
+    pub dir: PathBuf,
+    /// Folder for what is recovered; new or empty [default: DIR-recovered]
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+}
+
+/// Recovers the folder.
+///
+/// # Errors
+/// There is no journal, a run writes to it, nothing sound says whose it is, or the new folder cannot be written.
+pub fn execute(args: &RecoverArgs) -> Result<Exit, CliError> {
+    let out = args.out.clone().unwrap_or_else(|| {
+        let name = args.dir.components().next_back().map(|c| c.as_os_str().to_owned()).unwrap_or_default();
+        let mut name = name;
+        name.push("-recovered");
+        args.dir.with_file_name(name)
+    });
+    let merged = recover(&args.dir, &out, &mut |warning| tell(&format!("warning: {warning}")))?;
+    say(&format!("recovered: {} of {}", counted(merged.records.len(), "experiment"), args.dir.display()));
+    say(&format!("results: {}", out.display()));
+    super::report::after_run(&out, true);
+    match &merged.missing {
+        None => Ok(Exit::Ok),
+        Some(missing) => {
+            tell(&format!(
+                "hyperfold: {missing}; to run them: hyperfold run SWEEP.toml --out {} --resume",
+                out.display()
+            ));
+            Ok(Exit::Failed)
+        }
+    }
+}

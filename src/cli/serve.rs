@@ -1,0 +1,193 @@
+//! `hyperfold report --serve`: one page over HTTP, on this machine only.
+//!
+//! Layer: cli. Answers GET of the one page from memory: nothing that a request says is ever opened, and a request that was meant for another host (as a page of a
+//! stranger's with a name that leads to 127.0.0.1 would send) is refused.
+
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// A request's head may have so many bytes and take so long.
+const LONGEST_HEAD: usize = 16 << 10;
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Connections that are open at once; more are closed unanswered.
+const MOST_AT_ONCE: usize = 32;
+
+/// A page that waits to be asked for.
+pub(super) struct PageServer {
+    listener: TcpListener,
+    port: u16,
+    page: Arc<[u8]>,
+}
+
+impl PageServer {
+    /// Listens on 127.0.0.1; port 0 is any that is free.
+    ///
+    /// # Errors
+    /// The port is taken, or may not be used.
+    pub(super) fn new(page: Vec<u8>, port: u16) -> std::io::Result<PageServer> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))?;
+        let port = listener.local_addr()?.port();
+        Ok(PageServer { listener, port, page: page.into() })
+    }
+
+    /// Where a browser finds it.
+    pub(super) fn url(&self) -> String {
+        format!("http://127.0.0.1:{}/", self.port)
+    }
+
+    /// Answers until the process ends.
+    pub(super) fn run(self) -> std::io::Result<()> {
+        let open = Arc::new(AtomicUsize::new(0));
+        loop {
+            let stream = match self.listener.accept() {
+                Ok((stream, _)) => stream,
+                // A client that has gone again, or a moment without file descriptors.
+                Err(_) => {
+                    thread::sleep(Duration::from_millis(50));
+                    continue;
+                }
+            };
+            if open.fetch_add(1, Ordering::AcqRel) >= MOST_AT_ONCE {
+                open.fetch_sub(1, Ordering::AcqRel);
+                continue;
+            }
+            let (page, port, of_thread) = (Arc::clone(&self.page), self.port, Arc::clone(&open));
+            let spawned = thread::Builder::new().name("page".into()).spawn(move || {
+                // Whoever does not read the answer to its end does without.
+                let _ = serve(stream, &page, port);
+                of_thread.fetch_sub(1, Ordering::AcqRel);
+            });
+            if spawned.is_err() {
+                open.fetch_sub(1, Ordering::AcqRel);
+            }
+        }
+    }
+}
+
+fn serve(mut stream: TcpStream, page: &[u8], port: u16) -> std::io::Result<()> {
+    stream.set_write_timeout(Some(PATIENCE))?;
+    let Some(head) = head(&mut stream)? else { return Ok(()) };
+    let answer = answer(&head, port);
+    let body: &[u8] = match answer {
+        Answer::Page { .. } => page,
+        Answer::Refused(status) => status.as_bytes(),
+    };
+    let (status, kind) = match answer {
+        Answer::Page { .. } => ("200 OK", "text/html; charset=utf-8"),
+        Answer::Refused(status) => (status, "text/plain; charset=utf-8"),
+    };
+    let allow = if status.starts_with("405") { "Allow: GET, HEAD\r\n" } else { "" };
+    write!(
+        stream,
+        "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\n{allow}Connection: close\r\nCache-Control: no-store\r\n\
+         X-Content-Type-Options: nosniff\r\nReferrer-Policy: no-referrer\r\nCross-Origin-Resource-Policy: same-origin\r\n\
+         Content-Security-Policy: frame-ancestors 'none'\r\n\r\n",
+        body.len()
+    )?;
+    if !matches!(answer, Answer::Page { head_only: true }) {
+        stream.write_all(body)?;
+    }
+    stream.flush()
+}
+
+/// A request up to its empty line; `None` if it is none of ours: too long, too slow, broken off.
+fn head(stream: &mut TcpStream) -> std::io::Result<Option<Vec<u8>>> {
+    let until = Instant::now() + PATIENCE;
+    let mut head = Vec::new();
+    let mut chunk = [0; 2048];
+    while !head.windows(4).any(|w| w == b"\r\n\r\n") {
+        let left = until.saturating_duration_since(Instant::now());
+        if head.len() > LONGEST_HEAD || left.is_zero() {
+            return Ok(None);
+        }
+        stream.set_read_timeout(Some(left))?;
+        match stream.read(&mut chunk)? {
+            0 => return Ok(None),
+            n => head.extend_from_slice(&chunk[..n]),
+        }
+    }
+    Ok(Some(head))
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Answer {
+    Page { head_only: bool },
+    Refused(&'static str),
+}
+
+/// What a request gets.
+fn answer(head: &[u8], port: u16) -> Answer {
+    const BAD: Answer = Answer::Refused("400 Bad Request");
+    let Ok(text) = std::str::from_utf8(head) else { return BAD };
+    let mut lines = text.split("\r\n");
+    let mut words = lines.next().unwrap_or_default().split(' ');
+    let (Some(method), Some(target), Some(version), None) = (words.next(), words.next(), words.next(), words.next())
+    else {
+        return BAD;
+    };
+    if !matches!(version, "HTTP/1.1" | "HTTP/1.0") {
+        return BAD;
+    }
+    let mut hosts = lines
+        .take_while(|l| !l.is_empty())
+        .filter_map(|l| l.split_once(':'))
+        .filter(|(name, _)| name.eq_ignore_ascii_case("host"));
+    let (Some((_, host)), None) = (hosts.next(), hosts.next()) else { return BAD };
+    if !is_here(host.trim(), port) {
+        return Answer::Refused("421 Misdirected Request");
+    }
+    let path = target.split('?').next().unwrap_or_default();
+    match (method, path) {
+        ("GET" | "HEAD", "/" | "/report.html") => Answer::Page { head_only: method == "HEAD" },
+        ("GET" | "HEAD", _) => Answer::Refused("404 Not Found"),
+        _ => Answer::Refused("405 Method Not Allowed"),
+    }
+}
+
+/// Whether a Host header names this machine's loopback and this port.
+fn is_here(host: &str, port: u16) -> bool {
+    ["127.0.0.1", "localhost", "[::1]"].iter().any(|name| {
+        let rest = host.get(..name.len()).filter(|h| h.eq_ignore_ascii_case(name)).map(|_| &host[name.len()..]);
+        rest.is_some_and(|rest| rest == format!(":{port}") || (rest.is_empty() && port == 80))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_page_is_answered_and_only_here() {
+        let answer = |request: &str| answer(format!("{request}\r\n\r\n").as_bytes(), 8080);
+        let page = Answer::Page { head_only: false };
+        for sound in [
+            "GET / HTTP/1.1\r\nHost: 127.0.0.1:8080",
+            "GET /report.html HTTP/1.1\r\nhost:LOCALHOST:8080\r\nA: b",
+            "GET /?x=1 HTTP/1.0\r\nHost: [::1]:8080",
+        ] {
+            assert_eq!(answer(sound), page, "{sound}");
+        }
+        assert_eq!(answer("HEAD / HTTP/1.1\r\nHost: localhost:8080"), Answer::Page { head_only: true });
+        for (request, status) in [
+            ("GET / HTTP/1.1\r\nHost: evil.example:8080", "421"),
+            ("GET / HTTP/1.1\r\nHost: localhost.evil.example:8080", "421"),
+            ("GET / HTTP/1.1\r\nHost: 127.0.0.1:8081", "421"),
+            ("GET / HTTP/1.1\r\nHost: localhost", "421"),
+            ("GET / HTTP/1.1", "400"),
+            ("GET / HTTP/1.1\r\nHost: localhost:8080\r\nHost: evil.example", "400"),
+            ("GET /etc/passwd HTTP/1.1\r\nHost: localhost:8080", "404"),
+            ("GET /../results.csv HTTP/1.1\r\nHost: localhost:8080", "404"),
+            ("GET http://localhost:8080/ HTTP/1.1\r\nHost: localhost:8080", "404"),
+            ("POST / HTTP/1.1\r\nHost: localhost:8080", "405"),
+            ("GET /", "400"),
+            ("GET / HTTP/2\r\nHost: localhost:8080", "400"),
+        ] {
+            let Answer::Refused(said) = answer(request) else { panic!("{request} is answered") };
+            assert!(said.starts_with(status), "{request}: {said}");
+        }
+    }
+}

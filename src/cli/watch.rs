@@ -1,0 +1,297 @@
+//! `hyperfold watch`: how a run goes, from its folder alone.
+//!
+//! Layer: cli. Reads what the run writes, so the run may be on another machine that shares the file system. Changes nothing there.
+
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::anyhow;
+use clap::Args;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use crate::results::{RunFollower, RunState};
+
+use super::exit::{CliError, Exit};
+use super::output::{is_closed, printable};
+use super::{best, say, table, tell};
+
+/// Time between looks, on a terminal and elsewhere.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+const LINE_EVERY: Duration = Duration::from_secs(2);
+/// So long a folder is waited for in which nothing has begun.
+const WAIT_FOR_BEGIN: Duration = Duration::from_secs(60);
+/// A run that nobody holds and that has written nothing for so long has been killed.
+const SILENT_AT_MOST: Duration = Duration::from_secs(30);
+/// Reading results to rank them may take at most this share of the time.
+const RANKING_SHARE: u32 = 20;
+/// Width of the bar.
+const BAR: u64 = 30;
+
+#[derive(Debug, Args)]
+pub struct WatchArgs {
+    /// Folder of a run, as `hyperfold run --out` names it; may be on a shared file system
+    #[arg(value_name = "DIR")]
+    pub dir: PathBuf,
+    /// Print the state once and end
+    #[arg(long)]
+    pub once: bool,
+}
+
+/// Follows the run to its end.
+///
+/// # Errors
+/// There is no run in the folder, it cannot be read, or the run was killed.
+pub fn execute(args: &WatchArgs) -> Result<Exit, CliError> {
+    let mut watch = Watch { dir: &args.dir, follower: RunFollower::new(&args.dir), best: Vec::new(), ranked: None };
+    let unreadable = |e: std::io::Error| CliError::bad_input(anyhow!("{}: {e}", args.dir.display()));
+    if args.once {
+        let state = watch.follower.poll().map_err(unreadable)?.clone();
+        if !state.begun {
+            return Err(no_run(&args.dir));
+        }
+        watch.rank(&state);
+        watch.lines(&state).iter().for_each(|line| say(line));
+        return Ok(Exit::Ok);
+    }
+    let mut view = View::new();
+    let begin = Instant::now();
+    let mut announced = false;
+    loop {
+        let state = watch.follower.poll().map_err(unreadable)?.clone();
+        match () {
+            () if !state.begun && begin.elapsed() > WAIT_FOR_BEGIN => return Err(no_run(&args.dir)),
+            () if !state.begun => {
+                if !std::mem::replace(&mut announced, true) {
+                    tell(&format!("{}: no run has begun there yet; waiting for one", args.dir.display()));
+                }
+            }
+            () => {
+                watch.rank_if_cheap(&state);
+                let is_over = state.ended.is_some();
+                if is_over {
+                    watch.rank(&state);
+                }
+                view.show(&state, || watch.lines(&state), is_over);
+                if is_over {
+                    return Ok(Exit::Ok);
+                }
+                if watch.was_killed() {
+                    view.close();
+                    return Err(CliError::broken(anyhow!(
+                        "{}: the run has not ended, nobody holds its journal, and nothing was written for {}: it was killed; carry on by `hyperfold run SWEEP.toml --out {} --resume`",
+                        args.dir.display(),
+                        table::seconds(SILENT_AT_MOST.as_secs_f64()),
+                        args.dir.display()
+                    )));
+                }
+            }
+        }
+        if is_closed() {
+            return Ok(Exit::Ok);
+        }
+        thread::sleep(LOOK_EVERY);
+    }
+}
+
+fn no_run(dir: &Path) -> CliError {
+    CliError::bad_input(anyhow!(
+        "{}: there is no run here (no events.jsonl); name the folder of `hyperfold run --out`",
+        dir.display()
+    ))
+}
+
+struct Watch<'a> {
+    dir: &'a Path,
+    follower: RunFollower,
+    /// The best so far, and at how many finished experiments and when that was looked up, and how long it took.
+    best: Vec<String>,
+    ranked: Option<(u64, Instant, Duration)>,
+}
+
+impl Watch<'_> {
+    /// Looks up the best so far.
+    fn rank(&mut self, state: &RunState) {
+        let start = Instant::now();
+        self.best = if state.done() == 0 { Vec::new() } else { best::lines(self.dir, None) };
+        self.ranked = Some((state.done(), Instant::now(), start.elapsed()));
+    }
+
+    /// The same if there are new results and the last time did not take long.
+    fn rank_if_cheap(&mut self, state: &RunState) {
+        let due = self.ranked.is_none_or(|(done, at, took)| {
+            done != state.done() && at.elapsed() >= LINE_EVERY.max(took * RANKING_SHARE)
+        });
+        if due {
+            self.rank(state);
+        }
+    }
+
+    /// Whether nobody will write any more although the run has not ended.
+    fn was_killed(&self) -> bool {
+        self.follower.is_written() == Some(false) && self.follower.silent_for() >= SILENT_AT_MOST
+    }
+
+    /// Seconds since the session began.
+    fn elapsed(&self, state: &RunState) -> f64 {
+        let since = if state.ended.is_some() { 0.0 } else { self.follower.silent_for().as_secs_f64() };
+        state.last_event_s + since
+    }
+
+    /// The state as a table.
+    fn lines(&self, state: &RunState) -> Vec<String> {
+        let how = match (&state.ended, self.follower.is_written()) {
+            (Some(outcome), _) => outcome.clone(),
+            (None, Some(false)) => format!(
+                "silent for {}, and nobody here holds its journal",
+                table::seconds(self.follower.silent_for().as_secs_f64())
+            ),
+            (None, _) => "running".into(),
+        };
+        let engine = if state.engine.is_empty() { String::new() } else { format!(", engine {}", state.engine) };
+        let mut lines = vec![format!("{} in {}: {how}{engine}", state.name, self.dir.display())];
+        let (done, selected) = (state.done(), state.selected.max(state.done()));
+        let filled =
+            if selected == 0 { BAR } else { (u128::from(done) * u128::from(BAR) / u128::from(selected)) as u64 };
+        let bar: String = (0..BAR).map(|i| if i < filled { '#' } else { '-' }).collect();
+        lines.push(format!("  [{bar}] {} of {} experiments", table::count(done), table::count(selected)));
+        let mut row = table::TextTable::new(["ok", "oom", "failed", "running", "waiting"]);
+        let waiting = selected.saturating_sub(done + state.running);
+        // Experiments of earlier sessions are known to have ended, not how; those that failed are run again.
+        let cells = [state.ok + state.known, state.oom, state.failed, state.running, waiting];
+        row.row(cells.iter().map(|n| table::count(*n)).collect());
+        lines.extend(row.lines().iter().map(|line| format!("  {line}")));
+        lines.push(format!("  {}", self.pace(state)));
+        if let Some(exp_id) = state.last_failed {
+            lines.push(format!("  experiment {exp_id} failed last; failed.csv says why at the end"));
+        }
+        if state.warnings > 0 {
+            lines.push(format!(
+                "  {} warning{}; events.jsonl has them",
+                state.warnings,
+                if state.warnings == 1 { "" } else { "s" }
+            ));
+        }
+        lines.extend(self.best.iter().map(|line| format!("  {line}")));
+        lines
+    }
+
+    /// Time, rate and what is left.
+    fn pace(&self, state: &RunState) -> String {
+        pace(state, self.elapsed(state))
+    }
+}
+
+fn pace(state: &RunState, elapsed: f64) -> String {
+    let mut text = format!("{} elapsed", table::seconds(elapsed));
+    let finished = state.finished();
+    if finished > 0 && elapsed > 0.0 {
+        let rate = finished as f64 / elapsed;
+        text += &if rate >= 1.0 {
+            format!(", {rate:.1} experiments a second")
+        } else {
+            format!(", {} an experiment", table::seconds(1.0 / rate))
+        };
+        let left = state.selected.saturating_sub(state.done());
+        // The first to finish are the shortest, so of few nothing can be said.
+        if state.ended.is_none() && left > 0 && finished >= 3 {
+            text += &format!(", about {} left", table::seconds(left as f64 / rate));
+        }
+    }
+    text
+}
+
+/// Where the state goes: drawn in place on a terminal, a line now and then elsewhere.
+enum View {
+    Terminal(ProgressBar),
+    Lines { said: Option<(RunState, Instant)> },
+}
+
+impl View {
+    fn new() -> View {
+        if !std::io::stdout().is_terminal() {
+            return View::Lines { said: None };
+        }
+        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stdout());
+        bar.set_style(ProgressStyle::with_template("{msg}").expect("the template is constant"));
+        View::Terminal(bar)
+    }
+
+    fn show(&mut self, state: &RunState, lines: impl FnOnce() -> Vec<String>, is_last: bool) {
+        match self {
+            View::Terminal(bar) if is_last => {
+                bar.finish_and_clear();
+                lines().iter().for_each(|line| say(line));
+            }
+            View::Terminal(bar) => {
+                let text: Vec<String> = lines().iter().map(|line| printable(line).replace('\n', " ")).collect();
+                bar.set_message(text.join("\n"));
+            }
+            View::Lines { .. } if is_last => lines().iter().for_each(|line| say(line)),
+            View::Lines { said } => {
+                let is_news = said.as_ref().is_none_or(|(before, at)| before != state && at.elapsed() >= LINE_EVERY);
+                if is_news {
+                    let elapsed = state.last_event_s;
+                    say(&format!(
+                        "{} of {} experiments, {} running, {} failed, {}",
+                        table::count(state.done()),
+                        table::count(state.selected),
+                        table::count(state.running),
+                        table::count(state.failed),
+                        pace(state, elapsed)
+                    ));
+                    *said = Some((state.clone(), Instant::now()));
+                }
+            }
+        }
+    }
+
+    fn close(&self) {
+        if let View::Terminal(bar) = self {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_pace_counts_what_this_session_has_done() {
+        let state = RunState { begun: true, selected: 20, known: 10, ok: 4, failed: 1, ..RunState::default() };
+        assert_eq!(pace(&state, 10.0), "10.0 s elapsed, 2.0 s an experiment, about 10.0 s left");
+        assert_eq!(pace(&RunState { ok: 9, ..state.clone() }, 2.0), "2.0 s elapsed, 5.0 experiments a second");
+        assert_eq!(pace(&RunState { ok: 0, failed: 0, ..state.clone() }, 2.0), "2.0 s elapsed");
+        assert_eq!(
+            pace(&RunState { ended: Some("interrupted".into()), ..state }, 10.0),
+            "10.0 s elapsed, 2.0 s an experiment"
+        );
+    }
+
+    #[test]
+    fn names_do_not_steer_the_terminal() {
+        let mut watch = Watch {
+            dir: Path::new("o"),
+            follower: RunFollower::new(Path::new("o")),
+            best: vec!["best: \u{1b}[2J".into()],
+            ranked: None,
+        };
+        let state = RunState {
+            begun: true,
+            name: "\u{1b}]0;x\u{7}".into(),
+            selected: 2,
+            ok: 1,
+            running: 1,
+            ..RunState::default()
+        };
+        watch.best.push("second".into());
+        let lines = watch.lines(&state);
+        let shown: Vec<String> = lines.iter().map(|l| printable(l).into_owned()).collect();
+        assert!(shown.iter().all(|l| !l.contains(char::is_control)), "{shown:?}");
+        assert_eq!(shown[1], format!("  [{}{}] 1 of 2 experiments", "#".repeat(15), "-".repeat(15)));
+        assert_eq!(shown[2..4], ["  ok  oom  failed  running  waiting", "   1    0       0        1        0"]);
+        assert!(shown[5].starts_with("  best: "), "{shown:?}");
+    }
+}

@@ -1,0 +1,251 @@
+//! Packets in a snapshot: in queues of NICs and switch ports, on wires, and held at receivers; and the rows that hold them.
+//!
+//! Layer: fold/rows. A reader takes packet records from the pools of their senders.
+
+use crate::columns::{
+    FlowIdx, INT_TX_UNIT, LinkEndIdx, NEVER, NicIdx, Packet, PacketIdx, PortIdx, SHARED_HEADER, Tables, cc, kind, meta,
+    mode,
+};
+use crate::engine::cpu::egress;
+use crate::engine::cpu::lists::wire_push;
+use crate::engine::fold::rows::advanced_rows::AdvancedRows;
+use crate::engine::fold::rows::snapshot_members::telemetry;
+use crate::engine::fold::rows::snapshot_walk::{Pen, SnapshotWalk};
+use crate::engine::grow;
+
+/// Records that wait at the receiver to return to their pool.
+pub(super) fn held<P: Pen>(walk: &mut SnapshotWalk<P>, t: &mut Tables, m: usize) -> Result<(), grow::TooManyPackets> {
+    let f = walk.names.rows.members[m].flow;
+    let n = chain_len(walk, t, t.flow_rx[f].held);
+    if P::READS {
+        t.flow_rx[f].held = chain(walk, t, f, n)?;
+    }
+    Ok(())
+}
+
+/// The length of a chain of empty records.
+fn chain_len<P: Pen>(walk: &mut SnapshotWalk<P>, t: &Tables, head: PacketIdx) -> u64 {
+    let mut n = 0;
+    let mut p = head;
+    while !P::READS && p.is_some() {
+        n += 1;
+        p = t.packets[p].next;
+    }
+    walk.word(n)
+}
+
+fn chain<P: Pen>(
+    walk: &mut SnapshotWalk<P>,
+    t: &mut Tables,
+    f: FlowIdx,
+    n: u64,
+) -> Result<PacketIdx, grow::TooManyPackets> {
+    let mut head = PacketIdx::NONE;
+    for _ in 0..n {
+        let p = record(walk, t, f)?;
+        t.packets[p].next = head;
+        t.packets[p].flow = f;
+        t.packets[p].meta = kind::DATA << meta::KIND_SHIFT;
+        head = p;
+    }
+    Ok(head)
+}
+
+/// A free record of queue pair `f`'s sender.
+fn record<P: Pen>(walk: &mut SnapshotWalk<P>, t: &mut Tables, f: FlowIdx) -> Result<PacketIdx, grow::TooManyPackets> {
+    let n = t.flow_tx[f].nic;
+    if t.nics[n].free_head.is_none() {
+        grow::grow_pool(t, n, walk.limit)?;
+    }
+    let row = &mut t.nics[n];
+    let p = row.free_head;
+    row.free_head = t.packets[p].next;
+    row.free_n -= 1;
+    Ok(p)
+}
+
+pub(super) fn nic<P: Pen>(walk: &mut SnapshotWalk<P>, t: &mut Tables, n: NicIdx) -> Result<(), grow::TooManyPackets> {
+    let mut row = t.nics[n];
+    row.busy_until = walk.time(row.busy_until);
+    if row.busy_until != NEVER {
+        walk.lineage(&mut row.busy_d);
+    }
+    row.timer = walk.time(row.timer);
+    if row.timer != NEVER {
+        walk.lineage(&mut row.timer_d);
+    }
+    row.rr = walk.half(row.rr);
+    row.qp_n = walk.half(row.qp_n);
+    row.rto = NEVER;
+    for k in 0..row.qp_n {
+        let at = (row.flow_first + k).usize();
+        let m = if P::READS { 0 } else { walk.names.member[t.order[at].usize()] as usize - walk.names.from.members };
+        let m = walk.word(m as u64) as usize + walk.names.from.members;
+        let f = walk.names.rows.members[m].flow;
+        t.order[at] = f;
+        // No deadline lies before this. One of a queue pair outside the round-robin order waits for nothing.
+        row.rto = row.rto.min(t.flow_tx[f].rto_at);
+    }
+    if P::READS {
+        row.free_head = t.nics[n].free_head;
+        t.nics[n] = row;
+    }
+    let (head, tail, _) = list(walk, t, row.ack_head, false)?;
+    if P::READS {
+        (t.nics[n].ack_head, t.nics[n].ack_tail) = (head, tail);
+    }
+    Ok(())
+}
+
+pub(super) fn port<P: Pen>(walk: &mut SnapshotWalk<P>, t: &mut Tables, p: PortIdx) -> Result<(), grow::TooManyPackets> {
+    let e = t.exps[0];
+    let mut row = t.ports[p];
+    // The end of a transmission that nothing waited for.
+    let over = row.q_head.is_none() && row.busy_until < walk.now;
+    row.busy = walk.half(if over { 0 } else { row.busy });
+    if row.busy != 0 {
+        row.busy_until = walk.near(row.busy_until, walk.now);
+        walk.lineage(&mut row.busy_d);
+    }
+    if e.cc == cc::HPCC {
+        let (from_ps, from_bytes) = t.fold_hints.counts_from(p);
+        walk.word((row.tx_bytes - from_bytes) % (u64::from(INT_TX_UNIT) * u64::from(e.int_multi)));
+        if !t.fold_hints.telemetry_from.is_empty() {
+            walk.word((walk.now - from_ps) % 1000);
+        }
+    }
+    if e.modes & mode::LINKS != 0 {
+        let since = if row.q_bytes == 0 { walk.now } else { row.q_since };
+        row.q_since = walk.near(since, walk.now);
+    }
+    let (head, tail, bytes) = list(walk, t, row.q_head, true)?;
+    if P::READS {
+        (row.q_head, row.q_tail, row.q_bytes) = (head, tail, bytes);
+        row.max_q = row.max_q.max(bytes);
+        t.ports[p] = row;
+        let clock = egress::completion(t, p).t;
+        t.clocks[p.end(e.nic_len).own_clock(e.end_len)] = clock;
+    }
+    Ok(())
+}
+
+/// A list of packets; `queued`: at a switch, where they count for their ingress. Returns its ends and bytes.
+fn list<P: Pen>(
+    walk: &mut SnapshotWalk<P>,
+    t: &mut Tables,
+    head: PacketIdx,
+    queued: bool,
+) -> Result<(PacketIdx, PacketIdx, u32), grow::TooManyPackets> {
+    let (mut first, mut last, mut bytes) = (PacketIdx::NONE, PacketIdx::NONE, 0);
+    let mut p = head;
+    loop {
+        let more = walk.word(u64::from(p.is_some() && !P::READS));
+        if more == 0 {
+            return Ok((first, last, bytes));
+        }
+        let at = packet(walk, t, p)?;
+        if queued {
+            let end = if P::READS {
+                0
+            } else {
+                walk.names.end[t.packets[at].in_port.usize()] as usize - walk.names.from.ends
+            };
+            let end = walk.word(end as u64) as usize + walk.names.from.ends;
+            if P::READS {
+                let port = walk.names.rows.ends[end];
+                t.packets[at].in_port = port;
+                t.shared[(SHARED_HEADER + port.0) as usize] += t.packets[at].meta & meta::WIRE_MASK;
+            }
+        }
+        if P::READS {
+            t.packets[at].next = PacketIdx::NONE;
+            match last {
+                PacketIdx::NONE => first = at,
+                _ => t.packets[last].next = at,
+            }
+            last = at;
+            bytes += t.packets[at].meta & meta::WIRE_MASK;
+        } else {
+            p = t.packets[p].next;
+        }
+    }
+}
+
+/// The packets in flight towards link end `end`.
+pub(super) fn wire<P: Pen>(
+    walk: &mut SnapshotWalk<P>,
+    t: &mut Tables,
+    end: LinkEndIdx,
+) -> Result<(), grow::TooManyPackets> {
+    let mut p = t.wires[end].head;
+    loop {
+        let more = walk.word(u64::from(p.is_some() && !P::READS));
+        if more == 0 {
+            return Ok(());
+        }
+        let at = packet(walk, t, p)?;
+        let mut pk = t.packets[at];
+        pk.t = walk.near(pk.t, walk.now);
+        walk.lineage(&mut pk.d);
+        if P::READS {
+            t.packets[at] = pk;
+            wire_push(t, end, at);
+        } else {
+            p = pk.next;
+        }
+    }
+}
+
+/// Packet `p`, or a new record when reading.
+fn packet<P: Pen>(walk: &mut SnapshotWalk<P>, t: &mut Tables, p: PacketIdx) -> Result<PacketIdx, grow::TooManyPackets> {
+    let from = walk.names.from.members;
+    let m = if P::READS { 0 } else { walk.names.member[t.packets[p].flow.usize()] as usize - from };
+    let m = walk.word(m as u64) as usize + from;
+    let f = walk.names.rows.members[m].flow;
+    let at = if P::READS { record(walk, t, f)? } else { p };
+    walk.packets += 1;
+    let mut pk = if P::READS { Packet { flow: f, ..bytemuck::Zeroable::zeroed() } } else { t.packets[p] };
+    let (tx, rx) = (t.flow_tx[f], t.flow_rx[f]);
+    pk.meta = walk.half(pk.meta);
+    pk.seq = walk.near(pk.seq, tx.snd_una);
+    let begins = pk.seq;
+    let moving = walk.advanced.get(m).copied().flatten();
+    if let Some(AdvancedRows { stream, by, .. }) = moving {
+        pk.seq = stream.moved(begins, by);
+    }
+    let data = (pk.meta >> meta::KIND_SHIFT) & meta::KIND_MASK == kind::DATA;
+    let path = if data { tx.path_first } else { rx.path_first };
+    pk.path = path.wrapping_add(walk.half(pk.path.wrapping_sub(path)));
+    if data {
+        pk.payload = walk.half(pk.payload);
+        if let Some(AdvancedRows { stream, by, .. }) = moving {
+            let payload = (stream.moved(begins + u64::from(pk.payload), by) - pk.seq) as u32;
+            pk.meta = (pk.meta & !meta::WIRE_MASK) | (payload + t.exps[0].data_overhead);
+            pk.payload = payload;
+        }
+    } else {
+        let n = chain_len(walk, t, pk.records());
+        if P::READS {
+            pk.set_records(chain(walk, t, f, n)?);
+        }
+    }
+    if !t.stamps.is_empty() {
+        let stamp = walk.near(t.stamps[at.usize()], walk.now);
+        if P::READS {
+            t.stamps[at.usize()] = stamp;
+        }
+    }
+    if t.exps[0].cc == cc::HPCC {
+        let slot = t.flow_tx.len() + at.usize();
+        let mut int = t.ints[slot];
+        let hops = ((pk.meta >> meta::INT_SHIFT) & meta::INT_MASK) as usize;
+        telemetry(walk, t, f, hops, &mut int);
+        if P::READS {
+            t.ints[slot] = int;
+        }
+    }
+    if P::READS {
+        t.packets[at] = pk;
+    }
+    Ok(at)
+}

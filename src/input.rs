@@ -1,0 +1,254 @@
+//! Files that users and their sweeps name: opened and read here, and nowhere else.
+//!
+//! Layer: the lowest; knows no format. Three promises:
+//! - Only regular files are read. A device or a pipe could go on for ever, or never begin.
+//! - A file has a limit of size, and what is longer is refused before a byte of it is read.
+//! - [`confine`] names a folder (`--root`). What a sweep names must lie in it, links resolved. A file that the user names himself on the
+//!   command line, such as the sweep, may lie anywhere: those go by the functions whose name ends with `_anywhere`.
+
+use std::fs::{self, File, Metadata};
+use std::io::{self, Error, Read};
+use std::path::{Path, PathBuf};
+use std::sync::RwLock;
+
+use crate::budget;
+
+/// Most bytes of a file that is read as a whole; less where half the budget of memory is less.
+pub const MOST_BYTES: u64 = 4 << 30;
+/// Most bytes of a sweep file.
+pub const MOST_SWEEP_BYTES: u64 = 64 << 20;
+
+/// Where inputs must lie: the folder as the user wrote it, and as the system knows it.
+#[derive(Clone, Debug)]
+struct InputRoot {
+    shown: PathBuf,
+    real: PathBuf,
+}
+
+/// Of this process; `None`: anywhere.
+static ROOT: RwLock<Option<InputRoot>> = RwLock::new(None);
+
+/// From now on, every file that a sweep names must lie under `folder`.
+///
+/// # Errors
+/// It is no folder, or cannot be found.
+pub fn confine(folder: &Path) -> io::Result<()> {
+    let root = InputRoot::new(folder)?;
+    *ROOT.write().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(root);
+    Ok(())
+}
+
+/// The folder that inputs must lie under, without links.
+pub fn root() -> Option<PathBuf> {
+    ROOT.read().unwrap_or_else(std::sync::PoisonError::into_inner).as_ref().map(|root| root.real.clone())
+}
+
+impl InputRoot {
+    fn new(folder: &Path) -> io::Result<InputRoot> {
+        let real = folder.canonicalize()?;
+        if !real.is_dir() {
+            return Err(Error::other("it is not a folder"));
+        }
+        Ok(InputRoot { shown: folder.to_path_buf(), real })
+    }
+
+    /// The path without links, if it lies under the root.
+    fn within(&self, path: &Path) -> io::Result<PathBuf> {
+        let real = path.canonicalize()?;
+        if real.starts_with(&self.real) {
+            return Ok(real);
+        }
+        Err(Error::other(format!(
+            "it lies outside of --root {} (links are followed); what a sweep names must lie in that folder",
+            self.shown.display()
+        )))
+    }
+}
+
+/// The path that may be opened: without links where there is a root.
+fn allowed(path: &Path) -> io::Result<PathBuf> {
+    match &*ROOT.read().unwrap_or_else(std::sync::PoisonError::into_inner) {
+        Some(root) => root.within(path),
+        None => Ok(path.to_path_buf()),
+    }
+}
+
+/// Whether the path is a folder that may be read.
+pub fn is_folder(path: &Path) -> bool {
+    allowed(path).is_ok_and(|path| path.is_dir())
+}
+
+/// Whether the path is a regular file that may be read.
+pub fn is_file(path: &Path) -> bool {
+    allowed(path).is_ok_and(|path| path.is_file())
+}
+
+/// Opens a file that a sweep names.
+///
+/// # Errors
+/// It lies outside the root, is no regular file, is too long, or cannot be opened.
+pub fn open(path: &Path) -> io::Result<File> {
+    Ok(open_regular(&allowed(path)?, most())?.0)
+}
+
+/// The bytes of a file that a sweep names.
+///
+/// # Errors
+/// As [`open`], or it cannot be read.
+pub fn read(path: &Path) -> io::Result<Vec<u8>> {
+    read_regular(&allowed(path)?, most())
+}
+
+/// The same as text.
+///
+/// # Errors
+/// As [`read`], or it is not UTF-8.
+pub fn read_text(path: &Path) -> io::Result<String> {
+    text(read(path)?)
+}
+
+/// What is in a folder that a sweep names, in order of names.
+///
+/// # Errors
+/// The folder lies outside the root, or cannot be read.
+pub fn entries(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    allowed(folder)?;
+    let mut found = fs::read_dir(folder)?.map(|e| e.map(|e| e.path())).collect::<io::Result<Vec<_>>>()?;
+    found.sort();
+    Ok(found)
+}
+
+/// Opens a file that the user names, wherever it lies and however long it is: one that is read piece by piece.
+///
+/// # Errors
+/// It is no regular file, or cannot be opened.
+pub fn open_anywhere(path: &Path) -> io::Result<File> {
+    Ok(open_regular(path, u64::MAX)?.0)
+}
+
+/// The bytes of a file that the user names, wherever it lies; at most `most`.
+///
+/// # Errors
+/// It is no regular file, too long, or cannot be read.
+pub fn read_anywhere(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+    read_regular(path, most)
+}
+
+/// The same as text.
+///
+/// # Errors
+/// As [`read_anywhere`], or it is not UTF-8.
+pub fn read_text_anywhere(path: &Path, most: u64) -> io::Result<String> {
+    text(read_anywhere(path, most)?)
+}
+
+fn text(bytes: Vec<u8>) -> io::Result<String> {
+    String::from_utf8(bytes).map_err(|_| Error::new(io::ErrorKind::InvalidData, "it is not UTF-8 text"))
+}
+
+fn most() -> u64 {
+    MOST_BYTES.min(budget::total() / 2)
+}
+
+fn open_regular(path: &Path, most: u64) -> io::Result<(File, u64)> {
+    // Before it is opened: that would wait for a writer of a pipe.
+    check(&fs::metadata(path)?, most)?;
+    let file = File::open(path)?;
+    let meta = file.metadata()?;
+    check(&meta, most)?;
+    Ok((file, meta.len()))
+}
+
+fn read_regular(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+    let (file, length) = open_regular(path, most)?;
+    let mut bytes = Vec::new();
+    bytes.try_reserve_exact(usize::try_from(length).unwrap_or(usize::MAX))?;
+    // It may grow while it is read, and files of /proc say that they are empty.
+    file.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > most {
+        return Err(too_long(bytes.len() as u64, most));
+    }
+    Ok(bytes)
+}
+
+fn check(meta: &Metadata, most: u64) -> io::Result<()> {
+    if meta.is_dir() {
+        return Err(Error::other("it is a folder, and a file is needed"));
+    }
+    if !meta.is_file() {
+        return Err(Error::other("it is a device, a pipe or a socket; a regular file is needed, so save it as one"));
+    }
+    if meta.len() > most {
+        return Err(too_long(meta.len(), most));
+    }
+    Ok(())
+}
+
+fn too_long(length: u64, most: u64) -> Error {
+    let of = |bytes: u64| {
+        if bytes < 10 << 20 { format!("{bytes} bytes") } else { format!("{} MiB", bytes >> 20) }
+    };
+    let hint = if most == budget::total() / 2 { " (half of the memory that may be used, see --memory)" } else { "" };
+    Error::other(format!("it has {}, and at most {} are read{hint}", of(length), of(most)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_regular_files_of_a_limited_length_are_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("f");
+        fs::write(&file, "abc").unwrap();
+        assert_eq!(read_anywhere(&file, 3).unwrap(), b"abc");
+        let long = read_anywhere(&file, 2).unwrap_err().to_string();
+        assert_eq!(long, "it has 3 bytes, and at most 2 bytes are read");
+        assert!(read_anywhere(folder.path(), 9).unwrap_err().to_string().contains("it is a folder"));
+        fs::write(&file, [0xff]).unwrap();
+        assert!(read_text_anywhere(&file, 9).unwrap_err().to_string().contains("UTF-8"));
+    }
+
+    #[test]
+    fn a_file_without_contents_on_the_disk_is_not_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("sparse");
+        File::create(&path).unwrap().set_len(10 << 30).unwrap();
+        let why = read(&path).unwrap_err().to_string();
+        assert!(why.starts_with("it has 10240 MiB, and at most "), "{why}");
+        assert!(open(&path).is_err());
+        assert!(open_anywhere(&path).is_ok());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn devices_are_refused() {
+        let why = read_anywhere(Path::new("/dev/zero"), 9).unwrap_err().to_string();
+        assert!(why.contains("it is a device, a pipe or a socket"), "{why}");
+        assert!(open_anywhere(Path::new("/dev/zero")).is_err());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn links_do_not_lead_out_of_the_root() {
+        let folder = tempfile::tempdir().unwrap();
+        let (inside, outside) = (folder.path().join("in"), folder.path().join("in-not"));
+        for dir in [&inside, &outside] {
+            fs::create_dir(dir).unwrap();
+            fs::write(dir.join("f"), "x").unwrap();
+        }
+        std::os::unix::fs::symlink(outside.join("f"), inside.join("link")).unwrap();
+        std::os::unix::fs::symlink(&outside, inside.join("folder")).unwrap();
+        std::os::unix::fs::symlink(inside.join("f"), outside.join("back")).unwrap();
+        let root = InputRoot::new(&inside).unwrap();
+        for fine in ["in/f", "in/../in/f", "in-not/back", "in"] {
+            assert!(root.within(&folder.path().join(fine)).is_ok(), "{fine}");
+        }
+        for wrong in ["in-not/f", "in/link", "in/folder/f", "in/../in-not/f", "."] {
+            let why = root.within(&folder.path().join(wrong)).unwrap_err().to_string();
+            assert!(why.contains(&format!("outside of --root {}", inside.display())), "{wrong}: {why}");
+        }
+        assert!(InputRoot::new(&inside.join("f")).is_err());
+        assert!(InputRoot::new(&inside.join("none")).is_err());
+    }
+}

@@ -1,0 +1,270 @@
+//! A figure of two columns of the results, with a series for each value of a third.
+//!
+//! Layer: plot. Experiments that agree in x and series are one point, at their mean.
+
+use std::collections::BTreeMap;
+
+use crate::results::{Cell, ColumnKind, ColumnRole, RunResults};
+use crate::spec::nearest;
+
+use super::PlotError;
+use super::figure::{AxisScale, Figure, FigureAxis, FigurePoint, Form, Series};
+use super::quantity::Quantity;
+
+/// Series that can be told apart.
+const MOST_SERIES: usize = 24;
+/// Categories that have room on an axis.
+const MOST_CATEGORIES: usize = 40;
+
+/// What is asked for.
+#[derive(Clone, Debug, Default)]
+pub struct ColumnFigure {
+    pub x: String,
+    pub y: String,
+    /// Columns whose values tell the series apart.
+    pub by: Vec<String>,
+    pub log_x: bool,
+    pub log_y: bool,
+    /// A mark for every experiment, and no lines.
+    pub points: bool,
+    /// Instead of one made of the columns' names.
+    pub title: Option<String>,
+}
+
+/// The figure of two columns.
+///
+/// # Errors
+/// There is no such column, it has no values of the kind that is needed, or more than can be told apart.
+pub fn figure_of_columns(run: &RunResults, asked: &ColumnFigure) -> Result<Figure, PlotError> {
+    let x = column(run, "--x", &asked.x)?;
+    let y = column(run, "--y", &asked.y)?;
+    let by = series_columns(run, &asked.by)?;
+    let name = |c: usize| run.columns[c].name.as_str();
+    let wrong = |option, c: usize, why: String| PlotError::Column { option, name: name(c).into(), why };
+    if !is_numeric(run, y) {
+        let numbers = names(run, |c| is_numeric(run, c));
+        return Err(wrong(
+            "--y",
+            y,
+            format!("it has words, no numbers; columns with numbers are {}", numbers.join(", ")),
+        ));
+    }
+    let categories = (!is_numeric(run, x)).then(|| distinct(run, x));
+    if let Some(names) = &categories {
+        if asked.log_x {
+            return Err(wrong("--log-x", x, "it has words, which have no logarithm".into()));
+        }
+        if names.len() > MOST_CATEGORIES {
+            return Err(wrong(
+                "--x",
+                x,
+                format!("it has {} different words, and a figure has room for {MOST_CATEGORIES}", names.len()),
+            ));
+        }
+    }
+    let place = |row: usize| match &categories {
+        Some(names) => names.iter().position(|n| *n == run.rows[row][x].to_string()).map(|at| at as f64),
+        None => run.number(row, x),
+    };
+    let mut left_out = LeftOut::default();
+    let mut groups: BTreeMap<usize, Vec<(f64, f64)>> = BTreeMap::new();
+    let labels = series_labels(run, &by)?;
+    for row in 0..run.rows.len() {
+        match (place(row), run.number(row, y)) {
+            (Some(at), Some(value)) if (asked.log_x && at <= 0.0) || (asked.log_y && value <= 0.0) => {
+                left_out.no_logarithm += 1
+            }
+            (Some(at), Some(value)) => groups.entry(labels.of_row[row]).or_default().push((at, value)),
+            _ => left_out.without_value += 1,
+        }
+    }
+    if groups.is_empty() {
+        let why = if left_out.no_logarithm > 0 {
+            "no value is above 0, so none has a logarithm"
+        } else {
+            "no experiment has both columns"
+        };
+        return Err(PlotError::Nothing(format!("--x {} --y {}: {why}", asked.x, asked.y)));
+    }
+    let is_search = |method: &str| matches!(method, "random" | "lhs" | "optimize");
+    let drawn = run.sweep().and_then(|s| Some(is_search(s.get("sweep")?.get("method")?.as_str()?))).unwrap_or(false);
+    // Points that were drawn by lot have no neighbours, so a line through them would say nothing.
+    let form = if asked.points || (drawn && categories.is_none()) { Form::Points } else { Form::Lines };
+    let mut merged = 1;
+    let series = groups
+        .into_iter()
+        .map(|(label, values)| {
+            let points = if form == Form::Points { each(values) } else { means(values, &mut merged) };
+            Series { label: labels.names[label].clone(), points }
+        })
+        .collect();
+    let quantity = [x, y].map(|c| Quantity::of(name(c)));
+    let scale = |log| if log { AxisScale::Log } else { AxisScale::Linear };
+    let axis = |c: usize, quantity: Quantity, scale| FigureAxis { label: quantity.label(name(c)), quantity, scale };
+    let title = format!("{}: {} over {}", run.manifest.name, quantity[1].label(name(y)), quantity[0].label(name(x)));
+    Ok(Figure {
+        title: asked.title.clone().unwrap_or(title),
+        note: [means_note(run, merged, &[&[x], &by[..]].concat()), left_out.note(name(y))].concat().join("; "),
+        x: axis(x, quantity[0], categories.map_or(scale(asked.log_x), AxisScale::Categories)),
+        y: axis(y, quantity[1], scale(asked.log_y)),
+        legend: by.iter().map(|c| name(*c)).collect::<Vec<_>>().join(", "),
+        series,
+        form,
+    })
+}
+
+/// Experiments that are in no point.
+#[derive(Default)]
+struct LeftOut {
+    without_value: usize,
+    no_logarithm: usize,
+}
+
+impl LeftOut {
+    fn note(&self, y: &str) -> Vec<String> {
+        let plural = |n: usize| if n == 1 { "experiment" } else { "experiments" };
+        let mut notes = Vec::new();
+        if self.without_value > 0 {
+            notes.push(format!("{} {} without {y} left out", self.without_value, plural(self.without_value)));
+        }
+        if self.no_logarithm > 0 {
+            notes.push(format!("{} {} not above 0 left out", self.no_logarithm, plural(self.no_logarithm)));
+        }
+        notes
+    }
+}
+
+/// What the points are means over, if any is of several experiments.
+fn means_note(run: &RunResults, most: usize, used: &[usize]) -> Vec<String> {
+    if most == 1 {
+        return Vec::new();
+    }
+    let mut over: Vec<&str> = run
+        .axes()
+        .filter(|c| !used.contains(c) && distinct(run, *c).len() > 1)
+        .map(|c| run.columns[c].name.as_str())
+        .collect();
+    if run.manifest.replicas > 1 {
+        over.push("replicas");
+    }
+    let over = if over.is_empty() { format!("up to {most} experiments") } else { over.join(", ") };
+    vec![format!("means over {over}; bars from least to most")]
+}
+
+fn each(mut values: Vec<(f64, f64)>) -> Vec<FigurePoint> {
+    values.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1)));
+    values.into_iter().map(|(x, y)| FigurePoint::of(x, y)).collect()
+}
+
+/// A point for each x; `most` becomes the most values that one has.
+fn means(mut values: Vec<(f64, f64)>, most: &mut usize) -> Vec<FigurePoint> {
+    values.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1)));
+    let of = |same: &[(f64, f64)]| {
+        let (first, last) = (same[0], same[same.len() - 1]);
+        // Values ascend, so the sum has one order.
+        let mean = same.iter().map(|(_, y)| y).sum::<f64>() / same.len() as f64;
+        FigurePoint { x: first.0, y: mean.clamp(first.1, last.1), range: (first.1, last.1) }
+    };
+    let groups = values.chunk_by(|a, b| a.0 == b.0);
+    groups
+        .map(|same| {
+            *most = (*most).max(same.len());
+            of(same)
+        })
+        .collect()
+}
+
+/// The series: their names, and which one each row belongs to.
+pub(super) struct SeriesLabels {
+    pub(super) names: Vec<String>,
+    pub(super) of_row: Vec<usize>,
+}
+
+/// Series by the values of these columns, in the order in which numbers ascend and words appear.
+pub(super) fn series_labels(run: &RunResults, by: &[usize]) -> Result<SeriesLabels, PlotError> {
+    let orders: Vec<Vec<String>> = by.iter().map(|c| distinct(run, *c)).collect();
+    let key = |row: usize| -> Vec<usize> {
+        let at = |(c, order): (&usize, &Vec<String>)| {
+            let text = run.rows[row][*c].to_string();
+            order.iter().position(|v| *v == text).unwrap_or(order.len())
+        };
+        by.iter().zip(&orders).map(at).collect()
+    };
+    let keys: Vec<Vec<usize>> = (0..run.rows.len()).map(key).collect();
+    let mut sorted = keys.clone();
+    sorted.sort();
+    sorted.dedup();
+    if sorted.len() > MOST_SERIES {
+        let name = by.iter().map(|c| run.columns[*c].name.as_str()).collect::<Vec<_>>().join(" with ");
+        let why =
+            format!("{} series cannot be told apart; name a column with at most {MOST_SERIES} values", sorted.len());
+        return Err(PlotError::Column { option: "--by", name, why });
+    }
+    let word = |(at, order): (&usize, &Vec<String>)| {
+        order.get(*at).map_or("none", |v| if v.is_empty() { "none" } else { v }).to_string()
+    };
+    let names = sorted.iter().map(|k| k.iter().zip(&orders).map(word).collect::<Vec<_>>().join(", ")).collect();
+    let of_row = keys.iter().map(|k| sorted.binary_search(k).expect("every key is among them")).collect();
+    Ok(SeriesLabels { names, of_row })
+}
+
+/// The columns that `--by` names.
+pub(super) fn series_columns(run: &RunResults, by: &[String]) -> Result<Vec<usize>, PlotError> {
+    by.iter().map(|name| column(run, "--by", name)).collect()
+}
+
+/// The column of this name, or the only one whose last part it is.
+fn column(run: &RunResults, option: &'static str, name: &str) -> Result<usize, PlotError> {
+    if let Some(at) = run.column(name).filter(|c| has_values(run, *c)) {
+        return Ok(at);
+    }
+    let ends: Vec<usize> = (0..run.columns.len())
+        .filter(|c| run.columns[*c].role == ColumnRole::Axis && run.columns[*c].name.rsplit('.').next() == Some(name))
+        .collect();
+    if let [only] = ends[..] {
+        return Ok(only);
+    }
+    let known = names(run, |c| has_values(run, c));
+    let there = format!("there are {}", known.join(", "));
+    let why = match nearest(name, known.iter().copied()) {
+        _ if known.is_empty() => "no experiment has a result".to_string(),
+        _ if run.column(name).is_some() => format!("no experiment has a value; {there}"),
+        _ if !ends.is_empty() => {
+            format!(
+                "several axes end so: {}",
+                ends.iter().map(|c| run.columns[*c].name.as_str()).collect::<Vec<_>>().join(", ")
+            )
+        }
+        Some(near) => format!("no such column; did you mean `{near}`? {}", there.replacen("there", "There", 1)),
+        None => format!("no such column; {there}"),
+    };
+    Err(PlotError::Column { option, name: name.into(), why })
+}
+
+fn names(run: &RunResults, keep: impl Fn(usize) -> bool) -> Vec<&str> {
+    (0..run.columns.len()).filter(|c| keep(*c)).map(|c| run.columns[c].name.as_str()).collect()
+}
+
+fn has_values(run: &RunResults, column: usize) -> bool {
+    run.rows.iter().any(|row| row[column] != Cell::Empty)
+}
+
+fn is_numeric(run: &RunResults, column: usize) -> bool {
+    matches!(run.columns[column].kind, ColumnKind::Int | ColumnKind::Unsigned | ColumnKind::Real)
+        && has_values(run, column)
+}
+
+/// The different values of a column as texts: numbers ascend, words stand as they appear.
+fn distinct(run: &RunResults, column: usize) -> Vec<String> {
+    let mut cells: Vec<&Cell> = Vec::new();
+    let mut seen = std::collections::BTreeSet::new();
+    for row in &run.rows {
+        if row[column] != Cell::Empty && seen.insert(row[column].to_string()) {
+            cells.push(&row[column]);
+        }
+    }
+    if is_numeric(run, column) {
+        cells.sort_by(|a, b| a.number().unwrap_or(0.0).total_cmp(&b.number().unwrap_or(0.0)));
+    }
+    cells.iter().map(|c| c.to_string()).collect()
+}

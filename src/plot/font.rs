@@ -1,0 +1,80 @@
+//! The font that comes with the program: widths of texts, and their outlines.
+//!
+//! Layer: plot. DejaVu Sans (`assets/fonts`), Latin, Greek and Cyrillic; a box stands for other characters.
+
+use std::sync::OnceLock;
+
+use ttf_parser::{Face, OutlineBuilder};
+
+const BYTES: &[u8] = include_bytes!("../../assets/fonts/DejaVuSans.ttf");
+
+fn face() -> &'static Face<'static> {
+    static FACE: OnceLock<Face<'static>> = OnceLock::new();
+    FACE.get_or_init(|| Face::parse(BYTES, 0).expect("the font is part of the program"))
+}
+
+/// Units of a text of size 1.
+fn em() -> f64 {
+    f64::from(face().units_per_em())
+}
+
+/// Each character's glyph, and how far it moves on, in the font's units.
+fn glyphs(text: &str) -> impl Iterator<Item = (ttf_parser::GlyphId, u16)> + '_ {
+    text.chars().map(|c| {
+        let glyph = face().glyph_index(c).unwrap_or_default();
+        (glyph, face().glyph_hor_advance(glyph).unwrap_or(0))
+    })
+}
+
+/// Width of a text.
+pub(super) fn width(text: &str, size: f64) -> f64 {
+    glyphs(text).map(|(_, advance)| f64::from(advance)).sum::<f64>() / em() * size
+}
+
+/// Draws a text's outlines from the origin to the right, y upwards, in units of the font; gives the factor that makes them size `size`.
+pub(super) fn outline(text: &str, size: f64, mut draw: impl FnMut(f64, &dyn Fn(&mut dyn OutlineBuilder))) -> f64 {
+    let mut at = 0.0;
+    for (glyph, advance) in glyphs(text) {
+        draw(at, &|builder| {
+            face().outline_glyph(glyph, builder);
+        });
+        at += f64::from(advance);
+    }
+    size / em()
+}
+
+/// The text, cut to a width.
+pub(super) fn cut(text: &str, size: f64, most: f64) -> String {
+    if width(text, size) <= most {
+        return text.to_string();
+    }
+    let mut kept = String::new();
+    for c in text.chars() {
+        kept.push(c);
+        if width(&kept, size) + width("…", size) > most {
+            kept.pop();
+            break;
+        }
+    }
+    format!("{}…", kept.trim_end())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_measured_and_cut() {
+        assert!(width("iiii", 12.0) < width("MMMM", 12.0) && width("", 12.0) == 0.0 && width("\u{4e2d}", 12.0) > 0.0);
+        assert_eq!(cut("short", 12.0, 100.0), "short");
+        let long = cut(&"wide ".repeat(50), 12.0, 100.0);
+        assert!(long.ends_with('…') && width(&long, 12.0) <= 100.0, "{long}");
+    }
+
+    #[test]
+    fn every_character_that_figures_write_is_in_the_font() {
+        for c in (' '..='~').chain("…µ×±–—→≤≥äöüéñ".chars()) {
+            assert!(face().glyph_index(c).is_some(), "{c}");
+        }
+    }
+}

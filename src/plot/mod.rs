@@ -1,0 +1,57 @@
+//! Figures of a folder's columns: what `hyperfold plot` draws, as SVG or PNG.
+//!
+//! Layer: plot, beside report. [`columns`] and [`distribution`] make a [`Figure`] of results, [`layout`] makes shapes of it, [`svg`] and [`png`] write these. The same
+//! results give the same bytes on every machine: the font comes along, and nothing is asked of the system. Opens no file to write, prints nothing.
+
+mod columns;
+mod distribution;
+mod figure;
+mod font;
+mod layout;
+mod paint;
+mod png;
+mod quantity;
+mod shape;
+mod svg;
+mod ticks;
+
+#[cfg(test)]
+mod tests;
+
+use thiserror::Error;
+
+use crate::results::ReadError;
+
+pub use columns::{ColumnFigure, figure_of_columns};
+pub use distribution::{DISTRIBUTIONS, DistributionFigure, figure_of_distribution};
+pub use figure::Figure;
+
+/// Why there is no figure.
+#[derive(Debug, Error)]
+pub enum PlotError {
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    #[error("{option} {name}: {why}")]
+    Column { option: &'static str, name: String, why: String },
+    #[error("{dir}: there is no {file}; run the sweep with `{key} = true` for it")]
+    NotWritten { dir: String, file: &'static str, key: &'static str },
+    #[error("{0}")]
+    Nothing(String),
+    #[error("the figure cannot be painted: {0}")]
+    Paint(String),
+}
+
+impl Figure {
+    /// As an SVG file.
+    pub fn to_svg(&self) -> Vec<u8> {
+        svg::write(&layout::shapes(self)).into_bytes()
+    }
+
+    /// As a PNG file, two pixels a unit.
+    ///
+    /// # Errors
+    /// There is not enough memory for the picture.
+    pub fn to_png(&self) -> Result<Vec<u8>, PlotError> {
+        png::write(&layout::shapes(self))
+    }
+}

@@ -1,0 +1,162 @@
+//! What to build: the design that does best over all kinds of work, what another choice would cost, and the prices.
+//!
+//! Layer: report. Reads rankings and prices; the words are the command line's and the page's.
+
+use std::path::Path;
+
+use super::ReportError;
+use super::design::Design;
+use super::load::load;
+use super::metric::{Metric, metrics};
+use super::rank::{MetricSamples, Ranking};
+use super::sheet::{Sheet, SheetColumn};
+use super::verdict::{designs, worse};
+
+/// A design beside the recommended one.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Alternative {
+    /// Its configuration in the first group.
+    pub configuration: usize,
+    /// How much worse it is on average over the groups (geometric), relative.
+    pub worse: f64,
+    /// Whether it cannot be told apart in any group.
+    pub tied: bool,
+    pub cost_usd: Option<f64>,
+}
+
+/// The recommended design.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Recommendation {
+    /// Its configuration in the first group.
+    pub configuration: usize,
+    /// Kinds of work, each with its own ranking.
+    pub groups: usize,
+    /// How much worse than each group's own best it is on average (geometric), relative.
+    pub regret: f64,
+    /// The same in the group where it does worst.
+    pub worst: f64,
+    /// By axis that tries answers: its other values with all else the same, best first.
+    pub axes: Vec<(usize, Vec<Alternative>)>,
+    pub cost_usd: Option<f64>,
+    /// The cheapest design that completed everywhere, where it is cheaper.
+    pub cheapest: Option<Alternative>,
+}
+
+/// What a folder of results recommends, with the metric it goes by and what design it is, all in the sheet's texts.
+pub struct Recommended {
+    pub metric: Metric,
+    pub sheet: Sheet,
+    pub design: Design,
+    pub recommendation: Recommendation,
+}
+
+/// Reads a folder of results; `None` where no design completed for every kind of work, or the sweep tries only one.
+///
+/// # Errors
+/// It is no folder of results, or one of its files is damaged.
+pub fn of_folder(dir: &Path) -> Result<Option<Recommended>, ReportError> {
+    let loaded = load(dir)?;
+    let design = Design::of(&loaded.sheet);
+    let Some(metric) = metrics(&loaded.sheet, &loaded.objectives).into_iter().next() else { return Ok(None) };
+    let audits = loaded.stats.iter().find(|c| c.name == "audit_fct_error");
+    let measured = MetricSamples::of(&loaded.sheet, &design, &metric, audits);
+    let rankings: Vec<Ranking> = (0..design.groups.len()).map(|g| Ranking::of(&design, &measured, g)).collect();
+    let found = recommendation(&design, &measured, &rankings, loaded.sheet.column("cost_usd"));
+    Ok(found.map(|recommendation| Recommended { metric, sheet: loaded.sheet, design, recommendation }))
+}
+
+/// The recommendation; `None` where no design completed in every group, a value is not positive, or there is but one design.
+pub fn recommendation(
+    design: &Design,
+    measured: &MetricSamples,
+    rankings: &[Ranking],
+    costs: Option<&SheetColumn>,
+) -> Option<Recommendation> {
+    let answers: Vec<usize> = design.answers().collect();
+    let complete = designs(design, measured, rankings);
+    let best = complete.first().filter(|_| complete.len() > 1)?;
+    let cost = |c: usize| design.configurations[c].rows.iter().find_map(|&row| costs?.number(row));
+    let alternative = |other: &[(usize, f64)]| -> Option<Alternative> {
+        // Both lists are in the order of the groups.
+        let pairs = || best.iter().zip(other).map(|(a, b)| (a.0, b.0));
+        let logs: Option<f64> = pairs().map(|(a, b)| worse(measured, a, b).map(|w| measured.log_ratio(w))).sum();
+        Some(Alternative {
+            configuration: other[0].0,
+            worse: libm::expm1(logs? / best.len() as f64),
+            tied: pairs().all(|(a, b)| measured.tied(a, b)),
+            cost_usd: cost(other[0].0),
+        })
+    };
+    let values = |c: usize| &design.configurations[c].values;
+    let here = values(best[0].0);
+    let around = |&axis: &usize| {
+        let differs_only_here =
+            |other: &&Vec<(usize, f64)>| answers.iter().all(|&a| (values(other[0].0)[a] == here[a]) != (a == axis));
+        let mut others: Vec<Alternative> =
+            complete.iter().filter(differs_only_here).filter_map(|o| alternative(o)).collect();
+        others.sort_by(|a, b| a.worse.total_cmp(&b.worse));
+        (axis, others)
+    };
+    let dearest = cost(best[0].0);
+    // Of several that cost the same, the best: the list is in that order.
+    let cheaper = complete.iter().filter(|o| cost(o[0].0).zip(dearest).is_some_and(|(other, mine)| other < mine));
+    let cheapest = cheaper.reduce(|a, b| if cost(b[0].0) < cost(a[0].0) { b } else { a });
+    Some(Recommendation {
+        configuration: best[0].0,
+        groups: rankings.len(),
+        regret: libm::expm1(best.iter().map(|b| b.1).sum::<f64>() / best.len() as f64),
+        worst: libm::expm1(best.iter().map(|b| b.1).fold(0.0, f64::max)),
+        axes: answers.iter().map(around).filter(|(_, others)| !others.is_empty()).collect(),
+        cost_usd: dearest,
+        cheapest: cheapest.and_then(|o| alternative(o)),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::sheet::tests::sheet;
+
+    const SHEET: &str = "exp_id,config_key,seed,topology.kind,transport.cc,workload.pattern,status,makespan_ns,cost_usd
+        0,k0,1,rail,hpcc,ring,ok,100,900
+        1,k1,1,rail,dcqcn,ring,ok,100,900
+        2,k2,1,clos,hpcc,ring,ok,121,800
+        3,k3,1,clos,dcqcn,ring,ok,130,700
+        4,k4,1,rail,hpcc,incast,ok,210,900
+        5,k5,1,rail,dcqcn,incast,ok,210,900
+        6,k6,1,clos,hpcc,incast,ok,210,800
+        7,k7,1,clos,dcqcn,incast,ok,200,700";
+
+    fn found(text: &str) -> Option<Recommendation> {
+        let s = sheet(text);
+        let design = Design::of(&s);
+        let metric = metrics(&s, &[]).into_iter().next().unwrap();
+        let measured = MetricSamples::of(&s, &design, &metric, None);
+        let rankings: Vec<Ranking> = (0..design.groups.len()).map(|g| Ranking::of(&design, &measured, g)).collect();
+        recommendation(&design, &measured, &rankings, s.column("cost_usd"))
+    }
+
+    #[test]
+    fn one_design_is_recommended_for_all_kinds_of_work_with_its_price() {
+        let r = found(SHEET).unwrap();
+        assert_eq!((r.configuration, r.groups, r.cost_usd), (0, 2, Some(900.0)));
+        assert!((r.worst - 0.05).abs() < 1e-12 && (r.regret - (1.05f64.sqrt() - 1.0)).abs() < 1e-12, "{r:?}");
+        let (axis, kind) = &r.axes[0];
+        assert_eq!((*axis, kind[0].configuration, kind[0].tied, kind[0].cost_usd), (0, 2, false, Some(800.0)));
+        assert!((kind[0].worse - 0.1).abs() < 1e-12, "the mean of 21 % and nothing: {kind:?}");
+        assert!(r.axes[1].1[0].tied, "hpcc and dcqcn on rails are alike");
+        let cheapest = r.cheapest.unwrap();
+        assert_eq!((cheapest.configuration, cheapest.cost_usd), (3, Some(700.0)));
+        assert!((cheapest.worse - ((1.3f64 * 200.0 / 210.0).sqrt() - 1.0)).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_single_design_and_one_that_did_not_complete_are_not_recommended() {
+        assert_eq!(
+            found("exp_id,config_key,seed,workload.bytes,status,makespan_ns\n0,k0,1,5,ok,7\n1,k1,1,6,ok,8"),
+            None
+        );
+        let failed = SHEET.replace("rail,hpcc,incast,ok,210,900", "rail,hpcc,incast,failed,,");
+        assert_eq!(found(&failed).unwrap().configuration, 1);
+    }
+}

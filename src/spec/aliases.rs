@@ -1,0 +1,151 @@
+//! Names that people try for keys because other tools, papers or their own scripts have them, with the keys that they mean.
+//!
+//! Layer: spec. Only the words; `lookup` makes hints of them. No alias is accepted in a sweep file, so that there is one name for everything.
+
+/// Keys, each with names that are tried for it, blanks between them. A name may stand with several keys; the section that it is written in then decides, if it can.
+/// A name with dots counts only as the whole.
+pub(super) const ALIASES: &[(&str, &str)] = &[
+    ("cluster.gpus", "n_gpus num_gpus gpu_count ngpus world_size hosts n_hosts num_hosts nodes servers"),
+    ("cluster.gpus_per_server", "gpus_per_node gpus_per_host gpus_per_machine servers nodes local_size"),
+    ("cluster.nics_per_server", "nics nics_per_node nics_per_host nics_per_gpu hcas hcas_per_node"),
+    ("cluster.gpu", "gpu_type gpu_model gpu_name accelerator device"),
+    ("cluster.server", "server_type machine node_type instance instance_type"),
+    ("cluster.gpu_memory_gib", "gpu_memory gpu_memory_gb memory_gb hbm hbm_gb vram"),
+    ("cluster.nvlink_gbps", "nvlink_bandwidth nvlink_bw nvlink_rate intra_bandwidth nvlink_speed"),
+    ("cluster.nvlink_latency_ns", "nvlink_latency nvlink_delay"),
+    ("topology.kind", "topology topo network fabric topology.type topology.name topology_kind topology_type"),
+    ("topology.path", "topology_file topology.file"),
+    (
+        "topology.link_gbps",
+        "bandwidth bw bandwidth_gbps link_bandwidth link_rate link_speed rate speed gbps link_bw nic_gbps \
+         nic_rate host_gbps link_capacity capacity",
+    ),
+    (
+        "topology.uplink_gbps",
+        "uplink_bandwidth uplink_rate core_bandwidth core_gbps spine_gbps fabric_gbps uplink_speed uplink",
+    ),
+    (
+        "topology.link_delay_ns",
+        "latency delay link_latency link_delay latency_ns link_latency_ns delay_ns propagation_delay \
+         latency_us delay_us link_delay_us",
+    ),
+    ("topology.switch_latency_ns", "switch_latency switch_delay forwarding_latency"),
+    ("topology.oversubscription", "oversub oversubscription_ratio oversubscription_factor"),
+    ("topology.buffer_mib", "buffer buffer_size buffer_mb switch_buffer switch_buffer_mb buffer_bytes shared_buffer"),
+    ("topology.k", "ports radix fat_tree_k arity"),
+    ("topology.tiers", "layers levels"),
+    (
+        "routing.policy",
+        "routing load_balancing lb multipath multipathing routing.algorithm routing.algo routing.kind \
+         routing.mode routing.type",
+    ),
+    (
+        "transport.cc",
+        "algo congestion congestion_control cc_algo cc_mode cc_algorithm protocol transport.kind \
+         transport.algorithm transport.type transport.name",
+    ),
+    (
+        "transport.payload_bytes",
+        "payload payload_size mtu mtu_bytes mss packet_size packet_bytes packet_payload packet_payload_size",
+    ),
+    ("transport.pfc", "priority_flow_control enable_pfc lossless pause"),
+    ("transport.ecn", "enable_ecn ecn_enabled qcn"),
+    ("transport.ecn_kmin_kb", "kmin ecn_kmin ecn_min kmin_kb ecn_threshold threshold"),
+    ("transport.ecn_kmax_kb", "kmax ecn_kmax ecn_max kmax_kb ecn_threshold threshold"),
+    ("transport.ecn_pmax", "pmax"),
+    ("transport.window", "has_win windowed cwnd"),
+    ("transport.rto_us", "rto timeout timeout_us retransmission_timeout"),
+    ("transport.rto_retries", "retries max_retries retry_count"),
+    ("transport.hpcc.eta", "eta u_target target_utilisation target_utilization"),
+    ("workload.kind", "workload workload.type job task"),
+    ("workload.path", "trace trace_file flow_file flows workload_file workload.file"),
+    ("workload.pattern", "traffic traffic_pattern workload.traffic"),
+    ("workload.op", "collective operation coll collective_op comm_op"),
+    (
+        "workload.bytes",
+        "size size_bytes message_size msg_size flow_size data_size message_bytes flow_bytes collective_size",
+    ),
+    ("workload.fan_in", "fanin senders incast_degree degree n_senders"),
+    ("workload.load", "utilization utilisation offered_load traffic_load"),
+    ("workload.cdf", "distribution flow_cdf size_distribution flow_size_distribution"),
+    ("workload.duration_ns", "duration simulation_time duration_s duration_us duration_ms"),
+    ("workload.algorithm", "algo collective_algorithm coll_algo nccl_algo"),
+    ("workload.protocol", "proto nccl_proto nccl_protocol"),
+    ("workload.channels", "nchannels n_channels num_channels"),
+    ("workload.model", "model_name llm network_model preset"),
+    ("workload.framework", "backend engine library"),
+    (
+        "workload.tp",
+        "tensor_parallel tensor_parallel_size tp_size tensor_model_parallel_size tensor_parallelism tp_degree",
+    ),
+    (
+        "workload.pp",
+        "pipeline_parallel pipeline_parallel_size pp_size pipeline_model_parallel_size pipeline_parallelism \
+         stages pp_degree",
+    ),
+    ("workload.dp", "data_parallel data_parallel_size dp_size data_parallelism dp_degree"),
+    ("workload.cp", "context_parallel context_parallel_size cp_size context_parallelism"),
+    ("workload.ep", "expert_parallel expert_parallel_size ep_size expert_model_parallel_size expert_parallelism"),
+    ("workload.vpp", "virtual_stages virtual_pipeline interleave num_layers_per_virtual_pipeline_stage"),
+    ("workload.microbatch", "micro_batch micro_batch_size microbatch_size mbs"),
+    ("workload.global_batch", "batch batch_size global_batch_size gbs"),
+    ("workload.seq", "seq_len seq_length sequence_length context_length seqlen"),
+    ("workload.recompute", "checkpointing activation_checkpointing recomputation gradient_checkpointing"),
+    ("workload.zero", "zero_stage zero_level sharding"),
+    ("workload.iterations", "iters steps n_iterations num_iterations epochs"),
+    ("workload.compute_jitter", "jitter noise"),
+    ("workload.straggler_ranks", "stragglers slow_ranks"),
+    ("fidelity.fast_forward", "folding fold memoization memoisation wormhole"),
+    ("fidelity.memo", "cache memoize"),
+    ("limits.sim_ns", "sim_time max_time stop_time simulator_stop_time max_sim_time"),
+    ("limits.wall_s", "wall_time time_limit walltime timeout_s max_wall_time"),
+    ("limits.memory_gib", "memory max_memory memory_limit ram"),
+    ("output.flows", "write_flows flow_output flows_csv"),
+    ("output.links", "write_links link_output links_csv"),
+    ("output.trace", "perfetto timeline"),
+];
+
+/// The keys that a name may mean; none if it is no alias.
+pub(super) fn meant(name: &str) -> Vec<&'static str> {
+    let plain = name.to_ascii_lowercase().replace('-', "_");
+    let (section, last) = (plain.split('.').next().unwrap_or(""), plain.rsplit('.').next().unwrap_or(""));
+    let keys = |word: &str| -> Vec<&'static str> {
+        ALIASES.iter().filter(|(_, words)| words.split_whitespace().any(|w| w == word)).map(|(key, _)| *key).collect()
+    };
+    let whole = keys(&plain);
+    if !whole.is_empty() {
+        return whole;
+    }
+    let found = keys(last);
+    let here = |key: &&str| key.split('.').next() == Some(section);
+    if found.iter().any(here) { found.into_iter().filter(|key| here(key)).collect() } else { found }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::spec::{find, hint};
+
+    #[test]
+    fn aliases_mean_keys_and_are_none() {
+        for (key, words) in ALIASES {
+            assert!(find(key).is_some(), "{key}");
+            for word in words.split_whitespace() {
+                assert!(find(word).is_none(), "{word} is a key");
+                assert!(hint(word).contains(&format!("`{key}`")), "{word}: {}", hint(word));
+                assert_eq!(word.to_ascii_lowercase().replace('-', "_"), word, "aliases are plain");
+            }
+        }
+    }
+
+    #[test]
+    fn the_section_decides_between_keys_of_one_alias() {
+        assert_eq!(hint("transport.algo"), "did you mean `transport.cc`?");
+        assert_eq!(hint("workload.algo"), "did you mean `workload.algorithm`?");
+        assert_eq!(hint("algo"), "did you mean `transport.cc` or `workload.algorithm`?");
+        assert_eq!(hint("routing.algo"), "did you mean `routing.policy`?");
+        assert_eq!(hint("transport.MTU"), "did you mean `transport.payload_bytes`?");
+        assert_eq!(hint("network.bandwidth"), "did you mean `topology.link_gbps`?");
+        assert_eq!(hint("topology.link-latency"), "did you mean `topology.link_delay_ns`?");
+    }
+}

@@ -1,0 +1,93 @@
+//! Memory is a budget: what does not fit is one failed row, said beforehand by `plan`, and the rest of the sweep runs.
+
+use crate::support::program::Folder;
+
+/// All-to-all between 4,096 GPUs has 16.8 million flows.
+const AXIS: &str = "name = \"a\"\n[base]\ncluster.gpus_per_server = 8\nworkload = { kind = \"traffic\", pattern = \"all-to-all\", bytes = 1000 }\n\
+                    [axes]\n\"cluster.gpus\" = [8, 16, 4096, 32768]\n";
+
+fn model(more: &str) -> String {
+    format!(
+        "name = \"m\"\n[base]\ncluster.gpus = 16\n[base.workload]\nkind = \"model\"\nmodel = \"gpt3-13b\"\ntp = 8\n{more}\n"
+    )
+}
+
+/// Rows of `failed.csv`, without its header.
+fn failed(folder: &Folder, out: &str) -> Vec<String> {
+    let text = String::from_utf8(folder.bytes(&format!("{out}/failed.csv"))).expect("text");
+    text.lines().skip(1).map(str::to_string).collect()
+}
+
+#[test]
+fn what_does_not_fit_fails_alone_and_plan_says_so() {
+    let folder = Folder::new(&[("a.toml", AXIS)]);
+    let plan = folder.run(&["plan", "a.toml", "--memory", "2"]);
+    assert_eq!(plan.code, 0, "{}", plan.stderr);
+    assert!(plan.stdout.contains("cannot fit: 2"), "{}", plan.stdout);
+    assert!(plan.stdout.contains("experiment 2: memory: more than 2.0 GiB are needed"), "{}", plan.stdout);
+    assert!(plan.stdout.contains("experiment 3: 1073709056 flows"), "{}", plan.stdout);
+    let ran = folder.run(&["run", "a.toml", "--out", "o", "--memory", "2"]);
+    assert_eq!(ran.code, 1, "{}", ran.stderr);
+    let failed = failed(&folder, "o");
+    assert_eq!(failed.len(), 2, "{failed:?}");
+    assert!(failed[0].starts_with("2,") && failed[0].contains("--memory") && failed[0].contains("limits.memory_gib"));
+    let rows = String::from_utf8(folder.bytes("o/results.csv")).unwrap();
+    assert_eq!(rows.lines().filter(|row| row.contains(",ok,")).count(), 2, "{rows}");
+}
+
+#[test]
+fn training_that_does_not_fit_is_stopped_while_it_is_prepared() {
+    for (more, what) in
+        [("global_batch = 2\niterations = 1000000", "operations"), ("global_batch = 1048576\npp = 2", "operations")]
+    {
+        let folder = Folder::new(&[("m.toml", &model(more))]);
+        let plan = folder.run(&["plan", "m.toml", "--memory", "0.5"]);
+        assert!(plan.code == 0 && plan.stdout.contains("cannot fit: 1"), "{more}: {} {}", plan.stdout, plan.stderr);
+        let ran = folder.run(&["run", "m.toml", "--out", "o", "--memory", "0.5"]);
+        let failed = failed(&folder, "o");
+        assert!(ran.code == 1 && failed.len() == 1 && failed[0].contains(what), "{more}: {failed:?} {}", ran.stderr);
+    }
+}
+
+#[test]
+fn an_experiment_may_have_a_limit_of_its_own() {
+    let text = model(
+        "[sweep]\nmethod = \"list\"\n[[experiment]]\n\"limits.memory_gib\" = 0.01\n\"workload.global_batch\" = 64\n[[experiment]]\n\"workload.global_batch\" = 128",
+    );
+    let folder = Folder::new(&[("m.toml", &text)]);
+    let ran = folder.run(&["run", "m.toml", "--out", "o"]);
+    let failed = failed(&folder, "o");
+    assert!(ran.code == 1 && failed.len() == 1 && failed[0].starts_with("0,"), "{failed:?} {}", ran.stderr);
+    assert!(failed[0].contains("more than 10 MiB are needed"), "{failed:?}");
+}
+
+#[test]
+fn with_more_memory_a_resumed_run_tries_again() {
+    let folder = Folder::new(&[("m.toml", &model("global_batch = 64"))]);
+    assert_eq!(folder.run(&["run", "m.toml", "--out", "whole"]).code, 0);
+    let ran = folder.run(&["run", "m.toml", "--out", "o", "--memory", "0.01"]);
+    assert!(ran.code == 1 && failed(&folder, "o").len() == 1, "{}", ran.stderr);
+    let ran = folder.run(&["run", "m.toml", "--out", "o", "--resume"]);
+    assert!(ran.code == 0 && ran.stderr.contains("limit of time (limits.wall_s) or memory: 1"), "{}", ran.stderr);
+    assert!(folder.bytes("o/results.csv") == folder.bytes("whole/results.csv"));
+}
+
+#[test]
+fn no_memory_is_no_number() {
+    let folder = Folder::new(&[("a.toml", AXIS)]);
+    let plan = folder.run(&["plan", "a.toml", "--memory", "much"]);
+    assert!(plan.code == 2 && plan.stderr.contains("a number of GiB from 0.001"), "{}", plan.stderr);
+}
+
+/// `ulimit -v` leaves less than `--memory` would ask for; nothing is aborted.
+#[cfg(target_os = "linux")]
+#[test]
+fn the_systems_limit_counts() {
+    let folder = Folder::new(&[("a.toml", AXIS)]);
+    let program = env!("CARGO_BIN_EXE_hyperfold");
+    let mut shell = std::process::Command::new("sh");
+    shell.args(["-c", &format!("ulimit -v 2000000; exec {program} plan a.toml")]).current_dir(folder.path());
+    let output = shell.output().expect("a shell");
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && text.contains("cannot fit: 2"), "{text} {output:?}");
+}

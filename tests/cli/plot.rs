@@ -1,0 +1,72 @@
+//! `hyperfold plot` from a run to a figure.
+
+use std::process::Command;
+
+use crate::support::program::{Folder, seen};
+
+const SWEEP: &str = "name = \"rates\"\n[base.cluster]\ngpus = 8\ngpus_per_server = 1\n[base.workload]\nkind = \"traffic\"\npattern = \"ring\"\nbytes = 20000\n\
+                     [base.output]\nflows = true\n[axes]\n\"transport.cc\" = [\"hpcc\", \"dcqcn\"]\n\"topology.link_gbps\" = [100, 200, 400]\n";
+
+fn run() -> Folder {
+    let folder = Folder::new(&[("s.toml", SWEEP)]);
+    let ran = folder.run(&["run", "s.toml", "--out", "o", "--engine", "cpu", "--quiet"]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    folder
+}
+
+#[test]
+fn figures_are_written_from_the_shell() {
+    let folder = run();
+    let columns = ["plot", "o", "--x", "link_gbps", "--y", "makespan_ns", "--by", "cc"];
+    let shown = folder.run(&columns);
+    assert_eq!((shown.code, shown.stderr.as_str()), (0, ""));
+    assert!(shown.stdout.starts_with("<?xml") && shown.stdout.ends_with("</svg>\n"), "{}", shown.stdout);
+    for text in ["rates: makespan over topology.link_gbps", "hpcc", "dcqcn", "100", "400", "makespan (us)"] {
+        assert!(shown.stdout.contains(&format!(">{text}</text>")), "{text}: {}", shown.stdout);
+    }
+    for (file, starts) in [("f.svg", &b"<?xml"[..]), ("f.png", b"\x89PNG"), ("F.PNG", b"\x89PNG")] {
+        let written = folder.run(&[&columns[..], &["-o", file]].concat());
+        assert_eq!((written.code, written.stdout), (0, format!("figure: {file}\n")), "{}", written.stderr);
+        assert!(folder.bytes(file).starts_with(starts), "{file}");
+    }
+    assert_eq!(folder.text("f.svg"), shown.stdout);
+    let cdf = folder.run(&["plot", "o", "--cdf", "fct", "--by", "transport.cc", "--log-x", "--title", "ours"]);
+    assert_eq!((cdf.code, cdf.stderr.as_str()), (0, ""));
+    assert!(
+        cdf.stdout.contains(">ours</text>") && cdf.stdout.contains(">flow completion time</text>"),
+        "{}",
+        cdf.stdout
+    );
+}
+
+#[test]
+fn the_picture_needs_nothing_of_the_system() {
+    let folder = run();
+    let args = ["plot", "o", "--x", "cc", "--y", "fct_p99_ns", "-o", "bare.png"];
+    let mut bare = Command::new(env!("CARGO_BIN_EXE_hyperfold"));
+    let ran = seen(&args, bare.current_dir(folder.path()).args(args).env_clear().output().unwrap());
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert_eq!(folder.run(&["plot", "o", "--x", "cc", "--y", "fct_p99_ns", "-o", "full.png"]).code, 0);
+    assert!(folder.bytes("bare.png") == folder.bytes("full.png"), "fonts and locale of the system change nothing");
+}
+
+#[test]
+fn what_cannot_be_drawn_is_said() {
+    let folder = run();
+    for (args, named) in [
+        (&["--x", "cc", "--y", "makespan"][..], "hyperfold: --y makespan: no such column; there are exp_id, "),
+        (&["--x", "gpus", "--y", "makespan_ns"], "--x gpus: no such column"),
+        (&["--x", "cc"], "--y <COLUMN>"),
+        (&["--cdf", "rtt"], "o: there is no rtt.csv; run the sweep with `output.rtt = true` for it"),
+        (&["--cdf", "queue"], "fct, bytes, rtt"),
+        (&["--cdf", "fct", "--y", "makespan_ns"], "cannot be used with"),
+        (&["--x", "cc", "--y", "makespan_ns", "-o", "f.pdf"], "-o f.pdf: a figure's file ends in .svg or .png"),
+    ] {
+        let ran = folder.run(&[&["plot", "o"], args].concat());
+        assert_eq!((ran.code, ran.stdout.as_str()), (2, ""), "{args:?}");
+        assert!(ran.stderr.contains(named), "{args:?}: {}", ran.stderr);
+    }
+    assert_eq!(folder.run(&["plot", "absent", "--cdf", "fct"]).code, 2);
+    let broken = folder.run(&["plot", "o", "--cdf", "fct", "-o", "no/such/folder.svg"]);
+    assert!(broken.code == 1 && broken.stderr.contains("-o no/such/folder.svg"), "{}", broken.stderr);
+}

@@ -1,0 +1,115 @@
+//! Jobs without packets, by classes of ranks that do the same: every figure is that of a graph with tasks for every rank.
+
+use std::path::Path;
+
+use crate::support::engine;
+use crate::support::random::Rng;
+use hyperfold::batch::prepare::prepare_every_rank;
+use hyperfold::batch::{Prepared, breakdown, prepare};
+use hyperfold::sweep::{self, SetOverrides, Sweep};
+
+const HEAD: &str = "name = \"classes\"\n[base]\ncluster = { server = \"dgx-h100\" }\n\
+                    [base.workload]\nkind = \"model\"\nanalytic = \"all\"\n";
+
+fn sweep(keys: &str) -> Sweep {
+    let text = format!("{HEAD}{keys}");
+    sweep::parse(&text, Path::new("s.toml"), &SetOverrides::default()).unwrap_or_else(|e| panic!("{e}\n{text}"))
+}
+
+/// A small job with anything that a layout may have.
+fn random_job(rng: &mut Rng) -> String {
+    let (tp, pp, cp) = (rng.pick(&[1, 2, 4]), rng.pick(&[1, 2, 3, 4]), rng.pick(&[1, 1, 2]));
+    let dp: u64 = rng.pick(&[1, 2, 4]);
+    let microbatches: u64 = rng.pick(&[1, 2, 4]) * pp;
+    let moe = if rng.chance(25) { ", moe = { experts = 4, top_k = 2 }" } else { "" };
+    let layers = 12;
+    let mut keys = vec![
+        format!(
+            "model = {{ name = \"m\", transformer = {{ layers = {layers}, hidden = 256, heads = 16, gated = true, ffn = 512, vocab = 1024, seq = 128{moe} }} }}"
+        ),
+        format!("tp = {tp}"),
+        format!("pp = {pp}"),
+        format!("cp = {cp}"),
+        format!("dp = {dp}"),
+        format!("global_batch = {}", dp * microbatches),
+        format!("iterations = {}", rng.pick(&[1, 1, 2, 3])),
+    ];
+    if dp > 1 {
+        keys.push(format!("overlap_grad = {}", rng.chance(50)));
+    }
+    if pp > 1 {
+        keys.push(format!("overlap_p2p = {}", rng.chance(50)));
+    }
+    if !moe.is_empty() {
+        keys.push(format!("ep = {}", if dp > 1 { 2 } else { 1 }));
+        if rng.chance(40) {
+            keys.push("expert_skew = 1.25".into());
+        }
+    }
+    if pp > 1 && rng.chance(40) {
+        keys.push(format!("vpp = {}", if pp == 4 { 3 } else { 2 }));
+    }
+    if pp > 1 && rng.chance(20) {
+        keys.retain(|k| !k.starts_with("vpp"));
+        keys.push("schedule = \"gpipe\"".into());
+    }
+    if dp > 1 && rng.chance(50) {
+        keys.push("zero = 1".into());
+        keys.push(format!("overlap_param = {}", rng.chance(50)));
+    }
+    if rng.chance(30) {
+        let ranks = tp * pp * cp * dp;
+        keys.push(format!("straggler_ranks = \"{}\"\nstraggler_slowdown = 1.5", rng.range(0, ranks - 1)));
+    }
+    if rng.chance(10) {
+        keys.push("compute_jitter = 0.05".into());
+    }
+    keys.join("\n")
+}
+
+fn tasks(p: &Prepared) -> usize {
+    p.built.tables.tasks.len()
+}
+
+/// The iteration on its critical rank, and when the last task of all ends.
+fn simulated(p: &Prepared) -> (u32, breakdown::Breakdown, u64) {
+    let mut tables = p.built.tables.clone();
+    engine::run_cpu(&mut tables);
+    let job = p.job.as_ref().expect("a program");
+    let (rank, time) = breakdown::iteration(&job.workload, &job.graph, &tables.tasks, job.warmup).expect("it ends");
+    (rank, time, tables.tasks.iter().map(|t| t.done).max().unwrap_or(0))
+}
+
+#[test]
+fn a_class_says_what_every_rank_would() {
+    let mut rng = Rng::new(11);
+    let (mut fewer, mut all) = (0, 0);
+    for case in 0..200 {
+        let text = random_job(&mut rng);
+        let s = sweep(&text);
+        let config = s.config(&s.experiments[0]).unwrap_or_else(|e| panic!("{e}\n{text}"));
+        let whole = prepare_every_rank(&config, 0).unwrap_or_else(|e| panic!("{e}\n{text}"));
+        let classes = prepare(&config, 0).unwrap_or_else(|e| panic!("{e}\n{text}"));
+        assert_eq!(simulated(&classes), simulated(&whole), "case {case}\n{text}");
+        fewer += tasks(&classes);
+        all += tasks(&whole);
+    }
+    println!("{fewer} tasks instead of {all}");
+    assert!(fewer * 2 < all, "{fewer} of {all} tasks are left");
+}
+
+#[test]
+fn a_slow_rank_is_told_apart_and_random_kernels_leave_no_classes() {
+    let job = |more: &str| {
+        let text = format!("model = \"gpt3-1.7b\"\ndp = 16\nglobal_batch = 32\n{more}\n");
+        let s = sweep(&text);
+        prepare(&s.config(&s.experiments[0]).unwrap(), 0).unwrap()
+    };
+    let ranks_with_tasks =
+        |p: &Prepared| p.job.as_ref().unwrap().graph.ops.iter().filter(|ops| !ops.is_empty()).count();
+    assert_eq!(ranks_with_tasks(&job("")), 1);
+    // The straggler, and those that share its groups otherwise than the rest do.
+    let straggler = ranks_with_tasks(&job("straggler_ranks = \"3\"\nstraggler_slowdown = 2.0"));
+    assert!((2..16).contains(&straggler), "{straggler}");
+    assert_eq!(ranks_with_tasks(&job("compute_jitter = 0.1")), 16);
+}
