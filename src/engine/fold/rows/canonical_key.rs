@@ -6,8 +6,6 @@
 //!
 //! Layer: fold/rows.
 
-use bytemuck::Zeroable;
-
 use crate::columns::{EndOwner, Exp, FlowIdx, INT_TX_UNIT, LinkEndIdx, NEVER, NicIdx, PortIdx, Tables, cc, mode, qp};
 use crate::engine::fold::rows::buffer_guard::BufferGuard;
 use crate::engine::fold::rows::cc_state;
@@ -16,6 +14,103 @@ use crate::engine::fold::rows::partition_rows::PartitionRows;
 
 /// Room for the parameters of an experiment and a queue pair with its rows.
 const ROOT_BYTES: usize = 2048;
+
+/// The header with what decides how a partition goes on; the rest is 0. Every column stands here by name, so a new one
+/// does not compile until somebody has said which it is. A parameter that was forgotten would make different
+/// experiments share what they must not.
+fn rules(e: &Exp) -> Exp {
+    let steady = e.modes & mode::STEADY != 0;
+    Exp {
+        modes: e.modes & !(mode::FOLD | mode::MEMO | mode::TRACED),
+        theta_ppm: if steady { e.theta_ppm } else { 0 },
+        samples: if steady { e.samples } else { 0 },
+        interval_ns: if steady { e.interval_ns } else { 0 },
+        cc: e.cc,
+        clock_ps: e.clock_ps,
+        payload: e.payload,
+        data_overhead: e.data_overhead,
+        ack_bytes: e.ack_bytes,
+        rto_retries: e.rto_retries,
+        fast_recovery: e.fast_recovery,
+        mi_thresh: e.mi_thresh,
+        int_multi: e.int_multi,
+        ack_interval: e.ack_interval,
+        chunk: e.chunk,
+        nack_interval: e.nack_interval,
+        cnp_interval: e.cnp_interval,
+        rto: e.rto,
+        min_rate: e.min_rate,
+        rai: e.rai,
+        rhai: e.rhai,
+        g_q32: e.g_q32,
+        p_alpha: e.p_alpha,
+        p_dec: e.p_dec,
+        p_inc: e.p_inc,
+        eta_q40: e.eta_q40,
+        eta_q48: e.eta_q48,
+        timely_alpha_q32: e.timely_alpha_q32,
+        timely_beta_q32: e.timely_beta_q32,
+        tlow: e.tlow,
+        thigh: e.thigh,
+        min_rtt: e.min_rtt,
+        rates_mbps_lo: e.rates_mbps_lo,
+        rates_mbps_hi: e.rates_mbps_hi,
+        // Where its rows are, and which experiment it is.
+        nic_base: 0,
+        nic_len: 0,
+        port_base: 0,
+        port_len: 0,
+        switch_base: 0,
+        switch_len: 0,
+        flow_base: 0,
+        flow_len: 0,
+        packet_base: 0,
+        packet_len: 0,
+        int_base: 0,
+        int_len: 0,
+        stamp_base: 0,
+        stamp_len: 0,
+        path_base: 0,
+        path_len: 0,
+        plan_base: 0,
+        plan_len: 0,
+        shared_base: 0,
+        shared_len: 0,
+        rtt_base: 0,
+        rtt_len: 0,
+        task_base: 0,
+        task_len: 0,
+        edge_base: 0,
+        edge_len: 0,
+        signal_base: 0,
+        signal_len: 0,
+        gate_base: 0,
+        gate_len: 0,
+        server_base: 0,
+        server_len: 0,
+        exp_id: 0,
+        mask_words: 0,
+        end_base: 0,
+        end_len: 0,
+        // Where it stands; the step follows below.
+        fired: 0,
+        status: 0,
+        phase: 0,
+        now: 0,
+        step: 0,
+        time_limit: 0,
+        steps: 0,
+        // What draws at random is not remembered, and the buffer guard knows the buffer. Experiments with sampled
+        // round trips are not folded, and audits change nothing.
+        seed: 0,
+        routing_seed: 0,
+        reserve: 0,
+        resume_offset: 0,
+        buffer: 0,
+        rtt_cap: 0,
+        audit_ppm: 0,
+    }
+}
 
 /// The bytes of a canonical key.
 #[derive(Default)]
@@ -49,46 +144,8 @@ impl CanonicalKey {
     /// unless ports add their own origin ([`CanonicalKey::port`]).
     pub fn head(t: &Tables, start: u64, guard: &BufferGuard) -> CanonicalKey {
         let e = &t.exps[0];
-        let steady = e.modes & mode::STEADY != 0;
-        let rules = Exp {
-            modes: e.modes & !(mode::FOLD | mode::MEMO | mode::TRACED),
-            cc: e.cc,
-            clock_ps: e.clock_ps,
-            payload: e.payload,
-            data_overhead: e.data_overhead,
-            ack_bytes: e.ack_bytes,
-            rto_retries: e.rto_retries,
-            fast_recovery: e.fast_recovery,
-            mi_thresh: e.mi_thresh,
-            int_multi: e.int_multi,
-            ack_interval: e.ack_interval,
-            chunk: e.chunk,
-            nack_interval: e.nack_interval,
-            cnp_interval: e.cnp_interval,
-            rto: e.rto,
-            min_rate: e.min_rate,
-            rai: e.rai,
-            rhai: e.rhai,
-            g_q32: e.g_q32,
-            p_alpha: e.p_alpha,
-            p_dec: e.p_dec,
-            p_inc: e.p_inc,
-            eta_q40: e.eta_q40,
-            eta_q48: e.eta_q48,
-            timely_alpha_q32: e.timely_alpha_q32,
-            timely_beta_q32: e.timely_beta_q32,
-            tlow: e.tlow,
-            thigh: e.thigh,
-            min_rtt: e.min_rtt,
-            theta_ppm: if steady { e.theta_ppm } else { 0 },
-            samples: if steady { e.samples } else { 0 },
-            interval_ns: if steady { e.interval_ns } else { 0 },
-            rates_mbps_lo: e.rates_mbps_lo,
-            rates_mbps_hi: e.rates_mbps_hi,
-            ..Exp::zeroed()
-        };
         let mut form = CanonicalKey(Vec::with_capacity(ROOT_BYTES));
-        form.0.extend_from_slice(bytemuck::bytes_of(&rules));
+        form.0.extend_from_slice(bytemuck::bytes_of(&rules(e)));
         // A partition retires at a whole number of steps after its start.
         form.u64(e.step);
         form.u64(if e.cc == cc::HPCC && t.fold_hints.telemetry_from.is_empty() { start % 1000 } else { 0 });
