@@ -167,3 +167,27 @@ fn a_sweep_of_a_manifest_has_no_line_of_the_users_file() {
     );
     assert!(ran.stderr.contains("s.toml: `workload.path") && !ran.stderr.contains("-->"), "{}", ran.stderr);
 }
+
+#[test]
+fn the_log_says_why_a_steady_skip_ended() {
+    let root = tempfile::tempdir().unwrap();
+    let sweep = "name = \"s\"\n[base.cluster]\ngpus = 8\ngpus_per_server = 1\n\
+                 [base.topology]\nlink_gbps = 100\nuplink_gbps = 100\n[base.transport]\ncc = \"dcqcn\"\n\
+                 [base.workload]\nkind = \"collective\"\nop = \"all-reduce\"\nbytes = 67108864\n";
+    fs::write(root.path().join("s.toml"), sweep).unwrap();
+    let args = ["run", "s.toml", "--quiet", "--engine", "cpu", "--out", "out"];
+    let output = hyperfold(root.path(), &args, &[("RUST_LOG", "hyperfold::engine::fold=debug")]);
+    assert_eq!(output.code, 0, "{}", output.stderr);
+    let ends: Vec<&str> = output.stderr.lines().filter(|line| line.contains(" was skipped from ")).collect();
+    // As many as `steady_skips` says; the last one ends because the collective does.
+    let stats = fs::read_to_string(root.path().join("out/stats.csv")).unwrap();
+    let [header, row] = stats.lines().collect::<Vec<_>>()[..] else { panic!("{stats}") };
+    let skips = header.split(',').zip(row.split(',')).find(|cell| cell.0 == "steady_skips").unwrap().1;
+    assert!(!ends.is_empty() && ends.len().to_string() == skips, "{skips} skips\n{}", output.stderr);
+    assert!(ends[0].contains("folding: experiment 0: partition "), "{}", ends[0]);
+    assert!(
+        ends.iter().any(|line| line.ends_with("; it ends because a queue pair has sent all its bytes")),
+        "{}",
+        output.stderr
+    );
+}

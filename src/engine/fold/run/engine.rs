@@ -191,7 +191,8 @@ impl Place {
                 }
                 Err(Stop::Abandon(why)) => {
                     log::info!(
-                        "folding: an experiment starts over unfolded at {} ns: {why}",
+                        "folding: experiment {} starts over unfolded at {} ns: {why}",
+                        t.exps[0].exp_id,
                         t.exps[0].now / PS_PER_NS
                     );
                     if let Some(run) = self.run.take() {

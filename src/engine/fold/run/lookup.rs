@@ -21,7 +21,7 @@ use crate::engine::fold::run::recording::{drain, flush_covered};
 use crate::engine::fold::run::restore::restore;
 use crate::engine::fold::run::retire::retire_looked_up;
 use crate::engine::fold::run::simulate::{next_event_at, window};
-use crate::engine::fold::run::skip::{end_skip, report_skipped, skip_up_to};
+use crate::engine::fold::run::skip::{SkipEnd, end_skip, report_skipped, skip_up_to};
 use crate::engine::fold::run::stop::Stop;
 use crate::engine::fold::run::turn_order::collect_all;
 
@@ -178,7 +178,7 @@ pub(crate) fn stop_remembering(run: &mut FoldRun, t: &mut Tables, p: u32, at: u6
 /// with what was posted, and go on from there.
 pub(crate) fn start_simulating(run: &mut FoldRun, t: &mut Tables, p: u32, until: u64) -> Result<(), Stop> {
     if run.partitions[p as usize].skip.is_some() {
-        end_skip(run, t, p, until)?;
+        end_skip(run, t, p, until, SkipEnd::Joined)?;
         if !run.partitions[p as usize].looked_up {
             return Ok(());
         }

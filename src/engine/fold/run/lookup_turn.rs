@@ -11,7 +11,7 @@ use crate::engine::fold::run::lookup::{record_post_of_looked_up, report_events, 
 use crate::engine::fold::run::progress::{final_state_by, has_more, next_reported};
 use crate::engine::fold::run::retire::retire_looked_up;
 use crate::engine::fold::run::simulate::next_event_at;
-use crate::engine::fold::run::skip::{end_skip, post_while_skipped};
+use crate::engine::fold::run::skip::{SkipEnd, end_skip, post_while_skipped};
 use crate::engine::fold::run::stop::Stop;
 use crate::engine::fold::run::turn_order::{collect, collect_all, schedule_partition};
 
@@ -32,7 +32,7 @@ pub(crate) fn lookup_turn(run: &mut FoldRun, t: &mut Tables, p: u32, at: u64) ->
         let starts = run.partitions[p as usize].rows.nics.iter().any(|&n| t.nics[n].next_start <= at);
         if run.partitions[p as usize].skip.is_some() {
             if starts {
-                end_skip(run, t, p, at)?;
+                end_skip(run, t, p, at, SkipEnd::Started)?;
                 continue;
             }
         } else if starts || must_simulate(run, p, at)? {
@@ -63,7 +63,7 @@ pub(crate) fn lookup_turn(run: &mut FoldRun, t: &mut Tables, p: u32, at: u64) ->
                     continue;
                 }
                 if run.partitions[p as usize].skip.is_some() {
-                    end_skip(run, t, p, at)?;
+                    end_skip(run, t, p, at, SkipEnd::Posted)?;
                     // It may be looked up from here: then events of this instant are reported first.
                     nic::set_clock(t, n);
                     collect(run, t, n);

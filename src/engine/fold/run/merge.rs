@@ -16,7 +16,7 @@ use crate::engine::fold::run::fold_run::FoldRun;
 use crate::engine::fold::run::lookup::{report_events, start_simulating, stop_remembering};
 use crate::engine::fold::run::partition::{BaseSnapshot, Partition};
 use crate::engine::fold::run::recording::{flush, flush_covered, rewind};
-use crate::engine::fold::run::skip::end_skip;
+use crate::engine::fold::run::skip::{SkipEnd, end_skip};
 use crate::engine::fold::run::stop::Stop;
 use crate::engine::fold::run::turn_order::schedule_partition;
 
@@ -26,7 +26,7 @@ pub(crate) fn merge(run: &mut FoldRun, t: &mut Tables, p: u32, other: u32, n: Ni
     for q in [p, other] {
         report_events(run, t, q, at)?;
         // What it reached at this instant may be a skip.
-        end_skip(run, t, q, at)?;
+        end_skip(run, t, q, at, SkipEnd::Joined)?;
     }
     let may_look_up = [p, other].iter().all(|&q| run.partitions[q as usize].cursor.is_some());
     for q in [p, other] {

@@ -3,6 +3,7 @@
 //! Layer: fold/run.
 
 use crate::engine::fold::run::counters::full;
+use std::fmt::{self, Display, Formatter};
 use std::sync::Arc;
 
 use crate::columns::{NONE, NicIdx, Tables, qp, task as bits};
@@ -23,6 +24,29 @@ use crate::engine::fold::steady::audit::is_audited;
 use crate::engine::fold::steady::detector::SteadyRates;
 use crate::engine::fold::steady::skip::Skip;
 use crate::engine::fold::steady::skip_plan::plan;
+use crate::units::PS_PER_NS;
+
+/// Why a skip ended, as the log says it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum SkipEnd {
+    OutOfBytes,
+    PlanOver,
+    Posted,
+    Started,
+    Joined,
+}
+
+impl Display for SkipEnd {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            SkipEnd::OutOfBytes => "a queue pair has sent all its bytes",
+            SkipEnd::PlanOver => "the planned length is over",
+            SkipEnd::Posted => "a message was posted on a queue pair that had nothing to send",
+            SkipEnd::Started => "a flow starts",
+            SkipEnd::Joined => "rows join: a post needs them, or partitions merge",
+        })
+    }
+}
 
 /// The plan for simulated partition `p`, whose working queue pairs are all steady, from `at` on.
 pub(crate) fn plan_skip(run: &mut FoldRun, t: &mut Tables, p: u32, at: u64, steady: &SteadyRates) -> SkipPlan {
@@ -61,7 +85,7 @@ pub(crate) fn report_skipped(run: &mut FoldRun, t: &mut Tables, p: u32, at: u64)
         let Some(skip) = &run.partitions[p as usize].skip else { return Ok(()) };
         let (when, what) = skip.next_event();
         if let Some(ends) = ends.filter(|&ends| ends < when) {
-            return end_skip(run, t, p, ends);
+            return end_skip(run, t, p, ends, SkipEnd::OutOfBytes);
         }
         if when > at {
             break;
@@ -69,7 +93,7 @@ pub(crate) fn report_skipped(run: &mut FoldRun, t: &mut Tables, p: u32, at: u64)
         let Some((event, m)) = what else {
             run.partitions[p as usize].ended_skip =
                 run.partitions[p as usize].skip.as_ref().map(|skip| Arc::clone(&skip.plan));
-            return end_skip(run, t, p, when);
+            return end_skip(run, t, p, when, SkipEnd::PlanOver);
         };
         let partition = &mut run.partitions[p as usize];
         let Some(skip) = &mut partition.skip else { return Ok(()) };
@@ -104,7 +128,7 @@ pub(crate) fn skip_up_to(run: &mut FoldRun, t: &mut Tables, p: u32, at: u64) -> 
         if next >= at {
             report_skipped(run, t, p, at)?;
             collect_all(run, t, p);
-            return end_skip(run, t, p, at);
+            return end_skip(run, t, p, at, SkipEnd::Joined);
         }
         report_skipped(run, t, p, next)?;
         collect_all(run, t, p);
@@ -115,14 +139,14 @@ pub(crate) fn skip_up_to(run: &mut FoldRun, t: &mut Tables, p: u32, at: u64) -> 
             while run.partitions[p as usize].skip.is_some() && t.nics[n].next_task <= next {
                 // A post that joins rows needs a turn of its own, after the skip.
                 if !post_while_skipped(run, t, p, n, next) {
-                    end_skip(run, t, p, next)?;
+                    end_skip(run, t, p, next, SkipEnd::Posted)?;
                 }
             }
             nic::set_clock(t, n);
             collect(run, t, n);
         }
         if run.partitions[p as usize].rows.nics.iter().any(|&n| t.nics[n].next_start <= next) {
-            return end_skip(run, t, p, next);
+            return end_skip(run, t, p, next, SkipEnd::Started);
         }
     }
 }
@@ -151,8 +175,14 @@ pub(crate) fn post_while_skipped(run: &mut FoldRun, t: &mut Tables, p: u32, n: N
 }
 
 /// Ends the skip of `p` at `at`: its rows are in the tables again.
-pub(crate) fn end_skip(run: &mut FoldRun, t: &mut Tables, p: u32, at: u64) -> Result<(), Stop> {
+pub(crate) fn end_skip(run: &mut FoldRun, t: &mut Tables, p: u32, at: u64, why: SkipEnd) -> Result<(), Stop> {
     let Some(skip) = run.partitions[p as usize].skip.take() else { return Ok(()) };
+    log::debug!(
+        "folding: experiment {}: partition {p} was skipped from {} to {} ns; it ends because {why}",
+        t.exps[0].exp_id,
+        skip.since / PS_PER_NS,
+        at / PS_PER_NS
+    );
     for (m, member) in run.partitions[p as usize].rows.members.iter_mut().enumerate().filter(|(m, _)| skip.goes_on(*m))
     {
         skip.report_sent(m, member, at);
