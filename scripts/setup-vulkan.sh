@@ -15,7 +15,7 @@ me=setup-vulkan
 # The binary that judges adapters; without one, everything below still installs a driver.
 bin=${1:-}
 if [ -z "$bin" ]; then
-    for candidate in "${CARGO_TARGET_DIR:-target}"/checked/hyperfold "${CARGO_TARGET_DIR:-target}"/release/hyperfold; do
+    for candidate in "${CARGO_TARGET_DIR:-target}"/checked/hyperfold "${CARGO_TARGET_DIR:-target}"/release/hyperfold "${CARGO_TARGET_DIR:-target}"/debug/hyperfold; do
         if [ -x "$candidate" ]; then bin=$candidate; break; fi
     done
 fi

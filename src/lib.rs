@@ -138,6 +138,11 @@ pub mod session;
 #[forbid(unsafe_code)]
 pub mod cli;
 
+/// The page's programs compile.
+#[cfg(doctest)]
+#[doc = include_str!("../docs/how-to/from-rust.md")]
+struct PageFromRust;
+
 /// So that unit tests count memory as the program does.
 #[cfg(test)]
 #[global_allocator]

@@ -149,7 +149,7 @@ pub mod task {
     pub const READY: u32 = 2;
 }
 
-/// Bytes of a pause frame on the wire (9 + 20 + 14, `ns3-model` section 3).
+/// Bytes of a pause frame on the wire (9 + 20 + 14, the reference's).
 pub const FRAME_BYTES: u32 = 43;
 /// Doublings of the longest pause after a NACK without progress.
 pub const STALL_DOUBLINGS: u32 = 6;

@@ -1,6 +1,6 @@
 //! The hash of equal-cost multipath: murmur3 over the addresses and ports of a packet.
 //!
-//! Layer: routing. Reproduces the reference's choice (`golden/ns3-model.md`, section 7); ties to nothing else.
+//! Layer: routing. Reproduces the reference's choice (`hash32` of docs/explanation/model-semantics.md); ties to nothing else.
 
 /// A flow as routing sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -1,6 +1,6 @@
 //! The declarations of all keys of `[base]`: the rows of `key_table` with the kinds, ranges and conditions that they name.
 //!
-//! Layer: spec. `LATER` names what INTERFACE promises for later versions, so that it is refused with that reason instead of as a typing error.
+//! Layer: spec. `LATER` names what people look for and this version lacks, so that it is refused with that reason instead of as a typing error.
 
 use super::applies_when::*;
 use super::derive;

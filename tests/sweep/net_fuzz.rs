@@ -159,7 +159,7 @@ fn network(parents: &[Index], extra: &[(Index, Index)], hosts: &[Index], hosts_f
     Network::new(nodes.collect(), links, ranks, None).unwrap()
 }
 
-/// Next hops of every node towards `dst` in the order in which a breadth-first search from it leaves them, as `golden/ns3-model.md` tells it; a
+/// Next hops of every node towards `dst` in the order in which a breadth-first search from it leaves them, as the reference does; a
 /// parallel link is a next hop of its own.
 fn plain_next_hops(net: &Network, dst: NodeIdx) -> Vec<Vec<u32>> {
     let mut arcs = net.out_arcs();

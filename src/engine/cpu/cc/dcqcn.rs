@@ -1,5 +1,5 @@
-//! DCQCN as NICs of the reference run it (`ns3-model` section 8; SIGCOMM '15 section 5). Its periodic timers are evaluated lazily: only sends
-//! and acknowledgements can see them.
+//! DCQCN as NICs of the reference run it (`docs/explanation/model-semantics.md`, "DCQCN"; SIGCOMM '15 section 5). Its
+//! periodic timers are evaluated lazily: only sends and acknowledgements can see them.
 
 use crate::columns::{FlowIdx, FlowTx, NEVER, Tables, mode, qp};
 use crate::engine::cpu::key::{CC_TIMER, EventKey, NO_EVENT, before, periodic};

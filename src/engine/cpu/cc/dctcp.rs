@@ -1,4 +1,4 @@
-//! DCTCP on rates (`ns3-model` section 8; SIGCOMM '10 equation 1).
+//! DCTCP on rates (`docs/explanation/model-semantics.md`, "DCTCP"; SIGCOMM '10 equation 1).
 
 use crate::columns::{FlowIdx, NicIdx, Tables, qp};
 use crate::engine::cpu::math::{ONE_Q32, TWO_Q32, decay_q32, mul_shr};

@@ -1,4 +1,4 @@
-//! HPCC (SIGCOMM '19, Algorithm 1) as the reference runs it (`ns3-model` section 8).
+//! HPCC (SIGCOMM '19, Algorithm 1) as the reference runs it (`docs/explanation/model-semantics.md`, "HPCC").
 
 use crate::columns::{FlowIdx, INT_Q_UNIT, INT_TX_UNIT, NEVER, NicIdx, PacketIdx, Tables, meta, mode};
 use crate::engine::cpu::key::{EventKey, lineage};

@@ -1,4 +1,4 @@
-//! TIMELY (SIGCOMM '15, Algorithm 1) as the reference runs it (`ns3-model` section 8): one update a window.
+//! TIMELY (SIGCOMM '15, Algorithm 1) as the reference runs it (`docs/explanation/model-semantics.md`, "TIMELY"): one update a window.
 
 use crate::columns::{FlowIdx, NicIdx, Tables};
 use crate::engine::cpu::math::{ONE_Q32, mul_div, mul_shr};
