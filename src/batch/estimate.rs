@@ -63,6 +63,7 @@ fn walked(r: &Routed) -> ExperimentOutcome {
         bill: Some(r.bill),
         iteration: iteration(job, &rows),
         peak_memory_bytes: job.peak_bytes,
+        longest_collective: job.longest,
         ..ExperimentOutcome::default()
     };
     let mut flows = Vec::new();

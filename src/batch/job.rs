@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::collective::{CollectiveOp, CollectiveSystem, Env};
+use crate::collective::{CollectiveOp, CollectiveSystem, Env, InsideLink, Overheads, message_overheads};
 use crate::compute::{Dtype, Gpu, Slowdown, Timing};
 use crate::model::model_flops;
 use crate::spec::{self, Config};
@@ -23,7 +23,7 @@ use crate::workload::training::{Cluster, evaluate, generate};
 use super::breakdown::Breakdown;
 use super::error::{JobError, PrepareError, SetupError};
 use super::outcome::Iteration;
-use super::planner::{ClusterPlanner, Environments};
+use super::planner::{ClusterPlanner, CollectiveNetwork, Environments, LongestCollective};
 use super::servers::{self, Described};
 use super::task_row_cache::TaskRowCache;
 use super::training::{self as setup, TrainingSetup};
@@ -37,6 +37,8 @@ pub struct Job {
     pub warmup: u32,
     /// What algbw and busbw are about.
     pub collective: Option<CollectiveBenchmark>,
+    /// How the collective is carried out that takes longest.
+    pub longest: Option<LongestCollective>,
     /// Peak of the fullest rank, where the model tells.
     pub peak_bytes: Option<u64>,
     /// What the graph became in another experiment; `None`: no other has it.
@@ -102,7 +104,22 @@ pub fn job(
     let servers: Vec<u32> = net.ranks.iter().map(|&h| net.nodes[h as usize].server).collect();
     let (intra, shared_nic) = servers::ways(config, net, described);
     let strict = matches!(program.source, spec::Source::Collective { .. });
-    let mut planner = ClusterPlanner::new(c, &system, &environments, &servers, intra.is_some(), strict);
+    let network = CollectiveNetwork {
+        nics: &net.ranks,
+        inside: intra.map(|way| InsideLink {
+            rate_bps: way.rate_bps,
+            latency_ps: way.latency_ps,
+            by_pair: way.links > 1,
+        }),
+        payload_share: payload_share(config, program, system.nic_bps)?,
+        ports: config.cluster.nic_ports,
+    };
+    let message = Overheads::each(c.start_overhead_ps + c.work_queue_latency_ps);
+    let p2p_overheads = match c.measured_overhead {
+        true => message_overheads(&system, intra.map_or(0, |way| way.latency_ps)).plus(message.net_ps),
+        false => message,
+    };
+    let mut planner = ClusterPlanner::new(c, &system, &environments, &servers, &network, strict);
     let network = (system.nic_bps, system.net_extra_ps.max(1));
     let analytic_p2p = |dim: Dim| is_analytic(&c.analytic, dim).then_some(network);
     let seed = config.jitter_seed();
@@ -115,7 +132,7 @@ pub fn job(
         analytic_p2p: &analytic_p2p,
         rendezvous_ps: (c.rendezvous_ps > 0).then_some(c.rendezvous_ps),
         local_ps: config.cluster.nvlink_latency_ps.max(1),
-        p2p_overhead_ps: c.start_overhead_ps + c.work_queue_latency_ps,
+        p2p_overheads,
         qps_per_connection: c.qps_per_connection,
         split: c.split_data_on_qps,
         representatives: None,
@@ -134,8 +151,25 @@ pub fn job(
         None => lower(&workload, &lowering, &mut planner),
     };
     let graph = lowered.map_err(JobError::Lower)?;
+    let longest = planner.longest();
     notes.extend(planner.notes());
-    Ok(Job { workload, graph, warmup: program.warmup, collective, peak_bytes, rows: None })
+    Ok(Job { workload, graph, warmup: program.warmup, collective, longest, peak_bytes, rows: None })
+}
+
+/// Payload over wire bytes of a full packet, where software's costs depend on it; 1 over 1 elsewhere.
+///
+/// # Errors
+/// Keys of the transport that do not go together.
+pub(super) fn payload_share(
+    config: &Config,
+    program: &spec::ProgramSpec,
+    nic_bps: u64,
+) -> Result<(u64, u64), spec::Conflict> {
+    if !program.communication.measured_overhead {
+        return Ok((1, 1));
+    }
+    let transport = config.transport(nic_bps.max(1))?;
+    Ok((u64::from(transport.payload), u64::from(transport.payload + transport.data_overhead)))
 }
 
 /// Ranks that stand for others, where every communication is analytical: what a rank does then depends on its class alone. Kernels that vary at random leave no two alike.

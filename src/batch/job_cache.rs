@@ -29,6 +29,8 @@ struct JobKey {
     nvlink: Option<NvLink>,
     /// Links of the first server's hosts: what cost models know of the network.
     links: Vec<Link>,
+    /// See [`job::payload_share`].
+    payload_share: (u64, u64),
 }
 
 struct CachedJob {
@@ -55,7 +57,7 @@ pub(super) fn job(
     if !is_self_contained(program, config) {
         return job::job(config, program, net, described, ranks, notes).map(Arc::new);
     }
-    let key = key(config, program, net, ranks);
+    let key = key(config, program, net, ranks)?;
     if let Some(cached) = find(&key) {
         notes.extend(cached.1);
         return Ok(cached.0);
@@ -85,12 +87,17 @@ fn is_self_contained(program: &ProgramSpec, config: &Config) -> bool {
         && !matches!(program.compute.slowdown, SlowdownChoice::Trees(_))
 }
 
-fn key(config: &Config, program: &ProgramSpec, net: &Network, with_tasks: RanksWithTasks) -> JobKey {
+fn key(
+    config: &Config,
+    program: &ProgramSpec,
+    net: &Network,
+    with_tasks: RanksWithTasks,
+) -> Result<JobKey, PrepareError> {
     let server = |host: NodeIdx| net.nodes[host as usize].server;
     let first = net.ranks.first().map(|&h| server(h));
     let of_first = |l: &&Link| Some(server(l.a)) == first || Some(server(l.b)) == first;
     let from_file = matches!(config.topology.kind, TopologyKind::File { .. });
-    JobKey {
+    Ok(JobKey {
         with_tasks,
         config: format!("{:?}{program:?}{from_file}{}", config.cluster, config.topology.link_bps),
         slowdown_given: config.values.given(KeyId::Slowdown),
@@ -98,7 +105,8 @@ fn key(config: &Config, program: &ProgramSpec, net: &Network, with_tasks: RanksW
         ranks: net.ranks.iter().map(|&h| (h, server(h))).collect(),
         nvlink: net.nvlink,
         links: net.links.iter().filter(of_first).cloned().collect(),
-    }
+        payload_share: job::payload_share(config, program, config.topology.link_bps)?,
+    })
 }
 
 fn find(key: &JobKey) -> Option<(Arc<Job>, Vec<String>)> {

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use crate::cost::Bill;
 
 use super::breakdown::Breakdown;
+use super::planner::LongestCollective;
 
 /// A flow's end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,6 +56,8 @@ pub struct ExperimentOutcome {
     /// (flow, when, round-trip time), by flow.
     pub rtts: Vec<(u32, u64, u64)>,
     pub iteration: Option<Iteration>,
+    /// How the collective is carried out that takes longest.
+    pub longest_collective: Option<LongestCollective>,
     /// Memory of the fullest rank, where a model tells.
     pub peak_memory_bytes: Option<u64>,
     /// What the cluster costs and draws.

@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use crate::collective::{
-    Algorithm, CollectiveOp, CollectiveSystem, Communicator, Env, EnvError, MemberPlacement, ScheduleOptions, Shape,
-    build,
+    Algorithm, Choice, CollectiveOp, CollectiveSystem, Communicator, Env, EnvError, IdleMachine, InsideLink,
+    MemberPlacement, Overheads, Protocol, Schedule, ScheduleOptions, Shape, build,
 };
 use crate::spec;
 use crate::workload::lower::{Asked, CollectivePlan, Planner};
@@ -70,8 +70,7 @@ pub(super) struct ClusterPlanner<'a> {
     environments: &'a Environments,
     /// Server of each rank, and its place there.
     places: Vec<(u32, u32)>,
-    /// What stays inside a server takes a calibrated time.
-    intra_analytic: bool,
+    network: &'a CollectiveNetwork<'a>,
     /// An algorithm that an operation does not know is an error, not replaced: the operation is all there is.
     strict: bool,
     /// Shape of each group that was asked for, by its number in `shapes`.
@@ -80,7 +79,30 @@ pub(super) struct ClusterPlanner<'a> {
     communicators: HashMap<(MemberPlacement, usize), Communicator<'a>>,
     /// Plans so far: a training iteration repeats a few collectives thousands of times.
     known: HashMap<Key, CollectivePlan>,
+    longest: Option<LongestCollective>,
     notes: BTreeSet<String>,
+}
+
+/// How the collective that takes longest is carried out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LongestCollective {
+    pub algorithm: Algorithm,
+    pub protocol: Protocol,
+    /// 0: switches reduce, or it has a closed form of its own.
+    pub channels: u32,
+    /// By closed form.
+    alone_ps: u64,
+}
+
+/// What carries the transfers of collectives.
+pub(super) struct CollectiveNetwork<'a> {
+    /// NIC of each rank.
+    pub nics: &'a [u32],
+    /// Between GPUs of a server; `None`: they use their NICs.
+    pub inside: Option<InsideLink>,
+    /// Payload over wire bytes of a full packet: numerator, denominator.
+    pub payload_share: (u64, u64),
+    pub ports: u32,
 }
 
 /// What decides a plan.
@@ -118,7 +140,7 @@ impl<'a> ClusterPlanner<'a> {
         system: &'a CollectiveSystem,
         environments: &'a Environments,
         servers: &[u32],
-        intra_analytic: bool,
+        network: &'a CollectiveNetwork<'a>,
         strict: bool,
     ) -> ClusterPlanner<'a> {
         let mut members: HashMap<u32, u32> = HashMap::new();
@@ -132,14 +154,20 @@ impl<'a> ClusterPlanner<'a> {
             system,
             environments,
             places: servers.iter().map(place).collect(),
-            intra_analytic,
+            network,
             strict,
             of_group: HashMap::new(),
             shapes: Vec::new(),
             communicators: HashMap::new(),
             known: HashMap::new(),
+            longest: None,
             notes: BTreeSet::new(),
         }
+    }
+
+    /// How the collective is carried out that takes longest alone; of equals the first.
+    pub(super) fn longest(&self) -> Option<LongestCollective> {
+        self.longest
     }
 
     /// What the user should know about the choices made.
@@ -189,7 +217,7 @@ impl<'a> ClusterPlanner<'a> {
             Algorithm::Auto => choice.algorithm,
             fixed => fixed,
         };
-        let inside = at.nodes() == 1 && self.intra_analytic;
+        let inside = at.nodes() == 1 && self.network.inside.is_some();
         if matches!(wanted, Algorithm::Nvls | Algorithm::InNetwork) && !exists(asked.op, wanted) {
             return Err(format!(
                 "{:?} by {wanted:?} does not exist; switches reduce only for all-reduce, all-gather, reduce-scatter and barrier",
@@ -204,9 +232,13 @@ impl<'a> ClusterPlanner<'a> {
             Algorithm::Nvls => at.nodes() == 1,
             _ => false,
         };
+        let alone_ps = communicator.cost_with_ps(asked.op, algorithm, choice.protocol, asked.bytes);
+        let channels = if in_switches { 0 } else { c.channels.unwrap_or(choice.channels) };
+        if self.longest.is_none_or(|l| l.alone_ps < alone_ps) {
+            self.longest = Some(LongestCollective { algorithm, protocol: choice.protocol, channels, alone_ps });
+        }
         if inside || in_switches || analytic {
-            let ps = communicator.cost_with_ps(asked.op, algorithm, choice.protocol, asked.bytes);
-            return Ok(CollectivePlan::Analytic { ps: ps.max(1) });
+            return Ok(CollectivePlan::Analytic { ps: alone_ps.max(1) });
         }
         let chunk = if algorithm == Algorithm::Nvls { choice.chunk_bytes.max(NVLS_CHUNK) } else { choice.chunk_bytes };
         let options = ScheduleOptions {
@@ -215,21 +247,54 @@ impl<'a> ClusterPlanner<'a> {
             root: 0,
             shares: asked.shares,
         };
-        let shape = &self.shapes[shape].0;
+        let kind = &self.shapes[shape].0;
         let schedule = match algorithm {
             // NVLink SHARP between servers: what switches reduce inside goes by rail outside. Unequal servers have no rails, there NCCL has rings.
             Algorithm::Nvls => {
                 self.notes.insert("NVLS across servers is simulated as a hierarchical collective: inside servers by NVLink, between them rail by rail".to_string());
-                build(asked.op, Algorithm::Hierarchical, asked.bytes, shape, &options)
-                    .or_else(|_| build(asked.op, Algorithm::Ring, asked.bytes, shape, &options))
+                build(asked.op, Algorithm::Hierarchical, asked.bytes, kind, &options)
+                    .or_else(|_| build(asked.op, Algorithm::Ring, asked.bytes, kind, &options))
             }
-            _ => build(asked.op, algorithm, asked.bytes, shape, &options),
+            _ => build(asked.op, algorithm, asked.bytes, kind, &options),
         };
-        Ok(CollectivePlan::Transfers {
-            schedule: Arc::new(schedule.map_err(|e| e.to_string())?),
-            protocol: choice.protocol,
-            overhead_ps: c.start_overhead_ps + c.work_queue_latency_ps,
-        })
+        let schedule = schedule.map_err(|e| e.to_string())?;
+        let message_ps = c.start_overhead_ps + c.work_queue_latency_ps;
+        let overheads = match c.measured_overhead {
+            true => self.measured(asked, shape, algorithm, choice, &schedule).plus(message_ps),
+            false => Overheads::each(message_ps),
+        };
+        Ok(CollectivePlan::Transfers { schedule: Arc::new(schedule), protocol: choice.protocol, overheads })
+    }
+
+    /// What software must cost the messages of a schedule, so that alone and on an idle network it takes what the closed form says.
+    fn measured(
+        &self,
+        asked: &Asked,
+        shape: usize,
+        algorithm: Algorithm,
+        choice: Choice,
+        schedule: &Schedule,
+    ) -> Overheads {
+        let (c, system) = (self.communication, self.system);
+        let (shape, at) = &self.shapes[shape];
+        let alone = MemberPlacement { sharing: 1, ..*at };
+        let environment = &self.environments.0[Environments::index(general(c.algorithm))];
+        let communicator = Communicator::new(&alone, system, environment);
+        let nics: Vec<u32> = asked.members.iter().map(|&rank| self.network.nics[rank as usize]).collect();
+        let (payload, wire) = self.network.payload_share;
+        let machine = IdleMachine {
+            shape,
+            nics: &nics,
+            inside: self.network.inside,
+            net_bps: (u128::from(system.nic_bps) * u128::from(payload) / u128::from(wire.max(1))) as u64,
+            ports: self.network.ports,
+            net_latency_ps: system.net_extra_ps,
+            rendezvous_ps: c.rendezvous_ps,
+            message_ps: c.start_overhead_ps + c.work_queue_latency_ps,
+        };
+        let latencies = communicator.latencies(algorithm, choice.protocol);
+        let target = communicator.cost_with_ps(asked.op, algorithm, choice.protocol, asked.bytes);
+        machine.fitted(schedule, choice.protocol, &latencies, target)
     }
 
     /// The algorithm asked for: the operation's own, else `workload.algorithm` where the operation knows it.

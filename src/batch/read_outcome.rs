@@ -65,6 +65,7 @@ pub(super) fn read(
         out.makespan_ps = rows.tasks.iter().map(|t| if t.done == NEVER { 0 } else { t.done }).max().unwrap_or(0);
         out.iteration = iteration(job, rows.tasks);
         out.peak_memory_bytes = job.peak_bytes;
+        out.longest_collective = job.longest;
     }
     for (nic, name) in rows.nics.iter().zip(link_names) {
         out.packet_hops += nic.hops;

@@ -7,6 +7,7 @@ mod communicator;
 mod cost;
 mod curve_kind;
 mod curves;
+mod idle;
 pub mod nccl;
 mod physics;
 mod reference;
@@ -18,6 +19,7 @@ pub mod validation;
 pub use build::{ScheduleError, ScheduleOptions, Shape, build, known};
 pub use communicator::Communicator;
 pub use cost::{choose, cost_ps, cost_with_ps, intra_ps, send_ps};
+pub use idle::{IdleMachine, InsideLink, Overheads, message_overheads};
 pub use nccl::{Choice, Env, EnvError, Protocol};
 pub use schedule::{Schedule, Transfer};
 pub use server::{NoSuchServer, Server};
@@ -53,4 +55,20 @@ pub enum Algorithm {
     Nvls,
     /// Reduction in the network's switches (CollNet, SHARP).
     InNetwork,
+}
+
+impl Algorithm {
+    /// As `workload.algorithm` and `results.csv` have it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Algorithm::Auto => "auto",
+            Algorithm::Ring => "ring",
+            Algorithm::Tree => "tree",
+            Algorithm::HalvingDoubling => "halving-doubling",
+            Algorithm::Direct => "direct",
+            Algorithm::Hierarchical => "hierarchical",
+            Algorithm::Nvls => "nvls",
+            Algorithm::InNetwork => "in-network",
+        }
+    }
 }

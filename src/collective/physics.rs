@@ -274,6 +274,12 @@ impl CommunicatorLinks {
     }
 }
 
+/// Of a grouped send and receive without its bytes, us: inside a server; over the network, without the network's own latency.
+pub(super) fn point_latencies_us() -> (f64, f64) {
+    let c = &calibration().latency_us;
+    (c.point_inside, c.point_net)
+}
+
 /// Base, hop inside and hop over the network of the Simple protocol, us.
 fn hops(inside: ServerInterconnect) -> (f64, f64, f64) {
     let t = tuning();

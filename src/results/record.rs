@@ -77,6 +77,10 @@ pub struct ExperimentRecord {
     pub max_link_utilisation: Option<Micro>,
     /// The link of that utilisation, as `links.csv` names it.
     pub bottleneck_link: Option<String>,
+    /// Algorithm, protocol and channels of the collective that takes longest, in the words of `workload.algorithm` and `workload.protocol`.
+    pub algorithm: Option<String>,
+    pub protocol: Option<String>,
+    pub channels: Option<u64>,
     /// Purchase price of the cluster.
     pub cost_usd: Option<f64>,
     /// What the cluster draws at full load.
@@ -136,6 +140,9 @@ impl ExperimentRecord {
             max_queue_bytes: None,
             max_link_utilisation: None,
             bottleneck_link: None,
+            algorithm: None,
+            protocol: None,
+            channels: None,
             cost_usd: None,
             power_kw: None,
             usd_per_mtoken: None,
@@ -230,6 +237,9 @@ pub const OUTCOME: &[RecordColumn] = &[
     optional("max_queue_bytes", ColumnKind::Unsigned, |r| r.max_queue_bytes.into()),
     optional("max_link_utilisation", ColumnKind::Real, |r| r.max_link_utilisation.into()),
     optional("bottleneck_link", ColumnKind::Text, |r| r.bottleneck_link.as_deref().into()),
+    optional("algorithm", ColumnKind::Text, |r| r.algorithm.as_deref().into()),
+    optional("protocol", ColumnKind::Text, |r| r.protocol.as_deref().into()),
+    optional("channels", ColumnKind::Unsigned, |r| r.channels.into()),
     optional("cost_usd", ColumnKind::Real, |r| r.cost_usd.into()),
     optional("power_kw", ColumnKind::Real, |r| r.power_kw.into()),
     optional("usd_per_mtoken", ColumnKind::Real, |r| r.usd_per_mtoken.into()),

@@ -94,6 +94,11 @@ fn measured(mut r: ExperimentRecord, o: &ExperimentOutcome, prices: &CostKeys) -
     if let Some(i) = &o.iteration {
         measured_iteration(&mut r, i);
     }
+    if let Some(l) = &o.longest_collective {
+        r.algorithm = Some(l.algorithm.name().to_string());
+        r.protocol = (l.channels > 0).then(|| l.protocol.name().to_string());
+        r.channels = (l.channels > 0).then_some(u64::from(l.channels));
+    }
     if let Some(bill) = &o.bill {
         r.cost_usd = Some(bill.cost_cents as f64 / 100.0);
         r.power_kw = Some(bill.power_mw as f64 / 1e6);

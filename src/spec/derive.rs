@@ -29,6 +29,9 @@ pub(super) fn nvlink_gbps(v: &Values) -> Value {
     let no_p2p = v.int(KeyId::NcclP2pDisable) == 1 || matches!(v.text(KeyId::NcclP2pLevel), "0" | "LOC");
     Value::Float(if no_p2p && collectives(v) { 0.0 } else { server(v).map_or(3600.0, |s| s.inside_gbps) })
 }
+pub(super) fn collective_overhead(v: &Values) -> Value {
+    Value::Text(if server(v).is_some() { "measured" } else { "none" }.into())
+}
 /// Our choice where no server is named: 500.
 pub(super) fn nvlink_latency_ns(v: &Values) -> Value {
     Value::Float(server(v).map_or(500.0, |s| s.latency_ns))

@@ -213,6 +213,8 @@ macro_rules! for_each_key {
                 "data for another rail goes over NVLink to the GPU there first";
             StartOverheadNs "workload.start_overhead_ns" stepped(0.0, 1e9, 0.001), D::Float(0.0), messages, "software overhead on the start of each message (Multiverse 3.1)";
             WorkQueueLatencyNs "workload.work_queue_latency_ns" stepped(0.0, 1e9, 0.001), D::Float(0.0), messages, "from posting a message to the NIC's first packet (Arcadia 6.1)";
+            CollectiveOverhead "workload.collective_overhead" one_of(&["measured", "none"], &[]), D::Derived(derive::collective_overhead, "measured with cluster.server, else none"), messages,
+                "what software costs the messages of collectives and pipelines; measured: a collective alone takes as long as measured runs of its kind; none: links alone";
             RendezvousNs "workload.rendezvous_ns" stepped(0.0, 1e9, 0.001), D::Float(1000.0), collectives,
                 "from the last rank's arrival at a collective to its start on all; at least the simulation's step (our choice)";
             NcclAlgo "workload.nccl.NCCL_ALGO" KeyKind::Text, D::None("NCCL's"), |v| nccl(v, KeyId::Algorithm), "algorithms that NCCL may choose";

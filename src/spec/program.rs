@@ -128,6 +128,8 @@ pub struct Communication {
     pub start_overhead_ps: u64,
     pub work_queue_latency_ps: u64,
     pub rendezvous_ps: u64,
+    /// Messages cost what makes a collective that is alone take as long as measured runs; else what the two keys above say, and nothing else.
+    pub measured_overhead: bool,
     pub analytic: Analytic,
     /// The variables of `[base.workload.nccl]` that were written and that no key overrides, by their names.
     pub nccl: BTreeMap<String, String>,
@@ -303,6 +305,7 @@ impl Communication {
             start_overhead_ps: ns(KeyId::StartOverheadNs),
             work_queue_latency_ps: ns(KeyId::WorkQueueLatencyNs),
             rendezvous_ps: ns(KeyId::RendezvousNs),
+            measured_overhead: v.is(KeyId::CollectiveOverhead, "measured"),
             analytic: analytic(v.text(KeyId::Analytic))?,
             nccl: nccl.map(|(name, value)| (name.to_string(), value.to_string())).collect(),
         })

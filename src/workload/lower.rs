@@ -11,14 +11,14 @@ use std::sync::Arc;
 use super::classes::Representatives;
 use super::program::{Dim, Group, OpKind, Stream, Workload};
 use super::tasks::{OpTasks, TaskGraph, Work};
-use crate::collective::{Algorithm, CollectiveOp, Protocol, Schedule};
+use crate::collective::{Algorithm, CollectiveOp, Overheads, Protocol, Schedule};
 use transfer::Arrival;
 
 /// What a collective becomes.
 #[derive(Clone, Debug)]
 pub enum CollectivePlan {
-    /// Messages, with the protocol's flags on the wire; each starts `overhead_ps` after it could.
-    Transfers { schedule: Arc<Schedule>, protocol: Protocol, overhead_ps: u64 },
+    /// Messages, with the protocol's flags on the wire; each starts so much after it could.
+    Transfers { schedule: Arc<Schedule>, protocol: Protocol, overheads: Overheads },
     /// Takes this long once all members are there, uses no network.
     Analytic { ps: u64 },
 }
@@ -63,7 +63,7 @@ pub struct Lowering<'a> {
     /// Latency of what a rank sends to itself, ps.
     pub local_ps: u64,
     /// From the post of a send by the program to the post on the queue pair.
-    pub p2p_overhead_ps: u64,
+    pub p2p_overheads: Overheads,
     /// Queue pairs of one connection.
     pub qps_per_connection: u32,
     /// Every message is split over the queue pairs of its connection, else they take turns.
@@ -372,7 +372,7 @@ impl Lowerer<'_> {
                     self.graph.release(gate, m.end);
                 }
             }
-            CollectivePlan::Transfers { schedule, protocol, overhead_ps } => {
+            CollectivePlan::Transfers { schedule, protocol, overheads } => {
                 assert!(
                     self.on.representatives.is_none(),
                     "ranks stand for others only where no communication is packets"
@@ -384,7 +384,7 @@ impl Lowerer<'_> {
                     Some(ps) => self.meet(instance, ps),
                     None => self.meet(instance, 0),
                 }
-                self.transfers(group, instance, members, &schedule, protocol, overhead_ps);
+                self.transfers(group, instance, members, &schedule, protocol, &overheads);
             }
         }
         Ok(())
@@ -412,7 +412,7 @@ impl Lowerer<'_> {
         members: &[u32],
         schedule: &Schedule,
         protocol: Protocol,
-        overhead_ps: u64,
+        overheads: &Overheads,
     ) {
         let mut got: Vec<Arrival> = Vec::with_capacity(schedule.transfers.len());
         // Messages of one queue pair arrive in order, so the last of a connection stands for those before it; on several queue pairs, and through gates, they may overtake.
@@ -421,8 +421,10 @@ impl Lowerer<'_> {
         let mut receives = vec![false; members.len()];
         for (k, tr) in schedule.transfers.iter().enumerate() {
             let (src, dst) = (members[tr.from as usize], members[tr.to as usize]);
+            let start = if tr.after_n == 0 { overheads.start_ps } else { 0 };
+            let overhead = start + self.overhead_ps(src, dst, overheads);
             let (post, arrival) =
-                self.transfer(group, src, dst, u32::from(tr.channel), protocol.wire_bytes(tr.bytes), overhead_ps);
+                self.transfer(group, src, dst, u32::from(tr.channel), protocol.wire_bytes(tr.bytes), overhead);
             self.graph.after(instance.members[tr.from as usize].go, post);
             for &before in &schedule.after[tr.after_first as usize..(tr.after_first + tr.after_n) as usize] {
                 self.wait(got[before as usize], post);
@@ -444,6 +446,12 @@ impl Lowerer<'_> {
         for m in &instance.members {
             self.graph.after(m.go, m.end);
         }
+    }
+
+    /// What software costs a message from one rank to another.
+    fn overhead_ps(&self, src: u32, dst: u32, overheads: &Overheads) -> u64 {
+        let server = |rank: u32| self.on.servers[rank as usize];
+        if server(src) == server(dst) { overheads.inside_ps } else { overheads.net_ps }
     }
 
     /// An error if so many more tasks are too many.
@@ -480,7 +488,7 @@ impl Lowerer<'_> {
             let from = self.graph.ops[src as usize][send.op as usize];
             let to = self.graph.ops[own as usize][recv.op as usize];
             let comm = if send.free { P2P_FREE | send.tag } else { P2P | send.dim as u32 };
-            let overhead = self.on.p2p_overhead_ps;
+            let overhead = self.overhead_ps(src, dst, &self.on.p2p_overheads);
             let (post, arrival) = if src == dst {
                 self.through_gate(src, own, send.bytes, alone(u64::MAX, self.on.local_ps), overhead)
             } else {

@@ -16,7 +16,7 @@ pub use choice::Choice;
 pub(super) use choice::{all_to_all_algorithm, carried_out, choose_collective, offered, point_chunk_bytes};
 pub use env::{Env, EnvError, Hca, NAMES, PathLevel};
 pub use model::{Context, predict_us};
-pub(super) use model::{bandwidth_gbps, latency_us};
+pub(super) use model::{bandwidth_gbps, hop_latencies_us, latency_us};
 pub use topology::{GpuNic, NcclTopology, topology};
 pub use tuning::{Tuning, tuning};
 pub use xml::XmlError;
@@ -40,6 +40,15 @@ pub enum Protocol {
 impl Protocol {
     /// All, in NCCL's order.
     pub const ALL: [Protocol; 3] = [Protocol::Ll, Protocol::Ll128, Protocol::Simple];
+
+    /// As `workload.protocol`, `NCCL_PROTO` and `results.csv` have it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Protocol::Ll => "LL",
+            Protocol::Ll128 => "LL128",
+            Protocol::Simple => "Simple",
+        }
+    }
 
     /// Bytes on the wire for a payload: flags included, whole lines.
     pub fn wire_bytes(self, payload: u64) -> u64 {

@@ -236,8 +236,12 @@ fn bandwidth(op: CollectiveOp, algorithm: Algorithm, protocol: Protocol, c: &Con
     }
 }
 
-/// Latency, us.
-fn latency(op: CollectiveOp, algorithm: Algorithm, protocol: Protocol, c: &Context) -> f64 {
+/// Latencies of an algorithm and a protocol, us: once, of a hop inside a server, of a hop over the network.
+pub(in crate::collective) fn hop_latencies_us(
+    algorithm: Algorithm,
+    protocol: Protocol,
+    c: &Context,
+) -> (f64, f64, f64) {
     let t = tuning();
     let p = protocol as usize;
     let base = row(&t.base_latency_us, algorithm, c.nodes)[p];
@@ -249,6 +253,13 @@ fn latency(op: CollectiveOp, algorithm: Algorithm, protocol: Protocol, c: &Conte
     } else {
         row(net, algorithm, c.nodes)[p]
     };
+    (base, intra, inter)
+}
+
+/// Latency, us.
+fn latency(op: CollectiveOp, algorithm: Algorithm, protocol: Protocol, c: &Context) -> f64 {
+    let t = tuning();
+    let (base, intra, inter) = hop_latencies_us(algorithm, protocol, c);
     let across = c.nodes > 1.0;
     match algorithm {
         Algorithm::Ring => {
@@ -262,7 +273,11 @@ fn latency(op: CollectiveOp, algorithm: Algorithm, protocol: Protocol, c: &Conte
             base + (steps - net_steps) * if across { intra.max(overhead) } else { intra } + net_steps * inter
         }
         Algorithm::Tree => base + 2.0 * ((c.ranks / c.nodes - 1.0) * intra + libm::log2(c.nodes) * inter),
-        Algorithm::InNetwork if c.nvls_bus > 0.0 => inside.nvls[p] + net.nvls[p],
+        Algorithm::InNetwork if c.nvls_bus > 0.0 => {
+            let inside =
+                if c.inside == ServerInterconnect::Pcie { &t.hw_latency_us.pci } else { &t.hw_latency_us.nvlink };
+            inside.nvls[protocol as usize] + t.hw_latency_us.net.nvls[protocol as usize]
+        }
         Algorithm::InNetwork => {
             base + 2.0 * (intra + t.factors.collnet_direct_arity_us * (c.ranks_per_node - 1.0)) + inter
         }

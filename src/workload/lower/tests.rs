@@ -22,7 +22,11 @@ impl Planner for Ring {
         for from in 0..n {
             schedule.push(from, (from + 1) % n, asked.bytes, 0, &[]);
         }
-        Ok(CollectivePlan::Transfers { schedule: Arc::new(schedule), protocol: Protocol::Ll, overhead_ps: 7 })
+        Ok(CollectivePlan::Transfers {
+            schedule: Arc::new(schedule),
+            protocol: Protocol::Ll,
+            overheads: Overheads::each(7),
+        })
     }
 }
 
@@ -57,7 +61,7 @@ fn lowered_by(
         analytic_p2p: &|_| None,
         rendezvous_ps: None,
         local_ps: 1,
-        p2p_overhead_ps: 11,
+        p2p_overheads: Overheads::each(11),
         qps_per_connection: 1,
         split: false,
         factor_q32: &|rank, _| (1 << 32) + (u64::from(rank) << 31),
@@ -161,7 +165,11 @@ impl Planner for Twice {
         let mut schedule = Schedule::new(asked.members.len() as u32);
         schedule.push(0, 1, asked.bytes, 0, &[]);
         schedule.push(0, 1, asked.bytes, 0, &[]);
-        Ok(CollectivePlan::Transfers { schedule: Arc::new(schedule), protocol: Protocol::Simple, overhead_ps: 0 })
+        Ok(CollectivePlan::Transfers {
+            schedule: Arc::new(schedule),
+            protocol: Protocol::Simple,
+            overheads: Overheads::default(),
+        })
     }
 }
 

@@ -1,0 +1,293 @@
+//! What a schedule takes on a machine on which nothing else happens, message by message; and the software costs with which it takes a given time.
+//!
+//! Layer: collective. Knows rates and latencies, no packets: messages of one link follow each other whole.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap};
+
+use super::build::Shape;
+use super::communicator::Communicator;
+use super::nccl::{Protocol, hop_latencies_us};
+use super::physics::point_latencies_us;
+use super::system::CollectiveSystem;
+use super::{Algorithm, Schedule};
+
+/// What software costs a collective beyond its links, ps.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Overheads {
+    /// Once, before the first messages.
+    pub start_ps: u64,
+    /// Before each message to a GPU of the same server.
+    pub inside_ps: u64,
+    /// Before each message to another server.
+    pub net_ps: u64,
+}
+
+impl Overheads {
+    /// The same for every message, nothing at the start.
+    pub fn each(ps: u64) -> Overheads {
+        Overheads { start_ps: 0, inside_ps: ps, net_ps: ps }
+    }
+
+    fn scaled(&self, factor: f64) -> Overheads {
+        let times = |ps: u64| (ps as f64 * factor) as u64;
+        Overheads { start_ps: times(self.start_ps), inside_ps: times(self.inside_ps), net_ps: times(self.net_ps) }
+    }
+
+    /// With so much more before each message.
+    pub fn plus(&self, ps: u64) -> Overheads {
+        Overheads { start_ps: self.start_ps, inside_ps: self.inside_ps + ps, net_ps: self.net_ps + ps }
+    }
+}
+
+/// A link from GPU to GPU within a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InsideLink {
+    pub rate_bps: u64,
+    pub latency_ps: u64,
+    /// Each pair has a link of its own, else all that a GPU sends shares one.
+    pub by_pair: bool,
+}
+
+/// The machine of a communicator.
+#[derive(Clone, Debug)]
+pub struct IdleMachine<'a> {
+    /// Servers of the members.
+    pub shape: &'a Shape,
+    /// The NIC of each member; members of one NIC have the same number.
+    pub nics: &'a [u32],
+    /// `None`: GPUs of a server use their NICs.
+    pub inside: Option<InsideLink>,
+    /// Payload rate of a NIC, bit/s, all its ports together.
+    pub net_bps: u64,
+    /// Ports of a NIC; each connection uses one.
+    pub ports: u32,
+    /// Of a first packet from one server to the nearest other.
+    pub net_latency_ps: u64,
+    /// From the last member's arrival to the first message, ps.
+    pub rendezvous_ps: u64,
+    /// Software cost of each message that the user gave, ps.
+    pub message_ps: u64,
+}
+
+/// Most transfers of a schedule whose costs are fitted; larger ones take NCCL's latencies as they stand. Our choice: a fit of so many takes about a second.
+const MOST_FITTED: usize = 1 << 20;
+
+/// How close a fit is to the time that it aims at.
+const CLOSE: f64 = 0.001;
+
+/// Most trials of a fit. Our choice: false position needs about six.
+const MOST_TRIALS: u32 = 24;
+
+/// When messages begin on a link of `serial` ps each.
+#[derive(Default)]
+struct FreeAt<K>(HashMap<K, u64>);
+
+impl<K: std::hash::Hash + Eq> FreeAt<K> {
+    /// A message that could begin at `at` occupies the link for `serial`: when it begins.
+    fn take(&mut self, link: K, at: u64, serial: u64) -> u64 {
+        let free = self.0.entry(link).or_insert(0);
+        let begin = at.max(*free);
+        *free = begin + serial;
+        begin
+    }
+}
+
+impl IdleMachine<'_> {
+    /// From the last member's arrival until all have everything, ps.
+    pub fn time_ps(&self, schedule: &Schedule, protocol: Protocol, overheads: &Overheads) -> u64 {
+        let n = schedule.transfers.len();
+        let mut waits: Vec<u32> = schedule.transfers.iter().map(|t| t.after_n).collect();
+        // Who waits for a transfer: a list through `schedule.after`'s places.
+        let mut first = vec![u32::MAX; n];
+        let mut next = vec![u32::MAX; schedule.after.len()];
+        let mut waiting = vec![0u32; schedule.after.len()];
+        for (k, t) in schedule.transfers.iter().enumerate() {
+            for place in t.after_first..t.after_first + t.after_n {
+                let before = schedule.after[place as usize] as usize;
+                waiting[place as usize] = k as u32;
+                next[place as usize] = first[before];
+                first[before] = place;
+            }
+        }
+        let each = overheads.plus(self.message_ps);
+        let begin = self.rendezvous_ps + overheads.start_ps;
+        let apart = |k: usize| {
+            let t = &schedule.transfers[k];
+            let server = |m: u32| self.shape.members[m as usize].0;
+            server(t.from) != server(t.to)
+        };
+        let cost = |k: usize| if apart(k) { each.net_ps } else { each.inside_ps };
+        let mut ready: BinaryHeap<Reverse<(u64, u32)>> = BinaryHeap::new();
+        let mut arrived = vec![begin; n];
+        ready.extend((0..n).filter(|&k| waits[k] == 0).map(|k| Reverse((begin + cost(k), k as u32))));
+        let (mut out, mut into, mut inside) = (FreeAt::default(), FreeAt::default(), FreeAt::default());
+        let mut end = begin;
+        while let Some(Reverse((at, k))) = ready.pop() {
+            let k = k as usize;
+            let t = &schedule.transfers[k];
+            let bytes = protocol.wire_bytes(t.bytes).max(1);
+            let done = match self.inside {
+                Some(link) if !apart(k) => {
+                    let serial = serial_ps(bytes, link.rate_bps);
+                    let to = if link.by_pair { t.to } else { u32::MAX };
+                    inside.take((t.from, to), at, serial) + serial + link.latency_ps
+                }
+                _ => {
+                    let ports = self.ports.max(1);
+                    let port = u32::from(t.channel) % ports;
+                    let serial = serial_ps(bytes, self.net_bps / u64::from(ports));
+                    let sent = out.take((self.nics[t.from as usize], port), at, serial);
+                    into.take((self.nics[t.to as usize], port), sent + self.net_latency_ps, serial) + serial
+                }
+            };
+            end = end.max(done);
+            let mut place = first[k];
+            while place != u32::MAX {
+                let later = waiting[place as usize] as usize;
+                arrived[later] = arrived[later].max(done);
+                waits[later] -= 1;
+                if waits[later] == 0 {
+                    ready.push(Reverse((arrived[later] + cost(later), later as u32)));
+                }
+                place = next[place as usize];
+            }
+        }
+        end
+    }
+
+    /// `latencies` times the factor with which the schedule takes `target_ps`; nothing where links alone take longer.
+    pub fn fitted(&self, schedule: &Schedule, protocol: Protocol, latencies: &Overheads, target_ps: u64) -> Overheads {
+        if schedule.transfers.len() > MOST_FITTED {
+            return *latencies;
+        }
+        let miss = |factor: f64| {
+            let took = self.time_ps(schedule, protocol, &latencies.scaled(factor));
+            took as f64 - target_ps as f64
+        };
+        let close = target_ps as f64 * CLOSE;
+        // The time never falls as the factor grows.
+        let (mut low, mut low_miss) = (0.0, miss(0.0));
+        if low_miss >= 0.0 || *latencies == Overheads::default() {
+            return Overheads::default();
+        }
+        let (mut high, mut high_miss) = (1.0, miss(1.0));
+        while high_miss < 0.0 && high < 1e6 {
+            (low, low_miss) = (high, high_miss);
+            high *= 2.0;
+            high_miss = miss(high);
+        }
+        let mut last = 0;
+        for _ in 0..MOST_TRIALS {
+            if high_miss.abs() <= close {
+                return latencies.scaled(high);
+            }
+            let factor = (low * high_miss - high * low_miss) / (high_miss - low_miss);
+            let missed = miss(factor);
+            if missed.abs() <= close {
+                return latencies.scaled(factor);
+            }
+            // Illinois: an end that stays twice counts half.
+            if missed < 0.0 {
+                (low, low_miss) = (factor, missed);
+                if last == -1 {
+                    high_miss /= 2.0;
+                }
+                last = -1;
+            } else {
+                (high, high_miss) = (factor, missed);
+                if last == 1 {
+                    low_miss /= 2.0;
+                }
+                last = 1;
+            }
+        }
+        latencies.scaled(high)
+    }
+}
+
+impl Communicator<'_> {
+    /// NCCL's own latencies of an algorithm and a protocol, from its tuning constants; the network's with what its transport adds.
+    pub fn latencies(&self, algorithm: Algorithm, protocol: Protocol) -> Overheads {
+        let ps = |us: f64| (us * 1e6) as u64;
+        let (start, inside, net) = hop_latencies_us(algorithm, protocol, &self.context);
+        Overheads { start_ps: ps(start), inside_ps: ps(inside), net_ps: ps(net) + self.system.transport_extra_ps }
+    }
+}
+
+/// What software costs a message between two GPUs that belongs to no collective, beyond what the way itself takes.
+pub fn message_overheads(system: &CollectiveSystem, inside_latency_ps: u64) -> Overheads {
+    let (inside, net) = point_latencies_us();
+    let ps = |us: f64| (us * 1e6) as u64;
+    Overheads {
+        start_ps: 0,
+        inside_ps: ps(inside).saturating_sub(inside_latency_ps),
+        // The closed form has the network's own latency on top.
+        net_ps: ps(net) + system.transport_extra_ps,
+    }
+}
+
+fn serial_ps(bytes: u64, rate_bps: u64) -> u64 {
+    (bytes as u128 * 8 * crate::units::PS_PER_S as u128).div_ceil(rate_bps.max(1) as u128) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::collective::{CollectiveOp, ScheduleOptions, build};
+
+    fn machine<'a>(shape: &'a Shape, nics: &'a [u32]) -> IdleMachine<'a> {
+        IdleMachine {
+            shape,
+            nics,
+            inside: Some(InsideLink { rate_bps: 3_600_000_000_000, latency_ps: 500_000, by_pair: false }),
+            net_bps: 400_000_000_000,
+            ports: 1,
+            net_latency_ps: 2_000_000,
+            rendezvous_ps: 1_000_000,
+            message_ps: 0,
+        }
+    }
+
+    #[test]
+    fn a_ring_takes_its_steps() {
+        let shape = Shape::servers(4, 1);
+        let options = ScheduleOptions { channels: 1, chunk_bytes: 1 << 30, ..ScheduleOptions::default() };
+        let ring = build(CollectiveOp::AllReduce, Algorithm::Ring, 4_000_000, &shape, &options).expect("a ring");
+        let nics = [0, 1, 2, 3];
+        let took = machine(&shape, &nics).time_ps(&ring, Protocol::Simple, &Overheads::each(7_000));
+        // Six steps of 1 MB at 50 GB/s, with latency and overhead.
+        assert_eq!(took, 1_000_000 + 6 * (20_000_000 + 2_000_000 + 7_000));
+    }
+
+    #[test]
+    fn members_of_one_nic_take_turns() {
+        let shape = Shape::servers(2, 2);
+        let options = ScheduleOptions { channels: 1, chunk_bytes: 1 << 30, ..ScheduleOptions::default() };
+        let direct = build(CollectiveOp::AllToAll, Algorithm::Direct, 4_000_000, &shape, &options).expect("direct");
+        let took = |nics: &[u32]| machine(&shape, nics).time_ps(&direct, Protocol::Simple, &Overheads::default());
+        assert_eq!(took(&[0, 1, 2, 3]), 1_000_000 + 2_000_000 + 2 * 20_000_000);
+        assert_eq!(took(&[0, 0, 1, 1]), 1_000_000 + 2_000_000 + 4 * 20_000_000);
+    }
+
+    #[test]
+    fn a_fit_takes_the_time_it_aims_at() {
+        let shape = Shape::servers(2, 8);
+        let nics: Vec<u32> = (0..16).collect();
+        let machine = machine(&shape, &nics);
+        let latencies = Overheads { start_ps: 6_600_000, inside_ps: 3_400_000, net_ps: 14_000_000 };
+        for algorithm in [Algorithm::Ring, Algorithm::Tree, Algorithm::Hierarchical, Algorithm::HalvingDoubling] {
+            for bytes in [1u64 << 10, 1 << 20, 1 << 26] {
+                let options = ScheduleOptions { channels: 8, chunk_bytes: 1 << 19, ..ScheduleOptions::default() };
+                let schedule = build(CollectiveOp::AllReduce, algorithm, bytes, &shape, &options).expect("known");
+                let bare = machine.time_ps(&schedule, Protocol::Simple, &Overheads::default());
+                for target in [bare / 2, bare + 50_000_000, bare * 3] {
+                    let fitted = machine.fitted(&schedule, Protocol::Simple, &latencies, target);
+                    let took = machine.time_ps(&schedule, Protocol::Simple, &fitted);
+                    let off = (took as f64 / target.max(bare) as f64 - 1.0).abs();
+                    assert!(off < 0.002, "{algorithm:?} of {bytes}: {took} for {target}");
+                }
+            }
+        }
+    }
+}
