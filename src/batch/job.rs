@@ -104,15 +104,18 @@ pub fn job(
     let servers: Vec<u32> = net.ranks.iter().map(|&h| net.nodes[h as usize].server).collect();
     let (intra, shared_nic) = servers::ways(config, net, described);
     let strict = matches!(program.source, spec::Source::Collective { .. });
+    let way = intra.unwrap_or(shared_nic);
+    let inside = InsideLink { rate_bps: way.rate_bps, latency_ps: way.latency_ps, by_pair: way.links > 1 };
     let network = CollectiveNetwork {
         nics: &net.ranks,
-        inside: intra.map(|way| InsideLink {
-            rate_bps: way.rate_bps,
-            latency_ps: way.latency_ps,
-            by_pair: way.links > 1,
-        }),
+        inside: (intra.is_some() || config.cluster.nvlink_packets).then_some(inside),
+        inside_analytic: intra.is_some(),
         payload_share: payload_share(config, program, system.nic_bps)?,
-        ports: config.cluster.nic_ports,
+        ports: if c.split_data_on_qps {
+            (config.cluster.nic_ports / c.qps_per_connection.max(1)).max(1)
+        } else {
+            config.cluster.nic_ports
+        },
     };
     let message = Overheads::each(c.start_overhead_ps + c.work_queue_latency_ps);
     let p2p_overheads = match c.measured_overhead {

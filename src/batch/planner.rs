@@ -100,6 +100,8 @@ pub(super) struct CollectiveNetwork<'a> {
     pub nics: &'a [u32],
     /// Between GPUs of a server; `None`: they use their NICs.
     pub inside: Option<InsideLink>,
+    /// What stays inside a server takes a calibrated time.
+    pub inside_analytic: bool,
     /// Payload over wire bytes of a full packet: numerator, denominator.
     pub payload_share: (u64, u64),
     pub ports: u32,
@@ -217,7 +219,7 @@ impl<'a> ClusterPlanner<'a> {
             Algorithm::Auto => choice.algorithm,
             fixed => fixed,
         };
-        let inside = at.nodes() == 1 && self.network.inside.is_some();
+        let inside = at.nodes() == 1 && self.network.inside_analytic;
         if matches!(wanted, Algorithm::Nvls | Algorithm::InNetwork) && !exists(asked.op, wanted) {
             return Err(format!(
                 "{:?} by {wanted:?} does not exist; switches reduce only for all-reduce, all-gather, reduce-scatter and barrier",

@@ -29,6 +29,10 @@ pub(super) fn nvlink_gbps(v: &Values) -> Value {
     let no_p2p = v.int(KeyId::NcclP2pDisable) == 1 || matches!(v.text(KeyId::NcclP2pLevel), "0" | "LOC");
     Value::Float(if no_p2p && collectives(v) { 0.0 } else { server(v).map_or(3600.0, |s| s.inside_gbps) })
 }
+/// The largest MTU of InfiniBand, which RoCE has where it is deployed; without a named server the reference's.
+pub(super) fn payload_bytes(v: &Values) -> Value {
+    Value::Int(if server(v).is_some() { 4096 } else { 1000 })
+}
 pub(super) fn collective_overhead(v: &Values) -> Value {
     Value::Text(if server(v).is_some() { "measured" } else { "none" }.into())
 }
@@ -111,11 +115,16 @@ pub(super) fn bucket_mb(v: &Values) -> Value {
 pub(super) fn bytes(v: &Values) -> Value {
     Value::Int(if collective(v) { 64_000_000 } else { 1_000_000 })
 }
+/// NCCL stripes a message over the ports of a NIC: those of one device (net_ib.cc), and over EFA's devices of a GPU (aws-ofi-nccl).
+fn striped(v: &Values) -> i64 {
+    if server(v).is_some() && *v.get(KeyId::NcclQps) == Value::Unset { v.int(KeyId::NicPorts).max(1) } else { 1 }
+}
 pub(super) fn qps(v: &Values) -> Value {
-    Value::Int(v.int(KeyId::NcclQps).max(1))
+    Value::Int(v.int(KeyId::NcclQps).max(striped(v)))
 }
 pub(super) fn split_on_qps(v: &Values) -> Value {
-    Value::Bool(v.int(KeyId::NcclSplit) == 1)
+    let over_ports = !v.given(KeyId::QpsPerConnection) && striped(v) > 1;
+    Value::Bool(v.int(KeyId::NcclSplit) == 1 || over_ports)
 }
 pub(super) fn pxn_allowed(v: &Values) -> Value {
     Value::Bool(v.int(KeyId::NcclPxnDisable) == 0 && *v.get(KeyId::NcclPxnLevel) != Value::Int(0))

@@ -60,7 +60,7 @@ macro_rules! for_each_key {
             MaxPaths "routing.max_paths" int(1, 65536), D::Int(64), |v| v.is(KeyId::Policy, "spray"), "most paths a flow is sprayed over";
 
             Cc "transport.cc" one_of(&["none", "dcqcn", "hpcc", "timely", "dctcp"], &["swift"]), D::Choice("hpcc"), always, "congestion control";
-            PayloadBytes "transport.payload_bytes" int(1, 65000), D::Int(1000), always, "payload of a full packet";
+            PayloadBytes "transport.payload_bytes" int(1, 65000), D::Derived(derive::payload_bytes, "4096 with cluster.server, else 1000"), always, "payload of a full packet";
             Pfc "transport.pfc" KeyKind::Bool, D::Bool(true), always, "priority flow control: pause frames instead of loss";
             PfcAlphaShift "transport.pfc_alpha_shift" int(0, 30), D::Int(3), always, "dynamic threshold: free buffer shifted right by this";
             PfcReserveBytes "transport.pfc_reserve_bytes" int(0, 1 << 30), D::Int(4096), always, "buffer reserved to each port";
@@ -206,8 +206,8 @@ macro_rules! for_each_key {
             Protocol "workload.protocol" one_of(&["auto", "LL", "LL128", "Simple"], &[]), D::Choice("auto"), collectives, "NCCL's protocol; auto: what its cost model chooses";
             Channels "workload.channels" int(0, 64), D::Int(0), collectives, "channels of a collective; 0: what NCCL would use";
             ChunkKib "workload.chunk_kib" stepped(0.0, 1e6, 0.001), D::Float(0.0), collectives, "piece that a collective passes on at a time; 0: what NCCL would use";
-            QpsPerConnection "workload.qps_per_connection" int(1, 128), D::Derived(derive::qps, "NCCL_IB_QPS_PER_CONNECTION, else 1"), messages, "queue pairs that a connection's messages are spread over";
-            SplitDataOnQps "workload.split_data_on_qps" KeyKind::Bool, D::Derived(derive::split_on_qps, "NCCL_IB_SPLIT_DATA_ON_QPS, else false"),
+            QpsPerConnection "workload.qps_per_connection" int(1, 128), D::Derived(derive::qps, "NCCL_IB_QPS_PER_CONNECTION, else with cluster.server the ports of a NIC, else 1"), messages, "queue pairs that a connection's messages are spread over";
+            SplitDataOnQps "workload.split_data_on_qps" KeyKind::Bool, D::Derived(derive::split_on_qps, "NCCL_IB_SPLIT_DATA_ON_QPS, else true where the ports of a NIC of cluster.server decide the queue pairs"),
                 |v| messages(v) && v.int(KeyId::QpsPerConnection) > 1, "every message is split over them, else they take turns";
             Pxn "workload.pxn" KeyKind::Bool, D::Derived(derive::pxn_allowed, "unless NCCL_PXN_DISABLE or NCCL_P2P_PXN_LEVEL = 0"), pxn,
                 "data for another rail goes over NVLink to the GPU there first";

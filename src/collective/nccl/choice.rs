@@ -65,11 +65,13 @@ pub(crate) fn carried_out(
     env: &Env,
     predicted_us: f64,
 ) -> Choice {
+    let channels = channels_for(algorithm, protocol, bytes, context, env);
+    let most = chunk_bytes(op, algorithm, protocol, context, env);
     Choice {
         algorithm,
         protocol,
-        channels: channels_for(algorithm, protocol, bytes, context, env),
-        chunk_bytes: chunk_bytes(op, algorithm, protocol, context, env),
+        channels,
+        chunk_bytes: pipelined(algorithm, protocol, bytes, channels, most, context),
         predicted_ps: (predicted_us * 1e6) as u64,
     }
 }
@@ -106,6 +108,37 @@ fn chunk_bytes(op: CollectiveOp, algorithm: Algorithm, protocol: Protocol, c: &C
         _ => step,
     }
     .max(1)
+}
+
+/// A chunk cut into halves while a channel's data would be too few chunks to fill the pipeline, as in NCCL's `src/enqueue.cc` (v2.28).
+fn pipelined(algorithm: Algorithm, protocol: Protocol, bytes: u64, channels: u32, most: u64, c: &Context) -> u64 {
+    let each = u64::from(channels.max(1));
+    let mut chunk = most;
+    match algorithm {
+        Algorithm::Tree if protocol == Protocol::Ll128 => {
+            let servers = u64::from((c.nodes as u32).max(1).ilog2());
+            let steps = 1.0 + servers as f64 + 0.1 * c.ranks_per_node;
+            for (factor, least) in [(64.0, 131_072), (16.0, 32_768)] {
+                while ((bytes / (each * chunk)) as f64) < steps * factor / c.ranks_per_node && chunk > least {
+                    chunk /= 2;
+                }
+            }
+        }
+        Algorithm::Nvls => {
+            let together = each * c.ranks_per_node as u64;
+            let steps: &[(u64, u64)] = match c.nodes > 1.0 {
+                true => &[(32, 262_144), (16, 131_072), (4, 65_536), (1, 32_768)],
+                false => &[(64, 65_536), (8, 32_768), (2, 16_384)],
+            };
+            for &(rounds, size) in steps {
+                if bytes < rounds * together * chunk && chunk > size {
+                    chunk = size;
+                }
+            }
+        }
+        _ => {}
+    }
+    chunk.max(1)
 }
 
 /// All-to-all goes over PXN where servers have rails and nothing forbids it.
