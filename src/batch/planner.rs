@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::collective::{
     Algorithm, Choice, CollectiveOp, CollectiveSystem, Communicator, Env, EnvError, IdleMachine, InsideLink,
-    MemberPlacement, Overheads, Protocol, Schedule, ScheduleOptions, Shape, build,
+    MemberPlacement, Overheads, Protocol, Schedule, ScheduleOptions, Shape, build, latencies,
 };
 use crate::spec;
 use crate::workload::lower::{Asked, CollectivePlan, Planner};
@@ -294,7 +294,7 @@ impl<'a> ClusterPlanner<'a> {
             rendezvous_ps: c.rendezvous_ps,
             message_ps: c.start_overhead_ps + c.work_queue_latency_ps,
         };
-        let latencies = communicator.latencies(algorithm, choice.protocol);
+        let latencies = latencies(&communicator, algorithm, choice.protocol);
         let target = communicator.cost_with_ps(asked.op, algorithm, choice.protocol, asked.bytes);
         machine.fitted(schedule, choice.protocol, &latencies, target)
     }

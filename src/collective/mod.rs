@@ -19,7 +19,7 @@ pub mod validation;
 pub use build::{ScheduleError, ScheduleOptions, Shape, build, known};
 pub use communicator::Communicator;
 pub use cost::{choose, cost_ps, cost_with_ps, intra_ps, send_ps};
-pub use idle::{IdleMachine, InsideLink, Overheads, message_overheads};
+pub use idle::{IdleMachine, InsideLink, Overheads, latencies, message_overheads};
 pub use nccl::{Choice, Env, EnvError, Protocol};
 pub use schedule::{Schedule, Transfer};
 pub use server::{NoSuchServer, Server};

@@ -218,3 +218,34 @@ fn a_faster_network_never_makes_a_collective_slower() {
         assert!(times.is_sorted_by(|slow, fast| fast <= slow), "{bytes} bytes: {times:?} ps at 100, 200, 400 Gb/s");
     }
 }
+
+/// Measured times of all-reduces, by bytes, us: `assets/reference/nccl_tests_sweeps.csv`.
+fn measured(run: &str) -> Vec<(u64, f64)> {
+    let table = include_str!("../../assets/reference/nccl_tests_sweeps.csv");
+    let rows = table.lines().filter(|l| l.starts_with(run) && l.contains(",all_reduce,"));
+    let row = |line: &str| {
+        let mut reader = csv::ReaderBuilder::new().has_headers(false).from_reader(line.as_bytes());
+        let record = reader.records().next().expect("a row").expect("a row of a CSV file");
+        (record[9].parse().expect("bytes"), record[10].parse().expect("us"))
+    };
+    rows.map(row).filter(|&(bytes, _)| bytes <= 256 << 20).collect()
+}
+
+/// `docs/explanation/fidelity.md` has the figures.
+#[test]
+fn packets_are_near_measured_sweeps() {
+    for (run, server, small, large) in [("aws_p5_2n,", "aws-p5", 0.12, 0.06), ("aws_p4de_2n,", "aws-p4de", 0.12, 0.18)]
+    {
+        let (mut errors, rows) = ([Vec::new(), Vec::new()], measured(run));
+        assert!(rows.len() > 20, "{run}: {} rows", rows.len());
+        for (bytes, us) in rows {
+            let base = format!(
+                "cluster = {{ server = \"{server}\", gpus = 16 }}\nworkload = {{ kind = \"collective\", op = \"all-reduce\", bytes = {bytes} }}"
+            );
+            errors[usize::from(bytes >= 1 << 20)].push((ended(&base) as f64 / 1e6 / us - 1.0).abs());
+        }
+        let [below, above] = errors.map(|e| e.iter().sum::<f64>() / e.len() as f64);
+        println!("{server}: {:.1} % below 1 MiB, {:.1} % from there on", below * 100.0, above * 100.0);
+        assert!(below < small && above < large, "{server}: {below} below 1 MiB, {above} from there on");
+    }
+}
