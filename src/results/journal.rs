@@ -203,7 +203,7 @@ pub(super) fn scan(
     if magic != MAGIC {
         damage.push("its first 16 bytes".to_string());
     }
-    let mut cut = false;
+    let mut cut = at == length;
     while at < length {
         let (start, record) = match scanner.record(at).map_err(unreadable())? {
             Found::Sound(record) => (at, record),

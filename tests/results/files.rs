@@ -264,7 +264,8 @@ fn a_journal_cut_anywhere_is_carried_on_with() {
     let journal = fs::read(whole.join("journal.bin")).unwrap();
     let ids = vec![0, 1, 2, 3];
     let mut held = Vec::new();
-    for cut in (0..=journal.len()).rev().step_by(31) {
+    // Its last cuts leave what every journal begins with, and nothing.
+    for cut in (0..=journal.len()).rev().step_by(31).filter(|&cut| cut > 16).chain([16, 0]) {
         let dir = root.path().join(cut.to_string());
         // Files of the killed run lie there, with rows that do not belong to what the journal still holds.
         fs::create_dir(&dir).unwrap();
