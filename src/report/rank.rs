@@ -1,9 +1,9 @@
 //! The order of configurations by a metric, and which of them cannot be told apart.
 //!
 //! Layer: report. The rule is that of [`crate::compare`]: two means are tied if they differ by no more than the standard deviation of
-//! either's replicas, or than an audit found either to be off. Chooses no metric and compares no groups.
+//! either's replicas, than an audit found either to be off, or than 0.01 %. Chooses no metric and compares no groups.
 
-use crate::compare::Sample;
+use crate::compare::{Sample, TIE_SHARE};
 
 use super::design::Design;
 use super::metric::Metric;
@@ -30,7 +30,7 @@ impl MetricSamples {
         let audits = audits.filter(|_| metric.is_timed());
         let audit = |rows: &[usize]| rows.iter().filter_map(|&r| audits?.number(r)).map(f64::abs).fold(0.0, f64::max);
         let uncertain = |(c, s): (usize, &Option<Sample>)| {
-            s.map_or(0.0, |s| s.deviation.max(audit(&design.configurations[c].rows) * s.mean.abs()))
+            s.map_or(0.0, |s| s.deviation.max(audit(&design.configurations[c].rows).max(TIE_SHARE) * s.mean.abs()))
         };
         let uncertainty = samples.iter().enumerate().map(uncertain).collect();
         MetricSamples { samples, uncertainty, more: metric.more }
@@ -124,6 +124,14 @@ mod tests {
         assert_eq!((r.order.as_slice(), r.starts.as_slice()), (&[1, 2, 4, 0][..], &[0, 2, 3][..]));
         assert_eq!(r.leaders(), [1, 2]);
         assert_eq!(Ranking::of(&d, &measured(ONE_EACH, true, NONE).1, 0).order, [0, 4, 1, 2], "more is better");
+    }
+
+    #[test]
+    fn less_than_a_ten_thousandth_is_a_tie() {
+        let (d, m) = measured(&ONE_EACH.replace("z,ok,100", "z,ok,100.009"), false, NONE);
+        assert_eq!(Ranking::of(&d, &m, 0).leaders(), [1, 2]);
+        let (d, m) = measured(&ONE_EACH.replace("z,ok,100", "z,ok,100.02"), false, NONE);
+        assert_eq!(Ranking::of(&d, &m, 0).leaders(), [1]);
     }
 
     #[test]
