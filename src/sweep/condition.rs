@@ -3,7 +3,7 @@
 //! Layer: sweep. Values, operators and their precedence are as in Rust, so that texts compare and `a == b && c == d` means what it says. Here words
 //! are recognised and sizes bounded; what the names stand for is the caller's: keys in a sweep's constraints, columns where results are compared.
 
-use super::condition_code::{ConditionCode, Literal, Token};
+use super::condition_code::{ConditionCode, ConditionLiteral, Token};
 pub use super::condition_value::Val;
 
 /// Most characters and nested brackets of one condition.
@@ -100,7 +100,9 @@ fn tokens(text: &str, names: &dyn ConditionNames) -> Result<(Vec<Token>, Vec<Str
             continue;
         } else if let Some(len) = literal_len(rest) {
             let literal = &rest[..len];
-            out.push(Token::Literal(Literal::parse(literal).ok_or_else(|| format!("`{literal}` is not a number"))?));
+            out.push(Token::Literal(
+                ConditionLiteral::parse(literal).ok_or_else(|| format!("`{literal}` is not a number"))?,
+            ));
             (len, true)
         } else if c.is_ascii_alphabetic() || c == '_' {
             // `a.b-c` is a name only if there is such a one; else the minus sign is an operator.

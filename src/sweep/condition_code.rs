@@ -9,34 +9,34 @@ const FEW: usize = 4;
 
 /// A value as it is written.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Literal {
+pub(super) enum ConditionLiteral {
     Int(i64),
     Float(f64),
     Bool(bool),
     Text(Box<str>),
 }
 
-impl Literal {
+impl ConditionLiteral {
     /// The value of a literal's text; `None`: it is no number.
-    pub(super) fn parse(text: &str) -> Option<Literal> {
+    pub(super) fn parse(text: &str) -> Option<ConditionLiteral> {
         match text {
-            "true" => return Some(Literal::Bool(true)),
-            "false" => return Some(Literal::Bool(false)),
+            "true" => return Some(ConditionLiteral::Bool(true)),
+            "false" => return Some(ConditionLiteral::Bool(false)),
             _ => {}
         }
         if let Some(text) = text.strip_prefix('"').and_then(|s| s.strip_suffix('"')) {
-            return Some(Literal::Text(text.into()));
+            return Some(ConditionLiteral::Text(text.into()));
         }
         let digits = text.replace('_', "");
-        digits.parse().map(Literal::Int).or_else(|_| digits.parse().map(Literal::Float)).ok()
+        digits.parse().map(ConditionLiteral::Int).or_else(|_| digits.parse().map(ConditionLiteral::Float)).ok()
     }
 
     fn value(&self) -> Val<'_> {
         match self {
-            Literal::Int(i) => Val::Int(*i),
-            Literal::Float(x) => Val::Float(*x),
-            Literal::Bool(b) => Val::Bool(*b),
-            Literal::Text(s) => Val::Text(s),
+            ConditionLiteral::Int(i) => Val::Int(*i),
+            ConditionLiteral::Float(x) => Val::Float(*x),
+            ConditionLiteral::Bool(b) => Val::Bool(*b),
+            ConditionLiteral::Text(s) => Val::Text(s),
         }
     }
 }
@@ -44,7 +44,7 @@ impl Literal {
 /// A piece of a condition's text.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Token {
-    Literal(Literal),
+    Literal(ConditionLiteral),
     /// A name, by its place in the list of names.
     Name(usize),
     /// An operator or a bracket.
@@ -53,12 +53,12 @@ pub(super) enum Token {
 
 #[derive(Clone, Debug)]
 enum Step {
-    Literal(Literal),
+    Literal(ConditionLiteral),
     Name(usize),
     Unary(Unary),
     Binary(Binary),
     /// A name and a literal around an operator: most of what people write.
-    Test(Binary, usize, Literal),
+    Test(Binary, usize, ConditionLiteral),
 }
 
 /// What waits for its right side, or for its closing bracket.
