@@ -21,7 +21,7 @@ impl WorkShare {
     /// Seconds that are left, if what was done took so many; `None`: too little is done to tell, or all of it.
     pub(super) fn seconds_left(&self, elapsed_s: f64) -> Option<f64> {
         let share = self.share();
-        (share >= LEAST_SHARE && share < 1.0).then(|| elapsed_s * (1.0 - share) / share)
+        (LEAST_SHARE..1.0).contains(&share).then(|| elapsed_s * (1.0 - share) / share)
     }
 
     /// The share in words.

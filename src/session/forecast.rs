@@ -250,7 +250,7 @@ mod tests {
         let mut sizes = vec![sized(1, Folding::Off); 16];
         sizes[7] = sized(1000, Folding::Off);
         let forecast = memory(&sizes, 0, 16, TWO_THREADS);
-        assert_eq!(forecast.batch, (15 + 1000 + (1000 + 1) / 2) * MIB + MIB / 2);
+        assert_eq!(forecast.batch, 1015 * MIB + 1001 * MIB / 2);
     }
 
     #[test]

@@ -59,7 +59,7 @@ fn a_folder_with_one_trace_is_that_trace_whatever_its_name() {
     let root = with("simai/ok-new-header.txt", "w.txt");
     let done = hyperfold(root.path(), &["convert", "w.txt", "--to", "chakra", "--out", "traces"]);
     assert_eq!(done.code, 0, "{}", done.stderr);
-    let sweep = "name = \"c\"\n[base]\ncluster.gpus = 4\n[base.workload]\nkind = \"chakra\"\npath = \"one\"\n";
+    let sweep = "name = \"c\"\n[base]\ncluster = { gpus = 4, gpus_per_server = 4 }\n[base.workload]\nkind = \"chakra\"\npath = \"one\"\n";
     fs::write(root.path().join("c.toml"), sweep).unwrap();
     fs::create_dir(root.path().join("one")).unwrap();
     for name in ["traces.3.et", "step.et"] {
