@@ -30,7 +30,7 @@ impl MetricSamples {
         let audits = audits.filter(|_| metric.is_timed());
         let audit = |rows: &[usize]| rows.iter().filter_map(|&r| audits?.number(r)).map(f64::abs).fold(0.0, f64::max);
         let uncertain = |(c, s): (usize, &Option<Sample>)| {
-            s.map_or(0.0, |s| s.deviation.max(audit(&design.configurations[c].rows).max(TIE_SHARE) * s.mean.abs()))
+            s.map_or(0.0, |s| s.deviation.max(audit(&design.configurations[c].rows) * s.mean.abs()))
         };
         let uncertainty = samples.iter().enumerate().map(uncertain).collect();
         MetricSamples { samples, uncertainty, more: metric.more }
@@ -46,7 +46,7 @@ impl MetricSamples {
         libm::log(if self.more { 1.0 / (1.0 - worse) } else { 1.0 + worse })
     }
 
-    /// The difference up to which two configurations are tied.
+    /// The difference up to which replicas and audits say that two configurations are tied. Without them only what is within [`TIE_SHARE`] is.
     pub fn threshold(&self, a: usize, b: usize) -> f64 {
         self.uncertainty[a].max(self.uncertainty[b])
     }
@@ -54,7 +54,8 @@ impl MetricSamples {
     /// Whether the two cannot be told apart. PRECONDITION: both have a sample.
     pub fn tied(&self, a: usize, b: usize) -> bool {
         let mean = |c: usize| self.samples[c].expect("what is compared has a sample").mean;
-        (mean(a) - mean(b)).abs() <= self.threshold(a, b)
+        let negligible = TIE_SHARE * mean(a).abs().max(mean(b).abs());
+        (mean(a) - mean(b)).abs() <= self.threshold(a, b).max(negligible)
     }
 }
 
