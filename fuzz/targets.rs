@@ -103,7 +103,7 @@ fn condition(data: &[u8]) {
     let Some(text) = text(data) else { return };
     if let Ok(condition) = Condition::parse(text, &Names) {
         for value in [Val::Int(i64::MIN), Val::Int(0), Val::Float(f64::NAN), Val::Bool(true)] {
-            let _ = condition.holds(|_| value.clone());
+            let _ = condition.holds(|_| value);
         }
     }
 }

@@ -35,7 +35,7 @@ function rankingTable() {
   ];
   const filters = DATA.design.axes.map((a, at) => ({ axis: AXES[at], title: SHORT[at], values: a.binned ? [] : a.levels })).filter((f) => f.values.length > 1 && f.values.length <= 64);
   return [
-    el("p", { class: "soft" }, "One row an experiment, with the numbers of results.csv. " + (DATA.design.groups.length > 1 ? "Ranks count within a workload. " : "") + "An equals sign marks configurations that are tied: they differ by no more than the standard deviation of their replicas or an audited error."),
+    el("p", { class: "soft" }, "One row an experiment, with the numbers of results.csv. " + (DATA.design.groups.length > 1 ? "Ranks count within a workload. " : "") + "An equals sign marks configurations that are tied: they differ by no more than the standard deviation of their replicas, an audited error, or 0.01 %."),
     ...dataTable({ id: "ranking", rows, columns, filters, search: true, sort: [0, 1], pageSize: 15, first: (row) => place(row) && place(row).place === 1 }),
   ];
 }

@@ -24,13 +24,15 @@ function decidingLines(g) {
     const ties = d.others.filter((o) => o[2]);
     if (ties.length === 0) return el("li", {}, el("code", {}, key + " = " + mine(d.axis)), (first[1] < 0.01 ? " is slightly ahead" : " decides") + ": with all else the same, " + costs + ".");
     const same = listed(d.axis, ties);
-    if (ties.length === d.others.length) return el("li", {}, el("code", {}, key), " does not matter here: " + same + (ties.length === 1 ? " does" : " do") + " as well.");
     return el("li", {}, el("code", {}, key + " = " + mine(d.axis)), " is one of several good values: " + same + (ties.length === 1 ? " does" : " do") + " as well; " + level(d.axis, last[0]) + " is " + share(last[1]) + " worse.");
   };
   if (!v.decides.length) {
     return [el("p", { class: "soft" }, ANSWERS.length ? "No experiment differs from the best in one axis alone, so what decides it cannot be read off directly; see the effect of each axis below." : "The sweep has no axis that tries different answers.")];
   }
-  return [el("ul", { id: "decides" }, v.decides.map(line))];
+  const idle = v.decides.filter((d) => d.others.every((o) => o[2]));
+  const lines = v.decides.filter((d) => !idle.includes(d)).map(line);
+  if (idle.length) lines.push(el("li", {}, "Does not matter here: ", el("code", {}, idle.map((d) => DATA.design.axes[d.axis].key).join(", ")), "."));
+  return [el("ul", { id: "decides" }, lines)];
 }
 
 // What replicas and seeds can tell of this run, and what they cannot.
@@ -55,7 +57,7 @@ function surety(g) {
   }
   if (n > 1 && DATA.constant) out.push("Every configuration ran several times with different seeds, and its replicas are all alike: nothing in this run depends on the seed, so replicas say nothing of how sure this is." + PATHS);
   else if (n > 1) out.push("The best ran " + n + " times with different seeds" + (half(state.metric, best) !== null ? ": " + value(best) + " ± " + format(half(state.metric, best), metric().unit) + " (95 % interval of the mean)." : ", each time with the same " + metric().label + ": no seed decides it, so its replicas do not say how sure it is." + PATHS));
-  else if (!DATA.means) out.push("Every configuration ran once, so only equal results" + (DATA.audit === null ? "" : " and those within the audited error") + " are ties" + (PACKETS ? "; how much results vary between seeds is not known. " : ". ") + SEEDS);
+  else if (!DATA.means) out.push("Every configuration ran once, so only results within 0.01 %" + (DATA.audit === null ? "" : " or the audited error") + " are ties" + (PACKETS ? "; how much results vary between seeds is not known. " : ". ") + SEEDS);
   else out.push("The best has one result only, so its spread between seeds is not known.");
   return el("p", { id: "sure" }, out.filter((t) => t).join(" ") + audited + " " + MODEL);
 }
@@ -125,8 +127,11 @@ function decidingOnAverage() {
     return el("li", {}, el("code", {}, DATA.design.axes[e.axis].key), same ? ": " + level(best) + " and " + level(next) + " are alike on average" : ": " + level(best) + " is best on average, " + level(next) + " is " + apart(next), worst !== next ? ", " + level(worst) + " is " + apart(worst) + "." : ".");
   };
   if (!effects.length) return [];
+  const idle = effects.filter((e) => e.negligible), told = effects.filter((e) => !e.negligible);
+  const lines = told.map(line);
+  if (idle.length) lines.push(el("li", {}, "Does not matter here: ", el("code", {}, idle.map((e) => DATA.design.axes[e.axis].key).join(", ")), " (below 0.01 %, all else equal)."));
   const sure = DATA.means ? "Averages over all workloads and all values of the other axes; alike means that the 95 % intervals from replicas overlap." : "Averages over all workloads and all values of the other axes. Every configuration ran once" + (PACKETS ? ", so how much results vary between seeds is not known. " : ". ") + SEEDS;
-  return [el("h3", {}, "What decides it"), el("ul", { id: "decides" }, effects.map(line)), el("h3", {}, "How sure that is"), el("p", { id: "sure" }, sure + (DATA.constant ? " Replicas are all alike: nothing in this run depends on the seed." : "") + (DATA.audit === null ? "" : " An audit found approximate results to be off by up to " + share(DATA.audit) + ".") + " " + MODEL)];
+  return [el("h3", {}, "What decides it"), el("ul", { id: "decides" }, lines), el("h3", {}, "How sure that is"), el("p", { id: "sure" }, sure + (DATA.constant ? " Replicas are all alike: nothing in this run depends on the seed." : "") + (DATA.audit === null ? "" : " An audit found approximate results to be off by up to " + share(DATA.audit) + ".") + " " + MODEL)];
 }
 
 function winnersOfAll() {

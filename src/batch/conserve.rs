@@ -10,20 +10,43 @@ pub enum Violation {
     Bytes { sent: u64, arrived: u64, dropped: u64, in_flight: u64 },
     #[error("{end} sent {bytes} bytes in {elapsed_ps} ps, more than its {rate_bps} bps allow")]
     Rate { end: String, bytes: u64, elapsed_ps: u64, rate_bps: u64 },
-    #[error("switch {switch} held {held} bytes, more than its buffer of {buffer}")]
-    Buffer { switch: usize, held: u64, buffer: u64 },
+    #[error("{switch} held {held} bytes, more than its buffer of {buffer}")]
+    Buffer { switch: String, held: u64, buffer: u64 },
     #[error("packet records are not conserved: {found} of {all} found in a list")]
     Records { found: u64, all: u64 },
-    #[error("switch port {port} accounts for {charged} bytes that came in by it, its switch holds {held}")]
-    Accounting { port: usize, charged: u64, held: u64 },
+    #[error("{port} accounts for {charged} bytes that came in by it, its switch holds {held}")]
+    Accounting { port: String, charged: u64, held: u64 },
     #[error("flow {flow}: {acked} bytes acknowledged of {delivered} delivered in order")]
     Order { flow: u32, acked: u64, delivered: u64 },
 }
 
-/// Checks a stopped experiment.
+/// How a violation names rows: by the names of links, as `links.csv` has them, or by number where there are none.
+struct RowNames<'a>(&'a [String]);
+
+impl RowNames<'_> {
+    fn nic(&self, nic: usize) -> String {
+        self.0.get(nic).cloned().unwrap_or_else(|| format!("NIC {nic}"))
+    }
+
+    fn port(&self, t: &Tables, port: usize) -> String {
+        self.0.get(t.nics.len() + port).cloned().unwrap_or_else(|| format!("port {port}"))
+    }
+
+    /// A switch is where its first port's link begins.
+    fn switch(&self, t: &Tables, switch: usize) -> String {
+        let first = t.nics.len() + t.switches[switch].port_first.usize();
+        match self.0.get(first).and_then(|link| link.split("->").next()) {
+            Some(node) => node.to_string(),
+            None => format!("switch {switch}"),
+        }
+    }
+}
+
+/// Checks a stopped experiment. `link_names` are those of its link ends, NICs first; empty: numbers do.
 ///
 /// PRECONDITION: `t` holds one experiment, stopped between steps.
-pub fn check(t: &Tables) -> Result<(), Violation> {
+pub fn check(t: &Tables, link_names: &[String]) -> Result<(), Violation> {
+    let names = RowNames(link_names);
     let found = walk(t);
     let sent: u64 = t.flow_tx.iter().map(|f| f.sent_bytes).sum();
     let arrived: u64 = t.flow_rx.iter().map(|f| f.arrived_bytes).sum();
@@ -42,36 +65,36 @@ pub fn check(t: &Tables) -> Result<(), Violation> {
     for (port, &held) in found.held_by_ingress.iter().enumerate() {
         let charged = t.shared[SHARED_HEADER as usize + port] as u64 + t.ports[port].headroom_used as u64;
         if charged != held {
-            return Err(Violation::Accounting { port, charged, held });
+            return Err(Violation::Accounting { port: names.port(t, port), charged, held });
         }
     }
     for (i, s) in t.switches.iter().enumerate() {
         if s.max_held > t.exps[0].buffer {
-            return Err(Violation::Buffer { switch: i, held: s.max_held, buffer: t.exps[0].buffer });
+            return Err(Violation::Buffer { switch: names.switch(t, i), held: s.max_held, buffer: t.exps[0].buffer });
         }
     }
-    rates(t)
+    rates(t, &names)
 }
 
 /// No transmitter sent more than its rate allows. Each packet's time is rounded by at most half a clock tick, and the last may still be on its way out.
-fn rates(t: &Tables) -> Result<(), Violation> {
+fn rates(t: &Tables, names: &RowNames) -> Result<(), Violation> {
     let e = &t.exps[0];
-    let check = |end: String, bytes: u64, packets: u64, rate: u64, busy_until: u64| {
+    let check = |end: &dyn Fn() -> String, bytes: u64, packets: u64, rate: u64, busy_until: u64| {
         let last = if busy_until == NEVER { 0 } else { busy_until };
         let elapsed = e.now.max(last);
         let least = bytes as u128 * 8 * PS_PER_S as u128 / rate as u128;
         let slack = packets as u128 * e.clock_ps as u128;
         if least > elapsed as u128 + slack {
-            return Err(Violation::Rate { end, bytes, elapsed_ps: elapsed, rate_bps: rate });
+            return Err(Violation::Rate { end: end(), bytes, elapsed_ps: elapsed, rate_bps: rate });
         }
         Ok(())
     };
     for (i, n) in t.nics.iter().enumerate() {
-        check(format!("NIC {i}"), n.tx_bytes, n.hops, n.rate, n.busy_until)?;
+        check(&|| names.nic(i), n.tx_bytes, n.hops, n.rate, n.busy_until)?;
     }
     for (i, p) in t.ports.iter().enumerate() {
         let frames = p.tx_bytes / FRAME_BYTES as u64;
-        check(format!("port {i}"), p.tx_bytes, p.hops + frames, p.rate, p.busy_until)?;
+        check(&|| names.port(t, i), p.tx_bytes, p.hops + frames, p.rate, p.busy_until)?;
     }
     Ok(())
 }
@@ -132,4 +155,40 @@ fn walk(t: &Tables) -> Found {
         list(f.held, false, false, &mut found);
     }
     found
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::batch::prepare;
+    use crate::batch::world::link_names;
+    use crate::sweep::{self, SetOverrides};
+
+    #[test]
+    fn messages_name_links_and_switches_as_results_do() {
+        let text = "name = \"t\"\nbase.cluster = { gpus = 8, gpus_per_server = 1 }\nbase.topology = { kind = \"clos\" }\n\
+                    base.workload = { kind = \"traffic\", pattern = \"ring\" }\n";
+        let sweep = sweep::parse(text, Path::new("sweep.toml"), &SetOverrides::default()).unwrap();
+        let prepared = prepare(&sweep.config(&sweep.experiments[0]).unwrap(), 0).unwrap();
+        let names = link_names(&prepared.network, &prepared.built.end_arcs);
+        let said = |break_it: &dyn Fn(&mut Tables), names: &[String]| {
+            let mut tables = prepared.built.tables.clone();
+            let mut t = tables.view();
+            break_it(&mut t);
+            check(&t, names).unwrap_err().to_string()
+        };
+        assert_eq!(check(&prepared.built.tables.clone().view(), &names), Ok(()));
+        let (nics, last) = (prepared.built.tables.nics.len(), prepared.built.tables.ports.len() - 1);
+        let too_fast = |t: &mut Tables| t.nics[3].tx_bytes = 1 << 50;
+        assert!(said(&too_fast, &names).starts_with(&format!("{} sent ", names[3])), "{}", said(&too_fast, &names));
+        assert!(said(&too_fast, &[]).starts_with("NIC 3 sent "));
+        let too_full = |t: &mut Tables| t.switches[0].max_held = u64::MAX;
+        let switch = names[nics].split("->").next().unwrap();
+        assert!(said(&too_full, &names).starts_with(&format!("{switch} held ")), "{}", said(&too_full, &names));
+        let unaccounted = |t: &mut Tables| t.ports[last].headroom_used = 7;
+        let port = format!("{} accounts for 7 bytes", names[nics + last]);
+        assert!(said(&unaccounted, &names).starts_with(&port), "{}", said(&unaccounted, &names));
+    }
 }

@@ -324,7 +324,7 @@ mod tests {
                     assert_eq!(twice, None, "experiment {} ended twice", e.exp_id);
                 }
                 RunEvent::Lost(text) => self.lost.push(text),
-                RunEvent::Started(_) | RunEvent::Note(_) => {}
+                RunEvent::Started(_) | RunEvent::Progress(_) | RunEvent::Note(_) => {}
             }
             Ok(())
         }

@@ -118,6 +118,12 @@ fn find(key: &JobKey) -> Option<(Arc<Job>, Vec<String>)> {
     Some(result)
 }
 
+/// About how many bytes the cached jobs take, with their rows.
+pub fn cached_job_bytes() -> u64 {
+    let cached = CACHE.lock().unwrap_or_else(PoisonError::into_inner);
+    cached.iter().map(|k| k.job.bytes() + k.job.rows.as_ref().map_or(0, TaskRowCache::bytes)).sum()
+}
+
 fn keep(new: CachedJob) {
     let mut cached = CACHE.lock().unwrap_or_else(PoisonError::into_inner);
     cached.push(new);

@@ -91,6 +91,14 @@ impl Prepared {
         2 * self.host_bytes()
     }
 
+    /// Bytes of its rows in the world, with what the world keeps of each.
+    pub fn row_bytes(&self) -> u64 {
+        let t = &self.built.tables;
+        let flows = size_of_val(&*t.flow_tx) + size_of_val(&*t.flow_rx) + size_of_val(&*t.tasks);
+        let nodes = size_of_val(&*t.nics) + size_of_val(&*t.ports) + size_of_val(&*t.switches);
+        (flows + nodes) as u64 + world_bytes(t)
+    }
+
     /// About how many bytes of the host's memory it takes in a batch: its tables, what the world keeps of each row, what results are read off with. Not what it grows
     /// while it is simulated, which few of a batch are at a time.
     pub fn host_bytes(&self) -> u64 {

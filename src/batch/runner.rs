@@ -2,7 +2,7 @@
 //!
 //! Layer: batch. Order of batches, their size and the engine change no outcome, only the time it takes.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rayon::prelude::*;
 
@@ -21,6 +21,11 @@ const MOST_IN_BATCH: usize = 512;
 /// Most bytes of the host's memory that the experiments of a batch take, about.
 const MOST_BYTES: u64 = 2 << 30;
 
+/// Time between reports of how far a batch is.
+const PROGRESS_EVERY: Duration = Duration::from_secs(1);
+
+pub use crate::engine::fold::MOST_A_THREAD as MOST_FOLDED_A_THREAD;
+
 /// Experiments prepared in one go.
 const PREPARED_AT_ONCE: usize = 16;
 
@@ -29,6 +34,8 @@ pub enum RunEvent {
     /// The experiments of a batch were prepared and are about to run.
     Started(Vec<u64>),
     Ended(Box<Ended>),
+    /// How far the experiments of a batch are that have not ended: packets that have left a port of each.
+    Progress(Vec<(u64, u64)>),
     /// Something about inputs that the user should know.
     Note(String),
     /// A device that was lost, and where its experiments go.
@@ -210,6 +217,7 @@ pub(super) fn drive<E: From<EngineError>>(
         );
         tell(RunEvent::Started(admitted.iter().map(|a| a.0).collect()))?;
         batch.admit(admitted);
+        let mut told = Instant::now();
         while !batch.is_over() && !stop() {
             let ended = match pool {
                 Some((pool, true)) => pool.install(|| batch.round())?,
@@ -223,6 +231,10 @@ pub(super) fn drive<E: From<EngineError>>(
                 tell(RunEvent::Ended(Box::new(ended)))?;
             }
             report_duplicates(&mut waiting, &mut to_simulate, source, tell)?;
+            if told.elapsed() >= PROGRESS_EVERY {
+                tell(RunEvent::Progress(batch.running()))?;
+                told = Instant::now();
+            }
         }
         batch.clear();
         log::debug!("batch: over after {:.3} s", clock.elapsed().as_secs_f64());

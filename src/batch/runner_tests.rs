@@ -28,7 +28,7 @@ fn run_within(bytes: u64) -> (Vec<Vec<u64>>, Vec<usize>, BTreeMap<u64, String>) 
                 ahead.push(taken.get());
             }
             RunEvent::Ended(e) => drop(ends.insert(e.exp_id, format!("{:?} {}", e.result, e.packet_hops))),
-            RunEvent::Note(_) | RunEvent::Lost(_) => {}
+            RunEvent::Progress(_) | RunEvent::Note(_) | RunEvent::Lost(_) => {}
         }
         Ok(())
     })

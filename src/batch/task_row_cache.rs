@@ -61,7 +61,21 @@ impl TaskRowKey {
     }
 }
 
+impl TaskRows {
+    fn bytes(&self) -> u64 {
+        let of_tasks = size_of_val(&*self.tasks) + size_of_val(&*self.edges) + size_of_val(&*self.signals);
+        let of_gates = size_of_val(&*self.gates) + size_of_val(&*self.servers);
+        let of_pairs = size_of_val(&*self.first) + size_of_val(&*self.key.qps) + size_of_val(&*self.due);
+        (of_tasks + of_gates + of_pairs) as u64
+    }
+}
+
 impl TaskRowCache {
+    /// About how many bytes it takes.
+    pub(super) fn bytes(&self) -> u64 {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map_or(0, |rows| rows.bytes())
+    }
+
     /// Fills the rows as [`super::build_tasks::tasks`] would, if they are here. `t` has its NICs and queue pairs.
     pub(super) fn fill(
         &self,

@@ -49,6 +49,8 @@ struct Job {
     link_names: Vec<String>,
     limits: Limits,
     seconds: f64,
+    /// Packets that had left a port after the last slice.
+    packet_hops: u64,
     /// What folding did, where the engine folds.
     folds: Option<FoldStats>,
     /// Why the host ended it.
@@ -149,6 +151,7 @@ impl Batch {
                 link_names: link_names(&prepared.network, &prepared.built.end_arcs),
                 limits,
                 seconds: 0.0,
+                packet_hops: 0,
                 folds: None,
                 ended: None,
                 reported: false,
@@ -174,6 +177,12 @@ impl Batch {
     pub fn is_over(&mut self) -> bool {
         let mut jobs = self.world.query::<&Job>();
         jobs.iter(&self.world).all(|j| j.reported)
+    }
+
+    /// The experiments that have not ended, and how many packets have left a port of each.
+    pub fn running(&mut self) -> Vec<(u64, u64)> {
+        let mut jobs = self.world.query::<(&ExpId, &Job)>();
+        jobs.iter(&self.world).filter(|(_, j)| !j.reported).map(|(id, j)| (id.0, j.packet_hops)).collect()
     }
 
     /// Removes all experiments, but for rows that the next ones will be written over; these may be admitted.
@@ -362,6 +371,9 @@ fn dispatch(
         for (place, (t, job)) in tables.iter_mut().zip(jobs).enumerate() {
             job.seconds += slice.seconds.get(place).copied().unwrap_or(0.0);
             job.folds = slice.folds.get(place).copied();
+            if !job.reported {
+                job.packet_hops = packet_hops(t);
+            }
             if let Some((_, why)) = slice.failures.iter().find(|(failed, _)| *failed == place) {
                 job.ended = Some(Ending::Failed(why.clone()));
             }
@@ -448,7 +460,7 @@ fn verdict(t: &Tables, job: &Job) -> Result<(), String> {
         }
         _ => {}
     }
-    conserve::check(t).map_err(|v| format!("internal error, please report: {v}"))?;
+    conserve::check(t, &job.link_names).map_err(|v| format!("internal error, please report: {v}"))?;
     if t.shared[SHARED_FLOWS_LEFT as usize] > 0 {
         return Err(diagnose::stuck(t, &name));
     }

@@ -8,6 +8,8 @@ use std::cell::Cell;
 thread_local! {
     /// Bytes that this thread has allocated less those that it has freed. What another thread frees makes its own negative.
     static NET: Cell<i64> = const { Cell::new(0) };
+    /// The most that [`NET`] was since [`set_most`].
+    static MOST: Cell<i64> = const { Cell::new(0) };
     /// Checks until one fails as if memory had run out, for tests.
     static INJECTED: Cell<Option<u64>> = const { Cell::new(None) };
 }
@@ -18,8 +20,12 @@ pub struct CountingAllocator;
 
 #[inline]
 fn add(bytes: i64) {
-    // Neither cell has a destructor, so both can be reached as long as the thread runs.
-    NET.with(|net| net.set(net.get().wrapping_add(bytes)));
+    // No cell has a destructor, so all can be reached as long as the thread runs.
+    let net = NET.get().wrapping_add(bytes);
+    NET.set(net);
+    if net > MOST.get() {
+        MOST.set(net);
+    }
 }
 
 // SAFETY: every call goes to `System` with the same arguments, and its result is returned as it is. Counting allocates nothing and does
@@ -64,6 +70,16 @@ pub(super) fn net() -> i64 {
 /// Sets what [`net`] says of this thread.
 pub(super) fn set_net(bytes: i64) {
     NET.set(bytes);
+}
+
+/// The most that [`net`] was on this thread since the last [`set_most`].
+pub(super) fn most() -> i64 {
+    MOST.get()
+}
+
+/// Sets what [`most`] says of this thread.
+pub(super) fn set_most(bytes: i64) {
+    MOST.set(bytes);
 }
 
 /// Lets a check of this thread fail after `checks` others, or none.

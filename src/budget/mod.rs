@@ -112,6 +112,25 @@ pub fn within<T>(allowance: u64, work: impl FnOnce() -> T) -> Result<(T, u64), U
     }
 }
 
+/// What a piece of work took, in bytes, as this thread's allocations tell. All 0 where [`CountingAllocator`] is not installed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Measured {
+    /// Held at its end and not before.
+    pub held: u64,
+    /// The most that it held at a time.
+    pub most: u64,
+}
+
+/// Runs `work` and says what it took. What other threads allocate for it does not count.
+pub fn measured<T>(work: impl FnOnce() -> T) -> (T, Measured) {
+    let (start, most_before) = (allocator::net(), allocator::most());
+    allocator::set_most(start);
+    let value = work();
+    let most = allocator::most();
+    allocator::set_most(most.max(most_before));
+    (value, Measured { held: held(start), most: u64::try_from(most - start).unwrap_or(0) })
+}
+
 fn held(start: i64) -> u64 {
     u64::try_from(allocator::net() - start).unwrap_or(0)
 }
@@ -193,6 +212,19 @@ mod tests {
         let (rows, held) = within(1 << 20, || vec![1u8; 100_000]).unwrap();
         assert!((100_000..101_000).contains(&held), "{held}");
         drop(rows);
+    }
+
+    #[test]
+    fn the_most_that_work_holds_is_measured() {
+        let (kept, took) = measured(|| {
+            drop(vec![0u8; 3 << 20]);
+            vec![0u8; 1 << 20]
+        });
+        assert!((1 << 20..(1 << 20) + 1000).contains(&took.held), "{took:?}");
+        assert!((3 << 20..(3 << 20) + 1000).contains(&took.most), "{took:?}");
+        drop(kept);
+        let (_, after) = measured(|| ());
+        assert_eq!(after, Measured::default());
     }
 
     #[test]

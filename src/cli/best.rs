@@ -69,7 +69,9 @@ pub(super) fn recommended(r: &Recommended) -> Vec<String> {
         ),
     };
     let mut lines = vec![format!("recommended{for_all}: {}{regret}", in_words(r, best.configuration))];
-    for (axis, others) in &best.axes {
+    // Of these nothing is worth a line of its own.
+    let (idle, told): (Vec<_>, Vec<_>) = best.axes.iter().partition(|(_, others)| others.iter().all(|o| o.tied));
+    for (axis, others) in told {
         let value = |c: usize| r.sheet.axes()[*axis].text[r.design.configurations[c].rows[0]].as_str();
         let (tied, worse): (Vec<&Alternative>, Vec<&Alternative>) = others.iter().partition(|o| o.tied);
         let named: Vec<&str> = tied.iter().take(NAMED_UP_TO).map(|o| value(o.configuration)).collect();
@@ -83,6 +85,10 @@ pub(super) fn recommended(r: &Recommended) -> Vec<String> {
         let unsaid = worse.len().saturating_sub(NAMED_UP_TO);
         said.extend((unsaid > 0).then(|| format!("{} worse", counted(unsaid, "more value"))));
         lines.push(format!("  {} {}: {}", r.design.axes[*axis].key, value(best.configuration), said.join("; ")));
+    }
+    if !idle.is_empty() {
+        let keys: Vec<&str> = idle.iter().map(|(axis, _)| r.design.axes[*axis].key.as_str()).collect();
+        lines.push(format!("  does not matter here: {}", listed(&keys)));
     }
     lines.extend(best.cost_usd.map(|cost| {
         let other = match &best.cheapest {

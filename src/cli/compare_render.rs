@@ -18,7 +18,22 @@ fn for_people(section: &Section) -> Section {
         .filter(|&c| !repeats(c) && section.rows.iter().any(|r| r[c] != Cell::Empty))
         .collect();
     let rows = section.rows.iter().map(|r| keep.iter().map(|&c| r[c].clone()).collect()).collect();
-    Section { columns: keep.iter().map(|&c| section.columns[c].clone()).collect(), rows, ..section.clone() }
+    let section =
+        Section { columns: keep.iter().map(|&c| section.columns[c].clone()).collect(), rows, ..section.clone() };
+    with_ties(section)
+}
+
+/// Ranks that several share as `1=`, instead of a column that says so.
+fn with_ties(mut section: Section) -> Section {
+    let place = |name: &str| section.columns.iter().position(|c| c == name);
+    let (Some(rank), Some(tied)) = (place("rank"), place("tied")) else { return section };
+    for row in &mut section.rows {
+        let sign = if row[tied] == Cell::Flag(true) { "=" } else { "" };
+        row[rank] = Cell::Text(format!("{}{sign}", row[rank]));
+        row.remove(tied);
+    }
+    section.columns.remove(tied);
+    section
 }
 
 /// Lines for a terminal, at most `most` rows.
@@ -154,9 +169,7 @@ fn rows(section: &Section, most: usize) -> impl Iterator<Item = Vec<String>> {
 /// A value in the unit that its name tells; keys of the sweep file stay as they are written there.
 pub(super) fn shown(name: &str, cell: &Cell) -> String {
     match (cell, cell.number(), unit(name)) {
-        (Cell::Flag(true), ..) if matches!(name, "tied" | "passed") => "yes".into(),
-        // Ties are the exception, verdicts are not.
-        (Cell::Flag(false), ..) if name == "tied" => String::new(),
+        (Cell::Flag(true), ..) if name == "passed" => "yes".into(),
         (Cell::Flag(false), ..) if name == "passed" => "no".into(),
         (_, None, _) => cell.to_string(),
         (_, Some(v), Some(Unit::Time)) => signed(v, |v| table::time((v * 1e3).round() as u64)),
@@ -242,6 +255,18 @@ mod tests {
             ["iteration_time_ns", "-1.500", "us", "1000", "12.35", "2", "KiB", "0.1"]
         );
         assert_eq!(text[3], "  ... and 1 more; --json has all");
+    }
+
+    #[test]
+    fn a_shared_rank_has_an_equals_sign() {
+        let mut s = Section::new("ranking", "t", ["rank", "tied", "exp_id"]);
+        for (rank, tied, id) in [(1u64, true, 4u64), (1, true, 2), (3, false, 0)] {
+            s.rows.push(vec![rank.into(), tied.into(), id.into()]);
+        }
+        let cells: Vec<Vec<String>> =
+            text(&s, 9).iter().map(|l| l.split_whitespace().map(String::from).collect()).collect();
+        assert_eq!(cells[1..5], [["rank", "exp_id"], ["1=", "4"], ["1=", "2"], ["3", "0"]]);
+        assert!(json(&s)[0].contains("\"rank\":1") && json(&s)[0].contains("\"tied\":true"), "{}", json(&s)[0]);
     }
 
     #[test]

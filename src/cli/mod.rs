@@ -44,6 +44,7 @@ pub mod trace;
 pub mod validate;
 pub mod validation_row;
 pub mod watch;
+mod work_left;
 pub mod workload;
 
 use std::path::Path;

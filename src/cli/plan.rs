@@ -5,7 +5,7 @@
 use anyhow::anyhow;
 use serde_json::json;
 
-use crate::session::{Excluded, Planned, Simulator};
+use crate::session::{Excluded, MemoryForecast, Planned, Simulator, TimeForecast};
 
 use super::args::PlanArgs;
 use super::exit::{CliError, Exit};
@@ -41,10 +41,34 @@ fn as_text(planned: &Planned) -> Vec<String> {
         lines.push(format!("{what}: {}", excluded.experiments.len()));
         lines.extend(excluded.lines().iter().map(|line| format!("  {line}")));
     }
-    lines.extend(planned.memory_bytes.map(|b| format!("estimated memory: {}", table::bytes(b))));
-    lines.extend(planned.seconds.map(|s| format!("estimated time: {}", table::seconds(s))));
+    lines.extend(planned.memory.map(|m| format!("estimated memory: {}", memory(&m))));
+    lines.extend(planned.seconds.map(|t| format!("estimated time: {}", range(&t))));
     lines.extend(planned.warnings.iter().map(|w| format!("warning: {w}")));
     lines
+}
+
+/// The sum, and what of it counts.
+fn memory(memory: &MemoryForecast) -> String {
+    let total = memory.total();
+    let terms = [
+        ("process", memory.process),
+        ("batch", memory.batch),
+        ("jobs", memory.jobs),
+        ("memo", memory.memo),
+        ("outcomes", memory.outcomes),
+    ];
+    let counts = terms.into_iter().filter(|(_, bytes)| *bytes > total / 20);
+    let terms: Vec<String> = counts.map(|(name, bytes)| format!("{name} {}", table::bytes(bytes))).collect();
+    format!("{} ({})", table::bytes(total), terms.join(", "))
+}
+
+/// From the least to the most; one time where folding changes nothing worth telling.
+fn range(time: &TimeForecast) -> String {
+    let (least, most) = (table::seconds(time.least), table::seconds(time.most));
+    if time.most < 1.25 * time.least || least == most {
+        return most;
+    }
+    format!("{least} to {most}, by how much folding saves")
 }
 
 fn as_json(planned: &Planned) -> String {
@@ -60,8 +84,10 @@ fn as_json(planned: &Planned) -> String {
         "duplicate_experiments": planned.duplicates,
         "cannot_run": each(&planned.cannot_run),
         "cannot_fit": each(&planned.cannot_fit),
-        "memory_bytes": planned.memory_bytes,
-        "seconds": planned.seconds,
+        "memory_bytes": planned.memory.map(|m| m.total()),
+        "memory": planned.memory,
+        "seconds": planned.seconds.map(|t| t.most),
+        "seconds_range": planned.seconds.map(|t| [t.least, t.most]),
         "warnings": planned.warnings,
         "search": planned.search,
     })
@@ -90,8 +116,14 @@ mod tests {
                     reasons_differ: false,
                 }],
             },
-            memory_bytes: Some(3 << 20),
-            seconds: Some(61.0),
+            memory: Some(MemoryForecast {
+                process: 20 << 20,
+                batch: 300 << 20,
+                jobs: 40 << 20,
+                memo: 1 << 20,
+                outcomes: 0,
+            }),
+            seconds: Some(TimeForecast { least: 4.0, most: 61.0 }),
             warnings: vec!["w".into()],
             ..Planned::default()
         }

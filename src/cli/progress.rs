@@ -12,6 +12,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::results::{ExperimentRecord, Status};
 
+use super::work_left::WorkShare;
 use super::{logging, table, tell};
 
 /// Time between plain lines.
@@ -28,6 +29,8 @@ pub trait Progress {
     fn started(&mut self, exp_id: u64);
     /// An experiment has its result.
     fn finished(&mut self, record: &ExperimentRecord);
+    /// So much of the work is done, of so much.
+    fn work(&mut self, done: u64, total: u64);
     /// Something worth a line.
     fn message(&mut self, text: &str);
     /// The run is over; nothing follows.
@@ -51,6 +54,7 @@ struct Quiet;
 impl Progress for Quiet {
     fn started(&mut self, _: u64) {}
     fn finished(&mut self, _: &ExperimentRecord) {}
+    fn work(&mut self, _: u64, _: u64) {}
     fn message(&mut self, _: &str) {}
     fn close(&mut self) {}
 }
@@ -77,28 +81,44 @@ impl Failures {
 
 struct Bar {
     bar: ProgressBar,
-    failures: Failures,
+    counts: Counts,
 }
+
+/// Steps of the bar: it shows work, or experiments where no work is reported.
+const BAR_STEPS: u64 = 10_000;
 
 impl Bar {
     fn new(total: u64) -> Bar {
-        let bar = ProgressBar::new(total);
-        let style = "{bar:30} {pos}/{len} experiments, {elapsed} elapsed, {eta} left {msg}";
+        let bar = ProgressBar::new(BAR_STEPS);
+        let style = "{bar:30} {msg}";
         bar.set_style(ProgressStyle::with_template(style).expect("the template is constant and tested"));
         bar.enable_steady_tick(Duration::from_millis(200));
-        Bar { bar, failures: Failures::default() }
+        let bar = Bar { bar, counts: Counts::new(total) };
+        bar.show();
+        bar
+    }
+
+    fn show(&self) {
+        self.bar.set_position((self.counts.share() * BAR_STEPS as f64) as u64);
+        self.bar.set_message(self.counts.line());
     }
 }
 
 impl Progress for Bar {
-    fn started(&mut self, _: u64) {}
+    fn started(&mut self, _: u64) {
+        self.counts.running += 1;
+    }
 
     fn finished(&mut self, record: &ExperimentRecord) {
-        self.bar.inc(1);
-        if let Some(line) = self.failures.line(record) {
+        if let Some(line) = self.counts.finished(record) {
             self.bar.suspend(|| tell(&line));
-            self.bar.set_message(format!("({} failed)", self.failures.seen));
         }
+        self.show();
+    }
+
+    fn work(&mut self, done: u64, total: u64) {
+        self.counts.works(done, total);
+        self.show();
     }
 
     fn message(&mut self, text: &str) {
@@ -123,13 +143,14 @@ struct Counts {
     start: Instant,
     last: Instant,
     failures: Failures,
+    /// What is done of the work, and when that was heard.
+    work: WorkShare,
+    heard: Instant,
 }
 
 impl Lines {
     fn new(total: u64) -> Lines {
-        let now = Instant::now();
-        let counts = Counts { total, done: 0, running: 0, start: now, last: now, failures: Failures::default() };
-        let counts = Arc::new(Mutex::new(counts));
+        let counts = Arc::new(Mutex::new(Counts::new(total)));
         let (alive, stopped) = mpsc::channel();
         let of_thread = Arc::clone(&counts);
         let thread = thread::spawn(move || {
@@ -152,6 +173,36 @@ fn locked(counts: &Mutex<Counts>) -> MutexGuard<'_, Counts> {
 }
 
 impl Counts {
+    fn new(total: u64) -> Counts {
+        let now = Instant::now();
+        Counts {
+            total,
+            done: 0,
+            running: 0,
+            start: now,
+            last: now,
+            failures: Failures::default(),
+            work: WorkShare::default(),
+            heard: now,
+        }
+    }
+
+    /// An experiment has ended; gives a line if that is to be told.
+    fn finished(&mut self, record: &ExperimentRecord) -> Option<String> {
+        self.done += 1;
+        self.running = self.running.saturating_sub(1);
+        self.failures.line(record)
+    }
+
+    fn works(&mut self, done: u64, total: u64) {
+        (self.work, self.heard) = (WorkShare { done, total }, Instant::now());
+    }
+
+    /// What is done: of the work, or of the experiments where no work was reported.
+    fn share(&self) -> f64 {
+        if self.work.total > 0 { self.work.share() } else { self.done as f64 / self.total.max(1) as f64 }
+    }
+
     fn tell(&mut self) {
         tell(&self.line());
         self.last = Instant::now();
@@ -163,13 +214,13 @@ impl Counts {
             0 => String::new(),
             n => format!(", {n} failed"),
         };
-        let left = match self.done {
-            // Of what nothing has been seen nothing can be said.
-            0 => String::new(),
-            n => format!(", about {} left", table::seconds(elapsed / n as f64 * self.total.saturating_sub(n) as f64)),
-        };
+        // What is left goes by when the work was heard of: since then it has become less.
+        let heard = self.heard.duration_since(self.start).as_secs_f64();
+        let left = self.work.seconds_left(heard).map(|left| (left - (elapsed - heard)).max(0.0));
+        let left = left.map(|left| format!(", about {} left", table::seconds(left))).unwrap_or_default();
+        let work = if self.work.total > 0 { format!(", {}", self.work.percent()) } else { String::new() };
         format!(
-            "{}/{} experiments finished{failed}, {} running, {} elapsed{left}",
+            "{}/{} experiments finished{work}{failed}, {} running, {} elapsed{left}",
             self.done,
             self.total,
             self.running,
@@ -185,14 +236,16 @@ impl Progress for Lines {
 
     fn finished(&mut self, record: &ExperimentRecord) {
         let mut counts = locked(&self.counts);
-        counts.done += 1;
-        counts.running = counts.running.saturating_sub(1);
-        if let Some(line) = counts.failures.line(record) {
+        if let Some(line) = counts.finished(record) {
             tell(&line);
         }
         if counts.last.elapsed() >= LINE_EVERY && counts.done < counts.total {
             counts.tell();
         }
+    }
+
+    fn work(&mut self, done: u64, total: u64) {
+        locked(&self.counts).works(done, total);
     }
 
     fn message(&mut self, text: &str) {
@@ -233,16 +286,33 @@ mod tests {
     }
 
     #[test]
+    fn time_left_goes_by_work_and_not_by_experiments() {
+        let mut counts = Counts::new(48);
+        // Forty of 48 experiments have ended in 100 s, with a tenth of the work.
+        counts.done = 40;
+        counts.start = Instant::now().checked_sub(Duration::from_secs(100)).expect("this machine runs for longer");
+        counts.works(10, 100);
+        assert!(counts.line().contains("about 15 min"), "{}", counts.line());
+    }
+
+    #[test]
     fn bars_and_lines_count() {
         let mut bar = Bar::new(3);
         bar.finished(&record(0));
-        assert_eq!(bar.bar.position(), 1);
+        assert_eq!(bar.bar.position(), BAR_STEPS / 3);
+        bar.work(1, 4);
+        assert_eq!(bar.bar.position(), BAR_STEPS / 4);
+        assert!(bar.bar.message().starts_with("1/3 experiments finished, 25 % of the work, "), "{}", bar.bar.message());
         let mut lines = Lines::new(3);
         lines.started(0);
         lines.started(1);
         lines.finished(&record(0));
-        let line = || locked(&lines.counts).line();
-        assert!(line().starts_with("1/3 experiments finished, 1 running, ") && line().contains("left"), "{}", line());
+        let counts = Arc::clone(&lines.counts);
+        let line = || locked(&counts).line();
+        assert!(line().starts_with("1/3 experiments finished, 1 running, "), "{}", line());
+        assert!(!line().contains("left"), "of the work nothing is known: {}", line());
+        lines.work(30, 100);
+        assert!(line().contains("30 % of the work") && line().contains("left"), "{}", line());
         assert!(!locked(&Lines::new(3).counts).line().contains("left"), "nothing can be said yet");
     }
 }

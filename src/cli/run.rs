@@ -147,6 +147,7 @@ fn memo(args: &RunArgs) -> Result<MemoChoice, SessionError> {
 fn show(update: &Update, progress: &mut dyn Progress) {
     match update {
         Update::Started { exp_id } => progress.started(*exp_id),
+        Update::Progress { done, total } => progress.work(*done, *total),
         Update::Message(text) => progress.message(text),
         Update::Finished(finished) => progress.finished(&finished.record),
         Update::Compiled { .. } | Update::Looked(_) | Update::Chosen { .. } | Update::Traced { .. } => {}

@@ -15,6 +15,7 @@ use crate::results::{RunFollower, RunState};
 
 use super::exit::{CliError, Exit};
 use super::output::{is_closed, printable};
+use super::work_left::WorkShare;
 use super::{best, say, table, tell};
 
 /// Time between looks, on a terminal and elsewhere.
@@ -193,11 +194,12 @@ fn pace(state: &RunState, elapsed: f64) -> String {
         } else {
             format!(", {} an experiment", table::seconds(1.0 / rate))
         };
-        let left = state.selected.saturating_sub(state.done());
-        // The first to finish are the shortest, so of few nothing can be said.
-        if state.ended.is_none() && left > 0 && finished >= 3 {
-            text += &format!(", about {} left", table::seconds(left as f64 / rate));
-        }
+    }
+    let work = WorkShare { done: state.work_done, total: state.work_total };
+    let is_open = state.ended.is_none() && state.selected > state.done();
+    if let Some(left) = work.seconds_left(state.work_s).filter(|_| is_open) {
+        let left = (left - (elapsed - state.work_s).max(0.0)).max(0.0);
+        text += &format!(", {}, about {} left", work.percent(), table::seconds(left));
     }
     text
 }
@@ -261,9 +263,13 @@ mod tests {
     #[test]
     fn the_pace_counts_what_this_session_has_done() {
         let state = RunState { begun: true, selected: 20, known: 10, ok: 4, failed: 1, ..RunState::default() };
-        assert_eq!(pace(&state, 10.0), "10.0 s elapsed, 2.0 s an experiment, about 10.0 s left");
-        assert_eq!(pace(&RunState { ok: 9, ..state.clone() }, 2.0), "2.0 s elapsed, 5.0 experiments a second");
-        assert_eq!(pace(&RunState { ok: 0, failed: 0, ..state.clone() }, 2.0), "2.0 s elapsed");
+        assert_eq!(pace(&state, 10.0), "10.0 s elapsed, 2.0 s an experiment");
+        // Half of the experiments took a tenth of the work.
+        let state = RunState { work_done: 10, work_total: 100, work_s: 10.0, ..state };
+        assert_eq!(pace(&state, 10.0), "10.0 s elapsed, 2.0 s an experiment, 10 % of the work, about 1 min 30 s left");
+        let unsaid = RunState { work_total: 0, ..state.clone() };
+        assert_eq!(pace(&RunState { ok: 9, ..unsaid.clone() }, 2.0), "2.0 s elapsed, 5.0 experiments a second");
+        assert_eq!(pace(&RunState { ok: 0, failed: 0, ..unsaid }, 2.0), "2.0 s elapsed");
         assert_eq!(
             pace(&RunState { ended: Some("interrupted".into()), ..state }, 10.0),
             "10.0 s elapsed, 2.0 s an experiment"

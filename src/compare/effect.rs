@@ -80,7 +80,9 @@ pub fn section(study: &Study, metric: &RankingMetric, effects: &Effects) -> Sect
     columns.push("best exp_id".into());
     let mut section = Section::new("axis", format!("axes by their effect on {}", metric.name), columns);
     let shown = |v: f64| Cell::from(if relative { v * 100.0 } else { v });
-    for axis in &effects.axes {
+    let (negligible, told): (Vec<&MeasuredAxis>, Vec<&MeasuredAxis>) =
+        effects.axes.iter().partition(|a| a.effect.is_negligible());
+    for axis in told {
         for level in &axis.effect.levels {
             let mut row: Vec<Cell> = vec![
                 study.axes[axis.effect.axis].as_str().into(),
@@ -97,6 +99,10 @@ pub fn section(study: &Study, metric: &RankingMetric, effects: &Effects) -> Sect
             row.push(best.map(|c| c.exp_id).into());
             section.rows.push(row);
         }
+    }
+    if !negligible.is_empty() {
+        let names: Vec<&str> = negligible.iter().map(|a| study.axes[a.effect.axis].as_str()).collect();
+        section.notes.push(format!("does not matter here (below 0.01 % all else equal): {}", names.join(", ")));
     }
     let plain: Vec<&str> =
         effects.axes.iter().filter(|a| !a.effect.matched).map(|a| study.axes[a.effect.axis].as_str()).collect();
@@ -152,6 +158,23 @@ mod tests {
         assert!((rates[0] - 1.0).abs() < 1e-6 && rates[1].abs() < 1e-6 && (rates[2] + 0.5).abs() < 1e-6, "{rates:?}");
         assert_eq!((axes[0].best[0], axes[0].best[1]), (Some((3, 40.0)), Some((4, 320.0))));
         assert_eq!(axes[1].means, [160.0, 360.0, 180.0], "of whatever there is");
+    }
+
+    #[test]
+    fn axes_that_do_not_matter_are_said_once() {
+        let rows: [(&[&str], u64); 4] = [
+            (&["fat-tree", "100"], 100_000_000),
+            (&["clos", "100"], 100_009_000),
+            (&["fat-tree", "400"], 50_000_000),
+            (&["clos", "400"], 50_004_000),
+        ];
+        let (_folder, study) = study(&["topology.kind", "topology.link_gbps"], &rows);
+        let metric = RankingMetric::of("makespan_ns");
+        let section = section(&study, &metric, &effects(&study, &metric));
+        let told: Vec<String> = section.rows.iter().map(|row| row[0].to_string()).collect();
+        assert_eq!(told, ["topology.link_gbps", "topology.link_gbps"]);
+        let said = "does not matter here (below 0.01 % all else equal): topology.kind";
+        assert!(section.notes.iter().any(|n| n == said), "{:?}", section.notes);
     }
 
     #[test]

@@ -7,8 +7,8 @@
 
 use std::collections::BTreeMap;
 
-use super::Sample;
 use super::spread::{Pooled, t95};
+use super::{Sample, TIE_SHARE};
 
 /// How effects are measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +44,17 @@ pub struct AxisEffect {
     pub levels: Vec<LevelEffect>,
     /// From the level with the least effect to that with the largest: the length of the tornado's bar.
     pub span: f64,
+}
+
+impl AxisEffect {
+    /// Whether none of its levels is further than a tie from the average, in any block: the axis does not matter here.
+    pub fn is_negligible(&self) -> bool {
+        let within = match self.scale {
+            Scale::Ratio => TIE_SHARE,
+            Scale::Difference => 0.0,
+        };
+        self.matched && self.levels.iter().all(|l| l.range.0.abs() <= within && l.range.1.abs() <= within)
+    }
 }
 
 /// One observation: its block, its level, its value, and one over the number of its replicas.

@@ -231,7 +231,9 @@ impl GateCondition {
         let (mut decided, mut nonsense) = (0, None);
         for (run, row, base) in cases {
             let value = |name: &str| self.value(study, run, row, base, name);
-            match self.condition.holds(|name| val(&value(name))) {
+            let values: Vec<Cell> = self.condition.names().iter().map(|name| value(name)).collect();
+            let holds = self.condition.holds(|name| val(&values[name]));
+            match holds {
                 Ok(false) => decided += 1,
                 Ok(true) => {
                     decided += 1;
@@ -333,13 +335,13 @@ fn cell(study: &Study, run: usize, row: usize, name: &str) -> Cell {
     configuration.zip(axis).map_or(Cell::Empty, |(c, a)| c.values[a].clone())
 }
 
-fn val(cell: &Cell) -> Val {
+fn val(cell: &Cell) -> Val<'_> {
     match cell {
         Cell::Empty => Val::Nothing,
         Cell::Int(v) => Val::Int(*v),
         Cell::Unsigned(v) => i64::try_from(*v).map_or(Val::Float(*v as f64), Val::Int),
         Cell::Flag(v) => Val::Bool(*v),
-        Cell::Text(v) => Val::Text(v.as_str().into()),
+        Cell::Text(v) => Val::Text(v),
         Cell::Ps(_) | Cell::Micro(_) | Cell::Real(_) => cell.number().map_or(Val::Nothing, Val::Float),
     }
 }

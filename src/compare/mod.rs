@@ -31,7 +31,7 @@ pub use metric::{Better, RankingMetric};
 pub use pareto::front;
 pub use questions::Questions;
 pub use rank::{Ranked, RankedGroup, rank};
-pub use study::{Sample, Study, StudyConfiguration};
+pub use study::{Sample, Study, StudyConfiguration, TIE_SHARE};
 
 use crate::results::{Cell, ReadError};
 

@@ -130,8 +130,7 @@ fn notes(study: &Study, groups: &[RankedGroup], top: usize) -> Vec<String> {
     }
     if groups.iter().flat_map(|g| &g.ranked).any(|r| r.tied) {
         notes.push(
-            "tied: the difference is at most the replicas' standard deviation or the audited error, or there is none"
-                .into(),
+            "tied: the difference is at most the replicas' standard deviation, the audited error, or 0.01 %".into(),
         );
     }
     let n_without_spread =
@@ -233,6 +232,16 @@ mod tests {
         let groups = rank(&study, &RankingMetric::of("makespan_ns"));
         assert_eq!(groups.iter().map(RankedGroup::label).collect::<Vec<_>>(), ["bytes 1000", "bytes 2000"]);
         assert_eq!((groups[0].ranked.len(), groups[0].without.len(), groups[1].ranked[0].configuration), (1, 1, 2));
+    }
+
+    #[test]
+    fn less_than_a_ten_thousandth_is_a_tie() {
+        let rows =
+            vec![ok(0, "a", &["a"], 100_000_000), ok(1, "b", &["b"], 100_009_000), ok(2, "c", &["c"], 100_020_000)];
+        let folder = Folder::new(&["transport.cc"], rows);
+        let study = Study::open(&[folder.path()]).unwrap();
+        let expected = [(0, 1, true), (1, 1, true), (2, 3, false)];
+        assert_eq!(ranks(&study, &RankingMetric::of("makespan_ns")), expected);
     }
 
     #[test]

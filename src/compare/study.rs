@@ -12,6 +12,9 @@ use crate::spec::{self, Key, KeyId, Value, Values};
 
 use super::{CompareError, Questions, RankingMetric};
 
+/// Relative differences up to this say nothing, whatever replicas and audits say: 0.01 %. Our choice: far below what any model of a network is right by.
+pub const TIE_SHARE: f64 = 1e-4;
+
 /// One point of one folder's sweep: its replicas. Points of one configuration, between which an axis makes no difference, are several.
 #[derive(Clone, Debug)]
 pub struct StudyConfiguration {
@@ -132,10 +135,10 @@ impl Study {
         Sample::of(&ok.filter_map(|&row| run.number(row, at)).collect::<Vec<_>>())
     }
 
-    /// How far two means may lie apart and still say nothing: the replicas' deviation, or the audited error where that is more.
+    /// How far two means may lie apart and still say nothing: the replicas' deviation, or the audited error where that is more, and [`TIE_SHARE`] at least.
     pub fn uncertainty(&self, configuration: &StudyConfiguration, metric: &RankingMetric, sample: &Sample) -> f64 {
         let audited = if metric.is_timed() { configuration.audit * sample.mean.abs() } else { 0.0 };
-        sample.deviation.max(audited)
+        sample.deviation.max(audited).max(TIE_SHARE * sample.mean.abs())
     }
 
     /// Which of the questions asked each configuration answers, from 0 in the order of the first that does.

@@ -56,6 +56,21 @@ pub trait Evaluate {
     /// Why the search must stop.
     type Stop;
 
+    /// How many of the values that it finds are to be small; those after them only limits read.
+    fn objectives(&self) -> usize {
+        usize::MAX
+    }
+
+    /// Whether candidates have limits.
+    fn is_limited(&self) -> bool {
+        false
+    }
+
+    /// Why a candidate with these values, found at this level, is beyond a limit; `None`: it is not, or that is not known.
+    fn beyond(&self, _values: &[Option<f64>], _level: SearchLevel) -> Option<String> {
+        None
+    }
+
     /// One verdict for each of the candidates, in their order.
     ///
     /// # Errors
@@ -96,12 +111,18 @@ pub fn search<E: Evaluate>(
 ) -> Result<(Vec<CandidateFindings>, Vec<usize>), E::Stop> {
     let n = ranks.len();
     let all: Vec<usize> = (0..n).collect();
-    if budget.full >= n {
+    if budget.full >= n && !looking.is_limited() {
         let found = CandidateFindings { estimate: None, coarse: None, fate: Fate::Full };
         return Ok((vec![found; n], all));
     }
-    let mut s = State { found: Vec::with_capacity(n), coarse_estimate: vec![None; n] };
+    let objectives = looking.objectives();
+    let mut s =
+        State { found: Vec::with_capacity(n), coarse_estimate: vec![None; n], beyond: vec![false; n], objectives };
     for verdict in looking.evaluate(SearchLevel::Estimate, &all)? {
+        let verdict = verdict.and_then(|values| match looking.beyond(&values, SearchLevel::Estimate) {
+            Some(why) => Err(why),
+            None => Ok(values),
+        });
         let fate = match &verdict {
             Ok(_) => Fate::Left { at: SearchLevel::Estimate, rank: 0, of: 0 },
             Err(why) => Fate::Out { at: SearchLevel::Estimate, why: why.clone() },
@@ -109,6 +130,10 @@ pub fn search<E: Evaluate>(
         s.found.push(CandidateFindings { estimate: verdict.ok(), coarse: None, fate });
     }
     let alive: Vec<usize> = all.iter().copied().filter(|&i| s.found[i].estimate.is_some()).collect();
+    if alive.is_empty() && looking.is_limited() {
+        // Whoever asked for limits wants none of them.
+        return Ok((s.found, Vec::new()));
+    }
     if alive.is_empty() {
         // Their rows say why.
         return Ok((s.found, all.into_iter().take(budget.full).collect()));
@@ -132,14 +157,15 @@ pub fn search<E: Evaluate>(
     while left > 0 {
         let wave = left.min(first.div_ceil(2));
         let unseen: Vec<usize> = order.iter().copied().filter(|&i| s.coarse_estimate[i].is_none()).collect();
-        let predicted = s.predicted(&features, &unseen, seed);
+        let predicted = s.predicted(&features, &unseen, seed, looking);
         s.simulate(predicted.into_iter().take(wave).collect(), looking)?;
         left -= wave;
     }
     let order = s.by_coarse(seed);
     place(&mut s.found, &order, SearchLevel::Coarse);
     // Where coarse simulations all failed, estimates are what there is.
-    let order = if order.is_empty() { s.by_estimate(&alive, seed) } else { order };
+    let within: Vec<usize> = alive.iter().copied().filter(|&i| !s.beyond[i]).collect();
+    let order = if order.is_empty() { s.by_estimate(&within, seed) } else { order };
     Ok(s.chosen(order, budget.full))
 }
 
@@ -154,6 +180,10 @@ struct State {
     found: Vec<CandidateFindings>,
     /// Of those that were looked at more closely, whatever came of it.
     coarse_estimate: Vec<Option<Vec<Option<f64>>>>,
+    /// Those that a coarse simulation found to be beyond a limit.
+    beyond: Vec<bool>,
+    /// How many values of each are to be small.
+    objectives: usize,
 }
 
 impl State {
@@ -166,7 +196,9 @@ impl State {
 
     fn by_estimate(&self, alive: &[usize], seed: u64) -> Vec<usize> {
         // What an estimate does not know makes no difference.
-        let value = |&i: &usize| self.found[i].estimate.iter().flatten().map(|v| v.unwrap_or(0.0)).collect();
+        let value = |&i: &usize| {
+            self.found[i].estimate.iter().flatten().take(self.objectives).map(|v| v.unwrap_or(0.0)).collect()
+        };
         let values: Vec<Vec<f64>> = alive.iter().map(value).collect();
         best_first(&values, seed, 0).into_iter().map(|at| alive[at]).collect()
     }
@@ -187,8 +219,16 @@ impl State {
     }
 
     fn by_coarse(&self, seed: u64) -> Vec<usize> {
-        let (ids, values): (Vec<usize>, Vec<Vec<f64>>) =
-            self.found.iter().enumerate().filter_map(|(i, f)| Some((i, f.coarse.clone()?))).unzip();
+        let (ids, values): (Vec<usize>, Vec<Vec<f64>>) = self
+            .found
+            .iter()
+            .enumerate()
+            .filter(|(i, _)| !self.beyond[*i])
+            .filter_map(|(i, f)| {
+                f.coarse.as_ref()?;
+                Some((i, f.coarse.iter().flatten().copied().take(self.objectives).collect()))
+            })
+            .unzip();
         best_first(&values, seed, 2).into_iter().map(|at| ids[at]).collect()
     }
 
@@ -207,7 +247,13 @@ impl State {
             match complete {
                 Ok(measured) => {
                     let value = |k: usize, m: f64| corrected(self.estimate(i, k), self.coarse_estimate(i, k), m);
-                    self.found[i].coarse = Some(measured.iter().enumerate().map(|(k, &m)| value(k, m)).collect());
+                    let values: Vec<f64> = measured.iter().enumerate().map(|(k, &m)| value(k, m)).collect();
+                    let known: Vec<Option<f64>> = values.iter().copied().map(Some).collect();
+                    if let Some(why) = looking.beyond(&known, SearchLevel::Coarse) {
+                        self.beyond[i] = true;
+                        self.found[i].fate = Fate::Out { at: SearchLevel::Coarse, why };
+                    }
+                    self.found[i].coarse = Some(values);
                 }
                 Err(why) => self.found[i].fate = Fate::Out { at: SearchLevel::Coarse, why },
             }
@@ -224,7 +270,13 @@ impl State {
     }
 
     /// Those not simulated yet, the most promising first.
-    fn predicted(&self, features: &CandidateFeatures, left: &[usize], seed: u64) -> Vec<usize> {
+    fn predicted<E: Evaluate>(
+        &self,
+        features: &CandidateFeatures,
+        left: &[usize],
+        seed: u64,
+        looking: &E,
+    ) -> Vec<usize> {
         let seen: Vec<usize> = (0..self.found.len()).filter(|&i| self.found[i].coarse.is_some()).collect();
         let Some(n) = seen.first().and_then(|&i| self.found[i].coarse.as_ref()).map(Vec::len) else {
             return left.to_vec();
@@ -245,7 +297,15 @@ impl State {
                 value.push(if by_factor { e * libm::exp(all[i]) } else { e + all[i] });
             }
         }
-        best_first(&values, seed, 1).into_iter().map(|at| left[at]).collect()
+        let beyond: Vec<bool> = values
+            .iter()
+            .map(|v| looking.beyond(&v.iter().copied().map(Some).collect::<Vec<_>>(), SearchLevel::Coarse).is_some())
+            .collect();
+        values.iter_mut().for_each(|v| v.truncate(self.objectives));
+        let mut order = best_first(&values, seed, 1);
+        // What is likely to be beyond a limit comes last; stable.
+        order.sort_by_key(|&at| beyond[at]);
+        order.into_iter().map(|at| left[at]).collect()
     }
 }
 

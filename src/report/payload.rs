@@ -172,7 +172,7 @@ fn all_effects(design: &Design, measured: &[MetricSamples], rankings: &[Vec<Rank
                 json!({ "level": l.level, "n": l.n, "effect": short(l.effect), "interval": interval, "range": [short(l.range.0), short(l.range.1)] })
             };
             let levels: Vec<Value> = e.levels.iter().map(level).collect();
-            json!({ "axis": e.axis, "ratio": e.scale == Scale::Ratio, "matched": e.matched, "span": short(e.span), "levels": levels })
+            json!({ "axis": e.axis, "ratio": e.scale == Scale::Ratio, "matched": e.matched, "negligible": e.is_negligible(), "span": short(e.span), "levels": levels })
         };
         effects(&grid, &m.samples, among.iter().copied()).iter().map(one).collect()
     };

@@ -1,9 +1,9 @@
 //! The order of configurations by a metric, and which of them cannot be told apart.
 //!
 //! Layer: report. The rule is that of [`crate::compare`]: two means are tied if they differ by no more than the standard deviation of
-//! either's replicas, or than an audit found either to be off. Chooses no metric and compares no groups.
+//! either's replicas, than an audit found either to be off, or than 0.01 %. Chooses no metric and compares no groups.
 
-use crate::compare::Sample;
+use crate::compare::{Sample, TIE_SHARE};
 
 use super::design::Design;
 use super::metric::Metric;
@@ -46,7 +46,7 @@ impl MetricSamples {
         libm::log(if self.more { 1.0 / (1.0 - worse) } else { 1.0 + worse })
     }
 
-    /// The difference up to which two configurations are tied.
+    /// The difference up to which replicas and audits say that two configurations are tied. Without them only what is within [`TIE_SHARE`] is.
     pub fn threshold(&self, a: usize, b: usize) -> f64 {
         self.uncertainty[a].max(self.uncertainty[b])
     }
@@ -54,7 +54,8 @@ impl MetricSamples {
     /// Whether the two cannot be told apart. PRECONDITION: both have a sample.
     pub fn tied(&self, a: usize, b: usize) -> bool {
         let mean = |c: usize| self.samples[c].expect("what is compared has a sample").mean;
-        (mean(a) - mean(b)).abs() <= self.threshold(a, b)
+        let negligible = TIE_SHARE * mean(a).abs().max(mean(b).abs());
+        (mean(a) - mean(b)).abs() <= self.threshold(a, b).max(negligible)
     }
 }
 
@@ -124,6 +125,14 @@ mod tests {
         assert_eq!((r.order.as_slice(), r.starts.as_slice()), (&[1, 2, 4, 0][..], &[0, 2, 3][..]));
         assert_eq!(r.leaders(), [1, 2]);
         assert_eq!(Ranking::of(&d, &measured(ONE_EACH, true, NONE).1, 0).order, [0, 4, 1, 2], "more is better");
+    }
+
+    #[test]
+    fn less_than_a_ten_thousandth_is_a_tie() {
+        let (d, m) = measured(&ONE_EACH.replace("z,ok,100", "z,ok,100.009"), false, NONE);
+        assert_eq!(Ranking::of(&d, &m, 0).leaders(), [1, 2]);
+        let (d, m) = measured(&ONE_EACH.replace("z,ok,100", "z,ok,100.02"), false, NONE);
+        assert_eq!(Ranking::of(&d, &m, 0).leaders(), [1]);
     }
 
     #[test]

@@ -40,6 +40,10 @@ pub struct RunState {
     /// Of all experiments that have failed in this session, the last.
     pub last_failed: Option<u64>,
     pub warnings: u64,
+    /// Of the work of this session's experiments, what is done, and all of it; 0: nothing was said. At `work_s` seconds from its begin.
+    pub work_done: u64,
+    pub work_total: u64,
+    pub work_s: f64,
     /// Seconds from the session's begin to its last event.
     pub last_event_s: f64,
     /// How it ended, as the manifest names it; `None` while it goes on.
@@ -76,6 +80,10 @@ impl RunState {
             // A search runs in full only what it has chosen.
             "chosen" => self.selected = whole("experiments"),
             "started" => self.running += 1,
+            "progress" => {
+                (self.work_done, self.work_total) = (whole("done"), whole("total"));
+                self.work_s = self.last_event_s;
+            }
             "finished" => {
                 self.running = self.running.saturating_sub(1);
                 match event["status"].as_str().unwrap_or_default() {
@@ -216,6 +224,9 @@ mod tests {
             (state.running, state.failed, state.last_failed, state.done(), state.last_event_s),
             (1, 1, Some(2), 3, 1.5)
         );
+        log(dir, "{\"event\":\"progress\",\"done\":30,\"total\":100,\"t_s\":1.75}\n");
+        let state = follower.poll().unwrap().clone();
+        assert_eq!((state.work_done, state.work_total, state.work_s), (30, 100, 1.75));
         log(dir, "{\"event\":\"run_ended\",\"outcome\":\"interrupted\",\"t_s\":2.0}\n");
         assert_eq!(follower.poll().unwrap().ended.as_deref(), Some("interrupted"));
         // Carried on with.

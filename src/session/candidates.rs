@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use rayon::prelude::*;
 
 use crate::batch::{self, Ended, QueuedExperiment, RunEvent, Worker};
-use crate::optimize::{CandidateValues, Evaluate, Objective, SearchLevel, coarser};
+use crate::optimize::{CandidateValues, Evaluate, Objective, SearchLevel, SearchLimit, WithinLimits, coarser, within};
 use crate::results::{LookRecord, Outputs, Status};
 use crate::spec::Config;
 use crate::sweep::{Experiment, Sweep};
@@ -23,6 +23,9 @@ use super::workers;
 
 /// Candidates estimated between two writes to the journal: what a kill loses at most.
 const ESTIMATED_AT_ONCE: usize = 64;
+
+/// Columns that an estimate has exactly: nothing that is simulated decides them.
+const KNOWN_UNSIMULATED: [&str; 3] = ["cost_usd", "power_kw", "peak_memory_bytes"];
 
 /// Why a search broke off.
 pub(crate) enum SearchStop {
@@ -41,7 +44,10 @@ pub(crate) struct CandidateView<'a> {
     pub(crate) sweep: &'a Sweep,
     /// The experiments of each candidate.
     pub(crate) points: &'a [&'a [Experiment]],
-    pub(crate) objectives: &'a [Objective],
+    /// What is valued: objectives, then what only limits read.
+    pub(crate) columns: &'a [Objective],
+    pub(crate) n_objectives: usize,
+    pub(crate) limits: &'a [SearchLimit],
     pub(crate) pool: &'a rayon::ThreadPool,
     pub(crate) settings: &'a RunSettings,
 }
@@ -127,7 +133,7 @@ impl<'a, 's> CandidateEvaluator<'a, 's> {
                     lost_devices.push(text.clone());
                     sink(Update::Message(text))
                 }
-                RunEvent::Started(_) | RunEvent::Note(_) => Ok(()),
+                RunEvent::Started(_) | RunEvent::Progress(_) | RunEvent::Note(_) => Ok(()),
             }
         };
         match workers::simulate(tasks.into_iter(), self.workers, view.settings, &self.memo, view.pool, &mut tell) {
@@ -140,6 +146,26 @@ impl<'a, 's> CandidateEvaluator<'a, 's> {
 
 impl Evaluate for CandidateEvaluator<'_, '_> {
     type Stop = SearchStop;
+
+    fn objectives(&self) -> usize {
+        self.view.n_objectives
+    }
+
+    fn is_limited(&self) -> bool {
+        !self.view.limits.is_empty()
+    }
+
+    fn beyond(&self, values: &[Option<f64>], level: SearchLevel) -> Option<String> {
+        let known = |(column, value): (&Objective, &Option<f64>)| match level {
+            SearchLevel::Estimate | SearchLevel::CoarseEstimate if !KNOWN_UNSIMULATED.contains(&column.name()) => None,
+            _ => *value,
+        };
+        let values: Vec<Option<f64>> = self.view.columns.iter().zip(values).map(known).collect();
+        match within(self.view.limits, self.view.columns, &values) {
+            WithinLimits::No(why) => Some(why),
+            WithinLimits::Yes | WithinLimits::Unknown => None,
+        }
+    }
 
     fn evaluate(&mut self, level: SearchLevel, candidates: &[usize]) -> Result<Vec<CandidateValues>, SearchStop> {
         let points = self.view.points;
@@ -226,7 +252,7 @@ impl CandidateView<'_> {
         let record =
             finished(unmeasured(self.sweep, &self.points[i][0]), ended, &Outputs::default(), &config.cost).record;
         let verdict = match record.status {
-            Status::Ok => Ok(self.objectives.iter().map(|o| o.value(&record)).collect()),
+            Status::Ok => Ok(self.columns.iter().map(|o| o.value(&record)).collect()),
             Status::Oom | Status::Failed => Err(format!("{}: {}", record.status.as_str(), record.error)),
         };
         CandidateValue { verdict, packet_hops, lasting: !record.machine_limit }

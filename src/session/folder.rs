@@ -185,6 +185,9 @@ impl RunFolder {
             }
             // For those who follow the run from its folder.
             Update::Started { exp_id } => self.log.log("started", [("exp_id", json!(exp_id))]),
+            Update::Progress { done, total } => {
+                self.log.log("progress", [("done", json!(done)), ("total", json!(total))])
+            }
             Update::Looked(look) => self.writer.look(&look),
             Update::Chosen { ids, csv } => self.choose(ids, &csv),
             Update::Message(text) => self.log.log("message", [("text", json!(text))]),

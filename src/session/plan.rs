@@ -2,23 +2,22 @@
 //!
 //! Layer: session. Writes nothing.
 
-use crate::batch::RunOptions;
+use crate::batch;
+use crate::budget;
 use crate::results::{Axis, Cell, InputFile, Outputs};
 use crate::sweep::{self, Selection, Sweep};
 
 use super::error::SessionError;
 use super::excluded::Excluded;
 use super::experiment::config;
+use super::forecast::{self, BatchShape};
 use super::identity::digest;
 use super::planned::Planned;
 use super::search::{self, SearchSetup};
 use super::survey::survey;
+use super::work_done::work_of;
 use super::workers;
 
-/// Packet-hops a second that estimates count on, a thread: what the CPU engine does at least.
-const PACKET_HOPS_PER_S: f64 = 8e6;
-/// Tasks of programs (kernels, collectives, messages) a second that they count on besides, a thread: 1.5 µs each, as measured on studies/parallelism.
-const TASKS_PER_S: f64 = 650e3;
 /// A batch pays for a GPU from this many experiments and packet-hops on.
 const GPU_EXPERIMENTS: usize = 64;
 const GPU_PACKET_HOPS: u64 = 2_000_000_000;
@@ -59,6 +58,8 @@ pub struct LoadedSweep {
     pub(crate) outputs: Outputs,
     /// Packet-hops of all selected experiments, at least.
     packet_hops: u64,
+    /// Work of those that were surveyed, by `exp_id`, ascending.
+    work: Vec<(u64, u64)>,
     pub(crate) axes: Vec<Axis>,
     pub(crate) search: Option<SearchSetup>,
 }
@@ -67,6 +68,14 @@ impl LoadedSweep {
     /// Whether the batch is large enough for a real GPU to be worth it.
     pub(crate) fn pays_for_gpu(&self) -> bool {
         self.sweep.experiments.len() >= GPU_EXPERIMENTS && self.packet_hops >= GPU_PACKET_HOPS
+    }
+
+    /// The work of an experiment; of one that was not surveyed the mean of the others.
+    pub(crate) fn work_of(&self, exp_id: u64) -> u64 {
+        match self.work.binary_search_by_key(&exp_id, |w| w.0) {
+            Ok(at) => self.work[at].1,
+            Err(_) => self.work.iter().map(|w| w.1).sum::<u64>() / self.work.len().max(1) as u64,
+        }
     }
 }
 
@@ -81,9 +90,12 @@ pub(crate) fn plan(mut sweep: Sweep, selection: &Selection) -> Result<(Planned, 
     let survey = survey(&sweep)?;
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let search = setup.as_ref().map(|s| s.plan(&sweep));
-    let most = search.as_ref().map_or(sweep.experiments.len() as u64, |s| s.coarse.max(s.full));
-    let side_by_side = most.min(RunOptions::default().batch as u64);
     let share = search.as_ref().map_or(1.0, |s| s.share());
+    // Of a search nobody knows which run; the first are as good as others.
+    let run = search.as_ref().map_or(survey.sizes.len(), |s| (s.coarse.max(s.full) as usize).min(survey.sizes.len()));
+    let room = workers::host_bytes(threads, false).min(budget::total() / 4);
+    let shape = BatchShape { threads, most: threads * batch::MOST_FOLDED_A_THREAD, room };
+    let memory = forecast::memory(&survey.sizes[..run], survey.job_bytes, sweep.experiments.len(), shape);
     let input = |f: &sweep::SweepInputFile| InputFile { path: f.path.display().to_string(), sha256: f.sha256.clone() };
     let planned = Planned {
         name: sweep.name.clone(),
@@ -101,14 +113,11 @@ pub(crate) fn plan(mut sweep: Sweep, selection: &Selection) -> Result<(Planned, 
         duplicates_note: sweep.duplicates_note.clone(),
         cannot_fit: Excluded::of(&sweep, survey.cannot_fit),
         cannot_run: Excluded::of(&sweep, survey.cannot_run),
-        memory_bytes: Some(
-            (survey.most_bytes * side_by_side).min(workers::host_bytes(threads, false)).max(survey.peak_bytes),
-        ),
-        seconds: Some(
-            share * (survey.packet_hops as f64 / PACKET_HOPS_PER_S + survey.tasks as f64 / TASKS_PER_S)
-                / threads as f64,
-        ),
+        memory: Some(memory),
+        seconds: Some(forecast::time(&survey.sizes, threads).times(share)),
         search,
     };
-    Ok((planned, LoadedSweep { sweep, outputs, packet_hops: survey.packet_hops, axes, search: setup }))
+    let packet_hops = survey.sizes.iter().map(|s| s.packet_hops).sum();
+    let work = survey.sizes.iter().map(|s| (s.exp_id, work_of(s.packet_hops, s.tasks))).collect();
+    Ok((planned, LoadedSweep { sweep, outputs, packet_hops, work, axes, search: setup }))
 }

@@ -11,6 +11,7 @@ use crate::results::{Axis, InputFile, Outputs};
 use crate::sweep::Selection;
 
 use super::excluded::Excluded;
+use super::forecast::{MemoryForecast, TimeForecast};
 
 /// Which experiments are meant.
 #[derive(Clone, Debug)]
@@ -48,10 +49,10 @@ pub struct Planned {
     pub cannot_fit: Excluded,
     /// Selected experiments whose keys or inputs do not go together: their rows will be `failed`.
     pub cannot_run: Excluded,
-    /// Estimated memory of the largest batch, bytes; `None` where nothing is known.
-    pub memory_bytes: Option<u64>,
+    /// Estimated memory of the run at its peak, bytes by what holds them; `None` where nothing is known.
+    pub memory: Option<MemoryForecast>,
     /// Estimated time of the run, seconds; `None` where nothing is known.
-    pub seconds: Option<f64>,
+    pub seconds: Option<TimeForecast>,
     /// What is worth telling but stops nothing.
     pub warnings: Vec<String>,
     /// With `method = "optimize"`: not all of `selected` are run.
@@ -75,6 +76,8 @@ pub struct SearchPlan {
     /// Experiments run in full, at most.
     pub full: u64,
     pub objectives: Vec<String>,
+    /// Conditions that what is run in full must meet.
+    pub limits: Vec<String>,
 }
 
 impl fmt::Display for SearchPlan {
@@ -84,7 +87,8 @@ impl fmt::Display for SearchPlan {
             f,
             "{n} candidates estimated, at most {coarse} simulated with coarse packets, {full} experiments run in full; by {}",
             self.objectives.join(", ")
-        )
+        )?;
+        if self.limits.is_empty() { Ok(()) } else { write!(f, "; within {}", self.limits.join(", ")) }
     }
 }
 

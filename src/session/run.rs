@@ -220,6 +220,7 @@ fn pass_on(sink: &SyncSender<RunEvent>, update: Update) {
         Update::Chosen { ids, .. } => RunEvent::Chosen(ids),
         Update::Compiled { .. }
         | Update::Started { .. }
+        | Update::Progress { .. }
         | Update::Looked(_)
         | Update::Traced { .. }
         | Update::Defect { .. }

@@ -4,10 +4,11 @@
 //! made with all replicas.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use crate::batch::Worker;
-use crate::optimize::{Budget, Objective, search, table};
-use crate::results::{Axis, Cell, LookRecord};
+use crate::optimize::{Budget, Fate, Objective, SearchLimit, WithinLimits, record_within, search, table};
+use crate::results::{Axis, Cell, ExperimentRecord, LookRecord};
 use crate::spec::{Source, WorkloadSection};
 use crate::sweep::{Experiment, Selection, Sweep};
 
@@ -17,11 +18,15 @@ use super::experiment::config;
 use super::planned::SearchPlan;
 use super::settings::RunSettings;
 use super::update::{Update, UpdateSink};
+use crate::units::counted;
 
 /// What is searched, decided when the sweep is read.
 #[derive(Clone)]
 pub(crate) struct SearchSetup {
     objectives: Vec<Objective>,
+    limits: Arc<[SearchLimit]>,
+    /// Where limits were written.
+    limits_place: String,
     budget: Budget,
 }
 
@@ -56,7 +61,26 @@ pub(crate) fn setup(sweep: &Sweep, selection: &Selection) -> Result<Option<Searc
         let name = if programs { "iteration_time_ns" } else { "makespan_ns" };
         objectives.push(Objective::named(name).expect("both are columns of numbers"));
     }
-    Ok(Some(SearchSetup { objectives, budget: Budget::new(points(sweep).len(), asked.samples) }))
+    let limits_place = asked.limits_place.to_string();
+    let mut limits = Vec::with_capacity(asked.limits.len());
+    for text in &asked.limits {
+        let bad =
+            |why: String| SessionError::Input(format!("{limits_place}: `sweep.limits`: `{}`: {why}", shown(text)));
+        let limit = SearchLimit::parse(text).map_err(bad)?;
+        for column in limit.columns() {
+            let needed = needed_by(column.name());
+            if !able(sweep).any(|e| needed.1(&config(sweep, e).workload)) {
+                let name = column.name();
+                return Err(bad(format!(
+                    "`{name}` is empty for every experiment of this sweep; it needs {}",
+                    needed.0
+                )));
+            }
+        }
+        limits.push(limit);
+    }
+    let budget = Budget::new(points(sweep).len(), asked.samples);
+    Ok(Some(SearchSetup { objectives, limits: limits.into(), limits_place, budget }))
 }
 
 /// The experiments whose keys go together.
@@ -84,7 +108,38 @@ fn needed_by(column: &str) -> (&'static str, fn(&WorkloadSection) -> bool) {
     }
 }
 
+/// A text of the user's as messages have it.
+fn shown(text: &str) -> String {
+    text.chars().filter(|c| !c.is_control()).take(80).collect()
+}
+
 impl SearchSetup {
+    /// Columns that are valued: objectives, then those that only limits name.
+    fn columns(&self) -> Vec<Objective> {
+        let mut columns = self.objectives.clone();
+        for column in self.limits.iter().flat_map(SearchLimit::columns) {
+            if columns.iter().all(|c| c.name() != column.name()) {
+                columns.push(column);
+            }
+        }
+        columns
+    }
+
+    /// Experiments that ran in full and turned out to be beyond a limit.
+    pub(crate) fn warning(&self, beyond: &[(u64, String)]) -> Option<String> {
+        let (exp_id, why) = beyond.first()?;
+        let others = if beyond.len() > 1 { format!(", and {} more", beyond.len() - 1) } else { String::new() };
+        Some(format!("{}: `sweep.limits`: experiment {exp_id} ran in full and is {why}{others}", self.limits_place))
+    }
+
+    /// Why a result is beyond a limit.
+    pub(crate) fn beyond(&self, record: &ExperimentRecord) -> Option<String> {
+        match record_within(&self.limits, record) {
+            WithinLimits::No(why) => Some(why),
+            WithinLimits::Yes | WithinLimits::Unknown => None,
+        }
+    }
+
     /// What `plan` says of it.
     pub(crate) fn plan(&self, sweep: &Sweep) -> SearchPlan {
         let points = points(sweep);
@@ -94,6 +149,7 @@ impl SearchSetup {
             coarse: self.budget.coarse as u64,
             full: (self.budget.full * replicas) as u64,
             objectives: self.objectives.iter().map(|o| o.name().to_string()).collect(),
+            limits: self.limits.iter().map(|l| l.text().to_string()).collect(),
         }
     }
 }
@@ -125,7 +181,17 @@ pub(crate) fn choose(
 ) -> Result<Option<SearchChoice>, SessionError> {
     let points = points(sweep);
     let (ranks, ordered) = ranks(sweep, &points);
-    let view = CandidateView { sweep, points: &points, objectives: &setup.objectives, pool, settings };
+    let columns = setup.columns();
+    let n_objectives = setup.objectives.len();
+    let view = CandidateView {
+        sweep,
+        points: &points,
+        columns: &columns,
+        n_objectives,
+        limits: &setup.limits,
+        pool,
+        settings,
+    };
     let mut evaluator = CandidateEvaluator::new(view, workers, known, sink);
     let (found, chosen) = match search(&ranks, &ordered, setup.budget, sweep.seed, &mut evaluator) {
         Ok(done) => done,
@@ -133,6 +199,18 @@ pub(crate) fn choose(
         Err(SearchStop::Failed(e)) => return Err(*e),
     };
     let lost_devices = evaluator.lost_devices;
+    if chosen.is_empty() {
+        let why = found.iter().find_map(|f| match &f.fate {
+            Fate::Out { why, .. } => Some(format!("; of the first: {why}")),
+            _ => None,
+        });
+        return Err(SessionError::Input(format!(
+            "{}: `sweep.limits`: none of {} is within them{}; loosen one, or widen an axis",
+            setup.limits_place,
+            counted(points.len(), "candidate"),
+            why.unwrap_or_default()
+        )));
+    }
     let ids: Vec<u64> = points.iter().map(|p| p[0].exp_id).collect();
     let values: Vec<Vec<Cell>> =
         points.iter().map(|p| sweep.axis_values(&p[0]).iter().map(Cell::from).collect()).collect();

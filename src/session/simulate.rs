@@ -23,6 +23,7 @@ use super::planned::{Planned, SweepRequest};
 use super::settings::{MemoChoice, RunSettings};
 use super::simulator::Simulator;
 use super::update::{EngineUsed, Known, Update, UpdateSink};
+use super::work_done::WorkDone;
 use super::{devices, search, trace, workers};
 use crate::units::counted;
 
@@ -87,7 +88,11 @@ impl Simulator for BuiltIn {
             sink(Update::Finished(Box::new(done)))?;
         }
         let (open, same) = once_each(open);
+        let mut work = WorkDone::new(open.iter().map(|e| (e.exp_id, loaded.work_of(e.exp_id))));
         let tasks = open.into_iter().map(|e| QueuedExperiment { exp_id: e.exp_id, config: config(sweep, e) });
+        // Of a search, what was run and is beyond a limit after all; also what an earlier session has run.
+        let of_known = |r: &ExperimentRecord| Some((r.exp_id, setup.as_ref()?.beyond(r)?));
+        let mut beyond: Vec<(u64, String)> = known.records.iter().filter_map(of_known).collect();
         let mut tell = |news: RunEvent| -> Result<(), SessionError> {
             match news {
                 RunEvent::Started(ids) => {
@@ -96,6 +101,10 @@ impl Simulator for BuiltIn {
                     });
                     with_same.into_iter().try_for_each(|exp_id| sink(Update::Started { exp_id }))
                 }
+                RunEvent::Progress(running) => {
+                    work.runs(running);
+                    work.report().map_or(Ok(()), &mut *sink)
+                }
                 RunEvent::Note(_) => Ok(()),
                 RunEvent::Lost(text) => {
                     lost_devices.push(text.clone());
@@ -103,6 +112,7 @@ impl Simulator for BuiltIn {
                 }
                 RunEvent::Ended(ended) => {
                     let exp_id = ended.exp_id;
+                    let ended_id = exp_id;
                     let experiment = findings.by_id[&exp_id];
                     for defect in take_defects() {
                         let at = sweep.axes_text(experiment);
@@ -129,9 +139,12 @@ impl Simulator for BuiltIn {
                         }
                         let done = finished(unmeasured(sweep, experiment), ended, outputs, &configured.cost);
                         findings.add(&done);
+                        let why = setup.as_ref().and_then(|s| s.beyond(&done.record));
+                        beyond.extend(why.map(|why| (exp_id, why)));
                         sink(Update::Finished(Box::new(done)))?;
                     }
-                    Ok(())
+                    work.ends(ended_id);
+                    work.report().map_or(Ok(()), &mut *sink)
                 }
             }
         };
@@ -144,6 +157,8 @@ impl Simulator for BuiltIn {
         }
         // A search runs too few to tell what has no effect.
         let mut warnings = if chosen.is_none() { findings.effects.warnings(&sweep.axes) } else { Vec::new() };
+        beyond.sort();
+        warnings.extend(setup.as_ref().and_then(|s| s.warning(&beyond)));
         warnings.extend(lost_devices);
         warnings.extend(of_memo);
         warnings.extend(findings.audits.warning());

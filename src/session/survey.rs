@@ -4,14 +4,16 @@
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
+use std::time::Instant;
 
 use crate::batch::{self, PrepareError};
 use crate::budget;
-use crate::spec;
+use crate::spec::{self, Config};
 use crate::sweep::{Experiment, Hash128, Sweep};
 
 use super::error::SessionError;
 use super::experiment::config;
+use super::forecast::{ExperimentSize, Folding};
 
 /// Distinct shapes of experiments (network, routes, traffic) whose inputs are checked before anything runs. Those beyond are checked
 /// when their turn comes, and then end as failed.
@@ -21,25 +23,15 @@ const CHECKED_BYTES: u64 = 2 << 30;
 /// What the inputs of the selected experiments show.
 #[derive(Default)]
 pub(crate) struct Survey {
-    pub(crate) packet_hops: u64,
-    /// Tasks of their programs.
-    pub(crate) tasks: u64,
-    /// Bytes of the host's memory that the largest experiment takes in a batch.
-    pub(crate) most_bytes: u64,
-    /// The same while it is simulated and written.
-    pub(crate) peak_bytes: u64,
+    /// Those that will be simulated, in their order: each configuration once.
+    pub(crate) sizes: Vec<ExperimentSize>,
+    /// What their jobs take, which several share.
+    pub(crate) job_bytes: u64,
     pub(crate) warnings: Vec<String>,
     /// Experiments for which there is too little memory, of their GPUs or of this machine, and why.
     pub(crate) cannot_fit: Vec<(u64, Arc<str>)>,
     /// Experiments whose keys or inputs do not go together, and why.
     pub(crate) cannot_run: Vec<(u64, Arc<str>)>,
-}
-
-/// What an experiment takes.
-#[derive(Clone, Copy)]
-struct Work {
-    packet_hops: u64,
-    tasks: u64,
 }
 
 /// Why an experiment will not be simulated.
@@ -70,12 +62,18 @@ impl Survey {
 /// # Errors
 /// Bad input, if it leaves nothing of the whole sweep to run.
 pub(crate) fn survey(sweep: &Sweep) -> Result<Survey, SessionError> {
+    let (surveyed, took) = budget::measured(|| surveyed(sweep));
+    // What is left of what was prepared are jobs, which the run goes on with.
+    surveyed.map(|survey| Survey { job_bytes: took.held.max(batch::cached_job_bytes()), ..survey })
+}
+
+fn surveyed(sweep: &Sweep) -> Result<Survey, SessionError> {
     // What a shape takes, where that is known, or why it cannot be had.
-    let mut shapes: HashMap<String, Result<Option<Work>, Exclusion>> = HashMap::new();
+    let mut shapes: HashMap<String, Result<Option<ExperimentSize>, Exclusion>> = HashMap::new();
     let mut survey = Survey::default();
     let mut noted = HashSet::new();
     // The same traffic on another network has about as many packet-hops.
-    let mut work_of: HashMap<String, Work> = HashMap::new();
+    let mut work_of: HashMap<String, ExperimentSize> = HashMap::new();
     // What is simulated once counts once; what keeps the first of them from running keeps all.
     let mut seen: HashMap<Hash128, Option<Exclusion>> = HashMap::new();
     let mut bytes = 0u64;
@@ -106,7 +104,7 @@ pub(crate) fn survey(sweep: &Sweep) -> Result<Survey, SessionError> {
             }
             exclusion
         };
-        let work: Result<Option<Work>, Exclusion> = match batch::fits(&config) {
+        let work: Result<Option<ExperimentSize>, Exclusion> = match batch::fits(&config) {
             Err(e) => Err(excluded(e, &mut survey)),
             Ok(()) => {
                 let shape = shape();
@@ -120,16 +118,13 @@ pub(crate) fn survey(sweep: &Sweep) -> Result<Survey, SessionError> {
                         Ok(work_of.get(&format!("{traffic:?}")).copied())
                     }
                     None => {
-                        let work = match batch::prepare_within(&config, 0, budget::total() / 4 * 3) {
-                            Ok(p) => {
-                                survey.most_bytes = survey.most_bytes.max(p.host_bytes());
-                                survey.peak_bytes = survey.peak_bytes.max(p.peak_bytes());
-                                bytes += p.built.tables.bytes();
-                                let work =
-                                    Work { packet_hops: p.packet_hops, tasks: p.built.tables.tasks.len() as u64 };
-                                work_of.insert(format!("{traffic:?}"), work);
-                                survey.warnings.extend(p.notes.into_iter().filter(|n| noted.insert(n.clone())));
-                                Ok(Some(work))
+                        let (prepared, size) = prepared(&config);
+                        let work = match prepared {
+                            Ok(notes) => {
+                                bytes += size.table_bytes;
+                                work_of.insert(format!("{traffic:?}"), size);
+                                survey.warnings.extend(notes.into_iter().filter(|n| noted.insert(n.clone())));
+                                Ok(Some(size))
                             }
                             Err(e) => Err(excluded(e, &mut survey)),
                         };
@@ -140,8 +135,11 @@ pub(crate) fn survey(sweep: &Sweep) -> Result<Survey, SessionError> {
             }
         };
         if let Ok(Some(work)) = work {
-            survey.packet_hops += work.packet_hops;
-            survey.tasks += work.tasks;
+            survey.sizes.push(ExperimentSize {
+                exp_id: experiment.exp_id,
+                folds: Folding::of(&config, work.tasks > 0),
+                ..work
+            });
         }
         if sweep.duplicates > 0 {
             seen.insert(experiment.exp_key, work.err());
@@ -152,6 +150,20 @@ pub(crate) fn survey(sweep: &Sweep) -> Result<Survey, SessionError> {
     match first {
         Some(error) if whole && stopped == sweep.experiments.len() => Err(error),
         _ => Ok(survey),
+    }
+}
+
+/// Prepares an experiment, lets it go again, and says what it is told of and what it takes.
+fn prepared(config: &Config) -> (Result<Vec<String>, PrepareError>, ExperimentSize) {
+    let start = Instant::now();
+    let (prepared, took) = budget::measured(|| batch::prepare_within(config, 0, budget::total() / 4 * 3));
+    let seconds = start.elapsed().as_secs_f64();
+    match prepared {
+        Ok(prepared) => {
+            let size = ExperimentSize::of(config, &prepared, took, seconds);
+            (Ok(prepared.notes), size)
+        }
+        Err(e) => (Err(e), ExperimentSize::default()),
     }
 }
 

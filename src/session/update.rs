@@ -37,6 +37,8 @@ pub enum Update {
     Compiled { seconds: f64 },
     /// An experiment entered a batch.
     Started { exp_id: u64 },
+    /// How much of the work of the experiments to run is done: packets and tasks, whatever an experiment has of them.
+    Progress { done: u64, total: u64 },
     /// An experiment has its result, `ok`, `oom` or `failed`.
     Finished(Box<Finished>),
     /// A search has looked at a candidate.

@@ -19,6 +19,7 @@ const TAIL: &str = "
 method = \"grid\"              # grid | zip | list | random | lhs | optimize
 # samples = 100              # random, lhs; optimize: experiments to run in full, one of twenty candidates if left out
 # objectives = [\"iteration_time_ns\", \"cost_usd\"]   # optimize: columns of results.csv; iteration_time_ns, else makespan_ns, if left out
+# limits = [\"cost_usd <= 3e6\"]   # optimize: conditions over columns of results.csv that what is chosen must meet
 # replicas = 1               # repeats with other seeds
 
 # Axes: lists, or { start, stop, step } (the stop included); with random, lhs and optimize also { min, max, scale = \"linear\" | \"log\" }.

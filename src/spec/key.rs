@@ -83,8 +83,7 @@ impl Key {
         match self.kind {
             KeyKind::Int { min, max } if min == max => format!("{min} in this version: {}", self.doc),
             KeyKind::Int { min, max } => format!("a whole number from {min} to {max}"),
-            KeyKind::Float { min, max, quantum: 0.0 } => format!("a number from {min} to {max}"),
-            KeyKind::Float { min, max, quantum } => format!("a number from {min} to {max} in steps of {quantum}"),
+            KeyKind::Float { min, max, .. } => format!("a number from {min} to {max}"),
             KeyKind::Bool => "true or false".to_string(),
             KeyKind::Choice { now, .. } => format!("one of {}", quoted(now)),
             KeyKind::Text => "a text".to_string(),
@@ -188,10 +187,10 @@ impl Key {
             KeyKind::Float { min, max, quantum } => {
                 let on_grid =
                     quantum == 0.0 || ((x / quantum).round() * quantum - x).abs() <= 1e-9 * x.abs().max(quantum);
-                if x >= min && x <= max && on_grid {
-                    Ok(Value::Float(x + 0.0))
-                } else {
-                    Err(format!("it must be {}", self.accepts()))
+                match x >= min && x <= max {
+                    true if on_grid => Ok(Value::Float(x + 0.0)),
+                    true => Err(format!("it must be a whole multiple of {quantum}")),
+                    false => Err(format!("it must be {}", self.accepts())),
                 }
             }
             _ => Err(format!("it must be {}", self.accepts())),

@@ -15,7 +15,7 @@ use crate::spec::{KeyId, Place, SpecError, Value, alternatives, find, nearest};
 /// What stands at the top of a sweep file.
 pub(super) const TOP_KEYS: [&str; 7] = ["name", "seed", "base", "sweep", "axes", "constraints", "experiment"];
 /// What stands in `[sweep]`.
-pub(super) const SWEEP_KEYS: [&str; 4] = ["method", "samples", "replicas", "objectives"];
+pub(super) const SWEEP_KEYS: [&str; 5] = ["method", "samples", "replicas", "objectives", "limits"];
 /// Bytes that a sweep's name may have.
 pub(super) const NAME_LENGTH: usize = 200;
 
@@ -51,6 +51,8 @@ pub(super) struct Document {
     pub samples_place: Option<Place>,
     /// What `optimize` looks for, and where that was written.
     pub objectives: Option<(Vec<String>, Place)>,
+    /// Conditions over columns of results that what a search chooses must meet, and where they were written.
+    pub limits: Option<(Vec<String>, Place)>,
     pub replicas: u32,
     /// In file order.
     pub axes: Vec<DeclaredAxis>,
@@ -62,7 +64,7 @@ pub(super) struct Document {
 const TOP_ALIASES: &[(&str, &[&str])] = &[
     ("name", &["title", "id"]),
     ("base", &["defaults", "default", "common", "fixed", "config", "settings", "parameters", "params"]),
-    ("sweep", &["search", "sampling", "optimize", "method", "samples", "replicas", "objectives"]),
+    ("sweep", &["search", "sampling", "optimize", "method", "samples", "replicas", "objectives", "limits"]),
     ("axes", &["grid", "matrix", "vary", "variables", "sweeps"]),
     ("constraints", &["where", "filter", "filters", "conditions", "require", "exclude"]),
     ("experiment", &["runs", "points", "cases", "configurations"]),
@@ -132,6 +134,7 @@ impl Document {
             samples: 100,
             samples_place: None,
             objectives: None,
+            limits: None,
             replicas: 1,
             axes: Vec::new(),
             rows: Vec::new(),
@@ -279,20 +282,13 @@ impl Document {
                 let bad = || {
                     source.bad(name, value, "it must be a list of one or more column names of results.csv, for example [\"iteration_time_ns\"]".into())
                 };
-                let listed: Vec<String> = match value.get_ref() {
-                    DeValue::Array(list) => list
-                        .iter()
-                        .map(|v| v.get_ref().as_str().map(str::to_string))
-                        .collect::<Option<_>>()
-                        .ok_or_else(bad)?,
-                    // `--set` takes a bare word.
-                    DeValue::String(one) => vec![one.to_string()],
-                    _ => return Err(bad()),
+                self.objectives = Some((distinct_texts(value).ok_or_else(bad)?, source.place(offset)));
+            }
+            "sweep.limits" => {
+                let bad = || {
+                    source.bad(name, value, "it must be a list of one or more conditions over columns of results.csv, for example [\"cost_usd <= 3e6\"]".into())
                 };
-                if listed.is_empty() || (1..listed.len()).any(|i| listed[..i].contains(&listed[i])) {
-                    return Err(bad());
-                }
-                self.objectives = Some((listed, source.place(offset)));
+                self.limits = Some((distinct_texts(value).ok_or_else(bad)?, source.place(offset)));
             }
             "sweep.method" => {
                 self.method = match value.get_ref().as_str() {
@@ -392,4 +388,15 @@ impl Document {
             _ => Ok(()),
         }
     }
+}
+
+/// One or more texts, no two of them the same. `--set` takes a bare word for a list of one.
+fn distinct_texts(value: &Spanned<DeValue<'_>>) -> Option<Vec<String>> {
+    let listed: Vec<String> = match value.get_ref() {
+        DeValue::Array(list) => list.iter().map(|v| v.get_ref().as_str().map(str::to_string)).collect::<Option<_>>()?,
+        DeValue::String(one) => vec![one.to_string()],
+        _ => return None,
+    };
+    let is_distinct = (1..listed.len()).all(|i| !listed[..i].contains(&listed[i]));
+    (!listed.is_empty() && is_distinct).then_some(listed)
 }

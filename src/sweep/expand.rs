@@ -337,6 +337,12 @@ impl Run<'_> {
             );
             return Err(SpecError::Sweep { place, why });
         }
+        if let Some(axis) = self.doc.axes.iter().find(|a| a.key == KeyId::WorkloadSeed) {
+            self.notes.push(format!(
+                "{}: the axis `workload.seed` makes one configuration of every seed; `sweep.replicas` repeats each configuration with seeds of its own, and tables and pages then show means and deviations",
+                axis.place
+            ));
+        }
         for (key, (first, why, n)) in &self.inert {
             let others = if *n > 1 { format!(" and in {} other files", n - 1) } else { String::new() };
             self.notes.push(format!("{first}: `{key}` has no effect here{others}: {why}"));
@@ -347,13 +353,15 @@ impl Run<'_> {
                 self.doc.method.name()
             ));
         }
-        if let (Some((_, place)), Method::Grid | Method::Zip | Method::List | Method::Random | Method::Lhs) =
-            (&self.doc.objectives, self.doc.method)
-        {
-            self.notes.push(format!(
-                "{place}: `sweep.objectives` has no effect with method = \"{}\"; optimize reads it",
-                self.doc.method.name()
-            ));
+        for (key, asked) in [("objectives", &self.doc.objectives), ("limits", &self.doc.limits)] {
+            if let (Some((_, place)), Method::Grid | Method::Zip | Method::List | Method::Random | Method::Lhs) =
+                (asked, self.doc.method)
+            {
+                self.notes.push(format!(
+                    "{place}: `sweep.{key}` has no effect with method = \"{}\"; optimize reads it",
+                    self.doc.method.name()
+                ));
+            }
         }
         for ((k, _, place), used) in self.doc.base.iter().zip(&self.base_used) {
             if !used {

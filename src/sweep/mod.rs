@@ -4,6 +4,8 @@
 
 mod axis;
 pub mod condition;
+mod condition_code;
+mod condition_value;
 mod constraint;
 mod digest;
 mod document;
@@ -90,6 +92,9 @@ pub struct Search {
     pub objectives: Vec<String>,
     /// Where they were written.
     pub place: Place,
+    /// Conditions over columns of results, and where they were written.
+    pub limits: Vec<String>,
+    pub limits_place: Place,
 }
 
 /// A file an experiment reads.
@@ -144,7 +149,9 @@ pub fn parse(text: &str, path: &Path, sets: &SetOverrides) -> Result<Sweep, Spec
     let expanded = expand::expand(&doc, path, &dir)?;
     let search = (doc.method == Method::Optimize).then(|| {
         let (objectives, place) = doc.objectives.clone().unwrap_or_else(|| (Vec::new(), Place::file(path)));
-        Search { samples: doc.samples_place.as_ref().map(|_| doc.samples), objectives, place }
+        let (limits, limits_place) = doc.limits.clone().unwrap_or_else(|| (Vec::new(), Place::file(path)));
+        let samples = doc.samples_place.as_ref().map(|_| doc.samples);
+        Search { samples, objectives, place, limits, limits_place }
     });
     Ok(Sweep {
         search,

@@ -36,9 +36,11 @@ pub(super) fn toml(doc: &Document) -> String {
     {
         let _ = writeln!(out, "samples = {}", doc.samples);
     }
-    if let Some((objectives, _)) = &doc.objectives {
-        let list: Vec<String> = objectives.iter().map(|o| text(o)).collect();
-        let _ = writeln!(out, "objectives = [{}]", list.join(", "));
+    for (key, asked) in [("objectives", &doc.objectives), ("limits", &doc.limits)] {
+        if let Some((listed, _)) = asked {
+            let list: Vec<String> = listed.iter().map(|o| text(o)).collect();
+            let _ = writeln!(out, "{key} = [{}]", list.join(", "));
+        }
     }
     if !doc.axes.is_empty() {
         out.push_str("\n[axes]\n");

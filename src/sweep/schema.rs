@@ -97,6 +97,10 @@ fn sweep_value(name: &str) -> Json {
             "description": "What optimize looks for: columns of results.csv.",
             "anyOf": [{ "type": "array", "items": { "type": "string" }, "minItems": 1, "uniqueItems": true }, { "type": "string" }],
         }),
+        "limits" => json!({
+            "description": "What optimize must keep to: conditions over columns of results.csv, such as cost_usd <= 3e6.",
+            "anyOf": [{ "type": "array", "items": { "type": "string" }, "minItems": 1, "uniqueItems": true }, { "type": "string" }],
+        }),
         other => unreachable!("`{other}` is no key of [sweep]"),
     }
 }

@@ -75,7 +75,7 @@ fn what_a_lost_device_had_is_simulated_by_the_other() {
                 e.exp_id
             ),
             RunEvent::Lost(text) => lost.push(text),
-            RunEvent::Note(_) => {}
+            RunEvent::Progress(_) | RunEvent::Note(_) => {}
         }
         Ok(())
     };

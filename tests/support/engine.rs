@@ -40,7 +40,7 @@ pub fn run_cpu(t: &mut OwnedTables) -> u32 {
 
 /// Whether every law of conservation is kept.
 pub fn conserved(t: &OwnedTables) -> Result<(), conserve::Violation> {
-    conserve::check(&t.clone().view())
+    conserve::check(&t.clone().view(), &[])
 }
 
 /// Whether the experiment has come to an end.

@@ -83,6 +83,13 @@ fn constraints_filter_before_ids_and_selection_after() {
 }
 
 #[test]
+fn an_axis_of_seeds_points_to_replicas() {
+    let sweep = parse("name = \"t\"\n[base.workload]\nkind = \"traffic\"\npattern = \"permutation\"\n[axes]\n\"workload.seed\" = [1, 2]\n").unwrap();
+    let notes = sweep.notes.join("\n");
+    assert!(notes.contains("6: the axis `workload.seed`") && notes.contains("`sweep.replicas`"), "{notes}");
+}
+
+#[test]
 fn keys_ignore_what_nothing_reads_and_follow_what_is_read() {
     let key = |extra: &str| parse(&format!("{RING}{extra}")).unwrap().experiments[0].config_key;
     let base = key("");

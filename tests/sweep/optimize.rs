@@ -220,6 +220,40 @@ samples = 2
 }
 
 #[test]
+fn a_search_keeps_to_its_limits() {
+    let objectives = "objectives = [\"iteration_time_ns\"]\nsamples = 6";
+    let folder = Folder::new(&[("free.toml", &searched(COLLECTIVES, objectives))]);
+    run(&folder, "free.toml", "free", &[]);
+    let prices = |out: &str| values(&folder, out, "cost_usd");
+    let dearest = prices("free").values().copied().fold(0.0, f64::max);
+    // What it would choose without a limit is too dear.
+    let limit = format!("{objectives}\nlimits = [\"cost_usd < {dearest}\"]");
+    fs::write(folder.file("held.toml"), searched(COLLECTIVES, &limit)).unwrap();
+    let plan = hyperfold(folder.path(), &["plan", "held.toml"]);
+    assert!(plan.stdout.contains(&format!("by iteration_time_ns; within cost_usd < {dearest}")), "{}", plan.stdout);
+    run(&folder, "held.toml", "held", &[]);
+    let chosen = prices("held");
+    assert!(chosen.len() == 6 && chosen.values().all(|price| *price < dearest), "{chosen:?}");
+    let why = folder.column("held/optimize.csv", "why");
+    assert!(
+        why.iter().any(|w| w.starts_with(&format!("beyond the limit cost_usd < {dearest}: cost_usd = "))),
+        "{why:?}"
+    );
+    assert!(folder.column("held/optimize.csv", "estimate_iteration_time_ns").len() == 200);
+    // A measured column: the fastest are left out by what coarse simulations show.
+    let times = values(&folder, "free", "iteration_time_ns");
+    let best = times.values().copied().fold(f64::INFINITY, f64::min);
+    let limit = format!("{objectives}\nlimits = [\"iteration_time_ns >= {}\"]", 2.0 * best);
+    fs::write(folder.file("slow.toml"), searched(COLLECTIVES, &limit)).unwrap();
+    run(&folder, "slow.toml", "slow", &[]);
+    assert!(values(&folder, "slow", "iteration_time_ns").values().all(|t| *t > 1.5 * best));
+    // None is that cheap.
+    fs::write(folder.file("none.toml"), searched(COLLECTIVES, "limits = [\"cost_usd < 1\"]")).unwrap();
+    let none = hyperfold(folder.path(), &["run", "none.toml", "--out", "none"]);
+    assert!(none.code == 2 && none.stderr.contains("none of 200 candidates is within them"), "{}", none.stderr);
+}
+
+#[test]
 fn what_a_search_cannot_do_is_refused() {
     let cases: &[(&str, &[&str], &str)] = &[
         ("objectives = [\"iteration_time_s\"]", &[], "did you mean `iteration_time_ns`?"),
@@ -231,6 +265,10 @@ fn what_a_search_cannot_do_is_refused() {
             &[],
             "`mfu` is empty for every experiment of this sweep; it needs workload.kind = \"model\"",
         ),
+        ("limits = [\"cost_us <= 3\"]", &[], "did you mean `cost_usd`?"),
+        ("limits = [\"cost_usd\"]", &[], "it gives a number, and must give true or false"),
+        ("limits = [\"mfu >= 0.5\"]", &[], "`mfu` is empty for every experiment of this sweep"),
+        ("limits = []", &[], "it must be a list of one or more conditions"),
         ("samples = 0", &[], "sweep.samples"),
         ("", &["--shard", "0/2"], "cannot be cut into shards"),
     ];

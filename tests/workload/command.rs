@@ -55,6 +55,34 @@ fn convert_writes_where_out_says_and_nothing_over_what_is_there() {
 }
 
 #[test]
+fn a_folder_with_one_trace_is_that_trace_whatever_its_name() {
+    let root = with("simai/ok-new-header.txt", "w.txt");
+    let done = hyperfold(root.path(), &["convert", "w.txt", "--to", "chakra", "--out", "traces"]);
+    assert_eq!(done.code, 0, "{}", done.stderr);
+    let sweep = "name = \"c\"\n[base]\ncluster = { gpus = 4, gpus_per_server = 4 }\n[base.workload]\nkind = \"chakra\"\npath = \"one\"\n";
+    fs::write(root.path().join("c.toml"), sweep).unwrap();
+    fs::create_dir(root.path().join("one")).unwrap();
+    for name in ["traces.3.et", "step.et"] {
+        let file = root.path().join("one").join(name);
+        fs::copy(root.path().join("traces/traces.3.et"), &file).unwrap();
+        let told = |path: &str| {
+            let told = hyperfold(root.path(), &["inspect", path, "--ranks", "4"]);
+            assert_eq!(told.code, 0, "{path}: {}", told.stderr);
+            told.stdout
+        };
+        assert_eq!(told("one"), told(&format!("one/{name}")));
+        let plan = program::hyperfold(root.path(), &["plan", "c.toml"]);
+        assert!(
+            plan.code == 0 && plan.stdout.contains("one trace stands for 4 ranks"),
+            "{}{}",
+            plan.stdout,
+            plan.stderr
+        );
+        fs::remove_file(file).unwrap();
+    }
+}
+
+#[test]
 fn rescale_multiplies() {
     let root = with("htsim/ok-flows.cm", "m.cm");
     let done = hyperfold(

@@ -271,7 +271,7 @@ fn simulate(folder: &Folder, name: &str, set: &[String]) -> Result<Found, String
             match news {
                 RunEvent::Ended(ended) => result = Some(ended.result),
                 RunEvent::Note(note) => said.push(note),
-                RunEvent::Started(_) | RunEvent::Lost(_) => {}
+                RunEvent::Started(_) | RunEvent::Progress(_) | RunEvent::Lost(_) => {}
             }
             Ok(())
         },

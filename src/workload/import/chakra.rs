@@ -53,6 +53,10 @@ pub fn files(path: &Path) -> Result<Vec<(u32, PathBuf)>, ImportError> {
     };
     let mut found = Vec::new();
     collect(&folder, &prefix, &mut found).map_err(|e| ImportError::path(&shown, format!("cannot be read: {e}")))?;
+    if let [one] = found.as_slice() {
+        // As if it had been named itself.
+        return Ok(vec![(0, one.clone())]);
+    }
     let mut ranked = Vec::with_capacity(found.len());
     for file in found {
         let rank = rank_of(&file).ok_or_else(|| {

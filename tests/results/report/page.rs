@@ -146,7 +146,8 @@ fn the_table_sorts_filters_and_turns_pages() {
     let (_root, page) = written(&Folder::of(1000));
     b.open(&page);
     let ranks = b.eval(&column("ranking", "rank"));
-    assert_eq!(ranks[0], json!("1"), "best first: {ranks}");
+    // Some of these are within 0.01 % of each other.
+    assert_eq!(ranks[0], json!("1="), "best first: {ranks}");
     b.eval(&press("ranking", "makespan_ns"));
     let times = numbers(&mut b, "ranking", "makespan_ns");
     assert!(times.len() == 15 && times.is_sorted(), "{times:?}");

@@ -24,7 +24,7 @@ use crate::units::PS_PER_NS;
 
 /// Experiments of a batch per thread: enough that few threads idle at its end, few enough that the next batch reuses
 /// warm memory (our choice).
-const MOST_A_THREAD: usize = 16;
+pub const MOST_A_THREAD: usize = 16;
 /// Turns between checks of the clock.
 const TURNS_PER_CLOCK_CHECK: u32 = 256;
 const SLICE: Duration = Duration::from_millis(100);

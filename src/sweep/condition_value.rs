@@ -1,0 +1,258 @@
+//! Values of conditions and what operators make of them.
+//!
+//! Layer: sweep. Everything is copied and nothing allocated: a condition is evaluated for every point of a sweep. What is wrong is put in words only when it is told.
+
+use std::fmt;
+
+/// A value in a condition.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum Val<'a> {
+    /// There is no value.
+    #[default]
+    Nothing,
+    Int(i64),
+    Float(f64),
+    Bool(bool),
+    Text(&'a str),
+    Error(ConditionError),
+}
+
+/// Why an expression has no value.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum ConditionError {
+    /// An operator between two values that it does not go with.
+    Mismatch(Binary, ValKind, ValKind),
+    /// An operator before such a value.
+    Unary(ValKind),
+    /// Integers whose result does not fit.
+    Overflow(Binary, i64, i64),
+    /// Numbers whose result is none.
+    Undefined(Binary, f64, f64),
+    /// Numbers that cannot be compared.
+    Unordered(Binary),
+}
+
+impl fmt::Display for ConditionError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ConditionError::Mismatch(op, a, b) => write!(f, "`{op}` does not go with {a} and {b}"),
+            ConditionError::Unary(a) => write!(f, "`!` does not go with {a}"),
+            ConditionError::Overflow(op, a, b) => write!(f, "`{a} {op} {b}` has no value in 64 bits"),
+            ConditionError::Undefined(op, a, b) => write!(f, "`{a} {op} {b}` has no value"),
+            ConditionError::Unordered(op) => write!(f, "`{op}` has no answer for these numbers"),
+        }
+    }
+}
+
+/// What a value is, for messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ValKind {
+    Nothing,
+    Number,
+    Bool,
+    Text,
+    Error,
+}
+
+impl fmt::Display for ValKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            ValKind::Nothing => "a key without a value",
+            ValKind::Number => "a number",
+            ValKind::Bool => "true or false",
+            ValKind::Text => "a text",
+            ValKind::Error => "an error",
+        })
+    }
+}
+
+impl Val<'_> {
+    fn number(&self) -> Option<f64> {
+        match self {
+            Val::Int(i) => Some(*i as f64),
+            Val::Float(x) => Some(*x),
+            _ => None,
+        }
+    }
+
+    /// What it is.
+    pub(super) fn kind(&self) -> ValKind {
+        match self {
+            Val::Nothing => ValKind::Nothing,
+            Val::Int(_) | Val::Float(_) => ValKind::Number,
+            Val::Bool(_) => ValKind::Bool,
+            Val::Text(_) => ValKind::Text,
+            Val::Error(_) => ValKind::Error,
+        }
+    }
+}
+
+/// Operators with two sides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Binary {
+    Or,
+    And,
+    Equal,
+    NotEqual,
+    AtMost,
+    AtLeast,
+    Below,
+    Above,
+    Add,
+    Subtract,
+    Multiply,
+    Divide,
+    Remainder,
+}
+
+impl fmt::Display for Binary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let known = Binary::ALL.iter().find(|(_, op)| op == self);
+        f.write_str(known.map_or("", |(text, _)| text))
+    }
+}
+
+impl Binary {
+    const ALL: [(&str, Binary); 13] = [
+        ("||", Binary::Or),
+        ("&&", Binary::And),
+        ("==", Binary::Equal),
+        ("!=", Binary::NotEqual),
+        ("<=", Binary::AtMost),
+        (">=", Binary::AtLeast),
+        ("<", Binary::Below),
+        (">", Binary::Above),
+        ("+", Binary::Add),
+        ("-", Binary::Subtract),
+        ("*", Binary::Multiply),
+        ("/", Binary::Divide),
+        ("%", Binary::Remainder),
+    ];
+
+    /// The operator of a text.
+    pub(super) fn of(text: &str) -> Option<Binary> {
+        Binary::ALL.iter().find(|(of, _)| *of == text).map(|(_, op)| *op)
+    }
+
+    /// What binds more tightly has more; as in Rust.
+    pub(super) fn precedence(self) -> u8 {
+        match self {
+            Binary::Or => 1,
+            Binary::And => 2,
+            Binary::Equal | Binary::NotEqual | Binary::AtMost | Binary::AtLeast | Binary::Below | Binary::Above => 3,
+            Binary::Add | Binary::Subtract => 4,
+            Binary::Multiply | Binary::Divide | Binary::Remainder => 5,
+        }
+    }
+
+    pub(super) fn apply<'a>(self, a: Val<'a>, b: Val<'a>) -> Val<'a> {
+        match self {
+            Binary::Or => self.logic(a, b, true),
+            Binary::And => self.logic(a, b, false),
+            Binary::Equal => self.equal(a, b, true),
+            Binary::NotEqual => self.equal(a, b, false),
+            Binary::AtMost => self.compare(a, b, |x, y| x <= y, |x, y| x <= y),
+            Binary::AtLeast => self.compare(a, b, |x, y| x >= y, |x, y| x >= y),
+            Binary::Below => self.compare(a, b, |x, y| x < y, |x, y| x < y),
+            Binary::Above => self.compare(a, b, |x, y| x > y, |x, y| x > y),
+            Binary::Add => self.arithmetic(a, b, i64::checked_add, |x, y| x + y),
+            Binary::Subtract => self.arithmetic(a, b, i64::checked_sub, |x, y| x - y),
+            Binary::Multiply => self.arithmetic(a, b, i64::checked_mul, |x, y| x * y),
+            // Exact where it can be: 6 / 2 is 3, 7 / 2 is 3.5 and not 3.
+            Binary::Divide => match (a, b) {
+                (Val::Int(x), Val::Int(y)) if y != 0 && x.checked_rem(y) != Some(0) => Val::Float(x as f64 / y as f64),
+                _ => self.arithmetic(a, b, i64::checked_div, |x, y| x / y),
+            },
+            Binary::Remainder => self.arithmetic(a, b, i64::checked_rem, |x, y| x % y),
+        }
+    }
+
+    fn mismatch<'a>(self, a: Val<'a>, b: Val<'a>) -> Val<'a> {
+        match (a, b) {
+            (Val::Error(_), _) => a,
+            (_, Val::Error(_)) => b,
+            _ => Val::Error(ConditionError::Mismatch(self, a.kind(), b.kind())),
+        }
+    }
+
+    /// Exact in integers as long as both are; a result that does not fit is an error, never a wrong number.
+    #[inline]
+    fn arithmetic<'a>(
+        self,
+        a: Val<'a>,
+        b: Val<'a>,
+        ints: impl Fn(i64, i64) -> Option<i64>,
+        floats: impl Fn(f64, f64) -> f64,
+    ) -> Val<'a> {
+        if let (Val::Int(x), Val::Int(y)) = (a, b) {
+            return ints(x, y).map_or(Val::Error(ConditionError::Overflow(self, x, y)), Val::Int);
+        }
+        match (a.number(), b.number()) {
+            (Some(x), Some(y)) => match floats(x, y) {
+                r if r.is_finite() => Val::Float(r),
+                _ => Val::Error(ConditionError::Undefined(self, x, y)),
+            },
+            _ => self.mismatch(a, b),
+        }
+    }
+
+    #[inline]
+    fn compare<'a>(
+        self,
+        a: Val<'a>,
+        b: Val<'a>,
+        ints: impl Fn(i64, i64) -> bool,
+        floats: impl Fn(f64, f64) -> bool,
+    ) -> Val<'a> {
+        if let (Val::Int(x), Val::Int(y)) = (a, b) {
+            return Val::Bool(ints(x, y));
+        }
+        match (a.number(), b.number()) {
+            (Some(x), Some(y)) if x.is_nan() || y.is_nan() => Val::Error(ConditionError::Unordered(self)),
+            (Some(x), Some(y)) => Val::Bool(floats(x, y)),
+            _ => self.mismatch(a, b),
+        }
+    }
+
+    #[inline]
+    fn equal<'a>(self, a: Val<'a>, b: Val<'a>, want: bool) -> Val<'a> {
+        match (a, b) {
+            (Val::Int(x), Val::Int(y)) => Val::Bool((x == y) == want),
+            (Val::Text(x), Val::Text(y)) => Val::Bool((x == y) == want),
+            (Val::Bool(x), Val::Bool(y)) => Val::Bool((x == y) == want),
+            _ => match (a.number(), b.number()) {
+                (Some(x), Some(y)) => Val::Bool((x == y) == want),
+                _ => self.mismatch(a, b),
+            },
+        }
+    }
+
+    /// `decides`: the value of either side that settles it.
+    #[inline]
+    fn logic<'a>(self, a: Val<'a>, b: Val<'a>, decides: bool) -> Val<'a> {
+        match (a, b) {
+            (Val::Bool(x), Val::Bool(y)) => Val::Bool(if x == decides { x } else { y }),
+            // What stands on the left may already decide, whatever the right is.
+            (Val::Bool(x), Val::Error(_)) if x == decides => Val::Bool(x),
+            _ => self.mismatch(a, b),
+        }
+    }
+}
+
+/// Operators before a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unary {
+    Minus,
+    Not,
+}
+
+impl Unary {
+    pub(super) fn apply(self, a: Val<'_>) -> Val<'_> {
+        match (self, a) {
+            (Unary::Minus, a) => Binary::Subtract.apply(Val::Int(0), a),
+            (Unary::Not, Val::Bool(x)) => Val::Bool(!x),
+            (Unary::Not, Val::Error(e)) => Val::Error(e),
+            (Unary::Not, other) => Val::Error(ConditionError::Unary(other.kind())),
+        }
+    }
+}
