@@ -37,12 +37,10 @@ mod serve;
 pub mod style;
 pub mod submit;
 pub mod submit_args;
-pub mod suites;
 pub mod summary;
 pub mod table;
 pub mod trace;
 pub mod validate;
-pub mod validation_row;
 pub mod watch;
 pub mod workload;
 

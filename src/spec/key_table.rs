@@ -176,6 +176,12 @@ macro_rules! for_each_key {
             TpOverlapPieces "workload.tp_overlap_pieces" int(1, 64), D::Int(1), |v| degree(v, KeyId::Tp),
                 "pieces that a matrix product and its tensor parallel communication are split into to run side by side; 1: one after the other";
             OverlapP2p "workload.overlap_p2p" KeyKind::Bool, D::Derived(derive::overlap_p2p, "true with vpp above 1"), pipelined, "pipeline sends and receives have a stream of their own";
+            ScatterGather "workload.scatter_gather" KeyKind::Bool, D::Bool(false), |v| pipelined(v) && degree(v, KeyId::Tp) && !v.bool(KeyId::SequenceParallel),
+                "a tensor parallel rank sends its share of a stage's output, and the next stage gathers the shares (Narayanan et al., 4.1)";
+            AsyncTp "workload.async_tp" KeyKind::Bool, D::Bool(true), |v| degree(v, KeyId::Tp),
+                "communication of tensor parallel ranks in the backward pass runs beside the gradients of weights, as in Megatron since 2022";
+            FusedGradAccumulation "workload.fused_grad_accumulation" KeyKind::Bool, D::Bool(true), model,
+                "matrix products add to the kept gradients, as in Megatron since 2022; else kernels of their own do";
             BucketMb "workload.bucket_mb" stepped(0.000_001, 1e6, 0.000_001), D::Derived(derive::bucket_mb, "40e6 gradients with megatron, 5e8 with deepspeed, else 26.2144"), sharded_data,
                 "gradients (or gathered parameters) of one bucket, units of 10^6 bytes";
             ExpertSkew "workload.expert_skew" stepped(1.0, 1e6, 0.000_001), D::Float(1.0), |v| degree(v, KeyId::Ep), "load of the busiest expert over the mean; 1: even";
