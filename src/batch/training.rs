@@ -81,7 +81,10 @@ pub fn kernels(path: &std::path::Path) -> Result<UserDatabase, SetupError> {
 pub fn slowdown(asked: &spec::SlowdownChoice) -> Result<Slowdown, SetupError> {
     Ok(match asked {
         spec::SlowdownChoice::None => Slowdown::None,
-        spec::SlowdownChoice::Table => Slowdown::Table(SlowdownTable::shipped()),
+        spec::SlowdownChoice::Own => Slowdown::Own,
+        spec::SlowdownChoice::Table(path) => {
+            Slowdown::Table(SlowdownTable::parse(&path.display().to_string(), &read(path)?)?)
+        }
         spec::SlowdownChoice::Trees(path) => Slowdown::Trees(Trees::parse(&path.display().to_string(), &read(path)?)?),
     })
 }

@@ -197,8 +197,8 @@ macro_rules! for_each_key {
             ComputeJitter "workload.compute_jitter" stepped(0.0, 1.0, 0.000_001), D::Float(0.0), computes, "standard deviation of a kernel's time over its mean, drawn for every kernel and rank";
             StragglerRanks "workload.straggler_ranks" KeyKind::Text, D::Text(""), |v| computes(v) && v.float(KeyId::StragglerSlowdown) != 1.0, "ranks that compute slower, for example \"0,5,8-15\"";
             StragglerSlowdown "workload.straggler_slowdown" stepped(1.0, 1e6, 0.000_001), D::Float(2.0), |v| computes(v) && v.has(KeyId::StragglerRanks), "factor on their kernels' time";
-            Slowdown "workload.slowdown" KeyKind::Text, D::Text("table"), overlaps,
-                "how much kernels slow down beside communication: \"none\", \"table\", or the path of an XGBoost model in JSON";
+            Slowdown "workload.slowdown" KeyKind::Text, D::Text("gpu"), overlaps,
+                "how much kernels slow down beside communication: \"gpu\": as the GPU's table says; \"none\"; the path of a .csv of measured slowdowns, or of an XGBoost model in .json";
             Analytic "workload.analytic" KeyKind::Text, D::Text("intra"), program,
                 "whose communication is a calibrated cost instead of packets: dimensions such as \"tp,ep\", \"all\", or \"intra\": only what cluster.nvlink leaves inside servers";
             WorkloadSeed "workload.seed" int(0, i64::MAX), D::Int(1),

@@ -45,6 +45,11 @@ const EMBEDDED: &[(&str, &str, &str, &str)] = embedded![
     "training" "megatron-a100-2022",
     "training" "megatron-core-h100",
     "training" "mlperf-gpt3",
+    "training" "mpt-fsdp-a100-40g",
+    "training" "mpt-fsdp-a100",
+    "training" "mpt-fsdp-h100",
+    "training" "nemo-llama-qwen",
+    "training" "torchtitan-llama3",
 ];
 
 /// Tables of a suite: those of the program, or those of `folder/suite`.

@@ -132,7 +132,7 @@ const KNOBS: &[Knob] = &[
     ("workload.straggler_ranks", "dense", &[], "\"0\""),
     ("workload.straggler_slowdown", "dense", &["workload.straggler_ranks=\"0\""], "3"),
     ("workload.slowdown", "dense", SLOWED, "none"),
-    ("workload.slowdown", "dense", &["workload.slowdown=none"], "table"),
+    ("workload.slowdown", "dense", &["workload.slowdown=none"], "gpu"),
     ("workload.slowdown", "dense", OVERLAP, "trees.json"),
     ("workload.slowdown", "simai", &[], "none"),
     ("workload.analytic", "dense", &[], "dp"),
