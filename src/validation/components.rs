@@ -19,7 +19,8 @@ pub(super) fn closed_forms() -> Result<Vec<ValidationRow>, ClosedFormError> {
 pub(super) fn collectives() -> Vec<ValidationRow> {
     let row = |r: &collective::validation::CollectiveValidationRow| {
         let table = if r.unit == "us" { "nccl_tests_sweeps" } else { "nccl_point_values" };
-        let row = ValidationRow::new("collectives", table, Use::Fitted, &r.name, r.unit, [r.measured, r.simulated], &r.note);
+        let row =
+            ValidationRow::new("collectives", table, Use::Fitted, &r.name, r.unit, [r.measured, r.simulated], &r.note);
         ValidationRow { counts: r.bytes > SMALL, ..row }
     };
     collective::validation::rows().iter().map(row).collect()

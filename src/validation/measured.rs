@@ -79,7 +79,10 @@ pub(super) fn parse(text: &str) -> Result<Vec<MeasuredRow>, String> {
     for row in reader.deserialize::<MeasuredRow>() {
         let row = row.map_err(|e| e.to_string())?;
         if !(row.value.is_finite() && row.value > 0.0) {
-            return Err(format!("experiment {}: value = {}; a number above 0 would be right", row.experiment, row.value));
+            return Err(format!(
+                "experiment {}: value = {}; a number above 0 would be right",
+                row.experiment, row.value
+            ));
         }
         rows.push(row);
     }

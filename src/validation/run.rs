@@ -23,7 +23,8 @@ pub(super) fn rows(suite: &'static str, table: &MeasuredTable) -> Result<Vec<Val
         let record = &records[&r.experiment];
         let simulated = r.unit.of(record).unwrap_or(f64::NAN);
         let refused = (record.status != Status::Ok).then(|| format!("{}: {}", record.status.as_str(), record.error));
-        let note: Vec<String> = [refused.unwrap_or_default(), r.note.clone()].into_iter().filter(|n| !n.is_empty()).collect();
+        let note: Vec<String> =
+            [refused.unwrap_or_default(), r.note.clone()].into_iter().filter(|n| !n.is_empty()).collect();
         let values = [r.value, simulated];
         ValidationRow::new(suite, &table.name, r.used, &r.name, r.unit.as_str(), values, &note.join("; "))
     };

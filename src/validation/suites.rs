@@ -35,12 +35,14 @@ enum Parts {
 pub enum SuiteError {
     #[error("the suite `{name}` ({about}) is not available in this version")]
     Missing { name: &'static str, about: &'static str },
-    #[error("{file} has no sweeps with measured values; the suite `{suite}` looks for {file}/*.toml, each with a .csv of its name")]
+    #[error(
+        "{file} has no sweeps with measured values; the suite `{suite}` looks for {file}/*.toml, each with a .csv of its name"
+    )]
     Empty { suite: &'static str, file: String },
     #[error(transparent)]
     Table(#[from] TableError),
     #[error(transparent)]
-    Session(#[from] SessionError),
+    Session(Box<SessionError>),
     #[error(transparent)]
     ClosedForm(#[from] ClosedFormError),
 }
@@ -121,7 +123,7 @@ impl Suite {
                 }
                 let mut rows = Vec::new();
                 for table in &tables {
-                    rows.extend(run::rows(self.name, table)?);
+                    rows.extend(run::rows(self.name, table).map_err(|e| SuiteError::Session(Box::new(e)))?);
                 }
                 Ok(rows)
             }

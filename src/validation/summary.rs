@@ -28,8 +28,7 @@ impl Summary {
     /// PRECONDITION: the rows are of one table, use and unit; there is at least one.
     fn of(rows: &[&ValidationRow], bound: f64) -> Summary {
         let counted: Vec<&&ValidationRow> = rows.iter().filter(|r| r.counts).collect();
-        let errors: Vec<(f64, &str)> =
-            counted.iter().filter_map(|r| Some((r.rel_error?, r.name.as_str()))).collect();
+        let errors: Vec<(f64, &str)> = counted.iter().filter_map(|r| Some((r.rel_error?, r.name.as_str()))).collect();
         let mut sizes: Vec<f64> = errors.iter().map(|e| e.0.abs()).collect();
         sizes.sort_by(f64::total_cmp);
         let mean = |sum: f64| if errors.is_empty() { 0.0 } else { sum / errors.len() as f64 };

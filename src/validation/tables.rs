@@ -70,7 +70,8 @@ pub(super) fn tables(suite: &str, folder: Option<&Path>) -> Result<Vec<MeasuredT
     if !dir.is_dir() {
         return Ok(Vec::new());
     }
-    let failed = |file: &Path, e: std::io::Error| TableError::File { file: file.display().to_string(), why: e.to_string() };
+    let failed =
+        |file: &Path, e: std::io::Error| TableError::File { file: file.display().to_string(), why: e.to_string() };
     let entries = std::fs::read_dir(&dir).map_err(|e| failed(&dir, e))?;
     let mut sweeps: Vec<PathBuf> = entries
         .filter_map(|e| e.ok().map(|e| e.path()))

@@ -80,10 +80,14 @@ fn summaries(suite: &str) -> Vec<String> {
 
 #[test]
 fn the_pages_state_the_errors_that_validate_prints() {
-    let fidelity = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/explanation/fidelity.md")).unwrap();
+    let fidelity =
+        fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/explanation/fidelity.md")).unwrap();
     let lines = summaries("training");
     assert!(!lines.is_empty());
     for line in lines {
-        assert!(fidelity.contains(&line), "docs/explanation/fidelity.md lacks the line that `validate` prints:\n{line}");
+        assert!(
+            fidelity.contains(&line),
+            "docs/explanation/fidelity.md lacks the line that `validate` prints:\n{line}"
+        );
     }
 }

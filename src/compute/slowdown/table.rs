@@ -136,7 +136,8 @@ mod tests {
         assert_eq!(factor("a100", gemm, CollectiveOp::AllToAll), 1.4);
         assert_eq!(factor("a100", memory, CollectiveOp::AllToAll), 1.5);
         assert_eq!(factor("a800", gemm, CollectiveOp::AllToAll), 1.5);
-        let of_a800 = SlowdownTable::parse("t.csv", "gpu,kernel,communication,slowdown,source\na800,*,*,1.5,x\n").unwrap();
+        let of_a800 =
+            SlowdownTable::parse("t.csv", "gpu,kernel,communication,slowdown,source\na800,*,*,1.5,x\n").unwrap();
         let h100 = Timing::new(&Gpu::named("h100").unwrap(), None).unwrap();
         assert_eq!(of_a800.factor(&KernelFeatures::new(&h100, &gemm, CollectiveOp::AllReduce, 1)), None);
     }

@@ -3,8 +3,8 @@
 use super::{ComputeValidationRow, number, records};
 use crate::collective::CollectiveOp;
 use crate::compute::{
-    Among, Gpu, KernelFeatures, KernelRole, LayerKind, LayerStep, Pass, Site, Slowdown, Timing,
-    layer_kernels, layer_steps, overlap_ratio,
+    Among, Gpu, KernelFeatures, KernelRole, LayerKind, LayerStep, Pass, Site, Slowdown, Timing, layer_kernels,
+    layer_steps, overlap_ratio,
 };
 use crate::model::{Layout, Recompute, Transformer};
 
