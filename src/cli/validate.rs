@@ -73,7 +73,7 @@ fn as_text(suite: &Suite, rows: &[ValidationRow], summaries: &[Summary]) -> Vec<
 
 /// Columns of what tables come to.
 const HEADER: [&str; 11] =
-    ["table", "use", "unit", "n", "no result", "mean |error|", "bias", "90th", "worst", "worst row", "bound"];
+    ["table", "use", "unit", "n", "no result", "mean error", "bias", "90th", "worst", "worst row", "bound"];
 
 fn cells(s: &Summary) -> Vec<String> {
     let (worst, name) = s.worst.clone().map_or(("none".to_string(), String::new()), |(e, name)| (signed(e), name));
