@@ -55,7 +55,7 @@ pub const TARGETS: &[FuzzTarget] = &[
     target("ns3_config", ns3_config, &["tests/corpus/config", "experiments/reference-cases/hpcc.config.txt"]),
     target("routes", routes, &["tests/corpus/routes"]),
     target("simai", simai_workload, &["tests/corpus/simai"]),
-    target("slowdown_table", slowdown_table, &["assets/kernels/slowdown.csv"]),
+    target("slowdown_table", slowdown_table, &["fuzz/seeds/slowdown_table"]),
     target("slowdown_trees", slowdown_trees, &["tests/workload/compute_data/slowdown_model.json"]),
     target("sweep", sweep_file, &["tests/corpus/sweep", "experiments/quickstart.toml", "experiments/studies"]),
     target("topology_htsim", topology_htsim, &["tests/corpus/topo"]),

@@ -43,7 +43,10 @@ pub(super) fn build_sharing(case: &PacketCase, shared: Option<&TaskRowCache>) ->
     if wire_full >= 65_536 {
         return Err(BuildError::LargePacket(wire_full));
     }
-    let ends = Ends::new(net);
+    let ends = match case.graph {
+        Some(g) if case.flows.is_empty() && !case.options.links => Ends::of_tasks(net, &g),
+        _ => Ends::new(net),
+    };
     let step = net.links.iter().filter(|l| net.is_packet_link(l)).map(|l| l.delay_ps).min().unwrap_or(1);
     let least = case.graph.map_or(u64::MAX, |g| build_tasks::least_latency(&g));
     let step = (step.min(least) / case.options.step_divisor).max(1);
@@ -129,6 +132,20 @@ impl Ends {
             }
         }
         Ends { arcs, of_arc, n_nics, switches }
+    }
+
+    /// Where no packet crosses the network: the NICs that tasks belong to, without the network behind them. Nothing there would ever happen, and steps look at all rows.
+    fn of_tasks(net: &Network, case: &GraphCase) -> Self {
+        let mut owns = vec![false; net.nodes.len()];
+        case.graph.tasks.iter().for_each(|t| owns[net.ranks[t.rank as usize] as usize] = true);
+        let first = |out: &[ArcIdx]| out.iter().copied().find(|&arc| net.is_packet_link(net.arc_link(arc)));
+        let out = net.out_arcs();
+        let arcs: Vec<ArcIdx> = (0..owns.len()).filter(|&v| owns[v]).filter_map(|v| first(&out[v])).collect();
+        let mut of_arc = vec![LinkEndIdx::NONE; net.links.len() * 2];
+        for (end, &arc) in arcs.iter().enumerate() {
+            of_arc[arc as usize] = LinkEndIdx::new(end);
+        }
+        Ends { n_nics: arcs.len() as u32, arcs, of_arc, switches: Vec::new() }
     }
 }
 
@@ -306,7 +323,8 @@ fn switches(t: &mut OwnedTables, case: &PacketCase, ends: &Ends, rates: &[u32]) 
             });
         }
         let fixed = headrooms + n as u64 * tr.reserve_bytes as u64;
-        if fixed > tr.buffer_bytes {
+        // What no packet crosses needs no room.
+        if fixed > tr.buffer_bytes && !case.flows.is_empty() {
             let switch = net.nodes[node as usize].id;
             return Err(BuildError::SmallBuffer {
                 switch,
@@ -323,7 +341,7 @@ fn switches(t: &mut OwnedTables, case: &PacketCase, ends: &Ends, rates: &[u32]) 
             plan_first: plan_first as u32,
             free_head: PacketIdx::NONE,
             max_wire,
-            shared_size: tr.buffer_bytes - fixed,
+            shared_size: tr.buffer_bytes.saturating_sub(fixed),
             ..Switch::zeroed()
         });
         plan_first += n as u64 * n as u64;

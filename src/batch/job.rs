@@ -201,7 +201,6 @@ fn representatives(workload: &Workload, program: &spec::ProgramSpec, servers: &[
 
 /// A cluster as the cost models know it.
 fn cluster(
-    config: &Config,
     program: &spec::ProgramSpec,
     training: &spec::Training,
     gpu: &Gpu,
@@ -216,11 +215,10 @@ fn cluster(
     };
     let slowdown = setup::slowdown(&program.compute.slowdown)?;
     if let Slowdown::Table(table) = &slowdown
-        && config.values.given(spec::KeyId::Slowdown)
         && !table.knows(gpu)
     {
         notes.push(format!(
-            "workload.slowdown = \"table\" changes nothing: the table has no row for {} or its baseline {}",
+            "workload.slowdown changes nothing: the table has no row for {} or its baseline {}",
             gpu.name, gpu.baseline
         ));
     }
@@ -242,7 +240,7 @@ pub fn evaluated(
     let environments = environments(config, program)?;
     let env = environments.held_to(program.communication.algorithm);
     let system = servers::system(config, net, &gpu, described);
-    let cluster = cluster(config, program, training, &gpu, system, env, &mut Vec::new())?;
+    let cluster = cluster(program, training, &gpu, system, env, &mut Vec::new())?;
     let dtype = if layout.fp8 { Dtype::Fp8 } else { Dtype::Bf16 };
     let machine = cluster.machine(dtype);
     let b = evaluate(&model, &layout, &machine).map_err(JobError::Training)?;
@@ -324,7 +322,7 @@ fn read(
         spec::Source::Model(t) => {
             let TrainingSetup { model, layout, gpu, memory } = TrainingSetup::new(config, t)?;
             let dtype = if layout.fp8 { Dtype::Fp8 } else { Dtype::Bf16 };
-            let cluster = cluster(config, program, t, &gpu, system, env, notes)?;
+            let cluster = cluster(program, t, &gpu, system, env, notes)?;
             let workload = generate(&model, &layout, &cluster.machine(dtype), program.warmup + program.iterations)
                 .map_err(JobError::Training)?;
             Read { workload, collective: None, peak_bytes: Some(memory.peak_bytes()) }

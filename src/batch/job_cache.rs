@@ -8,7 +8,7 @@ use super::error::PrepareError;
 use super::job::{self, Job, RanksWithTasks};
 use super::servers::Described;
 use super::task_row_cache::TaskRowCache;
-use crate::spec::{Config, KeyId, Named, ProgramSpec, SlowdownChoice, Source, TopologyKind};
+use crate::spec::{Config, Named, ProgramSpec, SlowdownChoice, Source, TopologyKind};
 use crate::topology::{Link, Network, NodeIdx, NvLink};
 
 /// Tasks of all jobs cached: some 1 GB with their edges.
@@ -23,7 +23,6 @@ struct JobKey {
     /// Cluster and workload, as text.
     config: String,
     /// Whether the sweep asks for a slowdown: only then is anything said of one that does nothing.
-    slowdown_given: bool,
     jitter_seed: u64,
     ranks: Vec<(NodeIdx, u32)>,
     nvlink: Option<NvLink>,
@@ -84,7 +83,7 @@ fn is_self_contained(program: &ProgramSpec, config: &Config) -> bool {
     source
         && named(&config.cluster.gpu)
         && config.cluster.server_xml.is_none()
-        && !matches!(program.compute.slowdown, SlowdownChoice::Trees(_))
+        && !matches!(program.compute.slowdown, SlowdownChoice::Table(_) | SlowdownChoice::Trees(_))
 }
 
 fn key(
@@ -100,7 +99,6 @@ fn key(
     Ok(JobKey {
         with_tasks,
         config: format!("{:?}{program:?}{from_file}{}", config.cluster, config.topology.link_bps),
-        slowdown_given: config.values.given(KeyId::Slowdown),
         jitter_seed: if program.compute.jitter_ppm > 0 { config.jitter_seed() } else { 0 },
         ranks: net.ranks.iter().map(|&h| (h, server(h))).collect(),
         nvlink: net.nvlink,

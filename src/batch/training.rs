@@ -81,7 +81,10 @@ pub fn kernels(path: &std::path::Path) -> Result<UserDatabase, SetupError> {
 pub fn slowdown(asked: &spec::SlowdownChoice) -> Result<Slowdown, SetupError> {
     Ok(match asked {
         spec::SlowdownChoice::None => Slowdown::None,
-        spec::SlowdownChoice::Table => Slowdown::Table(SlowdownTable::shipped()),
+        spec::SlowdownChoice::Own => Slowdown::Own,
+        spec::SlowdownChoice::Table(path) => {
+            Slowdown::Table(SlowdownTable::parse(&path.display().to_string(), &read(path)?)?)
+        }
         spec::SlowdownChoice::Trees(path) => Slowdown::Trees(Trees::parse(&path.display().to_string(), &read(path)?)?),
     })
 }
@@ -152,6 +155,9 @@ pub fn layout(t: &Training, model: &Model) -> Layout {
         overlap_param: t.overlap_param,
         tp_overlap_pieces: t.tp_overlap_pieces,
         overlap_p2p: t.overlap_p2p,
+        scatter_gather: t.scatter_gather,
+        async_tp: t.async_tp,
+        fused_grad_accumulation: t.fused_grad_accumulation,
         bucket_bytes: t.bucket_bytes,
         expert_skew: t.expert_skew_ppm as f64 / 1e6,
         order: t.rank_order.clone(),

@@ -130,9 +130,15 @@ pub struct BenchArgs {
 pub struct ValidateArgs {
     /// The suite: reference, closed-forms, kernels, layers, collectives, training or memory [default: all that there are]
     pub suite: Option<String>,
+    /// Sweeps and measured values of this folder, FOLDER/SUITE/NAME.toml and NAME.csv, in place of the program's own
+    #[arg(long, value_name = "FOLDER")]
+    pub folder: Option<PathBuf>,
     /// One JSON object a line, one line a row
     #[arg(long)]
     pub json: bool,
+    /// What tables come to, as Markdown
+    #[arg(long, hide = true, conflicts_with = "json")]
+    pub markdown: bool,
 }
 
 #[derive(Debug, Args)]

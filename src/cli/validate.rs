@@ -1,49 +1,14 @@
 //! `hyperfold validate`: the model against published measurements, row by row.
 //!
-//! Layer: cli. The suites are registered in `suites`; the rows come from the layers that make the predictions. Nothing is fitted here.
+//! Layer: cli. Prints what the layer `validation` finds.
 
 use anyhow::anyhow;
 
 use super::args::ValidateArgs;
 use super::exit::{CliError, Exit};
 use super::say;
-use super::suites::{SUITES, Suite};
 use super::table::TextTable;
-use super::validation_row::ValidationRow;
-
-/// What the rows of one table come to.
-#[derive(Clone, Debug, PartialEq)]
-struct Summary {
-    table: String,
-    rows: usize,
-    /// Rows that count.
-    counted: usize,
-    /// Mean of the absolute relative errors.
-    mean: f64,
-    max: f64,
-    bound: f64,
-}
-
-impl Summary {
-    /// A row without a number to compare is a miss, never a pass.
-    fn of(table: &str, rows: &[&ValidationRow], bound: f64) -> Summary {
-        let errors: Vec<f64> =
-            rows.iter().filter(|r| r.counts).map(|r| r.rel_error.map_or(f64::INFINITY, f64::abs)).collect();
-        let mean = if errors.is_empty() { 0.0 } else { errors.iter().sum::<f64>() / errors.len() as f64 };
-        Summary {
-            table: table.to_string(),
-            rows: rows.len(),
-            counted: errors.len(),
-            mean,
-            max: errors.iter().copied().fold(0.0, f64::max),
-            bound,
-        }
-    }
-
-    fn within(&self) -> bool {
-        self.mean <= self.bound
-    }
-}
+use crate::validation::{SUITES, Suite, Summary, ValidationRow};
 
 /// Prints the error table of a suite, or of all that there are.
 ///
@@ -51,7 +16,7 @@ impl Summary {
 /// An unknown suite, or one that this version lacks.
 pub fn execute(args: &ValidateArgs) -> Result<Exit, CliError> {
     let chosen: Vec<&Suite> = match &args.suite {
-        None => SUITES.iter().filter(|s| s.rows.is_some()).collect(),
+        None => SUITES.iter().filter(|s| s.available()).collect(),
         Some(name) => match SUITES.iter().find(|s| s.name == name) {
             Some(suite) => vec![suite],
             None => {
@@ -62,31 +27,17 @@ pub fn execute(args: &ValidateArgs) -> Result<Exit, CliError> {
     };
     let mut all_within = true;
     for suite in chosen {
-        let Some(rows) = suite.rows else {
-            return Err(CliError::bad_input(anyhow!(
-                "the suite `{}` ({}) is not available in this version",
-                suite.name,
-                suite.about
-            )));
-        };
-        let rows = rows().map_err(CliError::broken)?;
-        let summaries = summarise(&rows, suite.bound);
+        let rows = suite.rows(args.folder.as_deref()).map_err(CliError::bad_input)?;
+        let summaries = Summary::each(&rows, |used| suite.bound(used));
         all_within &= summaries.iter().all(Summary::within);
-        let lines = if args.json { rows.iter().map(as_json).collect() } else { as_text(suite, &rows, &summaries) };
+        let lines = match (args.json, args.markdown) {
+            (true, _) => rows.iter().map(as_json).collect(),
+            (_, true) => as_markdown(&summaries),
+            _ => as_text(suite, &rows, &summaries),
+        };
         lines.iter().for_each(|line| say(line));
     }
     Ok(if all_within { Exit::Ok } else { Exit::Condition })
-}
-
-/// One summary a table, in the order in which the tables first appear.
-fn summarise(rows: &[ValidationRow], bound: f64) -> Vec<Summary> {
-    let mut tables: Vec<&str> = Vec::new();
-    for row in rows {
-        if !tables.contains(&row.table.as_str()) {
-            tables.push(&row.table);
-        }
-    }
-    tables.iter().map(|t| Summary::of(t, &rows.iter().filter(|r| r.table == *t).collect::<Vec<_>>(), bound)).collect()
 }
 
 fn as_json(row: &ValidationRow) -> String {
@@ -97,43 +48,66 @@ fn as_text(suite: &Suite, rows: &[ValidationRow], summaries: &[Summary]) -> Vec<
     let mut out = vec![format!("{}: {}", suite.name, suite.about)];
     for summary in summaries {
         let mut table = TextTable::new(["name", "unit", "measured", "simulated", "error", "note"]);
-        for row in rows.iter().filter(|r| r.table == summary.table) {
-            let error = row.rel_error.map_or("none".to_string(), percent);
+        let own = |r: &&ValidationRow| r.table == summary.table && r.used == summary.used && r.unit == summary.unit;
+        for row in rows.iter().filter(own) {
             table.row(vec![
                 row.name.clone(),
                 row.unit.clone(),
                 number(row.measured),
-                number(row.simulated),
-                error,
+                row.simulated.map_or("none".to_string(), number),
+                row.rel_error.map_or("none".to_string(), percent),
                 row.note.clone(),
             ]);
         }
         out.push(String::new());
-        out.push(summary.table.clone());
+        out.push(format!("{}, {}", summary.table, summary.used.as_str()));
         out.extend(table.lines());
     }
     out.push(String::new());
-    let mut table = TextTable::new(["table", "rows", "counted", "mean |error|", "max |error|", "bound", ""]);
-    for s in summaries {
-        let verdict = if s.within() { "within" } else { "EXCEEDED" };
-        let cells = [
-            s.table.clone(),
-            s.rows.to_string(),
-            s.counted.to_string(),
-            percent(s.mean),
-            percent(s.max),
-            percent(s.bound),
-            verdict.to_string(),
-        ];
-        table.row(cells.to_vec());
-    }
+    let mut table = TextTable::new(HEADER);
+    summaries.iter().for_each(|s| table.row(cells(s)));
     out.extend(table.lines());
     out.push(String::new());
     out
 }
 
+/// Columns of what tables come to.
+const HEADER: [&str; 11] =
+    ["table", "use", "unit", "n", "no result", "mean error", "bias", "90th", "worst", "worst row", "bound"];
+
+fn cells(s: &Summary) -> Vec<String> {
+    let (worst, name) = s.worst.clone().map_or(("none".to_string(), String::new()), |(e, name)| (signed(e), name));
+    let verdict = if s.within() { "within" } else { "EXCEEDED" };
+    vec![
+        s.table.clone(),
+        s.used.as_str().to_string(),
+        s.unit.clone(),
+        s.counted.to_string(),
+        s.without_result.to_string(),
+        percent(s.mean),
+        signed(s.bias),
+        percent(s.p90),
+        worst,
+        name,
+        format!("{} {verdict}", percent(s.bound)),
+    ]
+}
+
+/// The summary as the README shows it.
+fn as_markdown(summaries: &[Summary]) -> Vec<String> {
+    let row = |cells: &[String]| format!("| {} |", cells.join(" | "));
+    let mut out = vec![row(&HEADER.map(str::to_string)), row(&HEADER.map(|_| "---".to_string()))];
+    out.extend(summaries.iter().map(|s| row(&cells(s))));
+    out
+}
+
 fn percent(x: f64) -> String {
-    format!("{:.2} %", x * 100.0)
+    format!("{:.1} %", x * 100.0)
+}
+
+/// Above 0: simulated as too large.
+fn signed(x: f64) -> String {
+    format!("{:+.1} %", x * 100.0)
 }
 
 /// Four significant digits.
@@ -151,42 +125,20 @@ fn number(x: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn rows() -> Vec<ValidationRow> {
-        let mut small = ValidationRow::new("s", "a", "64 KiB", "us", [10.0, 20.0], "below 1 MiB");
-        small.counts = false;
-        let row = |table, name, values, note| ValidationRow::new("s", table, name, "ms", values, note);
-        vec![
-            row("a", "one", [100.0, 102.0], ""),
-            row("b", "two", [4.0, 3.0], "why"),
-            row("a", "three", [50.0, 48.0], ""),
-            small,
-        ]
-    }
-
-    #[test]
-    fn means_are_per_table_and_over_rows_that_count() {
-        let s = summarise(&rows(), 0.05);
-        assert_eq!(
-            s.iter().map(|s| (s.table.as_str(), s.rows, s.counted)).collect::<Vec<_>>(),
-            [("a", 3, 2), ("b", 1, 1)]
-        );
-        assert!((s[0].mean - 0.03).abs() < 1e-12 && (s[0].max - 0.04).abs() < 1e-12 && s[0].within());
-        assert!((s[1].mean - 0.25).abs() < 1e-12 && !s[1].within());
-    }
-
-    #[test]
-    fn what_cannot_be_compared_is_a_miss() {
-        let none = ValidationRow::new("s", "s", "zero", "ms", [0.0, 1.0], "");
-        assert_eq!(none.rel_error, None);
-        assert!(!Summary::of("s", &[&none], 0.05).within());
-        assert!(!Summary::of("s", &[&ValidationRow::new("s", "s", "nan", "ms", [1.0, f64::NAN], "")], 0.05).within());
-    }
+    use crate::validation::Use;
 
     #[test]
     fn rows_print() {
-        let suite = Suite { name: "s", about: "an example", bound: 0.05, rows: None };
-        insta::assert_snapshot!(as_text(&suite, &rows(), &summarise(&rows(), 0.05)).join("\n"));
-        insta::assert_snapshot!(as_json(&rows()[1]));
+        let row = |table, used, name, values, note| ValidationRow::new("s", table, used, name, "ms", values, note);
+        let rows = [
+            row("a", Use::Checked, "four", [100.0, f64::NAN], "oom: too large"),
+            row("a", Use::Fitted, "one", [100.0, 102.0], ""),
+            row("b", Use::Fitted, "two", [4.0, 3.0], "why"),
+            row("a", Use::Fitted, "three", [50.0, 48.0], ""),
+        ];
+        let summaries = Summary::each(&rows, |_| 0.05);
+        insta::assert_snapshot!(as_text(&SUITES[0], &rows, &summaries).join("\n"));
+        insta::assert_snapshot!(as_json(&rows[0]));
+        insta::assert_snapshot!(as_markdown(&summaries).join("\n"));
     }
 }

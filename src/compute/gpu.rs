@@ -43,6 +43,9 @@ pub struct Gpu {
     pub cluster: u64,
     /// Whether a tile's results go to memory while the multiprocessor works on other products.
     pub results_overlap: bool,
+    /// Time of a kernel beside communication over its time alone: of products and attention, of kernels bound by memory.
+    pub slowdown: f64,
+    pub slowdown_memory: f64,
     /// NVLink bit/s, each direction, all links together; 0: none.
     pub nvlink_bps: u64,
     /// From the end of a kernel to the beginning of the next one on the same stream, and its ramps up and down, ps.
@@ -76,6 +79,8 @@ struct Specification {
     tile_step: Option<u64>,
     cluster: Option<u64>,
     results_overlap: Option<bool>,
+    slowdown: Option<f64>,
+    slowdown_memory: Option<f64>,
     nvlink_gbps: Option<f64>,
     launch_ns: Option<f64>,
 }
@@ -98,7 +103,7 @@ impl Gpu {
     }
 
     /// A GPU from a user's table: the keys of `assets/gpus.toml`, and `name`. With `like`, only what differs need be given; all but names, `nvlink_gbps` and `results_overlap`
-    /// must be there without it. Measured kernels come from the GPU that `like` names, scaled; without it from the A100.
+    /// must be there without it; `slowdown` and `slowdown_memory` are then 1. Measured kernels come from the GPU that `like` names, scaled; without it from the A100.
     pub fn parse(table: &toml::Table) -> Result<Gpu, Error> {
         let label = table.get("name").and_then(|v| v.as_str()).unwrap_or("custom").to_string();
         let spec: Specification = table
@@ -197,6 +202,14 @@ impl Gpu {
                 as u64,
             cluster: need("cluster", spec.cluster.map(|s| s as f64), inherit(|g| g.cluster as f64), 1.0, 16.0)? as u64,
             results_overlap: spec.results_overlap.or(like.as_ref().map(|g| g.results_overlap)).unwrap_or(false),
+            slowdown: need("slowdown", spec.slowdown, inherit(|g| g.slowdown).or(Some(1.0)), 1.0, 1000.0)?,
+            slowdown_memory: need(
+                "slowdown_memory",
+                spec.slowdown_memory,
+                inherit(|g| g.slowdown_memory).or(Some(1.0)),
+                1.0,
+                1000.0,
+            )?,
             nvlink_bps: (need(
                 "nvlink_gbps",
                 spec.nvlink_gbps,

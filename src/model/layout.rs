@@ -71,6 +71,13 @@ pub struct Layout {
     pub tp_overlap_pieces: u32,
     /// Pipeline sends and receives on their own stream.
     pub overlap_p2p: bool,
+    /// Without sequence parallelism every tensor-parallel rank has a stage's whole output. Megatron's first versions sent a share each and gathered it behind the network
+    /// (Narayanan et al., Section 4.1); later ones send it whole.
+    pub scatter_gather: bool,
+    /// Tensor-parallel communication of the backward pass runs beside the gradients of weights.
+    pub async_tp: bool,
+    /// Matrix products add to the kept gradients; else kernels of their own do.
+    pub fused_grad_accumulation: bool,
     /// Bytes of one bucket of gradients (or gathered parameters).
     pub bucket_bytes: u64,
     /// How unevenly tokens choose experts: the busiest expert's load over the mean; 1: even.
@@ -128,6 +135,9 @@ impl Layout {
             overlap_param: false,
             tp_overlap_pieces: 1,
             overlap_p2p: false,
+            scatter_gather: false,
+            async_tp: true,
+            fused_grad_accumulation: true,
             bucket_bytes: 25 << 20,
             expert_skew: 1.0,
             order: "tp-cp-ep-dp-pp".to_string(),

@@ -176,6 +176,12 @@ macro_rules! for_each_key {
             TpOverlapPieces "workload.tp_overlap_pieces" int(1, 64), D::Int(1), |v| degree(v, KeyId::Tp),
                 "pieces that a matrix product and its tensor parallel communication are split into to run side by side; 1: one after the other";
             OverlapP2p "workload.overlap_p2p" KeyKind::Bool, D::Derived(derive::overlap_p2p, "true with vpp above 1"), pipelined, "pipeline sends and receives have a stream of their own";
+            ScatterGather "workload.scatter_gather" KeyKind::Bool, D::Bool(false), |v| pipelined(v) && degree(v, KeyId::Tp) && !v.bool(KeyId::SequenceParallel),
+                "a tensor parallel rank sends its share of a stage's output, and the next stage gathers the shares (Narayanan et al., 4.1)";
+            AsyncTp "workload.async_tp" KeyKind::Bool, D::Bool(true), |v| degree(v, KeyId::Tp),
+                "communication of tensor parallel ranks in the backward pass runs beside the gradients of weights, as in Megatron since 2022";
+            FusedGradAccumulation "workload.fused_grad_accumulation" KeyKind::Bool, D::Bool(true), model,
+                "matrix products add to the kept gradients, as in Megatron since 2022; else kernels of their own do";
             BucketMb "workload.bucket_mb" stepped(0.000_001, 1e6, 0.000_001), D::Derived(derive::bucket_mb, "40e6 gradients with megatron, 5e8 with deepspeed, else 26.2144"), sharded_data,
                 "gradients (or gathered parameters) of one bucket, units of 10^6 bytes";
             ExpertSkew "workload.expert_skew" stepped(1.0, 1e6, 0.000_001), D::Float(1.0), |v| degree(v, KeyId::Ep), "load of the busiest expert over the mean; 1: even";
@@ -191,8 +197,8 @@ macro_rules! for_each_key {
             ComputeJitter "workload.compute_jitter" stepped(0.0, 1.0, 0.000_001), D::Float(0.0), computes, "standard deviation of a kernel's time over its mean, drawn for every kernel and rank";
             StragglerRanks "workload.straggler_ranks" KeyKind::Text, D::Text(""), |v| computes(v) && v.float(KeyId::StragglerSlowdown) != 1.0, "ranks that compute slower, for example \"0,5,8-15\"";
             StragglerSlowdown "workload.straggler_slowdown" stepped(1.0, 1e6, 0.000_001), D::Float(2.0), |v| computes(v) && v.has(KeyId::StragglerRanks), "factor on their kernels' time";
-            Slowdown "workload.slowdown" KeyKind::Text, D::Text("table"), overlaps,
-                "how much kernels slow down beside communication: \"none\", \"table\", or the path of an XGBoost model in JSON";
+            Slowdown "workload.slowdown" KeyKind::Text, D::Text("gpu"), overlaps,
+                "how much kernels slow down beside communication: \"gpu\": as the GPU's table says; \"none\"; the path of a .csv of measured slowdowns, or of an XGBoost model in .json";
             Analytic "workload.analytic" KeyKind::Text, D::Text("intra"), program,
                 "whose communication is a calibrated cost instead of packets: dimensions such as \"tp,ep\", \"all\", or \"intra\": only what cluster.nvlink leaves inside servers";
             WorkloadSeed "workload.seed" int(0, i64::MAX), D::Int(1),

@@ -88,7 +88,10 @@ pub struct Compute {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SlowdownChoice {
     None,
-    Table,
+    /// As the GPU's specification says.
+    Own,
+    /// A CSV of measured slowdowns.
+    Table(PathBuf),
     /// A gradient-boosted tree model in XGBoost's JSON form.
     Trees(PathBuf),
 }
@@ -241,12 +244,13 @@ impl Compute {
             straggler_ppm,
             slowdown: match v.text(KeyId::Slowdown) {
                 "none" => SlowdownChoice::None,
-                "table" => SlowdownChoice::Table,
+                "gpu" => SlowdownChoice::Own,
+                path if path.ends_with(".csv") => SlowdownChoice::Table(dir.join(path)),
                 path if path.ends_with(".json") => SlowdownChoice::Trees(dir.join(path)),
                 _ => {
                     return Err(Conflict {
                         key: KeyId::Slowdown,
-                        why: "it must be \"none\", \"table\" or the path of a .json file".to_string(),
+                        why: "it must be \"gpu\", \"none\" or the path of a .csv or .json file".to_string(),
                     });
                 }
             },

@@ -146,7 +146,7 @@ fn is_file(key: &Key, text: &str) -> bool {
         KeyKind::Path => true,
         KeyKind::Named => !text.starts_with('{') && text.ends_with(".toml"),
         _ if key.id == KeyId::Cdf => built_in_cdf(text).is_none(),
-        _ if key.id == KeyId::Slowdown => text.ends_with(".json"),
+        _ if key.id == KeyId::Slowdown => text.ends_with(".json") || text.ends_with(".csv"),
         _ => false,
     }
 }

@@ -39,6 +39,10 @@ fn random_job(rng: &mut Rng) -> String {
     }
     if pp > 1 {
         keys.push(format!("overlap_p2p = {}", rng.chance(50)));
+        if tp > 1 && rng.chance(50) {
+            keys.push("sequence_parallel = false".into());
+            keys.push("scatter_gather = true".into());
+        }
     }
     if !moe.is_empty() {
         keys.push(format!("ep = {}", if dp > 1 { 2 } else { 1 }));

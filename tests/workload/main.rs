@@ -16,6 +16,7 @@ mod knobs;
 mod memory;
 mod servers;
 mod training;
+mod validation;
 
 #[path = "../support/mod.rs"]
 mod support;

@@ -48,6 +48,8 @@ pub struct KernelFeatures {
     pub baseline: String,
     pub class: Class,
     pub op: CollectiveOp,
+    /// What the GPU's specification says of such a kernel beside communication.
+    pub own: f64,
     /// In the order of [`FEATURES`]; NaN: missing.
     values: [f32; FEATURES.len()],
 }
@@ -64,6 +66,10 @@ impl KernelFeatures {
             baseline: gpu.baseline.clone(),
             class: kernel.class(),
             op,
+            own: match kernel.class() {
+                Class::Gemm | Class::Attention => gpu.slowdown,
+                Class::Memory => gpu.slowdown_memory,
+            },
             values: [f32::NAN; FEATURES.len()],
         };
         let known = [

@@ -1,4 +1,4 @@
-//! Kernels that run beside communication take longer: by a table (Multiverse, section 4.1) or by boosted trees (Moye, section 6).
+//! Kernels that run beside communication take longer: by the GPU's specification, by a table (Multiverse, section 4.1) or by boosted trees (Moye, section 6).
 //!
 //! Part of compute. It is told how much of a kernel overlaps; what overlaps with what is the workload's.
 
@@ -15,6 +15,9 @@ pub use trees::Trees;
 pub enum Slowdown {
     /// Overlap costs nothing.
     None,
+    /// As the GPU's specification says.
+    Own,
+    /// Where no row applies, as the GPU's specification says.
     Table(SlowdownTable),
     /// The model predicts time beside communication over time alone; a prediction below 1 counts as 1.
     Trees(Trees),
@@ -25,7 +28,8 @@ impl Slowdown {
     pub fn factor(&self, features: &KernelFeatures) -> f64 {
         match self {
             Slowdown::None => 1.0,
-            Slowdown::Table(table) => table.factor(features),
+            Slowdown::Own => features.own,
+            Slowdown::Table(table) => table.factor(features).unwrap_or(features.own),
             Slowdown::Trees(trees) => {
                 let predicted = trees.predict(features) as f64;
                 // NaN, which a broken model may predict, counts as no slowdown as well.
@@ -61,10 +65,14 @@ mod tests {
         let timing = Timing::new(&Gpu::named("a800").unwrap(), None).unwrap();
         let gemm = Kernel::gemm(4096, 4096, 4096, Dtype::Bf16);
         let features = KernelFeatures::new(&timing, &gemm, CollectiveOp::AllReduce, 1 << 20);
-        let table = Slowdown::Table(SlowdownTable::shipped());
-        assert_eq!(table.stretched_ps(1_000_000, 1.0, &features), 1_178_000);
-        assert_eq!(table.stretched_ps(1_000_000, 0.5, &features), 1_089_000);
-        assert_eq!(table.stretched_ps(1_000_000, 0.0, &features), 1_000_000);
+        assert_eq!(Slowdown::Own.stretched_ps(1_000_000, 1.0, &features), 1_178_000);
+        assert_eq!(Slowdown::Own.stretched_ps(1_000_000, 0.5, &features), 1_089_000);
+        assert_eq!(Slowdown::Own.stretched_ps(1_000_000, 0.0, &features), 1_000_000);
+        let text = "gpu,kernel,communication,slowdown,source\na800,*,all-reduce,1.5,x\n";
+        let table = Slowdown::Table(SlowdownTable::parse("t.csv", text).unwrap());
+        assert_eq!(table.stretched_ps(1_000_000, 1.0, &features), 1_500_000);
+        let other = KernelFeatures::new(&timing, &gemm, CollectiveOp::AllGather, 1 << 20);
+        assert_eq!(table.stretched_ps(1_000_000, 1.0, &other), 1_178_000);
         assert_eq!(Slowdown::None.stretched_ps(1_000_000, 1.0, &features), 1_000_000);
         assert_eq!((overlap_ratio(100, 50), overlap_ratio(100, 500), overlap_ratio(0, 5)), (0.5, 1.0, 0.0));
     }

@@ -1,7 +1,5 @@
 //! A table of slowdowns by GPU, class of kernel and kind of communication.
 
-use std::sync::OnceLock;
-
 use serde::Deserialize;
 
 use super::KernelFeatures;
@@ -42,17 +40,6 @@ const OPS: [(&str, CollectiveOp); 7] = [
 ];
 
 impl SlowdownTable {
-    /// The table of the assets.
-    pub fn shipped() -> SlowdownTable {
-        static READ: OnceLock<SlowdownTable> = OnceLock::new();
-        let text = include_str!("../../../assets/kernels/slowdown.csv");
-        READ.get_or_init(|| {
-            SlowdownTable::parse("assets/kernels/slowdown.csv", text)
-                .expect("assets/kernels/slowdown.csv is read by a test")
-        })
-        .clone()
-    }
-
     /// Reads CSV with the header `gpu,kernel,communication,slowdown,source`: a GPU's name, `gemm`, `attention` or `memory`, a collective such as `all-reduce`; `*`: any; time
     /// beside communication over time alone.
     pub fn parse(file: &str, text: &str) -> Result<SlowdownTable, Error> {
@@ -70,12 +57,6 @@ impl SlowdownTable {
         Ok(SlowdownTable(entries))
     }
 
-    /// Rows of `over` are more particular than equal ones here.
-    pub fn overlaid(mut self, over: SlowdownTable) -> SlowdownTable {
-        self.0.extend(over.0);
-        self
-    }
-
     /// Whether any row applies to this GPU.
     pub fn knows(&self, gpu: &Gpu) -> bool {
         self.0
@@ -83,8 +64,8 @@ impl SlowdownTable {
             .any(|e| e.gpu.as_ref().is_none_or(|(name, baseline)| *name == gpu.name || *baseline == gpu.baseline))
     }
 
-    /// Time beside communication over time alone; 1 where no row applies.
-    pub fn factor(&self, features: &KernelFeatures) -> f64 {
+    /// Time beside communication over time alone, where a row applies.
+    pub fn factor(&self, features: &KernelFeatures) -> Option<f64> {
         let rank = |entry: &Entry| {
             let gpu = match &entry.gpu {
                 None => 0,
@@ -96,7 +77,7 @@ impl SlowdownTable {
             applies.then_some((gpu, entry.class.is_some(), entry.op.is_some()))
         };
         // `max_by_key` gives the last of equals.
-        self.0.iter().filter_map(|e| Some((rank(e)?, e.factor))).max_by_key(|r| r.0).map_or(1.0, |r| r.1)
+        self.0.iter().filter_map(|e| Some((rank(e)?, e.factor))).max_by_key(|r| r.0).map(|r| r.1)
     }
 }
 
@@ -146,7 +127,7 @@ mod tests {
         let table = SlowdownTable::parse("t.csv", text).unwrap();
         let factor = |gpu: &str, kernel: Kernel, op| {
             let timing = Timing::new(&Gpu::named(gpu).unwrap(), None).unwrap();
-            table.factor(&KernelFeatures::new(&timing, &kernel, op, 1))
+            table.factor(&KernelFeatures::new(&timing, &kernel, op, 1)).unwrap()
         };
         let (gemm, memory) = (Kernel::gemm(64, 64, 64, Dtype::Bf16), Kernel::Memory { name: "gelu", bytes: 1000 });
         assert_eq!(factor("h100", memory, CollectiveOp::AllReduce), 1.1);
@@ -155,16 +136,10 @@ mod tests {
         assert_eq!(factor("a100", gemm, CollectiveOp::AllToAll), 1.4);
         assert_eq!(factor("a100", memory, CollectiveOp::AllToAll), 1.5);
         assert_eq!(factor("a800", gemm, CollectiveOp::AllToAll), 1.5);
-        // No row applies.
-        assert_eq!(
-            SlowdownTable::shipped().factor(&KernelFeatures::new(
-                &Timing::new(&Gpu::named("h100").unwrap(), None).unwrap(),
-                &gemm,
-                CollectiveOp::AllReduce,
-                1
-            )),
-            1.0
-        );
+        let of_a800 =
+            SlowdownTable::parse("t.csv", "gpu,kernel,communication,slowdown,source\na800,*,*,1.5,x\n").unwrap();
+        let h100 = Timing::new(&Gpu::named("h100").unwrap(), None).unwrap();
+        assert_eq!(of_a800.factor(&KernelFeatures::new(&h100, &gemm, CollectiveOp::AllReduce, 1)), None);
     }
 
     #[test]

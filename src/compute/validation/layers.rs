@@ -3,8 +3,8 @@
 use super::{ComputeValidationRow, number, records};
 use crate::collective::CollectiveOp;
 use crate::compute::{
-    Among, Gpu, KernelFeatures, KernelRole, LayerKind, LayerStep, Pass, Site, Slowdown, SlowdownTable, Timing,
-    layer_kernels, layer_steps, overlap_ratio,
+    Among, Gpu, KernelFeatures, KernelRole, LayerKind, LayerStep, Pass, Site, Slowdown, Timing, layer_kernels,
+    layer_steps, overlap_ratio,
 };
 use crate::model::{Layout, Recompute, Transformer};
 
@@ -68,7 +68,7 @@ fn all_reduce_ps(bytes: u64) -> u64 {
 /// One rank's time for the steps: kernels in order on one stream, exchanges on another, each waiting as its step says; kernels beside an exchange take longer.
 fn span_ps(timing: &Timing, steps: &[LayerStep]) -> u64 {
     let (mut compute, mut exchange) = (0u64, 0u64);
-    let slowdown = Slowdown::Table(SlowdownTable::shipped());
+    let slowdown = Slowdown::Own;
     let mut awaited = Vec::new();
     for step in steps {
         match *step {

@@ -4,14 +4,13 @@
 //! their overlap.
 
 use super::placement::Purpose;
-use super::plan::Habits;
 use super::step::{Comm, Overlap, PassStep, Price};
 use crate::collective::CollectiveOp;
 use crate::compute::{self, Among, Kernel, LayerPart, Site};
 use crate::model::Layout;
 
 /// Steps of a pass of a layer.
-pub(super) fn compose(steps: &[compute::LayerStep], layout: &Layout, price: &Price, habits: Habits) -> Vec<PassStep> {
+pub(super) fn compose(steps: &[compute::LayerStep], layout: &Layout, price: &Price) -> Vec<PassStep> {
     let mut out = Vec::new();
     let mut i = 0;
     while i < steps.len() {
@@ -22,7 +21,7 @@ pub(super) fn compose(steps: &[compute::LayerStep], layout: &Layout, price: &Pri
             }
             compute::LayerStep::Exchange { among, op, bytes, needed_by } => {
                 let comm = Comm { name: comm_name(among, op), op, purpose: purpose(among), bytes };
-                let needed_by = if habits.before_2022 { next_part(&steps[i + 1..]).or(needed_by) } else { needed_by };
+                let needed_by = if layout.async_tp { needed_by } else { next_part(&steps[i + 1..]).or(needed_by) };
                 let before = match i.checked_sub(1).map(|b| steps[b]) {
                     Some(compute::LayerStep::Kernel { kernel, .. }) => Some(kernel),
                     _ => None,

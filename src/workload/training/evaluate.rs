@@ -164,12 +164,7 @@ fn walked(plan: &JobPlan, layout: &Layout, price: &Price) -> IterationBreakdown 
         .map(|(s, m)| (slowed(pass(s, false), m.0), slowed(pass(s, true), m.1)))
         .collect();
     let totals: Vec<(u64, u64)> = stages.iter().map(|(f, b)| (f.total(), b.total())).collect();
-    let gather = Comm {
-        name: "stage-gather",
-        op: CollectiveOp::AllGather,
-        purpose: Purpose::Tensor,
-        bytes: plan.gathered_bytes,
-    };
+    let gather = stage_gather(plan.gathered_bytes);
     let message_ps = if pp > 1 {
         price.machine.comm.message_ps(plan.message_bytes, price.pipeline_in_server()) + price.comm(&gather)
     } else {
@@ -241,6 +236,11 @@ fn walked(plan: &JobPlan, layout: &Layout, price: &Price) -> IterationBreakdown 
     };
     b.iteration = b.compute + b.tp + b.pp + b.dp + b.ep + b.cp + b.bubble + b.optimizer + b.other;
     b
+}
+
+/// What a stage's tensor-parallel ranks do with the shares of their input that each received; 0 bytes: nothing.
+pub(super) fn stage_gather(bytes: u64) -> Comm {
+    Comm { name: "stage-gather", op: CollectiveOp::AllGather, purpose: Purpose::Tensor, bytes }
 }
 
 /// Whose gradients the norm is taken over: sharded ones are everywhere.

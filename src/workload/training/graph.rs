@@ -3,7 +3,7 @@
 //! Layer: workload. Ranks of one pipeline stage do the same, so there are as many programs as pipeline ranks. Where experts are loaded unevenly, every
 //! rank computes as long as the busiest, for whom the others would wait at the next exchange.
 
-use super::evaluate::{gather_comms, norm_purpose, reduce_comms, sequence_grads};
+use super::evaluate::{gather_comms, norm_purpose, reduce_comms, sequence_grads, stage_gather};
 use super::placement::{Purpose, RankPlacement};
 use super::plan::{Held, JobPlan, Sync, buckets};
 use super::step::{Comm, Overlap, PassStep, piece, share};
@@ -368,7 +368,9 @@ impl Pen<'_, '_, '_> {
         let name = if backward { "recv-backward" } else { "recv-forward" };
         let message = Message { peer, bytes: self.plan.message_bytes, tag: tag(stage, backward), dim: Dim::Pp };
         let op = self.to.recv(name, message, Stream::comm_lane(Dim::Pp, lane), &deps);
-        self.pending.push(op);
+        let gather = stage_gather(self.plan.gathered_bytes);
+        let gathered = self.comm(&gather, &[op]);
+        self.pending.push(gathered.unwrap_or(op));
     }
 
     fn send(&mut self, stage: u32, backward: bool) {

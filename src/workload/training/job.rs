@@ -9,7 +9,7 @@ use super::graph::JobGraph;
 use super::machine::Machine;
 use super::other::{dlrm_plan, list_plan};
 use super::placement::RankPlacement;
-use super::plan::{Habits, Held, JobPlan, LayerPlan, Sync};
+use super::plan::{Held, JobPlan, LayerPlan, Sync};
 use super::shard;
 use super::step::{Comm, PassStep, Price};
 use crate::collective::CollectiveOp;
@@ -30,7 +30,7 @@ pub fn generate(model: &Model, layout: &Layout, machine: &Machine, iterations: u
     layout.check(model, layout.gpus())?;
     let placement = RankPlacement::new(layout)?;
     let price = Price::new(machine, &placement);
-    let plan = plan(model, layout, &price, Habits::default());
+    let plan = plan(model, layout, &price);
     let shares = match &model.body {
         ModelFamily::Transformer(t) => shares(t, layout),
         ModelFamily::Layers(_) | ModelFamily::Dlrm(_) => Vec::new(),
@@ -47,26 +47,16 @@ pub fn generate(model: &Model, layout: &Layout, machine: &Machine, iterations: u
 
 /// Iteration time and where it goes, without a graph.
 pub fn evaluate(model: &Model, layout: &Layout, machine: &Machine) -> Result<IterationBreakdown, TrainingError> {
-    evaluate_as(model, layout, machine, Habits::default())
-}
-
-/// [`evaluate`] with a framework's habits.
-pub fn evaluate_as(
-    model: &Model,
-    layout: &Layout,
-    machine: &Machine,
-    habits: Habits,
-) -> Result<IterationBreakdown, TrainingError> {
     layout.check(model, layout.gpus())?;
     let placement = RankPlacement::new(layout)?;
     let price = Price::new(machine, &placement);
-    Ok(breakdown(&plan(model, layout, &price, habits), layout, &price))
+    Ok(breakdown(&plan(model, layout, &price), layout, &price))
 }
 
 /// What each layer is, who has it, and what the optimizer takes.
-fn plan(model: &Model, layout: &Layout, price: &Price, habits: Habits) -> JobPlan {
+fn plan(model: &Model, layout: &Layout, price: &Price) -> JobPlan {
     let mut plan = match &model.body {
-        ModelFamily::Transformer(t) => transformer_plan(t, layout, price, habits),
+        ModelFamily::Transformer(t) => transformer_plan(t, layout, price),
         ModelFamily::Layers(layers) => list_plan(layers, layout, price),
         ModelFamily::Dlrm(dlrm) => dlrm_plan(dlrm, layout, price),
     };
@@ -75,8 +65,8 @@ fn plan(model: &Model, layout: &Layout, price: &Price, habits: Habits) -> JobPla
     plan
 }
 
-fn transformer_plan(model: &Transformer, layout: &Layout, price: &Price, habits: Habits) -> JobPlan {
-    let layers = KINDS.iter().map(|&k| layer(model, layout, price, k, habits)).collect();
+fn transformer_plan(model: &Transformer, layout: &Layout, price: &Price) -> JobPlan {
+    let layers = KINDS.iter().map(|&k| layer(model, layout, price, k)).collect();
     let mut stages = Vec::new();
     let mut next = 0;
     for n in layout.chunk_layers(model.layers) {
@@ -87,7 +77,7 @@ fn transformer_plan(model: &Transformer, layout: &Layout, price: &Price, habits:
     stages.last_mut().expect("there is a stage").push(kind_index(LayerKind::Logits));
     let tokens = layout.seq as u64 / layout.cp as u64 * layout.microbatch as u64;
     // With sequence parallelism a rank's activations between layers are its share of the sequence.
-    let scattered = habits.scatter_gather && !layout.sequence_parallel && layout.tp > 1;
+    let scattered = layout.scatter_gather && !layout.sequence_parallel && layout.tp > 1;
     let own = if layout.sequence_parallel || scattered { tokens / layout.tp as u64 } else { tokens };
     let each = model.hidden as u64 * layout.bytes.activations as u64;
     let mut plan = JobPlan {
@@ -110,7 +100,7 @@ fn kind_index(kind: LayerKind) -> u16 {
     KINDS.iter().position(|&k| k == kind).expect("KINDS lists every kind") as u16
 }
 
-fn layer(model: &Transformer, layout: &Layout, price: &Price, kind: LayerKind, habits: Habits) -> LayerPlan {
+fn layer(model: &Transformer, layout: &Layout, price: &Price, kind: LayerKind) -> LayerPlan {
     let held = match kind {
         LayerKind::Embedding => shard::embedding(model, layout),
         LayerKind::Dense => shard::dense_layer(model, layout),
@@ -121,10 +111,10 @@ fn layer(model: &Transformer, layout: &Layout, price: &Price, kind: LayerKind, h
         },
         LayerKind::Logits => shard::head(model, layout),
     };
-    let pass = |pass| compose(&layer_steps(model, layout, kind, pass), layout, price, habits);
+    let pass = |pass| compose(&layer_steps(model, layout, kind, pass), layout, price);
     let mut backward = pass(Pass::Recompute);
     backward.extend(pass(Pass::Backward));
-    if habits.before_2022 {
+    if !layout.fused_grad_accumulation {
         // The 16-bit gradient is read, the kept one read and written.
         let bytes = (held.dense + held.expert) * (2 + 2 * layout.bytes.grads as u64);
         let ps = price.machine.kernels.kernel_ps(&Kernel::Memory { name: "gradient-accumulate", bytes });

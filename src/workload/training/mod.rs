@@ -15,15 +15,13 @@ mod placement;
 mod plan;
 mod shard;
 mod step;
-pub mod validation;
 
 pub use cluster::Cluster;
 pub use error::TrainingError;
 pub use evaluate::IterationBreakdown;
-pub use job::{evaluate, evaluate_as, generate};
+pub use job::{evaluate, generate};
 pub use machine::{CommCost, KernelCost, Machine};
 pub use placement::{Coords, Purpose, RankPlacement, ServerSpan};
-pub use plan::Habits;
 
 #[cfg(test)]
 pub(crate) mod tests {

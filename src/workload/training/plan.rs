@@ -5,16 +5,6 @@
 use super::step::{PassStep, Price, Spent};
 use crate::model::{Framework, Layout};
 
-/// What a framework's version does that its layout does not say.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Habits {
-    /// Without sequence parallelism every tensor-parallel rank has a stage's whole output. Megatron's first versions sent a share each and gathered it behind the network
-    /// (Narayanan et al., Section 4.1); later ones send it whole.
-    pub scatter_gather: bool,
-    /// Megatron before 2022: all-reduces of the backward pass hold up the gradients of weights, which are added to the kept ones by kernels of their own.
-    pub before_2022: bool,
-}
-
 /// Parameters that one rank holds, by who holds copies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Held {

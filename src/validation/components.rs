@@ -1,0 +1,69 @@
+//! Rows that are no experiments: formulas, single kernels and layers, what a rank holds. The layer that predicts them has them.
+//!
+//! Layer: validation. Converts them into one form.
+
+use super::row::{Use, ValidationRow};
+use crate::batch::closed_forms::ClosedFormError;
+use crate::{batch, collective, compute, memory};
+
+/// Sizes of at most this are shown but do not count.
+const SMALL: u64 = 1 << 20;
+
+pub(super) fn closed_forms() -> Result<Vec<ValidationRow>, ClosedFormError> {
+    let row = |r: &batch::closed_forms::ClosedFormRow| {
+        ValidationRow::new("closed-forms", r.table, Use::Checked, &r.name, r.unit, [r.formula, r.simulated], r.note)
+    };
+    Ok(batch::closed_forms::rows()?.iter().map(row).collect())
+}
+
+pub(super) fn collectives() -> Vec<ValidationRow> {
+    let row = |r: &collective::validation::CollectiveValidationRow| {
+        let table = if r.unit == "us" { "nccl_tests_sweeps" } else { "nccl_point_values" };
+        let row =
+            ValidationRow::new("collectives", table, Use::Fitted, &r.name, r.unit, [r.measured, r.simulated], &r.note);
+        ValidationRow { counts: r.bytes > SMALL, ..row }
+    };
+    collective::validation::rows().iter().map(row).collect()
+}
+
+/// Rows of `compute`; the unit tells the published table.
+fn computed(
+    suite: &'static str,
+    rows: &[compute::validation::ComputeValidationRow],
+    table: fn(&compute::validation::ComputeValidationRow) -> (&'static str, Use),
+) -> Vec<ValidationRow> {
+    let row = |r: &compute::validation::ComputeValidationRow| {
+        let (table, used) = table(r);
+        ValidationRow::new(suite, table, used, &r.name, r.unit, [r.measured, r.simulated], &r.note)
+    };
+    rows.iter().map(row).collect()
+}
+
+pub(super) fn kernels() -> Vec<ValidationRow> {
+    let table = |r: &compute::validation::ComputeValidationRow| {
+        (if r.name.contains(" seq ") { "flash_attention_tflops" } else { "gemm_mamf and gemm_points" }, Use::Fitted)
+    };
+    computed("kernels", &compute::validation::kernels(), table)
+}
+
+pub(super) fn layers() -> Vec<ValidationRow> {
+    let table = |r: &compute::validation::ComputeValidationRow| {
+        if r.unit == "ms" {
+            ("seqsel_table4_layer_times", Use::Fitted)
+        } else {
+            ("aicb_aiob_a100_op_times", Use::Checked)
+        }
+    };
+    computed("layers", &compute::validation::layers(), table)
+}
+
+pub(super) fn memory() -> Vec<ValidationRow> {
+    let table = |name: &str| {
+        ["seqsel Fig. 1", "seqsel Fig. 7", "Moye Table 8"].into_iter().find(|t| name.starts_with(t)).unwrap_or("others")
+    };
+    let row = |r: &memory::validation::MemoryValidationRow| {
+        let values = [r.measured, r.simulated];
+        ValidationRow::new("memory", table(&r.name), Use::Fitted, &r.name, r.unit, values, &r.note)
+    };
+    memory::validation::rows().iter().map(row).collect()
+}

@@ -1,0 +1,123 @@
+//! Measured values beside a sweep file, as CSV.
+//!
+//! Layer: validation. Reads text that is at hand; runs nothing.
+
+use serde::Deserialize;
+
+use super::row::Use;
+use crate::results::record::OUTCOME;
+use crate::results::{Cell, ExperimentRecord};
+
+/// One measured value of an experiment.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MeasuredRow {
+    /// `exp_id` of its experiment in the sweep.
+    pub experiment: u64,
+    pub name: String,
+    pub value: f64,
+    pub unit: Unit,
+    #[serde(rename = "use")]
+    pub used: Use,
+    /// Where in the table's source it stands.
+    pub source: String,
+    /// What its source says of it, or why it is off.
+    pub note: String,
+}
+
+/// What a value is in, and by that which column of `results.csv` it is held against.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+pub enum Unit {
+    #[serde(rename = "s")]
+    Seconds,
+    #[serde(rename = "us")]
+    Microseconds,
+    #[serde(rename = "tokens/s/GPU")]
+    TokensPerSecondPerGpu,
+    #[serde(rename = "GB/s")]
+    BusGigabytesPerSecond,
+    #[serde(rename = "GiB")]
+    PeakGibibytes,
+}
+
+impl Unit {
+    /// As tables show it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Unit::Seconds => "s",
+            Unit::Microseconds => "us",
+            Unit::TokensPerSecondPerGpu => "tokens/s/GPU",
+            Unit::BusGigabytesPerSecond => "GB/s",
+            Unit::PeakGibibytes => "GiB",
+        }
+    }
+
+    /// The column of `results.csv`, and how many of the column's units one of these is.
+    pub fn column(self) -> (&'static str, f64) {
+        match self {
+            Unit::Seconds => ("iteration_time_ns", 1e9),
+            Unit::Microseconds => ("iteration_time_ns", 1e3),
+            Unit::TokensPerSecondPerGpu => ("tokens_per_s_per_gpu", 1.0),
+            Unit::BusGigabytesPerSecond => ("busbw_gbps", 8.0),
+            Unit::PeakGibibytes => ("peak_memory_bytes", (1u64 << 30) as f64),
+        }
+    }
+
+    /// What a row of results says, in this unit.
+    pub(super) fn of(self, record: &ExperimentRecord) -> Option<f64> {
+        let (name, per_unit) = self.column();
+        let column = OUTCOME.iter().find(|c| c.name == name).expect("a test reads every unit's column");
+        let cell: Cell = (column.cell)(record);
+        cell.number().map(|n| n / per_unit)
+    }
+}
+
+/// Reads `experiment,name,value,unit,use,source,note` with a header; lines that begin with # are comments. The error names the line.
+pub(super) fn parse(text: &str) -> Result<Vec<MeasuredRow>, String> {
+    let mut reader = csv::ReaderBuilder::new().comment(Some(b'#')).from_reader(text.as_bytes());
+    let mut rows = Vec::new();
+    for row in reader.deserialize::<MeasuredRow>() {
+        let row = row.map_err(|e| e.to_string())?;
+        if !(row.value.is_finite() && row.value > 0.0) {
+            return Err(format!(
+                "experiment {}: value = {}; a number above 0 would be right",
+                row.experiment, row.value
+            ));
+        }
+        rows.push(row);
+    }
+    Ok(rows)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_unit_has_its_column() {
+        for unit in [
+            Unit::Seconds,
+            Unit::Microseconds,
+            Unit::TokensPerSecondPerGpu,
+            Unit::BusGigabytesPerSecond,
+            Unit::PeakGibibytes,
+        ] {
+            assert!(OUTCOME.iter().any(|c| c.name == unit.column().0), "{unit:?}");
+        }
+    }
+
+    #[test]
+    fn faults_are_told() {
+        let header = "experiment,name,value,unit,use,source,note\n";
+        for (line, word) in [
+            ("0,a,1,h,fitted,x,", "GiB"),
+            ("0,a,1,s,guessed,x,", "checked"),
+            ("0,a,-1,s,fitted,x,", "above 0"),
+            ("0,a,1,s,fitted,x", "line: 2"),
+        ] {
+            let error = parse(&format!("{header}{line}\n")).unwrap_err();
+            assert!(error.contains(word), "{line}: {error}");
+        }
+        assert_eq!(parse(&format!("# where from\n{header}0,a,1.5,s,fitted,x,\n")).unwrap().len(), 1);
+    }
+}

@@ -1,0 +1,132 @@
+//! The validation suites: what each is held against, the bounds, and its rows.
+//!
+//! Layer: validation.
+
+use std::path::Path;
+
+use super::components;
+use super::row::{Use, ValidationRow};
+use super::run;
+use super::tables::{self, TableError};
+use crate::batch::closed_forms::ClosedFormError;
+use crate::session::SessionError;
+
+/// A suite of `hyperfold validate`.
+pub struct Suite {
+    pub name: &'static str,
+    pub about: &'static str,
+    /// On the mean absolute relative error of each of its tables, of fitted rows and of checked ones.
+    bounds: [f64; 2],
+    parts: Parts,
+}
+
+/// Where a suite's rows come from.
+enum Parts {
+    /// Not available in this version.
+    None,
+    /// Sweep files with measured values, in the folder of the suite's name.
+    Sweeps,
+    /// What is no experiment.
+    Components(fn() -> Result<Vec<ValidationRow>, ClosedFormError>),
+}
+
+/// Why a suite has no rows.
+#[derive(Debug, thiserror::Error)]
+pub enum SuiteError {
+    #[error("the suite `{name}` ({about}) is not available in this version")]
+    Missing { name: &'static str, about: &'static str },
+    #[error(
+        "{file} has no sweeps with measured values; the suite `{suite}` looks for {file}/*.toml, each with a .csv of its name"
+    )]
+    Empty { suite: &'static str, file: String },
+    #[error(transparent)]
+    Table(#[from] TableError),
+    #[error(transparent)]
+    Session(Box<SessionError>),
+    #[error(transparent)]
+    ClosedForm(#[from] ClosedFormError),
+}
+
+/// All suites, in the order in which they are printed.
+pub static SUITES: [Suite; 7] = [
+    Suite {
+        name: "reference",
+        about: "flow completion times against the packet-level reference",
+        bounds: [0.01, 0.01],
+        parts: Parts::None,
+    },
+    Suite {
+        name: "closed-forms",
+        about: "collectives and pipelines against their formulas",
+        bounds: [0.005, 0.005],
+        parts: Parts::Components(components::closed_forms),
+    },
+    Suite {
+        name: "kernels",
+        about: "times of single kernels against published measurements",
+        bounds: [0.15, 0.15],
+        parts: Parts::Components(|| Ok(components::kernels())),
+    },
+    Suite {
+        name: "layers",
+        about: "times of transformer layers against published measurements",
+        bounds: [0.1, 0.1],
+        parts: Parts::Components(|| Ok(components::layers())),
+    },
+    Suite {
+        name: "collectives",
+        about: "collective operations against runs of nccl-tests, above 1 MiB",
+        bounds: [0.08, 0.08],
+        parts: Parts::Components(|| Ok(components::collectives())),
+    },
+    Suite {
+        name: "training",
+        about: "training steps against published measurements",
+        bounds: [0.05, 0.08],
+        parts: Parts::Sweeps,
+    },
+    Suite {
+        name: "memory",
+        about: "memory of training against published measurements",
+        bounds: [0.03, 0.03],
+        parts: Parts::Components(|| Ok(components::memory())),
+    },
+];
+
+impl Suite {
+    /// Whether this version has it.
+    pub fn available(&self) -> bool {
+        !matches!(self.parts, Parts::None)
+    }
+
+    /// What the mean absolute error of a table's rows of a use may be.
+    pub fn bound(&self, used: Use) -> f64 {
+        match used {
+            Use::Fitted => self.bounds[0],
+            Use::Checked => self.bounds[1],
+        }
+    }
+
+    /// Its rows, by table. Sweeps are the program's own, or those of `folder/NAME`.
+    ///
+    /// # Errors
+    /// There is no such suite, or its sweeps cannot be run.
+    pub fn rows(&self, folder: Option<&Path>) -> Result<Vec<ValidationRow>, SuiteError> {
+        match &self.parts {
+            Parts::None => Err(SuiteError::Missing { name: self.name, about: self.about }),
+            Parts::Components(rows) => Ok(rows()?),
+            Parts::Sweeps => {
+                let tables = tables::tables(self.name, folder)?;
+                if let (true, Some(folder)) = (tables.is_empty(), folder) {
+                    let file = folder.join(self.name).display().to_string();
+                    return Err(SuiteError::Empty { suite: self.name, file });
+                }
+                let mut rows = Vec::new();
+                for table in &tables {
+                    rows.extend(run::rows(self.name, table).map_err(|e| SuiteError::Session(Box::new(e)))?);
+                }
+                Ok(rows)
+            }
+        }
+    }
+}

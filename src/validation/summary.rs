@@ -1,0 +1,111 @@
+//! What the rows of a table come to.
+//!
+//! Layer: validation.
+
+use super::row::{Use, ValidationRow};
+
+/// Errors of the rows of one table, one use and one unit. Errors are relative; 0.05 is 5 %.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Summary {
+    pub table: String,
+    pub used: Use,
+    pub unit: String,
+    /// Rows, rows that count, and those of them without a result.
+    pub rows: usize,
+    pub counted: usize,
+    pub without_result: usize,
+    /// Mean of the absolute errors, and of the errors: above 0, too large.
+    pub mean: f64,
+    pub bias: f64,
+    /// 90th percentile of the absolute errors, nearest rank.
+    pub p90: f64,
+    /// Error and name of the row that is furthest off.
+    pub worst: Option<(f64, String)>,
+    pub bound: f64,
+}
+
+impl Summary {
+    /// PRECONDITION: the rows are of one table, use and unit; there is at least one.
+    fn of(rows: &[&ValidationRow], bound: f64) -> Summary {
+        let counted: Vec<&&ValidationRow> = rows.iter().filter(|r| r.counts).collect();
+        let errors: Vec<(f64, &str)> = counted.iter().filter_map(|r| Some((r.rel_error?, r.name.as_str()))).collect();
+        let mut sizes: Vec<f64> = errors.iter().map(|e| e.0.abs()).collect();
+        sizes.sort_by(f64::total_cmp);
+        let mean = |sum: f64| if errors.is_empty() { 0.0 } else { sum / errors.len() as f64 };
+        let worst = errors.iter().max_by(|a, b| a.0.abs().total_cmp(&b.0.abs()));
+        Summary {
+            table: rows[0].table.clone(),
+            used: rows[0].used,
+            unit: rows[0].unit.clone(),
+            rows: rows.len(),
+            counted: counted.len(),
+            without_result: counted.len() - errors.len(),
+            mean: mean(sizes.iter().sum()),
+            bias: mean(errors.iter().map(|e| e.0).sum()),
+            p90: sizes.get((sizes.len() * 9).div_ceil(10).saturating_sub(1)).copied().unwrap_or(0.0),
+            worst: worst.map(|(error, name)| (*error, name.to_string())),
+            bound,
+        }
+    }
+
+    /// One for each table, use and unit, in the order in which they first appear, fitted ones first. `bound` says what the mean of such rows may be.
+    pub fn each(rows: &[ValidationRow], bound: impl Fn(Use) -> f64) -> Vec<Summary> {
+        let mut kinds: Vec<(Use, &str, &str)> = Vec::new();
+        for row in rows {
+            let kind = (row.used, row.table.as_str(), row.unit.as_str());
+            if !kinds.contains(&kind) {
+                kinds.push(kind);
+            }
+        }
+        kinds.sort_by_key(|k| k.0);
+        let of = |&(used, table, unit): &(Use, &str, &str)| {
+            let own: Vec<&ValidationRow> =
+                rows.iter().filter(|r| r.used == used && r.table == table && r.unit == unit).collect();
+            Summary::of(&own, bound(used))
+        };
+        kinds.iter().map(of).collect()
+    }
+
+    /// A row without a number to compare is a miss, never a pass.
+    pub fn within(&self) -> bool {
+        self.mean <= self.bound && self.without_result == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(table: &str, used: Use, name: &str, values: [f64; 2]) -> ValidationRow {
+        ValidationRow::new("s", table, used, name, "ms", values, "")
+    }
+
+    #[test]
+    fn means_are_per_table_and_use_and_over_rows_that_count() {
+        let small = ValidationRow { counts: false, ..row("a", Use::Fitted, "small", [10.0, 20.0]) };
+        let rows = [
+            row("a", Use::Checked, "zero", [10.0, 9.0]),
+            row("a", Use::Fitted, "one", [100.0, 102.0]),
+            row("b", Use::Fitted, "two", [4.0, 3.0]),
+            row("a", Use::Fitted, "three", [50.0, 48.0]),
+            small,
+        ];
+        let s = Summary::each(&rows, |_| 0.05);
+        let kinds: Vec<(&str, Use, usize, usize)> =
+            s.iter().map(|s| (s.table.as_str(), s.used, s.rows, s.counted)).collect();
+        assert_eq!(kinds, [("a", Use::Fitted, 3, 2), ("b", Use::Fitted, 1, 1), ("a", Use::Checked, 1, 1)]);
+        assert!((s[0].mean - 0.03).abs() < 1e-12 && (s[0].bias + 0.01).abs() < 1e-12 && s[0].within());
+        assert_eq!((s[0].p90, s[0].worst.clone()), (0.04, Some((-0.04, "three".to_string()))));
+        assert!((s[1].mean - 0.25).abs() < 1e-12 && !s[1].within());
+    }
+
+    #[test]
+    fn what_cannot_be_compared_is_a_miss() {
+        for values in [[0.0, 1.0], [1.0, f64::NAN]] {
+            let none = row("a", Use::Checked, "none", values);
+            assert_eq!(none.rel_error, None);
+            let s = &Summary::each(&[none], |_| 0.05)[0];
+            assert!(!s.within() && s.without_result == 1);
+        }
+    }
+}
