@@ -109,7 +109,7 @@ impl Share {
 
 #[cfg(test)]
 mod tests {
-    use super::super::validation::seqsel;
+    use crate::memory::validation::seqsel;
     use super::*;
     use crate::model::parameters;
 
