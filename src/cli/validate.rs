@@ -8,7 +8,7 @@ use super::args::ValidateArgs;
 use super::exit::{CliError, Exit};
 use super::say;
 use super::table::TextTable;
-use crate::validation::{SUITES, Suite, Summary, ValidationRow};
+use crate::validation::{ErrorSummary, SUITES, Suite, ValidationRow};
 
 /// Prints the error table of a suite, or of all that there are.
 ///
@@ -28,8 +28,8 @@ pub fn execute(args: &ValidateArgs) -> Result<Exit, CliError> {
     let mut all_within = true;
     for suite in chosen {
         let rows = suite.rows(args.folder.as_deref()).map_err(CliError::bad_input)?;
-        let summaries = Summary::each(&rows, |used| suite.bound(used));
-        all_within &= summaries.iter().all(Summary::within);
+        let summaries = ErrorSummary::each(&rows, |used| suite.bound(used));
+        all_within &= summaries.iter().all(ErrorSummary::within);
         let lines = match (args.json, args.markdown) {
             (true, _) => rows.iter().map(as_json).collect(),
             (_, true) => as_markdown(&summaries),
@@ -44,7 +44,7 @@ fn as_json(row: &ValidationRow) -> String {
     serde_json::to_string(row).expect("plain numbers and strings serialise")
 }
 
-fn as_text(suite: &Suite, rows: &[ValidationRow], summaries: &[Summary]) -> Vec<String> {
+fn as_text(suite: &Suite, rows: &[ValidationRow], summaries: &[ErrorSummary]) -> Vec<String> {
     let mut out = vec![format!("{}: {}", suite.name, suite.about)];
     for summary in summaries {
         let mut table = TextTable::new(["name", "unit", "measured", "simulated", "error", "note"]);
@@ -75,7 +75,7 @@ fn as_text(suite: &Suite, rows: &[ValidationRow], summaries: &[Summary]) -> Vec<
 const HEADER: [&str; 11] =
     ["table", "use", "unit", "n", "no result", "mean error", "bias", "90th", "worst", "worst row", "bound"];
 
-fn cells(s: &Summary) -> Vec<String> {
+fn cells(s: &ErrorSummary) -> Vec<String> {
     let (worst, name) = s.worst.clone().map_or(("none".to_string(), String::new()), |(e, name)| (signed(e), name));
     let verdict = if s.within() { "within" } else { "EXCEEDED" };
     vec![
@@ -94,7 +94,7 @@ fn cells(s: &Summary) -> Vec<String> {
 }
 
 /// The summary as the README shows it.
-fn as_markdown(summaries: &[Summary]) -> Vec<String> {
+fn as_markdown(summaries: &[ErrorSummary]) -> Vec<String> {
     let row = |cells: &[String]| format!("| {} |", cells.join(" | "));
     let mut out = vec![row(&HEADER.map(str::to_string)), row(&HEADER.map(|_| "---".to_string()))];
     out.extend(summaries.iter().map(|s| row(&cells(s))));
@@ -136,7 +136,7 @@ mod tests {
             row("b", Use::Fitted, "two", [4.0, 3.0], "why"),
             row("a", Use::Fitted, "three", [50.0, 48.0], ""),
         ];
-        let summaries = Summary::each(&rows, |_| 0.05);
+        let summaries = ErrorSummary::each(&rows, |_| 0.05);
         insta::assert_snapshot!(as_text(&SUITES[0], &rows, &summaries).join("\n"));
         insta::assert_snapshot!(as_json(&rows[0]));
         insta::assert_snapshot!(as_markdown(&summaries).join("\n"));

@@ -109,8 +109,8 @@ impl Share {
 
 #[cfg(test)]
 mod tests {
-    use super::super::validation::seqsel;
     use super::*;
+    use crate::memory::validation::seqsel;
     use crate::model::parameters;
 
     /// What all ranks hold together is the model, but for what is replicated.

@@ -14,5 +14,5 @@ mod tables;
 pub use measured::{MeasuredRow, Unit};
 pub use row::{Use, ValidationRow};
 pub use suites::{SUITES, Suite, SuiteError};
-pub use summary::Summary;
+pub use summary::ErrorSummary;
 pub use tables::{MeasuredTable, TableError};

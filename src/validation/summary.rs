@@ -6,7 +6,7 @@ use super::row::{Use, ValidationRow};
 
 /// Errors of the rows of one table, one use and one unit. Errors are relative; 0.05 is 5 %.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Summary {
+pub struct ErrorSummary {
     pub table: String,
     pub used: Use,
     pub unit: String,
@@ -24,16 +24,16 @@ pub struct Summary {
     pub bound: f64,
 }
 
-impl Summary {
+impl ErrorSummary {
     /// PRECONDITION: the rows are of one table, use and unit; there is at least one.
-    fn of(rows: &[&ValidationRow], bound: f64) -> Summary {
+    fn of(rows: &[&ValidationRow], bound: f64) -> ErrorSummary {
         let counted: Vec<&&ValidationRow> = rows.iter().filter(|r| r.counts).collect();
         let errors: Vec<(f64, &str)> = counted.iter().filter_map(|r| Some((r.rel_error?, r.name.as_str()))).collect();
         let mut sizes: Vec<f64> = errors.iter().map(|e| e.0.abs()).collect();
         sizes.sort_by(f64::total_cmp);
         let mean = |sum: f64| if errors.is_empty() { 0.0 } else { sum / errors.len() as f64 };
         let worst = errors.iter().max_by(|a, b| a.0.abs().total_cmp(&b.0.abs()));
-        Summary {
+        ErrorSummary {
             table: rows[0].table.clone(),
             used: rows[0].used,
             unit: rows[0].unit.clone(),
@@ -49,7 +49,7 @@ impl Summary {
     }
 
     /// One for each table, use and unit, in the order in which they first appear, fitted ones first. `bound` says what the mean of such rows may be.
-    pub fn each(rows: &[ValidationRow], bound: impl Fn(Use) -> f64) -> Vec<Summary> {
+    pub fn each(rows: &[ValidationRow], bound: impl Fn(Use) -> f64) -> Vec<ErrorSummary> {
         let mut kinds: Vec<(Use, &str, &str)> = Vec::new();
         for row in rows {
             let kind = (row.used, row.table.as_str(), row.unit.as_str());
@@ -61,7 +61,7 @@ impl Summary {
         let of = |&(used, table, unit): &(Use, &str, &str)| {
             let own: Vec<&ValidationRow> =
                 rows.iter().filter(|r| r.used == used && r.table == table && r.unit == unit).collect();
-            Summary::of(&own, bound(used))
+            ErrorSummary::of(&own, bound(used))
         };
         kinds.iter().map(of).collect()
     }
@@ -90,7 +90,7 @@ mod tests {
             row("a", Use::Fitted, "three", [50.0, 48.0]),
             small,
         ];
-        let s = Summary::each(&rows, |_| 0.05);
+        let s = ErrorSummary::each(&rows, |_| 0.05);
         let kinds: Vec<(&str, Use, usize, usize)> =
             s.iter().map(|s| (s.table.as_str(), s.used, s.rows, s.counted)).collect();
         assert_eq!(kinds, [("a", Use::Fitted, 3, 2), ("b", Use::Fitted, 1, 1), ("a", Use::Checked, 1, 1)]);
@@ -104,7 +104,7 @@ mod tests {
         for values in [[0.0, 1.0], [1.0, f64::NAN]] {
             let none = row("a", Use::Checked, "none", values);
             assert_eq!(none.rel_error, None);
-            let s = &Summary::each(&[none], |_| 0.05)[0];
+            let s = &ErrorSummary::each(&[none], |_| 0.05)[0];
             assert!(!s.within() && s.without_result == 1);
         }
     }

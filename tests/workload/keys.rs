@@ -42,6 +42,7 @@ fn contexts() -> Vec<Vec<(KeyId, &'static str)>> {
         (KeyId::ServerXml, "a.xml"),
     ]);
     all.push([MODEL, &[(KeyId::Kernels, "k.csv")]].concat());
+    all.push([MODEL, &[(KeyId::SequenceParallel, "false")]].concat());
     all.push(vec![
         (KeyId::WorkloadKind, "collective"),
         (KeyId::Op, "all-reduce"),
