@@ -165,6 +165,8 @@ const KNOBS: &[Knob] = &[
     ("workload.start_overhead_ns", "all-reduce", &[], "2000"),
     ("workload.start_overhead_ns", "dense", &[], "2000"),
     ("workload.work_queue_latency_ns", "all-reduce", &[], "2000"),
+    ("workload.collective_overhead", "all-reduce", &[], "measured"),
+    ("workload.collective_overhead", "dense", &[], "measured"),
     ("workload.rendezvous_ns", "all-reduce", &[], "3000"),
     ("workload.nccl.NCCL_ALGO", "large", &["workload.nccl.NCCL_ALGO=Ring"], "Tree"),
     ("workload.nccl.NCCL_PROTO", "all-reduce", &["workload.nccl.NCCL_PROTO=Simple"], "LL"),
