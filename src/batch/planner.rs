@@ -262,7 +262,7 @@ impl<'a> ClusterPlanner<'a> {
         let schedule = schedule.map_err(|e| e.to_string())?;
         let message_ps = c.start_overhead_ps + c.work_queue_latency_ps;
         let overheads = match c.measured_overhead {
-            true => self.measured(asked, shape, algorithm, choice, &schedule).plus(message_ps),
+            true => self.measured(asked, shape, environment, algorithm, choice, &schedule).plus(message_ps),
             false => Overheads::each(message_ps),
         };
         Ok(CollectivePlan::Transfers { schedule: Arc::new(schedule), protocol: choice.protocol, overheads })
@@ -273,6 +273,7 @@ impl<'a> ClusterPlanner<'a> {
         &self,
         asked: &Asked,
         shape: usize,
+        environment: &Env,
         algorithm: Algorithm,
         choice: Choice,
         schedule: &Schedule,
@@ -280,7 +281,6 @@ impl<'a> ClusterPlanner<'a> {
         let (c, system) = (self.communication, self.system);
         let (shape, at) = &self.shapes[shape];
         let alone = MemberPlacement { sharing: 1, ..*at };
-        let environment = &self.environments.0[Environments::index(general(c.algorithm))];
         let communicator = Communicator::new(&alone, system, environment);
         let nics: Vec<u32> = asked.members.iter().map(|&rank| self.network.nics[rank as usize]).collect();
         let (payload, wire) = self.network.payload_share;

@@ -108,11 +108,7 @@ fn summarised(args: &CompareArgs) -> anyhow::Result<Exit> {
     let (mut sections, mut hit) = verdicts(&study, &gates, args.allow_unmatched)?;
     if !gates.is_empty() && incomplete::section(&study).is_some() {
         hit = true;
-        sections
-            .iter_mut()
-            .filter(|s| s.kind == "gates")
-            .flat_map(|s| &mut s.rows)
-            .for_each(|row| row[PASSED] = false.into());
+        pass_none(&mut sections);
     }
     let gates = sections.iter().find(|s| s.kind == "gates");
     compare_summary::lines(&study, &args.dirs, metric.as_ref(), gates)?.iter().for_each(|line| say(line));
@@ -151,11 +147,7 @@ fn findings(args: &CompareArgs, interrupt: &Interrupt) -> anyhow::Result<(Vec<Se
     if let Some(mut incomplete) = incomplete::section(&study) {
         if !gates.is_empty() {
             hit = true;
-            sections
-                .iter_mut()
-                .filter(|s| s.kind == "gates")
-                .flat_map(|s| &mut s.rows)
-                .for_each(|row| row[PASSED] = false.into());
+            pass_none(&mut sections);
             incomplete.notes.push(
                 "no gate passes as long as experiments are missing; `hyperfold run` with --resume runs them".into(),
             );
@@ -231,6 +223,12 @@ fn timeline(study: &Study, pick: Pick, interrupt: &Interrupt) -> anyhow::Result<
 
 /// Where the table of gates says whether one has passed.
 const PASSED: usize = 1;
+
+/// No gate passes as long as experiments are missing.
+fn pass_none(sections: &mut [Section]) {
+    let gates = sections.iter_mut().filter(|s| s.kind == "gates");
+    gates.flat_map(|s| &mut s.rows).for_each(|row| row[PASSED] = false.into());
+}
 
 /// The gates' verdicts, and whether one was hit. A base that an experiment lacks cannot be held against it: unless that is allowed, it is a hit.
 fn verdicts(

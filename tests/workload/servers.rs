@@ -8,6 +8,8 @@ use hyperfold::engine::{cpu, grow};
 use hyperfold::sweep::{self, SetOverrides};
 use hyperfold::workload::tasks::Work;
 
+use crate::support::program::{Folder, hyperfold};
+
 fn config(base: &str) -> hyperfold::spec::Config {
     let text = format!("name = \"servers\"\n[base]\n{base}\n");
     let sweep = sweep::parse(&text, Path::new("servers.toml"), &SetOverrides(Vec::new()))
@@ -248,4 +250,22 @@ fn packets_are_near_measured_sweeps() {
         println!("{server}: {:.1} % below 1 MiB, {:.1} % from there on", below * 100.0, above * 100.0);
         assert!(below < small && above < large, "{server}: {below} below 1 MiB, {above} from there on");
     }
+}
+
+#[test]
+fn results_name_how_a_collective_was_carried_out() {
+    let sweep = |gpus: u32, algorithms: &str| {
+        format!(
+            "name = \"named\"\n[base]\ncluster = {{ server = \"aws-p5\", gpus = {gpus} }}\nworkload = {{ kind = \"collective\", op = \"all-reduce\", bytes = 65536, protocol = \"Simple\", channels = 4 }}\n[axes]\n\"workload.algorithm\" = [{algorithms}]\n"
+        )
+    };
+    let folder = Folder::new(&[("two.toml", &sweep(16, "\"ring\", \"tree\"")), ("one.toml", &sweep(8, "\"nvls\""))]);
+    let columns = |name: &str| {
+        let ran = hyperfold(folder.path(), &["run", &format!("{name}.toml"), "--out", name, "--quiet"]);
+        assert_eq!(ran.code, 0, "{}", ran.stderr);
+        ["algorithm", "protocol", "channels"].map(|c| folder.column(&format!("{name}/results.csv"), c))
+    };
+    assert_eq!(columns("two"), [["ring", "tree"], ["Simple", "Simple"], ["4", "4"]]);
+    // In one server the switches reduce: neither protocol nor channels of messages.
+    assert_eq!(columns("one"), [["nvls"], [""], [""]]);
 }
