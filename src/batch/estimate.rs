@@ -14,11 +14,14 @@ use crate::spec::{Config, Source, WorkloadSection};
 use crate::units::PS_PER_S;
 
 use super::error::PrepareError;
+use super::flow_info::{ideal_ps, nvlink_ps};
 use super::job;
 use super::message_estimate::estimate_messages;
+use super::network::network_of;
 use super::outcome::{Ending, ExperimentOutcome, FlowOutcome};
-use super::prepare::{Routed, guarded, ideal_ps, network_of, nvlink_ps, routed};
+use super::prepare::guarded;
 use super::read_outcome::iteration;
+use super::route::{Routed, routed};
 
 /// Estimates an experiment. What an estimate cannot know is empty or zero in the outcome.
 ///

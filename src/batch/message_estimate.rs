@@ -13,7 +13,8 @@ use crate::routing::FlowPaths;
 use crate::units::{PS_PER_S, tx_ps};
 use crate::workload::tasks::{EdgeMoment, Target, TaskGraph, Work};
 
-use super::prepare::{Routed, nvlink_ps};
+use super::flow_info::nvlink_ps;
+use super::route::Routed;
 
 /// What happens, in the order in which simultaneous things do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

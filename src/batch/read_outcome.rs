@@ -7,9 +7,9 @@ use std::sync::Arc;
 use crate::columns::{Exp, FlowIdx, FlowTx, NEVER, Nic, Port, RttSample, Task};
 
 use super::breakdown;
+use super::flow_info::{FlowCarrier, FlowInfo};
 use super::job::Job;
 use super::outcome::{ExperimentOutcome, FlowOutcome, Iteration, LinkOutcome};
-use super::prepare::{FlowCarrier, FlowInfo};
 
 /// The rows of one experiment, as slices of the world's columns.
 #[derive(Clone, Copy)]

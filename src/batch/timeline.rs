@@ -13,9 +13,10 @@ use crate::topology::Network;
 
 use super::breakdown::{Breakdown, OpTimes, critical_rank, of_rank, span};
 use super::error::PrepareError;
+use super::flow_info::FlowCarrier;
 use super::job::Job;
 use super::outcome::FlowOutcome;
-use super::prepare::{FlowCarrier, prepare_every_rank};
+use super::prepare::prepare_every_rank;
 use super::read_outcome::{OutcomeRows, read};
 use super::runner::RunOptions;
 use super::world::link_names;

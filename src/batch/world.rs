@@ -24,6 +24,7 @@ use crate::engine::fold::FoldStats;
 use crate::engine::{Engine, EngineError, is_final, packet_hops};
 use crate::isolation::isolated;
 
+use super::flow_info::FlowInfo;
 use super::outcome::{Ending, ExperimentOutcome};
 use super::prepare::Prepared;
 use super::read_outcome::{OutcomeRows, read};
@@ -43,7 +44,7 @@ pub struct Limits {
 /// Where an experiment of the batch stands.
 #[derive(Component)]
 struct Job {
-    flows: Vec<super::prepare::FlowInfo>,
+    flows: Vec<FlowInfo>,
     program: Option<std::sync::Arc<super::job::Job>>,
     bill: crate::cost::Bill,
     link_names: Vec<String>,

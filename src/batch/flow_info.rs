@@ -1,0 +1,98 @@
+//! Flows as results name them, with the time that each would take on an idle network.
+//!
+//! Layer: batch. Reads networks and paths; simulates nothing.
+
+use crate::columns::{FlowIdx, TaskIdx};
+use crate::routing::FlowPaths;
+use crate::topology::{ArcIdx, Network, NvLink};
+use crate::transport::Transport;
+use crate::units::{PS_PER_S, tx_ps};
+
+use super::job::Job;
+
+/// Sizes of messages remembered for each queue pair: looked through one by one.
+const SIZES_KNOWN: usize = 8;
+
+/// A flow as results name it.
+#[derive(Clone, Debug)]
+pub struct FlowInfo {
+    pub id: u32,
+    /// The file's host ids, or GPU ranks.
+    pub src: u32,
+    pub dst: u32,
+    pub bytes: u64,
+    pub start_ps: u64,
+    /// Completion time on an idle network.
+    pub ideal_ps: u64,
+    pub carried: FlowCarrier,
+}
+
+/// What carries a flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FlowCarrier {
+    /// It stays inside a server and takes `ideal_ps`.
+    Inside,
+    /// A queue pair of its own, by its row.
+    Alone(FlowIdx),
+    /// A message, by its task's row: its start is when it was posted.
+    Message(TaskIdx),
+}
+
+/// What results name as flows: messages, in the order of tasks.
+pub(super) fn messages(job: &Job, net: &Network, paths: &[FlowPaths], transport: &Transport) -> Vec<FlowInfo> {
+    // Of each queue pair the sizes that it carries, which are few, and what they take.
+    let mut ideal: Vec<Vec<(u64, u64)>> = vec![Vec::new(); job.graph.qps.len()];
+    let mut ideal_of = |qp: u32, bytes: u64| {
+        let known = &mut ideal[qp as usize];
+        if let Some(&(_, ps)) = known.iter().find(|k| k.0 == bytes) {
+            return ps;
+        }
+        let ps = ideal_ps(bytes, net, &paths[qp as usize], transport);
+        if known.len() < SIZES_KNOWN {
+            known.push((bytes, ps));
+        }
+        ps
+    };
+    let info = |(id, (task, qp, bytes)): (usize, (u32, u32, u64))| {
+        let ends = job.graph.qps[qp as usize];
+        FlowInfo {
+            id: id as u32,
+            src: ends.src,
+            dst: ends.dst,
+            bytes,
+            start_ps: 0,
+            ideal_ps: ideal_of(qp, bytes),
+            carried: FlowCarrier::Message(TaskIdx(task)),
+        }
+    };
+    job.graph.messages().enumerate().map(info).collect()
+}
+
+/// Completion time on an idle network at line rate: all packets one behind the other over every link of the path, store and forward, until the last is
+/// whole at the receiver, and its acknowledgement back. Whichever link makes the packets wait most decides. No flow is faster.
+pub(super) fn ideal_ps(bytes: u64, net: &Network, paths: &FlowPaths, tr: &Transport) -> u64 {
+    let packets = bytes.div_ceil(tr.payload as u64);
+    let last = (bytes - (packets - 1) * tr.payload as u64) as u32 + tr.data_overhead;
+    let full = tr.payload + tr.data_overhead;
+    let first = if packets > 1 { full } else { last };
+    let over = |arc: ArcIdx, wire: u32| tx_ps(wire, net.arc_link(arc).rate_bps, tr.clock_ps);
+    let delay = |arc: ArcIdx| net.arc_link(arc).delay_ps;
+    let path = &paths.data[0];
+    let data = (0..path.len()).map(|slowest| {
+        let before: u64 = path[..=slowest].iter().map(|&a| over(a, first) + delay(a)).sum();
+        let behind = match packets {
+            1 => 0,
+            n => (n - 2) * over(path[slowest], full) + over(path[slowest], last),
+        };
+        let after: u64 = path[slowest + 1..].iter().map(|&a| over(a, last) + delay(a)).sum();
+        before + behind + after
+    });
+    let back: u64 = paths.ack[0].iter().map(|&a| over(a, tr.ack_bytes) + delay(a)).sum();
+    data.max().unwrap_or(0) + back
+}
+
+/// Completion time inside a server: out, across and the acknowledgement back.
+pub(super) fn nvlink_ps(bytes: u64, net: &Network) -> u64 {
+    let Some(NvLink { rate_bps, latency_ps }) = net.nvlink else { return 0 };
+    2 * latency_ps + (bytes as u128 * 8 * PS_PER_S as u128 / rate_bps.max(1) as u128) as u64
+}

@@ -1,0 +1,118 @@
+//! From a configuration to its network: generated or read from a file, with ranks in their places and what it costs.
+//!
+//! Layer: batch. Reads the topology's file.
+
+use std::collections::BTreeMap;
+
+use crate::collective::Env;
+use crate::cost::{self, Bill};
+use crate::spec::{self, Config, TopologyKind, WorkloadSection};
+use crate::topology::{
+    self, Clos, Fabric, FatTree, Link, Network, Node, NodeKind, NvLink, RailOnly, RailOptimized, TopologyFormat,
+};
+
+use super::error::{JobError, PrepareError};
+use super::job;
+use super::servers::{self, Described};
+use super::training as setup;
+
+/// An experiment's network alone, what is known of its servers, and what its cluster costs.
+pub(super) fn network_of(config: &Config) -> Result<(Network, Option<Described>, Bill), PrepareError> {
+    let described = servers::described(config)?;
+    let config = &*servers::applied(config, described.as_ref())?;
+    let network = network(config, described.as_ref(), &mut Vec::new())?;
+    let bill = bill(config, &network)?;
+    Ok((network, described, bill))
+}
+
+pub(super) fn network(
+    config: &Config,
+    described: Option<&Described>,
+    notes: &mut Vec<String>,
+) -> Result<Network, PrepareError> {
+    let (c, t) = (&config.cluster, &config.topology);
+    let over = t.oversubscription_milli;
+    if let TopologyKind::File { path, format } = &t.kind {
+        let format = match format {
+            spec::TopologyFormatChoice::Ns3 => TopologyFormat::Ns3,
+            spec::TopologyFormatChoice::SimAi => TopologyFormat::Simai,
+            spec::TopologyFormatChoice::Htsim => TopologyFormat::Htsim,
+        };
+        let file = topology::read_topology(path, format)?;
+        if file.left_out > 0 {
+            notes.push(format!("{}: {} lines after the announced ones were left out", path.display(), file.left_out));
+        }
+        let found = file.network.ranks.len() as u32;
+        if let Some(asked) = c.gpus.filter(|&n| n != found) {
+            return Err(PrepareError::Gpus { asked, found });
+        }
+        return Ok(file.network);
+    }
+    let gpus = match (c.gpus, &config.workload) {
+        (Some(gpus), _) => gpus,
+        (None, WorkloadSection::Program(program)) => whole_servers(job::ranks_needed(program), c.gpus_per_server),
+        (None, _) => c.gpus_per_server,
+    };
+    let fabric = Fabric {
+        gpus,
+        gpus_per_server: c.gpus_per_server,
+        nics_per_server: c.nics_per_server,
+        nic_ports: c.nic_ports,
+        link_bps: t.link_bps,
+        uplink_bps: t.uplink_bps,
+        link_delay_ps: t.link_delay_ps,
+        switch_latency_ps: t.switch_latency_ps,
+        nvlink: (c.nvlink_bps > 0).then_some(NvLink { rate_bps: c.nvlink_bps, latency_ps: c.nvlink_latency_ps }),
+    };
+    let servers = gpus.div_ceil(c.gpus_per_server.max(1));
+    let mut network = match t.kind {
+        TopologyKind::FatTree { k } => FatTree { k }.build(&fabric)?,
+        TopologyKind::Clos { tiers, hosts_per_leaf, spines, pods, cores } => {
+            Clos { tiers, hosts_per_leaf, spines, pods, cores, oversubscription: over }.build(&fabric)?
+        }
+        TopologyKind::RailOptimized { rails, spines, .. } => {
+            RailOptimized { rails, pods: t.pods(servers), spines, oversubscription: over }.build(&fabric)?
+        }
+        TopologyKind::RailOnly { rails } => RailOnly { rails }.build(&fabric)?,
+        TopologyKind::File { .. } => unreachable!("files were read above"),
+    };
+    let hca = match &config.workload {
+        WorkloadSection::Program(p) => Env::parse(&p.communication.nccl).map_err(JobError::Nccl)?.hca,
+        _ => None,
+    };
+    servers::place_ranks(&mut network, config, described, hca.as_ref())?;
+    Ok(network)
+}
+
+/// GPUs of as many servers as so many ranks need, at least one server.
+fn whole_servers(ranks: Option<u32>, per_server: u32) -> u32 {
+    let per_server = per_server.max(1);
+    ranks.unwrap_or(per_server).div_ceil(per_server).max(1).saturating_mul(per_server)
+}
+
+pub(super) fn bill(config: &Config, network: &Network) -> Result<Bill, PrepareError> {
+    let generated = !matches!(config.topology.kind, TopologyKind::File { .. });
+    let gpus = network.ranks.len() as u64;
+    let gpu = setup::gpu(&config.cluster.gpu)?;
+    Ok(cost::bill(&cost::parts(network, gpus, generated), &gpu.name, config.cluster.server, &config.cost)?)
+}
+
+/// Gives every server a switch of its own between its GPUs, at NVLink's rate and latency, and packets instead of times.
+pub(super) fn nvlink_as_packets(net: &mut Network) {
+    let Some(nvlink) = net.nvlink.take() else { return };
+    let mut next_id = net.nodes.iter().map(|n| n.id).max().map_or(0, |id| id + 1);
+    let mut servers: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+    for (v, node) in net.nodes.iter().enumerate() {
+        if node.kind == NodeKind::Host {
+            servers.entry(node.server).or_default().push(v as u32);
+        }
+    }
+    // NVSwitches of a file, which no packet crosses, stay beside them without effect.
+    for (server, hosts) in servers.into_iter().filter(|(_, hosts)| hosts.len() > 1) {
+        let switch = net.nodes.len() as u32;
+        net.nodes.push(Node { kind: NodeKind::Switch, id: next_id, server });
+        next_id += 1;
+        let delay_ps = (nvlink.latency_ps / 2).max(1);
+        net.links.extend(hosts.iter().map(|&a| Link { a, b: switch, rate_bps: nvlink.rate_bps, delay_ps }));
+    }
+}

@@ -1,0 +1,175 @@
+//! From a configuration to a network with everything that is sent over it, each flow with its paths.
+//!
+//! Layer: batch. Reads the files an experiment names; builds no tables.
+
+use std::borrow::Cow;
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::budget;
+use crate::cost::Bill;
+use crate::routing::{
+    self, FlowPaths, PayloadClock, RouteFile, Router, flow_rtt_window, global_rtt_window, is_intra_server,
+};
+use crate::spec::{self, Config, PolicyChoice, WorkloadSection};
+use crate::topology::{ArcIdx, Network, NodeKind, text};
+use crate::transport::{RttWindow, Transport};
+use crate::workload::Flow;
+
+use super::error::PrepareError;
+use super::job::{Job, RanksWithTasks};
+use super::job_cache;
+use super::network::{bill, network, nvlink_as_packets};
+use super::servers;
+use super::traffic::{few_enough, flows, one_class, queue_pairs};
+use super::training::TrainingSetup;
+
+/// Whether what an experiment trains fits its GPUs' memory; costs microseconds, and nothing for other workloads.
+///
+/// # Errors
+/// [`PrepareError::Oom`] with peak and breakdown, or why the model, its layout or the GPU cannot be had.
+pub fn fits(config: &Config) -> Result<(), PrepareError> {
+    match &config.workload {
+        WorkloadSection::Program(p) => match &p.source {
+            spec::Source::Model(training) => TrainingSetup::new(config, training).map(drop),
+            _ => Ok(()),
+        },
+        WorkloadSection::Traffic { pattern, ranks } => match ranks.or(config.cluster.gpus) {
+            Some(ranks) => few_enough(pattern, u64::from(ranks)),
+            // As many as the topology's file has.
+            None => Ok(()),
+        },
+        WorkloadSection::Flows { .. } => Ok(()),
+    }
+}
+
+/// An experiment's network, and everything that is sent over it with its paths.
+pub(super) struct Routed<'c> {
+    /// With what a description of its servers says.
+    pub config: Cow<'c, Config>,
+    pub network: Network,
+    /// Flows, or a program's queue pairs; those that cross the network as packets have paths.
+    pub flows: Vec<Flow>,
+    pub job: Option<Arc<Job>>,
+    pub transport: Transport,
+    pub packet_flows: Vec<Flow>,
+    pub paths: Vec<FlowPaths>,
+    /// Index of each flow's paths.
+    pub packet_of: Vec<Option<usize>>,
+    pub rtt: Vec<RttWindow>,
+    pub bill: Bill,
+    pub notes: Vec<String>,
+}
+
+/// Reads, generates and routes; builds no tables.
+pub(super) fn routed(config: &Config) -> Result<Routed<'_>, PrepareError> {
+    routed_with(config, RanksWithTasks::Representatives)
+}
+
+pub(super) fn routed_with(config: &Config, ranks: RanksWithTasks) -> Result<Routed<'_>, PrepareError> {
+    fits(config)?;
+    let mut notes = Vec::new();
+    let described = servers::described(config)?;
+    let applied = servers::applied(config, described.as_ref())?;
+    let config = &*applied;
+    let mut network = network(config, described.as_ref(), &mut notes)?;
+    let bill = bill(config, &network)?;
+    if config.cluster.nvlink_packets {
+        nvlink_as_packets(&mut network);
+    }
+    let (flows, job) = match &config.workload {
+        WorkloadSection::Program(program) => {
+            let job = job_cache::job(config, program, &network, described.as_ref(), ranks, &mut notes)?;
+            (queue_pairs(&job), Some(job))
+        }
+        _ => (flows(config, &network, &mut notes)?, None),
+    };
+    one_class(&flows)?;
+    let mut transport = config.transport(first_host_rate(&network))?;
+    let router = Router::new(&network);
+    let routes = match &config.routing.policy {
+        PolicyChoice::File { path } => Some(route_file(path, &network, &flows)?),
+        _ => None,
+    };
+    let policy = match (&config.routing.policy, &routes) {
+        (PolicyChoice::Spray { max_paths }, _) => {
+            routing::Policy::Spray { seed: config.routing.seed, max_paths: *max_paths }
+        }
+        (_, Some(file)) => routing::Policy::File(file),
+        _ => routing::Policy::Ecmp { seed: config.routing.seed },
+    };
+    let mut packet_flows: Vec<Flow> = Vec::with_capacity(flows.len());
+    let mut paths: Vec<FlowPaths> = Vec::with_capacity(flows.len());
+    let mut packet_of: Vec<Option<usize>> = Vec::with_capacity(flows.len());
+    for flow in &flows {
+        budget::check("paths of its flows");
+        if is_intra_server(&network, flow) {
+            packet_of.push(None);
+        } else {
+            paths.push(match inside_path(&network, flow) {
+                Some(paths) => paths,
+                // Queue pairs of a connection take the links of their NICs in turn.
+                None => router.paths_from(flow, policy, job.as_ref().map(|j| j.graph.qps[flow.id as usize].lane))?,
+            });
+            packet_of.push(Some(packet_flows.len()));
+            packet_flows.push(flow.clone());
+        }
+    }
+    let packet = PayloadClock { payload: transport.payload, clock_ps: transport.clock_ps };
+    let own: Vec<RttWindow> = paths.iter().map(|p| flow_rtt_window(&network, p, packet)).collect();
+    retransmission_timeout(config, &mut transport, &own, &mut notes);
+    let rtt = if transport.global_rtt && !packet_flows.is_empty() {
+        vec![global_rtt_window(&router, packet); packet_flows.len()]
+    } else {
+        own.clone()
+    };
+    drop(router);
+    Ok(Routed { config: applied, network, flows, job, transport, packet_flows, paths, packet_of, rtt, bill, notes })
+}
+
+/// The path over the server's own switch, where NVLink carries packets: two switches may join two GPUs equally well.
+fn inside_path(net: &Network, flow: &Flow) -> Option<FlowPaths> {
+    let (a, b) = (net.ranks[flow.src_rank as usize], net.ranks[flow.dst_rank as usize]);
+    let server = net.nodes[a as usize].server;
+    if a == b || net.nodes[b as usize].server != server {
+        return None;
+    }
+    // Only a server's own switch bears its number.
+    let link_of = |host: u32| {
+        net.links.iter().rposition(|l| {
+            l.a == host && net.nodes[l.b as usize].kind == NodeKind::Switch && net.nodes[l.b as usize].server == server
+        })
+    };
+    let (up, down) = (2 * link_of(a)? as ArcIdx, 2 * link_of(b)? as ArcIdx);
+    Some(FlowPaths { data: vec![vec![up, down ^ 1]], ack: vec![vec![down, up ^ 1]] })
+}
+
+/// Rate of the first host's first link that packets cross.
+fn first_host_rate(net: &Network) -> u64 {
+    let host = net.ranks.iter().copied().min().unwrap_or(0);
+    net.links
+        .iter()
+        .filter(|l| net.is_packet_link(l))
+        .find(|l| l.a == host || l.b == host)
+        .map_or(100_000_000_000, |l| l.rate_bps)
+}
+
+/// The retransmission timeout: what `transport.rto_us` says, or if it says nothing at least four base round trips, so that a long network does not time out by itself.
+fn retransmission_timeout(config: &Config, transport: &mut Transport, own: &[RttWindow], notes: &mut Vec<String>) {
+    let longest = own.iter().map(|w| w.rtt_ps).max().unwrap_or(0);
+    if config.default_rto() {
+        transport.rto_ps = transport.rto_ps.max(4 * longest);
+    } else if transport.rto_ps <= longest {
+        notes.push(format!(
+            "transport.rto_us = {} is not above the longest base round trip, {} us: flows will send everything again and may give up; use at least {} us, or 0 to have it chosen",
+            transport.rto_ps / 1_000_000,
+            longest.div_ceil(1_000_000),
+            (2 * longest).div_ceil(1_000_000)
+        ));
+    }
+}
+
+fn route_file(path: &Path, net: &Network, flows: &[Flow]) -> Result<RouteFile, PrepareError> {
+    let shown = path.display().to_string();
+    Ok(RouteFile::parse(&shown, &text::load_text(path)?, net, flows)?)
+}

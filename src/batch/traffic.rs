@@ -1,0 +1,116 @@
+//! What is sent over a network: flows of a pattern or a file, queue pairs of a job.
+//!
+//! Layer: batch. Reads flow files.
+
+use std::collections::HashMap;
+
+use crate::budget::{self, OverBudget};
+use crate::columns::NEVER;
+use crate::spec::{self, CdfChoice, Config, Pattern, WorkloadSection};
+use crate::topology::Network;
+use crate::workload::tasks::QueuePair;
+use crate::workload::{self, AllToAll, Cdf, FIRST_SPORT, Flow, Incast, Permutation, Poisson, Ring};
+
+use super::error::PrepareError;
+use super::job::Job;
+
+/// RoCE's port, as flow files of the reference have it; only ECMP's hash sees it.
+const QP_DPORT: u16 = 100;
+
+pub(super) fn flows(config: &Config, net: &Network, notes: &mut Vec<String>) -> Result<Vec<Flow>, PrepareError> {
+    let (pattern, ranks) = match &config.workload {
+        WorkloadSection::Flows { path, start_unit } => {
+            let unit = start_unit.map(|u| match u {
+                spec::StartUnitChoice::Ns => workload::StartUnit::Ns,
+                spec::StartUnitChoice::S => workload::StartUnit::S,
+            });
+            let file = workload::read_flows(path, net, unit)?;
+            if file.left_out > 0 {
+                notes.push(format!(
+                    "{}: {} flows after the announced ones were left out",
+                    path.display(),
+                    file.left_out
+                ));
+            }
+            return Ok(file.flows);
+        }
+        WorkloadSection::Program(_) => unreachable!("programs have queue pairs, not flows"),
+        WorkloadSection::Traffic { pattern, ranks } => (pattern, ranks.unwrap_or(net.ranks.len() as u32)),
+    };
+    let seed = config.traffic_seed();
+    Ok(match pattern {
+        Pattern::Incast { fan_in, receivers, bytes } => {
+            Incast { fan_in: *fan_in, receivers: *receivers, bytes: *bytes, seed }.flows(ranks)?
+        }
+        Pattern::Permutation { bytes } => Permutation { bytes: *bytes, seed }.flows(ranks)?,
+        Pattern::Ring { stride, bytes } => Ring { stride: *stride, bytes: *bytes }.flows(ranks)?,
+        Pattern::AllToAll { bytes } => AllToAll { bytes: *bytes }.flows(ranks)?,
+        Pattern::Poisson { load_ppm, cdf, duration_ps } => {
+            let cdf = match cdf {
+                CdfChoice::BuiltIn(name) => {
+                    Cdf::named(name).expect("the key table offers only distributions that exist")
+                }
+                CdfChoice::File(path) => Cdf::read(path)?,
+            };
+            Poisson {
+                load: *load_ppm as f64 / 1e6,
+                link_bps: config.topology.link_bps,
+                duration_ps: *duration_ps,
+                cdf,
+                seed,
+            }
+            .flows(ranks)?
+        }
+    })
+}
+
+/// Queue pairs as flows that have nothing to send by themselves.
+pub(super) fn queue_pairs(job: &Job) -> Vec<Flow> {
+    let mut of_pair: HashMap<(u32, u32), u16> = HashMap::new();
+    let flow = |(id, qp): (usize, &QueuePair)| {
+        let nth = of_pair.entry((qp.src, qp.dst)).or_insert(0);
+        let sport = FIRST_SPORT.wrapping_add(*nth);
+        *nth = nth.wrapping_add(1);
+        Flow {
+            id: id as u32,
+            src_rank: qp.src,
+            dst_rank: qp.dst,
+            bytes: 0,
+            start_ps: NEVER,
+            sport,
+            dport: QP_DPORT,
+            priority: 0,
+        }
+    };
+    job.graph.qps.iter().enumerate().map(flow).collect()
+}
+
+/// Whether so many flows are supported and fit into memory, as far as that is known without making them.
+pub(super) fn few_enough(pattern: &Pattern, ranks: u64) -> Result<(), PrepareError> {
+    let flows = match pattern {
+        Pattern::Incast { fan_in: 0, receivers, .. } => ranks.saturating_sub(1).saturating_mul(u64::from(*receivers)),
+        Pattern::Incast { fan_in, receivers, .. } => u64::from(*fan_in) * u64::from(*receivers),
+        Pattern::AllToAll { .. } => ranks * ranks.saturating_sub(1),
+        Pattern::Permutation { .. } | Pattern::Ring { .. } => ranks,
+        Pattern::Poisson { .. } => 0,
+    };
+    if flows > u64::from(workload::MAX_FLOWS) {
+        return Err(PrepareError::TooManyFlows { flows, ranks });
+    }
+    let (wanted, allowance) = (flows * workload::BYTES_A_FLOW, budget::total());
+    if wanted > allowance {
+        return Err(PrepareError::Memory(OverBudget { wanted, allowance, what: "flows" }));
+    }
+    Ok(())
+}
+
+/// One traffic class: all priorities agree.
+pub(super) fn one_class(flows: &[Flow]) -> Result<(), PrepareError> {
+    let Some(first) = flows.first() else { return Ok(()) };
+    match flows.iter().find(|f| f.priority != first.priority) {
+        Some(other) => {
+            Err(PrepareError::Priorities { a: first.id, pa: first.priority, b: other.id, pb: other.priority })
+        }
+        None => Ok(()),
+    }
+}
