@@ -17,6 +17,7 @@ import argparse
 import concurrent.futures
 import csv
 import hashlib
+import io
 import os
 import pathlib
 import random
@@ -33,6 +34,8 @@ EXPERIMENTS = ROOT / "experiments"
 RANDOM_SWEEPS = 300
 MODES = ("off", "exact", "steady")
 FILES = ("results.csv", "flows.csv", "links.csv", "rtt.csv")
+# Columns of results.csv that do not count: hashes of all keys, which every new key changes, and columns that are younger than the recorded digests.
+NOT_COUNTED = {"config_key", "exp_key", "algorithm", "protocol", "channels", "validated_error", "validated_class"}
 MEMORY_BYTES = 8 << 30
 CPU_S = 60
 TIMEOUT_S = 600
@@ -62,6 +65,7 @@ SKIPPED = [
     "hundreds of GPUs, minutes or gigabytes each",
     "communication of suites/simai-v1, suites/wormhole-table1, suites/wormhole-trace, studies/gpt3-13b-128, studies/mixtral-8x7b-64 is analytic where it would be large",
     "experiments/wormhole-models holds model shapes, not sweeps; suites/wormhole-* run them",
+    "experiments/validation: `hyperfold validate` runs it",
 ]
 
 
@@ -382,7 +386,7 @@ def contention_key(path):
 def cases():
     out = [f"output.{k}=true" for k in ("flows", "links")]
     found = sorted(str(p.relative_to(EXPERIMENTS))[:-5] for p in EXPERIMENTS.rglob("*.toml"))
-    named = [n for n in found if not n.startswith(("contention/", "wormhole-models/"))]
+    named = [n for n in found if not n.startswith(("contention/", "wormhole-models/", "validation/"))]
     missing = set(SMALL) ^ set(named)
     if missing:
         sys.exit(f"result-digests.py: SMALL and experiments/ differ: {', '.join(sorted(missing))}")
@@ -399,6 +403,16 @@ def cases():
 
 def digest(data):
     return hashlib.sha256(data).hexdigest()[:16]
+
+
+def results_digest(path):
+    """Of the columns that count. Fields are written again as they were read, so that quoting does not count."""
+    with open(path, newline="") as file:
+        head, *rows = csv.reader(file)
+    keep = [i for i, name in enumerate(head) if name not in NOT_COUNTED]
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows([row[i] for i in keep] for row in [head, *rows])
+    return digest(text.getvalue().encode())
 
 
 def stats_digest(path):
@@ -453,7 +467,7 @@ def run(case, binary, engine, jobs, folder, keep):
         lines.append(("failed.csv", digest("\n".join(r["exp_id"] + " " + r["error"].replace(str(work), "WORK") for r in rows).encode())))
     for name in FILES:
         if (out / name).exists():
-            lines.append((name, digest((out / name).read_bytes())))
+            lines.append((name, results_digest(out / name) if name == "results.csv" else digest((out / name).read_bytes())))
     if engine == "cpu" and jobs == 1 and (out / "stats.csv").exists() and (stats := stats_digest(out / "stats.csv")):
         lines.append(("stats.csv", stats))
     if keep:

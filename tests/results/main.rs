@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod compare;
+mod damage;
 mod failures;
 mod files;
 #[cfg(unix)]
@@ -10,6 +11,8 @@ mod output;
 mod python;
 mod report;
 mod resume;
+mod shards;
+mod small_runs;
 
 #[path = "../support/mod.rs"]
 mod support;
