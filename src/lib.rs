@@ -37,7 +37,7 @@
 //! Top down; a module imports only from those above it (`tests/docs/layers.rs` enforces it):
 //! `units`, `budget`, `isolation` → `input` → `spec`, `sweep`, `transport`, `columns` → `topology`, `routing`, `model`, `collective` → `compute`, `cost` → `memory` →
 //! `workload` → `engine` → `batch` →
-//! `results` → `compare`, `optimize`, `trace`, `submit` → `report`, `plot` → `session` → `validation` → `cli`. ARCHITECTURE.md says what each is for.
+//! `results` → `compare`, `optimize`, `trace`, `submit`, `validated` → `report`, `plot` → `session` → `validation` → `cli`. ARCHITECTURE.md says what each is for.
 
 #![warn(missing_docs, unreachable_pub)]
 // The allocator that counts is the one place that needs it.
@@ -122,6 +122,9 @@ pub mod submit;
 #[doc(hidden)]
 #[forbid(unsafe_code)]
 pub mod trace;
+#[doc(hidden)]
+#[forbid(unsafe_code)]
+pub mod validated;
 
 #[doc(hidden)]
 #[forbid(unsafe_code)]

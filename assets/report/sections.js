@@ -26,12 +26,12 @@ function rankingTable() {
     const c = CONFIGURATION_OF[row], best = bests.get(DATA.design.group[c]);
     return best === undefined || !places.has(c) ? NaN : mean(state.metric, c) / mean(state.metric, best) - 1;
   };
-  const main = new Set(["exp_id", "status", ...DATA.metrics.slice(0, 6).map((m) => m.name), DATA.metrics.length ? metric().name : ""].concat(AXES.map((a) => a.name)));
+  const main = new Set(["exp_id", "status", "validated_error", ...DATA.metrics.slice(0, 6).map((m) => m.name), DATA.metrics.length ? metric().name : ""].concat(AXES.map((a) => a.name)));
   if (DATA.means) main.add("replica");
   const columns = [
     { title: "rank", text: (row) => (place(row) ? place(row).place + (place(row).tied > 1 ? "=" : "") : ""), number: (row) => (place(row) ? place(row).place : NaN) },
     { title: "from best", text: (row) => { const d = distance(row); return Number.isFinite(d) ? (d === 0 ? "0 %" : percent(d)) : ""; }, number: distance },
-    ...COLUMNS.filter((c) => !c.empty).map((c) => ({ title: c.name, heading: heading(c.name), text: c.text, number: c.isNumber ? c.number : null, optional: !main.has(c.name), wide: c.name === "error" })),
+    ...COLUMNS.filter((c) => !c.empty).map((c) => ({ title: c.name, heading: heading(c.name), text: c.text, number: c.isNumber ? c.number : null, optional: !main.has(c.name), wide: c.name === "error" || c.name.startsWith("validated_") })),
   ];
   const filters = DATA.design.axes.map((a, at) => ({ axis: AXES[at], title: SHORT[at], values: a.binned ? [] : a.levels })).filter((f) => f.values.length > 1 && f.values.length <= 64);
   return [

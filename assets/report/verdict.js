@@ -39,7 +39,15 @@ function decidingLines(g) {
 const PACKETS = ROWS.some((row) => number("packet_hops", row) > 0);
 const SEEDS = PACKETS ? "sweep.replicas = 3 would tell, where traffic or marking is random; where it is not, an axis of routing.seed tells how much depends on the paths that flows happen to take." : "Nothing went over the network packet by packet, so replicas would tell nothing (but of workload.compute_jitter, where it is set).";
 const PATHS = PACKETS ? " An axis of routing.seed varies the paths that flows take." : "";
-const MODEL = "None of this covers the model's own error against hardware (hyperfold validate prints it: some per cent for step times, more for single collectives): a lead below that is no certainty.";
+const MODEL = "None of this covers the model's own error against hardware (the column validated_error has it): a lead below that is no certainty.";
+
+// How far times of a row's class were off measured machines.
+const worth = (row) => {
+  const error = row === undefined ? "" : text("validated_error", row);
+  if (error === "") return MODEL;
+  if (error === "not validated") return "Nothing like it was held against a measured machine (not validated), so how far its times are off hardware is not known.";
+  return "None of this covers the model's own error against hardware. Times of the nearest validated class (" + text("validated_class", row) + ") are off by: " + error + ". A lead below that is no certainty.";
+};
 
 function surety(g) {
   const r = ranking(g), v = r.verdict, best = r.order[0], n = members(best).length;
@@ -59,7 +67,7 @@ function surety(g) {
   else if (n > 1) out.push("The best ran " + n + " times with different seeds" + (half(state.metric, best) !== null ? ": " + value(best) + " ± " + format(half(state.metric, best), metric().unit) + " (95 % interval of the mean)." : ", each time with the same " + metric().label + ": no seed decides it, so its replicas do not say how sure it is." + PATHS));
   else if (!DATA.means) out.push("Every configuration ran once, so only results within 0.01 %" + (DATA.audit === null ? "" : " or the audited error") + " are ties" + (PACKETS ? "; how much results vary between seeds is not known. " : ". ") + SEEDS);
   else out.push("The best has one result only, so its spread between seeds is not known.");
-  return el("p", { id: "sure" }, out.filter((t) => t).join(" ") + audited + " " + MODEL);
+  return el("p", { id: "sure" }, out.filter((t) => t).join(" ") + audited + " " + worth(okFirst(best)));
 }
 
 // Of a search: what it was for, and the front of all it was for.

@@ -161,7 +161,7 @@ pub fn system(config: &Config, net: &Network, gpu: &Gpu, described: Option<&Desc
         (None, Some(_)) => ServerInterconnect::NvSwitch,
         (None, None) => ServerInterconnect::Pcie,
     };
-    let arch = arch(gpu);
+    let arch = generation(gpu);
     CollectiveSystem {
         arch,
         inside,
@@ -208,7 +208,7 @@ pub fn ways(
 }
 
 /// The GPU generation that NCCL's model goes by. GPUs of a user's own count as what their measured kernels come from.
-fn arch(gpu: &Gpu) -> Arch {
+pub fn generation(gpu: &Gpu) -> Arch {
     let name = if Gpu::named(&gpu.name).is_ok() { &gpu.name } else { &gpu.baseline };
     match name.as_str() {
         n if n.starts_with('v') => Arch::Volta,

@@ -11,6 +11,8 @@ use crate::units::counted;
 
 /// Up to so many experiments get a line each.
 pub const EACH_UP_TO: usize = 40;
+/// Classes of experiments that get a line each.
+const CLASSES_UP_TO: usize = 4;
 /// Values of one axis that get a line each.
 const VALUES_UP_TO: usize = 12;
 
@@ -22,8 +24,37 @@ pub fn lines(axes: &[Axis], records: &[ExperimentRecord]) -> Vec<String> {
     if failed > 0 {
         lines.push(format!("{failed} of {} failed; failed.csv says why", counted(records.len(), "experiment")));
     }
+    lines.extend(worth(records));
     lines.push(String::new());
     lines
+}
+
+/// How far such times are off measured machines: a line a class, of those with most experiments.
+fn worth(records: &[ExperimentRecord]) -> Vec<String> {
+    let mut classes: BTreeMap<(&str, &str), usize> = BTreeMap::new();
+    for r in records {
+        if let Some(error) = &r.validated_error {
+            *classes.entry((error, r.validated_class.as_deref().unwrap_or_default())).or_default() += 1;
+        }
+    }
+    let mut classes: Vec<((&str, &str), usize)> = classes.into_iter().collect();
+    classes.sort_by_key(|c| std::cmp::Reverse(c.1));
+    let line = |((error, class), n): &((&str, &str), usize)| {
+        let of = counted(*n, "experiment");
+        match *class {
+            "" => format!("times against measured machines: {error}, {of}"),
+            class => format!("times against measured machines: {error}; {of} nearest to {class}"),
+        }
+    };
+    let more = classes.len().saturating_sub(CLASSES_UP_TO);
+    let rest = (more > 0).then(|| format!("... and {more} more classes; the column `validated_class` names them"));
+    classes.iter().take(CLASSES_UP_TO).map(line).chain(rest).collect()
+}
+
+/// As the table has it: the mean, or that there is none.
+fn validated(r: &ExperimentRecord) -> String {
+    let error = r.validated_error.as_deref().unwrap_or_default();
+    error.split(';').next().unwrap_or_default().trim_start_matches("mean ").to_string()
 }
 
 /// The axes' names without the part that all have in common with nothing else: the last segment where that is unique.
@@ -42,6 +73,8 @@ fn each(axes: &[Axis], records: &[ExperimentRecord]) -> Vec<String> {
     header.push("status".into());
     header.extend(columns.iter().map(|(name, _)| name.to_string()));
     header.extend(["marks", "pauses", "drops", "max queue"].map(String::from));
+    let worth = records.iter().any(|r| r.validated_class.is_some());
+    header.extend(worth.then(|| "validated error".into()));
     let mut table = TextTable::new(header);
     for r in records {
         let mut row = vec![r.exp_id.to_string()];
@@ -51,6 +84,7 @@ fn each(axes: &[Axis], records: &[ExperimentRecord]) -> Vec<String> {
         row.extend(columns.iter().map(|(_, content)| content.of(r)));
         row.extend([r.ecn_marks, r.pfc_pauses, r.drops].map(|n| n.map_or(String::new(), table::count)));
         row.push(r.max_queue_bytes.map_or(String::new(), table::bytes));
+        row.extend(worth.then(|| validated(r)));
         table.row(row);
     }
     table.lines()
@@ -246,6 +280,25 @@ mod tests {
         };
         assert_eq!(words(&lines[0])[..5], ["exp", "status", "iteration", "optimizer", "other"].map(String::from));
         assert_eq!(words(&lines[1])[..5], ["0", "ok", "213.0 us", "13.00 us", "200.0 us"].map(String::from));
+    }
+
+    #[test]
+    fn what_times_are_worth_is_told() {
+        let class = "training/ampere/bf16/megatron/model/closed-form/fitted";
+        let record = |id, error: &str, class: Option<&str>| {
+            let mut r = ExperimentRecord::new(id, "c".into(), "e".into(), 0, 1, Vec::new());
+            (r.validated_error, r.validated_class) = (Some(error.into()), class.map(String::from));
+            r
+        };
+        let known = "mean 3.0 %; 90th percentile 5.0 %; n 8";
+        let lines = lines(
+            &[],
+            &[record(0, known, Some(class)), record(1, known, Some(class)), record(2, "not validated", None)],
+        );
+        assert!(lines[0].ends_with("validated error") && lines[1].ends_with(" 3.0 %"), "{lines:?}");
+        assert!(lines[3].ends_with(" not validated"), "{lines:?}");
+        assert_eq!(lines[4], format!("times against measured machines: {known}; 2 experiments nearest to {class}"));
+        assert_eq!(lines[5], "times against measured machines: not validated, 1 experiment");
     }
 
     #[test]

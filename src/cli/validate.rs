@@ -2,19 +2,24 @@
 //!
 //! Layer: cli. Prints what the layer `validation` finds.
 
+use std::path::Path;
+
 use anyhow::anyhow;
 
 use super::args::ValidateArgs;
 use super::exit::{CliError, Exit};
 use super::say;
 use super::table::TextTable;
-use crate::validation::{ErrorSummary, SUITES, Suite, ValidationRow};
+use crate::validation::{ErrorSummary, SUITES, Suite, ValidationRow, classes, classes_toml};
 
 /// Prints the error table of a suite, or of all that there are.
 ///
 /// # Errors
 /// An unknown suite, or one that this version lacks.
 pub fn execute(args: &ValidateArgs) -> Result<Exit, CliError> {
+    if let Some(file) = &args.write_classes {
+        return write_classes(file);
+    }
     let chosen: Vec<&Suite> = match &args.suite {
         None => SUITES.iter().filter(|s| s.available()).collect(),
         Some(name) => match SUITES.iter().find(|s| s.name == name) {
@@ -38,6 +43,18 @@ pub fn execute(args: &ValidateArgs) -> Result<Exit, CliError> {
         lines.iter().for_each(|line| say(line));
     }
     Ok(if all_within { Exit::Ok } else { Exit::Condition })
+}
+
+/// Writes the asset that results state their error from.
+fn write_classes(file: &Path) -> Result<Exit, CliError> {
+    let mut rows = Vec::new();
+    for suite in SUITES.iter().filter(|s| s.has_classes()) {
+        rows.extend(suite.rows(None).map_err(CliError::bad_input)?);
+    }
+    let errors = classes(&rows);
+    std::fs::write(file, classes_toml(&errors)).map_err(|e| CliError::bad_input(anyhow!("{}: {e}", file.display())))?;
+    say(&format!("{}: {}", file.display(), format_args!("{} classes", errors.classes.len())));
+    Ok(Exit::Ok)
 }
 
 fn as_json(row: &ValidationRow) -> String {
@@ -89,7 +106,7 @@ fn cells(s: &ErrorSummary) -> Vec<String> {
         percent(s.p90),
         worst,
         name,
-        format!("{} {verdict}", percent(s.bound)),
+        s.bound.map_or("none".to_string(), |bound| format!("{} {verdict}", percent(bound))),
     ]
 }
 
@@ -125,7 +142,7 @@ fn number(x: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::validation::Use;
+    use crate::validated::Use;
 
     #[test]
     fn rows_print() {
@@ -136,7 +153,7 @@ mod tests {
             row("b", Use::Fitted, "two", [4.0, 3.0], "why"),
             row("a", Use::Fitted, "three", [50.0, 48.0], ""),
         ];
-        let summaries = ErrorSummary::each(&rows, |_| 0.05);
+        let summaries = ErrorSummary::each(&rows, |_| Some(0.05));
         insta::assert_snapshot!(as_text(&SUITES[0], &rows, &summaries).join("\n"));
         insta::assert_snapshot!(as_json(&rows[0]));
         insta::assert_snapshot!(as_markdown(&summaries).join("\n"));

@@ -3,7 +3,7 @@
 //! Layer: collective. Plain numbers; knows no topology, no file.
 
 /// GPU generations that NCCL's model tells apart, by compute capability.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Arch {
     /// 7.x (V100) and before.

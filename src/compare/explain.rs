@@ -65,7 +65,7 @@ impl Pick {
         run.column(column).and_then(|c| run.number(self.row, c))
     }
 
-    fn cell(self, study: &Study, column: &str) -> Cell {
+    pub(super) fn cell(self, study: &Study, column: &str) -> Cell {
         let run = &study.runs[self.run];
         run.column(column).map_or(Cell::Empty, |c| run.rows[self.row][c].clone())
     }
@@ -85,6 +85,7 @@ pub fn explain(
     let mut sections = vec![settings(study, a, b)];
     sections.extend(timelines.and_then(|(of_a, of_b)| time_of_a_rank(of_a, of_b)).or_else(|| time(study, a, b)));
     sections.push(metrics(study, a, b));
+    sections.extend(super::worth::sections(study, a, b));
     let (run_a, run_b) = (&study.runs[a.run], &study.runs[b.run]);
     let (id_a, id_b) = (run_a.exp_id(a.row), run_b.exp_id(b.row));
     if let (Some(of_a), Some(of_b)) = (run_a.links_of(id_a)?, run_b.links_of(id_b)?) {

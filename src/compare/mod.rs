@@ -21,6 +21,7 @@ pub mod questions;
 pub mod rank;
 pub mod spread;
 pub mod study;
+mod worth;
 
 use thiserror::Error;
 

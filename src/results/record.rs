@@ -81,6 +81,9 @@ pub struct ExperimentRecord {
     pub algorithm: Option<String>,
     pub protocol: Option<String>,
     pub channels: Option<u64>,
+    /// How far results of the nearest class were off measured machines, or `not validated`; and that class.
+    pub validated_error: Option<String>,
+    pub validated_class: Option<String>,
     /// Purchase price of the cluster.
     pub cost_usd: Option<f64>,
     /// What the cluster draws at full load.
@@ -143,6 +146,8 @@ impl ExperimentRecord {
             algorithm: None,
             protocol: None,
             channels: None,
+            validated_error: None,
+            validated_class: None,
             cost_usd: None,
             power_kw: None,
             usd_per_mtoken: None,
@@ -240,6 +245,8 @@ pub const OUTCOME: &[RecordColumn] = &[
     optional("algorithm", ColumnKind::Text, |r| r.algorithm.as_deref().into()),
     optional("protocol", ColumnKind::Text, |r| r.protocol.as_deref().into()),
     optional("channels", ColumnKind::Unsigned, |r| r.channels.into()),
+    optional("validated_error", ColumnKind::Text, |r| r.validated_error.as_deref().into()),
+    optional("validated_class", ColumnKind::Text, |r| r.validated_class.as_deref().into()),
     optional("cost_usd", ColumnKind::Real, |r| r.cost_usd.into()),
     optional("power_kw", ColumnKind::Real, |r| r.power_kw.into()),
     optional("usd_per_mtoken", ColumnKind::Real, |r| r.usd_per_mtoken.into()),

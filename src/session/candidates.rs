@@ -249,8 +249,7 @@ impl CandidateView<'_> {
 
     fn value(&self, i: usize, config: &Config, ended: Ended) -> CandidateValue {
         let packet_hops = ended.packet_hops;
-        let record =
-            finished(unmeasured(self.sweep, &self.points[i][0]), ended, &Outputs::default(), &config.cost).record;
+        let record = finished(unmeasured(self.sweep, &self.points[i][0]), ended, &Outputs::default(), config).record;
         let verdict = match record.status {
             Status::Ok => Ok(self.columns.iter().map(|o| o.value(&record)).collect()),
             Status::Oom | Status::Failed => Err(format!("{}: {}", record.status.as_str(), record.error)),

@@ -9,12 +9,12 @@ use crate::results::{
     ExperimentRecord, Finished, FlowRecord, FoldingRecord, LinkRecord, Micro, Outputs, Ps, RttRecord, StatsRecord,
     fct_stats, utilisation,
 };
-use crate::spec::CostKeys;
+use crate::spec::Config;
 use crate::units::PS_PER_S;
+use crate::validated::ClassErrors;
 
-/// A finished experiment as it is written. `record` holds its identity; `outputs` says which companion files are asked for, `prices` what
-/// tokens are priced by.
-pub(crate) fn finished(record: ExperimentRecord, ended: Ended, outputs: &Outputs, prices: &CostKeys) -> Finished {
+/// A finished experiment as it is written. `record` holds its identity; `outputs` says which companion files are asked for.
+pub(crate) fn finished(record: ExperimentRecord, ended: Ended, outputs: &Outputs, config: &Config) -> Finished {
     let folds = ended.folds.unwrap_or(FoldStats { hops_simulated: ended.packet_hops, ..FoldStats::default() });
     let stats = StatsRecord {
         packet_hops_simulated: folds.hops_simulated,
@@ -44,7 +44,7 @@ pub(crate) fn finished(record: ExperimentRecord, ended: Ended, outputs: &Outputs
     let flows = if outputs.flows { outcome.flows.iter().map(flow).collect() } else { Vec::new() };
     let sample = |&(flow_id, at, rtt): &(u32, u64, u64)| RttRecord { flow_id, sample: Ps(at), rtt: Ps(rtt) };
     let rtt = if outputs.rtt { outcome.rtts.iter().map(sample).collect() } else { Vec::new() };
-    Finished { record: measured(record, &outcome, prices), flows, links, rtt, stats }
+    Finished { record: measured(record, &outcome, config), flows, links, rtt, stats }
 }
 
 fn folding(f: &FoldStats) -> FoldingRecord {
@@ -74,7 +74,9 @@ fn folding(f: &FoldStats) -> FoldingRecord {
     }
 }
 
-fn measured(mut r: ExperimentRecord, o: &ExperimentOutcome, prices: &CostKeys) -> ExperimentRecord {
+fn measured(mut r: ExperimentRecord, o: &ExperimentOutcome, config: &Config) -> ExperimentRecord {
+    let (error, class) = ClassErrors::built_in().columns(config);
+    (r.validated_error, r.validated_class) = (Some(error), class);
     r.makespan = Some(Ps(o.makespan_ps));
     r.flows = Some(o.flows.len() as u64);
     if let Some(s) = fct_stats(o.flows.iter().filter_map(|f| f.fct_ps.map(|fct| (fct, f.ideal_ps)))) {
@@ -102,7 +104,8 @@ fn measured(mut r: ExperimentRecord, o: &ExperimentOutcome, prices: &CostKeys) -
     if let Some(bill) = &o.bill {
         r.cost_usd = Some(bill.cost_cents as f64 / 100.0);
         r.power_kw = Some(bill.power_mw as f64 / 1e6);
-        r.usd_per_mtoken = r.tokens_per_s.map(|rate| usd_per_mtoken(bill, rate, prices.years, prices.usd_per_kwh));
+        r.usd_per_mtoken =
+            r.tokens_per_s.map(|rate| usd_per_mtoken(bill, rate, config.cost.years, config.cost.usd_per_kwh));
     }
     // The first of the most utilised, in the order of links.
     let mut most: Option<(Micro, &LinkOutcome)> = None;

@@ -137,7 +137,7 @@ impl Simulator for BuiltIn {
                                 Err(_) => debug_assert!(ended.result.is_err()),
                             }
                         }
-                        let done = finished(unmeasured(sweep, experiment), ended, outputs, &configured.cost);
+                        let done = finished(unmeasured(sweep, experiment), ended, outputs, &configured);
                         findings.add(&done);
                         let why = setup.as_ref().and_then(|s| s.beyond(&done.record));
                         beyond.extend(why.map(|why| (exp_id, why)));

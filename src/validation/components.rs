@@ -2,8 +2,9 @@
 //!
 //! Layer: validation. Converts them into one form.
 
-use super::row::{Use, ValidationRow};
+use super::row::ValidationRow;
 use crate::batch::closed_forms::ClosedFormError;
+use crate::validated::Use;
 use crate::{batch, collective, compute, memory};
 
 /// Sizes of at most this are shown but do not count.

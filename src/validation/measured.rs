@@ -4,9 +4,9 @@
 
 use serde::Deserialize;
 
-use super::row::Use;
 use crate::results::record::OUTCOME;
 use crate::results::{Cell, ExperimentRecord};
+use crate::validated::Use;
 
 /// One measured value of an experiment.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -41,6 +41,15 @@ pub enum Unit {
 }
 
 impl Unit {
+    /// All there are.
+    pub const ALL: [Unit; 5] = [
+        Unit::Seconds,
+        Unit::Microseconds,
+        Unit::TokensPerSecondPerGpu,
+        Unit::BusGigabytesPerSecond,
+        Unit::PeakGibibytes,
+    ];
+
     /// As tables show it.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -61,6 +70,20 @@ impl Unit {
             Unit::BusGigabytesPerSecond => ("busbw_gbps", 8.0),
             Unit::PeakGibibytes => ("peak_memory_bytes", (1u64 << 30) as f64),
         }
+    }
+
+    /// How far a time is off whose value in this unit is `simulated`: above 0, too long. `None` of what is no time.
+    pub fn time_error(self, measured: f64, simulated: f64) -> Option<f64> {
+        match self {
+            Unit::Seconds | Unit::Microseconds => Some(simulated / measured - 1.0),
+            Unit::TokensPerSecondPerGpu | Unit::BusGigabytesPerSecond => Some(measured / simulated - 1.0),
+            Unit::PeakGibibytes => None,
+        }
+    }
+
+    /// By the name that tables show.
+    pub fn named(name: &str) -> Option<Unit> {
+        Unit::ALL.into_iter().find(|u| u.as_str() == name)
     }
 
     /// What a row of results says, in this unit.
@@ -95,13 +118,7 @@ mod tests {
 
     #[test]
     fn every_unit_has_its_column() {
-        for unit in [
-            Unit::Seconds,
-            Unit::Microseconds,
-            Unit::TokensPerSecondPerGpu,
-            Unit::BusGigabytesPerSecond,
-            Unit::PeakGibibytes,
-        ] {
+        for unit in Unit::ALL {
             assert!(OUTCOME.iter().any(|c| c.name == unit.column().0), "{unit:?}");
         }
     }

@@ -1,28 +1,10 @@
 //! One row of an error table.
 //!
-//! Layer: validation. A leaf.
+//! Layer: validation.
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
-/// Whether a measurement may have set a constant.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Use {
-    /// Constants, or choices for what its source does not state, were made with it in view.
-    Fitted,
-    /// Nobody looked at it when they were made.
-    Checked,
-}
-
-impl Use {
-    /// As tables show it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Use::Fitted => "fitted",
-            Use::Checked => "checked",
-        }
-    }
-}
+use crate::validated::{ExperimentClass, Use};
 
 /// One measured quantity and what the model says it is.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -44,6 +26,9 @@ pub struct ValidationRow {
     /// Whether the row counts for means and bounds.
     #[serde(skip)]
     pub counts: bool,
+    /// The class of experiments to whose error it belongs: of times of a whole experiment.
+    #[serde(skip)]
+    pub class: Option<ExperimentClass>,
 }
 
 impl ValidationRow {
@@ -60,6 +45,18 @@ impl ValidationRow {
         let simulated = Some(simulated).filter(|s| s.is_finite());
         let rel_error = simulated.filter(|_| measured != 0.0).map(|s| (s - measured) / measured);
         let [name, unit, note, table] = [name, unit, note, table].map(str::to_string);
-        ValidationRow { suite, table, used, name, unit, measured, simulated, rel_error, note, counts: true }
+        ValidationRow {
+            suite,
+            table,
+            used,
+            name,
+            unit,
+            measured,
+            simulated,
+            rel_error,
+            note,
+            counts: true,
+            class: None,
+        }
     }
 }

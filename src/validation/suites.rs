@@ -5,11 +5,12 @@
 use std::path::Path;
 
 use super::components;
-use super::row::{Use, ValidationRow};
+use super::row::ValidationRow;
 use super::run;
 use super::tables::{self, TableError};
 use crate::batch::closed_forms::ClosedFormError;
 use crate::session::SessionError;
+use crate::validated::Use;
 
 /// A suite of `hyperfold validate`.
 pub struct Suite {
@@ -99,11 +100,17 @@ impl Suite {
         !matches!(self.parts, Parts::None)
     }
 
-    /// What the mean absolute error of a table's rows of a use may be.
-    pub fn bound(&self, used: Use) -> f64 {
+    /// Whether its rows are whole experiments, whose times have a class.
+    pub fn has_classes(&self) -> bool {
+        matches!(self.parts, Parts::Sweeps)
+    }
+
+    /// What the mean absolute error of a table's rows of a use may be; `None`: doubtful rows bind nobody.
+    pub fn bound(&self, used: Use) -> Option<f64> {
         match used {
-            Use::Fitted => self.bounds[0],
-            Use::Checked => self.bounds[1],
+            Use::Fitted => Some(self.bounds[0]),
+            Use::Checked => Some(self.bounds[1]),
+            Use::Doubtful => None,
         }
     }
 

@@ -2,7 +2,8 @@
 //!
 //! Layer: validation.
 
-use super::row::{Use, ValidationRow};
+use super::row::ValidationRow;
+use crate::validated::{Use, nearest_rank_90};
 
 /// Errors of the rows of one table, one use and one unit. Errors are relative; 0.05 is 5 %.
 #[derive(Clone, Debug, PartialEq)]
@@ -21,12 +22,13 @@ pub struct ErrorSummary {
     pub p90: f64,
     /// Error and name of the row that is furthest off.
     pub worst: Option<(f64, String)>,
-    pub bound: f64,
+    /// `None`: there is none.
+    pub bound: Option<f64>,
 }
 
 impl ErrorSummary {
     /// PRECONDITION: the rows are of one table, use and unit; there is at least one.
-    fn of(rows: &[&ValidationRow], bound: f64) -> ErrorSummary {
+    fn of(rows: &[&ValidationRow], bound: Option<f64>) -> ErrorSummary {
         let counted: Vec<&&ValidationRow> = rows.iter().filter(|r| r.counts).collect();
         let errors: Vec<(f64, &str)> = counted.iter().filter_map(|r| Some((r.rel_error?, r.name.as_str()))).collect();
         let mut sizes: Vec<f64> = errors.iter().map(|e| e.0.abs()).collect();
@@ -42,14 +44,14 @@ impl ErrorSummary {
             without_result: counted.len() - errors.len(),
             mean: mean(sizes.iter().sum()),
             bias: mean(errors.iter().map(|e| e.0).sum()),
-            p90: sizes.get((sizes.len() * 9).div_ceil(10).saturating_sub(1)).copied().unwrap_or(0.0),
+            p90: nearest_rank_90(&sizes),
             worst: worst.map(|(error, name)| (*error, name.to_string())),
             bound,
         }
     }
 
     /// One for each table, use and unit, in the order in which they first appear, fitted ones first. `bound` says what the mean of such rows may be.
-    pub fn each(rows: &[ValidationRow], bound: impl Fn(Use) -> f64) -> Vec<ErrorSummary> {
+    pub fn each(rows: &[ValidationRow], bound: impl Fn(Use) -> Option<f64>) -> Vec<ErrorSummary> {
         let mut kinds: Vec<(Use, &str, &str)> = Vec::new();
         for row in rows {
             let kind = (row.used, row.table.as_str(), row.unit.as_str());
@@ -68,7 +70,7 @@ impl ErrorSummary {
 
     /// A row without a number to compare is a miss, never a pass.
     pub fn within(&self) -> bool {
-        self.mean <= self.bound && self.without_result == 0
+        self.bound.is_none_or(|bound| self.mean <= bound && self.without_result == 0)
     }
 }
 
@@ -90,7 +92,7 @@ mod tests {
             row("a", Use::Fitted, "three", [50.0, 48.0]),
             small,
         ];
-        let s = ErrorSummary::each(&rows, |_| 0.05);
+        let s = ErrorSummary::each(&rows, |_| Some(0.05));
         let kinds: Vec<(&str, Use, usize, usize)> =
             s.iter().map(|s| (s.table.as_str(), s.used, s.rows, s.counted)).collect();
         assert_eq!(kinds, [("a", Use::Fitted, 3, 2), ("b", Use::Fitted, 1, 1), ("a", Use::Checked, 1, 1)]);
@@ -104,7 +106,7 @@ mod tests {
         for values in [[0.0, 1.0], [1.0, f64::NAN]] {
             let none = row("a", Use::Checked, "none", values);
             assert_eq!(none.rel_error, None);
-            let s = &ErrorSummary::each(&[none], |_| 0.05)[0];
+            let s = &ErrorSummary::each(&[none], |_| Some(0.05))[0];
             assert!(!s.within() && s.without_result == 1);
         }
     }

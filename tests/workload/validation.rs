@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use crate::support::program::{Folder, hyperfold};
+use hyperfold::validated::{ClassErrors, WorkloadClass};
+use hyperfold::validation::{SUITES, classes};
 
 fn tables(suite: &str) -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("experiments/validation").join(suite);
@@ -97,4 +99,23 @@ fn the_pages_state_the_errors_that_validate_prints() {
             "docs/explanation/fidelity.md lacks the line that `validate` prints:\n{line}"
         );
     }
+}
+
+/// Classes of the asset whose workload is `workload`, as text.
+fn asset_classes(workload: WorkloadClass) -> Vec<String> {
+    let built_in = &ClassErrors::built_in().classes;
+    built_in.iter().filter(|c| c.class.workload == workload).map(|c| format!("{c:?}")).collect()
+}
+
+#[test]
+fn results_state_the_errors_that_validate_computes() {
+    let suite = SUITES.iter().find(|s| s.name == "training").unwrap();
+    let computed = classes(&suite.rows(None).unwrap());
+    let computed: Vec<String> = computed.classes.iter().map(|c| format!("{c:?}")).collect();
+    assert!(!computed.is_empty());
+    assert_eq!(
+        asset_classes(WorkloadClass::Training),
+        computed,
+        "write it anew: hyperfold validate --write-classes assets/validation/classes.toml"
+    );
 }

@@ -1,0 +1,274 @@
+//! The class of an experiment: what decides how far its times may be off.
+//!
+//! Layer: validated. Reads a configuration; simulates nothing.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::batch::servers::generation;
+use crate::batch::training;
+use crate::collective::Arch;
+use crate::spec::{Analytic, Config, FrameworkChoice, OpChoice, ProgramSpec, Source, Training, WorkloadSection};
+
+/// Sizes of at most this are small: what they take is launch and latency.
+const SMALL: u64 = 1 << 20;
+
+/// Experiments whose times are off for the same reasons.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct ExperimentClass {
+    pub workload: WorkloadClass,
+    /// GPU generation.
+    pub gpu: Arch,
+    pub precision: Precision,
+    /// As `workload.framework` names it; NCCL for a collective.
+    pub framework: String,
+    pub parallelism: Parallelism,
+    pub size: SizeClass,
+    pub network: NetworkClass,
+    /// As `cluster.server` names it; empty where it names none.
+    pub server: String,
+}
+
+/// What runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum WorkloadClass {
+    Training,
+    Collective,
+}
+
+/// Numbers that matrix products multiply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Precision {
+    Bf16,
+    Fp8,
+    /// Of a collective: it moves bytes.
+    Any,
+}
+
+/// How work is spread over GPUs: a training's layout, or a collective's operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Parallelism {
+    /// Data parallel alone, with whole parameters.
+    Data,
+    /// Tensor, pipeline or context parallel.
+    Model,
+    /// Parameters sharded over data-parallel ranks (ZeRO-3, FSDP), whatever else.
+    Sharded,
+    /// The model has experts.
+    Moe,
+    AllReduce,
+    /// All-gather, reduce-scatter, broadcast and reduce.
+    AllGather,
+    AllToAll,
+    SendRecv,
+}
+
+/// How much a collective moves, and how far.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SizeClass {
+    /// Inside one server: up to 1 MiB, and above.
+    ServerSmall,
+    ServerLarge,
+    /// Between servers.
+    ClusterSmall,
+    ClusterLarge,
+    /// Of training.
+    Any,
+}
+
+/// What carries the messages between servers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum NetworkClass {
+    Packets,
+    /// Communication takes what a formula says.
+    ClosedForm,
+}
+
+impl ExperimentClass {
+    /// The class of an experiment; `None` where no measured machine ran anything like it: flows and traffic, programs of other tools, barriers, and collectives as packets
+    /// whose software costs nothing.
+    pub fn of(config: &Config) -> Option<ExperimentClass> {
+        let WorkloadSection::Program(program) = &config.workload else { return None };
+        let gpu = generation(&training::gpu(&config.cluster.gpu).ok()?);
+        match &program.source {
+            Source::Model(t) => Self::of_training(config, program, t, gpu),
+            Source::Collective { op, bytes, ranks } => {
+                let one_server = ranks.or(config.cluster.gpus).is_some_and(|n| n <= config.cluster.gpus_per_server);
+                Self::of_collective(config, program, gpu, *op, *bytes, one_server)
+            }
+            Source::File { .. } => None,
+        }
+    }
+
+    fn of_training(config: &Config, program: &ProgramSpec, t: &Training, gpu: Arch) -> Option<ExperimentClass> {
+        let model = training::model(&t.model).ok()?;
+        let parallelism = match () {
+            () if model.transformer()?.moe.is_some() => Parallelism::Moe,
+            () if t.zero == 3 || t.framework == FrameworkChoice::Fsdp => Parallelism::Sharded,
+            () if t.tp * t.pp * t.cp > 1 => Parallelism::Model,
+            () => Parallelism::Data,
+        };
+        let one_server = t.gpus() <= u64::from(config.cluster.gpus_per_server);
+        Some(ExperimentClass {
+            workload: WorkloadClass::Training,
+            gpu,
+            precision: if t.fp8 { Precision::Fp8 } else { Precision::Bf16 },
+            framework: match t.framework {
+                FrameworkChoice::Megatron => "megatron",
+                FrameworkChoice::DeepSpeed => "deepspeed",
+                FrameworkChoice::Fsdp => "fsdp",
+                FrameworkChoice::Ddp => "ddp",
+            }
+            .to_string(),
+            parallelism,
+            size: SizeClass::Any,
+            network: NetworkClass::of(config, one_server, program.communication.analytic == Analytic::ALL),
+            server: String::new(),
+        })
+    }
+
+    fn of_collective(
+        config: &Config,
+        program: &ProgramSpec,
+        gpu: Arch,
+        op: OpChoice,
+        bytes: u64,
+        one_server: bool,
+    ) -> Option<ExperimentClass> {
+        let network = NetworkClass::of(config, one_server, program.communication.analytic.other);
+        if network == NetworkClass::Packets && !program.communication.measured_overhead {
+            return None;
+        }
+        Some(ExperimentClass {
+            workload: WorkloadClass::Collective,
+            gpu,
+            precision: Precision::Any,
+            framework: "nccl".to_string(),
+            parallelism: match op {
+                OpChoice::AllReduce => Parallelism::AllReduce,
+                OpChoice::AllGather | OpChoice::ReduceScatter | OpChoice::Broadcast | OpChoice::Reduce => {
+                    Parallelism::AllGather
+                }
+                OpChoice::AllToAll => Parallelism::AllToAll,
+                OpChoice::SendRecv => Parallelism::SendRecv,
+                OpChoice::Barrier => return None,
+            },
+            size: match (one_server, bytes <= SMALL) {
+                (true, true) => SizeClass::ServerSmall,
+                (true, false) => SizeClass::ServerLarge,
+                (false, true) => SizeClass::ClusterSmall,
+                (false, false) => SizeClass::ClusterLarge,
+            },
+            network,
+            server: config.cluster.server.unwrap_or_default().to_string(),
+        })
+    }
+}
+
+impl NetworkClass {
+    fn of(config: &Config, one_server: bool, analytic: bool) -> NetworkClass {
+        if analytic || (one_server && !config.cluster.nvlink_packets) {
+            NetworkClass::ClosedForm
+        } else {
+            NetworkClass::Packets
+        }
+    }
+}
+
+/// A value as its serialised name.
+fn word(value: &impl Serialize) -> String {
+    let value = toml::Value::try_from(value).expect("an enum without data is a string");
+    value.as_str().filter(|w| *w != "any").unwrap_or_default().to_string()
+}
+
+impl ExperimentClass {
+    /// Names and values of what decides the class, in the order in which it is written; empty where it does not matter.
+    pub(super) fn features(&self) -> [(&'static str, String); 8] {
+        [
+            ("workload", word(&self.workload)),
+            ("gpu", word(&self.gpu)),
+            ("precision", word(&self.precision)),
+            ("framework", self.framework.clone()),
+            ("parallelism", word(&self.parallelism)),
+            ("size", word(&self.size)),
+            ("network", word(&self.network)),
+            ("server", self.server.clone()),
+        ]
+    }
+}
+
+impl fmt::Display for ExperimentClass {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let words: Vec<String> = self.features().into_iter().map(|f| f.1).filter(|w| !w.is_empty()).collect();
+        f.write_str(&words.join("/"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::sweep::{self, SetOverrides};
+
+    fn class(base: &str) -> Option<String> {
+        let text = format!("name = \"classes\"\n[base]\n{base}\n");
+        let sweep =
+            sweep::parse(&text, Path::new("s.toml"), &SetOverrides::default()).unwrap_or_else(|e| panic!("{e}"));
+        ExperimentClass::of(&sweep.config(&sweep.experiments[0]).unwrap()).map(|c| c.to_string())
+    }
+
+    #[test]
+    fn configurations_have_their_class() {
+        let model = |more: &str| {
+            class(&format!(
+                "cluster = {{ server = \"dgx-h100\", gpus = 64 }}\nworkload = {{ kind = \"model\", {more} }}"
+            ))
+        };
+        for (more, expected) in [
+            ("model = \"gpt3-13b\", tp = 4, pp = 2", "training/hopper/bf16/megatron/model/packets"),
+            (
+                "model = \"gpt3-13b\", tp = 4, fp8 = true, analytic = \"all\"",
+                "training/hopper/fp8/megatron/model/closed-form",
+            ),
+            ("model = \"gpt3-1.7b\"", "training/hopper/bf16/megatron/data/packets"),
+            ("model = \"mpt-7b\", framework = \"fsdp\", zero = 3", "training/hopper/bf16/fsdp/sharded/packets"),
+            ("model = \"qwen3-30b-a3b\", ep = 8", "training/hopper/bf16/megatron/moe/packets"),
+        ] {
+            assert_eq!(model(more).as_deref(), Some(expected));
+        }
+        let collective = |cluster: &str, more: &str| {
+            class(&format!("cluster = {{ {cluster} }}\nworkload = {{ kind = \"collective\", {more} }}"))
+        };
+        let p4de = "server = \"aws-p4de\", gpus = 16";
+        for (cluster, more, expected) in [
+            (p4de, "op = \"all-reduce\"", Some("collective/ampere/nccl/all-reduce/cluster-large/packets/aws-p4de")),
+            (
+                p4de,
+                "op = \"broadcast\", bytes = 1048576",
+                Some("collective/ampere/nccl/all-gather/cluster-small/packets/aws-p4de"),
+            ),
+            (
+                p4de,
+                "op = \"all-reduce\", ranks = 8",
+                Some("collective/ampere/nccl/all-reduce/server-large/closed-form/aws-p4de"),
+            ),
+            (p4de, "op = \"barrier\"", None),
+            ("gpus = 16", "op = \"all-reduce\"", None),
+            (
+                "gpus = 16",
+                "op = \"all-reduce\", analytic = \"all\"",
+                Some("collective/hopper/nccl/all-reduce/cluster-large/closed-form"),
+            ),
+        ] {
+            assert_eq!(collective(cluster, more).as_deref(), expected, "{cluster} {more}");
+        }
+        assert_eq!(class("workload = { kind = \"traffic\", pattern = \"ring\" }\ncluster.gpus = 8"), None);
+    }
+}

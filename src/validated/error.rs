@@ -1,0 +1,198 @@
+//! Errors of classes, and which of them says most of an experiment.
+//!
+//! Layer: validated. Reads the asset; `validation` computes it.
+
+use std::sync::OnceLock;
+
+use serde::{Deserialize, Serialize};
+
+use super::class::ExperimentClass;
+use crate::spec::Config;
+
+const ASSET: &str = include_str!("../../assets/validation/classes.toml");
+
+/// Whether a measurement may have set a constant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Use {
+    /// Constants, or choices for what its source does not state, were made with it in view.
+    Fitted,
+    /// Nobody looked at it when they were made.
+    Checked,
+    /// Its own source says that it is not the time of a healthy idle machine.
+    Doubtful,
+}
+
+impl Use {
+    /// As tables show it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Use::Fitted => "fitted",
+            Use::Checked => "checked",
+            Use::Doubtful => "doubtful",
+        }
+    }
+}
+
+/// How far times of a class were off what was measured. Relative; 0.05 is 5 %.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ClassError {
+    #[serde(flatten)]
+    pub class: ExperimentClass,
+    #[serde(rename = "use")]
+    pub used: Use,
+    /// Rows with a result, and rows without one.
+    pub n: u64,
+    pub without_result: u64,
+    /// Mean of the absolute errors; mean of the errors, above 0 where times are too long; 90th percentile of the absolute errors, nearest rank.
+    pub mean: f64,
+    pub bias: f64,
+    pub p90: f64,
+}
+
+impl ClassError {
+    /// Of errors of times, one for each row with a result. Rounded to hundredths of a per cent, as the asset has it.
+    pub fn new(class: ExperimentClass, used: Use, errors: &[f64], without_result: u64) -> ClassError {
+        let round = |x: f64| (x * 1e4).round() / 1e4;
+        let n = errors.len();
+        let mean = |sum: f64| if n == 0 { 0.0 } else { round(sum / n as f64) };
+        let mut sizes: Vec<f64> = errors.iter().map(|e| e.abs()).collect();
+        sizes.sort_by(f64::total_cmp);
+        ClassError {
+            class,
+            used,
+            n: n as u64,
+            without_result,
+            mean: mean(sizes.iter().sum()),
+            bias: mean(errors.iter().sum()),
+            p90: round(nearest_rank_90(&sizes)),
+        }
+    }
+
+    /// As `validated_error` has it.
+    pub fn text(&self) -> String {
+        let percent = |x: f64| format!("{:.1} %", x * 100.0);
+        format!("mean {}; 90th percentile {}; n {}", percent(self.mean), percent(self.p90), self.n)
+    }
+}
+
+/// 90th percentile of ascending values, nearest rank; 0 of none.
+pub fn nearest_rank_90(ascending: &[f64]) -> f64 {
+    ascending.get((ascending.len() * 9).div_ceil(10).saturating_sub(1)).copied().unwrap_or(0.0)
+}
+
+/// The class whose error says most of an experiment.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NearestClass<'a> {
+    pub error: &'a ClassError,
+    /// What the experiment has otherwise: names of features. Empty: it is of that class.
+    pub differs: Vec<&'static str>,
+}
+
+impl NearestClass<'_> {
+    /// As `validated_class` has it.
+    pub fn text(&self) -> String {
+        let class = format!("{}/{}", self.error.class, self.error.used.as_str());
+        match self.differs.as_slice() {
+            [] => class,
+            differs => format!("{class}; other {}", differs.join(" and ")),
+        }
+    }
+}
+
+/// Errors of all classes.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ClassErrors {
+    #[serde(rename = "class", default)]
+    pub classes: Vec<ClassError>,
+}
+
+impl ClassErrors {
+    /// Those that the program was built with.
+    pub fn built_in() -> &'static ClassErrors {
+        static READ: OnceLock<ClassErrors> = OnceLock::new();
+        READ.get_or_init(|| toml::from_str(ASSET).expect("the asset is part of the program and a test reads it"))
+    }
+
+    /// The class nearest to an experiment's. Workload, framework, parallelism and size must be the same, and GPUs at most one generation apart. Of those the nearest GPU generation
+    /// comes first, then the same server, precision, network, then checked rows before fitted ones.
+    pub fn nearest(&self, class: &ExperimentClass) -> Option<NearestClass<'_>> {
+        let generations = |c: &ExperimentClass| (c.gpu as i32 - class.gpu as i32).abs();
+        let comparable = |e: &&ClassError| {
+            let c = &e.class;
+            (c.workload, &c.framework, c.parallelism, c.size)
+                == (class.workload, &class.framework, class.parallelism, class.size)
+                && e.n > 0
+                && generations(c) <= 1
+        };
+        let distance = |e: &&ClassError| {
+            let c = &e.class;
+            let others = (c.server != class.server, c.precision != class.precision, c.network != class.network);
+            (generations(c), others, e.used == Use::Fitted)
+        };
+        let error = self.classes.iter().filter(comparable).min_by_key(distance)?;
+        let of_both = error.class.features().into_iter().zip(class.features());
+        let differs = of_both.filter(|(a, b)| a.1 != b.1).map(|(a, _)| a.0).collect();
+        Some(NearestClass { error, differs })
+    }
+
+    /// `validated_error` and `validated_class` of an experiment that has a time. Without a class the second is empty.
+    pub fn columns(&self, config: &Config) -> (String, Option<String>) {
+        match ExperimentClass::of(config).as_ref().and_then(|class| self.nearest(class)) {
+            Some(nearest) => (nearest.error.text(), Some(nearest.text())),
+            None => (NOT_VALIDATED.to_string(), None),
+        }
+    }
+}
+
+/// What `validated_error` says where nothing comparable was measured.
+pub const NOT_VALIDATED: &str = "not validated";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::collective::Arch;
+    use crate::validated::class::{NetworkClass, Parallelism, Precision, SizeClass, WorkloadClass};
+
+    fn class(gpu: Arch, precision: Precision, network: NetworkClass) -> ExperimentClass {
+        ExperimentClass {
+            workload: WorkloadClass::Training,
+            gpu,
+            precision,
+            framework: "megatron".to_string(),
+            parallelism: Parallelism::Model,
+            size: SizeClass::Any,
+            network,
+            server: String::new(),
+        }
+    }
+
+    #[test]
+    fn the_nearest_class_is_told_with_what_is_otherwise() {
+        let (packets, closed) = (NetworkClass::Packets, NetworkClass::ClosedForm);
+        let of =
+            |gpu, precision, used, error| ClassError::new(class(gpu, precision, closed), used, &[error, -error], 1);
+        let errors = ClassErrors {
+            classes: vec![
+                of(Arch::Ampere, Precision::Bf16, Use::Fitted, 0.02),
+                of(Arch::Hopper, Precision::Bf16, Use::Fitted, 0.03),
+                of(Arch::Hopper, Precision::Bf16, Use::Checked, 0.04),
+            ],
+        };
+        let text = |gpu, precision, network| errors.nearest(&class(gpu, precision, network)).map(|n| n.text());
+        let hopper = "training/hopper/bf16/megatron/model/closed-form/checked";
+        assert_eq!(text(Arch::Hopper, Precision::Bf16, closed).as_deref(), Some(hopper));
+        let blackwell = text(Arch::Blackwell, Precision::Fp8, packets);
+        assert_eq!(blackwell, Some(format!("{hopper}; other gpu and precision and network")));
+        let volta = text(Arch::Volta, Precision::Bf16, closed);
+        assert_eq!(volta.as_deref(), Some("training/ampere/bf16/megatron/model/closed-form/fitted; other gpu"));
+        let other = ExperimentClass { framework: "ddp".to_string(), ..class(Arch::Hopper, Precision::Bf16, closed) };
+        assert_eq!(errors.nearest(&other), None);
+        assert_eq!(errors.classes[2].text(), "mean 4.0 %; 90th percentile 4.0 %; n 2");
+    }
+
+    #[test]
+    fn the_asset_reads() {
+        assert!(!ClassErrors::built_in().classes.is_empty());
+    }
+}

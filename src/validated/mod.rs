@@ -1,0 +1,9 @@
+//! What a result is worth: the class of experiments it belongs to, and how far results of the nearest class were off measured machines.
+//!
+//! Layer: validated, below what runs sweeps. The figures are an asset that `hyperfold validate --write-classes` writes; nothing is simulated here.
+
+mod class;
+mod error;
+
+pub use class::{ExperimentClass, NetworkClass, Parallelism, Precision, SizeClass, WorkloadClass};
+pub use error::{ClassError, ClassErrors, NOT_VALIDATED, NearestClass, Use, nearest_rank_90};
