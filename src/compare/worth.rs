@@ -2,7 +2,7 @@
 //!
 //! Layer: compare. Reads columns of results; judges nothing.
 
-use super::explain::Pick;
+use super::pick::Pick;
 use super::{Section, Study};
 use crate::results::Cell;
 
