@@ -236,7 +236,7 @@ pub fn evaluated(
     net: &Network,
     described: Option<&Described>,
 ) -> Result<(Iteration, u64), PrepareError> {
-    let TrainingSetup { model, layout, gpu, memory } = TrainingSetup::new(config, training)?;
+    let TrainingSetup { model, layout, gpu, memory, .. } = TrainingSetup::new(config, training)?;
     let environments = environments(config, program)?;
     let env = environments.held_to(program.communication.algorithm);
     let system = servers::system(config, net, &gpu, described);
@@ -320,7 +320,7 @@ fn read(
             Read { workload, collective, peak_bytes: None }
         }
         spec::Source::Model(t) => {
-            let TrainingSetup { model, layout, gpu, memory } = TrainingSetup::new(config, t)?;
+            let TrainingSetup { model, layout, gpu, memory, .. } = TrainingSetup::new(config, t)?;
             let dtype = if layout.fp8 { Dtype::Fp8 } else { Dtype::Bf16 };
             let cluster = cluster(program, t, &gpu, system, env, notes)?;
             let workload = generate(&model, &layout, &cluster.machine(dtype), program.warmup + program.iterations)

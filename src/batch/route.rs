@@ -24,22 +24,22 @@ use super::servers;
 use super::traffic::{few_enough, flows, one_class, queue_pairs};
 use super::training::TrainingSetup;
 
-/// Whether what an experiment trains fits its GPUs' memory; costs microseconds, and nothing for other workloads.
+/// Whether what an experiment trains fits its GPUs' memory, and a warning where it is above by little; costs microseconds, and nothing for other workloads.
 ///
 /// # Errors
 /// [`PrepareError::Oom`] with peak and breakdown, or why the model, its layout or the GPU cannot be had.
-pub fn fits(config: &Config) -> Result<(), PrepareError> {
+pub fn fits(config: &Config) -> Result<Option<String>, PrepareError> {
     match &config.workload {
         WorkloadSection::Program(p) => match &p.source {
-            spec::Source::Model(training) => TrainingSetup::new(config, training).map(drop),
-            _ => Ok(()),
+            spec::Source::Model(training) => TrainingSetup::new(config, training).map(|setup| setup.tight),
+            _ => Ok(None),
         },
         WorkloadSection::Traffic { pattern, ranks } => match ranks.or(config.cluster.gpus) {
-            Some(ranks) => few_enough(pattern, u64::from(ranks)),
+            Some(ranks) => few_enough(pattern, u64::from(ranks)).map(|()| None),
             // As many as the topology's file has.
-            None => Ok(()),
+            None => Ok(None),
         },
-        WorkloadSection::Flows { .. } => Ok(()),
+        WorkloadSection::Flows { .. } => Ok(None),
     }
 }
 

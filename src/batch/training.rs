@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use crate::compute::{Dtype, Gpu, Slowdown, SlowdownTable, Trees, UserDatabase};
+use crate::compute::{Dtype, Gpu, Slowdown, SlowdownTable, Trees, UserDatabase, with_attention};
 use crate::input;
 use crate::memory::{self, Estimate, MemoryOptions};
 use crate::model::{ElementBytes, Framework, Layout, Model, PipelineSchedule, Recompute};
@@ -20,6 +20,8 @@ pub struct TrainingSetup {
     pub layout: Layout,
     pub gpu: Gpu,
     pub memory: Estimate,
+    /// A warning where the estimate is above a GPU's memory, but by little.
+    pub tight: Option<String>,
 }
 
 impl TrainingSetup {
@@ -31,18 +33,22 @@ impl TrainingSetup {
         let model = model(&training.model)?;
         let layout = layout(training, &model);
         layout.check(&model, layout.gpus()).map_err(SetupError::Model)?;
-        let gpu = gpu(&config.cluster.gpu)?;
+        let mut gpu = gpu(&config.cluster.gpu)?;
+        if let Some(name) = &training.attention {
+            gpu = with_attention(gpu, name).map_err(SetupError::from)?;
+        }
         if layout.fp8 && !gpu.supports(Dtype::Fp8) {
             return Err(SetupError::Fp8 { gpu: gpu.name.clone(), with: with_fp8().join(", ") }.into());
         }
         let memory = memory::estimate(&model, &layout, &memory_options(training));
+        let mut tight = None;
         if training.memory.check {
             let capacity = config.cluster.gpu_memory_bytes.unwrap_or(gpu.capacity_bytes);
-            memory
-                .fits(capacity)
+            tight = memory
+                .fits(capacity, training.memory.margin_ppm)
                 .map_err(|over| PrepareError::Oom { peak_bytes: memory.peak_bytes(), breakdown: over.to_string() })?;
         }
-        Ok(TrainingSetup { model, layout, gpu, memory })
+        Ok(TrainingSetup { model, layout, gpu, memory, tight })
     }
 }
 
@@ -134,6 +140,7 @@ pub fn layout(t: &Training, model: &Model) -> Layout {
         recompute: match t.recompute {
             spec::RecomputeChoice::None => Recompute::None,
             spec::RecomputeChoice::Selective => Recompute::Selective,
+            spec::RecomputeChoice::Operations => Recompute::Operations,
             spec::RecomputeChoice::Full => Recompute::Full,
         },
         zero: t.zero,
@@ -151,6 +158,7 @@ pub fn layout(t: &Training, model: &Model) -> Layout {
         },
         fp8: t.fp8,
         flash_attention: t.flash_attention,
+        fused_loss: t.fused_loss,
         overlap_grad: t.overlap_grad,
         overlap_param: t.overlap_param,
         tp_overlap_pieces: t.tp_overlap_pieces,

@@ -33,6 +33,10 @@ impl AttentionCurves {
         }
     }
 
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Every point changed by a function of (causal, head size, length, value); those that become `None` are left out.
     pub(super) fn map(&self, f: impl Fn(bool, u64, u64, f64) -> Option<f64>) -> AttentionCurves {
         let mut out = AttentionCurves::default();

@@ -7,6 +7,7 @@
 //! - [`Timing`]: durations: the operation database (`assets/kernels`, overlaid by the user's), scaled to GPUs it lacks, then the roofline.
 //! - [`Slowdown`]: what communication beside a kernel costs it. [`validation`]: all of it against published measurements.
 
+mod attention;
 pub mod convert;
 mod curves;
 mod database;
@@ -18,6 +19,7 @@ mod slowdown;
 mod timing;
 pub mod validation;
 
+pub use attention::with_attention;
 pub use convert::{
     Among, DlrmPart, KernelRole, LayerKind, LayerPart, LayerStep, Pass, Site, dlrm_kernels, expert_loads, kind_of,
     layer_kernels, layer_steps, list_layer_kernels, optimizer_kernels,

@@ -8,15 +8,13 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
+use super::attention::{backward_curves, forward_curves};
 use super::curves::{AttentionCurves, MemoryCurve};
 use super::database::{MeasuredKernel, Operation, UserDatabase};
 use super::{Dtype, Error, Gpu, Kernel, roofline};
 
 /// Queries that one block of fused attention works on: 128 rows in FlashAttention-2 and after.
 const ATTENTION_ROWS: u64 = 128;
-
-/// Implementation whose directions were measured apart and together on one GPU, and that GPU: it tells how to divide what others measured together.
-const DIVIDED: (&str, &str) = ("h100-sxm", "FlashAttention-2");
 
 /// GPUs whose durations are kept by [`Timing::shared`]: more than a sweep has, few enough to be looked through.
 const MOST_SHARED: usize = 64;
@@ -218,36 +216,6 @@ fn log_ratio(products: &[Product], at: [f64; 4]) -> f64 {
         }
     }
     sum / weights
-}
-
-/// Forward curves of an implementation: measured, else what was measured together, divided as [`DIVIDED`] tells.
-fn forward_curves(rows: &[MeasuredKernel], gpu: &str, variant: &str) -> AttentionCurves {
-    let together = AttentionCurves::collect(rows, gpu, Operation::Attention, variant);
-    let known_forward = AttentionCurves::collect(rows, DIVIDED.0, Operation::AttentionForward, DIVIDED.1);
-    let known_together = AttentionCurves::collect(rows, DIVIDED.0, Operation::Attention, DIVIDED.1);
-    let divided = together
-        .map(|causal, d, s, value| Some(value * known_forward.at(causal, d, s)? / known_together.at(causal, d, s)?));
-    divided.overlaid(AttentionCurves::collect(rows, gpu, Operation::AttentionForward, variant))
-}
-
-/// Backward curves: what was measured together less the forward direction (3.5 = 1 + 2.5 times its FLOPs); where only forward was measured, as much better than
-/// FlashAttention-2 backward as it is forward.
-fn backward_curves(rows: &[MeasuredKernel], gpu: &str, variant: &str) -> AttentionCurves {
-    let forward = forward_curves(rows, gpu, variant);
-    let apart = |rows: &[MeasuredKernel], gpu: &str, variant: &str| {
-        let forward = forward_curves(rows, gpu, variant);
-        let together = AttentionCurves::collect(rows, gpu, Operation::Attention, variant);
-        together.map(|causal, d, s, value| Some((3.5 * value - forward.at(causal, d, s)?) / 2.5))
-    };
-    let (known_forward, known_backward) = (forward_curves(rows, gpu, DIVIDED.1), apart(rows, gpu, DIVIDED.1));
-    let guessed = forward
-        .map(|causal, d, s, value| Some(value * known_backward.at(causal, d, s)? / known_forward.at(causal, d, s)?));
-    guessed.overlaid(apart(rows, gpu, variant)).overlaid(AttentionCurves::collect(
-        rows,
-        gpu,
-        Operation::AttentionBackward,
-        variant,
-    ))
 }
 
 #[cfg(test)]

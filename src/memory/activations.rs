@@ -1,8 +1,8 @@
 //! What a transformer keeps of a micro-batch for its backward pass, on one rank.
 //!
-//! Layer: memory. Masks of dropout take a byte, router's scores and logits four, all else what the layout says of activations.
+//! Layer: memory. Masks of dropout take a byte, router's scores and logits four, inputs of FP8 products one, all else what the layout says of activations.
 
-use crate::model::{Layout, Mla, Moe, Recompute, Transformer};
+use crate::model::{Layout, Mla, Moe, Recompute, Transformer, layer_products};
 
 /// Tokens of a micro-batch on a context-parallel rank, and how tensors are divided.
 #[derive(Clone, Copy)]
@@ -10,6 +10,8 @@ pub(super) struct Tokens {
     pub n: u64,
     /// Bytes of an element.
     pub e: u64,
+    /// Bytes of an element of what a matrix product keeps of its input: one where products are in FP8 (Transformer Engine keeps the order that the weights' gradient reads).
+    pub input: u64,
     /// Ranks over which heads and inner sizes are divided.
     pub tp: u64,
     /// Ranks over which everything else is: `tp` with sequence parallelism, else 1.
@@ -21,6 +23,7 @@ impl Tokens {
         Tokens {
             n: layout.microbatch as u64 * (layout.seq / layout.cp) as u64,
             e: layout.bytes.activations as u64,
+            input: if layout.fp8 { 1 } else { layout.bytes.activations as u64 },
             tp: layout.tp as u64,
             sp: if layout.sequence_parallel { layout.tp as u64 } else { 1 },
         }
@@ -34,6 +37,16 @@ impl Tokens {
     /// A tensor of `width` a token, divided by tensor parallelism.
     fn split(&self, width: u64) -> u64 {
         self.e * self.n * width / self.tp
+    }
+
+    /// A hidden state as a product keeps its input.
+    fn hidden_input(&self, t: &Transformer) -> u64 {
+        self.input * self.n * t.hidden as u64 / self.sp
+    }
+
+    /// A tensor of `width` a token, divided by tensor parallelism, as a product keeps its input.
+    fn split_input(&self, width: u64) -> u64 {
+        self.input * self.n * width / self.tp
     }
 
     /// One hidden state.
@@ -59,6 +72,8 @@ pub struct LayerActivations {
     pub core: u64,
     /// Feed-forward part, or router and experts.
     pub mlp: u64,
+    /// What selection by operation keeps.
+    pub operations: u64,
     /// The largest single tensor, whose gradient and whose input's gradient the backward pass holds at once.
     pub widest: u64,
 }
@@ -72,7 +87,15 @@ impl LayerActivations {
             Some(m) if moe => experts(t, &m, layout, &tokens),
             _ => feed_forward(t, t.ffn as u64, &tokens),
         };
-        LayerActivations { norms: 2 * input, input, attention, core, mlp, widest: widest_a.max(widest_m).max(input) }
+        LayerActivations {
+            norms: 2 * input,
+            input,
+            attention,
+            core,
+            mlp,
+            operations: operations(t, layout, moe, &tokens),
+            widest: widest_a.max(widest_m).max(input),
+        }
     }
 
     /// Everything, as without recomputation.
@@ -85,14 +108,23 @@ impl LayerActivations {
         match recompute {
             Recompute::None => self.all(),
             Recompute::Selective => self.all() - self.core,
+            Recompute::Operations => self.operations,
             Recompute::Full => self.input,
         }
     }
 
     /// What the layer's backward pass needs for a while: what it computes again, and two gradients of the widest tensor.
     pub fn working(&self, recompute: Recompute) -> u64 {
-        self.all() - self.kept(recompute) + 2 * self.widest
+        self.all().saturating_sub(self.kept(recompute)) + 2 * self.widest
     }
+}
+
+/// The layer's input, results of attention and of the products that are not computed again, and sums over tensor-parallel ranks.
+fn operations(t: &Transformer, layout: &Layout, moe: bool, tokens: &Tokens) -> u64 {
+    let kept = layer_products(t, layout.tp, moe).into_iter().filter(|p| !p.recomputed).map(|p| p.columns).sum::<u64>();
+    let (heads, out) = (t.heads as u64, t.mla.map_or(t.head_dim, |m| m.v_dim) as u64);
+    let sums = if layout.tp > 1 { 2 * tokens.hidden(t) } else { 0 };
+    tokens.hidden(t) + tokens.e * tokens.n * kept + tokens.split(heads * out) + 4 * tokens.n * heads / tokens.tp + sums
 }
 
 /// Bytes of attention without its core, of the core, and of the widest tensor.
@@ -106,7 +138,9 @@ fn attention(t: &Transformer, layout: &Layout, tokens: &Tokens) -> (u64, u64, u6
             tokens.split(heads * t.head_dim as u64),
         ),
     };
-    let rest = tokens.hidden(t) + compressed + query_key_value + out + tokens.mask(t);
+    // Attention keeps its result itself; a product in FP8 keeps another copy.
+    let copy = if layout.fp8 { out / tokens.e * tokens.input } else { 0 };
+    let rest = tokens.hidden_input(t) + compressed + query_key_value + out + copy + tokens.mask(t);
     let rows = tokens.n * heads / tokens.tp;
     if layout.flash_attention {
         // The logarithm of each row's sum, fp32.
@@ -126,7 +160,7 @@ fn latent(m: &Mla, heads: u64, tokens: &Tokens) -> (u64, u64, u64) {
 /// A feed-forward part of inner size `ffn`: its input, the activation function's input and output, the dropout mask.
 fn feed_forward(t: &Transformer, ffn: u64, tokens: &Tokens) -> (u64, u64) {
     let up = tokens.split((1 + t.gated as u64) * ffn);
-    (tokens.hidden(t) + up + tokens.split(ffn) + tokens.mask(t), up)
+    (tokens.hidden_input(t) + up + tokens.split_input(ffn) + tokens.mask(t), up)
 }
 
 /// Tokens that a rank's experts see, on the busiest rank.
@@ -135,16 +169,15 @@ pub(super) fn routed(m: &Moe, layout: &Layout, tokens: &Tokens) -> u64 {
     (even * layout.expert_skew) as u64
 }
 
-/// Experts: router, tokens as they arrive from the other ranks (each tensor-parallel rank holds all of them and a slice of each expert), inner tensors,
-/// outputs that are weighted by the router's scores, and experts that every token visits.
+/// Experts: router and its input, tokens as they arrive from the other ranks (each tensor-parallel rank holds all of them and a slice of each expert), inner tensors,
+/// and experts that every token visits. The router's scores are multiplied in by the activation function, so that results need not be kept (Megatron-Core 0.12).
 fn experts(t: &Transformer, m: &Moe, layout: &Layout, tokens: &Tokens) -> (u64, u64) {
     let (h, f, gate) = (t.hidden as u64, m.expert_ffn as u64, t.gated as u64);
     let arrived = routed(m, layout, tokens);
     let router = 2 * 4 * tokens.n * m.experts as u64 / tokens.sp;
-    let input = tokens.e * arrived * h;
+    let input = tokens.input * arrived * h;
     let up = tokens.e * arrived * (1 + gate) * f / tokens.tp;
-    let inner = tokens.e * arrived * f / tokens.tp;
-    let output = tokens.whole(m.top_k as u64 * h);
-    let shared = m.shared_experts as u64 * tokens.split((2 + gate) * f);
-    (tokens.hidden(t) + router + input + up + inner + output + shared + tokens.mask(t), up.max(input))
+    let inner = tokens.input * arrived * f / tokens.tp;
+    let shared = m.shared_experts as u64 * (tokens.split((1 + gate) * f) + tokens.split_input(f));
+    (tokens.hidden(t) + router + input + up + inner + shared + tokens.mask(t), up.max(tokens.e * arrived * h))
 }

@@ -34,9 +34,17 @@ fn data_parallel(layout: &Layout, share: &Share) -> u64 {
         Framework::DeepSpeed => {
             buckets + if layout.zero < 3 { layout.bucket_bytes.min(dense * params) } else { gathered }
         }
-        // A unit's whole gradients until they are scattered.
-        Framework::Fsdp => gathered + grads * share.unit * (1 + layout.overlap_grad as u64),
+        Framework::Fsdp => fsdp(layout, share),
     }
+}
+
+/// FSDP's units are the layers, and one of all that is beside them, which stays gathered and whose gradients wait for the end. A layer's whole gradients are there in the
+/// type they are reduced in until they are scattered.
+fn fsdp(layout: &Layout, share: &Share) -> u64 {
+    let (params, grads) = (layout.bytes.params as u64, layout.bytes.grads as u64);
+    let gathered = share.beside + share.layer * (1 + layout.overlap_param as u64);
+    let sharded = if layout.zero == 3 { params * gathered } else { 0 };
+    sharded + params * share.beside + grads * share.layer * (1 + layout.overlap_grad as u64)
 }
 
 /// Bytes of all of them on a rank of the stage.

@@ -37,11 +37,23 @@ impl Estimate {
         self.fullest().peak()
     }
 
-    /// Whether every stage fits into a GPU of `capacity_bytes`.
-    pub fn fits(&self, capacity_bytes: u64) -> Result<(), OutOfMemory> {
+    /// Whether every stage fits into a GPU of `capacity_bytes`, or is above it by no more than the estimate may err: the share `margin_ppm` of it, in millionths. That is a
+    /// warning's text.
+    ///
+    /// # Errors
+    /// A stage needs more.
+    pub fn fits(&self, capacity_bytes: u64, margin_ppm: u64) -> Result<Option<String>, OutOfMemory> {
         let fullest = self.fullest();
-        if fullest.peak() <= capacity_bytes {
-            return Ok(());
+        let peak = fullest.peak();
+        if peak <= capacity_bytes {
+            return Ok(None);
+        }
+        let margin = (u128::from(capacity_bytes) * u128::from(margin_ppm) / 1_000_000) as u64;
+        if peak <= capacity_bytes.saturating_add(margin) {
+            let (peak, capacity) = (gib(peak), gib(capacity_bytes));
+            return Ok(Some(format!(
+                "the estimate of its memory is {peak} GiB, and a GPU has {capacity} GiB; that is within workload.memory_margin"
+            )));
         }
         Err(OutOfMemory { capacity_bytes, stages: self.stages.len(), fullest: Box::new(fullest.clone()) })
     }

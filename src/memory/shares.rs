@@ -17,6 +17,9 @@ pub(super) struct Share {
     pub matrices: u64,
     /// The largest unit that ZeRO-3 gathers at once: a layer, or an embedding.
     pub unit: u64,
+    /// The largest layer, and what is beside the layers: embedding, output matrix, final norm.
+    pub layer: u64,
+    pub beside: u64,
 }
 
 /// The rank's part of one layer.
@@ -60,13 +63,14 @@ fn transformer(t: &Transformer, layout: &Layout, stage: u32, counts: &[(u32, u32
             share.experts += n * l.experts;
             share.matrices += n * (l.dense + l.experts - l.vectors);
             if n > 0 {
-                share.unit = share.unit.max(l.dense + l.experts);
+                share.layer = share.layer.max(l.dense + l.experts);
             }
         }
     }
     let h = t.hidden as u64;
     let words = (t.vocab as u64).div_ceil(layout.tp as u64) * h;
     let (first, last) = (stage == 0, stage + 1 == layout.pp);
+    let layers = share.dense;
     if first {
         share.dense += words + t.learned_positions as u64 * t.seq as u64 * h;
     }
@@ -74,9 +78,8 @@ fn transformer(t: &Transformer, layout: &Layout, stage: u32, counts: &[(u32, u32
     if last {
         share.dense += t.norm_params() + if t.tied && first { 0 } else { words };
     }
-    if first || last {
-        share.unit = share.unit.max(words);
-    }
+    share.unit = if first || last { share.layer.max(words) } else { share.layer };
+    share.beside = share.dense - layers;
     share
 }
 
@@ -85,7 +88,7 @@ fn dlrm(d: &Dlrm, layout: &Layout) -> Share {
     let ranks = layout.dp as u64;
     let (tables, one) = (d.tables as u64, d.table_params());
     let tables = if tables >= ranks { tables.div_ceil(ranks) * one } else { (tables * one).div_ceil(ranks) };
-    Share { dense: d.mlp_params(), tables, unit: d.mlp_params(), ..Share::default() }
+    Share { dense: d.mlp_params(), tables, unit: d.mlp_params(), layer: d.mlp_params(), ..Share::default() }
 }
 
 impl Share {
@@ -96,12 +99,8 @@ impl Share {
             ModelFamily::Dlrm(d) => dlrm(d, layout),
             ModelFamily::Layers(layers) => {
                 let dense = layers.iter().map(|l| l.params).sum();
-                Share {
-                    dense,
-                    matrices: dense,
-                    unit: layers.iter().map(|l| l.params).max().unwrap_or(0),
-                    ..Share::default()
-                }
+                let largest = layers.iter().map(|l| l.params).max().unwrap_or(0);
+                Share { dense, matrices: dense, unit: largest, layer: largest, ..Share::default() }
             }
         }
     }

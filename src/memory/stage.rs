@@ -7,7 +7,7 @@ use super::buffers::buffers;
 use super::options::MemoryOptions;
 use super::shares::Share;
 use crate::model::pipeline::{Slot, StageSchedule};
-use crate::model::{Dlrm, Layer, Layout, Model, ModelFamily, Transformer};
+use crate::model::{Dlrm, Framework, Layer, Layout, Model, ModelFamily, Transformer};
 
 /// What a rank of a stage holds at the peak of an iteration, in bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -152,8 +152,11 @@ fn states(model: &Model, layout: &Layout, share: &Share) -> StageMemory {
         each as u64 * (divide(share.dense, layout.dense_replicas()) + divide(share.experts, layout.expert_replicas()))
     };
     // Each matrix quantised, and transposed for the backward pass, as Transformer Engine keeps them between micro-batches.
-    let quantised = if layout.fp8 {
-        2 * share.matrices / if layout.zero == 3 { layout.dense_replicas() as u64 } else { 1 }
+    let fsdp = layout.framework == Framework::Fsdp && layout.zero == 3;
+    let quantised = if layout.fp8 && !fsdp {
+        // Parameters of one byte are one of the two orders themselves.
+        (if bytes.params == 1 { 1 } else { 2 }) * share.matrices
+            / if layout.zero == 3 { layout.dense_replicas() as u64 } else { 1 }
     } else {
         0
     };
@@ -162,9 +165,12 @@ fn states(model: &Model, layout: &Layout, share: &Share) -> StageMemory {
         ModelFamily::Dlrm(d) => (bytes.params as u64 * share.tables, 4 * share.tables / d.embedding_dim as u64),
         _ => (0, 0),
     };
+    // What FSDP shards are the master weights, and their gradients have their type; copies for computing are there while they are gathered.
+    let (params, grads) =
+        if fsdp { (0, over(2, bytes.optimizer / 3)) } else { (over(3, bytes.params), over(2, bytes.grads)) };
     StageMemory {
-        params: over(3, bytes.params) + quantised + tables,
-        grads: over(2, bytes.grads),
+        params: params + quantised + tables,
+        grads,
         optimizer: over(1, bytes.optimizer) + accumulators,
         ..StageMemory::default()
     }
@@ -204,8 +210,13 @@ fn transformer_chunks(
             chunk.ends += tokens.mask(t);
         }
         if last {
-            // Inputs of the final norm and of the output matrix, and fp32 logits (divided over the vocabulary).
-            chunk.ends += 2 * hidden + 4 * tokens.n * (t.vocab as u64).div_ceil(tokens.tp);
+            // Inputs of the final norm and of the output matrix, and logits (divided over the vocabulary).
+            let loss = Loss::new(t, layout, &tokens);
+            chunk.ends += 2 * hidden + loss.kept;
+            // Gradients of logits are there before the first layer's backward pass, which finds the logits gone.
+            if loss.working > 0 {
+                chunk.working = chunk.working.saturating_sub(loss.kept).max(loss.working);
+            }
         } else if options.keep_stage_outputs {
             chunk.ends += hidden;
         }
@@ -213,6 +224,26 @@ fn transformer_chunks(
         counts.push((n_dense, n_moe));
     }
     (chunks, counts)
+}
+
+/// What the loss keeps of its logits, and what its backward pass needs for a while.
+struct Loss {
+    kept: u64,
+    working: u64,
+}
+
+impl Loss {
+    /// Megatron's keeps fp32 exponentials and makes gradients of them in place. PyTorch's keeps the logarithms of probabilities in fp32; their gradient and the logits' are
+    /// two more tensors of that size, and over tensor-parallel ranks exponentials a third (torch/distributed/tensor/parallel/loss.py).
+    fn new(t: &Transformer, layout: &Layout, tokens: &Tokens) -> Loss {
+        let logits = tokens.n * (t.vocab as u64).div_ceil(tokens.tp);
+        let copies = if tokens.tp > 1 { 3 } else { 2 };
+        match (layout.fused_loss, layout.framework) {
+            (true, _) => Loss { kept: tokens.e * logits, working: tokens.e * logits },
+            (false, Framework::Megatron) => Loss { kept: 4 * logits, working: 0 },
+            (false, _) => Loss { kept: 4 * logits, working: 4 * copies * logits },
+        }
+    }
 }
 
 fn layers_chunk(layers: &[Layer], layout: &Layout) -> Chunk {

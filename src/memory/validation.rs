@@ -62,6 +62,7 @@ pub(super) fn seqsel(name: &str, tp: u32, pp: u32, vpp: u32) -> Layout {
         bytes: ElementBytes { params: 2, grads: 4, activations: 2, optimizer: 12 },
         fp8: false,
         flash_attention: false,
+        fused_loss: false,
         overlap_grad: false,
         overlap_param: false,
         tp_overlap_pieces: 1,

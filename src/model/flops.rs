@@ -3,7 +3,7 @@
 //! Layer: model. Matrix products only (2 a multiply-add), attention over the whole square even where it is causal: the convention of Megatron-LM
 //! (Korthikanti et al. 2022, arXiv 2205.05198, Appendix A). How long kernels take, and what a causal kernel leaves out, is `compute`'s.
 
-use super::{Dlrm, Model, ModelFamily, Recompute, Transformer};
+use super::{Dlrm, LayerProduct, Model, ModelFamily, Recompute, Transformer, layer_products};
 
 /// Forward operations of one token, summed over layers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -92,6 +92,11 @@ pub fn hardware_flops(model: &Model, batch: u32, seq: u32, recompute: Recompute)
     let again = match (&model.body, recompute) {
         (_, Recompute::None) => 0,
         (ModelFamily::Transformer(t), Recompute::Selective) => 3 * seq as u128 * token_flops(t, seq).core as u128,
+        (ModelFamily::Transformer(t), Recompute::Operations) => {
+            let again = |p: LayerProduct| if p.recomputed { 2 * p.columns as u128 * p.rows as u128 } else { 0 };
+            let layer = |l| layer_products(t, 1, t.is_moe(l)).into_iter().map(again).sum::<u128>();
+            seq as u128 * (0..t.layers).map(layer).sum::<u128>()
+        }
         (ModelFamily::Transformer(t), Recompute::Full) => seq as u128 * token_flops(t, seq).layers() as u128,
         // Refused by `Layout::check`: nothing to recompute is defined.
         (_, _) => 0,

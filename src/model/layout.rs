@@ -17,6 +17,8 @@ pub enum Recompute {
     None,
     /// The attention core.
     Selective,
+    /// All but attention and every other matrix product, as torchtitan selects by operation ([`LayerProduct`](super::LayerProduct)).
+    Operations,
     /// Everything from each layer's input.
     Full,
 }
@@ -64,6 +66,8 @@ pub struct Layout {
     pub fp8: bool,
     /// Fused attention, which keeps no s x s matrix.
     pub flash_attention: bool,
+    /// The loss reads 16-bit logits and keeps nothing else of their size.
+    pub fused_loss: bool,
     /// Gradient reduction during the backward pass; parameter gathering during the next forward pass.
     pub overlap_grad: bool,
     pub overlap_param: bool,
@@ -131,6 +135,7 @@ impl Layout {
             bytes: ElementBytes { params: 2, grads: 4, activations: 2, optimizer: 12 },
             fp8: false,
             flash_attention: false,
+            fused_loss: false,
             overlap_grad: false,
             overlap_param: false,
             tp_overlap_pieces: 1,

@@ -9,12 +9,14 @@ mod layout;
 mod params;
 pub mod pipeline;
 mod presets;
+mod products;
 mod raw;
 
 pub use error::ModelError;
 pub use flops::{TokenFlops, hardware_flops, model_flops, sample_flops, token_flops};
 pub use layout::{ElementBytes, Framework, Layout, PipelineSchedule, Recompute};
 pub use params::{LayerParams, Params, parameters};
+pub use products::{LayerProduct, ProductPlace, layer_products};
 
 /// A neural network, as much of it as decides compute, memory and communication.
 #[derive(Clone, Debug, PartialEq)]

@@ -50,6 +50,30 @@ impl Exclusion {
     }
 }
 
+/// Experiments whose memory is above their GPUs' by the estimate, but by little enough to run.
+#[derive(Default)]
+struct Tight {
+    n: u64,
+    first: Option<(u64, String)>,
+}
+
+impl Tight {
+    fn add(&mut self, exp_id: u64, above: Option<String>) {
+        if let Some(text) = above {
+            self.n += 1;
+            self.first.get_or_insert((exp_id, text));
+        }
+    }
+
+    /// One warning for all of them: the first's own, and how many there are.
+    fn warning(&self) -> Option<String> {
+        let (exp_id, text) = self.first.as_ref()?;
+        let more =
+            if self.n > 1 { format!(" (the same holds for {} more experiments)", self.n - 1) } else { String::new() };
+        Some(format!("experiment {exp_id} may not fit: {text}{more}"))
+    }
+}
+
 impl Survey {
     fn exclude(&mut self, experiment: &Experiment, of: &Exclusion) {
         let list = if of.too_large { &mut self.cannot_fit } else { &mut self.cannot_run };
@@ -72,6 +96,7 @@ fn surveyed(sweep: &Sweep) -> Result<Survey, SessionError> {
     let mut shapes: HashMap<String, Result<Option<ExperimentSize>, Exclusion>> = HashMap::new();
     let mut survey = Survey::default();
     let mut noted = HashSet::new();
+    let mut tight = Tight::default();
     // The same traffic on another network has about as many packet-hops.
     let mut work_of: HashMap<String, ExperimentSize> = HashMap::new();
     // What is simulated once counts once; what keeps the first of them from running keeps all.
@@ -106,7 +131,8 @@ fn surveyed(sweep: &Sweep) -> Result<Survey, SessionError> {
         };
         let work: Result<Option<ExperimentSize>, Exclusion> = match batch::fits(&config) {
             Err(e) => Err(excluded(e, &mut survey)),
-            Ok(()) => {
+            Ok(above) => {
+                tight.add(experiment.exp_id, above);
                 let shape = shape();
                 match shapes.get(&shape) {
                     Some(Ok(work)) => Ok(*work),
@@ -145,6 +171,7 @@ fn surveyed(sweep: &Sweep) -> Result<Survey, SessionError> {
             seen.insert(experiment.exp_key, work.err());
         }
     }
+    survey.warnings.extend(tight.warning());
     // A shard or the first few of a sweep may hold nothing that can run; their rows say so.
     let whole = sweep.experiments.len() as u64 == sweep.n_experiments;
     match first {

@@ -160,8 +160,8 @@ macro_rules! for_each_key {
             Seq "workload.seq" int(0, 1 << 30), D::Int(0), model, "tokens of a sample; 0: the model's own";
             SequenceParallel "workload.sequence_parallel" KeyKind::Bool, D::Derived(derive::sequence_parallel, "true with megatron"), |v| degree(v, KeyId::Tp),
                 "activations between tensor parallel blocks are split along the sequence";
-            Recompute "workload.recompute" one_of(&["none", "selective", "full"], &[]), D::Choice("none"), model,
-                "activations computed again in the backward pass: none, the attention core, all but each layer's input";
+            Recompute "workload.recompute" one_of(&["none", "selective", "operations", "full"], &[]), D::Choice("none"), model,
+                "activations computed again in the backward pass: none, the attention core (as Megatron selects), all but attention and every other product (as torchtitan selects), all but each layer's input";
             Zero "workload.zero" int(0, 3), D::Derived(derive::zero, "3 with fsdp, 1 with deepspeed, else 0"), sharded_data,
                 "ZeRO stage: what is sharded over data parallel ranks; 1 is Megatron's distributed optimizer";
             ParamBytes "workload.param_bytes" int(1, 8), D::Int(2), model, "bytes of a parameter in computation";
@@ -170,6 +170,9 @@ macro_rules! for_each_key {
             OptimizerBytes "workload.optimizer_bytes" int(0, 64), D::Int(12), model, "bytes a parameter of master weights and optimizer state";
             Fp8 "workload.fp8" KeyKind::Bool, D::Bool(false), model, "matrix products in FP8";
             FlashAttention "workload.flash_attention" KeyKind::Bool, D::Bool(true), model, "fused attention, which keeps no matrix of sequence by sequence";
+            Attention "workload.attention" one_of(&["gpu", "flash1", "triton", "flash2", "flash3", "cudnn"], &[]), D::Choice("gpu"), |v| model(v) && v.bool(KeyId::FlashAttention),
+                "kernels of fused attention: FlashAttention 1 to 3, its version in Triton, cuDNN's, or those that the GPU's table names";
+            FusedLoss "workload.fused_loss" KeyKind::Bool, D::Bool(false), model, "the loss is one kernel that keeps 16-bit logits alone; else it keeps them in 32 bit, and PyTorch's makes two copies more";
             OverlapGrad "workload.overlap_grad" KeyKind::Bool, D::Derived(derive::overlap_data, "true but with megatron"), sharded_data, "gradients are reduced during the backward pass";
             OverlapParam "workload.overlap_param" KeyKind::Bool, D::Derived(derive::overlap_data, "true but with megatron"), |v| sharded_data(v) && v.int(KeyId::Zero) > 0,
                 "parameters are gathered during the forward pass";
@@ -187,7 +190,9 @@ macro_rules! for_each_key {
             ExpertSkew "workload.expert_skew" stepped(1.0, 1e6, 0.000_001), D::Float(1.0), |v| degree(v, KeyId::Ep), "load of the busiest expert over the mean; 1: even";
             RankOrder "workload.rank_order" KeyKind::Text, D::Text("tp-cp-ep-dp-pp"), several_degrees, "how ranks are numbered, fastest first";
             Kernels "workload.kernels" KeyKind::Path, D::None("none"), |v| model(v) && v.has(KeyId::Kernels), "CSV of measured kernels, laid over the built-in operation database";
-            MemoryCheck "workload.memory_check" KeyKind::Bool, D::Bool(true), model, "an experiment that needs more memory than a GPU has is `oom`, without being simulated";
+            MemoryCheck "workload.memory_check" KeyKind::Bool, D::Bool(true), model, "an experiment that needs more memory than a GPU has, by more than memory_margin, is `oom`, without being simulated";
+            MemoryMargin "workload.memory_margin" stepped(0.0, 10.0, 0.000_001), D::Float(0.1), |v| model(v) && v.bool(KeyId::MemoryCheck),
+                "share of a GPU's memory that the estimate may be above it: by less, an experiment runs, and a warning names both numbers (our choice)";
             MemoryReserveGib "workload.memory_reserve_gib" stepped(0.0, 1e6, 0.001), D::Float(1.0), model, "memory of a GPU that driver, CUDA and libraries take (our choice)";
             MemoryFragmentation "workload.memory_fragmentation" stepped(0.0, 1.0, 0.000_001), D::Float(0.05), model,
                 "share of activations and working memory that is lost to fragmentation on top (our choice)";

@@ -36,6 +36,9 @@ pub struct Training {
     pub optimizer_bytes: u32,
     pub fp8: bool,
     pub flash_attention: bool,
+    /// Kernels of fused attention; `None`: the GPU's own.
+    pub attention: Option<String>,
+    pub fused_loss: bool,
     pub overlap_grad: bool,
     pub overlap_param: bool,
     pub tp_overlap_pieces: u32,
@@ -74,6 +77,7 @@ pub enum ScheduleChoice {
 pub enum RecomputeChoice {
     None,
     Selective,
+    Operations,
     Full,
 }
 
@@ -81,6 +85,8 @@ pub enum RecomputeChoice {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryBudget {
     pub check: bool,
+    /// How far the estimate may be above a GPU's memory before that is `oom`: share of it, millionths.
+    pub margin_ppm: u64,
     /// Driver, CUDA, libraries.
     pub reserve_bytes: u64,
     /// Share of activations and working memory, millionths.
@@ -99,6 +105,7 @@ impl Training {
         let u32_of = |key: KeyId| v.int(key) as u32;
         let memory = MemoryBudget {
             check: v.bool(KeyId::MemoryCheck),
+            margin_ppm: scaled(v.float(KeyId::MemoryMargin), PPM),
             reserve_bytes: scaled(v.float(KeyId::MemoryReserveGib), (1u64 << 30) as f64),
             fragmentation_ppm: scaled(v.float(KeyId::MemoryFragmentation), PPM),
         };
@@ -123,6 +130,7 @@ impl Training {
             schedule: if v.is(KeyId::Schedule, "gpipe") { ScheduleChoice::GPipe } else { ScheduleChoice::OneFOneB },
             recompute: match v.text(KeyId::Recompute) {
                 "selective" => RecomputeChoice::Selective,
+                "operations" => RecomputeChoice::Operations,
                 "full" => RecomputeChoice::Full,
                 _ => RecomputeChoice::None,
             },
@@ -133,6 +141,9 @@ impl Training {
             optimizer_bytes: u32_of(KeyId::OptimizerBytes),
             fp8: v.bool(KeyId::Fp8),
             flash_attention: v.bool(KeyId::FlashAttention),
+            attention: (v.bool(KeyId::FlashAttention) && !v.is(KeyId::Attention, "gpu"))
+                .then(|| v.text(KeyId::Attention).to_string()),
+            fused_loss: v.bool(KeyId::FusedLoss),
             overlap_grad: v.bool(KeyId::OverlapGrad),
             overlap_param: v.bool(KeyId::OverlapParam),
             tp_overlap_pieces: u32_of(KeyId::TpOverlapPieces),

@@ -143,6 +143,12 @@ fn rope_bytes(b: &Builder, h: &Heads) -> u64 {
     b.tokens * (h.heads + h.kv_heads) * rotated * 2 * b.bytes
 }
 
+/// Rotary embedding of queries and keys.
+pub(super) fn rope_forward(b: &mut Builder) {
+    let (bytes, role) = (rope_bytes(b, &heads(b)), b.forward);
+    b.memory(Site::Rope, role, "rope", bytes);
+}
+
 /// Norm to residual, forward.
 pub(super) fn forward(b: &mut Builder) {
     let (h, role, tokens) = (heads(b), b.forward, b.tokens);
@@ -152,8 +158,7 @@ pub(super) fn forward(b: &mut Builder) {
         b.linear_forward(Site::Qkv, tokens, n, k, 1);
     }
     if !b.model.learned_positions {
-        let bytes = rope_bytes(b, &h);
-        b.memory(Site::Rope, role, "rope", bytes);
+        rope_forward(b);
     }
     core_forward(b);
     b.cast(Site::Proj, role, tokens * h.heads * h.v);

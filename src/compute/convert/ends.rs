@@ -1,6 +1,7 @@
 //! What stands before the first layer and after the last: embedding, final norm, logits, cross-entropy.
 
 use crate::collective::CollectiveOp;
+use crate::model::Framework;
 
 use super::super::Kernel;
 use super::attention::{norm_backward, norm_forward};
@@ -52,25 +53,43 @@ pub(super) fn logits_forward(b: &mut Builder) {
     b.kernel(Site::Logits, role, Kernel::gemm(tokens, columns, b.hidden, b.dtype));
     let logits = tokens * columns;
     let part = LayerPart { site: Site::CrossEntropy, role };
-    // To FP32, then the maximum; subtracted; exponentials, their sum; divided, for the backward pass.
-    b.memory(Site::CrossEntropy, role, "cross-entropy-max", logits * (b.bytes + 4 + 4));
+    let [max, exp, normalise] = loss_bytes(b);
+    b.memory(Site::CrossEntropy, role, "cross-entropy-max", logits * max);
     let scalars = |b: &mut Builder| {
         if b.tp > 1 {
             b.exchange(Among::Tp, CollectiveOp::AllReduce, tokens * 4, Some(part));
         }
     };
     scalars(b);
-    b.memory(Site::CrossEntropy, role, "cross-entropy-exp", logits * (8 + 8 + 4));
+    b.memory(Site::CrossEntropy, role, "cross-entropy-exp", logits * exp);
     scalars(b);
     scalars(b);
-    b.memory(Site::CrossEntropy, role, "cross-entropy-normalise", logits * 8);
+    b.memory(Site::CrossEntropy, role, "cross-entropy-normalise", logits * normalise);
+}
+
+/// Bytes that the loss's forward kernels read and write of a logit.
+fn loss_bytes(b: &Builder) -> [u64; 3] {
+    match (b.layout.fused_loss, b.layout.framework) {
+        // The maximum and the sum of exponentials in one pass, the loss in another.
+        (true, _) => [0, b.bytes, b.bytes],
+        // To FP32, then the maximum; subtracted; exponentials, their sum; divided, for the backward pass.
+        (false, Framework::Megatron) => [b.bytes + 4 + 4, 8 + 8 + 4, 8],
+        // To FP32; the logarithm of the softmax, which reads twice.
+        (false, _) => [b.bytes + 4, 4 + 4, 4],
+    }
 }
 
 /// Loss to final norm, backward.
 pub(super) fn logits_backward(b: &mut Builder) {
     let (tokens, columns) = (b.tokens, (b.model.vocab as u64).div_ceil(b.tp));
     let logits = tokens * columns;
-    b.memory(Site::CrossEntropy, KernelRole::InputGrad, "cross-entropy-backward", logits * (8 + 4 + b.bytes));
+    let bytes = match (b.layout.fused_loss, b.layout.framework) {
+        (true, _) => 2 * b.bytes,
+        (false, Framework::Megatron) => 8 + 4 + b.bytes,
+        // A gradient of the logarithms is cleared, with them made the logits', and that converted.
+        (false, _) => 4 + 12 + 4 + b.bytes,
+    };
+    b.memory(Site::CrossEntropy, KernelRole::InputGrad, "cross-entropy-backward", logits * bytes);
     // Logits stay in the activations' type even where layers compute in FP8.
     b.linear = b.dtype;
     b.column_backward(Site::Logits, tokens, columns, b.hidden, Site::FinalNorm);

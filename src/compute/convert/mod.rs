@@ -6,6 +6,7 @@ mod attention;
 mod ends;
 mod mlp;
 mod moe;
+mod operations;
 mod optimizer;
 mod other;
 mod part;
@@ -64,6 +65,7 @@ pub fn layer_steps(model: &Transformer, layout: &Layout, kind: LayerKind, pass: 
     match (pass, kind) {
         (Pass::Recompute, _) if !layer || layout.recompute == Recompute::None => {}
         (Pass::Recompute, _) if layout.recompute == Recompute::Selective => attention::core_forward(&mut b),
+        (Pass::Recompute, _) if layout.recompute == Recompute::Operations => operations::again(&mut b, moe),
         (Pass::Forward, LayerKind::Embedding) => ends::embedding_forward(&mut b),
         (Pass::Forward, LayerKind::Logits) => ends::logits_forward(&mut b),
         (Pass::Backward, LayerKind::Embedding) => ends::embedding_backward(&mut b),

@@ -33,17 +33,17 @@ pub fn expert_loads(moe: &Moe, layout: &Layout, total: u64) -> Vec<u64> {
     loads
 }
 
-struct Experts {
+pub(super) struct Experts {
     /// Experts on this rank, and tokens of each: what the busiest rank gets, divided evenly.
-    here: u64,
-    each: u64,
+    pub here: u64,
+    pub each: u64,
     /// Tokens, counted once for each expert that they visit, that this rank sends and that its tensor-parallel group holds.
     sent: u64,
-    inner: u64,
+    pub inner: u64,
     shared: u64,
 }
 
-fn experts(b: &Builder, moe: &Moe) -> Experts {
+pub(super) fn experts(b: &Builder, moe: &Moe) -> Experts {
     let (ep, top_k) = (b.layout.ep.max(1) as u64, moe.top_k as u64);
     let here = (moe.experts as u64).div_ceil(ep).max(1);
     // All ranks of the group send as many as this one.

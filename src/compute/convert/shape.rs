@@ -51,9 +51,11 @@ impl<'a> Builder<'a> {
         self.steps.push(LayerStep::Kernel { part: LayerPart { site, role }, kernel });
     }
 
-    /// A kernel bound by memory that touches `elements` activations `times` times.
+    /// A kernel bound by memory; none where it touches nothing.
     pub(super) fn memory(&mut self, site: Site, role: KernelRole, name: &'static str, bytes: u64) {
-        self.kernel(site, role, Kernel::Memory { name, bytes });
+        if bytes > 0 {
+            self.kernel(site, role, Kernel::Memory { name, bytes });
+        }
     }
 
     fn sequence(&self) -> bool {

@@ -1,0 +1,143 @@
+//! Implementations of fused attention: which there are, and their curves on a GPU.
+//!
+//! Layer: compute. Measured where there are rows; else from those of another implementation or GPU by a published ratio.
+
+use super::curves::AttentionCurves;
+use super::database::{MeasuredKernel, Operation};
+use super::{Error, Gpu};
+
+/// Implementation whose directions were measured apart and together on one GPU, and that GPU: it tells how to divide what others measured together.
+const DIVIDED: (&str, &str) = ("h100-sxm", "FlashAttention-2");
+
+/// The GPU on which older implementations were measured, and the implementation by which their rates are carried to newer GPUs.
+const OLDER: (&str, &str) = ("a100-80g-sxm", "FlashAttention-2");
+
+/// FlashAttention of 2022 in Triton: the implementation it is held against, and how many times slower it is. The paper of FlashAttention-2 (arXiv 2307.08691, Section 4.1) says 1.3 to
+/// 2.5 times on the A100, over lengths and head sizes; the geometric middle.
+const TRITON: (&str, &str, f64) = ("Triton", "FlashAttention-2", 1.8);
+
+/// Names of the implementations, as users and as the database call them.
+const NAMES: [(&str, &str); 5] = [
+    ("flash1", "FlashAttention-1"),
+    ("triton", "Triton"),
+    ("flash2", "FlashAttention-2"),
+    ("flash3", "FlashAttention-3"),
+    ("cudnn", "cuDNN"),
+];
+
+/// The GPU with the implementation of that name instead of its usual one.
+///
+/// # Errors
+/// No such implementation, or it was never measured on this GPU or the one it is like.
+pub fn with_attention(mut gpu: Gpu, name: &str) -> Result<Gpu, Error> {
+    let rows = &super::UserDatabase::shipped().rows;
+    let known = |variant: &str| [&gpu.name, &gpu.baseline].iter().any(|g| !forward_curves(rows, g, variant).is_empty());
+    match NAMES.iter().find(|n| n.0 == name && known(n.1)) {
+        Some((_, variant)) => {
+            gpu.attention = variant.to_string();
+            Ok(gpu)
+        }
+        None => {
+            let there: Vec<&str> = NAMES.iter().filter(|n| known(n.1)).map(|n| n.0).collect();
+            let message = format!("attention {name:?} was not measured on it; {} were", there.join(", "));
+            Err(Error::Gpu { name: gpu.name.clone(), message })
+        }
+    }
+}
+
+/// Forward curves of an implementation on a GPU.
+pub(super) fn forward_curves(rows: &[MeasuredKernel], gpu: &str, variant: &str) -> AttentionCurves {
+    curves(rows, gpu, variant, measured_forward)
+}
+
+/// Backward curves.
+pub(super) fn backward_curves(rows: &[MeasuredKernel], gpu: &str, variant: &str) -> AttentionCurves {
+    curves(rows, gpu, variant, measured_backward)
+}
+
+type Measured = fn(&[MeasuredKernel], &str, &str) -> AttentionCurves;
+
+/// What was measured, or what follows from it: of Triton by its ratio; of what was measured on the older GPU alone by how much faster the implementation of [`OLDER`] is here.
+fn curves(rows: &[MeasuredKernel], gpu: &str, variant: &str, measured: Measured) -> AttentionCurves {
+    if variant == TRITON.0 {
+        return measured(rows, gpu, TRITON.1).map(|_, _, _, value| Some(value * TRITON.2));
+    }
+    let own = measured(rows, gpu, variant);
+    if !own.is_empty() {
+        return own;
+    }
+    let (there, here) = (measured(rows, OLDER.0, OLDER.1), measured(rows, gpu, OLDER.1));
+    measured(rows, OLDER.0, variant)
+        .map(|causal, d, s, value| Some(value * here.at(causal, d, s)? / there.at(causal, d, s)?))
+}
+
+/// Forward curves of an implementation: measured, else what was measured together, divided as [`DIVIDED`] tells.
+fn measured_forward(rows: &[MeasuredKernel], gpu: &str, variant: &str) -> AttentionCurves {
+    let together = AttentionCurves::collect(rows, gpu, Operation::Attention, variant);
+    let known_forward = AttentionCurves::collect(rows, DIVIDED.0, Operation::AttentionForward, DIVIDED.1);
+    let known_together = AttentionCurves::collect(rows, DIVIDED.0, Operation::Attention, DIVIDED.1);
+    let divided = together
+        .map(|causal, d, s, value| Some(value * known_forward.at(causal, d, s)? / known_together.at(causal, d, s)?));
+    divided.overlaid(AttentionCurves::collect(rows, gpu, Operation::AttentionForward, variant))
+}
+
+/// Backward curves: what was measured together less the forward direction (3.5 = 1 + 2.5 times its FLOPs); where only forward was measured, as much better than
+/// FlashAttention-2 backward as it is forward.
+fn measured_backward(rows: &[MeasuredKernel], gpu: &str, variant: &str) -> AttentionCurves {
+    let forward = measured_forward(rows, gpu, variant);
+    let apart = |rows: &[MeasuredKernel], gpu: &str, variant: &str| {
+        let forward = measured_forward(rows, gpu, variant);
+        let together = AttentionCurves::collect(rows, gpu, Operation::Attention, variant);
+        together.map(|causal, d, s, value| Some((3.5 * value - forward.at(causal, d, s)?) / 2.5))
+    };
+    let (known_forward, known_backward) = (measured_forward(rows, gpu, DIVIDED.1), apart(rows, gpu, DIVIDED.1));
+    let guessed = forward
+        .map(|causal, d, s, value| Some(value * known_backward.at(causal, d, s)? / known_forward.at(causal, d, s)?));
+    guessed.overlaid(apart(rows, gpu, variant)).overlaid(AttentionCurves::collect(
+        rows,
+        gpu,
+        Operation::AttentionBackward,
+        variant,
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Dtype, Kernel, Timing};
+    use super::*;
+
+    /// TFLOP/s of both directions at head size 128 under a causal mask.
+    fn rate(gpu: &str, name: &str, seq: u64) -> Result<f64, Error> {
+        let gpu = with_attention(Gpu::named(gpu)?, name)?;
+        let timing = Timing::shared(&gpu);
+        let kernel = |backward| Kernel::Attention {
+            batch: 16,
+            heads: 32,
+            kv_heads: 32,
+            seq_q: seq,
+            seq_kv: seq,
+            head_dim: 128,
+            causal: true,
+            backward,
+            dtype: Dtype::Bf16,
+        };
+        let (forward, backward) = (kernel(false), kernel(true));
+        Ok((forward.flops() + backward.flops()) as f64 / (timing.ps(&forward) + timing.ps(&backward)) as f64)
+    }
+
+    #[test]
+    fn generations_have_their_published_rates() {
+        // The charts' own labels, at 8192 tokens.
+        for (gpu, name, tflops) in [("a100", "flash1", 80.0), ("a100", "flash2", 182.0), ("h100", "flash2", 308.0)] {
+            let rate = rate(gpu, name, 8192).unwrap();
+            assert!((rate / tflops - 1.0).abs() < 0.01, "{gpu} {name}: {rate}");
+        }
+        let of = |name| rate("h100", name, 8192).unwrap();
+        assert!((of("flash2") / of("triton") - 1.8).abs() < 0.01);
+        assert!(of("flash1") < of("triton") && of("flash2") < of("cudnn") && of("cudnn") < of("flash3"));
+        // Newer GPUs have what the one they are like has.
+        assert!(rate("b200", "flash2", 8192).unwrap() > 2.0 * of("flash2"));
+        let error = rate("a100", "cudnn", 8192).unwrap_err().to_string();
+        assert!(error.contains("flash1, triton, flash2 were"), "{error}");
+    }
+}
