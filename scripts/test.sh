@@ -41,6 +41,11 @@ if $soak; then
     scripts/soak-slurm.sh "${CARGO_TARGET_DIR:-target}/$profile/hyperfold"
     # The parsers' fuzz tests, with many more cases than usual.
     HYPERFOLD_SOAK=30 PROPTEST_CASES=20000 cargo test --profile "$profile" --test sweep --test workload -- fuzz:: corpus::
+    # Seeded mutations of what every parser reads.
+    HYPERFOLD_FUZZ_MINUTES=2 cargo test --profile "$profile" --test sweep -- --ignored --nocapture fuzz_targets::mutations_for_some_minutes
+    # Calls that fail by which results are written.
+    scripts/setup-strace.sh
+    scripts/io-faults.py "${CARGO_TARGET_DIR:-target}/$profile/hyperfold" --every 5
     # Runs that are killed at random moments and carried on with.
     scripts/kill-test.sh "${CARGO_TARGET_DIR:-target}/$profile/hyperfold" 200
     # Soak tests are the ignored ones with `soak` in their name; one at a time, so that each has the machine to itself.

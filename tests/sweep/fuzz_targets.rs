@@ -142,7 +142,7 @@ fn every_target_has_its_program() {
 
 /// `fuzz/run.sh` calls it where cargo-fuzz is not installed, with its minutes.
 #[test]
-#[ignore = "mutates inputs for as many minutes as HYPERFOLD_FUZZ_MINUTES says; fuzz/run.sh MINUTES runs it"]
+#[ignore = "mutates inputs for as many minutes as HYPERFOLD_FUZZ_MINUTES says; fuzz/run.sh MINUTES and scripts/test.sh --soak run it"]
 fn mutations_for_some_minutes() {
     let minutes: f64 = std::env::var("HYPERFOLD_FUZZ_MINUTES").ok().and_then(|m| m.parse().ok()).unwrap_or(1.0);
     let seed = std::env::var("PROPTEST_RNG_SEED").ok().and_then(|s| s.parse().ok()).unwrap_or(1u64);
