@@ -17,7 +17,10 @@ use super::{say, table};
 /// Bad input, or nothing to run.
 pub fn execute<S: Simulator>(args: &PlanArgs, simulator: &S) -> Result<Exit, CliError> {
     args.sweep.limit_memory();
-    let (planned, _) = simulator.load(&args.sweep.request())?;
+    let (mut planned, sweep) = simulator.load(&args.sweep.request())?;
+    if args.probe {
+        planned.seconds = simulator.probe(&sweep).or(planned.seconds);
+    }
     let lines = if args.json { vec![as_json(&planned)] } else { as_text(&planned) };
     lines.iter().for_each(|line| say(line));
     if planned.selected.is_empty() {
@@ -62,13 +65,16 @@ fn memory(memory: &MemoryForecast) -> String {
     format!("{} ({})", table::bytes(total), terms.join(", "))
 }
 
-/// From the least to the most; one time where folding changes nothing worth telling.
+/// What a probe found; else from the least to the most, or one time where folding changes nothing worth telling.
 fn range(time: &TimeForecast) -> String {
     let (least, most) = (table::seconds(time.least), table::seconds(time.most));
+    if let Some(about) = time.about {
+        return format!("about {}, by simulating some experiments for a moment", table::seconds(about));
+    }
     if time.most < 1.25 * time.least || least == most {
         return most;
     }
-    format!("{least} to {most}, by how much folding saves")
+    format!("{least} to {most}, by how much folding saves; --probe says it more closely")
 }
 
 fn as_json(planned: &Planned) -> String {
@@ -86,7 +92,7 @@ fn as_json(planned: &Planned) -> String {
         "cannot_fit": each(&planned.cannot_fit),
         "memory_bytes": planned.memory.map(|m| m.total()),
         "memory": planned.memory,
-        "seconds": planned.seconds.map(|t| t.most),
+        "seconds": planned.seconds.map(|t| t.about.unwrap_or(t.most)),
         "seconds_range": planned.seconds.map(|t| [t.least, t.most]),
         "warnings": planned.warnings,
         "search": planned.search,
@@ -123,7 +129,7 @@ mod tests {
                 memo: 1 << 20,
                 outcomes: 0,
             }),
-            seconds: Some(TimeForecast { least: 4.0, most: 61.0 }),
+            seconds: Some(TimeForecast { least: 4.0, about: None, most: 61.0 }),
             warnings: vec!["w".into()],
             ..Planned::default()
         }

@@ -2,8 +2,6 @@
 //!
 //! Layer: session. Arithmetic over what [`super::survey`] measured; prepares and simulates nothing.
 
-use std::ops::AddAssign;
-
 use serde::Serialize;
 
 use crate::batch::Prepared;
@@ -55,7 +53,7 @@ pub(crate) struct ExperimentSize {
 }
 
 /// What an experiment leaves out of its packets.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) enum Folding {
     /// Nothing.
     #[default]
@@ -184,24 +182,21 @@ pub(crate) fn memory(sizes: &[ExperimentSize], job_bytes: u64, rows: usize, shap
     }
 }
 
-/// Seconds of a run: if folding saves what it can, and if it saves nothing.
+/// Seconds of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct TimeForecast {
+    /// If folding saves what it can.
     pub least: f64,
+    /// By a probe, which simulated some experiments for a moment; `None` without one.
+    pub about: Option<f64>,
+    /// If folding saves nothing.
     pub most: f64,
-}
-
-impl AddAssign for TimeForecast {
-    fn add_assign(&mut self, other: TimeForecast) {
-        self.least += other.least;
-        self.most += other.most;
-    }
 }
 
 impl TimeForecast {
     /// A multiple of it.
     pub(crate) fn times(self, factor: f64) -> TimeForecast {
-        TimeForecast { least: self.least * factor, most: self.most * factor }
+        TimeForecast { least: self.least * factor, about: self.about.map(|s| s * factor), most: self.most * factor }
     }
 }
 
@@ -216,7 +211,8 @@ pub(crate) fn time(sizes: &[ExperimentSize], threads: usize) -> TimeForecast {
             Folding::Exact => packets / EXACT_SAVES,
             Folding::Steady => packets / STEADY_SAVES,
         };
-        sum += TimeForecast { least: fixed + least, most: fixed + packets };
+        sum.least += fixed + least;
+        sum.most += fixed + packets;
     }
     sum.times(1.0 / threads as f64)
 }

@@ -21,6 +21,7 @@ pub(crate) mod merge;
 mod merge_manifest;
 mod plan;
 mod planned;
+mod probe;
 mod program_builder;
 mod run;
 mod search;

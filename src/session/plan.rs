@@ -10,9 +10,10 @@ use crate::sweep::{self, Selection, Sweep};
 use super::error::SessionError;
 use super::excluded::Excluded;
 use super::experiment::config;
-use super::forecast::{self, BatchShape};
+use super::forecast::{self, BatchShape, ExperimentSize, TimeForecast};
 use super::identity::digest;
 use super::planned::Planned;
+use super::probe;
 use super::search::{self, SearchSetup};
 use super::survey::survey;
 use super::work_done::work_of;
@@ -58,8 +59,10 @@ pub struct LoadedSweep {
     pub(crate) outputs: Outputs,
     /// Packet-hops of all selected experiments, at least.
     packet_hops: u64,
-    /// Work of those that were surveyed, by `exp_id`, ascending.
-    work: Vec<(u64, u64)>,
+    /// Those that were surveyed and can run, by `exp_id`, ascending.
+    sizes: Vec<ExperimentSize>,
+    /// Of what is estimated, so much is simulated: less than all in a search.
+    share: f64,
     pub(crate) axes: Vec<Axis>,
     pub(crate) search: Option<SearchSetup>,
 }
@@ -72,10 +75,17 @@ impl LoadedSweep {
 
     /// The work of an experiment; of one that was not surveyed the mean of the others.
     pub(crate) fn work_of(&self, exp_id: u64) -> u64 {
-        match self.work.binary_search_by_key(&exp_id, |w| w.0) {
-            Ok(at) => self.work[at].1,
-            Err(_) => self.work.iter().map(|w| w.1).sum::<u64>() / self.work.len().max(1) as u64,
+        let work = |s: &ExperimentSize| work_of(s.packet_hops, s.tasks);
+        match self.sizes.binary_search_by_key(&exp_id, |s| s.exp_id) {
+            Ok(at) => work(&self.sizes[at]),
+            Err(_) => self.sizes.iter().map(work).sum::<u64>() / self.sizes.len().max(1) as u64,
         }
+    }
+
+    /// Time of a run on the CPU, by simulating one experiment of each class for a moment; `None` where nothing can be simulated.
+    pub(crate) fn probe(&self) -> Option<TimeForecast> {
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        probe::probe(&self.sweep, &self.sizes, threads).map(|time| time.times(self.share))
     }
 }
 
@@ -118,6 +128,6 @@ pub(crate) fn plan(mut sweep: Sweep, selection: &Selection) -> Result<(Planned, 
         search,
     };
     let packet_hops = survey.sizes.iter().map(|s| s.packet_hops).sum();
-    let work = survey.sizes.iter().map(|s| (s.exp_id, work_of(s.packet_hops, s.tasks))).collect();
-    Ok((planned, LoadedSweep { sweep, outputs, packet_hops, work, axes, search: setup }))
+    let loaded = LoadedSweep { sweep, outputs, packet_hops, sizes: survey.sizes, share, axes, search: setup };
+    Ok((planned, loaded))
 }

@@ -17,6 +17,7 @@ use super::axis_effects::AxisEffects;
 use super::convert::finished;
 use super::error::SessionError;
 use super::experiment::{config, unmeasured};
+use super::forecast::TimeForecast;
 use super::memo::RunMemo;
 use super::plan::{self, LoadedSweep};
 use super::planned::{Planned, SweepRequest};
@@ -38,6 +39,10 @@ impl Simulator for BuiltIn {
     fn load(&self, request: &SweepRequest) -> Result<(Planned, LoadedSweep), SessionError> {
         let sweep = sweep::load(&request.path, &SetOverrides(request.set.clone()))?;
         plan::plan(sweep, &request.selection)
+    }
+
+    fn probe(&self, loaded: &LoadedSweep) -> Option<TimeForecast> {
+        loaded.probe()
     }
 
     fn engine(

@@ -3,6 +3,7 @@
 //! Layer: session. [`super::simulate::BuiltIn`] implements it with the layers below; tests do with a few lines.
 
 use super::error::SessionError;
+use super::forecast::TimeForecast;
 use super::planned::{Planned, SweepRequest};
 use super::settings::RunSettings;
 use super::update::{EngineUsed, Known, UpdateSink};
@@ -19,6 +20,11 @@ pub trait Simulator {
     /// # Errors
     /// Anything wrong with the sweep or its input files; the message names file, line or key, value and what would be right.
     fn load(&self, request: &SweepRequest) -> Result<(Planned, Self::Sweep), SessionError>;
+
+    /// Time of a run on the CPU, by simulating one experiment of each class for a moment; `None` where nothing can be simulated.
+    fn probe(&self, _sweep: &Self::Sweep) -> Option<TimeForecast> {
+        None
+    }
 
     /// Decides what simulates, before anything is written.
     ///
