@@ -11,7 +11,7 @@ use crate::cost::Bill;
 use crate::routing::{
     self, FlowPaths, PayloadClock, RouteFile, Router, flow_rtt_window, global_rtt_window, is_intra_server,
 };
-use crate::spec::{self, Config, PolicyChoice, WorkloadSection};
+use crate::spec::{self, Analytic, Config, KeyId, PolicyChoice, ProgramFormat, TopologyKind, WorkloadSection};
 use crate::topology::{ArcIdx, Network, NodeKind, text};
 use crate::transport::{RttWindow, Transport};
 use crate::workload::Flow;
@@ -124,7 +124,37 @@ pub(super) fn routed_with(config: &Config, ranks: RanksWithTasks) -> Result<Rout
         own.clone()
     };
     drop(router);
+    notes.extend(inside_servers(config, &network, job.is_some() || !flows.is_empty(), packet_flows.is_empty()));
     Ok(Routed { config: applied, network, flows, job, transport, packet_flows, paths, packet_of, rtt, bill, notes })
+}
+
+/// Where what is sent may surprise: it stays inside servers, and their size was nobody's choice.
+fn inside_servers(config: &Config, network: &Network, sends: bool, no_packets: bool) -> Option<String> {
+    let per_server = config.cluster.gpus_per_server;
+    if per_server < 2 || !sends || config.values.given(KeyId::GpusPerServer) {
+        return None;
+    }
+    let hosts = match &config.workload {
+        WorkloadSection::Program(p) => {
+            matches!(p.source, spec::Source::File { format: ProgramFormat::Htsim | ProgramFormat::Goal, .. })
+        }
+        WorkloadSection::Flows { .. } => true,
+        WorkloadSection::Traffic { .. } => false,
+    };
+    let generated = !matches!(config.topology.kind, TopologyKind::File { .. });
+    let all_closed_form =
+        matches!(&config.workload, WorkloadSection::Program(p) if p.communication.analytic == Analytic::ALL);
+    if hosts && generated {
+        Some(format!(
+            "ranks of this file share servers of {per_server} (cluster.gpus_per_server): what they send inside a server crosses no network; cluster.gpus_per_server = 1 gives each rank a server of its own"
+        ))
+    } else if no_packets && !all_closed_form && network.ranks.len() > 1 {
+        Some(format!(
+            "no packet crosses the network: all that is sent stays inside servers of {per_server} (cluster.gpus_per_server)"
+        ))
+    } else {
+        None
+    }
 }
 
 /// The path over the server's own switch, where NVLink carries packets: two switches may join two GPUs equally well.

@@ -50,8 +50,11 @@ pub(super) fn lines(dir: &Path, candidates: Option<u64>) -> Vec<String> {
     if groups.is_empty() {
         lines.push("no experiment completed".into());
     }
-    // A folder that cannot be read has said so above.
-    lines.extend(of_folder(dir).ok().flatten().iter().flat_map(recommended));
+    match study.runs[0].incomplete() {
+        Some(why) => lines.push(format!("nothing is recommended yet: {why}")),
+        // A folder that cannot be read has said so above.
+        None => lines.extend(of_folder(dir).ok().flatten().iter().flat_map(recommended)),
+    }
     lines
 }
 
@@ -88,7 +91,11 @@ pub(super) fn recommended(r: &Recommended) -> Vec<String> {
     }
     if !idle.is_empty() {
         let keys: Vec<&str> = idle.iter().map(|(axis, _)| r.design.axes[*axis].key.as_str()).collect();
-        lines.push(format!("  does not matter here: {}", listed(&keys)));
+        let replicas = r.design.configurations[best.configuration].rows.len();
+        lines.push(match replicas {
+            1 => format!("  does not matter here: {}", listed(&keys)),
+            n => format!("  not decided by {n} replicas: {}", listed(&keys)),
+        });
     }
     lines.extend(best.cost_usd.map(|cost| {
         let other = match &best.cheapest {

@@ -4,7 +4,7 @@
 
 use super::pairs::{differences, partners};
 use super::rank::percent;
-use super::{RankingMetric, Sample, Section, Study};
+use super::{RankingMetric, Section, Study};
 use crate::results::Cell;
 use crate::units::counted;
 
@@ -36,22 +36,19 @@ impl Change {
 /// Configurations that later folders share with the first and that both have the metric, in the study's order.
 pub fn changes(study: &Study, metric: &RankingMetric) -> Vec<Change> {
     let partners = partners(study);
-    let value = |index: usize| -> Option<(Sample, f64)> {
-        let c = &study.configurations[index];
-        study.sample(c, &metric.name).map(|s| (s, study.uncertainty(c, metric, &s)))
-    };
+    let value = |index: usize| study.sample(&study.configurations[index], &metric.name);
     let later = study.configurations.iter().enumerate().filter(|(_, c)| c.run > 0);
     later
         .filter_map(|(configuration, _)| {
             let of_base = partners[configuration]?.of_base;
-            let ((now, u), (then, v)) = (value(configuration)?, value(of_base)?);
-            let tied = (now.mean - then.mean).abs() <= u.max(v);
+            let (now, then) = (value(configuration)?, value(of_base)?);
+            let tied = study.tied(&study.configurations[configuration], &study.configurations[of_base], metric);
             Some(Change { configuration, of_base, now: now.mean, then: then.mean, tied })
         })
         .collect()
 }
 
-/// Configurations that a later folder shares with the first, those that changed most first. A change that is at most either's uncertainty is marked as
+/// Configurations that a later folder shares with the first, those that changed most first. What cannot be told apart ([`Study::tied`]) is marked as
 /// a tie. `None` where there is one folder, or none shares anything.
 pub fn section(study: &Study, metric: &RankingMetric, top: usize) -> Option<Section> {
     let mut columns = vec!["dir".to_string(), "exp_id".into(), "base exp_id".into()];

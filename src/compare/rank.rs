@@ -37,7 +37,7 @@ impl RankedGroup {
     }
 }
 
-/// Ranks all configurations. A difference of at most either's uncertainty is a tie with the best of a rank.
+/// Ranks all configurations. What cannot be told apart from the best of a rank ([`Study::tied`]) shares it.
 pub fn rank(study: &Study, metric: &RankingMetric) -> Vec<RankedGroup> {
     let questions = study.questions();
     let mut groups: Vec<RankedGroup> = Vec::new();
@@ -59,9 +59,8 @@ pub fn rank(study: &Study, metric: &RankingMetric) -> Vec<RankedGroup> {
         group.ranked.sort_by(|a, b| metric.order(a.sample.mean, b.sample.mean));
         let mut first = 0;
         for at in 0..group.ranked.len() {
-            let (head, this) = (&group.ranked[first], &group.ranked[at]);
-            let apart = (head.sample.mean - this.sample.mean).abs();
-            if apart > head.uncertainty.max(this.uncertainty) {
+            let [head, this] = [first, at].map(|r| &study.configurations[group.ranked[r].configuration]);
+            if !study.tied(head, this, metric) {
                 first = at;
             }
             group.ranked[at].rank = first + 1;
@@ -130,7 +129,7 @@ fn notes(study: &Study, groups: &[RankedGroup], top: usize) -> Vec<String> {
     }
     if groups.iter().flat_map(|g| &g.ranked).any(|r| r.tied) {
         notes.push(
-            "tied: the difference is at most the replicas' standard deviation, the audited error, or 0.01 %".into(),
+            "tied: replicas do not decide (three or more are compared in pairs of one seed, by a 95 % interval; fewer by their standard deviation), or the difference is at most the audited error or 0.01 %".into(),
         );
     }
     let n_without_spread =

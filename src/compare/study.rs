@@ -10,6 +10,7 @@ use toml::de::DeValue;
 use crate::results::{Cell, RunResults, Status};
 use crate::spec::{self, Key, KeyId, Value, Values};
 
+use super::spread::tied_in_pairs;
 use super::{CompareError, Questions, RankingMetric};
 
 /// Relative differences up to this say nothing, whatever replicas and audits say: 0.01 %. Our choice: far below what any model of a network is right by.
@@ -135,10 +136,38 @@ impl Study {
         Sample::of(&ok.filter_map(|&row| run.number(row, at)).collect::<Vec<_>>())
     }
 
+    /// Values of a column with their seeds, of replicas that have a result.
+    fn by_seed(&self, configuration: &StudyConfiguration, column: &str) -> Vec<(u64, f64)> {
+        let run = &self.runs[configuration.run];
+        let (Some(at), Some(seed)) = (run.column(column), run.column("seed")) else { return Vec::new() };
+        let ok = configuration.rows.iter().filter(|&&row| run.status(row) == Status::Ok);
+        let of = |&row: &usize| match run.rows[row][seed] {
+            Cell::Unsigned(seed) => Some((seed, run.number(row, at)?)),
+            _ => None,
+        };
+        ok.filter_map(of).collect()
+    }
+
+    /// How far a mean may be off whatever its replicas say: the audited error, [`TIE_SHARE`] at least.
+    fn error(&self, configuration: &StudyConfiguration, metric: &RankingMetric, sample: &Sample) -> f64 {
+        let audited = if metric.is_timed() { configuration.audit } else { 0.0 };
+        audited.max(TIE_SHARE) * sample.mean.abs()
+    }
+
     /// How far two means may lie apart and still say nothing: the replicas' deviation, or the audited error where that is more, and [`TIE_SHARE`] at least.
     pub fn uncertainty(&self, configuration: &StudyConfiguration, metric: &RankingMetric, sample: &Sample) -> f64 {
-        let audited = if metric.is_timed() { configuration.audit * sample.mean.abs() } else { 0.0 };
-        sample.deviation.max(audited).max(TIE_SHARE * sample.mean.abs())
+        sample.deviation.max(self.error(configuration, metric, sample))
+    }
+
+    /// Whether two configurations cannot be told apart: by pairs of replicas with the same seed where there are three or more, else by how uncertain each is.
+    pub fn tied(&self, a: &StudyConfiguration, b: &StudyConfiguration, metric: &RankingMetric) -> bool {
+        let (Some(x), Some(y)) = (self.sample(a, &metric.name), self.sample(b, &metric.name)) else { return false };
+        let apart = (x.mean - y.mean).abs();
+        if apart <= self.error(a, metric, &x).max(self.error(b, metric, &y)) {
+            return true;
+        }
+        tied_in_pairs(&self.by_seed(a, &metric.name), &self.by_seed(b, &metric.name))
+            .unwrap_or_else(|| apart <= x.deviation.max(y.deviation))
     }
 
     /// Which of the questions asked each configuration answers, from 0 in the order of the first that does.

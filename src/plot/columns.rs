@@ -215,14 +215,14 @@ pub(super) fn series_columns(run: &RunResults, by: &[String]) -> Result<Vec<usiz
 
 /// The column of this name, or the only one whose last part it is.
 fn column(run: &RunResults, option: &'static str, name: &str) -> Result<usize, PlotError> {
-    if let Some(at) = run.column(name).filter(|c| has_values(run, *c)) {
-        return Ok(at);
-    }
     let ends: Vec<usize> = (0..run.columns.len())
         .filter(|c| run.columns[*c].role == ColumnRole::Axis && run.columns[*c].name.rsplit('.').next() == Some(name))
         .collect();
-    if let [only] = ends[..] {
-        return Ok(only);
+    // Series are mostly by an axis, figures of results: `algorithm` is both `workload.algorithm` and a column.
+    let (axis, exact) =
+        (ends.first().filter(|_| ends.len() == 1).copied(), run.column(name).filter(|c| has_values(run, *c)));
+    if let Some(at) = if option == "--by" { axis.or(exact) } else { exact.or(axis) } {
+        return Ok(at);
     }
     let known = names(run, |c| has_values(run, c));
     let there = format!("there are {}", known.join(", "));

@@ -31,6 +31,8 @@ mod tests {
         MetricSamples {
             samples: values.iter().map(|&v| Sample::of(&[v])).collect(),
             uncertainty: vec![0.0; values.len()],
+            audited: vec![0.0; values.len()],
+            by_seed: vec![Vec::new(); values.len()],
             more,
         }
     }

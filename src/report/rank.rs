@@ -1,11 +1,12 @@
 //! The order of configurations by a metric, and which of them cannot be told apart.
 //!
-//! Layer: report. The rule is that of [`crate::compare`]: two means are tied if they differ by no more than the standard deviation of
-//! either's replicas, than an audit found either to be off, or than 0.01 %. Chooses no metric and compares no groups.
+//! Layer: report. The rule is that of [`crate::compare`]: replicas of equal seeds are compared in pairs, and what their 95 % interval leaves open is a tie;
+//! fewer than three, by their standard deviation. So is what an audit found to be off, or 0.01 %. Chooses no metric and compares no groups.
 
+use crate::compare::spread::tied_in_pairs;
 use crate::compare::{Sample, TIE_SHARE};
 
-use super::design::Design;
+use super::design::{Configuration, Design};
 use super::metric::Metric;
 use super::sheet::{Sheet, SheetColumn};
 
@@ -14,8 +15,12 @@ use super::sheet::{Sheet, SheetColumn};
 pub struct MetricSamples {
     /// Over the replicas that have a value; `None` where none has.
     pub samples: Vec<Option<Sample>>,
-    /// How far each may be off and say nothing, in the metric's unit.
+    /// How far each may be off and say nothing, in the metric's unit: by its replicas, or by its audit where that is more.
     pub uncertainty: Vec<f64>,
+    /// By its audit alone.
+    pub audited: Vec<f64>,
+    /// The replicas' values with their seeds.
+    pub by_seed: Vec<Vec<(u64, f64)>>,
     pub more: bool,
 }
 
@@ -29,11 +34,14 @@ impl MetricSamples {
         let samples: Vec<Option<Sample>> = design.configurations.iter().map(|c| sample(&c.rows)).collect();
         let audits = audits.filter(|_| metric.is_timed());
         let audit = |rows: &[usize]| rows.iter().filter_map(|&r| audits?.number(r)).map(f64::abs).fold(0.0, f64::max);
-        let uncertain = |(c, s): (usize, &Option<Sample>)| {
-            s.map_or(0.0, |s| s.deviation.max(audit(&design.configurations[c].rows) * s.mean.abs()))
+        let of_audit = |(c, s): (&Configuration, &Option<Sample>)| s.map_or(0.0, |s| audit(&c.rows) * s.mean.abs());
+        let audited: Vec<f64> = design.configurations.iter().zip(&samples).map(of_audit).collect();
+        let uncertainty = samples.iter().zip(&audited).map(|(s, a)| s.map_or(0.0, |s| s.deviation.max(*a))).collect();
+        let seeded = |rows: &[usize]| -> Vec<(u64, f64)> {
+            rows.iter().filter_map(|&r| Some((sheet.text("seed", r).parse().ok()?, value(r)?))).collect()
         };
-        let uncertainty = samples.iter().enumerate().map(uncertain).collect();
-        MetricSamples { samples, uncertainty, more: metric.more }
+        let by_seed = design.configurations.iter().map(|c| seeded(&c.rows)).collect();
+        MetricSamples { samples, uncertainty, audited, by_seed, more: metric.more }
     }
 
     /// Whether `a` is better than `b`, as an ordering: less means better.
@@ -51,11 +59,15 @@ impl MetricSamples {
         self.uncertainty[a].max(self.uncertainty[b])
     }
 
-    /// Whether the two cannot be told apart. PRECONDITION: both have a sample.
+    /// Whether the two cannot be told apart: by pairs of replicas with the same seed where there are three or more, else by how uncertain each is.
+    /// PRECONDITION: both have a sample.
     pub fn tied(&self, a: usize, b: usize) -> bool {
         let mean = |c: usize| self.samples[c].expect("what is compared has a sample").mean;
-        let negligible = TIE_SHARE * mean(a).abs().max(mean(b).abs());
-        (mean(a) - mean(b)).abs() <= self.threshold(a, b).max(negligible)
+        let (apart, negligible) = ((mean(a) - mean(b)).abs(), TIE_SHARE * mean(a).abs().max(mean(b).abs()));
+        if apart <= self.audited[a].max(self.audited[b]).max(negligible) {
+            return true;
+        }
+        tied_in_pairs(&self.by_seed[a], &self.by_seed[b]).unwrap_or_else(|| apart <= self.threshold(a, b))
     }
 }
 

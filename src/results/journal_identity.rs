@@ -138,7 +138,10 @@ fn keys(resolved: &str) -> BTreeMap<String, String> {
         } else if let Some(name) = line.strip_prefix('[').and_then(|l| l.strip_suffix(']')) {
             section = format!("{name}.");
         } else if let Some((key, value)) = line.strip_prefix("# ").unwrap_or(line).split_once(" = ") {
-            keys.insert(format!("{section}{key}"), value.to_string());
+            // A default that depends on other keys stands there in words.
+            if key.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.' | b'"' | b'-')) {
+                keys.insert(format!("{section}{key}"), value.to_string());
+            }
         }
     }
     // The name decides nothing, and limits of time and memory no result.
@@ -157,7 +160,7 @@ mod tests {
             .of_this_version(1)
     }
 
-    const SWEEP: &str = "name = \"a\"\nseed = 1\n\n[base.topology]\nlink_gbps = 400\n# buffer_mib = 32\n\n[[constraints]]\nwhere = \"a\"\n";
+    const SWEEP: &str = "name = \"a\"\nseed = 1\n\n[base.topology]\nlink_gbps = 400\n# buffer_mib = 32\n# bytes: 1000; with kind = \"a\": 2000\n\n[[constraints]]\nwhere = \"a\"\n";
 
     #[test]
     fn the_same_run_under_another_name_is_the_same() {

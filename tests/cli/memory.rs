@@ -91,3 +91,22 @@ fn the_systems_limit_counts() {
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success() && text.contains("cannot fit: 2"), "{text} {output:?}");
 }
+
+#[test]
+fn a_probe_estimates_time_by_simulating_some_experiments() {
+    let sweep = "name = \"p\"\n[base]\ncluster = { gpus = 16, gpus_per_server = 1, nics_per_server = 1 }\n\
+                 workload = { kind = \"traffic\", pattern = \"permutation\" }\n[axes]\n\
+                 \"topology.kind\" = [\"clos\", \"fat-tree\"]\n\"workload.bytes\" = [100000, 200000, 400000]\n";
+    let folder = Folder::new(&[("p.toml", sweep)]);
+    let ran = folder.run(&["plan", "p.toml", "--probe", "--json"]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let plan: serde_json::Value = serde_json::from_str(ran.stdout.trim()).unwrap();
+    let seconds = plan["seconds"].as_f64().unwrap();
+    let range: Vec<f64> = plan["seconds_range"].as_array().unwrap().iter().map(|s| s.as_f64().unwrap()).collect();
+    assert!(seconds > 0.0 && range[0] < seconds && seconds < range[1], "{plan}");
+    // Loosely: machines that run tests are busy.
+    assert!(seconds < 60.0, "{plan}");
+    let said = folder.run(&["plan", "p.toml", "--probe"]).stdout;
+    assert!(said.contains("estimated time: about ") && said.contains("simulating some experiments"), "{said}");
+    assert!(!folder.file("out").exists(), "nothing is written");
+}

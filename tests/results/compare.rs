@@ -397,3 +397,34 @@ fn a_summary_is_a_screen_of_markdown() {
         alone.stdout
     );
 }
+
+#[test]
+fn an_axis_goes_before_a_result_of_the_same_name_in_series() {
+    let sweep = "name = \"a\"\n[base]\ncluster = { gpus = 8, gpus_per_server = 1, nics_per_server = 1 }\n\
+                 workload = { kind = \"collective\", op = \"all-reduce\" }\n[axes]\n\
+                 \"workload.algorithm\" = [\"auto\", \"tree\"]\n\"workload.bytes\" = [100000, 200000]\n";
+    let folder = Folder::new(&[("s.toml", sweep)]);
+    assert_eq!(folder.run(&["run", "s.toml", "--out", "o", "--engine", "cpu", "--quiet"]).code, 0);
+    let plot = ["plot", "o", "--x", "bytes", "--y", "busbw_gbps", "--by", "algorithm", "-o", "f.svg"];
+    assert_eq!(folder.run(&plot).code, 0);
+    let figure = folder.text("f.svg");
+    assert!(figure.contains(">auto<") && figure.contains(">tree<"), "{figure}");
+}
+
+#[test]
+fn an_incomplete_folder_recommends_nothing_yet() {
+    let sweep = "name = \"a\"\n[base]\ncluster = { gpus = 8, gpus_per_server = 1, nics_per_server = 1 }\n\
+                 workload = { kind = \"traffic\", pattern = \"permutation\" }\n[axes]\n\
+                 \"transport.cc\" = [\"dcqcn\", \"hpcc\"]\n\"topology.link_gbps\" = [100, 400]\n";
+    let folder = Folder::new(&[("s.toml", sweep)]);
+    for shard in ["0/2", "1/2"] {
+        let out = &shard[..1];
+        assert_eq!(
+            folder.run(&["run", "s.toml", "--out", out, "--engine", "cpu", "--shard", shard, "--quiet"]).code,
+            0
+        );
+    }
+    let part = folder.run(&["merge", "0", "--out", "part"]).stdout;
+    assert!(part.contains("nothing is recommended yet") && !part.contains("recommended: "), "{part}");
+    assert!(folder.run(&["merge", "0", "1", "--out", "whole"]).stdout.contains("recommended: "));
+}
