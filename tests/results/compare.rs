@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::support::program::{Ran, hyperfold};
+use crate::support::program::{Folder, Ran, hyperfold};
 use serde_json::Value;
 
 const SWEEP: &str = r#"name = "c"
