@@ -159,8 +159,8 @@ pub use budget::CountingAllocator;
 pub use engine::gpu::DeviceChoice;
 pub use results::{
     Axis, Cell, ColumnInfo, ColumnKind, ColumnRole, ExperimentRecord, Finished, FlowRecord, FoldingRecord, InputFile,
-    LinkRecord, Manifest, Micro, Outcome, Outputs, Ps, ReadError, ResultsError, RttRecord, RunIdentity, RunResults,
-    StatsRecord, Status,
+    JobRecord, LinkRecord, Manifest, Micro, Outcome, Outputs, Ps, ReadError, ResultsError, RttRecord, RunIdentity,
+    RunResults, StatsRecord, Status,
 };
 pub use session::EngineChoice as Engine;
 pub use session::MemoChoice as Memo;

@@ -53,13 +53,20 @@ pub(super) struct OpTimes {
 /// Times of an op of a rank's program, by rank and op.
 pub(super) type TimesOfOps<'a> = &'a dyn Fn(u32, u32) -> OpTimes;
 
-/// The mean measured iteration on the critical rank (the last to end; of several the lowest). `warmup` iterations at the start do not count. `None`: nothing ended.
-pub fn iteration(workload: &Workload, graph: &TaskGraph, rows: &[Task], warmup: u32) -> Option<(u32, Breakdown)> {
+/// The mean measured iteration on the critical rank (the last to end; of several the lowest) of what began at `begin_ps`. `warmup` iterations at the start do not count.
+/// `None`: nothing ended.
+pub fn iteration(
+    workload: &Workload,
+    graph: &TaskGraph,
+    rows: &[Task],
+    warmup: u32,
+    begin_ps: u64,
+) -> Option<(u32, Breakdown)> {
     let times = |rank: u32, op: u32| span(graph.op(rank, op), rows);
     // Ranks that another stands for end when it does, and it is lower.
     let own = |rank: &u32| graph.stands_for.get(*rank as usize).is_none_or(|by| by == rank);
     let rank = critical_rank(workload, &times, (0..workload.ranks.len() as u32).filter(own))?;
-    Some((rank, of_rank(workload, &times, rank, warmup)))
+    Some((rank, of_rank(workload, &times, rank, warmup, begin_ps)))
 }
 
 /// The rank of these, ascending, that ends last, of several the lowest; `None` if none ended.
@@ -68,13 +75,13 @@ pub(super) fn critical_rank(workload: &Workload, times: TimesOfOps, ranks: impl 
     ended.max_by_key(|&(end, rank)| (end, Reverse(rank))).map(|e| e.1)
 }
 
-/// The mean measured iteration on a rank. PRECONDITION: it has ended.
-pub(super) fn of_rank(workload: &Workload, times: TimesOfOps, rank: u32, warmup: u32) -> Breakdown {
+/// The mean measured iteration on a rank of what began at `begin_ps`. PRECONDITION: it has ended.
+pub(super) fn of_rank(workload: &Workload, times: TimesOfOps, rank: u32, warmup: u32, begin_ps: u64) -> Breakdown {
     let program = &workload.programs[workload.ranks[rank as usize].program as usize];
     let iterations = program.iteration_ends.len().max(1) as u64;
     let warm = u64::from(warmup).min(iterations - 1);
-    let start =
-        if warm == 0 { 0 } else { end_of(workload, times, rank, program.iteration_ends[warm as usize - 1] as usize) };
+    let warm_ops = |warm: u64| program.iteration_ends[warm as usize - 1] as usize;
+    let start = if warm == 0 { begin_ps } else { end_of(workload, times, rank, warm_ops(warm)) };
     let end = end_of(workload, times, rank, usize::MAX);
     let timeline = RankTimeline { workload, times, rank, program, peers: Peers::of(workload) };
     timeline.parts(start, end).per(iterations - warm)
@@ -290,7 +297,7 @@ mod tests {
         let group = Group { members: vec![1, 0], dim: Dim::Pp };
         let ranks = [0, 1].map(|program| Rank { program, groups: vec![0] }).to_vec();
         let workload = Workload { programs: vec![p, peer], ranks, groups: vec![group], ..Workload::default() };
-        let (rank, b) = iteration(&workload, &ops, &tasks, 0).unwrap();
+        let (rank, b) = iteration(&workload, &ops, &tasks, 0, 0).unwrap();
         assert_eq!(rank, 0);
         let mut want = Breakdown { total: 225, compute: 110, bubble: 30, optimizer: 25, ..Breakdown::default() };
         want.exposed[Dim::Pp as usize] = 20;
@@ -335,7 +342,7 @@ mod tests {
                 ],
                 ..Workload::default()
             };
-            let (rank, b) = iteration(&workload, &ops, &tasks, 0).unwrap();
+            let (rank, b) = iteration(&workload, &ops, &tasks, 0, 0).unwrap();
             // From 100 to 300 the other replica exchanged tokens until 280, then computed.
             let mut want = Breakdown { total: 350, compute: 100, bubble: 20, optimizer: 10, ..Breakdown::default() };
             want.exposed[Dim::Ep as usize] = 180;

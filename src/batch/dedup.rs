@@ -9,16 +9,19 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::error::PrepareError;
 use super::experiment::QueuedExperiment;
 use super::job::Job;
+use super::jobs::PlacedJob;
 use super::outcome::{ExperimentOutcome, FlowOutcome, LinkOutcome};
 use super::prepare::{Prepared, tabled};
 use super::route::{Routed, routed};
 use super::world::{Ended, Limits, folds_of_duplicate};
+use crate::columns::NEVER;
 use crate::cost::Bill;
 use crate::engine::fold::FoldStats;
 use crate::routing::FlowPaths;
 use crate::spec::Steady;
 use crate::topology::{Link, Network, Node};
 use crate::transport::{RttWindow, Transport};
+use crate::workload::Flow;
 
 /// Bytes of outcomes kept, about: our choice, some hundred experiments of ten thousand messages.
 const MOST_BYTES: usize = 256 << 20;
@@ -28,7 +31,12 @@ const MOST_KEPT: usize = 1024;
 /// Everything that decides the outcome of an experiment, except for what its cluster costs.
 #[derive(Debug)]
 struct DedupKey {
-    job: Arc<Job>,
+    /// Of one workload its job; of several jobs the programs among them, in their order.
+    programs: Vec<Arc<Job>>,
+    /// Of several jobs what else they are.
+    placed: Vec<PlacedKey>,
+    /// Of several jobs the flows of traffic.
+    flows: Vec<Flow>,
     transport: Transport,
     limits: Limits,
     time_limit_ps: Option<u64>,
@@ -41,10 +49,15 @@ struct DedupKey {
     network: Network,
 }
 
+/// A job among several: name, GPUs by rank, start, whether nobody waits for it, its first flow.
+type PlacedKey = (Arc<str>, Vec<u32>, u64, bool, u32);
+
 impl PartialEq for DedupKey {
     fn eq(&self, other: &DedupKey) -> bool {
         let DedupKey {
-            job,
+            programs,
+            placed,
+            flows,
             transport,
             limits,
             time_limit_ps,
@@ -57,7 +70,9 @@ impl PartialEq for DedupKey {
             network,
         } = self;
         // Jobs that are equal are one: they are kept by what decides them.
-        Arc::ptr_eq(job, &other.job)
+        programs.len() == other.programs.len()
+            && programs.iter().zip(&other.programs).all(|(a, b)| Arc::ptr_eq(a, b))
+            && (placed, flows) == (&other.placed, &other.flows)
             && *transport == other.transport
             && *limits == other.limits
             && *time_limit_ps == other.time_limit_ps
@@ -73,14 +88,23 @@ impl DedupKey {
     /// Of an experiment that may be remembered and whose job others may have.
     fn of(r: &Routed, limits: Limits) -> Option<DedupKey> {
         let config = &*r.config;
-        let job = r.job.as_ref().filter(|job| job.rows.is_some() && config.folding() == Some(true))?;
+        let programs: Vec<Arc<Job>> = match &config.jobs {
+            None => vec![Arc::clone(r.job.as_ref()?)],
+            Some(_) => r.placed.iter().filter_map(|job| job.program.clone()).collect(),
+        };
+        if config.folding() != Some(true) || programs.iter().any(|job| job.rows.is_none()) {
+            return None;
+        }
+        let n_plain = if config.jobs.is_some() { r.flows.iter().filter(|f| f.start_ps != NEVER).count() } else { 0 };
         let mut transport = r.transport.clone();
         if r.paths.iter().all(|p| p.data.len() <= 1 && p.ack.len() <= 1) {
             // Nobody draws a path.
             transport.routing_seed = 0;
         }
         Some(DedupKey {
-            job: Arc::clone(job),
+            programs,
+            placed: r.placed.iter().map(placed_key).collect(),
+            flows: r.flows[..n_plain].to_vec(),
             transport,
             limits,
             time_limit_ps: config.limits.sim_ps,
@@ -97,8 +121,14 @@ impl DedupKey {
     fn bytes(&self) -> usize {
         let arcs: usize =
             self.paths.iter().flat_map(|p| p.data.iter().chain(&p.ack)).map(|path| size_of_val(&**path)).sum();
-        arcs + self.network.nodes.len() * size_of::<Node>() + self.network.links.len() * size_of::<Link>()
+        arcs + size_of_val(&*self.flows)
+            + self.network.nodes.len() * size_of::<Node>()
+            + self.network.links.len() * size_of::<Link>()
     }
+}
+
+fn placed_key(job: &PlacedJob) -> PlacedKey {
+    (Arc::clone(&job.name), job.gpus.clone(), job.start_ps, job.background, job.first_flow)
 }
 
 /// An experiment that is simulated; its duplicates get its outcome.

@@ -19,6 +19,7 @@ use crate::workload::lower::LowerError;
 use crate::workload::training::TrainingError;
 
 use super::outcome::Ending;
+use super::placement::PlacementError;
 use super::servers::ServerError;
 
 /// Why an experiment cannot run.
@@ -36,6 +37,10 @@ pub enum PrepareError {
     Job(#[from] JobError),
     #[error("{0}")]
     Config(#[from] Conflict),
+    #[error(transparent)]
+    Placement(#[from] PlacementError),
+    #[error("job `{job}`: {source}")]
+    OfJob { job: String, source: Box<PrepareError> },
     #[error(transparent)]
     Build(#[from] BuildError),
     #[error(
@@ -69,8 +74,22 @@ pub enum PrepareError {
 }
 
 impl PrepareError {
+    /// The same, of one of several jobs.
+    pub(super) fn of_job(self, name: &str) -> PrepareError {
+        match self {
+            PrepareError::Oom { peak_bytes, breakdown } => {
+                PrepareError::Oom { peak_bytes, breakdown: format!("job {name}: {breakdown}") }
+            }
+            PrepareError::Memory(_) | PrepareError::Defect(_) | PrepareError::Interrupted => self,
+            other => PrepareError::OfJob { job: name.to_string(), source: Box::new(other) },
+        }
+    }
+
     /// Whether the user's input is at fault, rather than what it asks of the network: then nothing of the sweep should run.
     pub fn is_input(&self) -> bool {
+        if let PrepareError::OfJob { source, .. } = self {
+            return source.is_input();
+        }
         let fates = matches!(
             self,
             PrepareError::Route(RouteError::NoRoute { .. })
@@ -124,6 +143,8 @@ pub enum JobError {
         "the workload has {needs} ranks, the network {has} GPUs; cluster.gpus (or the topology file) must give at least as many"
     )]
     Ranks { needs: usize, has: usize },
+    #[error("the workload has {needs} ranks, the job {has} GPUs; leave gpus out, or give as many")]
+    IdleRanks { needs: usize, has: usize },
 }
 
 /// Why a model, a GPU or a layout cannot be had.

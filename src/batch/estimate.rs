@@ -16,11 +16,11 @@ use crate::units::PS_PER_S;
 use super::error::PrepareError;
 use super::flow_info::{ideal_ps, nvlink_ps};
 use super::job;
+use super::job_outcomes::iteration;
 use super::message_estimate::estimate_messages;
 use super::network::network_of;
 use super::outcome::{Ending, ExperimentOutcome, FlowOutcome};
 use super::prepare::guarded;
-use super::read_outcome::iteration;
 use super::route::{Routed, routed};
 
 /// Estimates an experiment. What an estimate cannot know is empty or zero in the outcome.
@@ -64,7 +64,7 @@ fn walked(r: &Routed) -> ExperimentOutcome {
     let rows = estimate_messages(r, &job.graph);
     let mut outcome = ExperimentOutcome {
         bill: Some(r.bill),
-        iteration: iteration(job, &rows),
+        iteration: iteration(job, &rows, 0),
         peak_memory_bytes: job.peak_bytes,
         longest_collective: job.longest,
         ..ExperimentOutcome::default()

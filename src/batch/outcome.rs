@@ -2,6 +2,7 @@
 //!
 //! Layer: batch. Plain data in integers; `read_outcome` fills it, `results` formats it.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use crate::cost::Bill;
@@ -41,7 +42,7 @@ pub struct LinkOutcome {
 /// All that is known of an experiment that ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ExperimentOutcome {
-    /// From 0 to the last completion.
+    /// From 0 to the last completion; of several jobs to that of the last that is no background.
     pub makespan_ps: u64,
     /// Shared by duplicates of an experiment.
     pub flows: Arc<Vec<FlowOutcome>>,
@@ -55,6 +56,7 @@ pub struct ExperimentOutcome {
     pub links: Vec<LinkOutcome>,
     /// (flow, when, round-trip time), by flow.
     pub rtts: Vec<(u32, u64, u64)>,
+    /// Of several jobs that of the first.
     pub iteration: Option<Iteration>,
     /// How the collective is carried out that takes longest.
     pub longest_collective: Option<LongestCollective>,
@@ -62,6 +64,51 @@ pub struct ExperimentOutcome {
     pub peak_memory_bytes: Option<u64>,
     /// What the cluster costs and draws.
     pub bill: Option<Bill>,
+    /// Where there are several, in their order.
+    pub jobs: Vec<JobOutcome>,
+}
+
+/// What one of several jobs came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JobOutcome {
+    pub name: Arc<str>,
+    /// `workload.kind`.
+    pub kind: String,
+    pub gpus: u32,
+    /// Which, in the order of ranks: `0-7,16`.
+    pub gpu_list: String,
+    /// As the sweep file has it.
+    pub placement: String,
+    pub background: bool,
+    pub start_ps: u64,
+    /// Its last completion; `None`: something of it did not end.
+    pub end_ps: Option<u64>,
+    pub iteration: Option<Iteration>,
+    pub peak_memory_bytes: Option<u64>,
+    pub longest_collective: Option<LongestCollective>,
+    /// Its flows among those of the experiment.
+    pub flows: Range<usize>,
+    /// Payload.
+    pub bytes: u64,
+    /// Of carrying each packet once.
+    pub packet_hops: u64,
+    /// Jobs whose data cross links that its data cross, and how many links.
+    pub shares_with: Vec<(Arc<str>, u32)>,
+    pub shared_links: u32,
+    /// Payload over these links, each counted.
+    pub shared_bytes: u64,
+    /// The shared link over which most bytes of all jobs go.
+    pub busiest_shared_link: Option<String>,
+    /// The same job without the others, where that was simulated.
+    pub alone: Option<AloneTimes>,
+}
+
+/// Times of a job without the others; `None`: it did not end, or has no iterations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AloneTimes {
+    /// From the job's start to its end.
+    pub makespan_ps: Option<u64>,
+    pub iteration_ps: Option<u64>,
 }
 
 /// What a program came to, per measured iteration.

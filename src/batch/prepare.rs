@@ -17,6 +17,7 @@ use super::error::PrepareError;
 use super::flow_info::{FlowCarrier, FlowInfo, ideal_ps, messages, nvlink_ps};
 use super::host_memory::world_bytes;
 use super::job::{Job, RanksWithTasks};
+use super::job_rows::{self, Crossing, JobRows};
 use super::packet_case::{BuildOptions, GraphCase, PacketCase};
 use super::route::{Routed, routed, routed_with};
 
@@ -32,8 +33,10 @@ pub struct Prepared {
     pub flows: Vec<FlowInfo>,
     /// Names of links by link end, `host3->leaf0`.
     pub network: Network,
-    /// The program behind the flows, if there is one.
+    /// The program behind the flows, if there is one; of several jobs all programs as one.
     pub job: Option<Arc<Job>>,
+    /// Where there are several.
+    pub jobs: Vec<JobRows>,
     /// Packet-hops that carrying every packet once takes: what a plan can say of the time.
     pub packet_hops: u64,
     /// What the cluster costs and draws.
@@ -62,7 +65,9 @@ impl Prepared {
     pub fn host_bytes(&self) -> u64 {
         let tables = &self.built.tables;
         // A job that several experiments share is nobody's.
-        let job = self.job.as_ref().filter(|job| Arc::strong_count(job) == 1).map_or(0, |job| job.bytes());
+        let own = |job: &Arc<Job>| if Arc::strong_count(job) == 1 { job.bytes() } else { 0 };
+        let parts: u64 = self.jobs.iter().filter_map(|rows| rows.job.program.as_ref()).map(own).sum();
+        let job = self.job.as_ref().map_or(0, own) + parts;
         let names = self.built.end_arcs.len() * NAME_BYTES;
         tables.bytes() + world_bytes(tables) + job + (self.flows.len() * size_of::<FlowInfo>() + names) as u64
     }
@@ -125,8 +130,25 @@ pub(super) fn guarded<T>(
 
 /// Builds the tables of one experiment.
 pub(super) fn tabled(routed: Routed, exp_id: u32) -> Result<Prepared, PrepareError> {
-    let Routed { config, network, flows, job, transport, packet_flows, paths, packet_of, rtt, bill, notes } = routed;
+    let Routed {
+        config,
+        network,
+        flows,
+        job,
+        placed,
+        first_qp_id,
+        transport,
+        packet_flows,
+        paths,
+        packet_of,
+        rtt,
+        bill,
+        notes,
+    } = routed;
     let config = &*config;
+    // Flows of traffic come before queue pairs, which all cross the network.
+    let n_plain = flows.iter().filter(|f| f.id < first_qp_id).count();
+    let first_qp = packet_of[..n_plain].iter().flatten().count();
     let options = BuildOptions {
         exp_id,
         links: config.output.links,
@@ -136,8 +158,7 @@ pub(super) fn tabled(routed: Routed, exp_id: u32) -> Result<Prepared, PrepareErr
     };
     // An edge between two NICs of a host is as quick as the quickest link.
     let release_ps = network.links.iter().filter(|l| network.is_packet_link(l)).map(|l| l.delay_ps).min().unwrap_or(1);
-    let graph =
-        job.as_ref().map(|j| GraphCase { graph: &j.graph, first_qp: 0, release_ps, fresh_qp: config.fresh_qp() });
+    let graph = job.as_ref().map(|j| GraphCase { graph: &j.graph, first_qp, release_ps, fresh_qp: config.fresh_qp() });
     let case = PacketCase {
         network: &network,
         flows: &packet_flows,
@@ -159,31 +180,38 @@ pub(super) fn tabled(routed: Routed, exp_id: u32) -> Result<Prepared, PrepareErr
     }
     let from_file = matches!(config.topology.kind, TopologyKind::File { .. }) && job.is_none();
     let name = |rank: u32| if from_file { network.nodes[network.ranks[rank as usize] as usize].id } else { rank };
-    let infos: Vec<FlowInfo> = match &job {
-        Some(job) => messages(job, &network, &paths, &transport),
-        None => flows
-            .iter()
-            .zip(&packet_of)
-            .map(|(f, packet)| FlowInfo {
-                id: f.id,
-                src: name(f.src_rank),
-                dst: name(f.dst_rank),
-                bytes: f.bytes,
-                start_ps: f.start_ps,
-                ideal_ps: match packet {
-                    Some(i) => ideal_ps(f.bytes, &network, &paths[*i], &transport),
-                    None => nvlink_ps(f.bytes, &network),
-                },
-                carried: packet.map_or(FlowCarrier::Inside, |i| FlowCarrier::Alone(built.flow_rows[i])),
-            })
-            .collect(),
-    };
+    let plain = flows[..n_plain].iter().zip(&packet_of).map(|(f, packet)| FlowInfo {
+        id: f.id,
+        src: name(f.src_rank),
+        dst: name(f.dst_rank),
+        bytes: f.bytes,
+        start_ps: f.start_ps,
+        ideal_ps: match packet {
+            Some(i) => ideal_ps(f.bytes, &network, &paths[*i], &transport),
+            None => nvlink_ps(f.bytes, &network),
+        },
+        carried: packet.map_or(FlowCarrier::Inside, |i| FlowCarrier::Alone(built.flow_rows[i])),
+    });
+    let mut infos: Vec<FlowInfo> = plain.collect();
+    let qp_paths = &paths[first_qp..];
+    if let Some(job) = &job {
+        infos.extend(messages(job, &network, qp_paths, &transport));
+    }
     let hops = |bytes: u64, p: &FlowPaths| {
         bytes.div_ceil(transport.payload as u64) * (p.data[0].len() + p.ack[0].len()) as u64
     };
-    let packet_hops = match &job {
-        Some(job) => job.graph.messages().map(|(_, qp, bytes)| hops(bytes, &paths[qp as usize])).sum(),
-        None => packet_flows.iter().zip(&paths).map(|(f, p)| hops(f.bytes, p)).sum(),
+    let of_messages = job.iter().flat_map(|job| job.graph.messages());
+    let of_messages: u64 = of_messages.map(|(_, qp, bytes)| hops(bytes, &qp_paths[qp as usize])).sum();
+    let of_flows: u64 = packet_flows[..first_qp].iter().zip(&paths).map(|(f, p)| hops(f.bytes, p)).sum();
+    let packet_hops = of_messages + of_flows;
+    let crossing = Crossing {
+        plain: &|flow| packet_of[flow].map(|i| &paths[i]),
+        n_plain,
+        qps: qp_paths,
+        graph: job.as_ref().map(|job| &job.graph),
+        hops: &hops,
+        end_arcs: &built.end_arcs,
     };
-    Ok(Prepared { built, flows: infos, network, job, packet_hops, bill, notes })
+    let jobs = job_rows::of_jobs(placed, &mut infos, &crossing);
+    Ok(Prepared { built, flows: infos, network, job, jobs, packet_hops, bill, notes })
 }

@@ -6,10 +6,11 @@ use std::sync::Arc;
 
 use crate::columns::{Exp, FlowIdx, FlowTx, NEVER, Nic, Port, RttSample, Task};
 
-use super::breakdown;
 use super::flow_info::{FlowCarrier, FlowInfo};
 use super::job::Job;
-use super::outcome::{ExperimentOutcome, FlowOutcome, Iteration, LinkOutcome};
+use super::job_outcomes;
+use super::job_rows::JobRows;
+use super::outcome::{ExperimentOutcome, FlowOutcome, LinkOutcome};
 
 /// The rows of one experiment, as slices of the world's columns.
 #[derive(Clone, Copy)]
@@ -26,6 +27,7 @@ pub(super) fn read(
     rows: OutcomeRows,
     infos: &[FlowInfo],
     job: Option<&Job>,
+    jobs: &[JobRows],
     link_names: &[String],
     rtts: &[RttSample],
 ) -> ExperimentOutcome {
@@ -63,9 +65,19 @@ pub(super) fn read(
         }
         out.rtts.sort_unstable();
         out.makespan_ps = rows.tasks.iter().map(|t| if t.done == NEVER { 0 } else { t.done }).max().unwrap_or(0);
-        out.iteration = iteration(job, rows.tasks);
+        if jobs.is_empty() {
+            out.iteration = job_outcomes::iteration(job, rows.tasks, 0);
+        }
         out.peak_memory_bytes = job.peak_bytes;
         out.longest_collective = job.longest;
+    }
+    if !jobs.is_empty() {
+        out.jobs = job_outcomes::read(jobs, &out.flows, rows.tasks, link_names);
+        out.makespan_ps = job_outcomes::makespan_ps(&out.jobs);
+        let first = out.jobs.iter().find(|job| !job.background);
+        (out.iteration, out.longest_collective) =
+            first.map_or((None, None), |job| (job.iteration, job.longest_collective));
+        out.peak_memory_bytes = out.jobs.iter().filter_map(|job| job.peak_memory_bytes).max();
     }
     for (nic, name) in rows.nics.iter().zip(link_names) {
         out.packet_hops += nic.hops;
@@ -99,18 +111,4 @@ pub(super) fn read(
         });
     }
     out
-}
-
-/// What the tasks of a program say of its iterations.
-pub(super) fn iteration(job: &Job, tasks: &[Task]) -> Option<Iteration> {
-    let (rank, time) = breakdown::iteration(&job.workload, &job.graph, tasks, job.warmup)?;
-    Some(Iteration {
-        rank,
-        time,
-        ranks: job.workload.ranks.len() as u64,
-        tokens: job.workload.tokens,
-        model_flops: job.workload.model_flops,
-        peak_flops: job.workload.peak_flops,
-        collective: job.collective.map(|m| (m.bytes, m.bus)),
-    })
 }

@@ -19,6 +19,7 @@ use crate::workload::Flow;
 use super::error::PrepareError;
 use super::job::{Job, RanksWithTasks};
 use super::job_cache;
+use super::jobs::{self, JoinedJobs, PlacedJob};
 use super::network::{bill, network, nvlink_as_packets};
 use super::servers;
 use super::traffic::{few_enough, flows, one_class, queue_pairs};
@@ -40,6 +41,14 @@ pub fn fits(config: &Config) -> Result<Option<String>, PrepareError> {
             None => Ok(None),
         },
         WorkloadSection::Flows { .. } => Ok(None),
+        WorkloadSection::Jobs => {
+            let mut tight = Vec::new();
+            for job in config.jobs.iter().flat_map(|jobs| &jobs.jobs) {
+                let of_job = fits(&config.of_job(job)).map_err(|e| e.of_job(&job.name))?;
+                tight.extend(of_job.map(|warning| format!("job {}: {warning}", job.name)));
+            }
+            Ok((!tight.is_empty()).then(|| tight.join("; ")))
+        }
     }
 }
 
@@ -51,6 +60,10 @@ pub(super) struct Routed<'c> {
     /// Flows, or a program's queue pairs; those that cross the network as packets have paths.
     pub flows: Vec<Flow>,
     pub job: Option<Arc<Job>>,
+    /// Where there are several.
+    pub placed: Vec<PlacedJob>,
+    /// Id of the first flow that is a queue pair.
+    pub first_qp_id: u32,
     pub transport: Transport,
     pub packet_flows: Vec<Flow>,
     pub paths: Vec<FlowPaths>,
@@ -77,14 +90,20 @@ pub(super) fn routed_with(config: &Config, ranks: RanksWithTasks) -> Result<Rout
     if config.cluster.nvlink_packets {
         nvlink_as_packets(&mut network);
     }
-    let (flows, job) = match &config.workload {
-        WorkloadSection::Program(program) => {
+    let JoinedJobs { flows, first_qp_id, job, placed } = match (&config.workload, &config.jobs) {
+        (WorkloadSection::Program(program), _) => {
             let job = job_cache::job(config, program, &network, described.as_ref(), ranks, &mut notes)?;
-            (queue_pairs(&job), Some(job))
+            JoinedJobs { flows: queue_pairs(&job), first_qp_id: 0, job: Some(job), placed: Vec::new() }
         }
-        _ => (flows(config, &network, &mut notes)?, None),
+        (WorkloadSection::Jobs, Some(jobs)) => {
+            jobs::joined(config, jobs, &network, described.as_ref(), ranks, &mut notes)?
+        }
+        _ => {
+            let flows = flows(config, &network, &mut notes)?;
+            one_class(&flows)?;
+            JoinedJobs { first_qp_id: flows.len() as u32, flows, job: None, placed: Vec::new() }
+        }
     };
-    one_class(&flows)?;
     let mut transport = config.transport(first_host_rate(&network))?;
     let router = Router::new(&network);
     let routes = match &config.routing.policy {
@@ -101,15 +120,17 @@ pub(super) fn routed_with(config: &Config, ranks: RanksWithTasks) -> Result<Rout
     let mut packet_flows: Vec<Flow> = Vec::with_capacity(flows.len());
     let mut paths: Vec<FlowPaths> = Vec::with_capacity(flows.len());
     let mut packet_of: Vec<Option<usize>> = Vec::with_capacity(flows.len());
+    let mut qps = job.iter().flat_map(|j| &j.graph.qps);
     for flow in &flows {
         budget::check("paths of its flows");
+        let qp = if flow.id >= first_qp_id { qps.next() } else { None };
         if is_intra_server(&network, flow) {
             packet_of.push(None);
         } else {
             paths.push(match inside_path(&network, flow) {
                 Some(paths) => paths,
                 // Queue pairs of a connection take the links of their NICs in turn.
-                None => router.paths_from(flow, policy, job.as_ref().map(|j| j.graph.qps[flow.id as usize].lane))?,
+                None => router.paths_from(flow, policy, qp.map(|qp| qp.lane))?,
             });
             packet_of.push(Some(packet_flows.len()));
             packet_flows.push(flow.clone());
@@ -125,7 +146,21 @@ pub(super) fn routed_with(config: &Config, ranks: RanksWithTasks) -> Result<Rout
     };
     drop(router);
     notes.extend(inside_servers(config, &network, job.is_some() || !flows.is_empty(), packet_flows.is_empty()));
-    Ok(Routed { config: applied, network, flows, job, transport, packet_flows, paths, packet_of, rtt, bill, notes })
+    Ok(Routed {
+        config: applied,
+        network,
+        flows,
+        job,
+        placed,
+        first_qp_id,
+        transport,
+        packet_flows,
+        paths,
+        packet_of,
+        rtt,
+        bill,
+        notes,
+    })
 }
 
 /// Where what is sent may surprise: it stays inside servers, and their size was nobody's choice.
@@ -139,11 +174,12 @@ fn inside_servers(config: &Config, network: &Network, sends: bool, no_packets: b
             matches!(p.source, spec::Source::File { format: ProgramFormat::Htsim | ProgramFormat::Goal, .. })
         }
         WorkloadSection::Flows { .. } => true,
-        WorkloadSection::Traffic { .. } => false,
+        WorkloadSection::Traffic { .. } | WorkloadSection::Jobs => false,
     };
     let generated = !matches!(config.topology.kind, TopologyKind::File { .. });
-    let all_closed_form =
-        matches!(&config.workload, WorkloadSection::Program(p) if p.communication.analytic == Analytic::ALL);
+    let closed_form = |workload: &WorkloadSection| matches!(workload, WorkloadSection::Program(p) if p.communication.analytic == Analytic::ALL);
+    let of_jobs = config.jobs.as_ref().is_some_and(|jobs| jobs.jobs.iter().all(|job| closed_form(&job.workload)));
+    let all_closed_form = closed_form(&config.workload) || of_jobs;
     if hosts && generated {
         Some(format!(
             "ranks of this file share servers of {per_server} (cluster.gpus_per_server): what they send inside a server crosses no network; cluster.gpus_per_server = 1 gives each rank a server of its own"

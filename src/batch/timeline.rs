@@ -89,6 +89,8 @@ pub struct Timeline {
     pub network: Network,
     /// The program, for names and kinds of ops.
     pub job: Option<Arc<Job>>,
+    /// Where there are several: GPUs, warm-up iterations and start of each program.
+    programs: Vec<(Vec<u32>, u32, u64)>,
     pub ops: Vec<OpSpan>,
     pub messages: Vec<MessageSpan>,
     /// Names of the links that NICs and ports send on.
@@ -122,7 +124,9 @@ impl Timeline {
         let job = self.job.as_ref().filter(|_| self.cut.is_none())?;
         let starts = self.starts();
         let there = (rank as usize) < job.workload.ranks.len();
-        there.then(|| of_rank(&job.workload, &|rank, op| self.times(&starts, rank, op), rank, job.warmup))
+        let own = self.programs.iter().find(|(gpus, ..)| gpus.contains(&rank));
+        let (warmup, begin_ps) = own.map_or((job.warmup, 0), |(_, warmup, start_ps)| (*warmup, *start_ps));
+        there.then(|| of_rank(&job.workload, &|rank, op| self.times(&starts, rank, op), rank, warmup, begin_ps))
     }
 
     /// Where the ops of each rank begin.
@@ -160,7 +164,7 @@ pub fn record(config: &Config, exp_id: u64, window: Window, stop: &dyn Fn() -> b
         });
     }
     let rows = OutcomeRows { exp: &t.exps[0], nics: &t.nics, ports: &t.ports, tx: &t.flow_tx, tasks: &t.tasks };
-    let outcome = read(rows, &prepared.flows, prepared.job.as_deref(), &links, &t.rtts);
+    let outcome = read(rows, &prepared.flows, prepared.job.as_deref(), &prepared.jobs, &links, &t.rtts);
     let ops = prepared.job.as_deref().map_or(Vec::new(), |job| ops(job, &t));
     let within = |begin: u64, end: u64| begin != NEVER && begin < window.to_ps && end >= window.from_ps;
     let messages = outcome.flows.iter().copied().zip(&prepared.flows).filter_map(|(flow, info)| {
@@ -179,6 +183,11 @@ pub fn record(config: &Config, exp_id: u64, window: Window, stop: &dyn Fn() -> b
         within(flow.start_ps, end).then_some(MessageSpan { flow, lane, got })
     });
     let messages = messages.collect();
+    let programs = prepared.jobs.iter().filter_map(|rows| {
+        let program = rows.job.program.as_ref()?;
+        Some((rows.job.gpus.clone(), program.warmup, rows.job.start_ps))
+    });
+    let programs = programs.collect();
     looks.pauses.retain(|p| within(p.begin, p.end));
     looks.end(until);
     Ok(Timeline {
@@ -186,6 +195,7 @@ pub fn record(config: &Config, exp_id: u64, window: Window, stop: &dyn Fn() -> b
         ops: ops.into_iter().filter(|o| within(o.begin, o.end)).collect(),
         network: prepared.network,
         job: prepared.job,
+        programs,
         links,
         queues: looks.queues,
         queues_left_out: looks.left_out && window.samples > 0,

@@ -35,6 +35,7 @@ pub(super) fn flows(config: &Config, net: &Network, notes: &mut Vec<String>) -> 
             return Ok(file.flows);
         }
         WorkloadSection::Program(_) => unreachable!("programs have queue pairs, not flows"),
+        WorkloadSection::Jobs => unreachable!("each job has its own flows"),
         WorkloadSection::Traffic { pattern, ranks } => (pattern, ranks.unwrap_or(net.ranks.len() as u32)),
     };
     let seed = config.traffic_seed();

@@ -46,6 +46,8 @@ pub struct Limits {
 struct Job {
     flows: Vec<FlowInfo>,
     program: Option<std::sync::Arc<super::job::Job>>,
+    /// Where the experiment has several jobs.
+    jobs: Vec<super::job_rows::JobRows>,
     bill: crate::cost::Bill,
     link_names: Vec<String>,
     limits: Limits,
@@ -148,6 +150,7 @@ impl Batch {
             let job = Job {
                 flows: prepared.flows,
                 program: prepared.job,
+                jobs: prepared.jobs,
                 bill: prepared.bill,
                 link_names: link_names(&prepared.network, &prepared.built.end_arcs),
                 limits,
@@ -409,7 +412,7 @@ fn complete(mut columns: WorldColumns, mut round: ResMut<Round>) {
                 verdict(t, job).map_err(Ending::Failed)?;
                 let rows =
                     OutcomeRows { exp: &t.exps[0], nics: &t.nics, ports: &t.ports, tx: &t.flow_tx, tasks: &t.tasks };
-                let outcome = read(rows, &job.flows, job.program.as_deref(), &job.link_names, &t.rtts);
+                let outcome = read(rows, &job.flows, job.program.as_deref(), &job.jobs, &job.link_names, &t.rtts);
                 Ok(ExperimentOutcome { bill: Some(job.bill), ..outcome })
             };
             let result = match job.ended.clone() {

@@ -74,7 +74,14 @@ impl Simulator for Fake {
                 return Ok(Vec::new());
             }
             let stats = StatsRecord::default();
-            sink(Update::Finished(Box::new(Finished { record, flows: vec![], links: vec![], rtt: vec![], stats })))?;
+            sink(Update::Finished(Box::new(Finished {
+                record,
+                flows: vec![],
+                links: vec![],
+                rtt: vec![],
+                jobs: vec![],
+                stats,
+            })))?;
         }
         Ok(self.late.clone())
     }

@@ -35,6 +35,7 @@ fn folder(dir: &std::path::Path, names: [&str; 2]) -> RunResults {
             flows: (0..4).map(flow).collect(),
             links: vec![],
             rtt: vec![],
+            jobs: Vec::new(),
             stats: StatsRecord::default(),
         });
     }

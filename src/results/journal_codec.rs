@@ -4,6 +4,7 @@
 //! length and its items. There is no description in the bytes: [`LAYOUT`] stands for it in the journal's first record, and a journal of
 //! another layout is not read. Checks no sums, reads no files.
 
+use super::job_record::JobRecord;
 use super::record::{
     ExperimentRecord, Finished, FlowRecord, FoldingRecord, LinkRecord, LookRecord, RttRecord, StatsRecord, Status,
 };
@@ -178,7 +179,13 @@ records! {
         skipped_mean, rounded, audited, audit_hops, audit_messages, audit_fct_error_max, audit_above_1pct, theorem2_violations, theorem3_violations,
         simulating_s, looking_up_s, checkpointing_s, auditing_s,
     }
-    Finished { record, flows, links, rtt, stats }
+    JobRecord {
+        job, kind, background, gpus, gpu_list, placement, start, end, iteration_time, compute, comm_exposed_tp, comm_exposed_pp, comm_exposed_dp,
+        comm_exposed_ep, comm_exposed_cp, bubble, optimizer, other, tokens_per_s, mfu, algbw_gbps, busbw_gbps, peak_memory_bytes, algorithm,
+        first_flow, flows, bytes, fct_mean, fct_p50, fct_p99, fct_max, packet_hops, shares_with, shared_links, shared_bytes, busiest_shared_link,
+        alone_makespan, alone_iteration_time,
+    }
+    Finished { record, flows, links, rtt, jobs, stats }
     LookRecord { level, exp_id, packet_hops, values, why }
 }
 
@@ -262,6 +269,7 @@ mod tests {
             flows: vec![flow(None), flow(Some(Ps(6)))],
             links: vec![link("a->b"), link("")],
             rtt: vec![RttRecord { flow_id: 1, sample: Ps(2), rtt: Ps(3) }],
+            jobs: vec![JobRecord { job: "a".into(), end: Some(Ps(4)), mfu: Some(0.5), ..JobRecord::default() }],
             stats: StatsRecord { memo_hits: 4, wall_s: 0.25, audit_fct_error: Some(1e-9), ..StatsRecord::default() },
         }
     }

@@ -7,6 +7,7 @@
 pub mod dir;
 pub mod events;
 mod follow;
+pub mod job_record;
 mod journal;
 mod journal_codec;
 pub mod journal_identity;
@@ -31,6 +32,7 @@ use thiserror::Error;
 pub use dir::ResultDir;
 pub use events::EventLog;
 pub use follow::{RunFollower, RunState};
+pub use job_record::JobRecord;
 pub use journal_codec::is_journal_entry;
 pub use journal_identity::RunIdentity;
 pub use journal_reader::{JournalReader, JournaledExperiment};

@@ -10,4 +10,7 @@ pub struct Outputs {
     pub flows: bool,
     pub links: bool,
     pub rtt: bool,
+    /// `jobs.csv`, which every sweep with `[[job]]` tables has.
+    #[serde(default)]
+    pub jobs: bool,
 }

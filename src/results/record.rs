@@ -2,6 +2,7 @@
 //!
 //! Layer: results. Plain data: what fills them is above or beside; what writes them is [`super::rows`] and [`super::parquet_file`].
 
+use super::job_record::JobRecord;
 use super::value::{Cell, ColumnKind, Micro, Ps};
 
 /// How an experiment ended.
@@ -371,5 +372,7 @@ pub struct Finished {
     pub flows: Vec<FlowRecord>,
     pub links: Vec<LinkRecord>,
     pub rtt: Vec<RttRecord>,
+    /// Where the experiment has several, in their order.
+    pub jobs: Vec<JobRecord>,
     pub stats: StatsRecord,
 }

@@ -2,6 +2,7 @@
 //!
 //! Layer: results. Renders; [`super::writer`] decides when and where it is written.
 
+use super::job_record::{JOBS, JobRecord};
 use super::record::{ExperimentRecord, Finished, FlowRecord, IDENTITY, LinkRecord, OUTCOME, RttRecord, StatsRecord};
 use super::value::{Axis, Cell};
 
@@ -205,6 +206,20 @@ pub fn links_text(finished: &Finished) -> Vec<u8> {
 /// `rtt.csv`'s part of one experiment.
 pub fn rtt_text(finished: &Finished) -> Vec<u8> {
     text(finished.record.exp_id, &finished.rtt, rtt_row)
+}
+
+/// Column names of `jobs.csv`.
+pub fn jobs_header() -> Vec<&'static str> {
+    std::iter::once("exp_id").chain(JOBS.iter().map(|(name, _)| *name)).collect()
+}
+
+fn job_row(exp_id: u64, job: &JobRecord) -> Vec<Cell> {
+    std::iter::once(exp_id.into()).chain(JOBS.iter().map(|(_, cell)| cell(job))).collect()
+}
+
+/// `jobs.csv`'s part of one experiment.
+pub fn jobs_text(finished: &Finished) -> Vec<u8> {
+    text(finished.record.exp_id, &finished.jobs, job_row)
 }
 
 /// `stats.csv`'s part of one experiment.

@@ -17,9 +17,9 @@ use super::value::Axis;
 use super::{ResultDir, ResultsError, parquet_file, rows};
 
 /// The files an experiment has a part of, in the order of [`Parts`].
-const FILES: usize = 6;
+const FILES: usize = 7;
 
-/// One experiment's text for each file: results, stats, flows, links, rtt, failed.
+/// One experiment's text for each file: results, stats, flows, links, rtt, jobs, failed.
 type Parts = [Vec<u8>; FILES];
 
 /// A file that grows.
@@ -116,6 +116,7 @@ impl ResultWriter {
             open("flows.csv", outputs.flows, rows::header(rows::FLOWS.iter().copied()))?,
             open("links.csv", outputs.links, rows::header(rows::LINKS.iter().copied()))?,
             open("rtt.csv", outputs.rtt, rows::header(rows::RTT.iter().copied()))?,
+            open("jobs.csv", outputs.jobs, rows::header(rows::jobs_header()))?,
             None,
         ];
         // These appear again when their time comes; until then an earlier run's would not belong to the other files.
@@ -240,6 +241,7 @@ impl ResultWriter {
             when(self.outputs.flows, rows::flows_text),
             when(self.outputs.links, rows::links_text),
             when(self.outputs.rtt, rows::rtt_text),
+            when(self.outputs.jobs, rows::jobs_text),
             if failed { one(rows::failed_row(&finished.record)) } else { Vec::new() },
         ]
     }

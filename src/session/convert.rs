@@ -2,7 +2,9 @@
 //!
 //! Layer: session. Between `batch`, which formats nothing, and `results`, which simulates nothing.
 
-use crate::batch::{Ended, Ending, ExperimentOutcome, FlowOutcome, Iteration, LinkOutcome};
+use super::convert_iteration::measured_iteration;
+use super::convert_jobs::jobs;
+use crate::batch::{Ended, Ending, ExperimentOutcome, FlowOutcome, LinkOutcome};
 use crate::cost::usd_per_mtoken;
 use crate::engine::fold::FoldStats;
 use crate::results::{
@@ -10,7 +12,6 @@ use crate::results::{
     fct_stats, utilisation,
 };
 use crate::spec::Config;
-use crate::units::PS_PER_S;
 use crate::validated::ClassErrors;
 
 /// A finished experiment as it is written. `record` holds its identity; `outputs` says which companion files are asked for.
@@ -36,7 +37,7 @@ pub(crate) fn finished(record: ExperimentRecord, ended: Ended, outputs: &Outputs
                 Ending::MachineLimit(why) => record.reached_machine_limit(why),
                 Ending::Oom { peak_bytes, breakdown } => record.oom(peak_bytes, breakdown),
             };
-            return Finished { record, flows: Vec::new(), links: Vec::new(), rtt: Vec::new(), stats };
+            return Finished { record, flows: Vec::new(), links: Vec::new(), rtt: Vec::new(), jobs: Vec::new(), stats };
         }
     };
     let span = outcome.makespan_ps;
@@ -44,7 +45,7 @@ pub(crate) fn finished(record: ExperimentRecord, ended: Ended, outputs: &Outputs
     let flows = if outputs.flows { outcome.flows.iter().map(flow).collect() } else { Vec::new() };
     let sample = |&(flow_id, at, rtt): &(u32, u64, u64)| RttRecord { flow_id, sample: Ps(at), rtt: Ps(rtt) };
     let rtt = if outputs.rtt { outcome.rtts.iter().map(sample).collect() } else { Vec::new() };
-    Finished { record: measured(record, &outcome, config), flows, links, rtt, stats }
+    Finished { record: measured(record, &outcome, config), flows, links, rtt, jobs: jobs(&outcome), stats }
 }
 
 fn folding(f: &FoldStats) -> FoldingRecord {
@@ -104,8 +105,9 @@ fn measured(mut r: ExperimentRecord, o: &ExperimentOutcome, config: &Config) -> 
     if let Some(bill) = &o.bill {
         r.cost_usd = Some(bill.cost_cents as f64 / 100.0);
         r.power_kw = Some(bill.power_mw as f64 / 1e6);
-        r.usd_per_mtoken =
-            r.tokens_per_s.map(|rate| usd_per_mtoken(bill, rate, config.cost.years, config.cost.usd_per_kwh));
+        // Tokens of one of several jobs do not pay for the cluster.
+        let rate = r.tokens_per_s.filter(|_| o.jobs.is_empty());
+        r.usd_per_mtoken = rate.map(|rate| usd_per_mtoken(bill, rate, config.cost.years, config.cost.usd_per_kwh));
     }
     // The first of the most utilised, in the order of links.
     let mut most: Option<(Micro, &LinkOutcome)> = None;
@@ -120,34 +122,6 @@ fn measured(mut r: ExperimentRecord, o: &ExperimentOutcome, config: &Config) -> 
         r.bottleneck_link = Some(l.name.clone());
     }
     r
-}
-
-fn measured_iteration(r: &mut ExperimentRecord, i: &Iteration) {
-    let t = &i.time;
-    if t.total == 0 {
-        return;
-    }
-    let [tp, pp, dp, ep, cp, other] = t.exposed.map(Ps);
-    r.iteration_time = Some(Ps(t.total));
-    r.compute = Some(Ps(t.compute));
-    (r.comm_exposed_tp, r.comm_exposed_pp, r.comm_exposed_dp) = (Some(tp), Some(pp), Some(dp));
-    (r.comm_exposed_ep, r.comm_exposed_cp) = (Some(ep), Some(cp));
-    r.bubble = Some(Ps(t.bubble));
-    r.optimizer = Some(Ps(t.optimizer));
-    r.other = Some(Ps(t.other + other.0));
-    let seconds = t.total as f64 / PS_PER_S as f64;
-    if i.tokens > 0 {
-        r.tokens_per_s = Some(i.tokens as f64 / seconds);
-        r.tokens_per_s_per_gpu = Some(i.tokens as f64 / seconds / i.ranks as f64);
-    }
-    if i.model_flops > 0 && i.peak_flops > 0 {
-        r.mfu = Some(i.model_flops as f64 / seconds / (i.ranks as f64 * i.peak_flops as f64));
-    }
-    if let Some((bytes, (num, den))) = i.collective {
-        let algbw = bytes as f64 * 8.0 / seconds / 1e9;
-        r.algbw_gbps = Some(algbw);
-        r.busbw_gbps = Some(algbw * num as f64 / den as f64);
-    }
 }
 
 fn flow(f: &FlowOutcome) -> FlowRecord {

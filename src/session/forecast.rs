@@ -82,7 +82,8 @@ impl ExperimentSize {
         let own_bytes = prepared.host_bytes();
         ExperimentSize {
             exp_id: 0,
-            packet_hops: prepared.packet_hops,
+            // Jobs that run alone, too, do all of it again.
+            packet_hops: prepared.packet_hops * if config.output.alone { 2 } else { 1 },
             tasks: tables.tasks.len() as u64,
             flows: prepared.flows.len() as u64,
             table_bytes: tables.bytes(),

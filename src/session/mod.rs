@@ -3,10 +3,13 @@
 //! Layer: session, between the results and the command line. The command line calls it, and so may any program. Parses no arguments and
 //! prints nothing: whoever calls it takes plans, events and errors.
 
+mod alone;
 mod audits;
 mod axis_effects;
 mod candidates;
 mod convert;
+mod convert_iteration;
+mod convert_jobs;
 mod devices;
 mod error;
 mod excluded;

@@ -45,10 +45,11 @@ fn outputs(sweep: &Sweep) -> Outputs {
     let mut outputs = Outputs::default();
     let able = sweep.experiments.iter().filter(|e| sweep.cannot_run(e).is_none());
     for experiment in able.take(asked) {
-        let output = config(sweep, experiment).output;
+        let crate::spec::Config { output, jobs, .. } = config(sweep, experiment);
         outputs.flows |= output.flows;
         outputs.links |= output.links;
         outputs.rtt |= output.rtt;
+        outputs.jobs |= jobs.is_some();
     }
     outputs
 }

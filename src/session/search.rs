@@ -42,6 +42,12 @@ pub(crate) fn setup(sweep: &Sweep, selection: &Selection) -> Result<Option<Searc
             shard.index, shard.of
         )));
     }
+    if able(sweep).any(|e| config(sweep, e).jobs.is_some()) {
+        return Err(SessionError::Input(format!(
+            "{}: method = \"optimize\" knows experiments of one workload; run [[job]] tables with another method",
+            asked.place
+        )));
+    }
     let mut objectives = Vec::with_capacity(asked.objectives.len());
     for name in &asked.objectives {
         let objective = Objective::named(name)

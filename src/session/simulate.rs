@@ -12,6 +12,7 @@ use crate::results::{ExperimentRecord, Finished, StatsRecord};
 use crate::spec;
 use crate::sweep::{self, Experiment, Hash128, SetOverrides, Sweep};
 
+use super::alone::{AloneRuns, config_of, jobs_alone};
 use super::audits::Audits;
 use super::axis_effects::AxisEffects;
 use super::convert::finished;
@@ -94,20 +95,29 @@ impl Simulator for BuiltIn {
         }
         let (open, same) = once_each(open);
         let mut work = WorkDone::new(open.iter().map(|e| (e.exp_id, loaded.work_of(e.exp_id))));
-        let tasks = open.into_iter().map(|e| QueuedExperiment { exp_id: e.exp_id, config: config(sweep, e) });
+        let of_jobs = |e: &&Experiment| if outputs.jobs { jobs_alone(&config(sweep, e)) } else { 0 };
+        let queued: Vec<(u64, usize)> = open.iter().map(|e| (e.exp_id, of_jobs(e))).collect();
+        let mut alone = AloneRuns::new(&queued);
+        let queue = alone.queue(&queued);
+        let experiments: HashMap<u64, &Experiment> = open.into_iter().map(|e| (e.exp_id, e)).collect();
+        let tasks = queue.into_iter().map(|(id, role)| {
+            let config = config_of(role, config(sweep, experiments[&role.exp_id]));
+            QueuedExperiment { exp_id: id, config }
+        });
         // Of a search, what was run and is beyond a limit after all; also what an earlier session has run.
         let of_known = |r: &ExperimentRecord| Some((r.exp_id, setup.as_ref()?.beyond(r)?));
         let mut beyond: Vec<(u64, String)> = known.records.iter().filter_map(of_known).collect();
         let mut tell = |news: RunEvent| -> Result<(), SessionError> {
             match news {
                 RunEvent::Started(ids) => {
-                    let with_same = ids.into_iter().flat_map(|id| {
+                    let with_same = ids.into_iter().filter_map(|id| alone.experiment(id)).flat_map(|id| {
                         std::iter::once(id).chain(same.get(&id).into_iter().flatten().map(|e| e.exp_id))
                     });
                     with_same.into_iter().try_for_each(|exp_id| sink(Update::Started { exp_id }))
                 }
                 RunEvent::Progress(running) => {
-                    work.runs(running);
+                    let of = |(id, hops): (u64, u64)| Some((alone.experiment(id)?, hops));
+                    work.runs(running.into_iter().filter_map(of).collect());
                     work.report().map_or(Ok(()), &mut *sink)
                 }
                 RunEvent::Note(_) => Ok(()),
@@ -116,6 +126,7 @@ impl Simulator for BuiltIn {
                     sink(Update::Message(text))
                 }
                 RunEvent::Ended(ended) => {
+                    let Some(ended) = alone.take(*ended) else { return Ok(()) };
                     let exp_id = ended.exp_id;
                     let ended_id = exp_id;
                     let experiment = findings.by_id[&exp_id];
@@ -128,7 +139,7 @@ impl Simulator for BuiltIn {
                     let others = same.get(&exp_id).map_or(&[][..], Vec::as_slice);
                     let copies: Vec<(&Experiment, Ended)> =
                         others.iter().map(|e| (*e, ended.of_duplicate(e.exp_id))).collect();
-                    for (experiment, ended) in std::iter::once((experiment, *ended)).chain(copies) {
+                    for (experiment, ended) in std::iter::once((experiment, ended)).chain(copies) {
                         let exp_id = experiment.exp_id;
                         if configured.output.trace {
                             let traced = trace::of_run(&configured, exp_id, &settings.interrupt);
@@ -180,6 +191,7 @@ fn refusal(sweep: &Sweep, experiment: &Experiment) -> Finished {
         flows: Vec::new(),
         links: Vec::new(),
         rtt: Vec::new(),
+        jobs: Vec::new(),
         stats: StatsRecord::default(),
     }
 }

@@ -31,6 +31,19 @@ pub(super) fn pattern(v: &Values, pattern: &str) -> bool {
     traffic(v) && v.is(KeyId::Pattern, pattern)
 }
 
+/// One of several jobs.
+pub(super) fn in_job(v: &Values) -> bool {
+    v.is_of_job()
+}
+/// A job that gets free GPUs by chance.
+pub(super) fn by_chance(v: &Values) -> bool {
+    in_job(v) && v.is(KeyId::JobPlacement, "random")
+}
+/// Flows that depend on nothing.
+pub(super) fn flows_alone(v: &Values) -> bool {
+    traffic(v) || v.is(KeyId::WorkloadKind, "flows")
+}
+
 /// A job of dependent operations rather than plain flows.
 pub(super) fn program(v: &Values) -> bool {
     model(v) || collective(v) || imported(v)

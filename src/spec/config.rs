@@ -7,8 +7,10 @@ use std::path::Path;
 use super::costs::CostKeys;
 use super::ecn_by_rate::ecn_by_rate;
 use super::error::Conflict;
+use super::jobs::{JobSection, JobsSection};
 use super::key_id::KeyId;
 use super::keys::COUNT as MAX_GPUS;
+use super::mix::mix;
 use super::named::named;
 use super::scale::scaled;
 use super::sections::{
@@ -27,7 +29,10 @@ pub struct Config {
     pub cluster: ClusterSection,
     pub topology: TopologySection,
     pub routing: Routing,
+    /// [`WorkloadSection::Jobs`] where there are several.
     pub workload: WorkloadSection,
+    /// `None`: `[base.workload]` is all there is.
+    pub jobs: Option<JobsSection>,
     pub limits: LimitsSection,
     pub output: OutputSection,
     pub cost: CostKeys,
@@ -45,7 +50,7 @@ impl Config {
     pub fn new(values: Values, dir: &Path, seed: u64) -> Result<Config, Conflict> {
         let v = &values;
         let path = |key: KeyId, when: &str| match v.text(key) {
-            "" => Err(Conflict { key, why: format!("it is required with {when}; give the path of a file") }),
+            "" => Err(Conflict { job: None, key, why: format!("it is required with {when}; give the path of a file") }),
             p => Ok(dir.join(p)),
         };
         let u32_of = |key: KeyId| v.int(key) as u32;
@@ -84,7 +89,7 @@ impl Config {
         let ecn_by_rate = ecn_by_rate(v)?;
         if v.int(KeyId::Gpus) > MAX_GPUS {
             let why = format!("the workload needs {} GPUs; networks have at most {MAX_GPUS}", v.int(KeyId::Gpus));
-            return Err(Conflict { key: KeyId::Gpus, why });
+            return Err(Conflict { job: None, key: KeyId::Gpus, why });
         }
         let config = Config {
             cluster: ClusterSection {
@@ -110,7 +115,8 @@ impl Config {
                 buffer_bytes: scaled(v.float(KeyId::BufferMib), (1u64 << 20) as f64),
             },
             routing: Routing { policy, seed: v.int(KeyId::RoutingSeed) as u32 },
-            workload: workload(v, dir)?,
+            workload: if v.jobs().is_empty() { workload(v, dir)? } else { WorkloadSection::Jobs },
+            jobs: (!v.jobs().is_empty()).then(|| JobsSection::new(v, dir, seed)).transpose()?,
             limits: LimitsSection {
                 sim_ps: some(v.int(KeyId::SimNs) as u64 * PS_PER_NS),
                 packet_hops: some(v.int(KeyId::PacketHops) as u64),
@@ -123,6 +129,7 @@ impl Config {
                 links: v.bool(KeyId::OutLinks),
                 rtt: v.bool(KeyId::OutRtt),
                 trace: v.bool(KeyId::OutTrace),
+                alone: v.bool(KeyId::Alone),
             },
             seed,
             ecn_by_rate,
@@ -135,7 +142,7 @@ impl Config {
     /// What single ranges cannot say.
     fn check(&self) -> Result<(), Conflict> {
         let v = &self.values;
-        let fail = |key: KeyId, why: String| Err(Conflict { key, why });
+        let fail = |key: KeyId, why: String| Err(Conflict { job: None, key, why });
         let generated = !matches!(self.topology.kind, TopologyKind::File { .. });
         match self.topology.kind {
             TopologyKind::FatTree { k } if k % 2 == 1 => {
@@ -154,11 +161,16 @@ impl Config {
             }
             _ => {}
         }
-        if !matches!(self.workload, WorkloadSection::Program(_)) && v.int(KeyId::Iterations) > 1 {
-            return fail(KeyId::Iterations, "traffic and flow files run once: 1".to_string());
-        }
-        if let WorkloadSection::Program(program) = &self.workload {
-            program.check(v, self.cluster.gpus)?;
+        match &self.jobs {
+            None => self.check_workload()?,
+            Some(jobs) => {
+                for job in &jobs.jobs {
+                    self.of_job(job).check_workload().map_err(|conflict| conflict.of_job(&job.name))?;
+                }
+                if generated {
+                    jobs.check(self.cluster.gpus)?;
+                }
+            }
         }
         if let Some(gpus) = self.cluster.gpus.filter(|_| generated) {
             let per_server = self.cluster.gpus_per_server;
@@ -183,6 +195,19 @@ impl Config {
             let high = v.get(KeyId::TimelyTHighUs);
             return fail(KeyId::TimelyTLowUs, format!("it must be at most transport.timely.t_high_us = {high}"));
         }
+        Ok(())
+    }
+
+    /// What the keys of a workload say of each other and of its GPUs.
+    fn check_workload(&self) -> Result<(), Conflict> {
+        let v = &self.values;
+        let fail = |key: KeyId, why: String| Err(Conflict { job: None, key, why });
+        if !matches!(self.workload, WorkloadSection::Program(_)) && v.int(KeyId::Iterations) > 1 {
+            return fail(KeyId::Iterations, "traffic and flow files run once: 1".to_string());
+        }
+        if let WorkloadSection::Program(program) = &self.workload {
+            program.check(v, self.cluster.gpus)?;
+        }
         if let (WorkloadSection::Traffic { pattern, ranks: Some(ranks), .. }, gpus) =
             (&self.workload, self.cluster.gpus)
         {
@@ -203,6 +228,23 @@ impl Config {
             members(pattern, gpus)?;
         }
         Ok(())
+    }
+
+    /// The configuration of one of several jobs: its workload and seed, on a cluster of its GPUs.
+    pub fn of_job(&self, job: &JobSection) -> Config {
+        Config {
+            cluster: ClusterSection { gpus: job.gpus, ..self.cluster.clone() },
+            topology: self.topology.clone(),
+            routing: self.routing.clone(),
+            workload: job.workload.clone(),
+            jobs: None,
+            limits: self.limits.clone(),
+            output: self.output,
+            cost: self.cost.clone(),
+            seed: job.seed,
+            ecn_by_rate: self.ecn_by_rate.clone(),
+            values: job.values.clone(),
+        }
     }
 
     /// Whether the retransmission timeout is the default one, which may be raised where round trips are long.
@@ -269,15 +311,4 @@ pub struct Steady {
     pub audit_ppm: u32,
     /// Relative.
     pub audit_bound: f64,
-}
-
-/// A well-mixed function of three words (the finaliser of splitmix64, applied per word).
-pub fn mix(a: u64, b: u64, c: u64) -> u64 {
-    let step = |h: u64, x: u64| {
-        let mut z = (h ^ x).wrapping_add(0x9e37_79b9_7f4a_7c15);
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    };
-    step(step(step(0, a), b), c)
 }

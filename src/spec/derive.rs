@@ -49,16 +49,18 @@ pub(super) fn link_gbps(v: &Values) -> Value {
 
 /// GPUs that the workload needs: whole servers. Nothing where a file decides.
 pub(super) fn gpus(v: &Values) -> Value {
+    if v.is_of_job() {
+        return job_gpus(v);
+    }
+    if !v.jobs().is_empty() {
+        return gpus_of_jobs(v);
+    }
     if v.is(KeyId::TopologyKind, "file") || !(traffic(v) || collective(v) || model(v)) {
         return Value::Unset;
     }
     let per_server = v.int(KeyId::GpusPerServer).max(1);
     let need = if model(v) {
-        // Above the key's range it is refused with the configuration.
-        [KeyId::Tp, KeyId::Pp, KeyId::Cp, KeyId::Dp]
-            .into_iter()
-            .fold(1i64, |n, k| n.saturating_mul(v.int(k).max(1)))
-            .min(1 << 40)
+        model_gpus(v)
     } else {
         match (v.int(KeyId::Ranks), v.is(KeyId::Pattern, "incast"), v.int(KeyId::FanIn)) {
             (0, true, fan_in) if traffic(v) && fan_in > 0 => v.int(KeyId::Receivers).max(fan_in + 1),
@@ -66,6 +68,37 @@ pub(super) fn gpus(v: &Values) -> Value {
             (ranks, _, _) => ranks,
         }
     };
+    Value::Int((need + per_server - 1) / per_server * per_server)
+}
+
+/// GPUs of a model's layout. Above the key's range it is refused with the configuration.
+fn model_gpus(v: &Values) -> i64 {
+    let degrees = [KeyId::Tp, KeyId::Pp, KeyId::Cp, KeyId::Dp];
+    degrees.into_iter().fold(1i64, |n, k| n.saturating_mul(v.int(k).max(1))).min(1 << 40)
+}
+
+/// GPUs that one of several jobs needs, where its keys tell.
+fn job_gpus(v: &Values) -> Value {
+    let (ranks, fan_in) = (v.int(KeyId::Ranks), v.int(KeyId::FanIn));
+    match () {
+        () if model(v) => Value::Int(model_gpus(v)),
+        () if (traffic(v) || collective(v)) && ranks > 0 => Value::Int(ranks),
+        () if traffic(v) && v.is(KeyId::Pattern, "incast") && fan_in > 0 => {
+            Value::Int(v.int(KeyId::Receivers).max(fan_in + 1))
+        }
+        () => Value::Unset,
+    }
+}
+
+/// Whole servers for all jobs together. Nothing where a file decides, or one of them does not tell.
+fn gpus_of_jobs(v: &Values) -> Value {
+    let foreground = v.jobs().iter().map(|job| job.values()).filter(|v| !v.bool(KeyId::JobBackground));
+    let each: Vec<i64> = foreground.map(|v| v.int(KeyId::Gpus)).collect();
+    if v.is(KeyId::TopologyKind, "file") || each.is_empty() || each.contains(&0) {
+        return Value::Unset;
+    }
+    let per_server = v.int(KeyId::GpusPerServer).max(1);
+    let need = each.into_iter().fold(0i64, i64::saturating_add).min(1 << 40);
     Value::Int((need + per_server - 1) / per_server * per_server)
 }
 

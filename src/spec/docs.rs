@@ -36,6 +36,15 @@ method = \"grid\"              # grid | zip | list | random | lhs | optimize
 # [[experiment]]
 # transport.cc = \"hpcc\"
 # topology.link_gbps = 200
+
+# Several jobs on the network instead of [base.workload], each with keys of that table and its own GPUs.
+# [[job]]
+# name = \"train\"
+# kind = \"model\"
+# model = \"gpt3-7b\"
+# gpus = 8
+# placement = \"packed\"       # packed | spread | random | rail | a list of GPUs
+# start_us = 0.0
 ";
 
 /// Keys the template sets, so that it runs as it is.
@@ -49,7 +58,7 @@ const SET: &[(&str, &str)] = &[
 /// An annotated, valid sweep file to start from.
 pub fn template() -> String {
     let mut out = String::from(HEAD);
-    for (section, about) in SECTIONS {
+    for (section, about) in SECTIONS.iter().filter(|(section, _)| *section != "job") {
         let mut table = String::new();
         for key in KEYS.iter().filter(|k| k.name.split('.').next() == Some(section)) {
             let (parent, leaf) = key.name.rsplit_once('.').expect("every key of the table is dotted");

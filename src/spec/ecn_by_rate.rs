@@ -20,7 +20,7 @@ pub(super) fn ecn_by_rate(v: &Values) -> Result<Vec<(u64, EcnThresholds)>, Confl
             "group `{}`: {why}; write `gbps kmin_kb kmax_kb pmax; ...`, for example \"100 400 1600 0.2; 400 1600 6400 0.2\"",
             group.trim()
         );
-        Err(Conflict { key: KeyId::EcnByRate, why })
+        Err(Conflict { job: None, key: KeyId::EcnByRate, why })
     };
     let mut out: Vec<(u64, EcnThresholds)> = Vec::new();
     for group in text.split(';') {

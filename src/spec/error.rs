@@ -5,10 +5,12 @@
 use std::fmt;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use thiserror::Error;
 
 use super::key_id::KeyId;
+use super::key_path::name_of_job_key;
 
 /// Where something was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -99,10 +101,30 @@ impl SpecError {
 
 /// A value that does not fit together with the rest of a configuration. The caller knows where the key was written.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
-#[error("`{}`: {why}", .key.name())]
+#[error("`{}`: {why}", self.name())]
 pub struct Conflict {
+    /// The name of the job whose key it is; `None`: a key of `[base]`.
+    pub job: Option<Arc<str>>,
     pub key: KeyId,
     pub why: String,
+}
+
+impl Conflict {
+    /// The same, of a key of this job.
+    pub(super) fn of_job(self, job: &Arc<str>) -> Conflict {
+        // A job's cluster is its GPUs.
+        let key = if self.key == KeyId::Gpus { KeyId::JobGpus } else { self.key };
+        let why = self.why.replace("cluster.gpus =", &format!("{} =", name_of_job_key(job, KeyId::JobGpus)));
+        Conflict { job: Some(Arc::clone(job)), key, why }
+    }
+
+    /// The dotted name of the key.
+    pub fn name(&self) -> String {
+        match &self.job {
+            Some(job) => name_of_job_key(job, self.key),
+            None => self.key.name().to_string(),
+        }
+    }
 }
 
 /// The candidate nearest to `word` by edit distance, if it is near enough to be a slip of the keyboard.

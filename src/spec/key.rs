@@ -29,6 +29,8 @@ pub enum KeyKind {
     },
     /// Free text.
     Text,
+    /// Free text, or a list of numbers and texts, kept as one text with commas.
+    TextOrList,
     /// A file, relative to the sweep file's folder.
     Path,
     /// A file, or a folder or prefix that names several, relative to the sweep file's folder.
@@ -87,6 +89,7 @@ impl Key {
             KeyKind::Bool => "true or false".to_string(),
             KeyKind::Choice { now, .. } => format!("one of {}", quoted(now)),
             KeyKind::Text => "a text".to_string(),
+            KeyKind::TextOrList => "a text, or a list of numbers".to_string(),
             KeyKind::Path => "a file's path, relative to the sweep file".to_string(),
             KeyKind::Files => {
                 "the path of a file, or of a folder or prefix where several belong together, relative to the sweep file"
@@ -117,6 +120,17 @@ impl Key {
                 _ => wrong(),
             },
             DeValue::String(s) => self.read_text(s),
+            DeValue::Array(list) if matches!(self.kind, KeyKind::TextOrList) => {
+                let item = |v: &toml::Spanned<DeValue<'_>>| match v.get_ref() {
+                    DeValue::Integer(i) => Some(i.as_str().to_string()),
+                    DeValue::String(s) => Some(s.to_string()),
+                    _ => None,
+                };
+                match list.iter().map(item).collect::<Option<Vec<String>>>() {
+                    Some(items) if !items.is_empty() => self.read_text(&items.join(",")),
+                    _ => wrong(),
+                }
+            }
             DeValue::Table(_) if matches!(self.kind, KeyKind::Named) => {
                 let mut text = String::new();
                 canonical_toml(value, &mut text)?;
@@ -167,7 +181,9 @@ impl Key {
             KeyKind::Path | KeyKind::Files | KeyKind::Named if s.is_empty() => {
                 Err(format!("it must be {}", self.accepts()))
             }
-            KeyKind::Text | KeyKind::Path | KeyKind::Files | KeyKind::Named if !s.contains(['\0', '\n', '\r']) => {
+            KeyKind::Text | KeyKind::TextOrList | KeyKind::Path | KeyKind::Files | KeyKind::Named
+                if !s.contains(['\0', '\n', '\r']) =>
+            {
                 Ok(Value::Text(s.into()))
             }
             _ => Err(format!("it must be {}", self.accepts())),

@@ -207,7 +207,7 @@ macro_rules! for_each_key {
             Analytic "workload.analytic" KeyKind::Text, D::Text("intra"), program,
                 "whose communication is a calibrated cost instead of packets: dimensions such as \"tp,ep\", \"all\", or \"intra\": only what cluster.nvlink leaves inside servers";
             WorkloadSeed "workload.seed" int(0, i64::MAX), D::Int(1),
-                |v| pattern(v, "poisson") || pattern(v, "permutation") || pattern(v, "incast") || (computes(v) && v.float(KeyId::ComputeJitter) > 0.0),
+                |v| by_chance(v) || pattern(v, "poisson") || pattern(v, "permutation") || pattern(v, "incast") || (computes(v) && v.float(KeyId::ComputeJitter) > 0.0),
                 "mixed into the seed of pairs, sizes, arrivals and jitter";
 
             Op "workload.op" one_of(&["all-reduce", "all-gather", "reduce-scatter", "all-to-all", "broadcast", "reduce", "send-recv", "barrier"], &[]),
@@ -259,6 +259,14 @@ macro_rules! for_each_key {
             NcclNvb "workload.nccl.NCCL_NVB_DISABLE" int(0, 1), D::None("0"), never, "servers have NVSwitches or full meshes here: no GPU is an intermediate";
             NcclP2pChunk "workload.nccl.NCCL_P2P_NET_CHUNKSIZE" int(4096, 1 << 30), D::None("131072"), |v| nccl(v, KeyId::ChunkKib), "bytes that an all-to-all passes on at a time";
 
+            JobGpus "job.gpus" int(0, COUNT), D::None("what the job's workload or its list of GPUs needs"), in_job,
+                "GPUs of the job; of a background job all GPUs of the network where nothing is said";
+            JobPlacement "job.placement" KeyKind::TextOrList, D::Text("packed"), in_job,
+                "which GPUs: packed: as few servers as possible; spread: as many servers as possible; random: by chance; rail: as few rails as possible; or a list such as [0, 1, 8] or \"0-7,16-23\", the first being the job's rank 0";
+            JobStartUs "job.start_us" stepped(0.0, 1e9, 0.000_001), D::Float(0.0), in_job, "when the job starts";
+            JobBackground "job.background" KeyKind::Bool, D::Bool(false), |v| in_job(v) && flows_alone(v),
+                "traffic that the other jobs meet: it may have the same GPUs as they, and the makespan does not wait for it";
+
             Mode "fidelity.mode" one_of(&["packet"], &["flow", "job"]), D::Choice("packet"), never, "level of detail";
             FastForward "fidelity.fast_forward" one_of(&["steady", "exact", "off"], &[]), D::Choice("steady"), program,
                 "how much may be folded: \"exact\" changes no bit of any result, \"off\" simulates every packet; \"steady\" skips what is steady, too, within the audited error";
@@ -287,6 +295,7 @@ macro_rules! for_each_key {
             OutLinks "output.links" KeyKind::Bool, D::Bool(false), always, "write links.csv";
             #[outside_identity]
             OutRtt "output.rtt" KeyKind::Bool, D::Bool(false), always, "write rtt.csv";
+            Alone "output.alone" KeyKind::Bool, D::Bool(false), |v| v.is_of_job(), "simulate each [[job]] also without the others, for the slowdown in jobs.csv";
             #[outside_identity]
             OutTrace "output.trace" KeyKind::Bool, D::Bool(false), always, "write trace/EXP_ID.pftrace for Perfetto; every experiment is simulated once more for it, unfolded, on one CPU thread, while the run waits: for small ones";
 

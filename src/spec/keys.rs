@@ -69,6 +69,10 @@ pub const SECTIONS: &[(&str, &str)] = &[
     ("routing", "paths"),
     ("transport", "sending, marking, pausing; each congestion control has its own table below"),
     ("workload", "what is sent"),
+    (
+        "job",
+        "keys of a `[[job]]` table beside those of `[base.workload]`; see [several jobs](../how-to/several-jobs.md)",
+    ),
     ("fidelity", "how exactly it is simulated"),
     ("limits", "reaching one fails that experiment with \"limit: ...\""),
     ("output", "files beside results.csv"),

@@ -6,11 +6,25 @@ use super::aliases::meant;
 use super::error::nearest;
 use super::key::{Key, VARIABLES};
 use super::key_id::KeyId;
+use super::key_path::{JOB, WORKLOAD, split_job_name};
 use super::keys::{KEYS, LATER, SECTIONS};
 
 /// The declaration of a dotted name.
 pub fn find(name: &str) -> Option<&'static Key> {
     KEYS.iter().find(|k| k.name == name)
+}
+
+/// The declaration of a key of a `[[job]]` table, by its name there.
+pub fn find_job_key(name: &str) -> Option<&'static Key> {
+    find(&format!("{JOB}{name}")).or_else(|| find(&format!("{WORKLOAD}{name}")))
+}
+
+/// The declaration of a dotted name, be it of `[base]` or `job.NAME.KEY`.
+pub fn find_declared(name: &str) -> Option<&'static Key> {
+    match split_job_name(name) {
+        Some((_, rest)) => find_job_key(rest),
+        None => find(name),
+    }
 }
 
 /// The declaration of a key.
@@ -71,4 +85,22 @@ pub fn hint(name: &str) -> String {
     }
     known.truncate(40);
     format!("known there: {}", known.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::key_path::KeyPath;
+    use super::*;
+
+    #[test]
+    fn names_of_jobs_keys_lead_to_keys_and_back() {
+        for name in ["job.a.gpus", "job.a.tp", "job.b-1.nccl.NCCL_ALGO"] {
+            let (job, rest) = split_job_name(name).unwrap();
+            let path = KeyPath { job: Some(0), key: find_job_key(rest).unwrap().id };
+            assert_eq!(path.name(&[job.into()]), name);
+            assert_eq!(find_declared(name).unwrap().id, path.key);
+        }
+        assert_eq!(split_job_name("jobs.a.tp"), None);
+        assert!(find_declared("job.gpus").is_none() && find_declared("job.a.cc").is_none());
+    }
 }

@@ -174,7 +174,7 @@ impl ProgramSpec {
                         "it is required with workload.kind = \"{}\"; give the path of its file",
                         v.text(KeyId::WorkloadKind)
                     );
-                    return Err(Conflict { key: KeyId::WorkloadPath, why });
+                    return Err(Conflict { job: None, key: KeyId::WorkloadPath, why });
                 }
                 p => Source::File {
                     format,
@@ -200,14 +200,17 @@ impl ProgramSpec {
         match &self.source {
             Source::Model(training) => training.check(v, gpus),
             Source::Collective { ranks: Some(1), .. } => Err(Conflict {
+                job: None,
                 key: KeyId::Ranks,
                 why: "it must be at least 2 (somebody sends, somebody else receives), or 0 for all".to_string(),
             }),
             Source::Collective { ranks: Some(ranks), .. } if gpus.is_some_and(|g| *ranks > g) => Err(Conflict {
+                job: None,
                 key: KeyId::Ranks,
                 why: format!("it must be at most cluster.gpus = {}", gpus.unwrap_or(0)),
             }),
             Source::Collective { ranks: None, .. } if gpus == Some(1) => Err(Conflict {
+                job: None,
                 key: KeyId::Gpus,
                 why: "it must be at least 2: somebody sends, somebody else receives".to_string(),
             }),
@@ -228,7 +231,7 @@ fn op(v: &Values) -> Result<OpChoice, Conflict> {
         "barrier" => OpChoice::Barrier,
         _ => {
             let why = format!("it is required with workload.kind = \"collective\": {}", key(KeyId::Op).accepts());
-            return Err(Conflict { key: KeyId::Op, why });
+            return Err(Conflict { job: None, key: KeyId::Op, why });
         }
     })
 }
@@ -249,6 +252,7 @@ impl Compute {
                 path if path.ends_with(".json") => SlowdownChoice::Trees(dir.join(path)),
                 _ => {
                     return Err(Conflict {
+                        job: None,
                         key: KeyId::Slowdown,
                         why: "it must be \"gpu\", \"none\" or the path of a .csv or .json file".to_string(),
                     });
@@ -270,7 +274,7 @@ fn ranks(text: &str) -> Result<Vec<u32>, Conflict> {
                 let why = format!(
                     "`{part}` is neither a rank nor a range of ranks below {MAX}; write for example \"0,5,8-15\""
                 );
-                return Err(Conflict { key: KeyId::StragglerRanks, why });
+                return Err(Conflict { job: None, key: KeyId::StragglerRanks, why });
             }
         }
     }
@@ -333,7 +337,7 @@ fn analytic(text: &str) -> Result<Analytic, Conflict> {
                 let why = format!(
                     "`{word}` is no dimension: list some of tp, pp, dp, ep, cp, other, or write \"all\" or \"intra\""
                 );
-                return Err(Conflict { key: KeyId::Analytic, why });
+                return Err(Conflict { job: None, key: KeyId::Analytic, why });
             }
         }
     }

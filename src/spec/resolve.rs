@@ -4,10 +4,12 @@
 
 use std::sync::Arc;
 
+use super::jobs::listed_gpus;
 use super::key::Default;
 use super::key_id::KeyId;
+use super::key_path::KeyPath;
 use super::keys::KEYS;
-use super::value::{Value, Values};
+use super::value::{JobValues, Value, Values};
 
 /// Keys whose value 0 means "the default".
 fn zero_is_default(key: KeyId) -> bool {
@@ -46,8 +48,30 @@ impl Values {
         self.set_given(key, value);
     }
 
+    /// Adds a job with what was written for it. PRECONDITION: before [`Values::derive`].
+    pub fn add_job(&mut self, name: Arc<str>, written: Vec<(KeyId, Value)>) {
+        self.jobs_mut().push(JobValues { name, written, resolved: None });
+    }
+
+    /// Writes one value on top, of `[base]` or of a job. PRECONDITION: the job was added.
+    pub fn set_at(&mut self, path: KeyPath, value: Value) {
+        match path.job {
+            Some(job) => self.jobs_mut()[usize::from(job)].written.push((path.key, value)),
+            None => self.set(path.key, value),
+        }
+    }
+
     /// Fills in every derived default that nobody wrote (or wrote as 0 where that asks for it). To be called once, after the last `set`.
     pub fn derive(&mut self) {
+        let mut jobs = std::mem::take(self.jobs_mut());
+        for job in &mut jobs {
+            let mut v = self.under_job(job);
+            let gpus = job_gpus(&v);
+            v.set_derived(KeyId::Gpus, gpus);
+            v.derive();
+            job.resolved = Some(Box::new(v));
+        }
+        *self.jobs_mut() = jobs;
         for (key, f) in derived() {
             let zero = zero_is_default(*key) && self.float(*key) == 0.0;
             if zero || matches!(self.get(*key), Value::Unset) {
@@ -55,6 +79,15 @@ impl Values {
                 self.set_derived(*key, value);
             }
         }
+    }
+}
+
+/// GPUs of a job where it says how many: `gpus`, or as many as its placement lists.
+fn job_gpus(v: &Values) -> Value {
+    match (v.int(KeyId::JobGpus), listed_gpus(v.text(KeyId::JobPlacement))) {
+        (0, Some(Ok(list))) => Value::Int(list.len() as i64),
+        (0, _) => Value::Unset,
+        (gpus, _) => Value::Int(gpus),
     }
 }
 

@@ -111,6 +111,8 @@ pub enum WorkloadSection {
     },
     /// A job of dependent operations.
     Program(Box<ProgramSpec>),
+    /// Several, each with a workload of its own: [`super::Config::jobs`].
+    Jobs,
 }
 
 /// Who sends to whom. `bytes` is the size of each flow.
@@ -172,6 +174,8 @@ pub struct OutputSection {
     pub links: bool,
     pub rtt: bool,
     pub trace: bool,
+    /// Each of several jobs is simulated without the others, too.
+    pub alone: bool,
 }
 
 impl TopologySection {

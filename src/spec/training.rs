@@ -100,7 +100,7 @@ impl Training {
             let why =
                 "it is required with workload.kind = \"model\": a preset such as \"gpt3-13b\", a .toml file or a table"
                     .to_string();
-            return Err(Conflict { key: KeyId::Model, why });
+            return Err(Conflict { job: None, key: KeyId::Model, why });
         }
         let u32_of = |key: KeyId| v.int(key) as u32;
         let memory = MemoryBudget {
@@ -166,7 +166,7 @@ impl Training {
 
     /// Degrees against the cluster, batches against each other.
     pub(super) fn check(&self, v: &Values, gpus: Option<u32>) -> Result<(), Conflict> {
-        let fail = |key: KeyId, why: String| Err(Conflict { key, why });
+        let fail = |key: KeyId, why: String| Err(Conflict { job: None, key, why });
         let mut order: Vec<&str> = self.rank_order.split('-').collect();
         order.sort_unstable();
         if order != ["cp", "dp", "ep", "pp", "tp"] {
@@ -181,6 +181,11 @@ impl Training {
             let one = [self.tp, self.pp, self.cp].into_iter().fold(1u64, |n, d| n.saturating_mul(u64::from(d)));
             // Jobs smaller than a server leave the rest of it idle.
             let per_server = v.int(KeyId::GpusPerServer).max(1) as u64;
+            if v.is_of_job() {
+                let key = if v.given(KeyId::Dp) && v.int(KeyId::Dp) > 0 { KeyId::Dp } else { KeyId::JobGpus };
+                let why = format!("{product} are {} GPUs, but the job has {gpus}", self.gpus());
+                return if self.gpus() == u64::from(gpus) { self.check_batch() } else { fail(key, why) };
+            }
             if !u64::from(gpus).is_multiple_of(per_server) {
                 return fail(
                     KeyId::Gpus,
@@ -202,16 +207,19 @@ impl Training {
                 return fail(key, format!("{product} are {} GPUs, but cluster.gpus = {gpus}; {instead}", self.gpus()));
             }
         }
+        self.check_batch()
+    }
+
+    /// The batch against what takes a share of it.
+    fn check_batch(&self) -> Result<(), Conflict> {
         let step = u64::from(self.dp) * u64::from(self.microbatch);
         if !u64::from(self.global_batch).is_multiple_of(step) {
             let near = (u64::from(self.global_batch) / step).max(1) * step;
-            return fail(
-                KeyId::GlobalBatch,
-                format!(
-                    "it must be a multiple of workload.dp {} x workload.microbatch {}, for example {near}",
-                    self.dp, self.microbatch
-                ),
+            let why = format!(
+                "it must be a multiple of workload.dp {} x workload.microbatch {}, for example {near}",
+                self.dp, self.microbatch
             );
+            return Err(Conflict { job: None, key: KeyId::GlobalBatch, why });
         }
         Ok(())
     }

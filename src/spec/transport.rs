@@ -39,6 +39,7 @@ impl Config {
         if cc != Cc::None && min_rate > nic_rate_bps {
             let nic = nic_rate_bps as f64 / BPS_PER_MBPS as f64;
             return Err(Conflict {
+                job: None,
                 key: KeyId::MinRateMbps,
                 why: format!("it must be at most the NIC's rate, {nic} Mb/s"),
             });

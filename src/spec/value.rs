@@ -6,6 +6,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::key_id::{KeyId, N_KEYS};
+use super::key_path::KeyPath;
 
 /// One value. Choices point into the key table, so that comparing and copying them is cheap.
 #[derive(Clone, Debug, PartialEq)]
@@ -53,18 +54,73 @@ pub struct Values {
     v: Vec<Value>,
     /// One bit a key.
     given: [u64; N_KEYS.div_ceil(64)],
+    /// In the order of the sweep file; a job has none.
+    jobs: Vec<JobValues>,
+    /// Whether these are the values of one of several jobs.
+    of_job: bool,
+}
+
+/// What one of several jobs has of its own.
+#[derive(Clone, Debug, PartialEq)]
+pub struct JobValues {
+    pub name: Arc<str>,
+    /// What was written for it, later entries winning.
+    pub(super) written: Vec<(KeyId, Value)>,
+    /// All keys as they are for it, once they are derived.
+    pub(super) resolved: Option<Box<Values>>,
+}
+
+impl JobValues {
+    /// All keys as they are for this job. PRECONDITION: [`Values::derive`] was called.
+    pub fn values(&self) -> &Values {
+        self.resolved.as_deref().expect("values are asked for after they are derived")
+    }
 }
 
 impl Values {
     /// Nothing written, nothing resolved.
     pub(super) fn empty() -> Self {
-        Values { v: vec![Value::Unset; N_KEYS], given: [0; N_KEYS.div_ceil(64)] }
+        Values { v: vec![Value::Unset; N_KEYS], given: [0; N_KEYS.div_ceil(64)], jobs: Vec::new(), of_job: false }
+    }
+
+    /// The jobs, in the order of the sweep file; none where `[base.workload]` is all there is.
+    pub fn jobs(&self) -> &[JobValues] {
+        &self.jobs
+    }
+
+    pub(super) fn jobs_mut(&mut self) -> &mut Vec<JobValues> {
+        &mut self.jobs
+    }
+
+    /// Whether these are the values of one of several jobs.
+    pub fn is_of_job(&self) -> bool {
+        self.of_job
+    }
+
+    /// The values that a job starts from: these, with what it has of its own over them.
+    pub(super) fn under_job(&self, job: &JobValues) -> Values {
+        let mut v = Values { v: self.v.clone(), given: self.given, jobs: Vec::new(), of_job: true };
+        // A job's GPUs are its own.
+        v.set_derived(KeyId::Gpus, Value::Unset);
+        v.given[KeyId::Gpus as usize / 64] &= !(1 << (KeyId::Gpus as u32 % 64));
+        job.written.iter().for_each(|(key, value)| v.set_given(*key, value.clone()));
+        v
+    }
+
+    /// The value at a path. PRECONDITION: that of a job's key is asked for after [`Values::derive`].
+    pub fn at(&self, path: KeyPath) -> &Value {
+        match path.job {
+            Some(job) => self.jobs[usize::from(job)].values().get(path.key),
+            None => self.get(path.key),
+        }
     }
 
     /// Becomes a copy of `other`, in the allocation at hand.
     pub fn copy_from(&mut self, other: &Values) {
         self.v.clone_from(&other.v);
         self.given = other.given;
+        self.jobs.clone_from(&other.jobs);
+        self.of_job = other.of_job;
     }
 
     /// The value of a key.

@@ -17,13 +17,18 @@ use crate::units::PS_PER_NS;
 /// Whether a pattern fits `n` members.
 pub(super) fn members(pattern: &Pattern, n: u32) -> Result<(), Conflict> {
     match pattern {
-        Pattern::Incast { fan_in, .. } if *fan_in >= n => {
-            Err(Conflict { key: KeyId::FanIn, why: format!("{n} GPUs take part, so it must be at most {}", n - 1) })
-        }
-        Pattern::Incast { receivers, .. } if *receivers > n => {
-            Err(Conflict { key: KeyId::Receivers, why: format!("{n} GPUs take part, so it must be at most {n}") })
-        }
+        Pattern::Incast { fan_in, .. } if *fan_in >= n => Err(Conflict {
+            job: None,
+            key: KeyId::FanIn,
+            why: format!("{n} GPUs take part, so it must be at most {}", n - 1),
+        }),
+        Pattern::Incast { receivers, .. } if *receivers > n => Err(Conflict {
+            job: None,
+            key: KeyId::Receivers,
+            why: format!("{n} GPUs take part, so it must be at most {n}"),
+        }),
         Pattern::Ring { stride, .. } if stride % n == 0 => Err(Conflict {
+            job: None,
             key: KeyId::Stride,
             why: format!("{n} GPUs take part, so everyone would send to itself; use 1 to {}", n - 1),
         }),
@@ -45,6 +50,7 @@ pub(super) fn workload(v: &Values, dir: &Path) -> Result<WorkloadSection, Confli
             };
             return match v.text(KeyId::WorkloadPath) {
                 "" => Err(Conflict {
+                    job: None,
                     key: KeyId::WorkloadPath,
                     why: "it is required with workload.kind = \"flows\"; give the path of a flow file".into(),
                 }),
@@ -64,11 +70,11 @@ pub(super) fn workload(v: &Values, dir: &Path) -> Result<WorkloadSection, Confli
         },
         ("traffic", _) => {
             let why = format!("it is required with workload.kind = \"traffic\": {}", key(KeyId::Pattern).accepts());
-            return Err(Conflict { key: KeyId::Pattern, why });
+            return Err(Conflict { job: None, key: KeyId::Pattern, why });
         }
         _ => {
             let why = format!("it is required: {}", key(KeyId::WorkloadKind).accepts());
-            return Err(Conflict { key: KeyId::WorkloadKind, why });
+            return Err(Conflict { job: None, key: KeyId::WorkloadKind, why });
         }
     };
     let ranks = (v.int(KeyId::Ranks) > 0).then(|| v.int(KeyId::Ranks) as u32);
@@ -79,9 +85,11 @@ fn cdf(v: &Values, dir: &Path) -> Result<CdfChoice, Conflict> {
     let name = v.text(KeyId::Cdf);
     match built_in_cdf(name) {
         Some(b) => Ok(CdfChoice::BuiltIn(b)),
-        None if name.is_empty() => {
-            Err(Conflict { key: KeyId::Cdf, why: format!("it must be one of {} or a file", BUILT_IN_CDFS.join(", ")) })
-        }
+        None if name.is_empty() => Err(Conflict {
+            job: None,
+            key: KeyId::Cdf,
+            why: format!("it must be one of {} or a file", BUILT_IN_CDFS.join(", ")),
+        }),
         None => Ok(CdfChoice::File(dir.join(name))),
     }
 }

@@ -6,9 +6,10 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::MAX_EXPERIMENTS;
+use super::key_names::KnownKey;
 use super::method::Method;
 use super::sweep_text::{SweepText, WrittenKey, known};
-use crate::spec::{Key, KeyId, KeyKind, Place, SpecError, Value, key, nearest};
+use crate::spec::{Key, KeyKind, KeyPath, Place, SpecError, Value, nearest};
 
 /// The values an axis can take.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,18 +26,13 @@ pub(super) enum Points {
 /// An axis as declared.
 #[derive(Clone, Debug)]
 pub(super) struct DeclaredAxis {
-    pub key: KeyId,
+    pub path: KeyPath,
+    /// Dotted.
+    pub name: String,
     pub points: Points,
     pub place: Place,
     /// The right-hand side as written, for the resolved sweep.
     pub written: String,
-}
-
-impl DeclaredAxis {
-    /// The dotted name.
-    pub(super) fn name(&self) -> &'static str {
-        key(self.key).name
-    }
 }
 
 /// Reads one entry of `[axes]`.
@@ -45,7 +41,7 @@ pub(super) fn read_axis(
     method: Method,
     (name, offset, value): &WrittenKey<'_>,
 ) -> Result<DeclaredAxis, SpecError> {
-    let key = known(source, name, *offset)?;
+    let KnownKey { path, key } = known(source, name, *offset)?;
     let place = source.place(*offset);
     let points = match value.get_ref() {
         DeValue::Array(list) if list.is_empty() => {
@@ -75,7 +71,7 @@ pub(super) fn read_axis(
         _ if text.starts_with('{') => text,
         _ => spelled(&points),
     };
-    Ok(DeclaredAxis { key: key.id, points, place, written })
+    Ok(DeclaredAxis { path, name: name.clone(), points, place, written })
 }
 
 /// A range's TOML, for one that was not written inline.

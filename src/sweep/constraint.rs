@@ -2,8 +2,11 @@
 //!
 //! Layer: sweep. What a condition is, is [`super::condition`]'s; here names are keys.
 
+use std::sync::Arc;
+
 use super::condition::{Condition, ConditionNames, Val};
-use crate::spec::{KeyId, Value, Values, find, hint, later};
+use super::key_names::{UnknownName, declared};
+use crate::spec::{KeyPath, Value, Values};
 
 impl<'a> From<&'a Value> for Val<'a> {
     fn from(v: &'a Value) -> Val<'a> {
@@ -18,18 +21,19 @@ impl<'a> From<&'a Value> for Val<'a> {
     }
 }
 
-/// The names of a constraint: all keys.
-struct Keys;
+/// The names of a constraint: all keys, and those of these jobs.
+struct Keys<'a>(&'a [Arc<str>]);
 
-impl ConditionNames for Keys {
+impl ConditionNames for Keys<'_> {
     fn knows(&self, name: &str) -> bool {
-        find(name).is_some()
+        declared(name, self.0).is_ok()
     }
 
     fn unknown(&self, name: &str) -> String {
-        match later(name) {
-            Some(instead) => format!("`{name}` is not available in this version; {instead}"),
-            None => format!("unknown key `{name}`; {}", hint(name)),
+        match declared(name, self.0) {
+            Err(UnknownName::Later(instead)) => format!("`{name}` is not available in this version; {instead}"),
+            Err(UnknownName::Hint(hint)) => format!("unknown key `{name}`; {hint}"),
+            Ok(_) => String::new(),
         }
     }
 
@@ -42,32 +46,35 @@ impl ConditionNames for Keys {
 pub(super) struct Constraint {
     condition: Condition,
     /// The keys of its names.
-    keys: Vec<KeyId>,
+    keys: Vec<KeyPath>,
 }
 
 impl Constraint {
     /// Parses a condition. The error says what is wrong with it.
-    pub(super) fn parse(text: &str) -> Result<Constraint, String> {
-        let condition = Condition::parse(text, &Keys)?;
-        let keys = condition.names().iter().map(|n| find(n).expect("a parsed condition knows its names").id).collect();
+    pub(super) fn parse(text: &str, jobs: &[Arc<str>]) -> Result<Constraint, String> {
+        let condition = Condition::parse(text, &Keys(jobs))?;
+        let path = |n: &String| declared(n, jobs).ok().map(|known| known.path);
+        let keys =
+            condition.names().iter().map(path).collect::<Option<_>>().expect("a parsed condition knows its names");
         Ok(Constraint { condition, keys })
     }
 
     /// Whether the experiment meets the condition.
     pub(super) fn holds<'v>(&'v self, values: &'v Values) -> Result<bool, String> {
-        self.condition.holds(|name| Val::from(values.get(self.keys[name])))
+        self.condition.holds(|name| Val::from(values.at(self.keys[name])))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::spec::KeyId;
 
     fn holds(text: &str) -> Result<bool, String> {
         let mut v =
             Values::layered(&[&[(KeyId::WorkloadKind, Value::Choice("traffic")), (KeyId::Gpus, Value::Int(64))]]);
         v.derive();
-        Constraint::parse(text)?.holds(&v)
+        Constraint::parse(text, &[])?.holds(&v)
     }
 
     #[test]
@@ -83,7 +90,7 @@ mod tests {
         let mut v = Values::layered(&[&[(KeyId::WorkloadKind, Value::Choice("traffic"))]]);
         v.derive();
         let text = "topology.kind == \"clos\" || transport.cc == transport.cc && cluster.gpus * 2 + 1 > -3 && !(1 > 2)";
-        let constraint = Constraint::parse(text).unwrap();
+        let constraint = Constraint::parse(text, &[]).unwrap();
         let (holds, took) = crate::budget::measured(|| constraint.holds(&v));
         assert_eq!((holds, took.most), (Ok(true), 0));
     }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use sha2::{Digest, Sha256};
 
 use crate::input;
-use crate::spec::{KEYS, Key, KeyId, KeyKind, Values, built_in_cdf};
+use crate::spec::{KEYS, Key, KeyId, KeyKind, KeyPath, Values, built_in_cdf};
 
 /// Version of the model's semantics. Raised whenever the same configuration may give other results than before.
 pub const SEMANTIC_VERSION: u32 = 1;
@@ -104,20 +104,33 @@ impl std::io::Write for Writer<'_> {
     }
 }
 
-/// The text a configuration is known by: `name=value` of every key that decides its results, a line each.
+/// The text a configuration is known by: `name=value` of every key that decides its results, a line each; of several jobs those of each job.
 /// The error is the key of a file that cannot be read.
 pub(super) fn canonical(
     v: &Values,
     dir: &Path,
     files: &mut Files,
     out: &mut String,
-) -> Result<(), (KeyId, std::io::Error)> {
+) -> Result<(), (KeyPath, std::io::Error)> {
     out.clear();
     let _ = writeln!(out, "semantics={SEMANTIC_VERSION}");
+    keys(v, dir, files, out).map_err(|(key, e)| (key.into(), e))?;
+    for (job, number) in v.jobs().iter().zip(0..) {
+        // Names of jobs are no keys', so the line begins something new.
+        let _ = writeln!(out, "[{}]", job.name);
+        keys(job.values(), dir, files, out).map_err(|(key, e)| (KeyPath { job: Some(number), key }, e))?;
+    }
+    Ok(())
+}
+
+/// The keys that are read, a line each.
+fn keys(v: &Values, dir: &Path, files: &mut Files, out: &mut String) -> Result<(), (KeyId, std::io::Error)> {
     for key in KEYS.iter().filter(|k| k.in_identity && (k.applies_when)(v)) {
         match key.id {
             // Its values have become those of other keys.
             KeyId::TransportConfig | KeyId::TransportFormat => continue,
+            // Jobs have workloads, and those of `[base]` are among theirs.
+            _ if !v.jobs().is_empty() && key.name.starts_with("workload.") => continue,
             _ => {}
         }
         out.push_str(key.name);

@@ -3,26 +3,37 @@
 //! Layer: sweep. Does not expand anything and does not look at combinations of values.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::axis::{DeclaredAxis, read_axis};
+use super::key_names::KnownKey;
 use super::method::Method;
 use super::sweep_text::{SweepText, is_section, known, leaves};
-use crate::spec::{KeyId, Place, SpecError, Value, alternatives, find, nearest};
+use crate::spec::{KeyId, KeyPath, Place, SpecError, Value, alternatives, find, nearest, wrong_job_name};
 
 /// What stands at the top of a sweep file.
-pub(super) const TOP_KEYS: [&str; 7] = ["name", "seed", "base", "sweep", "axes", "constraints", "experiment"];
+pub(super) const TOP_KEYS: [&str; 8] = ["name", "seed", "base", "job", "sweep", "axes", "constraints", "experiment"];
 /// What stands in `[sweep]`.
 pub(super) const SWEEP_KEYS: [&str; 5] = ["method", "samples", "replicas", "objectives", "limits"];
+/// The most jobs of one sweep: our choice, more than a network of this size is ever shared by.
+const MOST_JOBS: usize = 1024;
 /// Bytes that a sweep's name may have.
 pub(super) const NAME_LENGTH: usize = 200;
 
 /// One `[[experiment]]`.
 pub(super) struct ExperimentSection {
     pub place: Place,
-    pub values: Vec<(KeyId, Value)>,
+    pub values: Vec<(KeyPath, Value)>,
+}
+
+/// One `[[job]]`.
+pub(super) struct JobTable {
+    pub name: Arc<str>,
+    /// Its keys, then `--set`; later entries win.
+    pub values: Vec<(KeyId, Value, Place)>,
 }
 
 /// A constraint and where it stands.
@@ -45,6 +56,8 @@ pub(super) struct Document {
     pub seed: u64,
     /// `[base]` in file order, then `--set`; later entries win.
     pub base: Vec<(KeyId, Value, Place)>,
+    /// In file order.
+    pub jobs: Vec<JobTable>,
     pub method: Method,
     pub samples: u64,
     /// Where `samples` was written.
@@ -121,7 +134,7 @@ pub struct SetOverrides(pub Vec<String>);
 impl Document {
     /// Reads the text of a sweep file. `path` is only named in messages.
     pub(super) fn read(text: &str, path: &Path, sets: &SetOverrides) -> Result<Document, SpecError> {
-        let source = SweepText::new(path, text, None);
+        let mut source = SweepText::new(path, text, None);
         let root = DeTable::parse(text).map_err(|e| SpecError::Syntax {
             place: source.place_of(e.span().unwrap_or(0..0)),
             why: e.message().lines().next().unwrap_or("").to_string(),
@@ -130,6 +143,7 @@ impl Document {
             name: String::new(),
             seed: 1,
             base: Vec::new(),
+            jobs: Vec::new(),
             method: Method::Grid,
             samples: 100,
             samples_place: None,
@@ -140,6 +154,7 @@ impl Document {
             rows: Vec::new(),
             constraints: Vec::new(),
         };
+        source.jobs = read_job_names(&source, root.get_ref())?;
         let mut sections: Vec<_> = root.get_ref().iter().collect();
         sections.sort_by_key(|(k, _)| k.span().start);
         // The method decides how axes are read, so `[sweep]` comes first wherever it stands.
@@ -175,9 +190,30 @@ impl Document {
                 let mut out = Vec::new();
                 leaves(table()?, "", &mut out);
                 for (name, offset, v) in out {
-                    let key = known(source, &name, offset)?;
+                    let KnownKey { path, key } = known(source, &name, offset)?;
+                    if path.job.is_some() {
+                        let hint = "jobs stand at the top of the file, as [[job]] tables".to_string();
+                        return Err(SpecError::UnknownKey { place: source.place(offset), key: name, hint });
+                    }
                     let read = key.read(v.get_ref()).map_err(|why| source.bad(&name, v, why))?;
                     self.base.push((key.id, read, source.place(offset)));
+                }
+                Ok(())
+            }
+            "job" => {
+                for (t, name) in tables()?.into_iter().zip(&source.jobs) {
+                    let mut out = Vec::new();
+                    let table = t.get_ref().as_table().expect("`tables` lets only tables through");
+                    leaves(table, &format!("job.{name}"), &mut out);
+                    let mut values = Vec::with_capacity(out.len());
+                    for (dotted, offset, v) in
+                        out.into_iter().filter(|(dotted, ..)| *dotted != format!("job.{name}.name"))
+                    {
+                        let key = known(source, &dotted, offset)?.key;
+                        let read = key.read(v.get_ref()).map_err(|why| source.bad(&dotted, v, why))?;
+                        values.push((key.id, read, source.place(offset)));
+                    }
+                    self.jobs.push(JobTable { name: Arc::clone(name), values });
                 }
                 Ok(())
             }
@@ -202,8 +238,8 @@ impl Document {
                     leaves(t.get_ref().as_table().expect("`tables` lets only tables through"), "", &mut out);
                     let mut values = Vec::with_capacity(out.len());
                     for (name, offset, v) in out {
-                        let key = known(source, &name, offset)?;
-                        values.push((key.id, key.read(v.get_ref()).map_err(|why| source.bad(&name, v, why))?));
+                        let KnownKey { path, key } = known(source, &name, offset)?;
+                        values.push((path, key.read(v.get_ref()).map_err(|why| source.bad(&name, v, why))?));
                     }
                     self.rows.push(ExperimentSection { place: source.place(t.span().start), values });
                 }
@@ -325,7 +361,8 @@ impl Document {
             });
         };
         let (name, text) = (name.trim(), text.trim());
-        let source = SweepText::new(path, text, Some(set));
+        let mut source = SweepText::new(path, text, Some(set));
+        source.jobs = self.jobs.iter().map(|job| Arc::clone(&job.name)).collect();
         // A bare word is a text: nobody wants to quote twice for a shell.
         let value = match DeValue::parse(text) {
             Ok(v) => v,
@@ -342,15 +379,18 @@ impl Document {
             return self.scalar(&source, name, 0, &value);
         }
         let name = name.strip_prefix("base.").unwrap_or(name);
-        let key = known(&source, name, 0)?;
-        if self.axes.iter().any(|a| a.key == key.id)
-            || self.rows.iter().any(|r| r.values.iter().any(|(k, _)| *k == key.id))
+        let KnownKey { path: meant, key } = known(&source, name, 0)?;
+        if self.axes.iter().any(|a| a.path == meant)
+            || self.rows.iter().any(|r| r.values.iter().any(|(k, _)| *k == meant))
         {
             let why = format!("`{name}` is an axis of this sweep, which would win; change the axis in the sweep file");
             return Err(SpecError::Sweep { place: place(), why });
         }
         let read = key.read(value.get_ref()).map_err(|why| source.bad(name, &value, why))?;
-        self.base.push((key.id, read, place()));
+        match meant.job {
+            Some(job) => self.jobs[usize::from(job)].values.push((key.id, read, place())),
+            None => self.base.push((key.id, read, place())),
+        }
         Ok(())
     }
 
@@ -365,8 +405,8 @@ impl Document {
             });
         }
         for (i, a) in self.axes.iter().enumerate() {
-            if self.axes[..i].iter().any(|b| b.key == a.key) {
-                return fail(a.place.clone(), &format!("axis `{}` is given twice; keep one of them", a.name()));
+            if self.axes[..i].iter().any(|b| b.path == a.path) {
+                return fail(a.place.clone(), &format!("axis `{}` is given twice; keep one of them", a.name));
             }
         }
         match (self.method, self.rows.first(), self.axes.first()) {
@@ -388,6 +428,31 @@ impl Document {
             _ => Ok(()),
         }
     }
+}
+
+/// Names of the `[[job]]` tables of a file, in its order; what else stands there is read later.
+fn read_job_names(source: &SweepText<'_>, root: &DeTable<'_>) -> Result<Vec<Arc<str>>, SpecError> {
+    let mut names: Vec<Arc<str>> = Vec::new();
+    let tables = root.get("job").and_then(|v| v.get_ref().as_array());
+    for t in tables.into_iter().flatten() {
+        let Some(table) = t.get_ref().as_table() else { continue };
+        let Some(value) = table.get("name") else {
+            let (place, key) = (source.place(t.span().start), "job.name".to_string());
+            return Err(SpecError::Missing { place, key, hint: "give every [[job]] a name of its own".into() });
+        };
+        let name = value.get_ref().as_str().unwrap_or_default();
+        if let Some(why) = wrong_job_name(name) {
+            return Err(source.bad("job.name", value, why.into()));
+        }
+        if names.iter().any(|other| **other == *name) {
+            return Err(source.bad("job.name", value, "another [[job]] has this name; give each its own".into()));
+        }
+        if names.len() == MOST_JOBS {
+            return Err(source.bad("job.name", value, format!("a sweep has at most {MOST_JOBS} jobs")));
+        }
+        names.push(name.into());
+    }
+    Ok(names)
 }
 
 /// One or more texts, no two of them the same. `--set` takes a bare word for a list of one.

@@ -16,7 +16,9 @@ use super::sample::SamplingDesign;
 use super::shared_points::{self, FoundPoint};
 use super::{Experiment, MAX_EXPERIMENTS};
 use crate::input;
-use crate::spec::{Config, Conflict, Default, KeyId, Place, SpecError, Value, Values, key, mix, read_ns3_config};
+use crate::spec::{
+    Config, Conflict, Default, KeyId, KeyPath, Place, SpecError, Value, Values, key, mix, read_ns3_config,
+};
 
 /// Everything that expansion finds out.
 pub(super) struct Expanded {
@@ -47,6 +49,7 @@ pub(super) fn expand(doc: &Document, path: &Path, dir: &Path) -> Result<Expanded
             )));
         }
     }
+    let names: Vec<Arc<str>> = doc.jobs.iter().map(|job| Arc::clone(&job.name)).collect();
     let mut constraints = Vec::with_capacity(doc.constraints.len());
     for c in &doc.constraints {
         let bad = |why| SpecError::BadValue {
@@ -55,7 +58,7 @@ pub(super) fn expand(doc: &Document, path: &Path, dir: &Path) -> Result<Expanded
             value: c.shown(),
             why,
         };
-        constraints.push((c, Constraint::parse(&c.text).map_err(bad)?));
+        constraints.push((c, Constraint::parse(&c.text, &names).map_err(bad)?));
     }
     let mut run = Run {
         doc,
@@ -65,6 +68,8 @@ pub(super) fn expand(doc: &Document, path: &Path, dir: &Path) -> Result<Expanded
             axes,
             design: Arc::new(design),
             base: doc.base.iter().map(|(k, v, _)| (*k, v.clone())).collect(),
+            jobs: names,
+            job_keys: doc.jobs.iter().map(|j| j.values.iter().map(|(k, v, _)| (*k, v.clone())).collect()).collect(),
             flats: HashMap::new(),
         },
         files: Files::default(),
@@ -72,6 +77,7 @@ pub(super) fn expand(doc: &Document, path: &Path, dir: &Path) -> Result<Expanded
         inert: BTreeMap::new(),
         axis_used: Vec::new(),
         base_used: vec![false; doc.base.len()],
+        job_used: doc.jobs.iter().map(|job| vec![false; job.values.len()]).collect(),
         cannot_run: HashMap::new(),
         reasons: HashMap::new(),
         first_conflict: None,
@@ -142,9 +148,10 @@ struct Run<'a> {
     notes: Vec<String>,
     /// Keys of configuration files without effect: where first, why, in how many files.
     inert: BTreeMap<String, (String, &'static str, usize)>,
-    /// Whether any experiment reads the axis, the entry of `[base]`.
+    /// Whether any experiment reads the axis, the entry of `[base]`, that of a job.
     axis_used: Vec<bool>,
     base_used: Vec<bool>,
+    job_used: Vec<Vec<bool>>,
     /// Why points cannot run, by point; equal reasons are one text.
     cannot_run: HashMap<u64, Arc<str>>,
     reasons: HashMap<String, Arc<str>>,
@@ -173,7 +180,7 @@ impl Run<'_> {
                 None => values = self.read_config(file.into(), point)?,
             }
             for (k, v) in overlay.drain(..) {
-                values.set(k, v);
+                values.set_at(k, v);
             }
             values.derive();
             let mut keep = true;
@@ -196,12 +203,17 @@ impl Run<'_> {
                 .map_err(|(k, e)| self.unreadable(point, k, &values, &e.to_string()))?;
             let mut read = 0u64;
             for (i, (used, k)) in self.axis_used.iter_mut().zip(&self.layers.axes).enumerate() {
-                let reads = (key(*k).applies_when)(&values);
+                let reads = is_read(&values, *k);
                 *used |= reads;
                 read |= u64::from(reads).checked_shl(i as u32).unwrap_or(0);
             }
             for (used, (k, _, _)) in self.base_used.iter_mut().zip(&self.doc.base) {
-                *used = *used || (key(*k).applies_when)(&values);
+                *used = *used || is_read(&values, (*k).into());
+            }
+            for ((used, job), number) in self.job_used.iter_mut().zip(&self.doc.jobs).zip(0..) {
+                for (used, (key, _, _)) in used.iter_mut().zip(&job.values) {
+                    *used = *used || is_read(&values, KeyPath { job: Some(number), key: *key });
+                }
             }
             found.push(FoundPoint { point, config_key: digest::config_key(&canonical), read });
             values = match self.check(values, first_seed) {
@@ -226,11 +238,14 @@ impl Run<'_> {
 
     /// Records that a point cannot run, and why.
     fn refuse(&mut self, point: u64, conflict: Conflict) {
-        let Conflict { key: k, why } = conflict;
+        let name = conflict.name();
+        let Conflict { job, key, why } = conflict;
+        let job = job.and_then(|job| self.layers.jobs.iter().position(|j| *j == job)).map(|job| job as u16);
+        let k = KeyPath { job, key };
         let values = self.layers.values(point);
-        let reason = match values.get(k) {
-            Value::Unset => format!("`{}` is missing; {why}", key(k).name),
-            value => format!("`{} = {}`: {why}", key(k).name, value.to_toml()),
+        let reason = match values.at(k) {
+            Value::Unset => format!("`{name}` is missing; {why}"),
+            value => format!("`{name} = {}`: {why}", value.to_toml()),
         };
         let shared = self.reasons.entry(reason).or_insert_with_key(|text| text.as_str().into());
         self.cannot_run.insert(point, Arc::clone(shared));
@@ -246,8 +261,9 @@ impl Run<'_> {
             let path = self.dir.join(&*file);
             let hashed = self.files.hash(&path).map(|_| ());
             let read = hashed.and_then(|()| input::read_text(&path));
-            let text =
-                read.map_err(|e| self.unreadable(point, KeyId::TransportConfig, &text_only(&file), &e.to_string()))?;
+            let text = read.map_err(|e| {
+                self.unreadable(point, KeyId::TransportConfig.into(), &text_only(&file), &e.to_string())
+            })?;
             let config = read_ns3_config(&text, &path)?;
             for n in config.notes {
                 let first = format!("{}:{}", path.display(), n.line);
@@ -255,13 +271,13 @@ impl Run<'_> {
             }
             from_file = config.values;
         }
-        let flat = Values::layered(&[&from_file, &self.layers.base]);
+        let flat = self.layers.flat(&from_file);
         self.layers.flats.insert(file, flat.clone());
         Ok(flat)
     }
 
     /// Where a key of a point was written.
-    fn place(&self, point: u64, k: KeyId) -> Place {
+    fn place(&self, point: u64, k: KeyPath) -> Place {
         let axes = self.layers.axes_text(point);
         let on_axis = self
             .layers
@@ -269,13 +285,16 @@ impl Run<'_> {
             .iter()
             .position(|a| *a == k)
             .is_some_and(|i| *self.layers.design.value(point, i) != Value::Unset);
-        match self.doc.base.iter().rev().find(|(b, _, _)| *b == k) {
+        // A job's key may be written for all jobs.
+        let of_job = k.job.map(|job| &self.doc.jobs[usize::from(job)].values);
+        let written = of_job.into_iter().flat_map(|values| values.iter().rev()).chain(self.doc.base.iter().rev());
+        match written.into_iter().find(|(written, _, _)| *written == k.key) {
             Some((_, _, place)) if !on_axis => place.clone(),
             _ => Place::Experiment { path: self.path.to_path_buf(), axes },
         }
     }
 
-    fn conflict(&self, point: u64, k: KeyId, values: &Values, why: String) -> SpecError {
+    fn conflict(&self, point: u64, k: KeyPath, values: &Values, why: String) -> SpecError {
         let place = self.place(point, k);
         let axes = self.layers.axes_text(point);
         let why = if axes.is_empty() || matches!(place, Place::Experiment { .. }) {
@@ -283,48 +302,47 @@ impl Run<'_> {
         } else {
             format!("{why} (experiment with {axes})")
         };
-        match values.get(k) {
-            Value::Unset => SpecError::Missing { place, key: key(k).name.to_string(), hint: why },
-            value => SpecError::BadValue { place, key: key(k).name.to_string(), value: value.to_toml(), why },
+        let key = k.name(&self.layers.jobs).into_owned();
+        match values.at(k) {
+            Value::Unset => SpecError::Missing { place, key, hint: why },
+            value => SpecError::BadValue { place, key, value: value.to_toml(), why },
         }
     }
 
-    fn unreadable(&self, point: u64, k: KeyId, values: &Values, why: &str) -> SpecError {
+    fn unreadable(&self, point: u64, k: KeyPath, values: &Values, why: &str) -> SpecError {
+        let own = k.job.map_or(values, |job| values.jobs()[usize::from(job)].values());
         // The key that the user has written.
-        let k = match k {
-            KeyId::ServerXml if !values.given(k) && values.has(KeyId::NcclTopoFile) => KeyId::NcclTopoFile,
-            k => k,
+        let k = match k.key {
+            KeyId::ServerXml if !own.given(k.key) && own.has(KeyId::NcclTopoFile) => {
+                KeyPath { key: KeyId::NcclTopoFile, ..k }
+            }
+            _ => k,
         };
-        let text = values.text(k);
+        let (text, name) = (own.text(k.key), k.name(&self.layers.jobs).into_owned());
         if text.is_empty() {
-            let when = match key(k).default {
+            let when = match key(k.key).default {
                 Default::None(when) => when,
                 _ => "it must not be empty",
             };
             let hint = format!("{when}; give a file's path, relative to the sweep file");
-            return SpecError::Missing { place: self.place(point, k), key: key(k).name.to_string(), hint };
+            return SpecError::Missing { place: self.place(point, k), key: name, hint };
         }
         let file = self.dir.join(text);
-        let what = if k == KeyId::Cdf {
+        let what = if k.key == KeyId::Cdf {
             format!("it is neither a built-in distribution ({}) nor a file: ", crate::spec::BUILT_IN_CDFS.join(", "))
         } else {
             String::new()
         };
         let why =
             format!("{what}cannot read {}: {why}; give the path of a file, relative to the sweep file", file.display());
-        SpecError::BadValue {
-            place: self.place(point, k),
-            key: key(k).name.to_string(),
-            value: values.get(k).to_toml(),
-            why,
-        }
+        SpecError::BadValue { place: self.place(point, k), key: name, value: own.get(k.key).to_toml(), why }
     }
 
     /// Axes that nothing reads are mistakes; keys of `[base]` that nothing reads are worth a note.
     fn check_used(&mut self, found: &[FoundPoint]) -> Result<(), SpecError> {
         if let Some(i) = self.axis_used.iter().position(|u| !u) {
             let k = self.layers.axes[i];
-            let declared = self.doc.axes.iter().find(|a| a.key == k).map(|a| a.place.clone());
+            let declared = self.doc.axes.iter().find(|a| a.path == k).map(|a| a.place.clone());
             let place = declared.or_else(|| {
                 self.doc.rows.iter().find(|r| r.values.iter().any(|(key, _)| *key == k)).map(|r| r.place.clone())
             });
@@ -332,15 +350,15 @@ impl Run<'_> {
             let n = found.len();
             let why = format!(
                 "nothing reads the axis `{}` in any of the {n} experiments ({}); remove it, or choose what reads it",
-                key(k).name,
-                key(k).doc
+                k.name(&self.layers.jobs),
+                key(k.key).doc
             );
             return Err(SpecError::Sweep { place, why });
         }
-        if let Some(axis) = self.doc.axes.iter().find(|a| a.key == KeyId::WorkloadSeed) {
+        if let Some(axis) = self.doc.axes.iter().find(|a| a.path.key == KeyId::WorkloadSeed) {
             self.notes.push(format!(
-                "{}: the axis `workload.seed` makes one configuration of every seed; `sweep.replicas` repeats each configuration with seeds of its own, and tables and pages then show means and deviations",
-                axis.place
+                "{}: the axis `{}` makes one configuration of every seed; `sweep.replicas` repeats each configuration with seeds of its own, and tables and pages then show means and deviations",
+                axis.place, axis.name
             ));
         }
         for (key, (first, why, n)) in &self.inert {
@@ -363,14 +381,15 @@ impl Run<'_> {
                 ));
             }
         }
-        for ((k, _, place), used) in self.doc.base.iter().zip(&self.base_used) {
-            if !used {
-                self.notes.push(format!(
-                    "{place}: `{}` has no effect on any experiment of this sweep ({})",
-                    key(*k).name,
-                    key(*k).doc
-                ));
-            }
+        let of_base = self.doc.base.iter().zip(&self.base_used).map(|(entry, used)| (None, entry, used));
+        let of_jobs = (0u16..).zip(self.doc.jobs.iter().zip(&self.job_used));
+        let of_jobs = of_jobs.flat_map(|(number, (job, used))| {
+            job.values.iter().zip(used).map(move |(entry, used)| (Some(number), entry, used))
+        });
+        for (job, (k, _, place), _) in of_base.chain(of_jobs).filter(|(_, _, used)| !**used) {
+            let name = KeyPath { job, key: *k }.name(&self.layers.jobs);
+            self.notes
+                .push(format!("{place}: `{name}` has no effect on any experiment of this sweep ({})", key(*k).doc));
         }
         Ok(())
     }
@@ -412,11 +431,18 @@ impl Run<'_> {
     /// Names the axes in which two equal experiments differ.
     fn unread_difference(&self, a: u64, b: u64) -> String {
         let differ = |i: &usize| self.layers.design.value(a, *i) != self.layers.design.value(b, *i);
-        let names: Vec<String> = (0..self.layers.axes.len())
-            .filter(differ)
-            .map(|i| format!("`{}`", key(self.layers.axes[i]).name))
-            .collect();
+        let names: Vec<String> =
+            (0..self.layers.axes.len()).filter(differ).map(|i| format!("`{}`", self.layers.name(i))).collect();
         if names.is_empty() { String::new() } else { format!(" (there, {} changes nothing)", names.join(" and ")) }
+    }
+}
+
+/// Whether an experiment with these values reads a key: a key of `[base]` also where one of its jobs does.
+fn is_read(values: &Values, k: KeyPath) -> bool {
+    let applies_when = key(k.key).applies_when;
+    match k.job {
+        Some(job) => applies_when(values.jobs()[usize::from(job)].values()),
+        None => applies_when(values) || values.jobs().iter().any(|job| applies_when(job.values())),
     }
 }
 

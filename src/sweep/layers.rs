@@ -2,34 +2,53 @@
 //!
 //! Layer: sweep. Resolves a point when asked for; checks nothing.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::sample::SamplingDesign;
-use crate::spec::{KeyId, Value, Values, key};
+use crate::spec::{KeyId, KeyPath, Value, Values};
 
 /// What all experiments share, and how one point is laid over it.
 #[derive(Clone)]
 pub(super) struct Layers {
-    pub axes: Vec<KeyId>,
+    pub axes: Vec<KeyPath>,
     pub design: Arc<SamplingDesign>,
     pub base: Vec<(KeyId, Value)>,
+    /// Names of the jobs, and what their tables say.
+    pub jobs: Vec<Arc<str>>,
+    pub job_keys: Vec<Vec<(KeyId, Value)>>,
     /// Defaults, configuration file and `[base]` together, for each configuration file ("" for none).
     pub flats: HashMap<Arc<str>, Values>,
 }
 
 impl Layers {
     /// The configuration file of a point; empty for none.
-    pub(super) fn config_file<'a>(&'a self, overlay: &'a [(KeyId, Value)]) -> &'a str {
-        let last = |list: &'a [(KeyId, Value)]| list.iter().rev().find(|(k, _)| *k == KeyId::TransportConfig);
-        match last(overlay).or_else(|| last(&self.base)) {
-            Some((_, Value::Text(path))) => path,
+    pub(super) fn config_file<'a>(&'a self, overlay: &'a [(KeyPath, Value)]) -> &'a str {
+        let on_axis = overlay.iter().rev().find(|(k, _)| *k == KeyId::TransportConfig.into()).map(|(_, v)| v);
+        let in_base = || self.base.iter().rev().find(|(k, _)| *k == KeyId::TransportConfig).map(|(_, v)| v);
+        match on_axis.or_else(in_base) {
+            Some(Value::Text(path)) => path,
             _ => "",
         }
     }
 
+    /// Defaults, what a configuration file says, `[base]` and the tables of jobs.
+    pub(super) fn flat(&self, from_file: &[(KeyId, Value)]) -> Values {
+        let mut flat = Values::layered(&[from_file, &self.base]);
+        for (name, keys) in self.jobs.iter().zip(&self.job_keys) {
+            flat.add_job(Arc::clone(name), keys.clone());
+        }
+        flat
+    }
+
+    /// The dotted name of an axis, by its number.
+    pub(super) fn name(&self, axis: usize) -> Cow<'static, str> {
+        self.axes[axis].name(&self.jobs)
+    }
+
     /// The axis values of a point that are set there.
-    pub(super) fn overlay(&self, point: u64, out: &mut Vec<(KeyId, Value)>) {
+    pub(super) fn overlay(&self, point: u64, out: &mut Vec<(KeyPath, Value)>) {
         out.clear();
         for (i, k) in self.axes.iter().enumerate() {
             match self.design.value(point, i) {
@@ -52,8 +71,9 @@ impl Layers {
         let flat =
             self.flats.get(self.config_file(&overlay)).expect("expansion read the configuration file of every point");
         let mut values = flat.clone();
-        for (k, v) in overlay.into_iter().chain(changes.iter().cloned()) {
-            values.set(k, v);
+        let changes = changes.iter().map(|(k, v)| ((*k).into(), v.clone()));
+        for (k, v) in overlay.into_iter().chain(changes) {
+            values.set_at(k, v);
         }
         values.derive();
         values
@@ -61,10 +81,10 @@ impl Layers {
 
     /// The axis values of a point, as `key = value, ...`.
     pub(super) fn axes_text(&self, point: u64) -> String {
-        let cell = |(i, k): (usize, &KeyId)| match self.design.value(point, i) {
+        let cell = |i: usize| match self.design.value(point, i) {
             Value::Unset => None,
-            v => Some(format!("{} = {}", key(*k).name, v.to_toml())),
+            v => Some(format!("{} = {}", self.name(i), v.to_toml())),
         };
-        self.axes.iter().enumerate().filter_map(cell).collect::<Vec<_>>().join(", ")
+        (0..self.axes.len()).filter_map(cell).collect::<Vec<_>>().join(", ")
     }
 }

@@ -10,6 +10,7 @@ mod constraint;
 mod digest;
 mod document;
 mod expand;
+mod key_names;
 mod layers;
 mod method;
 mod resolved;
@@ -28,7 +29,7 @@ pub use method::Method;
 pub use schema::json_schema;
 
 use crate::input;
-use crate::spec::{Config, Conflict, KeyId, Place, SpecError, Value, Values, key};
+use crate::spec::{Config, Conflict, KeyId, Place, SpecError, Value, Values};
 
 /// The most experiments a sweep may have: expanding so many takes seconds and fits a laptop.
 pub const MAX_EXPERIMENTS: u64 = 1_000_000;
@@ -161,7 +162,7 @@ pub fn parse(text: &str, path: &Path, sets: &SetOverrides) -> Result<Sweep, Spec
         method: doc.method,
         replicas: doc.replicas,
         path: path.to_path_buf(),
-        axes: expanded.layers.axes.iter().map(|k| key(*k).name.to_string()).collect(),
+        axes: (0..expanded.layers.axes.len()).map(|axis| expanded.layers.name(axis).into_owned()).collect(),
         n_experiments: expanded.experiments.len() as u64,
         experiments: expanded.experiments,
         inputs: expanded.files.0.into_iter().map(|(path, sha256)| SweepInputFile { path, sha256 }).collect(),
@@ -222,7 +223,7 @@ impl Sweep {
         let mut resolved = None;
         let mut cell = |i: usize| match self.layers.design.value(experiment.point, i) {
             // A listed experiment that leaves the key to [base].
-            Value::Unset => resolved.get_or_insert_with(|| self.values(experiment)).get(self.layers.axes[i]).clone(),
+            Value::Unset => resolved.get_or_insert_with(|| self.values(experiment)).at(self.layers.axes[i]).clone(),
             value => value.clone(),
         };
         (0..self.layers.axes.len()).map(&mut cell).collect()

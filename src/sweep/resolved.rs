@@ -4,6 +4,7 @@
 //! another axis value may still decide it.
 
 use std::fmt::Write;
+use std::sync::Arc;
 
 use super::document::Document;
 use super::method::Method;
@@ -15,7 +16,8 @@ pub(super) fn toml(doc: &Document) -> String {
     let mut out = format!("name = {}\nseed = {}\n", text(&doc.name), doc.seed);
     let base: Vec<_> = doc.base.iter().map(|(k, v, _)| (*k, v.clone())).collect();
     let values = Values::layered(&[&base]);
-    for (section, _) in SECTIONS {
+    // Keys of the section `job` stand in [[job]] tables.
+    for (section, _) in SECTIONS.iter().filter(|(section, _)| *section != "job") {
         let mut table = "";
         for k in KEYS.iter().filter(|k| k.name.split('.').next() == Some(section)) {
             let (parent, leaf) = k.name.rsplit_once('.').expect("every key of the table is dotted");
@@ -28,6 +30,17 @@ pub(super) fn toml(doc: &Document) -> String {
                 (false, Default::None(why) | Default::Derived(_, why)) => writeln!(out, "# {leaf}: {why}"),
                 (false, _) => writeln!(out, "# {leaf} = {}", k.default_text()),
             };
+        }
+    }
+    let names: Vec<Arc<str>> = doc.jobs.iter().map(|job| Arc::clone(&job.name)).collect();
+    for job in &doc.jobs {
+        let _ = write!(out, "\n[[job]]\nname = {}\n", text(&job.name));
+        // Of a key that `--set` has written again, the last value.
+        let last = |i: &usize| job.values[i + 1..].iter().all(|(k, ..)| *k != job.values[*i].0);
+        for (k, v, _) in (0..job.values.len()).filter(last).map(|i| &job.values[i]) {
+            let name = key(*k).name;
+            let name = name.strip_prefix("workload.").or_else(|| name.strip_prefix("job.")).unwrap_or(name);
+            let _ = writeln!(out, "{name} = {}", v.to_toml());
         }
     }
     let _ = write!(out, "\n[sweep]\nmethod = \"{}\"\nreplicas = {}\n", doc.method.name(), doc.replicas);
@@ -45,7 +58,7 @@ pub(super) fn toml(doc: &Document) -> String {
     if !doc.axes.is_empty() {
         out.push_str("\n[axes]\n");
         for a in &doc.axes {
-            let _ = writeln!(out, "\"{}\" = {}", a.name(), a.written);
+            let _ = writeln!(out, "\"{}\" = {}", a.name, a.written);
         }
     }
     for c in &doc.constraints {
@@ -54,7 +67,7 @@ pub(super) fn toml(doc: &Document) -> String {
     for row in &doc.rows {
         out.push_str("\n[[experiment]]\n");
         for (k, v) in &row.values {
-            let _ = writeln!(out, "{} = {}", key(*k).name, v.to_toml());
+            let _ = writeln!(out, "{} = {}", k.name(&names), v.to_toml());
         }
     }
     out

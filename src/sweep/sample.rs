@@ -8,7 +8,7 @@ use super::MAX_EXPERIMENTS;
 use super::axis::{DeclaredAxis, Points};
 use super::document::Document;
 use super::method::Method;
-use crate::spec::{KeyId, Value, key, mix};
+use crate::spec::{KeyPath, Value, key, mix};
 
 /// Where an axis is a range, candidates that `optimize` draws for each experiment that it runs in full.
 pub(super) const CANDIDATES_PER_SAMPLE: u64 = 20;
@@ -23,8 +23,8 @@ pub(super) enum SamplingDesign {
 
 impl SamplingDesign {
     /// The keys and points of a sweep file. The error says why there are none, or too many.
-    pub(super) fn new(doc: &Document) -> Result<(Vec<KeyId>, SamplingDesign), String> {
-        let keys: Vec<KeyId> = doc.axes.iter().map(|a| a.key).collect();
+    pub(super) fn new(doc: &Document) -> Result<(Vec<KeyPath>, SamplingDesign), String> {
+        let keys: Vec<KeyPath> = doc.axes.iter().map(|a| a.path).collect();
         let design = match doc.method {
             Method::Grid => grid(&doc.axes)?,
             Method::Zip => zip(&doc.axes)?,
@@ -87,15 +87,15 @@ fn zip(axes: &[DeclaredAxis]) -> Result<SamplingDesign, String> {
     let n = columns.first().map_or(0, Vec::len);
     if columns.iter().any(|c| c.len() != n) {
         let sizes: Vec<String> =
-            axes.iter().zip(&columns).map(|(a, c)| format!("`{}` has {}", a.name(), c.len())).collect();
+            axes.iter().zip(&columns).map(|(a, c)| format!("`{}` has {}", a.name, c.len())).collect();
         return Err(format!("method = \"zip\" needs axes of one length: {}", sizes.join(", ")));
     }
     let values = (0..n).flat_map(|i| columns.iter().map(move |c| c[i].clone())).collect();
     Ok(SamplingDesign::Rows { width: columns.len(), values })
 }
 
-fn list(doc: &Document) -> Result<(Vec<KeyId>, SamplingDesign), String> {
-    let mut keys: Vec<KeyId> = Vec::new();
+fn list(doc: &Document) -> Result<(Vec<KeyPath>, SamplingDesign), String> {
+    let mut keys: Vec<KeyPath> = Vec::new();
     for (k, _) in doc.rows.iter().flat_map(|r| &r.values) {
         if !keys.contains(k) {
             keys.push(*k);
@@ -106,7 +106,7 @@ fn list(doc: &Document) -> Result<(Vec<KeyId>, SamplingDesign), String> {
             "the [[experiment]] tables are empty, so all experiments are the same; give each its keys".to_string()
         );
     }
-    let cell = |row: &super::document::ExperimentSection, k: &KeyId| {
+    let cell = |row: &super::document::ExperimentSection, k: &KeyPath| {
         row.values.iter().find(|(key, _)| key == k).map_or(Value::Unset, |(_, v)| v.clone())
     };
     let values = doc.rows.iter().flat_map(|r| keys.iter().map(move |k| cell(r, k))).collect();
@@ -127,7 +127,8 @@ fn random(axes: &[DeclaredAxis], samples: u64, seed: u64) -> Result<SamplingDesi
     let mut values = Vec::with_capacity(samples as usize * axes.len());
     for i in 0..samples {
         let point = (0..TRIES).find_map(|t| {
-            let point: Vec<Value> = axes.iter().map(|a| a.points.at(key(a.key), unit(seed, a.name(), i, t))).collect();
+            let point: Vec<Value> =
+                axes.iter().map(|a| a.points.at(key(a.path.key), unit(seed, &a.name, i, t))).collect();
             let text: Vec<String> = point.iter().map(Value::to_string).collect();
             seen.insert(text.join("\n")).then_some(point)
         });
@@ -157,7 +158,7 @@ fn lhs(axes: &[DeclaredAxis], samples: u64, seed: u64) -> SamplingDesign {
         .map(|a| {
             let mut order: Vec<u64> = (0..samples).collect();
             for i in (1..samples).rev() {
-                let j = (unit(seed, a.name(), i, u64::MAX) * (i + 1) as f64) as u64;
+                let j = (unit(seed, &a.name, i, u64::MAX) * (i + 1) as f64) as u64;
                 order.swap(i as usize, j as usize);
             }
             order
@@ -166,8 +167,8 @@ fn lhs(axes: &[DeclaredAxis], samples: u64, seed: u64) -> SamplingDesign {
     let mut values = Vec::with_capacity(samples as usize * axes.len());
     for i in 0..samples {
         for (a, order) in axes.iter().zip(&orders) {
-            let u = (order[i as usize] as f64 + unit(seed, a.name(), i, 0)) / samples as f64;
-            values.push(a.points.at(key(a.key), u));
+            let u = (order[i as usize] as f64 + unit(seed, &a.name, i, 0)) / samples as f64;
+            values.push(a.points.at(key(a.path.key), u));
         }
     }
     SamplingDesign::Rows { width: axes.len(), values }

@@ -15,7 +15,7 @@ use crate::spec::{Default, KEYS, Key, KeyKind, SECTIONS};
 /// editors may know no later one.
 pub fn json_schema() -> String {
     let mut definitions = Map::new();
-    for key in &KEYS {
+    for key in KEYS.iter().filter(|key| !is_of_jobs(key)) {
         definitions.insert(format!("key.{}", key.name), key_value(key));
         definitions.insert(format!("axis.{}", key.name), axis(key));
     }
@@ -38,6 +38,38 @@ pub fn json_schema() -> String {
     format!("{schema:#}\n")
 }
 
+/// Whether a key stands in `[[job]]` tables alone.
+fn is_of_jobs(key: &Key) -> bool {
+    key.name.starts_with("job.")
+}
+
+/// A `[[job]]` table: its name, its own keys, and those of `[base.workload]`.
+fn job_table() -> Json {
+    let name = json!({
+        "description": "Name of the job: letters, digits, - and _; its keys are axes by job.NAME.KEY.",
+        "type": "string", "pattern": "^[A-Za-z0-9_-]{1,64}$",
+    });
+    let mut properties = Map::from_iter([("name".to_string(), name)]);
+    let mut patterns = Map::new();
+    for key in &KEYS {
+        if let Some(own) = key.name.strip_prefix("job.") {
+            properties.insert(own.to_string(), key_value(key));
+        } else if let Some(rest) = key.name.strip_prefix("workload.") {
+            let to = if rest.contains('.') { &mut patterns } else { &mut properties };
+            let name = if rest.contains('.') { pattern(rest) } else { rest.to_string() };
+            to.insert(name, reference("key", key.name));
+        }
+    }
+    properties.insert("nccl".to_string(), reference("key", "workload.nccl"));
+    json!({
+        "description": "One of several jobs on the network.", "type": "object", "required": ["name"],
+        "additionalProperties": false, "properties": properties, "patternProperties": patterns,
+    })
+}
+
+/// The values of axes over jobs' keys, which the parser checks: the schema knows no names of jobs.
+const JOB_AXIS: &str = "^job\\.[A-Za-z0-9_-]+\\..+$";
+
 /// What stands at the top of a file.
 fn top_value(name: &str) -> Json {
     match name {
@@ -50,6 +82,9 @@ fn top_value(name: &str) -> Json {
             "type": "integer", "minimum": 0, "maximum": i64::MAX, "default": 1,
         }),
         "base" => json!({ "$ref": "#/$defs/key" }),
+        "job" => {
+            json!({ "description": "Several jobs on the network, instead of [base.workload].", "type": "array", "items": job_table() })
+        }
         "axes" => json!({ "$ref": "#/$defs/axis" }),
         "sweep" => {
             let keys = SWEEP_KEYS.map(|k| (k.to_string(), sweep_value(k)));
@@ -110,7 +145,7 @@ fn sweep_value(name: &str) -> Json {
 fn add_table(definitions: &mut Map<String, Json>, kind: &str, prefix: &str) {
     let (mut properties, mut patterns) = (Map::new(), Map::new());
     let mut tables = BTreeSet::new();
-    for key in &KEYS {
+    for key in KEYS.iter().filter(|key| !is_of_jobs(key)) {
         let Some(rest) = below(key.name, prefix) else { continue };
         tables.extend(rest.match_indices('.').map(|(at, _)| &rest[..at]));
         // An axis is best written with its dotted name, so that is what editors complete there. Elsewhere dots are right, but not proposed.
@@ -128,6 +163,9 @@ fn add_table(definitions: &mut Map<String, Json>, kind: &str, prefix: &str) {
             properties.insert(table.to_string(), reference(kind, &name));
             add_table(definitions, kind, &name);
         }
+    }
+    if prefix.is_empty() {
+        patterns.insert(JOB_AXIS.to_string(), json!({ "description": "A key of a [[job]]." }));
     }
     let about = match (kind, SECTIONS.iter().find(|(section, _)| *section == prefix)) {
         ("axis", _) if prefix.is_empty() => {
@@ -177,6 +215,11 @@ fn key_value(key: &Key) -> Json {
             schema
                 .insert("type".into(), if key.is_variable() { json!(["string", "integer"]) } else { "string".into() });
             schema.insert("pattern".into(), ONE_LINE.into());
+        }
+        KeyKind::TextOrList => {
+            let item = json!({ "type": ["string", "integer"] });
+            let list = json!({ "type": "array", "minItems": 1, "items": item });
+            schema.insert("anyOf".into(), json!([{ "type": "string", "pattern": ONE_LINE }, list]));
         }
         KeyKind::Path | KeyKind::Files | KeyKind::Named => {
             let named = matches!(key.kind, KeyKind::Named);

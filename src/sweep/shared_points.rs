@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 use super::digest::Hash128;
 use super::layers::Layers;
-use crate::spec::{Value, key};
+use crate::spec::Value;
 
 /// Values of an axis that a note names.
 const VALUES_NAMED: usize = 4;
@@ -47,7 +47,7 @@ pub(super) fn listed_twice(layers: &Layers, shared: &[SharedPoint]) -> Option<St
         // A listed experiment may leave to [base] what another one spells out.
         differing.is_empty() || {
             let (a, b) = (layers.values(s.point), layers.values(s.first));
-            differing.iter().all(|&axis| a.get(layers.axes[axis]) == b.get(layers.axes[axis]))
+            differing.iter().all(|&axis| a.at(layers.axes[axis]) == b.at(layers.axes[axis]))
         }
     };
     let twice: Vec<&SharedPoint> = shared.iter().filter(same).collect();
@@ -80,7 +80,7 @@ pub(super) fn note(layers: &Layers, found: &[FoundPoint], shared: &[SharedPoint]
             continue;
         }
         let verb = if parts.is_empty() { " has no effect" } else { "" };
-        let name = key(layers.axes[axis]).name;
+        let name = layers.name(axis);
         parts.push(match unread_where(layers, found, axis) {
             Some(place) => format!("`{name}`{verb} where {place}"),
             None => format!("`{name}`{verb} for some of them"),
@@ -123,6 +123,6 @@ fn unread_where(layers: &Layers, found: &[FoundPoint], axis: usize) -> Option<St
         let more = unread.len().saturating_sub(VALUES_NAMED);
         let more = if more > 0 { format!(" or one of {more} more values") } else { String::new() };
         let informative = reads.len() < found.len() && !unread.contains(&&Value::Unset);
-        informative.then(|| format!("{} = {named}{more}", key(layers.axes[other]).name))
+        informative.then(|| format!("{} = {named}{more}", layers.name(other)))
     })
 }

@@ -3,11 +3,13 @@
 //! Layer: sweep. Knows names and places; `document` and `axis` read the values.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use crate::spec::{KEYS, Key, Place, SpecError, find, hint, later};
+use super::key_names::{KnownKey, UnknownName, declared};
+use crate::spec::{KEYS, Place, SpecError, find_declared};
 
 /// The text being read and its name, for messages.
 pub(super) struct SweepText<'a> {
@@ -15,6 +17,8 @@ pub(super) struct SweepText<'a> {
     pub text: &'a str,
     /// Given for `--set`: then every place is this.
     set: Option<&'a str>,
+    /// Names of the jobs, in the order of the file.
+    pub jobs: Vec<Arc<str>>,
     /// Byte offsets of line ends, because a list of experiments asks for as many places as it has.
     line_ends: Vec<usize>,
 }
@@ -22,7 +26,7 @@ pub(super) struct SweepText<'a> {
 impl<'a> SweepText<'a> {
     pub(super) fn new(path: &'a Path, text: &'a str, set: Option<&'a str>) -> Self {
         let line_ends = text.bytes().enumerate().filter(|(_, b)| *b == b'\n').map(|(i, _)| i).collect();
-        SweepText { path, text, set, line_ends }
+        SweepText { path, text, set, jobs: Vec::new(), line_ends }
     }
 
     /// The place of the word at `offset`: a key, as far as it goes.
@@ -75,7 +79,9 @@ pub(super) fn leaves<'t>(table: &'t DeTable<'t>, prefix: &str, out: &mut Vec<Wri
     for (k, v) in table {
         let name = if prefix.is_empty() { k.get_ref().to_string() } else { format!("{prefix}.{}", k.get_ref()) };
         match v.get_ref() {
-            DeValue::Table(t) if find(&name).is_none() && (!t.is_empty() || is_section(&name)) => leaves(t, &name, out),
+            DeValue::Table(t) if find_declared(&name).is_none() && (!t.is_empty() || is_section(&name)) => {
+                leaves(t, &name, out)
+            }
             _ => out.push((name, k.span().start, v)),
         }
     }
@@ -89,14 +95,14 @@ pub(super) fn is_section(name: &str) -> bool {
     KEYS.iter().any(|k| k.name.strip_prefix(name).is_some_and(|rest| rest.starts_with('.')))
 }
 
-/// The declared key of a dotted name, or why there is none.
-pub(super) fn known(source: &SweepText<'_>, name: &str, offset: usize) -> Result<&'static Key, SpecError> {
-    find(name).ok_or_else(|| {
+/// What a dotted name stands for, or why it stands for nothing.
+pub(super) fn known(source: &SweepText<'_>, name: &str, offset: usize) -> Result<KnownKey, SpecError> {
+    declared(name, &source.jobs).map_err(|unknown| {
         let place = source.place(offset);
         let key: String = name.chars().filter(|c| !c.is_control()).take(80).collect();
-        match later(name) {
-            Some(instead) => SpecError::KeyNotAvailable { place, key, instead: instead.to_string() },
-            None => SpecError::UnknownKey { place, hint: hint(&key), key },
+        match unknown {
+            UnknownName::Later(instead) => SpecError::KeyNotAvailable { place, key, instead: instead.to_string() },
+            UnknownName::Hint(hint) => SpecError::UnknownKey { place, hint, key },
         }
     })
 }

@@ -8,8 +8,14 @@ use std::process::Command;
 const SWEEP: &str = r#"
 name = "columns"
 base.cluster = { gpus = 2, gpus_per_server = 1 }
-base.workload = { kind = "collective", op = "broadcast", bytes = 50000 }
 base.output = { flows = true, links = true, rtt = true }
+
+[[job]]
+name = "one"
+kind = "collective"
+op = "broadcast"
+bytes = 50000
+gpus = 2
 "#;
 
 #[test]
@@ -30,7 +36,7 @@ fn the_reference_of_results_names_every_column() {
     let named: BTreeSet<&str> =
         page.lines().flat_map(|l| l.split('`').skip(1).step_by(2)).flat_map(|s| s.split(", ")).collect();
     let mut wrong = Vec::new();
-    for file in ["results.csv", "flows.csv", "links.csv", "rtt.csv", "stats.csv"] {
+    for file in ["results.csv", "flows.csv", "links.csv", "rtt.csv", "jobs.csv", "stats.csv"] {
         let text = fs::read_to_string(out.join(file)).unwrap();
         for column in text.lines().next().unwrap().split(',') {
             if !named.contains(column) {

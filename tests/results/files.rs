@@ -4,14 +4,14 @@ use std::fs::{self, File};
 use std::path::Path;
 
 use hyperfold::results::{
-    Axis, Cell, ColumnKind, ExperimentRecord, Finished, FlowRecord, JournalReader, LinkRecord, Micro, Outputs, Ps,
-    Recovered, ResultDir, ResultWriter, ResultsError, RttRecord, RunIdentity, StatsRecord,
+    Axis, Cell, ColumnKind, ExperimentRecord, Finished, FlowRecord, JobRecord, JournalReader, LinkRecord, Micro,
+    Outputs, Ps, Recovered, ResultDir, ResultWriter, ResultsError, RttRecord, RunIdentity, StatsRecord,
 };
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::Field;
 use proptest::prelude::*;
 
-const ALL: Outputs = Outputs { flows: true, links: true, rtt: true };
+const ALL: Outputs = Outputs { flows: true, links: true, rtt: true, jobs: true };
 
 fn axes() -> Vec<Axis> {
     vec![
@@ -53,6 +53,7 @@ fn finished(exp_id: u64) -> Finished {
         flows: vec![flow(0, Some(Ps(1_000_001))), flow(1, None)],
         links: vec![link],
         rtt: vec![RttRecord { flow_id: 0, sample: Ps(10), rtt: Ps(20_010) }],
+        jobs: vec![JobRecord { job: "a".into(), start: Ps(5), end: Some(Ps(1_000_005)), ..JobRecord::default() }],
         stats: StatsRecord { packet_hops_simulated: 10, batches: 1, wall_s: 0.5, ..Default::default() },
     }
 }
@@ -98,7 +99,7 @@ fn bytes_do_not_depend_on_the_order_of_finishing() {
     names.retain(|name| name != "journal.bin");
     assert_eq!(
         names,
-        ["failed.csv", "flows.csv", "links.csv", "results.csv", "results.parquet", "rtt.csv", "stats.csv"]
+        ["failed.csv", "flows.csv", "jobs.csv", "links.csv", "results.csv", "results.parquet", "rtt.csv", "stats.csv"]
     );
     for name in &names {
         let first = fs::read(root.path().join("0").join(name)).unwrap();
@@ -116,7 +117,7 @@ fn files_show_exact_values() {
     let root = tempfile::tempdir().unwrap();
     write(root.path(), &[3, 0]);
     insta::assert_snapshot!("results_csv", read(root.path(), "results.csv"));
-    let others = ["flows.csv", "links.csv", "rtt.csv", "stats.csv", "failed.csv"];
+    let others = ["flows.csv", "links.csv", "rtt.csv", "jobs.csv", "stats.csv", "failed.csv"];
     let shown: String = others.iter().map(|name| format!("# {name}\n{}", read(root.path(), name))).collect();
     insta::assert_snapshot!("other_csv", shown);
 }
@@ -125,7 +126,7 @@ fn files_show_exact_values() {
 fn every_row_has_its_headers_columns() {
     let root = tempfile::tempdir().unwrap();
     write(root.path(), &[0, 1, 2, 3]);
-    for name in ["results.csv", "flows.csv", "links.csv", "rtt.csv", "stats.csv", "failed.csv"] {
+    for name in ["results.csv", "flows.csv", "links.csv", "rtt.csv", "jobs.csv", "stats.csv", "failed.csv"] {
         // The reader is strict about lengths by default.
         let mut reader = csv::Reader::from_path(root.path().join(name)).unwrap();
         let rows = reader.records().collect::<Result<Vec<_>, _>>().unwrap_or_else(|e| panic!("{name}: {e}"));
@@ -249,8 +250,8 @@ fn a_search_narrows_what_there_will_be() {
 }
 
 /// The files that must be the same bytes whatever happened on the way.
-const FILES: [&str; 7] =
-    ["failed.csv", "flows.csv", "links.csv", "results.csv", "results.parquet", "rtt.csv", "stats.csv"];
+const FILES: [&str; 8] =
+    ["failed.csv", "flows.csv", "jobs.csv", "links.csv", "results.csv", "results.parquet", "rtt.csv", "stats.csv"];
 
 fn files(dir: &Path) -> Vec<Vec<u8>> {
     FILES.iter().map(|name| fs::read(dir.join(name)).unwrap_or_default()).collect()

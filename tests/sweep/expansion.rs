@@ -391,7 +391,7 @@ fn shipped_sweeps_expand_to_what_their_readme_says() {
                 s.experiments.len()
             );
             for e in &s.experiments {
-                assert!(matches!(s.config(e).unwrap().workload, WorkloadSection::Program(_)));
+                assert!(matches!(s.config(e).unwrap().workload, WorkloadSection::Program(_) | WorkloadSection::Jobs));
             }
         }
     }

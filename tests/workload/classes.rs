@@ -80,7 +80,7 @@ fn simulated(p: &Prepared) -> (u32, breakdown::Breakdown, u64) {
     let mut tables = p.built.tables.clone();
     engine::run_cpu(&mut tables);
     let job = p.job.as_ref().expect("a program");
-    let (rank, time) = breakdown::iteration(&job.workload, &job.graph, &tables.tasks, job.warmup).expect("it ends");
+    let (rank, time) = breakdown::iteration(&job.workload, &job.graph, &tables.tasks, job.warmup, 0).expect("it ends");
     (rank, time, tables.tasks.iter().map(|t| t.done).max().unwrap_or(0))
 }
 

@@ -50,7 +50,14 @@ fn write(dir: &Path) -> Vec<Vec<Cell>> {
         };
         let rtt = vec![RttRecord { flow_id: 1, sample: Ps(1), rtt: Ps(2) }];
         let stats = StatsRecord { audit_fct_error: (n == 0).then_some(0.25), wall_s: 0.5, ..StatsRecord::default() };
-        experiments.push(Finished { record, flows: vec![flow(0), flow(1)], links: vec![link], rtt, stats });
+        experiments.push(Finished {
+            record,
+            flows: vec![flow(0), flow(1)],
+            links: vec![link],
+            rtt,
+            jobs: Vec::new(),
+            stats,
+        });
     }
     fixture::write(dir, &axes(), &experiments, "name = \"n\"\n");
     rows

@@ -124,8 +124,14 @@ impl Folder {
             wall_s: 0.25,
             ..Default::default()
         };
-        let none =
-            Finished { record: r.clone(), flows: Vec::new(), links: Vec::new(), rtt: Vec::new(), stats: stats.clone() };
+        let none = Finished {
+            record: r.clone(),
+            flows: Vec::new(),
+            links: Vec::new(),
+            rtt: Vec::new(),
+            jobs: Vec::new(),
+            stats: stats.clone(),
+        };
         if self.failures && configuration % 97 == 5 {
             return Finished { record: r.failed(format!("flow {id} gave up: {}", self.ccs[cc])), ..none };
         }
@@ -179,6 +185,7 @@ impl Folder {
             flows: (0..40).map(flow).collect(),
             links: (0..100).map(link).collect(),
             rtt: Vec::new(),
+            jobs: Vec::new(),
             stats,
         }
     }

@@ -1,0 +1,66 @@
+//! Reads what each of several jobs came to off the rows of their experiment.
+//!
+//! Layer: batch.
+
+use std::sync::Arc;
+
+use super::breakdown;
+use super::job::Job;
+use super::job_rows::JobRows;
+use super::outcome::{FlowOutcome, Iteration, JobOutcome};
+use crate::columns::{NEVER, Task};
+
+/// What the tasks of a program that started at `start_ps` say of its iterations.
+pub(super) fn iteration(job: &Job, tasks: &[Task], start_ps: u64) -> Option<Iteration> {
+    let (rank, time) = breakdown::iteration(&job.workload, &job.graph, tasks, job.warmup, start_ps)?;
+    Some(Iteration {
+        rank,
+        time,
+        ranks: job.workload.ranks.len() as u64,
+        tokens: job.workload.tokens,
+        model_flops: job.workload.model_flops,
+        peak_flops: job.workload.peak_flops,
+        collective: job.collective.map(|m| (m.bytes, m.bus)),
+    })
+}
+
+/// Each job's outcome. `flows` are those of the experiment, `link_names` those of its link ends.
+pub(super) fn read(jobs: &[JobRows], flows: &[FlowOutcome], tasks: &[Task], link_names: &[String]) -> Vec<JobOutcome> {
+    let of = |rows: &JobRows| {
+        let JobRows { job, shared, .. } = rows;
+        let own = &tasks[job.tasks.start as usize..job.tasks.end as usize];
+        let of_flows = flows[rows.flows.clone()].iter().map(|f| f.fct_ps.map(|fct| f.start_ps + fct));
+        let of_tasks = own.iter().map(|t| (t.done != NEVER).then_some(t.done));
+        // A job that sends nothing has ended when it starts.
+        let ends: Option<Vec<u64>> = of_flows.chain(of_tasks).collect();
+        let program = job.program.as_deref();
+        JobOutcome {
+            name: Arc::clone(&job.name),
+            kind: job.kind.clone(),
+            gpus: job.gpus.len() as u32,
+            gpu_list: job.gpus_text(),
+            placement: job.placement.clone(),
+            background: job.background,
+            start_ps: job.start_ps,
+            end_ps: ends.map(|ends| ends.into_iter().max().unwrap_or(0).max(job.start_ps)),
+            iteration: program.and_then(|program| iteration(program, own, job.start_ps)),
+            peak_memory_bytes: program.and_then(|program| program.peak_bytes),
+            longest_collective: program.and_then(|program| program.longest),
+            flows: rows.flows.clone(),
+            bytes: rows.bytes,
+            packet_hops: rows.packet_hops,
+            shares_with: shared.with.iter().map(|(other, n)| (Arc::clone(&jobs[*other].job.name), *n)).collect(),
+            shared_links: shared.links,
+            shared_bytes: shared.bytes,
+            busiest_shared_link: shared.busiest.and_then(|end| link_names.get(end).cloned()),
+            alone: None,
+        }
+    };
+    jobs.iter().map(of).collect()
+}
+
+/// When the last job has ended that anybody waits for; of background jobs alone the last of these.
+pub(super) fn makespan_ps(jobs: &[JobOutcome]) -> u64 {
+    let waits = |job: &&JobOutcome| !job.background || jobs.iter().all(|job| job.background);
+    jobs.iter().filter(waits).filter_map(|job| job.end_ps).max().unwrap_or(0)
+}

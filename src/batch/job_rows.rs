@@ -1,0 +1,117 @@
+//! What several jobs are among the rows of one experiment: their flows, their work, the links that they share.
+//!
+//! Layer: batch. Counts what was prepared; `read_outcome` reads what became of it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+
+use super::flow_info::FlowInfo;
+use super::jobs::PlacedJob;
+use crate::routing::FlowPaths;
+use crate::topology::ArcIdx;
+use crate::workload::tasks::{TaskGraph, Work};
+
+/// A job of an experiment that is prepared.
+#[derive(Clone, Debug)]
+pub struct JobRows {
+    pub job: PlacedJob,
+    /// Its flows among those of the experiment.
+    pub flows: Range<usize>,
+    /// Payload of its flows and messages.
+    pub bytes: u64,
+    /// What carrying each of its packets once takes.
+    pub packet_hops: u64,
+    pub shared: SharedLinks,
+}
+
+/// Directions of links that data of a job and of others cross, whenever that is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SharedLinks {
+    /// Places of the other jobs, and how many links are shared with each.
+    pub with: Vec<(usize, u32)>,
+    pub links: u32,
+    /// Payload of the job over these links, each counted.
+    pub bytes: u64,
+    /// The link end that sends most bytes of all jobs together over a shared link.
+    pub busiest: Option<usize>,
+}
+
+/// What the flows of an experiment cross the network by.
+pub(super) struct Crossing<'a> {
+    /// Paths of each flow of traffic; `None`: it stays inside a server.
+    pub plain: &'a dyn Fn(usize) -> Option<&'a FlowPaths>,
+    /// Number of the flows of traffic.
+    pub n_plain: usize,
+    pub qps: &'a [FlowPaths],
+    pub graph: Option<&'a TaskGraph>,
+    /// Packet-hops of so many bytes.
+    pub hops: &'a dyn Fn(u64, &FlowPaths) -> u64,
+    /// The arc that each link end sends on.
+    pub end_arcs: &'a [ArcIdx],
+}
+
+/// Counts what the jobs are and numbers their flows. `infos`: flows of traffic job by job, then messages job by job.
+pub(super) fn of_jobs(placed: Vec<PlacedJob>, infos: &mut [FlowInfo], by: &Crossing) -> Vec<JobRows> {
+    let (mut next_plain, mut next_message) = (0, by.n_plain);
+    let mut loads: Vec<BTreeMap<ArcIdx, u64>> = Vec::with_capacity(placed.len());
+    let mut rows = Vec::with_capacity(placed.len());
+    for job in placed {
+        let next = if job.program.is_some() { &mut next_message } else { &mut next_plain };
+        let flows = *next..*next + job.n_flows as usize;
+        *next = flows.end;
+        for (info, id) in infos[flows.clone()].iter_mut().zip(job.first_flow..) {
+            info.id = id;
+        }
+        let mut load: BTreeMap<ArcIdx, u64> = BTreeMap::new();
+        let mut packet_hops = 0;
+        let mut add = |bytes: u64, paths: &FlowPaths| {
+            packet_hops += (by.hops)(bytes, paths);
+            for &arc in paths.data.iter().flatten() {
+                *load.entry(arc).or_insert(0) += bytes / paths.data.len() as u64;
+            }
+        };
+        match by.graph.filter(|_| job.program.is_some()) {
+            Some(graph) => {
+                for task in &graph.tasks[job.tasks.start as usize..job.tasks.end as usize] {
+                    if let Work::Message { qp, bytes } = task.work {
+                        add(bytes, &by.qps[qp as usize]);
+                    }
+                }
+            }
+            None => flows.clone().for_each(|i| {
+                if let Some(paths) = (by.plain)(i) {
+                    add(infos[i].bytes, paths);
+                }
+            }),
+        }
+        loads.push(load);
+        let bytes = infos[flows.clone()].iter().map(|f| f.bytes).sum();
+        rows.push(JobRows { job, flows, bytes, packet_hops, shared: SharedLinks::default() });
+    }
+    for (own, row) in rows.iter_mut().enumerate() {
+        row.shared = shared(&loads, own, by.end_arcs);
+    }
+    rows
+}
+
+/// What job `own` shares, given the bytes of each job on each arc.
+fn shared(loads: &[BTreeMap<ArcIdx, u64>], own: usize, end_arcs: &[ArcIdx]) -> SharedLinks {
+    let mut arcs: BTreeSet<ArcIdx> = BTreeSet::new();
+    let mut with = Vec::new();
+    for (other, load) in loads.iter().enumerate().filter(|(other, _)| *other != own) {
+        let both: Vec<ArcIdx> = loads[own].keys().copied().filter(|arc| load.contains_key(arc)).collect();
+        arcs.extend(&both);
+        if !both.is_empty() {
+            with.push((other, both.len() as u32));
+        }
+    }
+    let all = |arc: &ArcIdx| loads.iter().filter_map(|load| load.get(arc)).sum::<u64>();
+    // Of equals the first.
+    let busiest = arcs.iter().rev().max_by_key(|arc| all(arc));
+    SharedLinks {
+        with,
+        links: arcs.len() as u32,
+        bytes: arcs.iter().map(|arc| loads[own][arc]).sum(),
+        busiest: busiest.and_then(|arc| end_arcs.iter().position(|of_end| of_end == arc)),
+    }
+}

@@ -1,0 +1,63 @@
+//! Outcomes of several jobs become rows of `jobs.csv`.
+//!
+//! Layer: session.
+
+use super::convert_iteration::measured_iteration;
+use crate::batch::{ExperimentOutcome, JobOutcome};
+use crate::results::{ExperimentRecord, JobRecord, Ps, fct_stats};
+
+/// A row for each job of an experiment; none where there is one workload.
+pub(super) fn jobs(outcome: &ExperimentOutcome) -> Vec<JobRecord> {
+    outcome.jobs.iter().map(|job| row(outcome, job)).collect()
+}
+
+fn row(outcome: &ExperimentOutcome, job: &JobOutcome) -> JobRecord {
+    // What an iteration comes to has the same columns there as in results.csv.
+    let mut of = ExperimentRecord::new(0, String::new(), String::new(), 0, 0, Vec::new());
+    if let Some(iteration) = &job.iteration {
+        measured_iteration(&mut of, iteration);
+    }
+    let flows = &outcome.flows[job.flows.clone()];
+    let fct = fct_stats(flows.iter().filter_map(|f| f.fct_ps.map(|fct| (fct, f.ideal_ps))));
+    let shares: Vec<String> = job.shares_with.iter().map(|(name, links)| format!("{name}:{links}")).collect();
+    JobRecord {
+        job: job.name.to_string(),
+        kind: job.kind.clone(),
+        background: job.background,
+        gpus: u64::from(job.gpus),
+        gpu_list: job.gpu_list.clone(),
+        placement: job.placement.clone(),
+        start: Ps(job.start_ps),
+        end: job.end_ps.map(Ps),
+        iteration_time: of.iteration_time,
+        compute: of.compute,
+        comm_exposed_tp: of.comm_exposed_tp,
+        comm_exposed_pp: of.comm_exposed_pp,
+        comm_exposed_dp: of.comm_exposed_dp,
+        comm_exposed_ep: of.comm_exposed_ep,
+        comm_exposed_cp: of.comm_exposed_cp,
+        bubble: of.bubble,
+        optimizer: of.optimizer,
+        other: of.other,
+        tokens_per_s: of.tokens_per_s,
+        mfu: of.mfu,
+        algbw_gbps: of.algbw_gbps,
+        busbw_gbps: of.busbw_gbps,
+        peak_memory_bytes: job.peak_memory_bytes,
+        algorithm: job.longest_collective.map(|l| l.algorithm.name().to_string()),
+        first_flow: flows.first().map(|f| u64::from(f.id)),
+        flows: flows.len() as u64,
+        bytes: job.bytes,
+        fct_mean: fct.map(|s| s.mean),
+        fct_p50: fct.map(|s| s.p50),
+        fct_p99: fct.map(|s| s.p99),
+        fct_max: fct.map(|s| s.max),
+        packet_hops: job.packet_hops,
+        shares_with: shares.join(" "),
+        shared_links: u64::from(job.shared_links),
+        shared_bytes: job.shared_bytes,
+        busiest_shared_link: job.busiest_shared_link.clone(),
+        alone_makespan: job.alone.and_then(|alone| alone.makespan_ps).map(Ps),
+        alone_iteration_time: job.alone.and_then(|alone| alone.iteration_ps).map(Ps),
+    }
+}

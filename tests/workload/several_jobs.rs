@@ -1,0 +1,309 @@
+//! Several jobs on one network: alone and together, fair shares, the same bytes whatever runs them, and what is refused.
+
+use crate::support::program::Folder;
+
+/// Two leaves of four GPUs, an uplink each.
+const TWO_LEAVES: &str = r#"
+[base]
+cluster = { gpus = 8, gpus_per_server = 1 }
+topology = { kind = "clos", hosts_per_leaf = 4, spines = 1, oversubscription = 4, link_gbps = 100, uplink_gbps = 100 }
+transport.payload_bytes = 4000
+output.flows = true
+"#;
+
+/// Collectives of two GPUs under one leaf and of four across the leaves, which share nothing.
+const APART: &str = r#"
+[[job]]
+name = "a"
+kind = "collective"
+op = "all-reduce"
+bytes = 2000000
+placement = [0, 1]
+iterations = 2
+warmup = 1
+
+[[job]]
+name = "b"
+kind = "collective"
+op = "all-to-all"
+bytes = 1000000
+placement = [3, 7, 2, 6]
+start_us = 30
+"#;
+
+/// A collective, a model that starts later, and traffic on the GPUs of both.
+const MIXED: &str = r#"
+[[job]]
+name = "a"
+kind = "collective"
+op = "all-reduce"
+bytes = 300000
+gpus = 4
+placement = "spread"
+iterations = 2
+
+[[job]]
+name = "b"
+kind = "model"
+model = { name = "small", transformer = { layers = 2, hidden = 256, heads = 8, vocab = 1000, seq = 128 } }
+tp = 2
+dp = 2
+global_batch = 4
+start_us = 20
+
+[[job]]
+name = "noise"
+kind = "traffic"
+pattern = "poisson"
+load = 0.5
+duration_ns = 500000
+background = true
+"#;
+
+fn sweep(name: &str, parts: &[&str]) -> String {
+    format!("name = \"{name}\"\n{}", parts.concat())
+}
+
+/// Runs a sweep file of the folder into `out`.
+fn run(folder: &Folder, file: &str, out: &str, more: &[&str]) {
+    let args: Vec<&str> =
+        ["run", file, "--out", out, "--engine", "cpu", "--quiet"].into_iter().chain(more.iter().copied()).collect();
+    let ran = folder.run(&args);
+    assert_eq!(ran.code, 0, "{file}: {}", ran.stderr);
+}
+
+/// A file of results without some of its columns, row by row.
+fn rows(folder: &Folder, file: &str, without: &[&str]) -> Vec<Vec<String>> {
+    let mut reader = csv::Reader::from_path(folder.file(file)).unwrap();
+    let headers = reader.headers().unwrap().clone();
+    let keep: Vec<usize> = (0..headers.len()).filter(|at| !without.contains(&&headers[*at])).collect();
+    let row = |r: csv::StringRecord| keep.iter().map(|at| r[*at].to_string()).collect();
+    reader.records().map(|r| row(r.unwrap())).collect()
+}
+
+/// A job's table out of several.
+fn table_of(jobs: &str, name: &str) -> String {
+    let tables =
+        jobs.split("[[job]]").find(|t| t.contains(&format!("name = \"{name}\""))).expect("there is such a job");
+    format!("[[job]]{tables}")
+}
+
+#[test]
+fn jobs_placed_apart_have_the_bytes_of_the_jobs_alone() {
+    let axes = "\n[axes]\n\"transport.cc\" = [\"dcqcn\", \"hpcc\"]\n\"fidelity.fast_forward\" = [\"exact\", \"off\"]\n";
+    let folder = Folder::new(&[
+        ("both.toml", &sweep("both", &[TWO_LEAVES, "output.alone = true\n", APART, axes])),
+        ("a.toml", &sweep("a", &[TWO_LEAVES, &table_of(APART, "a"), axes])),
+        ("b.toml", &sweep("b", &[TWO_LEAVES, &table_of(APART, "b"), axes])),
+    ]);
+    for name in ["both", "a", "b"] {
+        run(&folder, &format!("{name}.toml"), name, &[]);
+    }
+    // Flows are numbered over all jobs; nothing else may differ.
+    let jobs =
+        rows(&folder, "both/jobs.csv", &["first_flow", "alone_makespan_ns", "alone_iteration_time_ns", "slowdown"]);
+    let flows = rows(&folder, "both/flows.csv", &["flow_id"]);
+    let mut alone = (Vec::new(), Vec::new());
+    for exp in ["0", "1", "2", "3"] {
+        for name in ["a", "b"] {
+            let of = |file: &str, without: &[&str]| {
+                rows(&folder, &format!("{name}/{file}"), without).into_iter().filter(|row| row[0] == exp)
+            };
+            let without = ["first_flow", "alone_makespan_ns", "alone_iteration_time_ns", "slowdown"];
+            alone.0.extend(of("jobs.csv", &without));
+            alone.1.extend(of("flows.csv", &["flow_id"]));
+        }
+    }
+    assert_eq!((jobs, flows), alone);
+    assert_eq!(folder.column("both/jobs.csv", "slowdown"), ["1"; 8]);
+    assert_eq!(folder.column("both/jobs.csv", "shares_with"), [""; 8]);
+    // Folding changes no byte of them.
+    let pairs = rows(&folder, "both/jobs.csv", &["exp_id"]);
+    assert_eq!((&pairs[0..2], &pairs[4..6]), (&pairs[2..4], &pairs[6..8]));
+}
+
+#[test]
+fn a_job_on_the_first_gpus_is_what_the_workload_alone_is() {
+    let head = TWO_LEAVES.to_string() + "transport.cc = \"dcqcn\"\n";
+    let table = "kind = \"collective\"\nop = \"all-reduce\"\nbytes = 500000\nalgorithm = \"ring\"\n";
+    let folder = Folder::new(&[
+        ("job.toml", &sweep("job", &[&head, "[[job]]\nname = \"a\"\ngpus = 6\n", table])),
+        ("workload.toml", &sweep("workload", &[&head, "[base.workload]\nranks = 6\n", table])),
+    ]);
+    run(&folder, "job.toml", "job", &[]);
+    run(&folder, "workload.toml", "workload", &[]);
+    assert_eq!(folder.bytes("job/flows.csv"), folder.bytes("workload/flows.csv"));
+    for column in ["makespan_ns", "iteration_time_ns", "busbw_gbps", "packet_hops", "algorithm"] {
+        let of = |out: &str| folder.column(&format!("{out}/results.csv"), column);
+        assert_eq!(of("job"), of("workload"), "{column}");
+    }
+}
+
+#[test]
+fn a_start_moves_a_job_and_changes_nothing_else() {
+    let axes = "\n[axes]\n\"job.a.start_us\" = [0, 123.456789]\n";
+    let folder = Folder::new(&[("s.toml", &sweep("s", &[TWO_LEAVES, &table_of(APART, "a"), axes]))]);
+    run(&folder, "s.toml", "o", &[]);
+    let moved = ["exp_id", "start_ns", "end_ns"];
+    let jobs = rows(&folder, "o/jobs.csv", &moved);
+    assert_eq!(jobs[0], jobs[1]);
+    assert_eq!(folder.column("o/jobs.csv", "start_ns"), ["0", "123456.789"]);
+    let first = |exp: &str| -> f64 {
+        let of = |row: &&Vec<String>| row[0] == exp;
+        let starts = rows(&folder, "o/flows.csv", &[]);
+        starts.iter().filter(of).map(|row| row[5].parse::<f64>().unwrap()).fold(f64::INFINITY, f64::min)
+    };
+    assert!((first("1") - first("0") - 123_456.789).abs() < 1e-6, "{} {}", first("0"), first("1"));
+}
+
+#[test]
+fn two_jobs_on_one_uplink_get_fair_shares() {
+    // One pair of flows each, over an uplink that is half of what their NICs could fill.
+    let job = |name: &str, gpus: &str| {
+        format!(
+            "[[job]]\nname = \"{name}\"\nkind = \"traffic\"\npattern = \"ring\"\nbytes = 300000000\nplacement = {gpus}\n"
+        )
+    };
+    let axes = "[axes]\n\"transport.cc\" = [\"dcqcn\", \"hpcc\"]\n";
+    let text = sweep("fair", &[TWO_LEAVES, "output.alone = true\n", &job("a", "[0, 4]"), &job("b", "[1, 5]"), axes]);
+    let folder = Folder::new(&[("s.toml", &text)]);
+    run(&folder, "s.toml", "o", &[]);
+    let number = |column: &str| -> Vec<f64> {
+        folder.column("o/jobs.csv", column).iter().map(|cell| cell.parse().unwrap()).collect()
+    };
+    let (times, slowdowns) = (number("makespan_ns"), number("slowdown"));
+    for (cc, at) in [("dcqcn", 0), ("hpcc", 2)] {
+        let rates = [1.0 / times[at], 1.0 / times[at + 1]];
+        let share = rates[0] / (rates[0] + rates[1]);
+        println!("{cc}: share {share:.4}, slowdowns {:?}", &slowdowns[at..at + 2]);
+        assert!((share / 0.5 - 1.0).abs() < 0.03, "{cc}: the first job has {share} of the uplink");
+        // Both together cannot have more than the uplink carries, and should leave little of it.
+        assert!(slowdowns[at..at + 2].iter().all(|s| (1.85..2.3).contains(s)), "{cc}: {slowdowns:?}");
+    }
+    assert_eq!(folder.column("o/jobs.csv", "shares_with"), ["b:4", "a:4", "b:4", "a:4"]);
+    assert_eq!(folder.column("o/jobs.csv", "shared_links"), ["4"; 4]);
+    assert_eq!(folder.column("o/jobs.csv", "busiest_shared_link")[0], "leaf0->spine0");
+}
+
+#[test]
+fn bytes_do_not_depend_on_what_runs_the_jobs() {
+    let axes = "\n[axes]\n\"transport.cc\" = [\"dcqcn\", \"hpcc\"]\n\"fidelity.fast_forward\" = [\"exact\", \"off\"]\n";
+    let alone = "output.alone = true\noutput.rtt = true\n";
+    let folder = Folder::new(&[("s.toml", &sweep("mixed", &[TWO_LEAVES, alone, MIXED, axes]))]);
+    run(&folder, "s.toml", "whole", &[]);
+    run(&folder, "s.toml", "one", &["--jobs", "1"]);
+    run(&folder, "s.toml", "s0", &["--shard", "0/2"]);
+    run(&folder, "s.toml", "s1", &["--shard", "1/2"]);
+    let merged = folder.run(&["merge", "s1", "s0", "--out", "merged"]);
+    assert_eq!(merged.code, 0, "{}", merged.stderr);
+    // A run that was cut off in its journal is carried on with.
+    run(&folder, "s.toml", "cut", &[]);
+    let journal = folder.bytes("cut/journal.bin");
+    std::fs::write(folder.file("cut/journal.bin"), &journal[..journal.len() * 2 / 3]).unwrap();
+    run(&folder, "s.toml", "cut", &["--resume"]);
+    for out in ["one", "merged", "cut"] {
+        for file in ["results.csv", "results.parquet", "jobs.csv", "flows.csv", "rtt.csv"] {
+            assert!(folder.bytes(&format!("whole/{file}")) == folder.bytes(&format!("{out}/{file}")), "{out}/{file}");
+        }
+    }
+    let of = |file: &str| rows(&folder, &format!("whole/{file}"), &["exp_id"]);
+    let jobs = of("jobs.csv");
+    assert_eq!((&jobs[0..3], &jobs[6..9]), (&jobs[3..6], &jobs[9..12]));
+    // The jobs meet, and background does not hold up the makespan.
+    let slower = folder.column("whole/jobs.csv", "slowdown").iter().filter(|s| s.parse::<f64>().unwrap() > 1.0).count();
+    assert!(slower >= 4, "{:?}", folder.column("whole/jobs.csv", "slowdown"));
+    let ends = folder.column("whole/jobs.csv", "end_ns");
+    let last = ends[0].parse::<f64>().unwrap().max(ends[1].parse().unwrap());
+    assert_eq!(folder.column("whole/results.csv", "makespan_ns")[0].parse::<f64>().unwrap(), last);
+    // Flows of a job follow one another.
+    let first: Vec<usize> = folder.column("whole/jobs.csv", "first_flow").iter().map(|f| f.parse().unwrap()).collect();
+    let n: Vec<usize> = folder.column("whole/jobs.csv", "flows").iter().map(|f| f.parse().unwrap()).collect();
+    assert_eq!((first[2], first[0], first[1]), (0, n[2], n[2] + n[0]));
+    let trace = folder.run(&["trace", "whole", "0"]);
+    assert_eq!(trace.code, 0, "{}", trace.stderr);
+}
+
+#[test]
+fn placements_are_axes_and_chance_is_the_seeds() {
+    let axes = "\n[axes]\n\"job.a.placement\" = [\"packed\", \"spread\", \"rail\", \"random\", [7, 0]]\n";
+    let job = "[[job]]\nname = \"a\"\nkind = \"collective\"\nop = \"all-reduce\"\nbytes = 10000\ngpus = 2\n";
+    let head = TWO_LEAVES.replace("gpus_per_server = 1", "gpus_per_server = 2");
+    let folder = Folder::new(&[("s.toml", &sweep("s", &[&head, job, axes]))]);
+    run(&folder, "s.toml", "o", &[]);
+    run(&folder, "s.toml", "again", &[]);
+    let gpus = folder.column("o/jobs.csv", "gpu_list");
+    assert_eq!((&gpus[..3], &gpus[4..]), (&["0-1", "0,2", "0,2"].map(String::from)[..], &["7,0".to_string()][..]));
+    assert_eq!(folder.bytes("o/jobs.csv"), folder.bytes("again/jobs.csv"));
+    assert_eq!(folder.column("o/results.csv", "job.a.placement")[4], "7,0");
+    // With other seeds of the sweep it lies elsewhere.
+    let elsewhere = (2..8).any(|seed| {
+        let out = format!("seed{seed}");
+        run(&folder, "s.toml", &out, &["--set", &format!("seed={seed}")]);
+        folder.column(&format!("{out}/jobs.csv"), "gpu_list")[3] != gpus[3]
+    });
+    assert!(elsewhere, "{gpus:?}");
+}
+
+#[test]
+fn what_cannot_be_is_refused_with_what_would_be_right() {
+    let folder = Folder::new(&[("s.toml", &sweep("s", &[TWO_LEAVES, APART]))]);
+    for (set, part) in [
+        ("job.b.placement=[3, 1, 2, 6]", "jobs `a` and `b` share GPUs: 1; 6 of 8 GPUs are free"),
+        ("job.b.placement=0-8", "`job.b.placement = \"0-8\"`: there is no GPU 8; cluster.gpus = 8"),
+        ("job.b.gpus=3", "the list names 4 GPUs, but the job has 3"),
+        ("cluster.gpus=4", "there is no GPU 7; cluster.gpus = 4, counted from 0"),
+        ("job.b.placement=pakced", "it must be one of packed, spread, random, rail, or a list of GPUs"),
+        ("job.b.placement=0,0", "GPU 0 is listed twice"),
+        ("job.c.gpus=3", "there is no job `c`; the jobs are a, b"),
+        ("job.a.gpsu=3", "did you mean `job.a.gpus`?"),
+        ("job.a.link_gbps=3", "`topology.link_gbps` is the same for all jobs; write it in [base]"),
+        ("job.a.workload.tp=2", "write `job.a.tp`"),
+        ("job.a.background=true", "only workloads of kind traffic or flows can be background"),
+        ("job.a.nccl.NCCL_P2P_DISABLE=1", "use cluster.nvlink_gbps = 0"),
+        ("job.a.ranks=3", "it must be at most job.a.gpus = 2"),
+        ("job.a.op=sum", "`job.a.op = sum`: it must be one of"),
+        ("transport.rto_us=x", "`transport.rto_us = x`"),
+    ] {
+        let ran = folder.run(&["plan", "s.toml", "--set", set]);
+        assert!(ran.code == 2 && ran.stderr.contains(part), "{set}: {} {}", ran.code, ran.stderr);
+    }
+    for (text, part) in [
+        (
+            "[[job]]\nname = \"a\"\nkind = \"traffic\"\npattern = \"ring\"\ngpus = 10\n",
+            "the jobs have 10 GPUs together (a has 10), 2 too many",
+        ),
+        ("[[job]]\nkind = \"traffic\"\n", "`job.name` is missing"),
+        ("[[job]]\nname = \"a b\"\n", "1 to 64 letters, digits, `-` and `_`"),
+        ("[[job]]\nname = \"a\"\n[[job]]\nname = \"a\"\n", "another [[job]] has this name"),
+        ("[[job]]\nname = \"a\"\ngpus = 2\n", "`job.a.kind` is missing; it is required"),
+        (
+            "[[job]]\nname = \"a\"\nkind = \"collective\"\nop = \"barrier\"\n",
+            "`job.a.gpus` is missing; say how many GPUs",
+        ),
+        ("base.job.gpus = 2\n", "jobs are [[job]] tables"),
+        ("job = 2\n", "write tables: [[job]]"),
+    ] {
+        let text = if text.starts_with('[') {
+            format!("name = \"s\"\n{TWO_LEAVES}{text}")
+        } else {
+            format!("name = \"s\"\n{text}")
+        };
+        folder.write("bad.toml", &text);
+        let ran = folder.run(&["plan", "bad.toml"]);
+        assert!(ran.code == 2 && ran.stderr.contains(part), "{text}: {} {}", ran.code, ran.stderr);
+    }
+}
+
+#[test]
+fn flow_files_and_programs_of_other_tools_are_jobs() {
+    let flows = "2\n0 1 3 100 50000 0\n1 0 3 100 60000 0.000001\n";
+    let goal = "num_ranks 2\nrank 0 {\ns: send 40000b to 1 tag 1\n}\nrank 1 {\nr: recv 40000b from 0 tag 1\n}\n";
+    let jobs = "[[job]]\nname = \"file\"\nkind = \"flows\"\npath = \"f.txt\"\nplacement = [6, 2]\n\
+                [[job]]\nname = \"goal\"\nkind = \"goal\"\npath = \"p.goal\"\n";
+    let folder = Folder::new(&[("f.txt", flows), ("p.goal", goal), ("s.toml", &sweep("s", &[TWO_LEAVES, jobs]))]);
+    run(&folder, "s.toml", "o", &[]);
+    assert_eq!(folder.column("o/flows.csv", "src"), ["6", "2", "0"]);
+    assert_eq!(folder.column("o/flows.csv", "dst"), ["2", "6", "1"]);
+    assert_eq!(folder.column("o/jobs.csv", "gpu_list"), ["6,2", "0-1"]);
+    assert_eq!(folder.column("o/jobs.csv", "bytes"), ["110000", "40000"]);
+}
