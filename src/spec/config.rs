@@ -240,7 +240,7 @@ impl Config {
             jobs: None,
             limits: self.limits.clone(),
             output: self.output,
-            cost: self.cost.clone(),
+            cost: self.cost,
             seed: job.seed,
             ecn_by_rate: self.ecn_by_rate.clone(),
             values: job.values.clone(),

@@ -80,7 +80,7 @@ pub fn hint(name: &str) -> String {
         known = below(section);
     }
     if known.is_empty() {
-        known = SECTIONS.iter().map(|(s, _)| *s).collect();
+        known = SECTIONS.iter().map(|(s, _)| *s).filter(|s| *s != "job").collect();
         return format!("the sections are {}", known.join(", "));
     }
     known.truncate(40);
