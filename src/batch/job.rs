@@ -87,7 +87,7 @@ pub fn job(
     notes: &mut Vec<String>,
 ) -> Result<Job, PrepareError> {
     let c = &program.communication;
-    let environments = environments(config, program)?;
+    let environments = environments(config, program, described)?;
     let env = environments.open();
     for name in env.without_effect() {
         notes.push(format!("workload.nccl.{name} changes nothing in this model"));
@@ -237,7 +237,7 @@ pub fn evaluated(
     described: Option<&Described>,
 ) -> Result<(Iteration, u64), PrepareError> {
     let TrainingSetup { model, layout, gpu, memory, .. } = TrainingSetup::new(config, training)?;
-    let environments = environments(config, program)?;
+    let environments = environments(config, program, described)?;
     let env = environments.held_to(program.communication.algorithm);
     let system = servers::system(config, net, &gpu, described);
     let cluster = cluster(program, training, &gpu, system, env, &mut Vec::new())?;
@@ -272,9 +272,17 @@ pub fn evaluated(
 }
 
 /// NCCL's settings: its variables, and the keys that stand for some of them.
-fn environments(config: &Config, program: &spec::ProgramSpec) -> Result<Environments, PrepareError> {
+fn environments(
+    config: &Config,
+    program: &spec::ProgramSpec,
+    described: Option<&Described>,
+) -> Result<Environments, PrepareError> {
     let c = &program.communication;
     let mut variables: BTreeMap<String, String> = c.nccl.clone();
+    if described.is_some_and(|d| d.server.simple_only) {
+        // What users write goes before what the machine's plugin would set.
+        variables.entry("NCCL_PROTO".to_string()).or_insert_with(|| "Simple".to_string());
+    }
     if let Some(protocol) = c.protocol {
         let name = match protocol {
             spec::ProtocolChoice::Ll => "LL",

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use crate::collective::nccl::{Hca, XmlError, host_bps, topology};
-use crate::collective::{Arch, CollectiveSystem, Cpu, Server, ServerInterconnect};
+use crate::collective::{Arch, CollectiveSystem, Cpu, Server, ServerInterconnect, measured_run};
 use crate::compute::Gpu;
 use crate::input;
 use crate::spec::{self, Config, KeyId, TopologyKind, WorkloadSection};
@@ -175,13 +175,20 @@ pub fn system(config: &Config, net: &Network, gpu: &Gpu, described: Option<&Desc
         transport_extra_ps: server.map_or(0, |s| s.transport_extra_ps),
         nvls: inside == ServerInterconnect::NvSwitch && server.map_or(arch >= Arch::Hopper, |s| s.nvls),
         in_network: reduces(config),
+        left_out_run: program(config).and_then(|p| measured_run(&p.communication.leave_out_run)),
+    }
+}
+
+fn program(config: &Config) -> Option<&spec::ProgramSpec> {
+    match &config.workload {
+        WorkloadSection::Program(program) => Some(program),
+        _ => None,
     }
 }
 
 /// Whether the network's switches reduce: where somebody asks for it, since few networks can.
 fn reduces(config: &Config) -> bool {
-    let WorkloadSection::Program(program) = &config.workload else { return false };
-    let c = &program.communication;
+    let Some(c) = program(config).map(|p| &p.communication) else { return false };
     let named = c.nccl.get("NCCL_ALGO").is_some_and(|a| a.to_ascii_lowercase().contains("collnet"));
     c.algorithm == spec::AlgorithmChoice::InNetwork || named
 }

@@ -139,6 +139,9 @@ pub struct ValidateArgs {
     /// One JSON object a line, one line a row
     #[arg(long)]
     pub json: bool,
+    /// Collectives by closed form alone, which takes a second
+    #[arg(long)]
+    pub closed_forms: bool,
     /// Writes the error of each class of experiments, as results state it, to FILE: of the suites training and collectives
     #[arg(long, value_name = "FILE", conflicts_with_all = ["suite", "folder", "json"])]
     pub write_classes: Option<PathBuf>,

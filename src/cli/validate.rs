@@ -32,8 +32,8 @@ pub fn execute(args: &ValidateArgs) -> Result<Exit, CliError> {
     };
     let mut all_within = true;
     for suite in chosen {
-        let rows = suite.rows(args.folder.as_deref()).map_err(CliError::bad_input)?;
-        let summaries = ErrorSummary::each(&rows, |used| suite.bound(used));
+        let rows = suite.rows(args.folder.as_deref(), args.closed_forms).map_err(CliError::bad_input)?;
+        let summaries = ErrorSummary::each(&rows, |row| suite.bound(row));
         all_within &= summaries.iter().all(ErrorSummary::within);
         let lines = match (args.json, args.markdown) {
             (true, _) => rows.iter().map(as_json).collect(),
@@ -49,7 +49,7 @@ pub fn execute(args: &ValidateArgs) -> Result<Exit, CliError> {
 fn write_classes(file: &Path) -> Result<Exit, CliError> {
     let mut rows = Vec::new();
     for suite in SUITES.iter().filter(|s| s.has_classes()) {
-        rows.extend(suite.rows(None).map_err(CliError::bad_input)?);
+        rows.extend(suite.rows(None, false).map_err(CliError::bad_input)?);
     }
     let errors = classes(&rows);
     std::fs::write(file, classes_toml(&errors)).map_err(|e| CliError::bad_input(anyhow!("{}: {e}", file.display())))?;
@@ -64,57 +64,84 @@ fn as_json(row: &ValidationRow) -> String {
 fn as_text(suite: &Suite, rows: &[ValidationRow], summaries: &[ErrorSummary]) -> Vec<String> {
     let mut out = vec![format!("{}: {}", suite.name, suite.about)];
     for summary in summaries {
-        let mut table = TextTable::new(["name", "unit", "measured", "simulated", "error", "note"]);
-        let own = |r: &&ValidationRow| r.table == summary.table && r.used == summary.used && r.unit == summary.unit;
-        for row in rows.iter().filter(own) {
-            table.row(vec![
+        let own: Vec<&ValidationRow> = rows.iter().filter(|r| summary.is_of(r)).collect();
+        let closed = own.iter().any(|r| r.closed_form.is_some());
+        let mut header = vec!["name", "unit", "measured", "simulated", "error"];
+        header.extend(["closed form", "difference"].into_iter().filter(|_| closed));
+        header.push("note");
+        let mut table = TextTable::new(header);
+        for row in own {
+            let or_none = |text: Option<String>| text.unwrap_or("none".to_string());
+            let mut cells = vec![
                 row.name.clone(),
                 row.unit.clone(),
                 number(row.measured),
-                row.simulated.map_or("none".to_string(), number),
-                row.rel_error.map_or("none".to_string(), percent),
-                row.note.clone(),
-            ]);
+                or_none(row.simulated.map(number)),
+                or_none(row.rel_error.map(percent)),
+            ];
+            if closed {
+                cells.extend([or_none(row.closed_form.map(number)), or_none(row.difference().map(signed))]);
+            }
+            cells.push(row.note.clone());
+            table.row(cells);
         }
         out.push(String::new());
-        out.push(format!("{}, {}", summary.table, summary.used.as_str()));
+        let of = [summary.table.as_str(), summary.used.as_str(), summary.group.as_str()];
+        out.push(of.into_iter().filter(|w| !w.is_empty()).collect::<Vec<_>>().join(", "));
         out.extend(table.lines());
     }
     out.push(String::new());
-    let mut table = TextTable::new(HEADER);
-    summaries.iter().for_each(|s| table.row(cells(s)));
+    let grouped = is_grouped(summaries);
+    let mut table = TextTable::new(header(grouped));
+    summaries.iter().for_each(|s| table.row(cells(s, grouped)));
     out.extend(table.lines());
     out.push(String::new());
     out
 }
 
-/// Columns of what tables come to.
-const HEADER: [&str; 11] =
-    ["table", "use", "unit", "n", "no result", "mean error", "bias", "90th", "worst", "worst row", "bound"];
+/// Whether tables have groups.
+fn is_grouped(summaries: &[ErrorSummary]) -> bool {
+    summaries.iter().any(|s| !s.group.is_empty())
+}
 
-fn cells(s: &ErrorSummary) -> Vec<String> {
+/// Columns of what tables come to.
+fn header(grouped: bool) -> Vec<&'static str> {
+    let mut header = vec!["table", "use"];
+    header.extend(grouped.then_some("of"));
+    header.extend(["unit", "n", "no result", "mean error", "bias", "90th", "worst", "worst row"]);
+    header.extend(grouped.then_some("from closed form"));
+    header.push("bound");
+    header
+}
+
+fn cells(s: &ErrorSummary, grouped: bool) -> Vec<String> {
     let (worst, name) = s.worst.clone().map_or(("none".to_string(), String::new()), |(e, name)| (signed(e), name));
     let verdict = if s.within() { "within" } else { "EXCEEDED" };
-    vec![
-        s.table.clone(),
-        s.used.as_str().to_string(),
+    let mut cells = vec![s.table.clone(), s.used.as_str().to_string()];
+    cells.extend(grouped.then(|| s.group.clone()));
+    cells.extend([
         s.unit.clone(),
-        s.counted.to_string(),
+        s.rows.to_string(),
         s.without_result.to_string(),
         percent(s.mean),
         signed(s.bias),
         percent(s.p90),
         worst,
         name,
-        s.bound.map_or("none".to_string(), |bound| format!("{} {verdict}", percent(bound))),
-    ]
+    ]);
+    cells.extend(grouped.then(|| s.difference.map_or(String::new(), percent)));
+    cells.push(s.bound.map_or("none".to_string(), |bound| format!("{} {verdict}", percent(bound))));
+    cells
 }
 
 /// The summary as the README shows it.
 fn as_markdown(summaries: &[ErrorSummary]) -> Vec<String> {
-    let row = |cells: &[String]| format!("| {} |", cells.join(" | "));
-    let mut out = vec![row(&HEADER.map(str::to_string)), row(&HEADER.map(|_| "---".to_string()))];
-    out.extend(summaries.iter().map(|s| row(&cells(s))));
+    let row = |cells: Vec<String>| format!("| {} |", cells.join(" | "));
+    let grouped = is_grouped(summaries);
+    let header = header(grouped);
+    let rule = header.iter().map(|_| "---".to_string()).collect();
+    let mut out = vec![row(header.iter().map(|h| h.to_string()).collect()), row(rule)];
+    out.extend(summaries.iter().map(|s| row(cells(s, grouped))));
     out
 }
 

@@ -35,16 +35,9 @@ impl Communicator<'_> {
     }
 
     /// Time of an operation, us, corrected by curves.
-    pub(super) fn corrected_us(
-        &self,
-        curves: &Curves,
-        op: CollectiveOp,
-        algorithm: Algorithm,
-        protocol: Protocol,
-        bytes: u64,
-    ) -> f64 {
+    fn corrected_us(&self, op: CollectiveOp, algorithm: Algorithm, protocol: Protocol, bytes: u64) -> f64 {
         let kind = CurveKind::new(op, algorithm, &self.at, self.system.arch);
-        let ratio = curves.ratio(&kind, self.at.nodes(), bytes);
+        let ratio = Curves::without(self.system.left_out_run).ratio(&kind, self.at.nodes(), bytes);
         self.links.time_us(op, algorithm, protocol, bytes) * ratio
     }
 
@@ -66,7 +59,7 @@ impl Communicator<'_> {
             return 0;
         }
         let (op, bytes) = if op == CollectiveOp::Barrier { (CollectiveOp::AllReduce, 1) } else { (op, bytes) };
-        (self.corrected_us(Curves::all(), op, algorithm, protocol, bytes) * 1e6) as u64
+        (self.corrected_us(op, algorithm, protocol, bytes) * 1e6) as u64
     }
 }
 

@@ -24,11 +24,10 @@ struct Curve {
 pub(super) struct Curves(Vec<Curve>);
 
 impl Curves {
-    /// From measured runs, without the point `left_out` (a run and a size).
-    pub(super) fn new(runs: &[ReferenceRun], left_out: Option<(&str, u64)>) -> Curves {
+    fn new<'a>(runs: impl Iterator<Item = &'a ReferenceRun>) -> Curves {
         let mut curves: Vec<Curve> = Vec::new();
-        for run in runs.iter().filter(|r| r.curve) {
-            for row in run.rows.iter().filter(|r| left_out != Some((&run.id, r.bytes))) {
+        for run in runs {
+            for row in &run.rows {
                 let (us, kind) = run.plain(row);
                 let point = (libm::log2(row.bytes as f64), libm::log(row.time_us / us));
                 let nodes = row.at.nodes();
@@ -41,10 +40,17 @@ impl Curves {
         Curves(curves)
     }
 
-    /// The curves of `assets/reference`.
-    pub(super) fn all() -> &'static Curves {
-        static ALL: OnceLock<Curves> = OnceLock::new();
-        ALL.get_or_init(|| Curves::new(reference::runs(), None))
+    /// The curves of `assets/reference`, without those of one run.
+    pub(super) fn without(left_out: Option<u16>) -> &'static Curves {
+        static ALL: OnceLock<Vec<Curves>> = OnceLock::new();
+        let all = ALL.get_or_init(|| {
+            let runs: Vec<&ReferenceRun> = reference::runs().iter().filter(|r| r.curve).collect();
+            let but = |out: Option<usize>| {
+                Curves::new(runs.iter().enumerate().filter(|(i, _)| Some(*i) != out).map(|(_, r)| *r))
+            };
+            std::iter::once(None).chain((0..runs.len()).map(Some)).map(but).collect()
+        });
+        &all[left_out.map_or(0, |run| usize::from(run) + 1)]
     }
 
     /// Measured over computed time. Of the curves of its group and reach the nearest counts: by algorithm, then GPU generation, then servers. The further the servers of the

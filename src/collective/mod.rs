@@ -14,13 +14,13 @@ mod reference;
 mod schedule;
 mod server;
 mod system;
-pub mod validation;
 
 pub use build::{ScheduleError, ScheduleOptions, Shape, build, known};
 pub use communicator::Communicator;
 pub use cost::{choose, cost_ps, cost_with_ps, intra_ps, send_ps};
 pub use idle::{IdleMachine, InsideLink, Overheads, latencies, message_overheads};
 pub use nccl::{Choice, Env, EnvError, Protocol};
+pub use reference::{measured_run, measured_runs};
 pub use schedule::{Schedule, Transfer};
 pub use server::{NoSuchServer, Server};
 pub use system::{Arch, CollectiveSystem, Cpu, MemberPlacement, ServerInterconnect};

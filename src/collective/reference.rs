@@ -1,6 +1,6 @@
-//! Measured collectives, as `assets/reference` holds them: runs of nccl-tests and single points, each with the machine it ran on.
+//! Measured collectives, as `assets/reference` holds them: runs of nccl-tests, each with the machine it ran on.
 //!
-//! Layer: collective. Reads; `curves` and `validation` use it.
+//! Layer: collective. Reads; `curves` uses it.
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
@@ -31,7 +31,6 @@ pub(super) struct ReferenceRun {
     pub system: CollectiveSystem,
     /// Part of the database.
     pub curve: bool,
-    pub note: String,
     /// Not what NCCL would choose.
     pub algorithm: Option<Algorithm>,
     pub rows: Vec<ReferenceRow>,
@@ -44,19 +43,6 @@ impl ReferenceRun {
     }
 }
 
-/// A single measured bandwidth.
-#[derive(Clone, Debug, Deserialize)]
-pub(super) struct ReferencePoint {
-    pub system: String,
-    pub nodes: u32,
-    pub ranks: u32,
-    pub collective: String,
-    pub algo: String,
-    pub size: String,
-    pub busbw_gbps: f64,
-    pub note: String,
-}
-
 #[derive(Deserialize)]
 struct RunEntry {
     server: String,
@@ -65,17 +51,12 @@ struct RunEntry {
     #[serde(default)]
     curve: bool,
     #[serde(default)]
-    note: String,
-    #[serde(default)]
     hierarchical: bool,
 }
 
 #[derive(Deserialize)]
 struct Systems {
-    calibration: Vec<String>,
     run: BTreeMap<String, RunEntry>,
-    point: BTreeMap<String, String>,
-    doubtful: BTreeMap<String, String>,
 }
 
 #[derive(Deserialize)]
@@ -140,7 +121,6 @@ pub(super) fn runs() -> &'static [ReferenceRun] {
                     id: row.run_id.clone(),
                     system: Server::preset(&entry.server).expect(ASSET).system(false),
                     curve: entry.curve,
-                    note: entry.note.clone(),
                     algorithm: entry.hierarchical.then_some(Algorithm::Hierarchical),
                     rows: Vec::new(),
                 });
@@ -156,22 +136,12 @@ pub(super) fn runs() -> &'static [ReferenceRun] {
     })
 }
 
-/// Whether `assets/nccl/calibration.toml` takes a figure from a row of that name.
-pub(super) fn is_calibration(row: &str) -> bool {
-    systems().calibration.iter().any(|c| c == row)
+/// Names of the runs that correct costs, in the order of the table that they are from.
+pub fn measured_runs() -> impl Iterator<Item = &'static str> {
+    runs().iter().filter(|r| r.curve).map(|r| r.id.as_str())
 }
 
-/// Why a row, by its name, is not a healthy machine's time; `None`: nothing is known against it.
-pub(super) fn doubt(row: &str) -> Option<&'static str> {
-    systems().doubtful.iter().find(|(start, _)| row.starts_with(start.as_str())).map(|(_, why)| why.as_str())
-}
-
-/// The single points.
-pub(super) fn points() -> Vec<ReferencePoint> {
-    csv(include_str!("../../assets/reference/nccl_point_values.csv"))
-}
-
-/// The server a point was measured on.
-pub(super) fn point_server(point: &ReferencePoint) -> &'static Server {
-    Server::preset(systems().point.get(&point.system).expect(ASSET)).expect(ASSET)
+/// The place of a run in [`measured_runs`].
+pub fn measured_run(name: &str) -> Option<u16> {
+    measured_runs().position(|id| id == name).map(|place| place as u16)
 }

@@ -29,6 +29,8 @@ pub struct Server {
     pub nic_of_gpu: Vec<u32>,
     /// What its NICs' transport adds to each pass through the network beyond NCCL's constants, which are for InfiniBand, ps.
     pub transport_extra_ps: u64,
+    /// Its network gives no order inside a message, so that NCCL is held to the Simple protocol there.
+    pub simple_only: bool,
     /// Its switches reduce.
     pub nvls: bool,
     /// Where the figures are from.
@@ -61,6 +63,8 @@ struct Entry {
     /// Left out: 0.
     #[serde(default)]
     transport_extra_ns: u64,
+    #[serde(default)]
+    simple_only: bool,
 }
 
 fn presets() -> &'static BTreeMap<String, Server> {
@@ -87,6 +91,7 @@ impl Entry {
             nic_of_gpu: self.nic_of_gpu.unwrap_or_else(|| (0..self.gpus).collect()),
             nvls: self.nvls,
             transport_extra_ps: self.transport_extra_ns * 1000,
+            simple_only: self.simple_only,
             source: self.source,
         }
     }
@@ -117,6 +122,7 @@ impl Server {
             transport_extra_ps: self.transport_extra_ps,
             nvls: self.nvls,
             in_network,
+            left_out_run: None,
         }
     }
 

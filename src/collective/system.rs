@@ -69,6 +69,8 @@ pub struct CollectiveSystem {
     pub nvls: bool,
     /// The network's switches reduce (SHARP).
     pub in_network: bool,
+    /// A measured run that costs take nothing from: its place in [`super::measured_runs`].
+    pub left_out_run: Option<u16>,
 }
 
 /// Where the members of a communicator are.

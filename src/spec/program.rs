@@ -134,6 +134,8 @@ pub struct Communication {
     /// Messages cost what makes a collective that is alone take as long as measured runs; else what the two keys above say, and nothing else.
     pub measured_overhead: bool,
     pub analytic: Analytic,
+    /// A measured run that costs of collectives take nothing from, by its name; empty: none is left out.
+    pub leave_out_run: String,
     /// The variables of `[base.workload.nccl]` that were written and that no key overrides, by their names.
     pub nccl: BTreeMap<String, String>,
 }
@@ -315,6 +317,10 @@ impl Communication {
             rendezvous_ps: ns(KeyId::RendezvousNs),
             measured_overhead: v.is(KeyId::CollectiveOverhead, "measured"),
             analytic: analytic(v.text(KeyId::Analytic))?,
+            leave_out_run: match v.text(KeyId::LeaveOutRun) {
+                "none" => String::new(),
+                run => run.to_string(),
+            },
             nccl: nccl.map(|(name, value)| (name.to_string(), value.to_string())).collect(),
         })
     }

@@ -5,26 +5,13 @@
 use super::row::ValidationRow;
 use crate::batch::closed_forms::ClosedFormError;
 use crate::validated::Use;
-use crate::{batch, collective, compute, memory};
-
-/// Sizes of at most this are shown but do not count.
-const SMALL: u64 = 1 << 20;
+use crate::{batch, compute, memory};
 
 pub(super) fn closed_forms() -> Result<Vec<ValidationRow>, ClosedFormError> {
     let row = |r: &batch::closed_forms::ClosedFormRow| {
         ValidationRow::new("closed-forms", r.table, Use::Checked, &r.name, r.unit, [r.formula, r.simulated], r.note)
     };
     Ok(batch::closed_forms::rows()?.iter().map(row).collect())
-}
-
-pub(super) fn collectives() -> Vec<ValidationRow> {
-    let row = |r: &collective::validation::CollectiveValidationRow| {
-        let table = if r.unit == "us" { "nccl_tests_sweeps" } else { "nccl_point_values" };
-        let row =
-            ValidationRow::new("collectives", table, Use::Fitted, &r.name, r.unit, [r.measured, r.simulated], &r.note);
-        ValidationRow { counts: r.bytes > SMALL, ..row }
-    };
-    collective::validation::rows().iter().map(row).collect()
 }
 
 /// Rows of `compute`; the unit tells the published table.

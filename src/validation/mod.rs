@@ -4,6 +4,7 @@
 //! What is no experiment, such as a single kernel, comes from the layer that predicts it. Prints nothing, fits nothing.
 
 mod classes;
+mod collectives;
 mod components;
 mod measured;
 mod row;

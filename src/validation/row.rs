@@ -23,9 +23,10 @@ pub struct ValidationRow {
     pub rel_error: Option<f64>,
     /// Why it is off, or what it was predicted from.
     pub note: String,
-    /// Whether the row counts for means and bounds.
-    #[serde(skip)]
-    pub counts: bool,
+    /// What means are of, beside table, use and unit: of a collective what carried it, and whether it is above 1 MiB. Empty elsewhere.
+    pub group: String,
+    /// Of a collective as packets, what its closed form says, in the row's unit.
+    pub closed_form: Option<f64>,
     /// The class of experiments to whose error it belongs: of times of a whole experiment.
     #[serde(skip)]
     pub class: Option<ExperimentClass>,
@@ -55,8 +56,19 @@ impl ValidationRow {
             simulated,
             rel_error,
             note,
-            counts: true,
+            group: String::new(),
+            closed_form: None,
             class: None,
         }
+    }
+
+    /// Whether means are over both.
+    pub(super) fn is_like(&self, other: &ValidationRow) -> bool {
+        (self.used, &self.table, &self.unit, &self.group) == (other.used, &other.table, &other.unit, &other.group)
+    }
+
+    /// How far packets are from the closed form, relative to it.
+    pub fn difference(&self) -> Option<f64> {
+        Some(self.simulated? / self.closed_form? - 1.0)
     }
 }

@@ -4,34 +4,54 @@
 
 use std::collections::HashMap;
 
+use super::measured::MeasuredRow;
 use super::row::ValidationRow;
 use super::tables::MeasuredTable;
 use crate::results::{ExperimentRecord, Status};
 use crate::session::{EngineChoice, Session, SessionError};
 use crate::validated::ExperimentClass;
 
-/// Runs a table's sweep and holds its results against what was measured. Results are the same on every engine, so it takes the CPU's.
+/// Records of a run of a table's sweep by `exp_id`.
+pub(super) type Records = HashMap<u64, ExperimentRecord>;
+
+/// Runs a table's sweep with keys set as `--set` does. Results are the same on every engine, so it takes the CPU's.
 ///
 /// # Errors
 /// What a run of the sweep would be refused for.
-pub(super) fn rows(suite: &'static str, table: &MeasuredTable) -> Result<Vec<ValidationRow>, SessionError> {
-    let mut records: HashMap<u64, ExperimentRecord> = HashMap::new();
-    for result in Session::new(EngineChoice::Cpu).run(&table.sweep)? {
+pub(super) fn records(table: &MeasuredTable, set: &[String]) -> Result<Records, SessionError> {
+    let session = set.iter().fold(Session::new(EngineChoice::Cpu), |session, key| session.set(key));
+    let mut records = Records::new();
+    for result in session.run(&table.sweep)? {
         let record = result?.record;
         records.insert(record.exp_id, record);
     }
-    let row = |r: &super::MeasuredRow| {
-        let record = &records[&r.experiment];
-        let simulated = r.unit.of(record).unwrap_or(f64::NAN);
-        let refused = (record.status != Status::Ok).then(|| format!("{}: {}", record.status.as_str(), record.error));
-        let note: Vec<String> =
-            [refused.unwrap_or_default(), r.note.clone()].into_iter().filter(|n| !n.is_empty()).collect();
-        let values = [r.value, simulated];
-        let row = ValidationRow::new(suite, &table.name, r.used, &r.name, r.unit.as_str(), values, &note.join("; "));
-        // The n-th of a whole sweep has the id n.
-        let config = table.sweep.config(&table.sweep.experiments[r.experiment as usize]);
-        let class = config.ok().and_then(|c| ExperimentClass::of(&c)).filter(|_| r.unit.time_error(1.0, 1.0).is_some());
-        ValidationRow { class, ..row }
-    };
-    Ok(table.rows.iter().map(row).collect())
+    Ok(records)
+}
+
+/// The class of a row's experiment, if the row is of its time.
+pub(super) fn class(table: &MeasuredTable, row: &MeasuredRow) -> Option<ExperimentClass> {
+    row.unit.time_error(1.0, 1.0)?;
+    // The n-th of a whole sweep has the id n.
+    let experiment = &table.sweep.experiments[row.experiment as usize];
+    table.sweep.config(experiment).ok().and_then(|config| ExperimentClass::of(&config))
+}
+
+/// A measured row beside what a run says.
+pub(super) fn row(suite: &'static str, table: &str, r: &MeasuredRow, records: &Records) -> ValidationRow {
+    let record = &records[&r.experiment];
+    let simulated = r.unit.of(record).unwrap_or(f64::NAN);
+    let refused = (record.status != Status::Ok).then(|| format!("{}: {}", record.status.as_str(), record.error));
+    let note: Vec<String> =
+        [refused.unwrap_or_default(), r.note.clone()].into_iter().filter(|n| !n.is_empty()).collect();
+    ValidationRow::new(suite, table, r.used, &r.name, r.unit.as_str(), [r.value, simulated], &note.join("; "))
+}
+
+/// Rows of a table.
+///
+/// # Errors
+/// As [`records`].
+pub(super) fn rows(suite: &'static str, table: &MeasuredTable) -> Result<Vec<ValidationRow>, SessionError> {
+    let records = records(table, &[])?;
+    let one = |r: &MeasuredRow| ValidationRow { class: class(table, r), ..row(suite, &table.name, r, &records) };
+    Ok(table.rows.iter().map(one).collect())
 }

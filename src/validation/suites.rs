@@ -4,6 +4,7 @@
 
 use std::path::Path;
 
+use super::collectives;
 use super::components;
 use super::row::ValidationRow;
 use super::run;
@@ -27,6 +28,8 @@ enum Parts {
     None,
     /// Sweep files with measured values, in the folder of the suite's name.
     Sweeps,
+    /// The same, as packets and by closed form.
+    Collectives,
     /// What is no experiment.
     Components(fn() -> Result<Vec<ValidationRow>, ClosedFormError>),
 }
@@ -76,9 +79,9 @@ pub static SUITES: [Suite; 7] = [
     },
     Suite {
         name: "collectives",
-        about: "collective operations against runs of nccl-tests, above 1 MiB",
+        about: "collective operations against runs of nccl-tests, as packets and by closed form",
         bounds: [0.08, 0.08],
-        parts: Parts::Components(|| Ok(components::collectives())),
+        parts: Parts::Collectives,
     },
     Suite {
         name: "training",
@@ -102,27 +105,28 @@ impl Suite {
 
     /// Whether its rows are whole experiments, whose times have a class.
     pub fn has_classes(&self) -> bool {
-        matches!(self.parts, Parts::Sweeps)
+        matches!(self.parts, Parts::Sweeps | Parts::Collectives)
     }
 
-    /// What the mean absolute error of a table's rows of a use may be; `None`: doubtful rows bind nobody.
-    pub fn bound(&self, used: Use) -> Option<f64> {
-        match used {
-            Use::Fitted => Some(self.bounds[0]),
-            Use::Checked => Some(self.bounds[1]),
-            Use::Doubtful => None,
+    /// What the mean absolute error of rows like this one may be; `None`: doubtful rows, and predictions without their own run, bind nobody.
+    pub fn bound(&self, row: &ValidationRow) -> Option<f64> {
+        match (row.used, &self.parts) {
+            (Use::Doubtful, _) => None,
+            (_, Parts::Collectives) => collectives::bound(&row.group),
+            (Use::Fitted, _) => Some(self.bounds[0]),
+            (Use::Checked, _) => Some(self.bounds[1]),
         }
     }
 
-    /// Its rows, by table. Sweeps are the program's own, or those of `folder/NAME`.
+    /// Its rows, by table. Sweeps are the program's own, or those of `folder/NAME`. Of collectives `closed_forms` alone are much faster.
     ///
     /// # Errors
     /// There is no such suite, or its sweeps cannot be run.
-    pub fn rows(&self, folder: Option<&Path>) -> Result<Vec<ValidationRow>, SuiteError> {
+    pub fn rows(&self, folder: Option<&Path>, closed_forms: bool) -> Result<Vec<ValidationRow>, SuiteError> {
         match &self.parts {
             Parts::None => Err(SuiteError::Missing { name: self.name, about: self.about }),
             Parts::Components(rows) => Ok(rows()?),
-            Parts::Sweeps => {
+            Parts::Sweeps | Parts::Collectives => {
                 let tables = tables::tables(self.name, folder)?;
                 if let (true, Some(folder)) = (tables.is_empty(), folder) {
                     let file = folder.join(self.name).display().to_string();
@@ -130,7 +134,11 @@ impl Suite {
                 }
                 let mut rows = Vec::new();
                 for table in &tables {
-                    rows.extend(run::rows(self.name, table).map_err(|e| SuiteError::Session(Box::new(e)))?);
+                    let of_table = match self.parts {
+                        Parts::Collectives => collectives::rows(self.name, table, closed_forms),
+                        _ => run::rows(self.name, table),
+                    };
+                    rows.extend(of_table.map_err(|e| SuiteError::Session(Box::new(e)))?);
                 }
                 Ok(rows)
             }

@@ -5,15 +5,16 @@
 use super::row::ValidationRow;
 use crate::validated::{Use, nearest_rank_90};
 
-/// Errors of the rows of one table, one use and one unit. Errors are relative; 0.05 is 5 %.
+/// Errors of the rows of one table, one use, one group and one unit. Errors are relative; 0.05 is 5 %.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ErrorSummary {
     pub table: String,
     pub used: Use,
     pub unit: String,
-    /// Rows, rows that count, and those of them without a result.
+    /// See [`ValidationRow::group`].
+    pub group: String,
+    /// Rows, and those of them without a result.
     pub rows: usize,
-    pub counted: usize,
     pub without_result: usize,
     /// Mean of the absolute errors, and of the errors: above 0, too large.
     pub mean: f64,
@@ -22,50 +23,54 @@ pub struct ErrorSummary {
     pub p90: f64,
     /// Error and name of the row that is furthest off.
     pub worst: Option<(f64, String)>,
+    /// Of packets, the mean absolute difference from closed forms, relative to these.
+    pub difference: Option<f64>,
     /// `None`: there is none.
     pub bound: Option<f64>,
 }
 
 impl ErrorSummary {
-    /// PRECONDITION: the rows are of one table, use and unit; there is at least one.
+    /// PRECONDITION: the rows are of one kind; there is at least one.
     fn of(rows: &[&ValidationRow], bound: Option<f64>) -> ErrorSummary {
-        let counted: Vec<&&ValidationRow> = rows.iter().filter(|r| r.counts).collect();
-        let errors: Vec<(f64, &str)> = counted.iter().filter_map(|r| Some((r.rel_error?, r.name.as_str()))).collect();
+        let errors: Vec<(f64, &str)> = rows.iter().filter_map(|r| Some((r.rel_error?, r.name.as_str()))).collect();
         let mut sizes: Vec<f64> = errors.iter().map(|e| e.0.abs()).collect();
         sizes.sort_by(f64::total_cmp);
-        let mean = |sum: f64| if errors.is_empty() { 0.0 } else { sum / errors.len() as f64 };
+        let mean =
+            |values: &[f64]| if values.is_empty() { 0.0 } else { values.iter().sum::<f64>() / values.len() as f64 };
         let worst = errors.iter().max_by(|a, b| a.0.abs().total_cmp(&b.0.abs()));
+        let differences: Vec<f64> = rows.iter().filter_map(|r| r.difference()).map(f64::abs).collect();
         ErrorSummary {
             table: rows[0].table.clone(),
             used: rows[0].used,
             unit: rows[0].unit.clone(),
+            group: rows[0].group.clone(),
             rows: rows.len(),
-            counted: counted.len(),
-            without_result: counted.len() - errors.len(),
-            mean: mean(sizes.iter().sum()),
-            bias: mean(errors.iter().map(|e| e.0).sum()),
+            without_result: rows.len() - errors.len(),
+            mean: mean(&sizes),
+            bias: mean(&errors.iter().map(|e| e.0).collect::<Vec<_>>()),
             p90: nearest_rank_90(&sizes),
             worst: worst.map(|(error, name)| (*error, name.to_string())),
+            difference: (!differences.is_empty()).then(|| mean(&differences)),
             bound,
         }
     }
 
-    /// One for each table, use and unit, in the order in which they first appear, fitted ones first. `bound` says what the mean of such rows may be.
-    pub fn each(rows: &[ValidationRow], bound: impl Fn(Use) -> Option<f64>) -> Vec<ErrorSummary> {
-        let mut kinds: Vec<(Use, &str, &str)> = Vec::new();
+    /// One for each table, use, group and unit, in the order in which they first appear, fitted ones first. `bound` says what the mean of such rows may be.
+    pub fn each(rows: &[ValidationRow], bound: impl Fn(&ValidationRow) -> Option<f64>) -> Vec<ErrorSummary> {
+        let mut kinds: Vec<Vec<&ValidationRow>> = Vec::new();
         for row in rows {
-            let kind = (row.used, row.table.as_str(), row.unit.as_str());
-            if !kinds.contains(&kind) {
-                kinds.push(kind);
+            match kinds.iter_mut().find(|of| of[0].is_like(row)) {
+                Some(of) => of.push(row),
+                None => kinds.push(vec![row]),
             }
         }
-        kinds.sort_by_key(|k| k.0);
-        let of = |&(used, table, unit): &(Use, &str, &str)| {
-            let own: Vec<&ValidationRow> =
-                rows.iter().filter(|r| r.used == used && r.table == table && r.unit == unit).collect();
-            ErrorSummary::of(&own, bound(used))
-        };
-        kinds.iter().map(of).collect()
+        kinds.sort_by_key(|of| of[0].used);
+        kinds.iter().map(|of| ErrorSummary::of(of, bound(of[0]))).collect()
+    }
+
+    /// Whether a row is one of those that it is of.
+    pub fn is_of(&self, row: &ValidationRow) -> bool {
+        (self.used, &self.table, &self.unit, &self.group) == (row.used, &row.table, &row.unit, &row.group)
     }
 
     /// A row without a number to compare is a miss, never a pass.
@@ -83,8 +88,12 @@ mod tests {
     }
 
     #[test]
-    fn means_are_per_table_and_use_and_over_rows_that_count() {
-        let small = ValidationRow { counts: false, ..row("a", Use::Fitted, "small", [10.0, 20.0]) };
+    fn means_are_per_table_use_and_group() {
+        let small = ValidationRow {
+            group: "small".to_string(),
+            closed_form: Some(16.0),
+            ..row("a", Use::Fitted, "small", [10.0, 20.0])
+        };
         let rows = [
             row("a", Use::Checked, "zero", [10.0, 9.0]),
             row("a", Use::Fitted, "one", [100.0, 102.0]),
@@ -93,9 +102,16 @@ mod tests {
             small,
         ];
         let s = ErrorSummary::each(&rows, |_| Some(0.05));
-        let kinds: Vec<(&str, Use, usize, usize)> =
-            s.iter().map(|s| (s.table.as_str(), s.used, s.rows, s.counted)).collect();
-        assert_eq!(kinds, [("a", Use::Fitted, 3, 2), ("b", Use::Fitted, 1, 1), ("a", Use::Checked, 1, 1)]);
+        let kinds: Vec<(&str, Use, usize, &str)> =
+            s.iter().map(|s| (s.table.as_str(), s.used, s.rows, s.group.as_str())).collect();
+        let expected = [
+            ("a", Use::Fitted, 2, ""),
+            ("b", Use::Fitted, 1, ""),
+            ("a", Use::Fitted, 1, "small"),
+            ("a", Use::Checked, 1, ""),
+        ];
+        assert_eq!(kinds, expected);
+        assert_eq!((s[0].difference, s[2].difference), (None, Some(0.25)));
         assert!((s[0].mean - 0.03).abs() < 1e-12 && (s[0].bias + 0.01).abs() < 1e-12 && s[0].within());
         assert_eq!((s[0].p90, s[0].worst.clone()), (0.04, Some((-0.04, "three".to_string()))));
         assert!((s[1].mean - 0.25).abs() < 1e-12 && !s[1].within());

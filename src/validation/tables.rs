@@ -41,6 +41,20 @@ macro_rules! embedded {
 }
 
 const EMBEDDED: &[(&str, &str, &str, &str)] = embedded![
+    "collectives" "a100-1",
+    "collectives" "aws-p4de-2",
+    "collectives" "aws-p5-1",
+    "collectives" "aws-p5-2",
+    "collectives" "aws-p5-2-k8s",
+    "collectives" "aws-p5-2-large",
+    "collectives" "doubtful-points",
+    "collectives" "gb200-1-rack",
+    "collectives" "gb200-20-racks",
+    "collectives" "gke-2",
+    "collectives" "mscclpp-a100",
+    "collectives" "rtx6000d-16",
+    "collectives" "rtx6000d-16-large",
+    "collectives" "single-points",
     "training" "megatron-a100-2021",
     "training" "megatron-a100-2022",
     "training" "megatron-core-h100",

@@ -492,7 +492,9 @@ impl Lowerer<'_> {
             let (post, arrival) = if src == dst {
                 self.through_gate(src, own, send.bytes, alone(u64::MAX, self.on.local_ps), overhead)
             } else {
+                let inside = self.on.intra.filter(|_| self.on.servers[src as usize] == self.on.servers[dst as usize]);
                 match (self.on.analytic_p2p)(send.dim) {
+                    Some(_) if let Some(way) = inside => self.through_gate(src, own, send.bytes, way, overhead),
                     Some((rate, latency)) => self.through_gate(src, own, send.bytes, alone(rate, latency), overhead),
                     None => self.transfer(comm, src, dst, 0, send.bytes, overhead),
                 }

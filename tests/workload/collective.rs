@@ -4,8 +4,10 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
 use hyperfold::collective::{
-    Algorithm, CollectiveOp, Env, MemberPlacement, Schedule, ScheduleOptions, Server, Shape, build, cost_ps, validation,
+    Algorithm, CollectiveOp, CollectiveSystem, Env, MemberPlacement, Schedule, ScheduleOptions, Server, Shape, build,
+    cost_ps, measured_run, measured_runs,
 };
+use hyperfold::spec::{self, KeyId};
 
 const MB: u64 = 1 << 20;
 
@@ -228,9 +230,17 @@ fn more_of_a_machine_is_never_slower() {
 }
 
 #[test]
-fn validation_rows_are_whole() {
-    let rows = validation::rows();
-    assert!(rows.len() >= 200 && rows.iter().all(|r| r.measured > 0.0 && r.simulated > 0.0 && r.simulated.is_finite()));
-    let names: std::collections::BTreeSet<&str> = rows.iter().map(|r| r.name.as_str()).collect();
-    assert_eq!(names.len(), rows.len(), "row names are unique");
+fn every_measured_run_can_be_left_out() {
+    let accepted = spec::key(KeyId::LeaveOutRun).accepts();
+    let runs: Vec<&str> = measured_runs().collect();
+    assert!(runs.iter().all(|run| accepted.contains(&format!("\"{run}\""))), "{accepted} of {runs:?}");
+    assert_eq!(accepted.matches('"').count() / 2, runs.len() + 1, "{accepted} are none and {runs:?}");
+    let server = Server::preset("aws-p5").unwrap().system(false);
+    let (at, env) = (MemberPlacement::alone(16, 8), Env::default());
+    let cost = |left_out_run| {
+        let system = CollectiveSystem { left_out_run, ..server };
+        cost_ps(CollectiveOp::AllReduce, 64 << 20, &at, &system, &env)
+    };
+    assert_ne!(cost(None), cost(measured_run("aws_p5_2n")));
+    assert_eq!(cost(None), cost(measured_run("gke_gib_2n")), "a run of all-gathers says nothing of all-reduces");
 }

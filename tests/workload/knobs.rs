@@ -171,6 +171,7 @@ const KNOBS: &[Knob] = &[
     ("workload.work_queue_latency_ns", "all-reduce", &[], "2000"),
     ("workload.collective_overhead", "all-reduce", &[], "measured"),
     ("workload.collective_overhead", "dense", &[], "measured"),
+    ("workload.leave_out_run", "all-reduce", &["workload.analytic=all"], "aws_p5_2n"),
     ("workload.rendezvous_ns", "all-reduce", &[], "3000"),
     ("workload.nccl.NCCL_ALGO", "large", &["workload.nccl.NCCL_ALGO=Ring"], "Tree"),
     ("workload.nccl.NCCL_PROTO", "all-reduce", &["workload.nccl.NCCL_PROTO=Simple"], "LL"),

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use crate::support::program::{Folder, hyperfold};
-use hyperfold::validated::{ClassErrors, WorkloadClass};
-use hyperfold::validation::{SUITES, classes};
+use hyperfold::validated::{ClassError, ClassErrors, NetworkClass};
+use hyperfold::validation::{SUITES, ValidationRow, classes};
 
 fn tables(suite: &str) -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("experiments/validation").join(suite);
@@ -80,10 +80,74 @@ fn run_and_validate_say_the_same_of_training() {
     both_ways("training");
 }
 
+/// Collectives up to a size that tests have time for.
+const LARGEST: u64 = 4 << 20;
+
+/// A table as `FOLDER/collectives` has it, only with what is small enough.
+fn small(folder: &Folder, name: &str) {
+    let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("experiments/validation/collectives").join(name);
+    let sweep = fs::read_to_string(from.with_extension("toml")).unwrap();
+    let (head, axis) = sweep.split_once("\"workload.bytes\" = [").expect("an axis of bytes");
+    let sizes: Vec<&str> = axis.trim().trim_end_matches(']').split(", ").collect();
+    let n = sizes.iter().filter(|b| b.parse::<u64>().unwrap() <= LARGEST).count();
+    let to = folder.path().join("collectives").join(name);
+    fs::create_dir_all(to.parent().unwrap()).unwrap();
+    fs::write(to.with_extension("toml"), format!("{head}\"workload.bytes\" = [{}]\n", sizes[..n].join(", "))).unwrap();
+    let rows = fs::read_to_string(from.with_extension("csv")).unwrap();
+    let lines = rows.lines().filter(|l| l.split(',').next().unwrap().parse::<usize>().is_ok_and(|id| id < n));
+    let text: Vec<&str> = rows.lines().take(2).chain(lines).collect();
+    fs::write(to.with_extension("csv"), text.join("\n") + "\n").unwrap();
+}
+
+#[test]
+fn run_and_validate_say_the_same_of_collectives() {
+    let folder = Folder::new(&[]);
+    ["aws-p4de-2", "gke-2", "a100-1"].iter().for_each(|name| small(&folder, name));
+    let tables = folder.path().display().to_string();
+    let printed = hyperfold(folder.path(), &["validate", "collectives", "--folder", &tables, "--json"]).stdout;
+    let rows: Vec<(Value, Option<f64>)> =
+        printed.lines().map(|l| (serde_json::from_str(l).unwrap(), simulated(l))).collect();
+    let mut compared = 0;
+    for (name, run_name) in [("aws-p4de-2", ""), ("gke-2", "gke_gib_2n"), ("a100-1", "stas_a100_1n")] {
+        for (carried, analytic) in [("packets", "intra"), ("closed form", "all")] {
+            for left_out in [false, true].into_iter().filter(|out| !out || !run_name.is_empty()) {
+                let out = format!("{name}-{analytic}-{left_out}");
+                let set = [
+                    format!("workload.analytic={analytic}"),
+                    format!("workload.leave_out_run={}", if left_out { run_name } else { "none" }),
+                ];
+                let sweep = format!("collectives/{name}.toml");
+                let args = ["run", &sweep, "--set", &set[0], "--set", &set[1], "--out", &out, "--quiet"];
+                assert_eq!(hyperfold(folder.path(), &args).code, 0);
+                let times = folder.column(&format!("{out}/results.csv"), "iteration_time_ns");
+                let group = if left_out { format!("{carried}, without its run, ") } else { format!("{carried}, ") };
+                let of_group = |r: &&(Value, Option<f64>)| {
+                    let of = r.0["group"].as_str().unwrap();
+                    let size = of.strip_prefix(group.as_str());
+                    r.0["table"] == name && size.is_some_and(|s| ["up to 1 MiB", "above 1 MiB"].contains(&s))
+                };
+                let mut found: Vec<f64> = rows.iter().filter(of_group).filter_map(|r| r.1).collect();
+                // What stays inside a server is no packet.
+                if name == "a100-1" && carried == "packets" {
+                    assert!(found.is_empty());
+                    continue;
+                }
+                let mut expected: Vec<f64> = times.iter().map(|t| t.parse::<f64>().unwrap() / 1e3).collect();
+                found.sort_by(f64::total_cmp);
+                expected.sort_by(f64::total_cmp);
+                assert_eq!(found, expected, "{name}, {group}");
+                compared += found.len();
+            }
+        }
+    }
+    assert!(compared > 100, "{compared} rows");
+}
+
 /// The summaries of `validate SUITE --markdown`, without their header.
 fn summaries(suite: &str) -> Vec<String> {
     let folder = Folder::new(&[]);
-    let printed = hyperfold(folder.path(), &["validate", suite, "--markdown"]).stdout;
+    // Of collectives what takes a second: `validate collectives` prints all.
+    let printed = hyperfold(folder.path(), &["validate", suite, "--markdown", "--closed-forms"]).stdout;
     printed.lines().filter(|l| l.starts_with("| ")).skip(2).map(str::to_string).collect()
 }
 
@@ -91,8 +155,8 @@ fn summaries(suite: &str) -> Vec<String> {
 fn the_pages_state_the_errors_that_validate_prints() {
     let fidelity =
         fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/explanation/fidelity.md")).unwrap();
-    let lines = summaries("training");
-    assert!(!lines.is_empty());
+    let lines: Vec<String> = ["training", "collectives"].into_iter().flat_map(summaries).collect();
+    assert!(lines.len() > 20);
     for line in lines {
         assert!(
             fidelity.contains(&line),
@@ -101,20 +165,20 @@ fn the_pages_state_the_errors_that_validate_prints() {
     }
 }
 
-/// Classes of the asset whose workload is `workload`, as text.
-fn asset_classes(workload: WorkloadClass) -> Vec<String> {
-    let built_in = &ClassErrors::built_in().classes;
-    built_in.iter().filter(|c| c.class.workload == workload).map(|c| format!("{c:?}")).collect()
+/// Classes as text: those of training, and of collectives those by closed form.
+fn of_closed_forms(errors: &ClassErrors) -> Vec<String> {
+    let cheap = |c: &&ClassError| c.class.network == NetworkClass::ClosedForm;
+    errors.classes.iter().filter(cheap).map(|c| format!("{c:?}")).collect()
 }
 
 #[test]
 fn results_state_the_errors_that_validate_computes() {
-    let suite = SUITES.iter().find(|s| s.name == "training").unwrap();
-    let computed = classes(&suite.rows(None).unwrap());
-    let computed: Vec<String> = computed.classes.iter().map(|c| format!("{c:?}")).collect();
-    assert!(!computed.is_empty());
+    let rows: Vec<ValidationRow> =
+        SUITES.iter().filter(|s| s.has_classes()).flat_map(|s| s.rows(None, true).unwrap()).collect();
+    let computed = of_closed_forms(&classes(&rows));
+    assert!(computed.len() > 20);
     assert_eq!(
-        asset_classes(WorkloadClass::Training),
+        of_closed_forms(ClassErrors::built_in()),
         computed,
         "write it anew: hyperfold validate --write-classes assets/validation/classes.toml"
     );

@@ -192,6 +192,7 @@ fn assemble(mut found: Found) -> Result<NcclTopology, XmlError> {
     // The file's PCIe rates are what NCCL counts, three quarters of the data sheet's.
     let inside_bps = if inside == ServerInterconnect::Pcie { pci / 3 * 4 } else { first.nvlinks as u64 * per_link };
     let server = Server {
+        simple_only: false,
         arch,
         inside,
         cpu: found.cpu.unwrap_or(Cpu::Other),

@@ -1,0 +1,100 @@
+//! Tables of collectives: run as packets and by closed form, and once more without what their own run says.
+//!
+//! Layer: validation.
+
+use super::measured::MeasuredRow;
+use super::row::ValidationRow;
+use super::run::{Records, class, records, row};
+use super::tables::MeasuredTable;
+use crate::collective::measured_run;
+use crate::session::SessionError;
+use crate::validated::{ExperimentClass, NetworkClass, SizeClass, Use};
+
+const PACKETS: &str = "packets";
+const CLOSED_FORM: &str = "closed form";
+/// Of predictions that take nothing from their own run.
+const WITHOUT: &str = "without its run";
+const SMALL: &str = "up to 1 MiB";
+const LARGE: &str = "above 1 MiB";
+
+/// What the mean absolute error of a group may be.
+pub(super) fn bound(group: &str) -> Option<f64> {
+    let is = |word: &str| group.contains(word);
+    match (is(WITHOUT), is(PACKETS), is(SMALL)) {
+        (true, ..) => None,
+        (false, true, true) => Some(0.25),
+        (false, true, false) => Some(0.10),
+        (false, false, true) => Some(0.15),
+        (false, false, false) => Some(0.08),
+    }
+}
+
+/// A run of a table's sweep, and what of it becomes rows.
+struct TableRun<'a> {
+    suite: &'static str,
+    table: &'a MeasuredTable,
+    /// Class of each measured row's experiment as the sweep has it.
+    classes: &'a [Option<ExperimentClass>],
+    /// The measured run that costs take nothing from.
+    without: Option<&'a str>,
+}
+
+/// Rows of a table. What crosses the network as packets has two, one of them by closed form; where costs are corrected by the table's own run, both again without it.
+///
+/// # Errors
+/// What a run of the sweep would be refused for.
+pub(super) fn rows(
+    suite: &'static str,
+    table: &MeasuredTable,
+    closed_forms: bool,
+) -> Result<Vec<ValidationRow>, SessionError> {
+    let classes: Vec<Option<ExperimentClass>> = table.rows.iter().map(|r| class(table, r)).collect();
+    let own = table.rows.iter().find(|r| r.used == Use::Fitted && measured_run(&r.source).is_some());
+    let mut rows = Vec::new();
+    for without in std::iter::once(None).chain(own.map(|r| Some(r.source.as_str()))) {
+        TableRun { suite, table, classes: &classes, without }.rows(closed_forms, &mut rows)?;
+    }
+    Ok(rows)
+}
+
+impl TableRun<'_> {
+    fn rows(&self, closed_forms: bool, rows: &mut Vec<ValidationRow>) -> Result<(), SessionError> {
+        let left_out: Vec<String> = self.without.iter().map(|run| format!("workload.leave_out_run={run}")).collect();
+        let closed = records(self.table, &[left_out.clone(), vec!["workload.analytic=all".to_string()]].concat())?;
+        let crosses =
+            |class: &Option<ExperimentClass>| class.as_ref().is_some_and(|c| c.network == NetworkClass::Packets);
+        if !closed_forms && self.classes.iter().any(crosses) {
+            let packets = records(self.table, &left_out)?;
+            for (r, class) in self.table.rows.iter().zip(self.classes).filter(|(_, class)| crosses(class)) {
+                let closed_form = r.unit.of(&closed[&r.experiment]);
+                let row = self.row(r, class, NetworkClass::Packets, &packets);
+                rows.push(ValidationRow { closed_form, ..row });
+            }
+        }
+        let of_closed = |(r, class)| self.row(r, class, NetworkClass::ClosedForm, &closed);
+        rows.extend(self.table.rows.iter().zip(self.classes).map(of_closed));
+        Ok(())
+    }
+
+    fn row(
+        &self,
+        r: &MeasuredRow,
+        class: &Option<ExperimentClass>,
+        network: NetworkClass,
+        records: &Records,
+    ) -> ValidationRow {
+        let size = class.as_ref().map(|c| match c.size {
+            SizeClass::ServerSmall | SizeClass::ClusterSmall => SMALL,
+            _ => LARGE,
+        });
+        let carried = if network == NetworkClass::Packets { PACKETS } else { CLOSED_FORM };
+        let words = [Some(carried), self.without.map(|_| WITHOUT), size];
+        // What a class is off by is what it would be off by elsewhere.
+        let predicted = self.without.is_some() || r.used != Use::Fitted || measured_run(&r.source).is_none();
+        ValidationRow {
+            group: words.into_iter().flatten().collect::<Vec<_>>().join(", "),
+            class: class.clone().filter(|_| predicted).map(|class| ExperimentClass { network, ..class }),
+            ..row(self.suite, &self.table.name, r, records)
+        }
+    }
+}
