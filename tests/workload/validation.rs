@@ -140,7 +140,7 @@ fn run_and_validate_say_the_same_of_collectives() {
             }
         }
     }
-    assert!(compared > 100, "{compared} rows");
+    assert!(compared > 90, "{compared} rows");
 }
 
 /// The summaries of `validate SUITE --markdown`, without their header.
