@@ -70,25 +70,42 @@ impl Files {
     }
 }
 
-/// The regular files of a folder, or those beside `path` whose names begin as it does, in order of their names.
+/// How deep traces may lie below the folder that is named.
+const MOST_SUBFOLDERS: usize = 4;
+
+/// The regular files of a folder, or where it has none itself, traces (`.et`) in its subfolders; or those beside `path` whose names begin as it does. In
+/// order of their names.
 fn members(path: &Path) -> std::io::Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    collect(path, 0, &mut found)?;
+    if found.is_empty() {
+        return Err(std::io::Error::new(std::io::ErrorKind::NotFound, "no file there, and none whose name begins so"));
+    }
+    Ok(found)
+}
+
+fn collect(path: &Path, depth: usize, found: &mut Vec<PathBuf>) -> std::io::Result<()> {
     let (folder, prefix) = if input::is_folder(path) {
         (path, None)
     } else {
         (path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new(".")), path.file_name())
     };
-    let mut found = Vec::new();
-    for entry in input::entries(folder)? {
+    let (before, entries) = (found.len(), input::entries(folder)?);
+    for entry in &entries {
         let name = entry.file_name().unwrap_or_default();
         let begins = prefix.is_none_or(|p| name.as_encoded_bytes().starts_with(p.as_encoded_bytes()));
-        if begins && std::fs::metadata(&entry)?.is_file() {
-            found.push(entry);
+        let is_trace = || entry.extension().is_some_and(|e| e == "et");
+        if begins && (depth == 0 || is_trace()) && std::fs::metadata(entry)?.is_file() {
+            found.push(entry.clone());
         }
     }
-    if found.is_empty() {
-        return Err(std::io::Error::new(std::io::ErrorKind::NotFound, "no file there, and none whose name begins so"));
+    if found.len() == before && prefix.is_none() && depth < MOST_SUBFOLDERS {
+        // Links could lead round in circles.
+        for sub in entries.iter().filter(|p| p.is_dir() && !p.is_symlink()) {
+            collect(sub, depth + 1, found)?;
+        }
     }
-    Ok(found)
+    Ok(())
 }
 
 /// Lets a file be copied into a hasher without being held in memory.

@@ -361,6 +361,12 @@ impl Run<'_> {
                 axis.place, axis.name
             ));
         }
+        if let Some(axis) = self.doc.axes.iter().find(|a| a.key == KeyId::RoutingSeed) {
+            self.notes.push(format!(
+                "{}: the axis `routing.seed` makes one configuration of every seed, and tables rank them as if one could be chosen; no network lets you: read how far they lie apart",
+                axis.place
+            ));
+        }
         for (key, (first, why, n)) in &self.inert {
             let others = if *n > 1 { format!(" and in {} other files", n - 1) } else { String::new() };
             self.notes.push(format!("{first}: `{key}` has no effect here{others}: {why}"));

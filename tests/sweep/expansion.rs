@@ -87,6 +87,9 @@ fn an_axis_of_seeds_points_to_replicas() {
     let sweep = parse("name = \"t\"\n[base.workload]\nkind = \"traffic\"\npattern = \"permutation\"\n[axes]\n\"workload.seed\" = [1, 2]\n").unwrap();
     let notes = sweep.notes.join("\n");
     assert!(notes.contains("6: the axis `workload.seed`") && notes.contains("`sweep.replicas`"), "{notes}");
+    let sweep = parse("name = \"t\"\n[base.workload]\nkind = \"traffic\"\npattern = \"permutation\"\n[axes]\n\"routing.seed\" = [1, 2]\n").unwrap();
+    let notes = sweep.notes.join("\n");
+    assert!(notes.contains("6: the axis `routing.seed`") && notes.contains("how far they lie apart"), "{notes}");
 }
 
 #[test]

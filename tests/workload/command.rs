@@ -80,6 +80,13 @@ fn a_folder_with_one_trace_is_that_trace_whatever_its_name() {
         );
         fs::remove_file(file).unwrap();
     }
+    // Below subfolders, as archives of traces come; `inspect` without ranks says what a run does with one.
+    fs::create_dir_all(root.path().join("one/run/data")).unwrap();
+    fs::copy(root.path().join("traces/traces.3.et"), root.path().join("one/run/data/a.et")).unwrap();
+    let told = hyperfold(root.path(), &["inspect", "one"]);
+    assert!(told.code == 0 && told.stderr.contains("repeats it on each GPU"), "{}{}", told.stdout, told.stderr);
+    let plan = program::hyperfold(root.path(), &["plan", "c.toml"]);
+    assert!(plan.code == 0 && plan.stdout.contains("one trace stands for 4 ranks"), "{}{}", plan.stdout, plan.stderr);
 }
 
 #[test]

@@ -21,6 +21,8 @@ use crate::workload::program::{Dim, Group, NameTable, OpKind, Peer, Phase, Strea
 
 /// File with the members of process groups, beside the traces.
 pub const GROUPS_FILE: &str = "comm_group.json";
+/// How deep traces may lie below the folder that is named.
+const MOST_SUBFOLDERS: usize = 4;
 /// Collective kinds by number; `None` where this simulator has no such operation.
 const COLLECTIVES: [(&str, Option<CollectiveOp>); 10] = [
     ("all-reduce", Some(CollectiveOp::AllReduce)),
@@ -52,7 +54,7 @@ pub fn files(path: &Path) -> Result<Vec<(u32, PathBuf)>, ImportError> {
         (parent.to_path_buf(), format!("{}.", name.trim_end_matches('.')))
     };
     let mut found = Vec::new();
-    collect(&folder, &prefix, &mut found).map_err(|e| ImportError::path(&shown, format!("cannot be read: {e}")))?;
+    collect(&folder, &prefix, 0, &mut found).map_err(|e| ImportError::path(&shown, format!("cannot be read: {e}")))?;
     if let [one] = found.as_slice() {
         // As if it had been named itself.
         return Ok(vec![(0, one.clone())]);
@@ -77,17 +79,17 @@ pub fn files(path: &Path) -> Result<Vec<(u32, PathBuf)>, ImportError> {
     Ok(ranked)
 }
 
-fn collect(folder: &Path, prefix: &str, found: &mut Vec<PathBuf>) -> std::io::Result<()> {
+fn collect(folder: &Path, prefix: &str, depth: usize, found: &mut Vec<PathBuf>) -> std::io::Result<()> {
     let entries = input::entries(folder)?;
     let before = found.len();
     let named = |p: &Path| p.file_name().is_some_and(|n| n.to_string_lossy().starts_with(prefix));
     found.extend(
         entries.iter().filter(|p| p.extension().is_some_and(|e| e == "et") && p.is_file() && named(p)).cloned(),
     );
-    if found.len() == before && prefix.is_empty() {
+    if found.len() == before && prefix.is_empty() && depth < MOST_SUBFOLDERS {
         // Links could lead round in circles.
         for sub in entries.iter().filter(|p| p.is_dir() && !p.is_symlink()) {
-            collect(sub, prefix, found)?;
+            collect(sub, prefix, depth + 1, found)?;
         }
     }
     Ok(())
@@ -198,6 +200,11 @@ pub fn parse(
     for (rank, (shown, nodes)) in all.into_iter().enumerate() {
         let (program, slots) = b.rank(rank as u32, shown, nodes, &mut notes)?;
         ranks.push(&mut w, program, slots);
+    }
+    if traces.len() == 1 && options.ranks.is_none() {
+        notes.push(
+            "one trace: a run repeats it on each GPU of its cluster, or on as many as workload.ranks says".into(),
+        );
     }
     if replicated {
         w.ranks = vec![w.ranks[0].clone(); n_ranks as usize];
