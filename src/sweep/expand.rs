@@ -361,7 +361,7 @@ impl Run<'_> {
                 axis.place, axis.name
             ));
         }
-        if let Some(axis) = self.doc.axes.iter().find(|a| a.key == KeyId::RoutingSeed) {
+        if let Some(axis) = self.doc.axes.iter().find(|a| a.path.key == KeyId::RoutingSeed) {
             self.notes.push(format!(
                 "{}: the axis `routing.seed` makes one configuration of every seed, and tables rank them as if one could be chosen; no network lets you: read how far they lie apart",
                 axis.place
