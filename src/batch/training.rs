@@ -148,6 +148,7 @@ pub fn layout(t: &Training, model: &Model) -> Layout {
             spec::FrameworkChoice::Megatron => Framework::Megatron,
             spec::FrameworkChoice::DeepSpeed => Framework::DeepSpeed,
             spec::FrameworkChoice::Fsdp => Framework::Fsdp,
+            spec::FrameworkChoice::Fsdp2 => Framework::Fsdp2,
             spec::FrameworkChoice::Ddp => Framework::Ddp,
         },
         bytes: ElementBytes {
@@ -159,6 +160,7 @@ pub fn layout(t: &Training, model: &Model) -> Layout {
         fp8: t.fp8,
         flash_attention: t.flash_attention,
         fused_loss: t.fused_loss,
+        fused_optimizer: t.fused_optimizer,
         overlap_grad: t.overlap_grad,
         overlap_param: t.overlap_param,
         tp_overlap_pieces: t.tp_overlap_pieces,

@@ -26,6 +26,8 @@ pub struct Gpu {
     pub peak_flops: [f64; 5],
     /// Share of that peak which long products sustain under the power limit, for each of [`Dtype::ALL`].
     pub sustained: [f64; 5],
+    /// Time of a product inside a layer over its time in a benchmark of its own, for each of [`Dtype::ALL`].
+    pub in_layer: [f64; 5],
     /// Memory bandwidth, bytes/s, as specified.
     pub memory_bps: f64,
     /// Share of that bandwidth which streams reach.
@@ -70,6 +72,10 @@ struct Specification {
     fp8_tflops: Option<f64>,
     sustained: Option<f64>,
     sustained_fp8: Option<f64>,
+    in_layer: Option<f64>,
+    in_layer_fp8: Option<f64>,
+    /// Share of the board's power that it is held to.
+    power_limit: Option<f64>,
     memory_gb_per_s: Option<f64>,
     memory_efficiency: Option<f64>,
     memory_gib: Option<f64>,
@@ -102,7 +108,8 @@ impl Gpu {
         Self::find(assets(), name, 0)
     }
 
-    /// A GPU from a user's table: the keys of `assets/gpus.toml`, and `name`. With `like`, only what differs need be given; all but names, `nvlink_gbps` and `results_overlap`
+    /// A GPU from a user's table: the keys of `assets/gpus.toml`, and `name`, and `power_limit`, the share of the board's power that it is held to. Power grows with the cube of
+    /// the clock, whose voltage grows with it, so products slow down by the cube root. With `like`, only what differs need be given; all but names, `nvlink_gbps` and `results_overlap`
     /// must be there without it; `slowdown` and `slowdown_memory` are then 1. Measured kernels come from the GPU that `like` names, scaled; without it from the A100.
     pub fn parse(table: &toml::Table) -> Result<Gpu, Error> {
         let label = table.get("name").and_then(|v| v.as_str()).unwrap_or("custom").to_string();
@@ -150,12 +157,16 @@ impl Gpu {
         let given = [spec.fp32_tflops, spec.tf32_tflops, spec.bf16_tflops, spec.fp16_tflops, spec.fp8_tflops];
         let mut peak_flops = [0.0; 5];
         let mut sustained = [0.0; 5];
+        let mut in_layer = [1.0; 5];
+        let clock = libm::cbrt(need("power_limit", spec.power_limit, Some(1.0), 0.05, 1.0)?);
         for (i, dtype) in Dtype::ALL.into_iter().enumerate() {
             let fp8 = dtype == Dtype::Fp8;
             let key = format!("{dtype}_tflops");
             peak_flops[i] = need(&key, given[i], like.as_ref().map(|g| g.peak_flops[i] / 1e12), 0.0, 1e6)? * 1e12;
             let share = if fp8 { spec.sustained_fp8.or(spec.sustained) } else { spec.sustained };
-            sustained[i] = need("sustained", share, like.as_ref().map(|g| g.sustained[i]), 0.01, 1.0)?;
+            sustained[i] = need("sustained", share, like.as_ref().map(|g| g.sustained[i]), 0.01, 1.0)? * clock;
+            let slower = if fp8 { spec.in_layer_fp8.or(spec.in_layer) } else { spec.in_layer };
+            in_layer[i] = need("in_layer", slower, like.as_ref().map(|g| g.in_layer[i]).or(Some(1.05)), 1.0, 10.0)?;
         }
         if peak_flops[0] == 0.0 {
             return Err(bad("fp32_tflops = 0; every GPU computes in fp32".to_string()));
@@ -179,6 +190,7 @@ impl Gpu {
                 .unwrap_or_else(|| "FlashAttention-2".to_string()),
             peak_flops,
             sustained,
+            in_layer,
             memory_bps: need("memory_gb_per_s", spec.memory_gb_per_s, inherit(|g| g.memory_bps / 1e9), 1.0, 1e6)? * 1e9,
             memory_efficiency: need(
                 "memory_efficiency",

@@ -34,7 +34,7 @@ fn data_parallel(layout: &Layout, share: &Share) -> u64 {
         Framework::DeepSpeed => {
             buckets + if layout.zero < 3 { layout.bucket_bytes.min(dense * params) } else { gathered }
         }
-        Framework::Fsdp => fsdp(layout, share),
+        Framework::Fsdp | Framework::Fsdp2 => fsdp(layout, share),
     }
 }
 

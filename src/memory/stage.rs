@@ -152,7 +152,7 @@ fn states(model: &Model, layout: &Layout, share: &Share) -> StageMemory {
         each as u64 * (divide(share.dense, layout.dense_replicas()) + divide(share.experts, layout.expert_replicas()))
     };
     // Each matrix quantised, and transposed for the backward pass, as Transformer Engine keeps them between micro-batches.
-    let fsdp = layout.framework == Framework::Fsdp && layout.zero == 3;
+    let fsdp = layout.fsdp() && layout.zero == 3;
     let quantised = if layout.fp8 && !fsdp {
         // Parameters of one byte are one of the two orders themselves.
         (if bytes.params == 1 { 1 } else { 2 }) * share.matrices

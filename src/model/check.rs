@@ -87,7 +87,7 @@ impl Layout {
                 zero,
                 "0 with framework \"ddp\", which shards nothing; \"fsdp\" and \"deepspeed\" do",
             )?,
-            Framework::Fsdp => must(
+            Framework::Fsdp | Framework::Fsdp2 => must(
                 zero >= 2,
                 "workload.zero",
                 zero,
@@ -98,7 +98,7 @@ impl Layout {
             }
             Framework::DeepSpeed => {}
         }
-        let pipeline = self.framework != Framework::Ddp && self.framework != Framework::Fsdp;
+        let pipeline = self.framework != Framework::Ddp && !self.fsdp();
         must(
             self.pp == 1 || pipeline,
             "workload.pp",

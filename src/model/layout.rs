@@ -5,8 +5,10 @@
 pub enum Framework {
     Megatron,
     DeepSpeed,
-    /// PyTorch's fully sharded data parallel.
+    /// PyTorch's fully sharded data parallel: the first generation, with one flat parameter a layer.
     Fsdp,
+    /// Its second generation, `fully_shard`, with a shard of every parameter.
+    Fsdp2,
     /// PyTorch's distributed data parallel.
     Ddp,
 }
@@ -82,6 +84,8 @@ pub struct Layout {
     pub async_tp: bool,
     /// Matrix products add to the kept gradients; else kernels of their own do.
     pub fused_grad_accumulation: bool,
+    /// The optimizer's step is one kernel; else a loop of PyTorch's operations.
+    pub fused_optimizer: bool,
     /// Bytes of one bucket of gradients (or gathered parameters).
     pub bucket_bytes: u64,
     /// How unevenly tokens choose experts: the busiest expert's load over the mean; 1: even.
@@ -143,10 +147,16 @@ impl Layout {
             scatter_gather: false,
             async_tp: true,
             fused_grad_accumulation: true,
+            fused_optimizer: true,
             bucket_bytes: 25 << 20,
             expert_skew: 1.0,
             order: "tp-cp-ep-dp-pp".to_string(),
         }
+    }
+
+    /// PyTorch's FSDP, of either generation.
+    pub fn fsdp(&self) -> bool {
+        matches!(self.framework, Framework::Fsdp | Framework::Fsdp2)
     }
 
     /// Ranks that hold the same dense parameters and share their optimizer state under ZeRO.

@@ -119,7 +119,7 @@ pub(super) fn sequence_parallel(v: &Values) -> Value {
 }
 pub(super) fn zero(v: &Values) -> Value {
     Value::Int(match v.text(KeyId::Framework) {
-        "fsdp" => 3,
+        "fsdp" | "fsdp2" => 3,
         "deepspeed" => 1,
         _ => 0,
     })

@@ -146,7 +146,7 @@ macro_rules! for_each_key {
                 "unit of the flow file's start times; needed where all are whole numbers";
 
             Model "workload.model" KeyKind::Named, D::None("required with kind = \"model\""), model, "a preset such as \"gpt3-13b\", a .toml file or an inline table of hyper-parameters";
-            Framework "workload.framework" one_of(&["megatron", "deepspeed", "fsdp", "ddp"], &[]), D::Choice("megatron"), model, "whose habits the training follows";
+            Framework "workload.framework" one_of(&["megatron", "deepspeed", "fsdp", "fsdp2", "ddp"], &[]), D::Choice("megatron"), model, "whose habits the training follows; fsdp and fsdp2 are the two generations of PyTorch's, by flat and by single parameters";
             Tp "workload.tp" int(1, COUNT), D::Int(1), model, "tensor parallel degree";
             Pp "workload.pp" int(1, COUNT), D::Int(1), model, "pipeline stages";
             Cp "workload.cp" int(1, COUNT), D::Int(1), model, "context parallel degree";
@@ -162,7 +162,7 @@ macro_rules! for_each_key {
                 "activations between tensor parallel blocks are split along the sequence";
             Recompute "workload.recompute" one_of(&["none", "selective", "operations", "full"], &[]), D::Choice("none"), model,
                 "activations computed again in the backward pass: none, the attention core (as Megatron selects), all but attention and every other product (as torchtitan selects), all but each layer's input";
-            Zero "workload.zero" int(0, 3), D::Derived(derive::zero, "3 with fsdp, 1 with deepspeed, else 0"), sharded_data,
+            Zero "workload.zero" int(0, 3), D::Derived(derive::zero, "3 with fsdp and fsdp2, 1 with deepspeed, else 0"), sharded_data,
                 "ZeRO stage: what is sharded over data parallel ranks; 1 is Megatron's distributed optimizer";
             ParamBytes "workload.param_bytes" int(1, 8), D::Int(2), model, "bytes of a parameter in computation";
             GradBytes "workload.grad_bytes" int(1, 8), D::Derived(derive::grad_bytes, "4 with megatron, else param_bytes"), model, "bytes of a gradient as it is accumulated and reduced";
@@ -173,6 +173,7 @@ macro_rules! for_each_key {
             Attention "workload.attention" one_of(&["gpu", "flash1", "triton", "flash2", "flash3", "cudnn"], &[]), D::Choice("gpu"), |v| model(v) && v.bool(KeyId::FlashAttention),
                 "kernels of fused attention: FlashAttention 1 to 3, its version in Triton, cuDNN's, or those that the GPU's table names";
             FusedLoss "workload.fused_loss" KeyKind::Bool, D::Bool(false), model, "the loss is one kernel that keeps 16-bit logits alone; else it keeps them in 32 bit, and PyTorch's makes two copies more";
+            FusedOptimizer "workload.fused_optimizer" KeyKind::Bool, D::Bool(true), model, "the optimizer's step is one kernel; else a loop of PyTorch's operations, which touches its state several times";
             OverlapGrad "workload.overlap_grad" KeyKind::Bool, D::Derived(derive::overlap_data, "true but with megatron"), sharded_data, "gradients are reduced during the backward pass";
             OverlapParam "workload.overlap_param" KeyKind::Bool, D::Derived(derive::overlap_data, "true but with megatron"), |v| sharded_data(v) && v.int(KeyId::Zero) > 0,
                 "parameters are gathered during the forward pass";

@@ -39,6 +39,7 @@ pub struct Training {
     /// Kernels of fused attention; `None`: the GPU's own.
     pub attention: Option<String>,
     pub fused_loss: bool,
+    pub fused_optimizer: bool,
     pub overlap_grad: bool,
     pub overlap_param: bool,
     pub tp_overlap_pieces: u32,
@@ -62,6 +63,7 @@ pub enum FrameworkChoice {
     Megatron,
     DeepSpeed,
     Fsdp,
+    Fsdp2,
     Ddp,
 }
 
@@ -114,6 +116,7 @@ impl Training {
             framework: match v.text(KeyId::Framework) {
                 "deepspeed" => FrameworkChoice::DeepSpeed,
                 "fsdp" => FrameworkChoice::Fsdp,
+                "fsdp2" => FrameworkChoice::Fsdp2,
                 "ddp" => FrameworkChoice::Ddp,
                 _ => FrameworkChoice::Megatron,
             },
@@ -144,6 +147,7 @@ impl Training {
             attention: (v.bool(KeyId::FlashAttention) && !v.is(KeyId::Attention, "gpu"))
                 .then(|| v.text(KeyId::Attention).to_string()),
             fused_loss: v.bool(KeyId::FusedLoss),
+            fused_optimizer: v.bool(KeyId::FusedOptimizer),
             overlap_grad: v.bool(KeyId::OverlapGrad),
             overlap_param: v.bool(KeyId::OverlapParam),
             tp_overlap_pieces: u32_of(KeyId::TpOverlapPieces),

@@ -27,6 +27,7 @@ fn layout() -> Layout {
         fp8: false,
         flash_attention: false,
         fused_loss: false,
+        fused_optimizer: true,
         overlap_grad: false,
         overlap_param: false,
         tp_overlap_pieces: 1,

@@ -42,7 +42,9 @@ pub(super) fn embedding_backward(b: &mut Builder) {
         "embedding-backward",
         b.tokens * b.hidden * 3 * bytes + table * bytes,
     );
-    b.memory(Site::Embedding, KernelRole::WeightGrad, "gradient-accumulate", table * (bytes + 2 * kept));
+    if !b.layout.fsdp() {
+        b.memory(Site::Embedding, KernelRole::WeightGrad, "gradient-accumulate", table * (bytes + 2 * kept));
+    }
 }
 
 /// Logits and their loss; ranks exchange each token's maximum, its own logit and the sum of exponentials, in FP32.

@@ -11,6 +11,7 @@ mod optimizer;
 mod other;
 mod part;
 mod shape;
+mod shards;
 #[cfg(test)]
 mod tests;
 
@@ -18,6 +19,7 @@ pub use moe::expert_loads;
 pub use optimizer::optimizer_kernels;
 pub use other::{DlrmPart, dlrm_kernels, list_layer_kernels};
 pub use part::{Among, KernelRole, LayerPart, LayerStep, Site};
+pub use shards::shard_kernels;
 
 use super::Kernel;
 use crate::model::{Layout, Recompute, Transformer};

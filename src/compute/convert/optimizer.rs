@@ -20,7 +20,11 @@ pub fn optimizer_kernels(params: u64, shard: u64, layout: &Layout) -> Vec<(Layer
     memory("gradient-norm", shard * grads);
     memory("gradient-clip", shard * 2 * grads);
     // State in FP32 beside weights that are FP32 themselves: no copy.
-    let adam = shard * (grads + 2 * state) + if copy < 4 { 0 } else { shard * 2 * copy };
+    let mut adam = shard * (grads + 2 * state) + if copy < 4 { 0 } else { shard * 2 * copy };
+    if !layout.fused_optimizer {
+        // Weights decay; both moments are scaled, then added to; root, quotient and sum of the denominator; the update (torch/optim/adamw.py, single tensors).
+        adam = shard * (20 * state / 3 + 2 * grads);
+    }
     memory("adam", adam);
     if copy < 4 {
         // Frameworks write the weights for computing in a pass of their own.
@@ -30,7 +34,8 @@ pub fn optimizer_kernels(params: u64, shard: u64, layout: &Layout) -> Vec<(Layer
         // Weights are converted once an iteration and kept in both orders (Transformer Engine, told which micro-batch is the first).
         memory("fp8-weight-cast", params * (copy + 2));
     }
-    if layout.framework != Framework::Ddp {
+    // PyTorch's optimizers let gradients go instead.
+    if layout.framework != Framework::Ddp && !layout.fsdp() {
         memory("zero-gradients", params * grads);
     }
     kernels

@@ -142,13 +142,9 @@ impl<'a> Builder<'a> {
             Framework::Megatron => 0,
             // Read and added to what is there, unless this micro-batch is the only one; DeepSpeed copies into its bucket in any case.
             Framework::DeepSpeed => gradient + kept + if self.layout.microbatches() > 1 { kept } else { 0 },
-            Framework::Fsdp | Framework::Ddp => {
-                if self.layout.microbatches() > 1 {
-                    gradient + 2 * kept
-                } else {
-                    0
-                }
-            }
+            Framework::Ddp if self.layout.microbatches() > 1 => gradient + 2 * kept,
+            // FSDP adds shards: [`shard_kernels`](super::shard_kernels).
+            Framework::Ddp | Framework::Fsdp | Framework::Fsdp2 => 0,
         };
         if bytes > 0 {
             self.memory(site, KernelRole::WeightGrad, "gradient-accumulate", n * k * batch * bytes);

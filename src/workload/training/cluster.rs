@@ -9,12 +9,6 @@ use super::placement::ServerSpan;
 use crate::collective::{CollectiveOp, CollectiveSystem, Env, MemberPlacement, cost_ps, send_ps};
 use crate::compute::{Class, Dtype, Kernel, KernelFeatures, Slowdown, Timing};
 
-/// Time of a matrix product inside a layer over its time in a benchmark of its own, where operands stay in the cache, clocks are at rest before and nothing else asks for
-/// power. By hand from a component measurement: the 22B layer on eight A100 of Korthikanti et al., Table 4 (7.7 ms forward, 11.9 ms backward; with sequence parallelism
-/// 7.2 and 11.8), less what its other kernels and its all-reduces are estimated to take, leaves 0.99 to 1.01 forward (4.2 ms of products) and 1.08 backward (8.4 ms): 1.05
-/// over both. The same paper's 22B step is a row of the validation, so that row is not independent. Assumed to hold for other GPUs, of which no layer is published.
-const IN_LAYER: f64 = 1.05;
-
 /// Equal servers of one GPU, joined by one network, on which collectives are NCCL's.
 pub struct Cluster {
     pub timing: Arc<Timing>,
@@ -41,7 +35,11 @@ impl KernelCost for Cluster {
     fn kernel_ps(&self, kernel: &Kernel) -> u64 {
         let alone = self.timing.ps(kernel);
         match kernel.class() {
-            Class::Gemm => (alone as f64 * IN_LAYER) as u64,
+            Class::Gemm => {
+                let dtype = kernel.dtype().unwrap_or(Dtype::Bf16);
+                let gpu = self.timing.gpu();
+                (alone as f64 * gpu.in_layer[gpu.effective(dtype) as usize]) as u64
+            }
             Class::Attention | Class::Memory => alone,
         }
     }

@@ -304,17 +304,19 @@ fn sharded_wait(plan: &JobPlan, layout: &Layout, price: &Price, stage: &[u16], b
     let cost = |comms: [Comm; 2]| comms.iter().map(|c| price.comm(c)).sum::<u64>();
     let mut first = 0;
     let (mut link, mut work, mut busy) = (0u64, 0u64, 0u64);
-    // When the bucket before the last began: one is gathered ahead of it.
-    let mut asked = 0;
-    for (last, held) in &list {
+    // When each bucket that was asked for is there. It is asked for when the one before it is begun.
+    let mut there: Vec<u64> = Vec::new();
+    let ahead = if layout.overlap_param { 2 } else { 1 };
+    for (i, (last, held)) in list.iter().enumerate() {
         let took = plan.pass(&layers[first..=*last], backward).total();
         first = last + 1;
         busy += took;
         if gathers {
-            let gather = cost(gather_comms(layout, held));
-            link = link.max(if layout.overlap_param { asked } else { work }) + gather;
-            asked = work;
-            work = work.max(link);
+            for (_, next) in &list[there.len()..(i + ahead).min(list.len())] {
+                link = link.max(work) + cost(gather_comms(layout, next));
+                there.push(link);
+            }
+            work = work.max(there[i]);
         }
         work += took;
         if backward && sync.reduce_each {

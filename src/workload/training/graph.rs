@@ -18,7 +18,7 @@ const TO_NEXT: u8 = 0;
 const FROM_PREVIOUS: u8 = 1;
 const TO_PREVIOUS: u8 = 2;
 const FROM_NEXT: u8 = 3;
-/// Parameters are gathered beside the reduction of gradients.
+/// Megatron gathers parameters beside the reduction of gradients. PyTorch's process groups have one stream, so that with the others these follow each other.
 const GATHER_LANE: u8 = 1;
 
 /// A planned job on its ranks.
@@ -283,7 +283,7 @@ impl Pen<'_, '_, '_> {
             let held = sharded.buckets[sharded.asked.len()].1;
             let mut ops = Vec::new();
             for comm in gather_comms(self.graph.layout, &held) {
-                ops.extend(self.comm_on(&comm, Stream::comm_lane(Dim::Dp, GATHER_LANE), &deps));
+                ops.extend(self.comm_on(&comm, Stream::comm(comm.dim()), &deps));
             }
             sharded.asked.push(ops);
         }

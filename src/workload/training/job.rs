@@ -13,7 +13,9 @@ use super::plan::{Held, JobPlan, LayerPlan, Sync};
 use super::shard;
 use super::step::{Comm, PassStep, Price};
 use crate::collective::CollectiveOp;
-use crate::compute::{Dtype, Kernel, LayerKind, Pass, expert_loads, kind_of, layer_steps, optimizer_kernels};
+use crate::compute::{
+    Dtype, Kernel, LayerKind, Pass, expert_loads, kind_of, layer_steps, optimizer_kernels, shard_kernels,
+};
 use crate::model::{Layout, Model, ModelFamily, Transformer, model_flops};
 use crate::workload::program::Workload;
 use crate::workload::rules::assemble;
@@ -120,7 +122,18 @@ fn layer(model: &Transformer, layout: &Layout, price: &Price, kind: LayerKind) -
         let ps = price.machine.kernels.kernel_ps(&Kernel::Memory { name: "gradient-accumulate", bytes });
         backward.push(PassStep::Kernel { name: "gradient-accumulate", ps });
     }
-    LayerPlan::new(pass(Pass::Forward), backward, held, price)
+    let (before, after) = shard_kernels(held.dense + held.expert, layout);
+    let steps = |kernels: &[Kernel]| -> Vec<PassStep> {
+        kernels.iter().map(|k| PassStep::Kernel { name: "shards", ps: price.machine.kernels.kernel_ps(k) }).collect()
+    };
+    let sync = Sync::of(layout);
+    let mut forward = if sync.gather_forward { steps(&before) } else { Vec::new() };
+    forward.extend(pass(Pass::Forward));
+    if sync.gather_backward {
+        backward.splice(0..0, steps(&before));
+    }
+    backward.extend(steps(&after));
+    LayerPlan::new(forward, backward, held, price)
 }
 
 /// Time of a rank's optimizer step over the parameters it updates.

@@ -3,7 +3,7 @@
 //! Layer: workload. Everything here is of one rank; ranks of a stage do the same.
 
 use super::step::{PassStep, Price, Spent};
-use crate::model::{Framework, Layout};
+use crate::model::Layout;
 
 /// Parameters that one rank holds, by who holds copies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -116,7 +116,7 @@ pub(super) struct Sync {
 impl Sync {
     /// PyTorch's FSDP wraps layer by layer; its second stage (shard gradients and optimizer) gathers before the forward pass and frees after the backward one.
     pub(super) fn of(layout: &Layout) -> Sync {
-        let fsdp = layout.framework == Framework::Fsdp;
+        let fsdp = layout.fsdp();
         Sync {
             reduce_each: layout.zero >= 2,
             gather_forward: layout.zero == 3 || (fsdp && layout.zero == 2),

@@ -1,0 +1,34 @@
+//! What FSDP's ranks do with the parameters of a unit around its passes, beside gathering and reducing them.
+//!
+//! Part of compute. When a unit is gathered is the workload's.
+
+use crate::model::{Framework, Layout};
+
+use super::super::Kernel;
+
+/// Kernels around the pass of a unit of `params` parameters, all of them on this rank while they are gathered: before a pass that gathers them, after a backward pass.
+/// Empty where nothing is sharded.
+///
+/// - Flat parameters are gathered in place. Their gradient is put together from those of its views, converted to the type it is reduced in, and divided before that
+///   (torch/distributed/fsdp/_runtime_utils.py: `_reduce_grad`, `_div_if_needed`).
+/// - Single parameters are copied out of what was gathered, and their gradients into what is reduced, converted on the way (`_fsdp_collectives.py`:
+///   `foreach_all_gather_copy_out`, `foreach_reduce_scatter_copy_in`).
+/// - From the second micro-batch on, shards of gradients are added in fp32.
+pub fn shard_kernels(params: u64, layout: &Layout) -> (Vec<Kernel>, Vec<Kernel>) {
+    let ranks = layout.dense_replicas() as u64;
+    if !layout.fsdp() || ranks == 1 || params == 0 {
+        return (Vec::new(), Vec::new());
+    }
+    let (copy, reduced) = (layout.bytes.params as u64, layout.bytes.grads as u64);
+    let convert = if reduced == copy { 0 } else { copy + reduced };
+    let (gather, reduce) = match layout.framework {
+        Framework::Fsdp2 => (2 * copy, copy + reduced),
+        _ => (0, 2 * copy + convert + 2 * reduced),
+    };
+    let memory = |name, bytes: u64| if bytes > 0 { vec![Kernel::Memory { name, bytes }] } else { Vec::new() };
+    let mut after = memory("gradient-to-shards", params * reduce);
+    if layout.microbatches() > 1 {
+        after.extend(memory("gradient-accumulate", params.div_ceil(ranks) * 12));
+    }
+    (memory("gather-copy", params * gather), after)
+}
