@@ -160,6 +160,7 @@ pub fn layout(t: &Training, model: &Model) -> Layout {
         fp8: t.fp8,
         flash_attention: t.flash_attention,
         fused_loss: t.fused_loss,
+        offload_layers: t.offload_layers,
         fused_optimizer: t.fused_optimizer,
         overlap_grad: t.overlap_grad,
         overlap_param: t.overlap_param,

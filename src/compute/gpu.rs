@@ -32,6 +32,8 @@ pub struct Gpu {
     pub memory_bps: f64,
     /// Share of that bandwidth which streams reach.
     pub memory_efficiency: f64,
+    /// Bytes/s to or from the host's memory, each direction.
+    pub host_bps: f64,
     /// Memory, bytes.
     pub capacity_bytes: u64,
     /// Second-level cache: bytes, and bytes/s that all multiprocessors together read from it.
@@ -79,6 +81,7 @@ struct Specification {
     memory_gb_per_s: Option<f64>,
     memory_efficiency: Option<f64>,
     memory_gib: Option<f64>,
+    host_gb_per_s: Option<f64>,
     l2_mib: Option<f64>,
     l2_gb_per_s: Option<f64>,
     sms: Option<u64>,
@@ -199,6 +202,13 @@ impl Gpu {
                 0.01,
                 1.0,
             )?,
+            host_bps: need(
+                "host_gb_per_s",
+                spec.host_gb_per_s,
+                inherit(|g| g.host_bps / 1e9).or(Some(32.0)),
+                0.1,
+                1e5,
+            )? * 1e9,
             capacity_bytes: (need(
                 "memory_gib",
                 spec.memory_gib,
@@ -326,5 +336,15 @@ mod tests {
         assert_eq!(v100.effective(Dtype::Bf16), Dtype::Fp32);
         assert_eq!(v100.effective(Dtype::Fp8), Dtype::Fp16);
         assert_eq!(a100.effective(Dtype::Fp8), Dtype::Bf16);
+    }
+
+    #[test]
+    fn a_power_limit_lowers_what_is_sustained_by_its_cube_root() {
+        let parse = |text: &str| Gpu::parse(&text.parse().unwrap());
+        let (full, limited) = (parse("like = 'h100'").unwrap(), parse("like = 'h100'\npower_limit = 0.512").unwrap());
+        let ratio = limited.sustained_flops(Dtype::Bf16) / full.sustained_flops(Dtype::Bf16);
+        assert!((ratio - 0.8).abs() < 1e-9, "{ratio}");
+        assert_eq!((limited.in_layer, limited.host_bps), (full.in_layer, 64e9));
+        assert!(parse("like = 'h100'\npower_limit = 1.2").unwrap_err().to_string().contains("power_limit"));
     }
 }

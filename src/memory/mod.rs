@@ -17,7 +17,7 @@ pub use fit::{Estimate, OutOfMemory};
 pub use options::MemoryOptions;
 pub use stage::{Moment, StageMemory};
 
-use crate::model::{Layout, Model};
+use crate::model::{Layout, Model, Transformer};
 
 /// What each pipeline stage holds at its peak. PRECONDITION: `layout.check` accepts the model.
 pub fn estimate(model: &Model, layout: &Layout, options: &MemoryOptions) -> Estimate {
@@ -28,6 +28,11 @@ pub fn estimate(model: &Model, layout: &Layout, options: &MemoryOptions) -> Esti
 /// PRECONDITION: as for [`estimate`], and `stage < layout.pp`.
 pub fn timeline(model: &Model, layout: &Layout, options: &MemoryOptions, stage: u32) -> Vec<Moment> {
     stage::Stage::new(model, layout, options, stage).timeline()
+}
+
+/// Bytes that a layer, dense or with experts, keeps of one micro-batch on a rank for its backward pass.
+pub fn kept_bytes(t: &Transformer, layout: &Layout, moe: bool) -> u64 {
+    LayerActivations::new(t, layout, moe).kept(layout.recompute)
 }
 
 /// What one transformer layer keeps of one micro-batch on a rank, by component; `layer` from 0. `None` for other models.

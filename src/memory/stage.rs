@@ -188,6 +188,7 @@ fn transformer_chunks(
     let hidden = tokens.hidden(t);
     let all = layout.chunk_layers(t.layers);
     let (mut first_layer, mut chunks, mut counts) = (0, Vec::new(), Vec::new());
+    let mut in_host = layout.offload_layers;
     for (global, &n) in all.iter().enumerate() {
         let layers = first_layer..first_layer + n;
         first_layer += n;
@@ -197,14 +198,19 @@ fn transformer_chunks(
         let n_moe = layers.filter(|&l| t.is_moe(l)).count() as u32;
         let n_dense = n - n_moe;
         let (first, last) = (global == 0, global + 1 == all.len());
-        let mut chunk = Chunk {
-            layers: n_dense as u64 * dense.kept(layout.recompute) + n_moe as u64 * moe.kept(layout.recompute),
-            ..Chunk::default()
-        };
+        let away = [n_dense.min(in_host), n_moe.min(in_host - n_dense.min(in_host))];
+        in_host -= away[0] + away[1];
+        let kept = |n: u32, kind: &LayerActivations| u64::from(n) * kind.kept(layout.recompute);
+        let mut chunk =
+            Chunk { layers: kept(n_dense - away[0], &dense) + kept(n_moe - away[1], &moe), ..Chunk::default() };
         for (n, kind) in [(n_dense, dense), (n_moe, moe)] {
             if n > 0 {
                 chunk.working = chunk.working.max(kind.working(layout.recompute));
             }
+        }
+        // Of layers in the host's memory one is in use and one is on its way.
+        for (n, kind) in [(away[0], &dense), (away[1], &moe)] {
+            chunk.working += kept(n.min(2), kind);
         }
         if first {
             chunk.ends += tokens.mask(t);

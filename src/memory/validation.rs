@@ -63,6 +63,7 @@ pub(super) fn seqsel(name: &str, tp: u32, pp: u32, vpp: u32) -> Layout {
         fp8: false,
         flash_attention: false,
         fused_loss: false,
+        offload_layers: 0,
         fused_optimizer: true,
         overlap_grad: false,
         overlap_param: false,

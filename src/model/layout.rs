@@ -84,6 +84,8 @@ pub struct Layout {
     pub async_tp: bool,
     /// Matrix products add to the kept gradients; else kernels of their own do.
     pub fused_grad_accumulation: bool,
+    /// Layers of a pipeline rank whose activations wait in the host's memory for the backward pass.
+    pub offload_layers: u32,
     /// The optimizer's step is one kernel; else a loop of PyTorch's operations.
     pub fused_optimizer: bool,
     /// Bytes of one bucket of gradients (or gathered parameters).
@@ -147,6 +149,7 @@ impl Layout {
             scatter_gather: false,
             async_tp: true,
             fused_grad_accumulation: true,
+            offload_layers: 0,
             fused_optimizer: true,
             bucket_bytes: 25 << 20,
             expert_skew: 1.0,

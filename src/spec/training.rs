@@ -39,6 +39,7 @@ pub struct Training {
     /// Kernels of fused attention; `None`: the GPU's own.
     pub attention: Option<String>,
     pub fused_loss: bool,
+    pub offload_layers: u32,
     pub fused_optimizer: bool,
     pub overlap_grad: bool,
     pub overlap_param: bool,
@@ -147,6 +148,7 @@ impl Training {
             attention: (v.bool(KeyId::FlashAttention) && !v.is(KeyId::Attention, "gpu"))
                 .then(|| v.text(KeyId::Attention).to_string()),
             fused_loss: v.bool(KeyId::FusedLoss),
+            offload_layers: u32_of(KeyId::OffloadLayers),
             fused_optimizer: v.bool(KeyId::FusedOptimizer),
             overlap_grad: v.bool(KeyId::OverlapGrad),
             overlap_param: v.bool(KeyId::OverlapParam),

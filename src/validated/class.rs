@@ -110,7 +110,9 @@ impl ExperimentClass {
         let model = training::model(&t.model).ok()?;
         let parallelism = match () {
             () if model.transformer()?.moe.is_some() => Parallelism::Moe,
-            () if t.zero == 3 || t.framework == FrameworkChoice::Fsdp => Parallelism::Sharded,
+            () if t.zero == 3 || matches!(t.framework, FrameworkChoice::Fsdp | FrameworkChoice::Fsdp2) => {
+                Parallelism::Sharded
+            }
             () if t.tp * t.pp * t.cp > 1 => Parallelism::Model,
             () => Parallelism::Data,
         };
@@ -123,6 +125,7 @@ impl ExperimentClass {
                 FrameworkChoice::Megatron => "megatron",
                 FrameworkChoice::DeepSpeed => "deepspeed",
                 FrameworkChoice::Fsdp => "fsdp",
+                FrameworkChoice::Fsdp2 => "fsdp2",
                 FrameworkChoice::Ddp => "ddp",
             }
             .to_string(),

@@ -114,6 +114,7 @@ const KNOBS: &[Knob] = &[
     ("workload.attention", "dense", &[], "flash2"),
     ("workload.fused_loss", "dense", &[], "true"),
     ("workload.fused_optimizer", "dense", &[], "false"),
+    ("workload.offload_layers", "dense", &[], "2"),
     ("workload.overlap_grad", "dense", &["workload.bucket_mb=2"], "true"),
     ("workload.overlap_param", "dense", &["workload.zero=1", "workload.overlap_grad=true"], "true"),
     ("workload.overlap_param", "dense", &["workload.zero=1"], "true"),

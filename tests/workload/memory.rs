@@ -27,6 +27,7 @@ fn layout() -> Layout {
         fp8: false,
         flash_attention: false,
         fused_loss: false,
+        offload_layers: 0,
         fused_optimizer: true,
         overlap_grad: false,
         overlap_param: false,
@@ -239,6 +240,10 @@ fn every_choice_changes_the_estimate() {
     let overlapped =
         |l: &mut Layout| (l.tp, l.pp, l.zero, l.framework, l.overlap_param) = (1, 1, 3, Framework::Fsdp, true);
     assert!(peak("llama3-8b", &overlapped) > peak("llama3-8b", &fsdp));
+    // Half of the layers in the host's memory are nearly half of the activations.
+    let base = peak("llama3-8b", &|_| {});
+    let offloaded = |l: &mut Layout| l.offload_layers = 16;
+    assert!(peak("llama3-8b", &offloaded) < base);
 }
 
 #[test]

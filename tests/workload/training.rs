@@ -32,7 +32,7 @@ impl CommCost for Plain {
 }
 
 fn machine(plain: &Plain) -> Machine<'_> {
-    Machine { kernels: plain, comm: plain, gpus_per_server: 8, peak_flops: 100_000_000_000_000 }
+    Machine { kernels: plain, comm: plain, gpus_per_server: 8, host_bps: 0, peak_flops: 100_000_000_000_000 }
 }
 
 fn layout() -> Layout {

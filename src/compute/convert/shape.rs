@@ -96,6 +96,7 @@ impl<'a> Builder<'a> {
 
     /// Forward product of `m` tokens with a `k` x `n` matrix.
     pub(super) fn linear_forward(&mut self, site: Site, m: u64, n: u64, k: u64, batch: u64) {
+        self.scale(site, self.forward, m * k * batch);
         self.kernel(site, self.forward, Kernel::Gemm { m, n, k, batch, kept: 0, dtype: self.linear });
     }
 
@@ -123,11 +124,21 @@ impl<'a> Builder<'a> {
     }
 
     pub(super) fn input_grad(&mut self, site: Site, m: u64, n: u64, k: u64, batch: u64) {
+        self.scale(site, KernelRole::InputGrad, m * n * batch);
         self.kernel(site, KernelRole::InputGrad, Kernel::Gemm { m, n: k, k: n, batch, kept: 0, dtype: self.linear });
+    }
+
+    /// Conversion of `elements` to FP8 by PyTorch's library, which is fused with nothing: read for the largest, then read and written (torchao's float8, scaled by tensor). Inputs
+    /// are kept in 16 bit and converted again for the weights' gradient; shards of weights are converted before they are gathered, which is little.
+    fn scale(&mut self, site: Site, role: KernelRole, elements: u64) {
+        if self.linear == Dtype::Fp8 && self.layout.framework == Framework::Fsdp2 {
+            self.memory(site, role, "fp8-scale", elements * (2 * self.bytes + 1));
+        }
     }
 
     /// The weights' gradient, and what the framework does to add it to the gradient of earlier micro-batches. Megatron's product adds in place.
     pub(super) fn weight_grad(&mut self, site: Site, m: u64, n: u64, k: u64, batch: u64) {
+        self.scale(site, KernelRole::WeightGrad, m * k * batch);
         let in_place = if self.layout.framework == Framework::Megatron { self.layout.bytes.grads as u64 } else { 0 };
         self.kernel(
             site,
@@ -154,7 +165,7 @@ impl<'a> Builder<'a> {
     /// Conversion of `elements` to FP8, in both orders that the forward and the backward product read (Hopper's FP8 products need one operand order): one read of
     /// the activation, two writes of a byte. What norms and activation functions produce is converted by their own kernels instead (Transformer Engine).
     pub(super) fn cast(&mut self, site: Site, role: KernelRole, elements: u64) {
-        if self.layout.fp8 {
+        if self.layout.fp8 && self.layout.framework != Framework::Fsdp2 {
             self.memory(site, role, "fp8-cast", elements * (self.bytes + 2));
         }
     }
@@ -162,7 +173,7 @@ impl<'a> Builder<'a> {
     /// The other order of `elements` that are in FP8 already, for the product that makes the weights' gradient: what norms and activation functions convert they write
     /// in one order only.
     pub(super) fn transpose(&mut self, site: Site, elements: u64) {
-        if self.linear == Dtype::Fp8 {
+        if self.linear == Dtype::Fp8 && self.layout.framework != Framework::Fsdp2 {
             self.memory(site, KernelRole::WeightGrad, "fp8-transpose", elements * 2);
         }
     }

@@ -32,3 +32,26 @@ pub fn shard_kernels(params: u64, layout: &Layout) -> (Vec<Kernel>, Vec<Kernel>)
     }
     (memory("gather-copy", params * gather), after)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_generation_touches_what_its_code_does() {
+        let layout = |framework| Layout { framework, zero: 3, dp: 8, global_batch: 8, ..Layout::one_gpu() };
+        let bytes = |layout: &Layout| {
+            let sum = |list: &[Kernel]| list.iter().map(Kernel::bytes).sum::<u128>();
+            let (before, after) = shard_kernels(800, layout);
+            (sum(&before), sum(&after))
+        };
+        // Views 4, conversion 6, division 8 bytes a parameter; copies of 4 out and 6 in.
+        assert_eq!(bytes(&layout(Framework::Fsdp)), (0, 800 * 18));
+        assert_eq!(bytes(&layout(Framework::Fsdp2)), (800 * 4, 800 * 6));
+        assert_eq!(bytes(&layout(Framework::Megatron)), (0, 0));
+        // Two micro-batches add shards of an eighth.
+        let twice = Layout { global_batch: 16, ..layout(Framework::Fsdp2) };
+        assert_eq!(bytes(&twice), (800 * 4, 800 * 6 + 100 * 12));
+        assert_eq!(bytes(&Layout { dp: 1, global_batch: 1, ..layout(Framework::Fsdp2) }), (0, 0));
+    }
+}

@@ -26,6 +26,7 @@ impl Cluster {
             kernels: self,
             comm: self,
             gpus_per_server: self.system.gpus_per_server,
+            host_bps: self.timing.gpu().host_bps as u64,
             peak_flops: self.timing.gpu().peak_flops[at] as u64,
         }
     }

@@ -16,12 +16,16 @@ use crate::collective::CollectiveOp;
 use crate::compute::{
     Dtype, Kernel, LayerKind, Pass, expert_loads, kind_of, layer_steps, optimizer_kernels, shard_kernels,
 };
+use crate::memory;
 use crate::model::{Layout, Model, ModelFamily, Transformer, model_flops};
 use crate::workload::program::Workload;
 use crate::workload::rules::assemble;
 
 /// The kinds of layers, in the order in which a plan keeps them.
 const KINDS: [LayerKind; 4] = [LayerKind::Embedding, LayerKind::Dense, LayerKind::Moe, LayerKind::Logits];
+
+/// The kinds that come a second time after them, with activations in the host's memory.
+const OFFLOADED: [LayerKind; 2] = [LayerKind::Dense, LayerKind::Moe];
 
 /// The graph of `iterations` iterations on every rank. Durations of kernels are those of `machine`; communication is left to who runs the graph (the machine's
 /// estimates decide only how far kernels overlap with it and slow down).
@@ -68,11 +72,21 @@ fn plan(model: &Model, layout: &Layout, price: &Price) -> JobPlan {
 }
 
 fn transformer_plan(model: &Transformer, layout: &Layout, price: &Price) -> JobPlan {
-    let layers = KINDS.iter().map(|&k| layer(model, layout, price, k)).collect();
+    let mut layers: Vec<LayerPlan> = KINDS.iter().map(|&k| layer(model, layout, price, k)).collect();
+    layers.extend(OFFLOADED.map(|k| offloaded(layers[usize::from(kind_index(k))].clone(), model, layout, price, k)));
     let mut stages = Vec::new();
     let mut next = 0;
-    for n in layout.chunk_layers(model.layers) {
-        stages.push((next..next + n).map(|l| kind_index(kind_of(model, l))).collect::<Vec<u16>>());
+    // Layers that each pipeline rank still puts into the host's memory.
+    let mut in_host = vec![layout.offload_layers; layout.pp as usize];
+    for (stage, n) in layout.chunk_layers(model.layers).into_iter().enumerate() {
+        let in_host = &mut in_host[stage % layout.pp as usize];
+        let mut kind = |l: u32| {
+            let kind = kind_of(model, l);
+            let away = OFFLOADED.iter().position(|&k| k == kind).filter(|_| *in_host > 0);
+            *in_host -= u32::from(away.is_some());
+            away.map_or(kind_index(kind), |at| (KINDS.len() + at) as u16)
+        };
+        stages.push((next..next + n).map(&mut kind).collect::<Vec<u16>>());
         next += n;
     }
     stages[0].insert(0, kind_index(LayerKind::Embedding));
@@ -100,6 +114,21 @@ fn transformer_plan(model: &Transformer, layout: &Layout, price: &Price) -> JobP
 
 fn kind_index(kind: LayerKind) -> u16 {
     KINDS.iter().position(|&k| k == kind).expect("KINDS lists every kind") as u16
+}
+
+/// A layer whose activations go to the host's memory during its forward pass, and come back during its backward pass: a pass that is shorter than that waits.
+fn offloaded(mut plan: LayerPlan, model: &Transformer, layout: &Layout, price: &Price, kind: LayerKind) -> LayerPlan {
+    if layout.offload_layers == 0 || price.machine.host_bps == 0 {
+        return plan;
+    }
+    let bytes = memory::kept_bytes(model, layout, kind == LayerKind::Moe);
+    let ps = (u128::from(bytes) * 1_000_000_000_000 / u128::from(price.machine.host_bps)) as u64;
+    for (steps, spent) in [&mut plan.forward, &mut plan.backward].into_iter().zip(plan.spent) {
+        if ps > spent.total() {
+            steps.push(PassStep::Kernel { name: "offload", ps: ps - spent.total() });
+        }
+    }
+    LayerPlan::new(plan.forward, plan.backward, plan.held, price)
 }
 
 fn layer(model: &Transformer, layout: &Layout, price: &Price, kind: LayerKind) -> LayerPlan {

@@ -30,6 +30,8 @@ pub struct Machine<'a> {
     pub kernels: &'a dyn KernelCost,
     pub comm: &'a dyn CommCost,
     pub gpus_per_server: u32,
+    /// Bytes/s between a GPU and its host's memory, each direction; 0: activations are never put there.
+    pub host_bps: u64,
     /// Peak FLOP/s of one GPU that mfu is held against; 0: unknown.
     pub peak_flops: u64,
 }
