@@ -6,7 +6,7 @@
 
 FILE of the repository: tests/digests/results.sha256. Cases are every sweep under experiments/ at small size, each case of experiments/contention folded in two ways, and 300
 random sweeps, drawn from a fixed seed, each with fidelity.fast_forward "off", "exact" and "steady". A line is `case file digest`; the digest is the first 16 digits of the SHA-256 of
-results.csv, flows.csv, links.csv and (where a case asks for it) rtt.csv. A case that fails has a line `exit` with its code, and the rows of failed.csv.
+results.csv, flows.csv, links.csv and (where a case has them) rtt.csv and jobs.csv. A case that fails has a line `exit` with its code, and the rows of failed.csv.
 
 Of stats.csv the names of columns, times and sizes in memory do not count; it is compared only where a run is one experiment on one thread, as the memo's hits
 of several depend on which comes first. Cases of experiments/contention are named by a digest of their content, so that files may be renamed. Everything runs in a temporary folder.
@@ -33,7 +33,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 EXPERIMENTS = ROOT / "experiments"
 RANDOM_SWEEPS = 300
 MODES = ("off", "exact", "steady")
-FILES = ("results.csv", "flows.csv", "links.csv", "rtt.csv")
+FILES = ("results.csv", "flows.csv", "links.csv", "rtt.csv", "jobs.csv")
 # Columns of results.csv that do not count: hashes of all keys, which every new key changes, and columns that are younger than the recorded digests.
 NOT_COUNTED = {"config_key", "exp_key", "algorithm", "protocol", "channels", "validated_error", "validated_class"}
 MEMORY_BYTES = 8 << 30
@@ -50,6 +50,7 @@ SMALL = {
     "studies/mixtral-8x7b-64": ["workload.seq=64", "workload.global_batch=8", "workload.analytic=tp,dp"],
     "studies/optimize": ["workload.analytic=dp", "workload.seq=128"],
     "studies/parallelism": ["workload.seq=128"],
+    "studies/two-jobs": ["job.train.bytes=1000000", "job.other.bytes=1000000", "job.noise.duration_ns=200000"],
     "suites/simai-v1": ["workload.analytic=all"],
     "suites/wormhole-cc": ["workload.seq=64", "transport.payload_bytes=9000"],
     "suites/wormhole-models": ["workload.seq=64", "transport.payload_bytes=9000"],
