@@ -187,7 +187,7 @@ fn port_transmit(port: u32, p: u32, wire: u32, x: u64, at: EventKey) {
     ports[row].tx_bytes += u64(wire);
     let delay = ports[row].delay;
     packets[packet_base + p].t = at.t + x + delay;
-    packets[packet_base + p].d = lineage(x + delay, at.d);
+    details[packet_base + p].d = lineage(x + delay, at.d);
     wire_push(ports[row].peer, p);
 }
 

@@ -58,7 +58,7 @@ fn port_event(port: u32, what: u32, list: u32) -> EventKey {
     let pk = packet_base + p;
     // Arrivals of packets are told apart by where they came in, those of frames all came from the peer.
     let entity = select(port, packets[pk].in_port, what == AT_ARRIVAL);
-    return EventKey(packets[pk].t, packets[pk].d, EVENT_ARRIVAL, entity);
+    return EventKey(packets[pk].t, details[pk].d, EVENT_ARRIVAL, entity);
 }
 
 // Whether `port` of an independent switch has anything to do before `end`.

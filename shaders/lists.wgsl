@@ -38,7 +38,7 @@ fn arrives_first(a: u32, b: u32) -> bool {
     if at_a != at_b {
         return at_a < at_b;
     }
-    return older(packets[packet_base + a].d, packets[packet_base + b].d) >= 0;
+    return older(details[packet_base + a].d, details[packet_base + b].d) >= 0;
 }
 
 // Merges two lists of arrivals; of equals those of `a` come first.

@@ -130,7 +130,6 @@ fn push_frame(port: u32, resume: u32) {
     switches[sw].free_n -= 1u;
     packets[pk].next = NONE;
     packets[pk].flow = s;
-    packets[pk].seq = 0lu;
     packets[pk].path = 0u;
     packets[pk].payload = NONE;
     packets[pk].in_port = NONE;

@@ -85,7 +85,7 @@ fn event_key(n: u32, kind: u32, t: u64) -> EventKey {
             return EventKey(t, nics[row].busy_d, kind, n);
         }
         case EVENT_ARRIVAL: {
-            return EventKey(t, packets[packet_base + wires[wire_base + n].head].d, kind, n);
+            return EventKey(t, details[packet_base + wires[wire_base + n].head].d, kind, n);
         }
         case EVENT_TIMER: {
             return EventKey(t, nics[row].timer_d, kind, n);
@@ -348,7 +348,8 @@ fn send_data(n: u32, f: u32, at: EventKey) -> Sending {
         gap = tx_time(wire, flow_tx[tx].rate, clock);
     }
     packets[pk].flow = f;
-    packets[pk].seq = snd_nxt;
+    details[pk].seq = snd_nxt;
+    details[pk].sent_at = at.t;
     packets[pk].payload = payload;
     packets[pk].meta_ = wire | (KIND_DATA << META_KIND_SHIFT);
     packets[pk].in_port = NONE;
@@ -360,9 +361,6 @@ fn send_data(n: u32, f: u32, at: EventKey) -> Sending {
     }
     packets[pk].path = path;
     flow_tx[tx].n_sent += 1u;
-    if exps[exp_row].stamp_len > 0u {
-        stamps[stamp_base + p] = at.t;
-    }
     if snd_nxt == flow_tx[tx].snd_una {
         let rto_at = at.t + exps[exp_row].rto;
         flow_tx[tx].rto_at = rto_at;
@@ -392,7 +390,7 @@ fn nic_transmit(n: u32, p: u32, x: u64, at: EventKey) {
     nics[row].tx_bytes += u64(packets[packet_base + p].meta_ & META_WIRE_MASK);
     let delay = nics[row].delay;
     packets[packet_base + p].t = at.t + x + delay;
-    packets[packet_base + p].d = lineage(x + delay, at.d);
+    details[packet_base + p].d = lineage(x + delay, at.d);
     wire_push(nics[row].peer, p);
 }
 

@@ -6,7 +6,7 @@ fn on_data(n: u32, p: u32, now: u64) -> bool {
     let pk = packet_base + p;
     let rx = flow_base + packets[pk].flow;
     let payload = u64(packets[pk].payload);
-    let seq = packets[pk].seq;
+    let seq = details[pk].seq;
     let expected = flow_rx[rx].expected;
     flow_rx[rx].arrived_bytes += payload;
     var answer = KIND_ACK;
@@ -50,7 +50,7 @@ fn on_data(n: u32, p: u32, now: u64) -> bool {
         flow_rx[rx].cnp_t = now + cnp_interval;
     }
     packets[pk].meta_ = new_meta;
-    packets[pk].seq = flow_rx[rx].expected;
+    details[pk].seq = flow_rx[rx].expected;
     packets[pk].payload = flow_rx[rx].held;
     flow_rx[rx].held = NONE;
     var path = flow_rx[rx].path_first;

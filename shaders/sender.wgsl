@@ -12,15 +12,15 @@ fn free_packet(n: u32, p: u32) {
 fn on_ack(n: u32, p: u32, at: EventKey) {
     let pk = packet_base + p;
     let f = packets[pk].flow;
-    let seq = packets[pk].seq;
+    let seq = details[pk].seq;
     let meta_word = packets[pk].meta_;
     let cnp = (meta_word & META_CNP) != 0u;
     if (flow_tx[flow_base + f].flags & QP_FINISHED) == 0u {
         let oldest = flow_tx[flow_base + f].msg_ack;
         advance_una(f, seq, packet_kind(meta_word) == KIND_NACK, at.t);
         var rtt = 0lu;
-        if exps[exp_row].stamp_len > 0u {
-            rtt = at.t - stamps[stamp_base + p];
+        if exps[exp_row].cc == CC_TIMELY || exps[exp_row].rtt_cap > 0u {
+            rtt = at.t - details[pk].sent_at;
         }
         if exps[exp_row].rtt_cap > 0u {
             sample_rtt(f, at.t, rtt);

@@ -35,12 +35,12 @@
 //!
 //! # Layers
 //! Top down; a module imports only from those above it (`tests/docs/layers.rs` enforces it):
-//! `units`, `budget`, `isolation` → `input` → `spec`, `sweep`, `transport`, `columns` → `topology`, `routing`, `model`, `collective` → `compute`, `cost` → `memory` →
+//! `units`, `budget`, `isolation`, `prefetch` → `input` → `spec`, `sweep`, `transport`, `columns` → `topology`, `routing`, `model`, `collective` → `compute`, `cost` → `memory` →
 //! `workload` → `engine` → `batch` →
 //! `results` → `compare`, `optimize`, `trace`, `submit`, `validated` → `report`, `plot` → `session` → `validation` → `cli`. ARCHITECTURE.md says what each is for.
 
 #![warn(missing_docs, unreachable_pub)]
-// The allocator that counts is the one place that needs it.
+// The allocator that counts, and prefetching, are the places that need it.
 #![deny(unsafe_code)]
 // Comments of the crate's own modules link to what is private: they are for those who read the code.
 #![allow(rustdoc::private_intra_doc_links)]
@@ -53,6 +53,8 @@ pub mod input;
 #[doc(hidden)]
 #[forbid(unsafe_code)]
 pub mod isolation;
+#[doc(hidden)]
+pub mod prefetch;
 #[doc(hidden)]
 #[forbid(unsafe_code)]
 pub mod units;

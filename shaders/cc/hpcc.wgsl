@@ -3,7 +3,7 @@
 // An acknowledgement `p` with telemetry.
 fn hpcc_on_ack(n: u32, f: u32, p: u32, at: EventKey) {
     let tx = flow_base + f;
-    let seq = packets[packet_base + p].seq;
+    let seq = details[packet_base + p].seq;
     let hops = (packets[packet_base + p].meta_ >> META_INT_SHIFT) & META_INT_MASK;
     let old = int_base + f;
     let new_int = int_base + exps[exp_row].flow_len + p;

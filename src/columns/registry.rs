@@ -8,14 +8,14 @@
 /// An entry reads: `name: Row, BASE x N of LENGTH as WGSL, written by [systems];`
 /// - `name`: the field of [`super::Tables`]; `Row`: its row type.
 /// - `BASE` and `LENGTH`: fields of [`super::Exp`] that hold an experiment's first row and its number of rows, both divided by `N`.
-///   Tables that name the same fields follow the same count: `flow_rx` and `order` have as many rows as `flow_tx`, `clocks` has two
+///   Tables that name the same fields follow the same count: `flow_rx` and `order` have as many rows as `flow_tx`, `details` as `packets`, `clocks` has two
 ///   for every row of `wires`.
 /// - `WGSL`: name, element type and variable of the first row, as kernels spell them.
 /// - `systems`: those whose kernels may write the table. All may read it. A test compares this with what the kernels do.
 ///
 /// The header of the experiment comes first and alone, as it is what the others are found by. Then come tables whose rows are entities of the world of a
 /// batch. Those under `engine` only engines use:
-/// - `packets`, `ints` and `stamps` grow while an experiment runs, which rows of a column shared with others cannot;
+/// - `packets`, `details` and `ints` grow while an experiment runs, which rows of a column shared with others cannot;
 /// - `wires`, `clocks`, `shared`, `plans`, `order` and `rtts` are words and lists that belong to rows of several tables at once;
 /// - `paths`, `edges`, `signals`, `gates` and `servers` say what leads where, and nothing reads them beside a system at work.
 macro_rules! every_table {
@@ -36,10 +36,10 @@ macro_rules! every_table {
             }
             engine {
                 packets: Packet, packet_base x 1 of packet_len, as ("packets", "Packet", "packet_base"), written by [plan, forward, forward_joint, nic, advance];
+                /// The rest of each packet.
+                details: PacketDetails, packet_base x 1 of packet_len, as ("details", "PacketDetails", "packet_base"), written by [forward, forward_joint, nic];
                 /// What INT headers carry; empty unless congestion control reads telemetry.
                 ints: IntVec, int_base x 1 of int_len, as ("ints", "IntVec", "int_base"), written by [forward, forward_joint, nic];
-                /// When each data packet was built, a packet; empty unless round-trip times are needed.
-                stamps: u64, stamp_base x 1 of stamp_len, as ("stamps", "u64", "stamp_base"), written by [nic];
                 wires: Wire, end_base x 1 of end_len, as ("wires", "Wire", "wire_base"), written by [plan, forward, forward_joint, nic];
                 /// Two a link end: for each experiment first the arrival time of the head of every wire, then every row's own next event.
                 clocks: u64, end_base x 2 of end_len, as ("clocks", "u64", "clock_base"), written by [plan, forward, forward_joint, nic, analytical];

@@ -178,8 +178,6 @@ rows! {
         packet_base: u32, packet_len: u32,
         /// INT vectors: one a flow (the remembered one), then one a packet. Length 0 without HPCC.
         int_base: u32, int_len: u32,
-        /// A stamp a packet. Length 0 where nobody needs round-trip times.
-        stamp_base: u32, stamp_len: u32,
         path_base: u32, path_len: u32,
         plan_base: u32, plan_len: u32,
         /// Shared words: header, then `ingress` bytes a port, then `mask_words` words of wanted ingresses a port.
@@ -239,6 +237,7 @@ rows! {
     }
 
     /// A host's port: transmitter, ACK queue, pool of packets, clocks.
+    #[repr(align(64))]
     Nic {
         exp: u32,
         /// The link end that receives what it sends.
@@ -273,6 +272,7 @@ rows! {
     }
 
     /// A switch port: egress queue and transmitter, ingress accounting.
+    #[repr(align(64))]
     Port {
         exp: u32,
         switch_idx: SwitchIdx,
@@ -431,24 +431,32 @@ rows! {
         serial: u64, latency: u64,
     }
 
-    /// A packet.
+    /// A packet: what every hop reads and writes, two a cache line.
+    #[repr(align(32))]
     Packet {
-        next: PacketIdx,
-        /// Flow; of a pause frame: the switch it belongs to.
-        flow: FlowIdx,
         /// Arrival at the far end of the wire it is on.
         t: u64,
-        /// Lineage of that arrival.
-        d: Lineage,
-        /// Data: first payload byte; ACK, NACK: next byte expected.
-        seq: u64,
+        next: PacketIdx,
         /// Next entry of its path.
         path: u32,
         meta: u32,
-        /// Data: payload bytes. ACK, NACK: list of records that travel home with it.
-        payload: u32,
         /// The switch port it came in by.
         in_port: PortIdx,
+        /// Flow; of a pause frame: the switch it belongs to.
+        flow: FlowIdx,
+        /// Data: payload bytes. ACK, NACK: list of records that travel home with it.
+        payload: u32,
+    }
+
+    /// The rest of a packet, a cache line: read where two events happen at one time, and at the ends of a path.
+    #[repr(align(64))]
+    PacketDetails {
+        /// Lineage of the arrival at [`Packet::t`].
+        d: Lineage,
+        /// Data: first payload byte; ACK, NACK: next byte expected.
+        seq: u64,
+        /// Data: when its sender began to send it. ACK, NACK: that of the data packet it answers.
+        sent_at: u64,
     }
 
     /// Telemetry of a packet or remembered by a queue pair: a word a hop: time 24 bits, transmitted 20, queue 17, rate index 3.
@@ -471,7 +479,15 @@ indexed_by! {
     SwitchIdx: Switch;
     FlowIdx: FlowTx, FlowRx;
     TaskIdx: Task;
-    PacketIdx: Packet;
+    PacketIdx: Packet, PacketDetails;
+}
+
+impl Exp {
+    /// Whether round-trip times are of use.
+    #[inline]
+    pub fn measures_rtts(&self) -> bool {
+        self.cc == cc::TIMELY || self.rtt_cap > 0
+    }
 }
 
 impl Packet {
@@ -522,6 +538,7 @@ mod tests {
             ("FlowTx", size_of::<FlowTx>()),
             ("FlowRx", size_of::<FlowRx>()),
             ("Packet", size_of::<Packet>()),
+            ("PacketDetails", size_of::<PacketDetails>()),
             ("IntVec", size_of::<IntVec>()),
             ("Wire", size_of::<Wire>()),
             ("Plan", size_of::<Plan>()),

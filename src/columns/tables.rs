@@ -10,7 +10,9 @@ use bytemuck::{cast_slice, cast_slice_mut};
 use super::index::{FlowIdx, PortIdx, TaskIdx};
 use super::registry::every_table;
 use super::row::{Field, Row};
-use super::{Exp, FlowRx, FlowTx, Gate, IntVec, Nic, Packet, Plan, Port, RttSample, Signal, Switch, Task, Wire};
+use super::{
+    Exp, FlowRx, FlowTx, Gate, IntVec, Nic, Packet, PacketDetails, Plan, Port, RttSample, Signal, Switch, Task, Wire,
+};
 
 /// A run of rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

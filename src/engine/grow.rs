@@ -1,6 +1,7 @@
 //! Capacity: pools of packets that grow between steps, never inside one.
 
-use crate::columns::{IntVec, NicIdx, Packet, PacketIdx, SHARED_FLAGS, Tables, cc, flag, status};
+use super::cpu::switches;
+use crate::columns::{IntVec, NicIdx, Packet, PacketIdx, SHARED_FLAGS, Tables, flag, status};
 
 /// An experiment needs more packets in flight than the host has room for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -27,7 +28,8 @@ pub fn grow(t: &mut Tables, limit: u64) -> Result<(), TooManyPackets> {
     }
     for s in 0..t.switches.len() {
         let row = &t.switches[s];
-        if row.free_n < row.need {
+        // A switch that is done with the step needs none for it.
+        if row.independent & switches::DONE == 0 && row.free_n < row.need {
             let (head, added) = add_records(t, row.free_head, row.need - row.free_n + 64, limit)?;
             t.switches[s].free_head = head;
             t.switches[s].free_n += added;
@@ -58,13 +60,10 @@ fn add_records(t: &mut Tables, head: PacketIdx, add: u32, limit: u64) -> Result<
         let next = if k + 1 < add { first + k + 1 } else { head };
         t.packets.push(Packet { next, ..bytemuck::Zeroable::zeroed() });
     }
+    t.details.resize(t.packets.len(), bytemuck::Zeroable::zeroed());
     if !t.ints.is_empty() {
         t.ints.resize(t.flow_tx.len() + t.packets.len(), IntVec { hop: [0; 5] });
         t.exps[0].int_len = t.ints.len() as u32;
-    }
-    if t.exps[0].cc == cc::TIMELY || t.exps[0].rtt_cap > 0 {
-        t.stamps.resize(t.packets.len(), 0);
-        t.exps[0].stamp_len = t.stamps.len() as u32;
     }
     t.exps[0].packet_len = t.packets.len() as u32;
     Ok((first, add))

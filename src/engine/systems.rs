@@ -4,7 +4,7 @@
 //! the dispatch of each system on a GPU, and the loop of the parity tests. A new system is one line here, `cpu/NAME.rs` with a
 //! function `row`, and `shaders/NAME.wgsl` with a function `NAME_row`. Computes nothing itself.
 
-use super::cpu::{advance, analytical, classify, forward, forward_joint, nic, plan, schedule};
+use super::cpu::{advance, analytical, classify, forward, forward_joint, nic, plan, schedule, switches};
 use crate::columns::{Exp, SHARED_FLAGS, Tables, flag, status};
 
 /// What a system has a row for.
@@ -94,10 +94,9 @@ impl System {
     }
 }
 
-macro_rules! systems {
-    ($($name:ident, $rows:ident, $when:ident, $then:ident;)*) => {
-        /// All systems, in the order in which they run in a step.
-        pub const SYSTEMS: &[System] = &[$(System {
+macro_rules! system {
+    ($name:ident, $rows:ident, $when:ident, $then:ident) => {
+        System {
             name: stringify!($name),
             entry: concat!(stringify!($name), "_all"),
             rows: SystemRows::$rows,
@@ -105,13 +104,27 @@ macro_rules! systems {
             then: Then::$then,
             row: |t, row, end| $name::row(t, row.into(), end),
             wgsl: include_str!(concat!("../../shaders/", stringify!($name), ".wgsl")),
-        }),*];
+        }
+    };
+}
 
-        /// One step of an experiment on the CPU.
+macro_rules! systems {
+    (
+        switches { $($first:ident, $first_rows:ident, $first_when:ident, $first_then:ident;)* }
+        $($name:ident, $rows:ident, $when:ident, $then:ident;)*
+    ) => {
+        /// All systems, in the order in which they run in a step.
+        pub const SYSTEMS: &[System] = &[
+            $(system!($first, $first_rows, $first_when, $first_then),)*
+            $(system!($name, $rows, $when, $then)),*
+        ];
+
+        /// One step of an experiment on the CPU: those of switches switch by switch, the others system by system.
         ///
         /// PRECONDITION: `t` holds exactly one experiment.
         pub fn step(t: &mut Tables) {
             let end = step_end(t);
+            switches::step(t, end);
             $(if RunCondition::$when.holds(t) {
                 for row in 0..SystemRows::$rows.count(&t.exps[0]) {
                     $name::row(t, row.into(), end);
@@ -122,11 +135,14 @@ macro_rules! systems {
 }
 
 systems! {
-    plan,          Port,       NewStep, Barrier;
-    classify,      Switch,     Always,  Barrier;
-    // Ports of independent switches, then switches that are not independent: no row is in both.
-    forward,       Port,       Frames,  GoOn;
-    forward_joint, Switch,     Frames,  Barrier;
+    // `cpu/switches.rs` runs them switch by switch.
+    switches {
+        plan,          Port,       NewStep, Barrier;
+        classify,      Switch,     Always,  Barrier;
+        // Ports of independent switches, then switches that are not independent: no row is in both.
+        forward,       Port,       Frames,  GoOn;
+        forward_joint, Switch,     Frames,  Barrier;
+    }
     nic,           Nic,        Frames,  Barrier;
     // One invocation runs both.
     schedule,      Experiment, Gates,   GoOn;

@@ -9,7 +9,7 @@ const PEERS: &[(&str, &str)] =
     &[("sweep", "spec"), ("sweep", "transport"), ("spec", "transport"), ("routing", "topology")];
 
 /// Modules that may import only these, fewer than their layer allows.
-const NARROW: &[(&str, &[&str])] = &[("engine", &["isolation", "units", "transport", "columns"])];
+const NARROW: &[(&str, &[&str])] = &[("engine", &["isolation", "prefetch", "units", "transport", "columns"])];
 
 /// Crates that belong to a module, because they decide what that module is. The world is `batch`'s; its components are rows of `columns`.
 const CRATES: &[(&str, &[&str])] = &[

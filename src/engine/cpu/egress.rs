@@ -5,35 +5,50 @@ use super::lists::wire_push;
 use super::math::{hash32, tx_time};
 use super::mmu;
 use crate::columns::{
-    FRAME_BYTES, INT_HOPS, INT_Q_UNIT, INT_TX_UNIT, PacketIdx, PortIdx, SHARED_FLAGS, SHARED_HEADER, Tables, cc, flag,
-    kind, meta, mode,
+    FRAME_BYTES, INT_HOPS, INT_Q_UNIT, INT_TX_UNIT, NEVER, PacketIdx, Port, PortIdx, SHARED_FLAGS, SHARED_HEADER,
+    Tables, cc, flag, kind, meta, mode,
 };
+use crate::prefetch;
 
-/// The end of the port's transmission, if something would follow it; else no event: an end that nothing follows changes
+/// The end of the port's transmission as an event.
+#[inline]
+fn transmission_end(row: &Port, port: PortIdx) -> EventKey {
+    EventKey { t: row.busy_until, d: row.busy_d, kind: COMPLETION, entity: port.0 }
+}
+
+/// When the port's transmission ends, if something would follow it; else `NEVER`: an end that nothing follows changes
 /// nothing, and whoever comes later finds out by [`idle`].
 #[inline]
-pub fn completion(t: &Tables, port: PortIdx) -> EventKey {
+pub fn completion_time(t: &Tables, port: PortIdx) -> u64 {
     let row = &t.ports[port];
     let work = row.frame_head.is_some() || (row.q_head.is_some() && row.paused == 0);
-    if row.busy == 0 || !work {
-        return NO_EVENT;
-    }
-    EventKey { t: row.busy_until, d: row.busy_d, kind: COMPLETION, entity: port.0 }
+    if row.busy == 0 || !work { NEVER } else { row.busy_until }
+}
+
+/// The event at [`completion_time`].
+#[inline]
+pub fn completion(t: &Tables, port: PortIdx) -> EventKey {
+    if completion_time(t, port) == NEVER { NO_EVENT } else { transmission_end(&t.ports[port], port) }
 }
 
 /// Whether the transmitter is free for an event `at`: idle, or its transmission ended before.
 #[inline]
 pub fn idle(t: &mut Tables, port: PortIdx, at: &EventKey) -> bool {
-    let row = &mut t.ports[port];
+    idle_at(t, port, at.t, |_| *at)
+}
+
+/// The same for an event at the time `at`. What else is known of it is looked at only where a transmission ends at that time.
+#[inline]
+pub fn idle_at(t: &mut Tables, port: PortIdx, at: u64, event: impl FnOnce(&Tables) -> EventKey) -> bool {
+    let row = &t.ports[port];
     if row.busy == 0 {
         return true;
     }
-    let end = EventKey { t: row.busy_until, d: row.busy_d, kind: COMPLETION, entity: port.0 };
-    if before(&end, at) {
-        row.busy = 0;
-        return true;
+    let ended = row.busy_until < at || (row.busy_until == at && before(&transmission_end(row, port), &event(t)));
+    if ended {
+        t.ports[port].busy = 0;
     }
-    false
+    ended
 }
 
 /// Integrates the queue's length up to `now`, before it changes.
@@ -107,6 +122,8 @@ fn start_head(t: &mut Tables, port: PortIdx, at: &EventKey, joint: bool) {
         let pk = &t.packets[p];
         (pk.next, pk.in_port, pk.meta)
     };
+    prefetch::row(&t.packets, next.0);
+    prefetch::row(&t.details, next.0);
     let wire = pk_meta & meta::WIRE_MASK;
     let data = (pk_meta >> meta::KIND_SHIFT) & meta::KIND_MASK == kind::DATA;
     let row = &mut t.ports[port];
@@ -192,9 +209,8 @@ fn transmit(t: &mut Tables, port: PortIdx, p: PacketIdx, wire: u32, x: u64, at: 
     row.busy_d = lineage(x, &at.d);
     row.tx_bytes += wire as u64;
     let (peer, delay) = (row.peer, row.delay);
-    let pk = &mut t.packets[p];
-    pk.t = at.t + x + delay;
-    pk.d = lineage(x + delay, &at.d);
+    t.packets[p].t = at.t + x + delay;
+    t.details[p].d = lineage(x + delay, &at.d);
     wire_push(t, peer, p);
 }
 

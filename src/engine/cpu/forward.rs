@@ -1,7 +1,7 @@
 //! System `forward`, a row a port of an independent switch (twin: `shaders/forward.wgsl`). It takes what the ingresses have for the
 //! port, merges it by time and transmits.
 
-use super::egress::{completion, enqueue, idle, on_frame, start_next};
+use super::egress::{completion, completion_time, enqueue, idle_at, on_frame, start_next};
 use super::key::{ARRIVAL, EventKey, NO_EVENT, before};
 use super::lists::merge;
 use super::plan::request_word;
@@ -45,6 +45,20 @@ pub fn gather(t: &mut Tables, port: PortIdx) -> PacketIdx {
     all
 }
 
+/// What a port does next.
+#[derive(Clone, Copy)]
+enum Next {
+    Completion,
+    Arrival,
+    Frame,
+}
+
+/// When the head of a list of arrivals arrives.
+#[inline]
+fn arrival_time(t: &Tables, p: PacketIdx) -> u64 {
+    if p.is_none() { NEVER } else { t.packets[p].t }
+}
+
 /// Key of the arrival at the head of a list.
 #[inline]
 pub fn arrival(t: &Tables, p: PacketIdx) -> EventKey {
@@ -52,7 +66,7 @@ pub fn arrival(t: &Tables, p: PacketIdx) -> EventKey {
         return NO_EVENT;
     }
     let pk = &t.packets[p];
-    EventKey { t: pk.t, d: pk.d, kind: ARRIVAL, entity: pk.in_port.0 }
+    EventKey { t: pk.t, d: t.details[p].d, kind: ARRIVAL, entity: pk.in_port.0 }
 }
 
 /// Key of the arrival of a pause frame at `port`.
@@ -62,8 +76,7 @@ pub fn frame_arrival(t: &Tables, port: PortIdx) -> EventKey {
     if p.is_none() {
         return NO_EVENT;
     }
-    let pk = &t.packets[p];
-    EventKey { t: pk.t, d: pk.d, kind: ARRIVAL, entity: port.0 }
+    EventKey { t: t.packets[p].t, d: t.details[p].d, kind: ARRIVAL, entity: port.0 }
 }
 
 /// Processes `port` up to `end`.
@@ -74,37 +87,50 @@ pub fn forward(t: &mut Tables, port: PortIdx, end: u64) {
     t.ports[port].arr_n = 0;
     let mut list = gather(t, port);
     loop {
-        let mut next = completion(t, port);
-        let mut what = 0;
-        let a = arrival(t, list);
-        if before(&a, &next) {
-            next = a;
-            what = 1;
-        }
-        let f = frame_arrival(t, port);
-        if before(&f, &next) {
-            next = f;
-            what = 2;
-        }
-        if next.t >= end {
+        // Times first: how an event came about is looked at only where two happen at one time.
+        let (completes, arrives) = (completion_time(t, port), arrival_time(t, list));
+        let frame = arrival_time(t, t.ports[port].in_frames);
+        let now = completes.min(arrives).min(frame);
+        if now >= end {
             break;
         }
-        if what == 0 {
-            start_next(t, port, &next, false);
-        } else if what == 1 {
-            let p = list;
-            list = t.packets[p].next;
-            enqueue(t, port, p, next.t);
-            if idle(t, port, &next) {
-                start_next(t, port, &next, false);
+        let mut what = Next::Completion;
+        if arrives == now && (completes != now || before(&arrival(t, list), &completion(t, port))) {
+            what = Next::Arrival;
+        }
+        if frame == now {
+            let first = match what {
+                Next::Arrival => arrival(t, list),
+                _ if completes == now => completion(t, port),
+                _ => NO_EVENT,
+            };
+            if before(&frame_arrival(t, port), &first) {
+                what = Next::Frame;
             }
-        } else {
-            let p = t.ports[port].in_frames;
-            t.ports[port].in_frames = t.packets[p].next;
-            on_frame(t, port, p, &next, false);
+        }
+        match what {
+            Next::Completion => {
+                let at = completion(t, port);
+                start_next(t, port, &at, false);
+            }
+            Next::Arrival => {
+                let p = list;
+                list = t.packets[p].next;
+                enqueue(t, port, p, now);
+                if idle_at(t, port, now, |t| arrival(t, p)) {
+                    let at = arrival(t, p);
+                    start_next(t, port, &at, false);
+                }
+            }
+            Next::Frame => {
+                let at = frame_arrival(t, port);
+                let p = t.ports[port].in_frames;
+                t.ports[port].in_frames = t.packets[p].next;
+                on_frame(t, port, p, &at, false);
+            }
         }
     }
-    let clock = completion(t, port).t;
+    let clock = completion_time(t, port);
     let at = port.end(t.exps[0].nic_len).own_clock(t.exps[0].end_len);
     t.clocks[at] = clock;
     debug_assert!(clock == NEVER || clock >= end);

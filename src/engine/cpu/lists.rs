@@ -2,6 +2,7 @@
 
 use super::key::older;
 use crate::columns::{LinkEndIdx, NEVER, PacketIdx, Tables};
+use crate::prefetch;
 
 /// Puts packet `p`, whose arrival time is set, on the wire to link end `end`.
 #[inline]
@@ -31,7 +32,9 @@ pub fn wire_pop(t: &mut Tables, end: LinkEndIdx) -> PacketIdx {
         wire.tail = PacketIdx::NONE;
         t.clocks[end.usize()] = NEVER;
     } else {
-        t.clocks[end.usize()] = t.packets[next].t;
+        let row = &t.packets[next];
+        t.clocks[end.usize()] = row.t;
+        prefetch::row(&t.packets, row.next.0);
     }
     p
 }
@@ -39,11 +42,11 @@ pub fn wire_pop(t: &mut Tables, end: LinkEndIdx) -> PacketIdx {
 /// Whether packet `a` arrives before packet `b`; equals keep their order (`a` first), so the caller passes the lower ingress as `a`.
 #[inline]
 fn arrives_first(t: &Tables, a: PacketIdx, b: PacketIdx) -> bool {
-    let (pa, pb) = (&t.packets[a], &t.packets[b]);
-    if pa.t != pb.t {
-        return pa.t < pb.t;
+    let (at_a, at_b) = (t.packets[a].t, t.packets[b].t);
+    if at_a != at_b {
+        return at_a < at_b;
     }
-    older(&pa.d, &pb.d) >= 0
+    older(&t.details[a].d, &t.details[b].d) >= 0
 }
 
 /// Merges two lists of arrivals; of equals those of `a` come first.

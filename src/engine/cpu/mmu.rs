@@ -126,7 +126,6 @@ fn push_frame(t: &mut Tables, port: PortIdx, resume: u32) {
     let pk = &mut t.packets[p];
     pk.next = PacketIdx::NONE;
     pk.set_frame_switch(s);
-    pk.seq = 0;
     pk.path = 0;
     pk.set_records(PacketIdx::NONE);
     pk.in_port = PortIdx::NONE;

@@ -19,6 +19,7 @@ pub mod rate;
 pub mod receiver;
 pub mod schedule;
 pub mod sender;
+pub mod switches;
 pub mod task;
 
 pub use super::systems::{run, step, step_end};

@@ -11,14 +11,15 @@ use super::{queue_pair, receiver, sender, task};
 use crate::columns::{
     FlowIdx, FoldTrace, NEVER, NONE, NicIdx, PacketIdx, PortIdx, SHARED_FLAGS, Tables, cc, flag, kind, meta, mode, qp,
 };
+use crate::prefetch;
+
+/// How many NICs ahead the head of a wire is fetched.
+const AHEAD: usize = 3;
 
 /// Processes NIC `n` up to `end`, or to the first post or start of a queue pair that folding holds back.
 pub fn nic(t: &mut Tables, n: NicIdx, end: u64) {
-    loop {
+    while next_time(t, n) < end {
         let next = next_event(t, n);
-        if next.t >= end {
-            break;
-        }
         let may_send = match next.kind {
             COMPLETION => {
                 t.nics[n].busy_until = NEVER;
@@ -58,56 +59,56 @@ pub fn nic(t: &mut Tables, n: NicIdx, end: u64) {
 
 /// Sets the NIC's own clock to the earliest of what it knows of.
 pub fn set_clock(t: &mut Tables, n: NicIdx) {
-    let row = &t.nics[n];
-    let clock = row.busy_until.min(row.timer).min(row.rto).min(row.next_start).min(row.next_task);
+    let clock = own_time(t, n);
     let at = n.end().own_clock(t.exps[0].end_len);
     t.clocks[at] = clock;
 }
 
-/// The earliest of what can happen at a NIC.
+/// When the earliest happens of what the NIC knows of by itself.
+#[inline]
+fn own_time(t: &Tables, n: NicIdx) -> u64 {
+    let row = &t.nics[n];
+    row.busy_until.min(row.timer).min(row.rto).min(row.next_start).min(row.next_task)
+}
+
+/// When the earliest happens of all that can happen at a NIC.
+#[inline]
+fn next_time(t: &Tables, n: NicIdx) -> u64 {
+    own_time(t, n).min(t.clocks[n.usize()])
+}
+
+/// The earliest of what can happen at a NIC. How it came about is compared only among events of one time.
 #[inline]
 pub fn next_event(t: &Tables, n: NicIdx) -> EventKey {
+    let now = next_time(t, n);
+    if now == NEVER {
+        return NO_EVENT;
+    }
     let row = &t.nics[n];
     let mut next = NO_EVENT;
-    if row.busy_until != NEVER {
-        next = EventKey { t: row.busy_until, d: row.busy_d, kind: COMPLETION, entity: n.0 };
-    }
-    let head_t = t.clocks[n.usize()];
-    if head_t <= next.t && head_t != NEVER {
-        let d = t.packets[t.wires[n.end()].head].d;
-        let arrival = EventKey { t: head_t, d, kind: ARRIVAL, entity: n.0 };
-        if before(&arrival, &next) {
-            next = arrival;
+    let mut take = |event: EventKey| {
+        if before(&event, &next) {
+            next = event;
         }
+    };
+    if row.busy_until == now {
+        take(EventKey { t: now, d: row.busy_d, kind: COMPLETION, entity: n.0 });
     }
-    if row.timer <= next.t && row.timer != NEVER {
-        let timer = EventKey { t: row.timer, d: row.timer_d, kind: TIMER, entity: n.0 };
-        if before(&timer, &next) {
-            next = timer;
-        }
+    if t.clocks[n.usize()] == now {
+        take(EventKey { t: now, d: t.details[t.wires[n.end()].head].d, kind: ARRIVAL, entity: n.0 });
     }
-    if row.rto <= next.t && row.rto != NEVER {
-        let rto = EventKey { t: row.rto, d: periodic(u32::MAX, u32::MAX, 0), kind: RTO, entity: 0 };
-        if before(&rto, &next) {
-            next = rto;
-        }
+    if row.timer == now {
+        take(EventKey { t: now, d: row.timer_d, kind: TIMER, entity: n.0 });
     }
-    if row.next_start <= next.t && row.next_start != NEVER {
-        let start = EventKey {
-            t: row.next_start,
-            d: periodic(0, 0, t.flow_tx[row.flow_first + row.flow_next].flow_id + 1),
-            kind: START,
-            entity: 0,
-        };
-        if before(&start, &next) {
-            next = start;
-        }
+    if row.rto == now {
+        take(EventKey { t: now, d: periodic(u32::MAX, u32::MAX, 0), kind: RTO, entity: 0 });
     }
-    if row.next_task <= next.t && row.next_task != NEVER {
-        let due = task::key(t, row.task_head);
-        if before(&due, &next) {
-            next = due;
-        }
+    if row.next_start == now {
+        let root = t.flow_tx[row.flow_first + row.flow_next].flow_id + 1;
+        take(EventKey { t: now, d: periodic(0, 0, root), kind: START, entity: 0 });
+    }
+    if row.next_task == now {
+        take(task::key(t, row.task_head));
     }
     next
 }
@@ -115,6 +116,7 @@ pub fn next_event(t: &Tables, n: NicIdx) -> EventKey {
 /// A packet arrives. Returns whether the NIC may have something to send now.
 fn arrive(t: &mut Tables, n: NicIdx, at: &EventKey) -> bool {
     let p = wire_pop(t, n.end());
+    prefetch::row(&t.details, t.wires[n.end()].head.0);
     let pk_meta = t.packets[p].meta;
     match (pk_meta >> meta::KIND_SHIFT) & meta::KIND_MASK {
         kind::DATA => receiver::on_data(t, n, p, at),
@@ -297,7 +299,6 @@ fn send_data(t: &mut Tables, n: NicIdx, f: FlowIdx, at: &EventKey) {
     let gap = if e.modes & mode::RATE_BOUND == 0 || tx.rate == row.rate { x } else { tx_time(wire, tx.rate, clock) };
     let pk = &mut t.packets[p];
     pk.flow = f;
-    pk.seq = tx.snd_nxt;
     pk.payload = payload;
     pk.meta = wire | (kind::DATA << meta::KIND_SHIFT);
     pk.path = tx.path_first;
@@ -306,9 +307,9 @@ fn send_data(t: &mut Tables, n: NicIdx, f: FlowIdx, at: &EventKey) {
         pk.path += hash32(tx.flow_id, tx.n_sent, 0, e.routing_seed) % tx.n_paths * tx.path_len;
     }
     tx.n_sent += 1;
-    if e.stamp_len > 0 {
-        t.stamps[p.usize()] = at.t;
-    }
+    let details = &mut t.details[p];
+    details.seq = tx.snd_nxt;
+    details.sent_at = at.t;
     if tx.snd_nxt == tx.snd_una {
         tx.rto_at = at.t + e.rto;
         row.rto = row.rto.min(tx.rto_at);
@@ -340,13 +341,17 @@ fn transmit(t: &mut Tables, n: NicIdx, p: PacketIdx, x: u64, at: &EventKey) {
     let pk = &mut t.packets[p];
     row.tx_bytes += (pk.meta & meta::WIRE_MASK) as u64;
     pk.t = at.t + x + delay;
-    pk.d = lineage(x + delay, &at.d);
+    t.details[p].d = lineage(x + delay, &at.d);
     wire_push(t, peer, p);
 }
 
 /// [`nic`] for a row: where there is something to do.
 #[inline]
 pub fn row(t: &mut Tables, n: NicIdx, end: u64) {
+    if let Some(wire) = t.wires.get(n.usize() + AHEAD) {
+        prefetch::row(&t.packets, wire.head.0);
+        prefetch::row(&t.details, wire.head.0);
+    }
     if t.clocks[n.usize()] < end || t.clocks[n.end().own_clock(t.exps[0].end_len)] < end {
         nic(t, n, end);
     }

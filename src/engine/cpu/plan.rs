@@ -60,7 +60,8 @@ pub fn plan(t: &mut Tables, port: PortIdx, end: u64) {
 /// [`plan`] for a row: where something reaches the port.
 #[inline]
 pub fn row(t: &mut Tables, port: PortIdx, end: u64) {
-    if t.clocks[port.end(t.exps[0].nic_len).usize()] < end {
+    let link_end = port.end(t.exps[0].nic_len);
+    if t.clocks[link_end.usize()] < end {
         plan(t, port, end);
     }
 }

@@ -11,12 +11,13 @@ pub fn on_data(t: &mut Tables, n: NicIdx, p: PacketIdx, at: &EventKey) -> bool {
     let now = at.t;
     let e = &t.exps[0];
     let pk = &mut t.packets[p];
+    let details = &mut t.details[p];
     let rx = &mut t.flow_rx[pk.flow];
     rx.arrived_bytes += pk.payload as u64;
     let mut answer = kind::ACK;
     let mut arrived = TaskIdx::NONE;
     let due;
-    if pk.seq == rx.expected {
+    if details.seq == rx.expected {
         rx.expected += pk.payload as u64;
         let milestone = rx.expected >= rx.milestone;
         if milestone {
@@ -30,7 +31,7 @@ pub fn on_data(t: &mut Tables, n: NicIdx, p: PacketIdx, at: &EventKey) -> bool {
                 rx.msg_end += t.tasks[rx.msg].bytes;
             }
         }
-    } else if pk.seq > rx.expected {
+    } else if details.seq > rx.expected {
         answer = kind::NACK;
         due = now >= rx.nack_t || rx.nack_seq != rx.expected;
         if due {
@@ -51,7 +52,7 @@ pub fn on_data(t: &mut Tables, n: NicIdx, p: PacketIdx, at: &EventKey) -> bool {
         rx.cnp_t = now + e.cnp_interval;
     }
     pk.meta = pk_meta;
-    pk.seq = rx.expected;
+    details.seq = rx.expected;
     pk.set_records(rx.held);
     rx.held = PacketIdx::NONE;
     pk.path = rx.path_first;

@@ -8,14 +8,11 @@ pub fn schedule(t: &mut Tables) {
         return;
     }
     t.shared[SHARED_FLAGS as usize] &= !flag::SIGNALS;
+    let mut fired = Vec::new();
     for n in NicIdx::all(t.exps[0].nic_len) {
-        collect(t, n);
+        collect_into(t, n, &mut |t, g| fired.push((t.gates[g as usize].latest, g)));
     }
-}
-
-/// Counts the signals that NIC `n` gave.
-fn collect(t: &mut Tables, n: NicIdx) {
-    collect_into(t, n, &mut add_fired);
+    line_up(t, fired);
 }
 
 /// Counts the signals that NIC `n` gave; `fired` takes every gate that everybody has reached.
@@ -34,25 +31,16 @@ pub fn collect_into(t: &mut Tables, n: NicIdx, fired: &mut impl FnMut(&mut Table
     }
 }
 
-/// Puts gate `g` among those that fired.
-fn add_fired(t: &mut Tables, g: u32) {
-    let at = t.gates[g as usize].latest;
-    let mut last = NONE;
-    let mut next = t.exps[0].fired;
-    while next != NONE {
-        let other = t.gates[next as usize].latest;
-        if other > at || (other == at && next > g) {
-            break;
-        }
-        last = next;
-        next = t.gates[next as usize].next;
+/// Lines up the gates that fired, each with the time of its last signal. The twin walks a sorted list for each; a sort takes fewer steps where
+/// many fire at once.
+fn line_up(t: &mut Tables, mut fired: Vec<(u64, u32)>) {
+    fired.sort_unstable();
+    let mut next = NONE;
+    for &(_, g) in fired.iter().rev() {
+        t.gates[g as usize].next = next;
+        next = g;
     }
-    t.gates[g as usize].next = next;
-    if last == NONE {
-        t.exps[0].fired = g;
-    } else {
-        t.gates[last as usize].next = g;
-    }
+    t.exps[0].fired = next;
 }
 
 /// [`schedule`] for its one row.

@@ -24,16 +24,17 @@ pub fn on_ack(t: &mut Tables, n: NicIdx, p: PacketIdx, at: &EventKey) {
     let f = pk.flow;
     if t.flow_tx[f].flags & qp::FINISHED == 0 {
         let oldest = t.flow_tx[f].msg_ack;
-        advance_una(t, f, &pk, at.t);
-        let rtt = if t.exps[0].stamp_len > 0 { at.t - t.stamps[p.usize()] } else { 0 };
+        let (seq, sent_at) = (t.details[p].seq, t.details[p].sent_at);
+        advance_una(t, f, seq, (pk.meta >> meta::KIND_SHIFT) & meta::KIND_MASK == kind::NACK, at.t);
+        let rtt = if t.exps[0].measures_rtts() { at.t - sent_at } else { 0 };
         if t.exps[0].rtt_cap > 0 {
             sample_rtt(t, f, at.t, rtt);
         }
         match t.exps[0].cc {
             cc::DCQCN => dcqcn::on_ack(t, f, pk.meta & meta::CNP != 0, at),
             cc::HPCC => hpcc::on_ack(t, n, f, p, at),
-            cc::TIMELY => timely::on_ack(t, n, f, pk.seq, rtt),
-            cc::DCTCP => dctcp::on_ack(t, n, f, pk.seq, pk.meta & meta::CNP != 0),
+            cc::TIMELY => timely::on_ack(t, n, f, seq, rtt),
+            cc::DCTCP => dctcp::on_ack(t, n, f, seq, pk.meta & meta::CNP != 0),
             _ => {}
         }
         let until = t.flow_tx[f].msg_ack;
@@ -51,12 +52,12 @@ pub fn on_ack(t: &mut Tables, n: NicIdx, p: PacketIdx, at: &EventKey) {
 }
 
 /// What the sequence number says: progress, a step back, the end.
-fn advance_una(t: &mut Tables, f: FlowIdx, pk: &crate::columns::Packet, now: u64) {
+fn advance_una(t: &mut Tables, f: FlowIdx, seq: u64, nack: bool, now: u64) {
     let rto = t.exps[0].rto;
     let tx = &mut t.flow_tx[f];
-    let progress = pk.seq > tx.snd_una;
+    let progress = seq > tx.snd_una;
     if progress {
-        tx.snd_una = pk.seq;
+        tx.snd_una = seq;
         tx.retries = 0;
         tx.stalls = 0;
         while tx.msg_ack.is_some() && tx.snd_una >= tx.ack_end {
@@ -66,7 +67,6 @@ fn advance_una(t: &mut Tables, f: FlowIdx, pk: &crate::columns::Packet, now: u64
             }
         }
     }
-    let nack = (pk.meta >> meta::KIND_SHIFT) & meta::KIND_MASK == kind::NACK;
     if tx.snd_nxt < tx.snd_una || nack {
         step_back(tx);
     }

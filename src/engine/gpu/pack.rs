@@ -121,7 +121,6 @@ mod tests {
             flow_len: n as u32 + 1,
             packet_len: 5,
             int_len: n as u32 + 6,
-            stamp_len: 5,
             path_len: 3,
             plan_len: 4,
             shared_len: 9,

@@ -7,7 +7,7 @@ use crate::engine::cpu::rate::set_rate;
 
 /// An acknowledgement `p` with telemetry.
 pub fn on_ack(t: &mut Tables, n: NicIdx, f: FlowIdx, p: PacketIdx, at: &EventKey) {
-    let seq = t.packets[p].seq;
+    let seq = t.details[p].seq;
     let hops = (t.packets[p].meta >> meta::INT_SHIFT) & meta::INT_MASK;
     let new = t.ints[(t.exps[0].flow_len + p.0) as usize];
     let tx = &mut t.flow_tx[f];

@@ -68,8 +68,6 @@ fn rules(e: &Exp) -> Exp {
         packet_len: 0,
         int_base: 0,
         int_len: 0,
-        stamp_base: 0,
-        stamp_len: 0,
         path_base: 0,
         path_len: 0,
         plan_base: 0,

@@ -2,9 +2,11 @@
 //!
 //! Layer: fold/rows. A reader takes packet records from the pools of their senders.
 
+use bytemuck::Zeroable;
+
 use crate::columns::{
-    FlowIdx, INT_TX_UNIT, LinkEndIdx, NEVER, NicIdx, Packet, PacketIdx, PortIdx, SHARED_HEADER, Tables, cc, kind, meta,
-    mode,
+    FlowIdx, INT_TX_UNIT, LinkEndIdx, NEVER, NicIdx, Packet, PacketDetails, PacketIdx, PortIdx, SHARED_HEADER, Tables,
+    cc, kind, meta, mode,
 };
 use crate::engine::cpu::egress;
 use crate::engine::cpu::lists::wire_push;
@@ -184,14 +186,14 @@ pub(super) fn wire<P: Pen>(
             return Ok(());
         }
         let at = packet(walk, t, p)?;
-        let mut pk = t.packets[at];
-        pk.t = walk.near(pk.t, walk.now);
-        walk.lineage(&mut pk.d);
+        let (mut time, mut d) = (t.packets[at].t, t.details[at].d);
+        time = walk.near(time, walk.now);
+        walk.lineage(&mut d);
         if P::READS {
-            t.packets[at] = pk;
+            (t.packets[at].t, t.details[at].d) = (time, d);
             wire_push(t, end, at);
         } else {
-            p = pk.next;
+            p = t.packets[at].next;
         }
     }
 }
@@ -204,14 +206,15 @@ fn packet<P: Pen>(walk: &mut SnapshotWalk<P>, t: &mut Tables, p: PacketIdx) -> R
     let f = walk.names.rows.members[m].flow;
     let at = if P::READS { record(walk, t, f)? } else { p };
     walk.packets += 1;
-    let mut pk = if P::READS { Packet { flow: f, ..bytemuck::Zeroable::zeroed() } } else { t.packets[p] };
+    let mut pk = if P::READS { Packet { flow: f, ..Packet::zeroed() } } else { t.packets[p] };
+    let mut details = if P::READS { PacketDetails::zeroed() } else { t.details[p] };
     let (tx, rx) = (t.flow_tx[f], t.flow_rx[f]);
     pk.meta = walk.half(pk.meta);
-    pk.seq = walk.near(pk.seq, tx.snd_una);
-    let begins = pk.seq;
+    let begins = walk.near(details.seq, tx.snd_una);
+    details.seq = begins;
     let moving = walk.advanced.get(m).copied().flatten();
     if let Some(AdvancedRows { stream, by, .. }) = moving {
-        pk.seq = stream.moved(begins, by);
+        details.seq = stream.moved(begins, by);
     }
     let data = (pk.meta >> meta::KIND_SHIFT) & meta::KIND_MASK == kind::DATA;
     let path = if data { tx.path_first } else { rx.path_first };
@@ -219,7 +222,7 @@ fn packet<P: Pen>(walk: &mut SnapshotWalk<P>, t: &mut Tables, p: PacketIdx) -> R
     if data {
         pk.payload = walk.half(pk.payload);
         if let Some(AdvancedRows { stream, by, .. }) = moving {
-            let payload = (stream.moved(begins + u64::from(pk.payload), by) - pk.seq) as u32;
+            let payload = (stream.moved(begins + u64::from(pk.payload), by) - details.seq) as u32;
             pk.meta = (pk.meta & !meta::WIRE_MASK) | (payload + t.exps[0].data_overhead);
             pk.payload = payload;
         }
@@ -229,11 +232,8 @@ fn packet<P: Pen>(walk: &mut SnapshotWalk<P>, t: &mut Tables, p: PacketIdx) -> R
             pk.set_records(chain(walk, t, f, n)?);
         }
     }
-    if !t.stamps.is_empty() {
-        let stamp = walk.near(t.stamps[at.usize()], walk.now);
-        if P::READS {
-            t.stamps[at.usize()] = stamp;
-        }
+    if t.exps[0].measures_rtts() {
+        details.sent_at = walk.near(details.sent_at, walk.now);
     }
     if t.exps[0].cc == cc::HPCC {
         let slot = t.flow_tx.len() + at.usize();
@@ -245,7 +245,7 @@ fn packet<P: Pen>(walk: &mut SnapshotWalk<P>, t: &mut Tables, p: PacketIdx) -> R
         }
     }
     if P::READS {
-        t.packets[at] = pk;
+        (t.packets[at], t.details[at]) = (pk, details);
     }
     Ok(at)
 }

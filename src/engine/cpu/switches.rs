@@ -1,0 +1,102 @@
+//! The systems of switches, one switch after another: `plan`, `classify`, then `forward` or `forward_joint`.
+//!
+//! A switch has no part in what another does within a step, so the order of switches changes nothing. Going switch by switch, what `plan` took off the
+//! wires is still in the processor's caches when `forward` sends it on. A GPU runs system by system, all switches at once.
+
+use super::{classify, forward, forward_joint, plan};
+use crate::columns::{PacketIdx, PortIdx, SHARED_FLAGS, SwitchIdx, Tables, flag};
+use crate::prefetch;
+
+/// In `Switch::independent` while a step waits for pause frames: this switch was processed before the first that lacked some.
+pub const DONE: u32 = 2;
+/// Wires whose packets are fetched side by side.
+const LANES: usize = 8;
+
+/// Processes all switches up to `end`. PRECONDITION: `t` holds one experiment.
+pub fn step(t: &mut Tables, end: u64) {
+    let resumed = t.exps[0].phase != 0;
+    let mut done = 0;
+    for s in SwitchIdx::all(t.exps[0].switch_len) {
+        if t.switches[s].independent & DONE != 0 {
+            t.switches[s].independent &= !DONE;
+            continue;
+        }
+        let arrivals = if resumed { true } else { plan_all(t, s, end) };
+        if !arrivals && t.switches[s].congested_n == 0 {
+            // What `classify` would find.
+            t.switches[s].independent = 1;
+        } else {
+            classify::row(t, s, end);
+        }
+        if t.shared[SHARED_FLAGS as usize] & flag::NEEDS_FRAMES != 0 {
+            continue;
+        }
+        if t.switches[s].independent == 0 {
+            forward_joint::row(t, s, end);
+        } else {
+            for port in t.switches[s].ports() {
+                forward::row(t, port, end);
+            }
+        }
+        done = s.0 + 1;
+    }
+    if t.shared[SHARED_FLAGS as usize] & flag::NEEDS_FRAMES != 0 {
+        SwitchIdx::all(done).for_each(|s| t.switches[s].independent |= DONE);
+    }
+}
+
+/// Runs `plan` for all ports of switch `s`. Returns whether anything arrives.
+fn plan_all(t: &mut Tables, s: SwitchIdx, end: u64) -> bool {
+    let ports = t.switches[s].ports();
+    let nics = t.exps[0].nic_len;
+    let due = |t: &Tables, port: PortIdx| t.clocks[port.end(nics).usize()] < end;
+    if !ports.clone().any(|port| due(t, port)) {
+        return false;
+    }
+    fetch(t, s, end);
+    for port in ports {
+        if due(t, port) {
+            plan::plan(t, port, end);
+        }
+    }
+    true
+}
+
+/// Fetches the packets that arrive at switch `s` before `end`, from several wires at once: a list alone waits for each packet to learn of the next.
+fn fetch(t: &Tables, s: SwitchIdx, end: u64) {
+    let nics = t.exps[0].nic_len;
+    let mut ports = t.switches[s].ports();
+    loop {
+        let mut at = [PacketIdx::NONE; LANES];
+        let mut lanes = 0;
+        for port in ports.by_ref() {
+            let head = t.ports[port].q_head;
+            prefetch::row(&t.packets, head.0);
+            prefetch::row(&t.details, head.0);
+            let link_end = port.end(nics);
+            if t.clocks[link_end.usize()] < end {
+                at[lanes] = t.wires[link_end].head;
+                prefetch::row(&t.packets, at[lanes].0);
+                lanes += 1;
+                if lanes == LANES {
+                    break;
+                }
+            }
+        }
+        if lanes == 0 {
+            return;
+        }
+        let mut left = true;
+        while left {
+            left = false;
+            for p in &mut at[..lanes] {
+                let Some(row) = t.packets.get(p.usize()) else { continue };
+                prefetch::row(&t.details, p.0);
+                let next = if row.t < end { row.next } else { PacketIdx::NONE };
+                prefetch::row(&t.packets, next.0);
+                left |= next.is_some();
+                *p = next;
+            }
+        }
+    }
+}
