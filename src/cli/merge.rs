@@ -10,7 +10,7 @@ use crate::results::Status;
 use crate::session::merge::{Merged, merge};
 
 use super::exit::{CliError, Exit};
-use super::{best, say, summary, tell};
+use super::{best, jobs_table, say, summary, tell};
 use crate::units::counted;
 
 #[derive(Debug, Args)]
@@ -41,6 +41,7 @@ fn conclude(args: &MergeArgs, merged: &Merged) -> Exit {
     let Merged { run, manifest, records, missing } = merged;
     if !args.quiet {
         summary::lines(&run.axes, records).iter().for_each(|line| say(line));
+        jobs_table::lines(&args.out).iter().for_each(|line| say(line));
         best::lines(&args.out, None).iter().for_each(|line| say(line));
         say(&format!(
             "{}: {} of {}",

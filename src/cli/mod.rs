@@ -19,6 +19,7 @@ pub mod excerpt;
 pub mod exit;
 pub mod init;
 pub mod interrupt;
+pub mod jobs_table;
 pub mod logging;
 pub mod machine;
 pub mod measurement;

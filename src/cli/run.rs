@@ -17,7 +17,7 @@ use super::exit::{CliError, Exit};
 use super::interrupt::may_end_at_once;
 use super::progress::{self, Progress};
 use super::style::Style;
-use super::{best, resume, say, summary, tell};
+use super::{best, jobs_table, resume, say, summary, tell};
 
 /// Runs a sweep.
 ///
@@ -96,6 +96,7 @@ pub fn execute<S: Simulator>(args: &RunArgs, simulator: &S, interrupt: &Interrup
 
     if !args.quiet {
         summary::lines(&planned.axes, &finished.records).iter().for_each(|line| say(line));
+        jobs_table::lines(&args.out).iter().for_each(|line| say(line));
         best::lines(&args.out, planned.search.as_ref().map(|_| planned.experiments)).iter().for_each(|line| say(line));
         say(&format!("results: {}", args.out.display()));
     }

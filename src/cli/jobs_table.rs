@@ -1,0 +1,82 @@
+//! What a run says of several jobs at its end: one line an experiment and job.
+//!
+//! Layer: cli. Reads `jobs.csv`, which holds the exact values.
+
+use std::path::Path;
+
+use super::table::{self, TextTable};
+use crate::input;
+
+/// Up to so many rows get a line each.
+const EACH_UP_TO: usize = 40;
+/// Columns of the file that are shown, and what they are called here.
+const SHOWN: [(&str, &str); 8] = [
+    ("exp_id", "exp"),
+    ("job", "job"),
+    ("gpu_list", "GPUs"),
+    ("start_ns", "start"),
+    ("makespan_ns", "time"),
+    ("iteration_time_ns", "iteration"),
+    ("slowdown", "slowdown"),
+    ("shares_with", "shares links with"),
+];
+
+/// The lines for standard output; none where the run has one workload an experiment, or so many rows that nobody would read them.
+pub fn lines(out: &Path) -> Vec<String> {
+    let path = out.join("jobs.csv");
+    let text =
+        if input::is_file(&path) { input::read_text_anywhere(&path, input::MOST_BYTES) } else { return Vec::new() };
+    // A table that cannot be read costs the table, not the run.
+    let mut lines = text.ok().and_then(|text| table(&text)).unwrap_or_default();
+    if !lines.is_empty() {
+        lines.push(String::new());
+    }
+    lines
+}
+
+fn table(text: &str) -> Option<Vec<String>> {
+    let mut reader = csv::Reader::from_reader(text.as_bytes());
+    let headers = reader.headers().ok()?.clone();
+    let rows: Vec<csv::StringRecord> = reader.records().collect::<Result<_, _>>().ok()?;
+    if rows.is_empty() || rows.len() > EACH_UP_TO {
+        return None;
+    }
+    let shown = |(column, name): &(&str, &'static str)| {
+        let at = headers.iter().position(|h| h == *column)?;
+        // A column that is empty throughout says nothing.
+        rows.iter().any(|row| !row[at].is_empty()).then_some((at, *name))
+    };
+    let columns: Vec<(usize, &str)> = SHOWN.iter().filter_map(shown).collect();
+    let mut table = TextTable::new(columns.iter().map(|(_, name)| *name));
+    for row in &rows {
+        let cell = |(at, name): &(usize, &str)| match (*name, row[*at].parse::<f64>()) {
+            ("start" | "time" | "iteration", Ok(ns)) => table::time((ns * 1e3) as u64),
+            ("slowdown", Ok(factor)) => table::number(factor),
+            _ => row[*at].to_string(),
+        };
+        table.row(columns.iter().map(cell).collect());
+    }
+    Some(table.lines())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_empty_is_not_shown() {
+        let text = "exp_id,job,gpu_list,start_ns,makespan_ns,iteration_time_ns,slowdown,shares_with\n\
+                    0,a,0-3,0,1500,,1.25,b:2\n0,b,4-7,20000,2500.5,,,a:2\n";
+        let lines = table(text).unwrap();
+        assert_eq!(
+            lines[0].split_whitespace().collect::<Vec<_>>().join(" "),
+            "exp job GPUs start time slowdown shares links with"
+        );
+        assert!(
+            lines[1].contains("1.500 us") && lines[1].contains("1.25") && lines[1].ends_with("b:2"),
+            "{}",
+            lines[1]
+        );
+        assert_eq!(table("exp_id,job\n"), None);
+    }
+}
