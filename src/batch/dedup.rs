@@ -49,8 +49,8 @@ struct DedupKey {
     network: Network,
 }
 
-/// A job among several: name, GPUs by rank, start, whether nobody waits for it, its first flow.
-type PlacedKey = (Arc<str>, Vec<u32>, u64, bool, u32);
+/// A job among several: name, kind and placement as its row names them, GPUs by rank, start, whether nobody waits for it, its first flow.
+type PlacedKey = (Arc<str>, [String; 2], Vec<u32>, u64, bool, u32);
 
 impl PartialEq for DedupKey {
     fn eq(&self, other: &DedupKey) -> bool {
@@ -128,7 +128,8 @@ impl DedupKey {
 }
 
 fn placed_key(job: &PlacedJob) -> PlacedKey {
-    (Arc::clone(&job.name), job.gpus.clone(), job.start_ps, job.background, job.first_flow)
+    let words = [job.kind.clone(), job.placement.clone()];
+    (Arc::clone(&job.name), words, job.gpus.clone(), job.start_ps, job.background, job.first_flow)
 }
 
 /// An experiment that is simulated; its duplicates get its outcome.
