@@ -31,10 +31,10 @@ pub fn tied_in_pairs(a: &[(u64, f64)], b: &[(u64, f64)]) -> Option<bool> {
         values
     };
     let (a, b) = (sorted(a), sorted(b));
-    let alike = a.len() > 2 && a.len() == b.len() && a.iter().zip(&b).all(|(a, b)| a.0 == b.0);
+    let paired = a.len() > 2 && a.len() == b.len() && a.iter().zip(&b).all(|(a, b)| a.0 == b.0);
     let once = a.windows(2).all(|w| w[0].0 != w[1].0);
     let differences: Vec<f64> = a.iter().zip(&b).map(|(a, b)| a.1 - b.1).collect();
-    let sample = Sample::of(&differences).filter(|_| alike && once)?;
+    let sample = Sample::of(&differences).filter(|_| paired && once)?;
     Some(sample.mean.abs() <= half_width(&sample).unwrap_or(0.0))
 }
 
