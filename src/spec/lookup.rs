@@ -47,7 +47,13 @@ pub fn alternatives(name: &str) -> Vec<&'static str> {
         return aliased;
     }
     let last = name.rsplit('.').next().unwrap_or(name);
-    KEYS.iter().map(|k| k.name).filter(|k| k.rsplit('.').next() == Some(last)).collect()
+    suggested(name).filter(|k| k.rsplit('.').next() == Some(last)).collect()
+}
+
+/// Names that may be meant by an unknown one. Keys of jobs alone are for those who write of jobs.
+fn suggested(name: &str) -> impl Iterator<Item = &'static str> {
+    let of_jobs = name.starts_with(JOB);
+    KEYS.iter().map(|k| k.name).filter(move |k| of_jobs || !k.starts_with(JOB))
 }
 
 /// A hint for an unknown dotted name.
@@ -59,7 +65,7 @@ pub fn hint(name: &str) -> String {
     // What somebody wrote on purpose is a better guess than a slip of the keyboard.
     let aliased = meant(name);
     if aliased.is_empty()
-        && let Some(k) = nearest(name, KEYS.iter().map(|k| k.name))
+        && let Some(k) = nearest(name, suggested(name))
     {
         return format!("did you mean `{k}`?");
     }

@@ -59,8 +59,8 @@ const EMBEDDED: &[(&str, &str, &str, &str)] = embedded![
     "training" "megatron-a100-2022",
     "training" "megatron-core-h100",
     "training" "mlperf-gpt3",
-    "training" "mpt-fsdp-a100-40g",
     "training" "mpt-fsdp-a100",
+    "training" "mpt-fsdp-a100-40g",
     "training" "mpt-fsdp-h100",
     "training" "nemo-llama-qwen",
     "training" "torchtitan-llama3",
@@ -91,7 +91,8 @@ pub(super) fn tables(suite: &str, folder: Option<&Path>) -> Result<Vec<MeasuredT
         .filter_map(|e| e.ok().map(|e| e.path()))
         .filter(|p| p.extension().is_some_and(|x| x == "toml"))
         .collect();
-    sweeps.sort();
+    // By name, as the program's own: `a` before `a-2`.
+    sweeps.sort_by(|a, b| a.file_stem().cmp(&b.file_stem()));
     let read = |file: &Path| input::read_text(file).map_err(|e| failed(file, e));
     sweeps
         .iter()
