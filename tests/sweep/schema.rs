@@ -138,8 +138,11 @@ fn parser_and_schema_take_the_same_values() {
             }
         }
     }
-    let documents: Vec<Json> =
-        cases.iter().map(|(key, value)| document(&format!("name = \"t\"\nbase.{} = {value}\n", key.name))).collect();
+    let text = |key: &str, value: &str| match key.strip_prefix("job.") {
+        Some(of_job) => format!("name = \"t\"\n[[job]]\nname = \"a\"\n{of_job} = {value}\n"),
+        None => format!("name = \"t\"\nbase.{key} = {value}\n"),
+    };
+    let documents: Vec<Json> = cases.iter().map(|(key, value)| document(&text(key.name, value))).collect();
     let mut wrong = Vec::new();
     let mut n_read = 0;
     for ((key, value), verdict) in cases.iter().zip(verdicts(&documents)) {
