@@ -2,6 +2,8 @@
 //!
 //! Layer: cli.
 
+use std::time::Instant;
+
 use anyhow::anyhow;
 use serde_json::json;
 
@@ -17,9 +19,12 @@ use super::{say, table};
 /// Bad input, or nothing to run.
 pub fn execute<S: Simulator>(args: &PlanArgs, simulator: &S) -> Result<Exit, CliError> {
     args.sweep.limit_memory();
+    let began = Instant::now();
     let (mut planned, sweep) = simulator.load(&args.sweep.request())?;
     if args.probe {
-        planned.seconds = simulator.probe(&sweep).or(planned.seconds);
+        // A run plans as well.
+        let planning = began.elapsed().as_secs_f64();
+        planned.seconds = simulator.probe(&sweep).map(|time| time.after(planning)).or(planned.seconds);
     }
     let lines = if args.json { vec![as_json(&planned)] } else { as_text(&planned) };
     lines.iter().for_each(|line| say(line));

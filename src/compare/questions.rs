@@ -54,7 +54,10 @@ impl Questions {
         match key {
             "cluster.gpus" => self.kinds.iter().any(|k| k != "model"),
             "topology.link_gbps" => self.kinds.contains("traffic") && self.patterns.contains("poisson"),
-            _ => key.strip_prefix("workload.").is_some_and(|k| QUESTIONS.contains(&k)),
+            _ => {
+                let of_job = key.strip_prefix("job.").and_then(|rest| rest.split_once('.')).map(|(_, k)| k);
+                key.strip_prefix("workload.").or(of_job).is_some_and(|k| QUESTIONS.contains(&k))
+            }
         }
     }
 }
@@ -69,6 +72,13 @@ mod tests {
         for q in QUESTIONS {
             assert!(spec::find(&format!("workload.{q}")).is_some(), "{q}");
         }
+    }
+
+    #[test]
+    fn jobs_ask_what_workloads_ask() {
+        let asked = Questions::default();
+        assert!(asked.asks("job.a.bytes") && asked.asks("job.a-1.op"));
+        assert!(!asked.asks("job.a.placement") && !asked.asks("job.a.algorithm") && !asked.asks("job.bytes"));
     }
 
     #[test]

@@ -195,6 +195,11 @@ pub struct TimeForecast {
 }
 
 impl TimeForecast {
+    /// With so many seconds before it.
+    pub fn after(self, seconds: f64) -> TimeForecast {
+        TimeForecast { least: self.least + seconds, about: self.about.map(|s| s + seconds), most: self.most + seconds }
+    }
+
     /// A multiple of it.
     pub(crate) fn times(self, factor: f64) -> TimeForecast {
         TimeForecast { least: self.least * factor, about: self.about.map(|s| s * factor), most: self.most * factor }

@@ -22,6 +22,8 @@ use super::work_done::work_of;
 const PATIENCE: Duration = Duration::from_secs(2);
 /// Classes that are probed, those with the most work; others take as long by their work as these together.
 const MOST_CLASSES: usize = 32;
+/// Packet-hops a second, at least, whatever is folded: fewer are a probe that ended before folding could tell what it had skipped.
+const LEAST_PACKET_HOPS_PER_S: f64 = 2e6;
 /// What an estimate may be off by, either way: the range that is told. Our aim, measured in docs/explanation/performance.md.
 const FACTOR: f64 = 2.0;
 
@@ -32,6 +34,8 @@ struct ProbeClass {
     control: String,
     workload: String,
     folds: Folding,
+    /// The binary logarithm of the work: large experiments are no larger small ones, least of all where folding saves most of them.
+    magnitude: u32,
 }
 
 /// What one experiment showed.
@@ -40,6 +44,13 @@ struct Shown {
     /// Work that was done, as [`work_of`] counts it.
     work: u64,
     seconds: f64,
+}
+
+impl Shown {
+    /// PRECONDITION: work was done.
+    fn seconds_per_work(&self) -> f64 {
+        (self.seconds / self.work as f64).min(1.0 / LEAST_PACKET_HOPS_PER_S)
+    }
 }
 
 /// Time of a run of `sizes` on so many threads of the CPU; `None` where nothing could be simulated.
@@ -62,7 +73,7 @@ pub(crate) fn probe(sweep: &Sweep, sizes: &[ExperimentSize], threads: usize) -> 
         let all = work(sizes);
         match shown.get(i).filter(|s| s.work > 0) {
             Some(shown) => {
-                let these = all as f64 * shown.seconds / shown.work as f64;
+                let these = all as f64 * shown.seconds_per_work();
                 log::debug!("probe: {} like {class:?} take {these:.2} s of one thread", sizes.len());
                 seconds += these;
                 probed.work += all;
@@ -79,7 +90,7 @@ pub(crate) fn probe(sweep: &Sweep, sizes: &[ExperimentSize], threads: usize) -> 
     // The last experiments of a run have the machine to themselves: nothing ends before its longest one.
     let longest = classes.iter().zip(&shown).filter(|(_, shown)| shown.work > 0).map(|((_, sizes), shown)| {
         let most = sizes.iter().map(|s| work_of(s.packet_hops, s.tasks)).max().unwrap_or(0);
-        most as f64 * shown.seconds / shown.work as f64
+        most as f64 * shown.seconds_per_work()
     });
     let about = (seconds / threads as f64).max(longest.fold(0.0, f64::max));
     Some(TimeForecast { least: about / FACTOR, about: Some(about), most: about * FACTOR })
@@ -99,6 +110,7 @@ fn class_of(sweep: &Sweep, size: &ExperimentSize) -> Option<ProbeClass> {
         control: text(KeyId::Cc),
         workload: text(KeyId::WorkloadKind),
         folds: size.folds,
+        magnitude: work_of(size.packet_hops, size.tasks).ilog2(),
     })
 }
 

@@ -118,7 +118,7 @@ fn surveyed(sweep: &Sweep) -> Result<Survey, SessionError> {
             continue;
         }
         let config = config(sweep, experiment);
-        let (net, traffic) = ((&config.cluster, &config.topology, &config.routing), &config.workload);
+        let (net, traffic) = ((&config.cluster, &config.topology, &config.routing), (&config.workload, &config.jobs));
         let shape = || format!("{net:?}{traffic:?}{:?}", config.values.text(spec::KeyId::Cc));
         let mut excluded = |error: PrepareError, survey: &mut Survey| {
             let exclusion = Exclusion::of(&error);

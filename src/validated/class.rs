@@ -95,7 +95,12 @@ impl ExperimentClass {
     /// whose software costs nothing.
     pub fn of(config: &Config) -> Option<ExperimentClass> {
         let WorkloadSection::Program(program) = &config.workload else { return None };
-        let gpu = generation(&training::gpu(&config.cluster.gpu).ok()?);
+        let gpu = training::gpu(&config.cluster.gpu).ok()?;
+        // No machine with AMD's GPUs is among the measured ones; NCCL's model takes them for Ampere.
+        if gpu.name.starts_with("mi") {
+            return None;
+        }
+        let gpu = generation(&gpu);
         match &program.source {
             Source::Model(t) => Self::of_training(config, program, t, gpu),
             Source::Collective { op, bytes, ranks } => {

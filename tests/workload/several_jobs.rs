@@ -89,6 +89,21 @@ fn table_of(jobs: &str, name: &str) -> String {
 }
 
 #[test]
+fn placements_that_overlap_at_some_points_alone_stop_these_alone() {
+    let job = |name: &str| format!("[[job]]\nname = \"{name}\"\nkind = \"traffic\"\npattern = \"ring\"\ngpus = 4\n");
+    let sweep = format!(
+        "name = \"p\"\n[base.cluster]\ngpus = 16\ngpus_per_server = 4\n{}{}[axes]\n\"job.a.placement\" = [\"0-3\", \"4-7\"]\n\"job.b.placement\" = [\"0-3\", \"packed\"]\n",
+        job("a"),
+        job("b")
+    );
+    let folder = Folder::new(&[("s.toml", &sweep)]);
+    let plan = folder.run(&["plan", "s.toml"]);
+    assert!(plan.stdout.contains("cannot run: 1\n"), "{}{}", plan.stdout, plan.stderr);
+    assert_eq!(folder.run(&["run", "s.toml", "--out", "o", "--engine", "cpu", "--quiet"]).code, 1);
+    assert_eq!(folder.column("o/results.csv", "status"), ["failed", "ok", "ok", "ok"]);
+}
+
+#[test]
 fn jobs_placed_apart_have_the_bytes_of_the_jobs_alone() {
     let axes = "\n[axes]\n\"transport.cc\" = [\"dcqcn\", \"hpcc\"]\n\"fidelity.fast_forward\" = [\"exact\", \"off\"]\n";
     let folder = Folder::new(&[
