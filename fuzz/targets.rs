@@ -78,7 +78,8 @@ fn text(data: &[u8]) -> Option<&str> {
 fn sweep_file(data: &[u8]) {
     let Some(text) = text(data) else { return };
     if let Ok(s) = sweep::parse(text, Path::new("fuzz.toml"), &SetOverrides::default()) {
-        for e in s.experiments.iter().take(3) {
+        // What cannot be is its own row's failure.
+        for e in s.experiments.iter().filter(|e| s.cannot_run(e).is_none()).take(3) {
             let config = s.config(e).expect("expansion has checked it");
             let _ = config.transport(100_000_000_000);
         }
