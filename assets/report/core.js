@@ -34,7 +34,7 @@ const half = (m, c) => (DATA.means ? DATA.means[m].half[c] : null);
 
 // Names of axes without what they have in common: the last part where that is unique.
 const SHORT = (() => {
-  const last = (key) => key.split(".").pop();
+  const last = (key) => key.startsWith("job.") ? key.slice(4) : key.split(".").pop();
   const count = new Map();
   for (const a of DATA.design.axes) count.set(last(a.key), (count.get(last(a.key)) || 0) + 1);
   return DATA.design.axes.map((a) => (count.get(last(a.key)) === 1 ? last(a.key) : a.key));

@@ -10,6 +10,7 @@ use crate::compare::rank::Ranked;
 use crate::compare::{RankedGroup, RankingMetric, Study, front, rank};
 use crate::report::recommend::{Alternative, Recommended, of_folder};
 use crate::results::Cell;
+use crate::spec;
 
 use super::compare_render::shown;
 use super::table;
@@ -119,8 +120,8 @@ fn in_words(r: &Recommended, configuration: usize) -> String {
         let (column, key) = (&r.sheet.axes()[a], &r.design.axes[a].key);
         let text = column.text[row].as_str();
         let bare = text.starts_with(|c: char| c.is_ascii_alphabetic()) && !matches!(text, "true" | "false");
-        let name = key.rsplit('.').next().unwrap_or(key);
-        if bare { text.to_string() } else { format!("{name} {text}") }
+        let (name, of_job) = (spec::short_name(key), key.starts_with(spec::JOB));
+        if bare && !of_job { text.to_string() } else { format!("{name} {text}") }
     });
     values.collect::<Vec<_>>().join(", ")
 }
@@ -242,10 +243,9 @@ fn experiments(study: &Study, configurations: impl IntoIterator<Item = usize>) -
 
 /// An axis' name without its section, where that is unique.
 fn short(study: &Study, axis: usize) -> &str {
-    let last = |key: &str| key.rsplit('.').next().unwrap_or_default().to_string();
     let key = study.axes[axis].as_str();
-    let unique = study.axes.iter().filter(|a| last(a) == last(key)).count() == 1;
-    if unique { key.rsplit('.').next().unwrap_or(key) } else { key }
+    let unique = study.axes.iter().filter(|a| spec::short_name(a) == spec::short_name(key)).count() == 1;
+    if unique { spec::short_name(key) } else { key }
 }
 
 /// A column's name as words; its unit stands at the value.

@@ -11,8 +11,8 @@ use crate::compare::explain::packet_hops;
 use crate::compare::gate::Matches;
 use crate::compare::metric::searched_by;
 use crate::compare::{
-    CompareError, GateCondition, Pick, RankingMetric, Section, Study, changes, effect, effects, explain, incomplete,
-    ops, pareto, rank,
+    CompareError, GateCondition, Pick, RankingMetric, Section, Study, changes, effect, effects, explain, explain_one,
+    incomplete, ops, pareto, rank,
 };
 use crate::session::{Interrupt, trace};
 
@@ -41,8 +41,8 @@ pub struct CompareArgs {
     /// Pareto front of two or more columns [default: a search's objectives, if it has several]
     #[arg(long, value_name = "METRIC,METRIC", value_delimiter = ',')]
     pub pareto: Vec<String>,
-    /// Say why two experiments differ: exp_ids, or DIR:EXP_ID
-    #[arg(long, num_args = 2, value_names = ["A", "B"])]
+    /// Say where the time of one experiment goes, or why two differ: exp_ids, or DIR:EXP_ID
+    #[arg(long, num_args = 1..=2, value_names = ["A", "B"])]
     pub explain: Vec<String>,
     /// With --explain: simulate both again however long that takes, and compare the same rank, kernels, collectives, sends and receives [default: if it takes seconds]
     #[arg(long, requires = "explain")]
@@ -137,10 +137,8 @@ fn findings(args: &CompareArgs, interrupt: &Interrupt) -> anyhow::Result<(Vec<Se
             names.iter().map(|name| RankingMetric::named(&study, "--pareto", name)).collect::<Result<Vec<_>, _>>()?
         }
     };
-    let picks = match args.explain.as_slice() {
-        [a, b] => Some((Pick::parse(&study, a, 0)?, Pick::parse(&study, b, 1)?)),
-        _ => None,
-    };
+    let named = args.explain.iter().enumerate().map(|(nth, text)| Pick::parse(&study, text, nth));
+    let picks = named.collect::<Result<Vec<Pick>, _>>()?;
     let gates = args.fail_if.iter().map(|text| GateCondition::parse(&study, text)).collect::<Result<Vec<_>, _>>()?;
 
     let (mut sections, mut hit) = verdicts(&study, &gates, args.allow_unmatched)?;
@@ -154,8 +152,18 @@ fn findings(args: &CompareArgs, interrupt: &Interrupt) -> anyhow::Result<(Vec<Se
         }
         sections.insert(0, incomplete);
     }
-    if let Some((a, b)) = picks {
-        sections.extend(explained(&study, a, b, args.ops, top, interrupt)?);
+    match picks[..] {
+        [a, b] => sections.extend(explained(&study, a, b, args.ops, top, interrupt)?),
+        [one] if args.ops => {
+            let id = one.name(&study);
+            anyhow::bail!(
+                "--ops compares two experiments: name another beside {id}; `hyperfold trace` shows the operations of one"
+            );
+        }
+        [one] => sections.extend(explain_one(&study, one, top)?),
+        _ => {}
+    }
+    if !picks.is_empty() {
         return Ok((sections, hit));
     }
     // A gate over what has no metric is a gate all the same.

@@ -159,7 +159,7 @@ fn rows(section: &Section, most: usize) -> impl Iterator<Item = Vec<String>> {
     section.rows.iter().take(most).map(|row| {
         let name = |c: usize| match section.columns[c].as_str() {
             // What is compared stands at the row's head.
-            "a" | "b" | "difference" => row[0].to_string(),
+            "a" | "b" | "difference" | "value" => row[0].to_string(),
             other => other.to_string(),
         };
         row.iter().enumerate().map(|(c, cell)| shown(&name(c), cell)).collect()

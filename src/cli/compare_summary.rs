@@ -11,6 +11,7 @@ use crate::report::load::load;
 use crate::report::reasons::reasons;
 use crate::report::recommend::of_folder;
 use crate::results::{Cell, Status};
+use crate::spec::short_name;
 use crate::units::counted;
 
 use super::best;
@@ -94,7 +95,7 @@ fn since_base(study: &Study, metric: &RankingMetric) -> Vec<String> {
     for change in worse.iter().take(WORSE_UP_TO) {
         let c = &study.configurations[change.configuration];
         let varied = (0..study.axes.len()).map(|a| {
-            let name = study.axes[a].rsplit('.').next().unwrap_or_default();
+            let name = short_name(&study.axes[a]);
             format!("{name} {}", c.values[a])
         });
         let value = |v: f64| shown(&metric.name, &Cell::Real(v));

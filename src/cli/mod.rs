@@ -25,6 +25,7 @@ pub mod machine;
 pub mod measurement;
 pub mod merge;
 mod output;
+mod patience;
 pub mod plan;
 pub mod plot;
 pub mod progress;

@@ -11,6 +11,7 @@ use crate::session::{Excluded, MemoryForecast, Planned, Simulator, TimeForecast}
 
 use super::args::PlanArgs;
 use super::exit::{CliError, Exit};
+use super::patience::Patience;
 use super::{say, table};
 
 /// Says what a run would do.
@@ -20,12 +21,14 @@ use super::{say, table};
 pub fn execute<S: Simulator>(args: &PlanArgs, simulator: &S) -> Result<Exit, CliError> {
     args.sweep.limit_memory();
     let began = Instant::now();
+    let patience = Patience::with("planning the experiments", false);
     let (mut planned, sweep) = simulator.load(&args.sweep.request())?;
     if args.probe {
         // A run plans as well.
         let planning = began.elapsed().as_secs_f64();
         planned.seconds = simulator.probe(&sweep).map(|time| time.after(planning)).or(planned.seconds);
     }
+    drop(patience);
     let lines = if args.json { vec![as_json(&planned)] } else { as_text(&planned) };
     lines.iter().for_each(|line| say(line));
     if planned.selected.is_empty() {

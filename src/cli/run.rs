@@ -15,9 +15,13 @@ use crate::units::counted;
 use super::args::RunArgs;
 use super::exit::{CliError, Exit};
 use super::interrupt::may_end_at_once;
+use super::patience::Patience;
 use super::progress::{self, Progress};
 use super::style::Style;
-use super::{best, jobs_table, resume, say, summary, tell};
+use super::{best, jobs_table, resume, say, summary, table, tell};
+
+/// Planning that takes longer than this is told of.
+const TOLD_FROM_SECONDS: f64 = 1.0;
 
 /// Runs a sweep.
 ///
@@ -30,7 +34,10 @@ pub fn execute<S: Simulator>(args: &RunArgs, simulator: &S, interrupt: &Interrup
 
     let expanding = Instant::now();
     let request = args.sweep.request();
+    let patience = Patience::with("planning the experiments", args.quiet);
     let (planned, sweep) = simulator.load(&request)?;
+    drop(patience);
+    let planning = expanding.elapsed().as_secs_f64();
     if planned.selected.is_empty() {
         let error = anyhow!(
             "{}: no experiments to run (the sweep has {}); check constraints, --shard and --limit",
@@ -44,7 +51,7 @@ pub fn execute<S: Simulator>(args: &RunArgs, simulator: &S, interrupt: &Interrup
         planned.name,
         planned.selected.len(),
         planned.experiments,
-        expanding.elapsed().as_secs_f64()
+        planning
     );
     let (used, engine) = simulator.engine(&sweep, &settings)?;
 
@@ -59,6 +66,9 @@ pub fn execute<S: Simulator>(args: &RunArgs, simulator: &S, interrupt: &Interrup
     let open = planned.rows().saturating_sub(claimed.known.records.len() as u64);
     let mut progress = progress::for_terminal(open, args.quiet);
     greet(progress.as_mut(), &planned, &used, settings.jobs);
+    if planning >= TOLD_FROM_SECONDS {
+        progress.message(&format!("planning took {}", table::seconds(planning)));
+    }
     for message in resume::messages(&claimed.recovered, &planned, claimed.dir()) {
         // What was lost is told however quiet the rest is.
         if args.quiet && message.starts_with("warning:") { tell(&message) } else { progress.message(&message) }

@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 
 use crate::results::{Axis, ExperimentRecord, Ps, Status};
+use crate::spec::short_name;
 
 use super::table::{self, TextTable};
 use crate::units::counted;
@@ -59,9 +60,8 @@ fn validated(r: &ExperimentRecord) -> String {
 
 /// The axes' names without the part that all have in common with nothing else: the last segment where that is unique.
 fn short_names(axes: &[Axis]) -> Vec<String> {
-    let last = |key: &str| key.rsplit('.').next().unwrap_or(key).to_string();
-    let unique = |name: &String| axes.iter().filter(|a| &last(&a.key) == name).count() == 1;
-    axes.iter().map(|a| Some(last(&a.key)).filter(unique).unwrap_or_else(|| a.key.clone())).collect()
+    let unique = |name: &&str| axes.iter().filter(|a| short_name(&a.key) == *name).count() == 1;
+    axes.iter().map(|a| Some(short_name(&a.key)).filter(unique).unwrap_or(&a.key).to_string()).collect()
 }
 
 fn each(axes: &[Axis], records: &[ExperimentRecord]) -> Vec<String> {
@@ -131,7 +131,8 @@ impl Shown {
             }
             Shown::Iteration => [iteration].into_iter().chain(parts).collect(),
             Shown::Training => {
-                [iteration].into_iter().chain(parts).chain([("tokens/s", tokens), ("MFU", mfu)]).collect()
+                let memory = ("memory", Content::Bytes(|r| r.peak_memory_bytes));
+                [iteration].into_iter().chain(parts).chain([("tokens/s", tokens), ("MFU", mfu), memory]).collect()
             }
             Shown::Collective => vec![
                 ("time", Content::Time(|r| r.iteration_time)),
@@ -150,6 +151,7 @@ type Part = fn(&ExperimentRecord) -> Option<Ps>;
 enum Content {
     Time(Part),
     Number(fn(&ExperimentRecord) -> Option<f64>),
+    Bytes(fn(&ExperimentRecord) -> Option<u64>),
     /// Of one.
     Percent(fn(&ExperimentRecord) -> Option<f64>),
 }
@@ -159,6 +161,7 @@ impl Content {
         match self {
             Content::Time(of) => of(r).map(|ps| table::time(ps.0)),
             Content::Number(of) => of(r).map(table::number),
+            Content::Bytes(of) => of(r).map(table::bytes),
             Content::Percent(of) => of(r).map(|x| format!("{} %", table::number(x * 100.0))),
         }
         .unwrap_or_default()

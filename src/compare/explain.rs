@@ -7,10 +7,11 @@ use std::collections::BTreeMap;
 use super::metric::PARTS;
 use super::pick::Pick;
 use super::rank::percent;
-use super::{CompareError, Section, Study, metric};
+use super::{CompareError, Section, Study, jobs, link_kinds, metric};
 use crate::batch::FlowOutcome;
 use crate::batch::timeline::Timeline;
 use crate::results::{Cell, FlowRecord, LinkRecord, Micro, Ps};
+use crate::spec::split_job_name;
 
 /// The sum of [`PARTS`].
 const WHOLE: &str = "iteration_time_ns";
@@ -27,12 +28,19 @@ pub fn explain(
     top: usize,
 ) -> Result<Vec<Section>, CompareError> {
     let mut sections = vec![settings(study, a, b)];
-    sections.extend(timelines.and_then(|(of_a, of_b)| time_of_a_rank(of_a, of_b)).or_else(|| time(study, a, b)));
+    match jobs::of_two(study, a, b) {
+        // A rank of one job is no rank of another.
+        Some(jobs) => sections.push(jobs),
+        None => {
+            sections.extend(timelines.and_then(|(of_a, of_b)| time_of_a_rank(of_a, of_b)).or_else(|| time(study, a, b)))
+        }
+    }
     sections.push(metrics(study, a, b));
     sections.extend(super::worth::sections(study, a, b));
     let (run_a, run_b) = (&study.runs[a.run], &study.runs[b.run]);
     let (id_a, id_b) = (run_a.exp_id(a.row), run_b.exp_id(b.row));
     if let (Some(of_a), Some(of_b)) = (run_a.links_of(id_a)?, run_b.links_of(id_b)?) {
+        sections.push(link_kinds::section(&[("a", &of_a), ("b", &of_b)]));
         sections.push(links(&of_a, &of_b, top));
     }
     match (run_a.flows_of(id_a)?, run_b.flows_of(id_b)?, timelines) {
@@ -153,7 +161,7 @@ fn why(rows: &[(&str, f64, f64)], whole: f64, total: f64) -> String {
 }
 
 /// A part of an iteration as people call it.
-fn in_words(part: &str) -> String {
+pub(super) fn in_words(part: &str) -> String {
     let bare = part.trim_end_matches("_ns");
     let dimension = match bare.strip_prefix("comm_exposed_") {
         Some("tp") => "tensor-parallel",
@@ -168,7 +176,8 @@ fn in_words(part: &str) -> String {
 
 fn metrics(study: &Study, a: Pick, b: Pick) -> Section {
     let mut section = Section::new("explain_metrics", "metrics", ["metric", "a", "b", "difference", "difference %"]);
-    for name in metric::available(study).iter().filter(|n| !PARTS.contains(&n.as_str())) {
+    for name in metric::available(study).iter().filter(|n| !PARTS.contains(&n.as_str()) && split_job_name(n).is_none())
+    {
         let (x, y) = (a.number(study, name), b.number(study, name));
         if x.is_some() || y.is_some() {
             let difference = x.zip(y).map(|(x, y)| y - x);
@@ -320,7 +329,14 @@ mod tests {
         let sections = explain(&study, picks[0], picks[1], None, 10).unwrap();
         assert_eq!(
             sections.iter().map(|s| s.kind).collect::<Vec<_>>(),
-            ["explain_settings", "explain_time", "explain_metrics", "explain_links", "explain_flows"]
+            [
+                "explain_settings",
+                "explain_time",
+                "explain_metrics",
+                "explain_link_kinds",
+                "explain_links",
+                "explain_flows"
+            ]
         );
         assert_eq!(sections[0].rows[0], ["transport.cc".into(), "x".into(), Cell::from("y")]);
         let time = &sections[1].rows;
@@ -331,13 +347,13 @@ mod tests {
         assert_eq!(time.last().unwrap()[3], Cell::Real(200.0), "the parts' differences add up");
         let shares = |rows: &[Vec<Cell>]| rows.iter().filter_map(|r| r[4].number()).sum::<f64>();
         assert!((shares(&time[..time.len() - 1]) - 100.0).abs() < 1e-9, "and so do their shares");
-        let links = &sections[3];
+        let links = &sections[4];
         assert_eq!(
             (links.rows[0][0].to_string(), links.rows[1][0].to_string(), links.rows.len()),
             ("1->0".into(), "0->1".into(), 2)
         );
         assert!(links.notes[1].contains("links that only one has: 1 in a, 1 in b"));
-        let flows = &sections[4];
+        let flows = &sections[5];
         assert_eq!(flows.rows.len(), 1, "what is equal is left out");
         assert_eq!(
             (flows.rows[0][4].clone(), flows.rows[0][5].clone(), flows.rows[0][8].clone()),

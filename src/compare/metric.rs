@@ -3,7 +3,7 @@
 //! Layer: compare.
 
 use crate::results::{ColumnKind, ColumnRole};
-use crate::spec::nearest;
+use crate::spec::{nearest, split_job_name};
 
 use super::{CompareError, Study};
 
@@ -46,7 +46,8 @@ pub const NO_METRIC: &[&str] = &["flows", "packet_hops"];
 impl RankingMetric {
     /// A column as a metric.
     pub fn of(name: &str) -> RankingMetric {
-        let better = if MORE.iter().any(|m| name.starts_with(m)) { Better::More } else { Better::Less };
+        let bare = split_job_name(name).map_or(name, |(_, column)| column);
+        let better = if MORE.iter().any(|m| bare.starts_with(m)) { Better::More } else { Better::Less };
         RankingMetric { name: name.into(), better }
     }
 
@@ -101,7 +102,10 @@ impl RankingMetric {
 
     /// Whether an error of completion times is one of this metric too.
     pub fn is_timed(&self) -> bool {
-        self.better == Better::More || self.name.ends_with("_ns") || self.name.starts_with("fct_")
+        self.better == Better::More
+            || self.name.ends_with("_ns")
+            || self.name.ends_with(".slowdown")
+            || self.name.starts_with("fct_")
     }
 
     /// In words.
@@ -135,8 +139,9 @@ pub fn available(study: &Study) -> Vec<String> {
         for (at, column) in run.columns.iter().enumerate() {
             let numeric = matches!(column.kind, ColumnKind::Int | ColumnKind::Unsigned | ColumnKind::Real)
                 && column.role == ColumnRole::Outcome;
+            let bare = split_job_name(&column.name).map_or(column.name.as_str(), |(_, of_job)| of_job);
             if numeric
-                && !NO_METRIC.contains(&column.name.as_str())
+                && !NO_METRIC.contains(&bare)
                 && !names.contains(&column.name)
                 && (0..run.rows.len()).any(|row| run.number(row, at).is_some())
             {

@@ -7,12 +7,15 @@
 pub mod changes;
 pub mod effect;
 pub mod explain;
+pub mod explain_one;
 pub mod fit;
 #[cfg(test)]
 mod fixture;
 pub mod gate;
 pub mod incomplete;
+mod jobs;
 pub mod levels;
+mod link_kinds;
 pub mod metric;
 pub mod ops;
 pub mod pairs;
@@ -28,6 +31,7 @@ use thiserror::Error;
 
 pub use effect::{Effects, effects};
 pub use explain::explain;
+pub use explain_one::explain_one;
 pub use gate::{GateCondition, GateVerdict};
 pub use metric::{Better, RankingMetric};
 pub use pareto::front;

@@ -4,6 +4,7 @@
 
 use super::{RankingMetric, Sample, Section, Study};
 use crate::results::Cell;
+use crate::spec::short_name;
 use crate::units::counted;
 
 /// A configuration in its place.
@@ -32,7 +33,7 @@ pub struct RankedGroup {
 impl RankedGroup {
     /// The question in words; empty where there is only one.
     pub fn label(&self) -> String {
-        let part = |(axis, value): &(String, Cell)| format!("{} {value}", axis.rsplit('.').next().unwrap_or(axis));
+        let part = |(axis, value): &(String, Cell)| format!("{} {value}", short_name(axis));
         self.question.iter().map(part).collect::<Vec<_>>().join(", ")
     }
 }

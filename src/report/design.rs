@@ -7,6 +7,7 @@ use std::collections::HashMap;
 
 use crate::compare::fit::{Grid, Point};
 use crate::compare::levels::Levels;
+use crate::spec::short_name;
 
 use super::sheet::{Holds, Sheet, SheetColumn};
 
@@ -74,9 +75,12 @@ impl Design {
             let group = *groups.entry(asked.clone()).or_insert(fresh);
             if group == fresh {
                 // Words speak for themselves, numbers need their key's name.
-                let name = |c: &SheetColumn| c.name.rsplit('.').next().unwrap_or(&c.name).to_string();
                 let told = |c: &SheetColumn| {
-                    if c.holds == Holds::Number { format!("{} {}", name(c), c.text[row]) } else { c.text[row].clone() }
+                    if c.holds == Holds::Number {
+                        format!("{} {}", short_name(&c.name), c.text[row])
+                    } else {
+                        c.text[row].clone()
+                    }
                 };
                 design.groups.push(sheet.axes().iter().filter(asks).map(told).collect::<Vec<_>>().join(", "));
             }

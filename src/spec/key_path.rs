@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::key_id::KeyId;
 
 /// What names of jobs' keys begin with: `job.NAME.KEY`.
-pub(super) const JOB: &str = "job.";
+pub const JOB: &str = "job.";
 /// The section whose keys a job's table has beside its own.
 pub(super) const WORKLOAD: &str = "workload.";
 

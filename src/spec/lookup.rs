@@ -27,6 +27,14 @@ pub fn find_declared(name: &str) -> Option<&'static Key> {
     }
 }
 
+/// A key's name without its section, as labels of axes have it: `cc` of `transport.cc`, `train.placement` of `job.train.placement`.
+pub fn short_name(name: &str) -> &str {
+    match split_job_name(name) {
+        Some(_) => name.strip_prefix(JOB).unwrap_or(name),
+        None => name.rsplit('.').next().unwrap_or(name),
+    }
+}
+
 /// The declaration of a key.
 pub fn key(id: KeyId) -> &'static Key {
     &KEYS[id as usize]

@@ -6,6 +6,7 @@
 mod companions;
 #[cfg(test)]
 pub(crate) mod fixture;
+mod job_columns;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -119,6 +120,7 @@ impl RunResults {
         let identity = identity.map(|p| p.expect("absent ones have returned"));
         let mut run = RunResults { path: path.into(), manifest, columns, rows: table.rows, identity };
         run.check(&file)?;
+        job_columns::add(&mut run)?;
         Ok(run)
     }
 

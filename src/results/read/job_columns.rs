@@ -1,0 +1,65 @@
+//! What `jobs.csv` says of each job, as columns of its experiment: `job.train.slowdown`.
+//!
+//! Layer: results. So jobs are ranked, plotted and gated as experiments are.
+
+use std::collections::BTreeMap;
+
+use super::super::job_record::JOBS;
+use super::super::value::{Cell, ColumnKind};
+use super::{ColumnInfo, ColumnRole, ReadError, RunResults};
+use crate::input;
+use crate::spec::JOB;
+
+/// Folders with more jobs than this get no columns for them: nobody would find their way among these.
+const JOBS_UP_TO: usize = 32;
+
+/// Columns that number or place a job, and measure nothing.
+const NO_MEASURE: &[&str] = &["gpus", "first_flow", "background"];
+
+/// Adds a column for every number that any job has, named `job.NAME.COLUMN`. A folder without `jobs.csv` stays as it is.
+pub(super) fn add(run: &mut RunResults) -> Result<(), ReadError> {
+    let path = run.path.join("jobs.csv");
+    if !input::is_file(&path) {
+        return Ok(());
+    }
+    let wrong = |source| ReadError::Csv { path: path.clone(), source };
+    let mut reader = csv::Reader::from_reader(input::open_anywhere(&path).map_err(ReadError::io(&path))?);
+    let headers = reader.headers().map_err(wrong)?.clone();
+    let place = |name: &str| headers.iter().position(|h| h == name);
+    let (Some(id), Some(job)) = (place("exp_id"), place("job")) else { return Ok(()) };
+    let measures: Vec<(&str, usize)> = JOBS
+        .iter()
+        .filter(|(name, _)| !NO_MEASURE.contains(name))
+        .filter_map(|(name, _)| place(name).map(|at| (*name, at)))
+        .collect();
+    let mut names: Vec<String> = Vec::new();
+    // By job, measure and row of the results.
+    let mut cells: BTreeMap<(usize, usize), Vec<(usize, f64)>> = BTreeMap::new();
+    for record in reader.records() {
+        let record = record.map_err(wrong)?;
+        let Some(row) = record[id].parse().ok().and_then(|id| run.find(id)) else { continue };
+        let of_job = names.iter().position(|n| *n == record[job]).unwrap_or_else(|| {
+            names.push(record[job].into());
+            names.len() - 1
+        });
+        if names.len() > JOBS_UP_TO {
+            return Ok(());
+        }
+        for (measure, (_, at)) in measures.iter().enumerate() {
+            if let Some(value) = record[*at].parse().ok().filter(|v: &f64| v.is_finite()) {
+                cells.entry((of_job, measure)).or_default().push((row, value));
+            }
+        }
+    }
+    for ((of_job, measure), values) in cells {
+        let name = format!("{JOB}{}.{}", names[of_job], measures[measure].0);
+        if run.column(&name).is_some() {
+            continue;
+        }
+        run.columns.push(ColumnInfo { name, kind: ColumnKind::Real, role: ColumnRole::Outcome });
+        run.rows.iter_mut().for_each(|row| row.push(Cell::Empty));
+        let at = run.columns.len() - 1;
+        values.into_iter().for_each(|(row, value)| run.rows[row][at] = Cell::Real(value));
+    }
+    Ok(())
+}
