@@ -37,7 +37,7 @@
 //! Top down; a module imports only from those above it (`tests/docs/layers.rs` enforces it):
 //! `units`, `budget`, `isolation`, `prefetch` → `input` → `spec`, `sweep`, `transport`, `columns` → `topology`, `routing`, `model`, `collective` → `compute`, `cost` → `memory` →
 //! `workload` → `engine` → `batch` →
-//! `results` → `compare`, `optimize`, `trace`, `submit`, `validated` → `report`, `plot` → `session` → `validation` → `cli`. ARCHITECTURE.md says what each is for.
+//! `results` → `compare`, `optimize`, `trace`, `submit`, `validated` → `report`, `plot` → `session` → `validation` → `calibrate` → `cli`. ARCHITECTURE.md says what each is for.
 
 #![warn(missing_docs, unreachable_pub)]
 // The allocator that counts, and prefetching, are the places that need it.
@@ -142,6 +142,10 @@ pub mod session;
 #[doc(hidden)]
 #[forbid(unsafe_code)]
 pub mod validation;
+
+#[doc(hidden)]
+#[forbid(unsafe_code)]
+pub mod calibrate;
 
 #[doc(hidden)]
 #[forbid(unsafe_code)]

@@ -20,7 +20,7 @@ pub struct Cli {
 }
 
 const EXIT_CODES: &str = "Exit codes: 0 every experiment has a result; 1 some experiments failed; 2 bad usage or input; \
-3 a --strict or --fail-if condition or a validate bound was hit; 130 Ctrl-C";
+3 a --strict or --fail-if condition or a bound of validate or calibrate was hit; 130 Ctrl-C";
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
@@ -48,6 +48,10 @@ pub enum Command {
     Submit(Box<super::submit_args::SubmitArgs>),
     /// Hold the model against published measurements, and print the error of every row
     Validate(ValidateArgs),
+    /// Fit keys of a sweep to measurements of your cluster, or check that they still fit
+    Calibrate(Box<super::calibrate::CalibrateArgs>),
+    /// Make measured rows of the output of nccl-tests or PyTorch's profiler
+    Measured(super::measured::MeasuredArgs),
     /// Write report.html of a folder of results: one page that any browser opens
     Report(super::report::ReportArgs),
     /// Follow a run from its folder, also on another machine

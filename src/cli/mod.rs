@@ -9,6 +9,7 @@ mod benchmark_memo;
 mod benchmark_workloads;
 pub mod benchmarks;
 mod best;
+pub mod calibrate;
 pub mod command;
 pub mod compare;
 pub mod compare_render;
@@ -22,6 +23,7 @@ pub mod interrupt;
 pub mod jobs_table;
 pub mod logging;
 pub mod machine;
+pub mod measured;
 pub mod measurement;
 pub mod merge;
 mod output;
@@ -121,6 +123,8 @@ fn dispatch(command: &Command) -> Result<Exit, CliError> {
         Command::Trace(args) => trace::execute(args, &on_ctrl_c()),
         Command::Workload(args) => workload::execute(args),
         Command::Validate(args) => validate::execute(args),
+        Command::Calibrate(args) => calibrate::execute(args),
+        Command::Measured(args) => measured::execute(args),
         Command::Report(args) => report::execute(args),
         Command::Watch(args) => watch::execute(args),
         Command::Plot(args) => plot::execute(args),

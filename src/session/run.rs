@@ -11,7 +11,7 @@ use std::time::Instant;
 use crate::engine::gpu::DeviceChoice;
 use crate::report;
 use crate::results::{ExperimentRecord, Finished, Outcome, ResultDir};
-use crate::sweep::{self, Selection, SetOverrides, Shard, Sweep};
+use crate::sweep::{Selection, Shard, Sweep};
 
 use super::error::SessionError;
 use super::folder::ClaimedFolder;
@@ -187,7 +187,7 @@ impl Session {
     fn planned(&self, sweep: &Sweep) -> Result<(Planned, LoadedSweep), SessionError> {
         let sweep = match self.set.as_slice() {
             [] => sweep.clone(),
-            set => sweep::parse(&sweep.resolved_toml, &sweep.path, &SetOverrides(set.to_vec()))?,
+            set => sweep.with_set(set)?,
         };
         plan::plan(sweep, &self.selection)
     }

@@ -9,13 +9,15 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::axis::{DeclaredAxis, read_axis};
+use super::include::{self, BaseKeys, IncludedFile};
 use super::key_names::KnownKey;
 use super::method::Method;
 use super::sweep_text::{SweepText, is_section, known, leaves};
 use crate::spec::{KeyId, KeyPath, Place, SpecError, Value, alternatives, find, nearest, wrong_job_name};
 
 /// What stands at the top of a sweep file.
-pub(super) const TOP_KEYS: [&str; 8] = ["name", "seed", "base", "job", "sweep", "axes", "constraints", "experiment"];
+pub(super) const TOP_KEYS: [&str; 9] =
+    ["name", "seed", "include", "base", "job", "sweep", "axes", "constraints", "experiment"];
 /// What stands in `[sweep]`.
 pub(super) const SWEEP_KEYS: [&str; 5] = ["method", "samples", "replicas", "objectives", "limits"];
 /// The most jobs of one sweep: our choice, more than a network of this size is ever shared by.
@@ -54,8 +56,10 @@ impl Where {
 pub(super) struct Document {
     pub name: String,
     pub seed: u64,
-    /// `[base]` in file order, then `--set`; later entries win.
-    pub base: Vec<(KeyId, Value, Place)>,
+    /// Files below `[base]`.
+    pub included: Vec<IncludedFile>,
+    /// `[base]` of included files, the sweep's own in file order, then `--set`; later entries win.
+    pub base: BaseKeys,
     /// In file order.
     pub jobs: Vec<JobTable>,
     pub method: Method,
@@ -76,6 +80,7 @@ pub(super) struct Document {
 /// Names that are tried for those of [`TOP_KEYS`] and [`SWEEP_KEYS`].
 const TOP_ALIASES: &[(&str, &[&str])] = &[
     ("name", &["title", "id"]),
+    ("include", &["includes", "import", "imports", "extends", "overlay", "overlays"]),
     ("base", &["defaults", "default", "common", "fixed", "config", "settings", "parameters", "params"]),
     ("sweep", &["search", "sampling", "optimize", "method", "samples", "replicas", "objectives", "limits"]),
     ("axes", &["grid", "matrix", "vary", "variables", "sweeps"]),
@@ -142,6 +147,7 @@ impl Document {
         let mut doc = Document {
             name: String::new(),
             seed: 1,
+            included: Vec::new(),
             base: Vec::new(),
             jobs: Vec::new(),
             method: Method::Grid,
@@ -157,8 +163,12 @@ impl Document {
         source.jobs = read_job_names(&source, root.get_ref())?;
         let mut sections: Vec<_> = root.get_ref().iter().collect();
         sections.sort_by_key(|(k, _)| k.span().start);
-        // The method decides how axes are read, so `[sweep]` comes first wherever it stands.
-        sections.sort_by_key(|(k, _)| k.get_ref() != "sweep");
+        // The method decides how axes are read, so `[sweep]` comes first wherever it stands. What is included lies below the rest.
+        sections.sort_by_key(|(k, _)| match k.get_ref().as_ref() {
+            "sweep" => 0,
+            "include" => 1,
+            _ => 2,
+        });
         for (k, v) in sections {
             doc.section(&source, k.get_ref(), k.span().start, v)?;
         }
@@ -186,6 +196,10 @@ impl Document {
         };
         match name {
             "name" | "seed" => self.scalar(source, name, offset, value),
+            "include" => {
+                self.included = include::read(source, value, &mut self.base)?;
+                Ok(())
+            }
             "base" => {
                 let mut out = Vec::new();
                 leaves(table()?, "", &mut out);

@@ -83,6 +83,10 @@ pub(super) fn expand(doc: &Document, path: &Path, dir: &Path) -> Result<Expanded
         first_conflict: None,
     };
     run.axis_used = vec![false; run.layers.axes.len()];
+    for included in &doc.included {
+        let hashed = run.files.hash(&included.path).map(|_| ());
+        hashed.map_err(|e| SpecError::Read { place: Place::file(&included.path), why: e.to_string() })?;
+    }
     let mut found = run.points(points, &constraints)?;
     if found.is_empty() {
         let why = format!("no experiments: the constraints leave none of {points} points; loosen one of them");

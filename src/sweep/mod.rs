@@ -10,6 +10,7 @@ mod constraint;
 mod digest;
 mod document;
 mod expand;
+mod include;
 mod key_names;
 mod layers;
 mod method;
@@ -25,6 +26,7 @@ use std::sync::Arc;
 
 pub use digest::{Hash128, SEMANTIC_VERSION};
 pub use document::SetOverrides;
+pub use include::IncludedFile;
 pub use method::Method;
 pub use schema::json_schema;
 
@@ -70,6 +72,8 @@ pub struct Sweep {
     pub resolved_toml: String,
     /// Every input file with the SHA-256 of its content, ascending by path.
     pub inputs: Vec<SweepInputFile>,
+    /// Files whose `[base]` lies below the sweep's, in the order of `include`; they are among `inputs`.
+    pub included: Vec<IncludedFile>,
     /// How many points `optimize` runs in full, and what it looks for; `None` with other methods.
     pub search: Option<Search>,
     /// What has no effect, for the user to know; not errors.
@@ -157,6 +161,7 @@ pub fn parse(text: &str, path: &Path, sets: &SetOverrides) -> Result<Sweep, Spec
     Ok(Sweep {
         search,
         resolved_toml: resolved::toml(&doc),
+        included: doc.included,
         name: doc.name,
         seed: doc.seed,
         method: doc.method,
@@ -190,6 +195,21 @@ impl Sweep {
     /// As [`Sweep::load`].
     pub fn parse(text: &str, path: &Path) -> Result<Sweep, SpecError> {
         parse(text, path, &SetOverrides::default())
+    }
+
+    /// The same sweep with keys set as `--set KEY=VALUE` sets them.
+    ///
+    /// # Errors
+    /// As [`Sweep::load`], or a key is an axis.
+    pub fn with_set(&self, set: &[String]) -> Result<Sweep, SpecError> {
+        let mut sweep = parse(&self.resolved_toml, &self.path, &SetOverrides(set.to_vec()))?;
+        // The resolved text holds what included files say.
+        sweep.included.clone_from(&self.included);
+        let of_included = |f: &&SweepInputFile| self.included.iter().any(|i| i.path == f.path);
+        sweep.inputs.extend(self.inputs.iter().filter(of_included).cloned());
+        sweep.inputs.sort_by(|a, b| a.path.cmp(&b.path));
+        sweep.inputs.dedup();
+        Ok(sweep)
     }
 
     /// The resolved values of an experiment.

@@ -81,6 +81,13 @@ fn top_value(name: &str) -> Json {
             "description": "Seed of the whole sweep; replicas and random points have seeds of their own made of it.",
             "type": "integer", "minimum": 0, "maximum": i64::MAX, "default": 1,
         }),
+        "include" => {
+            let path = json!({ "type": "string", "minLength": 1 });
+            json!({
+                "description": "Files whose [base] lies below this one's, relative to this file: overlays of `hyperfold calibrate`.",
+                "anyOf": [{ "type": "array", "items": path, "maxItems": 64, "uniqueItems": true }, path],
+            })
+        }
         "base" => json!({ "$ref": "#/$defs/key" }),
         "job" => {
             json!({ "description": "Several jobs on the network, instead of [base.workload].", "type": "array", "items": job_table() })

@@ -2,6 +2,7 @@
 
 #![forbid(unsafe_code)]
 
+mod calibrate;
 mod corpus;
 mod doctor;
 mod inputs;

@@ -5,6 +5,7 @@
 mod corpus;
 mod expansion;
 mod fuzz_targets;
+mod include;
 mod net_corpus;
 mod net_fuzz;
 mod net_golden;

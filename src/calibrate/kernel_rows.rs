@@ -1,0 +1,83 @@
+//! Matrix products of a trace as a database of kernels, the form of `workload.kernels`.
+//!
+//! Layer: calibrate. A kernel has the shape of the operation that launched it, which the profiler joins by an id.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::nccl_tests::quoted;
+use super::profiler_trace::{EventArgs, TraceEvent, number};
+use super::statistic::ProfilerStatistic;
+
+/// A product: batch, m, n, k and the type as the database calls it.
+type Product = (u64, u64, u64, u64, &'static str);
+
+/// The database as CSV; `None` where there is no product with a shape.
+pub(super) fn kernel_rows(
+    events: &[TraceEvent],
+    gpu: &str,
+    statistic: ProfilerStatistic,
+    file: &str,
+) -> Option<String> {
+    let mut of_id: BTreeMap<u64, Product> = BTreeMap::new();
+    for event in events.iter().filter(|e| e.is_operation()) {
+        let product = event.args.as_ref().and_then(|args| Some((id(args)?, product(event.name(), args)?)));
+        if let Some((id, product)) = product {
+            of_id.insert(id, product);
+        }
+    }
+    let mut times: BTreeMap<Product, BTreeMap<u64, f64>> = BTreeMap::new();
+    for event in events.iter().filter(|e| e.is_kernel()) {
+        let Some(id) = event.args.as_ref().and_then(id) else { continue };
+        if let Some(product) = of_id.get(&id) {
+            // Split-K products are several kernels of one operation.
+            *times.entry(*product).or_default().entry(id).or_default() += event.duration_us();
+        }
+    }
+    if times.is_empty() {
+        return None;
+    }
+    let mut out = String::from("gpu,operation,variant,shape,dtype,value,unit,source\n");
+    for ((batch, m, n, k, dtype), by_id) in times {
+        let mut each: Vec<f64> = by_id.into_values().collect();
+        let value = statistic.of(&mut each);
+        let batch = if batch == 1 { String::new() } else { format!(" batch={batch}") };
+        out += &format!("{},gemm,,m={m} n={n} k={k}{batch},{dtype},{value:.3},us,{}\n", quoted(gpu), quoted(file));
+    }
+    Some(out)
+}
+
+fn id(args: &EventArgs) -> Option<u64> {
+    number(&args.external_id).filter(|x| (0.0..9e15).contains(x)).map(|x| x as u64)
+}
+
+/// The product that an operation is.
+fn product(name: &str, args: &EventArgs) -> Option<Product> {
+    // Of addmm the first input is what is added.
+    let (first, batched) = match name {
+        "aten::mm" => (0, false),
+        "aten::addmm" => (1, false),
+        "aten::bmm" => (0, true),
+        "aten::baddbmm" => (1, true),
+        _ => return None,
+    };
+    let a = dims(args.input_dims.get(first)?)?;
+    let b = dims(args.input_dims.get(first + 1)?)?;
+    let dtype = match args.input_type.get(first)?.as_str()?.trim_start_matches("c10::").to_ascii_lowercase().as_str() {
+        "bfloat16" => "bf16",
+        "half" => "fp16",
+        "float" => "fp32",
+        _ => return None,
+    };
+    match (batched, a.as_slice(), b.as_slice()) {
+        (false, &[m, k], &[inner, n]) if inner == k => Some((1, m, n, k, dtype)),
+        (true, &[batch, m, k], &[other, inner, n]) if inner == k && other == batch => Some((batch, m, n, k, dtype)),
+        _ => None,
+    }
+}
+
+/// Whole numbers above 0.
+fn dims(value: &Value) -> Option<Vec<u64>> {
+    value.as_array()?.iter().map(|d| d.as_u64().filter(|d| *d > 0)).collect()
+}

@@ -1,0 +1,29 @@
+//! Keys of a sweep fitted to a user's own measurements.
+//!
+//! Layer: calibrate, between validation and the command line. Candidates run as `hyperfold run` runs them; there is no other path.
+//! Readers make measured rows of other tools' output. Opens no files to write, prints nothing.
+
+mod error;
+mod evaluate;
+mod fit;
+mod kernel_rows;
+mod nccl_tests;
+mod objective;
+mod overlay;
+mod parameter;
+mod profiler;
+mod profiler_trace;
+mod resample;
+mod rows;
+mod simplex;
+mod statistic;
+
+pub use error::CalibrateError;
+pub use evaluate::Evaluator;
+pub use fit::{Calibration, FitSettings, FittedParameter, FittedRow, RowErrors, fit};
+pub use nccl_tests::{NcclTestsLog, nccl_operations, nccl_tests};
+pub use overlay::{OverlaySource, overlay};
+pub use parameter::FitParameter;
+pub use profiler::{ProfilerRows, profiler_rows};
+pub use rows::{CalibrationRow, calibration_rows};
+pub use statistic::ProfilerStatistic;

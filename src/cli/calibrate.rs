@@ -1,0 +1,266 @@
+//! `hyperfold calibrate`: keys of a sweep fitted to measurements, and whether they still fit.
+//!
+//! Layer: cli. Prints what the layer `calibrate` finds, and writes the overlay.
+
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+
+use anyhow::anyhow;
+use clap::Args;
+use sha2::{Digest, Sha256};
+
+use super::args::key_value;
+use super::exit::{CliError, Exit};
+use super::measured::{read, save};
+use super::table::{TextTable, number};
+use super::{say, tell};
+use crate::calibrate::{
+    CalibrateError, Calibration, CalibrationRow, Evaluator, FitParameter, FitSettings, FittedRow, OverlaySource,
+    RowErrors, calibration_rows, fit, overlay,
+};
+use crate::session::{EngineChoice, Session};
+use crate::sweep::{SetOverrides, Sweep, load};
+
+#[derive(Debug, Args)]
+pub struct CalibrateArgs {
+    /// Measured values, CSV: experiments by keys (workload.bytes) or by `experiment`, with value and unit
+    pub measured: PathBuf,
+    /// The sweep file that has these experiments
+    pub sweep: PathBuf,
+    /// A key to fit (repeatable); without bounds they follow from the sweep's value and its server
+    #[arg(
+        long,
+        value_name = "KEY[=MIN..MAX][,log|linear]",
+        required_unless_present = "check",
+        conflicts_with = "check"
+    )]
+    pub fit: Vec<String>,
+    /// Fit nothing: compare the sweep, with what it includes, to the measured values; exit code 3 where the mean error is above --bound
+    #[arg(long)]
+    pub check: bool,
+    /// Largest mean absolute error of --check, per cent
+    #[arg(long, value_name = "PERCENT", default_value_t = 10.0, requires = "check", value_parser = per_cent)]
+    pub bound: f64,
+    /// The overlay to write [default: none is written]
+    #[arg(long, value_name = "FILE", conflicts_with = "check")]
+    pub out: Option<PathBuf>,
+    /// Overwrite what is there
+    #[arg(long)]
+    pub force: bool,
+    /// Set a key of the sweep file, by its dotted name (repeatable)
+    #[arg(long, value_name = "KEY=VALUE", value_parser = key_value)]
+    pub set: Vec<String>,
+    /// Fit to the other rows and only check each N-th; `use = checked` says so of a row itself
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(2..))]
+    pub hold_back: Option<u64>,
+    /// Parts of cross-validation; 0: none
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u64).range(0..=1000))]
+    pub folds: u64,
+    /// Searches, each from another start
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u64).range(1..=100))]
+    pub restarts: u64,
+    /// Weight of the order of rows beside squared errors; 0: none
+    #[arg(long, value_name = "WEIGHT", default_value_t = 0.1, value_parser = weight)]
+    pub order_weight: f64,
+    /// Seed of starts, parts and resampling
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+    /// CPU threads; no result depends on them [default: all]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
+    pub jobs: Option<u32>,
+    /// One JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+fn per_cent(text: &str) -> Result<f64, String> {
+    match text.trim_end_matches('%').trim().parse::<f64>() {
+        Ok(x) if (0.0..=1e6).contains(&x) => Ok(x),
+        _ => Err("a number of per cent would be right, such as 10".to_string()),
+    }
+}
+
+fn weight(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(x) if (0.0..=1e6).contains(&x) => Ok(x),
+        _ => Err("a number from 0 would be right, such as 0.1".to_string()),
+    }
+}
+
+impl From<CalibrateError> for CliError {
+    fn from(error: CalibrateError) -> CliError {
+        match error {
+            CalibrateError::Session(error) => (*error).into(),
+            other => CliError::bad_input(other),
+        }
+    }
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// Something is wrong with the rows, the sweep or the keys, or the overlay cannot be written.
+pub fn execute(args: &CalibrateArgs) -> Result<Exit, CliError> {
+    let bytes = read(&args.measured)?;
+    let file = args.measured.display().to_string();
+    let text = std::str::from_utf8(&bytes).map_err(|_| CliError::bad_input(anyhow!("{file}: it is not UTF-8 text")))?;
+    let sweep = load(&args.sweep, &SetOverrides(args.set.clone())).map_err(CliError::bad_input)?;
+    let rows = calibration_rows(text, &file, &sweep, args.hold_back.map(|n| n as usize))?;
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let jobs = args.jobs.map_or(threads, |n| n as usize);
+    if args.check {
+        return check(args, &sweep, &rows, jobs);
+    }
+    if let Some(out) = args.out.as_deref().filter(|out| !args.force && out.exists()) {
+        return Err(CliError::bad_input(anyhow!(
+            "{}: exists already; name another --out, or give --force",
+            out.display()
+        )));
+    }
+    let parameters = args.fit.iter().map(|text| FitParameter::parse(text, &sweep)).collect::<Result<Vec<_>, _>>()?;
+    let settings = FitSettings {
+        order_weight: args.order_weight,
+        restarts: args.restarts as usize,
+        folds: args.folds as usize,
+        seed: args.seed,
+        jobs,
+    };
+    let calibration = fit(&sweep, &rows, &parameters, &settings, &|text| tell(&format!("hyperfold: {text}")))?;
+    if args.json {
+        say(&serde_json::to_string(&calibration).expect("plain numbers and strings serialise"));
+    } else {
+        lines(&calibration).iter().for_each(|line| say(line));
+    }
+    if let Some(out) = &args.out {
+        let digest = Session::new(EngineChoice::Cpu).plan(&sweep)?.digest;
+        let source = OverlaySource {
+            measured: &file,
+            measured_sha256: &hex(&bytes),
+            sweep: &args.sweep.display().to_string(),
+            sweep_digest: &digest,
+            seed: args.seed,
+        };
+        save_overlay(out, &overlay(&calibration, &source), args)?;
+    }
+    Ok(Exit::Ok)
+}
+
+fn save_overlay(out: &Path, text: &str, args: &CalibrateArgs) -> Result<(), CliError> {
+    if args.json {
+        return std::fs::write(out, text).map_err(|e| CliError::bad_input(anyhow!("{}: {e}", out.display())));
+    }
+    save(out, text, args.force)?;
+    let name = out.file_name().map_or_else(String::new, |n| n.to_string_lossy().into_owned());
+    say(&format!("a sweep beside it has these values with include = [{name:?}] at its top"));
+    Ok(())
+}
+
+/// SHA-256, hexadecimal.
+fn hex(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().fold(String::with_capacity(64), |mut out, byte| {
+        let _ = write!(out, "{byte:02x}");
+        out
+    })
+}
+
+/// `--check`.
+fn check(args: &CalibrateArgs, sweep: &Sweep, rows: &[CalibrationRow], jobs: usize) -> Result<Exit, CliError> {
+    let said = Evaluator::new(sweep, rows, &[]).as_it_is(jobs)?;
+    let row = |(row, said): (&CalibrationRow, &f64)| FittedRow {
+        name: row.name.clone(),
+        unit: row.unit.clone(),
+        measured: row.value,
+        before: *said,
+        after: *said,
+        held_back: false,
+    };
+    let rows: Vec<FittedRow> = rows.iter().zip(&said).map(row).collect();
+    let errors = Calibration::errors(&rows, false);
+    let within = errors.mean[1] * 100.0 <= args.bound;
+    if args.json {
+        let json = serde_json::json!({ "rows": rows, "errors": errors, "bound": args.bound / 100.0, "within": within });
+        say(&json.to_string());
+    } else {
+        let mut table = TextTable::new(["row", "unit", "measured", "simulated", "error"]);
+        for r in &rows {
+            table.row(vec![
+                r.name.clone(),
+                r.unit.clone(),
+                number(r.measured),
+                number(r.after),
+                error(r.after, r.measured),
+            ]);
+        }
+        table.lines().iter().for_each(|line| say(line));
+        say("");
+        for file in &sweep.included {
+            let then = file.calibration.parse::<toml::Table>().ok();
+            let then = then.as_ref().and_then(|t| t.get("mean_error")).and_then(toml::Value::as_float);
+            let then = then.map_or(String::new(), |e| format!(", fitted to a mean error of {}", percent(e)));
+            say(&format!("includes {}{then}", file.path.display()));
+        }
+        let verdict = if within { "within" } else { "BEYOND" };
+        let (n, mean, p90) = (errors.rows, percent(errors.mean[1]), percent(errors.p90[1]));
+        say(&format!(
+            "{n} rows: mean error {mean}, 90th percentile {p90}; {verdict} the bound of {} %",
+            number(args.bound)
+        ));
+    }
+    Ok(if within { Exit::Ok } else { Exit::Condition })
+}
+
+/// The tables of a fit.
+fn lines(c: &Calibration) -> Vec<String> {
+    let mut table = TextTable::new(["row", "unit", "measured", "before", "error", "after", "error", "use"]);
+    for r in &c.rows {
+        table.row(vec![
+            r.name.clone(),
+            r.unit.clone(),
+            number(r.measured),
+            number(r.before),
+            error(r.before, r.measured),
+            number(r.after),
+            error(r.after, r.measured),
+            if r.held_back { "held back" } else { "fitted" }.to_string(),
+        ]);
+    }
+    let mut out = table.lines();
+    out.push(String::new());
+    let mut table = TextTable::new(["key", "before", "fitted", "95 % interval", "bounds", "note"]);
+    for p in &c.parameters {
+        table.row(vec![
+            p.key.to_string(),
+            number(p.before),
+            number(p.value),
+            format!("{} to {}", number(p.low), number(p.high)),
+            format!("{} to {}", number(p.min), number(p.max)),
+            p.note.clone(),
+        ]);
+    }
+    out.extend(table.lines());
+    out.push(String::new());
+    let mut table = TextTable::new(["rows", "n", "mean error before", "after", "90th percentile before", "after"]);
+    let mut of = |name: &str, e: &RowErrors| {
+        if e.rows > 0 {
+            let cells = [percent(e.mean[0]), percent(e.mean[1]), percent(e.p90[0]), percent(e.p90[1])];
+            table.row([vec![name.to_string(), e.rows.to_string()], cells.to_vec()].concat());
+        }
+    };
+    of("fitted", &c.fitted);
+    of("held back", &c.held_back);
+    out.extend(table.lines());
+    let cross = c.cross_validation.map(|e| {
+        format!("cross-validation: mean error {} of rows by fits to the others, in {} parts", percent(e), c.folds)
+    });
+    out.extend(cross);
+    out.push(format!("{} candidates were run", c.candidates));
+    out
+}
+
+fn error(value: f64, measured: f64) -> String {
+    format!("{:+.1} %", (value / measured - 1.0) * 100.0)
+}
+
+fn percent(x: f64) -> String {
+    format!("{:.1} %", x * 100.0)
+}

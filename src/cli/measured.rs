@@ -1,0 +1,201 @@
+//! `hyperfold measured`: output of other tools as measured rows, for `hyperfold calibrate` and `workload.kernels`.
+//!
+//! Layer: cli. Reads by `calibrate`; writes files only where options say so.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::anyhow;
+use clap::builder::PossibleValuesParser;
+use clap::{Args, Subcommand, ValueEnum};
+
+use super::exit::{CliError, Exit};
+use super::output::write_out;
+use super::{say, tell};
+use crate::calibrate::{ProfilerRows, ProfilerStatistic, nccl_operations, nccl_tests, profiler_rows};
+use crate::collective::Server;
+use crate::input;
+
+#[derive(Debug, Args)]
+pub struct MeasuredArgs {
+    #[command(subcommand)]
+    pub command: MeasuredCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum MeasuredCommand {
+    /// Rows of a log of nccl-tests (all_reduce_perf and its like)
+    NcclTests(NcclTestsArgs),
+    /// Rows of a trace of PyTorch's profiler (export_chrome_trace)
+    Pytorch(PytorchArgs),
+}
+
+/// Where rows go.
+#[derive(Debug, Args)]
+pub struct MeasuredOutput {
+    /// The CSV to write [default: standard output]
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+    /// Overwrite what is there
+    #[arg(long)]
+    pub force: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct NcclTestsArgs {
+    /// What nccl-tests printed
+    pub log: PathBuf,
+    /// The operation, where the log does not name its program
+    #[arg(long, value_name = "OP", value_parser = PossibleValuesParser::new(nccl_operations()))]
+    pub op: Option<String>,
+    /// Times in place instead of out of place
+    #[arg(long)]
+    pub in_place: bool,
+    /// Also write a sweep of the log's sizes on servers of --server, by closed form
+    #[arg(long, value_name = "FILE", requires = "server")]
+    pub sweep: Option<PathBuf>,
+    /// The server of that sweep, a name of cluster.server
+    #[arg(long, value_name = "NAME", requires = "sweep")]
+    pub server: Option<String>,
+    /// GPUs of that sweep, where the log does not list its ranks
+    #[arg(long, value_name = "N", requires = "sweep", value_parser = clap::value_parser!(u32).range(1..))]
+    pub gpus: Option<u32>,
+    #[command(flatten)]
+    pub output: MeasuredOutput,
+}
+
+#[derive(Debug, Args)]
+pub struct PytorchArgs {
+    /// The trace, JSON
+    pub trace: PathBuf,
+    /// What to make rows of
+    #[arg(long, value_enum, default_value_t = RowsOf::Steps)]
+    pub rows: RowsOf,
+    /// Which of several times of the same is taken
+    #[arg(long, value_enum, default_value_t = ProfilerStatistic::Median)]
+    pub statistic: ProfilerStatistic,
+    /// The GPU of --rows kernels, a name of cluster.gpu
+    #[arg(long, value_name = "NAME")]
+    pub gpu: Option<String>,
+    #[command(flatten)]
+    pub output: MeasuredOutput,
+}
+
+/// What of a trace becomes rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum RowsOf {
+    /// The time of a step: one row
+    Steps,
+    /// The time of a step in which kernels run that are not NCCL's: one row
+    Compute,
+    /// NCCL's kernels by operation, bytes and ranks
+    Collectives,
+    /// Matrix products by shape, for workload.kernels
+    Kernels,
+}
+
+impl ValueEnum for ProfilerStatistic {
+    fn value_variants<'a>() -> &'a [ProfilerStatistic] {
+        &[ProfilerStatistic::Median, ProfilerStatistic::Min, ProfilerStatistic::Mean]
+    }
+
+    fn to_possible_value(&self) -> Option<clap::builder::PossibleValue> {
+        Some(clap::builder::PossibleValue::new(match self {
+            ProfilerStatistic::Median => "median",
+            ProfilerStatistic::Min => "min",
+            ProfilerStatistic::Mean => "mean",
+        }))
+    }
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// The file is not as it must be, or there is something where it is to write.
+pub fn execute(args: &MeasuredArgs) -> Result<Exit, CliError> {
+    match &args.command {
+        MeasuredCommand::NcclTests(a) => of_nccl_tests(a),
+        MeasuredCommand::Pytorch(a) => of_pytorch(a),
+    }
+}
+
+fn of_nccl_tests(args: &NcclTestsArgs) -> Result<Exit, CliError> {
+    let file = args.log.display().to_string();
+    // NCCL's own lines may have bytes of any kind.
+    let bytes = read(&args.log)?;
+    let text = String::from_utf8_lossy(&bytes);
+    let log = nccl_tests(&text, &file, args.op.as_deref(), args.in_place).map_err(CliError::bad_input)?;
+    log.notes.iter().for_each(|note| tell(&format!("hyperfold: note: {note}")));
+    let sweep = match (&args.sweep, &args.server) {
+        (Some(path), Some(server)) => {
+            let preset = Server::preset(server).map_err(|e| CliError::bad_input(anyhow!("--server: {e}")))?;
+            if let (Some(ranks), Some(servers)) = (log.ranks, log.servers)
+                && ranks != servers * preset.gpus
+            {
+                let gpus = preset.gpus;
+                tell(&format!(
+                    "hyperfold: note: the log is of {ranks} ranks on {servers} hosts, and {server} has {gpus} GPUs: check cluster.gpus_per_server in the sweep"
+                ));
+            }
+            let name = path.file_stem().map_or_else(|| "measured".to_string(), |s| s.to_string_lossy().into_owned());
+            let text =
+                log.sweep(&name, server, args.gpus).map_err(|why| CliError::bad_input(anyhow!("{file}: {why}")))?;
+            Some((path, text))
+        }
+        _ => None,
+    };
+    write(&args.output, &log.csv(&file))?;
+    if let Some((path, text)) = sweep {
+        save(path, &text, args.output.force)?;
+    }
+    Ok(Exit::Ok)
+}
+
+fn of_pytorch(args: &PytorchArgs) -> Result<Exit, CliError> {
+    let file = args.trace.display().to_string();
+    let rows = match (args.rows, &args.gpu) {
+        (RowsOf::Kernels, None) => {
+            return Err(CliError::bad_input(anyhow!("--rows kernels needs --gpu NAME, the GPU that the trace is of")));
+        }
+        (RowsOf::Kernels, Some(gpu)) => ProfilerRows::Kernels(gpu),
+        (_, Some(_)) => {
+            return Err(CliError::bad_input(anyhow!("--gpu is read by --rows kernels alone; leave it out")));
+        }
+        (RowsOf::Steps, None) => ProfilerRows::Steps,
+        (RowsOf::Compute, None) => ProfilerRows::Compute,
+        (RowsOf::Collectives, None) => ProfilerRows::Collectives,
+    };
+    let bytes = read(&args.trace)?;
+    let text = String::from_utf8_lossy(&bytes);
+    let csv = profiler_rows(&text, &file, rows, args.statistic).map_err(CliError::bad_input)?;
+    write(&args.output, &csv)?;
+    Ok(Exit::Ok)
+}
+
+/// The bytes of a file that the user names.
+pub(super) fn read(path: &Path) -> Result<Vec<u8>, CliError> {
+    input::read_anywhere(path, input::MOST_BYTES).map_err(|e| CliError::bad_input(anyhow!("{}: {e}", path.display())))
+}
+
+fn write(output: &MeasuredOutput, csv: &str) -> Result<(), CliError> {
+    match &output.out {
+        Some(path) => save(path, csv, output.force),
+        None => {
+            write_out(csv.as_bytes());
+            Ok(())
+        }
+    }
+}
+
+/// Writes a file and says so; what is there stays, unless forced.
+pub(super) fn save(path: &Path, text: &str, force: bool) -> Result<(), CliError> {
+    if !force && path.exists() {
+        return Err(CliError::bad_input(anyhow!(
+            "{}: exists already; name another file, or give --force",
+            path.display()
+        )));
+    }
+    fs::write(path, text).map_err(|e| CliError::bad_input(anyhow!("{}: {e}", path.display())))?;
+    say(&format!("wrote {}", path.display()));
+    Ok(())
+}
