@@ -1,7 +1,10 @@
 //! Capacity: pools of packets that grow between steps, never inside one.
 
 use super::cpu::switches;
-use crate::columns::{IntVec, NicIdx, Packet, PacketIdx, SHARED_FLAGS, Tables, flag, status};
+use crate::columns::{IntVec, NicIdx, Packet, PacketIdx, SHARED_FLAGS, SwitchIdx, Tables, flag, status};
+
+/// Records that a switch gets at once when it has none left for a frame (our choice).
+const MORE_FRAMES: u32 = 64;
 
 /// An experiment needs more packets in flight than the host has room for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -46,6 +49,14 @@ pub fn grow_pool(t: &mut Tables, n: NicIdx, limit: u64) -> Result<(), TooManyPac
     let (head, added) = add_records(t, row.free_head, (2 * row.worst).max(64), limit)?;
     t.nics[n].free_head = head;
     t.nics[n].free_n += added;
+    Ok(())
+}
+
+/// Gives switch `s` some records for pause frames.
+pub fn grow_frames(t: &mut Tables, s: SwitchIdx, limit: u64) -> Result<(), TooManyPackets> {
+    let (head, added) = add_records(t, t.switches[s].free_head, MORE_FRAMES, limit)?;
+    t.switches[s].free_head = head;
+    t.switches[s].free_n += added;
     Ok(())
 }
 

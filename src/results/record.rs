@@ -317,7 +317,7 @@ pub struct StatsRecord {
     pub memo_hits: u64,
     pub memo_misses: u64,
     pub steady_skips: u64,
-    /// Batches that the experiment was part of (more than one if it was grown and re-run).
+    /// Batches that the experiment was part of (more than one if it was re-run unfolded).
     pub batches: u64,
     pub wall_s: f64,
     /// Relative error of the flow completion times, where an audit was made.
@@ -346,6 +346,10 @@ pub struct FoldingRecord {
     pub skipped_mean: f64,
     /// Times that what congestion control carries from message to message was rounded, or telemetry counted from elsewhere.
     pub rounded: u64,
+    /// Switches whose ports were processed together because a pause or a drop came within reach; how often the experiment
+    /// started over, folded, to couple more.
+    pub switches_coupled: u64,
+    pub couplings: u64,
     /// Of the skips: how many were audited (also simulated), the packet-hops of that (not counted as simulated),
     /// messages compared, the largest relative error of a completion time, the share of messages off by more than 1 %,
     /// violations of Wormhole's Theorems 2 and 3.

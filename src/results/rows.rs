@@ -44,6 +44,8 @@ pub const STATS: &[&str] = &[
     "hops_steady",
     "skipped_mean",
     "rounded",
+    "switches_coupled",
+    "couplings",
     "audited",
     "audit_hops",
     "audit_messages",
@@ -150,7 +152,7 @@ fn rtt_row(exp_id: u64, r: &RttRecord) -> [Cell; 4] {
     [exp_id.into(), r.flow_id.into(), r.sample.into(), r.rtt.into()]
 }
 
-fn stats_row(exp_id: u64, s: &StatsRecord) -> [Cell; 31] {
+fn stats_row(exp_id: u64, s: &StatsRecord) -> [Cell; 33] {
     let f = &s.folding;
     [
         exp_id.into(),
@@ -173,6 +175,8 @@ fn stats_row(exp_id: u64, s: &StatsRecord) -> [Cell; 31] {
         f.hops_steady.into(),
         f.skipped_mean.into(),
         f.rounded.into(),
+        f.switches_coupled.into(),
+        f.couplings.into(),
         f.audited.into(),
         f.audit_hops.into(),
         f.audit_messages.into(),

@@ -61,6 +61,8 @@ fn folding(f: &FoldStats) -> FoldingRecord {
         hops_steady: f.hops_skipped,
         skipped_mean: if f.span_ps == 0 { 0.0 } else { f.skipped_ps as f64 / f.span_ps as f64 },
         rounded: f.rounded,
+        switches_coupled: f.coupled,
+        couplings: f.couplings,
         audited: f.audit.skips,
         audit_hops: f.audit_hops,
         audit_messages: f.audit.messages,

@@ -7,6 +7,7 @@ mod memo_cases;
 mod memo_file;
 mod memo_store;
 mod memo_writers;
+mod pauses;
 mod runs;
 
 #[path = "../support/mod.rs"]

@@ -297,9 +297,9 @@ fn ties_go_by_queue_pairs_that_left_the_partition() {
     assert!(sweep.column("exact", "stats.csv", "episodes_known")[0] > 0.0, "nothing was looked up");
 }
 
-/// What started over was simulated packet by packet: no skip is counted, none audited.
+/// Where a switch may pause, its ports are processed together, folded: nothing starts over unfolded, and nothing of it is skipped.
 #[test]
-fn who_starts_over_is_not_approximate() {
+fn who_may_pause_is_folded_and_not_skipped() {
     let send = |n: u32, from: u32, to: u32, bytes: u32| {
         format!("s{n},{from},send,,{bytes},{to},{n},f\nq{n},{to},recv,,{bytes},{from},{n},f\n")
     };
@@ -314,7 +314,11 @@ fn who_starts_over_is_not_approximate() {
         base.workload = { kind = \"dag\", path = \"g.csv\" }\nbase.output.flows = true\nbase.fidelity = { audit = 1, audit_bound = 0 }\naxes.\"transport.cc\" = [\"hpcc\", \"dcqcn\", \"none\"]\n";
     let sweep = Sweep::new(&[("g.csv", &graph)], text);
     sweep.run("out", &["--strict"]);
-    assert_eq!(sweep.column("out", "stats.csv", "batches"), [2.0; 3]);
+    assert_eq!(sweep.column("out", "stats.csv", "batches"), [1.0; 3]);
+    for name in ["switches_coupled", "couplings"] {
+        assert_eq!(sweep.column("out", "stats.csv", name), [1.0; 3], "{name}");
+    }
+    assert!(sweep.flows_by("exact") == sweep.flows_by("off"), "flows differ");
     for name in ["steady_skips", "audited", "hops_steady"] {
         assert_eq!(sweep.column("out", "stats.csv", name), [0.0; 3], "{name}");
     }

@@ -238,8 +238,10 @@ fn stats(f: &Fields) -> Result<StatsRecord, ReadError> {
             memo_bytes: f.whole("memo_bytes")?,
             hops_steady: f.whole("hops_steady")?,
             skipped_mean: f.real("skipped_mean")?,
-            // Results of versions before it have no such column.
+            // Results of versions before them have no such columns.
             rounded: f.optional("rounded", Fields::whole)?.unwrap_or(0),
+            switches_coupled: f.optional("switches_coupled", Fields::whole)?.unwrap_or(0),
+            couplings: f.optional("couplings", Fields::whole)?.unwrap_or(0),
             audited: f.whole("audited")?,
             audit_hops: f.whole("audit_hops")?,
             audit_messages: f.whole("audit_messages")?,

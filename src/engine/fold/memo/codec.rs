@@ -16,7 +16,9 @@ use std::sync::atomic::Ordering;
 use sha2::Sha256;
 
 use crate::columns::{Field, FlowRx, FlowTx, Packet, Row};
-use crate::engine::fold::memo::codec_checkpoint::{get_checkpoint, get_port, put_checkpoint, put_port};
+use crate::engine::fold::memo::codec_checkpoint::{
+    get_checkpoint, get_nic, get_port, put_checkpoint, put_nic, put_port,
+};
 use crate::engine::fold::memo::node::{MemoNode, MessageEvent, Saved, TimedMessageEvent, standing};
 use crate::engine::fold::memo::node_id::{MemoNodeId, child_id, root_id};
 use crate::engine::fold::memo::outcome::{FinalState, MemberFinal, NicFinal};
@@ -25,7 +27,7 @@ use crate::engine::fold::rows::bytes::{NumberReader, NumberWriter};
 
 /// The version of what records mean, packet model included. PRECONDITION of every change to either: a new number.
 /// `tests/fold/memo_store.rs` compares it with digests of what is recorded.
-pub const SEMANTICS: u32 = 13;
+pub const SEMANTICS: u32 = 14;
 
 /// Bits of a node's flags.
 const EVENTS: u64 = 1;
@@ -168,8 +170,7 @@ fn put_final_state(w: &mut NumberWriter, final_state: &FinalState) {
     w.number(final_state.at);
     w.number(final_state.nics.len() as u64);
     for n in &final_state.nics {
-        w.number(n.tx_bytes);
-        w.number(n.hops);
+        put_nic(w, &n.gained);
         w.number(u64::from(n.rr));
         w.number(n.order.len() as u64);
         n.order.iter().for_each(|&m| w.number(u64::from(m)));
@@ -195,9 +196,9 @@ fn get_final_state(r: &mut NumberReader) -> Option<FinalState> {
     let mut final_state =
         FinalState { at: r.number()?, nics: Vec::new(), ports: Vec::new(), peaks: Vec::new(), members: Vec::new() };
     for _ in 0..r.count()? {
-        let (tx_bytes, hops, rr) = (r.number()?, r.number()?, r.small()?);
+        let (gained, rr) = (get_nic(r)?, r.small()?);
         let order = (0..r.count()?).map(|_| r.small()).collect::<Option<Vec<u32>>>()?;
-        final_state.nics.push(NicFinal { tx_bytes, hops, rr, order });
+        final_state.nics.push(NicFinal { gained, rr, order });
     }
     for _ in 0..r.count()? {
         final_state.ports.push(get_port(r)?);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::engine::fold::memo::node::{Checkpoint, Continuation};
 use crate::engine::fold::memo::node_id::MemoNodeId;
-use crate::engine::fold::memo::outcome::{CounterDelta, PartitionPiece, PortDelta};
+use crate::engine::fold::memo::outcome::{CounterDelta, NicDelta, PartitionPiece, PortDelta};
 use crate::engine::fold::memo::skip_plan::{SkipPlan, SkipRate, draw};
 use crate::engine::fold::rows::bytes::{NumberReader, NumberWriter};
 
@@ -39,7 +39,7 @@ pub(crate) fn put_checkpoint(w: &mut NumberWriter, checkpoint: &Checkpoint) {
         }
     }
     w.number(checkpoint.nics.len() as u64);
-    checkpoint.nics.iter().flat_map(|&(bytes, hops)| [bytes, hops]).for_each(|x| w.number(x));
+    checkpoint.nics.iter().for_each(|n| put_nic(w, n));
     w.number(checkpoint.ports.len() as u64);
     checkpoint.ports.iter().for_each(|p| put_port(w, p));
     w.number(checkpoint.peaks.len() as u64);
@@ -85,7 +85,7 @@ pub(crate) fn get_checkpoint(r: &mut NumberReader) -> Option<Checkpoint> {
         });
     }
     for _ in 0..r.count()? {
-        checkpoint.nics.push((r.number()?, r.number()?));
+        checkpoint.nics.push(get_nic(r)?);
     }
     for _ in 0..r.count()? {
         checkpoint.ports.push(get_port(r)?);
@@ -137,8 +137,17 @@ fn get_plan(r: &mut NumberReader, state: Arc<[u8]>) -> Option<SkipPlan> {
     Some(SkipPlan { draw: draw(&state), state, window, until, level, theta_ppm, rates, ports })
 }
 
+pub(crate) fn put_nic(w: &mut NumberWriter, n: &NicDelta) {
+    [n.tx_bytes, n.hops, u64::from(n.pauses)].into_iter().for_each(|x| w.number(x));
+}
+
+pub(crate) fn get_nic(r: &mut NumberReader) -> Option<NicDelta> {
+    Some(NicDelta { tx_bytes: r.number()?, hops: r.number()?, pauses: r.small()? })
+}
+
 pub(crate) fn put_port(w: &mut NumberWriter, p: &PortDelta) {
     [p.tx_bytes, p.hops, u64::from(p.max_q), p.q_area, p.marks].into_iter().for_each(|x| w.number(x));
+    [u64::from(p.pauses), u64::from(p.drops), p.dropped_bytes].into_iter().for_each(|x| w.number(x));
 }
 
 pub(crate) fn get_port(r: &mut NumberReader) -> Option<PortDelta> {
@@ -148,6 +157,9 @@ pub(crate) fn get_port(r: &mut NumberReader) -> Option<PortDelta> {
         max_q: r.small()?,
         q_area: r.number()?,
         marks: r.number()?,
+        pauses: r.small()?,
+        drops: r.small()?,
+        dropped_bytes: r.number()?,
     })
 }
 

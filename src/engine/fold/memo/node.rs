@@ -16,7 +16,7 @@ use foldhash::fast::RandomState;
 use crate::engine::fold::memo::keys::edge;
 use crate::engine::fold::memo::lock::lock;
 use crate::engine::fold::memo::node_id::{MemoNodeId, child_id, root_id};
-use crate::engine::fold::memo::outcome::{CounterDelta, FinalState, PartitionPiece, PortDelta};
+use crate::engine::fold::memo::outcome::{CounterDelta, FinalState, NicDelta, PartitionPiece, PortDelta};
 use crate::engine::fold::memo::owner::{NodeOwner, Recorder};
 use crate::engine::fold::memo::skip_plan::{SkipPlan, SkipRate};
 use crate::engine::fold::rows::canonical_key::CanonicalKey;
@@ -206,7 +206,7 @@ pub struct Checkpoint {
     pub pieces: Vec<PartitionPiece>,
     pub continuations: Vec<Continuation>,
     /// Bytes and packets sent.
-    pub nics: Vec<(u64, u64)>,
+    pub nics: Vec<NicDelta>,
     pub ports: Vec<PortDelta>,
     /// The most that each ingress held.
     pub peaks: Vec<u32>,
@@ -233,7 +233,7 @@ impl Checkpoint {
                     Continuation::Snapshot(_) | Continuation::Stored(_) => 0,
                 }
         };
-        let rows = self.nics.len() * 16
+        let rows = self.nics.len() * size_of::<NicDelta>()
             + self.ports.len() * size_of::<PortDelta>()
             + self.peaks.len() * 4
             + self.members.len() * size_of::<CounterDelta>();

@@ -2,7 +2,7 @@
 //!
 //! Layer: fold/memo. Data by local numbers.
 
-use crate::columns::{FlowRx, FlowTx, NEVER, Port, Tables, mode, qp};
+use crate::columns::{FlowRx, FlowTx, NEVER, Nic, Port, Tables, mode, qp};
 use crate::engine::fold::rows::cc_state::timers_run;
 
 /// Rows of a partition that go on by themselves, by local numbers, and its working queue pairs.
@@ -55,11 +55,27 @@ impl FinalState {
 
 #[derive(Debug, PartialEq)]
 pub struct NicFinal {
-    pub tx_bytes: u64,
-    pub hops: u64,
+    pub gained: NicDelta,
     pub rr: u32,
     /// Queue pairs in round-robin order.
     pub order: Vec<u32>,
+}
+
+/// What a NIC's counters gained.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct NicDelta {
+    pub tx_bytes: u64,
+    pub hops: u64,
+    pub pauses: u32,
+}
+
+impl NicDelta {
+    /// Adds this to the counters of `row`.
+    pub fn count(&self, row: &mut Nic) {
+        row.tx_bytes += self.tx_bytes;
+        row.hops += self.hops;
+        row.pauses += self.pauses;
+    }
 }
 
 /// What a port's counters gained; `max_q` is the longest queue within the episode.
@@ -70,6 +86,9 @@ pub struct PortDelta {
     pub max_q: u32,
     pub q_area: u64,
     pub marks: u64,
+    pub pauses: u32,
+    pub drops: u32,
+    pub dropped_bytes: u64,
 }
 
 impl PortDelta {
@@ -80,6 +99,9 @@ impl PortDelta {
         row.max_q = row.max_q.max(self.max_q);
         row.q_area += self.q_area;
         row.marks += self.marks;
+        row.pauses += self.pauses;
+        row.drops += self.drops;
+        row.dropped_bytes += self.dropped_bytes;
     }
 }
 

@@ -1,5 +1,6 @@
 //! Proves that no switch came near a pause, a resume or a drop. In reach of these, ports of a switch share a buffer and
-//! depend on each other; then folding stops.
+//! depend on each other. Then the switch must be *coupled*: one partition has all that crosses it, and nothing is to be
+//! proven of it.
 //!
 //! The proof is that of the system `classify`, with upper bounds in place of current levels. The bound of an ingress is
 //! the most it held during an *interval*: from one checkpoint of its partition to the next. A partition reports its
@@ -8,7 +9,7 @@
 //!
 //! Layer: fold/rows.
 
-use crate::columns::{Port, PortIdx, Switch, SwitchIdx, Tables};
+use crate::columns::{NEVER, Port, PortIdx, Switch, SwitchIdx, Tables};
 use crate::units::PS_PER_S;
 
 /// The smallest unit of peaks, bytes. Peaks are rounded up, so that a growing queue reports rarely (our choice).
@@ -30,24 +31,66 @@ pub struct BufferGuard {
     /// Reported intervals with a peak above the least that are not checked yet: start, end, switch.
     unchecked: Vec<(u64, u64, SwitchIdx)>,
     grain: u32,
+    /// Switches of which nothing is to be proven, and whether there are any.
+    coupled: Vec<bool>,
+    couples: bool,
+    /// Of each switch: when the proof would first have failed if all ingresses had held twice as much. `None`: nobody
+    /// asks for it.
+    near_since: Option<Vec<u64>>,
+}
+
+/// A switch at which the proof failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Failure {
+    /// The end of the first interval for which it failed, ps.
+    pub at: u64,
+    pub switch: SwitchIdx,
 }
 
 impl BufferGuard {
-    /// `None`: the proof fails for some switch even when it is empty.
-    pub fn new(t: &Tables) -> Option<BufferGuard> {
+    /// With `coupled` switches, and all for which the proof fails even when they are empty. `watches`: it also notes which
+    /// switches come near a failure.
+    pub fn new(t: &Tables, coupled: &[SwitchIdx], watches: bool) -> BufferGuard {
         let mut guard = BufferGuard {
             peaks: vec![0; t.ports.len()],
             reported: vec![Vec::new(); t.ports.len()],
             crowded: vec![false; t.switches.len()],
             unchecked: Vec::new(),
             grain: coarsest(t),
+            coupled: vec![false; t.switches.len()],
+            couples: false,
+            near_since: watches.then(|| vec![NEVER; t.switches.len()]),
         };
         while guard.grain > FINEST && !t.switches.iter().all(|s| is_small(t, s, guard.grain)) {
             guard.grain /= 2;
         }
         let least = guard.least();
         guard.peaks.fill(least);
-        SwitchIdx::all(t.switches.len() as u32).all(|s| guard.holds(t, s, |p| guard.peaks[p.usize()])).then_some(guard)
+        for s in SwitchIdx::all(t.switches.len() as u32) {
+            guard.coupled[s.usize()] = coupled.contains(&s) || !guard.holds(t, s, |p| guard.peaks[p.usize()]);
+            guard.couples |= guard.coupled[s.usize()];
+        }
+        guard
+    }
+
+    /// Whether any switch is coupled.
+    pub fn couples(&self) -> bool {
+        self.couples
+    }
+
+    pub fn is_coupled(&self, s: SwitchIdx) -> bool {
+        self.coupled[s.usize()]
+    }
+
+    /// How many switches are coupled.
+    pub fn n_coupled(&self) -> u64 {
+        self.coupled.iter().map(|&coupled| u64::from(coupled)).sum()
+    }
+
+    /// Switches that were near a failure by `at`.
+    pub fn near_by(&self, at: u64) -> impl Iterator<Item = SwitchIdx> {
+        let since = self.near_since.as_deref().unwrap_or_default();
+        since.iter().enumerate().filter(move |(_, since)| **since <= at).map(|(s, _)| SwitchIdx::new(s))
     }
 
     /// The unit of peaks, bytes.
@@ -71,6 +114,9 @@ impl BufferGuard {
         let least = self.least();
         for (&port, &peak) in ends.iter().zip(peaks).filter(|x| *x.1 > least) {
             let switch = t.ports[port].switch_idx;
+            if self.coupled[switch.usize()] {
+                continue;
+            }
             if self.unchecked.last() != Some(&(start, end, switch)) {
                 self.unchecked.push((start, end, switch));
             }
@@ -84,10 +130,15 @@ impl BufferGuard {
             let ever = &mut self.peaks[port.usize()];
             if peak > *ever {
                 *ever = peak;
-                self.crowded[switch.usize()] |=
-                    peak > t.exps[0].reserve && !self.holds(t, switch, |p| self.peaks[p.usize()]);
+                self.crowded[switch.usize()] |= peak > t.exps[0].reserve
+                    && !self.holds(t, switch, |p| self.peaks[p.usize()].saturating_mul(self.weight()));
             }
         }
+    }
+
+    /// What peaks count for when those near a failure are noted.
+    fn weight(&self) -> u32 {
+        if self.near_since.is_some() { 2 } else { 1 }
     }
 
     /// Whether the proof holds for the switch of `port` while its ingresses hold `peak` bytes and all others little. If
@@ -97,24 +148,37 @@ impl BufferGuard {
         self.holds(t, t.ports[port].switch_idx, |p| peak(p).unwrap_or(least))
     }
 
-    /// Whether the proof holds up to `now`. All intervals that ended before `now` have been reported. Intervals that
-    /// ended at one instant are checked together, each with all that overlap it and did not end later.
+    /// Where the proof failed first, if it did before `now`. All intervals that ended before `now` have been reported.
+    /// Intervals that ended at one instant are checked together, each with all that overlap it and did not end later.
     #[inline]
-    pub fn held_until(&mut self, t: &Tables, now: u64) -> bool {
-        self.unchecked.last().is_none_or(|last| last.1 >= now) || self.check_reported(t, now)
+    pub fn failure_before(&mut self, t: &Tables, now: u64) -> Option<Failure> {
+        if self.unchecked.last().is_none_or(|last| last.1 >= now) { None } else { self.check_reported(t, now) }
     }
 
-    fn check_reported(&mut self, t: &Tables, now: u64) -> bool {
+    fn check_reported(&mut self, t: &Tables, now: u64) -> Option<Failure> {
         let unchecked = std::mem::take(&mut self.unchecked);
         let least = self.least();
         let held =
             |start: u64, p: PortIdx| self.reported[p.usize()].iter().find(|x| x.0 > start).map_or(least, |x| x.1);
         let (over, still): (Vec<_>, Vec<_>) = unchecked.into_iter().partition(|x| x.1 < now);
-        let kept = over
-            .iter()
-            .all(|&(start, _, switch)| !self.crowded[switch.usize()] || self.holds(t, switch, |p| held(start, p)));
+        let mut near: Vec<Failure> = Vec::new();
+        let mut first: Option<Failure> = None;
+        for &(start, at, switch) in over.iter().filter(|x| self.crowded[x.2.usize()]) {
+            let failure = Failure { at, switch };
+            if !self.holds(t, switch, |p| held(start, p)) {
+                first = Some(first.map_or(failure, |first| first.min(failure)));
+            } else if self.near_since.is_some() && !self.holds(t, switch, |p| held(start, p).saturating_mul(2)) {
+                near.push(failure);
+            }
+        }
+        for near in near {
+            if let Some(since) = &mut self.near_since {
+                let since = &mut since[near.switch.usize()];
+                *since = near.at.min(*since);
+            }
+        }
         self.unchecked = still;
-        kept
+        first
     }
 
     /// Whether the proof holds for switch `s` while its ingresses hold `peak` bytes.
@@ -178,7 +242,8 @@ mod tests {
         for (ports, buffer, grain, least) in
             [(32, 32 << 20, 32 << 10, 32 << 10), (16, 1 << 20, 8 << 10, 8 << 10), (16, 1 << 16, 1 << 10, 0)]
         {
-            let guard = BufferGuard::new(&switch(ports, buffer).view()).expect("an empty switch is safe");
+            let guard = BufferGuard::new(&switch(ports, buffer).view(), &[], false);
+            assert!(!guard.couples(), "an empty switch is safe");
             assert_eq!((guard.grain(), guard.least()), (grain, least), "{ports} ports, {buffer} bytes");
             assert_eq!([0, 1, grain, grain + 1].map(|x| guard.coarse(x)), [least, grain, grain, 2 * grain]);
         }
@@ -186,13 +251,14 @@ mod tests {
 
     /// Whether the proof holds if ingresses hold (start, end, ingress, bytes) and nothing else.
     fn is_safe(t: &Tables, intervals: &[(u64, u64, u32, u32)]) -> bool {
-        let mut guard = BufferGuard::new(t).expect("an empty switch is safe");
+        let mut guard = BufferGuard::new(t, &[], false);
+        assert!(!guard.couples(), "an empty switch is safe");
         intervals.iter().all(|&(start, end, port, bytes)| {
-            let kept = guard.held_until(t, end);
+            let kept = guard.failure_before(t, end).is_none();
             let peak = guard.coarse(bytes);
             guard.report_peaks(t, start, end, &[PortIdx(port)], &[peak]);
             kept
-        }) && guard.held_until(t, u64::MAX)
+        }) && guard.failure_before(t, u64::MAX).is_none()
     }
 
     #[test]
@@ -202,6 +268,29 @@ mod tests {
         // The others hold 8 KiB each: the free (1,048,576 - 122,880 - x) / 8 must be above x.
         assert!(is_safe(&t, &[(0, 9, 3, 90_000)]));
         assert!(!is_safe(&t, &[(0, 9, 3, 110_000)]));
+    }
+
+    #[test]
+    fn a_failure_names_its_switch_and_those_that_are_near() {
+        let mut owned = switch(16, 1 << 20);
+        owned.switches.push(Switch { port_first: PortIdx(16), port_n: 16, shared_size: 1 << 20, ..Switch::zeroed() });
+        owned.ports.extend(vec![Port { switch_idx: SwitchIdx(1), shift: 3, ..Port::zeroed() }; 16]);
+        let t = owned.view();
+        let failed = |coupled: &[SwitchIdx]| {
+            let mut guard = BufferGuard::new(&t, coupled, true);
+            guard.report_peaks(&t, 0, 9, &[PortIdx(3), PortIdx(20)], &[guard.coarse(70_000), guard.coarse(70_000)]);
+            assert_eq!(guard.failure_before(&t, 10), None);
+            guard.report_peaks(&t, 9, 12, &[PortIdx(3)], &[guard.coarse(110_000)]);
+            assert_eq!(guard.failure_before(&t, 12), None, "it has not ended before");
+            (guard.failure_before(&t, 13), guard.near_by(12).collect::<Vec<_>>(), guard.near_by(8).count())
+        };
+        let both = vec![SwitchIdx(0), SwitchIdx(1)];
+        assert_eq!(failed(&[]), (Some(Failure { at: 12, switch: SwitchIdx(0) }), both, 0));
+        assert_eq!(
+            failed(&[SwitchIdx(0)]),
+            (None, vec![SwitchIdx(1)], 0),
+            "nothing is to be proven of a coupled switch"
+        );
     }
 
     #[test]
@@ -218,7 +307,7 @@ mod tests {
             (0, 15, 20_000),
         ];
         for first in 0..reported.len() {
-            let mut guard = BufferGuard::new(&t).expect("an empty switch is safe");
+            let mut guard = BufferGuard::new(&t, &[], false);
             for k in 0..reported.len() {
                 let (start, end, bytes) = reported[(first + k * 3) % reported.len()];
                 guard.report_peaks(&t, start, end, &[PortIdx(3)], &[bytes]);

@@ -9,6 +9,8 @@ pub(crate) struct RowIndex {
     /// The partition of each NIC and port, `NONE` while it is idle.
     pub nic_partition: Vec<u32>,
     pub port_partition: Vec<u32>,
+    /// The partition of each coupled switch, `NONE` while nothing crosses it.
+    pub switch_partition: Vec<u32>,
     /// When each NIC and port last became active, ps.
     pub nic_active_since: Vec<u64>,
     pub port_active_since: Vec<u64>,
@@ -28,6 +30,7 @@ impl RowIndex {
         RowIndex {
             nic_partition: vec![NONE; t.nics.len()],
             port_partition: vec![NONE; t.ports.len()],
+            switch_partition: vec![NONE; t.switches.len()],
             nic_active_since: vec![NEVER; t.nics.len()],
             port_active_since: vec![NEVER; t.ports.len()],
             nic_local: vec![NONE; t.nics.len()],

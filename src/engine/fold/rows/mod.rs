@@ -7,6 +7,7 @@ pub(super) mod buffer_guard;
 pub(super) mod bytes;
 pub(super) mod canonical_key;
 pub(super) mod cc_state;
+pub(super) mod coupling;
 pub(super) mod index;
 pub(super) mod ingress_peaks;
 pub(super) mod message_stream;

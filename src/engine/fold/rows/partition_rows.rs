@@ -3,14 +3,14 @@
 //!
 //! Layer: fold/rows. Knows nothing of what the partition does.
 
-use crate::columns::{FlowIdx, FlowRx, FlowTx, NicIdx, PortIdx, Tables, TaskIdx, mode, qp};
+use crate::columns::{FlowIdx, FlowRx, FlowTx, Nic, NicIdx, Port, PortIdx, SwitchIdx, Tables, TaskIdx, mode, qp};
 
 /// Rows that step together. Each row keeps its place while the partition exists: these places are local numbers.
 #[derive(Clone, Default)]
 pub struct PartitionRows {
     pub nics: Vec<NicIdx>,
-    /// Bytes and packets sent when each NIC joined, or at the last checkpoint.
-    pub nic_base: Vec<(u64, u64)>,
+    /// Counters of each NIC when it joined, or at the last checkpoint.
+    pub nic_base: Vec<NicBase>,
     /// When the last post of each NIC was, ps.
     pub last_post_at: Vec<u64>,
     /// Switch ports whose transmitters are its own.
@@ -19,6 +19,8 @@ pub struct PartitionRows {
     /// Switch ports that receive from its NICs and ports, and the peak of each, bytes.
     pub ends: Vec<PortIdx>,
     pub peaks: Vec<u32>,
+    /// Coupled switches that its queue pairs cross: all their ports are processed together.
+    pub switches: Vec<SwitchIdx>,
     pub members: Vec<Member>,
     /// The members' flow numbers in a list of their own: a queue pair that joins is ranked among them.
     pub flow_ids: Vec<u32>,
@@ -71,6 +73,39 @@ pub struct PortBase {
     pub max_q: u32,
     pub q_area: u64,
     pub marks: u64,
+    pub pauses: u32,
+    pub drops: u32,
+    pub dropped_bytes: u64,
+}
+
+impl PortBase {
+    /// The counters of `row`. The longest queue since before is `max_q`.
+    pub(crate) fn of(row: &Port, max_q: u32) -> PortBase {
+        PortBase {
+            tx_bytes: row.tx_bytes,
+            hops: row.hops,
+            max_q,
+            q_area: row.q_area,
+            marks: row.marks,
+            pauses: row.pauses,
+            drops: row.drops,
+            dropped_bytes: row.dropped_bytes,
+        }
+    }
+}
+
+/// Counters of a NIC when it joined, or at the last checkpoint.
+#[derive(Clone, Copy)]
+pub struct NicBase {
+    pub tx_bytes: u64,
+    pub hops: u64,
+    pub pauses: u32,
+}
+
+impl NicBase {
+    pub(crate) fn of(row: &Nic) -> NicBase {
+        NicBase { tx_bytes: row.tx_bytes, hops: row.hops, pauses: row.pauses }
+    }
 }
 
 /// Numbers of rows of each kind.
@@ -79,6 +114,7 @@ pub(crate) struct RowCounts {
     pub nics: usize,
     pub ports: usize,
     pub ends: usize,
+    pub switches: usize,
     pub members: usize,
     pub ancestors: usize,
 }
@@ -89,6 +125,7 @@ impl RowCounts {
             nics: rows.nics.len(),
             ports: rows.ports.len(),
             ends: rows.ends.len(),
+            switches: rows.switches.len(),
             members: rows.members.len(),
             ancestors: rows.ancestors.len(),
         }
@@ -103,6 +140,7 @@ impl std::ops::Add for RowCounts {
             nics: self.nics + b.nics,
             ports: self.ports + b.ports,
             ends: self.ends + b.ends,
+            switches: self.switches + b.switches,
             members: self.members + b.members,
             ancestors: self.ancestors + b.ancestors,
         }
@@ -123,6 +161,6 @@ pub(crate) fn waits_its_turn(t: &Tables) -> bool {
 
 /// Packets that have left the ports of these rows since the episode began or the last checkpoint.
 pub(crate) fn hops(t: &Tables, rows: &PartitionRows) -> u64 {
-    let nics = rows.nics.iter().zip(&rows.nic_base).map(|(&n, base)| t.nics[n].hops - base.1).sum::<u64>();
+    let nics = rows.nics.iter().zip(&rows.nic_base).map(|(&n, base)| t.nics[n].hops - base.hops).sum::<u64>();
     nics + rows.ports.iter().zip(&rows.port_base).map(|(&q, base)| t.ports[q].hops - base.hops).sum::<u64>()
 }

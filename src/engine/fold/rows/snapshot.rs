@@ -23,7 +23,7 @@ const MEMBER_WEIGHT: u64 = 150;
 const PACKET_WEIGHT: u64 = 38;
 
 /// The snapshot of a partition at `now`, and its ancestors then. PRECONDITION: everything before `now` has happened,
-/// nothing at or after it; nothing is paused.
+/// nothing at or after it. What is paused is written for rows with a coupled switch.
 pub(crate) fn write(t: &mut Tables, names: RowNames, now: u64) -> (Vec<u8>, Vec<u32>) {
     let mut walk = SnapshotWalk {
         pen: NumberWriter(Vec::with_capacity(4096)),
@@ -122,10 +122,14 @@ pub(crate) fn clear(t: &mut Tables, rows: &PartitionRows) {
     }
     for &p in &rows.ports {
         let row = &mut t.ports[p];
-        let head = row.q_head;
+        let (head, frames) = (row.q_head, row.frame_head);
         (row.q_head, row.q_tail, row.q_bytes, row.busy) = (PacketIdx::NONE, PacketIdx::NONE, 0, 0);
+        (row.frame_head, row.frame_tail, row.frames, row.paused) = (PacketIdx::NONE, PacketIdx::NONE, 0, 0);
+        t.switches[row.switch_idx].congested_n -= u32::from(row.pausing != 0 || row.headroom_used != 0);
+        (row.pausing, row.headroom_used) = (0, 0);
         t.clocks[p.end(nics).own_clock(own)] = NEVER;
         free(t, head);
+        free(t, frames);
     }
     for &e in &rows.ends {
         t.shared[(SHARED_HEADER + e.0) as usize] = 0;
@@ -134,7 +138,7 @@ pub(crate) fn clear(t: &mut Tables, rows: &PartitionRows) {
         let row = &mut t.nics[n];
         let head = row.ack_head;
         (row.ack_head, row.ack_tail) = (PacketIdx::NONE, PacketIdx::NONE);
-        (row.busy_until, row.timer, row.rto) = (NEVER, NEVER, NEVER);
+        (row.busy_until, row.timer, row.rto, row.paused) = (NEVER, NEVER, NEVER, 0);
         free(t, head);
         nic::set_clock(t, n);
     }

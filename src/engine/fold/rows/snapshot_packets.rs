@@ -5,8 +5,8 @@
 use bytemuck::Zeroable;
 
 use crate::columns::{
-    FlowIdx, INT_TX_UNIT, LinkEndIdx, NEVER, NicIdx, Packet, PacketDetails, PacketIdx, PortIdx, SHARED_HEADER, Tables,
-    cc, kind, meta, mode,
+    EndOwner, FRAME_BYTES, FlowIdx, INT_TX_UNIT, LinkEndIdx, NEVER, NicIdx, Packet, PacketDetails, PacketIdx, PortIdx,
+    SHARED_HEADER, SwitchIdx, Tables, cc, kind, meta, mode,
 };
 use crate::engine::cpu::egress;
 use crate::engine::cpu::lists::wire_push;
@@ -76,6 +76,9 @@ pub(super) fn nic<P: Pen>(walk: &mut SnapshotWalk<P>, t: &mut Tables, n: NicIdx)
     if row.timer != NEVER {
         walk.lineage(&mut row.timer_d);
     }
+    if walk.has_pauses() {
+        row.paused = walk.half(row.paused);
+    }
     row.rr = walk.half(row.rr);
     row.qp_n = walk.half(row.qp_n);
     row.rto = NEVER;
@@ -100,6 +103,9 @@ pub(super) fn nic<P: Pen>(walk: &mut SnapshotWalk<P>, t: &mut Tables, n: NicIdx)
 }
 
 pub(super) fn port<P: Pen>(walk: &mut SnapshotWalk<P>, t: &mut Tables, p: PortIdx) -> Result<(), grow::TooManyPackets> {
+    if walk.has_pauses() {
+        pauses(walk, t, p)?;
+    }
     let e = t.exps[0];
     let mut row = t.ports[p];
     // The end of a transmission that nothing waited for.
@@ -156,7 +162,8 @@ fn list<P: Pen>(
             if P::READS {
                 let port = walk.names.rows.ends[end];
                 t.packets[at].in_port = port;
-                t.shared[(SHARED_HEADER + port.0) as usize] += t.packets[at].meta & meta::WIRE_MASK;
+                let word = (SHARED_HEADER + port.0) as usize;
+                t.shared[word] = t.shared[word].wrapping_add(t.packets[at].meta & meta::WIRE_MASK);
             }
         }
         if P::READS {
@@ -181,11 +188,12 @@ pub(super) fn wire<P: Pen>(
 ) -> Result<(), grow::TooManyPackets> {
     let mut p = t.wires[end].head;
     loop {
-        let more = walk.word(u64::from(p.is_some() && !P::READS));
-        if more == 0 {
-            return Ok(());
-        }
-        let at = packet(walk, t, p)?;
+        let what = if P::READS || p.is_none() { 0 } else { 1 + u64::from(is_frame(t, p)) };
+        let at = match walk.word(what) {
+            0 => return Ok(()),
+            FRAME => frame_in_flight(walk, t, end, p)?,
+            _ => packet(walk, t, p)?,
+        };
         let (mut time, mut d) = (t.packets[at].t, t.details[at].d);
         time = walk.near(time, walk.now);
         walk.lineage(&mut d);
@@ -196,6 +204,89 @@ pub(super) fn wire<P: Pen>(
             p = t.packets[at].next;
         }
     }
+}
+
+/// In place of a packet in flight: a pause frame.
+const FRAME: u64 = 2;
+
+fn is_frame(t: &Tables, p: PacketIdx) -> bool {
+    (t.packets[p].meta >> meta::KIND_SHIFT) & meta::KIND_MASK == kind::FRAME
+}
+
+/// What port `p` has paused and is paused by, and its frames that wait. Headroom is not among what an ingress holds.
+fn pauses<P: Pen>(walk: &mut SnapshotWalk<P>, t: &mut Tables, p: PortIdx) -> Result<(), grow::TooManyPackets> {
+    let mut row = t.ports[p];
+    row.paused = walk.half(row.paused);
+    row.pausing = walk.half(row.pausing);
+    row.headroom_used = walk.half(row.headroom_used);
+    row.frames = walk.half(row.frames);
+    let mut at = row.frame_head;
+    for k in 0..row.frames {
+        let resume = if P::READS { 0 } else { t.packets[at].meta & meta::RESUME };
+        let resume = walk.half(resume);
+        if P::READS {
+            let frame = frame_record(walk, t, row.switch_idx, resume)?;
+            if k == 0 {
+                row.frame_head = frame;
+            } else {
+                t.packets[row.frame_tail].next = frame;
+            }
+            row.frame_tail = frame;
+        } else {
+            at = t.packets[at].next;
+        }
+    }
+    if P::READS {
+        let word = (SHARED_HEADER + p.0) as usize;
+        t.shared[word] = t.shared[word].wrapping_sub(row.headroom_used);
+        t.switches[row.switch_idx].congested_n += u32::from(row.pausing != 0 || row.headroom_used != 0);
+        t.ports[p] = row;
+    }
+    Ok(())
+}
+
+/// A record of a pause frame, or of a resume frame, from the pool of switch `s`.
+fn frame_record<P: Pen>(
+    walk: &SnapshotWalk<P>,
+    t: &mut Tables,
+    s: SwitchIdx,
+    resume: u32,
+) -> Result<PacketIdx, grow::TooManyPackets> {
+    if t.switches[s].free_head.is_none() {
+        grow::grow_frames(t, s, walk.limit)?;
+    }
+    let row = &mut t.switches[s];
+    let p = row.free_head;
+    row.free_head = t.packets[p].next;
+    row.free_n -= 1;
+    let mut frame = Packet { in_port: PortIdx::NONE, next: PacketIdx::NONE, ..Packet::zeroed() };
+    frame.set_frame_switch(s);
+    frame.set_records(PacketIdx::NONE);
+    frame.meta = FRAME_BYTES | (kind::FRAME << meta::KIND_SHIFT) | resume;
+    t.packets[p] = frame;
+    Ok(p)
+}
+
+/// Pause frame `p` in flight towards `end`, or a new record when reading. It belongs to the switch that it comes from.
+fn frame_in_flight<P: Pen>(
+    walk: &mut SnapshotWalk<P>,
+    t: &mut Tables,
+    end: LinkEndIdx,
+    p: PacketIdx,
+) -> Result<PacketIdx, grow::TooManyPackets> {
+    let resume = if P::READS { 0 } else { t.packets[p].meta & meta::RESUME };
+    let resume = walk.half(resume);
+    if !P::READS {
+        return Ok(p);
+    }
+    let nics = t.exps[0].nic_len;
+    let sender = match end.owner(nics) {
+        EndOwner::Nic(n) => t.nics[n].peer,
+        EndOwner::Port(port) => t.ports[port].peer,
+    };
+    // Only switches send frames.
+    let s = sender.port(nics).map_or(SwitchIdx(0), |port| t.ports[port].switch_idx);
+    frame_record(walk, t, s, resume)
 }
 
 /// Packet `p`, or a new record when reading.

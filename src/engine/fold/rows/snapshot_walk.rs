@@ -66,6 +66,11 @@ pub(super) struct SnapshotWalk<'a, P> {
 }
 
 impl<P: Pen> SnapshotWalk<'_, P> {
+    /// Whether pauses are part of the snapshot: some of its rows belong to a coupled switch.
+    pub(super) fn has_pauses(&self) -> bool {
+        self.names.to.switches > self.names.from.switches
+    }
+
     pub(super) fn word(&mut self, x: u64) -> u64 {
         self.pen.word(x)
     }

@@ -64,6 +64,8 @@ pub(crate) fn sample_and_checkpoint(run: &mut FoldRun, t: &mut Tables, p: u32, a
     flush_covered(run, p, at);
     update_claim(run, p);
     let full = sample_partition(run, t, p);
+    // What a pause does to rates repeats in no window.
+    let may_skip = full && run.partitions[p as usize].rows.switches.is_empty();
     let due = hops(t, &run.partitions[p as usize].rows) >= run.partitions[p as usize].hops_due;
     if !full && !due {
         continue_after_sample(run, t, p);
@@ -79,7 +81,7 @@ pub(crate) fn sample_and_checkpoint(run: &mut FoldRun, t: &mut Tables, p: u32, a
     let steady: Vec<Option<SteadyRates>> = pieces
         .iter()
         .map(|piece| {
-            if !full {
+            if !may_skip {
                 return None;
             }
             let all =
@@ -134,7 +136,7 @@ pub(crate) fn split_at_checkpoint(
     let deltas = deltas(run, t, p);
     report_peaks(run, t, p, at);
     run.stats.hops_simulated +=
-        deltas.nics.iter().map(|g| g.1).sum::<u64>() + deltas.ports.iter().map(|g| g.hops).sum::<u64>();
+        deltas.nics.iter().map(|g| g.hops).sum::<u64>() + deltas.ports.iter().map(|g| g.hops).sum::<u64>();
     let partition = &run.partitions[p as usize];
     let numbers: Vec<u32> = partition.rows.flow_ids.iter().chain(&partition.rows.ancestors).copied().collect();
     let mut traced = true;
@@ -205,8 +207,7 @@ pub(crate) fn pass_checkpoint(run: &mut FoldRun, t: &mut Tables, p: u32, checkpo
     run.stats.hits += 1;
     let partition = &run.partitions[p as usize];
     for (&n, delta) in partition.rows.nics.iter().zip(&checkpoint.nics) {
-        t.nics[n].tx_bytes += delta.0;
-        t.nics[n].hops += delta.1;
+        delta.count(&mut t.nics[n]);
     }
     for (&q, delta) in partition.rows.ports.iter().zip(&checkpoint.ports) {
         delta.count(&mut t.ports[q]);

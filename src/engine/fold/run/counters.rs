@@ -4,9 +4,9 @@
 
 use crate::columns::{NicIdx, PortIdx, SHARED_HEADER, Tables};
 use crate::engine::fold::memo::node::Checkpoint;
-use crate::engine::fold::memo::outcome::{CounterDelta, PortDelta};
+use crate::engine::fold::memo::outcome::{CounterDelta, NicDelta, PortDelta};
 use crate::engine::fold::rows::partition_rows::Member;
-use crate::engine::fold::rows::partition_rows::{PortBase, RowCounts, SendProgress};
+use crate::engine::fold::rows::partition_rows::{NicBase, PortBase, RowCounts, SendProgress};
 use crate::engine::fold::rows::snapshot;
 use crate::engine::fold::rows::snapshot_walk::RowNames;
 use crate::engine::fold::run::fold_run::FoldRun;
@@ -23,7 +23,7 @@ const BYTES_PER_HOP: u64 = 1;
 /// What `p`'s counters gained since its episode began or the last checkpoint.
 pub(crate) fn deltas(run: &FoldRun, t: &Tables, p: u32) -> Checkpoint {
     let partition = &run.partitions[p as usize];
-    let nic = |(&n, base): (&NicIdx, &(u64, u64))| (t.nics[n].tx_bytes - base.0, t.nics[n].hops - base.1);
+    let nic = |(&n, base): (&NicIdx, &NicBase)| nic_delta(t, n, base);
     let port = |(&q, base): (&PortIdx, &PortBase)| port_delta(t, q, base);
     let member = |m: &Member| {
         let (tx, rx) = (&t.flow_tx[m.flow], &t.flow_rx[m.flow]);
@@ -56,15 +56,13 @@ pub(crate) fn rebase(run: &mut FoldRun, t: &mut Tables, p: u32) {
 pub(crate) fn rebase_range(run: &mut FoldRun, t: &mut Tables, p: u32, from: RowCounts, to: RowCounts) {
     let partition = &mut run.partitions[p as usize];
     for k in from.nics..to.nics {
-        let row = &t.nics[partition.rows.nics[k]];
-        partition.rows.nic_base[k] = (row.tx_bytes, row.hops);
+        partition.rows.nic_base[k] = NicBase::of(&t.nics[partition.rows.nics[k]]);
     }
     for k in from.ports..to.ports {
         let row = &mut t.ports[partition.rows.ports[k]];
         let max_q = partition.rows.port_base[k].max_q.max(row.max_q);
         row.max_q = row.q_bytes;
-        partition.rows.port_base[k] =
-            PortBase { tx_bytes: row.tx_bytes, hops: row.hops, max_q, q_area: row.q_area, marks: row.marks };
+        partition.rows.port_base[k] = PortBase::of(row, max_q);
     }
     for k in from.ends..to.ends {
         partition.rows.peaks[k] = run.guard.coarse(t.shared[(SHARED_HEADER + partition.rows.ends[k].0) as usize]);
@@ -125,6 +123,12 @@ pub(crate) fn until_next(run: &FoldRun, weight: u64) -> u64 {
     run.checkpoint_hops.max(weight * run.checkpoint_hops / HOPS_PER_CHECKPOINT / BYTES_PER_HOP)
 }
 
+/// What NIC `n` gained since `base`.
+pub(crate) fn nic_delta(t: &Tables, n: NicIdx, base: &NicBase) -> NicDelta {
+    let row = &t.nics[n];
+    NicDelta { tx_bytes: row.tx_bytes - base.tx_bytes, hops: row.hops - base.hops, pauses: row.pauses - base.pauses }
+}
+
 /// What port `q` gained since `base`.
 pub(crate) fn port_delta(t: &Tables, q: PortIdx, base: &PortBase) -> PortDelta {
     let row = &t.ports[q];
@@ -134,6 +138,9 @@ pub(crate) fn port_delta(t: &Tables, q: PortIdx, base: &PortBase) -> PortDelta {
         max_q: row.max_q,
         q_area: row.q_area - base.q_area,
         marks: row.marks - base.marks,
+        pauses: row.pauses - base.pauses,
+        drops: row.drops - base.drops,
+        dropped_bytes: row.dropped_bytes - base.dropped_bytes,
     }
 }
 

@@ -11,12 +11,14 @@ use crate::columns::{Tables, mode};
 use crate::engine::cpu::engine::advance_one;
 use crate::engine::fold::memo::lock::lock;
 use crate::engine::fold::memo::table::Memo;
+use crate::engine::fold::rows::buffer_guard::Failure;
+use crate::engine::fold::rows::partition_rows::hops;
 use crate::engine::fold::run::counters::HOPS_PER_CHECKPOINT;
 use crate::engine::fold::run::dispatch::{Dispatch, DispatchQueues};
 use crate::engine::fold::run::fold_run::FoldRun;
 use crate::engine::fold::run::stats::FoldStats;
 use crate::engine::fold::run::stop::Stop;
-use crate::engine::fold::run::turns::{begin, turns};
+use crate::engine::fold::run::turns::{begin, begin_coupled, turns};
 use crate::engine::fold::steady::audit::Audit;
 use crate::engine::{Engine, EngineError, SliceOutcome, is_final, packet_hops};
 use crate::isolation::isolated;
@@ -144,6 +146,33 @@ impl Engine for FoldEngine {
     }
 }
 
+/// Starts `run` over with the switch of `failure` coupled. What was simulated so far is in the memo.
+fn couple(run: FoldRun, t: &mut Tables, memo: Option<&Arc<Memo>>, checkpoint_hops: u64, failure: Failure) -> FoldRun {
+    let coupled = run.coupled.after(&run.guard, failure, t.switches.len() as u32);
+    let simulated = run.partitions.iter().filter(|partition| !partition.looked_up);
+    let unfinished = simulated.map(|partition| hops(t, &partition.rows)).sum::<u64>();
+    let FoldRun { restart, stats, mut timer, ticket, .. } = run;
+    let alone = ticket.alone;
+    drop(ticket);
+    restart.put_back(t);
+    if memo.is_none() {
+        t.exps[0].modes &= !mode::MEMO;
+    }
+    let mut next = begin_coupled(t, &memo.map_or_else(Arc::default, Arc::clone), checkpoint_hops, restart, coupled);
+    next.ticket.alone = alone;
+    timer.start_over();
+    next.timer = timer;
+    let FoldStats { coupled, couplings, .. } = next.stats;
+    let hops_simulated = stats.hops_simulated + unfinished;
+    next.stats = FoldStats { coupled, couplings, hops_simulated, ..without_skips(&stats) };
+    next
+}
+
+/// What was done, for a result that owes nothing to skips so far.
+fn without_skips(done: &FoldStats) -> FoldStats {
+    FoldStats { skips: 0, hops_skipped: 0, skipped_ps: 0, rounded: 0, audit_hops: 0, audit: Audit::default(), ..*done }
+}
+
 /// Whether the experiment has not begun.
 fn is_new(t: &Tables) -> bool {
     t.exps[0].steps == 0 && t.exps[0].phase == 0
@@ -196,22 +225,23 @@ impl Place {
                         t.exps[0].now / PS_PER_NS
                     );
                     if let Some(run) = self.run.take() {
-                        // The unfolded result owes nothing to skips.
-                        let done = std::mem::take(&mut self.stats);
-                        self.stats = FoldStats {
-                            hops_simulated: packet_hops(t),
-                            restarts: done.restarts + 1,
-                            skips: 0,
-                            hops_skipped: 0,
-                            skipped_ps: 0,
-                            rounded: 0,
-                            audit_hops: 0,
-                            audit: Audit::default(),
-                            ..done
-                        };
+                        let done = without_skips(&self.stats);
+                        self.stats = FoldStats { hops_simulated: packet_hops(t), restarts: done.restarts + 1, ..done };
                         run.restart.put_back(t);
+                        t.exps[0].modes &= !mode::FOLD;
                     }
                     break;
+                }
+                Err(Stop::Couple(failure)) => {
+                    log::info!(
+                        "folding: experiment {} starts over folded at {} ns: switch {} may have come near a pause or a drop, so its ports are processed together",
+                        t.exps[0].exp_id,
+                        failure.at / PS_PER_NS,
+                        failure.switch.0
+                    );
+                    if let Some(run) = self.run.take() {
+                        self.run = Some(couple(run, t, memo, checkpoint_hops, failure));
+                    }
                 }
             }
             if is_final(t) {

@@ -12,7 +12,7 @@ use crate::engine::fold::rows::buffer_guard::BufferGuard;
 use crate::engine::fold::rows::index::RowIndex;
 use crate::engine::fold::rows::ingress_peaks::IngressPeaks;
 use crate::engine::fold::run::partition::Partition;
-use crate::engine::fold::run::restart::Restart;
+use crate::engine::fold::run::restart::{CoupledSwitches, Restart};
 use crate::engine::fold::run::schedule::TurnSchedule;
 use crate::engine::fold::run::stats::{FoldStats, TurnTimer};
 use crate::engine::fold::run::stop::Stop;
@@ -25,6 +25,7 @@ pub(crate) type Join = fn(&mut FoldRun, &mut Tables, NicIdx, FlowIdx, u64) -> Re
 pub(crate) struct FoldRun {
     /// What the experiment starts over with.
     pub restart: Restart,
+    pub coupled: CoupledSwitches,
     /// The step of the experiment, ps.
     pub step: u64,
     /// `None`: nothing is recorded.

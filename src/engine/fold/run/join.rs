@@ -2,13 +2,14 @@
 //!
 //! Layer: fold/run.
 
-use crate::columns::{FlowIdx, LinkEndIdx, NEVER, NONE, NicIdx, PortIdx, Tables, qp};
+use crate::columns::{FlowIdx, LinkEndIdx, NEVER, NONE, NicIdx, PortIdx, SwitchIdx, Tables, qp};
 use crate::engine::fold::memo::cursor::{MemoCursor, PendingEvent, PendingKind};
 use crate::engine::fold::memo::keys::edge;
 use crate::engine::fold::rows::canonical_key::CanonicalKey;
 use crate::engine::fold::rows::cc_state;
 use crate::engine::fold::rows::cc_state::timers_run;
-use crate::engine::fold::rows::partition_rows::{Member, PortBase, SendProgress};
+use crate::engine::fold::rows::coupling::{coupled_rows, put_coupling};
+use crate::engine::fold::rows::partition_rows::{Member, NicBase, PortBase, SendProgress};
 use crate::engine::fold::run::claim::{is_free, update_claim};
 use crate::engine::fold::run::detection::{reset_detector, widen_rule};
 use crate::engine::fold::run::fold_run::{FoldRun, new_partition};
@@ -26,14 +27,10 @@ const FORM_BYTES: usize = 1024;
 /// Queue pair `f` of NIC `n` is about to send at `at`: all that it crosses joins one partition, whose number is
 /// returned.
 pub(crate) fn join(run: &mut FoldRun, t: &mut Tables, n: NicIdx, f: FlowIdx, at: u64) -> Result<u32, Stop> {
-    let (nics, ports) = rows_of(t, f);
-    catch_up_rows(run, t, &nics, &ports, at)?;
+    let needed = rows_of(run, t, f);
+    catch_up_rows(run, t, &needed, at)?;
     let mut touched: Vec<u32> = Vec::new();
-    let places = nics
-        .iter()
-        .map(|&n| run.index.nic_partition[n.usize()])
-        .chain(ports.iter().map(|&p| run.index.port_partition[p.usize()]));
-    for p in places {
+    for p in needed.partitions(run) {
         if p != NONE && !touched.contains(&p) {
             touched.push(p);
         }
@@ -49,16 +46,25 @@ pub(crate) fn join(run: &mut FoldRun, t: &mut Tables, n: NicIdx, f: FlowIdx, at:
     let complete = complete_until(run, p, at);
     let mut form = CanonicalKey(Vec::with_capacity(FORM_BYTES));
     form.first_locals(&run.partitions[p as usize].rows);
-    for n in nics {
+    for &n in &needed.nics {
         add_nic(run, t, p, n, at, &mut form);
     }
     // Not whether the partition starts now: at one instant that depends on who goes first.
     let activates = run.index.nic_active_since[t.flow_tx[f].nic.usize()] == at;
-    for &port in &ports {
+    for &port in &needed.ports {
         add_port(run, t, p, port, at, activates, &mut form);
     }
     add_member(run, t, p, f, at, &mut form);
     route(run, t, p, f, at, activates, &mut form);
+    for &s in &needed.switches {
+        if run.index.switch_partition[s.usize()] == NONE {
+            run.index.switch_partition[s.usize()] = p;
+            run.partitions[p as usize].rows.switches.push(s);
+        }
+    }
+    if !run.partitions[p as usize].rows.switches.is_empty() {
+        put_coupling(t, &run.partitions[p as usize].rows, &run.index.end_local, &mut form);
+    }
     let (tx, rx) = (&t.flow_tx[f], &t.flow_rx[f]);
     let plain = tx.start != NEVER;
     let joined_unrecordable = std::mem::take(&mut run.joined_unrecordable);
@@ -87,20 +93,10 @@ pub(crate) fn join(run: &mut FoldRun, t: &mut Tables, n: NicIdx, f: FlowIdx, at:
 }
 
 /// Brings looked-up partitions of these rows up to `at`; they may split, as may idle ones, which retire.
-pub(crate) fn catch_up_rows(
-    run: &mut FoldRun,
-    t: &mut Tables,
-    nics: &[NicIdx],
-    ports: &[PortIdx],
-    at: u64,
-) -> Result<(), Stop> {
+pub(crate) fn catch_up_rows(run: &mut FoldRun, t: &mut Tables, needed: &NeededRows, at: u64) -> Result<(), Stop> {
     loop {
-        let of = nics
-            .iter()
-            .map(|&n| run.index.nic_partition[n.usize()])
-            .chain(ports.iter().map(|&q| run.index.port_partition[q.usize()]));
         let lags = |p: &u32| *p != NONE && lags(run, t, *p, at);
-        let Some(p) = of.into_iter().find(lags) else { break };
+        let Some(p) = needed.partitions(run).find(lags) else { break };
         if run.partitions[p as usize].looked_up {
             catch_up_with(run, t, p, at)?;
         } else {
@@ -174,7 +170,7 @@ pub(crate) fn add_nic(run: &mut FoldRun, t: &Tables, p: u32, n: NicIdx, at: u64,
     let partition = &mut run.partitions[p as usize];
     run.index.nic_local[n.usize()] = partition.rows.nics.len() as u32;
     partition.rows.nics.push(n);
-    partition.rows.nic_base.push((row.tx_bytes, row.hops));
+    partition.rows.nic_base.push(NicBase::of(row));
     partition.rows.last_post_at.push(NEVER);
     partition.first = partition.first.min(n);
     add_end(run, t, p, row.peer);
@@ -222,13 +218,7 @@ pub(crate) fn add_port(
     run.index.port_local[port.usize()] = partition.rows.ports.len() as u32;
     partition.rows.ports.push(port);
     let max_q = std::mem::take(&mut row.max_q);
-    partition.rows.port_base.push(PortBase {
-        tx_bytes: row.tx_bytes,
-        hops: row.hops,
-        max_q,
-        q_area: row.q_area,
-        marks: row.marks,
-    });
+    partition.rows.port_base.push(PortBase::of(row, max_q));
     let peer = row.peer;
     add_end(run, t, p, peer);
 }
@@ -305,8 +295,27 @@ pub(crate) fn route(
     run.partitions[p as usize].rows.members[m as usize].routed = true;
 }
 
-/// NICs and switch ports that queue pair `f` needs: both ends, data and acknowledgement paths.
-fn rows_of(t: &Tables, f: FlowIdx) -> (Vec<NicIdx>, Vec<PortIdx>) {
+/// The rows that a queue pair needs.
+pub(crate) struct NeededRows {
+    pub nics: Vec<NicIdx>,
+    pub ports: Vec<PortIdx>,
+    /// Coupled switches.
+    pub switches: Vec<SwitchIdx>,
+}
+
+impl NeededRows {
+    /// The partition of each, `NONE` where it is idle.
+    fn partitions(&self, run: &FoldRun) -> impl Iterator<Item = u32> {
+        let nics = self.nics.iter().map(|&n| run.index.nic_partition[n.usize()]);
+        let ports = self.ports.iter().map(|&q| run.index.port_partition[q.usize()]);
+        let switches = self.switches.iter().map(|&s| run.index.switch_partition[s.usize()]);
+        nics.chain(ports).chain(switches)
+    }
+}
+
+/// What queue pair `f` needs: both ends, data and acknowledgement paths; coupled switches on them, with the ports it
+/// comes in by there.
+fn rows_of(run: &FoldRun, t: &Tables, f: FlowIdx) -> NeededRows {
     let (tx, rx) = (&t.flow_tx[f], &t.flow_rx[f]);
     let mut ports: Vec<PortIdx> = Vec::new();
     for (first, len) in [(tx.path_first, tx.path_len * tx.n_paths), (rx.path_first, rx.path_len * rx.n_paths)] {
@@ -320,5 +329,15 @@ fn rows_of(t: &Tables, f: FlowIdx) -> (Vec<NicIdx>, Vec<PortIdx>) {
     if rx.nic != tx.nic {
         nics.push(rx.nic);
     }
-    (nics, ports)
+    let mut switches = Vec::new();
+    if run.guard.couples() {
+        let (crossed, ingresses) = coupled_rows(t, f, &|s| run.guard.is_coupled(s));
+        switches = crossed;
+        for port in ingresses {
+            if !ports.contains(&port) {
+                ports.push(port);
+            }
+        }
+    }
+    NeededRows { nics, ports, switches }
 }

@@ -164,6 +164,10 @@ pub(crate) fn move_rows(run: &mut FoldRun, p: u32, other: u32) {
     partition.rows.port_base.extend(from.rows.port_base);
     partition.rows.ends.extend(from.rows.ends);
     partition.rows.peaks.extend(from.rows.peaks);
+    for &s in &from.rows.switches {
+        run.index.switch_partition[s.usize()] = p;
+    }
+    partition.rows.switches.extend(from.rows.switches);
     partition.detector.reset(from.detector.from);
     partition.recordable &= from.recordable;
     partition.first = partition.first.min(from.first);

@@ -2,7 +2,36 @@
 //!
 //! Layer: fold/run. Of tasks, by far the most rows, it keeps only what changes; of what never changes nothing.
 
-use crate::columns::{NEVER, OwnedTables, Tables, Task, TaskIdx, mode};
+use std::collections::BTreeSet;
+
+use crate::columns::{NEVER, OwnedTables, SwitchIdx, Tables, Task, TaskIdx};
+use crate::engine::fold::rows::buffer_guard::{BufferGuard, Failure};
+
+/// After so many times, all switches are coupled (our choice).
+const MOST_TIMES: u64 = 6;
+
+/// The switches that are coupled because the proof about their buffers failed in an earlier attempt.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct CoupledSwitches {
+    pub switches: Vec<SwitchIdx>,
+    /// How often the experiment started over for them.
+    pub times: u64,
+}
+
+impl CoupledSwitches {
+    /// After `failure`: its switch, from the second time on all that were near a failure by then, in the end all. It
+    /// depends on nothing but what happened in the experiment.
+    pub(crate) fn after(&self, guard: &BufferGuard, failure: Failure, switches: u32) -> CoupledSwitches {
+        let times = self.times + 1;
+        let mut all: BTreeSet<SwitchIdx> = self.switches.iter().copied().collect();
+        all.insert(failure.switch);
+        all.extend(guard.near_by(failure.at));
+        if times >= MOST_TIMES {
+            all.extend(SwitchIdx::all(switches));
+        }
+        CoupledSwitches { switches: all.into_iter().collect(), times }
+    }
+}
 
 /// What has to be put back.
 pub(crate) struct Restart {
@@ -35,9 +64,9 @@ impl Restart {
         }
     }
 
-    /// Puts `t` back to its start, not to be folded.
-    pub(crate) fn put_back(self, t: &mut Tables) {
-        for (row, past) in t.tasks.iter_mut().zip(self.tasks) {
+    /// Puts `t` back to its start.
+    pub(crate) fn put_back(&self, t: &mut Tables) {
+        for (row, past) in t.tasks.iter_mut().zip(&self.tasks) {
             *row = Task {
                 at: past.at,
                 next: past.next,
@@ -49,8 +78,7 @@ impl Restart {
             };
         }
         let kept = (std::mem::take(&mut t.edges), std::mem::take(&mut t.paths));
-        t.overwrite(self.tables);
+        t.overwrite(self.tables.clone());
         (t.edges, t.paths) = kept;
-        t.exps[0].modes &= !mode::FOLD;
     }
 }

@@ -8,6 +8,7 @@ use crate::columns::{NEVER, Tables};
 use crate::engine::fold::memo::cursor::MemoCursor;
 use crate::engine::fold::memo::node::{Continuation, MemoNode};
 use crate::engine::fold::rows::canonical_key::{CanonicalKey, shape};
+use crate::engine::fold::rows::coupling::put_coupling;
 use crate::engine::fold::rows::snapshot;
 use crate::engine::fold::run::claim::{is_free, update_claim};
 use crate::engine::fold::run::counters::{rebase, until_next, write_snapshot};
@@ -94,8 +95,12 @@ pub(crate) fn partition_shape(run: &mut FoldRun, t: &Tables, p: u32) -> Arc<[u8]
     if let Some(shape) = &partition.shape {
         return Arc::clone(shape);
     }
-    let shape: Arc<[u8]> =
-        shape(t, &partition.rows, &|n| run.index.local_nic(p, n), &|q| run.index.local_port(p, q)).into();
+    let mut form =
+        CanonicalKey(shape(t, &partition.rows, &|n| run.index.local_nic(p, n), &|q| run.index.local_port(p, q)));
+    if !partition.rows.switches.is_empty() {
+        put_coupling(t, &partition.rows, &run.index.end_local, &mut form);
+    }
+    let shape: Arc<[u8]> = form.0.into();
     run.partitions[p as usize].shape = Some(Arc::clone(&shape));
     shape
 }

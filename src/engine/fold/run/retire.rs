@@ -3,7 +3,7 @@
 //! Layer: fold/run.
 
 use crate::engine::fold::rows::partition_rows::Member;
-use crate::engine::fold::rows::partition_rows::PortBase;
+use crate::engine::fold::rows::partition_rows::{NicBase, PortBase};
 use std::sync::Arc;
 
 use crate::columns::{NEVER, NONE, NicIdx, PortIdx, Tables, qp};
@@ -11,7 +11,7 @@ use crate::engine::cpu::nic;
 use crate::engine::fold::memo::outcome::{FinalState, MemberFinal, NicFinal};
 use crate::engine::fold::rows::cc_state;
 use crate::engine::fold::run::claim::update_claim;
-use crate::engine::fold::run::counters::{port_delta, report_peaks};
+use crate::engine::fold::run::counters::{nic_delta, port_delta, report_peaks};
 use crate::engine::fold::run::fold_run::FoldRun;
 use crate::engine::fold::run::partition::Partition;
 use crate::engine::fold::run::recording::flush_covered;
@@ -25,8 +25,7 @@ pub(crate) fn retire_looked_up(run: &mut FoldRun, t: &mut Tables, p: u32, final_
     let partition = &run.partitions[p as usize];
     for (&n, end) in partition.rows.nics.iter().zip(&final_state.nics) {
         let row = &mut t.nics[n];
-        row.tx_bytes += end.tx_bytes;
-        row.hops += end.hops;
+        end.gained.count(row);
         row.rr = end.rr;
         row.qp_n = end.order.len() as u32;
         for (k, &m) in end.order.iter().enumerate() {
@@ -66,8 +65,13 @@ pub(crate) fn retire_idle(run: &mut FoldRun, t: &mut Tables, p: u32) {
 /// Records what came of simulated partition `p`, which is idle since before `end`.
 pub(crate) fn record_final_state(run: &mut FoldRun, t: &Tables, p: u32, end: u64) {
     let partition = &run.partitions[p as usize];
-    run.stats.hops_simulated +=
-        partition.rows.nics.iter().zip(&partition.rows.nic_base).map(|(&n, base)| t.nics[n].hops - base.1).sum::<u64>();
+    run.stats.hops_simulated += partition
+        .rows
+        .nics
+        .iter()
+        .zip(&partition.rows.nic_base)
+        .map(|(&n, base)| t.nics[n].hops - base.hops)
+        .sum::<u64>();
     run.stats.hops_simulated += partition
         .rows
         .ports
@@ -86,12 +90,11 @@ pub(crate) fn record_final_state(run: &mut FoldRun, t: &Tables, p: u32, end: u64
 }
 
 pub(crate) fn final_state(run: &FoldRun, t: &Tables, partition: &Partition, end: u64) -> FinalState {
-    let nic = |(&n, &(tx_bytes, hops)): (&NicIdx, &(u64, u64))| {
+    let nic = |(&n, base): (&NicIdx, &NicBase)| {
         let row = &t.nics[n];
         let turn = &t.order[row.flow_first.places(row.qp_n)];
         NicFinal {
-            tx_bytes: row.tx_bytes - tx_bytes,
-            hops: row.hops - hops,
+            gained: nic_delta(t, n, base),
             rr: row.rr,
             order: turn.iter().map(|&f| run.index.member[f.usize()]).collect(),
         }
@@ -121,7 +124,11 @@ pub(crate) fn dissolve(run: &mut FoldRun, t: &mut Tables, p: u32) {
         run.index.member[m.flow.usize()] = NONE;
         t.flow_tx[m.flow].flags |= qp::HELD;
     }
+    for &s in &partition.rows.switches {
+        run.index.switch_partition[s.usize()] = NONE;
+    }
     for (&port, base) in partition.rows.ports.iter().zip(&partition.rows.port_base) {
+        debug_assert!(t.ports[port].paused == 0 && t.ports[port].pausing == 0, "an idle port pauses");
         run.index.port_partition[port.usize()] = NONE;
         let row = &mut t.ports[port];
         row.max_q = row.max_q.max(base.max_q);

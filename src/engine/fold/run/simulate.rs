@@ -2,14 +2,17 @@
 //!
 //! Layer: fold/run.
 
-use crate::columns::{NEVER, NicIdx, PortIdx, SHARED_FLAGS, SHARED_HEADER, Tables, flag};
+use crate::columns::{NEVER, NicIdx, PacketIdx, PortIdx, SHARED_FLAGS, SHARED_HEADER, SwitchIdx, Tables, flag};
 use crate::engine::cpu::key::START;
-use crate::engine::cpu::{forward, nic, plan};
+use crate::engine::cpu::{advance, classify, forward, forward_joint, nic, plan};
 use crate::engine::fold::rows::cc_state::timers_run;
+use crate::engine::fold::rows::partition_rows::PartitionRows;
+use crate::engine::fold::run::counters::report_peaks;
 use crate::engine::fold::run::fold_run::FoldRun;
 use crate::engine::fold::run::recording::{drain, mark_unpredictable};
 use crate::engine::fold::run::stop::{Stop, reason};
 use crate::engine::fold::run::turn_order::collect_all;
+use crate::engine::fold::steady::sampling::is_steadying;
 use crate::engine::grow;
 use std::mem::take;
 
@@ -21,12 +24,22 @@ pub(crate) fn window(run: &mut FoldRun, t: &mut Tables, p: u32, at: u64, end: u6
     run.ingress_peaks.begin(at, end);
     let partition = &mut run.partitions[p as usize];
     // These lists are indexed once per row and window, so they are taken out of the partition.
-    let (ends, peaks, ports) =
-        (take(&mut partition.rows.ends), take(&mut partition.rows.peaks), take(&mut partition.rows.ports));
-    let drew = switches(run, t, &ends, &peaks, &ports, end);
+    let rows = SwitchRows {
+        ends: take(&mut partition.rows.ends),
+        peaks: take(&mut partition.rows.peaks),
+        ports: take(&mut partition.rows.ports),
+        coupled: take(&mut partition.rows.switches),
+    };
+    let drew = switches(run, t, &rows, end);
     let partition = &mut run.partitions[p as usize];
-    (partition.rows.ends, partition.rows.peaks, partition.rows.ports) = (ends, peaks, ports);
+    SwitchRows {
+        ends: partition.rows.ends,
+        peaks: partition.rows.peaks,
+        ports: partition.rows.ports,
+        coupled: partition.rows.switches,
+    } = rows;
     let drew = drew?;
+    let mut fails = false;
     for (place, held) in run.ingress_peaks.peaks() {
         let partition = &mut run.partitions[p as usize];
         let peak = run.guard.coarse(held);
@@ -40,10 +53,16 @@ pub(crate) fn window(run: &mut FoldRun, t: &mut Tables, p: u32, at: u64, end: u6
                 .filter(|&&end| end == port)
                 .map(|_| peaks[local[port.usize()] as usize])
         };
-        // Without this check, memory might fill up before the interval ends.
-        if !run.guard.may_hold(t, ends[place], held) {
-            return Err(Stop::Abandon(reason::BUFFER));
-        }
+        fails |= !run.guard.may_hold(t, ends[place], held);
+    }
+    // Where no checkpoint ends the interval, memory might fill up before it does.
+    let ends_by_itself = || {
+        let partition = &run.partitions[p as usize];
+        if is_steadying(t) { partition.recordable } else { partition.cursor.is_some() }
+    };
+    if fails && !ends_by_itself() {
+        let mark = run.partitions[p as usize].mark(at + 1, run.step);
+        report_peaks(run, t, p, mark);
     }
     let mut held: Vec<NicIdx> = Vec::new();
     for k in 0..run.partitions[p as usize].rows.nics.len() {
@@ -60,24 +79,34 @@ pub(crate) fn window(run: &mut FoldRun, t: &mut Tables, p: u32, at: u64, end: u6
     }
     let p = join_stalled(run, t, p, held, at, end)?;
     collect_all(run, t, p);
+    if t.shared[SHARED_FLAGS as usize] & flag::TO_RETURN != 0 {
+        return_records(t, &run.partitions[p as usize].rows);
+        t.shared[SHARED_FLAGS as usize] &= !flag::TO_RETURN;
+    }
     check_flags(run, t)?;
     Ok(p)
 }
 
-/// Runs the switch systems up to `end` over rows of a partition: link ends at switches, with the peak of each, and
-/// ports. Returns whether something random happened.
-pub(crate) fn switches(
-    run: &mut FoldRun,
-    t: &mut Tables,
-    ends: &[PortIdx],
-    peaks: &[u32],
-    ports: &[PortIdx],
-    end: u64,
-) -> Result<bool, Stop> {
+/// Rows of a partition at switches: link ends, with the peak of each; ports; coupled switches.
+pub(crate) struct SwitchRows {
+    pub ends: Vec<PortIdx>,
+    pub peaks: Vec<u32>,
+    pub ports: Vec<PortIdx>,
+    pub coupled: Vec<SwitchIdx>,
+}
+
+/// Runs the switch systems up to `end`. Returns whether something random happened.
+pub(crate) fn switches(run: &mut FoldRun, t: &mut Tables, rows: &SwitchRows, end: u64) -> Result<bool, Stop> {
     let (nics, own, words) = (t.exps[0].nic_len, t.exps[0].end_len, t.exps[0].mask_words);
-    for (k, (&i, &peak)) in ends.iter().zip(peaks).enumerate() {
-        if t.clocks[i.end(nics).usize()] < end {
-            receive(run, t, k, i, peak, end)?;
+    let couples = !rows.coupled.is_empty();
+    for (k, (&i, &peak)) in rows.ends.iter().zip(&rows.peaks).enumerate() {
+        if t.clocks[i.end(nics).usize()] >= end {
+            continue;
+        }
+        if couples && run.guard.is_coupled(t.ports[i].switch_idx) {
+            plan::plan(t, i, end);
+        } else {
+            receive(run, t, k, i, peak, end);
         }
     }
     // Random marks are no function of the key. Neither is what follows once DCQCN's timers run, if they move windows
@@ -85,10 +114,16 @@ pub(crate) fn switches(
     // (`cc_state::marks_by_chance`).
     let mut drew = false;
     let timers = timers_run(t) || t.fold_hints.random_marks;
-    for &port in ports {
+    for &s in &rows.coupled {
+        drew |= coupled_switch(run, t, s, timers, end)?;
+    }
+    for &port in &rows.ports {
+        if couples && run.guard.is_coupled(t.ports[port].switch_idx) {
+            continue;
+        }
         let first = plan::request_word(t, port, 0) as usize;
         let wanted = t.shared[first..first + words as usize].iter().any(|&word| word != 0);
-        if wanted || t.clocks[port.end(nics).own_clock(own)] < end {
+        if wanted || t.ports[port].in_frames.is_some() || t.clocks[port.end(nics).own_clock(own)] < end {
             let (draws, marks) = (t.ports[port].draws, t.ports[port].marks);
             let wire = t.wires[t.ports[port].peer];
             forward::forward(t, port, end);
@@ -102,30 +137,65 @@ pub(crate) fn switches(
     Ok(drew)
 }
 
+/// Processes coupled switch `s` up to `end`, once what arrives there is planned. Returns whether something happened that
+/// is no function of the key: after a drop, pauses of senders are random.
+fn coupled_switch(run: &FoldRun, t: &mut Tables, s: SwitchIdx, timers: bool, end: u64) -> Result<bool, Stop> {
+    let (nics, own) = (t.exps[0].nic_len, t.exps[0].end_len);
+    let ports = t.switches[s].ports();
+    let due = |t: &Tables, port: PortIdx| {
+        let row = &t.ports[port];
+        row.arr_n > 0 || row.in_frames.is_some() || t.clocks[port.end(nics).own_clock(own)] < end
+    };
+    if !ports.clone().any(|port| due(t, port)) {
+        return Ok(false);
+    }
+    let count = |t: &Tables| {
+        ports.clone().map(|port| &t.ports[port]).fold((0, 0, 0), |(draws, marks, drops), row| {
+            (draws + row.draws, marks + row.marks, drops + u64::from(row.drops))
+        })
+    };
+    let before = count(t);
+    classify::classify(t, s);
+    if t.shared[SHARED_FLAGS as usize] & flag::NEEDS_FRAMES != 0 {
+        grow::grow(t, run.limit).map_err(|e| Stop::Fail(e.to_string()))?;
+    }
+    if t.switches[s].independent == 0 {
+        forward_joint::forward_joint(t, s, end);
+    } else {
+        ports.clone().for_each(|port| forward::row(t, port, end));
+    }
+    let after = count(t);
+    Ok(after.0 != before.0 || (timers && after.1 != before.1) || after.2 != before.2)
+}
+
+/// Returns dropped packets and used pause frames to the pools that they came from.
+fn return_records(t: &mut Tables, rows: &PartitionRows) {
+    let nics = rows.nics.iter().map(|&n| take_list(&mut t.nics[n].to_return)).collect::<Vec<_>>();
+    let ports = rows.ports.iter().map(|&q| take_list(&mut t.ports[q].to_return)).collect::<Vec<_>>();
+    for mut p in nics.into_iter().chain(ports) {
+        while p.is_some() {
+            p = advance::return_record(t, p);
+        }
+    }
+}
+
+fn take_list(head: &mut PacketIdx) -> PacketIdx {
+    std::mem::replace(head, PacketIdx::NONE)
+}
+
 /// Plans what arrives at switch port `i`, the `k`-th of the partition's ends, before `end`, and counts it at once: an
 /// independent switch needs no more.
-pub(crate) fn receive(
-    run: &mut FoldRun,
-    t: &mut Tables,
-    k: usize,
-    i: PortIdx,
-    peak: u32,
-    end: u64,
-) -> Result<(), Stop> {
+pub(crate) fn receive(run: &mut FoldRun, t: &mut Tables, k: usize, i: PortIdx, peak: u32, end: u64) {
     plan::plan(t, i, end);
     let row = &mut t.ports[i];
     let bytes = take(&mut row.arr_bytes);
     row.arr_n = 0;
-    if row.in_frames.is_some() {
-        return Err(Stop::Abandon(reason::FRAMES));
-    }
     let word = (SHARED_HEADER + i.0) as usize;
     let held = t.shared[word];
     t.shared[word] = held.wrapping_add(bytes);
     if t.shared[word] > peak {
         run.ingress_peaks.arrivals(t, k, i, held, peak);
     }
-    Ok(())
 }
 
 /// NICs that stopped because a queue pair needs rows outside `p`: these rows join, if that is at `at`.
@@ -161,7 +231,7 @@ pub(crate) fn join_stalled(
 /// Does what the flags of the experiment ask for after a turn.
 pub(crate) fn check_flags(run: &mut FoldRun, t: &mut Tables) -> Result<(), Stop> {
     let flags = t.shared[SHARED_FLAGS as usize];
-    if flags & (flag::OVER_BUFFER | flag::POOL_EMPTY | flag::GAVE_UP | flag::TO_RETURN) != 0 {
+    if flags & (flag::OVER_BUFFER | flag::POOL_EMPTY | flag::GAVE_UP) != 0 {
         return Err(Stop::Abandon(reason::FLAG));
     }
     if flags & flag::NEEDS_PACKETS != 0 {

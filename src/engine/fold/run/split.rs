@@ -3,8 +3,9 @@
 //!
 //! Layer: fold/run.
 
-use crate::columns::{NEVER, NicIdx, Tables, qp};
+use crate::columns::{EndOwner, NEVER, NONE, NicIdx, Tables, kind, meta, qp};
 use crate::engine::fold::memo::outcome::PartitionPiece;
+use crate::engine::fold::rows::coupling::{coupled_rows, pauses};
 use crate::engine::fold::rows::partition_rows::{PartitionRows, is_idle};
 use crate::engine::fold::run::fold_run::{FoldRun, new_partition};
 use crate::engine::fold::run::partition::Partition;
@@ -38,7 +39,9 @@ pub(crate) fn pieces(run: &FoldRun, t: &Tables, p: u32) -> Vec<PartitionPiece> {
     if partition.rows.members.iter().zip(&working).any(|(m, working)| m.routed && !working) {
         under_way(run, t, p, &mut working);
     }
-    let mut sets = Sets((0..n + partition.rows.ports.len()).collect());
+    // Coupled switches come behind the ports.
+    let first_switch = n + partition.rows.ports.len();
+    let mut sets = Sets((0..first_switch + partition.rows.switches.len()).collect());
     let mut used = vec![false; n + partition.rows.ports.len()];
     for (m, _) in partition.rows.members.iter().zip(&working).filter(|(_, w)| **w) {
         let (tx, rx) = (&t.flow_tx[m.flow], &t.flow_rx[m.flow]);
@@ -53,6 +56,21 @@ pub(crate) fn pieces(run: &FoldRun, t: &Tables, p: u32) -> Vec<PartitionPiece> {
             used[row] = true;
             sets.join(at, row);
         }
+        if partition.rows.switches.is_empty() {
+            continue;
+        }
+        let (switches, ingresses) = coupled_rows(t, m.flow, &|s| run.guard.is_coupled(s));
+        for port in ingresses {
+            let row = n + run.index.port_local[port.usize()] as usize;
+            used[row] = true;
+            sets.join(at, row);
+        }
+        for (k, _) in partition.rows.switches.iter().enumerate().filter(|(_, s)| switches.contains(s)) {
+            sets.join(at, first_switch + k);
+        }
+    }
+    if pauses_idle_rows(run, t, p, &mut used, &mut sets) {
+        return vec![PartitionPiece::default()];
     }
     // A NIC stays that has something left to do which no message asks for (a timer of a finished queue pair).
     let busy =
@@ -113,6 +131,33 @@ pub(crate) fn pieces(run: &FoldRun, t: &Tables, p: u32) -> Vec<PartitionPiece> {
     pieces
 }
 
+/// Connects what a coupled switch has paused with what has paused it. Returns whether a pause concerns rows that no
+/// queue pair uses any more: then they cannot part yet.
+fn pauses_idle_rows(run: &FoldRun, t: &Tables, p: u32, used: &mut [bool], sets: &mut Sets) -> bool {
+    let partition = &run.partitions[p as usize];
+    if partition.rows.switches.is_empty() {
+        return false;
+    }
+    let n = partition.rows.nics.len();
+    for (k, &port) in partition.rows.ports.iter().enumerate() {
+        if !run.guard.is_coupled(t.ports[port].switch_idx) || !pauses(t, port) {
+            continue;
+        }
+        let peer = match t.ports[port].peer.owner(t.exps[0].nic_len) {
+            EndOwner::Nic(nic) => run.index.local_nic(p, nic),
+            EndOwner::Port(peer) => match run.index.local_port(p, peer) {
+                NONE => NONE,
+                local => n as u32 + local,
+            },
+        };
+        if peer == NONE || !used[n + k] || !used[peer as usize] {
+            return true;
+        }
+        sets.join(n + k, peer as usize);
+    }
+    false
+}
+
 /// Marks in `of` the queue pairs of `p` that have packets in flight. These need their rows even if nothing is
 /// outstanding: repetitions after a timeout, and their acknowledgements, may still be queued or fly.
 pub(crate) fn under_way(run: &FoldRun, t: &Tables, p: u32, of: &mut [bool]) {
@@ -131,7 +176,9 @@ pub(crate) fn under_way(run: &FoldRun, t: &Tables, p: u32, of: &mut [bool]) {
         let mut at = head;
         while at.is_some() {
             let row = &t.packets[at];
-            of[run.index.member[row.flow.usize()] as usize] = true;
+            if (row.meta >> meta::KIND_SHIFT) & meta::KIND_MASK != kind::FRAME {
+                of[run.index.member[row.flow.usize()] as usize] = true;
+            }
             at = row.next;
         }
     }
@@ -146,6 +193,9 @@ pub(crate) fn fall_apart(run: &mut FoldRun, t: &mut Tables, p: u32, pieces: &[Pa
     }
     let Partition { rows: whole, start, covered, reached, .. } =
         std::mem::replace(&mut run.partitions[p as usize], Partition::new(0));
+    for &s in &whole.switches {
+        run.index.switch_partition[s.usize()] = NONE;
+    }
     let mut numbers = Vec::new();
     for piece in pieces {
         let q = if numbers.is_empty() { p } else { new_partition(run, start) };
@@ -161,6 +211,15 @@ pub(crate) fn fall_apart(run: &mut FoldRun, t: &mut Tables, p: u32, pieces: &[Pa
         partition.rows.port_base = piece.ports.iter().map(|&k| whole.port_base[k as usize]).collect();
         partition.rows.ends = take_places(&piece.ends, &whole.ends);
         partition.rows.peaks = take_places(&piece.ends, &whole.peaks);
+        if !piece.working.is_empty() {
+            for &port in &partition.rows.ports {
+                let s = t.ports[port].switch_idx;
+                if run.guard.is_coupled(s) && !partition.rows.switches.contains(&s) {
+                    partition.rows.switches.push(s);
+                    run.index.switch_partition[s.usize()] = q;
+                }
+            }
+        }
         partition.rows.members = piece.members.iter().map(|&k| whole.members[k as usize].clone()).collect();
         partition.rows.flow_ids = take_places(&piece.members, &whole.flow_ids);
         partition.rows.ancestors = ancestors(&whole, piece);

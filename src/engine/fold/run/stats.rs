@@ -29,6 +29,10 @@ pub struct FoldStats {
     pub misses: u64,
     /// 1: started over without folding.
     pub restarts: u64,
+    /// Switches whose ports are processed together because a pause or a drop came within reach, and how often the
+    /// experiment started over, folded, to couple more of them.
+    pub coupled: u64,
+    pub couplings: u64,
     /// Lifetimes that began idle and were looked up, and how many of these the memo knew. The first number counts
     /// patterns of contention, the second repetitions.
     pub episodes: u64,
@@ -79,6 +83,11 @@ pub(crate) struct TimedTurn {
 }
 
 impl TurnTimer {
+    /// The experiment starts over, folded.
+    pub(crate) fn start_over(&mut self) {
+        (self.at, self.alive) = (0, 0);
+    }
+
     /// A turn at `at` begins.
     pub(crate) fn begin_turn(&mut self, stats: &mut FoldStats, at: u64) -> Option<TimedTurn> {
         // The earliest goes a step ahead of the others. What it schedules may be earlier than the turn before.

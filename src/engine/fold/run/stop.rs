@@ -2,11 +2,15 @@
 //!
 //! Layer: fold/run.
 
+use crate::engine::fold::rows::buffer_guard::Failure;
+
 /// Why a folded run stops.
 #[derive(Debug)]
 pub(crate) enum Stop {
     /// Not provably exact, for this reason: start over without folding.
     Abandon(&'static str),
+    /// The buffer of a switch may have come near a pause or a drop: start over with this switch coupled.
+    Couple(Failure),
     /// The unfolded engine would fail as well.
     Fail(String),
     /// Another experiment is recording what this one needs. The turn is to be repeated later.
@@ -15,11 +19,9 @@ pub(crate) enum Stop {
 
 /// Reasons to start over.
 pub(crate) mod reason {
-    pub(crate) const BUFFER: &str = "a shared buffer may have come near a pause or a drop";
     pub(crate) const TIME: &str = "the time limit was reached";
     pub(crate) const KIND: &str = "a NIC without a partition has something other than a start or a task to do";
-    pub(crate) const FLAG: &str = "buffer, pool, retries or a packet record to return ask for the whole network";
+    pub(crate) const FLAG: &str = "a buffer was too full, a pool was empty, or a queue pair gave up";
     pub(crate) const STUCK: &str = "nothing is left to happen, and not all is done";
-    pub(crate) const FRAMES: &str = "a pause frame arrived";
     pub(crate) const BACKING_STORE: &str = "a state that was left on the disk is not to be had";
 }

@@ -26,7 +26,7 @@ use crate::engine::fold::run::detection::next_sampling;
 use crate::engine::fold::run::fold_run::FoldRun;
 use crate::engine::fold::run::join::join;
 use crate::engine::fold::run::lookup_turn::lookup_turn;
-use crate::engine::fold::run::restart::Restart;
+use crate::engine::fold::run::restart::{CoupledSwitches, Restart};
 use crate::engine::fold::run::schedule::TurnSchedule;
 use crate::engine::fold::run::simulate_turn::simulate_turn;
 use crate::engine::fold::run::stats::{FoldStats, TurnTimer};
@@ -38,12 +38,22 @@ use crate::engine::fold::steady::sampling::is_steadying;
 ///
 /// PRECONDITION: `t` holds one experiment that has not taken a step.
 pub(crate) fn begin(t: &mut Tables, memo: &Arc<Memo>, checkpoint_hops: u64) -> Option<FoldRun> {
-    let e = &t.exps[0];
-    if t.tasks.is_empty() || e.rtt_cap > 0 {
+    if t.tasks.is_empty() || t.exps[0].rtt_cap > 0 {
         return None;
     }
-    let guard = BufferGuard::new(t)?;
     let restart = Restart::of(t);
+    Some(begin_coupled(t, memo, checkpoint_hops, restart, CoupledSwitches::default()))
+}
+
+/// Begins to fold `t` with these coupled switches. `restart` is a copy of it.
+pub(crate) fn begin_coupled(
+    t: &mut Tables,
+    memo: &Arc<Memo>,
+    checkpoint_hops: u64,
+    restart: Restart,
+    coupled: CoupledSwitches,
+) -> FoldRun {
+    let guard = BufferGuard::new(t, &coupled.switches, coupled.times > 0);
     t.exps[0].modes |= mode::TRACED;
     t.exps[0].steps = 1;
     t.fold_hints.random_marks = cc_state::marks_by_chance(t);
@@ -55,8 +65,10 @@ pub(crate) fn begin(t: &mut Tables, memo: &Arc<Memo>, checkpoint_hops: u64) -> O
     for tx in &mut t.flow_tx {
         tx.flags |= qp::HELD;
     }
+    let stats = FoldStats { coupled: guard.n_coupled(), couplings: coupled.times, ..FoldStats::default() };
     let mut run = FoldRun {
         restart,
+        coupled,
         step: t.exps[0].step,
         memo: (t.exps[0].modes & mode::MEMO != 0).then(|| Arc::clone(memo)),
         checkpoint_hops,
@@ -70,7 +82,7 @@ pub(crate) fn begin(t: &mut Tables, memo: &Arc<Memo>, checkpoint_hops: u64) -> O
         audited: HashSet::new(),
         ingress_peaks: IngressPeaks::default(),
         limit: 0,
-        stats: FoldStats::default(),
+        stats,
         ticket: memo.in_flight.enter(),
         timer: TurnTimer::default(),
         join,
@@ -78,7 +90,7 @@ pub(crate) fn begin(t: &mut Tables, memo: &Arc<Memo>, checkpoint_hops: u64) -> O
     for n in NicIdx::all(t.nics.len() as u32) {
         schedule_nic(&mut run, t, n);
     }
-    Some(run)
+    run
 }
 
 /// Runs `turns` turns, or to the end.
@@ -99,8 +111,8 @@ pub(crate) fn turns(run: &mut FoldRun, t: &mut Tables, turns: u32, limit: u64) -
             return Err(Stop::Abandon(reason::TIME));
         }
         let sample_at = next_sampling(run).filter(|sample_at| sample_at.0 <= at);
-        if !run.guard.held_until(t, sample_at.map_or(at, |sample_at| sample_at.0)) {
-            return Err(Stop::Abandon(reason::BUFFER));
+        if let Some(failure) = run.guard.failure_before(t, sample_at.map_or(at, |sample_at| sample_at.0)) {
+            return Err(Stop::Couple(failure));
         }
         // Before anything is done: who waits here does nothing else.
         if run.ticket.turn(sample_at.map_or(at, |sample_at| sample_at.0)) {
@@ -199,12 +211,12 @@ pub(crate) fn idle_turn(run: &mut FoldRun, t: &mut Tables, n: NicIdx, at: u64) -
 
 /// Nothing is left to happen.
 pub(crate) fn finish(run: &mut FoldRun, t: &mut Tables) -> Result<(), Stop> {
+    if let Some(failure) = run.guard.failure_before(t, NEVER) {
+        return Err(Stop::Couple(failure));
+    }
     if t.shared[SHARED_FLOWS_LEFT as usize] > 0 {
         // Stuck: the unfolded engine stops where the diagnosis expects it.
         return Err(Stop::Abandon(reason::STUCK));
-    }
-    if !run.guard.held_until(t, NEVER) {
-        return Err(Stop::Abandon(reason::BUFFER));
     }
     for tx in &mut t.flow_tx {
         tx.flags &= !qp::HELD;
