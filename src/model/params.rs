@@ -163,7 +163,7 @@ mod tests {
     use super::*;
 
     /// Published counts in millions: total, and active where it differs. Sources: the papers and model cards in `assets/models`; torchvision for the CNNs.
-    const PUBLISHED: [(&str, f64, f64); 17] = [
+    const PUBLISHED: [(&str, f64, f64); 28] = [
         ("gpt3-175b", 174_600.0, 174_600.0),
         ("gpt3-22b", 22_000.0, 22_000.0),
         ("gpt3-530b", 529_600.0, 529_600.0),
@@ -177,6 +177,18 @@ mod tests {
         ("llama3-405b", 405_853.0, 405_853.0),
         ("mixtral-8x7b", 46_703.0, 12_880.0),
         ("mixtral-8x22b", 140_600.0, 39_100.0),
+        ("llama2-7b", 6_738.0, 6_738.0),
+        ("llama2-13b", 13_016.0, 13_016.0),
+        ("llama2-70b", 68_977.0, 68_977.0),
+        ("qwen3-8b", 8_191.0, 8_191.0),
+        ("qwen3-14b", 14_768.0, 14_768.0),
+        ("qwen3-32b", 32_762.0, 32_762.0),
+        ("qwen3-235b-a22b", 235_094.0, 22_190.0),
+        ("kimi-k2", 1_030_000.0, 32_860.0),
+        // The card leaves the input embedding, 579 million, out of the active ones.
+        ("gpt-oss-20b", 20_910.0, 3_610.0 + 579.0),
+        ("gpt-oss-120b", 116_830.0, 5_130.0 + 579.0),
+        ("nemotron4-340b", 341_000.0, 341_000.0),
         ("gpt2", 124.4, 124.4),
         ("bert-large", 335.1, 335.1),
         ("vgg19", 143.667, 143.667),

@@ -11,12 +11,13 @@ use super::{Model, ModelError};
 use crate::spec::nearest;
 
 /// The families, each with the file it is from.
-const FAMILIES: [(&str, &str); 6] = [
+const FAMILIES: [(&str, &str); 7] = [
     ("gpt3.toml", include_str!("../../assets/models/gpt3.toml")),
     ("mcore.toml", include_str!("../../assets/models/mcore.toml")),
     ("llama.toml", include_str!("../../assets/models/llama.toml")),
     ("mpt.toml", include_str!("../../assets/models/mpt.toml")),
     ("moe.toml", include_str!("../../assets/models/moe.toml")),
+    ("open.toml", include_str!("../../assets/models/open.toml")),
     ("classic.toml", include_str!("../../assets/models/classic.toml")),
 ];
 
