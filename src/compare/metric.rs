@@ -40,8 +40,9 @@ pub const PARTS: &[&str] = &[
     "other_ns",
 ];
 
-/// Columns that say how much was simulated, not how well it went.
-pub const NO_METRIC: &[&str] = &["flows", "packet_hops"];
+/// Columns that say how much was simulated or what a result is worth, not how well it went.
+pub const NO_METRIC: &[&str] =
+    &["flows", "packet_hops", "validated_mean_error", "validated_p90_error", "validated_rows"];
 
 impl RankingMetric {
     /// A column as a metric.

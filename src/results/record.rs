@@ -85,6 +85,10 @@ pub struct ExperimentRecord {
     /// How far results of the nearest class were off measured machines, or `not validated`; and that class.
     pub validated_error: Option<String>,
     pub validated_class: Option<String>,
+    /// Mean and 90th percentile of that class's absolute errors, relative, and its number of measured rows.
+    pub validated_mean_error: Option<f64>,
+    pub validated_p90_error: Option<f64>,
+    pub validated_rows: Option<u64>,
     /// Purchase price of the cluster.
     pub cost_usd: Option<f64>,
     /// What the cluster draws at full load.
@@ -149,6 +153,9 @@ impl ExperimentRecord {
             channels: None,
             validated_error: None,
             validated_class: None,
+            validated_mean_error: None,
+            validated_p90_error: None,
+            validated_rows: None,
             cost_usd: None,
             power_kw: None,
             usd_per_mtoken: None,
@@ -248,6 +255,9 @@ pub const OUTCOME: &[RecordColumn] = &[
     optional("channels", ColumnKind::Unsigned, |r| r.channels.into()),
     optional("validated_error", ColumnKind::Text, |r| r.validated_error.as_deref().into()),
     optional("validated_class", ColumnKind::Text, |r| r.validated_class.as_deref().into()),
+    optional("validated_mean_error", ColumnKind::Real, |r| r.validated_mean_error.into()),
+    optional("validated_p90_error", ColumnKind::Real, |r| r.validated_p90_error.into()),
+    optional("validated_rows", ColumnKind::Unsigned, |r| r.validated_rows.into()),
     optional("cost_usd", ColumnKind::Real, |r| r.cost_usd.into()),
     optional("power_kw", ColumnKind::Real, |r| r.power_kw.into()),
     optional("usd_per_mtoken", ColumnKind::Real, |r| r.usd_per_mtoken.into()),

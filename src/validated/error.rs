@@ -6,6 +6,7 @@ use std::sync::OnceLock;
 
 use serde::{Deserialize, Serialize};
 
+use super::changed::changed;
 use super::class::ExperimentClass;
 use crate::spec::Config;
 
@@ -85,7 +86,7 @@ pub fn nearest_rank_90(ascending: &[f64]) -> f64 {
 #[derive(Clone, Debug, PartialEq)]
 pub struct NearestClass<'a> {
     pub error: &'a ClassError,
-    /// What the experiment has otherwise: names of features. Empty: it is of that class.
+    /// What the experiment has otherwise: names of features, or of what it sets otherwise than its machine has it. Empty: it is of that class.
     pub differs: Vec<&'static str>,
 }
 
@@ -136,13 +137,33 @@ impl ClassErrors {
         Some(NearestClass { error, differs })
     }
 
-    /// `validated_error` and `validated_class` of an experiment that has a time. Without a class the second is empty.
-    pub fn columns(&self, config: &Config) -> (String, Option<String>) {
-        match ExperimentClass::of(config).as_ref().and_then(|class| self.nearest(class)) {
-            Some(nearest) => (nearest.error.text(), Some(nearest.text())),
-            None => (NOT_VALIDATED.to_string(), None),
+    /// What the columns of an experiment that has a time say.
+    pub fn worth(&self, config: &Config) -> Worth {
+        let Some(mut nearest) = ExperimentClass::of(config).as_ref().and_then(|class| self.nearest(class)) else {
+            return Worth { text: NOT_VALIDATED.to_string(), ..Worth::default() };
+        };
+        nearest.differs.extend(changed(config));
+        let error = nearest.error;
+        Worth {
+            text: error.text(),
+            class: Some(nearest.text()),
+            mean: Some(error.mean),
+            p90: Some(error.p90),
+            rows: Some(error.n),
         }
     }
+}
+
+/// What a result is worth, as the columns `validated_*` have it. Only the text is there of what nothing comparable was measured.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Worth {
+    /// `validated_error`.
+    pub text: String,
+    pub class: Option<String>,
+    /// Of the absolute errors; 0.05 is 5 %.
+    pub mean: Option<f64>,
+    pub p90: Option<f64>,
+    pub rows: Option<u64>,
 }
 
 /// What `validated_error` says where nothing comparable was measured.

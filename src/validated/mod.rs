@@ -2,8 +2,9 @@
 //!
 //! Layer: validated, below what runs sweeps. The figures are an asset that `hyperfold validate --write-classes` writes; nothing is simulated here.
 
+mod changed;
 mod class;
 mod error;
 
 pub use class::{ExperimentClass, NetworkClass, Parallelism, Precision, SizeClass, WorkloadClass};
-pub use error::{ClassError, ClassErrors, NOT_VALIDATED, NearestClass, Use, nearest_rank_90};
+pub use error::{ClassError, ClassErrors, NOT_VALIDATED, NearestClass, Use, Worth, nearest_rank_90};

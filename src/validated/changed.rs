@@ -1,0 +1,71 @@
+//! What an experiment sets otherwise than the machine it names: such an experiment is not quite of the class that was measured.
+//!
+//! Layer: validated. Compares a configuration with the defaults of its server and GPU.
+
+use crate::spec::{Config, Named, ProgramSpec, SlowdownChoice, Source, TopologyKind, WorkloadSection, find_server};
+
+/// What is otherwise, in the words of documents, in a fixed order.
+pub(super) fn changed(config: &Config) -> Vec<&'static str> {
+    let WorkloadSection::Program(program) = &config.workload else { return Vec::new() };
+    let (cluster, topology) = (&config.cluster, &config.topology);
+    let server = cluster.server.and_then(find_server);
+    let bps = |gbps: f64| (gbps * 1e9).round() as u64;
+    let mut otherwise = Vec::new();
+    let mut note = |is: bool, what: &'static str| otherwise.extend(is.then_some(what));
+    note(matches!(cluster.gpu, Named::Table(_) | Named::File(_)), "GPU table");
+    note(cluster.gpu_memory_bytes.is_some(), "GPU memory");
+    let nvlink = server.map_or(DEFAULT_NVLINK_GBPS, |s| s.inside_gbps);
+    note(cluster.nvlink_bps != bps(nvlink), "NVLink rate");
+    note(server.is_some_and(|s| topology.link_bps != bps(s.port_gbps())), "link rate");
+    let narrow = topology.oversubscription_milli > 1000 || topology.uplink_bps < topology.link_bps;
+    note(narrow && !matches!(topology.kind, TopologyKind::RailOnly { .. }), "oversubscription");
+    program_otherwise(program, &mut note);
+    otherwise
+}
+
+/// `cluster.nvlink_gbps` where no server is named.
+const DEFAULT_NVLINK_GBPS: f64 = 3600.0;
+/// A factor of one, in millionths.
+const ONE: u64 = 1_000_000;
+
+fn program_otherwise(program: &ProgramSpec, note: &mut impl FnMut(bool, &'static str)) {
+    let compute = &program.compute;
+    note(compute.scale_ppm != ONE, "times of kernels");
+    note(compute.jitter_ppm > 0, "jitter");
+    note(!compute.stragglers.is_empty(), "stragglers");
+    note(!matches!(compute.slowdown, SlowdownChoice::Own), "slowdown beside communication");
+    match &program.source {
+        Source::Model(t) => note(t.expert_skew_ppm != ONE, "expert skew"),
+        Source::Collective { .. } => {
+            let c = &program.communication;
+            let chosen = c.protocol.is_some() || c.channels.is_some() || c.chunk_bytes.is_some();
+            note(chosen || c.algorithm != crate::spec::AlgorithmChoice::Auto, "algorithm");
+        }
+        Source::File { .. } => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::sweep::{self, SetOverrides};
+
+    #[test]
+    fn what_a_sweep_sets_otherwise_is_named() {
+        let of = |more: &str| {
+            let text = format!(
+                "name = \"changed\"\n[base]\ncluster.server = \"dgx-h100\"\ncluster.gpus = 64\nworkload = {{ kind = \"model\", model = \"gpt3-13b\", tp = 8 }}\n{more}\n"
+            );
+            let sweep =
+                sweep::parse(&text, Path::new("s.toml"), &SetOverrides::default()).unwrap_or_else(|e| panic!("{e}"));
+            changed(&sweep.config(&sweep.experiments[0]).unwrap())
+        };
+        assert_eq!(of(""), Vec::<&str>::new());
+        assert_eq!(of("cluster.nvlink_gbps = 100"), ["NVLink rate"]);
+        assert_eq!(of("topology.link_gbps = 100"), ["link rate"]);
+        let both = of("topology.oversubscription = 4\ncluster.gpu = { like = \"h100\", bf16_tflops = 2000.0 }");
+        assert_eq!(both, ["GPU table", "oversubscription"]);
+    }
+}
