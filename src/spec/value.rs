@@ -71,6 +71,11 @@ pub struct JobValues {
 }
 
 impl JobValues {
+    /// Whether its table, an axis or `--set` gives it a key of its own.
+    pub fn writes(&self, key: KeyId) -> bool {
+        self.written.iter().any(|(k, _)| *k == key)
+    }
+
     /// All keys as they are for this job. PRECONDITION: [`Values::derive`] was called.
     pub fn values(&self) -> &Values {
         self.resolved.as_deref().expect("values are asked for after they are derived")

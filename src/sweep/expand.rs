@@ -17,7 +17,7 @@ use super::shared_points::{self, FoundPoint};
 use super::{Experiment, MAX_EXPERIMENTS};
 use crate::input;
 use crate::spec::{
-    Config, Conflict, Default, KeyId, KeyPath, Place, SpecError, Value, Values, key, mix, read_ns3_config,
+    Config, Conflict, Default, Key, KeyId, KeyPath, Place, SpecError, Value, Values, key, mix, read_ns3_config,
 };
 
 /// Everything that expansion finds out.
@@ -447,12 +447,14 @@ impl Run<'_> {
     }
 }
 
-/// Whether an experiment with these values reads a key: a key of `[base]` also where one of its jobs does.
+/// Whether an experiment with these values reads a key. Beside jobs, a key of the workload is the default of those that do not write it themselves.
 fn is_read(values: &Values, k: KeyPath) -> bool {
-    let applies_when = key(k.key).applies_when;
+    let Key { name, applies_when, .. } = key(k.key);
+    let is_default = || values.jobs().iter().any(|job| applies_when(job.values()) && !job.writes(k.key));
     match k.job {
         Some(job) => applies_when(values.jobs()[usize::from(job)].values()),
-        None => applies_when(values) || values.jobs().iter().any(|job| applies_when(job.values())),
+        None if !values.jobs().is_empty() && name.starts_with("workload.") => is_default(),
+        None => applies_when(values) || is_default(),
     }
 }
 

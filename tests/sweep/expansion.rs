@@ -194,6 +194,19 @@ fn one_key_files_resolve_as_documented() {
 }
 
 #[test]
+fn a_default_that_every_job_overrides_has_no_effect() {
+    let text = |own: &str| {
+        format!(
+            "name = \"jobs\"\n[base]\ncluster.gpus = 8\n[[job]]\nname = \"a\"\ngpus = 4\nkind = \"traffic\"\npattern = \"ring\"\n{own}\n"
+        )
+    };
+    let notes = |own: &str| parse_set(&text(own), &["workload.bytes=5"]).unwrap().notes.join("\n");
+    let overridden = notes("bytes = 1000");
+    assert!(overridden.contains("`workload.bytes` has no effect on any experiment of this sweep"), "{overridden}");
+    assert_eq!(notes(""), "");
+}
+
+#[test]
 fn notes_name_what_has_no_effect() {
     let s = parse("name = \"t\"\n[base.cluster]\ngpu = \"h100\"\n[base.workload]\nkind = \"traffic\"\npattern = \"ring\"\nload = 0.5\n").unwrap();
     insta::assert_snapshot!(s.notes.join("\n"));
