@@ -36,7 +36,7 @@
 //! # Layers
 //! Top down; a module imports only from those above it (`tests/docs/layers.rs` enforces it):
 //! `units`, `budget`, `isolation`, `prefetch` → `input` → `spec`, `sweep`, `transport`, `columns` → `topology`, `routing`, `model`, `collective` → `compute`, `cost` → `memory` →
-//! `workload` → `engine` → `batch` →
+//! `workload` → `engine` → `batch` → `cluster` →
 //! `results` → `compare`, `optimize`, `trace`, `submit`, `validated` → `report`, `plot` → `session` → `validation` → `calibrate` → `cli`. ARCHITECTURE.md says what each is for.
 
 #![warn(missing_docs, unreachable_pub)]
@@ -107,6 +107,10 @@ pub mod engine;
 #[doc(hidden)]
 #[forbid(unsafe_code)]
 pub mod batch;
+
+#[doc(hidden)]
+#[forbid(unsafe_code)]
+pub mod cluster;
 
 #[doc(hidden)]
 #[forbid(unsafe_code)]

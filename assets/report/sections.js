@@ -181,6 +181,8 @@ const TIMES = [
 ];
 function timeSection() {
   const items = inView().filter((c) => okFirst(c) !== undefined && text("iteration_time_ns", okFirst(c)) !== "");
+  const clusters = clusterSection();
+  if (clusters) return clusters;
   if (!items.length) return [none("No experiment in view has iterations. Where their time goes is told of workloads that compute, such as ", key("workload.kind = \"model\""), "; plain traffic has flow completion times only.")];
   const present = TIMES.filter(([name]) => items.some((c) => number(name, okFirst(c)) > 0));
   return [

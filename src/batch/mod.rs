@@ -47,6 +47,7 @@ pub use error::{BuildError, JobError, PrepareError, SetupError};
 pub use estimate::estimate;
 pub use experiment::QueuedExperiment;
 pub use job_cache::cached_job_bytes;
+pub use network::cluster_network;
 pub use outcome::{AloneTimes, Ending, ExperimentOutcome, FlowOutcome, Iteration, JobOutcome, LinkOutcome};
 pub use prepare::{Prepared, prepare, prepare_within};
 pub use route::fits;

@@ -25,6 +25,14 @@ pub(super) fn network_of(config: &Config) -> Result<(Network, Option<Described>,
     Ok((network, described, bill))
 }
 
+/// The network of a cluster and what it costs, where no packets are sent.
+///
+/// # Errors
+/// There is no such network, or a part of it has no price.
+pub fn cluster_network(config: &Config) -> Result<(Network, Bill), PrepareError> {
+    network_of(config).map(|(network, _, bill)| (network, bill))
+}
+
 pub(super) fn network(
     config: &Config,
     described: Option<&Described>,

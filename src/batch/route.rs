@@ -40,7 +40,7 @@ pub fn fits(config: &Config) -> Result<Option<String>, PrepareError> {
             // As many as the topology's file has.
             None => Ok(None),
         },
-        WorkloadSection::Flows { .. } => Ok(None),
+        WorkloadSection::Flows { .. } | WorkloadSection::Cluster(_) => Ok(None),
         WorkloadSection::Jobs => {
             let mut tight = Vec::new();
             for job in config.jobs.iter().flat_map(|jobs| &jobs.jobs) {
@@ -174,7 +174,7 @@ fn inside_servers(config: &Config, network: &Network, sends: bool, no_packets: b
             matches!(p.source, spec::Source::File { format: ProgramFormat::Htsim | ProgramFormat::Goal, .. })
         }
         WorkloadSection::Flows { .. } => true,
-        WorkloadSection::Traffic { .. } | WorkloadSection::Jobs => false,
+        WorkloadSection::Traffic { .. } | WorkloadSection::Jobs | WorkloadSection::Cluster(_) => false,
     };
     let generated = !matches!(config.topology.kind, TopologyKind::File { .. });
     let closed_form = |workload: &WorkloadSection| matches!(workload, WorkloadSection::Program(p) if p.communication.analytic == Analytic::ALL);

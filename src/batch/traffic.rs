@@ -36,6 +36,10 @@ pub(super) fn flows(config: &Config, net: &Network, notes: &mut Vec<String>) -> 
         }
         WorkloadSection::Program(_) => unreachable!("programs have queue pairs, not flows"),
         WorkloadSection::Jobs => unreachable!("each job has its own flows"),
+        WorkloadSection::Cluster(_) => {
+            let why = "no packets are sent, so there is nothing to trace or to list; use fidelity.mode = \"packet\"";
+            return Err(spec::Conflict { job: None, key: spec::KeyId::Mode, why: why.to_string() }.into());
+        }
         WorkloadSection::Traffic { pattern, ranks } => (pattern, ranks.unwrap_or(net.ranks.len() as u32)),
     };
     let seed = config.traffic_seed();

@@ -80,6 +80,8 @@ impl Simulator for Fake {
                 links: vec![],
                 rtt: vec![],
                 jobs: vec![],
+                cluster_timeline: vec![],
+                cluster_jobs: vec![],
                 stats,
             })))?;
         }

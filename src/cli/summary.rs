@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::results::{Axis, ExperimentRecord, Ps, Status};
+use crate::results::{Axis, ClusterRecord, ExperimentRecord, Ps, Status};
 use crate::spec::short_name;
 
 use super::table::{self, TextTable};
@@ -72,7 +72,8 @@ fn each(axes: &[Axis], records: &[ExperimentRecord]) -> Vec<String> {
     let columns = Shown::of(records).columns(records);
     header.push("status".into());
     header.extend(columns.iter().map(|(name, _)| name.to_string()));
-    header.extend(["marks", "pauses", "drops", "max queue"].map(String::from));
+    let packets = Shown::of(records) != Shown::Cluster;
+    header.extend(["marks", "pauses", "drops", "max queue"].map(String::from).into_iter().filter(|_| packets));
     let worth = records.iter().any(|r| r.validated_class.is_some());
     header.extend(worth.then(|| "validated error".into()));
     let mut table = TextTable::new(header);
@@ -82,17 +83,20 @@ fn each(axes: &[Axis], records: &[ExperimentRecord]) -> Vec<String> {
         row.extend(replicas.then(|| r.replica.to_string()));
         row.push(r.status.as_str().into());
         row.extend(columns.iter().map(|(_, content)| content.of(r)));
-        row.extend([r.ecn_marks, r.pfc_pauses, r.drops].map(|n| n.map_or(String::new(), table::count)));
-        row.push(r.max_queue_bytes.map_or(String::new(), table::bytes));
+        if packets {
+            row.extend([r.ecn_marks, r.pfc_pauses, r.drops].map(|n| n.map_or(String::new(), table::count)));
+            row.push(r.max_queue_bytes.map_or(String::new(), table::bytes));
+        }
         row.extend(worth.then(|| validated(r)));
         table.row(row);
     }
     table.lines()
 }
 
-/// What the lines show of an experiment: flows, an iteration of training, or a collective.
+/// What the lines show of an experiment: flows, an iteration of training, a collective, or a cluster.
 #[derive(Clone, Copy, PartialEq)]
 enum Shown {
+    Cluster,
     Flows,
     Training,
     Iteration,
@@ -103,6 +107,7 @@ impl Shown {
     fn of(records: &[ExperimentRecord]) -> Shown {
         let any = |has: fn(&ExperimentRecord) -> bool| records.iter().any(has);
         match () {
+            () if any(|r| r.cluster.is_some()) => Shown::Cluster,
             () if any(|r| r.tokens_per_s.is_some()) => Shown::Training,
             () if any(|r| r.busbw_gbps.is_some()) => Shown::Collective,
             () if any(|r| r.iteration_time.is_some()) => Shown::Iteration,
@@ -126,6 +131,14 @@ impl Shown {
         let mfu = Content::Percent(|r| r.mfu);
         let fct_p99 = ("FCT p99", Content::Time(|r| r.fct_p99));
         match self {
+            Shown::Cluster => vec![
+                ("utilisation", Content::Percent(|r| Some(r.cluster.as_ref()?.utilisation))),
+                ("goodput", Content::Percent(|r| Some(r.cluster.as_ref()?.goodput))),
+                ("jobs done", Content::Number(|r| Some(r.cluster.as_ref()?.jobs_done as f64))),
+                ("wait mean h", Content::Number(|r| hours(r.cluster.as_ref()?.waiting_mean_ms))),
+                ("wait p99 h", Content::Number(|r| hours(r.cluster.as_ref()?.waiting_p99_ms))),
+                ("restarts", Content::Number(|r| Some(r.cluster.as_ref()?.restarts as f64))),
+            ],
             Shown::Flows => {
                 vec![("makespan", Content::Time(|r| r.makespan)), ("FCT mean", Content::Time(|r| r.fct_mean)), fct_p99]
             }
@@ -142,6 +155,10 @@ impl Shown {
             ],
         }
     }
+}
+
+fn hours(ms: Option<u64>) -> Option<f64> {
+    ms.map(|ms| ms as f64 / 3.6e6)
 }
 
 type Part = fn(&ExperimentRecord) -> Option<Ps>;
@@ -174,6 +191,28 @@ fn exposed(r: &ExperimentRecord) -> Option<Ps> {
     r.iteration_time.map(|_| Ps(parts.iter().flatten().map(|ps| ps.0).sum()))
 }
 
+/// For sweeps of clusters: by value of each axis, goodput and waiting.
+fn per_value_of_clusters(axis: &Axis, groups: &[(String, Vec<&ExperimentRecord>)]) -> TextTable {
+    let header = [axis.key.as_str(), "experiments", "failed", "best goodput", "worst goodput", "mean of mean waits h"];
+    let mut table = TextTable::new(header);
+    for (value, group) in groups.iter().take(VALUES_UP_TO) {
+        let of: Vec<&ClusterRecord> = group.iter().filter_map(|r| r.cluster.as_deref()).collect();
+        let goodputs = || of.iter().map(|c| c.goodput);
+        let percent = |x: Option<f64>| x.map_or(String::new(), |x| format!("{} %", table::number(x * 100.0)));
+        let waits: Vec<f64> = of.iter().filter_map(|c| hours(c.waiting_mean_ms)).collect();
+        let mean = (!waits.is_empty()).then(|| waits.iter().sum::<f64>() / waits.len() as f64);
+        table.row(vec![
+            value.clone(),
+            group.len().to_string(),
+            group.iter().filter(|r| r.status == Status::Failed).count().to_string(),
+            percent(goodputs().reduce(f64::max)),
+            percent(goodputs().reduce(f64::min)),
+            mean.map_or(String::new(), table::number),
+        ]);
+    }
+    table
+}
+
 fn per_value(axes: &[Axis], records: &[ExperimentRecord]) -> Vec<String> {
     let mut lines = Vec::new();
     for (at, axis) in axes.iter().enumerate() {
@@ -186,6 +225,10 @@ fn per_value(axes: &[Axis], records: &[ExperimentRecord]) -> Vec<String> {
                 groups.push((value, Vec::new()));
             }
             groups[place].1.push(r);
+        }
+        if records.iter().any(|r| r.cluster.is_some()) {
+            lines.extend(per_value_of_clusters(axis, &groups).lines());
+            continue;
         }
         let programs = records.iter().any(|r| r.iteration_time.is_some());
         let what = if programs { ["best iteration", "worst iteration"] } else { ["best makespan", "worst makespan"] };

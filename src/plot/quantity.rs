@@ -23,7 +23,7 @@ impl Quantity {
             () if ends("_bytes") || ends(".bytes") || name == "bytes" => Quantity::Bytes,
             () if spec::find(name).is_some() => Quantity::Plain,
             () if ends("_ns") => Quantity::Time,
-            () if ends("utilisation") || name == "mfu" => Quantity::Share,
+            () if ends("utilisation") || ends("_share") || name == "mfu" || name == "goodput" => Quantity::Share,
             () => Quantity::Plain,
         }
     }

@@ -36,6 +36,8 @@ fn folder(dir: &std::path::Path, names: [&str; 2]) -> RunResults {
             links: vec![],
             rtt: vec![],
             jobs: Vec::new(),
+            cluster_timeline: Vec::new(),
+            cluster_jobs: Vec::new(),
             stats: StatsRecord::default(),
         });
     }

@@ -123,6 +123,26 @@ pub fn flows(dir: &Path, wanted: &[u64]) -> Result<Option<Excerpt<Fcts>>, Report
     })
 }
 
+/// How the GPUs of clusters were over time, of the experiments `wanted` (ascending): hours, busy, down or drained, spare, all, asked for by waiting jobs.
+/// `None` without `cluster_timeline.csv`.
+///
+/// # Errors
+/// The file cannot be read.
+pub fn clusters(dir: &Path, wanted: &[u64]) -> Result<Option<Excerpt<Vec<[f64; 6]>>>, ReportError> {
+    /// Points of a picture.
+    const MOST: usize = 240;
+    const SECONDS_PER_HOUR: f64 = 3600.0;
+    excerpt(dir, "cluster_timeline.csv", wanted, |rows| {
+        let of = |r: &ByteRecord| {
+            let at = |column: usize| value(&text(r, column));
+            let (busy, free, out, spare) = (at(5), at(6), at(8) + at(9), at(10));
+            [at(1) / SECONDS_PER_HOUR, busy, out, spare, busy + free + out + spare, at(3)]
+        };
+        let points: Vec<[f64; 6]> = rows.iter().step_by(rows.len().div_ceil(MOST).max(1)).map(of).collect();
+        (points.len() > 1).then_some(points)
+    })
+}
+
 /// Utilisation and queues of the links of the experiments `wanted` (ascending), of those of them in `sketched` the network as well; `None` without
 /// `links.csv`.
 ///

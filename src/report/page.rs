@@ -16,6 +16,7 @@ const SCRIPTS: &[&str] = &[
     include_str!("../../assets/report/core.js"),
     include_str!("../../assets/report/table.js"),
     include_str!("../../assets/report/charts.js"),
+    include_str!("../../assets/report/cluster.js"),
     include_str!("../../assets/report/verdict.js"),
     include_str!("../../assets/report/sections.js"),
 ];

@@ -101,6 +101,7 @@ pub fn payload(loaded: &LoadedFolder, dir: &Path) -> Result<Value, ReportError> 
         "pareto": all_fronts(&measured, &rankings),
         "flows": details::flows(dir, &ids)?.map(flows),
         "links": details::links(dir, &ids, &sketched)?.map(links),
+        "cluster": details::clusters(dir, &ids)?.map(|found| excerpt(found, |points| json!(points))),
         "detailed": {
             "shown": ids.len(),
             "of": rankings.iter().filter_map(|r| r.first()).map(|r| r.order.len()).sum::<usize>(),

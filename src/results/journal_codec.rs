@@ -4,6 +4,7 @@
 //! length and its items. There is no description in the bytes: [`LAYOUT`] stands for it in the journal's first record, and a journal of
 //! another layout is not read. Checks no sums, reads no files.
 
+use super::cluster_record::{ClusterJobRecord, ClusterRecord, ClusterSampleRecord};
 use super::job_record::JobRecord;
 use super::record::{
     ExperimentRecord, Finished, FlowRecord, FoldingRecord, LinkRecord, LookRecord, RttRecord, StatsRecord, Status,
@@ -69,6 +70,15 @@ impl<T: Code> Code for Option<T> {
     }
     fn get(from: &mut &[u8]) -> Option<Self> {
         if bool::get(from)? { T::get(from).map(Some) } else { Some(None) }
+    }
+}
+
+impl<T: Code> Code for Box<T> {
+    fn put(&self, out: &mut Vec<u8>) {
+        self.as_ref().put(out);
+    }
+    fn get(from: &mut &[u8]) -> Option<Self> {
+        T::get(from).map(Box::new)
     }
 }
 
@@ -169,7 +179,7 @@ records! {
         comm_exposed_pp, comm_exposed_dp, comm_exposed_ep, comm_exposed_cp, bubble, optimizer, other, tokens_per_s, tokens_per_s_per_gpu, mfu,
         algbw_gbps, busbw_gbps, peak_memory_bytes, flows, fct_mean, fct_p50, fct_p99, fct_max, fct_slowdown_p50, fct_slowdown_p99, packet_hops,
         ecn_marks, pfc_pauses, drops, max_queue_bytes, max_link_utilisation, bottleneck_link, algorithm, protocol, channels, validated_error, validated_class,
-        validated_mean_error, validated_p90_error, validated_rows, cost_usd, power_kw, usd_per_mtoken,
+        validated_mean_error, validated_p90_error, validated_rows, cost_usd, power_kw, usd_per_mtoken, cluster,
     }
     FlowRecord { flow_id, src, dst, bytes, start, fct }
     LinkRecord { link, bytes, utilisation, max_queue_bytes, mean_queue_bytes, ecn_marks, pfc_pauses, drops }
@@ -186,7 +196,18 @@ records! {
         first_flow, flows, bytes, fct_mean, fct_p50, fct_p99, fct_max, packet_hops, shares_with, shared_links, shared_bytes, busiest_shared_link,
         alone_makespan, alone_iteration_time,
     }
-    Finished { record, flows, links, rtt, jobs, stats }
+    ClusterRecord {
+        span_ms, jobs, jobs_done, jobs_given_up, utilisation, goodput, idle_share, stranded_share, slowdown_share, checkpoint_share, restart_share,
+        rollback_share, down_share, drained_share, spare_share, waiting_mean_ms, waiting_p50_ms, waiting_p99_ms, turnaround_mean_ms,
+        turnaround_p99_ms, fairness, failures, restarts, preemptions, migrations, drains, useful_gpu_hours, usd_per_useful_gpu_hour,
+    }
+    ClusterSampleRecord {
+        at_ms, waiting_jobs, waiting_gpus, running_jobs, busy_gpus, free_gpus, stranded_gpus, down_gpus, drained_gpus, spare_gpus,
+    }
+    ClusterJobRecord {
+        job, user, priority, gpus, submit_ms, start_ms, end_ms, duration_ms, ended, queued_ms, restarts, preemptions, lost_work_ms,
+    }
+    Finished { record, flows, links, rtt, jobs, cluster_timeline, cluster_jobs, stats }
     LookRecord { level, exp_id, packet_hops, values, why }
 }
 
@@ -252,6 +273,8 @@ mod tests {
         let mut record = ExperimentRecord::new(7, "c".into(), "e".into(), 3, u64::MAX, cells).failed("why");
         record.mfu = Some(0.1 + 0.2);
         record.makespan = Some(Ps(9));
+        record.cluster =
+            Some(Box::new(ClusterRecord { goodput: 0.5, fairness: Some(1.0), ..ClusterRecord::default() }));
         record.max_link_utilisation = Some(Micro(11));
         record.bottleneck_link = Some("1->2".into());
         let link = |link: &str| LinkRecord {
@@ -271,6 +294,8 @@ mod tests {
             links: vec![link("a->b"), link("")],
             rtt: vec![RttRecord { flow_id: 1, sample: Ps(2), rtt: Ps(3) }],
             jobs: vec![JobRecord { job: "a".into(), end: Some(Ps(4)), mfu: Some(0.5), ..JobRecord::default() }],
+            cluster_timeline: vec![ClusterSampleRecord { at_ms: 5, busy_gpus: 6, ..ClusterSampleRecord::default() }],
+            cluster_jobs: vec![ClusterJobRecord { job: "j".into(), end_ms: Some(8), ..ClusterJobRecord::default() }],
             stats: StatsRecord { memo_hits: 4, wall_s: 0.25, audit_fct_error: Some(1e-9), ..StatsRecord::default() },
         }
     }

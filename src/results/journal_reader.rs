@@ -14,19 +14,19 @@ use super::record::{ExperimentRecord, Finished};
 use super::value::Axis;
 use crate::input;
 
-/// The experiments that have finished in `folder` so far, by `exp_id`, and the axes of their sweep; also while a run goes on there. `None`: its journal says nothing, because
+/// The axes of a folder's sweep, whether it has clusters, and the experiments that have finished so far, by `exp_id`; also while a run goes on there. `None`: its journal says nothing, because
 /// there is none, or another version's.
-pub(super) fn finished(folder: &Path) -> Option<(Vec<Axis>, BTreeMap<u64, ExperimentRecord>)> {
+pub(super) fn finished(folder: &Path) -> Option<(Vec<Axis>, bool, BTreeMap<u64, ExperimentRecord>)> {
     let path = folder.join(JOURNAL);
     regular(&path).ok().flatten()?;
     let file = input::open_anywhere(&path).ok()?;
-    let (mut axes, mut records) = (None, BTreeMap::new());
+    let (mut run, mut records) = (None, BTreeMap::new());
     let looked = scan(&path, &file, &mut |found| {
         match found {
             JournalPiece::Run(of) if !is_of_this_version(&of) => {
                 return Err(ResultsError::ForeignJournal(path.clone()));
             }
-            JournalPiece::Run(of) => axes = Some(of.axes),
+            JournalPiece::Run(of) => run = Some((of.axes, of.outputs.cluster)),
             // An experiment that was run again counts as it ended last.
             JournalPiece::Experiment(_, finished) => drop(records.insert(finished.record.exp_id, finished.record)),
             JournalPiece::Look(_) => {}
@@ -34,7 +34,8 @@ pub(super) fn finished(folder: &Path) -> Option<(Vec<Axis>, BTreeMap<u64, Experi
         Ok(())
     });
     looked.ok()?;
-    Some((axes?, records))
+    let (axes, cluster) = run?;
+    Some((axes, cluster, records))
 }
 
 /// What other versions wrote may mean other things: their experiments are not read.

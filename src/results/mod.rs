@@ -4,6 +4,7 @@
 //! ([`ExperimentRecord`] and its companions), and writes them ([`ResultWriter`]) ordered by `exp_id`, whatever order they finish in, so
 //! that the bytes depend on the results alone. Simulates nothing, prints nothing.
 
+mod cluster_record;
 pub mod dir;
 pub mod events;
 mod follow;
@@ -29,6 +30,7 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
+pub use cluster_record::{CLUSTER_JOBS, CLUSTER_TIMELINE, ClusterJobRecord, ClusterRecord, ClusterSampleRecord};
 pub use dir::ResultDir;
 pub use events::EventLog;
 pub use follow::{RunFollower, RunState};

@@ -13,4 +13,10 @@ pub struct Outputs {
     /// `jobs.csv`, which every sweep with `[[job]]` tables has.
     #[serde(default)]
     pub jobs: bool,
+    /// Columns of clusters and `cluster_timeline.csv`, which every sweep with `fidelity.mode = "job"` has.
+    #[serde(default)]
+    pub cluster: bool,
+    /// `cluster_jobs.csv`.
+    #[serde(default)]
+    pub cluster_jobs: bool,
 }

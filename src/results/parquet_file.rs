@@ -12,7 +12,7 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::types::Type;
 
-use super::record::{ExperimentRecord, IDENTITY, OUTCOME};
+use super::record::{ExperimentRecord, IDENTITY, outcome_columns};
 use super::rows::results_row;
 use super::value::{Axis, Cell, ColumnKind};
 
@@ -23,8 +23,13 @@ const GROUP_ROWS: usize = 16_384;
 ///
 /// # Errors
 /// The sink fails.
-pub fn write<W: Write + Send>(sink: W, axes: &[Axis], records: &[ExperimentRecord]) -> Result<(), ParquetError> {
-    let columns = columns(axes);
+pub fn write<W: Write + Send>(
+    sink: W,
+    axes: &[Axis],
+    cluster: bool,
+    records: &[ExperimentRecord],
+) -> Result<(), ParquetError> {
+    let columns = columns(axes, cluster);
     let fields = columns.iter().map(|c| c.field().map(Arc::new)).collect::<Result<Vec<_>, _>>()?;
     let schema = Arc::new(Type::group_type_builder("results").with_fields(fields).build()?);
     let properties = WriterProperties::builder()
@@ -34,7 +39,7 @@ pub fn write<W: Write + Send>(sink: W, axes: &[Axis], records: &[ExperimentRecor
         .build();
     let mut file = SerializedFileWriter::new(sink, schema, Arc::new(properties))?;
     for group in records.chunks(GROUP_ROWS) {
-        let rows: Vec<Vec<Cell>> = group.iter().map(results_row).collect();
+        let rows: Vec<Vec<Cell>> = group.iter().map(|record| results_row(record, cluster)).collect();
         let mut writer = file.next_row_group()?;
         for (at, column) in columns.iter().enumerate() {
             column.write(&mut writer, rows.iter().map(|row| &row[at]))?;
@@ -52,14 +57,14 @@ struct ParquetColumn<'a> {
 }
 
 /// In the order of `results.csv`.
-fn columns(axes: &[Axis]) -> Vec<ParquetColumn<'_>> {
+fn columns(axes: &[Axis], cluster: bool) -> Vec<ParquetColumn<'_>> {
     fn fixed<'a>(c: &super::record::RecordColumn) -> ParquetColumn<'a> {
         ParquetColumn { name: c.name, kind: c.kind, required: c.required }
     }
     fn axis(a: &Axis) -> ParquetColumn<'_> {
         ParquetColumn { name: &a.key, kind: a.kind, required: false }
     }
-    IDENTITY.iter().map(fixed).chain(axes.iter().map(axis)).chain(OUTCOME.iter().map(fixed)).collect()
+    IDENTITY.iter().map(fixed).chain(axes.iter().map(axis)).chain(outcome_columns(cluster).map(fixed)).collect()
 }
 
 impl ParquetColumn<'_> {

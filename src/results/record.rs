@@ -2,6 +2,7 @@
 //!
 //! Layer: results. Plain data: what fills them is above or beside; what writes them is [`super::rows`] and [`super::parquet_file`].
 
+use super::cluster_record::{ClusterJobRecord, ClusterRecord, ClusterSampleRecord};
 use super::job_record::JobRecord;
 use super::value::{Cell, ColumnKind, Micro, Ps};
 
@@ -95,6 +96,8 @@ pub struct ExperimentRecord {
     pub power_kw: Option<f64>,
     /// Price of the cluster over its life and of its energy, a million tokens.
     pub usd_per_mtoken: Option<f64>,
+    /// Of a cluster over days.
+    pub cluster: Option<Box<ClusterRecord>>,
 }
 
 impl ExperimentRecord {
@@ -159,6 +162,7 @@ impl ExperimentRecord {
             cost_usd: None,
             power_kw: None,
             usd_per_mtoken: None,
+            cluster: None,
         }
     }
 
@@ -262,6 +266,57 @@ pub const OUTCOME: &[RecordColumn] = &[
     optional("power_kw", ColumnKind::Real, |r| r.power_kw.into()),
     optional("usd_per_mtoken", ColumnKind::Real, |r| r.usd_per_mtoken.into()),
 ];
+
+/// The columns after those, in sweeps with a cluster over days.
+pub const CLUSTER: &[RecordColumn] = &[
+    optional("cluster_hours", ColumnKind::Real, |r| of_cluster(r, |c| (c.span_ms as f64 / 3.6e6).into())),
+    optional("jobs", ColumnKind::Unsigned, |r| of_cluster(r, |c| c.jobs.into())),
+    optional("jobs_done", ColumnKind::Unsigned, |r| of_cluster(r, |c| c.jobs_done.into())),
+    optional("jobs_given_up", ColumnKind::Unsigned, |r| of_cluster(r, |c| c.jobs_given_up.into())),
+    optional("utilisation", ColumnKind::Real, |r| of_cluster(r, |c| c.utilisation.into())),
+    optional("goodput", ColumnKind::Real, |r| of_cluster(r, |c| c.goodput.into())),
+    optional("idle_share", ColumnKind::Real, |r| of_cluster(r, |c| c.idle_share.into())),
+    optional("stranded_share", ColumnKind::Real, |r| of_cluster(r, |c| c.stranded_share.into())),
+    optional("slowdown_share", ColumnKind::Real, |r| of_cluster(r, |c| c.slowdown_share.into())),
+    optional("checkpoint_share", ColumnKind::Real, |r| of_cluster(r, |c| c.checkpoint_share.into())),
+    optional("restart_share", ColumnKind::Real, |r| of_cluster(r, |c| c.restart_share.into())),
+    optional("rollback_share", ColumnKind::Real, |r| of_cluster(r, |c| c.rollback_share.into())),
+    optional("down_share", ColumnKind::Real, |r| of_cluster(r, |c| c.down_share.into())),
+    optional("drained_share", ColumnKind::Real, |r| of_cluster(r, |c| c.drained_share.into())),
+    optional("spare_share", ColumnKind::Real, |r| of_cluster(r, |c| c.spare_share.into())),
+    optional("waiting_mean_s", ColumnKind::Real, |r| {
+        of_cluster(r, |c| c.waiting_mean_ms.map(|ms| ms as f64 / 1e3).into())
+    }),
+    optional("waiting_p50_s", ColumnKind::Real, |r| {
+        of_cluster(r, |c| c.waiting_p50_ms.map(|ms| ms as f64 / 1e3).into())
+    }),
+    optional("waiting_p99_s", ColumnKind::Real, |r| {
+        of_cluster(r, |c| c.waiting_p99_ms.map(|ms| ms as f64 / 1e3).into())
+    }),
+    optional("turnaround_mean_s", ColumnKind::Real, |r| {
+        of_cluster(r, |c| c.turnaround_mean_ms.map(|ms| ms as f64 / 1e3).into())
+    }),
+    optional("turnaround_p99_s", ColumnKind::Real, |r| {
+        of_cluster(r, |c| c.turnaround_p99_ms.map(|ms| ms as f64 / 1e3).into())
+    }),
+    optional("fairness", ColumnKind::Real, |r| of_cluster(r, |c| c.fairness.into())),
+    optional("failures", ColumnKind::Unsigned, |r| of_cluster(r, |c| c.failures.into())),
+    optional("restarts", ColumnKind::Unsigned, |r| of_cluster(r, |c| c.restarts.into())),
+    optional("preemptions", ColumnKind::Unsigned, |r| of_cluster(r, |c| c.preemptions.into())),
+    optional("migrations", ColumnKind::Unsigned, |r| of_cluster(r, |c| c.migrations.into())),
+    optional("drains", ColumnKind::Unsigned, |r| of_cluster(r, |c| c.drains.into())),
+    optional("useful_gpu_hours", ColumnKind::Real, |r| of_cluster(r, |c| c.useful_gpu_hours.into())),
+    optional("usd_per_useful_gpu_hour", ColumnKind::Real, |r| of_cluster(r, |c| c.usd_per_useful_gpu_hour.into())),
+];
+
+fn of_cluster(record: &ExperimentRecord, cell: fn(&ClusterRecord) -> Cell) -> Cell {
+    record.cluster.as_deref().map_or(Cell::Empty, cell)
+}
+
+/// The columns after the axes: with or without those of clusters.
+pub fn outcome_columns(cluster: bool) -> impl Iterator<Item = &'static RecordColumn> {
+    OUTCOME.iter().chain(if cluster { CLUSTER } else { &[] })
+}
 
 /// One row of `flows.csv`; the experiment's id is the writer's to add.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -388,5 +443,24 @@ pub struct Finished {
     pub rtt: Vec<RttRecord>,
     /// Where the experiment has several, in their order.
     pub jobs: Vec<JobRecord>,
+    /// Of a cluster over days: how it was at regular times, and its jobs where they are asked for.
+    pub cluster_timeline: Vec<ClusterSampleRecord>,
+    pub cluster_jobs: Vec<ClusterJobRecord>,
     pub stats: StatsRecord,
+}
+
+impl Finished {
+    /// An experiment that has nothing but its row.
+    pub fn without_rows(record: ExperimentRecord, stats: StatsRecord) -> Finished {
+        Finished {
+            record,
+            flows: Vec::new(),
+            links: Vec::new(),
+            rtt: Vec::new(),
+            jobs: Vec::new(),
+            cluster_timeline: Vec::new(),
+            cluster_jobs: Vec::new(),
+            stats,
+        }
+    }
 }

@@ -2,8 +2,11 @@
 //!
 //! Layer: results. Renders; [`super::writer`] decides when and where it is written.
 
+use super::cluster_record::{CLUSTER_JOBS, CLUSTER_TIMELINE, ClusterJobRecord, ClusterSampleRecord};
 use super::job_record::{JOBS, JobRecord};
-use super::record::{ExperimentRecord, Finished, FlowRecord, IDENTITY, LinkRecord, OUTCOME, RttRecord, StatsRecord};
+use super::record::{
+    ExperimentRecord, Finished, FlowRecord, IDENTITY, LinkRecord, RttRecord, StatsRecord, outcome_columns,
+};
 use super::value::{Axis, Cell};
 
 /// Header of `flows.csv`.
@@ -105,10 +108,10 @@ pub fn header<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<u8> {
     rows.into_bytes()
 }
 
-/// Column names of `results.csv`.
-pub fn results_header(axes: &[Axis]) -> Vec<&str> {
+/// Column names of `results.csv`, with or without those of clusters.
+pub fn results_header(axes: &[Axis], cluster: bool) -> Vec<&str> {
     let names = IDENTITY.iter().map(|c| c.name).chain(axes.iter().map(|a| a.key.as_str()));
-    names.chain(OUTCOME.iter().map(|c| c.name)).collect()
+    names.chain(outcome_columns(cluster).map(|c| c.name)).collect()
 }
 
 /// Column names of `failed.csv`.
@@ -116,10 +119,11 @@ pub fn failed_header(axes: &[Axis]) -> Vec<&str> {
     ["exp_id", "exp_key"].into_iter().chain(axes.iter().map(|a| a.key.as_str())).chain(["error"]).collect()
 }
 
-/// The row of `results.csv`.
-pub fn results_row(record: &ExperimentRecord) -> Vec<Cell> {
+/// The row of `results.csv`, with or without the columns of clusters.
+pub fn results_row(record: &ExperimentRecord, cluster: bool) -> Vec<Cell> {
     let identity = IDENTITY.iter().map(|c| (c.cell)(record));
-    identity.chain(record.axis_values.iter().cloned()).chain(OUTCOME.iter().map(|c| (c.cell)(record))).collect()
+    let outcome = outcome_columns(cluster).map(|c| (c.cell)(record));
+    identity.chain(record.axis_values.iter().cloned()).chain(outcome).collect()
 }
 
 /// The row of `failed.csv`.
@@ -224,6 +228,32 @@ fn job_row(exp_id: u64, job: &JobRecord) -> Vec<Cell> {
 /// `jobs.csv`'s part of one experiment.
 pub fn jobs_text(finished: &Finished) -> Vec<u8> {
     text(finished.record.exp_id, &finished.jobs, job_row)
+}
+
+/// Column names of `cluster_timeline.csv`.
+pub fn cluster_timeline_header() -> Vec<&'static str> {
+    std::iter::once("exp_id").chain(CLUSTER_TIMELINE.iter().map(|(name, _)| *name)).collect()
+}
+
+/// Column names of `cluster_jobs.csv`.
+pub fn cluster_jobs_header() -> Vec<&'static str> {
+    std::iter::once("exp_id").chain(CLUSTER_JOBS.iter().map(|(name, _)| *name)).collect()
+}
+
+/// `cluster_timeline.csv`'s part of one experiment.
+pub fn cluster_timeline_text(finished: &Finished) -> Vec<u8> {
+    let row = |exp_id: u64, s: &ClusterSampleRecord| -> Vec<Cell> {
+        std::iter::once(exp_id.into()).chain(CLUSTER_TIMELINE.iter().map(|(_, cell)| cell(s))).collect()
+    };
+    text(finished.record.exp_id, &finished.cluster_timeline, row)
+}
+
+/// `cluster_jobs.csv`'s part of one experiment.
+pub fn cluster_jobs_text(finished: &Finished) -> Vec<u8> {
+    let row = |exp_id: u64, j: &ClusterJobRecord| -> Vec<Cell> {
+        std::iter::once(exp_id.into()).chain(CLUSTER_JOBS.iter().map(|(_, cell)| cell(j))).collect()
+    };
+    text(finished.record.exp_id, &finished.cluster_jobs, row)
 }
 
 /// `stats.csv`'s part of one experiment.

@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use crate::results::record::OUTCOME;
+use crate::results::record::outcome_columns;
 use crate::results::{ExperimentRecord, Status};
 
 /// Outcomes by axis values, of the experiments that have one.
@@ -21,13 +21,13 @@ impl AxisEffects {
     pub(crate) fn add(&mut self, record: &ExperimentRecord) {
         let mut hash = DefaultHasher::new();
         // What a result is worth is no result.
-        for column in OUTCOME.iter().filter(|c| !c.name.starts_with("validated_")) {
+        for column in outcome_columns(true).filter(|c| !c.name.starts_with("validated_")) {
             format!("{:?}", (column.cell)(record)).hash(&mut hash);
         }
         let mut values: Vec<String> = record.axis_values.iter().map(|v| format!("{v:?}")).collect();
         values.push(record.replica.to_string());
         // What does not fit is a result too: an axis that decides it has an effect.
-        if record.makespan.is_none() && record.status != Status::Oom {
+        if record.makespan.is_none() && record.cluster.is_none() && record.status != Status::Oom {
             self.failed.push(values);
             return;
         }

@@ -37,7 +37,7 @@ pub(crate) fn finished(record: ExperimentRecord, ended: Ended, outputs: &Outputs
                 Ending::MachineLimit(why) => record.reached_machine_limit(why),
                 Ending::Oom { peak_bytes, breakdown } => record.oom(peak_bytes, breakdown),
             };
-            return Finished { record, flows: Vec::new(), links: Vec::new(), rtt: Vec::new(), jobs: Vec::new(), stats };
+            return Finished::without_rows(record, stats);
         }
     };
     let span = outcome.makespan_ps;
@@ -45,7 +45,8 @@ pub(crate) fn finished(record: ExperimentRecord, ended: Ended, outputs: &Outputs
     let flows = if outputs.flows { outcome.flows.iter().map(flow).collect() } else { Vec::new() };
     let sample = |&(flow_id, at, rtt): &(u32, u64, u64)| RttRecord { flow_id, sample: Ps(at), rtt: Ps(rtt) };
     let rtt = if outputs.rtt { outcome.rtts.iter().map(sample).collect() } else { Vec::new() };
-    Finished { record: measured(record, &outcome, config), flows, links, rtt, jobs: jobs(&outcome), stats }
+    let none = Finished::without_rows(measured(record, &outcome, config), stats);
+    Finished { flows, links, rtt, jobs: jobs(&outcome), ..none }
 }
 
 fn folding(f: &FoldStats) -> FoldingRecord {

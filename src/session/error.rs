@@ -39,7 +39,7 @@ pub enum SessionError {
         /// Which experiment, in words; empty where there is but one.
         experiment: String,
         /// What is wrong.
-        source: Box<PrepareError>,
+        source: Box<dyn Error + Send + Sync>,
     },
     /// An experiment that cannot be simulated once more.
     #[error(transparent)]

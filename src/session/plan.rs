@@ -40,16 +40,19 @@ fn axes(sweep: &Sweep) -> Vec<Axis> {
 
 /// The files the sweep asks for: those that any of its experiments asks for.
 fn outputs(sweep: &Sweep) -> Outputs {
-    let varies = sweep.axes.iter().any(|key| key.starts_with("output."));
+    let varies = sweep.axes.iter().any(|key| key.starts_with("output.") || key == "fidelity.mode");
     let asked = if varies { sweep.experiments.len() } else { 1 };
     let mut outputs = Outputs::default();
     let able = sweep.experiments.iter().filter(|e| sweep.cannot_run(e).is_none());
     for experiment in able.take(asked) {
-        let crate::spec::Config { output, jobs, .. } = config(sweep, experiment);
+        let config = config(sweep, experiment);
+        let (output, jobs) = (config.output, &config.jobs);
         outputs.flows |= output.flows;
         outputs.links |= output.links;
         outputs.rtt |= output.rtt;
         outputs.jobs |= jobs.is_some();
+        outputs.cluster |= config.cluster_run().is_some();
+        outputs.cluster_jobs |= output.cluster_jobs;
     }
     outputs
 }

@@ -57,7 +57,9 @@ impl Shown {
 pub(crate) fn probe(sweep: &Sweep, sizes: &[ExperimentSize], threads: usize) -> Option<TimeForecast> {
     let mut classes: HashMap<ProbeClass, Vec<&ExperimentSize>> = HashMap::new();
     for size in sizes {
-        if let Some(class) = class_of(sweep, size) {
+        // Clusters are no packets; what they take is in their estimate.
+        let of_packets = config_of(sweep, size).is_some_and(|c| c.cluster_run().is_none());
+        if let Some(class) = class_of(sweep, size).filter(|_| of_packets) {
             classes.entry(class).or_default().push(size);
         }
     }

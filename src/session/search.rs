@@ -48,6 +48,12 @@ pub(crate) fn setup(sweep: &Sweep, selection: &Selection) -> Result<Option<Searc
             asked.place
         )));
     }
+    if able(sweep).any(|e| config(sweep, e).cluster_run().is_some()) {
+        return Err(SessionError::Input(format!(
+            "{}: method = \"optimize\" knows experiments of packets; run fidelity.mode = \"job\" with another method, such as lhs",
+            asked.place
+        )));
+    }
     let mut objectives = Vec::with_capacity(asked.objectives.len());
     for name in &asked.objectives {
         let objective = Objective::named(name)

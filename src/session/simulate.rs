@@ -15,6 +15,7 @@ use crate::sweep::{self, Experiment, Hash128, SetOverrides, Sweep};
 use super::alone::{AloneRuns, config_of, jobs_alone};
 use super::audits::Audits;
 use super::axis_effects::AxisEffects;
+use super::clusters::{self, ClusterUpdate};
 use super::convert::finished;
 use super::error::SessionError;
 use super::experiment::{config, unmeasured};
@@ -94,6 +95,15 @@ impl Simulator for BuiltIn {
             sink(Update::Finished(Box::new(done)))?;
         }
         let (open, same) = once_each(open);
+        let (clusters, open): (Vec<&Experiment>, Vec<&Experiment>) =
+            open.into_iter().partition(|e| config(sweep, e).cluster_run().is_some());
+        clusters::run(sweep, &clusters, &same, &pool, &settings.interrupt, &mut |news| match news {
+            ClusterUpdate::Started(exp_id) => sink(Update::Started { exp_id }),
+            ClusterUpdate::Finished(done) => {
+                findings.add(&done);
+                sink(Update::Finished(done))
+            }
+        })?;
         let mut work = WorkDone::new(open.iter().map(|e| (e.exp_id, loaded.work_of(e.exp_id))));
         let of_jobs = |e: &&Experiment| if outputs.jobs { jobs_alone(&config(sweep, e)) } else { 0 };
         let queued: Vec<(u64, usize)> = open.iter().map(|e| (e.exp_id, of_jobs(e))).collect();
@@ -186,14 +196,7 @@ impl Simulator for BuiltIn {
 /// The row of an experiment whose keys do not go together.
 fn refusal(sweep: &Sweep, experiment: &Experiment) -> Finished {
     let why = sweep.cannot_run(experiment).unwrap_or_default();
-    Finished {
-        record: unmeasured(sweep, experiment).failed(why),
-        flows: Vec::new(),
-        links: Vec::new(),
-        rtt: Vec::new(),
-        jobs: Vec::new(),
-        stats: StatsRecord::default(),
-    }
+    Finished::without_rows(unmeasured(sweep, experiment).failed(why), StatsRecord::default())
 }
 
 /// The first of those with one configuration and seed, which is simulated; and for each of these, by `exp_id`, the others.

@@ -3,11 +3,13 @@
 //! Layer: session. Prepares one experiment of every shape and lets it go again. Simulates nothing.
 
 use std::collections::{HashMap, HashSet};
+use std::error::Error;
 use std::sync::Arc;
 use std::time::Instant;
 
 use crate::batch::{self, PrepareError};
 use crate::budget;
+use crate::cluster::{ClusterError, PreparedCluster};
 use crate::spec::{self, Config};
 use crate::sweep::{Experiment, Hash128, Sweep};
 
@@ -118,6 +120,32 @@ fn surveyed(sweep: &Sweep) -> Result<Survey, SessionError> {
             continue;
         }
         let config = config(sweep, experiment);
+        if config.cluster_run().is_some() {
+            // What its jobs are does not depend on how they are run, but they are quickly had.
+            let shape = format!("{:?}{:?}", (&config.cluster, &config.topology), config.workload);
+            let known = shapes.get(&shape).cloned();
+            let work = known.unwrap_or_else(|| match cluster_size(&config) {
+                Ok(size) => Ok(Some(size)),
+                Err(error) => {
+                    stopped += 1;
+                    let exclusion = Exclusion { too_large: false, why: error.to_string().into() };
+                    first.get_or_insert_with(|| named(sweep, experiment, error));
+                    Err(exclusion)
+                }
+            });
+            match &work {
+                Ok(Some(size)) => survey.sizes.push(ExperimentSize { exp_id: experiment.exp_id, ..*size }),
+                Ok(None) => {}
+                Err(exclusion) => survey.exclude(experiment, exclusion),
+            }
+            if sweep.duplicates > 0 {
+                seen.insert(experiment.exp_key, work.as_ref().err().cloned());
+            }
+            if shapes.len() < CHECKED_SHAPES {
+                shapes.insert(shape, work);
+            }
+            continue;
+        }
         let (net, traffic) = ((&config.cluster, &config.topology, &config.routing), (&config.workload, &config.jobs));
         let shape = || format!("{net:?}{traffic:?}{:?}", config.values.text(spec::KeyId::Cc));
         let mut excluded = |error: PrepareError, survey: &mut Survey| {
@@ -194,8 +222,25 @@ fn prepared(config: &Config) -> (Result<Vec<String>, PrepareError>, ExperimentSi
     }
 }
 
+/// Prepares a cluster, lets it go again, and says what it takes: its jobs count as tasks.
+fn cluster_size(config: &Config) -> Result<ExperimentSize, ClusterError> {
+    let start = Instant::now();
+    let (prepared, took) = budget::measured(|| PreparedCluster::new(config));
+    let n_jobs = prepared?.n_jobs() as u64;
+    // A job holds about a kilobyte while it waits, runs and is written.
+    let own_bytes = took.most.max(n_jobs * 1024);
+    Ok(ExperimentSize {
+        tasks: n_jobs,
+        own_bytes,
+        preparing_bytes: own_bytes,
+        preparing_s: start.elapsed().as_secs_f64(),
+        folds: Folding::Off,
+        ..ExperimentSize::default()
+    })
+}
+
 /// An input error with the experiment it belongs to.
-fn named(sweep: &Sweep, experiment: &Experiment, error: PrepareError) -> SessionError {
+fn named(sweep: &Sweep, experiment: &Experiment, error: impl Error + Send + Sync + 'static) -> SessionError {
     let axes = sweep.axes_text(experiment);
     let of = if axes.is_empty() { String::new() } else { format!(" (experiment with {axes})") };
     SessionError::Prepare { path: sweep.path.clone(), experiment: of, source: Box::new(error) }

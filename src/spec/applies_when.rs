@@ -31,6 +31,65 @@ pub(super) fn pattern(v: &Values, pattern: &str) -> bool {
     traffic(v) && v.is(KeyId::Pattern, pattern)
 }
 
+/// Jobs of a cluster that no trace lists.
+pub(super) fn generated_jobs(v: &Values) -> bool {
+    !v.is(KeyId::JobsSource, "trace")
+}
+pub(super) fn uniform_jobs(v: &Values) -> bool {
+    v.is(KeyId::JobsSource, "uniform")
+}
+/// Failures that no trace lists.
+pub(super) fn drawn_failures(v: &Values) -> bool {
+    !v.is(KeyId::FailuresModel, "trace")
+}
+pub(super) fn drained(v: &Values) -> bool {
+    v.float(KeyId::DrainEveryH) > 0.0
+}
+/// Where the cluster's price is brought to what it does.
+pub(super) fn priced(v: &Values) -> bool {
+    model(v) || job_mode(v)
+}
+/// Clusters over days, with jobs as wholes.
+pub(super) fn job_mode(v: &Values) -> bool {
+    v.is(KeyId::Mode, "job")
+}
+
+/// Sections that only `fidelity.mode = "job"` reads.
+const OF_CLUSTERS: [&str; 4] = ["jobs", "scheduler", "checkpoint", "failures"];
+/// Sections that it does not read at all.
+const OF_PACKETS: [&str; 4] = ["routing", "transport", "workload", "job"];
+/// Keys of the others that it does not read.
+const OF_PACKETS_TOO: [KeyId; 18] = [
+    KeyId::GpuMemoryGib,
+    KeyId::NvlinkGbps,
+    KeyId::NvlinkLatencyNs,
+    KeyId::Nvlink,
+    KeyId::ServerXml,
+    KeyId::LinkDelayNs,
+    KeyId::SwitchLatencyNs,
+    KeyId::BufferMib,
+    KeyId::FastForward,
+    KeyId::SimNs,
+    KeyId::PacketHops,
+    KeyId::WallS,
+    KeyId::MemoryGib,
+    KeyId::OutFlows,
+    KeyId::OutLinks,
+    KeyId::OutRtt,
+    KeyId::OutTrace,
+    KeyId::Alone,
+];
+
+/// Whether the level of detail leaves a key any effect.
+pub(super) fn mode_reads(v: &Values, id: KeyId, name: &str) -> bool {
+    let section = name.split('.').next().unwrap_or(name);
+    if !job_mode(v) {
+        return !OF_CLUSTERS.contains(&section);
+    }
+    let steady = name.starts_with("fidelity.") && id != KeyId::Mode;
+    !OF_PACKETS.contains(&section) && !OF_PACKETS_TOO.contains(&id) && !steady
+}
+
 /// One of several jobs.
 pub(super) fn in_job(v: &Values) -> bool {
     v.is_of_job()

@@ -4,6 +4,8 @@
 
 use std::path::Path;
 
+use super::applies_when::job_mode;
+use super::cluster::{ClusterRun, cluster_run};
 use super::costs::CostKeys;
 use super::ecn_by_rate::ecn_by_rate;
 use super::error::Conflict;
@@ -115,7 +117,11 @@ impl Config {
                 buffer_bytes: scaled(v.float(KeyId::BufferMib), (1u64 << 20) as f64),
             },
             routing: Routing { policy, seed: v.int(KeyId::RoutingSeed) as u32 },
-            workload: if v.jobs().is_empty() { workload(v, dir)? } else { WorkloadSection::Jobs },
+            workload: match v.jobs() {
+                _ if job_mode(v) => WorkloadSection::Cluster(Box::new(cluster_run(v, dir, seed)?)),
+                [] => workload(v, dir)?,
+                _ => WorkloadSection::Jobs,
+            },
             jobs: (!v.jobs().is_empty()).then(|| JobsSection::new(v, dir, seed)).transpose()?,
             limits: LimitsSection {
                 sim_ps: some(v.int(KeyId::SimNs) as u64 * PS_PER_NS),
@@ -125,11 +131,12 @@ impl Config {
             },
             cost: CostKeys::new(v),
             output: OutputSection {
-                flows: v.bool(KeyId::OutFlows),
-                links: v.bool(KeyId::OutLinks),
-                rtt: v.bool(KeyId::OutRtt),
-                trace: v.bool(KeyId::OutTrace),
+                flows: v.bool(KeyId::OutFlows) && !job_mode(v),
+                links: v.bool(KeyId::OutLinks) && !job_mode(v),
+                rtt: v.bool(KeyId::OutRtt) && !job_mode(v),
+                trace: v.bool(KeyId::OutTrace) && !job_mode(v),
                 alone: v.bool(KeyId::Alone),
+                cluster_jobs: v.bool(KeyId::OutJobs) && job_mode(v),
             },
             seed,
             ecn_by_rate,
@@ -198,9 +205,20 @@ impl Config {
         Ok(())
     }
 
+    /// The cluster over days that is simulated; `None`: jobs are simulated packet by packet.
+    pub fn cluster_run(&self) -> Option<&ClusterRun> {
+        match &self.workload {
+            WorkloadSection::Cluster(run) => Some(run),
+            _ => None,
+        }
+    }
+
     /// What the keys of a workload say of each other and of its GPUs.
     fn check_workload(&self) -> Result<(), Conflict> {
         let v = &self.values;
+        if self.cluster_run().is_some() {
+            return Ok(());
+        }
         let fail = |key: KeyId, why: String| Err(Conflict { job: None, key, why });
         if !matches!(self.workload, WorkloadSection::Program(_)) && v.int(KeyId::Iterations) > 1 {
             return fail(KeyId::Iterations, "traffic and flow files run once: 1".to_string());

@@ -4,6 +4,7 @@
 
 use toml::de::{DeTable, DeValue};
 
+use super::applies_when::mode_reads;
 use super::error::nearest;
 use super::key_id::KeyId;
 use super::value::{Value, Values};
@@ -60,7 +61,7 @@ pub struct Key {
     pub name: &'static str,
     pub kind: KeyKind,
     pub default: Default,
-    /// Whether the key has an effect, given the values of all keys.
+    /// Whether the key has an effect, given the values of all keys, where the level of detail knows it at all: see [`Key::applies`].
     pub applies_when: fn(&Values) -> bool,
     /// Whether the key is part of an experiment's identity: it decides the outcome, rather than what is written or for how long it may run.
     pub in_identity: bool,
@@ -69,6 +70,11 @@ pub struct Key {
 }
 
 impl Key {
+    /// Whether the key has an effect, given the values of all keys and the level of detail.
+    pub fn applies(&self, values: &Values) -> bool {
+        mode_reads(values, self.id, self.name) && (self.applies_when)(values)
+    }
+
     /// The default as it is printed in the template and the reference.
     pub fn default_text(&self) -> String {
         match self.default {
@@ -227,6 +233,8 @@ const UNITS: &[(&str, &str)] = &[
     ("_kib", "KiB"),
     ("_mib", "MiB"),
     ("_gib", "GiB"),
+    ("_h", "hours"),
+    ("_hours", "hours"),
     ("_usd", "US dollars"),
     ("_watts", "watts"),
 ];

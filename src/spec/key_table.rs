@@ -271,7 +271,8 @@ macro_rules! for_each_key {
             JobBackground "job.background" KeyKind::Bool, D::Bool(false), |v| in_job(v) && flows_alone(v),
                 "traffic that the other jobs meet: it may have the same GPUs as they, and the makespan does not wait for it";
 
-            Mode "fidelity.mode" one_of(&["packet"], &["flow", "job"]), D::Choice("packet"), never, "level of detail";
+            Mode "fidelity.mode" one_of(&["packet", "job"], &["flow"]), D::Choice("packet"), |v| !v.is(KeyId::Mode, "packet"),
+                "level of detail: \"packet\" simulates every packet of a job, \"job\" a cluster over days, a job being one thing (simulate-a-cluster.md)";
             FastForward "fidelity.fast_forward" one_of(&["steady", "exact", "off"], &[]), D::Choice("steady"), program,
                 "how much may be folded: \"exact\" changes no bit of any result, \"off\" simulates every packet; \"steady\" skips what is steady, too, within the audited error";
             Memo "fidelity.memo" KeyKind::Bool, D::Bool(true), |v| program(v) && !v.is(KeyId::FastForward, "off"),
@@ -284,6 +285,75 @@ macro_rules! for_each_key {
             SteadyIntervalNs "fidelity.steady_interval_ns" int(0, 1_000_000_000), D::Int(0), steady, "time between samples; 0: chosen likewise";
             Audit "fidelity.audit" stepped(0.0, 1.0, 0.000_001), D::Float(0.01), steady, "share of what is skipped that is simulated all the same, to see how far off it is";
             AuditBound "fidelity.audit_bound" stepped(0.0, 1000.0, 0.000_001), D::Float(0.01), steady, "mean error of completion times in audits above which a run warns (and fails, with --strict)";
+
+            JobsSource "jobs.source" one_of(&["trace", "philly", "alibaba", "uniform"], &[]), D::Choice("uniform"), always,
+                "where jobs come from: a file, or a generator after published statistics, or equally spread over ranges";
+            JobsPath "jobs.path" KeyKind::Path, D::None("required with source = \"trace\""), |v| v.is(KeyId::JobsSource, "trace"), "trace of jobs, CSV";
+            JobsCount "jobs.count" int(1, 10_000_000), D::Int(500), generated_jobs, "jobs that arrive";
+            JobsLoad "jobs.load" stepped(0.0, 100.0, 0.000_001), D::Float(0.8), generated_jobs,
+                "GPU time asked for over GPU time of the cluster while jobs arrive; 0: all arrive at once";
+            JobsMinGpus "jobs.min_gpus" int(1, COUNT), D::Int(8), uniform_jobs, "least GPUs of a job; sizes are powers of two times this, equally likely";
+            JobsMaxGpus "jobs.max_gpus" int(1, COUNT), D::Int(1024), uniform_jobs, "most GPUs of a job";
+            JobsMinHours "jobs.min_hours" stepped(0.001, 1e6, 0.001), D::Float(1.0), uniform_jobs, "shortest duration; logarithms of durations are equally likely";
+            JobsMaxHours "jobs.max_hours" stepped(0.001, 1e6, 0.001), D::Float(48.0), uniform_jobs, "longest duration";
+            JobsUsers "jobs.users" int(1, 100_000), D::Int(8), generated_jobs, "users; the n-th submits 1/n as many jobs as the first";
+            JobsHighShare "jobs.high_share" stepped(0.0, 1.0, 0.000_001), D::Float(0.0), generated_jobs, "share of jobs with priority 1 instead of 0";
+            JobsCommShare "jobs.comm_share" stepped(0.0, 1.0, 0.000_001), D::Float(0.2), always,
+                "share of a job's time that communication across racks takes, for what an oversubscribed uplink slows down (our choice)";
+            JobsMinShare "jobs.min_share" stepped(0.0, 1.0, 0.000_001), D::Float(1.0), always,
+                "least share of its GPUs that a job goes on with after a failure; 1: it needs them all";
+            JobsHours "jobs.simulated_hours" stepped(0.0, 1e6, 0.001), D::Float(0.0), always, "time that is simulated; 0: until the last job has ended";
+            JobsSeed "jobs.seed" int(0, i64::MAX), D::Int(1), generated_jobs, "mixed into the seed of generated jobs";
+
+            SchedulerPolicy "scheduler.policy" one_of(&["fcfs", "backfill", "sjf", "priority"], &[]), D::Choice("backfill"), always,
+                "who runs next: first come first served; the same with EASY backfill; shortest first; by priority";
+            SchedulerPlacement "scheduler.placement" one_of(&["packed", "topology", "spread", "random", "rail"], &[]), D::Choice("topology"), always,
+                "which GPUs: as few servers as possible; these in as few racks as possible; as many servers as possible; by lot; as few rails as possible";
+            SchedulerSlowdown "scheduler.slowdown" KeyKind::Text, D::Text("1:1"), always,
+                "time of a job over its time in one rack, by racks: `1:1 2:1.05 8:1.2`; between two points a line, after the last its value";
+            SchedulerQuotas "scheduler.quotas" KeyKind::Text, D::None("none"), |v| set(v, KeyId::SchedulerQuotas), "most GPUs of a user at a time: `user:gpus ...`; `*` is every other user";
+            SchedulerDepth "scheduler.depth" int(0, 1_000_000), D::Int(256), |v| !v.is(KeyId::SchedulerPolicy, "fcfs"), "waiting jobs behind a blocked one that are looked at";
+            SchedulerPreempt "scheduler.preempt" KeyKind::Bool, D::Bool(true), |v| v.is(KeyId::SchedulerPolicy, "priority"),
+                "a job takes the GPUs of jobs with a lower priority, which go back to their last checkpoint";
+            SchedulerDelay "scheduler.low_delay_s" stepped(0.0, 1e9, 0.001), D::Float(0.0), |v| v.is(KeyId::SchedulerPolicy, "priority"),
+                "jobs of priority 0 wait at least so long";
+            SchedulerDefragment "scheduler.defragment" KeyKind::Bool, D::Bool(false), |v| v.is(KeyId::SchedulerPlacement, "packed") || v.is(KeyId::SchedulerPlacement, "topology"),
+                "where GPUs are enough but scattered, jobs that fill no server are moved together";
+            SchedulerMoveS "scheduler.move_s" stepped(0.0, 1e9, 0.001), D::Float(120.0), |v| v.bool(KeyId::SchedulerDefragment), "time that a moved job stands still (our choice)";
+
+            CheckpointPolicy "checkpoint.policy" one_of(&["none", "interval", "young"], &[]), D::Choice("interval"), always,
+                "when jobs save their state: never; every interval_s of work; by Young's optimum of each job";
+            CheckpointInterval "checkpoint.interval_s" stepped(1.0, 1e9, 0.001), D::Float(1800.0), |v| v.is(KeyId::CheckpointPolicy, "interval"), "work between checkpoints (our choice)";
+            CheckpointCost "checkpoint.cost_s" stepped(0.0, 1e9, 0.001), D::Float(30.0), |v| !v.is(KeyId::CheckpointPolicy, "none"), "time that a job stands still for one (our choice)";
+            CheckpointGib "checkpoint.gib_per_gpu" stepped(0.0, 1e6, 0.001), D::Float(0.0), |v| !v.is(KeyId::CheckpointPolicy, "none"),
+                "data of a checkpoint, which adds its time to storage to cost_s";
+            CheckpointStorage "checkpoint.storage_gbps" stepped(0.001, 1e9, 0.001), D::Float(1000.0), |v| v.float(KeyId::CheckpointGib) > 0.0 && !v.is(KeyId::CheckpointPolicy, "none"),
+                "rate of the storage, for one job at a time (our choice)";
+            CheckpointRestart "checkpoint.restart_s" stepped(0.0, 1e9, 0.001), D::Float(300.0), always, "time from new GPUs to the first step after a failure or preemption (our choice)";
+
+            FailuresModel "failures.model" one_of(&["exponential", "weibull", "trace"], &[]), D::Choice("exponential"), always, "when parts fail: by a distribution, or as a file says";
+            FailuresPath "failures.path" KeyKind::Path, D::None("required with model = \"trace\""), |v| v.is(KeyId::FailuresModel, "trace"), "trace of failures, CSV";
+            FailuresShape "failures.weibull_shape" stepped(0.1, 10.0, 0.001), D::Float(0.8), |v| v.is(KeyId::FailuresModel, "weibull"), "below 1 failures come in clusters (our choice)";
+            GpuMtbf "failures.gpu_mtbf_h" stepped(0.0, 1e9, 0.001), D::Float(0.0), drawn_failures, "mean time between failures of one GPU; 0: never";
+            HostMtbf "failures.host_mtbf_h" stepped(0.0, 1e9, 0.001), D::Float(0.0), drawn_failures, "of one server";
+            LinkMtbf "failures.link_mtbf_h" stepped(0.0, 1e9, 0.001), D::Float(0.0), drawn_failures, "of one NIC's link, which stops its server";
+            SwitchMtbf "failures.switch_mtbf_h" stepped(0.0, 1e9, 0.001), D::Float(0.0), drawn_failures, "of one leaf switch, which stops its servers";
+            RepairH "failures.repair_h" stepped(0.001, 1e6, 0.001), D::Float(4.0), drawn_failures, "time until a GPU, server or link is back (our choice)";
+            SwitchRepairH "failures.switch_repair_h" stepped(0.001, 1e6, 0.001), D::Float(2.0), drawn_failures, "time until a switch is back (our choice)";
+            SlowServerMtbf "failures.straggler_mtbf_h" stepped(0.0, 1e9, 0.001), D::Float(0.0), drawn_failures, "mean time until a server becomes slow; 0: never";
+            SlowServerH "failures.straggler_h" stepped(0.001, 1e6, 0.001), D::Float(6.0), |v| drawn_failures(v) && v.float(KeyId::SlowServerMtbf) > 0.0, "time until a slow server is found and mended (our choice)";
+            SlowServerSlowdown "failures.straggler_slowdown" stepped(1.0, 1000.0, 0.000_001), D::Float(1.3), always, "time of a job with a slow server over its time without (our choice)";
+            MaxRestarts "failures.max_restarts" int(0, 1_000_000_000), D::Int(10_000), always, "restarts after failures, after which a job is given up";
+            HotSpares "failures.hot_spares" int(0, COUNT), D::Int(0), always, "servers that run no job and stand in for failed ones after hot_swap_s";
+            ColdSpares "failures.cold_spares" int(0, COUNT), D::Int(0), always, "likewise, after cold_swap_s";
+            HotSwapS "failures.hot_swap_s" stepped(0.0, 1e9, 0.001), D::Float(60.0), |v| v.int(KeyId::HotSpares) > 0, "time until a hot spare is in its place (our choice)";
+            ColdSwapS "failures.cold_swap_s" stepped(0.0, 1e9, 0.001), D::Float(1800.0), |v| v.int(KeyId::ColdSpares) > 0, "time until a cold spare is in its place (our choice)";
+            DrainEveryH "failures.drain_every_h" stepped(0.0, 1e6, 0.001), D::Float(0.0), always, "time between drains for maintenance, server after server; 0: none";
+            DrainServers "failures.drain_servers" int(1, COUNT), D::Int(1), drained, "servers that are drained at a time";
+            DrainH "failures.drain_h" stepped(0.001, 1e6, 0.001), D::Float(2.0), drained, "time that maintenance of a server takes (our choice)";
+            DrainWaitH "failures.drain_wait_h" stepped(0.0, 1e6, 0.001), D::Float(0.0), drained, "time that jobs on a drained server may go on before they are stopped";
+            DrainRisk "failures.drain_risk" stepped(0.0, 1.0, 0.000_001), D::Float(0.0), drained, "share of maintenances after which the server needs failures.repair_h more";
+            FailuresSeed "failures.seed" int(0, i64::MAX), D::Int(1), always, "mixed into the seed of failures and of placement by lot";
 
             SimNs "limits.sim_ns" int(0, 1_000_000_000_000_000), D::Int(0), always, "simulated time after which an experiment fails; 0: none";
             PacketHops "limits.packet_hops" int(0, i64::MAX), D::Int(0), always, "packet-hops, simulated or skipped, after which an experiment fails; 0: none";
@@ -300,6 +370,8 @@ macro_rules! for_each_key {
             #[outside_identity]
             OutRtt "output.rtt" KeyKind::Bool, D::Bool(false), always, "write rtt.csv";
             Alone "output.alone" KeyKind::Bool, D::Bool(false), |v| v.is_of_job(), "simulate each [[job]] also without the others, for the slowdown in jobs.csv";
+            OutJobs "output.cluster_jobs" KeyKind::Bool, D::Bool(false), |v| v.is(KeyId::Mode, "job"), "write cluster_jobs.csv, a row a job";
+            TimelineS "output.timeline_s" stepped(1.0, 1e9, 0.001), D::Float(3600.0), |v| v.is(KeyId::Mode, "job"), "time between rows of cluster_timeline.csv";
             #[outside_identity]
             OutTrace "output.trace" KeyKind::Bool, D::Bool(false), always, "write trace/EXP_ID.pftrace for Perfetto; every experiment is simulated once more for it, unfolded, on one CPU thread, while the run waits: for small ones";
 
@@ -313,8 +385,8 @@ macro_rules! for_each_key {
             CostSwitchWatts "cost.switch_watts" PRICE, D::None("assets/costs.toml, by the rates of its ports"), |v| set(v, KeyId::CostSwitchWatts), "power of a switch";
             CostLinkUsd "cost.link_usd" PRICE, D::None("assets/costs.toml, by rate"), |v| set(v, KeyId::CostLinkUsd), "price of a link: transceivers at both ends and the fibre";
             CostLinkWatts "cost.link_watts" PRICE, D::None("assets/costs.toml, by rate"), |v| set(v, KeyId::CostLinkWatts), "power of a link's transceivers";
-            CostYears "cost.years" stepped(0.001, 1000.0, 0.001), D::Float(4.0), model, "years over which the price counts in usd_per_mtoken (our choice)";
-            CostUsdPerKwh "cost.usd_per_kwh" stepped(0.0, 1000.0, 0.000_001), D::Float(0.1), model, "price of energy in usd_per_mtoken (our choice)";
+            CostYears "cost.years" stepped(0.001, 1000.0, 0.001), D::Float(4.0), priced, "years over which the price counts in usd_per_mtoken and usd_per_useful_gpu_hour (our choice)";
+            CostUsdPerKwh "cost.usd_per_kwh" stepped(0.0, 1000.0, 0.000_001), D::Float(0.1), priced, "price of energy in usd_per_mtoken and usd_per_useful_gpu_hour (our choice)";
         }
     };
 }

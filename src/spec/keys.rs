@@ -74,6 +74,13 @@ pub const SECTIONS: &[(&str, &str)] = &[
         "keys of a `[[job]]` table beside those of `[base.workload]`; see [several jobs](../how-to/several-jobs.md)",
     ),
     ("fidelity", "how exactly it is simulated"),
+    (
+        "jobs",
+        "what arrives at a cluster with `fidelity.mode = \"job\"`; see [simulate a cluster](../how-to/simulate-a-cluster.md)",
+    ),
+    ("scheduler", "which job runs when and where, with `fidelity.mode = \"job\"`"),
+    ("checkpoint", "saving the state of jobs, with `fidelity.mode = \"job\"`"),
+    ("failures", "what breaks, is mended and replaced, with `fidelity.mode = \"job\"`"),
     ("limits", "reaching one fails that experiment with \"limit: ...\""),
     ("output", "files beside results.csv"),
     ("cost", "prices and powers of your own, for cost_usd, power_kw and usd_per_mtoken"),

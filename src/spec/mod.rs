@@ -4,6 +4,7 @@
 
 mod aliases;
 mod applies_when;
+mod cluster;
 mod config;
 mod costs;
 mod derive;
@@ -30,6 +31,10 @@ mod transport;
 mod value;
 mod workload;
 
+pub use cluster::{
+    CheckpointKeys, CheckpointPolicy, ClusterRun, DrainKeys, FailureKeys, JobGenerator, JobSource, JobsLike,
+    SchedulerKeys,
+};
 pub use config::{Config, Steady};
 pub use costs::CostKeys;
 pub use docs::{reference_markdown, template};

@@ -288,7 +288,7 @@ fn ranks(text: &str) -> Result<Vec<u32>, Conflict> {
 impl Communication {
     fn new(v: &Values) -> Result<Communication, Conflict> {
         let ns = |key: KeyId| scaled(v.float(key), PS_PER_NS as f64);
-        let read = |k: &&Key| *v.get(k.id) != Value::Unset && (k.applies_when)(v);
+        let read = |k: &&Key| *v.get(k.id) != Value::Unset && k.applies(v);
         let nccl = KEYS.iter().filter(read).filter_map(|k| Some((k.name.strip_prefix(VARIABLES)?, v.get(k.id))));
         Ok(Communication {
             algorithm: match v.text(KeyId::Algorithm) {

@@ -4,6 +4,7 @@
 
 use std::path::PathBuf;
 
+use super::cluster::ClusterRun;
 use super::named::Named;
 use super::program::ProgramSpec;
 
@@ -113,6 +114,8 @@ pub enum WorkloadSection {
     Program(Box<ProgramSpec>),
     /// Several, each with a workload of its own: [`super::Config::jobs`].
     Jobs,
+    /// Jobs as wholes, over days: `fidelity.mode = "job"`.
+    Cluster(Box<ClusterRun>),
 }
 
 /// Who sends to whom. `bytes` is the size of each flow.
@@ -176,6 +179,8 @@ pub struct OutputSection {
     pub trace: bool,
     /// Each of several jobs is simulated without the others, too.
     pub alone: bool,
+    /// Of a cluster over days, a row a job.
+    pub cluster_jobs: bool,
 }
 
 impl TopologySection {

@@ -142,7 +142,7 @@ pub(super) fn canonical(
 
 /// The keys that are read, a line each.
 fn keys(v: &Values, dir: &Path, files: &mut Files, out: &mut String) -> Result<(), (KeyId, std::io::Error)> {
-    for key in KEYS.iter().filter(|k| k.in_identity && (k.applies_when)(v)) {
+    for key in KEYS.iter().filter(|k| k.in_identity && k.applies(v)) {
         match key.id {
             // Its values have become those of other keys.
             KeyId::TransportConfig | KeyId::TransportFormat => continue,

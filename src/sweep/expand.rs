@@ -17,7 +17,7 @@ use super::shared_points::{self, FoundPoint};
 use super::{Experiment, MAX_EXPERIMENTS};
 use crate::input;
 use crate::spec::{
-    Config, Conflict, Default, Key, KeyId, KeyPath, Place, SpecError, Value, Values, key, mix, read_ns3_config,
+    Config, Conflict, Default, KeyId, KeyPath, Place, SpecError, Value, Values, key, mix, read_ns3_config,
 };
 
 /// Everything that expansion finds out.
@@ -449,12 +449,12 @@ impl Run<'_> {
 
 /// Whether an experiment with these values reads a key. Beside jobs, a key of the workload is the default of those that do not write it themselves.
 fn is_read(values: &Values, k: KeyPath) -> bool {
-    let Key { name, applies_when, .. } = key(k.key);
-    let is_default = || values.jobs().iter().any(|job| applies_when(job.values()) && !job.writes(k.key));
+    let key = key(k.key);
+    let is_default = || values.jobs().iter().any(|job| key.applies(job.values()) && !job.writes(k.key));
     match k.job {
-        Some(job) => applies_when(values.jobs()[usize::from(job)].values()),
-        None if !values.jobs().is_empty() && name.starts_with("workload.") => is_default(),
-        None => applies_when(values) || is_default(),
+        Some(job) => key.applies(values.jobs()[usize::from(job)].values()),
+        None if !values.jobs().is_empty() && key.name.starts_with("workload.") => is_default(),
+        None => key.applies(values) || is_default(),
     }
 }
 

@@ -18,7 +18,7 @@ pub mod inspect;
 pub mod lower;
 pub mod program;
 mod progress;
-mod random;
+pub(crate) mod random;
 pub mod repeat;
 pub mod rescale;
 pub mod rules;

@@ -3,7 +3,7 @@
 //! Layer: workload.
 
 /// A stream of draws; equal seeds and names give equal draws on every machine.
-pub(super) struct RandomStream {
+pub(crate) struct RandomStream {
     key: u64,
     count: u64,
 }
@@ -17,28 +17,28 @@ fn mix(mut z: u64) -> u64 {
 
 impl RandomStream {
     /// `stream` keeps draws for different purposes apart.
-    pub(super) fn new(seed: u64, stream: u64) -> RandomStream {
+    pub(crate) fn new(seed: u64, stream: u64) -> RandomStream {
         RandomStream { key: mix(mix(seed).wrapping_add(stream)), count: 0 }
     }
 
     /// The next 64 bits.
-    pub(super) fn next(&mut self) -> u64 {
+    pub(crate) fn next(&mut self) -> u64 {
         self.count += 1;
         mix(self.key.wrapping_add(self.count.wrapping_mul(0x9e37_79b9_7f4a_7c15)))
     }
 
     /// A whole number below `n`, `n` at least 1; the bias is below n / 2^64.
-    pub(super) fn below(&mut self, n: u32) -> u32 {
+    pub(crate) fn below(&mut self, n: u32) -> u32 {
         ((u128::from(self.next()) * u128::from(n)) >> 64) as u32
     }
 
     /// A number in (0, 1], a multiple of 2^-53.
-    pub(super) fn unit(&mut self) -> f64 {
+    pub(crate) fn unit(&mut self) -> f64 {
         ((self.next() >> 11) + 1) as f64 / (1u64 << 53) as f64
     }
 
     /// Shuffles in place (Fisher and Yates).
-    pub(super) fn shuffle<T>(&mut self, items: &mut [T]) {
+    pub(crate) fn shuffle<T>(&mut self, items: &mut [T]) {
         for i in (1..items.len()).rev() {
             items.swap(i, self.below(i as u32 + 1) as usize);
         }

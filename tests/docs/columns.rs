@@ -18,11 +18,25 @@ bytes = 50000
 gpus = 2
 "#;
 
+const CLUSTER: &str = r#"
+name = "columns"
+base.fidelity.mode = "job"
+base.cluster = { gpus = 16, gpus_per_server = 8 }
+base.jobs = { count = 2, max_gpus = 8 }
+base.output.cluster_jobs = true
+"#;
+
 #[test]
 fn the_reference_of_results_names_every_column() {
+    let of_packets = ["results.csv", "flows.csv", "links.csv", "rtt.csv", "jobs.csv", "stats.csv"];
+    names_every_column(SWEEP, &of_packets);
+    names_every_column(CLUSTER, &["results.csv", "cluster_timeline.csv", "cluster_jobs.csv"]);
+}
+
+fn names_every_column(sweep_text: &str, files: &[&str]) {
     let folder = tempfile::tempdir().unwrap();
     let (sweep, out) = (folder.path().join("sweep.toml"), folder.path().join("out"));
-    fs::write(&sweep, SWEEP).unwrap();
+    fs::write(&sweep, sweep_text).unwrap();
     let run = Command::new(env!("CARGO_BIN_EXE_hyperfold"))
         .arg("run")
         .arg(&sweep)
@@ -36,7 +50,7 @@ fn the_reference_of_results_names_every_column() {
     let named: BTreeSet<&str> =
         page.lines().flat_map(|l| l.split('`').skip(1).step_by(2)).flat_map(|s| s.split(", ")).collect();
     let mut wrong = Vec::new();
-    for file in ["results.csv", "flows.csv", "links.csv", "rtt.csv", "jobs.csv", "stats.csv"] {
+    for file in files {
         let text = fs::read_to_string(out.join(file)).unwrap();
         for column in text.lines().next().unwrap().split(',') {
             if !named.contains(column) {

@@ -11,7 +11,7 @@ use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::Field;
 use proptest::prelude::*;
 
-const ALL: Outputs = Outputs { flows: true, links: true, rtt: true, jobs: true };
+const ALL: Outputs = Outputs { flows: true, links: true, rtt: true, jobs: true, cluster: false, cluster_jobs: false };
 
 fn axes() -> Vec<Axis> {
     vec![
@@ -54,6 +54,8 @@ fn finished(exp_id: u64) -> Finished {
         links: vec![link],
         rtt: vec![RttRecord { flow_id: 0, sample: Ps(10), rtt: Ps(20_010) }],
         jobs: vec![JobRecord { job: "a".into(), start: Ps(5), end: Some(Ps(1_000_005)), ..JobRecord::default() }],
+        cluster_timeline: vec![],
+        cluster_jobs: vec![],
         stats: StatsRecord { packet_hops_simulated: 10, batches: 1, wall_s: 0.5, ..Default::default() },
     }
 }

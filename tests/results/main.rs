@@ -2,6 +2,7 @@
 
 #![forbid(unsafe_code)]
 
+mod clusters;
 mod compare;
 mod damage;
 mod failures;

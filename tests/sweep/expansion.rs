@@ -407,7 +407,10 @@ fn shipped_sweeps_expand_to_what_their_readme_says() {
                 s.experiments.len()
             );
             for e in &s.experiments {
-                assert!(matches!(s.config(e).unwrap().workload, WorkloadSection::Program(_) | WorkloadSection::Jobs));
+                assert!(matches!(
+                    s.config(e).unwrap().workload,
+                    WorkloadSection::Program(_) | WorkloadSection::Jobs | WorkloadSection::Cluster(_)
+                ));
             }
         }
     }

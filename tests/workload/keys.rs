@@ -138,8 +138,7 @@ fn what_is_read_changes_the_configuration() {
             let changed: Vec<Values> =
                 others(key, base.get(key.id)).into_iter().map(|v| with(&context, Some((key.id, v)))).collect();
             // A key that only matters with a value (a path) is read once it has one.
-            let relevant: Vec<&Values> =
-                changed.iter().filter(|v| (key.applies_when)(&base) || (key.applies_when)(v)).collect();
+            let relevant: Vec<&Values> = changed.iter().filter(|v| key.applies(&base) || key.applies(v)).collect();
             if relevant.is_empty() {
                 continue;
             }

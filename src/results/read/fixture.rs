@@ -21,9 +21,9 @@ pub(crate) fn write(dir: &Path, axes: &[Axis], experiments: &[Finished], sweep: 
             fs::write(dir.join(name), [header, parts.concat()].concat()).unwrap();
         }
     };
-    file("results.csv", rows::header(rows::results_header(axes)), &|f| {
+    file("results.csv", rows::header(rows::results_header(axes, false)), &|f| {
         let mut text = rows::CollectedRows::default();
-        text.push(rows::results_row(&f.record));
+        text.push(rows::results_row(&f.record, false));
         text.into_bytes()
     });
     file("stats.csv", rows::header(rows::STATS.iter().copied()), &rows::stats_text);
@@ -32,5 +32,5 @@ pub(crate) fn write(dir: &Path, axes: &[Axis], experiments: &[Finished], sweep: 
     file("rtt.csv", rows::header(rows::RTT.iter().copied()), &rows::rtt_text);
     file("jobs.csv", rows::header(rows::jobs_header()), &rows::jobs_text);
     let records: Vec<_> = experiments.iter().map(|f| f.record.clone()).collect();
-    parquet_file::write(fs::File::create(dir.join("results.parquet")).unwrap(), axes, &records).unwrap();
+    parquet_file::write(fs::File::create(dir.join("results.parquet")).unwrap(), axes, false, &records).unwrap();
 }

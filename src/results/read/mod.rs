@@ -19,7 +19,7 @@ use thiserror::Error;
 use super::dir::{JOURNAL, in_use};
 use super::journal_reader::finished;
 use super::manifest::{Manifest, Outcome};
-use super::record::{IDENTITY, OUTCOME, Status};
+use super::record::{IDENTITY, RecordColumn, Status, outcome_columns};
 use super::value::{Cell, ColumnKind};
 use crate::input;
 use crate::units::counted;
@@ -97,9 +97,9 @@ impl RunResults {
         let (file, table) = if parquet.is_file() {
             let table = table::from_parquet(&parquet)?;
             (parquet, table)
-        } else if let Some((axes, records)) = finished(path) {
+        } else if let Some((axes, cluster, records)) = finished(path) {
             let journal = path.join(JOURNAL);
-            let table = table::from_records(&journal, &axes, records.values())?;
+            let table = table::from_records(&journal, &axes, cluster, records.values())?;
             (journal, table)
         } else if csv.is_file() {
             let table = table::from_csv(&csv, &manifest.axes)?;
@@ -234,11 +234,11 @@ fn status_of(cell: &Cell) -> Option<Status> {
 
 /// Manifests from before axes were named there have none: then what is neither identity nor outcome is one.
 fn role(name: &str, manifest: &Manifest) -> ColumnRole {
-    let among = |columns: &[super::record::RecordColumn]| columns.iter().any(|c| c.name == name);
+    let named = |c: &RecordColumn| c.name == name;
     match () {
-        () if among(IDENTITY) => ColumnRole::Identity,
+        () if IDENTITY.iter().any(named) => ColumnRole::Identity,
         () if manifest.axes.iter().any(|a| a.key == name) => ColumnRole::Axis,
-        () if manifest.axes.is_empty() && !among(OUTCOME) => ColumnRole::Axis,
+        () if manifest.axes.is_empty() && !outcome_columns(true).any(named) => ColumnRole::Axis,
         () => ColumnRole::Outcome,
     }
 }

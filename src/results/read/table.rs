@@ -11,7 +11,7 @@ use parquet::errors::ParquetError;
 use parquet::file::reader::{FileReader, RowGroupReader, SerializedFileReader};
 use parquet::schema::types::ColumnDescriptor;
 
-use super::super::record::{ExperimentRecord, IDENTITY, OUTCOME};
+use super::super::record::{ExperimentRecord, IDENTITY, outcome_columns};
 use super::super::rows;
 use super::super::value::{Axis, Cell, ColumnKind};
 use super::ReadError;
@@ -117,11 +117,12 @@ pub(super) fn from_csv(path: &Path, axes: &[Axis]) -> Result<CellTable, ReadErro
 pub(super) fn from_records<'a>(
     path: &Path,
     axes: &[Axis],
+    cluster: bool,
     records: impl Iterator<Item = &'a ExperimentRecord>,
 ) -> Result<CellTable, ReadError> {
-    let mut text = rows::header(rows::results_header(axes));
+    let mut text = rows::header(rows::results_header(axes, cluster));
     let mut of_records = rows::CollectedRows::default();
-    records.for_each(|record| of_records.push(rows::results_row(record)));
+    records.for_each(|record| of_records.push(rows::results_row(record, cluster)));
     text.extend(of_records.into_bytes());
     from_text(path, text.as_slice(), axes)
 }
@@ -131,7 +132,7 @@ fn from_text(path: &Path, text: impl std::io::Read, axes: &[Axis]) -> Result<Cel
     let wrong = |source| ReadError::Csv { path: path.into(), source };
     let names: Vec<String> = reader.headers().map_err(wrong)?.iter().map(String::from).collect();
     let declared = |name: &str| {
-        let fixed = IDENTITY.iter().chain(OUTCOME).find(|c| c.name == name).map(|c| c.kind);
+        let fixed = IDENTITY.iter().chain(outcome_columns(true)).find(|c| c.name == name).map(|c| c.kind);
         fixed.or_else(|| axes.iter().find(|a| a.key == name).map(|a| a.kind))
     };
     let mut texts: Vec<(u64, csv::StringRecord)> = Vec::new();

@@ -29,7 +29,7 @@ fn write(dir: &Path) -> Vec<Vec<Cell>> {
             record.makespan = Some(Ps(123_456_789_012_345_678));
             record.max_link_utilisation = Some(Micro(333_333));
         }
-        rows.push(crate::results::rows::results_row(&record));
+        rows.push(crate::results::rows::results_row(&record, false));
         let flow = |k| FlowRecord {
             flow_id: k,
             src: 0,
@@ -56,6 +56,8 @@ fn write(dir: &Path) -> Vec<Vec<Cell>> {
             links: vec![link],
             rtt,
             jobs: Vec::new(),
+            cluster_timeline: Vec::new(),
+            cluster_jobs: Vec::new(),
             stats,
         });
     }

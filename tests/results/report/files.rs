@@ -32,7 +32,14 @@ fn every_number_is_that_of_the_parquet_file() {
     for (experiments, training, replicas) in [(10, false, 1), (1000, true, 4)] {
         let root = tempfile::tempdir().unwrap();
         let dir = root.path().join("o");
-        let outputs = Outputs { flows: experiments == 10, links: experiments == 10, rtt: false, jobs: false };
+        let outputs = Outputs {
+            flows: experiments == 10,
+            links: experiments == 10,
+            rtt: false,
+            jobs: false,
+            cluster: false,
+            cluster_jobs: false,
+        };
         Folder { training, replicas, outputs, ..Folder::of(experiments) }.write(&dir);
         let page = report::write(&dir).unwrap();
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/results/report/check_parquet.py");

@@ -130,6 +130,8 @@ impl Folder {
             links: Vec::new(),
             rtt: Vec::new(),
             jobs: Vec::new(),
+            cluster_timeline: Vec::new(),
+            cluster_jobs: Vec::new(),
             stats: stats.clone(),
         };
         if self.failures && configuration % 97 == 5 {
@@ -186,6 +188,8 @@ impl Folder {
             links: (0..100).map(link).collect(),
             rtt: Vec::new(),
             jobs: Vec::new(),
+            cluster_timeline: Vec::new(),
+            cluster_jobs: Vec::new(),
             stats,
         }
     }

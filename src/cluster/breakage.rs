@@ -1,0 +1,268 @@
+//! What breaks, what stands in for it, and what becomes of the jobs on it.
+//!
+//! Layer: cluster. A part that fails stops its servers. A spare takes the place of each, as long as there are spares. Jobs on a stopped server go back to
+//! their last checkpoint: they go on with the spare, or with fewer GPUs where they can, or wait anew.
+
+use std::collections::BTreeMap;
+
+use super::event::Event;
+use super::failure::{FailureModel, failure_model};
+use super::fixed::exponential;
+use super::part::{Part, PartKind};
+use super::servers::{GpuShare, ServerUse};
+use super::state::{ClusterState, JobPhase};
+use super::trace::ListedFailure;
+use crate::spec::FailureKeys;
+use crate::workload::random::RandomStream;
+
+/// What has failed and when it will be back.
+pub(super) struct Breakage {
+    model: Option<Box<dyn FailureModel>>,
+    listed: Vec<ListedFailure>,
+    /// Parts that have failures drawn, with the draws of each.
+    parts: Vec<(Part, RandomStream)>,
+    /// Of each server: what tells the return that counts from those that another failure has overtaken.
+    versions: Vec<u32>,
+    /// Until when it is slow, likewise.
+    straggling: Vec<u32>,
+    maintenance: RandomStream,
+    next_drained: u32,
+    pub(super) failures: u64,
+    pub(super) drains: u64,
+}
+
+impl Breakage {
+    /// The first failures of all parts.
+    pub(super) fn new(state: &mut ClusterState, listed: Vec<ListedFailure>) -> Breakage {
+        let keys = &state.run.failures;
+        let n = state.servers.len() as usize;
+        for spare in 0..keys.hot_spares + keys.cold_spares {
+            let to = if spare < keys.hot_spares { ServerUse::HotSpare } else { ServerUse::ColdSpare };
+            // The last servers, so that jobs fill the cluster from its front.
+            state.servers.set_use(state.servers.len() - 1 - spare, to);
+        }
+        let mut breakage = Breakage {
+            model: failure_model(keys),
+            listed,
+            parts: Vec::new(),
+            versions: vec![0; n],
+            straggling: vec![0; n],
+            maintenance: RandomStream::new(keys.seed, 2 << 60),
+            next_drained: 0,
+            failures: 0,
+            drains: 0,
+        };
+        for (number, failure) in breakage.listed.iter().enumerate() {
+            state.events.add(failure.at_ms, Event::Listed { failure: number as u32 });
+        }
+        if breakage.model.is_some() {
+            for kind in PartKind::ALL {
+                if mtbf_ms(keys, kind) == 0 {
+                    continue;
+                }
+                for index in 0..Part::count(state.machine, kind) {
+                    let stream = RandomStream::new(keys.seed, ((kind as u64 + 1) << 40) + u64::from(index));
+                    breakage.parts.push((Part { kind, index }, stream));
+                    breakage.expect(state, breakage.parts.len() - 1, 0);
+                }
+            }
+        }
+        if let Some(drain) = &state.run.failures.drain {
+            state.events.add(drain.every_ms, Event::Drains { round: 1 });
+        }
+        breakage
+    }
+
+    /// Draws a part's next failure, so long after now.
+    fn expect(&mut self, state: &mut ClusterState, part: usize, after_ms: u64) {
+        let Some(model) = &self.model else { return };
+        let (part_of, stream) = &mut self.parts[part];
+        let gap = model.gap(&mut || exponential(stream)) * mtbf_ms(&state.run.failures, part_of.kind) as f64;
+        let at = state.now_ms.saturating_add(after_ms).saturating_add((gap.round() as u64).max(1));
+        state.events.add(at, Event::Fails { part: part as u32 });
+    }
+
+    /// A part fails by lot.
+    pub(super) fn fails(&mut self, state: &mut ClusterState, part: u32) {
+        let of = self.parts[part as usize].0;
+        let keys = &state.run.failures;
+        let repair_ms = match of.kind {
+            PartKind::Switch => keys.switch_repair_ms,
+            PartKind::Straggler => keys.straggler_ms,
+            _ => keys.repair_ms,
+        };
+        self.strike(state, of, repair_ms);
+        self.expect(state, part as usize, repair_ms);
+    }
+
+    /// A failure that a trace lists.
+    pub(super) fn listed(&mut self, state: &mut ClusterState, failure: u32) {
+        let of = self.listed[failure as usize];
+        self.strike(state, of.part, of.repair_ms);
+    }
+
+    fn strike(&mut self, state: &mut ClusterState, part: Part, repair_ms: u64) {
+        self.failures += 1;
+        let back_ms = state.now_ms.saturating_add(repair_ms);
+        let servers = part.stops(state.machine);
+        if part.kind == PartKind::Straggler {
+            for server in servers {
+                self.straggling[server as usize] += 1;
+                set_speed(state, server, state.run.failures.straggler_ppm);
+                state.events.add(back_ms, Event::Mended { server, version: self.straggling[server as usize] });
+            }
+            return;
+        }
+        // What is down or in maintenance already has nothing more to lose.
+        let up = |s: &u32| !matches!(state.servers.use_of(*s), ServerUse::Down | ServerUse::Maintenance);
+        let stopped: Vec<u32> = servers.into_iter().filter(up).collect();
+        for &server in &stopped {
+            self.takes_out(state, server, ServerUse::Down, back_ms);
+        }
+        self.replace_and_resume(state, &stopped);
+    }
+
+    fn takes_out(&mut self, state: &mut ClusterState, server: u32, to: ServerUse, back_ms: u64) {
+        state.servers.set_use(server, to);
+        let version = &mut self.versions[server as usize];
+        *version += 1;
+        state.events.add(back_ms, Event::Returns { server, version: *version });
+    }
+
+    /// A spare, a hot one first, and how long it takes.
+    fn spare(state: &mut ClusterState) -> Option<(u32, u64)> {
+        let keys = &state.run.failures;
+        if keys.hot_spares + keys.cold_spares == 0 {
+            return None;
+        }
+        let of = |kind: ServerUse| (0..state.servers.len()).find(|&s| state.servers.use_of(s) == kind);
+        let hot = of(ServerUse::HotSpare).map(|s| (s, keys.hot_swap_ms));
+        let found = hot.or_else(|| of(ServerUse::ColdSpare).map(|s| (s, keys.cold_swap_ms)))?;
+        state.servers.set_use(found.0, ServerUse::InService);
+        Some(found)
+    }
+
+    /// Jobs on servers that have just stopped.
+    fn replace_and_resume(&mut self, state: &mut ClusterState, stopped: &[u32]) {
+        let mut spares: BTreeMap<u32, (u32, u64)> = BTreeMap::new();
+        for &server in stopped {
+            // A spare that fails needs no spare.
+            if state.servers.count(ServerUse::InService) < nominal(state)
+                && let Some(spare) = Self::spare(state)
+            {
+                spares.insert(server, spare);
+            }
+        }
+        let mut hit: Vec<u32> = stopped.iter().flat_map(|s| state.jobs_on[*s as usize].iter().copied()).collect();
+        hit.sort_unstable();
+        hit.dedup();
+        for job in hit {
+            interrupt(state, job, stopped, &spares);
+        }
+    }
+
+    /// A server is back.
+    pub(super) fn returns(&mut self, state: &mut ClusterState, server: u32, version: u32) {
+        if self.versions[server as usize] != version {
+            return;
+        }
+        let keys = &state.run.failures;
+        let to = if state.servers.count(ServerUse::InService) < nominal(state) {
+            ServerUse::InService
+        } else if state.servers.count(ServerUse::HotSpare) < keys.hot_spares {
+            ServerUse::HotSpare
+        } else if state.servers.count(ServerUse::ColdSpare) < keys.cold_spares {
+            ServerUse::ColdSpare
+        } else {
+            ServerUse::InService
+        };
+        state.servers.set_use(server, to);
+    }
+
+    /// A slow server is mended.
+    pub(super) fn mended(&mut self, state: &mut ClusterState, server: u32, version: u32) {
+        if self.straggling[server as usize] == version {
+            set_speed(state, server, 1_000_000);
+        }
+    }
+
+    /// The next servers are drained.
+    pub(super) fn drains(&mut self, state: &mut ClusterState, round: u32) {
+        let Some(drain) = &state.run.failures.drain else { return };
+        state.events.add(state.now_ms.saturating_add(drain.every_ms), Event::Drains { round: round.wrapping_add(1) });
+        for _ in 0..drain.servers.min(state.servers.len()) {
+            let server = self.next_drained;
+            self.next_drained = (server + 1) % state.servers.len();
+            if state.servers.use_of(server) != ServerUse::InService {
+                continue;
+            }
+            self.drains += 1;
+            state.servers.set_use(server, ServerUse::Draining);
+            self.versions[server as usize] += 1;
+            let version = self.versions[server as usize];
+            state.events.add(state.now_ms.saturating_add(drain.wait_ms), Event::DrainEnds { server, version });
+        }
+    }
+
+    /// The time of a drained server's jobs is over: they save their state and go.
+    pub(super) fn drain_ends(&mut self, state: &mut ClusterState, server: u32, version: u32) {
+        let Some(drain) = &state.run.failures.drain else { return };
+        if self.versions[server as usize] != version {
+            return;
+        }
+        let restart_ms = state.run.checkpoint.restart_ms;
+        for job in state.jobs_on[server as usize].clone() {
+            state.send_back(job, true, restart_ms);
+        }
+        let fails = u64::from(self.maintenance.below(1_000_000)) < drain.risk_ppm;
+        let more_ms = if fails { state.run.failures.repair_ms } else { 0 };
+        let back_ms = state.now_ms.saturating_add(drain.takes_ms).saturating_add(more_ms);
+        self.takes_out(state, server, ServerUse::Maintenance, back_ms);
+    }
+}
+
+/// Servers that run jobs where nothing is broken.
+fn nominal(state: &ClusterState) -> u32 {
+    state.servers.len() - state.run.failures.hot_spares - state.run.failures.cold_spares
+}
+
+fn mtbf_ms(keys: &FailureKeys, kind: PartKind) -> u64 {
+    match kind {
+        PartKind::Gpu => keys.gpu_mtbf_ms,
+        PartKind::Host => keys.host_mtbf_ms,
+        PartKind::Link => keys.link_mtbf_ms,
+        PartKind::Switch => keys.switch_mtbf_ms,
+        PartKind::Straggler => keys.straggler_mtbf_ms,
+    }
+}
+
+fn set_speed(state: &mut ClusterState, server: u32, ppm: u64) {
+    state.slowdown.set_straggling(server, ppm);
+    for job in state.jobs_on[server as usize].clone() {
+        state.rerate(job);
+    }
+}
+
+/// A job has lost servers.
+fn interrupt(state: &mut ClusterState, job: u32, stopped: &[u32], spares: &BTreeMap<u32, (u32, u64)>) {
+    let (asked, keys) = (&state.jobs[job as usize], &state.run.failures);
+    let of = &mut state.of[job as usize];
+    debug_assert_eq!(of.phase, JobPhase::Running);
+    of.restarts += 1;
+    if of.restarts > keys.max_restarts {
+        return state.give_up(job);
+    }
+    let restart_ms = state.run.checkpoint.restart_ms;
+    let (lost, left): (Vec<GpuShare>, Vec<GpuShare>) = of.shares.iter().partition(|s| stopped.contains(&s.server));
+    if lost.iter().all(|s| spares.contains_key(&s.server)) {
+        let swap_ms = lost.iter().map(|s| spares[&s.server].1).max().unwrap_or(0);
+        let instead = lost.iter().map(|s| GpuShare { server: spares[&s.server].0, gpus: s.gpus });
+        let to = left.iter().copied().chain(instead).collect();
+        return state.relocate(job, to, false, swap_ms + restart_ms);
+    }
+    let remains: u32 = left.iter().map(|s| s.count()).sum();
+    if remains >= asked.min_gpus && remains > 0 {
+        return state.relocate(job, left, false, restart_ms);
+    }
+    state.send_back(job, false, restart_ms);
+}

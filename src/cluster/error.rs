@@ -1,0 +1,66 @@
+//! Why a cluster cannot be simulated.
+//!
+//! Layer: cluster.
+
+use std::path::PathBuf;
+
+use crate::batch::PrepareError;
+
+/// Why there is no outcome.
+#[derive(Debug, thiserror::Error)]
+pub enum ClusterError {
+    /// The network, or what it costs.
+    #[error(transparent)]
+    Network(#[from] PrepareError),
+    /// A trace that cannot be read.
+    #[error("{}", .path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A line of a trace that is wrong.
+    #[error("{}:{line}: {why}", .path.display())]
+    Line {
+        /// The file.
+        path: PathBuf,
+        /// From 1.
+        line: u64,
+        /// What is wrong, and what would be right.
+        why: String,
+    },
+    /// A job that could never run.
+    #[error("job {job} asks for {gpus} GPUs; {limit}")]
+    TooLarge {
+        /// Its name.
+        job: String,
+        /// What it asks for.
+        gpus: u32,
+        /// What there is.
+        limit: String,
+    },
+    /// More spares than servers.
+    #[error(
+        "failures.hot_spares and failures.cold_spares are {spares} servers together; the cluster has {servers}, and one at least has to run jobs"
+    )]
+    Spares {
+        /// Of both kinds.
+        spares: u64,
+        /// All.
+        servers: u32,
+    },
+    /// Nothing can happen any more, but jobs wait: a defect of a scheduler or placement.
+    #[error(
+        "{waiting} jobs wait at {hours:.3} h, nothing runs and nothing can happen any more: the scheduler or the placement starts none of them"
+    )]
+    Stuck {
+        /// Jobs in the queue.
+        waiting: usize,
+        /// When.
+        hours: f64,
+    },
+    /// The user has asked to stop.
+    #[error("interrupted")]
+    Interrupted,
+}

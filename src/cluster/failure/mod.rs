@@ -1,0 +1,45 @@
+//! When parts fail.
+//!
+//! Layer: cluster. A model is one file here that implements [`FailureModel`], and one line of [`FAILURE_MODELS`]. It draws the time to a part's next
+//! failure; what a failure stops is `part`'s, what follows is `breakage`'s.
+//!
+//! An example, failures at equal distances:
+//!
+//! ```
+//! use hyperfold::cluster::FailureModel;
+//!
+//! struct Regular;
+//!
+//! impl FailureModel for Regular {
+//!     fn gap(&self, _draw: &mut dyn FnMut() -> f64) -> f64 {
+//!         1.0
+//!     }
+//! }
+//!
+//! assert_eq!(Regular.gap(&mut || 0.3), 1.0);
+//! ```
+
+mod exponential;
+mod weibull;
+
+use crate::spec::FailureKeys;
+
+/// A distribution of times between failures.
+pub trait FailureModel: Send + Sync {
+    /// The next gap over the mean gap, from draws of the exponential distribution with mean 1.
+    fn gap(&self, draw: &mut dyn FnMut() -> f64) -> f64;
+}
+
+/// Makes a model with what the keys say.
+type MakeModel = fn(&FailureKeys) -> Box<dyn FailureModel>;
+
+/// All models by name; `"trace"` is none, because its failures are listed.
+pub const FAILURE_MODELS: &[(&str, MakeModel)] = &[
+    ("exponential", |_| Box::new(exponential::Exponential)),
+    ("weibull", |keys| Box::new(weibull::Weibull::new(keys.shape_milli))),
+];
+
+/// The model that the keys name; `None`: failures are listed.
+pub(super) fn failure_model(keys: &FailureKeys) -> Option<Box<dyn FailureModel>> {
+    FAILURE_MODELS.iter().find(|(known, _)| *known == keys.model).map(|(_, make)| make(keys))
+}

@@ -1,0 +1,112 @@
+//! Jobs that are drawn instead of read.
+//!
+//! Layer: cluster. Every draw is of a stream of its own for its job and purpose, so jobs do not depend on each other.
+
+use std::sync::Arc;
+
+use super::fixed::{exp2, exponential, log_uniform};
+use super::job::ClusterJob;
+use crate::spec::{ClusterRun, JobGenerator, JobsLike};
+use crate::workload::random::RandomStream;
+
+const MINUTE_MS: u64 = 60_000;
+/// log2(10) with 32 fraction bits.
+const LOG2_10: i64 = 14_267_572_527;
+
+/// The same stream for the same job, purpose by purpose.
+fn stream(keys: &JobGenerator, job: u64, purpose: u64) -> RandomStream {
+    RandomStream::new(keys.seed, job * 8 + purpose)
+}
+
+/// Millionths, below 1,000,000.
+fn share(random: &mut RandomStream) -> u64 {
+    u64::from(random.below(1_000_000))
+}
+
+/// Jobs of Microsoft's Philly cluster as Gavel draws them (Narayanan et al., OSDI'20, section 7.1): 70 % have one GPU, 25 % two to four, 5 % eight;
+/// durations are 10^x minutes, x even in 1.5 to 3 for 80 % and in 3 to 4 for the others.
+fn philly(random: &mut RandomStream) -> (u32, u64) {
+    let gpus = match share(random) {
+        0..700_000 => 1,
+        700_000..825_000 => 2,
+        825_000..950_000 => 4,
+        _ => 8,
+    };
+    let long = share(random) >= 800_000;
+    let (from, span) = if long { (3_000_000, 1_000_000) } else { (1_500_000, 1_500_000) };
+    let x = from + share(random) as i64 * span / 1_000_000;
+    (gpus, (exp2(LOG2_10 * x / 1_000_000) * MINUTE_MS as f64).round() as u64)
+}
+
+/// Jobs of a shared cluster with many short ones and a long tail, as those of Alibaba's PAI (Weng et al., NSDI'22). Sizes and durations here are our choice:
+/// 75 % have one GPU, 20 % two to eight, 5 % sixteen to sixty-four; durations have a median of about 25 minutes, one of ten takes above four hours.
+fn alibaba(random: &mut RandomStream) -> (u32, u64) {
+    let gpus = match share(random) {
+        0..750_000 => 1,
+        750_000..950_000 => 2 << random.below(3),
+        _ => 16 << random.below(3),
+    };
+    let minutes = |random: &mut RandomStream, least, most| log_uniform(random, least * MINUTE_MS, most * MINUTE_MS);
+    let duration = match share(random) {
+        0..500_000 => minutes(random, 1, 25),
+        500_000..900_000 => minutes(random, 25, 250),
+        _ => minutes(random, 250, 4_000),
+    };
+    (gpus, duration)
+}
+
+/// Powers of two times the least, equally likely; logarithms of durations likewise.
+fn uniform(random: &mut RandomStream, gpus: (u32, u32), duration_ms: (u64, u64)) -> (u32, u64) {
+    let sizes = (gpus.1 / gpus.0.max(1)).max(1).ilog2() + 1;
+    (gpus.0 << random.below(sizes), log_uniform(random, duration_ms.0.max(1), duration_ms.1.max(1)))
+}
+
+/// Jobs in the order of their arrival, none with more GPUs than `gpus`, on a cluster that has so many.
+pub(super) fn jobs(keys: &JobGenerator, run: &ClusterRun, gpus: u64) -> Vec<ClusterJob> {
+    let most = gpus.min(u64::from(u32::MAX)) as u32;
+    // User n submits 1/n as many jobs as the first: cumulative weights, millionths of the first.
+    let weights: Vec<u64> = (1..=u64::from(keys.users))
+        .scan(0, |sum, n| {
+            *sum += 1_000_000 / n;
+            Some(*sum)
+        })
+        .collect();
+    let users: Vec<Arc<str>> = (0..keys.users).map(|n| n.to_string().into()).collect();
+    let all_weights = weights.last().copied().unwrap_or(1);
+    let mut jobs: Vec<ClusterJob> = (0..keys.count)
+        .map(|n| {
+            let shape = &mut stream(keys, n, 0);
+            let (gpus, duration_ms) = match &keys.like {
+                JobsLike::Philly => philly(shape),
+                JobsLike::Alibaba => alibaba(shape),
+                JobsLike::Uniform { gpus, duration_ms } => uniform(shape, *gpus, *duration_ms),
+            };
+            let gpus = gpus.min(most);
+            let at = ((u128::from(stream(keys, n, 1).next()) * u128::from(all_weights)) >> 64) as u64;
+            let user = weights.partition_point(|&w| w <= at).min(users.len() - 1);
+            let high = share(&mut stream(keys, n, 2)) < keys.high_share_ppm;
+            ClusterJob {
+                name: n.to_string().into(),
+                user: Arc::clone(&users[user]),
+                submit_ms: 0,
+                gpus,
+                duration_ms,
+                estimate_ms: duration_ms,
+                priority: u32::from(high),
+                min_gpus: (u64::from(gpus) * run.min_share_ppm).div_ceil(1_000_000).max(1) as u32,
+                comm_share_ppm: run.comm_share_ppm,
+            }
+        })
+        .collect();
+    if keys.load_ppm > 0 {
+        // So many GPU-milliseconds a millisecond.
+        let work: u128 = jobs.iter().map(|j| u128::from(j.gpus) * u128::from(j.duration_ms)).sum();
+        let gap = work as f64 / (gpus as f64 * (keys.load_ppm as f64 / 1e6)) / jobs.len() as f64;
+        let mut at = 0;
+        for (n, job) in jobs.iter_mut().enumerate() {
+            at += (exponential(&mut stream(keys, n as u64, 3)) * gap).round() as u64;
+            job.submit_ms = at;
+        }
+    }
+    jobs
+}

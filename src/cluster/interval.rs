@@ -1,0 +1,44 @@
+//! How often a job saves its state, and what that costs it.
+//!
+//! Layer: cluster.
+
+use super::job::ClusterJob;
+use super::machine::ClusterMachine;
+use crate::spec::{CheckpointKeys, CheckpointPolicy, FailureKeys};
+
+const PS_PER_MS: u64 = 1_000_000_000;
+
+/// Time that a job stands still for a checkpoint.
+pub(super) fn cost_ms(job: &ClusterJob, keys: &CheckpointKeys) -> u64 {
+    keys.cost_ms + (u128::from(keys.ps_per_gpu) * u128::from(job.gpus)).div_ceil(u128::from(PS_PER_MS)) as u64
+}
+
+/// Mean time between failures that stop a job on as few servers as it fills; `None`: nothing fails.
+pub(super) fn mtbf_ms(job: &ClusterJob, machine: &ClusterMachine, keys: &FailureKeys) -> Option<f64> {
+    let servers = job.gpus.div_ceil(machine.per_server);
+    let per_rack = (machine.servers() / machine.racks).max(1);
+    let rates = [
+        (u64::from(servers * machine.per_server), keys.gpu_mtbf_ms),
+        (u64::from(servers), keys.host_mtbf_ms),
+        (u64::from(servers * machine.links_per_server), keys.link_mtbf_ms),
+        (u64::from(servers.div_ceil(per_rack)), keys.switch_mtbf_ms),
+    ];
+    let rate: f64 = rates.iter().filter(|(_, mtbf)| *mtbf > 0).map(|(n, mtbf)| *n as f64 / *mtbf as f64).sum();
+    (rate > 0.0).then(|| 1.0 / rate)
+}
+
+/// Work between two checkpoints; `None`: there are none.
+pub(super) fn interval_ms(
+    job: &ClusterJob,
+    machine: &ClusterMachine,
+    keys: &CheckpointKeys,
+    failures: &FailureKeys,
+) -> Option<u64> {
+    match keys.policy {
+        CheckpointPolicy::Never => None,
+        CheckpointPolicy::Every { work_ms } => Some(work_ms),
+        // The root of twice the cost times the mean time between failures (Young, CACM 1974).
+        CheckpointPolicy::Young => mtbf_ms(job, machine, failures)
+            .map(|mtbf| ((2.0 * cost_ms(job, keys) as f64 * mtbf).sqrt().round() as u64).max(1)),
+    }
+}

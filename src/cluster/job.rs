@@ -1,0 +1,24 @@
+//! A job of a cluster: what it asks for.
+//!
+//! Layer: cluster. Plain data; what becomes of it is `state`'s.
+
+use std::sync::Arc;
+
+/// One job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClusterJob {
+    pub name: Arc<str>,
+    pub user: Arc<str>,
+    pub submit_ms: u64,
+    pub gpus: u32,
+    /// Time that its work takes on all of its GPUs in one rack, without checkpoints.
+    pub duration_ms: u64,
+    /// What the scheduler believes of that.
+    pub estimate_ms: u64,
+    /// More is more important.
+    pub priority: u32,
+    /// With fewer GPUs it waits.
+    pub min_gpus: u32,
+    /// GpuShare of its time in communication, millionths.
+    pub comm_share_ppm: u64,
+}

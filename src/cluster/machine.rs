@@ -1,0 +1,78 @@
+//! The cluster as its jobs see it: servers, the racks they are in, how narrow the way out of a rack is, what it costs.
+//!
+//! Layer: cluster. Read off the network that packets would cross.
+
+use crate::batch::cluster_network;
+use crate::cost::Bill;
+use crate::spec::Config;
+use crate::topology::NodeKind;
+
+use super::error::ClusterError;
+
+/// The cluster.
+#[derive(Clone, Debug)]
+pub(super) struct ClusterMachine {
+    pub per_server: u32,
+    /// Links of the network to one server.
+    pub links_per_server: u32,
+    /// Rack of each server: servers whose first NIC is on one leaf switch are in one.
+    pub rack: Vec<u32>,
+    pub racks: u32,
+    /// Rate into the leaf of the first rack from servers over that to other switches, millionths; 1,000,000 at least.
+    pub oversubscription_ppm: u64,
+    pub bill: Bill,
+}
+
+impl ClusterMachine {
+    /// Builds the network of a configuration and reads it.
+    ///
+    /// # Errors
+    /// There is no such network, or a part of it has no price.
+    pub(super) fn new(config: &Config) -> Result<ClusterMachine, ClusterError> {
+        let (net, bill) = cluster_network(config)?;
+        let n_servers =
+            net.nodes.iter().filter(|n| n.kind == NodeKind::Host).map(|n| n.server + 1).max().unwrap_or(0) as usize;
+        let mut leaf: Vec<Option<u32>> = vec![None; n_servers];
+        let mut links = vec![0u32; n_servers];
+        // Rate of each node's links to servers, and to switches.
+        let mut rates = vec![(0u64, 0u64); net.nodes.len()];
+        for link in net.links.iter().filter(|l| net.is_packet_link(l)) {
+            for (host, other) in [(link.a, link.b), (link.b, link.a)] {
+                let [node, far] = [host, other].map(|v| &net.nodes[v as usize]);
+                if node.kind == NodeKind::Switch {
+                    let rate = &mut rates[host as usize];
+                    *(if far.kind == NodeKind::Host { &mut rate.0 } else { &mut rate.1 }) += link.rate_bps;
+                    continue;
+                }
+                links[node.server as usize] += 1;
+                leaf[node.server as usize].get_or_insert(other);
+            }
+        }
+        let mut leaves: Vec<u32> = leaf.iter().flatten().copied().collect();
+        leaves.sort_unstable();
+        leaves.dedup();
+        let rack_of = |leaf: Option<u32>| leaf.and_then(|l| leaves.binary_search(&l).ok()).unwrap_or(0) as u32;
+        let oversubscription_ppm = leaves.first().map_or(1_000_000, |&l| {
+            let (down, up) = rates[l as usize];
+            if up == 0 { 1_000_000 } else { ((u128::from(down) * 1_000_000) / u128::from(up)).max(1_000_000) as u64 }
+        });
+        Ok(ClusterMachine {
+            per_server: (net.ranks.len() / n_servers.max(1)).max(1) as u32,
+            links_per_server: links.iter().copied().max().unwrap_or(0),
+            rack: leaf.into_iter().map(rack_of).collect(),
+            racks: leaves.len().max(1) as u32,
+            oversubscription_ppm,
+            bill,
+        })
+    }
+
+    /// Servers.
+    pub(super) fn servers(&self) -> u32 {
+        self.rack.len() as u32
+    }
+
+    /// GPUs.
+    pub(super) fn gpus(&self) -> u64 {
+        u64::from(self.servers()) * u64::from(self.per_server)
+    }
+}

@@ -1,0 +1,50 @@
+//! A cluster over days to months: jobs arrive, wait, run, are interrupted and end.
+//!
+//! Layer: cluster, above `batch`, whose network it asks for. A job is one thing here: it has GPUs, a duration, and a factor by which its placement slows it
+//! down. No packet is sent. Time is whole milliseconds; draws are of counted streams and use no function that platforms round differently.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `machine`, `servers`, `part` | racks and prices, which GPUs are free, what fails |
+//! | `job`, `trace`, `generate`, `quota` | jobs, read or drawn |
+//! | `scheduler`, `placement`, `failure` | one file for each way, and a registry |
+//! | `progress`, `interval`, `slowdown`, `account` | work and checkpoints, speed, where GPU time went |
+//! | `state`, `event`, `pass`, `scratch`, `defragment`, `breakage`, `timeline`, `simulate` | the simulation |
+//! | `outcome`, `error` | what came of it |
+
+mod account;
+mod breakage;
+mod defragment;
+mod error;
+mod event;
+mod failure;
+mod fixed;
+mod generate;
+mod interval;
+mod job;
+mod machine;
+mod outcome;
+mod part;
+mod pass;
+mod placement;
+mod progress;
+mod quota;
+mod scheduler;
+mod scratch;
+mod servers;
+mod simulate;
+mod slowdown;
+mod state;
+mod timeline;
+mod trace;
+
+pub use account::{Account, UnheldGpus};
+pub use error::ClusterError;
+pub use failure::{FAILURE_MODELS, FailureModel};
+pub use job::ClusterJob;
+pub use outcome::{ClusterJobOutcome, ClusterOutcome, ClusterSample, Distribution};
+pub use placement::{PLACEMENTS, Placement, Request};
+pub use scheduler::{Behind, QueueKey, SCHEDULERS, Scheduler};
+pub use servers::{GpuShare, ServerUse, Servers};
+pub use simulate::PreparedCluster;
+pub use state::JobPhase;

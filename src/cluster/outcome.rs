@@ -1,0 +1,149 @@
+//! What became of a cluster: figures, its jobs, and how it was at regular times.
+//!
+//! Layer: cluster. Plain data in integers and fractions of them.
+
+use std::sync::Arc;
+
+use super::account::Account;
+use super::job::ClusterJob;
+use super::state::{ClusterState, JobPhase};
+use crate::cost::Bill;
+
+/// Short jobs do not decide a mean of slowdowns alone: the usual bound (Feitelson et al. 1997) of ten minutes, in milliseconds.
+const BOUND_MS: u64 = 600_000;
+
+/// A job's row.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClusterJobOutcome {
+    pub name: Arc<str>,
+    pub user: Arc<str>,
+    pub priority: u32,
+    pub gpus: u32,
+    pub submit_ms: u64,
+    pub start_ms: Option<u64>,
+    pub end_ms: Option<u64>,
+    pub duration_ms: u64,
+    pub phase: JobPhase,
+    /// In the queue, after restarts too.
+    pub queued_ms: u64,
+    pub restarts: u64,
+    pub preemptions: u64,
+    pub lost_ns: u64,
+}
+
+/// The cluster at a time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ClusterSample {
+    pub at_ms: u64,
+    pub waiting_jobs: u64,
+    pub waiting_gpus: u64,
+    pub running_jobs: u64,
+    pub busy_gpus: u64,
+    pub free_gpus: u64,
+    pub stranded_gpus: u64,
+    pub down_gpus: u64,
+    pub drained_gpus: u64,
+    pub spare_gpus: u64,
+}
+
+/// All that is known at the end.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ClusterOutcome {
+    pub span_ms: u64,
+    pub account: Account,
+    pub jobs: Vec<ClusterJobOutcome>,
+    pub samples: Vec<ClusterSample>,
+    pub failures: u64,
+    pub drains: u64,
+    pub migrations: u64,
+    /// Jain's index over users: 1 where all users are slowed down alike. `None`: nobody has ended a job.
+    pub fairness: Option<f64>,
+    pub bill: Bill,
+}
+
+/// Some numbers in short.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Distribution {
+    pub mean_ms: u64,
+    pub p50_ms: u64,
+    pub p99_ms: u64,
+}
+
+impl Distribution {
+    /// Of times in any order; nearest rank. `None`: there are none.
+    pub fn of(mut ms: Vec<u64>) -> Option<Distribution> {
+        ms.sort_unstable();
+        let n = ms.len();
+        let rank = |percent: usize| ms[(n * percent).div_ceil(100).max(1) - 1];
+        let sum: u128 = ms.iter().map(|x| u128::from(*x)).sum();
+        (n > 0).then(|| Distribution { mean_ms: (sum / n as u128) as u64, p50_ms: rank(50), p99_ms: rank(99) })
+    }
+}
+
+impl ClusterOutcome {
+    /// From arrival to the first start, of jobs that have started.
+    pub fn waiting(&self) -> Option<Distribution> {
+        Distribution::of(self.jobs.iter().filter_map(|j| Some(j.start_ms? - j.submit_ms)).collect())
+    }
+
+    /// From arrival to the end, of jobs that are done.
+    pub fn turnaround(&self) -> Option<Distribution> {
+        Distribution::of(self.done().filter_map(|j| Some(j.end_ms? - j.submit_ms)).collect())
+    }
+
+    /// Jobs that are done.
+    pub fn done(&self) -> impl Iterator<Item = &ClusterJobOutcome> {
+        self.jobs.iter().filter(|j| j.phase == JobPhase::Done)
+    }
+}
+
+/// Time from arrival to end over the duration, short jobs counting as ten minutes.
+fn bounded_slowdown(job: &ClusterJob, end_ms: u64) -> f64 {
+    let took = (end_ms - job.submit_ms).max(BOUND_MS);
+    took as f64 / job.duration_ms.max(BOUND_MS) as f64
+}
+
+/// Jain's index over users of their jobs' mean bounded slowdown.
+fn fairness(state: &ClusterState) -> Option<f64> {
+    let mut of_user = vec![(0.0, 0u64); state.quotas.users()];
+    for (number, (job, of)) in (0..).zip(state.jobs.iter().zip(&state.of)) {
+        if let (JobPhase::Done, Some(end)) = (of.phase, of.ended_ms) {
+            let user = &mut of_user[state.quotas.user_of(number)];
+            user.0 += bounded_slowdown(job, end);
+            user.1 += 1;
+        }
+    }
+    let means: Vec<f64> = of_user.into_iter().filter(|(_, n)| *n > 0).map(|(sum, n)| sum / n as f64).collect();
+    let (sum, squares) = means.iter().fold((0.0, 0.0), |(s, q), x| (s + x, q + x * x));
+    (!means.is_empty()).then(|| sum * sum / (means.len() as f64 * squares))
+}
+
+/// The outcome of a state at its end.
+pub(super) fn outcome(state: &ClusterState, samples: Vec<ClusterSample>, failures: u64, drains: u64) -> ClusterOutcome {
+    let row = |(job, of): (&ClusterJob, &super::state::JobState)| ClusterJobOutcome {
+        name: Arc::clone(&job.name),
+        user: Arc::clone(&job.user),
+        priority: job.priority,
+        gpus: job.gpus,
+        submit_ms: job.submit_ms,
+        start_ms: of.first_start_ms,
+        end_ms: of.ended_ms,
+        duration_ms: job.duration_ms,
+        phase: of.phase,
+        queued_ms: of.queued_ms,
+        restarts: of.restarts,
+        preemptions: of.preemptions,
+        lost_ns: of.lost_ns,
+    };
+    ClusterOutcome {
+        span_ms: state.now_ms,
+        account: state.account,
+        jobs: state.jobs.iter().zip(&state.of).map(row).collect(),
+        samples,
+        failures,
+        drains,
+        migrations: state.migrations,
+        fairness: fairness(state),
+        bill: state.machine.bill,
+    }
+}

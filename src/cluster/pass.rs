@@ -1,0 +1,179 @@
+//! A look at the queue: who starts now.
+//!
+//! Layer: cluster. The same for every scheduler and placement. A job that is first and has to wait gets a reservation under backfill: the time at
+//! which enough GPUs are free, by what is believed of those that run, and which servers it will have then. Others may start if they end before, or leave these alone.
+
+use std::ops::Bound;
+
+use super::defragment;
+use super::placement::{Placement, Request};
+use super::scheduler::Behind;
+use super::scratch::Scratch;
+use super::servers::GpuShare;
+use super::state::ClusterState;
+use crate::workload::random::RandomStream;
+
+/// What is kept for the first of the queue.
+struct Reservation {
+    /// `u64::MAX`: not as long as nothing is mended.
+    at_ms: u64,
+    /// Servers, with placements in whole servers.
+    kept: Option<Vec<bool>>,
+    /// GPUs that are left over then, with the others.
+    left_over: u64,
+}
+
+/// GPUs for a waiting job, if it can have them now.
+fn find(state: &ClusterState, placement: &dyn Placement, job: u32, kept: Option<&[bool]>) -> Option<Vec<GpuShare>> {
+    let gpus = state.jobs[job as usize].gpus;
+    if u64::from(gpus) > state.servers.free_gpus() {
+        return None;
+    }
+    // A draw of its own for each job and start.
+    let starts = state.of[job as usize].restarts + state.of[job as usize].preemptions;
+    let random = RandomStream::new(state.run.failures.seed, (u64::from(job) << 20) + starts + (1 << 60));
+    placement.place(&state.servers, &mut Request { gpus, rack: &state.machine.rack, kept, random })
+}
+
+fn reserve(state: &ClusterState, placement: &dyn Placement, job: u32) -> Reservation {
+    let gpus = state.jobs[job as usize].gpus;
+    let whole = placement.whole_servers();
+    let mut then = Scratch::of(&state.servers);
+    let mut at_ms = u64::MAX;
+    for &(ends, running) in &state.running {
+        then.give(&state.of[running as usize].shares);
+        if then.fits(gpus, whole) {
+            at_ms = ends;
+            break;
+        }
+    }
+    if at_ms == u64::MAX {
+        return Reservation { at_ms, kept: None, left_over: 0 };
+    }
+    let kept = whole.then(|| {
+        let mut kept = vec![false; state.servers.len() as usize];
+        then.servers_for(gpus).into_iter().for_each(|s| kept[s as usize] = true);
+        kept
+    });
+    Reservation { at_ms, kept, left_over: then.total() - u64::from(gpus) }
+}
+
+/// Takes GPUs of jobs with a lower priority, the lowest and then the latest first, until `job` fits; false if it would not.
+fn preempt(state: &mut ClusterState, placement: &dyn Placement, job: u32) -> bool {
+    let asked = &state.jobs[job as usize];
+    let mut lower: Vec<u32> =
+        state.running.iter().map(|(_, j)| *j).filter(|j| state.jobs[*j as usize].priority < asked.priority).collect();
+    lower.sort_by_key(|&j| {
+        let started = state.of[j as usize].first_start_ms.unwrap_or(0);
+        (state.jobs[j as usize].priority, std::cmp::Reverse(started), std::cmp::Reverse(j))
+    });
+    let mut then = Scratch::of(&state.servers);
+    let mut victims = Vec::new();
+    for victim in lower {
+        if then.fits(asked.gpus, placement.whole_servers()) {
+            break;
+        }
+        then.give(&state.of[victim as usize].shares);
+        victims.push(victim);
+    }
+    if victims.is_empty() || !then.fits(asked.gpus, placement.whole_servers()) {
+        return false;
+    }
+    let restart_ms = state.run.checkpoint.restart_ms;
+    for victim in victims {
+        state.of[victim as usize].preemptions += 1;
+        state.send_back(victim, false, restart_ms);
+    }
+    true
+}
+
+/// When a job that is delayed for its low priority may start.
+fn may_start_ms(state: &ClusterState, job: u32) -> u64 {
+    let asked = &state.jobs[job as usize];
+    asked.submit_ms + if asked.priority == 0 { state.run.scheduler.low_delay_ms } else { 0 }
+}
+
+/// Starts whoever may start now.
+pub(super) fn schedule(state: &mut ClusterState, placement: &dyn Placement) {
+    state.stranded = 0;
+    let mut last = None;
+    let keys = &state.run.scheduler;
+    // From the first on, until one has to wait.
+    let blocked = loop {
+        let from = last.map_or(Bound::Unbounded, Bound::Excluded);
+        let Some(&next) = state.queue.range((from, Bound::Unbounded)).next() else { return };
+        let job = next.1;
+        let gpus = state.jobs[job as usize].gpus;
+        last = Some(next);
+        if may_start_ms(state, job) > state.now_ms || !state.quotas.allows(job, gpus) {
+            continue;
+        }
+        if let Some(shares) = find(state, placement, job, None) {
+            state.start(job, shares);
+            continue;
+        }
+        let preempts = keys.preempt && preempt(state, placement, job);
+        let moves = !preempts && keys.defragment && defragment::make_room(state, gpus);
+        if (preempts || moves)
+            && let Some(shares) = find(state, placement, job, None)
+        {
+            state.start(job, shares);
+            continue;
+        }
+        break next;
+    };
+    let gpus = u64::from(state.jobs[blocked.1 as usize].gpus);
+    if state.servers.free_gpus() >= gpus {
+        state.stranded = state.servers.free_gpus();
+    }
+    if state.scheduler.behind() == Behind::Waits || state.servers.free_gpus() == 0 {
+        return;
+    }
+    let behind: Vec<u32> =
+        state.queue.range((Bound::Excluded(blocked), Bound::Unbounded)).take(keys.depth).map(|(_, job)| *job).collect();
+    if state.scheduler.behind() == Behind::Overtakes {
+        for job in behind {
+            start_if(state, placement, job, None);
+        }
+    } else if behind.iter().any(|job| u64::from(state.jobs[*job as usize].gpus) <= state.servers.free_gpus()) {
+        let mut reservation = reserve(state, placement, blocked.1);
+        for job in behind {
+            backfill(state, placement, job, &mut reservation);
+        }
+    }
+    if state.servers.free_gpus() < gpus {
+        state.stranded = 0;
+    } else {
+        state.stranded = state.servers.free_gpus();
+    }
+}
+
+fn start_if(state: &mut ClusterState, placement: &dyn Placement, job: u32, kept: Option<&[bool]>) -> bool {
+    let gpus = state.jobs[job as usize].gpus;
+    if may_start_ms(state, job) > state.now_ms || !state.quotas.allows(job, gpus) {
+        return false;
+    }
+    let found = find(state, placement, job, kept);
+    found.map(|shares| state.start(job, shares)).is_some()
+}
+
+fn backfill(state: &mut ClusterState, placement: &dyn Placement, job: u32, reservation: &mut Reservation) {
+    let asked = &state.jobs[job as usize];
+    let ends = state.now_ms.saturating_add(asked.estimate_ms);
+    if ends <= reservation.at_ms {
+        start_if(state, placement, job, None);
+        return;
+    }
+    match &reservation.kept {
+        Some(kept) => {
+            start_if(state, placement, job, Some(kept));
+        }
+        None if u64::from(asked.gpus) <= reservation.left_over => {
+            let gpus = u64::from(asked.gpus);
+            if start_if(state, placement, job, None) {
+                reservation.left_over -= gpus;
+            }
+        }
+        None => {}
+    }
+}

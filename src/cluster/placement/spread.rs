@@ -1,0 +1,42 @@
+//! As many servers as possible: one GPU of each of the emptiest servers, and again until there are enough.
+//!
+//! Layer: cluster.
+
+use super::{Placement, Request};
+use crate::cluster::servers::{GpuShare, Servers};
+
+/// `scheduler.placement = "spread"`.
+pub(super) struct Spread;
+
+impl Placement for Spread {
+    fn whole_servers(&self) -> bool {
+        false
+    }
+
+    fn place(&self, servers: &Servers, request: &mut Request<'_>) -> Option<Vec<GpuShare>> {
+        if servers.free_gpus() < u64::from(request.gpus) {
+            return None;
+        }
+        let by_room =
+            (1..=servers.per_server()).rev().flat_map(|free| servers.with_free(free).iter().map(move |s| (*s, free)));
+        let mut of: Vec<(u32, u32, u32)> = by_room
+            .filter(|(s, _)| !request.is_kept(*s))
+            .take(request.gpus as usize)
+            .map(|(s, free)| (s, free, 0))
+            .collect();
+        let mut left = request.gpus;
+        while left > 0 {
+            let before = left;
+            for (_, free, n) in &mut of {
+                if left > 0 && *n < *free {
+                    *n += 1;
+                    left -= 1;
+                }
+            }
+            if left == before {
+                return None;
+            }
+        }
+        Some(of.into_iter().filter(|(_, _, n)| *n > 0).map(|(s, _, n)| servers.lowest(s, n)).collect::<Vec<GpuShare>>())
+    }
+}

@@ -1,0 +1,68 @@
+//! Which job runs next.
+//!
+//! Layer: cluster. A scheduler is one file here that implements [`Scheduler`], and one line of [`SCHEDULERS`]. It orders the queue and says what
+//! may happen while the first of the queue has to wait; placing, preempting and reserving are the same for all of them (`pass`).
+//! All of them give a job its GPUs together or not at all (gang scheduling).
+//!
+//! An example, the largest first:
+//!
+//! ```
+//! use hyperfold::cluster::{Behind, ClusterJob, QueueKey, Scheduler};
+//!
+//! struct LargestFirst;
+//!
+//! impl Scheduler for LargestFirst {
+//!     fn key(&self, job: &ClusterJob) -> QueueKey {
+//!         [u64::from(u32::MAX - job.gpus), job.submit_ms]
+//!     }
+//!     fn behind(&self) -> Behind {
+//!         Behind::Waits
+//!     }
+//! }
+//!
+//! let job = |gpus| ClusterJob { name: "a".into(), user: "u".into(), submit_ms: 0, gpus, duration_ms: 1, estimate_ms: 1, priority: 0, min_gpus: 1, comm_share_ppm: 0 };
+//! assert!(LargestFirst.key(&job(8)) < LargestFirst.key(&job(4)));
+//! ```
+
+mod backfill;
+mod fcfs;
+mod priority;
+mod sjf;
+
+use super::job::ClusterJob;
+
+/// A job's place in the queue: less is earlier; jobs of one key keep the order of their arrival.
+pub type QueueKey = [u64; 2];
+
+/// What may happen while the first of the queue has to wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Behind {
+    /// Nothing: nobody overtakes.
+    Waits,
+    /// Those start that do not delay the first, by what is believed of durations (EASY backfill: Lifka 1995).
+    Backfills,
+    /// Whoever fits starts.
+    Overtakes,
+}
+
+/// An order of the queue.
+pub trait Scheduler: Send + Sync {
+    /// A job's place in the queue.
+    fn key(&self, job: &ClusterJob) -> QueueKey;
+
+    /// What may happen behind a job that has to wait.
+    fn behind(&self) -> Behind;
+}
+
+/// All schedulers by name.
+pub const SCHEDULERS: &[(&str, &dyn Scheduler)] = &[
+    ("fcfs", &fcfs::FirstCome),
+    ("backfill", &backfill::Backfill),
+    ("sjf", &sjf::ShortestFirst),
+    ("priority", &priority::ByPriority),
+];
+
+/// The scheduler of this name.
+pub(super) fn scheduler(name: &str) -> Option<&'static dyn Scheduler> {
+    SCHEDULERS.iter().find(|(known, _)| *known == name).map(|(_, scheduler)| *scheduler)
+}

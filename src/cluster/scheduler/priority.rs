@@ -1,0 +1,20 @@
+//! By priority, then by arrival, with EASY backfill; preemption and the delay of low priorities are `scheduler.preempt` and `scheduler.low_delay_s`.
+//! Arcadia's description of MAST names these three: low priorities are delayed, starts are staggered, preemption is allowed.
+//!
+//! Layer: cluster.
+
+use super::{Behind, QueueKey, Scheduler};
+use crate::cluster::job::ClusterJob;
+
+/// `scheduler.policy = "priority"`.
+pub(super) struct ByPriority;
+
+impl Scheduler for ByPriority {
+    fn key(&self, job: &ClusterJob) -> QueueKey {
+        [u64::from(u32::MAX - job.priority), job.submit_ms]
+    }
+
+    fn behind(&self) -> Behind {
+        Behind::Backfills
+    }
+}

@@ -1,0 +1,72 @@
+//! Free GPUs as they would be if jobs ended: only counted, so that a copy is cheap.
+//!
+//! Layer: cluster.
+
+use super::servers::{GpuShare, ServerUse, Servers};
+
+/// Counts of free GPUs by server.
+pub(super) struct Scratch {
+    free: Vec<u8>,
+    /// Servers with so many free.
+    with: Vec<u32>,
+    total: u64,
+    per_server: u32,
+    in_service: Vec<bool>,
+}
+
+impl Scratch {
+    /// As it is now.
+    pub(super) fn of(servers: &Servers) -> Scratch {
+        let per_server = servers.per_server();
+        let in_service: Vec<bool> = (0..servers.len()).map(|s| servers.use_of(s) == ServerUse::InService).collect();
+        Scratch {
+            free: (0..servers.len()).map(|s| servers.free_of(s).count_ones() as u8).collect(),
+            with: (0..=per_server).map(|n| servers.with_free(n).len() as u32).collect(),
+            total: servers.free_gpus(),
+            per_server,
+            in_service,
+        }
+    }
+
+    /// Somebody gives these back.
+    pub(super) fn give(&mut self, shares: &[GpuShare]) {
+        for share in shares.iter().filter(|s| self.in_service[s.server as usize]) {
+            let free = &mut self.free[share.server as usize];
+            self.with[usize::from(*free)] -= 1;
+            *free += share.count() as u8;
+            self.with[usize::from(*free)] += 1;
+            self.total += u64::from(share.count());
+        }
+    }
+
+    /// Free GPUs.
+    pub(super) fn total(&self) -> u64 {
+        self.total
+    }
+
+    /// Whether a job of so many GPUs fits, in whole servers or anywhere.
+    pub(super) fn fits(&self, gpus: u32, whole_servers: bool) -> bool {
+        if !whole_servers {
+            return self.total >= u64::from(gpus);
+        }
+        let (whole, left) = (gpus / self.per_server, gpus % self.per_server);
+        let empty = self.with[self.per_server as usize];
+        let room = || self.with[left as usize..self.per_server as usize].iter().any(|n| *n > 0);
+        empty >= whole && (left == 0 || empty > whole || room())
+    }
+
+    /// Servers that a job of so many GPUs takes in whole servers: the emptiest first. PRECONDITION: it fits.
+    pub(super) fn servers_for(&self, gpus: u32) -> Vec<u32> {
+        let (whole, left) = ((gpus / self.per_server) as usize, gpus % self.per_server);
+        let usable = || (0..self.free.len()).filter(|&s| self.in_service[s]);
+        let mut of: Vec<u32> =
+            usable().filter(|&s| u32::from(self.free[s]) == self.per_server).take(whole).map(|s| s as u32).collect();
+        if left > 0 {
+            let room = |&s: &usize| u32::from(self.free[s]) >= left && !of.contains(&(s as u32));
+            // The fullest that will do.
+            let last = usable().filter(room).min_by_key(|&s| (self.free[s], s));
+            of.extend(last.map(|s| s as u32));
+        }
+        of
+    }
+}

@@ -1,0 +1,173 @@
+//! From a configuration to what became of its cluster: event after event.
+//!
+//! Layer: cluster. One experiment on one thread. Everything of one time happens before the queue is looked at.
+
+use super::breakage::Breakage;
+use super::error::ClusterError;
+use super::event::Event;
+use super::generate;
+use super::job::ClusterJob;
+use super::machine::ClusterMachine;
+use super::outcome::{ClusterOutcome, outcome};
+use super::part::Part;
+use super::pass::schedule;
+use super::placement::{Placement, placement};
+use super::scheduler::{Scheduler, scheduler};
+use super::state::ClusterState;
+use super::timeline::ClusterTimeline;
+use super::trace::{self, ListedFailure};
+use crate::spec::{ClusterRun, Config, JobSource};
+
+/// Events between two looks at whether the user wants to stop.
+const LOOK_EVERY: u64 = 1024;
+const MS_PER_HOUR: f64 = 3.6e6;
+
+/// A cluster with its jobs, checked, before anything runs.
+pub struct PreparedCluster {
+    run: ClusterRun,
+    machine: ClusterMachine,
+    jobs: Vec<ClusterJob>,
+    listed: Vec<ListedFailure>,
+}
+
+impl PreparedCluster {
+    /// Builds the network, reads or draws jobs. PRECONDITION: `config` is of job mode.
+    ///
+    /// # Errors
+    /// A file is wrong, the network cannot be, or a job could never run.
+    pub fn new(config: &Config) -> Result<PreparedCluster, ClusterError> {
+        let run = config.cluster_run().expect("only configurations of job mode come here").clone();
+        let machine = ClusterMachine::new(config)?;
+        let spares = u64::from(run.failures.hot_spares) + u64::from(run.failures.cold_spares);
+        if spares >= u64::from(machine.servers()) {
+            return Err(ClusterError::Spares { spares, servers: machine.servers() });
+        }
+        let in_service = machine.gpus() - spares * u64::from(machine.per_server);
+        let jobs = match &run.jobs {
+            JobSource::Trace { path } => trace::jobs(path, &run)?,
+            JobSource::Generated(keys) => generate::jobs(keys, &run, in_service),
+        };
+        let listed = match &run.failures.path {
+            Some(path) => trace::failures(path, |kind| Part::count(&machine, kind))?,
+            None => Vec::new(),
+        };
+        Self::of(run, machine, jobs, listed)
+    }
+
+    /// The same of jobs that are there already.
+    fn of(
+        run: ClusterRun,
+        machine: ClusterMachine,
+        jobs: Vec<ClusterJob>,
+        listed: Vec<ListedFailure>,
+    ) -> Result<PreparedCluster, ClusterError> {
+        let spares = run.failures.hot_spares + run.failures.cold_spares;
+        let in_service = machine.gpus() - u64::from(spares) * u64::from(machine.per_server);
+        for job in &jobs {
+            let quota = run.scheduler.quotas.iter().find(|(user, _)| **user == *job.user);
+            let quota = quota.or_else(|| run.scheduler.quotas.iter().find(|(user, _)| user == "*"));
+            let limit = match quota {
+                _ if u64::from(job.gpus) > in_service => format!("{in_service} run jobs"),
+                Some((user, most)) if job.gpus > *most => format!("scheduler.quotas gives user {user} {most}"),
+                _ => continue,
+            };
+            return Err(ClusterError::TooLarge { job: job.name.to_string(), gpus: job.gpus, limit });
+        }
+        Ok(PreparedCluster { run, machine, jobs, listed })
+    }
+
+    /// How many jobs there are.
+    pub fn n_jobs(&self) -> usize {
+        self.jobs.len()
+    }
+
+    /// Simulates it. `stop` is asked now and then.
+    ///
+    /// # Errors
+    /// It was stopped, or a scheduler or placement leaves jobs waiting for ever.
+    ///
+    /// # Panics
+    /// A policy's name is in the key table and in no registry.
+    pub fn simulate(&self, stop: &dyn Fn() -> bool) -> Result<ClusterOutcome, ClusterError> {
+        let keys = &self.run.scheduler;
+        let order = scheduler(&keys.policy).expect("a test compares choices with the registry");
+        let place = placement(&keys.placement).expect("a test compares choices with the registry");
+        self.simulate_with(order, place, stop)
+    }
+
+    /// Likewise, by a scheduler and a placement of one's own.
+    ///
+    /// # Errors
+    /// As [`PreparedCluster::simulate`].
+    pub fn simulate_with(
+        &self,
+        order: &dyn Scheduler,
+        place: &dyn Placement,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<ClusterOutcome, ClusterError> {
+        let mut state = ClusterState::new(&self.run, &self.machine, &self.jobs, order);
+        let mut breakage = Breakage::new(&mut state, self.listed.clone());
+        let mut timeline = ClusterTimeline::new(self.run.timeline_ms);
+        let (mut left, mut events) = (self.jobs.len(), 0u64);
+        if let Some(job) = self.jobs.first() {
+            state.events.add(job.submit_ms, Event::Arrives { job: 0 });
+        }
+        while left > 0 {
+            let next = state.events.next_ms().filter(|_| state.can_go_on());
+            let Some(at) = next else {
+                let hours = state.now_ms as f64 / MS_PER_HOUR;
+                return Err(ClusterError::Stuck { waiting: state.queue.len(), hours });
+            };
+            let at = at.min(self.run.end_ms.unwrap_or(u64::MAX));
+            timeline.until(&state, at);
+            let moment = state.moment();
+            state.account.pass(at - state.now_ms, &moment);
+            state.now_ms = at;
+            if self.run.end_ms == Some(at) {
+                break;
+            }
+            while let Some(event) = state.events.take_at(at) {
+                events += 1;
+                match event {
+                    Event::Ends { job, version } => left -= usize::from(state.end(job, version)),
+                    Event::Returns { server, version } => breakage.returns(&mut state, server, version),
+                    Event::Mended { server, version } => breakage.mended(&mut state, server, version),
+                    Event::Arrives { job } => {
+                        state.enqueue(job);
+                        self.expects(&mut state, job);
+                    }
+                    Event::Fails { part } => breakage.fails(&mut state, part),
+                    Event::Listed { failure } => breakage.listed(&mut state, failure),
+                    Event::Drains { round } => breakage.drains(&mut state, round),
+                    Event::DrainEnds { server, version } => breakage.drain_ends(&mut state, server, version),
+                    Event::Wakes { .. } => {}
+                }
+                left -= std::mem::take(&mut state.given_up);
+                if events % LOOK_EVERY == 0 && stop() {
+                    return Err(ClusterError::Interrupted);
+                }
+            }
+            schedule(&mut state, place);
+            debug_assert!(state.is_sound(), "GPUs are free, held, down, drained or spare");
+        }
+        let running: Vec<u32> = state.running.iter().map(|(_, job)| *job).collect();
+        running.into_iter().for_each(|job| state.settle(job));
+        Ok(outcome(&state, timeline.rows(), breakage.failures, breakage.drains))
+    }
+
+    /// Enters the arrival after one, and when a delayed job may start.
+    fn expects(&self, state: &mut ClusterState, job: u32) {
+        let asked = &self.jobs[job as usize];
+        if asked.priority == 0 && self.run.scheduler.low_delay_ms > 0 {
+            let at = asked.submit_ms + self.run.scheduler.low_delay_ms;
+            state.events.add(at, Event::Wakes { job });
+        }
+        if let Some(next) = self.jobs.get(job as usize + 1) {
+            state.events.add(next.submit_ms, Event::Arrives { job: job + 1 });
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "simulate_tests.rs"]
+mod tests;

@@ -1,0 +1,307 @@
+//! Clusters of a few servers with jobs by lot: what must hold whatever happens.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::cluster::outcome::ClusterJobOutcome;
+use crate::cluster::part::PartKind;
+use crate::cluster::placement::PLACEMENTS;
+use crate::cluster::scheduler::SCHEDULERS;
+use crate::cluster::state::JobPhase;
+use crate::cost::Bill;
+use crate::spec::{CheckpointKeys, CheckpointPolicy, DrainKeys, FailureKeys, KeyId, KeyKind, SchedulerKeys, key};
+
+const MINUTE: u64 = 60_000;
+
+/// Servers of 4 GPUs, two a rack, twice as many GPUs as the way out of a rack carries.
+fn machine(servers: u32) -> ClusterMachine {
+    ClusterMachine {
+        per_server: 4,
+        links_per_server: 4,
+        rack: (0..servers).map(|s| s / 2).collect(),
+        racks: servers.div_ceil(2),
+        oversubscription_ppm: 2_000_000,
+        bill: Bill::default(),
+    }
+}
+
+fn run_of(policy: &str, placement: &str) -> ClusterRun {
+    ClusterRun {
+        jobs: JobSource::Trace { path: "unused".into() },
+        comm_share_ppm: 200_000,
+        min_share_ppm: 1_000_000,
+        end_ms: None,
+        scheduler: SchedulerKeys {
+            policy: policy.into(),
+            placement: placement.into(),
+            slowdown: vec![(1, 1_000_000), (4, 1_300_000)],
+            quotas: Vec::new(),
+            depth: 256,
+            preempt: policy == "priority",
+            low_delay_ms: 0,
+            defragment: false,
+            move_ms: 1_000,
+        },
+        checkpoint: CheckpointKeys {
+            policy: CheckpointPolicy::Every { work_ms: 10 * MINUTE },
+            cost_ms: 5_000,
+            ps_per_gpu: 0,
+            restart_ms: 30_000,
+        },
+        failures: FailureKeys {
+            model: "exponential".into(),
+            path: None,
+            shape_milli: 800,
+            gpu_mtbf_ms: 0,
+            host_mtbf_ms: 0,
+            link_mtbf_ms: 0,
+            switch_mtbf_ms: 0,
+            straggler_mtbf_ms: 0,
+            repair_ms: 30 * MINUTE,
+            switch_repair_ms: 20 * MINUTE,
+            straggler_ms: 60 * MINUTE,
+            straggler_ppm: 1_500_000,
+            max_restarts: 10_000,
+            hot_spares: 0,
+            cold_spares: 0,
+            hot_swap_ms: 10_000,
+            cold_swap_ms: 60_000,
+            drain: None,
+            seed: 7,
+        },
+        timeline_ms: 10 * MINUTE,
+    }
+}
+
+fn job(n: usize, submit: u64, gpus: u32, minutes: u64) -> ClusterJob {
+    ClusterJob {
+        name: n.to_string().into(),
+        user: (n % 3).to_string().into(),
+        submit_ms: submit * MINUTE,
+        gpus,
+        duration_ms: minutes * MINUTE,
+        estimate_ms: minutes * MINUTE,
+        priority: (n % 4 == 0).into(),
+        min_gpus: gpus,
+        comm_share_ppm: 200_000,
+    }
+}
+
+/// Jobs by (minutes after the one before, GPUs, minutes).
+fn jobs(of: &[(u64, u32, u64)]) -> Vec<ClusterJob> {
+    let mut at = 0;
+    let one = |(n, &(gap, gpus, minutes))| {
+        at += gap;
+        job(n, at, gpus, minutes)
+    };
+    of.iter().enumerate().map(one).collect()
+}
+
+fn outcome_of(run: ClusterRun, servers: u32, jobs: Vec<ClusterJob>) -> ClusterOutcome {
+    let cluster = PreparedCluster::of(run, machine(servers), jobs, Vec::new()).unwrap();
+    cluster.simulate(&|| false).unwrap()
+}
+
+/// What holds of every outcome.
+fn check(o: &ClusterOutcome, gpus: u64, interval_ms: u64) {
+    assert_eq!(o.account.total(), u128::from(gpus) * u128::from(o.span_ms) * 1_000_000, "no GPU time is lost or made");
+    assert!(o.account.stranded <= o.account.free);
+    let finished: u128 = o.done().map(|j| u128::from(j.gpus) * u128::from(j.duration_ms) * 1_000_000).sum();
+    assert!(o.account.useful >= finished);
+    for j in &o.jobs {
+        let most = (j.restarts + j.preemptions) * interval_ms * 1_000_000;
+        assert!(j.lost_ns <= most, "no failure takes more than an interval: {j:?}");
+        if let (Some(start), Some(end)) = (j.start_ms, j.end_ms) {
+            assert!(j.submit_ms <= start && start <= end, "{j:?}");
+            assert!(j.phase == JobPhase::GivenUp || end - start >= j.duration_ms, "{j:?}");
+        }
+    }
+}
+
+fn lot() -> impl Strategy<Value = Vec<(u64, u32, u64)>> {
+    proptest::collection::vec((0u64..40, 1u32..17, 1u64..200), 1..60)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn without_failures_every_job_ends_and_all_work_counts(of in lot()) {
+        for (policy, _) in SCHEDULERS {
+            for (placement, _) in PLACEMENTS {
+                let mut run = run_of(policy, placement);
+                run.scheduler.preempt = false;
+                let o = outcome_of(run, 6, jobs(&of));
+                check(&o, 24, 10 * MINUTE);
+                prop_assert!(o.jobs.iter().all(|j| j.phase == JobPhase::Done), "{policy} {placement}");
+                let work: u128 = o.jobs.iter().map(|j| u128::from(j.gpus) * u128::from(j.duration_ms) * 1_000_000).sum();
+                prop_assert_eq!(o.account.useful, work);
+                prop_assert_eq!(o.account.rolled_back + o.account.restart, 0);
+            }
+        }
+    }
+
+    #[test]
+    fn first_come_first_served_starts_in_the_order_of_arrival(of in lot()) {
+        let o = outcome_of(run_of("fcfs", "packed"), 6, jobs(&of));
+        let starts: Vec<u64> = o.jobs.iter().map(|j| j.start_ms.unwrap()).collect();
+        prop_assert!(starts.is_sorted(), "{starts:?}");
+    }
+
+    #[test]
+    fn nothing_waits_while_all_that_wait_would_fit(of in lot()) {
+        // With one GPU each no GPU is free while a job waits.
+        let small: Vec<(u64, u32, u64)> = of.iter().map(|(gap, _, minutes)| (gap / 8, 1, *minutes)).collect();
+        for (policy, _) in SCHEDULERS {
+            let o = outcome_of(run_of(policy, "packed"), 2, jobs(&small));
+            prop_assert!(o.samples.iter().all(|s| s.waiting_jobs == 0 || s.free_gpus == 0), "{policy}");
+        }
+    }
+
+    #[test]
+    fn failures_lose_no_more_than_an_interval_and_never_hang(
+        of in lot(), mtbf_h in 1u64..40, policy in 0..SCHEDULERS.len(), placement in 0..PLACEMENTS.len(),
+        spares in 0u32..2, elastic in any::<bool>(), drained in any::<bool>(), weibull in any::<bool>(), defragment in any::<bool>(),
+    ) {
+        let mut run = run_of(SCHEDULERS[policy].0, PLACEMENTS[placement].0);
+        let hour = 60 * MINUTE;
+        let f = &mut run.failures;
+        (f.gpu_mtbf_ms, f.host_mtbf_ms, f.link_mtbf_ms) = (mtbf_h * hour * 20, mtbf_h * hour * 10, mtbf_h * hour * 40);
+        (f.switch_mtbf_ms, f.straggler_mtbf_ms) = (mtbf_h * hour * 10, mtbf_h * hour * 10);
+        (f.hot_spares, f.cold_spares, f.max_restarts) = (spares, spares, 40);
+        f.model = if weibull { "weibull" } else { "exponential" }.into();
+        f.drain = drained.then_some(DrainKeys { every_ms: 3 * hour, servers: 2, takes_ms: hour, wait_ms: hour / 4, risk_ppm: 300_000 });
+        run.scheduler.defragment = defragment;
+        let mut jobs = jobs(&of);
+        if elastic {
+            jobs.iter_mut().for_each(|j| j.min_gpus = j.gpus.div_ceil(2));
+        }
+        let again = run.clone();
+        let o = outcome_of(run, 8, jobs.clone());
+        check(&o, 32, 10 * MINUTE);
+        prop_assert!(o.jobs.iter().all(|j| matches!(j.phase, JobPhase::Done | JobPhase::GivenUp)));
+        prop_assert_eq!(o, outcome_of(again, 8, jobs), "the same seed gives the same outcome");
+    }
+}
+
+#[test]
+fn backfill_fills_the_gap_and_does_not_delay_the_first() {
+    // 8 GPUs: 6 run for 100 minutes; the next wants all 8, then come a short job of 2 and a long one of 2.
+    let of = [(0, 6, 100), (1, 8, 10), (1, 2, 50), (1, 2, 200)];
+    let starts = |policy| -> Vec<u64> {
+        let mut run = run_of(policy, "packed");
+        run.checkpoint.policy = CheckpointPolicy::Never;
+        outcome_of(run, 2, jobs(&of)).jobs.iter().map(|j| j.start_ms.unwrap() / MINUTE).collect()
+    };
+    assert_eq!(starts("fcfs"), [0, 100, 110, 110]);
+    assert_eq!(starts("backfill"), [0, 100, 2, 110]);
+    assert_eq!(starts("sjf"), [0, 252, 2, 52], "the largest starves while others come");
+}
+
+#[test]
+fn a_higher_priority_takes_gpus_and_the_others_go_back_to_a_checkpoint() {
+    let mut of = jobs(&[(0, 4, 100), (0, 8, 100), (37, 8, 10)]);
+    of[0].priority = 1;
+    of[1].priority = 0;
+    of[2].priority = 2;
+    let o = outcome_of(run_of("priority", "packed"), 3, of);
+    let start: Vec<u64> = o.jobs.iter().map(|j| j.start_ms.unwrap() / MINUTE).collect();
+    assert_eq!((start[2], o.jobs[1].preemptions, o.jobs[0].preemptions), (37, 1, 0));
+    assert!(o.jobs[1].lost_ns > 0 && o.jobs[1].lost_ns < 10 * MINUTE * 1_000_000);
+}
+
+#[test]
+fn a_spare_keeps_a_job_going_where_it_would_wait_for_repair() {
+    let failure =
+        ListedFailure { at_ms: 25 * MINUTE, part: Part { kind: PartKind::Host, index: 0 }, repair_ms: 600 * MINUTE };
+    let end = |hot: u32, elastic: bool| {
+        let mut run = run_of("fcfs", "packed");
+        run.checkpoint.cost_ms = 0;
+        run.failures.hot_spares = hot;
+        let mut of = jobs(&[(0, 12, 100)]);
+        if elastic {
+            of[0].min_gpus = 8;
+        }
+        let cluster = PreparedCluster::of(run, machine(3 + hot), of, vec![failure]).unwrap();
+        let o = cluster.simulate(&|| false).unwrap();
+        let j: &ClusterJobOutcome = &o.jobs[0];
+        assert!(j.restarts == 1 && j.lost_ns <= 10 * MINUTE * 1_000_000, "{j:?}");
+        j.end_ms.unwrap() / MINUTE
+    };
+    let (spare, shrunk, waits) = (end(1, false), end(0, true), end(0, false));
+    assert!(spare < shrunk && shrunk < waits && waits > 625, "{spare} {shrunk} {waits}");
+}
+
+#[test]
+fn moving_small_jobs_together_makes_room() {
+    let of = [(0, 1, 10), (0, 3, 500), (0, 3, 30), (0, 1, 500), (40, 4, 10)];
+    let start = |defragment| {
+        let mut run = run_of("fcfs", "packed");
+        run.scheduler.defragment = defragment;
+        let o = outcome_of(run, 2, jobs(&of));
+        (o.jobs[4].start_ms.unwrap() / MINUTE, o.migrations, o.account.stranded > 0)
+    };
+    let (apart, together) = (start(false), start(true));
+    assert!(apart.0 > 400 && apart.1 == 0 && apart.2, "{apart:?}");
+    assert_eq!(together, (40, 1, false));
+}
+
+#[test]
+fn the_best_interval_is_youngs() {
+    // One job on all 16 servers for a month, whose failures come every 10 hours on average.
+    let goodput = |minutes: u64, policy: Option<CheckpointPolicy>| {
+        let mut useful = 0.0;
+        for seed in 0..24 {
+            let mut run = run_of("fcfs", "packed");
+            run.scheduler.slowdown = vec![(1, 1_000_000)];
+            run.comm_share_ppm = 0;
+            run.failures.host_mtbf_ms = 160 * 60 * MINUTE;
+            run.failures.repair_ms = 1;
+            run.failures.seed = seed;
+            run.end_ms = Some(30 * 24 * 60 * MINUTE);
+            run.checkpoint.cost_ms = 2 * MINUTE;
+            run.checkpoint.restart_ms = 0;
+            run.checkpoint.policy = policy.unwrap_or(CheckpointPolicy::Every { work_ms: minutes * MINUTE });
+            let mut only = job(0, 0, 64, 60 * 24 * 60);
+            only.comm_share_ppm = 0;
+            let o = outcome_of(run, 16, vec![only]);
+            useful += o.account.useful as f64 / o.account.total() as f64 / 24.0;
+        }
+        useful
+    };
+    // sqrt(2 * 2 min * 600 min) = 49 min.
+    let at: Vec<(u64, f64)> = [12, 24, 36, 49, 64, 98, 196].map(|m| (m, goodput(m, None))).to_vec();
+    let best = at.iter().max_by(|a, b| a.1.total_cmp(&b.1)).unwrap();
+    assert!((36..=64).contains(&best.0), "{at:?}");
+    assert!((goodput(0, Some(CheckpointPolicy::Young)) / best.1 - 1.0).abs() < 0.005, "{at:?}");
+    // The share that is lost by Daly's first order: cost over interval plus half an interval over the mean time between failures.
+    let expected = 1.0 - (2.0 / 49.0 + 49.0 / 2.0 / 600.0);
+    assert!((at[3].1 - expected).abs() < 0.01, "{} {expected}", at[3].1);
+}
+
+#[test]
+fn what_can_never_run_is_refused() {
+    let refused = |mut run: ClusterRun, quotas: Vec<(String, u32)>| {
+        run.scheduler.quotas = quotas;
+        PreparedCluster::of(run, machine(2), jobs(&[(0, 8, 1)]), Vec::new()).err().map(|e| e.to_string())
+    };
+    let mut spared = run_of("fcfs", "packed");
+    spared.failures.hot_spares = 1;
+    assert_eq!(refused(spared, Vec::new()).unwrap(), "job 0 asks for 8 GPUs; 4 run jobs");
+    let why = refused(run_of("fcfs", "packed"), vec![("*".into(), 4)]).unwrap();
+    assert_eq!(why, "job 0 asks for 8 GPUs; scheduler.quotas gives user * 4");
+    assert!(refused(run_of("fcfs", "packed"), Vec::new()).is_none());
+}
+
+#[test]
+fn every_choice_of_the_keys_is_in_its_registry() {
+    let choices = |id: KeyId| match key(id).kind {
+        KeyKind::Choice { now, .. } => now.to_vec(),
+        _ => panic!("a choice"),
+    };
+    let names = |of: Vec<&'static str>| of;
+    assert_eq!(choices(KeyId::SchedulerPolicy), names(SCHEDULERS.iter().map(|s| s.0).collect()));
+    assert_eq!(choices(KeyId::SchedulerPlacement), names(PLACEMENTS.iter().map(|p| p.0).collect()));
+    let models = crate::cluster::FAILURE_MODELS.iter().map(|m| m.0).chain(["trace"]).collect();
+    assert_eq!(choices(KeyId::FailuresModel), names(models));
+}

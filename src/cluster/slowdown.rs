@@ -1,0 +1,162 @@
+//! How much slower a job is where it has been placed, and beside whom.
+//!
+//! Layer: cluster. A factor is the product of three: of the racks that the job spans (a curve of the user's, from measurements or from packet runs), of
+//! what it shares the way out of its racks with, and of the slowest of its servers.
+
+use std::collections::BTreeSet;
+
+use super::servers::GpuShare;
+
+const PPM: u128 = 1_000_000;
+
+/// What decides factors.
+#[derive(Clone, Debug)]
+pub(super) struct PlacementSlowdown {
+    /// Racks and factor, ascending.
+    curve: Vec<(u32, u64)>,
+    oversubscription_ppm: u64,
+    /// GPUs of each rack.
+    gpus: Vec<u32>,
+    /// Of each rack, GPUs of jobs that span several.
+    spanning: Vec<u32>,
+    /// Those jobs.
+    jobs: Vec<BTreeSet<u32>>,
+    /// Of each server.
+    straggling_ppm: Vec<u64>,
+}
+
+/// Racks of a job with its GPUs in each, ascending.
+pub(super) type Racks = Vec<(u32, u32)>;
+
+impl PlacementSlowdown {
+    /// Nobody runs yet.
+    pub(super) fn new(
+        curve: &[(u32, u64)],
+        oversubscription_ppm: u64,
+        rack: &[u32],
+        racks: u32,
+        per_server: u32,
+    ) -> PlacementSlowdown {
+        let mut gpus = vec![0; racks as usize];
+        rack.iter().for_each(|&r| gpus[r as usize] += per_server);
+        PlacementSlowdown {
+            curve: curve.to_vec(),
+            oversubscription_ppm,
+            gpus,
+            spanning: vec![0; racks as usize],
+            jobs: vec![BTreeSet::new(); racks as usize],
+            straggling_ppm: vec![1_000_000; rack.len()],
+        }
+    }
+
+    /// The racks of what a job has.
+    pub(super) fn racks(rack: &[u32], shares: &[GpuShare]) -> Racks {
+        let mut of: Racks = shares.iter().map(|s| (rack[s.server as usize], s.count())).collect();
+        of.sort_unstable();
+        of.chunk_by(|a, b| a.0 == b.0).map(|same| (same[0].0, same.iter().map(|(_, n)| n).sum())).collect()
+    }
+
+    /// A job comes; others whose factor may be another one now.
+    pub(super) fn comes(&mut self, job: u32, racks: &Racks) -> BTreeSet<u32> {
+        let mut others = BTreeSet::new();
+        if racks.len() > 1 {
+            for &(rack, gpus) in racks {
+                self.spanning[rack as usize] += gpus;
+                others.extend(&self.jobs[rack as usize]);
+                self.jobs[rack as usize].insert(job);
+            }
+        }
+        self.that_matter(others)
+    }
+
+    /// A job goes; others whose factor may be another one now.
+    pub(super) fn goes(&mut self, job: u32, racks: &Racks) -> BTreeSet<u32> {
+        let mut others = BTreeSet::new();
+        if racks.len() > 1 {
+            for &(rack, gpus) in racks {
+                self.spanning[rack as usize] -= gpus;
+                self.jobs[rack as usize].remove(&job);
+                others.extend(&self.jobs[rack as usize]);
+            }
+        }
+        self.that_matter(others)
+    }
+
+    /// With enough room on all ways out nobody slows anybody down.
+    fn that_matter(&self, others: BTreeSet<u32>) -> BTreeSet<u32> {
+        if u128::from(self.oversubscription_ppm) > PPM { others } else { BTreeSet::new() }
+    }
+
+    /// A server becomes slow, or is mended (1,000,000).
+    pub(super) fn set_straggling(&mut self, server: u32, ppm: u64) {
+        self.straggling_ppm[server as usize] = ppm;
+    }
+
+    /// Time of a job over its time at full speed, millionths. PRECONDITION: the job has come.
+    pub(super) fn factor_ppm(&self, racks: &Racks, shares: &[GpuShare], comm_share_ppm: u64) -> u64 {
+        let placed = u128::from(self.of_racks(racks.len() as u32));
+        let beside = PPM + u128::from(comm_share_ppm) * (self.crowding_ppm(racks) - PPM) / PPM;
+        let slowest = shares.iter().map(|s| self.straggling_ppm[s.server as usize]).max().unwrap_or(1_000_000);
+        (placed * beside / PPM * u128::from(slowest) / PPM) as u64
+    }
+
+    /// The curve: a line between two points, the last value beyond.
+    fn of_racks(&self, racks: u32) -> u64 {
+        let after = self.curve.partition_point(|(n, _)| *n < racks);
+        match (after.checked_sub(1).map(|i| self.curve[i]), self.curve.get(after)) {
+            (_, Some(&(n, factor))) if n == racks => factor,
+            (None, Some(&(_, factor))) => factor,
+            (Some((_, factor)), None) => factor,
+            (Some((a, low)), Some(&(b, high))) => {
+                let step = (i128::from(high) - i128::from(low)) * i128::from(racks - a) / i128::from(b - a);
+                (i128::from(low) + step) as u64
+            }
+            (None, None) => 1_000_000,
+        }
+    }
+
+    /// Time of what leaves the most crowded rack of a job over its time alone there, if all that span racks send at the same time: the worst case.
+    fn crowding_ppm(&self, racks: &Racks) -> u128 {
+        if racks.len() < 2 {
+            return PPM;
+        }
+        let of = |&(rack, _): &(u32, u32)| {
+            let (spanning, gpus) = (self.spanning[rack as usize], self.gpus[rack as usize]);
+            u128::from(self.oversubscription_ppm) * u128::from(spanning) / u128::from(gpus.max(1))
+        };
+        racks.iter().map(of).max().unwrap_or(PPM).max(PPM)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shares(servers: &[u32]) -> Vec<GpuShare> {
+        servers.iter().map(|&server| GpuShare { server, gpus: 0xf }).collect()
+    }
+
+    #[test]
+    fn racks_crowding_and_stragglers_multiply() {
+        let rack = [0, 0, 1, 1];
+        let mut slow = PlacementSlowdown::new(&[(1, 1_000_000), (2, 1_100_000)], 4_000_000, &rack, 2, 4);
+        let of = |servers: &[u32]| PlacementSlowdown::racks(&rack, &shares(servers));
+        assert_eq!(of(&[0, 1, 3]), [(0, 8), (1, 4)]);
+        let (a, b) = (of(&[0, 2]), of(&[1, 3]));
+        assert!(slow.comes(0, &a).is_empty());
+        // Half of each rack at 4:1 is twice as slow, in a tenth of the time.
+        assert_eq!(slow.factor_ppm(&a, &shares(&[0, 2]), 100_000), 1_210_000);
+        assert_eq!(slow.comes(1, &b), BTreeSet::from([0]));
+        assert_eq!(slow.factor_ppm(&a, &shares(&[0, 2]), 100_000), 1_430_000);
+        assert_eq!(slow.goes(1, &b), BTreeSet::from([0]));
+        slow.set_straggling(2, 2_000_000);
+        assert_eq!(slow.factor_ppm(&a, &shares(&[0, 2]), 100_000), 2_420_000);
+        assert_eq!(slow.factor_ppm(&of(&[0]), &shares(&[0]), 100_000), 1_000_000);
+    }
+
+    #[test]
+    fn the_curve_is_a_line_between_its_points() {
+        let slow = PlacementSlowdown::new(&[(1, 1_000_000), (5, 1_400_000)], 1_000_000, &[0], 1, 8);
+        assert_eq!([1, 2, 3, 5, 9].map(|n| slow.of_racks(n)), [1_000_000, 1_100_000, 1_200_000, 1_400_000, 1_400_000]);
+    }
+}

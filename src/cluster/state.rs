@@ -1,0 +1,319 @@
+//! A cluster at a moment: its servers, jobs, queue, and what is still to come.
+//!
+//! Layer: cluster. Starts, stops and slows jobs, and counts where GPU time goes; decides nothing.
+
+use std::collections::BTreeSet;
+
+use super::account::{Account, UnheldGpus};
+use super::event::{Event, Events};
+use super::interval::{cost_ms, interval_ms};
+use super::job::ClusterJob;
+use super::machine::ClusterMachine;
+use super::progress::JobProgress;
+use super::quota::Quotas;
+use super::scheduler::{QueueKey, Scheduler};
+use super::servers::{GpuShare, ServerUse, Servers};
+use super::slowdown::{PlacementSlowdown, Racks};
+use crate::spec::ClusterRun;
+
+/// Where a job stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum JobPhase {
+    /// It has not arrived.
+    Ahead,
+    Waiting,
+    Running,
+    Done,
+    /// After too many restarts.
+    GivenUp,
+}
+
+/// What has become of a job so far.
+#[derive(Clone, Debug)]
+pub(super) struct JobState {
+    pub phase: JobPhase,
+    pub progress: JobProgress,
+    /// While it runs.
+    pub shares: Vec<GpuShare>,
+    pub racks: Racks,
+    /// GPUs that it has.
+    pub held: u32,
+    factor_ppm: u64,
+    as_of_ms: u64,
+    /// When it ends, if nothing happens.
+    pub ends_ms: u64,
+    version: u32,
+    pub first_start_ms: Option<u64>,
+    pub ended_ms: Option<u64>,
+    queued_since_ms: u64,
+    pub queued_ms: u64,
+    pub restarts: u64,
+    pub preemptions: u64,
+    pub lost_ns: u64,
+    /// Time to stand still at the next start.
+    restart_ms: u64,
+}
+
+/// All of it.
+pub(super) struct ClusterState<'a> {
+    pub run: &'a ClusterRun,
+    pub machine: &'a ClusterMachine,
+    pub jobs: &'a [ClusterJob],
+    pub scheduler: &'a dyn Scheduler,
+    pub now_ms: u64,
+    pub servers: Servers,
+    pub of: Vec<JobState>,
+    pub queue: BTreeSet<(QueueKey, u32)>,
+    /// Jobs that run, by when they end as far as is believed.
+    pub running: BTreeSet<(u64, u32)>,
+    pub jobs_on: Vec<BTreeSet<u32>>,
+    pub slowdown: PlacementSlowdown,
+    pub quotas: Quotas,
+    pub events: Events,
+    pub account: Account,
+    /// Of the last look at the queue.
+    pub stranded: u64,
+    pub waiting_gpus: u64,
+    pub migrations: u64,
+    /// Jobs that were given up and nobody has asked for yet.
+    pub given_up: usize,
+    /// Jobs that have.
+    arrived: usize,
+}
+
+impl<'a> ClusterState<'a> {
+    /// Nobody has arrived yet.
+    pub(super) fn new(
+        run: &'a ClusterRun,
+        machine: &'a ClusterMachine,
+        jobs: &'a [ClusterJob],
+        scheduler: &'a dyn Scheduler,
+    ) -> ClusterState<'a> {
+        let state = |job: &ClusterJob| {
+            let interval = interval_ms(job, machine, &run.checkpoint, &run.failures);
+            JobState {
+                phase: JobPhase::Ahead,
+                progress: JobProgress::new(job.duration_ms, interval, cost_ms(job, &run.checkpoint)),
+                shares: Vec::new(),
+                racks: Vec::new(),
+                held: 0,
+                factor_ppm: 1_000_000,
+                as_of_ms: 0,
+                ends_ms: 0,
+                version: 0,
+                first_start_ms: None,
+                ended_ms: None,
+                queued_since_ms: 0,
+                queued_ms: 0,
+                restarts: 0,
+                preemptions: 0,
+                lost_ns: 0,
+                restart_ms: 0,
+            }
+        };
+        let curve = &run.scheduler.slowdown;
+        let m = machine;
+        ClusterState {
+            run,
+            machine,
+            jobs,
+            scheduler,
+            now_ms: 0,
+            servers: Servers::new(m.servers(), m.per_server),
+            of: jobs.iter().map(state).collect(),
+            queue: BTreeSet::new(),
+            running: BTreeSet::new(),
+            jobs_on: vec![BTreeSet::new(); m.rack.len()],
+            slowdown: PlacementSlowdown::new(curve, m.oversubscription_ppm, &m.rack, m.racks, m.per_server),
+            quotas: Quotas::new(&run.scheduler.quotas, jobs),
+            events: Events::default(),
+            account: Account::default(),
+            stranded: 0,
+            waiting_gpus: 0,
+            migrations: 0,
+            given_up: 0,
+            arrived: 0,
+        }
+    }
+
+    /// Whether anything can still start or end: a job runs, or is to arrive, or servers are to come back, or a job is to wake.
+    pub(super) fn can_go_on(&self) -> bool {
+        let out = [ServerUse::Draining, ServerUse::Maintenance, ServerUse::Down];
+        let mends = out.into_iter().any(|of| self.servers.count(of) > 0);
+        let last = self.jobs.last().map_or(0, |job| job.submit_ms);
+        let wakes = self.now_ms < last.saturating_add(self.run.scheduler.low_delay_ms);
+        !self.running.is_empty() || self.arrived < self.jobs.len() || mends || wakes
+    }
+
+    /// Whether every GPU is in one place: used by assertions.
+    pub(super) fn is_sound(&self) -> bool {
+        let moment = self.moment();
+        let held: u64 = self.running.iter().map(|(_, job)| u64::from(self.of[*job as usize].held)).sum();
+        held + moment.free + moment.down + moment.drained + moment.spare == self.machine.gpus()
+    }
+
+    fn key(&self, job: u32) -> (QueueKey, u32) {
+        (self.scheduler.key(&self.jobs[job as usize]), job)
+    }
+
+    /// What the GPUs do that no job has.
+    pub(super) fn moment(&self) -> UnheldGpus {
+        let servers = &self.servers;
+        let gpus = |of: ServerUse| u64::from(servers.count(of)) * u64::from(servers.per_server());
+        UnheldGpus {
+            free: servers.free_gpus(),
+            stranded: self.stranded,
+            // What is taken off a failed server at once is never held there between two times.
+            down: gpus(ServerUse::Down),
+            drained: gpus(ServerUse::Maintenance) + servers.draining_free(),
+            spare: gpus(ServerUse::HotSpare) + gpus(ServerUse::ColdSpare),
+        }
+    }
+
+    /// Puts a job into the queue.
+    pub(super) fn enqueue(&mut self, job: u32) {
+        let key = self.key(job);
+        self.queue.insert(key);
+        self.waiting_gpus += u64::from(self.jobs[job as usize].gpus);
+        let of = &mut self.of[job as usize];
+        self.arrived += usize::from(of.phase == JobPhase::Ahead);
+        of.phase = JobPhase::Waiting;
+        of.queued_since_ms = self.now_ms;
+    }
+
+    /// Gives a waiting job these GPUs.
+    pub(super) fn start(&mut self, job: u32, shares: Vec<GpuShare>) {
+        let key = self.key(job);
+        let was_there = self.queue.remove(&key);
+        debug_assert!(was_there, "a job that starts has waited");
+        self.waiting_gpus -= u64::from(self.jobs[job as usize].gpus);
+        self.quotas.add(job, self.jobs[job as usize].gpus);
+        let now_ms = self.now_ms;
+        let of = &mut self.of[job as usize];
+        of.queued_ms += now_ms - of.queued_since_ms;
+        of.first_start_ms.get_or_insert(now_ms);
+        of.phase = JobPhase::Running;
+        of.as_of_ms = now_ms;
+        let restart_ms = std::mem::take(&mut of.restart_ms);
+        of.progress.restart(restart_ms);
+        self.occupy(job, shares);
+    }
+
+    /// A running job has these GPUs from now on. PRECONDITION: it has none.
+    fn occupy(&mut self, job: u32, shares: Vec<GpuShare>) {
+        self.servers.take(&shares);
+        let racks = PlacementSlowdown::racks(&self.machine.rack, &shares);
+        for share in &shares {
+            self.jobs_on[share.server as usize].insert(job);
+        }
+        let others = self.slowdown.comes(job, &racks);
+        let of = &mut self.of[job as usize];
+        of.held = shares.iter().map(|s| s.count()).sum();
+        (of.shares, of.racks) = (shares, racks);
+        // It has no time of its end yet.
+        of.ends_ms = u64::MAX;
+        self.running.insert((u64::MAX, job));
+        self.rerate(job);
+        others.into_iter().for_each(|other| self.rerate(other));
+    }
+
+    /// A running job has no GPUs any more.
+    fn vacate(&mut self, job: u32) -> Vec<GpuShare> {
+        self.settle(job);
+        let of = &mut self.of[job as usize];
+        self.running.remove(&(of.ends_ms, job));
+        of.version += 1;
+        of.held = 0;
+        let (shares, racks) = (std::mem::take(&mut of.shares), std::mem::take(&mut of.racks));
+        self.servers.give(&shares);
+        for share in &shares {
+            self.jobs_on[share.server as usize].remove(&job);
+        }
+        let others = self.slowdown.goes(job, &racks);
+        others.into_iter().for_each(|other| self.rerate(other));
+        shares
+    }
+
+    /// Counts what a running job has done until now.
+    pub(super) fn settle(&mut self, job: u32) {
+        let gpus = self.jobs[job as usize].gpus;
+        let of = &mut self.of[job as usize];
+        let spent = of.progress.advance(self.now_ms - of.as_of_ms, of.factor_ppm);
+        of.as_of_ms = self.now_ms;
+        self.account.spend(&spent, of.held, gpus);
+    }
+
+    /// Brings a running job's speed and end up to date.
+    pub(super) fn rerate(&mut self, job: u32) {
+        self.settle(job);
+        let asked = &self.jobs[job as usize];
+        let of = &mut self.of[job as usize];
+        let factor = self.slowdown.factor_ppm(&of.racks, &of.shares, asked.comm_share_ppm);
+        of.factor_ppm = (u128::from(factor) * u128::from(asked.gpus)).div_ceil(u128::from(of.held.max(1))) as u64;
+        self.running.remove(&(of.ends_ms, job));
+        of.ends_ms = self.now_ms.saturating_add(of.progress.left_ms(of.factor_ppm));
+        of.version += 1;
+        self.running.insert((of.ends_ms, job));
+        self.events.add(of.ends_ms, Event::Ends { job, version: of.version });
+    }
+
+    /// A job's end is due: false if something has come between.
+    pub(super) fn end(&mut self, job: u32, version: u32) -> bool {
+        if self.of[job as usize].version != version || self.of[job as usize].phase != JobPhase::Running {
+            return false;
+        }
+        self.settle(job);
+        if !self.of[job as usize].progress.is_done() {
+            // Whole milliseconds leave a rest.
+            self.rerate(job);
+            return false;
+        }
+        self.vacate(job);
+        self.quotas.remove(job, self.jobs[job as usize].gpus);
+        let of = &mut self.of[job as usize];
+        of.phase = JobPhase::Done;
+        of.ended_ms = Some(self.now_ms);
+        true
+    }
+
+    /// Stops a running job and puts it back into the queue. `saves`: it may save its state first.
+    pub(super) fn send_back(&mut self, job: u32, saves: bool, restart_ms: u64) {
+        self.vacate(job);
+        self.quotas.remove(job, self.jobs[job as usize].gpus);
+        self.lose(job, saves);
+        self.of[job as usize].restart_ms = restart_ms;
+        self.enqueue(job);
+    }
+
+    /// Gives a running job up: nothing of it counts.
+    pub(super) fn give_up(&mut self, job: u32) {
+        self.vacate(job);
+        self.quotas.remove(job, self.jobs[job as usize].gpus);
+        self.lose(job, false);
+        let done = self.of[job as usize].progress.done_ns();
+        self.account.lose(done, self.jobs[job as usize].gpus);
+        let of = &mut self.of[job as usize];
+        of.phase = JobPhase::GivenUp;
+        of.ended_ms = Some(self.now_ms);
+        self.given_up += 1;
+    }
+
+    fn lose(&mut self, job: u32, saves: bool) {
+        let of = &mut self.of[job as usize];
+        if saves {
+            return of.progress.save();
+        }
+        let lost = of.progress.roll_back();
+        of.lost_ns += lost;
+        self.account.lose(lost, self.jobs[job as usize].gpus);
+    }
+
+    /// A running job goes on elsewhere, from where it was (`saves`) or from its last checkpoint, after standing still for so long.
+    /// PRECONDITION: `to` is free, or the job's own.
+    pub(super) fn relocate(&mut self, job: u32, to: Vec<GpuShare>, saves: bool, stands_ms: u64) {
+        self.vacate(job);
+        self.lose(job, saves);
+        self.of[job as usize].progress.restart(stands_ms);
+        self.occupy(job, to);
+    }
+}

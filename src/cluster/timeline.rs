@@ -1,0 +1,57 @@
+//! How a cluster is at regular times.
+//!
+//! Layer: cluster.
+
+use super::outcome::ClusterSample;
+use super::state::ClusterState;
+
+/// Most rows: beyond, every other one is dropped and the time between them doubles.
+const MOST: usize = 20_000;
+
+/// Rows so far.
+pub(super) struct ClusterTimeline {
+    every_ms: u64,
+    next_ms: u64,
+    rows: Vec<ClusterSample>,
+}
+
+impl ClusterTimeline {
+    pub(super) fn new(every_ms: u64) -> ClusterTimeline {
+        ClusterTimeline { every_ms: every_ms.max(1), next_ms: 0, rows: Vec::new() }
+    }
+
+    /// Nothing changes until a time: rows for all times before it.
+    pub(super) fn until(&mut self, state: &ClusterState, ms: u64) {
+        if self.next_ms >= ms {
+            return;
+        }
+        let moment = state.moment();
+        let all = state.machine.gpus();
+        let now = ClusterSample {
+            at_ms: 0,
+            waiting_jobs: state.queue.len() as u64,
+            waiting_gpus: state.waiting_gpus,
+            running_jobs: state.running.len() as u64,
+            busy_gpus: all - moment.free - moment.down - moment.drained - moment.spare,
+            free_gpus: moment.free,
+            stranded_gpus: moment.stranded,
+            down_gpus: moment.down,
+            drained_gpus: moment.drained,
+            spare_gpus: moment.spare,
+        };
+        while self.next_ms < ms {
+            self.rows.push(ClusterSample { at_ms: self.next_ms, ..now });
+            self.next_ms = self.next_ms.saturating_add(self.every_ms);
+            if self.rows.len() == MOST {
+                let mut keep = [true, false].into_iter().cycle();
+                self.rows.retain(|_| keep.next().unwrap_or(true));
+                self.every_ms *= 2;
+                self.next_ms = self.rows.len() as u64 * self.every_ms;
+            }
+        }
+    }
+
+    pub(super) fn rows(self) -> Vec<ClusterSample> {
+        self.rows
+    }
+}

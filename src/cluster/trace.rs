@@ -1,0 +1,177 @@
+//! Traces of jobs and of failures, as CSV with a header.
+//!
+//! Layer: cluster. What the columns mean stands in docs/reference/file-formats.md.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::error::ClusterError;
+use super::job::ClusterJob;
+use super::part::{Part, PartKind};
+use crate::input;
+use crate::spec::{ClusterRun, nearest};
+
+const JOB_COLUMNS: &[&str] =
+    &["job", "user", "submit_s", "gpus", "duration_s", "estimate_s", "priority", "min_gpus", "comm_share"];
+const FAILURE_COLUMNS: &[&str] = &["time_s", "part", "index", "repair_s"];
+/// A thousand years: no sum of two times overflows.
+const MOST_S: f64 = 3.2e10;
+
+/// A failure that a trace lists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct ListedFailure {
+    pub at_ms: u64,
+    pub part: Part,
+    pub repair_ms: u64,
+}
+
+struct Table<'a> {
+    path: &'a Path,
+    columns: Vec<Option<usize>>,
+    names: &'static [&'static str],
+    rows: Vec<csv::StringRecord>,
+}
+
+/// The line at hand.
+struct Line<'a> {
+    of: &'a Table<'a>,
+    row: &'a csv::StringRecord,
+}
+
+impl<'a> Table<'a> {
+    fn read(path: &'a Path, names: &'static [&'static str], required: &[&str]) -> Result<Table<'a>, ClusterError> {
+        let unreadable = |source| ClusterError::Unreadable { path: path.into(), source };
+        let file = input::open(path).map_err(unreadable)?;
+        let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).comment(Some(b'#')).from_reader(file);
+        let wrong = |e: csv::Error| {
+            let line = e.position().map_or(1, csv::Position::line);
+            ClusterError::Line { path: path.into(), line, why: e.to_string() }
+        };
+        let header = reader.headers().map_err(wrong)?.clone();
+        let bad = |why: String| ClusterError::Line { path: path.into(), line: 1, why };
+        for name in &header {
+            if !names.contains(&name) {
+                let shown: String = name.chars().filter(|c| !c.is_control()).take(40).collect();
+                let hint =
+                    nearest(name, names.iter().copied()).map_or(String::new(), |n| format!("did you mean `{n}`? "));
+                return Err(bad(format!("column `{shown}` is unknown; {hint}columns are {}", names.join(", "))));
+            }
+        }
+        let columns: Vec<Option<usize>> = names.iter().map(|n| header.iter().position(|h| h == *n)).collect();
+        if let Some(name) = required.iter().find(|r| !header.iter().any(|h| h == **r)) {
+            return Err(bad(format!("column `{name}` is missing; required are {}", required.join(", "))));
+        }
+        let rows = reader.records().collect::<Result<Vec<_>, _>>().map_err(wrong)?;
+        Ok(Table { path, columns, names, rows })
+    }
+
+    fn lines(&self) -> impl Iterator<Item = Line<'_>> {
+        self.rows.iter().map(|row| Line { of: self, row })
+    }
+}
+
+impl Line<'_> {
+    fn wrong(&self, why: String) -> ClusterError {
+        let line = self.row.position().map_or(0, csv::Position::line);
+        ClusterError::Line { path: self.of.path.into(), line, why }
+    }
+
+    /// A field's text; `None` where it is empty or the file has no such column.
+    fn text(&self, name: &str) -> Option<&str> {
+        let at = self.of.names.iter().position(|n| *n == name).and_then(|i| self.of.columns[i])?;
+        self.row.get(at).filter(|text| !text.is_empty())
+    }
+
+    fn number(&self, name: &str, least: f64, most: f64) -> Result<Option<f64>, ClusterError> {
+        let Some(text) = self.text(name) else { return Ok(None) };
+        match text.parse::<f64>() {
+            Ok(x) if (least..=most).contains(&x) => Ok(Some(x)),
+            _ => {
+                let shown: String = text.chars().filter(|c| !c.is_control()).take(40).collect();
+                Err(self.wrong(format!("{name} is `{shown}`; it must be a number from {least} to {most}")))
+            }
+        }
+    }
+
+    fn ms(&self, name: &str, least_s: f64) -> Result<Option<u64>, ClusterError> {
+        Ok(self.number(name, least_s, MOST_S)?.map(|s| (s * 1e3).round() as u64))
+    }
+
+    fn whole(&self, name: &str, least: f64) -> Result<Option<u32>, ClusterError> {
+        match self.number(name, least, f64::from(u32::MAX))? {
+            Some(x) if x.fract() != 0.0 => Err(self.wrong(format!("{name} is {x}; it must be a whole number"))),
+            other => Ok(other.map(|x| x as u32)),
+        }
+    }
+
+    fn required<T>(&self, name: &str, value: Option<T>) -> Result<T, ClusterError> {
+        value.ok_or_else(|| self.wrong(format!("{name} is empty; it is required")))
+    }
+}
+
+/// Jobs in the order of their arrival.
+///
+/// # Errors
+/// The file cannot be read, or one of its lines is wrong.
+pub(super) fn jobs(path: &Path, run: &ClusterRun) -> Result<Vec<ClusterJob>, ClusterError> {
+    let table = Table::read(path, JOB_COLUMNS, &["submit_s", "gpus", "duration_s"])?;
+    let mut jobs = Vec::with_capacity(table.rows.len());
+    for (n, line) in table.lines().enumerate() {
+        let gpus = line.required("gpus", line.whole("gpus", 1.0)?)?;
+        let duration_ms = line.required("duration_s", line.ms("duration_s", 0.001)?)?;
+        let least = (u64::from(gpus) * run.min_share_ppm).div_ceil(1_000_000).max(1) as u32;
+        let min_gpus = line.whole("min_gpus", 1.0)?.unwrap_or(least);
+        if min_gpus > gpus {
+            return Err(line.wrong(format!("min_gpus is {min_gpus}; it must be at most gpus = {gpus}")));
+        }
+        let share = line.number("comm_share", 0.0, 1.0)?.map(|x| (x * 1e6).round() as u64);
+        jobs.push(ClusterJob {
+            name: line.text("job").map_or_else(|| n.to_string().into(), Arc::from),
+            user: line.text("user").map_or_else(|| "0".into(), Arc::from),
+            submit_ms: line.required("submit_s", line.ms("submit_s", 0.0)?)?,
+            gpus,
+            duration_ms,
+            estimate_ms: line.ms("estimate_s", 0.001)?.unwrap_or(duration_ms),
+            priority: line.whole("priority", 0.0)?.unwrap_or(0),
+            min_gpus,
+            comm_share_ppm: share.unwrap_or(run.comm_share_ppm),
+        });
+    }
+    if jobs.is_empty() {
+        return Err(ClusterError::Line {
+            path: path.into(),
+            line: 1,
+            why: "there are no jobs below the header".into(),
+        });
+    }
+    // Those of one time keep the file's order.
+    jobs.sort_by_key(|job| job.submit_ms);
+    Ok(jobs)
+}
+
+/// Failures in the order of their times. `limit` says how many parts of a kind there are.
+///
+/// # Errors
+/// The file cannot be read, or one of its lines is wrong.
+pub(super) fn failures(path: &Path, limit: impl Fn(PartKind) -> u32) -> Result<Vec<ListedFailure>, ClusterError> {
+    let table = Table::read(path, FAILURE_COLUMNS, FAILURE_COLUMNS)?;
+    let mut listed = Vec::with_capacity(table.rows.len());
+    for line in table.lines() {
+        let name = line.required("part", line.text("part"))?;
+        let Some(kind) = PartKind::ALL.into_iter().find(|kind| kind.name() == name) else {
+            let names: Vec<&str> = PartKind::ALL.iter().map(|kind| kind.name()).collect();
+            let shown: String = name.chars().filter(|c| !c.is_control()).take(40).collect();
+            return Err(line.wrong(format!("part is `{shown}`; it must be one of {}", names.join(", "))));
+        };
+        let index = line.required("index", line.whole("index", 0.0)?)?;
+        if index >= limit(kind) {
+            let why = format!("index is {index}; there are {} parts of kind {name}, counted from 0", limit(kind));
+            return Err(line.wrong(why));
+        }
+        let at_ms = line.required("time_s", line.ms("time_s", 0.0)?)?;
+        let repair_ms = line.required("repair_s", line.ms("repair_s", 0.001)?)?;
+        listed.push(ListedFailure { at_ms, part: Part { kind, index }, repair_ms });
+    }
+    listed.sort_by_key(|f| f.at_ms);
+    Ok(listed)
+}

@@ -1,0 +1,122 @@
+//! What a cluster over days came to: columns of `results.csv`, and the rows of `cluster_timeline.csv` and `cluster_jobs.csv`.
+//!
+//! Layer: results. Plain data, as in [`super::record`]. Only sweeps with an experiment of `fidelity.mode = "job"` have these columns and files.
+
+use super::value::Cell;
+
+/// Figures of a cluster. Shares are of all its GPU time.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ClusterRecord {
+    /// Time that was simulated.
+    pub span_ms: u64,
+    pub jobs: u64,
+    pub jobs_done: u64,
+    pub jobs_given_up: u64,
+    /// GPU time that jobs held.
+    pub utilisation: f64,
+    /// GPU time of work that counts, at full speed.
+    pub goodput: f64,
+    pub idle_share: f64,
+    /// Part of `idle_share`: enough for the first of the queue, which cannot have it where it is.
+    pub stranded_share: f64,
+    pub slowdown_share: f64,
+    pub checkpoint_share: f64,
+    pub restart_share: f64,
+    pub rollback_share: f64,
+    pub down_share: f64,
+    pub drained_share: f64,
+    pub spare_share: f64,
+    /// From arrival to the first start; `None`: no job has started.
+    pub waiting_mean_ms: Option<u64>,
+    pub waiting_p50_ms: Option<u64>,
+    pub waiting_p99_ms: Option<u64>,
+    /// From arrival to the end; `None`: no job has ended.
+    pub turnaround_mean_ms: Option<u64>,
+    pub turnaround_p99_ms: Option<u64>,
+    /// Jain's index over users.
+    pub fairness: Option<f64>,
+    pub failures: u64,
+    pub restarts: u64,
+    pub preemptions: u64,
+    pub migrations: u64,
+    pub drains: u64,
+    pub useful_gpu_hours: f64,
+    pub usd_per_useful_gpu_hour: Option<f64>,
+}
+
+/// One row of `cluster_timeline.csv`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ClusterSampleRecord {
+    pub at_ms: u64,
+    pub waiting_jobs: u64,
+    pub waiting_gpus: u64,
+    pub running_jobs: u64,
+    pub busy_gpus: u64,
+    pub free_gpus: u64,
+    pub stranded_gpus: u64,
+    pub down_gpus: u64,
+    pub drained_gpus: u64,
+    pub spare_gpus: u64,
+}
+
+/// One row of `cluster_jobs.csv`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ClusterJobRecord {
+    pub job: String,
+    pub user: String,
+    pub priority: u64,
+    pub gpus: u64,
+    pub submit_ms: u64,
+    pub start_ms: Option<u64>,
+    pub end_ms: Option<u64>,
+    pub duration_ms: u64,
+    /// `done`, `running`, `waiting`, `ahead` or `given up`.
+    pub ended: String,
+    pub queued_ms: u64,
+    pub restarts: u64,
+    pub preemptions: u64,
+    pub lost_work_ms: u64,
+}
+
+/// Milliseconds as seconds.
+fn seconds(ms: u64) -> Cell {
+    Cell::Real(ms as f64 / 1e3)
+}
+
+fn seconds_if(ms: Option<u64>) -> Cell {
+    ms.map_or(Cell::Empty, seconds)
+}
+
+/// A column of a companion file: its name, and its cell of a row.
+type Column<T> = (&'static str, fn(&T) -> Cell);
+
+/// The columns of `cluster_timeline.csv` after `exp_id`.
+pub const CLUSTER_TIMELINE: &[Column<ClusterSampleRecord>] = &[
+    ("time_s", |s| seconds(s.at_ms)),
+    ("waiting_jobs", |s| s.waiting_jobs.into()),
+    ("waiting_gpus", |s| s.waiting_gpus.into()),
+    ("running_jobs", |s| s.running_jobs.into()),
+    ("busy_gpus", |s| s.busy_gpus.into()),
+    ("free_gpus", |s| s.free_gpus.into()),
+    ("stranded_gpus", |s| s.stranded_gpus.into()),
+    ("down_gpus", |s| s.down_gpus.into()),
+    ("drained_gpus", |s| s.drained_gpus.into()),
+    ("spare_gpus", |s| s.spare_gpus.into()),
+];
+
+/// The columns of `cluster_jobs.csv` after `exp_id`.
+pub const CLUSTER_JOBS: &[Column<ClusterJobRecord>] = &[
+    ("job", |j| j.job.as_str().into()),
+    ("user", |j| j.user.as_str().into()),
+    ("priority", |j| j.priority.into()),
+    ("gpus", |j| j.gpus.into()),
+    ("submit_s", |j| seconds(j.submit_ms)),
+    ("start_s", |j| seconds_if(j.start_ms)),
+    ("end_s", |j| seconds_if(j.end_ms)),
+    ("duration_s", |j| seconds(j.duration_ms)),
+    ("ended", |j| j.ended.as_str().into()),
+    ("queued_s", |j| seconds(j.queued_ms)),
+    ("restarts", |j| j.restarts.into()),
+    ("preemptions", |j| j.preemptions.into()),
+    ("lost_work_s", |j| seconds(j.lost_work_ms)),
+];

@@ -1,0 +1,84 @@
+//! Runs the experiments of a sweep that are clusters over days: one on each thread, reported as they end.
+//!
+//! Layer: session. Engines and batches are for packets; clusters need neither.
+
+use std::collections::HashMap;
+use std::sync::mpsc::channel;
+use std::time::Instant;
+
+use rayon::prelude::*;
+
+use crate::cluster::{ClusterError, ClusterOutcome, PreparedCluster};
+use crate::isolation;
+use crate::results::{Finished, StatsRecord};
+use crate::spec::Config;
+use crate::sweep::{Experiment, Sweep};
+
+use super::convert_cluster::finished_cluster;
+use super::error::SessionError;
+use super::experiment::{config, unmeasured};
+use super::interrupt::Interrupt;
+
+/// What an experiment came to; `None`: it was interrupted.
+type Ended = Option<(Result<ClusterOutcome, String>, f64)>;
+
+fn simulated(config: &Config, interrupt: &Interrupt) -> Ended {
+    let start = Instant::now();
+    let stop = || interrupt.requested();
+    let run = || PreparedCluster::new(config).and_then(|cluster| cluster.simulate(&stop));
+    let result = match isolation::isolated(run) {
+        Ok(Err(ClusterError::Interrupted)) => return None,
+        Ok(ended) => ended.map_err(|e| e.to_string()),
+        Err(defect) => Err(defect.to_string()),
+    };
+    Some((result, start.elapsed().as_secs_f64()))
+}
+
+/// Runs them, and takes each with those that are the same.
+///
+/// # Errors
+/// What `take` gives.
+pub(super) fn run(
+    sweep: &Sweep,
+    experiments: &[&Experiment],
+    same: &HashMap<u64, Vec<&Experiment>>,
+    pool: &rayon::ThreadPool,
+    interrupt: &Interrupt,
+    take: &mut (dyn FnMut(ClusterUpdate) -> Result<(), SessionError> + Send),
+) -> Result<(), SessionError> {
+    if experiments.is_empty() {
+        return Ok(());
+    }
+    let (send, receive) = channel();
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            pool.install(|| {
+                experiments.par_iter().for_each_with(send, |send, experiment| {
+                    if interrupt.requested() || send.send(ClusterUpdate::Started(experiment.exp_id)).is_err() {
+                        return;
+                    }
+                    let configured = config(sweep, experiment);
+                    if let Some((result, seconds)) = simulated(&configured, interrupt) {
+                        let others = same.get(&experiment.exp_id).map_or(&[][..], Vec::as_slice);
+                        for e in std::iter::once(experiment).chain(others) {
+                            let record = unmeasured(sweep, e);
+                            let done = match &result {
+                                Ok(outcome) => finished_cluster(record, outcome, &configured, seconds),
+                                Err(why) => Finished::without_rows(record.failed(why), StatsRecord::default()),
+                            };
+                            // Nobody listens any more where results cannot be written.
+                            let _ = send.send(ClusterUpdate::Finished(Box::new(done)));
+                        }
+                    }
+                });
+            });
+        });
+        receive.into_iter().try_for_each(take)
+    })
+}
+
+/// What is reported of a cluster.
+pub(super) enum ClusterUpdate {
+    Started(u64),
+    Finished(Box<Finished>),
+}

@@ -1,0 +1,113 @@
+//! Outcomes of clusters become result records.
+//!
+//! Layer: session.
+
+use crate::cluster::{ClusterJobOutcome, ClusterOutcome, ClusterSample, JobPhase};
+use crate::results::{ClusterJobRecord, ClusterRecord, ClusterSampleRecord, ExperimentRecord, Finished, StatsRecord};
+use crate::spec::Config;
+
+const MS_PER_HOUR: f64 = 3.6e6;
+const HOURS_PER_YEAR: f64 = 8766.0;
+const NS_PER_HOUR: f64 = 3.6e12;
+const NS_PER_MS: u64 = 1_000_000;
+
+/// A finished cluster as it is written. `record` holds its identity.
+pub(super) fn finished_cluster(
+    mut record: ExperimentRecord,
+    outcome: &ClusterOutcome,
+    config: &Config,
+    seconds: f64,
+) -> Finished {
+    let bill = &outcome.bill;
+    record.cost_usd = Some(bill.cost_cents as f64 / 100.0);
+    record.power_kw = Some(bill.power_mw as f64 / 1e6);
+    record.cluster = Some(Box::new(figures(outcome, config)));
+    let stats = StatsRecord { batches: 1, wall_s: seconds, ..StatsRecord::default() };
+    Finished {
+        cluster_timeline: outcome.samples.iter().map(sample).collect(),
+        cluster_jobs: if config.output.cluster_jobs { outcome.jobs.iter().map(job).collect() } else { Vec::new() },
+        ..Finished::without_rows(record, stats)
+    }
+}
+
+fn figures(o: &ClusterOutcome, config: &Config) -> ClusterRecord {
+    let (account, total) = (&o.account, o.account.total());
+    let share = |part: u128| if total == 0 { 0.0 } else { part as f64 / total as f64 };
+    let (waiting, turnaround) = (o.waiting(), o.turnaround());
+    let useful_gpu_hours = account.useful as f64 / NS_PER_HOUR;
+    let hours = o.span_ms as f64 / MS_PER_HOUR;
+    // The price of so much of the cluster's life, and its energy at full load.
+    let price = o.bill.cost_cents as f64 / 100.0 * hours / (config.cost.years * HOURS_PER_YEAR);
+    let energy = o.bill.power_mw as f64 / 1e6 * hours * config.cost.usd_per_kwh;
+    let count = |of: fn(&ClusterJobOutcome) -> u64| o.jobs.iter().map(of).sum::<u64>();
+    ClusterRecord {
+        span_ms: o.span_ms,
+        jobs: o.jobs.len() as u64,
+        jobs_done: o.done().count() as u64,
+        jobs_given_up: count(|j| u64::from(j.phase == JobPhase::GivenUp)),
+        utilisation: share(account.held()),
+        goodput: share(account.useful),
+        idle_share: share(account.free),
+        stranded_share: share(account.stranded),
+        slowdown_share: share(account.slowdown),
+        checkpoint_share: share(account.checkpoint),
+        restart_share: share(account.restart),
+        rollback_share: share(account.rolled_back),
+        down_share: share(account.down),
+        drained_share: share(account.drained),
+        spare_share: share(account.spare),
+        waiting_mean_ms: waiting.map(|d| d.mean_ms),
+        waiting_p50_ms: waiting.map(|d| d.p50_ms),
+        waiting_p99_ms: waiting.map(|d| d.p99_ms),
+        turnaround_mean_ms: turnaround.map(|d| d.mean_ms),
+        turnaround_p99_ms: turnaround.map(|d| d.p99_ms),
+        fairness: o.fairness,
+        failures: o.failures,
+        restarts: count(|j| j.restarts),
+        preemptions: count(|j| j.preemptions),
+        migrations: o.migrations,
+        drains: o.drains,
+        useful_gpu_hours,
+        usd_per_useful_gpu_hour: (useful_gpu_hours > 0.0).then(|| (price + energy) / useful_gpu_hours),
+    }
+}
+
+fn sample(s: &ClusterSample) -> ClusterSampleRecord {
+    ClusterSampleRecord {
+        at_ms: s.at_ms,
+        waiting_jobs: s.waiting_jobs,
+        waiting_gpus: s.waiting_gpus,
+        running_jobs: s.running_jobs,
+        busy_gpus: s.busy_gpus,
+        free_gpus: s.free_gpus,
+        stranded_gpus: s.stranded_gpus,
+        down_gpus: s.down_gpus,
+        drained_gpus: s.drained_gpus,
+        spare_gpus: s.spare_gpus,
+    }
+}
+
+fn job(j: &ClusterJobOutcome) -> ClusterJobRecord {
+    let ended = match j.phase {
+        JobPhase::Ahead => "ahead",
+        JobPhase::Waiting => "waiting",
+        JobPhase::Running => "running",
+        JobPhase::Done => "done",
+        JobPhase::GivenUp => "given up",
+    };
+    ClusterJobRecord {
+        job: j.name.to_string(),
+        user: j.user.to_string(),
+        priority: j.priority.into(),
+        gpus: j.gpus.into(),
+        submit_ms: j.submit_ms,
+        start_ms: j.start_ms,
+        end_ms: j.end_ms,
+        duration_ms: j.duration_ms,
+        ended: ended.into(),
+        queued_ms: j.queued_ms,
+        restarts: j.restarts,
+        preemptions: j.preemptions,
+        lost_work_ms: j.lost_ns / NS_PER_MS,
+    }
+}

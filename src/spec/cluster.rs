@@ -1,0 +1,285 @@
+//! `[base.jobs]`, `[base.scheduler]`, `[base.checkpoint]` and `[base.failures]` as types: a cluster over days.
+//!
+//! Layer: spec. Names files without reading them. Times are milliseconds, shares and factors millionths.
+
+use std::path::{Path, PathBuf};
+
+use super::error::Conflict;
+use super::key_id::KeyId;
+use super::mix::mix;
+use super::scale::{PPM, scaled};
+use super::value::Values;
+
+const MS_PER_S: f64 = 1e3;
+const MS_PER_HOUR: f64 = 3.6e6;
+
+/// A cluster over days, with jobs as wholes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClusterRun {
+    pub jobs: JobSource,
+    pub comm_share_ppm: u64,
+    pub min_share_ppm: u64,
+    /// `None`: until the last job has ended.
+    pub end_ms: Option<u64>,
+    pub scheduler: SchedulerKeys,
+    pub checkpoint: CheckpointKeys,
+    pub failures: FailureKeys,
+    pub timeline_ms: u64,
+}
+
+/// Where jobs come from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum JobSource {
+    Trace { path: PathBuf },
+    Generated(JobGenerator),
+}
+
+/// Generated jobs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JobGenerator {
+    pub like: JobsLike,
+    pub count: u64,
+    /// GPU time asked for over GPU time there is; 0: all at once.
+    pub load_ppm: u64,
+    pub users: u32,
+    pub high_share_ppm: u64,
+    pub seed: u64,
+}
+
+/// What generated jobs are like.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum JobsLike {
+    Philly,
+    Alibaba,
+    Uniform { gpus: (u32, u32), duration_ms: (u64, u64) },
+}
+
+/// Who runs next, and where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SchedulerKeys {
+    /// `scheduler.policy`, one of its choices.
+    pub policy: String,
+    /// `scheduler.placement`, one of its choices.
+    pub placement: String,
+    /// Racks and the factor of a job that spans so many, ascending.
+    pub slowdown: Vec<(u32, u64)>,
+    /// Most GPUs of each user at a time.
+    pub quotas: Vec<(String, u32)>,
+    pub depth: usize,
+    pub preempt: bool,
+    pub low_delay_ms: u64,
+    pub defragment: bool,
+    pub move_ms: u64,
+}
+
+/// When jobs save their state.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CheckpointKeys {
+    pub policy: CheckpointPolicy,
+    pub cost_ms: u64,
+    /// Time to storage beside `cost_ms`, of each GPU of a job, picoseconds.
+    pub ps_per_gpu: u64,
+    pub restart_ms: u64,
+}
+
+/// Between checkpoints.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CheckpointPolicy {
+    Never,
+    Every {
+        work_ms: u64,
+    },
+    /// The optimum of Young 1974, from each job's cost and mean time between failures.
+    Young,
+}
+
+/// What breaks and what stands in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FailureKeys {
+    /// `failures.model`, one of its choices.
+    pub model: String,
+    /// The trace that `model = "trace"` reads.
+    pub path: Option<PathBuf>,
+    pub shape_milli: u64,
+    /// Mean times between failures; 0: never.
+    pub gpu_mtbf_ms: u64,
+    pub host_mtbf_ms: u64,
+    pub link_mtbf_ms: u64,
+    pub switch_mtbf_ms: u64,
+    pub straggler_mtbf_ms: u64,
+    pub repair_ms: u64,
+    pub switch_repair_ms: u64,
+    pub straggler_ms: u64,
+    pub straggler_ppm: u64,
+    pub max_restarts: u64,
+    pub hot_spares: u32,
+    pub cold_spares: u32,
+    pub hot_swap_ms: u64,
+    pub cold_swap_ms: u64,
+    pub drain: Option<DrainKeys>,
+    pub seed: u64,
+}
+
+/// Maintenance, server after server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DrainKeys {
+    pub every_ms: u64,
+    pub servers: u32,
+    pub takes_ms: u64,
+    pub wait_ms: u64,
+    pub risk_ppm: u64,
+}
+
+fn conflict(key: KeyId, why: impl Into<String>) -> Conflict {
+    Conflict { job: None, key, why: why.into() }
+}
+
+/// The cluster that the keys describe, where the level of detail asks for one.
+pub(super) fn cluster_run(v: &Values, dir: &Path, seed: u64) -> Result<ClusterRun, Conflict> {
+    let ms = |key: KeyId| scaled(v.float(key), MS_PER_S);
+    let hours = |key: KeyId| scaled(v.float(key), MS_PER_HOUR);
+    let ppm = |key: KeyId| scaled(v.float(key), PPM);
+    let count = |key: KeyId| v.int(key) as u32;
+    if v.int(KeyId::Gpus) == 0 && !v.is(KeyId::TopologyKind, "file") {
+        return Err(conflict(
+            KeyId::Gpus,
+            "it is required with fidelity.mode = \"job\": how many GPUs the cluster has",
+        ));
+    }
+    if v.int(KeyId::GpusPerServer) > 64 {
+        return Err(conflict(KeyId::GpusPerServer, "with fidelity.mode = \"job\" servers have at most 64 GPUs"));
+    }
+    if !v.jobs().is_empty() {
+        let why = "[[job]] tables are jobs on one network, packet by packet; a cluster over days has [base.jobs]";
+        return Err(conflict(KeyId::Mode, why));
+    }
+    let path = |key: KeyId, when: &str| match v.text(key) {
+        "" => Err(conflict(key, format!("it is required with {when}; give the path of a CSV file"))),
+        p => Ok(dir.join(p)),
+    };
+    let jobs = match v.text(KeyId::JobsSource) {
+        "trace" => JobSource::Trace { path: path(KeyId::JobsPath, "jobs.source = \"trace\"")? },
+        like => JobSource::Generated(JobGenerator {
+            like: match like {
+                "philly" => JobsLike::Philly,
+                "alibaba" => JobsLike::Alibaba,
+                _ => uniform(v)?,
+            },
+            count: v.int(KeyId::JobsCount) as u64,
+            load_ppm: ppm(KeyId::JobsLoad),
+            users: count(KeyId::JobsUsers),
+            high_share_ppm: ppm(KeyId::JobsHighShare),
+            seed: mix(seed, v.int(KeyId::JobsSeed) as u64, 21),
+        }),
+    };
+    let trace = v.is(KeyId::FailuresModel, "trace");
+    let drain = (v.float(KeyId::DrainEveryH) > 0.0).then(|| DrainKeys {
+        every_ms: hours(KeyId::DrainEveryH),
+        servers: count(KeyId::DrainServers),
+        takes_ms: hours(KeyId::DrainH),
+        wait_ms: hours(KeyId::DrainWaitH),
+        risk_ppm: ppm(KeyId::DrainRisk),
+    });
+    // Bits over bits a second, in picoseconds.
+    let gib_bits = v.float(KeyId::CheckpointGib) * f64::from(1 << 30) * 8.0;
+    Ok(ClusterRun {
+        jobs,
+        comm_share_ppm: ppm(KeyId::JobsCommShare),
+        min_share_ppm: ppm(KeyId::JobsMinShare),
+        end_ms: Some(hours(KeyId::JobsHours)).filter(|&end| end > 0),
+        scheduler: SchedulerKeys {
+            policy: v.text(KeyId::SchedulerPolicy).to_string(),
+            placement: v.text(KeyId::SchedulerPlacement).to_string(),
+            slowdown: slowdown(v)?,
+            quotas: quotas(v)?,
+            depth: v.int(KeyId::SchedulerDepth) as usize,
+            preempt: v.is(KeyId::SchedulerPolicy, "priority") && v.bool(KeyId::SchedulerPreempt),
+            low_delay_ms: if v.is(KeyId::SchedulerPolicy, "priority") { ms(KeyId::SchedulerDelay) } else { 0 },
+            defragment: v.bool(KeyId::SchedulerDefragment),
+            move_ms: ms(KeyId::SchedulerMoveS),
+        },
+        checkpoint: CheckpointKeys {
+            policy: match v.text(KeyId::CheckpointPolicy) {
+                "none" => CheckpointPolicy::Never,
+                "young" => CheckpointPolicy::Young,
+                _ => CheckpointPolicy::Every { work_ms: ms(KeyId::CheckpointInterval) },
+            },
+            cost_ms: ms(KeyId::CheckpointCost),
+            ps_per_gpu: scaled(gib_bits / v.float(KeyId::CheckpointStorage), 1e3),
+            restart_ms: ms(KeyId::CheckpointRestart),
+        },
+        failures: FailureKeys {
+            model: v.text(KeyId::FailuresModel).to_string(),
+            path: trace.then(|| path(KeyId::FailuresPath, "failures.model = \"trace\"")).transpose()?,
+            shape_milli: scaled(v.float(KeyId::FailuresShape), 1e3),
+            gpu_mtbf_ms: hours(KeyId::GpuMtbf),
+            host_mtbf_ms: hours(KeyId::HostMtbf),
+            link_mtbf_ms: hours(KeyId::LinkMtbf),
+            switch_mtbf_ms: hours(KeyId::SwitchMtbf),
+            straggler_mtbf_ms: hours(KeyId::SlowServerMtbf),
+            repair_ms: hours(KeyId::RepairH),
+            switch_repair_ms: hours(KeyId::SwitchRepairH),
+            straggler_ms: hours(KeyId::SlowServerH),
+            straggler_ppm: ppm(KeyId::SlowServerSlowdown),
+            max_restarts: v.int(KeyId::MaxRestarts) as u64,
+            hot_spares: count(KeyId::HotSpares),
+            cold_spares: count(KeyId::ColdSpares),
+            hot_swap_ms: ms(KeyId::HotSwapS),
+            cold_swap_ms: ms(KeyId::ColdSwapS),
+            drain,
+            seed: mix(seed, v.int(KeyId::FailuresSeed) as u64, 22),
+        },
+        timeline_ms: ms(KeyId::TimelineS),
+    })
+}
+
+fn uniform(v: &Values) -> Result<JobsLike, Conflict> {
+    let gpus = (v.int(KeyId::JobsMinGpus) as u32, v.int(KeyId::JobsMaxGpus) as u32);
+    let (least, most) = (v.float(KeyId::JobsMinHours), v.float(KeyId::JobsMaxHours));
+    if gpus.0 > gpus.1 {
+        return Err(conflict(KeyId::JobsMinGpus, format!("it must be at most jobs.max_gpus = {}", gpus.1)));
+    }
+    if least > most {
+        return Err(conflict(KeyId::JobsMinHours, format!("it must be at most jobs.max_hours = {most}")));
+    }
+    Ok(JobsLike::Uniform { gpus, duration_ms: (scaled(least, MS_PER_HOUR), scaled(most, MS_PER_HOUR)) })
+}
+
+/// `racks:factor` points, ascending.
+fn slowdown(v: &Values) -> Result<Vec<(u32, u64)>, Conflict> {
+    let text = v.text(KeyId::SchedulerSlowdown);
+    let wrong = || {
+        conflict(
+            KeyId::SchedulerSlowdown,
+            "it must be points `racks:factor` with racks ascending from 1 and factors from 1 to 1000, such as `1:1 2:1.05 8:1.2`",
+        )
+    };
+    let mut points: Vec<(u32, u64)> = Vec::new();
+    for part in text.split([' ', ',']).filter(|part| !part.is_empty()) {
+        let (racks, factor) = part.split_once(':').ok_or_else(wrong)?;
+        let racks: u32 = racks.trim().parse().map_err(|_| wrong())?;
+        let factor: f64 = factor.trim().parse().map_err(|_| wrong())?;
+        if !(1.0..=1000.0).contains(&factor) || points.last().is_some_and(|last| last.0 >= racks) || racks == 0 {
+            return Err(wrong());
+        }
+        points.push((racks, scaled(factor, PPM)));
+    }
+    if points.is_empty() { Err(wrong()) } else { Ok(points) }
+}
+
+/// `user:gpus` pairs.
+fn quotas(v: &Values) -> Result<Vec<(String, u32)>, Conflict> {
+    let pair = |part: &str| {
+        let (user, gpus) = part.rsplit_once(':')?;
+        Some((user.to_string(), gpus.parse().ok().filter(|_| !user.is_empty())?))
+    };
+    v.text(KeyId::SchedulerQuotas)
+        .split([' ', ','])
+        .filter(|part| !part.is_empty())
+        .map(|part| {
+            pair(part).ok_or_else(|| {
+                conflict(KeyId::SchedulerQuotas, "it must be pairs `user:gpus`, such as `0:256 1:128 *:64`")
+            })
+        })
+        .collect()
+}

@@ -1,0 +1,120 @@
+//! Clusters over days, from the command line: files with the same bytes on any threads and shards, what is wrong with input, the report.
+
+use crate::support::program::Folder;
+
+const SWEEP: &str = r#"
+name = "cluster"
+seed = 3
+[base]
+fidelity.mode = "job"
+cluster.gpus = 64
+topology = { kind = "rail-optimized", servers_per_pod = 2, oversubscription = 2 }
+jobs = { count = 60, min_gpus = 2, max_gpus = 32, min_hours = 0.5, max_hours = 12.0, high_share = 0.2 }
+failures = { host_mtbf_h = 200.0, straggler_mtbf_h = 300.0 }
+output.cluster_jobs = true
+[axes]
+"scheduler.policy" = ["fcfs", "backfill", "sjf", "priority"]
+"failures.hot_spares" = [0, 1]
+[sweep]
+replicas = 2
+"#;
+const FILES: [&str; 4] = ["results.csv", "results.parquet", "cluster_timeline.csv", "cluster_jobs.csv"];
+
+fn ran(folder: &Folder, out: &str, more: &[&str]) {
+    let done = folder.run(&[&["run", "s.toml", "--out", out, "--quiet"], more].concat());
+    assert_eq!(done.code, 0, "{}", done.stderr);
+}
+
+#[test]
+fn threads_shards_and_resumes_change_no_byte() {
+    let folder = Folder::new(&[("s.toml", SWEEP)]);
+    ran(&folder, "one", &["--jobs", "1"]);
+    ran(&folder, "four", &["--jobs", "4"]);
+    ran(&folder, "s0", &["--shard", "0/2"]);
+    ran(&folder, "s1", &["--shard", "1/2"]);
+    assert_eq!(folder.run(&["merge", "s1", "s0", "--out", "merged"]).code, 0);
+    // A run that has lost the end of its journal.
+    ran(&folder, "cut", &[]);
+    let journal = folder.bytes("cut/journal.bin");
+    std::fs::write(folder.file("cut/journal.bin"), &journal[..journal.len() * 2 / 3]).unwrap();
+    ran(&folder, "cut", &["--resume"]);
+    for file in FILES {
+        for other in ["four", "merged", "cut"] {
+            assert!(folder.bytes(&format!("one/{file}")) == folder.bytes(&format!("{other}/{file}")), "{other}/{file}");
+        }
+    }
+    let page = folder.text("one/report.html");
+    assert!(page.contains("\"cluster\":{"), "the report has the timeline");
+    for command in
+        [vec!["compare", "one"], vec!["plot", "one", "--x", "scheduler.policy", "--y", "goodput", "--out", "p.svg"]]
+    {
+        let done = folder.run(&command);
+        assert_eq!(done.code, 0, "{command:?}: {}", done.stderr);
+    }
+}
+
+#[test]
+fn shares_of_gpu_time_add_up_and_every_job_has_its_row() {
+    let folder = Folder::new(&[("s.toml", SWEEP)]);
+    ran(&folder, "o", &[]);
+    let parts = [
+        "goodput",
+        "slowdown_share",
+        "checkpoint_share",
+        "restart_share",
+        "rollback_share",
+        "idle_share",
+        "down_share",
+        "drained_share",
+        "spare_share",
+    ];
+    let columns: Vec<Vec<f64>> =
+        parts.iter().map(|p| folder.column("o/results.csv", p).iter().map(|x| x.parse().unwrap()).collect()).collect();
+    for row in 0..16 {
+        let sum: f64 = columns.iter().map(|c| c[row]).sum();
+        assert!((sum - 1.0).abs() < 1e-9, "experiment {row}: {sum}");
+    }
+    assert_eq!(folder.column("o/cluster_jobs.csv", "job").len(), 16 * 60);
+    assert!(folder.column("o/cluster_jobs.csv", "ended").iter().all(|e| e == "done"));
+    assert!(folder.column("o/results.csv", "restarts").iter().any(|n| n != "0"));
+}
+
+#[test]
+fn sweeps_of_packets_have_no_columns_of_clusters() {
+    let packets = "name = \"p\"\nbase.cluster = { gpus = 16 }\nbase.workload = { kind = \"collective\", op = \"all-reduce\", bytes = 10000 }\n";
+    let folder = Folder::new(&[("s.toml", packets)]);
+    ran(&folder, "o", &[]);
+    assert!(!folder.text("o/results.csv").contains("goodput") && !folder.file("o/cluster_timeline.csv").exists());
+}
+
+#[test]
+fn what_is_wrong_says_where_and_what_would_be_right() {
+    let base = "name = \"c\"\nbase.fidelity.mode = \"job\"\n";
+    let jobs = "submit_s,gpus,duration_s\n0,8,60\n";
+    let says = |sweep: &str, trace: &str, failures: &str, part: &str| {
+        let folder = Folder::new(&[("s.toml", &format!("{base}{sweep}")), ("t.csv", trace), ("f.csv", failures)]);
+        let done = folder.run(&["run", "s.toml", "--out", "o"]);
+        assert!(done.code == 2 && done.stderr.contains(part), "{sweep}: {}", done.stderr);
+    };
+    let on = "base.cluster.gpus = 16\nbase.jobs = { source = \"trace\", path = \"t.csv\" }\n";
+    says("", jobs, "", "how many GPUs the cluster has");
+    says(on, "submit_s,gpu,duration_s\n0,8,60\n", "", "t.csv:1: column `gpu` is unknown; did you mean `gpus`?");
+    says(on, "submit_s,gpus\n0,8\n", "", "column `duration_s` is missing");
+    says(on, "submit_s,gpus,duration_s\n0,8,60\n5,eight,60\n", "", "t.csv:3: gpus is `eight`");
+    says(on, "submit_s,gpus,duration_s\n0,24,60\n", "", "job 0 asks for 24 GPUs; 16 run jobs");
+    says(on, "submit_s,gpus,duration_s\n", "", "there are no jobs below the header");
+    let fails = format!("{on}base.failures = {{ model = \"trace\", path = \"f.csv\" }}\n");
+    says(
+        &fails,
+        jobs,
+        "time_s,part,index,repair_s\n5,disk,0,60\n",
+        "f.csv:2: part is `disk`; it must be one of gpu, host",
+    );
+    says(&fails, jobs, "time_s,part,index,repair_s\n5,host,2,60\n", "there are 2 parts of kind host");
+    says(&format!("{on}base.scheduler.slowdown = \"2:1.1 1:1\"\n"), jobs, "", "racks ascending from 1");
+    says(&format!("{on}base.scheduler.quotas = \"*:4\"\n"), jobs, "", "scheduler.quotas gives user * 4");
+    says(&format!("{on}base.failures.hot_spares = 2\n"), jobs, "", "one at least has to run jobs");
+    let search =
+        "base.cluster.gpus = 16\n[sweep]\nmethod = \"optimize\"\n[axes]\n\"scheduler.policy\" = [\"fcfs\", \"sjf\"]\n";
+    says(search, jobs, "", "method = \"optimize\" knows experiments of packets");
+}
