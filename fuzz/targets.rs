@@ -7,6 +7,7 @@ use std::path::Path;
 
 use hyperfold::batch::memo_store::MemoStore;
 use hyperfold::budget;
+use hyperfold::calibrate::{ProfilerRows, ProfilerStatistic, calibration_rows, nccl_tests, profiler_rows};
 use hyperfold::collective::{Env, nccl};
 use hyperfold::compute::{Gpu, SlowdownTable, Trees, UserDatabase};
 use hyperfold::engine::fold;
@@ -47,12 +48,15 @@ pub const TARGETS: &[FuzzTarget] = &[
     target("journal", journal, &["fuzz/seeds/journal"]),
     target("journal_entry", journal_entry, &["fuzz/seeds/journal_entry"]),
     target("kernels", kernels, &["fuzz/seeds/kernels"]),
+    target("measured_rows", measured_rows, &["experiments/validation/collectives/aws-p5-2.csv"]),
     target("memo", memo, &["fuzz/seeds/memo"]),
     target("memo_record", memo_record, &["fuzz/seeds/memo_record"]),
     target("model", model, &["experiments/wormhole-models"]),
     target("nccl_env", nccl_env, &["fuzz/seeds/nccl_env"]),
     target("nccl_xml", nccl_xml, &["fuzz/seeds/nccl_xml"]),
+    target("nccl_tests", nccl_tests_log, &["experiments/calibration"]),
     target("ns3_config", ns3_config, &["tests/corpus/config", "experiments/reference-cases/hpcc.config.txt"]),
+    target("profiler", profiler_trace, &["fuzz/seeds/profiler"]),
     target("routes", routes, &["tests/corpus/routes"]),
     target("simai", simai_workload, &["tests/corpus/simai"]),
     target("slowdown_table", slowdown_table, &["fuzz/seeds/slowdown_table"]),
@@ -226,6 +230,29 @@ fn slowdown_table(data: &[u8]) {
 fn slowdown_trees(data: &[u8]) {
     let Some(text) = text(data) else { return };
     let _ = Trees::parse("fuzz", text);
+}
+
+fn nccl_tests_log(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    for in_place in [false, true] {
+        if let Ok(log) = nccl_tests(&text, "fuzz", Some("all-reduce"), in_place) {
+            let _ = (log.csv("fuzz"), log.sweep("fuzz", "dgx-h100", None));
+        }
+    }
+}
+
+fn profiler_trace(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    for rows in [ProfilerRows::Steps, ProfilerRows::Compute, ProfilerRows::Collectives, ProfilerRows::Kernels("h100")] {
+        let _ = profiler_rows(&text, "fuzz", rows, ProfilerStatistic::Median);
+    }
+}
+
+fn measured_rows(data: &[u8]) {
+    let Some(text) = text(data) else { return };
+    let sweep = include_str!("../experiments/validation/collectives/aws-p5-2.toml");
+    let sweep = sweep::Sweep::parse(sweep, Path::new("fuzz.toml")).expect("the sweep of the seeds is sound");
+    let _ = calibration_rows(text, "fuzz", &sweep, Some(2));
 }
 
 fn nccl_xml(data: &[u8]) {

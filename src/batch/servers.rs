@@ -175,6 +175,7 @@ pub fn system(config: &Config, net: &Network, gpu: &Gpu, described: Option<&Desc
         transport_extra_ps: server.map_or(0, |s| s.transport_extra_ps),
         nvls: inside == ServerInterconnect::NvSwitch && server.map_or(arch >= Arch::Hopper, |s| s.nvls),
         in_network: reduces(config),
+        latency_ppm: program(config).map_or(1_000_000, |p| p.communication.latency_ppm),
         left_out_run: program(config).and_then(|p| measured_run(&p.communication.leave_out_run)),
     }
 }

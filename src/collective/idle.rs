@@ -208,7 +208,7 @@ impl IdleMachine<'_> {
 
 /// NCCL's own latencies of an algorithm and a protocol, from its tuning constants; the network's with what its transport adds.
 pub fn latencies(communicator: &Communicator, algorithm: Algorithm, protocol: Protocol) -> Overheads {
-    let ps = |us: f64| (us * 1e6) as u64;
+    let ps = |us: f64| (us * communicator.system.latency_scale() * 1e6) as u64;
     let (start, inside, net) = hop_latencies_us(algorithm, protocol, &communicator.context);
     Overheads { start_ps: ps(start), inside_ps: ps(inside), net_ps: ps(net) + communicator.system.transport_extra_ps }
 }
@@ -216,7 +216,7 @@ pub fn latencies(communicator: &Communicator, algorithm: Algorithm, protocol: Pr
 /// What software costs a message between two GPUs that belongs to no collective, beyond what the way itself takes.
 pub fn message_overheads(system: &CollectiveSystem, inside_latency_ps: u64) -> Overheads {
     let (inside, net) = point_latencies_us();
-    let ps = |us: f64| (us * 1e6) as u64;
+    let ps = |us: f64| (us * system.latency_scale() * 1e6) as u64;
     Overheads {
         start_ps: 0,
         inside_ps: ps(inside).saturating_sub(inside_latency_ps),

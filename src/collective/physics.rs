@@ -86,6 +86,8 @@ pub(super) struct CommunicatorLinks {
     net_point: f64,
     /// Extra time of a pass through the network, us.
     net_extra_us: f64,
+    /// Factor on latencies of steps and messages.
+    latency_scale: f64,
 }
 
 impl CommunicatorLinks {
@@ -127,12 +129,13 @@ impl CommunicatorLinks {
             net: net * c.net.ring * context.held,
             net_point: net * c.net.point,
             net_extra_us: if across { (system.net_extra_ps + system.transport_extra_ps) as f64 / 1e6 } else { 0.0 },
+            latency_scale: system.latency_scale(),
         }
     }
 
     /// Time of an operation of `bytes`, us. Every pair of operation and algorithm has one; what NCCL does not offer is estimated from its volume and steps.
     pub(super) fn time_us(&self, op: CollectiveOp, algorithm: Algorithm, protocol: Protocol, bytes: u64) -> f64 {
-        let c = &self.context;
+        let (c, s) = (&self.context, self.latency_scale);
         let kb = bytes as f64 / 1000.0;
         if op == CollectiveOp::AllToAll {
             return self.all_to_all_us(bytes, algorithm == Algorithm::Hierarchical);
@@ -143,15 +146,17 @@ impl CommunicatorLinks {
                 let links = if algorithm == Algorithm::Tree { &self.tree_context() } else { c };
                 let gbps = bandwidth_gbps(op, algorithm, protocol, bytes, links);
                 if gbps > 0.0 {
-                    return latency_us(op, algorithm, protocol, bytes, c) + kb / gbps + passes;
+                    return s * latency_us(op, algorithm, protocol, bytes, c) + kb / gbps + passes;
                 }
                 // A tree of what NCCL knows rings for only: half of a ring's bus, the tree's depth.
-                let depth = latency_us(CollectiveOp::AllReduce, algorithm, protocol, bytes, c) / 2.0;
+                let depth = s * latency_us(CollectiveOp::AllReduce, algorithm, protocol, bytes, c) / 2.0;
                 depth + kb / (0.5 * self.bus()) + passes
             }
             Algorithm::HalvingDoubling => self.logarithmic_us(op, kb) + passes,
             Algorithm::Nvls | Algorithm::InNetwork => {
-                latency_us(op, algorithm, Protocol::Simple, bytes, c) + kb / self.reduced_gbps(op, algorithm) + passes
+                s * latency_us(op, algorithm, Protocol::Simple, bytes, c)
+                    + kb / self.reduced_gbps(op, algorithm)
+                    + passes
             }
             _ => self.grouped_us(op, algorithm, kb) + passes,
         }
@@ -159,12 +164,12 @@ impl CommunicatorLinks {
 
     /// Time of one message between two GPUs, us.
     pub(super) fn message_us(&self, bytes: u64) -> f64 {
-        let c = &calibration().latency_us;
+        let (c, s) = (&calibration().latency_us, self.latency_scale);
         let kb = bytes as f64 / 1000.0;
         if self.at.nodes() > 1 {
-            c.point_net + self.net_extra_us + kb / self.net_point.min(self.copy)
+            s * c.point_net + self.net_extra_us + kb / self.net_point.min(self.copy)
         } else {
-            c.point_inside + kb / self.copy
+            s * c.point_inside + kb / self.copy
         }
     }
 
@@ -217,10 +222,10 @@ impl CommunicatorLinks {
 
     /// Recursive halving and doubling: NCCL's PAT where it has one, else by steps.
     fn logarithmic_us(&self, op: CollectiveOp, kb: f64) -> f64 {
-        let c = &self.context;
+        let (c, s) = (&self.context, self.latency_scale);
         let pat = bandwidth_gbps(op, Algorithm::HalvingDoubling, Protocol::Simple, 0, c);
         if pat > 0.0 {
-            return latency_us(op, Algorithm::HalvingDoubling, Protocol::Simple, 0, c) + kb / pat;
+            return s * latency_us(op, Algorithm::HalvingDoubling, Protocol::Simple, 0, c) + kb / pat;
         }
         let both = if op == CollectiveOp::AllReduce { 2.0 } else { 1.0 };
         let (base, intra, inter) = hops(c.inside);
@@ -230,7 +235,7 @@ impl CommunicatorLinks {
         let (n, k) = (c.ranks, c.ranks_per_node);
         let within = kb * (k - 1.0) / n / self.ring;
         let across = if c.nodes > 1.0 { kb * k * (n - k) / n / self.net } else { 0.0 };
-        base + both * (rounds * intra + rounds_net * inter + within + across)
+        s * base + both * (s * (rounds * intra + rounds_net * inter) + within + across)
     }
 
     /// Direct and hierarchical forms: the busiest link's bytes, the steps' latency.
@@ -254,23 +259,24 @@ impl CommunicatorLinks {
         } else {
             both * if nodes > 1.0 { inter } else { intra }
         };
-        base + steps + (within / self.ring).max(if across > 0.0 { across / self.net } else { 0.0 })
+        self.latency_scale * (base + steps)
+            + (within / self.ring).max(if across > 0.0 { across / self.net } else { 0.0 })
     }
 
     /// Everyone to everyone: the slower of what stays in the server and what leaves it.
     fn all_to_all_us(&self, bytes: u64, rails: bool) -> f64 {
-        let c = &calibration().latency_us;
+        let (c, s) = (&calibration().latency_us, self.latency_scale);
         let (n, k, nodes) = (self.context.ranks, self.context.ranks_per_node, self.context.nodes);
         let kb = bytes as f64 / 1000.0;
         // Over rails most of what leaves first goes to a neighbour: (k - 1) / k of it.
         let relayed = if rails && k > 1.0 { (n - k) / n * (k - 1.0) / k } else { 0.0 };
         let within = kb * ((k - 1.0) / n + relayed) / self.copy;
         if nodes <= 1.0 {
-            return c.point_inside + c.peer_inside * (n - 2.0).max(0.0) + within;
+            return s * (c.point_inside + c.peer_inside * (n - 2.0).max(0.0)) + within;
         }
         let across = kb * k * (n - k) / n / self.net_point;
         let peers = if rails { nodes - 1.0 } else { n - k };
-        c.point_net + c.peer_net * peers + self.net_extra_us + within.max(across)
+        s * (c.point_net + c.peer_net * peers) + self.net_extra_us + within.max(across)
     }
 }
 

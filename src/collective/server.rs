@@ -122,6 +122,7 @@ impl Server {
             transport_extra_ps: self.transport_extra_ps,
             nvls: self.nvls,
             in_network,
+            latency_ppm: 1_000_000,
             left_out_run: None,
         }
     }

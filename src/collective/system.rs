@@ -65,6 +65,8 @@ pub struct CollectiveSystem {
     pub net_extra_ps: u64,
     /// What the NICs' transport adds to each pass through the network beyond NCCL's constants, which are for InfiniBand, ps.
     pub transport_extra_ps: u64,
+    /// Factor on the latencies of steps and messages, millionths: one million as NCCL has them.
+    pub latency_ppm: u64,
     /// The NVSwitches reduce (NVLink SHARP).
     pub nvls: bool,
     /// The network's switches reduce (SHARP).
@@ -97,6 +99,11 @@ impl MemberPlacement {
 }
 
 impl CollectiveSystem {
+    /// Factor on the latencies of steps and messages.
+    pub(super) fn latency_scale(&self) -> f64 {
+        self.latency_ppm as f64 / 1e6
+    }
+
     /// Bytes a second that one group may send from a server's NICs: those its GPUs reach, its share of them if others are at work.
     pub fn net_share_bytes_per_s(&self, at: &MemberPlacement) -> f64 {
         let nics = self.nics_per_server.max(1) as f64;

@@ -230,6 +230,8 @@ macro_rules! for_each_key {
                 "what software costs the messages of collectives and pipelines; measured: a collective alone takes as long as measured runs of its kind; none: links alone";
             LeaveOutRun "workload.leave_out_run" one_of(&["none", "aws_p5_2n", "aws_p5_1n", "cw_gb200_1rack", "cw_gb200_20rack", "stas_a100_1n", "gke_gib_2n", "rtx6000d_a2a_2n_netonly"], &[]), D::Choice("none"), collectives,
                 "a measured run that costs of collectives take nothing from: how good they would be without it";
+            LatencyScale "workload.latency_scale" stepped(0.001, 1000.0, 0.000_001), D::Float(1.0), |v| collectives(v) && v.float(KeyId::LatencyScale) != 1.0,
+                "factor on the latencies that NCCL and its transport take for each step of a collective and for each message; bytes take as long as before: what `hyperfold calibrate` fits to small sizes";
             RendezvousNs "workload.rendezvous_ns" stepped(0.0, 1e9, 0.001), D::Float(1000.0), collectives,
                 "from the last rank's arrival at a collective to its start on all; at least the simulation's step (our choice)";
             NcclAlgo "workload.nccl.NCCL_ALGO" KeyKind::Text, D::None("NCCL's"), |v| nccl(v, KeyId::Algorithm), "algorithms that NCCL may choose";

@@ -131,6 +131,8 @@ pub struct Communication {
     pub start_overhead_ps: u64,
     pub work_queue_latency_ps: u64,
     pub rendezvous_ps: u64,
+    /// Factor on latencies of collectives and messages, millionths.
+    pub latency_ppm: u64,
     /// Messages cost what makes a collective that is alone take as long as measured runs; else what the two keys above say, and nothing else.
     pub measured_overhead: bool,
     pub analytic: Analytic,
@@ -315,6 +317,7 @@ impl Communication {
             start_overhead_ps: ns(KeyId::StartOverheadNs),
             work_queue_latency_ps: ns(KeyId::WorkQueueLatencyNs),
             rendezvous_ps: ns(KeyId::RendezvousNs),
+            latency_ppm: (v.float(KeyId::LatencyScale) * 1e6).round() as u64,
             measured_overhead: v.is(KeyId::CollectiveOverhead, "measured"),
             analytic: analytic(v.text(KeyId::Analytic))?,
             leave_out_run: match v.text(KeyId::LeaveOutRun) {

@@ -41,6 +41,12 @@ fn contexts() -> Vec<Vec<(KeyId, &'static str)>> {
         (KeyId::Kernels, "k.csv"),
         (KeyId::ServerXml, "a.xml"),
     ]);
+    all.push(vec![
+        (KeyId::WorkloadKind, "collective"),
+        (KeyId::Op, "all-reduce"),
+        (KeyId::Gpus, "16"),
+        (KeyId::LatencyScale, "2"),
+    ]);
     all.push([MODEL, &[(KeyId::Kernels, "k.csv")]].concat());
     all.push([MODEL, &[(KeyId::SequenceParallel, "false")]].concat());
     all.push(vec![
