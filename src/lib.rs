@@ -36,7 +36,7 @@
 //! # Layers
 //! Top down; a module imports only from those above it (`tests/docs/layers.rs` enforces it):
 //! `units`, `budget`, `isolation`, `prefetch` → `input` → `spec`, `sweep`, `transport`, `columns` → `topology`, `routing`, `model`, `collective` → `compute`, `cost` → `memory` →
-//! `workload` → `engine` → `batch` → `cluster` →
+//! `workload` → `engine` → `flow` → `batch` → `cluster` →
 //! `results` → `compare`, `optimize`, `trace`, `submit`, `validated` → `report`, `plot` → `session` → `validation` → `calibrate` → `cli`. ARCHITECTURE.md says what each is for.
 
 #![warn(missing_docs, unreachable_pub)]
@@ -103,6 +103,9 @@ pub mod workload;
 #[doc(hidden)]
 #[forbid(unsafe_code)]
 pub mod engine;
+#[doc(hidden)]
+#[forbid(unsafe_code)]
+pub mod flow;
 
 #[doc(hidden)]
 #[forbid(unsafe_code)]
@@ -169,8 +172,8 @@ pub use budget::CountingAllocator;
 pub use engine::gpu::DeviceChoice;
 pub use results::{
     Axis, Cell, ColumnInfo, ColumnKind, ColumnRole, ExperimentRecord, Finished, FlowRecord, FoldingRecord, InputFile,
-    JobRecord, LinkRecord, Manifest, Micro, Outcome, Outputs, Ps, ReadError, ResultsError, RttRecord, RunIdentity,
-    RunResults, StatsRecord, Status,
+    JobRecord, LinkPackets, LinkRecord, Manifest, Micro, Outcome, Outputs, Ps, ReadError, ResultsError, RttRecord,
+    RunIdentity, RunResults, StatsRecord, Status,
 };
 pub use session::EngineChoice as Engine;
 pub use session::MemoChoice as Memo;

@@ -50,7 +50,7 @@ pub(super) fn build_sharing(case: &PacketCase, shared: Option<&TaskRowCache>) ->
     let step = net.links.iter().filter(|l| net.is_packet_link(l)).map(|l| l.delay_ps).min().unwrap_or(1);
     let least = case.graph.map_or(u64::MAX, |g| build_tasks::least_latency(&g));
     let step = (step.min(least) / case.options.step_divisor).max(1);
-    let rates = int_rates(net, tr.cc)?;
+    let rates = int_rates(net, tr.cc, case.options.flow_level)?;
     let mut t = OwnedTables::default();
     t.exps.push(header(case, &rates, step));
     nics(&mut t, case, &ends);
@@ -64,6 +64,11 @@ pub(super) fn build_sharing(case: &PacketCase, shared: Option<&TaskRowCache>) ->
             shared.inspect(|rows| rows.keep(&t, &g, qp_rows, &owners));
         }
     }
+    if case.options.flow_level {
+        flow_shared(&mut t, case);
+        lengths(&mut t)?;
+        return Ok(Built { tables: t, flow_rows, end_arcs: ends.arcs });
+    }
     let n_ends = ends.arcs.len();
     budget::announce_rows::<Wire>("wires", 2 * n_ends as u64);
     t.wires = vec![Wire { head: PacketIdx::NONE, tail: PacketIdx::NONE, n: 0, pad0: 0 }; n_ends];
@@ -74,8 +79,7 @@ pub(super) fn build_sharing(case: &PacketCase, shared: Option<&TaskRowCache>) ->
     let port_n_most = t.switches.iter().map(|s| s.port_n).max().unwrap_or(0);
     let mask_words = port_n_most.div_ceil(32);
     t.shared = vec![0; SHARED_HEADER as usize + t.ports.len() * (1 + mask_words as usize)];
-    let plain = case.graph.map_or(case.flows.len(), |g| g.first_qp);
-    t.shared[SHARED_FLOWS_LEFT as usize] = (plain + t.tasks.len()) as u32;
+    t.shared[SHARED_FLOWS_LEFT as usize] = flows_left(&t, case);
     let rtts = case.options.rtt_cap as usize * case.flows.len();
     budget::announce_rows::<RttSample>("samples of round-trip times (output.rtt)", rtts as u64);
     t.rtts = vec![RttSample { at: 0, rtt: 0 }; rtts];
@@ -91,6 +95,18 @@ pub(super) fn build_sharing(case: &PacketCase, shared: Option<&TaskRowCache>) ->
     let now = t.clocks.iter().copied().min().unwrap_or(NEVER);
     t.exps[0].now = if now == NEVER { 0 } else { now };
     Ok(Built { tables: t, flow_rows, end_arcs: ends.arcs })
+}
+
+/// Flows and tasks that have to end.
+fn flows_left(t: &OwnedTables, case: &PacketCase) -> u32 {
+    let plain = case.graph.map_or(case.flows.len(), |g| g.first_qp);
+    (plain + t.tasks.len()) as u32
+}
+
+/// Shared words without those of ports, which pause nobody.
+fn flow_shared(t: &mut OwnedTables, case: &PacketCase) {
+    t.shared = vec![0; SHARED_HEADER as usize + t.ports.len()];
+    t.shared[SHARED_FLOWS_LEFT as usize] = flows_left(t, case);
 }
 
 /// Numbering of link ends.
@@ -160,14 +176,14 @@ fn owners(net: &Network, ends: &Ends) -> Vec<NicIdx> {
 }
 
 /// Distinct link rates in Mb/s, ascending, for the INT header; empty without HPCC.
-fn int_rates(net: &Network, cc: Cc) -> Result<Vec<u32>, BuildError> {
+fn int_rates(net: &Network, cc: Cc, flow_level: bool) -> Result<Vec<u32>, BuildError> {
     let mut rates: Vec<u64> = net.links.iter().filter(|l| net.is_packet_link(l)).map(|l| l.rate_bps).collect();
     rates.sort_unstable();
     rates.dedup();
     if let Some(&odd) = rates.iter().find(|r| *r % BPS_PER_MBPS != 0) {
         return Err(BuildError::OddRate(odd));
     }
-    if cc != Cc::Hpcc {
+    if cc != Cc::Hpcc || flow_level {
         return Ok(Vec::new());
     }
     if rates.len() > 8 {
@@ -190,6 +206,7 @@ fn header(case: &PacketCase, rates: &[u32], step: u64) -> Exp {
         (tr.pfc, mode::PFC),
         (case.options.links, mode::LINKS),
         (case.graph.is_some_and(|g| g.fresh_qp), mode::FRESH_QP),
+        (case.options.flow_level, mode::FLOW),
     ] {
         modes |= if on { bit } else { 0 };
     }
@@ -324,7 +341,7 @@ fn switches(t: &mut OwnedTables, case: &PacketCase, ends: &Ends, rates: &[u32]) 
         }
         let fixed = headrooms + n as u64 * tr.reserve_bytes as u64;
         // What no packet crosses needs no room.
-        if fixed > tr.buffer_bytes && !case.flows.is_empty() {
+        if fixed > tr.buffer_bytes && !case.flows.is_empty() && !case.options.flow_level {
             let switch = net.nodes[node as usize].id;
             return Err(BuildError::SmallBuffer {
                 switch,

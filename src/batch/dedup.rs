@@ -40,6 +40,7 @@ struct DedupKey {
     transport: Transport,
     limits: Limits,
     time_limit_ps: Option<u64>,
+    flow_level: bool,
     links: bool,
     rtt_samples: bool,
     fresh_qp: bool,
@@ -61,6 +62,7 @@ impl PartialEq for DedupKey {
             transport,
             limits,
             time_limit_ps,
+            flow_level,
             links,
             rtt_samples,
             fresh_qp,
@@ -76,6 +78,7 @@ impl PartialEq for DedupKey {
             && *transport == other.transport
             && *limits == other.limits
             && *time_limit_ps == other.time_limit_ps
+            && *flow_level == other.flow_level
             && (*links, *rtt_samples, *fresh_qp) == (other.links, other.rtt_samples, other.fresh_qp)
             && *steady == other.steady
             && *rtt == other.rtt
@@ -92,7 +95,7 @@ impl DedupKey {
             None => vec![Arc::clone(r.job.as_ref()?)],
             Some(_) => r.placed.iter().filter_map(|job| job.program.clone()).collect(),
         };
-        if config.folding() != Some(true) || programs.iter().any(|job| job.rows.is_none()) {
+        if !config.shares_outcomes() || programs.iter().any(|job| job.rows.is_none()) {
             return None;
         }
         let n_plain = if config.jobs.is_some() { r.flows.iter().filter(|f| f.start_ps != NEVER).count() } else { 0 };
@@ -108,6 +111,7 @@ impl DedupKey {
             transport,
             limits,
             time_limit_ps: config.limits.sim_ps,
+            flow_level: config.is_flow_level(),
             links: config.output.links,
             rtt_samples: config.output.rtt,
             fresh_qp: config.fresh_qp(),

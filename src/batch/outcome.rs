@@ -46,6 +46,8 @@ pub struct ExperimentOutcome {
     pub makespan_ps: u64,
     /// Shared by duplicates of an experiment.
     pub flows: Arc<Vec<FlowOutcome>>,
+    /// Flows had rates in place of packets: counts of packets, marks, pauses, drops and queues are unknown.
+    pub flow_level: bool,
     pub packet_hops: u64,
     /// Marked data packets.
     pub ecn_marks: u64,

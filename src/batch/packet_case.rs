@@ -38,6 +38,8 @@ pub struct GraphCase<'a> {
 pub struct BuildOptions {
     /// The experiment's index in the sweep.
     pub exp_id: u32,
+    /// Flows have rates in place of packets: what only packets need is left out.
+    pub flow_level: bool,
     /// Integrate queues for links.csv.
     pub links: bool,
     /// RTT samples kept a flow (even), 0 for none.
@@ -50,6 +52,6 @@ pub struct BuildOptions {
 
 impl Default for BuildOptions {
     fn default() -> Self {
-        BuildOptions { exp_id: 0, links: false, rtt_cap: 0, step_divisor: 1, time_limit_ps: NEVER }
+        BuildOptions { exp_id: 0, flow_level: false, links: false, rtt_cap: 0, step_divisor: 1, time_limit_ps: NEVER }
     }
 }

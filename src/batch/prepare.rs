@@ -151,8 +151,9 @@ pub(super) fn tabled(routed: Routed, exp_id: u32) -> Result<Prepared, PrepareErr
     let first_qp = packet_of[..n_plain].iter().flatten().count();
     let options = BuildOptions {
         exp_id,
+        flow_level: config.is_flow_level(),
         links: config.output.links,
-        rtt_cap: if config.output.rtt { RTT_SAMPLES } else { 0 },
+        rtt_cap: if config.output.rtt && !config.is_flow_level() { RTT_SAMPLES } else { 0 },
         step_divisor: 1,
         time_limit_ps: config.limits.sim_ps.unwrap_or(u64::MAX),
     };

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use crate::columns::{Exp, FlowIdx, FlowTx, NEVER, Nic, Port, RttSample, Task};
+use crate::columns::{Exp, FlowIdx, FlowTx, NEVER, Nic, Port, RttSample, Task, mode};
 
 use super::flow_info::{FlowCarrier, FlowInfo};
 use super::job::Job;
@@ -31,7 +31,8 @@ pub(super) fn read(
     link_names: &[String],
     rtts: &[RttSample],
 ) -> ExperimentOutcome {
-    let mut out = ExperimentOutcome::default();
+    let flow_level = rows.exp.modes & mode::FLOW != 0;
+    let mut out = ExperimentOutcome { flow_level, ..ExperimentOutcome::default() };
     let cap = rows.exp.rtt_cap as usize;
     let samples = |row: FlowIdx, tx: &FlowTx| {
         let first = row.usize() * cap;

@@ -8,6 +8,7 @@ use std::time::Instant;
 
 use crate::columns::{NEVER, Tables, TaskIdx, status};
 use crate::engine::{cpu, grow, is_final, packet_hops};
+use crate::flow::{self, is_flow_level};
 use crate::spec::Config;
 use crate::topology::Network;
 
@@ -218,6 +219,10 @@ fn simulate(
 ) -> Option<String> {
     let limit = RunOptions::default().packet_limit;
     let start = Instant::now();
+    if is_flow_level(t) {
+        // Between events nothing is to be seen: no queue, no window.
+        return (!flow::run_to_end(t, stop)).then(|| "interrupted".to_string());
+    }
     let mut steps = 0u64;
     let per_check = u64::from(cpu::engine::steps_per_check(t));
     while !is_final(t) {

@@ -22,6 +22,7 @@ use crate::columns::{
 };
 use crate::engine::fold::FoldStats;
 use crate::engine::{Engine, EngineError, is_final, packet_hops};
+use crate::flow::{FlowEngine, advance_beside};
 use crate::isolation::isolated;
 
 use super::flow_info::FlowInfo;
@@ -90,6 +91,10 @@ pub(super) fn folds_of_duplicate(of: &FoldStats) -> FoldStats {
 #[derive(Resource)]
 struct EngineHandle(Box<dyn Engine>);
 
+/// What steps the experiments at flow level.
+#[derive(Resource, Default)]
+struct FlowLevel(FlowEngine);
+
 #[derive(Resource)]
 struct Settings {
     packet_limit: u64,
@@ -127,6 +132,7 @@ impl Batch {
         let mut world = World::new();
         world.init_resource::<Round>();
         world.insert_resource(EngineHandle(engine));
+        world.init_resource::<FlowLevel>();
         world.insert_resource(Settings { packet_limit, stop });
         let mut schedule = Schedule::new(RoundLabel);
         schedule.configure_sets((Stage::Dispatch, Stage::Complete).chain());
@@ -361,11 +367,13 @@ impl WorldColumns<'_, '_> {
 fn dispatch(
     mut columns: WorldColumns,
     mut engine: ResMut<EngineHandle>,
+    mut flows: ResMut<FlowLevel>,
     settings: Res<Settings>,
     mut round: ResMut<Round>,
 ) {
     columns.with(|_, tables, jobs| {
-        let slice = match engine.0.advance(tables, settings.packet_limit, &settings.stop) {
+        let slice = advance_beside(&mut flows.0, &mut *engine.0, tables, settings.packet_limit, &settings.stop);
+        let slice = match slice {
             Ok(slice) => slice,
             Err(e) => {
                 round.broken = Some(e);

@@ -12,7 +12,7 @@ use crate::compare::gate::Matches;
 use crate::compare::metric::searched_by;
 use crate::compare::{
     CompareError, GateCondition, Pick, RankingMetric, Section, Study, changes, effect, effects, explain, explain_one,
-    incomplete, ops, pareto, rank,
+    fidelity, incomplete, ops, pareto, rank,
 };
 use crate::session::{Interrupt, trace};
 
@@ -172,6 +172,7 @@ fn findings(args: &CompareArgs, interrupt: &Interrupt) -> anyhow::Result<(Vec<Se
         other => other?,
     };
     sections.extend(changes::section(&study, &metric, top));
+    sections.extend(fidelity::section(&study, &metric, top)?);
     let groups = rank(&study, &metric);
     sections.push(rank::section(&study, &metric, &groups, top));
     let effects = effects(&study, &metric);

@@ -75,6 +75,8 @@ pub mod mode {
     pub const STEADY: u32 = 8192;
     pub const METRIC_SHIFT: u32 = 14;
     pub const METRIC_MASK: u32 = 7;
+    /// Flows have max-min fair rates in place of packets; no engine of packets steps it.
+    pub const FLOW: u32 = 1 << 17;
 }
 
 /// What a partition must be steady in to be skipped.

@@ -210,21 +210,26 @@ fn links(a: &[LinkRecord], b: &[LinkRecord], top: usize) -> Section {
     let of_b: BTreeMap<&str, &LinkRecord> = b.iter().map(|l| (l.link.as_str(), l)).collect();
     let mut both: Vec<(&LinkRecord, &LinkRecord)> =
         a.iter().filter_map(|l| of_b.get(l.link.as_str()).map(|m| (l, *m))).collect();
-    let largest = a.iter().chain(b).map(|l| l.max_queue_bytes).max().unwrap_or(0);
+    let queued = |l: &LinkRecord| l.packets.map(|p| p.max_queue_bytes);
+    let largest = a.iter().chain(b).filter_map(queued).max().unwrap_or(0);
     let apart = |(x, y): &(&LinkRecord, &LinkRecord)| {
-        let queue = Micro::ratio(x.max_queue_bytes.abs_diff(y.max_queue_bytes).into(), largest.into()).0;
+        // Where one of them had no packets, queues say nothing.
+        let queues = queued(x).zip(queued(y)).map_or(0, |(x, y)| x.abs_diff(y));
+        let queue = Micro::ratio(queues.into(), largest.into()).0;
         x.utilisation.0.abs_diff(y.utilisation.0).max(queue)
     };
     let common = both.len();
-    both.retain(|l| apart(l) > 0 || l.0.ecn_marks != l.1.ecn_marks || l.0.pfc_pauses != l.1.pfc_pauses);
+    let counts = |l: &LinkRecord| l.packets.map(|p| (p.ecn_marks, p.pfc_pauses));
+    let differ = |(x, y): &(&LinkRecord, &LinkRecord)| counts(x).zip(counts(y)).is_some_and(|(x, y)| x != y);
+    both.retain(|l| apart(l) > 0 || differ(l));
     both.sort_by(|x, y| apart(y).cmp(&apart(x)).then_with(|| x.0.link.cmp(&y.0.link)));
     for (x, y) in both.iter().take(top) {
         let pair = |f: fn(&LinkRecord) -> Cell| [f(x), f(y)];
         let mut row: Vec<Cell> = vec![x.link.as_str().into()];
         row.extend(pair(|l| l.utilisation.into()));
-        row.extend(pair(|l| l.max_queue_bytes.into()));
-        row.extend(pair(|l| l.ecn_marks.into()));
-        row.extend(pair(|l| l.pfc_pauses.into()));
+        row.extend(pair(|l| l.packets.map(|p| p.max_queue_bytes).into()));
+        row.extend(pair(|l| l.packets.map(|p| p.ecn_marks).into()));
+        row.extend(pair(|l| l.packets.map(|p| p.pfc_pauses).into()));
         section.rows.push(row);
     }
     section.notes.push(format!("links that differ: {} of {common} that both have", both.len()));

@@ -82,10 +82,10 @@ fn links(mut all: Vec<LinkRecord>, top: usize) -> Section {
         vec![
             l.link.as_str().into(),
             l.utilisation.into(),
-            l.max_queue_bytes.into(),
-            l.ecn_marks.into(),
-            l.pfc_pauses.into(),
-            l.drops.into(),
+            l.packets.map(|p| p.max_queue_bytes).into(),
+            l.packets.map(|p| p.ecn_marks).into(),
+            l.packets.map(|p| p.pfc_pauses).into(),
+            l.packets.map(|p| p.drops).into(),
         ]
     }));
     section

@@ -3,7 +3,9 @@
 use std::path::Path;
 
 use crate::results::read::fixture;
-use crate::results::{Axis, Cell, ColumnKind, ExperimentRecord, Finished, FlowRecord, LinkRecord, Ps, StatsRecord};
+use crate::results::{
+    Axis, Cell, ColumnKind, ExperimentRecord, Finished, FlowRecord, LinkPackets, LinkRecord, Ps, StatsRecord,
+};
 
 /// A folder that goes with the value.
 pub(super) struct Folder(tempfile::TempDir);
@@ -87,10 +89,6 @@ pub(super) fn link(name: &str, utilisation: u64, max_queue_bytes: u64) -> LinkRe
         link: name.into(),
         bytes: 1,
         utilisation,
-        max_queue_bytes,
-        mean_queue_bytes,
-        ecn_marks: 0,
-        pfc_pauses: 0,
-        drops: 0,
+        packets: Some(LinkPackets { max_queue_bytes, mean_queue_bytes, ecn_marks: 0, pfc_pauses: 0, drops: 0 }),
     }
 }

@@ -17,7 +17,7 @@ const HOSTS: [&str; 4] = ["host", "nic", "gpu", "server"];
 struct Kind<'a> {
     links: u64,
     utilisation: u64,
-    max_queue_bytes: u64,
+    max_queue_bytes: Option<u64>,
     busiest: &'a LinkRecord,
 }
 
@@ -95,13 +95,13 @@ fn kinds(links: &[LinkRecord]) -> BTreeMap<String, Kind<'_>> {
         let kind = kinds.entry(name_of_kind(&link.link)).or_insert(Kind {
             links: 0,
             utilisation: 0,
-            max_queue_bytes: 0,
+            max_queue_bytes: None,
             busiest: link,
         });
         kind.links += 1;
         let Micro(utilisation) = link.utilisation;
         kind.utilisation += utilisation;
-        kind.max_queue_bytes = kind.max_queue_bytes.max(link.max_queue_bytes);
+        kind.max_queue_bytes = kind.max_queue_bytes.max(link.packets.map(|p| p.max_queue_bytes));
         if utilisation > kind.busiest.utilisation.0 {
             kind.busiest = link;
         }

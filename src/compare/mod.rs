@@ -8,6 +8,7 @@ pub mod changes;
 pub mod effect;
 pub mod explain;
 pub mod explain_one;
+pub mod fidelity;
 pub mod fit;
 #[cfg(test)]
 mod fixture;

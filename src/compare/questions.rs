@@ -52,6 +52,8 @@ impl Questions {
     /// collectives and programs grow with them; a load is a share of the links' rate, so that faster links carry more of it.
     pub fn asks(&self, key: &str) -> bool {
         match key {
+            // Packets take other times than flows: what one of them says is the best is the best by that one.
+            "fidelity.mode" => true,
             "cluster.gpus" => self.kinds.iter().any(|k| k != "model"),
             "topology.link_gbps" => self.kinds.contains("traffic") && self.patterns.contains("poisson"),
             _ => {

@@ -7,7 +7,8 @@
 use super::cluster_record::{ClusterJobRecord, ClusterRecord, ClusterSampleRecord};
 use super::job_record::JobRecord;
 use super::record::{
-    ExperimentRecord, Finished, FlowRecord, FoldingRecord, LinkRecord, LookRecord, RttRecord, StatsRecord, Status,
+    ExperimentRecord, Finished, FlowRecord, FoldingRecord, LinkPackets, LinkRecord, LookRecord, RttRecord, StatsRecord,
+    Status,
 };
 use super::value::{Cell, Micro, Ps};
 
@@ -182,7 +183,8 @@ records! {
         validated_mean_error, validated_p90_error, validated_rows, cost_usd, power_kw, usd_per_mtoken, cluster,
     }
     FlowRecord { flow_id, src, dst, bytes, start, fct }
-    LinkRecord { link, bytes, utilisation, max_queue_bytes, mean_queue_bytes, ecn_marks, pfc_pauses, drops }
+    LinkRecord { link, bytes, utilisation, packets }
+    LinkPackets { max_queue_bytes, mean_queue_bytes, ecn_marks, pfc_pauses, drops }
     RttRecord { flow_id, sample, rtt }
     StatsRecord { packet_hops_simulated, packet_hops_skipped, memo_hits, memo_misses, steady_skips, batches, wall_s, audit_fct_error, folding }
     FoldingRecord {
@@ -281,11 +283,13 @@ mod tests {
             link: link.into(),
             bytes: 1,
             utilisation: Micro(2),
-            max_queue_bytes: 3,
-            mean_queue_bytes: Micro(4),
-            ecn_marks: 5,
-            pfc_pauses: 6,
-            drops: 7,
+            packets: Some(LinkPackets {
+                max_queue_bytes: 3,
+                mean_queue_bytes: Micro(4),
+                ecn_marks: 5,
+                pfc_pauses: 6,
+                drops: 7,
+            }),
         };
         let flow = |fct| FlowRecord { flow_id: 1, src: 2, dst: 3, bytes: 4, start: Ps(5), fct };
         Finished {

@@ -43,7 +43,8 @@ pub use manifest::{InputFile, Manifest, Outcome, Seconds};
 pub use outputs::Outputs;
 pub use read::{ColumnInfo, ColumnRole, ReadError, RunResults};
 pub use record::{
-    ExperimentRecord, Finished, FlowRecord, FoldingRecord, LinkRecord, LookRecord, RttRecord, StatsRecord, Status,
+    ExperimentRecord, Finished, FlowRecord, FoldingRecord, LinkPackets, LinkRecord, LookRecord, RttRecord, StatsRecord,
+    Status,
 };
 pub use stats::{FctStats, fct_stats, utilisation};
 pub use timeline_file::{copy_timeline, write_timeline};

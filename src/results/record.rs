@@ -341,11 +341,18 @@ pub struct LinkRecord {
     pub bytes: u64,
     /// Share of the link's rate from 0 to the makespan.
     pub utilisation: Micro,
+    /// What packets came to there; `None` where none were simulated.
+    pub packets: Option<LinkPackets>,
+}
+
+/// What packets came to at a link's transmitting end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LinkPackets {
     pub max_queue_bytes: u64,
     /// Over time, from 0 to the makespan.
     pub mean_queue_bytes: Micro,
     pub ecn_marks: u64,
-    /// Pause frames that arrived at the transmitting end.
+    /// Pause frames that arrived.
     pub pfc_pauses: u64,
     pub drops: u64,
 }

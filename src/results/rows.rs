@@ -144,11 +144,11 @@ fn link_row(exp_id: u64, l: &LinkRecord) -> [Cell; 9] {
         l.link.as_str().into(),
         l.bytes.into(),
         l.utilisation.into(),
-        l.max_queue_bytes.into(),
-        l.mean_queue_bytes.into(),
-        l.ecn_marks.into(),
-        l.pfc_pauses.into(),
-        l.drops.into(),
+        l.packets.map(|p| p.max_queue_bytes).into(),
+        l.packets.map(|p| p.mean_queue_bytes).into(),
+        l.packets.map(|p| p.ecn_marks).into(),
+        l.packets.map(|p| p.pfc_pauses).into(),
+        l.packets.map(|p| p.drops).into(),
     ]
 }
 

@@ -8,8 +8,8 @@ use crate::batch::{Ended, Ending, ExperimentOutcome, FlowOutcome, LinkOutcome};
 use crate::cost::usd_per_mtoken;
 use crate::engine::fold::FoldStats;
 use crate::results::{
-    ExperimentRecord, Finished, FlowRecord, FoldingRecord, LinkRecord, Micro, Outputs, Ps, RttRecord, StatsRecord,
-    fct_stats, utilisation,
+    ExperimentRecord, Finished, FlowRecord, FoldingRecord, LinkPackets, LinkRecord, Micro, Outputs, Ps, RttRecord,
+    StatsRecord, fct_stats, utilisation,
 };
 use crate::spec::Config;
 use crate::validated::ClassErrors;
@@ -41,7 +41,8 @@ pub(crate) fn finished(record: ExperimentRecord, ended: Ended, outputs: &Outputs
         }
     };
     let span = outcome.makespan_ps;
-    let links = if outputs.links { outcome.links.iter().map(|l| link(l, span)).collect() } else { Vec::new() };
+    let packets = !outcome.flow_level;
+    let links = if outputs.links { outcome.links.iter().map(|l| link(l, span, packets)).collect() } else { Vec::new() };
     let flows = if outputs.flows { outcome.flows.iter().map(flow).collect() } else { Vec::new() };
     let sample = |&(flow_id, at, rtt): &(u32, u64, u64)| RttRecord { flow_id, sample: Ps(at), rtt: Ps(rtt) };
     let rtt = if outputs.rtt { outcome.rtts.iter().map(sample).collect() } else { Vec::new() };
@@ -92,11 +93,13 @@ fn measured(mut r: ExperimentRecord, o: &ExperimentOutcome, config: &Config) -> 
         r.fct_slowdown_p50 = s.slowdown_p50;
         r.fct_slowdown_p99 = s.slowdown_p99;
     }
-    r.packet_hops = Some(o.packet_hops);
-    r.ecn_marks = Some(o.ecn_marks);
-    r.pfc_pauses = Some(o.pfc_pauses);
-    r.drops = Some(o.drops);
-    r.max_queue_bytes = Some(o.max_queue_bytes);
+    if !o.flow_level {
+        r.packet_hops = Some(o.packet_hops);
+        r.ecn_marks = Some(o.ecn_marks);
+        r.pfc_pauses = Some(o.pfc_pauses);
+        r.drops = Some(o.drops);
+        r.max_queue_bytes = Some(o.max_queue_bytes);
+    }
     r.peak_memory_bytes = o.peak_memory_bytes;
     if let Some(i) = &o.iteration {
         measured_iteration(&mut r, i);
@@ -137,17 +140,19 @@ fn share(l: &LinkOutcome, span_ps: u64) -> Micro {
     utilisation(l.bytes, l.rate_bps, span_ps).min(Micro(1_000_000))
 }
 
-fn link(l: &LinkOutcome, span_ps: u64) -> LinkRecord {
+fn link(l: &LinkOutcome, span_ps: u64, packets: bool) -> LinkRecord {
     // Units of 1024 byte-ps over ps, in millionths of a byte.
     let mean = (l.queue_area as u128 * 1024 * 1_000_000).checked_div(span_ps as u128).unwrap_or(0);
     LinkRecord {
         link: l.name.clone(),
         bytes: l.bytes,
         utilisation: share(l, span_ps),
-        max_queue_bytes: l.max_queue_bytes,
-        mean_queue_bytes: Micro(mean as u64),
-        ecn_marks: l.marks,
-        pfc_pauses: l.pauses,
-        drops: l.drops,
+        packets: packets.then_some(LinkPackets {
+            max_queue_bytes: l.max_queue_bytes,
+            mean_queue_bytes: Micro(mean as u64),
+            ecn_marks: l.marks,
+            pfc_pauses: l.pauses,
+            drops: l.drops,
+        }),
     }
 }

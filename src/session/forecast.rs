@@ -80,11 +80,16 @@ impl ExperimentSize {
     pub(crate) fn of(config: &Config, prepared: &Prepared, took: Measured, preparing_s: f64) -> ExperimentSize {
         let tables = &prepared.built.tables;
         let own_bytes = prepared.host_bytes();
+        // Jobs that run alone, too, do all of it again.
+        let times = if config.output.alone { 2 } else { 1 };
         ExperimentSize {
             exp_id: 0,
-            // Jobs that run alone, too, do all of it again.
-            packet_hops: prepared.packet_hops * if config.output.alone { 2 } else { 1 },
-            tasks: tables.tasks.len() as u64,
+            packet_hops: if config.is_flow_level() { 0 } else { prepared.packet_hops * times },
+            tasks: if config.is_flow_level() {
+                (tables.tasks.len() + prepared.flows.len()) as u64 * times
+            } else {
+                tables.tasks.len() as u64
+            },
             flows: prepared.flows.len() as u64,
             table_bytes: tables.bytes(),
             own_bytes,

@@ -147,7 +147,7 @@ fn surveyed(sweep: &Sweep) -> Result<Survey, SessionError> {
             continue;
         }
         let (net, traffic) = ((&config.cluster, &config.topology, &config.routing), (&config.workload, &config.jobs));
-        let shape = || format!("{net:?}{traffic:?}{:?}", config.values.text(spec::KeyId::Cc));
+        let shape = || format!("{net:?}{traffic:?}{:?}{}", config.values.text(spec::KeyId::Cc), config.is_flow_level());
         let mut excluded = |error: PrepareError, survey: &mut Survey| {
             let exclusion = Exclusion::of(&error);
             survey.exclude(experiment, &exclusion);

@@ -11,6 +11,10 @@ pub(super) fn always(_: &Values) -> bool {
 pub(super) fn never(_: &Values) -> bool {
     false
 }
+/// Experiments whose packets are simulated. Others know no congestion control, no buffers and no pauses.
+pub(super) fn packets(v: &Values) -> bool {
+    v.is(KeyId::Mode, "packet")
+}
 /// A key without a default that was given.
 pub(super) fn set(v: &Values, key: KeyId) -> bool {
     *v.get(key) != Value::Unset
@@ -109,7 +113,7 @@ pub(super) fn program(v: &Values) -> bool {
 }
 /// A job whose steady phases are skipped.
 pub(super) fn steady(v: &Values) -> bool {
-    program(v) && v.is(KeyId::FastForward, "steady")
+    packets(v) && program(v) && v.is(KeyId::FastForward, "steady")
 }
 pub(super) fn model(v: &Values) -> bool {
     v.is(KeyId::WorkloadKind, "model")

@@ -290,9 +290,19 @@ impl Config {
         self.values.bool(KeyId::FreshQp)
     }
 
-    /// Whether what changes no result may be left out, and if so whether it may be remembered; `None`: every packet is simulated.
+    /// Whether flows have max-min fair rates in place of packets.
+    pub fn is_flow_level(&self) -> bool {
+        self.values.is(KeyId::Mode, "flow")
+    }
+
+    /// Whether an experiment that equals another one takes its outcome.
+    pub fn shares_outcomes(&self) -> bool {
+        self.is_flow_level() || self.folding() == Some(true)
+    }
+
+    /// Whether what changes no result may be left out, and if so whether it may be remembered; `None`: all is simulated.
     pub fn folding(&self) -> Option<bool> {
-        (!self.values.is(KeyId::FastForward, "off")).then(|| self.values.bool(KeyId::Memo))
+        (!self.is_flow_level() && !self.values.is(KeyId::FastForward, "off")).then(|| self.values.bool(KeyId::Memo))
     }
 
     /// How what is steady is found and skipped, where it is.
@@ -302,7 +312,7 @@ impl Config {
             .iter()
             .position(|m| v.is(KeyId::SteadyMetric, m))
             .unwrap_or(0) as u32;
-        v.is(KeyId::FastForward, "steady").then(|| Steady {
+        (!self.is_flow_level() && v.is(KeyId::FastForward, "steady")).then(|| Steady {
             metric,
             theta_ppm: scaled(v.float(KeyId::SteadyTheta), 1e6) as u32,
             samples: v.int(KeyId::SteadySamples) as u32,

@@ -41,7 +41,7 @@ macro_rules! for_each_key {
             SwitchLatencyNs "topology.switch_latency_ns" stepped(0.0, 1e9, 0.001), D::Float(0.0), generated, "added to the delay of links into a switch";
             Oversubscription "topology.oversubscription" stepped(0.001, 1000.0, 0.001), D::Float(1.0),
                 |v| topology(v, "clos") || topology(v, "rail-optimized"), "rate into a leaf from hosts over its rate to the tier above";
-            BufferMib "topology.buffer_mib" stepped(0.001, 65536.0, 0.001), D::Float(32.0), always, "shared packet buffer of a switch";
+            BufferMib "topology.buffer_mib" stepped(0.001, 65536.0, 0.001), D::Float(32.0), packets, "shared packet buffer of a switch";
             FatTreeK "topology.k" int(0, 256), D::Int(0), |v| topology(v, "fat-tree"), "ports of a fat-tree's switches, even; 0: the least that fits the GPUs";
             Tiers "topology.tiers" int(2, 3), D::Int(2), |v| topology(v, "clos"), "tiers of switches of a Clos network";
             HostsPerLeaf "topology.hosts_per_leaf" int(0, COUNT), D::Int(0), |v| topology(v, "clos"), "host ports of a leaf of a Clos network; 0: chosen";
@@ -61,65 +61,65 @@ macro_rules! for_each_key {
 
             Cc "transport.cc" one_of(&["none", "dcqcn", "hpcc", "timely", "dctcp"], &["swift"]), D::Choice("hpcc"), always, "congestion control";
             PayloadBytes "transport.payload_bytes" int(1, 65000), D::Derived(derive::payload_bytes, "4096 with cluster.server, else 1000"), always, "payload of a full packet";
-            Pfc "transport.pfc" KeyKind::Bool, D::Bool(true), always, "priority flow control: pause frames instead of loss";
-            PfcAlphaShift "transport.pfc_alpha_shift" int(0, 30), D::Int(3), always, "dynamic threshold: free buffer shifted right by this";
-            PfcReserveBytes "transport.pfc_reserve_bytes" int(0, 1 << 30), D::Int(4096), always, "buffer reserved to each port";
-            PfcResumeOffsetBytes "transport.pfc_resume_offset_bytes" int(0, 1 << 30), D::Int(3072), |v| v.bool(KeyId::Pfc), "a port resumes this far below its threshold";
-            Ecn "transport.ecn" KeyKind::Bool, D::Bool(true), always, "switches mark packets";
-            EcnKminKb "transport.ecn_kmin_kb" stepped(0.0, 1e7, 0.001), D::Derived(derive::ecn_kmin, "400; with dctcp its k_kb"), |v| v.bool(KeyId::Ecn),
+            Pfc "transport.pfc" KeyKind::Bool, D::Bool(true), packets, "priority flow control: pause frames instead of loss";
+            PfcAlphaShift "transport.pfc_alpha_shift" int(0, 30), D::Int(3), packets, "dynamic threshold: free buffer shifted right by this";
+            PfcReserveBytes "transport.pfc_reserve_bytes" int(0, 1 << 30), D::Int(4096), packets, "buffer reserved to each port";
+            PfcResumeOffsetBytes "transport.pfc_resume_offset_bytes" int(0, 1 << 30), D::Int(3072), |v| packets(v) && v.bool(KeyId::Pfc), "a port resumes this far below its threshold";
+            Ecn "transport.ecn" KeyKind::Bool, D::Bool(true), packets, "switches mark packets";
+            EcnKminKb "transport.ecn_kmin_kb" stepped(0.0, 1e7, 0.001), D::Derived(derive::ecn_kmin, "400; with dctcp its k_kb"), |v| packets(v) && v.bool(KeyId::Ecn),
                 "queue where marking starts, units of 1000 B per 100 Gb/s of link rate";
-            EcnKmaxKb "transport.ecn_kmax_kb" stepped(0.0, 1e7, 0.001), D::Derived(derive::ecn_kmax, "1600; with dctcp its k_kb"), |v| v.bool(KeyId::Ecn),
+            EcnKmaxKb "transport.ecn_kmax_kb" stepped(0.0, 1e7, 0.001), D::Derived(derive::ecn_kmax, "1600; with dctcp its k_kb"), |v| packets(v) && v.bool(KeyId::Ecn),
                 "queue above which every packet is marked, units of 1000 B per 100 Gb/s of link rate";
-            EcnPmax "transport.ecn_pmax" num(0.0, 1.0), D::Derived(derive::ecn_pmax, "0.2; with dctcp 1"), |v| v.bool(KeyId::Ecn), "marking probability at kmax";
-            EcnByRate "transport.ecn_by_rate" KeyKind::Text, D::None("none"), |v| v.bool(KeyId::Ecn),
+            EcnPmax "transport.ecn_pmax" num(0.0, 1.0), D::Derived(derive::ecn_pmax, "0.2; with dctcp 1"), |v| packets(v) && v.bool(KeyId::Ecn), "marking probability at kmax";
+            EcnByRate "transport.ecn_by_rate" KeyKind::Text, D::None("none"), |v| packets(v) && v.bool(KeyId::Ecn),
                 "thresholds of exact link rates, `gbps kmin_kb kmax_kb pmax; ...`; what is written in ecn_kmin_kb, ecn_kmax_kb, ecn_pmax wins";
-            Window "transport.window" KeyKind::Bool, D::Derived(derive::window, "true with hpcc and dctcp"), always, "bytes in flight limited to the bandwidth-delay product";
-            VarWindow "transport.var_window" KeyKind::Bool, D::Derived(derive::window, "true with hpcc and dctcp"), |v| v.bool(KeyId::Window), "the window shrinks with the rate";
-            GlobalRtt "transport.global_rtt" KeyKind::Bool, D::Bool(true), |v| v.bool(KeyId::Window) || cc(v, "hpcc"),
+            Window "transport.window" KeyKind::Bool, D::Derived(derive::window, "true with hpcc and dctcp"), packets, "bytes in flight limited to the bandwidth-delay product";
+            VarWindow "transport.var_window" KeyKind::Bool, D::Derived(derive::window, "true with hpcc and dctcp"), |v| packets(v) && v.bool(KeyId::Window), "the window shrinks with the rate";
+            GlobalRtt "transport.global_rtt" KeyKind::Bool, D::Bool(true), |v| packets(v) && (v.bool(KeyId::Window) || cc(v, "hpcc")),
                 "base RTT and window: the largest over all pairs of hosts, else each flow's own";
-            FreshQp "transport.fresh_qp" KeyKind::Bool, D::Bool(false), |v| messages(v) && !cc(v, "none"),
+            FreshQp "transport.fresh_qp" KeyKind::Bool, D::Bool(false), |v| packets(v) && messages(v) && !cc(v, "none"),
                 "each message of a collective starts with fresh congestion-control state; flows of a flow file or of generated traffic always do";
             Clock "transport.clock" one_of(&["ps", "ns"], &[]), D::Choice("ps"), always, "\"ns\" rounds every transmission to the nearest nanosecond, as the reference does";
             AckIntervalBytes "transport.ack_interval_bytes" int(1, BYTES_MAX), D::Int(1), always, "bytes from one ACK to the next";
-            AckChunkBytes "transport.ack_chunk_bytes" int(0, BYTES_MAX), D::Int(4000), |v| v.int(KeyId::AckIntervalBytes) > 1,
+            AckChunkBytes "transport.ack_chunk_bytes" int(0, BYTES_MAX), D::Int(4000), |v| packets(v) && v.int(KeyId::AckIntervalBytes) > 1,
                 "an ACK is due also at multiples of this; 0: never";
-            AckHighPrio "transport.ack_high_prio" KeyKind::Bool, D::Derived(derive::ack_high_prio, "true with dcqcn and timely"), |v| v.bool(KeyId::Pfc),
+            AckHighPrio "transport.ack_high_prio" KeyKind::Bool, D::Derived(derive::ack_high_prio, "true with dcqcn and timely"), |v| packets(v) && v.bool(KeyId::Pfc),
                 "a NIC's ACKs are not held by pauses of the data class";
-            RateBound "transport.rate_bound" KeyKind::Bool, D::Bool(true), always, "packets are paced at the flow's rate, else only limited by windows";
-            MinRateMbps "transport.min_rate_mbps" RATE_MBPS, D::Float(1000.0), |v| !cc(v, "none"), "least rate of a flow";
-            NackIntervalUs "transport.nack_interval_us" DELAY_US_OR_0, D::Float(500.0), always, "least time between two NACKs for one byte";
-            CnpIntervalUs "transport.cnp_interval_us" DELAY_US_OR_0, D::Float(0.0), |v| v.bool(KeyId::Ecn) && (cc(v, "dcqcn") || cc(v, "dctcp")),
+            RateBound "transport.rate_bound" KeyKind::Bool, D::Bool(true), packets, "packets are paced at the flow's rate, else only limited by windows";
+            MinRateMbps "transport.min_rate_mbps" RATE_MBPS, D::Float(1000.0), |v| packets(v) && !cc(v, "none"), "least rate of a flow";
+            NackIntervalUs "transport.nack_interval_us" DELAY_US_OR_0, D::Float(500.0), packets, "least time between two NACKs for one byte";
+            CnpIntervalUs "transport.cnp_interval_us" DELAY_US_OR_0, D::Float(0.0), |v| packets(v) && (v.bool(KeyId::Ecn) && (cc(v, "dcqcn") || cc(v, "dctcp"))),
                 "least time between two congestion notifications of a flow; 0: every marked packet gives one";
-            RtoUs "transport.rto_us" DELAY_US_OR_0, D::Derived(derive::rto_us, "NCCL_IB_TIMEOUT's, else 4194 without PFC, 67109 with"), always,
+            RtoUs "transport.rto_us" DELAY_US_OR_0, D::Derived(derive::rto_us, "NCCL_IB_TIMEOUT's, else 4194 without PFC, 67109 with"), packets,
                 "retransmission timeout; 0 is the default, raised to four base round trips where that is longer";
-            RtoRetries "transport.rto_retries" int(0, 1_000_000), D::Derived(derive::rto_retries, "NCCL_IB_RETRY_CNT, else 7"), always, "timeouts in a row after which a flow gives up";
-            TransportSeed "transport.seed" int(0, i64::MAX), D::Int(1), |v| v.bool(KeyId::Ecn), "mixed into the seed of marking";
+            RtoRetries "transport.rto_retries" int(0, 1_000_000), D::Derived(derive::rto_retries, "NCCL_IB_RETRY_CNT, else 7"), packets, "timeouts in a row after which a flow gives up";
+            TransportSeed "transport.seed" int(0, i64::MAX), D::Int(1), |v| packets(v) && v.bool(KeyId::Ecn), "mixed into the seed of marking";
             TransportConfig "transport.config" KeyKind::Path, D::None("none"), always, "configuration file of HPCC or SimAI; keys written in the sweep file win over it";
             TransportFormat "transport.format" one_of(&["ns3"], &[]), D::Choice("ns3"), |v| v.given(KeyId::TransportConfig), "form of the configuration file";
-            DcqcnG "transport.dcqcn.g" num(0.0, 1.0), D::Float(1.0 / 256.0), |v| cc(v, "dcqcn"), "gain of alpha";
-            DcqcnAlphaUs "transport.dcqcn.alpha_us" DELAY_US, D::Float(1.0), |v| cc(v, "dcqcn"), "period of alpha's update";
-            DcqcnDecreaseUs "transport.dcqcn.decrease_us" DELAY_US, D::Float(4.0), |v| cc(v, "dcqcn"), "period of rate decreases";
-            DcqcnIncreaseUs "transport.dcqcn.increase_us" DELAY_US, D::Float(300.0), |v| cc(v, "dcqcn"), "period of rate increases";
-            DcqcnFastRecovery "transport.dcqcn.fast_recovery" int(0, 1_000_000), D::Int(1), |v| cc(v, "dcqcn"), "increases before the target rises";
-            DcqcnRaiMbps "transport.dcqcn.rai_mbps" RATE_MBPS, D::None("20 per 100 Gb/s of NIC rate"), |v| cc(v, "dcqcn"), "additive increase";
-            DcqcnRhaiMbps "transport.dcqcn.rhai_mbps" RATE_MBPS, D::None("200 per 100 Gb/s of NIC rate"), |v| cc(v, "dcqcn"), "hyper increase";
-            DcqcnClamp "transport.dcqcn.clamp" KeyKind::Bool, D::Bool(false), |v| cc(v, "dcqcn"), "every decrease lowers the target too";
-            HpccEta "transport.hpcc.eta" num(0.01, 2.0), D::Float(0.95), |v| cc(v, "hpcc"), "target utilisation";
-            HpccMiThresh "transport.hpcc.mi_thresh" int(0, 1_000_000), D::Int(0), |v| cc(v, "hpcc"), "additive increases before a multiplicative one";
-            HpccRaiMbps "transport.hpcc.rai_mbps" RATE_MBPS, D::None("40 per 100 Gb/s of NIC rate"), |v| cc(v, "hpcc"), "additive increase";
-            HpccIntMulti "transport.hpcc.int_multi" int(1, 1024), D::None("the NIC rate in 25 Gb/s, at least 1"), |v| cc(v, "hpcc"), "coarseness of the telemetry's byte counts";
-            HpccFastReact "transport.hpcc.fast_react" KeyKind::Bool, D::Bool(true), |v| cc(v, "hpcc"), "react to every ACK, not once a round trip";
-            TimelyAlpha "transport.timely.alpha" num(0.0, 1.0), D::Float(0.875), |v| cc(v, "timely"), "weight of a new round-trip difference";
-            TimelyBeta "transport.timely.beta" num(0.0, 1.0), D::Float(0.8), |v| cc(v, "timely"), "multiplicative decrease";
-            TimelyTLowUs "transport.timely.t_low_us" DELAY_US, D::Float(50.0), |v| cc(v, "timely"), "round trip below which rates rise";
-            TimelyTHighUs "transport.timely.t_high_us" DELAY_US, D::Float(500.0), |v| cc(v, "timely"), "round trip above which rates fall";
-            TimelyMinRttUs "transport.timely.min_rtt_us" DELAY_US, D::Float(20.0), |v| cc(v, "timely"), "unit of the round-trip gradient";
-            TimelyRaiMbps "transport.timely.rai_mbps" RATE_MBPS, D::None("100 per 100 Gb/s of NIC rate"), |v| cc(v, "timely"), "additive increase";
-            TimelyRhaiMbps "transport.timely.rhai_mbps" RATE_MBPS, D::None("500 per 100 Gb/s of NIC rate"), |v| cc(v, "timely"), "hyper increase";
-            DctcpG "transport.dctcp.g" num(0.0, 1.0), D::Float(0.0625), |v| cc(v, "dctcp"), "gain of alpha";
-            DctcpRaiMbps "transport.dctcp.rai_mbps" RATE_MBPS, D::Float(615.0), |v| cc(v, "dctcp"), "additive increase";
+            DcqcnG "transport.dcqcn.g" num(0.0, 1.0), D::Float(1.0 / 256.0), |v| packets(v) && cc(v, "dcqcn"), "gain of alpha";
+            DcqcnAlphaUs "transport.dcqcn.alpha_us" DELAY_US, D::Float(1.0), |v| packets(v) && cc(v, "dcqcn"), "period of alpha's update";
+            DcqcnDecreaseUs "transport.dcqcn.decrease_us" DELAY_US, D::Float(4.0), |v| packets(v) && cc(v, "dcqcn"), "period of rate decreases";
+            DcqcnIncreaseUs "transport.dcqcn.increase_us" DELAY_US, D::Float(300.0), |v| packets(v) && cc(v, "dcqcn"), "period of rate increases";
+            DcqcnFastRecovery "transport.dcqcn.fast_recovery" int(0, 1_000_000), D::Int(1), |v| packets(v) && cc(v, "dcqcn"), "increases before the target rises";
+            DcqcnRaiMbps "transport.dcqcn.rai_mbps" RATE_MBPS, D::None("20 per 100 Gb/s of NIC rate"), |v| packets(v) && cc(v, "dcqcn"), "additive increase";
+            DcqcnRhaiMbps "transport.dcqcn.rhai_mbps" RATE_MBPS, D::None("200 per 100 Gb/s of NIC rate"), |v| packets(v) && cc(v, "dcqcn"), "hyper increase";
+            DcqcnClamp "transport.dcqcn.clamp" KeyKind::Bool, D::Bool(false), |v| packets(v) && cc(v, "dcqcn"), "every decrease lowers the target too";
+            HpccEta "transport.hpcc.eta" num(0.01, 2.0), D::Float(0.95), |v| packets(v) && cc(v, "hpcc"), "target utilisation";
+            HpccMiThresh "transport.hpcc.mi_thresh" int(0, 1_000_000), D::Int(0), |v| packets(v) && cc(v, "hpcc"), "additive increases before a multiplicative one";
+            HpccRaiMbps "transport.hpcc.rai_mbps" RATE_MBPS, D::None("40 per 100 Gb/s of NIC rate"), |v| packets(v) && cc(v, "hpcc"), "additive increase";
+            HpccIntMulti "transport.hpcc.int_multi" int(1, 1024), D::None("the NIC rate in 25 Gb/s, at least 1"), |v| packets(v) && cc(v, "hpcc"), "coarseness of the telemetry's byte counts";
+            HpccFastReact "transport.hpcc.fast_react" KeyKind::Bool, D::Bool(true), |v| packets(v) && cc(v, "hpcc"), "react to every ACK, not once a round trip";
+            TimelyAlpha "transport.timely.alpha" num(0.0, 1.0), D::Float(0.875), |v| packets(v) && cc(v, "timely"), "weight of a new round-trip difference";
+            TimelyBeta "transport.timely.beta" num(0.0, 1.0), D::Float(0.8), |v| packets(v) && cc(v, "timely"), "multiplicative decrease";
+            TimelyTLowUs "transport.timely.t_low_us" DELAY_US, D::Float(50.0), |v| packets(v) && cc(v, "timely"), "round trip below which rates rise";
+            TimelyTHighUs "transport.timely.t_high_us" DELAY_US, D::Float(500.0), |v| packets(v) && cc(v, "timely"), "round trip above which rates fall";
+            TimelyMinRttUs "transport.timely.min_rtt_us" DELAY_US, D::Float(20.0), |v| packets(v) && cc(v, "timely"), "unit of the round-trip gradient";
+            TimelyRaiMbps "transport.timely.rai_mbps" RATE_MBPS, D::None("100 per 100 Gb/s of NIC rate"), |v| packets(v) && cc(v, "timely"), "additive increase";
+            TimelyRhaiMbps "transport.timely.rhai_mbps" RATE_MBPS, D::None("500 per 100 Gb/s of NIC rate"), |v| packets(v) && cc(v, "timely"), "hyper increase";
+            DctcpG "transport.dctcp.g" num(0.0, 1.0), D::Float(0.0625), |v| packets(v) && cc(v, "dctcp"), "gain of alpha";
+            DctcpRaiMbps "transport.dctcp.rai_mbps" RATE_MBPS, D::Float(615.0), |v| packets(v) && cc(v, "dctcp"), "additive increase";
             DctcpKKb "transport.dctcp.k_kb" stepped(0.0, 1e7, 0.001), D::Float(300.0),
-                |v| cc(v, "dctcp") && v.bool(KeyId::Ecn) && !(v.given(KeyId::EcnKminKb) && v.given(KeyId::EcnKmaxKb)), "marking threshold, units of 1000 B per 100 Gb/s of link rate";
+                |v| packets(v) && cc(v, "dctcp") && v.bool(KeyId::Ecn) && !(v.given(KeyId::EcnKminKb) && v.given(KeyId::EcnKmaxKb)), "marking threshold, units of 1000 B per 100 Gb/s of link rate";
 
             WorkloadKind "workload.kind" one_of(&["model", "collective", "traffic", "flows", "simai", "chakra", "htsim", "goal", "dag"], &[]),
                 D::None("required"), always, "what is sent";
@@ -273,11 +273,11 @@ macro_rules! for_each_key {
             JobBackground "job.background" KeyKind::Bool, D::Bool(false), |v| in_job(v) && flows_alone(v),
                 "traffic that the other jobs meet: it may have the same GPUs as they, and the makespan does not wait for it";
 
-            Mode "fidelity.mode" one_of(&["packet", "job"], &["flow"]), D::Choice("packet"), |v| !v.is(KeyId::Mode, "packet"),
-                "level of detail: \"packet\" simulates every packet of a job, \"job\" a cluster over days, a job being one thing (simulate-a-cluster.md)";
-            FastForward "fidelity.fast_forward" one_of(&["steady", "exact", "off"], &[]), D::Choice("steady"), program,
+            Mode "fidelity.mode" one_of(&["packet", "flow", "job"], &[]), D::Choice("packet"), |v| !packets(v),
+                "level of detail: \"packet\" simulates every packet of a job, \"flow\" gives flows max-min fair rates (flow-mode.md), \"job\" a cluster over days, a job being one thing (simulate-a-cluster.md)";
+            FastForward "fidelity.fast_forward" one_of(&["steady", "exact", "off"], &[]), D::Choice("steady"), |v| packets(v) && program(v),
                 "how much may be folded: \"exact\" changes no bit of any result, \"off\" simulates every packet; \"steady\" skips what is steady, too, within the audited error";
-            Memo "fidelity.memo" KeyKind::Bool, D::Bool(true), |v| program(v) && !v.is(KeyId::FastForward, "off"),
+            Memo "fidelity.memo" KeyKind::Bool, D::Bool(true), |v| packets(v) && program(v) && !v.is(KeyId::FastForward, "off"),
                 "what was simulated once is looked up when it comes again, in this or another experiment of the run";
             SteadyMetric "fidelity.steady_metric" one_of(&["rate", "window", "inflight", "queue", "rtt"], &[]), D::Choice("rate"), steady,
                 "what must be steady: acknowledged bytes an interval, congestion window, bytes in flight, bytes queued on the path, or bytes in flight over the rate";
@@ -358,7 +358,7 @@ macro_rules! for_each_key {
             FailuresSeed "failures.seed" int(0, i64::MAX), D::Int(1), always, "mixed into the seed of failures and of placement by lot";
 
             SimNs "limits.sim_ns" int(0, 1_000_000_000_000_000), D::Int(0), always, "simulated time after which an experiment fails; 0: none";
-            PacketHops "limits.packet_hops" int(0, i64::MAX), D::Int(0), always, "packet-hops, simulated or skipped, after which an experiment fails; 0: none";
+            PacketHops "limits.packet_hops" int(0, i64::MAX), D::Int(0), packets, "packet-hops, simulated or skipped, after which an experiment fails; 0: none";
             #[outside_identity]
             WallS "limits.wall_s" stepped(0.0, 1e9, 0.001), D::Float(0.0), always, "seconds on the clock after which an experiment fails; 0: none";
 
@@ -370,7 +370,7 @@ macro_rules! for_each_key {
             #[outside_identity]
             OutLinks "output.links" KeyKind::Bool, D::Bool(false), always, "write links.csv";
             #[outside_identity]
-            OutRtt "output.rtt" KeyKind::Bool, D::Bool(false), always, "write rtt.csv";
+            OutRtt "output.rtt" KeyKind::Bool, D::Bool(false), packets, "write rtt.csv";
             Alone "output.alone" KeyKind::Bool, D::Bool(false), |v| v.is_of_job(), "simulate each [[job]] also without the others, for the slowdown in jobs.csv";
             OutJobs "output.cluster_jobs" KeyKind::Bool, D::Bool(false), |v| v.is(KeyId::Mode, "job"), "write cluster_jobs.csv, a row a job";
             TimelineS "output.timeline_s" stepped(1.0, 1e9, 0.001), D::Float(3600.0), |v| v.is(KeyId::Mode, "job"), "time between rows of cluster_timeline.csv";

@@ -4,8 +4,8 @@ use std::fs::{self, File};
 use std::path::Path;
 
 use hyperfold::results::{
-    Axis, Cell, ColumnKind, ExperimentRecord, Finished, FlowRecord, JobRecord, JournalReader, LinkRecord, Micro,
-    Outputs, Ps, Recovered, ResultDir, ResultWriter, ResultsError, RttRecord, RunIdentity, StatsRecord,
+    Axis, Cell, ColumnKind, ExperimentRecord, Finished, FlowRecord, JobRecord, JournalReader, LinkPackets, LinkRecord,
+    Micro, Outputs, Ps, Recovered, ResultDir, ResultWriter, ResultsError, RttRecord, RunIdentity, StatsRecord,
 };
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::Field;
@@ -42,11 +42,13 @@ fn finished(exp_id: u64) -> Finished {
         link: "1->64".into(),
         bytes: 77,
         utilisation: Micro(500_000),
-        max_queue_bytes: 9,
-        mean_queue_bytes: Micro(1_250_000),
-        ecn_marks: 1,
-        pfc_pauses: 2,
-        drops: 0,
+        packets: Some(LinkPackets {
+            max_queue_bytes: 9,
+            mean_queue_bytes: Micro(1_250_000),
+            ecn_marks: 1,
+            pfc_pauses: 2,
+            drops: 0,
+        }),
     };
     Finished {
         record,

@@ -5,7 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::super::record::{FlowRecord, FoldingRecord, LinkRecord, RttRecord, StatsRecord};
+use super::super::record::{FlowRecord, FoldingRecord, LinkPackets, LinkRecord, RttRecord, StatsRecord};
 use super::super::value::{Micro, Ps};
 use super::{ReadError, RunResults};
 use crate::input;
@@ -205,11 +205,16 @@ fn link(f: &Fields) -> Result<LinkRecord, ReadError> {
         link: f.text("link").to_string(),
         bytes: f.whole("bytes")?,
         utilisation: f.micro("utilisation")?,
-        max_queue_bytes: f.whole("max_queue_bytes")?,
-        mean_queue_bytes: f.micro("mean_queue_bytes")?,
-        ecn_marks: f.whole("ecn_marks")?,
-        pfc_pauses: f.whole("pfc_pauses")?,
-        drops: f.whole("drops")?,
+        packets: match f.optional("max_queue_bytes", Fields::whole)? {
+            None => None,
+            Some(max_queue_bytes) => Some(LinkPackets {
+                max_queue_bytes,
+                mean_queue_bytes: f.micro("mean_queue_bytes")?,
+                ecn_marks: f.whole("ecn_marks")?,
+                pfc_pauses: f.whole("pfc_pauses")?,
+                drops: f.whole("drops")?,
+            }),
+        },
     })
 }
 

@@ -4,7 +4,9 @@ use std::fs;
 use std::path::Path;
 
 use super::*;
-use crate::results::{Axis, ExperimentRecord, Finished, FlowRecord, LinkRecord, Micro, Ps, RttRecord, StatsRecord};
+use crate::results::{
+    Axis, ExperimentRecord, Finished, FlowRecord, LinkPackets, LinkRecord, Micro, Ps, RttRecord, StatsRecord,
+};
 
 fn axes() -> Vec<Axis> {
     let axis = |key: &str, kind| Axis { key: key.into(), kind };
@@ -42,11 +44,13 @@ fn write(dir: &Path) -> Vec<Vec<Cell>> {
             link: "0->1".into(),
             bytes: 9,
             utilisation: Micro(5),
-            max_queue_bytes: 1,
-            mean_queue_bytes: Micro(2_500_000),
-            ecn_marks: 3,
-            pfc_pauses: 4,
-            drops: 5,
+            packets: Some(LinkPackets {
+                max_queue_bytes: 1,
+                mean_queue_bytes: Micro(2_500_000),
+                ecn_marks: 3,
+                pfc_pauses: 4,
+                drops: 5,
+            }),
         };
         let rtt = vec![RttRecord { flow_id: 1, sample: Ps(1), rtt: Ps(2) }];
         let stats = StatsRecord { audit_fct_error: (n == 0).then_some(0.25), wall_s: 0.5, ..StatsRecord::default() };

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use hyperfold::results::{
-    Axis, Cell, ColumnKind, ExperimentRecord, Finished, FlowRecord, LinkRecord, Manifest, Micro, Outcome, Outputs, Ps,
-    ResultDir, ResultWriter, RunIdentity, Seconds, StatsRecord,
+    Axis, Cell, ColumnKind, ExperimentRecord, Finished, FlowRecord, LinkPackets, LinkRecord, Manifest, Micro, Outcome,
+    Outputs, Ps, ResultDir, ResultWriter, RunIdentity, Seconds, StatsRecord,
 };
 
 /// What a folder holds.
@@ -176,11 +176,13 @@ impl Folder {
             link: format!("host{at}->leaf{}", at % 8),
             bytes: at,
             utilisation: Micro(1_000_000 / (at + 1)),
-            max_queue_bytes: 1000 * (at % 7),
-            mean_queue_bytes: Micro(at),
-            ecn_marks: at,
-            pfc_pauses: 0,
-            drops: 0,
+            packets: Some(LinkPackets {
+                max_queue_bytes: 1000 * (at % 7),
+                mean_queue_bytes: Micro(at),
+                ecn_marks: at,
+                pfc_pauses: 0,
+                drops: 0,
+            }),
         };
         Finished {
             record: r,

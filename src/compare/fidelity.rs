@@ -1,0 +1,252 @@
+//! The same experiments as packets and as flows: how far flow level is off, and what packets met there.
+//!
+//! Layer: compare. Pairs configurations that differ in `fidelity.mode` alone, be it an axis or a difference between folders.
+
+use std::collections::BTreeMap;
+
+use super::{RankingMetric, Section, Study, StudyConfiguration};
+use crate::results::{Cell, ReadError};
+
+const MODE: &str = "fidelity.mode";
+/// Sharing that matters: completion times of one flow in a hundred are longer than alone by this factor. Our choice.
+const SHARES: f64 = 1.05;
+
+/// What packets met where flow level may mislead, the gravest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Met {
+    Losses,
+    Pauses,
+    Incast,
+    Collision,
+    Marks,
+    Nothing,
+}
+
+impl Met {
+    fn text(self) -> &'static str {
+        match self {
+            Met::Losses => "losses",
+            Met::Pauses => "pauses",
+            Met::Incast => "incast",
+            Met::Collision => "collision",
+            Met::Marks => "marks",
+            Met::Nothing => "no contention",
+        }
+    }
+}
+
+/// A configuration as packets and as flows.
+struct LevelPair {
+    packet: usize,
+    flow: usize,
+    met: Met,
+    /// Means of the metric.
+    values: [f64; 2],
+}
+
+impl LevelPair {
+    fn off(&self) -> f64 {
+        (self.values[1] - self.values[0]) / self.values[0]
+    }
+}
+
+/// The table of pairs, the farthest off first; `None` where no experiment was simulated at both levels.
+///
+/// # Errors
+/// `stats.csv` cannot be read.
+pub fn section(study: &Study, metric: &RankingMetric, top: usize) -> Result<Option<Section>, ReadError> {
+    let Some(mode) = study.axes.iter().position(|a| a == MODE) else { return Ok(None) };
+    let mut pairs = pairs(study, metric, mode);
+    if pairs.is_empty() {
+        return Ok(None);
+    }
+    pairs.sort_by(|a, b| b.off().abs().total_cmp(&a.off().abs()).then_with(|| a.packet.cmp(&b.packet)));
+    let seconds = seconds(study)?;
+    let mut columns: Vec<String> = vec!["exp_id packet".into(), "exp_id flow".into()];
+    columns.extend(others(study, mode).map(|a| study.axes[a].clone()));
+    columns.extend([format!("{} packet", metric.name), format!("{} flow", metric.name)]);
+    columns.extend(["difference %", "packets met", "times as fast"].map(String::from));
+    let title = format!("flow level beside packets: {} that differ most", metric.name);
+    let mut section = Section::new("fidelity", title, columns);
+    for pair in pairs.iter().take(top) {
+        let [packet, flow] = [pair.packet, pair.flow].map(|c| &study.configurations[c]);
+        let mut row: Vec<Cell> = vec![packet.exp_id.into(), flow.exp_id.into()];
+        row.extend(others(study, mode).map(|a| packet.values[a].clone()));
+        row.extend(pair.values.map(Cell::from));
+        row.extend([Cell::from(100.0 * pair.off()), pair.met.text().into()]);
+        let took = |c: &StudyConfiguration| seconds.get(&(c.run, c.exp_id)).copied().filter(|s| *s > 0.0);
+        row.push(took(packet).zip(took(flow)).map(|(packet, flow)| packet / flow).into());
+        section.rows.push(row);
+    }
+    section.notes.extend(by_what_was_met(&pairs));
+    section.notes.push(best_of_both(study, metric, &pairs, mode));
+    Ok(Some(section))
+}
+
+/// Axes that vary beside the level.
+fn others(study: &Study, mode: usize) -> impl Iterator<Item = usize> {
+    let varies =
+        move |a: &usize| study.configurations.iter().any(|c| c.values[*a] != study.configurations[0].values[*a]);
+    (0..study.axes.len()).filter(move |&a| a != mode).filter(varies)
+}
+
+fn pairs(study: &Study, metric: &RankingMetric, mode: usize) -> Vec<LevelPair> {
+    let mut flows: BTreeMap<Vec<String>, usize> = BTreeMap::new();
+    let point =
+        |c: &StudyConfiguration| -> Vec<String> { others(study, mode).map(|a| c.values[a].to_string()).collect() };
+    let of = |level: &'static str| {
+        let is_of = move |c: &(usize, &StudyConfiguration)| c.1.values[mode].to_string() == level;
+        study.configurations.iter().enumerate().filter(is_of)
+    };
+    for (at, c) in of("flow") {
+        flows.entry(point(c)).or_insert(at);
+    }
+    let pair = |(packet, c): (usize, &StudyConfiguration)| {
+        let flow = *flows.get(&point(c))?;
+        let mean = |at: usize| study.sample(&study.configurations[at], &metric.name).map(|s| s.mean);
+        let values = [mean(packet)?, mean(flow)?];
+        (values[0] != 0.0).then(|| LevelPair { packet, flow, met: met(study, packet, flow), values })
+    };
+    of("packet").filter_map(pair).collect()
+}
+
+/// What packets of a configuration met, by the columns of both.
+fn met(study: &Study, packet: usize, flow: usize) -> Met {
+    let of = |at: usize, column: &str| study.sample(&study.configurations[at], column).map_or(0.0, |s| s.high);
+    if of(packet, "drops") > 0.0 {
+        return Met::Losses;
+    }
+    if of(packet, "pfc_pauses") > 0.0 {
+        return Met::Pauses;
+    }
+    let shares = of(flow, "fct_slowdown_p99") > SHARES;
+    let run = &study.runs[study.configurations[packet].run];
+    let row = study.configurations[packet].rows[0];
+    let bottleneck = run.column("bottleneck_link").map(|c| run.rows[row][c].to_string()).unwrap_or_default();
+    let ends = bottleneck.split_once("->");
+    match ends {
+        // The last link of a path ends at a host, the first begins at one.
+        Some((_, to)) if shares && to.starts_with("host") => Met::Incast,
+        Some((from, _)) if shares && !from.starts_with("host") => Met::Collision,
+        _ if of(packet, "ecn_marks") > 0.0 => Met::Marks,
+        _ => Met::Nothing,
+    }
+}
+
+/// A line for each thing that packets met: how many pairs, and how far off they are.
+fn by_what_was_met(pairs: &[LevelPair]) -> Vec<String> {
+    let mut of: BTreeMap<Met, Vec<f64>> = BTreeMap::new();
+    pairs.iter().for_each(|p| of.entry(p.met).or_default().push(p.off().abs()));
+    let line = |(met, off): (&Met, &Vec<f64>)| {
+        let mean = off.iter().sum::<f64>() / off.len() as f64;
+        let most = off.iter().copied().fold(0.0, f64::max);
+        format!(
+            "{}: flow level is off by {:.2} % on average, {:.2} % at most, in {}",
+            met.text(),
+            100.0 * mean,
+            100.0 * most,
+            crate::units::counted(off.len() as u64, "pair")
+        )
+    };
+    of.iter().map(line).collect()
+}
+
+/// Whether flow level finds the same best configurations as packets do.
+fn best_of_both(study: &Study, metric: &RankingMetric, pairs: &[LevelPair], mode: usize) -> String {
+    let questions: Vec<usize> = study.questions().into_iter().filter(|&q| q != mode).collect();
+    let mut groups: BTreeMap<Vec<String>, Vec<&LevelPair>> = BTreeMap::new();
+    for pair in pairs {
+        let values = &study.configurations[pair.packet].values;
+        groups.entry(questions.iter().map(|&q| values[q].to_string()).collect()).or_default().push(pair);
+    }
+    let (mut same, mut of, mut costs) = (0u64, 0u64, 0f64);
+    for group in groups.values().filter(|g| g.len() > 1) {
+        let best = |level: usize| {
+            group.iter().min_by(|a, b| metric.order(a.values[level], b.values[level])).expect("a group has members")
+        };
+        let (by_packets, by_flows) = (best(0), best(1));
+        of += 1;
+        let cost = (by_flows.values[0] - by_packets.values[0]).abs() / by_packets.values[0];
+        same += u64::from(cost <= super::TIE_SHARE);
+        costs = costs.max(cost);
+    }
+    match of {
+        0 => "each question has one configuration: levels cannot disagree about the best".to_string(),
+        _ => format!(
+            "the best at flow level is the best of packets too for {same} of {}; taking it costs {:.2} % at most",
+            crate::units::counted(of, "question"),
+            100.0 * costs
+        ),
+    }
+}
+
+/// Seconds that the replicas of each configuration took, by folder and first experiment.
+fn seconds(study: &Study) -> Result<BTreeMap<(usize, u64), f64>, ReadError> {
+    let mut by_experiment: BTreeMap<(usize, u64), f64> = BTreeMap::new();
+    for (at, run) in study.runs.iter().enumerate() {
+        run.each_stats(|exp_id, stats| {
+            by_experiment.insert((at, exp_id), stats.wall_s);
+        })?;
+    }
+    let of = |c: &StudyConfiguration| {
+        let run = &study.runs[c.run];
+        let sum = c.rows.iter().filter_map(|&row| by_experiment.get(&(c.run, run.exp_id(row)))).sum();
+        ((c.run, c.exp_id), sum)
+    };
+    Ok(study.configurations.iter().map(of).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compare::fixture::{Folder, ok};
+    use crate::results::Finished;
+
+    /// Two workloads with two controls each, at both levels.
+    fn folder() -> Folder {
+        let with = |mut f: Finished, pauses: u64, bottleneck: &str| {
+            f.record.pfc_pauses = Some(pauses);
+            f.record.bottleneck_link = Some(bottleneck.into());
+            f
+        };
+        let flow = |mut f: Finished, slowdown: u64| {
+            f.record.fct_slowdown_p99 = Some(crate::results::Micro(slowdown));
+            f
+        };
+        Folder::new(
+            &["workload.pattern", "transport.cc", MODE],
+            vec![
+                with(ok(0, "a", &["ring", "hpcc", "packet"], 1000), 0, "host0->leaf0"),
+                flow(ok(1, "b", &["ring", "hpcc", "flow"], 990), 1_000_000),
+                with(ok(2, "c", &["ring", "dcqcn", "packet"], 1100), 7, "host0->leaf0"),
+                flow(ok(3, "d", &["ring", "dcqcn", "flow"], 980), 1_000_000),
+                with(ok(4, "e", &["incast", "hpcc", "packet"], 5000), 0, "leaf0->host3"),
+                flow(ok(5, "f", &["incast", "hpcc", "flow"], 4000), 7_000_000),
+            ],
+        )
+    }
+
+    #[test]
+    fn pairs_say_how_far_off_flows_are_and_what_packets_met() {
+        let folder = folder();
+        let study = Study::open(&[folder.path()]).unwrap();
+        let metric = RankingMetric::of("makespan_ns");
+        let section = section(&study, &metric, 10).unwrap().unwrap();
+        let cells = |column: &str| -> Vec<String> {
+            let at = section.columns.iter().position(|c| c == column).unwrap();
+            section.rows.iter().map(|row| row[at].to_string()).collect()
+        };
+        assert_eq!(cells("exp_id packet"), ["4", "2", "0"]);
+        assert_eq!(cells("packets met"), ["incast", "pauses", "no contention"]);
+        assert_eq!(cells("difference %")[0], "-20");
+        let last = section.notes.last().unwrap();
+        assert!(last.contains("for 0 of 1 question") && last.contains("costs 10.00 % at most"), "{last}");
+    }
+
+    #[test]
+    fn one_level_has_no_pairs() {
+        let folder = Folder::new(&["transport.cc"], vec![ok(0, "a", &["dcqcn"], 1)]);
+        let study = Study::open(&[folder.path()]).unwrap();
+        assert!(section(&study, &RankingMetric::of("makespan_ns"), 10).unwrap().is_none());
+    }
+}

@@ -1,0 +1,208 @@
+//! One experiment at flow level: its events in the order of time, and rates solved anew after each instant that changes who sends.
+//!
+//! Layer: flow level. Nothing here depends on the order of events of one instant: queue pairs keep the order of their messages, gates of an instant are served by
+//! number, and rates are integers.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::time::Instant;
+
+use super::carriers::Carriers;
+use super::latency::wire_bytes;
+use super::tasks::{Released, first_due, post, sent};
+use crate::columns::{FlowIdx, NEVER, SHARED_FLOWS_LEFT, Tables, TaskIdx, status, task};
+use crate::units::PS_PER_S;
+
+/// Instants between two questions whether to stop.
+const INSTANTS_PER_CHECK: u32 = 64;
+
+/// What happens at an instant, by row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum What {
+    /// The first of a carrier's flows has gone, if it is the carrier's last forecast.
+    Sent {
+        carrier: u32,
+        foretold: u32,
+    },
+    Arrived(u32),
+    Acknowledged(u32),
+    /// Of a flow that is no queue pair of tasks.
+    FlowAcknowledged(u32),
+    FlowStarts(u32),
+    Due(u32),
+}
+
+/// Where an experiment stands, beside its rows.
+#[derive(Debug)]
+pub(super) struct FlowRun {
+    carriers: Carriers,
+    events: BinaryHeap<Reverse<(u64, What)>>,
+    released: Released,
+    /// Carriers that have more or fewer flows than before this instant, or other rates.
+    touched: Vec<u32>,
+}
+
+impl FlowRun {
+    /// At time 0 of an experiment.
+    pub(super) fn new(t: &Tables) -> FlowRun {
+        let carriers = Carriers::of(t);
+        let starts = FlowIdx::all(t.flow_tx.len() as u32).map(|f| (t.flow_tx[f].start, What::FlowStarts(f.0)));
+        let starts = starts.filter(|s| s.0 != NEVER);
+        let due = first_due(t).map(|i| (t.tasks[i].at, What::Due(i.0)));
+        let events = starts.chain(due).map(Reverse).collect();
+        FlowRun { carriers, events, released: Released::default(), touched: Vec::new() }
+    }
+
+    /// Bytes on the heap, about.
+    pub(super) fn bytes(&self) -> u64 {
+        self.carriers.bytes() + (self.events.capacity() * size_of::<(u64, What)>()) as u64
+    }
+
+    /// Goes on until `end`, until `stop` says so, or until the experiment is final.
+    pub(super) fn advance(&mut self, t: &mut Tables, end: Instant, stop: &(dyn Fn() -> bool + Sync)) {
+        for instants in 1u32.. {
+            let Some(&Reverse((now, _))) = self.events.peek() else {
+                t.exps[0].status = status::DONE;
+                break;
+            };
+            if now > t.exps[0].time_limit && t.shared[SHARED_FLOWS_LEFT as usize] > 0 {
+                t.exps[0].status = status::TIME_LIMIT;
+                break;
+            }
+            self.instant(t, now);
+            if instants.is_multiple_of(INSTANTS_PER_CHECK) && (Instant::now() >= end || stop()) {
+                break;
+            }
+        }
+        // What folds and packets count has no meaning here; that some events are over does.
+        t.exps[0].steps += 1;
+        if t.exps[0].status != status::RUNNING {
+            self.carriers.count_link_bytes(t);
+        }
+    }
+
+    /// All that happens at `now`, and the rates from then on.
+    fn instant(&mut self, t: &mut Tables, now: u64) {
+        t.exps[0].now = now;
+        while let Some(&Reverse((at, what))) = self.events.peek()
+            && at == now
+        {
+            self.events.pop();
+            self.happens(t, what, now);
+            self.schedule(t);
+            if self.events.peek().is_none_or(|next| next.0.0 > now) {
+                self.released.serve(t);
+                self.schedule(t);
+            }
+        }
+        for &carrier in &self.touched {
+            self.carriers.rates.set_flows(carrier, self.carriers.all[carrier as usize].sending.len() as u32);
+        }
+        if self.carriers.rates.is_dirty() {
+            let Carriers { all, rates, .. } = &mut self.carriers;
+            let touched = &mut self.touched;
+            rates.solve(&mut |carrier| {
+                let c = &mut all[carrier as usize];
+                if !std::mem::replace(&mut c.is_touched, true) {
+                    touched.push(carrier);
+                }
+            });
+        }
+        for carrier in self.touched.drain(..) {
+            let c = &mut self.carriers.all[carrier as usize];
+            c.serve(now);
+            c.rate = self.carriers.rates.rate(carrier);
+            c.is_touched = false;
+            c.foretold = c.foretold.wrapping_add(1);
+            if let Some(at) = c.next_end() {
+                self.events.push(Reverse((at, What::Sent { carrier, foretold: c.foretold })));
+            }
+        }
+    }
+
+    fn happens(&mut self, t: &mut Tables, what: What, now: u64) {
+        match what {
+            What::Sent { carrier, foretold } => {
+                if self.carriers.all[carrier as usize].foretold == foretold {
+                    self.sent(t, carrier, now);
+                }
+            }
+            What::Arrived(i) => self.released.arrive(t, TaskIdx(i), now),
+            What::Acknowledged(i) => self.released.end(t, TaskIdx(i), now),
+            What::FlowAcknowledged(f) => {
+                t.flow_tx[FlowIdx(f)].finish = now;
+                t.shared[SHARED_FLOWS_LEFT as usize] -= 1;
+            }
+            What::FlowStarts(f) => {
+                let f = FlowIdx(f);
+                let bytes = t.flow_tx[f].size;
+                self.begins(t, f, bytes, now);
+            }
+            What::Due(i) => {
+                let i = TaskIdx(i);
+                if t.tasks[i].flags & task::MESSAGE == 0 {
+                    return self.released.end(t, i, now);
+                }
+                t.tasks[i].flags |= task::READY;
+                let f = t.tasks[i].flow;
+                if post(t, f, now) {
+                    let bytes = t.tasks[t.flow_tx[f].msg_send].bytes;
+                    self.begins(t, f, bytes, now);
+                }
+            }
+        }
+    }
+
+    /// Puts what was released among the events.
+    fn schedule(&mut self, t: &Tables) {
+        for i in self.released.due.drain(..) {
+            self.events.push(Reverse((t.tasks[i].at, What::Due(i.0))));
+        }
+    }
+
+    /// What a message takes of its carrier's service.
+    fn service(&self, t: &Tables, bytes: u64) -> u128 {
+        u128::from(wire_bytes(t, bytes)) * 8 * u128::from(PS_PER_S) << self.carriers.rates.rate_bits()
+    }
+
+    fn touch(&mut self, carrier: u32) {
+        if !std::mem::replace(&mut self.carriers.all[carrier as usize].is_touched, true) {
+            self.touched.push(carrier);
+        }
+    }
+
+    /// Flow `f`, which has not been sending, begins to send `bytes`.
+    fn begins(&mut self, t: &Tables, f: FlowIdx, bytes: u64, now: u64) {
+        let carrier = self.carriers.of_flow[f.usize()];
+        let service = self.service(t, bytes);
+        let c = &mut self.carriers.all[carrier as usize];
+        c.serve(now);
+        c.sending.push(Reverse((c.served + service, f.0)));
+        self.touch(carrier);
+    }
+
+    /// What a carrier's flows have sent by now is on its way; their next messages follow.
+    fn sent(&mut self, t: &mut Tables, carrier: u32, now: u64) {
+        self.carriers.all[carrier as usize].serve(now);
+        loop {
+            let c = &mut self.carriers.all[carrier as usize];
+            let Some(&Reverse((end, f))) = c.sending.peek().filter(|first| first.0.0 <= c.served) else { break };
+            c.sending.pop();
+            let (message, bytes, next) = sent(t, FlowIdx(f));
+            c.wire_bytes += wire_bytes(t, bytes);
+            let latency = c.latency(t, bytes);
+            let arrived = now + latency.arrival_ps;
+            if message.is_some() {
+                self.events.push(Reverse((arrived, What::Arrived(message.0))));
+                self.events.push(Reverse((arrived + latency.back_ps, What::Acknowledged(message.0))));
+            } else {
+                self.events.push(Reverse((arrived + latency.back_ps, What::FlowAcknowledged(f))));
+            }
+            if let Some(next) = next {
+                let service = self.service(t, next);
+                self.carriers.all[carrier as usize].sending.push(Reverse((end + service, f)));
+            }
+        }
+        self.touch(carrier);
+    }
+}

@@ -1,0 +1,11 @@
+//! The flow level: rates against an independent solver, times against algebra, the same bytes however it is run.
+
+#![forbid(unsafe_code)]
+
+mod closed_forms;
+mod dense;
+mod rates;
+mod runs;
+
+#[path = "../support/mod.rs"]
+mod support;

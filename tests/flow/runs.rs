@@ -1,0 +1,89 @@
+//! Runs at flow level by the program: the same bytes however they are made, and what packets alone have is empty.
+
+use crate::support::program::Folder;
+
+/// Traffic, a collective, a model and several jobs on one fabric, at both levels of detail.
+const SWEEP: &str = r#"
+name = "flow"
+
+[base]
+cluster = { gpus = 16, gpus_per_server = 4 }
+topology = { kind = "rail-optimized", link_gbps = 100, uplink_gbps = 100, oversubscription = 2.0 }
+workload = { kind = "traffic", pattern = "all-to-all", bytes = 100000 }
+fidelity.mode = "flow"
+output = { flows = true, links = true }
+
+[sweep]
+method = "list"
+
+[[experiment]]
+[[experiment]]
+routing.policy = "spray"
+[[experiment]]
+workload = { kind = "collective", op = "all-reduce", bytes = 4000000, algorithm = "ring" }
+[[experiment]]
+workload = { kind = "collective", op = "all-to-all", bytes = 4000000 }
+[[experiment]]
+workload = { kind = "collective", op = "all-reduce", bytes = 4000000, algorithm = "tree" }
+fidelity.mode = "packet"
+"#;
+
+const FILES: [&str; 4] = ["results.csv", "results.parquet", "flows.csv", "links.csv"];
+
+#[test]
+fn bytes_are_the_same_over_threads_shards_and_resumed_runs() {
+    let folder = Folder::new(&[("s.toml", SWEEP)]);
+    let run = |args: &[&str]| {
+        let ran = folder.run(&[&["run", "s.toml", "--quiet"], args].concat());
+        assert_eq!(ran.code, 0, "{args:?}: {}", ran.stderr);
+    };
+    run(&["--out", "one", "--jobs", "1"]);
+    run(&["--out", "two", "--jobs", "2"]);
+    run(&["--out", "again", "--jobs", "2", "--memo", "off"]);
+    for part in ["0/2", "1/2"] {
+        run(&["--out", &format!("shard{}", &part[..1]), "--shard", part]);
+    }
+    let ran = folder.run(&["merge", "shard0", "shard1", "--out", "merged"]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    for other in ["two", "again", "merged"] {
+        for file in FILES {
+            assert!(folder.bytes(&format!("{other}/{file}")) == folder.bytes(&format!("one/{file}")), "{other}/{file}");
+        }
+    }
+}
+
+#[test]
+fn what_packets_alone_have_is_empty() {
+    let folder = Folder::new(&[("s.toml", SWEEP)]);
+    let ran = folder.run(&["run", "s.toml", "--out", "out", "--quiet"]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    for name in ["packet_hops", "ecn_marks", "pfc_pauses", "drops", "max_queue_bytes"] {
+        let cells = folder.column("out/results.csv", name);
+        assert!(cells[..4].iter().all(String::is_empty) && !cells[4].is_empty(), "{name}: {cells:?}");
+    }
+    for name in ["makespan_ns", "fct_p99_ns", "max_link_utilisation"] {
+        assert!(folder.column("out/results.csv", name).iter().all(|cell| !cell.is_empty()), "{name}");
+    }
+    let (ids, queues) = (folder.column("out/links.csv", "exp_id"), folder.column("out/links.csv", "max_queue_bytes"));
+    assert!(ids.iter().zip(&queues).all(|(id, queue)| queue.is_empty() == (id != "4")), "{queues:?}");
+}
+
+#[test]
+fn a_key_of_packets_as_an_axis_is_said_to_change_nothing() {
+    let sweep = "name = \"t\"\nbase.cluster = { gpus = 4, gpus_per_server = 1 }\nbase.topology.kind = \"clos\"\nbase.workload = { kind = \"traffic\", pattern = \"ring\" }\n\
+                 base.fidelity.mode = \"flow\"\naxes.\"transport.pfc\" = [true, false]\n";
+    let folder = Folder::new(&[("s.toml", sweep)]);
+    let ran = folder.run(&["plan", "s.toml"]);
+    assert!(ran.code == 2 && ran.stderr.contains("nothing reads the axis `transport.pfc`"), "{}", ran.stderr);
+}
+
+#[test]
+fn compare_says_how_far_flows_are_from_packets() {
+    let sweep = "name = \"t\"\nbase.cluster = { gpus = 8, gpus_per_server = 1 }\nbase.topology.kind = \"clos\"\nbase.workload = { kind = \"traffic\", bytes = 100000 }\n\
+                 [axes]\n\"workload.pattern\" = [\"ring\", \"all-to-all\"]\n\"fidelity.mode\" = [\"packet\", \"flow\"]\n";
+    let folder = Folder::new(&[("s.toml", sweep)]);
+    assert_eq!(folder.run(&["run", "s.toml", "--out", "out", "--quiet"]).code, 0);
+    let ran = folder.run(&["compare", "out"]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert!(ran.stdout.contains("flow level beside packets") && ran.stdout.contains("packets met"), "{}", ran.stdout);
+}
