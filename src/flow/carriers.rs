@@ -7,8 +7,8 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap};
 
 use super::latency::{Latency, Path};
-use super::maxmin::{Crossing, MaxMin, SHARE_BITS, WHOLE};
-use crate::columns::{FlowIdx, LinkEndIdx, NicIdx, PortIdx, Tables};
+use super::maxmin::{LinkShare, MaxMin, SHARE_BITS, WHOLE};
+use crate::columns::{FlowIdx, LinkEndIdx, NEVER, NicIdx, PortIdx, Tables};
 
 /// Flows that cross the same links.
 #[derive(Debug)]
@@ -22,8 +22,8 @@ pub(super) struct Carrier {
     pub rate: u64,
     /// Its flows that send, by where they end.
     pub sending: BinaryHeap<Reverse<(u128, u32)>>,
-    /// Counts the ends that were foretold; only the last holds.
-    pub foretold: u32,
+    /// When its flows are looked at next: at the first end of one, or before it if rates have fallen since.
+    pub next_look: u64,
     pub is_touched: bool,
     /// Wire bytes of messages that were sent.
     pub wire_bytes: u64,
@@ -66,7 +66,7 @@ pub(super) struct Carriers {
 }
 
 /// What a carrier crosses: data, then acknowledgements.
-type Crossings = (Box<[Crossing]>, Box<[Crossing]>);
+type Crossings = (Box<[LinkShare]>, Box<[LinkShare]>);
 
 impl Carriers {
     /// Those of an experiment's rows.
@@ -93,7 +93,7 @@ impl Carriers {
                     since: 0,
                     rate: 0,
                     sending: BinaryHeap::new(),
-                    foretold: 0,
+                    next_look: NEVER,
                     is_touched: false,
                     wire_bytes: 0,
                 });
@@ -133,7 +133,7 @@ fn ack_share(t: &Tables) -> u32 {
 }
 
 /// Link ends of `n` paths that leave a NIC, each with its part of `whole`; ascending.
-fn links(t: &Tables, nic: NicIdx, first: u32, len: u32, n: u32, whole: u32) -> Box<[Crossing]> {
+fn links(t: &Tables, nic: NicIdx, first: u32, len: u32, n: u32, whole: u32) -> Box<[LinkShare]> {
     let mut times: BTreeMap<LinkEndIdx, u64> = BTreeMap::new();
     times.insert(nic.end(), n.max(1).into());
     let n_nics = t.nics.len() as u32;
@@ -141,5 +141,5 @@ fn links(t: &Tables, nic: NicIdx, first: u32, len: u32, n: u32, whole: u32) -> B
         *times.entry(port.end(n_nics)).or_default() += 1;
     }
     let share = |times: u64| (u64::from(whole) * times / u64::from(n.max(1))).max(1) as u32;
-    times.into_iter().map(|(end, times)| Crossing { link: end.0, share: share(times) }).collect()
+    times.into_iter().map(|(end, times)| LinkShare { link: end.0, share: share(times) }).collect()
 }

@@ -12,14 +12,14 @@ mod fill;
 pub const NONE: u32 = u32::MAX;
 /// Bits behind the point of a share where flows are sprayed.
 pub const SHARE_BITS: u32 = 20;
-/// A link's room for acknowledgements is taken this part of its capacity too large at most, as a shift: 1.5e-8.
-const SLACK_SHIFT: u32 = 26;
+/// A link's room for acknowledgements is taken this part of its capacity too large at most, as a shift: 3e-5.
+const SLACK_SHIFT: u32 = 15;
 /// Rounds of solving for acknowledgements, at most. Each makes their error some ten times smaller.
 const MOST_ROUNDS: u32 = 32;
 
 /// A link that a carrier's flows cross, with their share there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Crossing {
+pub struct LinkShare {
     pub link: u32,
     /// Of [`SHARE_BITS`] behind the point.
     pub share: u32,
@@ -63,11 +63,11 @@ struct Carrier {
 pub struct MaxMin {
     links: Vec<Link>,
     carriers: Vec<Carrier>,
-    crossings: Vec<Crossing>,
+    crossings: Vec<LinkShare>,
     /// The carrier of each crossing, and where it is among its link's members.
     owner: Vec<u32>,
     place: Vec<u32>,
-    ack_crossings: Vec<Crossing>,
+    ack_crossings: Vec<LinkShare>,
     /// Crossings of carriers with flows, by link.
     members: Vec<Vec<u32>>,
     dirty: Vec<u32>,
@@ -121,7 +121,7 @@ impl MaxMin {
     /// Adds a carrier without flows. `acks`: the links that its acknowledgements cross, with their part of its rate as share.
     ///
     /// PRECONDITION: it crosses a link, and no link twice.
-    pub fn add(&mut self, data: &[Crossing], acks: &[Crossing]) -> u32 {
+    pub fn add(&mut self, data: &[LinkShare], acks: &[LinkShare]) -> u32 {
         let id = self.carriers.len() as u32;
         self.carriers.push(Carrier {
             first: self.crossings.len() as u32,
@@ -142,7 +142,7 @@ impl MaxMin {
     }
 
     /// The links that a carrier's data and acknowledgements cross.
-    pub fn crossings(&self, carrier: u32) -> impl Iterator<Item = &Crossing> {
+    pub fn crossings(&self, carrier: u32) -> impl Iterator<Item = &LinkShare> {
         let c = &self.carriers[carrier as usize];
         let data = &self.crossings[c.first as usize..(c.first + c.n) as usize];
         data.iter().chain(&self.ack_crossings[c.first_ack as usize..(c.first_ack + c.n_ack) as usize])
@@ -162,8 +162,8 @@ impl MaxMin {
     pub fn bytes(&self) -> u64 {
         let members: usize = self.members.iter().map(|m| m.capacity() * size_of::<u32>()).sum();
         let links = self.links.len() * (size_of::<Link>() + size_of::<Vec<u32>>());
-        let crossings = self.crossings.len() * (size_of::<Crossing>() + 2 * size_of::<u32>());
-        let acks = self.ack_crossings.len() * size_of::<Crossing>();
+        let crossings = self.crossings.len() * (size_of::<LinkShare>() + 2 * size_of::<u32>());
+        let acks = self.ack_crossings.len() * size_of::<LinkShare>();
         (members + links + crossings + acks + self.carriers.len() * size_of::<Carrier>()) as u64 + self.fill.bytes()
     }
 
@@ -175,7 +175,7 @@ impl MaxMin {
         }
         self.count_acks(&c, false);
         for at in c.first..c.first + c.n {
-            let Crossing { link, share } = self.crossings[at as usize];
+            let LinkShare { link, share } = self.crossings[at as usize];
             let share = u64::from(share >> (SHARE_BITS - self.share_bits));
             let l = &mut self.links[link as usize];
             l.weight = l.weight + share * u64::from(flows) - share * u64::from(c.flows);
@@ -221,7 +221,7 @@ impl MaxMin {
     /// Adds what acknowledgements of a carrier take to its links, or takes it away.
     fn count_acks(&mut self, c: &Carrier, add: bool) {
         for at in c.first_ack..c.first_ack + c.n_ack {
-            let Crossing { link, share } = self.ack_crossings[at as usize];
+            let LinkShare { link, share } = self.ack_crossings[at as usize];
             let takes = (u128::from(c.rate) * u128::from(c.flows) * u128::from(share) >> SHARE_BITS) as u64;
             let l = &mut self.links[link as usize];
             l.acks = if add { l.acks + takes } else { l.acks - takes };

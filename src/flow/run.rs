@@ -19,11 +19,8 @@ const INSTANTS_PER_CHECK: u32 = 64;
 /// What happens at an instant, by row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum What {
-    /// The first of a carrier's flows has gone, if it is the carrier's last forecast.
-    Sent {
-        carrier: u32,
-        foretold: u32,
-    },
+    /// A carrier's flows are looked at, if that is its next look.
+    Look(u32),
     Arrived(u32),
     Acknowledged(u32),
     /// Of a flow that is no queue pair of tasks.
@@ -113,17 +110,19 @@ impl FlowRun {
             c.serve(now);
             c.rate = self.carriers.rates.rate(carrier);
             c.is_touched = false;
-            c.foretold = c.foretold.wrapping_add(1);
-            if let Some(at) = c.next_end() {
-                self.events.push(Reverse((at, What::Sent { carrier, foretold: c.foretold })));
+            // Where rates have fallen, the look that is due comes too early and is followed by another.
+            if let Some(at) = c.next_end().filter(|&at| at < c.next_look) {
+                c.next_look = at;
+                self.events.push(Reverse((at, What::Look(carrier))));
             }
         }
     }
 
     fn happens(&mut self, t: &mut Tables, what: What, now: u64) {
         match what {
-            What::Sent { carrier, foretold } => {
-                if self.carriers.all[carrier as usize].foretold == foretold {
+            What::Look(carrier) => {
+                if self.carriers.all[carrier as usize].next_look == now {
+                    self.carriers.all[carrier as usize].next_look = NEVER;
                     self.sent(t, carrier, now);
                 }
             }

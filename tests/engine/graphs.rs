@@ -8,7 +8,7 @@ use hyperfold::engine::systems::SYSTEMS;
 
 /// Everything is recorded, so that everything is compared.
 const OPTIONS: BuildOptions =
-    BuildOptions { exp_id: 0, links: true, rtt_cap: 8, step_divisor: 1, time_limit_ps: u64::MAX };
+    BuildOptions { exp_id: 0, flow_level: false, links: true, rtt_cap: 8, step_divisor: 1, time_limit_ps: u64::MAX };
 
 #[test]
 fn they_end() {

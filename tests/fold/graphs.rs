@@ -14,7 +14,7 @@ use hyperfold::engine::fold::{FoldEngine, FoldStats, Memo};
 use hyperfold::workload::tasks::Work;
 
 pub const OPTIONS: BuildOptions =
-    BuildOptions { exp_id: 0, links: true, rtt_cap: 0, step_divisor: 1, time_limit_ps: u64::MAX };
+    BuildOptions { exp_id: 0, flow_level: false, links: true, rtt_cap: 0, step_divisor: 1, time_limit_ps: u64::MAX };
 
 /// Runs `t` folded.
 fn fold(name: &str, t: &mut OwnedTables, modes: u32) -> FoldStats {

@@ -13,7 +13,7 @@ use hyperfold::columns::{FlowRx, FlowTx, Nic, OwnedTables, PacketIdx, Port, Task
 use hyperfold::engine::fold::{FoldEngine, FoldStats, Memo};
 
 pub const OPTIONS: BuildOptions =
-    BuildOptions { exp_id: 0, links: true, rtt_cap: 0, step_divisor: 1, time_limit_ps: u64::MAX };
+    BuildOptions { exp_id: 0, flow_level: false, links: true, rtt_cap: 0, step_divisor: 1, time_limit_ps: u64::MAX };
 pub const ROOMY: u64 = 1 << 30;
 pub const WAIT: Duration = Duration::from_secs(20);
 

@@ -6,14 +6,14 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::{Crossing, MaxMin, NONE, SHARE_BITS};
+use super::{LinkShare, MaxMin, NONE, SHARE_BITS};
 
 /// Units of rate by which equals may differ, since each division is cut off.
 const TOLERANCE: u64 = 2;
 /// Rounds of growth by those alone that have lost their bottleneck; after as many more by all that share a link with one, all that are connected are filled.
 const PRECISE_ROUNDS: u32 = 4;
 /// All that are connected are filled, too, where this part of all that send is filled already.
-const MANY: usize = 4;
+const MANY: usize = 16;
 
 /// What a filling needs beside rates.
 #[derive(Debug, Default)]
@@ -92,7 +92,7 @@ impl MaxMin {
             }
         }
         for round in 0.. {
-            self.rise();
+            self.raise_rates();
             let before = self.fill.filled.len();
             match round {
                 0..PRECISE_ROUNDS => self.take_displaced(),
@@ -123,7 +123,7 @@ impl MaxMin {
 
     /// The link of a crossing, and what so many flows weigh there.
     fn crossing(&self, at: u32, flows: u32) -> (u32, u64) {
-        let Crossing { link, share } = self.crossings[at as usize];
+        let LinkShare { link, share } = self.crossings[at as usize];
         (link, u64::from(share >> (SHARE_BITS - self.share_bits)) * u64::from(flows))
     }
 
@@ -151,7 +151,7 @@ impl MaxMin {
     }
 
     /// Lets all that are filled rise from 0, beside those outside.
-    fn rise(&mut self) {
+    fn raise_rates(&mut self) {
         for &link in &self.fill.touched {
             let l = &self.links[link as usize];
             let all = (l.capacity - l.reserved.min(l.capacity)) << self.share_bits;

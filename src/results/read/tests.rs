@@ -103,7 +103,7 @@ fn companion_files_are_exact() {
     let run = RunResults::open(root.path()).unwrap();
     let flows = run.flows_of(4).unwrap().unwrap();
     assert_eq!((flows.len(), flows[0].fct, flows[1].fct, flows[1].start), (2, None, Some(Ps(2_500)), Ps(1_001)));
-    assert_eq!(run.links_of(7).unwrap().unwrap()[0].mean_queue_bytes, Micro(2_500_000));
+    assert_eq!(run.links_of(7).unwrap().unwrap()[0].packets.unwrap().mean_queue_bytes, Micro(2_500_000));
     assert_eq!(run.rtt_of(99).unwrap().unwrap(), []);
     let mut errors = Vec::new();
     assert!(run.each_stats(|id, s| errors.push((id, s.audit_fct_error))).unwrap());
