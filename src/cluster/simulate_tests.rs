@@ -81,7 +81,7 @@ fn job(n: usize, submit: u64, gpus: u32, minutes: u64) -> ClusterJob {
         gpus,
         duration_ms: minutes * MINUTE,
         estimate_ms: minutes * MINUTE,
-        priority: (n % 4 == 0).into(),
+        priority: n.is_multiple_of(4).into(),
         min_gpus: gpus,
         comm_share_ppm: 200_000,
     }
@@ -208,6 +208,44 @@ fn a_higher_priority_takes_gpus_and_the_others_go_back_to_a_checkpoint() {
     let start: Vec<u64> = o.jobs.iter().map(|j| j.start_ms.unwrap() / MINUTE).collect();
     assert_eq!((start[2], o.jobs[1].preemptions, o.jobs[0].preemptions), (37, 1, 0));
     assert!(o.jobs[1].lost_ns > 0 && o.jobs[1].lost_ns < 10 * MINUTE * 1_000_000);
+}
+
+#[test]
+fn quotas_and_the_delay_of_low_priorities_hold() {
+    let starts = |run: ClusterRun| -> Vec<u64> {
+        let of = jobs(&[(0, 4, 100), (0, 4, 100), (0, 4, 100), (0, 4, 100)]);
+        outcome_of(run, 4, of).jobs.iter().map(|j| j.start_ms.unwrap() / MINUTE).collect()
+    };
+    let mut quota = run_of("fcfs", "packed");
+    quota.checkpoint.policy = CheckpointPolicy::Never;
+    assert_eq!(starts(quota.clone()), [0, 0, 0, 0]);
+    // Jobs 0 and 3 are of user 0.
+    quota.scheduler.quotas = vec![("0".into(), 4)];
+    assert_eq!(starts(quota), [0, 0, 0, 100]);
+    let mut delay = run_of("priority", "packed");
+    delay.scheduler.low_delay_ms = 30 * MINUTE;
+    // Only job 0 has priority 1.
+    assert_eq!(starts(delay), [0, 30, 30, 30]);
+}
+
+#[test]
+fn a_failed_switch_stops_its_rack_and_a_shrunk_job_takes_longer() {
+    let failure = ListedFailure {
+        at_ms: 60 * MINUTE,
+        part: Part { kind: PartKind::Switch, index: 0 },
+        repair_ms: 10_000 * MINUTE,
+    };
+    let mut run = run_of("fcfs", "packed");
+    run.scheduler.slowdown = vec![(1, 1_000_000)];
+    run.checkpoint.cost_ms = 0;
+    run.checkpoint.restart_ms = 0;
+    let mut of = jobs(&[(0, 16, 100)]);
+    (of[0].min_gpus, of[0].comm_share_ppm) = (8, 0);
+    let cluster = PreparedCluster::of(run, machine(4), of, vec![failure]).unwrap();
+    let o = cluster.simulate(&|| false).unwrap();
+    // An hour on 16 GPUs, and 40 minutes of work on 8.
+    assert_eq!(o.jobs[0].end_ms.unwrap(), 140 * MINUTE);
+    assert_eq!(o.account.down, 8 * 80 * u128::from(MINUTE) * 1_000_000);
 }
 
 #[test]

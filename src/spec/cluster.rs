@@ -173,6 +173,10 @@ pub(super) fn cluster_run(v: &Values, dir: &Path, seed: u64) -> Result<ClusterRu
         }),
     };
     let trace = v.is(KeyId::FailuresModel, "trace");
+    if trace && v.is(KeyId::CheckpointPolicy, "young") {
+        let why = "Young's optimum needs mean times between failures, which a trace does not give; use \"interval\"";
+        return Err(conflict(KeyId::CheckpointPolicy, why));
+    }
     let drain = (v.float(KeyId::DrainEveryH) > 0.0).then(|| DrainKeys {
         every_ms: hours(KeyId::DrainEveryH),
         servers: count(KeyId::DrainServers),

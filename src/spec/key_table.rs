@@ -340,7 +340,7 @@ macro_rules! for_each_key {
             HostMtbf "failures.host_mtbf_h" stepped(0.0, 1e9, 0.001), D::Float(0.0), drawn_failures, "of one server";
             LinkMtbf "failures.link_mtbf_h" stepped(0.0, 1e9, 0.001), D::Float(0.0), drawn_failures, "of one NIC's link, which stops its server";
             SwitchMtbf "failures.switch_mtbf_h" stepped(0.0, 1e9, 0.001), D::Float(0.0), drawn_failures, "of one leaf switch, which stops its servers";
-            RepairH "failures.repair_h" stepped(0.001, 1e6, 0.001), D::Float(4.0), drawn_failures, "time until a GPU, server or link is back (our choice)";
+            RepairH "failures.repair_h" stepped(0.001, 1e6, 0.001), D::Float(4.0), |v| drawn_failures(v) || drained(v), "time until a GPU, server or link is back (our choice)";
             SwitchRepairH "failures.switch_repair_h" stepped(0.001, 1e6, 0.001), D::Float(2.0), drawn_failures, "time until a switch is back (our choice)";
             SlowServerMtbf "failures.straggler_mtbf_h" stepped(0.0, 1e9, 0.001), D::Float(0.0), drawn_failures, "mean time until a server becomes slow; 0: never";
             SlowServerH "failures.straggler_h" stepped(0.001, 1e6, 0.001), D::Float(6.0), |v| drawn_failures(v) && v.float(KeyId::SlowServerMtbf) > 0.0, "time until a slow server is found and mended (our choice)";
