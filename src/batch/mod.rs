@@ -14,6 +14,7 @@ mod error;
 pub mod estimate;
 mod experiment;
 pub mod flow_info;
+pub mod fold_explain;
 mod host_memory;
 pub mod job;
 mod job_cache;

@@ -42,6 +42,8 @@ pub enum Command {
     Bench(BenchArgs),
     /// Write the timeline of one experiment for Perfetto
     Trace(super::trace::TraceArgs),
+    /// Explain what folding did with one experiment, and why not more
+    Fold(super::fold::FoldArgs),
     /// Inspect, convert and rescale workload files of other tools
     Workload(super::workload::WorkloadArgs),
     /// Run a sweep's shards on a SLURM cluster, or write the manifest that does on Kubernetes

@@ -18,6 +18,7 @@ pub mod completions;
 pub mod doctor;
 pub mod excerpt;
 pub mod exit;
+pub mod fold;
 pub mod init;
 pub mod interrupt;
 pub mod jobs_table;
@@ -121,6 +122,7 @@ fn dispatch(command: &Command) -> Result<Exit, CliError> {
         Command::Recover(args) => recover::execute(args),
         Command::Merge(args) => merge::execute(args),
         Command::Trace(args) => trace::execute(args, &on_ctrl_c()),
+        Command::Fold(args) => fold::execute(args, &on_ctrl_c()),
         Command::Workload(args) => workload::execute(args),
         Command::Validate(args) => validate::execute(args),
         Command::Calibrate(args) => calibrate::execute(args),

@@ -24,6 +24,7 @@ fn help_says_what_there_is() {
         &["report", "--help"],
         &["compare", "--help"],
         &["trace", "--help"],
+        &["fold", "explain", "--help"],
         &["plot", "--help"],
         &["watch", "--help"],
         &["schema", "--help"],

@@ -26,6 +26,8 @@ pub use memo::node_id::MemoNodeId;
 pub use memo::owner::Recorder;
 pub use memo::table::Memo;
 pub use memo::unsaved::Unsaved;
+pub use rows::key_parts::{KeyPart, KeyPartSet};
 pub use run::engine::{FoldEngine, MOST_A_THREAD};
+pub use run::explanation::{CauseCount, FoldCause, FoldExplanation};
 pub use run::stats::FoldStats;
 pub use steady::audit::Audit;

@@ -10,6 +10,7 @@ pub(super) mod cc_state;
 pub(super) mod coupling;
 pub(super) mod index;
 pub(super) mod ingress_peaks;
+pub(super) mod key_parts;
 pub(super) mod message_stream;
 pub(super) mod partition_rows;
 pub(super) mod snapshot;

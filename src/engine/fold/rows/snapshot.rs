@@ -12,6 +12,7 @@ use crate::columns::{NEVER, PacketIdx, SHARED_HEADER, Tables};
 use crate::engine::cpu::{advance, nic};
 use crate::engine::fold::rows::advanced_rows::AdvancedRows;
 use crate::engine::fold::rows::bytes::{NumberReader, NumberWriter};
+use crate::engine::fold::rows::key_parts::PartHashes;
 use crate::engine::fold::rows::partition_rows::PartitionRows;
 use crate::engine::fold::rows::snapshot_members::member;
 use crate::engine::fold::rows::snapshot_walk::{Pen, RowNames, SnapshotWalk};
@@ -40,6 +41,22 @@ pub(crate) fn write(t: &mut Tables, names: RowNames, now: u64) -> (Vec<u8>, Vec<
     let mut bytes = walk.pen.0;
     bytes.extend_from_slice(&(MEMBER_WEIGHT * members + PACKET_WEIGHT * walk.packets).to_le_bytes());
     (bytes, walk.ancestors)
+}
+
+/// A hash of each part of the snapshot that [`write`] just wrote.
+pub(crate) fn hash_parts(t: &mut Tables, names: RowNames, now: u64) -> PartHashes {
+    let mut walk = SnapshotWalk {
+        pen: PartHashes::default(),
+        names,
+        now,
+        limit: u64::MAX,
+        advanced: &[],
+        packets: 0,
+        ancestors: Vec::new(),
+    };
+    // As a writer, it leaves every row as it was.
+    let _ = all(&mut walk, t);
+    walk.pen
 }
 
 /// The nominal size of snapshot `bytes`, from its numbers of queue pairs and packets. Actual sizes vary with numbers

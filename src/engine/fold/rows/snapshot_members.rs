@@ -7,6 +7,7 @@
 
 use crate::columns::{FlowIdx, FlowRx, FlowTx, INT_TX_UNIT, IntVec, NEVER, Tables, cc, mode, qp};
 use crate::engine::fold::rows::cc_state;
+use crate::engine::fold::rows::key_parts::KeyPart;
 use crate::engine::fold::rows::snapshot_walk::{Pen, SnapshotWalk};
 
 /// Queue pair `m`, sender and receiver, and its messages in flight.
@@ -31,6 +32,7 @@ pub(super) fn member<P: Pen>(walk: &mut SnapshotWalk<P>, t: &mut Tables, m: usiz
     tx.snd_nxt = walk.near(tx.snd_nxt, una);
     rx.expected = walk.near(rx.expected, una);
     messages(walk, t, m, &mut tx, &mut rx);
+    let before = walk.pen.part(KeyPart::Timers);
     // HPCC moves this time with every new rate, from its old value, even a past one. For a queue pair outside the
     // round-robin order the next post replaces it.
     let moves = e.cc == cc::HPCC && e.modes & mode::RATE_BOUND != 0 && tx.flags & qp::QUEUED != 0;
@@ -45,7 +47,9 @@ pub(super) fn member<P: Pen>(walk: &mut SnapshotWalk<P>, t: &mut Tables, m: usiz
     tx.rto_at = walk.time(tx.rto_at);
     tx.retries = walk.half(tx.retries);
     tx.stalls = walk.half(tx.stalls);
+    walk.pen.part(KeyPart::Rates);
     control(walk, t, f, &mut tx, known, member.routed);
+    walk.pen.part(before);
     if let Some(Some(rows)) = walk.advanced.get(m) {
         rows.advance(t, &mut tx, &mut rx);
     }
@@ -126,6 +130,7 @@ fn messages<P: Pen>(walk: &mut SnapshotWalk<P>, t: &Tables, m: usize, tx: &mut F
 /// port has sent.
 pub(super) fn telemetry<P: Pen>(walk: &mut SnapshotWalk<P>, t: &Tables, f: FlowIdx, hops: usize, int: &mut IntVec) {
     let e = &t.exps[0];
+    let before = walk.pen.part(KeyPart::Telemetry);
     let path = t.flow_tx[f].path_first as usize;
     for k in 0..hops {
         let q = t.paths[path + k];
@@ -139,4 +144,5 @@ pub(super) fn telemetry<P: Pen>(walk: &mut SnapshotWalk<P>, t: &Tables, f: FlowI
         let rest = walk.word(word >> 44);
         int.hop[k] = (now.wrapping_sub(time) & 0xff_ffff) | ((sent.wrapping_sub(tx) & 0xf_ffff) << 24) | (rest << 44);
     }
+    walk.pen.part(before);
 }

@@ -11,6 +11,7 @@ use crate::columns::{
 use crate::engine::cpu::egress;
 use crate::engine::cpu::lists::wire_push;
 use crate::engine::fold::rows::advanced_rows::AdvancedRows;
+use crate::engine::fold::rows::key_parts::KeyPart;
 use crate::engine::fold::rows::snapshot_members::telemetry;
 use crate::engine::fold::rows::snapshot_walk::{Pen, SnapshotWalk};
 use crate::engine::grow;
@@ -68,6 +69,7 @@ fn record<P: Pen>(walk: &mut SnapshotWalk<P>, t: &mut Tables, f: FlowIdx) -> Res
 
 pub(super) fn nic<P: Pen>(walk: &mut SnapshotWalk<P>, t: &mut Tables, n: NicIdx) -> Result<(), grow::TooManyPackets> {
     let mut row = t.nics[n];
+    walk.pen.part(KeyPart::Transmitters);
     row.busy_until = walk.time(row.busy_until);
     if row.busy_until != NEVER {
         walk.lineage(&mut row.busy_d);
@@ -77,7 +79,9 @@ pub(super) fn nic<P: Pen>(walk: &mut SnapshotWalk<P>, t: &mut Tables, n: NicIdx)
         walk.lineage(&mut row.timer_d);
     }
     if walk.has_pauses() {
+        let before = walk.pen.part(KeyPart::Coupled);
         row.paused = walk.half(row.paused);
+        walk.pen.part(before);
     }
     row.rr = walk.half(row.rr);
     row.qp_n = walk.half(row.qp_n);
@@ -95,6 +99,7 @@ pub(super) fn nic<P: Pen>(walk: &mut SnapshotWalk<P>, t: &mut Tables, n: NicIdx)
         row.free_head = t.nics[n].free_head;
         t.nics[n] = row;
     }
+    walk.pen.part(KeyPart::Queues);
     let (head, tail, _) = list(walk, t, row.ack_head, false)?;
     if P::READS {
         (t.nics[n].ack_head, t.nics[n].ack_tail) = (head, tail);
@@ -110,12 +115,14 @@ pub(super) fn port<P: Pen>(walk: &mut SnapshotWalk<P>, t: &mut Tables, p: PortId
     let mut row = t.ports[p];
     // The end of a transmission that nothing waited for.
     let over = row.q_head.is_none() && row.busy_until < walk.now;
+    walk.pen.part(KeyPart::Transmitters);
     row.busy = walk.half(if over { 0 } else { row.busy });
     if row.busy != 0 {
         row.busy_until = walk.near(row.busy_until, walk.now);
         walk.lineage(&mut row.busy_d);
     }
     if e.cc == cc::HPCC {
+        walk.pen.part(KeyPart::Phases);
         let (from_ps, from_bytes) = t.fold_hints.counts_from(p);
         walk.word((row.tx_bytes - from_bytes) % (u64::from(INT_TX_UNIT) * u64::from(e.int_multi)));
         if !t.fold_hints.telemetry_from.is_empty() {
@@ -126,6 +133,7 @@ pub(super) fn port<P: Pen>(walk: &mut SnapshotWalk<P>, t: &mut Tables, p: PortId
         let since = if row.q_bytes == 0 { walk.now } else { row.q_since };
         row.q_since = walk.near(since, walk.now);
     }
+    walk.pen.part(KeyPart::Queues);
     let (head, tail, bytes) = list(walk, t, row.q_head, true)?;
     if P::READS {
         (row.q_head, row.q_tail, row.q_bytes) = (head, tail, bytes);
@@ -186,6 +194,7 @@ pub(super) fn wire<P: Pen>(
     t: &mut Tables,
     end: LinkEndIdx,
 ) -> Result<(), grow::TooManyPackets> {
+    walk.pen.part(KeyPart::InFlight);
     let mut p = t.wires[end].head;
     loop {
         let what = if P::READS || p.is_none() { 0 } else { 1 + u64::from(is_frame(t, p)) };
@@ -216,6 +225,7 @@ fn is_frame(t: &Tables, p: PacketIdx) -> bool {
 /// What port `p` has paused and is paused by, and its frames that wait. Headroom is not among what an ingress holds.
 fn pauses<P: Pen>(walk: &mut SnapshotWalk<P>, t: &mut Tables, p: PortIdx) -> Result<(), grow::TooManyPackets> {
     let mut row = t.ports[p];
+    walk.pen.part(KeyPart::Coupled);
     row.paused = walk.half(row.paused);
     row.pausing = walk.half(row.pausing);
     row.headroom_used = walk.half(row.headroom_used);

@@ -8,13 +8,19 @@
 use crate::columns::{FlowIdx, LINEAGE_WORDS, Lineage, NEVER};
 use crate::engine::fold::rows::advanced_rows::AdvancedRows;
 use crate::engine::fold::rows::bytes::{NumberReader, NumberWriter};
+use crate::engine::fold::rows::key_parts::KeyPart;
 use crate::engine::fold::rows::partition_rows::{PartitionRows, RowCounts};
 
 /// Writes numbers, or reads them.
-pub(super) trait Pen {
+pub(crate) trait Pen {
     const READS: bool;
     /// Writes `x`, or returns what was written in its place.
     fn word(&mut self, x: u64) -> u64;
+    /// What follows belongs to `part`; returns what came before belonged to. Only explanations ask.
+    #[inline]
+    fn part(&mut self, part: KeyPart) -> KeyPart {
+        part
+    }
 }
 
 impl Pen for NumberWriter {
@@ -106,11 +112,13 @@ impl<P: Pen> SnapshotWalk<'_, P> {
     }
 
     pub(super) fn lineage(&mut self, d: &mut Lineage) {
+        let before = self.pen.part(KeyPart::Lineages);
         let (root, ages) = (d[LINEAGE_WORDS - 1], &mut d[..LINEAGE_WORDS - 1]);
         for w in ages {
             *w = self.half(*w);
         }
         d[LINEAGE_WORDS - 1] = self.root(root);
+        self.pen.part(before);
     }
 
     /// The root of a lineage: a flow number counted from 1, or 0 for none. It is a member's, else an ancestor's.

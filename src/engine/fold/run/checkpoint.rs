@@ -19,6 +19,7 @@ use crate::engine::fold::run::counters::{
     deltas, forget_finished_messages, rebase, report_peaks, row_names, write_snapshot,
 };
 use crate::engine::fold::run::detection::{forget_rule, sample_partition, schedule_sampling, works};
+use crate::engine::fold::run::explain::settle;
 use crate::engine::fold::run::fold_run::FoldRun;
 use crate::engine::fold::run::progress::next_reported;
 use crate::engine::fold::run::recording::flush_covered;
@@ -133,6 +134,8 @@ pub(crate) fn split_at_checkpoint(
     let may_look_up = before.is_some();
     run.partitions[p as usize].ended_skip = None;
     forget_finished_messages(run, p);
+    settle(run, t, p);
+    run.partitions[p as usize].explained_hops = 0;
     let deltas = deltas(run, t, p);
     report_peaks(run, t, p, at);
     run.stats.hops_simulated +=

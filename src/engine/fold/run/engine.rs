@@ -15,6 +15,8 @@ use crate::engine::fold::rows::buffer_guard::Failure;
 use crate::engine::fold::rows::partition_rows::hops;
 use crate::engine::fold::run::counters::HOPS_PER_CHECKPOINT;
 use crate::engine::fold::run::dispatch::{Dispatch, DispatchQueues};
+use crate::engine::fold::run::explain::{Explainer, settle};
+use crate::engine::fold::run::explanation::FoldExplanation;
 use crate::engine::fold::run::fold_run::FoldRun;
 use crate::engine::fold::run::stats::FoldStats;
 use crate::engine::fold::run::stop::Stop;
@@ -37,6 +39,8 @@ pub struct FoldEngine {
     memo: Option<Arc<Memo>>,
     places: Vec<Place>,
     checkpoint_hops: u64,
+    /// Somebody asks why partitions are simulated.
+    explained: Option<Arc<Mutex<FoldExplanation>>>,
 }
 
 impl Default for FoldEngine {
@@ -48,12 +52,12 @@ impl Default for FoldEngine {
 impl FoldEngine {
     /// With a memo that others may share.
     pub fn remembering(memo: Arc<Memo>) -> FoldEngine {
-        FoldEngine { memo: Some(memo), places: Vec::new(), checkpoint_hops: HOPS_PER_CHECKPOINT }
+        FoldEngine { memo: Some(memo), places: Vec::new(), checkpoint_hops: HOPS_PER_CHECKPOINT, explained: None }
     }
 
     /// Without a memo.
     pub fn forgetful() -> FoldEngine {
-        FoldEngine { memo: None, places: Vec::new(), checkpoint_hops: HOPS_PER_CHECKPOINT }
+        FoldEngine { memo: None, places: Vec::new(), checkpoint_hops: HOPS_PER_CHECKPOINT, explained: None }
     }
 
     /// Takes a checkpoint every `hops` packets, and skips that promise twice as many. Changes no exact result. Small
@@ -62,10 +66,23 @@ impl FoldEngine {
         FoldEngine::default().with_checkpoints_every(hops)
     }
 
+    /// The same engine, which also writes down why partitions are simulated. It changes no result.
+    pub fn explaining(self, explained: Arc<Mutex<FoldExplanation>>) -> FoldEngine {
+        FoldEngine { explained: Some(explained), ..self }
+    }
+
     /// The same for an engine that has its memo already.
     pub fn with_checkpoints_every(self, hops: u64) -> FoldEngine {
         FoldEngine { checkpoint_hops: hops.max(1), ..self }
     }
+}
+
+/// What an engine does for each experiment.
+#[derive(Clone, Copy)]
+struct Settings<'a> {
+    memo: Option<&'a Arc<Memo>>,
+    checkpoint_hops: u64,
+    explained: Option<&'a Arc<Mutex<FoldExplanation>>>,
 }
 
 /// An experiment's state between slices.
@@ -90,7 +107,11 @@ impl Engine for FoldEngine {
         stop: &(dyn Fn() -> bool + Sync),
     ) -> Result<SliceOutcome, EngineError> {
         let end = Instant::now() + SLICE;
-        let (memo, checkpoint_hops) = (self.memo.as_ref(), self.checkpoint_hops);
+        let settings = Settings {
+            memo: self.memo.as_ref(),
+            checkpoint_hops: self.checkpoint_hops,
+            explained: self.explained.as_ref(),
+        };
         self.places.resize_with(batch.len(), Place::default);
         let mut queues = DispatchQueues::default();
         for (at, (t, place)) in batch.iter().zip(&mut self.places).enumerate() {
@@ -110,7 +131,7 @@ impl Engine for FoldEngine {
                 None => queues.ready.push_back(at),
             }
         }
-        let in_flight = memo.map_or_else(Arc::default, |memo| Arc::clone(&memo.in_flight));
+        let in_flight = settings.memo.map_or_else(Arc::default, |memo| Arc::clone(&memo.in_flight));
         let threads = rayon::current_num_threads().min(batch.len());
         let dispatch = Dispatch::new(queues, &in_flight, threads, end);
         let pairs: Vec<Mutex<(&mut Tables, &mut Place)>> =
@@ -119,7 +140,7 @@ impl Engine for FoldEngine {
             while let Some((at, alone)) = dispatch.take(stop) {
                 let (t, place) = &mut *lock(&pairs[at]);
                 let start = Instant::now();
-                match isolated(|| place.advance(t, memo, checkpoint_hops, alone, end, packet_limit, stop)) {
+                match isolated(|| place.advance(t, settings, alone, end, packet_limit, stop)) {
                     Ok(failure) => place.failure = failure,
                     Err(defect) => **place = Place { failure: Some(defect.to_string()), ..Place::default() },
                 }
@@ -146,12 +167,24 @@ impl Engine for FoldEngine {
     }
 }
 
+/// Counts what was simulated of all partitions, for an explanation.
+fn settle_all(run: &mut FoldRun, t: &Tables) {
+    (0..run.partitions.len() as u32).for_each(|p| settle(run, t, p));
+}
+
 /// Starts `run` over with the switch of `failure` coupled. What was simulated so far is in the memo.
-fn couple(run: FoldRun, t: &mut Tables, memo: Option<&Arc<Memo>>, checkpoint_hops: u64, failure: Failure) -> FoldRun {
+fn couple(
+    mut run: FoldRun,
+    t: &mut Tables,
+    memo: Option<&Arc<Memo>>,
+    checkpoint_hops: u64,
+    failure: Failure,
+) -> FoldRun {
+    settle_all(&mut run, t);
     let coupled = run.coupled.after(&run.guard, failure, t.switches.len() as u32);
     let simulated = run.partitions.iter().filter(|partition| !partition.looked_up);
     let unfinished = simulated.map(|partition| hops(t, &partition.rows)).sum::<u64>();
-    let FoldRun { restart, stats, mut timer, ticket, .. } = run;
+    let FoldRun { restart, stats, mut timer, ticket, explainer, .. } = run;
     let alone = ticket.alone;
     drop(ticket);
     restart.put_back(t);
@@ -162,6 +195,7 @@ fn couple(run: FoldRun, t: &mut Tables, memo: Option<&Arc<Memo>>, checkpoint_hop
     next.ticket.alone = alone;
     timer.start_over();
     next.timer = timer;
+    next.explainer = explainer;
     let FoldStats { coupled, couplings, .. } = next.stats;
     let hops_simulated = stats.hops_simulated + unfinished;
     next.stats = FoldStats { coupled, couplings, hops_simulated, ..without_skips(&stats) };
@@ -185,13 +219,13 @@ impl Place {
     fn advance(
         &mut self,
         t: &mut Tables,
-        memo: Option<&Arc<Memo>>,
-        checkpoint_hops: u64,
+        settings: Settings,
         alone: bool,
         end: Instant,
         limit: u64,
         stop: &(dyn Fn() -> bool + Sync),
     ) -> Option<String> {
+        let Settings { memo, checkpoint_hops, explained } = settings;
         self.waits = None;
         let restarted = std::mem::take(&mut self.restarted);
         if is_new(t) && !restarted {
@@ -201,6 +235,9 @@ impl Place {
                     t.exps[0].modes &= !mode::MEMO;
                 }
                 self.run = begin(t, &memo.map_or_else(Arc::default, Arc::clone), checkpoint_hops);
+                if let (Some(run), Some(explained)) = (&mut self.run, explained) {
+                    run.explainer = Some(Explainer::new(Arc::clone(explained)));
+                }
             }
         }
         if let Some(run) = &mut self.run {
@@ -247,6 +284,9 @@ impl Place {
             if is_final(t) {
                 self.run = None;
             } else if Instant::now() >= end || stop() {
+                if let (Some(run), Some(_)) = (&mut self.run, explained) {
+                    settle_all(run, t);
+                }
                 return None;
             }
         }

@@ -11,6 +11,7 @@ use crate::engine::fold::memo::table::Memo;
 use crate::engine::fold::rows::buffer_guard::BufferGuard;
 use crate::engine::fold::rows::index::RowIndex;
 use crate::engine::fold::rows::ingress_peaks::IngressPeaks;
+use crate::engine::fold::run::explain::Explainer;
 use crate::engine::fold::run::partition::Partition;
 use crate::engine::fold::run::restart::{CoupledSwitches, Restart};
 use crate::engine::fold::run::schedule::TurnSchedule;
@@ -49,6 +50,8 @@ pub(crate) struct FoldRun {
     /// The most packet records.
     pub limit: u64,
     pub stats: FoldStats,
+    /// Somebody asks why partitions are simulated.
+    pub explainer: Option<Explainer>,
     pub ticket: ExperimentTicket,
     pub timer: TurnTimer,
     /// How rows join a partition. A field, because simulation calls it and it calls simulation.

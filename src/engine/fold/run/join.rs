@@ -12,6 +12,8 @@ use crate::engine::fold::rows::coupling::{coupled_rows, put_coupling};
 use crate::engine::fold::rows::partition_rows::{Member, NicBase, PortBase, SendProgress};
 use crate::engine::fold::run::claim::{is_free, update_claim};
 use crate::engine::fold::run::detection::{reset_detector, widen_rule};
+use crate::engine::fold::run::explain::{because, new_start};
+use crate::engine::fold::run::explanation::FoldCause;
 use crate::engine::fold::run::fold_run::{FoldRun, new_partition};
 use crate::engine::fold::run::lookup::{catch_up_with, follow, stop_remembering};
 use crate::engine::fold::run::merge::{catch_up, complete_until, merge};
@@ -74,6 +76,8 @@ pub(crate) fn join(run: &mut FoldRun, t: &mut Tables, n: NicIdx, f: FlowIdx, at:
     widen_rule(run, p, f);
     reset_detector(run, t, p, at);
     if !run.partitions[p as usize].recordable || run.memo.is_none() {
+        let recordable = run.partitions[p as usize].recordable;
+        because(run, t, p, if recordable { FoldCause::NoMemo } else { FoldCause::NotRecordable });
         stop_remembering(run, t, p, at)?;
     } else if born {
         record_start(run, t, p, form, at);
@@ -135,6 +139,7 @@ pub(crate) fn record_start(run: &mut FoldRun, t: &Tables, p: u32, form: Canonica
     partition.cursor = Some(MemoCursor::new(root));
     if !partition.looked_up {
         run.stats.misses += 1;
+        new_start(run, t, p, at);
     }
     update_claim(run, p);
 }

@@ -15,6 +15,8 @@ use crate::engine::fold::rows::partition_rows::{Member, waits_its_turn};
 use crate::engine::fold::run::checkpoint::pass_checkpoint;
 use crate::engine::fold::run::claim::{must_simulate, update_claim};
 use crate::engine::fold::run::detection::{reset_detector, schedule_sampling, take_sample};
+use crate::engine::fold::run::explain::{because, new_edge};
+use crate::engine::fold::run::explanation::FoldCause;
 use crate::engine::fold::run::fold_run::FoldRun;
 use crate::engine::fold::run::progress::{ends_by, final_state_by, next_reported};
 use crate::engine::fold::run::recording::{drain, flush_covered};
@@ -59,13 +61,21 @@ pub(crate) fn follow(run: &mut FoldRun, t: &mut Tables, p: u32, key: Vec<u8>, at
     let (Some(cursor), Some(memo)) = (&mut partition.cursor, &run.memo) else {
         return stop_remembering(run, t, p, at);
     };
+    // Only explanations need the key again.
+    let tried = if run.explainer.is_some() { key.clone() } else { Vec::new() };
     let Some((child, was_there)) =
         memo.child(&cursor.node, key, known - partition.start, run.ticket.by(partition.start))
     else {
         return stop_remembering(run, t, p, at);
     };
+    let before = std::mem::replace(&mut cursor.node, child);
+    let child = Arc::clone(&cursor.node);
     cursor.at(child);
-    if was_there { report_events(run, t, p, at) } else { start_simulating(run, t, p, at) }
+    if was_there {
+        return report_events(run, t, p, at);
+    }
+    new_edge(run, t, p, &before, &tried);
+    start_simulating(run, t, p, at)
 }
 
 /// Reports to the tasks of `p` all that happened by `at`. Where a message follows that never followed before, the
@@ -147,6 +157,7 @@ pub(crate) fn catch_up_with(run: &mut FoldRun, t: &mut Tables, p: u32, at: u64) 
             .min()
             .unwrap_or(NEVER);
         if tasks < at && tasks <= next {
+            because(run, t, p, FoldCause::Merge);
             return start_simulating(run, t, p, tasks);
         }
         report_events(run, t, p, next)?;
@@ -159,6 +170,7 @@ pub(crate) fn catch_up_with(run: &mut FoldRun, t: &mut Tables, p: u32, at: u64) 
             return Ok(());
         }
         if must_simulate(run, p, next)? {
+            because(run, t, p, FoldCause::PostAtOtherTime);
             return start_simulating(run, t, p, next);
         }
     }
@@ -214,6 +226,7 @@ pub(crate) fn start_simulating(run: &mut FoldRun, t: &mut Tables, p: u32, until:
         nic::set_clock(t, n);
     }
     run.partitions[p as usize].looked_up = false;
+    run.partitions[p as usize].explained_hops = 0;
     update_claim(run, p);
     run.partitions[p as usize].covered = until;
     run.partitions[p as usize].reached = until;

@@ -5,6 +5,8 @@
 use crate::columns::{NEVER, NONE, NicIdx, Tables, task as bits};
 use crate::engine::cpu::{nic, task};
 use crate::engine::fold::run::claim::must_simulate;
+use crate::engine::fold::run::explain::because;
+use crate::engine::fold::run::explanation::FoldCause;
 use crate::engine::fold::run::fold_run::FoldRun;
 use crate::engine::fold::run::join::join;
 use crate::engine::fold::run::lookup::{record_post_of_looked_up, report_events, start_simulating};
@@ -36,6 +38,7 @@ pub(crate) fn lookup_turn(run: &mut FoldRun, t: &mut Tables, p: u32, at: u64) ->
                 continue;
             }
         } else if starts || must_simulate(run, p, at)? {
+            because(run, t, p, FoldCause::PostAtOtherTime);
             start_simulating(run, t, p, at)?;
             break;
         } else if has_more(run, p, at) {

@@ -12,6 +12,8 @@ use crate::engine::fold::memo::node_id::MemoNodeId;
 use crate::engine::fold::rows::canonical_key::{CanonicalKey, rank};
 use crate::engine::fold::rows::partition_rows::RowCounts;
 use crate::engine::fold::run::claim::update_claim;
+use crate::engine::fold::run::explain::{because, settle};
+use crate::engine::fold::run::explanation::FoldCause;
 use crate::engine::fold::run::fold_run::FoldRun;
 use crate::engine::fold::run::lookup::{report_events, start_simulating, stop_remembering};
 use crate::engine::fold::run::partition::{BaseSnapshot, Partition};
@@ -59,9 +61,13 @@ pub(crate) fn merge(run: &mut FoldRun, t: &mut Tables, p: u32, other: u32, n: Ni
     if !both {
         for q in [p, other] {
             if run.partitions[q as usize].looked_up {
+                because(run, t, q, FoldCause::Merge);
                 start_simulating(run, t, q, at)?;
             }
         }
+    }
+    for q in [p, other] {
+        settle(run, t, q);
     }
     let cursor = child.and_then(|(node, _)| merged_cursor(run, p, other, node));
     move_rows(run, p, other);
@@ -126,6 +132,7 @@ pub(crate) fn merged_cursor(run: &mut FoldRun, p: u32, other: u32, node: Arc<Mem
 
 pub(crate) fn move_rows(run: &mut FoldRun, p: u32, other: u32) {
     let from = std::mem::replace(&mut run.partitions[other as usize], Partition::new(0));
+    run.partitions[p as usize].explained_hops += from.explained_hops;
     run.spare.push(other);
     if run.turning == other {
         run.turning = p;

@@ -9,6 +9,8 @@ pub(super) mod counters;
 pub(super) mod detection;
 pub(super) mod dispatch;
 pub(super) mod engine;
+pub(super) mod explain;
+pub(super) mod explanation;
 pub(super) mod fold_run;
 pub(super) mod join;
 pub(super) mod lookup;

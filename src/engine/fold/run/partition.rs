@@ -9,6 +9,7 @@ use crate::engine::fold::memo::cursor::MemoCursor;
 use crate::engine::fold::memo::node::MemoNode;
 use crate::engine::fold::memo::skip_plan::SkipPlan;
 use crate::engine::fold::rows::partition_rows::{PartitionRows, RowCounts, is_idle};
+use crate::engine::fold::run::explanation::FoldCause;
 use crate::engine::fold::steady::detector::Detector;
 use crate::engine::fold::steady::skip::Skip;
 
@@ -48,6 +49,9 @@ pub(crate) struct Partition {
     pub hops_due: u64,
     /// What never changes about its rows, while no others join.
     pub shape: Option<Arc<[u8]>>,
+    /// Why it is simulated, and its packet-hops that are counted for that already. Only explanations read it.
+    pub cause: FoldCause,
+    pub explained_hops: u64,
 }
 
 impl Partition {
@@ -71,6 +75,8 @@ impl Partition {
             changed: false,
             hops_due: 0,
             shape: None,
+            cause: FoldCause::default(),
+            explained_hops: 0,
         }
     }
 

@@ -11,6 +11,8 @@ use crate::engine::fold::memo::node::{MessageEvent, TimedMessageEvent};
 use crate::engine::fold::rows::canonical_key::CanonicalKey;
 use crate::engine::fold::rows::partition_rows::waits_its_turn;
 use crate::engine::fold::run::detection::reset_detector;
+use crate::engine::fold::run::explain::because;
+use crate::engine::fold::run::explanation::FoldCause;
 use crate::engine::fold::run::fold_run::FoldRun;
 
 /// Takes what the systems traced about messages of `p`.
@@ -201,7 +203,10 @@ pub(crate) fn flush(run: &mut FoldRun, p: u32, until: (u64, NicIdx), known: u64)
 }
 
 /// Something random happened in `p`: what comes after it is not recorded.
-pub(crate) fn mark_unpredictable(run: &mut FoldRun, p: u32) {
+pub(crate) fn mark_unpredictable(run: &mut FoldRun, t: &Tables, p: u32) {
+    if run.partitions[p as usize].cursor.is_some() {
+        because(run, t, p, FoldCause::Random);
+    }
     if let Some(cursor) = run.partitions[p as usize].cursor.take() {
         cursor.node.unpredictable.store(true, Ordering::Relaxed);
     }

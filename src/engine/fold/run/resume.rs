@@ -13,6 +13,7 @@ use crate::engine::fold::rows::snapshot;
 use crate::engine::fold::run::claim::{is_free, update_claim};
 use crate::engine::fold::run::counters::{rebase, until_next, write_snapshot};
 use crate::engine::fold::run::detection::{forget_rule, schedule_sampling};
+use crate::engine::fold::run::explain::new_snapshot;
 use crate::engine::fold::run::fold_run::FoldRun;
 use crate::engine::fold::run::restore::stand_at_snapshot;
 use crate::engine::fold::run::simulate::next_event_at;
@@ -86,6 +87,9 @@ pub(crate) fn find_node(
     }
     run.stats.snapshots += 1;
     run.stats.snapshots_known += u64::from(known);
+    if !known {
+        new_snapshot(run, t, p, at);
+    }
     Some((node, known))
 }
 

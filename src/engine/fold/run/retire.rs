@@ -12,6 +12,7 @@ use crate::engine::fold::memo::outcome::{FinalState, MemberFinal, NicFinal};
 use crate::engine::fold::rows::cc_state;
 use crate::engine::fold::run::claim::update_claim;
 use crate::engine::fold::run::counters::{nic_delta, port_delta, report_peaks};
+use crate::engine::fold::run::explain::settle;
 use crate::engine::fold::run::fold_run::FoldRun;
 use crate::engine::fold::run::partition::Partition;
 use crate::engine::fold::run::recording::flush_covered;
@@ -64,6 +65,7 @@ pub(crate) fn retire_idle(run: &mut FoldRun, t: &mut Tables, p: u32) {
 
 /// Records what came of simulated partition `p`, which is idle since before `end`.
 pub(crate) fn record_final_state(run: &mut FoldRun, t: &Tables, p: u32, end: u64) {
+    settle(run, t, p);
     let partition = &run.partitions[p as usize];
     run.stats.hops_simulated += partition
         .rows

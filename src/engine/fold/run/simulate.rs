@@ -75,7 +75,7 @@ pub(crate) fn window(run: &mut FoldRun, t: &mut Tables, p: u32, at: u64, end: u6
         }
     }
     if drew {
-        mark_unpredictable(run, p);
+        mark_unpredictable(run, t, p);
     }
     let p = join_stalled(run, t, p, held, at, end)?;
     collect_all(run, t, p);

@@ -83,6 +83,7 @@ pub(crate) fn begin_coupled(
         ingress_peaks: IngressPeaks::default(),
         limit: 0,
         stats,
+        explainer: None,
         ticket: memo.in_flight.enter(),
         timer: TurnTimer::default(),
         join,

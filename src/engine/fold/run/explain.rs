@@ -1,0 +1,169 @@
+//! Finds out why partitions are simulated, where somebody asks for it.
+//!
+//! Layer: fold/run. Changes nothing but the explanation.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+use crate::columns::{INT_TX_UNIT, Tables, cc};
+use crate::engine::fold::memo::lock::lock;
+use crate::engine::fold::memo::node::MemoNode;
+use crate::engine::fold::rows::canonical_key::{CanonicalKey, shape};
+use crate::engine::fold::rows::coupling::put_coupling;
+use crate::engine::fold::rows::key_parts::{KeyPart, KeyPartSet, PartHashes};
+use crate::engine::fold::rows::partition_rows::hops;
+use crate::engine::fold::rows::snapshot;
+use crate::engine::fold::rows::snapshot_walk::Pen;
+use crate::engine::fold::run::counters::row_names;
+use crate::engine::fold::run::explanation::{FoldCause, FoldExplanation};
+use crate::engine::fold::run::fold_run::FoldRun;
+
+/// Keys of the same rows that a new one is compared with, at most: the latest.
+const MOST_COMPARED: usize = 256;
+
+/// What is known of earlier keys.
+pub(crate) struct Explainer {
+    told: Arc<Mutex<FoldExplanation>>,
+    /// Of lifetimes and of snapshots, by the hash of their rows.
+    starts: HashMap<u64, Vec<PartHashes>>,
+    snapshots: HashMap<u64, Vec<PartHashes>>,
+}
+
+impl Explainer {
+    pub(crate) fn new(told: Arc<Mutex<FoldExplanation>>) -> Explainer {
+        Explainer { told, starts: HashMap::new(), snapshots: HashMap::new() }
+    }
+}
+
+/// From here on `p` is simulated because of `cause`.
+pub(crate) fn because(run: &mut FoldRun, t: &Tables, p: u32, cause: FoldCause) {
+    if run.explainer.is_none() {
+        return;
+    }
+    settle(run, t, p);
+    run.partitions[p as usize].cause = cause;
+    if let Some(explainer) = &run.explainer {
+        lock(&explainer.told).causes.entry(cause).or_default().times += 1;
+    }
+}
+
+/// Counts what was simulated of `p` since it was last counted.
+pub(crate) fn settle(run: &mut FoldRun, t: &Tables, p: u32) {
+    let (Some(explainer), partition) = (&run.explainer, &mut run.partitions[p as usize]) else { return };
+    if partition.looked_up {
+        return;
+    }
+    let all = hops(t, &partition.rows);
+    let more = all.saturating_sub(partition.explained_hops);
+    partition.explained_hops = all;
+    lock(&explainer.told).causes.entry(partition.cause).or_default().hops += more;
+}
+
+/// The lifetime of `p`, which starts at `at`, is not known.
+pub(crate) fn new_start(run: &mut FoldRun, t: &Tables, p: u32, at: u64) {
+    if run.explainer.is_none() {
+        return;
+    }
+    let rows = &run.partitions[p as usize].rows;
+    let mut parts = PartHashes::default();
+    parts.bytes(KeyPart::Rows, &rows_of(run, t, p).0);
+    let e = &t.exps[0];
+    if e.cc == cc::HPCC {
+        parts.part(KeyPart::Phases);
+        if t.fold_hints.telemetry_from.is_empty() {
+            parts.word(at % 1000);
+        }
+        for &port in &rows.ports {
+            let (from_ps, from_bytes) = t.fold_hints.counts_from(port);
+            parts.word((t.ports[port].tx_bytes - from_bytes) % (u64::from(INT_TX_UNIT) * u64::from(e.int_multi)));
+            if !t.fold_hints.telemetry_from.is_empty() {
+                parts.word((at - from_ps) % 1000);
+            }
+        }
+    }
+    parts.part(KeyPart::Transmitters);
+    for &n in &rows.nics {
+        parts.word(u64::from(t.nics[n].rr));
+        parts.word(u64::from(t.nics[n].qp_n));
+    }
+    let mut state = CanonicalKey::default();
+    for m in rows.members.iter().filter(|m| m.known) {
+        state.state(t, m.flow, at, at);
+    }
+    parts.bytes(KeyPart::Rates, &state.0);
+    let Some(explainer) = &mut run.explainer else { return };
+    let cause = match nearest(&mut explainer.starts, parts) {
+        None => FoldCause::NewRows,
+        Some(parts) => FoldCause::NewStart(parts),
+    };
+    because(run, t, p, cause);
+}
+
+/// The snapshot of `p` at `at` is not known.
+pub(crate) fn new_snapshot(run: &mut FoldRun, t: &mut Tables, p: u32, at: u64) {
+    if run.explainer.is_none() {
+        return;
+    }
+    let mut parts = snapshot::hash_parts(t, row_names(run, p, None), at);
+    parts.bytes(KeyPart::Rows, &rows_of(run, t, p).0);
+    parts.bytes(KeyPart::Phases, &CanonicalKey::head(t, at, &run.guard).0);
+    let partition = &run.partitions[p as usize];
+    let mut ancestors = CanonicalKey::default();
+    partition.rows.ancestors.iter().for_each(|&id| ancestors.id(&partition.rows, id));
+    parts.bytes(KeyPart::Lineages, &ancestors.0);
+    if let Some(plan) = &partition.ended_skip {
+        let mut skip = CanonicalKey::default();
+        plan.put(&mut skip);
+        parts.bytes(KeyPart::Skips, &skip.0);
+    }
+    let Some(explainer) = &mut run.explainer else { return };
+    let cause = match nearest(&mut explainer.snapshots, parts) {
+        None => FoldCause::NewRowsAtCheckpoint,
+        Some(parts) => FoldCause::NewSnapshot(parts),
+    };
+    // What was simulated before is another stretch's: it has been counted.
+    run.partitions[p as usize].cause = cause;
+    if let Some(explainer) = &run.explainer {
+        lock(&explainer.told).causes.entry(cause).or_default().times += 1;
+    }
+}
+
+/// The edge `key` of `node` is not known.
+pub(crate) fn new_edge(run: &mut FoldRun, t: &Tables, p: u32, node: &MemoNode, key: &[u8]) {
+    if run.explainer.is_none() {
+        return;
+    }
+    // The kind, eight bytes of time, the rest.
+    let like = |other: &[u8]| other.len() > 9 && other[0] == key[0] && other[9..] == key[9..];
+    let other_time = node.body().children.keys().any(|other| **other != *key && like(other));
+    let cause = match (key[0], other_time) {
+        (b'J', true) => FoldCause::JoinAtOtherTime,
+        (b'J', false) => FoldCause::OtherJoin,
+        (b'M', _) => FoldCause::Merge,
+        (_, true) => FoldCause::PostAtOtherTime,
+        (_, false) => FoldCause::OtherPost,
+    };
+    because(run, t, p, cause);
+}
+
+/// What never changes about the rows of `p`, with what concerns coupled switches.
+fn rows_of(run: &FoldRun, t: &Tables, p: u32) -> CanonicalKey {
+    let rows = &run.partitions[p as usize].rows;
+    let mut form = CanonicalKey(shape(t, rows, &|n| run.index.local_nic(p, n), &|q| run.index.local_port(p, q)));
+    if !rows.switches.is_empty() {
+        put_coupling(t, rows, &run.index.end_local, &mut form);
+    }
+    form
+}
+
+/// In what `parts` differ from the most similar ones with the same rows, among which they stand from now on. `None`: there
+/// are none.
+fn nearest(known: &mut HashMap<u64, Vec<PartHashes>>, parts: PartHashes) -> Option<KeyPartSet> {
+    let alike = known.entry(parts.of(KeyPart::Rows)).or_default();
+    let found = alike.iter().rev().map(|other| parts.differing(other)).min_by_key(|set| set.len());
+    if alike.len() == MOST_COMPARED {
+        alike.remove(0);
+    }
+    alike.push(parts);
+    found
+}
