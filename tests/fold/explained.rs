@@ -13,8 +13,7 @@ fn the_command_says_why() {
     let root = tempfile::tempdir().unwrap();
     let dag = "name = \"m\"\nbase.cluster = { gpus = 8, gpus_per_server = 1 }\nbase.topology = { kind = \"clos\", link_gbps = 100, uplink_gbps = 100 }\n\
         base.workload = { kind = \"collective\", op = \"all-to-all\", bytes = 3000000 }\naxes.\"fidelity.fast_forward\" = [\"exact\", \"off\"]\n";
-    let flows =
-        "name = \"f\"\nbase.cluster = { gpus = 4, gpus_per_server = 1 }\nbase.workload = { kind = \"incast\" }\n";
+    let flows = "name = \"f\"\nbase.cluster = { gpus = 4, gpus_per_server = 1 }\nbase.workload = { kind = \"traffic\", pattern = \"incast\", fan_in = 3 }\n";
     let command = |args: &[&str]| {
         let run =
             std::process::Command::new(env!("CARGO_BIN_EXE_hyperfold")).current_dir(&root).args(args).output().unwrap();

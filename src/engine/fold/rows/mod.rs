@@ -12,6 +12,7 @@ pub(super) mod index;
 pub(super) mod ingress_peaks;
 pub(super) mod key_parts;
 pub(super) mod message_stream;
+pub(super) mod part_hashes;
 pub(super) mod partition_rows;
 pub(super) mod snapshot;
 mod snapshot_members;

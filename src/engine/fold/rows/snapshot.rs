@@ -12,7 +12,7 @@ use crate::columns::{NEVER, PacketIdx, SHARED_HEADER, Tables};
 use crate::engine::cpu::{advance, nic};
 use crate::engine::fold::rows::advanced_rows::AdvancedRows;
 use crate::engine::fold::rows::bytes::{NumberReader, NumberWriter};
-use crate::engine::fold::rows::key_parts::PartHashes;
+use crate::engine::fold::rows::part_hashes::PartHashes;
 use crate::engine::fold::rows::partition_rows::PartitionRows;
 use crate::engine::fold::rows::snapshot_members::member;
 use crate::engine::fold::rows::snapshot_walk::{Pen, RowNames, SnapshotWalk};

@@ -15,8 +15,8 @@ use crate::engine::fold::rows::buffer_guard::Failure;
 use crate::engine::fold::rows::partition_rows::hops;
 use crate::engine::fold::run::counters::HOPS_PER_CHECKPOINT;
 use crate::engine::fold::run::dispatch::{Dispatch, DispatchQueues};
-use crate::engine::fold::run::explain::{Explainer, settle};
-use crate::engine::fold::run::explanation::FoldExplanation;
+use crate::engine::fold::run::explain::settle;
+use crate::engine::fold::run::explanation::{Explainer, FoldExplanation};
 use crate::engine::fold::run::fold_run::FoldRun;
 use crate::engine::fold::run::stats::FoldStats;
 use crate::engine::fold::run::stop::Stop;
@@ -215,7 +215,6 @@ fn is_new(t: &Tables) -> bool {
 impl Place {
     /// Advances the experiment until `end`, or until it waits for another, which it must not where it is `alone`.
     /// Returns why it can never end.
-    #[expect(clippy::too_many_arguments, reason = "what an engine is given, and by its caller alone")]
     fn advance(
         &mut self,
         t: &mut Tables,

@@ -3,37 +3,23 @@
 //! Layer: fold/run. Changes nothing but the explanation.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
 
 use crate::columns::{INT_TX_UNIT, Tables, cc};
 use crate::engine::fold::memo::lock::lock;
 use crate::engine::fold::memo::node::MemoNode;
 use crate::engine::fold::rows::canonical_key::{CanonicalKey, shape};
 use crate::engine::fold::rows::coupling::put_coupling;
-use crate::engine::fold::rows::key_parts::{KeyPart, KeyPartSet, PartHashes};
+use crate::engine::fold::rows::key_parts::{KeyPart, KeyPartSet};
+use crate::engine::fold::rows::part_hashes::PartHashes;
 use crate::engine::fold::rows::partition_rows::hops;
 use crate::engine::fold::rows::snapshot;
 use crate::engine::fold::rows::snapshot_walk::Pen;
 use crate::engine::fold::run::counters::row_names;
-use crate::engine::fold::run::explanation::{FoldCause, FoldExplanation};
+use crate::engine::fold::run::explanation::FoldCause;
 use crate::engine::fold::run::fold_run::FoldRun;
 
 /// Keys of the same rows that a new one is compared with, at most: the latest.
 const MOST_COMPARED: usize = 256;
-
-/// What is known of earlier keys.
-pub(crate) struct Explainer {
-    told: Arc<Mutex<FoldExplanation>>,
-    /// Of lifetimes and of snapshots, by the hash of their rows.
-    starts: HashMap<u64, Vec<PartHashes>>,
-    snapshots: HashMap<u64, Vec<PartHashes>>,
-}
-
-impl Explainer {
-    pub(crate) fn new(told: Arc<Mutex<FoldExplanation>>) -> Explainer {
-        Explainer { told, starts: HashMap::new(), snapshots: HashMap::new() }
-    }
-}
 
 /// From here on `p` is simulated because of `cause`.
 pub(crate) fn because(run: &mut FoldRun, t: &Tables, p: u32, cause: FoldCause) {
@@ -159,11 +145,11 @@ fn rows_of(run: &FoldRun, t: &Tables, p: u32) -> CanonicalKey {
 /// In what `parts` differ from the most similar ones with the same rows, among which they stand from now on. `None`: there
 /// are none.
 fn nearest(known: &mut HashMap<u64, Vec<PartHashes>>, parts: PartHashes) -> Option<KeyPartSet> {
-    let alike = known.entry(parts.of(KeyPart::Rows)).or_default();
-    let found = alike.iter().rev().map(|other| parts.differing(other)).min_by_key(|set| set.len());
-    if alike.len() == MOST_COMPARED {
-        alike.remove(0);
+    let others = known.entry(parts.of(KeyPart::Rows)).or_default();
+    let found = others.iter().rev().map(|other| parts.differing(other)).min_by_key(|set| set.len());
+    if others.len() == MOST_COMPARED {
+        others.remove(0);
     }
-    alike.push(parts);
+    others.push(parts);
     found
 }

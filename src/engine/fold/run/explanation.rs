@@ -2,9 +2,11 @@
 //!
 //! Layer: fold/run. Data; the files that simulate fill it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex};
 
 use crate::engine::fold::rows::key_parts::{KeyPart, KeyPartSet};
+use crate::engine::fold::rows::part_hashes::PartHashes;
 
 /// Why a stretch of a partition's lifetime was simulated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -67,5 +69,19 @@ impl FoldExplanation {
             }
         }
         hops
+    }
+}
+
+/// What is known of earlier keys.
+pub(crate) struct Explainer {
+    pub told: Arc<Mutex<FoldExplanation>>,
+    /// Of lifetimes and of snapshots, by the hash of their rows.
+    pub starts: HashMap<u64, Vec<PartHashes>>,
+    pub snapshots: HashMap<u64, Vec<PartHashes>>,
+}
+
+impl Explainer {
+    pub(crate) fn new(told: Arc<Mutex<FoldExplanation>>) -> Explainer {
+        Explainer { told, starts: HashMap::new(), snapshots: HashMap::new() }
     }
 }

@@ -11,7 +11,7 @@ use crate::engine::fold::memo::table::Memo;
 use crate::engine::fold::rows::buffer_guard::BufferGuard;
 use crate::engine::fold::rows::index::RowIndex;
 use crate::engine::fold::rows::ingress_peaks::IngressPeaks;
-use crate::engine::fold::run::explain::Explainer;
+use crate::engine::fold::run::explanation::Explainer;
 use crate::engine::fold::run::partition::Partition;
 use crate::engine::fold::run::restart::{CoupledSwitches, Restart};
 use crate::engine::fold::run::schedule::TurnSchedule;
