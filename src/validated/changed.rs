@@ -34,6 +34,7 @@ fn program_otherwise(program: &ProgramSpec, note: &mut impl FnMut(bool, &'static
     note(compute.jitter_ppm > 0, "jitter");
     note(!compute.stragglers.is_empty(), "stragglers");
     note(!matches!(compute.slowdown, SlowdownChoice::Own), "slowdown beside communication");
+    note(program.communication.latency_ppm != ONE, "latencies");
     match &program.source {
         Source::Model(t) => note(t.expert_skew_ppm != ONE, "expert skew"),
         Source::Collective { .. } => {
@@ -65,6 +66,7 @@ mod tests {
         assert_eq!(of(""), Vec::<&str>::new());
         assert_eq!(of("cluster.nvlink_gbps = 100"), ["NVLink rate"]);
         assert_eq!(of("topology.link_gbps = 100"), ["link rate"]);
+        assert_eq!(of("\"workload.latency_scale\" = 2"), ["latencies"]);
         let both = of("topology.oversubscription = 4\ncluster.gpu = { like = \"h100\", bf16_tflops = 2000.0 }");
         assert_eq!(both, ["GPU table", "oversubscription"]);
     }
