@@ -7,6 +7,7 @@ use std::sync::Arc;
 use crate::budget::{self, OverBudget, Unfinished};
 use crate::columns::mode;
 use crate::cost::Bill;
+use crate::flow;
 use crate::isolation::isolated;
 use crate::routing::FlowPaths;
 use crate::spec::{Config, TopologyKind};
@@ -64,12 +65,17 @@ impl Prepared {
     /// while it is simulated, which few of a batch are at a time.
     pub fn host_bytes(&self) -> u64 {
         let tables = &self.built.tables;
+        let flow_level = flow::expected_bytes(tables);
         // A job that several experiments share is nobody's.
         let own = |job: &Arc<Job>| if Arc::strong_count(job) == 1 { job.bytes() } else { 0 };
         let parts: u64 = self.jobs.iter().filter_map(|rows| rows.job.program.as_ref()).map(own).sum();
         let job = self.job.as_ref().map_or(0, own) + parts;
         let names = self.built.end_arcs.len() * NAME_BYTES;
-        tables.bytes() + world_bytes(tables) + job + (self.flows.len() * size_of::<FlowInfo>() + names) as u64
+        tables.bytes()
+            + flow_level
+            + world_bytes(tables)
+            + job
+            + (self.flows.len() * size_of::<FlowInfo>() + names) as u64
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use rayon::prelude::*;
 
 use super::run::FlowRun;
-use crate::columns::{Tables, mode};
+use crate::columns::{OwnedTables, Tables, mode};
 use crate::engine::fold::FoldStats;
 use crate::engine::{Engine, EngineError, SliceOutcome, is_final};
 use crate::isolation::isolated;
@@ -19,6 +19,21 @@ const SLICE: Duration = Duration::from_millis(100);
 pub fn is_flow_level(t: &Tables) -> bool {
     t.exps.first().is_some_and(|e| e.modes & mode::FLOW != 0)
 }
+
+/// About what simulating an experiment takes beside its tables: its carriers, what these cross, and events. 0 for packets.
+pub fn expected_bytes(t: &OwnedTables) -> u64 {
+    if t.exps.first().is_none_or(|e| e.modes & mode::FLOW == 0) {
+        return 0;
+    }
+    let links = (t.nics.len() + t.ports.len()) * LINK_BYTES;
+    (links + t.flow_tx.len() * CARRIER_BYTES + t.paths.len() * CROSSING_BYTES + t.tasks.len() * EVENT_BYTES) as u64
+}
+
+/// A link, a carrier, an entry of a path and an event, on the heap.
+const LINK_BYTES: usize = 160;
+const CARRIER_BYTES: usize = 480;
+const CROSSING_BYTES: usize = 32;
+const EVENT_BYTES: usize = 16;
 
 /// Runs one experiment, which has not begun, to its end. Whether it got there, or `stop` said so before.
 pub fn run_to_end(t: &mut Tables, stop: &dyn Fn() -> bool) -> bool {

@@ -16,4 +16,4 @@ pub mod maxmin;
 mod run;
 mod tasks;
 
-pub use engine::{FlowEngine, advance_beside, is_flow_level, run_to_end};
+pub use engine::{FlowEngine, advance_beside, expected_bytes, is_flow_level, run_to_end};

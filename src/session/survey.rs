@@ -148,6 +148,7 @@ fn surveyed(sweep: &Sweep) -> Result<Survey, SessionError> {
         }
         let (net, traffic) = ((&config.cluster, &config.topology, &config.routing), (&config.workload, &config.jobs));
         let shape = || format!("{net:?}{traffic:?}{:?}{}", config.values.text(spec::KeyId::Cc), config.is_flow_level());
+        let work_key = || format!("{traffic:?}{}", config.is_flow_level());
         let mut excluded = |error: PrepareError, survey: &mut Survey| {
             let exclusion = Exclusion::of(&error);
             survey.exclude(experiment, &exclusion);
@@ -169,14 +170,14 @@ fn surveyed(sweep: &Sweep) -> Result<Survey, SessionError> {
                         Err(exclusion.clone())
                     }
                     None if shapes.len() >= CHECKED_SHAPES || bytes >= CHECKED_BYTES => {
-                        Ok(work_of.get(&format!("{traffic:?}")).copied())
+                        Ok(work_of.get(&work_key()).copied())
                     }
                     None => {
                         let (prepared, size) = prepared(&config);
                         let work = match prepared {
                             Ok(notes) => {
                                 bytes += size.table_bytes;
-                                work_of.insert(format!("{traffic:?}"), size);
+                                work_of.insert(work_key(), size);
                                 survey.warnings.extend(notes.into_iter().filter(|n| noted.insert(n.clone())));
                                 Ok(Some(size))
                             }
