@@ -1,0 +1,133 @@
+#!/usr/bin/env python3
+"""Holds a way of skipping against every packet simulated, over random sweeps: what steady-state skipping costs in accuracy, and whether runs say so.
+
+    scripts/steady-errors.py OUT [--binary PATH] [--mode steady] [--cases 100] [--seed 1] [--jobs 2]
+
+Each case is a random network, congestion control and job. It runs with fidelity.fast_forward "off", with the mode, and with "off" over links that are a picosecond longer. A case is `over` where
+the mode's makespan or mean completion time is off by more than 0.5 % and by more than that picosecond moves it, and `silent` where its own audits do not say so. What is in OUT already is kept.
+Exit code 1: a case is over and silent.
+"""
+import argparse
+import concurrent.futures
+import csv
+import pathlib
+import random
+import subprocess
+import sys
+
+BOUND = 0.5
+
+
+def case(draw):
+    """The text of a sweep file's [base]."""
+    gpus = draw.choice([8, 16, 32, 64])
+    per_server = draw.choice([1, 4, 8] if gpus > 8 else [1, 4])
+    kind = draw.choice(["rail-optimized", "rail-only", "clos", "fat-tree"])
+    payload = draw.choice([1000, 4096, 9000])
+    cc = draw.choice(["dcqcn", "hpcc", "timely", "dctcp"])
+    rate = draw.choice([50, 100, 200, 400])
+    lines = [
+        f"cluster = {{ gpus = {gpus}, gpus_per_server = {per_server} }}",
+        f'topology = {{ kind = "{kind}", link_gbps = {rate}, uplink_gbps = {rate} }}',
+        f'transport = {{ cc = "{cc}", payload_bytes = {payload} }}',
+    ]
+    if kind == "clos":
+        lines[1] = lines[1].replace(" }", f", oversubscription = {draw.choice([1, 2, 4])} }}")
+    mebibytes = draw.choice([8, 16, 32, 64]) * (4 if payload > 1000 else 1) * 8 // max(8, gpus // 2)
+    if draw.random() < 0.5:
+        op = draw.choice(["all-reduce", "all-gather", "reduce-scatter", "all-to-all"])
+        algorithm = draw.choice(["ring", "tree"]) if op == "all-reduce" else "auto"
+        lines.append(f'workload = {{ kind = "collective", op = "{op}", bytes = {mebibytes << 20}, algorithm = "{algorithm}" }}')
+    else:
+        pp = draw.choice([p for p in (2, 4, 8) if p <= gpus])
+        lines.append(
+            f'workload = {{ kind = "model", model = "gpt2", pp = {pp}, global_batch = {gpus // pp * draw.choice([2, 4])}, seq = {draw.choice([512, 1024])}, memory_margin = 10.0 }}'
+        )
+    return "\n".join(lines)
+
+
+def sweep(number, seed, mode):
+    draw = random.Random(f"{seed}/{number}")
+    return f"""name = "case-{number}"
+seed = {number + 1}
+[base]
+{case(draw)}
+[sweep]
+method = "list"
+[[experiment]]
+"fidelity.fast_forward" = "off"
+[[experiment]]
+"fidelity.fast_forward" = "{mode}"
+[[experiment]]
+"fidelity.fast_forward" = "off"
+"topology.link_delay_ns" = 1000.001
+"""
+
+
+def rows(path):
+    with open(path, newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def run(binary, out, number, seed, mode):
+    folder = out / f"case-{number}"
+    out.mkdir(parents=True, exist_ok=True)
+    file = out / f"case-{number}.toml"
+    if not (folder / "results.csv").exists():
+        file.write_text(sweep(number, seed, mode))
+        command = [binary, "run", file, "--out", folder, "--jobs", "1", "--engine", "cpu", "--quiet", "--memo", "off"]
+        done = subprocess.run(command, capture_output=True, text=True)
+        if done.returncode != 0:
+            return number, None, done.stderr.strip().splitlines()[-1:]
+    off, skipped, moved = rows(folder / "results.csv")
+    stats = rows(folder / "stats.csv")[1]
+
+    def error(column, other):
+        return (float(other[column]) / float(off[column]) - 1) * 100
+
+    found = []
+    for column in ("makespan_ns", "fct_mean_ns"):
+        e, spread = error(column, skipped), abs(error(column, moved))
+        found.append((e, spread, abs(e) > BOUND and abs(e) > spread))
+    says = float(stats["audit_fct_error"] or 0) * 100
+    gain = float(stats["packet_hops_skipped"]) / max(1, float(skipped["packet_hops"]))
+    return number, (found, says, int(stats["steady_skips"]), int(stats["audited"]), gain), None
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("out", type=pathlib.Path)
+    parser.add_argument("--binary", default="hyperfold")
+    parser.add_argument("--mode", default="steady")
+    parser.add_argument("--cases", type=int, default=100)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--jobs", type=int, default=2)
+    args = parser.parse_args()
+    print("case  control  network         makespan %  (1 ps moves)  mean FCT %  (1 ps moves)  audits say %  skips  audited  not simulated %")
+    over, silent, failed, skipping, unaudited = 0, 0, 0, 0, 0
+    with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
+        asked = [pool.submit(run, args.binary, args.out, n, args.seed, args.mode) for n in range(args.cases)]
+        for done in asked:
+            number, result, why = done.result()
+            if result is None:
+                failed += 1
+                print(f"{number:4}  failed: {why}")
+                continue
+            found, says, skips, audited, gain = result
+            is_over = any(f[2] for f in found)
+            is_silent = is_over and says < BOUND
+            over, silent = over + is_over, silent + is_silent
+            skipping, unaudited = skipping + (skips > 0), unaudited + (skips > 0 and audited == 0)
+            if is_over or abs(found[0][0]) > 0.1 or abs(found[1][0]) > 0.1:
+                text = (args.out / f"case-{number}.toml").read_text()
+                word = lambda key: text.split(key + ' = "')[1].split('"')[0]
+                mark = " over, silent" if is_silent else " over" if is_over else ""
+                print(
+                    f"{number:4}  {word('cc'):7}  {word('kind'):14}  {found[0][0]:10.3f}  {found[0][1]:12.3f}  {found[1][0]:10.3f}  {found[1][1]:12.3f}  {says:12.3f}  {skips:5}  {audited:7}  {gain * 100:15.1f}{mark}"
+                )
+    print(f"{args.cases} cases, {failed} failed, {skipping} skipped something, {unaudited} of these without an audit; {over} over {BOUND} %, {silent} of these silent")
+    sys.exit(1 if silent else 0)
+
+
+if __name__ == "__main__":
+    main()
