@@ -32,6 +32,35 @@ const QUESTIONS: &[&str] = &[
     "compute_scale",
 ];
 
+/// Keys of a cluster in job mode that say what arrives and what breaks.
+const OF_A_CLUSTER: &[&str] = &[
+    "jobs.source",
+    "jobs.path",
+    "jobs.count",
+    "jobs.load",
+    "jobs.min_gpus",
+    "jobs.max_gpus",
+    "jobs.min_hours",
+    "jobs.max_hours",
+    "jobs.users",
+    "jobs.high_share",
+    "jobs.comm_share",
+    "jobs.simulated_hours",
+    "jobs.seed",
+    "failures.model",
+    "failures.path",
+    "failures.weibull_shape",
+    "failures.gpu_mtbf_h",
+    "failures.host_mtbf_h",
+    "failures.link_mtbf_h",
+    "failures.switch_mtbf_h",
+    "failures.straggler_mtbf_h",
+    "failures.straggler_h",
+    "failures.straggler_slowdown",
+    "failures.drain_risk",
+    "failures.seed",
+];
+
 /// What a study's experiments do, as far as it decides what other keys ask.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Questions {
@@ -55,6 +84,7 @@ impl Questions {
             // Packets take other times than flows: what one of them says is the best is the best by that one.
             "fidelity.mode" => true,
             "cluster.gpus" => self.kinds.iter().any(|k| k != "model"),
+            _ if OF_A_CLUSTER.contains(&key) => true,
             "topology.link_gbps" => self.kinds.contains("traffic") && self.patterns.contains("poisson"),
             _ => {
                 let of_job = key.strip_prefix("job.").and_then(|rest| rest.split_once('.')).map(|(_, k)| k);
@@ -74,6 +104,10 @@ mod tests {
         for q in QUESTIONS {
             assert!(spec::find(&format!("workload.{q}")).is_some(), "{q}");
         }
+        for q in OF_A_CLUSTER {
+            assert!(spec::find(q).is_some() && Questions::default().asks(q), "{q}");
+        }
+        assert!(!Questions::default().asks("failures.hot_spares"));
     }
 
     #[test]
