@@ -37,6 +37,8 @@ pub struct BufferGuard {
     /// Of each switch: when the proof would first have failed if all ingresses had held twice as much. `None`: nobody
     /// asks for it.
     near_since: Option<Vec<u64>>,
+    /// Switches at which the proof failed for intervals that ended with that of the first failure.
+    failed: Vec<SwitchIdx>,
 }
 
 /// A switch at which the proof failed.
@@ -60,6 +62,7 @@ impl BufferGuard {
             coupled: vec![false; t.switches.len()],
             couples: false,
             near_since: watches.then(|| vec![NEVER; t.switches.len()]),
+            failed: Vec::new(),
         };
         while guard.grain > FINEST && !t.switches.iter().all(|s| is_small(t, s, guard.grain)) {
             guard.grain /= 2;
@@ -85,6 +88,11 @@ impl BufferGuard {
     /// How many switches are coupled.
     pub fn n_coupled(&self) -> u64 {
         self.coupled.iter().map(|&coupled| u64::from(coupled)).sum()
+    }
+
+    /// Switches at which the proof failed at the instant of the first failure.
+    pub fn failed(&self) -> &[SwitchIdx] {
+        &self.failed
     }
 
     /// Switches that were near a failure by `at`.
@@ -162,11 +170,11 @@ impl BufferGuard {
             |start: u64, p: PortIdx| self.reported[p.usize()].iter().find(|x| x.0 > start).map_or(least, |x| x.1);
         let (over, still): (Vec<_>, Vec<_>) = unchecked.into_iter().partition(|x| x.1 < now);
         let mut near: Vec<Failure> = Vec::new();
-        let mut first: Option<Failure> = None;
+        let mut failures: Vec<Failure> = Vec::new();
         for &(start, at, switch) in over.iter().filter(|x| self.crowded[x.2.usize()]) {
             let failure = Failure { at, switch };
             if !self.holds(t, switch, |p| held(start, p)) {
-                first = Some(first.map_or(failure, |first| first.min(failure)));
+                failures.push(failure);
             } else if self.near_since.is_some() && !self.holds(t, switch, |p| held(start, p).saturating_mul(2)) {
                 near.push(failure);
             }
@@ -178,7 +186,9 @@ impl BufferGuard {
             }
         }
         self.unchecked = still;
-        first
+        let first = failures.iter().min().copied()?;
+        self.failed = failures.iter().filter(|f| f.at == first.at).map(|f| f.switch).collect();
+        Some(first)
     }
 
     /// Whether the proof holds for switch `s` while its ingresses hold `peak` bytes.

@@ -19,12 +19,13 @@ pub(crate) struct CoupledSwitches {
 }
 
 impl CoupledSwitches {
-    /// After `failure`: its switch, from the second time on all that were near a failure by then, in the end all. It
-    /// depends on nothing but what happened in the experiment.
+    /// After `failure`: its switch and those that failed at the same instant, from the second time on all that were near
+    /// a failure by then, in the end all. It depends on nothing but what happened in the experiment.
     pub(crate) fn after(&self, guard: &BufferGuard, failure: Failure, switches: u32) -> CoupledSwitches {
         let times = self.times + 1;
         let mut all: BTreeSet<SwitchIdx> = self.switches.iter().copied().collect();
         all.insert(failure.switch);
+        all.extend(guard.failed());
         all.extend(guard.near_by(failure.at));
         if times >= MOST_TIMES {
             all.extend(SwitchIdx::all(switches));
