@@ -55,7 +55,14 @@ pub fn alternatives(name: &str) -> Vec<&'static str> {
         return aliased;
     }
     let last = name.rsplit('.').next().unwrap_or(name);
-    suggested(name).filter(|k| k.rsplit('.').next() == Some(last)).collect()
+    let (of_clusters, others): (Vec<_>, Vec<_>) =
+        suggested(name).filter(|k| k.rsplit('.').next() == Some(last)).partition(|k| is_of_a_cluster(k));
+    if others.is_empty() { of_clusters } else { others }
+}
+
+/// Whether only job mode reads a key: fewer people mean it than one of the same last part elsewhere.
+fn is_of_a_cluster(name: &str) -> bool {
+    ["jobs.", "scheduler.", "checkpoint.", "failures."].iter().any(|section| name.starts_with(section))
 }
 
 /// Names that may be meant by an unknown one. Keys of jobs alone are for those who write of jobs.
