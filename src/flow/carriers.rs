@@ -114,7 +114,7 @@ impl Carriers {
         for (id, carrier) in (0..).zip(&mut self.all) {
             let bytes = std::mem::take(&mut carrier.wire_bytes);
             for crossing in self.rates.crossings(id) {
-                let here = (u128::from(bytes) * u128::from(crossing.share) >> SHARE_BITS) as u64;
+                let here = ((u128::from(bytes) * u128::from(crossing.share)) >> SHARE_BITS) as u64;
                 match crossing.link.checked_sub(t.nics.len() as u32) {
                     None => t.nics[NicIdx(crossing.link)].tx_bytes += here,
                     Some(port) => t.ports[PortIdx(port)].tx_bytes += here,

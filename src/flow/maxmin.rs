@@ -222,7 +222,7 @@ impl MaxMin {
     fn count_acks(&mut self, c: &Carrier, add: bool) {
         for at in c.first_ack..c.first_ack + c.n_ack {
             let LinkShare { link, share } = self.ack_crossings[at as usize];
-            let takes = (u128::from(c.rate) * u128::from(c.flows) * u128::from(share) >> SHARE_BITS) as u64;
+            let takes = ((u128::from(c.rate) * u128::from(c.flows) * u128::from(share)) >> SHARE_BITS) as u64;
             let l = &mut self.links[link as usize];
             l.acks = if add { l.acks + takes } else { l.acks - takes };
         }

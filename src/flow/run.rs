@@ -161,7 +161,7 @@ impl FlowRun {
 
     /// What a message takes of its carrier's service.
     fn service(&self, t: &Tables, bytes: u64) -> u128 {
-        u128::from(wire_bytes(t, bytes)) * 8 * u128::from(PS_PER_S) << self.carriers.rates.rate_bits()
+        (u128::from(wire_bytes(t, bytes)) * 8 * u128::from(PS_PER_S)) << self.carriers.rates.rate_bits()
     }
 
     fn touch(&mut self, carrier: u32) {
