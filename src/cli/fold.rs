@@ -5,6 +5,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use anyhow::anyhow;
 use clap::{Args, Subcommand};
 
 use crate::batch::fold_explain::{FoldReport, explain};
@@ -12,6 +13,7 @@ use crate::engine::fold::{CauseCount, FoldCause, FoldExplanation, KeyPart};
 use crate::results::RunResults;
 use crate::session::Interrupt;
 use crate::session::trace::experiment;
+use crate::spec::KeyId;
 
 use super::exit::{CliError, Exit};
 use super::table::{TextTable, count};
@@ -49,6 +51,14 @@ pub fn execute(args: &FoldArgs, interrupt: &Interrupt) -> Result<Exit, CliError>
     let run = RunResults::open(&args.dir).map_err(CliError::bad_input)?;
     tell_losses(&args.dir);
     let (_, config) = experiment(&run, args.exp_id)?;
+    let level = config.values.text(KeyId::Mode);
+    if level != "packet" {
+        let why = anyhow!(
+            "experiment {} has fidelity.mode = \"{level}\"; only packets are folded, so there is nothing to explain",
+            args.exp_id
+        );
+        return Err(CliError::bad_input(why));
+    }
     tell(&format!("simulating experiment {} again, folded, with an empty memo", args.exp_id));
     let longest = args.seconds.map(Duration::from_secs);
     let report = explain(&config, args.exp_id, longest, &|| interrupt.requested()).map_err(CliError::bad_input)?;

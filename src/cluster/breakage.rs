@@ -23,6 +23,8 @@ pub(super) struct Breakage {
     parts: Vec<(Part, RandomStream)>,
     /// Of each server: what tells the return that counts from those that another failure has overtaken.
     versions: Vec<u32>,
+    /// When it is back, if it is down, ms.
+    back_ms: Vec<u64>,
     /// Until when it is slow, likewise.
     straggling: Vec<u32>,
     maintenance: RandomStream,
@@ -46,6 +48,7 @@ impl Breakage {
             listed,
             parts: Vec::new(),
             versions: vec![0; n],
+            back_ms: vec![0; n],
             straggling: vec![0; n],
             maintenance: RandomStream::new(keys.seed, 2 << 60),
             next_drained: 0,
@@ -113,6 +116,12 @@ impl Breakage {
             }
             return;
         }
+        // A server that is down already stays down until the last of its parts is repaired.
+        for &server in &servers {
+            if state.servers.use_of(server) == ServerUse::Down && back_ms > self.back_ms[server as usize] {
+                self.takes_out(state, server, ServerUse::Down, back_ms);
+            }
+        }
         // What is down or in maintenance already has nothing more to lose.
         let up = |s: &u32| !matches!(state.servers.use_of(*s), ServerUse::Down | ServerUse::Maintenance);
         let stopped: Vec<u32> = servers.into_iter().filter(up).collect();
@@ -123,7 +132,10 @@ impl Breakage {
     }
 
     fn takes_out(&mut self, state: &mut ClusterState, server: u32, to: ServerUse, back_ms: u64) {
-        state.servers.set_use(server, to);
+        if state.servers.use_of(server) != to {
+            state.servers.set_use(server, to);
+        }
+        self.back_ms[server as usize] = back_ms;
         let version = &mut self.versions[server as usize];
         *version += 1;
         state.events.add(back_ms, Event::Returns { server, version: *version });

@@ -60,6 +60,24 @@ pub enum ClusterError {
         /// When.
         hours: f64,
     },
+    /// Events go on, but no job comes any further.
+    #[error(
+        "at {hours:.0} h jobs have come no further for {events} events: {waiting} wait and {running} run; the first to wait is job {job} with {gpus} GPUs. Let more servers be up at a time, fail less often, or save more often; jobs.simulated_hours ends the run in any case"
+    )]
+    NoProgress {
+        /// When.
+        hours: f64,
+        /// Since anything was done that lasts.
+        events: u64,
+        /// Jobs in the queue, and jobs that run.
+        waiting: usize,
+        /// Likewise.
+        running: usize,
+        /// The first in the queue, else one that runs.
+        job: String,
+        /// What it asks for.
+        gpus: u32,
+    },
     /// The user has asked to stop.
     #[error("interrupted")]
     Interrupted,

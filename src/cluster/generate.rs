@@ -79,7 +79,7 @@ pub(super) fn jobs(keys: &JobGenerator, run: &ClusterRun, gpus: u64) -> Vec<Clus
             let (gpus, duration_ms) = match &keys.like {
                 JobsLike::Philly => philly(shape),
                 JobsLike::Alibaba => alibaba(shape),
-                JobsLike::Uniform { gpus, duration_ms } => uniform(shape, *gpus, *duration_ms),
+                JobsLike::Uniform { gpus, duration_ms } => uniform(shape, (gpus.0, gpus.1.min(most)), *duration_ms),
             };
             let gpus = gpus.min(most);
             let at = ((u128::from(stream(keys, n, 1).next()) * u128::from(all_weights)) >> 64) as u64;

@@ -57,6 +57,11 @@ impl JobProgress {
         }
     }
 
+    /// Work that no failure takes away.
+    pub(super) fn safe_ns(&self) -> u64 {
+        self.safe_ns
+    }
+
     /// Work that is done, safe or not.
     pub(super) fn done_ns(&self) -> u64 {
         self.safe_ns + self.since_ns

@@ -13,7 +13,7 @@ use super::part::Part;
 use super::pass::schedule;
 use super::placement::{Placement, placement};
 use super::scheduler::{Scheduler, scheduler};
-use super::state::ClusterState;
+use super::state::{ClusterState, JobPhase};
 use super::timeline::ClusterTimeline;
 use super::trace::{self, ListedFailure};
 use crate::spec::{ClusterRun, Config, JobSource};
@@ -21,6 +21,8 @@ use crate::spec::{ClusterRun, Config, JobSource};
 /// Events between two looks at whether the user wants to stop.
 const LOOK_EVERY: u64 = 1024;
 const MS_PER_HOUR: f64 = 3.6e6;
+/// After so many events without lasting progress nobody expects any (our choice): a year of a failure every two minutes.
+const WITHOUT_PROGRESS: u64 = 1 << 18;
 
 /// A cluster with its jobs, checked, before anything runs.
 pub struct PreparedCluster {
@@ -108,7 +110,7 @@ impl PreparedCluster {
         let mut state = ClusterState::new(&self.run, &self.machine, &self.jobs, order);
         let mut breakage = Breakage::new(&mut state, self.listed.clone());
         let mut timeline = ClusterTimeline::new(self.run.timeline_ms);
-        let (mut left, mut events) = (self.jobs.len(), 0u64);
+        let (mut left, mut events, mut lasting) = (self.jobs.len(), 0u64, None);
         if let Some(job) = self.jobs.first() {
             state.events.add(job.submit_ms, Event::Arrives { job: 0 });
         }
@@ -146,6 +148,13 @@ impl PreparedCluster {
                 if events % LOOK_EVERY == 0 && stop() {
                     return Err(ClusterError::Interrupted);
                 }
+                if events % WITHOUT_PROGRESS == 0 && self.run.end_ms.is_none() {
+                    let now = Some(lasting_progress(&state, left));
+                    if now == lasting {
+                        return Err(no_progress(&state));
+                    }
+                    lasting = now;
+                }
             }
             schedule(&mut state, place);
             debug_assert!(state.is_sound(), "GPUs are free, held, down, drained or spare");
@@ -165,6 +174,25 @@ impl PreparedCluster {
         if let Some(next) = self.jobs.get(job as usize + 1) {
             state.events.add(next.submit_ms, Event::Arrives { job: job + 1 });
         }
+    }
+}
+
+/// What no failure takes away: jobs that are left and that have arrived, and saved work, ns.
+fn lasting_progress(state: &ClusterState, left: usize) -> (usize, usize, u128) {
+    let arrived = state.of.iter().filter(|job| job.phase != JobPhase::Ahead).count();
+    (left, arrived, state.of.iter().map(|job| u128::from(job.progress.safe_ns())).sum())
+}
+
+fn no_progress(state: &ClusterState) -> ClusterError {
+    let first = state.queue.first().map(|(_, job)| *job).or_else(|| state.running.first().map(|(_, job)| *job));
+    let job = &state.jobs[first.unwrap_or_default() as usize];
+    ClusterError::NoProgress {
+        hours: state.now_ms as f64 / MS_PER_HOUR,
+        events: WITHOUT_PROGRESS,
+        waiting: state.queue.len(),
+        running: state.running.len(),
+        job: job.name.to_string(),
+        gpus: job.gpus,
     }
 }
 

@@ -343,3 +343,38 @@ fn every_choice_of_the_keys_is_in_its_registry() {
     let models = crate::cluster::FAILURE_MODELS.iter().map(|m| m.0).chain(["trace"]).collect();
     assert_eq!(choices(KeyId::FailuresModel), names(models));
 }
+
+#[test]
+fn a_server_is_down_until_the_last_of_its_parts_is_repaired() {
+    let failed = |kind, at: u64, repair: u64| ListedFailure {
+        at_ms: at * MINUTE,
+        part: Part { kind, index: 0 },
+        repair_ms: repair * MINUTE,
+    };
+    let end = |failures: Vec<ListedFailure>| {
+        let mut run = run_of("fcfs", "packed");
+        (run.checkpoint.cost_ms, run.checkpoint.restart_ms) = (0, 0);
+        run.scheduler.slowdown = vec![(1, 1_000_000)];
+        let cluster = PreparedCluster::of(run, machine(1), jobs(&[(0, 4, 60)]), failures).unwrap();
+        cluster.simulate(&|| false).unwrap().jobs[0].end_ms.unwrap() / MINUTE
+    };
+    let (host, gpu) = (failed(PartKind::Host, 30, 10), failed(PartKind::Gpu, 35, 100));
+    assert_eq!(end(vec![host]), 70);
+    assert_eq!(end(vec![host, gpu]), 165, "30 minutes of work are left when the GPU is back at 135");
+    assert_eq!(end(vec![failed(PartKind::Gpu, 30, 100), failed(PartKind::Host, 35, 10)]), 160);
+}
+
+#[test]
+fn jobs_that_come_no_further_end_the_run_with_a_message() {
+    // A server is always in maintenance, and the job needs them all.
+    let mut run = run_of("fcfs", "packed");
+    run.failures.drain =
+        Some(DrainKeys { every_ms: 60 * MINUTE, servers: 1, takes_ms: 120 * MINUTE, wait_ms: 0, risk_ppm: 0 });
+    let simulated = |run: ClusterRun| {
+        PreparedCluster::of(run, machine(4), jobs(&[(120, 16, 2_000)]), Vec::new()).unwrap().simulate(&|| false)
+    };
+    let why = simulated(run.clone()).unwrap_err().to_string();
+    assert!(why.contains("the first to wait is job 0 with 16 GPUs") && why.contains("jobs.simulated_hours"), "{why}");
+    run.end_ms = Some(10_000 * MINUTE);
+    assert_eq!(simulated(run).unwrap().done().count(), 0);
+}

@@ -1,6 +1,6 @@
 //! One experiment by itself: where its time goes, which links are busy, which flows are slow.
 //!
-//! Layer: compare. The counterpart of [`explain`](super::explain), which sets two side by side.
+//! Layer: compare. The counterpart of [`explain`](fn@super::explain), which sets two side by side.
 
 use super::explain::in_words;
 use super::metric::{PARTS, available};
@@ -19,6 +19,7 @@ pub fn explain_one(study: &Study, pick: Pick, top: usize) -> Result<Vec<Section>
     let mut sections = vec![settings(study, pick)];
     sections.extend(jobs::of_one(study, pick).or_else(|| time(study, pick)));
     sections.push(metrics(study, pick));
+    sections.retain(|section| !section.rows.is_empty());
     let run = &study.runs[pick.run];
     let id = run.exp_id(pick.row);
     if let Some(all) = run.links_of(id)? {
@@ -37,9 +38,12 @@ fn settings(study: &Study, pick: Pick) -> Section {
         let axes = study.axes.iter().zip(&c.values).filter(|(_, value)| **value != Cell::Empty);
         section.rows.extend(axes.map(|(axis, value)| vec![axis.as_str().into(), value.clone()]));
     }
-    for key in ["replica", "seed", "status", "error"] {
+    for key in ["replica", "seed", "status"] {
         section.rows.push(vec![key.into(), pick.cell(study, key)]);
     }
+    // Whole, where a cell would be clipped.
+    let error = pick.cell(study, "error");
+    section.notes.extend((error != Cell::Empty).then(|| error.to_string()));
     section.rows.retain(|row| row[1] != Cell::Empty);
     section
 }
@@ -64,9 +68,8 @@ fn time(study: &Study, pick: Pick) -> Option<Section> {
 
 fn metrics(study: &Study, pick: Pick) -> Section {
     let mut section = Section::new("explain_metrics", "metrics", ["metric", "value"]);
-    let numbers = available(study)
-        .into_iter()
-        .filter(|name| !PARTS.contains(&name.as_str()) && name != WHOLE && split_job_name(name).is_none());
+    let numbers =
+        available(study).into_iter().filter(|name| !PARTS.contains(&name.as_str()) && split_job_name(name).is_none());
     let words = ["bottleneck_link", "algorithm", "protocol", "validated_error"].map(String::from);
     let row = |name: String| vec![name.as_str().into(), pick.cell(study, &name)];
     section.rows.extend(numbers.chain(words).map(row).filter(|row| row[1] != Cell::Empty));

@@ -15,6 +15,7 @@ const SHARES: f64 = 1.05;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Met {
     Losses,
+    Reordering,
     Pauses,
     Incast,
     Collision,
@@ -26,6 +27,7 @@ impl Met {
     fn text(self) -> &'static str {
         match self {
             Met::Losses => "losses",
+            Met::Reordering => "reordering",
             Met::Pauses => "pauses",
             Met::Incast => "incast",
             Met::Collision => "collision",
@@ -110,11 +112,26 @@ fn pairs(study: &Study, metric: &RankingMetric, mode: usize) -> Vec<LevelPair> {
     of("packet").filter_map(pair).collect()
 }
 
+/// Whether packets of one queue pair take several paths, so that they overtake each other.
+fn sprays(study: &Study, configuration: usize) -> bool {
+    const POLICY: &str = "routing.policy";
+    let c = &study.configurations[configuration];
+    if let Some(axis) = study.axes.iter().position(|a| a == POLICY) {
+        return c.values[axis].to_string() == "spray";
+    }
+    let sweep = study.runs[c.run].sweep();
+    let policy = sweep.as_ref().and_then(|s| s.get("base")?.get("routing")?.get("policy")?.as_str());
+    policy == Some("spray")
+}
+
 /// What packets of a configuration met, by the columns of both.
 fn met(study: &Study, packet: usize, flow: usize) -> Met {
     let of = |at: usize, column: &str| study.sample(&study.configurations[at], column).map_or(0.0, |s| s.high);
     if of(packet, "drops") > 0.0 {
         return Met::Losses;
+    }
+    if sprays(study, packet) {
+        return Met::Reordering;
     }
     if of(packet, "pfc_pauses") > 0.0 {
         return Met::Pauses;

@@ -6,6 +6,7 @@ use super::metric::available;
 use super::pick::Pick;
 use super::rank::percent;
 use super::{Section, Study};
+use crate::results::Cell;
 use crate::spec::{JOB, split_job_name};
 
 /// The jobs that have a column, in the order of columns; empty where experiments have one workload.
@@ -54,7 +55,10 @@ pub(super) fn of_two(study: &Study, a: Pick, b: Pick) -> Option<Section> {
         row.extend(slowdowns.map(Into::into));
         section.rows.push(row);
     }
-    section.notes.push("slowdown is against the same job alone; jobs.csv says who shares which links".into());
+    section.notes.push(match section.rows.iter().any(|row| row[4] != Cell::Empty) {
+        true => "slowdown is against the same job alone; jobs.csv says who shares which links".into(),
+        false => "with output.alone = true each job is also simulated alone, and its slowdown is shown".into(),
+    });
     (!section.rows.is_empty()).then_some(section)
 }
 
@@ -62,7 +66,7 @@ pub(super) fn of_two(study: &Study, a: Pick, b: Pick) -> Option<Section> {
 mod tests {
     use super::*;
     use crate::compare::fixture::{Folder, ok};
-    use crate::results::{Cell, JobRecord, Ps};
+    use crate::results::{JobRecord, Ps};
 
     #[test]
     fn jobs_are_columns_of_their_experiment() {

@@ -80,7 +80,7 @@ fn unevenness(name: &str, experiment: &str, kind: &Kind) -> Option<String> {
     let why = match (host(from), host(to)) {
         (false, true) => "traffic of many ends at few machines (an incast, or machines with more to receive)",
         (true, false) => "few machines send most",
-        _ => "flows collide there, while other links are less used",
+        _ => "flows collide there, or their paths leave no choice",
     };
     let whose = if experiment.is_empty() { String::new() } else { format!("{experiment}: ") };
     Some(format!(

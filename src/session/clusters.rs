@@ -24,10 +24,15 @@ type Ended = Option<(Result<ClusterOutcome, String>, f64)>;
 
 fn simulated(config: &Config, interrupt: &Interrupt) -> Ended {
     let start = Instant::now();
-    let stop = || interrupt.requested();
+    let too_long = || config.limits.wall_ms.filter(|ms| start.elapsed().as_millis() >= u128::from(*ms));
+    let stop = || interrupt.requested() || too_long().is_some();
     let run = || PreparedCluster::new(config).and_then(|cluster| cluster.simulate(&stop));
     let result = match isolation::isolated(run) {
-        Ok(Err(ClusterError::Interrupted)) => return None,
+        Ok(Err(ClusterError::Interrupted)) if interrupt.requested() => return None,
+        Ok(Err(ClusterError::Interrupted)) => Err(format!(
+            "limit: wall_s = {} reached; raise limits.wall_s, or simulate fewer jobs or hours",
+            config.limits.wall_ms.unwrap_or_default() as f64 / 1e3
+        )),
         Ok(ended) => ended.map_err(|e| e.to_string()),
         Err(defect) => Err(defect.to_string()),
     };

@@ -63,7 +63,7 @@ const OF_CLUSTERS: [&str; 4] = ["jobs", "scheduler", "checkpoint", "failures"];
 /// Sections that it does not read at all.
 const OF_PACKETS: [&str; 4] = ["routing", "transport", "workload", "job"];
 /// Keys of the others that it does not read.
-const OF_PACKETS_TOO: [KeyId; 18] = [
+const OF_PACKETS_TOO: [KeyId; 17] = [
     KeyId::GpuMemoryGib,
     KeyId::NvlinkGbps,
     KeyId::NvlinkLatencyNs,
@@ -75,7 +75,6 @@ const OF_PACKETS_TOO: [KeyId; 18] = [
     KeyId::FastForward,
     KeyId::SimNs,
     KeyId::PacketHops,
-    KeyId::WallS,
     KeyId::MemoryGib,
     KeyId::OutFlows,
     KeyId::OutLinks,

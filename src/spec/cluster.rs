@@ -255,7 +255,7 @@ fn slowdown(v: &Values) -> Result<Vec<(u32, u64)>, Conflict> {
     let wrong = || {
         conflict(
             KeyId::SchedulerSlowdown,
-            "it must be points `racks:factor` with racks ascending from 1 and factors from 1 to 1000, such as `1:1 2:1.05 8:1.2`",
+            "it must be points `racks:factor` with racks ascending, the first `1:1`, and factors from 1 to 1000, such as `1:1 2:1.05 8:1.2`",
         )
     };
     let mut points: Vec<(u32, u64)> = Vec::new();
@@ -264,6 +264,10 @@ fn slowdown(v: &Values) -> Result<Vec<(u32, u64)>, Conflict> {
         let racks: u32 = racks.trim().parse().map_err(|_| wrong())?;
         let factor: f64 = factor.trim().parse().map_err(|_| wrong())?;
         if !(1.0..=1000.0).contains(&factor) || points.last().is_some_and(|last| last.0 >= racks) || racks == 0 {
+            return Err(wrong());
+        }
+        // A duration is that in one rack.
+        if points.is_empty() && (racks, factor) != (1, 1.0) {
             return Err(wrong());
         }
         points.push((racks, scaled(factor, PPM)));

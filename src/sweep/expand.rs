@@ -397,6 +397,10 @@ impl Run<'_> {
             job.values.iter().zip(used).map(move |(entry, used)| (Some(number), entry, used))
         });
         for (job, (k, _, place), _) in of_base.chain(of_jobs).filter(|(_, _, used)| !**used) {
+            // The level decides what all others do; to write the default out is no mistake.
+            if *k == KeyId::Mode {
+                continue;
+            }
             let name = KeyPath { job, key: *k }.name(&self.layers.jobs);
             self.notes
                 .push(format!("{place}: `{name}` has no effect on any experiment of this sweep ({})", key(*k).doc));
