@@ -35,7 +35,8 @@ RANDOM_SWEEPS = 300
 MODES = ("off", "exact", "steady")
 FILES = ("results.csv", "flows.csv", "links.csv", "rtt.csv", "jobs.csv")
 # Columns of results.csv that do not count: hashes of all keys, which every new key changes, and columns that are younger than the recorded digests.
-NOT_COUNTED = {"config_key", "exp_key", "algorithm", "protocol", "channels", "validated_error", "validated_class"}
+NOT_COUNTED = {"config_key", "exp_key", "algorithm", "protocol", "channels"}
+NOT_COUNTED |= {"validated_error", "validated_class", "validated_mean_error", "validated_p90_error", "validated_rows"}
 MEMORY_BYTES = 8 << 30
 CPU_S = 60
 TIMEOUT_S = 600
@@ -44,12 +45,18 @@ TIMEOUT_S = 600
 SMALL = {
     "quickstart": ["workload.bytes=10000"],
     "reference-cases": [],
+    "studies/checkpoint-interval": [],
     "studies/collectives": ["cluster.gpus=16"],
+    "studies/flow-beside-packets": [],
     "studies/folding": ["workload.global_batch=8", "workload.seq=64"],
     "studies/gpt3-13b-128": ["workload.seq=64", "workload.global_batch=4", "workload.analytic=tp,dp"],
+    "studies/large-cluster": ["jobs.count=100"],
+    "studies/maintenance": [],
     "studies/mixtral-8x7b-64": ["workload.seq=64", "workload.global_batch=8", "workload.analytic=tp,dp"],
     "studies/optimize": ["workload.analytic=dp", "workload.seq=128"],
     "studies/parallelism": ["workload.seq=128"],
+    "studies/schedulers": [],
+    "studies/spares": [],
     "studies/two-jobs": ["job.train.bytes=1000000", "job.other.bytes=1000000", "job.noise.duration_ns=200000"],
     "suites/simai-v1": ["workload.analytic=all"],
     "suites/wormhole-cc": ["workload.seq=64", "transport.payload_bytes=9000"],
