@@ -113,7 +113,9 @@ fn what_is_wrong_says_where_and_what_would_be_right() {
     says(&fails, jobs, "time_s,part,index,repair_s\n5,host,2,60\n", "there are 2 parts of kind host");
     let young = format!("{fails}base.checkpoint.policy = \"young\"\n");
     says(&young, jobs, "time_s,part,index,repair_s\n5,host,0,60\n", "Young's optimum needs mean times");
-    says(&format!("{on}base.scheduler.slowdown = \"2:1.1 1:1\"\n"), jobs, "", "racks ascending from 1");
+    for slowdown in ["2:1.1 1:1", "2:1.5", "1:2"] {
+        says(&format!("{on}base.scheduler.slowdown = \"{slowdown}\"\n"), jobs, "", "racks ascending, the first `1:1`");
+    }
     says(&format!("{on}base.scheduler.quotas = \"*:4\"\n"), jobs, "", "scheduler.quotas gives user * 4");
     says(&format!("{on}base.failures.hot_spares = 2\n"), jobs, "", "one at least has to run jobs");
     let search =
