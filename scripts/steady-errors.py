@@ -77,9 +77,11 @@ def run(binary, out, number, seed, mode):
         file.write_text(sweep(number, seed, mode))
         command = [binary, "run", file, "--out", folder, "--jobs", "1", "--engine", "cpu", "--quiet", "--memo", "off"]
         done = subprocess.run(command, capture_output=True, text=True)
-        if done.returncode != 0:
-            return number, None, done.stderr.strip().splitlines()[-1:]
+        if done.returncode not in (0, 1):
+            return number, None, done.stderr.strip()
     off, skipped, moved = rows(folder / "results.csv")
+    if off["status"] != "ok":
+        return number, None, off["error"]
     stats = rows(folder / "stats.csv")[1]
 
     def error(column, other):
