@@ -117,6 +117,14 @@ pub fn execute(args: &CalibrateArgs) -> Result<Exit, CliError> {
             out.display()
         )));
     }
+    // Before the fit: it may take minutes.
+    let folder = args.out.as_deref().and_then(Path::parent).filter(|p| !p.as_os_str().is_empty() && !p.is_dir());
+    if let Some(folder) = folder {
+        return Err(CliError::bad_input(anyhow!(
+            "--out: {} is no folder; make it first, or name another",
+            folder.display()
+        )));
+    }
     let parameters = args.fit.iter().map(|text| FitParameter::parse(text, &sweep)).collect::<Result<Vec<_>, _>>()?;
     let settings = FitSettings {
         order_weight: args.order_weight,

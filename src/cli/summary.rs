@@ -19,6 +19,10 @@ const VALUES_UP_TO: usize = 12;
 
 /// The lines for standard output. `records` in the order of `exp_id`.
 pub fn lines(axes: &[Axis], records: &[ExperimentRecord]) -> Vec<String> {
+    // An interrupted run may have none, and its notice says so.
+    if records.is_empty() {
+        return Vec::new();
+    }
     let mut lines = if records.len() <= EACH_UP_TO { each(axes, records) } else { per_value(axes, records) };
     // A run has told why as it happened.
     let failed = records.iter().filter(|r| r.status == Status::Failed).count();

@@ -69,8 +69,14 @@ impl PreparedCluster {
             let quota = run.scheduler.quotas.iter().find(|(user, _)| **user == *job.user);
             let quota = quota.or_else(|| run.scheduler.quotas.iter().find(|(user, _)| user == "*"));
             let limit = match quota {
-                _ if u64::from(job.gpus) > in_service => format!("{in_service} run jobs"),
-                Some((user, most)) if job.gpus > *most => format!("scheduler.quotas gives user {user} {most}"),
+                _ if u64::from(job.gpus) > in_service => {
+                    format!(
+                        "{in_service} run jobs; give it fewer, or raise cluster.gpus (generated sizes: lower jobs.max_gpus)"
+                    )
+                }
+                Some((user, most)) if job.gpus > *most => {
+                    format!("scheduler.quotas gives user {user} {most}; raise the quota, or give the job fewer")
+                }
                 _ => continue,
             };
             return Err(ClusterError::TooLarge { job: job.name.to_string(), gpus: job.gpus, limit });

@@ -57,6 +57,9 @@ impl<'a> Table<'a> {
                 return Err(bad(format!("column `{shown}` is unknown; {hint}columns are {}", names.join(", "))));
             }
         }
+        if let Some(twice) = names.iter().find(|n| header.iter().filter(|h| h == *n).count() > 1) {
+            return Err(bad(format!("column `{twice}` is there twice; leave one of the two out")));
+        }
         let columns: Vec<Option<usize>> = names.iter().map(|n| header.iter().position(|h| h == *n)).collect();
         if let Some(name) = required.iter().find(|r| !header.iter().any(|h| h == **r)) {
             return Err(bad(format!("column `{name}` is missing; required are {}", required.join(", "))));

@@ -8,6 +8,8 @@ use crate::batch::Prepared;
 use crate::budget::Measured;
 use crate::spec::Config;
 
+use super::planned::SearchPlan;
+
 /// Bytes of a process that has prepared nothing: program, threads, thread-local heaps (measured on the smallest sweeps of experiments/contention).
 const PROCESS_BYTES: u64 = 18 << 20;
 /// What a run keeps of every experiment beside its files: keys, record, statistics.
@@ -26,6 +28,9 @@ const MOST_MEMO_BYTES: u64 = 1 << 30;
 const PACKET_HOPS_PER_S: f64 = 8e6;
 /// Tasks of programs (kernels, collectives, messages) a second that they count on besides, a thread: 1.5 µs each, as measured on studies/parallelism.
 const TASKS_PER_S: f64 = 650e3;
+
+/// Packets of an experiment with coarse packets, as a search simulates many of, over those it has.
+pub(super) const COARSE_PACKETS: f64 = 1.0 / 8.0;
 
 /// How many times fewer packets folding simulates at best: of programs that repeat themselves, and of those that become steady.
 const EXACT_SAVES: f64 = 4.0;
@@ -211,21 +216,39 @@ impl TimeForecast {
     }
 }
 
+/// Seconds of one thread that an experiment takes, at least and at most, where so many of its packets are simulated.
+fn thread_seconds(s: &ExperimentSize, packets: f64) -> [f64; 2] {
+    let fixed = s.preparing_s + s.tasks as f64 / TASKS_PER_S;
+    let packets = packets * s.packet_hops as f64 / PACKET_HOPS_PER_S;
+    let least = match s.folds {
+        Folding::Off => packets,
+        Folding::Exact => packets / EXACT_SAVES,
+        Folding::Steady => packets / STEADY_SAVES,
+    };
+    [fixed + least, fixed + packets]
+}
+
 /// Time of all of `sizes` on so many threads.
 pub(crate) fn time(sizes: &[ExperimentSize], threads: usize) -> TimeForecast {
     let mut sum = TimeForecast::default();
-    for s in sizes {
-        let fixed = s.preparing_s + s.tasks as f64 / TASKS_PER_S;
-        let packets = s.packet_hops as f64 / PACKET_HOPS_PER_S;
-        let least = match s.folds {
-            Folding::Off => packets,
-            Folding::Exact => packets / EXACT_SAVES,
-            Folding::Steady => packets / STEADY_SAVES,
-        };
-        sum.least += fixed + least;
-        sum.most += fixed + packets;
+    for [least, most] in sizes.iter().map(|s| thread_seconds(s, 1.0)) {
+        sum.least += least;
+        sum.most += most;
     }
     sum.times(1.0 / threads as f64)
+}
+
+/// Time of a search among `sizes` on so many threads. Nobody knows which of them it takes: from the quickest to the slowest.
+pub(crate) fn search_time(sizes: &[ExperimentSize], plan: &SearchPlan, threads: usize) -> TimeForecast {
+    let of = |n: u64, packets: f64| {
+        let [mut least, mut most]: [Vec<f64>; 2] =
+            [0, 1].map(|i| sizes.iter().map(|s| thread_seconds(s, packets)[i]).collect());
+        least.sort_by(f64::total_cmp);
+        most.sort_by(|a, b| b.total_cmp(a));
+        [least, most].map(|all| all.iter().take(n as usize).sum::<f64>())
+    };
+    let (full, coarse) = (of(plan.full, 1.0), of(plan.coarse, COARSE_PACKETS));
+    TimeForecast { least: full[0] + coarse[0], about: None, most: full[1] + coarse[1] }.times(1.0 / threads as f64)
 }
 
 #[cfg(test)]
@@ -283,5 +306,18 @@ mod tests {
         assert!((off.least - 4.0).abs() < 1e-9 && (off.most - 4.0).abs() < 1e-9, "{off:?}");
         let steady = time(&[sized(1, Folding::Steady); 4], 2);
         assert!((steady.least - 2.002).abs() < 1e-9 && (steady.most - 4.0).abs() < 1e-9, "{steady:?}");
+    }
+
+    #[test]
+    fn a_search_may_take_its_quickest_or_its_slowest_candidates() {
+        let plan = SearchPlan { candidates: 4, coarse: 2, full: 1, ..SearchPlan::default() };
+        let large = ExperimentSize { packet_hops: 80_000_000, ..sized(1, Folding::Off) };
+        let sizes = [sized(1, Folding::Off), large, sized(1, Folding::Off), large];
+        // Tasks take a second each; packets one second or ten, an eighth of it where they are coarse.
+        let time = search_time(&sizes, &plan, 1);
+        assert!(
+            (time.least - (2.0 + 2.0 * 1.125)).abs() < 1e-9 && (time.most - (11.0 + 2.0 * 2.25)).abs() < 1e-9,
+            "{time:?}"
+        );
     }
 }

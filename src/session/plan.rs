@@ -128,7 +128,10 @@ pub(crate) fn plan(mut sweep: Sweep, selection: &Selection) -> Result<(Planned, 
         cannot_fit: Excluded::of(&sweep, survey.cannot_fit),
         cannot_run: Excluded::of(&sweep, survey.cannot_run),
         memory: Some(memory),
-        seconds: Some(forecast::time(&survey.sizes, threads).times(share)),
+        seconds: Some(match &search {
+            Some(search) => forecast::search_time(&survey.sizes, search, threads),
+            None => forecast::time(&survey.sizes, threads),
+        }),
         search,
     };
     let packet_hops = survey.sizes.iter().map(|s| s.packet_hops).sum();

@@ -11,7 +11,7 @@ use crate::results::{Axis, InputFile, Outputs};
 use crate::sweep::Selection;
 
 use super::excluded::Excluded;
-use super::forecast::{MemoryForecast, TimeForecast};
+use super::forecast::{COARSE_PACKETS, MemoryForecast, TimeForecast};
 
 /// Which experiments are meant.
 #[derive(Clone, Debug)]
@@ -67,7 +67,7 @@ impl Planned {
 }
 
 /// What a search will do.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct SearchPlan {
     /// Points to choose from; all are estimated.
     pub candidates: u64,
@@ -95,6 +95,6 @@ impl fmt::Display for SearchPlan {
 impl SearchPlan {
     /// Packets simulated over those of all candidates, coarse ones being an eighth.
     pub fn share(&self) -> f64 {
-        (self.full as f64 + self.coarse as f64 / 8.0) / self.candidates.max(1) as f64
+        (self.full as f64 + self.coarse as f64 * COARSE_PACKETS) / self.candidates.max(1) as f64
     }
 }

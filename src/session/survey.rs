@@ -1,11 +1,11 @@
 //! What running a sweep takes, and what is wrong with its inputs, found before anything runs.
 //!
-//! Layer: session. Prepares one experiment of every shape and lets it go again. Simulates nothing.
+//! Layer: session. Prepares one experiment of every shape and lets it go again. Simulates nothing but clusters over days, for a moment.
 
 use std::collections::{HashMap, HashSet};
 use std::error::Error;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::batch::{self, PrepareError};
 use crate::budget;
@@ -22,6 +22,10 @@ use super::forecast::{ExperimentSize, Folding};
 const CHECKED_SHAPES: usize = 256;
 /// Bytes of tables after which no more are: preparing is most of what a plan takes.
 const CHECKED_BYTES: u64 = 2 << 30;
+/// How long a cluster over days, and all of them, are simulated to see how long they take. Most end sooner.
+const CLUSTER_PATIENCE: Duration = Duration::from_millis(250);
+const CLUSTERS_PATIENCE: Duration = Duration::from_secs(1);
+
 /// What the inputs of the selected experiments show.
 #[derive(Default)]
 pub(crate) struct Survey {
@@ -103,6 +107,7 @@ fn surveyed(sweep: &Sweep) -> Result<Survey, SessionError> {
     let mut work_of: HashMap<String, ExperimentSize> = HashMap::new();
     // What is simulated once counts once; what keeps the first of them from running keeps all.
     let mut seen: HashMap<Hash128, Option<Exclusion>> = HashMap::new();
+    let mut clock = ClusterClock { left: CLUSTERS_PATIENCE, jobs: 0, seconds: 0.0 };
     let mut bytes = 0u64;
     // Experiments that bad input stops, and the first of them.
     let mut stopped = 0;
@@ -124,7 +129,7 @@ fn surveyed(sweep: &Sweep) -> Result<Survey, SessionError> {
             // What its jobs are does not depend on how they are run, but they are quickly had.
             let shape = format!("{:?}{:?}", (&config.cluster, &config.topology), config.workload);
             let known = shapes.get(&shape).cloned();
-            let work = known.unwrap_or_else(|| match cluster_size(&config) {
+            let work = known.unwrap_or_else(|| match cluster_size(&config, &mut clock) {
                 Ok(size) => Ok(Some(size)),
                 Err(error) => {
                     stopped += 1;
@@ -223,18 +228,47 @@ fn prepared(config: &Config) -> (Result<Vec<String>, PrepareError>, ExperimentSi
     }
 }
 
+/// How long clusters over days take, by simulating the first of them for a moment.
+struct ClusterClock {
+    /// For which there is time yet.
+    left: Duration,
+    jobs: u64,
+    seconds: f64,
+}
+
+impl ClusterClock {
+    /// Seconds of one thread that a cluster takes, about.
+    fn seconds(&mut self, cluster: &PreparedCluster) -> f64 {
+        let jobs = cluster.n_jobs() as u64;
+        if self.left.is_zero() {
+            return jobs as f64 * self.seconds / self.jobs.max(1) as f64;
+        }
+        let start = Instant::now();
+        let patience = self.left.min(CLUSTER_PATIENCE);
+        // Why it fails, if it does, its row says.
+        let _ = cluster.simulate(&|| start.elapsed() > patience);
+        let took = start.elapsed();
+        self.left = self.left.saturating_sub(took);
+        self.jobs += jobs;
+        self.seconds += took.as_secs_f64();
+        took.as_secs_f64()
+    }
+}
+
 /// Prepares a cluster, lets it go again, and says what it takes: its jobs count as tasks.
-fn cluster_size(config: &Config) -> Result<ExperimentSize, ClusterError> {
+fn cluster_size(config: &Config, clock: &mut ClusterClock) -> Result<ExperimentSize, ClusterError> {
     let start = Instant::now();
     let (prepared, took) = budget::measured(|| PreparedCluster::new(config));
-    let n_jobs = prepared?.n_jobs() as u64;
+    let prepared = prepared?;
+    let preparing_s = start.elapsed().as_secs_f64();
+    let n_jobs = prepared.n_jobs() as u64;
     // A job holds about a kilobyte while it waits, runs and is written.
     let own_bytes = took.most.max(n_jobs * 1024);
     Ok(ExperimentSize {
         tasks: n_jobs,
         own_bytes,
         preparing_bytes: own_bytes,
-        preparing_s: start.elapsed().as_secs_f64(),
+        preparing_s: preparing_s + clock.seconds(&prepared),
         folds: Folding::Off,
         ..ExperimentSize::default()
     })

@@ -86,7 +86,7 @@ macro_rules! for_each_key {
             AckHighPrio "transport.ack_high_prio" KeyKind::Bool, D::Derived(derive::ack_high_prio, "true with dcqcn and timely"), |v| packets(v) && v.bool(KeyId::Pfc),
                 "a NIC's ACKs are not held by pauses of the data class";
             RateBound "transport.rate_bound" KeyKind::Bool, D::Bool(true), packets, "packets are paced at the flow's rate, else only limited by windows";
-            MinRateMbps "transport.min_rate_mbps" RATE_MBPS, D::Float(1000.0), |v| packets(v) && !cc(v, "none"), "least rate of a flow";
+            MinRateMbps "transport.min_rate_mbps" RATE_MBPS, D::Float(1000.0), |v| packets(v) && !cc(v, "none"), "least rate of a flow; where it is not given, at most the NIC's";
             NackIntervalUs "transport.nack_interval_us" DELAY_US_OR_0, D::Float(500.0), packets, "least time between two NACKs for one byte";
             CnpIntervalUs "transport.cnp_interval_us" DELAY_US_OR_0, D::Float(0.0), |v| packets(v) && (v.bool(KeyId::Ecn) && (cc(v, "dcqcn") || cc(v, "dctcp"))),
                 "least time between two congestion notifications of a flow; 0: every marked packet gives one";

@@ -35,7 +35,10 @@ impl Config {
             Cc::Dctcp => (mbps(KeyId::DctcpRaiMbps), 0),
             Cc::None => (0, 0),
         };
-        let min_rate = mbps(KeyId::MinRateMbps);
+        let mut min_rate = mbps(KeyId::MinRateMbps);
+        if !v.given(KeyId::MinRateMbps) {
+            min_rate = min_rate.min(nic_rate_bps);
+        }
         if cc != Cc::None && min_rate > nic_rate_bps {
             let nic = nic_rate_bps as f64 / BPS_PER_MBPS as f64;
             return Err(Conflict {

@@ -93,6 +93,7 @@ fn what_cannot_be_fitted_is_explained() {
         ("m.csv s.toml --fit topology.switch_latency_ns=0..9,log", &["above 0"]),
         ("m.csv s.toml --fit limits.wall_s", &["MIN..MAX"]),
         ("m.csv s.toml --fit topology.link_gbps --fit topology.link_gbps", &["twice"]),
+        ("m.csv s.toml --fit topology.link_gbps --out none/m.toml", &["--out: none is no folder"]),
         ("m.csv s.toml --fit topology.link_gbps --out m.csv", &["m.csv: exists already", "--force"]),
         ("none.csv s.toml --check", &["none.csv"]),
         ("nccl.log s.toml --check", &["nccl.log"]),

@@ -99,9 +99,10 @@ fn what_is_wrong_says_where_and_what_would_be_right() {
     let on = "base.cluster.gpus = 16\nbase.jobs = { source = \"trace\", path = \"t.csv\" }\n";
     says("", jobs, "", "how many GPUs the cluster has");
     says(on, "submit_s,gpu,duration_s\n0,8,60\n", "", "t.csv:1: column `gpu` is unknown; did you mean `gpus`?");
+    says(on, "submit_s,gpus,gpus,duration_s\n0,8,9,60\n", "", "t.csv:1: column `gpus` is there twice");
     says(on, "submit_s,gpus\n0,8\n", "", "column `duration_s` is missing");
     says(on, "submit_s,gpus,duration_s\n0,8,60\n5,eight,60\n", "", "t.csv:3: gpus is `eight`");
-    says(on, "submit_s,gpus,duration_s\n0,24,60\n", "", "job 0 asks for 24 GPUs; 16 run jobs");
+    says(on, "submit_s,gpus,duration_s\n0,24,60\n", "", "job 0 asks for 24 GPUs; 16 run jobs; give it fewer");
     says(on, "submit_s,gpus,duration_s\n", "", "there are no jobs below the header");
     let fails = format!("{on}base.failures = {{ model = \"trace\", path = \"f.csv\" }}\n");
     says(
