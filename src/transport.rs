@@ -72,7 +72,10 @@ pub struct Transport {
     // switches
     pub ecn: bool,
     pub pfc: bool,
+    /// Shared buffer of a switch that `tier_buffers` says nothing of.
     pub buffer_bytes: u64,
+    /// Where tiers differ, of generated networks.
+    pub tier_buffers: Option<TierBuffers>,
     pub reserve_bytes: u32,
     pub resume_offset_bytes: u32,
     pub pfc_alpha_shift: u32,
@@ -81,6 +84,33 @@ pub struct Transport {
     pub ecn_per_100g: EcnThresholds,
     /// Base RTT and window: one for all flows if true, else per flow from its own path.
     pub global_rtt: bool,
+}
+
+/// Shared buffers of the switches of each tier, bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct TierBuffers {
+    /// Switches that have hosts.
+    pub leaf: u64,
+    /// The middle one of three tiers.
+    pub agg: u64,
+    /// The highest tier above the leaves.
+    pub spine: u64,
+}
+
+impl TierBuffers {
+    /// Of a switch so many links from the hosts, in a network whose highest switch is `top` links from them.
+    pub fn of(&self, tier: u32, top: u32) -> u64 {
+        match tier {
+            0 | 1 => self.leaf,
+            _ if tier == top => self.spine,
+            _ => self.agg,
+        }
+    }
+
+    /// The largest of the three.
+    pub fn largest(&self) -> u64 {
+        self.leaf.max(self.agg).max(self.spine)
+    }
 }
 
 impl Transport {

@@ -248,7 +248,7 @@ fn header(case: &PacketCase, rates: &[u32], step: u64) -> Exp {
     e.min_rtt = tr.timely_min_rtt_ps;
     e.reserve = tr.reserve_bytes;
     e.resume_offset = tr.resume_offset_bytes;
-    e.buffer = tr.buffer_bytes;
+    e.buffer = tr.tier_buffers.map_or(tr.buffer_bytes, |tiers| tiers.largest());
     e.rtt_cap = case.options.rtt_cap;
     for (i, &r) in rates.iter().enumerate() {
         if i < 4 {
@@ -300,6 +300,8 @@ fn switches(t: &mut OwnedTables, case: &PacketCase, ends: &Ends, rates: &[u32]) 
     let host_rate = ends.arcs.first().map_or(u64::MAX, |&arc| net.arc_link(arc).rate_bps);
     let max_wire = (tr.payload + tr.data_overhead).max(tr.ack_bytes);
     let mut plan_first = 0u64;
+    let tiers = if tr.tier_buffers.is_some() { net.tiers() } else { Vec::new() };
+    let top = tiers.iter().copied().max().unwrap_or(0);
     for (s, &(node, first, n)) in ends.switches.iter().enumerate() {
         let mut headrooms = 0u64;
         for p in first.run(n) {
@@ -340,14 +342,15 @@ fn switches(t: &mut OwnedTables, case: &PacketCase, ends: &Ends, rates: &[u32]) 
             });
         }
         let fixed = headrooms + n as u64 * tr.reserve_bytes as u64;
+        let buffer = tr.tier_buffers.map_or(tr.buffer_bytes, |buffers| buffers.of(tiers[node as usize], top));
         // What no packet crosses needs no room.
-        if fixed > tr.buffer_bytes && !case.flows.is_empty() && !case.options.flow_level {
+        if fixed > buffer && !case.flows.is_empty() && !case.options.flow_level {
             let switch = net.nodes[node as usize].id;
             return Err(BuildError::SmallBuffer {
                 switch,
                 ports: n,
                 needs: fixed,
-                has: tr.buffer_bytes,
+                has: buffer,
                 mib: fixed.div_ceil(1 << 20),
             });
         }
@@ -358,7 +361,7 @@ fn switches(t: &mut OwnedTables, case: &PacketCase, ends: &Ends, rates: &[u32]) 
             plan_first: plan_first as u32,
             free_head: PacketIdx::NONE,
             max_wire,
-            shared_size: tr.buffer_bytes.saturating_sub(fixed),
+            shared_size: buffer.saturating_sub(fixed),
             ..Switch::zeroed()
         });
         plan_first += n as u64 * n as u64;

@@ -228,6 +228,7 @@ rows! {
         timely_alpha_q32: u64, timely_beta_q32: u64,
         tlow: u64, thigh: u64, min_rtt: u64,
         reserve: u32, resume_offset: u32,
+        /// Of the switch with the largest one.
         buffer: u64,
         /// RTT samples kept a flow; 0: none.
         rtt_cap: u32,

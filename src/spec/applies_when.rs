@@ -22,6 +22,10 @@ pub(super) fn set(v: &Values, key: KeyId) -> bool {
 pub(super) fn generated(v: &Values) -> bool {
     !v.is(KeyId::TopologyKind, "file")
 }
+/// Whose leaves and top have a tier between them.
+pub(super) fn three_tiers(v: &Values) -> bool {
+    topology(v, "fat-tree") || (topology(v, "clos") && v.int(KeyId::Tiers) == 3)
+}
 pub(super) fn topology(v: &Values, kind: &str) -> bool {
     v.is(KeyId::TopologyKind, kind)
 }
@@ -63,7 +67,7 @@ const OF_CLUSTERS: [&str; 4] = ["jobs", "scheduler", "checkpoint", "failures"];
 /// Sections that it does not read at all.
 const OF_PACKETS: [&str; 4] = ["routing", "transport", "workload", "job"];
 /// Keys of the others that it does not read.
-const OF_PACKETS_TOO: [KeyId; 17] = [
+const OF_PACKETS_TOO: [KeyId; 20] = [
     KeyId::GpuMemoryGib,
     KeyId::NvlinkGbps,
     KeyId::NvlinkLatencyNs,
@@ -72,6 +76,9 @@ const OF_PACKETS_TOO: [KeyId; 17] = [
     KeyId::LinkDelayNs,
     KeyId::SwitchLatencyNs,
     KeyId::BufferMib,
+    KeyId::LeafBufferMib,
+    KeyId::AggBufferMib,
+    KeyId::SpineBufferMib,
     KeyId::FastForward,
     KeyId::SimNs,
     KeyId::PacketHops,

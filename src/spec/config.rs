@@ -22,7 +22,7 @@ use super::sections::{
 use super::servers::SERVERS;
 use super::value::Values;
 use super::workload::{members, workload};
-use crate::transport::EcnThresholds;
+use crate::transport::{EcnThresholds, TierBuffers};
 use crate::units::{BPS_PER_GBPS, PS_PER_NS};
 
 /// Everything that describes one experiment but its seed.
@@ -93,6 +93,8 @@ impl Config {
             let why = format!("the workload needs {} GPUs; networks have at most {MAX_GPUS}", v.int(KeyId::Gpus));
             return Err(Conflict { job: None, key: KeyId::Gpus, why });
         }
+        let mib = |key: KeyId| scaled(v.float(key), (1u64 << 20) as f64);
+        let of_tiers = [KeyId::LeafBufferMib, KeyId::AggBufferMib, KeyId::SpineBufferMib];
         let config = Config {
             cluster: ClusterSection {
                 gpus: some(v.int(KeyId::Gpus) as u64).map(|n| n as u32),
@@ -114,7 +116,12 @@ impl Config {
                 link_delay_ps: scaled(v.float(KeyId::LinkDelayNs), PS_PER_NS as f64),
                 switch_latency_ps: scaled(v.float(KeyId::SwitchLatencyNs), PS_PER_NS as f64),
                 oversubscription_milli: scaled(v.float(KeyId::Oversubscription), 1e3) as u32,
-                buffer_bytes: scaled(v.float(KeyId::BufferMib), (1u64 << 20) as f64),
+                buffer_bytes: mib(KeyId::BufferMib),
+                tier_buffers: of_tiers.iter().any(|key| v.given(*key)).then(|| TierBuffers {
+                    leaf: mib(KeyId::LeafBufferMib),
+                    agg: mib(KeyId::AggBufferMib),
+                    spine: mib(KeyId::SpineBufferMib),
+                }),
             },
             routing: Routing { policy, seed: v.int(KeyId::RoutingSeed) as u32 },
             workload: match v.jobs() {

@@ -43,6 +43,9 @@ pub(super) fn nvlink_latency_ns(v: &Values) -> Value {
 pub(super) fn server_xml(v: &Values) -> Value {
     v.get(KeyId::NcclTopoFile).clone()
 }
+pub(super) fn buffer_mib(v: &Values) -> Value {
+    v.get(KeyId::BufferMib).clone()
+}
 pub(super) fn link_gbps(v: &Values) -> Value {
     Value::Float(server(v).map_or(400.0, ServerModel::port_gbps))
 }

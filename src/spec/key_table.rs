@@ -41,7 +41,13 @@ macro_rules! for_each_key {
             SwitchLatencyNs "topology.switch_latency_ns" stepped(0.0, 1e9, 0.001), D::Float(0.0), generated, "added to the delay of links into a switch";
             Oversubscription "topology.oversubscription" stepped(0.001, 1000.0, 0.001), D::Float(1.0),
                 |v| topology(v, "clos") || topology(v, "rail-optimized"), "rate into a leaf from hosts over its rate to the tier above";
-            BufferMib "topology.buffer_mib" stepped(0.001, 65536.0, 0.001), D::Float(32.0), packets, "shared packet buffer of a switch";
+            BufferMib "topology.buffer_mib" BUFFER_MIB, D::Float(32.0), packets, "shared packet buffer of a switch";
+            LeafBufferMib "topology.leaf_buffer_mib" BUFFER_MIB, D::Derived(derive::buffer_mib, "buffer_mib"), |v| packets(v) && generated(v),
+                "of a leaf: a switch that has hosts";
+            AggBufferMib "topology.agg_buffer_mib" BUFFER_MIB, D::Derived(derive::buffer_mib, "buffer_mib"), |v| packets(v) && three_tiers(v),
+                "of a switch in the middle one of three tiers";
+            SpineBufferMib "topology.spine_buffer_mib" BUFFER_MIB, D::Derived(derive::buffer_mib, "buffer_mib"),
+                |v| packets(v) && generated(v) && !topology(v, "rail-only"), "of a switch in the highest tier: spines, or the cores of three tiers";
             FatTreeK "topology.k" int(0, 256), D::Int(0), |v| topology(v, "fat-tree"), "ports of a fat-tree's switches, even; 0: the least that fits the GPUs";
             Tiers "topology.tiers" int(2, 3), D::Int(2), |v| topology(v, "clos"), "tiers of switches of a Clos network";
             HostsPerLeaf "topology.hosts_per_leaf" int(0, COUNT), D::Int(0), |v| topology(v, "clos"), "host ports of a leaf of a Clos network; 0: chosen";

@@ -25,6 +25,7 @@ const fn one_of(now: &'static [&'static str], later: &'static [&'static str]) ->
 /// Link rates are whole Mb/s, up to 2^43 bps.
 const LINK_GBPS: KeyKind = stepped(0.001, 8796.0, 0.001);
 /// Rates of congestion control are whole bps.
+const BUFFER_MIB: KeyKind = stepped(0.001, 65536.0, 0.001);
 const RATE_MBPS: KeyKind = stepped(0.000_001, 8_796_000.0, 0.000_001);
 const DELAY_US: KeyKind = stepped(0.000_001, 1_000_000.0, 0.000_001);
 const DELAY_US_OR_0: KeyKind = stepped(0.0, 1_000_000.0, 0.000_001);

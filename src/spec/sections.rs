@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use super::cluster::ClusterRun;
 use super::named::Named;
 use super::program::ProgramSpec;
+use crate::transport::TierBuffers;
 
 /// `[base.cluster]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,6 +44,8 @@ pub struct TopologySection {
     /// Thousandths: 1000 is 1:1.
     pub oversubscription_milli: u32,
     pub buffer_bytes: u64,
+    /// `None`: all tiers have `buffer_bytes`.
+    pub tier_buffers: Option<TierBuffers>,
 }
 
 /// Shape of the network; 0 in a count leaves it to the generator.

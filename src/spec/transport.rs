@@ -101,6 +101,7 @@ impl Config {
             ecn: v.bool(KeyId::Ecn),
             pfc: v.bool(KeyId::Pfc),
             buffer_bytes: self.topology.buffer_bytes,
+            tier_buffers: self.topology.tier_buffers,
             reserve_bytes: v.int(KeyId::PfcReserveBytes) as u32,
             resume_offset_bytes: v.int(KeyId::PfcResumeOffsetBytes) as u32,
             pfc_alpha_shift: v.int(KeyId::PfcAlphaShift) as u32,

@@ -95,7 +95,7 @@ impl Network {
     }
 
     /// How many links each node is from the nearest host, packet links alone; 0 for hosts and what no host reaches.
-    fn tiers(&self) -> Vec<u32> {
+    pub fn tiers(&self) -> Vec<u32> {
         let out = self.out_arcs();
         let mut tiers = vec![0u32; self.nodes.len()];
         let is_host = |n: &NodeIdx| self.nodes[*n as usize].kind == NodeKind::Host;

@@ -212,3 +212,21 @@ fn ctrl_c_keeps_what_is_complete() {
         .collect();
     assert!(left.is_empty(), "{left:?}");
 }
+
+/// A smaller buffer of one tier pauses more where that tier's switches are, and changes nothing that the other tier's does.
+#[test]
+fn each_tier_has_its_own_buffers() {
+    let folder = Folder::new(&[(
+        "s.toml",
+        "name = \"t\"\n[base]\ncluster = { gpus = 32, gpus_per_server = 1 }\ntransport = { cc = \"none\", window = false }\n\
+         topology = { kind = \"clos\", hosts_per_leaf = 8, link_gbps = 100, uplink_gbps = 100 }\n\
+         workload = { kind = \"traffic\", pattern = \"incast\", fan_in = 24, bytes = 1000000 }\n\
+         [axes]\n\"topology.leaf_buffer_mib\" = [8, 32]\n\"topology.spine_buffer_mib\" = [8, 32]\n",
+    )]);
+    assert_eq!(folder.run(&["run", "s.toml", "--out", "o", "--quiet"]).code, 0);
+    let numbers =
+        |name: &str| -> Vec<u64> { folder.column("o/results.csv", name).iter().map(|v| v.parse().unwrap()).collect() };
+    let (pauses, queues) = (numbers("pfc_pauses"), numbers("max_queue_bytes"));
+    assert!(queues[0] == queues[1] && queues[2] == queues[3] && queues[0] * 2 < queues[2], "{queues:?}");
+    assert!(pauses[0] > pauses[1] && pauses[2] > pauses[3] && pauses[1] > pauses[2], "{pauses:?}");
+}

@@ -314,6 +314,7 @@ fn transport(config: &HashMap<String, String>) -> Transport {
         ecn: flag("ENABLE_QCN"),
         pfc: flag("PFC_ENABLED"),
         buffer_bytes: int("BUFFER_SIZE") << 20,
+        tier_buffers: None,
         reserve_bytes: 4096,
         resume_offset_bytes: 3072,
         pfc_alpha_shift: int("PFC_ALPHA_SHIFT") as u32,

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 
 use hyperfold::routing::FlowPaths;
 use hyperfold::topology::{ArcIdx, Link, Network, Node, NodeIdx, NodeKind};
-use hyperfold::transport::{Cc, EcnThresholds, RttWindow, Transport};
+use hyperfold::transport::{Cc, EcnThresholds, RttWindow, TierBuffers, Transport};
 use hyperfold::workload::Flow;
 
 use super::Case;
@@ -56,7 +56,11 @@ pub fn case_of(seed: u64, cc: Cc) -> Case {
     let network = network(&mut rng, clock_ps);
     let flows = flows(&mut rng, network.ranks.len() as u64, clock_ps);
     let paths = paths(&mut rng, &network, &flows);
-    let transport = transport(&mut rng, &network, cc, clock_ps);
+    let mut transport = transport(&mut rng, &network, cc, clock_ps);
+    if seed % 4 == 1 {
+        let least = transport.buffer_bytes;
+        transport.tier_buffers = Some(TierBuffers { leaf: least + 7_000, agg: least, spine: least + 60_000 });
+    }
     let rtt = rtt(&network, &paths, &transport);
     Case { network, flows, paths, transport, rtt }
 }
@@ -292,6 +296,7 @@ pub fn transport(rng: &mut Rng, network: &Network, cc: Cc, clock_ps: u64) -> Tra
         ecn: rng.chance(90),
         pfc,
         buffer_bytes,
+        tier_buffers: None,
         reserve_bytes: 4096,
         resume_offset_bytes: 3072,
         pfc_alpha_shift: rng.range(0, 4) as u32,

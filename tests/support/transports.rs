@@ -51,6 +51,7 @@ pub fn transport(cc: Cc) -> Transport {
         ecn: true,
         pfc: true,
         buffer_bytes: 2 << 20,
+        tier_buffers: None,
         reserve_bytes: 4096,
         resume_offset_bytes: 3072,
         pfc_alpha_shift: 3,

@@ -41,6 +41,7 @@ pub fn mmus(case: &Case) -> Vec<Mmu> {
         .position(|n| n.kind == NodeKind::Host)
         .and_then(|host| packet_arcs(host).next())
         .map_or(0, |arc| net.arc_link(arc).rate_bps);
+    let tiers = net.tiers();
     let mmu = |node: usize| -> Mmu {
         if net.nodes[node].kind != NodeKind::Switch {
             return Mmu::default();
@@ -60,8 +61,13 @@ pub fn mmus(case: &Case) -> Vec<Mmu> {
             })
             .collect();
         let reserve = t.reserve_bytes as u64;
+        let buffer = t.tier_buffers.map_or(t.buffer_bytes, |b| match tiers[node] {
+            1 => b.leaf,
+            tier if Some(&tier) == tiers.iter().max() => b.spine,
+            _ => b.agg,
+        });
         let taken: i128 = ingress.iter().map(|i| (i.headroom + reserve) as i128).sum();
-        Mmu { ingress, reserve, pool: t.buffer_bytes as i128 - taken, shared: 0 }
+        Mmu { ingress, reserve, pool: buffer as i128 - taken, shared: 0 }
     };
     (0..net.nodes.len()).map(mmu).collect()
 }
