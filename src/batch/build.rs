@@ -16,6 +16,7 @@ use crate::transport::Cc;
 use crate::units::{BPS_PER_MBPS, PS_PER_S, tx_ps};
 use crate::workload::Flow;
 
+use super::build_joined;
 use super::build_tasks;
 use super::error::BuildError;
 pub use super::packet_case::{BuildOptions, GraphCase, PacketCase};
@@ -65,6 +66,9 @@ pub(super) fn build_sharing(case: &PacketCase, shared: Option<&TaskRowCache>) ->
         }
     }
     if case.options.flow_level {
+        if let Some(g) = case.graph {
+            build_joined::joined(&mut t, g.graph, &flow_rows[g.first_qp..]);
+        }
         flow_shared(&mut t, case);
         lengths(&mut t)?;
         return Ok(Built { tables: t, flow_rows, end_arcs: ends.arcs });
@@ -364,7 +368,8 @@ fn switches(t: &mut OwnedTables, case: &PacketCase, ends: &Ends, rates: &[u32]) 
             shared_size: buffer.saturating_sub(fixed),
             ..Switch::zeroed()
         });
-        plan_first += n as u64 * n as u64;
+        // Flows without packets are planned by no switch.
+        plan_first += if case.options.flow_level { 0 } else { n as u64 * n as u64 };
         if plan_first > u32::MAX as u64 {
             return Err(BuildError::TooLarge { what: "pairs of ports of one switch", n: plan_first });
         }

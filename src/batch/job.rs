@@ -122,7 +122,9 @@ pub fn job(
         true => message_overheads(&system, intra.map_or(0, |way| way.latency_ps)).plus(message.net_ps),
         false => message,
     };
-    let mut planner = ClusterPlanner::new(c, &system, &environments, &servers, &network, strict);
+    let joining = config.joining();
+    let join = joining != spec::Joining::Nothing;
+    let mut planner = ClusterPlanner::new(c, &system, &environments, &servers, &network, strict, join);
     let network = (system.nic_bps, system.net_extra_ps.max(1));
     let analytic_p2p = |dim: Dim| is_analytic(&c.analytic, dim).then_some(network);
     let seed = config.jitter_seed();
@@ -143,9 +145,21 @@ pub fn job(
     };
     let by_class = match ranks {
         RanksWithTasks::Every => None,
-        RanksWithTasks::Representatives => representatives(&workload, program, &servers),
+        RanksWithTasks::Representatives => {
+            representatives(&workload, program, &servers, joining == spec::Joining::Ranks)
+        }
     };
+    if joining == spec::Joining::Ranks && by_class.is_none() {
+        notes.push(
+            "fidelity.join = \"ranks\": no two ranks do the same at the same time, so each has its own tasks"
+                .to_string(),
+        );
+    }
     let lowered = match &by_class {
+        // Every rank for itself is what was not asked for.
+        Some(representatives) if joining == spec::Joining::Ranks => {
+            lower(&workload, &Lowering { representatives: Some(representatives), ..lowering.clone() }, &mut planner)
+        }
         // What is wrong is told by the ranks themselves.
         Some(representatives) => {
             lower(&workload, &Lowering { representatives: Some(representatives), ..lowering.clone() }, &mut planner)
@@ -175,15 +189,21 @@ pub(super) fn payload_share(
     Ok((u64::from(transport.payload), u64::from(transport.payload + transport.data_overhead)))
 }
 
-/// Ranks that stand for others, where every communication is analytical: what a rank does then depends on its class alone. Kernels that vary at random leave no two alike.
-fn representatives(workload: &Workload, program: &spec::ProgramSpec, servers: &[u32]) -> Option<Representatives> {
+/// Ranks that stand for others, where every communication is analytical or what they send is one flow (`joined`): what a rank does then depends on its class alone.
+/// Kernels that vary at random leave no two alike.
+fn representatives(
+    workload: &Workload,
+    program: &spec::ProgramSpec,
+    servers: &[u32],
+    joined: bool,
+) -> Option<Representatives> {
     let (compute, analytic) = (&program.compute, &program.communication.analytic);
     let communicates = |kind: &OpKind| match *kind {
         OpKind::Collective { dim, .. } | OpKind::Send { dim, .. } | OpKind::Recv { dim, .. } => Some(dim),
         OpKind::Compute { .. } | OpKind::Join => None,
     };
     let mut dims = workload.programs.iter().flat_map(|p| &p.ops).filter_map(|op| communicates(&op.kind));
-    if compute.jitter_ppm > 0 || !dims.all(|dim| is_analytic(analytic, dim)) {
+    if compute.jitter_ppm > 0 || !(joined || dims.all(|dim| is_analytic(analytic, dim))) {
         return None;
     }
     let slow = |rank: u32| u32::from(compute.stragglers.binary_search(&rank).is_ok());

@@ -8,7 +8,7 @@ use super::error::PrepareError;
 use super::job::{self, Job, RanksWithTasks};
 use super::servers::Described;
 use super::task_row_cache::TaskRowCache;
-use crate::spec::{Config, Named, ProgramSpec, SlowdownChoice, Source, TopologyKind};
+use crate::spec::{Config, Joining, Named, ProgramSpec, SlowdownChoice, Source, TopologyKind};
 use crate::topology::{Link, Network, NodeIdx, NvLink};
 
 /// Tasks of all jobs cached: some 1 GB with their edges.
@@ -20,6 +20,7 @@ const MOST_JOBS: usize = 64;
 #[derive(Clone, Debug, PartialEq)]
 struct JobKey {
     with_tasks: RanksWithTasks,
+    joining: Joining,
     /// Cluster and workload, as text.
     config: String,
     /// Whether the sweep asks for a slowdown: only then is anything said of one that does nothing.
@@ -98,6 +99,7 @@ fn key(
     let from_file = matches!(config.topology.kind, TopologyKind::File { .. });
     Ok(JobKey {
         with_tasks,
+        joining: config.joining(),
         config: format!("{:?}{program:?}{from_file}{}", config.cluster, config.topology.link_bps),
         jitter_seed: if program.compute.jitter_ppm > 0 { config.jitter_seed() } else { 0 },
         ranks: net.ranks.iter().map(|&h| (h, server(h))).collect(),

@@ -7,7 +7,9 @@ use std::sync::Arc;
 
 use super::job::Job;
 use crate::workload::program::{Group, OpKind, Program, Rank, Workload};
-use crate::workload::tasks::{Edge, GraphTask, OpTasks, QueuePair, Target, TaskGraph, Work};
+use crate::workload::tasks::{
+    Edge, GraphTask, JoinedCollective, JoinedQueuePairs, OpTasks, QueuePair, Target, TaskGraph, Work,
+};
 
 /// A job, the GPUs of its ranks, and when it starts.
 pub(super) struct JobPart {
@@ -63,6 +65,12 @@ fn add_graph(to: &mut TaskGraph, part: &JobPart) -> Range<u32> {
         let mut g = *g;
         g.server = g.server.map(|own| server + own);
         g
+    }));
+    to.joined.extend(from.joined.iter().map(|j| JoinedQueuePairs { first: qp + j.first, ..*j }));
+    to.one_flow.extend(from.one_flow.iter().map(|r| {
+        let moved = |own: &u32| if *own == u32::MAX { *own } else { qp + own };
+        let edges = r.edges.iter().map(|ring| ring.iter().map(moved).collect()).collect();
+        JoinedCollective { task: task + r.task, edges: Arc::new(edges), ..r.clone() }
     }));
     to.releases.extend(from.releases.iter().map(|&(own, of)| (gate + own, task + of)));
     to.servers += from.servers;

@@ -4,6 +4,7 @@
 
 pub mod breakdown;
 pub mod build;
+mod build_joined;
 mod build_tasks;
 pub mod closed_forms;
 pub mod conserve;

@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use crate::collective::{
-    Algorithm, Choice, CollectiveOp, CollectiveSystem, Communicator, Env, EnvError, IdleMachine, InsideLink,
-    MemberPlacement, Overheads, Protocol, Schedule, ScheduleOptions, Shape, build, latencies,
+    Algorithm, Choice, CollectiveOp, CollectiveSystem, Communicator, Env, EnvError, EqualSteps, IdleMachine,
+    InsideLink, MemberPlacement, Overheads, Protocol, Schedule, ScheduleOptions, Shape, build, latencies,
 };
 use crate::spec;
 use crate::workload::lower::{Asked, CollectivePlan, Planner};
@@ -73,6 +73,8 @@ pub(super) struct ClusterPlanner<'a> {
     network: &'a CollectiveNetwork<'a>,
     /// An algorithm that an operation does not know is an error, not replaced: the operation is all there is.
     strict: bool,
+    /// Collectives whose steps are alike are one flow.
+    join: bool,
     /// Shape of each group that was asked for, by its number in `shapes`.
     of_group: HashMap<u32, u32>,
     shapes: Vec<(Shape, MemberPlacement)>,
@@ -144,6 +146,7 @@ impl<'a> ClusterPlanner<'a> {
         servers: &[u32],
         network: &'a CollectiveNetwork<'a>,
         strict: bool,
+        join: bool,
     ) -> ClusterPlanner<'a> {
         let mut members: HashMap<u32, u32> = HashMap::new();
         let place = |&server: &u32| {
@@ -158,6 +161,7 @@ impl<'a> ClusterPlanner<'a> {
             places: servers.iter().map(place).collect(),
             network,
             strict,
+            join,
             of_group: HashMap::new(),
             shapes: Vec::new(),
             communicators: HashMap::new(),
@@ -250,6 +254,23 @@ impl<'a> ClusterPlanner<'a> {
             shares: asked.shares,
         };
         let kind = &self.shapes[shape].0;
+        let message_ps = c.start_overhead_ps + c.work_queue_latency_ps;
+        let as_one = || EqualSteps::of(asked.op, algorithm, asked.bytes, kind, &options, choice.protocol);
+        if let Some(steps) = (self.join && at.nodes() > 1).then(as_one).flatten() {
+            // What software costs is part of the time that measured runs take.
+            let alone = MemberPlacement { sharing: 1, ..at };
+            let least_ps = match c.measured_overhead {
+                true => Communicator::new(&alone, system, environment).cost_with_ps(
+                    asked.op,
+                    algorithm,
+                    choice.protocol,
+                    asked.bytes,
+                ),
+                false => 0,
+            };
+            let overheads = Overheads::each(message_ps);
+            return Ok(CollectivePlan::OneFlow { steps: Arc::new(steps), overheads, least_ps });
+        }
         let schedule = match algorithm {
             // NVLink SHARP between servers: what switches reduce inside goes by rail outside. Unequal servers have no rails, there NCCL has rings.
             Algorithm::Nvls => {
@@ -260,7 +281,6 @@ impl<'a> ClusterPlanner<'a> {
             _ => build(asked.op, algorithm, asked.bytes, kind, &options),
         };
         let schedule = schedule.map_err(|e| e.to_string())?;
-        let message_ps = c.start_overhead_ps + c.work_queue_latency_ps;
         let overheads = match c.measured_overhead {
             true => self.measured(asked, shape, environment, algorithm, choice, &schedule).plus(message_ps),
             false => Overheads::each(message_ps),

@@ -371,7 +371,9 @@ rows! {
         /// Steps back for a NACK since the last progress.
         stalls: u32,
         /// Messages: the next to be posted, the one that `snd_nxt` is in, the oldest not acknowledged; and where the latter two end.
-        msg_post: TaskIdx, msg_send: TaskIdx, msg_ack: TaskIdx, pad0: u32,
+        msg_post: TaskIdx, msg_send: TaskIdx, msg_ack: TaskIdx,
+        /// Flow level: one more than the queue pair that carries what this one would, together with others; 0: it is alone.
+        joined: u32,
         send_end: u64, ack_end: u64,
     }
 
@@ -412,7 +414,7 @@ rows! {
         bytes: u64,
         /// Release plus delay; of a message when it was posted. `NEVER` before.
         at: u64,
-        /// When it ended; when a message had arrived whole.
+        /// When it ended; when a message had arrived whole. Flow level: before a message has gone that is a whole collective, what that takes alone.
         done: u64, got: u64,
     }
 

@@ -6,9 +6,11 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap};
 
+use super::crossings::{ack_share, links, rate_bps};
+use super::joined;
 use super::latency::{Latency, Path};
 use super::maxmin::{LinkShare, MaxMin, SHARE_BITS, WHOLE};
-use crate::columns::{FlowIdx, LinkEndIdx, NEVER, NicIdx, PortIdx, Tables};
+use crate::columns::{FlowIdx, NEVER, NicIdx, PortIdx, Tables, TaskIdx};
 
 /// Flows that cross the same links.
 #[derive(Debug)]
@@ -25,11 +27,36 @@ pub(super) struct Carrier {
     /// When its flows are looked at next: at the first end of one, or before it if rates have fallen since.
     pub next_look: u64,
     pub is_touched: bool,
-    /// Wire bytes of messages that were sent.
+    /// Flows of its rate that cross its most loaded link, in units of [`WHOLE`]: more than one where queue pairs are joined.
+    pub scale: u64,
+    /// The rate of a flow alone, in the units of `rate`.
+    pub alone: u64,
+    /// Wire bytes on its most loaded link of messages that were sent.
     pub wire_bytes: u64,
 }
 
 impl Carrier {
+    fn new(path: Path, scale: u64) -> Carrier {
+        Carrier {
+            path,
+            known: None,
+            served: 0,
+            since: 0,
+            rate: 0,
+            sending: BinaryHeap::new(),
+            next_look: NEVER,
+            is_touched: false,
+            scale,
+            alone: 0,
+            wire_bytes: 0,
+        }
+    }
+
+    /// Bytes on its most loaded link of a message of so many on each.
+    pub(super) fn scaled(&self, wire_bytes: u64) -> u64 {
+        ((u128::from(wire_bytes) * u128::from(self.scale)) >> SHARE_BITS) as u64
+    }
+
     /// Serves its flows until `now`.
     pub(super) fn serve(&mut self, now: u64) {
         self.served += u128::from(self.rate) * u128::from(now - self.since);
@@ -43,8 +70,12 @@ impl Carrier {
         (self.rate > 0).then(|| self.since + left.div_ceil(u128::from(self.rate)) as u64)
     }
 
-    /// Latency of a message.
-    pub(super) fn latency(&mut self, t: &Tables, bytes: u64) -> Latency {
+    /// Latency of a message; of a collective, what it takes alone beyond its transmission.
+    pub(super) fn latency(&mut self, t: &Tables, message: TaskIdx, bytes: u64, service: u128) -> Latency {
+        if let Some(alone_ps) = message.is_some().then(|| joined::alone(t, message)).flatten() {
+            let sent = service.div_ceil(u128::from(self.alone.max(1))) as u64;
+            return Latency { arrival_ps: alone_ps.saturating_sub(sent), back_ps: self.path.back_ps };
+        }
         match self.known {
             Some((of, latency)) if of == bytes => latency,
             _ => {
@@ -72,33 +103,49 @@ impl Carriers {
     /// Those of an experiment's rows.
     pub(super) fn of(t: &Tables) -> Carriers {
         let capacities: Vec<u64> = t.nics.iter().map(|n| n.rate).chain(t.ports.iter().map(|p| p.rate)).collect();
-        let sprayed = t.flow_tx.iter().any(|f| f.n_paths > 1);
+        let sprayed = t.flow_tx.iter().any(|f| f.n_paths > 1 || f.joined > 0);
         let mut rates = MaxMin::new(&capacities, sprayed);
         let mut known: HashMap<Crossings, u32> = HashMap::new();
         let mut all = Vec::new();
         let mut of_flow = Vec::with_capacity(t.flow_tx.len());
         let acks = ack_share(t);
+        let mut joined: BTreeMap<u32, Vec<FlowIdx>> = BTreeMap::new();
         for flow in FlowIdx::all(t.flow_tx.len() as u32) {
             let (tx, rx) = (&t.flow_tx[flow], &t.flow_rx[flow]);
+            if let Some(leader) = tx.joined.checked_sub(1) {
+                joined.entry(leader).or_default().push(flow);
+                of_flow.push(NO_CARRIER);
+                continue;
+            }
             let data = links(t, tx.nic, tx.path_first, tx.path_len, tx.n_paths, WHOLE);
             let back = links(t, rx.nic, rx.path_first, rx.path_len, rx.n_paths, acks);
             let next = all.len() as u32;
             let carrier = *known.entry((data.clone(), back.clone())).or_insert(next);
             if carrier == next {
                 rates.add(&data, &back);
-                all.push(Carrier {
-                    path: Path::of(t, flow),
-                    known: None,
-                    served: 0,
-                    since: 0,
-                    rate: 0,
-                    sending: BinaryHeap::new(),
-                    next_look: NEVER,
-                    is_touched: false,
-                    wire_bytes: 0,
-                });
+                all.push(Carrier::new(Path::of(t, flow), u64::from(WHOLE)));
             }
             of_flow.push(carrier);
+        }
+        for (leader, rows) in joined {
+            let loads = joined::loads(t, rows.iter().copied());
+            let scale = loads.values().map(|l| l[0]).max().unwrap_or(0).max(u64::from(WHOLE));
+            let share = |load: u64| (u128::from(load) * u128::from(WHOLE) / u128::from(scale)).max(1) as u32;
+            let of = |which: usize| -> Vec<LinkShare> {
+                let loaded = loads.iter().filter(|(_, l)| l[which] > 0);
+                loaded.map(|(&link, l)| LinkShare { link, share: share(l[which]) }).collect()
+            };
+            of_flow[leader as usize] = rates.add(&of(0), &of(1));
+            let mut carrier = Carrier::new(Path::of(t, longest(t, &rows)), scale);
+            let alone = |(&link, l): (&u32, &[u64; 2])| {
+                let taken = u128::from(share(l[0])) + u128::from(share(l[1]));
+                (((u128::from(rate_bps(t, link)) << rates.rate_bits()) * u128::from(WHOLE)) / taken) as u64
+            };
+            carrier.alone = loads.iter().filter(|(_, l)| l[0] > 0).map(alone).min().unwrap_or(1);
+            all.push(carrier);
+        }
+        if all.len() > MOST_EXACT {
+            rates.tolerate(TOLERANCE_SHIFT);
         }
         Carriers { all, of_flow, rates }
     }
@@ -124,22 +171,16 @@ impl Carriers {
     }
 }
 
-/// Acknowledgements' bytes over those of full packets that they answer, as a share.
-fn ack_share(t: &Tables) -> u32 {
-    let e = &t.exps[0];
-    let answered = e.ack_interval.div_ceil(e.payload.into()).max(1);
-    let wire = u128::from(e.payload + e.data_overhead) * u128::from(answered);
-    (u128::from(e.ack_bytes) * u128::from(WHOLE)).div_ceil(wire) as u32
-}
+/// Carriers whose rates are solved exactly. Our choice: with more, each end of a flow would change the rates of nearly all by less than anybody asks for.
+const MOST_EXACT: usize = 4096;
+/// Rates of more carriers may be off by this part, as a shift: 6e-5.
+const TOLERANCE_SHIFT: u32 = 14;
 
-/// Link ends of `n` paths that leave a NIC, each with its part of `whole`; ascending.
-fn links(t: &Tables, nic: NicIdx, first: u32, len: u32, n: u32, whole: u32) -> Box<[LinkShare]> {
-    let mut times: BTreeMap<LinkEndIdx, u64> = BTreeMap::new();
-    times.insert(nic.end(), n.max(1).into());
-    let n_nics = t.nics.len() as u32;
-    for &port in &t.paths[first as usize..(first + len * n) as usize] {
-        *times.entry(port.end(n_nics)).or_default() += 1;
-    }
-    let share = |times: u64| (u64::from(whole) * times / u64::from(n.max(1))).max(1) as u32;
-    times.into_iter().map(|(end, times)| LinkShare { link: end.0, share: share(times) }).collect()
+/// Those of a flow that go with another's.
+const NO_CARRIER: u32 = u32::MAX;
+
+/// The queue pair with the most links; of several the first.
+fn longest(t: &Tables, rows: &[FlowIdx]) -> FlowIdx {
+    let links = |row: FlowIdx| t.flow_tx[row].path_len + t.flow_rx[row].path_len;
+    rows.iter().copied().reduce(|a, b| if links(b) > links(a) { b } else { a }).unwrap_or(FlowIdx(0))
 }

@@ -11,7 +11,7 @@ pub(super) struct Path {
     /// (rate in bps, delay in ps) of each link that data cross, then of each that acknowledgements cross.
     data: Vec<(u64, u64)>,
     /// Transmissions and delays of an acknowledgement.
-    back_ps: u64,
+    pub back_ps: u64,
     slowest_bps: u64,
 }
 

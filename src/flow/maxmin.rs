@@ -14,6 +14,8 @@ pub const NONE: u32 = u32::MAX;
 pub const SHARE_BITS: u32 = 20;
 /// A link's room for acknowledgements is taken this part of its capacity too large at most, as a shift: 3e-5.
 const SLACK_SHIFT: u32 = 15;
+/// Shift of the tolerance where rates are solved exactly: what is left of any rate is less than a unit.
+const EXACT: u32 = 63;
 /// Rounds of solving for acknowledgements, at most. Each makes their error some ten times smaller.
 const MOST_ROUNDS: u32 = 32;
 
@@ -39,6 +41,9 @@ struct Link {
     load: u64,
     /// Sum of flows times shares.
     weight: u64,
+    /// No carrier with flows is faster; none that is kept back here is slower. Bounds: what they bound may have changed since.
+    fastest: u64,
+    slowest: u64,
     dirty: bool,
     unsettled: bool,
 }
@@ -77,6 +82,8 @@ pub struct MaxMin {
     share_bits: u32,
     /// A unit of rate is 2^-`rate_bits` bps.
     rate_bits: u32,
+    /// Rates may be off by this part of themselves, as a shift.
+    tolerance_shift: u32,
     /// Carriers with flows.
     n_active: usize,
     /// The largest share of an acknowledgement.
@@ -97,6 +104,8 @@ impl MaxMin {
             acks: 0,
             load: 0,
             weight: 0,
+            fastest: 0,
+            slowest: u64::MAX,
             dirty: false,
             unsettled: false,
         };
@@ -112,10 +121,16 @@ impl MaxMin {
             unsettled: Vec::new(),
             share_bits,
             rate_bits,
+            tolerance_shift: EXACT,
             n_active: 0,
             ack_share: 0,
             fill: fill::Fill::new(capacities_bps.len()),
         }
+    }
+
+    /// From now on rates that are off by no more than 2^-`shift` of themselves, and room of no more than that part of a link, stay as they are.
+    pub fn tolerate(&mut self, shift: u32) {
+        self.tolerance_shift = shift;
     }
 
     /// Adds a carrier without flows. `acks`: the links that its acknowledgements cross, with their part of its rate as share.

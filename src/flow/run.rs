@@ -160,8 +160,9 @@ impl FlowRun {
     }
 
     /// What a message takes of its carrier's service.
-    fn service(&self, t: &Tables, bytes: u64) -> u128 {
-        (u128::from(wire_bytes(t, bytes)) * 8 * u128::from(PS_PER_S)) << self.carriers.rates.rate_bits()
+    fn service(&self, t: &Tables, carrier: u32, bytes: u64) -> u128 {
+        let wire = self.carriers.all[carrier as usize].scaled(wire_bytes(t, bytes));
+        (u128::from(wire) * 8 * u128::from(PS_PER_S)) << self.carriers.rates.rate_bits()
     }
 
     fn touch(&mut self, carrier: u32) {
@@ -173,7 +174,7 @@ impl FlowRun {
     /// Flow `f`, which has not been sending, begins to send `bytes`.
     fn begins(&mut self, t: &Tables, f: FlowIdx, bytes: u64, now: u64) {
         let carrier = self.carriers.of_flow[f.usize()];
-        let service = self.service(t, bytes);
+        let service = self.service(t, carrier, bytes);
         let c = &mut self.carriers.all[carrier as usize];
         c.serve(now);
         c.sending.push(Reverse((c.served + service, f.0)));
@@ -188,8 +189,9 @@ impl FlowRun {
             let Some(&Reverse((end, f))) = c.sending.peek().filter(|first| first.0.0 <= c.served) else { break };
             c.sending.pop();
             let (message, bytes, next) = sent(t, FlowIdx(f));
-            c.wire_bytes += wire_bytes(t, bytes);
-            let latency = c.latency(t, bytes);
+            c.wire_bytes += c.scaled(wire_bytes(t, bytes));
+            let service = self.service(t, carrier, bytes);
+            let latency = self.carriers.all[carrier as usize].latency(t, message, bytes, service);
             let arrived = now + latency.arrival_ps;
             if message.is_some() {
                 self.events.push(Reverse((arrived, What::Arrived(message.0))));
@@ -198,7 +200,7 @@ impl FlowRun {
                 self.events.push(Reverse((arrived + latency.back_ps, What::FlowAcknowledged(f))));
             }
             if let Some(next) = next {
-                let service = self.service(t, next);
+                let service = self.service(t, carrier, next);
                 self.carriers.all[carrier as usize].sending.push(Reverse((end + service, f)));
             }
         }

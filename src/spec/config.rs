@@ -302,6 +302,15 @@ impl Config {
         self.values.is(KeyId::Mode, "flow")
     }
 
+    /// What becomes one flow.
+    pub fn joining(&self) -> Joining {
+        match self.is_flow_level() {
+            true if self.values.is(KeyId::Join, "collectives") => Joining::Collectives,
+            true if self.values.is(KeyId::Join, "ranks") => Joining::Ranks,
+            _ => Joining::Nothing,
+        }
+    }
+
     /// Whether an experiment that equals another one takes its outcome.
     pub fn shares_outcomes(&self) -> bool {
         self.is_flow_level() || self.folding() == Some(true)
@@ -333,6 +342,16 @@ impl Config {
     pub fn traffic_seed(&self) -> u64 {
         mix(self.seed, self.values.int(KeyId::WorkloadSeed) as u64, 3)
     }
+}
+
+/// What becomes one flow at flow level.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Joining {
+    Nothing,
+    /// Each collective over rings.
+    Collectives,
+    /// That, and what ranks of a class send.
+    Ranks,
 }
 
 /// Skipping of what is steady. Zeros: chosen for each partition of the network.

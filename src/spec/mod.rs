@@ -35,7 +35,7 @@ pub use cluster::{
     CheckpointKeys, CheckpointPolicy, ClusterRun, DrainKeys, FailureKeys, JobGenerator, JobSource, JobsLike,
     SchedulerKeys,
 };
-pub use config::{Config, Steady};
+pub use config::{Config, Joining, Steady};
 pub use costs::CostKeys;
 pub use docs::{reference_markdown, template};
 pub use error::{Conflict, Place, SpecError, nearest};

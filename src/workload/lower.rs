@@ -2,6 +2,7 @@
 //!
 //! Layer: workload. What a collective becomes (algorithm, channels, chunks, or a time) is the caller's [`Planner`]; paths and NICs are `batch`'s.
 
+mod joined;
 mod transfer;
 
 use std::borrow::Cow;
@@ -11,7 +12,8 @@ use std::sync::Arc;
 use super::classes::Representatives;
 use super::program::{Dim, Group, OpKind, Stream, Workload};
 use super::tasks::{OpTasks, TaskGraph, Work};
-use crate::collective::{Algorithm, CollectiveOp, Overheads, Protocol, Schedule};
+use crate::collective::{Algorithm, CollectiveOp, EqualSteps, Overheads, Protocol, Schedule};
+use joined::JoinedLowering;
 use transfer::Arrival;
 
 /// What a collective becomes.
@@ -19,6 +21,8 @@ use transfer::Arrival;
 pub enum CollectivePlan {
     /// Messages, with the protocol's flags on the wire; each starts so much after it could.
     Transfers { schedule: Arc<Schedule>, protocol: Protocol, overheads: Overheads },
+    /// One flow over all its edges; alone, it takes no less than `least_ps`.
+    OneFlow { steps: Arc<EqualSteps>, overheads: Overheads, least_ps: u64 },
     /// Takes this long once all members are there, uses no network.
     Analytic { ps: u64 },
 }
@@ -68,7 +72,7 @@ pub struct Lowering<'a> {
     pub qps_per_connection: u32,
     /// Every message is split over the queue pairs of its connection, else they take turns.
     pub split: bool,
-    /// Ranks that stand for others, where they do: only they get tasks. For workloads whose communication is all analytical.
+    /// Ranks that stand for others, where they do: only they get tasks. What the others send goes with what they send as one flow.
     pub representatives: Option<&'a Representatives>,
     /// What a rank's kernel takes over what its program says, 1 being 2^32: by rank and op.
     pub factor_q32: &'a dyn Fn(u32, u32) -> u64,
@@ -101,7 +105,11 @@ pub enum LowerError {
     #[error("rank {rank}, op {op} ({name}): {why}")]
     Plan { rank: u32, op: u32, name: String, why: String },
     #[error(
-        "the program becomes more than {MOST_TASKS} tasks, the most that one experiment has room for (at rank {rank}, op {op}, {name}); fewer iterations, a larger workload.chunk_kib, fewer workload.channels or workload.analytic make it smaller"
+        "fidelity.join = \"ranks\": {op} (rank {rank}, {name}) is not one flow; set workload.algorithm = \"ring\" (of all-to-alls \"direct\"), or take it off the network with workload.analytic"
+    )]
+    NotOneFlow { op: String, rank: u32, name: String },
+    #[error(
+        "the program becomes more than {MOST_TASKS} tasks, the most that one experiment has room for (at rank {rank}, op {op}, {name}); fewer iterations, a larger workload.chunk_kib, fewer workload.channels or workload.analytic make it smaller, at flow level fidelity.join too"
     )]
     TooLarge { rank: u32, op: u32, name: String },
 }
@@ -165,6 +173,7 @@ pub fn lower(workload: &Workload, on: &Lowering, planner: &mut dyn Planner) -> R
         qps: HashMap::new(),
         turns: HashMap::new(),
         links: HashMap::new(),
+        joined: JoinedLowering::new(workload, on.representatives),
     };
     let mut instances: Vec<Vec<Instance>> = workload.groups.iter().map(|_| Vec::new()).collect();
     let parties = parties(workload, on.representatives);
@@ -221,6 +230,7 @@ struct Lowerer<'a> {
     turns: HashMap<(u32, u32, u32, u32), u32>,
     /// Server of gates for each link out of a rank that carries no packets.
     links: HashMap<(u32, u32), u32>,
+    joined: JoinedLowering,
 }
 
 /// Communicator number of sends and receives between streams, one for each dimension; and of free ones, one for each tag.
@@ -372,11 +382,15 @@ impl Lowerer<'_> {
                     self.graph.release(gate, m.end);
                 }
             }
+            CollectivePlan::OneFlow { steps, overheads, least_ps } => {
+                self.room(2, rank, op)?;
+                self.meet(instance, self.on.rendezvous_ps.unwrap_or(0));
+                joined::one_flow(self, group, instance, &steps, &overheads, least_ps);
+            }
             CollectivePlan::Transfers { schedule, protocol, overheads } => {
-                assert!(
-                    self.on.representatives.is_none(),
-                    "ranks stand for others only where no communication is packets"
-                );
+                if self.on.representatives.is_some() {
+                    return Err(LowerError::NotOneFlow { op: call.text(), rank, name: self.name(rank, op) });
+                }
                 // Each transfer is a task or two; split over queue pairs, one more for each.
                 let each = 3 + if self.on.split { self.on.qps_per_connection as usize } else { 0 };
                 self.room(schedule.transfers.len().saturating_mul(each), rank, op)?;
@@ -489,6 +503,9 @@ impl Lowerer<'_> {
             let to = self.graph.ops[own as usize][recv.op as usize];
             let comm = if send.free { P2P_FREE | send.tag } else { P2P | send.dim as u32 };
             let overhead = self.overhead_ps(src, dst, &self.on.p2p_overheads);
+            if (self.on.analytic_p2p)(send.dim).is_none() {
+                joined::join_sends(self, comm, src, dst, send.op);
+            }
             let (post, arrival) = if src == dst {
                 self.through_gate(src, own, send.bytes, alone(u64::MAX, self.on.local_ps), overhead)
             } else {

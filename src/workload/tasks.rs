@@ -3,7 +3,10 @@
 //! Layer: workload. Tasks take time or post messages on queue pairs; edges say what waits for what; gates are meetings of ranks and transfers that are no
 //! packets'. Knows ranks, no NICs: `batch` gives tasks their owners.
 
+use std::sync::Arc;
+
 use crate::budget;
+use crate::collective::Overheads;
 
 /// A queue pair between two ranks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -74,6 +77,37 @@ pub struct OpTasks {
     pub end: u32,
 }
 
+/// Queue pairs that carry the same at the same time, consecutive in [`TaskGraph::qps`]: flow level makes one flow of them. Their messages are those of the first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct JoinedQueuePairs {
+    pub first: u32,
+    pub n: u32,
+}
+
+/// The queue pair of each edge of a collective, ring by ring; `u32::MAX` where no packet goes.
+pub type EdgePairs = Arc<Vec<Vec<u32>>>;
+
+/// A collective whose steps are alike as one message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JoinedCollective {
+    /// Its message, on the first of joined queue pairs.
+    pub task: u32,
+    pub edges: EdgePairs,
+    /// Queue pairs that follow each of these and have their part of an edge's bytes, itself among them.
+    pub lanes: u32,
+    /// What software costs its messages.
+    pub overheads: Overheads,
+    pub steps: u64,
+    pub pieces: u64,
+    pub piece_bytes: u64,
+    /// Blocks that a GPU sends one after the other inside its server in a step.
+    pub inside_each: u64,
+    /// Between members where no packet goes: rate in bps and latency in ps.
+    pub inside: (u64, u64),
+    /// Alone, it takes no less.
+    pub least_ps: u64,
+}
+
 /// A graph. INVARIANT: no cycles through edges, gates and the order of queue pairs (`lower` builds them from programs that were checked).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TaskGraph {
@@ -85,6 +119,9 @@ pub struct TaskGraph {
     pub releases: Vec<(u32, u32)>,
     /// Servers of gates.
     pub servers: u32,
+    /// Queue pairs whose messages are one flow, and messages that are whole collectives; flow level only.
+    pub joined: Vec<JoinedQueuePairs>,
+    pub one_flow: Vec<JoinedCollective>,
     /// Tasks of every op of every rank; none of ranks that another stands for.
     pub ops: Vec<Vec<OpTasks>>,
     /// For each rank the one whose tasks are its own as well; empty where each has its own.
@@ -132,6 +169,11 @@ impl TaskGraph {
     pub fn gate(&mut self, server: Option<u32>, serial_ps: u64, latency_ps: u64) -> u32 {
         self.gates.push(GraphGate { server, serial_ps, latency_ps: latency_ps.max(1) });
         self.gates.len() as u32 - 1
+    }
+
+    /// Gate `gate` waits for the arrival of message `from`.
+    pub fn arrival_into_gate(&mut self, from: u32, gate: u32) {
+        self.edges.push(Edge { from, when: EdgeMoment::Got, to: Target::Gate(gate) });
     }
 
     /// Gate `gate` waits for the end of `from`.

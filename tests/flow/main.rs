@@ -4,6 +4,7 @@
 
 mod closed_forms;
 mod dense;
+mod joined;
 mod rates;
 mod runs;
 

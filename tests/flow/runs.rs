@@ -26,6 +26,12 @@ workload = { kind = "collective", op = "all-to-all", bytes = 4000000 }
 [[experiment]]
 workload = { kind = "collective", op = "all-reduce", bytes = 4000000, algorithm = "tree" }
 fidelity.mode = "packet"
+[[experiment]]
+workload = { kind = "collective", op = "all-reduce", bytes = 4000000, algorithm = "ring" }
+fidelity = { mode = "flow", join = "collectives" }
+[[experiment]]
+workload = { kind = "collective", op = "all-to-all", bytes = 4000000, algorithm = "direct" }
+fidelity = { mode = "flow", join = "ranks" }
 "#;
 
 const FILES: [&str; 4] = ["results.csv", "results.parquet", "flows.csv", "links.csv"];

@@ -408,7 +408,7 @@ fn shipped_sweeps_expand_to_what_their_readme_says() {
             );
             for e in &s.experiments {
                 let workload = s.config(e).unwrap().workload;
-                let traffic = name.contains("flow-beside-packets");
+                let traffic = name.contains("flow-beside-");
                 let jobs = matches!(
                     workload,
                     WorkloadSection::Program(_) | WorkloadSection::Jobs | WorkloadSection::Cluster(_)

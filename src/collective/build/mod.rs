@@ -16,6 +16,7 @@ mod proof;
 mod tests;
 
 use super::{Algorithm, CollectiveOp, Schedule};
+pub(super) use ring::order as ring_order;
 use writer::{How, Range, ScheduleWriter, span};
 
 /// Where a communicator's members are: (server, place in the server), numbered as one likes; members of one place in different servers are on one rail.

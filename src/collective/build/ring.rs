@@ -6,7 +6,7 @@ use super::{CollectiveOp, How, Range, ScheduleWriter, Shape, span};
 
 /// Members in the order of channel `c`'s ring. Across servers the ring of channel c enters a server at place c and leaves it at place c - 1; every other server is passed through
 /// backwards, so that a hop between servers stays on its rail. Within one server rings step by different strides, so that a mesh's links are all used.
-pub(super) fn order(shape: &Shape, c: u16) -> Vec<u32> {
+pub(in crate::collective) fn order(shape: &Shape, c: u16) -> Vec<u32> {
     let servers = shape.by_server();
     if servers.len() == 1 {
         let members = &servers[0];

@@ -112,7 +112,12 @@ impl MaxMin {
             let c = self.carriers[carrier as usize];
             for at in c.first..c.first + c.n {
                 let (link, weight) = self.crossing(at, c.flows);
-                self.links[link as usize].load += weight * rate;
+                let l = &mut self.links[link as usize];
+                l.load += weight * rate;
+                l.fastest = l.fastest.max(rate);
+                if self.fill.bottleneck[carrier as usize] == link {
+                    l.slowest = l.slowest.min(rate);
+                }
             }
         }
         for link in std::mem::take(&mut self.fill.touched) {
@@ -213,17 +218,40 @@ impl MaxMin {
         for k in 0..self.fill.touched.len() {
             let link = self.fill.touched[k] as usize;
             let (stopped_at, fastest) = (self.fill.stopped_at[link], self.fill.fastest[link]);
-            let not_full = self.fill.room[link] > 2 * TOLERANCE * self.links[link].weight;
+            let l = self.links[link];
+            let unused = (2 * TOLERANCE * l.weight).max((l.capacity << self.share_bits) >> self.tolerance_shift);
+            let not_full = self.fill.room[link] > unused;
+            let may_be_too_fast = stopped_at != NEVER && l.fastest > stopped_at + self.tolerance(stopped_at);
+            let may_be_too_slow = l.slowest != NEVER && (not_full || fastest > l.slowest + self.tolerance(l.slowest));
+            if !may_be_too_fast && !may_be_too_slow {
+                continue;
+            }
+            let (mut most, mut least) = (0, NEVER);
             for place in 0..self.members[link].len() {
                 let carrier = self.owner[self.members[link][place] as usize];
                 let c = &self.carriers[carrier as usize];
-                let too_fast = stopped_at != NEVER && c.rate > stopped_at + TOLERANCE;
-                let too_slow = c.bottleneck == link as u32 && (not_full || fastest > c.rate + TOLERANCE);
-                if too_fast || too_slow {
-                    self.take(carrier);
+                let (mut rate, mut bottleneck) = (c.rate, c.bottleneck);
+                if self.fill.state[carrier as usize] == State::Outside {
+                    let too_fast = stopped_at != NEVER && rate > stopped_at + self.tolerance(stopped_at);
+                    let too_slow = bottleneck == link as u32 && (not_full || fastest > rate + self.tolerance(rate));
+                    if too_fast || too_slow {
+                        self.take(carrier);
+                    }
+                } else {
+                    (rate, bottleneck) = (self.fill.rate[carrier as usize], self.fill.bottleneck[carrier as usize]);
+                }
+                most = most.max(rate);
+                if bottleneck == link as u32 {
+                    least = least.min(rate);
                 }
             }
+            (self.links[link].fastest, self.links[link].slowest) = (most, least);
         }
+    }
+
+    /// By how much a rate may be off.
+    fn tolerance(&self, rate: u64) -> u64 {
+        TOLERANCE.max(rate >> self.tolerance_shift)
     }
 
     /// Takes all that share a link with those that are filled; `all`: and all that share one with them, and so on.

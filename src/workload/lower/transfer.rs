@@ -95,7 +95,7 @@ impl Lowerer<'_> {
     }
 
     /// How two ranks reach each other without packets, if they do.
-    fn inside(&self, a: u32, b: u32) -> Option<IntraServerPath> {
+    pub(super) fn inside(&self, a: u32, b: u32) -> Option<IntraServerPath> {
         let (a, b) = (a as usize, b as usize);
         match self.on.intra {
             Some(inside) => (self.on.servers[a] == self.on.servers[b]).then_some(inside),

@@ -1,0 +1,184 @@
+//! Queue pairs that are one flow: all have the same rate, that of the slowest. And what such a collective takes alone.
+//!
+//! Layer: flow level. Steps of rings are followed step by step on an idle network; of long ones the first steps, as the others are like them.
+
+use std::collections::BTreeMap;
+
+use super::crossings::{ack_share, links, rate_bps};
+use super::latency::{Path, wire_bytes};
+use super::maxmin::{SHARE_BITS, WHOLE};
+use crate::columns::{FlowIdx, NEVER, Tables, TaskIdx};
+use crate::units::PS_PER_S;
+
+/// What the queue pairs of a flow take of each link, in units of one flow's rate and share: data, then acknowledgements.
+pub(super) type Loads = BTreeMap<u32, [u64; 2]>;
+
+/// A collective whose steps are alike, by rows.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct CollectiveAlone {
+    /// The queue pair that carries all.
+    pub leader: FlowIdx,
+    /// Queue pairs that each edge's bytes are spread over.
+    pub lanes: u64,
+    /// The queue pair of each edge, ring by ring; `None`: no packet goes there.
+    pub edges: Vec<Vec<Option<FlowIdx>>>,
+    pub steps: u64,
+    /// Messages of a step, and bytes of each.
+    pub pieces: u64,
+    pub piece_bytes: u64,
+    /// What software costs: once, before each message over the network, before each other.
+    pub start_ps: u64,
+    pub net_ps: u64,
+    pub inside_ps: u64,
+    /// Blocks that a GPU sends one after the other inside its server in a step.
+    pub inside_each: u64,
+    /// Where no packet goes: rate in bps and latency in ps.
+    pub inside: (u64, u64),
+    /// No less than this.
+    pub least_ps: u64,
+}
+
+/// Steps of members that are followed, at most, about. Our choice: a tenth of a second.
+const MOST_STEPS: usize = 1 << 24;
+/// Steps that are followed at least: several times round the GPUs of a server.
+const LEAST_STEPS: usize = 64;
+
+/// Makes one flow of queue pairs, the first of which has the messages.
+pub fn join(t: &mut Tables, rows: &[FlowIdx]) {
+    let leader = rows[0].0 + 1;
+    rows.iter().for_each(|&row| t.flow_tx[row].joined = leader);
+}
+
+/// What joined queue pairs take of the links that they cross.
+pub(super) fn loads(t: &Tables, rows: impl Iterator<Item = FlowIdx>) -> Loads {
+    let acks = ack_share(t);
+    let mut loads = Loads::new();
+    for row in rows {
+        let (tx, rx) = (&t.flow_tx[row], &t.flow_rx[row]);
+        for l in links(t, tx.nic, tx.path_first, tx.path_len, tx.n_paths, WHOLE) {
+            loads.entry(l.link).or_default()[0] += u64::from(l.share);
+        }
+        for l in links(t, rx.nic, rx.path_first, rx.path_len, rx.n_paths, acks) {
+            loads.entry(l.link).or_default()[1] += u64::from(l.share);
+        }
+    }
+    loads
+}
+
+/// An edge of a ring: what a message takes on it, and from the end of that to its arrival; ps.
+#[derive(Clone, Copy)]
+struct Edge {
+    serial: u64,
+    latency: u64,
+    software: u64,
+}
+
+/// When the first and the last message of a block are there, and when the edge is free.
+#[derive(Clone, Copy)]
+struct Block {
+    first: u64,
+    last: u64,
+    free: u64,
+}
+
+impl CollectiveAlone {
+    /// What it takes on an idle network, ps.
+    pub fn ps(&self, t: &Tables) -> u64 {
+        let leader = self.leader.0 + 1;
+        let all = FlowIdx::all(t.flow_tx.len() as u32).filter(|&row| t.flow_tx[row].joined == leader);
+        let loads = loads(t, all);
+        let members = self.edges.first().map_or(0, Vec::len).max(1);
+        let rings = (MOST_STEPS / (members * LEAST_STEPS)).clamp(1, self.edges.len().max(1));
+        let steps = MOST_STEPS / (members * rings) / LEAST_STEPS * LEAST_STEPS;
+        let followed = self.steps.min(steps.max(LEAST_STEPS) as u64);
+        let alone = self.edges.iter().take(rings).map(|ring| self.ring_ps(t, ring, &loads, followed));
+        alone.max().unwrap_or(0).max(self.least_ps)
+    }
+
+    fn edge(&self, t: &Tables, row: Option<FlowIdx>, loads: &Loads) -> Edge {
+        let bits = |bytes: u64| u128::from(bytes) * 8 * u128::from(PS_PER_S);
+        let Some(row) = row else {
+            let own = bits(self.piece_bytes).div_ceil(u128::from(self.inside.0.max(1))) as u64;
+            return Edge { serial: own * self.inside_each, latency: self.inside.1, software: self.inside_ps };
+        };
+        let tx = &t.flow_tx[row];
+        let wire = bits(wire_bytes(t, self.piece_bytes));
+        let on = |link: u32| {
+            let load: u64 = loads.get(&link).map_or(0, |l| l.iter().sum());
+            (wire * u128::from(load / self.lanes)).div_ceil(u128::from(rate_bps(t, link)) << SHARE_BITS) as u64
+        };
+        let crossed = links(t, tx.nic, tx.path_first, tx.path_len, tx.n_paths, WHOLE);
+        let serial = crossed.iter().map(|l| on(l.link)).max().unwrap_or(0);
+        let latency = Path::of(t, row).latency(t, self.piece_bytes).arrival_ps;
+        Edge { serial, latency, software: self.net_ps }
+    }
+
+    /// One ring, of whose steps so many are followed.
+    fn ring_ps(&self, t: &Tables, ring: &[Option<FlowIdx>], loads: &Loads, followed: u64) -> u64 {
+        let edges: Vec<Edge> = ring.iter().map(|&row| self.edge(t, row, loads)).collect();
+        steps_ps(&edges, self.start_ps, self.pieces, self.steps, followed)
+    }
+}
+
+/// When all blocks of a ring are there, ps. The steps that are not `followed` take as long as those of the second half of the others.
+fn steps_ps(edges: &[Edge], start_ps: u64, pieces: u64, steps: u64, followed: u64) -> u64 {
+    let mut blocks = vec![Block { first: start_ps, last: start_ps, free: 0 }; edges.len()];
+    let last = |blocks: &[Block]| blocks.iter().map(|b| b.last).max().unwrap_or(0);
+    let mut half = 0;
+    for step in 0..followed {
+        if 2 * step == followed {
+            half = last(&blocks);
+        }
+        // What the member before has sent in the step before.
+        let Some(&(mut before)) = blocks.last() else { break };
+        for (block, edge) in blocks.iter_mut().zip(edges) {
+            let begin = block.free.max(before.first + edge.software);
+            let sent = (begin + pieces * edge.serial).max(before.last + edge.software + edge.serial);
+            let now = Block { first: begin + edge.serial + edge.latency, last: sent + edge.latency, free: sent };
+            before = std::mem::replace(block, now);
+        }
+    }
+    let all = last(&blocks);
+    all + (u128::from(all - half) * u128::from(steps - followed) / u128::from((followed / 2).max(1))) as u64
+}
+
+/// What a message takes alone that is a whole collective and has not arrived; `None`: it is no collective.
+pub(super) fn alone(t: &Tables, message: TaskIdx) -> Option<u64> {
+    let ps = t.tasks[message].got;
+    (ps != NEVER).then_some(ps)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Servers of 8 in a ring: seven edges inside, one between.
+    fn ring(servers: usize, serial: u64) -> Vec<Edge> {
+        let inside = Edge { serial: serial / 9, latency: 600_000, software: 0 };
+        let between = Edge { serial, latency: 4_000_000, software: 30_000 };
+        (0..8 * servers).map(|k| if k % 8 == 7 { between } else { inside }).collect()
+    }
+
+    #[test]
+    fn steps_that_are_not_followed_are_like_those_that_are() {
+        // Latency decides, then what the slowest edge carries.
+        for (serial, pieces) in [(10_000, 1), (50_000_000, 1), (5_000_000, 8)] {
+            let edges = ring(100, serial);
+            let all = steps_ps(&edges, 0, pieces, 1598, 1598);
+            for followed in [64, 640] {
+                let some = steps_ps(&edges, 0, pieces, 1598, followed);
+                let off = (some as f64 / all as f64 - 1.0).abs();
+                assert!(off < 2e-3, "{serial} ps, {pieces} pieces, {followed} steps: {some} for {all}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_ring_of_equal_edges_takes_its_steps() {
+        let edges = vec![Edge { serial: 20_000_000, latency: 2_000_000, software: 7_000 }; 4];
+        assert_eq!(steps_ps(&edges, 1_000_000, 1, 6, 6), 1_000_000 + 6 * 22_007_000);
+        // In four pieces, a step's latency is hidden behind what is still sent.
+        let edges = vec![Edge { serial: 5_000_000, latency: 2_000_000, software: 7_000 }; 4];
+        assert_eq!(steps_ps(&edges, 0, 4, 6, 6), 6 * 20_000_000 + 2_000_000 + 7_000);
+    }
+}
