@@ -205,13 +205,15 @@ function foldingSection() {
   const [simulated, skipped] = [sum("packet_hops_simulated"), sum("packet_hops_skipped")];
   const audits = numbers("audit_fct_error").map(Math.abs);
   const again = numbers("batches").filter((n) => n > 1).length;
+  const carried = numbers("carried_skips").filter((n) => n > 0).length;
   return [
     el("p", { class: "soft" }, "How results came about. Packet-hops that were looked up or skipped count as if they had been simulated."),
     el("div", { class: "cards" },
       card((simulated + skipped).toLocaleString("en"), "packet-hops represented"), card(simulated + skipped > 0 ? share(skipped / (simulated + skipped)) : "–", "of them not simulated"),
       card(sum("memo_hits").toLocaleString("en"), "episodes found in the memo"), card(sum("memo_misses").toLocaleString("en"), "episodes that were new"), card(sum("steady_skips").toLocaleString("en"), "steady phases skipped"),
       card(format(sum("wall_s") * 1e9, "ns"), "of one thread's time"), card(String(again), "experiments that started over without folding"),
-      card(audits.length ? share(Math.max(...audits)) : "–", audits.length ? "largest error in " + plural(audits.length, "audit", "audits") : "no audit of approximate results")),
+      card(audits.length ? share(Math.max(...audits)) : "–", audits.length ? "largest error in " + plural(audits.length, "audit", "audits") : "no audit of approximate results"),
+      ...(carried > 0 ? [card(String(carried), "experiments that carried measured rates on where flows collide: approximate")] : [])),
     ...dataTable({ id: "folding", rows: ROWS, pageSize: 10, sort: [STATS.filter((c) => !c.empty).findIndex((c) => c.name === "wall_s") + 2, -1], columns: [{ title: "exp_id", text: (row) => text("exp_id", row), number: (row) => number("exp_id", row) }, { title: "configuration", text: (row) => brief(CONFIGURATION_OF[row]), number: null },
       ...STATS.filter((c) => !c.empty).map((c) => ({ title: c.name, text: c.text, number: c.isNumber ? c.number : null }))] }),
   ];

@@ -52,7 +52,8 @@ const worth = (row) => {
 function surety(g) {
   const r = ranking(g), v = r.verdict, best = r.order[0], n = members(best).length;
   const out = [];
-  const audited = DATA.audit === null ? "" : " An audit found approximate results to be off by up to " + share(DATA.audit) + ".";
+  const carried = STATS.some((c) => c.name === "carried_skips") ? " Some experiments carried measured rates on where flows collide, and may be off by percents (carried_skips in stats.csv)." : "";
+  const audited = (DATA.audit === null ? "" : " An audit found approximate results to be off by up to " + share(DATA.audit) + ".") + carried;
   if (v.tied > 1) {
     const others = r.order.slice(1, Math.min(v.tied, 6)).map(describe).join("; ");
     out.push(plural(v.tied - 1, "other configuration", "other configurations") + " cannot be told apart from it: " + others + (v.tied > 6 ? " and more" : "") + ".");

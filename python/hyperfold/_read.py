@@ -20,7 +20,7 @@ _WHOLE_COLUMNS = {
     "rtt.csv": ("exp_id", "flow_id"),
     "stats.csv": (
         "exp_id packet_hops_simulated packet_hops_skipped memo_hits memo_misses steady_skips batches episodes episodes_known snapshots snapshots_known "
-        "partitions partitions_max memo_bytes hops_steady rounded switches_coupled couplings audited audit_hops audit_messages theorem2_violations theorem3_violations"
+        "partitions partitions_max memo_bytes hops_steady rounded switches_coupled couplings carried_skips pauses_left_out audited audit_hops audit_messages theorem2_violations theorem3_violations"
     ).split(),
 }
 _TEXT_COLUMNS = ("link",)

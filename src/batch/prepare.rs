@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use crate::budget::{self, OverBudget, Unfinished};
-use crate::columns::mode;
+use crate::columns::{cc, mode};
 use crate::cost::Bill;
 use crate::flow;
 use crate::isolation::isolated;
@@ -180,7 +180,10 @@ pub(super) fn tabled(routed: Routed, exp_id: u32) -> Result<Prepared, PrepareErr
         let e = &mut built.tables.exps[0];
         e.modes |= mode::FOLD | if memo { mode::MEMO } else { 0 };
         if let Some(steady) = config.steady().filter(|_| job.is_some()) {
-            e.modes |= mode::STEADY | (steady.metric << mode::METRIC_SHIFT);
+            // Elsewhere shares have no mean that a window shows: TIMELY has no fixed point, and nothing bounds queues.
+            let carries = steady.rates && matches!(e.cc, cc::HPCC | cc::DCQCN | cc::DCTCP);
+            let rates = if carries { mode::RATES } else { 0 };
+            e.modes |= mode::STEADY | (steady.metric << mode::METRIC_SHIFT) | rates;
             (e.theta_ppm, e.samples, e.interval_ns, e.audit_ppm) =
                 (steady.theta_ppm, steady.samples, steady.interval_ns, steady.audit_ppm);
         }

@@ -11,8 +11,8 @@ use crate::compare::explain::packet_hops;
 use crate::compare::gate::Matches;
 use crate::compare::metric::searched_by;
 use crate::compare::{
-    CompareError, GateCondition, Pick, RankingMetric, Section, Study, changes, effect, effects, explain, explain_one,
-    fidelity, incomplete, ops, pareto, rank,
+    CompareError, GateCondition, Pick, RankingMetric, Section, Study, carried, changes, effect, effects, explain,
+    explain_one, fidelity, incomplete, ops, pareto, rank,
 };
 use crate::session::{Interrupt, trace};
 
@@ -142,6 +142,9 @@ fn findings(args: &CompareArgs, interrupt: &Interrupt) -> anyhow::Result<(Vec<Se
     let gates = args.fail_if.iter().map(|text| GateCondition::parse(&study, text)).collect::<Result<Vec<_>, _>>()?;
 
     let (mut sections, mut hit) = verdicts(&study, &gates, args.allow_unmatched)?;
+    if let Some(carried) = carried::section(&study) {
+        sections.insert(0, carried);
+    }
     if let Some(mut incomplete) = incomplete::section(&study) {
         if !gates.is_empty() {
             hit = true;

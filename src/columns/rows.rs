@@ -77,6 +77,8 @@ pub mod mode {
     pub const METRIC_MASK: u32 = 7;
     /// Flows have max-min fair rates in place of packets; no engine of packets steps it.
     pub const FLOW: u32 = 1 << 17;
+    /// With [`STEADY`]: where senders meet at a port, measured rates are carried on although shares wander.
+    pub const RATES: u32 = 1 << 18;
 }
 
 /// What a partition must be steady in to be skipped.

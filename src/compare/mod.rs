@@ -4,6 +4,7 @@
 //! them: ranking with ties, effects of axes, Pareto front, the difference between two experiments (of their timelines too, where somebody recorded
 //! them), gates. Simulates nothing, prints nothing.
 
+pub mod carried;
 pub mod changes;
 pub mod effect;
 pub mod explain;

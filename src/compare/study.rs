@@ -10,6 +10,7 @@ use toml::de::DeValue;
 use crate::results::{Cell, RunResults, Status};
 use crate::spec::{self, Key, KeyId, Value, Values};
 
+use super::carried::CarriedRuns;
 use super::spread::tied_in_pairs;
 use super::{CompareError, Questions, RankingMetric};
 
@@ -67,6 +68,8 @@ pub struct Study {
     /// Axes of all folders, and keys that differ between folders that both vary nothing else; dotted, in the folders' order.
     pub axes: Vec<String>,
     pub configurations: Vec<StudyConfiguration>,
+    /// Of each folder.
+    pub carried: Vec<CarriedRuns>,
     asked: Questions,
 }
 
@@ -102,10 +105,18 @@ impl Study {
         let mut once = std::collections::BTreeSet::new();
         axes.retain(|a| once.insert(a.clone()));
         let mut configurations = Vec::new();
+        let mut carried = vec![CarriedRuns::default(); runs.len()];
         for (at, run) in runs.iter().enumerate() {
             let mut audits: BTreeMap<u64, f64> = BTreeMap::new();
             run.each_stats(|exp_id, stats| {
                 audits.extend(stats.audit_fct_error.map(|e| (exp_id, e)));
+                let folding = &stats.folding;
+                if folding.carried_skips > 0 {
+                    let of = &mut carried[at];
+                    (of.experiments, of.drift) = (of.experiments + 1, of.drift.max(folding.carried_drift));
+                    let error = audits.entry(exp_id).or_default();
+                    *error = error.max(folding.carried_drift);
+                }
             })?;
             configurations.extend(of_run(at, run, &axes, &fixed[at], &audits));
         }
@@ -115,7 +126,7 @@ impl Study {
                 run.column(key).map(|c| run.rows.iter().map(|row| row[c].to_string()).collect()).unwrap_or_default()
             });
         }
-        Ok(Study { runs, axes, configurations, asked })
+        Ok(Study { runs, axes, configurations, carried, asked })
     }
 
     /// Whether an axis says what is to be done, so that experiments that differ in it are not ranked against each other.

@@ -97,7 +97,7 @@ fn exact_texts(dir: &Path, run: &RunResults) -> Result<Option<Vec<Vec<String>>>,
 /// The columns of `stats.csv`, in the order of the rows; empty cells for rows that it lacks.
 fn stats(run: &RunResults) -> Result<Vec<SheetColumn>, ReportError> {
     type Shown = (&'static str, fn(&StatsRecord) -> Cell);
-    const COLUMNS: [Shown; 8] = [
+    const COLUMNS: [Shown; 10] = [
         ("packet_hops_simulated", |s| s.packet_hops_simulated.into()),
         ("packet_hops_skipped", |s| s.packet_hops_skipped.into()),
         ("memo_hits", |s| s.memo_hits.into()),
@@ -106,6 +106,8 @@ fn stats(run: &RunResults) -> Result<Vec<SheetColumn>, ReportError> {
         ("batches", |s| s.batches.into()),
         ("wall_s", |s| s.wall_s.into()),
         ("audit_fct_error", |s| s.audit_fct_error.into()),
+        ("carried_skips", |s| s.folding.carried_skips.into()),
+        ("carried_drift", |s| s.folding.carried_drift.into()),
     ];
     let mut of: Vec<Option<StatsRecord>> = vec![None; run.rows.len()];
     let there = run.each_stats(|exp_id, record| {
@@ -117,5 +119,8 @@ fn stats(run: &RunResults) -> Result<Vec<SheetColumn>, ReportError> {
         of.iter().map(|s| s.as_ref().map_or(String::new(), |s| cell(s).to_string())).collect()
     };
     let column = |(name, cell): Shown| SheetColumn { name: name.into(), holds: Holds::Number, text: text(cell) };
-    Ok(if there { COLUMNS.map(column).into() } else { Vec::new() })
+    // The last two are of runs that carried measured rates on.
+    let carried = of.iter().flatten().any(|s| s.folding.carried_skips > 0);
+    let shown = if carried { COLUMNS.len() } else { COLUMNS.len() - 2 };
+    Ok(if there { COLUMNS.into_iter().take(shown).map(column).collect() } else { Vec::new() })
 }

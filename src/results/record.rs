@@ -422,6 +422,11 @@ pub struct FoldingRecord {
     /// started over, folded, to couple more.
     pub switches_coupled: u64,
     pub couplings: u64,
+    /// Skips that carried measured rates on where flows collide; how far the sum of rates was off over them on average,
+    /// by what it changed; how often a pause was within reach and left out.
+    pub carried_skips: u64,
+    pub carried_drift: f64,
+    pub pauses_left_out: u64,
     /// Of the skips: how many were audited (also simulated), the packet-hops of that (not counted as simulated),
     /// messages compared, the largest relative error of a completion time, the share of messages off by more than 1 %,
     /// violations of Wormhole's Theorems 2 and 3.

@@ -49,6 +49,9 @@ pub const STATS: &[&str] = &[
     "rounded",
     "switches_coupled",
     "couplings",
+    "carried_skips",
+    "carried_drift",
+    "pauses_left_out",
     "audited",
     "audit_hops",
     "audit_messages",
@@ -156,7 +159,7 @@ fn rtt_row(exp_id: u64, r: &RttRecord) -> [Cell; 4] {
     [exp_id.into(), r.flow_id.into(), r.sample.into(), r.rtt.into()]
 }
 
-fn stats_row(exp_id: u64, s: &StatsRecord) -> [Cell; 33] {
+fn stats_row(exp_id: u64, s: &StatsRecord) -> [Cell; 36] {
     let f = &s.folding;
     [
         exp_id.into(),
@@ -181,6 +184,9 @@ fn stats_row(exp_id: u64, s: &StatsRecord) -> [Cell; 33] {
         f.rounded.into(),
         f.switches_coupled.into(),
         f.couplings.into(),
+        f.carried_skips.into(),
+        f.carried_drift.into(),
+        f.pauses_left_out.into(),
         f.audited.into(),
         f.audit_hops.into(),
         f.audit_messages.into(),

@@ -5,6 +5,9 @@
 use crate::results::StatsRecord;
 use crate::units::counted;
 
+/// A pause that is left out now and then moves nothing (our choice).
+const MOST_LEFT_OUT: u64 = 100;
+
 /// Experiments that skipped steady phases or rounded what repeats but for that, and those of them whose audits found more error than they may have.
 #[derive(Default)]
 pub(crate) struct Audits {
@@ -14,6 +17,10 @@ pub(crate) struct Audits {
     messages: u64,
     errors: f64,
     above: usize,
+    /// Experiments that carried measured rates on, those of them whose estimate is above the bound or that left out
+    /// pauses.
+    carried: usize,
+    carried_doubtful: usize,
     /// The worst: its number, its mean error, its bound.
     worst: Option<(u64, f64, f64)>,
 }
@@ -26,6 +33,11 @@ impl Audits {
         self.phases += stats.folding.audited;
         self.messages += stats.folding.audit_messages;
         self.errors += error.unwrap_or(0.0) * stats.folding.audit_messages as f64;
+        let folding = &stats.folding;
+        self.carried += usize::from(folding.carried_skips > 0);
+        self.carried_doubtful += usize::from(
+            folding.carried_skips > 0 && (folding.carried_drift > bound || folding.pauses_left_out > MOST_LEFT_OUT),
+        );
         let Some(error) = error.filter(|&e| e > bound) else { return };
         self.above += 1;
         if self.worst.is_none_or(|w| error > w.1) {
@@ -50,12 +62,34 @@ impl Audits {
                 )
             }
         };
+        let carried = match self.carried {
+            0 => String::new(),
+            n => format!("; {} carried measured rates on where flows collide", counted(n, "experiment")),
+        };
         (self.approximate > 0).then(|| {
             format!(
-                "{} of {} skipped steady phases or rounded rates between messages, so their times are approximate; {found}; \
+                "{} of {} skipped steady phases or rounded rates between messages, so their times are approximate; {found}{carried}; \
                  fidelity.fast_forward = \"exact\" does neither",
                 self.approximate,
                 counted(experiments, "experiment")
+            )
+        })
+    }
+
+    /// A warning that rates were carried on, and where they changed by more than they may or pauses were left out.
+    pub(crate) fn doubt(&self) -> Option<String> {
+        let doubtful = match self.carried_doubtful {
+            0 => String::new(),
+            n => format!(
+                "; in {n} of them they changed by more than fidelity.audit_bound meanwhile, or pauses were left out \
+                 (carried_drift and pauses_left_out)"
+            ),
+        };
+        (self.carried > 0).then(|| {
+            format!(
+                "{} carried measured rates on where flows collide (carried_skips in stats.csv), an approximation that may be off \
+                 by percents under contention{doubtful}; fidelity.fast_forward = \"steady\" does not",
+                counted(self.carried as u64, "experiment")
             )
         })
     }
@@ -118,6 +152,22 @@ mod tests {
             [0.0, 0.000_000_001, 0.000_031, 0.000_2, 0.012_345, 1.5].map(percent),
             ["0.00 %", "0.000000 %", "0.0031 %", "0.020 %", "1.23 %", "150.00 %"]
         );
+    }
+
+    #[test]
+    fn carried_rates_are_always_told() {
+        let mut audits = Audits::default();
+        audits.add(1, &stats(1, 0, None), 0.01);
+        assert_eq!(audits.doubt(), None);
+        let mut of = stats(1, 0, None);
+        (of.folding.carried_skips, of.folding.carried_drift) = (3, 0.005);
+        audits.add(2, &of, 0.01);
+        let told = audits.doubt().expect("one carried rates on");
+        assert!(told.starts_with("1 experiment carried") && !told.contains("audit_bound"), "{told}");
+        of.folding.carried_drift = 0.02;
+        audits.add(3, &of, 0.01);
+        let told = audits.doubt().expect("two carried rates on");
+        assert!(told.starts_with("2 experiments carried") && told.contains("in 1 of them"), "{told}");
     }
 
     #[test]

@@ -65,6 +65,16 @@ fn folding(f: &FoldStats) -> FoldingRecord {
         rounded: f.rounded,
         switches_coupled: f.coupled,
         couplings: f.couplings,
+        carried_skips: f.carried,
+        carried_drift: if f.carried == 0 {
+            0.0
+        } else if f.drift_over_ps == 0 {
+            // None was measured again: what Eq. 6 lets pass.
+            0.05
+        } else {
+            f.drift_ps as f64 / f.drift_over_ps as f64 / 1e6
+        },
+        pauses_left_out: f.unpaused,
         audited: f.audit.skips,
         audit_hops: f.audit_hops,
         audit_messages: f.audit.messages,

@@ -188,6 +188,7 @@ impl Simulator for BuiltIn {
         warnings.extend(lost_devices);
         warnings.extend(of_memo);
         warnings.extend(findings.audits.warning());
+        warnings.extend(findings.audits.doubt());
         warnings.extend(findings.drops_warning());
         Ok(warnings)
     }

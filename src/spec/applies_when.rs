@@ -119,7 +119,7 @@ pub(super) fn program(v: &Values) -> bool {
 }
 /// A job whose steady phases are skipped.
 pub(super) fn steady(v: &Values) -> bool {
-    packets(v) && program(v) && v.is(KeyId::FastForward, "steady")
+    packets(v) && program(v) && (v.is(KeyId::FastForward, "steady") || v.is(KeyId::FastForward, "rates"))
 }
 pub(super) fn model(v: &Values) -> bool {
     v.is(KeyId::WorkloadKind, "model")

@@ -328,7 +328,9 @@ impl Config {
             .iter()
             .position(|m| v.is(KeyId::SteadyMetric, m))
             .unwrap_or(0) as u32;
-        (!self.is_flow_level() && v.is(KeyId::FastForward, "steady")).then(|| Steady {
+        let rates = v.is(KeyId::FastForward, "rates");
+        (!self.is_flow_level() && (rates || v.is(KeyId::FastForward, "steady"))).then(|| Steady {
+            rates,
             metric,
             theta_ppm: scaled(v.float(KeyId::SteadyTheta), 1e6) as u32,
             samples: v.int(KeyId::SteadySamples) as u32,
@@ -357,6 +359,8 @@ pub enum Joining {
 /// Skipping of what is steady. Zeros: chosen for each partition of the network.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Steady {
+    /// `fidelity.fast_forward = "rates"`: measured rates are carried on where senders meet, too.
+    pub rates: bool,
     /// By the order of `fidelity.steady_metric`'s choices.
     pub metric: u32,
     pub theta_ppm: u32,

@@ -9,6 +9,7 @@ mod memo_file;
 mod memo_store;
 mod memo_writers;
 mod pauses;
+mod rates;
 mod runs;
 
 #[path = "../support/mod.rs"]

@@ -3,13 +3,13 @@
 use std::path::{Path, PathBuf};
 
 /// A sweep in a folder of its own, beside the files that it names.
-struct Sweep {
-    root: tempfile::TempDir,
+pub struct Sweep {
+    pub root: tempfile::TempDir,
     path: PathBuf,
 }
 
 impl Sweep {
-    fn new(files: &[(&str, &str)], text: &str) -> Sweep {
+    pub fn new(files: &[(&str, &str)], text: &str) -> Sweep {
         let root = tempfile::tempdir().unwrap();
         for (name, file) in files {
             std::fs::write(root.path().join(name), file).unwrap();
@@ -28,7 +28,7 @@ impl Sweep {
     }
 
     /// Runs it into the folder `out`, on one thread unless `more` says otherwise.
-    fn run(&self, out: &str, more: &[&str]) {
+    pub fn run(&self, out: &str, more: &[&str]) {
         let jobs: &[&str] = if more.contains(&"--jobs") { &[] } else { &["--jobs", "1"] };
         let run = std::process::Command::new(env!("CARGO_BIN_EXE_hyperfold"))
             .args(["run", "--quiet", "--engine", "cpu", "--out"])
@@ -52,12 +52,12 @@ impl Sweep {
     }
 
     /// Where a memo on disk is.
-    fn memo(&self) -> String {
+    pub fn memo(&self) -> String {
         self.root.path().join("memo.bin").to_str().unwrap().into()
     }
 
     /// A column of results in the folder `out`.
-    fn column(&self, out: &str, file: &str, name: &str) -> Vec<f64> {
+    pub fn column(&self, out: &str, file: &str, name: &str) -> Vec<f64> {
         let mut rows = csv::Reader::from_path(self.root.path().join(out).join(file)).unwrap();
         let at = rows.headers().unwrap().iter().position(|h| h == name).unwrap();
         rows.records().map(|r| r.unwrap()[at].parse().unwrap()).collect()

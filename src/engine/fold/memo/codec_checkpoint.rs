@@ -134,7 +134,7 @@ fn get_plan(r: &mut NumberReader, state: Arc<[u8]>) -> Option<SkipPlan> {
         })
         .collect::<Option<_>>()?;
     let ports = (0..r.count()?).map(|_| Some((r.number()?, r.number()?))).collect::<Option<_>>()?;
-    Some(SkipPlan { draw: draw(&state), state, window, until, level, theta_ppm, rates, ports })
+    Some(SkipPlan { draw: draw(&state), state, window, until, level, theta_ppm, rates, ports, carried: None })
 }
 
 pub(crate) fn put_nic(w: &mut NumberWriter, n: &NicDelta) {

@@ -30,6 +30,18 @@ pub struct SkipPlan {
     pub rates: Vec<SkipRate>,
     /// Of each port: what the integral of its queue and its marks gain in a window.
     pub ports: Vec<(u64, u64)>,
+    /// Where measured rates are carried on; such a plan is not kept in the memo.
+    pub carried: Option<CarriedRates>,
+}
+
+/// What a skip that carries measured rates on needs besides them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CarriedRates {
+    /// A queue pair that has nothing to send for longer than this, ps, is over.
+    pub patience: u64,
+    /// Bytes on the wire of each queue pair in the window. Its rate is that over the time in which it had something to
+    /// send.
+    pub sent: Vec<u64>,
 }
 
 /// How a queue pair goes on.

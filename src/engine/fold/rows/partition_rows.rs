@@ -3,7 +3,9 @@
 //!
 //! Layer: fold/rows. Knows nothing of what the partition does.
 
-use crate::columns::{FlowIdx, FlowRx, FlowTx, Nic, NicIdx, Port, PortIdx, SwitchIdx, Tables, TaskIdx, mode, qp};
+use crate::columns::{
+    FlowIdx, FlowRx, FlowTx, NEVER, Nic, NicIdx, Port, PortIdx, SwitchIdx, Tables, TaskIdx, mode, qp,
+};
 
 /// Rows that step together. Each row keeps its place while the partition exists: these places are local numbers.
 #[derive(Clone, Default)]
@@ -48,6 +50,8 @@ pub struct Member {
     pub acked: usize,
     /// Of those sent, how many the rows have sent: fewer while a looked-up partition is simulated again.
     pub sent_in_rows: usize,
+    /// When its last message was acknowledged, by what is reported; [`NEVER`] while one is not.
+    pub idle_since: u64,
     /// Its progress at the last checkpoint.
     pub at_checkpoint: SendProgress,
     /// Its state is part of the partition's node. Otherwise it has only been in a round-robin order so far.
@@ -55,6 +59,20 @@ pub struct Member {
     /// Its rows when it joined, or at the last checkpoint.
     pub tx: FlowTx,
     pub rx: FlowRx,
+}
+
+impl Member {
+    /// A message was acknowledged at `at`, and this is reported.
+    pub(crate) fn note_acked(&mut self, at: u64) {
+        if self.acked == self.posted.len() {
+            self.idle_since = at;
+        }
+    }
+
+    /// For how long all its messages have been acknowledged at `at`, ps.
+    pub(crate) fn idle_for(&self, at: u64) -> u64 {
+        if self.idle_since == NEVER { 0 } else { at.saturating_sub(self.idle_since) }
+    }
 }
 
 /// How many of a queue pair's messages had been posted, given to the network, and sent.

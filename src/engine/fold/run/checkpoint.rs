@@ -33,6 +33,7 @@ use crate::engine::fold::run::stop::{Stop, reason};
 use crate::engine::fold::run::turn_order::schedule_partition;
 use crate::engine::fold::steady::criterion::steady;
 use crate::engine::fold::steady::detector::SteadyRates;
+use crate::engine::fold::steady::rates::carried;
 use crate::engine::fold::steady::sampling::is_steadying;
 
 /// Takes a checkpoint of partition `p`, which is about to be simulated from `at` and is the earliest of all. It may be
@@ -52,7 +53,7 @@ pub(crate) fn checkpoint_if_due(run: &mut FoldRun, t: &mut Tables, p: u32, at: u
         return false;
     }
     let began = Instant::now();
-    let pieces = pieces(run, t, p);
+    let pieces = pieces(run, t, p, at);
     let over = split_at_checkpoint(run, t, p, at, pieces, &[]);
     run.stats.checkpointing += began.elapsed();
     over
@@ -72,8 +73,9 @@ pub(crate) fn sample_and_checkpoint(run: &mut FoldRun, t: &mut Tables, p: u32, a
         continue_after_sample(run, t, p);
         return;
     }
+    let carries = run.partitions[p as usize].detector.rule.is_some_and(|rule| rule.patience > 0);
     let began = Instant::now();
-    let pieces = pieces(run, t, p);
+    let pieces = pieces(run, t, p, at);
     if !full && pieces.len() == 1 {
         run.stats.checkpointing += began.elapsed();
         continue_after_sample(run, t, p);
@@ -87,11 +89,18 @@ pub(crate) fn sample_and_checkpoint(run: &mut FoldRun, t: &mut Tables, p: u32, a
             }
             let all =
                 || (0..run.partitions[p as usize].rows.members.len() as u32).filter(|&m| works(run, t, p, m)).collect();
+            if carries {
+                let routed = |m: &u32| run.partitions[p as usize].rows.members[*m as usize].routed;
+                let n = run.partitions[p as usize].rows.members.len() as u32;
+                let of = if pieces.len() == 1 { (0..n).filter(routed).collect() } else { piece.working.clone() };
+                return carried(t, view(run, p), &of);
+            }
             let working = if pieces.len() == 1 { all() } else { piece.working.clone() };
             steady(t, view(run, p), &working, pieces.len() == 1)
         })
         .collect();
-    if steady.iter().any(Option::is_some) || due {
+    // A checkpoint starts the window anew: where rates are carried on, it is taken for a skip or a split only.
+    if steady.iter().any(Option::is_some) || (due && !(carries && pieces.len() == 1)) {
         split_at_checkpoint(run, t, p, at, pieces, &steady);
     } else {
         continue_after_sample(run, t, p);
@@ -133,7 +142,7 @@ pub(crate) fn split_at_checkpoint(
     let before = run.partitions[p as usize].cursor.take();
     let may_look_up = before.is_some();
     run.partitions[p as usize].ended_skip = None;
-    forget_finished_messages(run, p);
+    forget_finished_messages(run, t, p);
     settle(run, t, p);
     run.partitions[p as usize].explained_hops = 0;
     let deltas = deltas(run, t, p);
@@ -152,6 +161,7 @@ pub(crate) fn split_at_checkpoint(
     let whole = pieces.len() == 1;
     let mut continuations = Vec::new();
     let mut over = !whole;
+    let mut kept = true;
     for (k, (q, piece)) in fall_apart(run, t, p, &pieces).into_iter().zip(&mut pieces).enumerate() {
         if !whole && piece.working.is_empty() {
             run.partitions[q as usize].start = at;
@@ -167,6 +177,14 @@ pub(crate) fn split_at_checkpoint(
             rebase(run, t, q);
             run.partitions[q as usize].rows.peaks = peaks;
             let plan = Arc::new(plan_skip(run, t, q, at, &steady));
+            // What it goes on as depends on what is reported, which is in no key.
+            kept &= plan.carried.is_none();
+            run.stats.carried += u64::from(plan.carried.is_some());
+            if let Some((drift, during)) = steady.drift {
+                run.stats.drift_ps += u128::from(drift) * u128::from(during) / 2;
+                run.stats.drift_over_ps += u128::from(during);
+            }
+            let may_look_up = may_look_up && plan.carried.is_none();
             continuations.push(Continuation::Skip(Arc::clone(&plan)));
             snapshot::clear(t, &run.partitions[q as usize].rows);
             begin_skip(run, t, q, plan, at, may_look_up);
@@ -190,7 +208,7 @@ pub(crate) fn split_at_checkpoint(
         }
     }
     debug_assert!(traced || !may_look_up, "the root of an event is unknown");
-    if let (Some(cursor), Some(memo), true) = (&before, &run.memo, traced) {
+    if let (Some(cursor), Some(memo), true) = (&before, &run.memo, traced && kept) {
         let mut body = cursor.node.body();
         body.known = body.known.max(at - start);
         let checkpoint = Checkpoint { at: at - start, pieces, continuations, ..deltas };
@@ -227,7 +245,7 @@ pub(crate) fn pass_checkpoint(run: &mut FoldRun, t: &mut Tables, p: u32, checkpo
     let at = partition.start + checkpoint.at;
     run.partitions[p as usize].rows.peaks.clone_from(&checkpoint.peaks);
     report_peaks(run, t, p, at);
-    forget_finished_messages(run, p);
+    forget_finished_messages(run, t, p);
     for (q, continuation) in fall_apart(run, t, p, &checkpoint.pieces).into_iter().zip(&checkpoint.continuations) {
         run.partitions[q as usize].start = at;
         match continuation {

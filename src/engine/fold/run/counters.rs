@@ -2,7 +2,7 @@
 //!
 //! Layer: fold/run.
 
-use crate::columns::{NicIdx, PortIdx, SHARED_HEADER, Tables};
+use crate::columns::{NicIdx, PortIdx, SHARED_HEADER, Tables, mode};
 use crate::engine::fold::memo::node::Checkpoint;
 use crate::engine::fold::memo::outcome::{CounterDelta, NicDelta, PortDelta};
 use crate::engine::fold::rows::partition_rows::Member;
@@ -77,9 +77,15 @@ pub(crate) fn rebase_range(run: &mut FoldRun, t: &mut Tables, p: u32, from: RowC
 }
 
 /// Forgets messages that are both delivered and acknowledged.
-pub(crate) fn forget_finished_messages(run: &mut FoldRun, p: u32) {
+pub(crate) fn forget_finished_messages(run: &mut FoldRun, t: &Tables, p: u32) {
+    // Rows that carried rates on may still have to acknowledge what is reported.
+    let behind = t.exps[0].modes & mode::RATES != 0 && !run.partitions[p as usize].looked_up;
     for m in &mut run.partitions[p as usize].rows.members {
-        let over = m.delivered.min(m.acked);
+        let mut over = m.delivered.min(m.acked);
+        if behind && over > 0 {
+            let first = t.flow_tx[m.flow].msg_ack;
+            over = m.posted[..over].iter().position(|&(i, _)| i == first).unwrap_or(over);
+        }
         m.posted.drain(..over);
         m.delivered -= over;
         m.acked -= over;

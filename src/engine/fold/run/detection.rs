@@ -4,7 +4,7 @@
 
 use std::cmp::Reverse;
 
-use crate::columns::{FlowIdx, NONE, Tables};
+use crate::columns::{FlowIdx, NEVER, NONE, Tables, mode};
 use crate::engine::fold::rows::partition_rows::is_idle;
 use crate::engine::fold::run::fold_run::FoldRun;
 use crate::engine::fold::steady::detector::{DetectorRule, is_settled};
@@ -20,14 +20,34 @@ pub(crate) fn reset_detector(run: &mut FoldRun, t: &Tables, p: u32, at: u64) {
     schedule_sampling(run, t, p);
 }
 
+/// Whether a queue pair of `p` that had nothing to send since `idle` (`NEVER`: it had) and is posted on at `at` was
+/// expected to go on: it stops and goes, and its rate counts that.
+pub(crate) fn goes_on_soon(run: &mut FoldRun, t: &Tables, p: u32, idle: u64, at: u64) -> bool {
+    if t.exps[0].modes & mode::RATES == 0 {
+        return false;
+    }
+    let rule = rule_of(run, t, p);
+    rule.patience > 0 && (idle == NEVER || at.saturating_sub(idle) <= rule.patience)
+}
+
+/// The rule by which `p` is sampled, or would be.
+pub(crate) fn rule_of(run: &mut FoldRun, t: &Tables, p: u32) -> DetectorRule {
+    match run.partitions[p as usize].detector.rule {
+        Some(rule) => rule,
+        None => {
+            let rule = new_rule(run, t, p);
+            run.partitions[p as usize].detector.rule = Some(rule);
+            rule
+        }
+    }
+}
+
 /// Schedules the next sample of `p`, if it is simulated.
 pub(crate) fn schedule_sampling(run: &mut FoldRun, t: &Tables, p: u32) {
     if !is_steadying(t) || run.partitions[p as usize].looked_up || !run.partitions[p as usize].recordable {
         return;
     }
-    if run.partitions[p as usize].detector.rule.is_none() {
-        run.partitions[p as usize].detector.rule = Some(new_rule(run, t, p));
-    }
+    rule_of(run, t, p);
     let partition = &run.partitions[p as usize];
     run.schedule.samplings.push(Reverse((partition.detector.next(), partition.first)));
 }

@@ -204,7 +204,19 @@ fn couple(
 
 /// What was done, for a result that owes nothing to skips so far.
 fn without_skips(done: &FoldStats) -> FoldStats {
-    FoldStats { skips: 0, hops_skipped: 0, skipped_ps: 0, rounded: 0, audit_hops: 0, audit: Audit::default(), ..*done }
+    FoldStats {
+        skips: 0,
+        hops_skipped: 0,
+        skipped_ps: 0,
+        rounded: 0,
+        audit_hops: 0,
+        audit: Audit::default(),
+        unpaused: 0,
+        carried: 0,
+        drift_ps: 0,
+        drift_over_ps: 0,
+        ..*done
+    }
 }
 
 /// Whether the experiment has not begun.

@@ -255,6 +255,7 @@ pub(crate) fn add_member(run: &mut FoldRun, t: &Tables, p: u32, f: FlowIdx, at: 
         delivered: 0,
         acked: 0,
         sent_in_rows: 0,
+        idle_since: at,
         at_checkpoint: SendProgress::default(),
         known: false,
         tx,

@@ -14,7 +14,7 @@ use crate::engine::fold::memo::node::MessageEvent;
 use crate::engine::fold::rows::partition_rows::{Member, waits_its_turn};
 use crate::engine::fold::run::checkpoint::pass_checkpoint;
 use crate::engine::fold::run::claim::{must_simulate, update_claim};
-use crate::engine::fold::run::detection::{reset_detector, schedule_sampling, take_sample};
+use crate::engine::fold::run::detection::{goes_on_soon, reset_detector, schedule_sampling, take_sample};
 use crate::engine::fold::run::explain::{because, new_edge};
 use crate::engine::fold::run::explanation::FoldCause;
 use crate::engine::fold::run::fold_run::FoldRun;
@@ -40,6 +40,10 @@ pub(crate) fn record_post_of_looked_up(
     let member = &mut run.partitions[p as usize].rows.members[m as usize];
     let before = member.posted.len();
     task::due_unseen(t, n, at, &mut member.posted);
+    let idle = member.idle_since;
+    if member.posted.len() > before {
+        member.idle_since = NEVER;
+    }
     let mut sizes: Vec<u64> = member.posted[before..].iter().map(|&(i, _)| t.tasks[i].bytes).collect();
     let waits = waits_its_turn(t);
     if sizes.is_empty() || (waits && member.given != member.sent) {
@@ -49,7 +53,9 @@ pub(crate) fn record_post_of_looked_up(
         sizes.truncate(1);
     }
     member.given += sizes.len();
-    reset_detector(run, t, p, at);
+    if !goes_on_soon(run, t, p, idle, at) {
+        reset_detector(run, t, p, at);
+    }
     let rel = at - run.partitions[p as usize].start;
     follow(run, t, p, post_key(rel, m, &sizes), at, at)
 }
@@ -131,6 +137,7 @@ pub(crate) fn report_events(run: &mut FoldRun, t: &mut Tables, p: u32, at: u64) 
             }
             MessageEvent::Acked => {
                 member.acked = event.nth as usize + 1;
+                member.note_acked(when);
                 let (owner, follow) = (t.tasks[i].owner, t.tasks[i].follow);
                 task::acknowledged(t, owner, i, follow, &key);
                 nic::set_clock(t, owner);

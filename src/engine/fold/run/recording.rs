@@ -4,13 +4,13 @@
 
 use std::sync::atomic::Ordering;
 
-use crate::columns::{FoldTrace, NONE, NicIdx, Tables, TaskIdx};
+use crate::columns::{FoldTrace, NEVER, NONE, NicIdx, Tables, TaskIdx};
 use crate::engine::fold::memo::cursor::{PendingEvent, PendingKind};
 use crate::engine::fold::memo::keys::{edge, follow_key, post_key};
 use crate::engine::fold::memo::node::{MessageEvent, TimedMessageEvent};
 use crate::engine::fold::rows::canonical_key::CanonicalKey;
 use crate::engine::fold::rows::partition_rows::waits_its_turn;
-use crate::engine::fold::run::detection::reset_detector;
+use crate::engine::fold::run::detection::{goes_on_soon, reset_detector};
 use crate::engine::fold::run::explain::because;
 use crate::engine::fold::run::explanation::FoldCause;
 use crate::engine::fold::run::fold_run::FoldRun;
@@ -57,11 +57,14 @@ pub(crate) fn record_posted(run: &mut FoldRun, t: &Tables, p: u32, m: u32, i: Ta
         return;
     }
     member.posted.push((i, first));
+    let idle = std::mem::replace(&mut member.idle_since, NEVER);
     if waits && member.given != member.sent {
         return;
     }
     member.given += 1;
-    reset_detector(run, t, p, row.at);
+    if !goes_on_soon(run, t, p, idle, row.at) {
+        reset_detector(run, t, p, row.at);
+    }
     let Some(cursor) = &mut run.partitions[p as usize].cursor else { return };
     match cursor.pending.last_mut() {
         Some(PendingEvent { what: PendingKind::Post { member, bytes }, .. }) if !first && *member == m => {
@@ -108,6 +111,9 @@ pub(crate) fn record_message_event(run: &mut FoldRun, p: u32, m: u32, at: u64, n
     let count = if event == MessageEvent::Delivered { &mut member.delivered } else { &mut member.acked };
     *count += 1;
     let nth = *count as u32 - 1;
+    if event == MessageEvent::Acked {
+        member.note_acked(at);
+    }
     if let Some(cursor) = &mut partition.cursor {
         cursor.pending.push(PendingEvent {
             at,

@@ -2,7 +2,7 @@
 //!
 //! Layer: fold/run.
 
-use crate::columns::{NEVER, NicIdx, PacketIdx, PortIdx, SHARED_FLAGS, SHARED_HEADER, SwitchIdx, Tables, flag};
+use crate::columns::{NEVER, NicIdx, PacketIdx, PortIdx, SHARED_FLAGS, SHARED_HEADER, SwitchIdx, Tables, flag, mode};
 use crate::engine::cpu::key::START;
 use crate::engine::cpu::{advance, classify, forward, forward_joint, nic, plan};
 use crate::engine::fold::rows::cc_state::timers_run;
@@ -60,7 +60,7 @@ pub(crate) fn window(run: &mut FoldRun, t: &mut Tables, p: u32, at: u64, end: u6
         let partition = &run.partitions[p as usize];
         if is_steadying(t) { partition.recordable } else { partition.cursor.is_some() }
     };
-    if fails && !ends_by_itself() {
+    if fails && t.exps[0].modes & mode::RATES == 0 && !ends_by_itself() {
         let mark = run.partitions[p as usize].mark(at + 1, run.step);
         report_peaks(run, t, p, mark);
     }

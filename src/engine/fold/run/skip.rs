@@ -6,8 +6,9 @@ use crate::engine::fold::run::counters::full;
 use std::fmt::{self, Display, Formatter};
 use std::sync::Arc;
 
-use crate::columns::{NONE, NicIdx, Tables, qp, task as bits};
-use crate::engine::cpu::{nic, task};
+use crate::columns::{FlowIdx, NEVER, NONE, NicIdx, Tables, cc, qp, task as bits};
+use crate::engine::cpu::key::periodic;
+use crate::engine::cpu::{nic, queue_pair, task};
 use crate::engine::fold::memo::node::MessageEvent;
 use crate::engine::fold::memo::skip_plan::{SkipPlan, draw};
 use crate::engine::fold::rows::partition_rows::waits_its_turn;
@@ -59,7 +60,7 @@ pub(crate) fn plan_skip(run: &mut FoldRun, t: &mut Tables, p: u32, at: u64, stea
 pub(crate) fn begin_skip(run: &mut FoldRun, t: &Tables, p: u32, plan: Arc<SkipPlan>, since: u64, may_look_up: bool) {
     run.stats.skips += 1;
     let partition = &mut run.partitions[p as usize];
-    let skip = Skip::new(t, &partition.rows, plan, since, may_look_up);
+    let skip = Skip::new(t, &partition.rows, &run.index, plan, since, may_look_up);
     partition.looked_up = true;
     partition.cursor = None;
     partition.base_snapshots.clear();
@@ -99,6 +100,11 @@ pub(crate) fn report_skipped(run: &mut FoldRun, t: &mut Tables, p: u32, at: u64)
         let Some(skip) = &mut partition.skip else { return Ok(()) };
         let member = &mut partition.rows.members[m];
         match event {
+            MessageEvent::Sent if skip.plan.carried.is_some() => {
+                if skip.is_over(m) {
+                    ends = Some(when);
+                }
+            }
             MessageEvent::Sent => {
                 skip.report_sent(m, member, when);
                 // Others may have been posted behind the last one.
@@ -113,9 +119,36 @@ pub(crate) fn report_skipped(run: &mut FoldRun, t: &mut Tables, p: u32, at: u64)
             MessageEvent::Acked => skip.report_acked(t, m, member, when),
         }
         t.fold_trace.clear();
+        let sent = skip.sends(m);
+        skip.drain_if_done(t, m, member, when);
+        let drained = sent && !skip.sends(m);
         skip.foresee_after(m, member, when);
+        if drained {
+            share_anew(run, t, p, m, false, when);
+        }
     }
     Ok(())
+}
+
+/// Queue pair `m` of skipped partition `p` has something to send from `at` on, or nothing: others have other shares.
+fn share_anew(run: &mut FoldRun, t: &mut Tables, p: u32, m: usize, on: bool, at: u64) {
+    let partition = &mut run.partitions[p as usize];
+    let Some(skip) = &mut partition.skip else { return };
+    for k in skip.switch(m, on) {
+        if !skip.sends(k) {
+            continue;
+        }
+        let member = &mut partition.rows.members[k];
+        if k != m {
+            // What happens at this instant has its own turn.
+            skip.report_sent(k, member, at.saturating_sub(1));
+            skip.report_delivered(t, k, member, at.saturating_sub(1));
+            skip.report_acked(t, k, member, at.saturating_sub(1));
+        }
+        skip.share(k, at);
+        skip.foresee_all(k, member);
+    }
+    t.fold_trace.clear();
 }
 
 /// Skipped partition `p` goes on to `at`, at which rows join it, and the skip ends.
@@ -169,8 +202,16 @@ pub(crate) fn post_while_skipped(run: &mut FoldRun, t: &mut Tables, p: u32, n: N
         return false;
     }
     let member = &mut partition.rows.members[m as usize];
+    let before = member.posted.len();
     task::due_unseen(t, n, at, &mut member.posted);
-    skip.extend(t, m as usize, member);
+    if member.posted.len() > before {
+        member.idle_since = NEVER;
+        let sent = skip.sends(m as usize);
+        skip.extend(t, m as usize, member, at);
+        if !sent && skip.plan.carried.is_some() {
+            share_anew(run, t, p, m as usize, true, at);
+        }
+    }
     true
 }
 
@@ -188,6 +229,7 @@ pub(crate) fn end_skip(run: &mut FoldRun, t: &mut Tables, p: u32, at: u64, why: 
         skip.report_sent(m, member, at);
         skip.report_delivered(t, m, member, at);
         skip.report_acked(t, m, member, at);
+        skip.settle_sent(m, member);
     }
     t.fold_trace.clear();
     let by = skip.moved_by(at);
@@ -202,15 +244,55 @@ pub(crate) fn end_skip(run: &mut FoldRun, t: &mut Tables, p: u32, at: u64, why: 
     let partition = &mut run.partitions[p as usize];
     partition.looked_up = false;
     (partition.covered, partition.reached) = (at, at);
-    for m in &mut partition.rows.members {
+    for (k, m) in partition.rows.members.iter_mut().enumerate() {
         (m.posts_in_rows, m.sent_in_rows) = (m.posted.len(), m.sent);
+        if skip.plan.carried.is_some() && skip.goes_on(k) {
+            let next = t.flow_tx[m.flow].msg_send;
+            m.sent_in_rows = m.posted.iter().position(|&(i, _)| i == next).unwrap_or(m.posted.len());
+            m.sent = m.sent.max(m.sent_in_rows);
+            m.given = m.posted.len().min(m.sent + 1);
+        }
         if m.routed {
             t.flow_tx[m.flow].flags &= !qp::HELD;
         }
     }
-    forget_finished_messages(run, p);
+    if skip.plan.carried.is_some() {
+        for (k, m) in run.partitions[p as usize].rows.members.iter_mut().enumerate().filter(|(_, m)| m.routed) {
+            if skip.goes_on(k) {
+                skip.report_as_rows(t, m, at);
+            }
+            go_on(t, m.flow, at);
+        }
+        t.fold_trace.clear();
+        collect_all(run, t, p);
+    }
+    forget_finished_messages(run, t, p);
     resume(run, t, p, at, skip.may_look_up);
     let next = if run.partitions[p as usize].looked_up { next_reported(run, t, p) } else { next_event_at(run, t, p) };
     schedule_partition(run, p, next);
     Ok(())
+}
+
+/// Rates were carried on for queue pair `f`. If it has something to send at `at` and nothing in flight, it joins its NIC's
+/// turn again, as at a post, and the NIC looks at once.
+fn go_on(t: &mut Tables, f: FlowIdx, at: u64) {
+    let remembers = matches!(t.exps[0].cc, cc::HPCC | cc::TIMELY);
+    let tx = &mut t.flow_tx[f];
+    let n = tx.nic;
+    if tx.snd_nxt > tx.snd_una || tx.snd_una >= tx.size {
+        return;
+    }
+    if remembers {
+        tx.last_seq = 0;
+    }
+    tx.flags &= !qp::FINISHED;
+    if tx.flags & qp::QUEUED == 0 {
+        tx.next_avail = tx.next_avail.max(at);
+        queue_pair::join_order(t, n, f);
+    }
+    let row = &mut t.nics[n];
+    if row.busy_until == NEVER && row.timer > at {
+        (row.timer, row.timer_d) = (at, periodic(0, 0, 0));
+    }
+    nic::set_clock(t, n);
 }

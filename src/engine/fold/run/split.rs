@@ -6,7 +6,7 @@
 use crate::columns::{EndOwner, NEVER, NONE, NicIdx, Tables, kind, meta, qp};
 use crate::engine::fold::memo::outcome::PartitionPiece;
 use crate::engine::fold::rows::coupling::{coupled_rows, pauses};
-use crate::engine::fold::rows::partition_rows::{PartitionRows, is_idle};
+use crate::engine::fold::rows::partition_rows::{Member, PartitionRows, is_idle};
 use crate::engine::fold::run::fold_run::{FoldRun, new_partition};
 use crate::engine::fold::run::partition::Partition;
 
@@ -32,10 +32,13 @@ impl Sets {
 
 /// The pieces of simulated partition `p`, by local numbers: those that work, then at most one of all unused rows. A
 /// single piece stands for the whole and lists nothing.
-pub(crate) fn pieces(run: &FoldRun, t: &Tables, p: u32) -> Vec<PartitionPiece> {
+pub(crate) fn pieces(run: &FoldRun, t: &Tables, p: u32, at: u64) -> Vec<PartitionPiece> {
     let partition = &run.partitions[p as usize];
     let n = partition.rows.nics.len();
-    let mut working: Vec<bool> = partition.rows.members.iter().map(|m| m.routed && !is_idle(t, m.flow)).collect();
+    // One that stops and goes keeps its rows.
+    let patience = partition.detector.rule.map_or(0, |rule| rule.patience);
+    let works = |m: &Member| m.routed && (!is_idle(t, m.flow) || m.idle_for(at) < patience);
+    let mut working: Vec<bool> = partition.rows.members.iter().map(works).collect();
     if partition.rows.members.iter().zip(&working).any(|(m, working)| m.routed && !working) {
         under_way(run, t, p, &mut working);
     }

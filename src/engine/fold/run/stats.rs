@@ -20,6 +20,13 @@ pub struct FoldStats {
     pub skipped_ps: u128,
     /// How often congestion-control state was rounded between messages, or the origin of a telemetry counter moved.
     pub rounded: u64,
+    /// With `"rates"`: how often a pause, a resume or a drop was within reach and left out.
+    pub unpaused: u64,
+    /// Skips that carried measured rates on. Of those that ended by themselves: half of the change of the sum of rates,
+    /// in millionths, times how long they were, ps; and how long they were.
+    pub carried: u64,
+    pub drift_ps: u128,
+    pub drift_over_ps: u128,
     /// Skips that were also simulated, to measure the error: packet-hops of that, and what was found.
     pub audit_hops: u64,
     pub audit: Audit,

@@ -17,7 +17,7 @@ use crate::columns::{
 use crate::engine::cpu::key::{EventKey, START, TASK};
 use crate::engine::cpu::{analytical, nic, task};
 use crate::engine::fold::memo::table::Memo;
-use crate::engine::fold::rows::buffer_guard::BufferGuard;
+use crate::engine::fold::rows::buffer_guard::{BufferGuard, Failure};
 use crate::engine::fold::rows::cc_state;
 use crate::engine::fold::rows::index::RowIndex;
 use crate::engine::fold::rows::ingress_peaks::IngressPeaks;
@@ -113,7 +113,7 @@ pub(crate) fn turns(run: &mut FoldRun, t: &mut Tables, turns: u32, limit: u64) -
         }
         let sample_at = next_sampling(run).filter(|sample_at| sample_at.0 <= at);
         if let Some(failure) = run.guard.failure_before(t, sample_at.map_or(at, |sample_at| sample_at.0)) {
-            return Err(Stop::Couple(failure));
+            couple(run, t, failure)?;
         }
         // Before anything is done: who waits here does nothing else.
         if run.ticket.turn(sample_at.map_or(at, |sample_at| sample_at.0)) {
@@ -210,10 +210,20 @@ pub(crate) fn idle_turn(run: &mut FoldRun, t: &mut Tables, n: NicIdx, at: u64) -
     Ok(())
 }
 
+/// A pause, a resume or a drop was within reach: the switch is coupled. Where measured rates are carried on, it is not,
+/// because all would be simulated packet by packet then; that is counted.
+fn couple(run: &mut FoldRun, t: &Tables, failure: Failure) -> Result<(), Stop> {
+    if t.exps[0].modes & mode::RATES == 0 {
+        return Err(Stop::Couple(failure));
+    }
+    run.stats.unpaused += 1;
+    Ok(())
+}
+
 /// Nothing is left to happen.
 pub(crate) fn finish(run: &mut FoldRun, t: &mut Tables) -> Result<(), Stop> {
     if let Some(failure) = run.guard.failure_before(t, NEVER) {
-        return Err(Stop::Couple(failure));
+        couple(run, t, failure)?;
     }
     if t.shared[SHARED_FLOWS_LEFT as usize] > 0 {
         // Stuck: the unfolded engine stops where the diagnosis expects it.

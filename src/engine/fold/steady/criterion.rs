@@ -64,7 +64,20 @@ pub(crate) fn steady(t: &Tables, view: PartitionView, working: &[u32], whole: bo
         Some(plan) if whole && plan.held(&work, window, full) => plan.level + 1,
         _ => 0,
     };
-    let steady = SteadyRates { window, theta_ppm: rule.theta_ppm, holds, packets, work, turns, level, settled, ports };
+    let steady = SteadyRates {
+        window,
+        theta_ppm: rule.theta_ppm,
+        holds,
+        packets,
+        work,
+        turns,
+        level,
+        settled,
+        ports,
+        patience: 0,
+        active: Vec::new(),
+        drift: None,
+    };
     if is_overloaded(t, rows, view.index, &steady) {
         return None;
     }
@@ -89,7 +102,7 @@ fn promises(t: &Tables, rows: &PartitionRows, working: &[u32], steady: &SteadyRa
 
 /// Whether more is in flight of queue pair `f` than its receiver has yet to see: after a timeout it repeats what may
 /// have arrived.
-fn repeats(t: &Tables, f: FlowIdx) -> bool {
+pub(crate) fn repeats(t: &Tables, f: FlowIdx) -> bool {
     let (tx, rx) = (&t.flow_tx[f], &t.flow_rx[f]);
     rx.expected > tx.snd_nxt || tx.sent_bytes - rx.arrived_bytes != tx.snd_nxt - rx.expected
 }

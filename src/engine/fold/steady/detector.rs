@@ -38,6 +38,9 @@ pub(crate) struct DetectorRule {
     pub interval: u64,
     /// It is never skipped.
     pub never_skips: bool,
+    /// Above 0: measured rates are carried on ([`crate::engine::fold::steady::rates`]). A queue pair that has nothing
+    /// to send for no longer than this, ps, stops and goes.
+    pub patience: u64,
 }
 
 /// What decides a partition's rule, as far as it has been counted.
@@ -104,6 +107,8 @@ pub(crate) struct DetectorSample {
     pub members: Vec<(u64, u64)>,
     /// Of each queue pair, where congestion control acts once a round trip; else empty.
     acts: Vec<CcActions>,
+    /// Of each queue pair, where rates are carried on: whether it has nothing to send.
+    pub idle: Vec<bool>,
     /// Bytes queued in all ports.
     queued: u64,
     /// Of each port, so far: the integral of its queue, and marks.
@@ -140,6 +145,14 @@ pub(crate) struct SteadyRates {
     pub settled: bool,
     /// What each port's queue integral and marks gained in the window.
     pub ports: Vec<(u64, u64)>,
+    /// Above 0: as in [`DetectorRule::patience`].
+    pub patience: u64,
+    /// Where rates are carried on: bytes on the wire that each queue pair would send in a window if it always had
+    /// something to send, with [`FRACTION`] bits of fraction.
+    pub active: Vec<u64>,
+    /// Where rates were carried on until just before: by how much the sum of rates was another then, in millionths, and
+    /// for how long, ps.
+    pub drift: Option<(u64, u64)>,
 }
 
 impl SteadyRates {
@@ -157,6 +170,7 @@ impl SteadyRates {
             work: piece.members.iter().map(|&m| self.work[m as usize]).collect(),
             turns: piece.members.iter().map(|&m| self.turns[m as usize]).collect(),
             ports: piece.ports.iter().map(|&p| self.ports[p as usize]).collect(),
+            active: piece.members.iter().filter_map(|&m| self.active.get(m as usize).copied()).collect(),
             ..*self
         }
     }
@@ -170,6 +184,16 @@ impl Detector {
     /// When the next sample is due.
     pub(crate) fn next(&self) -> u64 {
         self.rule.map_or(NEVER, |r| self.from + (self.taken + 1) * r.interval)
+    }
+
+    /// How many samples were taken since it began anew.
+    pub(crate) fn taken(&self) -> usize {
+        self.taken as usize
+    }
+
+    /// When the last sample was taken.
+    pub(crate) fn now(&self) -> u64 {
+        self.rule.map_or(self.from, |r| self.from + self.taken * r.interval)
     }
 
     /// Whether a whole window has been sampled. `settled`: congestion control is inactive.
@@ -199,7 +223,7 @@ impl Detector {
         }
         // When a queue pair finishes, the others change their rates.
         let working = rows.members.iter().filter(|m| m.routed && !is_idle(t, m.flow)).count();
-        if working < std::mem::replace(&mut self.working, working) {
+        if working < std::mem::replace(&mut self.working, working) && rule.patience == 0 {
             self.history.clear();
         }
         let last = |m: usize| self.history.back().map(|s| s.members[m].0);
@@ -217,7 +241,9 @@ impl Detector {
             CcActions { rate: if hpcc { tx.rate } else { 0 }, next: tx.last_seq, una: tx.snd_una, sent: tx.snd_nxt }
         };
         let acts = if acts_in_turns(t) { rows.members.iter().map(|x| act(x.flow)).collect() } else { Vec::new() };
-        self.history.push_back(DetectorSample { members, acts, queued, ports });
+        let idle =
+            if rule.patience > 0 { rows.members.iter().map(|x| is_idle(t, x.flow)).collect() } else { Vec::new() };
+        self.history.push_back(DetectorSample { members, acts, idle, queued, ports });
         if self.history.len() > rule.samples + 1 {
             self.history.pop_front();
         }

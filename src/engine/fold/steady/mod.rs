@@ -5,6 +5,9 @@
 pub(super) mod audit;
 pub(super) mod criterion;
 pub(super) mod detector;
+pub(super) mod rates;
+pub(super) mod rates_plan;
 pub(super) mod sampling;
+pub(super) mod shares;
 pub(super) mod skip;
 pub(super) mod skip_plan;

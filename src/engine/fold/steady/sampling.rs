@@ -6,6 +6,7 @@ use crate::columns::{FlowIdx, NEVER, NicIdx, Tables, cc, mode};
 use crate::engine::fold::rows::index::RowIndex;
 use crate::engine::fold::rows::partition_rows::PartitionRows;
 use crate::engine::fold::steady::detector::{ContentionTraits, Detector, DetectorRule};
+use crate::engine::fold::steady::rates_plan;
 use crate::units::{PS_PER_NS, PS_PER_S};
 
 /// The default of theta where nothing about the partition requires more (Wormhole, section 7).
@@ -41,11 +42,15 @@ pub(crate) fn choose_rule(
     let mut traits = detector.traits.take().unwrap_or_default();
     survey(t, rows, index, &mut traits);
     let e = &t.exps[0];
+    let carries = traits.contended && e.modes & mode::RATES != 0;
     let (flows, rtt, packet, contended) =
         (traits.flows.max(1), traits.rtt.max(1), traits.packet.max(1), traits.contended);
     let (senders, hops) = (traits.senders, traits.hops);
     let bdp = traits.bdp.clamp(1, 1 << 40);
     detector.traits = Some(traits);
+    if carries {
+        return rates_plan::rule(e, rtt);
+    }
     // theta >= sqrt(7 N / (16 C RTT)), in packets.
     let least_ppm = (1_000_000_000_000 * 7 * flows / (16 * bdp)).isqrt().clamp(THETA_PPM, MOST_THETA_PPM);
     let theta_ppm = if e.theta_ppm > 0 { u64::from(e.theta_ppm) } else { least_ppm };
@@ -70,7 +75,14 @@ pub(crate) fn choose_rule(
     let worth = if senders > 1 { needs.div_ceil(4 * u128::from(hops.max(1)) * u128::from(interval)) as u64 } else { 0 };
     let samples = if e.samples > 0 { u64::from(e.samples) } else { chosen.max(worth) };
     let few = if e.samples > 0 { samples } else { LEAST_SAMPLES };
-    DetectorRule { theta_ppm, samples: samples.max(1) as usize, few: few.max(1) as usize, interval, never_skips }
+    DetectorRule {
+        theta_ppm,
+        samples: samples.max(1) as usize,
+        few: few.max(1) as usize,
+        interval,
+        never_skips,
+        patience: 0,
+    }
 }
 
 /// Adds the members that `traits` does not count yet.

@@ -13,14 +13,16 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 
-use crate::columns::{NEVER, Tables};
+use crate::columns::{NEVER, Tables, TaskIdx};
 use crate::engine::cpu::key::EventKey;
 use crate::engine::cpu::{nic, task};
 use crate::engine::fold::memo::node::MessageEvent;
 use crate::engine::fold::memo::skip_plan::{SkipPlan, SkipRate};
 use crate::engine::fold::rows::advanced_rows::{AdvancedRows, FRACTION};
+use crate::engine::fold::rows::index::RowIndex;
 use crate::engine::fold::rows::message_stream::MessageStream;
 use crate::engine::fold::rows::partition_rows::{Member, PartitionRows};
+use crate::engine::fold::steady::shares::TransmitterShares;
 
 /// What can happen to a message, in the order in which it is reported at one instant.
 const MESSAGE_EVENTS: [MessageEvent; 3] = [MessageEvent::Sent, MessageEvent::Delivered, MessageEvent::Acked];
@@ -39,6 +41,10 @@ pub(crate) struct Skip {
     /// Where the skip is to be audited: of each queue pair how many messages had been given to the network, posted, and
     /// delivered.
     pub audit: Option<Vec<[usize; 3]>>,
+    /// Bytes that queue pairs that are over sent in the window.
+    over: u64,
+    /// Where rates are carried on: how transmitters are shared.
+    shares: TransmitterShares,
 }
 
 /// A queue pair that goes on: its stream, and the packets up to which it had acknowledged, delivered and sent when the
@@ -59,21 +65,49 @@ struct SkippedStream {
     due: [u64; 3],
     /// Of each kind, the message up to which no unreported event has a task waiting.
     scanned: [usize; 3],
+    /// When `work_acked` was acknowledged.
+    base: u64,
+    /// Where rates are carried on: its rate by what was measured, and since when it has had nothing to send (`NEVER`: it
+    /// has).
+    full: u64,
+    drained_at: u64,
+    /// How long the acknowledgement of a delivered message is on its way, ps.
+    returns: u64,
+    /// It has had nothing to send meanwhile. What it sends since is sent, delivered and acknowledged at once, after the
+    /// time that measured acknowledgements took.
+    lands: bool,
+    /// Nothing was posted on it for as long as that may take.
+    over: bool,
 }
 
 impl Skip {
     /// The partition of `rows`, which are not in the tables, is skipped from `since`.
-    pub(crate) fn new(t: &Tables, rows: &PartitionRows, plan: Arc<SkipPlan>, since: u64, may_look_up: bool) -> Skip {
+    pub(crate) fn new(
+        t: &Tables,
+        rows: &PartitionRows,
+        index: &RowIndex,
+        plan: Arc<SkipPlan>,
+        since: u64,
+        may_look_up: bool,
+    ) -> Skip {
         let go_on = |(m, rate): (&Member, &SkipRate)| {
-            if rate.work == 0 {
+            if rate.work == 0 || !m.routed {
                 return None;
             }
             let given: u64 = m.posted[..m.given].iter().map(|&(i, _)| t.tasks[i].bytes).sum();
             let una = t.flow_tx[m.flow].snd_una;
             let stream = MessageStream::new(t, m, una - (given - rate.left));
             let una = stream.packet(una);
-            let work_acked = stream.work(una);
+            // What is reported may be ahead of the rows: then it has nothing to send.
+            let drained = plan.carried.is_some() && m.acked == m.posted.len();
+            let work_acked = stream.work(if drained { stream.packets() } else { una });
             Some(SkippedStream {
+                base: since,
+                full: rate.work,
+                returns: u64::from(t.flow_tx[m.flow].base_rtt_ns) * 1000 / 2,
+                drained_at: if drained { since } else { NEVER },
+                lands: false,
+                over: false,
                 stream,
                 una,
                 delivered: una + rate.arrived,
@@ -86,8 +120,24 @@ impl Skip {
             })
         };
         let streams = rows.members.iter().zip(&plan.rates).map(go_on).collect();
-        let mut skip = Skip { plan, since, streams, queue: BinaryHeap::new(), may_look_up, audit: None };
+        let shares = match &plan.carried {
+            Some(carried) => TransmitterShares::new(t, rows, index, &plan, &carried.sent),
+            _ => TransmitterShares::default(),
+        };
+        let mut skip =
+            Skip { plan, since, streams, queue: BinaryHeap::new(), may_look_up, audit: None, over: 0, shares };
+        let goes = |row: &Option<SkippedStream>| row.as_ref().is_some_and(|row| row.drained_at == NEVER);
+        for m in (0..skip.streams.len()).filter(|&m| goes(&skip.streams[m])).collect::<Vec<_>>() {
+            skip.shares.switch(m, true);
+        }
+        if skip.plan.carried.is_some() {
+            (0..skip.streams.len()).for_each(|m| skip.share(m, since));
+        }
         for (m, member) in rows.members.iter().enumerate() {
+            let more = t.flow_tx[member.flow].msg_post.is_some();
+            if more {
+                skip.await_post(m, true);
+            }
             MESSAGE_EVENTS.into_iter().for_each(|event| skip.foresee(m, member, event));
         }
         skip
@@ -115,16 +165,52 @@ impl Skip {
         }
     }
 
-    /// Queue pair `m`, which goes on, posted messages.
-    pub(crate) fn extend(&mut self, t: &Tables, m: usize, member: &Member) {
+    /// Queue pair `m`, whose messages are all acknowledged, must be posted on again within its patience. Unless
+    /// `more` messages are to come, it is over at once.
+    fn await_post(&mut self, m: usize, more: bool) {
+        let (Some(row), Some(carried)) = (&mut self.streams[m], &self.plan.carried) else { return };
+        if row.drained_at != NEVER {
+            let at = row.drained_at + if more { carried.patience } else { 0 };
+            row.due[MessageEvent::Sent as usize] = at;
+            self.queue.push(Reverse((at, place(m, MessageEvent::Sent))));
+        }
+        self.drop_void();
+    }
+
+    /// Nothing was posted on queue pair `m` for as long as that may take. Returns whether the others will go on
+    /// otherwise, because much of what was sent is over.
+    pub(crate) fn is_over(&mut self, m: usize) -> bool {
+        if let Some(row) = &mut self.streams[m] {
+            row.due[MessageEvent::Sent as usize] = NEVER;
+            row.over = true;
+        }
+        self.drop_void();
+        let Some(carried) = &self.plan.carried else { return true };
+        self.over += carried.sent[m];
+        u128::from(self.over) * 1_000_000
+            > u128::from(carried.sent.iter().sum::<u64>()) * u128::from(self.plan.theta_ppm)
+    }
+
+    /// Queue pair `m`, which goes on, posted messages at `at`.
+    pub(crate) fn extend(&mut self, t: &Tables, m: usize, member: &Member, at: u64) {
         let Some(row) = &mut self.streams[m] else { return };
         row.stream.extend(t, member);
+        if row.drained_at != NEVER {
+            row.base = at;
+            row.drained_at = NEVER;
+            row.lands = true;
+            if let (true, Some(carried)) = (std::mem::take(&mut row.over), &self.plan.carried) {
+                self.over -= carried.sent[m];
+            }
+            row.due[MessageEvent::Sent as usize] = NEVER;
+        }
         let due = row.due;
         for event in MESSAGE_EVENTS {
             if due[event as usize] == NEVER {
                 self.foresee(m, member, event);
             }
         }
+        self.drop_void();
     }
 
     /// How many packets each queue pair has gone on by at `at`.
@@ -190,14 +276,17 @@ impl Skip {
     /// How many packets queue pair `m` has gone on by at `at`.
     fn moved(&self, m: usize, at: u64) -> u64 {
         let Some(row) = &self.streams[m] else { return 0 };
-        let work = u128::from(at - self.since) * u128::from(row.work) / (u128::from(self.plan.window) << FRACTION);
-        (row.stream.worked(row.work_acked + work as u64) - row.una).min(row.stream.packets() - row.sent)
+        let active = at.min(row.drained_at).saturating_sub(row.base);
+        let work = u128::from(active) * u128::from(row.work) / (u128::from(self.plan.window) << FRACTION);
+        let most = row.stream.packets() - row.sent;
+        (row.stream.worked(row.work_acked + work as u64) - row.una).min(most)
     }
 
     /// When `event` of message `nth` of queue pair `m` happens; `NEVER`: it is not posted.
     fn when(&self, m: usize, nth: usize, event: MessageEvent) -> u64 {
         let Some(row) = &self.streams[m] else { return NEVER };
         let from = match event {
+            _ if row.lands => row.una,
             MessageEvent::Sent => row.sent,
             MessageEvent::Delivered => row.delivered,
             MessageEvent::Acked => row.una,
@@ -205,8 +294,42 @@ impl Skip {
         let Some(end) = row.stream.end(nth) else { return NEVER };
         let window = u128::from(self.plan.window) << FRACTION;
         // Where messages renew queue pairs, sent messages are not counted: past events are reported at once.
-        let work = row.stream.work_before(nth, row.una + end.saturating_sub(from)) - row.work_acked;
-        self.since + (u128::from(work) * window).div_ceil(u128::from(row.work)) as u64
+        let work = row.stream.work_before(nth, row.una + end.saturating_sub(from)).saturating_sub(row.work_acked);
+        let at = row.base + (u128::from(work) * window).div_ceil(u128::from(row.work)) as u64;
+        // As measured, a message takes until its acknowledgement is there.
+        let returns = if row.lands && event != MessageEvent::Acked { row.returns } else { 0 };
+        at.saturating_sub(returns).max(row.base)
+    }
+
+    /// From `at` on queue pair `m` goes on at its present share.
+    pub(crate) fn share(&mut self, m: usize, at: u64) {
+        let Some(row) = &mut self.streams[m] else { return };
+        let rate = self.shares.rate(m, row.full);
+        if rate == row.work {
+            return;
+        }
+        let active = at.min(row.drained_at).saturating_sub(row.base);
+        let window = u128::from(self.plan.window) << FRACTION;
+        if row.drained_at == NEVER {
+            row.work_acked += (u128::from(active) * u128::from(row.work) / window) as u64;
+            row.base = at;
+        }
+        row.work = rate;
+    }
+
+    /// Queue pairs whose shares may change because `m` has something to send now, or nothing; `m` is among them.
+    pub(crate) fn switch(&mut self, m: usize, on: bool) -> Vec<usize> {
+        self.shares.switch(m, on)
+    }
+
+    /// Whether queue pair `m` has something to send.
+    pub(crate) fn sends(&self, m: usize) -> bool {
+        self.streams.get(m).is_some_and(|row| row.as_ref().is_some_and(|row| row.drained_at == NEVER))
+    }
+
+    /// Finds all events of queue pair `m` anew.
+    pub(crate) fn foresee_all(&mut self, m: usize, member: &Member) {
+        MESSAGE_EVENTS.into_iter().for_each(|event| self.foresee(m, member, event));
     }
 
     /// Finds the next event of queue pair `m` that matters: the last posted message is sent, which may end the skip; a
@@ -215,9 +338,13 @@ impl Skip {
         let Some(row) = &self.streams[m] else { return };
         let from = row.scanned[event as usize];
         let nth = match event {
+            // Where rates are carried on, what matters is when all is acknowledged.
+            MessageEvent::Sent if self.plan.carried.is_some() => return,
             MessageEvent::Sent => (member.sent < member.posted.len()).then(|| member.posted.len() - 1),
             MessageEvent::Delivered => row.stream.next_delivered(from.max(member.delivered)),
-            MessageEvent::Acked => row.stream.next_acked(from.max(member.acked)),
+            MessageEvent::Acked => row.stream.next_acked(from.max(member.acked)).or_else(|| {
+                (self.plan.carried.is_some() && member.acked < member.posted.len()).then(|| member.posted.len() - 1)
+            }),
         };
         let at = nth.map_or(NEVER, |nth| self.when(m, nth, event));
         if let Some(row) = &mut self.streams[m] {
@@ -227,6 +354,11 @@ impl Skip {
         if at != NEVER {
             self.queue.push(Reverse((at, place(m, event))));
         }
+        self.drop_void();
+    }
+
+    /// The first entry of the queue is not void.
+    fn drop_void(&mut self) {
         while let Some(&Reverse((at, place))) = self.queue.peek() {
             let (m, event) = at_place(place);
             if self.streams[m].as_ref().is_some_and(|row| row.due[event as usize] == at) {
@@ -270,6 +402,46 @@ impl Skip {
             task::acknowledged(t, owner, i, follow, &EventKey { t: when, ..NO_EVENT });
             nic::set_clock(t, owner);
             member.acked += 1;
+            member.note_acked(when);
+        }
+    }
+
+    /// The rows are in the tables again at `at`. What they have delivered or acknowledged of `member` is reported, too:
+    /// packets that were in flight in the snapshot may have it further than rates do.
+    pub(crate) fn report_as_rows(&self, t: &mut Tables, member: &mut Member, at: u64) {
+        let place = |i: TaskIdx| member.posted.iter().position(|x| x.0 == i).unwrap_or(member.posted.len());
+        let (delivered, acked) = (place(t.flow_rx[member.flow].msg), place(t.flow_tx[member.flow].msg_ack));
+        let (n, key) = (t.flow_rx[member.flow].nic, EventKey { t: at, ..NO_EVENT });
+        while member.delivered < delivered {
+            task::delivered(t, n, member.posted[member.delivered].0, &key);
+            member.delivered += 1;
+        }
+        while member.acked < acked {
+            let i = member.posted[member.acked].0;
+            let (owner, follow) = (t.tasks[i].owner, t.tasks[i].follow);
+            task::acknowledged(t, owner, i, follow, &key);
+            member.acked += 1;
+            member.note_acked(at);
+        }
+        nic::set_clock(t, n);
+        nic::set_clock(t, t.flow_tx[member.flow].nic);
+    }
+
+    /// Where rates were carried on, counts as sent what is delivered or acknowledged.
+    pub(crate) fn settle_sent(&self, m: usize, member: &mut Member) {
+        if self.plan.carried.is_some() && self.goes_on(m) {
+            member.sent = member.sent.max(member.delivered).max(member.acked);
+        }
+    }
+
+    /// All messages of queue pair `m` may be acknowledged now: it has nothing to send until the next post.
+    pub(crate) fn drain_if_done(&mut self, t: &Tables, m: usize, member: &Member, at: u64) {
+        let Some(row) = &mut self.streams[m] else { return };
+        if self.plan.carried.is_some() && row.drained_at == NEVER && member.acked == member.posted.len() {
+            row.drained_at = at;
+            row.work_acked = row.stream.work(row.stream.packets());
+            row.base = at;
+            self.await_post(m, t.flow_tx[member.flow].msg_post.is_some());
         }
     }
 }

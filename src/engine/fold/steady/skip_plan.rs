@@ -11,6 +11,7 @@ use crate::engine::fold::rows::index::RowIndex;
 use crate::engine::fold::rows::message_stream::MessageStream;
 use crate::engine::fold::rows::partition_rows::{Member, PartitionRows};
 use crate::engine::fold::steady::detector::SteadyRates;
+use crate::engine::fold::steady::rates_plan;
 
 /// Full packets by which the work of equal queue pairs may differ.
 const SAME: u64 = 2;
@@ -88,7 +89,7 @@ pub(crate) fn is_overloaded(t: &Tables, rows: &PartitionRows, index: &RowIndex, 
 pub(crate) fn plan(t: &Tables, rows: &PartitionRows, index: &RowIndex, steady: &SteadyRates) -> SkipPlan {
     let rate = |(m, (&work, &turn)): (&Member, (&u64, &u64))| {
         let (tx, rx) = (&t.flow_tx[m.flow], &t.flow_rx[m.flow]);
-        if !m.routed || tx.snd_una >= tx.size {
+        if !m.routed || (tx.snd_una >= tx.size && steady.patience == 0) {
             return SkipRate::default();
         }
         let posted: u64 = m.posted.iter().map(|&(i, _)| t.tasks[i].bytes).sum();
@@ -104,6 +105,9 @@ pub(crate) fn plan(t: &Tables, rows: &PartitionRows, index: &RowIndex, steady: &
         }
     };
     let mut rates: Vec<SkipRate> = rows.members.iter().zip(steady.work.iter().zip(&steady.turns)).map(rate).collect();
+    if steady.patience > 0 {
+        return rates_plan::plan(steady, rates);
+    }
     let e = &t.exps[0];
     let full = u64::from(e.payload) + u64::from(e.data_overhead);
     even_out(&mut rates, full);
@@ -123,6 +127,7 @@ pub(crate) fn plan(t: &Tables, rows: &PartitionRows, index: &RowIndex, steady: &
         theta_ppm: steady.theta_ppm,
         rates,
         ports: steady.ports.clone(),
+        carried: None,
     }
 }
 

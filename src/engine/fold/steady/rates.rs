@@ -1,0 +1,139 @@
+//! Measured rates that are carried on where flows collide (`fidelity.fast_forward = "rates"`).
+//!
+//! Where several senders meet at a port, single shares wander and queue pairs of rings stop and go, because the slowest
+//! paces the others. What is steady is the sum. So the criterion is Wormhole's (NSDI '26, Eq. 6) for the sum of a
+//! partition's rates, over quarters of the window. Each queue pair goes on at the rate that it had while it had something
+//! to send; whether it has is decided by its messages, as in the simulation. Transmitters are shared by who has
+//! (`shares`).
+//!
+//! Layer: fold/steady.
+
+use crate::columns::{NEVER, PortIdx, Tables};
+use crate::engine::fold::rows::advanced_rows::FRACTION;
+use crate::engine::fold::rows::message_stream::MessageStream;
+use crate::engine::fold::rows::partition_rows::is_idle;
+use crate::engine::fold::steady::criterion::{PartitionView, repeats};
+use crate::engine::fold::steady::detector::SteadyRates;
+use crate::engine::fold::steady::rates_plan::PARTS;
+
+/// The sum has not changed if it is the same within this part of theta (our choice).
+const HELD: u64 = 4;
+
+/// The rates of the partition, if their sum is steady. PRECONDITION: a whole window has been sampled.
+pub(crate) fn carried(t: &Tables, view: PartitionView, of: &[u32]) -> Option<SteadyRates> {
+    let PartitionView { rows, detector, .. } = view;
+    let rule = detector.rule?;
+    let e = &t.exps[0];
+    let samples = rule.samples;
+    let window = samples as u64 * rule.interval;
+    // Each window is judged once: who waits for one that looks steady picks those that do by chance. The first, with the
+    // transient, is not full and not judged.
+    if detector.taken() % samples != 0 {
+        return None;
+    }
+    if e.ack_interval > 1 || of.is_empty() || !rows.switches.is_empty() {
+        return None;
+    }
+    let mut parts = [0u64; PARTS];
+    for &m in of {
+        let m = m as usize;
+        let f = rows.members[m].flow;
+        if t.flow_tx[f].start != NEVER || t.flow_tx[f].n_paths > 1 || repeats(t, f) {
+            return None;
+        }
+        for (k, part) in parts.iter_mut().enumerate() {
+            let at = |part: usize| detector.ago(samples - samples * part / PARTS).members[m].0;
+            *part += at(k + 1).saturating_sub(at(k));
+        }
+    }
+    let (sum, range) = (parts.iter().sum::<u64>(), parts.iter().max()? - parts.iter().min()?);
+    if sum == 0 || u128::from(range) * PARTS as u128 * 1_000_000 >= u128::from(rule.theta_ppm) * u128::from(sum) {
+        return None;
+    }
+    let (first, last) = (detector.ago(samples), detector.history.back()?);
+    let n = rows.members.len();
+    let (mut packets, mut work, mut turns) = (Vec::with_capacity(n), Vec::with_capacity(n), Vec::with_capacity(n));
+    for (k, (m, &(before, _))) in rows.members.iter().zip(&first.members).enumerate() {
+        let tx = &t.flow_tx[m.flow];
+        let posted: u64 = m.posted.iter().map(|&(i, _)| t.tasks[i].bytes).sum();
+        let stream = MessageStream::new(t, m, tx.size - posted);
+        let moved = tx.snd_una - before;
+        let n_packets = moved.div_ceil(u64::from(e.payload));
+        packets.push(n_packets);
+        work.push(moved + n_packets * u64::from(e.data_overhead));
+        turns.push(detector.turn(k, &stream, samples));
+    }
+    let full = u128::from(e.payload) + u128::from(e.data_overhead);
+    let active = |(m, &work): (usize, &u64)| {
+        let member = &rows.members[m];
+        let tx = &t.flow_tx[member.flow];
+        if work == 0 {
+            // It stops and goes, but sent nothing just now: what its congestion control allows.
+            let goes = member.routed && (!is_idle(t, member.flow) || member.idle_for(detector.now()) < rule.patience);
+            let nic = &t.nics[tx.nic];
+            let most = (u128::from(window) * full / u128::from(nic.tx_full.max(1))) << FRACTION;
+            return if goes {
+                (most * u128::from(tx.rate.min(nic.rate)) / u128::from(nic.rate.max(1))) as u64
+            } else {
+                0
+            };
+        }
+        let busy = (0..samples).filter(|&k| !detector.ago(k).idle[m]).count().max(1) as u128;
+        let line = u128::from(window) * full / u128::from(t.nics[t.flow_tx[rows.members[m].flow].nic].tx_full.max(1));
+        ((u128::from(work) << FRACTION) * samples as u128 / busy).min(line << FRACTION) as u64
+    };
+    let mut active: Vec<u64> = work.iter().enumerate().map(active).collect();
+    share_of_silent(t, view, &work, &mut active);
+    let total: u64 = work.iter().sum();
+    let (level, drift) = match view.ended_skip.and_then(|plan| Some((plan, plan.carried.as_ref()?))) {
+        Some((plan, was)) if was.sent.len() == n => {
+            let (was, is) = (
+                was.sent.iter().sum::<u64>() as u128 * u128::from(window),
+                u128::from(total) * u128::from(plan.window),
+            );
+            let held = was.abs_diff(is) * 1_000_000 <= is * u128::from(rule.theta_ppm / HELD);
+            let drift = (was.abs_diff(is) * 1_000_000 / is.max(1)).min(1_000_000) as u64;
+            (if held { plan.level + 1 } else { 0 }, Some((drift, plan.until)))
+        }
+        _ => (0, None),
+    };
+    let ports = first.ports.iter().zip(&last.ports).map(|(a, b)| (b.0 - a.0, b.1 - a.1)).collect();
+    Some(SteadyRates {
+        window,
+        theta_ppm: rule.theta_ppm,
+        holds: NEVER,
+        packets,
+        work,
+        turns,
+        level,
+        settled: false,
+        ports,
+        patience: rule.patience,
+        active,
+        drift,
+    })
+}
+
+/// A queue pair that sent nothing in the window goes on no faster than the others on its path do on average: what its
+/// congestion control allows may be the line's rate.
+fn share_of_silent(t: &Tables, view: PartitionView, work: &[u64], active: &mut [u64]) {
+    let PartitionView { rows, index, .. } = view;
+    let n_nics = rows.nics.len();
+    let path = |m: usize| {
+        let tx = &t.flow_tx[rows.members[m].flow];
+        let ports = &t.paths[tx.path_first as usize..(tx.path_first + tx.path_len) as usize];
+        let port = |q: &PortIdx| n_nics + index.port_local[q.usize()] as usize;
+        std::iter::once(index.nic_local[tx.nic.usize()] as usize).chain(ports.iter().map(port))
+    };
+    let routed = |m: &usize| rows.members[*m].routed;
+    let mut senders = vec![(0u128, 0u128); n_nics + rows.ports.len()];
+    for m in (0..work.len()).filter(routed).filter(|&m| work[m] > 0) {
+        for at in path(m) {
+            senders[at] = (senders[at].0 + u128::from(active[m]), senders[at].1 + 1);
+        }
+    }
+    for m in (0..work.len()).filter(routed).filter(|&m| work[m] == 0) {
+        let means = path(m).map(|at| senders[at]).filter(|x| x.1 > 0).map(|(sum, n)| (sum / n) as u64);
+        active[m] = means.min().map_or(active[m], |least| active[m].min(least));
+    }
+}

@@ -1,0 +1,59 @@
+//! How partitions whose measured rates are carried on (`rates`) are sampled, and for how long rates are carried on.
+//!
+//! Layer: fold/steady.
+
+use crate::columns::{Exp, cc};
+use crate::engine::fold::memo::skip_plan::{CarriedRates, SkipPlan, SkipRate};
+use crate::engine::fold::steady::detector::{DetectorRule, SteadyRates};
+use crate::units::PS_PER_NS;
+
+/// Theta (Wormhole, section 7).
+const THETA_PPM: u64 = 50_000;
+/// Samples of a window and the shortest time between two, ps (our choice: DESIGN measured 10 us). DCQCN's rates rise by
+/// timers of 300 us, other controls' within round trips.
+const SAMPLES: u64 = 16;
+const INTERVAL: u64 = 10_000_000;
+const DCQCN_INTERVAL: u64 = 20_000_000;
+/// A queue pair that has nothing to send for longer than this, ps, and than a window, is over (our choice: several
+/// times what a chunk of a megabyte takes at a shared port).
+const PATIENCE: u64 = 1_000_000_000;
+/// Parts of a window whose sums are compared.
+pub(super) const PARTS: usize = 4;
+/// The first skip is this many times as long as its window; each next one, if the sum did not change, twice as long, up
+/// to so many doublings (our choice).
+const FIRST: u64 = 4;
+const DOUBLINGS: u32 = 4;
+
+/// How a partition whose rates are carried on is sampled. `rtt`: its longest round trip, ps.
+pub(crate) fn rule(e: &Exp, rtt: u64) -> DetectorRule {
+    let shortest = if e.cc == cc::DCQCN { DCQCN_INTERVAL } else { INTERVAL };
+    let interval = if e.interval_ns > 0 { u64::from(e.interval_ns) * PS_PER_NS } else { shortest.max(rtt) };
+    let samples = if e.samples > 0 { u64::from(e.samples) } else { SAMPLES }.max(PARTS as u64);
+    let theta_ppm = if e.theta_ppm > 0 { u64::from(e.theta_ppm) } else { THETA_PPM };
+    DetectorRule {
+        theta_ppm,
+        samples: samples as usize,
+        few: samples as usize,
+        interval,
+        never_skips: false,
+        patience: (samples * interval).max(PATIENCE),
+    }
+}
+
+/// The plan of a skip at these `rates`, whose work is still that of the whole window.
+pub(crate) fn plan(steady: &SteadyRates, mut rates: Vec<SkipRate>) -> SkipPlan {
+    for (rate, &active) in rates.iter_mut().zip(&steady.active) {
+        rate.work = active;
+    }
+    SkipPlan {
+        state: Default::default(),
+        draw: 0,
+        window: steady.window,
+        until: steady.window.saturating_mul(FIRST << steady.level.min(DOUBLINGS)),
+        level: steady.level,
+        theta_ppm: steady.theta_ppm,
+        rates,
+        ports: steady.ports.clone(),
+        carried: Some(CarriedRates { patience: steady.patience, sent: steady.work.clone() }),
+    }
+}

@@ -1,0 +1,182 @@
+//! How queue pairs share transmitters while measured rates are carried on.
+//!
+//! A queue pair's measured rate holds for what met at its transmitters on average over the window. When others stop or
+//! go on, it goes on at its share: what a saturated transmitter sends stays what it was, by the measured rates, and no
+//! transmitter sends more than it can.
+//!
+//! Layer: fold/steady.
+
+use crate::columns::Tables;
+use crate::engine::fold::memo::skip_plan::SkipPlan;
+use crate::engine::fold::rows::advanced_rows::FRACTION;
+use crate::engine::fold::rows::index::RowIndex;
+use crate::engine::fold::rows::partition_rows::PartitionRows;
+
+/// A transmitter is saturated that was busy for more than this part of the window, in millionths (our choice).
+const SATURATED_PPM: u128 = 950_000;
+
+/// What the queue pairs of a skipped partition take of its transmitters.
+#[derive(Clone, Default)]
+pub(crate) struct TransmitterShares {
+    transmitters: Vec<Transmitter>,
+    /// Of each queue pair: the transmitters of its data, with the time a window of it takes there, ps; the same of its
+    /// acknowledgements.
+    data: Vec<Vec<(u32, u64)>>,
+    acks: Vec<Vec<(u32, u64)>>,
+}
+
+/// A NIC or a port.
+#[derive(Clone, Default)]
+struct Transmitter {
+    /// Queue pairs whose data it sends.
+    senders: Vec<u32>,
+    /// How long data and acknowledgements of queue pairs that have something to send would keep it busy in a window,
+    /// ps.
+    data: u64,
+    acks: u64,
+    /// How long it may be busy in a window, ps.
+    most: u64,
+    saturated: bool,
+}
+
+impl TransmitterShares {
+    /// All queue pairs of `rows` have nothing to send yet. `sent`: bytes on the wire of each in the window.
+    pub(crate) fn new(
+        t: &Tables,
+        rows: &PartitionRows,
+        index: &RowIndex,
+        plan: &SkipPlan,
+        sent: &[u64],
+    ) -> TransmitterShares {
+        let full = u128::from(t.exps[0].payload) + u128::from(t.exps[0].data_overhead);
+        let n_nics = rows.nics.len();
+        let mut shares = TransmitterShares {
+            transmitters: vec![Transmitter::default(); n_nics + rows.ports.len()],
+            data: vec![Vec::new(); rows.members.len()],
+            acks: vec![Vec::new(); rows.members.len()],
+        };
+        let mut busy = vec![0u128; shares.transmitters.len()];
+        for (m, member) in rows.members.iter().enumerate().filter(|(m, x)| x.routed && plan.rates[*m].work > 0) {
+            let (tx, rx) = (&t.flow_tx[member.flow], &t.flow_rx[member.flow]);
+            let rate = u128::from(plan.rates[m].work);
+            let ends = [(tx.nic, tx.path_first, tx.path_len, true), (rx.nic, rx.path_first, rx.path_len, false)];
+            for (n, first, len, is_data) in ends {
+                let nic = &t.nics[n];
+                let ports = t.paths[first as usize..(first + len) as usize].iter().map(|&q| {
+                    let row = &t.ports[q];
+                    (n_nics as u32 + index.port_local[q.usize()], row.tx_full, row.tx_ack)
+                });
+                for (at, tx_full, tx_ack) in
+                    std::iter::once((index.nic_local[n.usize()], nic.tx_full, nic.tx_ack)).chain(ports)
+                {
+                    let each = u128::from(if is_data { tx_full } else { tx_ack });
+                    let time = ((rate * each / full) >> FRACTION) as u64;
+                    busy[at as usize] += u128::from(sent[m]) * each / full;
+                    if is_data {
+                        shares.transmitters[at as usize].senders.push(m as u32);
+                        shares.data[m].push((at, time));
+                    } else {
+                        shares.acks[m].push((at, time));
+                    }
+                }
+            }
+        }
+        for (transmitter, busy) in shares.transmitters.iter_mut().zip(busy) {
+            transmitter.saturated = busy * 1_000_000 > SATURATED_PPM * u128::from(plan.window);
+            transmitter.most =
+                if transmitter.saturated { busy.min(u128::from(plan.window)) as u64 } else { plan.window };
+        }
+        shares
+    }
+
+    /// Queue pair `m` has something to send from now on, or nothing. Returns those whose shares may have changed, in
+    /// order.
+    pub(crate) fn switch(&mut self, m: usize, on: bool) -> Vec<usize> {
+        let Some(data) = self.data.get(m) else { return Vec::new() };
+        let mut touched: Vec<u32> = vec![m as u32];
+        let step = |x: &mut u64, by: u64| *x = if on { *x + by } else { x.saturating_sub(by) };
+        let crossed = data.iter().map(|x| (x, true)).chain(self.acks[m].iter().map(|x| (x, false)));
+        for (&(at, time), is_data) in crossed {
+            let transmitter = &mut self.transmitters[at as usize];
+            let was_full = transmitter.is_full();
+            step(if is_data { &mut transmitter.data } else { &mut transmitter.acks }, time);
+            if was_full || transmitter.is_full() {
+                touched.extend(&transmitter.senders);
+            }
+        }
+        touched.sort_unstable();
+        touched.dedup();
+        touched.into_iter().map(|m| m as usize).collect()
+    }
+
+    /// The rate of queue pair `m`, whose measured rate is `measured`.
+    pub(crate) fn rate(&self, m: usize, measured: u64) -> u64 {
+        let Some(data) = self.data.get(m) else { return measured };
+        let (mut share, mut most) = (None, u128::MAX);
+        for &(at, _) in data {
+            let x = &self.transmitters[at as usize];
+            // Acknowledgements take no more than half (our choice: nothing comes to a halt).
+            let left = x.most.saturating_sub(x.acks).max(x.most / 2);
+            let rate = u128::from(measured) * u128::from(left) / u128::from(x.data.max(1));
+            if x.saturated {
+                share = Some(share.map_or(rate, |share: u128| share.min(rate)));
+            } else {
+                most = most.min(rate);
+            }
+        }
+        share.unwrap_or(u128::from(measured)).min(most).clamp(1, u128::from(u64::MAX)) as u64
+    }
+}
+
+impl Transmitter {
+    /// Whether shares depend on who has something to send.
+    fn is_full(&self) -> bool {
+        self.saturated || self.data + self.acks > self.most
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Three queue pairs through transmitter 0, which may be busy for `most`; the third also through transmitter 1.
+    fn three(most: u64, saturated: bool) -> TransmitterShares {
+        let transmitter = |senders: &[u32], most, saturated| Transmitter {
+            senders: senders.to_vec(),
+            most,
+            saturated,
+            ..Transmitter::default()
+        };
+        TransmitterShares {
+            transmitters: vec![transmitter(&[0, 1, 2], most, saturated), transmitter(&[2], 1000, false)],
+            data: vec![vec![(0, 400)], vec![(0, 400)], vec![(0, 200), (1, 500)]],
+            acks: vec![Vec::new(); 3],
+        }
+    }
+
+    #[test]
+    fn a_saturated_transmitter_sends_the_same_whoever_has_something_to_send() {
+        let mut shares = three(1000, true);
+        assert_eq!(shares.switch(0, true), [0, 1, 2]);
+        shares.switch(1, true);
+        shares.switch(2, true);
+        assert_eq!([0, 1, 2].map(|m| shares.rate(m, 100)), [100, 100, 100]);
+        shares.switch(0, false);
+        // 400 and 200 take what 1,000 took.
+        assert_eq!([1, 2].map(|m| shares.rate(m, 300)), [500, 500]);
+        shares.switch(1, false);
+        // Five times as much as before; transmitter 1 can send twice as much.
+        assert_eq!(shares.rate(2, 100), 200);
+    }
+
+    #[test]
+    fn other_transmitters_send_no_more_than_they_can() {
+        let mut shares = three(500, false);
+        assert_eq!(shares.switch(0, true), [0]);
+        assert_eq!(shares.rate(0, 100), 100);
+        assert_eq!(shares.switch(1, true), [0, 1, 2]);
+        assert_eq!([0, 1].map(|m| shares.rate(m, 800)), [500, 500]);
+        shares.switch(0, false);
+        assert_eq!(shares.rate(1, 800), 800);
+    }
+}

@@ -1,0 +1,78 @@
+//! `fidelity.fast_forward = "rates"`: measured rates carried on where flows collide.
+
+use crate::runs::Sweep;
+
+/// Two rings whose queue pairs meet at the uplinks of a Clos, and a 4-to-1 incast.
+const TEXT: &str = "name = \"m\"\nbase.cluster = { gpus = 8, gpus_per_server = 1 }\nbase.topology = { kind = \"clos\", hosts_per_leaf = 4, spines = 1, link_gbps = 100, uplink_gbps = 100 }\n\
+    base.transport.payload_bytes = 4000\nbase.workload.kind = \"dag\"\nbase.output.flows = true\naxes.\"transport.cc\" = [\"hpcc\", \"dcqcn\"]\naxes.\"workload.path\" = [\"rings.csv\", \"incast.csv\"]\n";
+const RINGS: &str =
+    "id,ranks,kind,bytes,group\na,0 2 4 6,all-reduce,24000000,0 2 4 6\nb,1 3 5 7,all-reduce,24000000,1 3 5 7\n";
+const INCAST: &str = "id,ranks,kind,bytes,peer,tag\ns1,1,send,12000000,0,1\nr1,0,recv,12000000,1,1\ns2,2,send,12000000,0,2\nr2,0,recv,12000000,2,2\n\
+    s3,3,send,12000000,0,3\nr3,0,recv,12000000,3,3\ns4,4,send,12000000,0,4\nr4,0,recv,12000000,4,4\n";
+
+/// Bytes are conserved (a run fails otherwise), something is skipped, and the last completion is near the simulated one.
+#[test]
+fn carried_rates_end_when_packets_do() {
+    let sweep = Sweep::new(&[("rings.csv", RINGS), ("incast.csv", INCAST)], TEXT);
+    for fold in ["off", "rates", "steady"] {
+        sweep.run(fold, &["--set", &format!("fidelity.fast_forward={fold}")]);
+    }
+    let [off, rates] = ["off", "rates"].map(|fold| sweep.column(fold, "results.csv", "makespan_ns"));
+    // The first two are under HPCC. Under DCQCN jobs as short as these are further off, and say so.
+    for (off, rates) in off.iter().zip(&rates).take(2) {
+        assert!((rates / off - 1.0).abs() < 0.02, "{rates} instead of {off} ns");
+    }
+    assert!(sweep.column("rates", "stats.csv", "carried_skips").iter().any(|&n| n > 0.0), "nothing was carried on");
+    assert_eq!(sweep.column("steady", "stats.csv", "carried_skips"), [0.0; 4]);
+}
+
+/// The same bytes with one thread and several, and whatever the memo holds.
+#[test]
+fn carried_rates_depend_on_the_experiment_alone() {
+    let sweep = Sweep::new(&[("rings.csv", RINGS), ("incast.csv", INCAST)], TEXT);
+    let memo = sweep.memo();
+    let runs = [&["--jobs", "1"][..], &["--jobs", "3"], &["--memo", &memo], &["--memo", &memo]];
+    let mut flows = Vec::new();
+    for (k, more) in runs.into_iter().enumerate() {
+        let out = format!("rates-{k}");
+        sweep.run(&out, &[&["--set", "fidelity.fast_forward=rates"], more].concat());
+        flows.push(std::fs::read(sweep.root.path().join(&out).join("flows.csv")).expect("flows are written"));
+    }
+    assert!(flows.iter().all(|x| *x == flows[0]), "flows differ");
+}
+
+/// Where it does not apply, it is "steady".
+#[test]
+fn carried_rates_are_for_controls_that_settle() {
+    let text = TEXT.replace("[\"hpcc\", \"dcqcn\"]", "[\"timely\", \"none\"]");
+    let sweep = Sweep::new(&[("rings.csv", RINGS), ("incast.csv", INCAST)], &text);
+    for fold in ["rates", "steady"] {
+        sweep.run(fold, &["--set", &format!("fidelity.fast_forward={fold}")]);
+    }
+    let [rates, steady] =
+        ["rates", "steady"].map(|fold| std::fs::read(sweep.root.path().join(fold).join("flows.csv")).expect("written"));
+    assert!(rates == steady, "flows differ");
+    assert_eq!(sweep.column("rates", "stats.csv", "carried_skips"), [0.0; 4]);
+}
+
+/// Who reads results is told, by the run, its manifest, and a comparison.
+#[test]
+fn carried_rates_are_named() {
+    let sweep = Sweep::new(&[("rings.csv", RINGS), ("incast.csv", INCAST)], TEXT);
+    for fold in ["rates", "steady"] {
+        sweep.run(fold, &["--set", &format!("fidelity.fast_forward={fold}")]);
+    }
+    let read = |name: &str| std::fs::read_to_string(sweep.root.path().join(name)).expect("written");
+    let warning = "carried measured rates on where flows collide";
+    assert!(read("rates/manifest.json").contains(warning) && !read("steady/manifest.json").contains(warning));
+    let compared = |fold: &str| {
+        let done = std::process::Command::new(env!("CARGO_BIN_EXE_hyperfold"))
+            .args(["compare", fold])
+            .current_dir(sweep.root.path())
+            .output()
+            .expect("it runs");
+        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+        String::from_utf8_lossy(&done.stdout).contains("approximate where flows collide")
+    };
+    assert!(compared("rates") && !compared("steady"));
+}
