@@ -2,50 +2,41 @@
 //!
 //! Layer: beside `units`. Knows nothing of what rows hold; changes no value.
 
-/// Starts to fetch row `i` of `rows` into the processor's caches. No such row: nothing happens.
-#[inline]
-pub fn row<T>(rows: &[T], i: u32) {
-    if let Some(row) = rows.get(i as usize) {
-        fetch(row);
-    }
-}
-
-/// The instruction, for the cache line in which `row` begins.
+/// Starts to fetch the cache line at `row` into the processor's caches.
 #[cfg(target_arch = "x86_64")]
 #[allow(unsafe_code)]
 #[inline]
-fn fetch<T>(row: &T) {
+pub fn address<T>(row: *const T) {
     use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-    // SAFETY: the instruction belongs to every x86-64 processor, reads no value, and `row` is a reference besides.
-    unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(row).cast()) }
+    // SAFETY: the instruction belongs to every x86-64 processor, and reads no value: any address will do.
+    unsafe { _mm_prefetch::<_MM_HINT_T0>(row.cast()) }
 }
 
 /// As above. Aarch64 has no such function in stable Rust but by assembly.
 #[cfg(target_arch = "aarch64")]
 #[allow(unsafe_code)]
 #[inline]
-fn fetch<T>(row: &T) {
-    // SAFETY: the instruction belongs to every aarch64 processor, reads no value, changes no register or flag, and `row` is a reference besides.
+pub fn address<T>(row: *const T) {
+    // SAFETY: the instruction belongs to every aarch64 processor, reads no value, changes no register or flag: any address will do.
     unsafe {
-        std::arch::asm!("prfm pldl1keep, [{at}]", at = in(reg) std::ptr::from_ref(row), options(nostack, preserves_flags, readonly));
+        std::arch::asm!("prfm pldl1keep, [{at}]", at = in(reg) row, options(nostack, preserves_flags, readonly));
     }
 }
 
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 #[inline]
-fn fetch<T>(_row: &T) {}
+pub fn address<T>(_row: *const T) {}
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn rows_that_are_not_there_are_no_error() {
+    fn any_address_will_do() {
         let rows = [1u64, 2, 3];
-        row(&rows, 2);
-        row(&rows, 3);
-        row(&rows, u32::MAX);
-        row::<u64>(&[], 0);
+        address(&raw const rows[2]);
+        address(rows.as_ptr().wrapping_add(1 << 40));
+        address(std::ptr::null::<u64>());
         assert_eq!(rows, [1, 2, 3]);
     }
 }

@@ -126,6 +126,22 @@ macro_rules! indexed_by {
             }
         }
 
+        impl std::ops::Index<$name> for $crate::columns::Column<'_, $Row> {
+            type Output = $Row;
+
+            #[inline]
+            fn index(&self, i: $name) -> &$Row {
+                &self[i.usize()]
+            }
+        }
+
+        impl std::ops::IndexMut<$name> for $crate::columns::Column<'_, $Row> {
+            #[inline]
+            fn index_mut(&mut self, i: $name) -> &mut $Row {
+                &mut self[i.usize()]
+            }
+        }
+
         impl std::ops::Index<$name> for Vec<$Row> {
             type Output = $Row;
 

@@ -5,6 +5,8 @@
 //! packet or a port touches nearly all of it: one cache line instead of eight. WGSL struct
 //! declarations are generated from the Rust ones ([`wgsl::declarations`]); a test lets naga check offsets and sizes.
 
+mod claims;
+mod column;
 mod index;
 mod registry;
 mod row;
@@ -12,11 +14,13 @@ pub mod rows;
 pub mod tables;
 pub mod wgsl;
 
+pub use claims::{ClaimTable, Claims};
+pub use column::{Column, MessageRow};
 pub use index::{EndOwner, FlowIdx, LinkEndIdx, NONE, NicIdx, PacketIdx, PortIdx, SwitchIdx, TaskIdx};
 pub use row::{Field, Row};
 pub use rows::*;
 pub use tables::{
-    Column, Columns, EngineTables, FoldHints, FoldTrace, N_TABLES, OwnedTables, Span, TABLES, Table, Tables, View,
+    Columns, EngineTables, FoldHints, FoldTrace, N_TABLES, OwnedTables, Span, TABLES, Table, Tables, View,
 };
 
 /// "Never": an empty clock.

@@ -4,14 +4,18 @@
 
 use std::mem::take;
 use std::ops::{Deref, DerefMut};
+use std::sync::atomic::Ordering::Relaxed;
 
 use bytemuck::{cast_slice, cast_slice_mut};
 
+use super::claims::{ClaimTable, Claims};
+use super::column::Column;
 use super::index::{FlowIdx, PortIdx, TaskIdx};
 use super::registry::every_table;
 use super::row::{Field, Row};
 use super::{
-    Exp, FlowRx, FlowTx, Gate, IntVec, Nic, Packet, PacketDetails, Plan, Port, RttSample, Signal, Switch, Task, Wire,
+    Exp, FlowRx, FlowTx, Gate, IntVec, Nic, Packet, PacketDetails, Plan, Port, RttSample, SHARED_FLAGS,
+    SHARED_FLOWS_LEFT, Signal, Switch, Task, Wire,
 };
 
 /// A run of rows.
@@ -49,58 +53,6 @@ impl Table {
     /// Whether no kernel writes it.
     pub fn is_read_only(&self) -> bool {
         self.written_by.is_empty()
-    }
-}
-
-/// An experiment's rows of a column that holds the rows of all experiments.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Column<'w, T>(&'w mut [T]);
-
-impl<T> Default for Column<'_, T> {
-    fn default() -> Self {
-        Column(&mut [])
-    }
-}
-
-impl<'w, T> From<&'w mut [T]> for Column<'w, T> {
-    fn from(rows: &'w mut [T]) -> Self {
-        Column(rows)
-    }
-}
-
-impl<T> Deref for Column<'_, T> {
-    type Target = [T];
-
-    #[inline]
-    fn deref(&self) -> &[T] {
-        self.0
-    }
-}
-
-impl<T> DerefMut for Column<'_, T> {
-    #[inline]
-    fn deref_mut(&mut self) -> &mut [T] {
-        self.0
-    }
-}
-
-impl<'a, T> IntoIterator for &'a Column<'_, T> {
-    type Item = &'a T;
-    type IntoIter = std::slice::Iter<'a, T>;
-
-    #[inline]
-    fn into_iter(self) -> Self::IntoIter {
-        self.0.iter()
-    }
-}
-
-impl<'a, T> IntoIterator for &'a mut Column<'_, T> {
-    type Item = &'a mut T;
-    type IntoIter = std::slice::IterMut<'a, T>;
-
-    #[inline]
-    fn into_iter(self) -> Self::IntoIter {
-        self.0.iter_mut()
     }
 }
 
@@ -156,10 +108,12 @@ macro_rules! define_tables {
             $(#[$hmeta])*
             pub $header: Column<'w, $Header>,
             $($(#[$cmeta])* pub $col: Column<'w, $Col>,)*
-            $($(#[$meta])* pub $name: Vec<$Row>,)*
+            $($(#[$meta])* pub $name: Column<'w, $Row>,)*
             /// What happened to messages, in the order of processing, while `mode::TRACED` is on. No column: only folding on the CPU uses it.
             pub fold_trace: Vec<FoldTrace>,
             pub fold_hints: FoldHints,
+            /// Messages that arrived, and when, where threads share the tables: their rows are their senders'. `None`: rows are written at once.
+            pub got_later: Option<Vec<(TaskIdx, u64)>>,
         }
 
         /// Every table of one experiment that stands alone.
@@ -200,14 +154,15 @@ macro_rules! define_tables {
                     let ($col, rest) = take(&mut self.$col).split_at_mut($cper * $header[0].$clen as usize);
                     self.$col = rest;
                 )*
-                let $header = Column($header);
+                let $header = Column::from($header);
                 match engine {
                     Some(engine) => Tables {
                         $header,
-                        $($col: Column($col),)*
-                        $($name: engine.$name,)*
+                        $($col: Column::from($col),)*
+                        $($name: engine.$name.into(),)*
                         fold_trace: engine.fold_trace,
                         fold_hints: engine.fold_hints,
+                        got_later: None,
                     },
                     None => Tables { $header, ..Tables::default() },
                 }
@@ -234,7 +189,7 @@ macro_rules! define_tables {
                 OwnedTables {
                     $header: self.$header.to_vec(),
                     $($col: self.$col.to_vec(),)*
-                    $($name: self.$name.clone(),)*
+                    $($name: self.$name.to_vec(),)*
                     fold_trace: self.fold_trace.clone(),
                     fold_hints: self.fold_hints.clone(),
                 }
@@ -248,15 +203,45 @@ macro_rules! define_tables {
                 $(if !from.$col.is_empty() {
                     self.$col.copy_from_slice(&from.$col);
                 })*
-                $(self.$name = from.$name;)*
+                $(self.$name = from.$name.into();)*
                 self.fold_trace = from.fold_trace;
                 self.fold_hints = from.fold_hints;
+            }
+
+            /// Who has which row of each table, for debug builds.
+            pub fn claim_tables(&self) -> Vec<ClaimTable> {
+                vec![self.$header.claim_table(), $(self.$col.claim_table(),)* $(self.$name.claim_table()),*]
+            }
+
+            /// These tables for thread `thread` of several that share them. Folding's parts stay here.
+            ///
+            /// # Safety
+            /// As of [`Column::lend`], for every table.
+            // SAFETY: the caller promises what is said above.
+            #[allow(unsafe_code)]
+            pub unsafe fn lend<'a>(&mut self, claims: &[ClaimTable], thread: u32) -> Tables<'a>
+            where
+                Self: 'a,
+            {
+                let mut claims = claims.iter().map(|table| Claims::of(table, thread));
+                let mut next = || claims.next().expect("an entry for each table");
+                // SAFETY: the caller promises it.
+                unsafe {
+                    Tables {
+                        $header: self.$header.lend(next()),
+                        $($col: self.$col.lend(next()),)*
+                        $($name: self.$name.lend(next()),)*
+                        fold_trace: Vec::new(),
+                        fold_hints: FoldHints::default(),
+                        got_later: Some(Vec::new()),
+                    }
+                }
             }
 
             /// What only the engine has, out of here.
             pub fn take_engine(&mut self) -> EngineTables {
                 EngineTables {
-                    $($name: take(&mut self.$name),)*
+                    $($name: take(&mut self.$name).into_vec(),)*
                     fold_trace: take(&mut self.fold_trace),
                     fold_hints: take(&mut self.fold_hints),
                 }
@@ -296,11 +281,12 @@ macro_rules! define_tables {
             /// All columns, to be worked on.
             fn columns(&mut self, engine: EngineTables) -> Tables<'_> {
                 Tables {
-                    $header: Column(&mut self.$header),
-                    $($col: Column(&mut self.$col),)*
-                    $($name: engine.$name,)*
+                    $header: Column::from(&mut *self.$header),
+                    $($col: Column::from(&mut *self.$col),)*
+                    $($name: engine.$name.into(),)*
                     fold_trace: engine.fold_trace,
                     fold_hints: engine.fold_hints,
+                    got_later: None,
                 }
             }
 
@@ -308,11 +294,12 @@ macro_rules! define_tables {
             pub fn view(&mut self) -> View<'_> {
                 View {
                     tables: Tables {
-                        $header: Column(&mut self.$header),
-                        $($col: Column(&mut self.$col),)*
-                        $($name: take(&mut self.$name),)*
+                        $header: Column::from(&mut *self.$header),
+                        $($col: Column::from(&mut *self.$col),)*
+                        $($name: take(&mut self.$name).into(),)*
                         fold_trace: take(&mut self.fold_trace),
                         fold_hints: take(&mut self.fold_hints),
+                        got_later: None,
                     },
                     home: Home {
                         $($name: &mut self.$name,)*
@@ -333,7 +320,7 @@ macro_rules! define_tables {
 
         impl Drop for View<'_> {
             fn drop(&mut self) {
-                $(*self.home.$name = take(&mut self.tables.$name);)*
+                $(*self.home.$name = take(&mut self.tables.$name).into_vec();)*
                 *self.home.fold_trace = take(&mut self.tables.fold_trace);
                 *self.home.fold_hints = take(&mut self.tables.fold_hints);
             }
@@ -415,6 +402,26 @@ pub enum FoldTrace {
 }
 
 impl Tables<'_> {
+    /// The flags that are raised.
+    #[inline]
+    pub fn flags(&self) -> u32 {
+        self.shared.word_now(SHARED_FLAGS)
+    }
+
+    /// Raises flags. Threads that share the tables may do so at once.
+    #[inline]
+    pub fn raise(&mut self, flags: u32) {
+        if self.flags() & flags != flags {
+            self.shared.word(SHARED_FLAGS).fetch_or(flags, Relaxed);
+        }
+    }
+
+    /// A flow or task has ended. Threads that share the tables may say so at once.
+    #[inline]
+    pub fn one_less_left(&mut self) {
+        self.shared.word(SHARED_FLOWS_LEFT).fetch_sub(1, Relaxed);
+    }
+
     /// Bytes of each table, in the order of [`TABLES`].
     pub fn table_bytes(&self) -> [u64; N_TABLES] {
         self.as_bytes().map(|v| v.len() as u64)

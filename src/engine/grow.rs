@@ -67,13 +67,17 @@ fn add_records(t: &mut Tables, head: PacketIdx, add: u32, limit: u64) -> Result<
     if wanted > limit {
         return Err(TooManyPackets { wanted, limit });
     }
-    for k in 0..add {
-        let next = if k + 1 < add { first + k + 1 } else { head };
-        t.packets.push(Packet { next, ..bytemuck::Zeroable::zeroed() });
-    }
-    t.details.resize(t.packets.len(), bytemuck::Zeroable::zeroed());
+    t.packets.change(|rows| {
+        rows.extend((0..add).map(|k| {
+            let next = if k + 1 < add { first + k + 1 } else { head };
+            Packet { next, ..bytemuck::Zeroable::zeroed() }
+        }));
+    });
+    let n = t.packets.len();
+    t.details.change(|rows| rows.resize(n, bytemuck::Zeroable::zeroed()));
     if !t.ints.is_empty() {
-        t.ints.resize(t.flow_tx.len() + t.packets.len(), IntVec { hop: [0; 5] });
+        let n = t.flow_tx.len() + n;
+        t.ints.change(|rows| rows.resize(n, IntVec { hop: [0; 5] }));
         t.exps[0].int_len = t.ints.len() as u32;
     }
     t.exps[0].packet_len = t.packets.len() as u32;

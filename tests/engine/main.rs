@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod closed_forms;
+mod cores;
 mod determinism;
 mod golden;
 mod graphs;

@@ -5,6 +5,11 @@ use crate::columns::{NEVER, NicIdx, PacketIdx, PortIdx, SHARED_FLAGS, Tables, fl
 
 /// Moves the experiment to its next event. `Exp::status` then says whether it goes on.
 pub fn advance(t: &mut Tables, end: u64) {
+    advance_to(t, end, next_clock);
+}
+
+/// The same, where `next` finds the least of all clocks.
+pub fn advance_to(t: &mut Tables, end: u64, next: impl FnOnce(&Tables) -> u64) {
     let flags = t.shared[SHARED_FLAGS as usize];
     if flags & flag::NEEDS_FRAMES != 0 {
         t.exps[0].status = status::NEEDS_PACKETS;
@@ -15,7 +20,7 @@ pub fn advance(t: &mut Tables, end: u64) {
         reclaim(t);
         t.shared[SHARED_FLAGS as usize] &= !flag::TO_RETURN;
     }
-    let next = next_clock(t);
+    let next = next(t);
     let e = &mut t.exps[0];
     e.phase = 0;
     e.steps += 1;

@@ -4,7 +4,7 @@
 //! threshold even then is *independent*: its ports do not affect each other in this step, and `forward` processes them one by
 //! one. `forward_joint` processes any other switch. Only the decision is written, so the system can be repeated.
 
-use crate::columns::{SHARED_FLAGS, SHARED_HEADER, SwitchIdx, Tables, flag, mode};
+use crate::columns::{SHARED_HEADER, SwitchIdx, Tables, flag, mode};
 
 /// Decides whether switch `s` is independent, and whether its pool of pause frames suffices if not.
 pub fn classify(t: &mut Tables, s: SwitchIdx) {
@@ -42,14 +42,14 @@ pub fn classify(t: &mut Tables, s: SwitchIdx) {
             row.max_held = held;
         }
         if held > buffer {
-            t.shared[SHARED_FLAGS as usize] |= flag::OVER_BUFFER;
+            t.raise(flag::OVER_BUFFER);
         }
     } else if pfc {
         // Each frame follows a charge or a release, by turns: at most two a packet that arrives, and one resume for what was held.
         let need = 2 * arrivals + sw.port_n;
         row.need = need;
         if row.free_n < need {
-            t.shared[SHARED_FLAGS as usize] |= flag::NEEDS_FRAMES;
+            t.raise(flag::NEEDS_FRAMES);
         }
     }
 }

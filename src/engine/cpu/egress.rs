@@ -5,10 +5,9 @@ use super::lists::wire_push;
 use super::math::{hash32, tx_time};
 use super::mmu;
 use crate::columns::{
-    FRAME_BYTES, INT_HOPS, INT_Q_UNIT, INT_TX_UNIT, NEVER, PacketIdx, Port, PortIdx, SHARED_FLAGS, SHARED_HEADER,
-    Tables, cc, flag, kind, meta, mode,
+    FRAME_BYTES, INT_HOPS, INT_Q_UNIT, INT_TX_UNIT, NEVER, PacketIdx, Port, PortIdx, SHARED_HEADER, Tables, cc, flag,
+    kind, meta, mode,
 };
-use crate::prefetch;
 
 /// The end of the port's transmission as an event.
 #[inline]
@@ -122,8 +121,8 @@ fn start_head(t: &mut Tables, port: PortIdx, at: &EventKey, joint: bool) {
         let pk = &t.packets[p];
         (pk.next, pk.in_port, pk.meta)
     };
-    prefetch::row(&t.packets, next.0);
-    prefetch::row(&t.details, next.0);
+    t.packets.prefetch(next.0);
+    t.details.prefetch(next.0);
     let wire = pk_meta & meta::WIRE_MASK;
     let data = (pk_meta >> meta::KIND_SHIFT) & meta::KIND_MASK == kind::DATA;
     let row = &mut t.ports[port];
@@ -234,5 +233,5 @@ pub fn on_frame(t: &mut Tables, port: PortIdx, p: PacketIdx, at: &EventKey, join
 pub fn return_later(t: &mut Tables, port: PortIdx, p: PacketIdx) {
     t.packets[p].next = t.ports[port].to_return;
     t.ports[port].to_return = p;
-    t.shared[SHARED_FLAGS as usize] |= flag::TO_RETURN;
+    t.raise(flag::TO_RETURN);
 }

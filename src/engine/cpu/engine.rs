@@ -1,10 +1,13 @@
-//! The CPU engine behind the common interface: experiments in parallel, each on one thread.
+//! The CPU engine behind the common interface: experiments in parallel, each on one thread; [`advance_one`] may share
+//! its steps among more.
 
 use std::time::{Duration, Instant};
 
 use rayon::prelude::*;
 
 use crate::columns::{Tables, status};
+use crate::engine::cpu::side_by_side::SideBySide;
+use crate::engine::cpu::threads::SpareThreads;
 use crate::engine::{Engine, EngineError, SliceOutcome, grow, is_final, systems};
 use crate::isolation::isolated;
 
@@ -32,7 +35,7 @@ impl Engine for CpuEngine {
             .par_iter_mut()
             .with_max_len(1)
             .map(|t| {
-                let ended = isolated(|| advance_one(t, end, packet_limit, stop));
+                let ended = isolated(|| advance_one(t, end, packet_limit, stop, None));
                 ended.unwrap_or_else(|defect| (0.0, Some(defect.to_string())))
             })
             .collect();
@@ -55,18 +58,22 @@ pub fn steps_per_check(t: &Tables) -> u32 {
     ((ROWS_PER_CHECK / rows.max(1)) as u32).clamp(1, STEPS_PER_CHECK)
 }
 
-/// Runs one experiment until `end`; gives the seconds it took and why it can never end, if so.
+/// Runs one experiment until `end`; gives the seconds it took and why it can never end, if so. It may take threads that are spare.
 pub fn advance_one(
     t: &mut Tables,
     end: Instant,
     packet_limit: u64,
     stop: &(dyn Fn() -> bool + Sync),
+    mut threads: Option<(&SpareThreads, &mut SideBySide)>,
 ) -> (f64, Option<String>) {
     let start = Instant::now();
     let mut failure = None;
     let steps = steps_per_check(t);
     while failure.is_none() && !is_final(t) && Instant::now() < end && !stop() {
-        systems::run(t, steps);
+        match &mut threads {
+            Some((spare, side)) => side.advance(t, steps, spare, end, stop),
+            None => systems::run(t, steps),
+        }
         if t.exps[0].status == status::NEEDS_PACKETS {
             failure = grow::grow(t, packet_limit).err().map(|e| e.to_string());
         }

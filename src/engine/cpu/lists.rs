@@ -2,7 +2,6 @@
 
 use super::key::older;
 use crate::columns::{LinkEndIdx, NEVER, PacketIdx, Tables};
-use crate::prefetch;
 
 /// Puts packet `p`, whose arrival time is set, on the wire to link end `end`.
 #[inline]
@@ -34,7 +33,7 @@ pub fn wire_pop(t: &mut Tables, end: LinkEndIdx) -> PacketIdx {
     } else {
         let row = &t.packets[next];
         t.clocks[end.usize()] = row.t;
-        prefetch::row(&t.packets, row.next.0);
+        t.packets.prefetch(row.next.0);
     }
     p
 }

@@ -1,9 +1,7 @@
 //! The shared buffer of a switch, event by event; only `forward_joint` needs it (twin: `shaders/mmu.wgsl`). Pause and resume frames are
 //! queued here; the caller sends them.
 
-use crate::columns::{
-    FRAME_BYTES, PacketIdx, PortIdx, SHARED_FLAGS, SHARED_HEADER, Switch, Tables, flag, kind, meta, mode,
-};
+use crate::columns::{FRAME_BYTES, PacketIdx, PortIdx, SHARED_HEADER, Switch, Tables, flag, kind, meta, mode};
 
 /// What port `i` occupies of the shared part of the buffer.
 #[inline]
@@ -77,7 +75,7 @@ fn note_held(t: &mut Tables, sw: &Switch, port: PortIdx) {
         row.max_held = held;
     }
     if held > t.exps[0].buffer {
-        t.shared[SHARED_FLAGS as usize] |= flag::OVER_BUFFER;
+        t.raise(flag::OVER_BUFFER);
     }
 }
 
@@ -118,7 +116,7 @@ fn push_frame(t: &mut Tables, port: PortIdx, resume: u32) {
     let s = t.ports[port].switch_idx;
     let p = t.switches[s].free_head;
     if p.is_none() {
-        t.shared[SHARED_FLAGS as usize] |= flag::POOL_EMPTY;
+        t.raise(flag::POOL_EMPTY);
         return;
     }
     t.switches[s].free_head = t.packets[p].next;

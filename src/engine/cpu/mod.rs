@@ -2,8 +2,10 @@
 
 pub mod advance;
 pub mod analytical;
+pub mod barrier;
 pub mod cc;
 pub mod classify;
+pub mod cores;
 pub mod egress;
 pub mod engine;
 pub mod forward;
@@ -19,7 +21,10 @@ pub mod rate;
 pub mod receiver;
 pub mod schedule;
 pub mod sender;
+pub mod side_by_side;
+pub mod switch_groups;
 pub mod switches;
 pub mod task;
+pub mod threads;
 
 pub use super::systems::{run, step, step_end};

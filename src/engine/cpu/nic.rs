@@ -9,12 +9,11 @@ use super::lists::{wire_pop, wire_push};
 use super::math::{hash32, tx_time};
 use super::{queue_pair, receiver, sender, task};
 use crate::columns::{
-    FlowIdx, FoldTrace, NEVER, NONE, NicIdx, PacketIdx, PortIdx, SHARED_FLAGS, Tables, cc, flag, kind, meta, mode, qp,
+    FlowIdx, FoldTrace, NEVER, NONE, NicIdx, PacketIdx, PortIdx, Tables, cc, flag, kind, meta, mode, qp,
 };
-use crate::prefetch;
 
 /// How many NICs ahead the head of a wire is fetched.
-const AHEAD: usize = 3;
+const AHEAD: u32 = 3;
 
 /// Processes NIC `n` up to `end`, or to the first post or start of a queue pair that folding holds back.
 pub fn nic(t: &mut Tables, n: NicIdx, end: u64) {
@@ -53,7 +52,7 @@ pub fn nic(t: &mut Tables, n: NicIdx, end: u64) {
     set_clock(t, n);
     let row = &t.nics[n];
     if row.free_n < row.worst {
-        t.shared[SHARED_FLAGS as usize] |= flag::NEEDS_PACKETS;
+        t.raise(flag::NEEDS_PACKETS);
     }
 }
 
@@ -116,7 +115,7 @@ pub fn next_event(t: &Tables, n: NicIdx) -> EventKey {
 /// A packet arrives. Returns whether the NIC may have something to send now.
 fn arrive(t: &mut Tables, n: NicIdx, at: &EventKey) -> bool {
     let p = wire_pop(t, n.end());
-    prefetch::row(&t.details, t.wires[n.end()].head.0);
+    t.details.prefetch(t.wires[n.end()].head.0);
     let pk_meta = t.packets[p].meta;
     match (pk_meta >> meta::KIND_SHIFT) & meta::KIND_MASK {
         kind::DATA => receiver::on_data(t, n, p, at),
@@ -124,14 +123,11 @@ fn arrive(t: &mut Tables, n: NicIdx, at: &EventKey) -> bool {
             let row = &mut t.nics[n];
             t.packets[p].next = row.to_return;
             row.to_return = p;
-            t.shared[SHARED_FLAGS as usize] |= flag::TO_RETURN;
-            if pk_meta & meta::RESUME != 0 {
-                row.paused = 0;
-                return true;
-            }
-            row.paused = 1;
-            row.pauses += 1;
-            false
+            let resume = pk_meta & meta::RESUME != 0;
+            row.paused = !resume as u32;
+            row.pauses += !resume as u32;
+            t.raise(flag::TO_RETURN);
+            resume
         }
         _ => {
             sender::on_ack(t, n, p, at);
@@ -170,7 +166,7 @@ fn timeout(t: &mut Tables, n: NicIdx, at: &EventKey) -> bool {
         // Nothing is outstanding now; the next packet sets a deadline anew.
         tx.rto_at = NEVER;
         if tx.retries > most {
-            t.shared[SHARED_FLAGS as usize] |= flag::GAVE_UP;
+            t.raise(flag::GAVE_UP);
         }
     }
     let mut least = NEVER;
@@ -282,7 +278,7 @@ fn send_data(t: &mut Tables, n: NicIdx, f: FlowIdx, at: &EventKey) {
     }
     let p = t.nics[n].free_head;
     if p.is_none() {
-        t.shared[SHARED_FLAGS as usize] |= flag::POOL_EMPTY;
+        t.raise(flag::POOL_EMPTY);
         return;
     }
     let e = &t.exps[0];
@@ -348,9 +344,16 @@ fn transmit(t: &mut Tables, n: NicIdx, p: PacketIdx, x: u64, at: &EventKey) {
 /// [`nic`] for a row: where there is something to do.
 #[inline]
 pub fn row(t: &mut Tables, n: NicIdx, end: u64) {
-    if let Some(wire) = t.wires.get(n.usize() + AHEAD) {
-        prefetch::row(&t.packets, wire.head.0);
-        prefetch::row(&t.details, wire.head.0);
+    row_before(t, n, t.exps[0].end_len, end);
+}
+
+/// The same for one of the NICs before `last`. What arrives at NICs a few places ahead, but before `last`, is fetched.
+#[inline]
+pub fn row_before(t: &mut Tables, n: NicIdx, last: u32, end: u64) {
+    if n.0 + AHEAD < last {
+        let head = t.wires[(n + AHEAD).end()].head;
+        t.packets.prefetch(head.0);
+        t.details.prefetch(head.0);
     }
     if t.clocks[n.usize()] < end || t.clocks[n.end().own_clock(t.exps[0].end_len)] < end {
         nic(t, n, end);

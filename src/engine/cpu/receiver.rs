@@ -26,9 +26,9 @@ pub fn on_data(t: &mut Tables, n: NicIdx, p: PacketIdx, at: &EventKey) -> bool {
         due = milestone || rx.expected.is_multiple_of(e.chunk) || rx.expected >= rx.msg_end;
         if rx.expected == rx.msg_end && rx.msg.is_some() {
             arrived = rx.msg;
-            rx.msg = t.tasks[arrived].follow;
+            rx.msg = t.tasks.message(arrived).follow;
             if rx.msg.is_some() {
-                rx.msg_end += t.tasks[rx.msg].bytes;
+                rx.msg_end += t.tasks.message(rx.msg).bytes;
             }
         }
     } else if details.seq > rx.expected {

@@ -6,8 +6,7 @@ use super::math::hash32;
 use super::queue_pair::step_back;
 use super::task;
 use crate::columns::{
-    FlowIdx, NEVER, NicIdx, PacketIdx, RttSample, SHARED_FLAGS, SHARED_FLOWS_LEFT, STALL_DOUBLINGS, STALLS_A_RETRY,
-    Tables, cc, flag, kind, meta, qp,
+    FlowIdx, NEVER, NicIdx, PacketIdx, RttSample, STALL_DOUBLINGS, STALLS_A_RETRY, Tables, cc, flag, kind, meta, qp,
 };
 
 /// Gives record `p` back to the pool of NIC `n`.
@@ -84,7 +83,7 @@ fn advance_una(t: &mut Tables, f: FlowIdx, seq: u64, nack: bool, now: u64) {
         tx.rto_at = NEVER;
         if tx.start != NEVER {
             tx.finish = now;
-            t.shared[SHARED_FLOWS_LEFT as usize] -= 1;
+            t.one_less_left();
         }
     }
 }
@@ -101,7 +100,7 @@ fn stall(t: &mut Tables, f: FlowIdx, now: u64) {
     let draw = hash32(tx.flow_id, tx.stalls, tx.snd_una as u32, seed) as u64;
     tx.next_avail = tx.next_avail.max(now) + draw % longest;
     if tx.stalls > most {
-        t.shared[SHARED_FLAGS as usize] |= flag::GAVE_UP;
+        t.raise(flag::GAVE_UP);
     }
 }
 

@@ -4,8 +4,7 @@
 //! wires is still in the processor's caches when `forward` sends it on. A GPU runs system by system, all switches at once.
 
 use super::{classify, forward, forward_joint, plan};
-use crate::columns::{PacketIdx, PortIdx, SHARED_FLAGS, SwitchIdx, Tables, flag};
-use crate::prefetch;
+use crate::columns::{PacketIdx, PortIdx, SwitchIdx, Tables, flag, mode};
 
 /// In `Switch::independent` while a step waits for pause frames: this switch was processed before the first that lacked some.
 pub const DONE: u32 = 2;
@@ -22,26 +21,50 @@ pub fn step(t: &mut Tables, end: u64) {
             continue;
         }
         let arrivals = if resumed { true } else { plan_all(t, s, end) };
-        if !arrivals && t.switches[s].congested_n == 0 {
-            // What `classify` would find.
-            t.switches[s].independent = 1;
-        } else {
-            classify::row(t, s, end);
-        }
-        if t.shared[SHARED_FLAGS as usize] & flag::NEEDS_FRAMES != 0 {
+        decide(t, s, arrivals, end);
+        if t.flags() & flag::NEEDS_FRAMES != 0 {
             continue;
         }
-        if t.switches[s].independent == 0 {
-            forward_joint::row(t, s, end);
-        } else {
-            for port in t.switches[s].ports() {
-                forward::row(t, port, end);
-            }
-        }
+        send(t, s, end);
         done = s.0 + 1;
     }
-    if t.shared[SHARED_FLAGS as usize] & flag::NEEDS_FRAMES != 0 {
+    if t.flags() & flag::NEEDS_FRAMES != 0 {
         SwitchIdx::all(done).for_each(|s| t.switches[s].independent |= DONE);
+    }
+}
+
+/// Processes switch `s` up to `end`, at the beginning of a step. Returns whether it cannot go on without more pause frames; then nothing has left it.
+pub fn one(t: &mut Tables, s: SwitchIdx, end: u64) -> bool {
+    let arrivals = plan_all(t, s, end);
+    decide(t, s, arrivals, end);
+    let row = &t.switches[s];
+    if row.independent == 0 && row.free_n < row.need && t.exps[0].modes & mode::PFC != 0 {
+        return true;
+    }
+    send(t, s, end);
+    false
+}
+
+/// Whether `s` is independent in this step, where `arrivals` says that something may arrive.
+#[inline]
+fn decide(t: &mut Tables, s: SwitchIdx, arrivals: bool, end: u64) {
+    if !arrivals && t.switches[s].congested_n == 0 {
+        // What `classify` would find.
+        t.switches[s].independent = 1;
+    } else {
+        classify::row(t, s, end);
+    }
+}
+
+/// Lets switch `s` send.
+#[inline]
+fn send(t: &mut Tables, s: SwitchIdx, end: u64) {
+    if t.switches[s].independent == 0 {
+        forward_joint::row(t, s, end);
+    } else {
+        for port in t.switches[s].ports() {
+            forward::row(t, port, end);
+        }
     }
 }
 
@@ -71,12 +94,12 @@ fn fetch(t: &Tables, s: SwitchIdx, end: u64) {
         let mut lanes = 0;
         for port in ports.by_ref() {
             let head = t.ports[port].q_head;
-            prefetch::row(&t.packets, head.0);
-            prefetch::row(&t.details, head.0);
+            t.packets.prefetch(head.0);
+            t.details.prefetch(head.0);
             let link_end = port.end(nics);
             if t.clocks[link_end.usize()] < end {
                 at[lanes] = t.wires[link_end].head;
-                prefetch::row(&t.packets, at[lanes].0);
+                t.packets.prefetch(at[lanes].0);
                 lanes += 1;
                 if lanes == LANES {
                     break;
@@ -91,9 +114,9 @@ fn fetch(t: &Tables, s: SwitchIdx, end: u64) {
             left = false;
             for p in &mut at[..lanes] {
                 let Some(row) = t.packets.get(p.usize()) else { continue };
-                prefetch::row(&t.details, p.0);
+                t.details.prefetch(p.0);
                 let next = if row.t < end { row.next } else { PacketIdx::NONE };
-                prefetch::row(&t.packets, next.0);
+                t.packets.prefetch(next.0);
                 left |= next.is_some();
                 *p = next;
             }

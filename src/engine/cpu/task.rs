@@ -3,10 +3,7 @@
 
 use super::key::{EventKey, TASK, periodic};
 use super::queue_pair;
-use crate::columns::{
-    EDGE_SIGNAL, FlowIdx, FoldTrace, NEVER, NicIdx, SHARED_FLAGS, SHARED_FLOWS_LEFT, Tables, TaskIdx, cc, flag, mode,
-    qp, task,
-};
+use crate::columns::{EDGE_SIGNAL, FlowIdx, FoldTrace, NEVER, NicIdx, Tables, TaskIdx, cc, flag, mode, qp, task};
 
 /// Tasks that end at this instant, first released first.
 struct Chain {
@@ -70,13 +67,16 @@ pub fn due(t: &mut Tables, n: NicIdx, at: &EventKey) -> bool {
 
 /// Message `i` has arrived whole at NIC `n`. Where folding simulates again what it had skipped, its tasks were released then.
 pub fn delivered(t: &mut Tables, n: NicIdx, i: TaskIdx, at: &EventKey) {
-    let row = &mut t.tasks[i];
-    if row.got != NEVER {
+    let message = t.tasks.message(i);
+    if let Some(later) = &mut t.got_later {
+        later.push((i, at.t));
+    } else if t.tasks[i].got == NEVER {
+        t.tasks[i].got = at.t;
+    } else {
         note(t, FoldTrace::DeliveredAgain { task: i, at: at.t });
         return;
     }
-    row.got = at.t;
-    let (first, count) = (row.got_first, row.got_n);
+    let (first, count) = (message.got_first, message.got_n);
     let mut chain = Chain::NEW;
     release_all(t, n, first, count, at, &mut chain);
     drain(t, n, at, &mut chain);
@@ -114,7 +114,7 @@ fn end(t: &mut Tables, n: NicIdx, i: TaskIdx, at: &EventKey, chain: &mut Chain) 
     let row = &mut t.tasks[i];
     row.done = at.t;
     let (first, count) = (row.done_first, row.done_n);
-    t.shared[SHARED_FLOWS_LEFT as usize] -= 1;
+    t.one_less_left();
     release_all(t, n, first, count, at, chain);
 }
 
@@ -127,7 +127,7 @@ fn release_all(t: &mut Tables, n: NicIdx, first: u32, count: u32, at: &EventKey,
             t.signals[s as usize].at = at.t;
             t.signals[s as usize].next = t.nics[n].signals;
             t.nics[n].signals = s;
-            t.shared[SHARED_FLAGS as usize] |= flag::SIGNALS;
+            t.raise(flag::SIGNALS);
         } else {
             let i = TaskIdx(edge);
             let row = &mut t.tasks[i];

@@ -136,7 +136,8 @@ pub(crate) fn free_phases(t: &Tables) -> Vec<bool> {
     let mut free = vec![true; t.ports.len()];
     for tx in &t.flow_tx {
         for k in 0..tx.n_paths {
-            let path = &t.paths[(tx.path_first + k * tx.path_len) as usize..][..tx.path_len as usize];
+            let first = (tx.path_first + k * tx.path_len) as usize;
+            let path = &t.paths[first..first + tx.path_len as usize];
             let rate = |&q: &PortIdx| t.ports[q].rate;
             let least = path.iter().map(rate).min().unwrap_or(0);
             if path.len() > 1 && (!counts || path.iter().filter(|&q| rate(q) < APART * least).count() > 1) {

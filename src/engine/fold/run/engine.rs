@@ -1,4 +1,5 @@
-//! Folding behind the engine interface: experiments in parallel, each on one thread, folded where they ask for it.
+//! Folding behind the engine interface: experiments in parallel, each on one thread, folded where they ask for it. Those that are not
+//! folded may share threads that are spare.
 //!
 //! Layer: fold/run.
 
@@ -9,6 +10,8 @@ use rayon::prelude::*;
 
 use crate::columns::{Tables, mode};
 use crate::engine::cpu::engine::advance_one;
+use crate::engine::cpu::side_by_side::{SideBySide, WORTH};
+use crate::engine::cpu::threads::SpareThreads;
 use crate::engine::fold::memo::lock::lock;
 use crate::engine::fold::memo::table::Memo;
 use crate::engine::fold::rows::buffer_guard::Failure;
@@ -41,6 +44,8 @@ pub struct FoldEngine {
     checkpoint_hops: u64,
     /// Somebody asks why partitions are simulated.
     explained: Option<Arc<Mutex<FoldExplanation>>>,
+    /// Steps that take this long are shared among spare threads.
+    worth: Duration,
 }
 
 impl Default for FoldEngine {
@@ -52,12 +57,18 @@ impl Default for FoldEngine {
 impl FoldEngine {
     /// With a memo that others may share.
     pub fn remembering(memo: Arc<Memo>) -> FoldEngine {
-        FoldEngine { memo: Some(memo), places: Vec::new(), checkpoint_hops: HOPS_PER_CHECKPOINT, explained: None }
+        FoldEngine { memo: Some(memo), ..FoldEngine::forgetful() }
     }
 
     /// Without a memo.
     pub fn forgetful() -> FoldEngine {
-        FoldEngine { memo: None, places: Vec::new(), checkpoint_hops: HOPS_PER_CHECKPOINT, explained: None }
+        FoldEngine {
+            memo: None,
+            places: Vec::new(),
+            checkpoint_hops: HOPS_PER_CHECKPOINT,
+            explained: None,
+            worth: WORTH,
+        }
     }
 
     /// Takes a checkpoint every `hops` packets, and skips that promise twice as many. Changes no exact result. Small
@@ -69,6 +80,11 @@ impl FoldEngine {
     /// The same engine, which also writes down why partitions are simulated. It changes no result.
     pub fn explaining(self, explained: Arc<Mutex<FoldExplanation>>) -> FoldEngine {
         FoldEngine { explained: Some(explained), ..self }
+    }
+
+    /// The same engine, which shares an unfolded experiment's steps among spare threads where they take at least `worth`. It changes no result.
+    pub fn side_by_side_from(self, worth: Duration) -> FoldEngine {
+        FoldEngine { worth, ..self }
     }
 
     /// The same for an engine that has its memo already.
@@ -83,6 +99,8 @@ struct Settings<'a> {
     memo: Option<&'a Arc<Memo>>,
     checkpoint_hops: u64,
     explained: Option<&'a Arc<Mutex<FoldExplanation>>>,
+    worth: Duration,
+    spare: &'a SpareThreads,
 }
 
 /// An experiment's state between slices.
@@ -94,6 +112,8 @@ struct Place {
     waits: Option<u64>,
     /// It started over without folding and has not taken a step since.
     restarted: bool,
+    /// How it is stepped on several threads.
+    side: Option<SideBySide>,
     /// In this slice.
     seconds: f64,
     failure: Option<String>,
@@ -107,11 +127,6 @@ impl Engine for FoldEngine {
         stop: &(dyn Fn() -> bool + Sync),
     ) -> Result<SliceOutcome, EngineError> {
         let end = Instant::now() + SLICE;
-        let settings = Settings {
-            memo: self.memo.as_ref(),
-            checkpoint_hops: self.checkpoint_hops,
-            explained: self.explained.as_ref(),
-        };
         self.places.resize_with(batch.len(), Place::default);
         let mut queues = DispatchQueues::default();
         for (at, (t, place)) in batch.iter().zip(&mut self.places).enumerate() {
@@ -131,8 +146,17 @@ impl Engine for FoldEngine {
                 None => queues.ready.push_back(at),
             }
         }
-        let in_flight = settings.memo.map_or_else(Arc::default, |memo| Arc::clone(&memo.in_flight));
-        let threads = rayon::current_num_threads().min(batch.len());
+        let in_flight = self.memo.as_ref().map_or_else(Arc::default, |memo| Arc::clone(&memo.in_flight));
+        let all = rayon::current_num_threads();
+        let threads = all.min(batch.len());
+        let spare = SpareThreads::beside(all, threads);
+        let settings = Settings {
+            memo: self.memo.as_ref(),
+            checkpoint_hops: self.checkpoint_hops,
+            explained: self.explained.as_ref(),
+            worth: self.worth,
+            spare: &spare,
+        };
         let dispatch = Dispatch::new(queues, &in_flight, threads, end);
         let pairs: Vec<Mutex<(&mut Tables, &mut Place)>> =
             batch.iter_mut().zip(&mut self.places).map(Mutex::new).collect();
@@ -147,6 +171,7 @@ impl Engine for FoldEngine {
                 place.seconds += start.elapsed().as_secs_f64();
                 dispatch.put(at, place.waits);
             }
+            spare.put_idle();
         });
         drop(pairs);
         let mut slice = SliceOutcome::default();
@@ -236,7 +261,7 @@ impl Place {
         limit: u64,
         stop: &(dyn Fn() -> bool + Sync),
     ) -> Option<String> {
-        let Settings { memo, checkpoint_hops, explained } = settings;
+        let Settings { memo, checkpoint_hops, explained, worth, spare } = settings;
         self.waits = None;
         let restarted = std::mem::take(&mut self.restarted);
         if is_new(t) && !restarted {
@@ -305,7 +330,8 @@ impl Place {
             return None;
         }
         let before = packet_hops(t);
-        let failure = advance_one(t, end, limit, stop).1;
+        let side = self.side.get_or_insert_with(|| SideBySide::from(worth));
+        let failure = advance_one(t, end, limit, stop, Some((spare, side))).1;
         self.stats.hops_simulated += packet_hops(t) - before;
         // The slice may have ended by then: it must not be folded a second time.
         self.restarted = self.stats.restarts > 0 && is_new(t);

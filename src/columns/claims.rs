@@ -1,0 +1,92 @@
+//! Which thread has which row between two barriers, in debug builds: a check of what [`super::Column::lend`] asks for.
+//!
+//! Layer: columns. In release builds nothing is kept, and every check is empty.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+
+/// Whether anything is checked.
+const CHECKED: bool = cfg!(debug_assertions);
+const WRITTEN: u64 = 1;
+const SEVERAL: u64 = 2;
+
+/// For each row of a column who had it last.
+#[derive(Clone)]
+pub struct ClaimTable(Option<Arc<RowClaims>>);
+
+struct RowClaims {
+    phase: AtomicU32,
+    /// A word a row: the phase, the thread, and two bits.
+    rows: Vec<AtomicU64>,
+}
+
+impl ClaimTable {
+    pub(crate) fn new(rows: usize) -> ClaimTable {
+        ClaimTable(CHECKED.then(|| {
+            let rows = (0..rows).map(|_| AtomicU64::new(u64::MAX)).collect();
+            Arc::new(RowClaims { phase: AtomicU32::new(0), rows })
+        }))
+    }
+
+    /// All threads have passed a barrier: phase `phase` begins.
+    pub fn next_phase(&self, phase: u32) {
+        if let Some(table) = &self.0 {
+            table.phase.store(phase, Relaxed);
+        }
+    }
+}
+
+/// What one thread has of a column.
+pub struct Claims(Option<(Arc<RowClaims>, u32)>);
+
+impl Claims {
+    /// Nothing is checked.
+    pub const NONE: Claims = Claims(None);
+
+    /// Those of thread `thread`.
+    pub fn of(table: &ClaimTable, thread: u32) -> Claims {
+        Claims(table.0.clone().map(|table| (table, thread)))
+    }
+
+    /// The thread reads row `row` of a column of `T`.
+    #[inline]
+    pub(crate) fn reads<T>(&self, row: usize) {
+        if CHECKED {
+            self.note::<T>(row, 0);
+        }
+    }
+
+    /// The thread may write it.
+    #[inline]
+    pub(crate) fn writes<T>(&self, row: usize) {
+        if CHECKED {
+            self.note::<T>(row, WRITTEN);
+        }
+    }
+
+    /// The thread reads these rows.
+    #[inline]
+    pub(crate) fn reads_all<T>(&self, rows: &Range<usize>) {
+        if CHECKED && self.0.is_some() {
+            rows.clone().for_each(|row| self.note::<T>(row, 0));
+        }
+    }
+
+    fn note<T>(&self, row: usize, how: u64) {
+        let Some((table, thread)) = &self.0 else { return };
+        let phase = u64::from(table.phase.load(Relaxed));
+        let mine = (phase << 32) | (u64::from(*thread) << 2);
+        let old = table.rows[row].load(Relaxed);
+        let new = if old >> 32 != phase {
+            mine | how
+        } else if old & !3 == mine && old & SEVERAL == 0 {
+            old | how
+        } else {
+            let what = std::any::type_name::<T>();
+            assert!(old & WRITTEN == 0 && how == 0, "row {row} of {what}: two threads in one phase, one writes");
+            old | SEVERAL
+        };
+        table.rows[row].store(new, Relaxed);
+    }
+}

@@ -1,0 +1,97 @@
+//! Where threads that step one experiment together wait for each other.
+//!
+//! Layer: engine. Knows nothing of what they do.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+/// How often a thread looks before it lets others have its core: some microseconds, less than most phases of a step take (our choice).
+const LOOKS: u32 = 2_000;
+
+/// A thread that the others would wait for has panicked.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Broken;
+
+/// A barrier whose waiting threads look again and again, as phases are shorter than waking a thread takes.
+#[derive(Debug)]
+pub struct SpinBarrier {
+    threads: usize,
+    arrived: AtomicUsize,
+    round: AtomicUsize,
+    broken: AtomicBool,
+}
+
+impl SpinBarrier {
+    /// For so many threads.
+    pub fn new(threads: usize) -> SpinBarrier {
+        SpinBarrier {
+            threads,
+            arrived: AtomicUsize::new(0),
+            round: AtomicUsize::new(0),
+            broken: AtomicBool::new(false),
+        }
+    }
+
+    /// Waits until all threads are here. What each has written before, all read afterwards.
+    ///
+    /// # Errors
+    /// Somebody will never come.
+    #[inline]
+    pub fn wait(&self) -> Result<(), Broken> {
+        let round = self.round.load(Ordering::Relaxed);
+        if self.arrived.fetch_add(1, Ordering::AcqRel) + 1 == self.threads {
+            self.arrived.store(0, Ordering::Relaxed);
+            self.round.store(round.wrapping_add(1), Ordering::Release);
+            return Ok(());
+        }
+        let mut looks = 0;
+        while self.round.load(Ordering::Acquire) == round {
+            if self.broken.load(Ordering::Relaxed) {
+                return Err(Broken);
+            }
+            looks += 1;
+            if looks < LOOKS {
+                std::hint::spin_loop();
+            } else {
+                std::thread::yield_now();
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets nobody wait any more.
+    pub fn break_up(&self) {
+        self.broken.store(true, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_is_a_round_ahead() {
+        let (barrier, count) = (SpinBarrier::new(3), AtomicUsize::new(0));
+        std::thread::scope(|scope| {
+            for _ in 0..3 {
+                scope.spawn(|| {
+                    for round in 0..200 {
+                        count.fetch_add(1, Ordering::Relaxed);
+                        barrier.wait().unwrap();
+                        assert_eq!(count.load(Ordering::Relaxed), 3 * (round + 1));
+                        barrier.wait().unwrap();
+                    }
+                });
+            }
+        });
+    }
+
+    #[test]
+    fn nobody_waits_for_a_thread_that_panicked() {
+        let barrier = SpinBarrier::new(2);
+        std::thread::scope(|scope| {
+            let waits = scope.spawn(|| barrier.wait());
+            barrier.break_up();
+            assert_eq!(waits.join().unwrap(), Err(Broken));
+        });
+    }
+}

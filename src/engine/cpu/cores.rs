@@ -1,0 +1,231 @@
+//! One experiment on several threads, with the same bytes as on one.
+//!
+//! Layer: engine. A step has these phases, with a barrier after each:
+//!
+//! 1. Switches, group by group: `plan`, `classify` and `forward` of whole switches.
+//! 2. NICs.
+//! 3. Clocks: the least of them. Before it one thread serves gates, after it the same thread advances the experiment.
+//!
+//! Threads take blocks of rows as they go. Which thread has a row changes nothing: within a phase no row sees what another does, but for flags and counts,
+//! whose order does not matter.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+
+use super::barrier::{Broken, SpinBarrier};
+use super::switch_groups::SwitchGroups;
+use super::{advance, analytical, nic, schedule, step_end, switches};
+use crate::columns::{ClaimTable, NEVER, SwitchIdx, Tables, TaskIdx, flag, status};
+use crate::isolation::isolated;
+
+/// Blocks of rows a thread and phase, about: so many that threads end a phase together.
+const BLOCKS_A_THREAD: usize = 16;
+/// Clocks a block: some pages.
+const CLOCKS_A_BLOCK: usize = 1 << 14;
+
+/// What the threads of an experiment share.
+struct Team<'a> {
+    groups: &'a SwitchGroups,
+    threads: usize,
+    barrier: SpinBarrier,
+    /// For each phase the next row that nobody has taken.
+    next: Vec<AtomicUsize>,
+    least: AtomicU64,
+    end: AtomicU64,
+    goes_on: AtomicBool,
+    /// What threads leave for the first one.
+    left: Vec<Mutex<Left>>,
+    claims: &'a [ClaimTable],
+    n_phases: AtomicU64,
+}
+
+/// What a thread leaves for the first one to do.
+#[derive(Default)]
+struct Left {
+    /// Switches that need more pause frames.
+    lacking: Vec<SwitchIdx>,
+    got: Vec<(TaskIdx, u64)>,
+}
+
+/// Runs experiment `t` on `threads` threads, this one among them, while `goes_on` says so after a step, or until it stops.
+///
+/// PRECONDITION: `t` holds one experiment, which is at the beginning of a step and whose switches `groups` has. Nothing is traced.
+pub fn run(t: &mut Tables, groups: &SwitchGroups, threads: usize, goes_on: &mut dyn FnMut(&Tables) -> bool) {
+    if t.exps[0].status != status::RUNNING {
+        return;
+    }
+    let claims = t.claim_tables();
+    let team = Team {
+        groups,
+        threads,
+        barrier: SpinBarrier::new(threads),
+        next: (0..groups.groups().len() + 2).map(|_| AtomicUsize::new(0)).collect(),
+        least: AtomicU64::new(NEVER),
+        end: AtomicU64::new(step_end(t)),
+        goes_on: AtomicBool::new(true),
+        left: (0..threads).map(|_| Mutex::default()).collect(),
+        claims: &claims,
+        n_phases: AtomicU64::new(0),
+    };
+    // SAFETY: the tables stay where they are, as nothing grows inside a step. `team.work` says who has which rows between two barriers.
+    #[allow(unsafe_code)]
+    let mut lent: Vec<Tables> = (0..threads).map(|k| unsafe { t.lend(&claims, k as u32) }).collect();
+    let first = lent.remove(0);
+    let defect = std::thread::scope(|scope| {
+        let others: Vec<_> = (1..threads)
+            .zip(lent)
+            .map(|(k, lent)| {
+                let team = &team;
+                scope.spawn(move || isolated(|| team.guarded(k, lent, None)))
+            })
+            .collect();
+        let mine = team.guarded(0, first, Some((t, goes_on)));
+        // A panic of another thread is this experiment's.
+        let theirs: Vec<_> = others.into_iter().map(|thread| thread.join()).collect();
+        let mut defect = mine;
+        for ended in theirs {
+            match ended {
+                Ok(Ok(panic)) => defect = defect.or(panic),
+                Ok(Err(told)) => defect = defect.or(Some(Box::new(told.to_string()))),
+                Err(panic) => defect = defect.or(Some(panic)),
+            }
+        }
+        defect
+    });
+    if let Some(panic) = defect {
+        resume_unwind(panic);
+    }
+}
+
+/// The tables as their owner has them, and whether to go on after a step: only the first thread has these.
+type Owner<'o, 't, 'w> = (&'o mut Tables<'w>, &'t mut dyn FnMut(&Tables) -> bool);
+
+impl Team<'_> {
+    /// The work of thread `k`; what it panicked with, if it did.
+    fn guarded(&self, k: usize, mut t: Tables, owner: Option<Owner>) -> Option<Box<dyn Any + Send>> {
+        let ended = catch_unwind(AssertUnwindSafe(|| self.work(k, &mut t, owner)));
+        if ended.is_err() {
+            self.barrier.break_up();
+        }
+        // Who finds the barrier broken has done nothing wrong itself.
+        ended.err()
+    }
+
+    /// Steps, until the first thread says otherwise.
+    ///
+    /// Who has which rows between two barriers:
+    /// - Switches of a group: their own ports, plans, wires and words; the packets on these, and the far ends of their links. These are wires to NICs and to
+    ///   switches of other groups, which nobody else touches meanwhile: a wire has one port that sends on it.
+    /// - NICs: their own wires, queue pairs, tasks and pools, and the wires to their switches. Of a message that arrives its receiver reads words that nobody
+    ///   writes, and writes none.
+    /// - Clocks are only read.
+    /// - Between phases the first thread has everything.
+    fn work(&self, k: usize, t: &mut Tables, mut owner: Option<Owner>) -> Result<(), Broken> {
+        let groups = self.groups.groups();
+        let (nics, clocks) = (&self.next[groups.len()], &self.next[groups.len() + 1]);
+        let n_nics = t.nics.len();
+        let nics_a_block = (n_nics / (self.threads * BLOCKS_A_THREAD)).max(16);
+        while self.goes_on.load(Ordering::Relaxed) {
+            let end = self.end.load(Ordering::Relaxed);
+            for (group, next) in groups.iter().zip(&self.next) {
+                let a_block = (group.len() / (self.threads * BLOCKS_A_THREAD)).max(1);
+                while let Some(rows) = block(next, a_block, group.len()) {
+                    for &s in &group[rows] {
+                        if switches::one(t, s, end) {
+                            self.leave(k, |left| left.lacking.push(s));
+                        }
+                    }
+                }
+                self.meet(k)?;
+            }
+            // Nobody raises this flag in the phases that follow.
+            if t.flags() & flag::NEEDS_FRAMES == 0 {
+                while let Some(rows) = block(nics, nics_a_block, n_nics) {
+                    let last = rows.end as u32;
+                    for n in rows {
+                        nic::row_before(t, (n as u32).into(), last, end);
+                    }
+                }
+                if let Some(got) = &mut t.got_later
+                    && !got.is_empty()
+                {
+                    self.leave(k, |left| left.got.append(got));
+                }
+            }
+            self.meet(k)?;
+            if let Some((all, _)) = &mut owner {
+                self.between(all);
+            }
+            self.meet(k)?;
+            let mut least = NEVER;
+            while let Some(rows) = block(clocks, CLOCKS_A_BLOCK, t.clocks.len()) {
+                least = t.clocks[rows].iter().fold(least, |least, &at| least.min(at));
+            }
+            self.least.fetch_min(least, Ordering::Relaxed);
+            self.meet(k)?;
+            if let Some((all, goes_on)) = &mut owner {
+                self.advance(all, end, goes_on);
+            }
+            self.meet(k)?;
+        }
+        Ok(())
+    }
+
+    /// Thread `k` has come to the end of a phase.
+    fn meet(&self, k: usize) -> Result<(), Broken> {
+        self.barrier.wait()?;
+        if cfg!(debug_assertions) {
+            if k == 0 {
+                let phase = self.n_phases.fetch_add(1, Ordering::Relaxed) as u32 + 1;
+                self.claims.iter().for_each(|table| table.next_phase(phase));
+            }
+            self.barrier.wait()?;
+        }
+        Ok(())
+    }
+
+    fn leave(&self, k: usize, what: impl FnOnce(&mut Left)) {
+        what(&mut self.left[k].lock().expect("only this thread has it now"));
+    }
+
+    /// After switches and NICs: what the threads have left, and gates.
+    fn between(&self, t: &mut Tables) {
+        let mut lacking = Vec::new();
+        for left in &self.left {
+            let mut left = left.lock().expect("the other threads wait");
+            for (i, at) in left.got.drain(..) {
+                t.tasks[i].got = at;
+            }
+            lacking.append(&mut left.lacking);
+        }
+        if t.flags() & flag::NEEDS_FRAMES != 0 {
+            // All others are through with this step.
+            for s in SwitchIdx::all(t.exps[0].switch_len) {
+                t.switches[s].independent |= switches::DONE;
+            }
+            for s in lacking {
+                t.switches[s].independent &= !switches::DONE;
+            }
+        } else if t.exps[0].gate_len > 0 {
+            schedule::schedule(t);
+            analytical::analytical(t);
+        }
+    }
+
+    /// After a step that ended at `end`.
+    fn advance(&self, t: &mut Tables, end: u64, goes_on: &mut dyn FnMut(&Tables) -> bool) {
+        let least = self.least.swap(NEVER, Ordering::Relaxed);
+        advance::advance_to(t, end, |_| least);
+        self.next.iter().for_each(|next| next.store(0, Ordering::Relaxed));
+        self.end.store(step_end(t), Ordering::Relaxed);
+        self.goes_on.store(t.exps[0].status == status::RUNNING && goes_on(t), Ordering::Relaxed);
+    }
+}
+
+/// The next `a_block` of `n` rows that nobody has taken.
+fn block(next: &AtomicUsize, a_block: usize, n: usize) -> Option<std::ops::Range<usize>> {
+    let from = next.fetch_add(a_block, Ordering::Relaxed);
+    (from < n).then(|| from..(from + a_block).min(n))
+}
