@@ -282,7 +282,7 @@ macro_rules! for_each_key {
             Mode "fidelity.mode" one_of(&["packet", "flow", "job"], &[]), D::Choice("packet"), |v| !packets(v),
                 "level of detail: \"packet\" simulates every packet of a job, \"flow\" gives flows max-min fair rates (flow-mode.md), \"job\" a cluster over days, a job being one thing (simulate-a-cluster.md)";
             Join "fidelity.join" one_of(&["none", "collectives", "ranks"], &[]), D::Choice("none"), |v| v.is(KeyId::Mode, "flow") && program(v),
-                "flow level: what becomes one flow. \"collectives\": each collective over rings, instead of a message a step; \"ranks\": that, and ranks that do the same at the same time get tasks once, their messages being one flow (flow-mode.md)";
+                "flow level: what becomes one flow. \"collectives\": each collective over rings and each all-to-all sent directly, instead of a message a step; \"ranks\": that, and ranks that do the same at the same time get tasks once, their messages being one flow (flow-mode.md)";
             FastForward "fidelity.fast_forward" one_of(&["steady", "exact", "off", "rates"], &[]), D::Choice("steady"), |v| packets(v) && program(v),
                 "how much may be folded: \"exact\" changes no bit of any result, \"off\" simulates every packet; \"steady\" skips what is steady, too, within the audited error; \"rates\" also carries measured rates on where flows collide under HPCC, DCQCN and DCTCP, and simulates no pauses while it folds (carried-rates.md)";
             Memo "fidelity.memo" KeyKind::Bool, D::Bool(true), |v| packets(v) && program(v) && !v.is(KeyId::FastForward, "off"),
